@@ -1,0 +1,144 @@
+package op
+
+import (
+	"fmt"
+
+	"memopt/graph"
+	"memopt/symbolic"
+)
+
+// Ctx is a node in the hands of its shape rule: the rule reads inputs and
+// attributes and calls Out for each output that it knows something of.
+type Ctx struct {
+	Node    *graph.Node
+	Info    *Info
+	Version int // schema version that the model's operator set selects
+
+	inf  *inference
+	outs []graph.Type
+	err  error
+}
+
+// Has reports whether input i is given.
+func (c *Ctx) Has(i int) bool { return c.Node.Input(i) != graph.NoValue }
+
+// In returns the type of input i; the zero Type where it is left out.
+func (c *Ctx) In(i int) graph.Type {
+	id := c.Node.Input(i)
+	if id == graph.NoValue {
+		return graph.Type{}
+	}
+	return c.inf.g.Values[id].Type
+}
+
+// Shape returns the shape of tensor input i, of unknown rank where it is unknown.
+func (c *Ctx) Shape(i int) graph.Shape { return c.In(i).Shape }
+
+// DType returns the element type of input i.
+func (c *Ctx) DType(i int) graph.DType { return c.In(i).DType }
+
+// Contents returns the elements of integer input i as expressions; ok is false where
+// they are not known. Single elements may still be unknown. A scalar has one element.
+func (c *Ctx) Contents(i int) (elems []symbolic.Expr, ok bool) {
+	id := c.Node.Input(i)
+	if id == graph.NoValue {
+		return nil, false
+	}
+	e := c.inf.res.contents[id]
+	return e, e != nil
+}
+
+// Ints is Contents for inputs that must be numbers, such as axes; ok is false when one is not.
+func (c *Ctx) Ints(i int) (ints []int64, ok bool) {
+	elems, ok := c.Contents(i)
+	if !ok {
+		return nil, false
+	}
+	ints = make([]int64, len(elems))
+	for k, e := range elems {
+		if ints[k], ok = e.Const(); !ok {
+			return nil, false
+		}
+	}
+	return ints, true
+}
+
+// Data returns the tensor that input i is, where it is an initializer or a
+// Constant node's output that the caller cannot override; else nil.
+func (c *Ctx) Data(i int) *graph.TensorData {
+	id := c.Node.Input(i)
+	if id == graph.NoValue {
+		return nil
+	}
+	v := &c.inf.g.Values[id]
+	if v.IsConstant() {
+		return v.Data
+	}
+	if v.Def != graph.NoNode && Of(c.inf.g.Nodes[v.Def].Kind).Has(ConstantRole) {
+		return c.inf.g.Nodes[v.Def].TensorAttr("value")
+	}
+	return nil
+}
+
+// Out sets the type of output i. Outputs that the node leaves out may be set too.
+func (c *Ctx) Out(i int, t graph.Type) {
+	for len(c.outs) <= i {
+		c.outs = append(c.outs, graph.Type{})
+	}
+	c.outs[i] = t
+}
+
+// OutTensor is Out for a dense tensor.
+func (c *Ctx) OutTensor(i int, d graph.DType, s graph.Shape) { c.Out(i, graph.Tensor(d, s)) }
+
+// SetContents records the elements of integer output i.
+func (c *Ctx) SetContents(i int, elems []symbolic.Expr) {
+	if id := c.Node.Output(i); id != graph.NoValue && elems != nil && len(elems) <= maxContents {
+		c.inf.res.contents[id] = elems
+	}
+}
+
+// Errorf records that the node contradicts its operator's definition. The message
+// follows the node's name and should say what was got and what is wanted.
+func (c *Ctx) Errorf(format string, args ...any) {
+	if c.err == nil {
+		c.err = fmt.Errorf("node %q (%s-%d): %s", c.inf.g.NodeLabel(c.Node.ID), c.Node.Op, c.Version, fmt.Sprintf(format, args...))
+	}
+}
+
+// Failed reports whether Errorf was called.
+func (c *Ctx) Failed() bool { return c.err != nil }
+
+func (c *Ctx) outType(i int) graph.Type {
+	if i < len(c.outs) {
+		return c.outs[i]
+	}
+	return graph.Type{}
+}
+
+func (c *Ctx) checkArity() {
+	check := func(what string, got int, want Arity) {
+		if got < want.Min || want.Max >= 0 && got > want.Max {
+			limit := "or more"
+			if want.Max >= 0 {
+				limit = fmt.Sprintf("to %d", want.Max)
+			}
+			c.Errorf("has %d %s, wanted %d %s", got, what, want.Min, limit)
+		}
+	}
+	check("inputs", len(c.Node.Inputs), c.Info.Inputs)
+	check("outputs", len(c.Node.Outputs), c.Info.Outputs)
+}
+
+// Axis maps an axis attribute or element in [-rank, rank-1] to [0, rank). It
+// calls Errorf, and returns false, where it is outside; what names it in the message.
+func (c *Ctx) Axis(what string, axis int64, rank int) (int, bool) {
+	if axis < -int64(rank) || axis >= int64(rank) {
+		c.Errorf("%s is %d and the rank is %d; it must be in [%d, %d]", what, axis, rank, -rank, rank-1)
+		return 0, false
+	}
+	if axis < 0 {
+		axis += int64(rank)
+	}
+	return int(axis), true
+}

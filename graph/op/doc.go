@@ -1,0 +1,29 @@
+// Package op is the operator table: everything that memopt knows about an operator apart
+// from its gradient and its kernels stands in one row.
+//
+// # Adding an operator
+//
+// Add its Kind to kind.go and its row to the table file of its family
+// (table_math.go, table_shape.go, table_nn.go, table_control.go,
+// table_microsoft.go). The shape rule goes into a file named after the
+// operator or its family, the same base name that the gradient and the kernels
+// have in their packages. A test walks the kinds and names the row that lacks a
+// column. No other package asks for an operator's name: what a pass wants to know
+// is a column here.
+//
+// # Shape inference
+//
+// [Infer] walks a graph in order and calls each node's shape rule with a
+// [Ctx]. A rule reads the types of the inputs and, where the operator's result
+// shape depends on contents (Reshape, Expand, Slice …), the contents of small
+// integer tensors, which the rules carry along as expressions: Shape → Gather →
+// Concat → Reshape gives a shape in terms of the graph's own symbols. What a rule
+// cannot know stays unknown; no rule invents a symbol and none guesses 1.
+//
+// # Rows of ONNX Runtime's memory optimizer
+//
+// The column ORT repeats which operators ONNX Runtime's memory optimizer
+// recomputes (its recompute_analysis.cc), at which of its levels, for which schema
+// versions, and which inputs its search ignores. The column Class is memopt's own
+// judgement and independent of it.
+package op

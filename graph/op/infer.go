@@ -1,0 +1,202 @@
+package op
+
+import (
+	"errors"
+	"fmt"
+
+	"memopt/graph"
+	"memopt/symbolic"
+)
+
+// maxContents is the number of elements up to which the contents of an integer
+// tensor are carried along. Shapes have a handful; lists of axes, pads and
+// scales a few more.
+const maxContents = 256
+
+// Result is what inference found besides the types, which it leaves in
+// Graph.Values.
+type Result struct {
+	// Conflicts lists values whose declared type and inferred type differ; the
+	// declared one stands.
+	Conflicts []Conflict
+	// NoRow lists nodes whose operator has no row in the table, or no schema in
+	// the imported operator set: their outputs are what the file says, or unknown.
+	NoRow []graph.NodeID
+
+	contents [][]symbolic.Expr // by ValueID, nil where not carried
+}
+
+// Conflict is a value of which the file says something else than inference.
+type Conflict struct {
+	Value              graph.ValueID
+	Declared, Inferred graph.Type
+}
+
+// Contents returns the elements of an integer tensor that inference could follow.
+func (r *Result) Contents(id graph.ValueID) ([]symbolic.Expr, bool) {
+	if int(id) >= len(r.contents) || r.contents[id] == nil {
+		return nil, false
+	}
+	return r.contents[id], true
+}
+
+// Infer completes the types of all values of a model's main graph and the
+// subgraphs in it. It calls Bind first. The error names the first node whose inputs contradict
+// its operator's definition.
+func Infer(m *graph.Model) (*Result, error) {
+	Bind(m)
+	order, err := graph.Topological(m.Graph)
+	if err != nil {
+		return nil, err
+	}
+	inf := newInference(m.Graph, m.Opsets, nil)
+	return inf.res, inf.run(order)
+}
+
+// InferGraph infers a graph with the given operator sets; kinds must be bound.
+func InferGraph(g *graph.Graph, opsets []graph.Opset) (*Result, error) {
+	order, err := graph.Topological(g)
+	if err != nil {
+		return nil, err
+	}
+	inf := newInference(g, opsets, nil)
+	return inf.res, inf.run(order)
+}
+
+// inference is one walk over a graph.
+type inference struct {
+	g        *graph.Graph
+	opsets   []graph.Opset
+	versions map[string]int64
+	outer    *inference
+	declared []graph.Type // by ValueID: what the file says of node outputs
+	inputs   map[string]bool
+	res      *Result
+}
+
+func newInference(g *graph.Graph, opsets []graph.Opset, outer *inference) *inference {
+	inf := &inference{g: g, opsets: opsets, outer: outer,
+		versions: make(map[string]int64, len(opsets)),
+		declared: make([]graph.Type, len(g.Values)),
+		res:      &Result{contents: make([][]symbolic.Expr, len(g.Values))}}
+	for _, o := range opsets {
+		inf.versions[graph.CanonicalDomain(o.Domain)] = o.Version
+	}
+	for _, list := range [][]graph.Decl{g.ValueInfo, g.Outputs} {
+		for _, d := range list {
+			inf.declared[d.Value] = d.Type
+		}
+	}
+	inf.inputs = inputSymbols(g, outer)
+	inf.startValues()
+	return inf
+}
+
+// inputSymbols lists the names of dimensions that the caller decides on. A
+// declared symbol that is not among them is only a name for something that
+// inference may express in terms of these.
+func inputSymbols(g *graph.Graph, outer *inference) map[string]bool {
+	names := map[string]bool{}
+	if outer != nil {
+		for name := range outer.inputs {
+			names[name] = true
+		}
+	}
+	for _, d := range g.Inputs {
+		for _, dim := range d.Type.Shape.Dims {
+			for _, s := range dim.Symbols() {
+				names[s] = true
+			}
+		}
+	}
+	return names
+}
+
+// startValues gives the types of values that no node makes.
+func (inf *inference) startValues() {
+	for i := range inf.g.Values {
+		v := &inf.g.Values[i]
+		switch {
+		case v.Outer != graph.NoValue && inf.outer != nil:
+			v.Type = inf.g.Outer.Values[v.Outer].Type
+			inf.res.contents[i] = inf.outer.res.contents[v.Outer]
+		case v.Data != nil && v.Data.DType.IsInteger():
+			if inf.g.Values[i].IsConstant() {
+				inf.res.contents[i] = constContents(v.Data)
+			}
+		}
+	}
+}
+
+// constContents reads a small integer tensor, or returns nil.
+func constContents(t *graph.TensorData) []symbolic.Expr {
+	if n, err := t.Elements(); err != nil || n > maxContents || len(t.Dims) > 1 {
+		return nil
+	}
+	ints, err := t.Int64s()
+	if err != nil {
+		return nil
+	}
+	out := make([]symbolic.Expr, len(ints))
+	for i, x := range ints {
+		out[i] = symbolic.Const(x)
+	}
+	return out
+}
+
+func (inf *inference) run(order graph.Order) error {
+	for _, id := range order {
+		if err := inf.node(inf.g.Nodes[id]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (inf *inference) node(n *graph.Node) error {
+	info := Of(n.Kind)
+	c := &Ctx{inf: inf, Node: n, Info: info, Version: info.SinceVersion(inf.versions[info.Domain])}
+	if c.Version == 0 || info.Infer == nil {
+		inf.res.NoRow = append(inf.res.NoRow, n.ID)
+	} else if c.checkArity(); c.err == nil {
+		info.Infer(c)
+	}
+	if c.err != nil {
+		return c.err
+	}
+	for slot, id := range n.Outputs {
+		if id != graph.NoValue {
+			inf.settle(id, c.outType(slot))
+		}
+	}
+	return inf.checkOverflow(n)
+}
+
+// errOutOfRange marks sizes beyond int64.
+func (inf *inference) checkOverflow(n *graph.Node) error {
+	for slot, id := range n.Outputs {
+		if id == graph.NoValue {
+			continue
+		}
+		for axis, d := range inf.g.Values[id].Type.Shape.Dims {
+			if err := d.Err(); err != nil {
+				return fmt.Errorf("node %q (%s): output %d (%q): dim %d: %w", inf.g.NodeLabel(n.ID), n.Op, slot, inf.g.Values[id].Name, axis, err)
+			}
+		}
+		if err := inf.g.Values[id].Type.Bytes().Err(); errors.Is(err, symbolic.ErrOverflow) {
+			return fmt.Errorf("node %q (%s): output %d (%q): size of %v: %w", inf.g.NodeLabel(n.ID), n.Op, slot, inf.g.Values[id].Name, inf.g.Values[id].Type, err)
+		}
+	}
+	return nil
+}
+
+// settle merges what the file says of a value with what inference found.
+func (inf *inference) settle(id graph.ValueID, inferred graph.Type) {
+	v := &inf.g.Values[id]
+	declared := inf.declared[id]
+	merged, ok := inf.merge(declared, inferred)
+	if !ok {
+		inf.res.Conflicts = append(inf.res.Conflicts, Conflict{id, declared, inferred})
+	}
+	v.Type = merged
+}

@@ -1,0 +1,114 @@
+package op
+
+import (
+	"memopt/graph"
+	"memopt/symbolic"
+)
+
+// RecomputeClass says at what price an operator's result can be made again.
+type RecomputeClass uint8
+
+const (
+	// Never: it has state or side effects, or a second run gives other numbers.
+	Never RecomputeClass = iota
+	// Free: a view; the output is the input's memory under another shape.
+	Free
+	// Cheap: bound by memory bandwidth; it reads and writes each element a
+	// small number of times.
+	Cheap
+	// Expensive: bound by arithmetic, as products of matrices are.
+	Expensive
+	// Seeded: random, and repeatable once its seed is fixed; as cheap as Cheap.
+	Seeded
+)
+
+var classNames = [...]string{Never: "never", Free: "free", Cheap: "cheap", Expensive: "expensive", Seeded: "seeded"}
+
+// String returns the class's name as reports print it.
+func (c RecomputeClass) String() string { return classNames[c] }
+
+// Role marks the few operators that the analyses treat apart.
+type Role uint16
+
+const (
+	// Yield separates the forward from the backward half of an ORTModule graph.
+	Yield Role = 1 << iota
+	// Loss computes a training loss.
+	Loss
+	// Norm is one of the norms that can bound a transformer layer.
+	Norm
+	// AddNode is the plain addition that closes a residual connection.
+	AddNode
+	// AttentionSoftmax is a softmax by which an attention block is recognised.
+	AttentionSoftmax
+	// ShapeOf reads only the shape of its input (Shape, Size).
+	ShapeOf
+	// CastRole converts the element type.
+	CastRole
+	// ReshapeRole changes only the dims.
+	ReshapeRole
+	// ConstantRole has its contents in the file, as an initializer has.
+	ConstantRole
+	// PythonRole calls a Python function, named by the attribute func_name.
+	PythonRole
+	// Gradient is an operator that only occurs in backward halves.
+	Gradient
+)
+
+// Arity is the number of operands that an operator takes; Max -1 is unlimited.
+type Arity struct{ Min, Max int }
+
+// Recomputable is one entry of ONNX Runtime's table of recomputable operators.
+type Recomputable struct {
+	Level    int   // probe level from which on it counts: 0 or 1
+	Versions []int // schema versions for which the entry stands
+	Skip     []int // inputs that the search does not follow
+}
+
+// Info is a row of the table.
+type Info struct {
+	Kind    graph.Kind
+	Domain  string // "" is ONNX's own
+	Name    string
+	Since   []int // versions of the domain's operator set at which the schema changed
+	Inputs  Arity
+	Outputs Arity
+	Role    Role
+
+	// Infer is the shape rule.
+	Infer func(*Ctx)
+	// Class is the price of making the result again.
+	Class RecomputeClass
+	// View says that output 0 is input 0 under another shape: no bytes of its own.
+	View bool
+	// InPlace lists the inputs into whose memory output 0 may be written when
+	// they are read for the last time and have the same size.
+	InPlace []int
+	// FLOPs is the number of floating-point operations of one execution; nil means
+	// one per element of the outputs, none for views and shape arithmetic.
+	FLOPs func(*Ctx) symbolic.Expr
+	// Random says that the result depends on a random draw, and SeedAttr names
+	// the attribute that fixes it.
+	Random   bool
+	SeedAttr string
+	// NonDiff lists inputs through which no gradient flows and which are no
+	// parameters even where they are float: running statistics, ratios.
+	NonDiff []int
+	// ORT has ONNX Runtime's entries for the operator.
+	ORT []Recomputable
+}
+
+// Has reports whether the row has a role.
+func (i *Info) Has(r Role) bool { return i.Role&r != 0 }
+
+// SinceVersion returns the newest schema version that is not above the
+// imported version of the domain, or 0 where there is none.
+func (i *Info) SinceVersion(imported int64) int {
+	since := 0
+	for _, v := range i.Since {
+		if int64(v) <= imported {
+			since = v
+		}
+	}
+	return since
+}

@@ -1,0 +1,73 @@
+package op
+
+import (
+	"memopt/graph"
+	"memopt/symbolic"
+)
+
+// merge combines a declared with an inferred type. Where they contradict each other the
+// declared one stands and ok is false.
+func (inf *inference) merge(declared, inferred graph.Type) (t graph.Type, ok bool) {
+	switch {
+	case declared.Form == graph.FormUnknown:
+		return inferred, true
+	case inferred.Form == graph.FormUnknown:
+		return declared, true
+	case declared.Form != inferred.Form:
+		return declared, false
+	case declared.Form != graph.FormTensor:
+		return declared, true
+	}
+	t, ok = declared, true
+	if t.DType == graph.Undefined {
+		t.DType = inferred.DType
+	} else if inferred.DType != graph.Undefined && inferred.DType != t.DType {
+		ok = false
+	}
+	shape, agree := inf.mergeShape(declared.Shape, inferred.Shape)
+	t.Shape = shape
+	return t, ok && agree
+}
+
+func (inf *inference) mergeShape(declared, inferred graph.Shape) (graph.Shape, bool) {
+	switch {
+	case !declared.Ranked:
+		return inferred, true
+	case !inferred.Ranked:
+		return declared, true
+	case len(declared.Dims) != len(inferred.Dims):
+		return declared, false
+	}
+	ok := true
+	out := graph.Shape{Dims: make([]symbolic.Expr, len(declared.Dims)), Ranked: true}
+	for i := range out.Dims {
+		dim, agree := inf.mergeDim(declared.Dims[i], inferred.Dims[i])
+		out.Dims[i], ok = dim, ok && agree
+	}
+	return out, ok
+}
+
+// mergeDim prefers what the file says, with one exception: a declared symbol
+// that no graph input has is only a label, and an inferred expression in terms of the inputs' symbols
+// says more.
+func (inf *inference) mergeDim(declared, inferred symbolic.Expr) (symbolic.Expr, bool) {
+	switch {
+	case declared.IsUnknown():
+		return inferred, true
+	case inferred.IsUnknown() || inferred.Err() != nil:
+		return declared, true
+	case declared.Equal(inferred):
+		return declared, true
+	}
+	_, declaredConst := declared.Const()
+	_, inferredConst := inferred.Const()
+	if declaredConst {
+		return declared, !inferredConst
+	}
+	for _, s := range declared.Symbols() {
+		if inf.inputs[s] {
+			return declared, !inferredConst
+		}
+	}
+	return inferred, true
+}

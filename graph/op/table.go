@@ -1,0 +1,68 @@
+package op
+
+import (
+	"fmt"
+
+	"memopt/graph"
+)
+
+// table is the operator table, indexed by kind. Row 0 stands for every operator
+// that memopt does not know: its outputs are unknown and it is never recomputed.
+var table = buildTable(mathRows, shapeRows, nnRows, controlRows, microsoftRows)
+
+type opKey struct{ domain, name string }
+
+var byName = func() map[opKey]graph.Kind {
+	m := make(map[opKey]graph.Kind, NumKinds)
+	for k := Unknown + 1; k < NumKinds; k++ {
+		m[opKey{table[k].Domain, table[k].Name}] = k
+	}
+	return m
+}()
+
+// buildTable puts the rows of all families in their places. A hole or a double
+// is a fault of the program, found by the first test that runs.
+func buildTable(families ...[]Info) [NumKinds]Info {
+	var t [NumKinds]Info
+	for _, rows := range families {
+		for _, row := range rows {
+			if row.Kind <= Unknown || row.Kind >= NumKinds || t[row.Kind].Name != "" {
+				panic(fmt.Sprintf("op: kind %d (%s) is out of range or has two rows", row.Kind, row.Name))
+			}
+			t[row.Kind] = row
+		}
+	}
+	t[Unknown].Outputs.Max, t[Unknown].Inputs.Max = -1, -1
+	return t
+}
+
+// Of returns the row of a kind.
+func Of(k graph.Kind) *Info { return &table[k] }
+
+// Lookup returns the kind of an operator, or Unknown.
+func Lookup(domain, name string) graph.Kind {
+	return byName[opKey{graph.CanonicalDomain(domain), name}]
+}
+
+// Bind sets the kind of every node of the model, in subgraphs and functions too. A call
+// of a model-local function has kind Unknown even where an operator has the same name.
+func Bind(m *graph.Model) {
+	local := make(map[opKey]bool, len(m.Functions))
+	for _, f := range m.Functions {
+		local[opKey{graph.CanonicalDomain(f.Domain), f.Name}] = true
+	}
+	bindGraph(m.Graph, local)
+	for _, f := range m.Functions {
+		bindGraph(f.Body, local)
+	}
+}
+
+func bindGraph(g *graph.Graph, local map[opKey]bool) {
+	for _, n := range g.Nodes {
+		key := opKey{graph.CanonicalDomain(n.Domain), n.Op}
+		if n.Kind = byName[key]; local[key] {
+			n.Kind = Unknown
+		}
+		n.Subgraphs(func(_ string, sub *graph.Graph) { bindGraph(sub, local) })
+	}
+}

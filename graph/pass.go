@@ -1,0 +1,28 @@
+package graph
+
+import "fmt"
+
+// Pass is one edit of a model. Run says whether it changed anything.
+type Pass struct {
+	Name string
+	Doc  string // one line: what it does and why it stands where it stands
+	Run  func(*Model) (changed bool, err error)
+}
+
+// RunPasses runs the passes in order and verifies the model after each one that
+// changed it. An error names the pass that was running.
+func RunPasses(m *Model, passes ...Pass) error {
+	for _, p := range passes {
+		changed, err := p.Run(m)
+		if err != nil {
+			return fmt.Errorf("%s: %w", p.Name, err)
+		}
+		if !changed {
+			continue
+		}
+		if err := Verify(m); err != nil {
+			return fmt.Errorf("pass %s left the model invalid: %w", p.Name, err)
+		}
+	}
+	return nil
+}
