@@ -88,9 +88,12 @@ type Info struct {
 	// one per element of the outputs, none for views and shape arithmetic.
 	FLOPs func(*Ctx) symbolic.Expr
 	// Random says that the result depends on a random draw, and SeedAttr names
-	// the attribute that fixes it.
-	Random   bool
-	SeedAttr string
+	// the attribute that fixes it, which the schema has from version SeedSince on;
+	// FloatSeed says that it is a float.
+	Random    bool
+	SeedAttr  string
+	SeedSince int
+	FloatSeed bool
 	// NonDiff lists inputs through which no gradient flows and which are no
 	// parameters even where they are float: running statistics, ratios.
 	NonDiff []int
@@ -111,4 +114,10 @@ func (i *Info) SinceVersion(imported int64) int {
 		}
 	}
 	return since
+}
+
+// CanSeed reports whether a draw of the operator's given schema version can
+// be repeated: nothing is drawn, or an attribute fixes it.
+func (i *Info) CanSeed(since int) bool {
+	return !i.Random || i.SeedAttr != "" && since >= i.SeedSince
 }

@@ -1,0 +1,220 @@
+package live
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"memopt/graph"
+	"memopt/graph/op"
+)
+
+// BoundaryKind says how the end of the forward half was found.
+type BoundaryKind string
+
+const (
+	// YieldBoundary is ORTModule's YieldOp, which hands the forward half's outputs
+	// to the caller and takes their gradients back.
+	YieldBoundary BoundaryKind = "yield"
+	// RecordedBoundary is what memopt wrote into the model's metadata when it made
+	// or rewrote the graph.
+	RecordedBoundary BoundaryKind = "recorded"
+	// LossBoundary is the node that makes the loss.
+	LossBoundary BoundaryKind = "loss"
+)
+
+// Boundary is the node between the halves of a training graph.
+type Boundary struct {
+	Kind BoundaryKind
+	Node graph.NodeID
+	Loss graph.ValueID // the loss, or NoValue with a YieldOp
+}
+
+// ErrNoBoundary means that a graph has no backward half, or none that can be
+// told from its forward half.
+var ErrNoBoundary = errors.New("no boundary between a forward and a backward half: the graph has no YieldOp, no recorded boundary, and no scalar loss beside nodes that read activations; memopt plans training graphs")
+
+// BoundaryKey is the metadata key under which a model records its boundary.
+const BoundaryKey = "memopt.boundary"
+
+// Recorded is the JSON under BoundaryKey.
+type Recorded struct {
+	Schema string `json:"schema"`
+	Kind   string `json:"kind"`
+	Loss   string `json:"loss,omitempty"`
+	Node   string `json:"node"`
+}
+
+// RecordedSchema is the schema of Recorded.
+const RecordedSchema = "memopt.boundary/v1"
+
+// Record returns the metadata entry that lets a later run find the same
+// boundary.
+func (b Boundary) Record(g *graph.Graph) string {
+	r := Recorded{Schema: RecordedSchema, Kind: string(b.Kind), Loss: g.ValueName(b.Loss), Node: g.NodeLabel(b.Node)}
+	text, err := json.Marshal(r)
+	if err != nil {
+		panic("live: a struct of strings does not marshal: " + err.Error())
+	}
+	return string(text)
+}
+
+// FindBoundary returns the boundary of a model's main graph: its YieldOp, else
+// what the metadata records, else the loss. Kinds must be bound and types inferred. The error is
+// ErrNoBoundary, or says what is wrong with a YieldOp or with the record.
+func FindBoundary(m *graph.Model) (Boundary, error) {
+	g := m.Graph
+	b := Boundary{Node: graph.NoNode, Loss: graph.NoValue}
+	for _, n := range g.Nodes {
+		if !op.Of(n.Kind).Has(op.Yield) {
+			continue
+		}
+		if b.Node != graph.NoNode {
+			return b, fmt.Errorf("nodes %q and %q are both YieldOps; a training graph has one", g.NodeLabel(b.Node), g.NodeLabel(n.ID))
+		}
+		b.Kind, b.Node = YieldBoundary, n.ID
+	}
+	if b.Node != graph.NoNode {
+		return b, nil
+	}
+	if text, ok := m.Meta(BoundaryKey); ok {
+		return recordedBoundary(g, text)
+	}
+	return lossBoundary(g)
+}
+
+func recordedBoundary(g *graph.Graph, text string) (Boundary, error) {
+	var r Recorded
+	if err := json.Unmarshal([]byte(text), &r); err != nil || r.Schema != RecordedSchema {
+		return Boundary{}, fmt.Errorf("metadata %s: wanted JSON of schema %q, got %.80q; remove the entry to have the boundary found anew", BoundaryKey, RecordedSchema, text)
+	}
+	id, ok := g.Lookup(r.Loss)
+	if !ok || g.Values[id].Def == graph.NoNode {
+		return Boundary{}, fmt.Errorf("metadata %s: names the loss %q, which no node makes; remove the entry to have the boundary found anew", BoundaryKey, r.Loss)
+	}
+	return Boundary{Kind: RecordedBoundary, Node: g.Values[id].Def, Loss: id}, nil
+}
+
+// lossBoundary looks for the loss among the scalar float outputs: the first one
+// that comes from a loss operator where there is one, else the first. A graph whose loss
+// is no output has its last loss operator as boundary.
+func lossBoundary(g *graph.Graph) (Boundary, error) {
+	fromLoss, lastLoss := reachableFromLoss(g)
+	loss := graph.NoValue
+	for _, d := range g.Outputs {
+		v := &g.Values[d.Value]
+		if v.Def == graph.NoNode || !isScalarFloat(v.Type) {
+			continue
+		}
+		if lastLoss == graph.NoNode || fromLoss[v.Def] {
+			loss = d.Value
+			break
+		}
+	}
+	if loss == graph.NoValue && lastLoss != graph.NoNode {
+		loss = g.Nodes[lastLoss].Output(0)
+	}
+	if loss == graph.NoValue {
+		return Boundary{}, ErrNoBoundary
+	}
+	b := Boundary{Kind: LossBoundary, Node: g.Values[loss].Def, Loss: loss}
+	s := b.split(g)
+	for _, back := range s {
+		if back {
+			return b, nil
+		}
+	}
+	return Boundary{}, ErrNoBoundary
+}
+
+func isScalarFloat(t graph.Type) bool {
+	if t.Form != graph.FormTensor || !t.DType.IsFloat() || !t.Shape.Ranked {
+		return false
+	}
+	n, ok := t.Shape.Elements().Const()
+	return ok && n == 1 && t.Shape.Rank() <= 1
+}
+
+// reachableFromLoss marks the nodes that a loss operator leads to, itself included.
+func reachableFromLoss(g *graph.Graph) (reached []bool, last graph.NodeID) {
+	reached, last = make([]bool, len(g.Nodes)), graph.NoNode
+	order, err := graph.Topological(g)
+	if err != nil {
+		return reached, last
+	}
+	for _, id := range order {
+		if op.Of(g.Nodes[id].Kind).Has(op.Loss) {
+			reached[id], last = true, id
+		}
+		g.EachProducer(id, func(p graph.NodeID) {
+			reached[id] = reached[id] || reached[p]
+		})
+	}
+	return reached, last
+}
+
+// Split marks the backward nodes of a graph: with a YieldOp, those that stand behind
+// it in the order; otherwise those that the loss does not depend on and that read, directly or
+// through others, what the forward half makes. The boundary node itself is forward.
+func Split(g *graph.Graph, b Boundary, order graph.Order) []bool {
+	if b.Kind != YieldBoundary {
+		return b.split(g)
+	}
+	backward := make([]bool, len(g.Nodes))
+	behind := false
+	for _, id := range order {
+		backward[id] = behind
+		behind = behind || id == b.Node
+	}
+	return backward
+}
+
+func (b Boundary) split(g *graph.Graph) []bool {
+	forward := make([]bool, len(g.Nodes))
+	stack := []graph.NodeID{b.Node}
+	forward[b.Node] = true
+	for len(stack) > 0 {
+		id := stack[len(stack)-1]
+		stack = stack[:len(stack)-1]
+		g.EachProducer(id, func(p graph.NodeID) {
+			if !forward[p] {
+				forward[p] = true
+				stack = append(stack, p)
+			}
+		})
+	}
+	backward := make([]bool, len(g.Nodes))
+	uses := graph.NewUses(g)
+	for i, n := range g.Nodes {
+		if !forward[i] {
+			continue
+		}
+		for _, v := range n.Outputs {
+			if v != graph.NoValue {
+				stack = appendBackward(stack, uses.Of(v), forward, backward)
+			}
+		}
+	}
+	for len(stack) > 0 {
+		id := stack[len(stack)-1]
+		stack = stack[:len(stack)-1]
+		for _, v := range g.Nodes[id].Outputs {
+			if v != graph.NoValue {
+				stack = appendBackward(stack, uses.Of(v), forward, backward)
+			}
+		}
+	}
+	return backward
+}
+
+// appendBackward marks the readers that are not forward and pushes those
+// marked for the first time.
+func appendBackward(stack []graph.NodeID, uses []graph.Use, forward, backward []bool) []graph.NodeID {
+	for _, u := range uses {
+		if !forward[u.Node] && !backward[u.Node] {
+			backward[u.Node] = true
+			stack = append(stack, u.Node)
+		}
+	}
+	return stack
+}

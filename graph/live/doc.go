@@ -1,0 +1,30 @@
+// Package live answers questions about time: which nodes belong to the forward
+// half of a training graph and which to the backward half, in which order they
+// run, from which step to which a value lives, which activations are stashed for
+// the backward half, and how many bytes are live at the worst step.
+//
+// # Boundary
+//
+// [FindBoundary] looks for the place where the forward half ends: at
+// ORTModule's YieldOp, else where the model's metadata says, else at the loss.
+// [Split] then marks every node as forward or backward.
+//
+// # Orders
+//
+// [MemoryEfficientOrder] is the order in which ONNX Runtime's training build
+// executes a graph when its memory optimizer is on: the forward half by
+// depth-first search from the YieldOp, so that what is not needed for it is put
+// off, and the backward half breadth-first from there. Clusters, counts and
+// strategies of the optimizer depend on it, so it is reproduced to the node.
+//
+// # The memory model
+//
+// A value occupies its bytes from the step that makes it to the last step that reads
+// it; graph outputs to the end. Everything that a step reads and writes is live
+// during the step. Views cost nothing and keep their source alive; an operator
+// whose row allows it writes into an input of the same size that nobody reads
+// any more. Graph inputs, initializers and Constant nodes are persistent: live
+// throughout and counted apart. [Simulate] applies these rules to an order and
+// returns the live bytes of every step. The planner's predictions, the
+// executors' arenas and the reports all stand on this one function.
+package live

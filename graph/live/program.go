@@ -1,0 +1,79 @@
+package live
+
+import (
+	"memopt/graph"
+	"memopt/graph/op"
+)
+
+// Program is what the memory model sees of an execution: steps in order, each with the
+// values that it reads and writes. The planner makes programs for plans that no
+// graph has been written for yet: a value that is computed again gets an ID
+// behind those of the graph.
+type Program struct {
+	Steps      []Step
+	Bytes      []int64         // by value: Unsized where nobody knows
+	Persistent []bool          // by value: live throughout, counted apart
+	Outputs    []graph.ValueID // live to the end once made
+}
+
+// Step is one execution of a node.
+type Step struct {
+	Node  graph.NodeID
+	Kind  graph.Kind
+	In    []graph.ValueID // captured values behind the inputs
+	Out   []graph.ValueID
+	Inner int64 // bytes live inside the node's subgraphs at their worst step
+}
+
+// NewProgram returns the program of a graph executed in an order. It shares the operand
+// lists of the nodes.
+func NewProgram(g *graph.Graph, order graph.Order, sizes *Sizes) *Program {
+	p := &Program{Steps: make([]Step, len(order)), Bytes: sizes.Bytes, Persistent: make([]bool, len(g.Values))}
+	for i := range g.Values {
+		p.Persistent[i] = Persistent(g, graph.ValueID(i))
+	}
+	for i, id := range order {
+		p.Steps[i] = NewStep(g, id, sizes)
+	}
+	for _, d := range g.Outputs {
+		p.Outputs = append(p.Outputs, d.Value)
+	}
+	return p
+}
+
+// NewStep returns the step that executes a node as it stands in the graph.
+func NewStep(g *graph.Graph, id graph.NodeID, sizes *Sizes) Step {
+	n := g.Nodes[id]
+	s := Step{Node: id, Kind: n.Kind, In: n.Inputs, Out: n.Outputs}
+	if len(n.Captures) > 0 {
+		s.In = append(append(make([]graph.ValueID, 0, len(n.Inputs)+len(n.Captures)), n.Inputs...), n.Captures...)
+	}
+	if sizes.Inner != nil {
+		s.Inner = sizes.Inner[id]
+	}
+	return s
+}
+
+// input returns operand i of the step, or NoValue.
+func (s *Step) input(i int) graph.ValueID {
+	if i >= len(s.In) {
+		return graph.NoValue
+	}
+	return s.In[i]
+}
+
+// output0 returns the step's first output, or NoValue.
+func (s *Step) output0() graph.ValueID {
+	if len(s.Out) == 0 {
+		return graph.NoValue
+	}
+	return s.Out[0]
+}
+
+// viewSource returns the value of which output 0 is a view, or NoValue.
+func (s *Step) viewSource() graph.ValueID {
+	if op.Of(s.Kind).View {
+		return s.input(0)
+	}
+	return graph.NoValue
+}

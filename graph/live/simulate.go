@@ -1,0 +1,252 @@
+package live
+
+import (
+	"fmt"
+	"math"
+
+	"memopt/graph"
+	"memopt/graph/op"
+	"memopt/symbolic"
+)
+
+// Range is a live range: the half-open interval of steps [Start, End).
+type Range struct{ Start, End int32 }
+
+// Peak is a step at which the most bytes are live.
+type Peak struct {
+	Bytes int64
+	Step  int          // place in the order
+	Node  graph.NodeID // the node that runs then
+}
+
+// Timeline is a simulated execution: what lives when.
+type Timeline struct {
+	// Live has the live bytes of every step, persistent ones left out.
+	Live []int64
+	Peak Peak // the first of the worst steps
+	// Root maps every value to the value whose bytes it occupies: itself, the
+	// source of a view, the input it was written into, or NoValue for persistent
+	// values and views of these.
+	Root []graph.ValueID
+	// Ranges has the live range of every root.
+	Ranges []Range
+	// Unsized lists the values of unknown size that a step makes; they count as
+	// 0 bytes.
+	Unsized []graph.ValueID
+	// LowerBound is a number of bytes that no order and no recomputation gets below: the
+	// need of the hungriest single step, or of the graph's outputs together.
+	LowerBound int64
+}
+
+// Simulate executes a graph in an order under the memory model and returns what
+// lives when. It takes time linear in the graph.
+func Simulate(g *graph.Graph, order graph.Order, sizes *Sizes) (*Timeline, error) {
+	return NewProgram(g, order, sizes).Simulate()
+}
+
+// Simulate executes the program under the memory model. The error says that
+// the sizes of all values together leave int64.
+func (p *Program) Simulate() (*Timeline, error) {
+	s := newSimulation(p)
+	s.views()
+	for i := range p.Steps {
+		s.run(int32(i), &p.Steps[i])
+	}
+	return s.finish()
+}
+
+type simulation struct {
+	p       *Program
+	t       *Timeline
+	lastUse []int32 // by value: one past the last step that reads it or a view of it
+	pinned  []bool  // by value: it, a view of it or what was written into it is a graph output
+	counted []int32 // by root: one past the last step whose inputs it was counted among
+	need    []int64 // by step: bytes that the step cannot do without
+}
+
+func newSimulation(p *Program) *simulation {
+	values := len(p.Bytes)
+	s := &simulation{p: p, lastUse: make([]int32, values), pinned: make([]bool, values),
+		counted: make([]int32, values), need: make([]int64, len(p.Steps)),
+		t: &Timeline{Root: make([]graph.ValueID, values), Ranges: make([]Range, values)}}
+	for i := range p.Steps {
+		for _, v := range p.Steps[i].In {
+			if v != graph.NoValue {
+				s.lastUse[v] = int32(i) + 1
+			}
+		}
+		for _, v := range p.Steps[i].Out {
+			if v != graph.NoValue {
+				s.lastUse[v] = int32(i) + 1
+			}
+		}
+	}
+	for _, v := range p.Outputs {
+		s.lastUse[v], s.pinned[v] = int32(len(p.Steps)), true
+	}
+	for i := range s.t.Root {
+		s.t.Root[i] = graph.NoValue
+	}
+	return s
+}
+
+// views lets every view keep its source alive, from the last step back.
+func (s *simulation) views() {
+	for i := len(s.p.Steps) - 1; i >= 0; i-- {
+		step := &s.p.Steps[i]
+		if src, out := step.viewSource(), step.output0(); src != graph.NoValue && out != graph.NoValue {
+			s.lastUse[src] = max(s.lastUse[src], s.lastUse[out])
+			s.pinned[src] = s.pinned[src] || s.pinned[out]
+		}
+	}
+}
+
+func (s *simulation) size(id graph.ValueID) int64 { return max(s.p.Bytes[id], 0) }
+
+// run gives the outputs of one step their bytes.
+func (s *simulation) run(at int32, step *Step) {
+	need := addSat(step.Inner, s.inputBytes(at, step))
+	for slot, id := range step.Out {
+		if id == graph.NoValue || s.p.Persistent[id] {
+			continue
+		}
+		if s.p.Bytes[id] == Unsized {
+			s.t.Unsized = append(s.t.Unsized, id)
+		}
+		if slot == 0 && s.reuse(at, step, id) {
+			continue
+		}
+		s.t.Root[id] = id
+		s.t.Ranges[id] = Range{at, max(s.lastUse[id], at+1)}
+		need = addSat(need, s.size(id))
+	}
+	// In another order the step might write in place; the bound must hold there too.
+	s.need[at] = need - min(need, s.inPlaceGain(step))
+}
+
+// reuse gives output 0 the bytes of an input, as a view or in place, if it can.
+func (s *simulation) reuse(at int32, step *Step, id graph.ValueID) bool {
+	if src := step.viewSource(); src != graph.NoValue {
+		s.t.Root[id] = s.t.Root[src]
+		return true
+	}
+	root := s.inPlaceRoot(at, step, id)
+	if root == graph.NoValue {
+		return false
+	}
+	s.t.Root[id] = root
+	s.t.Ranges[root].End = max(s.lastUse[id], at+1)
+	s.pinned[root] = s.pinned[id]
+	return true
+}
+
+// inPlaceRoot returns the buffer into which output id may be written: that of
+// an input which the step reads for the last time, of equal size, no graph output, not
+// persistent.
+func (s *simulation) inPlaceRoot(at int32, step *Step, id graph.ValueID) graph.ValueID {
+	if s.p.Bytes[id] <= 0 {
+		return graph.NoValue
+	}
+	for _, slot := range op.Of(step.Kind).InPlace {
+		in := step.input(slot)
+		if in == graph.NoValue {
+			continue
+		}
+		root := s.t.Root[in]
+		if root != graph.NoValue && !s.pinned[root] && s.t.Ranges[root].End == at+1 && s.p.Bytes[root] == s.p.Bytes[id] {
+			return root
+		}
+	}
+	return graph.NoValue
+}
+
+// inPlaceGain is what the step would save if it could write in place.
+func (s *simulation) inPlaceGain(step *Step) int64 {
+	out := step.output0()
+	if out == graph.NoValue || s.t.Root[out] != out {
+		return 0
+	}
+	for _, slot := range op.Of(step.Kind).InPlace {
+		in := step.input(slot)
+		if in != graph.NoValue && s.t.Root[in] != graph.NoValue && s.p.Bytes[s.t.Root[in]] == s.p.Bytes[out] {
+			return s.size(out)
+		}
+	}
+	return 0
+}
+
+// inputBytes sums the buffers that a step reads, each once.
+func (s *simulation) inputBytes(at int32, step *Step) int64 {
+	var total int64
+	for _, id := range step.In {
+		if id == graph.NoValue || s.t.Root[id] == graph.NoValue {
+			continue
+		}
+		if root := s.t.Root[id]; s.counted[root] != at+1 {
+			s.counted[root] = at + 1
+			total = addSat(total, s.size(root))
+		}
+	}
+	return total
+}
+
+func addSat(a, b int64) int64 {
+	if a > math.MaxInt64-b {
+		return math.MaxInt64
+	}
+	return a + b
+}
+
+// finish sums the ranges up to live bytes per step.
+func (s *simulation) finish() (*Timeline, error) {
+	if err := s.checkSums(); err != nil {
+		return nil, err
+	}
+	t := s.t
+	delta := make([]int64, len(s.p.Steps)+1)
+	for i, root := range t.Root {
+		if id := graph.ValueID(i); root == id {
+			delta[t.Ranges[id].Start] += s.size(id)
+			delta[t.Ranges[id].End] -= s.size(id)
+		}
+	}
+	t.Live = make([]int64, len(s.p.Steps))
+	t.Peak.Node = graph.NoNode
+	var live int64
+	for i := range s.p.Steps {
+		live += delta[i]
+		t.Live[i] = addSat(live, s.p.Steps[i].Inner)
+		if i == 0 || t.Live[i] > t.Peak.Bytes {
+			t.Peak = Peak{t.Live[i], i, s.p.Steps[i].Node}
+		}
+		t.LowerBound = max(t.LowerBound, s.need[i])
+	}
+	t.LowerBound = max(t.LowerBound, s.outputBytes())
+	return t, nil
+}
+
+// checkSums makes sure that no step can hold more than int64 bytes.
+func (s *simulation) checkSums() error {
+	var total int64
+	for i, root := range s.t.Root {
+		if id := graph.ValueID(i); root == id {
+			total = addSat(total, s.size(id))
+		}
+	}
+	if total == math.MaxInt64 {
+		return fmt.Errorf("the sizes of all activations together: %w", symbolic.ErrOverflow)
+	}
+	return nil
+}
+
+func (s *simulation) outputBytes() int64 {
+	var total int64
+	counted := make(map[graph.ValueID]bool, len(s.p.Outputs))
+	for _, v := range s.p.Outputs {
+		if root := s.t.Root[v]; root != graph.NoValue && !counted[root] {
+			counted[root] = true
+			total = addSat(total, s.size(root))
+		}
+	}
+	return total
+}

@@ -1,0 +1,15 @@
+package op
+
+// FlashAttentionFunctions are the functions of flash-attn by which ONNX Runtime
+// recognises an attention block behind a PythonOp.
+var FlashAttentionFunctions = []string{
+	"flash_attn.flash_attn_interface.FlashAttnVarlenFunc",
+	"flash_attn.flash_attn_interface.FlashAttnFunc",
+}
+
+// RecomputablePythonFunctions are the functions whose PythonOp ONNX Runtime's memory
+// optimizer recomputes.
+var RecomputablePythonFunctions = append([]string{
+	"flash_attn.bert_padding.IndexFirstAxis",
+	"flash_attn.bert_padding.IndexPutFirstAxis",
+}, FlashAttentionFunctions...)

@@ -1,0 +1,194 @@
+package recompute
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"memopt/graph"
+	"memopt/graph/live"
+	"memopt/graph/op"
+)
+
+// Suffix is what the names of clones end in; further copies get Suffix_2, Suffix_3 ….
+const Suffix = "_recompute"
+
+// Options of Apply.
+type Options struct {
+	// Seed goes into the seeds that random nodes without one are given.
+	Seed int64
+}
+
+// Rewritten is the outcome of Apply.
+type Rewritten struct {
+	Model *graph.Model
+	// Origin maps every node of the new graph to the node that it is, or
+	// is a clone of, in the old one.
+	Origin []graph.NodeID
+	// Clones counts the nodes that were added.
+	Clones int
+	// Seeded lists the old nodes that were given a seed.
+	Seeded []graph.NodeID
+}
+
+// Apply returns a copy of the model in which the placements' nodes run again and every
+// backward node reads the newest clone made before it. The nodes stand in order
+// of execution. The model itself is left alone.
+//
+// Random nodes without a seed are given one before they are cloned, so that the
+// clone draws what the original drew. The result verifies; a placement that cannot be obeyed is an
+// error that names it.
+func Apply(m *graph.Model, b live.Boundary, order graph.Order, placements []Placement, opts Options) (*Rewritten, error) {
+	if err := order.Check(m.Graph); err != nil {
+		return nil, err
+	}
+	backward := live.Split(m.Graph, b, order)
+	if err := checkPlacements(m.Graph, backward, placements); err != nil {
+		return nil, err
+	}
+	r := &rewriter{old: m.Graph, backward: backward, opts: opts, out: &Rewritten{Model: m.Clone()},
+		newest: make([]graph.ValueID, len(m.Graph.Values)), copies: make([]int, len(m.Graph.Nodes))}
+	r.g = r.out.Model.Graph
+	r.versions = m.Opsets
+	for i := range r.newest {
+		r.newest[i] = graph.NoValue
+	}
+	if err := r.rewrite(order, placements); err != nil {
+		return nil, err
+	}
+	if err := graph.Verify(r.out.Model); err != nil {
+		return nil, fmt.Errorf("the rewritten graph is invalid: %w", err)
+	}
+	return r.out, nil
+}
+
+type rewriter struct {
+	old      *graph.Graph
+	g        *graph.Graph // the copy that is edited
+	versions []graph.Opset
+	backward []bool
+	opts     Options
+	out      *Rewritten
+	newest   []graph.ValueID // by old value: its newest clone
+	copies   []int           // by old node: how often it was cloned
+}
+
+func (r *rewriter) rewrite(order graph.Order, placements []Placement) error {
+	byReader := make(map[graph.NodeID][]*Placement, len(placements))
+	pos := order.Positions()
+	for i := range placements {
+		p := &placements[i]
+		byReader[p.Before] = append(byReader[p.Before], p)
+	}
+	nodes := make([]*graph.Node, 0, len(order)+len(placements))
+	for _, id := range order {
+		for _, p := range orderedByEntry(byReader[id], pos) {
+			for _, c := range p.Nodes {
+				clone, err := r.clone(c)
+				if err != nil {
+					return fmt.Errorf("placement of %q before %q: %w", r.old.Values[p.Value].Name, r.old.NodeLabel(id), err)
+				}
+				nodes = append(nodes, clone)
+				r.out.Origin = append(r.out.Origin, c)
+				r.out.Clones++
+			}
+		}
+		n := r.g.Nodes[id]
+		if r.backward[id] {
+			r.rewire(n)
+		}
+		nodes = append(nodes, n)
+		r.out.Origin = append(r.out.Origin, id)
+	}
+	r.g.SetNodes(nodes)
+	return nil
+}
+
+// orderedByEntry sorts the placements before one reader so that what one of them
+// makes is there when another needs it: by the place of the value's producer.
+func orderedByEntry(ps []*Placement, pos []int32) []*Placement {
+	slices.SortStableFunc(ps, func(a, b *Placement) int {
+		return cmp.Compare(pos[a.Nodes[len(a.Nodes)-1]], pos[b.Nodes[len(b.Nodes)-1]])
+	})
+	return ps
+}
+
+// rewire lets a node read the newest clones.
+func (r *rewriter) rewire(n *graph.Node) {
+	for i, v := range n.Inputs {
+		if v != graph.NoValue && r.newest[v] != graph.NoValue {
+			n.Inputs[i] = r.newest[v]
+		}
+	}
+}
+
+// clone returns a clone of an old node that reads the newest clones of its inputs.
+func (r *rewriter) clone(id graph.NodeID) (*graph.Node, error) {
+	old := r.old.Nodes[id]
+	info := op.Of(old.Kind)
+	switch {
+	case info.Has(op.PythonRole):
+		return nil, fmt.Errorf("node %q calls the Python function %q, which memopt cannot clone; leave its cluster out", r.old.NodeLabel(id), old.Str("func_name", ""))
+	case old.HasSubgraphs():
+		return nil, fmt.Errorf("node %q (%s) has subgraphs, which memopt does not clone", r.old.NodeLabel(id), old.Op)
+	}
+	if info.Random {
+		if err := r.fixSeed(id); err != nil {
+			return nil, err
+		}
+	}
+	r.copies[id]++
+	suffix := suffixOf(r.copies[id])
+	src := r.g.Nodes[id] // the copy, which may have a seed now
+	n := &graph.Node{Name: r.cloneName(old, suffix), Op: src.Op, Domain: src.Domain, Overload: src.Overload, Kind: src.Kind,
+		Inputs: slices.Clone(old.Inputs), Attrs: slices.Clone(src.Attrs), Metadata: slices.Clone(src.Metadata),
+		Doc: "Recompute of " + r.old.NodeLabel(id), Extra: src.Extra}
+	r.rewire(n)
+	for _, v := range old.Outputs {
+		out, err := r.cloneValue(v, suffix)
+		if err != nil {
+			return nil, err
+		}
+		n.Outputs = append(n.Outputs, out)
+	}
+	for slot, v := range old.Outputs {
+		if v != graph.NoValue {
+			r.newest[v] = n.Outputs[slot]
+		}
+	}
+	return n, nil
+}
+
+// cloneName names a clone after its node, or after its first output where the node has no
+// name.
+func (r *rewriter) cloneName(old *graph.Node, suffix string) string {
+	if old.Name != "" {
+		return old.Name + suffix
+	}
+	return r.old.ValueName(old.Output(0)) + suffix
+}
+
+func suffixOf(copies int) string {
+	if copies == 1 {
+		return Suffix
+	}
+	return fmt.Sprintf("%s_%d", Suffix, copies)
+}
+
+// cloneValue adds the value that a clone makes in place of v, with a value_info entry.
+func (r *rewriter) cloneValue(v graph.ValueID, suffix string) (graph.ValueID, error) {
+	if v == graph.NoValue {
+		return graph.NoValue, nil
+	}
+	name := r.old.Values[v].Name + suffix
+	if _, taken := r.g.Lookup(name); taken {
+		return graph.NoValue, fmt.Errorf("value %q exists already; was this graph rewritten before? start from the original", name)
+	}
+	id := r.g.Value(name)
+	t := r.old.Values[v].Type
+	r.g.Values[id].Type = t
+	if t.Form == graph.FormTensor && t.DType != graph.Undefined {
+		r.g.ValueInfo = append(r.g.ValueInfo, graph.Decl{Value: id, Type: t})
+	}
+	return id, nil
+}

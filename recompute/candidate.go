@@ -1,0 +1,108 @@
+package recompute
+
+import (
+	"fmt"
+
+	"memopt/graph"
+	"memopt/graph/live"
+	"memopt/graph/op"
+)
+
+// Strategy is how a candidate saves memory, numbered as in ONNX Runtime's
+// configuration.
+type Strategy int
+
+const (
+	// Keep changes nothing: the cluster is switched off.
+	Keep Strategy = 0
+	// Full recomputes the entry's stashed outputs from what is at hand.
+	Full Strategy = 1
+	// Compromise recomputes from a widening Cast on and stashes its input instead.
+	Compromise Strategy = 2
+)
+
+// String returns the strategy's name in ONNX Runtime's reports.
+func (s Strategy) String() string {
+	switch s {
+	case Full:
+		return "Recompute"
+	case Compromise:
+		return "RecomputeWithCompromise"
+	}
+	return "Disabled"
+}
+
+// ClusterID is the name that equal candidates share: the operators of the
+// subgraph in order of execution, each followed by "+".
+type ClusterID string
+
+// Ratio is the exact share of a stash that a candidate frees.
+type Ratio struct{ Num, Den int64 }
+
+// Float returns the ratio as a number.
+func (r Ratio) Float() float64 { return float64(r.Num) / float64(r.Den) }
+
+// Candidate is a subgraph whose second computation frees a stash.
+type Candidate struct {
+	Entry    graph.NodeID    // makes the stash; the last of Nodes
+	Strategy Strategy        // Full or Compromise
+	Nodes    []graph.NodeID  // what runs again, in order of execution
+	Stashed  []graph.ValueID // the entry's stashed outputs
+	Ratio    Ratio           // share of their bytes that is freed
+	Cluster  int             // index in Analysis.Clusters
+}
+
+// Cluster is a group of candidates that a configuration switches together.
+type Cluster struct {
+	ID       ClusterID
+	Strategy Strategy
+	Members  []int // indices in Analysis.Candidates, in order of execution
+}
+
+// Config returns the cluster as a configuration names it, for all occurrences:
+// "Gelu+:1:-1".
+func (c *Cluster) Config() string { return fmt.Sprintf("%s:%d:-1", c.ID, c.Strategy) }
+
+// Rejection says why an entry has no candidate.
+type Rejection struct {
+	Entry   graph.NodeID
+	Blocker graph.NodeID // the node at which the search failed, or NoNode
+	Reason  string
+}
+
+// Analysis is what Find knows of a training graph.
+type Analysis struct {
+	Model    *graph.Model
+	Graph    *graph.Graph
+	Boundary live.Boundary
+	Order    graph.Order
+	Backward []bool // by node
+	Probe    Probe
+
+	Stashed       []live.Stash
+	Candidates    []Candidate // by entry in order of execution, Full before Compromise
+	Clusters      []Cluster   // in order of first occurrence
+	Rejections    []Rejection // by entry in order of execution
+	BoundaryNorms []graph.NodeID
+	Warnings      []string
+
+	rejected map[graph.NodeID]int
+	entries  map[graph.NodeID][]int
+}
+
+// Rejected returns why an entry has no candidate.
+func (a *Analysis) Rejected(entry graph.NodeID) (Rejection, bool) {
+	i, ok := a.rejected[entry]
+	if !ok {
+		return Rejection{}, false
+	}
+	return a.Rejections[i], true
+}
+
+// OfEntry returns the indices of an entry's candidates.
+func (a *Analysis) OfEntry(entry graph.NodeID) []int { return a.entries[entry] }
+
+// IsConstant reports whether a node only holds contents of the file.
+func IsConstant(g *graph.Graph, id graph.NodeID) bool {
+	return op.Of(g.Nodes[id].Kind).Has(op.ConstantRole)
+}

@@ -1,0 +1,27 @@
+// Package recompute finds what may be computed a second time in the backward
+// half instead of being stashed, and rewrites a graph so that it is.
+//
+// # Finding
+//
+// [Find] takes every node with a stashed output (an entry) and searches upstream from
+// it for the nodes that a second computation has to run. The search ends well where it
+// meets values that the backward half has at hand anyway: outputs of other entries, graph
+// inputs, initializers, small shapes. It fails at an operator that must not run
+// twice. What it took is a [Candidate]; candidates with the same operators in the
+// same order share a [ClusterID], the name by which plans refer to them.
+//
+// With a YieldOp the search is that of ONNX Runtime's memory optimizer (its
+// recompute_analysis.cc), so that a configuration made for ORTModule means the
+// same here. Without one ONNX Runtime plans nothing; the same search then runs
+// over memopt's own recompute classes.
+//
+// Strategy 1 frees the entry's stashed outputs. Strategy 2, the compromise,
+// recomputes only from a widening Cast on and keeps the Cast's narrower input: it frees a
+// share of the bytes.
+//
+// # Rewriting
+//
+// [Apply] obeys a list of [Placement]s and decides nothing: it clones the named nodes
+// before the named reader and lets the backward nodes that run later read the
+// newest clone. Package planner chooses placements.
+package recompute
