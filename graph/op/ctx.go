@@ -142,3 +142,30 @@ func (c *Ctx) Axis(what string, axis int64, rank int) (int, bool) {
 	}
 	return int(axis), true
 }
+
+// OutType returns the type of output i: what the rule has set, else, after
+// inference, what the graph says. FLOPs functions read it.
+func (c *Ctx) OutType(i int) graph.Type {
+	if i < len(c.outs) {
+		return c.outs[i]
+	}
+	if id := c.Node.Output(i); id != graph.NoValue {
+		return c.inf.g.Values[id].Type
+	}
+	return graph.Type{}
+}
+
+// OutElements returns the number of elements of output i.
+func (c *Ctx) OutElements(i int) symbolic.Expr { return c.OutType(i).Shape.Elements() }
+
+// Dense reports whether every input that is given is a dense tensor as far as
+// it is known; it calls Errorf where one is not.
+func (c *Ctx) Dense() bool {
+	for i := range c.Node.Inputs {
+		if t := c.In(i); t.Form != graph.FormUnknown && t.Form != graph.FormTensor {
+			c.Errorf("input %d has type %v, wanted a dense tensor", i, t)
+			return false
+		}
+	}
+	return true
+}

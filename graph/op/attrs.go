@@ -1,0 +1,88 @@
+package op
+
+import (
+	"fmt"
+
+	"memopt/graph"
+)
+
+// Int returns an integer attribute, or def where the node lacks it. An
+// attribute of another type is an error, as in all methods of this family.
+func (c *Ctx) Int(name string, def int64) int64 { return attrOr(c, name, def) }
+
+// Float returns a float attribute, or def.
+func (c *Ctx) Float(name string, def float32) float32 { return attrOr(c, name, def) }
+
+// Str returns a string attribute, or def.
+func (c *Ctx) Str(name, def string) string { return attrOr(c, name, def) }
+
+// IntList returns an attribute that lists integers; given is false where the
+// node lacks it.
+func (c *Ctx) IntList(name string) (list []int64, given bool) {
+	return attrOr[[]int64](c, name, nil), c.Node.Attr(name) != nil
+}
+
+// FloatList returns an attribute that lists floats.
+func (c *Ctx) FloatList(name string) (list []float32, given bool) {
+	return attrOr[[]float32](c, name, nil), c.Node.Attr(name) != nil
+}
+
+// NeedInt returns an integer attribute that the operator requires.
+func (c *Ctx) NeedInt(name string) int64 {
+	if c.Node.Attr(name) == nil {
+		c.Errorf("lacks the attribute %q, an integer", name)
+	}
+	return c.Int(name, 0)
+}
+
+// DTypeAttr returns an attribute that numbers an element type, or def.
+func (c *Ctx) DTypeAttr(name string, def graph.DType) graph.DType {
+	if c.Node.Attr(name) == nil {
+		return def
+	}
+	n := c.Int(name, 0)
+	if d := graph.DType(n); int64(d) == n && d.Valid() {
+		return d
+	}
+	c.Errorf("attribute %q is %d, which numbers no element type", name, n)
+	return graph.Undefined
+}
+
+func attrOr[T any](c *Ctx, name string, def T) T {
+	a := c.Node.Attr(name)
+	if a == nil {
+		return def
+	}
+	if v, ok := a.Value.(T); ok {
+		return v
+	}
+	if a.Value == nil && a.Ref != "" {
+		c.Errorf("attribute %q stands for the attribute %q of a function; inline the function first", name, a.Ref)
+	} else {
+		c.Errorf("attribute %q holds %s, wanted %s", name, attrForm(a.Value), attrForm(def))
+	}
+	return def
+}
+
+// attrForm names what an attribute holds.
+func attrForm(v any) string {
+	switch v.(type) {
+	case int64:
+		return "an integer"
+	case float32:
+		return "a float"
+	case string:
+		return "a string"
+	case []int64:
+		return "a list of integers"
+	case []float32:
+		return "a list of floats"
+	case []string:
+		return "a list of strings"
+	case *graph.TensorData:
+		return "a tensor"
+	case *graph.Graph:
+		return "a graph"
+	}
+	return fmt.Sprintf("a %T", v)
+}
