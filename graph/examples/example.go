@@ -1,0 +1,69 @@
+package examples
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"memopt/graph"
+)
+
+// Example is a built-in training graph.
+type Example struct {
+	Name    string
+	Summary string           // one line for people
+	Dims    map[string]int64 // bindings used where the caller gives none
+	Build   func() (*graph.Model, error)
+}
+
+// all lists the examples by name. The default bindings make the activations of each a few
+// hundred MiB at least, so that there is something to plan.
+var all = []Example{
+	{
+		Name:    "cnn",
+		Summary: "residual convolutional network with batch normalization, YieldOp and ONNX Runtime's gradient operators",
+		Dims:    map[string]int64{"batch": 256},
+		Build:   func() (*graph.Model, error) { return CNN(CNNOptions{}) },
+	},
+	{
+		Name:    "mlp",
+		Summary: "multilayer perceptron with the loss inside, forward and backward in ONNX's own operators",
+		Dims:    map[string]int64{"batch": 8192},
+		Build:   func() (*graph.Model, error) { return MLP(MLPOptions{}) },
+	},
+	{
+		Name:    "transformer",
+		Summary: "GPT-like decoder as ORTModule trains it: YieldOp, dropout, ONNX Runtime's gradient operators",
+		Dims:    map[string]int64{"batch": 8, "seq": 512},
+		Build:   func() (*graph.Model, error) { return Transformer(TransformerOptions{}) },
+	},
+	{
+		Name:    "transformer-fp16",
+		Summary: "the same decoder in mixed precision: float16 products, casts to float32 around norms and softmax",
+		Dims:    map[string]int64{"batch": 8, "seq": 512},
+		Build:   func() (*graph.Model, error) { return Transformer(TransformerOptions{Half: true, FastGelu: true}) },
+	},
+}
+
+func (e Example) clone() Example {
+	e.Dims = maps.Clone(e.Dims)
+	return e
+}
+
+// All returns the examples, sorted by name.
+func All() []Example {
+	list := make([]Example, len(all))
+	for i, e := range all {
+		list[i] = e.clone()
+	}
+	return list
+}
+
+// Lookup returns the example with the given name.
+func Lookup(name string) (Example, bool) {
+	i, ok := slices.BinarySearchFunc(all, name, func(e Example, name string) int { return strings.Compare(e.Name, name) })
+	if !ok {
+		return Example{}, false
+	}
+	return all[i].clone(), true
+}
