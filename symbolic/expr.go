@@ -1,0 +1,87 @@
+package symbolic
+
+// Expr is an integer expression in normal form. It is immutable and 16 bytes small; the zero
+// value is the constant 0, and a constant takes no allocation.
+type Expr struct {
+	c int64 // the value where p is nil, else 0
+	p *poly // a polynomial that is not constant, or one of the special values
+}
+
+// state says whether an expression has a value. Where two meet, the larger one wins.
+type state uint8
+
+const (
+	stateKnown state = iota
+	stateUnknown
+	stateTooLarge
+	stateOverflow
+	stateDivisionByZero
+	numStates
+)
+
+var stateErr = [numStates]error{
+	stateTooLarge:       ErrTooLarge,
+	stateOverflow:       ErrOverflow,
+	stateDivisionByZero: ErrDivisionByZero,
+}
+
+// special holds the one polynomial of each state that is not known.
+var special = [numStates]*poly{
+	stateUnknown:        {state: stateUnknown},
+	stateTooLarge:       {state: stateTooLarge},
+	stateOverflow:       {state: stateOverflow},
+	stateDivisionByZero: {state: stateDivisionByZero},
+}
+
+func without(s state) Expr { return Expr{p: special[s]} }
+
+func (a Expr) state() state {
+	if a.p == nil {
+		return stateKnown
+	}
+	return a.p.state
+}
+
+// Const returns the constant c.
+func Const(c int64) Expr { return Expr{c: c} }
+
+// Unknown returns the dim that nobody knows. It absorbs whatever it meets, zero included.
+func Unknown() Expr { return without(stateUnknown) }
+
+// Sym returns the symbol with that name. Any text is a name; names are equal by content. The
+// empty name is Unknown.
+func Sym(name string) Expr {
+	if name == "" {
+		return Unknown()
+	}
+	return internSymbol(name).expr
+}
+
+// IsUnknown reports whether a depends on a dim that nobody knows.
+func (a Expr) IsUnknown() bool { return a.state() == stateUnknown }
+
+// IsKnown reports whether a has a value: neither unknown nor failed.
+func (a Expr) IsKnown() bool { return a.p == nil || a.p.state == stateKnown }
+
+// Err returns why a failed (ErrOverflow, ErrDivisionByZero or ErrTooLarge), or nil. Unknown is
+// not an error.
+func (a Expr) Err() error { return stateErr[a.state()] }
+
+// Const returns the value of a constant, and whether a is one.
+func (a Expr) Const() (int64, bool) { return a.c, a.p == nil }
+
+// IsConst reports whether a is the constant c.
+func (a Expr) IsConst(c int64) bool { return a.p == nil && a.c == c }
+
+// Equal reports whether a and b have the same normal form. Unknown and failed values equal
+// nothing, not even themselves.
+func (a Expr) Equal(b Expr) bool { return a.IsKnown() && b.IsKnown() && a.Identical(b) }
+
+// Identical is Equal, except that unknown is identical to unknown, and a failed value to one
+// that failed for the same reason.
+func (a Expr) Identical(b Expr) bool {
+	if a.p == b.p {
+		return a.c == b.c
+	}
+	return a.state() == b.state() && compareExprs(a, b) == 0
+}
