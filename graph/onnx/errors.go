@@ -1,0 +1,55 @@
+package onnx
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode"
+)
+
+// FormatError says that a model is not valid ONNX, or not of a kind that memopt
+// reads. Errors of input and output are not FormatErrors.
+type FormatError struct {
+	Path string // the model, "" if it has no name
+	Err  error  // where in the model, and what is wrong
+}
+
+// Error returns one line that names the file, the place and the fault.
+func (e *FormatError) Error() string {
+	if e.Path == "" {
+		return oneLine(e.Err.Error())
+	}
+	return oneLine(e.Path + ": " + e.Err.Error())
+}
+
+// Unwrap returns the fault without the file's name.
+func (e *FormatError) Unwrap() error { return e.Err }
+
+func formatErr(path, format string, args ...any) error {
+	return &FormatError{Path: path, Err: fmt.Errorf(format, args...)}
+}
+
+// maxMessage bounds an error's text: names in hostile files can be megabytes.
+const maxMessage = 2000
+
+// oneLine makes a text with names from a file fit for one line of a terminal.
+func oneLine(s string) string {
+	if len(s) > maxMessage {
+		s = strings.ToValidUTF8(s[:maxMessage], "") + "…"
+	}
+	if strings.IndexFunc(s, unprintable) < 0 {
+		return s
+	}
+	var b strings.Builder
+	for _, r := range s {
+		if unprintable(r) {
+			q := strconv.QuoteRuneToASCII(r)
+			b.WriteString(q[1 : len(q)-1])
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+func unprintable(r rune) bool { return r != ' ' && !unicode.IsPrint(r) }

@@ -1,0 +1,148 @@
+package onnx
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+
+	"memopt/graph"
+)
+
+// streamName stands for a model that was read from a stream and has no folder.
+const streamName = "-"
+
+// externals maps the files of external data of one model, each once and only
+// when it is asked for.
+type externals struct {
+	path   string // of the model
+	dir    string // folder of the model, "" if it has none
+	mu     sync.Mutex
+	closed bool
+	maps   map[string]mapping // by location
+}
+
+func newExternals(path string) *externals {
+	x := &externals{path: path}
+	if path != "" && path != streamName {
+		x.dir = filepath.Dir(path)
+	}
+	return x
+}
+
+// checkLocation refuses names of files that lie outside the model's folder.
+func checkLocation(location string) error {
+	switch {
+	case location == "":
+		return fmt.Errorf("external_data has no location")
+	case strings.ContainsRune(location, 0):
+		return fmt.Errorf("external data %q: the name has a zero byte", location)
+	case filepath.IsAbs(location) || strings.HasPrefix(location, "/") || strings.HasPrefix(location, `\`):
+		return fmt.Errorf("external data %q: the path is absolute, wanted one relative to the model's folder", location)
+	}
+	for _, part := range strings.FieldsFunc(location, func(r rune) bool { return r == '/' || r == '\\' }) {
+		if part == ".." {
+			return fmt.Errorf(`external data %q: the path has a ".." in it, wanted one inside the model's folder`, location)
+		}
+	}
+	if !filepath.IsLocal(location) {
+		return fmt.Errorf("external data %q: the path leaves the model's folder", location)
+	}
+	return nil
+}
+
+// file returns the contents of a file of external data.
+func (x *externals) file(location string) ([]byte, error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	switch {
+	case x.closed:
+		return nil, fmt.Errorf("external data %q: the model %s is closed", location, x.path)
+	case x.dir == "":
+		return nil, formatErr(x.path, "external data %q cannot be found: the model was read from a stream and has no folder; give its path instead", location)
+	}
+	if m, ok := x.maps[location]; ok {
+		return m.data, nil
+	}
+	m, err := x.open(location)
+	if err != nil {
+		return nil, err
+	}
+	if x.maps == nil {
+		x.maps = map[string]mapping{}
+	}
+	x.maps[location] = m
+	return m.data, nil
+}
+
+// open maps a file through an os.Root, which follows no link out of the folder.
+func (x *externals) open(location string) (mapping, error) {
+	root, err := os.OpenRoot(x.dir)
+	if err != nil {
+		return mapping{}, fmt.Errorf("external data %q of %s: %w", location, x.path, err)
+	}
+	defer root.Close()
+	if info, err := root.Stat(location); err == nil && !info.Mode().IsRegular() {
+		return mapping{}, formatErr(x.path, "external data %q is no regular file", location)
+	}
+	f, err := root.Open(location)
+	if err != nil {
+		return mapping{}, x.openError(location, err)
+	}
+	defer f.Close()
+	m, err := mapFile(f)
+	if err != nil {
+		return m, fmt.Errorf("external data %q of %s: %w", location, x.path, err)
+	}
+	return m, nil
+}
+
+// openError tells the system's refusals from those of os.Root, which has an
+// error without a number for a link that leads out of the folder.
+func (x *externals) openError(location string, err error) error {
+	var number syscall.Errno
+	if errors.As(err, &number) {
+		return fmt.Errorf("external data %q of %s: %w", location, x.path, err)
+	}
+	return formatErr(x.path, "external data %q is a link that leads out of the model's folder: %w", location, err)
+}
+
+// close releases all mappings.
+func (x *externals) close() error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.closed = true
+	var errs []error
+	for _, m := range x.maps {
+		errs = append(errs, m.close())
+	}
+	x.maps = nil
+	return errors.Join(errs...)
+}
+
+// outside is the Source of a tensor in external data.
+type outside struct {
+	files *externals
+	ext   *graph.External
+	size  int64 // of the tensor, for files that do not state the length
+}
+
+// Bytes maps the file and returns the tensor's part of it.
+func (o *outside) Bytes() ([]byte, error) {
+	data, err := o.files.file(o.ext.Location)
+	if err != nil {
+		return nil, err
+	}
+	length := o.ext.Length
+	if length < 0 {
+		length = o.size
+	}
+	if o.ext.Offset > int64(len(data)) || length > int64(len(data))-o.ext.Offset {
+		return nil, formatErr(o.files.path, "external data %q: offset %d and length %d reach beyond its %d bytes",
+			o.ext.Location, o.ext.Offset, length, len(data))
+	}
+	return data[o.ext.Offset : o.ext.Offset+length], nil
+}
