@@ -37,15 +37,15 @@ func (c *Ctx) Shape(i int) graph.Shape { return c.In(i).Shape }
 // DType returns the element type of input i.
 func (c *Ctx) DType(i int) graph.DType { return c.In(i).DType }
 
-// Contents returns the elements of integer input i as expressions; ok is false where
-// they are not known. Single elements may still be unknown. A scalar has one element.
+// Contents returns the elements of integer or bool input i as expressions, in
+// row-major order; ok is false where they are not known. Single elements may still
+// be unknown. A scalar has one element.
 func (c *Ctx) Contents(i int) (elems []symbolic.Expr, ok bool) {
 	id := c.Node.Input(i)
 	if id == graph.NoValue {
 		return nil, false
 	}
-	e := c.inf.res.contents[id]
-	return e, e != nil
+	return c.inf.res.Contents(id)
 }
 
 // Ints is Contents for inputs that must be numbers, such as axes; ok is false when one is not.
@@ -91,10 +91,11 @@ func (c *Ctx) Out(i int, t graph.Type) {
 // OutTensor is Out for a dense tensor.
 func (c *Ctx) OutTensor(i int, d graph.DType, s graph.Shape) { c.Out(i, graph.Tensor(d, s)) }
 
-// SetContents records the elements of integer output i.
+// SetContents records the elements of integer or bool output i in row-major order.
 func (c *Ctx) SetContents(i int, elems []symbolic.Expr) {
 	if id := c.Node.Output(i); id != graph.NoValue && elems != nil && len(elems) <= maxContents {
 		c.inf.res.contents[id] = elems
+		c.inf.res.setDen(id, 1)
 	}
 }
 

@@ -23,7 +23,12 @@ type Result struct {
 	// the imported operator set: their outputs are what the file says, or unknown.
 	NoRow []graph.NodeID
 
-	contents [][]symbolic.Expr // by ValueID, nil where not carried
+	// Bodies has the results of the subgraphs of If, Loop and Scan nodes, in the order of
+	// the nodes: of the branches that can be taken, and of the last run where a loop took several.
+	Bodies []Body
+
+	contents [][]symbolic.Expr       // by ValueID, nil where not carried
+	dens     map[graph.ValueID]int64 // denominators of contents that have one besides 1
 }
 
 // Conflict is a value of which the file says something else than inference.
@@ -32,9 +37,10 @@ type Conflict struct {
 	Declared, Inferred graph.Type
 }
 
-// Contents returns the elements of an integer tensor that inference could follow.
+// Contents returns the elements of a small tensor that inference could follow: of
+// integers, of bools as 0 and 1, and of floats where all of them are whole.
 func (r *Result) Contents(id graph.ValueID) ([]symbolic.Expr, bool) {
-	if int(id) >= len(r.contents) || r.contents[id] == nil {
+	if int(id) >= len(r.contents) || r.contents[id] == nil || r.den(id) != 1 {
 		return nil, false
 	}
 	return r.contents[id], true
@@ -72,6 +78,7 @@ type inference struct {
 	declared []graph.Type // by ValueID: what the file says of node outputs
 	inputs   map[string]bool
 	res      *Result
+	ctx      Ctx // of the node at hand
 }
 
 func newInference(g *graph.Graph, opsets []graph.Opset, outer *inference) *inference {
@@ -84,7 +91,9 @@ func newInference(g *graph.Graph, opsets []graph.Opset, outer *inference) *infer
 	}
 	for _, list := range [][]graph.Decl{g.ValueInfo, g.Outputs} {
 		for _, d := range list {
-			inf.declared[d.Value] = d.Type
+			t := d.Type
+			t.Shape = withoutNegatives(t.Shape)
+			inf.declared[d.Value] = t
 		}
 	}
 	inf.inputs = inputSymbols(g, outer)
@@ -115,36 +124,40 @@ func inputSymbols(g *graph.Graph, outer *inference) map[string]bool {
 // startValues gives the types of values that no node makes.
 func (inf *inference) startValues() {
 	for i := range inf.g.Values {
-		v := &inf.g.Values[i]
+		v, id := &inf.g.Values[i], graph.ValueID(i)
 		switch {
 		case v.Outer != graph.NoValue && inf.outer != nil:
 			v.Type = inf.g.Outer.Values[v.Outer].Type
 			inf.res.contents[i] = inf.outer.res.contents[v.Outer]
-		case v.Data != nil && v.Data.DType.IsInteger():
-			if inf.g.Values[i].IsConstant() {
-				inf.res.contents[i] = constContents(v.Data)
-			}
+			inf.res.setDen(id, inf.outer.res.den(v.Outer))
+		case v.Data != nil && v.IsConstant():
+			elems, den := tensorBlock(v.Data)
+			inf.res.contents[i] = elems
+			inf.res.setDen(id, den)
+		case v.Input:
+			v.Type.Shape = withoutNegatives(v.Type.Shape)
 		}
 	}
 }
 
-// constContents reads a small integer tensor, or returns nil.
-func constContents(t *graph.TensorData) []symbolic.Expr {
-	if n, err := t.Elements(); err != nil || n > maxContents || len(t.Dims) > 1 {
-		return nil
+// withoutNegatives makes negative dims unknown: some exporters write -1 for a dim
+// that they do not know.
+func withoutNegatives(s graph.Shape) graph.Shape {
+	for i, d := range s.Dims {
+		if n, ok := d.Const(); ok && n < 0 {
+			s = with(s, i, symbolic.Unknown())
+		}
 	}
-	ints, err := t.Int64s()
-	if err != nil {
-		return nil
-	}
-	out := make([]symbolic.Expr, len(ints))
-	for i, x := range ints {
-		out[i] = symbolic.Const(x)
-	}
-	return out
+	return s
 }
 
 func (inf *inference) run(order graph.Order) error {
+	for i := range inf.g.Values {
+		v := &inf.g.Values[i]
+		if v.Def == graph.NoNode && len(v.Type.Shape.Dims) > maxRank {
+			return fmt.Errorf("value %q has rank %d; memopt takes up to %d", v.Name, len(v.Type.Shape.Dims), maxRank)
+		}
+	}
 	for _, id := range order {
 		if err := inf.node(inf.g.Nodes[id]); err != nil {
 			return err
@@ -155,11 +168,15 @@ func (inf *inference) run(order graph.Order) error {
 
 func (inf *inference) node(n *graph.Node) error {
 	info := Of(n.Kind)
-	c := &Ctx{inf: inf, Node: n, Info: info, Version: info.SinceVersion(inf.versions[info.Domain])}
+	c := &inf.ctx
+	*c = Ctx{inf: inf, Node: n, Info: info, Version: info.SinceVersion(inf.versions[info.Domain]), outs: c.outs[:0]}
 	if c.Version == 0 || info.Infer == nil {
 		inf.res.NoRow = append(inf.res.NoRow, n.ID)
 	} else if c.checkArity(); c.err == nil {
 		info.Infer(c)
+	}
+	for slot := range c.outs {
+		c.checkOutput(slot)
 	}
 	if c.err != nil {
 		return c.err
@@ -172,7 +189,25 @@ func (inf *inference) node(n *graph.Node) error {
 	return inf.checkOverflow(n)
 }
 
-// errOutOfRange marks sizes beyond int64.
+// checkOutput refuses shapes that no tensor has. A dim whose expression grew beyond
+// what package symbolic keeps is unknown.
+func (c *Ctx) checkOutput(slot int) {
+	s := c.outs[slot].Shape
+	if len(s.Dims) > maxRank {
+		c.Errorf("output %d would have rank %d; memopt takes up to %d", slot, len(s.Dims), maxRank)
+		return
+	}
+	for i, d := range s.Dims {
+		if n, ok := d.Const(); ok && n < 0 {
+			c.Errorf("output %d would have shape %v", slot, s)
+		} else if errors.Is(d.Err(), symbolic.ErrTooLarge) {
+			s = with(s, i, symbolic.Unknown())
+			c.outs[slot].Shape = s
+		}
+	}
+}
+
+// checkOverflow refuses sizes beyond int64.
 func (inf *inference) checkOverflow(n *graph.Node) error {
 	for slot, id := range n.Outputs {
 		if id == graph.NoValue {

@@ -15,7 +15,14 @@ func (inf *inference) merge(declared, inferred graph.Type) (t graph.Type, ok boo
 		return declared, true
 	case declared.Form != inferred.Form:
 		return declared, false
+	case declared.Elem != nil && inferred.Elem != nil:
+		elem, ok := inf.merge(*declared.Elem, *inferred.Elem)
+		declared.Elem = &elem
+		return declared, ok
 	case declared.Form != graph.FormTensor:
+		if declared.Elem == nil {
+			declared.Elem = inferred.Elem
+		}
 		return declared, true
 	}
 	t, ok = declared, true

@@ -1,3 +1,85 @@
 package op
 
-var shapeRows = []Info{}
+// Versions at which operators changed that admit every element type: most
+// changes only add types.
+var (
+	flattenVersions = versions(1, 9, 11, 13, 21, 23, 24, 25)
+	squeezeVersions = versions(1, 11, 13, 21, 23, 24, 25)
+)
+
+var shapeRows = []Info{
+	random(Bernoulli, "Bernoulli", versions(15, 22), exactly(1), randomLikeRule),
+	moves(CenterCropPad, "CenterCropPad", versions(18), exactly(2), centerCropPadRule),
+	moves(Compress, "Compress", versions(9, 11), exactly(2), compressRule),
+	moves(Concat, "Concat", versions(1, 4, 11, 13), Arity{1, -1}, concatRule),
+	moves(Constant, "Constant", versions(1, 9, 11, 12, 13, 19, 21, 23, 24, 25), exactly(0), constantRule, role(ConstantRole)),
+	moves(ConstantOfShape, "ConstantOfShape", versions(9, 20, 21, 23, 24, 25), exactly(1), constantOfShapeRule,
+		recomputable(0, versions(9, 20), 0)),
+	moves(DepthToSpace, "DepthToSpace", versions(1, 11, 13), exactly(1), depthToSpaceRule),
+	moves(Expand, "Expand", versions(8, 13), exactly(2), expandRule, recomputable(0, versions(8, 13), 1)),
+	moves(EyeLike, "EyeLike", versions(9, 22), exactly(1), eyeLikeRule, nonDiff(0)),
+	view(Flatten, "Flatten", flattenVersions, exactly(1), flattenRule),
+	moves(Gather, "Gather", versions(1, 11, 13), exactly(2), gatherRule, recomputable(0, versions(1, 11, 13), 1)),
+	moves(GatherElements, "GatherElements", versions(11, 13), exactly(2), gatherElementsRule),
+	moves(GatherND, "GatherND", versions(11, 12, 13), exactly(2), gatherNDRule),
+	identityRow(),
+	random(Multinomial, "Multinomial", versions(7, 22), exactly(1), multinomialRule),
+	moves(NonZero, "NonZero", versions(9, 13), exactly(1), nonZeroRule, nonDiff(0), recomputable(0, versions(9, 13))),
+	moves(OneHot, "OneHot", versions(9, 11), exactly(3), oneHotRule, nonDiff(0, 1)),
+	moves(Pad, "Pad", versions(1, 2, 11, 13, 18, 19, 21, 23, 24, 25), Arity{1, 4}, padRule),
+	random(RandomNormal, "RandomNormal", versions(1, 22), exactly(0), randomRule),
+	random(RandomNormalLike, "RandomNormalLike", versions(1, 22), exactly(1), randomLikeRule),
+	random(RandomUniform, "RandomUniform", versions(1, 22), exactly(0), randomRule),
+	random(RandomUniformLike, "RandomUniformLike", versions(1, 22), exactly(1), randomLikeRule),
+	moves(Range, "Range", versions(11), exactly(3), rangeRule, nonDiff(0, 1, 2), recomputable(0, versions(11), 0, 1, 2)),
+	view(Reshape, "Reshape", versions(1, 5, 13, 14, 19, 21, 23, 24, 25), Arity{1, 2}, reshapeRule,
+		recomputable(0, versions(1, 5, 13, 14, 19))), // the shape is followed
+	row(Resize, "Resize", versions(10, 11, 13, 18, 19), Arity{1, 4}, exactly(1), Cheap, resizeRule, nonDiff(1, 2, 3)),
+	moves(ReverseSequence, "ReverseSequence", versions(10), exactly(2), reverseSequenceRule),
+	moves(ScatterElements, "ScatterElements", versions(11, 13, 16, 18), exactly(3), scatterElementsRule, inPlace(0)),
+	moves(ScatterND, "ScatterND", versions(11, 13, 16, 18), exactly(3), scatterNDRule, inPlace(0)),
+	moves(Scatter, "Scatter", versions(9, 11), exactly(3), scatterElementsRule, inPlace(0)), // replaced by ScatterElements
+	moves(Shape, "Shape", versions(1, 13, 15, 19, 21, 23, 24, 25), exactly(1), shapeRule, role(ShapeOf), nonDiff(0)),
+	moves(Size, "Size", versions(1, 13, 19, 21, 23, 24, 25), exactly(1), sizeRule, role(ShapeOf), nonDiff(0)),
+	moves(Slice, "Slice", versions(1, 10, 11, 13), Arity{1, 5}, sliceRule,
+		recomputable(0, versions(1)), recomputable(0, versions(10, 11, 13), 1, 2, 3, 4)),
+	moves(SpaceToDepth, "SpaceToDepth", versions(1, 13), exactly(1), spaceToDepthRule),
+	splitRow(),
+	view(Squeeze, "Squeeze", squeezeVersions, Arity{1, 2}, squeezeRule,
+		recomputable(0, versions(1, 11)), recomputable(0, versions(13), 1)),
+	moves(TensorScatter, "TensorScatter", versions(24), Arity{2, 3}, tensorScatterRule, inPlace(0)),
+	moves(Tile, "Tile", versions(1, 6, 13), Arity{2, 3}, tileRule,
+		recomputable(0, versions(1), 1, 2), recomputable(0, versions(6, 13), 1)),
+	topKRow(),
+	moves(Transpose, "Transpose", versions(1, 13, 21, 23, 24, 25), exactly(1), transposeRule, recomputable(0, versions(1, 13))),
+	moves(Trilu, "Trilu", versions(14), Arity{1, 2}, triluRule, inPlace(0), recomputable(0, versions(14), 1)),
+	uniqueRow(),
+	view(Unsqueeze, "Unsqueeze", squeezeVersions, Arity{1, 2}, unsqueezeRule,
+		recomputable(0, versions(1, 11)), recomputable(0, versions(13), 1)),
+	row(Upsample, "Upsample", versions(1, 7, 9, 10), Arity{1, 2}, exactly(1), Cheap, upsampleRule, nonDiff(1)), // replaced by Resize
+}
+
+// identityRow: the one row here that also takes sequences and optionals.
+func identityRow() Info {
+	r := view(Identity, "Identity", versions(1, 13, 14, 16, 19, 21, 23, 24, 25), exactly(1), identityRule)
+	r.Infer, r.Role = identityRule, 0
+	return r
+}
+
+func splitRow() Info {
+	r := moves(Split, "Split", versions(1, 2, 11, 13, 18), Arity{1, 2}, splitRule,
+		recomputable(0, versions(2, 11)), recomputable(0, versions(1, 13, 18), 1))
+	r.Outputs = Arity{1, -1}
+	return r
+}
+
+// topKRow: a partial sort, which takes several passes over the input.
+func topKRow() Info {
+	r := row(TopK, "TopK", versions(1, 10, 11, 24), Arity{1, 2}, Arity{1, 2}, Expensive, topKRule, flops(inputElements))
+	return r
+}
+
+// uniqueRow: a sort.
+func uniqueRow() Info {
+	return row(Unique, "Unique", versions(11), exactly(1), Arity{1, 4}, Expensive, uniqueRule, flops(inputElements))
+}

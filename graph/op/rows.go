@@ -1,0 +1,113 @@
+package op
+
+import (
+	"memopt/graph"
+	"memopt/symbolic"
+)
+
+// Constructors of rows. They state what a family has in common; options add the
+// rest.
+
+// option sets a column of a row.
+type option func(*Info)
+
+// versions lists schema versions.
+func versions(v ...int) []int { return v }
+
+// row is a row of ONNX's own domain with a dense-tensor rule.
+func row(k graph.Kind, name string, since []int, in, out Arity, class RecomputeClass, rule func(*Ctx), opts ...option) Info {
+	r := Info{Kind: k, Name: name, Since: since, Inputs: in, Outputs: out, Class: class, Infer: dense(rule)}
+	for _, o := range opts {
+		o(&r)
+	}
+	return r
+}
+
+// dense runs a rule on nodes whose inputs are dense tensors; others are errors.
+func dense(rule func(*Ctx)) func(*Ctx) {
+	return func(c *Ctx) {
+		if c.Dense() {
+			rule(c)
+		}
+	}
+}
+
+// exactly is the arity of operators with a fixed number of operands.
+func exactly(n int) Arity { return Arity{n, n} }
+
+// unary is an elementwise operator of one operand: cheap and possible in place.
+func unary(k graph.Kind, name string, since []int, set dtypeSet, opts ...option) Info {
+	return row(k, name, since, exactly(1), exactly(1), Cheap, unaryRule(set, nil), append([]option{inPlace(0)}, opts...)...)
+}
+
+// floatUnary is unary for floating-point numbers alone.
+func floatUnary(k graph.Kind, name string, since []int, opts ...option) Info {
+	return unary(k, name, since, floats, opts...)
+}
+
+// arithmetic is an elementwise operator of two operands of one type.
+func arithmetic(k graph.Kind, name string, since []int, set dtypeSet, fold func(*Ctx), opts ...option) Info {
+	return row(k, name, since, exactly(2), exactly(1), Cheap, binaryRule(set, fold), append([]option{inPlace(0, 1)}, opts...)...)
+}
+
+// comparison is an elementwise operator of two operands with bools as result.
+func comparison(k graph.Kind, name string, since []int, set dtypeSet, fold func(*Ctx), opts ...option) Info {
+	return row(k, name, since, exactly(2), exactly(1), Cheap, compareRule(set, fold), opts...)
+}
+
+// variadic is an elementwise operator of any number of operands.
+func variadic(k graph.Kind, name string, since []int, fold func(*Ctx)) Info {
+	return row(k, name, since, Arity{1, -1}, exactly(1), Cheap, variadicRule(fold), inPlace(0, 1), flops(variadicFLOPs))
+}
+
+// reduction is an operator that folds axes, which are an input from version axesSince on.
+func reduction(k graph.Kind, name string, since []int, axesSince int, fold binary) Info {
+	return row(k, name, since, Arity{1, 2}, exactly(1), Cheap, reduceRule(axesSince, fold), flops(inputElements))
+}
+
+// moves is an operator that moves or selects elements and computes nothing.
+func moves(k graph.Kind, name string, since []int, in Arity, rule func(*Ctx), opts ...option) Info {
+	return row(k, name, since, in, exactly(1), Cheap, rule, append([]option{flops(noFLOPs)}, opts...)...)
+}
+
+// view is an operator whose result is input 0 under another shape.
+func view(k graph.Kind, name string, since []int, in Arity, rule func(*Ctx), opts ...option) Info {
+	r := row(k, name, since, in, exactly(1), Free, rule, append([]option{role(ReshapeRole)}, opts...)...)
+	r.View = true
+	return r
+}
+
+// random is an operator whose draw the attribute seed fixes.
+func random(k graph.Kind, name string, since []int, in Arity, rule func(*Ctx)) Info {
+	r := row(k, name, since, in, exactly(1), Seeded, rule, opsEach(10))
+	r.Random, r.SeedAttr, r.SeedSince, r.FloatSeed = true, "seed", since[0], true
+	return r
+}
+
+func inPlace(slots ...int) option { return func(r *Info) { r.InPlace = slots } }
+
+func role(x Role) option { return func(r *Info) { r.Role |= x } }
+
+func flops(f func(*Ctx) symbolic.Expr) option { return func(r *Info) { r.FLOPs = f } }
+
+// nonDiff lists inputs that no gradient flows through.
+func nonDiff(slots ...int) option { return func(r *Info) { r.NonDiff = slots } }
+
+// recomputable adds an entry of ONNX Runtime's table.
+func recomputable(level int, v []int, skip ...int) option {
+	return func(r *Info) { r.ORT = append(r.ORT, Recomputable{level, v, skip}) }
+}
+
+// opsEach counts n operations per element of output 0. Transcendental functions count
+// as 10, the usual cost of a polynomial or rational approximation.
+func opsEach(n int64) option {
+	return flops(func(c *Ctx) symbolic.Expr { return symbolic.Const(n).Mul(c.OutElements(0)) })
+}
+
+// inputElements counts one operation per element of input 0.
+func inputElements(c *Ctx) symbolic.Expr { return c.Shape(0).Elements() }
+
+// variadicFLOPs counts one operation per element and operand.
+func variadicFLOPs(c *Ctx) symbolic.Expr {
+	return symbolic.Const(int64(len(c.Node.Inputs))).Mul(c.OutElements(0))
+}
