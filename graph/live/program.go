@@ -77,3 +77,19 @@ func (s *Step) viewSource() graph.ValueID {
 	}
 	return graph.NoValue
 }
+
+// Traffic returns the bytes that the step reads and writes; a view moves none.
+func (s *Step) Traffic(sizes *Sizes) int64 {
+	if op.Of(s.Kind).View {
+		return 0
+	}
+	var total int64
+	for _, list := range [][]graph.ValueID{s.In, s.Out} {
+		for _, v := range list {
+			if v != graph.NoValue {
+				total = addSat(total, max(sizes.Bytes[v], 0))
+			}
+		}
+	}
+	return total
+}

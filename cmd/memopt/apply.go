@@ -1,0 +1,104 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"memopt/graph/live"
+	"memopt/graph/onnx"
+	"memopt/planner"
+	"memopt/recompute"
+	"memopt/report"
+)
+
+func (a *app) applyCommand() *cobra.Command {
+	var sel selectionFlags
+	var out, external string
+	cmd := &cobra.Command{
+		Use:   "apply MODEL -o OUT",
+		Short: "Rewrite the graph so that it recomputes what a plan says",
+		Long: `apply writes a copy of the model in which the plan's subgraphs run again right
+before the first backward node that needs them, in the order of execution that
+the plan assumes. Everything else in the file stays as it is. What was done is
+recorded in the model's metadata.`,
+		Example: `  memopt apply model.onnx --level 1 -o out.onnx
+        recompute layer by layer
+  memopt apply model.onnx --config config.json -o out.onnx --dim batch=8,seq=1024
+        what a configuration lists; with bindings, copies are placed by the peak
+  memopt apply example:transformer --level 1 -o - | memopt plan -
+        through a pipe`,
+		Args: exactModel,
+		RunE: func(_ *cobra.Command, args []string) error {
+			format, err := report.ParseFormat(a.global.output)
+			if err != nil {
+				return usage("%w", err)
+			}
+			if out == "" {
+				return usage("apply: -o OUT is missing: where to write the rewritten model")
+			}
+			threshold, err := parseThreshold(external)
+			if err != nil {
+				return err
+			}
+			l, p, _, err := a.makePlan(args[0], &sel, false)
+			if err != nil {
+				return err
+			}
+			defer l.close()
+			r, err := a.rewrite(l, p)
+			if err != nil {
+				return err
+			}
+			if err := a.writeModel(out, r, onnx.Options{ExternalDataThreshold: threshold}); err != nil {
+				return err
+			}
+			return a.reportApply(format, out, p, r)
+		},
+	}
+	sel.register(cmd.Flags())
+	cmd.Flags().StringVarP(&out, "out", "o", "", "where to write the rewritten model; - is standard output")
+	cmd.Flags().StringVar(&external, "external-data", "", "move tensors of at least this size to OUT.data, for example 1MiB")
+	return cmd
+}
+
+// rewrite applies a plan and records it in the metadata.
+func (a *app) rewrite(l *loaded, p *planner.Plan) (*recompute.Rewritten, error) {
+	r, err := recompute.Apply(l.Model, p.Analysis.Boundary, p.Analysis.Order, p.Placements, recompute.Options{Seed: a.global.seed})
+	if err != nil {
+		return nil, invalid(fmt.Errorf("%s: %w", l.Path, err))
+	}
+	record, err := json.Marshal(p.Record(l.sha, a.global.seed))
+	if err != nil {
+		return nil, &exitError{exitInternal, err}
+	}
+	r.Model.SetMeta(recompute.Key, string(record))
+	if p.Analysis.Boundary.Kind != live.YieldBoundary {
+		r.Model.SetMeta(live.BoundaryKey, p.Analysis.Boundary.Record(l.Graph))
+	}
+	return r, nil
+}
+
+func (a *app) writeModel(out string, r *recompute.Rewritten, opts onnx.Options) error {
+	var err error
+	if out == "-" {
+		err = onnx.Write(a.stdio.out, r.Model)
+	} else {
+		err = onnx.WriteFile(out, r.Model, opts)
+	}
+	if err != nil {
+		return usage("%w", err)
+	}
+	return nil
+}
+
+// reportApply says what was done; on the error stream when the model went to
+// standard output.
+func (a *app) reportApply(format report.Format, out string, p *planner.Plan, r *recompute.Rewritten) error {
+	w := a.stdio.out
+	if out == "-" {
+		w = a.stdio.err
+	}
+	return report.Apply(w, format, out, p, r)
+}

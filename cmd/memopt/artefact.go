@@ -1,0 +1,82 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"memopt/report"
+)
+
+// writeArtefact writes a file that a verb makes: to a temporary name first, so
+// that a full disk leaves no half of it, and never over the model itself.
+func (a *app) writeArtefact(path, model string, data []byte) error {
+	if path == "-" {
+		_, err := a.out.Write(data)
+		return err
+	}
+	if same, err := sameFile(path, model); err == nil && same {
+		return usage("%s: is the model that was read; choose another name", path)
+	}
+	if err := replaceFile(path, data); err != nil {
+		return usage("%s: cannot be written: %w", path, err)
+	}
+	return nil
+}
+
+func sameFile(a, b string) (bool, error) {
+	x, err := os.Stat(a)
+	if err != nil {
+		return false, err
+	}
+	y, err := os.Stat(b)
+	if err != nil {
+		return false, err
+	}
+	return os.SameFile(x, y), nil
+}
+
+// replaceFile writes a file beside its final name and renames it.
+func replaceFile(path string, data []byte) (err error) {
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			f.Close()
+			os.Remove(f.Name())
+		}
+	}()
+	if _, err = f.Write(data); err != nil {
+		return err
+	}
+	if err = f.Chmod(0o644); err != nil {
+		return err
+	}
+	if err = f.Close(); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), path)
+}
+
+// parseThreshold reads the size of --external-data; "" is no threshold.
+func parseThreshold(text string) (int64, error) {
+	if text == "" {
+		return 0, nil
+	}
+	n, err := report.ParseBytes(text)
+	if err != nil || n <= 0 {
+		return 0, usage("--external-data %q: wanted a positive size such as 1MiB or 4096", text)
+	}
+	return n, nil
+}
+
+// wrap puts the model's name in front of an error, once.
+func wrap(name string, err error) error {
+	if strings.HasPrefix(err.Error(), name) {
+		return err
+	}
+	return fmt.Errorf("%s: %w", name, err)
+}

@@ -1,0 +1,74 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"memopt/configs"
+	"memopt/graph/live"
+	"memopt/graph/onnx"
+	"memopt/symbolic"
+)
+
+// Exit codes, as `memopt help exit-codes` explains them.
+const (
+	exitInternal = 1
+	exitUsage    = 2
+	exitInvalid  = 6
+)
+
+// exitError is an error with the code that the program ends with.
+type exitError struct {
+	code int
+	err  error
+}
+
+func (e *exitError) Error() string { return e.err.Error() }
+func (e *exitError) Unwrap() error { return e.err }
+
+// usage is a fault of the command line or of what it names.
+func usage(format string, args ...any) error {
+	return &exitError{exitUsage, fmt.Errorf(format, args...)}
+}
+
+// invalid is a fault of the model.
+func invalid(err error) error { return &exitError{exitInvalid, err} }
+
+// classify gives an error of the planning packages its code: faults of
+// bindings and files are the caller's, all others are the model's.
+func classify(err error) error {
+	var have *exitError
+	var unbound *symbolic.UnboundError
+	var config *configs.Error
+	var file *onnx.FileError
+	switch {
+	case err == nil || errors.As(err, &have):
+		return err
+	case errors.As(err, &unbound), errors.As(err, &config), errors.As(err, &file):
+		return &exitError{exitUsage, err}
+	case errors.Is(err, live.ErrNoBoundary):
+		return &exitError{exitInvalid, err}
+	}
+	return invalid(err)
+}
+
+func (a *app) exitCodesTopic() *cobra.Command {
+	return &cobra.Command{
+		Use:   "exit-codes",
+		Short: "What the exit codes mean",
+		Long: `Exit codes of memopt:
+
+    0  done; also when a time limit ended a search with a valid answer
+    1  internal error: a fault of memopt, please report it
+    2  usage: a wrong flag, an unbound symbol, a file that cannot be read or written
+    3  does not fit: the budget is infeasible; the lowest reachable peak is printed
+    4  numbers differ between the baseline and the planned graph
+    5  the measured peak is above the prediction or the budget
+    6  the model is invalid, or an operator in it is unsupported
+    7  a runtime or device is missing
+    8  the solver stopped early under --require-optimal
+  130  interrupted; the best plan so far is kept`,
+	}
+}

@@ -1,0 +1,71 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"memopt/graph"
+	"memopt/graph/live"
+	"memopt/report"
+)
+
+func (a *app) inspectCommand() *cobra.Command {
+	var by string
+	var top int
+	var text bool
+	cmd := &cobra.Command{
+		Use:   "inspect MODEL",
+		Short: "Say what is in the graph: operators, dims, sizes as formulas",
+		Long: `inspect prints what a model holds: its operator sets, symbols, inputs and
+outputs, and then its operators, nodes, layers or categories of values with
+their sizes as formulas, and which of them are stashed for the backward half.
+
+With --text it prints the graph itself, in ONNX's textual syntax, with the
+types that inference found.`,
+		Example: `  memopt inspect model.onnx
+        operators by the bytes that they make
+  memopt inspect model.onnx --by node --top 20
+        the 20 nodes that make most
+  memopt inspect model.onnx --text
+        the graph as text`,
+		Args: exactModel,
+		RunE: func(_ *cobra.Command, args []string) error {
+			format, err := report.ParseFormat(a.global.output)
+			if err != nil {
+				return usage("%w", err)
+			}
+			if !report.ValidGrouping(by) {
+				return usage("--by %q: wanted one of op, node, layer, category", by)
+			}
+			l, err := a.load(args[0])
+			if err != nil {
+				return err
+			}
+			defer l.close()
+			if text {
+				_, err := a.out.Write([]byte(graph.Format(l.Model, graph.FormatOptions{Types: true})))
+				return err
+			}
+			return a.inspect(format, l, by, top)
+		},
+	}
+	cmd.Flags().StringVar(&by, "by", "op", "what to group values by: op, node, layer or category")
+	cmd.Flags().IntVar(&top, "top", 0, "how many groups to print; 0 is all")
+	cmd.Flags().BoolVar(&text, "text", false, "print the graph in ONNX's textual syntax")
+	return cmd
+}
+
+func (a *app) inspect(format report.Format, l *loaded, by string, top int) error {
+	in := &report.Inspection{Model: l.Model, Types: l.types, Dims: l.dims, SHA: l.sha, By: by, Top: top}
+	if b, err := live.FindBoundary(l.Model); err == nil {
+		order, err := graph.Topological(l.Graph)
+		if err != nil {
+			return invalid(err)
+		}
+		if b.Kind == live.YieldBoundary {
+			order = live.MemoryEfficientOrder(l.Graph, b.Node)
+		}
+		in.Boundary, in.Backward = &b, live.Split(l.Graph, b, order)
+		in.Order = order
+	}
+	return report.Inspect(a.out, format, in)
+}

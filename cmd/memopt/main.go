@@ -1,0 +1,18 @@
+// Command memopt plans and applies recomputation in ONNX training graphs. Run
+// `memopt help` for its verbs.
+package main
+
+import (
+	"io"
+	"os"
+)
+
+func main() {
+	os.Exit(run(os.Args[1:], stdio{os.Stdin, os.Stdout, os.Stderr}, os.LookupEnv))
+}
+
+// stdio is where a command reads and writes.
+type stdio struct {
+	in       io.Reader
+	out, err io.Writer
+}

@@ -1,0 +1,119 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"memopt/configs"
+	"memopt/planner"
+	"memopt/report"
+)
+
+func (a *app) planCommand() *cobra.Command {
+	var sel selectionFlags
+	var details bool
+	var saveConfig, savePlan string
+	cmd := &cobra.Command{
+		Use:   "plan MODEL",
+		Short: "Say what to recompute, what it saves and where the peak is",
+		Long: `plan lists the clusters of subgraphs that can be recomputed instead of stashed,
+as ONNX Runtime's memory optimizer does, with what each saves in total and by
+how much it alone lowers the peak of a step; then the peak before and after,
+and the stashed activations with the reason why each is kept.
+
+Without bindings for all symbols it prints formulas in place of bytes.`,
+		Example: `  memopt plan example:transformer
+        the clusters of a built-in training graph, nothing enabled
+  memopt plan model.onnx --dim batch=8,seq=1024 --level 1
+        recompute layer by layer; the peak before and after
+  memopt plan model.onnx --level 1 --save-config config.json
+        a configuration for ORTMODULE_MEMORY_OPT_CONFIG
+  memopt plan model.onnx --config config.json -O json
+        what a configuration does, for scripts`,
+		Args: exactModel,
+		RunE: func(_ *cobra.Command, args []string) error {
+			format, err := report.ParseFormat(a.global.output)
+			if err != nil {
+				return usage("%w", err)
+			}
+			l, p, c, err := a.makePlan(args[0], &sel, true)
+			if err != nil {
+				return err
+			}
+			defer l.close()
+			if err := a.savePlanFiles(l, p, args[0], saveConfig, savePlan); err != nil {
+				return err
+			}
+			return a.printPlan(format, l, p, report.PlanView{ConfigPath: c.configPath, Details: details, Stashes: a.stashLimit()})
+		},
+	}
+	sel.register(cmd.Flags())
+	cmd.Flags().BoolVar(&details, "details", false, "print the node-level table too")
+	cmd.Flags().StringVar(&saveConfig, "save-config", "", "write the enabled clusters as an ONNX Runtime configuration")
+	cmd.Flags().StringVar(&savePlan, "save-plan", "", "write the placements as a plan.json")
+	return cmd
+}
+
+// exactModel wants one argument, the model.
+func exactModel(cmd *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		return usage("%s wants one MODEL (a path, - or example:NAME), got %d arguments", cmd.CommandPath(), len(args))
+	}
+	return nil
+}
+
+// makePlan loads a model and plans it. The caller closes the model.
+func (a *app) makePlan(name string, sel *selectionFlags, rowPeaks bool) (*loaded, *planner.Plan, *chosen, error) {
+	l, err := a.load(name)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	c, err := sel.resolve(a, l)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	c.options.RowPeaks = rowPeaks
+	p, err := planner.Make(l.Model, l.types, c.options)
+	if err != nil {
+		return nil, nil, nil, classify(wrap(name, err))
+	}
+	for _, w := range p.Warnings {
+		a.warn("%s", w)
+	}
+	return l, p, c, nil
+}
+
+// stashLimit is how many stashed activations a table lists.
+func (a *app) stashLimit() int {
+	if a.global.verbose {
+		return -1
+	}
+	return 10
+}
+
+func (a *app) savePlanFiles(l *loaded, p *planner.Plan, model, saveConfig, savePlan string) error {
+	if saveConfig != "" {
+		if err := a.writeArtefact(saveConfig, model, configs.FormatORT(p.ConfigEntries())); err != nil {
+			return err
+		}
+	}
+	if savePlan == "" {
+		return nil
+	}
+	data, err := configs.FormatPlan(p.Record(l.sha, a.global.seed))
+	if err != nil {
+		return &exitError{exitInternal, err}
+	}
+	return a.writeArtefact(savePlan, model, data)
+}
+
+func (a *app) printPlan(format report.Format, l *loaded, p *planner.Plan, view report.PlanView) error {
+	switch format {
+	case report.JSONFormat:
+		return report.PlanJSON(a.out, p, l.sha)
+	case report.CSVFormat:
+		return report.PlanCSV(a.out, p)
+	case report.MarkdownFormat:
+		return report.PlanMarkdown(a.out, p)
+	}
+	return report.PlanTable(a.out, p, view)
+}

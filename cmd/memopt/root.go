@@ -1,0 +1,131 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"golang.org/x/term"
+)
+
+// app is one run of the program.
+type app struct {
+	stdio
+	env    func(string) (string, bool)
+	global globalFlags
+}
+
+// globalFlags are the flags of every verb.
+type globalFlags struct {
+	output  string
+	dims    []string
+	color   string
+	quiet   bool
+	verbose bool
+	seed    int64
+}
+
+// run executes a command line and returns its exit code.
+func run(args []string, io stdio, env func(string) (string, bool)) int {
+	a := &app{stdio: io, env: env}
+	root := a.command()
+	root.SetArgs(args)
+	err := root.Execute()
+	if err == nil {
+		return 0
+	}
+	var e *exitError
+	if !errors.As(err, &e) {
+		e = &exitError{code: exitUsage, err: err} // cobra's own errors are about the command line
+	}
+	a.complain(e.err)
+	return e.code
+}
+
+// command builds the command tree.
+func (a *app) command() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "memopt",
+		Short: "Make training fit in memory: plan and apply recomputation in ONNX training graphs",
+		Long: `memopt reads an ONNX training graph, finds the activations that are stashed for
+the backward half, says what recomputing them would save, and rewrites the
+graph so that it does.
+
+A model is a path, "-" for standard input, or example:NAME for one that is
+built in (memopt examples lists them).`,
+		Example: `  memopt plan example:transformer              what could be recomputed, and where the peak is
+  memopt plan example:transformer --level 1    the plan that recomputes layer by layer
+  memopt apply model.onnx --level 1 -o out.onnx --dim batch=8,seq=1024
+  memopt inspect model.onnx                    operators, dims and sizes as formulas`,
+		SilenceUsage: true, SilenceErrors: true,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.SetIn(a.in)
+	root.SetOut(a.out)
+	root.SetErr(a.err)
+	f := root.PersistentFlags()
+	f.StringVarP(&a.global.output, "output", "O", "table", "form of the report: table, json, csv or markdown")
+	f.StringArrayVar(&a.global.dims, "dim", nil, "bind symbols of the model: batch=8,seq=1024 (repeatable)")
+	f.StringVar(&a.global.color, "color", "auto", "color messages: auto, always or never")
+	f.BoolVarP(&a.global.quiet, "quiet", "q", false, "print no warnings and hints")
+	f.BoolVarP(&a.global.verbose, "verbose", "v", false, "print more")
+	f.Int64Var(&a.global.seed, "seed", 0, "goes into the seeds that random nodes without one are given")
+	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error { return a.prepare(cmd) }
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage("%v", err) })
+	root.AddCommand(a.planCommand(), a.applyCommand(), a.inspectCommand(), a.opsCommand(), a.examplesCommand(), a.versionCommand(), a.exitCodesTopic())
+	return root
+}
+
+// prepare fills flags that are not given from MEMOPT_<FLAG> and checks the global ones.
+func (a *app) prepare(cmd *cobra.Command) error {
+	var err error
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if f.Changed || err != nil || f.Name == "help" {
+			return
+		}
+		name := "MEMOPT_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
+		if text, ok := a.env(name); ok {
+			if e := cmd.Flags().Set(f.Name, text); e != nil {
+				err = usage("%s: %v", name, e)
+			}
+		}
+	})
+	if err != nil {
+		return err
+	}
+	switch a.global.color {
+	case "auto", "always", "never":
+		return nil
+	}
+	return usage("--color %q: wanted auto, always or never", a.global.color)
+}
+
+// warn prints a warning to the error stream unless -q is given.
+func (a *app) warn(format string, args ...any) {
+	if !a.global.quiet {
+		fmt.Fprintf(a.err, "%s %s\n", a.paint("33", "warning:"), fmt.Sprintf(format, args...))
+	}
+}
+
+func (a *app) complain(err error) {
+	text := strings.ReplaceAll(err.Error(), "\n", " ")
+	fmt.Fprintf(a.err, "%s %s\n", a.paint("31", "memopt:"), text)
+}
+
+// paint colors text for a terminal.
+func (a *app) paint(code, text string) string {
+	on := a.global.color == "always"
+	if a.global.color == "auto" {
+		_, no := a.env("NO_COLOR")
+		f, ok := a.err.(*os.File)
+		on = ok && !no && term.IsTerminal(int(f.Fd()))
+	}
+	if !on {
+		return text
+	}
+	return "\x1b[" + code + "m" + text + "\x1b[0m"
+}

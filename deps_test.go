@@ -1,0 +1,52 @@
+package memopt_test
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// order is the allowed order of imports: a package may import packages of
+// lines above its own and nothing else of this module. Test files are free, but
+// only external test packages look downwards.
+const order = `
+	symbolic
+	graph
+	graph/op
+	graph/onnx graph/graphtest graph/live
+	graph/examples
+	recompute
+	planner
+	report configs
+	cmd/memopt
+`
+
+// TestImportOrder holds the packages to the order of ARCHITECTURE.md.
+func TestImportOrder(t *testing.T) {
+	rank := map[string]int{}
+	for i, line := range strings.Split(strings.TrimSpace(order), "\n") {
+		for _, name := range strings.Fields(line) {
+			rank["memopt/"+name] = i + 1
+		}
+	}
+	out, err := exec.Command("go", "list", "-f", `{{.ImportPath}} {{join .Imports " "}}`, "./...").Output()
+	require.NoError(t, err)
+	for _, line := range strings.Split(strings.TrimSpace(string(out)), "\n") {
+		fields := strings.Fields(line)
+		pkg := fields[0]
+		if pkg == "memopt" {
+			continue
+		}
+		if rank[pkg] == 0 {
+			t.Errorf("package %s has no place in the import order: add it to deps_test.go and to ARCHITECTURE.md", pkg)
+			continue
+		}
+		for _, imp := range fields[1:] {
+			if strings.HasPrefix(imp, "memopt/") && rank[imp] >= rank[pkg] {
+				t.Errorf("package %s imports %s, which is not above it", pkg, imp)
+			}
+		}
+	}
+}

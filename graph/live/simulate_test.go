@@ -1,0 +1,148 @@
+package live
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"memopt/graph"
+	"memopt/graph/op"
+)
+
+// refLive is a second simulator: it walks the steps with a table of live buffers,
+// allocates, decides in-place reuse by looking ahead over all later steps, and frees.
+func refLive(p *Program) []int64 {
+	readLater := func(v graph.ValueID, from int) bool {
+		for i := from; i < len(p.Steps); i++ {
+			for _, x := range p.Steps[i].In {
+				if x == v {
+					return true
+				}
+			}
+		}
+		for _, o := range p.Outputs {
+			if o == v {
+				return true
+			}
+		}
+		return false
+	}
+	buffer := map[graph.ValueID]int{}  // value → buffer
+	users := map[int][]graph.ValueID{} // buffer → values in it
+	size := map[int]int64{}
+	freed := map[int]bool{}
+	next := 0
+	var live []int64
+	for i, s := range p.Steps {
+		for slot, v := range s.Out {
+			if v == graph.NoValue || p.Persistent[v] {
+				continue
+			}
+			b := -1
+			if slot == 0 && op.Of(s.Kind).View {
+				src, ok := buffer[s.In[0]]
+				if !ok {
+					continue // a view of something persistent
+				}
+				b = src
+			}
+			if slot == 0 && b < 0 && p.Bytes[v] > 0 {
+				for _, in := range op.Of(s.Kind).InPlace {
+					if in >= len(s.In) || s.In[in] == graph.NoValue {
+						continue
+					}
+					cand, ok := buffer[s.In[in]]
+					if !ok || size[cand] != p.Bytes[v] {
+						continue
+					}
+					busy := false
+					for _, u := range users[cand] {
+						busy = busy || readLater(u, i+1)
+					}
+					if !busy {
+						b = cand
+						break
+					}
+				}
+			}
+			if b < 0 {
+				b = next
+				next++
+				size[b] = max(p.Bytes[v], 0)
+			}
+			buffer[v] = b
+			users[b] = append(users[b], v)
+		}
+		total := s.Inner
+		for b := range next {
+			if !freed[b] {
+				total += size[b]
+			}
+		}
+		live = append(live, total)
+		for b := range next {
+			busy := false
+			for _, u := range users[b] {
+				busy = busy || readLater(u, i+1)
+			}
+			freed[b] = freed[b] || !busy
+		}
+	}
+	return live
+}
+
+// randomProgram makes steps over views, in-place operators, products and persistent values.
+func randomProgram(rng *rand.Rand, steps int) *Program {
+	kinds := []graph.Kind{op.Reshape, op.Relu, op.Add, op.MatMul, op.Identity, op.Mul, op.LayerNormalization}
+	p := &Program{}
+	value := func(bytes int64, persistent bool) graph.ValueID {
+		p.Bytes = append(p.Bytes, bytes)
+		p.Persistent = append(p.Persistent, persistent)
+		return graph.ValueID(len(p.Bytes) - 1)
+	}
+	all := []graph.ValueID{value(100, true), value(200, true)}
+	for range steps {
+		s := Step{Kind: kinds[rng.IntN(len(kinds))]}
+		pick := func() graph.ValueID { return all[len(all)-1-rng.IntN(min(len(all), 6))] }
+		s.In = []graph.ValueID{pick()}
+		if s.Kind == op.Add || s.Kind == op.Mul || s.Kind == op.MatMul {
+			s.In = append(s.In, pick())
+		}
+		bytes := []int64{100, 200, 0, 300}[rng.IntN(4)]
+		if op.Of(s.Kind).View {
+			bytes = p.Bytes[s.In[0]]
+		}
+		s.Out = []graph.ValueID{value(bytes, false)}
+		if s.Kind == op.LayerNormalization {
+			s.Out = append(s.Out, value(50, false), graph.NoValue)
+		}
+		if rng.IntN(10) == 0 {
+			s.Inner = 70
+		}
+		for _, v := range s.Out {
+			if v != graph.NoValue {
+				all = append(all, v)
+			}
+		}
+		p.Steps = append(p.Steps, s)
+	}
+	for range rng.IntN(3) {
+		if v := all[rng.IntN(len(all))]; !p.Persistent[v] {
+			p.Outputs = append(p.Outputs, v)
+		}
+	}
+	return p
+}
+
+// TestSimulateAgainstReference compares live bytes step by step with the second simulator.
+func TestSimulateAgainstReference(t *testing.T) {
+	for seed := range uint64(1500) {
+		rng := rand.New(rand.NewPCG(seed, 3))
+		p := randomProgram(rng, 1+rng.IntN(30))
+		got, err := p.Simulate()
+		require.NoError(t, err)
+		require.Equal(t, refLive(p), got.Live, "seed %d: %+v", seed, p.Steps)
+		require.LessOrEqual(t, got.LowerBound, got.Peak.Bytes, "seed %d", seed)
+	}
+}

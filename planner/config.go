@@ -1,0 +1,153 @@
+package planner
+
+import (
+	"fmt"
+
+	"memopt/graph"
+	"memopt/recompute"
+)
+
+// ConfigEntry is one "ClusterID:Strategy:Count" of an ONNX Runtime
+// configuration.
+type ConfigEntry struct {
+	Cluster  recompute.ClusterID
+	Strategy recompute.Strategy
+	// Count is how many occurrences are recomputed, the first ones in order of
+	// execution; -1 is all of them.
+	Count int
+}
+
+// String returns the entry as configurations write it.
+func (e ConfigEntry) String() string { return fmt.Sprintf("%s:%d:%d", e.Cluster, e.Strategy, e.Count) }
+
+// Level is ONNX Runtime's ORTMODULE_MEMORY_OPT_LEVEL.
+type Level int
+
+const (
+	// UserSpecified recomputes what the configuration lists.
+	UserSpecified Level = 0
+	// Layerwise recomputes every candidate of strategy 1, layer by layer.
+	Layerwise Level = 1
+	// LayerwiseCompromise adds strategy 2 where strategy 1 does not apply.
+	LayerwiseCompromise Level = 2
+)
+
+// Valid reports whether the level is one of the three.
+func (l Level) Valid() bool { return l >= UserSpecified && l <= LayerwiseCompromise }
+
+// String returns ONNX Runtime's name of the level.
+func (l Level) String() string {
+	switch l {
+	case UserSpecified:
+		return "USER_SPECIFIED"
+	case Layerwise:
+		return "TRANSFORMER_LAYERWISE_RECOMPUTE"
+	case LayerwiseCompromise:
+		return "TRANSFORMER_LAYERWISE_RECOMPUTE_WITH_COMPROMISE"
+	}
+	return fmt.Sprintf("level %d", int(l))
+}
+
+// DefaultProbe is the probe that ONNX Runtime uses with the level.
+func (l Level) DefaultProbe() recompute.Probe {
+	return recompute.Probe{Level: 1, Layers: l != UserSpecified}
+}
+
+// OrderChoice names an order of execution.
+type OrderChoice string
+
+const (
+	// OrderAuto is OrderORT for a graph with a YieldOp that memopt has not
+	// rewritten, else OrderFile.
+	OrderAuto OrderChoice = "auto"
+	// OrderFile is the order of the file.
+	OrderFile OrderChoice = "file"
+	// OrderORT is ONNX Runtime's memory-efficient order.
+	OrderORT OrderChoice = "ort"
+)
+
+// OrderChoices lists the valid choices.
+var OrderChoices = []OrderChoice{OrderAuto, OrderFile, OrderORT}
+
+// selection is what of an analysis is recomputed: at most one candidate per entry.
+type selection struct {
+	byEntry   map[graph.NodeID]int // candidate
+	requested map[int]int          // cluster → count asked for
+	applied   map[int]int          // cluster → candidates selected
+}
+
+func newSelection() *selection {
+	return &selection{byEntry: map[graph.NodeID]int{}, requested: map[int]int{}, applied: map[int]int{}}
+}
+
+func (s *selection) add(a *recompute.Analysis, candidate int) {
+	c := &a.Candidates[candidate]
+	s.byEntry[c.Entry] = candidate
+	s.applied[c.Cluster]++
+}
+
+// candidates returns the selected candidates in order of execution.
+func (s *selection) candidates(a *recompute.Analysis) []int {
+	var out []int
+	for i := range a.Candidates {
+		if chosen, ok := s.byEntry[a.Candidates[i].Entry]; ok && chosen == i {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+// selectLevel turns on every entry's strategy-1 candidate and, with compromise, the
+// strategy-2 candidates of entries that have no other.
+func selectLevel(a *recompute.Analysis, compromise bool) *selection {
+	s := newSelection()
+	for i := range a.Candidates {
+		c := &a.Candidates[i]
+		if c.Strategy == recompute.Compromise && !compromise {
+			continue
+		}
+		s.requested[c.Cluster] = -1
+		if _, taken := s.byEntry[c.Entry]; !taken {
+			s.add(a, i)
+		}
+	}
+	return s
+}
+
+// selectConfig turns on what a configuration lists. Of several entries for one cluster id
+// the last counts, whatever its strategy, as in ONNX Runtime; the others are
+// returned as warnings, and so are ids that no cluster has.
+func selectConfig(a *recompute.Analysis, config []ConfigEntry) (*selection, []string) {
+	s := newSelection()
+	known := map[recompute.ClusterID]bool{}
+	for i := range a.Clusters {
+		known[a.Clusters[i].ID] = true
+	}
+	var warnings []string
+	last := map[recompute.ClusterID]ConfigEntry{}
+	for _, e := range config {
+		if old, dup := last[e.Cluster]; dup && old != e {
+			warnings = append(warnings, fmt.Sprintf("config entry %q is overridden by the later entry %q: a cluster id can have one entry", old, e))
+		}
+		if !known[e.Cluster] {
+			warnings = append(warnings, unknownCluster(a, e))
+		}
+		last[e.Cluster] = e
+	}
+	left := map[int]int{}
+	for i := range a.Clusters {
+		c := &a.Clusters[i]
+		if e, ok := last[c.ID]; ok && e.Strategy == c.Strategy && e.Strategy != recompute.Keep {
+			s.requested[i], left[i] = e.Count, e.Count
+		}
+	}
+	for i := range a.Candidates {
+		c := &a.Candidates[i]
+		if _, taken := s.byEntry[c.Entry]; taken || left[c.Cluster] == 0 {
+			continue
+		}
+		left[c.Cluster]--
+		s.add(a, i)
+	}
+	return s, warnings
+}

@@ -1,0 +1,246 @@
+package planner
+
+import (
+	"errors"
+	"fmt"
+
+	"memopt/graph"
+	"memopt/graph/live"
+	"memopt/graph/op"
+	"memopt/recompute"
+	"memopt/symbolic"
+)
+
+// Options of Make. The zero value plans level 0 without a configuration: it lists what
+// could be recomputed and changes nothing.
+type Options struct {
+	Level   Level
+	Config  []ConfigEntry    // what level 0 recomputes
+	Probe   *recompute.Probe // nil: the level's own
+	Order   OrderChoice      // "": OrderAuto
+	Dims    symbolic.Env     // bindings of symbols; extra ones do no harm
+	Profile *Profile         // nil: DefaultProfile
+	// Placements of a plan file stand in for level and configuration.
+	Placements []recompute.Placement
+	// FixedOrder is the order that the plan file assumes; it stands in for Order.
+	FixedOrder graph.Order
+	// RowPeaks says that every cluster's row should say how much it alone lowers the
+	// peak, which takes one simulation per cluster or more.
+	RowPeaks bool
+}
+
+// Plan is what to recompute in a training graph and what it is worth.
+type Plan struct {
+	Model     *graph.Model
+	Types     *op.Result
+	Analysis  *recompute.Analysis
+	Options   Options
+	Rewritten bool // the graph has been rewritten by memopt before
+
+	Clusters   []ClusterRow // as ONNX Runtime sorts its rows
+	Stashed    []StashRow
+	Placements []recompute.Placement
+
+	Unbound []string // symbols without a binding; then there are no bytes
+	Sizes   *live.Sizes
+	Base    *live.Timeline // the graph as it is
+	Planned *live.Timeline // the graph as it would be rewritten
+	program *live.Program  // that Planned simulates
+
+	Persistent int64   // bytes of inputs and weights
+	Arena      *Layout // of Planned
+	Step       Cost    // one execution of the graph as it is
+	Recompute  Cost    // what is executed on top
+	Overhead   float64 // Recompute.Seconds / Step.Seconds
+
+	Warnings []string
+}
+
+// Make plans a model whose types are inferred. The error is live.ErrNoBoundary
+// for a model without a backward half, or says what contradicts what.
+func Make(m *graph.Model, types *op.Result, opts Options) (*Plan, error) {
+	if !opts.Level.Valid() {
+		return nil, fmt.Errorf("level %d: wanted 0, 1 or 2", int(opts.Level))
+	}
+	b, err := live.FindBoundary(m)
+	if err != nil {
+		return nil, err
+	}
+	_, rewritten := m.Meta(recompute.Key)
+	order := opts.FixedOrder
+	if order == nil {
+		if order, err = chooseOrder(m, b, opts.Order, rewritten); err != nil {
+			return nil, err
+		}
+	}
+	probe := opts.Level.DefaultProbe()
+	if opts.Probe != nil {
+		probe = *opts.Probe
+	}
+	p := &Plan{Model: m, Types: types, Options: opts, Rewritten: rewritten, Analysis: recompute.Find(m, b, order, probe)}
+	p.Warnings = append(p.Warnings, p.Analysis.Warnings...)
+	if err := p.measure(); err != nil {
+		return nil, err
+	}
+	sel, err := p.choose()
+	if err != nil {
+		return nil, err
+	}
+	if err := p.fillRows(sel); err != nil {
+		return nil, err
+	}
+	p.warn(sel)
+	return p, nil
+}
+
+func chooseOrder(m *graph.Model, b live.Boundary, choice OrderChoice, rewritten bool) (graph.Order, error) {
+	if choice == "" || choice == OrderAuto {
+		choice = OrderFile
+		if b.Kind == live.YieldBoundary && !rewritten {
+			choice = OrderORT
+		}
+	}
+	switch choice {
+	case OrderFile:
+		return graph.Topological(m.Graph)
+	case OrderORT:
+		yield := graph.NoNode
+		if b.Kind == live.YieldBoundary {
+			yield = b.Node
+		}
+		return live.MemoryEfficientOrder(m.Graph, yield), nil
+	}
+	return nil, fmt.Errorf("order %q: wanted one of %v", choice, OrderChoices)
+}
+
+// measure evaluates sizes and simulates the graph as it is. Without bindings
+// for all symbols it leaves bytes out.
+func (p *Plan) measure() error {
+	g := p.Analysis.Graph
+	sizes, err := live.EvalSizes(g, p.Options.Dims)
+	var unbound *symbolic.UnboundError
+	if errors.As(err, &unbound) {
+		p.Unbound = unbound.Symbols
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	p.Sizes = sizes
+	if p.Persistent, err = live.PersistentBytes(g, sizes); err != nil {
+		return err
+	}
+	p.program = live.NewProgram(g, p.Analysis.Order, sizes)
+	p.Base, err = p.program.Simulate()
+	return err
+}
+
+// choose selects candidates, places them and simulates the outcome.
+func (p *Plan) choose() (*selection, error) {
+	a := p.Analysis
+	var sel *selection
+	switch {
+	case p.Options.Placements != nil:
+		return p.usePlacements()
+	case p.Options.Level == UserSpecified:
+		var warnings []string
+		sel, warnings = selectConfig(a, p.Options.Config)
+		p.Warnings = append(p.Warnings, warnings...)
+	default:
+		sel = selectLevel(a, p.Options.Level == LayerwiseCompromise)
+	}
+	e, err := p.evaluate(sel)
+	if err != nil {
+		return nil, err
+	}
+	if p.Options.Level == LayerwiseCompromise && e.timeline != nil {
+		// Level 2 may not end above level 1.
+		plain := selectLevel(a, false)
+		e1, err := p.evaluate(plain)
+		if err != nil {
+			return nil, err
+		}
+		if e1.timeline.Peak.Bytes < e.timeline.Peak.Bytes {
+			p.Warnings = append(p.Warnings, "the compromises (strategy 2) would raise the peak and are left out: this is the plan of level 1")
+			sel, e = plain, e1
+		}
+	}
+	p.adopt(e)
+	return sel, nil
+}
+
+// evaluate places a selection; where sizes are known it splits copies and simulates.
+func (p *Plan) evaluate(sel *selection) (*evaluated, error) {
+	a := p.Analysis
+	placer := newPlacer(a, p.Sizes, a.Order.Positions(), sel.candidates(a))
+	if p.Sizes == nil {
+		return &evaluated{placements: placer.placements(placer.plan(nil))}, nil
+	}
+	return placer.best(p.program)
+}
+
+// usePlacements takes over the placements of a plan file.
+func (p *Plan) usePlacements() (*selection, error) {
+	a := p.Analysis
+	sel := newSelection()
+	for _, pl := range p.Options.Placements {
+		if cs := a.OfEntry(a.Graph.Values[pl.Value].Def); len(cs) > 0 {
+			sel.byEntry[a.Candidates[cs[0]].Entry] = cs[0]
+		}
+	}
+	for _, i := range sel.byEntry {
+		sel.requested[a.Candidates[i].Cluster] = -1
+		sel.applied[a.Candidates[i].Cluster]++
+	}
+	e := &evaluated{placements: p.Options.Placements}
+	if p.Sizes != nil {
+		placer := newPlacer(a, p.Sizes, a.Order.Positions(), nil)
+		e.program, e.places = placer.program(p.program, e.placements)
+		var err error
+		if e.timeline, err = e.program.Simulate(); err != nil {
+			return nil, err
+		}
+	}
+	p.adopt(e)
+	return sel, nil
+}
+
+// adopt makes an evaluated selection the plan.
+func (p *Plan) adopt(e *evaluated) {
+	p.Placements, p.Planned = e.placements, e.timeline
+	var again []graph.NodeID
+	for _, pl := range e.placements {
+		again = append(again, pl.Nodes...)
+	}
+	p.Recompute.Nodes = len(again)
+	if p.Sizes == nil {
+		return
+	}
+	p.Arena = NewLayout(e.timeline, e.program.Bytes)
+	profile := DefaultProfile
+	if p.Options.Profile != nil {
+		profile = *p.Options.Profile
+	}
+	g := p.Analysis.Graph
+	costs := newNodeCosts(g, p.Sizes, op.FLOPs(g, p.Model.Opsets, p.Types), p.Options.Dims, profile)
+	p.Step, p.Recompute = costs.of(p.Analysis.Order), costs.of(again)
+	if p.Step.Seconds > 0 {
+		p.Overhead = p.Recompute.Seconds / p.Step.Seconds
+	}
+}
+
+// warn adds what the user should know before trusting the plan.
+func (p *Plan) warn(sel *selection) {
+	if p.Rewritten {
+		p.Warnings = append(p.Warnings, "this graph has been rewritten by memopt already: its clones count as backward nodes, and the plan is on top of what was done")
+	}
+	if p.Planned == nil {
+		return
+	}
+	if len(sel.byEntry) > 0 && p.Planned.Peak.Bytes >= p.Base.Peak.Bytes {
+		p.Warnings = append(p.Warnings, fmt.Sprintf("the selection does not lower the peak: %d bytes before, %d after; recomputing for it is wasted time", p.Base.Peak.Bytes, p.Planned.Peak.Bytes))
+	}
+	if n := len(p.Base.Unsized); n > 0 {
+		p.Warnings = append(p.Warnings, fmt.Sprintf("%d values have a size that depends on data or is unknown and count as 0 bytes, the first being %q", n, p.Analysis.Graph.Values[p.Base.Unsized[0]].Name))
+	}
+}

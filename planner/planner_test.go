@@ -1,0 +1,208 @@
+package planner_test
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"memopt/graph"
+	"memopt/graph/examples"
+	"memopt/graph/graphtest"
+	"memopt/graph/live"
+	"memopt/graph/onnx"
+	"memopt/graph/op"
+	"memopt/planner"
+	"memopt/recompute"
+	"memopt/symbolic"
+)
+
+// valueNumbers hashes what every graph output computes: operator, attributes and the
+// hashes of the inputs, down to the graph's inputs. Two graphs whose outputs have equal
+// hashes compute the same, whatever they compute twice.
+func valueNumbers(g *graph.Graph, order graph.Order) map[string][32]byte {
+	sums := make([][32]byte, len(g.Values))
+	for i := range g.Values {
+		if v := &g.Values[i]; v.Def == graph.NoNode {
+			sums[i] = sha256.Sum256([]byte("leaf " + v.Name))
+		}
+	}
+	for _, id := range order {
+		n := g.Nodes[id]
+		var b bytes.Buffer
+		fmt.Fprintf(&b, "%s.%s", n.Domain, n.Op)
+		for i := range n.Attrs {
+			if a := &n.Attrs[i]; a.Name != "seed" { // seeds are checked apart
+				fmt.Fprintf(&b, " %s=%v", a.Name, a.Value)
+			}
+		}
+		for _, v := range n.Inputs {
+			if v == graph.NoValue {
+				b.WriteString(" -")
+			} else {
+				b.Write(sums[v][:])
+			}
+		}
+		for slot, v := range n.Outputs {
+			if v != graph.NoValue {
+				sums[v] = sha256.Sum256(append(b.Bytes(), byte(slot)))
+			}
+		}
+	}
+	out := map[string][32]byte{}
+	for _, d := range g.Outputs {
+		out[g.Values[d.Value].Name] = sums[d.Value]
+	}
+	return out
+}
+
+// applied rewrites a model as a plan says, sends it through the file format and infers it again.
+func applied(t *testing.T, p *planner.Plan, seed uint64) (*graph.Model, *recompute.Rewritten) {
+	t.Helper()
+	r, err := recompute.Apply(p.Model, p.Analysis.Boundary, p.Analysis.Order, p.Placements, recompute.Options{})
+	require.NoError(t, err, "seed %d", seed)
+	r.Model.SetMeta(recompute.Key, `{}`)
+	if p.Analysis.Boundary.Kind != live.YieldBoundary {
+		r.Model.SetMeta(live.BoundaryKey, p.Analysis.Boundary.Record(p.Model.Graph))
+	}
+	var file bytes.Buffer
+	require.NoError(t, onnx.Write(&file, r.Model), "seed %d", seed)
+	m, err := onnx.Decode(file.Bytes(), "rewritten.onnx")
+	require.NoError(t, err, "seed %d", seed)
+	_, err = op.Infer(m)
+	require.NoError(t, err, "seed %d", seed)
+	return m, r
+}
+
+// checkPlan holds a plan to its promises: the rewritten graph computes the same, has
+// the peak that was promised, and keeps forward nodes and graph outputs.
+func checkPlan(t *testing.T, p *planner.Plan, seed uint64) {
+	t.Helper()
+	m, r := applied(t, p, seed)
+	order, err := graph.Topological(m.Graph)
+	require.NoError(t, err)
+	require.Equal(t, graph.FileOrder(m.Graph), order, "seed %d: the file is not in order of execution", seed)
+	require.Equal(t, valueNumbers(p.Model.Graph, p.Analysis.Order), valueNumbers(m.Graph, order), "seed %d", seed)
+	require.Equal(t, len(p.Model.Graph.Nodes)+r.Clones, len(m.Graph.Nodes))
+	if p.Base == nil {
+		return
+	}
+	sizes, err := live.EvalSizes(m.Graph, p.Options.Dims)
+	require.NoError(t, err)
+	tl, err := live.Simulate(m.Graph, order, sizes)
+	require.NoError(t, err)
+	require.Equal(t, p.Planned.Peak.Bytes, tl.Peak.Bytes, "seed %d: the peak of the rewritten graph is not the promised one", seed)
+	require.GreaterOrEqual(t, p.Planned.Peak.Bytes, p.Base.LowerBound, "seed %d", seed)
+	require.GreaterOrEqual(t, p.Arena.Bytes, p.Planned.Peak.Bytes, "seed %d", seed)
+}
+
+func TestPlansOfRandomGraphs(t *testing.T) {
+	for seed := range uint64(60) {
+		rng := rand.New(rand.NewPCG(seed, 11))
+		m := graphtest.Training(rng, graphtest.Options{Nodes: 20 + rng.IntN(150), Symbolic: seed%2 == 0, Yield: seed%3 != 0})
+		types, err := op.Infer(m)
+		require.NoError(t, err, "seed %d", seed)
+		dims := symbolic.Env{}
+		for i := range m.Graph.Values {
+			for _, d := range m.Graph.Values[i].Type.Shape.Dims {
+				for _, s := range d.Symbols() {
+					dims[s] = 3
+				}
+			}
+		}
+		var peaks [3]int64
+		var savings [3]int64
+		for level := planner.UserSpecified; level <= planner.LayerwiseCompromise; level++ {
+			for _, probe := range []recompute.Probe{{Level: 0}, {Level: 1}, {Level: 1, Layers: true}} {
+				p, err := planner.Make(m, types, planner.Options{Level: level, Probe: &probe, Dims: dims, RowPeaks: true})
+				require.NoError(t, err, "seed %d", seed)
+				checkPlan(t, p, seed)
+				peaks[level], savings[level] = p.Planned.Peak.Bytes, saved(p)
+			}
+		}
+		require.LessOrEqual(t, peaks[2], peaks[1], "seed %d: level 2 peaks above level 1", seed)
+		require.GreaterOrEqual(t, savings[2], savings[1], "seed %d: level 2 saves less than level 1", seed)
+	}
+}
+
+// saved sums the stashes that a plan no longer keeps.
+func saved(p *planner.Plan) int64 {
+	var total int64
+	for _, s := range p.Stashed {
+		if s.WhyKept == "" {
+			total += p.Sizes.Bytes[s.Value]
+		}
+	}
+	return total
+}
+
+func TestPlansOfExamples(t *testing.T) {
+	for _, ex := range examples.All() {
+		t.Run(ex.Name, func(t *testing.T) {
+			m, err := ex.Build()
+			require.NoError(t, err)
+			types, err := op.Infer(m)
+			require.NoError(t, err)
+			for level := planner.UserSpecified; level <= planner.LayerwiseCompromise; level++ {
+				p, err := planner.Make(m, types, planner.Options{Level: level, Dims: ex.Dims, RowPeaks: true})
+				require.NoError(t, err)
+				checkPlan(t, p, 0)
+				unbound, err := planner.Make(m, types, planner.Options{Level: level})
+				require.NoError(t, err)
+				require.Nil(t, unbound.Planned)
+				require.NotEmpty(t, unbound.Unbound)
+				checkPlan(t, unbound, 0)
+				require.Equal(t, len(p.Clusters), len(unbound.Clusters))
+			}
+		})
+	}
+}
+
+// TestLayout checks that buffers that live together do not overlap.
+func TestLayout(t *testing.T) {
+	for seed := range uint64(40) {
+		rng := rand.New(rand.NewPCG(seed, 12))
+		m := graphtest.Training(rng, graphtest.Options{Nodes: 20 + rng.IntN(120), Yield: true})
+		types, err := op.Infer(m)
+		require.NoError(t, err)
+		p, err := planner.Make(m, types, planner.Options{})
+		require.NoError(t, err)
+		l, tl := p.Arena, p.Base
+		for a := range tl.Root {
+			if l.Offsets[a] < 0 {
+				continue
+			}
+			require.Zero(t, l.Offsets[a]%planner.Alignment)
+			require.LessOrEqual(t, l.Offsets[a]+p.Sizes.Bytes[a], l.Bytes)
+			for b := range a {
+				ra, rb := tl.Ranges[a], tl.Ranges[b]
+				if l.Offsets[b] < 0 || ra.Start >= rb.End || rb.Start >= ra.End {
+					continue
+				}
+				apart := l.Offsets[a] >= l.Offsets[b]+p.Sizes.Bytes[b] || l.Offsets[b] >= l.Offsets[a]+p.Sizes.Bytes[a]
+				require.True(t, apart, "seed %d: values %d and %d overlap", seed, a, b)
+			}
+		}
+	}
+}
+
+func BenchmarkPlan(b *testing.B) {
+	for _, nodes := range []int{1_000, 10_000, 100_000} {
+		b.Run(fmt.Sprintf("level=1/nodes=%d", nodes), func(b *testing.B) {
+			m := graphtest.Training(rand.New(rand.NewPCG(1, 1)), graphtest.Options{Nodes: nodes, Yield: true})
+			types, err := op.Infer(m)
+			require.NoError(b, err)
+			var p *planner.Plan
+			for b.Loop() {
+				p, err = planner.Make(m, types, planner.Options{Level: planner.Layerwise, RowPeaks: true})
+				require.NoError(b, err)
+			}
+			b.ReportMetric(float64(p.Base.Peak.Bytes), "baseline-B")
+			b.ReportMetric(float64(p.Planned.Peak.Bytes), "planned-B")
+			b.ReportMetric(float64(len(p.Clusters)), "clusters")
+		})
+	}
+}

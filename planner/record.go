@@ -1,0 +1,82 @@
+package planner
+
+import (
+	"memopt/recompute"
+)
+
+// ProfileName names the device whose speed the time estimates assume.
+func (p *Plan) ProfileName() string {
+	if p.Options.Profile != nil {
+		return p.Options.Profile.Name
+	}
+	return DefaultProfile.Name
+}
+
+// PeakRecord returns the peaks that the plan predicts. It may only be asked of a plan
+// with sizes.
+func (p *Plan) PeakRecord() *recompute.PeakRecord {
+	if p.Base == nil {
+		return nil
+	}
+	return &recompute.PeakRecord{
+		BaselineBytes:   p.Base.Peak.Bytes,
+		PlannedBytes:    p.Planned.Peak.Bytes,
+		LowerBoundBytes: p.Base.LowerBound,
+		ArenaBytes:      p.Arena.Bytes,
+		PersistentBytes: p.Persistent,
+		TotalBytes:      p.Persistent + p.Arena.Bytes,
+	}
+}
+
+// Record returns the plan as plan.json has it. sha is the model's structure hash.
+func (p *Plan) Record(sha string, seed int64) *recompute.Record {
+	a := p.Analysis
+	r := &recompute.Record{Schema: recompute.Schema, StructureSHA256: sha, Dims: map[string]int64{}, Order: make([]int32, len(a.Order)),
+		Placements: recompute.RecordPlacements(a.Graph, p.Placements), Predicted: p.PeakRecord(), Solver: p.solver(), Seed: seed}
+	for name, n := range p.Options.Dims {
+		r.Dims[name] = n
+	}
+	for i, id := range a.Order {
+		r.Order[i] = int32(id)
+	}
+	return r
+}
+
+// solver names what chose the placements.
+func (p *Plan) solver() string {
+	switch {
+	case p.Options.Placements != nil:
+		return "plan-file"
+	case p.Options.Level == UserSpecified:
+		return "config"
+	}
+	return p.Options.Level.String()
+}
+
+// ConfigEntries returns the enabled clusters as a configuration of ONNX Runtime, in the order of the
+// rows. A plan that enables nothing gives every strategy-1 cluster with count
+// 0, ready to be edited.
+func (p *Plan) ConfigEntries() []ConfigEntry {
+	var on, off []ConfigEntry
+	full := map[recompute.ClusterID]bool{} // a configuration has one entry per id
+	for i := range p.Clusters {
+		if r := &p.Clusters[i]; r.Enabled && r.Strategy == recompute.Full {
+			full[r.ID] = true
+		}
+	}
+	for i := range p.Clusters {
+		r := &p.Clusters[i]
+		if r.Enabled && r.Strategy == recompute.Compromise && full[r.ID] {
+			continue
+		}
+		if r.Enabled {
+			on = append(on, ConfigEntry{r.ID, r.Strategy, r.Requested})
+		} else if r.Strategy == recompute.Full {
+			off = append(off, ConfigEntry{r.ID, r.Strategy, 0})
+		}
+	}
+	if on != nil {
+		return on
+	}
+	return off
+}

@@ -1,0 +1,175 @@
+package planner
+
+import (
+	"cmp"
+	"fmt"
+	"math/big"
+	"slices"
+
+	"memopt/graph"
+	"memopt/recompute"
+	"memopt/symbolic"
+)
+
+// ClusterRow is a cluster with what it would save and what the plan makes of it.
+type ClusterRow struct {
+	Index     int // in Analysis.Clusters
+	ID        recompute.ClusterID
+	Strategy  recompute.Strategy
+	Config    string // "Gelu+:1:-1"
+	Frequency int
+	Ratio     recompute.Ratio // of its first member
+	// Saving is SavingDen times the bytes that all members free, as a formula; unknown where a shape is.
+	Saving    symbolic.Expr
+	SavingDen int64
+	// SavingBytes is the saving at the plan's bindings; Evaluated says whether there is one.
+	SavingBytes int64
+	Evaluated   bool
+	// PeakDrop is by how much the cluster alone lowers the peak; Dropped says whether it was simulated.
+	PeakDrop int64
+	Dropped  bool
+
+	Enabled   bool
+	Requested int // count that was asked for; 0 where it is off
+	Applied   int // members that the plan recomputes
+	// Excludes has the configurations of other rows that describe stashes of this row:
+	// only one of them can save these bytes.
+	Excludes []string
+}
+
+// SavingExpr returns the saving as ONNX Runtime's table prints it, or "unknown".
+func (r *ClusterRow) SavingExpr() string {
+	if !r.Saving.IsKnown() {
+		return "unknown"
+	}
+	return r.Saving.FloatString(1, r.SavingDen)
+}
+
+// StashRow is a stashed activation and why it is kept.
+type StashRow struct {
+	Value graph.ValueID
+	Node  graph.NodeID
+	// WhyKept is "" for a value that the plan recomputes.
+	WhyKept string
+}
+
+// maxRowWork bounds the node visits spent on PeakDrop. Rows beyond it, the
+// least saving ones, are not simulated.
+const maxRowWork = 20_000_000
+
+func (p *Plan) fillRows(sel *selection) error {
+	p.fillClusters(sel)
+	p.fillStashes(sel)
+	if p.Base == nil || !p.Options.RowPeaks {
+		return nil
+	}
+	for work, i := 0, 0; i < len(p.Clusters) && work < maxRowWork; i++ {
+		drop, err := p.dropAlone(p.Clusters[i].Index)
+		if err != nil {
+			return err
+		}
+		p.Clusters[i].PeakDrop, p.Clusters[i].Dropped = drop, true
+		work += len(p.program.Steps)
+	}
+	return nil
+}
+
+// dropAlone returns by how much a cluster lowers the peak when only it is enabled.
+func (p *Plan) dropAlone(cluster int) (int64, error) {
+	sel := newSelection()
+	for _, i := range p.Analysis.Clusters[cluster].Members {
+		sel.add(p.Analysis, i)
+	}
+	e, err := p.evaluate(sel)
+	if err != nil {
+		return 0, err
+	}
+	return p.Base.Peak.Bytes - e.timeline.Peak.Bytes, nil
+}
+
+func (p *Plan) fillClusters(sel *selection) {
+	a := p.Analysis
+	for i := range a.Clusters {
+		c := &a.Clusters[i]
+		row := ClusterRow{Index: i, ID: c.ID, Strategy: c.Strategy, Config: c.Config(), Frequency: len(c.Members),
+			Ratio: a.Candidates[c.Members[0]].Ratio, Requested: sel.requested[i], Applied: sel.applied[i]}
+		row.Enabled = row.Requested != 0
+		row.Saving, row.SavingDen = p.saving(c)
+		if n, err := row.Saving.Eval(p.Options.Dims); err == nil {
+			row.SavingBytes, row.Evaluated = n/row.SavingDen, true
+		}
+		row.Excludes = p.excludes(i)
+		p.Clusters = append(p.Clusters, row)
+	}
+	slices.SortStableFunc(p.Clusters, func(x, y ClusterRow) int {
+		return cmp.Or(cmp.Compare(y.SavingBytes, x.SavingBytes), cmp.Compare(x.Config, y.Config))
+	})
+}
+
+// saving sums the freed bytes of all members over a common denominator.
+func (p *Plan) saving(c *recompute.Cluster) (symbolic.Expr, int64) {
+	a := p.Analysis
+	den := big.NewInt(1)
+	for _, i := range c.Members {
+		d := big.NewInt(a.Candidates[i].Ratio.Den)
+		den.Mul(den, d).Div(den, new(big.Int).GCD(nil, nil, den, d))
+	}
+	common := den.Int64() // ratios are of element sizes: a few bits each
+	total := symbolic.Const(0)
+	for _, i := range c.Members {
+		cand := &a.Candidates[i]
+		scale := symbolic.Const(cand.Ratio.Num * (common / cand.Ratio.Den))
+		for _, v := range cand.Stashed {
+			total = total.Add(a.Graph.Values[v].Type.Bytes().Mul(scale))
+		}
+	}
+	return total, common
+}
+
+// excludes lists the other clusters that have a candidate of an entry of this one.
+func (p *Plan) excludes(cluster int) []string {
+	a := p.Analysis
+	seen := map[int]bool{cluster: true}
+	var out []string
+	for _, m := range a.Clusters[cluster].Members {
+		for _, i := range a.OfEntry(a.Candidates[m].Entry) {
+			if c := a.Candidates[i].Cluster; !seen[c] {
+				seen[c] = true
+				out = append(out, a.Clusters[c].Config())
+			}
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+func (p *Plan) fillStashes(sel *selection) {
+	again := map[graph.NodeID]bool{}
+	for _, pl := range p.Placements {
+		again[pl.Nodes[len(pl.Nodes)-1]] = true
+	}
+	for _, st := range p.Analysis.Stashed {
+		row := StashRow{Value: st.Value, Node: st.Node}
+		if !again[st.Node] {
+			row.WhyKept = p.whyKept(st.Node, sel)
+		}
+		p.Stashed = append(p.Stashed, row)
+	}
+}
+
+// whyKept words why an entry is not recomputed.
+func (p *Plan) whyKept(entry graph.NodeID, sel *selection) string {
+	a := p.Analysis
+	if r, ok := a.Rejected(entry); ok {
+		return r.Reason
+	}
+	cands := a.OfEntry(entry)
+	if len(cands) == 0 {
+		return "no subgraph to recompute it was found"
+	}
+	c := &a.Clusters[a.Candidates[cands[0]].Cluster]
+	if want := sel.requested[a.Candidates[cands[0]].Cluster]; want > 0 {
+		return fmt.Sprintf("cluster %s is recomputed for its first %d occurrences only", c.ID, want)
+	}
+	return fmt.Sprintf("cluster %s is not enabled; %q enables it", c.ID, c.Config())
+}

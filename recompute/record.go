@@ -1,0 +1,101 @@
+package recompute
+
+import (
+	"fmt"
+	"strconv"
+
+	"memopt/graph"
+)
+
+// Key is the metadata key under which a rewritten model records what was done.
+const Key = "memopt.recompute"
+
+// Schema is the schema of Record.
+const Schema = "memopt.recompute/v1"
+
+// Record is a plan on disk: plan.json, and the JSON under Key in a rewritten
+// model. Nodes are named by their Labels, values by their names.
+type Record struct {
+	Schema          string            `json:"schema"`
+	StructureSHA256 string            `json:"structure_sha256"`
+	Dims            map[string]int64  `json:"dims"`
+	Order           []int32           `json:"order"`
+	Placements      []PlacementRecord `json:"placements"`
+	Predicted       *PeakRecord       `json:"predicted"`
+	Solver          string            `json:"solver"`
+	Seed            int64             `json:"seed"`
+	Bound           any               `json:"bound"`
+}
+
+// PlacementRecord is a Placement on disk.
+type PlacementRecord struct {
+	Value  string   `json:"value"`
+	Nodes  []string `json:"nodes"`
+	Before string   `json:"before"`
+	Copy   int      `json:"copy"`
+	Reason string   `json:"reason"`
+}
+
+// PeakRecord has the peaks that a plan predicts, in bytes.
+type PeakRecord struct {
+	BaselineBytes   int64 `json:"baseline_bytes"`
+	PlannedBytes    int64 `json:"planned_bytes"`
+	LowerBoundBytes int64 `json:"lower_bound_bytes"`
+	ArenaBytes      int64 `json:"arena_bytes"`
+	PersistentBytes int64 `json:"persistent_bytes"`
+	TotalBytes      int64 `json:"total_bytes"`
+}
+
+// RecordPlacements names the nodes and values of placements.
+func RecordPlacements(g *graph.Graph, placements []Placement) []PlacementRecord {
+	labels := Labels(g)
+	out := make([]PlacementRecord, 0, len(placements))
+	for _, p := range placements {
+		r := PlacementRecord{Value: g.Values[p.Value].Name, Before: labels[p.Before], Copy: p.Copy, Reason: p.Reason}
+		for _, id := range p.Nodes {
+			r.Nodes = append(r.Nodes, labels[id])
+		}
+		out = append(out, r)
+	}
+	return out
+}
+
+// ResolvePlacements finds the nodes and values that a record names in a graph.
+func ResolvePlacements(g *graph.Graph, records []PlacementRecord) ([]Placement, error) {
+	byLabel := make(map[string]graph.NodeID, len(g.Nodes))
+	for i, label := range Labels(g) {
+		byLabel[label] = graph.NodeID(i)
+	}
+	out := make([]Placement, 0, len(records))
+	for i, r := range records {
+		v, ok := g.Lookup(r.Value)
+		if !ok {
+			return nil, fmt.Errorf("placement %d: the graph has no value %q", i, r.Value)
+		}
+		p := Placement{Value: v, Copy: r.Copy, Reason: r.Reason}
+		if p.Before, ok = byLabel[r.Before]; !ok {
+			return nil, fmt.Errorf("placement of %q: the graph has no node %q", r.Value, r.Before)
+		}
+		for _, name := range r.Nodes {
+			id, ok := byLabel[name]
+			if !ok {
+				return nil, fmt.Errorf("placement of %q: the graph has no node %q", r.Value, name)
+			}
+			p.Nodes = append(p.Nodes, id)
+		}
+		out = append(out, p)
+	}
+	return out, nil
+}
+
+// ResolveOrder checks a recorded order against a graph.
+func ResolveOrder(g *graph.Graph, order []int32) (graph.Order, error) {
+	o := make(graph.Order, len(order))
+	for i, id := range order {
+		o[i] = graph.NodeID(id)
+	}
+	if err := o.Check(g); err != nil {
+		return nil, fmt.Errorf("recorded order of %s nodes: %w", strconv.Itoa(len(order)), err)
+	}
+	return o, nil
+}

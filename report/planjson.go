@@ -1,0 +1,181 @@
+package report
+
+import (
+	"encoding/json"
+	"io"
+
+	"memopt/graph"
+	"memopt/planner"
+)
+
+// PlanSchema is the schema of the JSON that `memopt plan -O json` prints.
+const PlanSchema = "memopt.plan/v1"
+
+type planJSON struct {
+	Schema         string           `json:"schema"`
+	Model          modelJSON        `json:"model"`
+	Boundary       boundaryJSON     `json:"boundary"`
+	Dims           map[string]int64 `json:"dims"`
+	UnboundSymbols []string         `json:"unbound_symbols"`
+	Level          int              `json:"level"`
+	Probe          string           `json:"probe"`
+	Rewritten      bool             `json:"rewritten"`
+	Order          []int32          `json:"order"`
+	Clusters       []clusterJSON    `json:"clusters"`
+	Stashed        []stashJSON      `json:"stashed"`
+	BoundaryNorms  []string         `json:"boundary_norms"`
+	Peak           peakJSON         `json:"peak"`
+	Recompute      recomputeJSON    `json:"recompute"`
+	Bound          boundJSON        `json:"bound"`
+	Warnings       []string         `json:"warnings"`
+}
+
+type modelJSON struct {
+	Path            string `json:"path"`
+	StructureSHA256 string `json:"structure_sha256"`
+	Nodes           int    `json:"nodes"`
+}
+
+type boundaryJSON struct {
+	Kind string `json:"kind"`
+	Node string `json:"node"`
+}
+
+type clusterJSON struct {
+	ID            string   `json:"id"`
+	Strategy      int      `json:"strategy"`
+	Config        string   `json:"config"`
+	Frequency     int      `json:"frequency"`
+	SaveRatio     float64  `json:"save_ratio"`
+	SavingExpr    *string  `json:"saving_expr"`
+	SavingBytes   *int64   `json:"saving_bytes"`
+	PeakDropBytes *int64   `json:"peak_drop_bytes"`
+	Enabled       bool     `json:"enabled"`
+	Requested     int      `json:"requested"`
+	Applied       int      `json:"applied"`
+	Excludes      []string `json:"excludes"`
+}
+
+type stashJSON struct {
+	Value    string  `json:"value"`
+	Producer string  `json:"producer"`
+	Op       string  `json:"op"`
+	Bytes    *int64  `json:"bytes"`
+	Expr     *string `json:"expr"`
+	WhyKept  *string `json:"why_kept"`
+}
+
+type peakJSON struct {
+	BaselineBytes   *int64  `json:"baseline_bytes"`
+	PlannedBytes    *int64  `json:"planned_bytes"`
+	LowerBoundBytes *int64  `json:"lower_bound_bytes"`
+	ArenaBytes      *int64  `json:"arena_bytes"`
+	PersistentBytes *int64  `json:"persistent_bytes"`
+	TotalBytes      *int64  `json:"total_bytes"`
+	BaselineNode    *string `json:"baseline_node"`
+	PlannedNode     *string `json:"planned_node"`
+}
+
+type recomputeJSON struct {
+	Nodes    int      `json:"nodes"`
+	FLOPs    *float64 `json:"flops"`
+	Overhead *float64 `json:"overhead"`
+	Profile  string   `json:"profile"`
+}
+
+type boundJSON struct {
+	OverheadLowerBound *float64 `json:"overhead_lower_bound"`
+	Gap                *float64 `json:"gap"`
+	Optimal            bool     `json:"optimal"`
+}
+
+func ptr[T any](v T) *T { return &v }
+
+// PlanJSON writes a plan as JSON. sha is the model's structure hash.
+func PlanJSON(w io.Writer, p *planner.Plan, sha string) error {
+	return writeJSON(w, newPlanJSON(p, sha))
+}
+
+func writeJSON(w io.Writer, v any) error {
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", " ")
+	return enc.Encode(v)
+}
+
+func newPlanJSON(p *planner.Plan, sha string) *planJSON {
+	a := p.Analysis
+	j := &planJSON{Schema: PlanSchema,
+		Model:    modelJSON{Path: p.Model.Path, StructureSHA256: sha, Nodes: len(a.Graph.Nodes)},
+		Boundary: boundaryJSON{Kind: string(a.Boundary.Kind), Node: a.Graph.NodeLabel(a.Boundary.Node)},
+		Dims:     map[string]int64(p.Options.Dims), UnboundSymbols: nonNil(p.Unbound), Level: int(p.Options.Level), Probe: a.Probe.String(), Rewritten: p.Rewritten,
+		Order: make([]int32, len(a.Order)), Clusters: []clusterJSON{}, Stashed: []stashJSON{}, BoundaryNorms: []string{},
+		Recompute: recomputeJSON{Nodes: p.Recompute.Nodes, Profile: p.ProfileName()}, Warnings: nonNil(p.Warnings)}
+	if j.Dims == nil {
+		j.Dims = map[string]int64{}
+	}
+	for i, id := range a.Order {
+		j.Order[i] = int32(id)
+	}
+	for i := range p.Clusters {
+		j.Clusters = append(j.Clusters, newClusterJSON(&p.Clusters[i]))
+	}
+	for i := range p.Stashed {
+		j.Stashed = append(j.Stashed, newStashJSON(p, &p.Stashed[i]))
+	}
+	for _, id := range a.BoundaryNorms {
+		j.BoundaryNorms = append(j.BoundaryNorms, a.Graph.NodeLabel(id))
+	}
+	if p.Base != nil {
+		r := p.PeakRecord()
+		j.Peak = peakJSON{&r.BaselineBytes, &r.PlannedBytes, &r.LowerBoundBytes, &r.ArenaBytes, &r.PersistentBytes, &r.TotalBytes,
+			label(a.Graph, p.Base.Peak.Node), label(a.Graph, p.Planned.Peak.Node)}
+		j.Recompute.FLOPs, j.Recompute.Overhead = &p.Recompute.FLOPs, &p.Overhead
+	}
+	return j
+}
+
+func nonNil(s []string) []string {
+	if s == nil {
+		return []string{}
+	}
+	return s
+}
+
+func label(g *graph.Graph, id graph.NodeID) *string {
+	if id == graph.NoNode {
+		return nil
+	}
+	return ptr(g.NodeLabel(id))
+}
+
+func newClusterJSON(r *planner.ClusterRow) clusterJSON {
+	c := clusterJSON{ID: string(r.ID), Strategy: int(r.Strategy), Config: r.Config, Frequency: r.Frequency,
+		SaveRatio: r.Ratio.Float(), Enabled: r.Enabled, Requested: r.Requested, Applied: r.Applied, Excludes: nonNil(r.Excludes)}
+	if r.Saving.IsKnown() {
+		c.SavingExpr = ptr(r.SavingExpr())
+	}
+	if r.Evaluated {
+		c.SavingBytes = &r.SavingBytes
+	}
+	if r.Dropped {
+		c.PeakDropBytes = &r.PeakDrop
+	}
+	return c
+}
+
+func newStashJSON(p *planner.Plan, r *planner.StashRow) stashJSON {
+	g := p.Analysis.Graph
+	v := &g.Values[r.Value]
+	s := stashJSON{Value: v.Name, Producer: g.NodeLabel(r.Node), Op: g.Nodes[r.Node].Op}
+	if e := v.Type.Bytes(); e.IsKnown() {
+		s.Expr = ptr(e.String())
+		if n, err := e.Eval(p.Options.Dims); err == nil {
+			s.Bytes = &n
+		}
+	}
+	if r.WhyKept != "" {
+		s.WhyKept = &r.WhyKept
+	}
+	return s
+}

@@ -1,0 +1,154 @@
+package report
+
+import (
+	"encoding/csv"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+)
+
+// Format is the form of a report.
+type Format string
+
+// The forms that -O selects.
+const (
+	TableFormat    Format = "table"
+	JSONFormat     Format = "json"
+	CSVFormat      Format = "csv"
+	MarkdownFormat Format = "markdown"
+)
+
+// Formats lists the valid forms.
+var Formats = []Format{TableFormat, JSONFormat, CSVFormat, MarkdownFormat}
+
+// ParseFormat checks the value of -O.
+func ParseFormat(text string) (Format, error) {
+	for _, f := range Formats {
+		if text == string(f) {
+			return f, nil
+		}
+	}
+	return "", fmt.Errorf("output %q: wanted one of table, json, csv, markdown", text)
+}
+
+// Table is a grid of text with a header.
+type Table struct {
+	Title  string
+	Header []string
+	Rows   [][]string
+	// Right marks the columns whose cells are aligned to the right.
+	Right []bool
+}
+
+// Add appends a row.
+func (t *Table) Add(cells ...string) { t.Rows = append(t.Rows, cells) }
+
+// WriteText writes the table for people: columns padded to their width plus
+// two blanks, the header underlined.
+func (t *Table) WriteText(w io.Writer) error {
+	var b strings.Builder
+	if t.Title != "" {
+		fmt.Fprintln(&b, t.Title)
+	}
+	width := t.widths()
+	t.writeTextRow(&b, t.Header, width)
+	rule := make([]string, len(width))
+	for i, n := range width {
+		rule[i] = strings.Repeat("-", n)
+	}
+	t.writeTextRow(&b, rule, width)
+	for _, row := range t.Rows {
+		t.writeTextRow(&b, row, width)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func (t *Table) widths() []int {
+	width := make([]int, len(t.Header))
+	for _, row := range append([][]string{t.Header}, t.Rows...) {
+		for i, cell := range row {
+			width[i] = max(width[i], len([]rune(cell)))
+		}
+	}
+	return width
+}
+
+func (t *Table) writeTextRow(b *strings.Builder, row []string, width []int) {
+	var line strings.Builder
+	for i, cell := range row {
+		pad := strings.Repeat(" ", width[i]-len([]rune(cell)))
+		if i > 0 {
+			line.WriteString("  ")
+		}
+		if i < len(t.Right) && t.Right[i] {
+			line.WriteString(pad + cell)
+		} else {
+			line.WriteString(cell + pad)
+		}
+	}
+	b.WriteString(strings.TrimRight(line.String(), " "))
+	b.WriteByte('\n')
+}
+
+// WriteCSV writes the table as CSV (RFC 4180) with a header line.
+func (t *Table) WriteCSV(w io.Writer) error {
+	c := csv.NewWriter(w)
+	if err := c.Write(t.Header); err != nil {
+		return err
+	}
+	if err := c.WriteAll(t.Rows); err != nil {
+		return err
+	}
+	c.Flush()
+	return c.Error()
+}
+
+// WriteMarkdown writes the table as a GitHub-flavoured Markdown table.
+func (t *Table) WriteMarkdown(w io.Writer) error {
+	var b strings.Builder
+	if t.Title != "" {
+		fmt.Fprintf(&b, "### %s\n\n", t.Title)
+	}
+	line := func(cells []string) {
+		b.WriteByte('|')
+		for _, c := range cells {
+			fmt.Fprintf(&b, " %s |", escapeMarkdown(c))
+		}
+		b.WriteByte('\n')
+	}
+	line(t.Header)
+	b.WriteByte('|')
+	for i := range t.Header {
+		if i < len(t.Right) && t.Right[i] {
+			b.WriteString(" ---: |")
+		} else {
+			b.WriteString(" --- |")
+		}
+	}
+	b.WriteByte('\n')
+	for _, row := range t.Rows {
+		line(row)
+	}
+	b.WriteByte('\n')
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// escapeMarkdown keeps a cell's text from ending the cell or turning into markup.
+func escapeMarkdown(s string) string {
+	return strings.NewReplacer("|", "\\|", "*", "\\*", "_", "\\_", "<", "&lt;", "\n", " ", "\r", " ").Replace(s)
+}
+
+// columns writes rows as ONNX Runtime's tables: every column left-aligned and
+// padded to its width plus two.
+func columns(w io.Writer, rows [][]string) error {
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, row := range rows {
+		if _, err := io.WriteString(tw, strings.Join(row, "\t")+"\t\n"); err != nil {
+			return err
+		}
+	}
+	return tw.Flush()
+}

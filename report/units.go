@@ -1,0 +1,44 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// Bytes prints a size with two decimals in the largest binary unit that it reaches:
+// "1.50 GiB"; below 1 KiB as "512 B".
+func Bytes(n int64) string {
+	units := []string{"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"}
+	if n > -1024 && n < 1024 {
+		return fmt.Sprintf("%d B", n)
+	}
+	x, u := float64(n)/1024, 0
+	for math.Abs(x) >= 1023.995 && u < len(units)-1 {
+		x /= 1024
+		u++
+	}
+	return fmt.Sprintf("%.2f %s", x, units[u])
+}
+
+// Thousands prints an integer with commas: "1,234,567".
+func Thousands(n int64) string {
+	digits := strconv.FormatInt(n, 10)
+	sign := ""
+	if n < 0 {
+		sign, digits = "-", digits[1:]
+	}
+	var b strings.Builder
+	b.WriteString(sign)
+	for i, d := range digits {
+		if i > 0 && (len(digits)-i)%3 == 0 {
+			b.WriteByte(',')
+		}
+		b.WriteRune(d)
+	}
+	return b.String()
+}
+
+// Percent prints a share with one decimal: "3.1 %".
+func Percent(x float64) string { return fmt.Sprintf("%.1f %%", 100*x) }
