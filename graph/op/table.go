@@ -8,17 +8,20 @@ import (
 
 // table is the operator table, indexed by kind. Row 0 stands for every operator
 // that memopt does not know: its outputs are unknown and it is never recomputed.
-var table = buildTable(mathRows, shapeRows, nnRows, controlRows, microsoftRows)
+var table [NumKinds]Info
 
 type opKey struct{ domain, name string }
 
-var byName = func() map[opKey]graph.Kind {
-	m := make(map[opKey]graph.Kind, NumKinds)
+var byName = make(map[opKey]graph.Kind, NumKinds)
+
+// init fills the table. It is no initial value because the rules of control-flow operators
+// infer bodies, for which they read the table.
+func init() {
+	table = buildTable(mathRows, shapeRows, nnRows, controlRows, microsoftRows)
 	for k := Unknown + 1; k < NumKinds; k++ {
-		m[opKey{table[k].Domain, table[k].Name}] = k
+		byName[opKey{table[k].Domain, table[k].Name}] = k
 	}
-	return m
-}()
+}
 
 // buildTable puts the rows of all families in their places. A hole or a double
 // is a fault of the program, found by the first test that runs.
