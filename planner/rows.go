@@ -3,7 +3,6 @@ package planner
 import (
 	"cmp"
 	"fmt"
-	"math/big"
 	"slices"
 
 	"memopt/graph"
@@ -109,12 +108,11 @@ func (p *Plan) fillClusters(sel *selection) {
 // saving sums the freed bytes of all members over a common denominator.
 func (p *Plan) saving(c *recompute.Cluster) (symbolic.Expr, int64) {
 	a := p.Analysis
-	den := big.NewInt(1)
+	common := int64(1) // of ratios of element sizes: a few bits each
 	for _, i := range c.Members {
-		d := big.NewInt(a.Candidates[i].Ratio.Den)
-		den.Mul(den, d).Div(den, new(big.Int).GCD(nil, nil, den, d))
+		den := a.Candidates[i].Ratio.Den
+		common *= den / gcd(common, den)
 	}
-	common := den.Int64() // ratios are of element sizes: a few bits each
 	total := symbolic.Const(0)
 	for _, i := range c.Members {
 		cand := &a.Candidates[i]
@@ -124,6 +122,13 @@ func (p *Plan) saving(c *recompute.Cluster) (symbolic.Expr, int64) {
 		}
 	}
 	return total, common
+}
+
+func gcd(a, b int64) int64 {
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return a
 }
 
 // excludes lists the other clusters that have a candidate of an entry of this one.

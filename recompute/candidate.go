@@ -42,6 +42,15 @@ type Ratio struct{ Num, Den int64 }
 // Float returns the ratio as a number.
 func (r Ratio) Float() float64 { return float64(r.Num) / float64(r.Den) }
 
+// reduced returns the ratio in lowest terms.
+func (r Ratio) reduced() Ratio {
+	a, b := r.Num, r.Den
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return Ratio{r.Num / a, r.Den / a}
+}
+
 // Candidate is a subgraph whose second computation frees a stash.
 type Candidate struct {
 	Entry    graph.NodeID    // makes the stash; the last of Nodes

@@ -65,7 +65,7 @@ func (s *search) subgraph(entry graph.NodeID, compromise bool) found {
 		if ratio, widens := s.widening(id); widens {
 			f.compromise = true
 			if compromise {
-				f.ratio = Ratio{ratio.Den - ratio.Num, ratio.Den}
+				f.ratio = Ratio{ratio.Den - ratio.Num, ratio.Den}.reduced()
 				continue
 			}
 		}

@@ -8,7 +8,6 @@ import (
 
 	"memopt/configs"
 	"memopt/graph/live"
-	"memopt/graph/onnx"
 	"memopt/symbolic"
 )
 
@@ -42,11 +41,10 @@ func classify(err error) error {
 	var have *exitError
 	var unbound *symbolic.UnboundError
 	var config *configs.Error
-	var file *onnx.FileError
 	switch {
 	case err == nil || errors.As(err, &have):
 		return err
-	case errors.As(err, &unbound), errors.As(err, &config), errors.As(err, &file):
+	case errors.As(err, &unbound), errors.As(err, &config):
 		return &exitError{exitUsage, err}
 	case errors.Is(err, live.ErrNoBoundary):
 		return &exitError{exitInvalid, err}

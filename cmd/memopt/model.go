@@ -83,11 +83,11 @@ func (a *app) open(l *loaded, name string) (map[string]int64, error) {
 		}
 	}
 	if err != nil {
-		var file *onnx.FileError
-		if errors.As(err, &file) {
-			return nil, usage("%w", err)
+		var format *onnx.FormatError
+		if errors.As(err, &format) {
+			return nil, invalid(err)
 		}
-		return nil, invalid(err)
+		return nil, usage("%w", err)
 	}
 	return nil, nil
 }
