@@ -3,10 +3,7 @@ package symbolic
 // Add returns a + b.
 func (a Expr) Add(b Expr) Expr {
 	if a.p == nil && b.p == nil {
-		if c, ok := addInt(a.c, b.c); ok {
-			return Const(c)
-		}
-		return without(stateOverflow)
+		return constant(addInt(a.c, b.c))
 	}
 	switch s := max(a.state(), b.state()); {
 	case s != stateKnown:
@@ -23,10 +20,7 @@ func (a Expr) Add(b Expr) Expr {
 // Sub returns a - b.
 func (a Expr) Sub(b Expr) Expr {
 	if a.p == nil && b.p == nil && b.c >= 0 { // a negative c may have no opposite
-		if c, ok := addInt(a.c, -b.c); ok {
-			return Const(c)
-		}
-		return without(stateOverflow)
+		return constant(addInt(a.c, -b.c))
 	}
 	if b.p == nil && b.c == minInt64 {
 		// a - minInt64 = (a + maxInt64) + 1, where -minInt64 itself does not fit.
@@ -38,10 +32,7 @@ func (a Expr) Sub(b Expr) Expr {
 // Neg returns -a.
 func (a Expr) Neg() Expr {
 	if a.p == nil {
-		if c, ok := negInt(a.c); ok {
-			return Const(c)
-		}
-		return without(stateOverflow)
+		return constant(negInt(a.c))
 	}
 	if a.p.state != stateKnown {
 		return a
@@ -52,10 +43,7 @@ func (a Expr) Neg() Expr {
 // Mul returns a * b. Unknown times 0 is unknown.
 func (a Expr) Mul(b Expr) Expr {
 	if a.p == nil && b.p == nil {
-		if c, ok := mulInt(a.c, b.c); ok {
-			return Const(c)
-		}
-		return without(stateOverflow)
+		return constant(mulInt(a.c, b.c))
 	}
 	switch s := max(a.state(), b.state()); {
 	case s != stateKnown:
@@ -86,10 +74,7 @@ func (a Expr) Pow(n uint) Expr {
 	case n == 0:
 		return Const(1)
 	case a.p == nil:
-		if c, ok := powInt(a.c, n); ok {
-			return Const(c)
-		}
-		return without(stateOverflow)
+		return constant(powInt(a.c, n))
 	case n > MaxDegree:
 		return without(stateTooLarge)
 	}

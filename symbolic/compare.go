@@ -39,7 +39,8 @@ func Compare(a, b Expr, bounds Bounds) Ordering {
 
 // AtMost reports whether a ≤ b is proved for all values of the symbols within bounds.
 func AtMost(a, b Expr, bounds Bounds) bool {
-	return a.IsKnown() && b.IsKnown() && (a.Equal(b) || less(a, b, 0, bounds))
+	return a.IsKnown() && b.IsKnown() &&
+		(a.Equal(b) || less(a, b, 0, bounds) || less(a, b, 1, bounds)) // either may overflow or run out of steps
 }
 
 // less reports whether a + gap ≤ b is proved.

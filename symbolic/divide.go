@@ -2,6 +2,9 @@ package symbolic
 
 // FloorDiv returns a/b rounded down, as Python's a // b.
 func (a Expr) FloorDiv(b Expr) Expr {
+	if a.p == nil && b.p == nil && b.c != 0 {
+		return constant(floorDivInt(a.c, b.c))
+	}
 	a, b, done := divisor(a, b)
 	if done {
 		return a
@@ -14,6 +17,9 @@ func (a Expr) FloorDiv(b Expr) Expr {
 
 // CeilDiv returns a/b rounded up.
 func (a Expr) CeilDiv(b Expr) Expr {
+	if a.p == nil && b.p == nil && b.c != 0 {
+		return constant(ceilDivInt(a.c, b.c))
+	}
 	a, b, done := divisor(a, b)
 	if done {
 		return a
@@ -26,6 +32,9 @@ func (a Expr) CeilDiv(b Expr) Expr {
 
 // Mod returns a - b*floor(a/b), which is 0 or has the sign of b, as Python's a % b.
 func (a Expr) Mod(b Expr) Expr {
+	if a.p == nil && b.p == nil && b.c != 0 {
+		return Const(modInt(a.c, b.c))
+	}
 	negative := b.negativeLead()
 	a, b, done := divisor(a, b)
 	if done {
@@ -165,15 +174,32 @@ func floorRest(r Expr, k int64) Expr {
 	if nested, wider, ok := joinFloors(r, k); ok {
 		return floorByConst(nested, wider)
 	}
-	if r.p.depth > 0 { // of plain symbols nothing is known here
-		v := evalInterval(r, anyInteger)
-		lo, hi := floorInterval(v, point(k)).ends()
-		if lo == hi {
-			return Const(lo)
+	return newFloor(r, Const(k))
+}
+
+// newFloor returns floor(a/b) as an atom, unless its value never changes.
+func newFloor(a, b Expr) Expr {
+	if a.nested() || b.nested() { // of plain symbols nothing is known here
+		v := floorInterval(evalInterval(a, anyInteger), evalInterval(b, anyInteger))
+		if v.lo == v.hi {
+			return Const(v.lo)
 		}
 	}
-	return newAtom(kindFloor, r, Const(k))
+	return newAtom(kindFloor, a, b)
 }
+
+// newMod returns Mod(a, b) as an atom, unless a is always from 0 to b - 1 already.
+func newMod(a, b Expr) Expr {
+	if a.nested() || b.nested() {
+		if v := evalInterval(a, anyInteger); v.lo >= 0 && v.hi < evalInterval(b, anyInteger).lo {
+			return a
+		}
+	}
+	return newAtom(kindMod, a, b)
+}
+
+// nested reports whether a has atoms other than symbols.
+func (a Expr) nested() bool { return a.p != nil && a.p.depth > 0 }
 
 // joinFloors rewrites floor((floor(a/m) + z)/k) as floor((a + m*z)/(m*k)), the first floor in r
 // that has coefficient 1 and a constant divisor being the one to open. It returns the new
@@ -211,18 +237,13 @@ func modByConst(a Expr, k int64) Expr {
 		inner := modByConst(divideAll(rest, g, unit).Add(Const(c/g)), k/g)
 		return inner.Mul(Const(g)).Add(Const(c % g))
 	}
-	if r.p.depth > 0 {
-		if v := evalInterval(r, anyInteger); v.lo >= 0 && v.hi < k {
-			return r
-		}
-	}
-	return newAtom(kindMod, r, Const(k))
+	return newMod(r, Const(k))
 }
 
 // openMods replaces c*Mod(b, m) in a by c*b wherever k divides c*m: inside Mod(., k) that
 // makes no difference.
 func openMods(a Expr, k int64) Expr {
-	if a.p == nil || a.p.depth == 0 {
+	if !a.nested() {
 		return a
 	}
 	for _, t := range a.p.terms {
@@ -252,7 +273,7 @@ func floorByExpr(a, b Expr) Expr {
 	if q, r, ok := reduce(a, b); ok {
 		return q.Add(r.FloorDiv(b))
 	}
-	return newAtom(kindFloor, a, b)
+	return newFloor(a, b)
 }
 
 // modByExpr returns Mod(a, b), where b is not constant and its leading coefficient is positive.
@@ -265,7 +286,7 @@ func modByExpr(a, b Expr) Expr {
 	if _, r, ok := reduce(a, b); ok {
 		return r.Mod(b).Mul(common)
 	}
-	return newAtom(kindMod, a, b).Mul(common)
+	return newMod(a, b).Mul(common)
 }
 
 // cancel divides a and b by their greatest common divisor of the form g*m, g > 0.

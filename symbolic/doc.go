@@ -55,5 +55,6 @@
 // # Text
 //
 // [Expr.String] prints as sympy's str does, terms in the same order, and [Parse] reads that
-// text back to the identical expression.
+// text back to the identical expression. What is printed is the normal form here, so where
+// the rules above differ from sympy's own, so does the text: floor(x/2 + 1/2) is ceiling(x/2).
 package symbolic

@@ -45,6 +45,14 @@ func (a Expr) state() state {
 // Const returns the constant c.
 func Const(c int64) Expr { return Expr{c: c} }
 
+// constant returns the constant c, or overflow if it does not fit.
+func constant(c int64, fits bool) Expr {
+	if !fits {
+		return without(stateOverflow)
+	}
+	return Const(c)
+}
+
 // Unknown returns the dim that nobody knows. It absorbs whatever it meets, zero included.
 func Unknown() Expr { return without(stateUnknown) }
 

@@ -26,14 +26,14 @@ func (a Expr) FloatString(num, den int64) string {
 	parts := displayTerms(a, 1)
 	if scale < 0 { // the sign is that of the coefficient, which decides the order "1 - x"
 		for i := range parts {
-			parts[i].coef.num = -max(parts[i].coef.num, -maxInt64)
+			parts[i].coef.negative = !parts[i].coef.negative
 		}
 	}
 	if len(parts) == 2 {
 		parts = orderTwo(parts)
 	}
 	return string(appendSum(nil, parts, func(buf []byte, r ratio, _ bool) ([]byte, bool) {
-		return appendFloat(buf, float64(magnitude(r.num))*math.Abs(scale)), true
+		return appendFloat(buf, float64(r.num)*math.Abs(scale)), true
 	}))
 }
 

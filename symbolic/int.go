@@ -44,6 +44,15 @@ func floorDivInt(a, b int64) (int64, bool) {
 	return q, true
 }
 
+// ceilDivInt returns a/b rounded up, and whether it fits; b is not 0.
+func ceilDivInt(a, b int64) (int64, bool) {
+	q, ok := floorDivInt(a, b)
+	if modInt(a, b) != 0 {
+		q++ // below the maximum, for a divisor other than 1 and -1
+	}
+	return q, ok
+}
+
 // modInt returns a - b*floor(a/b); b is not 0.
 func modInt(a, b int64) int64 {
 	if b == -1 {

@@ -39,9 +39,6 @@ func newInterval(lo, hi int64) interval {
 
 func point(c int64) interval { return newInterval(c, c) }
 
-// ends returns both ends; a one-element interval has equal ends.
-func (v interval) ends() (lo, hi int64) { return v.lo, v.hi }
-
 // satMul returns a*b, where the extreme values stand for infinities, 0 times infinity is 0, and
 // a product beyond int64 is infinite.
 func satMul(a, b int64) int64 {

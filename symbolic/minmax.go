@@ -29,6 +29,7 @@ func extremum(kind atomKind, a, b Expr, more []Expr) Expr {
 	if len(args) > MaxArgs {
 		return without(stateTooLarge)
 	}
+	slices.SortFunc(args, compareExprs) // first, so that what covers what does not depend on the order given
 	args = dominant(kind, absorb(kind, args))
 	if len(args) == 1 {
 		return args[0]
@@ -75,6 +76,9 @@ func dominant(kind atomKind, args []Expr) []Expr {
 func covers(kind atomKind, a, b Expr) bool {
 	if kind == kindMin {
 		a, b = b, a
+	}
+	if a.p == nil && b.p == nil {
+		return a.c >= b.c
 	}
 	d := a.Sub(b)
 	return d.IsKnown() && evalInterval(d, anyInteger).lo >= 0

@@ -22,7 +22,7 @@ const (
 )
 
 // sortKey orders what an expression displays as sympy's default_sort_key does. It is that of
-// coef*base**exp, the class, name and arguments being those of the base.
+// coef*base**exp: rank, name and args are those of the base.
 type sortKey struct {
 	rank rank
 	name string // of a symbol
@@ -45,18 +45,37 @@ func (k sortKey) compare(l sortKey) int {
 	return k.coef.compare(l.coef)
 }
 
-// ratio is a rational number in lowest terms, den > 0.
-type ratio struct{ num, den int64 }
+// ratio is a rational number in lowest terms, den > 0. Sign and magnitude are apart, because the
+// opposite of every int64 must fit.
+type ratio struct {
+	negative bool
+	num, den uint64
+}
 
-// newRatio returns num/den, den > 0.
-func newRatio(num, den int64) ratio {
-	g := int64(gcdInt(magnitude(num), uint64(den)))
-	return ratio{num / g, den / g}
+var one = ratio{num: 1, den: 1}
+
+// newRatio returns num/den, den not 0.
+func newRatio(num, den int64) ratio { return ratioOf(num).over(ratioOf(den)) }
+
+func ratioOf(x int64) ratio { return ratio{x < 0, magnitude(x), 1} }
+
+// over returns the quotient of two whole numbers.
+func (r ratio) over(s ratio) ratio {
+	g := gcdInt(r.num, s.num)
+	return ratio{r.negative != s.negative, r.num / g, s.num / g}
 }
 
 func (r ratio) compare(s ratio) int {
 	if r == s {
 		return 0
 	}
-	return big.NewRat(r.num, r.den).Cmp(big.NewRat(s.num, s.den))
+	return r.big().Cmp(s.big())
+}
+
+func (r ratio) big() *big.Rat {
+	num := new(big.Int).SetUint64(r.num)
+	if r.negative {
+		num.Neg(num)
+	}
+	return new(big.Rat).SetFrac(num, new(big.Int).SetUint64(r.den))
 }

@@ -14,8 +14,11 @@ const (
 	// maxNesting bounds how deep parentheses, signs and powers nest. An expression within MaxDepth
 	// prints with at most three levels per atom.
 	maxNesting = 8 * MaxDepth
-	// maxWork bounds the terms that all operations of a text make together.
+	// maxWork bounds the terms that all operations of a text make together, those included that a
+	// multiplication merges. It is a second or less of computing.
 	maxWork = 1 << 20
+	// powWork is about how many terms a power makes for each one of its result.
+	powWork = 16
 )
 
 // ParseError says where a text is no expression.
@@ -114,10 +117,21 @@ func (p *parser) check(e Expr, at int) Expr {
 	if err := e.Err(); err != nil {
 		p.fail(at, err, "%v", err)
 	}
-	if p.work += e.termCount(); p.work > maxWork {
+	p.spend(e.termCount(), at)
+	return e
+}
+
+// spend counts work and fails if there was too much.
+func (p *parser) spend(work, at int) {
+	if p.work += work; p.work > maxWork {
 		p.fail(at, ErrTooLarge, "%v", ErrTooLarge)
 	}
-	return e
+}
+
+// mul returns a * b.
+func (p *parser) mul(a, b Expr, at int) Expr {
+	p.spend(a.termCount()*b.termCount(), at)
+	return p.check(a.Mul(b), at)
 }
 
 // next reads a token.
@@ -270,7 +284,7 @@ func (p *parser) operand(minus bool) (v value, negated bool) {
 	v = p.integer(Const(minInt64), at)
 	for p.accept("*") {
 		w := p.signed()
-		v = p.fraction(v.num.Mul(w.num), v.den.Mul(w.den), at)
+		v = p.fraction(p.mul(v.num, w.num, at), p.mul(v.den, w.den, at), at)
 	}
 	if p.is("/") || p.is("//") || p.is("%") || p.is("**") {
 		p.fail(at, ErrOverflow, "the number does not fit 64 bits")
@@ -296,8 +310,8 @@ func (p *parser) addFractions(v, w value) value {
 			vNum, wNum, den = Const(b/g), Const(a/g), Const(g)
 		}
 	}
-	num := p.check(v.num.Mul(vNum), v.at).Add(p.check(w.num.Mul(wNum), v.at))
-	return value{p.check(num, v.at), p.check(vNum.Mul(wNum).Mul(den), v.at), v.at}
+	num := p.mul(v.num, vNum, v.at).Add(p.mul(w.num, wNum, v.at))
+	return value{p.check(num, v.at), p.mul(p.mul(vNum, wNum, v.at), den, v.at), v.at}
 }
 
 // product reads signed powers with * / // % between them.
@@ -307,13 +321,13 @@ func (p *parser) product() value {
 		switch {
 		case p.accept("*"):
 			w := p.signed()
-			v = p.fraction(v.num.Mul(w.num), v.den.Mul(w.den), v.at)
+			v = p.fraction(p.mul(v.num, w.num, v.at), p.mul(v.den, w.den, v.at), v.at)
 		case p.accept("/"):
 			w := p.signed()
-			v = p.fraction(v.num.Mul(w.den), v.den.Mul(w.num), v.at)
+			v = p.fraction(p.mul(v.num, w.den, v.at), p.mul(v.den, w.num, v.at), v.at)
 		case p.accept("//"):
 			w := p.signed()
-			v = p.integer(p.check(v.num.Mul(w.den), v.at).FloorDiv(p.check(v.den.Mul(w.num), v.at)), v.at)
+			v = p.integer(p.mul(v.num, w.den, v.at).FloorDiv(p.mul(v.den, w.num, v.at)), v.at)
 		case p.accept("%"):
 			w := p.signed()
 			v = p.integer(p.whole(v).Mod(p.whole(w)), v.at)
@@ -372,7 +386,9 @@ func (p *parser) power() value {
 	if !ok || n < 0 {
 		p.fail(at, nil, "an exponent must be a constant that is not negative")
 	}
-	return p.fraction(v.num.Pow(uint(n)), v.den.Pow(uint(n)), v.at)
+	v = p.fraction(v.num.Pow(uint(n)), v.den.Pow(uint(n)), v.at)
+	p.spend(powWork*(v.num.termCount()+v.den.termCount()), v.at)
+	return v
 }
 
 // primary reads a number, name, call or parenthesis.
@@ -441,7 +457,7 @@ func (p *parser) extremum(name string, args []value) Expr {
 	list := make([]Expr, len(args))
 	for i, v := range args {
 		list[i] = p.whole(v)
-		p.work += len(args) * list[i].termCount() // operands are compared pairwise
+		p.spend(len(args)*list[i].termCount(), v.at) // operands are compared pairwise
 	}
 	if len(list) == 1 {
 		return list[0]

@@ -61,17 +61,18 @@ func displayTerms(e Expr, den int64) []part {
 // constantFirst tells of two terms whether sympy swaps them: it writes 1 - x, but -x*y + 1.
 func constantFirst(parts []part) bool {
 	x, c := parts[0], parts[1]
-	return len(c.bases) == 0 && c.coef.num > 0 && x.coef.num < 0 && len(x.bases) == 1
+	return len(c.bases) == 0 && !c.coef.negative && x.coef.negative && len(x.bases) == 1
 }
 
 func displayTerm(t term, den int64) part {
 	p := part{coef: newRatio(t.coef, den)}
 	for _, f := range t.mono.factors {
-		b, negative := displayAtom(f.atom)
+		// A ceiling may turn the sign, which the most negative coefficient cannot follow.
+		b, negative := displayAtom(f.atom, t.coef != minInt64)
 		b.exp = f.pow
 		p.bases = append(p.bases, b)
-		if negative && f.pow%2 == 1 && p.coef.num != minInt64 {
-			p.coef.num = -p.coef.num
+		if negative && f.pow%2 == 1 {
+			p.coef.negative = !p.coef.negative
 		}
 	}
 	if t.mono.depth > 0 {
@@ -101,17 +102,17 @@ func compareBases(a, b []base) int {
 }
 
 // displayAtom returns how an atom displays, up to the exponent, and whether its value is
-// minus that of the displayed.
-func displayAtom(a *atom) (b base, negative bool) {
+// minus that of the displayed, which only happens where mayNegate.
+func displayAtom(a *atom, mayNegate bool) (b base, negative bool) {
 	b.atom = a
 	switch a.kind {
 	case kindSymbol:
-		b.key = sortKey{rank: rankSymbol, name: a.name, exp: 1, coef: ratio{1, 1}}
+		b.key = sortKey{rank: rankSymbol, name: a.name, exp: 1, coef: one}
 		return b, false
 	case kindFloor:
 		num, den := a.args[0], a.args[1]
 		b.key.rank = rankFloor
-		if ceil, minus, ok := asCeiling(num, den); ok {
+		if ceil, minus, ok := asCeiling(num, den); ok && (mayNegate || !minus) {
 			num, negative = ceil, minus
 			b.ceil = num
 			b.key.rank = rankCeiling
@@ -127,11 +128,9 @@ func displayAtom(a *atom) (b base, negative bool) {
 			b.key.rank = rankMax
 		}
 		b.key.args = exprKeys(a.args)
-		if a.kind == kindMax || a.kind == kindMin {
-			slices.SortFunc(b.key.args, sortKey.compare)
-		}
+		slices.SortFunc(b.key.args, sortKey.compare)
 	}
-	b.key.exp, b.key.coef = 1, ratio{1, 1}
+	b.key.exp, b.key.coef = 1, one
 	return b, negative
 }
 
@@ -162,33 +161,19 @@ func fractionKey(num, den Expr) sortKey {
 	if k, ok := den.Const(); ok && num.termCount() > 1 {
 		return sumKey(num, k)
 	}
-	p := displayFraction(num, den)
-	switch len(p.bases) {
-	case 0:
-		return sortKey{rank: rankNumber, coef: p.coef}
-	case 1:
-		key := p.bases[0].key
-		key.exp, key.coef = int64(p.bases[0].exp), p.coef
-		return key
-	}
-	key := sortKey{rank: rankMul, exp: 1, coef: p.coef}
-	for _, b := range p.bases {
-		k := b.key
-		k.exp = int64(b.exp)
-		key.args = append(key.args, k)
-	}
-	return key
+	return displayFraction(num, den).key()
 }
 
 // sumKey returns the key of e/den, where e has several terms.
 func sumKey(e Expr, den int64) sortKey {
-	key := sortKey{rank: rankAdd, exp: 1, coef: ratio{1, 1}}
+	key := sortKey{rank: rankAdd, exp: 1, coef: one}
 	for _, p := range displayTerms(e, den) {
 		key.args = append(key.args, p.key())
 	}
 	return key
 }
 
+// key returns the key of one term, whose bases are sorted.
 func (p part) key() sortKey {
 	switch len(p.bases) {
 	case 0:
@@ -211,7 +196,7 @@ func (p part) key() sortKey {
 // terms (that displays as a sum), polynomials of several terms become bases.
 func displayFraction(num, den Expr) part {
 	top, bottom := displayPoly(num), displayPoly(den)
-	p := part{coef: newRatio(top.coef.num, bottom.coef.num), bases: top.bases}
+	p := part{coef: top.coef.over(bottom.coef), bases: top.bases}
 	for _, b := range bottom.bases {
 		b.exp = -b.exp
 		p.bases = append(p.bases, b)
@@ -223,13 +208,13 @@ func displayFraction(num, den Expr) part {
 // displayPoly returns e as one term, with a polynomial of several terms as a base.
 func displayPoly(e Expr) part {
 	if e.termCount() > 1 {
-		return part{coef: ratio{1, 1}, bases: []base{{key: sumKey(e, 1), poly: e, exp: 1}}}
+		return part{coef: one, bases: []base{{key: sumKey(e, 1), poly: e, exp: 1}}}
 	}
 	var buf [1]term
 	for _, t := range e.terms(&buf) {
 		return displayTerm(t, 1)
 	}
-	return part{coef: ratio{0, 1}}
+	return part{coef: ratioOf(0)}
 }
 
 // numberFormat appends a coefficient's absolute value; it appends nothing for one that
@@ -240,12 +225,12 @@ func exactNumber(buf []byte, r ratio, alone bool) ([]byte, bool) {
 	if r.num == 1 && !alone {
 		return buf, false
 	}
-	return strconv.AppendUint(buf, magnitude(r.num), 10), true
+	return strconv.AppendUint(buf, r.num, 10), true
 }
 
 func appendSum(buf []byte, parts []part, number numberFormat) []byte {
 	for i, p := range parts {
-		negative := p.coef.num < 0
+		negative := p.coef.negative
 		switch {
 		case i > 0 && negative:
 			buf = append(buf, " - "...)
@@ -261,9 +246,6 @@ func appendSum(buf []byte, parts []part, number numberFormat) []byte {
 
 // appendPart appends the absolute value of a term: numerators, and after a slash denominators.
 func appendPart(buf []byte, p part, number numberFormat) []byte {
-	if p.coef.num == -1 {
-		p.coef.num = 1
-	}
 	var below []base
 	above := 0
 	for _, b := range p.bases {
@@ -274,6 +256,8 @@ func appendPart(buf []byte, p part, number numberFormat) []byte {
 		}
 	}
 	buf, written := number(buf, p.coef, above == 0)
+	// sympy writes Mod as an operator in a product: in parentheses, except after a minus sign.
+	wrapMod := !p.coef.negative && (len(p.bases) > 1 || p.coef.den != 1)
 	for _, b := range p.bases {
 		if b.exp < 0 {
 			continue
@@ -281,7 +265,7 @@ func appendPart(buf []byte, p part, number numberFormat) []byte {
 		if written {
 			buf = append(buf, '*')
 		}
-		buf, written = appendBase(buf, b, b.exp), true
+		buf, written = appendBase(buf, b, b.exp, wrapMod || written && !p.coef.negative), true
 	}
 	divisors := len(below)
 	if p.coef.den != 1 {
@@ -295,13 +279,13 @@ func appendPart(buf []byte, p part, number numberFormat) []byte {
 		buf = append(buf, '(')
 	}
 	if p.coef.den != 1 {
-		buf = strconv.AppendInt(buf, p.coef.den, 10)
+		buf = strconv.AppendUint(buf, p.coef.den, 10)
 	}
 	for i, b := range below {
 		if i > 0 || p.coef.den != 1 {
 			buf = append(buf, '*')
 		}
-		buf = appendBase(buf, b, -b.exp)
+		buf = appendBase(buf, b, -b.exp, wrapMod)
 	}
 	if divisors > 1 {
 		buf = append(buf, ')')
@@ -309,13 +293,18 @@ func appendPart(buf []byte, p part, number numberFormat) []byte {
 	return buf
 }
 
-func appendBase(buf []byte, b base, exp int32) []byte {
-	if b.atom == nil {
+func appendBase(buf []byte, b base, exp int32, wrapMod bool) []byte {
+	wrap := b.atom == nil || b.key.rank == rankMod && (wrapMod || exp != 1)
+	if wrap {
 		buf = append(buf, '(')
+	}
+	if b.atom == nil {
 		buf = appendSum(buf, displayTerms(b.poly, 1), exactNumber)
-		buf = append(buf, ')')
 	} else {
 		buf = appendAtom(buf, b)
+	}
+	if wrap {
+		buf = append(buf, ')')
 	}
 	if exp != 1 {
 		buf = append(buf, "**"...)
