@@ -1,0 +1,393 @@
+package graph
+
+import (
+	"slices"
+	"strconv"
+)
+
+// FormatOptions say what Format prints. The zero value prints what the file
+// says, with large tensors elided.
+type FormatOptions struct {
+	// Types prints the best known type of every value, inference included, in
+	// place of the types that the file declares.
+	Types bool
+	// MaxElements is the number of elements up to which a tensor's contents are
+	// printed; those of larger ones are elided as {...}. 0 means
+	// DefaultMaxElements, a negative number all contents.
+	MaxElements int
+	// Extra prints the wire fields that have no Go field, as strings of bytes.
+	Extra bool
+}
+
+// DefaultMaxElements is the limit that FormatOptions.MaxElements 0 stands for.
+const DefaultMaxElements = 64
+
+// Format prints a model in ONNX's textual syntax. [Parse] reads the text back to an
+// equal model, except for what the options leave out, for the encoded forms in
+// Wire, and for dims whose computation failed, which print as unknown.
+//
+// The grammar is ONNX's own (docs/Syntax.md of onnx/onnx): "float" is the type of a
+// scalar, "float[]" of a tensor of unknown rank. It is extended where ONNX has no
+// notation:
+//
+//   - A name that is no identifier, or that is a word of the syntax (float, seq, nan),
+//     is quoted wherever it stands. In quotes, \" \\ \n \r \t stand for one
+//     character, \xHH for one byte.
+//   - A dim that is an expression stands in parentheses: float[(2*batch + 1), 64].
+//     The text is symbolic's.
+//   - What describes a part stands in front of it: <doc_string: "...",
+//     metadata_props: ["key": "value"], extra: "wire fields"> before a graph, node,
+//     attribute or declared value, and between "=" and the contents of a tensor.
+//   - ? is a type that nobody stated, undefined an element type of number 0, and
+//     dtype(99) one of a number without a name.
+//   - sparse_tensor(float[3, 4]) name = {values, indices} is a sparse tensor: two
+//     dense ones.
+//   - Contents are {1, 2}, ["location": "file", "offset": "0"] for external
+//     data, {...} where they are elided, = raw "bytes" where they have no elements'
+//     form. {} holds no contents. 16-bit and narrower floats are written as
+//     the integer of their bits; nan(0x7fc00001) is a NaN by its bits.
+//   - A list of tensors, graphs, sparse tensors or types is [a, b]; an empty list
+//     states its type, as in axes: ints = [].
+//   - A comment runs from # to the end of the line.
+func Format(m *Model, opts FormatOptions) string {
+	p := newPrinter(opts)
+	p.model(m)
+	return string(p.buf)
+}
+
+// FormatGraph prints one graph as Format does.
+func FormatGraph(g *Graph, opts FormatOptions) string {
+	p := newPrinter(opts)
+	p.graph(g)
+	p.str("\n")
+	return string(p.buf)
+}
+
+// printer builds a text.
+type printer struct {
+	buf    []byte
+	opts   FormatOptions
+	indent int
+}
+
+func newPrinter(opts FormatOptions) *printer {
+	if opts.MaxElements == 0 {
+		opts.MaxElements = DefaultMaxElements
+	}
+	return &printer{opts: opts}
+}
+
+func (p *printer) str(s string)   { p.buf = append(p.buf, s...) }
+func (p *printer) name(s string)  { p.buf = appendName(p.buf, s) }
+func (p *printer) quote(s string) { p.buf = appendQuoted(p.buf, s) }
+func (p *printer) int(v int64)    { p.buf = strconv.AppendInt(p.buf, v, 10) }
+
+func (p *printer) newline() {
+	p.str("\n")
+	for range p.indent {
+		p.str("  ")
+	}
+}
+
+// lineWidth is the width beyond which a list is broken into one line per element.
+const lineWidth = 110
+
+// list prints n elements between two brackets, on one line if they fit.
+func (p *printer) list(open string, n int, end string, elem func(i int)) {
+	p.str(open)
+	start := len(p.buf)
+	for i := range n {
+		if i > 0 {
+			p.str(", ")
+		}
+		elem(i)
+		if i > 0 && p.column() > lineWidth {
+			p.buf = p.buf[:start]
+			p.brokenList(n, elem)
+			break
+		}
+	}
+	p.str(end)
+}
+
+func (p *printer) brokenList(n int, elem func(i int)) {
+	p.indent += 2
+	for i := range n {
+		if i > 0 {
+			p.str(",")
+		}
+		p.newline()
+		elem(i)
+	}
+	p.indent -= 2
+}
+
+// column returns the width of the current line, counted no further than needed.
+func (p *printer) column() int {
+	for i := range min(len(p.buf), lineWidth+1) {
+		if p.buf[len(p.buf)-1-i] == '\n' {
+			return i
+		}
+	}
+	return lineWidth + 1
+}
+
+// field is an entry of a list of other data.
+type field struct {
+	key   string
+	value func()
+}
+
+// fields prints "<key: value, ...>", or nothing where there are none.
+func (p *printer) fields(list []field) {
+	if len(list) == 0 {
+		return
+	}
+	p.list("<", len(list), ">", func(i int) {
+		p.str(list[i].key)
+		p.str(": ")
+		list[i].value()
+	})
+}
+
+func (p *printer) textField(list []field, key, text string) []field {
+	if text == "" {
+		return list
+	}
+	return append(list, field{key, func() { p.quote(text) }})
+}
+
+func (p *printer) notesFields(list []field, doc string, meta []Property, extra []byte) []field {
+	list = p.textField(list, "doc_string", doc)
+	if len(meta) > 0 {
+		list = append(list, field{"metadata_props", func() { p.properties(meta) }})
+	}
+	if p.opts.Extra && len(extra) > 0 {
+		list = append(list, field{"extra", func() { p.quote(string(extra)) }})
+	}
+	return list
+}
+
+// notes prints what describes the part that follows, and says whether there is any.
+func (p *printer) notes(doc string, meta []Property, extra []byte) bool {
+	if doc == "" && len(meta) == 0 && (len(extra) == 0 || !p.opts.Extra) {
+		return false
+	}
+	p.fields(p.notesFields(nil, doc, meta, extra))
+	return true
+}
+
+// inlineNotes is notes with a space behind them.
+func (p *printer) inlineNotes(doc string, meta []Property, extra []byte) {
+	if p.notes(doc, meta, extra) {
+		p.str(" ")
+	}
+}
+
+func (p *printer) properties(list []Property) {
+	p.list("[", len(list), "]", func(i int) {
+		p.inlineNotes("", nil, list[i].Extra)
+		p.quote(list[i].Key)
+		p.str(": ")
+		p.quote(list[i].Value)
+	})
+}
+
+func (p *printer) opsets(list []Opset) {
+	p.list("[", len(list), "]", func(i int) {
+		p.inlineNotes("", nil, list[i].Extra)
+		p.quote(list[i].Domain)
+		p.str(" : ")
+		p.int(list[i].Version)
+	})
+}
+
+func (p *printer) model(m *Model) {
+	// The first list of other data is the model's, a second one the graph's, so
+	// the model's is never left out.
+	list := []field{{"ir_version", func() { p.int(m.IRVersion) }}}
+	if len(m.Opsets) > 0 {
+		list = append(list, field{"opset_import", func() { p.opsets(m.Opsets) }})
+	}
+	list = p.textField(list, "producer_name", m.ProducerName)
+	list = p.textField(list, "producer_version", m.ProducerVersion)
+	list = p.textField(list, "domain", m.Domain)
+	if m.ModelVersion != 0 {
+		list = append(list, field{"model_version", func() { p.int(m.ModelVersion) }})
+	}
+	list = p.notesFields(list, m.Doc, m.Metadata, m.Extra)
+	p.fields(list)
+	p.newline()
+	p.graph(m.Graph)
+	p.newline()
+	for _, f := range m.Functions {
+		p.function(f)
+		p.newline()
+	}
+}
+
+// graph prints a graph without the end of its last line.
+func (p *printer) graph(g *Graph) {
+	if p.notes(g.Doc, g.Metadata, g.Extra) {
+		p.newline()
+	}
+	p.name(g.Name)
+	p.str(" ")
+	p.decls("(", g, g.Inputs, ")")
+	p.str(" => ")
+	p.decls("(", g, g.Outputs, ")")
+	p.valueInfos(g)
+	p.nodes(g)
+}
+
+func (p *printer) decls(open string, g *Graph, list []Decl, end string) {
+	p.list(open, len(list), end, func(i int) { p.decl(g, &list[i]) })
+}
+
+func (p *printer) decl(g *Graph, d *Decl) {
+	p.inlineNotes(d.Doc, nil, nil)
+	v := &g.Values[d.Value]
+	t := &d.Type
+	if p.opts.Types && v.Type.Form != FormUnknown {
+		t = &v.Type
+	}
+	p.typed(t, v.Name)
+}
+
+// typed prints a name with its type in front, if anybody stated one.
+func (p *printer) typed(t *Type, name string) {
+	if t.Form != FormUnknown {
+		p.typ(t)
+		p.str(" ")
+	}
+	p.name(name)
+}
+
+// valueInfos prints what is known of inner values, and the initializers.
+func (p *printer) valueInfos(g *Graph) {
+	infos := g.ValueInfo
+	if p.opts.Types {
+		infos = withInferred(g)
+	}
+	dense := len(infos) + len(g.Initializers)
+	n := dense + len(g.Sparse)
+	if n == 0 {
+		p.str(" ")
+		return
+	}
+	p.newline()
+	p.list("<", n, ">", func(i int) {
+		switch {
+		case i < len(infos):
+			p.decl(g, &infos[i])
+		case i < dense:
+			t := g.Values[g.Initializers[i-len(infos)]].Data
+			p.tensorHead(t.DType, t.Dims, t.Name)
+			p.contents(t)
+		default:
+			p.sparse(g.Values[g.Sparse[i-dense]].SparseData)
+		}
+	})
+	p.newline()
+}
+
+// withInferred returns the declarations of inner values, with those of values
+// that only inference knows behind them.
+func withInferred(g *Graph) []Decl {
+	declared := make([]bool, len(g.Values))
+	for _, d := range g.ValueInfo {
+		declared[d.Value] = true
+	}
+	infos := slices.Clone(g.ValueInfo)
+	for i := range g.Values {
+		v := &g.Values[i]
+		if v.Def != NoNode && !v.Output && !declared[i] && v.Type.Form != FormUnknown {
+			infos = append(infos, Decl{Value: ValueID(i), Type: v.Type})
+		}
+	}
+	return infos
+}
+
+func (p *printer) nodes(g *Graph) {
+	p.str("{")
+	p.indent++
+	for _, n := range g.Nodes {
+		p.newline()
+		p.node(g, n)
+	}
+	p.indent--
+	p.newline()
+	p.str("}")
+}
+
+func (p *printer) node(g *Graph, n *Node) {
+	p.inlineNotes(n.Doc, n.Metadata, n.Extra)
+	if n.Name != "" {
+		p.str("[")
+		p.name(n.Name)
+		p.str("] ")
+	}
+	p.operands(g, n.Outputs)
+	if len(n.Outputs) > 0 {
+		p.str(" ")
+	}
+	p.str("= ")
+	p.operator(n)
+	if len(n.Attrs) > 0 {
+		p.str(" ")
+		p.list("<", len(n.Attrs), ">", func(i int) { p.attr(&n.Attrs[i]) })
+	}
+	p.str(" (")
+	p.operands(g, n.Inputs)
+	p.str(")")
+}
+
+func (p *printer) operands(g *Graph, list []ValueID) {
+	p.list("", len(list), "", func(i int) { p.name(g.ValueName(list[i])) })
+}
+
+func (p *printer) operator(n *Node) {
+	if n.Domain != "" {
+		if isDotted(n.Domain) {
+			p.str(n.Domain)
+		} else {
+			p.quote(n.Domain)
+		}
+		p.str(".")
+	}
+	p.name(n.Op)
+	if n.Overload != "" {
+		p.str(":")
+		p.name(n.Overload)
+	}
+}
+
+func (p *printer) function(f *Function) {
+	list := p.textField(nil, "domain", f.Domain)
+	list = p.textField(list, "overload", f.Overload)
+	if len(f.Opsets) > 0 {
+		list = append(list, field{"opset_import", func() { p.opsets(f.Opsets) }})
+	}
+	list = p.notesFields(list, f.Doc, f.Body.Metadata, f.Body.Extra)
+	p.fields(list)
+	p.newline()
+	p.name(f.Name)
+	p.str(" ")
+	if n := len(f.AttrNames); n+len(f.AttrDefaults) > 0 {
+		p.list("<", n+len(f.AttrDefaults), ">", func(i int) {
+			if i < n {
+				p.name(f.AttrNames[i])
+			} else {
+				p.attr(&f.AttrDefaults[i-n])
+			}
+		})
+		p.str(" ")
+	}
+	p.str("(")
+	p.operands(f.Body, f.Inputs)
+	p.str(") => (")
+	p.operands(f.Body, f.Outputs)
+	p.str(")")
+	p.valueInfos(f.Body)
+	p.nodes(f.Body)
+}
