@@ -113,21 +113,20 @@ func (d *decoder) attrHead(a *graph.Attr, r reader) (h attrHead, err error) {
 // valueKind returns the attribute's type. Where it is not stated, the only value
 // field that is present tells it.
 func (h *attrHead) valueKind() (int64, error) {
-	if h.kind < 0 || int(h.kind) >= len(attrField) {
-		return 0, fmt.Errorf("type %d is unknown, wanted 1 to %d", h.kind, len(attrField)-1)
+	if h.kind < 0 || int(h.kind) >= len(attrKinds) {
+		return 0, fmt.Errorf("type %d is unknown, wanted 1 to %d", h.kind, len(attrKinds)-1)
 	}
 	found := int64(0)
-	for k := 1; k < len(attrField); k++ {
-		if !h.present[attrField[k]] {
+	for k := int64(1); k < int64(len(attrKinds)); k++ {
+		switch {
+		case !h.present[attrKinds[k].field]:
 			continue
-		}
-		if int64(k) == h.kind {
+		case k == h.kind:
 			return h.kind, nil
+		case found != 0 && h.kind == 0:
+			return 0, fmt.Errorf("it has no type, and values of type %s and %s", attrKinds[found].name, attrKinds[k].name)
 		}
-		if found != 0 && h.kind == 0 {
-			return 0, fmt.Errorf("it has no type, and values in fields %d and %d", attrField[found], attrField[k])
-		}
-		found = int64(k)
+		found = k
 	}
 	switch {
 	case h.kind == 0 && found == 0:
@@ -135,14 +134,14 @@ func (h *attrHead) valueKind() (int64, error) {
 	case h.kind == 0:
 		return found, nil
 	case found != 0:
-		return 0, fmt.Errorf("its type is %d, but its value is in field %d, wanted field %d", h.kind, attrField[found], attrField[h.kind])
+		return 0, fmt.Errorf("its type is %s, but its value is one of type %s", attrKinds[h.kind].name, attrKinds[found].name)
 	}
 	return h.kind, nil // the value that its absence means: 0, "" or an empty list
 }
 
 // attrValue reads the value field of an attribute of the given type.
 func (d *decoder) attrValue(g *graph.Graph, r reader, kind int64) (any, error) {
-	num := attrField[kind]
+	num := attrKinds[kind].field
 	switch num {
 	case attrFloat:
 		return scalar(r, num, func(f *field) (float32, error) {

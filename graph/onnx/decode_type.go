@@ -168,13 +168,13 @@ func (d *decoder) dim(r reader) (symbolic.Expr, error) {
 	}
 }
 
-// symbol returns the symbol with the given name; a blank name is no name.
+// symbol returns what a dim_param stands for; a blank one is no name.
 func (d *decoder) symbol(name []byte) symbolic.Expr {
 	if e, ok := d.symbols[string(name)]; ok {
 		return e
 	}
 	s := string(name)
-	e := symbolic.Sym(s)
+	e := parseDim(s)
 	d.symbols[s] = e
 	return e
 }

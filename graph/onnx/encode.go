@@ -1,7 +1,6 @@
 package onnx
 
 import (
-	"bufio"
 	"fmt"
 	"io"
 
@@ -55,7 +54,7 @@ func encode(m *graph.Model, move *mover) (*encoder, error) {
 }
 
 func (e *encoder) writeTo(w io.Writer) error {
-	b := bufio.NewWriterSize(w, 256<<10)
+	b := buffered(w)
 	if _, err := e.WriteTo(b); err != nil {
 		return err
 	}

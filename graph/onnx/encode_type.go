@@ -68,14 +68,14 @@ func (e *encoder) shape(s graph.Shape) {
 	e.end(at)
 }
 
-// dim writes a number, a symbol, an expression as ONNX exporters write them (its
-// text as the symbol's name), or nothing for what is unknown.
+// dim writes a number, a symbol or an expression as dimText gives it, or nothing
+// for what is unknown.
 func (e *encoder) dim(d symbolic.Expr) {
 	if c, ok := d.Const(); ok {
 		e.number(dimValue, c)
 		return
 	}
 	if d.IsKnown() {
-		e.text(dimParam, d.String())
+		e.text(dimParam, dimText(d))
 	}
 }

@@ -34,8 +34,8 @@ const maxMessage = 2000
 
 // oneLine makes a text with names from a file fit for one line of a terminal.
 func oneLine(s string) string {
-	if len(s) > maxMessage {
-		s = strings.ToValidUTF8(s[:maxMessage], "") + "…"
+	if len(s) > maxMessage { // the place is at the start, the fault at the end
+		s = strings.ToValidUTF8(s[:maxMessage/2]+" … "+s[len(s)-maxMessage/2:], "")
 	}
 	if strings.IndexFunc(s, unprintable) < 0 {
 		return s

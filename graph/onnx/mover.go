@@ -1,7 +1,6 @@
 package onnx
 
 import (
-	"bufio"
 	"fmt"
 	"io"
 
@@ -97,7 +96,7 @@ func (m *mover) stays(wire []byte, weight bool) (bool, error) {
 
 // writeData writes the data file.
 func (m *mover) writeData(w io.Writer) error {
-	b := bufio.NewWriterSize(w, 256<<10)
+	b := buffered(w)
 	var pad [largeAlign]byte
 	at := int64(0)
 	for _, c := range m.chunks {

@@ -1,6 +1,7 @@
 package onnx
 
 import (
+	"bufio"
 	"io"
 	"slices"
 
@@ -121,9 +122,6 @@ func (r *rope) WriteTo(w io.Writer) (int64, error) {
 	for _, p := range r.parts {
 		n, err := w.Write(p)
 		total += int64(n)
-		if err == nil && n < len(p) {
-			err = io.ErrShortWrite
-		}
 		if err != nil {
 			return total, err
 		}
@@ -142,4 +140,22 @@ func (r *rope) contents() []byte {
 		b = append(b, p...)
 	}
 	return b
+}
+
+// strict makes an error of a write that takes less than it was given and does not
+// say why; a bufio.Writer would try for ever.
+type strict struct{ w io.Writer }
+
+func (s strict) Write(p []byte) (int, error) {
+	n, err := s.w.Write(p)
+	if err == nil && n < len(p) {
+		err = io.ErrShortWrite
+	}
+	return n, err
+}
+
+// buffered gathers small writes.
+func buffered(w io.Writer) *bufio.Writer {
+	const size = 256 << 10
+	return bufio.NewWriterSize(strict{w}, size)
 }

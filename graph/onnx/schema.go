@@ -88,12 +88,27 @@ const (
 	attrSparseTensors protowire.Number = 23
 )
 
-// attrField has the field that holds the value of an attribute of each
-// AttributeProto.AttributeType; index 0 is no type.
-var attrField = [...]protowire.Number{
-	1: attrFloat, 2: attrInt, 3: attrString, 4: attrTensor, 5: attrGraph,
-	6: attrFloats, 7: attrInts, 8: attrStrings, 9: attrTensors, 10: attrGraphs,
-	11: attrSparseTensor, 12: attrSparseTensors, 13: attrType, 14: attrTypes,
+// attrKinds has, for each AttributeProto.AttributeType, its name and the field that
+// holds the value of such an attribute.
+var attrKinds = [...]struct {
+	name  string
+	field protowire.Number
+}{
+	0:  {"UNDEFINED", 0},
+	1:  {"FLOAT", attrFloat},
+	2:  {"INT", attrInt},
+	3:  {"STRING", attrString},
+	4:  {"TENSOR", attrTensor},
+	5:  {"GRAPH", attrGraph},
+	6:  {"FLOATS", attrFloats},
+	7:  {"INTS", attrInts},
+	8:  {"STRINGS", attrStrings},
+	9:  {"TENSORS", attrTensors},
+	10: {"GRAPHS", attrGraphs},
+	11: {"SPARSE_TENSOR", attrSparseTensor},
+	12: {"SPARSE_TENSORS", attrSparseTensors},
+	13: {"TYPE_PROTO", attrType},
+	14: {"TYPE_PROTOS", attrTypes},
 }
 
 const (
