@@ -106,8 +106,8 @@ func selectLevel(a *recompute.Analysis, compromise bool) *selection {
 		if c.Strategy == recompute.Compromise && !compromise {
 			continue
 		}
-		s.requested[c.Cluster] = -1
 		if _, taken := s.byEntry[c.Entry]; !taken {
+			s.requested[c.Cluster] = -1
 			s.add(a, i)
 		}
 	}

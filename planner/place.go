@@ -24,6 +24,7 @@ const (
 
 // placer turns selected candidates into placements.
 type placer struct {
+	scratch *scratch
 	a       *recompute.Analysis
 	sizes   *live.Sizes // nil where symbols are unbound: then nothing is split
 	pos     []int32
@@ -34,8 +35,14 @@ type placer struct {
 	feeds   map[graph.NodeID][]graph.NodeID // by node that runs again: its consumers that run again
 }
 
-func newPlacer(a *recompute.Analysis, sizes *live.Sizes, pos []int32, chosen []int) *placer {
-	p := &placer{a: a, sizes: sizes, pos: pos, again: make([]bool, len(a.Graph.Nodes)), entry: make([]bool, len(a.Graph.Nodes)),
+// scratch is memory that one evaluation after the other works in.
+type scratch struct {
+	builder builder
+	sim     live.Simulator
+}
+
+func newPlacer(a *recompute.Analysis, sizes *live.Sizes, pos []int32, chosen []int, mem *scratch) *placer {
+	p := &placer{a: a, scratch: mem, sizes: sizes, pos: pos, again: make([]bool, len(a.Graph.Nodes)), entry: make([]bool, len(a.Graph.Nodes)),
 		readers: map[graph.NodeID][]int32{}, feeds: map[graph.NodeID][]graph.NodeID{}}
 	for _, i := range chosen {
 		c := &a.Candidates[i]
@@ -169,10 +176,11 @@ func (p *placer) reason(id graph.NodeID, place int32, copy int, s *schedule) str
 	return fmt.Sprintf("%q is the next to need it, and keeping it until then would raise the peak at %q", reader, p.a.Graph.NodeLabel(p.a.Order[b.at]))
 }
 
-// program returns the program of the rewritten graph, with the place in the old order
-// that each step stands at.
-func (p *placer) program(base *live.Program, placements []recompute.Placement) (*live.Program, []int32) {
-	b := newBuilder(p.a.Graph, p.sizes, base)
+// program makes the program of the rewritten graph.
+func (p *placer) program(base *live.Program, placements []recompute.Placement) *builder {
+	b := &p.scratch.builder
+	b.g, b.sizes = p.a.Graph, p.sizes
+	b.reset(base)
 	next := 0
 	for place, id := range p.a.Order {
 		for ; next < len(placements) && placements[next].Before == id; next++ {
@@ -182,16 +190,18 @@ func (p *placer) program(base *live.Program, placements []recompute.Placement) (
 		}
 		b.keep(&base.Steps[place], int32(place), p.a.Backward[id])
 	}
-	return b.out, b.places
+	return b
 }
 
-// best splits copies at the peak as long as the simulated peak falls.
+// best splits copies at the peak as long as the simulated peak falls. What it
+// returns lies in scratch memory but for the placements.
 func (p *placer) best(base *live.Program) (*evaluated, error) {
 	var barriers []barrier
 	best, err := p.evaluate(base, nil)
 	if err != nil {
 		return nil, err
 	}
+	last := best
 	for range maxRounds {
 		more := best.barriers(barriers)
 		if len(more) == len(barriers) {
@@ -201,10 +211,14 @@ func (p *placer) best(base *live.Program) (*evaluated, error) {
 		if err != nil {
 			return nil, err
 		}
-		if trial.timeline.Peak.Bytes >= best.timeline.Peak.Bytes {
+		last = trial
+		if trial.peak >= best.peak {
 			break
 		}
 		best, barriers = trial, more
+	}
+	if last != best { // the scratch memory holds a worse one
+		return p.evaluate(base, barriers)
 	}
 	return best, nil
 }
@@ -212,17 +226,23 @@ func (p *placer) best(base *live.Program) (*evaluated, error) {
 // evaluated is a set of placements and what the simulator says of it.
 type evaluated struct {
 	placements []recompute.Placement
+	peak       int64
 	program    *live.Program
 	places     []int32 // by step of the program
 	timeline   *live.Timeline
 }
 
 func (p *placer) evaluate(base *live.Program, barriers []barrier) (*evaluated, error) {
-	e := &evaluated{placements: p.placements(p.plan(barriers))}
-	e.program, e.places = p.program(base, e.placements)
-	var err error
-	e.timeline, err = e.program.Simulate()
-	return e, err
+	return p.simulate(base, p.placements(p.plan(barriers)))
+}
+
+func (p *placer) simulate(base *live.Program, placements []recompute.Placement) (*evaluated, error) {
+	b := p.program(base, placements)
+	t, err := p.scratch.sim.Run(&b.out)
+	if err != nil {
+		return nil, err
+	}
+	return &evaluated{placements, t.Peak.Bytes, &b.out, b.places, t}, nil
 }
 
 // barriers adds the steps at which the program peaks to those that are known.

@@ -45,7 +45,9 @@ type Plan struct {
 	Sizes   *live.Sizes
 	Base    *live.Timeline // the graph as it is
 	Planned *live.Timeline // the graph as it would be rewritten
-	program *live.Program  // that Planned simulates
+	program *live.Program  // of the graph as it is
+	pos     []int32        // by node: its place in the order
+	scratch scratch
 
 	Persistent int64   // bytes of inputs and weights
 	Arena      *Layout // of Planned
@@ -78,6 +80,7 @@ func Make(m *graph.Model, types *op.Result, opts Options) (*Plan, error) {
 		probe = *opts.Probe
 	}
 	p := &Plan{Model: m, Types: types, Options: opts, Rewritten: rewritten, Analysis: recompute.Find(m, b, order, probe)}
+	p.pos = order.Positions()
 	p.Warnings = append(p.Warnings, p.Analysis.Warnings...)
 	if err := p.measure(); err != nil {
 		return nil, err
@@ -156,23 +159,26 @@ func (p *Plan) choose() (*selection, error) {
 	if p.Options.Level == LayerwiseCompromise && e.timeline != nil {
 		// Level 2 may not end above level 1.
 		plain := selectLevel(a, false)
-		e1, err := p.evaluate(plain)
-		if err != nil {
+		peak := e.peak
+		if e, err = p.evaluate(plain); err != nil {
 			return nil, err
 		}
-		if e1.timeline.Peak.Bytes < e.timeline.Peak.Bytes {
+		if e.peak < peak {
 			p.Warnings = append(p.Warnings, "the compromises (strategy 2) would raise the peak and are left out: this is the plan of level 1")
-			sel, e = plain, e1
+			sel = plain
+		} else if e, err = p.evaluate(sel); err != nil {
+			return nil, err
 		}
 	}
 	p.adopt(e)
 	return sel, nil
 }
 
-// evaluate places a selection; where sizes are known it splits copies and simulates.
+// evaluate places a selection; where sizes are known it splits copies and
+// simulates. The outcome is good until the next evaluation.
 func (p *Plan) evaluate(sel *selection) (*evaluated, error) {
 	a := p.Analysis
-	placer := newPlacer(a, p.Sizes, a.Order.Positions(), sel.candidates(a))
+	placer := newPlacer(a, p.Sizes, p.pos, sel.candidates(a), &p.scratch)
 	if p.Sizes == nil {
 		return &evaluated{placements: placer.placements(placer.plan(nil))}, nil
 	}
@@ -194,10 +200,8 @@ func (p *Plan) usePlacements() (*selection, error) {
 	}
 	e := &evaluated{placements: p.Options.Placements}
 	if p.Sizes != nil {
-		placer := newPlacer(a, p.Sizes, a.Order.Positions(), nil)
-		e.program, e.places = placer.program(p.program, e.placements)
 		var err error
-		if e.timeline, err = e.program.Simulate(); err != nil {
+		if e, err = newPlacer(a, p.Sizes, p.pos, nil, &p.scratch).simulate(p.program, e.placements); err != nil {
 			return nil, err
 		}
 	}
@@ -207,7 +211,7 @@ func (p *Plan) usePlacements() (*selection, error) {
 
 // adopt makes an evaluated selection the plan.
 func (p *Plan) adopt(e *evaluated) {
-	p.Placements, p.Planned = e.placements, e.timeline
+	p.Placements = e.placements
 	var again []graph.NodeID
 	for _, pl := range e.placements {
 		again = append(again, pl.Nodes...)
@@ -216,7 +220,8 @@ func (p *Plan) adopt(e *evaluated) {
 	if p.Sizes == nil {
 		return
 	}
-	p.Arena = NewLayout(e.timeline, e.program.Bytes)
+	p.Planned = e.timeline.Clone()
+	p.Arena = NewLayout(p.Planned, e.program.Bytes)
 	profile := DefaultProfile
 	if p.Options.Profile != nil {
 		profile = *p.Options.Profile

@@ -12,21 +12,25 @@ import (
 type builder struct {
 	g       *graph.Graph
 	sizes   *live.Sizes
-	out     *live.Program
-	places  []int32
+	out     live.Program
+	places  []int32         // by step: the place in the old order that it stands at
 	newest  []graph.ValueID // by value of the graph; NoValue where there is no clone
 	changed bool            // whether there is a clone at all
 }
 
-func newBuilder(g *graph.Graph, sizes *live.Sizes, base *live.Program) *builder {
-	b := &builder{g: g, sizes: sizes, newest: make([]graph.ValueID, len(g.Values)),
-		out: &live.Program{Steps: make([]live.Step, 0, len(base.Steps)+len(base.Steps)/4), Outputs: base.Outputs,
-			Bytes: slices.Clone(base.Bytes), Persistent: slices.Clone(base.Persistent)},
-		places: make([]int32, 0, len(base.Steps)+len(base.Steps)/4)}
+// reset starts the program of another plan in the same memory.
+func (b *builder) reset(base *live.Program) {
+	b.out.Steps, b.places = b.out.Steps[:0], b.places[:0]
+	b.out.Outputs = base.Outputs
+	b.out.Bytes = append(b.out.Bytes[:0], base.Bytes...)
+	b.out.Persistent = append(b.out.Persistent[:0], base.Persistent...)
+	if b.newest == nil {
+		b.newest = make([]graph.ValueID, len(b.g.Values))
+	}
 	for i := range b.newest {
 		b.newest[i] = graph.NoValue
 	}
-	return b
+	b.changed = false
 }
 
 // keep appends a step of the original program.

@@ -54,7 +54,7 @@ type StashRow struct {
 
 // maxRowWork bounds the node visits spent on PeakDrop. Rows beyond it, the
 // least saving ones, are not simulated.
-const maxRowWork = 20_000_000
+const maxRowWork = 10_000_000
 
 func (p *Plan) fillRows(sel *selection) error {
 	p.fillClusters(sel)
@@ -83,7 +83,7 @@ func (p *Plan) dropAlone(cluster int) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	return p.Base.Peak.Bytes - e.timeline.Peak.Bytes, nil
+	return p.Base.Peak.Bytes - e.peak, nil
 }
 
 func (p *Plan) fillClusters(sel *selection) {

@@ -3,6 +3,7 @@ package live
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"memopt/graph"
 	"memopt/graph/op"
@@ -38,6 +39,13 @@ type Timeline struct {
 	LowerBound int64
 }
 
+// Clone returns a copy of the timeline.
+func (t *Timeline) Clone() *Timeline {
+	c := *t
+	c.Live, c.Root, c.Ranges, c.Unsized = slices.Clone(t.Live), slices.Clone(t.Root), slices.Clone(t.Ranges), slices.Clone(t.Unsized)
+	return &c
+}
+
 // Simulate executes a graph in an order under the memory model and returns what
 // lives when. It takes time linear in the graph.
 func Simulate(g *graph.Graph, order graph.Order, sizes *Sizes) (*Timeline, error) {
@@ -46,8 +54,16 @@ func Simulate(g *graph.Graph, order graph.Order, sizes *Sizes) (*Timeline, error
 
 // Simulate executes the program under the memory model. The error says that
 // the sizes of all values together leave int64.
-func (p *Program) Simulate() (*Timeline, error) {
-	s := newSimulation(p)
+func (p *Program) Simulate() (*Timeline, error) { return new(Simulator).Run(p) }
+
+// Simulator simulates one program after the other in the same memory. The
+// zero value is ready for use.
+type Simulator struct{ s simulation }
+
+// Run simulates a program. The timeline is good until the next Run.
+func (r *Simulator) Run(p *Program) (*Timeline, error) {
+	s := &r.s
+	s.start(p)
 	s.views()
 	for i := range p.Steps {
 		s.run(int32(i), &p.Steps[i])
@@ -57,18 +73,30 @@ func (p *Program) Simulate() (*Timeline, error) {
 
 type simulation struct {
 	p       *Program
-	t       *Timeline
+	t       Timeline
+	delta   []int64 // by step: what becomes live less what dies
 	lastUse []int32 // by value: one past the last step that reads it or a view of it
 	pinned  []bool  // by value: it, a view of it or what was written into it is a graph output
 	counted []int32 // by root: one past the last step whose inputs it was counted among
 	need    []int64 // by step: bytes that the step cannot do without
 }
 
-func newSimulation(p *Program) *simulation {
-	values := len(p.Bytes)
-	s := &simulation{p: p, lastUse: make([]int32, values), pinned: make([]bool, values),
-		counted: make([]int32, values), need: make([]int64, len(p.Steps)),
-		t: &Timeline{Root: make([]graph.ValueID, values), Ranges: make([]Range, values)}}
+// zeroed returns a slice of n zero elements, in the memory of s where it is large enough.
+func zeroed[T any](s []T, n int) []T {
+	if cap(s) < n {
+		return make([]T, n, n+n/8)
+	}
+	s = s[:n]
+	clear(s)
+	return s
+}
+
+func (s *simulation) start(p *Program) {
+	values, steps := len(p.Bytes), len(p.Steps)
+	s.p = p
+	s.lastUse, s.pinned, s.counted = zeroed(s.lastUse, values), zeroed(s.pinned, values), zeroed(s.counted, values)
+	s.need, s.delta = zeroed(s.need, steps), zeroed(s.delta, steps+1)
+	s.t = Timeline{Live: zeroed(s.t.Live, steps), Root: zeroed(s.t.Root, values), Ranges: zeroed(s.t.Ranges, values), Unsized: s.t.Unsized[:0]}
 	for i := range p.Steps {
 		for _, v := range p.Steps[i].In {
 			if v != graph.NoValue {
@@ -87,7 +115,6 @@ func newSimulation(p *Program) *simulation {
 	for i := range s.t.Root {
 		s.t.Root[i] = graph.NoValue
 	}
-	return s
 }
 
 // views lets every view keep its source alive, from the last step back.
@@ -202,15 +229,13 @@ func (s *simulation) finish() (*Timeline, error) {
 	if err := s.checkSums(); err != nil {
 		return nil, err
 	}
-	t := s.t
-	delta := make([]int64, len(s.p.Steps)+1)
+	t, delta := &s.t, s.delta
 	for i, root := range t.Root {
 		if id := graph.ValueID(i); root == id {
 			delta[t.Ranges[id].Start] += s.size(id)
 			delta[t.Ranges[id].End] -= s.size(id)
 		}
 	}
-	t.Live = make([]int64, len(s.p.Steps))
 	t.Peak.Node = graph.NoNode
 	var live int64
 	for i := range s.p.Steps {
