@@ -206,6 +206,3 @@ func convGradRule(c *Ctx) {
 	c.Out(1, c.In(2))
 	c.OutTensor(2, c.DType(0), graph.Dims(dimAt(c.Shape(2), 0)))
 }
-
-// fusedConvRule: a Conv, followed by an addition and an activation in the same kernel.
-func fusedConvRule(c *Ctx) { convRule(c) }

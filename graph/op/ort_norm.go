@@ -50,21 +50,6 @@ func embedLayerNormalizationRule(c *Ctx) {
 	c.Out(2, t)
 }
 
-// layerNormalizationGradRule: inputs dY, X, scale, mean, inverse deviation; the gradients of X, scale and
-// bias.
-func layerNormalizationGradRule(c *Ctx) {
-	c.Out(0, c.In(1))
-	c.Out(1, c.In(2))
-	c.Out(2, c.In(2))
-}
-
-// invertibleNormGradRule: inputs dY, Y, scale, bias, inverse deviation.
-func invertibleNormGradRule(c *Ctx) {
-	c.OutTensor(0, c.DType(1), c.Shape(1))
-	c.Out(1, c.In(2))
-	c.Out(2, c.In(3))
-}
-
 // batchNormInternalRule: the training form of BatchNormalization, which also gives the batch's mean
 // and inverse deviation for the gradient.
 func batchNormInternalRule(c *Ctx) {

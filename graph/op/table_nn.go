@@ -2,8 +2,8 @@ package op
 
 // nnRows are the layers of neural networks. Facts that several rows share:
 //
-//   - Since lists the versions of ONNX's operator sets in docs/Changelog.md and the generated
-//     operator pages; those above 25 are drafts and add types only.
+//   - Since lists the versions in ONNX's docs/Changelog.md and operator pages up to operator set 26.
+//     In a later set the newest rule here stands.
 //   - InPlace holds where each output element is written after the last read of the input
 //     element in the same place, as in softmax and dropout. Norms and pools are left out:
 //     their kernels may read an input a second time.

@@ -175,6 +175,3 @@ func (w *window) slideAll(c *Ctx, channels symbolic.Expr) graph.Shape {
 	}
 	return out
 }
-
-// kernelElements is the product of the kernel's spatial dims.
-func (w *window) kernelElements() symbolic.Expr { return mul(w.kernel...) }
