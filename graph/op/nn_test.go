@@ -22,6 +22,24 @@ func TestRules(t *testing.T) {
 	})
 }
 
+// inferText runs one command of a test file.
+func inferText(t *testing.T, d *datadriven.TestData) string {
+	opset := 17
+	d.MaybeScanArgs(t, "opset", &opset)
+	m, err := graph.Parse(modelText(d.Input, opset), d.Pos)
+	if err != nil {
+		d.Fatalf(t, "%v", err)
+	}
+	r, err := op.Infer(m)
+	if err != nil {
+		return err.Error() + "\n"
+	}
+	if d.Cmd == "flops" {
+		return flopsText(m, r)
+	}
+	return typesText(m, r)
+}
+
 // modelText completes a test's input to a model.
 func modelText(input string, opset int) string {
 	lines := strings.Split(input, "\n")
