@@ -39,7 +39,7 @@ func ValidGrouping(by string) bool {
 // group sums what belongs together.
 type group struct {
 	name           string
-	nodes          int
+	nodes, values  int
 	bytes, stashed symbolic.Expr // of the values that the nodes make; unknown sizes left out
 	unknown        int           // values whose size is unknown
 	first          int
@@ -77,6 +77,7 @@ type valueJSON struct {
 type groupJSON struct {
 	Name        string `json:"name"`
 	Nodes       int    `json:"nodes"`
+	Values      int    `json:"values"`
 	Bytes       *int64 `json:"bytes"`
 	Expr        string `json:"expr"`
 	StashedByte *int64 `json:"stashed_bytes"`
@@ -125,9 +126,12 @@ func (in *Inspection) groups() ([]*group, []live.Stash) {
 			at(in.key(n)).nodes++
 		}
 		for _, v := range n.Outputs {
-			if v != graph.NoValue {
-				at(in.valueKey(n, isStashed[v])).add(g.Values[v].Type.Bytes(), isStashed[v])
+			if v == graph.NoValue {
+				continue
 			}
+			gr := at(in.valueKey(n, isStashed[v]))
+			gr.add(g.Values[v].Type.Bytes(), isStashed[v])
+			gr.values++
 		}
 	}
 	if in.By == "category" {
@@ -184,12 +188,15 @@ func (in *Inspection) addPersistent(at func(string) *group) {
 	g := in.Model.Graph
 	for i := range g.Values {
 		v := &g.Values[i]
-		switch {
-		case v.IsInitializer():
-			at("initializers").add(v.Type.Bytes(), false)
-		case v.Input:
-			at("graph inputs").add(v.Type.Bytes(), false)
+		name := "graph inputs"
+		if v.IsInitializer() {
+			name = "initializers"
+		} else if !v.Input {
+			continue
 		}
+		gr := at(name)
+		gr.add(v.Type.Bytes(), false)
+		gr.values++
 	}
 }
 
@@ -216,15 +223,9 @@ func layerOf(name string) string {
 	return dir
 }
 
-// sort puts the groups that make most bytes first where all have numbers; else it goes by the number of nodes.
+// sort puts the groups that make most bytes first.
 func (in *Inspection) sort(list []*group) {
-	size := func(gr *group) int64 {
-		n, err := gr.bytes.Eval(in.Dims)
-		if err != nil {
-			return -1
-		}
-		return n
-	}
+	size := func(gr *group) int64 { return rank(gr.bytes, in.Dims) }
 	slices.SortStableFunc(list, func(a, b *group) int {
 		return cmp.Or(cmp.Compare(size(b), size(a)), cmp.Compare(b.nodes, a.nodes), cmp.Compare(a.first, b.first))
 	})
@@ -232,13 +233,13 @@ func (in *Inspection) sort(list []*group) {
 
 func (in *Inspection) table(groups []*group) *Table {
 	title := map[string]string{"op": "Operator", "node": "Node", "layer": "Layer", "category": "Category"}[in.By]
-	t := &Table{Header: []string{title, "Nodes", "Bytes made", "Stashed bytes", "Bytes made, formula"}, Right: []bool{false, true, true, true}}
+	t := &Table{Header: []string{title, "Nodes", "Values", "Bytes made", "Stashed bytes", "Bytes made, formula"}, Right: []bool{false, true, true, true, true}}
 	for _, gr := range groups {
 		name := gr.name
 		if gr.unknown > 0 {
 			name += fmt.Sprintf(" (%d values of unknown size)", gr.unknown)
 		}
-		t.Add(name, fmt.Sprint(gr.nodes), in.number(gr.bytes), in.number(gr.stashed), gr.bytes.String())
+		t.Add(name, fmt.Sprint(gr.nodes), fmt.Sprint(gr.values), in.number(gr.bytes), in.number(gr.stashed), gr.bytes.String())
 	}
 	return t
 }
@@ -369,7 +370,7 @@ func (in *Inspection) json(groups []*group, stashed []live.Stash) *inspectJSON {
 		j.Stashed = append(j.Stashed, in.value(s.Value))
 	}
 	for _, gr := range groups {
-		j.Groups = append(j.Groups, groupJSON{gr.name, gr.nodes, in.evaluated(gr.bytes), gr.bytes.String(), in.evaluated(gr.stashed), gr.stashed.String(), gr.unknown})
+		j.Groups = append(j.Groups, groupJSON{gr.name, gr.nodes, gr.values, in.evaluated(gr.bytes), gr.bytes.String(), in.evaluated(gr.stashed), gr.stashed.String(), gr.unknown})
 	}
 	if sizes, err := live.EvalSizes(g, in.Dims); err == nil {
 		if n, err := live.PersistentBytes(g, sizes); err == nil {

@@ -154,10 +154,7 @@ func peakSummary(w io.Writer, p *planner.Plan) error {
 func stashTable(p *planner.Plan, limit int) *titled {
 	rows := slices.Clone(p.Stashed)
 	size := func(r planner.StashRow) int64 {
-		if p.Sizes == nil {
-			return 0
-		}
-		return p.Sizes.Bytes[r.Value]
+		return rank(p.Analysis.Graph.Values[r.Value].Type.Bytes(), p.Options.Dims)
 	}
 	slices.SortStableFunc(rows, func(x, y planner.StashRow) int { return cmp.Compare(size(y), size(x)) })
 	t := &titled{table: Table{Title: fmt.Sprintf("Stashed activations (%d)", len(rows)),

@@ -2,9 +2,12 @@ package report
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"strconv"
 	"strings"
+
+	"memopt/symbolic"
 )
 
 // Bytes prints a size with two decimals in the largest binary unit that it reaches:
@@ -42,3 +45,24 @@ func Thousands(n int64) string {
 
 // Percent prints a share with one decimal: "3.1 %".
 func Percent(x float64) string { return fmt.Sprintf("%.1f %%", 100*x) }
+
+// rankHint stands for symbols without a binding where sizes are only put in order.
+const rankHint = 128
+
+// rank returns a number by which to sort sizes: the value at the bindings, unbound symbols at
+// the hint; -1 for what is unknown.
+func rank(e symbolic.Expr, dims symbolic.Env) int64 {
+	n, err := e.Eval(dims)
+	if err == nil {
+		return n
+	}
+	env := symbolic.Env{}
+	for _, name := range e.Symbols() {
+		env[name] = rankHint
+	}
+	maps.Copy(env, dims)
+	if n, err = e.Eval(env); err != nil {
+		return -1
+	}
+	return n
+}
