@@ -13,6 +13,10 @@ import (
 // MaxDepth is the number of levels that graphs, and types, may nest.
 const MaxDepth = 64
 
+// MaxFunctions is the number of model-local functions that a model may have: what
+// walks their calls goes as deep as there are functions.
+const MaxFunctions = 100_000
+
 // The IR versions that are understood, and the oldest operator set of the ONNX domain.
 const (
 	minIRVersion = 3
@@ -190,6 +194,9 @@ func (d *decoder) modelField(m *graph.Model, main *merged, f *field) error {
 	case modelMetadata:
 		return metadata(f, &m.Metadata)
 	case modelFunction:
+		if len(m.Functions) == MaxFunctions {
+			return at(f.pos, "the model has more than %d functions", MaxFunctions)
+		}
 		fn, err := d.function(f)
 		if err != nil {
 			return fmt.Errorf("function %d: %w", len(m.Functions), err)

@@ -145,6 +145,26 @@ func TestReadStream(t *testing.T) {
 	require.ErrorContains(t, err, "reading the model -: the cable is cut")
 }
 
+// TestOpenPipe: what cannot be mapped is read, and has no folder.
+func TestOpenPipe(t *testing.T) {
+	r, w, err := os.Pipe()
+	require.NoError(t, err)
+	defer r.Close()
+	path := fmt.Sprintf("/dev/fd/%d", r.Fd())
+	if _, err := os.Stat(path); err != nil {
+		t.Skip("no /dev/fd here")
+	}
+	data := fromText(t, "ModelProto", weightModel("location", "w.bin"))
+	go func() {
+		_, _ = w.Write(data)
+		w.Close()
+	}()
+	m := open(t, path)
+	assert.Len(t, m.Graph.Nodes, 1)
+	_, err = weight(m)
+	require.ErrorContains(t, err, "the model was read from a stream")
+}
+
 type failingReader struct{}
 
 func (failingReader) Read([]byte) (int, error) { return 0, errors.New("the cable is cut") }
