@@ -226,8 +226,10 @@ func joinFloors(r Expr, k int64) (Expr, int64, bool) {
 
 // modByConst returns Mod(a, k), k > 0.
 func modByConst(a Expr, k int64) Expr {
-	a = openMods(a, k)
 	_, r := splitBy(a, k)
+	for opened, ok := openMod(r, k); ok; opened, ok = openMod(r, k) {
+		_, r = splitBy(opened, k)
+	}
 	c, rest := constantTerm(r)
 	if rest.p == nil {
 		return Const(c)
@@ -240,13 +242,13 @@ func modByConst(a Expr, k int64) Expr {
 	return newMod(r, Const(k))
 }
 
-// openMods replaces c*Mod(b, m) in a by c*b wherever k divides c*m: inside Mod(., k) that
-// makes no difference.
-func openMods(a Expr, k int64) Expr {
-	if !a.nested() {
-		return a
+// openMod replaces the first c*Mod(b, m) in r for which k divides c*m by c*b: inside Mod(., k)
+// that makes no difference. It reports whether there was one, and it fitted.
+func openMod(r Expr, k int64) (Expr, bool) {
+	if !r.nested() {
+		return r, false
 	}
-	for _, t := range a.p.terms {
+	for _, t := range r.p.terms {
 		x := t.mono.alone()
 		if x == nil || x.kind != kindMod {
 			continue
@@ -255,12 +257,12 @@ func openMods(a Expr, k int64) Expr {
 		if !ok || modInt(t.coef, k/int64(gcdInt(uint64(k), uint64(m)))) != 0 {
 			continue
 		}
-		opened := a.Add(x.args[0].Sub(x.expr).Mul(Const(t.coef)))
+		opened := r.Add(x.args[0].Sub(x.expr).Mul(Const(t.coef)))
 		if opened.IsKnown() {
-			return openMods(opened, k)
+			return opened, true
 		}
 	}
-	return a
+	return r, false
 }
 
 // floorByExpr returns floor(a/b), where b is not constant and its leading coefficient is

@@ -80,6 +80,8 @@ func covers(kind atomKind, a, b Expr) bool {
 	if a.p == nil && b.p == nil {
 		return a.c >= b.c
 	}
-	d := a.Sub(b)
-	return d.IsKnown() && evalInterval(d, anyInteger).lo >= 0
+	if d := a.Sub(b); d.IsKnown() {
+		return evalInterval(d, anyInteger).lo >= 0
+	}
+	return evalInterval(a, anyInteger).lo >= evalInterval(b, anyInteger).hi
 }

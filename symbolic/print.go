@@ -44,7 +44,7 @@ func displayTerms(e Expr, den int64) []part {
 	var buf [1]term
 	parts := make([]part, 0, e.termCount())
 	for _, t := range e.terms(&buf) {
-		parts = append(parts, displayTerm(t, den))
+		parts = append(parts, displayTerm(t, den, true))
 	}
 	if e.p == nil {
 		return parts
@@ -64,11 +64,12 @@ func constantFirst(parts []part) bool {
 	return len(c.bases) == 0 && !c.coef.negative && x.coef.negative && len(x.bases) == 1
 }
 
-func displayTerm(t term, den int64) part {
+// displayTerm returns how t/den displays, den > 0. Ceilings may turn its sign where mayNegate.
+func displayTerm(t term, den int64, mayNegate bool) part {
 	p := part{coef: newRatio(t.coef, den)}
+	mayNegate = mayNegate && t.coef != minInt64 // which no text could carry with the other sign
 	for _, f := range t.mono.factors {
-		// A ceiling may turn the sign, which the most negative coefficient cannot follow.
-		b, negative := displayAtom(f.atom, t.coef != minInt64)
+		b, negative := displayAtom(f.atom, mayNegate)
 		b.exp = f.pow
 		p.bases = append(p.bases, b)
 		if negative && f.pow%2 == 1 {
@@ -195,7 +196,8 @@ func (p part) key() sortKey {
 // displayFraction returns num/den as one term. Unless den is constant and num has several
 // terms (that displays as a sum), polynomials of several terms become bases.
 func displayFraction(num, den Expr) part {
-	top, bottom := displayPoly(num), displayPoly(den)
+	top := displayPoly(num, true)
+	bottom := displayPoly(den, num.Neg().IsKnown()) // a sign from below moves to the top
 	p := part{coef: top.coef.over(bottom.coef), bases: top.bases}
 	for _, b := range bottom.bases {
 		b.exp = -b.exp
@@ -206,13 +208,13 @@ func displayFraction(num, den Expr) part {
 }
 
 // displayPoly returns e as one term, with a polynomial of several terms as a base.
-func displayPoly(e Expr) part {
+func displayPoly(e Expr, mayNegate bool) part {
 	if e.termCount() > 1 {
 		return part{coef: one, bases: []base{{key: sumKey(e, 1), poly: e, exp: 1}}}
 	}
 	var buf [1]term
 	for _, t := range e.terms(&buf) {
-		return displayTerm(t, 1)
+		return displayTerm(t, 1, mayNegate)
 	}
 	return part{coef: ratioOf(0)}
 }
