@@ -78,13 +78,3 @@ func (m *Model) SetMeta(key, value string) {
 	}
 	m.Metadata = append(m.Metadata, Property{Key: key, Value: value})
 }
-
-// Function returns the model-local function that a node calls, or nil.
-func (m *Model) Function(n *Node) *Function {
-	for _, f := range m.Functions {
-		if f.Name == n.Op && f.Overload == n.Overload && CanonicalDomain(f.Domain) == CanonicalDomain(n.Domain) {
-			return f
-		}
-	}
-	return nil
-}
