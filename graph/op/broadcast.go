@@ -1,6 +1,8 @@
 package op
 
 import (
+	"fmt"
+
 	"memopt/graph"
 	"memopt/symbolic"
 )
@@ -25,8 +27,18 @@ func (c *Ctx) Broadcast(slots ...int) graph.Shape {
 // BroadcastShapes is Broadcast for two shapes. It calls Errorf where they
 // contradict each other.
 func (c *Ctx) BroadcastShapes(a, b graph.Shape) graph.Shape {
+	s, fault := broadcastShapes(a, b)
+	if fault != "" {
+		c.Errorf("shapes %v and %v cannot be broadcast: %s", a, b, fault)
+	}
+	return s
+}
+
+// broadcastShapes applies the rule of Broadcast; fault names a pair of dims that
+// contradict each other.
+func broadcastShapes(a, b graph.Shape) (s graph.Shape, fault string) {
 	if !a.Ranked || !b.Ranked {
-		return graph.Shape{}
+		return graph.Shape{}, ""
 	}
 	if len(b.Dims) > len(a.Dims) {
 		a, b = b, a
@@ -37,10 +49,9 @@ func (c *Ctx) BroadcastShapes(a, b graph.Shape) graph.Shape {
 		da := a.Dims[skip+i]
 		d, ok := broadcastDim(da, db)
 		if !ok {
-			c.Errorf("shapes %v and %v cannot be broadcast: %v meets %v", a, b, da, db)
-			return graph.Shape{}
+			return graph.Shape{}, fmt.Sprintf("%v meets %v", da, db)
 		}
-		if dims == nil && !d.Equal(da) {
+		if dims == nil && !d.Identical(da) {
 			dims = append(make([]symbolic.Expr, 0, len(a.Dims)), a.Dims...)
 		}
 		if dims != nil {
@@ -48,9 +59,9 @@ func (c *Ctx) BroadcastShapes(a, b graph.Shape) graph.Shape {
 		}
 	}
 	if dims == nil {
-		return a
+		return a, ""
 	}
-	return graph.Dims(dims...)
+	return graph.Dims(dims...), ""
 }
 
 // broadcastDim applies the rule of Broadcast to one pair; ok is false where two

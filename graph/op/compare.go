@@ -64,9 +64,7 @@ func choose(cond, x, y symbolic.Expr) symbolic.Expr {
 }
 
 // compare orders two expressions for all values that dims may have: symbols are at least 1.
-// In integers a ≥ b is a+1 > b.
 func compare(a, b symbolic.Expr) order {
-	one := symbolic.Const(1)
 	switch symbolic.Compare(a, b, nil) {
 	case symbolic.Less:
 		return less
@@ -75,10 +73,10 @@ func compare(a, b symbolic.Expr) order {
 	case symbolic.Greater:
 		return greater
 	}
-	if symbolic.Compare(a.Add(one), b, nil) == symbolic.Greater {
+	switch {
+	case symbolic.AtMost(b, a, nil):
 		return atLeast
-	}
-	if symbolic.Compare(a, b.Add(one), nil) == symbolic.Less {
+	case symbolic.AtMost(a, b, nil):
 		return atMost
 	}
 	return unordered

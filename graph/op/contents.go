@@ -2,6 +2,7 @@ package op
 
 import (
 	"math"
+	"slices"
 
 	"memopt/graph"
 	"memopt/symbolic"
@@ -10,7 +11,8 @@ import (
 // block is the contents of a small tensor: its elements in row-major order, each
 // the quotient of an expression and the common denominator den. Integers and bools
 // (0 and 1) have den 1; floats appear where exporters compute sizes with them (a
-// scale factor times a dim, then Floor and Cast), exactly, as fractions.
+// scale factor times a dim, then Floor and Cast), exactly, as fractions: the rounding
+// of float arithmetic itself is not followed.
 type block struct {
 	dims  []int
 	elems []symbolic.Expr
@@ -73,16 +75,34 @@ func (c *Ctx) setBlock(i int, b block) {
 	if id == graph.NoValue || len(b.elems) > maxContents || b.den > maxDen {
 		return
 	}
-	for _, e := range b.elems {
-		if !e.IsUnknown() {
-			c.SetContents(i, b.elems)
-			c.inf.res.setDen(id, b.den)
-			return
+	if b.elems = withoutFailures(b.elems); b.elems != nil {
+		c.SetContents(i, b.elems)
+		c.inf.res.setDen(id, b.den)
+	}
+}
+
+// withoutFailures makes elements unknown whose computation left int64: a run
+// wraps them. It returns nil where nothing is known.
+func withoutFailures(elems []symbolic.Expr) []symbolic.Expr {
+	known := len(elems) == 0
+	out := elems
+	for i, e := range elems {
+		known = known || e.IsKnown()
+		if e.Err() == nil {
+			continue
 		}
+		if &out[0] == &elems[0] {
+			out = slices.Clone(elems)
+		}
+		out[i] = symbolic.Unknown()
 	}
-	if len(b.elems) == 0 {
-		c.SetContents(i, []symbolic.Expr{})
+	if !known {
+		return nil
 	}
+	if out == nil {
+		return []symbolic.Expr{}
+	}
+	return out
 }
 
 // passContents gives output 0 the elements of input 0: a change of shape or of

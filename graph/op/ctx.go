@@ -120,11 +120,7 @@ func (c *Ctx) outType(i int) graph.Type {
 func (c *Ctx) checkArity() {
 	check := func(what string, got int, want Arity) {
 		if got < want.Min || want.Max >= 0 && got > want.Max {
-			limit := "or more"
-			if want.Max >= 0 {
-				limit = fmt.Sprintf("to %d", want.Max)
-			}
-			c.Errorf("has %d %s, wanted %d %s", got, what, want.Min, limit)
+			c.Errorf("has %d %s, wanted %v", got, what, want)
 		}
 	}
 	check("inputs", len(c.Node.Inputs), c.Info.Inputs)
@@ -134,6 +130,10 @@ func (c *Ctx) checkArity() {
 // Axis maps an axis attribute or element in [-rank, rank-1] to [0, rank). It
 // calls Errorf, and returns false, where it is outside; what names it in the message.
 func (c *Ctx) Axis(what string, axis int64, rank int) (int, bool) {
+	if rank == 0 {
+		c.Errorf("%s is %d and the rank is 0: a scalar has no axes", what, axis)
+		return 0, false
+	}
 	if axis < -int64(rank) || axis >= int64(rank) {
 		c.Errorf("%s is %d and the rank is %d; it must be in [%d, %d]", what, axis, rank, -rank, rank-1)
 		return 0, false

@@ -103,12 +103,18 @@ func clipRule(c *Ctx) {
 	for i := 1; i < len(c.Node.Inputs); i++ {
 		if c.Has(i) {
 			c.sameTypes(0, i)
-			if s := c.Shape(i); s.Ranked && len(s.Dims) > 1 {
-				c.Errorf("input %d has shape %v, wanted a scalar", i, s)
-			}
+			c.wantScalar(i)
 		}
 	}
 	c.OutTensor(0, c.DType(0), c.Shape(0))
+}
+
+// wantScalar calls Errorf where input i is known to hold another number of elements than one.
+func (c *Ctx) wantScalar(i int) {
+	s := c.Shape(i)
+	if n, ok := s.Elements().Const(); s.Rank() > 1 || ok && n != 1 {
+		c.Errorf("input %d has shape %v, wanted a scalar", i, s)
+	}
 }
 
 // whereRule: condition, X and Y broadcast together.

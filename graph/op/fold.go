@@ -1,6 +1,8 @@
 package op
 
 import (
+	"math"
+
 	"memopt/graph"
 	"memopt/symbolic"
 )
@@ -169,11 +171,18 @@ func foldDiv(c *Ctx) {
 // divideBy divides floats by one constant p/q: it multiplies by q/p.
 func (c *Ctx) divideBy(a, b block) {
 	p, ok := b.elems[0].Const()
-	if !ok || p <= 0 || a.den > maxDen/p {
+	if !ok || p == 0 || p == math.MinInt64 {
 		return
 	}
-	q := block{dims: b.dims, elems: []symbolic.Expr{symbolic.Const(b.den)}, den: 1}
-	c.setReduced(a, q, a.den*p, symbolic.Expr.Mul)
+	q := b.den
+	if p < 0 {
+		p, q = -p, -q
+	}
+	if a.den > maxDen/p {
+		return
+	}
+	factor := block{dims: b.dims, elems: []symbolic.Expr{symbolic.Const(q)}, den: 1}
+	c.setReduced(a, factor, a.den*p, symbolic.Expr.Mul)
 }
 
 // truncDiv is x/y rounded toward zero, for a positive y; other divisors only as numbers.
@@ -193,7 +202,7 @@ func truncDiv(x, y symbolic.Expr) symbolic.Expr {
 		return x.FloorDiv(y)
 	}
 	zero := symbolic.Const(0)
-	return symbolic.Max(x, zero).FloorDiv(y).Sub(symbolic.Max(x.Neg(), zero).FloorDiv(y))
+	return larger(x, zero).FloorDiv(y).Sub(larger(x.Neg(), zero).FloorDiv(y))
 }
 
 // foldMod is the remainder with the sign of the divisor, or with fmod set that of
@@ -219,6 +228,10 @@ func foldNeg(c *Ctx) {
 
 func foldAbs(c *Ctx) {
 	c.foldUnary(0, func(x symbolic.Expr, _ int64) symbolic.Expr { return larger(x, x.Neg()) })
+}
+
+func foldRelu(c *Ctx) {
+	c.foldUnary(0, func(x symbolic.Expr, _ int64) symbolic.Expr { return larger(x, symbolic.Const(0)) })
 }
 
 func foldFloor(c *Ctx) { c.foldUnary(1, floorOf) }

@@ -1,6 +1,8 @@
 package op
 
 import (
+	"fmt"
+
 	"memopt/graph"
 	"memopt/symbolic"
 )
@@ -57,6 +59,17 @@ const (
 
 // Arity is the number of operands that an operator takes; Max -1 is unlimited.
 type Arity struct{ Min, Max int }
+
+// String prints the arity as messages do: "2", "1 to 3", "1 or more".
+func (a Arity) String() string {
+	switch {
+	case a.Max < 0:
+		return fmt.Sprintf("%d or more", a.Min)
+	case a.Min == a.Max:
+		return fmt.Sprint(a.Min)
+	}
+	return fmt.Sprintf("%d to %d", a.Min, a.Max)
+}
 
 // Recomputable is one entry of ONNX Runtime's table of recomputable operators.
 type Recomputable struct {

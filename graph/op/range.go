@@ -10,10 +10,10 @@ func rangeRule(c *Ctx) {
 	c.want(0, numbers)
 	dtype := c.sameTypes(0, 1, 2)
 	for i := range 3 {
-		if s := c.Shape(i); s.Ranked && len(s.Dims) > 1 {
-			c.Errorf("input %d has shape %v, wanted a scalar", i, s)
-			return
-		}
+		c.wantScalar(i)
+	}
+	if c.Failed() {
+		return
 	}
 	n := symbolic.Unknown()
 	start, delta, den, ok := c.progression(&n)

@@ -43,6 +43,3 @@ func identityRule(c *Ctx) {
 	c.Out(0, c.In(0))
 	c.passContents()
 }
-
-// likeRule: the result is like input 0.
-func likeRule(c *Ctx) { c.Out(0, tensorOf(c.In(0))) }

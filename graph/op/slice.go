@@ -180,7 +180,7 @@ func (k cut) length(d symbolic.Expr) symbolic.Expr {
 	case k.step == 0:
 		return symbolic.Unknown()
 	case k.step > 0:
-		return span(clampUp(k.start, d), clampUp(k.end, d), k.step)
+		return k.lengthUp(d)
 	}
 	if d.IsConst(0) {
 		return d
@@ -189,6 +189,24 @@ func (k cut) length(d symbolic.Expr) symbolic.Expr {
 	start := clampDown(k.start, d, last, symbolic.Const(0))
 	end := clampDown(k.end, d, last, symbolic.Const(-1))
 	return span(end, start, -k.step)
+}
+
+// lengthUp is length for positive steps. A start beyond d leaves nothing whether it is held at
+// d or not, so it is not, which keeps the expression small; and the last x elements of
+// d are min(x, d).
+func (k cut) lengthUp(d symbolic.Expr) symbolic.Expr {
+	end := clampUp(k.end, d)
+	if n, ok := k.start.Const(); ok && end.Equal(d) && -toEnd < n && n < toEnd {
+		if n >= 0 {
+			return span(k.start, d, k.step)
+		}
+		return span(symbolic.Const(0), smaller(d, symbolic.Const(-n)), k.step)
+	}
+	start := clampUp(k.start, d)
+	if nonNegative(k.start) {
+		start = k.start
+	}
+	return span(start, end, k.step)
 }
 
 // span is the number of steps from low to high, none where high is below low.

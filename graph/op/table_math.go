@@ -82,7 +82,7 @@ var mathRows = []Info{
 	reduction(ReduceProd, "ReduceProd", versions(1, 11, 13, 18), 18, symbolic.Expr.Mul),
 	reduction(ReduceSum, "ReduceSum", versions(1, 11, 13), 13, symbolic.Expr.Add),
 	reduction(ReduceSumSquare, "ReduceSumSquare", versions(1, 11, 13, 18), 18, nil),
-	unary(Relu, "Relu", versions(1, 6, 13, 14), numbers),
+	row(Relu, "Relu", versions(1, 6, 13, 14), exactly(1), exactly(1), Cheap, unaryRule(numbers, foldRelu), inPlace(0)),
 	floatUnary(Round, "Round", versions(11, 22)),
 	floatUnary(Selu, "Selu", versions(1, 6, 22), transcendental),
 	unary(Shrink, "Shrink", versions(9), numbers),
