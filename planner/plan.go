@@ -1,8 +1,12 @@
 package planner
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 
 	"memopt/graph"
 	"memopt/graph/live"
@@ -239,6 +243,7 @@ func (p *Plan) warn(sel *selection) {
 	if p.Rewritten {
 		p.Warnings = append(p.Warnings, "this graph has been rewritten by memopt already: its clones count as backward nodes, and the plan is on top of what was done")
 	}
+	p.warnUnknown()
 	if p.Planned == nil {
 		return
 	}
@@ -247,5 +252,18 @@ func (p *Plan) warn(sel *selection) {
 	}
 	if n := len(p.Base.Unsized); n > 0 {
 		p.Warnings = append(p.Warnings, fmt.Sprintf("%d values have a size that depends on data or is unknown and count as 0 bytes, the first being %q", n, p.Analysis.Graph.Values[p.Base.Unsized[0]].Name))
+	}
+}
+
+// warnUnknown names the operators that memopt does not know.
+func (p *Plan) warnUnknown() {
+	names := map[string]bool{}
+	for _, id := range p.Types.NoRow {
+		n := p.Analysis.Graph.Nodes[id]
+		names[cmp.Or(n.Domain, "ai.onnx")+"."+n.Op] = true
+	}
+	if len(names) > 0 {
+		p.Warnings = append(p.Warnings, fmt.Sprintf("%d nodes have operators that memopt does not know; their outputs have the types that the file states and are never recomputed: %s",
+			len(p.Types.NoRow), strings.Join(slices.Sorted(maps.Keys(names)), ", ")))
 	}
 }

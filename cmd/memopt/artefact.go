@@ -37,8 +37,12 @@ func sameFile(a, b string) (bool, error) {
 	return os.SameFile(x, y), nil
 }
 
-// replaceFile writes a file beside its final name and renames it.
+// replaceFile writes a file beside its final name and renames it. What is there and
+// no regular file, such as a device or a pipe, is written to.
 func replaceFile(path string, data []byte) (err error) {
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return os.WriteFile(path, data, 0o644)
+	}
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {
 		return err

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
 	"os"
@@ -30,10 +31,15 @@ type globalFlags struct {
 
 // run executes a command line and returns its exit code.
 func run(args []string, io stdio, env func(string) (string, bool)) int {
+	out := bufio.NewWriter(io.out)
+	io.out = out
 	a := &app{stdio: io, env: env}
 	root := a.command()
 	root.SetArgs(args)
 	err := root.Execute()
+	if e := out.Flush(); err == nil && e != nil {
+		err = usage("cannot write the report: %w", e)
+	}
 	if err == nil {
 		return 0
 	}

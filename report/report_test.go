@@ -1,0 +1,92 @@
+package report
+
+import (
+	"bytes"
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"memopt/symbolic"
+)
+
+func TestBytes(t *testing.T) {
+	for n, want := range map[int64]string{
+		0: "0 B", 1: "1 B", 1023: "1023 B", 1024: "1.00 KiB", 1536: "1.50 KiB", 1 << 20: "1.00 MiB", 1<<20 - 1: "1.00 MiB",
+		5 << 30: "5.00 GiB", 1 << 40: "1.00 TiB", math.MaxInt64: "8.00 EiB", -1536: "-1.50 KiB",
+	} {
+		assert.Equal(t, want, Bytes(n), "%d", n)
+	}
+}
+
+func TestParseBytes(t *testing.T) {
+	for text, want := range map[string]int64{
+		"0": 0, "17": 17, "16GiB": 16 << 30, "16Gi": 16 << 30, "16G": 16 << 30, "16GB": 16e9, "1.5KiB": 1536, "2 MiB": 2 << 20, "3K": 3072, "7B": 7, "1TB": 1e12,
+		"9223372036854775807": math.MaxInt64,
+	} {
+		got, err := ParseBytes(text)
+		if assert.NoError(t, err, text) {
+			assert.Equal(t, want, got, text)
+		}
+	}
+	for _, text := range []string{"", "GiB", "-1", "-1GiB", "1XB", "1e30GiB", "nan", "inf", "16 Gibi", "9223372036854775808", "80%"} {
+		_, err := ParseBytes(text)
+		assert.Error(t, err, text)
+	}
+}
+
+func TestThousands(t *testing.T) {
+	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", 1234567: "1,234,567", -1000: "-1,000", math.MinInt64: "-9,223,372,036,854,775,808"} {
+		assert.Equal(t, want, Thousands(n))
+	}
+}
+
+func TestTableForms(t *testing.T) {
+	table := Table{Title: "Things", Header: []string{"name", "n"}, Right: []bool{false, true}}
+	table.Add("a", "1")
+	table.Add("b|c, \"d\"", "200")
+	for _, c := range []struct {
+		format Format
+		want   string
+	}{
+		{TableFormat, "Things\nname        n\n--------  ---\na           1\nb|c, \"d\"  200\n"},
+		{CSVFormat, "name,n\na,1\n\"b|c, \"\"d\"\"\",200\n"},
+		{MarkdownFormat, "### Things\n\n| name | n |\n| --- | ---: |\n| a | 1 |\n| b\\|c, \"d\" | 200 |\n\n"},
+	} {
+		var b bytes.Buffer
+		require.NoError(t, table.writeAs(&b, c.format))
+		assert.Equal(t, c.want, b.String())
+	}
+}
+
+// TestColumns: every column is padded to its width plus two, as ONNX Runtime does.
+func TestColumns(t *testing.T) {
+	var b bytes.Buffer
+	require.NoError(t, columns(&b, [][]string{{"", "Configs", "Freq"}, {" - Plan 1", "Gelu+:1:-1", "4"}}))
+	assert.Equal(t, "           Configs     Freq  \n - Plan 1  Gelu+:1:-1  4     \n", b.String())
+}
+
+func TestLayerOf(t *testing.T) {
+	for name, want := range map[string]string{
+		"/transformer/h.0/attn/Softmax":        "/transformer/h.0",
+		"/transformer/h.11/mlp/c_fc/MatMul":    "/transformer/h.11",
+		"/model/layers.3/self_attn/Add_2":      "/model/layers.3",
+		"/blocks_7/Conv":                       "/blocks_7",
+		"Softmax_12":                           "(other)",
+		"/lm_head/MatMul":                      "/lm_head",
+		"":                                     "(other)",
+		"/Softmax":                             "(other)",
+		"/transformer/h.0/attn/Softmax_Grad/x": "/transformer/h.0",
+	} {
+		assert.Equal(t, want, layerOf(name), name)
+	}
+}
+
+func TestRank(t *testing.T) {
+	n := symbolic.Sym("n")
+	assert.EqualValues(t, 12, rank(symbolic.Const(12), nil))
+	assert.EqualValues(t, 5, rank(n, symbolic.Env{"n": 5}))
+	assert.EqualValues(t, 4*rankHint, rank(n.Mul(symbolic.Const(4)), nil))
+	assert.EqualValues(t, -1, rank(symbolic.Unknown(), nil))
+}
