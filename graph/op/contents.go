@@ -75,6 +75,9 @@ func (c *Ctx) setBlock(i int, b block) {
 	if id == graph.NoValue || len(b.elems) > maxContents || b.den > maxDen {
 		return
 	}
+	if n, known := c.OutElements(i).Const(); known && n != int64(len(b.elems)) {
+		return // a shape that no run has; the contents cannot say which
+	}
 	if b.elems = withoutFailures(b.elems); b.elems != nil {
 		c.SetContents(i, b.elems)
 		c.inf.res.setDen(id, b.den)
