@@ -71,19 +71,35 @@ var OrderChoices = []OrderChoice{OrderAuto, OrderFile, OrderORT}
 
 // selection is what of an analysis is recomputed: at most one candidate per entry.
 type selection struct {
-	byEntry   map[graph.NodeID]int // candidate
-	requested map[int]int          // cluster → count asked for
-	applied   map[int]int          // cluster → candidates selected
+	byEntry   map[graph.NodeID]int  // candidate
+	requested map[int]int           // cluster → count asked for
+	applied   map[int]int           // cluster → candidates selected
+	kept      map[graph.NodeID]bool // entries that are checkpoints
 }
 
 func newSelection() *selection {
-	return &selection{byEntry: map[graph.NodeID]int{}, requested: map[int]int{}, applied: map[int]int{}}
+	return &selection{byEntry: map[graph.NodeID]int{}, requested: map[int]int{}, applied: map[int]int{}, kept: map[graph.NodeID]bool{}}
 }
 
 func (s *selection) add(a *recompute.Analysis, candidate int) {
 	c := &a.Candidates[candidate]
 	s.byEntry[c.Entry] = candidate
 	s.applied[c.Cluster]++
+}
+
+// withCheckpoints returns the selection without every so manieth entry in order of
+// execution: their values are kept, and recomputation starts from them.
+func (s *selection) withCheckpoints(a *recompute.Analysis, every int) *selection {
+	out := newSelection()
+	for i, c := range s.candidates(a) {
+		out.requested[a.Candidates[c].Cluster] = -1
+		if i%every == every-1 {
+			out.kept[a.Candidates[c].Entry] = true
+		} else {
+			out.add(a, c)
+		}
+	}
+	return out
 }
 
 // candidates returns the selected candidates in order of execution.

@@ -20,6 +20,10 @@ const (
 	nearPeak = 64
 	// minSplit: a value below 1/1024 of the peak is not worth a second clone.
 	minSplit = 1024
+	// maxCopies: split copies may make a plan execute at most so many times what it
+	// executes with one copy of each value. Without layers to stop at, a chain in which
+	// everything is recomputed would otherwise be run from its start for each of its values.
+	maxCopies = 2
 )
 
 // placer turns selected candidates into placements.
@@ -107,9 +111,11 @@ func (p *placer) plan(barriers []barrier) *schedule {
 	return s
 }
 
-// crosses returns the first barrier strictly between two places that a node's outputs are too large for.
+// crosses returns the first barrier on the way from one place to another that a node's outputs are too
+// large for. One at the place they come from counts: what runs again there may peak
+// after it is done with them.
 func (p *placer) crosses(id graph.NodeID, barriers []barrier, from, to int32) (barrier, bool) {
-	i, _ := slices.BinarySearchFunc(barriers, from+1, func(b barrier, at int32) int { return cmp.Compare(b.at, at) })
+	i, _ := slices.BinarySearchFunc(barriers, from, func(b barrier, at int32) int { return cmp.Compare(b.at, at) })
 	for ; i < len(barriers) && barriers[i].at < to; i++ {
 		if p.outputBytes(id) >= barriers[i].bytes {
 			return barriers[i], true
@@ -201,7 +207,7 @@ func (p *placer) best(base *live.Program) (*evaluated, error) {
 	if err != nil {
 		return nil, err
 	}
-	last := best
+	last, single := best, best.clones
 	for range maxRounds {
 		more := best.barriers(barriers)
 		if len(more) == len(barriers) {
@@ -212,7 +218,7 @@ func (p *placer) best(base *live.Program) (*evaluated, error) {
 			return nil, err
 		}
 		last = trial
-		if trial.peak >= best.peak {
+		if trial.peak >= best.peak || trial.clones > maxCopies*single {
 			break
 		}
 		best, barriers = trial, more
@@ -226,6 +232,7 @@ func (p *placer) best(base *live.Program) (*evaluated, error) {
 // evaluated is a set of placements and what the simulator says of it.
 type evaluated struct {
 	placements []recompute.Placement
+	clones     int // nodes that run again
 	peak       int64
 	program    *live.Program
 	places     []int32 // by step of the program
@@ -242,7 +249,8 @@ func (p *placer) simulate(base *live.Program, placements []recompute.Placement) 
 	if err != nil {
 		return nil, err
 	}
-	return &evaluated{placements, t.Peak.Bytes, &b.out, b.places, t}, nil
+	clones := len(b.out.Steps) - len(base.Steps)
+	return &evaluated{placements, clones, t.Peak.Bytes, &b.out, b.places, t}, nil
 }
 
 // barriers adds the steps at which the program peaks to those that are known.

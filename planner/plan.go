@@ -154,28 +154,21 @@ func (p *Plan) choose() (*selection, error) {
 		sel, warnings = selectConfig(a, p.Options.Config)
 		p.Warnings = append(p.Warnings, warnings...)
 	default:
-		sel = selectLevel(a, p.Options.Level == LayerwiseCompromise)
+		var err error
+		if sel, err = p.levelSelection(); err != nil {
+			return nil, err
+		}
 	}
+	return sel, p.use(sel)
+}
+
+// use makes a selection the plan.
+func (p *Plan) use(sel *selection) error {
 	e, err := p.evaluate(sel)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		p.adopt(e)
 	}
-	if p.Options.Level == LayerwiseCompromise && e.timeline != nil {
-		// Level 2 may not end above level 1.
-		plain := selectLevel(a, false)
-		peak := e.peak
-		if e, err = p.evaluate(plain); err != nil {
-			return nil, err
-		}
-		if e.peak < peak {
-			p.Warnings = append(p.Warnings, "the compromises (strategy 2) would raise the peak and are left out: this is the plan of level 1")
-			sel = plain
-		} else if e, err = p.evaluate(sel); err != nil {
-			return nil, err
-		}
-	}
-	p.adopt(e)
-	return sel, nil
+	return err
 }
 
 // evaluate places a selection; where sizes are known it splits copies and

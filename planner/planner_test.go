@@ -128,12 +128,29 @@ func TestPlansOfRandomGraphs(t *testing.T) {
 	}
 }
 
-// saved sums the stashes that a plan no longer keeps.
+// saved sums what the applied candidates free of their stashes.
 func saved(p *planner.Plan) int64 {
-	var total int64
+	applied := map[graph.ValueID]bool{}
 	for _, s := range p.Stashed {
-		if s.WhyKept == "" {
-			total += p.Sizes.Bytes[s.Value]
+		applied[s.Value] = s.WhyKept == ""
+	}
+	strategy2 := map[graph.NodeID]bool{}
+	for _, pl := range p.Placements {
+		entry := pl.Nodes[len(pl.Nodes)-1]
+		for _, i := range p.Analysis.OfEntry(entry) {
+			if c := &p.Analysis.Candidates[i]; c.Strategy == recompute.Compromise && len(p.Analysis.OfEntry(entry)) == 1 {
+				strategy2[entry] = true
+			}
+		}
+	}
+	var total int64
+	for v, yes := range applied {
+		n := p.Sizes.Bytes[v]
+		if def := p.Model.Graph.Values[v].Def; yes && strategy2[def] {
+			n /= 2 // every Cast of these graphs is between float16 and float32
+		}
+		if yes {
+			total += n
 		}
 	}
 	return total

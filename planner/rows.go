@@ -168,6 +168,9 @@ func (p *Plan) whyKept(entry graph.NodeID, sel *selection) string {
 	if r, ok := a.Rejected(entry); ok {
 		return r.Reason
 	}
+	if sel.kept[entry] {
+		return "it is a checkpoint: recomputation of other values starts from it"
+	}
 	cands := a.OfEntry(entry)
 	if len(cands) == 0 {
 		return "no subgraph to recompute it was found"
