@@ -2,302 +2,188 @@ package graph
 
 import (
 	"fmt"
-	"slices"
+	"strconv"
 )
 
-// maxInlined is the number of nodes up to which functions are inlined. Functions
-// that call functions twice each grow exponentially with their depth.
-const maxInlined = 2_000_000
+// Bounds of inlining. Functions that call functions twice each grow exponentially
+// with their depth, so what they grow to is counted before anything is copied.
+const (
+	maxInlinedNodes = 2_000_000
+	maxInlinedParts = 64 << 20 // operands, attributes and values
+	maxInlinedNames = 1 << 30  // bytes
+	maxCallDepth    = 256
+)
 
-// InlineFunctions replaces every call of a model-local function, in subgraphs too, by the
-// function's body. Inner nodes and values are named "<call>/<inner name>". Attributes that the body
-// takes from its function become the call's, or the function's defaults, or are left out. The operator sets of the
-// functions join the model's; a domain that both import in different versions
-// and that the body uses is an error. A model without calls is left as it is.
+// InlineFunctions replaces every call of a model-local function, in subgraphs and in other
+// functions too, by the function's body. The model then has no functions.
+//
+//   - Inner nodes and values are named "<label of the call>/<inner name>", with _2, _3
+//     and so on behind it where that name is taken.
+//   - An attribute that refers to one of the function's (@name) takes its value from the
+//     call, else the function's default, else it is dropped.
+//   - Where the call leaves out an input, so do the nodes that read it. An output that
+//     is just an input becomes an Identity node.
+//   - The node metadata of the call goes to the inner nodes, under keys that they do
+//     not have.
+//   - Of the body's value_info only numbers are kept as dims: its symbols are local to
+//     the function.
+//   - Operator sets that the bodies use join the model's; a domain that both import in
+//     different versions is an error.
+//
+// More than 2,000,000 nodes are an error. After an error the model is not to be used.
 func InlineFunctions(m *Model) (changed bool, err error) {
-	in := &inliner{m: m, functions: map[functionKey]*Function{}, sizes: map[*Function]int{}}
-	for _, f := range m.Functions {
-		in.functions[keyOf(f.Domain, f.Name, f.Overload)] = f
-	}
-	if !in.calls(m.Graph) {
+	if len(m.Functions) == 0 {
 		return false, nil
 	}
 	if err := CheckFunctions(m); err != nil {
 		return false, err
 	}
-	if n := in.size(m.Graph); n > maxInlined {
-		return false, fmt.Errorf("the model-local functions expand to more than %d nodes", maxInlined)
-	}
-	if err := in.graph(m.Graph); err != nil {
+	in := newInliner(m)
+	if err := in.measure(m.Graph); err != nil {
 		return false, err
 	}
-	m.Functions = nil
+	if in.opsets, err = in.mergedOpsets(); err != nil {
+		return false, err
+	}
+	if in.callsAny(m.Graph) {
+		in.collectNames(m.Graph)
+		in.rewrite(m.Graph)
+		if in.err != nil {
+			return false, in.err
+		}
+	}
+	m.Opsets, m.Functions = in.opsets, nil
 	return true, nil
 }
 
+// inliner is the state of one InlineFunctions.
 type inliner struct {
-	m         *Model
-	functions map[functionKey]*Function
-	sizes     map[*Function]int // nodes of a function once it is inlined
+	m      *Model
+	opsets []Opset // the model's, and those that bodies use
+	byKey  map[functionKey]int
+	weight []weight // of each function's body with all its calls inlined
+	known  []bool
+
+	values map[string]int // names of values in use, with the number tried last
+	labels map[string]int // names of nodes
+	spent  weight         // so far
+	names  int            // bytes of new names so far
+	err    error          // the first
 }
 
-func (in *inliner) callee(n *Node) *Function {
-	return in.functions[keyOf(n.Domain, n.Op, n.Overload)]
+func newInliner(m *Model) *inliner {
+	n := len(m.Functions)
+	in := &inliner{m: m, byKey: make(map[functionKey]int, n), weight: make([]weight, n), known: make([]bool, n),
+		values: map[string]int{}, labels: map[string]int{}}
+	for i, f := range m.Functions {
+		in.byKey[keyOf(f.Domain, f.Name, f.Overload)] = i
+	}
+	return in
 }
 
-// calls reports whether a graph or its subgraphs call a function.
-func (in *inliner) calls(g *Graph) bool {
-	for _, n := range g.Nodes {
-		found := in.callee(n) != nil
-		n.Subgraphs(func(_ string, sub *Graph) { found = found || in.calls(sub) })
-		if found {
-			return true
-		}
-	}
-	return false
+// callee returns the index of the function that a node calls.
+func (in *inliner) callee(n *Node) (int, bool) {
+	i, ok := in.byKey[keyOf(n.Domain, n.Op, n.Overload)]
+	return i, ok
 }
 
-// size counts the nodes of a graph and its subgraphs after inlining, up to maxInlined + 1. Functions that
-// call themselves count as 0, CheckFunctions reports them.
-func (in *inliner) size(g *Graph) int {
-	total := len(g.Nodes)
-	for _, n := range g.Nodes {
-		if f := in.callee(n); f != nil {
-			if _, known := in.sizes[f]; !known {
-				in.sizes[f] = 0
-				in.sizes[f] = in.size(f.Body)
-			}
-			total += in.sizes[f]
-		}
-		n.Subgraphs(func(_ string, sub *Graph) { total += in.size(sub) })
-		total = min(total, maxInlined+1)
-	}
-	return total
+func (in *inliner) callsAny(g *Graph) bool {
+	any := false
+	callees(g, in.byKey, func(int) { any = true })
+	return any
 }
 
-// graph inlines the calls in a graph and its subgraphs.
-func (in *inliner) graph(g *Graph) error {
-	nodes := make([]*Node, 0, len(g.Nodes))
-	// Bodies are put in front of what is still to do: they may hold calls themselves.
-	todo := slices.Clone(g.Nodes)
-	slices.Reverse(todo)
-	for len(todo) > 0 {
-		n := todo[len(todo)-1]
-		todo = todo[:len(todo)-1]
-		if f := in.callee(n); f != nil {
-			body, err := in.expand(g, n, f)
-			if err != nil {
-				return err
-			}
-			slices.Reverse(body)
-			todo = append(todo, body...)
-			continue
-		}
-		var err error
-		n.Subgraphs(func(_ string, sub *Graph) {
-			if err == nil {
-				err = in.graph(sub)
-			}
-		})
-		if err != nil {
-			return err
-		}
-		if n.HasSubgraphs() {
-			clearWire(n)
-		}
-		nodes = append(nodes, n)
-	}
-	g.SetNodes(nodes)
-	return g.Seal()
+// weight measures what a body grows to.
+type weight struct {
+	nodes, parts int64
+	depth        int // of calls
 }
 
-// clearWire drops the encoded form of subgraphs, which may have changed.
-func clearWire(n *Node) {
-	for i := range n.Attrs {
-		switch n.Attrs[i].Value.(type) {
-		case *Graph, []*Graph:
-			n.Attrs[i].Wire = nil
-		}
-	}
+func (w *weight) add(o weight) {
+	w.nodes = min(w.nodes+o.nodes, maxInlinedNodes+1)
+	w.parts = min(w.parts+o.parts, maxInlinedParts+1)
+	w.depth = max(w.depth, o.depth)
 }
 
-// expansion is one call that becomes nodes of a graph.
-type expansion struct {
-	g      *Graph
-	call   *Node
-	f      *Function
-	prefix string
-	ids    []ValueID // by value of the body: the value of g that stands for it
-}
-
-func (in *inliner) expand(g *Graph, call *Node, f *Function) ([]*Node, error) {
-	label := call.Name
-	if label == "" {
-		label = g.ValueName(call.Output(0))
-	}
-	if len(call.Inputs) > len(f.Inputs) || len(call.Outputs) > len(f.Outputs) {
-		return nil, fmt.Errorf("node %q calls function %q with %d inputs and %d outputs, it has %d and %d",
-			label, f.Name, len(call.Inputs), len(call.Outputs), len(f.Inputs), len(f.Outputs))
-	}
-	if err := in.importOpsets(f, label); err != nil {
-		return nil, err
-	}
-	body := f.Body.Clone(nil)
-	x := &expansion{g: g, call: call, f: f, prefix: label + "/", ids: make([]ValueID, len(body.Values))}
-	nodes := x.bindValues(body)
-	for _, n := range body.Nodes {
-		nodes = append(nodes, x.node(n))
-	}
-	return nodes, nil
-}
-
-// importOpsets adds a function's operator sets to the model's.
-func (in *inliner) importOpsets(f *Function, label string) error {
-	for _, o := range f.Opsets {
-		have := OpsetVersion(in.m.Opsets, o.Domain)
-		switch {
-		case have == 0:
-			in.m.Opsets = append(in.m.Opsets, Opset{Domain: o.Domain, Version: o.Version})
-		case have != o.Version && usesDomain(f.Body, CanonicalDomain(o.Domain)):
-			return fmt.Errorf("node %q: function %q is written for version %d of operator set %q, the model imports version %d",
-				label, f.Name, o.Version, o.Domain, have)
-		}
+func (w *weight) check() error {
+	switch {
+	case w.nodes > maxInlinedNodes:
+		return fmt.Errorf("inlining the model's functions makes more than %d nodes", maxInlinedNodes)
+	case w.parts > maxInlinedParts:
+		return fmt.Errorf("inlining the model's functions makes more than %d operands, attributes and values", maxInlinedParts)
+	case w.depth > maxCallDepth:
+		return fmt.Errorf("functions call each other more than %d deep", maxCallDepth)
 	}
 	return nil
 }
 
-func usesDomain(g *Graph, domain string) bool {
+// measure fails when the inlined graph would exceed the bounds.
+func (in *inliner) measure(g *Graph) error {
+	w := in.weigh(g)
+	return w.check()
+}
+
+// weigh counts a graph with all calls inlined, each function once.
+func (in *inliner) weigh(g *Graph) weight {
+	w := weight{parts: int64(len(g.Values))}
 	for _, n := range g.Nodes {
-		used := CanonicalDomain(n.Domain) == domain
-		n.Subgraphs(func(_ string, sub *Graph) { used = used || usesDomain(sub, domain) })
-		if used {
-			return true
+		w.add(ownWeight(n))
+		if i, ok := in.callee(n); ok {
+			w.add(in.weighFunction(i))
 		}
+		n.Subgraphs(func(_ string, sub *Graph) { w.add(in.weigh(sub)) })
 	}
-	return false
+	return w
 }
 
-// bindValues finds the values of g that stand for those of the body. It returns Identity nodes for outputs
-// that are inputs or that are listed twice.
-func (x *expansion) bindValues(body *Graph) []*Node {
-	const unbound ValueID = -2
-	for i := range x.ids {
-		x.ids[i] = unbound
+func (in *inliner) weighFunction(i int) weight {
+	if !in.known[i] {
+		in.weight[i] = in.weigh(in.m.Functions[i].Body)
+		in.weight[i].depth++
+		in.known[i] = true
 	}
-	for i, v := range x.f.Inputs {
-		x.ids[v] = x.call.Input(i)
-	}
-	var copies []*Node
-	for i, v := range x.f.Outputs {
-		out := x.call.Output(i)
-		switch {
-		case out == NoValue:
-		case x.ids[v] == unbound:
-			x.ids[v] = out
-		default:
-			copies = append(copies, &Node{Name: x.prefix + body.Values[v].Name, Op: "Identity", Inputs: []ValueID{x.ids[v]}, Outputs: []ValueID{out}})
-		}
-	}
-	for i := range x.ids {
-		if x.ids[i] == unbound {
-			x.ids[i] = x.g.Value(x.freeName(body.Values[i].Name))
-		}
-	}
-	return copies
+	return in.weight[i]
 }
 
-// freeName returns the prefixed name of an inner value, numbered where it is taken.
-func (x *expansion) freeName(inner string) string {
-	name := x.prefix + inner
-	for i := 2; ; i++ {
-		if _, taken := x.g.Lookup(name); !taken {
-			return name
-		}
-		name = fmt.Sprintf("%s%s_%d", x.prefix, inner, i)
-	}
+func ownWeight(n *Node) weight {
+	return weight{nodes: 1, parts: int64(len(n.Inputs) + len(n.Outputs) + len(n.Attrs) + len(n.Metadata))}
 }
 
-// node turns a node of the cloned body into one of g.
-func (x *expansion) node(n *Node) *Node {
-	if n.Name != "" {
-		n.Name = x.prefix + n.Name
+// spend counts what is copied. It is a second guard: a subgraph that a call passes as an
+// attribute is copied as often as the function refers to it.
+func (in *inliner) spend(w weight) bool {
+	in.spent.add(w)
+	if err := in.spent.check(); in.err == nil {
+		in.err = err
 	}
-	x.substitute(n)
-	for _, list := range [][]ValueID{n.Inputs, n.Outputs} {
-		for i, v := range list {
-			if v != NoValue {
-				list[i] = x.ids[v]
-			}
-		}
-	}
-	n.Subgraphs(func(_ string, sub *Graph) { x.subgraph(sub, x.g, x.ids) })
-	clearWire(n)
-	return n
+	return in.err == nil
 }
 
-// substitute replaces references to attributes of the function.
-func (x *expansion) substitute(n *Node) {
-	n.Attrs = slices.DeleteFunc(n.Attrs, func(a Attr) bool { return a.Ref != "" && x.attr(a.Ref) == nil })
-	for i := range n.Attrs {
-		if ref := n.Attrs[i].Ref; ref != "" {
-			n.Attrs[i] = Attr{Name: n.Attrs[i].Name, Value: x.attr(ref).Value}
-		}
+func (in *inliner) collectNames(g *Graph) {
+	for i := range g.Values {
+		in.values[g.Values[i].Name] = 1
 	}
-}
-
-// attr returns the call's attribute, the function's default, or nil.
-func (x *expansion) attr(name string) *Attr {
-	if a := x.call.Attr(name); a != nil {
-		return a
-	}
-	for i := range x.f.AttrDefaults {
-		if x.f.AttrDefaults[i].Name == name {
-			return &x.f.AttrDefaults[i]
-		}
-	}
-	return nil
-}
-
-// subgraph moves a subgraph of the body into its new surroundings: captured values
-// follow their new names, its own values are prefixed, for a name of the caller may be
-// among them.
-func (x *expansion) subgraph(sub, outer *Graph, ids []ValueID) {
-	sub.Outer = outer
-	sub.names = make(map[string]ValueID, len(sub.Values))
-	for i := range sub.Values {
-		v := &sub.Values[i]
-		v.Outer = x.follow(v.Outer, ids)
-		if v.Outer != NoValue {
-			v.Name = outer.ValueName(v.Outer)
-		} else {
-			v.Name = x.prefix + v.Name
-		}
-		if v.Data != nil {
-			data := *v.Data
-			data.Name, data.Wire = v.Name, nil
-			v.Data = &data
-		}
-		sub.names[v.Name] = ValueID(i)
-	}
-	for _, list := range [][]Decl{sub.Inputs, sub.Outputs, sub.ValueInfo} {
-		for i := range list {
-			list[i].Wire = nil
-		}
-	}
-	for _, n := range sub.Nodes {
+	for _, n := range g.Nodes {
 		if n.Name != "" {
-			n.Name = x.prefix + n.Name
+			in.labels[n.Name] = 1
 		}
-		x.substitute(n)
-		n.Subgraphs(func(_ string, inner *Graph) { x.subgraph(inner, sub, nil) })
-		clearWire(n)
+		n.Subgraphs(func(_ string, sub *Graph) { in.collectNames(sub) })
 	}
 }
 
-// follow maps a captured value; ids is nil where the enclosing graph keeps its IDs.
-func (x *expansion) follow(v ValueID, ids []ValueID) ValueID {
-	if ids == nil || v == NoValue {
-		return v
+// fresh returns a name that is not in use yet and takes it.
+func (in *inliner) fresh(used map[string]int, name string) string {
+	if in.names += len(name); in.names > maxInlinedNames {
+		if in.err == nil {
+			in.err = fmt.Errorf("inlining the model's functions makes names of more than %d bytes in total", maxInlinedNames)
+		}
+		return name
 	}
-	return ids[v]
+	unique := name
+	for used[unique] > 0 {
+		used[name]++
+		unique = name + "_" + strconv.Itoa(used[name])
+	}
+	used[unique] = 1
+	return unique
 }

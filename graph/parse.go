@@ -1,690 +1,446 @@
 package graph
 
 import (
-	"math"
+	"fmt"
 	"slices"
-	"strconv"
 	"strings"
-
-	"memopt/symbolic"
+	"unicode/utf8"
 )
 
-// maxNesting is how deep subgraphs and types may be nested in text.
-const maxNesting = 64
+// maxTextDepth is the number of levels that graphs, and types, may nest in a text.
+const maxTextDepth = 64
 
-// Parse reads a model in the syntax that Format prints, of which ONNX's textual
-// syntax is a part. name stands in front of errors, which give line and column. Kinds
-// are not bound and types not inferred.
-func Parse(src, name string) (m *Model, err error) {
-	p := &parser{lexer: lexer{src: src, name: name}}
+// ParseError says where a text is no model.
+type ParseError struct {
+	Name         string // of the text
+	Line, Column int    // from 1; columns count characters
+	Msg          string
+}
+
+// Error returns "name:line:column: what is wrong" in one line.
+func (e *ParseError) Error() string {
+	msg := strings.NewReplacer("\n", `\n`, "\r", `\r`).Replace(e.Msg)
+	return fmt.Sprintf("%s:%d:%d: %s", e.Name, e.Line, e.Column, msg)
+}
+
+// ParseOptions say what ParseWith reads.
+type ParseOptions struct {
+	// Elided allows contents to be left out as {...}. Reading such contents
+	// gives ErrElided.
+	Elided bool
+}
+
+// Parse reads a model in ONNX's textual syntax with the extensions of [Format]. name
+// stands for the text in errors and becomes Model.Path. The model satisfies [Verify];
+// node kinds are not bound and types not inferred. Errors are *[ParseError].
+//
+// Where the grammars differ, Parse follows ONNX's parser rather than its grammar:
+// attributes may stand before or behind the inputs, values without a type are
+// allowed, inputs may have initializers as defaults, an operand may be left out as ""
+// or by a bare comma, and typed parameters of a function become its value_info.
+func Parse(src, name string) (*Model, error) { return ParseWith(src, name, ParseOptions{}) }
+
+// ParseWith is Parse with options.
+func ParseWith(src, name string, opts ParseOptions) (m *Model, err error) {
+	p := &parser{src: src, name: name, opts: opts}
 	defer func() {
-		switch fault := recover().(type) {
-		case nil:
-		case parseFault:
-			m, err = nil, fault.err
-		default:
-			panic(fault)
+		if f := recover(); f != nil {
+			fault, ok := f.(*ParseError)
+			if !ok {
+				panic(f)
+			}
+			m, err = nil, fault
 		}
 	}()
 	p.next()
-	m = p.model()
-	m.Path = name
-	if err := Verify(m); err != nil {
-		p.fail(0, "%v", err)
-	}
-	return m, nil
+	return p.model(), nil
 }
 
+// parser reads a text by recursive descent. A fault unwinds it as a panic with a
+// *ParseError, which ParseWith turns into an error.
 type parser struct {
-	lexer
-	depth int
+	src   string
+	name  string
+	opts  ParseOptions
+	at    int   // behind the current token
+	tok   token // the current token
+	depth int   // of graphs, or of types
 }
 
-func (p *parser) enter() {
-	if p.depth++; p.depth > maxNesting {
-		p.fail(p.tok.pos, "nested more than %d levels deep", maxNesting)
+// fail reports a fault at a byte of the text.
+func (p *parser) fail(at int, format string, args ...any) {
+	before := p.src[:at]
+	panic(&ParseError{
+		Name:   p.name,
+		Line:   1 + strings.Count(before, "\n"),
+		Column: 1 + utf8.RuneCountInString(before[1+strings.LastIndexByte(before, '\n'):]),
+		Msg:    fmt.Sprintf(format, args...),
+	})
+}
+
+// unexpected reports that the current token is not what is wanted.
+func (p *parser) unexpected(wanted string) {
+	p.fail(p.tok.at, "got %s, wanted %s", p.tok, wanted)
+}
+
+// check reports an error at a byte of the text.
+func (p *parser) check(at int, err error) {
+	if err != nil {
+		p.fail(at, "%v", err)
+	}
+}
+
+// enter counts a level of nesting; the caller leaves it.
+func (p *parser) enter(what string) {
+	if p.depth++; p.depth > maxTextDepth {
+		p.fail(p.tok.at, "%s are nested more than %d deep", what, maxTextDepth)
 	}
 }
 
 func (p *parser) leave() { p.depth-- }
 
-func (p *parser) model() *Model {
-	m := &Model{IRVersion: 8}
-	p.fields(func(key string, pos int) {
-		switch key {
-		case "ir_version":
-			m.IRVersion = p.integer()
-		case "model_version":
-			m.ModelVersion = p.integer()
-		case "opset_import":
-			m.Opsets = p.opsets()
-		case "producer_name":
-			m.ProducerName = p.quotedText("a quoted name")
-		case "producer_version":
-			m.ProducerVersion = p.quotedText("a quoted version")
-		case "domain":
-			m.Domain = p.quotedText("a quoted domain")
-		case "doc_string":
-			m.Doc = p.quotedText("a quoted text")
-		case "metadata_props":
-			m.Metadata = p.properties()
-		default:
-			p.fail(pos, "a model has no field %q", key)
-		}
-	})
-	m.Graph = p.graph(nil)
-	for p.tok.kind != tokEnd {
-		m.Functions = append(m.Functions, p.function())
+// items reads items with commas between them up to the closing bracket.
+func (p *parser) items(end string, item func()) {
+	if p.accept(end) {
+		return
 	}
-	return m
+	for {
+		item()
+		if p.accept(end) {
+			return
+		}
+		if !p.accept(",") {
+			p.unexpected(fmt.Sprintf("%q or %q", ",", end))
+		}
+	}
 }
 
-// fields reads "<key: value, …>" if there is one.
-func (p *parser) fields(field func(key string, pos int)) {
+// notes is what describes a part of a model.
+type notes struct {
+	doc      string
+	metadata []Property
+	extra    []byte
+}
+
+// header reads "<key: value, ...>", if there is one. read reads the value of a key or
+// returns false.
+func (p *parser) header(what string, read func(key string) bool) {
 	if !p.accept("<") {
 		return
 	}
-	for !p.accept(">") {
-		pos := p.tok.pos
-		key := p.ident("the name of a field")
-		p.expect(":")
-		field(key, pos)
-		if !p.is(">") {
-			p.expect(",")
+	var seen []string
+	p.items(">", func() {
+		at := p.tok.at
+		key := p.ident("a field")
+		if slices.Contains(seen, key) {
+			p.fail(at, "field %q occurs twice", key)
 		}
-	}
+		seen = append(seen, key)
+		p.expect(":")
+		if !read(key) {
+			p.fail(at, "%s has no field %q", what, shorten(key))
+		}
+	})
 }
 
-func (p *parser) opsets() []Opset {
-	var out []Opset
-	p.listed(func() {
-		o := Opset{Domain: p.quotedText("a quoted domain")}
-		p.expect(":")
-		o.Version = p.integer()
-		out = append(out, o)
-	})
-	return out
+// field reads the value of one of the notes' fields.
+func (n *notes) field(p *parser, key string) bool {
+	switch key {
+	case "doc_string":
+		n.doc = p.quoted("a quoted text")
+	case "metadata_props":
+		n.metadata = p.properties()
+	case "extra":
+		n.extra = []byte(p.quoted("quoted bytes"))
+	default:
+		return false
+	}
+	return true
+}
+
+// notes reads what describes the part that follows.
+func (p *parser) notes() (n notes) {
+	p.header("a description", func(key string) bool { return n.field(p, key) })
+	return n
+}
+
+// docOnly reads notes of a part that has no other than a doc_string.
+func (p *parser) docOnly() string {
+	at := p.tok.at
+	n := p.notes()
+	if n.metadata != nil || n.extra != nil {
+		p.fail(at, "only doc_string can stand here")
+	}
+	return n.doc
 }
 
 func (p *parser) properties() []Property {
-	var out []Property
-	p.listed(func() {
-		x := Property{Key: p.quotedText("a quoted key")}
-		p.expect(":")
-		x.Value = p.quotedText("a quoted value")
-		out = append(out, x)
-	})
-	return out
-}
-
-// listed reads "[item, …]".
-func (p *parser) listed(item func()) {
+	list := []Property{}
 	p.expect("[")
-	for !p.accept("]") {
-		item()
-		if !p.is("]") {
-			p.expect(",")
-		}
-	}
-}
-
-func (p *parser) integer() int64 {
-	if p.tok.kind != tokNumber {
-		p.unexpected("an integer")
-	}
-	n, err := strconv.ParseInt(p.tok.text, 10, 64)
-	if err != nil {
-		p.unexpected("an integer of 64 bits")
-	}
-	p.next()
-	return n
-}
-
-func (p *parser) graph(outer *Graph) *Graph {
-	p.enter()
-	defer p.leave()
-	pos := p.tok.pos
-	g := New(p.word("the name of a graph"), outer)
-	p.declList(g, func(d Decl, t *TensorData) error {
-		if err := g.AddInput(d); err != nil || t == nil {
-			return err
-		}
-		_, err := g.AddInitializer(t)
-		return err
+	p.items("]", func() {
+		x := p.notes().extra
+		key := p.quoted("a quoted key")
+		p.expect(":")
+		list = append(list, Property{key, p.quoted("a quoted value"), x})
 	})
-	p.expect("=>")
-	p.declList(g, func(d Decl, _ *TensorData) error { return g.AddOutput(d) })
-	p.valueInfo(g)
-	p.nodes(g)
-	if err := g.Seal(); err != nil {
-		p.fail(pos, "%v", err)
-	}
-	return g
+	return list
 }
 
-// declList reads "(type name, …)"; inputs may have "= {contents}" as default.
-func (p *parser) declList(g *Graph, add func(Decl, *TensorData) error) {
-	p.expect("(")
-	for !p.accept(")") {
-		pos := p.tok.pos
-		t := p.optionalType()
-		name := p.word("the name of a value")
-		var data *TensorData
-		if p.accept("=") {
-			data = p.contents(t, name, pos)
+func (p *parser) opsets() []Opset {
+	var list []Opset
+	p.expect("[")
+	p.items("]", func() {
+		x := p.notes().extra
+		domain := p.quoted("a quoted domain")
+		p.expect(":")
+		list = append(list, Opset{domain, p.integer(), x})
+	})
+	return list
+}
+
+func (p *parser) model() *Model {
+	m := &Model{Path: p.name}
+	var n notes
+	p.header("a model", func(key string) bool {
+		switch key {
+		case "ir_version":
+			m.IRVersion = p.integer()
+		case "opset_import":
+			m.Opsets = p.opsets()
+		case "producer_name":
+			m.ProducerName = p.quoted("a quoted name")
+		case "producer_version":
+			m.ProducerVersion = p.quoted("a quoted version")
+		case "domain":
+			m.Domain = p.quoted("a quoted domain")
+		case "model_version":
+			m.ModelVersion = p.integer()
+		default:
+			return n.field(p, key)
 		}
-		if err := add(Decl{Value: p.value(g, name, pos), Type: t}, data); err != nil {
-			p.fail(pos, "%v", err)
-		}
-		if !p.is(")") {
-			p.expect(",")
-		}
+		return true
+	})
+	m.Doc, m.Metadata, m.Extra = n.doc, n.metadata, n.extra
+	at := p.tok.at
+	m.Graph = p.graph(nil)
+	p.check(at, VerifyGraph(m.Graph))
+	at = p.tok.at
+	for p.tok.kind != tokEnd {
+		m.Functions = append(m.Functions, p.function())
 	}
+	p.check(at, CheckFunctions(m))
+	return m
 }
 
-// value returns the value of a name that may not be empty.
-func (p *parser) value(g *Graph, name string, pos int) ValueID {
-	if name == "" {
-		p.fail(pos, "the name of a value is empty here")
-	}
-	return g.Value(name)
+// body is what a graph has behind the head that it does not share with functions.
+type body struct {
+	g       *Graph
+	outputs []Decl
+	infos   []Decl
+	places  []int // of nodes in the text
 }
 
-// optionalType reads a type if there is one: an identifier in front of
-// something that is no end of a declaration.
-func (p *parser) optionalType() Type {
-	if p.tok.kind != tokIdent || !p.startsType() {
-		return Type{}
-	}
-	return p.typ()
-}
-
-// startsType reports whether the current identifier begins a type and not a name.
-func (p *parser) startsType() bool {
-	if _, ok := ParseDType(p.tok.text); !ok && !slices.Contains([]string{"seq", "optional", "map", "sparse_tensor", "opaque"}, p.tok.text) {
-		return false
-	}
-	after := p.peek()
-	return after != "," && after != ")" && after != ">" && after != "="
-}
-
-// peek returns the text of the token behind the current one.
-func (p *parser) peek() string {
-	ahead := p.lexer
-	ahead.next()
-	return ahead.tok.text
-}
-
-func (p *parser) typ() Type {
-	p.enter()
+// graph reads a graph. Values are made known in the order of their rank, as when
+// decoding: inputs, initializers, nodes, then outputs and value_info.
+func (p *parser) graph(outer *Graph) *Graph {
+	p.enter("graphs")
 	defer p.leave()
-	pos := p.tok.pos
-	word := p.ident("a type")
-	if d, ok := ParseDType(word); ok {
-		return Tensor(d, p.shape())
-	}
+	n := p.notes()
+	at := p.tok.at
+	b := &body{g: New(p.word("a graph"), outer)}
+	b.g.Doc, b.g.Metadata, b.g.Extra = n.doc, n.metadata, n.extra
+	p.inputs(b.g)
+	p.arrow()
 	p.expect("(")
-	var t Type
-	switch word {
-	case "seq", "optional":
-		elem := p.typ()
-		t = Type{Form: FormSequence, Elem: &elem}
-		if word == "optional" {
-			t.Form = FormOptional
-		}
-	case "map":
-		key, ok := ParseDType(p.ident("the type of the keys"))
-		if !ok {
-			p.fail(pos, "the keys of a map have an unknown type")
-		}
-		p.expect(",")
-		elem := p.typ()
-		t = Type{Form: FormMap, DType: key, Elem: &elem}
-	case "sparse_tensor":
-		t = p.typ()
-		t.Form = FormSparse
-	case "opaque":
-		t = Type{Form: FormOpaque, Name: p.quotedText("the quoted name of an opaque type")}
-	default:
-		p.fail(pos, "there is no type %q", clip(word))
-	}
-	p.expect(")")
-	return t
+	p.items(")", func() { b.outputs = append(b.outputs, p.decl(b.g)) })
+	p.valueInfos(b, true)
+	p.nodes(b)
+	p.finish(b, at)
+	return b.g
 }
 
-// shape reads "[dim, …]". "[]" is a shape of unknown rank, nothing a scalar's.
-func (p *parser) shape() Shape {
-	if !p.accept("[") {
-		return Dims()
-	}
-	if p.accept("]") {
-		return Shape{}
-	}
-	var dims []symbolic.Expr
-	for {
-		dims = append(dims, p.dim())
-		if p.accept("]") {
-			return Dims(dims...)
+func (p *parser) arrow() { p.expect("=>") }
+
+// inputs reads "(type name = {default}, ...)".
+func (p *parser) inputs(g *Graph) {
+	p.expect("(")
+	var defaults []*TensorData
+	p.items(")", func() {
+		at := p.tok.at
+		d := p.decl(g)
+		p.check(at, g.AddInput(d))
+		if p.accept("=") {
+			t := p.denseHead(at, d.Type)
+			t.Name = g.ValueName(d.Value)
+			p.contents(t)
+			defaults = append(defaults, t)
 		}
-		p.expect(",")
+	})
+	for _, t := range defaults {
+		_, err := g.AddInitializer(t)
+		p.check(p.tok.at, err)
 	}
 }
 
-func (p *parser) dim() symbolic.Expr {
-	switch {
-	case p.accept("?"):
-		return symbolic.Unknown()
-	case p.tok.kind == tokNumber:
-		return symbolic.Const(p.integer())
-	case p.tok.kind == tokExpr:
-		e, err := symbolic.Parse(p.tok.text)
-		if err != nil {
-			p.fail(p.tok.pos, "%v", err)
-		}
-		p.next()
-		return e
+// decl reads "type name".
+func (p *parser) decl(g *Graph) Decl {
+	d := Decl{Doc: p.docOnly()}
+	if p.atType() {
+		d.Type = p.typ()
 	}
-	return symbolic.Sym(p.word("a dim: a number, a symbol, an expression in backquotes or ?"))
+	d.Value = p.value(g)
+	return d
 }
 
-// valueInfo reads "<type name = {contents}, type name, …>" if there is one.
-func (p *parser) valueInfo(g *Graph) {
+// value reads the name of a value.
+func (p *parser) value(g *Graph) ValueID {
+	at := p.tok.at
+	id := g.Value(p.word("the name of a value"))
+	if id == NoValue {
+		p.fail(at, "a value cannot have an empty name")
+	}
+	return id
+}
+
+// valueInfos reads "<type name, type name = {contents}, ...>", if there is one.
+func (p *parser) valueInfos(b *body, initializers bool) {
 	if !p.accept("<") {
 		return
 	}
-	for !p.accept(">") {
-		pos := p.tok.pos
-		if p.tok.text == "sparse" && p.tok.kind == tokIdent {
-			if _, err := g.AddSparse(p.sparse()); err != nil {
-				p.fail(pos, "%v", err)
-			}
-		} else {
-			p.info(g, pos)
+	p.items(">", func() {
+		at := p.tok.at
+		d := p.decl(b.g)
+		if !p.accept("=") {
+			b.infos = append(b.infos, d)
+			return
 		}
-		if !p.is(">") {
-			p.expect(",")
+		if !initializers {
+			p.fail(at, "the body of a function has no initializers; use a Constant node")
 		}
-	}
+		if d.Doc != "" {
+			p.fail(at, `the doc_string of an initializer stands behind its "="`)
+		}
+		p.initializer(b.g, d, at)
+	})
 }
 
-func (p *parser) info(g *Graph, pos int) {
-	t := p.optionalType()
-	name := p.word("the name of a value")
-	id := p.value(g, name, pos)
-	var err error
-	if p.accept("=") {
-		_, err = g.AddInitializer(p.contents(t, name, pos))
-	} else {
-		g.ValueInfo = append(g.ValueInfo, Decl{Value: id, Type: t})
-		if v := &g.Values[id]; v.Type.Form == FormUnknown {
-			v.Type = t
-		}
+func (p *parser) initializer(g *Graph, d Decl, at int) {
+	name := g.ValueName(d.Value)
+	if d.Type.Form == FormSparse {
+		s := p.sparseParts(at, d.Type, name)
+		_, err := g.AddSparse(s)
+		p.check(at, err)
+		return
 	}
-	if err != nil {
-		p.fail(pos, "%v", err)
-	}
+	t := p.denseHead(at, d.Type)
+	t.Name = name
+	p.contents(t)
+	_, err := g.AddInitializer(t)
+	p.check(at, err)
 }
 
-func (p *parser) nodes(g *Graph) {
+func (p *parser) nodes(b *body) {
 	p.expect("{")
 	for !p.accept("}") {
-		pos := p.tok.pos
-		if err := g.AddNode(p.node(g)); err != nil {
-			p.fail(pos, "%v", err)
-		}
+		b.places = append(b.places, p.tok.at)
+		at := p.tok.at
+		p.check(at, b.g.AddNode(p.node(b.g)))
 	}
 }
 
-func (p *parser) node(g *Graph) *Node {
-	n := &Node{}
-	if p.accept("[") {
-		n.Name = p.word("the name of a node")
-		p.expect("]")
+// finish adds what must know all nodes, and seals the graph. at is its place.
+func (p *parser) finish(b *body, at int) {
+	for _, d := range b.outputs {
+		p.check(at, b.g.AddOutput(d))
 	}
-	for !p.accept("=") {
-		n.Outputs = append(n.Outputs, g.Value(p.word("the name of an output, or =")))
-		if !p.is("=") {
-			p.expect(",")
+	for _, d := range b.infos {
+		if v := &b.g.Values[d.Value]; v.Type.Form == FormUnknown {
+			v.Type = d.Type
 		}
 	}
-	p.operator(n)
-	n.Attrs = p.attrs(g)
-	p.expect("(")
-	for !p.accept(")") {
-		n.Inputs = append(n.Inputs, g.Value(p.word("the name of an input")))
-		if !p.is(")") {
-			p.expect(",")
-		}
-	}
-	if n.Attrs == nil {
-		n.Attrs = p.attrs(g)
-	}
-	return n
-}
-
-// operator reads a qualified operator with an optional overload.
-func (p *parser) operator(n *Node) {
-	parts := []string{p.word("an operator")}
-	for p.accept(".") {
-		parts = append(parts, p.word("an operator"))
-	}
-	n.Op = parts[len(parts)-1]
-	n.Domain = strings.Join(parts[:len(parts)-1], ".")
-	if p.accept(":") {
-		n.Overload = p.word("an overload")
+	b.g.ValueInfo = b.infos
+	if err := b.g.Seal(); err != nil {
+		p.check(b.unbound(at), err)
 	}
 }
 
-func (p *parser) attrs(g *Graph) []Attr {
-	if !p.accept("<") {
-		return nil
-	}
-	var out []Attr
-	for !p.accept(">") {
-		out = append(out, p.attr(g))
-		if !p.is(">") {
-			p.expect(",")
-		}
-	}
-	return out
-}
-
-func (p *parser) attr(g *Graph) Attr {
-	pos := p.tok.pos
-	a := Attr{Name: p.word("the name of an attribute")}
-	kind := ""
-	if p.accept(":") {
-		kind = p.ident("the type of an attribute")
-	}
-	p.expect("=")
-	if p.accept("@") {
-		a.Ref = p.word("the name of an attribute of the function")
-		return a
-	}
-	a.Value = p.attrValue(g, kind, pos)
-	return a
-}
-
-func (p *parser) attrValue(g *Graph, kind string, pos int) any {
-	switch kind {
-	case "type_proto":
-		return p.typ()
-	case "type_protos":
-		var out []Type
-		p.listed(func() { out = append(out, p.typ()) })
-		return nonNil(out)
-	}
-	if !p.is("[") {
-		v := p.single(g)
-		if n, ok := v.(int64); ok && kind == "float" {
-			return float32(n)
-		}
-		return v
-	}
-	var items []any
-	p.listed(func() { items = append(items, p.single(g)) })
-	return p.unify(items, kind, pos)
-}
-
-// unify makes a typed list of the items of an attribute.
-func (p *parser) unify(items []any, kind string, pos int) any {
-	if len(items) == 0 {
-		switch kind {
-		case "", "ints":
-			return []int64{}
-		case "floats":
-			return []float32{}
-		case "strings":
-			return []string{}
-		case "tensors":
-			return []*TensorData{}
-		case "graphs":
-			return []*Graph{}
-		case "sparse_tensors":
-			return []*Sparse{}
-		}
-		p.fail(pos, "there is no list type %q", clip(kind))
-	}
-	for _, item := range items { // [1, 2.5] is a list of floats
-		if _, ok := item.(float32); ok || kind == "floats" {
-			for i := range items {
-				if n, ok := items[i].(int64); ok {
-					items[i] = float32(n)
+// unbound returns the place of the first node with an operand that nothing makes.
+func (b *body) unbound(at int) int {
+	for i, n := range b.g.Nodes {
+		for _, list := range [][]ValueID{n.Inputs, n.Captures} {
+			for _, v := range list {
+				if v != NoValue && !b.g.bound(v) {
+					return b.places[i]
 				}
 			}
 		}
 	}
-	var list any
-	ok := false
-	switch items[0].(type) {
-	case int64:
-		list, ok = typedList[int64](items)
-	case float32:
-		list, ok = typedList[float32](items)
-	case string:
-		list, ok = typedList[string](items)
-	case *TensorData:
-		list, ok = typedList[*TensorData](items)
-	case *Graph:
-		list, ok = typedList[*Graph](items)
-	case *Sparse:
-		list, ok = typedList[*Sparse](items)
-	}
-	if !ok {
-		p.fail(pos, "the items of a list must be of one type")
-	}
-	return list
-}
-
-func typedList[T any](items []any) ([]T, bool) {
-	out := make([]T, len(items))
-	for i, item := range items {
-		v, ok := item.(T)
-		if !ok {
-			return nil, false
-		}
-		out[i] = v
-	}
-	return out, true
-}
-
-func nonNil[T any](s []T) []T {
-	if s == nil {
-		return []T{}
-	}
-	return s
-}
-
-// single reads one value of an attribute.
-func (p *parser) single(g *Graph) any {
-	pos := p.tok.pos
-	switch p.tok.kind {
-	case tokQuoted:
-		if p.peek() == "(" {
-			return p.graph(g)
-		}
-		return p.quotedText("a text")
-	case tokNumber:
-		return p.number()
-	case tokIdent:
-		switch {
-		case p.tok.text == "inf" || p.tok.text == "nan":
-			x, _ := strconv.ParseFloat(p.tok.text, 32)
-			p.next()
-			return float32(x)
-		case p.tok.text == "sparse":
-			return p.sparse()
-		case p.peek() == "(":
-			return p.graph(g)
-		}
-		t := p.typ()
-		name := ""
-		if p.tok.kind == tokIdent || p.tok.kind == tokQuoted {
-			name = p.word("the name of a tensor")
-		}
-		p.accept("=")
-		return p.contents(t, name, pos)
-	}
-	p.unexpected("the value of an attribute")
-	return nil
-}
-
-// number reads an integer, or a float where the text has a point, an exponent or a name.
-func (p *parser) number() any {
-	if n, err := strconv.ParseInt(p.tok.text, 10, 64); err == nil {
-		p.next()
-		return n
-	}
-	x, err := strconv.ParseFloat(p.tok.text, 32)
-	if err != nil && !math.IsInf(x, 0) {
-		p.unexpected("a number")
-	}
-	p.next()
-	return float32(x)
-}
-
-// contents reads "{elements}" or "{...}" of a tensor whose type has been read.
-func (p *parser) contents(t Type, name string, pos int) *TensorData {
-	if t.Form != FormTensor || !t.Shape.Ranked {
-		p.fail(pos, "contents need a tensor type with a shape of numbers")
-	}
-	data := &TensorData{Name: name, DType: t.DType, Dims: make([]int64, 0, len(t.Shape.Dims))}
-	for _, d := range t.Shape.Dims {
-		n, ok := d.Const()
-		if !ok || n < 0 {
-			p.fail(pos, "contents need a shape of numbers of at least 0")
-		}
-		data.Dims = append(data.Dims, n)
-	}
-	want, err := data.Bytes()
-	if err != nil {
-		p.fail(pos, "%v", err)
-	}
-	p.expect("{")
-	if p.accept("...") {
-		p.expect("}")
-		return data
-	}
-	p.elements(data, pos, want)
-	return data
-}
-
-// elements reads the elements of a tensor up to the closing brace.
-func (p *parser) elements(t *TensorData, pos int, want int64) {
-	var raw []byte
-	count := 0
-	for ; !p.accept("}"); count++ {
-		if t.DType == String {
-			t.Strings = append(t.Strings, p.quotedText("a quoted element"))
-		} else {
-			text := p.tok.text
-			out, ok := appendElement(t.DType, raw, count, text)
-			if !ok || p.tok.kind != tokNumber && p.tok.kind != tokIdent {
-				p.unexpected("an element of type " + t.DType.String())
-			}
-			raw = out
-			p.next()
-		}
-		if !p.is("}") {
-			p.expect(",")
-		}
-	}
-	if n, err := t.Elements(); err != nil || int64(count) != n || t.DType != String && int64(len(raw)) != want {
-		p.fail(pos, "the tensor has %d elements, its shape %v wants %d", count, t.Dims, n)
-	}
-	if t.DType != String {
-		t.Source = Raw(raw)
-	}
-}
-
-// sparse reads "sparse type name = {values} at type {indices}".
-func (p *parser) sparse() *Sparse {
-	p.next()
-	pos := p.tok.pos
-	t := p.typ()
-	name := p.word("the name of a sparse tensor")
-	s := &Sparse{Values: &TensorData{Name: name, DType: t.DType}}
-	for _, d := range t.Shape.Dims {
-		n, ok := d.Const()
-		if !ok || n < 0 {
-			p.fail(pos, "a sparse tensor needs a shape of numbers of at least 0")
-		}
-		s.Dims = append(s.Dims, n)
-	}
-	p.expect("=")
-	p.expect("{")
-	var raw []byte
-	count := 0
-	for ; !p.accept("}"); count++ {
-		out, ok := appendElement(t.DType, raw, count, p.tok.text)
-		if !ok {
-			p.unexpected("an element of type " + t.DType.String())
-		}
-		raw = out
-		p.next()
-		if !p.is("}") {
-			p.expect(",")
-		}
-	}
-	s.Values.Dims, s.Values.Source = []int64{int64(count)}, Raw(raw)
-	if p.ident("at and the indices") != "at" {
-		p.fail(pos, "the values of a sparse tensor are followed by: at int64[…] {indices}")
-	}
-	at := p.tok.pos
-	s.Indices = p.contents(p.typ(), "", at)
-	return s
+	return at
 }
 
 func (p *parser) function() *Function {
 	f := &Function{}
-	p.fields(func(key string, pos int) {
+	var n notes
+	p.header("a function", func(key string) bool {
 		switch key {
 		case "domain":
-			f.Domain = p.quotedText("a quoted domain")
+			f.Domain = p.quoted("a quoted domain")
 		case "overload":
-			f.Overload = p.quotedText("a quoted overload")
-		case "doc_string":
-			f.Doc = p.quotedText("a quoted text")
+			f.Overload = p.quoted("a quoted overload")
 		case "opset_import":
 			f.Opsets = p.opsets()
 		default:
-			p.fail(pos, "a function has no field %q", key)
+			return n.field(p, key)
 		}
+		return true
 	})
-	pos := p.tok.pos
-	f.Name = p.word("the name of a function")
-	f.Body = New(f.Name, nil)
-	if p.accept("<") {
-		p.functionAttrs(f)
+	at := p.tok.at
+	f.Name = p.word("a function")
+	if f.Name == "" {
+		p.fail(at, "a function cannot have an empty name")
 	}
-	p.declList(f.Body, func(d Decl, _ *TensorData) error {
-		f.Inputs = append(f.Inputs, d.Value)
-		return f.Body.AddInput(d)
-	})
-	p.expect("=>")
-	p.declList(f.Body, func(d Decl, _ *TensorData) error {
-		f.Outputs = append(f.Outputs, d.Value)
-		return f.Body.AddOutput(d)
-	})
-	p.valueInfo(f.Body)
-	p.nodes(f.Body)
-	if err := f.Body.Seal(); err != nil {
-		p.fail(pos, "function %q: %v", f.Name, err)
-	}
+	b := &body{g: New(f.Name, nil)}
+	f.Doc, f.Body, b.g.Metadata, b.g.Extra = n.doc, b.g, n.metadata, n.extra
+	p.functionAttrs(f)
+	f.Inputs = p.parameters(b, func(d Decl) { p.check(at, b.g.AddInput(d)) })
+	p.arrow()
+	f.Outputs = p.parameters(b, func(d Decl) { b.outputs = append(b.outputs, d) })
+	p.valueInfos(b, false)
+	p.nodes(b)
+	p.finish(b, at)
+	p.check(at, VerifyGraph(b.g))
 	return f
 }
 
-// functionAttrs reads the attributes of a function: names that every call must
-// give, and attributes with defaults.
+// functionAttrs reads "<name, name = default, ...>", if there is one.
 func (p *parser) functionAttrs(f *Function) {
-	for !p.accept(">") {
-		if next := p.peek(); next == "," || next == ">" {
-			f.AttrNames = append(f.AttrNames, p.word("the name of an attribute"))
-		} else {
-			f.AttrDefaults = append(f.AttrDefaults, p.attr(nil))
-		}
-		if !p.is(">") {
-			p.expect(",")
-		}
+	if !p.accept("<") {
+		return
 	}
+	p.items(">", func() {
+		doc := p.docOnly()
+		name := p.word("an attribute")
+		if p.is(":") || p.is("=") {
+			a := p.attrRest(f.Body, name)
+			a.Doc = doc
+			f.AttrDefaults = append(f.AttrDefaults, a)
+			return
+		}
+		f.AttrNames = append(f.AttrNames, name)
+	})
+}
+
+// parameters reads the inputs or outputs of a function. Their types, if they have any, are
+// value_info: functions declare names only.
+func (p *parser) parameters(b *body, add func(Decl)) (ids []ValueID) {
+	p.expect("(")
+	p.items(")", func() {
+		d := p.decl(b.g)
+		ids = append(ids, d.Value)
+		add(Decl{Value: d.Value})
+		if d.Type.Form != FormUnknown {
+			b.infos = append(b.infos, d)
+		}
+	})
+	return ids
 }
