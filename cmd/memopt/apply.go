@@ -74,9 +74,7 @@ func (a *app) rewrite(l *loaded, p *planner.Plan) (*recompute.Rewritten, error) 
 		return nil, &exitError{exitInternal, err}
 	}
 	r.Model.SetMeta(recompute.Key, string(record))
-	if p.Analysis.Boundary.Kind != live.YieldBoundary {
-		r.Model.SetMeta(live.BoundaryKey, p.Analysis.Boundary.Record(l.Graph))
-	}
+	r.Model.SetMeta(live.BoundaryKey, p.Analysis.Boundary.Record(l.Graph))
 	return r, nil
 }
 
