@@ -89,7 +89,7 @@ func optionLines(p *planner.Plan, number, candidate int) []string {
 	c := &a.Candidates[candidate]
 	cluster := &a.Clusters[c.Cluster]
 	field := func(name, text string) string { return fmt.Sprintf("%-15s: %s", name, text) }
-	status := "Disabled. Enable with export ORTMODULE_MEMORY_OPT_CONFIG naming a file with \"" + cluster.Config() + "\""
+	status := "Disabled."
 	for i := range p.Clusters {
 		if r := &p.Clusters[i]; r.Index == c.Cluster && r.Enabled {
 			status = fmt.Sprintf("Enabled, requested count=%d, actual applied count=%d", r.Requested, r.Applied)

@@ -138,7 +138,7 @@ func (t *Table) WriteMarkdown(w io.Writer) error {
 
 // escapeMarkdown keeps a cell's text from ending the cell or turning into markup.
 func escapeMarkdown(s string) string {
-	return strings.NewReplacer("|", "\\|", "*", "\\*", "_", "\\_", "<", "&lt;", "\n", " ", "\r", " ").Replace(s)
+	return strings.NewReplacer("|", "\\|", "*", "\\*", "<", "&lt;", "\n", " ", "\r", " ").Replace(s)
 }
 
 // columns writes rows as ONNX Runtime's tables: every column left-aligned and
