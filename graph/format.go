@@ -1,6 +1,7 @@
 package graph
 
 import (
+	"bytes"
 	"slices"
 	"strconv"
 )
@@ -92,16 +93,46 @@ func (p *printer) newline() {
 // lineWidth is the width beyond which a list is broken into one line per element.
 const lineWidth = 110
 
-// list prints n elements between two brackets, on one line if they fit.
-func (p *printer) list(open string, n int, end string, elem func(i int)) {
+// row prints n elements between two brackets on one line.
+func (p *printer) row(open string, n int, end string, elem func(i int)) {
 	p.str(open)
-	start := len(p.buf)
 	for i := range n {
 		if i > 0 {
 			p.str(", ")
 		}
 		elem(i)
-		if i > 0 && p.column() > lineWidth {
+	}
+	p.str(end)
+}
+
+// fill prints n elements between two brackets, on as many lines as they need.
+func (p *printer) fill(open string, n int, end string, elem func(i int)) {
+	p.indent += 2
+	p.row(open, n, end, func(i int) {
+		if i%8 == 7 && p.column() > lineWidth {
+			p.buf = p.buf[:len(p.buf)-1] // the blank behind the comma
+			p.newline()
+		}
+		elem(i)
+	})
+	p.indent -= 2
+}
+
+// list prints n elements between two brackets, on one line if they fit, else one on
+// each. Where an element has lines of its own it stays on one: printing it a second time
+// would take exponential time in nested graphs.
+func (p *printer) list(open string, n int, end string, elem func(i int)) {
+	p.str(open)
+	start, lines := len(p.buf), false
+	for i := range n {
+		if i > 0 {
+			p.str(", ")
+		}
+		elem(i)
+		if i == 0 || lines || p.column() <= lineWidth {
+			continue
+		}
+		if lines = bytes.IndexByte(p.buf[start:], '\n') >= 0; !lines {
 			p.buf = p.buf[:start]
 			p.brokenList(n, elem)
 			break
@@ -124,12 +155,13 @@ func (p *printer) brokenList(n int, elem func(i int)) {
 
 // column returns the width of the current line, counted no further than needed.
 func (p *printer) column() int {
-	for i := range min(len(p.buf), lineWidth+1) {
+	most := min(len(p.buf), lineWidth+1)
+	for i := range most {
 		if p.buf[len(p.buf)-1-i] == '\n' {
 			return i
 		}
 	}
-	return lineWidth + 1
+	return most
 }
 
 // field is an entry of a list of other data.
@@ -185,7 +217,7 @@ func (p *printer) inlineNotes(doc string, meta []Property, extra []byte) {
 }
 
 func (p *printer) properties(list []Property) {
-	p.list("[", len(list), "]", func(i int) {
+	p.row("[", len(list), "]", func(i int) {
 		p.inlineNotes("", nil, list[i].Extra)
 		p.quote(list[i].Key)
 		p.str(": ")
@@ -194,7 +226,7 @@ func (p *printer) properties(list []Property) {
 }
 
 func (p *printer) opsets(list []Opset) {
-	p.list("[", len(list), "]", func(i int) {
+	p.row("[", len(list), "]", func(i int) {
 		p.inlineNotes("", nil, list[i].Extra)
 		p.quote(list[i].Domain)
 		p.str(" : ")

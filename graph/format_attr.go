@@ -77,11 +77,11 @@ func (p *printer) attrValue(value any) {
 	case Type:
 		p.typ(&v)
 	case []int64:
-		p.list("[", len(v), "]", func(i int) { p.int(v[i]) })
+		p.fill("[", len(v), "]", func(i int) { p.int(v[i]) })
 	case []float32:
-		p.list("[", len(v), "]", func(i int) { p.floatAttr(v[i]) })
+		p.fill("[", len(v), "]", func(i int) { p.floatAttr(v[i]) })
 	case []string:
-		p.list("[", len(v), "]", func(i int) { p.quote(v[i]) })
+		p.fill("[", len(v), "]", func(i int) { p.quote(v[i]) })
 	case []*TensorData:
 		p.list("[", len(v), "]", func(i int) { p.tensor(v[i]) })
 	case []*Sparse:

@@ -20,7 +20,7 @@ func (elided) Bytes() ([]byte, error) { return nil, ErrElided }
 func (p *printer) tensorHead(d DType, dims []int64, name string) {
 	p.dtype(d)
 	if len(dims) > 0 {
-		p.list("[", len(dims), "]", func(i int) { p.int(dims[i]) })
+		p.row("[", len(dims), "]", func(i int) { p.int(dims[i]) })
 	}
 	if name != "" {
 		p.str(" ")
@@ -29,13 +29,18 @@ func (p *printer) tensorHead(d DType, dims []int64, name string) {
 	p.str(" = ")
 }
 
-// tensor prints a tensor as an attribute has it.
+// tensor prints a tensor as an attribute has it. ONNX's grammar has no "=" between
+// its type and its elements.
 func (p *printer) tensor(t *TensorData) {
 	if t == nil {
 		t = &TensorData{}
 	}
 	p.tensorHead(t.DType, t.Dims, t.Name)
+	at := len(p.buf)
 	p.contents(t)
+	if t.Name == "" && p.buf[at] == '{' {
+		p.buf = append(p.buf[:at-len("= ")], p.buf[at:]...)
+	}
 }
 
 // contents prints what follows a tensor's "=".
@@ -53,7 +58,7 @@ func (p *printer) contents(t *TensorData) {
 	case tooMany || t.Source == elided{}:
 		p.str("{...}")
 	case t.Source == nil:
-		p.list("{", len(t.Strings), "}", func(i int) { p.quote(t.Strings[i]) })
+		p.fill("{", len(t.Strings), "}", func(i int) { p.quote(t.Strings[i]) })
 	default:
 		p.numbers(t)
 	}
@@ -92,7 +97,7 @@ func (p *printer) numbers(t *TensorData) {
 		p.quote(string(raw))
 		return
 	}
-	p.list("{", n, "}", func(i int) { p.buf = t.DType.appendElement(p.buf, raw, i) })
+	p.fill("{", n, "}", func(i int) { p.buf = t.DType.appendElement(p.buf, raw, i) })
 }
 
 // wholeElements returns the number of numbers that the contents print as, two per
@@ -184,7 +189,7 @@ func (p *printer) sparse(s *Sparse) {
 	p.str(wordSparse + "(")
 	p.dtype(values.DType)
 	if len(s.Dims) > 0 {
-		p.list("[", len(s.Dims), "]", func(i int) { p.int(s.Dims[i]) })
+		p.row("[", len(s.Dims), "]", func(i int) { p.int(s.Dims[i]) })
 	}
 	p.str(")")
 	if values.Name != "" {

@@ -57,7 +57,7 @@ func (p *printer) shape(s Shape) {
 		return
 	}
 	if len(s.Dims) > 0 {
-		p.list("[", len(s.Dims), "]", func(i int) { p.dim(s.Dims[i]) })
+		p.row("[", len(s.Dims), "]", func(i int) { p.dim(s.Dims[i]) })
 	}
 }
 
@@ -82,4 +82,11 @@ func (p *printer) dim(d symbolic.Expr) {
 	p.str("(")
 	p.str(text)
 	p.str(")")
+}
+
+// typeText returns a type as Format prints it.
+func typeText(t Type) string {
+	p := newPrinter(FormatOptions{})
+	p.typ(&t)
+	return string(p.buf)
 }

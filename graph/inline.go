@@ -9,8 +9,9 @@ import (
 // with their depth, so what they grow to is counted before anything is copied.
 const (
 	maxInlinedNodes = 2_000_000
-	maxInlinedParts = 64 << 20 // operands, attributes and values
-	maxInlinedNames = 1 << 30  // bytes
+	maxInlinedParts = 64 << 20 // operands, attributes and values; a subgraph counts as partsOfGraph
+	partsOfGraph    = 512
+	maxInlinedNames = 1 << 30 // bytes
 	maxCallDepth    = 256
 )
 
@@ -110,7 +111,7 @@ func (w *weight) check() error {
 	case w.nodes > maxInlinedNodes:
 		return fmt.Errorf("inlining the model's functions makes more than %d nodes", maxInlinedNodes)
 	case w.parts > maxInlinedParts:
-		return fmt.Errorf("inlining the model's functions makes more than %d operands, attributes and values", maxInlinedParts)
+		return fmt.Errorf("inlining the model's functions makes more than %d operands, attributes and values (a subgraph counts as %d)", maxInlinedParts, partsOfGraph)
 	case w.depth > maxCallDepth:
 		return fmt.Errorf("functions call each other more than %d deep", maxCallDepth)
 	}
@@ -131,7 +132,10 @@ func (in *inliner) weigh(g *Graph) weight {
 		if i, ok := in.callee(n); ok {
 			w.add(in.weighFunction(i))
 		}
-		n.Subgraphs(func(_ string, sub *Graph) { w.add(in.weigh(sub)) })
+		n.Subgraphs(func(_ string, sub *Graph) {
+			w.add(weight{parts: partsOfGraph})
+			w.add(in.weigh(sub))
+		})
 	}
 	return w
 }

@@ -270,6 +270,7 @@ func (c *copier) attr(n *Node, a Attr) {
 
 // subgraph copies a subgraph into c's graph.
 func (c *copier) subgraph(src *Graph, s *scope) *Graph {
+	c.w.in.spend(weight{parts: partsOfGraph})
 	w := &writer{in: c.w.in, g: New(src.Name, c.w.g)}
 	w.g.Doc, w.g.Metadata, w.g.Extra = src.Doc, src.Metadata, src.Extra
 	sub := newCopier(w, src, c, s)

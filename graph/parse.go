@@ -270,10 +270,7 @@ func (p *parser) inputs(g *Graph) {
 		d := p.decl(g)
 		p.check(at, g.AddInput(d))
 		if p.accept("=") {
-			t := p.denseHead(at, d.Type)
-			t.Name = g.ValueName(d.Value)
-			p.contents(t)
-			defaults = append(defaults, t)
+			defaults = append(defaults, p.dense(at, d.Type, g.ValueName(d.Value)))
 		}
 	})
 	for _, t := range defaults {
@@ -332,10 +329,7 @@ func (p *parser) initializer(g *Graph, d Decl, at int) {
 		p.check(at, err)
 		return
 	}
-	t := p.denseHead(at, d.Type)
-	t.Name = name
-	p.contents(t)
-	_, err := g.AddInitializer(t)
+	_, err := g.AddInitializer(p.dense(at, d.Type, name))
 	p.check(at, err)
 }
 

@@ -174,7 +174,7 @@ func (p *parser) float(size int, quiet uint64) uint64 {
 	}
 	f, err := strconv.ParseFloat(text, size)
 	if err != nil {
-		p.fail(at, "got %q, wanted a number that fits %d bits", shorten(text), size)
+		p.fail(at, "got %q, wanted a number of %d bits", shorten(text), size)
 	}
 	if size == 32 {
 		return uint64(math.Float32bits(float32(f)))
@@ -220,8 +220,5 @@ func (p *parser) typeOrTensor() (any, string) {
 	if t.Form == FormSparse {
 		return p.sparseParts(at, t, name), typeSparse
 	}
-	d := p.denseHead(at, t)
-	d.Name = name
-	p.contents(d)
-	return d, typeTensor
+	return p.dense(at, t, name), typeTensor
 }

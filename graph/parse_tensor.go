@@ -6,19 +6,21 @@ import (
 	"strings"
 )
 
-// denseHead makes a tensor without contents of the type that stands at a place.
-func (p *parser) denseHead(at int, t Type) *TensorData {
+// dense reads the contents of a tensor whose type stands at a place.
+func (p *parser) dense(at int, t Type, name string) *TensorData {
 	if t.Form != FormTensor {
-		p.fail(at, "contents want a tensor type in front, got %v", t)
+		p.fail(at, "contents want a tensor type in front, got %s", shorten(typeText(t)))
 	}
-	d := &TensorData{DType: t.DType, Dims: p.fixedDims(at, t.Shape)}
+	d := &TensorData{Name: name, DType: t.DType, Dims: p.fixedDims(at, t)}
 	_, err := d.Bytes()
 	p.check(at, err)
+	p.contents(d)
 	return d
 }
 
 // fixedDims returns the dims of a shape of numbers.
-func (p *parser) fixedDims(at int, s Shape) []int64 {
+func (p *parser) fixedDims(at int, t Type) []int64 {
+	s := t.Shape
 	if !s.Ranked {
 		p.fail(at, "contents want dims that are numbers, got an unknown rank; a scalar's type has no brackets")
 	}
@@ -26,7 +28,7 @@ func (p *parser) fixedDims(at int, s Shape) []int64 {
 	for i, e := range s.Dims {
 		c, ok := e.Const()
 		if !ok || c < 0 {
-			p.fail(at, "contents want dims that are numbers, got %v", s)
+			p.fail(at, "contents want dims that are numbers, got %s", shorten(typeText(t)))
 		}
 		dims[i] = c
 	}
@@ -168,7 +170,7 @@ func signedRange(d DType, width int) (signed bool, least int64, most uint64) {
 
 // sparseParts reads "{values, indices}".
 func (p *parser) sparseParts(at int, t Type, name string) *Sparse {
-	s := &Sparse{Dims: p.fixedDims(at, t.Shape)}
+	s := &Sparse{Dims: p.fixedDims(at, t)}
 	_, err := (&TensorData{DType: t.DType, Dims: s.Dims}).Bytes()
 	p.check(at, err)
 	p.expect("{")

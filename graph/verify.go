@@ -41,10 +41,27 @@ func VerifyGraph(g *Graph) error {
 			return err
 		}
 	}
-	if _, err := Topological(g); err != nil {
-		return err
+	for i, d := range g.Outputs {
+		if d.Value < 0 || int(d.Value) >= len(g.Values) || !g.made(d.Value) {
+			return fmt.Errorf("graph %q: output %d: value %q has no producer", g.Name, i, g.labelOf(d.Value))
+		}
 	}
-	return nil
+	_, err := Topological(g)
+	return err
+}
+
+// made reports whether a value has a producer, without looking for one as bound does.
+func (g *Graph) made(id ValueID) bool {
+	v := &g.Values[id]
+	return v.Def != NoNode || v.Input || v.IsInitializer() || v.Outer != NoValue
+}
+
+// labelOf names a value that may not exist.
+func (g *Graph) labelOf(id ValueID) string {
+	if id < 0 || int(id) >= len(g.Values) {
+		return fmt.Sprint(id)
+	}
+	return g.Values[id].Name
 }
 
 func verifyValues(g *Graph) error {
@@ -59,7 +76,7 @@ func verifyValues(g *Graph) error {
 		if v.Def == NoNode {
 			continue
 		}
-		if v.Def < 0 || int(v.Def) >= len(g.Nodes) || g.Nodes[v.Def].Output(int(v.DefSlot)) != id {
+		if v.Def < 0 || int(v.Def) >= len(g.Nodes) || v.DefSlot < 0 || g.Nodes[v.Def].Output(int(v.DefSlot)) != id {
 			return fmt.Errorf("graph %q: value %q says that output %d of node %d makes it, which does not", g.Name, v.Name, v.DefSlot, v.Def)
 		}
 		if v.Input || v.IsInitializer() || v.Outer != NoValue {
@@ -80,7 +97,7 @@ func verifyNode(g *Graph, id NodeID, n *Node) error {
 		if v < 0 || int(v) >= len(g.Values) {
 			return fmt.Errorf("node %q: input %d is value %d, which does not exist", g.NodeLabel(id), slot, v)
 		}
-		if !g.bound(v) {
+		if !g.made(v) {
 			return fmt.Errorf("node %q (%s): input %d: value %q has no producer", g.NodeLabel(id), n.Op, slot, g.Values[v].Name)
 		}
 	}
@@ -107,9 +124,16 @@ func verifySubgraphs(g *Graph, n *Node) error {
 			return
 		}
 		for i := range sub.Values {
-			if o := sub.Values[i].Outer; o != NoValue {
-				captures = append(captures, o)
+			o := sub.Values[i].Outer
+			if o == NoValue {
+				continue
 			}
+			if o < 0 || int(o) >= len(g.Values) || !g.made(o) {
+				err = fmt.Errorf("node %q: subgraph %q: value %q is value %q of the enclosing graph, which has no producer",
+					g.NodeLabel(n.ID), attr, sub.Values[i].Name, g.labelOf(o))
+				return
+			}
+			captures = append(captures, o)
 		}
 		err = VerifyGraph(sub)
 	})
