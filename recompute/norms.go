@@ -28,6 +28,7 @@ type normFinder struct {
 	uses    *graph.Uses
 	visited []int32
 	walks   int32
+	work    int // nodes met by all walks
 }
 
 func (f *normFinder) isBoundary(norm graph.NodeID) bool {
@@ -52,9 +53,12 @@ func (f *normFinder) inForward(id graph.NodeID) bool {
 }
 
 // reachesSoftmax walks downstream from a node through forward nodes that run
-// before limit.
+// before limit. Like the search for candidates it gives up after maxWork nodes in all.
 func (f *normFinder) reachesSoftmax(from graph.NodeID, limit int32) bool {
 	g := f.a.Graph
+	if f.work > maxWork {
+		return false
+	}
 	f.walks++
 	queue := []graph.NodeID{from}
 	f.visited[from] = f.walks
@@ -71,6 +75,7 @@ func (f *normFinder) reachesSoftmax(from graph.NodeID, limit int32) bool {
 					return true
 				}
 				f.visited[u.Node] = f.walks
+				f.work++
 				queue = append(queue, u.Node)
 			}
 		}
