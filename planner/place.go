@@ -43,6 +43,7 @@ type placer struct {
 type scratch struct {
 	builder builder
 	sim     live.Simulator
+	steps   int // simulated so far
 }
 
 func newPlacer(a *recompute.Analysis, sizes *live.Sizes, pos []int32, chosen []int, mem *scratch) *placer {
@@ -245,6 +246,7 @@ func (p *placer) evaluate(base *live.Program, barriers []barrier) (*evaluated, e
 
 func (p *placer) simulate(base *live.Program, placements []recompute.Placement) (*evaluated, error) {
 	b := p.program(base, placements)
+	p.scratch.steps += len(b.out.Steps)
 	t, err := p.scratch.sim.Run(&b.out)
 	if err != nil {
 		return nil, err

@@ -52,8 +52,8 @@ type StashRow struct {
 	WhyKept string
 }
 
-// maxRowWork bounds the node visits spent on PeakDrop. Rows beyond it, the
-// least saving ones, are not simulated.
+// maxRowWork bounds the steps that are simulated for PeakDrop. Rows beyond it, the
+// least saving ones, are left out.
 const maxRowWork = 10_000_000
 
 func (p *Plan) fillRows(sel *selection) error {
@@ -62,13 +62,13 @@ func (p *Plan) fillRows(sel *selection) error {
 	if p.Base == nil || !p.Options.RowPeaks {
 		return nil
 	}
-	for work, i := 0, 0; i < len(p.Clusters) && work < maxRowWork; i++ {
+	limit := p.scratch.steps + maxRowWork
+	for i := 0; i < len(p.Clusters) && p.scratch.steps < limit; i++ {
 		drop, err := p.dropAlone(p.Clusters[i].Index)
 		if err != nil {
 			return err
 		}
 		p.Clusters[i].PeakDrop, p.Clusters[i].Dropped = drop, true
-		work += len(p.program.Steps)
 	}
 	return nil
 }
