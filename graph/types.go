@@ -130,7 +130,8 @@ func (s Shape) String() string {
 	return b.String()
 }
 
-// String prints the type for people: "float[batch, 128]", "seq(float[...])".
+// String prints the type for people: "float[batch, 128]", a scalar as "float", one of unknown rank as
+// "float[...]".
 func (t Type) String() string {
 	elem := func() string {
 		if t.Elem == nil {
@@ -140,6 +141,9 @@ func (t Type) String() string {
 	}
 	switch t.Form {
 	case FormTensor:
+		if t.Shape.Ranked && len(t.Shape.Dims) == 0 {
+			return t.DType.String()
+		}
 		return t.DType.String() + t.Shape.String()
 	case FormSparse:
 		return "sparse_tensor(" + t.DType.String() + t.Shape.String() + ")"

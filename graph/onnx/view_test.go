@@ -254,7 +254,7 @@ func typeText(w view) string {
 	}
 	switch {
 	case w.has("tensor_type"):
-		return tensor(w.msg("tensor_type"))
+		return strings.TrimSuffix(tensor(w.msg("tensor_type")), "[]")
 	case w.has("sparse_tensor_type"):
 		return "sparse_tensor(" + tensor(w.msg("sparse_tensor_type")) + ")"
 	case w.has("sequence_type"):
