@@ -1,6 +1,7 @@
 package onnx
 
 import (
+	"errors"
 	"bytes"
 	"fmt"
 	"strings"
@@ -43,6 +44,13 @@ func decode(data []byte, path string, files *externals) (*graph.Model, error) {
 	m, err := d.model(data)
 	if err == nil {
 		err = graph.Verify(m)
+	}
+	if err == nil {
+		err = files.checkLinks()
+	}
+	var deep *depthError
+	if errors.As(err, &deep) {
+		err = deep
 	}
 	if err == nil {
 		return m, nil

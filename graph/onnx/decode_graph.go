@@ -30,7 +30,7 @@ func (d *decoder) graph(r reader, outer *graph.Graph) (*graph.Graph, error) {
 	d.depth++
 	defer func() { d.depth-- }()
 	if d.depth > MaxDepth {
-		return nil, at(r.pos, "graphs are nested more than %d deep", MaxDepth)
+		return nil, &depthError{at(r.pos, "graphs are nested more than %d deep", MaxDepth)}
 	}
 	g := graph.New("", outer)
 	size := 0

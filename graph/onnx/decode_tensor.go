@@ -149,6 +149,7 @@ func (d *decoder) externalSource(t *graph.TensorData, entries []graph.Property, 
 	case x.Length >= 0 && t.DType.Valid() && x.Length != size:
 		return fmt.Errorf("external data %q: length is %d, wanted %d for %v%v", x.Location, x.Length, size, t.DType, t.Dims)
 	}
+	d.files.refer(x.Location)
 	t.Source = &outside{files: d.files, ext: x, size: size}
 	return nil
 }

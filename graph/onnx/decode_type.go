@@ -49,7 +49,7 @@ func (d *decoder) decl(g *graph.Graph, f *field, list string, index int) (graph.
 func (d *decoder) typ(r reader, depth int) (graph.Type, error) {
 	var t graph.Type
 	if depth > MaxDepth {
-		return t, at(r.pos, "types are nested more than %d deep", MaxDepth)
+		return t, &depthError{at(r.pos, "types are nested more than %d deep", MaxDepth)}
 	}
 	var body merged
 	err := r.each(func(f *field) error {

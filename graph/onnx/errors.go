@@ -53,3 +53,7 @@ func oneLine(s string) string {
 }
 
 func unprintable(r rune) bool { return r != ' ' && !unicode.IsPrint(r) }
+
+// depthError says that something is nested too deep. Its place is told by the byte alone: the
+// path of nodes and attributes to it is as long as it is deep.
+type depthError struct{ error }

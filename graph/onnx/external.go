@@ -23,6 +23,46 @@ type externals struct {
 	mu     sync.Mutex
 	closed bool
 	maps   map[string]mapping // by location
+	named  []string           // locations that the model refers to, each once
+	known  map[string]bool    // the same as a set
+}
+
+// refer notes that the model refers to a file.
+func (x *externals) refer(location string) {
+	if x.known[location] {
+		return
+	}
+	if x.known == nil {
+		x.known = map[string]bool{}
+	}
+	x.known[location] = true
+	x.named = append(x.named, location)
+}
+
+// checkLinks refuses files that are links out of the model's folder before anybody asks for their contents.
+// Files that are missing are no fault of a model that is only looked at.
+func (x *externals) checkLinks() error {
+	if x.dir == "" || len(x.named) == 0 {
+		return nil
+	}
+	root, err := os.OpenRoot(x.dir)
+	if err != nil {
+		return fmt.Errorf("external data: %w", err)
+	}
+	defer root.Close()
+	for _, location := range x.named {
+		_, err := root.Stat(location)
+		var number syscall.Errno
+		if err != nil && !errors.As(err, &number) {
+			return linkError(location, err)
+		}
+	}
+	return nil
+}
+
+// linkError words the refusal of os.Root to follow a link.
+func linkError(location string, err error) error {
+	return fmt.Errorf("external data %q is a link that leads out of the model's folder: %w", location, err)
 }
 
 func newExternals(path string) *externals {
@@ -107,7 +147,7 @@ func (x *externals) openError(location string, err error) error {
 	if errors.As(err, &number) {
 		return fmt.Errorf("external data %q of %s: %w", location, x.path, err)
 	}
-	return formatErr(x.path, "external data %q is a link that leads out of the model's folder: %w", location, err)
+	return &FormatError{Path: x.path, Err: linkError(location, err)}
 }
 
 // close releases all mappings.

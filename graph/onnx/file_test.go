@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"runtime"
 	"strings"
 	"testing"
@@ -119,18 +120,21 @@ func TestExternalDataFaults(t *testing.T) {
 		{[]string{"location", "w.bin", "offset", "9223372036854775807"}, "reach beyond its 8 bytes", true},
 	} {
 		path := write(t, dir, "m.onnx", fromText(t, "ModelProto", weightModel(c.entries...)))
-		m, closer, err := onnx.Open(path)
-		require.NoError(t, err)
-		got, err := weight(m)
+		m, closer, err := onnx.Open(path) // refuses links already
+		var got []byte
+		if err == nil {
+			got, err = weight(m)
+			got = slices.Clone(got) // the mapping goes with the model
+			require.NoError(t, closer.Close())
+		}
 		if c.err == "" {
 			require.NoError(t, err, "%v", c.entries)
 			assert.Equal(t, eightBytes, got)
-		} else {
-			require.ErrorContains(t, err, c.err, "%v", c.entries)
-			assert.Equal(t, c.format, errors.As(err, new(*onnx.FormatError)), "%v: %v", c.entries, err)
-			assert.NotContains(t, err.Error(), "\n")
+			continue
 		}
-		require.NoError(t, closer.Close())
+		require.ErrorContains(t, err, c.err, "%v", c.entries)
+		assert.Equal(t, c.format, errors.As(err, new(*onnx.FormatError)), "%v: %v", c.entries, err)
+		assert.NotContains(t, err.Error(), "\n")
 	}
 }
 

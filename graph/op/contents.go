@@ -248,28 +248,35 @@ func fraction(x float64, double bool) (num, den int64, ok bool) {
 	return 0, 0, false
 }
 
-// tensorBlock reads the elements of a small constant; the elements are nil where they cannot be
-// carried along.
+// tensorBlock is readBlock for a tensor inside the model, whose contents have been checked.
 func tensorBlock(t *graph.TensorData) (elems []symbolic.Expr, den int64) {
+	elems, den, _ = readBlock(t)
+	return elems, den
+}
+
+// readBlock reads the elements of a small constant; the elements are nil where they cannot be
+// carried along. The error says why contents outside the model cannot be read.
+func readBlock(t *graph.TensorData) (elems []symbolic.Expr, den int64, err error) {
 	n, err := t.Elements()
 	if err != nil || n > maxContents {
-		return nil, 1
+		return nil, 1, nil
 	}
 	switch {
 	case t.DType.IsInteger() && t.DType.Bits() >= 8, t.DType == graph.Bool:
 		ints, err := t.Int64s()
 		if err != nil {
-			return nil, 1
+			return nil, 1, err
 		}
-		return constants(ints), 1
+		return constants(ints), 1, nil
 	case (t.DType == graph.Float32 || t.DType == graph.Float64) && n <= floatContents:
 		floats, err := t.Float64s()
 		if err != nil {
-			return nil, 1
+			return nil, 1, err
 		}
-		return fractions(floats, t.DType == graph.Float64)
+		elems, den = fractions(floats, t.DType == graph.Float64)
+		return elems, den, nil
 	}
-	return nil, 1
+	return nil, 1, nil
 }
 
 func constants(ints []int64) []symbolic.Expr {

@@ -78,7 +78,8 @@ type inference struct {
 	declared []graph.Type // by ValueID: what the file says of node outputs
 	inputs   map[string]bool
 	res      *Result
-	ctx      Ctx // of the node at hand
+	readErr  error // why the contents of an initializer could not be read
+	ctx      Ctx   // of the node at hand
 }
 
 func newInference(g *graph.Graph, opsets []graph.Opset, outer *inference) *inference {
@@ -131,7 +132,10 @@ func (inf *inference) startValues() {
 			inf.res.contents[i] = inf.outer.res.contents[v.Outer]
 			inf.res.setDen(id, inf.outer.res.den(v.Outer))
 		case v.Data != nil && v.IsConstant():
-			elems, den := tensorBlock(v.Data)
+			elems, den, err := readBlock(v.Data)
+			if err != nil && v.Data.External != nil && v.Data.DType.IsInteger() && inf.readErr == nil {
+				inf.readErr = fmt.Errorf("initializer %q: shapes may depend on its contents: %w", v.Name, err)
+			}
 			inf.res.contents[i] = elems
 			inf.res.setDen(id, den)
 		case v.Input:
@@ -152,6 +156,9 @@ func withoutNegatives(s graph.Shape) graph.Shape {
 }
 
 func (inf *inference) run(order graph.Order) error {
+	if inf.readErr != nil {
+		return inf.readErr
+	}
 	for i := range inf.g.Values {
 		v := &inf.g.Values[i]
 		if v.Def == graph.NoNode && len(v.Type.Shape.Dims) > maxRank {
