@@ -1,8 +1,8 @@
 package onnx
 
 import (
-	"errors"
 	"bytes"
+	"errors"
 	"fmt"
 	"strings"
 	"unicode/utf8"
