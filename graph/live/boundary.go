@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"memopt/graph"
 	"memopt/graph/op"
@@ -118,11 +119,8 @@ func lossBoundary(g *graph.Graph) (Boundary, error) {
 		return Boundary{}, ErrNoBoundary
 	}
 	b := Boundary{Kind: LossBoundary, Node: g.Values[loss].Def, Loss: loss}
-	s := b.split(g)
-	for _, back := range s {
-		if back {
-			return b, nil
-		}
+	if _, backward := b.split(g); slices.Contains(backward, true) {
+		return b, nil
 	}
 	return Boundary{}, ErrNoBoundary
 }
@@ -155,22 +153,29 @@ func reachableFromLoss(g *graph.Graph) (reached []bool, last graph.NodeID) {
 
 // Split marks the backward nodes of a graph: with a YieldOp, those that stand behind
 // it in the order; otherwise those that the loss does not depend on and that read, directly or
-// through others, what the forward half makes. The boundary node itself is forward.
+// through others, what the forward half makes, or that stand behind the loss. The
+// boundary node itself is forward.
 func Split(g *graph.Graph, b Boundary, order graph.Order) []bool {
-	if b.Kind != YieldBoundary {
-		return b.split(g)
-	}
-	backward := make([]bool, len(g.Nodes))
-	behind := false
+	behind := make([]bool, len(g.Nodes))
+	past := false
 	for _, id := range order {
-		backward[id] = behind
-		behind = behind || id == b.Node
+		behind[id] = past
+		past = past || id == b.Node
+	}
+	if b.Kind == YieldBoundary {
+		return behind
+	}
+	forward, backward := b.split(g)
+	for i := range backward {
+		backward[i] = backward[i] || behind[i] && !forward[i]
 	}
 	return backward
 }
 
-func (b Boundary) split(g *graph.Graph) []bool {
-	forward := make([]bool, len(g.Nodes))
+// split marks the nodes that the loss depends on, and those others that depend on them. Neither has
+// the nodes that only read inputs and weights, for gradients.
+func (b Boundary) split(g *graph.Graph) (forward, backward []bool) {
+	forward = make([]bool, len(g.Nodes))
 	stack := []graph.NodeID{b.Node}
 	forward[b.Node] = true
 	for len(stack) > 0 {
@@ -183,7 +188,7 @@ func (b Boundary) split(g *graph.Graph) []bool {
 			}
 		})
 	}
-	backward := make([]bool, len(g.Nodes))
+	backward = make([]bool, len(g.Nodes))
 	uses := graph.NewUses(g)
 	for i, n := range g.Nodes {
 		if !forward[i] {
@@ -204,7 +209,7 @@ func (b Boundary) split(g *graph.Graph) []bool {
 			}
 		}
 	}
-	return backward
+	return forward, backward
 }
 
 // appendBackward marks the readers that are not forward and pushes those
