@@ -107,16 +107,16 @@ func (sg *sideGroups) placeRest(s *scheduler) {
 		name  string
 		group int32
 	}
-	var todo []rest
+	var left []rest
 	for k := range sg.nodes {
 		if !sg.placed[k] {
-			todo = append(todo, rest{sg.firstOutput(s, int32(k)), int32(k)})
+			left = append(left, rest{sg.firstOutput(s, int32(k)), int32(k)})
 		}
 	}
-	slices.SortFunc(todo, func(a, b rest) int {
+	slices.SortFunc(left, func(a, b rest) int {
 		return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.group, b.group))
 	})
-	for _, t := range todo {
+	for _, t := range left {
 		sg.placeProducer(s, edge{node: sg.nodes[t.group][0]})
 	}
 }
