@@ -42,9 +42,11 @@ func (a *app) load(name string) (*loaded, error) {
 	if err := graph.RunPasses(l.Model, passes(l)...); err != nil {
 		return nil, invalid(fmt.Errorf("%s: %w", name, err))
 	}
-	for _, c := range l.types.Conflicts {
-		a.warn("value %q: the file says %v, inference says %v; the file's word is taken", l.Graph.Values[c.Value].Name, c.Declared, c.Inferred)
-	}
+	l.types.Walk(l.Graph, func(g *graph.Graph, r *op.Result) {
+		for _, c := range r.Conflicts {
+			a.warn("value %q: the file says %v, inference says %v; the file's word is taken", g.Values[c.Value].Name, c.Declared, c.Inferred)
+		}
+	})
 	return l, a.checkDims(l)
 }
 
