@@ -12,6 +12,11 @@ func (p *Plan) ProfileName() string {
 	return DefaultProfile.Name
 }
 
+// Enabled reports whether the options ask for anything to be recomputed.
+func (p *Plan) Enabled() bool {
+	return p.Options.Level != UserSpecified || len(p.Options.Config) > 0 || p.Options.Placements != nil
+}
+
 // PeakRecord returns the peaks that the plan predicts. It may only be asked of a plan
 // with sizes.
 func (p *Plan) PeakRecord() *recompute.PeakRecord {

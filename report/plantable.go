@@ -16,6 +16,8 @@ type PlanView struct {
 	ConfigPath string // of the configuration in force, or ""
 	Details    bool   // the node-level table too
 	Stashes    int    // how many stashed activations to list; -1: all
+	// Next is the plan of level 1, to say what it would bring; nil for none.
+	Next *planner.Plan
 }
 
 // PlanTable writes a plan for people: the table of clusters as ONNX Runtime prints it at
@@ -31,6 +33,9 @@ func PlanTable(w io.Writer, p *planner.Plan, view PlanView) error {
 		}
 	}
 	if err := peakSummary(w, p); err != nil {
+		return err
+	}
+	if err := nextStep(w, p, view.Next); err != nil {
 		return err
 	}
 	return stashTable(p, view.Stashes).write(w)
@@ -56,7 +61,7 @@ type titled struct {
 func infoTable(w io.Writer, p *planner.Plan, configPath string) error {
 	on := "OFF"
 	what := "Enable with --level 1, --level 2 or --config FILE (or " + "ORTMODULE_MEMORY_OPT_LEVEL, ORTMODULE_MEMORY_OPT_CONFIG)"
-	if p.Options.Level != planner.UserSpecified || len(p.Options.Config) > 0 || p.Options.Placements != nil {
+	if p.Enabled() {
 		on = "ON"
 		what = fmt.Sprintf("Memory Optimization Level: [%s], Optimization Config: [%s]", p.Options.Level, configPath)
 	}
@@ -147,6 +152,17 @@ func peakSummary(w io.Writer, p *planner.Plan) error {
 		return err
 	}
 	_, err := fmt.Fprintf(w, "Recomputed: %d nodes; +%s time by the %s profile (an estimate).\n\n", p.Recompute.Nodes, Percent(p.Overhead), p.ProfileName())
+	return err
+}
+
+// nextStep says what the next level would bring.
+func nextStep(w io.Writer, p, next *planner.Plan) error {
+	if next == nil || next.Planned.Peak.Bytes >= p.Base.Peak.Bytes {
+		return nil
+	}
+	drop := 1 - float64(next.Planned.Peak.Bytes)/float64(p.Base.Peak.Bytes)
+	_, err := fmt.Fprintf(w, "With --level 1 the peak would be %s, %s less, for an estimated %s more time.\n\n",
+		Bytes(next.Planned.Peak.Bytes), Percent(drop), Percent(next.Overhead))
 	return err
 }
 

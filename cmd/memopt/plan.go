@@ -43,7 +43,11 @@ Without bindings for all symbols it prints formulas in place of bytes.`,
 			if err := a.savePlanFiles(l, p, args[0], saveConfig, savePlan); err != nil {
 				return err
 			}
-			return a.printPlan(format, l, p, report.PlanView{ConfigPath: c.configPath, Details: details, Stashes: a.stashLimit()})
+			view := report.PlanView{ConfigPath: c.configPath, Details: details, Stashes: a.stashLimit()}
+			if view.Next, err = next(format, l, p); err != nil {
+				return classify(wrap(args[0], err))
+			}
+			return a.printPlan(format, l, p, view)
 		},
 	}
 	sel.register(cmd.Flags())
@@ -80,6 +84,17 @@ func (a *app) makePlan(name string, sel *selectionFlags, rowPeaks bool) (*loaded
 		a.warn("%s", w)
 	}
 	return l, p, c, nil
+}
+
+// next plans level 1 for a table of a plan that enables nothing, so that the table can say what
+// enabling everything would bring.
+func next(format report.Format, l *loaded, p *planner.Plan) (*planner.Plan, error) {
+	if format != report.TableFormat || p.Enabled() || p.Base == nil {
+		return nil, nil
+	}
+	opts := p.Options
+	opts.Level, opts.Probe, opts.RowPeaks = planner.Layerwise, nil, false
+	return planner.Make(l.Model, l.types, opts)
 }
 
 // stashLimit is how many stashed activations a table lists.
