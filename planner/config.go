@@ -114,12 +114,12 @@ func (s *selection) candidates(a *recompute.Analysis) []int {
 }
 
 // selectLevel turns on every entry's strategy-1 candidate and, with compromise, the
-// strategy-2 candidates of entries that have no other.
+// strategy-2 candidates of entries that have no other. Candidates that cannot be cloned stay off.
 func selectLevel(a *recompute.Analysis, compromise bool) *selection {
 	s := newSelection()
 	for i := range a.Candidates {
 		c := &a.Candidates[i]
-		if c.Strategy == recompute.Compromise && !compromise {
+		if c.Strategy == recompute.Compromise && !compromise || a.Uncloneable(i) != "" {
 			continue
 		}
 		if _, taken := s.byEntry[c.Entry]; !taken {

@@ -175,6 +175,9 @@ func (p *Plan) whyKept(entry graph.NodeID, sel *selection) string {
 	if len(cands) == 0 {
 		return "no subgraph to recompute it was found"
 	}
+	if why := a.Uncloneable(cands[0]); why != "" {
+		return why
+	}
 	c := &a.Clusters[a.Candidates[cands[0]].Cluster]
 	if want := sel.requested[a.Candidates[cands[0]].Cluster]; want > 0 {
 		return fmt.Sprintf("cluster %s is recomputed for its first %d occurrences only", c.ID, want)

@@ -126,11 +126,8 @@ func (r *rewriter) rewire(n *graph.Node) {
 func (r *rewriter) clone(id graph.NodeID) (*graph.Node, error) {
 	old := r.old.Nodes[id]
 	info := op.Of(old.Kind)
-	switch {
-	case info.Has(op.PythonRole):
-		return nil, fmt.Errorf("node %q calls the Python function %q, which memopt cannot clone; leave its cluster out", r.old.NodeLabel(id), old.Str("func_name", ""))
-	case old.HasSubgraphs():
-		return nil, fmt.Errorf("node %q (%s) has subgraphs, which memopt does not clone", r.old.NodeLabel(id), old.Op)
+	if why := uncloneable(r.old, id); why != "" {
+		return nil, fmt.Errorf("%s; leave its cluster out", why)
 	}
 	if info.Random {
 		if err := r.fixSeed(id); err != nil {

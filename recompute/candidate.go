@@ -108,6 +108,28 @@ func (a *Analysis) Rejected(entry graph.NodeID) (Rejection, bool) {
 	return a.Rejections[i], true
 }
 
+// Uncloneable returns why Apply could not clone a candidate, or "".
+func (a *Analysis) Uncloneable(candidate int) string {
+	for _, id := range a.Candidates[candidate].Nodes {
+		if why := uncloneable(a.Graph, id); why != "" {
+			return why
+		}
+	}
+	return ""
+}
+
+// uncloneable returns why a node cannot be cloned, or "".
+func uncloneable(g *graph.Graph, id graph.NodeID) string {
+	n := g.Nodes[id]
+	switch {
+	case op.Of(n.Kind).Has(op.PythonRole):
+		return fmt.Sprintf("node %q calls the Python function %q, which memopt cannot clone", g.NodeLabel(id), n.Str("func_name", ""))
+	case n.HasSubgraphs():
+		return fmt.Sprintf("node %q (%s) has subgraphs, which memopt does not clone", g.NodeLabel(id), n.Op)
+	}
+	return ""
+}
+
 // OfEntry returns the indices of an entry's candidates.
 func (a *Analysis) OfEntry(entry graph.NodeID) []int { return a.entries[entry] }
 
