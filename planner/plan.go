@@ -182,11 +182,15 @@ func (p *Plan) evaluate(sel *selection) (*evaluated, error) {
 	return placer.best(p.program)
 }
 
-// usePlacements takes over the placements of a plan file.
+// usePlacements takes over the placements of a plan file, which people may have edited.
 func (p *Plan) usePlacements() (*selection, error) {
 	a := p.Analysis
+	placements, err := recompute.Arrange(a.Graph, a.Order, a.Backward, p.Options.Placements)
+	if err != nil {
+		return nil, err
+	}
 	sel := newSelection()
-	for _, pl := range p.Options.Placements {
+	for _, pl := range placements {
 		if cs := a.OfEntry(a.Graph.Values[pl.Value].Def); len(cs) > 0 {
 			sel.byEntry[a.Candidates[cs[0]].Entry] = cs[0]
 		}
@@ -195,9 +199,8 @@ func (p *Plan) usePlacements() (*selection, error) {
 		sel.requested[a.Candidates[i].Cluster] = -1
 		sel.applied[a.Candidates[i].Cluster]++
 	}
-	e := &evaluated{placements: p.Options.Placements}
+	e := &evaluated{placements: placements}
 	if p.Sizes != nil {
-		var err error
 		if e, err = newPlacer(a, p.Sizes, p.pos, nil, &p.scratch).simulate(p.program, e.placements); err != nil {
 			return nil, err
 		}

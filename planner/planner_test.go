@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -175,6 +176,41 @@ func TestPlansOfExamples(t *testing.T) {
 				require.Equal(t, len(p.Clusters), len(unbound.Clusters))
 			}
 		})
+	}
+}
+
+// TestEditedPlans: a plan file means the same in whatever sequence it lists its placements, and one that
+// cannot be obeyed is refused.
+func TestEditedPlans(t *testing.T) {
+	for seed := range uint64(30) {
+		rng := rand.New(rand.NewPCG(seed, 13))
+		m := graphtest.Training(rng, graphtest.Options{Nodes: 40 + rng.IntN(100), Yield: seed%2 == 0})
+		types, err := op.Infer(m)
+		require.NoError(t, err)
+		p, err := planner.Make(m, types, planner.Options{Level: planner.Layerwise})
+		require.NoError(t, err)
+		edited := slices.Clone(p.Placements)
+		rng.Shuffle(len(edited), func(i, j int) { edited[i], edited[j] = edited[j], edited[i] })
+		opts := planner.Options{Placements: append([]recompute.Placement{}, edited...)}
+		again, err := planner.Make(m, types, opts)
+		require.NoError(t, err, "seed %d", seed)
+		require.Equal(t, p.Planned.Peak, again.Planned.Peak, "seed %d", seed)
+		checkPlan(t, again, seed)
+		if len(edited) == 0 {
+			continue
+		}
+		for _, spoil := range []func(*recompute.Placement){
+			func(p *recompute.Placement) { p.Nodes = nil },
+			func(p *recompute.Placement) { p.Before = p.Nodes[0] },
+			func(p *recompute.Placement) { p.Before = -1 },
+			func(p *recompute.Placement) { p.Value = graph.ValueID(len(m.Graph.Values)) },
+			func(p *recompute.Placement) { p.Nodes = []graph.NodeID{p.Before} },
+		} {
+			opts.Placements = slices.Clone(edited)
+			spoil(&opts.Placements[0])
+			_, err := planner.Make(m, types, opts)
+			require.ErrorIs(t, err, recompute.ErrPlacement, "seed %d", seed)
+		}
 	}
 }
 

@@ -1,7 +1,6 @@
 package recompute
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 
@@ -43,7 +42,8 @@ func Apply(m *graph.Model, b live.Boundary, order graph.Order, placements []Plac
 		return nil, err
 	}
 	backward := live.Split(m.Graph, b, order)
-	if err := checkPlacements(m.Graph, backward, placements); err != nil {
+	placements, err := Arrange(m.Graph, order, backward, placements)
+	if err != nil {
 		return nil, err
 	}
 	r := &rewriter{old: m.Graph, backward: backward, opts: opts, out: &Rewritten{Model: m.Clone()},
@@ -74,15 +74,10 @@ type rewriter struct {
 }
 
 func (r *rewriter) rewrite(order graph.Order, placements []Placement) error {
-	byReader := make(map[graph.NodeID][]*Placement, len(placements))
-	pos := order.Positions()
-	for i := range placements {
-		p := &placements[i]
-		byReader[p.Before] = append(byReader[p.Before], p)
-	}
 	nodes := make([]*graph.Node, 0, len(order)+len(placements))
 	for _, id := range order {
-		for _, p := range orderedByEntry(byReader[id], pos) {
+		for ; len(placements) > 0 && placements[0].Before == id; placements = placements[1:] {
+			p := &placements[0]
 			for _, c := range p.Nodes {
 				clone, err := r.clone(c)
 				if err != nil {
@@ -104,15 +99,6 @@ func (r *rewriter) rewrite(order graph.Order, placements []Placement) error {
 	return nil
 }
 
-// orderedByEntry sorts the placements before one reader so that what one of them
-// makes is there when another needs it: by the place of the value's producer.
-func orderedByEntry(ps []*Placement, pos []int32) []*Placement {
-	slices.SortStableFunc(ps, func(a, b *Placement) int {
-		return cmp.Compare(pos[a.Nodes[len(a.Nodes)-1]], pos[b.Nodes[len(b.Nodes)-1]])
-	})
-	return ps
-}
-
 // rewire lets a node read the newest clones.
 func (r *rewriter) rewire(n *graph.Node) {
 	for i, v := range n.Inputs {
@@ -126,9 +112,6 @@ func (r *rewriter) rewire(n *graph.Node) {
 func (r *rewriter) clone(id graph.NodeID) (*graph.Node, error) {
 	old := r.old.Nodes[id]
 	info := op.Of(old.Kind)
-	if why := uncloneable(r.old, id); why != "" {
-		return nil, fmt.Errorf("%s; leave its cluster out", why)
-	}
 	if info.Random {
 		if err := r.fixSeed(id); err != nil {
 			return nil, err

@@ -1,7 +1,10 @@
 package recompute
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
+	"slices"
 
 	"memopt/graph"
 )
@@ -38,23 +41,47 @@ func Labels(g *graph.Graph) []string {
 	return out
 }
 
-// checkPlacements reports the first placement that Apply could not obey.
-func checkPlacements(g *graph.Graph, backward []bool, placements []Placement) error {
-	for i, p := range placements {
-		if len(p.Nodes) == 0 || p.Value < 0 || int(p.Value) >= len(g.Values) {
-			return fmt.Errorf("placement %d: names no nodes or no value", i)
+// ErrPlacement means that placements do not fit the graph that they are for.
+var ErrPlacement = errors.New("the placements do not fit this graph")
+
+// Arrange checks that the placements can be obeyed in an order of the graph and
+// returns them in the sequence in which they run: by the place of their reader and, before one
+// reader, by that of the node that makes the value, so that what one makes is
+// there when another needs it. The error wraps ErrPlacement and names the first that cannot be obeyed.
+func Arrange(g *graph.Graph, order graph.Order, backward []bool, placements []Placement) ([]Placement, error) {
+	for i := range placements {
+		if err := checkPlacement(g, backward, &placements[i]); err != nil {
+			return nil, fmt.Errorf("%w: placement %d: %w", ErrPlacement, i, err)
 		}
-		name := g.Values[p.Value].Name
-		if p.Before < 0 || int(p.Before) >= len(g.Nodes) || !backward[p.Before] {
-			return fmt.Errorf("placement of %q: the reader must be a backward node of this graph", name)
+	}
+	pos := order.Positions()
+	out := slices.Clone(placements)
+	slices.SortStableFunc(out, func(a, b Placement) int {
+		return cmp.Or(cmp.Compare(pos[a.Before], pos[b.Before]), cmp.Compare(pos[a.last()], pos[b.last()]))
+	})
+	return out, nil
+}
+
+// last returns the node that makes the value.
+func (p *Placement) last() graph.NodeID { return p.Nodes[len(p.Nodes)-1] }
+
+func checkPlacement(g *graph.Graph, backward []bool, p *Placement) error {
+	if len(p.Nodes) == 0 || p.Value < 0 || int(p.Value) >= len(g.Values) {
+		return errors.New("it names no nodes or no value")
+	}
+	name := g.Values[p.Value].Name
+	if p.Before < 0 || int(p.Before) >= len(g.Nodes) || !backward[p.Before] {
+		return fmt.Errorf("value %q: the reader must be a backward node", name)
+	}
+	if g.Values[p.Value].Def != p.last() {
+		return fmt.Errorf("value %q: the last of the nodes does not make it", name)
+	}
+	for _, id := range p.Nodes {
+		if id < 0 || int(id) >= len(g.Nodes) || backward[id] {
+			return fmt.Errorf("value %q: node %d is no forward node", name, id)
 		}
-		if last := p.Nodes[len(p.Nodes)-1]; g.Values[p.Value].Def != last {
-			return fmt.Errorf("placement of %q: the last node, %q, does not make it", name, g.NodeLabel(last))
-		}
-		for _, id := range p.Nodes {
-			if id < 0 || int(id) >= len(g.Nodes) || backward[id] {
-				return fmt.Errorf("placement of %q: node %d is no forward node of this graph", name, id)
-			}
+		if why := uncloneable(g, id); why != "" {
+			return fmt.Errorf("value %q: %s; leave its cluster out", name, why)
 		}
 	}
 	return nil

@@ -8,6 +8,7 @@ import (
 
 	"memopt/configs"
 	"memopt/graph/live"
+	"memopt/recompute"
 	"memopt/symbolic"
 )
 
@@ -44,7 +45,7 @@ func classify(err error) error {
 	switch {
 	case err == nil || errors.As(err, &have):
 		return err
-	case errors.As(err, &unbound), errors.As(err, &config):
+	case errors.As(err, &unbound), errors.As(err, &config), errors.Is(err, recompute.ErrPlacement):
 		return &exitError{exitUsage, err}
 	case errors.Is(err, live.ErrNoBoundary):
 		return &exitError{exitInvalid, err}
