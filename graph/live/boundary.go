@@ -84,9 +84,15 @@ func FindBoundary(m *graph.Model) (Boundary, error) {
 	return lossBoundary(g)
 }
 
+// recordedBoundary reads a record. One of a YieldOp that somebody has taken out since says
+// nothing any more.
 func recordedBoundary(g *graph.Graph, text string) (Boundary, error) {
 	var r Recorded
-	if err := json.Unmarshal([]byte(text), &r); err != nil || r.Schema != RecordedSchema {
+	err := json.Unmarshal([]byte(text), &r)
+	if err == nil && r.Schema == RecordedSchema && r.Kind == string(YieldBoundary) {
+		return lossBoundary(g)
+	}
+	if err != nil || r.Schema != RecordedSchema {
 		return Boundary{}, fmt.Errorf("metadata %s: wanted JSON of schema %q, got %.80q; remove the entry to have the boundary found anew", BoundaryKey, RecordedSchema, text)
 	}
 	id, ok := g.Lookup(r.Loss)

@@ -1,0 +1,51 @@
+package live_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"memopt/graph"
+	"memopt/graph/live"
+	"memopt/graph/op"
+)
+
+const withLoss = `<ir_version: 8, opset_import: ["" : 17]>
+g (float[4] x) => (float loss, float[4] x_grad)
+{
+  [act] a = Tanh (x)
+  [mean] loss = ReduceMean <keepdims = 0> (a)
+  [side] s = Neg (x)
+  [grad] x_grad = Mul (a, s)
+}`
+
+func TestRecordedBoundary(t *testing.T) {
+	for _, c := range []struct{ record, kind, err string }{
+		{"", "loss", ""},
+		{`{"schema":"memopt.boundary/v1","kind":"loss","loss":"loss","node":"mean"}`, "recorded", ""},
+		// The YieldOp that it speaks of has been taken out: the loss is found anew.
+		{`{"schema":"memopt.boundary/v1","kind":"yield","node":"yield"}`, "loss", ""},
+		{`{"schema":"memopt.boundary/v1","kind":"loss","loss":"x","node":"n"}`, "", `names the loss "x", which no node makes`},
+		{`{"schema":"memopt.boundary/v2"}`, "", `wanted JSON of schema "memopt.boundary/v1"`},
+		{`not JSON`, "", `wanted JSON of schema "memopt.boundary/v1"`},
+	} {
+		m, err := graph.Parse(withLoss, "test")
+		require.NoError(t, err)
+		_, err = op.Infer(m)
+		require.NoError(t, err)
+		if c.record != "" {
+			m.SetMeta(live.BoundaryKey, c.record)
+		}
+		b, err := live.FindBoundary(m)
+		if c.err != "" {
+			assert.ErrorContains(t, err, c.err, c.record)
+			continue
+		}
+		require.NoError(t, err, c.record)
+		assert.EqualValues(t, c.kind, b.Kind, c.record)
+		assert.Equal(t, "mean", m.Graph.NodeLabel(b.Node), c.record)
+		// Behind the loss, a node that only reads inputs is backward too.
+		assert.Equal(t, []bool{false, false, true, true}, live.Split(m.Graph, b, graph.FileOrder(m.Graph)), c.record)
+	}
+}
