@@ -27,11 +27,15 @@ func detailTable(w io.Writer, p *planner.Plan, configPath string) error {
 	const first = 7 // width of the first column
 	empty := "|" + strings.Repeat(" ", first) + "|"
 	rows := []string{fmt.Sprintf("|%-*s| Memory Optimization Opportunities (Clustered by node-level activation patterns)", first, "Freq"), separator}
+	row := make([]*planner.ClusterRow, len(p.Clusters)) // by cluster
+	for i := range p.Clusters {
+		row[p.Clusters[i].Index] = &p.Clusters[i]
+	}
 	for _, pat := range patterns(p) {
 		rows = append(rows, fmt.Sprintf("|%-*d|For each row options are mutually exclusive, only one of them can be enabled.", first, pat.freq))
 		for i, c := range pat.options {
 			rows = append(rows, empty)
-			for _, line := range optionLines(p, i+1, c) {
+			for _, line := range optionLines(p, row, i+1, c) {
 				rows = append(rows, empty+line)
 			}
 		}
@@ -84,16 +88,14 @@ func patternKey(a *recompute.Analysis, entry graph.NodeID, options []int) string
 }
 
 // optionLines is one candidate of a block, without the first column.
-func optionLines(p *planner.Plan, number, candidate int) []string {
+func optionLines(p *planner.Plan, row []*planner.ClusterRow, number, candidate int) []string {
 	a := p.Analysis
 	c := &a.Candidates[candidate]
 	cluster := &a.Clusters[c.Cluster]
 	field := func(name, text string) string { return fmt.Sprintf("%-15s: %s", name, text) }
 	status := "Disabled."
-	for i := range p.Clusters {
-		if r := &p.Clusters[i]; r.Index == c.Cluster && r.Enabled {
-			status = fmt.Sprintf("Enabled, requested count=%d, actual applied count=%d", r.Requested, r.Applied)
-		}
+	if r := row[c.Cluster]; r.Enabled {
+		status = fmt.Sprintf("Enabled, requested count=%d, actual applied count=%d", r.Requested, r.Applied)
 	}
 	lines := []string{
 		field(fmt.Sprintf(">>Option %d", number), fmt.Sprintf("%s subgraph %s", c.Strategy, cluster.ID)),
