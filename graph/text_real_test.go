@@ -21,7 +21,7 @@ var everything = graph.FormatOptions{MaxElements: -1, Extra: true}
 func TestTextOfModels(t *testing.T) {
 	const root = "../../shared/models"
 	if _, err := os.Stat(root); err != nil {
-		t.Skip("no sample models beside the project: ", err)
+		t.Skip("the sample models are missing; they lie beside the project in ../shared/models: ", err)
 	}
 	const most = 4 << 20 // bytes of a file, so that the test stays quick
 	n := 0

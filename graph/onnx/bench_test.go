@@ -78,7 +78,7 @@ func benchmarkModels(b *testing.B, run func(b *testing.B, data []byte)) {
 	b.Run("model=bloom", func(b *testing.B) {
 		data, err := os.ReadFile(filepath.Join(sharedModels, "ort", "3layer_bloom_optimized_training.onnx"))
 		if err != nil {
-			b.Skip("no sample model: ", err)
+			b.Skip("the sample model is missing; it lies beside the project in ../shared/models: ", err)
 		}
 		run(b, data)
 	})

@@ -100,7 +100,7 @@ func TestExternalDataFaults(t *testing.T) {
 	require.NoError(t, os.Mkdir(filepath.Join(dir, "folder"), 0o777))
 	for link, target := range map[string]string{"inner": "w.bin", "outer": "../secret.bin", "abs": filepath.Join(dir, "..", "secret.bin"), "up": ".."} {
 		if err := os.Symlink(target, filepath.Join(dir, link)); err != nil {
-			t.Skip("no symbolic links: ", err)
+			t.Skip("this file system has no symbolic links; set TMPDIR to one that has: ", err)
 		}
 	}
 	for _, c := range []struct {
@@ -156,7 +156,7 @@ func TestOpenPipe(t *testing.T) {
 	defer r.Close()
 	path := fmt.Sprintf("/dev/fd/%d", r.Fd())
 	if _, err := os.Stat(path); err != nil {
-		t.Skip("no /dev/fd here")
+		t.Skip("a pipe is opened by path through /dev/fd, which this system lacks; Linux has it")
 	}
 	data := fromText(t, "ModelProto", weightModel("location", "w.bin"))
 	go func() {
@@ -182,7 +182,7 @@ func TestHugeExternalData(t *testing.T) {
 	require.NoError(t, err)
 	defer f.Close()
 	if err := f.Truncate(size); err != nil {
-		t.Skip("no sparse files here: ", err)
+		t.Skip("this file system has no sparse files; set TMPDIR to one that has: ", err)
 	}
 	_, err = f.WriteAt(eightBytes, size-8)
 	require.NoError(t, err)

@@ -78,7 +78,7 @@ func TestRoundTripSharedModels(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(sharedModels, "*", "*.onnx"))
 	require.NoError(t, err)
 	if len(files) == 0 {
-		t.Skipf("no sample models in %s", sharedModels)
+		t.Skipf("the sample models are missing; they lie beside the project, from here in %s", sharedModels)
 	}
 	for _, file := range files {
 		t.Run(filepath.Base(filepath.Dir(file))+"/"+filepath.Base(file), func(t *testing.T) {

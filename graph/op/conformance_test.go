@@ -35,7 +35,7 @@ func TestConformance(t *testing.T) {
 	files, err := filepath.Glob(conformanceDir + "/*/*/model.onnx")
 	require.NoError(t, err)
 	if len(files) == 0 {
-		t.Skipf("no models in %s: the Debian package libonnx-testdata is not installed", conformanceDir)
+		t.Skipf("no models in %s: apt-get install libonnx-testdata brings them", conformanceDir)
 	}
 	for _, constant := range []bool{false, true} {
 		t.Run(fmt.Sprintf("constants=%v", constant), func(t *testing.T) {

@@ -40,7 +40,7 @@ func TestSampleModels(t *testing.T) {
 	files, err := filepath.Glob(sampleModels + "/*/*.onnx")
 	require.NoError(t, err)
 	if len(files) == 0 {
-		t.Skipf("no models in %s", sampleModels)
+		t.Skipf("the sample models are missing; they lie beside the project, from here in %s", sampleModels)
 	}
 	seed := rand.Uint64()
 	rnd := rand.New(rand.NewPCG(seed, 1))
