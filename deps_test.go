@@ -19,6 +19,9 @@ const order = `
 	graph/examples
 	recompute
 	planner
+	executor/half executor/cpu/simd
+	executor
+	executor/cpu executor/kerneltest
 	report configs
 	cmd/memopt
 `

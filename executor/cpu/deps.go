@@ -1,0 +1,6 @@
+package cpu
+
+import (
+	_ "github.com/ebitengine/purego"
+	_ "gonum.org/v1/gonum/blas/gonum"
+)

@@ -1,0 +1,4 @@
+package cpu
+
+// convRows: convolutions, pools and vision.
+var convRows = []Row{}

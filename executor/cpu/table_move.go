@@ -1,0 +1,4 @@
+package cpu
+
+// moveRows: operators that move data, and their gradients.
+var moveRows = []Row{}

@@ -1,0 +1,4 @@
+package cpu
+
+// productRows: products of matrices and attention.
+var productRows = []Row{}

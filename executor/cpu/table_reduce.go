@@ -1,0 +1,4 @@
+package cpu
+
+// reduceRows: reductions, scans and sorts.
+var reduceRows = []Row{}

@@ -1,0 +1,4 @@
+package cpu
+
+// sequenceRows: recurrences, random draws, optimizers.
+var sequenceRows = []Row{}

@@ -1,0 +1,151 @@
+package executor
+
+import (
+	"fmt"
+
+	"memopt/graph"
+)
+
+// Ctx is what a kernel sees of one run of its node.
+type Ctx struct {
+	// Step counts the training steps of the session from 0: random nodes draw other numbers
+	// in every step.
+	Step uint64
+
+	prep *Prep
+	pool *Pool
+	mem  Memorizer
+	in   []*Tensor
+	out  []*Tensor
+}
+
+// Memorizer gives a running node its memory.
+type Memorizer interface {
+	// Output returns memory for output slot: n bytes at a multiple of 64.
+	Output(slot, n int) ([]byte, error)
+	// Scratch returns n bytes at a multiple of 64 that are free after the run.
+	Scratch(n int) ([]byte, error)
+}
+
+// NewCtx returns the context in which a node runs. in and out have an entry per operand,
+// nil where it is left out; the dtypes of out are set, shapes and data come
+// with Out.
+func NewCtx(p *Prep, pool *Pool, mem Memorizer, in, out []*Tensor) *Ctx {
+	return &Ctx{prep: p, pool: pool, mem: mem, in: in, out: out}
+}
+
+// Inputs returns the number of inputs, left-out ones included.
+func (c *Ctx) Inputs() int { return len(c.in) }
+
+// In returns input i, or nil where it is left out.
+func (c *Ctx) In(i int) *Tensor {
+	if i >= len(c.in) {
+		return nil
+	}
+	return c.in[i]
+}
+
+// Outputs returns the number of outputs, left-out ones included.
+func (c *Ctx) Outputs() int { return len(c.out) }
+
+// Wants reports whether somebody wants output i.
+func (c *Ctx) Wants(i int) bool { return i < len(c.out) && c.out[i] != nil }
+
+// Out gives output i its shape and memory and returns it, or nil where nobody
+// wants it. The memory holds what was there before. Output 0 may lie in the memory of an input that the
+// operator's row in graph/op lists as InPlace; no other output overlaps an input.
+//
+// A run ends here, with an error, where the memory is not to be had.
+func (c *Ctx) Out(i int, shape ...int) *Tensor {
+	if !c.Wants(i) {
+		return nil
+	}
+	t := c.out[i]
+	t.Shape = append(t.Shape[:0], shape...)
+	n, ok := Bytes(t.DType, t.Shape)
+	if !ok {
+		panic(Fault{fmt.Errorf("output %d would have shape %v", i, t.Shape)})
+	}
+	data, err := c.mem.Output(i, n)
+	if err != nil {
+		panic(Fault{err})
+	}
+	t.Data = data
+	return t
+}
+
+// View makes output i the input src under another shape, without a copy.
+// Only operators that the table in graph/op calls views may do so, with output 0.
+func (c *Ctx) View(i int, src *Tensor, shape ...int) {
+	if !c.Wants(i) {
+		return
+	}
+	t := c.out[i]
+	t.Shape = append(t.Shape[:0], shape...)
+	t.Data = src.Data
+}
+
+// Scratch returns n bytes of workspace, with anything in them. All calls in a run together may take
+// what the kernel's Workspace announced, each rounded up to a multiple of 64.
+func (c *Ctx) Scratch(n int) []byte {
+	data, err := c.mem.Scratch(n)
+	if err != nil {
+		panic(Fault{err})
+	}
+	return data
+}
+
+// ScratchOf returns workspace for n elements.
+func ScratchOf[T Elem](c *Ctx, n int) []T {
+	var e [1]T
+	return Cast[T](c.Scratch(n * len(Memory(e[:]))))[:n]
+}
+
+// RoundUp returns n rounded up to the multiple of 64 that Scratch charges.
+func RoundUp(n int) int { return (n + 63) &^ 63 }
+
+// Parallel runs a task over 0..n-1, as Pool.Run does.
+func (c *Ctx) Parallel(n, grain int, t Task) { c.pool.Run(n, grain, t) }
+
+// Threads returns the number of threads that Parallel uses at most.
+func (c *Ctx) Threads() int { return c.pool.Threads() }
+
+// Errorf makes an error about the node: what is wrong with which operand. The
+// session adds the node's name.
+func (c *Ctx) Errorf(format string, args ...any) error { return fmt.Errorf(format, args...) }
+
+// Prep returns what was known of the node before the run.
+func (c *Ctx) Prep() *Prep { return c.prep }
+
+// Fault carries an error out of the depth of a run; Invoke turns it back.
+type Fault struct{ Err error }
+
+// Invoke runs a kernel and returns its error, with the node's name.
+func Invoke(k Kernel, c *Ctx) (err error) {
+	defer func() {
+		switch r := recover().(type) {
+		case nil:
+		case Fault:
+			err = c.prep.Errorf("%w", r.Err)
+		default:
+			panic(fmt.Sprintf("node %q (%s): %v", c.prep.Label, c.prep.Node.Op, r))
+		}
+	}()
+	if err := k.Run(c); err != nil {
+		return c.prep.Errorf("%w", err)
+	}
+	for i, t := range c.out {
+		if t != nil && t.DType == graph.Undefined {
+			return c.prep.Errorf("output %d has no element type", i)
+		}
+	}
+	return nil
+}
+
+// Nested returns a context for a kernel that another kernel runs as a part of its own
+// work, with its own operands and memory.
+func Nested(c *Ctx, p *Prep, mem Memorizer, in, out []*Tensor) *Ctx {
+	n := NewCtx(p, c.pool, mem, in, out)
+	n.Step = c.Step
+	return n
+}

@@ -1,0 +1,93 @@
+package executor
+
+import (
+	"fmt"
+
+	"memopt/graph"
+	"memopt/graph/op"
+)
+
+// Device makes kernels.
+type Device interface {
+	Name() string
+	// Kernel returns the kernel for a node. The error is an *Unsupported where
+	// the device has none.
+	Kernel(p *Prep) (Kernel, error)
+}
+
+// Prep is what is known of a node before the first run.
+type Prep struct {
+	Node    *graph.Node
+	Label   string // how messages name the node
+	Info    *op.Info
+	Version int           // schema version of the operator
+	In, Out []graph.DType // element types; Undefined for an operand that is left out
+	// Seed starts the draws of a random node that fixes no seed of its own.
+	Seed    uint64
+	Threads int // how many threads Ctx.Parallel uses at most
+}
+
+// Has reports whether input i is given.
+func (p *Prep) Has(i int) bool { return i < len(p.In) && p.In[i] != graph.Undefined }
+
+// Wants reports whether somebody wants output i.
+func (p *Prep) Wants(i int) bool { return i < len(p.Out) && p.Out[i] != graph.Undefined }
+
+// DType returns the element type of input i, or Undefined.
+func (p *Prep) DType(i int) graph.DType {
+	if i >= len(p.In) {
+		return graph.Undefined
+	}
+	return p.In[i]
+}
+
+// Errorf makes an error that names the node.
+func (p *Prep) Errorf(format string, args ...any) error {
+	return fmt.Errorf("node %q (%s): %w", p.Label, p.Node.Op, fmt.Errorf(format, args...))
+}
+
+// Unsupported makes the error of a node that is valid and that the device cannot
+// run.
+func (p *Prep) Unsupported(format string, args ...any) error {
+	return &Unsupported{p.Errorf(format, args...)}
+}
+
+// Unsupported says which node a device has no kernel for, and why.
+type Unsupported struct{ Err error }
+
+func (e *Unsupported) Error() string { return e.Err.Error() }
+func (e *Unsupported) Unwrap() error { return e.Err }
+
+// Kernel computes one node. A kernel belongs to one node of one session and is run
+// by one goroutine at a time, so it may keep state between Run and Ctx.Parallel's
+// calls, and buffers from run to run.
+//
+// From the second run with the same shapes on, Run allocates nothing on Go's
+// heap. What it computes depends on the inputs (and, for random nodes, on Prep.Seed and
+// Ctx.Step) only: not on the addresses of operands, on the number of
+// threads, nor on whether output 0 lies in an input's memory.
+type Kernel interface {
+	Run(c *Ctx) error
+}
+
+// Workspacer is a kernel that needs memory besides its operands.
+type Workspacer interface {
+	// Workspace returns the bytes that a run with operands of these shapes takes
+	// by Ctx.Scratch. A left-out operand has a nil shape. Shapes may be wrong: then
+	// the run will fail, and any number will do.
+	Workspace(in, out [][]int) int
+}
+
+// Looper is a kernel that is one loop over the elements of output 0, each of which
+// depends on inputs at the same place, or on inputs that are the same for the whole run, only. Neighbouring
+// loopers of the same length may be run block by block, one after the other within each block:
+// each still reads and writes its own operands, but finds them in the cache.
+//
+// Run is the same as Begin and Ctx.Parallel over the kernel itself.
+type Looper interface {
+	Kernel
+	// Begin checks the operands, calls Ctx.Out and returns the number of elements.
+	Begin(c *Ctx) (n int, err error)
+	// Range computes the elements lo..hi-1 of what Begin began.
+	Range(lo, hi int)
+}

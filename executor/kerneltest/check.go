@@ -1,0 +1,279 @@
+package kerneltest
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"unsafe"
+
+	"memopt/executor"
+	"memopt/executor/half"
+	"memopt/graph"
+)
+
+// Check runs a case on a device. It compares the outputs with the wanted ones, and makes sure
+// that the kernel leaves its inputs alone, keeps within its memory and announced
+// workspace, gives the same bits with several threads, at other addresses,
+// in place and when run again, and that it allocates nothing then.
+func Check(t *testing.T, d executor.Device, c Case) {
+	t.Helper()
+	first, err := Run(d, &c, Setup{Threads: 1, Runs: 2})
+	if c.Fails != "" {
+		if err == nil || !strings.Contains(err.Error(), c.Fails) {
+			t.Fatalf("%s: got error %v, wanted one with %q", c.Label(), err, c.Fails)
+		}
+		return
+	}
+	if err != nil {
+		t.Fatalf("%s: %v", c.Label(), err)
+	}
+	for i, want := range c.Want {
+		if want == nil {
+			continue
+		}
+		if err := Compare(first[i], want, c.Tol); err != nil {
+			t.Errorf("%s: output %d: %v", c.Label(), i, err)
+		}
+	}
+	for _, s := range c.setups() {
+		again, err := Run(d, &c, s)
+		if err != nil {
+			t.Errorf("%s: %+v: %v", c.Label(), s, err)
+			continue
+		}
+		for i := range again {
+			if again[i] == nil {
+				continue
+			}
+			if err := Compare(again[i], first[i], 0); err != nil {
+				t.Errorf("%s: output %d differs under %+v: %v", c.Label(), i, s, err)
+			}
+		}
+	}
+}
+
+// setups lists the ways to run a case besides the plain one.
+func (c *Case) setups() []Setup {
+	s := []Setup{{Threads: 3, Shift: 64, Runs: 3, Measure: true}, {Threads: 1, Shift: 192, Runs: 5, Measure: true}}
+	for _, i := range c.prep(1).Info.InPlace {
+		if i < len(c.In) && c.In[i] != nil && len(c.Out) > 0 && c.Out[0].Bits() == c.In[i].DType.Bits() {
+			s = append(s, Setup{Threads: 3, InPlace: true, InPlaceOf: i, Runs: 1})
+		}
+	}
+	return s
+}
+
+// Setup says how a case is run.
+type Setup struct {
+	Threads   int
+	Shift     int  // added to the addresses of all operands
+	InPlace   bool // output 0 in the memory of input InPlaceOf, where the sizes are equal
+	InPlaceOf int
+	Runs      int
+	Measure   bool // whether to fail where the last run allocates on Go's heap
+}
+
+// Run runs a case and returns copies of its outputs.
+func Run(d executor.Device, c *Case, s Setup) ([]*executor.Tensor, error) {
+	p := c.prep(s.Threads)
+	k, err := d.Kernel(p)
+	if err != nil {
+		return nil, err
+	}
+	pool := executor.NewPool(s.Threads)
+	defer pool.Close()
+	m := &memory{shift: s.Shift, inPlace: -1}
+	in := make([]*executor.Tensor, len(c.In))
+	for i, t := range c.In {
+		if t != nil {
+			in[i] = m.copyOf(t)
+		}
+	}
+	out := make([]*executor.Tensor, len(c.Out))
+	for i, t := range c.Out {
+		if t != graph.Undefined {
+			out[i] = &executor.Tensor{DType: t}
+		}
+	}
+	if s.InPlace {
+		m.inPlace, m.shared = s.InPlaceOf, in[s.InPlaceOf].Data
+	}
+	ctx := executor.NewCtx(p, pool, m, in, out)
+	for run := range max(s.Runs, 1) {
+		m.start()
+		if s.Measure && run == s.Runs-1 && run > 0 {
+			// As testing.AllocsPerRun does: other goroutines are idle but for the pool's.
+			if n := testing.AllocsPerRun(1, func() { m.start(); err = executor.Invoke(k, ctx) }); n > 0 && err == nil {
+				err = fmt.Errorf("run %d allocates %v times on Go's heap", run+1, n)
+			}
+		} else {
+			err = executor.Invoke(k, ctx)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if err := m.check(k, in, out); err != nil {
+			return nil, err
+		}
+	}
+	for i, t := range c.In {
+		if t != nil && !(m.inPlace == i) && !bytes.Equal(in[i].Data, t.Data) {
+			return nil, fmt.Errorf("input %d has been written to", i)
+		}
+	}
+	for i, t := range out {
+		if t != nil {
+			out[i] = &executor.Tensor{DType: t.DType, Shape: slices.Clone(t.Shape), Data: bytes.Clone(t.Data)}
+		}
+	}
+	return out, nil
+}
+
+// canary is the byte around every piece of memory.
+const canary = 0xa5
+
+// memory hands out pieces with canaries around them. Pieces are kept from run to run, so
+// that a second run with the same shapes allocates nothing.
+type memory struct {
+	shift   int
+	inPlace int // input whose memory output 0 gets; -1: none
+	shared  []byte
+	pieces  []piece
+	used    int
+	scratch int
+}
+
+type piece struct {
+	whole []byte
+	lo, n int
+}
+
+func (m *memory) start() { m.used, m.scratch = 0, 0 }
+
+// piece returns n bytes at a multiple of 64, plus shift.
+func (m *memory) piece(n int) []byte {
+	if m.used < len(m.pieces) && m.pieces[m.used].n == n {
+		p := m.pieces[m.used]
+		m.used++
+		return p.whole[p.lo : p.lo+n : p.lo+n]
+	}
+	whole := bytes.Repeat([]byte{canary}, n+512)
+	lo := 64 + m.shift
+	lo += 63 - int(uintptr(unsafe.Pointer(&whole[lo]))+63)&63
+	m.pieces = append(m.pieces[:m.used], piece{whole, lo, n})
+	m.used++
+	return whole[lo : lo+n : lo+n]
+}
+
+func (m *memory) Output(slot, n int) ([]byte, error) {
+	if slot == 0 && m.inPlace >= 0 && len(m.shared) == n {
+		return m.shared, nil
+	}
+	return m.piece(n), nil
+}
+
+func (m *memory) Scratch(n int) ([]byte, error) {
+	m.scratch += executor.RoundUp(n)
+	return m.piece(n), nil
+}
+
+// copyOf returns a copy of a tensor in memory of its own.
+func (m *memory) copyOf(t *executor.Tensor) *executor.Tensor {
+	own := &memory{shift: m.shift, inPlace: -1}
+	data := own.piece(len(t.Data))
+	copy(data, t.Data)
+	return &executor.Tensor{DType: t.DType, Shape: slices.Clone(t.Shape), Data: data}
+}
+
+// check looks at the canaries, the workspace and the outputs' shapes.
+func (m *memory) check(k executor.Kernel, in, out []*executor.Tensor) error {
+	for _, p := range m.pieces {
+		for i, b := range p.whole {
+			if (i < p.lo || i >= p.lo+p.n) && b != canary {
+				return fmt.Errorf("a byte %d outside a piece of %d bytes has been written to", i-p.lo, p.n)
+			}
+		}
+	}
+	announced := 0
+	if w, ok := k.(executor.Workspacer); ok {
+		announced = w.Workspace(shapes(in), shapes(out))
+	}
+	if m.scratch > announced {
+		return fmt.Errorf("the run took %d bytes of workspace, %d were announced", m.scratch, announced)
+	}
+	for i, t := range out {
+		if t == nil {
+			continue
+		}
+		if n, ok := executor.Bytes(t.DType, t.Shape); !ok || n != len(t.Data) {
+			return fmt.Errorf("output %d: %v has %d bytes", i, t, len(t.Data))
+		}
+	}
+	return nil
+}
+
+func shapes(ts []*executor.Tensor) [][]int {
+	s := make([][]int, len(ts))
+	for i, t := range ts {
+		if t != nil {
+			s[i] = t.Shape
+			if s[i] == nil {
+				s[i] = []int{}
+			}
+		}
+	}
+	return s
+}
+
+// Compare returns an error that says where got differs from want by more than
+// tol*(1+|want|); with tol 0 floats must be equal bit for bit, NaNs among themselves.
+func Compare(got, want *executor.Tensor, tol float64) error {
+	if got == nil {
+		return fmt.Errorf("is missing")
+	}
+	if got.DType != want.DType || !slices.Equal(got.Shape, want.Shape) {
+		return fmt.Errorf("is %v, wanted %v", got, want)
+	}
+	if got.DType == graph.String {
+		return nil
+	}
+	size := got.DType.Bits() / 8
+	for i := range want.Len() {
+		g, w := got.Data[i*size:(i+1)*size], want.Data[i*size:(i+1)*size]
+		if bytes.Equal(g, w) {
+			continue
+		}
+		gf, ok := Float(got, i)
+		if !ok {
+			return fmt.Errorf("element %d is %x, wanted %x", i, g, w)
+		}
+		wf, _ := Float(want, i)
+		if math.IsNaN(gf) && math.IsNaN(wf) || gf == wf && tol > 0 {
+			continue
+		}
+		if tol == 0 || !(math.Abs(gf-wf) <= tol*(1+math.Abs(wf))) {
+			return fmt.Errorf("element %d of %v is %v, wanted %v (tolerance %g)", i, got, gf, wf, tol)
+		}
+	}
+	return nil
+}
+
+// Float returns element i of a float tensor; ok is false for other types.
+func Float(t *executor.Tensor, i int) (v float64, ok bool) {
+	switch t.DType {
+	case graph.Float32:
+		return float64(executor.Of[float32](t)[i]), true
+	case graph.Float64:
+		return executor.Of[float64](t)[i], true
+	case graph.Float16:
+		return float64(executor.Of[half.Float16](t)[i].Float32()), true
+	case graph.BFloat16:
+		return float64(executor.Of[half.BFloat16](t)[i].Float32()), true
+	}
+	return 0, false
+}
+
+var _ executor.Memorizer = (*memory)(nil)

@@ -1,0 +1,97 @@
+package kerneltest
+
+import (
+	"fmt"
+
+	"memopt/executor"
+	"memopt/graph"
+	"memopt/graph/op"
+)
+
+// Interpret runs a model in the plainest way: node after node in topological order, every value in
+// memory of its own. It is the other opinion on what a session with a planned arena computes.
+// Types are inferred first. Subgraphs are not run.
+func Interpret(d executor.Device, m *graph.Model, inputs map[string]*executor.Tensor) ([]*executor.Tensor, error) {
+	if _, err := op.Infer(m); err != nil {
+		return nil, err
+	}
+	order, err := graph.Topological(m.Graph)
+	if err != nil {
+		return nil, err
+	}
+	pool := executor.NewPool(1)
+	defer pool.Close()
+	values := make([]*executor.Tensor, len(m.Graph.Values))
+	for i := range m.Graph.Values {
+		v := &m.Graph.Values[i]
+		if t := inputs[v.Name]; t != nil && v.Input {
+			values[i] = t
+		} else if v.Data != nil {
+			if values[i], err = FromData(v.Data); err != nil {
+				return nil, err
+			}
+		}
+	}
+	for _, id := range order {
+		if err := interpretNode(d, m, id, values, pool); err != nil {
+			return nil, err
+		}
+	}
+	var outs []*executor.Tensor
+	for _, o := range m.Graph.Outputs {
+		outs = append(outs, values[o.Value])
+	}
+	return outs, nil
+}
+
+func interpretNode(d executor.Device, m *graph.Model, id graph.NodeID, values []*executor.Tensor, pool *executor.Pool) error {
+	n := m.Graph.Nodes[id]
+	info := op.Of(n.Kind)
+	p := &executor.Prep{Node: n, Label: m.Graph.NodeLabel(id), Info: info, Seed: uint64(id), Threads: pool.Threads(),
+		Version: info.SinceVersion(graph.OpsetVersion(m.Opsets, info.Domain))}
+	var in, out []*executor.Tensor
+	for slot, v := range n.Inputs {
+		if v == graph.NoValue {
+			in, p.In = append(in, nil), append(p.In, graph.Undefined)
+			continue
+		}
+		if values[v] == nil {
+			return p.Errorf("input %d (%q) has no data", slot, m.Graph.Values[v].Name)
+		}
+		in, p.In = append(in, values[v]), append(p.In, values[v].DType)
+	}
+	for _, v := range n.Outputs {
+		if v == graph.NoValue {
+			out, p.Out = append(out, nil), append(p.Out, graph.Undefined)
+			continue
+		}
+		values[v] = &executor.Tensor{DType: m.Graph.Values[v].Type.DType}
+		out, p.Out = append(out, values[v]), append(p.Out, values[v].DType)
+	}
+	k, err := d.Kernel(p)
+	if err != nil {
+		return err
+	}
+	return executor.Invoke(k, executor.NewCtx(p, pool, &memory{inPlace: -1}, in, out))
+}
+
+// FromData returns the contents of a tensor of a file.
+func FromData(t *graph.TensorData) (*executor.Tensor, error) {
+	out := &executor.Tensor{DType: t.DType}
+	for _, d := range t.Dims {
+		out.Shape = append(out.Shape, int(d))
+	}
+	if t.DType == graph.String {
+		return nil, fmt.Errorf("tensor %q: strings are not supported", t.Name)
+	}
+	n, err := t.Bytes()
+	if err != nil || n == 0 {
+		return out, err
+	}
+	raw, err := t.Source.Bytes()
+	if err != nil {
+		return nil, err
+	}
+	out.Data = append(make([]byte, 0, (len(raw)+7)&^7), raw...)
+	return out, nil
+}

@@ -1,0 +1,104 @@
+package executor
+
+import (
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+)
+
+// Task is the body of a parallel loop. Range does the items lo..hi-1; calls for different
+// items run at the same time.
+type Task interface {
+	Range(lo, hi int)
+}
+
+// Pool runs parallel loops on a fixed number of threads. One loop runs at a time.
+type Pool struct {
+	threads int
+	wake    []chan struct{}
+	done    sync.WaitGroup
+
+	task     Task
+	n, grain int
+	next     atomic.Int64
+	fault    atomic.Pointer[string]
+}
+
+// NewPool starts a pool; 0 threads mean one per core. Close ends it.
+func NewPool(threads int) *Pool {
+	if threads <= 0 {
+		threads = runtime.GOMAXPROCS(0)
+	}
+	p := &Pool{threads: threads}
+	for range threads - 1 {
+		wake := make(chan struct{}, 1)
+		p.wake = append(p.wake, wake)
+		go p.worker(wake)
+	}
+	return p
+}
+
+// Close ends the pool's goroutines.
+func (p *Pool) Close() {
+	for _, w := range p.wake {
+		close(w)
+	}
+	p.wake, p.threads = nil, 1
+}
+
+// Threads returns the number of threads.
+func (p *Pool) Threads() int { return p.threads }
+
+// Run does the items 0..n-1 of a task in pieces of grain items (the last one may be
+// shorter; pieces may come together in one call, so that lo is a multiple of grain).
+// It returns when all are done and allocates nothing: a pointer to a struct that exists
+// already makes a Task for free. What a task computes must not depend on the pieces.
+func (p *Pool) Run(n, grain int, t Task) {
+	if n <= 0 {
+		return
+	}
+	grain = max(grain, 1)
+	helpers := min(len(p.wake), (n-1)/grain)
+	if helpers == 0 {
+		t.Range(0, n)
+		return
+	}
+	p.task, p.n, p.grain = t, n, grain
+	p.next.Store(0)
+	p.done.Add(helpers)
+	for _, w := range p.wake[:helpers] {
+		w <- struct{}{}
+	}
+	p.pieces()
+	p.done.Wait()
+	p.task = nil
+	if f := p.fault.Swap(nil); f != nil {
+		panic(*f)
+	}
+}
+
+// pieces takes one piece after the other until none is left.
+func (p *Pool) pieces() {
+	defer func() {
+		if r := recover(); r != nil {
+			text := fmt.Sprintf("%v\n%s", r, debug.Stack())
+			p.fault.CompareAndSwap(nil, &text)
+		}
+	}()
+	for {
+		lo := int(p.next.Add(int64(p.grain))) - p.grain
+		if lo >= p.n {
+			return
+		}
+		p.task.Range(lo, min(lo+p.grain, p.n))
+	}
+}
+
+func (p *Pool) worker(wake chan struct{}) {
+	for range wake {
+		p.pieces()
+		p.done.Done()
+	}
+}

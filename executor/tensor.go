@@ -1,0 +1,93 @@
+package executor
+
+import (
+	"fmt"
+	"math/bits"
+	"unsafe"
+
+	"memopt/executor/half"
+	"memopt/graph"
+)
+
+// Tensor is a dense array in row-major order. It does not own its memory.
+type Tensor struct {
+	DType graph.DType
+	Shape []int  // none is negative; empty for a scalar
+	Data  []byte // Len elements; little-endian; starts at a multiple of 8 bytes
+}
+
+// Len returns the number of elements.
+func (t *Tensor) Len() int {
+	n := 1
+	for _, d := range t.Shape {
+		n *= d
+	}
+	return n
+}
+
+// Rank returns the number of dimensions.
+func (t *Tensor) Rank() int { return len(t.Shape) }
+
+// String prints the type as ONNX's text form does: float[2,3].
+func (t *Tensor) String() string {
+	s := t.DType.String() + "["
+	for i, d := range t.Shape {
+		if i > 0 {
+			s += ","
+		}
+		s += fmt.Sprint(d)
+	}
+	return s + "]"
+}
+
+// Elem lists the Go types of elements. A bool is a uint8 that is 0 or 1.
+type Elem interface {
+	float32 | float64 | half.Float16 | half.BFloat16 |
+		int8 | int16 | int32 | int64 | uint8 | uint16 | uint32 | uint64
+}
+
+// Of returns the elements of a tensor as a slice of its memory. T must be the
+// Go type of the tensor's elements, or another of the same size.
+func Of[T Elem](t *Tensor) []T { return Cast[T](t.Data) }
+
+// Cast views memory as elements.
+func Cast[T Elem](data []byte) []T {
+	var e T
+	n := len(data) / int(unsafe.Sizeof(e))
+	if n == 0 {
+		return nil
+	}
+	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(data))), n)
+}
+
+// Memory views elements as bytes.
+func Memory[T Elem](elems []T) []byte {
+	var e T
+	if len(elems) == 0 {
+		return nil
+	}
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(elems))), len(elems)*int(unsafe.Sizeof(e)))
+}
+
+// NewTensor makes a tensor on Go's heap with the given contents; for tests and small inputs.
+func NewTensor[T Elem](d graph.DType, shape []int, elems ...T) *Tensor {
+	return &Tensor{DType: d, Shape: shape, Data: Memory(elems)}
+}
+
+// Bytes returns the memory that n elements in the given shape need. ok is false
+// where a dim is negative or the product leaves int.
+func Bytes(d graph.DType, shape []int) (n int, ok bool) {
+	p := uint64(d.Bits() / 8)
+	for _, dim := range shape {
+		if dim < 0 {
+			return 0, false
+		}
+		hi, lo := bits.Mul64(p, uint64(dim))
+		if hi != 0 || lo > 1<<62 {
+			// A later 0 would make the product 0 again: no tensor is that large on the way.
+			return 0, false
+		}
+		p = lo
+	}
+	return int(p), true
+}
