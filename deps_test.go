@@ -21,7 +21,8 @@ const order = `
 	planner
 	executor/half executor/cpu/simd
 	executor
-	executor/cpu executor/kerneltest
+	executor/dataset
+	executor/cpu executor/null executor/kerneltest executor/verify
 	report configs
 	cmd/memopt
 `

@@ -10,7 +10,7 @@ const chainBlock = 4096
 // block: what one node of the chain makes the next one finds in the cache. Each still
 // writes its output, at its planned place, and computes what it would compute alone.
 func (f *frame) chains() {
-	if f.s.opts.NoFusion || f.s.opts.Guard || f.s.opts.Observer != nil {
+	if f.s.opts.NoFusion || f.s.opts.Guard || f.s.opts.Observer != nil || f.s.opts.Probe != nil {
 		return // these look at the memory, or at the clock, between nodes
 	}
 	for i := 0; i < len(f.steps); {

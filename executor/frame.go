@@ -78,6 +78,11 @@ func (f *frame) makeStep(st *step, id graph.NodeID) error {
 	}
 	for _, v := range n.Outputs {
 		st.out, p.Out = f.operand(st.out, p.Out, v)
+		var shape []int
+		if v != graph.NoValue {
+			shape = f.shapes[v]
+		}
+		p.Shapes = append(p.Shapes, shape)
 	}
 	if err := f.checkTypes(st); err != nil {
 		return err
@@ -180,11 +185,23 @@ func (f *frame) runStep(ctx context.Context, i int, st *step) error {
 	if err == nil {
 		err = st.check()
 	}
+	if err == nil && f.s.opts.Probe != nil {
+		f.probe(st)
+	}
 	if obs != nil && f == f.s.root {
 		obs.Node(i, st.node.ID, start, time.Since(start), f.live)
 	}
 	f.finish(st)
 	return err
+}
+
+// probe shows the outputs of a step.
+func (f *frame) probe(st *step) {
+	for slot, v := range st.node.Outputs {
+		if v != graph.NoValue && f == f.s.root {
+			f.s.opts.Probe(v, st.out[slot])
+		}
+	}
 }
 
 // finish frees what ends with a step.

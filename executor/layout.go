@@ -49,6 +49,7 @@ func (f *frame) plan(sizes *live.Sizes, packed bool) error {
 		f.offsets[i] = -1
 	}
 	f.planEnds(p)
+	f.arenaBytes = onDemandPeak(t, p.Bytes)
 	// Bytes inside subgraphs are taken on demand and are in no layout.
 	f.peak, f.bound = t.Peak, alignedPeak(t, p.Bytes)
 	if !packed {
@@ -160,8 +161,14 @@ func (f *frame) planEnds(p *live.Program) {
 // alignedPeak is the most bytes that live at once when every buffer is rounded up to the
 // alignment, but for one that may lie on top: no layout is smaller.
 func alignedPeak(t *live.Timeline, bytes []int64) int64 {
+	peak, slack := roundedPeak(t, bytes)
+	return max(peak-slack, 0)
+}
+
+// roundedPeak is the peak of live bytes with every buffer rounded up to the alignment, and the most
+// that rounding added to one buffer.
+func roundedPeak(t *live.Timeline, bytes []int64) (peak, slack int64) {
 	delta := make([]int64, len(t.Live)+1)
-	slack := int64(0) // of the buffer on top
 	for i, r := range t.Root {
 		if graph.ValueID(i) != r || bytes[i] <= 0 {
 			continue
@@ -171,12 +178,18 @@ func alignedPeak(t *live.Timeline, bytes []int64) int64 {
 		delta[t.Ranges[i].Start] += n
 		delta[t.Ranges[i].End] -= n
 	}
-	var live, peak int64
+	var live int64
 	for _, d := range delta {
 		live += d
 		peak = max(peak, live)
 	}
-	return max(peak-slack, 0)
+	return peak, slack
+}
+
+// onDemandPeak is the most that an arena has in use when every buffer is taken and given back in time.
+func onDemandPeak(t *live.Timeline, bytes []int64) int64 {
+	peak, _ := roundedPeak(t, bytes)
+	return peak
 }
 
 // prediction returns what is known of the memory before a run.
@@ -204,6 +217,12 @@ func (st *step) Output(slot, n int) ([]byte, error) {
 		f.hold(v, int64(n))
 	}
 	guard := f.s.guard()
+	if f.s.virtual {
+		if off := f.offsets[root]; off >= 0 {
+			f.high = max(f.high, off+int64(n)+guard)
+		}
+		return nil, nil
+	}
 	if off := f.offsets[root]; off >= 0 {
 		f.high = max(f.high, off+int64(n)+guard)
 		data := f.s.base[off : off+int64(n)+guard]

@@ -29,6 +29,8 @@ type Options struct {
 	// NoFusion runs every node on its own.
 	NoFusion bool
 	Observer Observer // nil: none
+	// Probe is shown every value that a node has made, while its memory is good; nil: nobody looks.
+	Probe func(v graph.ValueID, t *Tensor)
 }
 
 // Observer is told of every node that has run.
@@ -67,6 +69,7 @@ type Session struct {
 	model    *graph.Model
 	root     *frame
 	pool     *Pool
+	virtual  bool // memory is counted and not taken
 	arena    *Arena
 	own      bool   // whether arena is the session's own
 	base     []byte // the planned layout
@@ -99,6 +102,10 @@ func Open(m *graph.Model, types *op.Result, d Device, opts Options) (*Session, e
 	if s.arena == nil {
 		s.arena, s.own = NewArena(opts.Strategy, opts.MemLimit), true
 	}
+	if v, ok := d.(Virtual); ok {
+		s.virtual = v.Virtual()
+	}
+	s.opts.Guard = s.opts.Guard && !s.virtual
 	if err := s.prepare(); err != nil {
 		s.Close()
 		return nil, err
@@ -203,7 +210,7 @@ func (s *Session) Missing() []string {
 // Run executes one step of training: every node once, in order. It ends with ctx.Err between
 // two nodes where ctx is done.
 func (s *Session) Run(ctx context.Context) error {
-	if missing := s.Missing(); len(missing) > 0 {
+	if missing := s.Missing(); len(missing) > 0 && !s.virtual {
 		return fmt.Errorf("input %q has no data (%d of %d inputs have none)", missing[0], len(missing), len(s.model.Graph.Inputs))
 	}
 	if err := s.hold(); err != nil {
@@ -219,6 +226,8 @@ func (s *Session) Run(ctx context.Context) error {
 	s.measured.Live = max(s.measured.Live, s.root.livePeak)
 	after := s.arena.Stats()
 	switch {
+	case s.virtual && s.opts.OnDemand:
+		s.measured.Arena = max(s.measured.Arena, s.root.livePeak)
 	case s.opts.OnDemand:
 		s.measured.Arena = max(s.measured.Arena, after.Peak)
 	default:
@@ -233,7 +242,7 @@ func (s *Session) Run(ctx context.Context) error {
 
 // hold takes the planned block from the arena, unless the session has it already.
 func (s *Session) hold() error {
-	if s.base != nil || s.opts.OnDemand || s.root.arenaBytes == 0 {
+	if s.base != nil || s.opts.OnDemand || s.virtual || s.root.arenaBytes == 0 {
 		if s.own {
 			s.arena.ResetPeak()
 		}
