@@ -19,7 +19,7 @@ const order = `
 	graph/examples
 	recompute
 	planner
-	executor/half executor/cpu/simd
+	executor/half executor/cpu/simd executor/cpu/blas
 	executor
 	executor/cpu executor/kerneltest
 	report configs
