@@ -1,0 +1,177 @@
+package simd
+
+import "math"
+
+// Coefficients of erf(x) = x*p(x²)/q(x²) for |x| <= 3.95, where erf is 1 in float32, of
+// relative error 2^-29. Least-squares fits of p - f*q, reweighted towards the minimax.
+const (
+	erfP0 = 1.1283792
+	erfP1 = 0.18516877
+	erfP2 = 0.05427481
+	erfP3 = 0.0038433697
+	erfP4 = 0.00037794
+	erfP5 = 4.6405244e-06
+	erfP6 = -1.2967496e-08
+
+	erfQ1 = 0.49743497
+	erfQ2 = 0.11391096
+	erfQ3 = 0.015443727
+	erfQ4 = 0.0013040667
+	erfQ5 = 6.269337e-05
+
+	erfHigh = 3.95
+)
+
+// erf returns the error function.
+func erf(x float32) float32 {
+	z := abs(x)
+	if z > erfHigh {
+		z = erfHigh
+	}
+	u := float32(z * z)
+	uu := float32(u * u)
+	p := float32(erfP5*u) + erfP4
+	p = float32(erfP6*uu) + p
+	p = float32(p*uu) + (float32(erfP3*u) + erfP2)
+	p = float32(p*uu) + (float32(erfP1*u) + erfP0)
+	q := float32(erfQ5*u) + erfQ4
+	q = float32(q*uu) + (float32(erfQ3*u) + erfQ2)
+	q = float32(q*uu) + (float32(erfQ1*u) + 1)
+	t := float32(z*p) / q
+	if t > 1 {
+		t = 1
+	}
+	return math.Float32frombits(math.Float32bits(t) | math.Float32bits(x)&(1<<31))
+}
+
+// Erf sets dst[i] to the error function of a[i].
+func Erf(dst, a []float32) {
+	if useAVX2 {
+		n := len(dst)
+		erfAVX2(ptr(dst, n), ptr(a, n), n)
+		return
+	}
+	for i := range dst {
+		dst[i] = erf(a[i])
+	}
+}
+
+// Coefficients of e^(z²/2)*erfc(z/√2)/2 = p(z)/q(z) for 0 <= z <= 14.6, of relative error
+// 2^-27.3, fitted as those of erf.
+const (
+	geluP0 = 0.5
+	geluP1 = 0.43849736
+	geluP2 = 0.18338534
+	geluP3 = 0.040683925
+	geluP4 = 0.0041238545
+
+	geluQ1 = 1.6748798
+	geluQ2 = 1.2031265
+	geluQ3 = 0.4698672
+	geluQ4 = 0.10198586
+	geluQ5 = 0.010336852
+
+	geluHigh = 14.5 // 14.5*erfc(14.5/√2)/2 rounds to zero
+)
+
+// halfSquare reduces e^(-z²/2): it splits -z²/2 = n*ln2 + r as reduce does. z² is taken as
+// h² + (z-h)(z+h), where h is z cut to 12 bits and h² exact, as r needs its last bits.
+func halfSquare(z, bias float32) (r, k float32) {
+	h := math.Float32frombits(math.Float32bits(z) &^ 0xfff)
+	low := float32((z - h) * (z + h))
+	k = float32(float32(z*z)*(-log2e/2)) + (round + bias)
+	n := k - (round + bias)
+	r = float32(float32(h*h)*-0.5) - float32(n*ln2High)
+	r -= float32(n*ln2Low) + float32(low*0.5)
+	return r, k
+}
+
+// gelu returns x*Φ(x) as max(x, 0) - z*Φ(-z), z = |x|, which has no cancellation on the
+// negative side. Φ(-z) = erfc(z/√2)/2 is kept times 2^64 until the end, where a
+// subnormal result is rounded once. -Inf gives NaN, as -Inf*0 does in the formula.
+func gelu(x float32) float32 {
+	z := abs(x)
+	if z > geluHigh {
+		z = geluHigh
+	}
+	r, k := halfSquare(z, 127+64)
+	p := float32(geluP4)
+	p = float32(p*z) + geluP3
+	p = float32(p*z) + geluP2
+	p = float32(p*z) + geluP1
+	p = float32(p*z) + geluP0
+	q := float32(geluQ5)
+	q = float32(q*z) + geluQ4
+	q = float32(q*z) + geluQ3
+	q = float32(q*z) + geluQ2
+	q = float32(q*z) + geluQ1
+	q = float32(q*z) + 1
+	e := float32((expm1(r)+1)*power(k)) * p
+	return lessTail(x, z, e/q)
+}
+
+// lessTail returns max(x, 0) - z*tail*2^-64, and NaN for -Inf.
+func lessTail(x, z, tail float32) float32 {
+	m := x
+	if m < 0 {
+		m = float32(math.Copysign(0, -1)) // the sign that remains if the tail is zero
+	}
+	if math.IsInf(float64(x), -1) {
+		return float32(math.NaN())
+	}
+	return m - float32(float32(z*tail)*twoNeg64)
+}
+
+// Gelu sets dst[i] = a[i]/2 * (1 + erf(a[i]/√2)).
+func Gelu(dst, a []float32) {
+	if useAVX2 {
+		n := len(dst)
+		geluAVX2(ptr(dst, n), ptr(a, n), n)
+		return
+	}
+	for i := range dst {
+		dst[i] = gelu(a[i])
+	}
+}
+
+const (
+	// 2√(2/π)/ln2 and its product with 0.044715.
+	geluTanhA = 2.302208198144325
+	geluTanhB = 0.10294323958002349
+
+	round64      = 0x1.8p52 // as round, for float64
+	geluTanhHigh = 11       // the tail at 11 rounds to zero
+	ln2          = 0x1.62e43p-1
+)
+
+// geluTanh returns x/(1+e^-w), w = 2√(2/π)(x+0.044715x³), as max(x, 0) - z/(1+e^w(z)),
+// z = |x|. w reaches 100 and its error is the relative error of e^w: it is computed, and
+// split into integer and fraction, in float64.
+func geluTanh(x float32) float32 {
+	z := abs(x)
+	if z > geluTanhHigh {
+		z = geluTanhHigh
+	}
+	d := float64(z)
+	w := float64(float64(d*d)*-geluTanhB) - geluTanhA
+	w = float64(w * d)
+	k := w + (round64 + 127 + 64)
+	n := k - (round64 + 127 + 64)
+	r := float32(float32(w-n) * ln2)
+	s := math.Float32frombits(uint32(math.Float64bits(k)) << 23)
+	e := float32((expm1(r) + 1) * s)
+	return lessTail(x, z, e/(float32(e*twoNeg64)+1))
+}
+
+// GeluTanh sets dst[i] to the approximation of Gelu by tanh:
+// a[i]/2 * (1 + tanh(√(2/π) * (a[i] + 0.044715*a[i]³))).
+func GeluTanh(dst, a []float32) {
+	if useAVX2 {
+		n := len(dst)
+		geluTanhAVX2(ptr(dst, n), ptr(a, n), n)
+		return
+	}
+	for i := range dst {
+		dst[i] = geluTanh(a[i])
+	}
+}
