@@ -6,4 +6,16 @@ import "memopt/graph/op"
 var convRows = []Row{
 	{Kind: op.Conv, New: widened(newConv)},
 	{Kind: op.FusedConv, New: widened(newFusedConv)},
+
+	{Kind: op.ConvTranspose, New: widened(newConvTranspose)},
+	{Kind: op.ConvGrad, New: widened(newConvGrad)},
+	{Kind: op.ConvInteger, New: newConvInteger},
+	{Kind: op.AveragePool, New: widened(newAveragePool)},
+	{Kind: op.LpPool, New: widened(newLpPool)},
+	{Kind: op.GlobalAveragePool, New: widened(newGlobalAveragePool)},
+	{Kind: op.GlobalMaxPool, New: widened(newGlobalMaxPool)},
+	{Kind: op.GlobalLpPool, New: widened(newGlobalLpPool)},
+	{Kind: op.MaxPool, New: widened(newMaxPool)},
+	{Kind: op.MaxPoolGrad, New: widened(newMaxPoolGrad)},
+	{Kind: op.MaxUnpool, New: newMaxUnpool},
 }
