@@ -13,6 +13,7 @@ import (
 // only external test packages look downwards.
 const order = `
 	symbolic
+	planner/pack
 	graph
 	graph/op
 	graph/onnx graph/graphtest graph/live
