@@ -9,17 +9,17 @@ import (
 // Float32 functions made of several loops of package simd, chunk by chunk with values on the way in
 // buffers on the stack.
 
-// chunkLen is the number of elements of a chunk.
-const chunkLen = 256
+// activationChunkLen is the number of elements of a chunk.
+const activationChunkLen = 256
 
 // inChunks makes a loop of a function of a chunk. It has two buffers, t and u, as long as dst, and may write dst[i] only
 // when it needs a[i] no more: dst may be a.
 func inChunks(f func(dst, a, t, u []float32)) func(dst, a []float32) {
 	return func(dst, a []float32) {
-		var memory [2][chunkLen]float32
+		var memory [2][activationChunkLen]float32
 		m := elemOnStack(&memory)
 		for len(dst) > 0 {
-			n := min(len(dst), chunkLen)
+			n := min(len(dst), activationChunkLen)
 			f(dst[:n], a[:n], m[0][:n], m[1][:n])
 			dst, a = dst[n:], a[n:]
 		}
@@ -65,7 +65,7 @@ func expm1(dst, a, u []float32) {
 // expUnitChunk: see expUnit. e^-30 vanishes beside 1.
 func expUnitChunk(dst, a, t, u []float32, c expUnit) {
 	inner, negative, positive := float32(c.inner), float32(c.negative), float32(c.positive)
-	var memory [chunkLen]float32
+	var memory [activationChunkLen]float32
 	low := elemOnStack(&memory)[:len(a)]
 	for i, x := range a {
 		low[i] = max(min(x, 0)*inner, -30)
