@@ -385,4 +385,3 @@ func (v *RunView) Checked(want []verify.Output, tol verify.Tolerance) (first *ve
 	}
 	return first
 }
-

@@ -213,7 +213,7 @@ func (a *app) planExecution(x *execution, name string, sel *selectionFlags) erro
 	}
 	p, err := planner.Make(x.l.Model, x.l.types, c.options)
 	if errors.Is(err, live.ErrNoBoundary) && !sel.selects(c) {
-		x.baseline = verify.Side{Model: x.l.Model, Types: x.l.types}
+		x.baseline = verify.Side{Model: x.l.Model, Types: x.l.types, Dims: x.l.dims}
 		x.planned = x.baseline
 		return nil
 	}
@@ -224,7 +224,7 @@ func (a *app) planExecution(x *execution, name string, sel *selectionFlags) erro
 		a.warn("%s", w)
 	}
 	x.plan = p
-	x.baseline = verify.Side{Model: x.l.Model, Types: x.l.types, Order: p.Analysis.Order}
+	x.baseline = verify.Side{Model: x.l.Model, Types: x.l.types, Order: p.Analysis.Order, Dims: x.l.dims}
 	x.planned = x.baseline
 	if len(p.Placements) == 0 {
 		return nil
@@ -238,7 +238,7 @@ func (a *app) planExecution(x *execution, name string, sel *selectionFlags) erro
 		return &exitError{exitInternal, fmt.Errorf("%s: the rewritten graph: %w", name, err)}
 	}
 	x.changed = true
-	x.planned = verify.Side{Model: r.Model, Types: types, Order: graph.FileOrder(r.Model.Graph)}
+	x.planned = verify.Side{Model: r.Model, Types: types, Order: graph.FileOrder(r.Model.Graph), Dims: x.l.dims}
 	x.seedAlike(r)
 	return nil
 }

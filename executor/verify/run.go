@@ -10,19 +10,21 @@ import (
 	"memopt/executor"
 	"memopt/graph"
 	"memopt/graph/op"
+	"memopt/symbolic"
 )
 
 // Side is a model with what it takes to run it.
 type Side struct {
 	Model *graph.Model
 	Types *op.Result
-	Order graph.Order // nil: topological
+	Order graph.Order  // nil: topological
+	Dims  symbolic.Env // bindings of the inputs' symbols
 }
 
 // Options of Execute.
 type Options struct {
 	Device  executor.Device
-	Session executor.Options // Order is the side's
+	Session executor.Options // Order and Dims are the side's
 	Repeat  int              // measured runs; 0: 1
 	Warmup  int              // runs before these
 	// Progress is told of every run that is done; nil: nobody.
@@ -64,7 +66,7 @@ func (r *Run) Median() time.Duration {
 // Execute opens a session for a side, runs it on the inputs and closes it. Outputs are those of the
 // last run.
 func Execute(ctx context.Context, side Side, inputs map[string]*executor.Tensor, opts Options) (*Run, error) {
-	opts.Session.Order = side.Order
+	opts.Session.Order, opts.Session.Dims = side.Order, side.Dims
 	s, err := executor.Open(side.Model, side.Types, opts.Device, opts.Session)
 	if err != nil {
 		return nil, err
