@@ -68,7 +68,7 @@ const (
 	geluP3 = 0.018201131
 	geluP4 = 1.7832782e-06
 
-	sqrt2Pi = 2.5066283
+	sqrt2Pi  = 2.5066283
 	geluHigh = 14.5 // 14.5*erfc(14.5/√2)/2 rounds to zero
 )
 
@@ -103,13 +103,14 @@ func gelu(x float32) float32 {
 	p = float32(p*z) + geluP2
 	p = float32(p*z) + geluP1
 	p = float32(p*z) + geluP0
-	d := float32(float32(z*sqrt2Pi)*q) + p
-	e := float32((expm1(r)+1)*power(k)) * q
-	return lessTail(x, z, e/d)
+	zq := float32(z * q)
+	d := float32(zq*sqrt2Pi) + p
+	t := float32(expm1(r)*zq) + zq
+	return lessTail(x, float32(t*power(k))/d)
 }
 
-// lessTail returns max(x, 0) - z*tail*2^-64, and NaN for -Inf.
-func lessTail(x, z, tail float32) float32 {
+// lessTail returns max(x, 0) - tail*2^-64, and NaN for -Inf.
+func lessTail(x, tail float32) float32 {
 	m := x
 	if m < 0 {
 		m = float32(math.Copysign(0, -1)) // the sign that remains if the tail is zero
@@ -117,7 +118,7 @@ func lessTail(x, z, tail float32) float32 {
 	if math.IsInf(float64(x), -1) {
 		return float32(math.NaN())
 	}
-	return m - float32(float32(z*tail)*twoNeg64)
+	return m - float32(tail*twoNeg64)
 }
 
 // Gelu sets dst[i] = a[i]/2 * (1 + erf(a[i]/√2)).
@@ -158,7 +159,7 @@ func geluTanh(x float32) float32 {
 	r := float32(float32(w-n) * ln2)
 	s := math.Float32frombits(uint32(math.Float64bits(k)) << 23)
 	e := float32((expm1(r) + 1) * s)
-	return lessTail(x, z, e/(float32(e*twoNeg64)+1))
+	return lessTail(x, float32(z*e)/(float32(e*twoNeg64)+1))
 }
 
 // GeluTanh sets dst[i] to the approximation of Gelu by tanh:

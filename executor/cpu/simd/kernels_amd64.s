@@ -2082,30 +2082,29 @@ one:
 	VADDPS  w3f30725a<>+0(SB), Y5, Y5
 	VMULPS  Y1, Y5, Y5
 	VADDPS  w3fc00000<>+0(SB), Y5, Y5
-	VMULPS  w40206c99<>+0(SB), Y1, Y6
-	VMULPS  Y3, Y6, Y6
-	VADDPS  Y5, Y6, Y5
-	VMULPS  Y2, Y2, Y6
-	VMULPS  w3ab510d3<>+0(SB), Y2, Y7
-	VADDPS  w3c091db5<>+0(SB), Y7, Y7
-	VMULPS  Y2, Y7, Y7
-	VADDPS  w3d2aac7e<>+0(SB), Y7, Y7
-	VMULPS  Y2, Y7, Y7
-	VADDPS  w3e2aaa48<>+0(SB), Y7, Y7
-	VMULPS  Y2, Y7, Y7
-	VADDPS  w3efffffe<>+0(SB), Y7, Y7
-	VMULPS  Y7, Y6, Y6
-	VADDPS  Y2, Y6, Y2
-	VADDPS  w3f800000<>+0(SB), Y2, Y2
-	VPSLLD  $0x17, Y4, Y4
-	VMULPS  Y4, Y2, Y2
-	VMULPS  Y3, Y2, Y2
-	VDIVPS  Y5, Y2, Y2
-	VMOVUPS w80000000<>+0(SB), Y3
-	VMAXPS  Y0, Y3, Y3
+	VMULPS  Y3, Y1, Y1
+	VMULPS  w40206c99<>+0(SB), Y1, Y3
+	VADDPS  Y5, Y3, Y3
+	VMULPS  Y2, Y2, Y5
+	VMULPS  w3ab510d3<>+0(SB), Y2, Y6
+	VADDPS  w3c091db5<>+0(SB), Y6, Y6
+	VMULPS  Y2, Y6, Y6
+	VADDPS  w3d2aac7e<>+0(SB), Y6, Y6
+	VMULPS  Y2, Y6, Y6
+	VADDPS  w3e2aaa48<>+0(SB), Y6, Y6
+	VMULPS  Y2, Y6, Y6
+	VADDPS  w3efffffe<>+0(SB), Y6, Y6
+	VMULPS  Y6, Y5, Y5
+	VADDPS  Y2, Y5, Y2
+	VMULPS  Y1, Y2, Y2
+	VADDPS  Y1, Y2, Y1
+	VPSLLD  $0x17, Y4, Y2
 	VMULPS  Y2, Y1, Y1
+	VDIVPS  Y3, Y1, Y1
+	VMOVUPS w80000000<>+0(SB), Y2
+	VMAXPS  Y0, Y2, Y2
 	VMULPS  w1f800000<>+0(SB), Y1, Y1
-	VSUBPS  Y1, Y3, Y1
+	VSUBPS  Y1, Y2, Y1
 	VCMPPS  $0x00, wff800000<>+0(SB), Y0, Y0
 	VORPS   Y0, Y1, Y0
 	VMOVUPS Y0, (AX)(BX*4)
@@ -2156,30 +2155,29 @@ oneTest:
 	VADDPS     w3f30725a<>+0(SB), Y6, Y6
 	VMULPS     Y2, Y6, Y6
 	VADDPS     w3fc00000<>+0(SB), Y6, Y6
-	VMULPS     w40206c99<>+0(SB), Y2, Y7
-	VMULPS     Y4, Y7, Y7
-	VADDPS     Y6, Y7, Y6
-	VMULPS     Y3, Y3, Y7
-	VMULPS     w3ab510d3<>+0(SB), Y3, Y8
-	VADDPS     w3c091db5<>+0(SB), Y8, Y8
-	VMULPS     Y3, Y8, Y8
-	VADDPS     w3d2aac7e<>+0(SB), Y8, Y8
-	VMULPS     Y3, Y8, Y8
-	VADDPS     w3e2aaa48<>+0(SB), Y8, Y8
-	VMULPS     Y3, Y8, Y8
-	VADDPS     w3efffffe<>+0(SB), Y8, Y8
-	VMULPS     Y8, Y7, Y7
-	VADDPS     Y3, Y7, Y3
-	VADDPS     w3f800000<>+0(SB), Y3, Y3
-	VPSLLD     $0x17, Y5, Y5
-	VMULPS     Y5, Y3, Y3
-	VMULPS     Y4, Y3, Y3
-	VDIVPS     Y6, Y3, Y3
-	VMOVUPS    w80000000<>+0(SB), Y4
-	VMAXPS     Y1, Y4, Y4
+	VMULPS     Y4, Y2, Y2
+	VMULPS     w40206c99<>+0(SB), Y2, Y4
+	VADDPS     Y6, Y4, Y4
+	VMULPS     Y3, Y3, Y6
+	VMULPS     w3ab510d3<>+0(SB), Y3, Y7
+	VADDPS     w3c091db5<>+0(SB), Y7, Y7
+	VMULPS     Y3, Y7, Y7
+	VADDPS     w3d2aac7e<>+0(SB), Y7, Y7
+	VMULPS     Y3, Y7, Y7
+	VADDPS     w3e2aaa48<>+0(SB), Y7, Y7
+	VMULPS     Y3, Y7, Y7
+	VADDPS     w3efffffe<>+0(SB), Y7, Y7
+	VMULPS     Y7, Y6, Y6
+	VADDPS     Y3, Y6, Y3
+	VMULPS     Y2, Y3, Y3
+	VADDPS     Y2, Y3, Y2
+	VPSLLD     $0x17, Y5, Y3
 	VMULPS     Y3, Y2, Y2
+	VDIVPS     Y4, Y2, Y2
+	VMOVUPS    w80000000<>+0(SB), Y3
+	VMAXPS     Y1, Y3, Y3
 	VMULPS     w1f800000<>+0(SB), Y2, Y2
-	VSUBPS     Y2, Y4, Y2
+	VSUBPS     Y2, Y3, Y2
 	VCMPPS     $0x00, wff800000<>+0(SB), Y1, Y1
 	VORPS      Y1, Y2, Y1
 	VMASKMOVPS Y1, Y0, (AX)(BX*4)
@@ -2409,14 +2407,14 @@ one:
 	VADDPS       w3f800000<>+0(SB), Y2, Y2
 	VPSLLD       $0x17, Y4, Y4
 	VMULPS       Y4, Y2, Y2
-	VMULPS       w1f800000<>+0(SB), Y2, Y4
-	VADDPS       w3f800000<>+0(SB), Y4, Y4
-	VDIVPS       Y4, Y2, Y2
-	VMOVUPS      w80000000<>+0(SB), Y4
-	VMAXPS       Y0, Y4, Y4
 	VMULPS       Y2, Y1, Y1
+	VMULPS       w1f800000<>+0(SB), Y2, Y2
+	VADDPS       w3f800000<>+0(SB), Y2, Y2
+	VDIVPS       Y2, Y1, Y1
+	VMOVUPS      w80000000<>+0(SB), Y2
+	VMAXPS       Y0, Y2, Y2
 	VMULPS       w1f800000<>+0(SB), Y1, Y1
-	VSUBPS       Y1, Y4, Y1
+	VSUBPS       Y1, Y2, Y1
 	VCMPPS       $0x00, wff800000<>+0(SB), Y0, Y0
 	VORPS        Y0, Y1, Y0
 	VMOVUPS      Y0, (AX)(BX*4)
@@ -2472,14 +2470,14 @@ oneTest:
 	VADDPS       w3f800000<>+0(SB), Y3, Y3
 	VPSLLD       $0x17, Y4, Y4
 	VMULPS       Y4, Y3, Y3
-	VMULPS       w1f800000<>+0(SB), Y3, Y4
-	VADDPS       w3f800000<>+0(SB), Y4, Y4
-	VDIVPS       Y4, Y3, Y3
-	VMOVUPS      w80000000<>+0(SB), Y4
-	VMAXPS       Y1, Y4, Y4
 	VMULPS       Y3, Y2, Y2
+	VMULPS       w1f800000<>+0(SB), Y3, Y3
+	VADDPS       w3f800000<>+0(SB), Y3, Y3
+	VDIVPS       Y3, Y2, Y2
+	VMOVUPS      w80000000<>+0(SB), Y3
+	VMAXPS       Y1, Y3, Y3
 	VMULPS       w1f800000<>+0(SB), Y2, Y2
-	VSUBPS       Y2, Y4, Y2
+	VSUBPS       Y2, Y3, Y2
 	VCMPPS       $0x00, wff800000<>+0(SB), Y1, Y1
 	VORPS        Y1, Y2, Y1
 	VMASKMOVPS   Y1, Y0, (AX)(BX*4)

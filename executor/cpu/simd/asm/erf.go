@@ -48,14 +48,15 @@ func gelu(x vec) vec {
 	z := min(constant(geluHigh), abs(x))
 	r, k := halfSquare(z, 127+64)
 	q, p := poly(z, geluQ), poly(z, geluP)
-	d := add(mul(mul(z, num(sqrt2Pi)), q), p)
-	e := mul(mul(add(expm1(r), num(1)), power(k)), q)
-	return lessTail(x, z, div(e, d))
+	zq := mul(z, q)
+	d := add(mul(zq, num(sqrt2Pi)), p)
+	t := add(mul(expm1(r), zq), zq)
+	return lessTail(x, div(mul(t, power(k)), d))
 }
 
-func lessTail(x, z, tail vec) vec {
+func lessTail(x, tail vec) vec {
 	m := max(load(words(signBit)), x) // -0 for negative numbers
-	y := sub(m, mul(mul(z, tail), num(twoNeg64)))
+	y := sub(m, mul(tail, num(twoNeg64)))
 	return or(y, cmp(equal, x, num(inf(-1))))
 }
 
@@ -83,5 +84,5 @@ func geluTanh(x vec) vec {
 	VSHUFPS(U8(0x88), k1, k0, k)
 	VPERMQ(U8(0xd8), k, k)
 	e := mul(add(expm1(r), num(1)), power(k))
-	return lessTail(x, z, div(e, add(mul(e, num(twoNeg64)), num(1))))
+	return lessTail(x, div(mul(z, e), add(mul(e, num(twoNeg64)), num(1))))
 }
