@@ -16,6 +16,11 @@ func inGo(f func()) {
 	f()
 }
 
+// implementations are the ways to run a loop.
+func implementations() []implementation {
+	return []implementation{{"asm", func(f func()) { f() }}, {"go", inGo}}
+}
+
 func needAssembly(t testing.TB) {
 	if !useAVX2 {
 		t.Skip("this processor has no AVX2: there is no assembly to compare with")

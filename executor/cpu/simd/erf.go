@@ -2,45 +2,41 @@ package simd
 
 import "math"
 
-// Coefficients of erf(x) = x*p(x²)/q(x²) for |x| <= 3.95, where erf is 1 in float32, of
-// relative error 2^-29. Least-squares fits of p - f*q, reweighted towards the minimax.
+// Coefficients of g in erfc(z) = e^-g, g = z*(erfC0 + erfC1*z + ...), for z <= 3.95, where
+// erf is 1 in float32. The relative error of 1 - e^-g is 2^-27.9. A least-squares fit
+// reweighted towards the minimax (Lawson's method), as are the others of this file.
 const (
-	erfP0 = 1.1283792
-	erfP1 = 0.18516877
-	erfP2 = 0.05427481
-	erfP3 = 0.0038433697
-	erfP4 = 0.00037794
-	erfP5 = 4.6405244e-06
-	erfP6 = -1.2967496e-08
-
-	erfQ1 = 0.49743497
-	erfQ2 = 0.11391096
-	erfQ3 = 0.015443727
-	erfQ4 = 0.0013040667
-	erfQ5 = 6.269337e-05
+	erfC0 = 1.1283792
+	erfC1 = 0.6366194
+	erfC2 = 0.10277783
+	erfC3 = -0.019153064
+	erfC4 = -0.00016039617
+	erfC5 = 0.0016670277
+	erfC6 = -0.00063283707
+	erfC7 = 0.00011764134
+	erfC8 = -9.256273e-06
 
 	erfHigh = 3.95
 )
 
-// erf returns the error function.
+// erf returns the error function, as 1 - e^-g: errors of g count less the closer it is to 1.
 func erf(x float32) float32 {
 	z := abs(x)
 	if z > erfHigh {
 		z = erfHigh
 	}
-	u := float32(z * z)
-	uu := float32(u * u)
-	p := float32(erfP5*u) + erfP4
-	p = float32(erfP6*uu) + p
-	p = float32(p*uu) + (float32(erfP3*u) + erfP2)
-	p = float32(p*uu) + (float32(erfP1*u) + erfP0)
-	q := float32(erfQ5*u) + erfQ4
-	q = float32(q*uu) + (float32(erfQ3*u) + erfQ2)
-	q = float32(q*uu) + (float32(erfQ1*u) + 1)
-	t := float32(z*p) / q
-	if t > 1 {
-		t = 1
-	}
+	g := float32(erfC8)
+	g = float32(g*z) + erfC7
+	g = float32(g*z) + erfC6
+	g = float32(g*z) + erfC5
+	g = float32(g*z) + erfC4
+	g = float32(g*z) + erfC3
+	g = float32(g*z) + erfC2
+	g = float32(g*z) + erfC1
+	g = float32(g*z) + erfC0
+	r, k := reduce(-float32(g*z), 127)
+	s := power(k)
+	t := (1 - s) - float32(expm1(r)*s)
 	return math.Float32frombits(math.Float32bits(t) | math.Float32bits(x)&(1<<31))
 }
 
@@ -56,21 +52,23 @@ func Erf(dst, a []float32) {
 	}
 }
 
-// Coefficients of e^(z²/2)*erfc(z/√2)/2 = p(z)/q(z) for 0 <= z <= 14.6, of relative error
-// 2^-27.3, fitted as those of erf.
+// Coefficients of e^(z²/2)*erfc(z/√2)/2 = q(z)/(√(2π)*z*q(z) + p(z)) for 0 <= z <= 14.6, of
+// relative error 2^-25.9. q and p have a common factor that keeps them from just above powers
+// of two, where rounding weighs most. For large z the quotient is 1/(√(2π)*z), and errors of q cancel.
 const (
-	geluP0 = 0.5
-	geluP1 = 0.43849736
-	geluP2 = 0.18338534
-	geluP3 = 0.040683925
-	geluP4 = 0.0041238545
+	geluQ0 = 0.75
+	geluQ1 = 0.6861938
+	geluQ2 = 0.29648894
+	geluQ3 = 0.06833408
+	geluQ4 = 0.0072937054
 
-	geluQ1 = 1.6748798
-	geluQ2 = 1.2031265
-	geluQ3 = 0.4698672
-	geluQ4 = 0.10198586
-	geluQ5 = 0.010336852
+	geluP0 = 1.5
+	geluP1 = 0.68924487
+	geluP2 = 0.17286566
+	geluP3 = 0.018201131
+	geluP4 = 1.7832782e-06
 
+	sqrt2Pi  = 2.5066283
 	geluHigh = 14.5 // 14.5*erfc(14.5/√2)/2 rounds to zero
 )
 
@@ -95,23 +93,24 @@ func gelu(x float32) float32 {
 		z = geluHigh
 	}
 	r, k := halfSquare(z, 127+64)
+	q := float32(geluQ4)
+	q = float32(q*z) + geluQ3
+	q = float32(q*z) + geluQ2
+	q = float32(q*z) + geluQ1
+	q = float32(q*z) + geluQ0
 	p := float32(geluP4)
 	p = float32(p*z) + geluP3
 	p = float32(p*z) + geluP2
 	p = float32(p*z) + geluP1
 	p = float32(p*z) + geluP0
-	q := float32(geluQ5)
-	q = float32(q*z) + geluQ4
-	q = float32(q*z) + geluQ3
-	q = float32(q*z) + geluQ2
-	q = float32(q*z) + geluQ1
-	q = float32(q*z) + 1
-	e := float32((expm1(r)+1)*power(k)) * p
-	return lessTail(x, z, e/q)
+	zq := float32(z * q)
+	d := float32(zq*sqrt2Pi) + p
+	t := float32(expm1(r)*zq) + zq
+	return lessTail(x, float32(t*power(k))/d)
 }
 
-// lessTail returns max(x, 0) - z*tail*2^-64, and NaN for -Inf.
-func lessTail(x, z, tail float32) float32 {
+// lessTail returns max(x, 0) - tail*2^-64, and NaN for -Inf.
+func lessTail(x, tail float32) float32 {
 	m := x
 	if m < 0 {
 		m = float32(math.Copysign(0, -1)) // the sign that remains if the tail is zero
@@ -119,7 +118,7 @@ func lessTail(x, z, tail float32) float32 {
 	if math.IsInf(float64(x), -1) {
 		return float32(math.NaN())
 	}
-	return m - float32(float32(z*tail)*twoNeg64)
+	return m - float32(tail*twoNeg64)
 }
 
 // Gelu sets dst[i] = a[i]/2 * (1 + erf(a[i]/√2)).
@@ -160,7 +159,7 @@ func geluTanh(x float32) float32 {
 	r := float32(float32(w-n) * ln2)
 	s := math.Float32frombits(uint32(math.Float64bits(k)) << 23)
 	e := float32((expm1(r) + 1) * s)
-	return lessTail(x, z, e/(float32(e*twoNeg64)+1))
+	return lessTail(x, float32(z*e)/(float32(e*twoNeg64)+1))
 }
 
 // GeluTanh sets dst[i] to the approximation of Gelu by tanh:

@@ -1815,7 +1815,7 @@ DATA w4b40007f<>+28(SB)/4, $0x4b40007f
 GLOBL w4b40007f<>(SB), RODATA|NOPTR, $32
 
 // func erfAVX2(dst *float32, a *float32, n int)
-// Requires: AVX
+// Requires: AVX, AVX2
 TEXT ·erfAVX2(SB), NOSPLIT, $0-24
 	MOVQ dst+0(FP), AX
 	MOVQ a+8(FP), CX
@@ -1828,34 +1828,47 @@ one:
 	VMOVUPS w407ccccd<>+0(SB), Y1
 	VANDPS  w7fffffff<>+0(SB), Y0, Y2
 	VMINPS  Y2, Y1, Y1
-	VMULPS  Y1, Y1, Y2
-	VMULPS  Y2, Y2, Y3
-	VMULPS  w369bb5cd<>+0(SB), Y2, Y4
-	VADDPS  w39c62640<>+0(SB), Y4, Y4
-	VMULPS  wb25ec7a7<>+0(SB), Y3, Y5
-	VADDPS  Y4, Y5, Y4
-	VMULPS  Y3, Y4, Y4
-	VMULPS  w3b7be10b<>+0(SB), Y2, Y5
-	VADDPS  w3d5e4f43<>+0(SB), Y5, Y5
-	VADDPS  Y5, Y4, Y4
-	VMULPS  Y3, Y4, Y4
-	VMULPS  w3e3d9ce2<>+0(SB), Y2, Y5
-	VADDPS  w3f906ebb<>+0(SB), Y5, Y5
-	VADDPS  Y5, Y4, Y4
-	VMULPS  Y1, Y4, Y1
-	VMULPS  w38837a3f<>+0(SB), Y2, Y4
-	VADDPS  w3aaaed38<>+0(SB), Y4, Y4
-	VMULPS  Y3, Y4, Y4
-	VMULPS  w3c7d07b0<>+0(SB), Y2, Y5
-	VADDPS  w3de94a26<>+0(SB), Y5, Y5
-	VADDPS  Y5, Y4, Y4
-	VMULPS  Y3, Y4, Y3
-	VMULPS  w3efeafcc<>+0(SB), Y2, Y2
-	VADDPS  w3f800000<>+0(SB), Y2, Y2
-	VADDPS  Y2, Y3, Y2
-	VDIVPS  Y2, Y1, Y1
-	VMOVUPS w3f800000<>+0(SB), Y2
-	VMINPS  Y1, Y2, Y1
+	VMULPS  wb71b4b64<>+0(SB), Y1, Y2
+	VADDPS  w38f6b637<>+0(SB), Y2, Y2
+	VMULPS  Y1, Y2, Y2
+	VADDPS  wba25e4fa<>+0(SB), Y2, Y2
+	VMULPS  Y1, Y2, Y2
+	VADDPS  w3ada802b<>+0(SB), Y2, Y2
+	VMULPS  Y1, Y2, Y2
+	VADDPS  wb9283005<>+0(SB), Y2, Y2
+	VMULPS  Y1, Y2, Y2
+	VADDPS  wbc9ce6e3<>+0(SB), Y2, Y2
+	VMULPS  Y1, Y2, Y2
+	VADDPS  w3dd27d2f<>+0(SB), Y2, Y2
+	VMULPS  Y1, Y2, Y2
+	VADDPS  w3f22f97d<>+0(SB), Y2, Y2
+	VMULPS  Y1, Y2, Y2
+	VADDPS  w3f906ebb<>+0(SB), Y2, Y2
+	VMULPS  Y1, Y2, Y1
+	VORPS   w80000000<>+0(SB), Y1, Y1
+	VMULPS  w3fb8aa3b<>+0(SB), Y1, Y2
+	VADDPS  w4b40007f<>+0(SB), Y2, Y2
+	VSUBPS  w4b40007f<>+0(SB), Y2, Y3
+	VMULPS  w3f318000<>+0(SB), Y3, Y4
+	VSUBPS  Y4, Y1, Y1
+	VMULPS  wb95e8083<>+0(SB), Y3, Y3
+	VSUBPS  Y3, Y1, Y1
+	VPSLLD  $0x17, Y2, Y2
+	VMOVUPS w3f800000<>+0(SB), Y3
+	VSUBPS  Y2, Y3, Y3
+	VMULPS  Y1, Y1, Y4
+	VMULPS  w3ab510d3<>+0(SB), Y1, Y5
+	VADDPS  w3c091db5<>+0(SB), Y5, Y5
+	VMULPS  Y1, Y5, Y5
+	VADDPS  w3d2aac7e<>+0(SB), Y5, Y5
+	VMULPS  Y1, Y5, Y5
+	VADDPS  w3e2aaa48<>+0(SB), Y5, Y5
+	VMULPS  Y1, Y5, Y5
+	VADDPS  w3efffffe<>+0(SB), Y5, Y5
+	VMULPS  Y5, Y4, Y4
+	VADDPS  Y1, Y4, Y1
+	VMULPS  Y2, Y1, Y1
+	VSUBPS  Y1, Y3, Y1
 	VANDPS  w80000000<>+0(SB), Y0, Y0
 	VORPS   Y0, Y1, Y0
 	VMOVUPS Y0, (AX)(BX*4)
@@ -1874,34 +1887,47 @@ oneTest:
 	VMOVUPS    w407ccccd<>+0(SB), Y2
 	VANDPS     w7fffffff<>+0(SB), Y1, Y3
 	VMINPS     Y3, Y2, Y2
-	VMULPS     Y2, Y2, Y3
-	VMULPS     Y3, Y3, Y4
-	VMULPS     w369bb5cd<>+0(SB), Y3, Y5
-	VADDPS     w39c62640<>+0(SB), Y5, Y5
-	VMULPS     wb25ec7a7<>+0(SB), Y4, Y6
-	VADDPS     Y5, Y6, Y5
-	VMULPS     Y4, Y5, Y5
-	VMULPS     w3b7be10b<>+0(SB), Y3, Y6
-	VADDPS     w3d5e4f43<>+0(SB), Y6, Y6
-	VADDPS     Y6, Y5, Y5
-	VMULPS     Y4, Y5, Y5
-	VMULPS     w3e3d9ce2<>+0(SB), Y3, Y6
-	VADDPS     w3f906ebb<>+0(SB), Y6, Y6
-	VADDPS     Y6, Y5, Y5
-	VMULPS     Y2, Y5, Y2
-	VMULPS     w38837a3f<>+0(SB), Y3, Y5
-	VADDPS     w3aaaed38<>+0(SB), Y5, Y5
-	VMULPS     Y4, Y5, Y5
-	VMULPS     w3c7d07b0<>+0(SB), Y3, Y6
-	VADDPS     w3de94a26<>+0(SB), Y6, Y6
-	VADDPS     Y6, Y5, Y5
-	VMULPS     Y4, Y5, Y4
-	VMULPS     w3efeafcc<>+0(SB), Y3, Y3
-	VADDPS     w3f800000<>+0(SB), Y3, Y3
-	VADDPS     Y3, Y4, Y3
-	VDIVPS     Y3, Y2, Y2
-	VMOVUPS    w3f800000<>+0(SB), Y3
-	VMINPS     Y2, Y3, Y2
+	VMULPS     wb71b4b64<>+0(SB), Y2, Y3
+	VADDPS     w38f6b637<>+0(SB), Y3, Y3
+	VMULPS     Y2, Y3, Y3
+	VADDPS     wba25e4fa<>+0(SB), Y3, Y3
+	VMULPS     Y2, Y3, Y3
+	VADDPS     w3ada802b<>+0(SB), Y3, Y3
+	VMULPS     Y2, Y3, Y3
+	VADDPS     wb9283005<>+0(SB), Y3, Y3
+	VMULPS     Y2, Y3, Y3
+	VADDPS     wbc9ce6e3<>+0(SB), Y3, Y3
+	VMULPS     Y2, Y3, Y3
+	VADDPS     w3dd27d2f<>+0(SB), Y3, Y3
+	VMULPS     Y2, Y3, Y3
+	VADDPS     w3f22f97d<>+0(SB), Y3, Y3
+	VMULPS     Y2, Y3, Y3
+	VADDPS     w3f906ebb<>+0(SB), Y3, Y3
+	VMULPS     Y2, Y3, Y2
+	VORPS      w80000000<>+0(SB), Y2, Y2
+	VMULPS     w3fb8aa3b<>+0(SB), Y2, Y3
+	VADDPS     w4b40007f<>+0(SB), Y3, Y3
+	VSUBPS     w4b40007f<>+0(SB), Y3, Y4
+	VMULPS     w3f318000<>+0(SB), Y4, Y5
+	VSUBPS     Y5, Y2, Y2
+	VMULPS     wb95e8083<>+0(SB), Y4, Y4
+	VSUBPS     Y4, Y2, Y2
+	VPSLLD     $0x17, Y3, Y3
+	VMOVUPS    w3f800000<>+0(SB), Y4
+	VSUBPS     Y3, Y4, Y4
+	VMULPS     Y2, Y2, Y5
+	VMULPS     w3ab510d3<>+0(SB), Y2, Y6
+	VADDPS     w3c091db5<>+0(SB), Y6, Y6
+	VMULPS     Y2, Y6, Y6
+	VADDPS     w3d2aac7e<>+0(SB), Y6, Y6
+	VMULPS     Y2, Y6, Y6
+	VADDPS     w3e2aaa48<>+0(SB), Y6, Y6
+	VMULPS     Y2, Y6, Y6
+	VADDPS     w3efffffe<>+0(SB), Y6, Y6
+	VMULPS     Y6, Y5, Y5
+	VADDPS     Y2, Y5, Y2
+	VMULPS     Y3, Y2, Y2
+	VSUBPS     Y2, Y4, Y2
 	VANDPS     w80000000<>+0(SB), Y1, Y1
 	VORPS      Y1, Y2, Y1
 	VMASKMOVPS Y1, Y0, (AX)(BX*4)
@@ -1920,65 +1946,85 @@ DATA w407ccccd<>+24(SB)/4, $0x407ccccd
 DATA w407ccccd<>+28(SB)/4, $0x407ccccd
 GLOBL w407ccccd<>(SB), RODATA|NOPTR, $32
 
-DATA w369bb5cd<>+0(SB)/4, $0x369bb5cd
-DATA w369bb5cd<>+4(SB)/4, $0x369bb5cd
-DATA w369bb5cd<>+8(SB)/4, $0x369bb5cd
-DATA w369bb5cd<>+12(SB)/4, $0x369bb5cd
-DATA w369bb5cd<>+16(SB)/4, $0x369bb5cd
-DATA w369bb5cd<>+20(SB)/4, $0x369bb5cd
-DATA w369bb5cd<>+24(SB)/4, $0x369bb5cd
-DATA w369bb5cd<>+28(SB)/4, $0x369bb5cd
-GLOBL w369bb5cd<>(SB), RODATA|NOPTR, $32
+DATA wb71b4b64<>+0(SB)/4, $0xb71b4b64
+DATA wb71b4b64<>+4(SB)/4, $0xb71b4b64
+DATA wb71b4b64<>+8(SB)/4, $0xb71b4b64
+DATA wb71b4b64<>+12(SB)/4, $0xb71b4b64
+DATA wb71b4b64<>+16(SB)/4, $0xb71b4b64
+DATA wb71b4b64<>+20(SB)/4, $0xb71b4b64
+DATA wb71b4b64<>+24(SB)/4, $0xb71b4b64
+DATA wb71b4b64<>+28(SB)/4, $0xb71b4b64
+GLOBL wb71b4b64<>(SB), RODATA|NOPTR, $32
 
-DATA w39c62640<>+0(SB)/4, $0x39c62640
-DATA w39c62640<>+4(SB)/4, $0x39c62640
-DATA w39c62640<>+8(SB)/4, $0x39c62640
-DATA w39c62640<>+12(SB)/4, $0x39c62640
-DATA w39c62640<>+16(SB)/4, $0x39c62640
-DATA w39c62640<>+20(SB)/4, $0x39c62640
-DATA w39c62640<>+24(SB)/4, $0x39c62640
-DATA w39c62640<>+28(SB)/4, $0x39c62640
-GLOBL w39c62640<>(SB), RODATA|NOPTR, $32
+DATA w38f6b637<>+0(SB)/4, $0x38f6b637
+DATA w38f6b637<>+4(SB)/4, $0x38f6b637
+DATA w38f6b637<>+8(SB)/4, $0x38f6b637
+DATA w38f6b637<>+12(SB)/4, $0x38f6b637
+DATA w38f6b637<>+16(SB)/4, $0x38f6b637
+DATA w38f6b637<>+20(SB)/4, $0x38f6b637
+DATA w38f6b637<>+24(SB)/4, $0x38f6b637
+DATA w38f6b637<>+28(SB)/4, $0x38f6b637
+GLOBL w38f6b637<>(SB), RODATA|NOPTR, $32
 
-DATA wb25ec7a7<>+0(SB)/4, $0xb25ec7a7
-DATA wb25ec7a7<>+4(SB)/4, $0xb25ec7a7
-DATA wb25ec7a7<>+8(SB)/4, $0xb25ec7a7
-DATA wb25ec7a7<>+12(SB)/4, $0xb25ec7a7
-DATA wb25ec7a7<>+16(SB)/4, $0xb25ec7a7
-DATA wb25ec7a7<>+20(SB)/4, $0xb25ec7a7
-DATA wb25ec7a7<>+24(SB)/4, $0xb25ec7a7
-DATA wb25ec7a7<>+28(SB)/4, $0xb25ec7a7
-GLOBL wb25ec7a7<>(SB), RODATA|NOPTR, $32
+DATA wba25e4fa<>+0(SB)/4, $0xba25e4fa
+DATA wba25e4fa<>+4(SB)/4, $0xba25e4fa
+DATA wba25e4fa<>+8(SB)/4, $0xba25e4fa
+DATA wba25e4fa<>+12(SB)/4, $0xba25e4fa
+DATA wba25e4fa<>+16(SB)/4, $0xba25e4fa
+DATA wba25e4fa<>+20(SB)/4, $0xba25e4fa
+DATA wba25e4fa<>+24(SB)/4, $0xba25e4fa
+DATA wba25e4fa<>+28(SB)/4, $0xba25e4fa
+GLOBL wba25e4fa<>(SB), RODATA|NOPTR, $32
 
-DATA w3b7be10b<>+0(SB)/4, $0x3b7be10b
-DATA w3b7be10b<>+4(SB)/4, $0x3b7be10b
-DATA w3b7be10b<>+8(SB)/4, $0x3b7be10b
-DATA w3b7be10b<>+12(SB)/4, $0x3b7be10b
-DATA w3b7be10b<>+16(SB)/4, $0x3b7be10b
-DATA w3b7be10b<>+20(SB)/4, $0x3b7be10b
-DATA w3b7be10b<>+24(SB)/4, $0x3b7be10b
-DATA w3b7be10b<>+28(SB)/4, $0x3b7be10b
-GLOBL w3b7be10b<>(SB), RODATA|NOPTR, $32
+DATA w3ada802b<>+0(SB)/4, $0x3ada802b
+DATA w3ada802b<>+4(SB)/4, $0x3ada802b
+DATA w3ada802b<>+8(SB)/4, $0x3ada802b
+DATA w3ada802b<>+12(SB)/4, $0x3ada802b
+DATA w3ada802b<>+16(SB)/4, $0x3ada802b
+DATA w3ada802b<>+20(SB)/4, $0x3ada802b
+DATA w3ada802b<>+24(SB)/4, $0x3ada802b
+DATA w3ada802b<>+28(SB)/4, $0x3ada802b
+GLOBL w3ada802b<>(SB), RODATA|NOPTR, $32
 
-DATA w3d5e4f43<>+0(SB)/4, $0x3d5e4f43
-DATA w3d5e4f43<>+4(SB)/4, $0x3d5e4f43
-DATA w3d5e4f43<>+8(SB)/4, $0x3d5e4f43
-DATA w3d5e4f43<>+12(SB)/4, $0x3d5e4f43
-DATA w3d5e4f43<>+16(SB)/4, $0x3d5e4f43
-DATA w3d5e4f43<>+20(SB)/4, $0x3d5e4f43
-DATA w3d5e4f43<>+24(SB)/4, $0x3d5e4f43
-DATA w3d5e4f43<>+28(SB)/4, $0x3d5e4f43
-GLOBL w3d5e4f43<>(SB), RODATA|NOPTR, $32
+DATA wb9283005<>+0(SB)/4, $0xb9283005
+DATA wb9283005<>+4(SB)/4, $0xb9283005
+DATA wb9283005<>+8(SB)/4, $0xb9283005
+DATA wb9283005<>+12(SB)/4, $0xb9283005
+DATA wb9283005<>+16(SB)/4, $0xb9283005
+DATA wb9283005<>+20(SB)/4, $0xb9283005
+DATA wb9283005<>+24(SB)/4, $0xb9283005
+DATA wb9283005<>+28(SB)/4, $0xb9283005
+GLOBL wb9283005<>(SB), RODATA|NOPTR, $32
 
-DATA w3e3d9ce2<>+0(SB)/4, $0x3e3d9ce2
-DATA w3e3d9ce2<>+4(SB)/4, $0x3e3d9ce2
-DATA w3e3d9ce2<>+8(SB)/4, $0x3e3d9ce2
-DATA w3e3d9ce2<>+12(SB)/4, $0x3e3d9ce2
-DATA w3e3d9ce2<>+16(SB)/4, $0x3e3d9ce2
-DATA w3e3d9ce2<>+20(SB)/4, $0x3e3d9ce2
-DATA w3e3d9ce2<>+24(SB)/4, $0x3e3d9ce2
-DATA w3e3d9ce2<>+28(SB)/4, $0x3e3d9ce2
-GLOBL w3e3d9ce2<>(SB), RODATA|NOPTR, $32
+DATA wbc9ce6e3<>+0(SB)/4, $0xbc9ce6e3
+DATA wbc9ce6e3<>+4(SB)/4, $0xbc9ce6e3
+DATA wbc9ce6e3<>+8(SB)/4, $0xbc9ce6e3
+DATA wbc9ce6e3<>+12(SB)/4, $0xbc9ce6e3
+DATA wbc9ce6e3<>+16(SB)/4, $0xbc9ce6e3
+DATA wbc9ce6e3<>+20(SB)/4, $0xbc9ce6e3
+DATA wbc9ce6e3<>+24(SB)/4, $0xbc9ce6e3
+DATA wbc9ce6e3<>+28(SB)/4, $0xbc9ce6e3
+GLOBL wbc9ce6e3<>(SB), RODATA|NOPTR, $32
+
+DATA w3dd27d2f<>+0(SB)/4, $0x3dd27d2f
+DATA w3dd27d2f<>+4(SB)/4, $0x3dd27d2f
+DATA w3dd27d2f<>+8(SB)/4, $0x3dd27d2f
+DATA w3dd27d2f<>+12(SB)/4, $0x3dd27d2f
+DATA w3dd27d2f<>+16(SB)/4, $0x3dd27d2f
+DATA w3dd27d2f<>+20(SB)/4, $0x3dd27d2f
+DATA w3dd27d2f<>+24(SB)/4, $0x3dd27d2f
+DATA w3dd27d2f<>+28(SB)/4, $0x3dd27d2f
+GLOBL w3dd27d2f<>(SB), RODATA|NOPTR, $32
+
+DATA w3f22f97d<>+0(SB)/4, $0x3f22f97d
+DATA w3f22f97d<>+4(SB)/4, $0x3f22f97d
+DATA w3f22f97d<>+8(SB)/4, $0x3f22f97d
+DATA w3f22f97d<>+12(SB)/4, $0x3f22f97d
+DATA w3f22f97d<>+16(SB)/4, $0x3f22f97d
+DATA w3f22f97d<>+20(SB)/4, $0x3f22f97d
+DATA w3f22f97d<>+24(SB)/4, $0x3f22f97d
+DATA w3f22f97d<>+28(SB)/4, $0x3f22f97d
+GLOBL w3f22f97d<>(SB), RODATA|NOPTR, $32
 
 DATA w3f906ebb<>+0(SB)/4, $0x3f906ebb
 DATA w3f906ebb<>+4(SB)/4, $0x3f906ebb
@@ -1989,56 +2035,6 @@ DATA w3f906ebb<>+20(SB)/4, $0x3f906ebb
 DATA w3f906ebb<>+24(SB)/4, $0x3f906ebb
 DATA w3f906ebb<>+28(SB)/4, $0x3f906ebb
 GLOBL w3f906ebb<>(SB), RODATA|NOPTR, $32
-
-DATA w38837a3f<>+0(SB)/4, $0x38837a3f
-DATA w38837a3f<>+4(SB)/4, $0x38837a3f
-DATA w38837a3f<>+8(SB)/4, $0x38837a3f
-DATA w38837a3f<>+12(SB)/4, $0x38837a3f
-DATA w38837a3f<>+16(SB)/4, $0x38837a3f
-DATA w38837a3f<>+20(SB)/4, $0x38837a3f
-DATA w38837a3f<>+24(SB)/4, $0x38837a3f
-DATA w38837a3f<>+28(SB)/4, $0x38837a3f
-GLOBL w38837a3f<>(SB), RODATA|NOPTR, $32
-
-DATA w3aaaed38<>+0(SB)/4, $0x3aaaed38
-DATA w3aaaed38<>+4(SB)/4, $0x3aaaed38
-DATA w3aaaed38<>+8(SB)/4, $0x3aaaed38
-DATA w3aaaed38<>+12(SB)/4, $0x3aaaed38
-DATA w3aaaed38<>+16(SB)/4, $0x3aaaed38
-DATA w3aaaed38<>+20(SB)/4, $0x3aaaed38
-DATA w3aaaed38<>+24(SB)/4, $0x3aaaed38
-DATA w3aaaed38<>+28(SB)/4, $0x3aaaed38
-GLOBL w3aaaed38<>(SB), RODATA|NOPTR, $32
-
-DATA w3c7d07b0<>+0(SB)/4, $0x3c7d07b0
-DATA w3c7d07b0<>+4(SB)/4, $0x3c7d07b0
-DATA w3c7d07b0<>+8(SB)/4, $0x3c7d07b0
-DATA w3c7d07b0<>+12(SB)/4, $0x3c7d07b0
-DATA w3c7d07b0<>+16(SB)/4, $0x3c7d07b0
-DATA w3c7d07b0<>+20(SB)/4, $0x3c7d07b0
-DATA w3c7d07b0<>+24(SB)/4, $0x3c7d07b0
-DATA w3c7d07b0<>+28(SB)/4, $0x3c7d07b0
-GLOBL w3c7d07b0<>(SB), RODATA|NOPTR, $32
-
-DATA w3de94a26<>+0(SB)/4, $0x3de94a26
-DATA w3de94a26<>+4(SB)/4, $0x3de94a26
-DATA w3de94a26<>+8(SB)/4, $0x3de94a26
-DATA w3de94a26<>+12(SB)/4, $0x3de94a26
-DATA w3de94a26<>+16(SB)/4, $0x3de94a26
-DATA w3de94a26<>+20(SB)/4, $0x3de94a26
-DATA w3de94a26<>+24(SB)/4, $0x3de94a26
-DATA w3de94a26<>+28(SB)/4, $0x3de94a26
-GLOBL w3de94a26<>(SB), RODATA|NOPTR, $32
-
-DATA w3efeafcc<>+0(SB)/4, $0x3efeafcc
-DATA w3efeafcc<>+4(SB)/4, $0x3efeafcc
-DATA w3efeafcc<>+8(SB)/4, $0x3efeafcc
-DATA w3efeafcc<>+12(SB)/4, $0x3efeafcc
-DATA w3efeafcc<>+16(SB)/4, $0x3efeafcc
-DATA w3efeafcc<>+20(SB)/4, $0x3efeafcc
-DATA w3efeafcc<>+24(SB)/4, $0x3efeafcc
-DATA w3efeafcc<>+28(SB)/4, $0x3efeafcc
-GLOBL w3efeafcc<>(SB), RODATA|NOPTR, $32
 
 // func geluAVX2(dst *float32, a *float32, n int)
 // Requires: AVX, AVX2
@@ -2070,45 +2066,45 @@ one:
 	VMULPS  w3f000000<>+0(SB), Y3, Y3
 	VADDPS  Y3, Y5, Y3
 	VSUBPS  Y3, Y2, Y2
-	VMULPS  Y2, Y2, Y3
-	VMULPS  w3ab510d3<>+0(SB), Y2, Y5
-	VADDPS  w3c091db5<>+0(SB), Y5, Y5
-	VMULPS  Y2, Y5, Y5
-	VADDPS  w3d2aac7e<>+0(SB), Y5, Y5
-	VMULPS  Y2, Y5, Y5
-	VADDPS  w3e2aaa48<>+0(SB), Y5, Y5
-	VMULPS  Y2, Y5, Y5
-	VADDPS  w3efffffe<>+0(SB), Y5, Y5
-	VMULPS  Y5, Y3, Y3
-	VADDPS  Y2, Y3, Y2
-	VADDPS  w3f800000<>+0(SB), Y2, Y2
-	VPSLLD  $0x17, Y4, Y3
-	VMULPS  Y3, Y2, Y2
-	VMULPS  w3b872166<>+0(SB), Y1, Y3
-	VADDPS  w3d26a430<>+0(SB), Y3, Y3
+	VMULPS  w3bef0009<>+0(SB), Y1, Y3
+	VADDPS  w3d8bf2bd<>+0(SB), Y3, Y3
 	VMULPS  Y1, Y3, Y3
-	VADDPS  w3e3bc95e<>+0(SB), Y3, Y3
+	VADDPS  w3e97cd66<>+0(SB), Y3, Y3
 	VMULPS  Y1, Y3, Y3
-	VADDPS  w3ee082ba<>+0(SB), Y3, Y3
+	VADDPS  w3f2faa66<>+0(SB), Y3, Y3
 	VMULPS  Y1, Y3, Y3
-	VADDPS  w3f000000<>+0(SB), Y3, Y3
-	VMULPS  Y3, Y2, Y2
-	VMULPS  w3c295be6<>+0(SB), Y1, Y3
-	VADDPS  w3dd0ddf6<>+0(SB), Y3, Y3
-	VMULPS  Y1, Y3, Y3
-	VADDPS  w3ef0926f<>+0(SB), Y3, Y3
-	VMULPS  Y1, Y3, Y3
-	VADDPS  w3f9a000d<>+0(SB), Y3, Y3
-	VMULPS  Y1, Y3, Y3
-	VADDPS  w3fd66276<>+0(SB), Y3, Y3
-	VMULPS  Y1, Y3, Y3
-	VADDPS  w3f800000<>+0(SB), Y3, Y3
-	VDIVPS  Y3, Y2, Y2
-	VMOVUPS w80000000<>+0(SB), Y3
-	VMAXPS  Y0, Y3, Y3
+	VADDPS  w3f400000<>+0(SB), Y3, Y3
+	VMULPS  w35ef58f9<>+0(SB), Y1, Y5
+	VADDPS  w3c951a8a<>+0(SB), Y5, Y5
+	VMULPS  Y1, Y5, Y5
+	VADDPS  w3e3103b2<>+0(SB), Y5, Y5
+	VMULPS  Y1, Y5, Y5
+	VADDPS  w3f30725a<>+0(SB), Y5, Y5
+	VMULPS  Y1, Y5, Y5
+	VADDPS  w3fc00000<>+0(SB), Y5, Y5
+	VMULPS  Y3, Y1, Y1
+	VMULPS  w40206c99<>+0(SB), Y1, Y3
+	VADDPS  Y5, Y3, Y3
+	VMULPS  Y2, Y2, Y5
+	VMULPS  w3ab510d3<>+0(SB), Y2, Y6
+	VADDPS  w3c091db5<>+0(SB), Y6, Y6
+	VMULPS  Y2, Y6, Y6
+	VADDPS  w3d2aac7e<>+0(SB), Y6, Y6
+	VMULPS  Y2, Y6, Y6
+	VADDPS  w3e2aaa48<>+0(SB), Y6, Y6
+	VMULPS  Y2, Y6, Y6
+	VADDPS  w3efffffe<>+0(SB), Y6, Y6
+	VMULPS  Y6, Y5, Y5
+	VADDPS  Y2, Y5, Y2
+	VMULPS  Y1, Y2, Y2
+	VADDPS  Y1, Y2, Y1
+	VPSLLD  $0x17, Y4, Y2
 	VMULPS  Y2, Y1, Y1
+	VDIVPS  Y3, Y1, Y1
+	VMOVUPS w80000000<>+0(SB), Y2
+	VMAXPS  Y0, Y2, Y2
 	VMULPS  w1f800000<>+0(SB), Y1, Y1
-	VSUBPS  Y1, Y3, Y1
+	VSUBPS  Y1, Y2, Y1
 	VCMPPS  $0x00, wff800000<>+0(SB), Y0, Y0
 	VORPS   Y0, Y1, Y0
 	VMOVUPS Y0, (AX)(BX*4)
@@ -2143,45 +2139,45 @@ oneTest:
 	VMULPS     w3f000000<>+0(SB), Y4, Y4
 	VADDPS     Y4, Y6, Y4
 	VSUBPS     Y4, Y3, Y3
-	VMULPS     Y3, Y3, Y4
-	VMULPS     w3ab510d3<>+0(SB), Y3, Y6
-	VADDPS     w3c091db5<>+0(SB), Y6, Y6
-	VMULPS     Y3, Y6, Y6
-	VADDPS     w3d2aac7e<>+0(SB), Y6, Y6
-	VMULPS     Y3, Y6, Y6
-	VADDPS     w3e2aaa48<>+0(SB), Y6, Y6
-	VMULPS     Y3, Y6, Y6
-	VADDPS     w3efffffe<>+0(SB), Y6, Y6
-	VMULPS     Y6, Y4, Y4
-	VADDPS     Y3, Y4, Y3
-	VADDPS     w3f800000<>+0(SB), Y3, Y3
-	VPSLLD     $0x17, Y5, Y4
-	VMULPS     Y4, Y3, Y3
-	VMULPS     w3b872166<>+0(SB), Y2, Y4
-	VADDPS     w3d26a430<>+0(SB), Y4, Y4
+	VMULPS     w3bef0009<>+0(SB), Y2, Y4
+	VADDPS     w3d8bf2bd<>+0(SB), Y4, Y4
 	VMULPS     Y2, Y4, Y4
-	VADDPS     w3e3bc95e<>+0(SB), Y4, Y4
+	VADDPS     w3e97cd66<>+0(SB), Y4, Y4
 	VMULPS     Y2, Y4, Y4
-	VADDPS     w3ee082ba<>+0(SB), Y4, Y4
+	VADDPS     w3f2faa66<>+0(SB), Y4, Y4
 	VMULPS     Y2, Y4, Y4
-	VADDPS     w3f000000<>+0(SB), Y4, Y4
-	VMULPS     Y4, Y3, Y3
-	VMULPS     w3c295be6<>+0(SB), Y2, Y4
-	VADDPS     w3dd0ddf6<>+0(SB), Y4, Y4
-	VMULPS     Y2, Y4, Y4
-	VADDPS     w3ef0926f<>+0(SB), Y4, Y4
-	VMULPS     Y2, Y4, Y4
-	VADDPS     w3f9a000d<>+0(SB), Y4, Y4
-	VMULPS     Y2, Y4, Y4
-	VADDPS     w3fd66276<>+0(SB), Y4, Y4
-	VMULPS     Y2, Y4, Y4
-	VADDPS     w3f800000<>+0(SB), Y4, Y4
-	VDIVPS     Y4, Y3, Y3
-	VMOVUPS    w80000000<>+0(SB), Y4
-	VMAXPS     Y1, Y4, Y4
+	VADDPS     w3f400000<>+0(SB), Y4, Y4
+	VMULPS     w35ef58f9<>+0(SB), Y2, Y6
+	VADDPS     w3c951a8a<>+0(SB), Y6, Y6
+	VMULPS     Y2, Y6, Y6
+	VADDPS     w3e3103b2<>+0(SB), Y6, Y6
+	VMULPS     Y2, Y6, Y6
+	VADDPS     w3f30725a<>+0(SB), Y6, Y6
+	VMULPS     Y2, Y6, Y6
+	VADDPS     w3fc00000<>+0(SB), Y6, Y6
+	VMULPS     Y4, Y2, Y2
+	VMULPS     w40206c99<>+0(SB), Y2, Y4
+	VADDPS     Y6, Y4, Y4
+	VMULPS     Y3, Y3, Y6
+	VMULPS     w3ab510d3<>+0(SB), Y3, Y7
+	VADDPS     w3c091db5<>+0(SB), Y7, Y7
+	VMULPS     Y3, Y7, Y7
+	VADDPS     w3d2aac7e<>+0(SB), Y7, Y7
+	VMULPS     Y3, Y7, Y7
+	VADDPS     w3e2aaa48<>+0(SB), Y7, Y7
+	VMULPS     Y3, Y7, Y7
+	VADDPS     w3efffffe<>+0(SB), Y7, Y7
+	VMULPS     Y7, Y6, Y6
+	VADDPS     Y3, Y6, Y3
+	VMULPS     Y2, Y3, Y3
+	VADDPS     Y2, Y3, Y2
+	VPSLLD     $0x17, Y5, Y3
 	VMULPS     Y3, Y2, Y2
+	VDIVPS     Y4, Y2, Y2
+	VMOVUPS    w80000000<>+0(SB), Y3
+	VMAXPS     Y1, Y3, Y3
 	VMULPS     w1f800000<>+0(SB), Y2, Y2
-	VSUBPS     Y2, Y4, Y2
+	VSUBPS     Y2, Y3, Y2
 	VCMPPS     $0x00, wff800000<>+0(SB), Y1, Y1
 	VORPS      Y1, Y2, Y1
 	VMASKMOVPS Y1, Y0, (AX)(BX*4)
@@ -2240,95 +2236,115 @@ DATA w3f000000<>+24(SB)/4, $0x3f000000
 DATA w3f000000<>+28(SB)/4, $0x3f000000
 GLOBL w3f000000<>(SB), RODATA|NOPTR, $32
 
-DATA w3b872166<>+0(SB)/4, $0x3b872166
-DATA w3b872166<>+4(SB)/4, $0x3b872166
-DATA w3b872166<>+8(SB)/4, $0x3b872166
-DATA w3b872166<>+12(SB)/4, $0x3b872166
-DATA w3b872166<>+16(SB)/4, $0x3b872166
-DATA w3b872166<>+20(SB)/4, $0x3b872166
-DATA w3b872166<>+24(SB)/4, $0x3b872166
-DATA w3b872166<>+28(SB)/4, $0x3b872166
-GLOBL w3b872166<>(SB), RODATA|NOPTR, $32
+DATA w3bef0009<>+0(SB)/4, $0x3bef0009
+DATA w3bef0009<>+4(SB)/4, $0x3bef0009
+DATA w3bef0009<>+8(SB)/4, $0x3bef0009
+DATA w3bef0009<>+12(SB)/4, $0x3bef0009
+DATA w3bef0009<>+16(SB)/4, $0x3bef0009
+DATA w3bef0009<>+20(SB)/4, $0x3bef0009
+DATA w3bef0009<>+24(SB)/4, $0x3bef0009
+DATA w3bef0009<>+28(SB)/4, $0x3bef0009
+GLOBL w3bef0009<>(SB), RODATA|NOPTR, $32
 
-DATA w3d26a430<>+0(SB)/4, $0x3d26a430
-DATA w3d26a430<>+4(SB)/4, $0x3d26a430
-DATA w3d26a430<>+8(SB)/4, $0x3d26a430
-DATA w3d26a430<>+12(SB)/4, $0x3d26a430
-DATA w3d26a430<>+16(SB)/4, $0x3d26a430
-DATA w3d26a430<>+20(SB)/4, $0x3d26a430
-DATA w3d26a430<>+24(SB)/4, $0x3d26a430
-DATA w3d26a430<>+28(SB)/4, $0x3d26a430
-GLOBL w3d26a430<>(SB), RODATA|NOPTR, $32
+DATA w3d8bf2bd<>+0(SB)/4, $0x3d8bf2bd
+DATA w3d8bf2bd<>+4(SB)/4, $0x3d8bf2bd
+DATA w3d8bf2bd<>+8(SB)/4, $0x3d8bf2bd
+DATA w3d8bf2bd<>+12(SB)/4, $0x3d8bf2bd
+DATA w3d8bf2bd<>+16(SB)/4, $0x3d8bf2bd
+DATA w3d8bf2bd<>+20(SB)/4, $0x3d8bf2bd
+DATA w3d8bf2bd<>+24(SB)/4, $0x3d8bf2bd
+DATA w3d8bf2bd<>+28(SB)/4, $0x3d8bf2bd
+GLOBL w3d8bf2bd<>(SB), RODATA|NOPTR, $32
 
-DATA w3e3bc95e<>+0(SB)/4, $0x3e3bc95e
-DATA w3e3bc95e<>+4(SB)/4, $0x3e3bc95e
-DATA w3e3bc95e<>+8(SB)/4, $0x3e3bc95e
-DATA w3e3bc95e<>+12(SB)/4, $0x3e3bc95e
-DATA w3e3bc95e<>+16(SB)/4, $0x3e3bc95e
-DATA w3e3bc95e<>+20(SB)/4, $0x3e3bc95e
-DATA w3e3bc95e<>+24(SB)/4, $0x3e3bc95e
-DATA w3e3bc95e<>+28(SB)/4, $0x3e3bc95e
-GLOBL w3e3bc95e<>(SB), RODATA|NOPTR, $32
+DATA w3e97cd66<>+0(SB)/4, $0x3e97cd66
+DATA w3e97cd66<>+4(SB)/4, $0x3e97cd66
+DATA w3e97cd66<>+8(SB)/4, $0x3e97cd66
+DATA w3e97cd66<>+12(SB)/4, $0x3e97cd66
+DATA w3e97cd66<>+16(SB)/4, $0x3e97cd66
+DATA w3e97cd66<>+20(SB)/4, $0x3e97cd66
+DATA w3e97cd66<>+24(SB)/4, $0x3e97cd66
+DATA w3e97cd66<>+28(SB)/4, $0x3e97cd66
+GLOBL w3e97cd66<>(SB), RODATA|NOPTR, $32
 
-DATA w3ee082ba<>+0(SB)/4, $0x3ee082ba
-DATA w3ee082ba<>+4(SB)/4, $0x3ee082ba
-DATA w3ee082ba<>+8(SB)/4, $0x3ee082ba
-DATA w3ee082ba<>+12(SB)/4, $0x3ee082ba
-DATA w3ee082ba<>+16(SB)/4, $0x3ee082ba
-DATA w3ee082ba<>+20(SB)/4, $0x3ee082ba
-DATA w3ee082ba<>+24(SB)/4, $0x3ee082ba
-DATA w3ee082ba<>+28(SB)/4, $0x3ee082ba
-GLOBL w3ee082ba<>(SB), RODATA|NOPTR, $32
+DATA w3f2faa66<>+0(SB)/4, $0x3f2faa66
+DATA w3f2faa66<>+4(SB)/4, $0x3f2faa66
+DATA w3f2faa66<>+8(SB)/4, $0x3f2faa66
+DATA w3f2faa66<>+12(SB)/4, $0x3f2faa66
+DATA w3f2faa66<>+16(SB)/4, $0x3f2faa66
+DATA w3f2faa66<>+20(SB)/4, $0x3f2faa66
+DATA w3f2faa66<>+24(SB)/4, $0x3f2faa66
+DATA w3f2faa66<>+28(SB)/4, $0x3f2faa66
+GLOBL w3f2faa66<>(SB), RODATA|NOPTR, $32
 
-DATA w3c295be6<>+0(SB)/4, $0x3c295be6
-DATA w3c295be6<>+4(SB)/4, $0x3c295be6
-DATA w3c295be6<>+8(SB)/4, $0x3c295be6
-DATA w3c295be6<>+12(SB)/4, $0x3c295be6
-DATA w3c295be6<>+16(SB)/4, $0x3c295be6
-DATA w3c295be6<>+20(SB)/4, $0x3c295be6
-DATA w3c295be6<>+24(SB)/4, $0x3c295be6
-DATA w3c295be6<>+28(SB)/4, $0x3c295be6
-GLOBL w3c295be6<>(SB), RODATA|NOPTR, $32
+DATA w3f400000<>+0(SB)/4, $0x3f400000
+DATA w3f400000<>+4(SB)/4, $0x3f400000
+DATA w3f400000<>+8(SB)/4, $0x3f400000
+DATA w3f400000<>+12(SB)/4, $0x3f400000
+DATA w3f400000<>+16(SB)/4, $0x3f400000
+DATA w3f400000<>+20(SB)/4, $0x3f400000
+DATA w3f400000<>+24(SB)/4, $0x3f400000
+DATA w3f400000<>+28(SB)/4, $0x3f400000
+GLOBL w3f400000<>(SB), RODATA|NOPTR, $32
 
-DATA w3dd0ddf6<>+0(SB)/4, $0x3dd0ddf6
-DATA w3dd0ddf6<>+4(SB)/4, $0x3dd0ddf6
-DATA w3dd0ddf6<>+8(SB)/4, $0x3dd0ddf6
-DATA w3dd0ddf6<>+12(SB)/4, $0x3dd0ddf6
-DATA w3dd0ddf6<>+16(SB)/4, $0x3dd0ddf6
-DATA w3dd0ddf6<>+20(SB)/4, $0x3dd0ddf6
-DATA w3dd0ddf6<>+24(SB)/4, $0x3dd0ddf6
-DATA w3dd0ddf6<>+28(SB)/4, $0x3dd0ddf6
-GLOBL w3dd0ddf6<>(SB), RODATA|NOPTR, $32
+DATA w35ef58f9<>+0(SB)/4, $0x35ef58f9
+DATA w35ef58f9<>+4(SB)/4, $0x35ef58f9
+DATA w35ef58f9<>+8(SB)/4, $0x35ef58f9
+DATA w35ef58f9<>+12(SB)/4, $0x35ef58f9
+DATA w35ef58f9<>+16(SB)/4, $0x35ef58f9
+DATA w35ef58f9<>+20(SB)/4, $0x35ef58f9
+DATA w35ef58f9<>+24(SB)/4, $0x35ef58f9
+DATA w35ef58f9<>+28(SB)/4, $0x35ef58f9
+GLOBL w35ef58f9<>(SB), RODATA|NOPTR, $32
 
-DATA w3ef0926f<>+0(SB)/4, $0x3ef0926f
-DATA w3ef0926f<>+4(SB)/4, $0x3ef0926f
-DATA w3ef0926f<>+8(SB)/4, $0x3ef0926f
-DATA w3ef0926f<>+12(SB)/4, $0x3ef0926f
-DATA w3ef0926f<>+16(SB)/4, $0x3ef0926f
-DATA w3ef0926f<>+20(SB)/4, $0x3ef0926f
-DATA w3ef0926f<>+24(SB)/4, $0x3ef0926f
-DATA w3ef0926f<>+28(SB)/4, $0x3ef0926f
-GLOBL w3ef0926f<>(SB), RODATA|NOPTR, $32
+DATA w3c951a8a<>+0(SB)/4, $0x3c951a8a
+DATA w3c951a8a<>+4(SB)/4, $0x3c951a8a
+DATA w3c951a8a<>+8(SB)/4, $0x3c951a8a
+DATA w3c951a8a<>+12(SB)/4, $0x3c951a8a
+DATA w3c951a8a<>+16(SB)/4, $0x3c951a8a
+DATA w3c951a8a<>+20(SB)/4, $0x3c951a8a
+DATA w3c951a8a<>+24(SB)/4, $0x3c951a8a
+DATA w3c951a8a<>+28(SB)/4, $0x3c951a8a
+GLOBL w3c951a8a<>(SB), RODATA|NOPTR, $32
 
-DATA w3f9a000d<>+0(SB)/4, $0x3f9a000d
-DATA w3f9a000d<>+4(SB)/4, $0x3f9a000d
-DATA w3f9a000d<>+8(SB)/4, $0x3f9a000d
-DATA w3f9a000d<>+12(SB)/4, $0x3f9a000d
-DATA w3f9a000d<>+16(SB)/4, $0x3f9a000d
-DATA w3f9a000d<>+20(SB)/4, $0x3f9a000d
-DATA w3f9a000d<>+24(SB)/4, $0x3f9a000d
-DATA w3f9a000d<>+28(SB)/4, $0x3f9a000d
-GLOBL w3f9a000d<>(SB), RODATA|NOPTR, $32
+DATA w3e3103b2<>+0(SB)/4, $0x3e3103b2
+DATA w3e3103b2<>+4(SB)/4, $0x3e3103b2
+DATA w3e3103b2<>+8(SB)/4, $0x3e3103b2
+DATA w3e3103b2<>+12(SB)/4, $0x3e3103b2
+DATA w3e3103b2<>+16(SB)/4, $0x3e3103b2
+DATA w3e3103b2<>+20(SB)/4, $0x3e3103b2
+DATA w3e3103b2<>+24(SB)/4, $0x3e3103b2
+DATA w3e3103b2<>+28(SB)/4, $0x3e3103b2
+GLOBL w3e3103b2<>(SB), RODATA|NOPTR, $32
 
-DATA w3fd66276<>+0(SB)/4, $0x3fd66276
-DATA w3fd66276<>+4(SB)/4, $0x3fd66276
-DATA w3fd66276<>+8(SB)/4, $0x3fd66276
-DATA w3fd66276<>+12(SB)/4, $0x3fd66276
-DATA w3fd66276<>+16(SB)/4, $0x3fd66276
-DATA w3fd66276<>+20(SB)/4, $0x3fd66276
-DATA w3fd66276<>+24(SB)/4, $0x3fd66276
-DATA w3fd66276<>+28(SB)/4, $0x3fd66276
-GLOBL w3fd66276<>(SB), RODATA|NOPTR, $32
+DATA w3f30725a<>+0(SB)/4, $0x3f30725a
+DATA w3f30725a<>+4(SB)/4, $0x3f30725a
+DATA w3f30725a<>+8(SB)/4, $0x3f30725a
+DATA w3f30725a<>+12(SB)/4, $0x3f30725a
+DATA w3f30725a<>+16(SB)/4, $0x3f30725a
+DATA w3f30725a<>+20(SB)/4, $0x3f30725a
+DATA w3f30725a<>+24(SB)/4, $0x3f30725a
+DATA w3f30725a<>+28(SB)/4, $0x3f30725a
+GLOBL w3f30725a<>(SB), RODATA|NOPTR, $32
+
+DATA w3fc00000<>+0(SB)/4, $0x3fc00000
+DATA w3fc00000<>+4(SB)/4, $0x3fc00000
+DATA w3fc00000<>+8(SB)/4, $0x3fc00000
+DATA w3fc00000<>+12(SB)/4, $0x3fc00000
+DATA w3fc00000<>+16(SB)/4, $0x3fc00000
+DATA w3fc00000<>+20(SB)/4, $0x3fc00000
+DATA w3fc00000<>+24(SB)/4, $0x3fc00000
+DATA w3fc00000<>+28(SB)/4, $0x3fc00000
+GLOBL w3fc00000<>(SB), RODATA|NOPTR, $32
+
+DATA w40206c99<>+0(SB)/4, $0x40206c99
+DATA w40206c99<>+4(SB)/4, $0x40206c99
+DATA w40206c99<>+8(SB)/4, $0x40206c99
+DATA w40206c99<>+12(SB)/4, $0x40206c99
+DATA w40206c99<>+16(SB)/4, $0x40206c99
+DATA w40206c99<>+20(SB)/4, $0x40206c99
+DATA w40206c99<>+24(SB)/4, $0x40206c99
+DATA w40206c99<>+28(SB)/4, $0x40206c99
+GLOBL w40206c99<>(SB), RODATA|NOPTR, $32
 
 DATA wff800000<>+0(SB)/4, $0xff800000
 DATA wff800000<>+4(SB)/4, $0xff800000
@@ -2391,14 +2407,14 @@ one:
 	VADDPS       w3f800000<>+0(SB), Y2, Y2
 	VPSLLD       $0x17, Y4, Y4
 	VMULPS       Y4, Y2, Y2
-	VMULPS       w1f800000<>+0(SB), Y2, Y4
-	VADDPS       w3f800000<>+0(SB), Y4, Y4
-	VDIVPS       Y4, Y2, Y2
-	VMOVUPS      w80000000<>+0(SB), Y4
-	VMAXPS       Y0, Y4, Y4
 	VMULPS       Y2, Y1, Y1
+	VMULPS       w1f800000<>+0(SB), Y2, Y2
+	VADDPS       w3f800000<>+0(SB), Y2, Y2
+	VDIVPS       Y2, Y1, Y1
+	VMOVUPS      w80000000<>+0(SB), Y2
+	VMAXPS       Y0, Y2, Y2
 	VMULPS       w1f800000<>+0(SB), Y1, Y1
-	VSUBPS       Y1, Y4, Y1
+	VSUBPS       Y1, Y2, Y1
 	VCMPPS       $0x00, wff800000<>+0(SB), Y0, Y0
 	VORPS        Y0, Y1, Y0
 	VMOVUPS      Y0, (AX)(BX*4)
@@ -2454,14 +2470,14 @@ oneTest:
 	VADDPS       w3f800000<>+0(SB), Y3, Y3
 	VPSLLD       $0x17, Y4, Y4
 	VMULPS       Y4, Y3, Y3
-	VMULPS       w1f800000<>+0(SB), Y3, Y4
-	VADDPS       w3f800000<>+0(SB), Y4, Y4
-	VDIVPS       Y4, Y3, Y3
-	VMOVUPS      w80000000<>+0(SB), Y4
-	VMAXPS       Y1, Y4, Y4
 	VMULPS       Y3, Y2, Y2
+	VMULPS       w1f800000<>+0(SB), Y3, Y3
+	VADDPS       w3f800000<>+0(SB), Y3, Y3
+	VDIVPS       Y3, Y2, Y2
+	VMOVUPS      w80000000<>+0(SB), Y3
+	VMAXPS       Y1, Y3, Y3
 	VMULPS       w1f800000<>+0(SB), Y2, Y2
-	VSUBPS       Y2, Y4, Y2
+	VSUBPS       Y2, Y3, Y2
 	VCMPPS       $0x00, wff800000<>+0(SB), Y1, Y1
 	VORPS        Y1, Y2, Y1
 	VMASKMOVPS   Y1, Y0, (AX)(BX*4)

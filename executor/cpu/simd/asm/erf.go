@@ -7,16 +7,17 @@ import (
 )
 
 var (
-	erfP = []float32{1.1283792, 0.18516877, 0.05427481, 0.0038433697, 0.00037794, 4.6405244e-06, -1.2967496e-08}
-	erfQ = []float32{1, 0.49743497, 0.11391096, 0.015443727, 0.0013040667, 6.269337e-05}
+	erfC = []float32{1.1283792, 0.6366194, 0.10277783, -0.019153064, -0.00016039617, 0.0016670277,
+		-0.00063283707, 0.00011764134, -9.256273e-06}
 
-	geluP = []float32{0.5, 0.43849736, 0.18338534, 0.040683925, 0.0041238545}
-	geluQ = []float32{1, 1.6748798, 1.2031265, 0.4698672, 0.10198586, 0.010336852}
+	geluQ = []float32{0.75, 0.6861938, 0.29648894, 0.06833408, 0.0072937054}
+	geluP = []float32{1.5, 0.68924487, 0.17286566, 0.018201131, 1.7832782e-06}
 )
 
 const (
 	erfHigh      = 3.95
 	geluHigh     = 14.5
+	sqrt2Pi      = 2.5066283
 	geluTanhHigh = 11
 	geluTanhA    = 2.302208198144325
 	geluTanhB    = 0.10294323958002349
@@ -26,10 +27,10 @@ const (
 
 func erf(x vec) vec {
 	z := min(constant(erfHigh), abs(x))
-	u := mul(z, z)
-	uu := mul(u, u)
-	t := div(mul(pairs(u, uu, erfP), z), pairs(u, uu, erfQ))
-	t = min(constant(1), t)
+	g := mul(poly(z, erfC), z)
+	r, k := split(or(g, words(signBit)), 127)
+	p := power(k)
+	t := sub(sub(constant(1), p), mul(expm1(r), p))
 	return or(t, and(x, words(signBit)))
 }
 
@@ -46,13 +47,16 @@ func halfSquare(z vec, bias float32) (r, k vec) {
 func gelu(x vec) vec {
 	z := min(constant(geluHigh), abs(x))
 	r, k := halfSquare(z, 127+64)
-	e := mul(mul(add(expm1(r), num(1)), power(k)), poly(z, geluP))
-	return lessTail(x, z, div(e, poly(z, geluQ)))
+	q, p := poly(z, geluQ), poly(z, geluP)
+	zq := mul(z, q)
+	d := add(mul(zq, num(sqrt2Pi)), p)
+	t := add(mul(expm1(r), zq), zq)
+	return lessTail(x, div(mul(t, power(k)), d))
 }
 
-func lessTail(x, z, tail vec) vec {
+func lessTail(x, tail vec) vec {
 	m := max(load(words(signBit)), x) // -0 for negative numbers
-	y := sub(m, mul(mul(z, tail), num(twoNeg64)))
+	y := sub(m, mul(tail, num(twoNeg64)))
 	return or(y, cmp(equal, x, num(inf(-1))))
 }
 
@@ -80,5 +84,5 @@ func geluTanh(x vec) vec {
 	VSHUFPS(U8(0x88), k1, k0, k)
 	VPERMQ(U8(0xd8), k, k)
 	e := mul(add(expm1(r), num(1)), power(k))
-	return lessTail(x, z, div(e, add(mul(e, num(twoNeg64)), num(1))))
+	return lessTail(x, div(mul(z, e), add(mul(e, num(twoNeg64)), num(1))))
 }

@@ -26,21 +26,6 @@ func poly(x vec, c []float32) vec {
 	return add(p, num(c[0]))
 }
 
-// pairs is a polynomial in x by Horner's rule in xx = x², over pairs of coefficients.
-func pairs(x, xx vec, c []float32) vec {
-	pair := func(i int) vec { return add(mul(x, num(c[i+1])), num(c[i])) }
-	odd := len(c) % 2 // a last coefficient without a partner
-	top := len(c) - odd - 2
-	p := pair(top)
-	if odd == 1 {
-		p = add(mul(xx, num(c[top+2])), p)
-	}
-	for i := top - 2; i >= 0; i -= 2 {
-		p = add(mul(p, xx), pair(i))
-	}
-	return p
-}
-
 // constant is a register of equal numbers, where an instruction wants one.
 func constant(x float32) vec { return load(num(x)) }
 
