@@ -1,4 +1,11 @@
 package cpu
 
+import "memopt/graph/op"
+
 // productRows: products of matrices and attention.
-var productRows = []Row{}
+var productRows = []Row{
+	{Kind: op.FusedGemm, New: widened(newFusedGemm)},
+	{Kind: op.FusedMatMul, New: widened(newFusedMatMul)},
+	{Kind: op.Gemm, New: widened(newGemm)},
+	{Kind: op.MatMul, New: widened(newMatMul)},
+}

@@ -88,15 +88,37 @@ func roundUp(n, to int) int { return (n + to - 1) / to * to }
 
 // Range computes the tiles lo..hi-1 of the last Plan.
 func (g *Gemm[T]) Range(lo, hi int) {
-	per := g.down * g.across
 	for t := lo; t < hi; t++ {
-		var at Place
-		if g.Batch != nil {
-			at = g.Batch[t/per]
-		}
-		i, j := t%per/g.across*g.rows, t%g.across*g.cols
-		Multiply(g.TransA, g.TransB, min(g.rows, g.M-i), min(g.cols, g.N-j), g.K,
-			g.Alpha, g.A[at.A+place(g.TransA, i, 0, g.LDA):], g.LDA,
-			g.B[at.B+place(g.TransB, 0, j, g.LDB):], g.LDB, g.Beta, g.C[at.C+i*g.LDC+j:], g.LDC)
+		g.Compute(g.Tile(t))
 	}
+}
+
+// Tile is a part of a result: rows Row.. and columns Col.. of the product at a place.
+type Tile struct {
+	Place
+	Row, Rows, Col, Cols int
+}
+
+// Tile returns tile t of the last Plan.
+func (g *Gemm[T]) Tile(t int) Tile {
+	per := g.down * g.across
+	var tile Tile
+	if g.Batch != nil {
+		tile.Place = g.Batch[t/per]
+	}
+	tile.Row, tile.Col = t%per/g.across*g.rows, t%g.across*g.cols
+	tile.Rows, tile.Cols = min(g.rows, g.M-tile.Row), min(g.cols, g.N-tile.Col)
+	return tile
+}
+
+// Compute computes one tile.
+func (g *Gemm[T]) Compute(t Tile) {
+	c := g.C[t.C+t.Row*g.LDC+t.Col:]
+	if g.K == 0 {
+		scale(t.Rows, t.Cols, g.Beta, c, g.LDC)
+		return
+	}
+	Multiply(g.TransA, g.TransB, t.Rows, t.Cols, g.K,
+		g.Alpha, g.A[t.A+place(g.TransA, t.Row, 0, g.LDA):], g.LDA,
+		g.B[t.B+place(g.TransB, 0, t.Col, g.LDB):], g.LDB, g.Beta, c, g.LDC)
 }
