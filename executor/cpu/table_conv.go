@@ -18,4 +18,7 @@ var convRows = []Row{
 	{Kind: op.MaxPool, New: widened(newMaxPool)},
 	{Kind: op.MaxPoolGrad, New: widened(newMaxPoolGrad)},
 	{Kind: op.MaxUnpool, New: newMaxUnpool},
+	{Kind: op.Resize, New: newResize},
+	{Kind: op.Upsample, New: newResize},
+	{Kind: op.ResizeGrad, New: widened(newResizeGrad)},
 }
