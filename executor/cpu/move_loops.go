@@ -63,9 +63,9 @@ func copyRun[T word](dst, src []T, r *moveRun) {
 		case r.n >= 8:
 			copy(dst[t:t+r.n], src[f:f+r.n])
 		default: // a call of copy would take longer
-			d := dst[t : t+r.n]
-			for i, v := range src[f : f+r.n] {
-				d[i] = v
+			d, s := dst[t:t+r.n], src[f:f+r.n]
+			for i := range d {
+				d[i] = s[i]
 			}
 		}
 		t += r.toRow
@@ -89,41 +89,73 @@ func movePlanes[T word](m *mover, lo, hi int) {
 	dst, src := executor.Cast[T](m.dst), executor.Cast[T](m.src)
 	k := len(m.dims) - 1
 	n, row, col := m.dims[k], m.to[k-1], m.from[k]
+	crowded := row*m.size%2048 == 0 || col*m.size%2048 == 0
 	var w moveWalk
 	w.start(m, k-1, lo/m.blocks)
 	for ; lo < hi; lo++ {
 		at := lo % m.blocks * m.width
 		width := min(m.width, m.dims[k-1]-at)
-		transposeStrip(dst, src, w.to+at*row, w.from+at, n, width, row, col)
+		if crowded {
+			transposeBlocks(dst, src, w.to+at*row, w.from+at, n, width, row, col)
+		} else {
+			transposeStrip(dst, src, w.to+at*row, w.from+at, n, width, row, col)
+		}
 		if (lo+1)%m.blocks == 0 {
 			w.next(m, k-1)
 		}
 	}
 }
 
-// transposeStrip sets dst[t + a*row + b] = src[f + b*col + a] for a < width and b < n.
+// transposeStrip sets dst[t + a*row + b] = src[f + b*col + a] for a < width and b < n, eight values
+// of b at a time.
 func transposeStrip[T word](dst, src []T, t, f, n, width, row, col int) {
 	b := 0
 	for ; b+8 <= n; b += 8 {
-		s := f + b*col
-		s0, s1 := src[s:s+width], src[s+col:][:width]
-		s2, s3 := src[s+2*col:][:width], src[s+3*col:][:width]
-		s4, s5 := src[s+4*col:][:width], src[s+5*col:][:width]
-		s6, s7 := src[s+6*col:][:width], src[s+7*col:][:width]
-		at := t + b
-		for a := range s0 {
-			d := dst[at : at+8 : at+8]
-			d[0], d[1], d[2], d[3] = s0[a], s1[a], s2[a], s3[a]
-			d[4], d[5], d[6], d[7] = s4[a], s5[a], s6[a], s7[a]
-			at += row
-		}
+		transposeEight(dst[t+b:], src[f+b*col:], width, row, col)
 	}
 	for ; b < n; b++ {
-		s := f + b*col
 		at := t + b
-		for _, v := range src[s : s+width] {
+		for _, v := range src[f+b*col:][:width] {
 			dst[at] = v
 			at += row
 		}
+	}
+}
+
+// stripBlock is how many values of b transposeBlocks does at a time: a cache line of 4-byte elements.
+const stripBlock = 16
+
+// transposeBlocks is transposeStrip for rows whose distance is a multiple of a large power of two.
+// They compete for the same few lines of the cache, so each line of both arrays is touched once,
+// and the transposition is done in a small array.
+func transposeBlocks[T word](dst, src []T, t, f, n, width, row, col int) {
+	var block [64 * stripBlock]T
+	b := 0
+	for ; b+stripBlock <= n; b += stripBlock {
+		transposeEight(block[:], src[f+b*col:], width, stripBlock, col)
+		transposeEight(block[8:], src[f+(b+8)*col:], width, stripBlock, col)
+		at := t + b
+		for a := range width {
+			copy(dst[at:at+stripBlock], block[a*stripBlock:])
+			at += row
+		}
+	}
+	if b < n {
+		transposeStrip(dst, src, t+b, f+b*col, n-b, width, row, col)
+	}
+}
+
+// transposeEight sets dst[a*row + b] = src[b*col + a] for a < width and b < 8.
+func transposeEight[T word](dst, src []T, width, row, col int) {
+	s0, s1 := src[:width], src[col:][:width]
+	s2, s3 := src[2*col:][:width], src[3*col:][:width]
+	s4, s5 := src[4*col:][:width], src[5*col:][:width]
+	s6, s7 := src[6*col:][:width], src[7*col:][:width]
+	at := 0
+	for a := range s0 {
+		d := dst[at : at+8 : at+8]
+		d[0], d[1], d[2], d[3] = s0[a], s1[a], s2[a], s3[a]
+		d[4], d[5], d[6], d[7] = s4[a], s5[a], s6[a], s7[a]
+		at += row
 	}
 }
