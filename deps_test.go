@@ -21,7 +21,7 @@ const order = `
 	planner
 	executor/half executor/cpu/simd executor/cpu/blas
 	executor
-	executor/cpu executor/kerneltest
+	executor/cpu executor/kerneltest executor/npz
 	report configs
 	cmd/memopt
 `
