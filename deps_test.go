@@ -22,7 +22,7 @@ const order = `
 	planner
 	executor/half executor/cpu/simd executor/cpu/blas
 	executor
-	executor/dataset
+	executor/dataset executor/npz
 	executor/cpu executor/null executor/kerneltest executor/verify
 	report configs
 	cmd/memopt
