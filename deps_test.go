@@ -25,7 +25,7 @@ const order = `
 	executor/dataset executor/npz
 	executor/cpu executor/null executor/kerneltest executor/verify
 	report configs
-	cmd/memopt
+	cmd/memopt bench/forward
 `
 
 // TestImportOrder holds the packages to the order of ARCHITECTURE.md.
