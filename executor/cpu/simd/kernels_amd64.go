@@ -44,6 +44,18 @@ func reluAVX2(dst *float32, a *float32, n int)
 func sqrtAVX2(dst *float32, a *float32, n int)
 
 //go:noescape
+func float16ToFloat32AVX2(dst *float32, src *uint16, n int)
+
+//go:noescape
+func float32ToFloat16AVX2(dst *uint16, src *float32, n int)
+
+//go:noescape
+func bfloat16ToFloat32AVX2(dst *float32, src *uint16, n int)
+
+//go:noescape
+func float32ToBFloat16AVX2(dst *uint16, src *float32, n int)
+
+//go:noescape
 func sumAVX2(a *float32, n int) float32
 
 //go:noescape

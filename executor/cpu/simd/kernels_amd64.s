@@ -873,6 +873,131 @@ done:
 	VZEROUPPER
 	RET
 
+// func float16ToFloat32AVX2(dst *float32, src *uint16, n int)
+// Requires: AVX, F16C
+TEXT ·float16ToFloat32AVX2(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ n+16(FP), DX
+	XORQ BX, BX
+	JMP  eightTest
+
+eight:
+	VCVTPH2PS (CX)(BX*2), Y0
+	VMOVUPS   Y0, (AX)(BX*4)
+	ADDQ      $0x08, BX
+	SUBQ      $0x08, DX
+
+eightTest:
+	CMPQ DX, $0x08
+	JGE  eight
+	VZEROUPPER
+	RET
+
+// func float32ToFloat16AVX2(dst *uint16, src *float32, n int)
+// Requires: AVX, F16C
+TEXT ·float32ToFloat16AVX2(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ n+16(FP), DX
+	XORQ BX, BX
+	JMP  eightTest
+
+eight:
+	VMOVUPS   (CX)(BX*4), Y0
+	VCVTPS2PH $0x00, Y0, (AX)(BX*2)
+	ADDQ      $0x08, BX
+	SUBQ      $0x08, DX
+
+eightTest:
+	CMPQ DX, $0x08
+	JGE  eight
+	VZEROUPPER
+	RET
+
+// func bfloat16ToFloat32AVX2(dst *float32, src *uint16, n int)
+// Requires: AVX, AVX2
+TEXT ·bfloat16ToFloat32AVX2(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ n+16(FP), DX
+	XORQ BX, BX
+	JMP  eightTest
+
+eight:
+	VPMOVZXWD (CX)(BX*2), Y0
+	VPSLLD    $0x10, Y0, Y0
+	VMOVUPS   Y0, (AX)(BX*4)
+	ADDQ      $0x08, BX
+	SUBQ      $0x08, DX
+
+eightTest:
+	CMPQ DX, $0x08
+	JGE  eight
+	VZEROUPPER
+	RET
+
+// func float32ToBFloat16AVX2(dst *uint16, src *float32, n int)
+// Requires: AVX, AVX2
+TEXT ·float32ToBFloat16AVX2(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ n+16(FP), DX
+	XORQ BX, BX
+	JMP  eightTest
+
+eight:
+	VMOVUPS      (CX)(BX*4), Y0
+	VPSRLD       $0x10, Y0, Y1
+	VANDPS       w00000001<>+0(SB), Y1, Y2
+	VPADDD       w00007fff<>+0(SB), Y0, Y3
+	VPADDD       Y2, Y3, Y2
+	VPSRLD       $0x10, Y2, Y2
+	VORPS        w00000040<>+0(SB), Y1, Y1
+	VCMPPS       $0x03, Y0, Y0, Y0
+	VBLENDVPS    Y0, Y1, Y2, Y0
+	VEXTRACTI128 $0x01, Y0, X1
+	VPACKUSDW    X1, X0, X0
+	VMOVDQU      X0, (AX)(BX*2)
+	ADDQ         $0x08, BX
+	SUBQ         $0x08, DX
+
+eightTest:
+	CMPQ DX, $0x08
+	JGE  eight
+	VZEROUPPER
+	RET
+
+DATA w00000001<>+0(SB)/4, $0x00000001
+DATA w00000001<>+4(SB)/4, $0x00000001
+DATA w00000001<>+8(SB)/4, $0x00000001
+DATA w00000001<>+12(SB)/4, $0x00000001
+DATA w00000001<>+16(SB)/4, $0x00000001
+DATA w00000001<>+20(SB)/4, $0x00000001
+DATA w00000001<>+24(SB)/4, $0x00000001
+DATA w00000001<>+28(SB)/4, $0x00000001
+GLOBL w00000001<>(SB), RODATA|NOPTR, $32
+
+DATA w00007fff<>+0(SB)/4, $0x00007fff
+DATA w00007fff<>+4(SB)/4, $0x00007fff
+DATA w00007fff<>+8(SB)/4, $0x00007fff
+DATA w00007fff<>+12(SB)/4, $0x00007fff
+DATA w00007fff<>+16(SB)/4, $0x00007fff
+DATA w00007fff<>+20(SB)/4, $0x00007fff
+DATA w00007fff<>+24(SB)/4, $0x00007fff
+DATA w00007fff<>+28(SB)/4, $0x00007fff
+GLOBL w00007fff<>(SB), RODATA|NOPTR, $32
+
+DATA w00000040<>+0(SB)/4, $0x00000040
+DATA w00000040<>+4(SB)/4, $0x00000040
+DATA w00000040<>+8(SB)/4, $0x00000040
+DATA w00000040<>+12(SB)/4, $0x00000040
+DATA w00000040<>+16(SB)/4, $0x00000040
+DATA w00000040<>+20(SB)/4, $0x00000040
+DATA w00000040<>+24(SB)/4, $0x00000040
+DATA w00000040<>+28(SB)/4, $0x00000040
+GLOBL w00000040<>(SB), RODATA|NOPTR, $32
+
 // func sumAVX2(a *float32, n int) float32
 // Requires: AVX, SSE
 TEXT ·sumAVX2(SB), NOSPLIT, $0-20

@@ -32,6 +32,14 @@ func reluAVX2(dst, a *float32, n int) { panic(noAssembly) }
 
 func sqrtAVX2(dst, a *float32, n int) { panic(noAssembly) }
 
+func float16ToFloat32AVX2(dst *float32, src *uint16, n int) { panic(noAssembly) }
+
+func float32ToFloat16AVX2(dst *uint16, src *float32, n int) { panic(noAssembly) }
+
+func bfloat16ToFloat32AVX2(dst *float32, src *uint16, n int) { panic(noAssembly) }
+
+func float32ToBFloat16AVX2(dst *uint16, src *float32, n int) { panic(noAssembly) }
+
 func sumAVX2(a *float32, n int) float32 { panic(noAssembly) }
 
 func sumAbsAVX2(a *float32, n int) float32 { panic(noAssembly) }

@@ -23,6 +23,7 @@ var other = flag.String("other", "", "the file for other machines")
 func main() {
 	ConstraintExpr("amd64")
 	arith()
+	halves()
 	sums()
 	unary("exp", 1, exp)
 	unary("sigmoid", 1, sigmoid)
