@@ -219,10 +219,7 @@ func elemStretch[S executor.Elem](k *elemKernel, in *elemInput, dst, src []S, at
 					piece[i] = v
 				}
 			} else {
-				from := src[off+col:][:n]
-				for i, v := range from {
-					piece[i] = v
-				}
+				copy(piece, src[off+col:])
 			}
 			dst = dst[n:]
 			at += n
