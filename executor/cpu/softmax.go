@@ -125,9 +125,12 @@ func softmaxRow[T normElem](y, x []T) {
 
 func logSoftmaxRow[T normElem](y, x []T) {
 	m, s := logSumExpRow(x)
-	// Two steps: m may be so large that m+log(s) would round log(s) away.
-	normAddScalar(y, x, -m)
-	normAddScalar(y, y, -s)
+	for lo := 0; lo < len(x); lo += 1024 {
+		hi := min(lo+1024, len(x))
+		// Two steps: m may be so large that m+log(s) would round log(s) away.
+		normAddScalar(y[lo:hi], x[lo:hi], -m)
+		normAddScalar(y[lo:hi], y[lo:hi], -s)
+	}
 }
 
 // logSumExpRow returns the maximum m of x and the logarithm of the sum of e^(x-m). The sum is made
@@ -146,40 +149,47 @@ func logSumExpRow[T normElem](x []T) (m, s T) {
 func (k *softmaxKernel[T]) columns(base, n int) {
 	var ms, ss, bs [softmaxTile]T
 	m, s, buf := ms[:n], ss[:n], bs[:n]
-	k.columnSums(m, s, buf, base)
 	if k.log {
-		normLog(s, s)
-	} else {
-		for i, v := range s {
-			s[i] = 1 / v
-		}
+		columnSums(nil, k.x[base:], k.n, k.inner, m, s, buf)
+		logSoftmaxColumns(k.y[base:], k.x[base:], k.n, k.inner, m, s)
+		return
+	}
+	columnSums(k.y[base:], k.x[base:], k.n, k.inner, m, s, buf)
+	for i, v := range s {
+		s[i] = 1 / v
 	}
 	for j := range k.n {
-		at := base + j*k.inner
-		x, y := k.x[at:at+n], k.y[at:at+n]
-		if k.log {
-			normSub(y, x, m)
-			normSub(y, y, s)
-		} else {
-			normMul(y, y, s)
-		}
+		y := k.y[base+j*k.inner:][:n]
+		normMul(y, y, s)
 	}
 }
 
-// columnSums sets m and s to the columns' maxima and sums of e^(x-m). Softmax keeps the exponentials in y.
-func (k *softmaxKernel[T]) columnSums(m, s, buf []T, base int) {
-	copy(m, k.x[base:])
-	for j := 1; j < k.n; j++ {
-		normMaxWith(m, k.x[base+j*k.inner:])
+// columnSums sets m and s to the maxima of len(m) columns of n elements, and to the sums of
+// e^(x-m); rows are inner elements apart. The exponentials go to y unless it is nil; buf has room
+// for a row.
+func columnSums[T normElem](y, x []T, n, inner int, m, s, buf []T) {
+	copy(m, x)
+	for j := 1; j < n; j++ {
+		normMaxWith(m, x[j*inner:])
 	}
-	for j := range k.n {
-		at := base + j*k.inner
+	clear(s)
+	for j := range n {
 		e := buf
-		if !k.log {
-			e = k.y[at : at+len(m)]
+		if y != nil {
+			e = y[j*inner:][:len(m)]
 		}
-		normSub(e, k.x[at:at+len(m)], m)
+		normSub(e, x[j*inner:][:len(m)], m)
 		normExp(e, e)
 		normAdd(s, s, e)
+	}
+}
+
+// logSoftmaxColumns sets y = x-m-log(s) and s to log(s).
+func logSoftmaxColumns[T normElem](y, x []T, n, inner int, m, s []T) {
+	normLog(s, s)
+	for j := range n {
+		d := y[j*inner:][:len(m)]
+		normSub(d, x[j*inner:][:len(m)], m)
+		normSub(d, d, s)
 	}
 }
