@@ -2,9 +2,11 @@ package cpu
 
 import (
 	"math"
+	"slices"
 
 	"memopt/executor"
 	"memopt/executor/cpu/simd"
+	"memopt/graph"
 )
 
 // normElem lists the element types that norms, softmaxes and losses compute in. The functions
@@ -102,6 +104,17 @@ func normLog[T normElem](dst, a []T) {
 	a = a[:len(dst)]
 	for i := range dst {
 		dst[i] = T(math.Log(float64(a[i])))
+	}
+}
+
+func normSqrt[T normElem](dst, a []T) {
+	if normIsSingle[T]() {
+		simd.Sqrt(normSingle(dst), normSingle(a))
+		return
+	}
+	a = a[:len(dst)]
+	for i := range dst {
+		dst[i] = T(math.Sqrt(float64(a[i])))
 	}
 }
 
@@ -236,4 +249,54 @@ func normAxis(c *executor.Ctx, axis int64, rank int) (int, error) {
 		return 0, c.Errorf("axis %d; input 0 has rank %d", axis, rank)
 	}
 	return int(a), nil
+}
+
+// normSameShape makes sure that two inputs have the same shape.
+func normSameShape(c *executor.Ctx, i, j int) error {
+	a, b := c.In(i), c.In(j)
+	if !slices.Equal(a.Shape, b.Shape) {
+		return c.Errorf("input %d is %v and input %d is %v; the shapes must be equal", i, a, j, b)
+	}
+	return nil
+}
+
+// normVector makes sure that an input that is given is a vector of n elements.
+func normVector(c *executor.Ctx, i int, what string, n int) error {
+	if t := c.In(i); t != nil && (t.Rank() != 1 || t.Shape[0] != n) {
+		return c.Errorf("input %d, the %s, is %v, wanted a vector of %d elements", i, what, t, n)
+	}
+	return nil
+}
+
+// normData returns the elements of an input, nil where it is left out.
+func normData[T normElem](c *executor.Ctx, i int) []T {
+	if t := c.In(i); t != nil {
+		return executor.Cast[T](t.Data)
+	}
+	return nil
+}
+
+// normOut gives an output its shape and returns its elements, nil where nobody wants it.
+func normOut[T normElem](c *executor.Ctx, i int, shape ...int) []T {
+	if t := c.Out(i, shape...); t != nil {
+		return executor.Cast[T](t.Data)
+	}
+	return nil
+}
+
+// normOneType reports whether all operands that are given have the same type.
+func normOneType(ds ...[]graph.DType) bool {
+	first := graph.Undefined
+	for _, list := range ds {
+		for _, d := range list {
+			switch {
+			case d == graph.Undefined:
+			case first == graph.Undefined:
+				first = d
+			case d != first:
+				return false
+			}
+		}
+	}
+	return true
 }
