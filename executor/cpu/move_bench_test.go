@@ -10,20 +10,20 @@ import (
 	"memopt/graph/op"
 )
 
-// benchMemory gives each output slot and piece of workspace one array for good.
-type benchMemory struct {
+// moveBenchMemory gives each output slot and piece of workspace one array for good.
+type moveBenchMemory struct {
 	out     map[int][]byte
 	scratch []byte
 }
 
-func (m *benchMemory) Output(slot, n int) ([]byte, error) {
+func (m *moveBenchMemory) Output(slot, n int) ([]byte, error) {
 	if len(m.out[slot]) < n {
 		m.out[slot] = make([]byte, n)
 	}
 	return m.out[slot][:n], nil
 }
 
-func (m *benchMemory) Scratch(n int) ([]byte, error) {
+func (m *moveBenchMemory) Scratch(n int) ([]byte, error) {
 	if len(m.scratch) < n {
 		m.scratch = make([]byte, n)
 	}
@@ -49,7 +49,7 @@ func benchMove(b *testing.B, kind graph.Kind, bytes int, attrs []graph.Attr, out
 	}
 	pool := executor.NewPool(0)
 	defer pool.Close()
-	c := executor.NewCtx(p, pool, &benchMemory{out: map[int][]byte{}}, in, out)
+	c := executor.NewCtx(p, pool, &moveBenchMemory{out: map[int][]byte{}}, in, out)
 	b.SetBytes(int64(bytes))
 	b.ReportAllocs()
 	for b.Loop() {
