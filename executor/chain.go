@@ -125,50 +125,42 @@ func (t *chainTask) Range(lo, hi int) {
 	}
 }
 
-// runChain runs the steps of a chain.
-func (f *frame) runChain(steps []step) error {
+// runChain runs the steps of a chain, or those before the first one that is no plain loop after
+// all: there the chain is cut for good. It returns how many steps it has run.
+func (f *frame) runChain(steps []step) (int, error) {
+	want := length(f.shapes[steps[0].node.Outputs[0]])
 	for i := range steps {
 		st := &steps[i]
 		st.ctx.Step, st.scratchUsed = f.step, 0
 		n, err := begin(st)
-		if err == nil {
-			err = st.check()
-		}
 		if err != nil {
-			return err
+			return 0, err
 		}
-		if n != length(f.shapes[st.node.Outputs[0]]) {
-			return f.unchain(steps, i)
+		if n != want {
+			cut(steps, i)
+			steps = steps[:i]
+			break
+		}
+		if err := st.check(); err != nil {
+			return 0, err
 		}
 	}
 	f.task.steps = steps
-	f.s.pool.Run(length(f.shapes[steps[0].node.Outputs[0]]), chainBlock, &f.task)
+	f.s.pool.Run(want, chainBlock, &f.task)
 	f.task.steps = nil
 	for i := range steps {
 		f.finish(&steps[i])
 	}
-	return nil
+	return len(steps), nil
 }
 
-// unchain runs the steps one by one, now and from here on: step bad is no plain loop after all. Begin has
-// computed nothing.
-func (f *frame) unchain(steps []step, bad int) error {
-	for i := range steps {
-		steps[i].chain = 0
+// cut makes step i, whose Begin has computed nothing, a step of its own.
+func cut(steps []step, i int) {
+	steps[0].chain = i
+	steps[i].chain = 0
+	if rest := steps[i+1:]; len(rest) > 0 {
+		rest[0].chain = len(rest)
 	}
-	for i := range steps {
-		st := &steps[i]
-		st.scratchUsed = 0
-		err := Invoke(st.kernel, st.ctx)
-		if err == nil {
-			err = st.check()
-		}
-		if err != nil {
-			return err
-		}
-		f.finish(st)
-	}
-	return nil
 }
 
 // begin starts a loop; it returns errors as Invoke does.

@@ -155,11 +155,13 @@ func (f *frame) run(ctx context.Context) error {
 		}
 		st := &f.steps[i]
 		if st.chain > 1 {
-			if err := f.runChain(f.steps[i : i+st.chain]); err != nil {
+			n, err := f.runChain(f.steps[i : i+st.chain])
+			if err != nil {
 				return err
 			}
-			i += st.chain
-			continue
+			if i += n; n > 0 {
+				continue
+			}
 		}
 		if st.kernel != nil {
 			if err := f.runStep(ctx, i, st); err != nil {
