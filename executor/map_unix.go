@@ -18,6 +18,7 @@ func mapMemory(n int) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("mapping %d bytes: %w", n, err)
 	}
+	advise(data)
 	return data, nil
 }
 
