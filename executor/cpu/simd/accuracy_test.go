@@ -5,22 +5,24 @@ import (
 	"testing"
 )
 
-// function is a function of one variable with its meaning in float64.
+// function is a function of one variable with its meaning in float64, and how far from
+// that it may be, in ulps. The greatest distances over every 17th float32, by measure, are
+// Exp 0.98, Log 0.83, Tanh 2.61, Erf 3.09, Sigmoid 2.41, Gelu 3.55, GeluTanh 3.05.
 type function struct {
 	name string
 	f    func(dst, a []float32)
 	want func(x float64) float64
-	ulps float64 // measured on every 17th float32, rounded up
+	ulps float64
 }
 
 var functions = []function{
-	{"Exp", Exp, math.Exp, 2},
-	{"Log", Log, math.Log, 2},
-	{"Tanh", Tanh, math.Tanh, 4},
-	{"Erf", Erf, math.Erf, 4},
-	{"Sigmoid", Sigmoid, func(x float64) float64 { return 1 / (1 + math.Exp(-x)) }, 4},
-	{"Gelu", Gelu, trueGelu, 4},
-	{"GeluTanh", GeluTanh, trueGeluTanh, 4},
+	{"Exp", Exp, math.Exp, 1},
+	{"Log", Log, math.Log, 1},
+	{"Tanh", Tanh, math.Tanh, 2.7},
+	{"Erf", Erf, math.Erf, 3.2},
+	{"Sigmoid", Sigmoid, func(x float64) float64 { return 1 / (1 + math.Exp(-x)) }, 2.5},
+	{"Gelu", Gelu, trueGelu, 3.7},
+	{"GeluTanh", GeluTanh, trueGeluTanh, 3.2},
 	{"Sqrt", Sqrt, math.Sqrt, 0.5},
 }
 

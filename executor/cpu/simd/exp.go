@@ -77,7 +77,7 @@ func exp(x float32) float32 {
 	return float32(float32(y*s1) * s2)
 }
 
-// Exp sets dst[i] = e^a[i].
+// Exp sets dst[i] = e^a[i], within 0.98 ulps.
 func Exp(dst, a []float32) {
 	if useAVX2 {
 		n := len(dst)
@@ -117,7 +117,7 @@ func sigmoid(x float32) float32 {
 	return top / (1 + e)
 }
 
-// Sigmoid sets dst[i] = 1/(1+e^-a[i]).
+// Sigmoid sets dst[i] = 1/(1+e^-a[i]), within 2.5 ulps.
 func Sigmoid(dst, a []float32) {
 	if useAVX2 {
 		n := len(dst)
@@ -143,7 +143,7 @@ func tanh(x float32) float32 {
 	return math.Float32frombits(math.Float32bits(t) | math.Float32bits(x)&(1<<31))
 }
 
-// Tanh sets dst[i] to the hyperbolic tangent of a[i].
+// Tanh sets dst[i] to the hyperbolic tangent of a[i], within 2.7 ulps.
 func Tanh(dst, a []float32) {
 	if useAVX2 {
 		n := len(dst)

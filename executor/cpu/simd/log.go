@@ -52,7 +52,7 @@ func log(x float32) float32 {
 	return y
 }
 
-// Log sets dst[i] to the natural logarithm of a[i].
+// Log sets dst[i] to the natural logarithm of a[i], within 0.9 ulps.
 func Log(dst, a []float32) {
 	if useAVX2 {
 		n := len(dst)

@@ -36,11 +36,9 @@ func arith() {
 		func(a *args, x []vec) vec { return add(mul(x[1], a.scalar[0]), x[0]) })
 
 	unary("relu", 4, func(x vec) vec {
-		zero := YMM()
-		VXORPS(zero, zero, zero)
-		return add(max(zero, x), zero) // the sum makes -0 +0
+		return add(max(zero(), x), zero()) // the sum makes -0 +0
 	})
-	unary("sqrt", 4, func(x vec) vec { d := YMM(); VSQRTPS(x, d); return d })
+	unary("sqrt", 4, func(x vec) vec { return one(x, of2(VSQRTPS)) })
 }
 
 func sums() {
@@ -65,40 +63,35 @@ func maximum() {
 	XORQ(i, i)
 	first := YMM()
 	VBROADCASTSS(Mem{Base: a.src[0]}, first)
-	acc, seen := []vec{YMM(), YMM()}, []vec{YMM(), YMM()}
+	acc, seen := vec{YMM(), YMM()}, vec{YMM(), YMM()}
 	for u := range acc {
 		VMOVAPS(first, acc[u])
 		VXORPS(seen[u], seen[u], seen[u])
 	}
-	step := func(u int, x vec) {
-		VORPS(cmp(unordered, x, x), seen[u], seen[u])
-		VANDPS(max(x, acc[u]), max(acc[u], x), acc[u])
-	}
-	loop("sixteen", 16, i, a.n, func() {
+	step := func(x vec) {
+		nan, p, q := cmp(unordered, x, x), max(x, acc), max(acc, x)
 		for u := range acc {
-			step(u, load(at(a.src[0], i, u)))
+			VORPS(nan[u], seen[u], seen[u])
+			VANDPS(p[u], q[u], acc[u])
 		}
-	})
+	}
+	loop("sixteen", 16, i, a.n, func() { step(loadGroup(a.src[0], i, 2)) })
 	TESTQ(a.n, a.n)
 	JE(LabelRef("done"))
-	for u, mask := range tailMasks(a.n, 2) {
-		x := YMM()
-		VMASKMOVPS(at(a.src[0], i, u), mask, x)
-		step(u, blend(first, x, mask))
-	}
+	masks := tailMasks(a.n, 2)
+	step(blend(vec{first}, loadTail(a.src[0], i, masks), masks))
 	Label("done")
-	both := func(a, b, d reg.VecVirtual) {
+	acc = or(acc, seen)
+	low, high := vec{acc[0]}, vec{acc[1]}
+	m := or(and(max(low, high), max(high, low)), cmp(unordered, low, high))
+	fold(m[0], func(a, b, d reg.VecVirtual) {
 		p, q, nan := XMM(), XMM(), XMM()
 		VMAXPS(a, b, p)
 		VMAXPS(b, a, q)
 		VCMPPS(U8(unordered), a, b, nan)
 		VANDPS(p, q, d)
 		VORPS(nan, d, d)
-	}
-	VORPS(seen[0], acc[0], acc[0])
-	VORPS(seen[1], acc[1], acc[1])
-	m := or(and(max(acc[0], acc[1]), max(acc[1], acc[0])), cmp(unordered, acc[0], acc[1]))
-	fold(m, both)
+	})
 }
 
 // inf returns infinity.

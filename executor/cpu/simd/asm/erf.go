@@ -26,11 +26,11 @@ const (
 )
 
 func erf(x vec) vec {
-	z := min(constant(erfHigh), abs(x))
+	z := min(all(erfHigh), abs(x))
 	g := mul(poly(z, erfC), z)
 	r, k := split(or(g, words(signBit)), 127)
 	p := power(k)
-	t := sub(sub(constant(1), p), mul(expm1(r), p))
+	t := sub(sub(all(1), p), mul(expm1(r), p))
 	return or(t, and(x, words(signBit)))
 }
 
@@ -45,7 +45,7 @@ func halfSquare(z vec, bias float32) (r, k vec) {
 }
 
 func gelu(x vec) vec {
-	z := min(constant(geluHigh), abs(x))
+	z := min(all(geluHigh), abs(x))
 	r, k := halfSquare(z, 127+64)
 	q, p := poly(z, geluQ), poly(z, geluP)
 	zq := mul(z, q)
@@ -61,28 +61,28 @@ func lessTail(x, tail vec) vec {
 }
 
 func geluTanh(x vec) vec {
-	z := min(constant(geluTanhHigh), abs(x))
-	half := func(x reg.Register) (r reg.VecVirtual, k vec) {
-		d := YMM()
-		VCVTPS2PD(x, d)
-		w := mul64(sub64(mul64(mul64(d, d), num64(-geluTanhB)), num64(geluTanhA)), d)
-		k = add64(w, num64(round64+127+64))
-		n := sub64(k, num64(round64+127+64))
-		r = XMM()
-		VCVTPD2PSY(sub64(w, n), r)
-		return r, k
-	}
-	upper := XMM()
-	VEXTRACTF128(U8(1), z, upper)
-	r0, k0 := half(z.AsX())
-	r1, k1 := half(upper)
-	r := YMM()
-	VINSERTF128(U8(1), r1, r0.AsY(), r)
+	z := min(all(geluTanhHigh), abs(x))
+	r0, k0 := halfTanh(one(z, func(z, d Op) { VCVTPS2PD(z.(reg.Vec).AsX(), d) }))
+	r1, k1 := halfTanh(one(z, func(z, d Op) {
+		upper := XMM()
+		VEXTRACTF128(U8(1), z, upper)
+		VCVTPS2PD(upper, d)
+	}))
+	r := two(r0, r1, func(r1, r0, d Op) { VINSERTF128(U8(1), r1.(reg.Vec).AsX(), r0, d) })
 	r = mul(r, num(ln2))
 	// The low words of k0 and k1: the shuffle takes 0 1 4 5 and 2 3 6 7.
-	k := YMM()
-	VSHUFPS(U8(0x88), k1, k0, k)
-	VPERMQ(U8(0xd8), k, k)
+	k := two(k0, k1, func(k1, k0, d Op) { VSHUFPS(U8(0x88), k1, k0, d) })
+	k = one(k, func(k, d Op) { VPERMQ(U8(0xd8), k, d) })
 	e := mul(add(expm1(r), num(1)), power(k))
 	return lessTail(x, div(mul(z, e), add(mul(e, num(twoNeg64)), num(1))))
+}
+
+// halfTanh does the part of geluTanh in float64, for half of the lanes. r has float32s in
+// its lower half.
+func halfTanh(d vec) (r, k vec) {
+	w := mul64(sub64(mul64(mul64(d, d), num64(-geluTanhB)), num64(geluTanhA)), d)
+	k = add64(w, num64(round64+127+64))
+	n := sub64(k, num64(round64+127+64))
+	r = one(sub64(w, n), func(f, d Op) { VCVTPD2PSY(f, d.(reg.Vec).AsX()) })
+	return r, k
 }

@@ -26,8 +26,8 @@ func poly(x vec, c []float32) vec {
 	return add(p, num(c[0]))
 }
 
-// constant is a register of equal numbers, where an instruction wants one.
-func constant(x float32) vec { return load(num(x)) }
+// all is a register of equal numbers, where an instruction wants one.
+func all(x float32) vec { return load(num(x)) }
 
 func split(x vec, bias float32) (r, k vec) {
 	k = add(mul(x, num(log2e)), num(round+bias))
@@ -42,8 +42,8 @@ func power(k vec) vec { return shiftLeft(k, 23) }
 func expm1(r vec) vec { return add(mul(mul(r, r), poly(r, expC)), r) }
 
 func exp(x vec) vec {
-	c := max(constant(expLow), x)
-	c = min(constant(expHigh), c)
+	c := max(all(expLow), x)
+	c = min(all(expHigh), c)
 	r, k := split(c, 126)
 	y := add(expm1(r), num(1))
 	t := shiftRight(and(x, words(signBit)), 2)
@@ -53,15 +53,14 @@ func exp(x vec) vec {
 }
 
 func sigmoid(x vec) vec {
-	z := min(constant(-expLow), abs(x))
+	z := min(all(-expLow), abs(x))
 	r, k := split(or(z, words(signBit)), 127+64)
 	e := mul(mul(add(expm1(r), num(1)), power(k)), num(twoNeg64))
-	one := constant(1)
-	return div(blend(one, e, x), add(e, one))
+	return div(blend(all(1), e, x), add(e, num(1)))
 }
 
 func tanh(x vec) vec {
-	z := min(constant(10), abs(x))
+	z := min(all(10), abs(x))
 	r, k := split(add(z, z), 127)
 	s := power(k)
 	m := add(mul(expm1(r), s), sub(s, num(1)))
@@ -82,18 +81,14 @@ func logarithm(x vec) vec {
 	v := blend(x, mul(x, num(0x1p23)), small)
 	bias := and(small, num(23))
 	i := subInt(v, words(sqrtHalf))
-	n := YMM()
-	VCVTDQ2PS(shiftSigned(i, 23), n)
-	n = sub(n, bias)
+	n := sub(one(shiftSigned(i, 23), of2(VCVTDQ2PS)), bias)
 	f := sub(addInt(and(i, words(0x7fffff)), words(sqrtHalf)), num(1))
 	p := poly(f, logC)
 	ff := mul(f, f)
 	y := add(mul(mul(ff, f), p), mul(n, num(ln2Low)))
 	y = sub(y, mul(ff, num(0.5)))
 	y = add(add(f, y), mul(n, num(ln2High)))
-	zero := YMM()
-	VXORPS(zero, zero, zero)
-	y = or(y, cmp(less, x, zero)) // ones are a NaN
-	y = blend(y, num(inf(-1)), cmp(equal, x, zero))
+	y = or(y, cmp(less, x, zero())) // ones are a NaN
+	y = blend(y, num(inf(-1)), cmp(equal, x, zero()))
 	return blend(y, x, cmp(notLess, x, num(inf(1))))
 }

@@ -30,7 +30,7 @@ func loadArgs(dst string, src []string, scalars []string) *args {
 		}
 		v := YMM()
 		VBROADCASTSS(addr.Addr, v)
-		a.scalar = append(a.scalar, v)
+		a.scalar = append(a.scalar, vec{v})
 	}
 	return a
 }
@@ -52,52 +52,70 @@ func loop(label string, lanes int, i, left reg.GPVirtual, body func()) {
 	JGE(LabelRef(label))
 }
 
-// tailMasks returns masks of the first left of 8*count lanes, left < 8*count.
-func tailMasks(left reg.GPVirtual, count int) []vec {
-	t := GP64()
-	LEAQ(tailTable(), t)
-	words := GP64()
-	MOVQ(left, words)
-	NEGQ(words)
-	var ms []vec
-	for k := range count {
-		ms = append(ms, load(Mem{Base: t, Index: words, Scale: 4, Disp: 64 + 32*k}))
+// loadGroup loads a group of vectors from element i on, and store writes one.
+func loadGroup(p, i reg.Register, count int) vec {
+	var x vec
+	for u := range count {
+		x = append(x, load(at(p, i, u))...)
 	}
-	return ms
+	return x
 }
 
-// each writes a function that maps vectors of the sources to one of dst: unroll vectors
-// at a time, then one, then the rest under a mask.
-func each(name, params string, src, scalars []string, dst string, unroll int, f func(a *args, x []vec) vec) {
+func store(x vec, p, i reg.Register) {
+	for u, r := range x {
+		VMOVUPS(r, at(p, i, u))
+	}
+}
+
+// tailMasks returns masks of the first left of 8*count lanes, left < 8*count.
+func tailMasks(left reg.GPVirtual, count int) vec {
+	table, words := GP64(), GP64()
+	LEAQ(tailTable(), table)
+	MOVQ(left, words)
+	NEGQ(words)
+	var masks vec
+	for u := range count {
+		masks = append(masks, load(Mem{Base: table, Index: words, Scale: 4, Disp: 64 + 32*u})...)
+	}
+	return masks
+}
+
+// loadTail loads the lanes of the masks, and zeros; storeTail writes only those lanes.
+func loadTail(p, i reg.Register, masks vec) vec {
+	u := -1
+	return one(masks, func(mask, d Op) { u++; VMASKMOVPS(at(p, i, u), mask, d) })
+}
+
+func storeTail(x, masks vec, p, i reg.Register) {
+	for u, mask := range masks {
+		VMASKMOVPS(x[u], mask, at(p, i, u))
+	}
+}
+
+// each writes a function that maps vectors of the sources to one of dst: a group at a
+// time, then one vector, then the rest under a mask.
+func each(name, params string, src, scalars []string, dst string, group int, f func(a *args, x []vec) vec) {
 	function(name, params+")")
 	a := loadArgs(dst, src, scalars)
 	i := GP64()
 	XORQ(i, i)
-	step := func(u int) {
+	step := func(count int) {
 		var x []vec
 		for _, s := range a.src {
-			x = append(x, load(at(s, i, u)))
+			x = append(x, loadGroup(s, i, count))
 		}
-		VMOVUPS(f(a, x), at(a.dst, i, u))
+		store(f(a, x), a.dst, i)
 	}
-	if unroll > 1 {
-		loop("many", 8*unroll, i, a.n, func() {
-			for u := range unroll {
-				step(u)
-			}
-		})
-	}
-	loop("one", 8, i, a.n, func() { step(0) })
+	loop("many", 8*group, i, a.n, func() { step(group) })
+	loop("one", 8, i, a.n, func() { step(1) })
 	TESTQ(a.n, a.n)
 	JE(LabelRef("done"))
-	mask := tailMasks(a.n, 1)[0]
+	mask := tailMasks(a.n, 1)
 	var x []vec
 	for _, s := range a.src {
-		v := YMM()
-		VMASKMOVPS(at(s, i, 0), mask, v)
-		x = append(x, v)
+		x = append(x, loadTail(s, i, mask))
 	}
-	VMASKMOVPS(f(a, x), mask, at(a.dst, i, 0))
+	storeTail(f(a, x), mask, a.dst, i)
 	Label("done")
 	VZEROUPPER()
 	RET()
@@ -123,46 +141,45 @@ func reduce(name, params, dst string, src, scalars []string, term func(a *args, 
 	a := loadArgs(dst, src, scalars)
 	i := GP64()
 	XORQ(i, i)
-	acc := []vec{YMM(), YMM()}
+	acc := vec{YMM(), YMM()}
 	for _, s := range acc {
 		VXORPS(s, s, s)
 	}
-	loop("sixteen", 16, i, a.n, func() {
+	accumulate := func(t vec) {
 		for u, s := range acc {
-			var x []vec
-			for _, p := range a.src {
-				x = append(x, load(at(p, i, u)))
-			}
-			t := term(a, x)
-			if dst != "" {
-				VMOVUPS(t, at(a.dst, i, u))
-			}
-			VADDPS(t, s, s)
+			VADDPS(t[u], s, s)
 		}
-	})
-	TESTQ(a.n, a.n)
-	JE(LabelRef("done"))
-	for u, mask := range tailMasks(a.n, 2) {
+	}
+	loop("sixteen", 16, i, a.n, func() {
 		var x []vec
 		for _, p := range a.src {
-			v := YMM()
-			VMASKMOVPS(at(p, i, u), mask, v)
-			x = append(x, v)
+			x = append(x, loadGroup(p, i, 2))
 		}
 		t := term(a, x)
 		if dst != "" {
-			VMASKMOVPS(t, mask, at(a.dst, i, u))
+			store(t, a.dst, i)
 		}
-		VANDPS(mask, t, t)
-		VADDPS(t, acc[u], acc[u])
+		accumulate(t)
+	})
+	TESTQ(a.n, a.n)
+	JE(LabelRef("done"))
+	masks := tailMasks(a.n, 2)
+	var x []vec
+	for _, p := range a.src {
+		x = append(x, loadTail(p, i, masks))
 	}
+	t := term(a, x)
+	if dst != "" {
+		storeTail(t, masks, a.dst, i)
+	}
+	accumulate(and(t, masks))
 	Label("done")
 	VADDPS(acc[1], acc[0], acc[0])
 	fold(acc[0], func(a, b, d reg.VecVirtual) { VADDPS(b, a, d) })
 }
 
 // fold combines the lanes of v in pairs, lower half with upper half, and returns the result.
-func fold(v vec, combine func(a, b, d reg.VecVirtual)) {
+func fold(v reg.VecVirtual, combine func(a, b, d reg.VecVirtual)) {
 	high := XMM()
 	VEXTRACTF128(U8(1), v, high)
 	x := v.AsX().(reg.VecVirtual)
