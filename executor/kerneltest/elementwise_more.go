@@ -65,7 +65,7 @@ func elemSelectCases() []Case {
 		if d == graph.Bool {
 			hi = 1.99
 		}
-		for _, s := range [][3][]int{{{3, 40}, {3, 40}, {3, 40}}, {{3, 1, 4}, {5, 1}, {}}, {{90}, {3, 90}, {3, 1}}, {{2, 0}, {1}, {2, 1}}, {{}, {}, {}}} {
+		for _, s := range [][3][]int{{{3, 40}, {3, 40}, {3, 40}}, {{3, 1, 4}, {5, 1}, {}}, {{90}, {3, 90}, {3, 1}}, {{2, 1, 1}, {3, 1}, {5}}, {{3, 1}, {5}, {2, 1, 1}}, {{70}, {2, 1, 1}, {3, 1}}, {{2, 0}, {1}, {2, 1}}, {{}, {}, {}}} {
 			c := elemCase(fmt.Sprintf("%v %v", d, s), op.Where, d, choose, elemFill(graph.Bool, 0, 1.99, s[0]...),
 				elemFill(d, 0, hi, s[1]...), elemFill(d, 0, hi, s[2]...))
 			cases = append(cases, c)
