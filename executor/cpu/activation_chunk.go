@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"math"
+	"runtime"
 
 	"memopt/executor/cpu/simd"
 )
@@ -23,6 +24,7 @@ func inChunks(f func(dst, a, t, u []float32)) func(dst, a []float32) {
 			f(dst[:n], a[:n], m[0][:n], m[1][:n])
 			dst, a = dst[n:], a[n:]
 		}
+		runtime.KeepAlive(&memory)
 	}
 }
 
@@ -76,6 +78,7 @@ func expUnitChunk(dst, a, t, u []float32, c expUnit) {
 		q := t[i] * negative
 		dst[i] = p + q
 	}
+	runtime.KeepAlive(&memory)
 }
 
 // mishChunk: x*tanh(log(1+e^x)), which is x*q/(q+2) with e = e^x and q = e*(e+2). From 20 on the

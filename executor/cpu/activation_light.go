@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"math"
+	"unsafe"
 
 	"memopt/executor"
 	"memopt/graph/op"
@@ -111,6 +112,13 @@ func thresholdLoop[T elemFloat](dst, a []T, alpha T) {
 // elemPick returns x where the condition holds, else y. It selects bits, for which the compiler uses a conditional
 // move; for floating-point numbers it would branch, which is slow on random data.
 func elemPick[T elemFloat](cond bool, x, y T) T {
+	if unsafe.Sizeof(x) == 4 {
+		b := math.Float32bits(float32(y))
+		if bx := math.Float32bits(float32(x)); cond {
+			b = bx
+		}
+		return T(math.Float32frombits(b))
+	}
 	b := math.Float64bits(float64(y))
 	if bx := math.Float64bits(float64(x)); cond {
 		b = bx

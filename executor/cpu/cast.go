@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"math"
+	"runtime"
 
 	"memopt/executor"
 	"memopt/graph"
@@ -211,5 +212,6 @@ func fromHalf(from graph.DType, next elemConvert, size int) elemConvert {
 			next(dst[:n*size], executor.Memory(wide[:n]))
 			dst, src = dst[n*size:], src[2*n:]
 		}
+		runtime.KeepAlive(&memory)
 	}
 }

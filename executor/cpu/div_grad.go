@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"runtime"
 	"slices"
 
 	"memopt/executor"
@@ -185,6 +186,7 @@ func (s *stretchedSum[T]) Range(lo, hi int) {
 		}
 		lo += n
 	}
+	runtime.KeepAlive(&memory)
 }
 
 // addRows adds to sums, which start at element lo, the rows of their terms.

@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"runtime"
 	"unsafe"
 
 	"memopt/executor"
@@ -257,6 +258,7 @@ func (k *elemKernel) buffered(lo, hi int) {
 		}
 		lo += n
 	}
+	runtime.KeepAlive(&memory)
 }
 
 // step returns the number of elements of the block that starts at lo.
@@ -304,7 +306,8 @@ func (k *elemKernel) fetch(i, lo, n int, buffer, raw *elemBuffer) []byte {
 
 // elemOnStack returns p without letting the compiler see that it does. Buffers on the stack are handed
 // to loops through function values, of which the compiler must assume that they keep what they are
-// given: it would allocate the buffers on the heap in every run. No loop keeps its arguments.
+// given: it would allocate the buffers on the heap in every run. No loop keeps its arguments. The caller
+// must say, by runtime.KeepAlive(p), until when it needs the buffer: the compiler cannot see that either.
 func elemOnStack[T any](p *T) *T {
 	u := uintptr(unsafe.Pointer(p))
 	return *(**T)(unsafe.Pointer(&u))

@@ -208,23 +208,41 @@ func elemStretch[S executor.Elem](k *elemKernel, in *elemInput, dst, src []S, at
 	rows, row := k.dims[last-1], k.dims[last]
 	rowStride, stride := in.stride[last-1], in.stride[last]
 	for len(dst) > 0 {
-		r, col := at/row, at%row
+		r, col := at/row%rows, at%row
 		off := k.offset(in, at-col)
-		for r %= rows; r < rows && len(dst) > 0; r++ {
-			n := min(row-col, len(dst))
-			piece := dst[:n]
-			if stride == 0 {
-				v := src[off]
-				for i := range piece {
-					piece[i] = v
-				}
-			} else {
-				copy(piece, src[off+col:])
-			}
-			dst = dst[n:]
-			at += n
-			off += rowStride
-			col = 0
+		n := min((rows-r)*row-col, len(dst)) // to the end of the plane
+		if rowStride == 0 && stride == 1 {
+			elemPeriods(dst[:n], src[off:off+row], col)
+		} else {
+			elemRows(dst[:n], src[off:], row, col, rowStride, stride)
+		}
+		dst = dst[n:]
+		at += n
+	}
+}
+
+// elemPeriods fills dst with a row over and over, starting at column col.
+func elemPeriods[S executor.Elem](dst, row []S, col int) {
+	n := copy(dst, row[col:])
+	n += copy(dst[n:], row[:col])
+	for n < len(dst) {
+		n += copy(dst[n:], dst[:n])
+	}
+}
+
+// elemRows fills dst with rows that are rowStride apart, starting at column col of the first one. The elements
+// of a row are neighbours, or, with stride 0, all the same.
+func elemRows[S executor.Elem](dst, src []S, row, col, rowStride, stride int) {
+	for len(dst) > 0 {
+		n := min(row-col, len(dst))
+		if piece := dst[:n]; stride == 0 {
+			elemFill(piece, src[0])
+		} else {
+			copy(piece, src[col:])
+		}
+		dst = dst[n:]
+		if col = 0; len(dst) > 0 {
+			src = src[rowStride:]
 		}
 	}
 }

@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"math"
+	"runtime"
 
 	"memopt/executor"
 	"memopt/executor/cpu/simd"
@@ -168,6 +169,7 @@ func gradInChunks(f func(dst, dy, x, t, u []float32)) func(dst, dy, x, bias []fl
 			f(dst[:n], dy[:n], at, m[0][:n], m[1][:n])
 			dst, dy, x = dst[n:], dy[n:], x[n:]
 		}
+		runtime.KeepAlive(&memory)
 	}
 }
 

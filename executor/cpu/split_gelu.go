@@ -1,6 +1,8 @@
 package cpu
 
 import (
+	"runtime"
+
 	"memopt/executor"
 	"memopt/executor/cpu/simd"
 	"memopt/graph"
@@ -70,6 +72,7 @@ func (k *splitGelu[T]) Range(lo, hi int) {
 			}
 		}
 	}
+	runtime.KeepAlive(&memory)
 }
 
 // biased sets dst to elements of the row of x at start, from column col on, plus the bias. t is a

@@ -1,6 +1,8 @@
 package cpu
 
 import (
+	"runtime"
+
 	"memopt/executor"
 	"memopt/graph"
 	"memopt/graph/op"
@@ -141,4 +143,5 @@ func (k *foldKernel) Range(lo, hi int) {
 		}
 		lo += n
 	}
+	runtime.KeepAlive(&memory)
 }
