@@ -26,12 +26,14 @@ func (k *rowsGrad) init(p *executor.Prep, grad int) error {
 	return nil
 }
 
-// finish makes output 0 and adds the rows of input grad.
-func (k *rowsGrad) finish(c *executor.Ctx, grad int) {
-	if dx := c.Out(0, k.shape...); dx != nil {
+// finish makes output 0, adds the rows of input grad and returns it.
+func (k *rowsGrad) finish(c *executor.Ctx, grad int) *executor.Tensor {
+	dx := c.Out(0, k.shape...)
+	if dx != nil {
 		k.zero(c, dx.Data)
 		k.scatterRows.run(c, dx.Data, c.In(grad).Data)
 	}
+	return dx
 }
 
 // gatherGradKernel is the gradient of Gather.
@@ -175,9 +177,9 @@ func (k *embeddingBackward) Run(c *executor.Ctx) error {
 	if padding >= 0 && padding < rows {
 		k.skip(int64(padding * k.inner))
 	}
-	k.finish(c, 0)
-	if isTrue(c.In(4)) && c.Wants(0) && k.inner > 0 {
-		k.scale(c, rows)
+	dx := k.finish(c, 0)
+	if isTrue(c.In(4)) && dx != nil && k.inner > 0 {
+		k.scale(c, dx, rows)
 	}
 	return nil
 }
@@ -210,7 +212,7 @@ func (k *embeddingBackward) skip(offset int64) {
 }
 
 // scale divides the rows by how often they occur.
-func (k *embeddingBackward) scale(c *executor.Ctx, rows int) {
+func (k *embeddingBackward) scale(c *executor.Ctx, dx *executor.Tensor, rows int) {
 	if cap(k.often) < rows {
 		k.often = make([]int, rows)
 	}
@@ -221,7 +223,7 @@ func (k *embeddingBackward) scale(c *executor.Ctx, rows int) {
 			k.often[int(o)/k.inner]++
 		}
 	}
-	k.data = c.Out(0, k.shape...).Data
+	k.data = dx.Data
 	c.Parallel(rows, 1+(16<<10)/max(k.inner, 1), (*embeddingScale)(k))
 }
 

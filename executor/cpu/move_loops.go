@@ -89,17 +89,12 @@ func movePlanes[T word](m *mover, lo, hi int) {
 	dst, src := executor.Cast[T](m.dst), executor.Cast[T](m.src)
 	k := len(m.dims) - 1
 	n, row, col := m.dims[k], m.to[k-1], m.from[k]
-	crowded := row*m.size%2048 == 0 || col*m.size%2048 == 0
 	var w moveWalk
 	w.start(m, k-1, lo/m.blocks)
 	for ; lo < hi; lo++ {
 		at := lo % m.blocks * m.width
 		width := min(m.width, m.dims[k-1]-at)
-		if crowded {
-			transposeBlocks(dst, src, w.to+at*row, w.from+at, n, width, row, col)
-		} else {
-			transposeStrip(dst, src, w.to+at*row, w.from+at, n, width, row, col)
-		}
+		transposeStrip(dst, src, w.to+at*row, w.from+at, n, width, row, col)
 		if (lo+1)%m.blocks == 0 {
 			w.next(m, k-1)
 		}
@@ -119,29 +114,6 @@ func transposeStrip[T word](dst, src []T, t, f, n, width, row, col int) {
 			dst[at] = v
 			at += row
 		}
-	}
-}
-
-// stripBlock is how many values of b transposeBlocks does at a time: a cache line of 4-byte elements.
-const stripBlock = 16
-
-// transposeBlocks is transposeStrip for rows whose distance is a multiple of a large power of two.
-// They compete for the same few lines of the cache, so each line of both arrays is touched once,
-// and the transposition is done in a small array.
-func transposeBlocks[T word](dst, src []T, t, f, n, width, row, col int) {
-	var block [64 * stripBlock]T
-	b := 0
-	for ; b+stripBlock <= n; b += stripBlock {
-		transposeEight(block[:], src[f+b*col:], width, stripBlock, col)
-		transposeEight(block[8:], src[f+(b+8)*col:], width, stripBlock, col)
-		at := t + b
-		for a := range width {
-			copy(dst[at:at+stripBlock], block[a*stripBlock:])
-			at += row
-		}
-	}
-	if b < n {
-		transposeStrip(dst, src, t+b, f+b*col, n-b, width, row, col)
 	}
 }
 
