@@ -237,7 +237,9 @@ func (m *resizeMap) lengths(c *executor.Ctx, stated []int) error {
 		if !(length >= 0 && length < 1<<40) {
 			return c.Errorf("axis %d would have length %g", axis, length)
 		}
-		if a.out = int(length); stated != nil && stated[axis] != a.out {
+		a.out = int(length)
+		// Scales that were made of sizes may miss the size by a rounding.
+		if stated != nil && math.Abs(float64(stated[axis])-float64(length)) < 1 {
 			a.out = stated[axis]
 		}
 	}

@@ -21,4 +21,11 @@ var convRows = []Row{
 	{Kind: op.Resize, New: newResize},
 	{Kind: op.Upsample, New: newResize},
 	{Kind: op.ResizeGrad, New: widened(newResizeGrad)},
+	{Kind: op.GridSample, New: widened(newGridSample)},
+	{Kind: op.AffineGrid, New: widened(newAffineGrid)},
+	{Kind: op.RoiAlign, New: widened(newRoiAlign)},
+	{Kind: op.MaxRoiPool, New: widened(newMaxRoiPool)},
+	{Kind: op.NonMaxSuppression, New: newNonMax},
+	{Kind: op.Col2Im, New: widened(newCol2Im)},
+	{Kind: op.DeformConv, New: widened(newDeformConv)},
 }
