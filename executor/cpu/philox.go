@@ -11,7 +11,7 @@ import (
 // a key of two to a block of four words. Because nothing goes from block to block, any part of a
 // tensor can be drawn alone, by any thread, and again.
 //
-//	key      = splitmix64(seed + step/2^32), low word first
+//	key      = splitmix64(seed) + floor(step/2^32)*0xD1342543DE82EF95 modulo 2^64, low word first
 //	counter  = block (64 bits, low word first), step mod 2^32, stream
 //	word i   = word i mod 4 of block i/4
 //
@@ -35,7 +35,7 @@ func philox(c0, c1, c2, c3, k0, k1 uint32) (w0, w1, w2, w3 uint32) {
 type philoxStream struct{ k0, k1, step, stream uint32 }
 
 func newPhiloxStream(seed, step uint64, stream uint32) philoxStream {
-	key := splitMix64(seed + step>>32)
+	key := splitMix64(seed) + step>>32*0xD1342543DE82EF95
 	return philoxStream{uint32(key), uint32(key >> 32), uint32(step), stream}
 }
 
