@@ -144,6 +144,7 @@ func (f *frame) runChain(steps []step) (int, error) {
 		if err := st.check(); err != nil {
 			return 0, err
 		}
+		f.settle(st) // as if each were done before the next begins
 	}
 	f.task.steps = steps
 	f.s.pool.Run(want, chainBlock, &f.task)
@@ -169,13 +170,13 @@ func begin(st *step) (n int, err error) {
 		switch r := recover().(type) {
 		case nil:
 		case Fault:
-			err = st.prep.Errorf("%w", r.Err)
+			err = st.prep.named(r.Err)
 		default:
 			panic(r)
 		}
 	}()
 	if n, err = st.kernel.(Looper).Begin(st.ctx); err != nil {
-		err = st.prep.Errorf("%w", err)
+		err = st.prep.named(err)
 	}
 	return n, err
 }

@@ -132,13 +132,13 @@ func Invoke(k Kernel, c *Ctx) (err error) {
 		switch r := recover().(type) {
 		case nil:
 		case Fault:
-			err = c.prep.Errorf("%w", r.Err)
+			err = c.prep.named(r.Err)
 		default:
 			panic(fmt.Sprintf("node %q (%s): %v", c.prep.Label, c.prep.Node.Op, r))
 		}
 	}()
 	if err := k.Run(c); err != nil {
-		return c.prep.Errorf("%w", err)
+		return c.prep.named(err)
 	}
 	for i, t := range c.out {
 		if t != nil && t.DType == graph.Undefined {

@@ -11,13 +11,14 @@ import (
 
 // frame is a graph made ready to run: the main graph, or the subgraph of a control-flow node.
 type frame struct {
-	s      *Session
-	g      *graph.Graph
-	steps  []step
-	vals   []*Tensor // by value; captured values share the enclosing frame's
-	shapes [][]int   // by value: as planned; nil where not known
-	step   uint64    // of training, for random draws
-	task   chainTask
+	s       *Session
+	g       *graph.Graph
+	steps   []step
+	vals    []*Tensor // by value; captured values share the enclosing frame's
+	shapes  [][]int   // by value: as planned; nil where not known
+	mutable []bool    // by value: whether an operator updates it
+	step    uint64    // of training, for random draws
+	task    chainTask
 
 	layout
 	live, livePeak int64 // bytes live now, and at most in this run
@@ -37,7 +38,9 @@ type step struct {
 	ends   []graph.ValueID // roots whose memory ends with this step
 
 	scratch     planned // where workspace is planned
+	workspace   []byte
 	scratchUsed int64
+	scratchLive int64    // of it and of what is planned, what counts as live
 	extra       [][]byte // workspace taken on demand
 }
 
@@ -45,7 +48,14 @@ type step struct {
 type planned struct{ offset, size int64 }
 
 func newFrame(s *Session, g *graph.Graph, outer *frame) *frame {
-	f := &frame{s: s, g: g, vals: make([]*Tensor, len(g.Values)), shapes: make([][]int, len(g.Values))}
+	f := &frame{s: s, g: g, vals: make([]*Tensor, len(g.Values)), shapes: make([][]int, len(g.Values)), mutable: make([]bool, len(g.Values))}
+	for _, n := range g.Nodes {
+		for _, slot := range op.Of(n.Kind).Mutates {
+			if v := n.Input(slot); v != graph.NoValue {
+				f.mutable[v] = true
+			}
+		}
+	}
 	for i := range g.Values {
 		if o := g.Values[i].Outer; o != graph.NoValue && outer != nil {
 			f.vals[i] = outer.vals[o]
@@ -180,9 +190,11 @@ func (f *frame) runStep(ctx context.Context, i int, st *step) error {
 		start = time.Now()
 	}
 	st.ctx.Step = f.step
-	st.scratchUsed = 0
 	st.ctx.Context = ctx
-	err := Invoke(st.kernel, st.ctx)
+	err := st.takeScratch()
+	if err == nil {
+		err = Invoke(st.kernel, st.ctx)
+	}
 	st.ctx.Context = nil
 	if err == nil {
 		err = st.check()
@@ -208,13 +220,23 @@ func (f *frame) probe(st *step) {
 
 // finish frees what ends with a step.
 func (f *frame) finish(st *step) {
-	f.live -= st.scratchUsed
+	f.settle(st)
 	for _, b := range st.extra {
 		f.s.arena.Free(b)
 	}
 	st.extra = st.extra[:0]
 	for _, v := range st.ends {
-		f.live -= f.drop(v)
+		f.drop(v)
+	}
+}
+
+// settle takes what ends with a step out of the count of live bytes.
+func (f *frame) settle(st *step) {
+	f.live -= st.scratchLive
+	st.scratchLive = 0
+	for _, v := range st.ends {
+		f.live -= f.held[v]
+		f.held[v] = 0
 	}
 }
 

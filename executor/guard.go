@@ -27,7 +27,7 @@ func (st *step) checkGuards() error {
 			}
 		}
 	}
-	if st.scratchUsed > 0 && st.scratchUsed <= st.scratch.size {
+	if st.scratch.size > 0 && st.scratch.offset >= 0 {
 		end := st.scratch.offset + st.scratch.size
 		for i, b := range st.f.s.base[end : end+guardBytes] {
 			if b != guardByte {

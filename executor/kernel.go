@@ -1,6 +1,7 @@
 package executor
 
 import (
+	"errors"
 	"fmt"
 
 	"memopt/graph"
@@ -48,6 +49,14 @@ func (p *Prep) DType(i int) graph.DType {
 // Errorf makes an error that names the node.
 func (p *Prep) Errorf(format string, args ...any) error {
 	return fmt.Errorf("node %q (%s): %w", p.Label, p.Node.Op, fmt.Errorf(format, args...))
+}
+
+// named puts the node's name in front of an error that does not have it yet.
+func (p *Prep) named(err error) error {
+	if shape := (*ShapeError)(nil); errors.As(err, &shape) {
+		return err
+	}
+	return p.Errorf("%w", err)
 }
 
 // Unsupported makes the error of a node that is valid and that the device cannot

@@ -54,7 +54,7 @@ func (f *frame) plan(sizes *live.Sizes, packed bool) error {
 	f.peak, f.bound = t.Peak, alignedPeak(t, p.Bytes)
 	if !packed {
 		for i := range f.steps {
-			f.steps[i].scratch = planned{}
+			f.steps[i].scratch.offset = -1
 		}
 		return nil
 	}
@@ -243,24 +243,50 @@ func (st *step) Output(slot, n int) ([]byte, error) {
 	return b[:n:n], nil
 }
 
-// Scratch gives a running node workspace.
+// takeScratch charges a step with the workspace that its kernel has announced.
+func (st *step) takeScratch() error {
+	f, n := st.f, st.scratch.size
+	st.scratchUsed = 0
+	if n == 0 {
+		return nil
+	}
+	f.live += n
+	st.scratchLive = n
+	f.livePeak = max(f.livePeak, f.live)
+	guard := f.s.guard()
+	switch off := st.scratch.offset; {
+	case f.s.virtual:
+		f.high = max(f.high, off+n)
+	case off >= 0:
+		f.high = max(f.high, off+n+guard)
+		st.workspace = f.s.base[off : off+n]
+		fillGuard(f.s.base[off+n : off+n+guard])
+	default:
+		b, err := f.s.arena.Alloc(int(n))
+		if err != nil {
+			return fmt.Errorf("%w%s", err, f.liveNow())
+		}
+		st.extra = append(st.extra, b)
+		st.workspace = b
+	}
+	return nil
+}
+
+// Scratch gives a running node workspace: of what is planned, as long as it lasts.
 func (st *step) Scratch(n int) ([]byte, error) {
 	f := st.f
 	size := int64(RoundUp(n))
-	if n == 0 {
+	if n == 0 || f.s.virtual {
 		return nil, nil
 	}
-	f.live += size
-	f.livePeak = max(f.livePeak, f.live)
 	at := st.scratchUsed
 	st.scratchUsed += size
 	if at+size <= st.scratch.size {
-		end, guard := st.scratch.offset+st.scratch.size, f.s.guard()
-		f.high = max(f.high, end+guard)
-		fillGuard(f.s.base[end : end+guard])
-		lo := st.scratch.offset + at
-		return f.s.base[lo : lo+int64(n) : lo+int64(n)], nil
+		return st.workspace[at : at+int64(n) : at+int64(n)], nil
 	}
+	f.live += size
+	st.scratchLive += size
+	f.livePeak = max(f.livePeak, f.live)
 	b, err := f.s.arena.Alloc(n)
 	if err != nil {
 		return nil, fmt.Errorf("%w%s", err, f.liveNow())
@@ -276,13 +302,10 @@ func (f *frame) hold(v graph.ValueID, n int64) {
 	f.livePeak = max(f.livePeak, f.live)
 }
 
-// drop ends a root's memory and returns the bytes that it counted for.
-func (f *frame) drop(v graph.ValueID) int64 {
+// drop ends a root's memory.
+func (f *frame) drop(v graph.ValueID) {
 	f.s.arena.Free(f.blocks[v])
 	f.blocks[v] = nil
-	n := f.held[v]
-	f.held[v] = 0
-	return n
 }
 
 // release ends the memory of everything that is still held, outputs included.
@@ -298,6 +321,7 @@ func (f *frame) release() {
 		}
 		st.extra = st.extra[:0]
 		for slot, t := range st.out {
+			st.scratchLive = 0
 			if t != nil && st.kernel != nil && slot < len(st.node.Outputs) {
 				t.Data = nil
 			}

@@ -154,7 +154,8 @@ func (s *Session) Threads() int { return s.pool.Threads() }
 // Feeds says where the gradients come from that a boundary node hands out.
 func (s *Session) Feeds() []Feed { return s.feeds }
 
-// SetInput gives a graph input its data, which must stay as it is during runs. Gradients
+// SetInput gives a graph input its data, which must stay as it is during runs. Of inputs that an
+// operator updates, such as gradient accumulators, the session keeps a copy from step to step. Gradients
 // that a boundary node hands out are given in the same way, by the name of the value.
 func (s *Session) SetInput(name string, t *Tensor) error {
 	g := s.model.Graph
@@ -182,7 +183,19 @@ func (s *Session) SetInput(name string, t *Tensor) error {
 	if n, ok := Bytes(t.DType, t.Shape); !ok || n != len(t.Data) {
 		return fmt.Errorf("input %q: %v has %d bytes of data", name, t, len(t.Data))
 	}
-	*s.root.vals[id] = *t
+	if !s.root.mutable[id] {
+		*s.root.vals[id] = *t
+		return nil
+	}
+	own := s.root.vals[id]
+	own.DType, own.Shape = t.DType, append(own.Shape[:0], t.Shape...)
+	if len(own.Data) != len(t.Data) {
+		var err error
+		if own.Data, err = s.weights.Alloc(len(t.Data)); err != nil {
+			return err
+		}
+	}
+	copy(own.Data, t.Data)
 	return nil
 }
 

@@ -27,7 +27,7 @@ func (f *frame) loadWeights() error {
 		if v.Data == nil || v.Data.DType == graph.String {
 			continue
 		}
-		if err := f.loadWeight(f.vals[i], v.Data); err != nil {
+		if err := f.loadWeight(f.vals[i], v.Data, f.mutable[i]); err != nil {
 			return err
 		}
 	}
@@ -45,7 +45,7 @@ func (f *frame) loadWeights() error {
 	return nil
 }
 
-func (f *frame) loadWeight(t *Tensor, data *graph.TensorData) error {
+func (f *frame) loadWeight(t *Tensor, data *graph.TensorData, mutable bool) error {
 	n, err := data.Elements()
 	if err != nil {
 		return err
@@ -72,7 +72,7 @@ func (f *frame) loadWeight(t *Tensor, data *graph.TensorData) error {
 	if len(raw) != want {
 		return fmt.Errorf("initializer %q (%v): has %d bytes, wanted %d", data.Name, t, len(raw), want)
 	}
-	if uintptr(unsafe.Pointer(unsafe.SliceData(raw)))%8 == 0 {
+	if uintptr(unsafe.Pointer(unsafe.SliceData(raw)))%8 == 0 && !mutable {
 		t.Data = raw
 		touch(raw)
 		return nil

@@ -110,11 +110,11 @@ func newAccumulator(p *executor.Prep) (executor.Kernel, error) {
 }
 
 // newAccumulatorV2 makes the kernel of InPlaceAccumulatorV2: the buffer plus a value, or the value alone where the
-// scalar in input 2 is given and true. Output 0 says that this has been done; output 1 is the result. Kernels do not
-// write to their inputs: the result must be wanted.
+// scalar in input 2 is given and true. Output 0 says that this has been done; output 1 is the result. Where it is left
+// out, the buffer itself is updated.
 func newAccumulatorV2(p *executor.Prep) (executor.Kernel, error) {
 	if !p.Wants(1) {
-		return nil, p.Unsupported("output 1, the new buffer, is left out, and kernels do not write to their inputs")
+		return newAccumulateInto(p)
 	}
 	k, err := accumulator(p, 1, func(dst, _, value, _ []byte) { copy(dst, value) }, 1)
 	if err != nil {

@@ -14,11 +14,11 @@ import (
 	"memopt/graph/op"
 )
 
-// heap gives running nodes fresh memory.
-type heap struct{}
+// rngHeap gives running nodes fresh memory.
+type rngHeap struct{}
 
-func (heap) Output(_, n int) ([]byte, error) { return make([]byte, (n+7)&^7)[:n], nil }
-func (heap) Scratch(n int) ([]byte, error)   { return make([]byte, (n+7)&^7)[:n], nil }
+func (rngHeap) Output(_, n int) ([]byte, error) { return make([]byte, (n+7)&^7)[:n], nil }
+func (rngHeap) Scratch(n int) ([]byte, error)   { return make([]byte, (n+7)&^7)[:n], nil }
 
 // draws runs one node of a kind with inputs in, several times with several steps.
 type draws struct {
@@ -46,7 +46,7 @@ func (d draws) run(t *testing.T, step uint64) []*executor.Tensor {
 	require.NoError(t, err)
 	pool := executor.NewPool(p.Threads)
 	defer pool.Close()
-	c := executor.NewCtx(p, pool, heap{}, d.in, outs)
+	c := executor.NewCtx(p, pool, rngHeap{}, d.in, outs)
 	c.Step = step
 	require.NoError(t, executor.Invoke(k, c))
 	return outs

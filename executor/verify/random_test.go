@@ -105,7 +105,7 @@ func TestRandomForward(t *testing.T) {
 	for seed := range uint64(24) {
 		rng := rand.New(rand.NewPCG(seed, 2))
 		m := graphtest.Random(rng, graphtest.Options{Nodes: 20 + rng.IntN(80), Symbolic: true})
-		env := symbolic.Env{"batch": 2, "seq": 9}
+		env := symbolic.Env{"batch": 2, "seq": 9, "N": 2}
 		types := infer(t, m)
 		inputs := made(t, m, env, seed)
 		outs := same(t, verify.Side{Model: m, Types: types, Dims: env}, inputs, nil, fmt.Sprintf("seed %d", seed))
