@@ -79,21 +79,27 @@ func exp(x float32) float32 {
 
 // Exp sets dst[i] = e^a[i], within 0.98 ulps.
 func Exp(dst, a []float32) {
-	if useAVX2 {
-		n := len(dst)
+	n := len(dst)
+	switch {
+	case useAVX512:
+		expAVX512(ptr(dst, n), ptr(a, n), n)
+	case useAVX2:
 		expAVX2(ptr(dst, n), ptr(a, n), n)
-		return
-	}
-	for i := range dst {
-		dst[i] = exp(a[i])
+	default:
+		for i := range dst {
+			dst[i] = exp(a[i])
+		}
 	}
 }
 
 // ExpSum sets dst[i] = e^(a[i]-m) and returns the sum of dst, in the order that Lanes
 // describes. Softmax is made of it.
 func ExpSum(dst, a []float32, m float32) float32 {
-	if useAVX2 {
-		n := len(dst)
+	n := len(dst)
+	switch {
+	case useAVX512:
+		return expSumAVX512(ptr(dst, n), ptr(a, n), n, m)
+	case useAVX2:
 		return expSumAVX2(ptr(dst, n), ptr(a, n), n, m)
 	}
 	for i := range dst {
@@ -119,13 +125,16 @@ func sigmoid(x float32) float32 {
 
 // Sigmoid sets dst[i] = 1/(1+e^-a[i]), within 2.5 ulps.
 func Sigmoid(dst, a []float32) {
-	if useAVX2 {
-		n := len(dst)
+	n := len(dst)
+	switch {
+	case useAVX512:
+		sigmoidAVX512(ptr(dst, n), ptr(a, n), n)
+	case useAVX2:
 		sigmoidAVX2(ptr(dst, n), ptr(a, n), n)
-		return
-	}
-	for i := range dst {
-		dst[i] = sigmoid(a[i])
+	default:
+		for i := range dst {
+			dst[i] = sigmoid(a[i])
+		}
 	}
 }
 
@@ -145,12 +154,15 @@ func tanh(x float32) float32 {
 
 // Tanh sets dst[i] to the hyperbolic tangent of a[i], within 2.7 ulps.
 func Tanh(dst, a []float32) {
-	if useAVX2 {
-		n := len(dst)
+	n := len(dst)
+	switch {
+	case useAVX512:
+		tanhAVX512(ptr(dst, n), ptr(a, n), n)
+	case useAVX2:
 		tanhAVX2(ptr(dst, n), ptr(a, n), n)
-		return
-	}
-	for i := range dst {
-		dst[i] = tanh(a[i])
+	default:
+		for i := range dst {
+			dst[i] = tanh(a[i])
+		}
 	}
 }
