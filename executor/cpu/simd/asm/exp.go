@@ -46,6 +46,9 @@ func exp(x vec) vec {
 	c = min(all(expHigh), c)
 	r, k := split(c, 126)
 	y := add(expm1(r), num(1))
+	if wide { // one instruction that rounds once, as the two products do
+		return two(y, sub(k, num(round+126)), of3(VSCALEFPS))
+	}
 	t := shiftRight(and(x, words(signBit)), 2)
 	s1 := addInt(shiftLeft(k, 23), t)
 	s2 := subInt(load(words(0x40000000)), t)

@@ -188,7 +188,7 @@ func reduce(name, params, dst string, src, scalars []string, term func(a *args, 
 		accumulate(t)
 	}
 	if wide {
-		loop("many", 32, i, a.n, func() { step(2) })
+		loop("many", 64, i, a.n, func() { step(4) })
 	}
 	loop("sixteen", 16, i, a.n, func() { step(len(acc)) })
 	TESTQ(a.n, a.n)
