@@ -15,7 +15,6 @@ const (
 	// the sum's pattern: the sum lies where float32s are the integers.
 	round = 0x1.8p23
 
-	two64    = 0x1p64
 	twoNeg64 = 0x1p-64
 
 	expHigh = 89   // e^89 is above the largest float32
@@ -77,7 +76,7 @@ func exp(x float32) float32 {
 	return float32(float32(y*s1) * s2)
 }
 
-// Exp sets dst[i] = e^a[i], within 0.98 ulps.
+// Exp sets dst[i] = e^a[i], within 1 ulp.
 func Exp(dst, a []float32) {
 	n := len(dst)
 	switch {
