@@ -9,16 +9,25 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// inGo runs f without assembly.
-func inGo(f func()) {
-	defer func(old bool) { useAVX2 = old }(useAVX2)
-	useAVX2 = false
-	f()
+// implementations are the ways to run a loop that this processor has.
+func implementations() []implementation {
+	ways := []implementation{{"go", inGo}}
+	if useAVX2 {
+		ways = append(ways, implementation{"avx2", func(f func()) { with(true, false, f) }})
+	}
+	if useAVX512 {
+		ways = append(ways, implementation{"avx512", func(f func()) { with(true, true, f) }})
+	}
+	return ways
 }
 
-// implementations are the ways to run a loop.
-func implementations() []implementation {
-	return []implementation{{"asm", func(f func()) { f() }}, {"go", inGo}}
+// inGo runs f without assembly.
+func inGo(f func()) { with(false, false, f) }
+
+func with(avx2, avx512 bool, f func()) {
+	defer func(old2, old512 bool) { useAVX2, useAVX512 = old2, old512 }(useAVX2, useAVX512)
+	useAVX2, useAVX512 = avx2, avx512
+	f()
 }
 
 func needAssembly(t testing.TB) {
@@ -34,7 +43,7 @@ func sameBits(t *testing.T, what string, want, got []float32, args ...[]float32)
 		if math.Float32bits(w) == math.Float32bits(got[i]) || w != w && got[i] != got[i] {
 			continue
 		}
-		msg := fmt.Sprintf("%s, element %d of %d: Go gives %g (%#x), assembly %g (%#x) of", what, i, len(want),
+		msg := fmt.Sprintf("%s, element %d of %d: Go gives %g (%#x), not %g (%#x), of", what, i, len(want),
 			w, math.Float32bits(w), got[i], math.Float32bits(got[i]))
 		for _, a := range args {
 			msg += fmt.Sprintf(" %g (%#x)", a[i], math.Float32bits(a[i]))
@@ -49,9 +58,11 @@ func TestFunctionBits(t *testing.T) {
 	for _, fn := range append(functions, function{name: "Relu", f: Relu}) {
 		got, want := make([]float32, 4096), make([]float32, 4096)
 		samples(5003, func(a []float32) {
-			fn.f(got[:len(a)], a)
 			inGo(func() { fn.f(want[:len(a)], a) })
-			sameBits(t, fn.name, want[:len(a)], got, a)
+			each(t, func(impl string) {
+				fn.f(got[:len(a)], a)
+				sameBits(t, fn.name+" in "+impl, want[:len(a)], got, a)
+			})
 		})
 	}
 }
@@ -111,11 +122,14 @@ func TestLengths(t *testing.T) {
 		for n := range 101 {
 			all := [][]float32{numbers(r, n+20, true), numbers(r, n+20, true), numbers(r, n+20, true)}
 			start := numbers(r, n+20, true)
-			want, got := append([]float32(nil), start...), append([]float32(nil), start...)
+			want := append([]float32(nil), start...)
 			a, b, c := all[0][3:3+n], all[1][7:7+n], all[2][:n]
 			inGo(func() { f(want[5:5+n], a, b, c) })
-			f(got[5:5+n], a, b, c)
-			sameBits(t, name, want, got)
+			each(t, func(impl string) {
+				got := append([]float32(nil), start...)
+				f(got[5:5+n], a, b, c)
+				sameBits(t, name+" in "+impl, want, got)
+			})
 		}
 	}
 }
@@ -127,15 +141,15 @@ func TestInPlace(t *testing.T) {
 		if name == "Axpy" { // its dst is a source
 			continue
 		}
-		for place := range 3 {
-			src := [][]float32{numbers(r, 77, true), numbers(r, 77, true), numbers(r, 77, true)}
-			want := make([]float32, 77)
-			f(want, src[0], src[1], src[2])
-			if place == 0 || name == "MulAdd" || place == 1 && len(name) <= 5 {
+		each(t, func(impl string) {
+			for place := range 3 {
+				src := [][]float32{numbers(r, 77, true), numbers(r, 77, true), numbers(r, 77, true)}
+				want := make([]float32, 77)
+				f(want, src[0], src[1], src[2])
 				f(src[place], src[0], src[1], src[2])
-				sameBits(t, name+" in place", want, src[place])
+				sameBits(t, name+" in place in "+impl, want, src[place])
 			}
-		}
+		})
 	}
 }
 
@@ -172,7 +186,9 @@ func TestReductionBits(t *testing.T) {
 				}
 				var want float32
 				inGo(func() { want = f(a, b) })
-				sameBits(t, fmt.Sprintf("%s of %d", name, n), []float32{want}, []float32{f(a, b)})
+				each(t, func(impl string) {
+					sameBits(t, fmt.Sprintf("%s of %d in %s", name, n, impl), []float32{want}, []float32{f(a, b)})
+				})
 			}
 		}
 	}

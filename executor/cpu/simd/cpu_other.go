@@ -2,4 +2,7 @@
 
 package simd
 
-const useAVX2 = false
+const (
+	useAVX2   = false
+	useAVX512 = false
+)

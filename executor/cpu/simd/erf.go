@@ -42,13 +42,16 @@ func erf(x float32) float32 {
 
 // Erf sets dst[i] to the error function of a[i], within 3.2 ulps.
 func Erf(dst, a []float32) {
-	if useAVX2 {
-		n := len(dst)
+	n := len(dst)
+	switch {
+	case useAVX512:
+		erfAVX512(ptr(dst, n), ptr(a, n), n)
+	case useAVX2:
 		erfAVX2(ptr(dst, n), ptr(a, n), n)
-		return
-	}
-	for i := range dst {
-		dst[i] = erf(a[i])
+	default:
+		for i := range dst {
+			dst[i] = erf(a[i])
+		}
 	}
 }
 
@@ -123,13 +126,16 @@ func lessTail(x, tail float32) float32 {
 
 // Gelu sets dst[i] = a[i]/2 * (1 + erf(a[i]/√2)), within 3.7 ulps.
 func Gelu(dst, a []float32) {
-	if useAVX2 {
-		n := len(dst)
+	n := len(dst)
+	switch {
+	case useAVX512:
+		geluAVX512(ptr(dst, n), ptr(a, n), n)
+	case useAVX2:
 		geluAVX2(ptr(dst, n), ptr(a, n), n)
-		return
-	}
-	for i := range dst {
-		dst[i] = gelu(a[i])
+	default:
+		for i := range dst {
+			dst[i] = gelu(a[i])
+		}
 	}
 }
 
@@ -165,12 +171,15 @@ func geluTanh(x float32) float32 {
 // GeluTanh sets dst[i] to the approximation of Gelu by tanh:
 // a[i]/2 * (1 + tanh(√(2/π) * (a[i] + 0.044715*a[i]³))), within 3.2 ulps.
 func GeluTanh(dst, a []float32) {
-	if useAVX2 {
-		n := len(dst)
+	n := len(dst)
+	switch {
+	case useAVX512:
+		geluTanhAVX512(ptr(dst, n), ptr(a, n), n)
+	case useAVX2:
 		geluTanhAVX2(ptr(dst, n), ptr(a, n), n)
-		return
-	}
-	for i := range dst {
-		dst[i] = geluTanh(a[i])
+	default:
+		for i := range dst {
+			dst[i] = geluTanh(a[i])
+		}
 	}
 }

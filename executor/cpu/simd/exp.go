@@ -15,7 +15,6 @@ const (
 	// the sum's pattern: the sum lies where float32s are the integers.
 	round = 0x1.8p23
 
-	two64    = 0x1p64
 	twoNeg64 = 0x1p-64
 
 	expHigh = 89   // e^89 is above the largest float32
@@ -77,23 +76,29 @@ func exp(x float32) float32 {
 	return float32(float32(y*s1) * s2)
 }
 
-// Exp sets dst[i] = e^a[i], within 0.98 ulps.
+// Exp sets dst[i] = e^a[i], within 1 ulp.
 func Exp(dst, a []float32) {
-	if useAVX2 {
-		n := len(dst)
+	n := len(dst)
+	switch {
+	case useAVX512:
+		expAVX512(ptr(dst, n), ptr(a, n), n)
+	case useAVX2:
 		expAVX2(ptr(dst, n), ptr(a, n), n)
-		return
-	}
-	for i := range dst {
-		dst[i] = exp(a[i])
+	default:
+		for i := range dst {
+			dst[i] = exp(a[i])
+		}
 	}
 }
 
 // ExpSum sets dst[i] = e^(a[i]-m) and returns the sum of dst, in the order that Lanes
 // describes. Softmax is made of it.
 func ExpSum(dst, a []float32, m float32) float32 {
-	if useAVX2 {
-		n := len(dst)
+	n := len(dst)
+	switch {
+	case useAVX512:
+		return expSumAVX512(ptr(dst, n), ptr(a, n), n, m)
+	case useAVX2:
 		return expSumAVX2(ptr(dst, n), ptr(a, n), n, m)
 	}
 	for i := range dst {
@@ -119,13 +124,16 @@ func sigmoid(x float32) float32 {
 
 // Sigmoid sets dst[i] = 1/(1+e^-a[i]), within 2.5 ulps.
 func Sigmoid(dst, a []float32) {
-	if useAVX2 {
-		n := len(dst)
+	n := len(dst)
+	switch {
+	case useAVX512:
+		sigmoidAVX512(ptr(dst, n), ptr(a, n), n)
+	case useAVX2:
 		sigmoidAVX2(ptr(dst, n), ptr(a, n), n)
-		return
-	}
-	for i := range dst {
-		dst[i] = sigmoid(a[i])
+	default:
+		for i := range dst {
+			dst[i] = sigmoid(a[i])
+		}
 	}
 }
 
@@ -145,12 +153,15 @@ func tanh(x float32) float32 {
 
 // Tanh sets dst[i] to the hyperbolic tangent of a[i], within 2.7 ulps.
 func Tanh(dst, a []float32) {
-	if useAVX2 {
-		n := len(dst)
+	n := len(dst)
+	switch {
+	case useAVX512:
+		tanhAVX512(ptr(dst, n), ptr(a, n), n)
+	case useAVX2:
 		tanhAVX2(ptr(dst, n), ptr(a, n), n)
-		return
-	}
-	for i := range dst {
-		dst[i] = tanh(a[i])
+	default:
+		for i := range dst {
+			dst[i] = tanh(a[i])
+		}
 	}
 }

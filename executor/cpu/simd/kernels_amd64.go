@@ -68,10 +68,10 @@ func dotAVX2(a *float32, b *float32, n int) float32
 func sumSquaresAVX2(a *float32, n int, m float32) float32
 
 //go:noescape
-func expSumAVX2(dst *float32, a *float32, n int, m float32) float32
+func maxAVX2(a *float32, n int) float32
 
 //go:noescape
-func maxAVX2(a *float32, n int) float32
+func expSumAVX2(dst *float32, a *float32, n int, m float32) float32
 
 //go:noescape
 func expAVX2(dst *float32, a *float32, n int)
@@ -93,3 +93,27 @@ func geluTanhAVX2(dst *float32, a *float32, n int)
 
 //go:noescape
 func logAVX2(dst *float32, a *float32, n int)
+
+//go:noescape
+func expSumAVX512(dst *float32, a *float32, n int, m float32) float32
+
+//go:noescape
+func expAVX512(dst *float32, a *float32, n int)
+
+//go:noescape
+func sigmoidAVX512(dst *float32, a *float32, n int)
+
+//go:noescape
+func tanhAVX512(dst *float32, a *float32, n int)
+
+//go:noescape
+func erfAVX512(dst *float32, a *float32, n int)
+
+//go:noescape
+func geluAVX512(dst *float32, a *float32, n int)
+
+//go:noescape
+func geluTanhAVX512(dst *float32, a *float32, n int)
+
+//go:noescape
+func logAVX512(dst *float32, a *float32, n int)

@@ -48,9 +48,9 @@ func dotAVX2(a, b *float32, n int) float32 { panic(noAssembly) }
 
 func sumSquaresAVX2(a *float32, n int, m float32) float32 { panic(noAssembly) }
 
-func expSumAVX2(dst, a *float32, n int, m float32) float32 { panic(noAssembly) }
-
 func maxAVX2(a *float32, n int) float32 { panic(noAssembly) }
+
+func expSumAVX2(dst, a *float32, n int, m float32) float32 { panic(noAssembly) }
 
 func expAVX2(dst, a *float32, n int) { panic(noAssembly) }
 
@@ -65,3 +65,19 @@ func geluAVX2(dst, a *float32, n int) { panic(noAssembly) }
 func geluTanhAVX2(dst, a *float32, n int) { panic(noAssembly) }
 
 func logAVX2(dst, a *float32, n int) { panic(noAssembly) }
+
+func expSumAVX512(dst, a *float32, n int, m float32) float32 { panic(noAssembly) }
+
+func expAVX512(dst, a *float32, n int) { panic(noAssembly) }
+
+func sigmoidAVX512(dst, a *float32, n int) { panic(noAssembly) }
+
+func tanhAVX512(dst, a *float32, n int) { panic(noAssembly) }
+
+func erfAVX512(dst, a *float32, n int) { panic(noAssembly) }
+
+func geluAVX512(dst, a *float32, n int) { panic(noAssembly) }
+
+func geluTanhAVX512(dst, a *float32, n int) { panic(noAssembly) }
+
+func logAVX512(dst, a *float32, n int) { panic(noAssembly) }

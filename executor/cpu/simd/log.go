@@ -54,12 +54,15 @@ func log(x float32) float32 {
 
 // Log sets dst[i] to the natural logarithm of a[i], within 0.9 ulps.
 func Log(dst, a []float32) {
-	if useAVX2 {
-		n := len(dst)
+	n := len(dst)
+	switch {
+	case useAVX512:
+		logAVX512(ptr(dst, n), ptr(a, n), n)
+	case useAVX2:
 		logAVX2(ptr(dst, n), ptr(a, n), n)
-		return
-	}
-	for i := range dst {
-		dst[i] = log(a[i])
+	default:
+		for i := range dst {
+			dst[i] = log(a[i])
+		}
 	}
 }

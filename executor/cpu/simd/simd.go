@@ -1,5 +1,5 @@
-// Package simd has the inner loops of float32 kernels. On amd64 with AVX2 they are
-// assembly; everywhere else, and as the reference, Go that gives the same bits.
+// Package simd has the inner loops of float32 kernels. On amd64 with AVX2 or AVX-512
+// they are assembly; everywhere else, and as the reference, Go that gives the same bits.
 //
 // The slices of a call have the length of the first one. dst may be one of the sources,
 // and must not overlap them otherwise. Results do not depend on addresses. Functions of

@@ -16,10 +16,10 @@ func arith() {
 	// Of two zeros max and min take the second operand: both orders are computed and
 	// the signs combined. The patterns of equal numbers that are not zero are the same.
 	binary("maxOf", func(x, y vec) vec {
-		return or(and(max(x, y), max(y, x)), cmp(unordered, x, y))
+		return or(and(max(x, y), max(y, x)), cmp(unordered, x, y).v)
 	})
 	binary("minOf", func(x, y vec) vec {
-		return or(or(min(x, y), min(y, x)), cmp(unordered, x, y))
+		return or(or(min(x, y), min(y, x)), cmp(unordered, x, y).v)
 	})
 
 	scalar := func(name string, f func(x, s vec) vec) {
@@ -50,9 +50,12 @@ func sums() {
 		func(_ *args, x []vec) vec { return mul(x[0], x[1]) })
 	reduce("sumSquares", "a *float32, n int, m float32", "", []string{"a"}, []string{"m"},
 		func(a *args, x []vec) vec { d := sub(x[0], a.scalar[0]); return mul(d, d) })
+	maximum()
+}
+
+func expSum() {
 	reduce("expSum", "dst, a *float32, n int, m float32", "dst", []string{"a"}, []string{"m"},
 		func(a *args, x []vec) vec { return exp(sub(x[0], a.scalar[0])) })
-	maximum()
 }
 
 // maximum writes max, of a slice that is not empty. Lanes that saw NaN are all ones in seen.
@@ -69,7 +72,7 @@ func maximum() {
 		VXORPS(seen[u], seen[u], seen[u])
 	}
 	step := func(x vec) {
-		nan, p, q := cmp(unordered, x, x), max(x, acc), max(acc, x)
+		nan, p, q := cmp(unordered, x, x).v, max(x, acc), max(acc, x)
 		for u := range acc {
 			VORPS(nan[u], seen[u], seen[u])
 			VANDPS(p[u], q[u], acc[u])
@@ -83,7 +86,7 @@ func maximum() {
 	Label("done")
 	acc = or(acc, seen)
 	low, high := vec{acc[0]}, vec{acc[1]}
-	m := or(and(max(low, high), max(high, low)), cmp(unordered, low, high))
+	m := or(and(max(low, high), max(high, low)), cmp(unordered, low, high).v)
 	fold(m[0], func(a, b, d reg.VecVirtual) {
 		p, q, nan := XMM(), XMM(), XMM()
 		VMAXPS(a, b, p)

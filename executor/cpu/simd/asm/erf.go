@@ -4,6 +4,7 @@ import (
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
+	"github.com/mmcloughlin/avo/x86"
 )
 
 var (
@@ -57,22 +58,22 @@ func gelu(x vec) vec {
 func lessTail(x, tail vec) vec {
 	m := max(load(words(signBit)), x) // -0 for negative numbers
 	y := sub(m, mul(tail, num(twoNeg64)))
-	return or(y, cmp(equal, x, num(inf(-1))))
+	return orNaN(y, cmp(equal, x, num(inf(-1))))
 }
 
 func geluTanh(x vec) vec {
 	z := min(all(geluTanhHigh), abs(x))
-	r0, k0 := halfTanh(one(z, func(z, d Op) { VCVTPS2PD(z.(reg.Vec).AsX(), d) }))
+	r0, k0 := halfTanh(one(z, func(z, d Op) { VCVTPS2PD(half(z), d) }))
 	r1, k1 := halfTanh(one(z, func(z, d Op) {
-		upper := XMM()
-		VEXTRACTF128(U8(1), z, upper)
-		VCVTPS2PD(upper, d)
+		if wide {
+			VEXTRACTF64X4(U8(1), z, half(d))
+		} else {
+			VEXTRACTF128(U8(1), z, half(d))
+		}
+		VCVTPS2PD(half(d), d)
 	}))
-	r := two(r0, r1, func(r1, r0, d Op) { VINSERTF128(U8(1), r1.(reg.Vec).AsX(), r0, d) })
-	r = mul(r, num(ln2))
-	// The low words of k0 and k1: the shuffle takes 0 1 4 5 and 2 3 6 7.
-	k := two(k0, k1, func(k1, k0, d Op) { VSHUFPS(U8(0x88), k1, k0, d) })
-	k = one(k, func(k, d Op) { VPERMQ(U8(0xd8), k, d) })
+	r := mul(join(r0, r1), num(ln2))
+	k := join(lowWords(k0), lowWords(k1))
 	e := mul(add(expm1(r), num(1)), power(k))
 	return lessTail(x, div(mul(z, e), add(mul(e, num(twoNeg64)), num(1))))
 }
@@ -83,6 +84,43 @@ func halfTanh(d vec) (r, k vec) {
 	w := mul64(sub64(mul64(mul64(d, d), num64(-geluTanhB)), num64(geluTanhA)), d)
 	k = add64(w, num64(round64+127+64))
 	n := sub64(k, num64(round64+127+64))
-	r = one(sub64(w, n), func(f, d Op) { VCVTPD2PSY(f, d.(reg.Vec).AsX()) })
+	r = one(sub64(w, n), func(f, d Op) {
+		if wide {
+			defines(d)(x86.VCVTPD2PS(f, half(d)))
+		} else {
+			defines(d)(x86.VCVTPD2PSY(f, half(d)))
+		}
+	})
 	return r, k
+}
+
+// half is the lower half of a register.
+func half(r Op) reg.Register {
+	if wide {
+		return r.(reg.Vec).AsY()
+	}
+	return r.(reg.Vec).AsX()
+}
+
+// join has the lower half of a, then that of b.
+func join(a, b vec) vec {
+	return two(a, b, func(b, a, d Op) {
+		if wide {
+			VINSERTF64X4(U8(1), half(b), a, d)
+		} else {
+			VINSERTF128(U8(1), half(b), a, d)
+		}
+	})
+}
+
+// lowWords gathers the low words of float64s in the lower half.
+func lowWords(k vec) vec {
+	return one(k, func(k, d Op) {
+		if wide {
+			defines(d)(x86.VPMOVQD(k, half(d)))
+			return
+		}
+		VPSHUFD(U8(0x08), k, d) // words 0 and 2 of each half
+		VPERMQ(U8(0x08), d, d)
+	})
 }

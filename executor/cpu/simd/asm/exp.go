@@ -46,6 +46,9 @@ func exp(x vec) vec {
 	c = min(all(expHigh), c)
 	r, k := split(c, 126)
 	y := add(expm1(r), num(1))
+	if wide { // one instruction that rounds once, as the two products do
+		return two(y, sub(k, num(round+126)), of3(VSCALEFPS))
+	}
 	t := shiftRight(and(x, words(signBit)), 2)
 	s1 := addInt(shiftLeft(k, 23), t)
 	s2 := subInt(load(words(0x40000000)), t)
@@ -56,7 +59,7 @@ func sigmoid(x vec) vec {
 	z := min(all(-expLow), abs(x))
 	r, k := split(or(z, words(signBit)), 127+64)
 	e := mul(mul(add(expm1(r), num(1)), power(k)), num(twoNeg64))
-	return div(blend(all(1), e, x), add(e, num(1)))
+	return div(blend(all(1), e, negative(x)), add(e, num(1)))
 }
 
 func tanh(x vec) vec {
@@ -79,7 +82,7 @@ const (
 func logarithm(x vec) vec {
 	small := cmp(less, x, num(minNormal))
 	v := blend(x, mul(x, num(0x1p23)), small)
-	bias := and(small, num(23))
+	bias := keep(all(23), small)
 	i := subInt(v, words(sqrtHalf))
 	n := sub(one(shiftSigned(i, 23), of2(VCVTDQ2PS)), bias)
 	f := sub(addInt(and(i, words(0x7fffff)), words(sqrtHalf)), num(1))
@@ -88,7 +91,7 @@ func logarithm(x vec) vec {
 	y := add(mul(mul(ff, f), p), mul(n, num(ln2Low)))
 	y = sub(y, mul(ff, num(0.5)))
 	y = add(add(f, y), mul(n, num(ln2High)))
-	y = or(y, cmp(less, x, zero())) // ones are a NaN
-	y = blend(y, num(inf(-1)), cmp(equal, x, zero()))
+	y = orNaN(y, cmp(less, x, num(0)))
+	y = blend(y, num(inf(-1)), cmp(equal, x, num(0)))
 	return blend(y, x, cmp(notLess, x, num(inf(1))))
 }

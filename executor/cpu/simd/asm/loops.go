@@ -28,7 +28,7 @@ func loadArgs(dst string, src []string, scalars []string) *args {
 		if err != nil {
 			panic(err)
 		}
-		v := YMM()
+		v := register()
 		VBROADCASTSS(addr.Addr, v)
 		a.scalar = append(a.scalar, vec{v})
 	}
@@ -37,7 +37,7 @@ func loadArgs(dst string, src []string, scalars []string) *args {
 
 // at is vector u from element i of a slice.
 func at(p reg.Register, i reg.Register, u int) Mem {
-	return Mem{Base: p, Index: i, Scale: 4, Disp: 32 * u}
+	return Mem{Base: p, Index: i, Scale: 4, Disp: 4 * lanes() * u}
 }
 
 // loop writes: for n-i >= lanes { body; i += lanes }. Afterwards left is n-i.
@@ -67,28 +67,53 @@ func store(x vec, p, i reg.Register) {
 	}
 }
 
-// tailMasks returns masks of the first left of 8*count lanes, left < 8*count.
-func tailMasks(left reg.GPVirtual, count int) vec {
+// tailMasks returns masks of the first left lanes of count registers, which have more.
+func tailMasks(left reg.GPVirtual, count int) mask {
+	var m mask
+	if wide {
+		bits := GP64()
+		MOVQ(I64(-1), bits)
+		BZHIQ(left, bits, bits)
+		for range count {
+			k := K()
+			KMOVW(bits.As32(), k)
+			SHRQ(U8(16), bits)
+			m.k = append(m.k, k)
+		}
+		return m
+	}
 	table, words := GP64(), GP64()
 	LEAQ(tailTable(), table)
 	MOVQ(left, words)
 	NEGQ(words)
-	var masks vec
 	for u := range count {
-		masks = append(masks, load(Mem{Base: table, Index: words, Scale: 4, Disp: 64 + 32*u})...)
+		m.v = append(m.v, load(Mem{Base: table, Index: words, Scale: 4, Disp: 64 + 32*u})...)
 	}
-	return masks
+	return m
 }
 
 // loadTail loads the lanes of the masks, and zeros; storeTail writes only those lanes.
-func loadTail(p, i reg.Register, masks vec) vec {
-	u := -1
-	return one(masks, func(mask, d Op) { u++; VMASKMOVPS(at(p, i, u), mask, d) })
+func loadTail(p, i reg.Register, m mask) vec {
+	var x vec
+	for u, k := range m.k {
+		d := register()
+		VMOVUPS_Z(at(p, i, u), k, d)
+		x = append(x, d)
+	}
+	for u, v := range m.v {
+		d := register()
+		VMASKMOVPS(at(p, i, u), v, d)
+		x = append(x, d)
+	}
+	return x
 }
 
-func storeTail(x, masks vec, p, i reg.Register) {
-	for u, mask := range masks {
-		VMASKMOVPS(x[u], mask, at(p, i, u))
+func storeTail(x vec, m mask, p, i reg.Register) {
+	for u, k := range m.k {
+		VMOVUPS(x[u], k, at(p, i, u))
+	}
+	for u, v := range m.v {
+		VMASKMOVPS(x[u], v, at(p, i, u))
 	}
 }
 
@@ -106,8 +131,8 @@ func each(name, params string, src, scalars []string, dst string, group int, f f
 		}
 		store(f(a, x), a.dst, i)
 	}
-	loop("many", 8*group, i, a.n, func() { step(group) })
-	loop("one", 8, i, a.n, func() { step(1) })
+	loop("many", lanes()*group, i, a.n, func() { step(group) })
+	loop("one", lanes(), i, a.n, func() { step(1) })
 	TESTQ(a.n, a.n)
 	JE(LabelRef("done"))
 	mask := tailMasks(a.n, 1)
@@ -133,7 +158,7 @@ func binary(name string, f func(x, y vec) vec) {
 		func(_ *args, x []vec) vec { return f(x[0], x[1]) })
 }
 
-// reduce writes a function that adds to sixteen partial results, in two registers.
+// reduce writes a function that adds to sixteen partial results, in one or two registers.
 // term gives what a vector of every source adds; it may write to dst at vector u. Lanes
 // beyond the end add zero, which changes no partial result: these are never -0.
 func reduce(name, params, dst string, src, scalars []string, term func(a *args, x []vec) vec) {
@@ -141,29 +166,34 @@ func reduce(name, params, dst string, src, scalars []string, term func(a *args, 
 	a := loadArgs(dst, src, scalars)
 	i := GP64()
 	XORQ(i, i)
-	acc := vec{YMM(), YMM()}
-	for _, s := range acc {
-		VXORPS(s, s, s)
+	var acc vec
+	for range 16 / lanes() {
+		acc = append(acc, zero()...)
 	}
 	accumulate := func(t vec) {
-		for u, s := range acc {
-			VADDPS(t[u], s, s)
+		for u, r := range t {
+			s := acc[u%len(acc)]
+			VADDPS(r, s, s)
 		}
 	}
-	loop("sixteen", 16, i, a.n, func() {
+	step := func(count int) {
 		var x []vec
 		for _, p := range a.src {
-			x = append(x, loadGroup(p, i, 2))
+			x = append(x, loadGroup(p, i, count))
 		}
 		t := term(a, x)
 		if dst != "" {
 			store(t, a.dst, i)
 		}
 		accumulate(t)
-	})
+	}
+	if wide {
+		loop("many", 64, i, a.n, func() { step(4) })
+	}
+	loop("sixteen", 16, i, a.n, func() { step(len(acc)) })
 	TESTQ(a.n, a.n)
 	JE(LabelRef("done"))
-	masks := tailMasks(a.n, 2)
+	masks := tailMasks(a.n, len(acc))
 	var x []vec
 	for _, p := range a.src {
 		x = append(x, loadTail(p, i, masks))
@@ -172,10 +202,18 @@ func reduce(name, params, dst string, src, scalars []string, term func(a *args, 
 	if dst != "" {
 		storeTail(t, masks, a.dst, i)
 	}
-	accumulate(and(t, masks))
+	accumulate(keep(t, masks))
 	Label("done")
-	VADDPS(acc[1], acc[0], acc[0])
-	fold(acc[0], func(a, b, d reg.VecVirtual) { VADDPS(b, a, d) })
+	half := acc[0]
+	if wide {
+		upper := YMM()
+		VEXTRACTF64X4(U8(1), acc[0], upper)
+		half = acc[0].AsY().(reg.VecVirtual)
+		VADDPS(upper, half, half)
+	} else {
+		VADDPS(acc[1], half, half)
+	}
+	fold(half, func(a, b, d reg.VecVirtual) { VADDPS(b, a, d) })
 }
 
 // fold combines the lanes of v in pairs, lower half with upper half, and returns the result.
@@ -188,7 +226,7 @@ func fold(v reg.VecVirtual, combine func(a, b, d reg.VecVirtual)) {
 	combine(x, high, x)
 	VMOVSHDUP(x, high)
 	combine(x, high, x)
+	VZEROUPPER() // keeps the lower quarter, and spares the store the change of state
 	Store(x, ReturnIndex(0))
-	VZEROUPPER()
 	RET()
 }

@@ -25,17 +25,26 @@ func main() {
 	arith()
 	halves()
 	sums()
-	unary("exp", 3, exp)
-	unary("sigmoid", 3, sigmoid)
-	unary("tanh", 3, tanh)
-	unary("erf", 3, erf)
-	unary("gelu", 2, gelu)
-	unary("geluTanh", 2, geluTanh)
-	unary("log", 2, logarithm)
+	functions(3, 2)
+	wide = true
+	functions(4, 4)
 	Generate()
 	if err := os.WriteFile(*other, []byte(standIns()), 0o666); err != nil {
 		log.Fatal(err)
 	}
+}
+
+// functions writes those of one variable that are computed. The groups are as large as
+// registers suffice: small for the functions that need many.
+func functions(group, small int) {
+	expSum()
+	unary("exp", group, exp)
+	unary("sigmoid", group, sigmoid)
+	unary("tanh", group, tanh)
+	unary("erf", small, erf)
+	unary("gelu", small, gelu)
+	unary("geluTanh", small, geluTanh)
+	unary("log", small, logarithm)
 }
 
 // signatures are those of the functions written.
@@ -43,8 +52,13 @@ var signatures []string
 
 // function begins a function.
 func function(name, params string) {
-	signatures = append(signatures, name+"AVX2("+params)
-	TEXT(name+"AVX2", textFlags, "func("+params)
+	if wide {
+		name += "AVX512"
+	} else {
+		name += "AVX2"
+	}
+	signatures = append(signatures, name+"("+params)
+	TEXT(name, textFlags, "func("+params)
 	Pragma("noescape")
 }
 

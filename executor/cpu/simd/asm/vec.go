@@ -3,14 +3,49 @@ package main
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	. "github.com/mmcloughlin/avo/build"
+	"github.com/mmcloughlin/avo/ir"
 	. "github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
+	"github.com/mmcloughlin/avo/x86"
 )
 
-// vec is a group of registers of eight float32s, or four float64s, that are worked on side
-// by side: an operation writes one instruction for each, so that the processor finds
+// wide is set while functions for AVX-512 are written: registers have sixteen lanes, not
+// eight, and comparisons go to mask registers.
+var wide bool
+
+// defines writes an instruction whose only effect is to define d, all of it, which avo does
+// not see where the instruction names a part of d (the rest becomes zero) or a mask.
+func defines(d Op) func(i *ir.Instruction, err error) {
+	return func(i *ir.Instruction, err error) {
+		if err != nil {
+			panic(err)
+		}
+		i.Outputs = []Op{d}
+		i.Inputs = slices.DeleteFunc(i.Inputs, func(in Op) bool { return in == d })
+		Instruction(i)
+	}
+}
+
+// lanes is the number of float32s of a register.
+func lanes() int {
+	if wide {
+		return 16
+	}
+	return 8
+}
+
+// register is a new one of the width that is written.
+func register() reg.VecVirtual {
+	if wide {
+		return ZMM()
+	}
+	return YMM()
+}
+
+// vec is a group of registers, of float32s or float64s, that are worked on side by side: an operation writes one instruction for each, so that the processor finds
 // independent instructions next to each other. A group of one serves with any other.
 type vec []reg.VecVirtual
 
@@ -28,7 +63,7 @@ func two(a vec, b any, instruction func(b, a, d Op)) vec {
 		n = len(bv)
 	}
 	for u := range n {
-		r := YMM()
+		r := register()
 		if ok {
 			instruction(bv.of(u), a.of(u), r)
 		} else {
@@ -51,7 +86,7 @@ func (v vec) of(u int) reg.VecVirtual {
 func one(a vec, instruction func(a, d Op)) vec {
 	var d vec
 	for _, r := range a {
-		y := YMM()
+		y := register()
 		instruction(r, y)
 		d = append(d, y)
 	}
@@ -69,9 +104,42 @@ func or(a vec, b any) vec  { return two(a, b, of3(VORPS)) }
 func min(a vec, b any) vec { return two(a, b, of3(VMINPS)) }
 func max(a vec, b any) vec { return two(a, b, of3(VMAXPS)) }
 
-// cmp sets the lanes where the comparison holds to all ones.
-func cmp(predicate uint8, a vec, b any) vec {
-	return two(a, b, func(b, a, d Op) { VCMPPS(U8(predicate), b, a, d) })
+// mask selects lanes: those of v with their sign bits set, or bits of k for AVX-512.
+type mask struct {
+	v vec
+	k []reg.OpmaskVirtual
+}
+
+// cmp selects the lanes where the comparison holds; v has ones there.
+func cmp(predicate uint8, a vec, b any) mask {
+	if !wide {
+		return mask{v: two(a, b, func(b, a, d Op) { VCMPPS(U8(predicate), b, a, d) })}
+	}
+	op, ok := b.(Op)
+	if !ok {
+		op = b.(vec)[0] // every comparison here is with one number
+	}
+	var m mask
+	for _, r := range a {
+		k := K()
+		VCMPPS(U8(predicate), op, r, k)
+		m.k = append(m.k, k)
+	}
+	return m
+}
+
+// negative selects the lanes whose sign is set.
+func negative(a vec) mask {
+	if !wide {
+		return mask{v: a}
+	}
+	var m mask
+	for _, r := range a {
+		k := K()
+		VPMOVD2M(r, k)
+		m.k = append(m.k, k)
+	}
+	return m
 }
 
 // Predicates of cmp.
@@ -82,10 +150,39 @@ const (
 	notLess   = 5 // true for NaN
 )
 
-// blend is b where the sign bit of mask is set, else a.
-func blend(a vec, b any, mask vec) vec {
+// blend is b in the lanes of the mask, a in the others.
+func blend(a vec, b any, m mask) vec {
 	u := -1
-	return two(a, b, func(b, a, d Op) { u++; VBLENDVPS(mask.of(u), b, a, d) })
+	return two(a, b, func(b, a, d Op) {
+		u++
+		if wide {
+			defines(d)(x86.VBLENDMPS(b, a, m.k[u], d))
+		} else {
+			VBLENDVPS(m.v[u], b, a, d)
+		}
+	})
+}
+
+// keep is a in the lanes of the mask of a comparison or a tail, zero in the others.
+func keep(a vec, m mask) vec {
+	if !wide {
+		return and(a, m.v)
+	}
+	var kept vec
+	for u, k := range m.k {
+		d := register()
+		VMOVAPS_Z(a.of(u), k, d)
+		kept = append(kept, d)
+	}
+	return kept
+}
+
+// orNaN is NaN in the lanes of the mask of a comparison, a in the others.
+func orNaN(a vec, m mask) vec {
+	if !wide {
+		return or(a, m.v)
+	}
+	return blend(a, words(0x7fc00000), m)
 }
 
 // Integer operations on lanes of 32 bits.
@@ -104,10 +201,14 @@ func sub64(a vec, b any) vec { return two(a, b, of3(VSUBPD)) }
 func mul64(a vec, b any) vec { return two(a, b, of3(VMULPD)) }
 
 // load copies memory to a register.
-func load(m Mem) vec { d := YMM(); VMOVUPS(m, d); return vec{d} }
+func load(m Mem) vec { d := register(); VMOVUPS(m, d); return vec{d} }
 
 // zero is a register of zeros.
-func zero() vec { d := YMM(); VXORPS(d, d, d); return vec{d} }
+func zero() vec {
+	d := register()
+	VXORPS(d, d, d)
+	return vec{d}
+}
 
 // constants has the ones written to the file, by name.
 var constants = map[string]Mem{}
@@ -127,7 +228,7 @@ func constant(name string, n int, word func(i int) uint32) Mem {
 
 // words is a vector of equal words.
 func words(bits uint32) Mem {
-	return constant(fmt.Sprintf("w%08x", bits), 8, func(int) uint32 { return bits })
+	return constant(fmt.Sprintf("w%08x", bits), 16, func(int) uint32 { return bits })
 }
 
 // num is a vector of equal float32s.
@@ -136,7 +237,7 @@ func num(x float32) Mem { return words(math.Float32bits(x)) }
 // num64 is a vector of equal float64s.
 func num64(x float64) Mem {
 	bits := math.Float64bits(x)
-	return constant(fmt.Sprintf("d%016x", bits), 8, func(i int) uint32 { return uint32(bits >> (32 * (i % 2))) })
+	return constant(fmt.Sprintf("d%016x", bits), 16, func(i int) uint32 { return uint32(bits >> (32 * (i % 2))) })
 }
 
 const (
@@ -147,7 +248,7 @@ const (
 // abs clears the sign.
 func abs(x vec) vec { return and(x, words(absBits)) }
 
-// tailTable has sixteen words of ones and sixteen zeros: the eight words that start at
+// tailTable, for AVX2, has sixteen words of ones and sixteen zeros: the eight words that start at
 // word 16-n are a mask of the first n lanes, and the next eight of the n-8 lanes after.
 func tailTable() Mem {
 	return constant("tail", 32, func(i int) uint32 {
