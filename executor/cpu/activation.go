@@ -180,13 +180,13 @@ func vectorFunc(p *executor.Prep) func(dst, a []float32) {
 		return inChunks(mishChunk)
 	case op.Swish, op.QuickGelu:
 		alpha := float32(sigmoidSlope(p))
-		return inChunks(func(dst, a, t, _ []float32) { swishChunk(dst, a, t, alpha) })
+		return inChunks(func(dst, a, t, _, _ []float32) { swishChunk(dst, a, t, alpha) })
 	case op.Elu, op.Celu, op.Selu:
 		c := expParams(p)
 		if c.inner < 0 {
 			return nil // Celu with negative alpha: e^(x/alpha) grows
 		}
-		return inChunks(func(dst, a, t, u []float32) { expUnitChunk(dst, a, t, u, c) })
+		return inChunks(func(dst, a, t, u, v []float32) { expUnitChunk(dst, a, t, u, v, c) })
 	}
 	return nil
 }

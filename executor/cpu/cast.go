@@ -2,7 +2,6 @@ package cpu
 
 import (
 	"math"
-	"runtime"
 
 	"memopt/executor"
 	"memopt/graph"
@@ -164,7 +163,7 @@ func truncated[R elemInteger](x float64, least, most R) R {
 
 // halfChunk is the number of elements that pass through float32 at a time on their way from or to 16
 // bits.
-const halfChunk = 256
+const halfChunk = chunkLen
 
 // toHalf rounds numbers to a 16-bit type.
 func toHalf[A elemNumber](to graph.DType) elemConvert {
@@ -204,14 +203,14 @@ func fromHalf(from graph.DType, next elemConvert, size int) elemConvert {
 		return nil
 	}
 	return func(dst, src []byte) {
-		var memory [halfChunk]float32
-		wide := elemOnStack(&memory)
+		m := takeBuffers()
+		wide := elemFloats[float32](&m.b[0], halfChunk)
 		for n := len(src) / 2; n > 0; n = len(src) / 2 {
 			n = min(n, halfChunk)
 			widen(wide[:n], from, src[:2*n])
 			next(dst[:n*size], executor.Memory(wide[:n]))
 			dst, src = dst[n*size:], src[2*n:]
 		}
-		runtime.KeepAlive(&memory)
+		m.giveBack()
 	}
 }

@@ -2,7 +2,6 @@ package cpu
 
 import (
 	"math"
-	"runtime"
 
 	"memopt/executor"
 	"memopt/executor/cpu/simd"
@@ -156,20 +155,19 @@ func geluTanhSlope(x float64) float64 {
 // gets x, or x+bias where bias is not nil.
 func gradInChunks(f func(dst, dy, x, t, u []float32)) func(dst, dy, x, bias []float32) {
 	return func(dst, dy, x, bias []float32) {
-		var memory [3][chunkLen]float32
-		m := elemOnStack(&memory)
+		m := takeBuffers()
 		for len(dst) > 0 {
 			n := min(len(dst), chunkLen)
 			at := x[:n]
 			if bias != nil {
-				at = m[2][:n]
+				at = elemFloats[float32](&m.b[2], n)
 				simd.Add(at, x[:n], bias[:n])
 				bias = bias[n:]
 			}
-			f(dst[:n], dy[:n], at, m[0][:n], m[1][:n])
+			f(dst[:n], dy[:n], at, elemFloats[float32](&m.b[0], n), elemFloats[float32](&m.b[1], n))
 			dst, dy, x = dst[n:], dy[n:], x[n:]
 		}
-		runtime.KeepAlive(&memory)
+		m.giveBack()
 	}
 }
 

@@ -131,7 +131,7 @@ func (k *mixedScaleKernel) Run(c *executor.Ctx) error {
 	for _, part := range k.parts {
 		if y != nil {
 			part.out.data = y.Data[at*part.out.size:]
-			part.prepare()
+			part.prepare(c)
 			c.Parallel(part.n, part.grain, part)
 			at += part.n
 		}

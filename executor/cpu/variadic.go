@@ -1,8 +1,6 @@
 package cpu
 
 import (
-	"runtime"
-
 	"memopt/executor"
 	"memopt/graph"
 	"memopt/graph/op"
@@ -122,15 +120,14 @@ func (k *foldKernel) Run(c *executor.Ctx) error { return k.run(c, k) }
 // Range folds block by block. The output, which may lie in an operand's memory, is written when all operands of the block have
 // been read.
 func (k *foldKernel) Range(lo, hi int) {
-	var memory [3]elemBuffer
-	m := elemOnStack(&memory)
+	m := takeBuffers()
 	size, wide := k.out.size, k.out.wide
 	for lo < hi {
 		n := k.step(lo, hi)
-		sum := executor.Memory(m[0][:])[:n*wide]
-		copy(sum, k.fetch(0, lo, n, &m[1], &m[2]))
+		sum := m.b[0].bytes(n * wide)
+		copy(sum, k.fetch(0, lo, n, &m.b[1], &m.b[2]))
 		for i := range k.in[1:] {
-			k.loop(sum, sum, k.fetch(i+1, lo, n, &m[1], &m[2]), nil)
+			k.loop(sum, sum, k.fetch(i+1, lo, n, &m.b[1], &m.b[2]), nil)
 		}
 		if k.last != nil {
 			k.last(sum, sum, nil, nil)
@@ -143,5 +140,5 @@ func (k *foldKernel) Range(lo, hi int) {
 		}
 		lo += n
 	}
-	runtime.KeepAlive(&memory)
+	m.giveBack()
 }
