@@ -11,8 +11,8 @@ import (
 
 // newFloatUnary makes the kernels of functions of one floating-point number.
 //
-// Each function is defined once, for float64, by scalarFunc. float32 has loops of its own where vectorFunc
-// knows one; the others are computed in float64 and rounded.
+// Each function is defined once, for float64, by scalarFunc. float32 has loops of its own where
+// vectorFunc knows one; the others are computed in float64 and rounded.
 //
 // https://onnx.ai/onnx/operators/onnx__Acos.html and so on.
 func newFloatUnary(p *executor.Prep) (executor.Kernel, error) {

@@ -12,8 +12,8 @@ import (
 // chunkLen is the number of elements of a chunk: a buffer of float32.
 const chunkLen = elemBytes / 4
 
-// inChunks makes a loop of a function of a chunk. It has three buffers as long as dst, and may write dst[i] only
-// when it needs a[i] no more: dst may be a.
+// inChunks makes a loop of a function of a chunk. It has three buffers as long as dst, and may
+// write dst[i] only when it needs a[i] no more: dst may be a.
 func inChunks(f func(dst, a, t, u, v []float32)) func(dst, a []float32) {
 	return func(dst, a []float32) {
 		m := takeBuffers()
@@ -51,8 +51,8 @@ func log1p(dst, a, u []float32) {
 	}
 }
 
-// expm1 sets dst[i] = e^a[i]-1 for a[i] in [-30,0]. The slope makes up for the rounding of e^a[i], as in log1p.
-// dst and u are not a.
+// expm1 sets dst[i] = e^a[i]-1 for a[i] in [-30,0]. The slope makes up for the rounding of e^a[i],
+// as in log1p. dst and u are not a.
 func expm1(dst, a, u []float32) {
 	simd.Exp(dst, a)
 	simd.Log(u, dst)

@@ -10,10 +10,11 @@ import (
 
 // newCast makes the kernels of Cast and CastLike.
 //
-// Floating-point numbers become integers by cutting off the fraction. Where the specification leaves the result open, numbers that
-// the integer type does not have become the nearest one that it has, and NaN becomes 0, as on GPUs.
-// Integers become narrower ones by their lower bits. What is not 0 becomes true; true becomes 1. Rounding to a
-// narrower floating-point type is to nearest, ties to even.
+// Floating-point numbers become integers by cutting off the fraction. Where the specification
+// leaves the result open, numbers that the integer type does not have become the nearest one that
+// it has, and NaN becomes 0, as on GPUs. Integers become narrower ones by their lower bits. What is
+// not 0 becomes true; true becomes 1. Rounding to a narrower floating-point type is to nearest,
+// ties to even.
 //
 // https://onnx.ai/onnx/operators/onnx__Cast.html
 func newCast(p *executor.Prep) (executor.Kernel, error) {
@@ -46,7 +47,8 @@ func elemCastable(d graph.DType) bool {
 	return false
 }
 
-// elemConversion returns the conversion between two types, nil where they are the same or there is none.
+// elemConversion returns the conversion between two types, nil where they are the same or there is
+// none.
 func elemConversion(from, to graph.DType) elemConvert {
 	switch {
 	case from == to || !elemCastable(from) || !elemCastable(to):
@@ -148,7 +150,8 @@ func toInteger[R elemInteger, A elemNumber](least, most R) elemConvert {
 
 // truncated cuts off the fraction of x and moves it between two bounds; NaN becomes 0.
 //
-// The upper bound of 64 bits has no float64 of its own: it is rounded up, to the first number that is too large.
+// The upper bound of 64 bits has no float64 of its own: it is rounded up, to the first number that
+// is too large.
 func truncated[R elemInteger](x float64, least, most R) R {
 	switch {
 	case x >= float64(most):
@@ -161,8 +164,8 @@ func truncated[R elemInteger](x float64, least, most R) R {
 	return 0
 }
 
-// halfChunk is the number of elements that pass through float32 at a time on their way from or to 16
-// bits.
+// halfChunk is the number of elements that pass through float32 at a time on their way from or to
+// 16 bits.
 const halfChunk = chunkLen
 
 // toHalf rounds numbers to a 16-bit type.
@@ -180,8 +183,8 @@ func toHalf[A elemNumber](to graph.DType) elemConvert {
 	}
 }
 
-// oddFloat32 rounds x to one of the two float32 numbers beside it, that with the odd last bit. Rounding that again, to fewer
-// bits, gives the same as rounding x at once would.
+// oddFloat32 rounds x to one of the two float32 numbers beside it, that with the odd last bit.
+// Rounding that again, to fewer bits, gives the same as rounding x at once would.
 func oddFloat32(x float64) float32 {
 	f := float32(x)
 	if r := float64(f); r == x || x != x || math.IsInf(r, 0) {

@@ -7,8 +7,8 @@ import (
 	"memopt/graph"
 )
 
-// newDivGrad makes the kernel of DivGrad(dC, A, B), the gradients of C = A/B: dC/B for A and -dC*A/B² for B, each summed
-// over the axes along which broadcasting stretched the operand.
+// newDivGrad makes the kernel of DivGrad(dC, A, B), the gradients of C = A/B: dC/B for A and
+// -dC*A/B² for B, each summed over the axes along which broadcasting stretched the operand.
 func newDivGrad(p *executor.Prep) (executor.Kernel, error) {
 	if err := elemSameTypes(p); err != nil {
 		return nil, err
@@ -106,8 +106,8 @@ func (k *divGradKernel[T]) Run(c *executor.Ctx) error {
 // sumChunk is the number of sums that are made together.
 const sumChunk = elemBytes / 8
 
-// stretchedSum sums up a tensor over the axes along which a shape is stretched to the tensor's. Each
-// element of the sum is made in one go, in float64 and in one order.
+// stretchedSum sums up a tensor over the axes along which a shape is stretched to the tensor's.
+// Each element of the sum is made in one go, in float64 and in one order.
 type stretchedSum[T elemFloat] struct {
 	x     []T
 	y     []byte
@@ -142,7 +142,8 @@ func (s *stretchedSum[T]) run(c *executor.Ctx, full, shape []int) {
 	c.Parallel(product(shape), max(1, elemLight/max(1, terms)), s)
 }
 
-// place returns where in x element j of the sum starts, or with of = false where its row j is beside its first one.
+// place returns where in x element j of the sum starts, or with of = false where its row j is
+// beside its first one.
 func (s *stretchedSum[T]) place(j int, of bool) int {
 	k, off := &s.loop, 0
 	last := len(k.dims) - 1

@@ -9,12 +9,13 @@ import (
 // numpy's broadcasting (https://onnx.ai/onnx/repo-docs/Broadcasting.html).
 //
 // An operator brings a loop over elements that lie one after the other, and says of what types. One
-// driver, elemKernel, cuts the output into blocks and gives the loop, for each block, memory in which the operands' elements lie
-// that way: the operand's own where they do, else a buffer into which they have been stretched or converted. So
-// a loop knows nothing of shapes, of scalars, and of 16-bit floating-point types.
+// driver, elemKernel, cuts the output into blocks and gives the loop, for each block, memory in
+// which the operands' elements lie that way: the operand's own where they do, else a buffer into
+// which they have been stretched or converted. So a loop knows nothing of shapes, of scalars, and
+// of 16-bit floating-point types.
 
-// elemLongRow is the length from which on rows of the output are blocks of their own, so that operands
-// that are repeated row by row are read where they are.
+// elemLongRow is the length from which on rows of the output are blocks of their own, so that
+// operands that are repeated row by row are read where they are.
 const elemLongRow = 64
 
 // elemLoop computes dst[i] from a[i], b[i] and c[i], for the elements of some types in the given
@@ -58,9 +59,9 @@ type elemOutput struct {
 
 // elemKernel drives a loop over the output.
 //
-// It is an executor.Looper: Begin returns -1, with nothing done, where a run is no flat loop because an operand is stretched
-// along some dims only, or because operands must be looked at before the loop. Then the run must be made by
-// Run, which takes all shapes.
+// It is an executor.Looper: Begin returns -1, with nothing done, where a run is no flat loop
+// because an operand is stretched along some dims only, or because operands must be looked at
+// before the loop. Then the run must be made by Run, which takes all shapes.
 type elemKernel struct {
 	in    []elemInput
 	out   elemOutput

@@ -20,8 +20,9 @@ func elemFloats[T elemFloat](b *elemBuffer, n int) []T {
 	return executor.Cast[T](executor.Memory(b[:]))[:n]
 }
 
-// elemBuffers are the buffers that a running loop needs. They cannot be on its stack: loops are called through
-// function values, of which the compiler must assume that they keep what they are given.
+// elemBuffers are the buffers that a running loop needs. They cannot be on its stack: loops are
+// called through function values, of which the compiler must assume that they keep what they are
+// given.
 type elemBuffers struct {
 	b    [5]elemBuffer
 	next *elemBuffers
@@ -34,8 +35,8 @@ var freeBuffers struct {
 	made  int // used or not
 }
 
-// reserveBuffers makes sure that the loops of a run find buffers: for each thread one set for the driver and one for a
-// function that takes several loops.
+// reserveBuffers makes sure that the loops of a run find buffers: for each thread one set for the
+// driver and one for a function that takes several loops.
 func reserveBuffers(c *executor.Ctx) {
 	freeBuffers.Lock()
 	for freeBuffers.made < 2*c.Threads() {

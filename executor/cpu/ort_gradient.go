@@ -10,10 +10,11 @@ import (
 )
 
 // Gradients of elementwise operators, as ONNX Runtime defines them for training
-// (orttraining/orttraining/core/graph/training_op_defs.cc in its repository): the gradient of the result, and
-// the operand or the result, give the gradient of the operand.
+// (orttraining/orttraining/core/graph/training_op_defs.cc in its repository): the gradient of the
+// result, and the operand or the result, give the gradient of the operand.
 
-// newReluGrad makes the kernel of ReluGrad(dY, Y): dY where Y is above 0, else 0. Only bits are compared and moved.
+// newReluGrad makes the kernel of ReluGrad(dY, Y): dY where Y is above 0, else 0. Only bits are
+// compared and moved.
 func newReluGrad(p *executor.Prep) (executor.Kernel, error) {
 	if err := elemSameTypes(p); err != nil {
 		return nil, err
@@ -98,8 +99,8 @@ func leakyGradLoop[T elemFloat](alpha T) func(dst, dy, y []T) {
 }
 
 // newGeluGrad makes the kernels of the gradients of Gelu and its kin: GeluGrad(dY, X),
-// FastGeluGrad(dY, X) for the approximation by tanh, QuickGeluGrad(dY, X), and BiasGeluGrad_dX(dY, X, B) and
-// BiasFastGeluGrad_dX(dY, X, B), which stand at X+B.
+// FastGeluGrad(dY, X) for the approximation by tanh, QuickGeluGrad(dY, X), and BiasGeluGrad_dX(dY,
+// X, B) and BiasFastGeluGrad_dX(dY, X, B), which stand at X+B.
 func newGeluGrad(p *executor.Prep) (executor.Kernel, error) {
 	var chunk func(dst, dy, x, t, u []float32)
 	var slope func(x float64) float64
@@ -151,8 +152,8 @@ func geluTanhSlope(x float64) float64 {
 	return (1+t)/2 + x/2*(1-t*t)*geluInner*(1+3*geluCubic*x*x)
 }
 
-// gradInChunks makes a loop of a function of a chunk with two buffers as inChunks does. The function
-// gets x, or x+bias where bias is not nil.
+// gradInChunks makes a loop of a function of a chunk with two buffers as inChunks does. The
+// function gets x, or x+bias where bias is not nil.
 func gradInChunks(f func(dst, dy, x, t, u []float32)) func(dst, dy, x, bias []float32) {
 	return func(dst, dy, x, bias []float32) {
 		m := takeBuffers()

@@ -6,8 +6,9 @@ import (
 	"memopt/graph"
 )
 
-// newBiasSplitGelu makes the kernel of BiasSplitGelu: with x+bias split into two halves along the last dim, the first times
-// gelu of the second. x is [N, S, C], the bias [C], the result [N, S, C/2].
+// newBiasSplitGelu makes the kernel of BiasSplitGelu: with x+bias split into two halves along the
+// last dim, the first times gelu of the second. x is [N, S, C], the bias [C], the result [N, S,
+// C/2].
 // https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.BiasSplitGelu
 func newBiasSplitGelu(p *executor.Prep) (executor.Kernel, error) {
 	if err := elemSameTypes(p); err != nil {

@@ -6,8 +6,8 @@ import (
 	"memopt/graph/op"
 )
 
-// newVariadic makes the kernels of Max, Mean, Min and Sum: operands folded from the first to the last, element by element.
-// 16-bit floating-point numbers are folded in float32 and rounded once.
+// newVariadic makes the kernels of Max, Mean, Min and Sum: operands folded from the first to the
+// last, element by element. 16-bit floating-point numbers are folded in float32 and rounded once.
 // https://onnx.ai/onnx/operators/onnx__Sum.html and so on.
 func newVariadic(p *executor.Prep) (executor.Kernel, error) {
 	if len(p.In) == 0 {
@@ -93,8 +93,8 @@ func divideBy[T elemFloat](n T) elemLoop {
 	})
 }
 
-// meanOf divides integers, whose sums may have wrapped around. The divisor may be larger than the type's numbers: it is
-// applied in 64 bits.
+// meanOf divides integers, whose sums may have wrapped around. The divisor may be larger than the
+// type's numbers: it is applied in 64 bits.
 func meanOf[T elemInteger](n int) elemLoop {
 	return loop1(func(dst, a []T) {
 		a = a[:len(dst)]
@@ -117,8 +117,8 @@ type foldKernel struct {
 // Run computes the output.
 func (k *foldKernel) Run(c *executor.Ctx) error { return k.run(c, k) }
 
-// Range folds block by block. The output, which may lie in an operand's memory, is written when all operands of the block have
-// been read.
+// Range folds block by block. The output, which may lie in an operand's memory, is written when all
+// operands of the block have been read.
 func (k *foldKernel) Range(lo, hi int) {
 	m := takeBuffers()
 	size, wide := k.out.size, k.out.wide
