@@ -99,7 +99,8 @@ type Workspacer interface {
 // Run is the same as Begin and Ctx.Parallel over the kernel itself.
 type Looper interface {
 	Kernel
-	// Begin checks the operands, calls Ctx.Out and returns the number of elements.
+	// Begin checks the operands, calls Ctx.Out and returns the number of elements; or it returns
+	// -1 and has done nothing, where this run is no such loop: then Run must be called.
 	Begin(c *Ctx) (n int, err error)
 	// Range computes the elements lo..hi-1 of what Begin began.
 	Range(lo, hi int)

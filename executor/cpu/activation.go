@@ -11,8 +11,8 @@ import (
 
 // newFloatUnary makes the kernels of functions of one floating-point number.
 //
-// Each function is defined once, for float64, by scalarFunc. float32 has loops of its own where vectorFunc
-// knows one; the others are computed in float64 and rounded.
+// Each function is defined once, for float64, by scalarFunc. float32 has loops of its own where
+// vectorFunc knows one; the others are computed in float64 and rounded.
 //
 // https://onnx.ai/onnx/operators/onnx__Acos.html and so on.
 func newFloatUnary(p *executor.Prep) (executor.Kernel, error) {
@@ -180,13 +180,13 @@ func vectorFunc(p *executor.Prep) func(dst, a []float32) {
 		return inChunks(mishChunk)
 	case op.Swish, op.QuickGelu:
 		alpha := float32(sigmoidSlope(p))
-		return inChunks(func(dst, a, t, _ []float32) { swishChunk(dst, a, t, alpha) })
+		return inChunks(func(dst, a, t, _, _ []float32) { swishChunk(dst, a, t, alpha) })
 	case op.Elu, op.Celu, op.Selu:
 		c := expParams(p)
 		if c.inner < 0 {
 			return nil // Celu with negative alpha: e^(x/alpha) grows
 		}
-		return inChunks(func(dst, a, t, u []float32) { expUnitChunk(dst, a, t, u, c) })
+		return inChunks(func(dst, a, t, u, v []float32) { expUnitChunk(dst, a, t, u, v, c) })
 	}
 	return nil
 }

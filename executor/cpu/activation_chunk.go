@@ -2,34 +2,32 @@ package cpu
 
 import (
 	"math"
-	"runtime"
 
 	"memopt/executor/cpu/simd"
 )
 
 // Float32 functions made of several loops of package simd, chunk by chunk with values on the way in
-// buffers on the stack.
+// buffers.
 
-// activationChunkLen is the number of elements of a chunk.
-const activationChunkLen = 256
+// activationChunkLen is the number of elements of a chunk: a buffer of float32.
+const activationChunkLen = elemBytes / 4
 
-// inChunks makes a loop of a function of a chunk. It has two buffers, t and u, as long as dst, and may write dst[i] only
-// when it needs a[i] no more: dst may be a.
-func inChunks(f func(dst, a, t, u []float32)) func(dst, a []float32) {
+// inChunks makes a loop of a function of a chunk. It has three buffers as long as dst, and may
+// write dst[i] only when it needs a[i] no more: dst may be a.
+func inChunks(f func(dst, a, t, u, v []float32)) func(dst, a []float32) {
 	return func(dst, a []float32) {
-		var memory [2][activationChunkLen]float32
-		m := elemOnStack(&memory)
+		m := takeBuffers()
 		for len(dst) > 0 {
 			n := min(len(dst), activationChunkLen)
-			f(dst[:n], a[:n], m[0][:n], m[1][:n])
+			f(dst[:n], a[:n], elemFloats[float32](&m.b[0], n), elemFloats[float32](&m.b[1], n), elemFloats[float32](&m.b[2], n))
 			dst, a = dst[n:], a[n:]
 		}
-		runtime.KeepAlive(&memory)
+		m.giveBack()
 	}
 }
 
 // softplusChunk: max(x,0) + log(1+e^-|x|).
-func softplusChunk(dst, a, t, u []float32) {
+func softplusChunk(dst, a, t, u, _ []float32) {
 	for i, x := range a {
 		t[i] = -float32(math.Abs(float64(x)))
 	}
@@ -53,8 +51,8 @@ func log1p(dst, a, u []float32) {
 	}
 }
 
-// expm1 sets dst[i] = e^a[i]-1 for a[i] in [-30,0]. The slope makes up for the rounding of e^a[i], as in log1p.
-// dst and u are not a.
+// expm1 sets dst[i] = e^a[i]-1 for a[i] in [-30,0]. The slope makes up for the rounding of e^a[i],
+// as in log1p. dst and u are not a.
 func expm1(dst, a, u []float32) {
 	simd.Exp(dst, a)
 	simd.Log(u, dst)
@@ -65,10 +63,8 @@ func expm1(dst, a, u []float32) {
 }
 
 // expUnitChunk: see expUnit. e^-30 vanishes beside 1.
-func expUnitChunk(dst, a, t, u []float32, c expUnit) {
+func expUnitChunk(dst, a, t, u, low []float32, c expUnit) {
 	inner, negative, positive := float32(c.inner), float32(c.negative), float32(c.positive)
-	var memory [activationChunkLen]float32
-	low := elemOnStack(&memory)[:len(a)]
 	for i, x := range a {
 		low[i] = max(min(x, 0)*inner, -30)
 	}
@@ -78,12 +74,11 @@ func expUnitChunk(dst, a, t, u []float32, c expUnit) {
 		q := t[i] * negative
 		dst[i] = p + q
 	}
-	runtime.KeepAlive(&memory)
 }
 
 // mishChunk: x*tanh(log(1+e^x)), which is x*q/(q+2) with e = e^x and q = e*(e+2). From 20 on the
 // quotient is 1.
-func mishChunk(dst, a, t, _ []float32) {
+func mishChunk(dst, a, t, _, _ []float32) {
 	for i, x := range a {
 		t[i] = min(x, 20)
 	}

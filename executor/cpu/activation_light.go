@@ -109,8 +109,9 @@ func thresholdLoop[T elemFloat](dst, a []T, alpha T) {
 	}
 }
 
-// elemPick returns x where the condition holds, else y. It selects bits, for which the compiler uses a conditional
-// move; for floating-point numbers it would branch, which is slow on random data.
+// elemPick returns x where the condition holds, else y. It selects bits, for which the compiler
+// uses a conditional move; for floating-point numbers it would branch, which is slow on random
+// data.
 func elemPick[T elemFloat](cond bool, x, y T) T {
 	if unsafe.Sizeof(x) == 4 {
 		b := math.Float32bits(float32(y))

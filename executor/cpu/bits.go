@@ -6,8 +6,8 @@ import (
 	"memopt/graph/op"
 )
 
-// newBitShift makes the kernel of BitShift: unsigned integers shifted by as many bits as operand 1 says.
-// https://onnx.ai/onnx/operators/onnx__BitShift.html
+// newBitShift makes the kernel of BitShift: unsigned integers shifted by as many bits as operand 1
+// says. https://onnx.ai/onnx/operators/onnx__BitShift.html
 func newBitShift(p *executor.Prep) (executor.Kernel, error) {
 	direction := p.Node.Str("direction", "")
 	if direction != "LEFT" && direction != "RIGHT" {
@@ -48,8 +48,9 @@ func shiftLoop[T uint8 | uint16 | uint32 | uint64](left bool) elemLoop {
 	})
 }
 
-// newBitwise makes the kernels of the bitwise operators on integers and, since a bool is 0 or 1, of And, Or and Xor.
-// https://onnx.ai/onnx/operators/onnx__BitwiseAnd.html, https://onnx.ai/onnx/operators/onnx__And.html
+// newBitwise makes the kernels of the bitwise operators on integers and, since a bool is 0 or 1, of
+// And, Or and Xor. https://onnx.ai/onnx/operators/onnx__BitwiseAnd.html,
+// https://onnx.ai/onnx/operators/onnx__And.html
 func newBitwise(p *executor.Prep) (executor.Kernel, error) {
 	d, logic := p.DType(0), p.Node.Kind == op.And || p.Node.Kind == op.Or || p.Node.Kind == op.Xor
 	if p.Version < 7 {
@@ -100,7 +101,8 @@ func bitwiseLoop[T uint8 | uint16 | uint32 | uint64](kind graph.Kind) elemLoop {
 	})
 }
 
-// newBitwiseNot makes the kernel of BitwiseNot. https://onnx.ai/onnx/operators/onnx__BitwiseNot.html
+// newBitwiseNot makes the kernel of BitwiseNot.
+// https://onnx.ai/onnx/operators/onnx__BitwiseNot.html
 func newBitwiseNot(p *executor.Prep) (executor.Kernel, error) {
 	d := p.DType(0)
 	var loop elemLoop

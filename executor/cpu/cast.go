@@ -2,7 +2,6 @@ package cpu
 
 import (
 	"math"
-	"runtime"
 
 	"memopt/executor"
 	"memopt/graph"
@@ -11,10 +10,11 @@ import (
 
 // newCast makes the kernels of Cast and CastLike.
 //
-// Floating-point numbers become integers by cutting off the fraction. Where the specification leaves the result open, numbers that
-// the integer type does not have become the nearest one that it has, and NaN becomes 0, as on GPUs.
-// Integers become narrower ones by their lower bits. What is not 0 becomes true; true becomes 1. Rounding to a
-// narrower floating-point type is to nearest, ties to even.
+// Floating-point numbers become integers by cutting off the fraction. Where the specification
+// leaves the result open, numbers that the integer type does not have become the nearest one that
+// it has, and NaN becomes 0, as on GPUs. Integers become narrower ones by their lower bits. What is
+// not 0 becomes true; true becomes 1. Rounding to a narrower floating-point type is to nearest,
+// ties to even.
 //
 // https://onnx.ai/onnx/operators/onnx__Cast.html
 func newCast(p *executor.Prep) (executor.Kernel, error) {
@@ -47,7 +47,8 @@ func elemCastable(d graph.DType) bool {
 	return false
 }
 
-// elemConversion returns the conversion between two types, nil where they are the same or there is none.
+// elemConversion returns the conversion between two types, nil where they are the same or there is
+// none.
 func elemConversion(from, to graph.DType) elemConvert {
 	switch {
 	case from == to || !elemCastable(from) || !elemCastable(to):
@@ -149,7 +150,8 @@ func toInteger[R elemInteger, A elemNumber](least, most R) elemConvert {
 
 // truncated cuts off the fraction of x and moves it between two bounds; NaN becomes 0.
 //
-// The upper bound of 64 bits has no float64 of its own: it is rounded up, to the first number that is too large.
+// The upper bound of 64 bits has no float64 of its own: it is rounded up, to the first number that
+// is too large.
 func truncated[R elemInteger](x float64, least, most R) R {
 	switch {
 	case x >= float64(most):
@@ -162,9 +164,9 @@ func truncated[R elemInteger](x float64, least, most R) R {
 	return 0
 }
 
-// halfChunk is the number of elements that pass through float32 at a time on their way from or to 16
-// bits.
-const halfChunk = 256
+// halfChunk is the number of elements that pass through float32 at a time on their way from or to
+// 16 bits.
+const halfChunk = chunkLen
 
 // toHalf rounds numbers to a 16-bit type.
 func toHalf[A elemNumber](to graph.DType) elemConvert {
@@ -181,8 +183,8 @@ func toHalf[A elemNumber](to graph.DType) elemConvert {
 	}
 }
 
-// oddFloat32 rounds x to one of the two float32 numbers beside it, that with the odd last bit. Rounding that again, to fewer
-// bits, gives the same as rounding x at once would.
+// oddFloat32 rounds x to one of the two float32 numbers beside it, that with the odd last bit.
+// Rounding that again, to fewer bits, gives the same as rounding x at once would.
 func oddFloat32(x float64) float32 {
 	f := float32(x)
 	if r := float64(f); r == x || x != x || math.IsInf(r, 0) {
@@ -204,14 +206,14 @@ func fromHalf(from graph.DType, next elemConvert, size int) elemConvert {
 		return nil
 	}
 	return func(dst, src []byte) {
-		var memory [halfChunk]float32
-		wide := elemOnStack(&memory)
+		m := takeBuffers()
+		wide := elemFloats[float32](&m.b[0], halfChunk)
 		for n := len(src) / 2; n > 0; n = len(src) / 2 {
 			n = min(n, halfChunk)
 			widen(wide[:n], from, src[:2*n])
 			next(dst[:n*size], executor.Memory(wide[:n]))
 			dst, src = dst[n*size:], src[2*n:]
 		}
-		runtime.KeepAlive(&memory)
+		m.giveBack()
 	}
 }

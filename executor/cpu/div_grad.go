@@ -1,15 +1,14 @@
 package cpu
 
 import (
-	"runtime"
 	"slices"
 
 	"memopt/executor"
 	"memopt/graph"
 )
 
-// newDivGrad makes the kernel of DivGrad(dC, A, B), the gradients of C = A/B: dC/B for A and -dC*A/B² for B, each summed
-// over the axes along which broadcasting stretched the operand.
+// newDivGrad makes the kernel of DivGrad(dC, A, B), the gradients of C = A/B: dC/B for A and
+// -dC*A/B² for B, each summed over the axes along which broadcasting stretched the operand.
 func newDivGrad(p *executor.Prep) (executor.Kernel, error) {
 	if err := elemSameTypes(p); err != nil {
 		return nil, err
@@ -88,7 +87,7 @@ func (k *divGradKernel[T]) Run(c *executor.Ctx) error {
 		y := c.Out(g.out.slot, x.Shape...)
 		g.terms.out = g.out
 		if g.terms.out.data = y.Data; slices.Equal(x.Shape, full) {
-			g.terms.prepare()
+			g.terms.prepare(c)
 			c.Parallel(g.terms.n, g.terms.grain, g.terms)
 			continue
 		}
@@ -96,7 +95,7 @@ func (k *divGradKernel[T]) Run(c *executor.Ctx) error {
 			scratch = c.Scratch(g.terms.n * g.out.wide)
 		}
 		g.terms.out = elemOutput{size: g.out.wide, wide: g.out.wide, data: scratch}
-		g.terms.prepare()
+		g.terms.prepare(c)
 		c.Parallel(g.terms.n, g.terms.grain, g.terms)
 		g.sum.store, g.sum.x, g.sum.y = g.out.store, executor.Cast[T](scratch)[:g.terms.n], y.Data
 		g.sum.run(c, full, x.Shape)
@@ -104,8 +103,11 @@ func (k *divGradKernel[T]) Run(c *executor.Ctx) error {
 	return nil
 }
 
-// stretchedSum sums up a tensor over the axes along which a shape is stretched to the tensor's. Each
-// element of the sum is made in one go, in float64 and in one order.
+// sumChunk is the number of sums that are made together.
+const sumChunk = elemBytes / 8
+
+// stretchedSum sums up a tensor over the axes along which a shape is stretched to the tensor's.
+// Each element of the sum is made in one go, in float64 and in one order.
 type stretchedSum[T elemFloat] struct {
 	x     []T
 	y     []byte
@@ -140,7 +142,8 @@ func (s *stretchedSum[T]) run(c *executor.Ctx, full, shape []int) {
 	c.Parallel(product(shape), max(1, elemLight/max(1, terms)), s)
 }
 
-// place returns where in x element j of the sum starts, or with of = false where its row j is beside its first one.
+// place returns where in x element j of the sum starts, or with of = false where its row j is
+// beside its first one.
 func (s *stretchedSum[T]) place(j int, of bool) int {
 	k, off := &s.loop, 0
 	last := len(k.dims) - 1
@@ -158,14 +161,14 @@ func (s *stretchedSum[T]) place(j int, of bool) int {
 
 // Range makes elements lo..hi-1 of the sum.
 func (s *stretchedSum[T]) Range(lo, hi int) {
-	var sums [chunkLen]float64
-	var memory [chunkLen]T
-	narrow := elemOnStack(&memory)
+	var sums [sumChunk]float64
+	m := takeBuffers()
+	narrow := elemFloats[T](&m.b[0], sumChunk)
 	k := &s.loop
 	last := len(k.dims) - 1
 	within := last < 0 || k.in[0].stride[last] == 0 // sums run along rows
 	for lo < hi {
-		n := min(chunkLen, hi-lo)
+		n := min(sumChunk, hi-lo)
 		if !within {
 			n = min(n, k.dims[last]-lo%k.dims[last])
 			clear(sums[:n])
@@ -186,7 +189,7 @@ func (s *stretchedSum[T]) Range(lo, hi int) {
 		}
 		lo += n
 	}
-	runtime.KeepAlive(&memory)
+	m.giveBack()
 }
 
 // addRows adds to sums, which start at element lo, the rows of their terms.

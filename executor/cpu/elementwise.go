@@ -1,9 +1,6 @@
 package cpu
 
 import (
-	"runtime"
-	"unsafe"
-
 	"memopt/executor"
 	"memopt/graph"
 )
@@ -12,15 +9,13 @@ import (
 // numpy's broadcasting (https://onnx.ai/onnx/repo-docs/Broadcasting.html).
 //
 // An operator brings a loop over elements that lie one after the other, and says of what types. One
-// driver, elemKernel, cuts the output into blocks and gives the loop, for each block, memory in which the operands' elements lie
-// that way: the operand's own where they do, else a buffer into which they have been stretched or converted. So
-// a loop knows nothing of shapes, of scalars, and of 16-bit floating-point types.
+// driver, elemKernel, cuts the output into blocks and gives the loop, for each block, memory in
+// which the operands' elements lie that way: the operand's own where they do, else a buffer into
+// which they have been stretched or converted. So a loop knows nothing of shapes, of scalars, and
+// of 16-bit floating-point types.
 
-// elemBytes is the size of a buffer. A block has as many elements as fit in.
-const elemBytes = 4096
-
-// elemLongRow is the length from which on rows of the output are blocks of their own, so that operands
-// that are repeated row by row are read where they are.
+// elemLongRow is the length from which on rows of the output are blocks of their own, so that
+// operands that are repeated row by row are read where they are.
 const elemLongRow = 64
 
 // elemLoop computes dst[i] from a[i], b[i] and c[i], for the elements of some types in the given
@@ -64,9 +59,9 @@ type elemOutput struct {
 
 // elemKernel drives a loop over the output.
 //
-// It is an executor.Looper: Begin returns -1, with nothing done, where a run is no flat loop because an operand is stretched
-// along some dims only, or because operands must be looked at before the loop. Then the run must be made by
-// Run, which takes all shapes.
+// It is an executor.Looper: Begin returns -1, with nothing done, where a run is no flat loop
+// because an operand is stretched along some dims only, or because operands must be looked at
+// before the loop. Then the run must be made by Run, which takes all shapes.
 type elemKernel struct {
 	in    []elemInput
 	out   elemOutput
@@ -159,11 +154,12 @@ func (k *elemKernel) open(c *executor.Ctx) {
 	} else {
 		k.n = 0
 	}
-	k.prepare()
+	k.prepare(c)
 }
 
-// prepare fills the blocks of scalars.
-func (k *elemKernel) prepare() {
+// prepare fills the blocks of scalars, when the output's memory is known.
+func (k *elemKernel) prepare(c *executor.Ctx) {
+	reserveBuffers(c)
 	widest := max(k.out.wide, k.out.size)
 	k.plain = k.out.store == nil
 	for i := range k.in {
@@ -237,28 +233,24 @@ func (k *elemKernel) at(i, lo, n int) []byte {
 	return in.data[lo*in.size : (lo+n)*in.size]
 }
 
-// elemBuffer is a buffer, aligned for every type.
-type elemBuffer [elemBytes / 8]uint64
-
-// buffered runs the loop block by block with buffers on the stack.
+// buffered runs the loop block by block with buffers.
 func (k *elemKernel) buffered(lo, hi int) {
-	var memory [5]elemBuffer
-	m := elemOnStack(&memory)
+	m := takeBuffers()
 	size, wide := k.out.size, k.out.wide
 	for lo < hi {
 		n := k.step(lo, hi)
-		a, b, c := k.fetch(0, lo, n, &m[0], &m[4]), k.fetch(1, lo, n, &m[1], &m[4]), k.fetch(2, lo, n, &m[2], &m[4])
+		a, b, c := k.fetch(0, lo, n, &m.b[0], &m.b[4]), k.fetch(1, lo, n, &m.b[1], &m.b[4]), k.fetch(2, lo, n, &m.b[2], &m.b[4])
 		dst := k.out.data[lo*size : (lo+n)*size]
 		if k.out.store == nil {
 			k.loop(dst, a, b, c)
 		} else {
-			y := executor.Memory(m[3][:])[:n*wide]
+			y := m.b[3].bytes(n * wide)
 			k.loop(y, a, b, c)
 			k.out.store(dst, y)
 		}
 		lo += n
 	}
-	runtime.KeepAlive(&memory)
+	m.giveBack()
 }
 
 // step returns the number of elements of the block that starts at lo.
@@ -280,10 +272,9 @@ func (k *elemKernel) fetch(i, lo, n int, buffer, raw *elemBuffer) []byte {
 	if in.place == elemOne {
 		return in.fill[:n*in.wide]
 	}
-	dst := executor.Memory(buffer[:])
-	src := executor.Memory(raw[:])[:n*in.size]
-	if in.load == nil {
-		src = dst[:n*in.size]
+	src := buffer.bytes(n * in.size)
+	if in.load != nil {
+		src = raw.bytes(n * in.size)
 	}
 	switch {
 	case in.place == elemFlat:
@@ -298,19 +289,11 @@ func (k *elemKernel) fetch(i, lo, n int, buffer, raw *elemBuffer) []byte {
 		k.stretch(in, src, lo)
 	}
 	if in.load != nil {
-		in.load(dst[:n*in.wide], src)
-		src = dst[:n*in.wide]
+		dst := buffer.bytes(n * in.wide)
+		in.load(dst, src)
+		return dst
 	}
 	return src
-}
-
-// elemOnStack returns p without letting the compiler see that it does. Buffers on the stack are handed
-// to loops through function values, of which the compiler must assume that they keep what they are
-// given: it would allocate the buffers on the heap in every run. No loop keeps its arguments. The caller
-// must say, by runtime.KeepAlive(p), until when it needs the buffer: the compiler cannot see that either.
-func elemOnStack[T any](p *T) *T {
-	u := uintptr(unsafe.Pointer(p))
-	return *(**T)(unsafe.Pointer(&u))
 }
 
 // elemIn is the operand at input slot, converted to type as for the loop.

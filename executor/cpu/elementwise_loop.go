@@ -38,16 +38,16 @@ func loop3[R, A, B, C executor.Elem](f func(dst []R, a []A, b []B, c []C)) elemL
 // copyLoop gives elements as they are.
 func copyLoop(dst, a, _, _ []byte) { copy(dst, a) }
 
-// Grains: elements of a piece of work for loops that are bound by memory, and for those that compute a
-// function of each element.
+// Grains: elements of a piece of work for loops that are bound by memory, and for those that
+// compute a function of each element.
 const (
 	elemLight = 1 << 14
-	elemHeavy = 1 << 12
+	elemHeavy = 1 << 13
 )
 
-// elemNode makes the kernel of a node whose operands, all inputs in order, are computed in type as, which is
-// also the type that the loop makes; the output may be of another one. A nil loop is the error of types that
-// the operator does not take.
+// elemNode makes the kernel of a node whose operands, all inputs in order, are computed in type as,
+// which is also the type that the loop makes; the output may be of another one. A nil loop is the
+// error of types that the operator does not take.
 func elemNode(p *executor.Prep, loop elemLoop, as, makes graph.DType) (*elemKernel, error) {
 	if loop == nil {
 		return nil, unsupportedTypes(p)

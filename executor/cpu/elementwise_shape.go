@@ -90,8 +90,8 @@ func elemScalarsAfter(n int) elemShapeRule {
 	}
 }
 
-// elemBiasLast wants the first operand to be like the others but for operand bias, a vector as
-// long as the last dim.
+// elemBiasLast wants the first operand to be like the others but for operand bias, a vector as long
+// as the last dim.
 func elemBiasLast(bias int) elemShapeRule {
 	return func(k *elemKernel, c *executor.Ctx) error {
 		first := &k.in[0]
@@ -113,9 +113,9 @@ func elemBiasLast(bias int) elemShapeRule {
 
 // layout sets the dims of the loop and each operand's place and strides.
 //
-// Dims of length 1 are dropped, and neighbours are merged where every operand
-// steps through both as through one, so that the loop has as few dims as can be. Then an operand's stride in
-// the last dim is 1 or 0.
+// Dims of length 1 are dropped, and neighbours are merged where every operand steps through both as
+// through one, so that the loop has as few dims as can be. Then an operand's stride in the last dim
+// is 1 or 0.
 func (k *elemKernel) layout() {
 	k.dims = k.dims[:0]
 	for i := range k.in {
@@ -230,8 +230,8 @@ func elemPeriods[S executor.Elem](dst, row []S, col int) {
 	}
 }
 
-// elemRows fills dst with rows that are rowStride apart, starting at column col of the first one. The elements
-// of a row are neighbours, or, with stride 0, all the same.
+// elemRows fills dst with rows that are rowStride apart, starting at column col of the first one.
+// The elements of a row are neighbours, or, with stride 0, all the same.
 func elemRows[S executor.Elem](dst, src []S, row, col, rowStride, stride int) {
 	for len(dst) > 0 {
 		n := min(row-col, len(dst))

@@ -63,8 +63,8 @@ func ramp(shape ...int) *executor.Tensor {
 	return executor.NewTensor(graph.Float32, shape, v...)
 }
 
-// TestLoopers runs kernels block by block, which must give what Run gives, and makes sure that Begin leaves what is
-// no flat loop alone.
+// TestLoopers runs kernels block by block, which must give what Run gives, and makes sure that
+// Begin leaves what is no flat loop alone.
 func TestLoopers(t *testing.T) {
 	pool := executor.NewPool(1)
 	defer pool.Close()
@@ -111,7 +111,8 @@ func TestLoopers(t *testing.T) {
 	}
 }
 
-// TestPowBits compares an exponent for all elements with one for each: both must give the same bits.
+// TestPowBits compares an exponent for all elements with one for each: both must give the same
+// bits.
 func TestPowBits(t *testing.T) {
 	pool := executor.NewPool(1)
 	defer pool.Close()

@@ -8,8 +8,8 @@ import (
 	"memopt/graph"
 )
 
-// newMod makes the kernel of Mod. With fmod 0 the result has the sign of the divisor, as Python's % has
-// it; otherwise that of the dividend, as C's. Floating-point numbers know the latter only.
+// newMod makes the kernel of Mod. With fmod 0 the result has the sign of the divisor, as Python's %
+// has it; otherwise that of the dividend, as C's. Floating-point numbers know the latter only.
 // https://onnx.ai/onnx/operators/onnx__Mod.html
 func newMod(p *executor.Prep) (executor.Kernel, error) {
 	if p.DType(0).IsFloat() && p.Node.Int("fmod", 0) != 1 {
@@ -46,8 +46,8 @@ func floatMod[T elemFloat](dst, a, b []T) {
 	}
 }
 
-// divisorCheck returns a check that integers in operand 1 are not zero, one pass over them
-// before the division: it costs little beside that.
+// divisorCheck returns a check that integers in operand 1 are not zero, one pass over them before
+// the division: it costs little beside that.
 func divisorCheck(d graph.DType) func(k *elemKernel) error {
 	zero := zeroIndex[uint64]
 	switch d.Bits() {

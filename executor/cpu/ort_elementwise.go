@@ -10,7 +10,8 @@ import (
 // Elementwise operators of ONNX Runtime
 // (https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md).
 
-// ortNode makes a kernel whose operands are the given number of inputs, in float32 or float64. Each loop may be nil.
+// ortNode makes a kernel whose operands are the given number of inputs, in float32 or float64. Each
+// loop may be nil.
 func ortNode(p *executor.Prep, inputs int, rule elemShapeRule, loop32, loop64 elemLoop) (*elemKernel, error) {
 	as := elemWide(p.DType(0))
 	loop := loop32
@@ -34,8 +35,8 @@ func ortNode(p *executor.Prep, inputs int, rule elemShapeRule, loop32, loop64 el
 	return k, nil
 }
 
-// newBiasGelu makes the kernels of BiasGelu, gelu(x+bias), and of FastGelu, the same with Gelu's approximation by
-// tanh and an optional bias. The bias is a vector as long as the last dim of x.
+// newBiasGelu makes the kernels of BiasGelu, gelu(x+bias), and of FastGelu, the same with Gelu's
+// approximation by tanh and an optional bias. The bias is a vector as long as the last dim of x.
 func newBiasGelu(p *executor.Prep) (executor.Kernel, error) {
 	vector, scalar := simd.Gelu, gelu
 	if p.Node.Kind == op.FastGelu {
@@ -50,7 +51,8 @@ func newBiasGelu(p *executor.Prep) (executor.Kernel, error) {
 		loop2(func(dst, a, b []float64) { addLoop(dst, a, b); loop64(dst, dst) }))
 }
 
-// newBiasAdd makes the kernel of BiasAdd: x + bias + skip, where the bias is a vector as long as the last dim.
+// newBiasAdd makes the kernel of BiasAdd: x + bias + skip, where the bias is a vector as long as
+// the last dim.
 func newBiasAdd(p *executor.Prep) (executor.Kernel, error) {
 	return ortNode(p, 3, elemBiasLast(1), loop3(biasAddLoop[float32]), loop3(biasAddLoop[float64]))
 }
@@ -63,7 +65,8 @@ func biasAddLoop[T elemFloat](dst, a, b, c []T) {
 	}
 }
 
-// newScale makes the kernel of Scale: the input times a scalar, or divided by it where attribute scale_down is set.
+// newScale makes the kernel of Scale: the input times a scalar, or divided by it where attribute
+// scale_down is set.
 func newScale(p *executor.Prep) (executor.Kernel, error) {
 	loop32, loop64 := loop2(simd.Mul), loop2(mulLoop[float64])
 	if p.Node.Int("scale_down", 0) != 0 {
@@ -72,7 +75,8 @@ func newScale(p *executor.Prep) (executor.Kernel, error) {
 	return ortNode(p, 2, elemScalarsAfter(1), loop32, loop64)
 }
 
-// newScaledSum makes the kernel of ScaledSum: the sum of two or three inputs, each times an attribute of its own.
+// newScaledSum makes the kernel of ScaledSum: the sum of two or three inputs, each times an
+// attribute of its own.
 func newScaledSum(p *executor.Prep) (executor.Kernel, error) {
 	s := [3]float32{p.Node.Float("scale_0", 1), p.Node.Float("scale_1", 1), p.Node.Float("scale_2", 1)}
 	n := 2
@@ -103,8 +107,8 @@ func scaledSumLoop[T elemFloat](r, s, t T, n int) elemLoop {
 	})
 }
 
-// newAccumulator makes the kernel of InPlaceAccumulator: the sum so far plus a value, or the sum so far where the scalar in
-// input 2 is given and false.
+// newAccumulator makes the kernel of InPlaceAccumulator: the sum so far plus a value, or the sum so
+// far where the scalar in input 2 is given and false.
 func newAccumulator(p *executor.Prep) (executor.Kernel, error) {
 	return accumulator(p, 0, func(dst, sum, _, _ []byte) { copy(dst, sum) }, 0)
 }
@@ -123,8 +127,8 @@ func newAccumulatorV2(p *executor.Prep) (executor.Kernel, error) {
 	return &accumulatorV2{k}, nil
 }
 
-// accumulator adds input 1 to input 0, giving output out. Where input 2, a bool for the whole run, is given and is flag, it
-// runs the other loop.
+// accumulator adds input 1 to input 0, giving output out. Where input 2, a bool for the whole run,
+// is given and is flag, it runs the other loop.
 func accumulator(p *executor.Prep, out int, other elemLoop, flag uint8) (*elemKernel, error) {
 	k, err := ortNode(p, 2, elemScalarsAfter(2), loop2(simd.Add), loop2(addLoop[float64]))
 	if err != nil {
@@ -149,8 +153,8 @@ func accumulator(p *executor.Prep, out int, other elemLoop, flag uint8) (*elemKe
 	return k, nil
 }
 
-// accumulatorV2 adds the flag that says that the buffer has been updated. It is no executor.Looper, since its result is
-// output 1.
+// accumulatorV2 adds the flag that says that the buffer has been updated. It is no executor.Looper,
+// since its result is output 1.
 type accumulatorV2 struct{ sum *elemKernel }
 
 // Run computes the outputs.

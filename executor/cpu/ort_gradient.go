@@ -2,7 +2,6 @@ package cpu
 
 import (
 	"math"
-	"runtime"
 
 	"memopt/executor"
 	"memopt/executor/cpu/simd"
@@ -11,10 +10,11 @@ import (
 )
 
 // Gradients of elementwise operators, as ONNX Runtime defines them for training
-// (orttraining/orttraining/core/graph/training_op_defs.cc in its repository): the gradient of the result, and
-// the operand or the result, give the gradient of the operand.
+// (orttraining/orttraining/core/graph/training_op_defs.cc in its repository): the gradient of the
+// result, and the operand or the result, give the gradient of the operand.
 
-// newReluGrad makes the kernel of ReluGrad(dY, Y): dY where Y is above 0, else 0. Only bits are compared and moved.
+// newReluGrad makes the kernel of ReluGrad(dY, Y): dY where Y is above 0, else 0. Only bits are
+// compared and moved.
 func newReluGrad(p *executor.Prep) (executor.Kernel, error) {
 	if err := elemSameTypes(p); err != nil {
 		return nil, err
@@ -99,8 +99,8 @@ func leakyGradLoop[T elemFloat](alpha T) func(dst, dy, y []T) {
 }
 
 // newGeluGrad makes the kernels of the gradients of Gelu and its kin: GeluGrad(dY, X),
-// FastGeluGrad(dY, X) for the approximation by tanh, QuickGeluGrad(dY, X), and BiasGeluGrad_dX(dY, X, B) and
-// BiasFastGeluGrad_dX(dY, X, B), which stand at X+B.
+// FastGeluGrad(dY, X) for the approximation by tanh, QuickGeluGrad(dY, X), and BiasGeluGrad_dX(dY,
+// X, B) and BiasFastGeluGrad_dX(dY, X, B), which stand at X+B.
 func newGeluGrad(p *executor.Prep) (executor.Kernel, error) {
 	var chunk func(dst, dy, x, t, u []float32)
 	var slope func(x float64) float64
@@ -152,24 +152,23 @@ func geluTanhSlope(x float64) float64 {
 	return (1+t)/2 + x/2*(1-t*t)*geluInner*(1+3*geluCubic*x*x)
 }
 
-// gradInChunks makes a loop of a function of a chunk with two buffers as inChunks does. The function
-// gets x, or x+bias where bias is not nil.
+// gradInChunks makes a loop of a function of a chunk with two buffers as inChunks does. The
+// function gets x, or x+bias where bias is not nil.
 func gradInChunks(f func(dst, dy, x, t, u []float32)) func(dst, dy, x, bias []float32) {
 	return func(dst, dy, x, bias []float32) {
-		var memory [3][chunkLen]float32
-		m := elemOnStack(&memory)
+		m := takeBuffers()
 		for len(dst) > 0 {
 			n := min(len(dst), chunkLen)
 			at := x[:n]
 			if bias != nil {
-				at = m[2][:n]
+				at = elemFloats[float32](&m.b[2], n)
 				simd.Add(at, x[:n], bias[:n])
 				bias = bias[n:]
 			}
-			f(dst[:n], dy[:n], at, m[0][:n], m[1][:n])
+			f(dst[:n], dy[:n], at, elemFloats[float32](&m.b[0], n), elemFloats[float32](&m.b[1], n))
 			dst, dy, x = dst[n:], dy[n:], x[n:]
 		}
-		runtime.KeepAlive(&memory)
+		m.giveBack()
 	}
 }
 

@@ -8,8 +8,8 @@ import (
 	"memopt/graph"
 )
 
-// newAllFinite makes the kernel of IsAllFinite: whether no element of any input is infinite or NaN; attributes isinf_only and
-// isnan_only narrow down what is looked for.
+// newAllFinite makes the kernel of IsAllFinite: whether no element of any input is infinite or NaN;
+// attributes isinf_only and isnan_only narrow down what is looked for.
 func newAllFinite(p *executor.Prep) (executor.Kernel, error) {
 	inf, nan := p.Node.Int("isinf_only", 0) != 0, p.Node.Int("isnan_only", 0) != 0
 	if inf && nan {
@@ -68,8 +68,8 @@ func (k *allFiniteKernel) Range(lo, hi int) {
 	}
 }
 
-// hasSpecial reports whether numbers, of which the bits are given, are infinite or NaN. Without
-// the sign, bits of finite numbers are below those of infinity, NaNs above.
+// hasSpecial reports whether numbers, of which the bits are given, are infinite or NaN. Without the
+// sign, bits of finite numbers are below those of infinity, NaNs above.
 func hasSpecial[T uint16 | uint32 | uint64](x []T, infinity T, inf, nan bool) bool {
 	sign := ^T(0)>>1 + 1
 	for _, v := range x {
@@ -80,8 +80,9 @@ func hasSpecial[T uint16 | uint32 | uint64](x []T, infinity T, inf, nan bool) bo
 	return false
 }
 
-// newMixedPrecisionScale makes the kernel of MixedPrecisionScale: the inputs from 1 on, each times the scalar in input 0 and converted
-// to another type, are the outputs or, with attribute fuse_outputs, one vector.
+// newMixedPrecisionScale makes the kernel of MixedPrecisionScale: the inputs from 1 on, each times
+// the scalar in input 0 and converted to another type, are the outputs or, with attribute
+// fuse_outputs, one vector.
 func newMixedPrecisionScale(p *executor.Prep) (executor.Kernel, error) {
 	k := &mixedScaleKernel{fuse: p.Node.Int("fuse_outputs", 0) != 0}
 	to := graph.DType(p.Node.Int("to", 0))
@@ -131,7 +132,7 @@ func (k *mixedScaleKernel) Run(c *executor.Ctx) error {
 	for _, part := range k.parts {
 		if y != nil {
 			part.out.data = y.Data[at*part.out.size:]
-			part.prepare()
+			part.prepare(c)
 			c.Parallel(part.n, part.grain, part)
 			at += part.n
 		}

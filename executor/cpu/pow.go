@@ -9,10 +9,10 @@ import (
 
 // newPow makes the kernel of Pow: x^y of the type of x; y may be of another one.
 //
-// Floating-point x: the power is computed in float64 and rounded, except that the exponents 2 and 3 are products and
-// 1/2 is a square root, which comes to the same or better. Integer x: with an integer y, the product of y factors, which wraps
-// around; 1/x^|y| without its fraction for negative y; with another y, the power in float64, converted
-// as Cast does.
+// Floating-point x: the power is computed in float64 and rounded, except that the exponents 2 and 3
+// are products and 1/2 is a square root, which comes to the same or better. Integer x: with an
+// integer y, the product of y factors, which wraps around; 1/x^|y| without its fraction for
+// negative y; with another y, the power in float64, converted as Cast does.
 //
 // https://onnx.ai/onnx/operators/onnx__Pow.html
 func newPow(p *executor.Prep) (executor.Kernel, error) {
@@ -46,8 +46,8 @@ func newPow(p *executor.Prep) (executor.Kernel, error) {
 	return k, nil
 }
 
-// powLoops returns the loop of Pow for a type of the base and one of the exponent, float64 or int64, and what
-// chooses a loop for one exponent.
+// powLoops returns the loop of Pow for a type of the base and one of the exponent, float64 or
+// int64, and what chooses a loop for one exponent.
 func powLoops(base, exponent graph.DType) (loop elemLoop, one func(y float64) elemLoop) {
 	switch base {
 	case graph.Float32:

@@ -60,8 +60,8 @@ func integerPRelu[T elemInteger](dst, a, slope []T) {
 	}
 }
 
-// newShrink makes the kernel of Shrink: x+bias below -lambd, x-bias above lambd, 0 between. Integers are
-// computed in float64 and converted as Cast does.
+// newShrink makes the kernel of Shrink: x+bias below -lambd, x-bias above lambd, 0 between.
+// Integers are computed in float64 and converted as Cast does.
 // https://onnx.ai/onnx/operators/onnx__Shrink.html
 func newShrink(p *executor.Prep) (executor.Kernel, error) {
 	lambd, bias := p.Node.Float("lambd", 0.5), p.Node.Float("bias", 0)

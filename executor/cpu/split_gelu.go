@@ -1,15 +1,14 @@
 package cpu
 
 import (
-	"runtime"
-
 	"memopt/executor"
 	"memopt/executor/cpu/simd"
 	"memopt/graph"
 )
 
-// newBiasSplitGelu makes the kernel of BiasSplitGelu: with x+bias split into two halves along the last dim, the first times
-// gelu of the second. x is [N, S, C], the bias [C], the result [N, S, C/2].
+// newBiasSplitGelu makes the kernel of BiasSplitGelu: with x+bias split into two halves along the
+// last dim, the first times gelu of the second. x is [N, S, C], the bias [C], the result [N, S,
+// C/2].
 // https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.BiasSplitGelu
 func newBiasSplitGelu(p *executor.Prep) (executor.Kernel, error) {
 	if err := elemSameTypes(p); err != nil {
@@ -42,6 +41,7 @@ func (k *splitGelu[T]) Run(c *executor.Ctx) error {
 	if bias.Rank() != 1 || bias.Shape[0] != x.Shape[2] {
 		return c.Errorf("input 1, the bias, has shape %v, wanted a vector as long as the last dim of input 0, %v", bias.Shape, x.Shape)
 	}
+	reserveBuffers(c)
 	k.width = x.Shape[2] / 2
 	k.x, k.bias, k.out.data = x.Data, bias.Data, nil
 	if y := c.Out(0, x.Shape[0], x.Shape[1], k.width); y != nil {
@@ -53,12 +53,12 @@ func (k *splitGelu[T]) Run(c *executor.Ctx) error {
 
 // Range computes rows lo..hi-1.
 func (k *splitGelu[T]) Range(lo, hi int) {
-	var memory [3][chunkLen]T
-	m := elemOnStack(&memory)
+	m := takeBuffers()
+	length := elemBytes / k.out.wide // of a chunk
 	for row := lo; row < hi; row++ {
-		for col := 0; col < k.width; col += chunkLen {
-			n := min(chunkLen, k.width-col)
-			left, right, t := m[0][:n], m[1][:n], m[2][:n]
+		for col := 0; col < k.width; col += length {
+			n := min(length, k.width-col)
+			left, right, t := elemFloats[T](&m.b[0], n), elemFloats[T](&m.b[1], n), elemFloats[T](&m.b[2], n)
 			k.biased(left, t, row*2*k.width, col)
 			k.biased(right, t, row*2*k.width, k.width+col)
 			k.gelu(right, right)
@@ -72,7 +72,7 @@ func (k *splitGelu[T]) Range(lo, hi int) {
 			}
 		}
 	}
-	runtime.KeepAlive(&memory)
+	m.giveBack()
 }
 
 // biased sets dst to elements of the row of x at start, from column col on, plus the bias. t is a

@@ -9,8 +9,8 @@ import (
 	"memopt/graph/op"
 )
 
-// newNumberUnary makes the kernels of operators of one operand that take all numbers: Abs, Neg, Relu and Sign.
-// The smallest integer is its own negative and absolute value. NaN stays NaN.
+// newNumberUnary makes the kernels of operators of one operand that take all numbers: Abs, Neg,
+// Relu and Sign. The smallest integer is its own negative and absolute value. NaN stays NaN.
 // https://onnx.ai/onnx/operators/onnx__Abs.html and so on.
 func newNumberUnary(p *executor.Prep) (executor.Kernel, error) {
 	d := p.DType(0)
@@ -21,7 +21,8 @@ func newNumberUnary(p *executor.Prep) (executor.Kernel, error) {
 	return elemNode(p, numberLoop(p.Node.Kind, as), as, as)
 }
 
-// signBitLoop returns the loop of Abs and Neg on floating-point numbers: they only touch the sign bit.
+// signBitLoop returns the loop of Abs and Neg on floating-point numbers: they only touch the sign
+// bit.
 func signBitLoop(kind graph.Kind, d graph.DType) elemLoop {
 	if kind != op.Abs && kind != op.Neg {
 		return nil
@@ -169,8 +170,9 @@ func newIsFinite(p *executor.Prep) (executor.Kernel, error) {
 	return newFloatTest(p, func(uint8, bool) bool { return false }, true)
 }
 
-// newFloatTest makes the kernel of a test of floating-point numbers: special says whether it holds for those that are
-// not finite, given the sign bit and whether it is NaN, and finite whether it does for the others.
+// newFloatTest makes the kernel of a test of floating-point numbers: special says whether it holds
+// for those that are not finite, given the sign bit and whether it is NaN, and finite whether it
+// does for the others.
 func newFloatTest(p *executor.Prep, special func(sign uint8, nan bool) bool, finite bool) (executor.Kernel, error) {
 	var t floatTest
 	for sign := range uint8(2) {

@@ -1,15 +1,13 @@
 package cpu
 
 import (
-	"runtime"
-
 	"memopt/executor"
 	"memopt/graph"
 	"memopt/graph/op"
 )
 
-// newVariadic makes the kernels of Max, Mean, Min and Sum: operands folded from the first to the last, element by element.
-// 16-bit floating-point numbers are folded in float32 and rounded once.
+// newVariadic makes the kernels of Max, Mean, Min and Sum: operands folded from the first to the
+// last, element by element. 16-bit floating-point numbers are folded in float32 and rounded once.
 // https://onnx.ai/onnx/operators/onnx__Sum.html and so on.
 func newVariadic(p *executor.Prep) (executor.Kernel, error) {
 	if len(p.In) == 0 {
@@ -95,8 +93,8 @@ func divideBy[T elemFloat](n T) elemLoop {
 	})
 }
 
-// meanOf divides integers, whose sums may have wrapped around. The divisor may be larger than the type's numbers: it is
-// applied in 64 bits.
+// meanOf divides integers, whose sums may have wrapped around. The divisor may be larger than the
+// type's numbers: it is applied in 64 bits.
 func meanOf[T elemInteger](n int) elemLoop {
 	return loop1(func(dst, a []T) {
 		a = a[:len(dst)]
@@ -119,18 +117,17 @@ type foldKernel struct {
 // Run computes the output.
 func (k *foldKernel) Run(c *executor.Ctx) error { return k.run(c, k) }
 
-// Range folds block by block. The output, which may lie in an operand's memory, is written when all operands of the block have
-// been read.
+// Range folds block by block. The output, which may lie in an operand's memory, is written when all
+// operands of the block have been read.
 func (k *foldKernel) Range(lo, hi int) {
-	var memory [3]elemBuffer
-	m := elemOnStack(&memory)
+	m := takeBuffers()
 	size, wide := k.out.size, k.out.wide
 	for lo < hi {
 		n := k.step(lo, hi)
-		sum := executor.Memory(m[0][:])[:n*wide]
-		copy(sum, k.fetch(0, lo, n, &m[1], &m[2]))
+		sum := m.b[0].bytes(n * wide)
+		copy(sum, k.fetch(0, lo, n, &m.b[1], &m.b[2]))
 		for i := range k.in[1:] {
-			k.loop(sum, sum, k.fetch(i+1, lo, n, &m[1], &m[2]), nil)
+			k.loop(sum, sum, k.fetch(i+1, lo, n, &m.b[1], &m.b[2]), nil)
 		}
 		if k.last != nil {
 			k.last(sum, sum, nil, nil)
@@ -143,5 +140,5 @@ func (k *foldKernel) Range(lo, hi int) {
 		}
 		lo += n
 	}
-	runtime.KeepAlive(&memory)
+	m.giveBack()
 }

@@ -9,8 +9,8 @@ import (
 	"memopt/graph"
 )
 
-// What cases of elementwise operators are made of: tensors of numbers given as float64, and expected outputs by the plainest
-// computation, which takes every element's coordinates apart.
+// What cases of elementwise operators are made of: tensors of numbers given as float64, and
+// expected outputs by the plainest computation, which takes every element's coordinates apart.
 
 // elemTypes are all types of numbers.
 var elemTypes = []graph.DType{graph.Float32, graph.Float64, graph.Float16, graph.BFloat16, graph.Int8, graph.Int16, graph.Int32,
@@ -19,8 +19,8 @@ var elemTypes = []graph.DType{graph.Float32, graph.Float64, graph.Float16, graph
 // elemFloats are the floating-point types.
 var elemFloats = elemTypes[:4]
 
-// elemTensor makes a tensor of any type. Numbers are converted as Go does, and beyond the range of the type must not
-// occur.
+// elemTensor makes a tensor of any type. Numbers are converted as Go does, and beyond the range of
+// the type must not occur.
 func elemTensor(d graph.DType, shape []int, v ...float64) *executor.Tensor {
 	switch d {
 	case graph.Float32:
@@ -130,8 +130,8 @@ func elemWant(d graph.DType, f func(x []float64) float64, in ...*executor.Tensor
 	return elemTensor(d, shape, v...)
 }
 
-// elemIndex returns the index in a tensor of the given shape of element i of the shape it is stretched
-// to.
+// elemIndex returns the index in a tensor of the given shape of element i of the shape it is
+// stretched to.
 func elemIndex(from, to []int, i int) int {
 	index, step := 0, 1
 	for axis := len(to) - 1; axis >= 0; axis-- {

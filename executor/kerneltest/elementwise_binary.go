@@ -19,7 +19,8 @@ func init() {
 	register(elemVariadicCases)
 }
 
-// elemShapes are pairs of shapes that broadcast together: all the ways in which a driver may have to walk through them.
+// elemShapes are pairs of shapes that broadcast together: all the ways in which a driver may have
+// to walk through them.
 var elemShapes = [][2][]int{
 	{{4, 5}, {4, 5}}, {{}, {}}, {{1}, {}}, {{4, 5}, {}}, {{}, {4, 5}}, {{4, 5}, {5}}, {{5}, {4, 5}}, {{4, 5}, {4, 1}}, {{4, 1}, {1, 5}},
 	{{2, 3, 4}, {3, 1}}, {{2, 1, 4, 1}, {3, 1, 5}}, {{2, 3, 2, 3, 2}, {1, 3, 1, 3, 1}}, {{1, 1, 3}, {2, 1, 1}}, {{0, 3}, {3}}, {{2, 0}, {1}},

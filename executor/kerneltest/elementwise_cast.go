@@ -77,7 +77,8 @@ func elemCastBounds() []Case {
 
 // elemCastMore is about rounding to 16 bits, sizes and errors.
 func elemCastMore() []Case {
-	// In float32 the first would be halfway between two numbers of 11 bits, and go to the even one below.
+	// In float32 the first would be halfway between two numbers of 11 bits, and go to the even one
+	// below.
 	above := executor.NewTensor[float64](graph.Float64, []int{3}, 1+0x1p-11+0x1p-40, 1+0x1p-11, 1+0x1p-11-0x1p-40)
 	f16 := executor.NewTensor[half.Float16](graph.Float16, []int{3}, 0x3c01, 0x3c00, 0x3c00)
 	low := executor.NewTensor[float64](graph.Float64, []int{3}, -1-0x1p-8-0x1p-40, -1-0x1p-8, 1e300)
