@@ -22,9 +22,6 @@ func newATen(p *executor.Prep) (executor.Kernel, error) {
 // newEmbedding: rows of a matrix by indices. The other inputs (padding_idx, scale_grad_by_freq, sparse)
 // are for the gradient.
 func newEmbedding(p *executor.Prep) (executor.Kernel, error) {
-	if !p.Has(0) || !p.Has(1) {
-		return nil, p.Errorf("wanted a matrix and indices as inputs 0 and 1")
-	}
 	k, err := newGather(p)
 	if err != nil {
 		return nil, err

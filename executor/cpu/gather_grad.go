@@ -11,7 +11,7 @@ import (
 // rowsGrad is what they share.
 type rowsGrad struct {
 	scatterRows
-	filler
+	moveFiller
 	shape []int
 }
 
@@ -19,10 +19,10 @@ func (k *rowsGrad) init(p *executor.Prep, grad int) error {
 	if _, err := moveSize(p, grad); err != nil {
 		return err
 	}
-	if !canCombine(p.DType(grad)) {
+	if !scatterCan(p.DType(grad)) {
 		return unsupportedTypes(p)
 	}
-	k.dtype, k.reduce = p.DType(grad), sum
+	k.dtype, k.reduce = p.DType(grad), scatterAdd
 	return nil
 }
 
@@ -45,12 +45,15 @@ type gatherGradKernel struct {
 func newGatherGrad(p *executor.Prep) (executor.Kernel, error) { return widened(makeGatherGrad)(p) }
 
 func makeGatherGrad(p *executor.Prep) (executor.Kernel, error) {
+	if err := moveNeeds(p, 0, 1, 2); err != nil {
+		return nil, err
+	}
 	k := &gatherGradKernel{axis: p.Node.Int("axis", 0)}
 	return k, k.init(p, 2)
 }
 
 // Workspace holds the offsets.
-func (k *gatherGradKernel) Workspace(in, _ [][]int) int { return indexBytes(product(in[1])) }
+func (k *gatherGradKernel) Workspace(in, _ [][]int) int { return moveIndexBytes(product(in[1])) }
 
 // Run adds up the rows by index.
 func (k *gatherGradKernel) Run(c *executor.Ctx) error {
@@ -65,7 +68,7 @@ func (k *gatherGradKernel) Run(c *executor.Ctx) error {
 	}
 	lead, rest := k.shape[:axis], k.shape[axis+1:]
 	tail := dy.Shape[min(axis, dy.Rank()):]
-	if dy.Rank() < axis || !isJoined(dy.Shape[:axis], lead, nil) || !isJoined(tail, at.Shape, rest) {
+	if dy.Rank() < axis || !moveJoined(dy.Shape[:axis], lead, nil) || !moveJoined(tail, at.Shape, rest) {
 		return c.Errorf("input 2 has shape %v, wanted %v, %v and %v", dy.Shape, lead, at.Shape, rest)
 	}
 	k.outer, k.n, k.inner = product(lead), at.Len(), product(rest)
@@ -89,12 +92,15 @@ func newGatherNDGrad(p *executor.Prep) (executor.Kernel, error) {
 }
 
 func makeGatherNDGrad(p *executor.Prep) (executor.Kernel, error) {
+	if err := moveNeeds(p, 0, 1, 2); err != nil {
+		return nil, err
+	}
 	k := &gatherNDGradKernel{batch: p.Node.Int("batch_dims", 0)}
 	return k, k.init(p, 2)
 }
 
 // Workspace holds the offsets.
-func (k *gatherNDGradKernel) Workspace(in, _ [][]int) int { return tupleBytes(in[1]) }
+func (k *gatherNDGradKernel) Workspace(in, _ [][]int) int { return moveTupleBytes(in[1]) }
 
 // Run adds up the slices by tuple.
 func (k *gatherNDGradKernel) Run(c *executor.Ctx) error {
@@ -111,7 +117,7 @@ func (k *gatherNDGradKernel) Run(c *executor.Ctx) error {
 		return err
 	}
 	lead, rest := at.Shape[:at.Rank()-1], k.shape[int(k.batch)+depth:]
-	if !isJoined(dy.Shape, lead, rest) {
+	if !moveJoined(dy.Shape, lead, rest) {
 		return c.Errorf("input 2 has shape %v, wanted %v and %v", dy.Shape, lead, rest)
 	}
 	if err := k.index.run(c, 1); err != nil {
@@ -139,8 +145,8 @@ func newEmbeddingBackward(p *executor.Prep) (executor.Kernel, error) {
 }
 
 func makeEmbeddingBackward(p *executor.Prep) (executor.Kernel, error) {
-	if !p.Has(1) || !p.Has(2) {
-		return nil, p.Errorf("has no inputs 1 and 2, wanted indices and the number of rows")
+	if err := moveNeeds(p, 0, 1, 2); err != nil {
+		return nil, err
 	}
 	if d := p.DType(0); d != graph.Float32 && d != graph.Float64 {
 		return nil, unsupportedTypes(p)
@@ -151,12 +157,12 @@ func makeEmbeddingBackward(p *executor.Prep) (executor.Kernel, error) {
 }
 
 // Workspace holds the offsets.
-func (k *embeddingBackward) Workspace(in, _ [][]int) int { return indexBytes(product(in[1])) }
+func (k *embeddingBackward) Workspace(in, _ [][]int) int { return moveIndexBytes(product(in[1])) }
 
 // Run adds up the rows by index.
 func (k *embeddingBackward) Run(c *executor.Ctx) error {
 	dy, at := c.In(0), c.In(1)
-	if dy.Rank() != at.Rank()+1 || !isJoined(dy.Shape, at.Shape, dy.Shape[dy.Rank()-1:]) {
+	if dy.Rank() != at.Rank()+1 || !moveJoined(dy.Shape, at.Shape, dy.Shape[dy.Rank()-1:]) {
 		return c.Errorf("input 0 has shape %v, wanted %v and one more dim", dy.Shape, at.Shape)
 	}
 	rows, err := k.rows(c)
@@ -178,7 +184,7 @@ func (k *embeddingBackward) Run(c *executor.Ctx) error {
 		k.skip(int64(padding * k.inner))
 	}
 	dx := k.finish(c, 0)
-	if isTrue(c.In(4)) && dx != nil && k.inner > 0 {
+	if moveFlag(c.In(4)) && dx != nil && k.inner > 0 {
 		k.scale(c, dx, rows)
 	}
 	return nil
@@ -197,8 +203,8 @@ func (k *embeddingBackward) rows(c *executor.Ctx) (int, error) {
 	return rows, err
 }
 
-// isTrue reports whether a flag is given and set.
-func isTrue(x *executor.Tensor) bool {
+// moveFlag reports whether a flag is given and set.
+func moveFlag(x *executor.Tensor) bool {
 	return x != nil && x.DType == graph.Bool && len(x.Data) == 1 && x.Data[0] != 0
 }
 
@@ -232,13 +238,13 @@ type embeddingScale embeddingBackward
 // Range scales the rows lo..hi-1.
 func (k *embeddingScale) Range(lo, hi int) {
 	if k.dtype == graph.Float64 {
-		scaleRows[float64]((*embeddingBackward)(k), lo, hi)
+		embeddingScaleRows[float64]((*embeddingBackward)(k), lo, hi)
 	} else {
-		scaleRows[float32]((*embeddingBackward)(k), lo, hi)
+		embeddingScaleRows[float32]((*embeddingBackward)(k), lo, hi)
 	}
 }
 
-func scaleRows[T float32 | float64](k *embeddingBackward, lo, hi int) {
+func embeddingScaleRows[T float32 | float64](k *embeddingBackward, lo, hi int) {
 	d := executor.Cast[T](k.data)
 	for r := lo; r < hi; r++ {
 		if n := k.often[r]; n > 1 {
