@@ -40,9 +40,6 @@ func makeConcat(p *executor.Prep, axis int64) (executor.Kernel, error) {
 // Run copies each input into its place.
 func (k *concatKernel) Run(c *executor.Ctx) error {
 	first := c.In(0)
-	if first == nil {
-		return c.Errorf("input 0 is left out")
-	}
 	axis, err := moveAxis(c, k.axis, first.Rank())
 	if err != nil {
 		return err
@@ -77,9 +74,6 @@ func (k *concatKernel) Run(c *executor.Ctx) error {
 // add checks an input and adds its length to the result's.
 func (k *concatKernel) add(c *executor.Ctx, i, axis int) error {
 	x := c.In(i)
-	if x == nil {
-		return c.Errorf("input %d is left out", i)
-	}
 	if x.Rank() != len(k.shape) {
 		return c.Errorf("input %d has shape %v, wanted rank %d as input 0", i, x.Shape, len(k.shape))
 	}
@@ -99,12 +93,12 @@ func (k *concatKernel) lengths(c *executor.Ctx, axis int) {
 	}
 	y := c.Out(1, c.Inputs())
 	for i := range c.Inputs() {
-		putInt(y, i, c.In(i).Shape[axis])
+		movePutInt(y, i, c.In(i).Shape[axis])
 	}
 }
 
-// putInt sets element i of an integer output.
-func putInt(y *executor.Tensor, i, v int) {
+// movePutInt sets element i of an integer output.
+func movePutInt(y *executor.Tensor, i, v int) {
 	switch y.DType {
 	case graph.Int64:
 		executor.Of[int64](y)[i] = int64(v)

@@ -10,9 +10,9 @@ import (
 	"memopt/graph"
 )
 
-// elementOf returns a number as an element of a type. ok is false for types without
+// moveElementOf returns a number as an element of a type. ok is false for types without
 // such numbers.
-func elementOf(d graph.DType, v float64) (e [8]byte, ok bool) {
+func moveElementOf(d graph.DType, v float64) (e [8]byte, ok bool) {
 	var bits uint64
 	switch d {
 	case graph.Float32:
@@ -80,7 +80,7 @@ func constantForm(a *graph.Attr) (k *constantKernel, d graph.DType, err error) {
 		if v.DType == graph.String {
 			return &constantKernel{}, graph.String, nil
 		}
-		data, err := tensorBytes(v)
+		data, err := moveTensorBytes(v)
 		return &constantKernel{shape: moveList(nil, v.Dims), data: data}, v.DType, err
 	case *graph.Sparse:
 		return sparseConstant(v)
@@ -98,8 +98,8 @@ func constantForm(a *graph.Attr) (k *constantKernel, d graph.DType, err error) {
 	return nil, 0, fmt.Errorf("holds a %T", a.Value)
 }
 
-// tensorBytes returns the contents of a tensor of a file.
-func tensorBytes(t *graph.TensorData) ([]byte, error) {
+// moveTensorBytes returns the contents of a tensor of a file.
+func moveTensorBytes(t *graph.TensorData) ([]byte, error) {
 	n, err := t.Bytes()
 	if err != nil || n == 0 {
 		return nil, err
@@ -128,7 +128,7 @@ func sparseConstant(s *graph.Sparse) (*constantKernel, graph.DType, error) {
 	if !ok || total > maxSparse {
 		return nil, 0, fmt.Errorf("has dims %v", s.Dims)
 	}
-	values, err := tensorBytes(s.Values)
+	values, err := moveTensorBytes(s.Values)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -190,7 +190,7 @@ func (k *constantKernel) Run(c *executor.Ctx) error {
 // constantOfShape fills a tensor of the shape that input 0 lists with one value.
 // https://onnx.ai/onnx/operators/onnx__ConstantOfShape.html
 type constantOfShape struct {
-	filler
+	moveFiller
 	bytes int
 	elem  [8]byte
 	shape []int
@@ -212,7 +212,7 @@ func newConstantOfShape(p *executor.Prep) (executor.Kernel, error) {
 		if k.bytes, err = moveBytes(p, d); err != nil {
 			return nil, err
 		}
-		data, err := tensorBytes(t)
+		data, err := moveTensorBytes(t)
 		if err != nil {
 			return nil, p.Errorf("attribute value: %w", err)
 		}
@@ -240,13 +240,16 @@ func (k *constantOfShape) Run(c *executor.Ctx) error {
 // one where k is positive.
 // https://onnx.ai/onnx/operators/onnx__EyeLike.html
 type eyeLike struct {
-	filler
+	moveFiller
 	bytes int
 	k     int64
 	one   [8]byte
 }
 
 func newEyeLike(p *executor.Prep) (executor.Kernel, error) {
+	if err := moveNeeds(p, 0); err != nil {
+		return nil, err
+	}
 	k := &eyeLike{k: p.Node.Int("k", 0)}
 	if !p.Wants(0) {
 		return k, nil
@@ -256,7 +259,7 @@ func newEyeLike(p *executor.Prep) (executor.Kernel, error) {
 		return nil, err
 	}
 	var ok bool
-	if k.one, ok = elementOf(p.Out[0], 1); !ok {
+	if k.one, ok = moveElementOf(p.Out[0], 1); !ok {
 		return nil, p.Unsupported("no kernel for output type %v", p.Out[0])
 	}
 	return k, nil

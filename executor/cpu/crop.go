@@ -8,7 +8,7 @@ import (
 // https://onnx.ai/onnx/operators/onnx__CenterCropPad.html
 type centerCropPad struct {
 	mover
-	filler
+	moveFiller
 	bytes       int
 	given       bool
 	attr, axes  []int
@@ -35,10 +35,9 @@ func (k *centerCropPad) Run(c *executor.Ctx) error {
 	if y == nil {
 		return nil
 	}
-	k.zero(c, y.Data)
 	k.steps = moveSteps(k.steps, k.shape)
 	k.begin(k.bytes)
-	step, from, to := x.Len(), 0, 0
+	step, from, to, padded := x.Len(), 0, 0, false
 	for i, n := range k.shape {
 		d := x.Shape[i]
 		step /= max(d, 1)
@@ -47,7 +46,11 @@ func (k *centerCropPad) Run(c *executor.Ctx) error {
 			from += (d - n) / 2 * step
 		} else {
 			to += (n - d) / 2 * k.steps[i]
+			padded = padded || n > d
 		}
+	}
+	if padded {
+		k.zero(c, y.Data)
 	}
 	return k.mover.run(c, y.Data, to, x.Data, from)
 }

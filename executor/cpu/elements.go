@@ -12,13 +12,13 @@ import (
 // independent: element j of a line of the list (indices and updates, or result) belongs
 // to element index[j] of the data's line at the same place.
 type elementLines struct {
-	index indexer
+	index moveIndexer
 
 	data, list      []byte
 	size            int
 	gather          bool // list[i] = data[…]; else data[…] is combined with list[i]
 	dtype           graph.DType
-	reduce          reduction
+	reduce          scatterReduction
 	dims            []int // of the list, without the axis
 	dataStep, steps []int // of data and list, without the axis
 	long, step      int   // axis: length and step in the list
@@ -89,7 +89,7 @@ func (k *elementLines) run(c *executor.Ctx, data, list []byte) {
 
 // Range does the lines lo..hi-1.
 func (k *elementLines) Range(lo, hi int) {
-	if k.gather || k.reduce == replace {
+	if k.gather || k.reduce == scatterReplace {
 		switch k.size {
 		case 1:
 			lineRange[uint8](k, lo, hi)
@@ -126,7 +126,7 @@ func (k *elementLines) Range(lo, hi int) {
 	}
 }
 
-func lineRange[T summand](k *elementLines, lo, hi int) {
+func lineRange[T scatterElem](k *elementLines, lo, hi int) {
 	data, list := executor.Cast[T](k.data), executor.Cast[T](k.list)
 	for lo < hi {
 		run := 1
@@ -142,7 +142,7 @@ func lineRange[T summand](k *elementLines, lo, hi int) {
 			at += x * k.steps[i]
 		}
 		if run == 1 {
-			oneLine(k, data[to:], list, at)
+			lineSingle(k, data[to:], list, at)
 		} else {
 			lineBlock(k, data[to:], list, at, run)
 		}
@@ -150,8 +150,8 @@ func lineRange[T summand](k *elementLines, lo, hi int) {
 	}
 }
 
-// oneLine does the line that begins at list[at]; d begins with its first element in the data.
-func oneLine[T summand](k *elementLines, d, list []T, at int) {
+// lineSingle does the line that begins at list[at]; d begins with its first element in the data.
+func lineSingle[T scatterElem](k *elementLines, d, list []T, at int) {
 	switch {
 	case k.gather:
 		for range k.long {
@@ -159,17 +159,17 @@ func oneLine[T summand](k *elementLines, d, list []T, at int) {
 			at += k.step
 		}
 	case k.step == 1:
-		combineAt(k.reduce, d, k.index.offsets[at:at+k.long], list[at:at+k.long], 0, int64(len(d)))
+		scatterAt(k.reduce, d, k.index.offsets[at:at+k.long], list[at:at+k.long], 0, int64(len(d)))
 	default:
 		for range k.long {
-			combineAt(k.reduce, d, k.index.offsets[at:at+1], list[at:at+1], 0, int64(len(d)))
+			scatterAt(k.reduce, d, k.index.offsets[at:at+1], list[at:at+1], 0, int64(len(d)))
 			at += k.step
 		}
 	}
 }
 
 // lineBlock does n lines that lie next to each other, in step.
-func lineBlock[T summand](k *elementLines, d, list []T, at, n int) {
+func lineBlock[T scatterElem](k *elementLines, d, list []T, at, n int) {
 	for range k.long {
 		o, l := k.index.offsets[at:at+n], list[at:at+n]
 		if k.gather {
@@ -177,34 +177,34 @@ func lineBlock[T summand](k *elementLines, d, list []T, at, n int) {
 				l[i] = d[int(o[i])+i]
 			}
 		} else {
-			combineAside(k.reduce, d, o, l)
+			scatterAside(k.reduce, d, o, l)
 		}
 		at += k.step
 	}
 }
 
-// combineAside sets d[at[i]+i] to d[at[i]+i] and s[i], reduced.
-func combineAside[T summand](r reduction, d []T, at []int64, s []T) {
+// scatterAside sets d[at[i]+i] to d[at[i]+i] and s[i], reduced.
+func scatterAside[T scatterElem](r scatterReduction, d []T, at []int64, s []T) {
 	at = at[:len(s)]
 	switch r {
-	case replace:
+	case scatterReplace:
 		for i, v := range s {
 			d[int(at[i])+i] = v
 		}
-	case sum:
+	case scatterAdd:
 		for i, v := range s {
 			d[int(at[i])+i] += v
 		}
-	case times:
+	case scatterMul:
 		for i, v := range s {
 			d[int(at[i])+i] *= v
 		}
-	case largest:
+	case scatterMax:
 		for i, v := range s {
 			o := int(at[i]) + i
 			d[o] = max(d[o], v)
 		}
-	case smallest:
+	case scatterMin:
 		for i, v := range s {
 			o := int(at[i]) + i
 			d[o] = min(d[o], v)

@@ -12,6 +12,9 @@ type gatherElementsKernel struct {
 }
 
 func newGatherElements(p *executor.Prep) (executor.Kernel, error) {
+	if err := moveNeeds(p, 0, 1); err != nil {
+		return nil, err
+	}
 	size, err := moveSize(p, 0)
 	if err != nil {
 		return nil, err
@@ -20,7 +23,7 @@ func newGatherElements(p *executor.Prep) (executor.Kernel, error) {
 }
 
 // Workspace holds the offsets.
-func (k *gatherElementsKernel) Workspace(in, _ [][]int) int { return indexBytes(product(in[1])) }
+func (k *gatherElementsKernel) Workspace(in, _ [][]int) int { return moveIndexBytes(product(in[1])) }
 
 // Run picks the elements.
 func (k *gatherElementsKernel) Run(c *executor.Ctx) error {
@@ -51,11 +54,14 @@ func newScatterElements(p *executor.Prep) (executor.Kernel, error) {
 }
 
 func makeScatterElements(p *executor.Prep) (executor.Kernel, error) {
+	if err := moveNeeds(p, 0, 1, 2); err != nil {
+		return nil, err
+	}
 	size, err := moveSize(p, 0, 2)
 	if err != nil {
 		return nil, err
 	}
-	r, err := readReduction(p)
+	r, err := readScatterReduction(p)
 	if err != nil {
 		return nil, err
 	}
@@ -64,12 +70,12 @@ func makeScatterElements(p *executor.Prep) (executor.Kernel, error) {
 }
 
 // Workspace holds the offsets.
-func (k *scatterElementsKernel) Workspace(in, _ [][]int) int { return indexBytes(product(in[1])) }
+func (k *scatterElementsKernel) Workspace(in, _ [][]int) int { return moveIndexBytes(product(in[1])) }
 
 // Run copies the data, unless it is in place, and scatters.
 func (k *scatterElementsKernel) Run(c *executor.Ctx) error {
 	x, at, u := c.In(0), c.In(1), c.In(2)
-	if !isJoined(u.Shape, at.Shape, nil) {
+	if !moveJoined(u.Shape, at.Shape, nil) {
 		return c.Errorf("input 2 has shape %v, wanted %v as input 1", u.Shape, at.Shape)
 	}
 	if err := k.prepare(c, 1, x.Shape, k.axis); err != nil {
@@ -90,7 +96,7 @@ func (k *scatterElementsKernel) Run(c *executor.Ctx) error {
 // shape of the data, and indices: zeros, to which each element is added where it came from.
 type gatherElementsGradKernel struct {
 	elementLines
-	filler
+	moveFiller
 	axis  int64
 	shape []int
 }
@@ -100,19 +106,24 @@ func newGatherElementsGrad(p *executor.Prep) (executor.Kernel, error) {
 }
 
 func makeGatherElementsGrad(p *executor.Prep) (executor.Kernel, error) {
+	if err := moveNeeds(p, 0, 1, 2); err != nil {
+		return nil, err
+	}
 	size, err := moveSize(p, 0)
 	if err != nil {
 		return nil, err
 	}
-	if !canCombine(p.DType(0)) {
+	if !scatterCan(p.DType(0)) {
 		return nil, unsupportedTypes(p)
 	}
 	return &gatherElementsGradKernel{axis: p.Node.Int("axis", 0),
-		elementLines: elementLines{size: size, dtype: p.DType(0), reduce: sum}}, nil
+		elementLines: elementLines{size: size, dtype: p.DType(0), reduce: scatterAdd}}, nil
 }
 
 // Workspace holds the offsets.
-func (k *gatherElementsGradKernel) Workspace(in, _ [][]int) int { return indexBytes(product(in[2])) }
+func (k *gatherElementsGradKernel) Workspace(in, _ [][]int) int {
+	return moveIndexBytes(product(in[2]))
+}
 
 // Run adds the elements.
 func (k *gatherElementsGradKernel) Run(c *executor.Ctx) error {
@@ -121,7 +132,7 @@ func (k *gatherElementsGradKernel) Run(c *executor.Ctx) error {
 	if k.shape, err = moveShape(c, 1, k.shape[:0]); err != nil {
 		return err
 	}
-	if !isJoined(dy.Shape, at.Shape, nil) {
+	if !moveJoined(dy.Shape, at.Shape, nil) {
 		return c.Errorf("input 0 has shape %v, wanted %v as input 2", dy.Shape, at.Shape)
 	}
 	if err := k.prepare(c, 2, k.shape, k.axis); err != nil {

@@ -27,7 +27,7 @@ func (k *expandKernel) Run(c *executor.Ctx) error {
 	rank := max(len(k.want), x.Rank())
 	k.shape = k.shape[:0]
 	for i := range rank {
-		a, b := dimFromBack(x.Shape, rank-i), dimFromBack(k.want, rank-i)
+		a, b := moveDim(x.Shape, rank-i), moveDim(k.want, rank-i)
 		if a != b && a != 1 && b != 1 {
 			return c.Errorf("input 0 has shape %v and input 1 lists %v, which do not broadcast", x.Shape, k.want)
 		}
@@ -44,7 +44,7 @@ func (k *expandKernel) Run(c *executor.Ctx) error {
 	k.begin(k.bytes)
 	from := x.Len()
 	for i, d := range k.shape {
-		if a := dimFromBack(x.Shape, rank-i); a == 1 {
+		if a := moveDim(x.Shape, rank-i); a == 1 {
 			k.axis(d, k.step[i], 0)
 		} else {
 			from /= a
@@ -54,9 +54,9 @@ func (k *expandKernel) Run(c *executor.Ctx) error {
 	return k.run(c, y.Data, 0, x.Data, 0)
 }
 
-// dimFromBack returns the dim with the given number from the back, 1 being the last. Axes
+// moveDim returns the dim with the given number from the back, 1 being the last. Axes
 // before the first have length 1.
-func dimFromBack(shape []int, i int) int {
+func moveDim(shape []int, i int) int {
 	if i > len(shape) {
 		return 1
 	}

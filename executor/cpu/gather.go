@@ -4,10 +4,10 @@ import (
 	"memopt/executor"
 )
 
-// gatherRows copies rows: of each of outer parts of the data, n rows of inner elements at the indexer's
+// gatherRows copies rows: of each of outer parts of the data, n rows of inner elements at its indexer's
 // offsets.
 type gatherRows struct {
-	index indexer
+	index moveIndexer
 
 	dst, src                []byte
 	size                    int
@@ -63,7 +63,7 @@ func (g *gatherRows) elements(lo, hi int) {
 	}
 }
 
-func gatherElements[T word](g *gatherRows, lo, hi int) {
+func gatherElements[T moveWord](g *gatherRows, lo, hi int) {
 	dst, src := executor.Cast[T](g.dst), executor.Cast[T](g.src)
 	for lo < hi {
 		part, r := lo/g.n, lo%g.n
@@ -87,6 +87,9 @@ type gatherKernel struct {
 }
 
 func newGather(p *executor.Prep) (executor.Kernel, error) {
+	if err := moveNeeds(p, 0, 1); err != nil {
+		return nil, err
+	}
 	size, err := moveSize(p, 0)
 	if err != nil {
 		return nil, err
@@ -105,7 +108,7 @@ func newShrunkenGather(p *executor.Prep) (executor.Kernel, error) {
 }
 
 // Workspace holds the offsets.
-func (k *gatherKernel) Workspace(in, _ [][]int) int { return indexBytes(product(in[1])) }
+func (k *gatherKernel) Workspace(in, _ [][]int) int { return moveIndexBytes(product(in[1])) }
 
 // Run copies the slices that the indices name.
 func (k *gatherKernel) Run(c *executor.Ctx) error {
@@ -141,6 +144,9 @@ type gatherNDKernel struct {
 }
 
 func newGatherND(p *executor.Prep) (executor.Kernel, error) {
+	if err := moveNeeds(p, 0, 1); err != nil {
+		return nil, err
+	}
 	size, err := moveSize(p, 0)
 	if err != nil {
 		return nil, err
@@ -149,14 +155,14 @@ func newGatherND(p *executor.Prep) (executor.Kernel, error) {
 }
 
 // Workspace holds the offsets.
-func (k *gatherNDKernel) Workspace(in, _ [][]int) int { return tupleBytes(in[1]) }
+func (k *gatherNDKernel) Workspace(in, _ [][]int) int { return moveTupleBytes(in[1]) }
 
-// tupleBytes is the workspace for the offsets of the tuples in an index tensor of a shape.
-func tupleBytes(shape []int) int {
+// moveTupleBytes is the workspace for the offsets of the tuples in an index tensor of a shape.
+func moveTupleBytes(shape []int) int {
 	if len(shape) == 0 {
 		return 0
 	}
-	return indexBytes(product(shape[:len(shape)-1]))
+	return moveIndexBytes(product(shape[:len(shape)-1]))
 }
 
 // Run copies.
@@ -181,7 +187,7 @@ func (k *gatherNDKernel) Run(c *executor.Ctx) error {
 
 // tuples prepares for the tuples in input i, which address a shape's axes after the batch
 // axes. It returns how many axes they address.
-func (x *indexer) tuples(c *executor.Ctx, shape []int, i int, batch int64) (depth int, err error) {
+func (x *moveIndexer) tuples(c *executor.Ctx, shape []int, i int, batch int64) (depth int, err error) {
 	at := c.In(i)
 	if at == nil || at.Rank() == 0 || len(shape) == 0 {
 		return 0, c.Errorf("input %d is %v for data of shape %v, wanted rank 1 or more of both", i, at, shape)

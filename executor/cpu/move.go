@@ -112,12 +112,12 @@ func (m *mover) Range(lo, hi int) {
 	}
 }
 
-// word lists types that stand for all elements of their size.
-type word interface {
+// moveWord lists types that stand for all elements of their size.
+type moveWord interface {
 	uint8 | uint16 | uint32 | uint64
 }
 
-func moveUnits[T word](m *mover, lo, hi int) {
+func moveUnits[T moveWord](m *mover, lo, hi int) {
 	switch {
 	case m.plane:
 		movePlanes[T](m, lo, hi)

@@ -9,21 +9,32 @@ import (
 
 // What the kernels that move data read before they move.
 
-// moveSize returns the bytes per element of the inputs named, which must have one
+// moveSize returns the bytes per element of the inputs named, which must be there and have one
 // type, that of output 0.
 func moveSize(p *executor.Prep, slots ...int) (int, error) {
+	if err := moveNeeds(p, slots...); err != nil {
+		return 0, err
+	}
 	d := p.DType(slots[0])
 	for _, i := range slots[1:] {
-		if p.Has(i) && p.DType(i) != d {
+		if p.DType(i) != d {
 			return 0, p.Errorf("input %d has type %v and input %d has type %v; they must be equal", slots[0], d, i, p.DType(i))
 		}
 	}
-	for i, o := range p.Out[:min(1, len(p.Out))] {
-		if o != graph.Undefined && o != d {
-			return 0, p.Errorf("output %d has type %v, wanted %v", i, o, d)
-		}
+	if p.Wants(0) && p.Out[0] != d {
+		return 0, p.Errorf("output 0 has type %v, wanted %v", p.Out[0], d)
 	}
 	return moveBytes(p, d)
+}
+
+// moveNeeds returns an error where an input is left out.
+func moveNeeds(p *executor.Prep, slots ...int) error {
+	for _, i := range slots {
+		if !p.Has(i) {
+			return p.Errorf("input %d is left out", i)
+		}
+	}
+	return nil
 }
 
 // moveBytes returns the bytes of an element that can be moved.
@@ -148,5 +159,5 @@ func moveSteps(steps, shape []int) []int {
 	return steps
 }
 
-// sameMemory reports whether output memory is an input's: the run is in place.
-func sameMemory(a, b []byte) bool { return len(a) > 0 && len(b) > 0 && &a[0] == &b[0] }
+// moveSame reports whether output memory is an input's: the run is in place.
+func moveSame(a, b []byte) bool { return len(a) > 0 && len(b) > 0 && &a[0] == &b[0] }

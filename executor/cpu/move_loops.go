@@ -6,7 +6,7 @@ import "memopt/executor"
 
 // moveWholeRows copies whole rows: a unit is an index of all axes but the last. Rows that follow each
 // other along the last but one axis are done by one call.
-func moveWholeRows[T word](m *mover, lo, hi int) {
+func moveWholeRows[T moveWord](m *mover, lo, hi int) {
 	dst, src := executor.Cast[T](m.dst), executor.Cast[T](m.src)
 	k := len(m.dims) - 1
 	rows, to, from := 1, 0, 0
@@ -20,14 +20,14 @@ func moveWholeRows[T word](m *mover, lo, hi int) {
 		first := lo % rows
 		n := min(rows-first, hi-lo)
 		r := moveRun{n, w.to + first*to, w.from + first*from, to, from, m.dims[k], m.to[k], m.from[k]}
-		copyRun(dst, src, &r)
+		moveCopyRun(dst, src, &r)
 		lo += n
 		w.next(m, axes)
 	}
 }
 
 // moveBlocks copies parts of long rows: a unit is m.width elements.
-func moveBlocks[T word](m *mover, lo, hi int) {
+func moveBlocks[T moveWord](m *mover, lo, hi int) {
 	dst, src := executor.Cast[T](m.dst), executor.Cast[T](m.src)
 	k := len(m.dims) - 1
 	var w moveWalk
@@ -36,7 +36,7 @@ func moveBlocks[T word](m *mover, lo, hi int) {
 		at := lo % m.blocks * m.width
 		r := moveRun{rows: 1, toAt: w.to + at*m.to[k], fromAt: w.from + at*m.from[k],
 			n: min(m.width, m.dims[k]-at), to: m.to[k], from: m.from[k]}
-		copyRun(dst, src, &r)
+		moveCopyRun(dst, src, &r)
 		if (lo+1)%m.blocks == 0 {
 			w.next(m, k)
 		}
@@ -49,12 +49,12 @@ type moveRun struct {
 	n, to, from                        int
 }
 
-func copyRun[T word](dst, src []T, r *moveRun) {
+func moveCopyRun[T moveWord](dst, src []T, r *moveRun) {
 	t, f := r.toAt, r.fromAt
 	for range r.rows {
 		switch {
 		case r.to != 1 || r.from != 0 && r.from != 1:
-			copyStrided(dst, src, t, f, r)
+			moveCopyStrided(dst, src, t, f, r)
 		case r.from == 0:
 			d, v := dst[t:t+r.n], src[f]
 			for i := range d {
@@ -73,7 +73,7 @@ func copyRun[T word](dst, src []T, r *moveRun) {
 	}
 }
 
-func copyStrided[T word](dst, src []T, t, f int, r *moveRun) {
+func moveCopyStrided[T moveWord](dst, src []T, t, f int, r *moveRun) {
 	to, from := r.to, r.from
 	for range r.n {
 		dst[t] = src[f]
@@ -85,7 +85,7 @@ func copyStrided[T word](dst, src []T, t, f int, r *moveRun) {
 // movePlanes transposes: the last axis has unit stride in dst, the one before it in src. A
 // unit is m.width steps of the latter, about a cache line of src, by the whole last axis, so
 // that lines of src are read once and dst is written along m.width streams.
-func movePlanes[T word](m *mover, lo, hi int) {
+func movePlanes[T moveWord](m *mover, lo, hi int) {
 	dst, src := executor.Cast[T](m.dst), executor.Cast[T](m.src)
 	k := len(m.dims) - 1
 	n, row, col := m.dims[k], m.to[k-1], m.from[k]
@@ -103,7 +103,7 @@ func movePlanes[T word](m *mover, lo, hi int) {
 
 // transposeStrip sets dst[t + a*row + b] = src[f + b*col + a] for a < width and b < n, eight values
 // of b at a time.
-func transposeStrip[T word](dst, src []T, t, f, n, width, row, col int) {
+func transposeStrip[T moveWord](dst, src []T, t, f, n, width, row, col int) {
 	b := 0
 	for ; b+8 <= n; b += 8 {
 		transposeEight(dst[t+b:], src[f+b*col:], width, row, col)
@@ -118,7 +118,7 @@ func transposeStrip[T word](dst, src []T, t, f, n, width, row, col int) {
 }
 
 // transposeEight sets dst[a*row + b] = src[b*col + a] for a < width and b < 8.
-func transposeEight[T word](dst, src []T, width, row, col int) {
+func transposeEight[T moveWord](dst, src []T, width, row, col int) {
 	s0, s1 := src[:width], src[col:][:width]
 	s2, s3 := src[2*col:][:width], src[3*col:][:width]
 	s4, s5 := src[4*col:][:width], src[5*col:][:width]

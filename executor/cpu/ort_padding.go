@@ -16,6 +16,9 @@ type flattenAndUnpad struct {
 }
 
 func newFlattenAndUnpad(p *executor.Prep) (executor.Kernel, error) {
+	if err := moveNeeds(p, 0, 1); err != nil {
+		return nil, err
+	}
 	size, err := moveSize(p, 0)
 	if err != nil {
 		return nil, err
@@ -27,7 +30,7 @@ func newFlattenAndUnpad(p *executor.Prep) (executor.Kernel, error) {
 }
 
 // Workspace holds the offsets.
-func (k *flattenAndUnpad) Workspace(in, _ [][]int) int { return indexBytes(product(in[1])) }
+func (k *flattenAndUnpad) Workspace(in, _ [][]int) int { return moveIndexBytes(product(in[1])) }
 
 // Run copies the rows.
 func (k *flattenAndUnpad) Run(c *executor.Ctx) error {
@@ -46,8 +49,8 @@ func (k *flattenAndUnpad) Run(c *executor.Ctx) error {
 		k.run(c, y.Data, x.Data)
 	}
 	if dims := c.Out(1, 2); dims != nil {
-		putInt(dims, 0, x.Shape[0])
-		putInt(dims, 1, x.Shape[1])
+		movePutInt(dims, 0, x.Shape[0])
+		movePutInt(dims, 1, x.Shape[1])
 	}
 	return nil
 }
@@ -56,19 +59,22 @@ func (k *flattenAndUnpad) Run(c *executor.Ctx) error {
 // first two dims input 2 lists. Of rows with the same index the last one counts.
 type padAndUnflatten struct {
 	scatterRows
-	filler
+	moveFiller
 	shape []int
 }
 
 func newPadAndUnflatten(p *executor.Prep) (executor.Kernel, error) {
+	if err := moveNeeds(p, 0, 1); err != nil {
+		return nil, err
+	}
 	if _, err := moveSize(p, 0); err != nil {
 		return nil, err
 	}
-	return &padAndUnflatten{scatterRows: scatterRows{dtype: p.DType(0), reduce: replace}}, nil
+	return &padAndUnflatten{scatterRows: scatterRows{dtype: p.DType(0), reduce: scatterReplace}}, nil
 }
 
 // Workspace holds the offsets.
-func (k *padAndUnflatten) Workspace(in, _ [][]int) int { return indexBytes(product(in[1])) }
+func (k *padAndUnflatten) Workspace(in, _ [][]int) int { return moveIndexBytes(product(in[1])) }
 
 // Run clears the output and copies the rows.
 func (k *padAndUnflatten) Run(c *executor.Ctx) error {

@@ -4,11 +4,11 @@ import (
 	"memopt/executor"
 )
 
-// padMode says what goes outside the input.
-type padMode uint8
+// padFill says what goes outside the input.
+type padFill uint8
 
 const (
-	padConstant padMode = iota
+	padConstant padFill = iota
 	padReflect          // the input mirrored at its border elements
 	padEdge             // the border element
 	padWrap             // the input again
@@ -20,24 +20,23 @@ const (
 // https://onnx.ai/onnx/operators/onnx__Pad.html
 type padKernel struct {
 	size  int
-	mode  padMode
+	mode  padFill
 	attrs bool    // pads and value are attributes
 	value [8]byte // the attribute
 
 	pads, axes, before, after []int
 	named                     []bool
 	shape, steps              []int
-	from                      []int // per axis and place in the result: place in the input, -1: outside
-	starts                    []int // where in from each axis begins
 
 	// The loop: rows are the last axis that is padded, of chunks of chunk bytes.
 	axis, chunk  int
 	fill         [64]byte
+	dims         []int // of the input
 	dst, src     []byte
 	inside, last int // the part of a row that is one copy: places inside..last-1
 }
 
-var padModes = map[string]padMode{"constant": padConstant, "reflect": padReflect, "edge": padEdge, "wrap": padWrap}
+var padFills = map[string]padFill{"constant": padConstant, "reflect": padReflect, "edge": padEdge, "wrap": padWrap}
 
 func newPad(p *executor.Prep) (executor.Kernel, error) {
 	if p.Version < 2 {
@@ -53,20 +52,20 @@ func newPad(p *executor.Prep) (executor.Kernel, error) {
 		return nil, err
 	}
 	name := p.Node.Str("mode", "constant")
-	mode, ok := padModes[name]
+	mode, ok := padFills[name]
 	if !ok || mode == padWrap && p.Version < 19 {
 		return nil, p.Errorf("attribute mode is %q, wanted constant, reflect or edge, or wrap from version 19 on", name)
 	}
 	k.mode = mode
 	if v := p.Node.Float("value", 0); k.attrs && v != 0 {
-		if k.value, ok = elementOf(p.DType(0), float64(v)); !ok {
+		if k.value, ok = moveElementOf(p.DType(0), float64(v)); !ok {
 			return nil, unsupportedTypes(p)
 		}
 	}
 	return k, nil
 }
 
-// Run maps every axis and copies.
+// Run copies row by row.
 func (k *padKernel) Run(c *executor.Ctx) error {
 	x := c.In(0)
 	value, err := k.read(c, x)
@@ -80,7 +79,6 @@ func (k *padKernel) Run(c *executor.Ctx) error {
 	if y == nil || len(y.Data) == 0 {
 		return nil
 	}
-	k.mapAxes(x.Shape)
 	k.start(x, value)
 	k.dst, k.src = y.Data, x.Data
 	row := k.shape[k.axis] * k.chunk
@@ -149,24 +147,18 @@ func (k *padKernel) sizes(c *executor.Ctx, x *executor.Tensor) error {
 	return nil
 }
 
-// mapAxes sets from and starts.
-func (k *padKernel) mapAxes(shape []int) {
-	k.from, k.starts = k.from[:0], k.starts[:0]
-	for i, d := range shape {
-		k.starts = append(k.starts, len(k.from))
-		first := max(-k.before[i], 0)
-		n := d - first - max(-k.after[i], 0)
-		for j := range k.shape[i] {
-			j -= max(k.before[i], 0)
-			if j < 0 || j >= n {
-				j = k.outside(j, n)
-			}
-			if j >= 0 {
-				j += first
-			}
-			k.from = append(k.from, j)
+// place returns the place in the input for place j of axis i of the result, or -1.
+func (k *padKernel) place(i, j int) int {
+	before, after := k.before[i], k.after[i]
+	first := max(-before, 0)
+	n := k.dims[i] - first - max(-after, 0) // places that are kept
+	j -= max(before, 0)
+	if j < 0 || j >= n {
+		if j = k.outside(j, n); j < 0 {
+			return j
 		}
 	}
+	return j + first
 }
 
 // outside maps a place outside 0..n-1 to one inside, or to -1.
@@ -194,9 +186,9 @@ func (k *padKernel) start(x *executor.Tensor, value [8]byte) {
 	for k.axis > 0 && k.before[k.axis] == 0 && k.after[k.axis] == 0 {
 		k.axis--
 	}
+	k.dims = append(k.dims[:0], x.Shape...)
 	if rank == 0 { // a scalar is a row of one
-		k.axis, k.starts, k.from = 0, append(k.starts, 0), append(k.from, 0)
-		k.shape = append(k.shape, 1)
+		k.axis, k.dims, k.shape = 0, append(k.dims, 1), append(k.shape, 1)
 		k.before, k.after = append(k.before, 0), append(k.after, 0)
 	}
 	k.chunk = product(k.shape[k.axis+1:]) * k.size
@@ -204,9 +196,7 @@ func (k *padKernel) start(x *executor.Tensor, value [8]byte) {
 	n := k.chunk
 	for i := k.axis; i >= 0; i-- {
 		k.steps[i] = n
-		if rank > 0 {
-			n *= x.Shape[i]
-		}
+		n *= k.dims[i]
 	}
 	k.inside = max(k.before[k.axis], 0)
 	k.last = k.shape[k.axis] - max(k.after[k.axis], 0)
@@ -222,7 +212,7 @@ func (k *padKernel) Range(lo, hi int) {
 		d := k.dst[lo*row : (lo+1)*row]
 		at, ok := 0, true
 		for i, n := k.axis-1, lo; i >= 0; i-- {
-			from := k.from[k.starts[i]+n%k.shape[i]]
+			from := k.place(i, n%k.shape[i])
 			n /= k.shape[i]
 			ok = ok && from >= 0
 			at += from * k.steps[i]
@@ -237,20 +227,20 @@ func (k *padKernel) Range(lo, hi int) {
 
 // row makes a row from one of the input.
 func (k *padKernel) row(d, s []byte) {
-	from, chunk := k.from[k.starts[k.axis]:], k.chunk
+	chunk := k.chunk
 	if k.mode == padConstant {
 		k.constant(d[:k.inside*chunk])
 		k.constant(d[k.last*chunk:])
 	} else {
 		for j := range k.inside {
-			copy(d[j*chunk:(j+1)*chunk], s[from[j]*chunk:])
+			copy(d[j*chunk:(j+1)*chunk], s[k.place(k.axis, j)*chunk:])
 		}
 		for j := k.last; j < k.shape[k.axis]; j++ {
-			copy(d[j*chunk:(j+1)*chunk], s[from[j]*chunk:])
+			copy(d[j*chunk:(j+1)*chunk], s[k.place(k.axis, j)*chunk:])
 		}
 	}
 	if k.inside < k.last {
-		copy(d[k.inside*chunk:k.last*chunk], s[from[k.inside]*chunk:])
+		copy(d[k.inside*chunk:k.last*chunk], s[k.place(k.axis, k.inside)*chunk:])
 	}
 }
 

@@ -33,9 +33,9 @@ func (k *reverseSequence) Run(c *executor.Ctx) error {
 	if x.Rank() < 2 {
 		return c.Errorf("input 0 has shape %v, wanted rank 2 or more", x.Shape)
 	}
-	batch, times := x.Shape[0], x.Shape[1]
+	batch, scatterMul := x.Shape[0], x.Shape[1]
 	if k.timeFirst {
-		batch, times = times, batch
+		batch, scatterMul = scatterMul, batch
 	}
 	var err error
 	if k.lens, err = moveInts(c, 1, k.lens[:0]); err != nil {
@@ -45,8 +45,8 @@ func (k *reverseSequence) Run(c *executor.Ctx) error {
 		return c.Errorf("input 1 has %d lengths for %d sequences", len(k.lens), batch)
 	}
 	for _, n := range k.lens {
-		if n < 0 || n > times {
-			return c.Errorf("input 1 has the length %d; sequences are %d long", n, times)
+		if n < 0 || n > scatterMul {
+			return c.Errorf("input 1 has the length %d; sequences are %d long", n, scatterMul)
 		}
 	}
 	y := c.Out(0, x.Shape...)
@@ -55,7 +55,7 @@ func (k *reverseSequence) Run(c *executor.Ctx) error {
 	}
 	k.dst, k.src, k.rows = y.Data, x.Data, x.Shape[1]
 	k.line = product(x.Shape[2:]) * k.bytes
-	c.Parallel(batch*times, 1+(64<<10)/k.line, k)
+	c.Parallel(batch*scatterMul, 1+(64<<10)/k.line, k)
 	return nil
 }
 
@@ -109,7 +109,7 @@ func (k *triluKernel) Run(c *executor.Ctx) error {
 	}
 	k.rows, k.cols = x.Shape[x.Rank()-2], x.Shape[x.Rank()-1]
 	k.diag = min(max(diag, -k.rows), k.cols) // beyond the matrix nothing changes
-	k.dst, k.src, k.same = y.Data, x.Data, sameMemory(x.Data, y.Data)
+	k.dst, k.src, k.same = y.Data, x.Data, moveSame(x.Data, y.Data)
 	row := k.cols * k.bytes
 	c.Parallel(len(y.Data)/row, 1+(64<<10)/row, k)
 	return nil
@@ -175,7 +175,7 @@ func (k *tensorScatter) Run(c *executor.Ctx) error {
 	if axis == 0 {
 		return c.Errorf("axis %d is the batch axis", k.axis)
 	}
-	if u.Rank() != x.Rank() || !isJoined(u.Shape[:axis], x.Shape[:axis], nil) || !isJoined(u.Shape[axis+1:], x.Shape[axis+1:], nil) {
+	if u.Rank() != x.Rank() || !moveJoined(u.Shape[:axis], x.Shape[:axis], nil) || !moveJoined(u.Shape[axis+1:], x.Shape[axis+1:], nil) {
 		return c.Errorf("input 1 has shape %v and input 0 has shape %v; they may differ in axis %d alone", u.Shape, x.Shape, axis)
 	}
 	k.long, k.update = x.Shape[axis], u.Shape[axis]

@@ -30,6 +30,9 @@ func newView(dims func(*viewKernel, *executor.Ctx, *executor.Tensor) error) func
 // Run names input 0 anew.
 func (k *viewKernel) Run(c *executor.Ctx) error {
 	x := c.In(0)
+	if x == nil {
+		return c.Errorf("input 0 is left out")
+	}
 	k.shape = k.shape[:0]
 	if err := k.dims(k, c, x); err != nil {
 		return err

@@ -5,17 +5,17 @@ import (
 	"memopt/graph"
 )
 
-// scatterRows combines rows of inner elements with rows of dst at the indexer's offsets, in
+// scatterRows combines rows of inner elements with rows of dst at its indexer's offsets, in
 // each of outer parts of dst of stride elements. A row with a negative offset is skipped.
 //
 // Each element of dst takes its updates in the order of the indices, whichever thread it
 // falls to: threads share the work by columns of the rows or by ranges of dst.
 type scatterRows struct {
-	index indexer
+	index moveIndexer
 
 	dst, src                []byte
 	dtype                   graph.DType
-	reduce                  reduction
+	reduce                  scatterReduction
 	outer, n, inner, stride int
 
 	parts, width int  // what one unit covers of a part of dst: width columns or elements
@@ -49,7 +49,7 @@ func (s *scatterRows) run(c *executor.Ctx, dst, src []byte) {
 
 // Range does the units lo..hi-1.
 func (s *scatterRows) Range(lo, hi int) {
-	if s.reduce == replace {
+	if s.reduce == scatterReplace {
 		scatterWords(s, lo, hi)
 		return
 	}
@@ -91,7 +91,7 @@ func scatterWords(s *scatterRows, lo, hi int) {
 	}
 }
 
-func scatterUnits[T summand](s *scatterRows, lo, hi int) {
+func scatterUnits[T scatterElem](s *scatterRows, lo, hi int) {
 	dst, src := executor.Cast[T](s.dst), executor.Cast[T](s.src)
 	for ; lo < hi; lo++ {
 		part, from := lo/s.parts, lo%s.parts*s.width
@@ -101,7 +101,7 @@ func scatterUnits[T summand](s *scatterRows, lo, hi int) {
 		case s.columns:
 			scatterColumns(s, d, u, from, min(from+s.width, s.inner))
 		case s.inner == 1:
-			combineAt(s.reduce, d, s.index.offsets, u, int64(from), int64(min(from+s.width, s.stride)))
+			scatterAt(s.reduce, d, s.index.offsets, u, int64(from), int64(min(from+s.width, s.stride)))
 		default:
 			scatterTargets(s, d, u, from, from+s.width)
 		}
@@ -109,29 +109,29 @@ func scatterUnits[T summand](s *scatterRows, lo, hi int) {
 }
 
 // scatterColumns does the columns a..b-1 of all rows.
-func scatterColumns[T summand](s *scatterRows, d, u []T, a, b int) {
+func scatterColumns[T scatterElem](s *scatterRows, d, u []T, a, b int) {
 	for r, o := range s.index.offsets {
 		if o >= 0 {
-			combine(s.reduce, d[int(o)+a:int(o)+b], u[r*s.inner+a:r*s.inner+b])
+			scatterCombine(s.reduce, d[int(o)+a:int(o)+b], u[r*s.inner+a:r*s.inner+b])
 		}
 	}
 }
 
 // scatterTargets does the rows that begin in d[a:b].
-func scatterTargets[T summand](s *scatterRows, d, u []T, a, b int) {
+func scatterTargets[T scatterElem](s *scatterRows, d, u []T, a, b int) {
 	for r, o := range s.index.offsets {
 		if o := int(o); a <= o && o < b && o >= 0 {
-			combine(s.reduce, d[o:o+s.inner], u[r*s.inner:(r+1)*s.inner])
+			scatterCombine(s.reduce, d[o:o+s.inner], u[r*s.inner:(r+1)*s.inner])
 		}
 	}
 }
 
-// mover of a whole tensor, for results that begin as a copy.
+// wholeCopy is for results that begin as a copy of an input.
 type wholeCopy struct{ mover }
 
 // copyUnlessSame copies src to dst, which may be the same memory.
 func (w *wholeCopy) copyUnlessSame(c *executor.Ctx, dst, src []byte) error {
-	if sameMemory(dst, src) {
+	if moveSame(dst, src) {
 		return nil
 	}
 	w.begin(1)
@@ -156,10 +156,13 @@ func newScatterND(p *executor.Prep) (executor.Kernel, error) {
 }
 
 func makeScatterND(p *executor.Prep) (executor.Kernel, error) {
+	if err := moveNeeds(p, 0, 1, 2); err != nil {
+		return nil, err
+	}
 	if _, err := moveSize(p, 0, 2); err != nil {
 		return nil, err
 	}
-	r, err := readReduction(p)
+	r, err := readScatterReduction(p)
 	if err != nil {
 		return nil, err
 	}
@@ -167,7 +170,7 @@ func makeScatterND(p *executor.Prep) (executor.Kernel, error) {
 }
 
 // Workspace holds the offsets.
-func (k *scatterNDKernel) Workspace(in, _ [][]int) int { return tupleBytes(in[1]) }
+func (k *scatterNDKernel) Workspace(in, _ [][]int) int { return moveTupleBytes(in[1]) }
 
 // Run copies the data, unless it is in place, and scatters.
 func (k *scatterNDKernel) Run(c *executor.Ctx) error {
@@ -177,7 +180,7 @@ func (k *scatterNDKernel) Run(c *executor.Ctx) error {
 		return err
 	}
 	lead, rest := at.Shape[:at.Rank()-1], x.Shape[depth:]
-	if !isJoined(u.Shape, lead, rest) {
+	if !moveJoined(u.Shape, lead, rest) {
 		return c.Errorf("input 2 has shape %v, wanted %v and %v", u.Shape, lead, rest)
 	}
 	if err := k.index.run(c, 1); err != nil {
@@ -195,8 +198,8 @@ func (k *scatterNDKernel) Run(c *executor.Ctx) error {
 	return nil
 }
 
-// isJoined reports whether a shape is a followed by b.
-func isJoined(shape, a, b []int) bool {
+// moveJoined reports whether a shape is a followed by b.
+func moveJoined(shape, a, b []int) bool {
 	if len(shape) != len(a)+len(b) {
 		return false
 	}

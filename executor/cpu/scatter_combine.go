@@ -6,34 +6,34 @@ import (
 	"memopt/graph"
 )
 
-// reduction is how a scatter combines an update with what is there.
-type reduction uint8
+// scatterReduction is how a scatter combines an update with what is there.
+type scatterReduction uint8
 
 const (
-	replace reduction = iota
-	sum
-	times
-	largest
-	smallest
+	scatterReplace scatterReduction = iota
+	scatterAdd
+	scatterMul
+	scatterMax
+	scatterMin
 )
 
-var reductionNames = map[string]reduction{"none": replace, "add": sum, "mul": times, "max": largest, "min": smallest}
+var scatterReductions = map[string]scatterReduction{"none": scatterReplace, "add": scatterAdd, "mul": scatterMul, "max": scatterMax, "min": scatterMin}
 
-// readReduction reads the attribute; it came with version 16, max and min with version 18.
-func readReduction(p *executor.Prep) (reduction, error) {
+// readScatterReduction reads the attribute; it came with version 16, max and min with version 18.
+func readScatterReduction(p *executor.Prep) (scatterReduction, error) {
 	name := p.Node.Str("reduction", "none")
-	r, ok := reductionNames[name]
+	r, ok := scatterReductions[name]
 	if !ok {
 		return 0, p.Errorf("attribute reduction is %q, wanted none, add, mul, max or min", name)
 	}
-	if r != replace && !canCombine(p.DType(0)) {
+	if r != scatterReplace && !scatterCan(p.DType(0)) {
 		return 0, p.Unsupported("no kernel for reduction %q of elements of type %v", name, p.DType(0))
 	}
 	return r, nil
 }
 
-// canCombine reports whether there are sums of a type. 16-bit floats are widened before.
-func canCombine(d graph.DType) bool {
+// scatterCan reports whether there are sums of a type. 16-bit floats are widened before.
+func scatterCan(d graph.DType) bool {
 	switch d {
 	case graph.Float32, graph.Float64, graph.Int8, graph.Int16, graph.Int32, graph.Int64,
 		graph.Uint8, graph.Uint16, graph.Uint32, graph.Uint64:
@@ -42,36 +42,36 @@ func canCombine(d graph.DType) bool {
 	return false
 }
 
-// summand lists the types that combine.
-type summand interface {
+// scatterElem lists the types that combine.
+type scatterElem interface {
 	float32 | float64 | int8 | int16 | int32 | int64 | uint8 | uint16 | uint32 | uint64
 }
 
-// combine sets d[i] to d[i] and s[i], reduced. NaN wins over all in max and min.
-func combine[T summand](r reduction, d, s []T) {
+// scatterCombine sets d[i] to d[i] and s[i], reduced. NaN wins over all in max and min.
+func scatterCombine[T scatterElem](r scatterReduction, d, s []T) {
 	d = d[:len(s)]
 	switch r {
-	case replace:
+	case scatterReplace:
 		copy(d, s)
-	case sum:
-		addTo(d, s)
-	case times:
+	case scatterAdd:
+		scatterAddTo(d, s)
+	case scatterMul:
 		for i, v := range s {
 			d[i] *= v
 		}
-	case largest:
+	case scatterMax:
 		for i, v := range s {
 			d[i] = max(d[i], v)
 		}
-	case smallest:
+	case scatterMin:
 		for i, v := range s {
 			d[i] = min(d[i], v)
 		}
 	}
 }
 
-// addTo sets d[i] += s[i].
-func addTo[T summand](d, s []T) {
+// scatterAddTo sets d[i] += s[i].
+func scatterAddTo[T scatterElem](d, s []T) {
 	if len(s) >= 16 {
 		if f, ok := any(&d).(*[]float32); ok {
 			simd.Add(*f, *f, *any(&s).(*[]float32))
@@ -84,36 +84,36 @@ func addTo[T summand](d, s []T) {
 	}
 }
 
-// combineAt sets d[i*step] to d[i*step] and s[i*each], reduced, for the offsets at of which
-// lo <= offset < hi; others are skipped.
-func combineAt[T summand](r reduction, d []T, at []int64, s []T, lo, hi int64) {
+// scatterAt sets d[at[i]] to d[at[i]] and s[i], reduced, for the offsets
+// lo <= at[i] < hi; others are skipped.
+func scatterAt[T scatterElem](r scatterReduction, d []T, at []int64, s []T, lo, hi int64) {
 	s = s[:len(at)]
 	switch r {
-	case replace:
+	case scatterReplace:
 		for i, o := range at {
 			if lo <= o && o < hi {
 				d[o] = s[i]
 			}
 		}
-	case sum:
+	case scatterAdd:
 		for i, o := range at {
 			if lo <= o && o < hi {
 				d[o] += s[i]
 			}
 		}
-	case times:
+	case scatterMul:
 		for i, o := range at {
 			if lo <= o && o < hi {
 				d[o] *= s[i]
 			}
 		}
-	case largest:
+	case scatterMax:
 		for i, o := range at {
 			if lo <= o && o < hi {
 				d[o] = max(d[o], s[i])
 			}
 		}
-	case smallest:
+	case scatterMin:
 		for i, o := range at {
 			if lo <= o && o < hi {
 				d[o] = min(d[o], s[i])

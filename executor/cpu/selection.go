@@ -29,7 +29,7 @@ func newCompress(p *executor.Prep) (executor.Kernel, error) {
 }
 
 // Workspace holds the offsets of what is kept.
-func (k *compressKernel) Workspace(in, _ [][]int) int { return indexBytes(product(in[1])) }
+func (k *compressKernel) Workspace(in, _ [][]int) int { return moveIndexBytes(product(in[1])) }
 
 // Run lists what is kept and gathers it.
 func (k *compressKernel) Run(c *executor.Ctx) error {
@@ -71,7 +71,7 @@ func (k *compressKernel) Run(c *executor.Ctx) error {
 // there is none.
 // https://onnx.ai/onnx/operators/onnx__OneHot.html
 type oneHotKernel struct {
-	filler
+	moveFiller
 	axis  int64
 	bytes int
 	shape []int
@@ -90,7 +90,7 @@ func newOneHot(p *executor.Prep) (executor.Kernel, error) {
 		return nil, p.Errorf("output 0 has type %v, wanted %v as input 2", p.Out[0], p.DType(2))
 	}
 	for i := range 2 {
-		if _, ok := placeOf(&executor.Tensor{DType: p.DType(i), Data: make([]byte, 8)}, 0); !ok {
+		if _, ok := movePlaceOf(&executor.Tensor{DType: p.DType(i), Data: make([]byte, 8)}, 0); !ok {
 			return nil, unsupportedTypes(p)
 		}
 	}
@@ -103,7 +103,7 @@ func (k *oneHotKernel) Run(c *executor.Ctx) error {
 	if c.In(1).Len() != 1 || values.Len() != 2 {
 		return c.Errorf("inputs 1 and 2 are %v and %v, wanted one element and two", c.In(1), values)
 	}
-	depth, _ := placeOf(c.In(1), 0)
+	depth, _ := movePlaceOf(c.In(1), 0)
 	if depth < 0 {
 		return c.Errorf("input 1, the depth, is %d", depth)
 	}
@@ -129,7 +129,7 @@ type oneHotPlaces oneHotKernel
 func (k *oneHotPlaces) Range(lo, hi int) {
 	depth := int64(k.depth)
 	for i := lo; i < hi; i++ {
-		v, _ := placeOf(k.x, i)
+		v, _ := movePlaceOf(k.x, i)
 		if v < 0 {
 			v += depth
 		}
@@ -141,9 +141,9 @@ func (k *oneHotPlaces) Range(lo, hi int) {
 	}
 }
 
-// placeOf returns element i of a tensor of numbers as an integer; floats are cut off,
+// movePlaceOf returns element i of a tensor of numbers as an integer; floats are cut off,
 // and what int64 has not becomes the number that is outside everything.
-func placeOf(x *executor.Tensor, i int) (v int64, ok bool) {
+func movePlaceOf(x *executor.Tensor, i int) (v int64, ok bool) {
 	switch x.DType {
 	case graph.Int64:
 		return executor.Of[int64](x)[i], true
@@ -162,7 +162,7 @@ func placeOf(x *executor.Tensor, i int) (v int64, ok bool) {
 	case graph.Uint8:
 		return int64(executor.Of[uint8](x)[i]), true
 	case graph.Float32, graph.Float64, graph.Float16, graph.BFloat16:
-		f := floatAt(x, i)
+		f := moveFloatAt(x, i)
 		if !(math.Abs(f) < 1<<62) {
 			return math.MinInt64, true
 		}
@@ -171,8 +171,8 @@ func placeOf(x *executor.Tensor, i int) (v int64, ok bool) {
 	return 0, false
 }
 
-// floatAt returns element i of a tensor of floats.
-func floatAt(x *executor.Tensor, i int) float64 {
+// moveFloatAt returns element i of a tensor of floats.
+func moveFloatAt(x *executor.Tensor, i int) float64 {
 	switch x.DType {
 	case graph.Float32:
 		return float64(executor.Of[float32](x)[i])

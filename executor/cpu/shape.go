@@ -10,7 +10,10 @@ import (
 type shapeKernel struct{ start, end int64 }
 
 func newShape(p *executor.Prep) (executor.Kernel, error) {
-	if err := wantInt64(p); err != nil {
+	if err := moveNeeds(p, 0); err != nil {
+		return nil, err
+	}
+	if err := moveWantInt64(p); err != nil {
 		return nil, err
 	}
 	k := &shapeKernel{0, 1 << 62}
@@ -20,7 +23,7 @@ func newShape(p *executor.Prep) (executor.Kernel, error) {
 	return k, nil
 }
 
-func wantInt64(p *executor.Prep) error {
+func moveWantInt64(p *executor.Prep) error {
 	if p.Wants(0) && p.Out[0] != graph.Int64 {
 		return p.Errorf("output 0 has type %v, wanted int64", p.Out[0])
 	}
@@ -37,7 +40,7 @@ func (k *shapeKernel) Run(c *executor.Ctx) error {
 		return nil
 	}
 	for i, d := range shape {
-		putInt(y, i, d)
+		movePutInt(y, i, d)
 	}
 	return nil
 }
@@ -54,12 +57,17 @@ func holdAxis(axis int64, rank int) int {
 // https://onnx.ai/onnx/operators/onnx__Size.html
 type sizeKernel struct{}
 
-func newSize(p *executor.Prep) (executor.Kernel, error) { return &sizeKernel{}, wantInt64(p) }
+func newSize(p *executor.Prep) (executor.Kernel, error) {
+	if err := moveNeeds(p, 0); err != nil {
+		return nil, err
+	}
+	return &sizeKernel{}, moveWantInt64(p)
+}
 
 // Run counts.
 func (*sizeKernel) Run(c *executor.Ctx) error {
 	if y := c.Out(0); y != nil {
-		putInt(y, 0, c.In(0).Len())
+		movePutInt(y, 0, c.In(0).Len())
 	}
 	return nil
 }

@@ -183,7 +183,7 @@ func (k *sliceKernel) Run(c *executor.Ctx) error {
 type sliceGradKernel struct {
 	mover
 	slicer
-	filler
+	moveFiller
 	bytes       int
 	shape, long []int
 }

@@ -44,14 +44,17 @@ func newSplitTraining(p *executor.Prep) (executor.Kernel, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !p.Has(1) {
-		return nil, p.Errorf("input 1, the sizes, is left out")
+	if err := moveNeeds(p, 1); err != nil {
+		return nil, err
 	}
 	k.input = true
 	return k, nil
 }
 
 func makeSplit(p *executor.Prep) (*splitKernel, error) {
+	if err := moveNeeds(p, 0); err != nil {
+		return nil, err
+	}
 	size, err := moveBytes(p, p.DType(0))
 	if err != nil {
 		return nil, err

@@ -9,11 +9,11 @@ import (
 )
 
 func init() {
-	register(transposeCases)
-	register(expandCases)
-	register(concatCases)
-	register(splitCases)
-	register(depthSpaceCases)
+	register(moveTransposeCases)
+	register(moveExpandCases)
+	register(moveConcatCases)
+	register(moveSplitCases)
+	register(moveDepthSpaceCases)
 }
 
 // moveTransposed computes a permutation index by index.
@@ -30,7 +30,7 @@ func moveTransposed(x *executor.Tensor, perm []int64) *executor.Tensor {
 	})
 }
 
-func transposeCases() []Case {
+func moveTransposeCases() []Case {
 	var all []Case
 	add := func(name string, x *executor.Tensor, perm ...int64) {
 		all = append(all, moveCase(op.Transpose, fmt.Sprintf("%s %v %v", name, x, perm), moveTransposed(x, perm), moveAttrs("perm", perm), x))
@@ -62,7 +62,7 @@ func transposeCases() []Case {
 		moveFails(op.Transpose, "other rank", "perm", moveAttrs("perm", []int64{1, 0}), y))
 }
 
-func expandCases() []Case {
+func moveExpandCases() []Case {
 	var all []Case
 	expand := func(x *executor.Tensor, shape []int, want ...int64) {
 		rank := len(shape)
@@ -138,7 +138,7 @@ func moveJoined(axis int, in ...*executor.Tensor) *executor.Tensor {
 	})
 }
 
-func concatCases() []Case {
+func moveConcatCases() []Case {
 	var all []Case
 	add := func(name string, axis int64, in ...*executor.Tensor) {
 		at := int(axis)
@@ -170,7 +170,7 @@ func concatCases() []Case {
 		moveFails(op.Concat, "no axis", "axis", nil, x, x))
 }
 
-func splitCases() []Case {
+func moveSplitCases() []Case {
 	part := func(x *executor.Tensor, axis, from, n int) *executor.Tensor {
 		shape := append([]int{}, x.Shape...)
 		shape[axis] = n
@@ -220,7 +220,7 @@ func splitCases() []Case {
 		fails("num_outputs differs", "num_outputs", 18, moveAttrs("num_outputs", int64(3)), x))
 }
 
-func depthSpaceCases() []Case {
+func moveDepthSpaceCases() []Case {
 	var all []Case
 	add := func(x *executor.Tensor, b int) {
 		n, ch, h, w := x.Shape[0], x.Shape[1]/(b*b), x.Shape[2], x.Shape[3]

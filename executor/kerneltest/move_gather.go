@@ -9,12 +9,12 @@ import (
 )
 
 func init() {
-	register(gatherCases)
-	register(gatherElementsCases)
-	register(gatherNDCases)
-	register(compressCases)
-	register(oneHotCases)
-	register(reorderCases)
+	register(moveGatherCases)
+	register(moveGatherElementsCases)
+	register(moveGatherNDCases)
+	register(moveCompressCases)
+	register(moveOneHotCases)
+	register(moveReorderCases)
 }
 
 // movePlace counts an index of an axis from the front.
@@ -54,7 +54,7 @@ func moveGathered(x, at *executor.Tensor, axis int) *executor.Tensor {
 	})
 }
 
-func gatherCases() []Case {
+func moveGatherCases() []Case {
 	var all []Case
 	add := func(name string, axis int64, x, at *executor.Tensor) {
 		k := int(axis)
@@ -89,7 +89,7 @@ func gatherCases() []Case {
 		moveFails(op.ShrunkenGather, "no list", "list", nil, x, at))
 }
 
-func gatherElementsCases() []Case {
+func moveGatherElementsCases() []Case {
 	var all []Case
 	add := func(name string, axis int64, x, at *executor.Tensor) {
 		k := int(axis)
@@ -128,7 +128,7 @@ func gatherElementsCases() []Case {
 		moveFails(op.GatherElements, "rank", "rank", nil, x, moveLongs(0)))
 }
 
-func gatherNDCases() []Case {
+func moveGatherNDCases() []Case {
 	var all []Case
 	add := func(name string, batch int, x, at *executor.Tensor) {
 		lead := at.Shape[:at.Rank()-1]
@@ -164,7 +164,7 @@ func gatherNDCases() []Case {
 		moveFails(op.GatherND, "batch_dims", "batch_dims", moveAttrs("batch_dims", int64(-1)), x, tuples([]int64{0, 0}, 2, 1)))
 }
 
-func compressCases() []Case {
+func moveCompressCases() []Case {
 	x := moveCount(graph.Float32, 3, 4)
 	cond := func(v ...uint8) *executor.Tensor { return executor.NewTensor(graph.Bool, []int{len(v)}, v...) }
 	rows := movePick(x, []int{2, 4}, func(i []int) int { return (i[0]+1)*4*1 + i[1] })
@@ -180,7 +180,7 @@ func compressCases() []Case {
 	}
 }
 
-func oneHotCases() []Case {
+func moveOneHotCases() []Case {
 	values := moveFloats([]int{2}, 2, 5)
 	at := moveReshaped(moveLongs(0, -1, 2, 3, -4, 1), 2, 3)
 	hot := func(axis int) *executor.Tensor {
@@ -218,7 +218,7 @@ func oneHotCases() []Case {
 	}
 }
 
-func reorderCases() []Case {
+func moveReorderCases() []Case {
 	var all []Case
 	for _, d := range moveTypes {
 		x := moveCount(d, 4, 3, 2)

@@ -10,12 +10,12 @@ import (
 )
 
 func init() {
-	register(constantCases)
-	register(rangeCases)
-	register(shapeCases)
+	register(moveConstantCases)
+	register(moveRangeCases)
+	register(moveShapeCases)
 }
 
-func constantCases() []Case {
+func moveConstantCases() []Case {
 	var all []Case
 	add := func(name, attr string, value any, want *executor.Tensor) {
 		all = append(all, moveCase(op.Constant, name, want, moveAttrs(attr, value)))
@@ -59,10 +59,10 @@ func constantCases() []Case {
 		executor.Of[float32](ones)[i] = 1
 	}
 	full("large", graph.Float32Tensor("", []int64{1}, 1), ones, 200, 300)
-	return append(all, eyeCases()...)
+	return append(all, moveEyeCases()...)
 }
 
-func eyeCases() []Case {
+func moveEyeCases() []Case {
 	huge := moveFails(op.ConstantOfShape, "huge", "shape", nil, moveLongs(1<<40, 1<<40))
 	negative := moveFails(op.ConstantOfShape, "negative", "dim -1", nil, moveLongs(-1))
 	huge.Out[0], negative.Out[0] = graph.Float32, graph.Float32
@@ -89,7 +89,7 @@ func eyeCases() []Case {
 	return all
 }
 
-func rangeCases() []Case {
+func moveRangeCases() []Case {
 	var all []Case
 	add := func(name string, d graph.DType, start, limit, delta float64, want ...float64) {
 		one := func(v float64) *executor.Tensor { return moveValues(d, []int{}, v) }
@@ -120,7 +120,7 @@ func rangeCases() []Case {
 		moveFails(op.Range, "list", "one element", nil, moveLongs(0, 1), moveScalar(1), moveScalar(1)))
 }
 
-func shapeCases() []Case {
+func moveShapeCases() []Case {
 	x := moveCount(graph.Float16, 2, 3, 4)
 	shape := func(name string, want *executor.Tensor, pairs ...any) Case {
 		return moveCase(op.Shape, name, want, moveAttrs(pairs...), x)

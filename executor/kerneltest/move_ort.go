@@ -9,16 +9,16 @@ import (
 )
 
 func init() {
-	register(gatherGradCases)
-	register(paddingCases)
-	register(embeddingCases)
-	register(pythonCases)
+	register(moveGatherGradCases)
+	register(movePaddingCases)
+	register(moveEmbeddingCases)
+	register(movePythonCases)
 }
 
 // moveZeros returns n zeros.
 func moveZeros(n int) []float64 { return make([]float64, n) }
 
-func gatherGradCases() []Case {
+func moveGatherGradCases() []Case {
 	var all []Case
 	sums := []graph.DType{graph.Float32, graph.Float64, graph.Float16, graph.BFloat16}
 	gather := func(name string, d graph.DType, shape []int, axis int, at *executor.Tensor) {
@@ -99,7 +99,7 @@ func moveDims(shape []int) *executor.Tensor {
 	return t
 }
 
-func paddingCases() []Case {
+func movePaddingCases() []Case {
 	var all []Case
 	for _, d := range moveTypes {
 		x, at := moveCount(d, 2, 3, 4), moveLongs(5, 0, 2)
@@ -133,8 +133,8 @@ func paddingCases() []Case {
 		moveFails(op.PadAndUnflatten, "huge", "memory", nil, x, moveLongs(0, 1), moveLongs(1<<40, 1<<40)))
 }
 
-// embeddingCases: the numbers are those of torch.nn.functional.embedding and of its gradient.
-func embeddingCases() []Case {
+// moveEmbeddingCases: the numbers are those of torch.nn.functional.embedding and of its gradient.
+func moveEmbeddingCases() []Case {
 	name := func(s string) []graph.Attr { return moveAttrs("operator", s) }
 	flag := func(v uint8) *executor.Tensor { return executor.NewTensor(graph.Bool, []int{}, v) }
 	w := moveFloats([]int{3, 2}, 1, 2, 3, 4, 5, 6)
@@ -167,7 +167,7 @@ func embeddingCases() []Case {
 	}
 }
 
-func pythonCases() []Case {
+func movePythonCases() []Case {
 	x := moveCount(graph.Float32, 2)
 	return []Case{
 		moveFails(op.PythonOp, "call", "calls Python", nil, x),

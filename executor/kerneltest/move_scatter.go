@@ -11,9 +11,9 @@ import (
 )
 
 func init() {
-	register(scatterElementsCases)
-	register(scatterNDCases)
-	register(tensorScatterCases)
+	register(moveScatterElementsCases)
+	register(moveScatterNDCases)
+	register(moveTensorScatterCases)
 }
 
 // moveValues returns a tensor of a type from numbers.
@@ -89,7 +89,7 @@ func moveScattered(how string, shape []int, data []float64, at *executor.Tensor,
 	return out
 }
 
-func scatterElementsCases() []Case {
+func moveScatterElementsCases() []Case {
 	var all []Case
 	add := func(name, how string, d graph.DType, shape []int, axis int64, at *executor.Tensor) {
 		k := int(axis)
@@ -155,7 +155,7 @@ func moveScatteredRows(how string, shape []int, data []float64, at *executor.Ten
 	return out
 }
 
-func scatterNDCases() []Case {
+func moveScatterNDCases() []Case {
 	var all []Case
 	add := func(name, how string, d graph.DType, shape []int, at *executor.Tensor) {
 		depth := at.Shape[at.Rank()-1]
@@ -191,7 +191,7 @@ func scatterNDCases() []Case {
 		moveFails(op.ScatterND, "reduction", "reduction", moveAttrs("reduction", "sum"), x, tuples([]int64{0}, 1, 1), moveFloats([]int{1}, 5)))
 }
 
-func tensorScatterCases() []Case {
+func moveTensorScatterCases() []Case {
 	var all []Case
 	add := func(name string, axis int, mode string, cache, update []int, from ...int64) {
 		x, u := moveCount(graph.Float32, cache...), moveCount(graph.Float32, update...)

@@ -10,10 +10,10 @@ import (
 )
 
 func init() {
-	register(sliceCases)
-	register(sliceGradCases)
-	register(padCases)
-	register(cropCases)
+	register(moveSliceCases)
+	register(moveSliceGradCases)
+	register(movePadCases)
+	register(moveCropCases)
 	register(moveViewCases)
 }
 
@@ -41,7 +41,7 @@ func moveSliced(x *executor.Tensor, places ...[]int) *executor.Tensor {
 	})
 }
 
-func sliceCases() []Case {
+func moveSliceCases() []Case {
 	x := moveCount(graph.Float32, 5, 6, 2)
 	all, two := movePlaces(0, 6, 1), movePlaces(0, 2, 1)
 	var cases []Case
@@ -76,7 +76,7 @@ func sliceCases() []Case {
 		moveFails(op.Slice, "axis twice", "twice", nil, x, moveLongs(0, 0), moveLongs(1, 1), moveLongs(0, -3)))
 }
 
-func sliceGradCases() []Case {
+func moveSliceGradCases() []Case {
 	// The gradient puts each element back where the slice took it from.
 	back := func(dy *executor.Tensor, shape []int, places ...[]int) *executor.Tensor {
 		return movePick(dy, shape, func(index []int) int {
@@ -144,7 +144,7 @@ func movePadded(x *executor.Tensor, mode string, pads ...int) *executor.Tensor {
 	})
 }
 
-func padCases() []Case {
+func movePadCases() []Case {
 	var all []Case
 	add := func(x *executor.Tensor, mode string, pads ...int64) {
 		ints := make([]int, len(pads))
@@ -185,7 +185,7 @@ func padCases() []Case {
 		moveFails(op.Pad, "large", "shape", nil, x, moveLongs(1<<40, 1<<40, 0, 0)))
 }
 
-func cropCases() []Case {
+func moveCropCases() []Case {
 	x := moveCount(graph.Float32, 5, 3, 2)
 	crop := func(shape ...int) *executor.Tensor {
 		return movePick(x, shape, func(index []int) int {
