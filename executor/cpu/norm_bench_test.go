@@ -53,7 +53,7 @@ func normInput(d graph.DType, shape ...int) *executor.Tensor {
 }
 
 // runNorm measures a kernel; bytes per second count inputs and outputs once.
-func runNorm(b *testing.B, k graph.Kind, outs int, attrs []graph.Attr, in ...*executor.Tensor) {
+func runNorm(b *testing.B, k graph.Kind, outs []graph.DType, attrs []graph.Attr, in ...*executor.Tensor) {
 	info := op.Of(k)
 	p := &executor.Prep{Node: &graph.Node{Op: info.Name, Kind: k, Attrs: attrs}, Label: info.Name, Info: info, Version: info.SinceVersion(1 << 30)}
 	total := 0
@@ -61,13 +61,9 @@ func runNorm(b *testing.B, k graph.Kind, outs int, attrs []graph.Attr, in ...*ex
 		p.In = append(p.In, t.DType)
 		total += len(t.Data)
 	}
-	out := make([]*executor.Tensor, outs)
-	for i := range out {
-		d := in[0].DType
-		if d == graph.Int64 {
-			d = graph.Float32
-		}
-		p.Out = append(p.Out, d)
+	p.Out = outs
+	out := make([]*executor.Tensor, len(outs))
+	for i, d := range outs {
 		out[i] = &executor.Tensor{DType: d}
 	}
 	kernel, err := cpu.Device{}.Kernel(p)
@@ -97,36 +93,39 @@ func axesInput(axes ...int64) *executor.Tensor {
 
 func BenchmarkNorms(b *testing.B) {
 	f := func(shape ...int) *executor.Tensor { return normInput(graph.Float32, shape...) }
-	run := func(name string, k graph.Kind, outs int, attrs []graph.Attr, in ...*executor.Tensor) {
+	float := graph.Float32
+	one, two, three := []graph.DType{float}, []graph.DType{float, float}, []graph.DType{float, float, float}
+	halves, places := []graph.DType{graph.Float16}, []graph.DType{graph.Int64}
+	run := func(name string, k graph.Kind, outs []graph.DType, attrs []graph.Attr, in ...*executor.Tensor) {
 		b.Run(name, func(b *testing.B) { runNorm(b, k, outs, attrs, in...) })
 	}
-	run("column sums", op.ReduceSum, 1, nil, f(2048, 1024), axesInput(0))
-	run("row sums", op.ReduceSum, 1, nil, f(2048, 1024), axesInput(1))
-	run("row means", op.ReduceMean, 1, nil, f(32768, 64), axesInput(1))
-	run("middle sums", op.ReduceSum, 1, nil, f(16, 128, 1024), axesInput(1))
-	run("channel means", op.ReduceMean, 1, nil, f(4, 64, 112, 112), axesInput(0, 2, 3))
-	run("half column sums", op.ReduceSum, 1, nil, normInput(graph.Float16, 2048, 1024), axesInput(0))
-	run("row maxima", op.ReduceMax, 1, nil, f(2048, 1024), axesInput(1))
-	run("ArgMax", op.ArgMax, 1, intAttr("axis", 1), f(2048, 1024))
-	run("TopK", op.TopK, 2, nil, f(512, 4096), executor.NewTensor[int64](graph.Int64, []int{1}, 16))
+	run("column sums", op.ReduceSum, one, nil, f(2048, 1024), axesInput(0))
+	run("row sums", op.ReduceSum, one, nil, f(2048, 1024), axesInput(1))
+	run("row means", op.ReduceMean, one, nil, f(32768, 64), axesInput(1))
+	run("middle sums", op.ReduceSum, one, nil, f(16, 128, 1024), axesInput(1))
+	run("channel means", op.ReduceMean, one, nil, f(4, 64, 112, 112), axesInput(0, 2, 3))
+	run("half column sums", op.ReduceSum, halves, nil, normInput(graph.Float16, 2048, 1024), axesInput(0))
+	run("row maxima", op.ReduceMax, one, nil, f(2048, 1024), axesInput(1))
+	run("ArgMax", op.ArgMax, places, intAttr("axis", 1), f(2048, 1024))
+	run("TopK", op.TopK, append(one[:1:1], places...), nil, f(512, 4096), executor.NewTensor[int64](graph.Int64, []int{1}, 16))
 	scores := f(8*4*256, 256)
-	run("Softmax", op.Softmax, 1, nil, scores)
-	run("half Softmax", op.Softmax, 1, nil, normInput(graph.Float16, 8*4*256, 256))
-	run("LogSoftmax", op.LogSoftmax, 1, nil, scores)
-	run("SoftmaxGrad", op.SoftmaxGrad13, 1, nil, scores, f(8*4*256, 256))
-	run("Softmax of columns", op.Softmax, 1, intAttr("axis", 1), f(16, 128, 1024))
+	run("Softmax", op.Softmax, one, nil, scores)
+	run("half Softmax", op.Softmax, halves, nil, normInput(graph.Float16, 8*4*256, 256))
+	run("LogSoftmax", op.LogSoftmax, one, nil, scores)
+	run("SoftmaxGrad", op.SoftmaxGrad13, one, nil, scores, f(8*4*256, 256))
+	run("Softmax of columns", op.Softmax, one, intAttr("axis", 1), f(16, 128, 1024))
 	x, vec, row := f(2048, 256), f(256), f(2048)
-	run("LayerNorm", op.LayerNormalization, 3, nil, x, vec, vec)
-	run("LayerNormGrad", op.LayerNormalizationGrad, 3, nil, x, f(2048, 256), vec, row, row)
+	run("LayerNorm", op.LayerNormalization, three, nil, x, vec, vec)
+	run("LayerNormGrad", op.LayerNormalizationGrad, three, nil, x, f(2048, 256), vec, row, row)
 	image, ch := f(4, 64, 112, 112), f(64)
-	one := executor.NewTensor(graph.Float32, []int{64}, make([]float32, 64)...)
-	run("BatchNorm", op.BatchNormalization, 1, nil, image, ch, ch, ch, one)
-	run("BatchNorm training", op.BatchNormalization, 3, intAttr("training_mode", 1), image, ch, ch, ch, one)
-	run("BatchNormGrad", op.BatchNormalizationGrad, 3, nil, image, f(4, 64, 112, 112), ch, ch, one)
-	run("GroupNorm", op.GroupNormalization, 1, intAttr("num_groups", 8), image, ch, ch)
+	variance := executor.NewTensor(graph.Float32, []int{64}, make([]float32, 64)...)
+	run("BatchNorm", op.BatchNormalization, one, nil, image, ch, ch, ch, variance)
+	run("BatchNorm training", op.BatchNormalization, three, intAttr("training_mode", 1), image, ch, ch, ch, variance)
+	run("BatchNormGrad", op.BatchNormalizationGrad, three, nil, image, f(4, 64, 112, 112), ch, ch, variance)
+	run("GroupNorm", op.GroupNormalization, one, intAttr("num_groups", 8), image, ch, ch)
 	wide, labels := f(2048, 8192), normInput(graph.Int64, 2048)
-	run("loss", op.SoftmaxCrossEntropyLoss, 1, nil, wide, labels)
-	run("loss and log_prob", op.SoftmaxCrossEntropyLoss, 2, nil, wide, labels)
-	run("loss gradient", op.SoftmaxCrossEntropyLossInternalGrad, 1, nil, f(), wide, labels)
-	run("loss of places", op.SoftmaxCrossEntropyLoss, 2, nil, f(8, 256, 64, 64), normInput(graph.Int64, 8, 64, 64))
+	run("loss", op.SoftmaxCrossEntropyLoss, one, nil, wide, labels)
+	run("loss and log_prob", op.SoftmaxCrossEntropyLoss, two, nil, wide, labels)
+	run("loss gradient", op.SoftmaxCrossEntropyLossInternalGrad, one, nil, f(), wide, labels)
+	run("loss of places", op.SoftmaxCrossEntropyLoss, two, nil, f(8, 256, 64, 64), normInput(graph.Int64, 8, 64, 64))
 }
