@@ -140,21 +140,27 @@ func reduceSquares[A reduceElem](a []A) A {
 	return s
 }
 
+// reduceMax and reduceMin compare twice rather than use Go's max and min, which take longer to tell 0
+// from -0 too.
 func reduceMax[A reduceElem](a []A) A {
 	if reduceIsSingle[A]() {
 		return A(simd.Max(reduceSingle(a)))
 	}
 	m := a[0]
-	for _, v := range a[1:] {
-		m = max(m, v)
+	for _, v := range a {
+		if v > m || v != v {
+			m = v
+		}
 	}
 	return m
 }
 
 func reduceMin[A reduceElem](a []A) A {
 	m := a[0]
-	for _, v := range a[1:] {
-		m = min(m, v)
+	for _, v := range a {
+		if v < m || v != v {
+			m = v
+		}
 	}
 	return m
 }
@@ -207,11 +213,15 @@ func reduceCombine[A reduceElem](op reduceOp, acc, a []A) {
 	switch op {
 	case foldMax:
 		for i, v := range a {
-			acc[i] = max(acc[i], v)
+			if v > acc[i] || v != v {
+				acc[i] = v
+			}
 		}
 	case foldMin:
 		for i, v := range a {
-			acc[i] = min(acc[i], v)
+			if v < acc[i] || v != v {
+				acc[i] = v
+			}
 		}
 	case foldProd:
 		for i, v := range a {
