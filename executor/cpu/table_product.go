@@ -4,6 +4,7 @@ import "memopt/graph/op"
 
 // productRows: products of matrices and attention.
 var productRows = []Row{
+	{Kind: op.Attention, New: widened(newAttention)},
 	{Kind: op.Det, New: widened(newDet)},
 	{Kind: op.Einsum, New: widened(newEinsum)},
 	{Kind: op.FusedGemm, New: widened(newFusedGemm)},
