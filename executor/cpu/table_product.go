@@ -13,4 +13,6 @@ var productRows = []Row{
 	{Kind: op.MatMul, New: widened(newMatMul)},
 	{Kind: op.MatMulInteger, New: newMatMulInteger},
 	{Kind: op.QLinearMatMul, New: newQLinearMatMul},
+	{Kind: op.RotaryEmbedding, New: widened(newRotary)},
+	{Kind: op.RotaryEmbeddingMS, New: widened(newRotaryMS)},
 }
