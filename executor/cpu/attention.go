@@ -18,7 +18,6 @@ type attentionKernel[T blas.Float] struct {
 	p      *executor.Prep
 	core   attentionCore[T]
 	cache  attentionCache[T]
-	packed bool // operands have rank 3
 	heads  [2]int
 	shapes [][]int
 }

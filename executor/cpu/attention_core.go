@@ -69,6 +69,15 @@ func (m *attentionMask[T]) set(shape []int, s *attentionSizes, padded bool) bool
 	return true
 }
 
+// attentionPadding lowers the scores of keys by a value: those where the mask is 0, or those outside
+// starts..ends-1 of their batch entry.
+type attentionPadding[T any] struct {
+	value        T
+	mask         []int32
+	batch, query int // strides of the mask
+	starts, ends []int32
+}
+
 // attentionCore computes softmax(softcap(scale*Q*K') + mask) * V for every head:
 // blocks of queries of one head at a time, whose scores stay in the cache.
 type attentionCore[T blas.Float] struct {
@@ -77,6 +86,7 @@ type attentionCore[T blas.Float] struct {
 	scale, softcap  T // softcap 0: none
 	causal          bool
 	mask            attentionMask[T]
+	padding         attentionPadding[T]
 	lengths         []int64 // keys of each batch entry; nil: all
 	scores          []T     // output of scores, [batch, headsQ, seqQ, total]; nil: not wanted
 	stage           int     // which scores: 0 products, 1 after softcap, 2 after masks, 3 probabilities
@@ -169,6 +179,7 @@ func (k *attentionBlocks[T]) probabilities(b, head, i int, row []T) {
 	}
 	k.show(1, b, head, i, row)
 	k.applyMask(b, head, i, row)
+	k.applyPadding(b, i, row)
 	if n := k.visible(b, i); n < len(row) {
 		for j := range row[n:] {
 			row[n+j] = T(math.Inf(-1))
@@ -206,6 +217,27 @@ func (k *attentionBlocks[T]) applyMask(b, head, i int, row []T) {
 	}
 	for j := n; j < len(row); j++ {
 		row[j] = T(math.Inf(-1))
+	}
+}
+
+func (k *attentionBlocks[T]) applyPadding(b, i int, row []T) {
+	p := &k.padding
+	if p.mask != nil {
+		for j, m := range p.mask[b*p.batch+i*p.query:][:len(row)] {
+			if m == 0 {
+				row[j] += p.value
+			}
+		}
+	}
+	if p.ends != nil {
+		for j := max(0, int(p.ends[b])); j < len(row); j++ {
+			row[j] += p.value
+		}
+	}
+	if p.starts != nil {
+		for j := range row[:max(0, min(int(p.starts[b]), len(row)))] {
+			row[j] += p.value
+		}
 	}
 }
 
