@@ -73,7 +73,7 @@ func parseEinsumTerm(term string) ([]byte, error) {
 			labels = append(labels, einsumDots)
 			i += 2
 		default:
-			return nil, fmt.Errorf("term %q has %q; terms are letters and ...", term, ch)
+			return nil, fmt.Errorf("term %q has %q, and terms are letters and ellipses", term, ch)
 		}
 	}
 	return labels, nil
