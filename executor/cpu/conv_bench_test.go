@@ -41,8 +41,12 @@ func benchNode(b *testing.B, kind graph.Kind, attrs []graph.Attr, in []*executor
 	info := op.Of(kind)
 	n := &graph.Node{Name: "n", Op: info.Name, Domain: info.Domain, Kind: kind, Attrs: attrs}
 	p := &executor.Prep{Node: n, Label: "n", Info: info, Threads: 2, Out: out, Version: info.SinceVersion(1 << 30)}
-	for _, t := range in {
+	in = append([]*executor.Tensor(nil), in...)
+	for i, t := range in {
 		p.In = append(p.In, t.DType)
+		if t.DType == graph.Undefined {
+			in[i] = nil
+		}
 	}
 	k, err := cpu.Device{}.Kernel(p)
 	if err != nil {
@@ -64,7 +68,9 @@ func benchNode(b *testing.B, kind graph.Kind, attrs []graph.Attr, in []*executor
 		}
 	}
 	for _, t := range append(outs, in...) {
-		bytes += len(t.Data)
+		if t != nil {
+			bytes += len(t.Data)
+		}
 	}
 	b.SetBytes(int64(bytes))
 	if flops > 0 {
@@ -112,6 +118,41 @@ func BenchmarkConv(b *testing.B) {
 			out := 112 / stride
 			benchNode(b, op.Conv, attrs, []*executor.Tensor{noise(4, 96, 112, 112), noise(96, 1, 3, 3)},
 				[]graph.DType{graph.Float32}, 2*4*9*96*float64(out*out))
+		})
+	}
+}
+
+func BenchmarkConvGrad(b *testing.B) {
+	for _, l := range benchConvs {
+		b.Run(fmt.Sprintf("c=%d,m=%d,k=%d,s=%d,hw=%d", l.c, l.m, l.k, l.stride, l.size), func(b *testing.B) {
+			out := l.size / l.stride
+			flops := 4 * 4 * float64(l.m*out*out*l.c*l.k*l.k)
+			benchNode(b, op.ConvGrad, convBenchAttrs(l.k, l.stride), []*executor.Tensor{noise(4, l.m, out, out), noise(4, l.c, l.size, l.size), noise(l.m, l.c, l.k, l.k)},
+				[]graph.DType{graph.Float32, graph.Float32}, flops)
+		})
+	}
+}
+
+func BenchmarkPool(b *testing.B) {
+	window := append(convBenchAttrs(3, 2), graph.Attr{Name: "kernel_shape", Value: []int64{3, 3}})
+	f := []graph.DType{graph.Float32}
+	x := []*executor.Tensor{noise(4, 64, 112, 112)}
+	b.Run("max", func(b *testing.B) { benchNode(b, op.MaxPool, window, x, f, 0) })
+	b.Run("max with indices", func(b *testing.B) {
+		benchNode(b, op.MaxPool, window, x, []graph.DType{graph.Float32, graph.Int64}, 0)
+	})
+	b.Run("average", func(b *testing.B) { benchNode(b, op.AveragePool, window, x, f, 0) })
+	b.Run("global average", func(b *testing.B) {
+		benchNode(b, op.GlobalAveragePool, nil, []*executor.Tensor{noise(32, 512, 7, 7)}, f, 0)
+	})
+}
+
+func BenchmarkResize(b *testing.B) {
+	scales := executor.NewTensor[float32](graph.Float32, []int{4}, 1, 1, 2, 2)
+	for _, mode := range []string{"nearest", "linear", "cubic"} {
+		b.Run(mode, func(b *testing.B) {
+			benchNode(b, op.Resize, []graph.Attr{{Name: "mode", Value: mode}},
+				[]*executor.Tensor{noise(4, 64, 56, 56), {}, scales}, []graph.DType{graph.Float32}, 0)
 		})
 	}
 }

@@ -117,8 +117,12 @@ func (k *maxPoolGradKernel[T]) candidates(i, out int) []int {
 	if k.attrs.autoPad == "SAME_UPPER" || k.attrs.autoPad == "SAME_LOWER" {
 		exact = out * s
 	}
+	most := exact + s - 1
+	if k.attrs.ceil { // and without a last window in the padding
+		most = max(most, out*s-w.begin[i])
+	}
 	var multiples, others []int
-	for in := max(1, exact-s+1); in < exact+s; in++ {
+	for in := max(1, exact-s+1); in <= most; in++ {
 		one := slidingWindow{rank: 1, stride: [...]int{1, 1, s}, dilation: [...]int{1, 1, w.dilation[i]}, kernel: [...]int{1, 1, w.kernel[i]}}
 		one.in[2], one.begin[2], one.finish[2] = in, w.begin[i], w.finish[i]
 		if k.attrs.slide(&one) != nil || one.out[2] != out {
