@@ -13,6 +13,7 @@ import (
 // only external test packages look downwards.
 const order = `
 	symbolic
+	planner/pack
 	graph
 	graph/op
 	graph/onnx graph/graphtest graph/live
@@ -21,9 +22,10 @@ const order = `
 	planner
 	executor/half executor/cpu/simd executor/cpu/blas
 	executor
-	executor/cpu executor/kerneltest executor/npz
+	executor/dataset executor/npz
+	executor/cpu executor/null executor/kerneltest executor/verify
 	report configs
-	cmd/memopt
+	cmd/memopt bench/forward
 `
 
 // TestImportOrder holds the packages to the order of ARCHITECTURE.md.

@@ -1,6 +1,7 @@
 package executor
 
 import (
+	"context"
 	"fmt"
 
 	"memopt/graph"
@@ -11,6 +12,8 @@ type Ctx struct {
 	// Step counts the training steps of the session from 0: random nodes draw other numbers
 	// in every step.
 	Step uint64
+	// Context ends the run where it is done; kernels that run long look at it.
+	Context context.Context
 
 	prep *Prep
 	pool *Pool
@@ -79,6 +82,9 @@ func (c *Ctx) Out(i int, shape ...int) *Tensor {
 func (c *Ctx) View(i int, src *Tensor, shape ...int) {
 	if !c.Wants(i) {
 		return
+	}
+	if i != 0 || !c.prep.Info.View {
+		panic(Fault{fmt.Errorf("output %d is made a view, which the operator table does not say", i)})
 	}
 	t := c.out[i]
 	t.Shape = append(t.Shape[:0], shape...)

@@ -15,6 +15,9 @@ type Device interface {
 	Kernel(p *Prep) (Kernel, error)
 }
 
+// Virtual is a device whose memory is counted and not taken.
+type Virtual interface{ Virtual() bool }
+
 // Prep is what is known of a node before the first run.
 type Prep struct {
 	Node    *graph.Node
@@ -22,6 +25,7 @@ type Prep struct {
 	Info    *op.Info
 	Version int           // schema version of the operator
 	In, Out []graph.DType // element types; Undefined for an operand that is left out
+	Shapes  [][]int       // of the outputs, nil where not known before the run
 	// Seed starts the draws of a random node that fixes no seed of its own.
 	Seed    uint64
 	Threads int // how many threads Ctx.Parallel uses at most

@@ -136,7 +136,7 @@ func TestMisuse(t *testing.T) {
 // A Gemm gives the bits of its tiles in any order and at any time, and the numbers of a single product.
 func TestGemm(t *testing.T) {
 	backends(t, func(t *testing.T) {
-		for _, s := range [][4]int{{300, 700, 64, 1}, {2048, 64, 100, 1}, {60, 70, 50, 40}, {200, 300, 20, 3}, {0, 4, 4, 1}, {4, 4, 0, 2}, {5, 5, 5, 0}} {
+		for _, s := range [][4]int{{300, 700, 64, 1}, {2048, 64, 100, 1}, {60, 70, 50, 40}, {200, 300, 20, 3}, {0, 4, 4, 1}, {4, 4, 0, 2}, {300, 400, 0, 1}, {5, 5, 5, 0}} {
 			for bits := range 4 {
 				t.Run(fmt.Sprint(s, bits), func(t *testing.T) { checkGemm(t, s[0], s[1], s[2], s[3], bits&1 != 0, bits&2 != 0) })
 			}

@@ -1,0 +1,137 @@
+package cpu
+
+import (
+	"memopt/executor"
+	"memopt/graph"
+)
+
+// normOperand is a scale or bias of a norm over the last axes: a row of n elements for each row of the
+// input, which is the same for all of them in the usual case.
+type normOperand[T normElem] struct {
+	data []T // nil: left out
+	step int // 0: one row for all
+	n    int
+}
+
+// row returns the elements for row i, nil where the operand is left out.
+func (o *normOperand[T]) row(i int) []T {
+	if o.data == nil {
+		return nil
+	}
+	return o.data[i*o.step : i*o.step+o.n]
+}
+
+// normOperandFits reports whether an operand is one row of the elements from axis on.
+func normOperandFits(operand, shape []int, axis int) bool {
+	for i := range shape {
+		d := normDim(operand, shape, i)
+		if i < axis && d != 1 || i >= axis && d != shape[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// normDim returns the operand's dim that stands for dim i of the shape.
+func normDim(operand, shape []int, i int) int {
+	if j := i - (len(shape) - len(operand)); j >= 0 {
+		return operand[j]
+	}
+	return 1
+}
+
+// normOperandSpace returns the workspace for an operand that must be stretched to the input.
+func normOperandSpace(in [][]int, i, axis int) int {
+	if i >= len(in) || in[i] == nil || len(in[0]) == 0 || normOperandFits(in[i], in[0], (axis+len(in[0]))%len(in[0])) {
+		return 0
+	}
+	return executor.RoundUp(8 * product(in[0]))
+}
+
+// read gets input i for an input of the given shape that is normalised from axis on. A shape that
+// is not one row is stretched, in workspace.
+func (o *normOperand[T]) read(c *executor.Ctx, i int, what string, shape []int, axis int) error {
+	t := c.In(i)
+	*o = normOperand[T]{n: product(shape[axis:])}
+	if t == nil {
+		return nil
+	}
+	bad := t.Rank() > len(shape)
+	for j := 0; j < len(shape) && !bad; j++ {
+		d := normDim(t.Shape, shape, j)
+		bad = d != 1 && d != shape[j]
+	}
+	if bad {
+		return c.Errorf("input %d, the %s, has shape %v, which cannot be stretched to %v", i, what, t.Shape, shape)
+	}
+	o.data = executor.Cast[T](t.Data)
+	if normOperandFits(t.Shape, shape, axis) {
+		return nil
+	}
+	src := o.data
+	o.data, o.step = executor.ScratchOf[T](c, product(shape)), o.n
+	for at := range o.data {
+		from, step, rest := 0, 1, at
+		for j := len(shape) - 1; j >= 0; j-- {
+			if d := normDim(t.Shape, shape, j); d != 1 {
+				from += rest % shape[j] * step
+				step *= d
+			}
+			rest /= shape[j]
+		}
+		o.data[at] = src[from]
+	}
+	return nil
+}
+
+// normStats writes statistics, which are float or double whatever the norm computes in.
+type normStats struct {
+	single []float32
+	double []float64
+}
+
+// open gives output i its shape.
+func (s *normStats) open(c *executor.Ctx, i int, shape ...int) {
+	*s = normStats{}
+	switch t := c.Out(i, shape...); {
+	case t == nil:
+	case t.DType == graph.Float64:
+		s.double = executor.Of[float64](t)
+	default:
+		s.single = executor.Of[float32](t)
+	}
+}
+
+func (s *normStats) put(i int, v float64) {
+	switch {
+	case s.single != nil:
+		s.single[i] = float32(v)
+	case s.double != nil:
+		s.double[i] = v
+	}
+}
+
+// normStat returns element i of a float or double input.
+func normStat[T normElem](t *executor.Tensor, i int) T {
+	if t.DType == graph.Float64 {
+		return T(executor.Of[float64](t)[i])
+	}
+	return T(executor.Of[float32](t)[i])
+}
+
+// normTypes reports whether the operands of a norm all have the type of input 0, statistics
+// aside, which may be float or double.
+func normTypes(p *executor.Prep, statIn, statOut int) bool {
+	d := p.DType(0)
+	for i, t := range p.In {
+		if t != graph.Undefined && t != d && !(i >= statIn && (t == graph.Float32 || t == graph.Float64)) {
+			return false
+		}
+	}
+	for i, t := range p.Out {
+		if t != graph.Undefined && t != d && !(i >= statOut && (t == graph.Float32 || t == graph.Float64)) {
+			return false
+		}
+	}
+	return true
+}

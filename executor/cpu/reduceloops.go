@@ -1,0 +1,126 @@
+package cpu
+
+// reduceRuns folds runs whose elements belong to one result.
+type reduceRuns[A reduceElem] reduceKernel[A]
+
+// Range folds chunks lo..hi-1; result i has the chunks i*chunks..
+func (r *reduceRuns[A]) Range(lo, hi int) {
+	k := (*reduceKernel[A])(r)
+	var tile [256]A
+	var buf [reduceBlock]A
+	if k.chunks > 1 {
+		for i := lo; i < hi; i++ {
+			out, chunk := i/k.chunks, i%k.chunks
+			k.part[chunk*k.plan.outs+out] = k.foldRuns(out, chunk*k.chunk, min((chunk+1)*k.chunk, k.pieces), buf[:])
+		}
+		return
+	}
+	for lo < hi {
+		n := min(hi-lo, len(tile))
+		for i := range n {
+			tile[i] = k.foldRuns(lo+i, 0, k.pieces, buf[:])
+		}
+		k.put(lo, tile[:n])
+		lo += n
+	}
+}
+
+// foldRuns folds blocks lo..hi-1 of a result.
+func (k *reduceKernel[A]) foldRuns(out, lo, hi int, buf []A) A {
+	p := &k.plan
+	acc := k.identity
+	var m A
+	if k.phase == foldLogExp {
+		m = k.m[out]
+	}
+	base := p.kept(out)
+	blocks := max((p.inner+reduceBlock-1)/reduceBlock, 1)
+	run, block := lo/blocks, lo%blocks
+	for ; lo < hi; lo++ {
+		at := block * reduceBlock
+		a := k.load(buf, base+p.fold(run)+at, min(p.inner-at, reduceBlock))
+		acc = reduceCombineOne(k.phase, acc, reduceRun(k.phase, a, m, buf))
+		if block++; block == blocks {
+			run, block = run+1, 0
+		}
+	}
+	return acc
+}
+
+// reduceCombineOne is reduceCombine for one result.
+func reduceCombineOne[A reduceElem](op reduceOp, acc, v A) A {
+	switch op {
+	case foldMax:
+		return max(acc, v)
+	case foldMin:
+		return min(acc, v)
+	case foldProd:
+		return acc * v
+	}
+	return acc + v
+}
+
+// reduceColumns folds runs with one element of each of neighbouring results.
+type reduceColumns[A reduceElem] reduceKernel[A]
+
+// Range folds chunks lo..hi-1; tile i of results has the chunks i*chunks..
+func (r *reduceColumns[A]) Range(lo, hi int) {
+	k := (*reduceKernel[A])(r)
+	p := &k.plan
+	var acc, sub, buf [reduceBlock]A
+	for ; lo < hi; lo++ {
+		tile, chunk := lo/k.chunks, lo%k.chunks
+		out, column := tile/k.tiles, tile%k.tiles*reduceBlock
+		n := min(p.inner-column, reduceBlock)
+		at := out*p.inner + column
+		k.foldColumns(acc[:n], sub[:n], buf[:n], p.kept(out)+column, at, chunk*k.chunk, min((chunk+1)*k.chunk, k.pieces))
+		if k.chunks > 1 {
+			copy(k.part[chunk*p.outs*p.inner+at:], acc[:n])
+		} else {
+			k.put(at, acc[:n])
+		}
+	}
+}
+
+// foldColumns folds rows lo..hi-1 of a tile into acc, in blocks of reduceRowBlock. base is where the tile's
+// elements of a row lie, out the number of its first result.
+func (k *reduceKernel[A]) foldColumns(acc, sub, buf []A, base, out, lo, hi int) {
+	var m []A
+	if k.phase == foldLogExp {
+		m = k.m[out : out+len(acc)]
+	}
+	k.foldRows(acc, buf, m, base, lo, min(lo+reduceRowBlock, hi))
+	for lo += reduceRowBlock; lo < hi; lo += reduceRowBlock {
+		k.foldRows(sub, buf, m, base, lo, min(lo+reduceRowBlock, hi))
+		reduceCombine(k.phase, acc, sub)
+	}
+}
+
+func (k *reduceKernel[A]) foldRows(acc, buf, m []A, base, lo, hi int) {
+	for i := range acc {
+		acc[i] = k.identity
+	}
+	for r := lo; r < hi; r++ {
+		// An element that is converted lies in buf, where foldLogExp needs it last.
+		reduceInto(k.phase, acc, k.load(buf, base+k.plan.fold(r), len(acc)), m, buf)
+	}
+}
+
+// reduceParts puts the chunks of results together.
+type reduceParts[A reduceElem] reduceKernel[A]
+
+// Range finishes results lo..hi-1.
+func (r *reduceParts[A]) Range(lo, hi int) {
+	k := (*reduceKernel[A])(r)
+	var acc [reduceBlock]A
+	total := len(k.part) / k.chunks
+	for lo < hi {
+		n := min(hi-lo, len(acc))
+		copy(acc[:n], k.part[lo:])
+		for c := 1; c < k.chunks; c++ {
+			reduceCombine(k.phase, acc[:n], k.part[c*total+lo:])
+		}
+		k.put(lo, acc[:n])
+		lo += n
+	}
+}

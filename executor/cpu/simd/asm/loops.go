@@ -1,0 +1,194 @@
+package main
+
+import (
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// args are the arguments that most functions share.
+type args struct {
+	dst    reg.Register
+	src    []reg.Register
+	n      reg.GPVirtual
+	scalar []vec // broadcast
+}
+
+func loadArgs(dst string, src []string, scalars []string) *args {
+	a := &args{}
+	if dst != "" {
+		a.dst = Load(Param(dst), GP64())
+	}
+	for _, s := range src {
+		a.src = append(a.src, Load(Param(s), GP64()))
+	}
+	a.n = Load(Param("n"), GP64()).(reg.GPVirtual)
+	for _, s := range scalars {
+		addr, err := Param(s).Resolve()
+		if err != nil {
+			panic(err)
+		}
+		v := YMM()
+		VBROADCASTSS(addr.Addr, v)
+		a.scalar = append(a.scalar, vec{v})
+	}
+	return a
+}
+
+// at is vector u from element i of a slice.
+func at(p reg.Register, i reg.Register, u int) Mem {
+	return Mem{Base: p, Index: i, Scale: 4, Disp: 32 * u}
+}
+
+// loop writes: for n-i >= lanes { body; i += lanes }. Afterwards left is n-i.
+func loop(label string, lanes int, i, left reg.GPVirtual, body func()) {
+	JMP(LabelRef(label + "Test"))
+	Label(label)
+	body()
+	ADDQ(Imm(uint64(lanes)), i)
+	SUBQ(Imm(uint64(lanes)), left)
+	Label(label + "Test")
+	CMPQ(left, Imm(uint64(lanes)))
+	JGE(LabelRef(label))
+}
+
+// loadGroup loads a group of vectors from element i on, and store writes one.
+func loadGroup(p, i reg.Register, count int) vec {
+	var x vec
+	for u := range count {
+		x = append(x, load(at(p, i, u))...)
+	}
+	return x
+}
+
+func store(x vec, p, i reg.Register) {
+	for u, r := range x {
+		VMOVUPS(r, at(p, i, u))
+	}
+}
+
+// tailMasks returns masks of the first left of 8*count lanes, left < 8*count.
+func tailMasks(left reg.GPVirtual, count int) vec {
+	table, words := GP64(), GP64()
+	LEAQ(tailTable(), table)
+	MOVQ(left, words)
+	NEGQ(words)
+	var masks vec
+	for u := range count {
+		masks = append(masks, load(Mem{Base: table, Index: words, Scale: 4, Disp: 64 + 32*u})...)
+	}
+	return masks
+}
+
+// loadTail loads the lanes of the masks, and zeros; storeTail writes only those lanes.
+func loadTail(p, i reg.Register, masks vec) vec {
+	u := -1
+	return one(masks, func(mask, d Op) { u++; VMASKMOVPS(at(p, i, u), mask, d) })
+}
+
+func storeTail(x, masks vec, p, i reg.Register) {
+	for u, mask := range masks {
+		VMASKMOVPS(x[u], mask, at(p, i, u))
+	}
+}
+
+// each writes a function that maps vectors of the sources to one of dst: a group at a
+// time, then one vector, then the rest under a mask.
+func each(name, params string, src, scalars []string, dst string, group int, f func(a *args, x []vec) vec) {
+	function(name, params+")")
+	a := loadArgs(dst, src, scalars)
+	i := GP64()
+	XORQ(i, i)
+	step := func(count int) {
+		var x []vec
+		for _, s := range a.src {
+			x = append(x, loadGroup(s, i, count))
+		}
+		store(f(a, x), a.dst, i)
+	}
+	loop("many", 8*group, i, a.n, func() { step(group) })
+	loop("one", 8, i, a.n, func() { step(1) })
+	TESTQ(a.n, a.n)
+	JE(LabelRef("done"))
+	mask := tailMasks(a.n, 1)
+	var x []vec
+	for _, s := range a.src {
+		x = append(x, loadTail(s, i, mask))
+	}
+	storeTail(f(a, x), mask, a.dst, i)
+	Label("done")
+	VZEROUPPER()
+	RET()
+}
+
+// unary maps one slice.
+func unary(name string, unroll int, f func(x vec) vec) {
+	each(name, "dst, a *float32, n int", []string{"a"}, nil, "dst", unroll,
+		func(_ *args, x []vec) vec { return f(x[0]) })
+}
+
+// binary maps two slices.
+func binary(name string, f func(x, y vec) vec) {
+	each(name, "dst, a, b *float32, n int", []string{"a", "b"}, nil, "dst", 4,
+		func(_ *args, x []vec) vec { return f(x[0], x[1]) })
+}
+
+// reduce writes a function that adds to sixteen partial results, in two registers.
+// term gives what a vector of every source adds; it may write to dst at vector u. Lanes
+// beyond the end add zero, which changes no partial result: these are never -0.
+func reduce(name, params, dst string, src, scalars []string, term func(a *args, x []vec) vec) {
+	function(name, params+") float32")
+	a := loadArgs(dst, src, scalars)
+	i := GP64()
+	XORQ(i, i)
+	acc := vec{YMM(), YMM()}
+	for _, s := range acc {
+		VXORPS(s, s, s)
+	}
+	accumulate := func(t vec) {
+		for u, s := range acc {
+			VADDPS(t[u], s, s)
+		}
+	}
+	loop("sixteen", 16, i, a.n, func() {
+		var x []vec
+		for _, p := range a.src {
+			x = append(x, loadGroup(p, i, 2))
+		}
+		t := term(a, x)
+		if dst != "" {
+			store(t, a.dst, i)
+		}
+		accumulate(t)
+	})
+	TESTQ(a.n, a.n)
+	JE(LabelRef("done"))
+	masks := tailMasks(a.n, 2)
+	var x []vec
+	for _, p := range a.src {
+		x = append(x, loadTail(p, i, masks))
+	}
+	t := term(a, x)
+	if dst != "" {
+		storeTail(t, masks, a.dst, i)
+	}
+	accumulate(and(t, masks))
+	Label("done")
+	VADDPS(acc[1], acc[0], acc[0])
+	fold(acc[0], func(a, b, d reg.VecVirtual) { VADDPS(b, a, d) })
+}
+
+// fold combines the lanes of v in pairs, lower half with upper half, and returns the result.
+func fold(v reg.VecVirtual, combine func(a, b, d reg.VecVirtual)) {
+	high := XMM()
+	VEXTRACTF128(U8(1), v, high)
+	x := v.AsX().(reg.VecVirtual)
+	combine(x, high, x)
+	VMOVHLPS(x, high, high)
+	combine(x, high, x)
+	VMOVSHDUP(x, high)
+	combine(x, high, x)
+	Store(x, ReturnIndex(0))
+	VZEROUPPER()
+	RET()
+}

@@ -1,0 +1,5 @@
+//go:build !amd64
+
+package simd
+
+const useAVX2 = false
