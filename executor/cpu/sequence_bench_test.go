@@ -12,8 +12,8 @@ import (
 	"memopt/graph/op"
 )
 
-// benchmarkNode measures a node on 1 and 2 threads.
-func benchmarkNode(b *testing.B, kind graph.Kind, attrs []graph.Attr, in []*executor.Tensor, out ...graph.DType) {
+// benchmarkSequence measures a node on 1 and 2 threads.
+func benchmarkSequence(b *testing.B, kind graph.Kind, attrs []graph.Attr, in []*executor.Tensor, out ...graph.DType) {
 	for threads := 1; threads <= 2; threads++ {
 		b.Run(fmt.Sprintf("threads=%d", threads), func(b *testing.B) {
 			info := op.Of(kind)
@@ -29,7 +29,7 @@ func benchmarkNode(b *testing.B, kind graph.Kind, attrs []graph.Attr, in []*exec
 			for _, d := range out {
 				outs = append(outs, &executor.Tensor{DType: d})
 			}
-			mem := &kept{}
+			mem := &keptMemory{}
 			c := executor.NewCtx(p, pool, mem, in, outs)
 			for b.Loop() {
 				mem.used = 0
@@ -39,7 +39,7 @@ func benchmarkNode(b *testing.B, kind graph.Kind, attrs []graph.Attr, in []*exec
 	}
 }
 
-func filled(shape ...int) *executor.Tensor {
+func sequenceInput(shape ...int) *executor.Tensor {
 	n := 1
 	for _, d := range shape {
 		n *= d
@@ -55,21 +55,21 @@ func BenchmarkLSTM(b *testing.B) {
 	for _, batch := range []int{1, 32} {
 		b.Run(fmt.Sprintf("batch=%d", batch), func(b *testing.B) {
 			const seq, input, hidden = 50, 256, 256
-			in := []*executor.Tensor{filled(seq, batch, input), filled(1, 4*hidden, input), filled(1, 4*hidden, hidden), filled(1, 8*hidden)}
-			benchmarkNode(b, op.LSTM, nil, in, graph.Float32, graph.Float32, graph.Float32)
+			in := []*executor.Tensor{sequenceInput(seq, batch, input), sequenceInput(1, 4*hidden, input), sequenceInput(1, 4*hidden, hidden), sequenceInput(1, 8*hidden)}
+			benchmarkSequence(b, op.LSTM, nil, in, graph.Float32, graph.Float32, graph.Float32)
 		})
 	}
 }
 
 func BenchmarkQuantizeLinear(b *testing.B) {
-	in := []*executor.Tensor{filled(1<<10, 1<<12), executor.NewTensor[float32](graph.Float32, []int{}, 0.01)}
-	benchmarkNode(b, op.QuantizeLinear, nil, in, graph.Uint8)
+	in := []*executor.Tensor{sequenceInput(1<<10, 1<<12), executor.NewTensor[float32](graph.Float32, []int{}, 0.01)}
+	benchmarkSequence(b, op.QuantizeLinear, nil, in, graph.Uint8)
 }
 
 func BenchmarkAdamOptimizer(b *testing.B) {
 	const n = 1 << 22
-	in := []*executor.Tensor{filled(1), executor.NewTensor[int64](graph.Int64, []int{1}, 3), filled(n), filled(n), filled(n), filled(n)}
-	benchmarkNode(b, op.AdamOptimizer, nil, in, graph.Int64, graph.Float32, graph.Float32, graph.Float32)
+	in := []*executor.Tensor{sequenceInput(1), executor.NewTensor[int64](graph.Int64, []int{1}, 3), sequenceInput(n), sequenceInput(n), sequenceInput(n), sequenceInput(n)}
+	benchmarkSequence(b, op.AdamOptimizer, nil, in, graph.Int64, graph.Float32, graph.Float32, graph.Float32)
 }
 
 func BenchmarkQLinearConv(b *testing.B) {
@@ -82,5 +82,5 @@ func BenchmarkQLinearConv(b *testing.B) {
 	}
 	s := executor.NewTensor[float32](graph.Float32, []int{}, 0.1)
 	in := []*executor.Tensor{u(1, 64, 56, 56), s, u(), u(64, 64, 3, 3), s, u(), s, u()}
-	benchmarkNode(b, op.QLinearConv, nil, in, graph.Uint8)
+	benchmarkSequence(b, op.QLinearConv, nil, in, graph.Uint8)
 }
