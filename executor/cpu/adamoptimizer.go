@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"memopt/executor"
+	"memopt/executor/cpu/simd"
 	"memopt/graph"
 )
 
@@ -144,7 +145,12 @@ func (k *adamKernel[T]) Range(lo, hi int) {
 		copy(g, chunkIn(k.g.DType, k.g.Data, i, j, g))
 		copy(m, chunkIn(k.m.DType, k.m.Data, i, j, m))
 		copy(v, chunkIn(k.v.DType, k.v.Data, i, j, v))
-		if k.update {
+		switch {
+		case !k.update:
+		case chunkNative[T](graph.Float32):
+			as := func(x []T) []float32 { return executor.Cast[float32](executor.Memory(x)) }
+			k.step32(as(w), as(g), as(m), as(v))
+		default:
 			k.step(w, g, m, v)
 		}
 		adamStore(k.newM, i, m)
@@ -177,6 +183,34 @@ func (k *adamKernel[T]) step(w, g, m, v []T) {
 		g[i] = d
 		w[i] += d
 	}
+}
+
+// step32 is step with vector instructions. Divisions by numbers that are the same for all elements
+// are products with their inverses.
+func (k *adamKernel[T]) step32(w, g, m, v []float32) {
+	var buf [chunkLen]float32
+	t := buf[:len(w)]
+	rate, decay, a, b := float32(k.rate), float32(k.rate*k.lambda), float32(k.a), float32(k.b)
+	simd.MulScalar(g, g, 1/float32(k.scale))
+	simd.MulScalar(m, m, float32(k.alpha))
+	simd.Axpy(m, g, 1-float32(k.alpha))
+	simd.Mul(t, g, g)
+	simd.MulScalar(v, v, float32(k.beta))
+	simd.Axpy(v, t, 1-float32(k.beta))
+	var factor float32 // of m/(√ + epsilon) in what is added to w
+	if k.mode == 0 {
+		simd.MulScalar(t, v, 1/b)
+		simd.Sqrt(t, t)
+		factor = -rate / a
+	} else {
+		simd.Sqrt(t, v)
+		factor = rate * float32(math.Sqrt(float64(b))) / a * (decay - 1)
+	}
+	simd.AddScalar(t, t, float32(k.epsilon))
+	simd.Div(t, m, t)
+	simd.MulScalar(g, t, factor)
+	simd.Axpy(g, w, -decay)
+	simd.Add(w, w, g)
 }
 
 func adamStore[T chunkFloat](t *executor.Tensor, lo int, from []T) {

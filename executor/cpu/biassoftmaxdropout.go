@@ -120,10 +120,7 @@ func (k *biasSoftmaxDropoutKernel[T]) Range(lo, hi int) {
 			k.keep(w, i)
 			selectScaled(k.y[i:j], k.s[i:j], w, k.scale)
 			if k.mask != nil {
-				m := k.mask[i:j]
-				for q, v := range w {
-					m[q] = uint8(v & 1)
-				}
+				packBytes(k.mask[i:j], w)
 			}
 		}
 	}

@@ -86,9 +86,7 @@ type dropoutDraw struct {
 // zero for the others.
 func (d *dropoutDraw) keep(words []uint32, first int) {
 	d.words.fill(words, first)
-	for i, w := range words {
-		words[i] = uint32((uint64(w)-d.threshold)>>63) - 1
-	}
+	keepWords(words, d.threshold)
 }
 
 // dropoutRatio reads the ratio, an input in slot or 0.5.
@@ -198,10 +196,7 @@ func (k *dropoutKernel[T]) Range(lo, hi int) {
 		}
 		switch {
 		case k.mask != nil:
-			m := k.mask[i:j]
-			for n, v := range w {
-				m[n] = uint8(v & 1)
-			}
+			packBytes(k.mask[i:j], w)
 		case k.bits != nil:
 			packBits(k.bits[i/32:], w)
 		case k.oldMask != nil:
@@ -254,39 +249,6 @@ func (k *dropoutKernel[T]) oldOnes(lo, hi int) {
 		m[i] = 1
 	}
 	chunkStore(k.oldMask.DType, k.oldMask.Data, lo, m)
-}
-
-// selectScaled sets y[i] = x[i]*scale where keep[i] is all ones, and 0 where it is 0. There
-// are no jumps for a processor to guess wrong.
-func selectScaled[T chunkFloat](y, x []T, keep []uint32, scale T) {
-	var e T
-	switch any(e).(type) {
-	case float32:
-		y := executor.Cast[float32](executor.Memory(y))[:len(keep)]
-		x := executor.Cast[float32](executor.Memory(x))[:len(keep)]
-		s := float32(scale)
-		for i, m := range keep {
-			y[i] = math.Float32frombits(math.Float32bits(x[i]*s) & m)
-		}
-	default:
-		y := executor.Cast[float64](executor.Memory(y))[:len(keep)]
-		x := executor.Cast[float64](executor.Memory(x))[:len(keep)]
-		s := float64(scale)
-		for i, m := range keep {
-			y[i] = math.Float64frombits(math.Float64bits(x[i]*s) & uint64(int64(int32(m))))
-		}
-	}
-}
-
-// packBits packs the lowest bits of words, 32 to a word of dst; bits that are left over are 0.
-func packBits(dst, words []uint32) {
-	for at := 0; at < len(words); at += 32 {
-		var b uint32
-		for i, w := range words[at:min(at+32, len(words))] {
-			b |= w & 1 << i
-		}
-		dst[at/32] = b
-	}
 }
 
 func sameDims(a, b []int) bool {

@@ -72,22 +72,10 @@ func (k *dropoutGradKernel[T]) Range(lo, hi int) {
 		if k.packed {
 			unpackBits(w, k.bits[i/32:])
 		} else {
-			for n, m := range k.mask[i:j] {
-				w[n] = -uint32(m & 1)
-			}
+			unpackBytes(w, k.mask[i:j])
 		}
 		y := chunkOut(k.dtype, k.dx, i, j, yb[:])
 		selectScaled(y, chunkIn(k.dtype, k.dy, i, j, xb[:]), w, k.scale)
 		chunkStore(k.dtype, k.dx, i, y)
-	}
-}
-
-// unpackBits sets words to all ones or 0, from the bits that packBits makes.
-func unpackBits(words, bits []uint32) {
-	for at := 0; at < len(words); at += 32 {
-		b := bits[at/32]
-		for i := range words[at:min(at+32, len(words))] {
-			words[at+i] = -(b >> i & 1)
-		}
 	}
 }

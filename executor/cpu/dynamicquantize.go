@@ -72,14 +72,5 @@ func (k *dynamicRange) Range(lo, hi int) {
 
 // Range quantizes elements.
 func (k *dynamicQuantizeKernel) Range(lo, hi int) {
-	var q [chunkLen]int32
-	for i := lo; i < hi; i += chunkLen {
-		j := min(i+chunkLen, hi)
-		r := q[:j-i]
-		roundQuotients(r, k.x[i:j], k.scale)
-		for n := range r {
-			r[n] += k.zero
-		}
-		storeSaturated(graph.Uint8, k.y, i, r)
-	}
+	quantizeRow(graph.Uint8, k.y, lo, k.x[lo:hi], k.scale, k.zero)
 }

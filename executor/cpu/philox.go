@@ -56,6 +56,11 @@ func (s philoxStream) fill(dst []uint32, first int) {
 		dst = dst[copy(dst, w[skip:]):]
 		block++
 	}
+	if n := len(dst) / 32; n > 0 && philoxWide {
+		philoxBlocks(&dst[0], n, block, &s)
+		dst = dst[32*n:]
+		block += uint64(8 * n)
+	}
 	for ; len(dst) >= 4; block++ {
 		d := dst[:4:4]
 		d[0], d[1], d[2], d[3] = philox(uint32(block), uint32(block>>32), s.step, s.stream, s.k0, s.k1)

@@ -1,6 +1,9 @@
 package cpu
 
-import "testing"
+import (
+	"slices"
+	"testing"
+)
 
 // TestPhiloxKnownAnswers checks the vectors that Random123 publishes in its file
 // tests/kat_vectors, lines "philox4x32 10".
@@ -47,6 +50,28 @@ func TestPhiloxStreamsDiffer(t *testing.T) {
 			t.Errorf("%+v repeats %x", s, w)
 		}
 		seen[w] = true
+	}
+}
+
+// TestPhiloxWide compares the assembly with the plain function.
+func TestPhiloxWide(t *testing.T) {
+	if !philoxWide {
+		t.Skip("this processor has no AVX2")
+	}
+	defer func() { philoxWide = true }()
+	for _, s := range []philoxStream{newPhiloxStream(3, 0, 0), newPhiloxStream(1<<63, 1<<32-1, 1), {1<<32 - 1, 1<<32 - 1, 1<<32 - 1, 1<<32 - 1}} {
+		for _, first := range []int{0, 1, 4, 4*(1<<32) - 12, 1 << 60} {
+			for _, n := range []int{0, 31, 32, 33, 64, 100, 1000} {
+				wide, plain := make([]uint32, n+1), make([]uint32, n+1)
+				philoxWide = true
+				s.fill(wide[:n], first)
+				philoxWide = false
+				s.fill(plain[:n], first)
+				if !slices.Equal(wide, plain) {
+					t.Fatalf("%+v: words %d to %d differ", s, first, first+n)
+				}
+			}
+		}
 	}
 }
 

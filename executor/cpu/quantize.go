@@ -214,22 +214,46 @@ func isQuantized(d graph.DType) bool {
 	return d == graph.Int8 || d == graph.Uint8 || d == graph.Int16 || d == graph.Uint16
 }
 
-// roundQuotients sets dst[i] to x[i]/scale rounded, halves to even; what no type of 16 bits can hold
-// may be any number beyond it. NaN gives 0.
-func roundQuotients(dst []int32, x []float32, scale float32) {
-	dst = dst[:len(x)]
-	for i, v := range x {
-		dst[i] = roundEven(v / scale)
+// roundEven rounds to an integer, halves to even. What no type of 16 bits can hold may give any number
+// beyond it; NaN gives 0. Adding 1.5*2^23 leaves no bits behind the point.
+func roundEven(v float32) int32 { return roundWithin(v, -1<<20, 1<<20) }
+
+// roundWithin rounds what v is when brought into low..high, integers of at most 21 bits.
+func roundWithin(v, low, high float32) int32 {
+	const shift = 3 << 22
+	switch {
+	case v > high:
+		v = high
+	case v >= low:
+	case v < low:
+		v = low
+	default:
+		v = min(max(0, low), high)
+	}
+	return int32(math.Float32bits(v+shift)) - shiftBits
+}
+
+// shiftBits are the bits of 1.5*2^23.
+const shiftBits = 0x4b400000
+
+// quantizeRow stores x/scale, rounded, plus zero as elements first, first+1, ... of type d.
+func quantizeRow(d graph.DType, data []byte, first int, x []float32, scale float32, zero int32) {
+	switch d {
+	case graph.Int8:
+		quantizeInto(executor.Cast[int8](data)[first:], x, scale, zero, math.MinInt8, math.MaxInt8)
+	case graph.Uint8:
+		quantizeInto(executor.Cast[uint8](data)[first:], x, scale, zero, 0, math.MaxUint8)
+	case graph.Int16:
+		quantizeInto(executor.Cast[int16](data)[first:], x, scale, zero, math.MinInt16, math.MaxInt16)
+	case graph.Uint16:
+		quantizeInto(executor.Cast[uint16](data)[first:], x, scale, zero, 0, math.MaxUint16)
 	}
 }
 
-// roundEven rounds to an integer. Adding 1.5*2^23 leaves no bits behind the point.
-func roundEven(v float32) int32 {
-	const shift = 3 << 22
-	if v != v {
-		return 0
+func quantizeInto[D int8 | uint8 | int16 | uint16](dst []D, x []float32, scale float32, zero, low, high int32) {
+	dst = dst[:len(x)]
+	least, most := float32(low-zero), float32(high-zero)
+	for i, v := range x {
+		dst[i] = D(roundWithin(v/scale, least, most) + zero)
 	}
-	v = min(max(v, -1<<20), 1<<20)
-	v += shift
-	return int32(v - shift)
 }

@@ -49,11 +49,15 @@ func (k *quantizeKernel) Range(lo, hi int) {
 		at = p.hi
 		x, r := k.floats(xb[:], q[:], p), q[:p.hi-p.lo]
 		if p.one {
-			roundQuotients(r, x, p.scales[0])
-		} else {
-			for i, s := range p.scales {
-				r[i] = roundEven(x[i] / s)
+			var zero int32
+			if p.zeros != nil {
+				zero = p.zeros[0]
 			}
+			quantizeRow(k.to, k.y, p.lo, x, p.scales[0], zero)
+			continue
+		}
+		for i, s := range p.scales {
+			r[i] = roundEven(x[i] / s)
 		}
 		addZeros(r, p, 1)
 		storeSaturated(k.to, k.y, p.lo, r)

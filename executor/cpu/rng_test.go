@@ -14,11 +14,11 @@ import (
 	"memopt/graph/op"
 )
 
-// rngHeap gives running nodes fresh memory.
-type rngHeap struct{}
+// drawMemory gives running nodes fresh memory.
+type drawMemory struct{}
 
-func (rngHeap) Output(_, n int) ([]byte, error) { return make([]byte, (n+7)&^7)[:n], nil }
-func (rngHeap) Scratch(n int) ([]byte, error)   { return make([]byte, (n+7)&^7)[:n], nil }
+func (drawMemory) Output(_, n int) ([]byte, error) { return make([]byte, (n+7)&^7)[:n], nil }
+func (drawMemory) Scratch(n int) ([]byte, error)   { return make([]byte, (n+7)&^7)[:n], nil }
 
 // draws runs one node of a kind with inputs in, several times with several steps.
 type draws struct {
@@ -46,7 +46,7 @@ func (d draws) run(t *testing.T, step uint64) []*executor.Tensor {
 	require.NoError(t, err)
 	pool := executor.NewPool(p.Threads)
 	defer pool.Close()
-	c := executor.NewCtx(p, pool, rngHeap{}, d.in, outs)
+	c := executor.NewCtx(p, pool, drawMemory{}, d.in, outs)
 	c.Step = step
 	require.NoError(t, executor.Invoke(k, c))
 	return outs
@@ -204,7 +204,7 @@ func BenchmarkDropout(b *testing.B) {
 	pool := executor.NewPool(1)
 	defer pool.Close()
 	outs := []*executor.Tensor{{DType: graph.Float32}, {DType: graph.Bool}}
-	mem := &kept{}
+	mem := &keptMemory{}
 	c := executor.NewCtx(p, pool, mem, d.in, outs)
 	b.SetBytes(9 * n)
 	for b.Loop() {
@@ -213,13 +213,13 @@ func BenchmarkDropout(b *testing.B) {
 	}
 }
 
-// kept gives the same memory in every run.
-type kept struct {
+// keptMemory gives the same memory in every run.
+type keptMemory struct {
 	pieces [][]byte
 	used   int
 }
 
-func (m *kept) Output(_, n int) ([]byte, error) {
+func (m *keptMemory) Output(_, n int) ([]byte, error) {
 	if m.used == len(m.pieces) {
 		m.pieces = append(m.pieces, make([]byte, n))
 	}
@@ -227,4 +227,4 @@ func (m *kept) Output(_, n int) ([]byte, error) {
 	return m.pieces[m.used-1], nil
 }
 
-func (m *kept) Scratch(n int) ([]byte, error) { return m.Output(0, n) }
+func (m *keptMemory) Scratch(n int) ([]byte, error) { return m.Output(0, n) }
