@@ -15,7 +15,7 @@ type answer struct {
 
 // better keeps the lower of two answers, the first on a tie.
 func (a answer) better(b answer) answer {
-	if a.offsets == nil || b.height < a.height {
+	if a.offsets == nil || b.offsets != nil && b.height < a.height {
 		return b
 	}
 	return a
@@ -28,11 +28,12 @@ const greedyWork = 1 << 27
 // in the number of buffers. Buffers that make no sense have no meaning here; Solve names them.
 func Greedy(buffers []Buffer) *Result {
 	r := &Result{Offsets: make([]int64, len(buffers)), Optimal: true}
-	for _, p := range split(buffers) {
+	groups := split(buffers)
+	for _, p := range groups {
 		r.LowerBound = max(r.LowerBound, p.bound*p.unit)
 	}
-	for _, p := range split(buffers) {
-		a := p.greedy(r.LowerBound/p.unit, greedyWork)
+	for _, p := range groups {
+		a := p.greedy(r.LowerBound/p.unit, greedyWork, func() bool { return false })
 		r.take(p, a)
 	}
 	r.Optimal = r.Height == r.LowerBound
@@ -76,11 +77,12 @@ func compareProduct(a, b job) int {
 	return cmp.Or(cmp.Compare(ah, bh), cmp.Compare(al, bl))
 }
 
-// greedy tries the orders until one reaches the goal, each with a budget of work.
-func (p *problem) greedy(goal, work int64) answer {
+// greedy tries the orders until one reaches the goal, each with a budget of work, or until
+// it is halted after the first.
+func (p *problem) greedy(goal, work int64, halt func() bool) answer {
 	best := p.inTime()
 	for _, o := range greedyOrders {
-		if best.height <= goal {
+		if best.height <= goal || halt() {
 			break
 		}
 		order := make([]int32, len(p.jobs))
@@ -90,16 +92,19 @@ func (p *problem) greedy(goal, work int64) answer {
 		slices.SortFunc(order, func(a, b int32) int {
 			return cmp.Or(o.compare(p.jobs[a], p.jobs[b]), cmp.Compare(a, b))
 		})
-		best = best.better(p.inOrder(order, work, o.name))
+		best = best.better(p.inOrder(order, work, o.name, halt))
 	}
 	return best
 }
 
-// inOrder gives each job in turn the lowest gap that holds it.
-func (p *problem) inOrder(order []int32, work int64, method string) answer {
+// inOrder gives each job in turn the lowest gap that holds it. Halted, it has no answer.
+func (p *problem) inOrder(order []int32, work int64, method string, halt func() bool) answer {
 	a := answer{offsets: make([]int64, len(p.jobs)), method: method}
 	placed := newShelves(p.sections, work)
-	for _, i := range order {
+	for n, i := range order {
+		if n%1024 == 1023 && halt() {
+			return answer{}
+		}
 		a.offsets[i] = placed.place(p.jobs[i])
 		a.height = max(a.height, a.offsets[i]+p.jobs[i].size)
 	}
