@@ -13,12 +13,11 @@ import (
 // only external test packages look downwards.
 const order = `
 	symbolic
-	planner/pack
 	graph
 	graph/op
 	graph/onnx graph/graphtest graph/live
 	graph/examples
-	recompute
+	recompute planner/pack
 	planner
 	executor/half executor/cpu/simd executor/cpu/blas
 	executor

@@ -51,7 +51,7 @@ func (f *frame) plan(sizes *live.Sizes, packed bool) error {
 	f.planEnds(p)
 	f.arenaBytes = onDemandPeak(t, p.Bytes)
 	// Bytes inside subgraphs are taken on demand and are in no layout.
-	f.peak, f.bound = t.Peak, alignedPeak(t, p.Bytes)
+	f.peak, f.bound = t.Peak, f.arenaBytes
 	if !packed {
 		for i := range f.steps {
 			f.steps[i].scratch.offset = -1
@@ -68,7 +68,7 @@ func (f *frame) plan(sizes *live.Sizes, packed bool) error {
 		}
 	}
 	l := planner.NewLayout(t, padded)
-	f.arenaBytes = l.Bytes
+	f.arenaBytes, f.bound = l.Bytes, min(l.LowerBound, l.Bytes)
 	copy(f.offsets, l.Offsets)
 	for i := range f.steps {
 		st := &f.steps[i]
@@ -158,37 +158,23 @@ func (f *frame) planEnds(p *live.Program) {
 	}
 }
 
-// alignedPeak is the most bytes that live at once when every buffer is rounded up to the
-// alignment, but for one that may lie on top: no layout is smaller.
-func alignedPeak(t *live.Timeline, bytes []int64) int64 {
-	peak, slack := roundedPeak(t, bytes)
-	return max(peak-slack, 0)
-}
-
-// roundedPeak is the peak of live bytes with every buffer rounded up to the alignment, and the most
-// that rounding added to one buffer.
-func roundedPeak(t *live.Timeline, bytes []int64) (peak, slack int64) {
+// onDemandPeak is the most that an arena has in use when every buffer is taken and given back in time: the
+// peak of live bytes with every buffer rounded up to the alignment.
+func onDemandPeak(t *live.Timeline, bytes []int64) int64 {
 	delta := make([]int64, len(t.Live)+1)
 	for i, r := range t.Root {
 		if graph.ValueID(i) != r || bytes[i] <= 0 {
 			continue
 		}
 		n := (bytes[i] + Alignment - 1) / Alignment * Alignment
-		slack = max(slack, n-bytes[i])
 		delta[t.Ranges[i].Start] += n
 		delta[t.Ranges[i].End] -= n
 	}
-	var live int64
+	var live, peak int64
 	for _, d := range delta {
 		live += d
 		peak = max(peak, live)
 	}
-	return peak, slack
-}
-
-// onDemandPeak is the most that an arena has in use when every buffer is taken and given back in time.
-func onDemandPeak(t *live.Timeline, bytes []int64) int64 {
-	peak, _ := roundedPeak(t, bytes)
 	return peak
 }
 

@@ -111,6 +111,20 @@ func (a *app) progress(what string) func(done, total int) {
 	}
 }
 
+// spinner returns a function that shows what a long search has found so far on the error stream, or
+// nil where that is no terminal.
+func (a *app) spinner(what string) func(text string) {
+	f, ok := a.err.(*os.File)
+	if !ok || a.global.quiet || !term.IsTerminal(int(f.Fd())) {
+		return nil
+	}
+	bar := progressbar.NewOptions(-1, progressbar.OptionSetWriter(f), progressbar.OptionSetDescription(what), progressbar.OptionClearOnFinish())
+	return func(text string) {
+		bar.Describe(text)
+		bar.Add(1)
+	}
+}
+
 // execution is what run and verify execute.
 type execution struct {
 	l        *loaded
