@@ -84,41 +84,6 @@ func (o *normOperand[T]) read(c *executor.Ctx, i int, what string, shape []int, 
 	return nil
 }
 
-// normStats writes statistics, which are float or double whatever the norm computes in.
-type normStats struct {
-	single []float32
-	double []float64
-}
-
-// open gives output i its shape.
-func (s *normStats) open(c *executor.Ctx, i int, shape ...int) {
-	*s = normStats{}
-	switch t := c.Out(i, shape...); {
-	case t == nil:
-	case t.DType == graph.Float64:
-		s.double = executor.Of[float64](t)
-	default:
-		s.single = executor.Of[float32](t)
-	}
-}
-
-func (s *normStats) put(i int, v float64) {
-	switch {
-	case s.single != nil:
-		s.single[i] = float32(v)
-	case s.double != nil:
-		s.double[i] = v
-	}
-}
-
-// normStat returns element i of a float or double input.
-func normStat[T normElem](t *executor.Tensor, i int) T {
-	if t.DType == graph.Float64 {
-		return T(executor.Of[float64](t)[i])
-	}
-	return T(executor.Of[float32](t)[i])
-}
-
 // normTypes reports whether the operands of a norm all have the type of input 0, statistics
 // aside, which may be float or double.
 func normTypes(p *executor.Prep, statIn, statOut int) bool {
