@@ -15,7 +15,8 @@ const Alignment = 256
 // Layout places every buffer of a timeline in an arena.
 type Layout struct {
 	Offsets []int64 // by value; -1 for values without bytes of their own
-	Bytes   int64   // size of the arena
+	Bytes   int64   // size of the arena: the end of its highest buffer
+	end     int64   // Bytes rounded up to the alignment
 }
 
 // hole is a free stretch of the arena.
@@ -23,8 +24,7 @@ type hole struct{ offset, size int64 }
 
 // NewLayout packs the buffers as an allocator would that knows the sizes but not
 // the future: in order of execution, each into the smallest hole that holds it, freed
-// neighbours merged. The arena is never smaller than the peak live bytes rounded up
-// to the alignment.
+// neighbours merged. Every buffer takes its size rounded up to the alignment.
 func NewLayout(t *live.Timeline, bytes []int64) *Layout {
 	l := &Layout{Offsets: make([]int64, len(t.Root))}
 	var starts, ends []graph.ValueID
@@ -48,6 +48,7 @@ func NewLayout(t *live.Timeline, bytes []int64) *Layout {
 			ends = ends[1:]
 		}
 		free = l.place(free, id, align(bytes[id]))
+		l.Bytes = max(l.Bytes, l.Offsets[id]+bytes[id])
 	}
 	return l
 }
@@ -76,13 +77,13 @@ func (l *Layout) place(free []hole, id graph.ValueID, size int64) []hole {
 		free[best].size -= size
 		return free
 	}
-	at := l.Bytes
-	if last := len(free) - 1; last >= 0 && free[last].offset+free[last].size == l.Bytes {
+	at := l.end
+	if last := len(free) - 1; last >= 0 && free[last].offset+free[last].size == l.end {
 		at = free[last].offset
 		free = free[:last]
 	}
 	l.Offsets[id] = at
-	l.Bytes = at + size
+	l.end = at + size
 	return free
 }
 

@@ -16,7 +16,7 @@ type lpNormKernel[T normElem] struct {
 	x, y []T
 }
 
-func newLpNorm(p *executor.Prep) (executor.Kernel, error) {
+func newLpNormalization(p *executor.Prep) (executor.Kernel, error) {
 	order := p.Node.Int("p", 2)
 	if order != 1 && order != 2 {
 		return nil, p.Errorf("attribute p is %d, wanted 1 or 2", order)

@@ -20,7 +20,7 @@ var normRows = []Row{
 	{Kind: op.LogSoftmax, New: newSoftmax(true)},
 	{Kind: op.LogSoftmaxGrad, New: newSoftmaxGrad(true, true)},
 	{Kind: op.LogSoftmaxGrad13, New: newSoftmaxGrad(true, false)},
-	{Kind: op.LpNormalization, New: widened(newLpNorm)},
+	{Kind: op.LpNormalization, New: widened(newLpNormalization)},
 	{Kind: op.MeanVarianceNormalization, New: newMeanVariance},
 	{Kind: op.NegativeLogLikelihoodLoss, New: newLoss(true, -1)},
 	{Kind: op.RMSNormalization, New: newLayerNorm(true)},

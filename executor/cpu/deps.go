@@ -1,6 +1,0 @@
-package cpu
-
-import (
-	_ "github.com/ebitengine/purego"
-	_ "gonum.org/v1/gonum/blas/gonum"
-)

@@ -1,0 +1,78 @@
+package cpu
+
+import (
+	"math"
+
+	"memopt/executor"
+)
+
+// lpNorm is the norm (Σ|x|^p)^(1/p).
+type lpNorm[T convFloat] struct{ p int }
+
+// newLpNorm reads the attribute p.
+func newLpNorm[T convFloat](p *executor.Prep) (lpNorm[T], error) {
+	n := p.Node.Int("p", 2)
+	if n < 1 || n > 1<<20 {
+		return lpNorm[T]{}, p.Errorf("attribute p is %d, wanted at least 1", n)
+	}
+	return lpNorm[T]{int(n)}, nil
+}
+
+// add adds |x[i*s]|^p to y[i].
+func (n lpNorm[T]) add(y, x []T, s int) {
+	at := 0
+	switch n.p {
+	case 1:
+		for i := range y {
+			y[i] += T(math.Abs(float64(x[at])))
+			at += s
+		}
+	case 2:
+		for i := range y {
+			q := x[at] * x[at]
+			y[i] += q
+			at += s
+		}
+	default:
+		for i := range y {
+			y[i] += T(math.Pow(math.Abs(float64(x[at])), float64(n.p)))
+			at += s
+		}
+	}
+}
+
+// root takes the p-th roots.
+func (n lpNorm[T]) root(y []T) {
+	for i, v := range y {
+		switch n.p {
+		case 1:
+		case 2:
+			y[i] = T(math.Sqrt(float64(v)))
+		default:
+			y[i] = T(math.Pow(float64(v), 1/float64(n.p)))
+		}
+	}
+}
+
+// whole returns the norm of all of x, in float64.
+func (n lpNorm[T]) whole(x []T) T {
+	s := 0.0
+	for _, v := range x {
+		a := math.Abs(float64(v))
+		switch n.p {
+		case 1:
+			s += a
+		case 2:
+			s += a * a
+		default:
+			s += math.Pow(a, float64(n.p))
+		}
+	}
+	switch n.p {
+	case 1:
+		return T(s)
+	case 2:
+		return T(math.Sqrt(s))
+	}
+	return T(math.Pow(s, 1/float64(n.p)))
+}
