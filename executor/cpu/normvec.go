@@ -208,6 +208,11 @@ func normMulAdd[T normElem](dst, a, b, c []T) {
 
 // normMaxWith sets m[i] to the larger of m[i] and a[i]; NaN stays and counts as larger.
 func normMaxWith[T normElem](m, a []T) {
+	if normIsSingle[T]() {
+		b := normSingle(m)
+		simd.MaxOf(b, b, normSingle(a[:len(m)]))
+		return
+	}
 	a = a[:len(m)]
 	for i, v := range a {
 		if v > m[i] || v != v {
