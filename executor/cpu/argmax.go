@@ -102,34 +102,34 @@ func (k *argKernel[T]) Range(lo, hi int) {
 	}
 }
 
-// row searches a row of neighbouring elements, block by block.
+// row searches a row of neighbouring elements, block by block: where in a block the best element is
+// matters only if that beats the best one of earlier blocks.
 func (k *argKernel[T]) row(base int, buf []T) int64 {
 	var best T
 	at := -1
 	for lo := 0; lo < k.n; lo += len(buf) {
 		a := k.load(buf, base+lo, min(k.n-lo, len(buf)))
-		i := argIn(a, k.less, k.last)
-		if v := a[i]; at < 0 || argBeats(v, best, k.less, k.last) {
-			best, at = v, lo+i
+		var v T
+		if k.less {
+			v = reduceMin(a)
+		} else {
+			v = reduceMax(a)
+		}
+		if at < 0 || argBeats(v, best, k.less, k.last) {
+			best, at = v, lo+argPlace(a, v, k.last)
 		}
 	}
 	return int64(at)
 }
 
-// argIn returns the place of the best element of a.
-func argIn[T reduceElem](a []T, less, last bool) int {
-	best, at := a[0], 0
-	if !less && !last {
-		for i, v := range a {
-			if v > best || v != v && best == best {
-				best, at = v, i
+// argPlace returns where v is in a: the first or the last place.
+func argPlace[T reduceElem](a []T, v T, last bool) int {
+	at := 0
+	for i, w := range a {
+		if w == v || w != w {
+			if at = i; !last {
+				break
 			}
-		}
-		return at
-	}
-	for i, v := range a[1:] {
-		if argBeats(v, best, less, last) {
-			best, at = v, i+1
 		}
 	}
 	return at

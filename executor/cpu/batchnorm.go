@@ -55,7 +55,7 @@ type batchNormKernel[T normElem] struct {
 	training, perPlace bool
 	saveInv            bool // output 4 is the inverse deviation
 
-	x, y                    []T
+	x, y                    normTensor[T]
 	scale, bias, mean, vari *executor.Tensor
 	newMean, newVar         normStats
 	saveMean, saveVar       normStats
@@ -81,7 +81,7 @@ func makeBatchNorm(p *executor.Prep, training, saveInv bool) (executor.Kernel, e
 	}
 	momentum := float64(p.Node.Float("momentum", 0.9))
 	perPlace := p.Version < 9 && p.Node.Int("spatial", 1) == 0 && p.Info.Domain == ""
-	switch p.DType(0) {
+	switch normAccumulates(p.DType(0)) {
 	case graph.Float32:
 		return &batchNormKernel[float32]{epsilon: normEpsilon(p), momentum: momentum, training: training,
 			perPlace: perPlace, saveInv: saveInv}, nil
@@ -108,7 +108,7 @@ func (k *batchNormKernel[T]) Run(c *executor.Ctx) error {
 		return c.Errorf("input 0 is %v: there is nothing to take the mean of", x)
 	}
 	k.scale, k.bias, k.mean, k.vari = c.In(1), c.In(2), c.In(3), c.In(4)
-	k.x, k.y = normData[T](c, 0), normOut[T](c, 0, x.Shape...)
+	k.x, k.y = normOpen[T](x), normOpen[T](c.Out(0, x.Shape...))
 	stats := c.In(1).Shape
 	k.newMean.open(c, 1, stats...)
 	k.newVar.open(c, 2, stats...)
@@ -121,11 +121,12 @@ func (k *batchNormKernel[T]) Run(c *executor.Ctx) error {
 // Range normalises tiles lo..hi-1.
 func (k *batchNormKernel[T]) Range(lo, hi int) {
 	var m, a, b [batchTile]T
+	var block [normBlock]T
 	for ; lo < hi; lo++ {
 		from, to := k.channels(lo)
 		n := to - from
 		if k.training {
-			k.batchStats(m[:n], a[:n], from)
+			k.batchStats(block[:], m[:n], a[:n], from)
 		}
 		for i := range n {
 			ch := from + i
@@ -149,26 +150,25 @@ func (k *batchNormKernel[T]) Range(lo, hi int) {
 			}
 			a[i], b[i] = T(inv)*normStat[T](k.scale, ch), normStat[T](k.bias, ch)
 		}
-		if k.y != nil {
-			k.apply(m[:n], a[:n], b[:n], from)
+		if k.y.given() {
+			k.apply(block[:], m[:n], a[:n], b[:n], from)
 		}
 	}
 }
 
 // batchStats sets m and v to the mean and variance of channels from.. of the batch.
-func (k *batchNormKernel[T]) batchStats(m, v []T, from int) {
-	var buf [batchTile]T
+func (k *batchNormKernel[T]) batchStats(buf, m, v []T, from int) {
 	count := T(k.n * k.d)
 	clear(m)
 	clear(v)
 	for i := range k.n {
 		base := (i*k.c + from) * k.d
 		if k.d == 1 {
-			normAdd(m, m, k.x[base:base+len(m)])
+			normAdd(m, m, k.x.load(buf, base, len(m)))
 			continue
 		}
 		for ch := range m {
-			m[ch] += normSum(k.x[base+ch*k.d : base+(ch+1)*k.d])
+			m[ch] += k.x.sum(buf, base+ch*k.d, k.d)
 		}
 	}
 	for ch := range m {
@@ -178,12 +178,12 @@ func (k *batchNormKernel[T]) batchStats(m, v []T, from int) {
 		base := (i*k.c + from) * k.d
 		if k.d == 1 {
 			b := buf[:len(m)]
-			normSub(b, k.x[base:base+len(m)], m)
+			normSub(b, k.x.load(buf, base, len(m)), m)
 			normMulAdd(v, b, b, v)
 			continue
 		}
 		for ch := range m {
-			v[ch] += normSumSquares(k.x[base+ch*k.d:base+(ch+1)*k.d], m[ch])
+			v[ch] += k.x.sumSquares(buf, base+ch*k.d, k.d, m[ch])
 		}
 	}
 	for ch := range v {
@@ -192,28 +192,29 @@ func (k *batchNormKernel[T]) batchStats(m, v []T, from int) {
 }
 
 // apply sets y = (x-m)*a + b for channels from..
-func (k *batchNormKernel[T]) apply(m, a, b []T, from int) {
+func (k *batchNormKernel[T]) apply(buf, m, a, b []T, from int) {
 	for i := range k.n {
 		base := (i*k.c + from) * k.d
 		if k.d == 1 {
-			y := k.y[base : base+len(m)]
-			normSub(y, k.x[base:base+len(m)], m)
+			y := k.y.place(buf, base, len(m))
+			normSub(y, k.x.load(buf, base, len(m)), m)
 			normMulAdd(y, y, a, b)
+			k.y.store(base, y)
 			continue
 		}
 		for ch := range m {
-			at := base + ch*k.d
-			normPlane(k.y[at:at+k.d], k.x[at:at+k.d], m[ch], a[ch], b[ch])
+			normPlane(buf, &k.y, &k.x, base+ch*k.d, k.d, m[ch], a[ch], b[ch])
 		}
 	}
 }
 
-// normPlane sets y = (x-m)*a + b, block by block so that y stays in the cache.
-func normPlane[T normElem](y, x []T, m, a, b T) {
-	const block = 2048
-	for lo := 0; lo < len(x); lo += block {
-		hi := min(lo+block, len(x))
-		normAddScalar(y[lo:hi], x[lo:hi], -m)
-		normScaleShift(y[lo:hi], y[lo:hi], a, b)
+// normPlane sets n neighbouring elements of y to (x-m)*a + b.
+func normPlane[T normElem](buf []T, y, x *normTensor[T], at, n int, m, a, b T) {
+	for end := at + n; at < end; at += normBlock {
+		w := min(end-at, normBlock)
+		d := y.place(buf, at, w)
+		normAddScalar(d, x.load(buf, at, w), -m)
+		normScaleShift(d, d, a, b)
+		y.store(at, d)
 	}
 }

@@ -11,16 +11,16 @@ import (
 //	dbias = sum(dY), dscale = sum(dY*h), dX = scale*r*(dY - dbias/M - h*dscale/M)
 type batchNormGradKernel[T normElem] struct {
 	batchLayout
-	dy, x, dx        []T
+	dy, x, dx        normTensor[T]
 	scale, mean, inv *executor.Tensor
 	dscale, dbias    normStats
 }
 
 func newBatchNormGrad(p *executor.Prep) (executor.Kernel, error) {
-	if p.DType(0) != p.DType(1) || !normTypes(p, 2, 1) {
+	if normAccumulates(p.DType(0)) != normAccumulates(p.DType(1)) || !normTypes(p, 2, 1) {
 		return nil, unsupportedTypes(p)
 	}
-	switch p.DType(0) {
+	switch normAccumulates(p.DType(0)) {
 	case graph.Float32:
 		return &batchNormGradKernel[float32]{}, nil
 	case graph.Float64:
@@ -42,7 +42,7 @@ func (k *batchNormGradKernel[T]) Run(c *executor.Ctx) error {
 		}
 	}
 	k.scale, k.mean, k.inv = c.In(2), c.In(3), c.In(4)
-	k.dy, k.x, k.dx = normData[T](c, 0), normData[T](c, 1), normOut[T](c, 0, x.Shape...)
+	k.dy, k.x, k.dx = normOpen[T](c.In(0)), normOpen[T](x), normOpen[T](c.Out(0, x.Shape...))
 	k.dscale.open(c, 1, k.c)
 	k.dbias.open(c, 2, k.c)
 	k.parallel(c, k)
@@ -52,6 +52,7 @@ func (k *batchNormGradKernel[T]) Run(c *executor.Ctx) error {
 // Range does tiles lo..hi-1.
 func (k *batchNormGradKernel[T]) Range(lo, hi int) {
 	var ms, as, bs, db, ds [batchTile]T
+	var block, block2 [normBlock]T
 	count := T(k.n * k.d)
 	for ; lo < hi; lo++ {
 		from, to := k.channels(lo)
@@ -60,7 +61,7 @@ func (k *batchNormGradKernel[T]) Range(lo, hi int) {
 		for i := range m {
 			m[i] = normStat[T](k.mean, from+i)
 		}
-		k.sums(db[:n], ds[:n], m, from)
+		k.sums(block[:], block2[:], db[:n], ds[:n], m, from)
 		for i := range m {
 			ch := from + i
 			inv := normStat[T](k.inv, ch)
@@ -72,33 +73,32 @@ func (k *batchNormGradKernel[T]) Range(lo, hi int) {
 			b[i] = -inv * ds[i] / count
 			db[i] = -a[i] * db[i] / count
 		}
-		if k.dx != nil {
-			k.apply(m, a, b, db[:n], from)
+		if k.dx.given() {
+			k.apply(block[:], block2[:], m, a, b, db[:n], from)
 		}
 	}
 }
 
 // sums sets db to the channels' sums of dY, and ds to those of dY*(x-m).
-func (k *batchNormGradKernel[T]) sums(db, ds, m []T, from int) {
-	var buf [1024]T
+func (k *batchNormGradKernel[T]) sums(buf, buf2, db, ds, m []T, from int) {
 	clear(db)
 	clear(ds)
 	for i := range k.n {
 		base := (i*k.c + from) * k.d
 		if k.d == 1 {
-			dy, b := k.dy[base:base+len(m)], buf[:len(m)]
+			dy, b := k.dy.load(buf2, base, len(m)), buf[:len(m)]
 			normAdd(db, db, dy)
-			normSub(b, k.x[base:base+len(m)], m)
+			normSub(b, k.x.load(buf, base, len(m)), m)
 			normMulAdd(ds, b, dy, ds)
 			continue
 		}
 		for ch := range m {
 			at := base + ch*k.d
-			for end := at + k.d; at < end; at += len(buf) {
-				b := buf[:min(end-at, len(buf))]
-				dy := k.dy[at : at+len(b)]
+			for end := at + k.d; at < end; at += normBlock {
+				n := min(end-at, normBlock)
+				dy, b := k.dy.load(buf2, at, n), buf[:n]
 				db[ch] += normSum(dy)
-				normAddScalar(b, k.x[at:at+len(b)], -m[ch])
+				normAddScalar(b, k.x.load(buf, at, n), -m[ch])
 				ds[ch] += normDot(dy, b)
 			}
 		}
@@ -106,25 +106,27 @@ func (k *batchNormGradKernel[T]) sums(db, ds, m []T, from int) {
 }
 
 // apply sets dX = a*(dY + (x-m)*b) + t.
-func (k *batchNormGradKernel[T]) apply(m, a, b, t []T, from int) {
+func (k *batchNormGradKernel[T]) apply(buf, buf2, m, a, b, t []T, from int) {
 	for i := range k.n {
 		base := (i*k.c + from) * k.d
 		if k.d == 1 {
-			dx, dy := k.dx[base:base+len(m)], k.dy[base:base+len(m)]
-			normSub(dx, k.x[base:base+len(m)], m)
-			normMulAdd(dx, dx, b, dy)
+			dx := k.dx.place(buf, base, len(m))
+			normSub(dx, k.x.load(buf, base, len(m)), m)
+			normMulAdd(dx, dx, b, k.dy.load(buf2, base, len(m)))
 			normMulAdd(dx, dx, a, t)
+			k.dx.store(base, dx)
 			continue
 		}
 		for ch := range m {
 			at := base + ch*k.d
-			for end := at + k.d; at < end; at += 1024 {
-				n := min(end-at, 1024)
-				dx, dy := k.dx[at:at+n], k.dy[at:at+n]
-				normAddScalar(dx, k.x[at:at+n], -m[ch])
+			for end := at + k.d; at < end; at += normBlock {
+				n := min(end-at, normBlock)
+				dx := k.dx.place(buf, at, n)
+				normAddScalar(dx, k.x.load(buf, at, n), -m[ch])
 				normMulScalar(dx, dx, b[ch])
-				normAdd(dx, dx, dy)
+				normAdd(dx, dx, k.dy.load(buf2, at, n))
 				normScaleShift(dx, dx, a[ch], t[ch])
+				k.dx.store(at, dx)
 			}
 		}
 	}

@@ -11,10 +11,11 @@ import (
 type biasSoftmaxKernel[T normElem] struct {
 	softmaxAxis
 	x, bias, y []T
-	dims       []int // of the data, innermost first, without the last
-	steps      []int // elements of the bias per step in each of dims; 0 where it is stretched
-	run        int   // last dim
-	single     bool  // the bias has one element per run
+	sum        normTensor[T] // y
+	dims       []int         // of the data, innermost first, without the last
+	steps      []int         // elements of the bias per step in each of dims; 0 where it is stretched
+	run        int           // last dim
+	single     bool          // the bias has one element per run
 }
 
 func newBiasSoftmax(p *executor.Prep) (executor.Kernel, error) {
@@ -41,6 +42,7 @@ func (k *biasSoftmaxKernel[T]) Run(c *executor.Ctx) error {
 		return err
 	}
 	k.x, k.bias, k.y = normData[T](c, 0), normData[T](c, 1), normOut[T](c, 0, x.Shape...)
+	k.sum = normTensor[T]{data: k.y}
 	if k.y != nil {
 		k.parallel(c, k)
 	}
@@ -79,6 +81,7 @@ func (k *biasSoftmaxKernel[T]) stretch(c *executor.Ctx, shape, bias []int) error
 
 // Range does rows lo..hi-1.
 func (k *biasSoftmaxKernel[T]) Range(lo, hi int) {
+	var buf [normBlock]T
 	for ; lo < hi; lo++ {
 		y := k.y[lo*k.n : (lo+1)*k.n]
 		for at := 0; at < k.n; at += k.run {
@@ -91,6 +94,6 @@ func (k *biasSoftmaxKernel[T]) Range(lo, hi int) {
 				normAdd(sum, x, k.bias[b:b+k.run])
 			}
 		}
-		softmaxRow(y, y)
+		softmaxRow(buf[:], &k.sum, &k.sum, lo*k.n, k.n)
 	}
 }

@@ -16,7 +16,7 @@ type embedNormKernel[T normElem] struct {
 	atStep                  int // 0: the same positions for all
 	word, position, segment []T
 	gamma, beta             []T
-	y, sum                  []T
+	y, sum                  normTensor[T]
 }
 
 func newEmbedNorm(p *executor.Prep) (executor.Kernel, error) {
@@ -53,15 +53,14 @@ func (k *embedNormKernel[T]) Run(c *executor.Ctx) error {
 	if err := k.read(c, batch); err != nil {
 		return err
 	}
-	k.y = normOut[T](c, 0, batch, k.seq, k.n)
-	k.sum = normOut[T](c, 2, batch, k.seq, k.n)
-	if k.sum == nil {
+	k.y = normOpen[T](c.Out(0, batch, k.seq, k.n))
+	if k.sum = normOpen[T](c.Out(2, batch, k.seq, k.n)); !k.sum.given() {
 		k.sum = k.y
 	}
 	if t := c.Out(1, batch); t != nil {
 		countMask(executor.Of[int32](t), c.In(7))
 	}
-	if k.y != nil {
+	if k.y.given() {
 		c.Parallel(batch*k.seq, normGrain(3*k.n), k)
 	}
 	return nil
@@ -136,19 +135,20 @@ func countMask(dst []int32, mask *executor.Tensor) {
 
 // Range does rows lo..hi-1.
 func (k *embedNormKernel[T]) Range(lo, hi int) {
+	var buf [normBlock]T
 	n := k.n
 	for ; lo < hi; lo++ {
 		at := lo % k.seq
 		if k.at != nil {
 			at = int(k.at[lo/k.seq*k.atStep+at])
 		}
-		sum, id := k.sum[lo*n:(lo+1)*n], int(k.ids[lo])
+		sum, id := k.sum.data[lo*n:(lo+1)*n], int(k.ids[lo])
 		normAdd(sum, k.word[id*n:(id+1)*n], k.position[at*n:(at+1)*n])
 		if k.segments != nil {
 			s := int(k.segments[lo])
 			normAdd(sum, sum, k.segment[s*n:(s+1)*n])
 		}
-		m, inv := normRowStats(sum, false, k.epsilon)
-		normRow(k.y[lo*n:(lo+1)*n], sum, k.gamma, k.beta, m, inv)
+		m, inv := normRowStats(buf[:], &k.sum, lo*n, n, false, k.epsilon)
+		normRow(buf[:], &k.y, &k.sum, lo*n, n, k.gamma, k.beta, m, inv)
 	}
 }

@@ -1,8 +1,6 @@
 package cpu
 
 import (
-	"math"
-
 	"memopt/executor"
 	"memopt/graph"
 )
@@ -16,8 +14,9 @@ type groupNormKernel[T normElem] struct {
 	perGroup bool
 	epsilon  float64
 
-	x, y, scale, bias []T
-	g, width, d       int // groups, channels per group, elements per channel
+	x, y        normTensor[T]
+	scale, bias []T
+	g, width, d int // groups, channels per group, elements per channel
 }
 
 // newGroupNorm makes GroupNormalization.
@@ -33,10 +32,10 @@ func newGroupNorm(p *executor.Prep) (executor.Kernel, error) {
 func newInstanceNorm(p *executor.Prep) (executor.Kernel, error) { return makeGroupNorm(p, 0, false) }
 
 func makeGroupNorm(p *executor.Prep, groups int64, perGroup bool) (executor.Kernel, error) {
-	if !normOneType(p.In, p.Out) {
+	if !normTypes(p, len(p.In), len(p.Out)) {
 		return nil, unsupportedTypes(p)
 	}
-	switch p.DType(0) {
+	switch normAccumulates(p.DType(0)) {
 	case graph.Float32:
 		return &groupNormKernel[float32]{groups: groups, perGroup: perGroup, epsilon: normEpsilon(p)}, nil
 	case graph.Float64:
@@ -44,6 +43,9 @@ func makeGroupNorm(p *executor.Prep, groups int64, perGroup bool) (executor.Kern
 	}
 	return nil, unsupportedTypes(p)
 }
+
+// Workspace counts converted operands.
+func (k *groupNormKernel[T]) Workspace(in, _ [][]int) int { return normWideSpace(in, 1, 2) }
 
 // Run normalises.
 func (k *groupNormKernel[T]) Run(c *executor.Ctx) error {
@@ -69,8 +71,8 @@ func (k *groupNormKernel[T]) Run(c *executor.Ctx) error {
 		return err
 	}
 	k.width, k.d = channels/max(k.g, 1), product(x.Shape[2:])
-	k.x, k.scale, k.bias = normData[T](c, 0), normData[T](c, 1), normData[T](c, 2)
-	if k.y = normOut[T](c, 0, x.Shape...); k.y != nil {
+	k.x, k.scale, k.bias = normOpen[T](x), normWide[T](c, 1), normWide[T](c, 2)
+	if k.y = normOpen[T](c.Out(0, x.Shape...)); k.y.given() {
 		c.Parallel(x.Shape[0]*k.g, normGrain(2*k.width*k.d), k)
 	}
 	return nil
@@ -78,103 +80,17 @@ func (k *groupNormKernel[T]) Run(c *executor.Ctx) error {
 
 // Range normalises groups lo..hi-1 of all samples.
 func (k *groupNormKernel[T]) Range(lo, hi int) {
+	var block [normBlock]T
 	size := k.width * k.d
 	for ; lo < hi; lo++ {
-		m, inv := normRowStats(k.x[lo*size:(lo+1)*size], false, k.epsilon)
+		m, inv := normRowStats(block[:], &k.x, lo*size, size, false, k.epsilon)
 		for ch := range k.width {
 			at := lo*size + ch*k.d
 			s := lo%k.g*k.width + ch
 			if k.perGroup {
 				s = lo % k.g
 			}
-			normPlane(k.y[at:at+k.d], k.x[at:at+k.d], m, inv*k.scale[s], k.bias[s])
-		}
-	}
-}
-
-// lastGroupNormKernel is ONNX Runtime's GroupNorm of x [N, H, W, C], followed, with activation = 1, by
-// y*sigmoid(y).
-type lastGroupNormKernel[T normElem] struct {
-	groups  int64
-	epsilon float64
-	swish   bool
-
-	x, y, scale, bias []T
-	g, width, places  int
-}
-
-func newLastGroupNorm(p *executor.Prep) (executor.Kernel, error) {
-	groups, act := p.Node.Int("groups", 0), p.Node.Int("activation", 0)
-	if groups < 1 {
-		return nil, p.Errorf("attribute groups is %d or missing, wanted 1 or more", groups)
-	}
-	if act != 0 && act != 1 {
-		return nil, p.Errorf("attribute activation is %d, wanted 0 or 1", act)
-	}
-	if p.Node.Int("channels_last", 1) == 0 {
-		return nil, p.Unsupported("attribute channels_last is 0")
-	}
-	if !normOneType(p.In, p.Out) {
-		return nil, unsupportedTypes(p)
-	}
-	switch p.DType(0) {
-	case graph.Float32:
-		return &lastGroupNormKernel[float32]{groups: groups, epsilon: normEpsilon(p), swish: act == 1}, nil
-	case graph.Float64:
-		return &lastGroupNormKernel[float64]{groups: groups, epsilon: normEpsilon(p), swish: act == 1}, nil
-	}
-	return nil, unsupportedTypes(p)
-}
-
-// Run normalises.
-func (k *lastGroupNormKernel[T]) Run(c *executor.Ctx) error {
-	x := c.In(0)
-	if x.Rank() != 4 {
-		return c.Errorf("input 0 is %v, wanted rank 4", x)
-	}
-	channels := x.Shape[3]
-	if int64(channels)%k.groups != 0 {
-		return c.Errorf("input 0 has %d channels, which groups = %d does not divide", channels, k.groups)
-	}
-	for i := 1; i < 3; i++ {
-		if err := normVector(c, i, "scale or bias", channels); err != nil {
-			return err
-		}
-	}
-	k.g = int(k.groups)
-	k.width, k.places = channels/k.g, x.Shape[1]*x.Shape[2]
-	k.x, k.scale, k.bias = normData[T](c, 0), normData[T](c, 1), normData[T](c, 2)
-	if k.y = normOut[T](c, 0, x.Shape...); k.y != nil {
-		c.Parallel(x.Shape[0]*k.g, normGrain(2*k.width*k.places), k)
-	}
-	return nil
-}
-
-// Range normalises groups lo..hi-1 of all samples; sums go place by place.
-func (k *lastGroupNormKernel[T]) Range(lo, hi int) {
-	channels := k.g * k.width
-	count := T(k.places * k.width)
-	for ; lo < hi; lo++ {
-		first := lo % k.g * k.width
-		base := lo/k.g*k.places*channels + first
-		var sum, squares T
-		for i := range k.places {
-			sum += normSum(k.x[base+i*channels:][:k.width])
-		}
-		m := sum / count
-		for i := range k.places {
-			squares += normSumSquares(k.x[base+i*channels:][:k.width], m)
-		}
-		inv := T(1 / math.Sqrt(float64(squares/count)+k.epsilon))
-		for i := range k.places {
-			at := base + i*channels
-			y := k.y[at : at+k.width]
-			normRow(y, k.x[at:at+k.width], k.scale[first:first+k.width], k.bias[first:first+k.width], m, inv)
-			if k.swish {
-				for j, v := range y {
-					y[j] = v / (1 + T(math.Exp(-float64(v))))
-				}
-			}
+			normPlane(block[:], &k.y, &k.x, at, k.d, m, inv*k.scale[s], k.bias[s])
 		}
 	}
 }

@@ -23,7 +23,7 @@ type layerNormKernel[T normElem] struct {
 	simple  bool
 
 	n           int
-	x, y        []T
+	x, y        normTensor[T]
 	scale, bias normOperand[T]
 	mean, inv   normStats
 	shape       []int
@@ -31,18 +31,18 @@ type layerNormKernel[T normElem] struct {
 
 // newLayerNorm makes either norm.
 func newLayerNorm(simple bool) func(*executor.Prep) (executor.Kernel, error) {
-	return widened(func(p *executor.Prep) (executor.Kernel, error) {
+	return func(p *executor.Prep) (executor.Kernel, error) {
 		if !normTypes(p, len(p.In), 1) {
 			return nil, unsupportedTypes(p)
 		}
-		switch p.DType(0) {
+		switch normAccumulates(p.DType(0)) {
 		case graph.Float32:
 			return makeLayerNorm[float32](p, simple), nil
 		case graph.Float64:
 			return makeLayerNorm[float64](p, simple), nil
 		}
 		return nil, unsupportedTypes(p)
-	})
+	}
 }
 
 func makeLayerNorm[T normElem](p *executor.Prep, simple bool) executor.Kernel {
@@ -52,9 +52,9 @@ func makeLayerNorm[T normElem](p *executor.Prep, simple bool) executor.Kernel {
 // normEpsilon reads the attribute epsilon, 1e-5 where it is absent.
 func normEpsilon(p *executor.Prep) float64 { return float64(p.Node.Float("epsilon", 1e-5)) }
 
-// Workspace counts operands that are not rows.
+// Workspace counts operands that are not rows, and converted ones.
 func (k *layerNormKernel[T]) Workspace(in, _ [][]int) int {
-	return normOperandSpace(in, 1, int(k.attr)) + normOperandSpace(in, 2, int(k.attr))
+	return normOperandSpace(in, 1, int(k.attr)) + normOperandSpace(in, 2, int(k.attr)) + normWideSpace(in, 1, 2)
 }
 
 // Run normalises.
@@ -75,7 +75,7 @@ func (k *layerNormKernel[T]) Run(c *executor.Ctx) error {
 		k.shape[i] = 1
 	}
 	k.n = product(x.Shape[axis:])
-	k.x, k.y = executor.Cast[T](x.Data), normOut[T](c, 0, x.Shape...)
+	k.x, k.y = normOpen[T](x), normOpen[T](c.Out(0, x.Shape...))
 	k.mean = normStats{}
 	if k.simple {
 		k.inv.open(c, 1, k.shape...)
@@ -89,40 +89,35 @@ func (k *layerNormKernel[T]) Run(c *executor.Ctx) error {
 
 // Range normalises rows lo..hi-1.
 func (k *layerNormKernel[T]) Range(lo, hi int) {
+	var block [normBlock]T
+	buf := block[:]
 	for ; lo < hi; lo++ {
-		x := k.x[lo*k.n : (lo+1)*k.n]
-		m, inv := normRowStats(x, k.simple, k.epsilon)
-		if k.y != nil {
-			normRow(k.y[lo*k.n:(lo+1)*k.n], x, k.scale.row(lo), k.bias.row(lo), m, inv)
+		m, inv := normRowStats(buf, &k.x, lo*k.n, k.n, k.simple, k.epsilon)
+		if k.y.given() {
+			normRow(buf, &k.y, &k.x, lo*k.n, k.n, k.scale.row(lo), k.bias.row(lo), m, inv)
 		}
 		k.mean.put(lo, float64(m))
 		k.inv.put(lo, float64(inv))
 	}
 }
 
-// normRowStats returns the mean of a row, 0 if simple, and its inverse deviation from that.
-func normRowStats[T normElem](x []T, simple bool, epsilon float64) (m, inv T) {
-	n := T(len(x))
+// normRowStats returns the mean of n neighbouring elements, 0 if simple, and their inverse deviation
+// from that.
+func normRowStats[T normElem](buf []T, x *normTensor[T], at, n int, simple bool, epsilon float64) (m, inv T) {
 	if !simple {
-		m = normSum(x) / n
+		m = x.sum(buf, at, n) / T(n)
 	}
-	v := normSumSquares(x, m) / n
+	v := x.sumSquares(buf, at, n, m) / T(n)
 	return m, T(1 / math.Sqrt(float64(v)+epsilon))
 }
 
-// normRow sets y = (x-m)*inv*scale + bias, where scale and bias may be nil. It goes block by block
-// so that y stays in the cache.
-func normRow[T normElem](y, x, scale, bias []T, m, inv T) {
-	const block = 2048
-	for lo := 0; lo < len(x); lo += block {
-		hi := min(lo+block, len(x))
-		b := y[lo:hi]
-		if m != 0 {
-			normAddScalar(b, x[lo:hi], -m)
-			normMulScalar(b, b, inv)
-		} else {
-			normMulScalar(b, x[lo:hi], inv)
-		}
+// normRow sets n neighbouring elements of y to (x-m)*inv*scale + bias, where scale and bias may be nil.
+func normRow[T normElem](buf []T, y, x *normTensor[T], at, n int, scale, bias []T, m, inv T) {
+	for lo := 0; lo < n; lo += normBlock {
+		hi := min(lo+normBlock, n)
+		b := y.place(buf, at+lo, hi-lo)
+		normAddScalar(b, x.load(buf, at+lo, hi-lo), -m)
+		normMulScalar(b, b, inv)
 		switch {
 		case scale != nil && bias != nil:
 			normMulAdd(b, b, scale[lo:hi], bias[lo:hi])
@@ -131,5 +126,6 @@ func normRow[T normElem](y, x, scale, bias []T, m, inv T) {
 		case bias != nil:
 			normAdd(b, b, bias[lo:hi])
 		}
+		y.store(at+lo, b)
 	}
 }

@@ -31,10 +31,10 @@ type layerNormGradKernel[T normElem] struct {
 
 	rows, n       int
 	blocks, block int // rows per block
-	dy, x, dx     []T
+	dy, x, dx     normTensor[T]
 	scale, bias   []T
 	mean, inv     *executor.Tensor
-	dscale, dbias []T
+	dscale, dbias normTensor[T]
 	work          []T // per block: h, g, and the sums for dscale and dbias
 }
 
@@ -42,7 +42,7 @@ type layerNormGradKernel[T normElem] struct {
 const layerNormBlocks = 32
 
 func newLayerNormGrad(form layerNormForm) func(*executor.Prep) (executor.Kernel, error) {
-	return widened(func(p *executor.Prep) (executor.Kernel, error) {
+	return func(p *executor.Prep) (executor.Kernel, error) {
 		need, stats := 5, 3
 		switch form {
 		case layerNormSimplified:
@@ -58,14 +58,14 @@ func newLayerNormGrad(form layerNormForm) func(*executor.Prep) (executor.Kernel,
 		if !normTypes(p, stats, 3) {
 			return nil, unsupportedTypes(p)
 		}
-		switch p.DType(0) {
+		switch normAccumulates(p.DType(0)) {
 		case graph.Float32:
 			return &layerNormGradKernel[float32]{form: form, attr: p.Node.Int("axis", -1)}, nil
 		case graph.Float64:
 			return &layerNormGradKernel[float64]{form: form, attr: p.Node.Int("axis", -1)}, nil
 		}
 		return nil, unsupportedTypes(p)
-	})
+	}
 }
 
 // divide sets rows, n and the blocks; ok is false for an axis out of range.
@@ -83,12 +83,12 @@ func (k *layerNormGradKernel[T]) divide(shape []int) (ok bool) {
 	return true
 }
 
-// Workspace counts four rows per block.
+// Workspace counts four rows per block, and converted operands.
 func (k *layerNormGradKernel[T]) Workspace(in, _ [][]int) int {
 	if len(in) < 2 || !k.divide(in[1]) {
 		return 0
 	}
-	return executor.RoundUp(8 * 4 * k.blocks * k.n)
+	return executor.RoundUp(8*4*k.blocks*k.n) + normWideSpace(in, 2, 3)
 }
 
 // Run computes the gradients.
@@ -106,15 +106,15 @@ func (k *layerNormGradKernel[T]) Run(c *executor.Ctx) error {
 	if err := k.readStats(c); err != nil {
 		return err
 	}
-	k.dy, k.x, k.scale = normData[T](c, 0), normData[T](c, 1), normData[T](c, 2)
-	k.dx = normOut[T](c, 0, x.Shape...)
-	k.dscale = normOut[T](c, 1, scale.Shape...)
-	k.dbias = nil
+	k.dy, k.x, k.scale = normOpen[T](c.In(0)), normOpen[T](x), normWide[T](c, 2)
+	k.dx = normOpen[T](c.Out(0, x.Shape...))
+	k.dscale = normOpen[T](c.Out(1, scale.Shape...))
+	k.dbias = normTensor[T]{}
 	switch k.form {
 	case layerNormPlain:
-		k.dbias = normOut[T](c, 2, scale.Shape...)
+		k.dbias = normOpen[T](c.Out(2, scale.Shape...))
 	case layerNormInvertible:
-		k.dbias = normOut[T](c, 2, c.In(3).Shape...)
+		k.dbias = normOpen[T](c.Out(2, c.In(3).Shape...))
 	}
 	k.work = executor.ScratchOf[T](c, 4*k.blocks*k.n)
 	c.Parallel(k.blocks, normGrain(4*k.block*k.n), k)
@@ -135,7 +135,7 @@ func (k *layerNormGradKernel[T]) readStats(c *executor.Ctx) error {
 	case layerNormSimplified:
 		last = 3
 	case layerNormInvertible:
-		k.bias = normData[T](c, 3)
+		k.bias = normWide[T](c, 3)
 		if len(k.bias) != k.n {
 			return c.Errorf("input 3, the bias, is %v, wanted %d elements", c.In(3), k.n)
 		}
@@ -149,6 +149,7 @@ func (k *layerNormGradKernel[T]) readStats(c *executor.Ctx) error {
 
 // Range does blocks lo..hi-1.
 func (k *layerNormGradKernel[T]) Range(lo, hi int) {
+	var block [normBlock]T
 	n := k.n
 	for ; lo < hi; lo++ {
 		w := k.work[lo*4*n : (lo+1)*4*n]
@@ -157,46 +158,55 @@ func (k *layerNormGradKernel[T]) Range(lo, hi int) {
 		clear(db)
 		for row := lo * k.block; row < min((lo+1)*k.block, k.rows); row++ {
 			inv := normStat[T](k.inv, row)
-			k.normed(h, row, inv)
-			dy := k.dy[row*n : (row+1)*n]
-			normMulAdd(ds, dy, h, ds)
-			if k.dbias != nil {
-				normAdd(db, db, dy)
+			k.normed(block[:], h, row, inv)
+			for from := 0; from < n; from += normBlock {
+				to := min(from+normBlock, n)
+				dy := k.dy.load(block[:], row*n+from, to-from)
+				normMulAdd(ds[from:to], dy, h[from:to], ds[from:to])
+				normAdd(db[from:to], db[from:to], dy)
+				normMul(g[from:to], dy, k.scale[from:to])
 			}
-			if k.dx != nil {
-				k.rowGrad(k.dx[row*n:(row+1)*n], dy, h, g, inv)
+			if k.dx.given() {
+				k.rowGrad(block[:], row, h, g, inv)
 			}
 		}
 	}
 }
 
 // normed sets h to the normed row before scale and bias.
-func (k *layerNormGradKernel[T]) normed(h []T, row int, inv T) {
-	x := k.x[row*k.n : (row+1)*k.n]
-	switch k.form {
-	case layerNormPlain:
-		normAddScalar(h, x, -normStat[T](k.mean, row))
-		normMulScalar(h, h, inv)
-	case layerNormSimplified:
-		normMulScalar(h, x, inv)
-	case layerNormInvertible:
-		normSub(h, x, k.bias)
-		normDiv(h, h, k.scale)
+func (k *layerNormGradKernel[T]) normed(buf, h []T, row int, inv T) {
+	for lo := 0; lo < k.n; lo += normBlock {
+		hi := min(lo+normBlock, k.n)
+		x, b := k.x.load(buf, row*k.n+lo, hi-lo), h[lo:hi]
+		switch k.form {
+		case layerNormPlain:
+			normAddScalar(b, x, -normStat[T](k.mean, row))
+			normMulScalar(b, b, inv)
+		case layerNormSimplified:
+			normMulScalar(b, x, inv)
+		case layerNormInvertible:
+			normSub(b, x, k.bias[lo:hi])
+			normDiv(b, b, k.scale[lo:hi])
+		}
 	}
 }
 
-// rowGrad sets dx; g has room for a row.
-func (k *layerNormGradKernel[T]) rowGrad(dx, dy, h, g []T, inv T) {
-	normMul(g, dy, k.scale)
-	n := T(len(g))
+// rowGrad sets a row of dX = r*(g - mean(g)) - h*r*mean(g*h). It overwrites g.
+func (k *layerNormGradKernel[T]) rowGrad(buf []T, row int, h, g []T, inv T) {
+	n := T(k.n)
 	var mean T
 	if k.form != layerNormSimplified {
 		mean = normSum(g) / n
 	}
 	corr := normDot(g, h) / n
-	normScaleShift(g, g, inv, -mean*inv)
-	normMulScalar(dx, h, -corr*inv)
-	normAdd(dx, dx, g)
+	for lo := 0; lo < k.n; lo += normBlock {
+		hi := min(lo+normBlock, k.n)
+		dx := k.dx.place(buf, row*k.n+lo, hi-lo)
+		normScaleShift(g[lo:hi], g[lo:hi], inv, -mean*inv)
+		normMulScalar(dx, h[lo:hi], -corr*inv)
+		normAdd(dx, dx, g[lo:hi])
+		k.dx.store(row*k.n+lo, dx)
+	}
 }
 
 // layerNormGradSums adds up the blocks' sums.
@@ -204,15 +214,23 @@ type layerNormGradSums[T normElem] layerNormGradKernel[T]
 
 // Range finishes elements lo..hi-1 of dscale and dbias.
 func (k *layerNormGradSums[T]) Range(lo, hi int) {
-	for which, dst := range [2][]T{k.dscale, k.dbias} {
-		if dst == nil {
-			continue
-		}
-		d := dst[lo:hi]
-		clear(d)
-		for b := range k.blocks {
-			at := (4*b + 2 + which) * k.n
-			normAdd(d, d, k.work[at+lo:at+hi])
-		}
+	var block [normBlock]T
+	for ; lo < hi; lo += normBlock {
+		n := min(hi-lo, normBlock)
+		k.add(block[:], &k.dscale, lo, n, 2)
+		k.add(block[:], &k.dbias, lo, n, 3)
 	}
+}
+
+// add sets n elements of dst to the sums of a row of each block's work.
+func (k *layerNormGradSums[T]) add(buf []T, dst *normTensor[T], lo, n, row int) {
+	if !dst.given() {
+		return
+	}
+	d := dst.place(buf, lo, n)
+	clear(d)
+	for b := range k.blocks {
+		normAdd(d, d, k.work[(4*b+row)*k.n+lo:][:n])
+	}
+	dst.store(lo, d)
 }

@@ -16,23 +16,23 @@ import (
 type lossKernel[T normElem] struct {
 	lossOperands[T]
 	plain   bool // NegativeLogLikelihoodLoss
-	x       []T
-	logProb []T // nil: nobody wants it
-	losses  []T // [N, d]
+	x       normTensor[T]
+	logProb normTensor[T] // empty: nobody wants it
+	losses  []T           // [N, d]
 	tiles   int
 }
 
 // newLoss makes a loss whose ignored index is an attribute, or the input ignoreAt if that is not -1.
 func newLoss(plain bool, ignoreAt int) func(*executor.Prep) (executor.Kernel, error) {
-	return widened(func(p *executor.Prep) (executor.Kernel, error) {
-		switch p.DType(0) {
+	return func(p *executor.Prep) (executor.Kernel, error) {
+		switch normAccumulates(p.DType(0)) {
 		case graph.Float32:
 			return makeLoss[float32](p, plain, ignoreAt)
 		case graph.Float64:
 			return makeLoss[float64](p, plain, ignoreAt)
 		}
 		return nil, unsupportedTypes(p)
-	})
+	}
 }
 
 func makeLoss[T normElem](p *executor.Prep, plain bool, ignoreAt int) (executor.Kernel, error) {
@@ -40,12 +40,12 @@ func makeLoss[T normElem](p *executor.Prep, plain bool, ignoreAt int) (executor.
 	return &lossKernel[T]{lossOperands: o, plain: plain}, err
 }
 
-// Workspace counts labels and losses.
+// Workspace counts labels, weights and losses.
 func (k *lossKernel[T]) Workspace(in, _ [][]int) int {
 	if len(in) < 2 {
 		return 0
 	}
-	return k.labelSpace(in) + executor.RoundUp(8*product(in[1]))
+	return k.space(in) + executor.RoundUp(8*product(in[1]))
 }
 
 // Run computes the loss.
@@ -54,28 +54,26 @@ func (k *lossKernel[T]) Run(c *executor.Ctx) error {
 		return err
 	}
 	x, labels := c.In(0), c.In(1)
-	k.x, k.logProb = normData[T](c, 0), nil
+	k.x, k.logProb = normOpen[T](x), normTensor[T]{}
 	if !k.plain {
-		k.logProb = normOut[T](c, 1, x.Shape...)
+		k.logProb = normOpen[T](c.Out(1, x.Shape...))
 	}
-	each := k.reduction == "none"
-	if each {
-		k.losses = normOut[T](c, 0, labels.Shape...)
-	}
-	if !each || k.losses == nil {
-		k.losses = executor.ScratchOf[T](c, labels.Len())
-	}
+	k.losses = executor.ScratchOf[T](c, labels.Len())
 	k.tiles = (k.d + softmaxTile - 1) / softmaxTile
 	if k.c > 0 {
 		c.Parallel(k.n*k.tiles, normGrain(3*k.c*min(k.d, softmaxTile)), k)
 	} else {
 		clear(k.losses) // all labels are ignored
 	}
-	if each {
-		return nil
-	}
-	if y := normOut[T](c, 0); y != nil {
-		y[0] = k.reduced()
+	if k.reduction == "none" {
+		y := normOpen[T](c.Out(0, labels.Shape...))
+		copy(y.data, k.losses)
+		if y.given() {
+			y.store(0, k.losses)
+		}
+	} else if y := c.Out(0); y != nil {
+		out := normOpen[T](y)
+		out.put(0, k.reduced())
 	}
 	return nil
 }
@@ -94,62 +92,50 @@ func (k *lossKernel[T]) reduced() T {
 
 // Range does rows, or tiles of columns, lo..hi-1.
 func (k *lossKernel[T]) Range(lo, hi int) {
+	var block [normBlock]T
 	for ; lo < hi; lo++ {
 		if k.d == 1 {
-			k.row(lo)
+			k.row(block[:], lo)
 			continue
 		}
 		column := lo % k.tiles * softmaxTile
-		k.columns(lo/k.tiles, column, min(k.d-column, softmaxTile))
+		k.columns(block[:], lo/k.tiles, column, min(k.d-column, softmaxTile))
 	}
 }
 
 // row does scores that lie side by side.
-func (k *lossKernel[T]) row(i int) {
-	x, l := k.x[i*k.c:(i+1)*k.c], k.labels[i]
-	var p T
-	switch {
-	case k.logProb != nil:
-		y := k.logProb[i*k.c : (i+1)*k.c]
-		logSoftmaxRow(y, x)
-		p = y[max(l, 0)]
-	case l < 0:
-	case k.plain:
-		p = x[l]
-	default:
-		m, s := logSumExpRow(x)
-		p = x[l] - m - s
+func (k *lossKernel[T]) row(buf []T, i int) {
+	base, l := i*k.c, int(k.labels[i])
+	var m, s T
+	if !k.plain && (l >= 0 || k.logProb.given()) {
+		m, s = logSumExp(buf, &k.x, base, k.c)
 	}
-	k.losses[i] = k.lossOf(l, p)
-}
-
-// lossOf returns the loss of a label with log-probability p.
-func (k *lossKernel[T]) lossOf(l int32, p T) T {
-	if l < 0 {
-		return 0
+	k.losses[i] = 0
+	if l >= 0 {
+		k.losses[i] = -k.weightOf(k.labels[i]) * (k.x.one(base+l) - m - s)
 	}
-	return -p * k.weightOf(l)
+	if k.logProb.given() {
+		logSoftmaxRow(buf, &k.logProb, &k.x, base, k.c, m, s)
+	}
 }
 
 // columns does n neighbouring columns of sample i.
-func (k *lossKernel[T]) columns(i, column, n int) {
-	var ms, ss, bs [softmaxTile]T
+func (k *lossKernel[T]) columns(buf []T, i, column, n int) {
+	var ms, ss [softmaxTile]T
 	m, s := ms[:n], ss[:n]
-	x := k.x[i*k.c*k.d+column:]
+	base := i*k.c*k.d + column
 	if !k.plain {
-		columnSums(nil, x, k.c, k.d, m, s, bs[:n])
-		if k.logProb != nil {
-			logSoftmaxColumns(k.logProb[i*k.c*k.d+column:], x, k.c, k.d, m, s)
-		} else {
-			normLog(s, s)
-		}
+		columnSums(buf, nil, &k.x, base, k.c, k.d, m, s)
+		normLog(s, s)
 	}
 	at := i*k.d + column
 	for j, l := range k.labels[at : at+n] {
-		var p T
+		k.losses[at+j] = 0
 		if l >= 0 {
-			p = x[int(l)*k.d+j] - m[j] - s[j]
+			k.losses[at+j] = -k.weightOf(l) * (k.x.one(base+int(l)*k.d+j) - m[j] - s[j])
 		}
-		k.losses[at+j] = k.lossOf(l, p)
+	}
+	if k.logProb.given() {
+		logSoftmaxColumns(buf, &k.logProb, &k.x, base, k.c, k.d, m, s)
 	}
 }

@@ -33,25 +33,26 @@ func newLossOperands[T normElem](p *executor.Prep, scoresAt, ignoreAt int) (loss
 	if d := p.DType(o.labelsAt); d != graph.Int32 && d != graph.Int64 {
 		return o, unsupportedTypes(p)
 	}
+	want := normAccumulates(p.DType(scoresAt))
 	for i, d := range p.In {
-		if i != o.labelsAt && i != ignoreAt && d != graph.Undefined && d != p.DType(scoresAt) {
+		if i != o.labelsAt && i != ignoreAt && d != graph.Undefined && normAccumulates(d) != want {
 			return o, unsupportedTypes(p)
 		}
 	}
 	for _, d := range p.Out {
-		if d != graph.Undefined && d != p.DType(scoresAt) {
+		if d != graph.Undefined && normAccumulates(d) != want {
 			return o, unsupportedTypes(p)
 		}
 	}
 	return o, nil
 }
 
-// labelSpace is the workspace that read takes.
-func (o *lossOperands[T]) labelSpace(in [][]int) int {
+// space is the workspace that read takes.
+func (o *lossOperands[T]) space(in [][]int) int {
 	if o.labelsAt >= len(in) {
 		return 0
 	}
-	return executor.RoundUp(4 * product(in[o.labelsAt]))
+	return executor.RoundUp(4*product(in[o.labelsAt])) + normWideSpace(in, o.weightAt, o.weightAt)
 }
 
 // read checks the operands and sets the fields that follow from them.
@@ -68,7 +69,7 @@ func (o *lossOperands[T]) read(c *executor.Ctx) error {
 	if err := normVector(c, o.weightAt, "weights", o.c); err != nil {
 		return err
 	}
-	o.weight = normData[T](c, o.weightAt)
+	o.weight = normWide[T](c, o.weightAt)
 	if o.ignoreAt >= 0 {
 		o.ignores = c.In(o.ignoreAt) != nil
 		if o.ignores {

@@ -14,12 +14,12 @@ type meanVarianceKernel[T normElem] struct {
 	folded []bool
 	plan   reducePlan
 	tiles  int
-	x, y   []T
+	x, y   normTensor[T]
 }
 
 func newMeanVariance(p *executor.Prep) (executor.Kernel, error) {
 	axes := p.Node.IntList("axes", []int64{0, 2, 3})
-	switch p.DType(0) {
+	switch normAccumulates(p.DType(0)) {
 	case graph.Float32:
 		return &meanVarianceKernel[float32]{axes: axes}, nil
 	case graph.Float64:
@@ -43,9 +43,9 @@ func (k *meanVarianceKernel[T]) Run(c *executor.Ctx) error {
 		k.folded[axis] = true
 	}
 	k.plan.build(x.Shape, k.folded)
-	k.x = normData[T](c, 0)
-	k.y = normOut[T](c, 0, x.Shape...)
-	if k.y == nil {
+	k.x = normOpen[T](x)
+	k.y = normOpen[T](c.Out(0, x.Shape...))
+	if !k.y.given() {
 		return nil
 	}
 	if k.tiles = 1; k.plan.innerKept {
@@ -57,56 +57,59 @@ func (k *meanVarianceKernel[T]) Run(c *executor.Ctx) error {
 
 // Range normalises groups, or tiles of neighbouring groups, lo..hi-1.
 func (k *meanVarianceKernel[T]) Range(lo, hi int) {
+	var block [normBlock]T
 	for ; lo < hi; lo++ {
 		base := k.plan.kept(lo / k.tiles)
 		if !k.plan.innerKept {
-			k.group(base)
+			k.group(block[:], base)
 			continue
 		}
 		column := lo % k.tiles * softmaxTile
-		k.columns(base+column, min(k.plan.inner-column, softmaxTile))
+		k.columns(block[:], base+column, min(k.plan.inner-column, softmaxTile))
 	}
 }
 
 // group normalises the runs of one group.
-func (k *meanVarianceKernel[T]) group(base int) {
+func (k *meanVarianceKernel[T]) group(buf []T, base int) {
 	p := &k.plan
 	var sum, squares T
 	for r := range p.runs {
-		sum += normSum(k.x[base+p.fold(r):][:p.inner])
+		sum += k.x.sum(buf, base+p.fold(r), p.inner)
 	}
 	m := sum / T(p.count)
 	for r := range p.runs {
-		squares += normSumSquares(k.x[base+p.fold(r):][:p.inner], m)
+		squares += k.x.sumSquares(buf, base+p.fold(r), p.inner, m)
 	}
 	s := meanVarianceScale(squares / T(p.count))
 	for r := range p.runs {
-		at := base + p.fold(r)
-		normPlane(k.y[at:at+p.inner], k.x[at:at+p.inner], m, s, 0)
+		normPlane(buf, &k.y, &k.x, base+p.fold(r), p.inner, m, s, 0)
 	}
 }
 
 func meanVarianceScale[T normElem](v T) T { return T(1 / (math.Sqrt(float64(v)) + 1e-9)) }
 
 // columns normalises n groups that have one element of each run.
-func (k *meanVarianceKernel[T]) columns(base, n int) {
-	var ms, vs, bs [softmaxTile]T
-	m, v, buf := ms[:n], vs[:n], bs[:n]
+func (k *meanVarianceKernel[T]) columns(buf []T, base, n int) {
+	var ms, vs [softmaxTile]T
+	m, v := ms[:n], vs[:n]
 	p := &k.plan
 	for r := range p.runs {
-		normAdd(m, m, k.x[base+p.fold(r):][:n])
+		normAdd(m, m, k.x.load(buf, base+p.fold(r), n))
 	}
 	normMulScalar(m, m, 1/T(p.count))
 	for r := range p.runs {
-		normSub(buf, k.x[base+p.fold(r):][:n], m)
-		normMulAdd(v, buf, buf, v)
+		d := buf[:n]
+		normSub(d, k.x.load(buf, base+p.fold(r), n), m)
+		normMulAdd(v, d, d, v)
 	}
 	for i := range v {
 		v[i] = meanVarianceScale(v[i] / T(p.count))
 	}
 	for r := range p.runs {
 		at := base + p.fold(r)
-		normSub(k.y[at:at+n], k.x[at:at+n], m)
-		normMul(k.y[at:at+n], k.y[at:at+n], v)
+		y := k.y.place(buf, at, n)
+		normSub(y, k.x.load(buf, at, n), m)
+		normMul(y, y, v)
+		k.y.store(at, y)
 	}
 }

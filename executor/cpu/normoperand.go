@@ -64,7 +64,7 @@ func (o *normOperand[T]) read(c *executor.Ctx, i int, what string, shape []int, 
 	if bad {
 		return c.Errorf("input %d, the %s, has shape %v, which cannot be stretched to %v", i, what, t.Shape, shape)
 	}
-	o.data = executor.Cast[T](t.Data)
+	o.data = normWide[T](c, i)
 	if normOperandFits(t.Shape, shape, axis) {
 		return nil
 	}
@@ -84,52 +84,20 @@ func (o *normOperand[T]) read(c *executor.Ctx, i int, what string, shape []int, 
 	return nil
 }
 
-// normStats writes statistics, which are float or double whatever the norm computes in.
-type normStats struct {
-	single []float32
-	double []float64
-}
-
-// open gives output i its shape.
-func (s *normStats) open(c *executor.Ctx, i int, shape ...int) {
-	*s = normStats{}
-	switch t := c.Out(i, shape...); {
-	case t == nil:
-	case t.DType == graph.Float64:
-		s.double = executor.Of[float64](t)
-	default:
-		s.single = executor.Of[float32](t)
-	}
-}
-
-func (s *normStats) put(i int, v float64) {
-	switch {
-	case s.single != nil:
-		s.single[i] = float32(v)
-	case s.double != nil:
-		s.double[i] = v
-	}
-}
-
-// normStat returns element i of a float or double input.
-func normStat[T normElem](t *executor.Tensor, i int) T {
-	if t.DType == graph.Float64 {
-		return T(executor.Of[float64](t)[i])
-	}
-	return T(executor.Of[float32](t)[i])
-}
-
-// normTypes reports whether the operands of a norm all have the type of input 0, statistics
-// aside, which may be float or double.
+// normTypes reports whether the operands of a norm can all be computed in one type, that of input 0;
+// statistics, inputs from statIn and outputs from statOut on, may be float or double in any case.
 func normTypes(p *executor.Prep, statIn, statOut int) bool {
-	d := p.DType(0)
-	for i, t := range p.In {
-		if t != graph.Undefined && t != d && !(i >= statIn && (t == graph.Float32 || t == graph.Float64)) {
+	want := normAccumulates(p.DType(0))
+	fits := func(d graph.DType, stat bool) bool {
+		return d == graph.Undefined || normAccumulates(d) == want || stat && normFloat(d)
+	}
+	for i, d := range p.In {
+		if !fits(d, i >= statIn) {
 			return false
 		}
 	}
-	for i, t := range p.Out {
-		if t != graph.Undefined && t != d && !(i >= statOut && (t == graph.Float32 || t == graph.Float64)) {
+	for i, d := range p.Out {
+		if !fits(d, i >= statOut) {
 			return false
 		}
 	}

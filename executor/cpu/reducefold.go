@@ -95,6 +95,9 @@ func reduceRun[A reduceElem](op reduceOp, a []A, m A, buf []A) A {
 	var s A
 	switch op {
 	case foldAbs:
+		if reduceIsSingle[A]() {
+			return A(simd.SumAbs(reduceSingle(a)))
+		}
 		for _, v := range a {
 			if v < 0 {
 				v = -v
@@ -156,6 +159,13 @@ func reduceMax[A reduceElem](a []A) A {
 }
 
 func reduceMin[A reduceElem](a []A) A {
+	if reduceIsSingle[A]() {
+		return A(reduceMinSingle(reduceSingle(a)))
+	}
+	return reduceMinScalar(a)
+}
+
+func reduceMinScalar[A reduceElem](a []A) A {
 	m := a[0]
 	for _, v := range a {
 		if v < m || v != v {
@@ -163,6 +173,22 @@ func reduceMin[A reduceElem](a []A) A {
 		}
 	}
 	return m
+}
+
+// reduceMinSingle folds groups of elements into one group, and that into one element.
+func reduceMinSingle(a []float32) float32 {
+	var group [64]float32
+	if len(a) < 2*len(group) {
+		return reduceMinScalar(a)
+	}
+	copy(group[:], a)
+	a = a[len(group):]
+	for len(a) >= len(group) {
+		simd.MinOf(group[:], group[:], a[:len(group)])
+		a = a[len(group):]
+	}
+	simd.MinOf(group[:len(a)], group[:len(a)], a)
+	return reduceMinScalar(group[:])
 }
 
 // reduceInto folds each element of a into its own place of acc. m has the maxima for foldLogExp,
@@ -212,12 +238,22 @@ func reduceCombine[A reduceElem](op reduceOp, acc, a []A) {
 	a = a[:len(acc)]
 	switch op {
 	case foldMax:
+		if reduceIsSingle[A]() {
+			b := reduceSingle(acc)
+			simd.MaxOf(b, b, reduceSingle(a))
+			return
+		}
 		for i, v := range a {
 			if v > acc[i] || v != v {
 				acc[i] = v
 			}
 		}
 	case foldMin:
+		if reduceIsSingle[A]() {
+			b := reduceSingle(acc)
+			simd.MinOf(b, b, reduceSingle(a))
+			return
+		}
 		for i, v := range a {
 			if v < acc[i] || v != v {
 				acc[i] = v

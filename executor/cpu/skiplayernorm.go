@@ -19,7 +19,7 @@ type skipNormKernel[T normElem] struct {
 	n                 int
 	x, skip           []T
 	gamma, beta, bias []T
-	y, sum            []T
+	y, sum            normTensor[T]
 	mean, inv         normStats
 	shape             []int
 }
@@ -64,11 +64,10 @@ func (k *skipNormKernel[T]) Run(c *executor.Ctx) error {
 	}
 	k.shape = append(k.shape[:0], x.Shape...)
 	k.shape[len(k.shape)-1] = 1
-	k.y = normOut[T](c, 0, x.Shape...)
+	k.y = normOpen[T](c.Out(0, x.Shape...))
 	k.mean.open(c, 1, k.shape...)
 	k.inv.open(c, 2, k.shape...)
-	k.sum = normOut[T](c, 3, x.Shape...)
-	if k.sum == nil {
+	if k.sum = normOpen[T](c.Out(3, x.Shape...)); !k.sum.given() {
 		k.sum = k.y
 	}
 	if c.Wants(0) {
@@ -105,15 +104,16 @@ func (k *skipNormKernel[T]) readOperands(c *executor.Ctx, shape []int) error {
 
 // Range does rows lo..hi-1.
 func (k *skipNormKernel[T]) Range(lo, hi int) {
+	var buf [normBlock]T
 	n := k.n
 	for ; lo < hi; lo++ {
-		sum, at := k.sum[lo*n:(lo+1)*n], lo*n%max(len(k.skip), 1)
+		sum, at := k.sum.data[lo*n:(lo+1)*n], lo*n%max(len(k.skip), 1)
 		normAdd(sum, k.x[lo*n:(lo+1)*n], k.skip[at:at+n])
 		if k.bias != nil {
 			normAdd(sum, sum, k.bias)
 		}
-		m, inv := normRowStats(sum, k.simple, k.epsilon)
-		normRow(k.y[lo*n:(lo+1)*n], sum, k.gamma, k.beta, m, inv)
+		m, inv := normRowStats(buf[:], &k.sum, lo*n, n, k.simple, k.epsilon)
+		normRow(buf[:], &k.y, &k.sum, lo*n, n, k.gamma, k.beta, m, inv)
 		k.mean.put(lo, float64(m))
 		k.inv.put(lo, float64(inv))
 	}

@@ -72,20 +72,20 @@ func (a *softmaxAxis) tile(i int) (base, columns int) {
 type softmaxKernel[T normElem] struct {
 	softmaxAxis
 	log  bool
-	x, y []T
+	x, y normTensor[T]
 }
 
 func newSoftmax(log bool) func(*executor.Prep) (executor.Kernel, error) {
-	return widened(func(p *executor.Prep) (executor.Kernel, error) {
+	return func(p *executor.Prep) (executor.Kernel, error) {
 		axis := newSoftmaxAxis(p, p.Version < 13)
-		switch p.DType(0) {
+		switch normAccumulates(p.DType(0)) {
 		case graph.Float32:
 			return &softmaxKernel[float32]{softmaxAxis: axis, log: log}, nil
 		case graph.Float64:
 			return &softmaxKernel[float64]{softmaxAxis: axis, log: log}, nil
 		}
 		return nil, unsupportedTypes(p)
-	})
+	}
 }
 
 // Run computes the softmax.
@@ -94,102 +94,125 @@ func (k *softmaxKernel[T]) Run(c *executor.Ctx) error {
 	if err := k.read(c, x.Shape); err != nil {
 		return err
 	}
-	y := c.Out(0, x.Shape...)
-	if y == nil {
-		return nil
+	k.x, k.y = normOpen[T](x), normOpen[T](c.Out(0, x.Shape...))
+	if k.y.given() {
+		k.parallel(c, k)
 	}
-	k.x, k.y = executor.Cast[T](x.Data), executor.Cast[T](y.Data)
-	k.parallel(c, k)
 	return nil
 }
 
 // Range does rows, or tiles of columns, lo..hi-1.
 func (k *softmaxKernel[T]) Range(lo, hi int) {
+	var block [normBlock]T
+	buf := block[:]
 	for ; lo < hi; lo++ {
 		base, columns := k.tile(lo)
 		switch {
 		case k.inner > 1:
-			k.columns(base, columns)
+			k.columns(buf, base, columns)
 		case k.log:
-			logSoftmaxRow(k.y[base:base+k.n], k.x[base:base+k.n])
+			m, s := logSumExp(buf, &k.x, base, k.n)
+			logSoftmaxRow(buf, &k.y, &k.x, base, k.n, m, s)
 		default:
-			softmaxRow(k.y[base:base+k.n], k.x[base:base+k.n])
+			softmaxRow(buf, &k.y, &k.x, base, k.n)
 		}
 	}
 }
 
-func softmaxRow[T normElem](y, x []T) {
-	s := normExpSum(y, x, normMax(x))
-	normMulScalar(y, y, 1/s)
-}
-
-func logSoftmaxRow[T normElem](y, x []T) {
-	m, s := logSumExpRow(x)
-	for lo := 0; lo < len(x); lo += 1024 {
-		hi := min(lo+1024, len(x))
-		// Two steps: m may be so large that m+log(s) would round log(s) away.
-		normAddScalar(y[lo:hi], x[lo:hi], -m)
-		normAddScalar(y[lo:hi], y[lo:hi], -s)
+// softmaxRow does n neighbouring elements. The exponentials wait in y for their sum; 16-bit
+// elements would lose bits there and are computed twice.
+func softmaxRow[T normElem](buf []T, y, x *normTensor[T], base, n int) {
+	m := x.max(buf, base, n)
+	var s T
+	for lo := 0; lo < n; lo += normBlock {
+		at, w := base+lo, min(n-lo, normBlock)
+		s += normExpSum(y.place(buf, at, w), x.load(buf, at, w), m)
+	}
+	for lo := 0; lo < n; lo += normBlock {
+		at, w := base+lo, min(n-lo, normBlock)
+		b := y.place(buf, at, w)
+		if y.raw != nil {
+			normExpSum(b, x.load(buf, at, w), m)
+		}
+		normMulScalar(b, b, 1/s)
+		y.store(at, b)
 	}
 }
 
-// logSumExpRow returns the maximum m of x and the logarithm of the sum of e^(x-m). The sum is made
-// in blocks.
-func logSumExpRow[T normElem](x []T) (m, s T) {
-	var buf [1024]T
-	m = normMax(x)
-	for lo := 0; lo < len(x); lo += len(buf) {
-		n := min(len(x)-lo, len(buf))
-		s += normExpSum(buf[:n], x[lo:lo+n], m)
+// logSumExp returns the maximum m of n neighbouring elements and the logarithm of the sum of e^(x-m).
+func logSumExp[T normElem](buf []T, x *normTensor[T], base, n int) (m, s T) {
+	m = x.max(buf, base, n)
+	for lo := 0; lo < n; lo += normBlock {
+		w := min(n-lo, normBlock)
+		s += normExpSum(buf[:w], x.load(buf, base+lo, w), m)
 	}
 	return m, T(math.Log(float64(s)))
 }
 
+// logSoftmaxRow sets n neighbouring elements of y to x-m-s. Two steps: m may be so large that m+s would
+// round s away.
+func logSoftmaxRow[T normElem](buf []T, y, x *normTensor[T], base, n int, m, s T) {
+	for lo := 0; lo < n; lo += normBlock {
+		at, w := base+lo, min(n-lo, normBlock)
+		b := y.place(buf, at, w)
+		normAddScalar(b, x.load(buf, at, w), -m)
+		normAddScalar(b, b, -s)
+		y.store(at, b)
+	}
+}
+
 // columns does neighbouring columns, row by row.
-func (k *softmaxKernel[T]) columns(base, n int) {
-	var ms, ss, bs [softmaxTile]T
-	m, s, buf := ms[:n], ss[:n], bs[:n]
+func (k *softmaxKernel[T]) columns(buf []T, base, n int) {
+	var ms, ss [softmaxTile]T
+	m, s := ms[:n], ss[:n]
 	if k.log {
-		columnSums(nil, k.x[base:], k.n, k.inner, m, s, buf)
-		logSoftmaxColumns(k.y[base:], k.x[base:], k.n, k.inner, m, s)
+		columnSums(buf, nil, &k.x, base, k.n, k.inner, m, s)
+		normLog(s, s)
+		logSoftmaxColumns(buf, &k.y, &k.x, base, k.n, k.inner, m, s)
 		return
 	}
-	columnSums(k.y[base:], k.x[base:], k.n, k.inner, m, s, buf)
+	columnSums(buf, k.y.data, &k.x, base, k.n, k.inner, m, s)
 	for i, v := range s {
 		s[i] = 1 / v
 	}
 	for j := range k.n {
-		y := k.y[base+j*k.inner:][:n]
+		at := base + j*k.inner
+		y := k.y.place(buf, at, n)
+		if k.y.raw != nil {
+			normSub(y, k.x.load(buf, at, n), m)
+			normExp(y, y)
+		}
 		normMul(y, y, s)
+		k.y.store(at, y)
 	}
 }
 
 // columnSums sets m and s to the maxima of len(m) columns of n elements, and to the sums of
-// e^(x-m); rows are inner elements apart. The exponentials go to y unless it is nil; buf has room
-// for a row.
-func columnSums[T normElem](y, x []T, n, inner int, m, s, buf []T) {
-	copy(m, x)
+// e^(x-m); rows are inner elements apart. The exponentials stay in y unless it is nil.
+func columnSums[T normElem](buf, y []T, x *normTensor[T], base, n, inner int, m, s []T) {
+	copy(m, x.load(buf, base, len(m)))
 	for j := 1; j < n; j++ {
-		normMaxWith(m, x[j*inner:])
+		normMaxWith(m, x.load(buf, base+j*inner, len(m)))
 	}
 	clear(s)
+	e := buf[:len(m)]
 	for j := range n {
-		e := buf
 		if y != nil {
-			e = y[j*inner:][:len(m)]
+			e = y[base+j*inner:][:len(m)]
 		}
-		normSub(e, x[j*inner:][:len(m)], m)
+		normSub(e, x.load(buf, base+j*inner, len(m)), m)
 		normExp(e, e)
 		normAdd(s, s, e)
 	}
 }
 
-// logSoftmaxColumns sets y = x-m-log(s) and s to log(s).
-func logSoftmaxColumns[T normElem](y, x []T, n, inner int, m, s []T) {
-	normLog(s, s)
+// logSoftmaxColumns sets y = x-m-s in len(m) columns.
+func logSoftmaxColumns[T normElem](buf []T, y, x *normTensor[T], base, n, inner int, m, s []T) {
 	for j := range n {
-		d := y[j*inner:][:len(m)]
-		normSub(d, x[j*inner:][:len(m)], m)
-		normSub(d, d, s)
+		at := base + j*inner
+		b := y.place(buf, at, len(m))
+		normSub(b, x.load(buf, at, len(m)), m)
+		normSub(b, b, s)
+		y.store(at, b)
 	}
 }
