@@ -26,6 +26,9 @@ type attentionKernel[T blas.Float] struct {
 const softmaxDouble = 11
 
 func newAttention(p *executor.Prep) (executor.Kernel, error) {
+	if !p.Has(1) || !p.Has(2) {
+		return nil, p.Errorf("has no keys (input 1) or no values (input 2)")
+	}
 	for i, d := range p.In {
 		switch {
 		case d == graph.Undefined || d == p.DType(0):

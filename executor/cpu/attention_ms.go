@@ -21,6 +21,8 @@ func newAttentionMS(p *executor.Prep) (executor.Kernel, error) {
 		return nil, err
 	}
 	switch {
+	case !p.Has(1):
+		return nil, p.Errorf("has no weights (input 1)")
 	case p.Node.Int("do_rotary", 0) != 0:
 		return nil, p.Unsupported("no kernel for rotary embeddings (do_rotary)")
 	case p.Node.Int("past_present_share_buffer", 0) != 0 || p.Has(6):

@@ -3,6 +3,7 @@ package blas
 import (
 	"fmt"
 	"math"
+	"runtime"
 	"slices"
 	"sync"
 	"testing"
@@ -162,7 +163,11 @@ func checkGemm(t *testing.T, m, n, k, batch int, ta, tb bool) {
 		clear(g.C)
 		tiles, grain := g.Plan()
 		inParallel(threads, tiles, grain, g)
-		require.InDeltaSlice(t, want, g.C, 1e-2)
+		for i, w := range want {
+			if !(math.Abs(float64(g.C[i]-w)) <= 1e-2) {
+				t.Fatalf("element %d is %v, wanted %v", i, g.C[i], w)
+			}
+		}
 		if first == nil {
 			first = slices.Clone(g.C)
 		}
@@ -186,6 +191,44 @@ func inParallel(threads, n, grain int, task interface{ Range(lo, hi int) }) {
 		wg.Go(func() {
 			for lo := range next {
 				task.Range(lo, min(lo+grain, n))
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// The environment chooses the library.
+func TestOpenLibrary(t *testing.T) {
+	t.Setenv("MEMOPT_OPENBLAS", "off")
+	b, err := openLibrary()
+	require.NoError(t, err)
+	assert.Nil(t, b)
+	t.Setenv("MEMOPT_OPENBLAS", "/nowhere/libopenblas.so")
+	b, err = openLibrary()
+	assert.Nil(t, b)
+	if active().name != "gonum" {
+		assert.ErrorContains(t, err, "cannot open")
+		assert.Contains(t, newGonum(err).name, "cannot open")
+	}
+}
+
+// Products run at the same time in many threads, among them ones that OpenBLAS has not seen.
+func TestConcurrent(t *testing.T) {
+	const n = 48
+	a, b := newMatrix[float32](false, n, n, 0, 1), newMatrix[float32](false, n, n, 0, 2)
+	want := make([]float32, n*n)
+	Sgemm(false, false, n, n, n, 1, a.data, n, b.data, n, 0, want, n)
+	var wg sync.WaitGroup
+	for range 32 {
+		wg.Go(func() {
+			runtime.LockOSThread() // the thread ends with the goroutine
+			c := make([]float32, n*n)
+			for range 50 {
+				Sgemm(false, false, n, n, n, 1, a.data, n, b.data, n, 0, c, n)
+				if !slices.Equal(c, want) {
+					t.Error("other bits in another thread")
+					return
+				}
 			}
 		})
 	}
