@@ -2,6 +2,7 @@ package executor
 
 import (
 	"fmt"
+	"runtime"
 	"unsafe"
 
 	"memopt/graph"
@@ -84,9 +85,6 @@ func (f *frame) loadWeight(t *Tensor, data *graph.TensorData, mutable bool) erro
 	return nil
 }
 
-// touched keeps touch's loads from being optimized away.
-var touched byte
-
 // touch brings a mapping's pages into memory, so that the first step does not count them as
 // its own.
 func touch(data []byte) {
@@ -95,7 +93,7 @@ func touch(data []byte) {
 	for i := 0; i < len(data); i += page {
 		sum += data[i]
 	}
-	touched = sum
+	runtime.KeepAlive(sum) // else the loads could be optimized away
 }
 
 // weightMemory gives constant nodes memory that stays for the session.
