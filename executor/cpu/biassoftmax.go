@@ -41,6 +41,9 @@ func (k *biasSoftmaxKernel[T]) Run(c *executor.Ctx) error {
 	if err := k.stretch(c, x.Shape, c.In(1).Shape); err != nil {
 		return err
 	}
+	if k.n < k.run {
+		return c.Errorf("axis %d; input 0 has rank %d", k.attr, x.Rank())
+	}
 	k.x, k.bias, k.y = normData[T](c, 0), normData[T](c, 1), normOut[T](c, 0, x.Shape...)
 	k.sum = normTensor[T]{data: k.y}
 	if k.y != nil {

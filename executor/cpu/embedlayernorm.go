@@ -20,6 +20,11 @@ type embedNormKernel[T normElem] struct {
 }
 
 func newEmbedNorm(p *executor.Prep) (executor.Kernel, error) {
+	for _, i := range []int{0, 2, 3, 5, 6} {
+		if !p.Has(i) {
+			return nil, p.Errorf("input %d is left out", i)
+		}
+	}
 	for _, i := range []int{0, 1, 7, 8} {
 		if p.Has(i) && p.DType(i) != graph.Int32 {
 			return nil, unsupportedTypes(p)

@@ -43,8 +43,14 @@ func normInput(d graph.DType, shape ...int) *executor.Tensor {
 		switch d {
 		case graph.Float32:
 			executor.Of[float32](t)[i] = float32(int32(seed)) / (1 << 31)
+		case graph.Float64:
+			executor.Of[float64](t)[i] = float64(int32(seed)) / (1 << 31)
 		case graph.Int64:
 			executor.Of[int64](t)[i] = int64(seed >> 24)
+		case graph.Int32:
+			executor.Of[int32](t)[i] = int32(seed >> 30)
+		case graph.Bool:
+			t.Data[i] = uint8(seed >> 31)
 		default:
 			executor.Of[uint16](t)[i] = 0x3c00 ^ uint16(seed>>16)&0x81ff
 		}
@@ -102,6 +108,9 @@ func BenchmarkNorms(b *testing.B) {
 	run("column sums", op.ReduceSum, one, nil, f(2048, 1024), axesInput(0))
 	run("row sums", op.ReduceSum, one, nil, f(2048, 1024), axesInput(1))
 	run("row means", op.ReduceMean, one, nil, f(32768, 64), axesInput(1))
+	run("short row sums", op.ReduceSum, one, nil, f(262144, 8), axesInput(1))
+	run("short column sums", op.ReduceSum, one, nil, f(262144, 8), axesInput(0))
+	run("small planes", op.ReduceMean, one, nil, f(64, 512, 7, 7), axesInput(2, 3))
 	run("middle sums", op.ReduceSum, one, nil, f(16, 128, 1024), axesInput(1))
 	run("channel means", op.ReduceMean, one, nil, f(4, 64, 112, 112), axesInput(0, 2, 3))
 	run("half column sums", op.ReduceSum, halves, nil, normInput(graph.Float16, 2048, 1024), axesInput(0))
@@ -124,6 +133,8 @@ func BenchmarkNorms(b *testing.B) {
 	run("BatchNormGrad", op.BatchNormalizationGrad, three, nil, image, f(4, 64, 112, 112), ch, ch, variance)
 	run("GroupNorm", op.GroupNormalization, one, intAttr("num_groups", 8), image, ch, ch)
 	wide, labels := f(2048, 8192), normInput(graph.Int64, 2048)
+	run("wide row sums", op.ReduceSum, one, nil, wide, axesInput(1))
+	run("wide Softmax", op.Softmax, one, nil, wide)
 	run("loss", op.SoftmaxCrossEntropyLoss, one, nil, wide, labels)
 	run("loss and log_prob", op.SoftmaxCrossEntropyLoss, two, nil, wide, labels)
 	run("loss gradient", op.SoftmaxCrossEntropyLossInternalGrad, one, nil, f(), wide, labels)

@@ -9,12 +9,14 @@ import (
 //
 // float32 is added up in float32: in blocks of reduceBlock    neighbouring elements, each in the order of
 // simd.Sum, or in blocks of reduceRowBlock rows where the last axis is kept; the blocks are added
-// in order. Where there are few results and many blocks, the blocks go to up to reduceChunks chunks of
+// in order. Rows much shorter than reduceWide count as parts of a row of that length, whose parts are added at the
+// end of a block. Where there are few results and many blocks, the blocks go to up to reduceChunks chunks of
 // fixed bounds, which are added in order at last. All of this depends on the shape alone.
 const (
 	reduceBlock    = 1024
 	reduceRowBlock = 64
 	reduceChunks   = 64
+	reduceWide     = 256
 )
 
 // reduceKernel is a reduction with accumulators of type A.
@@ -31,6 +33,7 @@ type reduceKernel[A reduceElem] struct {
 	chunk  int // pieces per chunk
 	chunks int
 	tiles  int // per kept row of results, where the last axis is kept
+	group  int // rows that are folded as one wide row
 	phase  reduceOp
 	m      []A // maxima, for foldLogExp
 	part   []A // results of chunks: [chunks][results]
@@ -143,10 +146,13 @@ func (k *reduceKernel[A]) divide(n int) {
 	} else {
 		k.pieces *= (p.inner + reduceBlock - 1) / reduceBlock
 	}
-	k.chunks, k.chunk = 1, k.pieces
+	k.chunks, k.chunk, k.group = 1, k.pieces, 1
 	least := 16 // blocks that are worth a chunk of their own
 	if p.innerKept {
-		least = reduceRowBlock
+		if p.inner <= reduceWide/4 && len(p.foldDims) == 1 && p.foldSteps[0] == p.inner && k.op != foldLogExp {
+			k.group = reduceWide / p.inner // short rows without gaps
+		}
+		least = reduceRowBlock * k.group
 	}
 	if items < reduceChunks/2 && k.pieces >= 2*least {
 		most := max(reduceChunks/items, 2)

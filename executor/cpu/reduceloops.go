@@ -15,10 +15,15 @@ func (r *reduceRuns[A]) Range(lo, hi int) {
 		}
 		return
 	}
+	single := k.pieces == 1 && len(k.plan.keptDims) == 1 && k.phase != foldLogExp
 	for lo < hi {
 		n := min(hi-lo, len(tile))
-		for i := range n {
-			tile[i] = k.foldRuns(lo+i, 0, k.pieces, buf[:])
+		if single {
+			k.foldSingle(tile[:n], lo, buf[:])
+		} else {
+			for i := range n {
+				tile[i] = k.foldRuns(lo+i, 0, k.pieces, buf[:])
+			}
 		}
 		k.put(lo, tile[:n])
 		lo += n
@@ -47,6 +52,14 @@ func (k *reduceKernel[A]) foldRuns(out, lo, hi int, buf []A) A {
 	return acc
 }
 
+// foldSingle folds results of one block each, from result out on.
+func (k *reduceKernel[A]) foldSingle(tile []A, out int, buf []A) {
+	step, n := k.plan.keptSteps[0], k.plan.inner
+	for i := range tile {
+		tile[i] = reduceRun(k.phase, k.load(buf, (out+i)*step, n), 0, buf)
+	}
+}
+
 // reduceCombineOne is reduceCombine for one result.
 func reduceCombineOne[A reduceElem](op reduceOp, acc, v A) A {
 	switch op {
@@ -67,13 +80,13 @@ type reduceColumns[A reduceElem] reduceKernel[A]
 func (r *reduceColumns[A]) Range(lo, hi int) {
 	k := (*reduceKernel[A])(r)
 	p := &k.plan
-	var acc, sub, buf [reduceBlock]A
+	var acc, sub, buf, wide [reduceBlock]A
 	for ; lo < hi; lo++ {
 		tile, chunk := lo/k.chunks, lo%k.chunks
 		out, column := tile/k.tiles, tile%k.tiles*reduceBlock
 		n := min(p.inner-column, reduceBlock)
 		at := out*p.inner + column
-		k.foldColumns(acc[:n], sub[:n], buf[:n], p.kept(out)+column, at, chunk*k.chunk, min((chunk+1)*k.chunk, k.pieces))
+		k.foldColumns(acc[:n], sub[:n], buf[:], wide[:], p.kept(out)+column, at, chunk*k.chunk, min((chunk+1)*k.chunk, k.pieces))
 		if k.chunks > 1 {
 			copy(k.part[chunk*p.outs*p.inner+at:], acc[:n])
 		} else {
@@ -82,27 +95,56 @@ func (r *reduceColumns[A]) Range(lo, hi int) {
 	}
 }
 
-// foldColumns folds rows lo..hi-1 of a tile into acc, in blocks of reduceRowBlock. base is where the tile's
-// elements of a row lie, out the number of its first result.
-func (k *reduceKernel[A]) foldColumns(acc, sub, buf []A, base, out, lo, hi int) {
+// foldColumns folds rows lo..hi-1 of a tile into acc, in blocks. base is where the tile's elements of a row
+// lie, out the number of its first result; the other slices are room to work in.
+func (k *reduceKernel[A]) foldColumns(acc, sub, buf, wide []A, base, out, lo, hi int) {
 	var m []A
 	if k.phase == foldLogExp {
 		m = k.m[out : out+len(acc)]
 	}
-	k.foldRows(acc, buf, m, base, lo, min(lo+reduceRowBlock, hi))
-	for lo += reduceRowBlock; lo < hi; lo += reduceRowBlock {
-		k.foldRows(sub, buf, m, base, lo, min(lo+reduceRowBlock, hi))
-		reduceCombine(k.phase, acc, sub)
+	step := reduceRowBlock * k.group
+	for first := lo; lo < hi || lo == first; lo += step {
+		to := acc
+		if lo > first {
+			to = sub
+		}
+		if k.group > 1 {
+			k.foldWide(to, buf, wide, base, lo, min(lo+step, hi))
+		} else {
+			k.foldRows(to, buf, m, base, lo, min(lo+step, hi))
+		}
+		if lo > first {
+			reduceCombine(k.phase, acc, sub)
+		}
 	}
 }
 
 func (k *reduceKernel[A]) foldRows(acc, buf, m []A, base, lo, hi int) {
-	for i := range acc {
-		acc[i] = k.identity
-	}
+	reduceFill(acc, k.identity)
 	for r := lo; r < hi; r++ {
 		// An element that is converted lies in buf, where foldLogExp needs it last.
 		reduceInto(k.phase, acc, k.load(buf, base+k.plan.fold(r), len(acc)), m, buf)
+	}
+}
+
+// foldWide does what foldRows does for short rows without gaps between them.
+func (k *reduceKernel[A]) foldWide(acc, buf, wide []A, base, lo, hi int) {
+	inner := len(acc)
+	wide = wide[:inner*k.group]
+	reduceFill(wide, k.identity)
+	for r := lo; r < hi; r += k.group {
+		n := min(k.group, hi-r) * inner
+		reduceInto(k.phase, wide[:n], k.load(buf, base+r*inner, n), nil, buf)
+	}
+	copy(acc, wide)
+	for at := inner; at < len(wide); at += inner {
+		reduceCombine(k.phase, acc, wide[at:])
+	}
+}
+
+func reduceFill[A reduceElem](dst []A, v A) {
+	for i := range dst {
+		dst[i] = v
 	}
 }
 

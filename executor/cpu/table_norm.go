@@ -3,12 +3,11 @@ package cpu
 import "memopt/graph/op"
 
 // normRows: softmaxes, norms and losses, and their gradients.
-var normRows = []Row{
+var normRows = append(requiring([]Row{
 	{Kind: op.BatchNormInternal, New: newBatchNormInternal},
 	{Kind: op.BatchNormalization, New: newBatchNorm},
 	{Kind: op.BatchNormalizationGrad, New: newBatchNormGrad},
 	{Kind: op.BiasSoftmax, New: widened(newBiasSoftmax)},
-	{Kind: op.EmbedLayerNormalization, New: widened(newEmbedNorm)},
 	{Kind: op.GroupNorm, New: widened(newLastGroupNorm)},
 	{Kind: op.GroupNormalization, New: newGroupNorm},
 	{Kind: op.Hardmax, New: widened(newHardmax)},
@@ -35,4 +34,4 @@ var normRows = []Row{
 	{Kind: op.SoftmaxCrossEntropyLossInternalGrad, New: newLossGrad(4, 5)},
 	{Kind: op.SoftmaxGrad, New: newSoftmaxGrad(false, true)},
 	{Kind: op.SoftmaxGrad13, New: newSoftmaxGrad(false, false)},
-}
+}), Row{Kind: op.EmbedLayerNormalization, New: widened(newEmbedNorm)})

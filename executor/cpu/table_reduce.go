@@ -1,9 +1,12 @@
 package cpu
 
-import "memopt/graph/op"
+import (
+	"memopt/executor"
+	"memopt/graph/op"
+)
 
 // reduceRows: reductions, scans and sorts.
-var reduceRows = []Row{
+var reduceRows = requiring([]Row{
 	{Kind: op.ArgMax, New: newArg(false)},
 	{Kind: op.ArgMin, New: newArg(true)},
 	{Kind: op.BroadcastGradientArgs, New: newBroadcastArgs},
@@ -23,4 +26,20 @@ var reduceRows = []Row{
 	{Kind: op.ReduceSumTraining, New: newReduce(foldSum, 1)},
 	{Kind: op.TopK, New: widened(newTopK)},
 	{Kind: op.Unique, New: widened(newUnique)},
+})
+
+// requiring makes kernels refuse nodes that leave out an input that the operator's schema wants.
+func requiring(rows []Row) []Row {
+	for i := range rows {
+		kernel := rows[i].New
+		rows[i].New = func(p *executor.Prep) (executor.Kernel, error) {
+			for slot := range p.Info.Inputs.Min {
+				if !p.Has(slot) {
+					return nil, p.Errorf("input %d is left out", slot)
+				}
+			}
+			return kernel(p)
+		}
+	}
+	return rows
 }

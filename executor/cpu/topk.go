@@ -154,12 +154,16 @@ func (h *topKHeap[T]) take(x []T, n, step int) {
 	for i := k/2 - 1; i >= 0; i-- {
 		h.sink(i, k)
 	}
+	root := h.value[0]
 	for i := k; i < n; i++ {
 		// Elements come with rising index: an equal one never takes the root's place.
-		if v := x[i*step]; topKBeats(v, h.value[0], h.largest) {
-			h.value[0], h.at[0] = v, int64(i)
-			h.sink(0, k)
+		v := x[i*step]
+		if h.largest && v <= root || !h.largest && v >= root || !topKBeats(v, root, h.largest) {
+			continue
 		}
+		h.value[0], h.at[0] = v, int64(i)
+		h.sink(0, k)
+		root = h.value[0]
 	}
 }
 
