@@ -20,7 +20,7 @@ const order = `
 	recompute planner/pack
 	planner
 	executor/half executor/cpu/simd executor/cpu/blas
-	executor
+	autograd executor
 	executor/dataset executor/npz
 	executor/cpu executor/null executor/kerneltest executor/verify
 	report configs

@@ -125,22 +125,26 @@ func inputSymbols(g *graph.Graph, outer *inference) map[string]bool {
 // startValues gives the types of values that no node makes.
 func (inf *inference) startValues() {
 	for i := range inf.g.Values {
-		v, id := &inf.g.Values[i], graph.ValueID(i)
-		switch {
-		case v.Outer != graph.NoValue && inf.outer != nil:
-			v.Type = inf.g.Outer.Values[v.Outer].Type
-			inf.res.contents[i] = inf.outer.res.contents[v.Outer]
-			inf.res.setDen(id, inf.outer.res.den(v.Outer))
-		case v.Data != nil && v.IsConstant():
-			elems, den, err := readBlock(v.Data)
-			if err != nil && v.Data.External != nil && v.Data.DType.IsInteger() && inf.readErr == nil {
-				inf.readErr = fmt.Errorf("initializer %q: shapes may depend on its contents: %w", v.Name, err)
-			}
-			inf.res.contents[i] = elems
-			inf.res.setDen(id, den)
-		case v.Input:
-			v.Type.Shape = withoutNegatives(v.Type.Shape)
+		inf.startValue(graph.ValueID(i))
+	}
+}
+
+func (inf *inference) startValue(id graph.ValueID) {
+	v := &inf.g.Values[id]
+	switch {
+	case v.Outer != graph.NoValue && inf.outer != nil:
+		v.Type = inf.g.Outer.Values[v.Outer].Type
+		inf.res.contents[id] = inf.outer.res.contents[v.Outer]
+		inf.res.setDen(id, inf.outer.res.den(v.Outer))
+	case v.Data != nil && v.IsConstant():
+		elems, den, err := readBlock(v.Data)
+		if err != nil && v.Data.External != nil && v.Data.DType.IsInteger() && inf.readErr == nil {
+			inf.readErr = fmt.Errorf("initializer %q: shapes may depend on its contents: %w", v.Name, err)
 		}
+		inf.res.contents[id] = elems
+		inf.res.setDen(id, den)
+	case v.Input:
+		v.Type.Shape = withoutNegatives(v.Type.Shape)
 	}
 }
 

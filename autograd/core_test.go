@@ -1,0 +1,54 @@
+package autograd_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"memopt/autograd"
+	"memopt/graph"
+	"memopt/graph/op"
+	"memopt/symbolic"
+)
+
+func inferred(t *testing.T, m *graph.Model) *op.Result {
+	t.Helper()
+	types, err := op.Infer(m)
+	require.NoError(t, err)
+	return types
+}
+
+// TestCore: accumulation, broadcasting with known, symbolic and unknown dims, unused outputs.
+func TestCore(t *testing.T) {
+	n := symbolic.Env{"N": 3, "M": 1}
+	checkGradients(t, []gradCase{
+		{Name: "square", Graph: `g (double[4] x) => (double[4] y) { y = Mul(x, x) }`},
+		{Name: "shared", Graph: `g (double[4] x) => (double[4] y) { a = Relu(x)  b = Mul(a, x)  y = Add(b, a) }`},
+		{Name: "broadcast", Graph: `g (double[2, 3] x, double[3] b) => (double[2, 3] y) { y = Mul(x, b) }`},
+		{Name: "broadcast ones", Graph: `g (double[2, 1] x, double[1, 3] b) => (double[2, 3] y) { y = Mul(x, b) }`},
+		{Name: "symbolic", Graph: `g (double[N, 3] x, double[3] b) => (double[N, 3] y) { y = Mul(x, b) }`, Dims: n},
+		{Name: "maybe broadcast", Graph: `g (double[N, 3] x, double[M, 3] b) => (double[K, 3] y) { y = Mul(x, b) }`, Dims: symbolic.Env{"N": 3, "M": 1, "K": 3}},
+		{Name: "maybe broadcast, equal", Graph: `g (double[N, 3] x, double[M, 3] b) => (double[K, 3] y) { y = Mul(x, b) }`, Dims: symbolic.Env{"N": 3, "M": 3, "K": 3}},
+		{Name: "two outputs", Graph: `g (double[4] x) => (double[4] y, double[4] z) { y = Relu(x)  z = Mul(y, x) }`},
+		{Name: "no rule", Graph: `g (double[4] x) => (double[4] y) { y = Hardmax(x) }`, Fails: "Hardmax"},
+	})
+}
+
+// TestNames: outputs come first and unchanged, then <param>_grad; parameters are found.
+func TestNames(t *testing.T) {
+	m, err := graph.Parse(`<ir_version: 8, opset_import: ["" : 17]>
+		g (float[N, 3] x, float[3] w) => (float[N, 3] h, float[1, 1] loss) <float[3] b = {1, 2, 3}> {
+			a = Mul(x, w)
+			h = Add(a, b)
+			loss = Constant<value = float[1, 1] {1}>()
+		}`, "names")
+	require.NoError(t, err)
+	j, err := autograd.Differentiate(m, autograd.Options{Losses: []autograd.Loss{{Name: "h", Seed: true}}})
+	require.NoError(t, err)
+	var names []string
+	for _, d := range j.Model.Graph.Outputs {
+		names = append(names, j.Model.Graph.Values[d.Value].Name)
+	}
+	require.Equal(t, []string{"h", "loss", "w_grad", "b_grad"}, names)
+	require.Equal(t, []string{"w", "b"}, j.Wrt)
+}

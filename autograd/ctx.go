@@ -1,0 +1,185 @@
+package autograd
+
+import (
+	"fmt"
+
+	"memopt/graph"
+	"memopt/symbolic"
+)
+
+// Value is a value of the graph; None stands for one that is not there.
+type Value = graph.ValueID
+
+// None is no value: an input left out, an output without a gradient.
+const None = graph.NoValue
+
+// Rule emits the gradients of a node's inputs: for every i with Wants(i) it calls Set. At least one
+// output has a gradient. What a rule cannot do it says with Errorf.
+type Rule func(c *Ctx)
+
+// Ctx is a forward node in the hands of its rule.
+type Ctx struct {
+	Node    *graph.Node
+	Version int // schema version of its operator
+	emitter
+}
+
+// In returns input i, or None where it is left out.
+func (c *Ctx) In(i int) Value { return c.Node.Input(i) }
+
+// Has reports whether input i is given.
+func (c *Ctx) Has(i int) bool { return c.Node.Input(i) != None }
+
+// Out returns output i of the forward node; one that was left out is added to it.
+func (c *Ctx) Out(i int) Value {
+	for len(c.Node.Outputs) <= i {
+		c.Node.Outputs = append(c.Node.Outputs, None)
+	}
+	if c.Node.Outputs[i] == None {
+		c.Node.Outputs[i] = c.j.newValue(fmt.Sprintf("%s_output_%d", c.j.labelOf(c.Node), i))
+		v := &c.j.g.Values[c.Node.Outputs[i]]
+		v.Def, v.DefSlot = c.Node.ID, int32(i)
+		c.must(c.j.types.Node(c.Node))
+	}
+	return c.Node.Outputs[i]
+}
+
+// Grad returns the gradient of output i, or None: nothing depends on the output.
+func (c *Ctx) Grad(i int) Value {
+	v := c.Node.Output(i)
+	if v == None {
+		return None
+	}
+	return c.j.gradOf(v)
+}
+
+// Wants reports whether the gradient of input i is wanted.
+func (c *Ctx) Wants(i int) bool {
+	v := c.Node.Input(i)
+	return v != None && c.j.requires[v] && c.j.differentiable(c.Node, i)
+}
+
+// Set gives input i a gradient, on top of those that it has from other readers. Its shape must be the
+// input's.
+func (c *Ctx) Set(i int, g Value) {
+	if g == None || !c.Wants(i) {
+		return
+	}
+	x, want := c.Node.Input(i), c.j.g.Values[c.Node.Input(i)].Type
+	if got := c.Type(g); got.DType != want.DType || got.Shape.Ranked && want.Shape.Ranked && !compatible(got.Shape, want.Shape) {
+		c.Errorf("the gradient of input %d (%q) is %v, wanted %v", i, c.j.g.Values[x].Name, got, want)
+	}
+	c.j.accumulate(c, x, g)
+}
+
+// compatible reports whether two shapes may be equal.
+func compatible(a, b graph.Shape) bool {
+	if len(a.Dims) != len(b.Dims) {
+		return false
+	}
+	for i := range a.Dims {
+		x, ok := a.Dims[i].Const()
+		y, ok2 := b.Dims[i].Const()
+		if ok && ok2 && x != y {
+			return false
+		}
+	}
+	return true
+}
+
+// failure carries an error out of a rule.
+type failure struct{ err error }
+
+// raise asks for a newer operator set.
+type raise struct{ version int64 }
+
+// Errorf ends the rule with an error that names the node.
+func (c *Ctx) Errorf(format string, args ...any) {
+	panic(failure{fmt.Errorf("node %q (%s): %w", c.j.labelOf(c.Node), c.Node.Op, fmt.Errorf(format, args...))})
+}
+
+// Unsupported ends the rule: the node is valid, but has no gradient rule for this case.
+func (c *Ctx) Unsupported(format string, args ...any) {
+	panic(failure{&NoRule{Node: c.j.labelOf(c.Node), Op: c.Node.Op, Why: fmt.Sprintf(format, args...)}})
+}
+
+// NoRule says which node has no gradient rule.
+type NoRule struct {
+	Node, Op string
+	Value    string // whose gradient is wanted
+	Why      string
+}
+
+// Error names the operator, the node and the value.
+func (e *NoRule) Error() string {
+	text := fmt.Sprintf("node %q (%s): no gradient rule", e.Node, e.Op)
+	if e.Value != "" {
+		text += fmt.Sprintf("; the gradient of %q is wanted", e.Value)
+	}
+	if e.Why != "" {
+		text += ": " + e.Why
+	}
+	return text
+}
+
+// Need makes sure that the model imports at least a version of ONNX's operators: where it imports
+// an older one, the model is raised to it and differentiated anew.
+func (c *Ctx) Need(version int64) {
+	if c.j.opset() < version {
+		panic(raise{version})
+	}
+}
+
+func (c *emitter) must(err error) {
+	if err != nil {
+		panic(failure{err})
+	}
+}
+
+// Type returns the type of a value.
+func (c *emitter) Type(v Value) graph.Type { return c.j.g.Values[v].Type }
+
+// DType returns the element type of a value.
+func (c *emitter) DType(v Value) graph.DType { return c.Type(v).DType }
+
+// Dims returns the dims of a value; ok is false where not even the rank is known.
+func (c *emitter) Dims(v Value) (dims []symbolic.Expr, ok bool) {
+	s := c.Type(v).Shape
+	return s.Dims, s.Ranked
+}
+
+// Rank returns the rank of a value; a rule that needs it ends where it is not known.
+func (c *Ctx) Rank(v Value) int {
+	dims, ok := c.Dims(v)
+	if !ok {
+		c.Unsupported("the rank of %q is unknown", c.j.g.Values[v].Name)
+	}
+	return len(dims)
+}
+
+// Ints returns the elements of an integer value that inference knows as numbers.
+func (c *emitter) Ints(v Value) (ints []int64, ok bool) {
+	elems, ok := c.j.types.Result().Contents(v)
+	if !ok {
+		return nil, false
+	}
+	for _, e := range elems {
+		n, ok := e.Const()
+		if !ok {
+			return nil, false
+		}
+		ints = append(ints, n)
+	}
+	return ints, true
+}
+
+// Axis maps an axis to [0, rank).
+func (c *Ctx) Axis(axis int64, rank int) int64 {
+	if axis < 0 {
+		axis += int64(rank)
+	}
+	if axis < 0 || axis >= max(int64(rank), 1) {
+		c.Errorf("axis %d; the rank is %d", axis, rank)
+	}
+	return axis
+}

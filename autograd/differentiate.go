@@ -1,0 +1,335 @@
+package autograd
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"memopt/graph"
+	"memopt/graph/live"
+	"memopt/graph/op"
+)
+
+// Options of Differentiate.
+type Options struct {
+	// Losses are what is differentiated: the weighted sum of them. Empty: the loss of the
+	// graph, as live finds it.
+	Losses []Loss
+	// Wrt lists the values whose gradients are wanted, in order: graph inputs or initializers. nil:
+	// the parameters, as Parameters finds them.
+	Wrt []string
+	// AllInputs lets Parameters take float inputs of any shape and not only of static shape.
+	AllInputs bool
+}
+
+// Loss is one value that is differentiated.
+type Loss struct {
+	Name   string
+	Weight float64 // 0: 1
+	// Seed says that the gradient of the loss comes from a new graph input, Name + SeedSuffix; without
+	// it the loss must be a scalar.
+	Seed bool
+}
+
+// SeedSuffix ends the names of graph inputs that hold the gradient of a loss, GradSuffix those of
+// the gradients.
+const (
+	SeedSuffix = "_grad_seed"
+	GradSuffix = "_grad"
+)
+
+// Joint is a training graph.
+type Joint struct {
+	Model *graph.Model
+	Types *op.Result
+	Wrt   []string // whose gradients are outputs, in order
+	// Unreached lists those of Wrt on which no loss depends: their gradients are zeros.
+	Unreached []string
+	// Raised says that the operator set had to be raised from From to To.
+	Raised   bool
+	From, To int64
+	Backward graph.NodeID // the first backward node
+	Changes  []string     // what was changed in the forward half, for people
+}
+
+// The errors that callers tell apart.
+var (
+	// ErrNoLoss: there is nothing to differentiate.
+	ErrNoLoss = errors.New("no loss to differentiate: the graph has no scalar float output; name the loss")
+	// ErrBackward: the graph is a training graph already.
+	ErrBackward = errors.New("the graph has a backward half already")
+)
+
+// Differentiate returns a copy of a forward model with the gradients of its losses as further outputs.
+// The model itself is left alone. The error is a *NoRule where an operator on the way has no rule.
+func Differentiate(m *graph.Model, opts Options) (*Joint, error) {
+	from := graph.OpsetVersion(m.Opsets, "")
+	for version := from; ; {
+		out, err := differentiate(m, opts, version)
+		var r *raised
+		if !errors.As(err, &r) {
+			if out != nil {
+				out.Raised, out.From, out.To = version != from, from, version
+			}
+			return out, err
+		}
+		if r.version <= version {
+			return nil, fmt.Errorf("autograd: asked twice for operator set %d", r.version)
+		}
+		version = r.version
+	}
+}
+
+// raised asks for another attempt with a newer operator set.
+type raised struct{ version int64 }
+
+func (r *raised) Error() string { return fmt.Sprintf("needs operator set %d", r.version) }
+
+// differentiate makes one attempt, at a version of ONNX's operators.
+func differentiate(m *graph.Model, opts Options, version int64) (out *Joint, err error) {
+	defer func() {
+		switch r := recover().(type) {
+		case nil:
+		case failure:
+			out, err = nil, r.err
+		case raise:
+			out, err = nil, &raised{r.version}
+		default:
+			panic(r)
+		}
+	}()
+	j := &joint{m: m.Clone(), counts: map[string]int{}, constants: map[string]Value{}, out: &Joint{}}
+	j.g = j.m.Graph
+	j.out.Model = j.m
+	if version != graph.OpsetVersion(m.Opsets, "") {
+		changes, err := Convert(j.m, version)
+		if err != nil {
+			return nil, err
+		}
+		j.out.Changes = append(j.out.Changes, changes...)
+	}
+	if j.types, err = op.NewExtender(j.m); err != nil {
+		return nil, err
+	}
+	if err := j.run(opts); err != nil {
+		return nil, err
+	}
+	return j.out, nil
+}
+
+// joint is a training graph in the making.
+type joint struct {
+	m         *graph.Model
+	g         *graph.Graph
+	types     *op.Extender
+	out       *Joint
+	requires  []bool  // by value: a wanted gradient depends on its gradient
+	reaches   []bool  // by value: a loss depends on it
+	grads     []Value // by value: its gradient so far
+	counts    map[string]int
+	constants map[string]Value
+	prefix    string // of the names of emitted nodes
+}
+
+func (j *joint) run(opts Options) error {
+	order, err := graph.Topological(j.g)
+	if err != nil {
+		return err
+	}
+	losses, err := j.findLosses(opts)
+	if err != nil {
+		return err
+	}
+	if order, err = j.expand(order); err != nil {
+		return err
+	}
+	j.markReaches(order, losses)
+	wrt, err := j.findWrt(opts)
+	if err != nil {
+		return err
+	}
+	j.markRequires(order, wrt)
+	forward := len(j.g.Nodes)
+	if err := j.seed(losses); err != nil {
+		return err
+	}
+	if err := j.sweep(order); err != nil {
+		return err
+	}
+	if err := j.finish(wrt); err != nil {
+		return err
+	}
+	j.arrange(order, forward, losses)
+	return graph.Verify(j.m)
+}
+
+// findLosses returns the values that are differentiated.
+func (j *joint) findLosses(opts Options) ([]lossValue, error) {
+	if len(opts.Losses) == 0 {
+		v, err := j.defaultLoss()
+		return []lossValue{{v, Loss{Name: j.g.ValueName(v)}}}, err
+	}
+	var out []lossValue
+	for _, l := range opts.Losses {
+		id, ok := j.g.Lookup(l.Name)
+		if !ok {
+			return nil, fmt.Errorf("loss %q: the graph has no such value; its outputs are %s", l.Name, j.outputNames())
+		}
+		t := j.g.Values[id].Type
+		if !t.DType.IsFloat() {
+			return nil, fmt.Errorf("loss %q: is %v, wanted a float", l.Name, t)
+		}
+		if n, ok := t.Shape.Elements().Const(); !l.Seed && !(ok && n == 1) {
+			return nil, fmt.Errorf("loss %q: is %v, wanted a scalar; a loss of another shape needs a seed gradient", l.Name, t)
+		}
+		out = append(out, lossValue{id, l})
+	}
+	return out, nil
+}
+
+type lossValue struct {
+	value Value
+	Loss
+}
+
+// defaultLoss is the first output of one float element, one that a loss operator leads to before
+// others.
+func (j *joint) defaultLoss() (Value, error) {
+	if _, err := live.FindBoundary(j.m); err == nil {
+		return None, ErrBackward
+	}
+	candidates := []Value{}
+	for _, d := range j.g.Outputs {
+		t := j.g.Values[d.Value].Type
+		if n, ok := t.Shape.Elements().Const(); ok && n == 1 && t.DType.IsFloat() {
+			candidates = append(candidates, d.Value)
+		}
+	}
+	if len(candidates) == 0 {
+		return None, fmt.Errorf("%w; its outputs are %s", ErrNoLoss, j.outputNames())
+	}
+	order, err := graph.Topological(j.g)
+	if err != nil {
+		return None, err
+	}
+	from := make([]bool, len(j.g.Nodes))
+	for _, id := range order {
+		from[id] = op.Of(j.g.Nodes[id].Kind).Has(op.Loss)
+		j.g.EachProducer(id, func(p graph.NodeID) { from[id] = from[id] || from[p] })
+	}
+	for _, v := range candidates {
+		if def := j.g.Values[v].Def; def != graph.NoNode && from[def] {
+			return v, nil
+		}
+	}
+	return candidates[0], nil
+}
+
+func (j *joint) outputNames() string {
+	var names []string
+	for _, d := range j.g.Outputs {
+		names = append(names, fmt.Sprintf("%s %v", j.g.ValueName(d.Value), j.g.Values[d.Value].Type))
+	}
+	return strings.Join(names, ", ")
+}
+
+// findWrt returns the values whose gradients become outputs.
+func (j *joint) findWrt(opts Options) ([]Value, error) {
+	if opts.Wrt == nil {
+		return j.parameters(opts.AllInputs), nil
+	}
+	var out []Value
+	for _, name := range opts.Wrt {
+		id, ok := j.g.Lookup(name)
+		if !ok || j.g.Values[id].Def != graph.NoNode {
+			return nil, fmt.Errorf("gradient with respect to %q: the graph has no such input or initializer", name)
+		}
+		if t := j.g.Values[id].Type; !t.DType.IsFloat() {
+			return nil, fmt.Errorf("gradient with respect to %q: is %v, wanted a float", name, t)
+		}
+		out = append(out, id)
+	}
+	return out, nil
+}
+
+// parameters lists, in the order of the file, every float initializer, and every float input with a static shape
+// (or any), that a loss depends on by differentiable inputs.
+func (j *joint) parameters(all bool) []Value {
+	var out []Value
+	for i := range j.g.Values {
+		v := &j.g.Values[i]
+		if !v.Input && v.Data == nil || !v.Type.DType.IsFloat() || !j.reaches[i] {
+			continue
+		}
+		_, static := (&emitter{j}).constDims(Value(i))
+		if v.Data != nil || static || all {
+			out = append(out, Value(i))
+		}
+	}
+	place := map[Value]int{}
+	for i, id := range j.g.Initializers {
+		place[id] = len(j.g.Inputs) + i
+	}
+	for i, d := range j.g.Inputs {
+		place[d.Value] = i
+	}
+	slices.SortStableFunc(out, func(a, b Value) int { return place[a] - place[b] })
+	return out
+}
+
+// differentiable reports whether a gradient can flow into a node's input.
+func (j *joint) differentiable(n *graph.Node, slot int) bool {
+	v := n.Input(slot)
+	return v != None && j.g.Values[v].Type.DType.IsFloat() && !slices.Contains(op.Of(n.Kind).NonDiff, slot) && Of(n.Kind).None == ""
+}
+
+// markReaches marks the values on which a loss depends.
+func (j *joint) markReaches(order graph.Order, losses []lossValue) {
+	j.reaches = make([]bool, len(j.g.Values))
+	for _, l := range losses {
+		j.reaches[l.value] = true
+	}
+	for _, id := range slices.Backward(order) {
+		n := j.g.Nodes[id]
+		if !slices.ContainsFunc(n.Outputs, func(v Value) bool { return v != None && j.reaches[v] }) {
+			continue
+		}
+		for slot, v := range n.Inputs {
+			if j.differentiable(n, slot) {
+				j.reaches[v] = true
+			}
+		}
+		for _, v := range n.Captures {
+			if j.g.Values[v].Type.DType.IsFloat() {
+				j.reaches[v] = true
+			}
+		}
+	}
+}
+
+// markRequires marks the values through which the wanted gradients flow.
+func (j *joint) markRequires(order graph.Order, wrt []Value) {
+	j.requires = make([]bool, len(j.g.Values))
+	for _, v := range wrt {
+		j.requires[v] = true
+	}
+	for _, id := range order {
+		n := j.g.Nodes[id]
+		flows := false
+		for slot, v := range n.Inputs {
+			flows = flows || j.differentiable(n, slot) && j.requires[v]
+		}
+		for _, v := range n.Captures {
+			flows = flows || j.requires[v]
+		}
+		if !flows {
+			continue
+		}
+		for _, v := range n.Outputs {
+			if v != None && j.g.Values[v].Type.DType.IsFloat() && j.reaches[v] {
+				j.requires[v] = true
+			}
+		}
+	}
+}

@@ -1,0 +1,269 @@
+package autograd
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+
+	"memopt/executor/half"
+	"memopt/graph"
+)
+
+// emitter adds nodes to the graph. Every method returns the value that the new node makes, with its
+// type inferred.
+type emitter struct{ j *joint }
+
+// Attrs are the attributes of an emitted node, in order.
+type Attrs []graph.Attr
+
+// A makes an attribute.
+func A(name string, value any) graph.Attr { return graph.Attr{Name: name, Value: value} }
+
+// Op emits a node of ONNX's own domain with one output.
+func (e *emitter) Op(name string, attrs Attrs, in ...Value) Value {
+	return e.Ops(name, 1, attrs, in...)[0]
+}
+
+// Ops emits a node with several outputs.
+func (e *emitter) Ops(name string, outputs int, attrs Attrs, in ...Value) []Value {
+	n := &graph.Node{Name: e.j.nodeName(name), Op: name, Attrs: attrs, Inputs: append([]Value(nil), in...)}
+	for i := range outputs {
+		n.Outputs = append(n.Outputs, e.j.newValue(fmt.Sprintf("%s_output_%d", n.Name, i)))
+	}
+	e.must(e.j.g.AddNode(n))
+	e.must(e.j.types.Node(n))
+	return n.Outputs
+}
+
+// Add, Sub, Mul and Div are elementwise, with broadcasting.
+func (e *emitter) Add(a, b Value) Value { return e.Op("Add", nil, a, b) }
+
+// Sub returns a - b.
+func (e *emitter) Sub(a, b Value) Value { return e.Op("Sub", nil, a, b) }
+
+// Mul returns a * b.
+func (e *emitter) Mul(a, b Value) Value { return e.Op("Mul", nil, a, b) }
+
+// Div returns a / b.
+func (e *emitter) Div(a, b Value) Value { return e.Op("Div", nil, a, b) }
+
+// Neg returns -a.
+func (e *emitter) Neg(a Value) Value { return e.Op("Neg", nil, a) }
+
+// MatMul returns the product of two matrices or stacks of matrices.
+func (e *emitter) MatMul(a, b Value) Value { return e.Op("MatMul", nil, a, b) }
+
+// Where returns a where cond holds, else b.
+func (e *emitter) Where(cond, a, b Value) Value { return e.Op("Where", nil, cond, a, b) }
+
+// Cast converts the element type; it returns v itself where v has it already.
+func (e *emitter) Cast(v Value, d graph.DType) Value {
+	if e.DType(v) == d {
+		return v
+	}
+	return e.Op("Cast", Attrs{A("to", int64(d))}, v)
+}
+
+// Transpose permutes the axes.
+func (e *emitter) Transpose(v Value, perm ...int64) Value {
+	return e.Op("Transpose", Attrs{A("perm", perm)}, v)
+}
+
+// Shape returns the shape of v as an int64 vector.
+func (e *emitter) Shape(v Value) Value { return e.Op("Shape", nil, v) }
+
+// Reshape gives v the shape in an int64 vector.
+func (e *emitter) Reshape(v, shape Value) Value { return e.Op("Reshape", nil, v, shape) }
+
+// ReshapeLike gives v the shape of like. A shape that is known in numbers becomes a constant, so that
+// like is not kept alive; else it is read from like.
+func (e *emitter) ReshapeLike(v, like Value) Value {
+	return e.Reshape(v, e.ShapeOf(like))
+}
+
+// ShapeOf returns the shape of v as an int64 vector: a constant where it is known in numbers.
+func (e *emitter) ShapeOf(v Value) Value {
+	if dims, ok := e.constDims(v); ok {
+		return e.Vector(dims...)
+	}
+	return e.Shape(v)
+}
+
+func (e *emitter) constDims(v Value) ([]int64, bool) {
+	dims, ok := e.Dims(v)
+	if !ok {
+		return nil, false
+	}
+	ints := make([]int64, len(dims))
+	for i, d := range dims {
+		if ints[i], ok = d.Const(); !ok {
+			return nil, false
+		}
+	}
+	return ints, true
+}
+
+// Vector is a constant int64 vector.
+func (e *emitter) Vector(v ...int64) Value {
+	return e.j.constant(graph.Int64Tensor("", []int64{int64(len(v))}, v...))
+}
+
+// Int is a constant int64 scalar.
+func (e *emitter) Int(v int64) Value { return e.j.constant(graph.Int64Tensor("", []int64{}, v)) }
+
+// Scalar is a constant scalar of the element type of like.
+func (e *emitter) Scalar(x float64, like Value) Value {
+	d := e.DType(like)
+	raw, err := scalarBytes(d, x)
+	e.must(err)
+	return e.j.constant(&graph.TensorData{DType: d, Dims: []int64{}, Source: graph.Raw(raw)})
+}
+
+func scalarBytes(d graph.DType, x float64) ([]byte, error) {
+	switch d {
+	case graph.Float32:
+		return binary.LittleEndian.AppendUint32(nil, math.Float32bits(float32(x))), nil
+	case graph.Float64:
+		return binary.LittleEndian.AppendUint64(nil, math.Float64bits(x)), nil
+	case graph.Float16:
+		return binary.LittleEndian.AppendUint16(nil, uint16(half.Float16From(float32(x)))), nil
+	case graph.BFloat16:
+		return binary.LittleEndian.AppendUint16(nil, uint16(half.BFloat16From(float32(x)))), nil
+	case graph.Int64:
+		return binary.LittleEndian.AppendUint64(nil, uint64(int64(x))), nil
+	case graph.Int32:
+		return binary.LittleEndian.AppendUint32(nil, uint32(int32(x))), nil
+	}
+	return nil, fmt.Errorf("autograd: no constant of type %v", d)
+}
+
+// Zeros is a tensor of zeros in the shape and type of like.
+func (e *emitter) Zeros(like Value) Value {
+	raw, err := scalarBytes(e.DType(like), 0)
+	e.must(err)
+	zero := &graph.TensorData{DType: e.DType(like), Dims: []int64{1}, Source: graph.Raw(raw)}
+	return e.Op("ConstantOfShape", Attrs{A("value", zero)}, e.ShapeOf(like))
+}
+
+// axesInput is the operator set from which on ReduceSum, Squeeze and Unsqueeze take their axes as an
+// input; the other reductions do from otherAxesInput on.
+const (
+	axesInput      = 13
+	otherAxesInput = 18
+)
+
+// Reduce emits a reduction (ReduceSum, ReduceMean, …) over axes in [0, rank). No axes: v itself.
+func (e *emitter) Reduce(name string, v Value, keep bool, axes ...int64) Value {
+	if len(axes) == 0 {
+		return v
+	}
+	keepdims := int64(0)
+	if keep {
+		keepdims = 1
+	}
+	from := int64(otherAxesInput)
+	if name == "ReduceSum" {
+		from = axesInput
+	}
+	if e.j.opset() >= from {
+		return e.Op(name, Attrs{A("keepdims", keepdims)}, v, e.Vector(axes...))
+	}
+	return e.Op(name, Attrs{A("axes", axes), A("keepdims", keepdims)}, v)
+}
+
+// ReduceSum sums over axes in [0, rank). No axes: v itself.
+func (e *emitter) ReduceSum(v Value, keep bool, axes ...int64) Value {
+	return e.Reduce("ReduceSum", v, keep, axes...)
+}
+
+// Unsqueeze inserts dims of 1 at the given axes of the result.
+func (e *emitter) Unsqueeze(v Value, axes ...int64) Value { return e.withAxes("Unsqueeze", v, axes) }
+
+// Squeeze removes the given axes, whose dims are 1.
+func (e *emitter) Squeeze(v Value, axes ...int64) Value { return e.withAxes("Squeeze", v, axes) }
+
+func (e *emitter) withAxes(name string, v Value, axes []int64) Value {
+	if len(axes) == 0 {
+		return v
+	}
+	if e.j.opset() >= axesInput {
+		return e.Op(name, nil, v, e.Vector(axes...))
+	}
+	return e.Op(name, Attrs{A("axes", axes)}, v)
+}
+
+// ExpandLike broadcasts v to the shape of like.
+func (e *emitter) ExpandLike(v, like Value) Value { return e.Op("Expand", nil, v, e.ShapeOf(like)) }
+
+// Concat joins values along an axis.
+func (e *emitter) Concat(axis int64, v ...Value) Value {
+	return e.Op("Concat", Attrs{A("axis", axis)}, v...)
+}
+
+// Slice takes starts..ends along axes; the bounds are int64 vectors.
+func (e *emitter) Slice(v, starts, ends, axes Value) Value {
+	return e.Op("Slice", nil, v, starts, ends, axes)
+}
+
+// Dim returns one dim of v as an int64 vector of one element.
+func (e *emitter) Dim(v Value, axis int64) Value {
+	if dims, ok := e.Dims(v); ok {
+		if n, ok := dims[axis].Const(); ok {
+			return e.Vector(n)
+		}
+	}
+	return e.Op("Gather", nil, e.Shape(v), e.Vector(axis))
+}
+
+// SumTo sums a gradient over what broadcasting has added, so that it gets the shape of like. Where the
+// dims do not tell, the axes are found at run time.
+func (e *emitter) SumTo(g, like Value) Value {
+	have, ok := e.Dims(g)
+	want, ok2 := e.Dims(like)
+	if !ok || !ok2 {
+		return e.sumAtRunTime(g, like)
+	}
+	extra := len(have) - len(want)
+	var lead, kept []int64
+	for i := range extra {
+		lead = append(lead, int64(i))
+	}
+	for i, w := range want {
+		h := have[extra+i]
+		switch {
+		case w.Equal(h):
+		case w.IsConst(1):
+			kept = append(kept, int64(extra+i))
+		default:
+			n, known := h.Const()
+			m, known2 := w.Const()
+			if !(known && known2 && n == m) {
+				return e.sumAtRunTime(g, like)
+			}
+		}
+	}
+	// The kept axes first: with the leading ones gone their numbers would shift.
+	g = e.ReduceSum(g, true, kept...)
+	return e.ReduceSum(g, false, lead...)
+}
+
+// sumAtRunTime sums over the axes along which like, with leading dims of 1, has 1: where g has 1 as well,
+// that changes nothing.
+func (e *emitter) sumAtRunTime(g, like Value) Value {
+	e.need(axesInput)
+	shape := e.Shape(like)
+	rank, likeRank := e.Op("Size", nil, e.Shape(g)), e.Op("Size", nil, shape)
+	one := &graph.TensorData{DType: graph.Int64, Dims: []int64{1}, Source: graph.Raw{1, 0, 0, 0, 0, 0, 0, 0}}
+	ones := e.Op("ConstantOfShape", Attrs{A("value", one)}, e.Unsqueeze(e.Sub(rank, likeRank), 0))
+	padded := e.Concat(0, ones, shape)
+	axes := e.Squeeze(e.Op("NonZero", nil, e.Op("Equal", nil, padded, e.Int(1))), 0)
+	sum := e.Op("ReduceSum", Attrs{A("keepdims", int64(1)), A("noop_with_empty_axes", int64(1))}, g, axes)
+	return e.Reshape(sum, shape)
+}
+
+// need is Ctx.Need.
+func (e *emitter) need(version int64) {
+	if e.j.opset() < version {
+		panic(raise{version})
+	}
+}

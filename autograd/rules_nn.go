@@ -1,0 +1,4 @@
+package autograd
+
+// nnRules: convolutions, pools, norms, softmaxes and losses.
+var nnRules = []Row{}

@@ -1,0 +1,4 @@
+package autograd
+
+// productRules: products of matrices and attention.
+var productRules = []Row{}

@@ -1,0 +1,4 @@
+package autograd
+
+// reduceRules: reductions, sorts and scans.
+var reduceRules = []Row{}

@@ -1,0 +1,4 @@
+package autograd
+
+// sequenceRules: recurrences and control flow.
+var sequenceRules = []Row{}

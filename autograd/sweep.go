@@ -1,0 +1,245 @@
+package autograd
+
+import (
+	"encoding/hex"
+	"fmt"
+	"slices"
+
+	"memopt/graph"
+	"memopt/graph/live"
+)
+
+// opset is the version of ONNX's own operators that the graph imports.
+func (j *joint) opset() int64 { return graph.OpsetVersion(j.m.Opsets, "") }
+
+func (j *joint) labelOf(n *graph.Node) string { return j.g.NodeLabel(n.ID) }
+
+// nodeName names an emitted node after the forward node at hand.
+func (j *joint) nodeName(op string) string {
+	base := j.prefix + op
+	n := j.counts[base]
+	j.counts[base] = n + 1
+	if n > 0 {
+		base = fmt.Sprintf("%s_%d", base, n)
+	}
+	return base
+}
+
+// newValue makes a value with a name that no other has.
+func (j *joint) newValue(name string) Value {
+	unique := name
+	for i := 1; ; i++ {
+		if _, taken := j.g.Lookup(unique); !taken {
+			return j.g.Value(unique)
+		}
+		unique = fmt.Sprintf("%s_%d", name, i)
+	}
+}
+
+// constant returns an initializer with the tensor's contents; equal ones are one.
+func (j *joint) constant(t *graph.TensorData) Value {
+	raw, err := t.Source.Bytes()
+	if err != nil {
+		panic(failure{err})
+	}
+	key := fmt.Sprint(t.DType, t.Dims, hex.EncodeToString(raw))
+	if v, ok := j.constants[key]; ok {
+		return v
+	}
+	v := j.newValue(fmt.Sprintf("grad_constant_%d", len(j.constants)))
+	t.Name = j.g.ValueName(v)
+	if _, err := j.g.AddInitializer(t); err != nil {
+		panic(failure{err})
+	}
+	j.constants[key] = v
+	return v
+}
+
+// grow makes the side tables as long as the list of values.
+func (j *joint) grow() {
+	for len(j.grads) < len(j.g.Values) {
+		j.grads = append(j.grads, None)
+	}
+	for len(j.requires) < len(j.g.Values) {
+		j.requires = append(j.requires, false)
+	}
+	for len(j.reaches) < len(j.g.Values) {
+		j.reaches = append(j.reaches, false)
+	}
+}
+
+func (j *joint) gradOf(v Value) Value {
+	j.grow()
+	return j.grads[v]
+}
+
+// accumulate adds a gradient to what a value has already.
+func (j *joint) accumulate(c *Ctx, v, g Value) {
+	j.grow()
+	if old := j.grads[v]; old != None {
+		g = c.Add(old, g)
+		j.grow()
+	}
+	j.grads[v] = g
+}
+
+// expand replaces nodes that are defined by simpler ones and returns the new order.
+func (j *joint) expand(order graph.Order) (graph.Order, error) {
+	var out graph.Order
+	for _, id := range order {
+		n := j.g.Nodes[id]
+		expand := Of(n.Kind).Expand
+		if expand == nil {
+			out = append(out, id)
+			continue
+		}
+		first := len(j.g.Nodes)
+		j.prefix = j.labelOf(n) + "/"
+		c := j.ctx(n)
+		outs := expand(c)
+		for slot, v := range n.Outputs {
+			if v == None {
+				continue
+			}
+			if slot >= len(outs) || outs[slot] == None {
+				return nil, &NoRule{Node: j.labelOf(n), Op: n.Op, Value: j.g.ValueName(v), Why: "this output of the function body is not made"}
+			}
+			j.g.Values[v].Def = graph.NoNode
+			same := &graph.Node{Name: j.nodeName("Identity"), Op: "Identity", Inputs: []Value{outs[slot]}, Outputs: []Value{v}}
+			if err := j.g.AddNode(same); err != nil {
+				return nil, err
+			}
+			if err := j.types.Node(same); err != nil {
+				return nil, err
+			}
+		}
+		j.out.Changes = append(j.out.Changes, fmt.Sprintf("node %q (%s) is replaced by the %d nodes that define it", j.labelOf(n), n.Op, len(j.g.Nodes)-first))
+		for i := first; i < len(j.g.Nodes); i++ {
+			out = append(out, graph.NodeID(i))
+		}
+		for i := range n.Outputs {
+			n.Outputs[i] = None // the node is dropped when the graph is arranged
+		}
+	}
+	return out, nil
+}
+
+func (j *joint) ctx(n *graph.Node) *Ctx {
+	info := opInfo(n)
+	return &Ctx{Node: n, Version: info.SinceVersion(graph.OpsetVersion(j.m.Opsets, info.Domain)), emitter: emitter{j}}
+}
+
+// seed gives the losses their gradients: their weight, or a graph input.
+func (j *joint) seed(losses []lossValue) error {
+	j.prefix = "/grad/"
+	e := &emitter{j}
+	for _, l := range losses {
+		j.grow()
+		var g Value
+		switch w := l.Weight; {
+		case l.Seed:
+			g = j.newValue(l.Name + SeedSuffix)
+			if err := j.g.AddInput(graph.Decl{Value: g, Type: e.Type(l.value)}); err != nil {
+				return err
+			}
+			if w != 0 && w != 1 {
+				g = e.Mul(g, e.Scalar(w, g))
+			}
+		default:
+			if w == 0 {
+				w = 1
+			}
+			g = e.Scalar(w, l.value)
+			if dims, _ := e.Dims(l.value); len(dims) > 0 {
+				g = e.Reshape(g, e.ShapeOf(l.value))
+			}
+		}
+		j.grow()
+		if old := j.grads[l.value]; old != None {
+			g = e.Add(old, g)
+			j.grow()
+		}
+		j.grads[l.value] = g
+	}
+	return nil
+}
+
+// sweep runs the rules from the last node to the first.
+func (j *joint) sweep(order graph.Order) error {
+	for _, id := range slices.Backward(order) {
+		n := j.g.Nodes[id]
+		wanted := None
+		for _, v := range n.Outputs {
+			if v != None && j.gradOf(v) != None && j.requires[v] {
+				wanted = v
+			}
+		}
+		if wanted == None {
+			continue
+		}
+		row := Of(n.Kind)
+		if row.Rule == nil {
+			return &NoRule{Node: j.labelOf(n), Op: n.Op, Value: j.firstWanted(n), Why: row.None}
+		}
+		j.prefix = j.labelOf(n) + "_grad/"
+		row.Rule(j.ctx(n))
+	}
+	return nil
+}
+
+// firstWanted names an input whose gradient is wanted.
+func (j *joint) firstWanted(n *graph.Node) string {
+	for slot, v := range n.Inputs {
+		if j.differentiable(n, slot) && j.requires[v] {
+			return j.g.ValueName(v)
+		}
+	}
+	return ""
+}
+
+// finish makes the gradients outputs, under their names.
+func (j *joint) finish(wrt []Value) error {
+	j.prefix = "/grad/"
+	e := &emitter{j}
+	for _, v := range wrt {
+		name := j.g.ValueName(v)
+		g := j.gradOf(v)
+		if g == None {
+			j.out.Unreached = append(j.out.Unreached, name)
+			g = e.Zeros(v)
+		}
+		j.out.Wrt = append(j.out.Wrt, name)
+		if _, taken := j.g.Lookup(name + GradSuffix); taken {
+			return fmt.Errorf("the graph has a value %q already, the name for the gradient of %q", name+GradSuffix, name)
+		}
+		out := j.g.Value(name + GradSuffix)
+		n := &graph.Node{Name: j.nodeName("Identity"), Op: "Identity", Inputs: []Value{g}, Outputs: []Value{out}}
+		if err := j.g.AddNode(n); err != nil {
+			return err
+		}
+		if err := j.types.Node(n); err != nil {
+			return err
+		}
+		if err := j.g.AddOutput(graph.Decl{Value: out, Type: j.g.Values[v].Type}); err != nil {
+			return err
+		}
+		j.grow()
+	}
+	return nil
+}
+
+// arrange puts the nodes in order of execution, forward half first, and records where the halves meet.
+func (j *joint) arrange(order graph.Order, forward int, losses []lossValue) {
+	nodes := make([]*graph.Node, 0, len(j.g.Nodes))
+	for _, id := range order {
+		nodes = append(nodes, j.g.Nodes[id])
+	}
+	first := len(nodes)
+	nodes = append(nodes, j.g.Nodes[forward:]...)
+	j.g.SetNodes(nodes)
+	j.out.Backward = graph.NodeID(first)
+	j.out.Types = j.types.Result()
+	j.m.Path += " (differentiated)"
+	b := live.Boundary{Kind: live.RecordedBoundary, Node: j.g.Values[losses[0].value].Def, Loss: losses[0].value}
+	j.m.SetMeta(live.BoundaryKey, b.Record(j.g))
+}

@@ -1,0 +1,46 @@
+package autograd
+
+import (
+	"fmt"
+
+	"memopt/graph"
+	"memopt/graph/op"
+)
+
+// Row is what autograd knows of an operator.
+type Row struct {
+	Kind graph.Kind
+	// Rule emits the gradients.
+	Rule Rule
+	// Expand replaces the forward node by simpler ones before differentiation, for operators that
+	// ONNX defines by a function body: it returns the values that stand for the node's outputs.
+	Expand func(c *Ctx) []Value
+	// None says why no gradient flows through the operator: its derivative is zero wherever it exists, or
+	// it has no differentiable input.
+	None string
+}
+
+var table [op.NumKinds]Row
+
+// init fills the table. It is no initial value because rules read the table by way of what they call.
+func init() {
+	table = buildTable(mathRules, reduceRules, shapeRules, productRules, nnRules, sequenceRules)
+}
+
+// buildTable puts the rows of all families in their places. A double is a fault of the
+// program, found by the first test that runs.
+func buildTable(families ...[]Row) [op.NumKinds]Row {
+	var t [op.NumKinds]Row
+	for _, rows := range families {
+		for _, row := range rows {
+			if t[row.Kind].Kind != op.Unknown {
+				panic(fmt.Sprintf("autograd: %s has two rows", op.Of(row.Kind).Name))
+			}
+			t[row.Kind] = row
+		}
+	}
+	return t
+}
+
+// Of returns the row of a kind.
+func Of(k graph.Kind) *Row { return &table[k] }
