@@ -142,16 +142,6 @@ func (e *emitter) constInts(v Value) ([]int64, bool) {
 	return ints, err == nil
 }
 
-// FormOf is ReshapeLike that reads like only if it must: with at most one dim that is not a number,
-// that one is left to Reshape.
-func (e *emitter) FormOf(v, like Value) Value {
-	dims, ok := e.Dims(like)
-	if shape, ok2 := inferredShape(dims); ok && ok2 {
-		return e.Reshape(v, e.Vector(shape...))
-	}
-	return e.ReshapeLike(v, like)
-}
-
 // inferredShape is a shape for Reshape with -1 for the one dim that is not a number.
 func inferredShape(dims []symbolic.Expr) ([]int64, bool) {
 	shape := make([]int64, len(dims))

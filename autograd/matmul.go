@@ -59,23 +59,9 @@ func (c *Ctx) flatProducts(a, b, g Value) (da, db Value) {
 	}
 	if c.Wants(0) {
 		da = c.Product(matrixView{rows, false}, matrixView{b, true}, 1)
-		da = c.Reshape(da, c.stackShape(a, g))
+		da = c.FormVia(da, a, g)
 	}
 	return da, db
-}
-
-// stackShape is the shape of A: of numbers and one open dim, else of what dB reads as well, else made
-// from that of the gradient so that A is not read for it.
-func (c *Ctx) stackShape(a, g Value) Value {
-	dims, _ := c.Dims(a)
-	if shape, ok := inferredShape(dims); ok {
-		return c.Vector(shape...)
-	}
-	if c.Wants(1) {
-		return c.Shape(a)
-	}
-	lead := c.Slice(c.Shape(g), c.Vector(0), c.Vector(-1), c.Vector(0))
-	return c.Concat1(lead, c.Dim(a, int64(len(dims)-1)))
 }
 
 // gemmRule: for Y = alpha·A'·B' + beta·C with A' and B' transposed on demand, dA' = alpha·dY·B'ᵀ,

@@ -1,0 +1,120 @@
+package autograd_test
+
+import (
+	"testing"
+
+	"memopt/executor"
+	"memopt/graph"
+	"memopt/symbolic"
+)
+
+// int64s makes a tensor of int64.
+func int64s(shape []int, v ...int64) *executor.Tensor {
+	return &executor.Tensor{DType: graph.Int64, Shape: shape, Data: executor.Memory(v)}
+}
+
+// int32s makes a tensor of int32.
+func int32s(shape []int, v ...int32) *executor.Tensor {
+	return &executor.Tensor{DType: graph.Int32, Shape: shape, Data: executor.Memory(v)}
+}
+
+// TestSoftmax: every axis, both dialects.
+func TestSoftmax(t *testing.T) {
+	n := symbolic.Env{"N": 2, "M": 3}
+	checkGradients(t, []gradCase{
+		{Name: "last", Graph: `g (double[2, 3] x) => (double[2, 3] y) { y = Softmax(x) }`},
+		{Name: "first", Graph: `g (double[2, 3, 4] x) => (double[2, 3, 4] y) { y = Softmax<axis = 0>(x) }`},
+		{Name: "middle", Graph: `g (double[N, 3, M] x) => (double[N, 3, M] y) { y = Softmax<axis = -2>(x) }`, Dims: n},
+		{Name: "coerced", Opset: 11, Graph: `g (double[2, 3, 2] x) => (double[2, 3, 2] y) { y = Softmax(x) }`},
+		{Name: "coerced, 0", Opset: 12, Graph: `g (double[N, M, 2] x) => (double[N, M, 2] y) { y = Softmax<axis = 0>(x) }`, Dims: n},
+		{Name: "coerced, last", Opset: 12, Graph: `g (double[N, M, 2] x) => (double[N, M, 2] y) { y = Softmax<axis = -1>(x) }`, Dims: n},
+		{Name: "log", Graph: `g (double[2, 3] x) => (double[2, 3] y) { y = LogSoftmax(x) }`},
+		{Name: "log, first", Graph: `g (double[N, 3, M] x) => (double[N, 3, M] y) { y = LogSoftmax<axis = 0>(x) }`, Dims: n},
+		{Name: "log, coerced", Opset: 12, Graph: `g (double[2, 3, 2] x) => (double[2, 3, 2] y) { y = LogSoftmax(x) }`},
+		{Name: "log, 18", Opset: 18, Graph: `g (double[2, 3, 2] x) => (double[2, 3, 2] y) { y = LogSoftmax<axis = 1>(x) }`},
+	})
+}
+
+// TestLosses: reductions, weights, ignored labels, the second output, spatial dims, dialects.
+func TestLosses(t *testing.T) {
+	four := map[string]*executor.Tensor{"l": int64s([]int{4}, 2, 0, 1, 2)}
+	four32 := map[string]*executor.Tensor{"l": int32s([]int{4}, 2, 0, 1, 2)}
+	ignored := map[string]*executor.Tensor{"l": int64s([]int{4}, 2, -100, 1, -100)}
+	spatial := map[string]*executor.Tensor{"l": int64s([]int{2, 2}, 2, 0, 1, 2)}
+	spatialIgnored := map[string]*executor.Tensor{"l": int64s([]int{2, 2}, 2, 0, 1, 2)}
+	n := symbolic.Env{"N": 4, "C": 3}
+	m := symbolic.Env{"N": 2, "C": 3, "D": 2}
+	cases := []gradCase{
+		{Name: "mean", Graph: `g (double[4, 3] x, int64[4] l) => (double y) { y = %s(x, l) }`, In: four},
+		{Name: "int32", Graph: `g (double[4, 3] x, int32[4] l) => (double y) { y = %s(x, l) }`, In: four32},
+		{Name: "sum", Graph: `g (double[4, 3] x, int64[4] l) => (double y) { y = %s<reduction = "sum">(x, l) }`, In: four},
+		{Name: "none", Graph: `g (double[4, 3] x, int64[4] l) => (double[4] y) { y = %s<reduction = "none">(x, l) }`, In: four},
+		{Name: "weights", Graph: `g (double[4, 3] x, int64[4] l) => (double y) <double[3] w = {0.5, 2, 1.5}> { y = %s(x, l, w) }`, In: four},
+		{Name: "weights none", Graph: `g (double[4, 3] x, int64[4] l) => (double[4] y) <double[3] w = {0.5, 2, 1.5}> { y = %s<reduction = "none">(x, l, w) }`, In: four},
+		{Name: "ignored", Graph: `g (double[4, 3] x, int64[4] l) => (double y) { y = %s<ignore_index = -100>(x, l) }`, In: ignored},
+		{Name: "ignored none", Graph: `g (double[4, 3] x, int64[4] l) => (double[4] y) { y = %s<ignore_index = -100, reduction = "none">(x, l) }`, In: ignored},
+		{Name: "ignored weights", Graph: `g (double[N, C] x, int64[N] l) => (double y) <double[3] w = {0.5, 2, 1.5}> { y = %s<ignore_index = -100>(x, l, w) }`, In: ignored, Dims: n},
+		{Name: "ignored weights sum", Opset: 18, Graph: `g (double[N, C] x, int64[N] l) => (double y) <double[3] w = {0.5, 2, 1.5}> { y = %s<ignore_index = 2, reduction = "sum">(x, l, w) }`, In: four, Dims: n},
+		{Name: "symbolic", Graph: `g (double[N, C] x, int64[N] l) => (double y) { y = %s(x, l) }`, In: four, Dims: n},
+		{Name: "spatial", Graph: `g (double[2, 3, 2] x, int64[2, 2] l) => (double y) { y = %s(x, l) }`, In: spatial},
+		{Name: "spatial ignored", Graph: `g (double[N, C, D] x, int64[N, D] l) => (double y) { y = %s<ignore_index = 0>(x, l) }`, In: spatialIgnored, Dims: m},
+		{Name: "spatial none", Graph: `g (double[N, C, D] x, int64[N, D] l) => (double[N, D] y) { y = %s<reduction = "none">(x, l) }`, In: spatial, Dims: m},
+		{Name: "opset 12", Opset: 12, Graph: `g (double[2, 3, 2] x, int64[2, 2] l) => (double y) { y = %s(x, l) }`, In: spatial},
+		{Name: "opset 12 matrix", Opset: 12, Graph: `g (double[4, 3] x, int64[4] l) => (double y) { y = %s(x, l) }`, In: four},
+	}
+	for _, name := range []string{"SoftmaxCrossEntropyLoss", "NegativeLogLikelihoodLoss"} {
+		for _, c := range cases {
+			c.Name = name + " " + c.Name
+			c.Graph = replaceOp(c.Graph, name)
+			checkGradients(t, []gradCase{c})
+		}
+	}
+	checkGradients(t, []gradCase{
+		{Name: "log-probabilities too", Graph: `g (double[4, 3] x, int64[4] l) => (double y, double[4, 3] p) { y, p = SoftmaxCrossEntropyLoss(x, l) }`, In: four},
+		{Name: "log-probabilities alone", Graph: `g (double[4, 3] x, int64[4] l) => (double[4, 3] q) { y, p = SoftmaxCrossEntropyLoss(x, l)  q = Relu(p)  z = Floor(y) }`, In: four, Range: [2]float64{-2, 2}},
+		{Name: "log-probabilities unread", Graph: `g (double[4, 3] x, int64[4] l) => (double y) { y, p = SoftmaxCrossEntropyLoss(x, l) }`, In: four},
+		{Name: "spatial log-probabilities", Graph: `g (double[N, C, D] x, int64[N, D] l) => (double y, double[N, C, D] p) { y, p = SoftmaxCrossEntropyLoss<ignore_index = 0>(x, l) }`, In: spatial, Dims: m},
+	})
+}
+
+// TestLayerNormalization: axes, optional operands, broadcasting, the statistics' type.
+func TestLayerNormalization(t *testing.T) {
+	n := symbolic.Env{"N": 2, "M": 3}
+	checkGradients(t, []gradCase{
+		{Name: "last", Graph: `g (double[2, 4] x, double[4] s, double[4] b) => (double[2, 4] y) { y = LayerNormalization(x, s, b) }`},
+		{Name: "no bias", Graph: `g (double[2, 3, 4] x, double[4] s) => (double[2, 3, 4] y) { y = LayerNormalization<stash_type = 11>(x, s) }`},
+		{Name: "two axes", Graph: `g (double[2, 3, 4] x, double[3, 4] s, double[3, 4] b) => (double[2, 3, 4] y) { y = LayerNormalization<axis = 1, epsilon = 0.1>(x, s, b) }`},
+		{Name: "all axes", Graph: `g (double[2, 3] x, double[2, 3] s, double[2, 3] b) => (double[2, 3] y) { y = LayerNormalization<axis = 0>(x, s, b) }`},
+		{Name: "broadcast", Graph: `g (double[2, 3, 4] x, double[3, 1] s, double[1] b) => (double[2, 3, 4] y) { y = LayerNormalization<axis = -2>(x, s, b) }`},
+		{Name: "symbolic", Graph: `g (double[N, M, 4] x, double[4] s, double[4] b) => (double[N, M, 4] y) { y = LayerNormalization(x, s, b) }`, Dims: n},
+		{Name: "symbolic row", Graph: `g (double[N, M] x, double[M] s, double[M] b) => (double[N, M] y) { y = LayerNormalization(x, s, b) }`, Dims: n},
+		{Name: "18", Opset: 18, Graph: `g (double[N, M, 4] x, double[4] s, double[4] b) => (double[N, M, 4] y) { y = LayerNormalization(x, s, b) }`, Dims: n},
+		{Name: "data alone", Graph: `g (double[2, 4] x, double[4] s, double[4] b) => (double[2, 4] y) { y = LayerNormalization(x, s, b) }`, Wrt: []string{"x"}},
+		{Name: "scale alone", Graph: `g (double[2, 4] x, double[4] s, double[4] b) => (double[2, 4] y) { y = LayerNormalization(x, s, b) }`, Wrt: []string{"s"}},
+	})
+}
+
+// TestBatchNormalization: training and running statistics in every dialect.
+func TestBatchNormalization(t *testing.T) {
+	n := symbolic.Env{"N": 3, "C": 2, "D": 4}
+	all := []string{"x", "s", "b"}
+	v := &executor.Tensor{DType: graph.Float64, Shape: []int{2}, Data: executor.Memory([]float64{0.5, 2})}
+	in := map[string]*executor.Tensor{"v": v, "m": v}
+	const static, dynamic = `double[3, 2, 4] x, double[2] s, double[2] b, double[2] m, double[2] v`, `double[N, C, D] x, double[C] s, double[C] b, double[C] m, double[C] v`
+	checkGradients(t, []gradCase{
+		{Name: "training", Opset: 15, Graph: `g (` + static + `) => (double[3, 2, 4] y) { y, rm, rv = BatchNormalization<training_mode = 1>(x, s, b, m, v) }`, In: in, Wrt: all},
+		{Name: "training, y alone", Opset: 14, Graph: `g (` + static + `) => (double[3, 2, 4] y) { y = BatchNormalization<training_mode = 1>(x, s, b, m, v) }`, In: in, Wrt: all},
+		{Name: "training, symbolic", Opset: 17, Graph: `g (` + dynamic + `) => (double[N, C, D] y) { y, rm, rv = BatchNormalization<training_mode = 1, epsilon = 0.1>(x, s, b, m, v) }`, In: in, Wrt: all, Dims: n},
+		{Name: "training, 18", Opset: 18, Graph: `g (` + dynamic + `) => (double[N, C, D] y) { y, rm, rv = BatchNormalization<training_mode = 1>(x, s, b, m, v) }`, In: in, Wrt: all, Dims: n},
+		{Name: "training, rank 2", Graph: `g (double[N, 2] x, double[2] s, double[2] b, double[2] m, double[2] v) => (double[N, 2] y) { y, rm, rv = BatchNormalization<training_mode = 1>(x, s, b, m, v) }`, In: in, Wrt: all, Dims: n},
+		{Name: "training, rank 4", Graph: `g (double[N, 2, 2, 3] x, double[2] s, double[2] b, double[2] m, double[2] v) => (double[N, 2, 2, 3] y) { y, rm, rv = BatchNormalization<training_mode = 1>(x, s, b, m, v) }`, In: in, Wrt: all, Dims: n},
+		{Name: "training, scale", Opset: 15, Graph: `g (` + static + `) => (double[3, 2, 4] y) { y, rm, rv = BatchNormalization<training_mode = 1>(x, s, b, m, v) }`, In: in, Wrt: []string{"s"}},
+		{Name: "training, data", Opset: 15, Graph: `g (` + static + `) => (double[3, 2, 4] y) { y, rm, rv = BatchNormalization<training_mode = 1>(x, s, b, m, v) }`, In: in, Wrt: []string{"x"}},
+		{Name: "training, 9", Opset: 9, Graph: `g (` + static + `) => (double[3, 2, 4] y) { y, rm, rv, sm, sv = BatchNormalization(x, s, b, m, v) }`, In: in, Wrt: all},
+		{Name: "running", Opset: 15, Graph: `g (` + static + `) => (double[3, 2, 4] y) { y = BatchNormalization(x, s, b, m, v) }`, In: in, Wrt: all},
+		{Name: "running, symbolic", Opset: 15, Graph: `g (` + dynamic + `) => (double[N, C, D] y) { y = BatchNormalization(x, s, b, m, v) }`, In: in, Wrt: all, Dims: n},
+		{Name: "running, 9", Opset: 9, Graph: `g (` + static + `) => (double[3, 2, 4] y) { y = BatchNormalization(x, s, b, m, v) }`, In: in, Wrt: all},
+		{Name: "running, 7", Opset: 7, Graph: `g (` + static + `) => (double[3, 2, 4] y) { y = BatchNormalization(x, s, b, m, v) }`, In: in, Wrt: all},
+		{Name: "per place", Opset: 7, Graph: `g (double[3, 2] x, double[2] s, double[2] b, double[2] m, double[2] v) => (double[3, 2] y) { y = BatchNormalization<spatial = 0>(x, s, b, m, v) }`, Fails: "spatial", Wrt: all},
+	})
+}
