@@ -1,20 +1,24 @@
 package autograd_test
 
 import (
+	"math/rand/v2"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
+	"memopt/autograd"
 	"memopt/executor"
 	"memopt/graph"
 	"memopt/symbolic"
 )
 
-// int64s makes a tensor of int64.
-func int64s(shape []int, v ...int64) *executor.Tensor {
+// nnInts makes a tensor of int64.
+func nnInts(shape []int, v ...int64) *executor.Tensor {
 	return &executor.Tensor{DType: graph.Int64, Shape: shape, Data: executor.Memory(v)}
 }
 
-// int32s makes a tensor of int32.
-func int32s(shape []int, v ...int32) *executor.Tensor {
+// nnInts32 makes a tensor of int32.
+func nnInts32(shape []int, v ...int32) *executor.Tensor {
 	return &executor.Tensor{DType: graph.Int32, Shape: shape, Data: executor.Memory(v)}
 }
 
@@ -37,11 +41,11 @@ func TestSoftmax(t *testing.T) {
 
 // TestLosses: reductions, weights, ignored labels, the second output, spatial dims, dialects.
 func TestLosses(t *testing.T) {
-	four := map[string]*executor.Tensor{"l": int64s([]int{4}, 2, 0, 1, 2)}
-	four32 := map[string]*executor.Tensor{"l": int32s([]int{4}, 2, 0, 1, 2)}
-	ignored := map[string]*executor.Tensor{"l": int64s([]int{4}, 2, -100, 1, -100)}
-	spatial := map[string]*executor.Tensor{"l": int64s([]int{2, 2}, 2, 0, 1, 2)}
-	spatialIgnored := map[string]*executor.Tensor{"l": int64s([]int{2, 2}, 2, 0, 1, 2)}
+	four := map[string]*executor.Tensor{"l": nnInts([]int{4}, 2, 0, 1, 2)}
+	four32 := map[string]*executor.Tensor{"l": nnInts32([]int{4}, 2, 0, 1, 2)}
+	ignored := map[string]*executor.Tensor{"l": nnInts([]int{4}, 2, -100, 1, -100)}
+	spatial := map[string]*executor.Tensor{"l": nnInts([]int{2, 2}, 2, 0, 1, 2)}
+	spatialIgnored := map[string]*executor.Tensor{"l": nnInts([]int{2, 2}, 2, 0, 1, 2)}
 	n := symbolic.Env{"N": 4, "C": 3}
 	m := symbolic.Env{"N": 2, "C": 3, "D": 2}
 	cases := []gradCase{
@@ -117,4 +121,62 @@ func TestBatchNormalization(t *testing.T) {
 		{Name: "running, 7", Opset: 7, Graph: `g (` + static + `) => (double[3, 2, 4] y) { y = BatchNormalization(x, s, b, m, v) }`, In: in, Wrt: all},
 		{Name: "per place", Opset: 7, Graph: `g (double[3, 2] x, double[2] s, double[2] b, double[2] m, double[2] v) => (double[3, 2] y) { y = BatchNormalization<spatial = 0>(x, s, b, m, v) }`, Fails: "spatial", Wrt: all},
 	})
+}
+
+// dropoutMode is the tensor of a bool.
+func dropoutMode(on byte) *executor.Tensor {
+	return &executor.Tensor{DType: graph.Bool, Shape: []int{}, Data: []byte{on}}
+}
+
+// TestDropoutIdentity: where nothing is dropped, dropout passes the gradient on.
+func TestDropoutIdentity(t *testing.T) {
+	ratio := &executor.Tensor{DType: graph.Float64, Shape: []int{}, Data: executor.Memory([]float64{0.25})}
+	checkGradients(t, []gradCase{
+		{Name: "all", Graph: `g (double[4, 6] x) => (double[4, 6] y) <double r = {0}, bool t = {1}> { y = Dropout<seed = 7.0>(x, r, t) }`},
+		{Name: "off", Graph: `g (double[4, 6] x) => (double[4, 6] y) <double r = {0.5}, bool t = {0}> { y = Dropout<seed = 7.0>(x, r, t) }`},
+		{Name: "never on", Graph: `g (double[4, 6] x) => (double[4, 6] y) <double r = {0.5}> { y = Dropout<seed = 7.0>(x, r) }`},
+		{Name: "opset 10", Opset: 10, Graph: `g (double[4, 6] x) => (double[4, 6] y) { y = Dropout<ratio = 0.5>(x) }`},
+		{Name: "mode given", Graph: `g (double[4, 6] x, double r, bool t) => (double[4, 6] y) { y = Dropout<seed = 7.0>(x, r, t) }`,
+			In: map[string]*executor.Tensor{"r": ratio, "t": dropoutMode(0)}, Wrt: []string{"x"}},
+		{Name: "old", Opset: 6, Graph: `g (double[4, 6] x) => (double[4, 6] y) { y = Dropout(x) }`, Fails: "training mode"},
+	})
+}
+
+// TestDropout: y is x times a factor for each element, and so is its gradient. Every run draws another mask, so that
+// finite differences say nothing.
+func TestDropout(t *testing.T) {
+	n := symbolic.Env{"N": 16}
+	ratio := &executor.Tensor{DType: graph.Float64, Shape: []int{}, Data: executor.Memory([]float64{0.25})}
+	given := map[string]*executor.Tensor{"r": ratio, "t": dropoutMode(1)}
+	for _, c := range []gradCase{
+		{Name: "training", Graph: `g (double[N, 8] x) => (double[N, 8] y) <double r = {0.25}, bool t = {1}> { y = Dropout<seed = 7>(x, r, t) }`},
+		{Name: "half", Graph: `g (double[16, 8] x) => (double[16, 8] y) <bool t = {1}> { y = Dropout(x, , t) }`},
+		{Name: "mask", Opset: 13, Graph: `g (double[16, 8] x) => (double[16, 8] y) <double r = {0.5}, bool t = {1}> { y, m = Dropout(x, r, t) }`},
+		{Name: "ratio given", Graph: `g (double[16, 8] x, double r, bool t) => (double[16, 8] y) { y = Dropout(x, r, t) }`, In: given},
+		{Name: "constants", Graph: `g (double[16, 8] x) => (double[16, 8] y) { r = Constant<value = double {0.3}>()  t = Constant<value = bool {1}>()  y = Dropout(x, r, t) }`},
+	} {
+		t.Run(c.Name, func(t *testing.T) {
+			c.Dims = n
+			m := c.parse(t)
+			j, err := autograd.Differentiate(m, autograd.Options{Wrt: []string{"x"}, Losses: []autograd.Loss{{Name: "y", Seed: true}}})
+			require.NoError(t, err)
+			rng := rand.New(rand.NewPCG(1, 2))
+			in := c.inputs(t, m, rng)
+			seed := make([]float64, 128)
+			for i := range seed {
+				seed[i] = rng.NormFloat64()
+			}
+			in["y"+autograd.SeedSuffix] = &executor.Tensor{DType: graph.Float64, Shape: []int{16, 8}, Data: executor.Memory(seed)}
+			out := newRunner(t, j.Model, n)(in)
+			x, y, grad := executor.Of[float64](in["x"]), executor.Of[float64](out[0]), executor.Of[float64](out[1])
+			kept := 0
+			for i := range x {
+				require.InDelta(t, y[i]*seed[i], grad[i]*x[i], 1e-9)
+				if y[i] != 0 {
+					kept++
+				}
+			}
+			require.True(t, 32 < kept && kept < 128, "%d of 128 kept", kept)
+		})
+	}
 }
