@@ -37,16 +37,18 @@ type convPlan struct {
 	tile              int // columns of a tile
 	perPlane          int // tiles per image, or 0 where a tile holds several images
 	tiles             int // per group
+	fast              winogradCut
 }
 
 // convWay names a way to compute a convolution.
 type convWay uint8
 
 const (
-	convTiled  convWay = iota // every piece makes the columns of its tile
-	convShared                // all columns are made first, then multiplied by blocks of filters
-	convPoint                 // the input itself has the columns: one tap, no stride, no padding
-	convDepth                 // one channel per group: row by row, without columns
+	convTiled    convWay = iota // every piece makes the columns of its tile
+	convShared                  // all columns are made first, then multiplied by blocks of filters
+	convPoint                   // the input itself has the columns: one tap, no stride, no padding
+	convWinograd                // 3x3 kernels: fewer multiplications, by tiles of the output
+	convDepth                   // one channel per group: row by row, without columns
 )
 
 const (
@@ -94,6 +96,9 @@ func newConvPlan(a *windowAttrs, group int, x, w []int, size int) (p convPlan, e
 
 // cut chooses the way and the tiles for elements of size bytes.
 func (p *convPlan) cut(size int) {
+	if p.winograd(size) {
+		return
+	}
 	want := max(convLeastTile, convTileBytes/(size*max(p.depth, 1)))
 	if p.outPlane >= want/2 {
 		count := max(1, (p.outPlane+want/4)/want)
@@ -161,6 +166,13 @@ func (p *convPlan) slotLen() int {
 
 // workLen returns the elements of workspace in all.
 func (p *convPlan) workLen(threads int) int {
+	if p.way == convWinograd {
+		weights, in, out, temp := p.winogradLens()
+		if p.fast.blocks == 1 {
+			return weights + in + out + threads*temp
+		}
+		return weights + threads*(in+out+temp)
+	}
 	n := threads * p.slotLen()
 	if p.way == convShared {
 		n += p.depth * p.n * p.outPlane
@@ -188,6 +200,10 @@ func (k *convCore[T]) run(c *executor.Ctx) {
 	if k.depth == 0 {
 		clear(k.y)
 		c.Parallel(k.n*k.m, 1+1<<14/k.outPlane, (*convFinish[T])(k))
+		return
+	}
+	if k.way == convWinograd {
+		k.runWinograd(c)
 		return
 	}
 	k.work = nil

@@ -16,7 +16,7 @@ type convFloat interface{ float32 | float64 }
 type convMath[T convFloat] struct {
 	gemm      func(transA, transB bool, m, n, k int, alpha T, a []T, lda int, b []T, ldb int, beta T, c []T, ldc int)
 	axpy      func(y, x []T, s T)
-	add       func(dst, a, b []T)
+	add, sub  func(dst, a, b []T)
 	addScalar func(dst, a []T, s T)
 	relu      func(dst, a []T)
 	sum       func(a []T) T
@@ -26,9 +26,9 @@ type convMath[T convFloat] struct {
 func newConvMath[T convFloat]() (m convMath[T]) {
 	switch p := any(&m).(type) {
 	case *convMath[float32]:
-		*p = convMath[float32]{blas.Sgemm, simd.Axpy, simd.Add, simd.AddScalar, simd.Relu, simd.Sum}
+		*p = convMath[float32]{blas.Sgemm, simd.Axpy, simd.Add, simd.Sub, simd.AddScalar, simd.Relu, simd.Sum}
 	case *convMath[float64]:
-		*p = convMath[float64]{blas.Dgemm, convAxpy, convAdd, convAddScalar, convRelu, convSum}
+		*p = convMath[float64]{blas.Dgemm, convAxpy, convAdd, convSub, convAddScalar, convRelu, convSum}
 	}
 	return m
 }
@@ -43,6 +43,12 @@ func convAxpy(y, x []float64, s float64) {
 func convAdd(dst, a, b []float64) {
 	for i := range dst {
 		dst[i] = a[i] + b[i]
+	}
+}
+
+func convSub(dst, a, b []float64) {
+	for i := range dst {
+		dst[i] = a[i] - b[i]
 	}
 }
 
