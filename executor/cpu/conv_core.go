@@ -38,6 +38,8 @@ type convPlan struct {
 	perPlane          int // tiles per image, or 0 where a tile holds several images
 	tiles             int // per group
 	fast              winogradCut
+	// Of packSplit: rows of the input that a tile sees, or 0, and elements of half a row.
+	splitRows, splitHalf int
 }
 
 // convWay names a way to compute a convolution.
@@ -60,8 +62,8 @@ const (
 	convSharedBytes = 16 << 20
 	// convFewPieces is the number of pieces below which threads would starve.
 	convFewPieces = 8
-	// convFilterBlock is the number of filters of a piece of a shared product.
-	convFilterBlock = 128
+	// convFilterBlock is the number of filters of a piece of a shared product, of few or many filters.
+	convFilterBlock, convFilterBlockOfMany = 128, 256
 )
 
 // newConvPlan checks shapes against each other and plans.
@@ -127,6 +129,9 @@ func (p *convPlan) cut(size int) {
 	default:
 		p.way = convTiled
 	}
+	if p.way == convTiled || p.way == convShared {
+		p.cutSplit()
+	}
 }
 
 // pointwise reports whether a plane of the output lies under one tap of a plane of the input.
@@ -147,19 +152,24 @@ func (p *convPlan) columnsOf(t int) (lo, hi int) {
 	return lo, min(lo+p.tile, start+p.outPlane)
 }
 
+// tempLen returns the elements of a product that has to be scattered over several images.
+func (p *convPlan) tempLen() int {
+	switch {
+	case p.perPlane != 0:
+		return 0
+	case p.way == convTiled:
+		return p.mg * p.tile
+	case p.way == convShared:
+		return p.filterBlock() * p.tile
+	}
+	return 0
+}
+
 // slotLen returns the elements of workspace that a thread needs.
 func (p *convPlan) slotLen() int {
-	n := 0
+	n := p.splitLen() + p.tempLen()
 	if p.way == convTiled {
-		n = p.depth * p.tile
-	}
-	if p.perPlane == 0 {
-		switch p.way {
-		case convTiled:
-			n += p.mg * p.tile
-		case convShared:
-			n += convFilterBlock * p.tile
-		}
+		n += p.depth * p.tile
 	}
 	return (n + 15) &^ 15
 }
@@ -222,7 +232,15 @@ func (k *convCore[T]) run(c *executor.Ctx) {
 	}
 }
 
-func (k *convCore[T]) filterBlocks() int { return (k.m + convFilterBlock - 1) / convFilterBlock }
+// filterBlock returns the number of filters of a piece of a shared product.
+func (p *convPlan) filterBlock() int {
+	if p.m >= 2*convFilterBlockOfMany {
+		return convFilterBlockOfMany
+	}
+	return convFilterBlock
+}
+
+func (p *convPlan) filterBlocks() int { return (p.m + p.filterBlock() - 1) / p.filterBlock() }
 
 func (k *convCore[T]) sharedTiles() int { return (k.n*k.outPlane + k.tile - 1) / k.tile }
 
@@ -244,23 +262,15 @@ func (t *convTiles[T]) Range(lo, hi int) {
 	for i := lo; i < hi; i++ {
 		g := i % k.group
 		from, to := k.columnsOf(i / k.group)
-		b, ldb := work, to-from
+		b, ldb := work[k.splitLen()+k.tempLen():], to-from
 		if k.way == convPoint {
 			n := from / k.outPlane
 			b, ldb = k.x[(n*k.c+g*k.cg)*k.inPlane+from-n*k.outPlane:], k.inPlane
 		} else {
-			k.pack(work, ldb, g*k.cg, (g+1)*k.cg, from, to)
+			k.pack(b, work[k.tempLen():], ldb, g*k.cg, (g+1)*k.cg, from, to)
 		}
-		k.multiply(g*k.mg, (g+1)*k.mg, from, to, b, ldb, work[k.slotLen()-k.tempLen(k.mg):])
+		k.multiply(g*k.mg, (g+1)*k.mg, from, to, b, ldb, work)
 	}
-}
-
-// tempLen returns the elements of a product of rows filters that has to be scattered.
-func (k *convCore[T]) tempLen(rows int) int {
-	if k.perPlane != 0 {
-		return 0
-	}
-	return rows * k.tile
 }
 
 // convColumns makes all columns, channel by channel.
@@ -269,8 +279,10 @@ type convColumns[T convFloat] convCore[T]
 // Range makes the rows of the channels lo..hi-1.
 func (t *convColumns[T]) Range(lo, hi int) {
 	k := (*convCore[T])(t)
+	s := k.slots.take()
+	defer k.slots.give(s)
 	n := k.n * k.outPlane
-	k.pack(k.shared()[lo*k.taps*n:], n, lo, hi, 0, n)
+	k.pack(k.shared()[lo*k.taps*n:], k.slot(s)[k.tempLen():], n, lo, hi, 0, n)
 }
 
 // shared returns the columns of all threads.
@@ -286,10 +298,10 @@ func (t *convProducts[T]) Range(lo, hi int) {
 	defer k.slots.give(s)
 	blocks, n := k.filterBlocks(), k.n*k.outPlane
 	for i := lo; i < hi; i++ {
-		m := i % blocks * convFilterBlock
+		m := i % blocks * k.filterBlock()
 		from := i / blocks * k.tile
 		to := min(from+k.tile, n)
-		k.multiply(m, min(m+convFilterBlock, k.m), from, to, k.shared()[from:], n, k.slot(s))
+		k.multiply(m, min(m+k.filterBlock(), k.m), from, to, k.shared()[from:], n, k.slot(s))
 	}
 }
 

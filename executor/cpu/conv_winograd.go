@@ -192,8 +192,8 @@ func (t *winogradProducts[T]) Range(lo, hi int) {
 	k := (*convCore[T])(t)
 	blocks := k.filterBlocks()
 	for i := lo; i < hi; i++ {
-		m := i % blocks * convFilterBlock
-		k.winogradMultiply(0, i/blocks, m, min(m+convFilterBlock, k.m), k.fast.rows*k.fast.width)
+		m := i % blocks * k.filterBlock()
+		k.winogradMultiply(0, i/blocks, m, min(m+k.filterBlock(), k.m), k.fast.rows*k.fast.width)
 	}
 }
 
