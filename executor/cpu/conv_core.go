@@ -104,6 +104,10 @@ func (p *convPlan) cut(size int) {
 	want := max(convLeastTile, convTileBytes/(size*max(p.depth, 1)))
 	if p.outPlane >= want/2 {
 		count := max(1, (p.outPlane+want/4)/want)
+		// Rather smaller tiles than few of them.
+		if images := max(1, p.n*p.group); images*count < convFewPieces {
+			count = max(count, min((convFewPieces+images-1)/images, p.outPlane/convLeastTile))
+		}
 		p.tile = ((p.outPlane+count-1)/count + 15) &^ 15
 		p.perPlane = (p.outPlane + p.tile - 1) / p.tile
 		p.tiles = p.n * p.perPlane
