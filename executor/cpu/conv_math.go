@@ -2,7 +2,8 @@ package cpu
 
 import (
 	"math"
-	"sync"
+	"runtime"
+	"sync/atomic"
 
 	"memopt/executor"
 	"memopt/executor/cpu/blas"
@@ -152,32 +153,31 @@ func convActivate[T convFloat](relu func(dst, a []T), a *convActivation, y []T) 
 	}
 }
 
-// slotList hands pieces of workspace to the threads of a loop.
-type slotList struct {
-	mu   sync.Mutex
-	free []int
-}
+// slotList hands pieces of workspace to the threads of a loop. It does not block: there is
+// a slot for every thread.
+type slotList struct{ taken []atomic.Bool }
 
 // reset makes the slots 0..n-1 free.
 func (s *slotList) reset(n int) {
-	s.free = s.free[:0]
-	for i := range n {
-		s.free = append(s.free, i)
+	if len(s.taken) != n {
+		s.taken = make([]atomic.Bool, n)
+	}
+	for i := range s.taken {
+		s.taken[i].Store(false)
 	}
 }
 
-// take returns a free slot. There is one per thread.
+// take returns a free slot.
 func (s *slotList) take() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	i := s.free[len(s.free)-1]
-	s.free = s.free[:len(s.free)-1]
-	return i
+	for {
+		for i := range s.taken {
+			if s.taken[i].CompareAndSwap(false, true) {
+				return i
+			}
+		}
+		runtime.Gosched()
+	}
 }
 
 // give returns a slot.
-func (s *slotList) give(i int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.free = append(s.free, i)
-}
+func (s *slotList) give(i int) { s.taken[i].Store(false) }
