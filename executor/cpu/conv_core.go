@@ -133,8 +133,13 @@ func (p *convPlan) cut(size int) {
 	default:
 		p.way = convTiled
 	}
-	if p.way == convTiled || p.way == convShared {
+	switch p.way {
+	case convTiled, convShared:
 		p.cutSplit()
+	case convDepth:
+		if p.win.stride[2] == 2 && p.win.kernel[2] > 1 {
+			p.splitRows, p.splitHalf = 1, (p.win.in[2]+1)/2
+		}
 	}
 }
 
