@@ -30,6 +30,8 @@ const (
 	winogradLeast      = 32      // channels and filters below which the transformations cost too much
 	winogradLeastTiles = 128     // tiles below which transforming the weights costs too much
 	winogradBytes      = 2 << 20 // of a thread's transformed tiles
+	// winogradWeightBytes bounds the transformed weights.
+	winogradWeightBytes = 32 << 20
 )
 
 // winograd reports whether the fast way serves, and cuts the work. It is for float32 alone.
@@ -37,7 +39,8 @@ func (p *convPlan) winograd(size int) bool {
 	w := &p.win
 	one := [3]int{1, 1, 1}
 	if size != 4 || p.group != 1 || w.kernel != [3]int{1, 3, 3} || w.stride != one || w.dilation != one ||
-		w.in[0] != 1 || w.out[0] != 1 || w.begin[0] != 0 || p.c < winogradLeast || p.m < winogradLeast {
+		w.in[0] != 1 || w.out[0] != 1 || w.begin[0] != 0 || p.c < winogradLeast || p.m < winogradLeast ||
+		16*size*p.c*p.m > winogradWeightBytes {
 		return false
 	}
 	f := &p.fast
