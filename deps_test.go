@@ -17,13 +17,14 @@ const order = `
 	graph/op
 	graph/onnx graph/graphtest graph/live
 	graph/examples
-	recompute
+	recompute planner/pack
 	planner
 	executor/half executor/cpu/simd executor/cpu/blas
 	executor
-	executor/cpu executor/kerneltest
+	executor/dataset executor/npz
+	executor/cpu executor/null executor/kerneltest executor/verify
 	report configs
-	cmd/memopt
+	cmd/memopt bench/forward
 `
 
 // TestImportOrder holds the packages to the order of ARCHITECTURE.md.

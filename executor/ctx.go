@@ -1,6 +1,7 @@
 package executor
 
 import (
+	"context"
 	"fmt"
 
 	"memopt/graph"
@@ -11,6 +12,8 @@ type Ctx struct {
 	// Step counts the training steps of the session from 0: random nodes draw other numbers
 	// in every step.
 	Step uint64
+	// Context ends the run where it is done; kernels that run long look at it.
+	Context context.Context
 
 	prep *Prep
 	pool *Pool
@@ -80,6 +83,9 @@ func (c *Ctx) View(i int, src *Tensor, shape ...int) {
 	if !c.Wants(i) {
 		return
 	}
+	if i != 0 || !c.prep.Info.View {
+		panic(Fault{fmt.Errorf("output %d is made a view, which the operator table does not say", i)})
+	}
 	t := c.out[i]
 	t.Shape = append(t.Shape[:0], shape...)
 	t.Data = src.Data
@@ -126,13 +132,13 @@ func Invoke(k Kernel, c *Ctx) (err error) {
 		switch r := recover().(type) {
 		case nil:
 		case Fault:
-			err = c.prep.Errorf("%w", r.Err)
+			err = c.prep.named(r.Err)
 		default:
 			panic(fmt.Sprintf("node %q (%s): %v", c.prep.Label, c.prep.Node.Op, r))
 		}
 	}()
 	if err := k.Run(c); err != nil {
-		return c.prep.Errorf("%w", err)
+		return c.prep.named(err)
 	}
 	for i, t := range c.out {
 		if t != nil && t.DType == graph.Undefined {

@@ -1,6 +1,7 @@
 package executor
 
 import (
+	"errors"
 	"fmt"
 
 	"memopt/graph"
@@ -15,6 +16,9 @@ type Device interface {
 	Kernel(p *Prep) (Kernel, error)
 }
 
+// Virtual is a device whose memory is counted and not taken.
+type Virtual interface{ Virtual() bool }
+
 // Prep is what is known of a node before the first run.
 type Prep struct {
 	Node    *graph.Node
@@ -22,6 +26,7 @@ type Prep struct {
 	Info    *op.Info
 	Version int           // schema version of the operator
 	In, Out []graph.DType // element types; Undefined for an operand that is left out
+	Shapes  [][]int       // of the outputs, nil where not known before the run
 	// Seed starts the draws of a random node that fixes no seed of its own.
 	Seed    uint64
 	Threads int // how many threads Ctx.Parallel uses at most
@@ -44,6 +49,14 @@ func (p *Prep) DType(i int) graph.DType {
 // Errorf makes an error that names the node.
 func (p *Prep) Errorf(format string, args ...any) error {
 	return fmt.Errorf("node %q (%s): %w", p.Label, p.Node.Op, fmt.Errorf(format, args...))
+}
+
+// named puts the node's name in front of an error that does not have it yet.
+func (p *Prep) named(err error) error {
+	if shape := (*ShapeError)(nil); errors.As(err, &shape) {
+		return err
+	}
+	return p.Errorf("%w", err)
 }
 
 // Unsupported makes the error of a node that is valid and that the device cannot
@@ -86,7 +99,8 @@ type Workspacer interface {
 // Run is the same as Begin and Ctx.Parallel over the kernel itself.
 type Looper interface {
 	Kernel
-	// Begin checks the operands, calls Ctx.Out and returns the number of elements.
+	// Begin checks the operands, calls Ctx.Out and returns the number of elements; or it returns
+	// -1 and has done nothing, where this run is no such loop: then Run must be called.
 	Begin(c *Ctx) (n int, err error)
 	// Range computes the elements lo..hi-1 of what Begin began.
 	Range(lo, hi int)

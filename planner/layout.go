@@ -1,55 +1,68 @@
 package planner
 
 import (
-	"cmp"
+	"context"
 	"math"
-	"slices"
 
 	"memopt/graph"
 	"memopt/graph/live"
+	"memopt/planner/pack"
 )
 
 // Alignment is the number of bytes that every offset in an arena is a multiple of.
 const Alignment = 256
 
+// packNodes is the counted work that a layout is worth: the greedy orders settle most graphs, and the exact
+// search the rest in a fraction of it.
+const packNodes = 1_000
+
 // Layout places every buffer of a timeline in an arena.
 type Layout struct {
 	Offsets []int64 // by value; -1 for values without bytes of their own
-	Bytes   int64   // size of the arena
+	Bytes   int64   // size of the arena: the end of its highest buffer
+	// LowerBound is a number of bytes that no layout with these alignments is smaller than, but for
+	// the rounding of the highest buffer.
+	LowerBound int64
+	Method     string // what found the layout
 }
 
-// hole is a free stretch of the arena.
-type hole struct{ offset, size int64 }
-
-// NewLayout packs the buffers as an allocator would that knows the sizes but not
-// the future: in order of execution, each into the smallest hole that holds it, freed
-// neighbours merged. The arena is never smaller than the peak live bytes rounded up
-// to the alignment.
+// NewLayout packs the buffers of a timeline: every buffer takes its size rounded up to the
+// alignment, and no two that live at once share a byte.
 func NewLayout(t *live.Timeline, bytes []int64) *Layout {
 	l := &Layout{Offsets: make([]int64, len(t.Root))}
-	var starts, ends []graph.ValueID
+	var ids []graph.ValueID
+	var buffers []pack.Buffer
 	for i, root := range t.Root {
 		l.Offsets[i] = -1
 		if id := graph.ValueID(i); root == id && bytes[i] > 0 {
-			starts, ends = append(starts, id), append(ends, id)
+			ids = append(ids, id)
+			buffers = append(buffers, pack.Buffer{Lower: int64(t.Ranges[i].Start), Upper: int64(t.Ranges[i].End), Size: align(bytes[i])})
 		}
 	}
-	// Of the buffers that one step makes, the large ones choose first.
-	slices.SortFunc(starts, func(a, b graph.ValueID) int {
-		return cmp.Or(cmp.Compare(t.Ranges[a].Start, t.Ranges[b].Start), cmp.Compare(bytes[b], bytes[a]), cmp.Compare(a, b))
-	})
-	slices.SortFunc(ends, func(a, b graph.ValueID) int {
-		return cmp.Or(cmp.Compare(t.Ranges[a].End, t.Ranges[b].End), cmp.Compare(a, b))
-	})
-	var free []hole // by offset
-	for _, id := range starts {
-		for len(ends) > 0 && t.Ranges[ends[0]].End <= t.Ranges[id].Start {
-			free = release(free, hole{l.Offsets[ends[0]], align(bytes[ends[0]])})
-			ends = ends[1:]
-		}
-		free = l.place(free, id, align(bytes[id]))
+	r, err := pack.Solve(context.Background(), buffers, pack.Options{Nodes: packNodes})
+	if err != nil {
+		// The timeline has checked that the sizes add up within int64; the rounding may still leave it.
+		r = stacked(buffers)
+	}
+	l.LowerBound, l.Method = r.LowerBound, r.Method
+	for i, id := range ids {
+		l.Offsets[id] = r.Offsets[i]
+		l.Bytes = max(l.Bytes, r.Offsets[i]+bytes[id])
 	}
 	return l
+}
+
+// stacked puts every buffer on top of the one before, as far as int64 goes.
+func stacked(buffers []pack.Buffer) *pack.Result {
+	r := &pack.Result{Offsets: make([]int64, len(buffers)), Method: "stacked"}
+	for i, b := range buffers {
+		if b.Size > math.MaxInt64-r.Height {
+			b.Size = math.MaxInt64 - r.Height
+		}
+		r.Offsets[i] = r.Height
+		r.Height += b.Size
+	}
+	return r
 }
 
 func align(n int64) int64 {
@@ -57,46 +70,4 @@ func align(n int64) int64 {
 		return n
 	}
 	return (n + Alignment - 1) / Alignment * Alignment
-}
-
-// place takes the smallest hole that is large enough, else extends the arena,
-// together with a hole at its end.
-func (l *Layout) place(free []hole, id graph.ValueID, size int64) []hole {
-	best := -1
-	for i, h := range free {
-		if h.size >= size && (best < 0 || h.size < free[best].size) {
-			best = i
-		}
-	}
-	if best >= 0 {
-		l.Offsets[id] = free[best].offset
-		if free[best].offset += size; free[best].size == size {
-			return slices.Delete(free, best, best+1)
-		}
-		free[best].size -= size
-		return free
-	}
-	at := l.Bytes
-	if last := len(free) - 1; last >= 0 && free[last].offset+free[last].size == l.Bytes {
-		at = free[last].offset
-		free = free[:last]
-	}
-	l.Offsets[id] = at
-	l.Bytes = at + size
-	return free
-}
-
-// release puts a stretch back and merges it with free neighbours.
-func release(free []hole, h hole) []hole {
-	i, _ := slices.BinarySearchFunc(free, h.offset, func(f hole, offset int64) int { return cmp.Compare(f.offset, offset) })
-	if i < len(free) && h.offset+h.size == free[i].offset {
-		free[i].offset, free[i].size = h.offset, h.size+free[i].size
-	} else {
-		free = slices.Insert(free, i, h)
-	}
-	if i > 0 && free[i-1].offset+free[i-1].size == free[i].offset {
-		free[i-1].size += free[i].size
-		free = slices.Delete(free, i, i+1)
-	}
-	return free
 }

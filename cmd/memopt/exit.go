@@ -1,12 +1,14 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
 
 	"memopt/configs"
+	"memopt/executor"
 	"memopt/graph/live"
 	"memopt/recompute"
 	"memopt/symbolic"
@@ -14,9 +16,14 @@ import (
 
 // Exit codes, as `memopt help exit-codes` explains them.
 const (
-	exitInternal = 1
-	exitUsage    = 2
-	exitInvalid  = 6
+	exitInternal    = 1
+	exitUsage       = 2
+	exitUnfit       = 3
+	exitDiffers     = 4
+	exitAbove       = 5
+	exitInvalid     = 6
+	exitMissing     = 7
+	exitInterrupted = 130
 )
 
 // exitError is an error with the code that the program ends with.
@@ -45,6 +52,10 @@ func classify(err error) error {
 	switch {
 	case err == nil || errors.As(err, &have):
 		return err
+	case errors.Is(err, context.Canceled):
+		return &exitError{exitInterrupted, errors.New("interrupted")}
+	case errors.Is(err, executor.ErrOutOfMemory):
+		return &exitError{exitUnfit, err}
 	case errors.As(err, &unbound), errors.As(err, &config), errors.Is(err, recompute.ErrPlacement):
 		return &exitError{exitUsage, err}
 	case errors.Is(err, live.ErrNoBoundary):

@@ -2,9 +2,11 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"os"
+	"os/signal"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -17,6 +19,7 @@ type app struct {
 	stdio
 	env    func(string) (string, bool)
 	global globalFlags
+	ctx    context.Context // done when the user interrupts
 }
 
 // globalFlags are the flags of every verb.
@@ -27,13 +30,16 @@ type globalFlags struct {
 	quiet   bool
 	verbose bool
 	seed    int64
+	threads int
 }
 
 // run executes a command line and returns its exit code.
 func run(args []string, io stdio, env func(string) (string, bool)) int {
 	out := bufio.NewWriter(io.out)
 	io.out = out
-	a := &app{stdio: io, env: env}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	a := &app{stdio: io, env: env, ctx: ctx}
 	root := a.command()
 	root.SetArgs(args)
 	err := root.Execute()
@@ -57,14 +63,16 @@ func (a *app) command() *cobra.Command {
 		Use:   "memopt",
 		Short: "Make training fit in memory: plan and apply recomputation in ONNX training graphs",
 		Long: `memopt reads an ONNX training graph, finds the activations that are stashed for
-the backward half, says what recomputing them would save, and rewrites the
-graph so that it does.
+the backward half, says what recomputing them would save, rewrites the graph so
+that it does, and executes both to prove equal numbers and the promised peak.
 
 A model is a path, "-" for standard input, or example:NAME for one that is
 built in (memopt examples lists them).`,
 		Example: `  memopt plan example:transformer              what could be recomputed, and where the peak is
   memopt plan example:transformer --level 1    the plan that recomputes layer by layer
   memopt apply model.onnx --level 1 -o out.onnx --dim batch=8,seq=1024
+  memopt verify example:mlp --level 1 --init random:1 --dim batch=64
+                                               both graphs executed: equal numbers, the promised peak
   memopt inspect model.onnx                    operators, dims and sizes as formulas`,
 		SilenceUsage: true, SilenceErrors: true,
 		Args: cobra.NoArgs,
@@ -80,9 +88,10 @@ built in (memopt examples lists them).`,
 	f.BoolVarP(&a.global.quiet, "quiet", "q", false, "print no warnings and hints")
 	f.BoolVarP(&a.global.verbose, "verbose", "v", false, "print more")
 	f.Int64Var(&a.global.seed, "seed", 0, "goes into the seeds that random nodes without one are given")
+	f.IntVar(&a.global.threads, "threads", 0, "threads to run on; 0: one per core")
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error { return a.prepare(cmd) }
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage("%v", err) })
-	root.AddCommand(a.planCommand(), a.applyCommand(), a.inspectCommand(), a.opsCommand(), a.examplesCommand(), a.versionCommand(), a.exitCodesTopic())
+	root.AddCommand(a.planCommand(), a.applyCommand(), a.runCommand(), a.verifyCommand(), a.packCommand(), a.inspectCommand(), a.opsCommand(), a.examplesCommand(), a.versionCommand(), a.exitCodesTopic())
 	return root
 }
 

@@ -1,4 +1,47 @@
 package cpu
 
+import "memopt/graph/op"
+
 // moveRows: operators that move data, and their gradients.
-var moveRows = []Row{}
+var moveRows = []Row{
+	{Kind: op.ATen, New: newATen},
+	{Kind: op.CenterCropPad, New: newCenterCropPad},
+	{Kind: op.Compress, New: newCompress},
+	{Kind: op.Concat, New: newConcat},
+	{Kind: op.ConcatTraining, New: newConcatTraining},
+	{Kind: op.Constant, New: newConstant},
+	{Kind: op.ConstantOfShape, New: newConstantOfShape},
+	{Kind: op.DepthToSpace, New: newDepthToSpace},
+	{Kind: op.DynamicSlice, New: newDynamicSlice},
+	{Kind: op.Expand, New: newExpand},
+	{Kind: op.EyeLike, New: newEyeLike},
+	{Kind: op.FlattenAndUnpad, New: newFlattenAndUnpad},
+	{Kind: op.Gather, New: newGather},
+	{Kind: op.GatherElements, New: newGatherElements},
+	{Kind: op.GatherElementsGrad, New: newGatherElementsGrad},
+	{Kind: op.GatherGrad, New: newGatherGrad},
+	{Kind: op.GatherND, New: newGatherND},
+	{Kind: op.GatherNDGrad, New: newGatherNDGrad},
+	{Kind: op.OneHot, New: newOneHot},
+	{Kind: op.Pad, New: newPad},
+	{Kind: op.PadAndUnflatten, New: newPadAndUnflatten},
+	{Kind: op.PythonOp, Why: "it calls Python"},
+	{Kind: op.PythonOpGrad, Why: "it calls Python"},
+	{Kind: op.Range, New: newRange},
+	{Kind: op.ReverseSequence, New: newReverseSequence},
+	{Kind: op.Scatter, New: newScatterElements},
+	{Kind: op.ScatterElements, New: newScatterElements},
+	{Kind: op.ScatterND, New: newScatterND},
+	{Kind: op.Shape, New: newShape},
+	{Kind: op.ShrunkenGather, New: newShrunkenGather},
+	{Kind: op.Size, New: newSize},
+	{Kind: op.Slice, New: newSlice},
+	{Kind: op.SliceGrad, New: newSliceGrad},
+	{Kind: op.SpaceToDepth, New: newSpaceToDepth},
+	{Kind: op.Split, New: newSplit},
+	{Kind: op.SplitTraining, New: newSplitTraining},
+	{Kind: op.TensorScatter, New: newTensorScatter},
+	{Kind: op.Tile, New: newTile},
+	{Kind: op.Transpose, New: newTranspose},
+	{Kind: op.Trilu, New: newTrilu},
+}

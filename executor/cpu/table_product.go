@@ -1,4 +1,21 @@
 package cpu
 
+import "memopt/graph/op"
+
 // productRows: products of matrices and attention.
-var productRows = []Row{}
+var productRows = []Row{
+	{Kind: op.Attention, New: widened(newAttention)},
+	{Kind: op.AttentionMS, New: widened(newAttentionMS)},
+	{Kind: op.Det, New: widened(newDet)},
+	{Kind: op.Einsum, New: widened(newEinsum)},
+	{Kind: op.FusedGemm, New: widened(newFusedGemm)},
+	{Kind: op.FusedMatMul, New: widened(newFusedMatMul)},
+	{Kind: op.Gemm, New: widened(newGemm)},
+	{Kind: op.GroupQueryAttention, Why: "it keeps its cache in place, for inference"},
+	{Kind: op.MatMul, New: widened(newMatMul)},
+	{Kind: op.MatMulInteger, New: newMatMulInteger},
+	{Kind: op.MultiHeadAttention, New: widened(newMultiHeadAttention)},
+	{Kind: op.QLinearMatMul, New: newQLinearMatMul},
+	{Kind: op.RotaryEmbedding, New: widened(newRotary)},
+	{Kind: op.RotaryEmbeddingMS, New: widened(newRotaryMS)},
+}

@@ -1,4 +1,32 @@
 package cpu
 
+import "memopt/graph/op"
+
+// takesSequences is why some optimizers have no kernel.
+const takesSequences = "takes sequences of tensors"
+
 // sequenceRows: recurrences, random draws, optimizers.
-var sequenceRows = []Row{}
+var sequenceRows = []Row{
+	{Kind: op.AdamOptimizer, New: newAdamOptimizer},
+	{Kind: op.AdamWOptimizer, Why: takesSequences},
+	{Kind: op.Bernoulli, New: newRandom},
+	{Kind: op.BiasDropout, New: newDropout(biasDropout)},
+	{Kind: op.BiasSoftmaxDropout, New: newBiasSoftmaxDropout},
+	{Kind: op.BitmaskBiasDropout, New: newDropout(bitmaskBiasDropout)},
+	{Kind: op.BitmaskDropout, New: newDropout(bitmaskDropout)},
+	{Kind: op.BitmaskDropoutGrad, New: newDropoutGrad(true)},
+	{Kind: op.BlackmanWindow, New: newWindowFunction},
+	{Kind: op.Dropout, New: newDropout(plainDropout)},
+	{Kind: op.DropoutGrad, New: newDropoutGrad(false)},
+	{Kind: op.GRU, New: newGRU},
+	{Kind: op.HammingWindow, New: newWindowFunction},
+	{Kind: op.HannWindow, New: newWindowFunction},
+	{Kind: op.LSTM, New: newLSTM},
+	{Kind: op.Multinomial, New: newMultinomial},
+	{Kind: op.RNN, New: newRNN},
+	{Kind: op.RandomNormal, New: newRandom},
+	{Kind: op.RandomNormalLike, New: newRandom},
+	{Kind: op.RandomUniform, New: newRandom},
+	{Kind: op.RandomUniformLike, New: newRandom},
+	{Kind: op.SGDOptimizerV2, Why: takesSequences},
+}

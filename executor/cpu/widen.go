@@ -2,7 +2,7 @@ package cpu
 
 import (
 	"memopt/executor"
-	"memopt/executor/half"
+	"memopt/executor/cpu/simd"
 	"memopt/graph"
 )
 
@@ -13,13 +13,9 @@ func isHalf(d graph.DType) bool { return d == graph.Float16 || d == graph.BFloat
 func widen(dst []float32, d graph.DType, src []byte) {
 	switch d {
 	case graph.Float16:
-		for i, h := range executor.Cast[half.Float16](src)[:len(dst)] {
-			dst[i] = h.Float32()
-		}
+		simd.Float16ToFloat32(dst, executor.Cast[uint16](src))
 	case graph.BFloat16:
-		for i, h := range executor.Cast[half.BFloat16](src)[:len(dst)] {
-			dst[i] = h.Float32()
-		}
+		simd.BFloat16ToFloat32(dst, executor.Cast[uint16](src))
 	}
 }
 
@@ -27,15 +23,9 @@ func widen(dst []float32, d graph.DType, src []byte) {
 func narrow(d graph.DType, dst []byte, src []float32) {
 	switch d {
 	case graph.Float16:
-		out := executor.Cast[half.Float16](dst)[:len(src)]
-		for i, f := range src {
-			out[i] = half.Float16From(f)
-		}
+		simd.Float32ToFloat16(executor.Cast[uint16](dst)[:len(src)], src)
 	case graph.BFloat16:
-		out := executor.Cast[half.BFloat16](dst)[:len(src)]
-		for i, f := range src {
-			out[i] = half.BFloat16From(f)
-		}
+		simd.Float32ToBFloat16(executor.Cast[uint16](dst)[:len(src)], src)
 	}
 }
 

@@ -10,12 +10,16 @@ type Float16 uint16
 // BFloat16 is the upper half of a float32.
 type BFloat16 uint16
 
-// Float32 returns the number as a float32, exactly.
+// Float32 returns the number as a float32, exactly; a signalling NaN becomes quiet, as in
+// every conversion of IEEE 754.
 func (h Float16) Float32() float32 {
 	sign := uint32(h&0x8000) << 16
 	exp, frac := uint32(h>>10)&0x1f, uint32(h&0x3ff)
 	switch exp {
 	case 0x1f: // infinity and NaN
+		if frac != 0 {
+			frac |= 0x200
+		}
 		return math.Float32frombits(sign | 0x7f800000 | frac<<13)
 	case 0: // zero and subnormal: frac * 2^-24
 		f := float32(frac) * 0x1p-24
@@ -42,7 +46,7 @@ func Float16From(f float32) Float16 {
 	return sign | Float16(b>>13-112<<10)
 }
 
-// Float32 returns the number as a float32, exactly.
+// Float32 returns the number as a float32: the same pattern followed by zeros.
 func (h BFloat16) Float32() float32 { return math.Float32frombits(uint32(h) << 16) }
 
 // BFloat16From rounds a float32 to the nearest bfloat16, ties to even.

@@ -1,9 +1,8 @@
 package kerneltest
 
 import (
-	"fmt"
-
 	"memopt/executor"
+	"memopt/executor/dataset"
 	"memopt/graph"
 	"memopt/graph/op"
 )
@@ -27,7 +26,7 @@ func Interpret(d executor.Device, m *graph.Model, inputs map[string]*executor.Te
 		if t := inputs[v.Name]; t != nil && v.Input {
 			values[i] = t
 		} else if v.Data != nil {
-			if values[i], err = FromData(v.Data); err != nil {
+			if values[i], err = dataset.FromData(v.Data); err != nil {
 				return nil, err
 			}
 		}
@@ -73,25 +72,4 @@ func interpretNode(d executor.Device, m *graph.Model, id graph.NodeID, values []
 		return err
 	}
 	return executor.Invoke(k, executor.NewCtx(p, pool, &memory{inPlace: -1}, in, out))
-}
-
-// FromData returns the contents of a tensor of a file.
-func FromData(t *graph.TensorData) (*executor.Tensor, error) {
-	out := &executor.Tensor{DType: t.DType}
-	for _, d := range t.Dims {
-		out.Shape = append(out.Shape, int(d))
-	}
-	if t.DType == graph.String {
-		return nil, fmt.Errorf("tensor %q: strings are not supported", t.Name)
-	}
-	n, err := t.Bytes()
-	if err != nil || n == 0 {
-		return out, err
-	}
-	raw, err := t.Source.Bytes()
-	if err != nil {
-		return nil, err
-	}
-	out.Data = append(make([]byte, 0, (len(raw)+7)&^7), raw...)
-	return out, nil
 }

@@ -97,6 +97,9 @@ type Info struct {
 	// InPlace lists the inputs into whose memory output 0 may be written when
 	// they are read for the last time and have the same size.
 	InPlace []int
+	// Mutates lists the inputs whose memory the operator updates: its state. An executor keeps such
+	// inputs from step to step.
+	Mutates []int
 	// FLOPs is the number of floating-point operations of one execution; nil means
 	// one per element of the outputs, none for views and shape arithmetic.
 	FLOPs func(*Ctx) symbolic.Expr

@@ -105,7 +105,7 @@ var microsoftRows = []Info{
 	{Kind: InPlaceAccumulator, Domain: domainMS, Name: "InPlaceAccumulator", Since: []int{1}, Inputs: Arity{2, 3}, Outputs: Arity{1, 1}, Role: Gradient,
 		Infer: like(0), Class: Never, InPlace: []int{0}},
 	{Kind: InPlaceAccumulatorV2, Domain: domainMS, Name: "InPlaceAccumulatorV2", Since: []int{1}, Inputs: Arity{2, 3}, Outputs: Arity{1, 2}, Role: Gradient,
-		Infer: accumulatorV2Rule, Class: Never, FLOPs: perElement(1, 0)},
+		Infer: accumulatorV2Rule, Class: Never, Mutates: []int{0}, FLOPs: perElement(1, 0)},
 	{Kind: InvertibleLayerNormalizationGrad, Domain: domainMS, Name: "InvertibleLayerNormalizationGrad", Since: []int{1}, Inputs: Arity{5, 5}, Outputs: Arity{3, 3}, Role: Gradient,
 		Infer: like(1, 2, 3), Class: Cheap, FLOPs: normGradFLOPs},
 	{Kind: IsAllFinite, Domain: domainMS, Name: "IsAllFinite", Since: []int{1}, Inputs: Arity{1, -1}, Outputs: Arity{1, 1},

@@ -1,7 +1,7 @@
 // Package blas multiplies float32 and float64 matrices in row-major order.
 //
-// Where the machine has OpenBLAS, products run there: the library is opened at run time,
-// without cgo. Otherwise gonum's Go code computes them. The environment variable
+// On Linux on amd64, where the machine has OpenBLAS, products run there: the library is opened at run
+// time, without cgo. Otherwise gonum's Go code computes them. The environment variable
 // MEMOPT_OPENBLAS gives the path of a library to use, or "off"; a build with the tag nodl never opens
 // one.
 //
@@ -46,11 +46,15 @@ func active() *backend {
 // was asked for and cannot be used.
 func Name() string { return active().name }
 
-// Warm opens the library, and makes it get the memory that its first call in a thread takes.
+var warm sync.Once
+
+// Warm opens the library, and makes it get the memory that its first call takes.
 func Warm() {
-	const n = 64
-	a := make([]float32, n*n)
-	Sgemm(false, false, n, n, n, 1, a, n, a, n, 0, make([]float32, n*n), n)
+	warm.Do(func() {
+		const n = 256
+		a := make([]float32, n*n)
+		Sgemm(false, false, n, n, n, 1, a, n, a, n, 0, make([]float32, n*n), n)
+	})
 }
 
 // Sgemm computes C = alpha*op(A)*op(B) + beta*C in the calling goroutine. op(A) has m rows and k columns,

@@ -3,6 +3,7 @@ package blas
 import (
 	"fmt"
 	"math"
+	"runtime"
 	"slices"
 	"sync"
 	"testing"
@@ -136,7 +137,7 @@ func TestMisuse(t *testing.T) {
 // A Gemm gives the bits of its tiles in any order and at any time, and the numbers of a single product.
 func TestGemm(t *testing.T) {
 	backends(t, func(t *testing.T) {
-		for _, s := range [][4]int{{300, 700, 64, 1}, {2048, 64, 100, 1}, {60, 70, 50, 40}, {200, 300, 20, 3}, {0, 4, 4, 1}, {4, 4, 0, 2}, {5, 5, 5, 0}} {
+		for _, s := range [][4]int{{300, 700, 64, 1}, {2048, 64, 100, 1}, {60, 70, 50, 40}, {200, 300, 20, 3}, {0, 4, 4, 1}, {4, 4, 0, 2}, {300, 400, 0, 1}, {5, 5, 5, 0}} {
 			for bits := range 4 {
 				t.Run(fmt.Sprint(s, bits), func(t *testing.T) { checkGemm(t, s[0], s[1], s[2], s[3], bits&1 != 0, bits&2 != 0) })
 			}
@@ -162,7 +163,11 @@ func checkGemm(t *testing.T, m, n, k, batch int, ta, tb bool) {
 		clear(g.C)
 		tiles, grain := g.Plan()
 		inParallel(threads, tiles, grain, g)
-		require.InDeltaSlice(t, want, g.C, 1e-2)
+		for i, w := range want {
+			if !(math.Abs(float64(g.C[i]-w)) <= 1e-2) {
+				t.Fatalf("element %d is %v, wanted %v", i, g.C[i], w)
+			}
+		}
 		if first == nil {
 			first = slices.Clone(g.C)
 		}
@@ -186,6 +191,44 @@ func inParallel(threads, n, grain int, task interface{ Range(lo, hi int) }) {
 		wg.Go(func() {
 			for lo := range next {
 				task.Range(lo, min(lo+grain, n))
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// The environment chooses the library.
+func TestOpenLibrary(t *testing.T) {
+	t.Setenv("MEMOPT_OPENBLAS", "off")
+	b, err := openLibrary()
+	require.NoError(t, err)
+	assert.Nil(t, b)
+	t.Setenv("MEMOPT_OPENBLAS", "/nowhere/libopenblas.so")
+	b, err = openLibrary()
+	assert.Nil(t, b)
+	if active().name != "gonum" {
+		assert.ErrorContains(t, err, "cannot open")
+		assert.Contains(t, newGonum(err).name, "cannot open")
+	}
+}
+
+// Products run at the same time in many threads, among them ones that OpenBLAS has not seen.
+func TestConcurrent(t *testing.T) {
+	const n = 48
+	a, b := newMatrix[float32](false, n, n, 0, 1), newMatrix[float32](false, n, n, 0, 2)
+	want := make([]float32, n*n)
+	Sgemm(false, false, n, n, n, 1, a.data, n, b.data, n, 0, want, n)
+	var wg sync.WaitGroup
+	for range 32 {
+		wg.Go(func() {
+			runtime.LockOSThread() // the thread ends with the goroutine
+			c := make([]float32, n*n)
+			for range 50 {
+				Sgemm(false, false, n, n, n, 1, a.data, n, b.data, n, 0, c, n)
+				if !slices.Equal(c, want) {
+					t.Error("other bits in another thread")
+					return
+				}
 			}
 		})
 	}

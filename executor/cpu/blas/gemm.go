@@ -22,58 +22,64 @@ type Gemm[T Float] struct {
 	// not write the same elements. nil: one product, at the start of each.
 	Batch []Place
 
-	rows, cols   int // of a tile
-	down, across int // tiles in a product
+	planned      [4]int // batch, M, N, K of the plan
+	rows, cols   int    // of a tile
+	down, across int    // tiles in a product
 }
 
 // Place is where the matrices of one product start.
 type Place struct{ A, B, C int }
 
-// A tile takes long enough that starting it costs little, and there are enough tiles for
-// the threads of common machines. Both numbers depend on nothing but the shapes.
-const (
-	tileFLOPs = 4 << 20
-	tileCount = 32
-	minRows   = 64
-	minCols   = 128
-)
-
 // Plan cuts the product into tiles and returns their number, and how many of them make a
-// piece of work that is worth a thread.
+// piece of work that is worth a thread. The tiles depend on the shapes only.
 func (g *Gemm[T]) Plan() (tiles, grain int) {
 	batch := 1
 	if g.Batch != nil {
 		batch = len(g.Batch)
 	}
 	if batch == 0 || g.M <= 0 || g.N <= 0 {
-		g.down, g.across = 0, 0
+		g.planned, g.down, g.across = [4]int{}, 0, 0
 		return 0, 1
 	}
-	flops := 2 * float64(g.M) * float64(g.N) * float64(max(g.K, 1))
-	parts := (tileCount + batch - 1) / batch
-	if flops < float64(parts)*tileFLOPs {
-		parts = int(flops/tileFLOPs) + 1
+	if p := [4]int{batch, g.M, g.N, g.K}; p != g.planned {
+		g.planned = p
+		g.cut(batch)
 	}
-	g.cut(parts)
-	tile := flops / float64(g.down*g.across)
-	return batch * g.down * g.across, max(1, int(tileFLOPs/8/tile))
+	return batch * g.down * g.across, int(1 + pieceCost/g.tileCost(g.rows, g.cols))
 }
 
-// cut chooses the tiles' size: at most parts tiles, of the shape that has the least to read.
-func (g *Gemm[T]) cut(parts int) {
-	g.rows, g.cols, g.down, g.across = g.M, g.N, 1, 1
+// What tiles cost, in multiply-adds: OpenBLAS copies a tile's operands into the order in which it reads
+// them, at copyCost per element; a call takes callCost. A piece of work for one thread
+// should take pieceCost.
+const (
+	copyCost  = 32
+	callCost  = 1e5
+	pieceCost = 1e6
+)
+
+func (g *Gemm[T]) tileCost(rows, cols int) float64 {
+	r, c, k := float64(min(rows, g.M)), float64(min(cols, g.N)), float64(g.K)
+	return (r*c+(r+c)*copyCost)*k + callCost
+}
+
+// cut chooses the size of tiles that suits 2 to 16 threads best: small numbers of large tiles
+// cost least in all, and large numbers of small ones keep many threads busy.
+func (g *Gemm[T]) cut(batch int) {
+	const most, smallest = 16, 64
 	best := 0.0
-	for d := 1; d <= parts; d++ {
-		rows := roundUp(max((g.M+d-1)/d, minRows), 8)
-		cols := roundUp(max((g.N*d+parts-1)/parts, minCols), 32)
-		down, across := (g.M+rows-1)/rows, (g.N+cols-1)/cols
-		// What one of many threads does in all: its share of tiles, and their operands.
-		work := float64(rows) * float64(cols) * (1 + 24/float64(rows) + 24/float64(cols))
-		rounds := (down*across + 15) / 16
-		cost := work * float64(rounds)
-		if best == 0 || cost < best {
-			best = cost
-			g.rows, g.cols, g.down, g.across = rows, cols, down, across
+	for down := 1; down <= most && (down == 1 || g.M > (down-1)*smallest); down++ {
+		for across := 1; down*across <= 2*most && (across == 1 || g.N > (across-1)*smallest); across++ {
+			rows, cols := roundUp((g.M+down-1)/down, 8), roundUp((g.N+across-1)/across, 32)
+			d, a := (g.M+rows-1)/rows, (g.N+cols-1)/cols
+			cost := 0.0
+			for threads := 2; threads <= most; threads *= 2 {
+				// The product of threads and time, half as important for twice the threads.
+				rounds := (batch*d*a + threads - 1) / threads
+				cost += float64(rounds) * g.tileCost(rows, cols)
+			}
+			if best == 0 || cost < best {
+				best, g.rows, g.cols, g.down, g.across = cost, rows, cols, d, a
+			}
 		}
 	}
 }
@@ -82,15 +88,37 @@ func roundUp(n, to int) int { return (n + to - 1) / to * to }
 
 // Range computes the tiles lo..hi-1 of the last Plan.
 func (g *Gemm[T]) Range(lo, hi int) {
-	per := g.down * g.across
 	for t := lo; t < hi; t++ {
-		var at Place
-		if g.Batch != nil {
-			at = g.Batch[t/per]
-		}
-		i, j := t%per/g.across*g.rows, t%g.across*g.cols
-		Multiply(g.TransA, g.TransB, min(g.rows, g.M-i), min(g.cols, g.N-j), g.K,
-			g.Alpha, g.A[at.A+place(g.TransA, i, 0, g.LDA):], g.LDA,
-			g.B[at.B+place(g.TransB, 0, j, g.LDB):], g.LDB, g.Beta, g.C[at.C+i*g.LDC+j:], g.LDC)
+		g.Compute(g.Tile(t))
 	}
+}
+
+// Tile is a part of a result: rows Row.. and columns Col.. of the product at a place.
+type Tile struct {
+	Place
+	Row, Rows, Col, Cols int
+}
+
+// Tile returns tile t of the last Plan.
+func (g *Gemm[T]) Tile(t int) Tile {
+	per := g.down * g.across
+	var tile Tile
+	if g.Batch != nil {
+		tile.Place = g.Batch[t/per]
+	}
+	tile.Row, tile.Col = t%per/g.across*g.rows, t%g.across*g.cols
+	tile.Rows, tile.Cols = min(g.rows, g.M-tile.Row), min(g.cols, g.N-tile.Col)
+	return tile
+}
+
+// Compute computes one tile.
+func (g *Gemm[T]) Compute(t Tile) {
+	c := g.C[t.C+t.Row*g.LDC+t.Col:]
+	if g.K == 0 {
+		scale(t.Rows, t.Cols, g.Beta, c, g.LDC)
+		return
+	}
+	Multiply(g.TransA, g.TransB, t.Rows, t.Cols, g.K,
+		g.Alpha, g.A[t.A+place(g.TransA, t.Row, 0, g.LDA):], g.LDA,
+		g.B[t.B+place(g.TransB, 0, t.Col, g.LDB):], g.LDB, g.Beta, c, g.LDC)
 }

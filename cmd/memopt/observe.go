@@ -1,0 +1,78 @@
+package main
+
+import (
+	"bytes"
+	"time"
+
+	"memopt/graph"
+	"memopt/graph/live"
+	"memopt/report"
+)
+
+// observer collects what --phases and --profile report. It tells steps apart by the place in the
+// order, which starts anew with every step.
+type observer struct {
+	g        *graph.Graph
+	backward []bool // by node
+	events   []report.TraceEvent
+	first    time.Time
+	step     int
+	last     int
+	peaks    [2]int64 // of the two halves, over all steps
+	ends     [2]int64 // live bytes at the end of each
+}
+
+// newObserver returns an observer of what run executes.
+func newObserver(x *execution) *observer {
+	side := x.side()
+	o := &observer{g: side.Model.Graph, last: -1}
+	if b, err := live.FindBoundary(side.Model); err == nil {
+		order := side.Order
+		if order == nil {
+			order, _ = graph.Topological(o.g)
+		}
+		o.backward = live.Split(o.g, b, order)
+	}
+	return o
+}
+
+// Node notes one execution.
+func (o *observer) Node(i int, id graph.NodeID, start time.Time, took time.Duration, bytes int64) {
+	if o.first.IsZero() {
+		o.first = start
+	}
+	if i <= o.last {
+		o.step++
+	}
+	o.last = i
+	half := 0
+	if o.backward != nil && o.backward[id] {
+		half = 1
+	}
+	o.peaks[half] = max(o.peaks[half], bytes)
+	o.ends[half] = bytes
+	n := o.g.Nodes[id]
+	o.events = append(o.events, report.TraceEvent{Name: o.g.NodeLabel(id), Op: n.Op, Phase: phaseNames[half], Start: start.Sub(o.first), Took: took, Live: bytes, Step: o.step})
+}
+
+var phaseNames = [2]string{"forward", "backward"}
+
+// phases returns the halves that the graph has.
+func (o *observer) phases() []report.Phase {
+	halves := 1
+	if o.backward != nil {
+		halves = 2
+	}
+	var list []report.Phase
+	for i := range halves {
+		list = append(list, report.Phase{Name: phaseNames[i], Allocated: o.ends[i], Peak: o.peaks[i]})
+	}
+	return list
+}
+
+// trace returns the events as a Chrome trace.
+func (o *observer) trace() ([]byte, error) {
+	var b bytes.Buffer
+	err := report.ChromeTrace(&b, o.events)
+	return b.Bytes(), err
+}

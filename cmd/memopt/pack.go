@@ -1,0 +1,142 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"memopt/planner/pack"
+	"memopt/report"
+)
+
+func (a *app) packCommand() *cobra.Command {
+	var out, capacity, limit string
+	cmd := &cobra.Command{
+		Use:   "pack B.csv -o OUT.csv",
+		Short: "Give buffers with known live ranges their places in an arena",
+		Long: `pack reads buffers (id, lower, upper, size: live in the half-open range of steps
+[lower, upper)) and gives each an offset so that no two that live together overlap.
+With --capacity it stops when they fit; without it looks for the smallest arena. The
+format is that of google/minimalloc.
+
+It ends with 3 where the buffers do not fit into the capacity; the best packing that
+was found is written all the same.`,
+		Example: `  memopt pack B.csv -o OUT.csv --capacity 1048576
+        offsets within the capacity
+  memopt pack B.csv -o OUT.csv --time-limit 30s
+        the smallest arena that half a minute finds`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return usage("%s wants one file of buffers (a path or -), got %d arguments", cmd.CommandPath(), len(args))
+			}
+			return nil
+		},
+		RunE: func(_ *cobra.Command, args []string) error { return a.pack(args[0], out, capacity, limit) },
+	}
+	cmd.Flags().StringVarP(&out, "out", "o", "", "where to write the buffers with a column offset; - is standard output")
+	cmd.Flags().StringVar(&capacity, "capacity", "", "bytes that the arena may have, for example 1048576 or 1MiB; none: as few as possible")
+	cmd.Flags().StringVar(&limit, "time-limit", "10s", "when to stop the search: 10s, 2m, or a number of seconds")
+	return cmd
+}
+
+func (a *app) pack(path, out, capacity, limit string) error {
+	format, err := report.ParseFormat(a.global.output)
+	if err != nil {
+		return usage("%w", err)
+	}
+	if out == "" {
+		return usage("pack: -o OUT is missing: where to write the offsets")
+	}
+	opts := pack.Options{Seed: a.global.seed}
+	if capacity != "" {
+		if opts.Capacity, err = report.ParseBytes(capacity); err != nil || opts.Capacity <= 0 {
+			return usage("--capacity %q: wanted a positive size such as 1048576 or 1MiB", capacity)
+		}
+	}
+	wait, err := parseDuration("--time-limit", limit)
+	if err != nil {
+		return err
+	}
+	table, err := a.readBuffers(path)
+	if err != nil {
+		return err
+	}
+	if bar := a.spinner("packing"); bar != nil {
+		opts.Progress = func(p pack.Progress) {
+			bar(fmt.Sprintf("packing: %s, at least %s", report.Bytes(p.Height), report.Bytes(p.LowerBound)))
+		}
+	}
+	ctx, cancel := context.WithTimeout(a.ctx, wait)
+	defer cancel()
+	start := time.Now()
+	r, err := pack.Solve(ctx, table.Buffers, opts)
+	if r == nil {
+		return usage("%s: %w", path, err)
+	}
+	return a.finishPack(format, path, out, table, r, report.PackView{Capacity: opts.Capacity, Buffers: len(table.Buffers), Result: r, Took: time.Since(start)}, err)
+}
+
+// finishPack checks, writes and reports a packing; cause says why the search ended, nil where it was done.
+func (a *app) finishPack(format report.Format, path, out string, table *pack.Table, r *pack.Result, view report.PackView, cause error) error {
+	if err := pack.Check(table.Buffers, r.Offsets, 0); err != nil {
+		return &exitError{exitInternal, fmt.Errorf("%s: the packing is wrong: %w", path, err)}
+	}
+	var b bytes.Buffer
+	if err := table.WriteCSV(&b, r.Offsets); err != nil {
+		return &exitError{exitInternal, err}
+	}
+	if err := a.writeArtefact(out, path, b.Bytes()); err != nil {
+		return err
+	}
+	w := a.out
+	if out == "-" {
+		w = a.err
+	}
+	if err := report.Pack(w, format, &view); err != nil {
+		return err
+	}
+	switch {
+	case a.ctx.Err() != nil:
+		return &exitError{exitInterrupted, fmt.Errorf("%s: interrupted; the best packing so far is in %s", path, out)}
+	case errors.Is(cause, pack.ErrInfeasible):
+		return &exitError{exitUnfit, fmt.Errorf("%s: the buffers do not fit into %d bytes: %d live at once", path, view.Capacity, r.LowerBound)}
+	case view.Capacity > 0 && r.Height > view.Capacity:
+		return &exitError{exitUnfit, fmt.Errorf("%s: no packing within %d bytes was found in time: the best has %d, %d are proved to be needed; try a longer --time-limit", path, view.Capacity, r.Height, r.LowerBound)}
+	}
+	return nil
+}
+
+func (a *app) readBuffers(path string) (*pack.Table, error) {
+	var in io.Reader = a.in
+	if path != "-" {
+		f, err := os.Open(path)
+		if err != nil {
+			return nil, usage("%w", err)
+		}
+		defer f.Close()
+		in = f
+	}
+	table, err := pack.ReadCSV(in)
+	if err != nil {
+		return nil, usage("%s: %w", path, err)
+	}
+	return table, nil
+}
+
+// parseDuration reads Go's durations and bare numbers of seconds.
+func parseDuration(flag, text string) (time.Duration, error) {
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		d, err = time.ParseDuration(text + "s")
+	}
+	if err != nil || d <= 0 {
+		return 0, usage("%s %q: wanted a positive duration such as 10s, 2m or 30", flag, text)
+	}
+	return d, nil
+}

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"memopt/executor/verify"
+	"memopt/report"
+)
+
+func (a *app) runCommand() *cobra.Command {
+	var sel selectionFlags
+	var ex execFlags
+	var phases bool
+	var profile string
+	cmd := &cobra.Command{
+		Use:   "run MODEL",
+		Short: "Execute a model: time and measured memory",
+		Long: `run executes a model, as it is or as a plan rewrites it, and reports the time of
+a step and the memory that it needed beside what was predicted.
+
+Inputs come from --data-dir; --init random:SEED makes up what has no data: norm
+scales 1, biases 0, indices within the tables that they index, weights normal
+with deviation 0.02.`,
+		Example: `  memopt run example:mlp --dim batch=64 --init random:1
+        a built-in training graph on made-up data
+  memopt run model.onnx --data-dir test_data_set_0
+        on given inputs; expected outputs in the folder are compared with
+  memopt run model.onnx --data-dir data.npz --level 1 -r 10 --warmup 2
+        as level 1 rewrites it, ten measured steps
+  memopt run model.onnx --init random:1 --profile trace.json
+        a trace of every node for Perfetto or chrome://tracing`,
+		Args: exactModel,
+		RunE: func(_ *cobra.Command, args []string) error {
+			return a.runModel(args[0], &sel, &ex, phases, profile)
+		},
+	}
+	sel.register(cmd.Flags())
+	ex.register(cmd.Flags())
+	cmd.Flags().BoolVar(&phases, "phases", false, "print the memory at the ends of the forward and the backward half")
+	cmd.Flags().StringVar(&profile, "profile", "", "write a Chrome trace of every node and the live bytes")
+	return cmd
+}
+
+func (a *app) runModel(name string, sel *selectionFlags, ex *execFlags, phases bool, profile string) error {
+	format, err := report.ParseFormat(a.global.output)
+	if err != nil {
+		return usage("%w", err)
+	}
+	opts, err := ex.options(a)
+	if err != nil {
+		return err
+	}
+	x, err := a.prepareExecution(name, sel, ex)
+	if err != nil {
+		return err
+	}
+	defer x.l.close()
+	if err := x.fill(ex, 0, opts.Device); err != nil {
+		return err
+	}
+	var obs *observer
+	if phases || profile != "" {
+		obs = newObserver(x)
+		opts.Session.Observer = obs
+	}
+	r, err := verify.Execute(a.ctx, x.side(), x.inputs, opts)
+	if err != nil {
+		return classifyRun(name, err)
+	}
+	v := &report.RunView{Run: r, Backend: opts.Device.Name(), Steps: opts.Repeat + opts.Warmup, Graph: x.side().Model.Graph,
+		Planned: !opts.Session.OnDemand, Virtual: virtual(opts.Device)}
+	if phases {
+		v.Phases = obs.phases()
+	}
+	if profile != "" {
+		trace, err := obs.trace()
+		if err != nil {
+			return &exitError{exitInternal, err}
+		}
+		if err := a.writeArtefact(profile, name, trace); err != nil {
+			return err
+		}
+	}
+	if v.Virtual {
+		return report.RunReport(a.out, format, v)
+	}
+	if err := ex.save(r); err != nil {
+		return err
+	}
+	first := v.Checked(x.expected(), ex.tolerance())
+	if err := report.RunReport(a.out, format, v); err != nil {
+		return err
+	}
+	if first != nil {
+		return &exitError{exitDiffers, fmt.Errorf("%s: an expected output differs: %s", name, first)}
+	}
+	return nil
+}

@@ -1,0 +1,141 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"memopt/executor/verify"
+	"memopt/report"
+)
+
+// verifyFlags are the flags of verify alone.
+type verifyFlags struct {
+	bitwise   string
+	seeds     int
+	tolerance float64
+}
+
+func (a *app) verifyCommand() *cobra.Command {
+	var sel selectionFlags
+	var ex execFlags
+	var vf verifyFlags
+	cmd := &cobra.Command{
+		Use:   "verify MODEL | verify A B",
+		Short: "Prove a plan: equal numbers and the promised peak",
+		Long: `verify executes the graph as it is and as the plan rewrites it, on the same
+inputs, weights and seeds; or two models. It compares every output, by default bit
+for bit, and the measured arena with the planned one.
+
+It ends with 0 where all is as promised, 4 where numbers differ (the first value
+that differs is named), 5 where the measured arena is above the planned one.`,
+		Example: `  memopt verify example:mlp --level 1 --dim batch=64 --init random:1
+        a built-in training graph and its rewritten self
+  memopt verify model.onnx --config config.json --data-dir test_data_set_0
+        what a configuration does, on given inputs
+  memopt verify model.onnx rewritten.onnx --data-dir test_data_set_0 --seeds 3
+        two files, on three sets of inputs`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) < 1 || len(args) > 2 {
+				return usage("memopt verify wants one MODEL or two (paths, - or example:NAME), got %d arguments", len(args))
+			}
+			return nil
+		},
+		RunE: func(_ *cobra.Command, args []string) error { return a.verifyModels(args, &sel, &ex, &vf) },
+	}
+	sel.register(cmd.Flags())
+	ex.register(cmd.Flags())
+	cmd.Flags().StringVar(&vf.bitwise, "bitwise", "on", "on: outputs must be equal bit for bit; off: within --atol and --rtol")
+	cmd.Flags().IntVar(&vf.seeds, "seeds", 1, "how many sets of inputs; those after the first are made up anew where --init makes up inputs")
+	cmd.Flags().Float64Var(&vf.tolerance, "peak-tolerance", 0, "by how much the measured arena may exceed the planned one, as a share of it")
+	return cmd
+}
+
+func (vf *verifyFlags) check() error {
+	switch {
+	case vf.bitwise != "on" && vf.bitwise != "off":
+		return usage("--bitwise %q: wanted on or off", vf.bitwise)
+	case vf.seeds < 1:
+		return usage("--seeds %d: wanted at least 1", vf.seeds)
+	case !(vf.tolerance >= 0):
+		return usage("--peak-tolerance %v: wanted 0 or more", vf.tolerance)
+	}
+	return nil
+}
+
+func (a *app) verifyModels(args []string, sel *selectionFlags, ex *execFlags, vf *verifyFlags) error {
+	format, err := report.ParseFormat(a.global.output)
+	if err != nil {
+		return usage("%w", err)
+	}
+	if err := vf.check(); err != nil {
+		return err
+	}
+	opts, err := ex.options(a)
+	if err != nil {
+		return err
+	}
+	x, err := a.prepareExecution(args[0], sel, ex)
+	if err != nil {
+		return err
+	}
+	defer x.l.close()
+	if len(args) == 2 {
+		other, err := a.prepareExecution(args[1], &selectionFlags{order: sel.order}, ex)
+		if err != nil {
+			return err
+		}
+		defer other.l.close()
+		x.planned, x.changed = other.planned, true
+	}
+	v := &report.VerifyView{Bitwise: vf.bitwise == "on", Unchanged: !x.changed}
+	for v.Seeds < vf.seeds {
+		if err := x.fill(ex, int64(v.Seeds), opts.Device); err != nil {
+			return err
+		}
+		opts.Session.Seed = uint64(a.global.seed + int64(v.Seeds))
+		if v.Verdict, err = a.verifyOnce(x, ex, v.Bitwise, opts); err != nil {
+			return classifyRun(args[0], err)
+		}
+		if v.Seeds++; !v.Verdict.Equal {
+			break
+		}
+	}
+	v.Baseline = a.runView(v.Verdict.Baseline, x.baseline, opts)
+	v.Planned = a.runView(v.Verdict.Planned, x.planned, opts)
+	if err := ex.save(v.Verdict.Planned); err != nil {
+		return err
+	}
+	if err := report.Verify(a.out, format, v); err != nil {
+		return err
+	}
+	return verdict(args[0], v, vf)
+}
+
+func (a *app) verifyOnce(x *execution, ex *execFlags, bitwise bool, opts verify.Options) (*verify.Verdict, error) {
+	tol := ex.tolerance()
+	tol.Bitwise = bitwise
+	return verify.Verify(a.ctx, x.baseline, x.planned, x.inputs, opts, tol)
+}
+
+func (a *app) runView(r *verify.Run, side verify.Side, opts verify.Options) report.RunView {
+	return report.RunView{Run: r, Backend: opts.Device.Name(), Steps: opts.Repeat + opts.Warmup, Graph: side.Model.Graph,
+		Planned: !opts.Session.OnDemand, Virtual: virtual(opts.Device)}
+}
+
+// verdict is the exit code of a comparison.
+func verdict(name string, v *report.VerifyView, vf *verifyFlags) error {
+	if !v.Verdict.Equal {
+		return &exitError{exitDiffers, fmt.Errorf("%s: the numbers differ: %s", name, v.Verdict.First)}
+	}
+	for _, side := range []struct {
+		name string
+		run  *verify.Run
+	}{{"baseline", v.Verdict.Baseline}, {"planned graph", v.Verdict.Planned}} {
+		planned, measured := side.run.Predicted.Arena, side.run.Measured.Arena
+		if float64(measured) > float64(planned)*(1+vf.tolerance) {
+			return &exitError{exitAbove, fmt.Errorf("%s: the %s took an arena of %d bytes, %d were planned", name, side.name, measured, planned)}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,182 @@
+package executor
+
+import "memopt/graph"
+
+// chainBlock is the number of elements that a chain of loops does at a time: the
+// operands of a few loops over so many float32 fit into a core's first-level caches.
+const chainBlock = 4096
+
+// chains marks runs of neighbouring loopers over the same number of elements. They run block by
+// block: what one node of the chain makes the next one finds in the cache. Each still
+// writes its output, at its planned place, and computes what it would compute alone.
+func (f *frame) chains() {
+	if f.s.opts.NoFusion || f.s.opts.Guard || f.s.opts.Observer != nil || f.s.opts.Probe != nil {
+		return // these look at the memory, or at the clock, between nodes
+	}
+	for i := 0; i < len(f.steps); {
+		n := 1
+		for i+n < len(f.steps) && f.joins(i, i+n) {
+			n++
+		}
+		f.steps[i].chain = n
+		i += n
+	}
+}
+
+// joins reports whether step j can run in the same loop as the steps i..j-1.
+func (f *frame) joins(i, j int) bool {
+	a, b := &f.steps[i], &f.steps[j]
+	n, ok := f.loopLength(a)
+	m, ok2 := f.loopLength(b)
+	if !ok || !ok2 || n != m || n < 2*chainBlock {
+		return false
+	}
+	for k := i; k < j; k++ {
+		if !f.independent(&f.steps[k], b) {
+			return false
+		}
+	}
+	return true
+}
+
+// loopLength returns the number of elements of a step that is a loop.
+func (f *frame) loopLength(st *step) (int, bool) {
+	if _, ok := st.kernel.(Looper); !ok || len(st.node.Outputs) == 0 {
+		return 0, false
+	}
+	v := st.node.Outputs[0]
+	if v == graph.NoValue || f.shapes[v] == nil || st.scratch.size > 0 {
+		return 0, false
+	}
+	n := 1
+	for _, d := range f.shapes[v] {
+		n *= d
+	}
+	return n, true
+}
+
+// independent reports whether a step may start on its first elements before an earlier one
+// has done its last: what the later one writes must not be what the earlier one still reads or writes, unless it
+// is the same element at the same place.
+func (f *frame) independent(early, late *step) bool {
+	for _, v := range early.node.Outputs {
+		for _, in := range late.node.Inputs {
+			if v != graph.NoValue && v == in && !f.sameLength(v, late.node.Outputs[0]) {
+				return false // every element of it may be read for each of the later one
+			}
+		}
+	}
+	for _, w := range late.node.Outputs {
+		if w == graph.NoValue {
+			continue
+		}
+		for _, list := range [][]graph.ValueID{early.node.Inputs, early.node.Outputs} {
+			for _, v := range list {
+				if v != graph.NoValue && !f.apart(v, w) {
+					return false
+				}
+			}
+		}
+	}
+	return true
+}
+
+func (f *frame) sameLength(v, w graph.ValueID) bool {
+	return length(f.shapes[v]) == length(f.shapes[w])
+}
+
+func length(shape []int) int {
+	if shape == nil {
+		return -1
+	}
+	n := 1
+	for _, d := range shape {
+		n *= d
+	}
+	return n
+}
+
+// apart reports whether two values share no memory, or lie in the same place element by element.
+func (f *frame) apart(v, w graph.ValueID) bool {
+	rv, rw := f.timeline.Root[v], f.timeline.Root[w]
+	if rv == graph.NoValue || rw == graph.NoValue {
+		return true // inputs and weights are never written
+	}
+	a, b := f.offsets[rv], f.offsets[rw]
+	if a < 0 || b < 0 {
+		return rv != rw
+	}
+	if a == b && f.bytes[v] == f.bytes[w] && f.sameLength(v, w) {
+		return true
+	}
+	return a+f.bytes[rv] <= b || b+f.bytes[rw] <= a
+}
+
+// chainTask runs a chain's loops block by block.
+type chainTask struct{ steps []step }
+
+// Range does the elements lo..hi-1 of every step.
+func (t *chainTask) Range(lo, hi int) {
+	for ; lo < hi; lo += chainBlock {
+		end := min(lo+chainBlock, hi)
+		for i := range t.steps {
+			t.steps[i].kernel.(Looper).Range(lo, end)
+		}
+	}
+}
+
+// runChain runs the steps of a chain, or those before the first one that is no plain loop after
+// all: there the chain is cut for good. It returns how many steps it has run.
+func (f *frame) runChain(steps []step) (int, error) {
+	want := length(f.shapes[steps[0].node.Outputs[0]])
+	for i := range steps {
+		st := &steps[i]
+		st.ctx.Step, st.scratchUsed = f.step, 0
+		n, err := begin(st)
+		if err != nil {
+			return 0, err
+		}
+		if n != want {
+			cut(steps, i)
+			steps = steps[:i]
+			break
+		}
+		if err := st.check(); err != nil {
+			return 0, err
+		}
+		f.settle(st) // as if each were done before the next begins
+	}
+	f.task.steps = steps
+	f.s.pool.Run(want, chainBlock, &f.task)
+	f.task.steps = nil
+	for i := range steps {
+		f.finish(&steps[i])
+	}
+	return len(steps), nil
+}
+
+// cut makes step i, whose Begin has computed nothing, a step of its own.
+func cut(steps []step, i int) {
+	steps[0].chain = i
+	steps[i].chain = 0
+	if rest := steps[i+1:]; len(rest) > 0 {
+		rest[0].chain = len(rest)
+	}
+}
+
+// begin starts a loop; it returns errors as Invoke does.
+func begin(st *step) (n int, err error) {
+	defer func() {
+		switch r := recover().(type) {
+		case nil:
+		case Fault:
+			err = st.prep.named(r.Err)
+		default:
+			panic(r)
+		}
+	}()
+	if n, err = st.kernel.(Looper).Begin(st.ctx); err != nil {
+		err = st.prep.named(err)
+	}
+	return n, err
+}

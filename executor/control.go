@@ -1,0 +1,259 @@
+package executor
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"memopt/graph"
+	"memopt/graph/live"
+	"memopt/graph/op"
+)
+
+// controls are the operators that run subgraphs. They are the same on every device.
+var controls = map[graph.Kind]func(f *frame, p *Prep) (Kernel, error){}
+
+func init() {
+	controls[op.If] = newIf
+	controls[op.Loop] = newLoop
+	controls[op.Scan] = newScan
+}
+
+// body is a subgraph. It is made ready on its first run: a branch that is never taken need not be
+// one that could run.
+type body struct {
+	outer *frame
+	g     *graph.Graph
+	f     *frame
+}
+
+func newBody(f *frame, p *Prep, attr string) (*body, error) {
+	g := p.Node.GraphAttr(attr)
+	if g == nil {
+		return nil, p.Errorf("has no subgraph %q", attr)
+	}
+	return &body{outer: f, g: g}, nil
+}
+
+// ready makes the frame.
+func (b *body) ready() error {
+	if b.f != nil {
+		return nil
+	}
+	order, err := graph.Topological(b.g)
+	if err != nil {
+		return err
+	}
+	f := newFrame(b.outer.s, b.g, b.outer)
+	if err := f.makeSteps(order); err != nil {
+		return err
+	}
+	if err := f.loadWeights(); err != nil {
+		return err
+	}
+	unknown := &live.Sizes{Bytes: make([]int64, len(b.g.Values))}
+	for i := range unknown.Bytes {
+		unknown.Bytes[i] = live.Unsized
+	}
+	if err := f.plan(unknown, false); err != nil {
+		return err
+	}
+	b.f = f
+	return nil
+}
+
+// input gives body input i its tensor.
+func (b *body) input(i int, t *Tensor) error {
+	v := b.g.Inputs[i].Value
+	if dst := b.f.vals[v]; dst.DType != graph.Undefined && dst.DType != t.DType {
+		return fmt.Errorf("subgraph input %q is %v, wanted elements of %v", b.g.ValueName(v), t, dst.DType)
+	}
+	*b.f.vals[v] = *t
+	return nil
+}
+
+// run executes the subgraph.
+func (b *body) run(ctx context.Context, step uint64) error {
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	b.f.release()
+	b.f.step = step
+	// What lives inside counts for the enclosing frames as well.
+	err := b.f.run(ctx)
+	b.outer.livePeak = max(b.outer.livePeak, b.outer.live+b.f.livePeak)
+	return err
+}
+
+// output returns output i, good until the next run.
+func (b *body) output(i int) *Tensor { return b.f.vals[b.g.Outputs[i].Value] }
+
+// copyOut copies a tensor to an output.
+func copyOut(c *Ctx, i int, t *Tensor) error {
+	if !c.Wants(i) {
+		return nil
+	}
+	if c.out[i].DType != t.DType {
+		return c.Errorf("output %d is %v, wanted elements of %v", i, t, c.out[i].DType)
+	}
+	copy(c.Out(i, t.Shape...).Data, t.Data)
+	return nil
+}
+
+// truth returns the value of a bool of one element.
+func truth(c *Ctx, i int) (bool, error) {
+	t := c.In(i)
+	if t.DType != graph.Bool || t.Len() != 1 {
+		return false, c.Errorf("input %d is %v, wanted one bool", i, t)
+	}
+	return t.Data[0] != 0, nil
+}
+
+// ifKernel runs one of two branches.
+// https://onnx.ai/onnx/operators/onnx__If.html
+type ifKernel struct{ then, els *body }
+
+func newIf(f *frame, p *Prep) (Kernel, error) {
+	then, err := newBody(f, p, "then_branch")
+	if err != nil {
+		return nil, err
+	}
+	els, err := newBody(f, p, "else_branch")
+	return &ifKernel{then, els}, err
+}
+
+// Run runs the branch that the condition picks.
+func (k *ifKernel) Run(c *Ctx) error {
+	cond, err := truth(c, 0)
+	if err != nil {
+		return err
+	}
+	b := k.els
+	if cond {
+		b = k.then
+	}
+	if err := b.ready(); err != nil {
+		return err
+	}
+	if err := b.run(c.Context, c.Step); err != nil {
+		return err
+	}
+	defer b.f.release()
+	if len(b.g.Outputs) != c.Outputs() {
+		return c.Errorf("the branch has %d outputs, the node %d", len(b.g.Outputs), c.Outputs())
+	}
+	for i := range c.Outputs() {
+		if err := copyOut(c, i, b.output(i)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// carried are the tensors that one iteration hands to the next, and the rows that
+// iterations add to scan outputs. They lie in blocks of their own.
+type carried struct {
+	arena *Arena
+	state []Tensor   // what the next iteration reads
+	rows  [][]Tensor // by scan output: one per iteration
+}
+
+// keep copies a tensor into a block.
+func (s *carried) keep(t *Tensor) (Tensor, error) {
+	data, err := s.arena.Alloc(len(t.Data))
+	if err != nil {
+		return Tensor{}, err
+	}
+	copy(data, t.Data)
+	return Tensor{DType: t.DType, Shape: slices.Clone(t.Shape), Data: data}, nil
+}
+
+// set replaces state i.
+func (s *carried) set(i int, t *Tensor) error {
+	kept, err := s.keep(t)
+	if err != nil {
+		return err
+	}
+	s.arena.Free(s.state[i].Data)
+	s.state[i] = kept
+	return nil
+}
+
+// add appends a row to scan output i; all rows must have the first one's shape.
+func (s *carried) add(i int, t *Tensor) error {
+	if rows := s.rows[i]; len(rows) > 0 && !equalShapes(rows[0].Shape, t.Shape) {
+		return fmt.Errorf("scan output %d is %v in iteration %d and %v before; all must be equal", i, t, len(rows), &rows[0])
+	}
+	kept, err := s.keep(t)
+	if err != nil {
+		return err
+	}
+	s.rows[i] = append(s.rows[i], kept)
+	return nil
+}
+
+func (s *carried) release() {
+	for i := range s.state {
+		s.arena.Free(s.state[i].Data)
+		s.state[i] = Tensor{}
+	}
+	for i := range s.rows {
+		for j := range s.rows[i] {
+			s.arena.Free(s.rows[i][j].Data)
+		}
+		s.rows[i] = s.rows[i][:0]
+	}
+}
+
+// stack copies rows into an output of the node, along axis.
+func (s *carried) stack(c *Ctx, out int, rows []Tensor, empty []int, axis int) error {
+	if !c.Wants(out) {
+		return nil
+	}
+	row := empty
+	if len(rows) > 0 {
+		row = rows[0].Shape
+	}
+	if axis < 0 {
+		axis += len(row) + 1
+	}
+	if axis < 0 || axis > len(row) {
+		return c.Errorf("scan output axis %d; the rows have rank %d", axis, len(row))
+	}
+	t := c.Out(out, slices.Insert(slices.Clone(row), axis, len(rows))...)
+	for i := range rows {
+		copyRow(t, axis, i, rows[i].Data, true)
+	}
+	return nil
+}
+
+// copyRow copies row i of a tensor along an axis to or from contiguous memory.
+func copyRow(t *Tensor, axis, i int, row []byte, toTensor bool) {
+	outer, inner := 1, t.DType.Bits()/8
+	for _, d := range t.Shape[:axis] {
+		outer *= d
+	}
+	for _, d := range t.Shape[axis+1:] {
+		inner *= d
+	}
+	for o := range outer {
+		at := (o*t.Shape[axis] + i) * inner
+		if toTensor {
+			copy(t.Data[at:at+inner], row[o*inner:])
+		} else {
+			copy(row[o*inner:(o+1)*inner], t.Data[at:])
+		}
+	}
+}
+
+// emptyRow returns the shape of a scan output's rows where there was no iteration: dims that nobody
+// knows are 0.
+func (b *body) emptyRow(i int) []int {
+	t := b.g.Values[b.g.Outputs[i].Value].Type
+	var row []int
+	for _, d := range t.Shape.Dims {
+		n, _ := d.Const()
+		row = append(row, max(int(n), 0))
+	}
+	return row
+}

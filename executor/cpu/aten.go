@@ -1,0 +1,161 @@
+package cpu
+
+import (
+	"strings"
+
+	"memopt/executor"
+	"memopt/graph"
+)
+
+// newATen makes the kernel of a call of PyTorch's operator library, where it is one of
+// those that exporters of training graphs leave.
+func newATen(p *executor.Prep) (executor.Kernel, error) {
+	name := p.Node.Str("operator", "")
+	switch strings.TrimPrefix(name, "aten::") {
+	case "embedding":
+		return newEmbedding(p)
+	case "embedding_backward", "embedding_dense_backward":
+		return newEmbeddingBackward(p)
+	}
+	return nil, p.Unsupported("no kernel for PyTorch's operator %q", name)
+}
+
+// newEmbedding: rows of a matrix by indices. The other inputs (padding_idx, scale_grad_by_freq, sparse)
+// are for the gradient.
+func newEmbedding(p *executor.Prep) (executor.Kernel, error) {
+	k, err := newGather(p)
+	if err != nil {
+		return nil, err
+	}
+	g := k.(*gatherKernel)
+	g.axis, g.index.strict = 0, true
+	return g, nil
+}
+
+// embeddingBackward is the gradient of embedding, a Gather of rows of a matrix, as PyTorch defines it:
+// inputs are the incoming gradient, the indices, how many rows there are (or the matrix itself), and
+// optionally padding_idx, whose rows get no gradient, scale_grad_by_freq, by which
+// each row is divided by how often its index occurs, and sparse, which says how PyTorch would
+// store the result and changes no number.
+// https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.embedding.html
+type embeddingBackward struct {
+	rowsGrad
+	often []int // how often each row occurs
+	data  []byte
+}
+
+func newEmbeddingBackward(p *executor.Prep) (executor.Kernel, error) {
+	return widened(makeEmbeddingBackward)(p)
+}
+
+func makeEmbeddingBackward(p *executor.Prep) (executor.Kernel, error) {
+	if err := moveNeeds(p, 0, 1, 2); err != nil {
+		return nil, err
+	}
+	if d := p.DType(0); d != graph.Float32 && d != graph.Float64 {
+		return nil, unsupportedTypes(p)
+	}
+	k := &embeddingBackward{}
+	k.index.strict = true
+	return k, k.init(p, 0)
+}
+
+// Workspace holds the offsets.
+func (k *embeddingBackward) Workspace(in, _ [][]int) int { return moveIndexBytes(product(in[1])) }
+
+// Run adds up the rows by index.
+func (k *embeddingBackward) Run(c *executor.Ctx) error {
+	dy, at := c.In(0), c.In(1)
+	if dy.Rank() != at.Rank()+1 || !moveJoined(dy.Shape, at.Shape, dy.Shape[dy.Rank()-1:]) {
+		return c.Errorf("input 0 has shape %v, wanted %v and one more dim", dy.Shape, at.Shape)
+	}
+	rows, err := k.rows(c)
+	if err != nil {
+		return err
+	}
+	k.outer, k.n, k.inner = 1, at.Len(), dy.Shape[dy.Rank()-1]
+	k.shape = append(k.shape[:0], rows, k.inner)
+	k.stride = moveTimes(rows, k.inner)
+	k.index.single(k.n, rows, k.inner)
+	if err := k.index.run(c, 1); err != nil {
+		return err
+	}
+	padding, err := moveInt(c, 3, -1)
+	if err != nil {
+		return err
+	}
+	if padding >= 0 && padding < rows {
+		k.skip(int64(padding * k.inner))
+	}
+	dx := k.finish(c, 0)
+	if moveFlag(c.In(4)) && dx != nil && k.inner > 0 {
+		k.scale(c, dx, rows)
+	}
+	return nil
+}
+
+// rows reads how many rows the matrix has.
+func (k *embeddingBackward) rows(c *executor.Ctx) (int, error) {
+	w := c.In(2)
+	if w.DType.IsFloat() && w.Rank() > 0 {
+		return w.Shape[0], nil
+	}
+	rows, err := moveInt(c, 2, 0)
+	if err == nil && rows < 0 {
+		err = c.Errorf("input 2 is %d, wanted a number of rows", rows)
+	}
+	return rows, err
+}
+
+// moveFlag reports whether a flag is given and set.
+func moveFlag(x *executor.Tensor) bool {
+	return x != nil && x.DType == graph.Bool && len(x.Data) == 1 && x.Data[0] != 0
+}
+
+// skip takes out the rows with an offset.
+func (k *embeddingBackward) skip(offset int64) {
+	for i, o := range k.index.offsets {
+		if o == offset {
+			k.index.offsets[i] = -1
+		}
+	}
+}
+
+// scale divides the rows by how often they occur.
+func (k *embeddingBackward) scale(c *executor.Ctx, dx *executor.Tensor, rows int) {
+	if cap(k.often) < rows {
+		k.often = make([]int, rows)
+	}
+	k.often = k.often[:rows]
+	clear(k.often)
+	for _, o := range k.index.offsets {
+		if o >= 0 {
+			k.often[int(o)/k.inner]++
+		}
+	}
+	k.data = dx.Data
+	c.Parallel(rows, 1+(16<<10)/max(k.inner, 1), (*embeddingScale)(k))
+}
+
+type embeddingScale embeddingBackward
+
+// Range scales the rows lo..hi-1.
+func (k *embeddingScale) Range(lo, hi int) {
+	if k.dtype == graph.Float64 {
+		embeddingScaleRows[float64]((*embeddingBackward)(k), lo, hi)
+	} else {
+		embeddingScaleRows[float32]((*embeddingBackward)(k), lo, hi)
+	}
+}
+
+func embeddingScaleRows[T float32 | float64](k *embeddingBackward, lo, hi int) {
+	d := executor.Cast[T](k.data)
+	for r := lo; r < hi; r++ {
+		if n := k.often[r]; n > 1 {
+			row := d[r*k.inner : (r+1)*k.inner]
+			for i := range row {
+				row[i] /= T(n)
+			}
+		}
+	}
+}

@@ -1,0 +1,156 @@
+package cpu
+
+import (
+	"fmt"
+
+	"memopt/executor"
+	"memopt/executor/cpu/blas"
+	"memopt/graph"
+)
+
+// attentionMSKernel is com.microsoft's Attention: the input [batch, seq, in] times the weights [in, Q+K+V], plus a
+// bias, makes queries, keys and values. Past and present are [2, batch, heads, length, size].
+type attentionMSKernel[T blas.Float] struct {
+	multiHead[T]
+	hidden  int // of queries, and of keys
+	project gemmKernel[T]
+}
+
+func newAttentionMS(p *executor.Prep) (executor.Kernel, error) {
+	if err := multiHeadTypes(p, 3, 6); err != nil {
+		return nil, err
+	}
+	switch {
+	case !p.Has(1):
+		return nil, p.Errorf("has no weights (input 1)")
+	case p.Node.Int("do_rotary", 0) != 0:
+		return nil, p.Unsupported("no kernel for rotary embeddings (do_rotary)")
+	case p.Node.Int("past_present_share_buffer", 0) != 0 || p.Has(6):
+		return nil, p.Unsupported("no kernel for a cache that past and present share")
+	}
+	switch p.DType(0) {
+	case graph.Float32:
+		k := new(attentionMSKernel[float32])
+		return k, k.init(p)
+	case graph.Float64:
+		k := new(attentionMSKernel[float64])
+		return k, k.init(p)
+	}
+	return nil, unsupportedTypes(p)
+}
+
+// sizes reads and checks the operands' shapes; hidden is the width of all query heads.
+func (k *attentionMSKernel[T]) sizes(s *attentionSizes, x, w, past []int) (hidden int, err error) {
+	n := s.headsQ
+	if len(x) != 3 || len(w) != 2 || x[2] != w[0] {
+		return 0, fmt.Errorf("input and weights have shapes %v and %v, wanted [batch length in] and [in out]", x, w)
+	}
+	hidden, value := w[1]/3, w[1]/3
+	if sizes := k.p.Node.IntList("qkv_hidden_sizes", nil); len(sizes) == 3 {
+		hidden, value = int(sizes[0]), int(sizes[2])
+		if sizes[1] != sizes[0] {
+			return 0, fmt.Errorf("attribute qkv_hidden_sizes is %v, wanted queries as wide as keys", sizes)
+		}
+	}
+	if hidden < 0 || value < 0 || 2*hidden+value != w[1] || hidden%n != 0 || value%n != 0 {
+		return 0, fmt.Errorf("the weights have shape %v, wanted columns for queries, keys and values of %d heads", w, n)
+	}
+	s.batch, s.seqQ, s.size, s.sizeV, s.past, s.total = x[0], x[1], hidden/n, value/n, 0, x[1]
+	if past != nil {
+		if len(past) != 5 || past[0] != 2 || past[1] != s.batch || past[2] != n || past[4] != s.size || s.size != s.sizeV {
+			return 0, fmt.Errorf("past has shape %v, wanted [2 %d %d length %d], and values as wide as keys", past, s.batch, n, s.size)
+		}
+		s.past = past[3]
+		s.total += s.past
+	}
+	return hidden, nil
+}
+
+// Workspace holds queries, keys and values, a present that nobody wants, and the scores at work.
+func (k *attentionMSKernel[T]) Workspace(in, _ [][]int) int {
+	core := attentionCore[T]{attentionSizes: k.core.attentionSizes}
+	s := &core.attentionSizes
+	var past []int
+	if len(in) > 4 {
+		past = in[4]
+	}
+	if _, err := k.sizes(s, in[0], in[1], past); err != nil {
+		return 0
+	}
+	var e [1]T
+	bytes := len(executor.Memory(e[:]))
+	n := executor.RoundUp(bytes*core.block(k.p.Threads)) + executor.RoundUp(bytes*s.batch*s.seqQ*in[1][1])
+	if s.past > 0 {
+		n += executor.RoundUp(bytes * 2 * s.batch * s.headsKV * s.total * s.size)
+	}
+	return n
+}
+
+// Run computes the output.
+func (k *attentionMSKernel[T]) Run(c *executor.Ctx) (err error) {
+	a := &k.core
+	if k.hidden, err = k.sizes(&a.attentionSizes, c.In(0).Shape, c.In(1).Shape, shapeOf(c, 4)); err != nil {
+		return err
+	}
+	if c.Wants(1) && a.size != a.sizeV {
+		return c.Errorf("present is wanted, and heads have %d elements in keys and %d in values, wanted the same", a.size, a.sizeV)
+	}
+	if err := k.setPadding(c.In(3), true); err != nil {
+		return err
+	}
+	if err := k.setBias(c.In(5)); err != nil {
+		return err
+	}
+	k.setScale()
+	if err := k.projected(c); err != nil {
+		return err
+	}
+	if a.past > 0 || c.Wants(1) {
+		k.present(c)
+	}
+	a.y = packedHeads(executor.Of[T](c.Out(0, a.batch, a.seqQ, a.headsQ*a.sizeV)), a.seqQ, a.headsQ, a.sizeV)
+	a.compute(c)
+	return nil
+}
+
+// projected computes queries, keys and values, side by side in rows.
+func (k *attentionMSKernel[T]) projected(c *executor.Ctx) error {
+	a, g := &k.core, &k.project.product
+	x, w := c.In(0), c.In(1)
+	rows, cols := a.batch*a.seqQ, w.Shape[1]
+	all := executor.ScratchOf[T](c, rows*cols)
+	g.M, g.N, g.K, g.Alpha = rows, cols, x.Shape[2], 1
+	g.A, g.B, g.C = executor.Of[T](x), executor.Of[T](w), all
+	g.LDA, g.LDB, g.LDC = max(g.K, 1), max(cols, 1), max(cols, 1)
+	g.Beta, k.project.c, k.project.col = 0, nil, 1
+	if t := c.In(2); t != nil {
+		if t.Len() != cols {
+			return c.Errorf("the bias, input 2, has shape %v, wanted [%d]", t.Shape, cols)
+		}
+		g.Beta, k.project.c = 1, executor.Of[T](t)
+	}
+	tiles, grain := g.Plan()
+	c.Parallel(tiles, grain, (*gemmTiles[T])(&k.project))
+	part := func(first, size int) attentionHeads[T] {
+		return attentionHeads[T]{data: all[min(first, len(all)):], batch: a.seqQ * cols, head: size, row: cols}
+	}
+	a.q, a.k, a.v = part(0, a.size), part(k.hidden, a.size), part(2*k.hidden, a.sizeV)
+	return nil
+}
+
+// present puts keys and values behind those of the cache.
+func (k *attentionMSKernel[T]) present(c *executor.Ctx) {
+	a := &k.core
+	var old, all []T
+	if t := c.Out(1, 2, a.batch, a.headsKV, a.total, a.size); t != nil {
+		all = executor.Of[T](t)
+	} else {
+		all = executor.ScratchOf[T](c, 2*a.batch*a.headsKV*a.total*a.size)
+	}
+	if a.past > 0 {
+		old = executor.Of[T](c.In(4))
+	}
+	half := len(all) / 2
+	a.k = k.behind(c, old[:len(old)/2], all[:half], a.k, a.size)
+	a.v = k.behind(c, old[len(old)/2:], all[half:], a.v, a.size)
+}

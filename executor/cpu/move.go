@@ -1,0 +1,163 @@
+package cpu
+
+import (
+	"memopt/executor"
+)
+
+// moveRank is the rank up to which copies work, after neighbouring axes that lie one in the other
+// have been made one.
+const moveRank = 32
+
+// mover copies between two strided arrays: for every index of a box, the element of dst at
+// toAt + Σ index*to becomes the element of src at fromAt + Σ index*from. No two indices may
+// name the same element of dst; of src they may (stride 0 repeats).
+//
+// Transpose, Expand, Tile, Slice, Concat and many others are one such copy each. A
+// kernel embeds a mover, describes the box from the outermost axis of dst to the
+// innermost by axis, and calls run.
+type mover struct {
+	size           int // bytes per element: 1, 2, 4 or 8
+	dims, to, from []int
+	dst, src       []byte
+	toAt, fromAt   int
+
+	rows   int  // indices of all axes but the last (of a plane: but the last two)
+	plane  bool // the last two axes swap the unit stride: see planes
+	width  int  // elements of the last axis that one unit of work covers (of a plane: of the one before)
+	blocks int  // units that the axis is cut into
+}
+
+// begin starts the description of a box of elements of a size.
+func (m *mover) begin(size int) {
+	m.size = size
+	m.dims, m.to, m.from = m.dims[:0], m.to[:0], m.from[:0]
+}
+
+// axis adds an axis inside those that were added before. It becomes one with its
+// neighbour where both arrays step through the two as through one.
+func (m *mover) axis(n, to, from int) {
+	if n == 1 {
+		return
+	}
+	last := len(m.dims) - 1
+	if last >= 0 && m.to[last] == n*to && m.from[last] == n*from {
+		m.dims[last] *= n
+		m.to[last], m.from[last] = to, from
+		return
+	}
+	m.dims, m.to, m.from = append(m.dims, n), append(m.to, to), append(m.from, from)
+}
+
+// run copies the box that was described.
+func (m *mover) run(c *executor.Ctx, dst []byte, toAt int, src []byte, fromAt int) error {
+	if product(m.dims) == 0 {
+		return nil
+	}
+	if len(m.dims) > moveRank {
+		return c.Errorf("more than %d axes lie apart in memory", moveRank)
+	}
+	m.dst, m.toAt, m.src, m.fromAt = dst, toAt, src, fromAt
+	m.arrange()
+	m.rows = product(m.dims[:len(m.dims)-1])
+	cut, inner := m.dims[len(m.dims)-1], 1
+	m.width = (64 << 10) / m.size
+	if m.plane {
+		k := len(m.dims)
+		m.rows = product(m.dims[:k-2])
+		cut, inner = m.dims[k-2], m.dims[k-1]
+		m.width = 64 / m.size
+	}
+	m.width = min(m.width, cut)
+	m.blocks = (cut + m.width - 1) / m.width
+	c.Parallel(m.rows*m.blocks, 1+(16<<10)/(m.width*inner), m)
+	return nil
+}
+
+// arrange sees to it that there is a last axis, and finds planes: where dst runs along the last axis
+// and src along another one, that one becomes the last but one.
+func (m *mover) arrange() {
+	m.plane = false
+	if len(m.dims) == 0 {
+		m.dims, m.to, m.from = append(m.dims, 1), append(m.to, 1), append(m.from, 1)
+	}
+	k := len(m.dims) - 1
+	if m.to[k] != 1 || m.from[k] == 1 || m.from[k] == 0 {
+		return
+	}
+	for i := k - 1; i >= 0; i-- {
+		if m.from[i] != 1 {
+			continue
+		}
+		for ; i < k-1; i++ {
+			m.dims[i], m.dims[i+1] = m.dims[i+1], m.dims[i]
+			m.to[i], m.to[i+1] = m.to[i+1], m.to[i]
+			m.from[i], m.from[i+1] = m.from[i+1], m.from[i]
+		}
+		m.plane = true
+		return
+	}
+}
+
+// Range copies the units lo..hi-1.
+func (m *mover) Range(lo, hi int) {
+	switch m.size {
+	case 1:
+		moveUnits[uint8](m, lo, hi)
+	case 2:
+		moveUnits[uint16](m, lo, hi)
+	case 4:
+		moveUnits[uint32](m, lo, hi)
+	case 8:
+		moveUnits[uint64](m, lo, hi)
+	}
+}
+
+// moveWord lists types that stand for all elements of their size.
+type moveWord interface {
+	uint8 | uint16 | uint32 | uint64
+}
+
+func moveUnits[T moveWord](m *mover, lo, hi int) {
+	switch {
+	case m.plane:
+		movePlanes[T](m, lo, hi)
+	case m.blocks > 1:
+		moveBlocks[T](m, lo, hi)
+	default:
+		moveWholeRows[T](m, lo, hi)
+	}
+}
+
+// moveWalk is a place in the first axes of a box.
+type moveWalk struct {
+	index    [moveRank]int
+	to, from int
+}
+
+// start goes to index number n of the first axes.
+func (w *moveWalk) start(m *mover, axes, n int) {
+	w.to, w.from = m.toAt, m.fromAt
+	for i := axes - 1; i >= 0; i-- {
+		d := m.dims[i]
+		x := n % d
+		n /= d
+		w.index[i] = x
+		w.to += x * m.to[i]
+		w.from += x * m.from[i]
+	}
+}
+
+// next goes to the next index.
+func (w *moveWalk) next(m *mover, axes int) {
+	for i := axes - 1; i >= 0; i-- {
+		w.index[i]++
+		w.to += m.to[i]
+		w.from += m.from[i]
+		if w.index[i] < m.dims[i] {
+			return
+		}
+		w.index[i] = 0
+		w.to -= m.dims[i] * m.to[i]
+		w.from -= m.dims[i] * m.from[i]
+	}
+}

@@ -1,0 +1,107 @@
+package cpu
+
+import (
+	"math"
+	"sync/atomic"
+
+	"memopt/executor"
+	"memopt/graph"
+)
+
+// moveIndexer turns tuples of indices into offsets, once, before data is moved: tuple r
+// becomes Σ index*step, plus batch for every full round of each tuples. An index counts
+// from the end of its axis where it is negative. One that is outside is an error.
+type moveIndexer struct {
+	dims, steps []int // per element of a tuple: length of its axis, and step in the data
+	each, batch int
+	count       int  // tuples
+	strict      bool // negative indices are outside
+
+	t       *executor.Tensor
+	offsets []int64
+	bad     atomic.Int64 // the first element that is outside
+}
+
+// single prepares for count tuples of one index into an axis.
+func (x *moveIndexer) single(count, n, step int) {
+	x.count = count
+	x.dims, x.steps = append(x.dims[:0], n), append(x.steps[:0], step)
+	x.each, x.batch = math.MaxInt, 0
+}
+
+// moveIndexBytes is the workspace that offsets of n tuples take.
+func moveIndexBytes(n int) int { return executor.RoundUp(8 * max(n, 0)) }
+
+// run computes the offsets of the tuples of input i in workspace.
+func (x *moveIndexer) run(c *executor.Ctx, i int) error {
+	x.t = c.In(i)
+	if x.t == nil || x.t.DType != graph.Int64 && x.t.DType != graph.Int32 {
+		return c.Errorf("input %d is %v, wanted int32 or int64", i, x.t)
+	}
+	x.offsets = executor.ScratchOf[int64](c, x.count)
+	x.bad.Store(math.MaxInt64)
+	c.Parallel(x.count, 1<<13, x)
+	if bad := x.bad.Load(); bad != math.MaxInt64 {
+		return c.Errorf("input %d has the index %d, which is outside an axis of length %d",
+			i, moveIndexAt(x.t, int(bad)), x.dims[int(bad)%len(x.dims)])
+	}
+	return nil
+}
+
+// moveIndexAt returns element i of an index tensor.
+func moveIndexAt(t *executor.Tensor, i int) int64 {
+	if t.DType == graph.Int32 {
+		return int64(executor.Of[int32](t)[i])
+	}
+	return executor.Of[int64](t)[i]
+}
+
+// Range computes offsets.
+func (x *moveIndexer) Range(lo, hi int) {
+	if x.t.DType == graph.Int32 {
+		moveIndexRange[int32](x, lo, hi)
+	} else {
+		moveIndexRange[int64](x, lo, hi)
+	}
+}
+
+func moveIndexRange[I int32 | int64](x *moveIndexer, lo, hi int) {
+	in := executor.Of[I](x.t)
+	depth := len(x.dims)
+	for k := range depth {
+		n, step := int64(x.dims[k]), int64(x.steps[k])
+		for r := lo; r < hi; r++ {
+			v := int64(in[r*depth+k])
+			if v < 0 && !x.strict {
+				v += n
+			}
+			if uint64(v) >= uint64(n) {
+				x.fail(int64(r*depth + k))
+				return
+			}
+			if k == 0 {
+				x.offsets[r] = v * step
+			} else {
+				x.offsets[r] += v * step
+			}
+		}
+	}
+	if depth == 0 {
+		clear(x.offsets[lo:hi])
+	}
+	if x.batch != 0 {
+		for r := lo; r < hi; r++ {
+			x.offsets[r] += int64(r / x.each * x.batch)
+		}
+	}
+}
+
+// fail keeps the first position that is outside, whichever thread finds it.
+func (x *moveIndexer) fail(at int64) {
+	for {
+		old := x.bad.Load()
+		if at >= old || x.bad.CompareAndSwap(old, at) {
+			return
+		}
+	}
+}

@@ -1,0 +1,141 @@
+package cpu
+
+import (
+	"memopt/executor"
+	"memopt/graph"
+)
+
+// reduceAxes reads which axes a reduction folds and builds the shape of its result. The axes
+// were an attribute before schema version since and are input 1 from then on. No axes
+// means all, or none with noop_with_empty_axes: then the operator's function is applied to each
+// element alone, which is what ONNX has clarified after the first releases of version 18.
+type reduceAxes struct {
+	since   int
+	version int
+	attr    []int64
+	keep    bool
+	noop    bool
+
+	folded []bool // per axis of the input
+	shape  []int  // of the result
+}
+
+func newReduceAxes(p *executor.Prep, since int) reduceAxes {
+	return reduceAxes{since: since, version: p.Version, attr: p.Node.IntList("axes", nil),
+		keep: p.Node.Int("keepdims", 1) != 0, noop: p.Node.Int("noop_with_empty_axes", 0) != 0}
+}
+
+// read sets folded and shape for an input of the given shape.
+func (a *reduceAxes) read(c *executor.Ctx, in []int) error {
+	list := a.attr
+	if a.version >= a.since {
+		list = nil
+		if t := c.In(1); t != nil {
+			if t.DType != graph.Int64 || t.Rank() > 1 {
+				return c.Errorf("input 1, the axes, is %v, wanted a vector of int64", t)
+			}
+			list = executor.Of[int64](t)
+		}
+	}
+	a.folded = a.folded[:0]
+	for range in {
+		a.folded = append(a.folded, len(list) == 0 && !a.noop)
+	}
+	for _, axis := range list {
+		at, err := normAxis(c, axis, len(in))
+		if err != nil {
+			return err
+		}
+		if a.folded[at] {
+			return c.Errorf("axes %v list axis %d twice", list, at)
+		}
+		a.folded[at] = true
+	}
+	a.shape = a.shape[:0]
+	for i, d := range in {
+		switch {
+		case !a.folded[i]:
+			a.shape = append(a.shape, d)
+		case a.keep:
+			a.shape = append(a.shape, 1)
+		}
+	}
+	return nil
+}
+
+// reducePlan says where the elements are that go to one result. Axes of length 1 are left out and
+// neighbours that are both kept, or both folded, are one axis. The elements are then runs
+// without gaps: a run belongs to one result (the last axis is folded) or has one element of
+// each of inner neighbouring results (the last axis is kept).
+type reducePlan struct {
+	keptDims, keptSteps []int // outside of the run, innermost first; steps count elements
+	foldDims, foldSteps []int
+	inner               int  // length of a run
+	innerKept           bool // whether the last axis is kept
+	outs                int  // product of keptDims
+	runs                int  // product of foldDims: runs per result
+	count               int  // elements folded into one result
+}
+
+// build makes the plan of an input's shape and the axes to fold.
+func (p *reducePlan) build(shape []int, folded []bool) {
+	p.keptDims, p.keptSteps = p.keptDims[:0], p.keptSteps[:0]
+	p.foldDims, p.foldSteps = p.foldDims[:0], p.foldSteps[:0]
+	p.inner, p.innerKept, p.outs, p.runs, p.count = 1, true, 1, 1, 1
+	step, started, outside := 1, false, false
+	var last bool
+	for i := len(shape) - 1; i >= 0; i-- {
+		d := shape[i]
+		if folded[i] {
+			p.count *= d
+		}
+		if d == 1 {
+			continue
+		}
+		switch {
+		case !started:
+			started, p.inner, p.innerKept = true, d, !folded[i]
+		case !outside && folded[i] == last:
+			p.inner *= d
+		default:
+			merge := outside && folded[i] == last
+			outside = true
+			if folded[i] {
+				p.foldDims, p.foldSteps = addOuterDim(p.foldDims, p.foldSteps, d, step, merge)
+				p.runs *= d
+			} else {
+				p.keptDims, p.keptSteps = addOuterDim(p.keptDims, p.keptSteps, d, step, merge)
+				p.outs *= d
+			}
+		}
+		last = folded[i]
+		step *= d
+	}
+}
+
+// addOuterDim appends a dim that is outside of the ones in the list, which ascend outwards.
+func addOuterDim(dims, steps []int, d, step int, merge bool) ([]int, []int) {
+	if merge {
+		dims[len(dims)-1] *= d
+		return dims, steps
+	}
+	return append(dims, d), append(steps, step)
+}
+
+// kept returns where the first run of results i begins, fold where run r lies after it.
+func (p *reducePlan) kept(i int) int { return planOffset(p.keptDims, p.keptSteps, i) }
+func (p *reducePlan) fold(r int) int { return planOffset(p.foldDims, p.foldSteps, r) }
+
+// planOffset takes an index apart, innermost dim first. One dim, the usual case, needs no division.
+func planOffset(dims, steps []int, i int) int {
+	at := 0
+	for d := 0; d < len(dims); d++ {
+		if d == len(dims)-1 {
+			return at + i*steps[d]
+		}
+		q := i / dims[d]
+		at += (i - q*dims[d]) * steps[d]
+		i = q
+	}
+	return at
+}

@@ -1,0 +1,3 @@
+// Package dataset reads and writes the inputs and outputs of a model: in ONNX's test
+// layout (input_N.pb, output_N.pb), as npz, or made up.
+package dataset

@@ -1,0 +1,169 @@
+package dataset
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"memopt/executor"
+	"memopt/graph"
+	"memopt/graph/onnx"
+)
+
+// Named is a tensor with its name.
+type Named struct {
+	Name   string
+	Tensor *executor.Tensor
+}
+
+// Set is what a folder in ONNX's test layout holds.
+type Set struct {
+	Dir     string
+	Inputs  map[string]*executor.Tensor // by name of the value
+	Outputs map[int]Named               // by place among the model's outputs: expected ones
+}
+
+// LoadDir reads input_N.pb and output_N.pb of a folder; N counts the graph's inputs and outputs.
+// A tensor that bears the name of an input is that input, whatever N is; so are the gradients that a boundary node
+// hands out, which other *.pb files may hold as well.
+func LoadDir(dir string, g *graph.Graph, gradients []string) (*Set, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	s := &Set{Dir: dir, Inputs: map[string]*executor.Tensor{}, Outputs: map[int]Named{}}
+	for _, e := range entries {
+		name := e.Name()
+		if e.IsDir() || !strings.HasSuffix(name, ".pb") {
+			continue
+		}
+		if err := s.load(filepath.Join(dir, name), strings.TrimSuffix(name, ".pb"), g, gradients); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+func (s *Set) load(file, base string, g *graph.Graph, gradients []string) error {
+	number, isInput := numbered(base, "input_")
+	if out, ok := numbered(base, "output_"); ok {
+		t, err := ReadTensor(file)
+		if err == nil {
+			s.Outputs[out] = t
+		}
+		return err
+	}
+	t, err := ReadTensor(file)
+	if err != nil {
+		if !isInput {
+			return nil // some other file
+		}
+		return err
+	}
+	id, known := g.Lookup(t.Name)
+	switch {
+	case known && g.Values[id].Input || slices.Contains(gradients, t.Name):
+		s.Inputs[t.Name] = t.Tensor
+	case isInput && number < len(g.Inputs):
+		name := g.Values[g.Inputs[number].Value].Name
+		if s.Inputs[name] == nil {
+			s.Inputs[name] = t.Tensor
+		}
+	case isInput && number-len(g.Inputs) < len(gradients):
+		s.Inputs[gradients[number-len(g.Inputs)]] = t.Tensor
+	case isInput:
+		return fmt.Errorf("%s: the model has %d inputs and no input %d; the tensor's name is %q", file, len(g.Inputs), number, t.Name)
+	}
+	return nil
+}
+
+// numbered parses input_3 and the like.
+func numbered(base, prefix string) (int, bool) {
+	rest, ok := strings.CutPrefix(base, prefix)
+	if !ok {
+		return 0, false
+	}
+	n, err := strconv.Atoi(rest)
+	return n, err == nil && n >= 0 && strconv.Itoa(n) == rest
+}
+
+// ReadTensor reads a file that holds one TensorProto.
+func ReadTensor(file string) (Named, error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return Named{}, err
+	}
+	td, err := onnx.DecodeTensor(data, file)
+	if err != nil {
+		return Named{}, err
+	}
+	t, err := FromData(td)
+	if err != nil {
+		return Named{}, fmt.Errorf("%s: %w", file, err)
+	}
+	return Named{td.Name, t}, nil
+}
+
+// FromData returns a tensor with a copy of the contents that a file holds.
+func FromData(td *graph.TensorData) (*executor.Tensor, error) {
+	t := &executor.Tensor{DType: td.DType}
+	if td.DType == graph.String || td.DType.Bits()%8 != 0 {
+		return nil, fmt.Errorf("tensor %q: has elements of type %v; the executor has numbers and bools of whole bytes", td.Name, td.DType)
+	}
+	for _, d := range td.Dims {
+		t.Shape = append(t.Shape, int(d))
+	}
+	n, ok := executor.Bytes(t.DType, t.Shape)
+	if !ok {
+		return nil, fmt.Errorf("tensor %q: shape %v is no shape of a tensor in memory", td.Name, td.Dims)
+	}
+	if n == 0 {
+		return t, nil
+	}
+	if td.Source == nil {
+		return nil, fmt.Errorf("tensor %q: has no contents", td.Name)
+	}
+	raw, err := td.Source.Bytes()
+	if err != nil {
+		return nil, err
+	}
+	if len(raw) != n {
+		return nil, fmt.Errorf("tensor %q: has %d bytes, wanted %d for %v", td.Name, len(raw), n, t)
+	}
+	t.Data = append(make([]byte, 0, (n+7)&^7), raw...)
+	return t, nil
+}
+
+// WriteDir writes one TensorProto per tensor: the file's name is the tensor's with / as
+// %2F; the tensor's own name is exact.
+func WriteDir(dir string, tensors []Named) error {
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return err
+	}
+	for _, t := range tensors {
+		data, err := onnx.EncodeTensor(toData(t))
+		if err != nil {
+			return fmt.Errorf("output %q: %w", t.Name, err)
+		}
+		file := filepath.Join(dir, strings.ReplaceAll(t.Name, "/", "%2F")+".pb")
+		tmp := file + ".tmp"
+		if err := os.WriteFile(tmp, data, 0o666); err != nil {
+			return err
+		}
+		if err := os.Rename(tmp, file); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func toData(t Named) *graph.TensorData {
+	td := &graph.TensorData{Name: t.Name, DType: t.Tensor.DType, Source: graph.Raw(t.Tensor.Data), Dims: []int64{}}
+	for _, d := range t.Tensor.Shape {
+		td.Dims = append(td.Dims, int64(d))
+	}
+	return td
+}

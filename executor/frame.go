@@ -1,0 +1,275 @@
+package executor
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"memopt/graph"
+	"memopt/graph/op"
+)
+
+// frame is a graph made ready to run: the main graph, or the subgraph of a control-flow node.
+type frame struct {
+	s       *Session
+	g       *graph.Graph
+	steps   []step
+	vals    []*Tensor // by value; captured values share the enclosing frame's
+	shapes  [][]int   // by value: as planned; nil where not known
+	mutable []bool    // by value: whether an operator updates it
+	step    uint64    // of training, for random draws
+	task    chainTask
+
+	layout
+	live, livePeak int64 // bytes live now, and at most in this run
+	high           int64 // end of the highest planned buffer that a kernel was given
+}
+
+// step is one node made ready to run.
+type step struct {
+	f      *frame
+	node   *graph.Node
+	prep   *Prep
+	kernel Kernel // nil: a constant, whose output is there already
+	ctx    *Ctx
+	in     []*Tensor
+	out    []*Tensor
+	chain  int             // how many steps from this one on run block by block; 0 or 1: this one alone
+	ends   []graph.ValueID // roots whose memory ends with this step
+
+	scratch     planned // where workspace is planned
+	workspace   []byte
+	scratchUsed int64
+	scratchLive int64    // of it and of what is planned, what counts as live
+	extra       [][]byte // workspace taken on demand
+}
+
+// planned is a place in the planned layout.
+type planned struct{ offset, size int64 }
+
+func newFrame(s *Session, g *graph.Graph, outer *frame) *frame {
+	f := &frame{s: s, g: g, vals: make([]*Tensor, len(g.Values)), shapes: make([][]int, len(g.Values)), mutable: make([]bool, len(g.Values))}
+	for _, n := range g.Nodes {
+		for _, slot := range op.Of(n.Kind).Mutates {
+			if v := n.Input(slot); v != graph.NoValue {
+				f.mutable[v] = true
+			}
+		}
+	}
+	for i := range g.Values {
+		if o := g.Values[i].Outer; o != graph.NoValue && outer != nil {
+			f.vals[i] = outer.vals[o]
+			continue
+		}
+		f.vals[i] = &Tensor{DType: g.Values[i].Type.DType}
+	}
+	return f
+}
+
+// makeSteps makes a kernel for every node.
+func (f *frame) makeSteps(order graph.Order) error {
+	f.steps = make([]step, len(order))
+	for i, id := range order {
+		if err := f.makeStep(&f.steps[i], id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (f *frame) makeStep(st *step, id graph.NodeID) error {
+	n := f.g.Nodes[id]
+	info := op.Of(n.Kind)
+	p := &Prep{Node: n, Label: f.g.NodeLabel(id), Info: info, Seed: nodeSeed(f.s.opts.Seed, f.g.ValueName(n.Output(0))), Threads: f.s.pool.Threads(),
+		Version: info.SinceVersion(graph.OpsetVersion(f.s.model.Opsets, info.Domain))}
+	*st = step{f: f, node: n, prep: p}
+	for _, v := range n.Inputs {
+		st.in, p.In = f.operand(st.in, p.In, v)
+	}
+	for _, v := range n.Outputs {
+		st.out, p.Out = f.operand(st.out, p.Out, v)
+		var shape []int
+		if v != graph.NoValue {
+			shape = f.shapes[v]
+		}
+		p.Shapes = append(p.Shapes, shape)
+	}
+	if err := f.checkTypes(st); err != nil {
+		return err
+	}
+	var err error
+	switch {
+	case info.Has(op.Yield):
+		st.kernel, err = newYield(f, st)
+	case controls[n.Kind] != nil:
+		st.kernel, err = controls[n.Kind](f, p)
+	default:
+		st.kernel, err = f.s.device.Kernel(p)
+	}
+	if err != nil {
+		return err
+	}
+	st.ctx = NewCtx(p, f.s.pool, st, st.in, st.out)
+	return nil
+}
+
+func (f *frame) operand(ts []*Tensor, ds []graph.DType, v graph.ValueID) ([]*Tensor, []graph.DType) {
+	if v == graph.NoValue {
+		return append(ts, nil), append(ds, graph.Undefined)
+	}
+	return append(ts, f.vals[v]), append(ds, f.vals[v].DType)
+}
+
+// checkTypes refuses what no device computes on: operands that are no tensors, or of an unknown type.
+func (f *frame) checkTypes(st *step) error {
+	for _, list := range [][]graph.ValueID{st.node.Inputs, st.node.Outputs} {
+		for _, v := range list {
+			if v == graph.NoValue {
+				continue
+			}
+			val := &f.g.Values[v]
+			t := val.Type
+			if val.Outer != graph.NoValue {
+				t.DType, t.Form = f.vals[v].DType, graph.FormTensor
+			}
+			switch {
+			case t.Form != graph.FormTensor && t.Form != graph.FormUnknown:
+				return st.prep.Unsupported("value %q is %v; the executor has tensors only", val.Name, t)
+			case t.DType == graph.Undefined:
+				return st.prep.Unsupported("the element type of value %q is unknown", val.Name)
+			case t.DType == graph.String:
+				return st.prep.Unsupported("value %q has strings; the executor has numbers and bools only", val.Name)
+			case t.DType.Bits()%8 != 0:
+				return st.prep.Unsupported("value %q has elements of %d bits; the executor has whole bytes only", val.Name, t.DType.Bits())
+			}
+		}
+	}
+	return nil
+}
+
+// nodeSeed mixes a session's seed with the name of a random node's output: FNV-1a.
+func nodeSeed(seed uint64, name string) uint64 {
+	h := uint64(14695981039346656037) ^ seed
+	for i := range len(name) {
+		h = (h ^ uint64(name[i])) * 1099511628211
+	}
+	return h
+}
+
+// run executes the steps in order.
+func (f *frame) run(ctx context.Context) error {
+	f.live, f.livePeak = 0, 0
+	for i := 0; i < len(f.steps); {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		st := &f.steps[i]
+		if st.chain > 1 {
+			n, err := f.runChain(f.steps[i : i+st.chain])
+			if err != nil {
+				return err
+			}
+			if i += n; n > 0 {
+				continue
+			}
+		}
+		if st.kernel != nil {
+			if err := f.runStep(ctx, i, st); err != nil {
+				return err
+			}
+		}
+		i++
+	}
+	return nil
+}
+
+func (f *frame) runStep(ctx context.Context, i int, st *step) error {
+	obs := f.s.opts.Observer
+	var start time.Time
+	if obs != nil {
+		start = time.Now()
+	}
+	st.ctx.Step = f.step
+	st.ctx.Context = ctx
+	err := st.takeScratch()
+	if err == nil {
+		err = Invoke(st.kernel, st.ctx)
+	}
+	st.ctx.Context = nil
+	if err == nil {
+		err = st.check()
+	}
+	if err == nil && f.s.opts.Probe != nil {
+		f.probe(st)
+	}
+	if obs != nil && f == f.s.root {
+		obs.Node(i, st.node.ID, start, time.Since(start), f.live)
+	}
+	f.finish(st)
+	return err
+}
+
+// probe shows the outputs of a step.
+func (f *frame) probe(st *step) {
+	for slot, v := range st.node.Outputs {
+		if v != graph.NoValue && f == f.s.root {
+			f.s.opts.Probe(v, st.out[slot])
+		}
+	}
+}
+
+// finish frees what ends with a step.
+func (f *frame) finish(st *step) {
+	f.settle(st)
+	for _, b := range st.extra {
+		f.s.arena.Free(b)
+	}
+	st.extra = st.extra[:0]
+	for _, v := range st.ends {
+		f.drop(v)
+	}
+}
+
+// settle takes what ends with a step out of the count of live bytes.
+func (f *frame) settle(st *step) {
+	f.live -= st.scratchLive
+	st.scratchLive = 0
+	for _, v := range st.ends {
+		f.live -= f.held[v]
+		f.held[v] = 0
+	}
+}
+
+// check compares the outputs' shapes with the planned ones, and looks at the guards.
+func (st *step) check() error {
+	for slot, v := range st.node.Outputs {
+		if v == graph.NoValue {
+			continue
+		}
+		if want := st.f.shapes[v]; want != nil && !equalShapes(want, st.out[slot].Shape) {
+			return st.mismatch(slot, want)
+		}
+	}
+	if st.f.s.opts.Guard {
+		return st.checkGuards()
+	}
+	return nil
+}
+
+// mismatch is the error of a run whose shapes contradict what the plan was made for.
+func (st *step) mismatch(slot int, want []int) error {
+	t := st.out[slot]
+	return &ShapeError{st.prep.Errorf("output %d (%q) is %v at run time; the model's declared shapes and dims say %v: correct the declared shapes, or the data they depend on",
+		slot, st.f.g.ValueName(st.node.Outputs[slot]), t, &Tensor{DType: t.DType, Shape: want})}
+}
+
+// ShapeError says that data contradict the shapes for which a session was planned.
+type ShapeError struct{ Err error }
+
+func (e *ShapeError) Error() string { return e.Err.Error() }
+func (e *ShapeError) Unwrap() error { return e.Err }
+
+// describe names a value with its size.
+func (f *frame) describe(v graph.ValueID, n int64) string {
+	return fmt.Sprintf("%q (%d bytes)", f.g.ValueName(v), n)
+}

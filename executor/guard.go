@@ -1,0 +1,55 @@
+package executor
+
+import (
+	"memopt/graph"
+)
+
+// guardByte is what guards are made of.
+const guardByte = 0xa5
+
+func fillGuard(g []byte) {
+	for i := range g {
+		g[i] = guardByte
+	}
+}
+
+// checkGuards looks at the guards behind the operands of a step that has run.
+func (st *step) checkGuards() error {
+	for _, list := range [][]graph.ValueID{st.node.Inputs, st.node.Outputs} {
+		for _, v := range list {
+			if v == graph.NoValue {
+				continue
+			}
+			for i, b := range st.f.guardOf(v) {
+				if b != guardByte {
+					return st.prep.Errorf("byte %d behind value %q has been written to", i, st.f.g.ValueName(v))
+				}
+			}
+		}
+	}
+	if st.scratch.size > 0 && st.scratch.offset >= 0 {
+		end := st.scratch.offset + st.scratch.size
+		for i, b := range st.f.s.base[end : end+guardBytes] {
+			if b != guardByte {
+				return st.prep.Errorf("byte %d behind the workspace has been written to", i)
+			}
+		}
+	}
+	return nil
+}
+
+// guardOf returns the guard behind a value's buffer, nil where it has none.
+func (f *frame) guardOf(v graph.ValueID) []byte {
+	root := f.timeline.Root[v]
+	if root == graph.NoValue || f.bytes[root] <= 0 {
+		return nil
+	}
+	if off := f.offsets[root]; off >= 0 {
+		end := off + f.bytes[root]
+		return f.s.base[end : end+guardBytes]
+	}
+	if b := f.blocks[root]; b != nil {
+		return b[len(b)-guardBytes:]
+	}
+	return nil
+}

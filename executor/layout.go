@@ -1,0 +1,355 @@
+package executor
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"memopt/graph"
+	"memopt/graph/live"
+	"memopt/planner"
+)
+
+// layout is where the values of a frame live.
+type layout struct {
+	timeline   *live.Timeline
+	bytes      []int64         // by value and workspace, live.Unsized where not known
+	offsets    []int64         // by value: place in the planned block, -1 for values that are taken on demand
+	blocks     [][]byte        // by value: memory taken on demand
+	held       []int64         // by value: live bytes that it counts for now
+	pinned     []graph.ValueID // roots that outlive the run: outputs
+	arenaBytes int64
+	workspace  int64 // the largest
+	peak       live.Peak
+	bound      int64
+}
+
+// guardBytes is the length of the guard behind a buffer.
+const guardBytes = Alignment
+
+func (s *Session) guard() int64 {
+	if s.opts.Guard {
+		return guardBytes
+	}
+	return 0
+}
+
+// plan simulates the run and places what has a known size. planned is false for
+// frames that take everything on demand.
+func (f *frame) plan(sizes *live.Sizes, packed bool) error {
+	p := f.program(sizes)
+	t, err := p.Simulate()
+	if err != nil {
+		return err
+	}
+	f.timeline, f.bytes = t, p.Bytes
+	n := len(f.g.Values)
+	f.offsets, f.blocks, f.held = make([]int64, n), make([][]byte, n), make([]int64, n)
+	for i := range f.offsets {
+		f.offsets[i] = -1
+	}
+	f.planEnds(p)
+	f.arenaBytes = onDemandPeak(t, p.Bytes)
+	// Bytes inside subgraphs are taken on demand and are in no layout.
+	f.peak, f.bound = t.Peak, f.arenaBytes
+	if !packed {
+		for i := range f.steps {
+			f.steps[i].scratch.offset = -1
+		}
+		return nil
+	}
+	padded := p.Bytes
+	if g := f.s.guard(); g > 0 {
+		padded = slices.Clone(p.Bytes)
+		for i, b := range padded {
+			if b > 0 {
+				padded[i] += g
+			}
+		}
+	}
+	l := planner.NewLayout(t, padded)
+	f.arenaBytes, f.bound = l.Bytes, min(l.LowerBound, l.Bytes)
+	copy(f.offsets, l.Offsets)
+	for i := range f.steps {
+		st := &f.steps[i]
+		if st.scratch.size > 0 {
+			st.scratch.offset = l.Offsets[st.scratch.offset] // held the value's ID until now
+		}
+	}
+	f.chains()
+	return nil
+}
+
+// program returns what the memory model sees of the frame: a workspace is a value
+// that is made and read by its step alone.
+func (f *frame) program(sizes *live.Sizes) *live.Program {
+	order := make(graph.Order, len(f.steps))
+	for i := range f.steps {
+		order[i] = f.steps[i].node.ID
+	}
+	p := live.NewProgram(f.g, order, sizes)
+	p.Bytes, p.Persistent = slices.Clone(p.Bytes), slices.Clone(p.Persistent)
+	for i := range f.steps {
+		st := &f.steps[i]
+		p.Steps[i].Inner = 0
+		n := f.workspaceOf(st)
+		if n <= 0 {
+			continue
+		}
+		f.workspace = max(f.workspace, n)
+		id := graph.ValueID(len(p.Bytes))
+		p.Bytes, p.Persistent = append(p.Bytes, n), append(p.Persistent, false)
+		out := slices.Clone(p.Steps[i].Out)
+		if len(out) == 0 {
+			out = append(out, graph.NoValue) // only slot 0 may be written in place
+		}
+		p.Steps[i].Out = append(out, id)
+		st.scratch = planned{int64(id), n}
+	}
+	return p
+}
+
+// workspaceOf asks a kernel for its workspace, if all shapes are known.
+func (f *frame) workspaceOf(st *step) int64 {
+	w, ok := st.kernel.(Workspacer)
+	if !ok {
+		return 0
+	}
+	in, ok := f.knownShapes(st.node.Inputs)
+	out, ok2 := f.knownShapes(st.node.Outputs)
+	if !ok || !ok2 {
+		return 0
+	}
+	return int64(RoundUp(w.Workspace(in, out)))
+}
+
+func (f *frame) knownShapes(ids []graph.ValueID) ([][]int, bool) {
+	shapes := make([][]int, len(ids))
+	for i, v := range ids {
+		if v == graph.NoValue {
+			continue
+		}
+		if shapes[i] = f.shapes[v]; shapes[i] == nil {
+			if shapes[i] = f.vals[v].Shape; f.vals[v].Data == nil || shapes[i] == nil {
+				return nil, false
+			}
+		}
+	}
+	return shapes, true
+}
+
+// planEnds notes with which step each root's memory ends.
+func (f *frame) planEnds(p *live.Program) {
+	t := f.timeline
+	out := make([]bool, len(t.Root))
+	for _, v := range p.Outputs {
+		if r := t.Root[v]; r != graph.NoValue && !out[r] {
+			out[r] = true
+			f.pinned = append(f.pinned, r)
+		}
+	}
+	for i := range f.g.Values {
+		v := graph.ValueID(i)
+		if t.Root[i] != v || out[i] {
+			continue
+		}
+		end := int(t.Ranges[i].End) - 1
+		f.steps[end].ends = append(f.steps[end].ends, v)
+	}
+}
+
+// onDemandPeak is the most that an arena has in use when every buffer is taken and given back in time: the
+// peak of live bytes with every buffer rounded up to the alignment.
+func onDemandPeak(t *live.Timeline, bytes []int64) int64 {
+	delta := make([]int64, len(t.Live)+1)
+	for i, r := range t.Root {
+		if graph.ValueID(i) != r || bytes[i] <= 0 {
+			continue
+		}
+		n := (bytes[i] + Alignment - 1) / Alignment * Alignment
+		delta[t.Ranges[i].Start] += n
+		delta[t.Ranges[i].End] -= n
+	}
+	var live, peak int64
+	for _, d := range delta {
+		live += d
+		peak = max(peak, live)
+	}
+	return peak
+}
+
+// prediction returns what is known of the memory before a run.
+func (f *frame) prediction(p Prediction) Prediction {
+	p.Live, p.PeakNode = f.peak.Bytes, f.peak.Node
+	p.Arena, p.LowerBound, p.Workspace = f.arenaBytes, f.bound, f.workspace
+	p.Unsized = f.timeline.Unsized
+	return p
+}
+
+// Output gives a running node memory for an output.
+func (st *step) Output(slot, n int) ([]byte, error) {
+	f, v := st.f, st.node.Outputs[slot]
+	root := f.timeline.Root[v]
+	if root == graph.NoValue {
+		root = v // a copy of a persistent value, where the table expects a view
+	}
+	if want := f.bytes[v]; want >= 0 && int64(n) != want {
+		return nil, st.mismatch(slot, f.shapes[v])
+	}
+	if n == 0 {
+		return nil, nil
+	}
+	if root == v {
+		f.hold(v, int64(n))
+	}
+	guard := f.s.guard()
+	if f.s.virtual {
+		if off := f.offsets[root]; off >= 0 {
+			f.high = max(f.high, off+int64(n)+guard)
+		}
+		return nil, nil
+	}
+	if off := f.offsets[root]; off >= 0 {
+		f.high = max(f.high, off+int64(n)+guard)
+		data := f.s.base[off : off+int64(n)+guard]
+		fillGuard(data[n:])
+		return data[:n:n], nil
+	}
+	if b := f.blocks[root]; b != nil && int64(len(b)) == int64(n)+guard {
+		return b[:n:n], nil // in place, or a second call
+	}
+	f.s.arena.Free(f.blocks[root])
+	f.blocks[root] = nil
+	b, err := f.s.arena.Alloc(n + int(guard))
+	if err != nil {
+		return nil, fmt.Errorf("%w%s", err, f.liveNow())
+	}
+	f.blocks[root] = b
+	fillGuard(b[n:])
+	return b[:n:n], nil
+}
+
+// takeScratch charges a step with the workspace that its kernel has announced.
+func (st *step) takeScratch() error {
+	f, n := st.f, st.scratch.size
+	st.scratchUsed = 0
+	if n == 0 {
+		return nil
+	}
+	f.live += n
+	st.scratchLive = n
+	f.livePeak = max(f.livePeak, f.live)
+	guard := f.s.guard()
+	switch off := st.scratch.offset; {
+	case f.s.virtual:
+		f.high = max(f.high, off+n)
+	case off >= 0:
+		f.high = max(f.high, off+n+guard)
+		st.workspace = f.s.base[off : off+n]
+		fillGuard(f.s.base[off+n : off+n+guard])
+	default:
+		b, err := f.s.arena.Alloc(int(n))
+		if err != nil {
+			return fmt.Errorf("%w%s", err, f.liveNow())
+		}
+		st.extra = append(st.extra, b)
+		st.workspace = b
+	}
+	return nil
+}
+
+// Scratch gives a running node workspace: of what is planned, as long as it lasts.
+func (st *step) Scratch(n int) ([]byte, error) {
+	f := st.f
+	size := int64(RoundUp(n))
+	if n == 0 || f.s.virtual {
+		return nil, nil
+	}
+	at := st.scratchUsed
+	st.scratchUsed += size
+	if at+size <= st.scratch.size {
+		return st.workspace[at : at+int64(n) : at+int64(n)], nil
+	}
+	f.live += size
+	st.scratchLive += size
+	f.livePeak = max(f.livePeak, f.live)
+	b, err := f.s.arena.Alloc(n)
+	if err != nil {
+		return nil, fmt.Errorf("%w%s", err, f.liveNow())
+	}
+	st.extra = append(st.extra, b)
+	return b, nil
+}
+
+// hold counts a value's bytes as live.
+func (f *frame) hold(v graph.ValueID, n int64) {
+	f.live += n - f.held[v]
+	f.held[v] = n
+	f.livePeak = max(f.livePeak, f.live)
+}
+
+// drop ends a root's memory.
+func (f *frame) drop(v graph.ValueID) {
+	f.s.arena.Free(f.blocks[v])
+	f.blocks[v] = nil
+}
+
+// release ends the memory of everything that is still held, outputs included.
+func (f *frame) release() {
+	for v := range f.blocks {
+		f.s.arena.Free(f.blocks[v])
+		f.blocks[v] = nil
+	}
+	for i := range f.steps {
+		st := &f.steps[i]
+		for _, b := range st.extra {
+			f.s.arena.Free(b)
+		}
+		st.extra = st.extra[:0]
+		for slot, t := range st.out {
+			st.scratchLive = 0
+			if t != nil && st.kernel != nil && slot < len(st.node.Outputs) {
+				t.Data = nil
+			}
+		}
+	}
+	clear(f.held)
+	f.live = 0
+}
+
+// liveNow lists the largest values that are live, for messages about memory.
+func (f *frame) liveNow() string {
+	return f.largest(f.held)
+}
+
+// liveAtPeak lists the largest values that are live at the predicted peak.
+func (s *Session) liveAtPeak() string {
+	f := s.root
+	sizes := make([]int64, len(f.g.Values))
+	for i, r := range f.timeline.Root[:len(sizes)] {
+		if g := f.timeline.Ranges[i]; r == graph.ValueID(i) && int(g.Start) <= f.peak.Step && f.peak.Step < int(g.End) {
+			sizes[i] = max(f.bytes[i], 0)
+		}
+	}
+	return f.largest(sizes)
+}
+
+func (f *frame) largest(sizes []int64) string {
+	var ids []graph.ValueID
+	for i, n := range sizes {
+		if n > 0 {
+			ids = append(ids, graph.ValueID(i))
+		}
+	}
+	slices.SortStableFunc(ids, func(a, b graph.ValueID) int { return int(min(max(sizes[b]-sizes[a], -1), 1)) })
+	if len(ids) == 0 {
+		return ""
+	}
+	const shown = 5
+	var list []string
+	for _, v := range ids[:min(shown, len(ids))] {
+		list = append(list, f.describe(v, sizes[v]))
+	}
+	text := fmt.Sprintf("; of %d live values the largest are %s", len(ids), strings.Join(list, ", "))
+	return text
+}

@@ -1,0 +1,41 @@
+// Package null is a device that computes nothing: its kernels take the memory that a run would
+// take and count it. Plans for any machine can be walked through on any other.
+package null
+
+import "memopt/executor"
+
+// Device takes memory and computes nothing.
+type Device struct{}
+
+// Name returns the device's name.
+func (Device) Name() string { return "null" }
+
+// Virtual says that the memory is counted and not taken.
+func (Device) Virtual() bool { return true }
+
+// Kernel returns a kernel that takes memory for outputs of the shapes that inference knows.
+func (Device) Kernel(p *executor.Prep) (executor.Kernel, error) {
+	for i, s := range p.Shapes {
+		if s == nil && p.Wants(i) {
+			return nil, p.Unsupported("the shape of output %d depends on data, of which this device has none", i)
+		}
+	}
+	return &kernel{p}, nil
+}
+
+type kernel struct{ p *executor.Prep }
+
+// Run takes the outputs' memory.
+func (k *kernel) Run(c *executor.Ctx) error {
+	for i, s := range k.p.Shapes {
+		if !c.Wants(i) {
+			continue
+		}
+		if i == 0 && k.p.Info.View && c.In(0) != nil {
+			c.View(0, c.In(0), s...)
+			continue
+		}
+		c.Out(i, s...)
+	}
+	return nil
+}

@@ -1,0 +1,225 @@
+package executor
+
+import (
+	"slices"
+)
+
+// scanKernel runs its body over the rows of its scan inputs, with a state carried along.
+// https://onnx.ai/onnx/operators/onnx__Scan.html
+//
+// Version 8 has a batch axis in front of everything and an optional input of sequence lengths; the body sees
+// one sequence of the batch at a time.
+type scanKernel struct {
+	body        *body
+	state       carried
+	scans       int // number of scan inputs
+	batched     bool
+	inAxes      []int64
+	outAxes     []int64
+	inBackward  []int64
+	outBackward []int64
+	rows        []Tensor // of the scan inputs, for the body
+}
+
+func newScan(f *frame, p *Prep) (Kernel, error) {
+	b, err := newBody(f, p, "body")
+	if err != nil {
+		return nil, err
+	}
+	n := p.Node
+	k := &scanKernel{body: b, scans: int(n.Int("num_scan_inputs", 0)), batched: p.Version < 9,
+		inAxes: n.IntList("scan_input_axes", nil), outAxes: n.IntList("scan_output_axes", nil),
+		inBackward: n.IntList("scan_input_directions", nil), outBackward: n.IntList("scan_output_directions", nil)}
+	first := 0
+	if k.batched {
+		first = 1
+		k.inBackward = n.IntList("directions", nil)
+	}
+	states := len(p.In) - first - k.scans
+	if k.scans < 1 || states < 0 || len(b.g.Inputs) != states+k.scans || len(b.g.Outputs) < states {
+		return nil, p.Errorf("num_scan_inputs is %d; the node has %d inputs, the body %d inputs and %d outputs", k.scans, len(p.In), len(b.g.Inputs), len(b.g.Outputs))
+	}
+	k.state = carried{arena: f.s.arena, state: make([]Tensor, states), rows: make([][]Tensor, len(b.g.Outputs)-states)}
+	k.rows = make([]Tensor, k.scans)
+	if k.batched && p.Has(0) {
+		return nil, p.Unsupported("sequence_lens of Scan-8 is not supported")
+	}
+	return k, nil
+}
+
+func at(list []int64, i int) int {
+	if i < len(list) {
+		return int(list[i])
+	}
+	return 0
+}
+
+// Run scans.
+func (k *scanKernel) Run(c *Ctx) error {
+	if err := k.body.ready(); err != nil {
+		return err
+	}
+	defer k.state.release()
+	defer k.body.f.release()
+	if k.batched {
+		return k.runBatch(c)
+	}
+	n := len(k.state.state)
+	ins := make([]*Tensor, n+k.scans)
+	for i := range ins {
+		if ins[i] = c.In(i); ins[i] == nil {
+			return c.Errorf("input %d is left out", i)
+		}
+	}
+	if err := k.scan(c, ins); err != nil {
+		return err
+	}
+	for i := range n {
+		if err := copyOut(c, i, &k.state.state[i]); err != nil {
+			return err
+		}
+	}
+	for i, rows := range k.state.rows {
+		if err := k.state.stack(c, n+i, rows, k.body.emptyRow(n+i), at(k.outAxes, i)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// scan runs all iterations; the results are in k.state.
+func (k *scanKernel) scan(c *Ctx, ins []*Tensor) error {
+	n := len(k.state.state)
+	for i := range n {
+		if err := k.state.set(i, ins[i]); err != nil {
+			return err
+		}
+	}
+	length := -1
+	for i := range k.scans {
+		t, axis := ins[n+i], at(k.inAxes, i)
+		if axis < 0 {
+			axis += t.Rank()
+		}
+		if axis < 0 || axis >= t.Rank() {
+			return c.Errorf("scan input %d is %v; axis %d is not one of it", i, t, axis)
+		}
+		if length >= 0 && t.Shape[axis] != length {
+			return c.Errorf("scan input %d is %v; along axis %d it must have length %d as the first one", i, t, axis, length)
+		}
+		length = t.Shape[axis]
+		row := slices.Delete(slices.Clone(t.Shape), axis, axis+1)
+		size, _ := Bytes(t.DType, row)
+		k.rows[i] = Tensor{DType: t.DType, Shape: row, Data: make([]byte, (size+7)&^7)[:size]}
+	}
+	for step := range length {
+		if err := k.iterate(c, ins, step, length); err != nil {
+			return c.Errorf("iteration %d: %w", step, err)
+		}
+	}
+	for i, rows := range k.state.rows {
+		if at(k.outBackward, i) == 1 {
+			slices.Reverse(rows)
+		}
+	}
+	return nil
+}
+
+func (k *scanKernel) iterate(c *Ctx, ins []*Tensor, step, length int) error {
+	b, n := k.body, len(k.state.state)
+	for i := range n {
+		if err := b.input(i, &k.state.state[i]); err != nil {
+			return err
+		}
+	}
+	for i := range k.scans {
+		t, axis := ins[n+i], at(k.inAxes, i)
+		if axis < 0 {
+			axis += t.Rank()
+		}
+		row := step
+		if at(k.inBackward, i) == 1 {
+			row = length - 1 - step
+		}
+		copyRow(t, axis, row, k.rows[i].Data, false)
+		if err := b.input(n+i, &k.rows[i]); err != nil {
+			return err
+		}
+	}
+	if err := b.run(c.Context, c.Step<<20+uint64(step)); err != nil {
+		return err
+	}
+	for i := range k.state.rows {
+		if err := k.state.add(i, b.output(n+i)); err != nil {
+			return err
+		}
+	}
+	next := make([]Tensor, n)
+	for i := range n {
+		kept, err := k.state.keep(b.output(i))
+		if err != nil {
+			return err
+		}
+		next[i] = kept
+	}
+	for i := range n {
+		k.state.arena.Free(k.state.state[i].Data)
+		k.state.state[i] = next[i]
+	}
+	return nil
+}
+
+// runBatch scans sequence after sequence of a batch.
+func (k *scanKernel) runBatch(c *Ctx) error {
+	n := len(k.state.state)
+	ins := make([]*Tensor, n+k.scans)
+	batch := -1
+	for i := range ins {
+		t := c.In(i + 1)
+		if t == nil || t.Rank() == 0 || batch >= 0 && t.Shape[0] != batch {
+			return c.Errorf("input %d must have the batch as its first axis", i+1)
+		}
+		batch = t.Shape[0]
+		ins[i] = &Tensor{DType: t.DType, Shape: t.Shape[1:]}
+	}
+	if batch == 0 {
+		return c.Errorf("the batch is empty")
+	}
+	for b := range batch {
+		for i := range ins {
+			whole := c.In(i + 1)
+			size := len(whole.Data) / batch
+			ins[i].Data = whole.Data[b*size : (b+1)*size]
+		}
+		if err := k.scan(c, ins); err != nil {
+			return err
+		}
+		for i := range n {
+			k.place(c, i, b, batch, k.state.state[i].Shape, []Tensor{k.state.state[i]})
+		}
+		for i, rows := range k.state.rows {
+			if len(rows) == 0 {
+				return c.Errorf("the sequences are empty")
+			}
+			k.place(c, n+i, b, batch, append([]int{len(rows)}, rows[0].Shape...), rows)
+		}
+		k.state.release()
+	}
+	return nil
+}
+
+// place copies what one sequence gave to its part of an output.
+func (k *scanKernel) place(c *Ctx, out, b, batch int, shape []int, parts []Tensor) {
+	if !c.Wants(out) {
+		return
+	}
+	t := c.out[out]
+	if b == 0 {
+		t = c.Out(out, append([]int{batch}, shape...)...)
+	}
+	size := len(t.Data) / batch
+	dst := t.Data[b*size : (b+1)*size]
+	for _, p := range parts {
+		dst = dst[copy(dst, p.Data):]
+	}
+}

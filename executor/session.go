@@ -1,0 +1,299 @@
+package executor
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"memopt/graph"
+	"memopt/graph/live"
+	"memopt/graph/op"
+	"memopt/symbolic"
+)
+
+// Options of Open. The zero value runs on all cores with a planned arena of its own.
+type Options struct {
+	Threads int          // 0: one per core
+	Order   graph.Order  // nil: graph.Topological
+	Dims    symbolic.Env // bindings of all symbols of the inputs
+	// OnDemand takes memory for each value when it is made ("memory pattern off"), in
+	// place of offsets that are planned before the run.
+	OnDemand bool
+	Arena    *Arena         // shared with other sessions; nil: one of its own
+	Strategy ExtendStrategy // of an arena of its own
+	MemLimit int64          // of an arena of its own; 0: none
+	Seed     uint64         // of random nodes that fix no seed
+	// Guard puts bytes of a known value behind every buffer and checks them after
+	// every node: for tests.
+	Guard bool
+	// NoFusion runs every node on its own.
+	NoFusion bool
+	Observer Observer // nil: none
+	// Probe is shown every value that a node has made, while its memory is good; nil: nobody looks.
+	Probe func(v graph.ValueID, t *Tensor)
+}
+
+// Observer is told of every node that has run.
+type Observer interface {
+	// Node is called after the node at place i of the order has run: when it
+	// started, how long it took, and the bytes that were live meanwhile.
+	Node(i int, id graph.NodeID, start time.Time, took time.Duration, live int64)
+}
+
+// Prediction is what is known of a session's memory before it runs. Bytes of
+// inputs and weights are Persistent and in none of the other figures.
+type Prediction struct {
+	Live       int64 // peak of the bytes that are live at once, workspaces included
+	Arena      int64 // bytes of the planned layout
+	LowerBound int64 // no layout is smaller: live bytes with every buffer rounded up to Alignment
+	Workspace  int64 // the largest workspace of one node
+	Persistent int64
+	PeakNode   graph.NodeID
+	// Unsized lists values whose size depends on data: they lie outside the
+	// planned layout and in none of the figures.
+	Unsized []graph.ValueID
+}
+
+// Measured is what a session's runs needed, in bytes.
+type Measured struct {
+	Live    int64 // peak of the bytes live at once
+	Arena   int64 // the end of the highest buffer that a kernel was given in the planned layout; on demand, the arena's peak in use
+	Dynamic int64 // peak of what was taken on demand beside a planned layout
+	Runs    int
+}
+
+// Session is a graph made ready to run on a device. It is used by one goroutine at a time.
+type Session struct {
+	opts     Options
+	device   Device
+	model    *graph.Model
+	root     *frame
+	pool     *Pool
+	virtual  bool // memory is counted and not taken
+	arena    *Arena
+	own      bool   // whether arena is the session's own
+	base     []byte // the planned layout
+	weights  *Arena // copies of initializers, and what constant nodes made
+	types    *op.Result
+	run      uint64
+	pred     Prediction
+	measured Measured
+	fed      map[graph.ValueID]*Tensor // gradients for YieldOp's outputs
+	feeds    []Feed
+}
+
+// Feed says where the gradient that a boundary node hands out comes from.
+type Feed struct {
+	Value graph.ValueID // the boundary node's output
+	Given bool          // by the caller; else it equals the boundary node's input
+}
+
+// Open makes a model ready to run. Its types must be inferred (op.Infer). The error is an
+// *Unsupported where the device lacks a kernel, or a *symbolic.UnboundError.
+func Open(m *graph.Model, types *op.Result, d Device, opts Options) (*Session, error) {
+	if opts.Order == nil {
+		order, err := graph.Topological(m.Graph)
+		if err != nil {
+			return nil, err
+		}
+		opts.Order = order
+	}
+	s := &Session{opts: opts, device: d, model: m, types: types, pool: NewPool(opts.Threads), arena: opts.Arena, weights: NewArena(NextPowerOfTwo, 0), fed: map[graph.ValueID]*Tensor{}}
+	if s.arena == nil {
+		s.arena, s.own = NewArena(opts.Strategy, opts.MemLimit), true
+	}
+	if v, ok := d.(Virtual); ok {
+		s.virtual = v.Virtual()
+	}
+	s.opts.Guard = s.opts.Guard && !s.virtual
+	if err := s.prepare(); err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// prepare makes kernels, loads weights and plans memory.
+func (s *Session) prepare() error {
+	g := s.model.Graph
+	sizes, err := live.EvalSizes(g, s.opts.Dims)
+	if err != nil {
+		return err
+	}
+	if s.pred.Persistent, err = live.PersistentBytes(g, sizes); err != nil {
+		return err
+	}
+	s.root = newFrame(s, g, nil)
+	s.root.shapes = evalShapes(g, s.opts.Dims)
+	if err := s.root.makeSteps(s.opts.Order); err != nil {
+		return err
+	}
+	if err := s.root.loadWeights(); err != nil {
+		return err
+	}
+	if err := s.root.plan(sizes, !s.opts.OnDemand); err != nil {
+		return err
+	}
+	s.pred = s.root.prediction(s.pred)
+	s.findFeeds()
+	return nil
+}
+
+// Model returns the model.
+func (s *Session) Model() *graph.Model { return s.model }
+
+// Prediction returns what is known of the memory before a run.
+func (s *Session) Prediction() Prediction { return s.pred }
+
+// Measured returns what the runs so far needed.
+func (s *Session) Measured() Measured { return s.measured }
+
+// Threads returns the number of threads.
+func (s *Session) Threads() int { return s.pool.Threads() }
+
+// Feeds says where the gradients come from that a boundary node hands out.
+func (s *Session) Feeds() []Feed { return s.feeds }
+
+// SetInput gives a graph input its data, which must stay as it is during runs. Of inputs that an
+// operator updates, such as gradient accumulators, the session keeps a copy from step to step. Gradients
+// that a boundary node hands out are given in the same way, by the name of the value.
+func (s *Session) SetInput(name string, t *Tensor) error {
+	g := s.model.Graph
+	id, ok := g.Lookup(name)
+	if !ok {
+		return fmt.Errorf("input %q: the model has no such value", name)
+	}
+	for i := range s.feeds {
+		if s.feeds[i].Value == id {
+			s.feeds[i].Given = true
+			s.fed[id] = t
+			return nil
+		}
+	}
+	v := &g.Values[id]
+	if !v.Input {
+		return fmt.Errorf("input %q: is no input of the model", name)
+	}
+	if t.DType != v.Type.DType {
+		return fmt.Errorf("input %q: is %v, wanted %v", name, t, v.Type)
+	}
+	if want := s.root.shapes[id]; want != nil && !equalShapes(want, t.Shape) || v.Type.Shape.Ranked && len(v.Type.Shape.Dims) != len(t.Shape) {
+		return fmt.Errorf("input %q: is %v, wanted %v%v", name, t, v.Type, s.boundTo(want))
+	}
+	if n, ok := Bytes(t.DType, t.Shape); !ok || n != len(t.Data) {
+		return fmt.Errorf("input %q: %v has %d bytes of data", name, t, len(t.Data))
+	}
+	if !s.root.mutable[id] {
+		*s.root.vals[id] = *t
+		return nil
+	}
+	own := s.root.vals[id]
+	own.DType, own.Shape = t.DType, append(own.Shape[:0], t.Shape...)
+	if len(own.Data) != len(t.Data) {
+		var err error
+		if own.Data, err = s.weights.Alloc(len(t.Data)); err != nil {
+			return err
+		}
+	}
+	copy(own.Data, t.Data)
+	return nil
+}
+
+func (s *Session) boundTo(shape []int) string {
+	if shape == nil {
+		return ""
+	}
+	return fmt.Sprintf(", which is %v with the dims of this session", shape)
+}
+
+// Output returns graph output i. It is good until the next Run or Release.
+func (s *Session) Output(i int) *Tensor { return s.root.vals[s.model.Graph.Outputs[i].Value] }
+
+// Missing lists the graph inputs that have no data.
+func (s *Session) Missing() []string {
+	var names []string
+	for _, d := range s.model.Graph.Inputs {
+		if t := s.root.vals[d.Value]; t.DType == graph.Undefined || t.Data == nil && t.Len() > 0 {
+			names = append(names, s.model.Graph.Values[d.Value].Name)
+		}
+	}
+	return names
+}
+
+// Run executes one step of training: every node once, in order. It ends with ctx.Err between
+// two nodes where ctx is done.
+func (s *Session) Run(ctx context.Context) error {
+	if missing := s.Missing(); len(missing) > 0 && !s.virtual {
+		return fmt.Errorf("input %q has no data (%d of %d inputs have none)", missing[0], len(missing), len(s.model.Graph.Inputs))
+	}
+	if err := s.hold(); err != nil {
+		return err
+	}
+	s.root.release()
+	s.root.high = 0
+	before := s.arena.Stats()
+	s.root.step = s.run
+	err := s.root.run(ctx)
+	s.run++
+	s.measured.Runs++
+	s.measured.Live = max(s.measured.Live, s.root.livePeak)
+	after := s.arena.Stats()
+	switch {
+	case s.virtual && s.opts.OnDemand:
+		s.measured.Arena = max(s.measured.Arena, s.root.livePeak)
+	case s.opts.OnDemand:
+		s.measured.Arena = max(s.measured.Arena, after.Peak)
+	default:
+		s.measured.Arena = max(s.measured.Arena, s.root.high)
+		s.measured.Dynamic = max(s.measured.Dynamic, after.Peak-before.InUse)
+	}
+	if err != nil {
+		s.root.release()
+	}
+	return err
+}
+
+// hold takes the planned block from the arena, unless the session has it already.
+func (s *Session) hold() error {
+	if s.base != nil || s.opts.OnDemand || s.virtual || s.root.arenaBytes == 0 {
+		if s.own {
+			s.arena.ResetPeak()
+		}
+		return nil
+	}
+	base, err := s.arena.Reserve(int(s.root.arenaBytes))
+	if err != nil {
+		return fmt.Errorf("the planned arena of %d bytes: %w%s", s.root.arenaBytes, err, s.liveAtPeak())
+	}
+	s.base = base
+	s.arena.ResetPeak()
+	return nil
+}
+
+// Release gives what the session holds of the arena back, outputs included, so that another session
+// that shares it can run. The next Run takes it again.
+func (s *Session) Release() {
+	if s.root != nil {
+		s.root.release()
+	}
+	s.arena.Free(s.base)
+	s.base = nil
+}
+
+// Close gives all memory back and ends the session's threads.
+func (s *Session) Close() error {
+	s.Release()
+	s.pool.Close()
+	var err error
+	if s.own {
+		err = s.arena.Close()
+	}
+	if e := s.weights.Close(); err == nil {
+		err = e
+	}
+	s.root = nil
+	return err
+}
+
+// ArenaStats returns what the session's arena holds.
+func (s *Session) ArenaStats() ArenaStats { return s.arena.Stats() }

@@ -1,0 +1,149 @@
+package verify
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"memopt/executor"
+	"memopt/graph"
+	"memopt/graph/op"
+	"memopt/symbolic"
+)
+
+// Side is a model with what it takes to run it.
+type Side struct {
+	Model *graph.Model
+	Types *op.Result
+	Order graph.Order  // nil: topological
+	Dims  symbolic.Env // bindings of the inputs' symbols
+}
+
+// Options of Execute.
+type Options struct {
+	Device  executor.Device
+	Session executor.Options // Order and Dims are the side's
+	Repeat  int              // measured runs; 0: 1
+	Warmup  int              // runs before these
+	// Progress is told of every run that is done; nil: nobody.
+	Progress func(done, total int)
+}
+
+// Run is what an execution gave and needed.
+type Run struct {
+	Outputs   []Output
+	Predicted executor.Prediction
+	Measured  executor.Measured
+	Arena     executor.ArenaStats
+	Threads   int
+	Feeds     []executor.Feed
+	// Resident is by how much the process's resident memory grew over what it was before
+	// the first step; 0 where the system does not say.
+	Resident int64
+	Times    []time.Duration
+}
+
+// Output is a graph output with a copy of its data.
+type Output struct {
+	Name   string
+	Tensor *executor.Tensor
+}
+
+// Min, Median and Max of the run times.
+func (r *Run) Min() time.Duration { return slices.Min(r.Times) }
+
+// Max returns the longest run time.
+func (r *Run) Max() time.Duration { return slices.Max(r.Times) }
+
+// Median returns the median run time, the mean of the two middle ones where their number is even.
+func (r *Run) Median() time.Duration {
+	t := slices.Sorted(slices.Values(r.Times))
+	return (t[(len(t)-1)/2] + t[len(t)/2]) / 2
+}
+
+// Execute opens a session for a side, runs it on the inputs and closes it. Outputs are those of the
+// last run.
+func Execute(ctx context.Context, side Side, inputs map[string]*executor.Tensor, opts Options) (*Run, error) {
+	opts.Session.Order, opts.Session.Dims = side.Order, side.Dims
+	s, err := executor.Open(side.Model, side.Types, opts.Device, opts.Session)
+	if err != nil {
+		return nil, err
+	}
+	defer s.Close()
+	if err := feed(s, inputs); err != nil {
+		return nil, err
+	}
+	r := &Run{Predicted: s.Prediction(), Threads: s.Threads(), Feeds: s.Feeds()}
+	before := executor.SettleProcessMemory()
+	repeat := max(opts.Repeat, 1)
+	for i := range opts.Warmup + repeat {
+		start := time.Now()
+		if err := s.Run(ctx); err != nil {
+			return r, err
+		}
+		if i >= opts.Warmup {
+			r.Times = append(r.Times, time.Since(start))
+		}
+		if opts.Progress != nil {
+			opts.Progress(i+1, opts.Warmup+repeat)
+		}
+	}
+	if after := executor.ReadProcessMemory(); after.Peak > 0 {
+		r.Resident = max(after.Peak-before.Resident, 0)
+	}
+	r.Measured, r.Arena = s.Measured(), s.ArenaStats()
+	for i, d := range side.Model.Graph.Outputs {
+		t := s.Output(i)
+		r.Outputs = append(r.Outputs, Output{side.Model.Graph.Values[d.Value].Name,
+			&executor.Tensor{DType: t.DType, Shape: slices.Clone(t.Shape), Data: bytes.Clone(t.Data)}})
+	}
+	return r, nil
+}
+
+// feed gives a session its inputs; those of the other model's alone are left out.
+func feed(s *executor.Session, inputs map[string]*executor.Tensor) error {
+	g := s.Model().Graph
+	for _, d := range g.Inputs {
+		name := g.Values[d.Value].Name
+		if t := inputs[name]; t != nil {
+			if err := s.SetInput(name, t); err != nil {
+				return err
+			}
+		}
+	}
+	for _, f := range s.Feeds() {
+		name := g.Values[f.Value].Name
+		if t := inputs[name]; t != nil {
+			if err := s.SetInput(name, t); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// output returns the output with the given name.
+func (r *Run) output(name string) *executor.Tensor {
+	for _, o := range r.Outputs {
+		if o.Name == name {
+			return o.Tensor
+		}
+	}
+	return nil
+}
+
+// Check compares outputs with expected ones, by name, and returns the first difference.
+func (r *Run) Check(want []Output, tol Tolerance) (*Difference, error) {
+	for _, w := range want {
+		got := r.output(w.Name)
+		if got == nil {
+			return nil, fmt.Errorf("output %q: the model has no such output", w.Name)
+		}
+		if d, _ := Compare(w.Name, got, w.Tensor, tol); d != nil {
+			return d, nil
+		}
+	}
+	return nil, nil
+}

@@ -1,0 +1,103 @@
+package executor
+
+import (
+	"fmt"
+	"runtime"
+	"unsafe"
+
+	"memopt/graph"
+	"memopt/graph/op"
+)
+
+// loadWeights gives every initializer its contents, and every constant node its output. Contents that
+// lie in the file as the executor needs them stay there.
+func (f *frame) loadWeights() error {
+	if f.s.virtual {
+		for i := range f.steps {
+			if op.Of(f.steps[i].node.Kind).Has(op.ConstantRole) {
+				f.steps[i].kernel = nil
+			}
+		}
+		return nil
+	}
+	for i := range f.g.Values {
+		v := &f.g.Values[i]
+		if v.SparseData != nil {
+			return &Unsupported{fmt.Errorf("initializer %q is sparse; the executor has dense tensors only", v.Name)}
+		}
+		if v.Data == nil || v.Data.DType == graph.String {
+			continue
+		}
+		if err := f.loadWeight(f.vals[i], v.Data, f.mutable[i]); err != nil {
+			return err
+		}
+	}
+	for i := range f.steps {
+		st := &f.steps[i]
+		if !op.Of(st.node.Kind).Has(op.ConstantRole) {
+			continue
+		}
+		ctx := NewCtx(st.prep, f.s.pool, weightMemory{f.s.weights}, st.in, st.out)
+		if err := Invoke(st.kernel, ctx); err != nil {
+			return err
+		}
+		st.kernel = nil
+	}
+	return nil
+}
+
+func (f *frame) loadWeight(t *Tensor, data *graph.TensorData, mutable bool) error {
+	n, err := data.Elements()
+	if err != nil {
+		return err
+	}
+	t.DType = data.DType
+	t.Shape = t.Shape[:0]
+	for _, d := range data.Dims {
+		t.Shape = append(t.Shape, int(d))
+	}
+	want, ok := Bytes(t.DType, t.Shape)
+	if !ok || data.DType.Bits()%8 != 0 {
+		return &Unsupported{fmt.Errorf("initializer %q: the executor has no tensors like %v", data.Name, t)}
+	}
+	if n == 0 {
+		return nil
+	}
+	if data.Source == nil {
+		return fmt.Errorf("initializer %q has no contents", data.Name)
+	}
+	raw, err := data.Source.Bytes()
+	if err != nil {
+		return fmt.Errorf("initializer %q: %w", data.Name, err)
+	}
+	if len(raw) != want {
+		return fmt.Errorf("initializer %q (%v): has %d bytes, wanted %d", data.Name, t, len(raw), want)
+	}
+	if uintptr(unsafe.Pointer(unsafe.SliceData(raw)))%8 == 0 && !mutable {
+		t.Data = raw
+		touch(raw)
+		return nil
+	}
+	if t.Data, err = f.s.weights.Alloc(want); err != nil {
+		return err
+	}
+	copy(t.Data, raw)
+	return nil
+}
+
+// touch brings a mapping's pages into memory, so that the first step does not count them as
+// its own.
+func touch(data []byte) {
+	const page = 4096
+	var sum byte
+	for i := 0; i < len(data); i += page {
+		sum += data[i]
+	}
+	runtime.KeepAlive(sum) // else the loads could be optimized away
+}
+
+// weightMemory gives constant nodes memory that stays for the session.
+type weightMemory struct{ a *Arena }
+
+func (m weightMemory) Output(_, n int) ([]byte, error) { return m.a.Alloc(n) }
+func (m weightMemory) Scratch(n int) ([]byte, error)   { return m.a.Alloc(n) }

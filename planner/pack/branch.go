@@ -1,0 +1,202 @@
+package pack
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// picker is a rule for the section to decide on next.
+type picker int
+
+const (
+	pickLowest   picker = iota // the lowest floor, the least slack on a tie
+	pickFewest                 // the fewest candidates, the least slack on a tie
+	pickWeighted               // the least slack for the number of dead ends found there
+	pickTightest               // the least slack
+)
+
+// solve places the open jobs of the sections [a, b). Where no open job lives on both
+// sides of a border, the sides are independent and are solved one after the other: if one has no
+// solution, it does not help to change the other.
+func (x *exact) solve(a, b int32, depth int) outcome {
+	for a < b && x.open[a] == 0 {
+		a++
+	}
+	for a < b && x.open[b-1] == 0 {
+		b--
+	}
+	if a == b {
+		return found
+	}
+	for k := a + 1; k < b; k++ {
+		if x.cross[k] == 0 {
+			return x.sides(a, b, depth)
+		}
+	}
+	return x.branch(a, b, depth)
+}
+
+// side is a range of sections that is independent of the rest.
+type side struct {
+	a, b  int32
+	slack int64
+}
+
+// sides solves independent ranges, the shortest first: it fails soonest.
+func (x *exact) sides(a, b int32, depth int) outcome {
+	var list []side
+	for from, k := a, a+1; k <= b; k++ {
+		if k < b && x.cross[k] > 0 {
+			continue
+		}
+		s := side{from, k, math.MaxInt64}
+		for i := from; i < k; i++ {
+			if x.open[i] > 0 {
+				s.slack = min(s.slack, x.slack(i))
+			}
+		}
+		if s.slack < math.MaxInt64 {
+			list = append(list, s)
+		}
+		from = k
+	}
+	slices.SortStableFunc(list, func(p, q side) int {
+		return cmp.Or(cmp.Compare(p.b-p.a, q.b-q.a), cmp.Compare(p.slack, q.slack))
+	})
+	for _, s := range list {
+		if o := x.branch(s.a, s.b, depth); o != found {
+			return o
+		}
+	}
+	return found
+}
+
+// slack is the room that the open jobs of a section leave above its floor.
+func (x *exact) slack(k int32) int64 { return x.capacity - x.floor[k] - x.total[k] }
+
+// branch decides which job of a section rests on the section's floor. A candidate is a job
+// whose level is the floor and that is not blocked. Either one of them lies there, or none does: then
+// all of them are blocked. The conflict of a failure is the union of those of the
+// branches; a branch that fails without this decision to blame settles the matter.
+func (x *exact) branch(a, b int32, depth int) outcome {
+	x.nodes++
+	word, bit := x.bit(depth)
+	if x.nodes > x.limit || word >= x.words || len(x.reasons) > exactReasons || x.nodes%128 == 0 && x.halt() {
+		return limited
+	}
+	for len(x.scratch) <= depth {
+		x.scratch = append(x.scratch, nil)
+		x.blame = append(x.blame, make([]uint64, x.words))
+	}
+	k := x.pick(a, b, depth)
+	list, floor := x.scratch[depth], x.floor[k]
+	slices.SortFunc(list, func(p, q int32) int { return cmp.Compare(x.rank[p], x.rank[q]) })
+	blame := x.blame[depth]
+	clear(blame)
+	m := x.mark()
+	for n := range len(list) + 1 {
+		ok := false
+		if n < len(list) {
+			ok = x.drop(list[n], floor, depth)
+		} else {
+			ok = x.block(list, floor, depth)
+		}
+		o := failed
+		if ok {
+			o = x.solve(a, b, depth+1)
+		}
+		if o == found || o == limited {
+			return o
+		}
+		x.undo(m)
+		if x.conflict[word]&bit == 0 {
+			return failed
+		}
+		join(blame, x.conflict)
+	}
+	copy(x.conflict, blame)
+	if depth>>x.shift<<x.shift == depth { // else an earlier decision shares the bit
+		x.conflict[word] &^= bit
+	}
+	return failed
+}
+
+// block rules out that a job of the list lies at its level.
+func (x *exact) block(list []int32, level int64, depth int) bool {
+	x.begin()
+	word, bit := x.bit(depth)
+	for _, i := range list {
+		reason := x.raise(i, level+1, true)
+		reason[word] |= bit
+		x.add(reason, i, level)
+	}
+	return x.settle()
+}
+
+// pick returns the section to decide on and leaves its candidates in scratch. It must be
+// one at whose floor nothing open can slip below a candidate; at
+// the lowest floor of all that cannot happen.
+func (x *exact) pick(a, b int32, depth int) int32 {
+	x.tick++ // stamps the sections that were looked at
+	for {
+		best, key, slack := int32(-1), 0.0, int64(0)
+		for k := a; k < b; k++ {
+			if x.open[k] == 0 || x.stamp[k] == x.tick {
+				continue
+			}
+			v, s := x.key(k), x.slack(k)
+			if best < 0 || v < key || v == key && s < slack {
+				best, key, slack = k, v, s
+			}
+		}
+		x.stamp[best] = x.tick
+		list := x.scratch[depth][:0]
+		for _, u := range x.members[best][:x.open[best]] {
+			if x.candidate(u, best) {
+				list = append(list, u)
+			}
+		}
+		x.scratch[depth] = list
+		if len(list) > 0 && x.clean(list, x.floor[best]) {
+			return best
+		}
+	}
+}
+
+// key is what the picker orders sections by.
+func (x *exact) key(k int32) float64 {
+	switch x.pickBy {
+	case pickLowest:
+		return float64(x.floor[k])
+	case pickWeighted:
+		return float64(x.slack(k)+1) / (x.weight[k] + 1)
+	case pickFewest:
+		n := 0
+		for _, u := range x.members[k][:x.open[k]] {
+			if x.candidate(u, k) {
+				n++
+			}
+		}
+		return float64(n)
+	}
+	return 0
+}
+
+// candidate reports whether an open job may rest on the floor of a section.
+func (x *exact) candidate(u, k int32) bool {
+	r := &x.records[x.head[u]]
+	return r.level == x.floor[k] && !r.blocked
+}
+
+// clean reports whether no open job fits below one of the list at the level.
+func (x *exact) clean(list []int32, level int64) bool {
+	for _, i := range list {
+		for _, u := range x.meets[i] {
+			if x.offset[u] < 0 && x.level(u) <= level-x.jobs[u].size {
+				return false
+			}
+		}
+	}
+	return true
+}

@@ -1,0 +1,212 @@
+package pack
+
+import "math/rand"
+
+// exact is a depth-first search for a packing within a capacity. It builds the packing from
+// below: a decision picks a section and asks which of its jobs rests on what is placed
+// there already (see branch). Only packings in which every job rests on the
+// bottom or on another job are looked at; any packing can be pushed down to one of those.
+//
+// For every job the search keeps a lower bound of its offset, the level. Every raise of a level
+// is a record that also holds its reason: the set of the decisions that it follows
+// from. A dead end is blamed on the decisions behind the levels involved, and
+// the search jumps back over all decisions that are not blamed.
+type exact struct {
+	*problem
+	capacity int64
+	limit    int64 // on nodes, of the present run
+	nodes    int64 // of the present run
+	halt     func() bool
+	rank     []int32 // by job: the order in which candidates are tried
+	pickBy   picker
+
+	meets []([]int32) // by job: the jobs live at once with it
+	twin  []int32     // by job: the next one of the same range and size, or -1
+
+	members [][]int32 // by section: its jobs, the first open[] of which are not placed
+	open    []int32
+	spot    [][]int32 // by job: its places in members
+	total   []int64   // by section: the sum of sizes not placed
+	floor   []int64   // by section: the smallest level of a job not placed
+	cross   []int32   // by section: the jobs not placed that also live in the section before
+	weight  []float64 // by section: dead ends found in it
+
+	offset []int64 // by job; -1 while not placed
+	depth  []int32 // by placed job: its decision
+
+	head     []int32 // by job: its newest record
+	records  []record
+	reasons  []uint64 // the bit sets of the records, words each
+	words    int
+	shift    int // decisions share a bit with the 2^shift - 1 after it
+	blocked  []int32
+	placed   []int32
+	floors   []savedFloor
+	touched  []int32 // sections whose floor may have risen
+	stamp    []int32
+	tick     int32
+	conflict []uint64
+	scratch  [][]int32  // by depth: candidates
+	blame    [][]uint64 // by depth: what the branches tried so far were blamed on
+}
+
+// record raises the level of a job. A job that is blocked cannot rest at its level on what is
+// placed, so it waits for another job to come below it.
+type record struct {
+	job, prev int32
+	blocked   bool
+	level     int64
+}
+
+type savedFloor struct {
+	section int32
+	floor   int64
+}
+
+// The limits that keep the search's memory within some hundred megabytes.
+const (
+	exactPairs   = 1 << 23 // of jobs that meet
+	exactReasons = 1 << 25 // words
+	exactWords   = 64      // of a reason
+)
+
+// newExact prepares the search, or returns nil if the problem is too large for it.
+func newExact(p *problem) *exact {
+	n := len(p.jobs)
+	x := &exact{problem: p}
+	x.members = make([][]int32, p.sections)
+	entries := 0
+	for i, j := range p.jobs {
+		if entries += int(j.hi - j.lo); entries > exactPairs {
+			return nil
+		}
+		for k := j.lo; k < j.hi; k++ {
+			x.members[k] = append(x.members[k], int32(i))
+		}
+	}
+	if !x.findMeets() {
+		return nil
+	}
+	x.findTwins()
+	x.total, x.floor = make([]int64, p.sections), make([]int64, p.sections)
+	x.open, x.cross = make([]int32, p.sections), make([]int32, p.sections)
+	x.weight, x.stamp = make([]float64, p.sections), make([]int32, p.sections)
+	x.spot, x.offset, x.depth = make([][]int32, n), make([]int64, n), make([]int32, n)
+	x.head = make([]int32, n)
+	for k, list := range x.members {
+		x.open[k] = int32(len(list))
+		for at, i := range list {
+			x.total[k] += p.jobs[i].size
+			x.spot[i] = append(x.spot[i], int32(at))
+			if int32(k) > p.jobs[i].lo {
+				x.cross[k]++
+			}
+		}
+	}
+	x.words = n/32 + 4
+	for x.words>>x.shift > exactWords {
+		x.shift++
+	}
+	x.words = x.words>>x.shift + 1
+	x.conflict = make([]uint64, x.words)
+	x.root()
+	return x
+}
+
+// findMeets lists for every job those live at once with it.
+func (x *exact) findMeets() bool {
+	n := len(x.jobs)
+	x.meets = make([][]int32, n)
+	seen := make([]int32, n)
+	pairs := 0
+	for i, j := range x.jobs {
+		for k := j.lo; k < j.hi; k++ {
+			for _, other := range x.members[k] {
+				if int(other) != i && seen[other] != int32(i)+1 {
+					seen[other] = int32(i) + 1
+					x.meets[i] = append(x.meets[i], other)
+				}
+			}
+		}
+		if pairs += len(x.meets[i]); pairs > exactPairs {
+			return false
+		}
+	}
+	return true
+}
+
+// findTwins links the jobs of the same range and size. They are alike, so the search may want
+// each to lie above the one before it.
+func (x *exact) findTwins() {
+	x.twin = make([]int32, len(x.jobs))
+	last := map[job]int32{}
+	for i, j := range x.jobs {
+		x.twin[i] = -1
+		if before, ok := last[j]; ok {
+			x.twin[before] = int32(i)
+		}
+		last[j] = int32(i)
+	}
+}
+
+// root makes the first record of every job.
+func (x *exact) root() {
+	for i := range x.jobs {
+		x.offset[i], x.head[i] = -1, int32(i)
+		x.records = append(x.records, record{job: int32(i), prev: -1})
+		x.reasons = append(x.reasons, make([]uint64, x.words)...)
+	}
+	for i, next := range x.twin {
+		if next >= 0 {
+			r := &x.records[next]
+			r.level, r.blocked = x.records[i].level+x.jobs[i].size, true
+			x.blocked = append(x.blocked, next)
+		}
+	}
+}
+
+// outcome is how a search, or a part of it, ended.
+type outcome int
+
+const (
+	found outcome = iota
+	failed
+	limited // by the nodes or by halt
+)
+
+// run searches for a packing within the capacity; the offsets hold it if it is
+// found. failed is a proof that there is none.
+func (x *exact) run(capacity, limit int64, rank []int32, by picker) outcome {
+	m := mark{records: len(x.jobs), blocked: x.rootBlocked()}
+	x.undo(m)
+	clear(x.weight)
+	x.capacity, x.limit, x.nodes, x.rank, x.pickBy = capacity, limit, 0, rank, by
+	x.begin()
+	for k := range x.floor {
+		x.touch(int32(k))
+	}
+	if !x.settle() {
+		return failed
+	}
+	return x.solve(0, int32(x.sections), 0)
+}
+
+// rootBlocked counts the jobs that are blocked from the start.
+func (x *exact) rootBlocked() int {
+	n := 0
+	for _, next := range x.twin {
+		if next >= 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// shuffled returns the rank with every job moved by up to noise times the number of jobs.
+func shuffled(rank []int32, noise float64, rng *rand.Rand) []int32 {
+	keys := make([]float64, len(rank))
+	for i, r := range rank {
+		keys[i] = float64(r) + noise*float64(len(rank))*rng.Float64()
+	}
+	return ranked(keys)
+}

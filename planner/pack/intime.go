@@ -1,0 +1,99 @@
+package pack
+
+import (
+	"cmp"
+	"slices"
+	"sort"
+)
+
+// hole is a free stretch of the arena.
+type hole struct{ offset, size int64 }
+
+// holeScan is the number of holes that a job looks at before it takes the best so far.
+const holeScan = 4096
+
+// arena is the state of an allocator: its holes by offset, none touching another, and
+// the end of what was ever used.
+type arena struct {
+	holes []hole
+	top   int64
+}
+
+// take cuts size units out of the smallest hole that holds them, the lowest on a tie; with none
+// the arena grows, into its last hole if that touches the end.
+func (a *arena) take(size int64) int64 {
+	best := -1
+	for i, h := range a.holes[:min(len(a.holes), holeScan)] {
+		if h.size >= size && (best < 0 || h.size < a.holes[best].size) {
+			best = i
+			if h.size == size {
+				break
+			}
+		}
+	}
+	if best < 0 {
+		offset := a.top
+		if n := len(a.holes); n > 0 && a.holes[n-1].offset+a.holes[n-1].size == a.top {
+			offset = a.holes[n-1].offset
+			a.holes = a.holes[:n-1]
+		}
+		a.top = offset + size
+		return offset
+	}
+	h := &a.holes[best]
+	offset := h.offset
+	h.offset, h.size = h.offset+size, h.size-size
+	if h.size == 0 {
+		a.holes = slices.Delete(a.holes, best, best+1)
+	}
+	return offset
+}
+
+// give frees a stretch and joins it with its neighbours.
+func (a *arena) give(offset, size int64) {
+	i := sort.Search(len(a.holes), func(i int) bool { return a.holes[i].offset > offset })
+	below := i > 0 && a.holes[i-1].offset+a.holes[i-1].size == offset
+	above := i < len(a.holes) && offset+size == a.holes[i].offset
+	switch {
+	case below && above:
+		a.holes[i-1].size += size + a.holes[i].size
+		a.holes = slices.Delete(a.holes, i, i+1)
+	case below:
+		a.holes[i-1].size += size
+	case above:
+		a.holes[i].offset, a.holes[i].size = offset, a.holes[i].size+size
+	default:
+		a.holes = slices.Insert(a.holes, i, hole{offset, size})
+	}
+}
+
+// inTime packs as an allocator would that knows the sizes but not the future: by start,
+// each job into the smallest hole that holds it. Of the jobs that start in one section, those
+// that live longest choose first.
+func (p *problem) inTime() answer {
+	starts := make([]int32, len(p.jobs))
+	for i := range starts {
+		starts[i] = int32(i)
+	}
+	ends := slices.Clone(starts)
+	slices.SortFunc(starts, func(x, y int32) int {
+		a, b := p.jobs[x], p.jobs[y]
+		return cmp.Or(cmp.Compare(a.lo, b.lo), cmp.Compare(b.hi, a.hi), cmp.Compare(b.size, a.size), cmp.Compare(x, y))
+	})
+	slices.SortFunc(ends, func(x, y int32) int {
+		return cmp.Or(cmp.Compare(p.jobs[x].hi, p.jobs[y].hi), cmp.Compare(x, y))
+	})
+	a := answer{offsets: make([]int64, len(p.jobs)), method: "best fit in time"}
+	var m arena
+	next := 0
+	for _, i := range starts {
+		for p.jobs[ends[next]].hi <= p.jobs[i].lo {
+			e := ends[next]
+			m.give(a.offsets[e], p.jobs[e].size)
+			next++
+		}
+		a.offsets[i] = m.take(p.jobs[i].size)
+	}
+	a.height = m.top
+	return a
+}

@@ -1,0 +1,232 @@
+package pack
+
+import "math"
+
+// mark is a state of the search to come back to.
+type mark struct{ placed, records, blocked, floors int }
+
+func (x *exact) mark() mark {
+	return mark{len(x.placed), len(x.records), len(x.blocked), len(x.floors)}
+}
+
+// undo takes back all that was done since the mark.
+func (x *exact) undo(m mark) {
+	for i := len(x.placed) - 1; i >= m.placed; i-- {
+		x.lift(x.placed[i])
+	}
+	for i := len(x.records) - 1; i >= m.records; i-- {
+		x.head[x.records[i].job] = x.records[i].prev
+	}
+	for i := len(x.floors) - 1; i >= m.floors; i-- {
+		x.floor[x.floors[i].section] = x.floors[i].floor
+	}
+	x.placed, x.records, x.blocked = x.placed[:m.placed], x.records[:m.records], x.blocked[:m.blocked]
+	x.floors, x.reasons = x.floors[:m.floors], x.reasons[:m.records*x.words]
+}
+
+// level is a lower bound of the offset of a job that is not placed.
+func (x *exact) level(i int32) int64 { return x.records[x.head[i]].level }
+
+// reason is the set of decisions behind a record.
+func (x *exact) reason(r int32) []uint64 {
+	return x.reasons[int(r)*x.words : (int(r)+1)*x.words]
+}
+
+// add joins a set with the reason why the level of a job is at least v: that of
+// the oldest record that says so.
+func (x *exact) add(set []uint64, i int32, v int64) {
+	if v <= 0 {
+		return
+	}
+	r := x.head[i]
+	for {
+		prev := x.records[r].prev
+		if prev < 0 || x.records[prev].level < v {
+			break
+		}
+		r = prev
+	}
+	join(set, x.reason(r))
+}
+
+func join(set, other []uint64) {
+	for i, w := range other {
+		set[i] |= w
+	}
+}
+
+// bit is where a decision stands in a set.
+func (x *exact) bit(depth int) (word int, bit uint64) {
+	depth >>= x.shift
+	return depth / 64, 1 << (depth % 64)
+}
+
+// begin starts a list of sections whose floors may rise.
+func (x *exact) begin() {
+	x.tick++
+	x.touched = x.touched[:0]
+}
+
+func (x *exact) touch(k int32) {
+	if x.stamp[k] != x.tick {
+		x.stamp[k] = x.tick
+		x.touched = append(x.touched, k)
+	}
+}
+
+// raise gives a job a new level. The caller fills the reason, which is returned empty.
+func (x *exact) raise(i int32, level int64, blocked bool) []uint64 {
+	old := x.records[x.head[i]]
+	for k := x.jobs[i].lo; k < x.jobs[i].hi; k++ {
+		if x.floor[k] == old.level {
+			x.touch(k)
+		}
+	}
+	if blocked && !old.blocked {
+		x.blocked = append(x.blocked, i)
+	}
+	x.records = append(x.records, record{job: i, prev: x.head[i], blocked: blocked, level: level})
+	x.head[i] = int32(len(x.records) - 1)
+	at := len(x.reasons)
+	for range x.words {
+		x.reasons = append(x.reasons, 0)
+	}
+	return x.reasons[at:]
+}
+
+// drop places a job. Every other job that meets it and cannot fit below it has to lie above.
+// It reports whether all is still possible; if not, the conflict says why.
+func (x *exact) drop(i int32, offset int64, depth int) bool {
+	x.begin()
+	j := x.jobs[i]
+	x.offset[i], x.depth[i] = offset, int32(depth)
+	x.placed = append(x.placed, i)
+	for n, k := range x.spot[i] {
+		s := j.lo + int32(n)
+		x.swap(s, k, x.open[s]-1)
+		x.open[s]--
+		x.total[s] -= j.size
+		if n > 0 {
+			x.cross[s]--
+		}
+		if x.floor[s] == offset {
+			x.touch(s)
+		}
+	}
+	top := offset + j.size
+	word, bit := x.bit(depth)
+	for _, u := range x.meets[i] {
+		if x.offset[u] >= 0 {
+			continue
+		}
+		r := &x.records[x.head[u]]
+		size := x.jobs[u].size
+		if r.level > top || r.level == top && !r.blocked || r.level+size <= offset {
+			continue
+		}
+		reason := x.raise(u, top, false)
+		reason[word] |= bit
+		x.add(reason, u, offset-size+1)
+		if top+size > x.capacity {
+			copy(x.conflict, reason)
+			return false
+		}
+	}
+	return x.settle()
+}
+
+// lift takes a placed job out again; jobs must be lifted in the reverse order.
+func (x *exact) lift(i int32) {
+	j := x.jobs[i]
+	x.offset[i] = -1
+	for n := range x.spot[i] {
+		s := j.lo + int32(n)
+		x.open[s]++
+		x.total[s] += j.size
+		if n > 0 {
+			x.cross[s]++
+		}
+	}
+}
+
+// swap exchanges two members of a section.
+func (x *exact) swap(s, a, b int32) {
+	list := x.members[s]
+	p, q := list[a], list[b]
+	list[a], list[b] = q, p
+	x.spot[p][s-x.jobs[p].lo], x.spot[q][s-x.jobs[q].lo] = b, a
+}
+
+// settle draws conclusions until nothing changes. It reports whether all is still
+// possible; if not, the conflict says why.
+func (x *exact) settle() bool {
+	for again := true; again; {
+		again = false
+		for at := 0; at < len(x.blocked); at++ {
+			i := x.blocked[at]
+			if x.offset[i] >= 0 || !x.records[x.head[i]].blocked {
+				continue
+			}
+			raised, ok := x.rest(i)
+			if !ok {
+				return false
+			}
+			again = again || raised
+		}
+	}
+	return x.fill()
+}
+
+// rest raises a blocked job to the lowest top that a job not placed can have below it: that
+// is where it can rest at the earliest.
+func (x *exact) rest(i int32) (raised, ok bool) {
+	level, size := x.level(i), x.jobs[i].size
+	next := int64(math.MaxInt64)
+	for _, u := range x.meets[i] {
+		if x.offset[u] < 0 {
+			if next = min(next, x.level(u)+x.jobs[u].size); next <= level {
+				return false, true
+			}
+		}
+	}
+	ok = next <= x.capacity-size
+	next = min(next, x.capacity-size+1)
+	reason := x.raise(i, next, true)
+	x.add(reason, i, level)
+	for _, u := range x.meets[i] {
+		if x.offset[u] < 0 {
+			x.add(reason, u, next-x.jobs[u].size)
+			continue
+		}
+		word, bit := x.bit(int(x.depth[u]))
+		reason[word] |= bit
+	}
+	if !ok {
+		copy(x.conflict, reason)
+	}
+	return true, ok
+}
+
+// fill computes the floors that may have risen and looks for sections whose open jobs
+// no longer fit above their floor.
+func (x *exact) fill() bool {
+	for _, k := range x.touched {
+		floor := int64(math.MaxInt64)
+		for _, u := range x.members[k][:x.open[k]] {
+			floor = min(floor, x.level(u))
+		}
+		if floor != x.floor[k] {
+			x.floors = append(x.floors, savedFloor{k, x.floor[k]})
+			x.floor[k] = floor
+		}
+		if x.open[k] > 0 && floor > x.capacity-x.total[k] {
+			x.weight[k]++
+			clear(x.conflict)
+			for _, u := range x.members[k][:x.open[k]] {
+				x.add(x.conflict, u, x.capacity-x.total[k]+1)
+			}
+			return false
+		}
+	}
+	return true
+}

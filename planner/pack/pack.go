@@ -1,0 +1,87 @@
+// Package pack gives buffers their places in one arena: offline dynamic storage
+// allocation. Every buffer is live for a half-open range of time and needs a number of
+// bytes; two buffers that are live at once must not share a byte. The question is
+// either whether everything fits into a given capacity or how small the arena can be.
+//
+// The problem is NP-hard. The package answers it in stages: greedy orders that take
+// near-linear time give a first answer, a repair search moves buffers that do not fit
+// and ejects those in their way, and an exact search closes the gap to the lower bound or
+// proves that nothing smaller exists. The stages alternate by counted
+// work, never by the clock, so the same input and seed give the same answer; a
+// deadline only decides where the search ends.
+package pack
+
+import (
+	"errors"
+	"fmt"
+	"math"
+)
+
+// Buffer is a piece of memory that is live from time Lower up to, but without, Upper.
+type Buffer struct{ Lower, Upper, Size int64 }
+
+// Options are the wishes of a caller of Solve. The zero value asks for the smallest
+// arena that can be found before the context ends.
+type Options struct {
+	Capacity int64 // bytes the arena may have; 0 asks for the smallest arena
+	Seed     int64 // of the randomised orders; any value, 0 included
+	Nodes    int64 // counted work after which the search gives up; 0 for no limit
+
+	// Progress, if not nil, is called when the best arena shrinks and every now
+	// and then in between, always from the goroutine that called Solve.
+	Progress func(Progress)
+}
+
+// Progress says how far a search has come.
+type Progress struct {
+	Height     int64 // of the best packing so far
+	LowerBound int64
+	Nodes      int64
+	Method     string // the stage at work
+}
+
+// Result is a packing and what is known about it.
+type Result struct {
+	Offsets    []int64 // by buffer
+	Height     int64   // the largest offset plus size
+	LowerBound int64   // no packing is lower than this
+	Optimal    bool    // Height is proved to be the smallest possible
+	Nodes      int64   // counted work of the search
+	Method     string  // the stage that found the packing
+}
+
+// The errors of Solve beside those of a context and of bad input. They come with the
+// best packing found, which is valid but higher than the capacity.
+var (
+	ErrInfeasible = errors.New("pack: the buffers do not fit into the capacity")
+	ErrLimit      = errors.New("pack: the search ended before the buffers fitted into the capacity")
+)
+
+// validate names the first buffer that makes no sense.
+func validate(buffers []Buffer) error {
+	if len(buffers) > math.MaxInt32/4 {
+		return fmt.Errorf("pack: %d buffers are too many: at most %d", len(buffers), math.MaxInt32/4)
+	}
+	sum := int64(0)
+	for i, b := range buffers {
+		switch {
+		case b.Lower >= b.Upper:
+			return fmt.Errorf("pack: buffer %d is live from %d to %d: the end must come after the start", i, b.Lower, b.Upper)
+		case b.Size < 0:
+			return fmt.Errorf("pack: buffer %d has the size %d: it must not be negative", i, b.Size)
+		case b.Size > math.MaxInt64-sum:
+			return fmt.Errorf("pack: the sizes of buffers 0 to %d add up to more than 2⁶³-1", i)
+		}
+		sum += b.Size
+	}
+	return nil
+}
+
+// height is the largest offset plus size.
+func height(buffers []Buffer, offsets []int64) int64 {
+	top := int64(0)
+	for i, b := range buffers {
+		top = max(top, offsets[i]+b.Size)
+	}
+	return top
+}

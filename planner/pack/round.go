@@ -1,0 +1,124 @@
+package pack
+
+import (
+	"math/rand"
+)
+
+// roundNodes is what a run of the exact search may cost in the first round.
+const roundNodes = 1000
+
+// exactRuns are the rules of the exact search in the order they are tried. Every one of them
+// solves in a few hundred nodes what others do not solve in a million, so a round gives each a
+// short run instead of a long one to the best.
+var exactRuns = []struct {
+	by    picker
+	order int // in exactOrders
+	name  string
+}{
+	{pickLowest, 4, "lowest floor, by size"},
+	{pickLowest, 1, "lowest floor, by width"},
+	{pickLowest, 2, "lowest floor, by total"},
+	{pickFewest, 1, "fewest candidates, by width"},
+	{pickFewest, 4, "fewest candidates, by size"},
+	{pickFewest, 2, "fewest candidates, by total"},
+	{pickLowest, 0, "lowest floor, by area"},
+	{pickWeighted, 1, "dead ends, by width"},
+	{pickTightest, 0, "least slack, by area"},
+	{pickFewest, 0, "fewest candidates, by area"},
+	{pickWeighted, 4, "dead ends, by size"},
+	{pickWeighted, 2, "dead ends, by total"},
+	{pickTightest, 4, "least slack, by size"},
+	{pickTightest, 1, "least slack, by width"},
+}
+
+// round works on a group once: with a capacity it tries to reach that, without one the
+// lower bound and then the middle of what remains, until nothing lower is found. It
+// returns false if there is nothing that can be done.
+func (s *solver) round(g *group) bool {
+	if g.round == 0 {
+		g.exact = newExact(g.problem)
+		g.shake = newShaker(g.problem, g.best, s.opts.Seed)
+	}
+	round := g.round
+	g.round++
+	if g.exact == nil {
+		return s.shakeUp(g, round)
+	}
+	goal := s.goal() / g.unit
+	if s.opts.Capacity > 0 {
+		s.try(g, goal, round)
+		return true
+	}
+	low := max(goal, g.low)
+	target := low
+	for low < g.best.height && !s.ended() {
+		switch s.try(g, target, round) {
+		case failed:
+			low = max(low, g.low)
+		case limited:
+			low = target + 1
+		}
+		target = low + (g.best.height-low)/2
+		if g.best.height-low < 8 {
+			target = g.best.height - 1
+		}
+	}
+	return true
+}
+
+// try looks for a packing of a group not higher than the target with every rule in turn.
+func (s *solver) try(g *group, target int64, round int) outcome {
+	x := g.exact
+	if g.ranks == nil {
+		for _, name := range exactOrders {
+			g.ranks = append(g.ranks, x.ranks(name))
+		}
+	}
+	rng := rand.New(rand.NewSource(s.opts.Seed + int64(round)<<32))
+	for _, run := range exactRuns {
+		rank := g.ranks[run.order]
+		if round > 0 {
+			rank = shuffled(rank, noise(round), rng)
+		}
+		s.method = "exact search: " + run.name
+		limit := int64(roundNodes) << min(round, 40)
+		if s.opts.Nodes > 0 {
+			limit = min(limit, s.opts.Nodes-s.nodes)
+		}
+		before := s.nodes
+		x.halt = func() bool {
+			s.nodes = before + x.nodes
+			s.report()
+			return s.ctx.Err() != nil
+		}
+		o := x.run(target, limit, rank, run.by)
+		s.nodes = before + x.nodes
+		switch o {
+		case found:
+			g.best = x.answer(s.method)
+			s.report()
+			return found
+		case failed:
+			g.low = max(g.low, target+1)
+			s.report()
+			return failed
+		}
+		if s.ended() {
+			break
+		}
+	}
+	return limited
+}
+
+// noise is how far a round moves the ranks: by turns a little and a lot.
+func noise(round int) float64 { return []float64{0.4, 0.05, 0.1, 0.2}[round%4] }
+
+// answer is the packing that a run found.
+func (x *exact) answer(method string) answer {
+	a := answer{offsets: make([]int64, len(x.jobs)), method: method}
+	copy(a.offsets, x.offset)
+	for i, j := range x.jobs {
+		a.height = max(a.height, x.offset[i]+j.size)
+	}
+	return a
+}

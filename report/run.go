@@ -1,0 +1,387 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"time"
+
+	"memopt/executor/verify"
+	"memopt/graph"
+)
+
+// RunSchema and VerifySchema are the schemas of the JSON of `memopt run` and `memopt verify`.
+const (
+	RunSchema    = "memopt.run/v1"
+	VerifySchema = "memopt.verify/v1"
+)
+
+// RunView is an execution with what the report says of it.
+type RunView struct {
+	Run     *verify.Run
+	Backend string
+	Steps   int
+	Graph   *graph.Graph
+	Planned bool // memory pattern on
+	Virtual bool // nothing was computed
+	Checks  []Check
+	Phases  []Phase
+}
+
+// Check is how an output compares with an expected one.
+type Check struct {
+	Output string
+	MaxAbs float64
+	Equal  bool
+}
+
+// Phase is a half of a training step.
+type Phase struct {
+	Name      string
+	Allocated int64 // bytes live at its end
+	Peak      int64 // the most that was live in it
+}
+
+type runJSON struct {
+	Schema  string        `json:"schema"`
+	Backend string        `json:"backend"`
+	Threads int           `json:"threads"`
+	Steps   int           `json:"steps"`
+	Peak    runPeakJSON   `json:"peak"`
+	Time    *timeJSON     `json:"time_ms"`
+	Phases  []phaseJSON   `json:"phases,omitempty"`
+	Feeds   []feedJSON    `json:"gradients,omitempty"`
+	Outputs []outputsJSON `json:"outputs"`
+}
+
+type runPeakJSON struct {
+	PredictedLive   int64   `json:"predicted_live_bytes"`
+	Arena           int64   `json:"arena_bytes"`
+	LowerBound      int64   `json:"arena_lower_bound_bytes"`
+	MeasuredArena   int64   `json:"measured_arena_bytes"`
+	MeasuredLive    int64   `json:"measured_live_bytes"`
+	Dynamic         int64   `json:"dynamic_bytes"`
+	Workspace       int64   `json:"workspace_bytes"`
+	Persistent      int64   `json:"persistent_bytes"`
+	Device          int64   `json:"device_bytes"`
+	RSS             int64   `json:"rss_bytes"`
+	Node            *string `json:"node"`
+	DataDependent   int     `json:"data_dependent_values"`
+	MemoryPlannedOn bool    `json:"mem_pattern"`
+}
+
+type timeJSON struct {
+	Min    float64 `json:"min"`
+	Median float64 `json:"median"`
+	Max    float64 `json:"max"`
+}
+
+type phaseJSON struct {
+	Name      string `json:"name"`
+	Allocated int64  `json:"allocated_bytes"`
+	Peak      int64  `json:"peak_bytes"`
+}
+
+type feedJSON struct {
+	Value string `json:"value"`
+	Given bool   `json:"given"`
+}
+
+type outputsJSON struct {
+	Name       string   `json:"name"`
+	DType      string   `json:"dtype"`
+	Shape      []int    `json:"shape"`
+	Checked    bool     `json:"checked"`
+	MaxAbsDiff *float64 `json:"max_abs_diff"`
+}
+
+func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+func newRunJSON(v *RunView) *runJSON {
+	r := v.Run
+	j := &runJSON{Schema: RunSchema, Backend: v.Backend, Threads: r.Threads, Steps: v.Steps, Outputs: []outputsJSON{}, Peak: runPeakJSON{
+		PredictedLive: r.Predicted.Live, Arena: r.Predicted.Arena, LowerBound: r.Predicted.LowerBound, MeasuredArena: r.Measured.Arena,
+		MeasuredLive: r.Measured.Live, Dynamic: r.Measured.Dynamic, Workspace: r.Predicted.Workspace, Persistent: r.Predicted.Persistent,
+		Device: r.Arena.Reserved, RSS: r.Resident, DataDependent: len(r.Predicted.Unsized), MemoryPlannedOn: v.Planned}}
+	if r.Predicted.PeakNode != graph.NoNode {
+		label := v.Graph.NodeLabel(r.Predicted.PeakNode)
+		j.Peak.Node = &label
+	}
+	if len(r.Times) > 0 {
+		j.Time = &timeJSON{ms(r.Min()), ms(r.Median()), ms(r.Max())}
+	}
+	for _, p := range v.Phases {
+		j.Phases = append(j.Phases, phaseJSON(p))
+	}
+	for _, f := range r.Feeds {
+		j.Feeds = append(j.Feeds, feedJSON{v.Graph.ValueName(f.Value), f.Given})
+	}
+	for _, o := range r.Outputs {
+		out := outputsJSON{Name: o.Name, DType: o.Tensor.DType.String(), Shape: append([]int{}, o.Tensor.Shape...)}
+		for _, c := range v.Checks {
+			if c.Output == o.Name {
+				out.Checked = true
+				if !math.IsNaN(c.MaxAbs) && !math.IsInf(c.MaxAbs, 0) { // JSON has neither
+					out.MaxAbsDiff = &c.MaxAbs
+				}
+			}
+		}
+		j.Outputs = append(j.Outputs, out)
+	}
+	return j
+}
+
+// RunReport writes what a run needed and gave.
+func RunReport(w io.Writer, format Format, v *RunView) error {
+	if format == JSONFormat {
+		return writeJSON(w, newRunJSON(v))
+	}
+	if format == TableFormat {
+		for _, p := range v.Phases {
+			if _, err := fmt.Fprintf(w, "%s end: %s allocated, peak %s\n", p.Name, Bytes(p.Allocated), Bytes(p.Peak)); err != nil {
+				return err
+			}
+		}
+	}
+	t := Table{Header: []string{"what", "value", ""}, Right: []bool{false, true, false}}
+	t.runRows(v)
+	if err := t.writeAs(w, format); err != nil || format != TableFormat || v.Virtual {
+		return err
+	}
+	if _, err := io.WriteString(w, "\n"); err != nil {
+		return err
+	}
+	return outputTable(v).writeAs(w, format)
+}
+
+// runRows adds the figures of a run.
+func (t *Table) runRows(v *RunView) {
+	r := v.Run
+	t.Add("backend", v.Backend, fmt.Sprintf("%d threads", r.Threads))
+	if len(r.Times) > 0 && !v.Virtual {
+		t.Add("time of a step", duration(r.Median()), fmt.Sprintf("median of %d; min %s, max %s", len(r.Times), duration(r.Min()), duration(r.Max())))
+	}
+	note := ""
+	if r.Predicted.PeakNode != graph.NoNode {
+		note = "at " + v.Graph.NodeLabel(r.Predicted.PeakNode)
+	}
+	t.Add("predicted live", Bytes(r.Predicted.Live), note)
+	if r.Predicted.Workspace > 0 {
+		t.Add("largest workspace", Bytes(r.Predicted.Workspace), "of one node; counted in the lines around")
+	}
+	t.arenaRows(v)
+	if r.Measured.Dynamic > 0 {
+		t.Add("beside the plan", Bytes(r.Measured.Dynamic), fmt.Sprintf("taken when made: %d values whose size depends on data, and subgraphs", len(r.Predicted.Unsized)))
+	}
+	t.Add("inputs and weights", Bytes(r.Predicted.Persistent), "live throughout, in no other line")
+	if r.Resident > 0 && !v.Virtual {
+		t.Add("process", Bytes(r.Resident), "growth of resident memory over the state before the first step (VmHWM - VmRSS)")
+	}
+	for _, f := range r.Feeds {
+		from := "equal to the forward half's output: no gradient is given for it"
+		if f.Given {
+			from = "as given"
+		}
+		t.Add("gradient", v.Graph.ValueName(f.Value), from)
+	}
+}
+
+func (t *Table) arenaRows(v *RunView) {
+	r := v.Run
+	if !v.Planned {
+		t.Add("arena in use", Bytes(r.Measured.Arena), fmt.Sprintf("peak, on demand; %s reserved in %d regions", Bytes(r.Arena.Reserved), r.Arena.Regions))
+		return
+	}
+	gap := "equal to the lower bound"
+	if r.Predicted.Arena > r.Predicted.LowerBound && r.Predicted.LowerBound > 0 {
+		gap = fmt.Sprintf("%.2f %% above the lower bound", 100*(float64(r.Predicted.Arena)/float64(r.Predicted.LowerBound)-1))
+	}
+	t.Add("planned arena", Bytes(r.Predicted.Arena), gap)
+	same := "equal to the plan, to the byte"
+	if d := r.Measured.Arena - r.Predicted.Arena; d != 0 {
+		same = fmt.Sprintf("%+d bytes to the plan", d)
+	}
+	t.Add("measured arena", Bytes(r.Measured.Arena), same)
+}
+
+func duration(d time.Duration) string { return fmt.Sprintf("%.2f ms", ms(d)) }
+
+func outputTable(v *RunView) *Table {
+	t := &Table{Header: []string{"output", "type", "check"}}
+	for _, o := range v.Run.Outputs {
+		check := ""
+		for _, c := range v.Checks {
+			if c.Output == o.Name {
+				check = fmt.Sprintf("equal; largest difference %.3g", c.MaxAbs)
+				if !c.Equal {
+					check = fmt.Sprintf("DIFFERS; largest difference %.3g", c.MaxAbs)
+				}
+			}
+		}
+		t.Add(o.Name, o.Tensor.String(), check)
+	}
+	return t
+}
+
+// VerifyView is a comparison of two runs, seed by seed.
+type VerifyView struct {
+	Verdict   *verify.Verdict
+	Baseline  RunView
+	Planned   RunView
+	Seeds     int
+	Bitwise   bool
+	Unchanged bool // nothing was selected: both sides are the same graph
+}
+
+type verifyJSON struct {
+	Schema          string    `json:"schema"`
+	Equal           bool      `json:"equal"`
+	Bitwise         bool      `json:"bitwise"`
+	Seeds           int       `json:"seeds"`
+	FirstDifference *diffJSON `json:"first_difference"`
+	Baseline        *runJSON  `json:"baseline"`
+	Planned         *runJSON  `json:"planned"`
+	SavedBytes      int64     `json:"saved_bytes"`
+	Slowdown        float64   `json:"slowdown"`
+}
+
+type diffJSON struct {
+	Value string `json:"value"`
+	Text  string `json:"text"`
+}
+
+func (v *VerifyView) saved() int64 {
+	return v.Verdict.Baseline.Measured.Arena - v.Verdict.Planned.Measured.Arena
+}
+
+func (v *VerifyView) slowdown() float64 {
+	if len(v.Verdict.Baseline.Times) == 0 || v.Verdict.Baseline.Median() == 0 {
+		return 1
+	}
+	return float64(v.Verdict.Planned.Median()) / float64(v.Verdict.Baseline.Median())
+}
+
+// Verify writes how two runs compare.
+func Verify(w io.Writer, format Format, v *VerifyView) error {
+	if format == JSONFormat {
+		j := verifyJSON{Schema: VerifySchema, Equal: v.Verdict.Equal, Bitwise: v.Bitwise, Seeds: v.Seeds,
+			Baseline: newRunJSON(&v.Baseline), Planned: newRunJSON(&v.Planned), SavedBytes: v.saved(), Slowdown: v.slowdown()}
+		if d := v.Verdict.First; d != nil {
+			j.FirstDifference = &diffJSON{d.Value, d.Text}
+		}
+		return writeJSON(w, j)
+	}
+	if format == TableFormat {
+		if _, err := fmt.Fprintln(w, v.headline()); err != nil {
+			return err
+		}
+	}
+	t := Table{Header: []string{"what", "baseline", "planned", ""}, Right: []bool{false, true, true, false}}
+	a, b := v.Verdict.Baseline, v.Verdict.Planned
+	t.Add("predicted live", Bytes(a.Predicted.Live), Bytes(b.Predicted.Live), "")
+	t.Add("planned arena", Bytes(a.Predicted.Arena), Bytes(b.Predicted.Arena), "")
+	t.Add("measured arena", Bytes(a.Measured.Arena), Bytes(b.Measured.Arena), v.promise())
+	if a.Measured.Dynamic > 0 || b.Measured.Dynamic > 0 {
+		t.Add("beside the plan", Bytes(a.Measured.Dynamic), Bytes(b.Measured.Dynamic), "sizes depend on data, or inside subgraphs")
+	}
+	if a.Resident > 0 {
+		t.Add("process", Bytes(a.Resident), Bytes(b.Resident), "VmHWM - VmRSS before the first step")
+	}
+	t.Add("inputs and weights", Bytes(a.Predicted.Persistent), Bytes(b.Predicted.Persistent), "in no other line")
+	if !v.Baseline.Virtual {
+		t.Add("time of a step", duration(a.Median()), duration(b.Median()), fmt.Sprintf("%.3f times", v.slowdown()))
+	}
+	return t.writeAs(w, format)
+}
+
+// promise says whether the measured arena is the planned one.
+func (v *VerifyView) promise() string {
+	for _, r := range []*verify.Run{v.Verdict.Baseline, v.Verdict.Planned} {
+		if r.Measured.Arena != r.Predicted.Arena {
+			return "differs from the plan"
+		}
+	}
+	return "as planned, to the byte"
+}
+
+func (v *VerifyView) headline() string {
+	outputs := len(v.Verdict.Baseline.Outputs)
+	how := "within the tolerance"
+	if v.Bitwise {
+		how = "bit for bit"
+	}
+	if v.Baseline.Virtual {
+		return fmt.Sprintf("Nothing was computed on %s: the peaks are counted, no output is compared.\n", v.Baseline.Backend)
+	}
+	if !v.Verdict.Equal {
+		return fmt.Sprintf("DIFFERENT: %s.\n", v.Verdict.First)
+	}
+	text := fmt.Sprintf("Equal: all %d outputs, %s, on %d %s.", outputs, how, v.Seeds, plural(v.Seeds, "set of inputs", "sets of inputs"))
+	if v.Unchanged {
+		return text + " Nothing is selected, so both graphs are the same: try --level 1.\n"
+	}
+	return text + fmt.Sprintf(" Saved: %s of %s (%s).\n", Bytes(v.saved()), Bytes(v.Verdict.Baseline.Measured.Arena),
+		Percent(float64(v.saved())/math.Max(1, float64(v.Verdict.Baseline.Measured.Arena))))
+}
+
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return one
+	}
+	return many
+}
+
+// TraceEvent is one node's execution.
+type TraceEvent struct {
+	Name, Op string
+	Phase    string
+	Start    time.Duration // since the first event
+	Took     time.Duration
+	Live     int64
+	Step     int
+}
+
+type chromeEvent struct {
+	Name string         `json:"name"`
+	Cat  string         `json:"cat,omitempty"`
+	Ph   string         `json:"ph"`
+	Ts   float64        `json:"ts"`
+	Dur  *float64       `json:"dur,omitempty"`
+	Pid  int            `json:"pid"`
+	Tid  int            `json:"tid"`
+	Args map[string]any `json:"args,omitempty"`
+}
+
+// ChromeTrace writes events in the trace event format that Perfetto and chrome://tracing open: an
+// event per node and a counter of live bytes. Times are microseconds.
+func ChromeTrace(w io.Writer, events []TraceEvent) error {
+	us := func(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1000 }
+	out := struct {
+		Unit   string        `json:"displayTimeUnit"`
+		Events []chromeEvent `json:"traceEvents"`
+	}{"ms", []chromeEvent{{Name: "process_name", Ph: "M", Pid: 1, Tid: 1, Args: map[string]any{"name": "memopt run"}}}}
+	for _, e := range events {
+		took := us(e.Took)
+		out.Events = append(out.Events,
+			chromeEvent{Name: e.Name, Cat: e.Phase, Ph: "X", Ts: us(e.Start), Dur: &took, Pid: 1, Tid: 1, Args: map[string]any{"op": e.Op, "step": e.Step, "live_bytes": e.Live}},
+			chromeEvent{Name: "live bytes", Ph: "C", Ts: us(e.Start), Pid: 1, Tid: 1, Args: map[string]any{"bytes": e.Live}})
+	}
+	return writeJSON(w, out)
+}
+
+// Checked compares outputs with expected ones and fills in the view's checks.
+func (v *RunView) Checked(want []verify.Output, tol verify.Tolerance) (first *verify.Difference) {
+	for _, w := range want {
+		for _, o := range v.Run.Outputs {
+			if o.Name != w.Name {
+				continue
+			}
+			d, abs := verify.Compare(o.Name, o.Tensor, w.Tensor, tol)
+			v.Checks = append(v.Checks, Check{o.Name, abs, d == nil})
+			if d != nil && first == nil {
+				first = d
+			}
+		}
+	}
+	return first
+}
