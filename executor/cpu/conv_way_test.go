@@ -69,7 +69,7 @@ func TestConvWays(t *testing.T) {
 			}
 			want, got := convolve(t, plain, 1, x, w, s.pads), convolve(t, fast, 1, x, w, s.pads)
 			for i, v := range want {
-				if math.Abs(float64(v-got[i])) > 2e-6*float64(9*s.c) {
+				if math.Abs(float64(v-got[i])) > 5e-6*math.Sqrt(float64(9*s.c)) {
 					t.Fatalf("element %d is %g, wanted %g", i, got[i], v)
 				}
 			}
