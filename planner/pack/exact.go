@@ -16,6 +16,7 @@ type exact struct {
 	capacity int64
 	limit    int64 // on nodes, of the present run
 	nodes    int64 // of the present run
+	work     int64 // of the present run: jobs and sections looked at
 	halt     func() bool
 	rank     []int32 // by job: the order in which candidates are tried
 	pickBy   picker
@@ -28,13 +29,17 @@ type exact struct {
 	spot    [][]int32 // by job: its places in members
 	total   []int64   // by section: the sum of sizes not placed
 	floor   []int64   // by section: the smallest level of a job not placed
+	choice  []int32   // by section: its candidates, see branch
 	cross   []int32   // by section: the jobs not placed that also live in the section before
 	weight  []float64 // by section: dead ends found in it
 
 	offset []int64 // by job; -1 while not placed
 	depth  []int32 // by placed job: its decision
 
-	head     []int32 // by job: its newest record
+	level    []int64 // by job: a lower bound of its offset
+	stuck    []bool  // by job: it is blocked at its level
+	witness  []int32 // by job: one last seen to fit below it while it was blocked, or -1
+	head     []int32 // by job: its newest record, which says the same
 	records  []record
 	reasons  []uint64 // the bit sets of the records, words each
 	words    int
@@ -47,6 +52,7 @@ type exact struct {
 	tick     int32
 	conflict []uint64
 	scratch  [][]int32  // by depth: candidates
+	options  []option
 	blame    [][]uint64 // by depth: what the branches tried so far were blamed on
 }
 
@@ -58,9 +64,10 @@ type record struct {
 	level     int64
 }
 
+// savedFloor is what a section was before a change.
 type savedFloor struct {
-	section int32
-	floor   int64
+	section, choice int32
+	floor           int64
 }
 
 // The limits that keep the search's memory within some hundred megabytes.
@@ -92,7 +99,9 @@ func newExact(p *problem) *exact {
 	x.open, x.cross = make([]int32, p.sections), make([]int32, p.sections)
 	x.weight, x.stamp = make([]float64, p.sections), make([]int32, p.sections)
 	x.spot, x.offset, x.depth = make([][]int32, n), make([]int64, n), make([]int32, n)
-	x.head = make([]int32, n)
+	x.head, x.level, x.stuck = make([]int32, n), make([]int64, n), make([]bool, n)
+	x.witness = make([]int32, n)
+	x.choice = make([]int32, p.sections)
 	for k, list := range x.members {
 		x.open[k] = int32(len(list))
 		for at, i := range list {
@@ -152,7 +161,7 @@ func (x *exact) findTwins() {
 // root makes the first record of every job.
 func (x *exact) root() {
 	for i := range x.jobs {
-		x.offset[i], x.head[i] = -1, int32(i)
+		x.offset[i], x.head[i], x.witness[i] = -1, int32(i), -1
 		x.records = append(x.records, record{job: int32(i), prev: -1})
 		x.reasons = append(x.reasons, make([]uint64, x.words)...)
 	}
@@ -160,6 +169,7 @@ func (x *exact) root() {
 		if next >= 0 {
 			r := &x.records[next]
 			r.level, r.blocked = x.records[i].level+x.jobs[i].size, true
+			x.level[next], x.stuck[next] = r.level, true
 			x.blocked = append(x.blocked, next)
 		}
 	}
@@ -180,7 +190,7 @@ func (x *exact) run(capacity, limit int64, rank []int32, by picker) outcome {
 	m := mark{records: len(x.jobs), blocked: x.rootBlocked()}
 	x.undo(m)
 	clear(x.weight)
-	x.capacity, x.limit, x.nodes, x.rank, x.pickBy = capacity, limit, 0, rank, by
+	x.capacity, x.limit, x.nodes, x.work, x.rank, x.pickBy = capacity, limit, 0, 0, rank, by
 	x.begin()
 	for k := range x.floor {
 		x.touch(int32(k))

@@ -15,17 +15,17 @@ func (x *exact) undo(m mark) {
 		x.lift(x.placed[i])
 	}
 	for i := len(x.records) - 1; i >= m.records; i-- {
-		x.head[x.records[i].job] = x.records[i].prev
+		r := x.records[i]
+		old := x.records[r.prev]
+		x.head[r.job], x.level[r.job], x.stuck[r.job] = r.prev, old.level, old.blocked
 	}
 	for i := len(x.floors) - 1; i >= m.floors; i-- {
-		x.floor[x.floors[i].section] = x.floors[i].floor
+		f := x.floors[i]
+		x.floor[f.section], x.choice[f.section] = f.floor, f.choice
 	}
 	x.placed, x.records, x.blocked = x.placed[:m.placed], x.records[:m.records], x.blocked[:m.blocked]
 	x.floors, x.reasons = x.floors[:m.floors], x.reasons[:m.records*x.words]
 }
-
-// level is a lower bound of the offset of a job that is not placed.
-func (x *exact) level(i int32) int64 { return x.records[x.head[i]].level }
 
 // reason is the set of decisions behind a record.
 func (x *exact) reason(r int32) []uint64 {
@@ -76,17 +76,17 @@ func (x *exact) touch(k int32) {
 
 // raise gives a job a new level. The caller fills the reason, which is returned empty.
 func (x *exact) raise(i int32, level int64, blocked bool) []uint64 {
-	old := x.records[x.head[i]]
 	for k := x.jobs[i].lo; k < x.jobs[i].hi; k++ {
-		if x.floor[k] == old.level {
+		if x.floor[k] == x.level[i] {
 			x.touch(k)
 		}
 	}
-	if blocked && !old.blocked {
+	if blocked && !x.stuck[i] {
 		x.blocked = append(x.blocked, i)
 	}
 	x.records = append(x.records, record{job: i, prev: x.head[i], blocked: blocked, level: level})
-	x.head[i] = int32(len(x.records) - 1)
+	x.head[i], x.level[i], x.stuck[i] = int32(len(x.records)-1), level, blocked
+	x.work += int64(x.words)
 	at := len(x.reasons)
 	for range x.words {
 		x.reasons = append(x.reasons, 0)
@@ -113,15 +113,15 @@ func (x *exact) drop(i int32, offset int64, depth int) bool {
 			x.touch(s)
 		}
 	}
+	x.work += int64(len(x.spot[i]) + 2*len(x.meets[i]))
 	top := offset + j.size
 	word, bit := x.bit(depth)
 	for _, u := range x.meets[i] {
 		if x.offset[u] >= 0 {
 			continue
 		}
-		r := &x.records[x.head[u]]
-		size := x.jobs[u].size
-		if r.level > top || r.level == top && !r.blocked || r.level+size <= offset {
+		level, size := x.level[u], x.jobs[u].size
+		if level > top || level == top && !x.stuck[u] || level+size <= offset {
 			continue
 		}
 		reason := x.raise(u, top, false)
@@ -164,7 +164,7 @@ func (x *exact) settle() bool {
 		again = false
 		for at := 0; at < len(x.blocked); at++ {
 			i := x.blocked[at]
-			if x.offset[i] >= 0 || !x.records[x.head[i]].blocked {
+			if x.offset[i] >= 0 || !x.stuck[i] {
 				continue
 			}
 			raised, ok := x.rest(i)
@@ -180,11 +180,16 @@ func (x *exact) settle() bool {
 // rest raises a blocked job to the lowest top that a job not placed can have below it: that
 // is where it can rest at the earliest.
 func (x *exact) rest(i int32) (raised, ok bool) {
-	level, size := x.level(i), x.jobs[i].size
+	level, size := x.level[i], x.jobs[i].size
+	if u := x.witness[i]; u >= 0 && x.offset[u] < 0 && x.level[u]+x.jobs[u].size <= level {
+		return false, true
+	}
 	next := int64(math.MaxInt64)
+	x.work += int64(len(x.meets[i]))
 	for _, u := range x.meets[i] {
 		if x.offset[u] < 0 {
-			if next = min(next, x.level(u)+x.jobs[u].size); next <= level {
+			if next = min(next, x.level[u]+x.jobs[u].size); next <= level {
+				x.witness[i] = u
 				return false, true
 			}
 		}
@@ -211,13 +216,21 @@ func (x *exact) rest(i int32) (raised, ok bool) {
 // no longer fit above their floor.
 func (x *exact) fill() bool {
 	for _, k := range x.touched {
-		floor := int64(math.MaxInt64)
+		x.work += int64(x.open[k])
+		floor, choice := int64(math.MaxInt64), int32(0)
 		for _, u := range x.members[k][:x.open[k]] {
-			floor = min(floor, x.level(u))
+			if level := x.level[u]; level <= floor {
+				if level < floor {
+					floor, choice = level, 0
+				}
+				if !x.stuck[u] {
+					choice++
+				}
+			}
 		}
-		if floor != x.floor[k] {
-			x.floors = append(x.floors, savedFloor{k, x.floor[k]})
-			x.floor[k] = floor
+		if floor != x.floor[k] || choice != x.choice[k] {
+			x.floors = append(x.floors, savedFloor{k, x.choice[k], x.floor[k]})
+			x.floor[k], x.choice[k] = floor, choice
 		}
 		if x.open[k] > 0 && floor > x.capacity-x.total[k] {
 			x.weight[k]++

@@ -4,11 +4,12 @@ import (
 	"math/rand"
 )
 
-// roundNodes is what a run of the exact search may cost in the first round.
-const roundNodes = 1000
+// roundNodes is what a run of the exact search may cost in the first round beyond a node
+// per job, which it needs to get to the end at all.
+const roundNodes = 300
 
-// exactRuns are the rules of the exact search in the order they are tried. Every one of them
-// solves in a few hundred nodes what others do not solve in a million, so a round gives each a
+// exactRuns are the rules of the exact search in the order they are tried. Each of them solves
+// in a few hundred nodes problems that others do not solve in a million, so a round gives each a
 // short run instead of a long one to the best.
 var exactRuns = []struct {
 	by    picker
@@ -17,18 +18,25 @@ var exactRuns = []struct {
 }{
 	{pickLowest, 4, "lowest floor, by size"},
 	{pickLowest, 1, "lowest floor, by width"},
-	{pickLowest, 2, "lowest floor, by total"},
 	{pickFewest, 1, "fewest candidates, by width"},
+	{pickLowest, 2, "lowest floor, by total"},
 	{pickFewest, 4, "fewest candidates, by size"},
 	{pickFewest, 2, "fewest candidates, by total"},
 	{pickLowest, 0, "lowest floor, by area"},
 	{pickWeighted, 1, "dead ends, by width"},
-	{pickTightest, 0, "least slack, by area"},
 	{pickFewest, 0, "fewest candidates, by area"},
+	{pickTightest, 1, "least slack, by width"},
 	{pickWeighted, 4, "dead ends, by size"},
 	{pickWeighted, 2, "dead ends, by total"},
-	{pickTightest, 4, "least slack, by size"},
-	{pickTightest, 1, "least slack, by width"},
+}
+
+// runNodes is the limit of a run in a round: it grows by half from round to round.
+func runNodes(jobs, round int) int64 {
+	limit := int64(roundNodes)
+	for range min(round, 90) {
+		limit += limit / 2
+	}
+	return limit + int64(jobs)
 }
 
 // round works on a group once: with a capacity it tries to reach that, without one the
@@ -81,7 +89,7 @@ func (s *solver) try(g *group, target int64, round int) outcome {
 			rank = shuffled(rank, noise(round), rng)
 		}
 		s.method = "exact search: " + run.name
-		limit := int64(roundNodes) << min(round, 40)
+		limit := runNodes(len(g.jobs), round)
 		if s.opts.Nodes > 0 {
 			limit = min(limit, s.opts.Nodes-s.nodes)
 		}
@@ -111,7 +119,7 @@ func (s *solver) try(g *group, target int64, round int) outcome {
 }
 
 // noise is how far a round moves the ranks: by turns a little and a lot.
-func noise(round int) float64 { return []float64{0.4, 0.05, 0.1, 0.2}[round%4] }
+func noise(round int) float64 { return []float64{0.3, 0.03, 0.1, 0.05}[round%4] }
 
 // answer is the packing that a run found.
 func (x *exact) answer(method string) answer {
