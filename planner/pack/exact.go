@@ -51,7 +51,7 @@ type exact struct {
 	stamp    []int32
 	tick     int32
 	conflict []uint64
-	scratch  [][]int32  // by depth: candidates
+	scratch  [][]int32 // by depth: candidates
 	options  []option
 	blame    [][]uint64 // by depth: what the branches tried so far were blamed on
 }
