@@ -21,10 +21,7 @@ func Solve(ctx context.Context, buffers []Buffer, opts Options) (*Result, error)
 	}
 	s := newSolver(ctx, buffers, opts)
 	for !s.done() {
-		g := s.worst()
-		if !s.round(g) {
-			break
-		}
+		s.round(s.worst())
 	}
 	r := s.result()
 	switch {
