@@ -80,11 +80,12 @@ func (x *exact) slack(k int32) int64 { return x.capacity - x.floor[k] - x.total[
 // all of them are blocked. The conflict of a failure is the union of those of the
 // branches; a branch that fails without this decision to blame settles the matter.
 func (x *exact) branch(a, b int32, depth int) outcome {
-	x.nodes++
 	word, bit := x.bit(depth)
-	if x.nodes > x.limit || word >= x.words || len(x.sets) > exactSets || x.nodes%x.pause == 0 && x.halt() {
+	full := word >= x.words || len(x.sets) > exactSets || len(x.records) > exactRaise
+	if full || x.nodes >= x.limit || x.nodes%x.pause == 0 && x.halt() {
 		return limited
 	}
+	x.nodes++
 	for len(x.scratch) <= depth {
 		x.scratch = append(x.scratch, nil)
 		x.blame = append(x.blame, make([]uint64, x.words))

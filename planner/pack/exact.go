@@ -80,6 +80,7 @@ type savedFloor struct {
 const (
 	exactPairs = 1 << 24 // of jobs that meet, and of sections and their jobs
 	exactSets  = 1 << 24 // words
+	exactRaise = 1 << 23 // records
 	exactWords = 128     // of a set
 	exactSteps = 1 << 14 // of an explanation, for the sake of time
 )

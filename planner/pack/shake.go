@@ -34,9 +34,12 @@ func (s *shaker) step(work int64, halt func() bool) {
 			s.ranks = append(s.ranks, rank)
 		}
 	}
-	if s.turn%2 == 0 {
-		s.shuffle(s.ranks[s.turn/2%len(s.ranks)])
-	} else {
+	switch {
+	case s.turn < len(s.ranks) && len(s.jobs) > shakeAgain:
+		s.shuffle(s.ranks[s.turn], 0)
+	case s.turn%2 == 0:
+		s.shuffle(s.ranks[s.turn/2%len(s.ranks)], 0.2*s.rng.Float64()*s.rng.Float64())
+	default:
 		s.topForward()
 	}
 	s.turn++
@@ -54,8 +57,8 @@ func (s *shaker) step(work int64, halt func() bool) {
 }
 
 // shuffle sets the keys to the ranks, each moved by up to a share of all.
-func (s *shaker) shuffle(rank []int32) {
-	noise := float64(len(rank)) * 0.2 * s.rng.Float64() * s.rng.Float64()
+func (s *shaker) shuffle(rank []int32, share float64) {
+	noise := float64(len(rank)) * share
 	for i, r := range rank {
 		s.keys[i] = float64(r) + noise*s.rng.Float64()
 	}
@@ -73,6 +76,13 @@ func (s *shaker) topForward() {
 	}
 }
 
+// shakeAgain is the number of jobs from which the greedy orders may have run out of work, so that
+// they are repeated with shakeWork before anything is shaken.
+const (
+	shakeAgain = 1 << 14
+	shakeWork  = 1 << 31
+)
+
 // shakeSteps is the number of attempts in a round.
 const shakeSteps = 16
 
@@ -83,7 +93,7 @@ func (s *solver) shakeUp(g *group) {
 		g.shake.best = g.best
 	}
 	for range shakeSteps {
-		g.shake.step(greedyWork, s.ended)
+		g.shake.step(shakeWork, s.ended)
 		s.nodes += int64(len(g.jobs))
 		if g.shake.best.height < g.best.height {
 			g.best = g.shake.best
