@@ -1,12 +1,13 @@
 package pack
 
 import (
+	"math/bits"
 	"math/rand"
 )
 
 // roundNodes is what a run of the exact search may cost in the first round beyond a node
 // per job, which it needs to get to the end at all.
-const roundNodes = 300
+const roundNodes = 150
 
 // exactRuns are the rules of the exact search in the order they are tried. Each of them solves
 // in a few hundred nodes problems that others do not solve in a million, so a round gives each a
@@ -30,13 +31,20 @@ var exactRuns = []struct {
 	{pickWeighted, 2, "dead ends, by total"},
 }
 
-// runNodes is the limit of a run in a round: it grows by half from round to round.
-func runNodes(jobs, round int) int64 {
-	limit := int64(roundNodes)
-	for range min(round, 90) {
-		limit += limit / 2
+// runNodes is the limit of a run in a round: most rounds are short, since another order of
+// the jobs is more likely to help than more nodes, but now and then there is a long one, twice as
+// long as any before (Luby, Sinclair and Zuckerman, "Optimal speedup of Las Vegas algorithms").
+func runNodes(jobs, round int) int64 { return int64(jobs) + roundNodes*luby(round+1) }
+
+// luby is the i-th number, from 1, of 1 1 2 1 1 2 4 1 1 2 1 1 2 4 8 ...
+func luby(i int) int64 {
+	for {
+		k := bits.Len(uint(i))
+		if i == 1<<k-1 {
+			return 1 << (k - 1)
+		}
+		i -= 1<<(k-1) - 1
 	}
-	return limit + int64(jobs)
 }
 
 // round works on a group once. With a capacity every rule tries to reach that. Without one,
@@ -119,7 +127,7 @@ func (s *solver) try(g *group, target, limit int64, rank []int32, by picker) out
 }
 
 // noise is how far a round moves the ranks: by turns a little and a lot.
-func noise(round int) float64 { return []float64{0.3, 0.03, 0.1, 0.05}[round%4] }
+func noise(round int) float64 { return []float64{0.3, 0.03, 0.1, 0.05, 0.2}[round%5] }
 
 // answer is the packing that a run found.
 func (x *exact) answer(method string) answer {
