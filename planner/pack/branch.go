@@ -80,11 +80,12 @@ func (x *exact) slack(k int32) int64 { return x.capacity - x.floor[k] - x.total[
 // all of them are blocked. The conflict of a failure is the union of those of the
 // branches; a branch that fails without this decision to blame settles the matter.
 func (x *exact) branch(a, b int32, depth int) outcome {
-	x.nodes++
 	word, bit := x.bit(depth)
-	if x.nodes > x.limit || word >= x.words || len(x.reasons) > exactReasons || x.nodes%128 == 0 && x.halt() {
+	full := word >= x.words || len(x.sets) > exactSets || len(x.records) > exactRaise
+	if full || x.nodes >= x.limit || x.nodes%x.pause == 0 && x.halt() {
 		return limited
 	}
+	x.nodes++
 	for len(x.scratch) <= depth {
 		x.scratch = append(x.scratch, nil)
 		x.blame = append(x.blame, make([]uint64, x.words))
@@ -125,11 +126,8 @@ func (x *exact) branch(a, b int32, depth int) outcome {
 // block rules out that a job of the list lies at its level.
 func (x *exact) block(list []int32, level int64, depth int) bool {
 	x.begin()
-	word, bit := x.bit(depth)
 	for _, i := range list {
-		reason := x.raise(i, level+1, true)
-		reason[word] |= bit
-		x.add(reason, i, level)
+		x.raise(i, level+1, true, int32(depth), x.since(i, level))
 	}
 	return x.settle()
 }
@@ -152,7 +150,6 @@ func (x *exact) pick(a, b int32, depth int) int32 {
 		}
 	}
 	x.options = options
-	x.work += int64(b - a)
 	for {
 		best := 0
 		for i, o := range options {
@@ -169,7 +166,6 @@ func (x *exact) pick(a, b int32, depth int) int32 {
 			}
 		}
 		x.scratch[depth] = list
-		x.work += int64(len(options)) + int64(x.open[k])
 		if x.pickBy == pickLowest || x.clean(list, x.floor[k]) {
 			return k
 		}
@@ -194,7 +190,6 @@ func (x *exact) key(k int32) float64 {
 // clean reports whether no open job fits below one of the list at the level.
 func (x *exact) clean(list []int32, level int64) bool {
 	for _, i := range list {
-		x.work += int64(len(x.meets[i]))
 		for _, u := range x.meets[i] {
 			if x.offset[u] < 0 && x.level[u] <= level-x.jobs[u].size {
 				return false
