@@ -50,11 +50,18 @@ func reductionOf(c *Ctx) *reduction {
 // shape of the input. Leading dims need no 1.
 func (r *reduction) kept(v Value) Value {
 	switch {
-	case r.keep || r.all:
-		return v
 	case !r.known:
 		r.c.need(axesInput)
+		switch {
+		case r.keep && r.noop != 0:
+			return v // the axes may be none, which to Squeeze means all dims of 1
+		case r.keep:
+			// What the model declares of its dims hides that some are 1: they are taken away and come back unknown.
+			v = r.c.Op("Squeeze", nil, v, r.input)
+		}
 		return r.c.Op("Unsqueeze", nil, v, r.input)
+	case r.keep || r.all:
+		return v
 	}
 	for i, axis := range r.list {
 		if axis != int64(i) {
