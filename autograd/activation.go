@@ -114,12 +114,12 @@ func mishRule(c *Ctx) {
 }
 
 // swishRule: y = x*s with s = sigmoid(alpha*x), with the slope s + alpha*x*s*(1-s). Stashes x.
-func swishRule(c *Ctx) { swish(c, float64(c.Node.Float("alpha", 1))) }
+func swishRule(c *Ctx) { swishOf(c, float64(c.Node.Float("alpha", 1))) }
 
 // quickGeluRule is swishRule with alpha 1.702.
-func quickGeluRule(c *Ctx) { swish(c, float64(c.Node.Float("alpha", 1.702))) }
+func quickGeluRule(c *Ctx) { swishOf(c, float64(c.Node.Float("alpha", 1.702))) }
 
-func swish(c *Ctx, alpha float64) {
+func swishOf(c *Ctx, alpha float64) {
 	v := c.mathScale(c.In(0), alpha)
 	s := c.mathOf("Sigmoid", v)
 	slope := c.Mul(s, c.mathShift(c.Mul(v, c.mathFromOne(s)), 1))

@@ -68,7 +68,7 @@ func divRule(c *Ctx) {
 	over := c.Div(c.Grad(0), b)
 	if c.Wants(1) {
 		var t Value
-		if sameDims(c, a, c.Out(0)) {
+		if mathSameDims(c, a, c.Out(0)) {
 			t = c.Mul(over, c.Out(0))
 		} else {
 			t = c.Div(c.Mul(over, a), b)
@@ -80,8 +80,8 @@ func divRule(c *Ctx) {
 	}
 }
 
-// sameDims reports whether two values are known to have one shape, or their ranks are not known.
-func sameDims(c *Ctx, a, b Value) bool {
+// mathSameDims reports whether two values are known to have one shape, or whose ranks are not both known.
+func mathSameDims(c *Ctx, a, b Value) bool {
 	p, ok := c.Dims(a)
 	q, ok2 := c.Dims(b)
 	if !ok || !ok2 {

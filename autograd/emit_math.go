@@ -72,7 +72,7 @@ func (e *emitter) mathConstant(v Value) (x float64, ok bool) {
 	for {
 		val := &e.j.g.Values[v]
 		if val.IsConstant() {
-			return oneElement(val.Data)
+			return mathOneElement(val.Data)
 		}
 		if val.Def == graph.NoNode {
 			return 0, false
@@ -83,7 +83,7 @@ func (e *emitter) mathConstant(v Value) (x float64, ok bool) {
 		case n.Op == "Constant" && n.Attr("value_int") != nil:
 			return float64(n.Int("value_int", 0)), true
 		case n.Op == "Constant":
-			return oneElement(n.TensorAttr("value"))
+			return mathOneElement(n.TensorAttr("value"))
 		case n.Op == "Identity", (n.Op == "Cast" || n.Op == "CastLike") && val.Type.DType.IsFloat():
 			v = n.Input(0)
 		default:
@@ -92,8 +92,8 @@ func (e *emitter) mathConstant(v Value) (x float64, ok bool) {
 	}
 }
 
-// oneElement reads a tensor of one element.
-func oneElement(t *graph.TensorData) (x float64, ok bool) {
+// mathOneElement reads a tensor of one element.
+func mathOneElement(t *graph.TensorData) (x float64, ok bool) {
 	if t == nil {
 		return 0, false
 	}

@@ -11,7 +11,11 @@ import (
 	"memopt/executor"
 	"memopt/executor/half"
 	"memopt/graph"
+	"memopt/symbolic"
 )
+
+// manyHalves is the value of the symbol Many.
+const manyHalves = 70000
 
 // gradientsOf returns the gradients of the sum of output y with respect to all float inputs, in order. All of them are of
 // type d.
@@ -26,20 +30,21 @@ func gradientsOf(t *testing.T, text string, d graph.DType, in map[string]*execut
 	}
 	j, err := autograd.Differentiate(m, opts)
 	require.NoError(t, err)
-	y := newRunner(t, m, nil)(in)[0]
+	env := symbolic.Env{"Many": manyHalves}
+	y := newRunner(t, m, env)(in)[0]
 	ones := make([]float64, y.Len())
 	for i := range ones {
 		ones[i] = 1
 	}
-	joint := map[string]*executor.Tensor{"y" + autograd.SeedSuffix: tensorOf(d, y.Shape, ones...)}
+	joint := map[string]*executor.Tensor{"y" + autograd.SeedSuffix: floatTensor(d, y.Shape, ones...)}
 	for name, x := range in {
 		joint[name] = x
 	}
-	return newRunner(t, j.Model, nil)(joint)[len(m.Graph.Outputs):]
+	return newRunner(t, j.Model, env)(joint)[len(m.Graph.Outputs):]
 }
 
-// tensorOf makes a tensor of a float type.
-func tensorOf(d graph.DType, shape []int, elems ...float64) *executor.Tensor {
+// floatTensor makes a tensor of a float type.
+func floatTensor(d graph.DType, shape []int, elems ...float64) *executor.Tensor {
 	n, _ := executor.Bytes(d, shape)
 	x := &executor.Tensor{DType: d, Shape: shape, Data: executor.Memory(make([]uint64, (n+7)/8))[:n]}
 	for i, v := range elems {
@@ -57,7 +62,7 @@ func tensorOf(d graph.DType, shape []int, elems ...float64) *executor.Tensor {
 	return x
 }
 
-func elemsOf(x *executor.Tensor) []float64 {
+func floatElems(x *executor.Tensor) []float64 {
 	var out []float64
 	for i := range x.Len() {
 		switch x.DType {
@@ -130,14 +135,14 @@ func TestKinks(t *testing.T) {
 			for i, x := range c.in {
 				name := string("abc"[i])
 				inputs += fmt.Sprintf(", double[%d] %s", len(x), name)
-				in[name] = tensorOf(graph.Float64, []int{len(x)}, x...)
+				in[name] = floatTensor(graph.Float64, []int{len(x)}, x...)
 			}
 			text := fmt.Sprintf(`g (%s) => (double[Y] y) <double lo = {-1}, double hi = {1}, double zero = {0}, double one = {1}, double two = {2}, double three = {3},
 				double quarter = {0.25}> { y = %s }`, inputs[2:], c.call)
 			for i, g := range gradientsOf(t, text, graph.Float64, in) {
-				for k, got := range elemsOf(g) {
+				for k, got := range floatElems(g) {
 					if want := c.want[i][k]; got != want && !(math.Abs(got-want) < 1e-7) {
-						t.Errorf("the gradient of input %d is %v, wanted %v", i, elemsOf(g), c.want[i])
+						t.Errorf("the gradient of input %d is %v, wanted %v", i, floatElems(g), c.want[i])
 					}
 				}
 			}
@@ -167,7 +172,7 @@ func TestFloatTypes(t *testing.T) {
 				if name == "v" {
 					shape = shape[1:]
 				}
-				in[name] = tensorOf(d, shape, x...)
+				in[name] = floatTensor(d, shape, x...)
 			}
 			n := names[d]
 			text := fmt.Sprintf(`g (%s[2, 3] a, %s[2, 3] b, %s[2, 3] p, %s[2, 3] s, %s[3] v) => (%s[X, Y] y) <float one = {1}, float m = {-1}, float t = {2}, int64 axis = {1}, int64[1] k = {2}>
@@ -176,14 +181,25 @@ func TestFloatTypes(t *testing.T) {
 				gradients[d] = gradientsOf(t, text, d, in)
 				tol := map[graph.DType]float64{graph.Float64: 0, graph.Float32: 1e-5, graph.Float16: 1e-2, graph.BFloat16: 6e-2}[d]
 				for i, g := range gradients[d] {
-					want := elemsOf(gradients[graph.Float64][i])
-					for k, got := range elemsOf(g) {
+					want := floatElems(gradients[graph.Float64][i])
+					for k, got := range floatElems(g) {
 						if !(math.Abs(got-want[k]) <= tol*(1+math.Abs(want[k]))) {
-							t.Errorf("the gradient of input %d is %v, in float64 %v", i, elemsOf(g), want)
+							t.Errorf("the gradient of input %d is %v, in float64 %v", i, floatElems(g), want)
 						}
 					}
 				}
 			})
+		}
+	}
+}
+
+// TestManyHalves: float16 ends at 65504, and more elements than that are counted all the same.
+func TestManyHalves(t *testing.T) {
+	in := map[string]*executor.Tensor{"x": floatTensor(graph.Float16, []int{manyHalves})}
+	for _, call := range []string{"ReduceMax(x)", "ReduceMean(x)"} {
+		for _, dim := range []string{"70000", "Many"} {
+			g := gradientsOf(t, fmt.Sprintf(`g (float16[%s] x) => (float16[1] y) { y = %s }`, dim, call), graph.Float16, in)
+			require.InDelta(t, 1./manyHalves, floatElems(g[0])[manyHalves/2], 1e-7, call)
 		}
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"memopt/executor"
+	"memopt/graph"
 	"memopt/symbolic"
 )
 
@@ -106,6 +108,19 @@ func TestBinary(t *testing.T) {
 		{Name: "division of 1", Graph: `g (double[5] b) => (double[5] y) <double a = {1}> { y = Div(a, b) }`, Range: [2]float64{1, 2}},
 		{Name: "square", Graph: `g (double[5] x) => (double[5] y, double[5] z) { y = Div(x, x)  a = Sub(x, x)  b = Mul(x, x)  z = Add(a, b) }`},
 	})
+}
+
+// TestUnknownRank: what broadcasting added is found at run time.
+func TestUnknownRank(t *testing.T) {
+	env, axes := symbolic.Env{"A": 1}, map[string]*executor.Tensor{"a": executor.NewTensor[int64](graph.Int64, []int{1}, 1)}
+	for _, op := range []string{"Add", "Sub", "Mul", "Div", "Pow", "Max", "Mod<fmod = 1>"} {
+		var cases []gradCase
+		for _, operands := range []string{"(r, b)", "(b, r)"} {
+			cases = append(cases, gradCase{Name: op + operands, Graph: `g (double[2, 3, 4] x, int64[A] a, double[5, 1, 1] b) => (double y) { r = ReduceMax<keepdims = 0>(x, a)  s = ` + op + operands + `  y = ReduceSum<keepdims = 0>(s) }`,
+				Opset: 18, Dims: env, In: axes, Range: [2]float64{0.5, 2}})
+		}
+		checkGradients(t, cases)
+	}
 }
 
 func TestVariadic(t *testing.T) {

@@ -7,8 +7,8 @@ import (
 	"memopt/graph/op"
 )
 
-// reduction is over which axes a node reduces its input 0.
-type reduction struct {
+// reduceNode is over which axes a node reduces its input 0.
+type reduceNode struct {
 	c     *Ctx
 	keep  bool    // the result has dims of 1 there
 	all   bool    // over all axes
@@ -18,9 +18,9 @@ type reduction struct {
 	noop  int64   // attribute noop_with_empty_axes
 }
 
-// reductionOf reads a node. The axes were an attribute before some schema version and are an input since.
-func reductionOf(c *Ctx) *reduction {
-	r := &reduction{c: c, keep: c.Node.Int("keepdims", 1) != 0, noop: c.Node.Int("noop_with_empty_axes", 0), known: true}
+// reduceNodeOf reads a node. The axes were an attribute before some schema version and are an input since.
+func reduceNodeOf(c *Ctx) *reduceNode {
+	r := &reduceNode{c: c, keep: c.Node.Int("keepdims", 1) != 0, noop: c.Node.Int("noop_with_empty_axes", 0), known: true}
 	since := otherAxesInput
 	switch c.Node.Kind {
 	case op.ReduceSum:
@@ -46,9 +46,9 @@ func reductionOf(c *Ctx) *reduction {
 	return r
 }
 
-// kept gives a value that has the shape of the result dims of 1 on the reduced axes, so that it broadcasts to the
+// kept gives v, of the shape of the result, dims of 1 on the reduced axes, so that it broadcasts to the
 // shape of the input. Leading dims need no 1.
-func (r *reduction) kept(v Value) Value {
+func (r *reduceNode) kept(v Value) Value {
 	switch {
 	case !r.known:
 		r.c.need(axesInput)
@@ -72,7 +72,7 @@ func (r *reduction) kept(v Value) Value {
 }
 
 // over reduces v, of the shape of the node's input, over the same axes, and keeps them as dims of 1.
-func (r *reduction) over(name string, v Value) Value {
+func (r *reduceNode) over(name string, v Value) Value {
 	keep := A("keepdims", int64(1))
 	switch {
 	case r.all:
@@ -84,7 +84,7 @@ func (r *reduction) over(name string, v Value) Value {
 }
 
 // count returns how many elements are folded into one, where that is known.
-func (r *reduction) count() (int64, bool) {
+func (r *reduceNode) count() (int64, bool) {
 	dims, ok := r.c.Dims(r.c.In(0))
 	if !ok || !r.known {
 		return 0, false
@@ -105,7 +105,7 @@ func (r *reduction) count() (int64, bool) {
 
 // countType is the type to count folded elements in: that of x, but not float16, which ends at 65504, where there may be
 // more.
-func (r *reduction) countType() graph.DType {
+func (r *reduceNode) countType() graph.DType {
 	d := r.c.DType(r.c.In(0))
 	if n, ok := r.count(); d == graph.Float16 && !(ok && n <= 65504) {
 		return graph.Float32
@@ -114,18 +114,18 @@ func (r *reduction) countType() graph.DType {
 }
 
 // divide returns g / n, in the type of n, as a value of the type of g.
-func (r *reduction) divide(g, n Value) Value {
+func (r *reduceNode) divide(g, n Value) Value {
 	return r.c.Cast(r.c.Div(r.c.Cast(g, r.c.DType(n)), n), r.c.DType(g))
 }
 
 // reduceSumRule: the gradient, stretched. Stashes nothing but the shape of x where it is not known.
 func reduceSumRule(c *Ctx) {
-	r := reductionOf(c)
+	r := reduceNodeOf(c)
 	c.Set(0, r.stretch(r.kept(c.Grad(0))))
 }
 
 // stretch returns v, which broadcasts to the shape of the input, in that shape.
-func (r *reduction) stretch(v Value) Value {
+func (r *reduceNode) stretch(v Value) Value {
 	if r.known && !r.all && len(r.list) == 0 {
 		return v
 	}
@@ -136,7 +136,7 @@ func (r *reduction) stretch(v Value) Value {
 // reduceMeanRule: the gradient divided by the number of elements, stretched. Stashes nothing but the shape
 // of x where it is not known.
 func reduceMeanRule(c *Ctx) {
-	r := reductionOf(c)
+	r := reduceNodeOf(c)
 	g, x, d := c.Grad(0), c.In(0), r.countType()
 	switch n, ok := r.count(); {
 	case ok && n == 1:
@@ -155,13 +155,13 @@ func reduceMeanRule(c *Ctx) {
 
 // reduceSumSquareRule: 2 * g * x. Stashes x.
 func reduceSumSquareRule(c *Ctx) {
-	g := reductionOf(c).kept(c.mathScale(c.Grad(0), 2))
+	g := reduceNodeOf(c).kept(c.mathScale(c.Grad(0), 2))
 	c.Set(0, c.Mul(c.In(0), g))
 }
 
 // reduceL1Rule: g * sign(x). Stashes x.
 func reduceL1Rule(c *Ctx) {
-	g := reductionOf(c).kept(c.Grad(0))
+	g := reduceNodeOf(c).kept(c.Grad(0))
 	c.Set(0, c.Mul(c.mathSign(c.In(0)), g))
 }
 
@@ -169,18 +169,18 @@ func reduceL1Rule(c *Ctx) {
 func reduceL2Rule(c *Ctx) {
 	y := c.Out(0)
 	t := c.mathIf(c.mathAbove(y, 0), c.Div(c.Grad(0), y))
-	c.Set(0, c.Mul(c.In(0), reductionOf(c).kept(t)))
+	c.Set(0, c.Mul(c.In(0), reduceNodeOf(c).kept(t)))
 }
 
 // reduceLogSumRule: y = log(sum of x), so that the gradient is g / e^y, stretched. Stashes y.
 func reduceLogSumRule(c *Ctx) {
-	r := reductionOf(c)
+	r := reduceNodeOf(c)
 	c.Set(0, r.stretch(r.kept(c.Div(c.Grad(0), c.mathOf("Exp", c.Out(0))))))
 }
 
 // reduceLogSumExpRule: g * e^(x-y). Stashes x and y.
 func reduceLogSumExpRule(c *Ctx) {
-	r := reductionOf(c)
+	r := reduceNodeOf(c)
 	y, g := r.kept(c.Out(0)), r.kept(c.Grad(0))
 	c.Set(0, c.Mul(c.mathOf("Exp", c.Sub(c.In(0), y)), g))
 }
@@ -188,7 +188,7 @@ func reduceLogSumExpRule(c *Ctx) {
 // reduceExtremeRule, of ReduceMax and ReduceMin: the elements that are equal to the result share the gradient evenly.
 // Stashes x and y.
 func reduceExtremeRule(c *Ctx) {
-	r := reductionOf(c)
+	r := reduceNodeOf(c)
 	chosen := c.mathEqual(c.In(0), r.kept(c.Out(0)))
 	ties := r.over("ReduceSum", c.Cast(chosen, r.countType()))
 	c.Set(0, c.mathIf(chosen, r.divide(r.kept(c.Grad(0)), ties)))
@@ -197,7 +197,7 @@ func reduceExtremeRule(c *Ctx) {
 // reduceProdRule: g times the product of the other elements. With the zeros of x made 1 and p their product, that is g*p/x,
 // and 0 for an element among whose others is a zero: the number of all zeros differs from its own. Stashes x.
 func reduceProdRule(c *Ctx) {
-	r, x := reductionOf(c), c.In(0)
+	r, x := reduceNodeOf(c), c.In(0)
 	isZero := c.mathEqual(x, c.Scalar(0, x))
 	safe := c.mathWhere(isZero, c.Scalar(1, x), x)
 	own := c.Cast(isZero, c.DType(x))

@@ -22,10 +22,10 @@ func reduceCases(op string, lo, hi float64) []gradCase {
 		out = append(out, gradCase{Name: fmt.Sprintf("%s %d %s", op, opset, name), Graph: text, Opset: opset, Range: [2]float64{lo, hi}, Dims: env, In: in})
 	}
 	for i, f := range forms {
-		n := len(vector(f.axes))
+		n := len(axesVector(f.axes))
 		for keep, y := range []string{f.dropped, f.kept} {
 			env := symbolic.Env{"N": 2, "M": 3, "K": 4, "A": int64(n)}
-			for i, d := range vector(y) {
+			for i, d := range axesVector(y) {
 				env[string("PQR"[i])] = d
 			}
 			add := func(opset int64, name, text string, in map[string]*executor.Tensor) {
@@ -36,7 +36,7 @@ func reduceCases(op string, lo, hi float64) []gradCase {
 				name := fmt.Sprintf("%s axes %s keep %d", x, f.axes, keep)
 				rank := "double" + y // its dims are not declared
 				if len(x) > 0 && x != "[2, 3, 4]" {
-					rank = "double" + symbolicDims(y)
+					rank = "double" + reduceSymbols(y)
 				}
 				attr := fmt.Sprintf("g (double%s x) => (%s y) { y = %s<keepdims = %d%%s>(x%%s) }", x, rank, op, keep)
 				axesAttr := fmt.Sprintf(", axes = [%s]", f.axes)
@@ -56,9 +56,9 @@ func reduceCases(op string, lo, hi float64) []gradCase {
 				}
 				add(opset, name+" constant", constant, nil)
 				dynamic := fmt.Sprintf("g (double%s x, int64[%d] a) => (%s y) { y = %s<keepdims = %d>(x, a) }", x, n, rank, op, keep)
-				add(opset, name+" at run time", dynamic, map[string]*executor.Tensor{"a": executor.NewTensor(graph.Int64, []int{n}, vector(f.axes)...)})
+				add(opset, name+" at run time", dynamic, map[string]*executor.Tensor{"a": executor.NewTensor(graph.Int64, []int{n}, axesVector(f.axes)...)})
 				dynamic = fmt.Sprintf("g (double%s x, int64[A] a) => (double y) { r = %s<keepdims = %d>(x, a)  y = ReduceSum<keepdims = 0>(r) }", x, op, keep)
-				add(opset, name+" of unknown number", dynamic, map[string]*executor.Tensor{"a": executor.NewTensor(graph.Int64, []int{n}, vector(f.axes)...)})
+				add(opset, name+" of unknown number", dynamic, map[string]*executor.Tensor{"a": executor.NewTensor(graph.Int64, []int{n}, axesVector(f.axes)...)})
 			}
 		}
 	}
@@ -76,13 +76,13 @@ func reduceCases(op string, lo, hi float64) []gradCase {
 	return out
 }
 
-// symbolicDims puts symbols for the dims of "[2, 3]".
-func symbolicDims(y string) string {
-	return [...]string{"", "[P]", "[P, Q]", "[P, Q, R]"}[len(vector(y))]
+// reduceSymbols puts symbols for the dims of "[2, 3]".
+func reduceSymbols(y string) string {
+	return [...]string{"", "[P]", "[P, Q]", "[P, Q, R]"}[len(axesVector(y))]
 }
 
-// vector reads "0, -1".
-func vector(text string) []int64 {
+// axesVector reads "0, -1".
+func axesVector(text string) []int64 {
 	var out []int64
 	sign := int64(1)
 	for _, c := range text {

@@ -2,17 +2,17 @@ package autograd
 
 import "memopt/graph/op"
 
-// ranks is why no gradient flows through operators that give places.
-const ranks = "its result does not change with small changes of the data"
+// reducePlaces is why no gradient flows through operators that give places.
+const reducePlaces = "its result does not change with small changes of the data"
 
 // reduceRules: reductions, sorts and scans.
 var reduceRules = []Row{
-	{Kind: op.ArgMax, None: ranks},
-	{Kind: op.ArgMin, None: ranks},
+	{Kind: op.ArgMax, None: reducePlaces},
+	{Kind: op.ArgMin, None: reducePlaces},
 	{Kind: op.CumSum, Rule: cumSumRule},
 	{Kind: op.Det, Rule: detRule},
-	{Kind: op.Hardmax, None: ranks},
-	{Kind: op.NonZero, None: ranks},
+	{Kind: op.Hardmax, None: reducePlaces},
+	{Kind: op.NonZero, None: reducePlaces},
 	{Kind: op.ReduceL1, Rule: reduceL1Rule},
 	{Kind: op.ReduceL2, Rule: reduceL2Rule},
 	{Kind: op.ReduceLogSum, Rule: reduceLogSumRule},
