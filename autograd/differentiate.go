@@ -129,6 +129,7 @@ type joint struct {
 	grads     []Value // by value: its gradient so far
 	counts    map[string]int
 	constants map[string]Value
+	base      string // of the names of everything that is made in a subgraph; "" in the main graph
 	prefix    string // of the names of emitted nodes
 }
 
@@ -160,7 +161,9 @@ func (j *joint) run(opts Options) error {
 	if err := j.finish(wrt); err != nil {
 		return err
 	}
-	j.arrange(order, forward, losses)
+	if err := j.arrange(order, forward, losses); err != nil {
+		return err
+	}
 	return graph.Verify(j.m)
 }
 

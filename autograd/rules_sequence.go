@@ -1,4 +1,10 @@
 package autograd
 
+import "memopt/graph/op"
+
 // sequenceRules: recurrences and control flow.
-var sequenceRules = []Row{}
+var sequenceRules = []Row{
+	{Kind: op.GRU, Rule: recurrenceRule(gruGates, gruCell)},
+	{Kind: op.LSTM, Rule: recurrenceRule(lstmGates, lstmCell)},
+	{Kind: op.RNN, Rule: recurrenceRule(rnnGates, rnnCell)},
+}

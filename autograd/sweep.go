@@ -7,6 +7,7 @@ import (
 
 	"memopt/graph"
 	"memopt/graph/live"
+	"memopt/graph/op"
 )
 
 // opset is the version of ONNX's own operators that the graph imports.
@@ -29,11 +30,21 @@ func (j *joint) nodeName(op string) string {
 func (j *joint) newValue(name string) Value {
 	unique := name
 	for i := 1; ; i++ {
-		if _, taken := j.g.Lookup(unique); !taken {
+		if !j.taken(unique) {
 			return j.g.Value(unique)
 		}
 		unique = fmt.Sprintf("%s_%d", name, i)
 	}
+}
+
+// taken reports whether a value of the graph, or of one around it, has the name.
+func (j *joint) taken(name string) bool {
+	for g := j.g; g != nil; g = g.Outer {
+		if _, ok := g.Lookup(name); ok {
+			return true
+		}
+	}
+	return false
 }
 
 // constant returns an initializer with the tensor's contents; equal ones are one.
@@ -46,7 +57,7 @@ func (j *joint) constant(t *graph.TensorData) Value {
 	if v, ok := j.constants[key]; ok {
 		return v
 	}
-	v := j.newValue(fmt.Sprintf("grad_constant_%d", len(j.constants)))
+	v := j.newValue(fmt.Sprintf("%sgrad_constant_%d", j.base, len(j.constants)))
 	t.Name = j.g.ValueName(v)
 	if _, err := j.g.AddInitializer(t); err != nil {
 		panic(failure{err})
@@ -94,7 +105,7 @@ func (j *joint) expand(order graph.Order) (graph.Order, error) {
 			continue
 		}
 		first := len(j.g.Nodes)
-		j.prefix = j.labelOf(n) + "/"
+		j.prefix = j.base + j.labelOf(n) + "/"
 		c := j.ctx(n)
 		outs := expand(c)
 		for slot, v := range n.Outputs {
@@ -181,7 +192,7 @@ func (j *joint) sweep(order graph.Order) error {
 		if row.Rule == nil {
 			return &NoRule{Node: j.labelOf(n), Op: n.Op, Value: j.firstWanted(n), Why: row.None}
 		}
-		j.prefix = j.labelOf(n) + "_grad/"
+		j.prefix = j.base + j.labelOf(n) + "_grad/"
 		row.Rule(j.ctx(n))
 	}
 	return nil
@@ -229,7 +240,7 @@ func (j *joint) finish(wrt []Value) error {
 }
 
 // arrange puts the nodes in order of execution, forward half first, and records where the halves meet.
-func (j *joint) arrange(order graph.Order, forward int, losses []lossValue) {
+func (j *joint) arrange(order graph.Order, forward int, losses []lossValue) error {
 	nodes := make([]*graph.Node, 0, len(j.g.Nodes))
 	for _, id := range order {
 		nodes = append(nodes, j.g.Nodes[id])
@@ -238,8 +249,14 @@ func (j *joint) arrange(order graph.Order, forward int, losses []lossValue) {
 	nodes = append(nodes, j.g.Nodes[forward:]...)
 	j.g.SetNodes(nodes)
 	j.out.Backward = graph.NodeID(first)
-	j.out.Types = j.types.Result()
 	j.m.Path += " (differentiated)"
 	b := live.Boundary{Kind: live.RecordedBoundary, Node: j.g.Values[losses[0].value].Def, Loss: losses[0].value}
 	j.m.SetMeta(live.BoundaryKey, b.Record(j.g))
+	if j.out.Types = j.types.Result(); len(j.out.Types.Bodies) == 0 {
+		return nil
+	}
+	// What is known of subgraphs goes by the numbers that their nodes had.
+	var err error
+	j.out.Types, err = op.Infer(j.m)
+	return err
 }
