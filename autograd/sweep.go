@@ -85,10 +85,12 @@ func (j *joint) gradOf(v Value) Value {
 }
 
 // accumulate adds a gradient to what a value has already.
-func (j *joint) accumulate(c *Ctx, v, g Value) {
+func (j *joint) accumulate(c *Ctx, v, g Value) { j.addGrad(v, g) }
+
+func (j *joint) addGrad(v, g Value) {
 	j.grow()
 	if old := j.grads[v]; old != None {
-		g = c.Add(old, g)
+		g = (&emitter{j}).Add(old, g)
 		j.grow()
 	}
 	j.grads[v] = g
@@ -140,10 +142,21 @@ func (j *joint) ctx(n *graph.Node) *Ctx {
 	return &Ctx{Node: n, Version: info.SinceVersion(graph.OpsetVersion(j.m.Opsets, info.Domain)), emitter: emitter{j}}
 }
 
-// seed gives the losses their gradients: their weight, or a graph input.
-func (j *joint) seed(losses []lossValue) error {
+// seed gives the losses their gradients: their weight, or a graph input, times the scale.
+func (j *joint) seed(losses []lossValue, scaleName string) error {
 	j.prefix = "/grad/"
 	e := &emitter{j}
+	scale := None
+	if scaleName != "" {
+		if j.taken(scaleName) {
+			return fmt.Errorf("the graph has a value %q already, the name for the loss scale", scaleName)
+		}
+		scale = j.g.Value(scaleName)
+		if err := j.g.AddInput(graph.Decl{Value: scale, Type: graph.Tensor(graph.Float32, graph.Dims())}); err != nil {
+			return err
+		}
+		j.out.LossScale = scaleName
+	}
 	for _, l := range losses {
 		j.grow()
 		var g Value
@@ -165,12 +178,10 @@ func (j *joint) seed(losses []lossValue) error {
 				g = e.Reshape(g, e.ShapeOf(l.value))
 			}
 		}
-		j.grow()
-		if old := j.grads[l.value]; old != None {
-			g = e.Add(old, g)
-			j.grow()
+		if scale != None {
+			g = e.Mul(g, e.Cast(scale, e.DType(g)))
 		}
-		j.grads[l.value] = g
+		j.addGrad(l.value, g)
 	}
 	return nil
 }
