@@ -6,20 +6,20 @@ import (
 	"memopt/graph"
 )
 
-// inside returns a joint that works in a subgraph of j's graph: what it emits goes into the subgraph.
-func (j *joint) inside(g *graph.Graph, name string) *joint {
+// inside returns a joint that works in a subgraph of j's graph: what it emits goes into the subgraph. The
+// error is that of a node in it whose inputs contradict its operator.
+func (j *joint) inside(g *graph.Graph, name string) (*joint, error) {
 	types, err := j.types.Body(g)
-	if err != nil {
-		panic(failure{err})
-	}
 	base := j.prefix + name + "/"
-	return &joint{m: j.m, g: g, types: types, out: &Joint{}, counts: map[string]int{}, constants: map[string]Value{}, base: base, prefix: base}
+	return &joint{m: j.m, g: g, types: types, out: &Joint{}, counts: map[string]int{}, constants: map[string]Value{}, base: base, prefix: base}, err
 }
 
-// body starts a subgraph, named after the node at hand. The emitter fills it.
+// body starts a subgraph. The emitter fills it.
 func (e *emitter) body(name string) *emitter {
 	name = e.j.nodeName(name)[len(e.j.prefix):]
-	return &emitter{e.j.inside(graph.New(e.j.prefix+name, e.j.g), name)}
+	in, err := e.j.inside(graph.New(e.j.prefix+name, e.j.g), name)
+	e.must(err)
+	return &emitter{in}
 }
 
 // capture returns the value of a subgraph that is value v of the enclosing graph.
@@ -81,87 +81,4 @@ func sealNode(n *graph.Node) error {
 	slices.Sort(n.Captures)
 	n.Captures = slices.Compact(n.Captures)
 	return err
-}
-
-// scan is a Scan node in the making. The embedded emitter fills its body.
-type scan struct {
-	emitter
-	around *emitter
-
-	states, slices   []graph.Decl // the body's inputs
-	inits, scanned   []Value      // the node's
-	next, rows       []Value      // the body's outputs
-	inAxes, inBack   []int64
-	outAxes, outBack []int64
-}
-
-// scanVersion is the operator set that has Scan as it is emitted.
-const scanVersion = 11
-
-// Scan starts a Scan node.
-func (e *emitter) Scan() *scan {
-	e.need(scanVersion)
-	return &scan{emitter: *e.body("Scan_body"), around: e}
-}
-
-// State adds a value that is carried from one iteration to the next; init is its first.
-func (s *scan) State(init Value) Value {
-	v := s.input("state_"+itoa(len(s.states)), s.around.Type(init))
-	s.states = append(s.states, s.j.g.Inputs[len(s.j.g.Inputs)-1])
-	s.inits = append(s.inits, init)
-	return v
-}
-
-// Slice adds a value that is cut along an axis into one slice for each iteration, the last first where
-// backward.
-func (s *scan) Slice(v Value, axis int64, backward bool) Value {
-	t := s.around.Type(v)
-	if t.Shape.Ranked {
-		at := axis
-		if at < 0 {
-			at += int64(len(t.Shape.Dims))
-		}
-		t.Shape = graph.Dims(slices.Delete(slices.Clone(t.Shape.Dims), int(at), int(at)+1)...)
-	}
-	x := s.input("slice_"+itoa(len(s.slices)), t)
-	s.slices = append(s.slices, s.j.g.Inputs[len(s.j.g.Inputs)-1])
-	s.scanned = append(s.scanned, v)
-	s.inAxes, s.inBack = append(s.inAxes, axis), append(s.inBack, flag(backward))
-	return x
-}
-
-// Next says what the next iteration gets as its state, in the order of State.
-func (s *scan) Next(v Value) { s.next = append(s.next, v) }
-
-// Stack joins a value of all iterations along a new axis, that of the last iteration first where
-// backward.
-func (s *scan) Stack(v Value, axis int64, backward bool) {
-	s.rows = append(s.rows, v)
-	s.outAxes, s.outBack = append(s.outAxes, axis), append(s.outBack, flag(backward))
-}
-
-// Emit ends the node. It returns the last states and the stacks.
-func (s *scan) Emit() (states, stacks []Value) {
-	s.j.g.Inputs = append(s.states, s.slices...)
-	for _, v := range append(s.next, s.rows...) {
-		s.output(v)
-	}
-	attrs := Attrs{A("body", s.j.g), A("num_scan_inputs", int64(len(s.slices)))}
-	for _, a := range []struct {
-		name string
-		list []int64
-	}{{"scan_input_axes", s.inAxes}, {"scan_input_directions", s.inBack}, {"scan_output_axes", s.outAxes}, {"scan_output_directions", s.outBack}} {
-		if slices.ContainsFunc(a.list, func(v int64) bool { return v != 0 }) {
-			attrs = append(attrs, A(a.name, a.list))
-		}
-	}
-	outs := s.around.control("Scan", attrs, len(s.next)+len(s.rows), append(s.inits, s.scanned...)...)
-	return outs[:len(s.next)], outs[len(s.next):]
-}
-
-func flag(b bool) int64 {
-	if b {
-		return 1
-	}
-	return 0
 }
