@@ -21,6 +21,10 @@ type Options struct {
 	Wrt []string
 	// AllInputs lets Parameters take float inputs of any shape and not only of static shape.
 	AllInputs bool
+	// LossScale names a new graph input, a float scalar, by which the gradients of the losses are
+	// multiplied, and so all gradients: small ones of float16 do not vanish then. AppendOptimizer
+	// divides by it. "": none.
+	LossScale string
 }
 
 // Loss is one value that is differentiated.
@@ -46,6 +50,8 @@ type Joint struct {
 	Wrt   []string // whose gradients are outputs, in order
 	// Unreached lists those of Wrt on which no loss depends: their gradients are zeros.
 	Unreached []string
+	// LossScale is the graph input by which all gradients are multiplied, or "".
+	LossScale string
 	// Raised says that the operator set had to be raised from From to To.
 	Raised   bool
 	From, To int64
@@ -129,6 +135,7 @@ type joint struct {
 	grads     []Value // by value: its gradient so far
 	counts    map[string]int
 	constants map[string]Value
+	base      string // of the names of everything that is made in a subgraph; "" in the main graph
 	prefix    string // of the names of emitted nodes
 }
 
@@ -151,7 +158,7 @@ func (j *joint) run(opts Options) error {
 	}
 	j.markRequires(order, wrt)
 	forward := len(j.g.Nodes)
-	if err := j.seed(losses); err != nil {
+	if err := j.seed(losses, opts.LossScale); err != nil {
 		return err
 	}
 	if err := j.sweep(order); err != nil {
@@ -160,7 +167,9 @@ func (j *joint) run(opts Options) error {
 	if err := j.finish(wrt); err != nil {
 		return err
 	}
-	j.arrange(order, forward, losses)
+	if err := j.arrange(order, forward, losses); err != nil {
+		return err
+	}
 	return graph.Verify(j.m)
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"memopt/graph"
 	"memopt/graph/live"
+	"memopt/graph/op"
 )
 
 // opset is the version of ONNX's own operators that the graph imports.
@@ -29,11 +30,21 @@ func (j *joint) nodeName(op string) string {
 func (j *joint) newValue(name string) Value {
 	unique := name
 	for i := 1; ; i++ {
-		if _, taken := j.g.Lookup(unique); !taken {
+		if !j.taken(unique) {
 			return j.g.Value(unique)
 		}
 		unique = fmt.Sprintf("%s_%d", name, i)
 	}
+}
+
+// taken reports whether a value of the graph, or of one around it, has the name.
+func (j *joint) taken(name string) bool {
+	for g := j.g; g != nil; g = g.Outer {
+		if _, ok := g.Lookup(name); ok {
+			return true
+		}
+	}
+	return false
 }
 
 // constant returns an initializer with the tensor's contents; equal ones are one.
@@ -46,7 +57,7 @@ func (j *joint) constant(t *graph.TensorData) Value {
 	if v, ok := j.constants[key]; ok {
 		return v
 	}
-	v := j.newValue(fmt.Sprintf("grad_constant_%d", len(j.constants)))
+	v := j.newValue(fmt.Sprintf("%sgrad_constant_%d", j.base, len(j.constants)))
 	t.Name = j.g.ValueName(v)
 	if _, err := j.g.AddInitializer(t); err != nil {
 		panic(failure{err})
@@ -74,10 +85,12 @@ func (j *joint) gradOf(v Value) Value {
 }
 
 // accumulate adds a gradient to what a value has already.
-func (j *joint) accumulate(c *Ctx, v, g Value) {
+func (j *joint) accumulate(c *Ctx, v, g Value) { j.addGrad(v, g) }
+
+func (j *joint) addGrad(v, g Value) {
 	j.grow()
 	if old := j.grads[v]; old != None {
-		g = c.Add(old, g)
+		g = (&emitter{j}).Add(old, g)
 		j.grow()
 	}
 	j.grads[v] = g
@@ -94,7 +107,7 @@ func (j *joint) expand(order graph.Order) (graph.Order, error) {
 			continue
 		}
 		first := len(j.g.Nodes)
-		j.prefix = j.labelOf(n) + "/"
+		j.prefix = j.base + j.labelOf(n) + "/"
 		c := j.ctx(n)
 		outs := expand(c)
 		for slot, v := range n.Outputs {
@@ -129,10 +142,21 @@ func (j *joint) ctx(n *graph.Node) *Ctx {
 	return &Ctx{Node: n, Version: info.SinceVersion(graph.OpsetVersion(j.m.Opsets, info.Domain)), emitter: emitter{j}}
 }
 
-// seed gives the losses their gradients: their weight, or a graph input.
-func (j *joint) seed(losses []lossValue) error {
+// seed gives the losses their gradients: their weight, or a graph input, times the scale.
+func (j *joint) seed(losses []lossValue, scaleName string) error {
 	j.prefix = "/grad/"
 	e := &emitter{j}
+	scale := None
+	if scaleName != "" {
+		if j.taken(scaleName) {
+			return fmt.Errorf("the graph has a value %q already, the name for the loss scale", scaleName)
+		}
+		scale = j.g.Value(scaleName)
+		if err := j.g.AddInput(graph.Decl{Value: scale, Type: graph.Tensor(graph.Float32, graph.Dims())}); err != nil {
+			return err
+		}
+		j.out.LossScale = scaleName
+	}
 	for _, l := range losses {
 		j.grow()
 		var g Value
@@ -154,12 +178,10 @@ func (j *joint) seed(losses []lossValue) error {
 				g = e.Reshape(g, e.ShapeOf(l.value))
 			}
 		}
-		j.grow()
-		if old := j.grads[l.value]; old != None {
-			g = e.Add(old, g)
-			j.grow()
+		if scale != None {
+			g = e.Mul(g, e.Cast(scale, e.DType(g)))
 		}
-		j.grads[l.value] = g
+		j.addGrad(l.value, g)
 	}
 	return nil
 }
@@ -181,7 +203,7 @@ func (j *joint) sweep(order graph.Order) error {
 		if row.Rule == nil {
 			return &NoRule{Node: j.labelOf(n), Op: n.Op, Value: j.firstWanted(n), Why: row.None}
 		}
-		j.prefix = j.labelOf(n) + "_grad/"
+		j.prefix = j.base + j.labelOf(n) + "_grad/"
 		row.Rule(j.ctx(n))
 	}
 	return nil
@@ -229,7 +251,7 @@ func (j *joint) finish(wrt []Value) error {
 }
 
 // arrange puts the nodes in order of execution, forward half first, and records where the halves meet.
-func (j *joint) arrange(order graph.Order, forward int, losses []lossValue) {
+func (j *joint) arrange(order graph.Order, forward int, losses []lossValue) error {
 	nodes := make([]*graph.Node, 0, len(j.g.Nodes))
 	for _, id := range order {
 		nodes = append(nodes, j.g.Nodes[id])
@@ -238,8 +260,14 @@ func (j *joint) arrange(order graph.Order, forward int, losses []lossValue) {
 	nodes = append(nodes, j.g.Nodes[forward:]...)
 	j.g.SetNodes(nodes)
 	j.out.Backward = graph.NodeID(first)
-	j.out.Types = j.types.Result()
 	j.m.Path += " (differentiated)"
 	b := live.Boundary{Kind: live.RecordedBoundary, Node: j.g.Values[losses[0].value].Def, Loss: losses[0].value}
 	j.m.SetMeta(live.BoundaryKey, b.Record(j.g))
+	if j.out.Types = j.types.Result(); len(j.out.Types.Bodies) == 0 {
+		return nil
+	}
+	// What is known of subgraphs goes by the numbers that their nodes had.
+	var err error
+	j.out.Types, err = op.Infer(j.m)
+	return err
 }

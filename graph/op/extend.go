@@ -4,7 +4,10 @@ import "memopt/graph"
 
 // Extender infers the types of a graph that is still growing: a pass that adds nodes one by one knows the
 // type of each value that it makes.
-type Extender struct{ inf *inference }
+type Extender struct {
+	inf   *inference
+	outer *Extender // of the enclosing graph
+}
 
 // NewExtender infers the types of a model's main graph as Infer does and is ready for nodes
 // to come.
@@ -15,21 +18,42 @@ func NewExtender(m *graph.Model) (*Extender, error) {
 		return nil, err
 	}
 	inf := newInference(m.Graph, m.Opsets, nil)
-	return &Extender{inf}, inf.run(order)
+	return &Extender{inf: inf}, inf.run(order)
 }
 
 // Result returns what has been inferred so far.
 func (e *Extender) Result() *Result { return e.inf.res }
 
+// Body is ready for the nodes of a subgraph of the graph: a body in the making, or one that has nodes
+// already. The types of its inputs must be known.
+func (e *Extender) Body(g *graph.Graph) (*Extender, error) {
+	e.catchUp()
+	order, err := graph.Topological(g)
+	if err != nil {
+		return nil, err
+	}
+	inf := newInference(g, e.inf.opsets, e.inf)
+	inf.inputs = e.inf.inputs
+	return &Extender{inf: inf, outer: e}, inf.run(order)
+}
+
 // Node sets the kind of a node that has been added to the graph and infers the types of its outputs. All its
 // inputs must be known already.
 func (e *Extender) Node(n *graph.Node) error {
+	e.catchUp()
+	n.Kind = Lookup(n.Domain, n.Op)
+	return e.inf.node(n)
+}
+
+// catchUp gives values that the graph has got since then their types.
+func (e *Extender) catchUp() {
+	if e.outer != nil {
+		e.outer.catchUp()
+	}
 	known := len(e.inf.declared)
 	for id := known; id < len(e.inf.g.Values); id++ {
 		e.inf.declared = append(e.inf.declared, graph.Type{})
 		e.inf.res.contents = append(e.inf.res.contents, nil)
 		e.inf.startValue(graph.ValueID(id))
 	}
-	n.Kind = Lookup(n.Domain, n.Op)
-	return e.inf.node(n)
 }

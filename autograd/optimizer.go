@@ -1,0 +1,290 @@
+package autograd
+
+import (
+	"fmt"
+	"slices"
+
+	"memopt/graph"
+	"memopt/graph/op"
+)
+
+// Optimizer says how parameters are updated. The rules are those of PyTorch's torch.optim.
+type Optimizer struct {
+	// Kind is "sgd", "adam" or "adamw".
+	Kind string
+	// LR is the learning rate; 0: it comes from the graph input lr, a float scalar.
+	LR float64
+
+	// WeightDecay is added to the gradient, times the parameter; adamw shrinks the parameter itself instead.
+	WeightDecay float64
+	// NoDecay exempts parameters; nil: none.
+	NoDecay func(param string) bool
+
+	Momentum float64 // sgd
+	Nesterov bool    // sgd
+
+	Beta1, Beta2, Eps float64 // adam and adamw; 0: 0.9, 0.999 and 1e-8
+
+	// MaxNorm bounds the norm of all gradients together, as clip_grad_norm_ does; 0: no bound.
+	MaxNorm float64
+	// KeepGrads leaves the gradients graph outputs; else each is gone once its parameter is updated.
+	KeepGrads bool
+}
+
+// Names of what an optimizer adds to the graph. The updated form of input x is output x + NewSuffix.
+const (
+	NewSuffix      = "_new"
+	LRInput        = "lr"           // input: float scalar
+	StepInput      = "step"         // input and output of adam and adamw: int64 scalar, the number of updates so far
+	MomentumSuffix = "_momentum"    // state of sgd
+	AvgSuffix      = "_exp_avg"     // state of adam and adamw
+	SqAvgSuffix    = "_exp_avg_sq"  // state of adam and adamw
+	NormOutput     = "grad_norm"    // output: the norm that MaxNorm bounds, before it does
+	FiniteOutput   = "grads_finite" // output, bool: with a loss scale, whether the update took place
+)
+
+// AppendOptimizer makes a training graph update its parameters, those of j.Wrt. States, which begin as zeros, come in
+// as graph inputs named after the parameter; the updated parameters and states are outputs. A parameter that is an
+// initializer becomes a graph input as well, whose default it then is.
+//
+// Parameters of float16 and bfloat16 are updated in float32, and their states are float32. With a loss
+// scale the gradients are divided by it, and where one of them is not finite everything stays as it was.
+func AppendOptimizer(j *Joint, o Optimizer) (err error) {
+	if err := o.complete(); err != nil {
+		return err
+	}
+	defer func() {
+		switch r := recover().(type) {
+		case nil:
+		case failure:
+			err = r.err
+		default:
+			panic(r)
+		}
+	}()
+	u := &updater{Optimizer: o, emitter: emitter{&joint{m: j.Model, g: j.Model.Graph, counts: map[string]int{}, constants: map[string]Value{},
+		out: j, base: "/optimizer/", prefix: "/optimizer/"}}, finite: None, copies: map[Value]bool{}}
+	if u.j.types, err = op.NewExtender(j.Model); err != nil {
+		return err
+	}
+	first := len(u.j.g.Nodes)
+	u.run()
+	return u.arrange(first)
+}
+
+// complete checks an optimizer and fills in what it leaves open.
+func (o *Optimizer) complete() error {
+	switch {
+	case o.Kind != "sgd" && o.Kind != "adam" && o.Kind != "adamw":
+		return fmt.Errorf("optimizer %q: wanted sgd, adam or adamw", o.Kind)
+	case o.LR < 0 || o.WeightDecay < 0 || o.Momentum < 0 || o.MaxNorm < 0 || o.Beta1 < 0 || o.Beta1 >= 1 || o.Beta2 < 0 || o.Beta2 >= 1 || o.Eps < 0:
+		return fmt.Errorf("optimizer %s: a parameter of it is out of range: %+v", o.Kind, *o)
+	case o.Nesterov && o.Momentum == 0:
+		return fmt.Errorf("optimizer %s: Nesterov's momentum needs a momentum", o.Kind)
+	case o.Kind != "sgd" && o.Momentum != 0:
+		return fmt.Errorf("optimizer %s: has no momentum", o.Kind)
+	}
+	def := func(v *float64, d float64) {
+		if *v == 0 {
+			*v = d
+		}
+	}
+	def(&o.Beta1, 0.9)
+	def(&o.Beta2, 0.999)
+	def(&o.Eps, 1e-8)
+	return nil
+}
+
+// updater emits an update.
+type updater struct {
+	Optimizer
+	emitter
+	params, grads []Value        // the gradients in the type in which the update is computed
+	copies        map[Value]bool // of gradients that are no graph outputs any more: nobody reads them
+	rate          Value          // the learning rate, double
+	finite        Value          // bool, or None: no loss scale
+
+	step                 Value // of adam: after this update, int64
+	stepSize, correction Value // of adam, double: the learning rate without the first mean's bias, the root of the second one's
+}
+
+func (u *updater) run() {
+	u.findGrads()
+	u.unscale()
+	u.clip()
+	u.rates()
+	for i, p := range u.params {
+		u.j.prefix = u.j.base + u.j.g.ValueName(p) + "/"
+		u.update(p, u.grads[i])
+	}
+}
+
+// findGrads lists the gradients, which are no graph outputs from now on unless they are to be kept.
+func (u *updater) findGrads() {
+	g := u.j.g
+	for _, name := range u.j.out.Wrt {
+		p, _ := g.Lookup(name)
+		out, _ := g.Lookup(name + GradSuffix)
+		grad := g.Nodes[g.Values[out].Def].Input(0)
+		if !u.KeepGrads {
+			g.Outputs = slices.DeleteFunc(g.Outputs, func(d graph.Decl) bool { return d.Value == out })
+			g.Values[out].Output = false
+			u.copies[out] = true
+		}
+		if v := &g.Values[p]; !v.Input {
+			u.must(g.AddInput(graph.Decl{Value: p, Type: v.Type}))
+		}
+		u.params, u.grads = append(u.params, p), append(u.grads, u.work(grad))
+	}
+}
+
+// work converts a value to the type in which the update is computed.
+func (u *updater) work(v Value) Value {
+	if d := u.DType(v); d == graph.Float16 || d == graph.BFloat16 {
+		return u.Cast(v, graph.Float32)
+	}
+	return v
+}
+
+// unscale divides the gradients by the loss scale and finds out whether they are finite.
+func (u *updater) unscale() {
+	if u.j.out.LossScale == "" {
+		return
+	}
+	scale, _ := u.j.g.Lookup(u.j.out.LossScale)
+	factor := u.Op("Reciprocal", nil, scale)
+	sum := None
+	for i, g := range u.grads {
+		g = u.Mul(g, u.Cast(factor, u.DType(g)))
+		// An element times 0 is 0 if it is finite and no number if it is not.
+		nothing := u.Cast(u.sum(u.Mul(g, u.Scalar(0, g))), graph.Float32)
+		if u.grads[i] = g; sum != None {
+			nothing = u.Add(sum, nothing)
+		}
+		sum = nothing
+	}
+	if sum != None {
+		u.finite = u.Op("Equal", nil, sum, u.Scalar(0, sum))
+		u.result(FiniteOutput, u.finite)
+	}
+}
+
+// sum adds up all elements.
+func (u *updater) sum(v Value) Value {
+	return u.Op("ReduceSum", Attrs{A("keepdims", int64(0))}, v)
+}
+
+// clip multiplies the gradients by MaxNorm/(norm+1e-6) where that is less than 1.
+func (u *updater) clip() {
+	if u.MaxNorm == 0 || len(u.grads) == 0 {
+		return
+	}
+	var squares []Value
+	for _, g := range u.grads {
+		squares = append(squares, u.Cast(u.sum(u.Mul(g, g)), u.widest()))
+	}
+	norm := u.Op("Sqrt", nil, u.Op("Sum", nil, squares...))
+	u.result(NormOutput, norm)
+	factor := u.Div(u.Scalar(u.MaxNorm, norm), u.Add(norm, u.Scalar(1e-6, norm)))
+	factor = u.Op("Min", nil, factor, u.Scalar(1, norm))
+	for i, g := range u.grads {
+		u.grads[i] = u.Mul(g, u.Cast(factor, u.DType(g)))
+	}
+}
+
+// widest is double where a gradient is, else float.
+func (u *updater) widest() graph.DType {
+	for _, g := range u.grads {
+		if u.DType(g) == graph.Float64 {
+			return graph.Float64
+		}
+	}
+	return graph.Float32
+}
+
+// rates makes the numbers that all parameters share. They are computed in double: 1-beta2^step loses most of
+// its digits in float.
+func (u *updater) rates() {
+	if u.LR != 0 {
+		u.rate = u.double(u.LR)
+	} else {
+		u.rate = u.Cast(u.newInput(LRInput, graph.Tensor(graph.Float32, graph.Dims())), graph.Float64)
+	}
+	if u.Kind == "sgd" {
+		return
+	}
+	old := u.newInput(StepInput, graph.Tensor(graph.Int64, graph.Dims()))
+	u.step = u.Add(old, u.Int(1))
+	t := u.Cast(u.step, graph.Float64)
+	unbiased := func(beta float64) Value { return u.Sub(u.double(1), u.Op("Pow", nil, u.double(beta), t)) }
+	u.stepSize = u.Div(u.rate, unbiased(u.Beta1))
+	u.correction = u.Op("Sqrt", nil, unbiased(u.Beta2))
+	u.result(StepInput+NewSuffix, u.chosen(u.step, old))
+}
+
+// double is a constant of type double.
+func (u *updater) double(x float64) Value {
+	raw, err := scalarBytes(graph.Float64, x)
+	u.must(err)
+	return u.j.constant(&graph.TensorData{DType: graph.Float64, Dims: []int64{}, Source: graph.Raw(raw)})
+}
+
+// newInput adds a graph input.
+func (u *updater) newInput(name string, t graph.Type) Value {
+	if u.j.taken(name) {
+		u.must(fmt.Errorf("the graph has a value %q already, the name of an input of the optimizer", name))
+	}
+	v := u.j.g.Value(name)
+	u.must(u.j.g.AddInput(graph.Decl{Value: v, Type: t}))
+	return v
+}
+
+// result makes a value a graph output under a name.
+func (u *updater) result(name string, v Value) {
+	if u.j.taken(name) {
+		u.must(fmt.Errorf("the graph has a value %q already, the name of an output of the optimizer", name))
+	}
+	out := u.j.g.Value(name)
+	n := &graph.Node{Name: u.j.nodeName("Identity"), Op: "Identity", Inputs: []Value{v}, Outputs: []Value{out}}
+	u.must(u.j.g.AddNode(n))
+	u.must(u.j.types.Node(n))
+	u.must(u.j.g.AddOutput(graph.Decl{Value: out, Type: u.Type(v)}))
+}
+
+// chosen is the updated value, or the old one where a gradient is not finite.
+func (u *updater) chosen(updated, old Value) Value {
+	if u.finite == None {
+		return updated
+	}
+	return u.Where(u.finite, updated, old)
+}
+
+// arrange moves each node of the update behind the last one that it waits for, and drops copies of gradients
+// that nobody reads.
+func (u *updater) arrange(first int) error {
+	g := u.j.g
+	after := make([]int, len(g.Nodes))
+	for i := range g.Nodes {
+		after[i] = i
+		if i < first {
+			continue
+		}
+		after[i] = int(u.j.out.Backward)
+		g.EachProducer(graph.NodeID(i), func(p graph.NodeID) { after[i] = max(after[i], after[p]) })
+	}
+	order := graph.FileOrder(g)
+	slices.SortStableFunc(order, func(a, b graph.NodeID) int { return after[a] - after[b] })
+	var nodes []*graph.Node
+	for _, id := range order {
+		if n := g.Nodes[id]; !u.copies[n.Output(0)] {
+			nodes = append(nodes, n)
+		}
+	}
+	g.SetNodes(nodes)
+	if err := graph.Verify(u.j.m); err != nil {
+		return err
+	}
+	var err error
+	u.j.out.Types, err = op.Infer(u.j.m)
+	return err
+}

@@ -1,0 +1,68 @@
+package autograd
+
+import "memopt/graph"
+
+// update emits the new value of a parameter and of its states.
+func (u *updater) update(param, grad Value) {
+	old := u.work(param)
+	decay := u.WeightDecay
+	if u.NoDecay != nil && u.NoDecay(u.j.g.ValueName(param)) {
+		decay = 0
+	}
+	if decay != 0 && u.Kind != "adamw" {
+		grad = u.Add(grad, u.Mul(old, u.Scalar(decay, old)))
+	}
+	var updated Value
+	if u.Kind == "sgd" {
+		updated = u.sgd(param, old, grad)
+	} else {
+		updated = u.adam(param, old, grad, decay)
+	}
+	updated = u.Cast(updated, u.DType(param))
+	u.result(u.j.g.ValueName(param)+NewSuffix, u.chosen(updated, param))
+}
+
+// sgd: m' = momentum·m + g; p' = p - lr·m', or with Nesterov's momentum p - lr·(g + momentum·m').
+func (u *updater) sgd(param, old, grad Value) Value {
+	if u.Momentum != 0 {
+		moved := u.state(param, MomentumSuffix, func(m Value) Value { return u.Add(u.Mul(m, u.Scalar(u.Momentum, m)), grad) })
+		if u.Nesterov {
+			moved = u.Add(grad, u.Mul(moved, u.Scalar(u.Momentum, moved)))
+		}
+		grad = moved
+	}
+	return u.Sub(old, u.Mul(grad, u.Cast(u.rate, u.DType(grad))))
+}
+
+// adam: m' = b1·m + (1-b1)·g; v' = b2·v + (1-b2)·g²; p' = p - lr/(1-b1^t)·m'/(√v'/√(1-b2^t) + eps). Decay in
+// adamw's way is p·(1 - lr·decay) in place of p.
+func (u *updater) adam(param, old, grad Value, decay float64) Value {
+	d := u.DType(grad)
+	mean := func(beta float64, x Value) func(Value) Value {
+		return func(m Value) Value {
+			return u.Add(u.Mul(m, u.Scalar(beta, m)), u.Mul(x, u.Scalar(1-beta, x)))
+		}
+	}
+	avg := u.state(param, AvgSuffix, mean(u.Beta1, grad))
+	sq := u.state(param, SqAvgSuffix, mean(u.Beta2, u.Mul(grad, grad)))
+	if decay != 0 && u.Kind == "adamw" {
+		kept := u.Sub(u.double(1), u.Mul(u.rate, u.double(decay)))
+		old = u.Mul(old, u.Cast(kept, d))
+	}
+	root := u.Div(u.Op("Sqrt", nil, sq), u.Cast(u.correction, d))
+	return u.Sub(old, u.Mul(u.Div(avg, u.Add(root, u.Scalar(u.Eps, root))), u.Cast(u.stepSize, d)))
+}
+
+// state adds a state of a parameter: an input, and what f makes of it as an output. It returns the latter
+// as the update sees it.
+func (u *updater) state(param Value, suffix string, f func(Value) Value) Value {
+	t := u.Type(param)
+	if t.DType == graph.Float16 || t.DType == graph.BFloat16 {
+		t.DType = graph.Float32
+	}
+	name := u.j.g.ValueName(param) + suffix
+	old := u.newInput(name, t)
+	updated := f(old)
+	u.result(name+NewSuffix, u.chosen(updated, old))
+	return updated
+}
