@@ -11,6 +11,8 @@ var productRules = []Row{
 	{Kind: op.FusedMatMul, Rule: fusedMatMulRule},
 	{Kind: op.Gemm, Rule: gemmRule},
 	{Kind: op.MatMul, Rule: matMulRule},
+	{Kind: op.MatMulInteger, None: ofIntegers},
 	{Kind: op.MultiHeadAttention, Expand: expandMultiHeadAttention},
+	{Kind: op.QLinearMatMul, None: ofIntegers},
 	{Kind: op.RotaryEmbedding, Rule: rotaryEmbeddingRule},
 }
