@@ -49,14 +49,15 @@ func (c *Ctx) batchNormTraining() {
 	if !c.Wants(0) && !c.Wants(1) {
 		return
 	}
-	off, r := c.statistics(wide, axes)
+	n := c.countOver(x, g, axes...)
+	off, r := c.statistics(wide, n, axes)
 	dscale := c.Mul(c.ReduceSum(c.Mul(g, off), true, axes...), r)
 	if c.Wants(1) {
 		c.Set(1, c.perChannel(dscale, c.In(1)))
 	}
 	if c.Wants(0) {
-		along := c.Mul(off, c.overCount(c.Mul(dscale, r), x, axes...))
-		rest := c.Sub(c.Sub(g, c.overCount(sum, x, axes...)), along)
+		along := c.Mul(off, c.Div(c.Mul(dscale, r), n))
+		rest := c.Sub(c.Sub(g, c.Div(sum, n)), along)
 		dx := c.Mul(rest, c.Mul(r, c.alongChannels(c.Cast(c.In(1), d), rank)))
 		c.Set(0, c.Cast(dx, c.DType(x)))
 	}

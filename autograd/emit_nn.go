@@ -42,12 +42,14 @@ func (e *emitter) countOver(v Value, like Value, axes ...int64) Value {
 	return e.Cast(count, e.DType(like))
 }
 
-// overCount divides g by countOver.
+// overCount divides g by countOver, 16-bit values as float32: float16 ends at 65504.
 func (e *emitter) overCount(g, v Value, axes ...int64) Value {
+	d := e.DType(g)
+	g = e.Cast(g, e.normType(g))
 	if n, ok := e.constCount(v, axes); ok {
-		return e.mathScale(g, 1/float64(n))
+		return e.Cast(e.mathScale(g, 1/float64(n)), d)
 	}
-	return e.Div(g, e.countOver(v, g, axes...))
+	return e.Cast(e.Div(g, e.countOver(v, g, axes...)), d)
 }
 
 func (e *emitter) constCount(v Value, axes []int64) (int64, bool) {

@@ -12,8 +12,7 @@ func simplifiedLayerNormalizationRule(c *Ctx) {
 // made again.
 func rmsNormalizationRule(c *Ctx) {
 	c.rmsGradients(func(x Value, axes []int64) Value {
-		square := c.overCount(c.Reduce("ReduceSumSquare", x, true, axes...), x, axes...)
-		return c.inverseDeviation(square, float64(c.Node.Float("epsilon", 1e-5)))
+		return c.inverseDeviation(c.meanSquare(x, c.countOver(x, x, axes...), axes), float64(c.Node.Float("epsilon", 1e-5)))
 	})
 }
 
@@ -30,11 +29,16 @@ func (c *Ctx) rmsGradients(inverse func(x Value, axes []int64) Value) {
 	}
 }
 
-// statistics returns x less its mean over the axes, and the inverse deviation.
-func (c *Ctx) statistics(x Value, axes []int64) (off, inv Value) {
+// meanSquare averages squares, n at a time, without a tensor of them.
+func (c *Ctx) meanSquare(x, n Value, axes []int64) Value {
+	return c.Div(c.Reduce("ReduceSumSquare", x, true, axes...), n)
+}
+
+// statistics returns x less its mean over the axes, and the inverse deviation, n being the number of elements
+// that they are of.
+func (c *Ctx) statistics(x, n Value, axes []int64) (off, inv Value) {
 	off = c.Sub(x, c.meanOver(x, axes...))
-	variance := c.overCount(c.Reduce("ReduceSumSquare", off, true, axes...), x, axes...)
-	return off, c.inverseDeviation(variance, float64(c.Node.Float("epsilon", 1e-5)))
+	return off, c.inverseDeviation(c.meanSquare(off, n, axes), float64(c.Node.Float("epsilon", 1e-5)))
 }
 
 // instanceNormalizationRule: as layerNormalizationRule, over the spatial axes, with a scale and a bias per
@@ -48,7 +52,8 @@ func instanceNormalizationRule(c *Ctx) {
 		return
 	}
 	axes := axesFrom(2, int64(rank))
-	off, inv := c.statistics(c.Cast(c.In(0), d), axes)
+	x := c.Cast(c.In(0), d)
+	off, inv := c.statistics(x, c.countOver(x, x, axes...), axes)
 	hat := c.Mul(off, inv)
 	if c.Wants(1) {
 		c.Set(1, c.Cast(c.ReduceSum(c.Mul(g, hat), false, c.channelAxes(hat)...), c.DType(c.In(1))))
@@ -83,7 +88,8 @@ func groupNormalizationRule(c *Ctx) {
 		return
 	}
 	axes := []int64{2}
-	off, inv := c.statistics(c.Reshape(c.Cast(x, d), grouped), axes)
+	wide := c.Reshape(c.Cast(x, d), grouped)
+	off, inv := c.statistics(wide, c.countOver(wide, wide, axes...), axes)
 	hat := c.Mul(off, inv)
 	if c.Wants(1) {
 		c.Set(1, c.Cast(c.ReduceSum(c.Mul(g, c.reshaped(hat, lie, grouped)), false, 0, 2), c.DType(c.In(1))))
@@ -120,8 +126,7 @@ func meanVarianceNormalizationRule(c *Ctx) {
 	d := c.normType(x)
 	wide := c.Cast(x, d)
 	off := c.Sub(wide, c.meanOver(wide, axes...))
-	variance := c.overCount(c.Reduce("ReduceSumSquare", off, true, axes...), x, axes...)
-	sigma := c.Op("Sqrt", nil, variance)
+	sigma := c.Op("Sqrt", nil, c.meanSquare(off, c.countOver(x, off, axes...), axes))
 	plus := c.Add(sigma, c.Scalar(meanVarianceEpsilon, sigma))
 	q := c.Div(c.Cast(c.Grad(0), d), plus)
 	along := c.Mul(off, c.Div(c.meanOver(c.Mul(q, off), axes...), c.Mul(sigma, plus)))
