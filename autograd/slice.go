@@ -130,31 +130,35 @@ func (c *Ctx) padBack(g, x Value, b *bounds, which []int) Value {
 	if pads, ok := c.knownPads(g, x, b, which); ok {
 		return c.padZeros(g, pads)
 	}
-	c.need(intExtrema)
+	c.need(scatterFirst)
 	shape := c.Shape(x)
 	left := c.Sub(shape, c.ShapeOf(g)) // nothing along the other axes
-	starts, positive := c.fullStarts(b, which, rank)
-	if !positive {
-		below := c.Op("Less", nil, starts, c.Int(0))
-		starts = c.Op("Max", nil, c.Where(below, c.Add(starts, shape), starts), c.Int(0))
+	before, inside := c.fullStarts(g, b, which, rank)
+	if !inside {
+		c.need(intExtrema)
+		below := c.Op("Less", nil, before, c.Int(0))
+		before = c.Op("Max", nil, c.Where(below, c.Add(before, shape), before), c.Int(0))
+		before = c.Op("Min", nil, before, left)
 	}
-	before := c.Op("Min", nil, starts, left)
 	return c.Op("Pad", nil, g, c.Concat(0, before, c.Sub(left, before)))
 }
 
-// fullStarts lists a start for every axis; positive says that none of them is negative for sure.
-func (c *Ctx) fullStarts(b *bounds, which []int, rank int) (v Value, positive bool) {
-	full, positive := make([]int64, rank), b.starts != nil
+// fullStarts lists a start for every axis; inside says that all of them are places in their axes for
+// sure, as 0 is, and what something was taken from.
+func (c *Ctx) fullStarts(g Value, b *bounds, which []int, rank int) (v Value, inside bool) {
+	full, inside := make([]int64, rank), b.starts != nil
 	var axes, places []int64
 	for _, i := range which {
-		axes, places = append(axes, b.axes[i]), append(places, int64(i))
+		axis := b.axes[i]
+		axes, places = append(axes, axis), append(places, int64(i))
 		if b.starts != nil {
-			full[b.axes[i]] = b.starts[i]
-			positive = positive && b.starts[i] >= 0
+			full[axis] = b.starts[i]
+			n, known := c.extentOf(g, axis).length.Const()
+			inside = inside && (full[axis] == 0 || full[axis] > 0 && known && n > 0)
 		}
 	}
 	if b.starts != nil {
-		return c.Vector(full...), positive
+		return c.Vector(full...), inside
 	}
 	starts := c.Cast(c.Op("Gather", nil, b.startsAt, c.Vector(places...)), graph.Int64)
 	return c.Op("ScatterElements", nil, c.Vector(full...), c.Vector(axes...), starts), false
