@@ -170,6 +170,7 @@ func TestSliceGradients(t *testing.T) {
 		{Name: "mixed steps", Graph: `g (double[6, S, 3] x) => (double[A, 2, B] y) <int64[3] s = {1, 1, -1}, int64[3] e = {6, 3, -5}, int64[3] a = {0, 1, 2}, int64[3] t = {3, 1, -1}> ` + body, Dims: nks},
 		{Name: "steps at run time", Graph: `g (double[6, S] x, int64[2] s, int64[2] e, int64[2] a, int64[2] t) => (double[?, ?] y) <int64[2] axes = {0, 1}> { y = Slice(x, s, e, axes, t) }`, Dims: nks,
 			In: tensors{"s": one(-1, 1), "e": one(-6, 3), "a": one(0, 1), "t": one(-2, 1)}},
+		{Name: "unknown rank", Opset: 18, Graph: `g (double[4] x, int64[?] n, int64[1] s, int64[1] e) => (double[2] y) { a = Reshape(x, n)  b = Slice(a, s, e)  y = Slice(b, s, e) }`, Wrt: []string{"x"}, Fails: "rank"},
 		{Name: "axes at run time", Graph: `g (double[6, S] x, int64[2] s, int64[2] e, int64[2] a) => (double[A, B] y) { y = Slice(x, s, e, a) }`, Fails: "axes are not known"},
 	})
 }

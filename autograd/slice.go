@@ -127,13 +127,13 @@ func (c *Ctx) element(list []int64, v Value, i int) Value {
 // padBack puts zeros around the gradient along the axes with the given places in the bounds.
 func (c *Ctx) padBack(g, x Value, b *bounds, which []int) Value {
 	rank := c.Rank(x)
-	if pads, ok := c.knownPads(g, x, b, which); ok {
+	if pads, ok := c.knownPads(x, b, which); ok {
 		return c.padZeros(g, pads)
 	}
 	c.need(scatterFirst)
 	shape := c.Shape(x)
 	left := c.Sub(shape, c.ShapeOf(g)) // nothing along the other axes
-	before, inside := c.fullStarts(g, b, which, rank)
+	before, inside := c.fullStarts(b, which, rank)
 	if !inside {
 		c.need(intExtrema)
 		below := c.Op("Less", nil, before, c.Int(0))
@@ -145,7 +145,7 @@ func (c *Ctx) padBack(g, x Value, b *bounds, which []int) Value {
 
 // fullStarts lists a start for every axis; inside says that all of them are places in their axes for
 // sure, as 0 is, and what something was taken from.
-func (c *Ctx) fullStarts(g Value, b *bounds, which []int, rank int) (v Value, inside bool) {
+func (c *Ctx) fullStarts(b *bounds, which []int, rank int) (v Value, inside bool) {
 	full, inside := make([]int64, rank), b.starts != nil
 	var axes, places []int64
 	for _, i := range which {
@@ -153,7 +153,7 @@ func (c *Ctx) fullStarts(g Value, b *bounds, which []int, rank int) (v Value, in
 		axes, places = append(axes, axis), append(places, int64(i))
 		if b.starts != nil {
 			full[axis] = b.starts[i]
-			n, known := c.extentOf(g, axis).length.Const()
+			n, known := c.extentOf(c.Out(0), axis).length.Const()
 			inside = inside && (full[axis] == 0 || full[axis] > 0 && known && n > 0)
 		}
 	}
@@ -165,13 +165,13 @@ func (c *Ctx) fullStarts(g Value, b *bounds, which []int, rank int) (v Value, in
 }
 
 // knownPads returns the zeros around the gradient where all lengths are numbers.
-func (c *Ctx) knownPads(g, x Value, b *bounds, which []int) ([]int64, bool) {
+func (c *Ctx) knownPads(x Value, b *bounds, which []int) ([]int64, bool) {
 	if b.starts == nil {
 		return nil, false
 	}
 	rank := c.Rank(x)
 	pads := make([]int64, 2*rank)
-	have, want := c.extentsOf(g, 0), c.extentsOf(x, 0)
+	have, want := c.extentsOf(c.Out(0), 0), c.extentsOf(x, 0)
 	for _, i := range which {
 		axis := b.axes[i]
 		if b.starts[i] == 0 && have[axis].length.Equal(want[axis].length) {
