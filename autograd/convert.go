@@ -37,7 +37,7 @@ func Convert(m *graph.Model, version int64) ([]string, error) {
 	if _, err := op.Infer(m); err != nil { // some changes depend on types
 		return nil, err
 	}
-	c := &converter{names: map[string]bool{}, counts: map[string]int{}}
+	c := &converter{names: map[string]bool{}, counts: map[string]int{}, grows: map[*graph.Node]bool{}}
 	c.collect(m.Graph)
 	for at := from + 1; at <= version; at++ {
 		if err := c.graph(m.Graph, at); err != nil {
@@ -67,7 +67,8 @@ func irVersion(opset int64) int64 {
 type converter struct {
 	names  map[string]bool // of all values
 	counts map[string]int
-	order  []string // the keys of counts as they came
+	order  []string             // the keys of counts as they came
+	grows  map[*graph.Node]bool // the Resize nodes that were Upsample
 }
 
 // collect notes the names of the values of a graph and its subgraphs.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"memopt/graph"
-	"memopt/graph/op"
 )
 
 // Changes of what an operator computes, or of what names mean.
@@ -138,86 +137,4 @@ func (x *conversion) channelsPerGroup(groups int64) (Value, error) {
 // scanWithoutBatch: the Scan of operator set 8 runs over the elements of a batch one by one.
 func scanWithoutBatch(*conversion) (string, error) {
 	return "", errors.New("since operator set 9 Scan has no batch axis")
-}
-
-// upsampleToResize: Resize does what Upsample did.
-func upsampleToResize(x *conversion) (string, error) {
-	x.rename("Resize")
-	return "replaced by Resize", nil
-}
-
-// resizeModes: before 11 places were scaled without a shift, and the nearest neighbour was that below
-// when growing, and above when shrinking.
-func resizeModes(x *conversion) (string, error) {
-	scales := x.n.Input(1)
-	nearest := "floor"
-	if x.n.Str("mode", "nearest") == "nearest" {
-		shrinks, err := x.shrinks(scales)
-		if err != nil {
-			return "", err
-		}
-		if shrinks {
-			nearest = "ceil"
-		}
-		x.n.SetAttr("nearest_mode", nearest)
-	}
-	x.n.SetAttr("coordinate_transformation_mode", "asymmetric")
-	roi, err := x.constant(&graph.TensorData{DType: graph.Float32, Dims: []int64{0}, Source: graph.Raw{}})
-	x.set(1, roi)
-	x.set(2, scales)
-	return "asymmetric coordinates are stated", err
-}
-
-// shrinks reports whether scales are 1 or less, and fails where that is unknown or only so for some.
-func (x *conversion) shrinks(scales Value) (bool, error) {
-	t := x.data(scales)
-	if t == nil {
-		return false, errors.New("its scales are not known before the run, and with them not which neighbour is the nearest")
-	}
-	list, err := t.Float64s()
-	if err != nil {
-		return false, err
-	}
-	up, down := false, false
-	for _, s := range list {
-		up, down = up || s > 1, down || s < 1
-	}
-	if up && down {
-		return false, errors.New("some of its axes grow and some shrink: that has no nearest_mode")
-	}
-	return down, nil
-}
-
-// data returns the contents of a constant, of this graph or one around it, or nil. The default of an
-// input counts: older files list every initializer as an input.
-func (x *conversion) data(v Value) *graph.TensorData {
-	g := x.g
-	for v != None {
-		value := &g.Values[v]
-		switch {
-		case value.Data != nil:
-			return value.Data
-		case value.Outer != None:
-			g, v = g.Outer, value.Outer
-		case value.Def != graph.NoNode && op.Of(g.Nodes[value.Def].Kind).Has(op.ConstantRole):
-			return g.Nodes[value.Def].TensorAttr("value")
-		default:
-			return nil
-		}
-	}
-	return nil
-}
-
-// resizeModeGone: the coordinates tf_half_pixel_for_nn, which 13 does not have, with the neighbour below are
-// half_pixel with the nearest neighbour.
-func resizeModeGone(x *conversion) (string, error) {
-	if x.n.Str("coordinate_transformation_mode", "half_pixel") != "tf_half_pixel_for_nn" {
-		return "", nil
-	}
-	if x.n.Str("mode", "nearest") != "nearest" || x.n.Str("nearest_mode", "round_prefer_floor") != "floor" {
-		return "", errors.New("coordinates tf_half_pixel_for_nn are gone since operator set 13")
-	}
-	x.n.SetAttr("coordinate_transformation_mode", "half_pixel")
-	x.n.SetAttr("nearest_mode", "round_prefer_ceil")
-	return "coordinates tf_half_pixel_for_nn are expressed by half_pixel", nil
 }
