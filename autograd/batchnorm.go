@@ -49,9 +49,7 @@ func (c *Ctx) batchNormTraining() {
 	if !c.Wants(0) && !c.Wants(1) {
 		return
 	}
-	off := c.Sub(wide, c.Mean(wide, axes...))
-	variance := c.DivideByCount(c.Reduce("ReduceSumSquare", off, true, axes...), x, axes...)
-	r := c.InverseDeviation(variance, float64(c.Node.Float("epsilon", 1e-5)))
+	off, r := c.statistics(wide, axes)
 	dscale := c.Mul(c.ReduceSum(c.Mul(g, off), true, axes...), r)
 	if c.Wants(1) {
 		c.Set(1, c.perChannel(dscale, c.In(1)))
@@ -75,9 +73,7 @@ func (c *Ctx) batchNormInference() {
 	d := c.Wider(x)
 	axes := c.channelAxes(x)
 	g := c.Cast(c.Grad(0), d)
-	if c.Wants(2) {
-		c.Set(2, c.Cast(c.ReduceSum(g, false, axes...), c.DType(c.In(2))))
-	}
+	c.channelBiasCast(g)
 	if !c.Wants(0) && !c.Wants(1) {
 		return
 	}

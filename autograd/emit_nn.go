@@ -70,18 +70,31 @@ func (e *emitter) constCount(v Value, axes []int64) (int64, bool) {
 
 // KnownFloat returns the one element of a value that is an initializer or a Constant.
 func (e *emitter) KnownFloat(v Value) (float64, bool) {
-	data := e.j.g.Values[v].Data
-	if def := e.j.g.Values[v].Def; def != graph.NoNode && e.j.g.Nodes[def].Op == "Constant" {
-		data = e.j.g.Nodes[def].TensorAttr("value")
-	}
-	if data == nil || e.j.g.Values[v].Input {
-		return 0, false
-	}
-	list, err := data.Float64s()
-	if err != nil || len(list) != 1 {
+	list := e.KnownFloats(v)
+	if len(list) != 1 {
 		return 0, false
 	}
 	return list[0], true
+}
+
+// KnownFloats returns the elements of a float value that is an initializer or a Constant, or nil.
+func (e *emitter) KnownFloats(v Value) []float64 {
+	if v == None {
+		return nil
+	}
+	value := &e.j.g.Values[v]
+	data := value.Data
+	if value.Def != graph.NoNode && e.j.g.Nodes[value.Def].Op == "Constant" {
+		data = e.j.g.Nodes[value.Def].TensorAttr("value")
+	}
+	if data == nil || value.Input {
+		return nil
+	}
+	list, err := data.Float64s()
+	if err != nil {
+		return nil
+	}
+	return list
 }
 
 // KnownBool returns the one element of a bool value that is known.

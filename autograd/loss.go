@@ -1,7 +1,5 @@
 package autograd
 
-import "memopt/graph"
-
 // Both losses are -w[label]·logp[label] for each label, summed, averaged by the sum of the w, or not at all.
 // The gradient of logp is so -g at each label's class and zero elsewhere, where g is the
 // gradient of that label's loss times its weight. It is never written out as a one-hot matrix.
@@ -96,9 +94,4 @@ func (c *Ctx) probabilities() Value {
 		return c.Op("Softmax", Attrs{A("axis", int64(1))}, c.In(0))
 	}
 	return c.Op("Exp", nil, c.Out(1))
-}
-
-// lossInternalRule: the form of the cross-entropy loss in ONNX Runtime's training graphs.
-func lossInternalRule(c *Ctx) {
-	c.Unsupported("%s belongs to a training graph that has its gradients", graph.CanonicalDomain(c.Node.Domain))
 }
