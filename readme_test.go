@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -69,6 +70,12 @@ const (
 	maxWidth   = 150
 )
 
+// measured are the lines of a report that differ from run to run; their numbers are left out.
+var (
+	measured = regexp.MustCompile(`^(time of a step|process) .*`)
+	number   = regexp.MustCompile(` +[0-9.]+ (ms|times|[KMG]iB)`)
+)
+
 // console cuts output to what a README should show.
 func console(out string) string {
 	lines := strings.Split(strings.TrimRight(out, "\n"), "\n")
@@ -77,7 +84,9 @@ func console(out string) string {
 	}
 	var b strings.Builder
 	for _, line := range lines {
-		line = strings.TrimRight(line, " ")
+		line = strings.TrimRight(measured.ReplaceAllStringFunc(line, func(s string) string {
+			return number.ReplaceAllStringFunc(s, func(n string) string { return strings.Repeat(" ", len(n)-1) + "…" })
+		}), " ")
 		if r := []rune(line); len(r) > maxWidth {
 			line = string(r[:maxWidth-1]) + "…"
 		}

@@ -19,6 +19,9 @@ type Options struct {
 	// Wrt lists the values whose gradients are wanted, in order: graph inputs or initializers. nil:
 	// the parameters, as Parameters finds them.
 	Wrt []string
+	// Params and NoGrad choose among them by globs (Match): Params lists what to take in place of the parameters, NoGrad what to
+	// leave out.
+	Params, NoGrad []string
 	// AllInputs lets Parameters take float inputs of any shape and not only of static shape.
 	AllInputs bool
 	// LossScale names a new graph input, a float scalar, by which the gradients of the losses are
@@ -246,7 +249,7 @@ func (j *joint) outputNames() string {
 // findWrt returns the values whose gradients become outputs.
 func (j *joint) findWrt(opts Options) ([]Value, error) {
 	if opts.Wrt == nil {
-		return j.parameters(opts.AllInputs), nil
+		return j.choose(opts)
 	}
 	var out []Value
 	for _, name := range opts.Wrt {

@@ -2,35 +2,94 @@ package autograd
 
 import "memopt/graph/op"
 
+// Why no gradient flows through some elementwise operators.
+const (
+	mathSteps    = "it is constant between its steps"
+	mathNoFloats = "it works on integers or bools"
+	mathToBool   = "its result is bool"
+)
+
 // mathRules: elementwise operators.
 var mathRules = []Row{
+	{Kind: op.Abs, Rule: absRule},
+	{Kind: op.Acos, Rule: acosRule},
+	{Kind: op.Acosh, Rule: acoshRule},
 	{Kind: op.Add, Rule: addRule},
+	{Kind: op.And, None: mathNoFloats},
+	{Kind: op.Asin, Rule: asinRule},
+	{Kind: op.Asinh, Rule: asinhRule},
+	{Kind: op.Atan, Rule: atanRule},
+	{Kind: op.Atanh, Rule: atanhRule},
+	{Kind: op.BitShift, None: mathNoFloats},
+	{Kind: op.BitwiseAnd, None: mathNoFloats},
+	{Kind: op.BitwiseNot, None: mathNoFloats},
+	{Kind: op.BitwiseOr, None: mathNoFloats},
+	{Kind: op.BitwiseXor, None: mathNoFloats},
+	{Kind: op.Cast, Rule: castRule},
+	{Kind: op.CastLike, Rule: castRule},
+	{Kind: op.Ceil, None: mathSteps},
+	{Kind: op.Celu, Rule: celuRule},
+	{Kind: op.Clip, Rule: clipRule},
+	{Kind: op.Cos, Rule: cosRule},
+	{Kind: op.Cosh, Rule: coshRule},
+	{Kind: op.Div, Rule: divRule},
+	{Kind: op.Elu, Rule: eluRule},
+	{Kind: op.Equal, None: mathToBool},
+	{Kind: op.Erf, Rule: erfRule},
+	{Kind: op.Exp, Rule: expRule},
+	{Kind: op.Floor, None: mathSteps},
+	{Kind: op.Gelu, Rule: geluRule},
+	{Kind: op.Greater, None: mathToBool},
+	{Kind: op.GreaterOrEqual, None: mathToBool},
+	{Kind: op.HardSigmoid, Rule: hardSigmoidRule},
+	{Kind: op.HardSwish, Rule: hardSwishRule},
+	{Kind: op.IsInf, None: mathToBool},
+	{Kind: op.IsNaN, None: mathToBool},
+	{Kind: op.LeakyRelu, Rule: leakyReluRule},
+	{Kind: op.Less, None: mathToBool},
+	{Kind: op.LessOrEqual, None: mathToBool},
+	{Kind: op.Log, Rule: logRule},
+	{Kind: op.Max, Rule: maxRule},
+	{Kind: op.Mean, Rule: meanRule},
+	{Kind: op.Min, Rule: minRule},
+	{Kind: op.Mish, Rule: mishRule},
+	{Kind: op.Mod, Rule: modRule},
 	{Kind: op.Mul, Rule: mulRule},
+	{Kind: op.Neg, Rule: negRule},
+	{Kind: op.Not, None: mathNoFloats},
+	{Kind: op.Or, None: mathNoFloats},
+	{Kind: op.PRelu, Rule: preluRule},
+	{Kind: op.Pow, Rule: powRule},
+	{Kind: op.Reciprocal, Rule: reciprocalRule},
 	{Kind: op.Relu, Rule: reluRule},
-	{Kind: op.Floor, None: "it is constant between its steps"},
-}
+	{Kind: op.Round, None: mathSteps},
+	{Kind: op.Selu, Rule: seluRule},
+	{Kind: op.Shrink, Rule: shrinkRule},
+	{Kind: op.Sigmoid, Rule: sigmoidRule},
+	{Kind: op.Sign, None: mathSteps},
+	{Kind: op.Sin, Rule: sinRule},
+	{Kind: op.Sinh, Rule: sinhRule},
+	{Kind: op.Softplus, Rule: softplusRule},
+	{Kind: op.Softsign, Rule: softsignRule},
+	{Kind: op.Sqrt, Rule: sqrtRule},
+	{Kind: op.Sub, Rule: subRule},
+	{Kind: op.Sum, Rule: sumRule},
+	{Kind: op.Swish, Rule: swishRule},
+	{Kind: op.Tan, Rule: tanRule},
+	{Kind: op.Tanh, Rule: tanhRule},
+	{Kind: op.ThresholdedRelu, Rule: thresholdedReluRule},
+	{Kind: op.Where, Rule: whereRule},
+	{Kind: op.Xor, None: mathNoFloats},
 
-// addRule: both inputs get the gradient, summed over what broadcasting added. Stashes nothing.
-func addRule(c *Ctx) {
-	for i := range 2 {
-		if c.Wants(i) {
-			c.Set(i, c.SumTo(c.Grad(0), c.In(i)))
-		}
-	}
-}
-
-// mulRule: each input gets the gradient times the other one. Stashes the other input.
-func mulRule(c *Ctx) {
-	for i := range 2 {
-		if c.Wants(i) {
-			c.Set(i, c.SumTo(c.Mul(c.Grad(0), c.In(1-i)), c.In(i)))
-		}
-	}
-}
-
-// reluRule: the gradient where the output is positive. Stashes the output, which the next node often
-// keeps anyway, and lets the input go.
-func reluRule(c *Ctx) {
-	g, y := c.Grad(0), c.Out(0)
-	c.Set(0, c.Where(c.Op("Greater", nil, y, c.Scalar(0, y)), g, c.Scalar(0, g)))
+	// ONNX Runtime's.
+	{Kind: op.BiasAdd, Rule: sumRule},
+	{Kind: op.BiasGelu, Rule: biasGeluRule},
+	{Kind: op.BiasSplitGelu, Rule: biasSplitGeluRule},
+	{Kind: op.FastGelu, Rule: fastGeluRule},
+	{Kind: op.GeluMS, Rule: geluMSRule},
+	{Kind: op.IsAllFinite, None: mathToBool},
+	{Kind: op.IsFinite, None: mathToBool},
+	{Kind: op.QuickGelu, Rule: quickGeluRule},
+	{Kind: op.Scale, Rule: scaleRule},
+	{Kind: op.ScaledSum, Rule: scaledSumRule},
 }

@@ -19,6 +19,10 @@ func init() {
 	controls[op.Scan] = newScan
 }
 
+// RunsItself reports whether sessions run an operator themselves, on every device: control flow, and the
+// boundary of a training graph.
+func RunsItself(k graph.Kind) bool { return controls[k] != nil || op.Of(k).Has(op.Yield) }
+
 // body is a subgraph. It is made ready on its first run: a branch that is never taken need not be
 // one that could run.
 type body struct {

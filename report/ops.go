@@ -23,23 +23,33 @@ type opJSON struct {
 	Random   bool   `json:"random"`
 	ORTLevel *int   `json:"ort_probe_level"`
 	ORTSince []int  `json:"ort_versions"`
+	CPU      bool   `json:"cpu_kernel"`
+	WhyNot   string `json:"cpu_kernel_missing_because,omitempty"`
 }
 
-// Ops prints rows of the operator table.
-func Ops(w io.Writer, format Format, rows []*op.Info) error {
+// Ops prints rows of the operator table. missing says why an operator has no CPU kernel, "" where it has
+// one.
+func Ops(w io.Writer, format Format, rows []*op.Info, missing func(*op.Info) string) error {
 	if format == JSONFormat {
 		list := make([]opJSON, 0, len(rows))
 		for _, r := range rows {
 			level, versions := ortEntry(r)
-			list = append(list, opJSON{r.Domain, r.Name, r.Since, r.Class.String(), r.View, nonNilInts(r.InPlace), r.Random, level, nonNilInts(versions)})
+			list = append(list, opJSON{r.Domain, r.Name, r.Since, r.Class.String(), r.View, nonNilInts(r.InPlace), r.Random, level, nonNilInts(versions), missing(r) == "", missing(r)})
 		}
 		return writeJSON(w, map[string]any{"schema": OpsSchema, "ops": list})
 	}
-	t := Table{Header: []string{"Operator", "Versions", "Recompute class", "Memory", "ONNX Runtime recomputes it"}}
+	t := Table{Header: []string{"Operator", "Versions", "Recompute class", "Memory", "CPU kernel", "ONNX Runtime recomputes it"}}
 	for _, r := range rows {
-		t.Add(qualified(r), joinInts(r.Since), r.Class.String(), memoryText(r), ortText(r))
+		t.Add(qualified(r), joinInts(r.Since), r.Class.String(), memoryText(r), kernelText(missing(r)), ortText(r))
 	}
 	return t.writeAs(w, format)
+}
+
+func kernelText(missing string) string {
+	if missing == "" {
+		return "yes"
+	}
+	return "no: " + missing
 }
 
 func nonNilInts(s []int) []int {

@@ -17,7 +17,7 @@ func (a *app) writeArtefact(path, model string, data []byte) error {
 		return err
 	}
 	if same, err := sameFile(path, model); err == nil && same {
-		return usage("%s: is the model that was read; choose another name", path)
+		return usage("%s: is the file that was read; choose another name", path)
 	}
 	if err := replaceFile(path, data); err != nil {
 		return usage("%s: cannot be written: %w", path, err)

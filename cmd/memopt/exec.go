@@ -23,6 +23,7 @@ import (
 	"memopt/planner"
 	"memopt/recompute"
 	"memopt/report"
+	"memopt/symbolic"
 )
 
 // execFlags are the flags of the verbs that execute.
@@ -287,6 +288,9 @@ func (x *execution) fill(ex *execFlags, seed int64, device executor.Device) erro
 	if err != nil {
 		return err
 	}
+	if err := x.bound(); err != nil {
+		return err
+	}
 	filler := dataset.NewFiller(g, x.l.dims, uint64(start+seed))
 	for _, d := range g.Inputs {
 		v := &g.Values[d.Value]
@@ -303,6 +307,25 @@ func (x *execution) fill(ex *execFlags, seed int64, device executor.Device) erro
 		x.inputs[v.Name] = t
 	}
 	return nil
+}
+
+// bound makes sure that every symbol of the inputs has a value.
+func (x *execution) bound() error {
+	var unbound []string
+	for _, d := range x.l.Graph.Inputs {
+		for _, dim := range d.Type.Shape.Dims {
+			for _, s := range dim.Symbols() {
+				if _, ok := x.l.dims[s]; !ok && !slices.Contains(unbound, s) {
+					unbound = append(unbound, s)
+				}
+			}
+		}
+	}
+	if len(unbound) == 0 {
+		return nil
+	}
+	slices.Sort(unbound)
+	return &exitError{exitUsage, fmt.Errorf("%s: %w", x.l.Path, &symbolic.UnboundError{Symbols: unbound})}
 }
 
 // parseInit reads the value of --init.

@@ -9,6 +9,7 @@ import (
 
 	"memopt/configs"
 	"memopt/executor"
+	"memopt/executor/verify"
 	"memopt/graph/live"
 	"memopt/recompute"
 	"memopt/symbolic"
@@ -56,7 +57,7 @@ func classify(err error) error {
 		return &exitError{exitInterrupted, errors.New("interrupted")}
 	case errors.Is(err, executor.ErrOutOfMemory):
 		return &exitError{exitUnfit, err}
-	case errors.As(err, &unbound), errors.As(err, &config), errors.Is(err, recompute.ErrPlacement):
+	case errors.As(err, &unbound), errors.As(err, &config), errors.Is(err, recompute.ErrPlacement), errors.Is(err, verify.ErrOutputs):
 		return &exitError{exitUsage, err}
 	case errors.Is(err, live.ErrNoBoundary):
 		return &exitError{exitInvalid, err}

@@ -3,17 +3,27 @@ package main
 import (
 	"github.com/spf13/cobra"
 
+	"memopt/executor"
+	"memopt/executor/cpu"
 	"memopt/graph/op"
 	"memopt/report"
 )
+
+// missingKernel says why an operator has no CPU kernel; "": it has one, or runs without.
+func missingKernel(info *op.Info) string {
+	if executor.RunsItself(info.Kind) {
+		return ""
+	}
+	return cpu.Of(info.Kind).Why
+}
 
 func (a *app) opsCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "ops [NAME]",
 		Short: "Say what memopt knows of each operator",
-		Long: `ops prints the rows of the operator table: versions, whether the output is a
-view or may be written in place, the recompute class, and at which probe level
-ONNX Runtime recomputes it.`,
+		Long: `ops prints the rows of the operator tables: versions, the recompute class, whether
+the output is a view or may be written in place, whether the CPU executor has a
+kernel (or why not), and at which probe level ONNX Runtime recomputes it.`,
 		Example: `  memopt ops
         all operators
   memopt ops Softmax
@@ -32,7 +42,7 @@ ONNX Runtime recomputes it.`,
 			if len(rows) == 0 {
 				return usage("ops %s: the table has no such operator; memopt ops lists them", name)
 			}
-			return report.Ops(a.out, format, rows)
+			return report.Ops(a.out, format, rows, missingKernel)
 		},
 	}
 }

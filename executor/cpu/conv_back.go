@@ -9,13 +9,17 @@ import "memopt/executor"
 //
 // That is the gradient of a convolution's input, and ConvTranspose. A piece is a block of
 // channels of some images: the product of the transposed weights and dy gives columns, tile by
-// tile, which are added to dx in their order.
+// tile, which are added to dx in their order. Where Winograd's way serves, the whole is a
+// convolution of dy with the weights turned around.
 type convBack[T convFloat] struct {
 	convCore[T]      // with dy in y and dx in x
 	channels    int  // of a block
 	blocks      int  // of channels, per group
 	images      int  // per piece; more than 1 only where planes are small
 	gather      bool // whether dy of several images is brought together first
+
+	turned convCore[T]
+	turn   bool // whether turned does the work
 }
 
 // convBackRows is about how many rows of columns a piece makes at a time.
@@ -24,6 +28,11 @@ const convBackRows = 288
 // cut chooses the pieces.
 func (k *convBack[T]) cut() {
 	size := sizeOfElem[T]()
+	k.turned.convPlan, k.turned.threads, k.turned.math = k.turnedPlan(), k.threads, k.math
+	if k.turn = k.turned.winograd(size); k.turn {
+		k.turned.fast.flip = true
+		return
+	}
 	k.channels = min(max(1, convBackRows/k.taps), max(k.cg, 1))
 	k.blocks = (k.cg + k.channels - 1) / k.channels
 	k.images, k.gather = 1, false
@@ -39,6 +48,20 @@ func (k *convBack[T]) cut() {
 	k.tile = (k.outPlane + count - 1) / count
 }
 
+// turnedPlan returns the plan of the convolution from dy to dx, which holds for stride 1.
+func (p *convPlan) turnedPlan() convPlan {
+	t := *p
+	w := &t.win
+	w.in, w.out = w.out, w.in
+	for i := range w.begin {
+		w.begin[i] = w.extent(i) - 1 - w.begin[i]
+	}
+	t.c, t.m, t.cg, t.mg = p.m, p.c, p.mg, p.cg
+	t.depth = t.cg * t.taps
+	t.inPlane, t.outPlane = p.outPlane, p.inPlane
+	return t
+}
+
 func (k *convBack[T]) slotLen() int {
 	n := k.channels * k.taps * k.tile
 	if k.gather {
@@ -48,6 +71,9 @@ func (k *convBack[T]) slotLen() int {
 }
 
 func (k *convBack[T]) workspace() int {
+	if k.turn {
+		return k.turned.workspace()
+	}
 	return executor.RoundUp(k.threads * k.slotLen() * sizeOfElem[T]())
 }
 
@@ -59,6 +85,11 @@ func (k *convBack[T]) run(c *executor.Ctx) {
 	if k.mg == 0 || k.outPlane == 0 {
 		clear(k.x)
 		k.fill(0, k.n, 0, k.c)
+		return
+	}
+	if k.turn {
+		k.turned.x, k.turned.y, k.turned.w, k.turned.bias = k.y, k.x, k.w, k.bias
+		k.turned.run(c)
 		return
 	}
 	k.work = executor.ScratchOf[T](c, k.threads*k.slotLen())

@@ -1,7 +1,6 @@
 package cpu
 
 import (
-	"fmt"
 	"unsafe"
 
 	"memopt/executor"
@@ -26,154 +25,6 @@ type convCore[T convFloat] struct {
 	threads          int
 }
 
-// convPlan says how a convolution is cut into pieces.
-type convPlan struct {
-	win               slidingWindow
-	n, c, m, group    int
-	cg, mg            int // channels and filters per group
-	taps, depth       int // of the kernel; depth is cg*taps, the length of a column
-	inPlane, outPlane int
-	way               convWay
-	tile              int // columns of a tile
-	perPlane          int // tiles per image, or 0 where a tile holds several images
-	tiles             int // per group
-}
-
-// convWay names a way to compute a convolution.
-type convWay uint8
-
-const (
-	convTiled  convWay = iota // every piece makes the columns of its tile
-	convShared                // all columns are made first, then multiplied by blocks of filters
-	convPoint                 // the input itself has the columns: one tap, no stride, no padding
-	convDepth                 // one channel per group: row by row, without columns
-)
-
-const (
-	// convTileBytes bounds the columns of a tile: half of a common second-level cache.
-	convTileBytes = 1 << 20
-	// convLeastTile is the number of columns below which products are slow.
-	convLeastTile = 192
-	// convSharedBytes bounds the columns that are made at once.
-	convSharedBytes = 16 << 20
-	// convFewPieces is the number of pieces below which threads would starve.
-	convFewPieces = 8
-	// convFilterBlock is the number of filters of a piece of a shared product.
-	convFilterBlock = 128
-)
-
-// newConvPlan checks shapes against each other and plans.
-func newConvPlan(a *windowAttrs, group int, x, w []int, size int) (p convPlan, err error) {
-	n, c, spatial, err := windowPlanes(x)
-	if err != nil {
-		return p, err
-	}
-	if len(w) != len(x) {
-		return p, fmt.Errorf("the weights have rank %d, wanted %d as the data", len(w), len(x))
-	}
-	m, cg := w[0], w[1]
-	if c%group != 0 || c/group != cg {
-		return p, fmt.Errorf("the data has %d channels in %d groups; the weights have %d channels per group", c, group, cg)
-	}
-	if m%group != 0 {
-		return p, fmt.Errorf("the weights have %d filters, which %d groups do not share evenly", m, group)
-	}
-	if p.win, err = a.onto(spatial, w[2:]); err != nil {
-		return p, err
-	}
-	if err := a.slide(&p.win); err != nil {
-		return p, err
-	}
-	p.n, p.c, p.m, p.group, p.cg, p.mg = n, c, m, group, cg, m/group
-	p.taps = windowVolume(p.win.kernel)
-	p.depth = cg * p.taps
-	p.inPlane, p.outPlane = windowVolume(p.win.in), windowVolume(p.win.out)
-	p.cut(size)
-	return p, nil
-}
-
-// cut chooses the way and the tiles for elements of size bytes.
-func (p *convPlan) cut(size int) {
-	want := max(convLeastTile, convTileBytes/(size*max(p.depth, 1)))
-	if p.outPlane >= want/2 {
-		count := max(1, (p.outPlane+want/4)/want)
-		p.tile = ((p.outPlane+count-1)/count + 15) &^ 15
-		p.perPlane = (p.outPlane + p.tile - 1) / p.tile
-		p.tiles = p.n * p.perPlane
-	} else {
-		images := max(1, min(want/max(p.outPlane, 1), p.n))
-		p.tile, p.perPlane = images*p.outPlane, 0
-		p.tiles = (p.n + images - 1) / images
-	}
-	columns := p.n * p.outPlane
-	switch {
-	case p.cg == 1 && p.mg <= 4:
-		p.way = convDepth
-	case p.pointwise() && p.perPlane > 0 && p.tiles*p.group >= convFewPieces:
-		p.way = convPoint
-	case p.group == 1 && p.tiles < convFewPieces && p.depth*columns*size <= convSharedBytes:
-		p.way = convShared
-		p.tile = columns
-		if p.perPlane == 0 {
-			p.tile = min(columns, max(1, 512/max(1, p.outPlane))*p.outPlane)
-		} else {
-			p.tile = p.outPlane
-		}
-	default:
-		p.way = convTiled
-	}
-}
-
-// pointwise reports whether a plane of the output lies under one tap of a plane of the input.
-func (p *convPlan) pointwise() bool {
-	w := &p.win
-	return p.taps == 1 && w.in == w.out && w.stride == [3]int{1, 1, 1} && w.begin == [3]int{}
-}
-
-// columnsOf returns the columns lo..hi-1 of tile t. Column j is place j mod outPlane of
-// image j div outPlane. A tile lies within an image or has whole images.
-func (p *convPlan) columnsOf(t int) (lo, hi int) {
-	if p.perPlane == 0 {
-		lo = t * p.tile
-		return lo, min(lo+p.tile, p.n*p.outPlane)
-	}
-	start := t / p.perPlane * p.outPlane
-	lo = start + t%p.perPlane*p.tile
-	return lo, min(lo+p.tile, start+p.outPlane)
-}
-
-// slotLen returns the elements of workspace that a thread needs.
-func (p *convPlan) slotLen() int {
-	n := 0
-	if p.way == convTiled {
-		n = p.depth * p.tile
-	}
-	if p.perPlane == 0 {
-		switch p.way {
-		case convTiled:
-			n += p.mg * p.tile
-		case convShared:
-			n += convFilterBlock * p.tile
-		}
-	}
-	return (n + 15) &^ 15
-}
-
-// workLen returns the elements of workspace in all.
-func (p *convPlan) workLen(threads int) int {
-	n := threads * p.slotLen()
-	if p.way == convShared {
-		n += p.depth * p.n * p.outPlane
-	}
-	return n
-}
-
-// outShape appends the shape of the output.
-func (p *convPlan) outShape(dst []int) []int {
-	dst = append(dst, p.n, p.m)
-	return append(dst, p.win.out[maxWindowAxes-p.win.rank:]...)
-}
-
 // workspace returns the bytes that run takes.
 func (k *convCore[T]) workspace() int {
 	var e T
@@ -188,6 +39,10 @@ func (k *convCore[T]) run(c *executor.Ctx) {
 	if k.depth == 0 {
 		clear(k.y)
 		c.Parallel(k.n*k.m, 1+1<<14/k.outPlane, (*convFinish[T])(k))
+		return
+	}
+	if k.way == convWinograd {
+		k.runWinograd(c)
 		return
 	}
 	k.work = nil
@@ -205,8 +60,6 @@ func (k *convCore[T]) run(c *executor.Ctx) {
 		c.Parallel(k.tiles*k.group, 1, (*convTiles[T])(k))
 	}
 }
-
-func (k *convCore[T]) filterBlocks() int { return (k.m + convFilterBlock - 1) / convFilterBlock }
 
 func (k *convCore[T]) sharedTiles() int { return (k.n*k.outPlane + k.tile - 1) / k.tile }
 
@@ -228,23 +81,15 @@ func (t *convTiles[T]) Range(lo, hi int) {
 	for i := lo; i < hi; i++ {
 		g := i % k.group
 		from, to := k.columnsOf(i / k.group)
-		b, ldb := work, to-from
+		b, ldb := work[k.splitLen()+k.tempLen():], to-from
 		if k.way == convPoint {
 			n := from / k.outPlane
 			b, ldb = k.x[(n*k.c+g*k.cg)*k.inPlane+from-n*k.outPlane:], k.inPlane
 		} else {
-			k.pack(work, ldb, g*k.cg, (g+1)*k.cg, from, to)
+			k.pack(b, work[k.tempLen():], ldb, g*k.cg, (g+1)*k.cg, from, to)
 		}
-		k.multiply(g*k.mg, (g+1)*k.mg, from, to, b, ldb, work[k.slotLen()-k.tempLen(k.mg):])
+		k.multiply(g*k.mg, (g+1)*k.mg, from, to, b, ldb, work)
 	}
-}
-
-// tempLen returns the elements of a product of rows filters that has to be scattered.
-func (k *convCore[T]) tempLen(rows int) int {
-	if k.perPlane != 0 {
-		return 0
-	}
-	return rows * k.tile
 }
 
 // convColumns makes all columns, channel by channel.
@@ -253,8 +98,10 @@ type convColumns[T convFloat] convCore[T]
 // Range makes the rows of the channels lo..hi-1.
 func (t *convColumns[T]) Range(lo, hi int) {
 	k := (*convCore[T])(t)
+	s := k.slots.take()
+	defer k.slots.give(s)
 	n := k.n * k.outPlane
-	k.pack(k.shared()[lo*k.taps*n:], n, lo, hi, 0, n)
+	k.pack(k.shared()[lo*k.taps*n:], k.slot(s)[k.tempLen():], n, lo, hi, 0, n)
 }
 
 // shared returns the columns of all threads.
@@ -270,10 +117,10 @@ func (t *convProducts[T]) Range(lo, hi int) {
 	defer k.slots.give(s)
 	blocks, n := k.filterBlocks(), k.n*k.outPlane
 	for i := lo; i < hi; i++ {
-		m := i % blocks * convFilterBlock
+		m := i % blocks * k.filterBlock()
 		from := i / blocks * k.tile
 		to := min(from+k.tile, n)
-		k.multiply(m, min(m+convFilterBlock, k.m), from, to, k.shared()[from:], n, k.slot(s))
+		k.multiply(m, min(m+k.filterBlock(), k.m), from, to, k.shared()[from:], n, k.slot(s))
 	}
 }
 

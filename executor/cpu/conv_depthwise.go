@@ -6,6 +6,9 @@ type convDepthwise[T convFloat] convCore[T]
 // Range computes the planes lo..hi-1: plane i is filter i%m of image i/m.
 func (t *convDepthwise[T]) Range(lo, hi int) {
 	k := (*convCore[T])(t)
+	s := k.slots.take()
+	defer k.slots.give(s)
+	halves := k.slot(s)
 	for i := lo; i < hi; i++ {
 		n, m := i/k.m, i%k.m
 		x := k.x[(n*k.c+m/k.mg)*k.inPlane:][:k.inPlane]
@@ -15,15 +18,16 @@ func (t *convDepthwise[T]) Range(lo, hi int) {
 		w := &k.win
 		for od := range w.out[0] {
 			for oh := range w.out[1] {
-				k.depthRow(y[(od*w.out[1]+oh)*w.out[2]:][:w.out[2]], x, weights, od, oh)
+				k.depthRow(y[(od*w.out[1]+oh)*w.out[2]:][:w.out[2]], x, weights, od, oh, halves)
 			}
 		}
 		k.finish(m, i*k.outPlane, k.outPlane)
 	}
 }
 
-// depthRow adds all taps to one row of the output.
-func (k *convCore[T]) depthRow(y, x, weights []T, od, oh int) {
+// depthRow adds all taps to one row of the output. Where the stride is 2, rows of the input are
+// split into halves first.
+func (k *convCore[T]) depthRow(y, x, weights []T, od, oh int, halves []T) {
 	w := &k.win
 	d0, dlo, dhi := w.taps(0, od)
 	h0, hlo, hhi := w.taps(1, oh)
@@ -32,6 +36,9 @@ func (k *convCore[T]) depthRow(y, x, weights []T, od, oh int) {
 		for kh := hlo; kh < hhi; kh++ {
 			ih := h0 + kh*w.dilation[1]
 			row := x[(id*w.in[1]+ih)*w.in[2]:][:w.in[2]]
+			if k.splitRows > 0 {
+				splitElements(halves[:k.splitHalf], halves[k.splitHalf:], row)
+			}
 			at := (kd*w.kernel[1] + kh) * w.kernel[2]
 			for kw, f := range weights[at : at+w.kernel[2]] {
 				lo, hi := w.places(2, kw)
@@ -39,9 +46,12 @@ func (k *convCore[T]) depthRow(y, x, weights []T, od, oh int) {
 					continue
 				}
 				first := lo*w.stride[2] - w.begin[2] + kw*w.dilation[2]
-				if w.stride[2] == 1 {
+				switch {
+				case w.stride[2] == 1:
 					k.math.axpy(y[lo:hi], row[first:first+hi-lo], f)
-				} else {
+				case k.splitRows > 0:
+					k.math.axpy(y[lo:hi], halves[first%2*k.splitHalf+first/2:][:hi-lo], f)
+				default:
 					axpyEvery(y[lo:hi], row[first:], w.stride[2], f)
 				}
 			}
@@ -49,16 +59,24 @@ func (k *convCore[T]) depthRow(y, x, weights []T, od, oh int) {
 	}
 }
 
+// splitElements splits a row into its even and odd elements.
+func splitElements[T convFloat](even, odd, row []T) {
+	n := len(row) / 2
+	if len(row)%2 != 0 {
+		even[n] = row[2*n]
+	}
+	even, odd, row = even[:n], odd[:n], row[:2*n]
+	for i := range even {
+		if len(row) < 2 {
+			return
+		}
+		even[i], odd[i] = row[0], row[1]
+		row = row[2:]
+	}
+}
+
 // axpyEvery adds f times every s-th element of x to y.
 func axpyEvery[T convFloat](y, x []T, s int, f T) {
-	if s == 2 {
-		x = x[:2*len(y)-1]
-		for i := range y {
-			p := x[2*i] * f
-			y[i] += p
-		}
-		return
-	}
 	at := 0
 	for i := range y {
 		p := x[at] * f

@@ -129,10 +129,14 @@ func (k *convWeightGrad[T]) cut() {
 	k.tile = (k.outPlane + count - 1) / count
 	k.perPlane = count
 	k.tiles = k.n * count
+	k.way = convTiled
+	k.cutSplit()
 	k.shares = max(1, min(k.tiles, convFewPieces/max(1, k.blocks*k.group)))
 }
 
-func (k *convWeightGrad[T]) slotLen() int { return (k.channels*k.taps*k.tile + 15) &^ 15 }
+func (k *convWeightGrad[T]) slotLen() int {
+	return (k.splitLen() + k.channels*k.taps*k.tile + 15) &^ 15
+}
 
 func (k *convWeightGrad[T]) workLens() (slots, parts int) {
 	return k.threads * k.slotLen(), (k.shares - 1) * k.m * k.depth
@@ -198,10 +202,11 @@ func (k *convWeightGrad[T]) add(dw, work []T, g, c0, c1, tile int, beta T) {
 	if n <= 0 {
 		return
 	}
-	k.pack(work, n, g*k.cg+c0, g*k.cg+c1, from, to)
+	columns := work[k.splitLen():]
+	k.pack(columns, work, n, g*k.cg+c0, g*k.cg+c1, from, to)
 	image := from / k.outPlane
 	dy := k.y[(image*k.m+g*k.mg)*k.outPlane+from-image*k.outPlane:]
-	k.math.gemm(false, true, k.mg, rows, n, 1, dy, k.outPlane, work, n, beta, dw, k.depth)
+	k.math.gemm(false, true, k.mg, rows, n, 1, dy, k.outPlane, columns, n, beta, dw, k.depth)
 }
 
 type convWeightSums[T convFloat] convWeightGrad[T]

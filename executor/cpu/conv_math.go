@@ -2,7 +2,8 @@ package cpu
 
 import (
 	"math"
-	"sync"
+	"runtime"
+	"sync/atomic"
 
 	"memopt/executor"
 	"memopt/executor/cpu/blas"
@@ -16,7 +17,7 @@ type convFloat interface{ float32 | float64 }
 type convMath[T convFloat] struct {
 	gemm      func(transA, transB bool, m, n, k int, alpha T, a []T, lda int, b []T, ldb int, beta T, c []T, ldc int)
 	axpy      func(y, x []T, s T)
-	add       func(dst, a, b []T)
+	add, sub  func(dst, a, b []T)
 	addScalar func(dst, a []T, s T)
 	relu      func(dst, a []T)
 	sum       func(a []T) T
@@ -26,9 +27,9 @@ type convMath[T convFloat] struct {
 func newConvMath[T convFloat]() (m convMath[T]) {
 	switch p := any(&m).(type) {
 	case *convMath[float32]:
-		*p = convMath[float32]{blas.Sgemm, simd.Axpy, simd.Add, simd.AddScalar, simd.Relu, simd.Sum}
+		*p = convMath[float32]{blas.Sgemm, simd.Axpy, simd.Add, simd.Sub, simd.AddScalar, simd.Relu, simd.Sum}
 	case *convMath[float64]:
-		*p = convMath[float64]{blas.Dgemm, convAxpy, convAdd, convAddScalar, convRelu, convSum}
+		*p = convMath[float64]{blas.Dgemm, convAxpy, convAdd, convSub, convAddScalar, convRelu, convSum}
 	}
 	return m
 }
@@ -43,6 +44,12 @@ func convAxpy(y, x []float64, s float64) {
 func convAdd(dst, a, b []float64) {
 	for i := range dst {
 		dst[i] = a[i] + b[i]
+	}
+}
+
+func convSub(dst, a, b []float64) {
+	for i := range dst {
+		dst[i] = a[i] - b[i]
 	}
 }
 
@@ -146,32 +153,31 @@ func convActivate[T convFloat](relu func(dst, a []T), a *convActivation, y []T) 
 	}
 }
 
-// slotList hands pieces of workspace to the threads of a loop.
-type slotList struct {
-	mu   sync.Mutex
-	free []int
-}
+// slotList hands pieces of workspace to the threads of a loop. It does not block: there is
+// a slot for every thread.
+type slotList struct{ taken []atomic.Bool }
 
 // reset makes the slots 0..n-1 free.
 func (s *slotList) reset(n int) {
-	s.free = s.free[:0]
-	for i := range n {
-		s.free = append(s.free, i)
+	if len(s.taken) != n {
+		s.taken = make([]atomic.Bool, n)
+	}
+	for i := range s.taken {
+		s.taken[i].Store(false)
 	}
 }
 
-// take returns a free slot. There is one per thread.
+// take returns a free slot.
 func (s *slotList) take() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	i := s.free[len(s.free)-1]
-	s.free = s.free[:len(s.free)-1]
-	return i
+	for {
+		for i := range s.taken {
+			if s.taken[i].CompareAndSwap(false, true) {
+				return i
+			}
+		}
+		runtime.Gosched()
+	}
 }
 
 // give returns a slot.
-func (s *slotList) give(i int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.free = append(s.free, i)
-}
+func (s *slotList) give(i int) { s.taken[i].Store(false) }

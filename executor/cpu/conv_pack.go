@@ -1,8 +1,12 @@
 package cpu
 
 // pack writes the rows of the channels c0..c1-1 (of all channels) at the columns from..to-1 to
-// dst: row (c-c0)*taps + tap, of which each is ld elements from the next.
-func (k *convCore[T]) pack(dst []T, ld, c0, c1, from, to int) {
+// dst: row (c-c0)*taps + tap, of which each is ld elements from the next. temp has splitLen elements.
+func (k *convCore[T]) pack(dst, temp []T, ld, c0, c1, from, to int) {
+	if k.splitRows > 0 {
+		k.packSplit(dst, temp, ld, c0, c1, from, to)
+		return
+	}
 	r := 0
 	kernel := &k.win.kernel
 	for c := c0; c < c1; c++ {

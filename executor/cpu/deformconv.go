@@ -50,6 +50,7 @@ func newDeformConvOf[T convFloat](p *executor.Prep) (executor.Kernel, error) {
 // plan cuts the work as for a Conv, but that every tile makes its own columns.
 func (k *deformConv[T]) plan(x, w []int) (convPlan, error) {
 	p, err := newConvPlan(&k.attrs, k.group, x, w, sizeOfElem[T]())
+	p.splitRows = 0 // columns are made in another way
 	if p.way != convTiled {
 		p.way = convTiled
 		p.tile = min(p.outPlane, 1<<10)
@@ -127,6 +128,7 @@ func (k *deformConv[T]) Range(lo, hi int) {
 	s := core.slots.take()
 	defer core.slots.give(s)
 	work := core.slot(s)
+	columns := work[core.tempLen():]
 	for i := lo; i < hi; i++ {
 		g := i % core.group
 		from, to := core.columnsOf(i / core.group)
@@ -138,11 +140,11 @@ func (k *deformConv[T]) Range(lo, hi int) {
 			og := c / (core.c / k.offsetGroups)
 			end := min((g+1)*core.cg, (og+1)*(core.c/k.offsetGroups))
 			for tap := range core.taps {
-				k.sample(work[((c-g*core.cg)*core.taps+tap)*(to-from):], og, tap, c, end, from, to)
+				k.sample(columns[((c-g*core.cg)*core.taps+tap)*(to-from):], og, tap, c, end, from, to)
 			}
 			c = end
 		}
-		core.multiply(g*core.mg, (g+1)*core.mg, from, to, work, to-from, work[core.slotLen()-core.tempLen(core.mg):])
+		core.multiply(g*core.mg, (g+1)*core.mg, from, to, columns, to-from, work)
 	}
 }
 

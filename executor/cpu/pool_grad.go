@@ -11,13 +11,15 @@ import (
 // place of dX [N, C, d…] that the indices of the MaxPool name. The attributes are those of the
 // MaxPool.
 //
-// The size of X is not among the operands. Several sizes give d' places where a stride is above 1;
-// an index, being flat, tells them apart, since it lies under its window for one width only. What the indices
-// leave open is taken to be a multiple of the stride.
+// The size of X is not among the operands. It is taken from the type of the output where that is
+// known. Else, several sizes give d' places where a stride is above 1; an index, being flat, tells
+// them apart, since it lies under its window for one width only. What the indices leave open is
+// taken to be a multiple of the stride.
 type maxPoolGradKernel[T convFloat] struct {
 	attrs       windowAttrs
 	columnMajor bool
 	win         slidingWindow
+	stated      []int // shape of dX, nil where it is not known
 	known       []int // shape of dY for which win is known
 	shape       []int
 	dy, dx      []T
@@ -45,7 +47,11 @@ func newMaxPoolGradKernel[T convFloat](p *executor.Prep) (executor.Kernel, error
 	if err != nil {
 		return nil, err
 	}
-	return &maxPoolGradKernel[T]{attrs: core.attrs, columnMajor: p.Node.Int("storage_order", 0) == 1}, nil
+	k := &maxPoolGradKernel[T]{attrs: core.attrs, columnMajor: p.Node.Int("storage_order", 0) == 1}
+	if len(p.Shapes) > 0 {
+		k.stated = p.Shapes[0]
+	}
+	return k, nil
 }
 
 // Run finds the size of X and adds up.
@@ -64,7 +70,11 @@ func (k *maxPoolGradKernel[T]) Run(c *executor.Ctx) error {
 		if k.win, err = k.attrs.onto(spatial, nil); err != nil {
 			return err
 		}
-		if !k.search(n*ch, spatial) {
+		if k.stated != nil {
+			if err := k.take(c, dy.Shape); err != nil {
+				return err
+			}
+		} else if !k.search(n*ch, spatial) {
 			return c.Errorf("input 1 has indices that no input of a MaxPool with output %v gives", dy.Shape)
 		}
 		k.known = append(k.known, dy.Shape...)
@@ -82,6 +92,22 @@ func (k *maxPoolGradKernel[T]) Run(c *executor.Ctx) error {
 		return c.Errorf("input 1 has index %d at element %d, which is not in that element's plane of %d elements", k.index[at-1], at-1, k.in)
 	}
 	return nil
+}
+
+// take sets the window to one over the stated input, which must give dY's shape.
+func (k *maxPoolGradKernel[T]) take(c *executor.Ctx, dy []int) error {
+	off := maxWindowAxes - k.win.rank
+	if len(k.stated) == len(dy) && sameInts(k.stated[:2], dy[:2]) {
+		k.win.in = [...]int{1, 1, 1}
+		copy(k.win.in[off:], k.stated[2:])
+		if err := k.attrs.slide(&k.win); err != nil {
+			return err
+		}
+		if sameInts(k.win.out[off:], dy[2:]) {
+			return nil
+		}
+	}
+	return c.Errorf("input 0 has shape %v, which no MaxPool of an input %v gives", dy, k.stated)
 }
 
 // search sets the window to one over an input whose places are as many as spatial has, and under

@@ -66,7 +66,10 @@ func (k *maxPoolKernel[T]) Run(c *executor.Ctx) error {
 	if index != nil {
 		k.index = executor.Of[int64](index)
 	}
+	f, ok := any(k).(*maxPoolKernel[float32])
 	switch {
+	case index != nil && ok && k.keyed():
+		c.Parallel(k.rows, k.grain(), (*maxPoolKeys)(f))
 	case index != nil:
 		c.Parallel(k.rows, k.grain(), (*maxPoolIndices[T])(k))
 	case y != nil:
@@ -175,7 +178,7 @@ func (t *maxPoolIndices[T]) Range(lo, hi int) {
 				for kh := hlo; kh < hhi; kh++ {
 					row := ((d0+kd*w.dilation[0])*w.in[1] + h0 + kh*w.dilation[1]) * w.in[2]
 					for i, n := row+w0+wlo*w.dilation[2], whi-wlo; n > 0; n-- {
-						if v := x[i]; v > best || at < 0 || v != v {
+						if v := x[i]; v > best || at < 0 || v != v && best == best {
 							best, at = v, i
 						}
 						i += w.dilation[2]

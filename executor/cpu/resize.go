@@ -92,7 +92,6 @@ type resizeMap struct {
 	which []int // the axes that scales, sizes and roi are about
 	list  []float32
 	roi   []float32
-	sizes []int
 	shape []int
 }
 

@@ -186,43 +186,6 @@ func convShape(x, w []int, win *convWindow) []int {
 	return append(shape, win.out[3-(len(x)-2):]...)
 }
 
-// convSpec is a convolution to be tested.
-type convSpec struct {
-	name  string
-	x, w  []int
-	group int
-	win   convWindow
-	bias  bool
-	dtype graph.DType
-}
-
-var convSpecs = []convSpec{
-	{name: "1-D", x: []int{2, 3, 9}, w: []int{4, 3, 3}, win: convWindow{begin: []int{1}, end: []int{1}}, bias: true},
-	{name: "2-D 3x3 pads", x: []int{2, 3, 6, 7}, w: []int{4, 3, 3, 3}, win: convWindow{begin: []int{1, 1}, end: []int{1, 1}}, bias: true},
-	{name: "2-D stride 2", x: []int{2, 3, 9, 8}, w: []int{5, 3, 3, 3}, win: convWindow{stride: []int{2, 2}, begin: []int{1, 1}, end: []int{1, 1}}},
-	{name: "2-D stride 3", x: []int{1, 2, 11, 13}, w: []int{3, 2, 2, 3}, win: convWindow{stride: []int{3, 3}, begin: []int{0, 2}, end: []int{1, 0}}},
-	{name: "2-D dilations", x: []int{1, 2, 9, 9}, w: []int{3, 2, 3, 3}, win: convWindow{dilation: []int{2, 3}, begin: []int{2, 3}, end: []int{2, 3}}},
-	{name: "negative pads", x: []int{1, 2, 8, 8}, w: []int{3, 2, 3, 3}, win: convWindow{begin: []int{-1, 1}, end: []int{1, -2}}},
-	{name: "pads beyond the kernel", x: []int{1, 1, 3, 3}, w: []int{2, 1, 2, 2}, win: convWindow{begin: []int{4, 3}, end: []int{3, 4}}},
-	{name: "3-D", x: []int{2, 2, 4, 5, 6}, w: []int{3, 2, 2, 3, 3}, win: convWindow{stride: []int{1, 2, 1}, begin: []int{1, 1, 1}, end: []int{0, 1, 1}}, bias: true},
-	{name: "groups", x: []int{2, 6, 5, 5}, w: []int{4, 3, 3, 3}, group: 2, win: convWindow{begin: []int{1, 1}, end: []int{1, 1}}, bias: true},
-	{name: "depthwise", x: []int{2, 3, 6, 6}, w: []int{3, 1, 3, 3}, group: 3, win: convWindow{begin: []int{1, 1}, end: []int{1, 1}}, bias: true},
-	{name: "depthwise stride 2", x: []int{1, 3, 7, 20}, w: []int{6, 1, 3, 3}, group: 3, win: convWindow{stride: []int{2, 2}, begin: []int{1, 1}, end: []int{1, 1}}},
-	{name: "depthwise stride 3", x: []int{1, 2, 7, 9}, w: []int{2, 1, 3, 3}, group: 2, win: convWindow{stride: []int{3, 3}, dilation: []int{1, 2}, begin: []int{1, 2}, end: []int{1, 2}}},
-	{name: "pointwise", x: []int{8, 3, 12, 12}, w: []int{4, 3, 1, 1}, bias: true},
-	{name: "pointwise stride 2", x: []int{2, 3, 5, 5}, w: []int{4, 3, 1, 1}, win: convWindow{stride: []int{2, 2}}},
-	{name: "many tiles", x: []int{3, 4, 40, 41}, w: []int{3, 4, 3, 3}, win: convWindow{begin: []int{1, 1}, end: []int{1, 1}}, bias: true},
-	{name: "many tiles stride 2", x: []int{9, 3, 21, 30}, w: []int{3, 3, 3, 3}, win: convWindow{stride: []int{2, 2}, begin: []int{1, 1}, end: []int{1, 1}}, bias: true},
-	{name: "small planes", x: []int{70, 4, 5, 5}, w: []int{4, 2, 3, 3}, group: 2, win: convWindow{begin: []int{1, 1}, end: []int{1, 1}}, bias: true},
-	{name: "many filters", x: []int{3, 2, 5, 5}, w: []int{150, 2, 3, 3}, win: convWindow{begin: []int{1, 1}, end: []int{1, 1}}, bias: true},
-	{name: "no images", x: []int{0, 3, 5, 5}, w: []int{4, 3, 3, 3}},
-	{name: "no filters", x: []int{1, 3, 5, 5}, w: []int{0, 3, 3, 3}},
-	{name: "no channels", x: []int{1, 0, 5, 5}, w: []int{2, 0, 3, 3}, bias: true},
-	{name: "float64", x: []int{2, 3, 6, 7}, w: []int{4, 3, 3, 3}, win: convWindow{begin: []int{1, 1}, end: []int{1, 1}}, bias: true, dtype: graph.Float64},
-	{name: "float16", x: []int{2, 3, 6, 7}, w: []int{4, 3, 3, 3}, win: convWindow{begin: []int{1, 1}, end: []int{1, 1}}, bias: true, dtype: graph.Float16},
-	{name: "bfloat16", x: []int{2, 3, 6, 7}, w: []int{4, 3, 3, 3}, win: convWindow{stride: []int{2, 1}}, bias: true, dtype: graph.BFloat16},
-}
-
 func (s *convSpec) groups() int { return max(s.group, 1) }
 
 func (s *convSpec) attrs() []graph.Attr { return s.win.attrs(Attr("group", int64(s.groups()))) }
@@ -249,6 +212,7 @@ func convCases() []Case {
 		cases = append(cases, s.forward(), s.fused(), s.backward(), s.transposed())
 	}
 	cases = append(cases, convAutoPads()...)
+	cases = append(cases, convIntegerCases()...)
 	return append(cases, convFaults()...)
 }
 
@@ -370,35 +334,4 @@ func convAutoPads() []Case {
 		cases = append(cases, c)
 	}
 	return cases
-}
-
-// convFaults are nodes that cannot run.
-func convFaults() []Case {
-	x, w := convRandom(graph.Float32, 1, 1, 3, 5, 5), convRandom(graph.Float32, 2, 4, 3, 3, 3)
-	f := []graph.DType{graph.Float32}
-	fault := func(name, text string, kind graph.Kind, attrs []graph.Attr, in ...*executor.Tensor) Case {
-		return Case{Name: name, Kind: kind, Attrs: attrs, In: in, Out: f, Fails: text}
-	}
-	vec := convRandom(graph.Float32, 1, 3)
-	return []Case{
-		fault("stride 0", "attribute strides has entry 0", op.Conv, []graph.Attr{Attr("strides", []int64{0, 1})}, x, w),
-		fault("one stride", "strides has 1 entries, wanted 2", op.Conv, []graph.Attr{Attr("strides", []int64{1})}, x, w),
-		fault("short pads", "pads has 2 entries, wanted 4", op.Conv, []graph.Attr{Attr("pads", []int64{1, 1})}, x, w),
-		fault("unknown auto_pad", "auto_pad", op.Conv, []graph.Attr{Attr("auto_pad", "SOME")}, x, w),
-		fault("group 0", "group is 0", op.Conv, []graph.Attr{Attr("group", int64(0))}, x, w),
-		fault("uneven groups", "channels in 2 groups", op.Conv, []graph.Attr{Attr("group", int64(2))}, x, w),
-		fault("other channels", "channels per group", op.Conv, nil, convRandom(graph.Float32, 1, 1, 2, 5, 5), w),
-		fault("rank", "rank", op.Conv, nil, vec, w),
-		fault("weights' rank", "rank", op.Conv, nil, x, vec),
-		fault("bias", "bias", op.Conv, nil, x, w, vec),
-		fault("kernel_shape", "kernel_shape", op.Conv, []graph.Attr{Attr("kernel_shape", []int64{2, 3})}, x, w),
-		fault("too small", "smaller than the kernel", op.Conv, nil, convRandom(graph.Float32, 1, 1, 3, 2, 2), w),
-		fault("types", "differ", op.Conv, nil, x, convRandom(graph.Float64, 2, 4, 3, 3, 3)),
-		fault("activation", "activation", op.FusedConv, []graph.Attr{Attr("activation", "Sine")}, x, w),
-		fault("summand", "that of the output", op.FusedConv, nil, x, w, nil, vec),
-		fault("dY", "dY", op.ConvGrad, nil, x, x, w),
-		fault("weights", "weights", op.ConvTranspose, nil, x, w),
-		fault("output_padding", "output_padding is 1", op.ConvTranspose, []graph.Attr{Attr("output_padding", []int64{1, 0})}, x, convRandom(graph.Float32, 2, 3, 2, 3, 3)),
-		fault("output_shape", "output_shape has 1", op.ConvTranspose, []graph.Attr{Attr("output_shape", []int64{3})}, x, convRandom(graph.Float32, 2, 3, 2, 3, 3)),
-	}
 }

@@ -2,6 +2,7 @@ package verify
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"hash/maphash"
 	"slices"
@@ -18,6 +19,9 @@ type Verdict struct {
 	Baseline *Run
 	Planned  *Run
 }
+
+// ErrOutputs says that two models cannot be compared: one lacks an output of the other.
+var ErrOutputs = errors.New("the models have different outputs")
 
 // Verify executes both sides on the same inputs and compares every output.
 func Verify(ctx context.Context, baseline, planned Side, inputs map[string]*executor.Tensor, opts Options, tol Tolerance) (*Verdict, error) {
@@ -52,7 +56,7 @@ func sameOutputs(a, b *graph.Graph) error {
 	for _, d := range a.Outputs {
 		name := a.Values[d.Value].Name
 		if !slices.ContainsFunc(b.Outputs, func(e graph.Decl) bool { return b.Values[e.Value].Name == name }) {
-			return fmt.Errorf("output %q of the first model is none of the second, which has %s", name, outputNames(b))
+			return fmt.Errorf("%w: output %q of the first model is none of the second, which has %s", ErrOutputs, name, outputNames(b))
 		}
 	}
 	return nil

@@ -80,11 +80,12 @@ func (x *exact) slack(k int32) int64 { return x.capacity - x.floor[k] - x.total[
 // all of them are blocked. The conflict of a failure is the union of those of the
 // branches; a branch that fails without this decision to blame settles the matter.
 func (x *exact) branch(a, b int32, depth int) outcome {
-	x.nodes++
 	word, bit := x.bit(depth)
-	if x.nodes > x.limit || word >= x.words || len(x.reasons) > exactReasons || x.nodes%128 == 0 && x.halt() {
+	full := word >= x.words || len(x.sets) > exactSets || len(x.records) > exactRaise
+	if full || x.nodes >= x.limit || x.nodes%x.pause == 0 && x.halt() {
 		return limited
 	}
+	x.nodes++
 	for len(x.scratch) <= depth {
 		x.scratch = append(x.scratch, nil)
 		x.blame = append(x.blame, make([]uint64, x.words))
@@ -125,42 +126,51 @@ func (x *exact) branch(a, b int32, depth int) outcome {
 // block rules out that a job of the list lies at its level.
 func (x *exact) block(list []int32, level int64, depth int) bool {
 	x.begin()
-	word, bit := x.bit(depth)
 	for _, i := range list {
-		reason := x.raise(i, level+1, true)
-		reason[word] |= bit
-		x.add(reason, i, level)
+		x.raise(i, level+1, true, int32(depth), x.since(i, level))
 	}
 	return x.settle()
+}
+
+// option is a section that pick may choose.
+type option struct {
+	section int32
+	key     float64
+	slack   int64
 }
 
 // pick returns the section to decide on and leaves its candidates in scratch. It must be
 // one at whose floor nothing open can slip below a candidate; at
 // the lowest floor of all that cannot happen.
 func (x *exact) pick(a, b int32, depth int) int32 {
-	x.tick++ // stamps the sections that were looked at
+	options := x.options[:0]
+	for k := a; k < b; k++ {
+		if x.open[k] > 0 && x.choice[k] > 0 {
+			options = append(options, option{k, x.key(k), x.slack(k)})
+		}
+	}
+	x.options = options
 	for {
-		best, key, slack := int32(-1), 0.0, int64(0)
-		for k := a; k < b; k++ {
-			if x.open[k] == 0 || x.stamp[k] == x.tick {
-				continue
-			}
-			v, s := x.key(k), x.slack(k)
-			if best < 0 || v < key || v == key && s < slack {
-				best, key, slack = k, v, s
+		best := 0
+		for i, o := range options {
+			p := options[best]
+			if o.key < p.key || o.key == p.key && (o.slack < p.slack || o.slack == p.slack && o.section < p.section) {
+				best = i
 			}
 		}
-		x.stamp[best] = x.tick
+		k := options[best].section
 		list := x.scratch[depth][:0]
-		for _, u := range x.members[best][:x.open[best]] {
-			if x.candidate(u, best) {
+		for _, u := range x.members[k][:x.open[k]] {
+			if x.level[u] == x.floor[k] && !x.stuck[u] {
 				list = append(list, u)
 			}
 		}
 		x.scratch[depth] = list
-		if len(list) > 0 && x.clean(list, x.floor[best]) {
-			return best
+		if x.pickBy == pickLowest || x.clean(list, x.floor[k]) {
+			return k
 		}
+		options[best] = options[len(options)-1]
+		options = options[:len(options)-1]
 	}
 }
 
@@ -172,28 +182,16 @@ func (x *exact) key(k int32) float64 {
 	case pickWeighted:
 		return float64(x.slack(k)+1) / (x.weight[k] + 1)
 	case pickFewest:
-		n := 0
-		for _, u := range x.members[k][:x.open[k]] {
-			if x.candidate(u, k) {
-				n++
-			}
-		}
-		return float64(n)
+		return float64(x.choice[k])
 	}
 	return 0
-}
-
-// candidate reports whether an open job may rest on the floor of a section.
-func (x *exact) candidate(u, k int32) bool {
-	r := &x.records[x.head[u]]
-	return r.level == x.floor[k] && !r.blocked
 }
 
 // clean reports whether no open job fits below one of the list at the level.
 func (x *exact) clean(list []int32, level int64) bool {
 	for _, i := range list {
 		for _, u := range x.meets[i] {
-			if x.offset[u] < 0 && x.level(u) <= level-x.jobs[u].size {
+			if x.offset[u] < 0 && x.level[u] <= level-x.jobs[u].size {
 				return false
 			}
 		}

@@ -8,16 +8,16 @@ import "math/rand"
 // bottom or on another job are looked at; any packing can be pushed down to one of those.
 //
 // For every job the search keeps a lower bound of its offset, the level. Every raise of a level
-// is a record that also holds its reason: the set of the decisions that it follows
-// from. A dead end is blamed on the decisions behind the levels involved, and
-// the search jumps back over all decisions that are not blamed.
+// is a record that also says what it follows from. A dead end is blamed on the decisions behind
+// the levels involved, and the search jumps back over all decisions that are not blamed.
 type exact struct {
 	*problem
 	capacity int64
-	limit    int64 // on nodes, of the present run
-	nodes    int64 // of the present run
-	halt     func() bool
-	rank     []int32 // by job: the order in which candidates are tried
+	limit    int64       // on nodes, of the present run
+	nodes    int64       // of the present run
+	halt     func() bool // asked every so many nodes
+	pause    int64       // that many
+	rank     []int32     // by job: the order in which candidates are tried
 	pickBy   picker
 
 	meets []([]int32) // by job: the jobs live at once with it
@@ -28,17 +28,24 @@ type exact struct {
 	spot    [][]int32 // by job: its places in members
 	total   []int64   // by section: the sum of sizes not placed
 	floor   []int64   // by section: the smallest level of a job not placed
+	choice  []int32   // by section: its candidates, see branch
 	cross   []int32   // by section: the jobs not placed that also live in the section before
 	weight  []float64 // by section: dead ends found in it
 
 	offset []int64 // by job; -1 while not placed
 	depth  []int32 // by placed job: its decision
 
-	head     []int32 // by job: its newest record
+	level    []int64   // by job: a lower bound of its offset
+	stuck    []bool    // by job: it is blocked at its level
+	witness  []int32   // by job: one last seen to fit below it while it was blocked, or -1
+	history  [][]int32 // by job: its records, the newest of which says the same
 	records  []record
-	reasons  []uint64 // the bit sets of the records, words each
+	sets     []uint64 // sets of decisions, words each
 	words    int
-	shift    int // decisions share a bit with the 2^shift - 1 after it
+	shift    int     // a decision shares its bit with the 2^shift - 1 after it
+	told     []int32 // by record: the explanation that it is part of already
+	telling  int32
+	steps    int // of the explanation so far
 	blocked  []int32
 	placed   []int32
 	floors   []savedFloor
@@ -46,28 +53,36 @@ type exact struct {
 	stamp    []int32
 	tick     int32
 	conflict []uint64
-	scratch  [][]int32  // by depth: candidates
+	scratch  [][]int32 // by depth: candidates
+	options  []option
 	blame    [][]uint64 // by depth: what the branches tried so far were blamed on
 }
 
 // record raises the level of a job. A job that is blocked cannot rest at its level on what is
-// placed, so it waits for another job to come below it.
+// placed, so it waits for another job to come below it. The level follows from the decision at
+// a depth together with the record after, or from a set of decisions.
 type record struct {
-	job, prev int32
-	blocked   bool
-	level     int64
+	level   int64
+	job     int32
+	depth   int32 // -1 for no decision
+	after   int32 // -1 for no record
+	set     int32 // where it starts in sets, or -1
+	blocked bool
 }
 
+// savedFloor is what a section was before a change.
 type savedFloor struct {
-	section int32
-	floor   int64
+	section, choice int32
+	floor           int64
 }
 
 // The limits that keep the search's memory within some hundred megabytes.
 const (
-	exactPairs   = 1 << 23 // of jobs that meet
-	exactReasons = 1 << 25 // words
-	exactWords   = 64      // of a reason
+	exactPairs = 1 << 24 // of jobs that meet, and of sections and their jobs
+	exactSets  = 1 << 24 // words
+	exactRaise = 1 << 23 // records
+	exactWords = 128     // of a set
+	exactSteps = 1 << 14 // of an explanation, for the sake of time
 )
 
 // newExact prepares the search, or returns nil if the problem is too large for it.
@@ -92,7 +107,9 @@ func newExact(p *problem) *exact {
 	x.open, x.cross = make([]int32, p.sections), make([]int32, p.sections)
 	x.weight, x.stamp = make([]float64, p.sections), make([]int32, p.sections)
 	x.spot, x.offset, x.depth = make([][]int32, n), make([]int64, n), make([]int32, n)
-	x.head = make([]int32, n)
+	x.history, x.level, x.stuck = make([][]int32, n), make([]int64, n), make([]bool, n)
+	x.witness = make([]int32, n)
+	x.choice = make([]int32, p.sections)
 	for k, list := range x.members {
 		x.open[k] = int32(len(list))
 		for at, i := range list {
@@ -103,6 +120,7 @@ func newExact(p *problem) *exact {
 			}
 		}
 	}
+	x.pause = max(1, int64(4096/n))
 	x.words = n/32 + 4
 	for x.words>>x.shift > exactWords {
 		x.shift++
@@ -113,24 +131,35 @@ func newExact(p *problem) *exact {
 	return x
 }
 
-// findMeets lists for every job those live at once with it.
+// findMeets lists for every job those live at once with it: the ones live when it
+// starts and the ones that start before it ends. It reports false if they are too many.
 func (x *exact) findMeets() bool {
-	n := len(x.jobs)
-	x.meets = make([][]int32, n)
-	seen := make([]int32, n)
-	pairs := 0
+	starts := make([][]int32, x.sections)
+	before := make([]int, x.sections+1) // starts before a section
 	for i, j := range x.jobs {
-		for k := j.lo; k < j.hi; k++ {
-			for _, other := range x.members[k] {
-				if int(other) != i && seen[other] != int32(i)+1 {
-					seen[other] = int32(i) + 1
-					x.meets[i] = append(x.meets[i], other)
-				}
-			}
-		}
-		if pairs += len(x.meets[i]); pairs > exactPairs {
+		starts[j.lo] = append(starts[j.lo], int32(i))
+	}
+	for k, list := range starts {
+		before[k+1] = before[k] + len(list)
+	}
+	pairs := 0
+	for _, j := range x.jobs {
+		if pairs += len(x.members[j.lo]) + before[j.hi] - before[j.lo+1]; pairs > exactPairs {
 			return false
 		}
+	}
+	x.meets = make([][]int32, len(x.jobs))
+	for i, j := range x.jobs {
+		list := make([]int32, 0, len(x.members[j.lo])+before[j.hi]-before[j.lo+1])
+		for _, u := range x.members[j.lo] {
+			if int(u) != i {
+				list = append(list, u)
+			}
+		}
+		for _, more := range starts[j.lo+1 : j.hi] {
+			list = append(list, more...)
+		}
+		x.meets[i] = list
 	}
 	return true
 }
@@ -152,14 +181,15 @@ func (x *exact) findTwins() {
 // root makes the first record of every job.
 func (x *exact) root() {
 	for i := range x.jobs {
-		x.offset[i], x.head[i] = -1, int32(i)
-		x.records = append(x.records, record{job: int32(i), prev: -1})
-		x.reasons = append(x.reasons, make([]uint64, x.words)...)
+		x.offset[i], x.witness[i] = -1, -1
+		x.history[i] = append(x.history[i], int32(i))
+		x.records = append(x.records, record{job: int32(i), depth: -1, after: -1, set: -1})
 	}
 	for i, next := range x.twin {
 		if next >= 0 {
 			r := &x.records[next]
 			r.level, r.blocked = x.records[i].level+x.jobs[i].size, true
+			x.level[next], x.stuck[next] = r.level, true
 			x.blocked = append(x.blocked, next)
 		}
 	}

@@ -85,16 +85,21 @@ func (p *problem) greedy(goal, work int64, halt func() bool) answer {
 		if best.height <= goal || halt() {
 			break
 		}
-		order := make([]int32, len(p.jobs))
-		for i := range order {
-			order[i] = int32(i)
-		}
-		slices.SortFunc(order, func(a, b int32) int {
-			return cmp.Or(o.compare(p.jobs[a], p.jobs[b]), cmp.Compare(a, b))
-		})
-		best = best.better(p.inOrder(order, work, o.name, halt))
+		best = best.better(p.inOrder(p.sorted(o.compare), work, o.name, halt))
 	}
 	return best
+}
+
+// sorted returns the jobs in an order.
+func (p *problem) sorted(compare func(a, b job) int) []int32 {
+	order := make([]int32, len(p.jobs))
+	for i := range order {
+		order[i] = int32(i)
+	}
+	slices.SortFunc(order, func(a, b int32) int {
+		return cmp.Or(compare(p.jobs[a], p.jobs[b]), cmp.Compare(a, b))
+	})
+	return order
 }
 
 // inOrder gives each job in turn the lowest gap that holds it. Halted, it has no answer.

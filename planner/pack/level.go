@@ -1,12 +1,15 @@
 package pack
 
-import "math"
+import (
+	"math"
+	"sort"
+)
 
 // mark is a state of the search to come back to.
-type mark struct{ placed, records, blocked, floors int }
+type mark struct{ placed, records, sets, blocked, floors int }
 
 func (x *exact) mark() mark {
-	return mark{len(x.placed), len(x.records), len(x.blocked), len(x.floors)}
+	return mark{len(x.placed), len(x.records), len(x.sets), len(x.blocked), len(x.floors)}
 }
 
 // undo takes back all that was done since the mark.
@@ -15,38 +18,69 @@ func (x *exact) undo(m mark) {
 		x.lift(x.placed[i])
 	}
 	for i := len(x.records) - 1; i >= m.records; i-- {
-		x.head[x.records[i].job] = x.records[i].prev
+		job := x.records[i].job
+		list := x.history[job]
+		x.history[job] = list[:len(list)-1]
+		old := &x.records[list[len(list)-2]]
+		x.level[job], x.stuck[job] = old.level, old.blocked
 	}
 	for i := len(x.floors) - 1; i >= m.floors; i-- {
-		x.floor[x.floors[i].section] = x.floors[i].floor
+		f := x.floors[i]
+		x.floor[f.section], x.choice[f.section] = f.floor, f.choice
 	}
 	x.placed, x.records, x.blocked = x.placed[:m.placed], x.records[:m.records], x.blocked[:m.blocked]
-	x.floors, x.reasons = x.floors[:m.floors], x.reasons[:m.records*x.words]
+	x.floors, x.sets = x.floors[:m.floors], x.sets[:m.sets]
 }
 
-// level is a lower bound of the offset of a job that is not placed.
-func (x *exact) level(i int32) int64 { return x.records[x.head[i]].level }
-
-// reason is the set of decisions behind a record.
-func (x *exact) reason(r int32) []uint64 {
-	return x.reasons[int(r)*x.words : (int(r)+1)*x.words]
-}
-
-// add joins a set with the reason why the level of a job is at least v: that of
-// the oldest record that says so.
-func (x *exact) add(set []uint64, i int32, v int64) {
+// since is the oldest record by which the level of a job is at least v, or -1 if that
+// needs none.
+func (x *exact) since(i int32, v int64) int32 {
 	if v <= 0 {
-		return
+		return -1
 	}
-	r := x.head[i]
-	for {
-		prev := x.records[r].prev
-		if prev < 0 || x.records[prev].level < v {
-			break
+	list := x.history[i]
+	return list[sort.Search(len(list)-1, func(n int) bool { return x.records[list[n]].level >= v })]
+}
+
+// explain starts an explanation: a set of decisions from which something follows.
+func (x *exact) explain(set []uint64) {
+	clear(set)
+	x.telling++
+	x.steps = 0
+	if more := len(x.records) + 1 - len(x.told); more > 0 {
+		x.told = append(x.told, make([]int32, more)...)
+	}
+}
+
+// because adds to an explanation what a record follows from. When that gets too long, all
+// decisions are blamed: that is never wrong.
+func (x *exact) because(set []uint64, r int32) {
+	for r >= 0 && x.told[r] != x.telling {
+		if x.steps++; x.steps >= exactSteps {
+			if x.steps == exactSteps {
+				for i := range set {
+					set[i] = ^uint64(0)
+				}
+			}
+			return
 		}
-		r = prev
+		x.told[r] = x.telling
+		c := &x.records[r]
+		if c.set >= 0 {
+			join(set, x.sets[c.set:int(c.set)+x.words])
+			return
+		}
+		if c.depth >= 0 {
+			x.blameOn(set, c.depth)
+		}
+		r = c.after
 	}
-	join(set, x.reason(r))
+}
+
+// blameOn adds a decision to an explanation.
+func (x *exact) blameOn(set []uint64, depth int32) {
+	word, bit := x.bit(int(depth))
+	set[word] |= bit
 }
 
 func join(set, other []uint64) {
@@ -74,24 +108,19 @@ func (x *exact) touch(k int32) {
 	}
 }
 
-// raise gives a job a new level. The caller fills the reason, which is returned empty.
-func (x *exact) raise(i int32, level int64, blocked bool) []uint64 {
-	old := x.records[x.head[i]]
+// raise gives a job a new level, which follows from a decision together with a record.
+func (x *exact) raise(i int32, level int64, blocked bool, depth, after int32) {
 	for k := x.jobs[i].lo; k < x.jobs[i].hi; k++ {
-		if x.floor[k] == old.level {
+		if x.floor[k] == x.level[i] {
 			x.touch(k)
 		}
 	}
-	if blocked && !old.blocked {
+	if blocked && !x.stuck[i] {
 		x.blocked = append(x.blocked, i)
 	}
-	x.records = append(x.records, record{job: i, prev: x.head[i], blocked: blocked, level: level})
-	x.head[i] = int32(len(x.records) - 1)
-	at := len(x.reasons)
-	for range x.words {
-		x.reasons = append(x.reasons, 0)
-	}
-	return x.reasons[at:]
+	x.history[i] = append(x.history[i], int32(len(x.records)))
+	x.records = append(x.records, record{level, i, depth, after, -1, blocked})
+	x.level[i], x.stuck[i] = level, blocked
 }
 
 // drop places a job. Every other job that meets it and cannot fit below it has to lie above.
@@ -114,21 +143,18 @@ func (x *exact) drop(i int32, offset int64, depth int) bool {
 		}
 	}
 	top := offset + j.size
-	word, bit := x.bit(depth)
 	for _, u := range x.meets[i] {
 		if x.offset[u] >= 0 {
 			continue
 		}
-		r := &x.records[x.head[u]]
-		size := x.jobs[u].size
-		if r.level > top || r.level == top && !r.blocked || r.level+size <= offset {
+		level, size := x.level[u], x.jobs[u].size
+		if level > top || level == top && !x.stuck[u] || level+size <= offset {
 			continue
 		}
-		reason := x.raise(u, top, false)
-		reason[word] |= bit
-		x.add(reason, u, offset-size+1)
+		x.raise(u, top, false, int32(depth), x.since(u, offset-size+1))
 		if top+size > x.capacity {
-			copy(x.conflict, reason)
+			x.explain(x.conflict)
+			x.because(x.conflict, int32(len(x.records)-1))
 			return false
 		}
 	}
@@ -164,7 +190,7 @@ func (x *exact) settle() bool {
 		again = false
 		for at := 0; at < len(x.blocked); at++ {
 			i := x.blocked[at]
-			if x.offset[i] >= 0 || !x.records[x.head[i]].blocked {
+			if x.offset[i] >= 0 || !x.stuck[i] {
 				continue
 			}
 			raised, ok := x.rest(i)
@@ -180,29 +206,37 @@ func (x *exact) settle() bool {
 // rest raises a blocked job to the lowest top that a job not placed can have below it: that
 // is where it can rest at the earliest.
 func (x *exact) rest(i int32) (raised, ok bool) {
-	level, size := x.level(i), x.jobs[i].size
+	level, size := x.level[i], x.jobs[i].size
+	if u := x.witness[i]; u >= 0 && x.offset[u] < 0 && x.level[u]+x.jobs[u].size <= level {
+		return false, true
+	}
 	next := int64(math.MaxInt64)
 	for _, u := range x.meets[i] {
 		if x.offset[u] < 0 {
-			if next = min(next, x.level(u)+x.jobs[u].size); next <= level {
+			if next = min(next, x.level[u]+x.jobs[u].size); next <= level {
+				x.witness[i] = u
 				return false, true
 			}
 		}
 	}
 	ok = next <= x.capacity-size
 	next = min(next, x.capacity-size+1)
-	reason := x.raise(i, next, true)
-	x.add(reason, i, level)
+	at := len(x.sets)
+	x.sets = append(x.sets, x.conflict...)
+	set := x.sets[at:]
+	x.explain(set)
+	x.because(set, x.since(i, level))
 	for _, u := range x.meets[i] {
 		if x.offset[u] < 0 {
-			x.add(reason, u, next-x.jobs[u].size)
+			x.because(set, x.since(u, next-x.jobs[u].size))
 			continue
 		}
-		word, bit := x.bit(int(x.depth[u]))
-		reason[word] |= bit
+		x.blameOn(set, x.depth[u])
 	}
+	x.raise(i, next, true, -1, -1)
+	x.records[len(x.records)-1].set = int32(at)
 	if !ok {
-		copy(x.conflict, reason)
+		copy(x.conflict, set)
 	}
 	return true, ok
 }
@@ -211,19 +245,26 @@ func (x *exact) rest(i int32) (raised, ok bool) {
 // no longer fit above their floor.
 func (x *exact) fill() bool {
 	for _, k := range x.touched {
-		floor := int64(math.MaxInt64)
+		floor, choice := int64(math.MaxInt64), int32(0)
 		for _, u := range x.members[k][:x.open[k]] {
-			floor = min(floor, x.level(u))
+			if level := x.level[u]; level <= floor {
+				if level < floor {
+					floor, choice = level, 0
+				}
+				if !x.stuck[u] {
+					choice++
+				}
+			}
 		}
-		if floor != x.floor[k] {
-			x.floors = append(x.floors, savedFloor{k, x.floor[k]})
-			x.floor[k] = floor
+		if floor != x.floor[k] || choice != x.choice[k] {
+			x.floors = append(x.floors, savedFloor{k, x.choice[k], x.floor[k]})
+			x.floor[k], x.choice[k] = floor, choice
 		}
 		if x.open[k] > 0 && floor > x.capacity-x.total[k] {
 			x.weight[k]++
-			clear(x.conflict)
+			x.explain(x.conflict)
 			for _, u := range x.members[k][:x.open[k]] {
-				x.add(x.conflict, u, x.capacity-x.total[k]+1)
+				x.because(x.conflict, x.since(u, x.capacity-x.total[k]+1))
 			}
 			return false
 		}

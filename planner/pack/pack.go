@@ -3,11 +3,11 @@
 // bytes; two buffers that are live at once must not share a byte. The question is
 // either whether everything fits into a given capacity or how small the arena can be.
 //
-// The problem is NP-hard. The package answers it in stages: greedy orders that take
-// near-linear time give a first answer, a repair search moves buffers that do not fit
-// and ejects those in their way, and an exact search closes the gap to the lower bound or
-// proves that nothing smaller exists. The stages alternate by counted
-// work, never by the clock, so the same input and seed give the same answer; a
+// The problem is NP-hard. Greedy orders, which take near-linear time, give a first answer.
+// Where that is not good enough, an exact search (see exact) is run by many rules in short
+// turns; it finds a packing within a given height or proves that there is none. Problems that are
+// too large for it are improved by shaking the greedy orders. Strategies change by counted work,
+// never by the clock, so the same input, seed and node limit give the same answer; a
 // deadline only decides where the search ends.
 package pack
 
@@ -25,7 +25,7 @@ type Buffer struct{ Lower, Upper, Size int64 }
 type Options struct {
 	Capacity int64 // bytes the arena may have; 0 asks for the smallest arena
 	Seed     int64 // of the randomised orders; any value, 0 included
-	Nodes    int64 // counted work after which the search gives up; 0 for no limit
+	Nodes    int64 // counted work after which the search ends; 0 leaves that to the context
 
 	// Progress, if not nil, is called when the best arena shrinks and every now
 	// and then in between, always from the goroutine that called Solve.
@@ -46,15 +46,15 @@ type Result struct {
 	Height     int64   // the largest offset plus size
 	LowerBound int64   // no packing is lower than this
 	Optimal    bool    // Height is proved to be the smallest possible
-	Nodes      int64   // counted work of the search
+	Nodes      int64   // counted work: decisions of the exact search, buffers placed by shaking
 	Method     string  // the stage that found the packing
 }
 
-// The errors of Solve beside those of a context and of bad input. They come with the
-// best packing found, which is valid but higher than the capacity.
+// The errors of Solve with a capacity, beside those of bad input. They come with the best
+// packing found, which is valid but higher than the capacity.
 var (
-	ErrInfeasible = errors.New("pack: the buffers do not fit into the capacity")
-	ErrLimit      = errors.New("pack: the search ended before the buffers fitted into the capacity")
+	ErrInfeasible = errors.New("pack: the buffers cannot fit into the capacity")
+	ErrTimeLimit  = errors.New("pack: the search ended before the buffers fitted into the capacity")
 )
 
 // validate names the first buffer that makes no sense.

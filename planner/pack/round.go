@@ -1,14 +1,16 @@
 package pack
 
 import (
+	"math/bits"
 	"math/rand"
 )
 
-// roundNodes is what a run of the exact search may cost in the first round.
-const roundNodes = 1000
+// roundNodes is what a run of the exact search may cost in the first round beyond a node
+// per job, which it needs to get to the end at all.
+const roundNodes = 150
 
-// exactRuns are the rules of the exact search in the order they are tried. Every one of them
-// solves in a few hundred nodes what others do not solve in a million, so a round gives each a
+// exactRuns are the rules of the exact search in the order they are tried. Each of them solves
+// in a few hundred nodes problems that others do not solve in a million, so a round gives each a
 // short run instead of a long one to the best.
 var exactRuns = []struct {
 	by    picker
@@ -17,101 +19,115 @@ var exactRuns = []struct {
 }{
 	{pickLowest, 4, "lowest floor, by size"},
 	{pickLowest, 1, "lowest floor, by width"},
-	{pickLowest, 2, "lowest floor, by total"},
 	{pickFewest, 1, "fewest candidates, by width"},
+	{pickLowest, 2, "lowest floor, by total"},
 	{pickFewest, 4, "fewest candidates, by size"},
 	{pickFewest, 2, "fewest candidates, by total"},
 	{pickLowest, 0, "lowest floor, by area"},
 	{pickWeighted, 1, "dead ends, by width"},
-	{pickTightest, 0, "least slack, by area"},
 	{pickFewest, 0, "fewest candidates, by area"},
+	{pickTightest, 1, "least slack, by width"},
 	{pickWeighted, 4, "dead ends, by size"},
 	{pickWeighted, 2, "dead ends, by total"},
-	{pickTightest, 4, "least slack, by size"},
-	{pickTightest, 1, "least slack, by width"},
 }
 
-// round works on a group once: with a capacity it tries to reach that, without one the
-// lower bound and then the middle of what remains, until nothing lower is found. It
-// returns false if there is nothing that can be done.
-func (s *solver) round(g *group) bool {
+// runNodes is the limit of a run in a round: most rounds are short, since another order of
+// the jobs is more likely to help than more nodes, but now and then there is a long one, twice as
+// long as any before (Luby, Sinclair and Zuckerman, "Optimal speedup of Las Vegas algorithms").
+func runNodes(jobs, round int) int64 { return int64(jobs) + roundNodes*luby(round+1) }
+
+// luby is the i-th number, from 1, of 1 1 2 1 1 2 4 1 1 2 1 1 2 4 8 ...
+func luby(i int) int64 {
+	for {
+		k := bits.Len(uint(i))
+		if i == 1<<k-1 {
+			return 1 << (k - 1)
+		}
+		i -= 1<<(k-1) - 1
+	}
+}
+
+// round works on a group once. With a capacity every rule tries to reach that. Without one,
+// the greedy orders are shaken, then every rule tries the lower bound and then the middle of what remains,
+// until nothing lower is found.
+func (s *solver) round(g *group) {
 	if g.round == 0 {
 		g.exact = newExact(g.problem)
 		g.shake = newShaker(g.problem, g.best, s.opts.Seed)
+		if g.exact != nil {
+			for _, name := range exactOrders {
+				g.ranks = append(g.ranks, g.exact.ranks(name))
+			}
+		}
 	}
 	round := g.round
 	g.round++
+	if g.exact == nil || s.opts.Capacity <= 0 && round > 0 {
+		s.shakeUp(g)
+	}
 	if g.exact == nil {
-		return s.shakeUp(g, round)
+		return
 	}
-	goal := s.goal() / g.unit
-	if s.opts.Capacity > 0 {
-		s.try(g, goal, round)
-		return true
+	rng := rand.New(rand.NewSource(s.opts.Seed + int64(round)<<32))
+	for _, r := range exactRuns {
+		rank := g.ranks[r.order]
+		if round > 0 {
+			rank = shuffled(rank, noise(round), rng)
+		}
+		s.method = "exact search: " + r.name
+		goal := s.goal() / g.unit
+		if s.opts.Capacity > 0 {
+			s.try(g, goal, runNodes(len(g.jobs), round), rank, r.by)
+		} else {
+			s.descend(g, goal, runNodes(len(g.jobs), round), rank, r.by)
+		}
+		if s.done() || g.best.height <= s.goal()/g.unit {
+			return
+		}
 	}
+}
+
+// descend looks for lower packings by one rule: none is lower than the goal needs to be.
+func (s *solver) descend(g *group, goal, limit int64, rank []int32, by picker) {
 	low := max(goal, g.low)
 	target := low
 	for low < g.best.height && !s.ended() {
-		switch s.try(g, target, round) {
+		switch s.try(g, target, limit, rank, by) {
 		case failed:
 			low = max(low, g.low)
 		case limited:
 			low = target + 1
 		}
 		target = low + (g.best.height-low)/2
-		if g.best.height-low < 8 {
-			target = g.best.height - 1
-		}
 	}
-	return true
 }
 
-// try looks for a packing of a group not higher than the target with every rule in turn.
-func (s *solver) try(g *group, target int64, round int) outcome {
+// try looks for a packing of a group not higher than the target.
+func (s *solver) try(g *group, target, limit int64, rank []int32, by picker) outcome {
+	if s.opts.Nodes > 0 {
+		limit = min(limit, s.opts.Nodes-s.nodes)
+	}
 	x := g.exact
-	if g.ranks == nil {
-		for _, name := range exactOrders {
-			g.ranks = append(g.ranks, x.ranks(name))
-		}
-	}
-	rng := rand.New(rand.NewSource(s.opts.Seed + int64(round)<<32))
-	for _, run := range exactRuns {
-		rank := g.ranks[run.order]
-		if round > 0 {
-			rank = shuffled(rank, noise(round), rng)
-		}
-		s.method = "exact search: " + run.name
-		limit := int64(roundNodes) << min(round, 40)
-		if s.opts.Nodes > 0 {
-			limit = min(limit, s.opts.Nodes-s.nodes)
-		}
-		before := s.nodes
-		x.halt = func() bool {
-			s.nodes = before + x.nodes
-			s.report()
-			return s.ctx.Err() != nil
-		}
-		o := x.run(target, limit, rank, run.by)
+	before := s.nodes
+	x.halt = func() bool {
 		s.nodes = before + x.nodes
-		switch o {
-		case found:
-			g.best = x.answer(s.method)
-			s.report()
-			return found
-		case failed:
-			g.low = max(g.low, target+1)
-			s.report()
-			return failed
-		}
-		if s.ended() {
-			break
-		}
+		s.report()
+		return s.ctx.Err() != nil
 	}
-	return limited
+	o := x.run(target, limit, rank, by)
+	s.nodes = before + x.nodes
+	switch o {
+	case found:
+		g.best = x.answer(s.method)
+	case failed:
+		g.low = max(g.low, target+1)
+	}
+	s.report()
+	return o
 }
 
 // noise is how far a round moves the ranks: by turns a little and a lot.
-func noise(round int) float64 { return []float64{0.4, 0.05, 0.1, 0.2}[round%4] }
+func noise(round int) float64 { return []float64{0.3, 0.03, 0.1, 0.05, 0.2}[round%5] }
 
 // answer is the packing that a run found.
 func (x *exact) answer(method string) answer {

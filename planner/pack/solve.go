@@ -3,12 +3,13 @@ package pack
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"math"
 	"slices"
 )
 
 // Solve packs the buffers. With a capacity it returns as soon as they fit, and reports
-// ErrInfeasible or ErrLimit with the best packing found if they do not. Without one it
+// ErrInfeasible or ErrTimeLimit with the best packing found if they do not. Without one it
 // looks for the smallest arena until that is proved, the nodes are used up or the
 // context ends; ending early is then no error, only Optimal is false. The result is valid
 // whenever it is not nil.
@@ -21,10 +22,7 @@ func Solve(ctx context.Context, buffers []Buffer, opts Options) (*Result, error)
 	}
 	s := newSolver(ctx, buffers, opts)
 	for !s.done() {
-		g := s.worst()
-		if !s.round(g) {
-			break
-		}
+		s.round(s.worst())
 	}
 	r := s.result()
 	switch {
@@ -33,9 +31,9 @@ func Solve(ctx context.Context, buffers []Buffer, opts Options) (*Result, error)
 	case r.LowerBound > opts.Capacity:
 		return r, ErrInfeasible
 	case ctx.Err() != nil:
-		return r, context.Cause(ctx)
+		return r, fmt.Errorf("%w: %w", ErrTimeLimit, context.Cause(ctx))
 	}
-	return r, ErrLimit
+	return r, ErrTimeLimit
 }
 
 // group is a problem in the hands of the solver.

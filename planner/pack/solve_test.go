@@ -2,7 +2,9 @@ package pack
 
 import (
 	"context"
+	"math/rand"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -139,7 +141,7 @@ func TestSolveCapacity(t *testing.T) {
 	})
 }
 
-func TestSolveGreedyIsValid(t *testing.T) {
+func TestGreedyIsValid(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		buffers := drawBuffers(t, 200)
 		r := Greedy(buffers)
@@ -147,4 +149,136 @@ func TestSolveGreedyIsValid(t *testing.T) {
 		require.Equal(t, height(buffers, r.Offsets), r.Height)
 		require.LessOrEqual(t, r.LowerBound, r.Height)
 	})
+}
+
+// TestStackingIsValid lets the greedy orders run out of work at any time.
+func TestStackingIsValid(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		buffers := drawBuffers(t, 60)
+		work := rapid.Int64Range(-1, 300).Draw(t, "work")
+		r := &Result{Offsets: make([]int64, len(buffers))}
+		for _, p := range split(buffers) {
+			r.take(p, p.inOrder(p.sorted(greedyOrders[1].compare), work, "", func() bool { return false }))
+		}
+		require.NoError(t, Check(buffers, r.Offsets, 0))
+		require.Equal(t, height(buffers, r.Offsets), r.Height)
+	})
+}
+
+// TestSections holds sections to their meaning: two buffers meet in time exactly if
+// their ranges of sections do.
+func TestSections(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		buffers := drawBuffers(t, 20)
+		group, jobs := make([]int, len(buffers)), make([]job, len(buffers))
+		for g, p := range split(buffers) {
+			for i, id := range p.ids {
+				group[id], jobs[id] = g, p.jobs[i]
+			}
+		}
+		for i := range buffers {
+			for k := range i {
+				if buffers[i].Size > 0 && buffers[k].Size > 0 {
+					same := group[i] == group[k] && jobs[i].lo < jobs[k].hi && jobs[k].lo < jobs[i].hi
+					require.Equal(t, meet(buffers, i, k), same, "buffers %d and %d", i, k)
+				}
+			}
+		}
+	})
+}
+
+func TestSolveErrors(t *testing.T) {
+	_, err := Solve(context.Background(), []Buffer{{0, 1, 1}, {5, 5, 1}}, Options{})
+	assert.ErrorContains(t, err, "buffer 1 is live from 5 to 5")
+	for _, buffers := range [][]Buffer{nil, {{0, 1, 0}}, {{0, 1, 5}}} {
+		r, err := Solve(context.Background(), buffers, Options{Capacity: 5})
+		require.NoError(t, err)
+		assert.True(t, r.Optimal)
+		assert.Len(t, r.Offsets, len(buffers))
+	}
+	r, err := Solve(context.Background(), []Buffer{{0, 2, 4}, {1, 3, 4}}, Options{Capacity: 7})
+	assert.ErrorIs(t, err, ErrInfeasible)
+	assert.EqualValues(t, 8, r.Height)
+}
+
+// tight makes buffers that are hard to fit into the largest sum of sizes live at once.
+func tight(n int) []Buffer {
+	rng := rand.New(rand.NewSource(3))
+	buffers := make([]Buffer, n)
+	for i := range buffers {
+		lower := rng.Int63n(int64(n))
+		buffers[i] = Buffer{lower, lower + 1 + rng.Int63n(int64(n)/2), 1 + rng.Int63n(1000)}
+	}
+	return buffers
+}
+
+func TestSolveLimits(t *testing.T) {
+	buffers := tight(150)
+	capacity := Greedy(buffers).LowerBound
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	r, err := Solve(ctx, buffers, Options{Capacity: capacity})
+	assert.ErrorIs(t, err, ErrTimeLimit)
+	assert.ErrorIs(t, err, context.Canceled)
+	assert.NoError(t, Check(buffers, r.Offsets, r.Height))
+
+	r, err = Solve(context.Background(), buffers, Options{Capacity: capacity, Nodes: 50})
+	assert.ErrorIs(t, err, ErrTimeLimit)
+	assert.LessOrEqual(t, r.Nodes, int64(50))
+
+	last := Progress{Height: 1 << 62}
+	opts := Options{Nodes: 60_000, Progress: func(p Progress) {
+		assert.LessOrEqual(t, p.Height, last.Height)
+		assert.GreaterOrEqual(t, p.LowerBound, last.LowerBound)
+		assert.GreaterOrEqual(t, p.Nodes, last.Nodes)
+		last = p
+	}}
+	r, err = Solve(context.Background(), buffers, opts)
+	require.NoError(t, err)
+	assert.Equal(t, r.Height, last.Height)
+	last = Progress{Height: 1 << 62}
+	again, err := Solve(context.Background(), buffers, opts)
+	require.NoError(t, err)
+	assert.Equal(t, r, again)
+}
+
+// TestSolveLarge is about problems that are too large for the exact search.
+func TestSolveLarge(t *testing.T) {
+	buffers := tight(10_000)
+	require.Nil(t, newExact(split(buffers)[0]))
+	greedy := Greedy(buffers)
+	opts := Options{Nodes: 4 * 10_000}
+	r, err := Solve(context.Background(), buffers, opts)
+	require.NoError(t, err)
+	assert.LessOrEqual(t, r.Height, greedy.Height)
+	assert.NoError(t, Check(buffers, r.Offsets, r.Height))
+	again, err := Solve(context.Background(), buffers, opts)
+	require.NoError(t, err)
+	assert.Equal(t, r, again)
+
+	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+	defer cancel()
+	start := time.Now()
+	r, err = Solve(ctx, buffers, Options{})
+	require.NoError(t, err)
+	assert.NoError(t, Check(buffers, r.Offsets, r.Height))
+	assert.Less(t, time.Since(start), 10*time.Second)
+}
+
+func BenchmarkGreedy(b *testing.B) {
+	const n = 100_000
+	for name, span := range map[string]int64{"short": 60, "long": n} {
+		b.Run(name, func(b *testing.B) {
+			rng := rand.New(rand.NewSource(1))
+			buffers := make([]Buffer, n)
+			for i := range buffers {
+				lower := rng.Int63n(n)
+				buffers[i] = Buffer{lower, lower + 1 + rng.Int63n(span), 1 + rng.Int63n(1000)}
+			}
+			for b.Loop() {
+				r := Greedy(buffers)
+				b.ReportMetric(float64(r.Height)/float64(r.LowerBound), "height/bound")
+			}
+		})
+	}
 }

@@ -52,7 +52,7 @@ func (g *Gemm[T]) Plan() (tiles, grain int) {
 // them, at copyCost per element; a call takes callCost. A piece of work for one thread
 // should take pieceCost.
 const (
-	copyCost  = 32
+	copyCost  = 64
 	callCost  = 1e5
 	pieceCost = 1e6
 )

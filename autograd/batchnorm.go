@@ -1,0 +1,94 @@
+package autograd
+
+// batchNormalizationRule: with m and r the mean and inverse deviation of each channel, n the number of its
+// elements, and sums over all axes but that of the channels,
+//
+//	dbias = Σ dY,  dscale = r·Σ dY·(X-m)
+//	dX = scale·r·(dY - dbias/n - (X-m)·r·dscale/n)   in training mode
+//	dX = scale·r·dY                                  with running statistics
+//
+// Stashes X alone: the statistics of the batch are made from it again, as the running ones that the node
+// gives round them. The running statistics get no gradient.
+func batchNormalizationRule(c *Ctx) {
+	if c.Version < 9 && c.Node.Int("spatial", 1) == 0 {
+		c.Unsupported("with spatial = 0")
+	}
+	training := c.Node.Int("training_mode", 0) != 0
+	if c.Version < 14 {
+		training = len(c.Node.Outputs) > 1
+	}
+	if c.Version < 7 {
+		training = c.Node.Int("is_test", 0) == 0
+	}
+	if c.Grad(0) == None {
+		return // the statistics that it gives get no gradient
+	}
+	if training {
+		c.batchNormTraining()
+	} else {
+		c.batchNormInference()
+	}
+}
+
+// channelAxes lists all axes of x but that of the channels.
+func (c *Ctx) channelAxes(x Value) []int64 {
+	return append([]int64{0}, axesFrom(2, int64(c.Rank(x)))...)
+}
+
+// batchNormTraining is the rule with the statistics of the batch.
+func (c *Ctx) batchNormTraining() {
+	x, rank := c.In(0), c.Rank(c.In(0))
+	d := c.Wider(x)
+	axes := c.channelAxes(x)
+	wide := c.Cast(x, d)
+	g := c.Cast(c.Grad(0), d)
+	sum := c.ReduceSum(g, true, axes...)
+	if c.Wants(2) {
+		c.Set(2, c.perChannel(sum, c.In(2)))
+	}
+	if !c.Wants(0) && !c.Wants(1) {
+		return
+	}
+	off := c.Sub(wide, c.Mean(wide, axes...))
+	variance := c.DivideByCount(c.Reduce("ReduceSumSquare", off, true, axes...), x, axes...)
+	r := c.InverseDeviation(variance, float64(c.Node.Float("epsilon", 1e-5)))
+	dscale := c.Mul(c.ReduceSum(c.Mul(g, off), true, axes...), r)
+	if c.Wants(1) {
+		c.Set(1, c.perChannel(dscale, c.In(1)))
+	}
+	if c.Wants(0) {
+		along := c.Mul(off, c.DivideByCount(c.Mul(dscale, r), x, axes...))
+		rest := c.Sub(c.Sub(g, c.DivideByCount(sum, x, axes...)), along)
+		dx := c.Mul(rest, c.Mul(r, c.Spatial(c.Cast(c.In(1), d), rank)))
+		c.Set(0, c.Cast(dx, c.DType(x)))
+	}
+}
+
+// perChannel turns [1, C, 1…] into a vector in the type of like.
+func (c *Ctx) perChannel(v, like Value) Value {
+	return c.Cast(c.Reshape(v, c.Vector(-1)), c.DType(like))
+}
+
+// batchNormInference is the rule with running statistics.
+func (c *Ctx) batchNormInference() {
+	x, rank := c.In(0), c.Rank(c.In(0))
+	d := c.Wider(x)
+	axes := c.channelAxes(x)
+	g := c.Cast(c.Grad(0), d)
+	if c.Wants(2) {
+		c.Set(2, c.Cast(c.ReduceSum(g, false, axes...), c.DType(c.In(2))))
+	}
+	if !c.Wants(0) && !c.Wants(1) {
+		return
+	}
+	r := c.InverseDeviation(c.Cast(c.In(4), d), float64(c.Node.Float("epsilon", 1e-5)))
+	if c.Wants(1) {
+		off := c.Sub(c.Cast(x, d), c.Spatial(c.Cast(c.In(3), d), rank))
+		dscale := c.Mul(c.ReduceSum(c.Mul(g, off), false, axes...), r)
+		c.Set(1, c.Cast(dscale, c.DType(c.In(1))))
+	}
+	if c.Wants(0) {
+		factor := c.Mul(c.Cast(c.In(1), d), r)
+		c.Set(0, c.Cast(c.Mul(g, c.Spatial(factor, rank)), c.DType(x)))
+	}
+}

@@ -1,0 +1,51 @@
+package autograd
+
+import "memopt/graph"
+
+// layerNormalizationRule: with x̂ = (X - mean)·inv and ḡ = dY·scale,
+//
+//	dX = inv·(ḡ - mean(ḡ) - x̂·mean(ḡ·x̂)),  dscale = Σ dY·x̂,  dbias = Σ dY
+//
+// with means over the normalised axes. Stashes X and the outputs mean and inverse deviation, which are small.
+// 16-bit values are computed with as float32.
+func layerNormalizationRule(c *Ctx) {
+	x, g := c.In(0), c.Grad(0)
+	rank := c.Rank(x)
+	axes := axesFrom(c.Axis(c.Node.Int("axis", -1), rank), int64(rank))
+	d := c.Wider(x)
+	if c.Wants(2) {
+		c.Set(2, c.SumTo(g, c.In(2)))
+	}
+	if !c.Wants(0) && !c.Wants(1) {
+		return
+	}
+	inv := c.Cast(c.Out(2), d)
+	hat := c.Mul(c.Sub(c.Cast(x, d), c.Cast(c.Out(1), d)), inv)
+	c.normScale(hat, d)
+	if c.Wants(0) {
+		dx := c.normData(hat, inv, c.scaledGradient(d), true, axes)
+		c.Set(0, c.Cast(dx, c.DType(x)))
+	}
+}
+
+// normScale gives the scale, input 1, its gradient.
+func (c *Ctx) normScale(hat Value, d graph.DType) {
+	if c.Wants(1) {
+		scale := c.In(1)
+		c.Set(1, c.Cast(c.SumTo(c.Mul(c.Cast(c.Grad(0), d), hat), scale), c.DType(scale)))
+	}
+}
+
+// scaledGradient is the gradient of the normalised input: that of the output times the scale.
+func (c *Ctx) scaledGradient(d graph.DType) Value {
+	return c.Mul(c.Cast(c.Grad(0), d), c.Cast(c.In(1), d))
+}
+
+// normData takes the gradient g of x̂ back to x. centred says that the mean was taken off as well.
+func (c *Ctx) normData(hat, inv, g Value, centred bool, axes []int64) Value {
+	along := c.Mul(hat, c.Mean(c.Mul(g, hat), axes...))
+	if centred {
+		g = c.Sub(g, c.Mean(g, axes...))
+	}
+	return c.Mul(c.Sub(g, along), inv)
+}

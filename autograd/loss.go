@@ -1,0 +1,104 @@
+package autograd
+
+import "memopt/graph"
+
+// Both losses are -w[label]·logp[label] for each label, summed, averaged by the sum of the w, or not at all.
+// The gradient of logp is so -g at each label's class and zero elsewhere, where g is the
+// gradient of that label's loss times its weight. It is never written out as a one-hot matrix.
+
+// labelled is what the gradients of a loss are made of.
+type labelled struct {
+	at Value // [N, 1, d…]: the class of each label, 0 for those that are ignored
+	g  Value // like at: the gradient, 0 for those that are ignored
+}
+
+// labelGradients weighs the gradient of a loss.
+func (c *Ctx) labelGradients() labelled {
+	labels, g := c.In(1), c.Grad(0)
+	weights := None // of the labels; none: all 1
+	if c.Node.Attr("ignore_index") != nil {
+		ignore := c.Scalar(float64(c.Node.Int("ignore_index", -1)), labels)
+		skipped := c.Op("Equal", nil, labels, ignore)
+		labels = c.Where(skipped, c.Scalar(0, labels), labels)
+		kept := c.Scalar(1, g)
+		if c.Has(2) {
+			kept = c.Op("Gather", nil, c.In(2), labels)
+		}
+		weights = c.Where(skipped, c.Scalar(0, g), kept)
+	} else if c.Has(2) {
+		weights = c.Op("Gather", nil, c.In(2), labels)
+	}
+	g = c.weighed(g, weights, labels)
+	return labelled{c.Unsqueeze(labels, 1), c.Unsqueeze(g, 1)}
+}
+
+// weighed spreads the gradient of a reduced loss over the labels.
+func (c *Ctx) weighed(g, weights, labels Value) Value {
+	switch c.Node.Str("reduction", "mean") {
+	case "mean":
+		if weights != None {
+			total := c.Reduce("ReduceSum", weights, false, axesFrom(0, int64(c.Rank(labels)))...)
+			g = c.Div(g, total)
+		} else {
+			g = c.DivideByCount(g, labels, axesFrom(0, int64(c.Rank(labels)))...)
+		}
+	case "none":
+		if weights == None {
+			return g
+		}
+	}
+	if weights == None {
+		return c.ExpandLike(g, labels)
+	}
+	return c.Mul(weights, g)
+}
+
+// negativeLogLikelihoodLossRule: dX is -g at the labels, zero elsewhere. Stashes the labels.
+func negativeLogLikelihoodLossRule(c *Ctx) {
+	l := c.labelGradients()
+	c.Set(0, c.Op("ScatterElements", Attrs{A("axis", int64(1))}, c.ZerosVia(c.In(0), l.at), l.at, c.Neg(l.g)))
+}
+
+// softmaxCrossEntropyLossRule: dX = softmax(X)·g, less g at the labels. Where the node gives the
+// log-probabilities, their exponential is the softmax, and their own gradient G adds G - softmax(X)·ΣG. Stashes the
+// log-probabilities if they are there, else X: it is alive at the loss anyway, and becomes the
+// softmax in place.
+func softmaxCrossEntropyLossRule(c *Ctx) {
+	at, g, dx := None, None, None
+	if c.Grad(0) != None {
+		l := c.labelGradients()
+		at, g = l.at, l.g
+	}
+	p := c.probabilities()
+	total := g
+	dlog := c.Grad(1)
+	if dlog != None {
+		sum := c.Neg(c.ReduceSum(dlog, true, 1))
+		if total = sum; g != None {
+			total = c.Add(g, sum)
+		}
+	}
+	dx = c.Mul(p, total)
+	if g != None {
+		updates := c.Sub(c.Op("GatherElements", Attrs{A("axis", int64(1))}, dx, at), g)
+		dx = c.Op("ScatterElements", Attrs{A("axis", int64(1))}, dx, at, updates)
+	}
+	if dlog != None {
+		dx = c.Add(dx, dlog)
+	}
+	c.Set(0, dx)
+}
+
+// probabilities returns the softmax of the scores over axis 1. Softmax has that form for all ranks
+// since operator set 13, before for matrices.
+func (c *Ctx) probabilities() Value {
+	if c.Node.Output(1) == None && (c.j.opset() >= 13 || c.Rank(c.In(0)) == 2) {
+		return c.Op("Softmax", Attrs{A("axis", int64(1))}, c.In(0))
+	}
+	return c.Op("Exp", nil, c.Out(1))
+}
+
+// lossInternalRule: the form of the cross-entropy loss in ONNX Runtime's training graphs.
+func lossInternalRule(c *Ctx) {
+	c.Unsupported("%s belongs to a training graph that has its gradients", graph.CanonicalDomain(c.Node.Domain))
+}

@@ -1,0 +1,151 @@
+package autograd_test
+
+import (
+	"encoding/json"
+	"errors"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"memopt/autograd"
+	"memopt/executor"
+	"memopt/executor/dataset"
+	"memopt/graph"
+	"memopt/graph/onnx"
+	"memopt/graph/op"
+	"memopt/symbolic"
+)
+
+const sampleModels = "../../shared/models"
+
+// sampleMeta is what a sample model's meta.json says.
+type sampleMeta struct {
+	Loss          string `json:"loss_output"`
+	Deterministic *bool
+	Trainable     []struct{ Name string }
+	Tolerance     struct{ Atol, Rtol float64 }
+	Inputs        []struct {
+		Name  string
+		Shape []any
+	}
+}
+
+// TestModels differentiates exported networks and compares outputs and gradients with PyTorch's.
+func TestModels(t *testing.T) {
+	dirs, err := filepath.Glob(filepath.Join(sampleModels, "*_tiny*"))
+	require.NoError(t, err)
+	if len(dirs) == 0 {
+		t.Skip("the sample models are missing; they lie beside the project in ../shared/models")
+	}
+	for _, dir := range dirs {
+		t.Run(filepath.Base(dir), func(t *testing.T) {
+			if strings.Contains(dir, "logits") {
+				t.Skip("the loss is not in the graph")
+			}
+			compareModel(t, dir)
+		})
+	}
+}
+
+func compareModel(t *testing.T, dir string) {
+	var meta sampleMeta
+	text, err := os.ReadFile(filepath.Join(dir, "meta.json"))
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(text, &meta))
+	m, file, err := onnx.Open(filepath.Join(dir, "model.onnx"))
+	require.NoError(t, err)
+	defer file.Close()
+	op.Bind(m)
+	if meta.Deterministic != nil && !*meta.Deterministic {
+		dropNoise(m)
+	}
+	opts := autograd.Options{Losses: []autograd.Loss{{Name: meta.Loss}}}
+	for _, p := range meta.Trainable {
+		opts.Wrt = append(opts.Wrt, p.Name)
+	}
+	j, err := autograd.Differentiate(m, opts)
+	var missing *autograd.NoRule
+	if errors.As(err, &missing) {
+		t.Skip(err)
+	}
+	require.NoError(t, err)
+	require.False(t, j.Raised && j.To > 16, "operator set %d", j.To)
+	for _, set := range []struct{ data, grads string }{{"test_data_set_0", "grads64"}, {"test_data_set_1", "grads_1"}} {
+		if _, err := os.Stat(filepath.Join(dir, set.data)); err == nil {
+			compareSet(t, &meta, m, j, filepath.Join(dir, set.data), filepath.Join(dir, set.grads))
+		}
+	}
+}
+
+// dropNoise takes dropout out of training mode, as the reference gradients do.
+func dropNoise(m *graph.Model) {
+	for _, n := range m.Graph.Nodes {
+		if n.Kind == op.Dropout {
+			n.Inputs = n.Inputs[:1]
+		}
+	}
+}
+
+func compareSet(t *testing.T, meta *sampleMeta, m *graph.Model, j *autograd.Joint, data, grads string) {
+	if _, err := os.Stat(grads); err != nil {
+		return
+	}
+	set, err := dataset.LoadDir(data, m.Graph, nil)
+	require.NoError(t, err)
+	env := symbolic.Env{}
+	for _, in := range meta.Inputs {
+		for i, d := range in.Shape {
+			if name, ok := d.(string); ok {
+				env[name] = int64(set.Inputs[in.Name].Shape[i])
+			}
+		}
+	}
+	results := newRunner(t, j.Model, env)(set.Inputs)
+	for i, want := range set.Outputs {
+		compareTensor(t, meta, data+": "+want.Name, results[i], want.Tensor)
+	}
+	for i, name := range j.Wrt {
+		want, err := dataset.ReadTensor(filepath.Join(grads, name+".pb"))
+		require.NoError(t, err)
+		compareTensor(t, meta, grads+": "+name, results[len(m.Graph.Outputs)+i], want.Tensor)
+	}
+}
+
+// compareTensor holds |got - want| to atol + rtol·max|want|.
+func compareTensor(t *testing.T, meta *sampleMeta, name string, got, want *executor.Tensor) {
+	t.Helper()
+	require.True(t, slices.Equal(want.Shape, got.Shape), "%s: shape %v, wanted %v", name, got.Shape, want.Shape)
+	var worst, most float64
+	for i, w := range floatsOf(t, want) {
+		g := floatsOf(t, got)[i]
+		if d := math.Abs(g - w); !(d <= worst) {
+			worst = d
+		}
+		most = max(most, math.Abs(w))
+	}
+	if bound := meta.Tolerance.Atol + meta.Tolerance.Rtol*most; !(worst <= bound) {
+		t.Errorf("%s: off by %g, the largest is %g, allowed %g", name, worst, most, bound)
+	}
+}
+
+// floatsOf returns the elements as float64.
+func floatsOf(t *testing.T, x *executor.Tensor) []float64 {
+	t.Helper()
+	switch x.DType {
+	case graph.Float64:
+		return executor.Of[float64](x)
+	case graph.Float32:
+		out := make([]float64, len(executor.Of[float32](x)))
+		for i, v := range executor.Of[float32](x) {
+			out[i] = float64(v)
+		}
+		return out
+	}
+	t.Fatalf("no floats: %v", x.DType)
+	return nil
+}

@@ -1,0 +1,189 @@
+package autograd
+
+import (
+	"math"
+
+	"memopt/graph"
+)
+
+// bounds are what a Slice does to its axes. The lists of numbers are nil where they are not known before the run; the
+// values are None where the bounds are attributes.
+type bounds struct {
+	axes, starts, ends, steps        []int64
+	startsAt, endsAt, axesAt, stepAt Value
+}
+
+// sliceRule: zeros where the slice took nothing. Axes with step 1 are padded, a reversed axis is reversed
+// again, and along others the gradient is scattered to the places that the slice of 0, 1, 2, … names.
+// Stashes the bounds; where dims are symbols, the input for its shape.
+func sliceRule(c *Ctx) {
+	if !c.Wants(0) {
+		return
+	}
+	g, x := c.Grad(0), c.In(0)
+	b := c.bounds()
+	dims, have := c.extentsOf(x, 0), c.extentsOf(c.Out(0), 0)
+	var padded []int
+	for i, axis := range b.axes {
+		switch {
+		case b.steps == nil:
+			g = c.unstride(g, x, &b, i)
+		case b.steps[i] == 1:
+			padded = append(padded, i)
+		case b.steps[i] == -1 && have[axis].length.Equal(dims[axis].length):
+			g = c.reversed(g, axis)
+		default:
+			g = c.unstride(g, x, &b, i)
+		}
+	}
+	if len(padded) > 0 {
+		g = c.padBack(g, x, &b, padded)
+	}
+	c.Set(0, g)
+}
+
+// bounds reads the operands of the Slice; axes count from 0.
+func (c *Ctx) bounds() bounds {
+	n, rank := c.Node, c.Rank(c.In(0))
+	b := bounds{startsAt: None, endsAt: None, axesAt: None, stepAt: None}
+	if c.Version < sliceInputs {
+		b.starts, b.ends, b.axes = n.IntList("starts", nil), n.IntList("ends", nil), n.IntList("axes", nil)
+		b.steps = ones(len(b.starts))
+	} else {
+		b.startsAt, b.endsAt, b.axesAt, b.stepAt = c.In(1), c.In(2), c.In(3), c.In(4)
+		b.starts, _ = c.intsOf(b.startsAt)
+		b.ends, _ = c.intsOf(b.endsAt)
+		if b.axesAt != None {
+			var ok bool
+			if b.axes, ok = c.intsOf(b.axesAt); !ok {
+				c.Unsupported("its axes are not known before the run")
+			}
+		}
+		if b.stepAt != None {
+			b.steps, _ = c.intsOf(b.stepAt)
+		}
+	}
+	if b.axes == nil {
+		count := c.startCount(b.startsAt, len(b.starts))
+		for i := range count {
+			b.axes = append(b.axes, int64(i))
+		}
+	}
+	axes := make([]int64, len(b.axes))
+	for i, a := range b.axes {
+		axes[i] = c.Axis(a, rank)
+	}
+	b.axes = axes
+	if b.stepAt == None {
+		b.steps = ones(len(axes))
+	}
+	return b
+}
+
+// startCount is the number of starts: that of a list where it has some, else the length of the value.
+func (c *Ctx) startCount(starts Value, listed int) int {
+	if listed > 0 || starts == None {
+		return listed
+	}
+	if dims, ok := c.Dims(starts); ok && len(dims) == 1 {
+		if n, ok := dims[0].Const(); ok {
+			return int(n)
+		}
+	}
+	c.Unsupported("its axes are not known before the run")
+	return 0
+}
+
+func ones(n int) []int64 {
+	list := make([]int64, n)
+	for i := range list {
+		list[i] = 1
+	}
+	return list
+}
+
+// reversed turns an axis round.
+func (c *Ctx) reversed(g Value, axis int64) Value {
+	return c.Op("Slice", nil, g, c.Vector(-1), c.Vector(math.MinInt32), c.Vector(axis), c.Vector(-1))
+}
+
+// unstride scatters the gradient along the i-th sliced axis. No place occurs twice.
+func (c *Ctx) unstride(g, x Value, b *bounds, i int) Value {
+	axis := b.axes[i]
+	length := c.Dim(x, axis)
+	start, end := c.element(b.starts, b.startsAt, i), c.element(b.ends, b.endsAt, i)
+	places := c.Op("Slice", nil, c.iota(length), start, end, c.Vector(0), c.element(b.steps, b.stepAt, i))
+	return c.scatterAlong(g, places, axis, length, false)
+}
+
+// element is the i-th element of an operand as an int64 vector.
+func (c *Ctx) element(list []int64, v Value, i int) Value {
+	if list != nil {
+		return c.Vector(list[i])
+	}
+	return c.Cast(c.Op("Gather", nil, v, c.Vector(int64(i))), graph.Int64)
+}
+
+// padBack puts zeros around the gradient along the axes with the given places in the bounds.
+func (c *Ctx) padBack(g, x Value, b *bounds, which []int) Value {
+	rank := c.Rank(x)
+	if pads, ok := c.knownPads(g, x, b, which); ok {
+		return c.padZeros(g, pads)
+	}
+	c.need(intExtrema)
+	shape := c.Shape(x)
+	left := c.Sub(shape, c.ShapeOf(g)) // nothing along the other axes
+	starts, positive := c.fullStarts(b, which, rank)
+	if !positive {
+		below := c.Op("Less", nil, starts, c.Int(0))
+		starts = c.Op("Max", nil, c.Where(below, c.Add(starts, shape), starts), c.Int(0))
+	}
+	before := c.Op("Min", nil, starts, left)
+	return c.Op("Pad", nil, g, c.Concat(0, before, c.Sub(left, before)))
+}
+
+// fullStarts lists a start for every axis; positive says that none of them is negative for sure.
+func (c *Ctx) fullStarts(b *bounds, which []int, rank int) (v Value, positive bool) {
+	full, positive := make([]int64, rank), b.starts != nil
+	var axes, places []int64
+	for _, i := range which {
+		axes, places = append(axes, b.axes[i]), append(places, int64(i))
+		if b.starts != nil {
+			full[b.axes[i]] = b.starts[i]
+			positive = positive && b.starts[i] >= 0
+		}
+	}
+	if b.starts != nil {
+		return c.Vector(full...), positive
+	}
+	starts := c.Cast(c.Op("Gather", nil, b.startsAt, c.Vector(places...)), graph.Int64)
+	return c.Op("ScatterElements", nil, c.Vector(full...), c.Vector(axes...), starts), false
+}
+
+// knownPads returns the zeros around the gradient where all lengths are numbers.
+func (c *Ctx) knownPads(g, x Value, b *bounds, which []int) ([]int64, bool) {
+	if b.starts == nil {
+		return nil, false
+	}
+	rank := c.Rank(x)
+	pads := make([]int64, 2*rank)
+	have, want := c.extentsOf(g, 0), c.extentsOf(x, 0)
+	for _, i := range which {
+		axis := b.axes[i]
+		if b.starts[i] == 0 && have[axis].length.Equal(want[axis].length) {
+			continue
+		}
+		n, ok := have[axis].length.Const()
+		d, ok2 := want[axis].length.Const()
+		if !ok || !ok2 {
+			return nil, false
+		}
+		start := b.starts[i]
+		if start < 0 {
+			start = max(start+d, 0)
+		}
+		start = min(start, d-n)
+		pads[axis], pads[int64(rank)+axis] = start, d-n-start
+	}
+	return pads, true
+}

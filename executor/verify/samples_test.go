@@ -1,0 +1,84 @@
+package verify_test
+
+import (
+	"context"
+	"encoding/json"
+	"math"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"memopt/executor"
+	"memopt/executor/cpu"
+	"memopt/executor/dataset"
+	"memopt/executor/verify"
+	"memopt/graph"
+	"memopt/graph/onnx"
+)
+
+// samples is the folder of sample models beside the repository: PyTorch exports with reference outputs.
+const samples = "../../../shared/models"
+
+// meta is what the tests read of a sample's meta.json.
+type meta struct {
+	Deterministic *bool `json:"deterministic"`
+	Tolerance     struct {
+		Abs float64 `json:"atol"`
+		Rel float64 `json:"rtol"`
+	} `json:"tolerance"`
+}
+
+// TestSamples runs the sample models on their data sets: outputs agree with PyTorch's, relative to the largest
+// element of each tensor, as the samples' README wants it.
+func TestSamples(t *testing.T) {
+	sets, _ := filepath.Glob(samples + "/*/test_data_set_*")
+	if len(sets) == 0 {
+		t.Skipf("no sample models in %s", samples)
+	}
+	for _, dir := range sets {
+		model := filepath.Dir(dir)
+		t.Run(filepath.Base(model)+"/"+filepath.Base(dir), func(t *testing.T) {
+			var info meta
+			data, err := os.ReadFile(filepath.Join(model, "meta.json"))
+			require.NoError(t, err)
+			require.NoError(t, json.Unmarshal(data, &info))
+			if info.Deterministic != nil && !*info.Deterministic {
+				t.Skip("its outputs take dropout as the identity")
+			}
+			runSample(t, model, dir, info)
+		})
+	}
+}
+
+func runSample(t *testing.T, model, dir string, info meta) {
+	m, closer, err := onnx.Open(filepath.Join(model, "model.onnx"))
+	require.NoError(t, err)
+	defer closer.Close()
+	require.NoError(t, graph.RunPasses(m, graph.Pass{Name: "inline", Run: graph.InlineFunctions}))
+	types := infer(t, m)
+	set, err := dataset.LoadDir(dir, m.Graph, nil)
+	require.NoError(t, err)
+	values := make([]*executor.Tensor, len(m.Graph.Values))
+	for name, x := range set.Inputs {
+		id, _ := m.Graph.Lookup(name)
+		values[id] = x
+	}
+	env, err := executor.BindDims(m.Graph, values, nil)
+	require.NoError(t, err)
+	for _, s := range []executor.Options{{Threads: 1}, {Threads: 2, Guard: true}} {
+		run, err := verify.Execute(context.Background(), verify.Side{Model: m, Types: types, Dims: env}, set.Inputs, verify.Options{Device: cpu.Device{}, Session: s})
+		require.NoError(t, err)
+		require.Equal(t, run.Predicted.Arena, run.Measured.Arena)
+		for i, got := range run.Outputs {
+			want := set.Outputs[i].Tensor
+			var largest float64
+			for _, v := range executor.Of[float32](want) {
+				largest = max(largest, math.Abs(float64(v)))
+			}
+			_, abs := verify.Compare(got.Name, got.Tensor, want, verify.Tolerance{Abs: math.Inf(1)})
+			require.LessOrEqual(t, abs, info.Tolerance.Abs+info.Tolerance.Rel*largest, "output %q", got.Name)
+		}
+	}
+}

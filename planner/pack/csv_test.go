@@ -1,0 +1,70 @@
+package pack
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestCSV(t *testing.T) {
+	const in = "\ufeffsize, lower,id,note,upper\r\n4,0,b1,\"a, b\",3\n 8 ,-2,b2,,9\n"
+	table, err := ReadCSV(strings.NewReader(in))
+	require.NoError(t, err)
+	assert.Equal(t, []Buffer{{0, 3, 4}, {-2, 9, 8}}, table.Buffers)
+	assert.Equal(t, []string{"b1", "b2"}, table.IDs)
+	assert.Nil(t, table.Offsets)
+	var out strings.Builder
+	require.NoError(t, table.WriteCSV(&out, []int64{8, 0}))
+	assert.Equal(t, "size,lower,id,note,upper,offset\n4,0,b1,\"a, b\",3,8\n 8 ,-2,b2,,9,0\n",
+		strings.ReplaceAll(out.String(), "\" 8 \"", " 8 "))
+	assert.ErrorContains(t, table.WriteCSV(&out, []int64{8}), "1 offsets for 2 rows")
+
+	again, err := ReadCSV(strings.NewReader(out.String()))
+	require.NoError(t, err)
+	assert.Equal(t, []int64{8, 0}, again.Offsets)
+	out.Reset()
+	require.NoError(t, again.WriteCSV(&out, []int64{9, 1}), "the column that is there is used")
+	assert.Contains(t, out.String(), "3,9\n")
+}
+
+func TestCSVErrors(t *testing.T) {
+	const header = "id,lower,upper,size\n"
+	for in, want := range map[string]string{
+		"":                                    "the file is empty: a header with id, lower, upper and size was wanted",
+		"id,lower,upper\n":                    `line 1: no column "size" in the header "id,lower,upper"`,
+		"0,1,2,3\n":                           `line 1: no column "id"`,
+		"id,lower,upper,size,id\n":            `line 1: the column "id" is there twice`,
+		header + "a,0,1\n":                    "record on line 2: wrong number of fields",
+		header + "a,0,1,2\nb,x,1,2\n":         `line 3: lower is "x": a whole number was wanted`,
+		header + "a,0,1.5,2\n":                `line 2: upper is "1.5": a whole number was wanted`,
+		header + "a,0,1,-2\n":                 "line 2: size is -2: it must not be negative",
+		header + "a,5,5,2\n":                  "line 2: lower is 5 and upper is 5: upper must be greater",
+		header + "a,0,1,99999999999999999999": "line 2: size 99999999999999999999 does not fit into 64 bits",
+		header + "a,0,1,2\n\na,0,1,2\n":       `line 4: id "a" is on line 2 already`,
+		"id,lower,upper,size,alignment\na,0,1,2,1\nb,0,1,2,64\n": "line 3: alignment 64: only 1 is handled",
+		"id,lower,upper,size,offset\na,0,1,2,?\n":                `line 2: offset is "?": a whole number was wanted`,
+	} {
+		_, err := ReadCSV(strings.NewReader(in))
+		assert.ErrorContains(t, err, want, "%q", in)
+	}
+	table, err := ReadCSV(strings.NewReader(header))
+	require.NoError(t, err)
+	assert.Empty(t, table.Buffers)
+}
+
+func BenchmarkReadCSV(b *testing.B) {
+	var in strings.Builder
+	in.WriteString("id,lower,upper,size\n")
+	for i := range 100_000 {
+		fmt.Fprintf(&in, "%d,%d,%d,%d\n", i, i, i+10, 1024)
+	}
+	b.SetBytes(int64(in.Len()))
+	for b.Loop() {
+		if _, err := ReadCSV(strings.NewReader(in.String())); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
