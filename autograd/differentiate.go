@@ -293,7 +293,19 @@ func (j *joint) parameters(all bool) []Value {
 // differentiable reports whether a gradient can flow into a node's input.
 func (j *joint) differentiable(n *graph.Node, slot int) bool {
 	v := n.Input(slot)
-	return v != None && j.g.Values[v].Type.DType.IsFloat() && !slices.Contains(op.Of(n.Kind).NonDiff, slot) && Of(n.Kind).None == ""
+	return v != None && carriesFloat(j.g.Values[v].Type) && !slices.Contains(op.Of(n.Kind).NonDiff, slot) && Of(n.Kind).None == ""
+}
+
+// carriesFloat reports whether a gradient can flow through a value of a type: a tensor of floats, a sequence or
+// an optional of such, or what nobody knows.
+func carriesFloat(t graph.Type) bool {
+	switch {
+	case t.Form == graph.FormSequence || t.Form == graph.FormOptional:
+		return t.Elem == nil || carriesFloat(*t.Elem)
+	case t.DType == graph.Undefined:
+		return true
+	}
+	return t.DType.IsFloat()
 }
 
 // markReaches marks the values on which a loss depends.
@@ -313,7 +325,7 @@ func (j *joint) markReaches(order graph.Order, losses []lossValue) {
 			}
 		}
 		for _, v := range n.Captures {
-			if j.g.Values[v].Type.DType.IsFloat() {
+			if carriesFloat(j.g.Values[v].Type) {
 				j.reaches[v] = true
 			}
 		}
@@ -339,7 +351,7 @@ func (j *joint) markRequires(order graph.Order, wrt []Value) {
 			continue
 		}
 		for _, v := range n.Outputs {
-			if v != None && j.g.Values[v].Type.DType.IsFloat() && j.reaches[v] {
+			if v != None && carriesFloat(j.g.Values[v].Type) && j.reaches[v] {
 				j.requires[v] = true
 			}
 		}
