@@ -61,7 +61,7 @@ func TestSequences(t *testing.T) {
 			require.NoError(t, err)
 			var outs [2][]*executor.Tensor
 			for i, m := range []*autograd.Joint{j, plain} {
-				outs[i] = newRunner(t, m.Model, symbolic.Env{"N": 4, "K": 1})(countedInputs(t, m))
+				outs[i] = newRunner(t, m.Model, symbolic.Env{"N": 4, "K": 2})(countedInputs(t, m))
 			}
 			require.Equal(t, outs[1], outs[0])
 		})
@@ -78,7 +78,7 @@ func differentiateAll(t *testing.T, text string) (*autograd.Joint, error) {
 func countedInputs(t *testing.T, j *autograd.Joint) map[string]*executor.Tensor {
 	in := map[string]*executor.Tensor{}
 	for _, d := range j.Model.Graph.Inputs {
-		shape := executor.EvalShape(d.Type, symbolic.Env{"N": 4, "K": 1})
+		shape := executor.EvalShape(d.Type, symbolic.Env{"N": 4, "K": 2})
 		n, _ := executor.Bytes(d.Type.DType, shape)
 		x := &executor.Tensor{DType: d.Type.DType, Shape: shape, Data: executor.Memory(make([]float64, n/8))}
 		for i := range executor.Of[float64](x) {
