@@ -38,7 +38,7 @@ func (c *Ctx) channelAxes(x Value) []int64 {
 // batchNormTraining is the rule with the statistics of the batch.
 func (c *Ctx) batchNormTraining() {
 	x, rank := c.In(0), c.Rank(c.In(0))
-	d := c.Wider(x)
+	d := c.normType(x)
 	axes := c.channelAxes(x)
 	wide := c.Cast(x, d)
 	g := c.Cast(c.Grad(0), d)
@@ -55,9 +55,9 @@ func (c *Ctx) batchNormTraining() {
 		c.Set(1, c.perChannel(dscale, c.In(1)))
 	}
 	if c.Wants(0) {
-		along := c.Mul(off, c.DivideByCount(c.Mul(dscale, r), x, axes...))
-		rest := c.Sub(c.Sub(g, c.DivideByCount(sum, x, axes...)), along)
-		dx := c.Mul(rest, c.Mul(r, c.Spatial(c.Cast(c.In(1), d), rank)))
+		along := c.Mul(off, c.overCount(c.Mul(dscale, r), x, axes...))
+		rest := c.Sub(c.Sub(g, c.overCount(sum, x, axes...)), along)
+		dx := c.Mul(rest, c.Mul(r, c.alongChannels(c.Cast(c.In(1), d), rank)))
 		c.Set(0, c.Cast(dx, c.DType(x)))
 	}
 }
@@ -70,21 +70,21 @@ func (c *Ctx) perChannel(v, like Value) Value {
 // batchNormInference is the rule with running statistics.
 func (c *Ctx) batchNormInference() {
 	x, rank := c.In(0), c.Rank(c.In(0))
-	d := c.Wider(x)
+	d := c.normType(x)
 	axes := c.channelAxes(x)
 	g := c.Cast(c.Grad(0), d)
 	c.channelBiasCast(g)
 	if !c.Wants(0) && !c.Wants(1) {
 		return
 	}
-	r := c.InverseDeviation(c.Cast(c.In(4), d), float64(c.Node.Float("epsilon", 1e-5)))
+	r := c.inverseDeviation(c.Cast(c.In(4), d), float64(c.Node.Float("epsilon", 1e-5)))
 	if c.Wants(1) {
-		off := c.Sub(c.Cast(x, d), c.Spatial(c.Cast(c.In(3), d), rank))
+		off := c.Sub(c.Cast(x, d), c.alongChannels(c.Cast(c.In(3), d), rank))
 		dscale := c.Mul(c.ReduceSum(c.Mul(g, off), false, axes...), r)
 		c.Set(1, c.Cast(dscale, c.DType(c.In(1))))
 	}
 	if c.Wants(0) {
 		factor := c.Mul(c.Cast(c.In(1), d), r)
-		c.Set(0, c.Cast(c.Mul(g, c.Spatial(factor, rank)), c.DType(x)))
+		c.Set(0, c.Cast(c.Mul(g, c.alongChannels(factor, rank)), c.DType(x)))
 	}
 }

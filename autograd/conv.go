@@ -23,7 +23,7 @@ func (c *Ctx) convGradients(g Value) {
 		c.Set(1, c.kernelGradient(s, x, g, w, group))
 	}
 	if c.Wants(0) {
-		c.Set(0, c.Spread(s, g, w, x, group))
+		c.Set(0, c.spread(s, g, w, x, group))
 	}
 }
 
@@ -43,8 +43,8 @@ func (c *Ctx) kernelGradient(s *slide, large, small, w Value, group int64) Value
 	swap := swapFirst(n + 2)
 	right := c.Transpose(small, swap...)
 	if group == 1 && s.pointwise() {
-		left := c.Rows2(c.Transpose(large, swap...))
-		return c.FormVia(c.Product(matrixView{c.Rows2(right), false}, matrixView{left, true}, 1), w)
+		left := c.firstByRest(c.Transpose(large, swap...))
+		return c.formVia(c.product(matrixView{c.firstByRest(right), false}, matrixView{left, true}, 1), w)
 	}
 	left := None
 	if group == 1 {
@@ -80,8 +80,8 @@ func swapFirst(rank int) []int64 {
 	return perm
 }
 
-// Rows2 flattens all dims from the second on into one.
-func (e *emitter) Rows2(v Value) Value { return e.Reshape(v, e.Vector(0, -1)) }
+// firstByRest flattens all dims from the second on into one.
+func (e *emitter) firstByRest(v Value) Value { return e.Reshape(v, e.Vector(0, -1)) }
 
 // groupsSwapped turns [N, group·C, …] into [C, group·N, …]: the batch takes the place of the channels within
 // each group.
@@ -93,7 +93,7 @@ func (c *Ctx) groupsSwapped(x, w Value, group int64) Value {
 	}
 	split := c.Reshape(x, c.Vector(0, group, per, -1))
 	turned := c.Transpose(split, 2, 1, 0, 3)
-	return c.Reshape(turned, c.Concat1(c.Vector(per, -1), c.spatialDims(x)))
+	return c.Reshape(turned, c.joinInts(c.Vector(per, -1), c.spatialDims(x)))
 }
 
 // convTransposeRule: the converse of convRule: dX is the convolution of dY with W, and dW is formed as there with

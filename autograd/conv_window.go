@@ -149,9 +149,9 @@ func (c *Ctx) settle(s *slide, i int, in, out symbolic.Expr) {
 	}
 }
 
-// Spread is the transposed convolution that takes g, of the smaller size, back to the larger: what each
+// spread is the transposed convolution that takes g, of the smaller size, back to the larger: what each
 // element of the larger tensor gave to the places that read it.
-func (c *Ctx) Spread(s *slide, g, w, large Value, group int64) Value {
+func (c *Ctx) spread(s *slide, g, w, large Value, group int64) Value {
 	n := s.axes()
 	extra := append([]int64(nil), s.over...)
 	var ends Value
@@ -185,7 +185,7 @@ func (e *emitter) spatialDims(v Value) Value {
 	for i := 2; i < len(dims); i++ {
 		parts = append(parts, e.Dim(v, int64(i)))
 	}
-	return e.Concat1(parts...)
+	return e.joinInts(parts...)
 }
 
 // crop cuts the n spatial axes to the given sizes.

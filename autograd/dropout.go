@@ -11,14 +11,14 @@ func dropoutRule(c *Ctx) {
 		c.Set(0, g)
 		return
 	}
-	training, known := c.KnownBool(c.In(2))
+	training, known := c.knownBool(c.In(2))
 	if known && !training {
 		c.Set(0, g)
 		return
 	}
 	ratio, fixed := 0.5, !c.Has(1)
 	if c.Has(1) {
-		ratio, fixed = c.KnownFloat(c.In(1))
+		ratio, fixed = c.mathConstant(c.In(1))
 	}
 	if fixed && ratio == 0 {
 		c.Set(0, g)
@@ -44,4 +44,31 @@ func (c *Ctx) dropoutScaled(g Value, ratio float64, fixed, trains bool) Value {
 		scale = c.Where(c.In(2), scale, one)
 	}
 	return c.Mul(g, scale)
+}
+
+// expandBiasDropout: the sum of data and bias, dropped out, plus a residual.
+func expandBiasDropout(c *Ctx) []Value {
+	out := c.plainDropout(c.Add(c.In(0), c.In(1)), 3)
+	if c.Has(2) {
+		out[0] = c.Add(out[0], c.In(2))
+	}
+	return out
+}
+
+// expandBitmaskBiasDropout: the same, whose mask of packed bits nothing here can make.
+func expandBitmaskBiasDropout(c *Ctx) []Value { return expandBiasDropout(c)[:1] }
+
+// expandBitmaskDropout: a Dropout whose mask of packed bits nothing here can make.
+func expandBitmaskDropout(c *Ctx) []Value { return c.plainDropout(c.In(0), 1)[:1] }
+
+// plainDropout emits a Dropout with its result and its mask; ratio is the input slot of the ratio, which the
+// mode follows.
+func (c *Ctx) plainDropout(v Value, ratio int) []Value {
+	c.Need(12)
+	var attrs Attrs
+	if a := c.Node.Attr("seed"); a != nil {
+		attrs = Attrs{A("seed", a.Value)}
+	}
+	out := c.Ops("Dropout", 2, attrs, v, c.In(ratio), c.In(ratio+1))
+	return []Value{out[0], out[1]}
 }

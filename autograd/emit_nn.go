@@ -14,33 +14,27 @@ func axesFrom(from, to int64) []int64 {
 	return axes
 }
 
-// Times returns v times a number; v itself for 1.
-func (e *emitter) Times(v Value, x float64) Value {
-	if x == 1 {
-		return v
-	}
-	return e.Mul(v, e.Scalar(x, v))
+// meanOver averages over axes in [0, rank), keeping them.
+func (e *emitter) meanOver(v Value, axes ...int64) Value {
+	return e.Reduce("ReduceMean", v, true, axes...)
 }
 
-// Mean averages over axes in [0, rank), keeping them.
-func (e *emitter) Mean(v Value, axes ...int64) Value { return e.Reduce("ReduceMean", v, true, axes...) }
-
-// InverseDeviation returns 1/√(variance + epsilon).
-func (e *emitter) InverseDeviation(variance Value, epsilon float64) Value {
+// inverseDeviation returns 1/√(variance + epsilon).
+func (e *emitter) inverseDeviation(variance Value, epsilon float64) Value {
 	return e.Op("Reciprocal", nil, e.Op("Sqrt", nil, e.Add(variance, e.Scalar(epsilon, variance))))
 }
 
-// Wider returns the type in which gradients of a norm are computed: float32 for 16-bit types.
-func (e *emitter) Wider(v Value) graph.DType {
+// normType returns the type in which gradients of a norm are computed: float32 for 16-bit types.
+func (e *emitter) normType(v Value) graph.DType {
 	if d := e.DType(v); d != graph.Float16 && d != graph.BFloat16 {
 		return d
 	}
 	return graph.Float32
 }
 
-// CountOver returns how many elements of v one element of its reduction over axes stands for, as a scalar
+// countOver returns how many elements of v one element of its reduction over axes stands for, as a scalar
 // in the type of like: a constant where the dims are numbers.
-func (e *emitter) CountOver(v Value, like Value, axes ...int64) Value {
+func (e *emitter) countOver(v Value, like Value, axes ...int64) Value {
 	if n, ok := e.constCount(v, axes); ok {
 		return e.Scalar(float64(n), like)
 	}
@@ -48,12 +42,12 @@ func (e *emitter) CountOver(v Value, like Value, axes ...int64) Value {
 	return e.Cast(count, e.DType(like))
 }
 
-// DivideByCount divides g by CountOver.
-func (e *emitter) DivideByCount(g, v Value, axes ...int64) Value {
+// overCount divides g by countOver.
+func (e *emitter) overCount(g, v Value, axes ...int64) Value {
 	if n, ok := e.constCount(v, axes); ok {
-		return e.Times(g, 1/float64(n))
+		return e.mathScale(g, 1/float64(n))
 	}
-	return e.Div(g, e.CountOver(v, g, axes...))
+	return e.Div(g, e.countOver(v, g, axes...))
 }
 
 func (e *emitter) constCount(v Value, axes []int64) (int64, bool) {
@@ -68,24 +62,20 @@ func (e *emitter) constCount(v Value, axes []int64) (int64, bool) {
 	return n.Const()
 }
 
-// KnownFloat returns the one element of a value that is an initializer or a Constant.
-func (e *emitter) KnownFloat(v Value) (float64, bool) {
-	list := e.KnownFloats(v)
-	if len(list) != 1 {
-		return 0, false
-	}
-	return list[0], true
-}
-
-// KnownFloats returns the elements of a float value that is an initializer or a Constant, or nil.
-func (e *emitter) KnownFloats(v Value) []float64 {
+// knownFloats returns the elements of a float value that is an initializer or a Constant, or nil.
+func (e *emitter) knownFloats(v Value) []float64 {
 	if v == None {
 		return nil
 	}
 	value := &e.j.g.Values[v]
 	data := value.Data
 	if value.Def != graph.NoNode && e.j.g.Nodes[value.Def].Op == "Constant" {
-		data = e.j.g.Nodes[value.Def].TensorAttr("value")
+		n := e.j.g.Nodes[value.Def]
+		if list := n.FloatList("value_floats", nil); list != nil {
+			data = graph.Float32Tensor("", []int64{int64(len(list))}, list...)
+		} else {
+			data = n.TensorAttr("value")
+		}
 	}
 	if data == nil || value.Input {
 		return nil
@@ -97,8 +87,8 @@ func (e *emitter) KnownFloats(v Value) []float64 {
 	return list
 }
 
-// KnownBool returns the one element of a bool value that is known.
-func (e *emitter) KnownBool(v Value) (b, ok bool) {
+// knownBool returns the one element of a bool value that is known.
+func (e *emitter) knownBool(v Value) (b, ok bool) {
 	ints, ok := e.Ints(v)
 	if !ok || len(ints) != 1 {
 		return false, false
@@ -106,15 +96,7 @@ func (e *emitter) KnownBool(v Value) (b, ok bool) {
 	return ints[0] != 0, true
 }
 
-// Spatial reshapes a vector over the channels so that it lies along axis 1 of a value of the given rank.
-func (e *emitter) Spatial(v Value, rank int) Value {
+// alongChannels reshapes a vector over the channels so that it lies along axis 1 of a value of the given rank.
+func (e *emitter) alongChannels(v Value, rank int) Value {
 	return e.Unsqueeze(v, axesFrom(1, int64(rank-1))...)
-}
-
-// Filled is a tensor of the given shape, of one number in the type of like.
-func (e *emitter) Filled(x float64, like, shape Value) Value {
-	raw, err := scalarBytes(e.DType(like), x)
-	e.must(err)
-	one := &graph.TensorData{DType: e.DType(like), Dims: []int64{1}, Source: graph.Raw(raw)}
-	return e.Op("ConstantOfShape", Attrs{A("value", one)}, shape)
 }

@@ -50,9 +50,9 @@ func (e *emitter) plain(m matrixView) Value {
 	return e.Transpose(m.v, lastTwo(len(dims))...)
 }
 
-// Product returns alpha times the product of two matrices or stacks of matrices. Two matrices become a
+// product returns alpha times the product of two matrices or stacks of matrices. Two matrices become a
 // Gemm, which transposes on the way; stacks that are read transposed get a Transpose.
-func (e *emitter) Product(a, b matrixView, alpha float32) Value {
+func (e *emitter) product(a, b matrixView, alpha float32) Value {
 	a, b = e.through(a), e.through(b)
 	da, _ := e.Dims(a.v)
 	db, _ := e.Dims(b.v)
@@ -85,21 +85,21 @@ func (e *emitter) gemm(a, b matrixView, alpha float32) Value {
 	return e.Op("Gemm", attrs, in...)
 }
 
-// Rows flattens all dims before the last into one.
-func (e *emitter) Rows(v Value) Value {
+// rowsOf flattens all dims before the last into one.
+func (e *emitter) rowsOf(v Value) Value {
 	dims, _ := e.Dims(v)
 	if len(dims) == 2 {
 		return v
 	}
 	last := e.Dim(v, int64(len(dims)-1))
-	return e.Reshape(v, e.Concat1(e.Vector(-1), last))
+	return e.Reshape(v, e.joinInts(e.Vector(-1), last))
 }
 
-// Concat1 joins int64 vectors; where all are constants, so is the result.
-func (e *emitter) Concat1(parts ...Value) Value {
+// joinInts joins int64 vectors; where all are constants, so is the result.
+func (e *emitter) joinInts(parts ...Value) Value {
 	var all []int64
 	for _, p := range parts {
-		ints, ok := e.constInts(p)
+		ints, ok := e.intsOf(p)
 		if !ok {
 			return e.joinVectors(parts)
 		}
@@ -118,7 +118,7 @@ func (e *emitter) joinVectors(parts []Value) Value {
 		}
 	}
 	for _, p := range parts {
-		if ints, ok := e.constInts(p); ok {
+		if ints, ok := e.intsOf(p); ok {
 			run = append(run, ints...)
 			continue
 		}
@@ -130,16 +130,6 @@ func (e *emitter) joinVectors(parts []Value) Value {
 		return merged[0]
 	}
 	return e.Concat(0, merged...)
-}
-
-// constInts returns the elements of an integer initializer.
-func (e *emitter) constInts(v Value) ([]int64, bool) {
-	value := &e.j.g.Values[v]
-	if !value.IsConstant() || value.Data == nil {
-		return nil, false
-	}
-	ints, err := value.Data.Int64s()
-	return ints, err == nil
 }
 
 // inferredShape is a shape for Reshape with -1 for the one dim that is not a number.

@@ -2,10 +2,10 @@ package autograd
 
 import "memopt/symbolic"
 
-// ShapeVia returns the shape of like as an int64 vector, without reading like if that can be avoided: dims
+// shapeVia returns the shape of like as an int64 vector, without reading like if that can be avoided: dims
 // that are not numbers are taken from other values that have the same ones. A value is then not kept alive
 // for its shape.
-func (e *emitter) ShapeVia(like Value, others ...Value) Value {
+func (e *emitter) shapeVia(like Value, others ...Value) Value {
 	dims, ok := e.Dims(like)
 	if !ok {
 		return e.Shape(like)
@@ -26,7 +26,7 @@ func (e *emitter) ShapeVia(like Value, others ...Value) Value {
 		}
 		parts[i] = e.Op("Gather", nil, shapes[from], e.Vector(axis))
 	}
-	return e.Concat1(parts...)
+	return e.joinInts(parts...)
 }
 
 // sameDim finds a value with a dim, best in the same place.
@@ -43,17 +43,12 @@ func (e *emitter) sameDim(d symbolic.Expr, place int64, others []Value) (Value, 
 	return found, at
 }
 
-// FormVia gives v the shape of like. With at most one dim that is not a number, that one is left to Reshape;
-// else the shape is found by ShapeVia.
-func (e *emitter) FormVia(v, like Value, others ...Value) Value {
+// formVia gives v the shape of like. With at most one dim that is not a number, that one is left to Reshape;
+// else the shape is found by shapeVia.
+func (e *emitter) formVia(v, like Value, others ...Value) Value {
 	dims, ok := e.Dims(like)
 	if shape, ok2 := inferredShape(dims); ok && ok2 {
 		return e.Reshape(v, e.Vector(shape...))
 	}
-	return e.Reshape(v, e.ShapeVia(like, others...))
-}
-
-// ZerosVia is a tensor of zeros in the shape and type of like.
-func (e *emitter) ZerosVia(like Value, others ...Value) Value {
-	return e.Filled(0, like, e.ShapeVia(like, others...))
+	return e.Reshape(v, e.shapeVia(like, others...))
 }

@@ -12,7 +12,7 @@ func layerNormalizationRule(c *Ctx) {
 	x, g := c.In(0), c.Grad(0)
 	rank := c.Rank(x)
 	axes := axesFrom(c.Axis(c.Node.Int("axis", -1), rank), int64(rank))
-	d := c.Wider(x)
+	d := c.normType(x)
 	if c.Wants(2) {
 		c.Set(2, c.SumTo(g, c.In(2)))
 	}
@@ -43,9 +43,9 @@ func (c *Ctx) scaledGradient(d graph.DType) Value {
 
 // normData takes the gradient g of x̂ back to x. centred says that the mean was taken off as well.
 func (c *Ctx) normData(hat, inv, g Value, centred bool, axes []int64) Value {
-	along := c.Mul(hat, c.Mean(c.Mul(g, hat), axes...))
+	along := c.Mul(hat, c.meanOver(c.Mul(g, hat), axes...))
 	if centred {
-		g = c.Sub(g, c.Mean(g, axes...))
+		g = c.Sub(g, c.meanOver(g, axes...))
 	}
 	return c.Mul(c.Sub(g, along), inv)
 }

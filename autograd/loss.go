@@ -38,7 +38,7 @@ func (c *Ctx) weighed(g, weights, labels Value) Value {
 			total := c.Reduce("ReduceSum", weights, false, axesFrom(0, int64(c.Rank(labels)))...)
 			g = c.Div(g, total)
 		} else {
-			g = c.DivideByCount(g, labels, axesFrom(0, int64(c.Rank(labels)))...)
+			g = c.overCount(g, labels, axesFrom(0, int64(c.Rank(labels)))...)
 		}
 	case "none":
 		if weights == None {
@@ -54,7 +54,7 @@ func (c *Ctx) weighed(g, weights, labels Value) Value {
 // negativeLogLikelihoodLossRule: dX is -g at the labels, zero elsewhere. Stashes the labels.
 func negativeLogLikelihoodLossRule(c *Ctx) {
 	l := c.labelGradients()
-	c.Set(0, c.Op("ScatterElements", Attrs{A("axis", int64(1))}, c.ZerosVia(c.In(0), l.at), l.at, c.Neg(l.g)))
+	c.Set(0, c.Op("ScatterElements", Attrs{A("axis", int64(1))}, c.zerosOf(c.shapeVia(c.In(0), l.at), l.g), l.at, c.Neg(l.g)))
 }
 
 // softmaxCrossEntropyLossRule: dX = softmax(X)·g, less g at the labels. Where the node gives the

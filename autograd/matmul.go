@@ -42,10 +42,10 @@ func matMulRule(c *Ctx) {
 func (c *Ctx) stackProducts(a, b, g Value) (da, db Value) {
 	da, db = None, None
 	if c.Wants(1) {
-		db = c.SumTo(c.Product(matrixView{a, true}, matrixView{g, false}, 1), b)
+		db = c.SumTo(c.product(matrixView{a, true}, matrixView{g, false}, 1), b)
 	}
 	if c.Wants(0) {
-		da = c.SumTo(c.Product(matrixView{g, false}, matrixView{b, true}, 1), a)
+		da = c.SumTo(c.product(matrixView{g, false}, matrixView{b, true}, 1), a)
 	}
 	return da, db
 }
@@ -53,13 +53,13 @@ func (c *Ctx) stackProducts(a, b, g Value) (da, db Value) {
 // flatProducts multiplies a stack A with one matrix B: all rows of A are the rows of one matrix.
 func (c *Ctx) flatProducts(a, b, g Value) (da, db Value) {
 	da, db = None, None
-	rows := c.Rows(g)
+	rows := c.rowsOf(g)
 	if c.Wants(1) {
-		db = c.Product(matrixView{c.Rows(a), true}, matrixView{rows, false}, 1)
+		db = c.product(matrixView{c.rowsOf(a), true}, matrixView{rows, false}, 1)
 	}
 	if c.Wants(0) {
-		da = c.Product(matrixView{rows, false}, matrixView{b, true}, 1)
-		da = c.FormVia(da, a, g)
+		da = c.product(matrixView{rows, false}, matrixView{b, true}, 1)
+		da = c.formVia(da, a, g)
 	}
 	return da, db
 }
@@ -89,14 +89,14 @@ func (c *Ctx) productGradients(a, b matrixView, g Value, alpha float32) {
 		if b.t {
 			left, right = dy.T(), a
 		}
-		c.Set(1, c.SumTo(c.Product(left, right, alpha), c.In(1)))
+		c.Set(1, c.SumTo(c.product(left, right, alpha), c.In(1)))
 	}
 	if c.Wants(0) {
 		left, right := dy, b.T()
 		if a.t {
 			left, right = b, dy.T()
 		}
-		c.Set(0, c.SumTo(c.Product(left, right, alpha), c.In(0)))
+		c.Set(0, c.SumTo(c.product(left, right, alpha), c.In(0)))
 	}
 }
 

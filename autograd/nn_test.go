@@ -138,6 +138,9 @@ func TestDropoutIdentity(t *testing.T) {
 		{Name: "opset 10", Opset: 10, Graph: `g (double[4, 6] x) => (double[4, 6] y) { y = Dropout<ratio = 0.5>(x) }`},
 		{Name: "mode given", Graph: `g (double[4, 6] x, double r, bool t) => (double[4, 6] y) { y = Dropout<seed = 7.0>(x, r, t) }`,
 			In: map[string]*executor.Tensor{"r": ratio, "t": dropoutMode(0)}, Wrt: []string{"x"}},
+		{Name: "bias and residual", Graph: `g (double[4, 6] x, double[6] b, double[4, 6] r) => (double[4, 6] y) { y = com.microsoft.BiasDropout(x, b, r) }`},
+		{Name: "bias alone", Opset: 11, Graph: `g (double[4, 6] x, double[6] b) => (double[4, 6] y) { y = com.microsoft.BitmaskBiasDropout(x, b) }`},
+		{Name: "packed mask", Graph: `g (double[4, 6] x) => (double[4, 6] y, uint32[1] m) { y, m = com.microsoft.BitmaskDropout(x) }`, Fails: "not made"},
 		{Name: "old", Opset: 6, Graph: `g (double[4, 6] x) => (double[4, 6] y) { y = Dropout(x) }`, Fails: "training mode"},
 	})
 }
@@ -154,6 +157,8 @@ func TestDropout(t *testing.T) {
 		{Name: "mask", Opset: 13, Graph: `g (double[16, 8] x) => (double[16, 8] y) <double r = {0.5}, bool t = {1}> { y, m = Dropout(x, r, t) }`},
 		{Name: "ratio given", Graph: `g (double[16, 8] x, double r, bool t) => (double[16, 8] y) { y = Dropout(x, r, t) }`, In: given},
 		{Name: "constants", Graph: `g (double[16, 8] x) => (double[16, 8] y) { r = Constant<value = double {0.3}>()  t = Constant<value = bool {1}>()  y = Dropout(x, r, t) }`},
+		{Name: "bitmask", Graph: `g (double[16, 8] x) => (double[16, 8] y) <double r = {0.4}, bool t = {1}> { y = com.microsoft.BitmaskDropout(x, r, t) }`},
+		{Name: "with a bias", Graph: `g (double[16, 8] x) => (double[16, 8] y) <double r = {0.4}, bool t = {1}, double[8] b = {0, 0, 0, 0, 0, 0, 0, 0}> { y, m = com.microsoft.BiasDropout(x, b, , r, t) }`},
 	} {
 		t.Run(c.Name, func(t *testing.T) {
 			c.Dims = n

@@ -12,15 +12,15 @@ func simplifiedLayerNormalizationRule(c *Ctx) {
 // made again.
 func rmsNormalizationRule(c *Ctx) {
 	c.rmsGradients(func(x Value, axes []int64) Value {
-		square := c.DivideByCount(c.Reduce("ReduceSumSquare", x, true, axes...), x, axes...)
-		return c.InverseDeviation(square, float64(c.Node.Float("epsilon", 1e-5)))
+		square := c.overCount(c.Reduce("ReduceSumSquare", x, true, axes...), x, axes...)
+		return c.inverseDeviation(square, float64(c.Node.Float("epsilon", 1e-5)))
 	})
 }
 
 func (c *Ctx) rmsGradients(inverse func(x Value, axes []int64) Value) {
 	rank := c.Rank(c.In(0))
 	axes := axesFrom(c.Axis(c.Node.Int("axis", -1), rank), int64(rank))
-	d := c.Wider(c.In(0))
+	d := c.normType(c.In(0))
 	x := c.Cast(c.In(0), d)
 	inv := c.Cast(inverse(x, axes), d)
 	hat := c.Mul(x, inv)
@@ -32,16 +32,16 @@ func (c *Ctx) rmsGradients(inverse func(x Value, axes []int64) Value) {
 
 // statistics returns x less its mean over the axes, and the inverse deviation.
 func (c *Ctx) statistics(x Value, axes []int64) (off, inv Value) {
-	off = c.Sub(x, c.Mean(x, axes...))
-	variance := c.DivideByCount(c.Reduce("ReduceSumSquare", off, true, axes...), x, axes...)
-	return off, c.InverseDeviation(variance, float64(c.Node.Float("epsilon", 1e-5)))
+	off = c.Sub(x, c.meanOver(x, axes...))
+	variance := c.overCount(c.Reduce("ReduceSumSquare", off, true, axes...), x, axes...)
+	return off, c.inverseDeviation(variance, float64(c.Node.Float("epsilon", 1e-5)))
 }
 
 // instanceNormalizationRule: as layerNormalizationRule, over the spatial axes, with a scale and a bias per
 // channel. Stashes X, of which the statistics are made again.
 func instanceNormalizationRule(c *Ctx) {
 	rank := c.Rank(c.In(0))
-	d := c.Wider(c.In(0))
+	d := c.normType(c.In(0))
 	g := c.Cast(c.Grad(0), d)
 	c.channelBiasCast(g)
 	if !c.Wants(0) && !c.Wants(1) {
@@ -54,7 +54,7 @@ func instanceNormalizationRule(c *Ctx) {
 		c.Set(1, c.Cast(c.ReduceSum(c.Mul(g, hat), false, c.channelAxes(hat)...), c.DType(c.In(1))))
 	}
 	if c.Wants(0) {
-		g = c.Mul(g, c.Spatial(c.Cast(c.In(1), d), rank))
+		g = c.Mul(g, c.alongChannels(c.Cast(c.In(1), d), rank))
 		c.Set(0, c.Cast(c.normData(hat, inv, g, true, axes), c.DType(c.In(0))))
 	}
 }
@@ -71,11 +71,11 @@ func (c *Ctx) channelBiasCast(g Value) {
 // group. Stashes X, of which the statistics are made again.
 func groupNormalizationRule(c *Ctx) {
 	x, groups := c.In(0), c.Node.Int("num_groups", 1)
-	d := c.Wider(x)
+	d := c.normType(x)
 	grouped := c.Vector(0, groups, -1)
 	lie := grouped // how the data lie where scale and bias meet them
 	if c.Version >= 21 {
-		lie = c.Concat1(c.Vector(0), c.Dim(x, 1), c.Vector(-1))
+		lie = c.joinInts(c.Vector(0), c.Dim(x, 1), c.Vector(-1))
 	}
 	g := c.Reshape(c.Cast(c.Grad(0), d), lie)
 	c.channelBiasCast(g)
@@ -89,9 +89,9 @@ func groupNormalizationRule(c *Ctx) {
 		c.Set(1, c.Cast(c.ReduceSum(c.Mul(g, c.reshaped(hat, lie, grouped)), false, 0, 2), c.DType(c.In(1))))
 	}
 	if c.Wants(0) {
-		g = c.reshaped(c.Mul(g, c.Spatial(c.Cast(c.In(1), d), 3)), grouped, lie)
+		g = c.reshaped(c.Mul(g, c.alongChannels(c.Cast(c.In(1), d), 3)), grouped, lie)
 		dx := c.normData(hat, inv, g, true, axes)
-		c.Set(0, c.Cast(c.FormVia(dx, x, c.Grad(0)), c.DType(x)))
+		c.Set(0, c.Cast(c.formVia(dx, x, c.Grad(0)), c.DType(x)))
 	}
 }
 
@@ -117,15 +117,15 @@ func meanVarianceNormalizationRule(c *Ctx) {
 	for _, a := range c.Node.IntList("axes", []int64{0, 2, 3}) {
 		axes = append(axes, c.Axis(a, rank))
 	}
-	d := c.Wider(x)
+	d := c.normType(x)
 	wide := c.Cast(x, d)
-	off := c.Sub(wide, c.Mean(wide, axes...))
-	variance := c.DivideByCount(c.Reduce("ReduceSumSquare", off, true, axes...), x, axes...)
+	off := c.Sub(wide, c.meanOver(wide, axes...))
+	variance := c.overCount(c.Reduce("ReduceSumSquare", off, true, axes...), x, axes...)
 	sigma := c.Op("Sqrt", nil, variance)
 	plus := c.Add(sigma, c.Scalar(meanVarianceEpsilon, sigma))
 	q := c.Div(c.Cast(c.Grad(0), d), plus)
-	along := c.Mul(off, c.Div(c.Mean(c.Mul(q, off), axes...), c.Mul(sigma, plus)))
-	c.Set(0, c.Cast(c.Sub(c.Sub(q, c.Mean(q, axes...)), along), c.DType(x)))
+	along := c.Mul(off, c.Div(c.meanOver(c.Mul(q, off), axes...), c.Mul(sigma, plus)))
+	c.Set(0, c.Cast(c.Sub(c.Sub(q, c.meanOver(q, axes...)), along), c.DType(x)))
 }
 
 // lpNormalizationRule: Y = X/n gives, with n the sum of absolute values or the root of the sum of squares,
@@ -166,11 +166,11 @@ func lrnRule(c *Ctx) {
 	size := c.Node.Int("size", 1)
 	alpha, beta, bias := float64(c.Node.Float("alpha", 1e-4)), float64(c.Node.Float("beta", 0.75)), float64(c.Node.Float("bias", 1))
 	before, after := (size-1)/2, size-1-(size-1)/2
-	d := c.Times(c.channelMeans(c.Mul(x, x), size, before, after), alpha)
+	d := c.mathScale(c.channelMeans(c.Mul(x, x), size, before, after), alpha)
 	d = c.Add(d, c.Scalar(bias, d))
 	direct := c.Mul(g, c.Op("Pow", nil, d, c.Scalar(-beta, d)))
 	around := c.channelMeans(c.Div(c.Mul(direct, x), d), size, after, before)
-	c.Set(0, c.Sub(direct, c.Mul(x, c.Times(around, 2*alpha*beta))))
+	c.Set(0, c.Sub(direct, c.Mul(x, c.mathScale(around, 2*alpha*beta))))
 }
 
 // channelMeans averages windows over axis 1, counting what lies beyond it as zeros.
@@ -202,8 +202,8 @@ func expandSkipLayerNormalization(c *Ctx) []Value {
 func expandSkipSimplified(c *Ctx) []Value {
 	sum := c.skipSum(3)
 	rank := int64(c.Rank(sum))
-	square := c.Mean(c.Mul(sum, sum), rank-1)
-	inv := c.InverseDeviation(square, float64(c.Node.Float("epsilon", 1e-12)))
+	square := c.meanOver(c.Mul(sum, sum), rank-1)
+	inv := c.inverseDeviation(square, float64(c.Node.Float("epsilon", 1e-12)))
 	y := c.Mul(c.Mul(sum, inv), c.In(2))
 	return []Value{y, None, c.Cast(inv, graph.Float32), sum}
 }

@@ -17,12 +17,12 @@ func averagePoolRule(c *Ctx) {
 	c.Set(0, c.spreadPlanes(s, g, x, share))
 }
 
-// spreadPlanes is Spread with a kernel of equal weights, for every channel by itself.
+// spreadPlanes is spread with a kernel of equal weights, for every channel by itself.
 func (c *Ctx) spreadPlanes(s *slide, g, x Value, weight float64) Value {
-	shape := c.ShapeVia(x, g)
-	planes := c.Reshape(g, c.Concat1(c.Vector(-1, 1), c.spatialDims(g)))
-	kernel := c.Filled(weight, g, c.Vector(append([]int64{1, 1}, s.kernel...)...))
-	return c.Reshape(c.Spread(s, planes, kernel, x, 1), shape)
+	shape := c.shapeVia(x, g)
+	planes := c.Reshape(g, c.joinInts(c.Vector(-1, 1), c.spatialDims(g)))
+	kernel := c.filled(weight, c.Vector(append([]int64{1, 1}, s.kernel...)...), g)
+	return c.Reshape(c.spread(s, planes, kernel, x, 1), shape)
 }
 
 // poolCounts returns how many elements each place averages, [1, 1, …], or None where it is the whole
@@ -53,14 +53,14 @@ func (c *Ctx) poolCounts(s *slide, x Value) Value {
 	if !partial {
 		return None
 	}
-	ones := c.Filled(1, x, c.Concat1(append([]Value{c.Vector(1, 1)}, dims...)...))
-	kernel := c.Filled(1, x, c.Vector(append([]int64{1, 1}, s.kernel...)...))
+	ones := c.filled(1, c.joinInts(append([]Value{c.Vector(1, 1)}, dims...)...), x)
+	kernel := c.filled(1, c.Vector(append([]int64{1, 1}, s.kernel...)...), x)
 	return c.Op("Conv", over.attrs(1), ones, kernel)
 }
 
 // addConst adds a number to an int64 vector.
 func (e *emitter) addConst(v Value, n int64) Value {
-	if ints, ok := e.constInts(v); ok && len(ints) == 1 {
+	if ints, ok := e.intsOf(v); ok && len(ints) == 1 {
 		return e.Vector(ints[0] + n)
 	}
 	return e.Add(v, e.Vector(n))
@@ -71,7 +71,7 @@ func (e *emitter) addConst(v Value, n int64) Value {
 func globalAveragePoolRule(c *Ctx) {
 	x, g := c.In(0), c.Grad(0)
 	axes := axesFrom(2, int64(c.Rank(x)))
-	c.Set(0, c.Op("Expand", nil, c.DivideByCount(g, x, axes...), c.ShapeVia(x, g)))
+	c.Set(0, c.Op("Expand", nil, c.overCount(g, x, axes...), c.shapeVia(x, g)))
 }
 
 // maxPoolRule: dY is added up at the elements that were chosen, the first of equal ones, as in PyTorch.
@@ -93,8 +93,8 @@ func maxPoolRule(c *Ctx) {
 			attrs = Attrs{A("axis", int64(0)), A("reduction", "add")}
 		}
 	}
-	shape := c.ShapeVia(x, g)
-	zeros := c.Filled(0, g, c.vectorProduct(shape))
+	shape := c.shapeVia(x, g)
+	zeros := c.filled(0, c.vectorProduct(shape), g)
 	flat := c.Vector(-1)
 	sum := c.Op("ScatterElements", attrs, zeros, c.Reshape(c.Out(1), flat), c.Reshape(g, flat))
 	c.Set(0, c.Reshape(sum, shape))
@@ -102,7 +102,7 @@ func maxPoolRule(c *Ctx) {
 
 // vectorProduct multiplies the elements of an int64 vector, into a vector of one.
 func (e *emitter) vectorProduct(v Value) Value {
-	if ints, ok := e.constInts(v); ok {
+	if ints, ok := e.intsOf(v); ok {
 		n := int64(1)
 		for _, i := range ints {
 			n *= i

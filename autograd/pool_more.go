@@ -6,9 +6,9 @@ func globalMaxPoolRule(c *Ctx) {
 	x, g := c.In(0), c.Grad(0)
 	planes := c.Reshape(x, c.Vector(0, 0, -1))
 	at := c.Op("ArgMax", Attrs{A("axis", int64(2)), A("keepdims", int64(1))}, planes)
-	zeros := c.ZerosVia(planes)
+	zeros := c.zerosOf(c.ShapeOf(planes), g)
 	dx := c.Op("ScatterElements", Attrs{A("axis", int64(2))}, zeros, at, c.Reshape(g, c.Vector(0, 0, 1)))
-	c.Set(0, c.FormVia(dx, x))
+	c.Set(0, c.formVia(dx, x))
 }
 
 // lpOrder reads the attribute p.
@@ -73,9 +73,9 @@ func col2ImRule(c *Ctx) {
 	for _, b := range block {
 		size *= b
 	}
-	square := c.Filled(0, g, c.Vector(size, size))
+	square := c.filled(0, c.Vector(size, size), g)
 	kernel := c.Reshape(c.Op("EyeLike", nil, square), c.Vector(append([]int64{size, 1}, block...)...))
-	planes := c.Reshape(g, c.Concat1(c.Vector(-1, 1), c.spatialDims(g)))
+	planes := c.Reshape(g, c.joinInts(c.Vector(-1, 1), c.spatialDims(g)))
 	attrs := Attrs{A("dilations", c.listOr("dilations", n, 1)), A("pads", c.listOr("pads", 2*n, 0)), A("strides", c.listOr("strides", n, 1))}
-	c.Set(0, c.Reshape(c.Op("Conv", attrs, planes, kernel), c.ShapeVia(c.In(0), g)))
+	c.Set(0, c.Reshape(c.Op("Conv", attrs, planes, kernel), c.shapeVia(c.In(0), g)))
 }

@@ -69,7 +69,7 @@ func (c *Ctx) knownScales(slot int) []float64 {
 		}
 		return list
 	}
-	return c.KnownFloats(c.In(slot))
+	return c.knownFloats(c.In(slot))
 }
 
 // resizeAxisList lists the axes that scales and sizes are about.
@@ -139,7 +139,7 @@ func (c *Ctx) resizeBack(g Value, r resized) Value {
 // resizeMatrix resizes the columns of the identity.
 func (c *Ctx) resizeMatrix(g Value, r resized) Value {
 	n := c.Dim(c.In(0), r.axis)
-	eye := c.Op("EyeLike", nil, c.Filled(0, g, c.Concat1(n, n)))
+	eye := c.Op("EyeLike", nil, c.filled(0, c.joinInts(n, n), g))
 	var attrs Attrs
 	for _, name := range []string{"antialias", "coordinate_transformation_mode", "cubic_coeff_a", "exclude_outside", "mode", "nearest_mode"} {
 		if a := c.Node.Attr(name); a != nil {
@@ -164,12 +164,12 @@ func (c *Ctx) resizeMatrix(g Value, r resized) Value {
 	if r.scale != None {
 		return c.Op("Resize", attrs, eye, roi, scales)
 	}
-	return c.Op("Resize", attrs, eye, roi, scales, c.Concat1(n, c.Dim(g, r.axis)))
+	return c.Op("Resize", attrs, eye, roi, scales, c.joinInts(n, c.Dim(g, r.axis)))
 }
 
 // joinFloats joins two float vectors of one element; constants become one.
 func (e *emitter) joinFloats(a, b Value) Value {
-	x, y := e.KnownFloats(a), e.KnownFloats(b)
+	x, y := e.knownFloats(a), e.knownFloats(b)
 	if len(x) == 1 && len(y) == 1 {
 		return e.floatVector(float32(x[0]), float32(y[0]))
 	}
@@ -196,7 +196,7 @@ func (c *Ctx) blockSums(g Value) Value {
 		}
 		size *= s
 	}
-	return c.Times(c.Op("AveragePool", Attrs{A("kernel_shape", kernel), A("strides", kernel)}, g), size)
+	return c.mathScale(c.Op("AveragePool", Attrs{A("kernel_shape", kernel), A("strides", kernel)}, g), size)
 }
 
 // repeats reports whether enlarging by whole numbers repeats every element.

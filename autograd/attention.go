@@ -1,0 +1,191 @@
+package autograd
+
+import (
+	"math"
+
+	"memopt/graph"
+)
+
+// Attention operators are replaced by the nodes that define them:
+//
+//	Y = softmax(softcap(scale·Q·Kᵀ) + masks)·V
+//
+// so that each gradient is that of plain operators, and what is stashed, the probabilities above all, is up to
+// whoever plans the graph. Where several query heads share a key head, the queries of the group are the
+// rows of one matrix: keys and values are not repeated.
+
+// attend is an attention at work. Queries, keys and values are [batch, heads, length, size].
+type attend struct {
+	c                *Ctx
+	q, k, v          Value
+	headsQ, headsKV  int64
+	scale            float64 // 0: one over the root of the size
+	softcap          float64 // 0: none
+	causal           bool
+	offset           Value       // how many keys come before the first query's, a scalar; None: 0
+	adds             []Value     // what is added to the scores
+	admits           Value       // bools, false for keys that are left out; None: all
+	precision        graph.DType // of the softmax
+	products, shares Value       // set by run: scores, and probabilities
+}
+
+// run returns Y, [batch, headsQ, length, sizeV].
+func (a *attend) run() Value {
+	c := a.c
+	q, grouped := c.Mul(a.q, a.factor()), a.headsQ != a.headsKV
+	if grouped {
+		q = c.Reshape(q, c.Vector(0, a.headsKV, -1, 0))
+	}
+	scores := c.MatMul(q, c.Transpose(a.k, 0, 1, 3, 2))
+	if grouped {
+		scores = c.Reshape(scores, c.Vector(0, a.headsQ, -1, 0))
+	}
+	a.products = scores
+	if a.softcap != 0 {
+		limit := c.Scalar(a.softcap, scores)
+		scores = c.Mul(c.Op("Tanh", nil, c.Div(scores, limit)), limit)
+	}
+	a.shares = a.softmax(a.masked(scores))
+	p := a.shares
+	if grouped {
+		p = c.Reshape(p, c.Vector(0, a.headsKV, -1, 0))
+	}
+	y := c.MatMul(p, a.v)
+	if grouped {
+		y = c.Reshape(y, c.Vector(0, a.headsQ, -1, 0))
+	}
+	return y
+}
+
+// factor is what scores are multiplied by; the queries are, which have fewer elements.
+func (a *attend) factor() Value {
+	c := a.c
+	if a.scale != 0 {
+		return c.Scalar(a.scale, a.q)
+	}
+	dims, _ := c.Dims(a.q)
+	if n, ok := dims[3].Const(); ok {
+		return c.Scalar(1/math.Sqrt(float64(n)), a.q)
+	}
+	return c.Op("Reciprocal", nil, c.Op("Sqrt", nil, c.Cast(c.Dim(a.q, 3), c.DType(a.q))))
+}
+
+// masked adds what is to be added and lowers keys that are left out to -∞.
+func (a *attend) masked(scores Value) Value {
+	c := a.c
+	for _, v := range a.adds {
+		scores = c.Add(scores, v)
+	}
+	lowest := c.Scalar(math.Inf(-1), scores)
+	if a.admits != None {
+		scores = c.Where(a.admits, scores, lowest)
+	}
+	if a.causal {
+		scores = c.Where(a.later(), lowest, scores)
+	}
+	return scores
+}
+
+// later is true where a key comes after the query, [queries, keys].
+func (a *attend) later() Value {
+	c := a.c
+	rows := c.upTo(a.q)
+	if a.offset != None {
+		rows = c.Add(rows, a.offset)
+	}
+	return c.Op("Less", nil, c.Unsqueeze(rows, 1), c.Unsqueeze(c.upTo(a.k), 0))
+}
+
+// upTo counts 0, 1, … along axis 2.
+func (c *Ctx) upTo(v Value) Value {
+	return c.Op("Range", nil, c.Int(0), c.Squeeze(c.Dim(v, 2), 0), c.Int(1))
+}
+
+// softmax is over the keys, in the precision that is asked for.
+func (a *attend) softmax(scores Value) Value {
+	c, d := a.c, a.c.DType(scores)
+	if a.precision != graph.Undefined {
+		scores = c.Cast(scores, a.precision)
+	}
+	return c.Cast(c.Op("Softmax", Attrs{A("axis", int64(-1))}, scores), d)
+}
+
+// splitHeads turns [batch, length, heads·size] into [batch, heads, length, size].
+func (c *Ctx) splitHeads(v Value, heads int64) Value {
+	return c.Transpose(c.Reshape(v, c.Vector(0, 0, heads, -1)), 0, 2, 1, 3)
+}
+
+// joinHeads is the inverse.
+func (c *Ctx) joinHeads(v Value) Value {
+	return c.Reshape(c.Transpose(v, 0, 2, 1, 3), c.Vector(0, 0, -1))
+}
+
+// headCount is the number of heads of [batch, heads, …].
+func (c *Ctx) headCount(v Value) int64 {
+	dims, _ := c.Dims(v)
+	n, ok := dims[1].Const()
+	if !ok {
+		c.Unsupported("with a number of heads that is no number")
+	}
+	return n
+}
+
+// expandAttention: ONNX's operator.
+func expandAttention(c *Ctx) []Value {
+	if c.Has(6) {
+		c.Unsupported("with lengths of keys (input 6)")
+	}
+	a := &attend{c: c, q: c.In(0), k: c.In(1), v: c.In(2), offset: None, admits: None,
+		scale: float64(c.Node.Float("scale", 0)), softcap: float64(c.Node.Float("softcap", 0)),
+		causal: c.Node.Int("is_causal", 0) != 0, precision: graph.DType(c.Node.Int("softmax_precision", 0))}
+	packed := c.Rank(a.q) == 3
+	if packed {
+		a.headsQ, a.headsKV = c.Node.Int("q_num_heads", 0), c.Node.Int("kv_num_heads", 0)
+		a.q, a.k, a.v = c.splitHeads(a.q, a.headsQ), c.splitHeads(a.k, a.headsKV), c.splitHeads(a.v, a.headsKV)
+	} else {
+		a.headsQ, a.headsKV = c.headCount(a.q), c.headCount(a.k)
+	}
+	if c.Has(4) {
+		a.k, a.v = c.Concat(2, c.In(4), a.k), c.Concat(2, c.In(5), a.v)
+		a.offset = c.Squeeze(c.Dim(c.In(4), 2), 0)
+	}
+	a.attentionMask()
+	y := a.run()
+	if packed {
+		y = c.joinHeads(y)
+	}
+	return []Value{y, a.k, a.v, a.stage()}
+}
+
+// attentionMask takes the mask, of bools or to be added. It must have an element for every key.
+func (a *attend) attentionMask() {
+	c := a.c
+	if !c.Has(3) {
+		return
+	}
+	mask := c.In(3)
+	dims, _ := c.Dims(mask)
+	keys, _ := c.Dims(a.k)
+	if n := c.Rank(mask); n > 0 && c.Version >= 24 && !dims[n-1].Equal(keys[2]) {
+		have, ok := dims[n-1].Const()
+		if want, ok2 := keys[2].Const(); ok && (ok2 && have < want || have == 1) {
+			c.Unsupported("with a mask of fewer keys")
+		}
+	}
+	if c.DType(mask) == graph.Bool {
+		a.admits = mask
+	} else {
+		a.adds = append(a.adds, mask)
+	}
+}
+
+// stage is the output of scores: products or probabilities; what is between them is not given.
+func (a *attend) stage() Value {
+	switch a.c.Node.Int("qk_matmul_output_mode", 0) {
+	case 0:
+		return a.products
+	case 3:
+		return a.shares
+	}
+	return None
+}
