@@ -85,6 +85,12 @@ func TestScan(t *testing.T) {
 			last, ys = Scan<num_scan_inputs = 1, body = b (double[2] h, double[3, 2] xt) => (double[2] h2, double[3, 2] y) {
 				h2, y = Scan<num_scan_inputs = 1, body = b2 (double[2] k, double[2] xtt) => (double[2] k2, double[2] yt) {
 					p = Mul(k, w)  k2 = Add(p, xtt)  yt = Mul(k2, h) }>(h, xt) }>(s, x) }`},
+		{Name: "products of matrices", Dims: symbolic.Env{"T": 3, "B": 2}, Graph: `g (double[B, 3] s, double[T, B, 2] x, double[2, 3] w, double[3, 3] r, double[3] b) => (double[B, 3] last, double[T, B, 3] ys) {
+			last, ys = Scan<num_scan_inputs = 1, body = b1 (double[B, 3] h, double[B, 2] xt) => (double[B, 3] h2, double[B, 3] y) {
+				p = MatMul(xt, w)  q = MatMul(h, r)  u = Add(p, q)  v = Add(u, b)  h2 = Tanh(v)  y = Identity(h2) }>(s, x) }`},
+		{Name: "a body that needs a newer operator set", Opset: 13, Graph: `g (double[5] s, double[4, 3] x) => (double[5] last) <int64[3] i = {4, 0, 4}> {
+			last = Scan<num_scan_inputs = 1, body = b1 (double[5] h, double[3] xt) => (double[5] h2) {
+				p = GatherElements(h, i)  q = Mul(p, xt)  t = ReduceSum(q)  h2 = Mul(h, t) }>(s, x) }`, Range: [2]float64{-1, 1}},
 		{Name: "version 8", Opset: 8, Graph: `g (double[1, 2] s, double[1, 4, 2] x) => (double[1, 2] last) {
 			last = Scan<num_scan_inputs = 1, body = b (double[2] h, double[2] xt) => (double[2] h2) { h2 = Mul(h, xt) }>("", s, x) }`, Fails: "operator set 9"},
 	})

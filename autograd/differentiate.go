@@ -19,6 +19,9 @@ type Options struct {
 	// Wrt lists the values whose gradients are wanted, in order: graph inputs or initializers. nil:
 	// the parameters, as Parameters finds them.
 	Wrt []string
+	// Params and NoGrad choose among them by globs (Match): Params lists what to take in place of the parameters, NoGrad what to
+	// leave out.
+	Params, NoGrad []string
 	// AllInputs lets Parameters take float inputs of any shape and not only of static shape.
 	AllInputs bool
 	// LossScale names a new graph input, a float scalar, by which the gradients of the losses are
@@ -246,7 +249,7 @@ func (j *joint) outputNames() string {
 // findWrt returns the values whose gradients become outputs.
 func (j *joint) findWrt(opts Options) ([]Value, error) {
 	if opts.Wrt == nil {
-		return j.parameters(opts.AllInputs), nil
+		return j.choose(opts)
 	}
 	var out []Value
 	for _, name := range opts.Wrt {
@@ -285,60 +288,4 @@ func (j *joint) parameters(all bool) []Value {
 	}
 	slices.SortStableFunc(out, func(a, b Value) int { return place[a] - place[b] })
 	return out
-}
-
-// differentiable reports whether a gradient can flow into a node's input.
-func (j *joint) differentiable(n *graph.Node, slot int) bool {
-	v := n.Input(slot)
-	return v != None && j.g.Values[v].Type.DType.IsFloat() && !slices.Contains(op.Of(n.Kind).NonDiff, slot) && Of(n.Kind).None == ""
-}
-
-// markReaches marks the values on which a loss depends.
-func (j *joint) markReaches(order graph.Order, losses []lossValue) {
-	j.reaches = make([]bool, len(j.g.Values))
-	for _, l := range losses {
-		j.reaches[l.value] = true
-	}
-	for _, id := range slices.Backward(order) {
-		n := j.g.Nodes[id]
-		if !slices.ContainsFunc(n.Outputs, func(v Value) bool { return v != None && j.reaches[v] }) {
-			continue
-		}
-		for slot, v := range n.Inputs {
-			if j.differentiable(n, slot) {
-				j.reaches[v] = true
-			}
-		}
-		for _, v := range n.Captures {
-			if j.g.Values[v].Type.DType.IsFloat() {
-				j.reaches[v] = true
-			}
-		}
-	}
-}
-
-// markRequires marks the values through which the wanted gradients flow.
-func (j *joint) markRequires(order graph.Order, wrt []Value) {
-	j.requires = make([]bool, len(j.g.Values))
-	for _, v := range wrt {
-		j.requires[v] = true
-	}
-	for _, id := range order {
-		n := j.g.Nodes[id]
-		flows := false
-		for slot, v := range n.Inputs {
-			flows = flows || j.differentiable(n, slot) && j.requires[v]
-		}
-		for _, v := range n.Captures {
-			flows = flows || j.requires[v]
-		}
-		if !flows {
-			continue
-		}
-		for _, v := range n.Outputs {
-			if v != None && j.g.Values[v].Type.DType.IsFloat() && j.reaches[v] {
-				j.requires[v] = true
-			}
-		}
-	}
 }

@@ -1,6 +1,7 @@
 package autograd
 
 import (
+	"fmt"
 	"math"
 
 	"memopt/graph"
@@ -18,13 +19,18 @@ func number(n int64) extent { return extent{length: symbolic.Const(n), of: None}
 
 // extentOf is the length of an axis.
 func (e *emitter) extentOf(v Value, axis int64) extent {
-	dims, _ := e.Dims(v)
-	return extent{dims[axis], v, axis}
+	if dims, ok := e.Dims(v); ok {
+		return extent{dims[axis], v, axis}
+	}
+	return extent{symbolic.Unknown(), v, axis}
 }
 
 // extentsOf are the lengths of the axes of a value from one on.
 func (e *emitter) extentsOf(v Value, from int) []extent {
-	dims, _ := e.Dims(v)
+	dims, ok := e.Dims(v)
+	if !ok {
+		e.must(fmt.Errorf("the rank of %q is unknown", e.j.g.ValueName(v)))
+	}
 	var out []extent
 	for axis := from; axis < len(dims); axis++ {
 		out = append(out, e.extentOf(v, int64(axis)))

@@ -14,34 +14,53 @@ func gatherRule(c *Ctx) {
 
 // ungather is the gradient of x from that of the slices of x at indices of an axis.
 func (c *Ctx) ungather(g, x, indices Value, axis int64) Value {
-	rank, q := c.Rank(x), c.Rank(indices)
-	n, known := c.extentOf(x, axis).length.Const()
+	q := c.Rank(indices)
 	ints, constant := c.intsOf(indices)
-	if first, ok := oneRun(ints, n); constant && known && ok && q <= 1 {
+	if constant && q <= 1 && oneRun(ints) {
 		if q == 0 {
 			g = c.Unsqueeze(g, axis)
 		}
-		pads := make([]int64, 2*rank)
-		pads[axis], pads[int64(rank)+axis] = first, n-first-int64(len(ints))
-		return c.padZeros(g, pads)
+		return c.padRun(g, x, axis, ints[0], int64(len(ints)))
 	}
 	return c.scatterAlong(g, indices, axis, c.Dim(x, axis), !constant || !distinct(ints))
 }
 
-// oneRun reports whether indices into an axis of length n are first, first+1, ….
-func oneRun(ints []int64, n int64) (first int64, ok bool) {
-	for i, x := range ints {
-		if x < 0 {
-			x += n
-		}
-		if i == 0 {
-			first = x
-		}
-		if x != first+int64(i) {
-			return 0, false
+// oneRun reports whether indices are n, n+1, … and all of one sign.
+func oneRun(ints []int64) bool {
+	for i, v := range ints {
+		if v != ints[0]+int64(i) || v < 0 != (ints[0] < 0) {
+			return false
 		}
 	}
-	return first, len(ints) > 0
+	return len(ints) > 0
+}
+
+// padRun puts zeros around g, which is n long along an axis of x and begins at an index of it.
+func (c *Ctx) padRun(g, x Value, axis, first, n int64) Value {
+	rank := int64(c.Rank(x))
+	pads := make([]int64, 2*rank)
+	if d, known := c.extentOf(x, axis).length.Const(); known {
+		if first < 0 {
+			first += d
+		}
+		pads[axis], pads[rank+axis] = first, d-first-n
+		return c.padZeros(g, pads)
+	}
+	c.need(scatterFirst)
+	slot, rest := axis, -first // the amount that depends on the length, and by how much it is less
+	if first < 0 {
+		pads[rank+axis] = -first - n
+	} else {
+		pads[axis], slot, rest = first, rank+axis, first+n
+	}
+	parts := []Value{c.Sub(c.Dim(x, axis), c.Vector(rest))}
+	if slot > 0 {
+		parts = append([]Value{c.Vector(pads[:slot]...)}, parts...)
+	}
+	if slot+1 < 2*rank {
+		parts = append(parts, c.Vector(pads[slot+1:]...))
+	}
+	return c.Op("Pad", nil, g, c.Concat(0, parts...))
 }
 
 // distinct reports whether indices are surely different: of one sign, and no number twice.

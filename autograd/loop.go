@@ -111,7 +111,7 @@ func (p *repeated) reverse() {
 }
 
 // isFloat reports whether a value of the body can have a gradient.
-func (b *backward) isFloat(v Value) bool { return b.region.g.Values[v].Type.DType.IsFloat() }
+func (b *backward) isFloat(v Value) bool { return carriesFloat(b.region.g.Values[v].Type) }
 
 // mark finds out through which values of the body gradients flow: a state that the next iteration passes on is on
 // the way if what becomes of it is.
@@ -161,11 +161,11 @@ func (b *backward) seed(s *scan) {
 		if !b.isFloat(in) || !b.requires[in] || !b.reaches[out] {
 			continue
 		}
+		b.refuseChanges(st)
 		init := b.Grad(st.nodeOut)
 		if init == None {
 			init = b.Zeros(b.In(st.nodeIn))
 		}
-		b.refuseChanges(st)
 		b.carried[i] = s.State(init)
 		b.addGrad(out, b.carried[i])
 	}
@@ -182,6 +182,9 @@ func (b *backward) j() *joint { return b.region.joint }
 
 // refuseChanges ends the rule where iterations change the shape of a state: rows of different shapes cannot be stacked.
 func (b *backward) refuseChanges(st repeatedState) {
+	if b.Type(b.In(st.nodeIn)).Form != graph.FormTensor {
+		b.Unsupported("state %d is no tensor", st.nodeOut)
+	}
 	in := b.Type(b.In(st.nodeIn)).Shape
 	inside := b.region.g.Values[b.ins[st.bodyIn]].Type.Shape
 	if !in.Ranked {

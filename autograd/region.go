@@ -56,7 +56,7 @@ func (r *region) captured(outer *joint) []Value {
 	var out []Value
 	for i := range r.g.Values {
 		v := &r.g.Values[i]
-		if v.Outer != None && v.Type.DType.IsFloat() && int(v.Outer) < len(outer.requires) && outer.requires[v.Outer] {
+		if v.Outer != None && carriesFloat(v.Type) && int(v.Outer) < len(outer.requires) && outer.requires[v.Outer] {
 			out = append(out, Value(i))
 		}
 	}

@@ -1,8 +1,12 @@
 package autograd_test
 
 import (
+	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
+	"memopt/autograd"
 	"memopt/executor"
 	"memopt/graph"
 	"memopt/symbolic"
@@ -39,6 +43,9 @@ func TestGatherGradients(t *testing.T) {
 		{Name: "constant scalar", Graph: `g (double[N, 5, 3] x) => (double[N, 3] y) <int64 i = {0}> { y = Gather<axis = 1>(x, i) }`, Dims: nks},
 		{Name: "constant scalar, old", Opset: 9, Graph: `g (double[N, 5, 3] x) => (double[N, 3] y) <int64 i = {-2}> { y = Gather<axis = 1>(x, i) }`, Dims: nks},
 		{Name: "constant scalar, symbolic axis", Opset: 11, Graph: `g (double[2, N, 3] x) => (double[2, 3] y) <int64 i = {0}> { y = Gather<axis = 1>(x, i) }`, Dims: nks},
+		{Name: "constant scalar from the end, symbolic axis", Graph: `g (double[N, 3] x) => (double[3] y) <int64 i = {-1}> { y = Gather(x, i) }`, Dims: nks},
+		{Name: "constant run, symbolic axis", Graph: `g (double[2, S] x) => (double[2, 2] y) <int64[2] i = {1, 2}> { y = Gather<axis = -1>(x, i) }`, Dims: nks},
+		{Name: "constant run from the end, symbolic axis", Graph: `g (double[2, S] x) => (double[2, 2] y) <int64[2] i = {-3, -2}> { y = Gather<axis = -1>(x, i) }`, Dims: nks},
 		{Name: "constant run", Graph: `g (double[2, 5] x) => (double[2, 3] y) <int64[3] i = {1, 2, -2}> { y = Gather<axis = 1>(x, i) }`},
 		{Name: "constant and different", Opset: 13, Graph: `g (double[2, 5] x) => (double[2, 3] y) <int64[3] i = {4, 0, 2}> { y = Gather<axis = 1>(x, i) }`},
 		{Name: "constant twice", Graph: `g (double[2, 5] x) => (double[2, 3] y) <int64[3] i = {4, 2, -1}> { y = Gather<axis = 1>(x, i) }`},
@@ -147,6 +154,7 @@ func TestSliceGradients(t *testing.T) {
 		{Name: "empty", Graph: `g (double[5] x, double[2] z) => (double[M] y) <int64[1] s = {9}, int64[1] e = {12}> { b = Slice(x, s, e)  y = Concat<axis = 0>(b, z) }`},
 		{Name: "other dims symbolic", Graph: `g (double[N, 4, S] x) => (double[N, 1, S] y) <int64[1] s = {-1}, int64[1] e = {4}, int64[1] a = {1}> { y = Slice(x, s, e, a) }`, Dims: nks},
 		{Name: "symbolic", Opset: 11, Graph: `g (double[S, 4] x) => (double[M, L] y) <int64[2] s = {1, 2}, int64[2] e = {3, 4}> { y = Slice(x, s, e) }`, Dims: nks},
+		{Name: "symbolic, to the end", Opset: 11, Graph: `g (double[S, K, 4] x) => (double[?, ?, 4] y) <int64[2] s = {0, 0}, int64[2] e = {-1, 1}, int64[2] a = {1, 0}> { y = Slice(x, s, e, a) }`, Dims: nks},
 		{Name: "symbolic, from the end", Graph: `g (double[S, 4] x) => (double[M, 4] y) <int64[1] s = {-3}, int64[1] e = {-1}> { y = Slice(x, s, e) }`, Dims: nks},
 		{Name: "symbolic, before the start", Graph: `g (double[S, 4] x) => (double[M, 4] y) <int64[1] s = {-30}, int64[1] e = {-1}> { y = Slice(x, s, e) }`, Dims: nks},
 		{Name: "at run time", Graph: `g (double[5, S] x, int64[2] s, int64[2] e, double[2, 2] z) => (double[?, ?] y) <int64[2] a = {1, 0}> { y = Slice(x, s, e, a) }`, Dims: nks,
@@ -162,6 +170,7 @@ func TestSliceGradients(t *testing.T) {
 		{Name: "mixed steps", Graph: `g (double[6, S, 3] x) => (double[A, 2, B] y) <int64[3] s = {1, 1, -1}, int64[3] e = {6, 3, -5}, int64[3] a = {0, 1, 2}, int64[3] t = {3, 1, -1}> ` + body, Dims: nks},
 		{Name: "steps at run time", Graph: `g (double[6, S] x, int64[2] s, int64[2] e, int64[2] a, int64[2] t) => (double[?, ?] y) <int64[2] axes = {0, 1}> { y = Slice(x, s, e, axes, t) }`, Dims: nks,
 			In: tensors{"s": one(-1, 1), "e": one(-6, 3), "a": one(0, 1), "t": one(-2, 1)}},
+		{Name: "unknown rank", Opset: 18, Graph: `g (double[4] x, int64[?] n, int64[1] s, int64[1] e) => (double[2] y) { a = Reshape(x, n)  b = Slice(a, s, e)  y = Slice(b, s, e) }`, Wrt: []string{"x"}, Fails: "rank"},
 		{Name: "axes at run time", Graph: `g (double[6, S] x, int64[2] s, int64[2] e, int64[2] a) => (double[A, B] y) { y = Slice(x, s, e, a) }`, Fails: "axes are not known"},
 	})
 }
@@ -221,4 +230,28 @@ func TestMovingGradients(t *testing.T) {
 		{Name: "embedding by count", Graph: aten(`<int64 p = {-1}, bool yes = {1}> { y = org.pytorch.aten.ATen<operator = "aten::embedding">(x, i, p, yes, yes) }`), Fails: "scale_grad_by_freq"},
 		{Name: "another function", Graph: aten(`{ y = org.pytorch.aten.ATen<operator = "aten::unfold">(x, i) }`), Fails: "unfold"},
 	})
+}
+
+// TestEmbeddingPadding: the row of the padding gets no gradient.
+func TestEmbeddingPadding(t *testing.T) {
+	c := gradCase{Graph: `<ir_version: 8, opset_import: ["" : 17, "org.pytorch.aten" : 1]>
+		g (double[5, 2] x, int64[3] i) => (double[3, 2] y) <int64 p = {4}, bool no = {0}> { y = org.pytorch.aten.ATen<operator = "aten::embedding">(x, i, p, no, no) }`}
+	j, err := autograd.Differentiate(c.parse(t), autograd.Options{Losses: []autograd.Loss{{Name: "y", Seed: true}}})
+	require.NoError(t, err)
+	in := tensors{"x": floats([]int{5, 2}, make([]float64, 10)...), "i": ints([]int{3}, 4, 1, 4), "y_grad_seed": floats([]int{3, 2}, 1, 2, 3, 4, 5, 6)}
+	outs := newRunner(t, j.Model, nil)(in)
+	require.Equal(t, []float64{0, 0, 3, 4, 0, 0, 0, 0, 0, 0}, executor.Of[float64](outs[1]))
+}
+
+// TestShapeTypes: the rules hold for every float type.
+func TestShapeTypes(t *testing.T) {
+	for _, name := range []string{"float16", "bfloat16", "float", "double"} {
+		text := strings.ReplaceAll(`g (T[5, 4] x, int64[3] i, T[2] v) => (T[3, 2] y, T[3, 5] h, T[7, 4] p) <int64[1] s = {0}, int64[1] e = {9}, int64[1] a = {1}, int64[1] t = {2}, int64 d = {5}, int64[4] q = {1, 0, 1, 0}> {
+			r = Gather(x, i)  y = Slice(r, s, e, a, t)  h = OneHot(i, d, v)  p = Pad<mode = "edge">(x, q) }`, "T[", name+"[")
+		m := (&gradCase{Name: name, Graph: text}).parse(t)
+		j, err := autograd.Differentiate(m, autograd.Options{Losses: []autograd.Loss{{Name: "y", Seed: true}, {Name: "h", Seed: true}, {Name: "p", Seed: true}}})
+		require.NoError(t, err)
+		require.Equal(t, []string{"x", "v"}, j.Wrt)
+		inferred(t, j.Model)
+	}
 }

@@ -127,47 +127,51 @@ func (c *Ctx) element(list []int64, v Value, i int) Value {
 // padBack puts zeros around the gradient along the axes with the given places in the bounds.
 func (c *Ctx) padBack(g, x Value, b *bounds, which []int) Value {
 	rank := c.Rank(x)
-	if pads, ok := c.knownPads(g, x, b, which); ok {
+	if pads, ok := c.knownPads(x, b, which); ok {
 		return c.padZeros(g, pads)
 	}
-	c.need(intExtrema)
+	c.need(scatterFirst)
 	shape := c.Shape(x)
 	left := c.Sub(shape, c.ShapeOf(g)) // nothing along the other axes
-	starts, positive := c.fullStarts(b, which, rank)
-	if !positive {
-		below := c.Op("Less", nil, starts, c.Int(0))
-		starts = c.Op("Max", nil, c.Where(below, c.Add(starts, shape), starts), c.Int(0))
+	before, inside := c.fullStarts(b, which, rank)
+	if !inside {
+		c.need(intExtrema)
+		below := c.Op("Less", nil, before, c.Int(0))
+		before = c.Op("Max", nil, c.Where(below, c.Add(before, shape), before), c.Int(0))
+		before = c.Op("Min", nil, before, left)
 	}
-	before := c.Op("Min", nil, starts, left)
 	return c.Op("Pad", nil, g, c.Concat(0, before, c.Sub(left, before)))
 }
 
-// fullStarts lists a start for every axis; positive says that none of them is negative for sure.
-func (c *Ctx) fullStarts(b *bounds, which []int, rank int) (v Value, positive bool) {
-	full, positive := make([]int64, rank), b.starts != nil
+// fullStarts lists a start for every axis; inside says that all of them are places in their axes for
+// sure, as 0 is, and what something was taken from.
+func (c *Ctx) fullStarts(b *bounds, which []int, rank int) (v Value, inside bool) {
+	full, inside := make([]int64, rank), b.starts != nil
 	var axes, places []int64
 	for _, i := range which {
-		axes, places = append(axes, b.axes[i]), append(places, int64(i))
+		axis := b.axes[i]
+		axes, places = append(axes, axis), append(places, int64(i))
 		if b.starts != nil {
-			full[b.axes[i]] = b.starts[i]
-			positive = positive && b.starts[i] >= 0
+			full[axis] = b.starts[i]
+			n, known := c.extentOf(c.Out(0), axis).length.Const()
+			inside = inside && (full[axis] == 0 || full[axis] > 0 && known && n > 0)
 		}
 	}
 	if b.starts != nil {
-		return c.Vector(full...), positive
+		return c.Vector(full...), inside
 	}
 	starts := c.Cast(c.Op("Gather", nil, b.startsAt, c.Vector(places...)), graph.Int64)
 	return c.Op("ScatterElements", nil, c.Vector(full...), c.Vector(axes...), starts), false
 }
 
 // knownPads returns the zeros around the gradient where all lengths are numbers.
-func (c *Ctx) knownPads(g, x Value, b *bounds, which []int) ([]int64, bool) {
+func (c *Ctx) knownPads(x Value, b *bounds, which []int) ([]int64, bool) {
 	if b.starts == nil {
 		return nil, false
 	}
 	rank := c.Rank(x)
 	pads := make([]int64, 2*rank)
-	have, want := c.extentsOf(g, 0), c.extentsOf(x, 0)
+	have, want := c.extentsOf(c.Out(0), 0), c.extentsOf(x, 0)
 	for _, i := range which {
 		axis := b.axes[i]
 		if b.starts[i] == 0 && have[axis].length.Equal(want[axis].length) {

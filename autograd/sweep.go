@@ -110,6 +110,10 @@ func (j *joint) expand(order graph.Order) (graph.Order, error) {
 		j.prefix = j.base + j.labelOf(n) + "/"
 		c := j.ctx(n)
 		outs := expand(c)
+		if outs == nil {
+			out = append(out, id)
+			continue
+		}
 		for slot, v := range n.Outputs {
 			if v == None {
 				continue
@@ -133,6 +137,9 @@ func (j *joint) expand(order graph.Order) (graph.Order, error) {
 		for i := range n.Outputs {
 			n.Outputs[i] = None // the node is dropped when the graph is arranged
 		}
+	}
+	if len(j.out.Changes) > 0 {
+		out = j.dropSequences(out)
 	}
 	return out, nil
 }

@@ -13,7 +13,7 @@ type Row struct {
 	// Rule emits the gradients.
 	Rule Rule
 	// Expand replaces the forward node by simpler ones before differentiation, for operators that
-	// ONNX defines by a function body: it returns the values that stand for the node's outputs.
+	// ONNX defines by a function body: it returns the values that stand for the node's outputs, or nil: the node stays.
 	Expand func(c *Ctx) []Value
 	// None says why no gradient flows through the operator: its derivative is zero wherever it exists, or
 	// it has no differentiable input.

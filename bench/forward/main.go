@@ -22,6 +22,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"memopt/autograd"
 	"memopt/executor"
 	"memopt/executor/cpu"
 	"memopt/executor/dataset"
@@ -32,6 +33,7 @@ import (
 )
 
 func main() {
+	step := flag.Bool("step", false, "a whole training step: forward and backward")
 	rounds := flag.Int("rounds", 15, "steps of each runtime")
 	threads := flag.Int("threads", 2, "threads of each runtime")
 	models := flag.String("models", "../shared/models", "folder of the models")
@@ -42,7 +44,7 @@ func main() {
 		args = []string{"gpt2_6l_256:batch=8,seq=256", "resnet18:batch=4", "mlp_8x1024:batch=256"}
 	}
 	for _, arg := range args {
-		if err := compare(arg, *models, *python, *rounds, *threads); err != nil {
+		if err := compare(arg, *models, *python, *rounds, *threads, *step); err != nil {
 			fmt.Fprintln(os.Stderr, "forward:", arg+":", err)
 			os.Exit(1)
 		}
@@ -58,7 +60,7 @@ type runner struct {
 	out   float64
 }
 
-func compare(arg, models, python string, rounds, threads int) error {
+func compare(arg, models, python string, rounds, threads int, step bool) error {
 	name, dims, _ := strings.Cut(arg, ":")
 	env := symbolic.Env{}
 	for part := range strings.SplitSeq(dims, ",") {
@@ -75,7 +77,7 @@ func compare(arg, models, python string, rounds, threads int) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	runners, err := start(file, dir, python, env, threads)
+	runners, err := start(file, dir, python, env, threads, step)
 	if err != nil {
 		return err
 	}
@@ -96,19 +98,24 @@ func compare(arg, models, python string, rounds, threads int) error {
 	return table(arg, runners)
 }
 
-func start(file, dir, python string, env symbolic.Env, threads int) ([]*runner, error) {
-	own, err := newOwn(file, dir, env, threads)
+func start(file, dir, python string, env symbolic.Env, threads int, step bool) ([]*runner, error) {
+	own, params, err := newOwn(file, dir, env, threads, step)
 	if err != nil {
 		return nil, err
 	}
 	runners := []*runner{own}
 	here := "bench/forward"
+	ortFile, torchArgs := file, []string{python, filepath.Join(here, "peer_torch.py"), file, dir, strconv.Itoa(threads)}
+	if step {
+		ortFile = filepath.Join(dir, "train.onnx")
+		torchArgs = append(append(torchArgs, "step"), params...)
+	}
 	for _, p := range []struct {
 		name string
 		args []string
 	}{
-		{"ONNX Runtime", []string{"node", filepath.Join(here, "peer_ort.mjs"), file, dir, strconv.Itoa(threads)}},
-		{"PyTorch", []string{python, filepath.Join(here, "peer_torch.py"), file, dir, strconv.Itoa(threads)}},
+		{"ONNX Runtime", []string{"node", filepath.Join(here, "peer_ort.mjs"), ortFile, dir, strconv.Itoa(threads)}},
+		{"PyTorch", torchArgs},
 	} {
 		r, err := newPeer(p.name, p.args)
 		if err != nil {
@@ -120,27 +127,39 @@ func start(file, dir, python string, env symbolic.Env, threads int) ([]*runner, 
 	return runners, nil
 }
 
-// newOwn opens a session in this process and writes its inputs for the peers.
-func newOwn(file, dir string, env symbolic.Env, threads int) (*runner, error) {
+// newOwn opens a session in this process and writes its inputs, and the training graph, for the peers.
+func newOwn(file, dir string, env symbolic.Env, threads int, step bool) (*runner, []string, error) {
 	m, closer, err := onnx.Open(file)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if err := graph.RunPasses(m, graph.Pass{Name: "inline", Run: graph.InlineFunctions}); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	types, err := op.Infer(m)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
+	}
+	var params []string
+	if step {
+		j, err := autograd.Differentiate(m, autograd.Options{})
+		if err != nil {
+			return nil, nil, err
+		}
+		m, types, params = j.Model, j.Types, j.Wrt
+		if err := onnx.WriteFile(filepath.Join(dir, "train.onnx"), m, onnx.Options{}); err != nil {
+			return nil, nil, err
+		}
 	}
 	s, err := executor.Open(m, types, cpu.Device{}, executor.Options{Threads: threads, Dims: env})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
+	fmt.Printf("%s: planned arena %.1f MiB\n", filepath.Base(filepath.Dir(file)), float64(s.Prediction().Arena)/(1<<20))
 	if err := feed(s, m, dir, env); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	step := func() (float64, float64, error) {
+	take := func() (float64, float64, error) {
 		t0 := time.Now()
 		err := s.Run(context.Background())
 		took := time.Since(t0)
@@ -149,7 +168,7 @@ func newOwn(file, dir string, env symbolic.Env, threads int) (*runner, error) {
 		}
 		return float64(took.Microseconds()) / 1000, float64(executor.Of[float32](s.Output(0))[0]), nil
 	}
-	return &runner{name: "memopt", step: step, close: func() { s.Close(); closer.Close() }}, nil
+	return &runner{name: "memopt", step: take, close: func() { s.Close(); closer.Close() }}, params, nil
 }
 
 type item struct {

@@ -20,7 +20,7 @@ for (const item of JSON.parse(fs.readFileSync(path.join(folder, 'manifest.json')
 console.log('ready');
 for await (const _ of readline.createInterface({ input: process.stdin })) {
   const t0 = performance.now();
-  const out = await session.run(feeds, [session.outputNames[0]]);
+  const out = await session.run(feeds);
   const ms = performance.now() - t0;
   console.log(ms, Number(out[session.outputNames[0]].data[0]));
 }

@@ -1,6 +1,6 @@
-"""Runs a forward ONNX graph in PyTorch, operator by operator, for bench/forward.
+"""Runs a forward ONNX graph in PyTorch, operator by operator, and with the word step its backward pass, for bench/forward.
 
-usage: peer_torch.py MODEL FOLDER THREADS; FOLDER holds manifest.json and the inputs as raw files.
+usage: peer_torch.py MODEL FOLDER THREADS [step PARAMETER...]; FOLDER holds manifest.json and the inputs as raw files.
 Each line on standard input is one step; the answer is its time in milliseconds and output 0.
 """
 import json, os, sys, time
@@ -68,7 +68,7 @@ OPS = {
     'Add': lambda x, y, a: x + y,
     'Mul': lambda x, y, a: x * y,
     'Div': lambda x, y, a: x / y if x.is_floating_point() else torch.div(x, y, rounding_mode='trunc'),
-    'Dropout': lambda x, *r: x,
+    'Dropout': lambda x, *r: x,  # every model here has ratio 0
     'LayerNormalization': lambda x, g, b, a: F.layer_norm(x, x.shape[-1:], g, b, a.get('epsilon', 1e-5)),
     'Transpose': lambda x, a: x.permute(a['perm']),
     'MatMul': lambda x, y, a: x @ y,
@@ -99,13 +99,15 @@ def unsqueeze(x, axes):
 
 
 def main():
-    model, folder, threads = sys.argv[1:]
+    model, folder, threads = sys.argv[1:4]
+    wanted = set(sys.argv[5:]) if sys.argv[4:5] == ['step'] else set()
     torch.set_num_threads(int(threads))
     g = onnx.load(model).graph
     start = {t.name: torch.from_numpy(numpy_helper.to_array(t).copy()) for t in g.initializer}
     for item in json.load(open(os.path.join(folder, 'manifest.json'))):
         raw = np.fromfile(os.path.join(folder, item['file']), dtype=item['numpy'])
         start[item['name']] = torch.from_numpy(raw.reshape(item['shape']))
+    params = [start[name].requires_grad_() for name in sorted(wanted)]
     steps, last = [], {}
     for i, n in enumerate(g.node):
         for name in n.input:
@@ -119,7 +121,9 @@ def main():
     print('ready', flush=True)
     for _ in sys.stdin:
         t0 = time.perf_counter()
-        with torch.no_grad():
+        for p in params:
+            p.grad = None
+        with torch.set_grad_enabled(bool(params)):
             vals = dict(start)
             for i, f, ins, outs, a, pad in steps:
                 args = [vals[x] if x else None for x in ins]
@@ -132,7 +136,9 @@ def main():
                 for x in ins:  # as an autograd-free module would: drop what nobody reads any more
                     if last[x] == i and x not in start:
                         vals.pop(x, None)
-        print(1e3 * (time.perf_counter() - t0), float(vals[out].float().flatten()[0]), flush=True)
+        if params:
+            vals[out].backward()
+        print(1e3 * (time.perf_counter() - t0), float(vals[out].detach().float().flatten()[0]), flush=True)
 
 
 main()

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"memopt/graph"
 	"memopt/graph/live"
 	"memopt/graph/onnx"
 	"memopt/planner"
@@ -51,7 +52,7 @@ recorded in the model's metadata.`,
 			if err != nil {
 				return err
 			}
-			if err := a.writeModel(out, r, onnx.Options{ExternalDataThreshold: threshold}); err != nil {
+			if err := a.writeModel(out, r.Model, onnx.Options{ExternalDataThreshold: threshold}); err != nil {
 				return err
 			}
 			return a.reportApply(format, out, p, r)
@@ -78,12 +79,12 @@ func (a *app) rewrite(l *loaded, p *planner.Plan) (*recompute.Rewritten, error) 
 	return r, nil
 }
 
-func (a *app) writeModel(out string, r *recompute.Rewritten, opts onnx.Options) error {
+func (a *app) writeModel(out string, m *graph.Model, opts onnx.Options) error {
 	var err error
 	if out == "-" {
-		err = onnx.Write(a.stdio.out, r.Model)
+		err = onnx.Write(a.stdio.out, m)
 	} else {
-		err = onnx.WriteFile(out, r.Model, opts)
+		err = onnx.WriteFile(out, m, opts)
 	}
 	if err != nil {
 		return usage("%w", err)

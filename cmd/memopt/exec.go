@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
+	"memopt/configs"
 	"memopt/executor"
 	"memopt/executor/dataset"
 	"memopt/executor/npz"
@@ -38,6 +39,8 @@ type execFlags struct {
 	memPattern  string
 	strategy    string
 	atol, rtol  float64
+	// differentiate says that forward models become training graphs first, selection or not.
+	differentiate bool
 }
 
 func (e *execFlags) register(f *pflag.FlagSet) {
@@ -149,6 +152,11 @@ func (a *app) prepareExecution(name string, sel *selectionFlags, ex *execFlags) 
 	x := &execution{l: l, inputs: map[string]*executor.Tensor{}}
 	if err := x.loadData(ex.dataDir); err != nil {
 		return nil, err
+	}
+	if ex.differentiate || sel.asks(a) {
+		if err := a.differentiate(l); err != nil {
+			return nil, err
+		}
 	}
 	if err := a.planExecution(x, name, sel); err != nil {
 		return nil, err
@@ -271,6 +279,13 @@ func (x *execution) seedAlike(r *recompute.Rewritten) {
 		}
 	}
 	x.baseline.Model = m
+}
+
+// asks reports whether the flags or ORTModule's variables ask for a plan, before they are read.
+func (s *selectionFlags) asks(a *app) bool {
+	level, _ := a.env(configs.LevelVariable)
+	config, _ := a.env(configs.ConfigVariable)
+	return s.level != "" || s.config != "" || s.plan != "" || s.probe != "" || level != "" || config != ""
 }
 
 // selects reports whether the flags ask for a plan.

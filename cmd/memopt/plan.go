@@ -71,6 +71,9 @@ func (a *app) makePlan(name string, sel *selectionFlags, rowPeaks bool) (*loaded
 	if err != nil {
 		return nil, nil, nil, err
 	}
+	if err := a.differentiate(l); err != nil {
+		return nil, nil, nil, err
+	}
 	c, err := sel.resolve(a, l)
 	if err != nil {
 		return nil, nil, nil, err

@@ -75,6 +75,7 @@ func (a *app) verifyModels(args []string, sel *selectionFlags, ex *execFlags, vf
 	if err != nil {
 		return err
 	}
+	ex.differentiate = len(args) == 1
 	x, err := a.prepareExecution(args[0], sel, ex)
 	if err != nil {
 		return err

@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -51,21 +50,18 @@ func chain(t testing.TB, nodes int) []byte {
 	return data
 }
 
-// TestLargeGraph holds the reader to its share of the program's targets: time
-// and memory grow with the file, not faster.
+// TestLargeGraph holds the reader to its share of the program's targets: memory grows with the
+// file, not faster. BenchmarkDecode has the time.
 func TestLargeGraph(t *testing.T) {
 	data := chain(t, 100_000)
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
-	start := time.Now()
 	m, err := onnx.Decode(data, "")
-	took := time.Since(start)
 	require.NoError(t, err)
 	runtime.ReadMemStats(&after)
 	assert.Len(t, m.Graph.Nodes, 100_000)
 	assert.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(300<<20))
-	assert.Less(t, took, 5*time.Second, "the target is 0.5 s; the rest is for slow machines")
 	out, err := onnx.Encode(m)
 	require.NoError(t, err)
 	assert.Equal(t, len(data), len(out))

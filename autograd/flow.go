@@ -1,0 +1,76 @@
+package autograd
+
+import (
+	"slices"
+
+	"memopt/graph"
+	"memopt/graph/op"
+)
+
+// differentiable reports whether a gradient can flow into a node's input.
+func (j *joint) differentiable(n *graph.Node, slot int) bool {
+	v := n.Input(slot)
+	return v != None && carriesFloat(j.g.Values[v].Type) && !slices.Contains(op.Of(n.Kind).NonDiff, slot) && Of(n.Kind).None == ""
+}
+
+// carriesFloat reports whether a gradient can flow through a value of a type: a tensor of floats, a sequence or
+// an optional of such, or what nobody knows.
+func carriesFloat(t graph.Type) bool {
+	switch {
+	case t.Form == graph.FormSequence || t.Form == graph.FormOptional:
+		return t.Elem == nil || carriesFloat(*t.Elem)
+	case t.DType == graph.Undefined:
+		return true
+	}
+	return t.DType.IsFloat()
+}
+
+// markReaches marks the values on which a loss depends.
+func (j *joint) markReaches(order graph.Order, losses []lossValue) {
+	j.reaches = make([]bool, len(j.g.Values))
+	for _, l := range losses {
+		j.reaches[l.value] = true
+	}
+	for _, id := range slices.Backward(order) {
+		n := j.g.Nodes[id]
+		if !slices.ContainsFunc(n.Outputs, func(v Value) bool { return v != None && j.reaches[v] }) {
+			continue
+		}
+		for slot, v := range n.Inputs {
+			if j.differentiable(n, slot) {
+				j.reaches[v] = true
+			}
+		}
+		for _, v := range n.Captures {
+			if carriesFloat(j.g.Values[v].Type) {
+				j.reaches[v] = true
+			}
+		}
+	}
+}
+
+// markRequires marks the values through which the wanted gradients flow.
+func (j *joint) markRequires(order graph.Order, wrt []Value) {
+	j.requires = make([]bool, len(j.g.Values))
+	for _, v := range wrt {
+		j.requires[v] = true
+	}
+	for _, id := range order {
+		n := j.g.Nodes[id]
+		flows := false
+		for slot, v := range n.Inputs {
+			flows = flows || j.differentiable(n, slot) && j.requires[v]
+		}
+		for _, v := range n.Captures {
+			flows = flows || j.requires[v]
+		}
+		if !flows {
+			continue
+		}
+		for _, v := range n.Outputs {
+			if v != None && carriesFloat(j.g.Values[v].Type) && j.reaches[v] {
+				j.requires[v] = true
+			}
+		}
+	}
+}

@@ -1,0 +1,112 @@
+package autograd
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Match reports whether a name matches a glob: * stands for any characters, also . and /; everything
+// else for itself. A glob that is the name always matches it.
+func Match(glob, name string) bool {
+	if glob == name {
+		return true
+	}
+	parts := strings.Split(glob, "*")
+	rest, ok := strings.CutPrefix(name, parts[0])
+	if !ok || len(parts) == 1 {
+		return ok && rest == "" && len(parts) == 1
+	}
+	for _, p := range parts[1 : len(parts)-1] {
+		i := strings.Index(rest, p)
+		if i < 0 {
+			return false
+		}
+		rest = rest[i+len(p):]
+	}
+	return strings.HasSuffix(rest, parts[len(parts)-1])
+}
+
+func matchAny(globs []string, name string) bool {
+	for _, g := range globs {
+		if Match(g, name) {
+			return true
+		}
+	}
+	return false
+}
+
+// choose applies the globs of the options to the parameters. Params may also name inputs and initializers that
+// are no parameters by themselves.
+func (j *joint) choose(opts Options) ([]Value, error) {
+	found := j.parameters(opts.AllInputs)
+	if len(opts.Params) > 0 {
+		var err error
+		if found, err = j.named(opts.Params); err != nil {
+			return nil, err
+		}
+	}
+	used := make([]bool, len(opts.NoGrad))
+	out := found[:0]
+	for _, v := range found {
+		name := j.g.ValueName(v)
+		skip := false
+		for i, glob := range opts.NoGrad {
+			if Match(glob, name) {
+				skip, used[i] = true, true
+			}
+		}
+		if !skip {
+			out = append(out, v)
+		}
+	}
+	for i, glob := range opts.NoGrad {
+		if !used[i] {
+			return nil, fmt.Errorf("no-grad %q matches no parameter; they are %s", glob, j.names(found))
+		}
+	}
+	if len(out) == 0 {
+		return nil, fmt.Errorf("nothing to differentiate with respect to: no float initializer and no float input with a static shape reaches the loss; name inputs with params")
+	}
+	return out, nil
+}
+
+// named lists the float inputs and initializers that a glob matches, in the order of the file.
+func (j *joint) named(globs []string) ([]Value, error) {
+	var out []Value
+	seen := map[Value]bool{}
+	add := func(v Value) {
+		if j.g.Values[v].Type.DType.IsFloat() && !seen[v] && matchAny(globs, j.g.ValueName(v)) {
+			seen[v] = true
+			out = append(out, v)
+		}
+	}
+	for _, d := range j.g.Inputs {
+		add(d.Value)
+	}
+	for _, v := range j.g.Initializers {
+		add(v)
+	}
+	for _, glob := range globs {
+		hit := false
+		for _, v := range out {
+			hit = hit || Match(glob, j.g.ValueName(v))
+		}
+		if !hit {
+			return nil, fmt.Errorf("params %q matches no float input or initializer; those that reach the loss are %s", glob, j.names(j.parameters(true)))
+		}
+	}
+	return out, nil
+}
+
+// names lists values for messages.
+func (j *joint) names(vs []Value) string {
+	const shown = 8
+	var list []string
+	for _, v := range vs[:min(shown, len(vs))] {
+		list = append(list, j.g.ValueName(v))
+	}
+	if len(vs) > shown {
+		list = append(list, fmt.Sprintf("… (%d in all)", len(vs)))
+	}
+	return strings.Join(list, ", ")
+}

@@ -1,0 +1,132 @@
+package autograd
+
+import (
+	"slices"
+
+	"memopt/graph"
+	"memopt/graph/op"
+)
+
+// Sequences have no gradients of their own. What exporters make of them can do without: a tensor that is taken
+// out of a sequence made of tensors, or of the parts of one, is that tensor or a slice, and joining such a sequence is
+// a concatenation.
+
+// noSequences is the rule of what is left.
+func noSequences(c *Ctx) { c.Unsupported("gradients do not flow through this sequence") }
+
+// producer returns the node that makes input i.
+func (c *Ctx) producer(i int) *graph.Node {
+	if v := c.In(i); v != None && c.j.g.Values[v].Def != graph.NoNode {
+		return c.j.g.Nodes[c.j.g.Values[v].Def]
+	}
+	return &graph.Node{}
+}
+
+// concatFromSequenceExpand: the sequence's tensors, joined.
+func concatFromSequenceExpand(c *Ctx) []Value {
+	p := c.producer(0)
+	if p.Kind != op.SequenceConstruct {
+		return nil
+	}
+	axis, parts := c.Node.Int("axis", 0), slices.Clone(p.Inputs)
+	if c.Node.Int("new_axis", 0) != 0 {
+		for i, v := range parts {
+			parts[i] = c.Unsqueeze(v, axis)
+		}
+	}
+	return []Value{c.Concat(axis, parts...)}
+}
+
+// sequenceAtExpand: the tensor at a place that is known.
+func sequenceAtExpand(c *Ctx) []Value {
+	p := c.producer(0)
+	at, ok := c.Ints(c.In(1))
+	if !ok || len(at) != 1 {
+		return nil
+	}
+	switch p.Kind {
+	case op.SequenceConstruct:
+		i := at[0]
+		if i < 0 {
+			i += int64(len(p.Inputs))
+		}
+		if i < 0 || i >= int64(len(p.Inputs)) {
+			c.Errorf("place %d; the sequence has %d tensors", at[0], len(p.Inputs))
+		}
+		return []Value{p.Inputs[i]}
+	case op.SplitToSequence:
+		return c.splitPart(p, at[0])
+	}
+	return nil
+}
+
+// splitPart returns part i of what a SplitToSequence node makes, or nil where its place is not known.
+func (c *Ctx) splitPart(p *graph.Node, i int64) []Value {
+	x, axis := p.Input(0), p.Int("axis", 0)
+	dims, ok := c.Dims(x)
+	if !ok {
+		return nil
+	}
+	axis = c.Axis(axis, len(dims))
+	length, known := dims[axis].Const()
+	if p.Input(1) == None {
+		part := c.Op("Gather", Attrs{A("axis", axis)}, x, c.Int(i))
+		if p.Int("keepdims", 1) != 0 {
+			part = c.Unsqueeze(part, axis)
+		}
+		return []Value{part}
+	}
+	split, ok := c.Ints(p.Input(1))
+	if !ok {
+		return nil
+	}
+	if c.Type(p.Input(1)).Shape.Rank() == 0 {
+		size := split[0]
+		switch {
+		case size <= 0 || i < 0 && !known:
+			return nil
+		case i < 0:
+			i += (length + size - 1) / size
+		}
+		return c.partOf(x, axis, i*size, (i+1)*size)
+	}
+	if i < 0 {
+		i += int64(len(split))
+	}
+	if i < 0 || i >= int64(len(split)) {
+		return nil
+	}
+	start := int64(0)
+	for _, n := range split[:i] {
+		start += n
+	}
+	return c.partOf(x, axis, start, start+split[i])
+}
+
+func (c *Ctx) partOf(x Value, axis, start, end int64) []Value {
+	return []Value{c.Slice(x, c.Vector(start), c.Vector(end), c.Vector(axis))}
+}
+
+// dropSequences takes nodes out of the order that make sequences which nobody reads any more.
+func (j *joint) dropSequences(order graph.Order) graph.Order {
+	read := make([]bool, len(j.g.Values))
+	for _, d := range j.g.Outputs {
+		read[d.Value] = true
+	}
+	var kept graph.Order
+	for _, id := range slices.Backward(order) {
+		n := j.g.Nodes[id]
+		unread := !slices.ContainsFunc(n.Outputs, func(v Value) bool { return v != None && read[v] })
+		if unread && (n.Kind == op.SequenceConstruct || n.Kind == op.SplitToSequence) {
+			continue
+		}
+		for _, v := range append(slices.Clone(n.Inputs), n.Captures...) {
+			if v != None {
+				read[v] = true
+			}
+		}
+		kept = append(kept, id)
+	}
+	slices.Reverse(kept)
+	return kept
+}

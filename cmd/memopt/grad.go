@@ -1,0 +1,188 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"memopt/autograd"
+	"memopt/graph/live"
+	"memopt/graph/onnx"
+	"memopt/report"
+)
+
+// gradFlags are the flags of grad.
+type gradFlags struct {
+	out, external  string
+	loss           []string
+	params, noGrad []string
+	inputs         bool
+	optimizer      string
+	lr             float64
+	weightDecay    float64
+	momentum       float64
+	nesterov       bool
+	beta1, beta2   float64
+	eps            float64
+	clip           float64
+	lossScale      string
+	keepGrads      bool
+}
+
+func (a *app) gradCommand() *cobra.Command {
+	var gf gradFlags
+	cmd := &cobra.Command{
+		Use:   "grad MODEL -o OUT",
+		Short: "Make a training graph of a forward model",
+		Long: `grad differentiates a forward model: the file that it writes has the original outputs,
+first and unchanged, then NAME_grad for every parameter, in the order of the
+parameters. It has ONNX's own operators only, so any runtime can run it.
+
+The loss is the first scalar float output, one that comes from a loss operator before
+others. The parameters are all float initializers, and all float inputs with a static
+shape, that the loss depends on; --params and --no-grad choose by globs (* matches any
+characters). Inputs of other shapes get gradients where --params names them.`,
+		Example: `  memopt grad model.onnx -o train.onnx
+        gradients of the loss with respect to all parameters
+  memopt grad model.onnx -o train.onnx --params '*.weight' --no-grad 'embed.*'
+        of some parameters only
+  memopt grad model.onnx -o train.onnx --loss main --loss aux=0.4
+        of a weighted sum of two losses
+  memopt grad model.onnx -o train.onnx --loss logits=seed
+        of an output of any shape, its gradient being the input logits_grad_seed
+  memopt grad model.onnx -o step.onnx --optimizer adamw --lr 3e-4 --weight-decay 0.01
+        a whole training step`,
+		Args: exactModel,
+		RunE: func(_ *cobra.Command, args []string) error { return a.grad(args[0], &gf) },
+	}
+	f := cmd.Flags()
+	f.StringVarP(&gf.out, "out", "o", "", "where to write the training graph; - is standard output")
+	f.StringVar(&gf.external, "external-data", "", "move tensors of at least this size to OUT.data, for example 1MiB")
+	f.StringArrayVar(&gf.loss, "loss", nil, "what to differentiate: NAME, NAME=WEIGHT, or NAME=seed for one whose gradient is an input (repeatable)")
+	f.StringSliceVar(&gf.params, "params", nil, "globs of the inputs and initializers whose gradients are wanted")
+	f.StringSliceVar(&gf.noGrad, "no-grad", nil, "globs of parameters to leave out")
+	f.BoolVar(&gf.inputs, "input-grads", false, "take float inputs of any shape as parameters too")
+	f.StringVar(&gf.optimizer, "optimizer", "", "append the update of the parameters: sgd, adam or adamw")
+	f.Float64Var(&gf.lr, "lr", 0, "learning rate; 0: a graph input named lr")
+	f.Float64Var(&gf.weightDecay, "weight-decay", 0, "weight decay, as PyTorch's optimizers define it")
+	f.Float64Var(&gf.momentum, "momentum", 0, "momentum of sgd")
+	f.BoolVar(&gf.nesterov, "nesterov", false, "Nesterov's momentum, for sgd")
+	f.Float64Var(&gf.beta1, "beta1", 0, "of adam and adamw; 0: 0.9")
+	f.Float64Var(&gf.beta2, "beta2", 0, "of adam and adamw; 0: 0.999")
+	f.Float64Var(&gf.eps, "eps", 0, "of adam and adamw; 0: 1e-8")
+	f.Float64Var(&gf.clip, "clip-norm", 0, "bound of the global norm of all gradients; 0: none")
+	f.StringVar(&gf.lossScale, "loss-scale", "", "add an input of this name, a float scalar that multiplies all gradients, for float16; the optimizer divides by it again")
+	f.BoolVar(&gf.keepGrads, "keep-grads", false, "keep the gradients as outputs beside an optimizer")
+	return cmd
+}
+
+// options makes autograd's options of the flags.
+func (gf *gradFlags) options() (autograd.Options, error) {
+	o := autograd.Options{Params: gf.params, NoGrad: gf.noGrad, AllInputs: gf.inputs}
+	for _, text := range gf.loss {
+		l := autograd.Loss{Name: text}
+		if at := strings.LastIndexByte(text, '='); at > 0 {
+			value := text[at+1:]
+			w, err := strconv.ParseFloat(value, 64)
+			switch {
+			case value == "seed":
+				l = autograd.Loss{Name: text[:at], Seed: true}
+			case err == nil:
+				l = autograd.Loss{Name: text[:at], Weight: w}
+			default:
+				return o, usage("--loss %q: wanted NAME, NAME=WEIGHT or NAME=seed", text)
+			}
+		}
+		o.Losses = append(o.Losses, l)
+	}
+	o.LossScale = gf.lossScale
+	return o, nil
+}
+
+func (a *app) grad(name string, gf *gradFlags) error {
+	format, err := report.ParseFormat(a.global.output)
+	if err != nil {
+		return usage("%w", err)
+	}
+	if gf.out == "" {
+		return usage("grad: -o OUT is missing: where to write the training graph")
+	}
+	threshold, err := parseThreshold(gf.external)
+	if err != nil {
+		return err
+	}
+	opts, err := gf.options()
+	if err != nil {
+		return err
+	}
+	l, err := a.load(name)
+	if err != nil {
+		return err
+	}
+	defer l.close()
+	j, err := autograd.Differentiate(l.Model, opts)
+	if err != nil {
+		return classifyGrad(name, err)
+	}
+	if err := gf.appendOptimizer(j); err != nil {
+		return usage("%w", err)
+	}
+	a.noteGrad(j)
+	if err := a.writeModel(gf.out, j.Model, onnx.Options{ExternalDataThreshold: threshold}); err != nil {
+		return err
+	}
+	w := a.out
+	if gf.out == "-" {
+		w = a.err
+	}
+	return report.Grad(w, format, gf.out, l.Model, j)
+}
+
+// appendOptimizer adds the update that the flags ask for.
+func (gf *gradFlags) appendOptimizer(j *autograd.Joint) error {
+	if gf.optimizer == "" {
+		return nil
+	}
+	return autograd.AppendOptimizer(j, autograd.Optimizer{Kind: gf.optimizer, LR: gf.lr, WeightDecay: gf.weightDecay, Momentum: gf.momentum,
+		Nesterov: gf.nesterov, Beta1: gf.beta1, Beta2: gf.beta2, Eps: gf.eps, MaxNorm: gf.clip, KeepGrads: gf.keepGrads})
+}
+
+// noteGrad says what the user did not ask for.
+func (a *app) noteGrad(j *autograd.Joint) {
+	for _, c := range j.Changes {
+		a.warn("%s", c)
+	}
+	if n := len(j.Unreached); n > 0 {
+		a.warn("%d parameters do not reach the loss, their gradients are zeros: %s", n, strings.Join(j.Unreached, ", "))
+	}
+}
+
+// classifyGrad gives an error of differentiation its code.
+func classifyGrad(name string, err error) error {
+	var none *autograd.NoRule
+	switch {
+	case errors.As(err, &none), errors.Is(err, autograd.ErrNoLoss), errors.Is(err, autograd.ErrBackward):
+		return invalid(wrap(name, err))
+	}
+	return usage("%w", wrap(name, err))
+}
+
+// differentiate makes a training graph of a forward model, in place; a training graph is left as it is.
+func (a *app) differentiate(l *loaded) error {
+	_, err := live.FindBoundary(l.Model)
+	if !errors.Is(err, live.ErrNoBoundary) {
+		return nil // its faults are the planner's to report
+	}
+	path := l.Path
+	j, err := autograd.Differentiate(l.Model, autograd.Options{})
+	if err != nil {
+		return classifyGrad(path, fmt.Errorf("a forward model: %w", err))
+	}
+	a.noteGrad(j)
+	l.Model, l.types = j.Model, j.Types
+	l.Path = path
+	return nil
+}

@@ -1,0 +1,43 @@
+package report
+
+import (
+	"fmt"
+	"io"
+
+	"memopt/autograd"
+	"memopt/graph"
+)
+
+// GradSchema is the schema of the JSON that `memopt grad -O json` prints.
+const GradSchema = "memopt.grad/v1"
+
+type gradJSON struct {
+	Schema    string   `json:"schema"`
+	Out       string   `json:"out"`
+	Params    []string `json:"parameters"`
+	Unreached []string `json:"unreached"`
+	Forward   int      `json:"forward_nodes"`
+	Nodes     int      `json:"nodes"`
+	OpsetFrom int64    `json:"opset_from"`
+	OpsetTo   int64    `json:"opset_to"`
+	Changes   []string `json:"changes"`
+}
+
+// Grad says what a differentiation made.
+func Grad(w io.Writer, format Format, out string, m *graph.Model, j *autograd.Joint) error {
+	r := gradJSON{GradSchema, out, nonNil(j.Wrt), nonNil(j.Unreached), len(m.Graph.Nodes), len(j.Model.Graph.Nodes), j.From, j.To, nonNil(j.Changes)}
+	if format == JSONFormat {
+		return writeJSON(w, r)
+	}
+	t := Table{Header: []string{"what", "value"}, Right: []bool{false, true}}
+	t.Add("written to", out)
+	t.Add("parameters with gradients", fmt.Sprint(len(r.Params)))
+	t.Add("nodes before", fmt.Sprint(r.Forward))
+	t.Add("nodes", fmt.Sprint(r.Nodes))
+	opset := fmt.Sprint(r.OpsetTo)
+	if j.Raised {
+		opset = fmt.Sprintf("%d, raised from %d", r.OpsetTo, r.OpsetFrom)
+	}
+	t.Add("operator set", opset)
+	return t.writeAs(w, format)
+}
