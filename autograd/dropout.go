@@ -7,24 +7,34 @@ func dropoutRule(c *Ctx) {
 	if c.Version < 7 && c.Node.Int("is_test", 0) == 0 {
 		c.Unsupported("in training mode before operator set 7, where the mask has the type of the data")
 	}
-	if g == None || c.Version < 12 || !c.Has(2) {
+	if g == None || c.dropsNothing() {
 		c.Set(0, g)
 		return
 	}
-	training, known := c.knownBool(c.In(2))
-	if known && !training {
-		c.Set(0, g)
-		return
-	}
+	_, known := c.knownBool(c.In(2))
 	ratio, fixed := 0.5, !c.Has(1)
 	if c.Has(1) {
 		ratio, fixed = c.mathConstant(c.In(1))
 	}
-	if fixed && ratio == 0 {
-		c.Set(0, g)
-		return
-	}
 	c.Set(0, c.Where(c.Out(1), c.dropoutScaled(g, ratio, fixed, known), c.Scalar(0, g)))
+}
+
+// dropsNothing reports whether a Dropout is known to give its input: it does not train, or its ratio is 0.
+func (c *Ctx) dropsNothing() bool {
+	if c.Version < 12 {
+		return c.Version >= 7 || c.Node.Int("is_test", 0) != 0
+	}
+	if !c.Has(2) {
+		return true
+	}
+	if training, known := c.knownBool(c.Node.Input(2)); known && !training {
+		return true
+	}
+	if !c.Has(1) {
+		return false
+	}
+	ratio, fixed := c.mathConstant(c.Node.Input(1))
+	return fixed && ratio == 0
 }
 
 // dropoutScaled divides by 1-ratio, if the node trains. What is dropped need not be finite here: a ratio

@@ -20,7 +20,7 @@ var nnRules = []Row{
 	{Kind: op.Conv, Rule: convRule},
 	{Kind: op.ConvInteger, None: ofIntegers},
 	{Kind: op.ConvTranspose, Rule: convTransposeRule},
-	{Kind: op.Dropout, Rule: dropoutRule},
+	{Kind: op.Dropout, Rule: dropoutRule, Same: (*Ctx).dropsNothing},
 	{Kind: op.FusedConv, Rule: fusedConvRule},
 	{Kind: op.GlobalAveragePool, Rule: globalAveragePoolRule},
 	{Kind: op.GlobalLpPool, Rule: globalLpPoolRule},

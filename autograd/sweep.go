@@ -6,8 +6,6 @@ import (
 	"slices"
 
 	"memopt/graph"
-	"memopt/graph/live"
-	"memopt/graph/op"
 )
 
 // opset is the version of ONNX's own operators that the graph imports.
@@ -82,6 +80,23 @@ func (j *joint) grow() {
 func (j *joint) gradOf(v Value) Value {
 	j.grow()
 	return j.grads[v]
+}
+
+// source follows a value through nodes that give their input as it is.
+func (j *joint) source(v Value) Value {
+	for v != None {
+		def := j.g.Values[v].Def
+		if def == graph.NoNode || j.g.Values[v].DefSlot != 0 {
+			return v
+		}
+		n := j.g.Nodes[def]
+		same := Of(n.Kind).Same
+		if same == nil || !same(j.ctx(n)) {
+			return v
+		}
+		v = n.Input(0)
+	}
+	return v
 }
 
 // accumulate adds a gradient to what a value has already.
@@ -255,26 +270,4 @@ func (j *joint) finish(wrt []Value) error {
 		j.grow()
 	}
 	return nil
-}
-
-// arrange puts the nodes in order of execution, forward half first, and records where the halves meet.
-func (j *joint) arrange(order graph.Order, forward int, losses []lossValue) error {
-	nodes := make([]*graph.Node, 0, len(j.g.Nodes))
-	for _, id := range order {
-		nodes = append(nodes, j.g.Nodes[id])
-	}
-	first := len(nodes)
-	nodes = append(nodes, j.g.Nodes[forward:]...)
-	j.g.SetNodes(nodes)
-	j.out.Backward = graph.NodeID(first)
-	j.m.Path += " (differentiated)"
-	b := live.Boundary{Kind: live.RecordedBoundary, Node: j.g.Values[losses[0].value].Def, Loss: losses[0].value}
-	j.m.SetMeta(live.BoundaryKey, b.Record(j.g))
-	if j.out.Types = j.types.Result(); len(j.out.Types.Bodies) == 0 {
-		return nil
-	}
-	// What is known of subgraphs goes by the numbers that their nodes had.
-	var err error
-	j.out.Types, err = op.Infer(j.m)
-	return err
 }

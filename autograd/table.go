@@ -15,6 +15,9 @@ type Row struct {
 	// Expand replaces the forward node by simpler ones before differentiation, for operators that
 	// ONNX defines by a function body: it returns the values that stand for the node's outputs, or nil: the node stays.
 	Expand func(c *Ctx) []Value
+	// Same reports whether output 0 of a node is its input 0, element by element and with the same shape. nil: it
+	// never is.
+	Same func(c *Ctx) bool
 	// None says why no gradient flows through the operator: its derivative is zero wherever it exists, or
 	// it has no differentiable input.
 	None string

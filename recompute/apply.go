@@ -26,6 +26,8 @@ type Rewritten struct {
 	Origin []graph.NodeID
 	// Clones counts the nodes that were added.
 	Clones int
+	// Boundary is the boundary in the new graph.
+	Boundary live.Boundary
 	// Seeded lists the old nodes that were given a seed.
 	Seeded []graph.NodeID
 }
@@ -56,10 +58,29 @@ func Apply(m *graph.Model, b live.Boundary, order graph.Order, placements []Plac
 	if err := r.rewrite(order, placements); err != nil {
 		return nil, err
 	}
+	r.out.Boundary = r.boundary(b)
 	if err := graph.Verify(r.out.Model); err != nil {
 		return nil, fmt.Errorf("the rewritten graph is invalid: %w", err)
 	}
 	return r.out, nil
+}
+
+// boundary finds a boundary of the old graph in the new one. Clones are backward nodes.
+func (r *rewriter) boundary(b live.Boundary) live.Boundary {
+	out := b
+	out.Node, out.Backward = graph.NoNode, graph.NoNode
+	seen := make([]bool, len(r.old.Nodes))
+	for i, origin := range r.out.Origin {
+		clone := seen[origin]
+		seen[origin] = true
+		if origin == b.Node && !clone {
+			out.Node = graph.NodeID(i)
+		}
+		if b.Backward != graph.NoNode && out.Backward == graph.NoNode && (clone || r.backward[origin]) {
+			out.Backward = graph.NodeID(i)
+		}
+	}
+	return out
 }
 
 type rewriter struct {

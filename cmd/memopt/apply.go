@@ -75,7 +75,7 @@ func (a *app) rewrite(l *loaded, p *planner.Plan) (*recompute.Rewritten, error) 
 		return nil, &exitError{exitInternal, err}
 	}
 	r.Model.SetMeta(recompute.Key, string(record))
-	r.Model.SetMeta(live.BoundaryKey, p.Analysis.Boundary.Record(l.Graph))
+	r.Model.SetMeta(live.BoundaryKey, r.Boundary.Record(r.Model.Graph))
 	return r, nil
 }
 

@@ -29,6 +29,9 @@ type Boundary struct {
 	Kind BoundaryKind
 	Node graph.NodeID
 	Loss graph.ValueID // the loss, or NoValue with a YieldOp
+	// Backward is the first backward node of the file where a record says so, and all behind it are backward,
+	// too; else NoNode.
+	Backward graph.NodeID
 }
 
 // ErrNoBoundary means that a graph has no backward half, or none that can be
@@ -44,6 +47,8 @@ type Recorded struct {
 	Kind   string `json:"kind"`
 	Loss   string `json:"loss,omitempty"`
 	Node   string `json:"node"`
+	// Backward names the first backward node of the file; "" where the record does not say.
+	Backward string `json:"backward,omitempty"`
 }
 
 // RecordedSchema is the schema of Recorded.
@@ -53,6 +58,9 @@ const RecordedSchema = "memopt.boundary/v1"
 // boundary.
 func (b Boundary) Record(g *graph.Graph) string {
 	r := Recorded{Schema: RecordedSchema, Kind: string(b.Kind), Loss: g.ValueName(b.Loss), Node: g.NodeLabel(b.Node)}
+	if b.Backward != graph.NoNode {
+		r.Backward = g.NodeLabel(b.Backward)
+	}
 	text, err := json.Marshal(r)
 	if err != nil {
 		panic("live: a struct of strings does not marshal: " + err.Error())
@@ -65,7 +73,7 @@ func (b Boundary) Record(g *graph.Graph) string {
 // ErrNoBoundary, or says what is wrong with a YieldOp or with the record.
 func FindBoundary(m *graph.Model) (Boundary, error) {
 	g := m.Graph
-	b := Boundary{Node: graph.NoNode, Loss: graph.NoValue}
+	b := Boundary{Node: graph.NoNode, Loss: graph.NoValue, Backward: graph.NoNode}
 	for _, n := range g.Nodes {
 		if !op.Of(n.Kind).Has(op.Yield) {
 			continue
@@ -99,7 +107,17 @@ func recordedBoundary(g *graph.Graph, text string) (Boundary, error) {
 	if !ok || g.Values[id].Def == graph.NoNode {
 		return Boundary{}, fmt.Errorf("metadata %s: names the loss %q, which no node makes; remove the entry to have the boundary found anew", BoundaryKey, r.Loss)
 	}
-	return Boundary{Kind: RecordedBoundary, Node: g.Values[id].Def, Loss: id}, nil
+	b := Boundary{Kind: RecordedBoundary, Node: g.Values[id].Def, Loss: id, Backward: graph.NoNode}
+	if r.Backward == "" {
+		return b, nil
+	}
+	for i := range g.Nodes {
+		if g.NodeLabel(graph.NodeID(i)) == r.Backward {
+			b.Backward = graph.NodeID(i)
+			return b, nil
+		}
+	}
+	return Boundary{}, fmt.Errorf("metadata %s: names the backward node %q, which is not there; remove the entry to have the boundary found anew", BoundaryKey, r.Backward)
 }
 
 // lossBoundary looks for the loss among the scalar float outputs: the first one
@@ -124,7 +142,7 @@ func lossBoundary(g *graph.Graph) (Boundary, error) {
 	if loss == graph.NoValue {
 		return Boundary{}, ErrNoBoundary
 	}
-	b := Boundary{Kind: LossBoundary, Node: g.Values[loss].Def, Loss: loss}
+	b := Boundary{Kind: LossBoundary, Node: g.Values[loss].Def, Loss: loss, Backward: graph.NoNode}
 	if _, backward := b.split(g); slices.Contains(backward, true) {
 		return b, nil
 	}
@@ -157,12 +175,18 @@ func reachableFromLoss(g *graph.Graph) (reached []bool, last graph.NodeID) {
 	return reached, last
 }
 
-// Split marks the backward nodes of a graph: with a YieldOp, those that stand behind
+// Split marks the backward nodes of a graph: those that a record says; with a YieldOp, those that stand behind
 // it in the order; otherwise those that the loss does not depend on and that read, directly or
 // through others, what the forward half makes, or that stand behind the loss. The
 // boundary node itself is forward.
 func Split(g *graph.Graph, b Boundary, order graph.Order) []bool {
 	behind := make([]bool, len(g.Nodes))
+	if b.Kind == RecordedBoundary && b.Backward != graph.NoNode {
+		for i := int(b.Backward); i < len(behind); i++ {
+			behind[i] = true
+		}
+		return behind
+	}
 	past := false
 	for _, id := range order {
 		behind[id] = past
