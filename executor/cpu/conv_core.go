@@ -56,6 +56,8 @@ func (k *convCore[T]) run(c *executor.Ctx) {
 	case convShared:
 		c.Parallel(k.cg, 1+1<<14/(k.n*k.outPlane*k.taps), (*convColumns[T])(k))
 		c.Parallel(k.sharedTiles()*k.filterBlocks(), 1, (*convProducts[T])(k))
+	case convDeep:
+		c.Parallel(k.tiles, 1, (*convDeepTiles[T])(k))
 	default:
 		c.Parallel(k.tiles*k.group, 1, (*convTiles[T])(k))
 	}
@@ -140,6 +142,13 @@ func (k *convCore[T]) multiply(m0, m1, from, to int, b []T, ldb int, temp []T) {
 	}
 	ld := to - from
 	k.math.gemm(false, false, m1-m0, ld, k.depth, 1, w, k.depth, b, ldb, 0, temp, ld)
+	k.scatter(m0, m1, from, to, temp)
+}
+
+// scatter brings a product of the filters m0..m1-1 at the columns from..to-1 of whole images to its places, and
+// finishes it.
+func (k *convCore[T]) scatter(m0, m1, from, to int, temp []T) {
+	plane, ld := k.outPlane, to-from
 	for m := m0; m < m1; m++ {
 		row := temp[(m-m0)*ld:][:ld]
 		for j := from; j < to; j += plane {

@@ -14,6 +14,7 @@ type convPlan struct {
 	perPlane          int // tiles per image, or 0 where a tile holds several images
 	tiles             int // per group
 	fast              winogradCut
+	deepChannels      int // of convDeep: channels whose columns are made at a time
 	// Of packSplit: rows of the input that a tile sees, or 0, and elements of half a row.
 	splitRows, splitHalf int
 }
@@ -26,6 +27,7 @@ const (
 	convShared                  // all columns are made first, then multiplied by blocks of filters
 	convPoint                   // the input itself has the columns: one tap, no stride, no padding
 	convWinograd                // 3x3 kernels: fewer multiplications, by tiles of the output
+	convDeep                    // large kernels over small outputs: long columns, made as rows
 	convDepth                   // one channel per group: row by row, without columns
 )
 
@@ -77,6 +79,10 @@ func newConvPlan(a *windowAttrs, group int, x, w []int, size int) (p convPlan, e
 // cut chooses the way and the tiles for elements of size bytes.
 func (p *convPlan) cut(size int) {
 	if p.winograd(size) {
+		return
+	}
+	if p.deep() {
+		p.cutDeep(size)
 		return
 	}
 	want := max(convLeastTile, convTileBytes/(size*max(p.depth, 1)))
@@ -160,8 +166,11 @@ func (p *convPlan) tempLen() int {
 // slotLen returns the elements of workspace that a thread needs.
 func (p *convPlan) slotLen() int {
 	n := p.splitLen() + p.tempLen()
-	if p.way == convTiled {
+	switch p.way {
+	case convTiled:
 		n += p.depth * p.tile
+	case convDeep:
+		n += p.m*p.tile + p.deepChannels*p.taps*p.tile
 	}
 	return (n + 15) &^ 15
 }
