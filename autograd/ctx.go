@@ -25,8 +25,9 @@ type Ctx struct {
 }
 
 // In returns input i, or None where it is left out; in place of a value that is the same as another one, element
-// by element, the one that came first: the backward half then keeps one and not both.
-func (c *Ctx) In(i int) Value { return c.j.source(c.Node.Input(i)) }
+// by element, the one that came first: the backward half then keeps one and not both. A cheap form of what it keeps
+// anyway is made again.
+func (c *Ctx) In(i int) Value { return c.remade(c.j.source(c.Node.Input(i))) }
 
 // Has reports whether input i is given.
 func (c *Ctx) Has(i int) bool { return c.Node.Input(i) != None }

@@ -137,6 +137,9 @@ type joint struct {
 	reaches   []bool  // by value: a loss depends on it
 	grads     []Value // by value: its gradient so far
 	counts    map[string]int
+	forward   int             // the number of nodes before the sweep; 0: nothing is made again
+	stashed   []bool          // by value: an emitted node reads it
+	remakes   map[Value]Value // of forward values that the backward half makes again
 	constants map[string]Value
 	base      string // of the names of everything that is made in a subgraph; "" in the main graph
 	prefix    string // of the names of emitted nodes
@@ -161,6 +164,7 @@ func (j *joint) run(opts Options) error {
 	}
 	j.markRequires(order, wrt)
 	forward := len(j.g.Nodes)
+	j.forward, j.remakes = forward, map[Value]Value{}
 	if err := j.seed(losses, opts.LossScale); err != nil {
 		return err
 	}

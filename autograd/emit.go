@@ -32,6 +32,7 @@ func (e *emitter) Ops(name string, outputs int, attrs Attrs, in ...Value) []Valu
 	}
 	e.must(e.j.g.AddNode(n))
 	e.must(e.j.types.Node(n))
+	e.j.note(n)
 	return n.Outputs
 }
 

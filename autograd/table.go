@@ -18,6 +18,9 @@ type Row struct {
 	// Same reports whether output 0 of a node is its input 0, element by element and with the same shape. nil: it
 	// never is.
 	Same func(c *Ctx) bool
+	// Cheap says that one pass over the input makes the output, if the other inputs are constants: the backward half
+	// may do so in place of stashing it (Ctx.In).
+	Cheap bool
 	// None says why no gradient flows through the operator: its derivative is zero wherever it exists, or
 	// it has no differentiable input.
 	None string
