@@ -102,7 +102,7 @@ func (c *Ctx) Errorf(format string, args ...any) {
 
 // Unsupported ends the rule: the node is valid, but has no gradient rule for this case.
 func (c *Ctx) Unsupported(format string, args ...any) {
-	panic(failure{&NoRule{Node: c.j.labelOf(c.Node), Op: c.Node.Op, Why: fmt.Sprintf(format, args...)}})
+	panic(failure{&NoRule{Node: c.j.labelOf(c.Node), Op: c.Node.Op, Value: c.j.firstWanted(c.Node), Why: fmt.Sprintf(format, args...)}})
 }
 
 // NoRule says which node has no gradient rule.

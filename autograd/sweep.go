@@ -223,7 +223,7 @@ func (j *joint) sweep(order graph.Order) error {
 		}
 		row := Of(n.Kind)
 		if row.Rule == nil {
-			return &NoRule{Node: j.labelOf(n), Op: n.Op, Value: j.firstWanted(n), Why: row.None}
+			return &NoRule{Node: j.labelOf(n), Op: n.Op, Value: j.firstWanted(n), Why: row.Why}
 		}
 		j.prefix = j.base + j.labelOf(n) + "_grad/"
 		row.Rule(j.ctx(n))
@@ -231,10 +231,10 @@ func (j *joint) sweep(order graph.Order) error {
 	return nil
 }
 
-// firstWanted names an input whose gradient is wanted.
+// firstWanted names an input whose gradient is wanted; before that is known, none.
 func (j *joint) firstWanted(n *graph.Node) string {
 	for slot, v := range n.Inputs {
-		if j.differentiable(n, slot) && j.requires[v] {
+		if j.differentiable(n, slot) && int(v) < len(j.requires) && j.requires[v] {
 			return j.g.ValueName(v)
 		}
 	}

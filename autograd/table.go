@@ -24,13 +24,15 @@ type Row struct {
 	// None says why no gradient flows through the operator: its derivative is zero wherever it exists, or
 	// it has no differentiable input.
 	None string
+	// Why says why there is no rule for an operator that has a derivative.
+	Why string
 }
 
 var table [op.NumKinds]Row
 
 // init fills the table. It is no initial value because rules read the table by way of what they call.
 func init() {
-	table = buildTable(mathRules, reduceRules, shapeRules, productRules, nnRules, sequenceRules)
+	table = buildTable(mathRules, reduceRules, shapeRules, productRules, nnRules, sequenceRules, missingRules)
 }
 
 // buildTable puts the rows of all families in their places. A double is a fault of the

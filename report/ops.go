@@ -25,22 +25,23 @@ type opJSON struct {
 	ORTSince []int  `json:"ort_versions"`
 	CPU      bool   `json:"cpu_kernel"`
 	WhyNot   string `json:"cpu_kernel_missing_because,omitempty"`
+	Gradient string `json:"gradient"`
 }
 
 // Ops prints rows of the operator table. missing says why an operator has no CPU kernel, "" where it has
-// one.
-func Ops(w io.Writer, format Format, rows []*op.Info, missing func(*op.Info) string) error {
+// one; gradient says what autograd does with it.
+func Ops(w io.Writer, format Format, rows []*op.Info, missing, gradient func(*op.Info) string) error {
 	if format == JSONFormat {
 		list := make([]opJSON, 0, len(rows))
 		for _, r := range rows {
 			level, versions := ortEntry(r)
-			list = append(list, opJSON{r.Domain, r.Name, r.Since, r.Class.String(), r.View, nonNilInts(r.InPlace), r.Random, level, nonNilInts(versions), missing(r) == "", missing(r)})
+			list = append(list, opJSON{r.Domain, r.Name, r.Since, r.Class.String(), r.View, nonNilInts(r.InPlace), r.Random, level, nonNilInts(versions), missing(r) == "", missing(r), gradient(r)})
 		}
 		return writeJSON(w, map[string]any{"schema": OpsSchema, "ops": list})
 	}
-	t := Table{Header: []string{"Operator", "Versions", "Recompute class", "Memory", "CPU kernel", "ONNX Runtime recomputes it"}}
+	t := Table{Header: []string{"Operator", "Versions", "Recompute class", "Memory", "CPU kernel", "Gradient", "ONNX Runtime recomputes it"}}
 	for _, r := range rows {
-		t.Add(qualified(r), joinInts(r.Since), r.Class.String(), memoryText(r), kernelText(missing(r)), ortText(r))
+		t.Add(qualified(r), joinInts(r.Since), r.Class.String(), memoryText(r), kernelText(missing(r)), gradient(r), ortText(r))
 	}
 	return t.writeAs(w, format)
 }

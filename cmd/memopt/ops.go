@@ -3,6 +3,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
+	"memopt/autograd"
 	"memopt/executor"
 	"memopt/executor/cpu"
 	"memopt/graph/op"
@@ -17,13 +18,27 @@ func missingKernel(info *op.Info) string {
 	return cpu.Of(info.Kind).Why
 }
 
+// gradientOf says what autograd does with an operator.
+func gradientOf(info *op.Info) string {
+	row := autograd.Of(info.Kind)
+	switch {
+	case row.None != "":
+		return "none: " + row.None
+	case row.Why != "":
+		return "no rule: " + row.Why
+	case row.Expand != nil:
+		return "by its function body"
+	}
+	return "rule"
+}
+
 func (a *app) opsCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "ops [NAME]",
 		Short: "Say what memopt knows of each operator",
 		Long: `ops prints the rows of the operator tables: versions, the recompute class, whether
 the output is a view or may be written in place, whether the CPU executor has a
-kernel (or why not), and at which probe level ONNX Runtime recomputes it.`,
+kernel (or why not), whether it can be differentiated, and at which probe level ONNX Runtime recomputes it.`,
 		Example: `  memopt ops
         all operators
   memopt ops Softmax
@@ -42,7 +57,7 @@ kernel (or why not), and at which probe level ONNX Runtime recomputes it.`,
 			if len(rows) == 0 {
 				return usage("ops %s: the table has no such operator; memopt ops lists them", name)
 			}
-			return report.Ops(a.out, format, rows, missingKernel)
+			return report.Ops(a.out, format, rows, missingKernel, gradientOf)
 		},
 	}
 }

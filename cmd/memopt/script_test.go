@@ -3,13 +3,40 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"memopt/graph"
+	"memopt/graph/onnx"
 )
 
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"memopt": main})
+}
+
+// forwardModels are files that every script finds in its folder.
+var forwardModels = map[string]string{
+	"forward.onnx": `forward (float[batch, 8] x, int64[batch] labels, float[16, 8] 'fc1.weight', float[16] 'fc1.bias', float[4, 16] 'fc2.weight') => (float loss, float[batch, 4] scores) {
+		h = Gemm<transB = 1>(x, 'fc1.weight', 'fc1.bias')  r = Relu(h)  scores = Gemm<transB = 1>(r, 'fc2.weight')  loss = SoftmaxCrossEntropyLoss(scores, labels) }`,
+	"noloss.onnx": `noloss (float[batch, 8] x, float[8] w) => (float[batch, 8] y) { y = Mul(x, w) }`,
+	"norule.onnx": `norule (float[batch, 8] x, float[8] w) => (float loss) { y = Mul(x, w)  u = Unique(y)  loss = ReduceSum<keepdims = 0>(u) }`,
+	"unused.onnx": `unused (float[8] x, float[8] w, float[3] idle) => (float loss, float[3] other) { y = Mul(x, w)  loss = ReduceSum<keepdims = 0>(y)  other = Neg(idle) }`,
+}
+
+func writeForward(dir string) error {
+	for name, text := range forwardModels {
+		text = strings.ReplaceAll(text, "'", `"`) // names with dots stand in quotes
+		m, err := graph.Parse("<ir_version: 8, opset_import: [\"\" : 17]> "+text, name)
+		if err != nil {
+			return err
+		}
+		if err := onnx.WriteFile(filepath.Join(dir, name), m, onnx.Options{}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // TestScripts runs the command lines of testdata/script. A script that needs sample models
@@ -25,7 +52,7 @@ func TestScripts(t *testing.T) {
 		UpdateScripts: os.Getenv("UPDATE_SCRIPTS") != "",
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("SAMPLES", samples)
-			return nil
+			return writeForward(env.WorkDir)
 		},
 		Condition: func(cond string) (bool, error) {
 			if cond == "samples" {

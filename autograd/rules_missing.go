@@ -1,0 +1,75 @@
+package autograd
+
+import "memopt/graph/op"
+
+// Reasons that several operators share.
+const (
+	whyBackward = "it belongs to a backward half, which is not differentiated again"
+	whyFused    = "ONNX Runtime fuses it after export; differentiate the model before it is optimized"
+	whySampling = "the gradient of sampling at computed places would need a scatter for every corner of every sample in ONNX's own operators, which is not written"
+	whyCache    = "it updates its cache in place, for inference"
+)
+
+// missingRules: operators without a rule.
+var missingRules = []Row{
+	{Kind: op.Constant, None: "it has no inputs"},
+	{Kind: op.DequantizeLinear, Why: "training in integers is not supported"},
+	{Kind: op.DynamicQuantizeLinear, Why: "training in integers is not supported"},
+	{Kind: op.GroupQueryAttention, Why: whyCache},
+	{Kind: op.MaxUnpool, Why: "its indices may repeat, and what is lost then has no gradient"},
+	{Kind: op.NcclAllReduce, Why: "it sums over several processes"},
+	{Kind: op.PythonOp, Why: "its gradient is a Python function, which PyTorch's own export calls by PythonOpGrad"},
+	{Kind: op.BatchNormalizationGrad, Why: whyBackward},
+	{Kind: op.BiasFastGeluGradDX, Why: whyBackward},
+	{Kind: op.BiasGeluGradDX, Why: whyBackward},
+	{Kind: op.BitmaskDropoutGrad, Why: whyBackward},
+	{Kind: op.BroadcastGradientArgs, Why: whyBackward},
+	{Kind: op.ConvGrad, Why: whyBackward},
+	{Kind: op.DivGrad, Why: whyBackward},
+	{Kind: op.DropoutGrad, Why: whyBackward},
+	{Kind: op.FastGeluGrad, Why: whyBackward},
+	{Kind: op.GatherElementsGrad, Why: whyBackward},
+	{Kind: op.GatherGrad, Why: whyBackward},
+	{Kind: op.GatherNDGrad, Why: whyBackward},
+	{Kind: op.GeluGrad, Why: whyBackward},
+	{Kind: op.InPlaceAccumulator, Why: whyBackward},
+	{Kind: op.InPlaceAccumulatorV2, Why: whyBackward},
+	{Kind: op.InvertibleLayerNormalizationGrad, Why: whyBackward},
+	{Kind: op.LayerNormalizationGrad, Why: whyBackward},
+	{Kind: op.LeakyReluGrad, Why: whyBackward},
+	{Kind: op.LogSoftmaxGrad, Why: whyBackward},
+	{Kind: op.LogSoftmaxGrad13, Why: whyBackward},
+	{Kind: op.MaxPoolGrad, Why: whyBackward},
+	{Kind: op.MixedPrecisionScale, Why: whyBackward},
+	{Kind: op.PythonOpGrad, Why: whyBackward},
+	{Kind: op.QuickGeluGrad, Why: whyBackward},
+	{Kind: op.ReduceAllL2, Why: whyBackward},
+	{Kind: op.ReluGrad, Why: whyBackward},
+	{Kind: op.ResizeGrad, Why: whyBackward},
+	{Kind: op.SigmoidGrad, Why: whyBackward},
+	{Kind: op.SimplifiedLayerNormalizationGrad, Why: whyBackward},
+	{Kind: op.SliceGrad, Why: whyBackward},
+	{Kind: op.SoftmaxCrossEntropyLossGrad, Why: whyBackward},
+	{Kind: op.SoftmaxCrossEntropyLossInternalGrad, Why: whyBackward},
+	{Kind: op.SoftmaxGrad, Why: whyBackward},
+	{Kind: op.SoftmaxGrad13, Why: whyBackward},
+	{Kind: op.TanhGrad, Why: whyBackward},
+	{Kind: op.YieldOp, Why: whyBackward},
+	{Kind: op.ZeroGradient, Why: whyBackward},
+	{Kind: op.AdamOptimizer, Why: whyBackward},
+	{Kind: op.AdamWOptimizer, Why: whyBackward},
+	{Kind: op.SGDOptimizerV2, Why: whyBackward},
+	{Kind: op.BatchNormInternal, Why: whyFused},
+	{Kind: op.BiasSoftmax, Why: whyFused},
+	{Kind: op.BiasSoftmaxDropout, Why: whyFused},
+	{Kind: op.EmbedLayerNormalization, Why: whyFused},
+	{Kind: op.GroupNorm, Why: whyFused},
+	{Kind: op.RotaryEmbeddingMS, Why: whyFused},
+	{Kind: op.SoftmaxCrossEntropyLossInternal, Why: whyFused},
+	{Kind: op.DynamicSlice, Why: whyFused},
+	{Kind: op.DeformConv, Why: whySampling},
+	{Kind: op.GridSample, Why: whySampling},
+	{Kind: op.MaxRoiPool, Why: whySampling},
+	{Kind: op.RoiAlign, Why: whySampling},
+	{Kind: op.AffineGrid, Why: whySampling},
+}
