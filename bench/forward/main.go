@@ -51,6 +51,9 @@ func main() {
 	}
 }
 
+// settle is the pause before each step.
+const settle = 100 * time.Millisecond
+
 // runner takes one step and returns its milliseconds and the first element of output 0.
 type runner struct {
 	name  string
@@ -83,6 +86,8 @@ func compare(arg, models, python string, rounds, threads int, step bool) error {
 	}
 	for round := range rounds + 2 { // two rounds of warm-up
 		for _, r := range runners {
+			// The one before may leave threads that spin for a while in case more work comes.
+			time.Sleep(settle)
 			ms, out, err := r.step()
 			if err != nil {
 				return fmt.Errorf("%s: %w", r.name, err)
