@@ -10,6 +10,9 @@ import "memopt/graph"
 // 16-bit values are computed with as float32.
 func layerNormalizationRule(c *Ctx) {
 	x, g := c.In(0), c.Grad(0)
+	if g == None {
+		g = c.Zeros(x) // the statistics alone have gradients
+	}
 	rank := c.Rank(x)
 	axes := axesFrom(c.Axis(c.Node.Int("axis", -1), rank), int64(rank))
 	d := c.normType(x)
@@ -21,24 +24,37 @@ func layerNormalizationRule(c *Ctx) {
 	}
 	inv := c.Cast(c.Out(2), d)
 	hat := c.Mul(c.Sub(c.Cast(x, d), c.Cast(c.Out(1), d)), inv)
-	c.normScale(hat, d)
+	c.normScale(g, hat, d)
 	if c.Wants(0) {
-		dx := c.normData(hat, inv, c.scaledGradient(d), true, axes)
-		c.Set(0, c.Cast(dx, c.DType(x)))
+		dx := c.normData(hat, inv, c.Mul(c.Cast(g, d), c.Cast(c.In(1), d)), true, axes)
+		c.Set(0, c.Cast(c.statisticGradients(dx, hat, inv, x, axes), c.DType(x)))
 	}
+}
+
+// statisticGradients adds what the outputs mean and inverse deviation bring back to x: mean' = 1/n, inv' = -inv²·x̂/n.
+func (c *Ctx) statisticGradients(dx, hat, inv, x Value, axes []int64) Value {
+	d := c.DType(dx)
+	if m := c.Grad(1); m != None {
+		dx = c.Add(dx, c.overCount(c.Cast(m, d), x, axes...))
+	}
+	return c.deviationGradient(dx, c.Grad(2), hat, inv, x, axes)
+}
+
+// deviationGradient adds what the inverse deviation, whose gradient is g, brings back to x.
+func (c *Ctx) deviationGradient(dx, g, hat, inv, x Value, axes []int64) Value {
+	if g == None {
+		return dx
+	}
+	scaled := c.Mul(c.overCount(c.Cast(g, c.DType(dx)), x, axes...), c.Mul(inv, inv))
+	return c.Sub(dx, c.Mul(scaled, hat))
 }
 
 // normScale gives the scale, input 1, its gradient.
-func (c *Ctx) normScale(hat Value, d graph.DType) {
+func (c *Ctx) normScale(g, hat Value, d graph.DType) {
 	if c.Wants(1) {
 		scale := c.In(1)
-		c.Set(1, c.Cast(c.SumTo(c.Mul(c.Cast(c.Grad(0), d), hat), scale), c.DType(scale)))
+		c.Set(1, c.Cast(c.SumTo(c.Mul(c.Cast(g, d), hat), scale), c.DType(scale)))
 	}
-}
-
-// scaledGradient is the gradient of the normalised input: that of the output times the scale.
-func (c *Ctx) scaledGradient(d graph.DType) Value {
-	return c.Mul(c.Cast(c.Grad(0), d), c.Cast(c.In(1), d))
 }
 
 // normData takes the gradient g of x̂ back to x. centred says that the mean was taken off as well.

@@ -23,9 +23,14 @@ func (c *Ctx) rmsGradients(inverse func(x Value, axes []int64) Value) {
 	x := c.Cast(c.In(0), d)
 	inv := c.Cast(inverse(x, axes), d)
 	hat := c.Mul(x, inv)
-	c.normScale(hat, d)
+	g := c.Grad(0)
+	if g == None {
+		g = c.Zeros(c.In(0)) // the inverse root alone has a gradient
+	}
+	c.normScale(g, hat, d)
 	if c.Wants(0) {
-		c.Set(0, c.Cast(c.normData(hat, inv, c.scaledGradient(d), false, axes), c.DType(c.In(0))))
+		dx := c.normData(hat, inv, c.Mul(c.Cast(g, d), c.Cast(c.In(1), d)), false, axes)
+		c.Set(0, c.Cast(c.deviationGradient(dx, c.Grad(1), hat, inv, x, axes), c.DType(c.In(0))))
 	}
 }
 
