@@ -31,6 +31,8 @@ type Options struct {
 	// RowPeaks says that every cluster's row should say how much it alone lowers the
 	// peak, which takes one simulation per cluster or more.
 	RowPeaks bool
+	// SkipLayout leaves Plan.Arena out, for plans of which only the live peak is wanted.
+	SkipLayout bool
 }
 
 // Plan is what to recompute in a training graph and what it is worth.
@@ -221,7 +223,9 @@ func (p *Plan) adopt(e *evaluated) {
 		return
 	}
 	p.Planned = e.timeline.Clone()
-	p.Arena = NewLayout(p.Planned, e.program.Bytes)
+	if !p.Options.SkipLayout {
+		p.Arena = NewLayout(p.Planned, e.program.Bytes)
+	}
 	profile := DefaultProfile
 	if p.Options.Profile != nil {
 		profile = *p.Options.Profile

@@ -96,7 +96,7 @@ func next(format report.Format, l *loaded, p *planner.Plan) (*planner.Plan, erro
 		return nil, nil
 	}
 	opts := p.Options
-	opts.Level, opts.Probe, opts.RowPeaks = planner.Layerwise, nil, false
+	opts.Level, opts.Probe, opts.RowPeaks, opts.SkipLayout = planner.Layerwise, nil, false, true
 	return planner.Make(l.Model, l.types, opts)
 }
 
