@@ -17,7 +17,7 @@ const order = `
 	graph/op
 	graph/onnx graph/graphtest graph/live
 	graph/examples
-	recompute planner/pack
+	recompute planner/pack planner/remat
 	planner
 	executor/half executor/cpu/simd executor/cpu/blas
 	autograd executor

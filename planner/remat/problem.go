@@ -1,0 +1,164 @@
+package remat
+
+import "slices"
+
+// problem is an instance in the form the solvers work on. An alias is turned into uses:
+// it has no bytes, and whoever uses it uses its source too, so that the source stays live.
+// The one thing left to watch is that a source is not computed anew while an alias
+// of it is live (see sharers).
+type problem struct {
+	n       int
+	budget  int64
+	cost    []int64
+	size    []int64
+	work    []int64
+	keep    []bool
+	uses    [][]int32 // the inputs and the sources of inputs, without repetition
+	users   [][]int32 // in ascending order
+	sharers [][]int32 // aliases of a node, aliases of these included; nil where there are none
+	base    int64     // the sum of all costs
+	need    int64     // the largest need of one step by itself
+}
+
+func newProblem(in *Instance, budget int64) *problem {
+	n := len(in.Nodes)
+	p := &problem{
+		n: n, budget: budget, cost: make([]int64, n), size: make([]int64, n), work: make([]int64, n),
+		keep: make([]bool, n), uses: make([][]int32, n), users: make([][]int32, n), sharers: make([][]int32, n),
+	}
+	for v := range in.Nodes {
+		p.add(in.Nodes, int32(v))
+	}
+	for v := range in.Nodes {
+		for s := in.Nodes[v].Alias; s >= 0; s = in.Nodes[s].Alias {
+			p.sharers[s] = append(p.sharers[s], int32(v))
+			p.keep[s] = p.keep[s] || in.Nodes[v].Keep
+		}
+	}
+	for v, uses := range p.uses {
+		own := p.size[v] + p.work[v]
+		for _, u := range uses {
+			p.users[u] = append(p.users[u], int32(v))
+			own += p.size[u]
+		}
+		p.need = max(p.need, own)
+	}
+	return p
+}
+
+func (p *problem) add(nodes []Node, v int32) {
+	node := &nodes[v]
+	p.cost[v], p.work[v], p.keep[v] = node.Cost, node.Workspace, node.Keep
+	p.base += node.Cost
+	if node.Alias < 0 {
+		p.size[v] = node.Size
+	}
+	uses := slices.Clone(node.Inputs)
+	for _, u := range node.Inputs {
+		for s := nodes[u].Alias; s >= 0; s = nodes[s].Alias {
+			if !slices.Contains(uses, s) {
+				uses = append(uses, s)
+			}
+		}
+	}
+	p.uses[v] = uses
+}
+
+// peak is the peak of a sequence of computes with the best frees, and valid tells whether no
+// source is computed anew while an alias of it is live.
+func (p *problem) peak(seq []int32) (peak int64, valid bool) {
+	live, bytes := make([]bool, p.n), int64(0)
+	for v, k := range p.keep {
+		if k {
+			live[v] = true
+			bytes += p.size[v]
+		}
+	}
+	for i := len(seq) - 1; i >= 0; i-- {
+		v := seq[i]
+		for _, w := range p.sharers[v] {
+			if live[w] {
+				return 0, false
+			}
+		}
+		if !live[v] {
+			bytes += p.size[v]
+		}
+		live[v] = true
+		for _, u := range p.uses[v] {
+			if !live[u] {
+				live[u] = true
+				bytes += p.size[u]
+			}
+		}
+		peak = max(peak, bytes+p.work[v])
+		live[v] = false
+		bytes -= p.size[v]
+	}
+	return peak, true
+}
+
+// needed drops the computes whose result nobody uses before the next compute of the
+// same node, first computes aside.
+func (p *problem) needed(seq []int32) []int32 {
+	seen, first := make([]bool, p.n), make([]bool, len(seq))
+	for i, v := range seq {
+		first[i] = !seen[v]
+		seen[v] = true
+	}
+	wanted := slices.Clone(p.keep)
+	out := make([]int32, 0, len(seq))
+	for i := len(seq) - 1; i >= 0; i-- {
+		v := seq[i]
+		if !first[i] && !wanted[v] {
+			continue
+		}
+		wanted[v] = false
+		for _, u := range p.uses[v] {
+			wanted[u] = true
+		}
+		out = append(out, v)
+	}
+	slices.Reverse(out)
+	return out
+}
+
+// withFrees puts frees into a sequence of computes: each value goes right after its last
+// use before its next compute, aliases before their sources.
+func (p *problem) withFrees(seq []int32) []Step {
+	wanted := slices.Clone(p.keep)
+	var steps []Step // built from the end
+	for i := len(seq) - 1; i >= 0; i-- {
+		v, mark := seq[i], len(steps)
+		if !wanted[v] {
+			steps = append(steps, Step{Free: true, Node: v})
+		}
+		for _, u := range p.uses[v] {
+			if !wanted[u] {
+				wanted[u] = true
+				steps = append(steps, Step{Free: true, Node: u})
+			}
+		}
+		// A source stands before its aliases in the order, and this list is read backwards.
+		slices.SortFunc(steps[mark:], func(a, b Step) int { return int(a.Node) - int(b.Node) })
+		steps = append(steps, Step{Node: v})
+		wanted[v] = false
+	}
+	slices.Reverse(steps)
+	return steps
+}
+
+// inOrder tells whether the first computes of a sequence come in the given order.
+func inOrder(steps []Step) bool {
+	next := int32(0)
+	for _, s := range steps {
+		if s.Free || s.Node < next {
+			continue
+		}
+		if s.Node > next {
+			return false
+		}
+		next++
+	}
+	return true
+}

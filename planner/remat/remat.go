@@ -1,0 +1,145 @@
+// Package remat solves the abstract recomputation problem: run every node of a graph at
+// least once within a budget of bytes, as cheaply as possible, where a value may be
+// thrown away and computed again later.
+//
+// Computing a node needs all its inputs live. While it is computed, all live values, its own
+// output and its workspace count. Anything live may be freed at any time, and a
+// node that is not live may be computed again. Nothing must be live at the end but the
+// nodes marked Keep. The cost of a schedule is the sum of the costs of its computes.
+//
+// All answers keep the given order for the first compute of each node, as Checkmate
+// (https://arxiv.org/abs/1910.02653) and Moccasin (https://arxiv.org/abs/2304.14463)
+// do; bounds on the cost and proofs speak of such schedules. The bound on the peak holds for all.
+//
+// A schedule is fully described by its computes: a value is freed best right after the last
+// use before its next compute. Hence the search (see tape) works on sequences of
+// computes, and frees are put in at the end (see withFrees).
+package remat
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+)
+
+// Node is one computation with one output. Inputs are positions of earlier nodes, each once.
+type Node struct {
+	Cost, Size int64
+	Inputs     []int32
+	Keep       bool  // the output stays live to the end once it is made
+	Workspace  int64 // bytes that count only while the node is computed
+
+	// Alias is the input whose memory the output shares, or -1. Such an output has no bytes
+	// of its own, whatever Size says, and its source cannot be freed before it.
+	Alias int32
+}
+
+// Instance is a problem: the nodes in a topological order and the bytes they may use.
+type Instance struct {
+	Name   string
+	Budget int64
+	Nodes  []Node
+	IDs    []int64 // names of the nodes in files; nil where they are the positions
+}
+
+// id is the name of node v.
+func (in *Instance) id(v int) int64 {
+	if v < len(in.IDs) {
+		return in.IDs[v]
+	}
+	return int64(v)
+}
+
+// Step computes or frees a node.
+type Step struct {
+	Free bool
+	Node int32
+}
+
+// Schedule is a sequence of steps with the cost and the peak that they have.
+type Schedule struct {
+	Steps      []Step
+	Cost, Peak int64
+}
+
+// ErrInfeasible says that no schedule within the budget was found. Errors of this
+// kind are of type *InfeasibleError.
+var ErrInfeasible = errors.New("remat: no schedule within the budget")
+
+// InfeasibleError tells how far the search came.
+type InfeasibleError struct {
+	Budget         int64
+	LowestPeak     int64 // of any schedule that was found
+	PeakLowerBound int64 // no schedule has a lower peak
+}
+
+func (e *InfeasibleError) Error() string {
+	why := "none was found"
+	if e.Proved() {
+		why = "there is none"
+	}
+	return fmt.Sprintf("remat: no schedule within the budget of %d bytes: %s (lowest peak found %d, every schedule needs %d)",
+		e.Budget, why, e.LowestPeak, e.PeakLowerBound)
+}
+
+// Proved tells whether it is certain that there is no schedule within the budget.
+func (e *InfeasibleError) Proved() bool { return e.PeakLowerBound > e.Budget }
+
+// Unwrap makes errors.Is(err, ErrInfeasible) true.
+func (e *InfeasibleError) Unwrap() error { return ErrInfeasible }
+
+// maxTotal bounds the sum of all costs and the sum of all bytes, so that no sum a solver
+// forms can overflow.
+const maxTotal = math.MaxInt64 >> 12
+
+// Validate names the first node that makes no sense.
+func (in *Instance) Validate() error {
+	if in.Budget <= 0 {
+		return fmt.Errorf("remat: the budget is %d bytes: it must be positive", in.Budget)
+	}
+	if len(in.Nodes) > math.MaxInt32/8 {
+		return fmt.Errorf("remat: %d nodes are too many: at most %d", len(in.Nodes), math.MaxInt32/8)
+	}
+	var costs, bytes int64
+	for v := range in.Nodes {
+		if err := in.validateNode(v); err != nil {
+			return fmt.Errorf("remat: node %d: %w", in.id(v), err)
+		}
+		n := &in.Nodes[v]
+		if n.Cost > maxTotal-costs {
+			return fmt.Errorf("remat: node %d: with its cost of %d all costs add up to more than %d", in.id(v), n.Cost, int64(maxTotal))
+		}
+		if n.Size > maxTotal-bytes || n.Workspace > maxTotal-bytes-n.Size {
+			return fmt.Errorf("remat: node %d: with its size of %d all sizes add up to more than %d", in.id(v), n.Size, int64(maxTotal))
+		}
+		costs += n.Cost
+		bytes += n.Size + n.Workspace
+	}
+	return nil
+}
+
+func (in *Instance) validateNode(v int) error {
+	n := &in.Nodes[v]
+	switch {
+	case n.Cost <= 0:
+		return fmt.Errorf("the cost is %d: it must be positive", n.Cost)
+	case n.Size < 0 || n.Size == 0 && n.Alias < 0:
+		return fmt.Errorf("the size is %d: it must be positive", n.Size)
+	case n.Workspace < 0:
+		return fmt.Errorf("the workspace is %d: it must not be negative", n.Workspace)
+	case n.Alias >= 0 && !slices.Contains(n.Inputs, n.Alias):
+		return fmt.Errorf("its alias %d is not one of its inputs", in.id(int(n.Alias)))
+	}
+	seen := slices.Clone(n.Inputs)
+	slices.Sort(seen)
+	for i, u := range seen {
+		if u < 0 || int(u) >= v {
+			return fmt.Errorf("the input at position %d does not come before it", u)
+		}
+		if i > 0 && seen[i-1] == u {
+			return fmt.Errorf("the input %d is there twice", in.id(int(u)))
+		}
+	}
+	return nil
+}

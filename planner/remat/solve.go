@@ -1,0 +1,224 @@
+package remat
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+)
+
+// Options are the wishes of a caller of Solve. The zero value asks for the cheapest
+// schedule that can be found before the context ends.
+type Options struct {
+	Budget int64  // bytes; 0 takes the budget of the instance
+	Solver string // "auto" or "", "greedy", "lns" or "exact"
+	Seed   int64  // of the random choices; any value, 0 included
+	Nodes  int64  // counted work after which the search ends; 0 leaves that to the context
+
+	// RequireOptimal makes Solve fail with ErrNotOptimal where the best schedule is not proved
+	// to be optimal.
+	RequireOptimal bool
+
+	// Progress, if not nil, is called with each better schedule.
+	Progress func(Progress)
+}
+
+// Progress says how far a search has come.
+type Progress struct {
+	Cost           int64 // of the best schedule so far
+	CostLowerBound int64
+	Solver         string // that found it
+}
+
+// Result is a schedule and what is known about it.
+type Result struct {
+	Schedule
+	CostLowerBound int64 // no schedule in the given order is cheaper
+	PeakLowerBound int64 // no schedule at all has a lower peak
+	Optimal        bool  // no schedule in the given order is cheaper than this one
+	Solver         string
+	InOrder        bool // the first computes keep the order of the instance
+}
+
+// ErrNotOptimal is the error for RequireOptimal.
+var ErrNotOptimal = fmt.Errorf("remat: the search ended without a proof that the schedule is optimal")
+
+// Solve looks for a cheap schedule within the budget. It returns when its answer is proved to
+// be optimal, the work is used up or the context ends; that is no error if there is
+// a schedule. Without one it reports an *InfeasibleError. The same input, seed and
+// work give the same answer; a deadline only decides where the search ends.
+func Solve(ctx context.Context, in *Instance, opts Options) (*Result, error) {
+	local := *in
+	if opts.Budget > 0 {
+		local.Budget = opts.Budget
+	}
+	if err := local.Validate(); err != nil {
+		return nil, err
+	}
+	switch opts.Solver {
+	case "", "auto", "greedy", "lns", "exact":
+	default:
+		return nil, fmt.Errorf("remat: there is no solver %q: it must be auto, exact, greedy or lns", opts.Solver)
+	}
+	s := newSolver(ctx, newProblem(&local, local.Budget), opts)
+	s.run()
+	return s.result(&local)
+}
+
+// solver is one call of Solve.
+type solver struct {
+	*problem
+	ctx    context.Context
+	opts   Options
+	rng    *rand.Rand
+	bound  int64
+	best   []int32
+	cost   int64
+	method string // that found the best
+	stage  string // at work
+	peak   int64  // the lowest peak of any sequence tried
+	work   int64
+}
+
+func newSolver(ctx context.Context, p *problem, opts Options) *solver {
+	return &solver{
+		problem: p, ctx: ctx, opts: opts, cost: math.MaxInt64, peak: math.MaxInt64,
+		rng: rand.New(rand.NewPCG(uint64(opts.Seed), 0x9e3779b97f4a7c15)),
+	}
+}
+
+// ended reports whether the work or the time is used up, or there is nothing left to gain.
+func (s *solver) ended() bool {
+	return s.cost <= s.bound || s.opts.Nodes > 0 && s.work >= s.opts.Nodes || s.ctx.Err() != nil
+}
+
+// found takes a sequence of computes that is within the budget.
+func (s *solver) found(seq []int32, cost int64) {
+	if cost >= s.cost {
+		return
+	}
+	s.best, s.cost, s.method = seq, cost, s.stage
+	if s.opts.Progress != nil {
+		s.opts.Progress(Progress{Cost: cost, CostLowerBound: s.bound, Solver: s.method})
+	}
+}
+
+// offer takes a sequence of computes if it is within the budget.
+func (s *solver) offer(seq []int32) {
+	if seq == nil {
+		return
+	}
+	seq = s.needed(seq)
+	peak, valid := s.problem.peak(seq)
+	if !valid {
+		return
+	}
+	s.peak = min(s.peak, peak)
+	if peak > s.budget {
+		return
+	}
+	cost := int64(0)
+	for _, v := range seq {
+		cost += s.problem.cost[v]
+	}
+	s.found(seq, cost)
+}
+
+func (s *solver) run() {
+	s.bound = s.problem.base
+	s.stage = "order"
+	plain := make([]int32, s.n)
+	for v := range plain {
+		plain[v] = int32(v)
+	}
+	s.offer(plain)
+	if s.need > s.budget {
+		return
+	}
+	if s.cost == math.MaxInt64 {
+		s.bound = max(s.bound, s.costBound())
+	}
+	if s.opts.Solver != "lns" && s.opts.Solver != "exact" {
+		s.runGreedy()
+	}
+	if s.opts.Solver != "greedy" {
+		s.runAnneal()
+	}
+}
+
+// tapeNodes is the size up to which the sets of a tape are affordable.
+const tapeNodes = 8192
+
+// runGreedy tries all rules, and random ones while these are worth their time.
+func (s *solver) runGreedy() {
+	s.stage = "greedy"
+	tries := 64
+	if s.opts.Solver == "greedy" || s.n > tapeNodes {
+		tries = math.MaxInt
+	}
+	for i := 0; i < tries && !s.ended(); i++ {
+		r := randomRule(s.rng)
+		if i < len(rules) {
+			r = rules[i]
+		}
+		limit := min(s.cost, 100*s.problem.base)
+		s.offer(s.greedy(r, s.rng, limit, func() bool { return s.ctx.Err() != nil }))
+		s.work += int64(s.n)
+		if s.cost < math.MaxInt64 && i >= len(rules) && s.n > tapeNodes && i > 4*len(rules) && s.opts.Solver != "greedy" {
+			return
+		}
+	}
+}
+
+// runAnneal anneals in rounds, each longer than the one before, by turns from the best
+// schedule and from the plain order.
+func (s *solver) runAnneal() {
+	if s.n > tapeNodes {
+		return
+	}
+	s.stage = "lns"
+	a := newAnnealer(s.problem, s.rng, s.found)
+	moves := 20000
+	for round := 0; !s.ended(); round++ {
+		start := a.walked
+		stop := func() bool {
+			s.work += a.walked - start
+			start = a.walked
+			return s.ended()
+		}
+		if s.best != nil && round%2 == 0 {
+			a.load(s.best)
+			a.best = s.cost
+			a.anneal(moves, hot/8, cold, stop)
+		} else {
+			a.load(nil)
+			a.anneal(moves, hot, cold, stop)
+		}
+		stop()
+		moves += moves / 2
+	}
+}
+
+// result puts the answer together and has it checked.
+func (s *solver) result(in *Instance) (*Result, error) {
+	if s.best == nil {
+		low := s.need
+		return nil, &InfeasibleError{Budget: s.budget, LowestPeak: s.peak, PeakLowerBound: low}
+	}
+	r := &Result{
+		Schedule: Schedule{Steps: s.withFrees(s.best)}, CostLowerBound: s.bound, PeakLowerBound: s.need,
+		Optimal: s.cost <= s.bound, Solver: s.method,
+	}
+	var err error
+	if r.Cost, r.Peak, err = Simulate(in, r.Steps); err != nil {
+		return nil, err
+	}
+	if err := Check(in, &r.Schedule); err != nil {
+		return nil, err
+	}
+	r.InOrder = inOrder(r.Steps)
+	if s.opts.RequireOptimal && !r.Optimal {
+		return r, ErrNotOptimal
+	}
+	return r, nil
+}
