@@ -24,6 +24,7 @@ const (
 	exitAbove       = 5
 	exitInvalid     = 6
 	exitMissing     = 7
+	exitEarly       = 8
 	exitInterrupted = 130
 )
 

@@ -1,0 +1,171 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"math"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"memopt/planner/remat"
+	"memopt/report"
+)
+
+// solveFlags are the flags of solve.
+type solveFlags struct {
+	out, budget, solver, limit string
+	optimal                    bool
+}
+
+func (a *app) solveCommand() *cobra.Command {
+	var sf solveFlags
+	cmd := &cobra.Command{
+		Use:   "solve I.json -o S.json",
+		Short: "Schedule an abstract recomputation instance within a budget",
+		Long: `solve reads a graph of computations with costs and sizes, of any framework, and
+looks for the cheapest schedule whose peak is within the budget: each node runs at
+least once, and may run again. A valid schedule comes early, better ones until the
+time limit or a proof.
+
+It ends with 3 where no schedule fits; the lowest peak that was found and the proved
+bound are printed.`,
+		Example: `  memopt solve instance.json -o schedule.json
+        within the instance's own budget
+  memopt solve instance.json -o schedule.json --budget 80% --time-limit 30s
+        within 80 % of the peak of computing every node once`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return usage("%s wants one instance (a path or -), got %d arguments", cmd.CommandPath(), len(args))
+			}
+			return nil
+		},
+		RunE: func(_ *cobra.Command, args []string) error { return a.solve(args[0], &sf) },
+	}
+	f := cmd.Flags()
+	f.StringVarP(&sf.out, "out", "o", "", "where to write the schedule; - is standard output")
+	f.StringVar(&sf.budget, "budget", "", "bytes, as 16GiB or 80% of the peak without recomputation; none: the instance's own")
+	f.StringVar(&sf.solver, "solver", "auto", "auto, exact, greedy or lns")
+	f.StringVar(&sf.limit, "time-limit", "10s", "when to stop the search: 10s, 2m, or a number of seconds; 0: with the first valid schedule")
+	f.BoolVar(&sf.optimal, "require-optimal", false, "end with 8 where the schedule is not proved to be optimal")
+	return cmd
+}
+
+func (a *app) solve(path string, sf *solveFlags) error {
+	format, err := report.ParseFormat(a.global.output)
+	if err != nil {
+		return usage("%w", err)
+	}
+	if sf.out == "" {
+		return usage("solve: -o OUT is missing: where to write the schedule")
+	}
+	in, err := a.readInstance(path)
+	if err != nil {
+		return err
+	}
+	opts := remat.Options{Solver: sf.solver, Seed: a.global.seed, RequireOptimal: sf.optimal}
+	if opts.Budget, err = sf.bytes(in); err != nil {
+		return err
+	}
+	ctx, cancel, err := sf.context(a.ctx, &opts)
+	if err != nil {
+		return err
+	}
+	defer cancel()
+	if show := a.spinner("solving"); show != nil {
+		opts.Progress = func(p remat.Progress) { show(report.Overhead(p.Cost, in)) }
+	}
+	r, err := remat.Solve(ctx, in, opts)
+	if err != nil && r == nil {
+		return classifySolve(path, err)
+	}
+	var b bytes.Buffer
+	if e := report.SolveJSON(&b, in, r); e != nil {
+		return &exitError{exitInternal, e}
+	}
+	if e := a.writeArtefact(sf.out, path, b.Bytes()); e != nil {
+		return e
+	}
+	w := a.out
+	if sf.out == "-" {
+		w = a.stdio.err
+	}
+	if e := report.Solve(w, format, in, r); e != nil {
+		return e
+	}
+	return classifySolve(path, err)
+}
+
+// classifySolve gives an error of the solver its code.
+func classifySolve(path string, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, remat.ErrInfeasible):
+		return &exitError{exitUnfit, wrap(path, err)}
+	case errors.Is(err, remat.ErrNotOptimal):
+		return &exitError{exitEarly, wrap(path, err)}
+	}
+	return usage("%w", wrap(path, err))
+}
+
+// bytes reads the budget.
+func (sf *solveFlags) bytes(in *remat.Instance) (int64, error) {
+	if sf.budget == "" {
+		return 0, nil
+	}
+	if share, ok, err := report.ParseShare(sf.budget); ok {
+		if err != nil {
+			return 0, usage("--budget: %w", err)
+		}
+		return max(int64(share*float64(onePassPeak(in))), 1), nil
+	}
+	n, err := report.ParseBytes(sf.budget)
+	if err != nil || n <= 0 {
+		return 0, usage("--budget %q: wanted a positive size such as 16GiB, or a share such as 80%%", sf.budget)
+	}
+	return n, nil
+}
+
+// onePassPeak is the peak of computing every node once in the given order.
+func onePassPeak(in *remat.Instance) int64 {
+	r, err := remat.Solve(context.Background(), in, remat.Options{Budget: math.MaxInt64 / 2, Solver: "greedy", Nodes: 1})
+	if err != nil {
+		return 0
+	}
+	return r.Peak
+}
+
+// context limits the search.
+func (sf *solveFlags) context(parent context.Context, opts *remat.Options) (context.Context, context.CancelFunc, error) {
+	if sf.limit == "0" || sf.limit == "0s" {
+		opts.Solver, opts.Nodes = "greedy", 1
+		ctx, cancel := context.WithCancel(parent)
+		return ctx, cancel, nil
+	}
+	limit, err := parseDuration("--time-limit", sf.limit)
+	if err != nil {
+		return nil, nil, err
+	}
+	ctx, cancel := context.WithTimeout(parent, limit)
+	return ctx, cancel, nil
+}
+
+func (a *app) readInstance(path string) (*remat.Instance, error) {
+	var r io.Reader = a.in
+	if path != "-" {
+		f, err := os.Open(path)
+		if err != nil {
+			return nil, usage("%w", err)
+		}
+		defer f.Close()
+		r = f
+	}
+	in, err := remat.Read(r)
+	if err != nil {
+		return nil, usage("%s: %w", path, err)
+	}
+	return in, nil
+}
