@@ -14,7 +14,7 @@ const Alignment = 256
 
 // packNodes is the counted work that a layout is worth, for a number of buffers: one dive of the exact search to the end
 // and a few steps back. Where it succeeds at all on training graphs, it does so in that.
-func packNodes(buffers int) int64 { return int64(buffers + 32) }
+func packNodes(buffers int) int64 { return int64(buffers + buffers/8 + 64) }
 
 // A layout of many buffers that is within 1/closeEnough of the bound is not searched any further.
 const (

@@ -234,7 +234,6 @@ func (a *app) planExecution(x *execution, name string, sel *selectionFlags) erro
 	if err != nil {
 		return err
 	}
-	c.options.SkipLayout = true // the session lays out what it runs, workspaces included
 	p, err := planner.Make(x.l.Model, x.l.types, c.options)
 	if errors.Is(err, live.ErrNoBoundary) && !sel.selects(c) {
 		x.baseline = verify.Side{Model: x.l.Model, Types: x.l.types, Dims: x.l.dims}
