@@ -95,6 +95,7 @@ func (a *annealer) reprice(inside int) {
 // move tries one change. How much worse it may make the tape is drawn first, so that hopeless
 // changes are dropped before or while they are taken in.
 func (a *annealer) move(t float64) {
+	a.walked++
 	cost, room := a.cost, -t*math.Log(1-a.rng.Float64())+a.price*float64(a.excess)
 	if !a.change() {
 		a.undo()

@@ -38,7 +38,7 @@ type tape struct {
 	log     []change
 	saved   []uint64
 	cur     []uint64
-	walked  int64 // entries walked over, the measure of work
+	walked  int64 // entries walked over and moves made, the measure of work
 }
 
 // change is an entry of the log.
