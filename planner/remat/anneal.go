@@ -31,15 +31,36 @@ func newAnnealer(p *problem, rng *rand.Rand, found func([]int32, int64)) *anneal
 	return a
 }
 
-// Numbers of the annealing schedule.
+// Numbers of the annealing schedule. Temperatures are in units of the cost of a typical node.
 const (
-	hot      = 0.5   // first temperature, in units of the cost of a typical node
+	hot      = 0.5   // first temperature
+	warm     = 0.1   // first temperature of a round that starts from a good schedule
 	cold     = 0.004 // last temperature
+	seeking  = 0.2   // temperature while there is no schedule
 	priceGap = 256   // moves between two changes of the price
 	chainOdd = 0.4   // chance that a missing input is computed anew instead of held
 )
 
-// anneal does so many moves while the temperature falls from hot to cold times the unit.
+// seek moves until the tape is within the budget. The price rises all the while; when
+// it is so high that nothing moves any more, it starts from its first value again.
+func (a *annealer) seek(stop func() bool) {
+	a.note()
+	low := a.price
+	for i := 1; a.best == math.MaxInt64; i++ {
+		if i%priceGap == 0 {
+			if a.price *= 1.01; a.price > 1000*low {
+				a.price = low
+			}
+			if stop() {
+				break
+			}
+		}
+		a.move(seeking * a.unit)
+	}
+	a.price = min(a.price, a.high)
+}
+
+// anneal does so many moves while the temperature falls.
 func (a *annealer) anneal(moves int, from, to float64, stop func() bool) {
 	a.note()
 	t := from * a.unit
@@ -71,15 +92,17 @@ func (a *annealer) reprice(inside int) {
 	}
 }
 
-// move tries one change.
+// move tries one change. How much worse it may make the tape is drawn first, so that hopeless
+// changes are dropped before or while they are taken in.
 func (a *annealer) move(t float64) {
-	cost, excess := a.cost, a.excess
-	if !a.change() || !a.settle() {
+	a.walked++
+	cost, room := a.cost, -t*math.Log(1-a.rng.Float64())+a.price*float64(a.excess)
+	if !a.change() {
 		a.undo()
 		return
 	}
-	worse := float64(a.cost-cost) + a.price*float64(a.excess-excess)
-	if worse > 0 && worse > -t*math.Log(1-a.rng.Float64()) {
+	room = min((room-float64(a.cost-cost))/a.price, maxTotal)
+	if room < 0 || !a.settle(int64(room)) || a.excess > int64(room) {
 		a.undo()
 		return
 	}

@@ -178,23 +178,25 @@ func (s *solver) runAnneal() {
 	}
 	s.stage = "lns"
 	a := newAnnealer(s.problem, s.rng, s.found)
+	start := int64(0)
+	stop := func() bool {
+		s.work += a.walked - start
+		start = a.walked
+		return s.ended()
+	}
+	if s.best == nil {
+		a.seek(stop)
+	}
 	moves := 20000
-	for round := 0; !s.ended(); round++ {
-		start := a.walked
-		stop := func() bool {
-			s.work += a.walked - start
-			start = a.walked
-			return s.ended()
-		}
-		if s.best != nil && round%2 == 0 {
+	for round := 0; !stop(); round++ {
+		if round%2 == 0 {
 			a.load(s.best)
 			a.best = s.cost
-			a.anneal(moves, hot/8, cold, stop)
+			a.anneal(moves, warm, cold, stop)
 		} else {
 			a.load(nil)
 			a.anneal(moves, hot, cold, stop)
 		}
-		stop()
 		moves += moves / 2
 	}
 }

@@ -1,6 +1,9 @@
 package remat
 
-import "math/bits"
+import (
+	"math"
+	"math/bits"
+)
 
 // tape is a sequence of computes that is changed step by step, with its cost and its
 // memory profile kept up to date. Every node has one entry for its first compute, which never moves, and any
@@ -35,7 +38,7 @@ type tape struct {
 	log     []change
 	saved   []uint64
 	cur     []uint64
-	walked  int64 // entries walked over, the measure of work
+	walked  int64 // entries walked over and moves made, the measure of work
 }
 
 // change is an entry of the log.
@@ -85,7 +88,7 @@ func (t *tape) reset() {
 		}
 	}
 	t.last = t.prev[t.n]
-	t.settle()
+	t.settle(math.MaxInt64)
 	t.commit()
 }
 
@@ -194,14 +197,15 @@ func (t *tape) count(mem int64, by int64) {
 	}
 }
 
-// settle takes in all changes. It reports false, with the tape half updated, if a source
-// would be computed anew while an alias of it is live.
-func (t *tape) settle() bool {
+// settle takes in all changes. It gives up and reports false, with the tape half updated,
+// if a source would be computed anew while an alias of it is live, or as soon as the entries
+// walked over exceed the budget by more than limit in all.
+func (t *tape) settle(limit int64) bool {
 	if t.last < 0 {
 		return true
 	}
 	e := t.next[t.last]
-	bytes := t.bytes[e]
+	bytes, excess := t.bytes[e], int64(0)
 	copy(t.cur, t.set(e))
 	if int(e) != t.n {
 		bytes, _ = t.before(e, bytes)
@@ -233,6 +237,10 @@ func (t *tape) settle() bool {
 		t.bytes[e] = bytes
 		bytes, t.mem[e] = t.before(e, bytes)
 		t.count(t.mem[e], 1)
+		if excess += max(0, t.mem[e]-t.budget); excess > limit {
+			t.last = -1
+			return false
+		}
 		e = t.prev[e]
 	}
 	t.last = -1
