@@ -152,16 +152,16 @@ const tapeNodes = 8192
 // runGreedy tries all rules, and random ones while these are worth their time.
 func (s *solver) runGreedy() {
 	s.stage = "greedy"
-	tries := 64
+	tries, most := max(len(rules), 6400/max(1, s.n)), int64(4) // annealing does better than dear first answers
 	if s.opts.Solver == "greedy" || s.n > tapeNodes {
-		tries = math.MaxInt
+		tries, most = math.MaxInt, 100
 	}
 	for i := 0; i < tries && !s.ended(); i++ {
 		r := randomRule(s.rng)
 		if i < len(rules) {
 			r = rules[i]
 		}
-		limit := min(s.cost, 100*s.problem.base)
+		limit := min(s.cost, most*s.problem.base)
 		s.offer(s.greedy(r, s.rng, limit, func() bool { return s.ctx.Err() != nil }))
 		s.work += int64(s.n)
 		if s.cost < math.MaxInt64 && i >= len(rules) && s.n > tapeNodes && i > 4*len(rules) && s.opts.Solver != "greedy" {

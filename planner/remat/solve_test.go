@@ -266,3 +266,12 @@ func TestLayered(t *testing.T) {
 	require.NoError(t, err)
 	require.LessOrEqual(t, r.Peak, in.Budget)
 }
+
+// TestEmpty: an instance without nodes has an empty schedule.
+func TestEmpty(t *testing.T) {
+	for _, solver := range []string{"auto", "greedy", "lns", "exact"} {
+		r, err := Solve(context.Background(), &Instance{Budget: 1}, Options{Solver: solver})
+		require.NoError(t, err)
+		require.True(t, r.Optimal && r.InOrder)
+	}
+}
