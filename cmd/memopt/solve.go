@@ -47,7 +47,7 @@ bound are printed.`,
 	f := cmd.Flags()
 	f.StringVarP(&sf.out, "out", "o", "", "where to write the schedule; - is standard output")
 	f.StringVar(&sf.budget, "budget", "", "bytes, as 16GiB or 80% of the peak without recomputation; none: the instance's own")
-	f.StringVar(&sf.solver, "solver", "auto", "auto, exact, greedy or lns")
+	f.StringVar(&sf.solver, "solver", "auto", "auto, greedy or lns")
 	f.StringVar(&sf.limit, "time-limit", "10s", "when to stop the search: 10s, 2m, or a number of seconds; 0: with the first valid schedule")
 	f.BoolVar(&sf.optimal, "require-optimal", false, "end with 8 where the schedule is not proved to be optimal")
 	return cmd

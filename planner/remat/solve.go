@@ -11,7 +11,7 @@ import (
 // schedule that can be found before the context ends.
 type Options struct {
 	Budget int64  // bytes; 0 takes the budget of the instance
-	Solver string // "auto" or "", "greedy", "lns" or "exact"
+	Solver string // "auto" or "", "greedy" or "lns"
 	Seed   int64  // of the random choices; any value, 0 included
 	Nodes  int64  // counted work after which the search ends; 0 leaves that to the context
 
@@ -56,9 +56,9 @@ func Solve(ctx context.Context, in *Instance, opts Options) (*Result, error) {
 		return nil, err
 	}
 	switch opts.Solver {
-	case "", "auto", "greedy", "lns", "exact":
+	case "", "auto", "greedy", "lns":
 	default:
-		return nil, fmt.Errorf("remat: there is no solver %q: it must be auto, exact, greedy or lns", opts.Solver)
+		return nil, fmt.Errorf("remat: there is no solver %q: it must be auto, greedy or lns", opts.Solver)
 	}
 	s := newSolver(ctx, newProblem(&local, local.Budget), opts)
 	s.run()
