@@ -138,7 +138,7 @@ func (s *solver) run() {
 	if s.cost == math.MaxInt64 {
 		s.bound = max(s.bound, s.costBound())
 	}
-	if s.opts.Solver != "lns" && s.opts.Solver != "exact" {
+	if s.opts.Solver != "lns" {
 		s.runGreedy()
 	}
 	if s.opts.Solver != "greedy" {

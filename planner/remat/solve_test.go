@@ -269,7 +269,7 @@ func TestLayered(t *testing.T) {
 
 // TestEmpty: an instance without nodes has an empty schedule.
 func TestEmpty(t *testing.T) {
-	for _, solver := range []string{"auto", "greedy", "lns", "exact"} {
+	for _, solver := range []string{"auto", "greedy", "lns"} {
 		r, err := Solve(context.Background(), &Instance{Budget: 1}, Options{Solver: solver})
 		require.NoError(t, err)
 		require.True(t, r.Optimal && r.InOrder)
