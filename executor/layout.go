@@ -16,7 +16,7 @@ type layout struct {
 	bytes      []int64         // by value and workspace, live.Unsized where not known
 	offsets    []int64         // by value: place in the planned block, -1 for values that are taken on demand
 	blocks     [][]byte        // by value: memory taken on demand
-	held       []int64         // by value: live bytes that it counts for now
+	held       []int64         // by value: its share of the live bytes at this moment
 	pinned     []graph.ValueID // roots that outlive the run: outputs
 	arenaBytes int64
 	workspace  int64 // the largest

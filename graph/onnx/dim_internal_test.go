@@ -38,7 +38,7 @@ func TestParseDim(t *testing.T) {
 	}
 }
 
-func TestParseDimEnds(t *testing.T) {
+func TestParseDimIsFast(t *testing.T) {
 	start := time.Now()
 	for _, text := range []string{
 		strings.Repeat("(a+b+c+d+1)*", 19) + "1",
@@ -49,5 +49,5 @@ func TestParseDimEnds(t *testing.T) {
 	} {
 		parseDim(text)
 	}
-	assert.Less(t, time.Since(start), 20*time.Second, "it hangs")
+	assert.Less(t, time.Since(start), 100*time.Millisecond)
 }

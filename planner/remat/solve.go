@@ -138,6 +138,10 @@ func (s *solver) run() {
 	if s.cost == math.MaxInt64 {
 		s.bound = max(s.bound, s.costBound())
 	}
+	if s.n <= exactNodes && s.opts.Solver != "greedy" && s.opts.Solver != "lns" {
+		s.runExact()
+		return
+	}
 	if s.opts.Solver != "lns" {
 		s.runGreedy()
 	}
