@@ -221,7 +221,7 @@ func TestNaNIsCarried(t *testing.T) {
 // TestNothingLeaks: many steps, and many sessions, leave the peak of resident memory flat.
 func TestNothingLeaks(t *testing.T) {
 	if executor.ReadProcessMemory().Resident == 0 {
-		t.Skip("this system does not say how much memory is resident")
+		t.Skip("/proc/self/status is missing: the test needs Linux, which says there how much memory is resident")
 	}
 	m, types := parsed(t, chainModel)
 	env := symbolic.Env{"N": 64}

@@ -62,6 +62,7 @@ func TestLargeGraph(t *testing.T) {
 	runtime.ReadMemStats(&after)
 	assert.Len(t, m.Graph.Nodes, 100_000)
 	assert.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(300<<20))
+	assert.Less(t, after.Mallocs-before.Mallocs, uint64(20*100_000), "a node takes a few allocations")
 	out, err := onnx.Encode(m)
 	require.NoError(t, err)
 	assert.Equal(t, len(data), len(out))
