@@ -243,9 +243,11 @@ func TestNothingLeaks(t *testing.T) {
 	for range 200 {
 		cycle(1)
 	}
+	peak := executor.ReadProcessMemory().Peak // since the settling before: that has reset it
 	after := executor.SettleProcessMemory()
 	// One session's arena is 3 MiB; Go's heap needs room for garbage.
 	require.Less(t, after.Resident-before.Resident, int64(8<<20), "1000 steps and 200 sessions")
+	require.Less(t, peak-before.Resident, int64(24<<20), "the peak (VmHWM) of 1000 steps and 200 sessions")
 }
 
 // TestNullDevice: counted memory is that of a real run.

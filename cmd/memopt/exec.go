@@ -283,6 +283,9 @@ func (x *execution) seedAlike(r *recompute.Rewritten) {
 
 // asks reports whether the flags or ORTModule's variables ask for a plan, before they are read.
 func (s *selectionFlags) asks(a *app) bool {
+	if s.bare {
+		return false
+	}
 	level, _ := a.env(configs.LevelVariable)
 	config, _ := a.env(configs.ConfigVariable)
 	return s.level != "" || s.config != "" || s.plan != "" || s.probe != "" || level != "" || config != ""

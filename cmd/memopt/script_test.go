@@ -20,6 +20,8 @@ func TestMain(m *testing.M) {
 var forwardModels = map[string]string{
 	"forward.onnx": `forward (float[batch, 8] x, int64[batch] labels, float[16, 8] 'fc1.weight', float[16] 'fc1.bias', float[4, 16] 'fc2.weight') => (float loss, float[batch, 4] scores) {
 		h = Gemm<transB = 1>(x, 'fc1.weight', 'fc1.bias')  r = Relu(h)  scores = Gemm<transB = 1>(r, 'fc2.weight')  loss = SoftmaxCrossEntropyLoss(scores, labels) }`,
+	"other.onnx": `other (float[batch, 8] x, int64[batch] labels, float[16, 8] 'fc1.weight', float[16] 'fc1.bias', float[4, 16] 'fc2.weight') => (float loss, float[batch, 4] scores) {
+		h = Gemm<transB = 1>(x, 'fc1.weight', 'fc1.bias')  r = Tanh(h)  scores = Gemm<transB = 1>(r, 'fc2.weight')  loss = SoftmaxCrossEntropyLoss(scores, labels) }`,
 	"noloss.onnx": `noloss (float[batch, 8] x, float[8] w) => (float[batch, 8] y) { y = Mul(x, w) }`,
 	"norule.onnx": `norule (float[batch, 8] x, float[8] w) => (float loss) { y = Mul(x, w)  u = Unique(y)  loss = ReduceSum<keepdims = 0>(u) }`,
 	"unused.onnx": `unused (float[8] x, float[8] w, float[3] idle) => (float loss, float[3] other) { y = Mul(x, w)  loss = ReduceSum<keepdims = 0>(y)  other = Neg(idle) }`,

@@ -15,6 +15,7 @@ type selectionFlags struct {
 	probe  string
 	plan   string
 	order  string
+	bare   bool // no selection, whatever ORTModule's variables say: of two models that are compared
 }
 
 func (s *selectionFlags) register(f *pflag.FlagSet) {
@@ -43,6 +44,9 @@ func (s *selectionFlags) resolve(a *app, l *loaded) (*chosen, error) {
 	}
 	if s.plan != "" {
 		return c, s.usePlan(c, l)
+	}
+	if s.bare {
+		return c, nil
 	}
 	if err := s.resolveLevel(a, c); err != nil {
 		return nil, err

@@ -76,13 +76,19 @@ func (a *app) verifyModels(args []string, sel *selectionFlags, ex *execFlags, vf
 		return err
 	}
 	ex.differentiate = len(args) == 1
+	if len(args) == 2 {
+		if sel.level != "" || sel.config != "" || sel.plan != "" || sel.probe != "" {
+			return usage("verify A B compares two models as they are: --level, --config, --plan and --probe are for one model")
+		}
+		sel.bare = true
+	}
 	x, err := a.prepareExecution(args[0], sel, ex)
 	if err != nil {
 		return err
 	}
 	defer x.l.close()
 	if len(args) == 2 {
-		other, err := a.prepareExecution(args[1], &selectionFlags{order: sel.order}, ex)
+		other, err := a.prepareExecution(args[1], &selectionFlags{order: sel.order, bare: true}, ex)
 		if err != nil {
 			return err
 		}
