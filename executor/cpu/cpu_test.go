@@ -5,7 +5,22 @@ import (
 
 	"memopt/executor/cpu"
 	"memopt/executor/kerneltest"
+	"memopt/graph"
+	"memopt/graph/op"
 )
+
+// TestEveryKernelHasCases: a kernel without a conformance case is not held to its contract.
+func TestEveryKernelHasCases(t *testing.T) {
+	have := map[graph.Kind]bool{}
+	for _, c := range kerneltest.All() {
+		have[c.Kind] = true
+	}
+	for k := op.Unknown + 1; k < op.NumKinds; k++ {
+		if cpu.Of(k).New != nil && !have[k] {
+			t.Errorf("op %s: no conformance case: add one to executor/kerneltest", op.Of(k).Name)
+		}
+	}
+}
 
 // TestCases runs the conformance cases of all kernels.
 func TestCases(t *testing.T) {
