@@ -18,14 +18,19 @@ type policy interface {
 }
 
 func newPolicy(a *Analysis) policy {
-	base := basePolicy{g: a.Graph, level: a.Probe.Level, versions: map[string]int64{}}
-	for _, o := range a.Model.Opsets {
-		base.versions[graph.CanonicalDomain(o.Domain)] = o.Version
-	}
+	base := newBasePolicy(a.Model, a.Probe.Level)
 	if a.Boundary.Kind == live.YieldBoundary {
 		return ortPolicy{base}
 	}
 	return classPolicy{base}
+}
+
+func newBasePolicy(m *graph.Model, level int) basePolicy {
+	base := basePolicy{g: m.Graph, level: level, versions: map[string]int64{}}
+	for _, o := range m.Opsets {
+		base.versions[graph.CanonicalDomain(o.Domain)] = o.Version
+	}
+	return base
 }
 
 type basePolicy struct {

@@ -1,0 +1,108 @@
+package planner
+
+import (
+	"fmt"
+
+	"memopt/graph"
+	"memopt/graph/op"
+	"memopt/planner/remat"
+	"memopt/recompute"
+)
+
+// placements turns extra runs into placements, one for each run. A run, and a backward node, that reads a view
+// of something made again gets a clone of the view, too.
+func (t *tasks) placements(extras []remat.Extra) []recompute.Placement {
+	g := t.a.Graph
+	w := &placementWriter{tasks: t, version: make([]int32, len(g.Nodes)), copies: make([]int, len(g.Nodes))}
+	var pending []graph.NodeID // runs before a forward node, which reads originals, go before the next backward one
+	for place, id := range t.a.Order {
+		for ; len(extras) > 0 && extras[0].Before == int32(place); extras = extras[1:] {
+			pending = append(pending, t.a.Order[extras[0].Task])
+		}
+		if !t.a.Backward[id] {
+			continue
+		}
+		for _, again := range pending {
+			w.run(again, id)
+		}
+		pending = pending[:0]
+		w.views(id)
+		if len(w.nodes) > 0 {
+			w.place(w.nodes[len(w.nodes)-1], id)
+		}
+	}
+	return w.out
+}
+
+type placementWriter struct {
+	*tasks
+	version []int32 // by node: the number of its newest clone, 0 for the node itself; numbers rise
+	last    int32
+	copies  []int
+	nodes   []graph.NodeID // of the next placement
+	out     []recompute.Placement
+}
+
+// run makes a node run again.
+func (w *placementWriter) run(id, before graph.NodeID) {
+	w.views(id)
+	w.clone(id)
+	w.place(id, before)
+}
+
+func (w *placementWriter) clone(id graph.NodeID) {
+	w.last++
+	w.version[id] = w.last
+	w.nodes = append(w.nodes, id)
+}
+
+// views makes those forward views again that a node reads and that show an older clone, or the original, of what
+// has a newer clone.
+func (w *placementWriter) views(id graph.NodeID) {
+	g := w.a.Graph
+	for _, v := range g.Nodes[id].Inputs {
+		if v == graph.NoValue {
+			continue
+		}
+		if def := g.Values[v].Def; def != graph.NoNode {
+			w.refresh(def)
+		}
+	}
+}
+
+// refresh makes a view again where its source is newer. It goes up a chain of views first: these are as
+// deep as people write them.
+func (w *placementWriter) refresh(view graph.NodeID) {
+	g := w.a.Graph
+	n := g.Nodes[view]
+	if w.a.Backward[view] || !op.Of(n.Kind).View || n.Input(0) == graph.NoValue {
+		return
+	}
+	def := g.Values[n.Input(0)].Def
+	if def == graph.NoNode {
+		return
+	}
+	w.refresh(def)
+	if w.version[def] > w.version[view] {
+		w.clone(view)
+	}
+}
+
+// place ends a placement.
+func (w *placementWriter) place(id, before graph.NodeID) {
+	g := w.a.Graph
+	w.copies[id]++
+	w.out = append(w.out, recompute.Placement{Value: w.stashed(id), Nodes: w.nodes, Before: before, Copy: w.copies[id],
+		Reason: fmt.Sprintf("%q is the next to need it or what is made of it", g.NodeLabel(before))})
+	w.nodes = nil
+}
+
+// stashed is the output of a node that its placement names: the first.
+func (w *placementWriter) stashed(id graph.NodeID) graph.ValueID {
+	for _, v := range w.a.Graph.Nodes[id].Outputs {
+		if v != graph.NoValue {
+			return v
+		}
+	}
+	return graph.NoValue
+}

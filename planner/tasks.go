@@ -1,0 +1,165 @@
+package planner
+
+import (
+	"math"
+	"slices"
+
+	"memopt/graph"
+	"memopt/graph/live"
+	"memopt/graph/op"
+	"memopt/planner/remat"
+	"memopt/recompute"
+)
+
+// tasks is a training graph in the form that package remat searches. Task i is the node at place i of the
+// order. Views make nothing: who reads a view uses the value whose bytes it shows; where a clone of
+// a view is needed is settled when extra runs are turned into placements. Sizes are those
+// in an arena, rounded up to the alignment.
+type tasks struct {
+	a      *recompute.Analysis
+	graph  *remat.Graph
+	root   []graph.ValueID // by value: whose bytes it shows; NoValue for persistent ones
+	value  []int32         // by root: its number in graph.Values, or -1
+	whyNot []string        // by node: why it may not run again, "" where it may
+}
+
+// costUnit is the number of cost units in a second: picoseconds keep the ratios of small nodes.
+const costUnit = 1e12
+
+// newTasks translates the plan's graph. seconds has the time of every node, workspace the bytes that it needs
+// besides its operands (nil: none). round is align, but for tests.
+func newTasks(p *Plan, seconds []float64, workspace []int64, round func(int64) int64) *tasks {
+	g := p.Analysis.Graph
+	t := &tasks{a: p.Analysis, graph: &remat.Graph{}, root: rootsOf(g), value: make([]int32, len(g.Values)), whyNot: make([]string, len(g.Nodes))}
+	t.numberValues(p.Sizes.Bytes, round)
+	t.judge(p.pos)
+	for _, id := range p.Analysis.Order {
+		n := g.Nodes[id]
+		task := remat.Task{Once: t.whyNot[id] != "" || op.Of(n.Kind).View}
+		if id := int(id); id < len(seconds) {
+			task.Cost = int64(math.Round(min(seconds[id], 1e5) * costUnit))
+		}
+		if p.Sizes.Inner != nil {
+			task.Workspace = p.Sizes.Inner[id]
+		}
+		if workspace != nil {
+			task.Workspace += round(workspace[id])
+		}
+		t.operands(n, &task, p.Sizes.Bytes)
+		t.graph.Tasks = append(t.graph.Tasks, task)
+	}
+	t.graph.From = t.firstBackward()
+	return t
+}
+
+// rootsOf finds for every value the one whose bytes it shows.
+func rootsOf(g *graph.Graph) []graph.ValueID {
+	root := make([]graph.ValueID, len(g.Values))
+	for i := range root {
+		root[i] = graph.ValueID(i)
+		if live.Persistent(g, graph.ValueID(i)) {
+			root[i] = graph.NoValue
+		}
+	}
+	order, _ := graph.Topological(g) // the plan has an order, so there is one
+	for _, id := range order {
+		if n := g.Nodes[id]; op.Of(n.Kind).View && n.Output(0) != graph.NoValue && n.Input(0) != graph.NoValue {
+			root[n.Output(0)] = root[n.Input(0)]
+		}
+	}
+	return root
+}
+
+// numberValues gives every root a number in the order in which they are made.
+func (t *tasks) numberValues(bytes []int64, round func(int64) int64) {
+	g := t.a.Graph
+	for i := range t.value {
+		t.value[i] = -1
+	}
+	for _, id := range t.a.Order {
+		for _, v := range g.Nodes[id].Outputs {
+			if v != graph.NoValue && t.root[v] == v {
+				t.value[v] = int32(len(t.graph.Values))
+				t.graph.Values = append(t.graph.Values, remat.Value{Size: round(max(bytes[v], 0))})
+			}
+		}
+	}
+	for _, d := range g.Outputs {
+		if r := t.root[d.Value]; r != graph.NoValue {
+			t.graph.Values[t.value[r]].Keep = true
+		}
+	}
+}
+
+// judge says of every node why it may not run again. Besides what the op table forbids that are
+// the backward nodes, and those whose results are read where a clone would not be read in their place: by
+// forward nodes behind the first backward one, and by subgraphs of backward nodes.
+func (t *tasks) judge(pos []int32) {
+	g, replays := t.a.Graph, recompute.NewReplays(t.a.Model)
+	for i := range g.Nodes {
+		t.whyNot[i] = "it is a backward node"
+		if !t.a.Backward[i] {
+			t.whyNot[i] = replays.WhyNot(graph.NodeID(i))
+		}
+	}
+	from := t.firstBackward()
+	for i, n := range g.Nodes {
+		var originals []graph.ValueID
+		switch {
+		case t.a.Backward[i]:
+			originals = n.Captures
+		case pos[i] >= from:
+			originals = n.Inputs
+		}
+		for _, v := range originals {
+			if v == graph.NoValue || t.root[v] == graph.NoValue {
+				continue
+			}
+			if def := g.Values[t.root[v]].Def; t.whyNot[def] == "" {
+				t.whyNot[def] = "node \"" + g.NodeLabel(graph.NodeID(i)) + "\" needs the original"
+			}
+		}
+	}
+}
+
+// firstBackward is the place of the first backward node; the number of nodes where there is none.
+func (t *tasks) firstBackward() int32 {
+	for place, id := range t.a.Order {
+		if t.a.Backward[id] {
+			return int32(place)
+		}
+	}
+	return int32(len(t.a.Order))
+}
+
+// operands fills in what a task uses and makes.
+func (t *tasks) operands(n *graph.Node, task *remat.Task, bytes []int64) {
+	for _, list := range [][]graph.ValueID{n.Inputs, n.Captures} {
+		for _, v := range list {
+			if v == graph.NoValue || t.root[v] == graph.NoValue {
+				continue
+			}
+			if u := t.value[t.root[v]]; !slices.Contains(task.Uses, u) {
+				task.Uses = append(task.Uses, u)
+			}
+		}
+	}
+	for _, v := range n.Outputs {
+		if v != graph.NoValue && t.value[v] >= 0 {
+			task.Makes = append(task.Makes, t.value[v])
+		}
+	}
+	out := n.Output(0)
+	if out == graph.NoValue || t.value[out] < 0 || bytes[out] <= 0 {
+		return
+	}
+	for _, slot := range op.Of(n.Kind).InPlace {
+		in := n.Input(slot)
+		if in == graph.NoValue || t.root[in] == graph.NoValue || bytes[t.root[in]] != bytes[out] {
+			continue
+		}
+		if u := t.value[t.root[in]]; !slices.Contains(task.InPlace, u) {
+			task.InPlace = append(task.InPlace, u)
+		}
+	}
+}
