@@ -17,6 +17,7 @@ type annealer struct {
 	high  float64
 	found func(seq []int32, cost int64) // called with each schedule within the budget that is the cheapest so far
 	best  int64
+	moved int64 // moves so far
 }
 
 func newAnnealer(p *problem, rng *rand.Rand, found func([]int32, int64)) *annealer {
@@ -96,6 +97,7 @@ func (a *annealer) reprice(inside int) {
 // changes are dropped before or while they are taken in.
 func (a *annealer) move(t float64) {
 	a.walked++
+	a.moved++
 	cost, room := a.cost, -t*math.Log(1-a.rng.Float64())+a.price*float64(a.excess)
 	if !a.change() {
 		a.undo()

@@ -1,102 +1,242 @@
 package remat
 
-import "slices"
+import (
+	"context"
+	"math"
+)
 
-// boundNodes is the size up to which costBound is worth its quadratic time.
-const boundNodes = 3000
+// A bound on the cost comes from one moment, the first run of some task t. What is made before t and read behind it
+// is either held over t, where its bytes count, or made again behind t, which costs a run of its task; and
+// a task that runs again needs each of its inputs held or made again too. The cheapest choice within the
+// bytes that t leaves free costs no more than any list of extra runs.
+//
+// Without the limit on the bytes that choice is a minimum cut (see momentCut), as in the min-cut partitioner of
+// PyTorch (torch/_functorch/partitioners.py). The limit is priced: with a price on each byte, less the
+// price of all bytes that are free, the value of the cut is still a bound (Lagrangian relaxation: Fisher, "The
+// Lagrangian relaxation method for solving integer programming problems", 1981). The best price gives the bound
+// of the moment, the best moment the bound of the graph.
+//
+// Each cut names tasks that run again, and this choice can be judged at all moments in one walk (see profile). So
+// every moment has a few known choices, each a line of cost over price; their lower envelope is above what a cut at
+// that moment can still prove. The search takes the moment with the highest envelope, finds the
+// best cut for the price there, which lowers the envelope, and ends when no moment promises more than is proved.
 
-// costBound is a lower bound on the cost of any schedule in the given order. While node t
-// is computed for the first time, every value made before whose user comes later is
-// either live or has to be computed again. Only so many bytes can be live; which values are cheapest to
-// do without is a knapsack problem, whose relaxation (a value may be left out in part) is
-// solved by taking the cheapest bytes first. The costliest t gives the bound.
-func (p *problem) costBound() int64 {
-	if p.n > boundNodes {
-		return p.base
-	}
-	order := p.byPrice()
-	out := make([]bool, p.n)
-	best := int64(0)
-	for t := range int32(p.n) {
-		best = max(best, p.knapsack(order, t, out))
-	}
-	return p.base + best
+// choice is what a set of tasks that run again behind a moment comes to.
+type choice struct {
+	bytes int64 // live during the first run
+	cost  int64 // of the tasks
 }
 
-// byPrice is the values in the order of their cost per byte, those without bytes left out.
-func (p *problem) byPrice() []int32 {
-	var order []int32
-	for v := range int32(p.n) {
-		if p.size[v] > 0 && !p.keep[v] {
-			order = append(order, v)
-		}
-	}
-	slices.SortStableFunc(order, func(a, b int32) int {
-		x, y := float64(p.cost[a])*float64(p.size[b]), float64(p.cost[b])*float64(p.size[a])
-		switch {
-		case x < y:
-			return -1
-		case x > y:
-			return 1
-		}
-		return 0
-	})
-	return order
+// outlook is what is known of one moment: a choice that is too large, one that fits, and what at most can be proved
+// there. Without one that fits, promise is +Inf.
+type outlook struct {
+	large, fits choice
+	promise     float64
 }
 
-// knapsack is the least cost of computing again what cannot be live during the first
-// compute of t. Values for which free is set are already paid for.
-func (p *problem) knapsack(order []int32, t int32, free []bool) int64 {
-	missing := p.wantedAt(t) - p.budget
-	for v := range t {
-		if missing > 0 && free[v] && p.spans(v, t) {
-			missing -= p.size[v]
-		}
-	}
-	sum := 0.0
-	for _, v := range order {
-		if missing <= 0 {
-			break
-		}
-		if free[v] || !p.spans(v, t) {
-			continue
-		}
-		if p.size[v] >= missing {
-			sum += float64(p.cost[v]) * float64(missing) / float64(p.size[v])
-		} else {
-			sum += float64(p.cost[v])
-		}
-		missing -= p.size[v]
-	}
-	return ceil(sum)
+// bounder searches for the best moment. The graph must be valid, with costs and bytes that add up to
+// no more than maxTotal.
+type bounder struct {
+	*moments
+	ctx    context.Context
+	budget int64
+	limit  int64 // of the work
+	work   int64
+	views  []outlook
+	cut    *momentCut
+	bytes  []int64 // of a choice, by moment
+	costs  []int64
+	again  []bool
+	before []int64 // by moment: proved of the extra runs before it; never falls (see runWindows)
+
+	better func() // if not nil, called when the cut just found proves more
+	enough int64  // a bound that is good enough to stop
+	best   int64  // proved
+	at     int32  // the moment that proves it
 }
 
-// ceil rounds up but for the error of the sums.
-func ceil(x float64) int64 {
-	k := int64(x)
-	if x-float64(k) > 1e-6*max(1, x*1e-6) {
-		k++
-	}
-	return k
+// CostBound returns a lower bound on the cost of the extra runs with which the graph stays within the budget (bytes),
+// 0 where it needs none, and math.MaxInt64 where it is proved that no extra runs are enough. The search for a better bound
+// ends after so much counted work (arcs and edges looked at; 0: no limit) or with the context.
+func (g *Graph) CostBound(ctx context.Context, budget, work int64) int64 {
+	b := newBounder(ctx, newMoments(g), budget, work)
+	b.runWindows()
+	return b.best
 }
 
-// spans tells whether v is made before t, used after it, and not needed by t itself.
-func (p *problem) spans(v, t int32) bool {
-	users := p.users[v]
-	return v < t && len(users) > 0 && users[len(users)-1] > t && !p.keep[v] && !slices.Contains(p.uses[t], v)
+// CutExtras returns the tasks that run again behind the first run of task t, the moment that proves most by itself, in the
+// cheapest cut that fits there; nil where no extra runs are needed or known to fit. See FromCut.
+func (g *Graph) CutExtras(ctx context.Context, budget, work int64) (tasks []int32, t int32) {
+	b := newBounder(ctx, newMoments(g), budget, work)
+	b.run()
+	return b.suggestion(), b.at
 }
 
-// wantedAt is the bytes that would be live during the first compute of t if nothing was
-// computed again.
-func (p *problem) wantedAt(t int32) int64 {
-	sum := p.size[t] + p.work[t]
-	for _, u := range p.uses[t] {
-		sum += p.size[u]
+func newBounder(ctx context.Context, m *moments, budget, work int64) *bounder {
+	if work <= 0 {
+		work = math.MaxInt64
 	}
-	for v := range t {
-		if p.spans(v, t) || p.keep[v] && !slices.Contains(p.uses[t], v) {
-			sum += p.size[v]
+	return &bounder{
+		moments: m, ctx: ctx, budget: budget, limit: work, cut: newMomentCut(m),
+		bytes: make([]int64, m.n), costs: make([]int64, m.n), views: make([]outlook, m.n), enough: math.MaxInt64,
+		again: make([]bool, m.n), before: make([]int64, m.n),
+	}
+}
+
+// run looks for the best bound on the extra runs of the first n tasks.
+func (b *bounder) run() {
+	b.best, b.at = 0, 0
+	if b.n > 0 {
+		b.best = b.before[b.n-1]
+	}
+	if !b.start() {
+		return
+	}
+	for b.ctx.Err() == nil && b.work+b.cut.work() < b.limit {
+		t := b.promising()
+		if t < 0 || !b.improve(t) {
+			return
 		}
 	}
-	return sum
+}
+
+// start judges the choices to run nothing again and to run all again, and reports whether anything must run again.
+func (b *bounder) start() bool {
+	again := b.again
+	clear(again)
+	b.judge(again)
+	over := false
+	for t := range b.views {
+		b.views[t] = outlook{large: choice{b.bytes[t], 0}, promise: math.Inf(1)}
+		if b.bytes[t] <= b.budget {
+			b.views[t].promise = 0
+		}
+		over = over || b.bytes[t] > b.budget
+	}
+	if !over {
+		return false
+	}
+	for x := range again {
+		again[x] = !b.g.Tasks[x].Once
+	}
+	b.judge(again)
+	b.learn()
+	return true
+}
+
+func (b *bounder) judge(again []bool) {
+	b.profile(again, b.bytes, b.costs)
+	b.work += b.edges
+}
+
+// learn improves the outlooks of all moments with the choice judged last.
+func (b *bounder) learn() {
+	for t := range b.views {
+		b.views[t].learn(choice{b.bytes[t], b.costs[t]}, b.budget)
+	}
+}
+
+// learn takes over a choice that lowers the envelope at the budget.
+func (o *outlook) learn(c choice, budget int64) {
+	if o.promise == 0 {
+		return
+	}
+	next := *o
+	if c.bytes <= budget {
+		next.fits = c
+		if math.IsInf(o.promise, 1) {
+			next.promise = next.envelope(budget)
+			*o = next
+			return
+		}
+	} else if next.large = c; math.IsInf(o.promise, 1) {
+		if c.bytes < o.large.bytes {
+			*o = next
+		}
+		return
+	}
+	if next.promise = next.envelope(budget); next.promise < o.promise {
+		*o = next
+	}
+}
+
+// envelope is the cost of the mixture of both choices that just fits.
+func (o *outlook) envelope(budget int64) float64 {
+	return float64(o.large.cost) + o.price()*float64(o.large.bytes-budget)
+}
+
+// price is the cost per byte at which both choices are equally good.
+func (o *outlook) price() float64 {
+	return max(0, float64(o.fits.cost-o.large.cost)/float64(o.large.bytes-o.fits.bytes))
+}
+
+// promising is the moment that promises most, or -1 if none promises more than is proved.
+func (b *bounder) promising() int32 {
+	t, most := int32(-1), float64(b.best)*(1+1e-12)+1e-6
+	for s := range b.views {
+		if p := b.views[s].promise + float64(b.before[s]); p > most {
+			t, most = int32(s), p
+		}
+	}
+	return t
+}
+
+// improve looks for the best choice of moment t at the price of its outlook, and reports whether the search can go on.
+func (b *bounder) improve(t int32) bool {
+	o := &b.views[t]
+	if math.IsInf(o.promise, 1) {
+		return b.smallest(t)
+	}
+	proved, c, full := b.cut.price(t, o.price(), b.budget, b.limit-b.work)
+	if proved = min(proved, math.MaxInt64-b.before[t]) + b.before[t]; proved > b.best {
+		b.best, b.at = proved, t
+		if b.better != nil {
+			b.better()
+		}
+	}
+	if !full || b.best >= b.enough {
+		return false
+	}
+	before := o.promise
+	o.learn(c, b.budget)
+	if !(o.promise < before*(1-1e-9)) {
+		o.promise = min(o.promise, float64(b.best-b.before[t])) // the price is the best one
+	}
+	b.judge(b.cut.again)
+	b.learn()
+	return true
+}
+
+// smallest looks for the choice of moment t with the fewest bytes. If that does not fit nothing does.
+func (b *bounder) smallest(t int32) bool {
+	c, full := b.cut.smallest(t, b.limit-b.work)
+	if !full {
+		return false
+	}
+	if c.bytes > b.budget {
+		b.best, b.at = math.MaxInt64, t
+		return false
+	}
+	b.views[t].learn(c, b.budget)
+	b.judge(b.cut.again)
+	b.learn()
+	return true
+}
+
+// suggestion is the tasks of the cheapest cut that fits at the moment of the bound. At the best price a cut
+// that is too large and one that fits are equally good, so it takes a slightly higher one.
+func (b *bounder) suggestion() []int32 {
+	if b.best == 0 || b.best == math.MaxInt64 {
+		return nil
+	}
+	price := b.views[b.at].price()
+	for raise := 1e-6; raise < 1e6; raise *= 10 {
+		if _, c, full := b.cut.price(b.at, price*(1+raise), b.budget, math.MaxInt64); full && c.bytes <= b.budget {
+			return b.cut.tasks()
+		}
+	}
+	if c, full := b.cut.smallest(b.at, math.MaxInt64); full && c.bytes <= b.budget {
+		return b.cut.tasks()
+	}
+	return nil
 }

@@ -1,113 +1,128 @@
 package remat
 
 import (
-	"cmp"
-	"container/heap"
+	"context"
+	"math"
 	"slices"
 )
 
-// exactNodes is the size up to which all states are searched: there are at most exactNodes * 2^exactNodes.
-const exactNodes = 12
+const (
+	exactNodes    = 256     // more do not fit into a nodeSet
+	exactStates   = 1 << 20 // what a search keeps at most
+	exactCompared = 4096    // expanded states that a state is compared with
+	exactPrices   = 48      // price cuts that are tried for each new state
+)
 
-// moment is a state of a schedule: the live nodes, and how many have been computed for the first time.
-type moment struct {
-	live uint32
-	done int32
+// exactSearch looks for the cheapest schedule in the given order by A* (Hart, Nilsson and Raphael, 1968), from
+// the last run to the first. A moment is described by what the runs behind it need live and by
+// how many first runs are left before it; the step before is the last of these, or an extra run of something that is
+// wanted. Seen from the end nothing has to be decided about frees: a value is live from the run that makes it to
+// its last reader.
+//
+// The bound on the extra runs before a state is the one of costBound, where the needed values are those that are
+// wanted or read by the first runs left. New states take the best of some bounds known (see priceCut);
+// a state that is about to be expanded gets a bound of its own.
+type exactSearch struct {
+	*problem
+	exactTable
+	queue  exactQueue
+	below  int64       // schedules with extra runs of this cost or more are of no interest
+	reads  [][]nodeSet // by t and left: what first runs behind t and below left read
+	kept   nodeSet
+	bound  *bounder
+	prices []*priceCut
+	found  *priceCut // the price cut of the bound at work
+	priced bool      // there is one
+	work   int64
+
+	expanded [][]int32 // by left
 }
 
-// path is the cheapest way known to a moment: what was computed last, and where it came from.
-type path struct {
-	moment
-	cost   int64
-	parent int32 // index of the path before; -1: none
-	node   int32 // computed last; -1: a node was freed
-}
-
-// frontier orders paths by cost, and equal ones by age, so that the outcome is always the same.
-type frontier struct {
-	paths []path
-	order []int32
-}
-
-func (f *frontier) Len() int { return len(f.order) }
-func (f *frontier) Less(i, j int) bool {
-	a, b := f.order[i], f.order[j]
-	return cmp.Or(cmp.Compare(f.paths[a].cost, f.paths[b].cost), cmp.Compare(a, b)) < 0
-}
-func (f *frontier) Swap(i, j int) { f.order[i], f.order[j] = f.order[j], f.order[i] }
-func (f *frontier) Push(x any)    { f.order = append(f.order, x.(int32)) }
-func (f *frontier) Pop() any {
-	last := f.order[len(f.order)-1]
-	f.order = f.order[:len(f.order)-1]
-	return last
-}
-
-func (f *frontier) add(p path) {
-	f.paths = append(f.paths, p)
-	heap.Push(f, int32(len(f.paths)-1))
-}
-
-// runExact searches all states of a small instance by Dijkstra's algorithm. What it finds is
-// the cheapest schedule in the given order.
-func (s *solver) runExact() {
-	s.stage = "exact"
-	f := &frontier{}
-	f.add(path{parent: -1, node: -1})
-	seen := map[moment]bool{}
-	for f.Len() > 0 {
-		at := heap.Pop(f).(int32)
-		p := f.paths[at]
-		if int(p.done) == s.n {
-			s.offer(f.sequence(at))
-			s.bound = max(s.bound, p.cost)
-			return
-		}
-		if seen[p.moment] {
-			continue
-		}
-		seen[p.moment] = true
-		for v := range int32(s.n) {
-			if next, ok := s.move(p, v); ok && !seen[next.moment] {
-				next.parent = at
-				f.add(next)
+// newExactSearch starts a search. The extra runs of all schedules are known to cost no less than low.
+func newExactSearch(ctx context.Context, p *problem, low int64) *exactSearch {
+	e := &exactSearch{problem: p, below: math.MaxInt64, reads: make([][]nodeSet, p.n+1), expanded: make([][]int32, p.n+1)}
+	for t := range p.n {
+		e.reads[t] = make([]nodeSet, p.n+1)
+		for left := t + 2; left <= p.n; left++ {
+			e.reads[t][left] = e.reads[t][left-1]
+			for _, u := range p.uses[left-1] {
+				e.reads[t][left].add(u)
 			}
 		}
+		if p.keep[t] {
+			e.kept.add(int32(t))
+		}
+	}
+	m := newMoments(p.relaxation())
+	e.bound = newBounder(ctx, m, p.budget, 0)
+	e.bound.windows(p.n, math.MaxInt64)
+	e.work = e.bound.spent()
+	e.bound.better = e.price
+	e.offer(&exactState{wanted: e.kept, left: int32(e.n), ran: -1, behind: -1, bytes: e.bytesOf(&e.kept), bound: low})
+	return e
+}
+
+// price takes down the price cut that proves the bound at work.
+func (e *exactSearch) price() {
+	if e.found == nil {
+		e.found = &priceCut{}
+	}
+	cut := e.bound.cut
+	e.found.t, e.found.scale, e.found.penalty = cut.t, cut.scale, cut.free
+	e.found.before = e.bound.before[cut.t]
+	e.priced = true
+	e.found.paths = cut.takeApart(e.found.paths[:0])
+}
+
+// refined is the bound of a state by itself, math.MaxInt64 if nothing before it fits. The search for it ends when it is
+// enough to drop the state.
+func (e *exactSearch) refined(s *exactState) int64 {
+	b := e.bound
+	b.restart(int(s.left))
+	b.enough, e.priced = e.below-s.cost, false
+	s.wanted.each(func(v int32) { b.last[v] = s.left })
+	before := b.work + b.cut.work()
+	b.run()
+	e.work += b.work + b.cut.work() - before
+	return b.best
+}
+
+// keepPrice adds the price cut of the last refined bound to those that new states try. The least useful one makes room.
+func (e *exactSearch) keepPrice() {
+	if !e.priced {
+		return
+	}
+	e.prices = append(e.prices, e.found)
+	e.found = nil
+	if len(e.prices) > exactPrices {
+		least := 0
+		for i, c := range e.prices[:len(e.prices)-1] {
+			if c.hits <= e.prices[least].hits {
+				least = i
+			}
+		}
+		e.found = e.prices[least]
+		e.prices = slices.Delete(e.prices, least, least+1)
+		for _, c := range e.prices {
+			c.hits -= c.hits / 8
+		}
 	}
 }
 
-// move frees v where it is live, else computes it.
-func (s *solver) move(p path, v int32) (path, bool) {
-	bit := uint32(1) << v
-	if p.live&bit != 0 {
-		if s.keep[v] || slices.ContainsFunc(s.sharers[v], func(w int32) bool { return p.live>>w&1 != 0 }) {
-			return p, false
+// quick is the best known bound for a state.
+func (e *exactSearch) quick(s *exactState) int64 {
+	best, by := int64(0), -1
+	for i, c := range e.prices {
+		if c.t >= s.left {
+			continue
 		}
-		p.live, p.node = p.live&^bit, -1
-		return p, true
-	}
-	if v > p.done || slices.ContainsFunc(s.uses[v], func(u int32) bool { return p.live>>u&1 == 0 }) {
-		return p, false
-	}
-	p.live |= bit
-	bytes := s.problem.work[v]
-	for w := range s.n {
-		if p.live>>w&1 != 0 {
-			bytes += s.size[w]
+		e.work += int64(len(c.paths)) / 4
+		if b := c.bound(&s.wanted, &e.reads[c.t][s.left]); b > best {
+			best, by = b, i
 		}
 	}
-	p.done, p.node = max(p.done, v+1), v
-	p.cost += s.problem.cost[v]
-	return p, bytes <= s.budget
-}
-
-// sequence returns the computes on the way to a path.
-func (f *frontier) sequence(at int32) []int32 {
-	var seq []int32
-	for ; at >= 0; at = f.paths[at].parent {
-		if v := f.paths[at].node; v >= 0 {
-			seq = append(seq, v)
-		}
+	if by >= 0 {
+		e.prices[by].hits += 16
 	}
-	slices.Reverse(seq)
-	return seq
+	return best
 }

@@ -11,9 +11,12 @@ import (
 // schedule that can be found before the context ends.
 type Options struct {
 	Budget int64  // bytes; 0 takes the budget of the instance
-	Solver string // "auto" or "", "greedy" or "lns"
+	Solver string // "auto" or "", "greedy", "lns", "exact" or "chain"
 	Seed   int64  // of the random choices; any value, 0 included
 	Nodes  int64  // counted work after which the search ends; 0 leaves that to the context
+
+	// First ends the search with the first schedule that is found.
+	First bool
 
 	// RequireOptimal makes Solve fail with ErrNotOptimal where the best schedule is not proved
 	// to be optimal.
@@ -56,9 +59,13 @@ func Solve(ctx context.Context, in *Instance, opts Options) (*Result, error) {
 		return nil, err
 	}
 	switch opts.Solver {
-	case "", "auto", "greedy", "lns":
+	case "", "auto", "greedy", "lns", "chain":
+	case "exact":
+		if len(local.Nodes) > exactNodes {
+			return nil, tooLarge(opts.Solver, len(local.Nodes), exactNodes)
+		}
 	default:
-		return nil, fmt.Errorf("remat: there is no solver %q: it must be auto, greedy or lns", opts.Solver)
+		return nil, fmt.Errorf("remat: there is no solver %q: it must be auto, greedy, lns, exact or chain", opts.Solver)
 	}
 	s := newSolver(ctx, newProblem(&local, local.Budget), opts)
 	s.run()
@@ -78,6 +85,10 @@ type solver struct {
 	stage  string // at work
 	peak   int64  // the lowest peak of any sequence tried
 	work   int64
+	prover prover
+
+	search   *Search   // nil until it is needed
+	annealer *annealer // the one of annealFor
 }
 
 func newSolver(ctx context.Context, p *problem, opts Options) *solver {
@@ -89,7 +100,7 @@ func newSolver(ctx context.Context, p *problem, opts Options) *solver {
 
 // ended reports whether the work or the time is used up, or there is nothing left to gain.
 func (s *solver) ended() bool {
-	return s.cost <= s.bound || s.opts.Nodes > 0 && s.work >= s.opts.Nodes || s.ctx.Err() != nil
+	return s.cost <= s.bound || s.opts.First && s.best != nil || s.opts.Nodes > 0 && s.work >= s.opts.Nodes || s.ctx.Err() != nil
 }
 
 // found takes a sequence of computes that is within the budget.
@@ -136,28 +147,61 @@ func (s *solver) run() {
 		return
 	}
 	if s.cost == math.MaxInt64 {
-		s.bound = max(s.bound, s.costBound())
+		if low := s.costBound(s.ctx, boundWork); low < math.MaxInt64 {
+			s.bound = max(s.bound, low)
+		}
 	}
-	if s.n <= exactNodes && s.opts.Solver != "greedy" && s.opts.Solver != "lns" {
-		s.runExact()
-		return
+	if s.n <= exactAtOnce && (s.opts.Solver == "" || s.opts.Solver == "auto") {
+		s.runExact(math.MaxInt64 / 8)
 	}
-	if s.opts.Solver != "lns" {
+	switch {
+	case s.opts.Solver == "chain":
+		s.runChain()
+	case s.opts.Solver == "exact":
 		s.runGreedy()
-	}
-	if s.opts.Solver != "greedy" {
-		s.runAnneal()
+		s.runExact(math.MaxInt64 / 8)
+	case s.opts.Solver == "greedy" && s.n <= searchNodes:
+		s.runGreedy()
+	case s.n > searchNodes:
+		s.runLarge()
+	default:
+		s.runSmall()
 	}
 }
 
-// tapeNodes is the size up to which the sets of a tape are affordable.
-const tapeNodes = 8192
+// runSmall is the search for what a tape is affordable for.
+func (s *solver) runSmall() {
+	if s.opts.Solver != "lns" {
+		s.runGreedy()
+	}
+	if s.best == nil && !s.ended() {
+		s.runSearch(max(sliceWork, s.opts.Nodes/4))
+	}
+	s.runAnneal()
+}
+
+// runLarge lets a Search and, where the graph is not too large for it, an annealer improve the same schedule by turns.
+func (s *solver) runLarge() {
+	s.runSearch(0)
+	slice := max(sliceWork, int64(len(s.best)))
+	for ; !s.ended() && s.opts.Solver != "greedy"; slice += slice / 2 {
+		left := slice
+		if s.opts.Nodes > 0 {
+			left = min(left, s.opts.Nodes-s.work)
+		}
+		s.runSearch(left)
+		if s.best != nil && s.n <= tapeNodes && !s.ended() {
+			s.annealFor(left)
+			s.share()
+		}
+	}
+}
 
 // runGreedy tries all rules, and random ones while these are worth their time.
 func (s *solver) runGreedy() {
 	s.stage = "greedy"
 	tries, most := max(len(rules), 6400/max(1, s.n)), int64(4) // annealing does better than dear first answers
-	if s.opts.Solver == "greedy" || s.n > tapeNodes {
+	if s.opts.Solver == "greedy" {
 		tries, most = math.MaxInt, 100
 	}
 	for i := 0; i < tries && !s.ended(); i++ {
@@ -168,31 +212,31 @@ func (s *solver) runGreedy() {
 		limit := min(s.cost, most*s.problem.base)
 		s.offer(s.greedy(r, s.rng, limit, func() bool { return s.ctx.Err() != nil }))
 		s.work += int64(s.n)
-		if s.cost < math.MaxInt64 && i >= len(rules) && s.n > tapeNodes && i > 4*len(rules) && s.opts.Solver != "greedy" {
-			return
-		}
 	}
 }
 
 // runAnneal anneals in rounds, each longer than the one before, by turns from the best
 // schedule and from the plain order.
 func (s *solver) runAnneal() {
-	if s.n > tapeNodes {
-		return
-	}
 	s.stage = "lns"
 	a := newAnnealer(s.problem, s.rng, s.found)
 	start := int64(0)
 	stop := func() bool {
 		s.work += a.walked - start
 		start = a.walked
+		if s.opts.Solver != "lns" {
+			s.prove()
+		}
 		return s.ended()
 	}
 	if s.best == nil {
 		a.seek(stop)
 	}
-	moves := 20000
-	for round := 0; !stop(); round++ {
+	moves, round := 20000, 0
+	if s.search != nil {
+		round = 1 // what a Search found is a narrow place to start from
+	}
+	for ; !stop(); round++ {
 		if round%2 == 0 {
 			a.load(s.best)
 			a.best = s.cost
@@ -203,6 +247,34 @@ func (s *solver) runAnneal() {
 		}
 		moves += moves / 2
 	}
+}
+
+// annealFor anneals once from the best schedule, for about so much work.
+func (s *solver) annealFor(work int64) {
+	s.stage = "lns"
+	if s.annealer == nil {
+		s.annealer = newAnnealer(s.problem, s.rng, s.found)
+	}
+	a := s.annealer
+	start, end := a.walked, a.walked+work
+	stop := func() bool {
+		s.work += a.walked - start
+		start = a.walked
+		return a.walked >= end || s.ended()
+	}
+	a.load(s.best)
+	a.best = s.cost
+	a.anneal(s.moves(work), warm, cold, stop)
+	stop()
+}
+
+// moves is the number of an annealer's moves that go with so much work, from what earlier moves took.
+func (s *solver) moves(work int64) int {
+	a := s.annealer
+	if a.moved == 0 {
+		return int(work / 32)
+	}
+	return int(float64(work) * float64(a.moved) / float64(a.walked))
 }
 
 // result puts the answer together and has it checked.

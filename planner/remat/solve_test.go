@@ -254,7 +254,7 @@ func layered(n, edges int, part float64, seed uint64) *Instance {
 
 // TestLayered: graphs like those of the literature have a first schedule soon.
 func TestLayered(t *testing.T) {
-	in := layered(1000, 6000, 0.95, 1)
+	in := layered(1000, 7000, 0.80, 1)
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
 	start := time.Now()

@@ -1,0 +1,273 @@
+package remat
+
+import (
+	"math"
+	"math/bits"
+	"slices"
+)
+
+// momentCut is the minimum cut of one moment, the first run of task t. The nodes of the net on the
+// side of the source are the tasks that run again behind t and the values that are needed there.
+//
+//   - A value that a first run behind t reads is needed. If its task does not run again it is held, and its price is
+//     paid: an arc from the source to the task.
+//   - A task that runs again costs its cost: an arc to the sink. It needs its inputs: arcs without end to these.
+//   - An input that it needs and whose task does not run again is held too: an arc to its task. A value with one such
+//     reader needs no node of its own.
+//   - A task that must not run again is the sink.
+//
+// What is held in any case (read by t, kept, needed before extra runs are allowed) is left out and counts as fixed.
+type momentCut struct {
+	*moments
+	net                  flowNet
+	t                    int32 // the net stands for, or -1
+	fixed                int64 // bytes at t whatever is held
+	held                 []heldArc
+	runs                 []runArc
+	ends                 []int32 // arcs without end
+	stamp                int32   // of this net
+	mark                 []int32 // by value: stamp where it is held in any case
+	node                 []int32 // by value: its node, noNode, or wanted where the task that reads it is in reader
+	reader               []int32
+	pinned               []int32 // values that are held in any case besides; the caller's wish
+	must, mustNot, force []int32 // see brancher
+	again                []bool  // by task: runs again in the last choice
+	scale                int     // of the last flow, with the price of the bytes that are free
+	free                 int64
+	rest                 []int64 // by arc; of takeApart
+	steps                int64   // counted work besides that of the net
+}
+
+type heldArc struct {
+	arc, value int32
+	size       int64
+}
+
+type runArc struct{ arc, task int32 }
+
+const (
+	noNode    = int32(-1) // nobody needs the value behind t
+	oneReader = int32(-2) // one task that runs again does
+)
+
+func newMomentCut(m *moments) *momentCut {
+	values := len(m.maker)
+	return &momentCut{
+		moments: m, t: -1, mark: make([]int32, values), node: make([]int32, values), reader: make([]int32, values),
+		again: make([]bool, m.n),
+	}
+}
+
+func (c *momentCut) work() int64 { return c.net.work + c.steps }
+
+// build makes the net of moment t.
+func (c *momentCut) build(t int32) {
+	if c.t == t {
+		return
+	}
+	c.t, c.fixed = t, c.need[t]
+	c.stamp++
+	c.held, c.runs, c.ends = c.held[:0], c.runs[:0], c.ends[:0]
+	c.net.reset(2 + int(t))
+	for _, u := range c.g.Tasks[t].Uses {
+		if u != c.stolen[t] {
+			c.mark[u] = c.stamp
+		}
+	}
+	for _, v := range c.pinned {
+		if c.mark[v] != c.stamp && c.maker[v] < t {
+			c.mark[v] = c.stamp
+			c.fixed += c.g.Values[v].Size
+		}
+	}
+	for x := t - 1; x >= 0; x-- {
+		for _, v := range c.g.Tasks[x].Makes {
+			c.node[v] = noNode
+			if c.mark[v] != c.stamp && (c.g.Values[v].Keep || c.early[v] > t && t < c.g.From) {
+				c.mark[v] = c.stamp
+				c.fixed += c.g.Values[v].Size
+			}
+		}
+		c.steps++
+	}
+	for x := t - 1; x >= 0; x-- {
+		c.reach(x)
+	}
+	for x := t - 1; x >= 0; x-- {
+		c.connect(x)
+	}
+}
+
+// wanted tells whether a first run behind t reads v, which is not held in any case.
+func (c *momentCut) wanted(v int32) bool { return c.mark[v] != c.stamp && c.last[v] > c.t }
+
+// reached tells whether task x may have to run again: all that read its values have been seen.
+func (c *momentCut) reached(x int32) bool {
+	for _, v := range c.g.Tasks[x].Makes {
+		if c.wanted(v) || c.node[v] != noNode {
+			return true
+		}
+	}
+	return false
+}
+
+// reach finds the inputs that task x needs if it runs again, and which of them need a node.
+func (c *momentCut) reach(x int32) {
+	task := &c.g.Tasks[x]
+	c.steps += int64(1 + len(task.Makes))
+	if task.Once || !c.reached(x) {
+		return
+	}
+	c.steps += int64(len(task.Uses))
+	for _, u := range task.Uses {
+		switch {
+		case c.mark[u] == c.stamp || c.wanted(u):
+		case c.node[u] == noNode:
+			c.node[u], c.reader[u] = oneReader, x
+		case c.node[u] == oneReader:
+			c.node[u] = c.net.node()
+		}
+	}
+}
+
+// connect adds the arcs of task x.
+func (c *momentCut) connect(x int32) {
+	if !c.reached(x) {
+		return
+	}
+	task, to := &c.g.Tasks[x], 2+x
+	c.steps += int64(1 + len(task.Makes) + len(task.Uses))
+	if task.Once {
+		to = flowSink
+	} else {
+		c.runs = append(c.runs, runArc{c.net.arc(to, flowSink), x})
+		for _, u := range task.Uses {
+			if c.mark[u] != c.stamp && !c.wanted(u) && c.node[u] >= 0 {
+				c.ends = append(c.ends, c.net.arc(to, c.node[u]))
+			}
+		}
+	}
+	for _, v := range task.Makes {
+		from := int32(flowSource)
+		switch {
+		case c.mark[v] == c.stamp:
+			continue
+		case c.wanted(v):
+			if task.Once {
+				c.fixed += c.g.Values[v].Size
+				continue
+			}
+		case c.node[v] >= 0:
+			from = c.node[v]
+		case c.node[v] == oneReader:
+			from = 2 + c.reader[v]
+		default:
+			continue
+		}
+		c.held = append(c.held, heldArc{c.net.arc(from, to), v, c.g.Values[v].Size})
+	}
+}
+
+// price finds the choice that is cheapest where each byte has the given price. It returns what that proves of
+// the cost within the budget, and the choice where the work was enough to find it.
+func (c *momentCut) price(t int32, price float64, budget, limit int64) (proved int64, best choice, full bool) {
+	c.build(t)
+	if c.fixed > budget {
+		return math.MaxInt64, choice{}, false
+	}
+	// Costs and prices are scaled by a power of two so that all of them together stay below flowEndless, and then
+	// rounded down: the flow is never worth more than exact numbers allow.
+	scale := 60 - max(bits.Len64(uint64(c.cost)), exponent(price)+bits.Len64(uint64(c.bytes)))
+	perByte := newRatio(price, scale)
+	for _, h := range c.held {
+		c.net.capacity(h.arc, perByte.times(h.size, false))
+	}
+	for _, r := range c.runs {
+		c.net.capacity(r.arc, shift(c.g.Tasks[r.task].Cost, scale))
+	}
+	c.scale, c.free = scale, perByte.times(budget-c.fixed, true)
+	flow, full := c.flow(limit)
+	if flow -= c.free; flow > 0 {
+		proved = shiftUp(flow, scale)
+	}
+	if full {
+		best = c.chosen()
+	}
+	return proved, best, full
+}
+
+// smallest finds the choice with the fewest bytes.
+func (c *momentCut) smallest(t int32, limit int64) (best choice, full bool) {
+	c.build(t)
+	for _, h := range c.held {
+		c.net.capacity(h.arc, h.size)
+	}
+	for _, r := range c.runs {
+		c.net.capacity(r.arc, 0)
+	}
+	if _, full = c.flow(limit); full {
+		best = c.chosen()
+	}
+	return best, full
+}
+
+func (c *momentCut) flow(limit int64) (value int64, full bool) {
+	for _, a := range c.ends {
+		c.net.capacity(a, flowEndless)
+	}
+	c.forceRuns()
+	return c.net.maximum(c.net.work + min(limit, math.MaxInt64/2))
+}
+
+// forceRuns sets the arcs of the tasks that must and must not run again in a case of a brancher.
+func (c *momentCut) forceRuns() {
+	if c.force == nil {
+		return
+	}
+	for _, r := range c.runs {
+		c.net.capacity(c.force[r.task], 0)
+	}
+	for _, x := range c.must {
+		c.net.capacity(c.force[x], flowEndless)
+	}
+	for _, r := range c.runs {
+		if slices.Contains(c.mustNot, r.task) {
+			c.net.capacity(r.arc, flowEndless)
+		}
+	}
+}
+
+// chosen reads the choice from the net, and notes in again which tasks run again.
+func (c *momentCut) chosen() choice {
+	c.net.sourceSide()
+	best := choice{bytes: c.fixed}
+	for _, h := range c.held {
+		if c.cuts(h) {
+			best.bytes += h.size
+		}
+	}
+	clear(c.again)
+	for _, r := range c.runs {
+		if c.net.level[2+r.task] == 1 {
+			c.again[r.task] = true
+			best.cost += c.g.Tasks[r.task].Cost
+		}
+	}
+	return best
+}
+
+// cuts tells whether the cut found by sourceSide goes through an arc: whether its value is held.
+func (c *momentCut) cuts(h heldArc) bool {
+	return c.net.level[c.net.to[h.arc^1]] == 1 && c.net.level[c.net.to[h.arc]] == 0
+}
+
+// tasks lists the tasks of the last choice.
+func (c *momentCut) tasks() []int32 {
+	var list []int32
+	for x, again := range c.again {
+		if again {
+			list = append(list, int32(x))
+		}
+	}
+	return list
+}

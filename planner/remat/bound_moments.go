@@ -1,0 +1,141 @@
+package remat
+
+// moments is what first runs of tasks need, as the bounds see it.
+type moments struct {
+	g      *Graph
+	n      int
+	edges  int64   // of the graph, for counting work
+	maker  []int32 // by value: its task
+	last   []int32 // by value: the last task that reads it, or -1
+	early  []int32 // by value: the last task before g.From that reads it, or -1
+	end    []int32 // by value; of profile
+	need   []int64 // by task: bytes of its own inputs and outputs, and workspace, less what it writes over
+	stolen []int32 // by task: the input that it writes over unless that is held for later readers, or -1
+	cost   int64   // of all tasks
+	bytes  int64   // of all values
+}
+
+func newMoments(g *Graph) *moments {
+	n, values := len(g.Tasks), len(g.Values)
+	m := &moments{
+		g: g, n: n, maker: make([]int32, values), last: make([]int32, values), early: make([]int32, values),
+		end: make([]int32, values), need: make([]int64, n), stolen: make([]int32, n),
+	}
+	for v := range g.Values {
+		m.last[v], m.early[v] = -1, -1
+		m.bytes += g.Values[v].Size
+	}
+	for t := range g.Tasks {
+		task := &g.Tasks[t]
+		m.cost += task.Cost
+		m.edges += int64(1 + len(task.Uses) + len(task.Makes))
+		for _, v := range task.Makes {
+			m.maker[v] = int32(t)
+		}
+		for _, u := range task.Uses {
+			m.last[u] = int32(t)
+			if int32(t) < g.From {
+				m.early[u] = int32(t)
+			}
+		}
+	}
+	for t := range g.Tasks {
+		m.need[t], m.stolen[t] = m.ownNeed(int32(t))
+	}
+	return m
+}
+
+// ownNeed is the bytes of the first run of t by itself. Where an input may be written over, its bytes are not counted
+// twice. That saves nothing if the input is held for later readers: such an input, if there is
+// only one to write over, is named, and counts as one that t does not need.
+func (m *moments) ownNeed(t int32) (need int64, stolen int32) {
+	task := &m.g.Tasks[t]
+	need = task.Workspace
+	for _, v := range task.Uses {
+		need += m.g.Values[v].Size
+	}
+	for _, v := range task.Makes {
+		need += m.g.Values[v].Size
+	}
+	if len(task.Makes) == 0 {
+		return need, -1
+	}
+	count := 0
+	stolen = -1
+	for _, u := range task.InPlace {
+		if m.g.Values[u].Keep {
+			continue
+		}
+		count++
+		if m.last[u] > t {
+			stolen = u
+		}
+	}
+	if count == 0 {
+		return need, -1
+	}
+	if count > 1 {
+		stolen = -1
+	}
+	return need - m.g.Values[task.Makes[0]].Size, stolen
+}
+
+// profile judges the choice to hold over each first run all that is needed behind it, but for what the given tasks
+// make: these run again behind it. It sets by task the bytes during its first run and the cost of the
+// tasks that run again behind it.
+func (m *moments) profile(again []bool, bytes, cost []int64) {
+	clear(bytes)
+	clear(cost)
+	m.findEnds(again, cost)
+	for v, end := range m.end {
+		spread(bytes, m.maker[v]+1, end, m.g.Values[v].Size)
+	}
+	held, costs := int64(0), int64(0)
+	for t := range bytes {
+		held, costs = held+bytes[t], costs+cost[t]
+		bytes[t], cost[t] = held+m.need[t], costs
+		for _, u := range m.g.Tasks[t].Uses {
+			if u != m.stolen[t] && m.end[u] > int32(t) {
+				bytes[t] -= m.g.Values[u].Size // counted twice
+			}
+		}
+	}
+}
+
+// findEnds finds by value the task up to which it is held from its first run on, and spreads the costs of the tasks that run
+// again over the tasks behind which they do.
+func (m *moments) findEnds(again []bool, cost []int64) {
+	copy(m.end, m.last)
+	for t := int32(m.n) - 1; t >= 0; t-- {
+		if !again[t] {
+			continue
+		}
+		task, end := &m.g.Tasks[t], int32(-1)
+		for _, v := range task.Makes {
+			if !m.g.Values[v].Keep {
+				end = max(end, m.end[v])
+			}
+			m.end[v] = m.early[v]
+		}
+		spread(cost, t+1, end, task.Cost)
+		for _, u := range task.Uses {
+			m.end[u] = max(m.end[u], end)
+		}
+	}
+	for v := range m.end {
+		if m.g.Values[v].Keep {
+			m.end[v] = int32(m.n)
+		}
+	}
+}
+
+// spread adds x to all places from one to before another, in the form of differences.
+func spread(diff []int64, from, to int32, x int64) {
+	if from >= to {
+		return
+	}
+	diff[from] += x
+	if int(to) < len(diff) {
+		diff[to] -= x
+	}
+}

@@ -1,0 +1,28 @@
+package remat
+
+import (
+	"context"
+	"math"
+)
+
+// boundWork is the counted work of a bound within Solve: about half a second, more for large graphs, which do not fit into caches.
+const boundWork = 60_000_000
+
+// relaxation is the problem in its general form, without the rule that no source is computed anew while an alias
+// of it is live.
+func (p *problem) relaxation() *Graph {
+	g := p.graph()
+	for t := range g.Tasks {
+		g.Tasks[t].Once = false
+	}
+	return g
+}
+
+// costBound is a lower bound on the cost of any schedule in the given order; math.MaxInt64 if there is none; see Graph.CostBound.
+func (p *problem) costBound(ctx context.Context, work int64) int64 {
+	extra := p.relaxation().CostBound(ctx, p.budget, work)
+	if extra > math.MaxInt64-p.base {
+		return math.MaxInt64
+	}
+	return p.base + extra
+}

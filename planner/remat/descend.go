@@ -1,0 +1,95 @@
+package remat
+
+import "slices"
+
+const (
+	firstWork    = 20_000_000 // a call without work gives up after this and
+	firstPart    = 2000       // so much by task
+	freshTries   = 3          // constructions from the plain order without success before the budget is approached in steps
+	dearest      = 8          // a construction gives up when its extra runs cost so many times the first runs
+	mostBuilding = 50_000_000 // work of a call, besides that of three constructions, of which that part is taken
+	buildingPart = 8          // constructions may take this part of the work once there is an answer
+)
+
+// construct looks for first answers by the rules: from the plain order or a known answer above the budget and,
+// where that fails, in steps from one peak to the next lower one.
+func (s *Search) construct(work int64) {
+	d := s.d
+	for try := 0; !s.stop(); try++ {
+		best, most, start := s.within(d.budget), dearest*s.base, d.work
+		switch {
+		case best == nil && try >= freshTries:
+			s.descend(d.budget)
+			return
+		case best != nil && (try >= 2*len(dropRules) || s.took > work/buildingPart):
+			return
+		case best != nil:
+			most = min(most, 2*best.Cost)
+			work -= buildingPart * s.took
+		}
+		var from []Extra
+		if try%3 == 1 {
+			from = s.above(d.budget)
+		}
+		if s.build(try, from, most) {
+			s.took = d.work - start
+			work = min(work, mostBuilding+3*buildingPart*s.took)
+		}
+	}
+}
+
+// build makes one construction from a list of extra runs, and reports whether it came within the budget for no more than most.
+func (s *Search) build(try int, from []Extra, most int64) bool {
+	d := s.d
+	d.all, d.some, d.cut = dropAll, dropSome, dropCut
+	d.patience, d.longest = dropPatience, longestChain
+	d.dropRule = randomDropRule(s.rng)
+	if try < len(dropRules) {
+		d.dropRule = dropRules[try]
+	}
+	d.load(from)
+	ok := d.lower(most, func() { s.keep("greedy") }, s.stop)
+	d.tidy()
+	s.keep("greedy")
+	d.forget()
+	return ok
+}
+
+// above is the known list of extra runs with the lowest peak above the budget.
+func (s *Search) above(budget int64) []Extra {
+	i := slices.IndexFunc(s.known, func(a Answer) bool { return a.Peak > budget })
+	return s.known[i].Extras
+}
+
+// Numbers of the descent, in parts of the distance between the lowest peak reached and what no schedule undercuts.
+const (
+	strideFirst = 1.0 / 16
+	strideLast  = 1.0 / 4096
+	strideMoves = 400 // moves of the neighbourhood search between two strides, besides one for every eight extra runs
+)
+
+// descend looks for answers with lower and lower peaks down to target: each is made from the one before, after some search for a
+// cheaper one, which leaves more room. Strides get longer with success and shorter with failure.
+func (s *Search) descend(target int64) {
+	d := s.d
+	defer func() { d.budget = s.goal }()
+	stride := strideFirst
+	for try := 0; stride >= strideLast && !s.stop(); try++ {
+		low := s.known[0]
+		if low.Peak <= target {
+			return
+		}
+		d.budget = low.Peak
+		d.load(low.Extras)
+		s.anneal(strideMoves+len(d.extras)/8, lnsWarm)
+		if s.stop() {
+			return
+		}
+		d.budget = max(target, low.Peak-max(1, int64(stride*float64(low.Peak-s.need))))
+		if s.build(try%(2*len(dropRules)), s.within(low.Peak).Extras, dearest*s.base+2*low.Cost) {
+			stride = min(2*stride, 0.5)
+		} else {
+			stride /= 2
+		}
+	}
+}
