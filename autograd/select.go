@@ -3,32 +3,13 @@ package autograd
 import (
 	"fmt"
 	"strings"
-)
 
-// Match reports whether a name matches a glob: * stands for any characters, also . and /; everything
-// else for itself. A glob that is the name always matches it.
-func Match(glob, name string) bool {
-	if glob == name {
-		return true
-	}
-	parts := strings.Split(glob, "*")
-	rest, ok := strings.CutPrefix(name, parts[0])
-	if !ok || len(parts) == 1 {
-		return ok && rest == "" && len(parts) == 1
-	}
-	for _, p := range parts[1 : len(parts)-1] {
-		i := strings.Index(rest, p)
-		if i < 0 {
-			return false
-		}
-		rest = rest[i+len(p):]
-	}
-	return strings.HasSuffix(rest, parts[len(parts)-1])
-}
+	"memopt/graph"
+)
 
 func matchAny(globs []string, name string) bool {
 	for _, g := range globs {
-		if Match(g, name) {
+		if graph.MatchGlob(g, name) {
 			return true
 		}
 	}
@@ -51,7 +32,7 @@ func (j *joint) choose(opts Options) ([]Value, error) {
 		name := j.g.ValueName(v)
 		skip := false
 		for i, glob := range opts.NoGrad {
-			if Match(glob, name) {
+			if graph.MatchGlob(glob, name) {
 				skip, used[i] = true, true
 			}
 		}
@@ -89,7 +70,7 @@ func (j *joint) named(globs []string) ([]Value, error) {
 	for _, glob := range globs {
 		hit := false
 		for _, v := range out {
-			hit = hit || Match(glob, j.g.ValueName(v))
+			hit = hit || graph.MatchGlob(glob, j.g.ValueName(v))
 		}
 		if !hit {
 			return nil, fmt.Errorf("params %q matches no float input or initializer; those that reach the loss are %s", glob, j.names(j.parameters(true)))

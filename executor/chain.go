@@ -1,6 +1,11 @@
 package executor
 
-import "memopt/graph"
+import (
+	"sync/atomic"
+	"time"
+
+	"memopt/graph"
+)
 
 // chainBlock is the number of elements that a chain of loops does at a time: the
 // operands of a few loops over so many float32 fit into a core's first-level caches.
@@ -10,8 +15,8 @@ const chainBlock = 4096
 // block: what one node of the chain makes the next one finds in the cache. Each still
 // writes its output, at its planned place, and computes what it would compute alone.
 func (f *frame) chains() {
-	if f.s.opts.NoFusion || f.s.opts.Guard || f.s.opts.Observer != nil || f.s.opts.Probe != nil {
-		return // these look at the memory, or at the clock, between nodes
+	if f.s.opts.NoFusion || f.s.opts.Guard || f.s.opts.Probe != nil {
+		return // these look at the memory between nodes
 	}
 	for i := 0; i < len(f.steps); {
 		n := 1
@@ -113,21 +118,44 @@ func (f *frame) apart(v, w graph.ValueID) bool {
 }
 
 // chainTask runs a chain's loops block by block.
-type chainTask struct{ steps []step }
+type chainTask struct {
+	steps []step
+	took  []atomic.Int64 // by step, nanoseconds in the blocks that are timed; empty where nobody observes
+}
+
+// timedBlocks says that one block in so many is timed where a chain is observed: to look at the clock after every
+// loop of every block would be a good part of what is measured.
+const timedBlocks = 4
 
 // Range does the elements lo..hi-1 of every step.
 func (t *chainTask) Range(lo, hi int) {
 	for ; lo < hi; lo += chainBlock {
 		end := min(lo+chainBlock, hi)
+		if len(t.took) > 0 && lo/chainBlock%timedBlocks == 0 {
+			t.timed(lo, end)
+			continue
+		}
 		for i := range t.steps {
 			t.steps[i].kernel.(Looper).Range(lo, end)
 		}
 	}
 }
 
-// runChain runs the steps of a chain, or those before the first one that is no plain loop after
+// timed does a block and notes how long each step takes.
+func (t *chainTask) timed(lo, hi int) {
+	last := time.Now()
+	for i := range t.steps {
+		t.steps[i].kernel.(Looper).Range(lo, hi)
+		now := time.Now()
+		t.took[i].Add(int64(now.Sub(last)))
+		last = now
+	}
+}
+
+// runChain runs the steps of a chain, which starts at place i of the order, or those before the first one that is no plain loop after
 // all: there the chain is cut for good. It returns how many steps it has run.
-func (f *frame) runChain(steps []step) (int, error) {
+func (f *frame) runChain(at int, steps []step) (int, error) {
+	start := f.watch(len(steps))
 	want := length(f.shapes[steps[0].node.Outputs[0]])
 	for i := range steps {
 		st := &steps[i]
@@ -144,15 +172,61 @@ func (f *frame) runChain(steps []step) (int, error) {
 		if err := st.check(); err != nil {
 			return 0, err
 		}
+		st.live = f.live
 		f.settle(st) // as if each were done before the next begins
 	}
 	f.task.steps = steps
 	f.s.pool.Run(want, chainBlock, &f.task)
 	f.task.steps = nil
+	f.report(at, steps, start)
 	for i := range steps {
 		f.finish(&steps[i])
 	}
 	return len(steps), nil
+}
+
+// observer returns who is told of the nodes of this frame, or nil.
+func (f *frame) observer() Observer {
+	if f == f.s.root {
+		return f.s.opts.Observer
+	}
+	return nil
+}
+
+// watch prepares to time a chain of n steps, if it is observed, and returns the time.
+func (f *frame) watch(n int) time.Time {
+	if f.observer() == nil {
+		return time.Time{}
+	}
+	if len(f.task.took) < n {
+		f.task.took = make([]atomic.Int64, n)
+	}
+	for i := range n {
+		f.task.took[i].Store(0)
+	}
+	return time.Now()
+}
+
+// report tells the observer of the steps of a chain. The time of the chain is divided among them as the timed
+// blocks were, equally where the clock did not move.
+func (f *frame) report(at int, steps []step, start time.Time) {
+	obs := f.observer()
+	if obs == nil {
+		return
+	}
+	took := time.Since(start)
+	var sum int64
+	for i := range steps {
+		sum += f.task.took[i].Load()
+	}
+	for i := range steps {
+		share := took / time.Duration(len(steps))
+		if sum > 0 {
+			share = time.Duration(float64(took) * float64(f.task.took[i].Load()) / float64(sum))
+		}
+		obs.Node(at+i, steps[i].node.ID, start, share, steps[i].live)
+		start = start.Add(share)
+	}
 }
 
 // cut makes step i, whose Begin has computed nothing, a step of its own.

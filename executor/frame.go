@@ -41,6 +41,7 @@ type step struct {
 	workspace   []byte
 	scratchUsed int64
 	scratchLive int64    // of it and of what is planned, what counts as live
+	live        int64    // bytes live in the frame while a chain's step ran
 	extra       [][]byte // workspace taken on demand
 }
 
@@ -165,7 +166,7 @@ func (f *frame) run(ctx context.Context) error {
 		}
 		st := &f.steps[i]
 		if st.chain > 1 {
-			n, err := f.runChain(f.steps[i : i+st.chain])
+			n, err := f.runChain(i, f.steps[i:i+st.chain])
 			if err != nil {
 				return err
 			}
@@ -184,7 +185,7 @@ func (f *frame) run(ctx context.Context) error {
 }
 
 func (f *frame) runStep(ctx context.Context, i int, st *step) error {
-	obs := f.s.opts.Observer
+	obs := f.observer()
 	var start time.Time
 	if obs != nil {
 		start = time.Now()
@@ -202,7 +203,7 @@ func (f *frame) runStep(ctx context.Context, i int, st *step) error {
 	if err == nil && f.s.opts.Probe != nil {
 		f.probe(st)
 	}
-	if obs != nil && f == f.s.root {
+	if obs != nil {
 		obs.Node(i, st.node.ID, start, time.Since(start), f.live)
 	}
 	f.finish(st)

@@ -36,7 +36,8 @@ type Options struct {
 // Observer is told of every node that has run.
 type Observer interface {
 	// Node is called after the node at place i of the order has run: when it
-	// started, how long it took, and the bytes that were live meanwhile.
+	// started, how long it took, and the bytes that were live meanwhile. Nodes that run in one loop
+	// (Looper) are reported one after the other when the loop is done, each with its share of the time.
 	Node(i int, id graph.NodeID, start time.Time, took time.Duration, live int64)
 }
 

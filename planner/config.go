@@ -64,10 +64,12 @@ const (
 	OrderFile OrderChoice = "file"
 	// OrderORT is ONNX Runtime's memory-efficient order.
 	OrderORT OrderChoice = "ort"
+	// OrderMemory starts from the order that OrderAuto is and looks for one with a lower peak. It needs sizes.
+	OrderMemory OrderChoice = "memory"
 )
 
 // OrderChoices lists the valid choices.
-var OrderChoices = []OrderChoice{OrderAuto, OrderFile, OrderORT}
+var OrderChoices = []OrderChoice{OrderAuto, OrderFile, OrderORT, OrderMemory}
 
 // selection is what of an analysis is recomputed: at most one candidate per entry.
 type selection struct {

@@ -15,6 +15,19 @@
 // falls. Nodes inside a subgraph that several values need are shared the same
 // way. So sharing and copying are both decided by the peak, never by a rule of thumb.
 //
+// # Configurations to a budget
+//
+// With Options.SelectClusters, the selection is the configuration of clusters that recomputes for the least time among
+// those found whose arena fits the budget. Small spaces are searched through. In others the front of time
+// against peak is explored without regard to the budget, and the budget only picks from it, so that a larger one
+// never costs more.
+//
+// # Order
+//
+// OrderMemory looks for an order of execution with a lower peak before anything is recomputed: list scheduling in both
+// directions, then moves of nodes out of the step at which the order peaks. The halves keep their nodes, and
+// states and random draws their sequence.
+//
 // # Promise
 //
 // The planner simulates the program that the rewritten graph will execute: the

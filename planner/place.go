@@ -41,6 +41,8 @@ type placer struct {
 
 // scratch is memory that one evaluation after the other works in.
 type scratch struct {
+	workspace []int64 // by node; nil: none counts
+
 	builder builder
 	sim     live.Simulator
 	steps   int // simulated so far
@@ -196,6 +198,9 @@ func (p *placer) program(base *live.Program, placements []recompute.Placement) *
 			}
 		}
 		b.keep(&base.Steps[place], int32(place), p.a.Backward[id])
+	}
+	if p.scratch.workspace != nil {
+		withWorkspace(&b.out, p.scratch.workspace)
 	}
 	return b
 }

@@ -2,6 +2,7 @@ package planner
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -24,6 +25,10 @@ type Options struct {
 	Order   OrderChoice      // "": OrderAuto
 	Dims    symbolic.Env     // bindings of symbols; extra ones do no harm
 	Profile *Profile         // nil: DefaultProfile
+	// Costs are measured seconds of one execution by node; NaN and negative ones, like
+	// all where it is nil, come from the profile.
+	Costs      []float64
+	CostSource string // where Costs come from, as reports say it: "measured:trace.json"
 	// Placements of a plan file stand in for level and configuration.
 	Placements []recompute.Placement
 	// FixedOrder is the order that the plan file assumes; it stands in for Order.
@@ -31,6 +36,12 @@ type Options struct {
 	// RowPeaks says that every cluster's row should say how much it alone lowers the
 	// peak, which takes one simulation per cluster or more.
 	RowPeaks bool
+	// Budget is what the plan must fit at the least cost; nil: level, configuration or
+	// placements decide.
+	Budget *Budget
+	// Workspace is the bytes that a device's kernels need besides their operands, by node; nil: none. They
+	// count in peaks and in the arena.
+	Workspace []int64
 	// SkipLayout leaves Plan.Arena out, for plans of which only the live peak is wanted.
 	SkipLayout bool
 }
@@ -47,13 +58,15 @@ type Plan struct {
 	Stashed    []StashRow
 	Placements []recompute.Placement
 
-	Unbound []string // symbols without a binding; then there are no bytes
-	Sizes   *live.Sizes
-	Base    *live.Timeline // the graph as it is
-	Planned *live.Timeline // the graph as it would be rewritten
-	program *live.Program  // of the graph as it is
-	pos     []int32        // by node: its place in the order
-	scratch scratch
+	Unbound   []string // symbols without a binding; then there are no bytes
+	Sizes     *live.Sizes
+	Base      *live.Timeline // the graph as it is
+	Planned   *live.Timeline // the graph as it would be rewritten
+	program   *live.Program  // of the graph as it is
+	pos       []int32        // by node: its place in the order
+	scratch   scratch
+	nodeCosts *nodeCosts // nil until it is asked for
+	budgeter  *budgeter  // of a plan to a budget, for explanations
 
 	Persistent int64   // bytes of inputs and weights
 	Arena      *Layout // of Planned
@@ -61,14 +74,28 @@ type Plan struct {
 	Recompute  Cost    // what is executed on top
 	Overhead   float64 // Recompute.Seconds / Step.Seconds
 
+	Solver string    // that found the plan to a budget
+	Bound  *Bound    // of its cost; nil without a budget
+	Next   *NextStep // what less would cost; nil without a budget and where nothing less was found
+
 	Warnings []string
 }
 
-// Make plans a model whose types are inferred. The error is live.ErrNoBoundary
-// for a model without a backward half, or says what contradicts what.
+// Make is MakeContext without a limit to the time of a search.
 func Make(m *graph.Model, types *op.Result, opts Options) (*Plan, error) {
+	return MakeContext(context.Background(), m, types, opts)
+}
+
+// MakeContext plans a model whose types are inferred. A context that is done ends the search for a plan to
+// a budget with the best plan so far. The error is live.ErrNoBoundary
+// for a model without a backward half, an *UnfitError where nothing fits the budget, or says what
+// contradicts what.
+func MakeContext(ctx context.Context, m *graph.Model, types *op.Result, opts Options) (*Plan, error) {
 	if !opts.Level.Valid() {
 		return nil, fmt.Errorf("level %d: wanted 0, 1 or 2", int(opts.Level))
+	}
+	if n := len(m.Graph.Nodes); opts.Costs != nil && len(opts.Costs) != n {
+		return nil, fmt.Errorf("%d measured costs for %d nodes: wanted one for each", len(opts.Costs), n)
 	}
 	b, err := live.FindBoundary(m)
 	if err != nil {
@@ -77,7 +104,7 @@ func Make(m *graph.Model, types *op.Result, opts Options) (*Plan, error) {
 	_, rewritten := m.Meta(recompute.Key)
 	order := opts.FixedOrder
 	if order == nil {
-		if order, err = chooseOrder(m, b, opts.Order, rewritten); err != nil {
+		if order, err = chooseOrder(m, b, opts, rewritten); err != nil {
 			return nil, err
 		}
 	}
@@ -91,7 +118,7 @@ func Make(m *graph.Model, types *op.Result, opts Options) (*Plan, error) {
 	if err := p.measure(); err != nil {
 		return nil, err
 	}
-	sel, err := p.choose()
+	sel, err := p.choose(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -102,24 +129,44 @@ func Make(m *graph.Model, types *op.Result, opts Options) (*Plan, error) {
 	return p, nil
 }
 
-func chooseOrder(m *graph.Model, b live.Boundary, choice OrderChoice, rewritten bool) (graph.Order, error) {
-	if choice == "" || choice == OrderAuto {
+func chooseOrder(m *graph.Model, b live.Boundary, opts Options, rewritten bool) (graph.Order, error) {
+	choice := opts.Order
+	if choice == "" || choice == OrderAuto || choice == OrderMemory {
 		choice = OrderFile
 		if b.Kind == live.YieldBoundary && !rewritten {
 			choice = OrderORT
 		}
 	}
+	var order graph.Order
+	var err error
 	switch choice {
 	case OrderFile:
-		return graph.Topological(m.Graph)
+		order, err = graph.Topological(m.Graph)
 	case OrderORT:
 		yield := graph.NoNode
 		if b.Kind == live.YieldBoundary {
 			yield = b.Node
 		}
-		return live.MemoryEfficientOrder(m.Graph, yield), nil
+		order = live.MemoryEfficientOrder(m.Graph, yield)
+	default:
+		return nil, fmt.Errorf("order %q: wanted one of %v", choice, OrderChoices)
 	}
-	return nil, fmt.Errorf("order %q: wanted one of %v", choice, OrderChoices)
+	if err != nil || opts.Order != OrderMemory {
+		return order, err
+	}
+	sizes, err := live.EvalSizes(m.Graph, opts.Dims)
+	if err != nil {
+		return nil, fmt.Errorf("order %q: %w", OrderMemory, err)
+	}
+	return memoryOrder(context.Background(), m, b, order, sizes, orderWork(m.Graph))
+}
+
+// needSizes returns a *symbolic.UnboundError that lists the symbols without a binding, if there are any.
+func (p *Plan) needSizes() error {
+	if p.Sizes == nil {
+		return &symbolic.UnboundError{Symbols: p.Unbound}
+	}
+	return nil
 }
 
 // measure evaluates sizes and simulates the graph as it is. Without bindings
@@ -140,15 +187,29 @@ func (p *Plan) measure() error {
 		return err
 	}
 	p.program = live.NewProgram(g, p.Analysis.Order, sizes)
-	p.Base, err = p.program.Simulate()
+	p.scratch.workspace = p.Options.Workspace
+	p.Base, err = p.baseProgram().Simulate()
 	return err
 }
 
+// baseProgram is the program of the graph as it is, workspaces included.
+func (p *Plan) baseProgram() *live.Program {
+	if p.Options.Workspace == nil {
+		return p.program
+	}
+	full := *p.program
+	full.Steps, full.Bytes, full.Persistent = slices.Clone(full.Steps), slices.Clone(full.Bytes), slices.Clone(full.Persistent)
+	withWorkspace(&full, p.Options.Workspace)
+	return &full
+}
+
 // choose selects candidates, places them and simulates the outcome.
-func (p *Plan) choose() (*selection, error) {
+func (p *Plan) choose(ctx context.Context) (*selection, error) {
 	a := p.Analysis
 	var sel *selection
 	switch {
+	case p.Options.Budget != nil:
+		return p.fitBudget(ctx)
 	case p.Options.Placements != nil:
 		return p.usePlacements()
 	case p.Options.Level == UserSpecified:
@@ -191,24 +252,7 @@ func (p *Plan) usePlacements() (*selection, error) {
 	if err != nil {
 		return nil, err
 	}
-	sel := newSelection()
-	for _, pl := range placements {
-		if cs := a.OfEntry(a.Graph.Values[pl.Value].Def); len(cs) > 0 {
-			sel.byEntry[a.Candidates[cs[0]].Entry] = cs[0]
-		}
-	}
-	for _, i := range sel.byEntry {
-		sel.requested[a.Candidates[i].Cluster] = -1
-		sel.applied[a.Candidates[i].Cluster]++
-	}
-	e := &evaluated{placements: placements}
-	if p.Sizes != nil {
-		if e, err = newPlacer(a, p.Sizes, p.pos, nil, &p.scratch).simulate(p.program, e.placements); err != nil {
-			return nil, err
-		}
-	}
-	p.adopt(e)
-	return sel, nil
+	return p.takePlacements(placements)
 }
 
 // adopt makes an evaluated selection the plan.
@@ -226,12 +270,7 @@ func (p *Plan) adopt(e *evaluated) {
 	if !p.Options.SkipLayout {
 		p.Arena = NewLayout(p.Planned, e.program.Bytes)
 	}
-	profile := DefaultProfile
-	if p.Options.Profile != nil {
-		profile = *p.Options.Profile
-	}
-	g := p.Analysis.Graph
-	costs := newNodeCosts(g, p.Sizes, op.FLOPs(g, p.Model.Opsets, p.Types), p.Options.Dims, profile)
+	costs := p.costs()
 	p.Step, p.Recompute = costs.of(p.Analysis.Order), costs.of(again)
 	if p.Step.Seconds > 0 {
 		p.Overhead = p.Recompute.Seconds / p.Step.Seconds
@@ -244,6 +283,7 @@ func (p *Plan) warn(sel *selection) {
 		p.Warnings = append(p.Warnings, "this graph has been rewritten by memopt already: its clones count as backward nodes, and the plan is on top of what was done")
 	}
 	p.warnUnknown()
+	p.warnUnmeasured()
 	if p.Planned == nil {
 		return
 	}

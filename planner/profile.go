@@ -2,58 +2,70 @@ package planner
 
 import (
 	"memopt/graph"
-	"memopt/graph/live"
-	"memopt/symbolic"
+	"memopt/graph/op"
 )
 
-// Profile is what a device can do at its best. Times estimated with it rank
-// plans; they promise nothing.
+// Profile is what a device can do at its best, from its data sheet. Times estimated with it
+// rank plans; they promise nothing. Measured times (Options.Costs) do.
 type Profile struct {
-	Name        string
-	FLOPS       float64 // float32 operations per second
-	BytesPerSec float64 // memory bandwidth
-	Source      string
+	Name string
+	// Loops are the rates of what runs on the vector units: every operator that is no product.
+	Loops Rates
+	// Products are the rates of operators bound by arithmetic (op.Expensive), such as products of
+	// matrices and convolutions. Tensor cores make them much higher than Loops.
+	Products Rates
+	// BytesPerSec is the memory bandwidth.
+	BytesPerSec float64
+	// LaunchSeconds is the least that a node takes however little it computes: starting a
+	// kernel. Views and constants start none.
+	LaunchSeconds float64
+	Source        string // the documents that the figures are from
 }
 
-// DefaultProfile is used where no device is named.
+// Rates are floating-point operations per second by element type. Types of 8 bits and fewer count as
+// Float16, integers and booleans as Float32.
+type Rates struct {
+	Float64, Float32, Float16, BFloat16 float64
+}
+
+// Of returns the rate of an element type.
+func (r Rates) Of(d graph.DType) float64 {
+	switch d {
+	case graph.Float64, graph.Complex64, graph.Complex128:
+		return r.Float64
+	case graph.BFloat16:
+		return r.BFloat16
+	case graph.Float16, graph.Float8E4M3FN, graph.Float8E4M3FNUZ, graph.Float8E5M2, graph.Float8E5M2FNUZ, graph.Float8E8M0, graph.Float4E2M1:
+		return r.Float16
+	}
+	return r.Float32
+}
+
+// DefaultProfile is used where no device is named. It is configs/devices/a100.json.
 var DefaultProfile = Profile{
-	Name:        "a100",
-	FLOPS:       19.5e12,
-	BytesPerSec: 2.039e12,
-	Source:      "NVIDIA A100 80GB SXM data sheet: 19.5 TFLOPS FP32, 2,039 GB/s",
+	Name:          "a100",
+	Loops:         Rates{Float64: 9.7e12, Float32: 19.5e12, Float16: 78e12, BFloat16: 39e12},
+	Products:      Rates{Float64: 19.5e12, Float32: 156e12, Float16: 312e12, BFloat16: 312e12},
+	BytesPerSec:   2.039e12,
+	LaunchSeconds: 3.8e-6,
+	Source:        a100Source,
 }
 
-// Cost is the arithmetic and the time of a number of node executions.
-type Cost struct {
-	Nodes   int
-	FLOPs   float64
-	Seconds float64
-}
+const a100Source = "NVIDIA A100 80GB SXM data sheet (2021): FP64 9.7, FP64 Tensor Core 19.5, FP32 19.5, TF32 156, BFLOAT16 and FP16 Tensor Core 312 TFLOPS without sparsity, 2,039 GB/s; " +
+	"NVIDIA A100 Tensor Core GPU Architecture (2020), table 1: non-tensor FP16 78, BF16 39 TFLOPS; " +
+	"products of float32 run as TF32, as ONNX Runtime lets them by default (CUDA execution provider, use_tf32); " +
+	"launch: 3.8 us per short kernel started one after the other, A. Gray, Getting Started with CUDA Graphs, NVIDIA technical blog (2019), on a V100"
 
-// nodeCosts estimates one execution of every node by the roofline model (Williams et
-// al., 2009): the larger of arithmetic time and memory time.
-type nodeCosts struct {
-	flops, seconds []float64
-}
-
-func newNodeCosts(g *graph.Graph, sizes *live.Sizes, flops []symbolic.Expr, env symbolic.Env, p Profile) *nodeCosts {
-	c := &nodeCosts{flops: make([]float64, len(g.Nodes)), seconds: make([]float64, len(g.Nodes))}
-	program := live.NewProgram(g, graph.FileOrder(g), sizes)
-	for i := range g.Nodes {
-		if n, err := flops[i].Eval(env); err == nil {
-			c.flops[i] = float64(n)
-		}
-		c.seconds[i] = max(c.flops[i]/p.FLOPS, float64(program.Steps[i].Traffic(sizes))/p.BytesPerSec)
+// seconds estimates one execution of a node by the roofline model (Williams, Waterman and Patterson, CACM 52(4),
+// 2009): the larger of arithmetic time and memory time, and no less than a launch. What
+// computes nothing and moves nothing takes no time.
+func (p *Profile) seconds(info *op.Info, d graph.DType, flops, traffic float64) float64 {
+	if flops == 0 && traffic == 0 || info.Has(op.ConstantRole) {
+		return 0
 	}
-	return c
-}
-
-// of sums the cost of the given executions.
-func (c *nodeCosts) of(nodes []graph.NodeID) Cost {
-	total := Cost{Nodes: len(nodes)}
-	for _, id := range nodes {
-		total.FLOPs += c.flops[id]
-		total.Seconds += c.seconds[id]
+	rates := &p.Loops
+	if info.Class == op.Expensive {
+		rates = &p.Products
 	}
-	return total
+	return max(flops/rates.Of(d), traffic/p.BytesPerSec, p.LaunchSeconds)
 }

@@ -4,17 +4,9 @@ import (
 	"memopt/recompute"
 )
 
-// ProfileName names the device whose speed the time estimates assume.
-func (p *Plan) ProfileName() string {
-	if p.Options.Profile != nil {
-		return p.Options.Profile.Name
-	}
-	return DefaultProfile.Name
-}
-
 // Enabled reports whether the options ask for anything to be recomputed.
 func (p *Plan) Enabled() bool {
-	return p.Options.Level != UserSpecified || len(p.Options.Config) > 0 || p.Options.Placements != nil
+	return p.Options.Level != UserSpecified || len(p.Options.Config) > 0 || p.Options.Placements != nil || p.Options.Budget != nil
 }
 
 // PeakRecord returns the peaks that the plan predicts. It may only be asked of a plan
@@ -38,6 +30,9 @@ func (p *Plan) Record(sha string, seed int64) *recompute.Record {
 	a := p.Analysis
 	r := &recompute.Record{Schema: recompute.Schema, StructureSHA256: sha, Dims: map[string]int64{}, Order: make([]int32, len(a.Order)),
 		Placements: recompute.RecordPlacements(a.Graph, p.Placements), Predicted: p.PeakRecord(), Solver: p.solver(), Seed: seed}
+	if p.Bound != nil {
+		r.Bound = p.Bound
+	}
 	for name, n := range p.Options.Dims {
 		r.Dims[name] = n
 	}
@@ -50,6 +45,8 @@ func (p *Plan) Record(sha string, seed int64) *recompute.Record {
 // solver names what chose the placements.
 func (p *Plan) solver() string {
 	switch {
+	case p.Options.Budget != nil:
+		return p.Solver
 	case p.Options.Placements != nil:
 		return "plan-file"
 	case p.Options.Level == UserSpecified:

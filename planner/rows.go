@@ -155,7 +155,12 @@ func (p *Plan) fillStashes(sel *selection) {
 	}
 	for _, st := range p.Analysis.Stashed {
 		row := StashRow{Value: st.Value, Node: st.Node}
-		if !again[st.Node] {
+		switch {
+		case again[st.Node]:
+		case p.budgeter != nil && again[p.budgeter.maker(st.Value)]: // it shows what is made again
+		case p.budgeter != nil:
+			row.WhyKept = p.budgeter.whyHeld(st.Value, st.Node)
+		default:
 			row.WhyKept = p.whyKept(st.Node, sel)
 		}
 		p.Stashed = append(p.Stashed, row)

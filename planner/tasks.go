@@ -23,8 +23,21 @@ type tasks struct {
 	whyNot []string        // by node: why it may not run again, "" where it may
 }
 
-// costUnit is the number of cost units in a second: picoseconds keep the ratios of small nodes.
-const costUnit = 1e12
+// stepUnits is about the number of cost units in a step: enough to keep the ratios of the smallest nodes, and few enough that
+// thousands of steps add up within int64.
+const stepUnits = 1 << 46
+
+// unitsPerSecond is the number of cost units in a second.
+func unitsPerSecond(seconds []float64) float64 {
+	total := 0.0
+	for _, s := range seconds {
+		total += s
+	}
+	if total <= 0 {
+		return 0
+	}
+	return stepUnits / total
+}
 
 // newTasks translates the plan's graph. seconds has the time of every node, workspace the bytes that it needs
 // besides its operands (nil: none). round is align, but for tests.
@@ -33,11 +46,12 @@ func newTasks(p *Plan, seconds []float64, workspace []int64, round func(int64) i
 	t := &tasks{a: p.Analysis, graph: &remat.Graph{}, root: rootsOf(g), value: make([]int32, len(g.Values)), whyNot: make([]string, len(g.Nodes))}
 	t.numberValues(p.Sizes.Bytes, round)
 	t.judge(p.pos)
+	units := unitsPerSecond(seconds)
 	for _, id := range p.Analysis.Order {
 		n := g.Nodes[id]
 		task := remat.Task{Once: t.whyNot[id] != "" || op.Of(n.Kind).View}
 		if id := int(id); id < len(seconds) {
-			task.Cost = int64(math.Round(min(seconds[id], 1e5) * costUnit))
+			task.Cost = int64(math.Round(seconds[id] * units))
 		}
 		if p.Sizes.Inner != nil {
 			task.Workspace = p.Sizes.Inner[id]

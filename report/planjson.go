@@ -27,6 +27,9 @@ type planJSON struct {
 	Peak           peakJSON         `json:"peak"`
 	Recompute      recomputeJSON    `json:"recompute"`
 	Bound          boundJSON        `json:"bound"`
+	Solver         *string          `json:"solver"`
+	Next           *nextJSON        `json:"next"`
+	Alternatives   []otherJSON      `json:"alternatives"`
 	Warnings       []string         `json:"warnings"`
 }
 
@@ -89,6 +92,21 @@ type boundJSON struct {
 	Optimal            bool     `json:"optimal"`
 }
 
+// nextJSON is the cheapest plan that was found below this one.
+type nextJSON struct {
+	LiveBytes  int64   `json:"live_bytes"`
+	ArenaBytes int64   `json:"arena_bytes"`
+	Overhead   float64 `json:"overhead"`
+}
+
+// otherJSON is a way to save memory that a plan to a budget is shown beside.
+type otherJSON struct {
+	Name      string  `json:"name"`
+	LiveBytes int64   `json:"live_bytes"`
+	Overhead  float64 `json:"overhead"`
+	Fits      bool    `json:"fits"`
+}
+
 func ptr[T any](v T) *T { return &v }
 
 // PlanJSON writes a plan as JSON. sha is the model's structure hash.
@@ -131,6 +149,17 @@ func newPlanJSON(p *planner.Plan, sha string) *planJSON {
 		j.Peak = peakJSON{&r.BaselineBytes, &r.PlannedBytes, &r.LowerBoundBytes, &r.ArenaBytes, &r.PersistentBytes, &r.TotalBytes,
 			label(a.Graph, p.Base.Peak.Node), label(a.Graph, p.Planned.Peak.Node)}
 		j.Recompute.FLOPs, j.Recompute.Overhead = &p.Recompute.FLOPs, &p.Overhead
+	}
+	if p.Bound != nil {
+		j.Bound = boundJSON{&p.Bound.Overhead, &p.Bound.Gap, p.Bound.Optimal}
+		j.Solver = &p.Solver
+	}
+	j.Alternatives = []otherJSON{}
+	for _, alt := range p.Alternatives() {
+		j.Alternatives = append(j.Alternatives, otherJSON{alt.Name, alt.Live, alt.Overhead, alt.Fits})
+	}
+	if n := p.Next; n != nil {
+		j.Next = &nextJSON{n.Live, n.Arena, n.Overhead}
 	}
 	return j
 }

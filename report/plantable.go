@@ -35,6 +35,9 @@ func PlanTable(w io.Writer, p *planner.Plan, view PlanView) error {
 	if err := peakSummary(w, p); err != nil {
 		return err
 	}
+	if err := budgetSummary(w, p, view.Next); err != nil {
+		return err
+	}
 	if err := nextStep(w, p, view.Next); err != nil {
 		return err
 	}
@@ -64,6 +67,9 @@ func infoTable(w io.Writer, p *planner.Plan, configPath string) error {
 	if p.Enabled() {
 		on = "ON"
 		what = fmt.Sprintf("Memory Optimization Level: [%s], Optimization Config: [%s]", p.Options.Level, configPath)
+		if p.Options.Budget != nil {
+			what = "a plan to a budget"
+		}
 	}
 	if err := columns(w, [][]string{{"Memory Optimizer", ":", on, ":", what}}); err != nil {
 		return err
@@ -151,13 +157,13 @@ func peakSummary(w io.Writer, p *planner.Plan) error {
 	if err := t.WriteText(w); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(w, "Recomputed: %d nodes; +%s time by the %s profile (an estimate).\n\n", p.Recompute.Nodes, Percent(p.Overhead), p.ProfileName())
+	_, err := fmt.Fprintf(w, "Recomputed: %d nodes; +%s time %s (an estimate).\n\n", p.Recompute.Nodes, Percent(p.Overhead), costNote(p.ProfileName()))
 	return err
 }
 
 // nextStep says what the next level would bring.
 func nextStep(w io.Writer, p, next *planner.Plan) error {
-	if next == nil || next.Planned.Peak.Bytes >= p.Base.Peak.Bytes {
+	if next == nil || p.Bound != nil || next.Planned.Peak.Bytes >= p.Base.Peak.Bytes {
 		return nil
 	}
 	drop := 1 - float64(next.Planned.Peak.Bytes)/float64(p.Base.Peak.Bytes)

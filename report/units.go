@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"memopt/planner"
 	"memopt/symbolic"
 )
 
@@ -65,4 +66,12 @@ func rank(e symbolic.Expr, dims symbolic.Env) int64 {
 		return -1
 	}
 	return n
+}
+
+// costNote says by which costs a time is predicted: a device profile or measured ones.
+func costNote(profile string) string {
+	if file, ok := strings.CutPrefix(profile, planner.MeasuredPrefix); ok {
+		return "by the times in " + file
+	}
+	return "by the " + profile + " profile"
 }

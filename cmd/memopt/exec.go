@@ -136,6 +136,7 @@ type execution struct {
 	baseline verify.Side
 	planned  verify.Side // the baseline where nothing is selected
 	changed  bool        // whether planned is another graph
+	origins  []string    // by node of the planned graph: what a clone is a clone of, else ""; nil where nothing is changed
 	set      *dataset.Set
 	inputs   map[string]*executor.Tensor
 }
@@ -158,7 +159,7 @@ func (a *app) prepareExecution(name string, sel *selectionFlags, ex *execFlags) 
 			return nil, err
 		}
 	}
-	if err := a.planExecution(x, name, sel); err != nil {
+	if err := a.planExecution(x, name, sel, ex); err != nil {
 		return nil, err
 	}
 	return x, nil
@@ -229,12 +230,19 @@ func loadNPZ(path string, g *graph.Graph) (*dataset.Set, error) {
 }
 
 // planExecution makes both sides.
-func (a *app) planExecution(x *execution, name string, sel *selectionFlags) error {
+func (a *app) planExecution(x *execution, name string, sel *selectionFlags, ex *execFlags) error {
 	c, err := sel.resolve(a, x.l)
 	if err != nil {
 		return err
 	}
-	p, err := planner.Make(x.l.Model, x.l.types, c.options)
+	if c.options.Budget != nil {
+		if c.options.Workspace, err = a.workspaces(x.l, ex.backend); err != nil {
+			return classifyRun(name, err)
+		}
+	}
+	ctx, cancel := sel.budgetFlags.context(a.ctx)
+	defer cancel()
+	p, err := planner.MakeContext(ctx, x.l.Model, x.l.types, c.options)
 	if errors.Is(err, live.ErrNoBoundary) && !sel.selects(c) {
 		x.baseline = verify.Side{Model: x.l.Model, Types: x.l.types, Dims: x.l.dims}
 		x.planned = x.baseline
@@ -263,6 +271,7 @@ func (a *app) planExecution(x *execution, name string, sel *selectionFlags) erro
 	x.changed = true
 	x.planned = verify.Side{Model: r.Model, Types: types, Order: graph.FileOrder(r.Model.Graph), Dims: x.l.dims}
 	x.seedAlike(r)
+	x.origins = cloneOrigins(x.l.Graph, r)
 	return nil
 }
 
@@ -288,12 +297,12 @@ func (s *selectionFlags) asks(a *app) bool {
 	}
 	level, _ := a.env(configs.LevelVariable)
 	config, _ := a.env(configs.ConfigVariable)
-	return s.level != "" || s.config != "" || s.plan != "" || s.probe != "" || level != "" || config != ""
+	return s.level != "" || s.config != "" || s.plan != "" || s.probe != "" || s.budgetFlags.asks() || level != "" || config != ""
 }
 
 // selects reports whether the flags ask for a plan.
 func (s *selectionFlags) selects(c *chosen) bool {
-	return c.options.Level != planner.UserSpecified || c.options.Config != nil || c.options.Placements != nil || s.probe != ""
+	return c.options.Level != planner.UserSpecified || c.options.Config != nil || c.options.Placements != nil || c.options.Budget != nil || s.probe != ""
 }
 
 // fill makes up the inputs that have no data.

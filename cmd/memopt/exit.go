@@ -11,6 +11,7 @@ import (
 	"memopt/executor"
 	"memopt/executor/verify"
 	"memopt/graph/live"
+	"memopt/planner"
 	"memopt/recompute"
 	"memopt/symbolic"
 )
@@ -56,9 +57,9 @@ func classify(err error) error {
 		return err
 	case errors.Is(err, context.Canceled):
 		return &exitError{exitInterrupted, errors.New("interrupted")}
-	case errors.Is(err, executor.ErrOutOfMemory):
+	case errors.Is(err, executor.ErrOutOfMemory), errors.Is(err, planner.ErrUnfit):
 		return &exitError{exitUnfit, err}
-	case errors.As(err, &unbound), errors.As(err, &config), errors.Is(err, recompute.ErrPlacement), errors.Is(err, verify.ErrOutputs):
+	case errors.As(err, &unbound), errors.As(err, &config), errors.Is(err, recompute.ErrPlacement), errors.Is(err, planner.ErrRegion), errors.Is(err, verify.ErrOutputs):
 		return &exitError{exitUsage, err}
 	case errors.Is(err, live.ErrNoBoundary):
 		return &exitError{exitInvalid, err}

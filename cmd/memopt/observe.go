@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"time"
 
+	"memopt/configs"
 	"memopt/graph"
 	"memopt/graph/live"
+	"memopt/recompute"
 	"memopt/report"
 )
 
@@ -13,7 +15,8 @@ import (
 // order, which starts anew with every step.
 type observer struct {
 	g        *graph.Graph
-	backward []bool // by node
+	origins  []string // by node: of a clone, the node that it is a clone of; nil where nothing was rewritten
+	backward []bool   // by node
 	events   []report.TraceEvent
 	first    time.Time
 	step     int
@@ -25,7 +28,7 @@ type observer struct {
 // newObserver returns an observer of what run executes.
 func newObserver(x *execution) *observer {
 	side := x.side()
-	o := &observer{g: side.Model.Graph, last: -1}
+	o := &observer{g: side.Model.Graph, last: -1, origins: x.origins}
 	if b, err := live.FindBoundary(side.Model); err == nil {
 		order := side.Order
 		if order == nil {
@@ -52,7 +55,7 @@ func (o *observer) Node(i int, id graph.NodeID, start time.Time, took time.Durat
 	o.peaks[half] = max(o.peaks[half], bytes)
 	o.ends[half] = bytes
 	n := o.g.Nodes[id]
-	o.events = append(o.events, report.TraceEvent{Name: o.g.NodeLabel(id), Op: n.Op, Phase: phaseNames[half], Start: start.Sub(o.first), Took: took, Live: bytes, Step: o.step})
+	o.events = append(o.events, report.TraceEvent{Name: o.g.NodeLabel(id), Op: n.Op, Phase: phaseNames[half], Start: start.Sub(o.first), Took: took, Live: bytes, Step: o.step, Origin: o.origin(id)})
 }
 
 var phaseNames = [2]string{"forward", "backward"}
@@ -70,9 +73,33 @@ func (o *observer) phases() []report.Phase {
 	return list
 }
 
+// cloneOrigins returns, by node of a rewritten graph, the label of the old node whose times it counts for where its
+// own label is another one.
+func cloneOrigins(g *graph.Graph, r *recompute.Rewritten) []string {
+	origins := make([]string, len(r.Origin))
+	for i, old := range r.Origin {
+		if label := g.NodeLabel(old); label != r.Model.Graph.NodeLabel(graph.NodeID(i)) {
+			origins[i] = label
+		}
+	}
+	return origins
+}
+
+// origin returns what a node is a clone of, or "".
+func (o *observer) origin(id graph.NodeID) string {
+	if o.origins == nil {
+		return ""
+	}
+	return o.origins[id]
+}
+
 // trace returns the events as a Chrome trace.
-func (o *observer) trace() ([]byte, error) {
+func (o *observer) trace(x *execution, backend string, threads int) ([]byte, error) {
+	h := report.TraceHeader{Schema: configs.TraceSchema, StructureSHA256: x.l.sha, Dims: x.l.dims, Backend: backend, Threads: threads, Rewritten: x.changed}
+	if h.Dims == nil {
+		h.Dims = map[string]int64{}
+	}
 	var b bytes.Buffer
-	err := report.ChromeTrace(&b, o.events)
+	err := report.ChromeTrace(&b, h, o.events)
 	return b.Bytes(), err
 }

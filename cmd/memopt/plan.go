@@ -1,6 +1,10 @@
 package main
 
 import (
+	"context"
+	"errors"
+	"time"
+
 	"github.com/spf13/cobra"
 
 	"memopt/configs"
@@ -11,6 +15,7 @@ import (
 func (a *app) planCommand() *cobra.Command {
 	var sel selectionFlags
 	var details bool
+	var pareto int
 	var saveConfig, savePlan string
 	cmd := &cobra.Command{
 		Use:   "plan MODEL",
@@ -25,15 +30,23 @@ Without bindings for all symbols it prints formulas in place of bytes.`,
         the clusters of a built-in training graph, nothing enabled
   memopt plan model.onnx --dim batch=8,seq=1024 --level 1
         recompute layer by layer; the peak before and after
+  memopt plan model.onnx --level 1 --device h100
+        its time estimated for another device
   memopt plan model.onnx --level 1 --save-config config.json
         a configuration for ORTMODULE_MEMORY_OPT_CONFIG
   memopt plan model.onnx --config config.json -O json
         what a configuration does, for scripts`,
 		Args: exactModel,
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			format, err := report.ParseFormat(a.global.output)
 			if err != nil {
 				return usage("%w", err)
+			}
+			if cmd.Flags().Changed("pareto") {
+				return a.pareto(args[0], &sel, format, pareto)
+			}
+			if saveConfig != "" && sel.budgetFlags.asks() && sel.what != "clusters" {
+				return usage("--save-config: a configuration cannot say what a plan to a budget recomputes; add --select clusters, or write the plan with --save-plan")
 			}
 			l, p, c, err := a.makePlan(args[0], &sel, true)
 			if err != nil {
@@ -47,14 +60,62 @@ Without bindings for all symbols it prints formulas in place of bytes.`,
 			if view.Next, err = next(format, l, p); err != nil {
 				return classify(wrap(args[0], err))
 			}
-			return a.printPlan(format, l, p, view)
+			if err := a.printPlan(format, l, p, view); err != nil {
+				return err
+			}
+			return sel.budgetFlags.finish(a, p)
 		},
 	}
 	sel.register(cmd.Flags())
 	cmd.Flags().BoolVar(&details, "details", false, "print the node-level table too")
 	cmd.Flags().StringVar(&saveConfig, "save-config", "", "write the enabled clusters as an ONNX Runtime configuration")
 	cmd.Flags().StringVar(&savePlan, "save-plan", "", "write the placements as a plan.json")
+	cmd.Flags().IntVar(&pareto, "pareto", 0, "print what so many budgets would cost, from the lowest peak that can be reached to none")
 	return cmd
+}
+
+// pareto prints the curve of budget and cost.
+func (a *app) pareto(name string, sel *selectionFlags, format report.Format, n int) error {
+	if n < 2 {
+		return usage("--pareto %d: wanted at least 2 budgets", n)
+	}
+	if sel.level != "" || sel.config != "" || sel.plan != "" || sel.budgetFlags.asks() {
+		return usage("--pareto chooses budgets by itself: leave out --level, --config, --plan and --budget")
+	}
+	l, err := a.load(name)
+	if err != nil {
+		return err
+	}
+	defer l.close()
+	if err := a.differentiate(l); err != nil {
+		return err
+	}
+	c, err := sel.resolve(a, l)
+	if err != nil {
+		return err
+	}
+	limit, err := sel.duration()
+	if err != nil {
+		return err
+	}
+	c.options.Level, c.options.Config = planner.UserSpecified, nil
+	c.options.Budget = &planner.Budget{Share: 1, Solver: sel.solver, Seed: a.global.seed, Effort: limit.Seconds()}
+	ctx, cancel := context.WithTimeout(a.ctx, max(2*limit, time.Second))
+	defer cancel()
+	curve, err := planner.Pareto(ctx, l.Model, l.types, c.options, n)
+	if err != nil {
+		return classify(wrap(name, err))
+	}
+	if err := report.Pareto(a.out, format, name, curve); err != nil {
+		return err
+	}
+	if a.ctx.Err() != nil {
+		return &exitError{exitInterrupted, errors.New("interrupted: the curve ends where it was")}
+	}
+	if len(curve.Points) < n {
+		a.warn("the time limit ended the curve after %d of %d budgets: give more with --time-limit", len(curve.Points), n)
+	}
+	return nil
 }
 
 // exactModel wants one argument, the model.
@@ -79,7 +140,14 @@ func (a *app) makePlan(name string, sel *selectionFlags, rowPeaks bool) (*loaded
 		return nil, nil, nil, err
 	}
 	c.options.RowPeaks = rowPeaks
-	p, err := planner.Make(l.Model, l.types, c.options)
+	if c.options.Budget != nil && (sel.device == cpuDevice || sel.device == "" && sel.cost != "") {
+		if c.options.Workspace, err = a.workspaces(l, cpuDevice); err != nil {
+			return nil, nil, nil, classifyRun(name, err)
+		}
+	}
+	ctx, cancel := sel.budgetFlags.context(a.ctx)
+	defer cancel()
+	p, err := planner.MakeContext(ctx, l.Model, l.types, c.options)
 	if err != nil {
 		return nil, nil, nil, classify(wrap(name, err))
 	}
@@ -90,13 +158,13 @@ func (a *app) makePlan(name string, sel *selectionFlags, rowPeaks bool) (*loaded
 }
 
 // next plans level 1 for a table of a plan that enables nothing, so that the table can say what
-// enabling everything would bring.
+// enabling everything would bring, and for one of a plan to a budget, which is shown beside it.
 func next(format report.Format, l *loaded, p *planner.Plan) (*planner.Plan, error) {
-	if format != report.TableFormat || p.Enabled() || p.Base == nil {
+	if format != report.TableFormat || p.Enabled() && p.Bound == nil || p.Base == nil {
 		return nil, nil
 	}
 	opts := p.Options
-	opts.Level, opts.Probe, opts.RowPeaks, opts.SkipLayout = planner.Layerwise, nil, false, true
+	opts.Level, opts.Probe, opts.RowPeaks, opts.SkipLayout, opts.Budget = planner.Layerwise, nil, false, true, nil
 	return planner.Make(l.Model, l.types, opts)
 }
 

@@ -30,7 +30,7 @@ with deviation 0.02.`,
   memopt run model.onnx --data-dir data.npz --level 1 -r 10 --warmup 2
         as level 1 rewrites it, ten measured steps
   memopt run model.onnx --init random:1 --profile trace.json
-        a trace of every node for Perfetto or chrome://tracing`,
+        a trace of every node for Perfetto or chrome://tracing, and for --cost`,
 		Args: exactModel,
 		RunE: func(_ *cobra.Command, args []string) error {
 			return a.runModel(args[0], &sel, &ex, phases, profile)
@@ -52,6 +52,7 @@ func (a *app) runModel(name string, sel *selectionFlags, ex *execFlags, phases b
 	if err != nil {
 		return err
 	}
+	sel.executes = !virtual(opts.Device)
 	x, err := a.prepareExecution(name, sel, ex)
 	if err != nil {
 		return err
@@ -75,7 +76,7 @@ func (a *app) runModel(name string, sel *selectionFlags, ex *execFlags, phases b
 		v.Phases = obs.phases()
 	}
 	if profile != "" {
-		trace, err := obs.trace()
+		trace, err := obs.trace(x, v.Backend, r.Threads)
 		if err != nil {
 			return &exitError{exitInternal, err}
 		}

@@ -24,6 +24,9 @@ var forwardModels = map[string]string{
 		h = Gemm<transB = 1>(x, 'fc1.weight', 'fc1.bias')  r = Tanh(h)  scores = Gemm<transB = 1>(r, 'fc2.weight')  loss = SoftmaxCrossEntropyLoss(scores, labels) }`,
 	"noloss.onnx": `noloss (float[batch, 8] x, float[8] w) => (float[batch, 8] y) { y = Mul(x, w) }`,
 	"norule.onnx": `norule (float[batch, 8] x, float[8] w) => (float loss) { y = Mul(x, w)  u = Unique(y)  loss = ReduceSum<keepdims = 0>(u) }`,
+	"wide.onnx": `wide (float[64] x) => (float loss, float[1] g) {
+		y = Exp(x)  loss = ReduceMean<keepdims = 0>(y)  a = Concat<axis = 0>(y, y)  b = Concat<axis = 0>(y, y)
+		ra = ReduceMax(a)  rb = ReduceMax(b)  g = Add(ra, rb) }`,
 	"unused.onnx": `unused (float[8] x, float[8] w, float[3] idle) => (float loss, float[3] other) { y = Mul(x, w)  loss = ReduceSum<keepdims = 0>(y)  other = Neg(idle) }`,
 }
 

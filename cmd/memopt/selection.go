@@ -1,6 +1,8 @@
 package main
 
 import (
+	"strings"
+
 	"github.com/spf13/pflag"
 
 	"memopt/configs"
@@ -15,7 +17,12 @@ type selectionFlags struct {
 	probe  string
 	plan   string
 	order  string
-	bare   bool // no selection, whatever ORTModule's variables say: of two models that are compared
+	cost   string
+	device string
+	// executes says that the verb executes on the CPU, whose profile then counts where none is named.
+	executes bool
+	bare     bool // no selection, whatever ORTModule's variables say: of two models that are compared
+	budgetFlags
 }
 
 func (s *selectionFlags) register(f *pflag.FlagSet) {
@@ -23,7 +30,10 @@ func (s *selectionFlags) register(f *pflag.FlagSet) {
 	f.StringVar(&s.config, "config", "", "ONNX Runtime configuration, a JSON array of \"ClusterID:Strategy:Count\"; for level 0")
 	f.StringVar(&s.probe, "probe", "", "how far to search, LEVEL:LAYERS; default 1:0 at level 0, else 1:1")
 	f.StringVar(&s.plan, "plan", "", "use the placements of a plan.json")
-	f.StringVar(&s.order, "order", "auto", "order of execution: auto, file or ort")
+	f.StringVar(&s.cost, "cost", "", "times of the nodes, from a file that run --profile wrote")
+	f.StringVar(&s.device, "device", "", "estimate times for a device: "+strings.Join(configs.DeviceNames(), ", ")+", or a .json file; default a100, cpu for run and verify")
+	f.StringVar(&s.order, "order", "auto", "order of execution: auto, file, ort or memory (looks for a lower peak)")
+	s.budgetFlags.register(f)
 }
 
 // chosen is a selection with where it came from.
@@ -42,16 +52,38 @@ func (s *selectionFlags) resolve(a *app, l *loaded) (*chosen, error) {
 		}
 		c.options.Probe = &probe
 	}
+	if err := s.resolveCosts(a, c, l); err != nil {
+		return nil, err
+	}
 	if s.plan != "" {
+		if s.budgetFlags.asks() {
+			return nil, usage("--plan and --budget exclude each other: a plan file has its placements")
+		}
 		return c, s.usePlan(c, l)
 	}
 	if s.bare {
 		return c, nil
 	}
+	if s.budgetFlags.asks() {
+		return c, s.resolveBudget(a, c)
+	}
 	if err := s.resolveLevel(a, c); err != nil {
 		return nil, err
 	}
 	return c, s.resolveConfig(a, c)
+}
+
+// resolveBudget takes the budget, which stands in for level and configuration: those of ORTModule's
+// variables are not asked.
+func (s *selectionFlags) resolveBudget(a *app, c *chosen) error {
+	for flag, text := range map[string]string{"--level": s.level, "--config": s.config} {
+		if text != "" {
+			return usage("%s and --budget exclude each other: a plan to a budget chooses by itself", flag)
+		}
+	}
+	var err error
+	c.options.Budget, err = s.budgetFlags.resolve(a)
+	return err
 }
 
 func (s *selectionFlags) resolveLevel(a *app, c *chosen) error {

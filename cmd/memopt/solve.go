@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"os"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -47,7 +48,7 @@ bound are printed.`,
 	f := cmd.Flags()
 	f.StringVarP(&sf.out, "out", "o", "", "where to write the schedule; - is standard output")
 	f.StringVar(&sf.budget, "budget", "", "bytes, as 16GiB or 80% of the peak without recomputation; none: the instance's own")
-	f.StringVar(&sf.solver, "solver", "auto", "auto, greedy or lns")
+	f.StringVar(&sf.solver, "solver", "auto", "auto, greedy, lns, exact (up to 128 nodes) or chain")
 	f.StringVar(&sf.limit, "time-limit", "10s", "when to stop the search: 10s, 2m, or a number of seconds; 0: with the first valid schedule")
 	f.BoolVar(&sf.optimal, "require-optimal", false, "end with 8 where the schedule is not proved to be optimal")
 	return cmd
@@ -138,11 +139,14 @@ func onePassPeak(in *remat.Instance) int64 {
 	return r.Peak
 }
 
+// firstLimit is when a search gives up that was asked for the first valid schedule.
+const firstLimit = 30 * time.Second
+
 // context limits the search.
 func (sf *solveFlags) context(parent context.Context, opts *remat.Options) (context.Context, context.CancelFunc, error) {
 	if sf.limit == "0" || sf.limit == "0s" {
-		opts.Solver, opts.Nodes = "greedy", 1
-		ctx, cancel := context.WithCancel(parent)
+		opts.First = true
+		ctx, cancel := context.WithTimeout(parent, firstLimit)
 		return ctx, cancel, nil
 	}
 	limit, err := parseDuration("--time-limit", sf.limit)

@@ -25,7 +25,10 @@ func (a *app) verifyCommand() *cobra.Command {
 		Short: "Prove a plan: equal numbers and the promised peak",
 		Long: `verify executes the graph as it is and as the plan rewrites it, on the same
 inputs, weights and seeds; or two models. It compares every output, by default bit
-for bit, and the measured arena with the planned one.
+for bit, and the measured arena with the planned one. Of several measured steps (-r)
+one of each graph runs in turn, both graphs being in memory, so that the ratio of their
+times means something on a busy machine; beside it stands the predicted one, by the
+profile of a typical CPU or, better, by times of this machine (--cost).
 
 It ends with 0 where all is as promised, 4 where numbers differ (the first value
 that differs is named), 5 where the measured arena is above the planned one.`,
@@ -33,6 +36,9 @@ that differs is named), 5 where the measured arena is above the planned one.`,
         a built-in training graph and its rewritten self
   memopt verify model.onnx --config config.json --data-dir test_data_set_0
         what a configuration does, on given inputs
+  memopt run model.onnx --level 0 --init random:1 -r 5 --profile times.json
+  memopt verify model.onnx --level 1 --init random:1 -r 5 --cost times.json
+        predict the slowdown from times of this machine, then measure it
   memopt verify model.onnx rewritten.onnx --data-dir test_data_set_0 --seeds 3
         two files, on three sets of inputs`,
 		Args: func(_ *cobra.Command, args []string) error {
@@ -75,10 +81,11 @@ func (a *app) verifyModels(args []string, sel *selectionFlags, ex *execFlags, vf
 	if err != nil {
 		return err
 	}
+	sel.executes = !virtual(opts.Device)
 	ex.differentiate = len(args) == 1
 	if len(args) == 2 {
-		if sel.level != "" || sel.config != "" || sel.plan != "" || sel.probe != "" {
-			return usage("verify A B compares two models as they are: --level, --config, --plan and --probe are for one model")
+		if sel.level != "" || sel.config != "" || sel.plan != "" || sel.probe != "" || sel.budgetFlags.asks() {
+			return usage("verify A B compares two models as they are: --level, --config, --plan, --budget and --probe are for one model")
 		}
 		sel.bare = true
 	}
@@ -96,6 +103,9 @@ func (a *app) verifyModels(args []string, sel *selectionFlags, ex *execFlags, vf
 		x.planned, x.changed = other.planned, true
 	}
 	v := &report.VerifyView{Bitwise: vf.bitwise == "on", Unchanged: !x.changed}
+	if x.plan != nil && x.changed && len(args) == 1 {
+		v.Predicted, v.Profile = 1+x.plan.Overhead, x.plan.ProfileName()
+	}
 	for v.Seeds < vf.seeds {
 		if err := x.fill(ex, int64(v.Seeds), opts.Device); err != nil {
 			return err

@@ -40,7 +40,7 @@ type Run struct {
 	Threads   int
 	Feeds     []executor.Feed
 	// Resident is by how much the process's resident memory grew over what it was before
-	// the first step; 0 where the system does not say.
+	// the first step, in that step; 0 where the system does not say.
 	Resident int64
 	Times    []time.Duration
 }
@@ -66,40 +66,85 @@ func (r *Run) Median() time.Duration {
 // Execute opens a session for a side, runs it on the inputs and closes it. Outputs are those of the
 // last run.
 func Execute(ctx context.Context, side Side, inputs map[string]*executor.Tensor, opts Options) (*Run, error) {
+	e, err := start(side, inputs, opts)
+	if err != nil {
+		return nil, err
+	}
+	defer e.close()
+	for e.done < e.total {
+		if err := e.step(ctx); err != nil {
+			return e.run, err
+		}
+		if opts.Progress != nil {
+			opts.Progress(e.done, e.total)
+		}
+	}
+	e.finish()
+	return e.run, nil
+}
+
+// execution is a session with what its steps gave so far.
+type execution struct {
+	graph       *graph.Graph
+	session     *executor.Session // nil: closed
+	run         *Run
+	warmup      int
+	done, total int
+}
+
+// start opens a session for a side and gives it its inputs. The caller closes the session.
+func start(side Side, inputs map[string]*executor.Tensor, opts Options) (*execution, error) {
 	opts.Session.Order, opts.Session.Dims = side.Order, side.Dims
 	s, err := executor.Open(side.Model, side.Types, opts.Device, opts.Session)
 	if err != nil {
 		return nil, err
 	}
-	defer s.Close()
 	if err := feed(s, inputs); err != nil {
+		s.Close()
 		return nil, err
 	}
-	r := &Run{Predicted: s.Prediction(), Threads: s.Threads(), Feeds: s.Feeds()}
-	before := executor.SettleProcessMemory()
-	repeat := max(opts.Repeat, 1)
-	for i := range opts.Warmup + repeat {
-		start := time.Now()
-		if err := s.Run(ctx); err != nil {
-			return r, err
-		}
-		if i >= opts.Warmup {
-			r.Times = append(r.Times, time.Since(start))
-		}
-		if opts.Progress != nil {
-			opts.Progress(i+1, opts.Warmup+repeat)
-		}
+	return &execution{graph: side.Model.Graph, session: s, warmup: opts.Warmup, total: opts.Warmup + max(opts.Repeat, 1),
+		run: &Run{Predicted: s.Prediction(), Threads: s.Threads(), Feeds: s.Feeds()}}, nil
+}
+
+// close ends the session, once.
+func (e *execution) close() {
+	if e.session != nil {
+		e.session.Close()
 	}
-	if after := executor.ReadProcessMemory(); after.Peak > 0 {
-		r.Resident = max(after.Peak-before.Resident, 0)
+	e.session = nil
+}
+
+// step runs one step; the first ones warm up. By how much resident memory grows is seen at the first one,
+// before another session is there.
+func (e *execution) step(ctx context.Context) error {
+	if e.done == 0 {
+		before := executor.SettleProcessMemory()
+		defer func() {
+			if after := executor.ReadProcessMemory(); after.Peak > 0 {
+				e.run.Resident = max(after.Peak-before.Resident, 0)
+			}
+		}()
 	}
-	r.Measured, r.Arena = s.Measured(), s.ArenaStats()
-	for i, d := range side.Model.Graph.Outputs {
-		t := s.Output(i)
-		r.Outputs = append(r.Outputs, Output{side.Model.Graph.Values[d.Value].Name,
+	begin := time.Now()
+	if err := e.session.Run(ctx); err != nil {
+		return err
+	}
+	if e.done >= e.warmup {
+		e.run.Times = append(e.run.Times, time.Since(begin))
+	}
+	e.done++
+	return nil
+}
+
+// finish notes what all steps needed and copies the outputs of the last one.
+func (e *execution) finish() {
+	e.run.Measured, e.run.Arena = e.session.Measured(), e.session.ArenaStats()
+	for i, d := range e.graph.Outputs {
+		t := e.session.Output(i)
+		e.run.Outputs = append(e.run.Outputs, Output{e.graph.Values[d.Value].Name,
 			&executor.Tensor{DType: t.DType, Shape: slices.Clone(t.Shape), Data: bytes.Clone(t.Data)}})
 	}
-	return r, nil
 }
 
 // feed gives a session its inputs; those of the other model's alone are left out.

@@ -1,0 +1,120 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"memopt/planner"
+	"memopt/report"
+)
+
+// budgetFlags are the selection flags that ask for a plan to a budget.
+type budgetFlags struct {
+	budget  string
+	regions []string
+	what    string
+	solver  string
+	limit   string
+	optimal bool
+}
+
+func (b *budgetFlags) register(f *pflag.FlagSet) {
+	f.StringVar(&b.budget, "budget", "", "the cheapest plan that fits: 16GiB of inputs, weights and arena together, or 50% of the baseline peak for the arena")
+	f.StringArrayVar(&b.regions, "budget-for", nil, "'GLOB=SIZE': what nodes with such names stash may take so much at the end of the forward half (repeatable)")
+	f.StringVar(&b.what, "select", "nodes", "what a plan to a budget chooses: nodes, any that can run again, or clusters, what a configuration of ONNX Runtime can say")
+	f.StringVar(&b.solver, "solver", "auto", "auto; greedy, the first plan that fits; lns, the search alone")
+	f.StringVar(&b.limit, "time-limit", "10s", "when to stop looking for a cheaper plan: 10s, 2m, or a number of seconds; 0: with the first that fits")
+	f.BoolVar(&b.optimal, "require-optimal", false, "end with 8 where no proof was found that no plan is cheaper")
+}
+
+// asks reports whether there is a budget.
+func (b *budgetFlags) asks() bool { return b.budget != "" || len(b.regions) > 0 }
+
+// resolve makes planner options of the flags.
+func (b *budgetFlags) resolve(a *app) (*planner.Budget, error) {
+	if !b.asks() {
+		return nil, nil
+	}
+	out := &planner.Budget{Seed: a.global.seed, Solver: b.solver}
+	switch b.what {
+	case "nodes", "clusters":
+		out.Clusters = b.what == "clusters"
+	default:
+		return nil, usage("--select %q: wanted nodes or clusters", b.what)
+	}
+	switch b.solver {
+	case "auto", "greedy", "lns":
+	default:
+		return nil, usage("--solver %q: wanted auto, greedy or lns", b.solver)
+	}
+	if err := parseBudget(b.budget, out); err != nil {
+		return nil, err
+	}
+	for _, text := range b.regions {
+		at := strings.LastIndexByte(text, '=')
+		if at <= 0 {
+			return nil, usage("--budget-for %q: wanted GLOB=SIZE, for example '/h.*=1GiB'", text)
+		}
+		size, err := report.ParseBytes(text[at+1:])
+		if err != nil {
+			return nil, usage("--budget-for %q: %w", text, err)
+		}
+		out.Regions = append(out.Regions, planner.Region{Glob: text[:at], Bytes: size})
+	}
+	limit, err := b.duration()
+	out.Effort = limit.Seconds()
+	return out, err
+}
+
+// parseBudget reads the value of --budget.
+func parseBudget(text string, out *planner.Budget) error {
+	if text == "" {
+		return nil
+	}
+	share, ok, err := report.ParseShare(text)
+	if ok {
+		out.Share = share
+	} else if out.Total, err = report.ParseBytes(text); err == nil && out.Total == 0 {
+		err = errors.New("is zero")
+	}
+	if err != nil {
+		return usage("--budget %q: %v; wanted a positive size such as 16GiB, or a share of the baseline peak such as 50%%", text, err)
+	}
+	return nil
+}
+
+// duration reads the time limit; 0 is the first answer.
+func (b *budgetFlags) duration() (time.Duration, error) {
+	if b.limit == "0" || b.limit == "0s" {
+		return 0, nil
+	}
+	return parseDuration("--time-limit", b.limit)
+}
+
+// context limits the search for a plan. The limit is a stop: the work of a search is counted, so that the same
+// flags give the same plan on any machine that is quick enough.
+func (b *budgetFlags) context(parent context.Context) (context.Context, context.CancelFunc) {
+	if limit, err := b.duration(); b.asks() && err == nil && limit > 0 {
+		return context.WithTimeout(parent, limit)
+	}
+	return context.WithCancel(parent)
+}
+
+// finish is the exit code of a plan that was made and printed.
+func (b *budgetFlags) finish(a *app, p *planner.Plan) error {
+	if !b.asks() {
+		return nil
+	}
+	if a.ctx.Err() != nil {
+		return &exitError{exitInterrupted, errors.New("interrupted: the plan is the best that was found until then")}
+	}
+	if b.optimal && (p.Bound == nil || !p.Bound.Optimal) {
+		return &exitError{exitEarly, fmt.Errorf("%s: the plan fits, but it is not proved that no plan is cheaper; give the search more time with --time-limit", p.Model.Path)}
+	}
+	return nil
+}

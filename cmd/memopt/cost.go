@@ -1,0 +1,75 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"memopt/configs"
+	"memopt/planner"
+)
+
+// resolveCosts reads what recomputation costs: a device profile, and measured times where there are some. Where no device is
+// named, it is the one that executes, or on which was measured.
+func (s *selectionFlags) resolveCosts(a *app, c *chosen, l *loaded) error {
+	if s.bare {
+		return nil // two models are compared: nothing is planned
+	}
+	device := s.device
+	if device == "" && s.executes {
+		device = cpuDevice
+	}
+	if s.cost != "" {
+		t, err := configs.LoadTrace(s.cost)
+		if err != nil {
+			return usage("--cost %w", err)
+		}
+		if c.options.Costs, _, err = t.Costs(l.Graph); err != nil {
+			return usage("--cost %w", err)
+		}
+		c.options.CostSource = planner.MeasuredPrefix + s.cost
+		s.warnStale(a, t, l)
+		if device == "" && t.About.Backend == cpuDevice {
+			device = cpuDevice
+		}
+	}
+	if device == "" {
+		return nil
+	}
+	var err error
+	if c.options.Profile, err = configs.LoadDevice(device); err != nil {
+		return usage("--device %w", err)
+	}
+	return nil
+}
+
+// cpuDevice is the profile of the backend of the same name.
+const cpuDevice = "cpu"
+
+// warnStale warns where a trace is of another model or of other dims than what is planned.
+func (s *selectionFlags) warnStale(a *app, t *configs.Trace, l *loaded) {
+	about := &t.About
+	if about.StructureSHA256 != "" && about.StructureSHA256 != l.sha {
+		a.warn("%s: was measured on a model with structure_sha256 %.12s…, this one has %.12s…: times count where nodes have equal names and operators", s.cost, about.StructureSHA256, l.sha)
+	}
+	dims := map[string]int64(l.dims)
+	if about.Schema != "" && !maps.Equal(about.Dims, dims) {
+		a.warn("%s: was measured with %s, this is planned with %s: its times may be wrong by as much", s.cost, dimText(about.Dims), dimText(dims))
+	}
+	if about.Backend == "null" {
+		a.warn("%s: was measured on the null device, which computes nothing", s.cost)
+	}
+}
+
+// dimText writes bindings as --dim has them.
+func dimText(dims map[string]int64) string {
+	if len(dims) == 0 {
+		return "no dims"
+	}
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(dims)) {
+		parts = append(parts, fmt.Sprintf("%s=%d", name, dims[name]))
+	}
+	return strings.Join(parts, ",")
+}

@@ -1,0 +1,136 @@
+package configs
+
+import (
+	"bytes"
+	"embed"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"path"
+	"strings"
+
+	"github.com/agext/levenshtein"
+
+	"memopt/graph"
+	"memopt/planner"
+)
+
+//go:embed devices/*.json
+var deviceFiles embed.FS
+
+// DeviceSchema is the schema of a device profile.
+const DeviceSchema = "memopt.device/v1"
+
+// deviceJSON is a device profile as its file has it. Every figure but the launch time must be there.
+type deviceJSON struct {
+	Schema   string    `json:"schema"`
+	Name     string    `json:"name"`
+	Loops    ratesJSON `json:"loops_flops"`
+	Products ratesJSON `json:"products_flops"`
+	Bytes    float64   `json:"bytes_per_second"`
+	Launch   float64   `json:"launch_seconds"`
+	Source   string    `json:"source"`
+}
+
+type ratesJSON struct {
+	Float64  float64 `json:"float64"`
+	Float32  float64 `json:"float32"`
+	Float16  float64 `json:"float16"`
+	BFloat16 float64 `json:"bfloat16"`
+}
+
+// DeviceNames lists the built-in device profiles.
+func DeviceNames() []string {
+	entries, err := deviceFiles.ReadDir("devices")
+	if err != nil {
+		panic("configs: the embedded profiles: " + err.Error())
+	}
+	var names []string
+	for _, e := range entries {
+		names = append(names, strings.TrimSuffix(e.Name(), ".json"))
+	}
+	return names
+}
+
+// LoadDevice returns a device profile: a built-in one by its name, or one from a JSON file, which has a dot or
+// a slash in its path.
+func LoadDevice(name string) (*planner.Profile, error) {
+	if strings.ContainsAny(name, `./\`) {
+		data, err := readFile(name)
+		if err != nil {
+			return nil, err
+		}
+		return ParseDevice(data, name)
+	}
+	data, err := deviceFiles.ReadFile(path.Join("devices", name+".json"))
+	if err != nil {
+		text := fmt.Sprintf("no device has this name; wanted one of %s, or the path of a .json file", strings.Join(DeviceNames(), ", "))
+		if near := nearestDevice(name); near != "" {
+			text += fmt.Sprintf("; did you mean %q?", near)
+		}
+		return nil, faultf(fmt.Sprintf("%q", name), "%s", text)
+	}
+	return ParseDevice(data, name)
+}
+
+// nearestDevice returns the built-in name most like a misspelt one, or "".
+func nearestDevice(name string) string {
+	best, bestScore := "", 0.5 // less alike than this is no misspelling
+	for _, n := range DeviceNames() {
+		if score := levenshtein.Match(strings.ToLower(name), n, nil); score >= bestScore {
+			best, bestScore = n, score
+		}
+	}
+	return best
+}
+
+// ParseDevice reads the JSON of a device profile.
+func ParseDevice(data []byte, where string) (*planner.Profile, error) {
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.DisallowUnknownFields()
+	var j deviceJSON
+	if err := dec.Decode(&j); err != nil {
+		return nil, faultf(where, "is no device profile: %v; wanted the form of memopt's configs/devices/a100.json", err)
+	}
+	if _, err := dec.Token(); err != io.EOF {
+		return nil, faultf(where, "has something after the device profile; wanted one JSON object")
+	}
+	if j.Schema != DeviceSchema {
+		return nil, faultf(where, "has schema %q, wanted %q", j.Schema, DeviceSchema)
+	}
+	if j.Name == "" {
+		return nil, faultf(where, "has no name; reports want one")
+	}
+	for _, f := range j.figures() {
+		if !(f.value > 0) || math.IsInf(f.value, 1) {
+			return nil, faultf(where, "%s is %v; wanted a positive number", f.name, f.value)
+		}
+	}
+	if !(j.Launch >= 0) {
+		return nil, faultf(where, "launch_seconds is %v; wanted 0 or more", j.Launch)
+	}
+	return &planner.Profile{Name: j.Name, Loops: planner.Rates(j.Loops), Products: planner.Rates(j.Products),
+		BytesPerSec: j.Bytes, LaunchSeconds: j.Launch, Source: j.Source}, nil
+}
+
+// figure is a number of a profile with its name in the file.
+type figure struct {
+	name  string
+	value float64
+}
+
+func (j *deviceJSON) figures() []figure {
+	list := []figure{{"bytes_per_second", j.Bytes}}
+	for _, r := range []struct {
+		name  string
+		rates planner.Rates
+	}{{"loops_flops", planner.Rates(j.Loops)}, {"products_flops", planner.Rates(j.Products)}} {
+		for _, d := range []graph.DType{graph.Float64, graph.Float32, graph.Float16, graph.BFloat16} {
+			list = append(list, figure{fmt.Sprintf("%s.%s", r.name, dtypeFields[d]), r.rates.Of(d)})
+		}
+	}
+	return list
+}
+
+var dtypeFields = map[graph.DType]string{graph.Float64: "float64", graph.Float32: "float32", graph.Float16: "float16", graph.BFloat16: "bfloat16"}

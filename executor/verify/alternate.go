@@ -1,0 +1,105 @@
+package verify
+
+import (
+	"context"
+	"fmt"
+
+	"memopt/executor"
+)
+
+// pair is two executions side by side.
+type pair struct {
+	baseline, planned *execution
+	opts              Options
+	done              int // steps of both
+}
+
+// executeBoth executes two sides. Their measured steps alternate, so that what else the machine does meanwhile
+// slows both down alike and the ratio of their times is worth something. Both sessions are open at once then; where
+// memory does not suffice for that, or both would need the same arena, or there is but one measured step, one
+// side runs after the other.
+func executeBoth(ctx context.Context, baseline, planned Side, inputs map[string]*executor.Tensor, opts Options) (*Run, *Run, error) {
+	p := &pair{opts: opts}
+	defer p.close()
+	var err error
+	if p.baseline, err = start(baseline, inputs, opts); err != nil {
+		return nil, nil, fmt.Errorf("the baseline: %w", err)
+	}
+	// The steps up to the first measured one belong to one side alone.
+	if err := p.advance(ctx, p.baseline, max(opts.Warmup, 1)); err != nil {
+		return nil, nil, err
+	}
+	if opts.Repeat <= 1 || opts.Session.Arena != nil {
+		if err := p.complete(ctx, p.baseline); err != nil {
+			return nil, nil, err
+		}
+	}
+	if p.planned, err = start(planned, inputs, opts); err != nil {
+		return nil, nil, fmt.Errorf("the planned graph: %w", err)
+	}
+	if !fits(p.planned.run.Predicted.Arena) {
+		if err := p.complete(ctx, p.baseline); err != nil {
+			return nil, nil, err
+		}
+	}
+	if err := p.advance(ctx, p.planned, max(opts.Warmup, 1)); err != nil {
+		return nil, nil, err
+	}
+	for n := p.planned.done; n <= p.planned.total; n++ {
+		if err := p.advance(ctx, p.baseline, n); err != nil {
+			return nil, nil, err
+		}
+		if err := p.advance(ctx, p.planned, n); err != nil {
+			return nil, nil, err
+		}
+	}
+	if err := p.complete(ctx, p.baseline); err != nil {
+		return nil, nil, err
+	}
+	return p.baseline.run, p.planned.run, p.complete(ctx, p.planned)
+}
+
+// fits reports whether there is memory for an arena of so many bytes beside what is in use. A tenth stays for
+// the rest of the machine.
+func fits(arena int64) bool {
+	free, ok := executor.AvailableMemory()
+	return !ok || arena <= free/10*9
+}
+
+// advance runs steps until n of an execution are done.
+func (p *pair) advance(ctx context.Context, e *execution, n int) error {
+	for e.done < min(n, e.total) {
+		if err := e.step(ctx); err != nil {
+			if e == p.baseline {
+				return fmt.Errorf("the baseline: %w", err)
+			}
+			return fmt.Errorf("the planned graph: %w", err)
+		}
+		p.done++
+		if p.opts.Progress != nil {
+			p.opts.Progress(p.done, 2*e.total)
+		}
+	}
+	return nil
+}
+
+// complete runs what is left of an execution, notes its outcome and closes it. Once it is closed, nothing happens.
+func (p *pair) complete(ctx context.Context, e *execution) error {
+	if e.session == nil {
+		return nil
+	}
+	if err := p.advance(ctx, e, e.total); err != nil {
+		return err
+	}
+	e.finish()
+	e.close()
+	return nil
+}
+
+func (p *pair) close() {
+	for _, e := range []*execution{p.baseline, p.planned} {
+		if e != nil {
+			e.close()
+		}
+	}
+}

@@ -1,0 +1,268 @@
+package planner
+
+import (
+	"cmp"
+	"hash/maphash"
+	"maps"
+	"math"
+	"slices"
+
+	"memopt/planner/remat"
+)
+
+// Alternative is a way to save memory that a plan to a budget is shown beside.
+type Alternative struct {
+	Name     string
+	Live     int64   // peak of live bytes
+	Overhead float64 // as a share of a step
+	Fits     bool    // whether the peak is within the budget
+}
+
+// Alternatives says what checkpoints of whole layers would come to: of all of them, and of as many, from the first one on, as the
+// budget needs. It is nil for a plan without a budget and for graphs in which no layers are found. Only live peaks are
+// compared, no arenas.
+func (p *Plan) Alternatives() []Alternative {
+	b := p.budgeter
+	if b == nil {
+		return nil
+	}
+	layers := b.layers()
+	if len(layers) < 2 {
+		return nil
+	}
+	all := b.alternative("every layer from its input", layers)
+	out := []Alternative{all}
+	if !all.Fits {
+		return out
+	}
+	k := 1 + searchFirst(len(layers)-1, func(i int) bool { return b.alternative("", layers[:i+1]).Fits })
+	if k < len(layers) {
+		out = append(out, b.alternative("as many layers as the budget needs", layers[:k]))
+	}
+	return out
+}
+
+// searchFirst returns the first of n for which fits holds, trying one after the other: more layers do not always mean
+// a lower peak.
+func searchFirst(n int, fits func(int) bool) int {
+	for i := range n {
+		if fits(i) {
+			return i
+		}
+	}
+	return n
+}
+
+// alternative runs everything in some layers again, right before the first backward reader that needs a part of it.
+func (b *budgeter) alternative(name string, layers []span) Alternative {
+	g, last := b.tasks.graph, b.lastForward()
+	var again []int32
+	for _, l := range layers {
+		for t := l.from; t < l.to; t++ {
+			// What a later layer reads is a checkpoint, or shared by all.
+			leaves := slices.ContainsFunc(g.Tasks[t].Makes, func(v int32) bool { return last[v] >= l.to })
+			if !g.Tasks[t].Once && !leaves {
+				again = append(again, t)
+			}
+		}
+	}
+	a := Alternative{Name: name, Live: math.MaxInt64}
+	out, err := g.Simulate(b.wholeLayers(layers, again))
+	if err != nil {
+		return a
+	}
+	a.Live, a.Fits = out.Peak, out.Peak <= b.budget
+	if step := b.stepCost(); step > 0 {
+		a.Overhead = float64(out.Cost) / step
+	}
+	return a
+}
+
+// wholeLayers places the runs of a layer before the first reader of anything that it makes, as checkpointing does: all at once.
+func (b *budgeter) wholeLayers(layers []span, again []int32) []remat.Extra {
+	g := b.tasks.graph
+	extras := g.FromCut(again, g.From)
+	var out []remat.Extra
+	for _, l := range layers {
+		first := int32(math.MaxInt32)
+		for _, x := range extras {
+			if l.from <= x.Task && x.Task < l.to {
+				first = min(first, x.Before)
+			}
+		}
+		for _, x := range extras {
+			if l.from <= x.Task && x.Task < l.to {
+				out = append(out, remat.Extra{Task: x.Task, Before: first})
+			}
+		}
+	}
+	return remat.SortExtras(out)
+}
+
+// span is a range of tasks [from, to).
+type span struct{ from, to int32 }
+
+// maxCuts bounds the levels of carried bytes at which cuts are tried.
+const maxCuts = 32
+
+// layers finds the repeated part of the forward half: the places at which equally little is carried from the tasks before to
+// those behind cut it in segments, and the shortest sequence of segments that repeats itself is a layer. Of
+// several ways to cut, the one whose layers cost most in all counts, of equal ones that with fewer layers.
+func (b *budgeter) layers() []span {
+	carried := b.carried()
+	var best []span
+	covered := int64(0)
+	for _, level := range commonMinima(carried) {
+		segments := segmentsAt(carried, level)
+		hashes := make([]uint64, len(segments))
+		for i, s := range segments {
+			hashes[i] = b.segmentHash(s)
+		}
+		for period := 1; period <= min(8, len(segments)/2); period++ {
+			from, n := longestRepeat(hashes, period)
+			if n < 2*period {
+				continue
+			}
+			layers := b.group(segments, hashes, from, n, period)
+			cost := int64(0)
+			for _, l := range layers {
+				cost += b.spanCost(l)
+			}
+			if cost > covered || cost == covered && len(layers) < len(best) {
+				best, covered = layers, cost
+			}
+		}
+	}
+	return best
+}
+
+// group makes layers of segments [from, from+n), with the parts of a layer beside them: what begins like one behind, and in
+// front what comes before the first whole one, if it is no dearer than that.
+func (b *budgeter) group(segments []span, hashes []uint64, from, n, period int) []span {
+	var layers []span
+	for i := from; i+period <= from+n; i += period {
+		layers = append(layers, span{segments[i].from, segments[i+period-1].to})
+	}
+	if front := (span{0, layers[0].from}); front.to > 0 && b.spanCost(front) <= b.spanCost(layers[0]) {
+		layers = slices.Insert(layers, 0, front)
+	}
+	end := from + n
+	for end < len(segments) && hashes[end] == hashes[end-period] {
+		end++
+	}
+	if end > from+n {
+		layers = append(layers, span{segments[from+n].from, segments[end-1].to})
+	}
+	return layers
+}
+
+func (b *budgeter) spanCost(s span) int64 {
+	cost := int64(0)
+	for t := s.from; t < s.to; t++ {
+		cost += b.tasks.graph.Tasks[t].Cost
+	}
+	return cost
+}
+
+// isMinimum tells whether less is carried over place t than behind the next task, and no more than before.
+func isMinimum(carried []int64, t int) bool {
+	return carried[t] <= carried[t-1] && carried[t] < carried[t+1]
+}
+
+// commonMinima lists the numbers of bytes that local minima carry, those that occur most often first.
+func commonMinima(carried []int64) []int64 {
+	count := map[int64]int{}
+	for t := 1; t+1 < len(carried); t++ {
+		if isMinimum(carried, t) {
+			count[carried[t]]++
+		}
+	}
+	var out []int64
+	for _, c := range slices.Sorted(maps.Keys(count)) {
+		if count[c] > 1 {
+			out = append(out, c)
+		}
+	}
+	slices.SortStableFunc(out, func(x, y int64) int { return cmp.Compare(count[y], count[x]) })
+	return out[:min(len(out), maxCuts)]
+}
+
+// segmentsAt cuts the forward half at the minima that carry no more than some bytes.
+func segmentsAt(carried []int64, level int64) []span {
+	var out []span
+	from := int32(0)
+	for t := 1; t+1 < len(carried); t++ {
+		if carried[t] <= level && isMinimum(carried, t) {
+			out = append(out, span{from, int32(t) + 1})
+			from = int32(t) + 1
+		}
+	}
+	return append(out, span{from, int32(len(carried))})
+}
+
+// longestRepeat finds the longest run of hashes in which each is equal to that one period before; it returns the start and
+// the length, a multiple of the period.
+func longestRepeat(h []uint64, period int) (from, n int) {
+	run := 0
+	for i := period; i <= len(h); i++ {
+		if i < len(h) && h[i] == h[i-period] {
+			run++
+			continue
+		}
+		if k := (run + period) / period * period; run > 0 && k > n {
+			from, n = i-run-period, k
+		}
+		run = 0
+	}
+	return from, n
+}
+
+// lastForward is the last forward task that reads a value, 0 where none does.
+func (b *budgeter) lastForward() []int32 {
+	g := b.tasks.graph
+	last := make([]int32, len(g.Values))
+	for t := range g.From {
+		for _, u := range g.Tasks[t].Uses {
+			last[u] = t
+		}
+	}
+	return last
+}
+
+// carried is, for every forward task, the bytes made by it and those before that forward tasks behind it read.
+func (b *budgeter) carried() []int64 {
+	g, last := b.tasks.graph, b.lastForward()
+	delta := make([]int64, g.From+1)
+	for t := range g.From {
+		for _, v := range g.Tasks[t].Makes {
+			if last[v] > t {
+				delta[t] += g.Values[v].Size
+				delta[last[v]] -= g.Values[v].Size
+			}
+		}
+	}
+	out := make([]int64, g.From)
+	sum := int64(0)
+	for t := range out {
+		sum += delta[t]
+		out[t] = sum
+	}
+	return out
+}
+
+// segmentSeed makes hashes of segments; they are only compared within one run.
+var segmentSeed = maphash.MakeSeed()
+
+// segmentHash tells segments of different costs and sizes apart.
+func (b *budgeter) segmentHash(s span) uint64 {
+	var h maphash.Hash
+	h.SetSeed(segmentSeed)
+	for t := s.from; t < s.to; t++ {
+		task := &b.tasks.graph.Tasks[t]
+		maphash.WriteComparable(&h, task.Cost)
+		for _, v := range task.Makes {
+			maphash.WriteComparable(&h, b.tasks.graph.Values[v].Size)
+		}
+	}
+	return h.Sum64()
+}

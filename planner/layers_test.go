@@ -1,0 +1,58 @@
+package planner
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"memopt/graph/examples"
+	"memopt/graph/op"
+)
+
+// TestLayers: the layers of the built-in transformer are found, and a plan to a budget is cheaper than running them again.
+func TestLayers(t *testing.T) {
+	ex, _ := examples.Lookup("transformer")
+	m, err := ex.Build()
+	require.NoError(t, err)
+	types, err := op.Infer(m)
+	require.NoError(t, err)
+	p, err := Make(m, types, Options{Dims: ex.Dims, Budget: &Budget{Share: 0.5, Effort: 0.1}})
+	require.NoError(t, err)
+	layers := p.budgeter.layers()
+	require.Len(t, layers, 4)
+	for i, l := range layers {
+		require.Less(t, l.from, l.to)
+		if i > 0 {
+			require.Equal(t, layers[i-1].to, l.from)
+			first := m.Graph.NodeLabel(p.Analysis.Order[l.from])
+			require.True(t, strings.HasSuffix(first, "/ln_2/LayerNormalization"), first)
+		}
+	}
+	others := p.Alternatives()
+	require.NotEmpty(t, others)
+	for _, o := range others {
+		require.True(t, o.Fits, o.Name)
+		require.Less(t, p.Overhead, o.Overhead)
+		require.Less(t, o.Live, p.Base.Peak.Bytes)
+	}
+}
+
+func TestLongestRepeat(t *testing.T) {
+	for _, c := range []struct {
+		text            string
+		period, from, n int
+	}{
+		{"xabababy", 2, 1, 6}, {"abab", 2, 0, 4}, {"xaaay", 1, 1, 3}, {"abc", 1, 0, 0}, {"ababx", 2, 0, 4}, {"xababa", 2, 1, 4}, {"", 1, 0, 0},
+	} {
+		var h []uint64
+		for _, r := range c.text {
+			h = append(h, uint64(r))
+		}
+		from, n := longestRepeat(h, c.period)
+		require.Equal(t, c.n, n, c.text)
+		if n > 0 {
+			require.Equal(t, c.from, from, c.text)
+		}
+	}
+}

@@ -1,0 +1,101 @@
+package planner
+
+import (
+	"context"
+	"errors"
+
+	"memopt/graph"
+	"memopt/graph/op"
+	"memopt/planner/remat"
+	"memopt/symbolic"
+)
+
+// ParetoPoint is a plan on the curve of peak and cost.
+type ParetoPoint struct {
+	Budget     int64   // bytes of the arena that were allowed
+	Live       int64   // peak of live bytes
+	Arena      int64   // bytes of the planned layout
+	Overhead   float64 // as a share of a step
+	LowerBound float64 // no plan in this order within the budget costs less
+	Nodes      int     // that run again
+}
+
+// Curve is what plans of one graph cost at rising budgets.
+type Curve struct {
+	Persistent int64 // bytes of inputs and weights, in none of the points
+	Points     []ParetoPoint
+}
+
+// Pareto plans to n budgets spread evenly from the lowest peak that is reached to the baseline. Peaks are within
+// the budgets, and overheads never rise with them. A context that is done leaves the budgets out that were not
+// searched yet: those at the upper end.
+func Pareto(ctx context.Context, m *graph.Model, types *op.Result, opts Options, n int) (*Curve, error) {
+	if n < 1 {
+		return nil, errors.New("a curve needs at least one point")
+	}
+	budget := opts.Budget
+	if budget == nil {
+		budget = &Budget{Share: 1, Effort: 10}
+	}
+	opts.Budget, opts.SkipLayout = nil, true
+	p, err := MakeContext(ctx, m, types, opts)
+	if err != nil {
+		return nil, err
+	}
+	if p.Sizes == nil {
+		return nil, &symbolic.UnboundError{Symbols: p.Unbound}
+	}
+	p.Options.Budget = budget
+	points, err := p.newBudgeter(ctx).pareto(n)
+	if err != nil {
+		return nil, err
+	}
+	return &Curve{Persistent: p.Persistent, Points: points}, nil
+}
+
+func (b *budgeter) pareto(n int) ([]ParetoPoint, error) {
+	base, err := b.point(&remat.Answer{Method: "order"})
+	if err != nil {
+		return nil, err
+	}
+	b.points = append(b.points, *base)
+	work := max(int64(b.opts.Effort*effortWork)/int64(n+2), 1)
+	search := remat.NewSearch(b.tasks.graph, b.opts.Seed)
+	low := base
+	if answer, err := search.Lowest(b.ctx, work); err == nil {
+		if low, err = b.point(answer); err != nil {
+			return nil, err
+		}
+		b.points = append(b.points, *low)
+	}
+	from, to := min(low.arena, base.arena), base.arena
+	var out []ParetoPoint
+	for i := range n {
+		budget := to
+		if i < n-1 {
+			budget = from + int64(float64(to-from)*float64(i)/float64(n-1))
+		}
+		if err := b.search(search, budget, work); err != nil {
+			return nil, err
+		}
+		if best := b.cheapest(budget); best != nil {
+			out = append(out, b.paretoPoint(best, budget, work))
+		}
+		if b.ctx.Err() != nil {
+			break
+		}
+	}
+	return out, nil
+}
+
+func (b *budgeter) paretoPoint(pt *point, budget, work int64) ParetoPoint {
+	out := ParetoPoint{Budget: budget, Live: pt.live, Arena: pt.arena, Nodes: len(pt.extras)}
+	least := int64(0)
+	if len(pt.extras) > 0 {
+		least = min(b.tasks.graph.CostBound(b.ctx, budget, work), pt.cost)
+	}
+	if step := b.stepCost(); step > 0 {
+		out.Overhead, out.LowerBound = float64(pt.cost)/step, float64(least)/step
+	}
+	return out
+}

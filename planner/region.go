@@ -1,0 +1,190 @@
+package planner
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"memopt/graph"
+	"memopt/planner/remat"
+)
+
+// ErrRegion means that a region of a budget is not there.
+var ErrRegion = errors.New("region")
+
+// region is a Region of a plan: which of the search's values count, and its limit.
+type region struct {
+	Region
+	in []bool // by value of the search's graph: made by a forward node of that name and read by backward ones
+}
+
+// regions finds what the budget's regions mean. A glob that no stashing node matches is an error.
+func (b *budgeter) regions() ([]region, error) {
+	g, tk := b.p.Analysis.Graph, b.tasks
+	var out []region
+	for _, r := range b.opts.Regions {
+		reg := region{Region: r, in: make([]bool, len(tk.graph.Values))}
+		any := false
+		for _, st := range b.p.Analysis.Stashed {
+			root := tk.root[st.Value]
+			if root == graph.NoValue || !graph.MatchGlob(r.Glob, g.NodeLabel(g.Values[root].Def)) {
+				continue
+			}
+			reg.in[tk.value[root]], any = true, true
+		}
+		if !any {
+			return nil, fmt.Errorf("%w %q: no node of that name makes an activation that is stashed", ErrRegion, r.Glob)
+		}
+		out = append(out, reg)
+	}
+	return out, nil
+}
+
+// stashed is the bytes of a region's values whose first run is still needed when the backward half begins.
+func (b *budgeter) stashed(r *region, extras []remat.Extra) int64 {
+	total := int64(0)
+	for v, held := range b.held(extras) {
+		if held && r.in[v] {
+			total += b.tasks.graph.Values[v].Size
+		}
+	}
+	return total
+}
+
+// held marks the values that the first run of their task has made and that a backward run reads.
+func (b *budgeter) held(extras []remat.Extra) []bool {
+	g := b.tasks.graph
+	held := make([]bool, len(g.Values))
+	again := make([]bool, len(g.Tasks))
+	maker := b.makers()
+	for _, r := range g.Runs(extras) {
+		if !r.Extra && r.Task < g.From {
+			continue
+		}
+		for _, u := range g.Tasks[r.Task].Uses {
+			held[u] = held[u] || !again[maker[u]] && maker[u] < g.From
+		}
+		again[r.Task] = again[r.Task] || r.Extra
+	}
+	for v := range held {
+		held[v] = held[v] || g.Values[v].Keep && maker[v] < g.From
+	}
+	return held
+}
+
+// makers is the task of every value.
+func (b *budgeter) makers() []int32 {
+	g := b.tasks.graph
+	maker := make([]int32, len(g.Values))
+	for t := range g.Tasks {
+		for _, v := range g.Tasks[t].Makes {
+			maker[v] = int32(t)
+		}
+	}
+	return maker
+}
+
+// regionTries is how often the limit of a region is tightened until what is left is within it.
+const regionTries = 12
+
+// limitRegions finds extra runs with which every region is within its limit: those that a minimum cut at the end of the
+// forward half suggests where only the region's bytes count.
+func (b *budgeter) limitRegions() error {
+	regions, err := b.regions()
+	if err != nil {
+		return err
+	}
+	var all []remat.Extra
+	for i := range regions {
+		r := &regions[i]
+		capacity, low := r.Bytes, int64(math.MaxInt64)
+		for try := 0; ; try++ {
+			extras := b.cut(r, max(capacity, 0))
+			left := b.stashed(r, extras)
+			low = min(low, left)
+			if left <= r.Bytes {
+				all = append(all, extras...)
+				break
+			}
+			if try == regionTries || capacity <= 0 {
+				return &UnfitError{Budget: r.Bytes, LowestArena: low, LowestLive: low, What: "plan for the nodes " + r.Glob}
+			}
+			capacity -= left - r.Bytes
+		}
+	}
+	b.forced = remat.SortExtras(all)
+	b.limits = regions
+	return nil
+}
+
+// cut asks for the cheapest extra runs after which a region holds no more than some bytes over the end of the forward
+// half, where a task is put in that needs nothing itself. Without any that fit it returns those that hold the least.
+func (b *budgeter) cut(r *region, bytes int64) []remat.Extra {
+	g := *b.tasks.graph
+	g.Values, g.Tasks = slices.Clone(g.Values), slices.Insert(slices.Clone(g.Tasks), int(g.From), remat.Task{Once: true})
+	for v := range g.Values {
+		if !r.in[v] {
+			g.Values[v].Size = 0
+		}
+	}
+	for t := range g.Tasks {
+		g.Tasks[t].Workspace, g.Tasks[t].InPlace = 0, nil
+	}
+	tasks, _ := g.CutAt(g.From, bytes)
+	extras := g.FromCut(tasks, g.From)
+	for i := range extras {
+		extras[i].Before--
+	}
+	return b.complete(extras, r)
+}
+
+// complete adds runs so that nothing that runs again in backward, and no reader behind such a run, reads a value of
+// the region from its first run where a second one is made anyway: it moves the second run before the earliest reader.
+func (b *budgeter) complete(extras []remat.Extra, r *region) []remat.Extra {
+	g, maker := b.tasks.graph, b.makers()
+	dropped := make([]bool, len(g.Tasks))
+	for _, x := range extras {
+		dropped[x.Task] = true
+	}
+	for range len(g.Tasks) {
+		again := make([]bool, len(g.Tasks))
+		before := int32(0)
+		var more []remat.Extra
+		rest := extras
+		for _, run := range g.Runs(extras) {
+			if run.Extra {
+				before, rest = rest[0].Before, rest[1:]
+			} else {
+				before = run.Task
+			}
+			if !run.Extra && run.Task < g.From {
+				continue
+			}
+			for _, u := range g.Tasks[run.Task].Uses {
+				if m := maker[u]; r.in[u] && dropped[m] && !again[m] && m < before {
+					more = append(more, remat.Extra{Task: m, Before: before})
+					again[m] = true
+				}
+			}
+			again[run.Task] = again[run.Task] || run.Extra
+		}
+		if len(more) == 0 {
+			break
+		}
+		extras = remat.SortExtras(append(extras, more...))
+	}
+	return extras
+}
+
+// withForced adds what the regions need to an answer of the search.
+func (b *budgeter) withForced(extras []remat.Extra) []remat.Extra {
+	if len(b.forced) == 0 {
+		return extras
+	}
+	extras = remat.SortExtras(append(slices.Clone(extras), b.forced...))
+	for i := range b.limits {
+		extras = b.complete(extras, &b.limits[i])
+	}
+	return extras
+}

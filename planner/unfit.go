@@ -1,0 +1,45 @@
+package planner
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+)
+
+// ErrUnfit means that no plan that was found stays within the budget.
+var ErrUnfit = errors.New("no plan fits the budget")
+
+// UnfitError says how far from a budget the best plans are. All sizes are bytes without the persistent ones. It
+// wraps ErrUnfit.
+type UnfitError struct {
+	Budget int64
+	// LowestArena is the smallest arena that any plan reached, LowestLive the lowest peak of
+	// live bytes. They may belong to different plans.
+	LowestArena, LowestLive int64
+	// LowerBound is a number of bytes that no plan in this order gets below; 0 where none is known.
+	LowerBound int64
+	// Persistent is the bytes of inputs and weights where the budget was for these, too; else 0.
+	Persistent int64
+	// What was searched, for the message: "configuration of clusters"; "" says "plan".
+	What string
+}
+
+// Error names the budget and the smallest arena that was reached.
+func (e *UnfitError) Error() string {
+	what := cmp.Or(e.What, "plan")
+	text := fmt.Sprintf("no %s fits an arena of %d bytes", what, e.Budget)
+	switch {
+	case e.Persistent > 0 && e.Budget <= 0:
+		text = fmt.Sprintf("no %s fits the budget of %d bytes: inputs and weights alone take %d", what, e.Budget+e.Persistent, e.Persistent)
+	case e.Persistent > 0:
+		text += fmt.Sprintf(", which is what inputs and weights (%d) leave of the budget of %d", e.Persistent, e.Budget+e.Persistent)
+	}
+	text += fmt.Sprintf(": the smallest arena that was reached is %d bytes (%d live)", e.LowestArena, e.LowestLive)
+	if e.LowerBound > 0 {
+		text += fmt.Sprintf(", and no plan in this order needs less than %d", e.LowerBound)
+	}
+	return text + "; allow more, or use smaller dims"
+}
+
+// Unwrap returns ErrUnfit.
+func (e *UnfitError) Unwrap() error { return ErrUnfit }

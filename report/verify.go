@@ -1,0 +1,125 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"math"
+
+	"memopt/executor/verify"
+)
+
+// VerifySchema is the schema of the JSON of `memopt verify`.
+const VerifySchema = "memopt.verify/v1"
+
+// VerifyView is a comparison of two runs, seed by seed.
+type VerifyView struct {
+	Verdict   *verify.Verdict
+	Baseline  RunView
+	Planned   RunView
+	Seeds     int
+	Bitwise   bool
+	Unchanged bool // nothing was selected: both sides are the same graph
+	// Predicted is how many times as long as the baseline's a step should take, 0 where that is
+	// not known, and Profile says by which costs.
+	Predicted float64
+	Profile   string
+}
+
+type verifyJSON struct {
+	Schema          string    `json:"schema"`
+	Equal           bool      `json:"equal"`
+	Bitwise         bool      `json:"bitwise"`
+	Seeds           int       `json:"seeds"`
+	FirstDifference *diffJSON `json:"first_difference"`
+	Baseline        *runJSON  `json:"baseline"`
+	Planned         *runJSON  `json:"planned"`
+	SavedBytes      int64     `json:"saved_bytes"`
+	Slowdown        float64   `json:"slowdown"`
+	Predicted       *float64  `json:"predicted_slowdown"` // null where nothing was planned
+	Profile         *string   `json:"profile"`            // the costs that it is predicted by
+}
+
+type diffJSON struct {
+	Value string `json:"value"`
+	Text  string `json:"text"`
+}
+
+func (v *VerifyView) saved() int64 {
+	return v.Verdict.Baseline.Measured.Arena - v.Verdict.Planned.Measured.Arena
+}
+
+// Verify writes how two runs compare.
+func Verify(w io.Writer, format Format, v *VerifyView) error {
+	if format == JSONFormat {
+		j := verifyJSON{Schema: VerifySchema, Equal: v.Verdict.Equal, Bitwise: v.Bitwise, Seeds: v.Seeds,
+			Baseline: newRunJSON(&v.Baseline), Planned: newRunJSON(&v.Planned), SavedBytes: v.saved(), Slowdown: v.Verdict.Slowdown()}
+		if v.Predicted > 0 {
+			j.Predicted, j.Profile = &v.Predicted, &v.Profile
+		}
+		if d := v.Verdict.First; d != nil {
+			j.FirstDifference = &diffJSON{d.Value, d.Text}
+		}
+		return writeJSON(w, j)
+	}
+	if format == TableFormat {
+		if _, err := fmt.Fprintln(w, v.headline()); err != nil {
+			return err
+		}
+	}
+	t := Table{Header: []string{"what", "baseline", "planned", ""}, Right: []bool{false, true, true, false}}
+	a, b := v.Verdict.Baseline, v.Verdict.Planned
+	t.Add("predicted live", Bytes(a.Predicted.Live), Bytes(b.Predicted.Live), "")
+	t.Add("planned arena", Bytes(a.Predicted.Arena), Bytes(b.Predicted.Arena), "")
+	t.Add("measured arena", Bytes(a.Measured.Arena), Bytes(b.Measured.Arena), v.promise())
+	if a.Measured.Dynamic > 0 || b.Measured.Dynamic > 0 {
+		t.Add("beside the plan", Bytes(a.Measured.Dynamic), Bytes(b.Measured.Dynamic), "sizes depend on data, or inside subgraphs")
+	}
+	if a.Resident > 0 {
+		t.Add("process", Bytes(a.Resident), Bytes(b.Resident), "VmHWM - VmRSS before the first step")
+	}
+	t.Add("inputs and weights", Bytes(a.Predicted.Persistent), Bytes(b.Predicted.Persistent), "in no other line")
+	if !v.Baseline.Virtual {
+		t.Add("time of a step", duration(a.Median()), duration(b.Median()), fmt.Sprintf("%.3f times", v.Verdict.Slowdown()))
+	}
+	if v.Predicted > 0 {
+		t.Add("predicted time", "", fmt.Sprintf("%.3f times", v.Predicted), costNote(v.Profile))
+	}
+	return t.writeAs(w, format)
+}
+
+// promise says whether the measured arena is the planned one.
+func (v *VerifyView) promise() string {
+	for _, r := range []*verify.Run{v.Verdict.Baseline, v.Verdict.Planned} {
+		if r.Measured.Arena != r.Predicted.Arena {
+			return "differs from the plan"
+		}
+	}
+	return "as planned, to the byte"
+}
+
+func (v *VerifyView) headline() string {
+	outputs := len(v.Verdict.Baseline.Outputs)
+	how := "within the tolerance"
+	if v.Bitwise {
+		how = "bit for bit"
+	}
+	if v.Baseline.Virtual {
+		return fmt.Sprintf("Nothing was computed on %s: the peaks are counted, no output is compared.\n", v.Baseline.Backend)
+	}
+	if !v.Verdict.Equal {
+		return fmt.Sprintf("DIFFERENT: %s.\n", v.Verdict.First)
+	}
+	text := fmt.Sprintf("Equal: all %d outputs, %s, on %d %s.", outputs, how, v.Seeds, plural(v.Seeds, "set of inputs", "sets of inputs"))
+	if v.Unchanged {
+		return text + " Nothing is selected, so both graphs are the same: try --level 1.\n"
+	}
+	return text + fmt.Sprintf(" Saved: %s of %s (%s).\n", Bytes(v.saved()), Bytes(v.Verdict.Baseline.Measured.Arena),
+		Percent(float64(v.saved())/math.Max(1, float64(v.Verdict.Baseline.Measured.Arena))))
+}
+
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return one
+	}
+	return many
+}
