@@ -21,7 +21,7 @@ const order = `
 	planner
 	executor/half executor/cpu/simd executor/cpu/blas
 	autograd executor
-	executor/dataset executor/npz
+	executor/dataset executor/npz executor/ort
 	executor/cpu executor/null executor/kerneltest executor/verify
 	report configs
 	cmd/memopt bench/forward

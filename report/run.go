@@ -23,6 +23,7 @@ type RunView struct {
 	Virtual bool // nothing was computed
 	Checks  []Check
 	Phases  []Phase
+	Runtime *Runtime // of a run in ONNX Runtime; else nil
 }
 
 // Check is how an output compares with an expected one.
@@ -48,6 +49,7 @@ type runJSON struct {
 	Time    *timeJSON     `json:"time_ms"`
 	Phases  []phaseJSON   `json:"phases,omitempty"`
 	Feeds   []feedJSON    `json:"gradients,omitempty"`
+	Runtime *runtimeJSON  `json:"runtime,omitempty"`
 	Outputs []outputsJSON `json:"outputs"`
 }
 
@@ -107,6 +109,7 @@ func newRunJSON(v *RunView) *runJSON {
 	if len(r.Times) > 0 {
 		j.Time = &timeJSON{ms(r.Min()), ms(r.Median()), ms(r.Max())}
 	}
+	j.Runtime = newRuntimeJSON(v)
 	for _, p := range v.Phases {
 		j.Phases = append(j.Phases, phaseJSON(p))
 	}
@@ -148,13 +151,20 @@ func RunReport(w io.Writer, format Format, v *RunView) error {
 	if _, err := io.WriteString(w, "\n"); err != nil {
 		return err
 	}
-	return outputTable(v).writeAs(w, format)
+	if err := outputTable(v).writeAs(w, format); err != nil {
+		return err
+	}
+	return v.writeFacts(w, "Note: ")
 }
 
 // runRows adds the figures of a run.
 func (t *Table) runRows(v *RunView) {
 	r := v.Run
-	t.Add("backend", v.Backend, fmt.Sprintf("%d threads", r.Threads))
+	threads := fmt.Sprintf("%d threads", r.Threads)
+	if r.Threads == 0 {
+		threads = "threads as the runtime chooses"
+	}
+	t.Add("backend", v.Backend, threads)
 	if len(r.Times) > 0 && !v.Virtual {
 		t.Add("time of a step", duration(r.Median()), fmt.Sprintf("median of %d; min %s, max %s", len(r.Times), duration(r.Min()), duration(r.Max())))
 	}
@@ -185,6 +195,10 @@ func (t *Table) runRows(v *RunView) {
 
 func (t *Table) arenaRows(v *RunView) {
 	r := v.Run
+	if v.Runtime != nil {
+		t.runtimeRows(v)
+		return
+	}
 	if !v.Planned {
 		t.Add("arena in use", Bytes(r.Measured.Arena), fmt.Sprintf("peak, on demand; %s reserved in %d regions", Bytes(r.Arena.Reserved), r.Arena.Regions))
 		return

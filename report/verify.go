@@ -45,7 +45,15 @@ type diffJSON struct {
 }
 
 func (v *VerifyView) saved() int64 {
-	return v.Verdict.Baseline.Measured.Arena - v.Verdict.Planned.Measured.Arena
+	return v.needed(v.Verdict.Baseline) - v.needed(v.Verdict.Planned)
+}
+
+// needed is what a saving is measured by: the arena, or the process's growth where ONNX Runtime runs without one.
+func (v *VerifyView) needed(r *verify.Run) int64 {
+	if v.Baseline.Runtime != nil && !v.Baseline.Runtime.Arena {
+		return r.Resident
+	}
+	return r.Measured.Arena
 }
 
 // Verify writes how two runs compare.
@@ -60,6 +68,9 @@ func Verify(w io.Writer, format Format, v *VerifyView) error {
 			j.FirstDifference = &diffJSON{d.Value, d.Text}
 		}
 		return writeJSON(w, j)
+	}
+	if v.Baseline.Runtime != nil {
+		return v.runtimeVerify(w, format)
 	}
 	if format == TableFormat {
 		if _, err := fmt.Fprintln(w, v.headline()); err != nil {
@@ -113,8 +124,8 @@ func (v *VerifyView) headline() string {
 	if v.Unchanged {
 		return text + " Nothing is selected, so both graphs are the same: try --level 1.\n"
 	}
-	return text + fmt.Sprintf(" Saved: %s of %s (%s).\n", Bytes(v.saved()), Bytes(v.Verdict.Baseline.Measured.Arena),
-		Percent(float64(v.saved())/math.Max(1, float64(v.Verdict.Baseline.Measured.Arena))))
+	return text + fmt.Sprintf(" Saved: %s of %s (%s).\n", Bytes(v.saved()), Bytes(v.needed(v.Verdict.Baseline)),
+		Percent(float64(v.saved())/math.Max(1, float64(v.needed(v.Verdict.Baseline)))))
 }
 
 func plural(n int, one, many string) string {

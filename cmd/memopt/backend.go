@@ -9,7 +9,7 @@ import (
 )
 
 // backends are the devices of -e.
-var backends = map[string]executor.Device{"cpu": cpu.Device{}, "null": null.Device{}}
+var backends = map[string]executor.Device{"cpu": cpu.Device{}, "null": null.Device{}, ortName: ortDevice{}}
 
 // backend returns the device that a name means.
 func backend(name string) (executor.Device, error) {
@@ -17,11 +17,15 @@ func backend(name string) (executor.Device, error) {
 		return d, nil
 	}
 	switch name {
-	case "cuda", "ort":
-		return nil, &exitError{exitMissing, fmt.Errorf("--backend %s: this build of memopt has cpu and null only", name)}
+	case "cuda":
+		return nil, &exitError{exitMissing, fmt.Errorf("--backend %s: this build of memopt has cpu, null and ort only", name)}
 	}
 	return nil, usage("--backend %q: wanted cpu, null, cuda or ort", name)
 }
+
+// onCPU reports whether plans are made for the CPU where no device is named: for memopt's own executor. What ONNX Runtime is
+// given is the file that apply writes, so the plan is that of apply.
+func onCPU(d executor.Device) bool { return !virtual(d) && !isORT(d) }
 
 // virtual reports whether a device computes nothing.
 func virtual(d executor.Device) bool {

@@ -39,12 +39,13 @@ type execFlags struct {
 	memPattern  string
 	strategy    string
 	atol, rtol  float64
+	ort         ortFlags
 	// differentiate says that forward models become training graphs first, selection or not.
 	differentiate bool
 }
 
 func (e *execFlags) register(f *pflag.FlagSet) {
-	f.StringVarP(&e.backend, "backend", "e", "cpu", "what executes: cpu, or null, which computes nothing and counts memory")
+	f.StringVarP(&e.backend, "backend", "e", "cpu", "what executes: cpu; ort, which is ONNX Runtime's library; or null, which computes nothing and counts memory")
 	f.StringVar(&e.dataDir, "data-dir", "", "inputs: a folder with input_N.pb by graph input order (output_N.pb are compared with), or an .npz file")
 	f.StringVar(&e.saveOutputs, "save-outputs", "", "write the outputs: to a folder as NAME.pb, or to an .npz file")
 	f.StringVar(&e.init, "init", "", "random:SEED makes up inputs and weights that have no data")
@@ -53,6 +54,7 @@ func (e *execFlags) register(f *pflag.FlagSet) {
 	f.StringVar(&e.memLimit, "mem-limit", "", "the most that the arena may take, for example 2GiB")
 	f.StringVar(&e.memPattern, "mem-pattern", "on", "on: all offsets are planned before the run; off: memory is taken when a value is made")
 	f.StringVar(&e.strategy, "arena-extend-strategy", executor.NextPowerOfTwo.String(), "how the arena grows on demand: kNextPowerOfTwo or kSameAsRequested")
+	e.ort.register(f)
 	f.Float64Var(&e.atol, "atol", verify.DefaultTolerance.Abs, "absolute tolerance of comparisons that are not bitwise")
 	f.Float64Var(&e.rtol, "rtol", verify.DefaultTolerance.Rel, "relative tolerance of comparisons that are not bitwise")
 }
@@ -85,6 +87,11 @@ func (e *execFlags) options(a *app) (verify.Options, error) {
 	if e.memLimit != "" {
 		if s.MemLimit, err = report.ParseBytes(e.memLimit); err != nil || s.MemLimit <= 0 {
 			return o, usage("--mem-limit %q: wanted a positive size such as 2GiB", e.memLimit)
+		}
+	}
+	if isORT(o.Device) {
+		if err := a.checkORT(e, s); err != nil {
+			return o, err
 		}
 	}
 	o.Progress = a.progress("steps")
@@ -235,8 +242,8 @@ func (a *app) planExecution(x *execution, name string, sel *selectionFlags, ex *
 	if err != nil {
 		return err
 	}
-	if c.options.Budget != nil {
-		if c.options.Workspace, err = a.workspaces(x.l, ex.backend); err != nil {
+	if c.options.Budget != nil && (ex.backend != ortName || sel.forCPU()) {
+		if c.options.Workspace, err = a.workspaces(x.l, planBackend(ex.backend)); err != nil {
 			return classifyRun(name, err)
 		}
 	}

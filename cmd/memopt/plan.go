@@ -140,7 +140,7 @@ func (a *app) makePlan(name string, sel *selectionFlags, rowPeaks bool) (*loaded
 		return nil, nil, nil, err
 	}
 	c.options.RowPeaks = rowPeaks
-	if c.options.Budget != nil && (sel.device == cpuDevice || sel.device == "" && sel.cost != "") {
+	if c.options.Budget != nil && sel.forCPU() {
 		if c.options.Workspace, err = a.workspaces(l, cpuDevice); err != nil {
 			return nil, nil, nil, classifyRun(name, err)
 		}

@@ -91,7 +91,7 @@ built in (memopt examples lists them).`,
 	f.IntVar(&a.global.threads, "threads", 0, "threads to run on; 0: one per core")
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error { return a.prepare(cmd) }
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage("%v", err) })
-	root.AddCommand(a.planCommand(), a.applyCommand(), a.gradCommand(), a.runCommand(), a.verifyCommand(), a.packCommand(), a.solveCommand(), a.inspectCommand(), a.opsCommand(), a.examplesCommand(), a.versionCommand(), a.exitCodesTopic())
+	root.AddCommand(a.planCommand(), a.applyCommand(), a.gradCommand(), a.runCommand(), a.verifyCommand(), a.packCommand(), a.solveCommand(), a.inspectCommand(), a.opsCommand(), a.examplesCommand(), a.versionCommand(), a.exitCodesTopic(), a.ortChildCommand())
 	return root
 }
 

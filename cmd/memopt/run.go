@@ -22,11 +22,17 @@ a step and the memory that it needed beside what was predicted.
 
 Inputs come from --data-dir; --init random:SEED makes up what has no data: norm
 scales 1, biases 0, indices within the tables that they index, weights normal
-with deviation 0.02.`,
+with deviation 0.02.
+
+With -e ort, ONNX Runtime executes the file that apply writes, in a process of its own: its
+arena's count and the growth of that process are measured. The library is found by
+MEMOPT_ORT_LIB, else where npm, pip and the system put it.`,
 		Example: `  memopt run example:mlp --dim batch=64 --init random:1
         a built-in training graph on made-up data
   memopt run model.onnx --data-dir test_data_set_0
         on given inputs; expected outputs in the folder are compared with
+  memopt run model.onnx --init random:1 -e ort --threads 1 -r 5
+        in stock ONNX Runtime
   memopt run model.onnx --data-dir data.npz --level 1 -r 10 --warmup 2
         as level 1 rewrites it, ten measured steps
   memopt run model.onnx --init random:1 --profile trace.json
@@ -52,7 +58,10 @@ func (a *app) runModel(name string, sel *selectionFlags, ex *execFlags, phases b
 	if err != nil {
 		return err
 	}
-	sel.executes = !virtual(opts.Device)
+	if isORT(opts.Device) && (phases || profile != "") {
+		return usage("--phases and --profile look at every node: memopt's own executor (-e cpu) shows them, -e ort does not")
+	}
+	sel.executes = onCPU(opts.Device)
 	x, err := a.prepareExecution(name, sel, ex)
 	if err != nil {
 		return err
@@ -66,11 +75,11 @@ func (a *app) runModel(name string, sel *selectionFlags, ex *execFlags, phases b
 		obs = newObserver(x)
 		opts.Session.Observer = obs
 	}
-	r, err := verify.Execute(a.ctx, x.side(), x.inputs, opts)
+	r, facts, err := a.executeSide(x, ex, opts)
 	if err != nil {
 		return classifyRun(name, err)
 	}
-	v := &report.RunView{Run: r, Backend: opts.Device.Name(), Steps: opts.Repeat + opts.Warmup, Graph: x.side().Model.Graph,
+	v := &report.RunView{Run: r, Runtime: facts, Backend: opts.Device.Name(), Steps: opts.Repeat + opts.Warmup, Graph: x.side().Model.Graph,
 		Planned: !opts.Session.OnDemand, Virtual: virtual(opts.Device)}
 	if phases {
 		v.Phases = obs.phases()
@@ -98,4 +107,13 @@ func (a *app) runModel(name string, sel *selectionFlags, ex *execFlags, phases b
 		return &exitError{exitDiffers, fmt.Errorf("%s: an expected output differs: %s", name, first)}
 	}
 	return nil
+}
+
+// executeSide runs what run executes; the second result is nil but for ONNX Runtime.
+func (a *app) executeSide(x *execution, ex *execFlags, opts verify.Options) (*verify.Run, *report.Runtime, error) {
+	if isORT(opts.Device) {
+		return a.executeORT(x.side(), x, ex, opts)
+	}
+	r, err := verify.Execute(a.ctx, x.side(), x.inputs, opts)
+	return r, nil, err
 }

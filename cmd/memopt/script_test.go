@@ -8,6 +8,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"memopt/executor/ort"
 	"memopt/graph"
 	"memopt/graph/onnx"
 )
@@ -45,26 +46,47 @@ func writeForward(dir string) error {
 }
 
 // TestScripts runs the command lines of testdata/script. A script that needs sample models
-// beside the repository says [samples]; without them the condition is false and
+// beside the repository says [samples], one that needs ONNX Runtime says [ort]; without them the condition is false and
 // the script skips. UPDATE_SCRIPTS=1 rewrites the expected output.
 func TestScripts(t *testing.T) {
 	samples, err := filepath.Abs("../../../shared/models")
 	if err != nil {
 		t.Fatal(err)
 	}
+	library := findORT(t)
 	testscript.Run(t, testscript.Params{
 		Dir:           "testdata/script",
 		UpdateScripts: os.Getenv("UPDATE_SCRIPTS") != "",
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("SAMPLES", samples)
+			env.Setenv(ort.LibraryVariable, library)
 			return writeForward(env.WorkDir)
 		},
 		Condition: func(cond string) (bool, error) {
-			if cond == "samples" {
+			switch cond {
+			case "samples":
 				_, err := os.Stat(samples)
 				return err == nil, nil
+			case "ort":
+				return library != "", nil
 			}
 			return false, nil
 		},
 	})
+}
+
+// findORT returns ONNX Runtime's library, or "" and a line in the log that says how to get it.
+func findORT(t *testing.T) string {
+	t.Helper()
+	path, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := ort.Start(t.Context(), ortProgram(path))
+	if err != nil {
+		t.Log("scripts that say [ort] skip: ", err)
+		return ""
+	}
+	defer p.Close()
+	return p.Info().Path
 }

@@ -36,6 +36,11 @@ func (s *selectionFlags) register(f *pflag.FlagSet) {
 	s.budgetFlags.register(f)
 }
 
+// forCPU reports whether the flags name the CPU as what a plan is for.
+func (s *selectionFlags) forCPU() bool {
+	return s.device == cpuDevice || s.device == "" && s.cost != ""
+}
+
 // chosen is a selection with where it came from.
 type chosen struct {
 	options    planner.Options

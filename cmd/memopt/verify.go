@@ -14,6 +14,7 @@ type verifyFlags struct {
 	bitwise   string
 	seeds     int
 	tolerance float64
+	tolerated bool // whether the tolerance was given
 }
 
 func (a *app) verifyCommand() *cobra.Command {
@@ -31,7 +32,12 @@ times means something on a busy machine; beside it stands the predicted one, by 
 profile of a typical CPU or, better, by times of this machine (--cost).
 
 It ends with 0 where all is as promised, 4 where numbers differ (the first value
-that differs is named), 5 where the measured arena is above the planned one.`,
+that differs is named), 5 where the measured arena is above the planned one.
+
+With -e ort, ONNX Runtime executes both files, the planned one being what apply writes:
+the arena that it measures is compared with the simulated live bytes. Its
+optimizations may treat the two graphs differently, so equal means within the tolerance
+there; at --ort-opt basic or disable, --bitwise on holds as well.`,
 		Example: `  memopt verify example:mlp --level 1 --dim batch=64 --init random:1
         a built-in training graph and its rewritten self
   memopt verify model.onnx --config config.json --data-dir test_data_set_0
@@ -39,6 +45,8 @@ that differs is named), 5 where the measured arena is above the planned one.`,
   memopt run model.onnx --level 0 --init random:1 -r 5 --profile times.json
   memopt verify model.onnx --level 1 --init random:1 -r 5 --cost times.json
         predict the slowdown from times of this machine, then measure it
+  memopt verify model.onnx --budget 60% --init random:1 -e ort -r 5
+        what the plan saves in stock ONNX Runtime
   memopt verify model.onnx rewritten.onnx --data-dir test_data_set_0 --seeds 3
         two files, on three sets of inputs`,
 		Args: func(_ *cobra.Command, args []string) error {
@@ -47,19 +55,22 @@ that differs is named), 5 where the measured arena is above the planned one.`,
 			}
 			return nil
 		},
-		RunE: func(_ *cobra.Command, args []string) error { return a.verifyModels(args, &sel, &ex, &vf) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			vf.tolerated = cmd.Flags().Changed("peak-tolerance")
+			return a.verifyModels(args, &sel, &ex, &vf)
+		},
 	}
 	sel.register(cmd.Flags())
 	ex.register(cmd.Flags())
-	cmd.Flags().StringVar(&vf.bitwise, "bitwise", "on", "on: outputs must be equal bit for bit; off: within --atol and --rtol")
+	cmd.Flags().StringVar(&vf.bitwise, "bitwise", "", "on: outputs must be equal bit for bit; off: within --atol and --rtol (default on; off with -e ort)")
 	cmd.Flags().IntVar(&vf.seeds, "seeds", 1, "how many sets of inputs; those after the first are made up anew where --init makes up inputs")
-	cmd.Flags().Float64Var(&vf.tolerance, "peak-tolerance", 0, "by how much the measured arena may exceed the planned one, as a share of it")
+	cmd.Flags().Float64Var(&vf.tolerance, "peak-tolerance", 0, "by how much the measured arena may exceed the planned one, as a share of it; 0.15 with -e ort where it is not given")
 	return cmd
 }
 
 func (vf *verifyFlags) check() error {
 	switch {
-	case vf.bitwise != "on" && vf.bitwise != "off":
+	case vf.bitwise != "" && vf.bitwise != "on" && vf.bitwise != "off":
 		return usage("--bitwise %q: wanted on or off", vf.bitwise)
 	case vf.seeds < 1:
 		return usage("--seeds %d: wanted at least 1", vf.seeds)
@@ -81,7 +92,7 @@ func (a *app) verifyModels(args []string, sel *selectionFlags, ex *execFlags, vf
 	if err != nil {
 		return err
 	}
-	sel.executes = !virtual(opts.Device)
+	sel.executes = onCPU(opts.Device)
 	ex.differentiate = len(args) == 1
 	if len(args) == 2 {
 		if sel.level != "" || sel.config != "" || sel.plan != "" || sel.probe != "" || sel.budgetFlags.asks() {
@@ -102,16 +113,17 @@ func (a *app) verifyModels(args []string, sel *selectionFlags, ex *execFlags, vf
 		defer other.l.close()
 		x.planned, x.changed = other.planned, true
 	}
-	v := &report.VerifyView{Bitwise: vf.bitwise == "on", Unchanged: !x.changed}
+	v := &report.VerifyView{Bitwise: vf.bitwise == "on" || vf.bitwise == "" && !isORT(opts.Device), Unchanged: !x.changed}
 	if x.plan != nil && x.changed && len(args) == 1 {
 		v.Predicted, v.Profile = 1+x.plan.Overhead, x.plan.ProfileName()
 	}
+	var runtimes ortSides
 	for v.Seeds < vf.seeds {
 		if err := x.fill(ex, int64(v.Seeds), opts.Device); err != nil {
 			return err
 		}
 		opts.Session.Seed = uint64(a.global.seed + int64(v.Seeds))
-		if v.Verdict, err = a.verifyOnce(x, ex, v.Bitwise, opts); err != nil {
+		if v.Verdict, runtimes, err = a.verifyOnce(x, ex, v.Bitwise, opts); err != nil {
 			return classifyRun(args[0], err)
 		}
 		if v.Seeds++; !v.Verdict.Equal {
@@ -120,6 +132,7 @@ func (a *app) verifyModels(args []string, sel *selectionFlags, ex *execFlags, vf
 	}
 	v.Baseline = a.runView(v.Verdict.Baseline, x.baseline, opts)
 	v.Planned = a.runView(v.Verdict.Planned, x.planned, opts)
+	v.Baseline.Runtime, v.Planned.Runtime = runtimes.baseline, runtimes.planned
 	if err := ex.save(v.Verdict.Planned); err != nil {
 		return err
 	}
@@ -129,10 +142,14 @@ func (a *app) verifyModels(args []string, sel *selectionFlags, ex *execFlags, vf
 	return verdict(args[0], v, vf)
 }
 
-func (a *app) verifyOnce(x *execution, ex *execFlags, bitwise bool, opts verify.Options) (*verify.Verdict, error) {
+func (a *app) verifyOnce(x *execution, ex *execFlags, bitwise bool, opts verify.Options) (*verify.Verdict, ortSides, error) {
 	tol := ex.tolerance()
 	tol.Bitwise = bitwise
-	return verify.Verify(a.ctx, x.baseline, x.planned, x.inputs, opts, tol)
+	if isORT(opts.Device) {
+		return a.verifyORT(x, ex, tol, opts)
+	}
+	v, err := verify.Verify(a.ctx, x.baseline, x.planned, x.inputs, opts, tol)
+	return v, ortSides{}, err
 }
 
 func (a *app) runView(r *verify.Run, side verify.Side, opts verify.Options) report.RunView {
@@ -145,6 +162,9 @@ func verdict(name string, v *report.VerifyView, vf *verifyFlags) error {
 	if !v.Verdict.Equal {
 		return &exitError{exitDiffers, fmt.Errorf("%s: the numbers differ: %s", name, v.Verdict.First)}
 	}
+	if v.Planned.Runtime != nil {
+		return vf.verdictORT(name, v)
+	}
 	for _, side := range []struct {
 		name string
 		run  *verify.Run
@@ -155,4 +175,16 @@ func verdict(name string, v *report.VerifyView, vf *verifyFlags) error {
 		}
 	}
 	return nil
+}
+
+// verdictORT is the exit code of a comparison in ONNX Runtime whose numbers are equal.
+func (vf *verifyFlags) verdictORT(name string, v *report.VerifyView) error {
+	if v.Unchanged {
+		return nil
+	}
+	tolerance := ortTolerance
+	if vf.tolerated {
+		tolerance = vf.tolerance
+	}
+	return aboveORT(name, v.Verdict.Planned, v.Planned.Runtime, len(v.Planned.Graph.Values), tolerance)
 }

@@ -1,0 +1,167 @@
+//go:build linux && (amd64 || arm64) && !nodl
+
+package ort
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"memopt/executor"
+)
+
+// Serve is what the second process does: it loads the library, says so, and answers requests until there are no more. It
+// returns the process's exit status.
+func Serve(in, out *os.File) int {
+	library, err := Open(Candidates(os.Getenv))
+	if err != nil {
+		reply(out, failure(err))
+		return 0
+	}
+	reply(out, answer{Hello: &Info{Path: library.Path(), Version: library.Version()}})
+	requests := make(chan request)
+	go readRequests(in, requests)
+	c := &child{library: library}
+	for r := range requests {
+		a, err := c.answer(r)
+		if err != nil {
+			a = failure(err)
+		}
+		reply(out, a)
+	}
+	return 0
+}
+
+// readRequests passes requests on. At their end the parent is gone: a step that runs ends with the process.
+func readRequests(in io.Reader, requests chan<- request) {
+	d := json.NewDecoder(in)
+	for {
+		var r request
+		if err := d.Decode(&r); err != nil {
+			os.Exit(0)
+		}
+		requests <- r
+	}
+}
+
+// failure is the answer that tells of an error.
+func failure(err error) answer {
+	var m *MissingError
+	var r *RuntimeError
+	switch {
+	case errors.As(err, &m):
+		return answer{Missing: &missing{m.Reason}}
+	case errors.As(err, &r):
+		return answer{Runtime: r}
+	}
+	return answer{Fault: err.Error()}
+}
+
+// child is what the second process holds.
+type child struct {
+	library *Library
+	session *Session
+	feed    *Feed
+	results *Results // of the last step
+}
+
+func (c *child) answer(r request) (answer, error) {
+	switch {
+	case r.Open != nil && c.session == nil:
+		o, err := c.open(r.Open)
+		return answer{Opened: o}, err
+	case r.Step != nil && c.session != nil:
+		s, err := c.step()
+		return answer{Step: s}, err
+	case r.Outputs != nil && c.results != nil:
+		files, err := c.outputs(r.Outputs.Dir)
+		return answer{Outputs: files}, err
+	}
+	return answer{}, fmt.Errorf("a request that cannot be served now: %+v", r)
+}
+
+// open makes the session and has all inputs in memory, so that what a step adds is its own.
+func (c *child) open(r *openRequest) (*Opened, error) {
+	var inputs []Named
+	for _, f := range r.Inputs {
+		t, err := mapTensor(f)
+		if err != nil {
+			return nil, fmt.Errorf("input %q: %w", f.Name, err)
+		}
+		inputs = append(inputs, Named{f.Name, t})
+	}
+	s, err := c.library.NewSession(r.Model, r.Options)
+	if err != nil {
+		return nil, err
+	}
+	c.session = s
+	if c.feed, err = s.Feed(inputs); err != nil {
+		return nil, err
+	}
+	st, err := s.Stats()
+	if err != nil {
+		return nil, err
+	}
+	return &Opened{Arena: st, Resident: executor.SettleProcessMemory().Resident}, nil
+}
+
+// mapTensor maps a tensor's file into memory, all pages at once. A write to it would stay in this process.
+func mapTensor(f File) (*executor.Tensor, error) {
+	t := &executor.Tensor{DType: f.DType, Shape: f.Shape}
+	n, ok := executor.Bytes(f.DType, f.Shape)
+	if !ok || n == 0 {
+		return t, nil
+	}
+	file, err := os.Open(f.Path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	if info, err := file.Stat(); err != nil || info.Size() != int64(n) {
+		return nil, fmt.Errorf("%s holds no %v of %d bytes", f.Path, t, n)
+	}
+	t.Data, err = unix.Mmap(int(file.Fd()), 0, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_POPULATE)
+	return t, err
+}
+
+// step runs the model once. The outputs of the step before are given back first.
+func (c *child) step() (*Step, error) {
+	if c.results != nil {
+		c.results.Close()
+		c.results = nil
+	}
+	executor.SettleProcessMemory()
+	begin := time.Now()
+	results, err := c.session.Run(c.feed)
+	took := time.Since(begin)
+	if err != nil {
+		return nil, err
+	}
+	c.results = results
+	after := executor.ReadProcessMemory()
+	st, err := c.session.Stats()
+	return &Step{Nanoseconds: took.Nanoseconds(), Arena: st, Resident: after.Peak}, err
+}
+
+// outputs writes the last step's outputs.
+func (c *child) outputs(dir string) ([]File, error) {
+	files := []File{}
+	for i, name := range c.session.Outputs() {
+		t, err := c.results.Tensor(i)
+		if err != nil {
+			return nil, err
+		}
+		f := File{Name: name, DType: t.DType, Shape: t.Shape, Path: filepath.Join(dir, fmt.Sprintf("output_%d", i))}
+		if err := os.WriteFile(f.Path, t.Data, 0o600); err != nil {
+			return nil, err
+		}
+		files = append(files, f)
+	}
+	return files, nil
+}

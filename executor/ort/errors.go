@@ -1,0 +1,74 @@
+package ort
+
+import (
+	"fmt"
+	"strings"
+)
+
+// MissingError says that there is no ONNX Runtime that can be used.
+type MissingError struct {
+	// Reason is why a library that was found cannot be used; "" where none was found.
+	Reason string
+}
+
+// howToGet says how a user gets the library.
+const howToGet = "get it with pip install onnxruntime, npm install onnxruntime-node (" + oldestRelease + " or later), the distribution's libonnxruntime, or an archive from ONNX Runtime's release page; MEMOPT_ORT_LIB=/path/to/libonnxruntime.so names the library where it is not found by itself"
+
+// Error says what is missing and how to get it.
+func (e *MissingError) Error() string {
+	if e.Reason == "" {
+		return "ONNX Runtime is not installed: libonnxruntime.so was not found; " + howToGet
+	}
+	return e.Reason + "; " + howToGet
+}
+
+// Phases of a [RuntimeError].
+const (
+	PhaseOpen = "open" // the model was refused
+	PhaseRun  = "run"  // a step failed
+	PhaseCall = "call" // anything else
+)
+
+// RuntimeError is an error that ONNX Runtime returned.
+type RuntimeError struct {
+	Phase   string `json:"phase"`
+	Code    int    `json:"code"` // OrtErrorCode; 0 where the error is not the library's own
+	Message string `json:"message"`
+}
+
+// Error passes the runtime's message on.
+func (e *RuntimeError) Error() string {
+	text := strings.Join(strings.Fields(e.Message), " ")
+	switch e.Phase {
+	case PhaseOpen:
+		return "ONNX Runtime refuses the model: " + text
+	case PhaseRun:
+		return "ONNX Runtime cannot run the model: " + text
+	}
+	return "ONNX Runtime: " + text
+}
+
+// OutOfMemory reports whether the runtime had no memory for a value.
+func (e *RuntimeError) OutOfMemory() bool {
+	return strings.Contains(e.Message, "Failed to allocate memory") || strings.Contains(e.Message, "bad_alloc") ||
+		strings.Contains(e.Message, "Available memory of")
+}
+
+// CrashError says that the process in which ONNX Runtime ran has ended before its work was done.
+type CrashError struct {
+	Cause string // a signal or an exit status
+	While string // what it was doing
+	Said  string // the end of what it wrote to its error stream, on one line
+}
+
+// Error says how the process died.
+func (e *CrashError) Error() string {
+	text := fmt.Sprintf("ONNX Runtime died in a process of its own while it %s: %s", e.While, e.Cause)
+	if strings.Contains(e.Cause, "killed") {
+		text += " (the system kills a process when memory runs out)"
+	}
+	if e.Said != "" {
+		text += "; its last words: " + e.Said
+	}
+	return text
+}

@@ -1,0 +1,125 @@
+//go:build linux && (amd64 || arm64) && !nodl
+
+package ort
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"unsafe"
+
+	"github.com/ebitengine/purego"
+)
+
+// Library is ONNX Runtime, loaded into this process. It is never unloaded: the runtime does
+// not promise that it can be.
+type Library struct {
+	api     api
+	env     uintptr
+	path    string
+	version string
+}
+
+// Open loads the first of the candidates that is an ONNX Runtime of a release that can be used. The error is a *MissingError.
+func Open(candidates []string) (*Library, error) {
+	missing := &MissingError{}
+	for _, path := range candidates {
+		l, err := openAt(path)
+		if err == nil {
+			return l, nil
+		}
+		// A bare name that the linker does not find is no library that cannot be used.
+		if missing.Reason == "" && (filepath.Base(path) != path || len(candidates) == 1) {
+			missing.Reason = err.Error()
+		}
+	}
+	return nil, missing
+}
+
+func openAt(path string) (*Library, error) {
+	handle, err := purego.Dlopen(path, purego.RTLD_NOW|purego.RTLD_LOCAL)
+	if err != nil {
+		return nil, fmt.Errorf("%s cannot be loaded: %s", path, strings.TrimPrefix(err.Error(), path+": "))
+	}
+	getBase, err := purego.Dlsym(handle, "OrtGetApiBase")
+	if err != nil {
+		return nil, fmt.Errorf("%s is not ONNX Runtime: it has no function OrtGetApiBase", path)
+	}
+	base, _, _ := purego.SyscallN(getBase)
+	if base == 0 {
+		return nil, fmt.Errorf("%s is not ONNX Runtime: OrtGetApiBase returns nothing", path)
+	}
+	// struct OrtApiBase { GetApi(version); GetVersionString(); }
+	entries := (*[2]uintptr)(address(base))
+	version, _, _ := purego.SyscallN(entries[1])
+	l := &Library{path: path, version: goString(version)}
+	if !newEnough(l.version) {
+		return nil, fmt.Errorf("%s is ONNX Runtime %s: wanted %s or later, whose allocator says how much is in use", path, l.version, oldestRelease)
+	}
+	table, _, _ := purego.SyscallN(entries[0], apiVersion)
+	if table == 0 {
+		return nil, fmt.Errorf("%s is ONNX Runtime %s, which does not offer version %d of its C API", path, l.version, apiVersion)
+	}
+	l.api = api{address(table)}
+	const logErrors = 3 // ORT_LOGGING_LEVEL_ERROR
+	name := cString("memopt")
+	if err := l.api.call(fnCreateEnv, logErrors, uintptr(unsafe.Pointer(name)), uintptr(unsafe.Pointer(&l.env))); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	runtime.KeepAlive(name)
+	return l, nil
+}
+
+// Path returns what the library was opened by.
+func (l *Library) Path() string { return l.path }
+
+// Version returns the library's release.
+func (l *Library) Version() string { return l.version }
+
+// memoryInfo makes a description of the CPU's arena; the caller releases it.
+func (l *Library) memoryInfo() (info uintptr, err error) {
+	const arenaAllocator, memTypeDefault = 1, 0
+	err = l.api.call(fnCreateCPUMemoryInfo, arenaAllocator, memTypeDefault, uintptr(unsafe.Pointer(&info)))
+	return info, err
+}
+
+// registerArena makes the library use an arena with the given bounds in sessions that take the
+// environment's.
+func (l *Library) registerArena(o Options) error {
+	keys := []*byte{cString("arena_extend_strategy")}
+	strategy := uintptr(0)
+	if o.Exact {
+		strategy = 1
+	}
+	values := []uintptr{strategy}
+	if o.MemLimit > 0 {
+		keys, values = append(keys, cString("max_mem")), append(values, uintptr(o.MemLimit))
+	}
+	if o.Split {
+		const grain = 256 // the arena's own: what is left of a chunk is none, or at least this
+		keys, values = append(keys, cString("max_dead_bytes_per_chunk")), append(values, grain)
+	}
+	var arena uintptr
+	if err := l.api.call(fnCreateArenaCfgV2, uintptr(unsafe.Pointer(&keys[0])), uintptr(unsafe.Pointer(&values[0])), uintptr(len(keys)), uintptr(unsafe.Pointer(&arena))); err != nil {
+		return err
+	}
+	runtime.KeepAlive(keys)
+	defer l.api.release(fnReleaseArenaCfg, arena)
+	info, err := l.memoryInfo()
+	if err != nil {
+		return err
+	}
+	defer l.api.release(fnReleaseMemoryInfo, info)
+	return l.api.call(fnCreateAndRegisterAllocator, l.env, info, arena)
+}
+
+// asPhase says in which phase an error of the runtime arose.
+func asPhase(phase string, err error) error {
+	var e *RuntimeError
+	if errors.As(err, &e) {
+		e.Phase = phase
+	}
+	return err
+}

@@ -1,0 +1,215 @@
+package ort
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+
+	"memopt/executor"
+)
+
+// Program says how to start the second process: a program that calls Serve with its standard input and with file 3.
+type Program struct {
+	Path string
+	Args []string // the program's own name first
+	Env  []string // beside the caller's
+}
+
+// Process is a second process with ONNX Runtime in it. It is used by one goroutine at a time.
+type Process struct {
+	cmd     *exec.Cmd
+	ctx     context.Context
+	in      io.WriteCloser
+	out     *os.File
+	answers *json.Decoder
+	said    *headWriter
+	info    Info
+	doing   string
+	ended   error // why the process is no more
+}
+
+// Start starts a process and waits until it has loaded the library. The error is a *MissingError where there is none. The
+// process ends with the context.
+func Start(ctx context.Context, program Program) (*Process, error) {
+	out, childOut, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer childOut.Close()
+	cmd := exec.CommandContext(ctx, program.Path)
+	p := &Process{cmd: cmd, ctx: ctx, out: out, answers: json.NewDecoder(out), said: &headWriter{}, doing: "loaded the library"}
+	cmd.Args, cmd.Env = program.Args, append(os.Environ(), program.Env...)
+	cmd.Stderr, cmd.ExtraFiles = p.said, []*os.File{childOut}
+	cmd.WaitDelay = time.Second // of the error stream, which a grandchild could hold open
+	if p.in, err = cmd.StdinPipe(); err != nil {
+		out.Close()
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		p.in.Close()
+		out.Close()
+		return nil, fmt.Errorf("cannot start %s for ONNX Runtime: %w", program.Path, err)
+	}
+	childOut.Close() // so that the answers end with the process
+	a, err := p.read()
+	if err != nil {
+		p.Close()
+		return nil, err
+	}
+	if a.Hello == nil {
+		p.Close()
+		return nil, fmt.Errorf("%s does not serve ONNX Runtime", program.Path)
+	}
+	p.info = *a.Hello
+	return p, nil
+}
+
+// Info says which library the process uses.
+func (p *Process) Info() Info { return p.info }
+
+// Open makes a session of a model's file, with inputs that WriteInputs has written.
+func (p *Process) Open(model string, o Options, inputs []File) (*Opened, error) {
+	if err := o.Check(); err != nil {
+		return nil, err
+	}
+	a, err := p.ask("loaded the model", request{Open: &openRequest{model, o, inputs}})
+	if err == nil && a.Opened == nil {
+		err = errors.New("ONNX Runtime's process gave no answer about the model")
+	}
+	return a.Opened, err
+}
+
+// Step runs the model once.
+func (p *Process) Step() (*Step, error) {
+	a, err := p.ask("ran a step", request{Step: &struct{}{}})
+	if err == nil && a.Step == nil {
+		err = errors.New("ONNX Runtime's process gave no answer about the step")
+	}
+	return a.Step, err
+}
+
+// Outputs returns the outputs of the last step in the model's order. They travel through a folder.
+func (p *Process) Outputs(dir string) ([]Named, error) {
+	a, err := p.ask("wrote its outputs", request{Outputs: &outputsRequest{dir}})
+	if err != nil {
+		return nil, err
+	}
+	var list []Named
+	for _, f := range a.Outputs {
+		t := &executor.Tensor{DType: f.DType, Shape: f.Shape}
+		if t.Data, err = os.ReadFile(f.Path); err != nil {
+			return nil, err
+		}
+		if err := os.Remove(f.Path); err != nil {
+			return nil, err
+		}
+		list = append(list, Named{f.Name, t})
+	}
+	return list, nil
+}
+
+// Close ends the process.
+func (p *Process) Close() {
+	p.in.Close() // the process ends itself when it reads that
+	p.end()
+	p.out.Close()
+}
+
+// end waits until the process is gone and says how it ended.
+func (p *Process) end() error {
+	if p.ended == nil {
+		if p.ended = p.cmd.Wait(); p.ended == nil {
+			p.ended = errors.New("exit status 0")
+		}
+	}
+	return p.ended
+}
+
+func (p *Process) ask(doing string, r request) (answer, error) {
+	p.doing = doing
+	data, err := json.Marshal(r)
+	if err != nil {
+		return answer{}, err
+	}
+	// A write to a process that is gone fails; how it went is seen when its answer is read.
+	p.in.Write(append(data, '\n'))
+	return p.read()
+}
+
+// read reads one answer and makes an error of one that tells of an error.
+func (p *Process) read() (answer, error) {
+	var a answer
+	if err := p.answers.Decode(&a); err != nil {
+		p.in.Close()
+		cause := p.end()
+		if err := p.ctx.Err(); err != nil {
+			return answer{}, err
+		}
+		return answer{}, &CrashError{Cause: p.cause(cause), While: p.doing, Said: p.said.lastWords()}
+	}
+	switch {
+	case a.Missing != nil:
+		return answer{}, &MissingError{a.Missing.Reason}
+	case a.Runtime != nil:
+		return answer{}, a.Runtime
+	case a.Fault != "":
+		return answer{}, errors.New(a.Fault)
+	}
+	return a, nil
+}
+
+// signalLine finds the signal in what Go's runtime writes when one that was raised in C code ends the
+// program; the exit status is then 2.
+var signalLine = regexp.MustCompile(`(?m)^(?:\[signal )?(SIG[A-Z]+): ([a-z ]+)`)
+
+func (p *Process) cause(err error) string {
+	if m := signalLine.FindStringSubmatch(p.said.head.String()); m != nil {
+		return fmt.Sprintf("signal %s: %s", m[1], strings.TrimSpace(m[2]))
+	}
+	return err.Error()
+}
+
+// WriteInputs writes inputs for any number of processes into a folder.
+func WriteInputs(dir string, inputs []Named) ([]File, error) {
+	var files []File
+	for i, in := range inputs {
+		f := File{Name: in.Name, DType: in.Tensor.DType, Shape: in.Tensor.Shape, Path: filepath.Join(dir, fmt.Sprintf("input_%d", i))}
+		if err := os.WriteFile(f.Path, in.Tensor.Data, 0o600); err != nil {
+			return nil, err
+		}
+		files = append(files, f)
+	}
+	return files, nil
+}
+
+// headWriter keeps the beginning of what is written to it. A process that dies of a fault says first which, and
+// then where all its goroutines stood.
+type headWriter struct{ head bytes.Buffer }
+
+const headBytes = 16 << 10
+
+// Write keeps what fits.
+func (t *headWriter) Write(data []byte) (int, error) {
+	t.head.Write(data[:min(len(data), headBytes-t.head.Len())])
+	return len(data), nil
+}
+
+// lastWords returns a line or two of it.
+func (t *headWriter) lastWords() string {
+	const most = 240
+	text, _, _ := strings.Cut(t.head.String(), "\n\n") // what follows are stacks
+	text = strings.Join(strings.Fields(text), " ")
+	if len(text) > most {
+		text = strings.ToValidUTF8(text[:most], "") + "…"
+	}
+	return text
+}

@@ -1,0 +1,90 @@
+package ort
+
+import (
+	"encoding/json"
+	"io"
+
+	"memopt/executor"
+	"memopt/graph"
+)
+
+// Named is an input or an output.
+type Named struct {
+	Name   string
+	Tensor *executor.Tensor
+}
+
+// The two processes exchange one JSON object per line. The child speaks first, with its library; then it answers every
+// request with one answer. Tensors travel in files, whose bytes are the elements.
+
+// request is one of its fields.
+type request struct {
+	Open    *openRequest    `json:"open,omitempty"`
+	Step    *struct{}       `json:"step,omitempty"`
+	Outputs *outputsRequest `json:"outputs,omitempty"`
+}
+
+// openRequest makes a session of a model.
+type openRequest struct {
+	Model   string  `json:"model"`
+	Options Options `json:"options"`
+	Inputs  []File  `json:"inputs"`
+}
+
+// outputsRequest writes the outputs of the last step into a folder.
+type outputsRequest struct {
+	Dir string `json:"dir"`
+}
+
+// File is a tensor in a file.
+type File struct {
+	Name  string      `json:"name"`
+	DType graph.DType `json:"dtype"`
+	Shape []int       `json:"shape"`
+	Path  string      `json:"path"`
+}
+
+// answer is one of its fields.
+type answer struct {
+	Hello   *Info         `json:"hello,omitempty"`
+	Opened  *Opened       `json:"opened,omitempty"`
+	Step    *Step         `json:"step,omitempty"`
+	Outputs []File        `json:"outputs,omitempty"`
+	Missing *missing      `json:"missing,omitempty"`
+	Runtime *RuntimeError `json:"runtime,omitempty"`
+	Fault   string        `json:"fault,omitempty"` // an error of another kind
+}
+
+type missing struct {
+	Reason string `json:"reason"`
+}
+
+// Info says which library is used.
+type Info struct {
+	Path    string `json:"path"`
+	Version string `json:"version"`
+}
+
+// Opened says what a session took before its first step.
+type Opened struct {
+	Arena    Stats `json:"arena"`
+	Resident int64 `json:"resident"` // memory of the process, in bytes; inputs included
+}
+
+// Step says what one step took.
+type Step struct {
+	Nanoseconds int64 `json:"ns"`
+	Arena       Stats `json:"arena"` // after it, its outputs alive
+	// Resident is the most that the process had in memory during the step, in bytes; 0 where the
+	// system does not say.
+	Resident int64 `json:"resident"`
+}
+
+// reply writes an answer. Where nobody reads it, the caller's next read ends.
+func reply(w io.Writer, a answer) {
+	data, err := json.Marshal(a)
+	if err != nil {
+		data, _ = json.Marshal(answer{Fault: err.Error()})
+	}
+	w.Write(append(data, '\n'))
+}

@@ -1,0 +1,168 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"strings"
+)
+
+// Runtime is what is known of an execution in ONNX Runtime beside what every execution has.
+type Runtime struct {
+	Version      string
+	Library      string // the file
+	Optimization string
+	MemPattern   bool
+	Arena        bool // whether the arena's counts are known
+	Parallel     bool
+	Exact        bool // the arena splits chunks to fit
+	Config       []string
+	Created      int64 // bytes in use in the arena once the session was made: weights as the runtime holds them
+	// LaterArena and LaterResident are the most that steps after the first took; 0 where there was but one.
+	LaterArena, LaterResident int64
+	// Bounded says that making the session took more than a step, so that the step's figure is an upper bound.
+	Bounded bool
+}
+
+type runtimeJSON struct {
+	Name          string   `json:"name"`
+	Version       string   `json:"version"`
+	Library       string   `json:"library"`
+	Optimization  string   `json:"optimization"`
+	MemPattern    bool     `json:"mem_pattern"`
+	Arena         bool     `json:"arena"`
+	Parallel      bool     `json:"parallel"`
+	Exact         bool     `json:"arena_exact"`
+	Config        []string `json:"config"`
+	Created       int64    `json:"session_arena_bytes"`
+	LaterArena    *int64   `json:"later_arena_bytes"` // null where there was but one step
+	LaterResident *int64   `json:"later_rss_bytes"`
+	UpperBound    bool     `json:"measured_arena_is_upper_bound"`
+	Facts         []string `json:"facts"`
+}
+
+// newRuntimeJSON returns nil for another backend's run.
+func newRuntimeJSON(v *RunView) *runtimeJSON {
+	r := v.Runtime
+	if r == nil {
+		return nil
+	}
+	j := &runtimeJSON{Name: "ONNX Runtime", Version: r.Version, Library: r.Library, Optimization: r.Optimization, MemPattern: r.MemPattern, Arena: r.Arena,
+		Parallel: r.Parallel, Exact: r.Exact, Config: append([]string{}, r.Config...), Created: r.Created, UpperBound: r.Bounded, Facts: append([]string{}, v.runtimeFacts()...)}
+	if r.LaterArena > 0 {
+		j.LaterArena = &r.LaterArena
+	}
+	if r.LaterResident > 0 {
+		j.LaterResident = &r.LaterResident
+	}
+	return j
+}
+
+// patternShare is by how much later steps must exceed the first for it to be worth a line: less is the
+// arena's rounding.
+const patternShare = 1.02
+
+// runtimeFacts says what the runtime's settings cost in this run, with figures.
+func (v *RunView) runtimeFacts() []string {
+	r, first := v.Runtime, v.Run.Measured.Arena
+	var facts []string
+	if r.MemPattern && float64(r.LaterArena) > patternShare*float64(first) && first > 0 {
+		facts = append(facts, fmt.Sprintf("the memory pattern, which is on, makes later steps take %s of the arena, %.2f times the first step's %s; SessionOptions.enable_mem_pattern = False (--mem-pattern off) avoids that",
+			Bytes(r.LaterArena), float64(r.LaterArena)/float64(first), Bytes(first)))
+	} else if r.MemPattern && float64(r.LaterResident) > patternShare*float64(v.Run.Resident) && !r.Arena && v.Run.Resident > 0 {
+		facts = append(facts, fmt.Sprintf("with the memory pattern on, later steps take %s of the process's memory, %.2f times the first step's %s",
+			Bytes(r.LaterResident), float64(r.LaterResident)/float64(v.Run.Resident), Bytes(v.Run.Resident)))
+	}
+	if r.Bounded {
+		facts = append(facts, "making the session took more of the arena than a step: the measured arena is an upper bound")
+	}
+	if !r.Arena {
+		facts = append(facts, "the runtime keeps no count without its arena: only the process's memory is measured")
+	}
+	return facts
+}
+
+// runtimeRows adds what an execution in ONNX Runtime measured.
+func (t *Table) runtimeRows(v *RunView) {
+	r := v.Runtime
+	t.Add("ONNX Runtime", r.Version, r.settings())
+	if r.Arena {
+		t.Add("measured arena", Bytes(v.Run.Measured.Arena), fmt.Sprintf("of the first step, outputs included; beside %s that the session holds", Bytes(r.Created)))
+	}
+	if r.Arena && r.LaterArena > 0 {
+		t.Add("later steps", Bytes(r.LaterArena), "the most of the arena in a step after the first")
+	}
+	if !r.Arena {
+		return
+	}
+	t.Add("arena reserved", Bytes(v.Run.Arena.Reserved), "taken from the system, what the session holds included")
+}
+
+// settings says how the runtime was set up.
+func (r *Runtime) settings() string {
+	parts := []string{"optimizations " + r.Optimization}
+	for _, s := range []struct {
+		set  bool
+		text string
+	}{{!r.MemPattern, "memory pattern off"}, {!r.Arena, "arena off"}, {r.Exact, "arena exact"}, {r.Parallel, "parallel"}} {
+		if s.set {
+			parts = append(parts, s.text)
+		}
+	}
+	return strings.Join(append(parts, r.Config...), ", ")
+}
+
+// writeFacts writes what there is to say below a table.
+func (v *RunView) writeFacts(w io.Writer, who string) error {
+	if v.Runtime == nil {
+		return nil
+	}
+	for _, f := range v.runtimeFacts() {
+		if _, err := fmt.Fprintf(w, "\n%s%s.\n", who, f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// runtimeVerify writes how two runs in ONNX Runtime compare.
+func (v *VerifyView) runtimeVerify(w io.Writer, format Format) error {
+	if format == TableFormat {
+		if _, err := fmt.Fprintln(w, v.headline()); err != nil {
+			return err
+		}
+	}
+	t := Table{Header: []string{"what", "baseline", "planned", ""}, Right: []bool{false, true, true, false}}
+	a, b, r, s := v.Verdict.Baseline, v.Verdict.Planned, v.Baseline.Runtime, v.Planned.Runtime
+	t.Add("ONNX Runtime", r.Version, s.Version, r.settings())
+	t.Add("predicted live", Bytes(a.Predicted.Live), Bytes(b.Predicted.Live), "in the order of the files")
+	if r.Arena {
+		t.Add("measured arena", Bytes(a.Measured.Arena), Bytes(b.Measured.Arena), "of the first step, outputs included: "+v.saving(a.Measured.Arena, b.Measured.Arena))
+	}
+	if r.LaterArena > 0 && s.LaterArena > 0 {
+		t.Add("later steps", Bytes(r.LaterArena), Bytes(s.LaterArena), v.saving(r.LaterArena, s.LaterArena))
+	}
+	if a.Resident > 0 {
+		t.Add("process", Bytes(a.Resident), Bytes(b.Resident), "VmHWM - VmRSS before the first step: "+v.saving(a.Resident, b.Resident))
+	}
+	if r.Arena {
+		t.Add("the session holds", Bytes(r.Created), Bytes(s.Created), "of the arena, before the first step")
+	}
+	t.Add("inputs and weights", Bytes(a.Predicted.Persistent), Bytes(b.Predicted.Persistent), "")
+	t.Add("time of a step", duration(a.Median()), duration(b.Median()), fmt.Sprintf("%.3f times", v.Verdict.Slowdown()))
+	if v.Predicted > 0 {
+		t.Add("predicted time", "", fmt.Sprintf("%.3f times", v.Predicted), costNote(v.Profile))
+	}
+	if err := t.writeAs(w, format); err != nil || format != TableFormat {
+		return err
+	}
+	if err := v.Baseline.writeFacts(w, "Baseline: "); err != nil {
+		return err
+	}
+	return v.Planned.writeFacts(w, "Planned: ")
+}
+
+// saving says how much smaller the second figure is.
+func (v *VerifyView) saving(before, after int64) string {
+	return fmt.Sprintf("saved %s", Percent(float64(before-after)/math.Max(1, float64(before))))
+}
