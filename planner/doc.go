@@ -15,9 +15,12 @@
 // falls. Nodes inside a subgraph that several values need are shared the same
 // way. So sharing and copying are both decided by the peak, never by a rule of thumb.
 //
-// # Configurations to a budget
+// # Budgets
 //
-// With Options.SelectClusters, the selection is the configuration of clusters that recomputes for the least time among
+// With Options.Budget the plan is the cheapest that is found whose arena fits, over all forward nodes that can run again; package remat
+// searches and proves. [Pareto] does so for many budgets. Which plans are searched does not depend on the budget.
+//
+// With Budget.Clusters, the selection is the configuration of clusters that recomputes for the least time among
 // those found whose arena fits the budget. Small spaces are searched through. In others the front of time
 // against peak is explored without regard to the budget, and the budget only picks from it, so that a larger one
 // never costs more.

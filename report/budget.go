@@ -1,8 +1,10 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"io"
+	"slices"
 
 	"memopt/planner"
 )
@@ -107,4 +109,45 @@ func Pareto(w io.Writer, f Format, model string, c *planner.Curve) error {
 	}
 	_, err := fmt.Fprintf(w, "Sizes are without inputs and weights, which take %s.\n", Bytes(c.Persistent))
 	return err
+}
+
+// againTable says what a plan to a budget runs again, by operator, the dearest first.
+func againTable(p *planner.Plan) *Table {
+	g, seconds := p.Analysis.Graph, p.NodeSeconds()
+	type row struct {
+		op    string
+		nodes int
+		bytes int64
+		time  float64
+	}
+	var rows []row
+	at := map[string]int{}
+	for _, pl := range p.Placements {
+		for _, id := range pl.Nodes {
+			n := g.Nodes[id]
+			k, ok := at[n.Op]
+			if !ok {
+				k = len(rows)
+				at[n.Op] = k
+				rows = append(rows, row{op: n.Op})
+			}
+			rows[k].nodes++
+			rows[k].time += seconds[id]
+			for _, v := range n.Outputs {
+				if v >= 0 {
+					rows[k].bytes += max(p.Sizes.Bytes[v], 0)
+				}
+			}
+		}
+	}
+	slices.SortStableFunc(rows, func(a, b row) int { return cmp.Or(cmp.Compare(b.time, a.time), cmp.Compare(b.bytes, a.bytes)) })
+	t := &Table{Title: "What runs again", Header: []string{"Op", "Runs", "Makes", "Time of a step"}, Right: []bool{false, true, true, true}}
+	for _, r := range rows {
+		share := 0.0
+		if p.Step.Seconds > 0 {
+			share = r.time / p.Step.Seconds
+		}
+		t.Add(r.op, Thousands(int64(r.nodes)), Bytes(r.bytes), "+"+Percent(share))
+	}
+	return t
 }

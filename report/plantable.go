@@ -24,7 +24,7 @@ type PlanView struct {
 // log level INFO, the peak before and after, and the largest stashed
 // activations with the reason why each is kept.
 func PlanTable(w io.Writer, p *planner.Plan, view PlanView) error {
-	if err := infoTable(w, p, view.ConfigPath); err != nil {
+	if err := chosenTable(w, p, view.ConfigPath); err != nil {
 		return err
 	}
 	if view.Details {
@@ -42,6 +42,22 @@ func PlanTable(w io.Writer, p *planner.Plan, view PlanView) error {
 		return err
 	}
 	return stashTable(p, view.Stashes).write(w)
+}
+
+// chosenTable is the table of clusters; for a plan to a budget, which chooses among all nodes, what runs again.
+func chosenTable(w io.Writer, p *planner.Plan, configPath string) error {
+	if p.Bound == nil {
+		return infoTable(w, p, configPath)
+	}
+	t := againTable(p)
+	if len(t.Rows) == 0 {
+		return nil
+	}
+	if err := t.WriteText(w); err != nil {
+		return err
+	}
+	_, err := io.WriteString(w, "\n")
+	return err
 }
 
 func (t *titled) write(w io.Writer) error {
