@@ -27,6 +27,8 @@ const (
 	rungSlack = 64
 	// packTries is how often a rung is searched again with less, where the layout took more than the live bytes.
 	packTries = 3
+	// lowestWork is the least counted work for the lowest peak: what can fit should be found with little effort, too.
+	lowestWork = 2_000_000
 	// effortWork is the counted work that a search does per second of effort, in all its rungs together.
 	effortWork = 5_000_000
 )
@@ -197,7 +199,7 @@ func (b *budgeter) newSearch() *remat.Search { return remat.NewSearch(b.tasks.gr
 // ladder searches all rungs up to the budget, from the lowest peak that can be reached on.
 func (b *budgeter) ladder(total int64) error {
 	s := b.newSearch()
-	low, err := s.Lowest(b.ctx, total/2)
+	low, err := s.Lowest(b.ctx, max(total/2, lowestWork))
 	if err != nil {
 		return err
 	}

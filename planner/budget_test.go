@@ -62,22 +62,26 @@ func shares(from, to float64, n int) []float64 {
 
 func TestBudgetsOfRandomGraphs(t *testing.T) {
 	fits := 0
-	for seed := range uint64(16) {
+	for seed := range uint64(12) {
 		rng := rand.New(rand.NewPCG(seed, 21))
 		m := graphtest.Training(rng, graphtest.Options{Nodes: 20 + rng.IntN(100), Yield: seed%3 == 0, Layers: seed%2 == 0})
 		budget := planner.Budget{Effort: 0.01, Seed: int64(seed), Clusters: seed%5 == 4}
-		fits += sweep(t, m, planner.Options{}, budget, shares(0.2, 1.1, 8))
+		fits += sweep(t, m, planner.Options{}, budget, shares(0.3, 1.1, 6))
 	}
-	require.Greater(t, fits, 50)
+	require.Greater(t, fits, 30)
 }
 
-// TestMonotone: fifty budgets of the built-in graphs.
+// TestMonotone: fifty budgets of a small built-in graph, and some of the others.
 func TestMonotone(t *testing.T) {
 	for _, ex := range examples.All() {
 		m, err := ex.Build()
 		require.NoError(t, err)
-		fits := sweep(t, m, planner.Options{Dims: ex.Dims}, planner.Budget{Effort: 0.05}, shares(0.3, 1, 50))
-		require.Greater(t, fits, 5, ex.Name)
+		n := 6
+		if ex.Name == "mlp" {
+			n = 50
+		}
+		fits := sweep(t, m, planner.Options{Dims: ex.Dims}, planner.Budget{Effort: 0.05}, shares(0.3, 1, n))
+		require.Greater(t, fits, n/2, ex.Name)
 	}
 }
 

@@ -28,6 +28,14 @@ var dropRules = []dropRule{
 	{mass: 0, far: 1, dear: 0, share: 1, hold: 0, chain: 24},
 }
 
+// sampleSize is how many tasks are scored for a drop in a graph of n tasks.
+func sampleSize(n int) int {
+	if n > dropMany {
+		return dropFew
+	}
+	return dropSome
+}
+
 func randomDropRule(rng *rand.Rand) dropRule {
 	return dropRule{
 		mass: 1.5 * rng.Float64(), far: 1.2 * rng.Float64(), dear: 2 * rng.Float64(), noise: 0.5 * rng.Float64(),
@@ -37,8 +45,10 @@ func randomDropRule(rng *rand.Rand) dropRule {
 
 const (
 	dropAll      = 160 // tasks held over a run of which all are scored, for a construction
-	dropSome     = 64  // tasks scored where there are more
-	dropCut      = 2   // scores so far below the best are not looked at
+	dropSome     = 64  // tasks scored where there are more,
+	dropFew      = 10  // and in graphs of more than dropMany tasks, where so many drops are made that each must be quick
+	dropMany     = 20_000
+	dropCut      = 2 // scores so far below the best are not looked at
 	longestChain = 1 << 13
 	dropPatience = 12
 	dropLevels   = 16
@@ -88,7 +98,7 @@ func newDropper(l *ledger, rng *rand.Rand) *dropper {
 	}
 	return &dropper{
 		mean:   sum / int64(max(1, len(l.g.Values))),
-		ledger: l, rng: rng, mark: make([]int32, len(l.runs)), barred: make([]int64, len(l.runs)), guess: guess, all: dropAll, some: dropSome, cut: dropCut,
+		ledger: l, rng: rng, mark: make([]int32, len(l.runs)), barred: make([]int64, len(l.runs)), guess: guess, all: dropAll, some: sampleSize(len(l.runs)), cut: dropCut,
 	}
 }
 

@@ -41,7 +41,7 @@ func (s *Search) construct(work int64) {
 // build makes one construction from a list of extra runs, and reports whether it came within the budget for no more than most.
 func (s *Search) build(try int, from []Extra, most int64) bool {
 	d := s.d
-	d.all, d.some, d.cut = dropAll, dropSome, dropCut
+	d.all, d.some, d.cut = dropAll, sampleSize(len(d.runs)), dropCut
 	d.patience, d.longest = dropPatience, longestChain
 	d.dropRule = randomDropRule(s.rng)
 	if try < len(dropRules) {
