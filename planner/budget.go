@@ -42,7 +42,7 @@ type Budget struct {
 	Regions []Region // limits of parts of the graph
 	// Clusters says that only what a configuration of ONNX Runtime can express may be chosen.
 	Clusters bool
-	Solver   string // "auto" or "", "greedy" or "lns"
+	Solver   string // "auto" or "", "greedy" (the first plan that fits) or "lns" (without dynamic programming)
 	Seed     int64  // of random choices
 	// Effort is how many seconds the search should take on a usual core: its work is counted, so that the
 	// plan does not depend on the machine. 0 asks for the first plan that fits.
@@ -173,7 +173,7 @@ func (b *budgeter) fit() (*point, error) {
 // climb searches the rungs that count for the budget. A first plan comes at once; where time runs out, the
 // cheapest so far is the answer.
 func (b *budgeter) climb() error {
-	if b.opts.Effort <= 0 {
+	if b.opts.Effort <= 0 || b.opts.Solver == "greedy" {
 		return b.search(b.newSearch(), b.budget, 0)
 	}
 	total := int64(b.opts.Effort * effortWork)
@@ -278,7 +278,7 @@ func (b *budgeter) search(s *remat.Search, budget, work int64) error {
 
 // chain asks for an answer by dynamic programming over layers. In graphs with a ladder that takes longer than what it saves.
 func (b *budgeter) chain(budget, work int64) []remat.Extra {
-	if work == 0 || len(b.tasks.graph.Tasks) <= ladderTasks {
+	if work == 0 || b.opts.Solver == "lns" || len(b.tasks.graph.Tasks) <= ladderTasks {
 		return nil
 	}
 	return b.tasks.graph.ChainExtras(b.ctx, budget)

@@ -27,7 +27,7 @@ func (b *budgetFlags) register(f *pflag.FlagSet) {
 	f.StringVar(&b.budget, "budget", "", "the cheapest plan that fits: 16GiB of inputs, weights and arena together, or 50% of the baseline peak for the arena")
 	f.StringArrayVar(&b.regions, "budget-for", nil, "'GLOB=SIZE': what nodes with such names stash may take so much at the end of the forward half (repeatable)")
 	f.StringVar(&b.what, "select", "nodes", "what a plan to a budget chooses: nodes, any that can run again, or clusters, what a configuration of ONNX Runtime can say")
-	f.StringVar(&b.solver, "solver", "auto", "auto; greedy, the first plan that fits; lns, the search alone")
+	f.StringVar(&b.solver, "solver", "auto", "auto; greedy, the first plan that fits; lns, the search without dynamic programming over layers")
 	f.StringVar(&b.limit, "time-limit", "10s", "when to stop looking for a cheaper plan: 10s, 2m, or a number of seconds; 0: with the first that fits")
 	f.BoolVar(&b.optimal, "require-optimal", false, "end with 8 where no proof was found that no plan is cheaper")
 }

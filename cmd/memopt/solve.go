@@ -96,6 +96,9 @@ func (a *app) solve(path string, sf *solveFlags) error {
 	if e := report.Solve(w, format, in, r); e != nil {
 		return e
 	}
+	if a.ctx.Err() != nil {
+		return &exitError{exitInterrupted, errors.New("interrupted: the schedule is the best that was found until then")}
+	}
 	return classifySolve(path, err)
 }
 
