@@ -47,6 +47,8 @@ type Budget struct {
 	// Effort is how many seconds the search should take on a usual core: its work is counted, so that the
 	// plan does not depend on the machine. 0 asks for the first plan that fits.
 	Effort float64
+	// Limit is when the search stops with the best plan so far; 0: none. The first plan that fits may take longer.
+	Limit time.Duration
 }
 
 // Region limits what is stashed by nodes with certain names.
@@ -81,6 +83,7 @@ type point struct {
 // budgeter searches for plans of one graph.
 type budgeter struct {
 	ctx    context.Context
+	start  time.Time
 	p      *Plan
 	opts   *Budget
 	budget int64 // bytes of the arena
@@ -93,7 +96,7 @@ type budgeter struct {
 
 func (p *Plan) newBudgeter(ctx context.Context) *budgeter {
 	opts := p.Options.Budget
-	return &budgeter{ctx: ctx, p: p, opts: opts, budget: opts.bytes(p), tasks: newTasks(p, p.NodeSeconds(), p.Options.Workspace, align), lowest: math.MaxInt64}
+	return &budgeter{ctx: ctx, start: time.Now(), p: p, opts: opts, budget: opts.bytes(p), tasks: newTasks(p, p.NodeSeconds(), p.Options.Workspace, align), lowest: math.MaxInt64}
 }
 
 // fitBudget makes the cheapest plan whose arena is within the budget the plan. The error is an *UnfitError
@@ -103,6 +106,11 @@ func (p *Plan) fitBudget(ctx context.Context) (*selection, error) {
 		return nil, &symbolic.UnboundError{Symbols: p.Unbound}
 	}
 	if p.Options.Budget.Clusters {
+		if p.Options.Budget.Limit > 0 {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeout(ctx, p.Options.Budget.Limit)
+			defer cancel()
+		}
 		sel, err := p.selectClusters(ctx, p.Options.Budget.bytes(p), p.clusterWork())
 		var unfit *UnfitError
 		if errors.As(err, &unfit) && p.Options.Budget.Total > 0 {
@@ -115,9 +123,7 @@ func (p *Plan) fitBudget(ctx context.Context) (*selection, error) {
 		return sel, p.use(sel)
 	}
 	b := p.newBudgeter(ctx)
-	done := b.searchPart()
 	best, err := b.fit()
-	done()
 	if err != nil {
 		return nil, err
 	}
@@ -133,16 +139,16 @@ func (p *Plan) fitBudget(ctx context.Context) (*selection, error) {
 	return sel, nil
 }
 
-// searchPart keeps a part of the time for the bound: the context of the search ends before. The function that it returns goes
-// back to the whole.
-func (b *budgeter) searchPart() (done func()) {
-	whole := b.ctx
-	deadline, ok := whole.Deadline()
-	if !ok {
+// searchShare is the part of the time for the search; the rest is for the bound.
+const searchShare = 0.7
+
+// within limits what is done from now on to a part of the time. Without a limit it does nothing.
+func (b *budgeter) within(share float64) (done func()) {
+	if b.opts.Limit <= 0 {
 		return func() {}
 	}
-	const share = 0.7
-	ctx, cancel := context.WithDeadline(whole, time.Now().Add(time.Duration(share*float64(time.Until(deadline)))))
+	whole := b.ctx
+	ctx, cancel := context.WithDeadline(whole, b.start.Add(time.Duration(share*float64(b.opts.Limit))))
 	b.ctx = ctx
 	return func() {
 		cancel()
@@ -173,25 +179,28 @@ func (b *budgeter) fit() (*point, error) {
 // climb searches the rungs that count for the budget. A first plan comes at once; where time runs out, the
 // cheapest so far is the answer.
 func (b *budgeter) climb() error {
+	if b.tasks.graph.PeakBound(b.ctx, lowestWork) >= b.budget+Alignment {
+		return nil // it is proved that nothing fits
+	}
 	if b.opts.Effort <= 0 || b.opts.Solver == "greedy" {
 		return b.search(b.newSearch(), b.budget, 0)
-	}
-	total := int64(b.opts.Effort * effortWork)
-	if len(b.tasks.graph.Tasks) <= ladderTasks {
-		return b.ladder(total)
 	}
 	if err := b.search(b.newSearch(), b.budget, 0); err != nil {
 		return err
 	}
-	first := len(b.points)
-	if err := b.blocks(total); err != nil || b.ctx.Err() != nil {
+	defer b.within(searchShare)()
+	first, total := len(b.points), int64(b.opts.Effort*effortWork)
+	search := b.blocks
+	if len(b.tasks.graph.Tasks) <= ladderTasks {
+		search = b.ladder
+	}
+	if err := search(total); err != nil || b.ctx.Err() != nil {
 		return err
 	}
 	if b.cheapestOf(b.points[first:], b.budget) != nil {
 		b.points = slices.Delete(b.points, 1, first) // the first plan depends on the budget
-		return nil
 	}
-	return b.search(b.newSearch(), b.budget, total/4)
+	return nil
 }
 
 func (b *budgeter) newSearch() *remat.Search { return remat.NewSearch(b.tasks.graph, b.opts.Seed) }
@@ -354,6 +363,7 @@ type Bound struct {
 
 // bound asks for a lower bound of the plan's cost.
 func (b *budgeter) bound(best *point) {
+	defer b.within(1)()
 	least := int64(0)
 	if len(best.extras) > 0 {
 		least = min(b.tasks.graph.CostBound(b.ctx, b.budget, int64(max(b.opts.Effort, 0.1)*effortWork)), best.cost)

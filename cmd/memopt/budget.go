@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -67,7 +66,7 @@ func (b *budgetFlags) resolve(a *app) (*planner.Budget, error) {
 		out.Regions = append(out.Regions, planner.Region{Glob: text[:at], Bytes: size})
 	}
 	limit, err := b.duration()
-	out.Effort = limit.Seconds()
+	out.Effort, out.Limit = limit.Seconds(), limit
 	return out, err
 }
 
@@ -94,15 +93,6 @@ func (b *budgetFlags) duration() (time.Duration, error) {
 		return 0, nil
 	}
 	return parseDuration("--time-limit", b.limit)
-}
-
-// context limits the search for a plan. The limit is a stop: the work of a search is counted, so that the same
-// flags give the same plan on any machine that is quick enough.
-func (b *budgetFlags) context(parent context.Context) (context.Context, context.CancelFunc) {
-	if limit, err := b.duration(); b.asks() && err == nil && limit > 0 {
-		return context.WithTimeout(parent, limit)
-	}
-	return context.WithCancel(parent)
 }
 
 // finish is the exit code of a plan that was made and printed.

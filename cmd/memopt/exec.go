@@ -247,9 +247,7 @@ func (a *app) planExecution(x *execution, name string, sel *selectionFlags, ex *
 			return classifyRun(name, err)
 		}
 	}
-	ctx, cancel := sel.budgetFlags.context(a.ctx)
-	defer cancel()
-	p, err := planner.MakeContext(ctx, x.l.Model, x.l.types, c.options)
+	p, err := planner.MakeContext(a.ctx, x.l.Model, x.l.types, c.options)
 	if errors.Is(err, live.ErrNoBoundary) && !sel.selects(c) {
 		x.baseline = verify.Side{Model: x.l.Model, Types: x.l.types, Dims: x.l.dims}
 		x.planned = x.baseline

@@ -145,9 +145,7 @@ func (a *app) makePlan(name string, sel *selectionFlags, rowPeaks bool) (*loaded
 			return nil, nil, nil, classifyRun(name, err)
 		}
 	}
-	ctx, cancel := sel.budgetFlags.context(a.ctx)
-	defer cancel()
-	p, err := planner.MakeContext(ctx, l.Model, l.types, c.options)
+	p, err := planner.MakeContext(a.ctx, l.Model, l.types, c.options)
 	if err != nil {
 		return nil, nil, nil, classify(wrap(name, err))
 	}
