@@ -19,6 +19,7 @@ type budgetFlags struct {
 	what    string
 	solver  string
 	limit   string
+	effort  float64
 	optimal bool
 }
 
@@ -28,6 +29,7 @@ func (b *budgetFlags) register(f *pflag.FlagSet) {
 	f.StringVar(&b.what, "select", "nodes", "what a plan to a budget chooses: nodes, any that can run again, or clusters, what a configuration of ONNX Runtime can say")
 	f.StringVar(&b.solver, "solver", "auto", "auto; greedy, the first plan that fits; lns, the search without dynamic programming over layers")
 	f.StringVar(&b.limit, "time-limit", "10s", "when to stop looking for a cheaper plan: 10s, 2m, or a number of seconds; 0: with the first that fits")
+	f.Float64Var(&b.effort, "effort", 0, "counted work of the search, in seconds of a usual core: with a generous --time-limit the plan is the same on every machine; 0: the time limit's")
 	f.BoolVar(&b.optimal, "require-optimal", false, "end with 8 where no proof was found that no plan is cheaper")
 }
 
@@ -67,6 +69,12 @@ func (b *budgetFlags) resolve(a *app) (*planner.Budget, error) {
 	}
 	limit, err := b.duration()
 	out.Effort, out.Limit = limit.Seconds(), limit
+	switch {
+	case !(b.effort >= 0 && b.effort < 1e6):
+		return nil, usage("--effort %v: wanted a number of seconds", b.effort)
+	case b.effort > 0 && limit > 0:
+		out.Effort = b.effort
+	}
 	return out, err
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -99,7 +100,7 @@ func (a *app) pareto(name string, sel *selectionFlags, format report.Format, n i
 		return err
 	}
 	c.options.Level, c.options.Config = planner.UserSpecified, nil
-	c.options.Budget = &planner.Budget{Share: 1, Solver: sel.solver, Seed: a.global.seed, Effort: limit.Seconds()}
+	c.options.Budget = &planner.Budget{Share: 1, Solver: sel.solver, Seed: a.global.seed, Effort: cmp.Or(sel.effort, limit.Seconds())}
 	ctx, cancel := context.WithTimeout(a.ctx, max(2*limit, time.Second))
 	defer cancel()
 	curve, err := planner.Pareto(ctx, l.Model, l.types, c.options, n)
