@@ -16,16 +16,20 @@ const Suffix = "_recompute"
 type Options struct {
 	// Seed goes into the seeds that random nodes without one are given.
 	Seed int64
+	// Anchors are written in the order of their places. They are as package planner decided; nil: none.
+	Anchors []Anchor
 }
 
 // Rewritten is the outcome of Apply.
 type Rewritten struct {
 	Model *graph.Model
 	// Origin maps every node of the new graph to the node that it is, or
-	// is a clone of, in the old one.
+	// is a clone of, in the old one; nodes of anchors to NoNode.
 	Origin []graph.NodeID
-	// Clones counts the nodes that were added.
+	// Clones counts the nodes that run again.
 	Clones int
+	// AnchorNodes counts the nodes that anchors are made of.
+	AnchorNodes int
 	// Boundary is the boundary in the new graph.
 	Boundary live.Boundary
 	// Seeded lists the old nodes that were given a seed.
@@ -71,6 +75,12 @@ func (r *rewriter) boundary(b live.Boundary) live.Boundary {
 	out.Node, out.Backward = graph.NoNode, graph.NoNode
 	seen := make([]bool, len(r.old.Nodes))
 	for i, origin := range r.out.Origin {
+		if origin == graph.NoNode {
+			if b.Backward != graph.NoNode && out.Backward == graph.NoNode {
+				out.Backward = graph.NodeID(i)
+			}
+			continue
+		}
 		clone := seen[origin]
 		seen[origin] = true
 		if origin == b.Node && !clone {
@@ -96,7 +106,20 @@ type rewriter struct {
 
 func (r *rewriter) rewrite(order graph.Order, placements []Placement) error {
 	nodes := make([]*graph.Node, 0, len(order)+len(placements))
+	anchors := r.opts.Anchors
+	w := newAnchorWriter(r, r.out.Model.OpsetVersion(""))
 	for _, id := range order {
+		for ; len(anchors) > 0 && anchors[0].Before == id; anchors = anchors[1:] {
+			written, err := w.write(&anchors[0])
+			if err != nil {
+				return fmt.Errorf("anchor before %q: %w", r.old.NodeLabel(id), err)
+			}
+			nodes = append(nodes, written...)
+			for range written {
+				r.out.Origin = append(r.out.Origin, graph.NoNode)
+			}
+			r.out.AnchorNodes += len(written)
+		}
 		for ; len(placements) > 0 && placements[0].Before == id; placements = placements[1:] {
 			p := &placements[0]
 			for _, c := range p.Nodes {
@@ -115,6 +138,9 @@ func (r *rewriter) rewrite(order graph.Order, placements []Placement) error {
 		}
 		nodes = append(nodes, n)
 		r.out.Origin = append(r.out.Origin, id)
+	}
+	if len(anchors) > 0 {
+		return fmt.Errorf("%w: anchors are out of order at the one before %q", ErrPlacement, r.old.NodeLabel(anchors[0].Before))
 	}
 	r.g.SetNodes(nodes)
 	return nil

@@ -25,6 +25,7 @@ type Record struct {
 	Solver          string            `json:"solver"`
 	Seed            int64             `json:"seed"`
 	Bound           any               `json:"bound"`
+	Anchors         int               `json:"anchors,omitempty"` // in a rewritten model: how many were written
 }
 
 // PlacementRecord is a Placement on disk.

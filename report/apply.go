@@ -12,24 +12,39 @@ import (
 const ApplySchema = "memopt.apply/v1"
 
 type applyJSON struct {
-	Schema     string   `json:"schema"`
-	Out        string   `json:"out"`
-	Nodes      int      `json:"nodes"`
-	Clones     int      `json:"clones"`
-	Placements int      `json:"placements"`
-	Seeded     []string `json:"seeded"`
-	Peak       peakJSON `json:"peak"`
-	Warnings   []string `json:"warnings"`
+	Schema     string      `json:"schema"`
+	Out        string      `json:"out"`
+	Nodes      int         `json:"nodes"`
+	Clones     int         `json:"clones"`
+	Placements int         `json:"placements"`
+	Seeded     []string    `json:"seeded"`
+	Peak       peakJSON    `json:"peak"`
+	Anchors    *anchorJSON `json:"anchors"`
+	Warnings   []string    `json:"warnings"`
+}
+
+// anchorJSON says what anchors come to in stock ONNX Runtime. It is null where none were asked for or sizes are unknown.
+type anchorJSON struct {
+	Anchors int     `json:"anchors"`
+	Nodes   int     `json:"nodes"`
+	Seconds float64 `json:"seconds"`
+	// Peaks of the live bytes in the default order: of the graph as it is, of the rewritten one without anchors, with them.
+	Baseline int64 `json:"baseline_bytes"`
+	Bare     int64 `json:"bare_bytes"`
+	Anchored int64 `json:"anchored_bytes"`
 }
 
 // Apply says what a rewrite did. The CSV and Markdown forms have the fields of the table.
-func Apply(w io.Writer, format Format, out string, p *planner.Plan, r *recompute.Rewritten) error {
+func Apply(w io.Writer, format Format, out string, p *planner.Plan, r *recompute.Rewritten, anchoring *planner.Anchoring) error {
 	j := applyJSON{Schema: ApplySchema, Out: out, Nodes: len(r.Model.Graph.Nodes), Clones: r.Clones, Placements: len(p.Placements), Seeded: []string{}, Warnings: nonNil(p.Warnings)}
 	for _, id := range r.Seeded {
 		j.Seeded = append(j.Seeded, p.Analysis.Graph.NodeLabel(id))
 	}
 	if p.Base != nil {
 		j.Peak = newPlanJSON(p, "").Peak
+	}
+	if anchoring != nil && anchoring.Simulated {
+		j.Anchors = &anchorJSON{len(anchoring.Anchors), r.AnchorNodes, anchoring.Seconds(), anchoring.Base, anchoring.Bare, anchoring.Anchored}
 	}
 	if format == JSONFormat {
 		return writeJSON(w, j)
@@ -43,6 +58,12 @@ func Apply(w io.Writer, format Format, out string, p *planner.Plan, r *recompute
 	if p.Base != nil {
 		t.Add("peak before, live", Bytes(p.Base.Peak.Bytes))
 		t.Add("peak after, live", Bytes(p.Planned.Peak.Bytes))
+	}
+	if j.Anchors != nil {
+		t.Add("anchors", fmt.Sprint(j.Anchors.Anchors))
+		t.Add("nodes of anchors", fmt.Sprint(j.Anchors.Nodes))
+		t.Add("peak before, in ONNX Runtime's order", Bytes(j.Anchors.Baseline))
+		t.Add("peak after, in ONNX Runtime's order", Bytes(j.Anchors.Anchored))
 	}
 	return t.writeAs(w, format)
 }

@@ -16,18 +16,24 @@ import (
 
 func (a *app) applyCommand() *cobra.Command {
 	var sel selectionFlags
-	var out, external string
+	var out, external, anchor string
 	cmd := &cobra.Command{
 		Use:   "apply MODEL -o OUT",
 		Short: "Rewrite the graph so that it recomputes what a plan says",
 		Long: `apply writes a copy of the model in which the plan's subgraphs run again right
 before the first backward node that needs them, in the order of execution that
 the plan assumes. Everything else in the file stays as it is. What was done is
-recorded in the model's metadata.`,
+recorded in the model's metadata.
+
+Anchors keep the saving in a runtime that orders nodes by itself and merges equal ones, as
+ONNX Runtime does: views that copy nothing and wait for the gradients made before. They
+are placed where the simulated peak in stock ONNX Runtime's default order falls.`,
 		Example: `  memopt apply model.onnx --level 1 -o out.onnx
         recompute layer by layer
   memopt apply model.onnx --config config.json -o out.onnx --dim batch=8,seq=1024
         what a configuration lists; with bindings, copies are placed by the peak
+  memopt apply model.onnx --level 1 --anchor off -o out.onnx
+        for a runtime that executes nodes in the order of the file
   memopt apply example:transformer --level 1 -o - | memopt plan -
         through a pipe`,
 		Args: exactModel,
@@ -39,6 +45,9 @@ recorded in the model's metadata.`,
 			if out == "" {
 				return usage("apply: -o OUT is missing: where to write the rewritten model")
 			}
+			if anchor != "on" && anchor != "off" {
+				return usage("--anchor %q: wanted on or off", anchor)
+			}
 			threshold, err := parseThreshold(external)
 			if err != nil {
 				return err
@@ -48,29 +57,54 @@ recorded in the model's metadata.`,
 				return err
 			}
 			defer l.close()
-			r, err := a.rewrite(l, p)
+			var anchoring *planner.Anchoring
+			if anchor == "on" {
+				if anchoring, err = a.anchor(p); err != nil {
+					return err
+				}
+			}
+			r, err := a.rewrite(l, p, anchoring)
 			if err != nil {
 				return err
 			}
 			if err := a.writeModel(out, r.Model, onnx.Options{ExternalDataThreshold: threshold}); err != nil {
 				return err
 			}
-			return a.reportApply(format, out, p, r)
+			return a.reportApply(format, out, p, r, anchoring)
 		},
 	}
 	sel.register(cmd.Flags())
+	cmd.Flags().StringVar(&anchor, "anchor", "on", "on: keep the saving in ONNX Runtime's default order; off: a bare rewrite")
 	cmd.Flags().StringVarP(&out, "out", "o", "", "where to write the rewritten model; - is standard output")
 	cmd.Flags().StringVar(&external, "external-data", "", "move tensors of at least this size to OUT.data, for example 1MiB")
 	return cmd
 }
 
-// rewrite applies a plan and records it in the metadata.
-func (a *app) rewrite(l *loaded, p *planner.Plan) (*recompute.Rewritten, error) {
-	r, err := recompute.Apply(l.Model, p.Analysis.Boundary, p.Analysis.Order, p.Placements, recompute.Options{Seed: a.global.seed})
+// anchor decides about the anchors of a plan. What keeps the saving from a runtime is said on the error stream.
+func (a *app) anchor(p *planner.Plan) (*planner.Anchoring, error) {
+	anchoring, err := p.Anchor()
+	if err != nil {
+		return nil, &exitError{exitInternal, err}
+	}
+	for _, w := range anchoring.Warnings {
+		a.warn("%s", w)
+	}
+	return anchoring, nil
+}
+
+// rewrite applies a plan, with anchors unless there are none to be, and records it in the metadata.
+func (a *app) rewrite(l *loaded, p *planner.Plan, anchoring *planner.Anchoring) (*recompute.Rewritten, error) {
+	opts := recompute.Options{Seed: a.global.seed}
+	if anchoring != nil {
+		opts.Anchors = anchoring.Anchors
+	}
+	r, err := recompute.Apply(l.Model, p.Analysis.Boundary, p.Analysis.Order, p.Placements, opts)
 	if err != nil {
 		return nil, invalid(fmt.Errorf("%s: %w", l.Path, err))
 	}
-	record, err := json.Marshal(p.Record(l.sha, a.global.seed))
+	written := p.Record(l.sha, a.global.seed)
+	written.Anchors = len(opts.Anchors)
+	record, err := json.Marshal(written)
 	if err != nil {
 		return nil, &exitError{exitInternal, err}
 	}
@@ -94,10 +128,10 @@ func (a *app) writeModel(out string, m *graph.Model, opts onnx.Options) error {
 
 // reportApply says what was done; on the error stream when the model went to
 // standard output.
-func (a *app) reportApply(format report.Format, out string, p *planner.Plan, r *recompute.Rewritten) error {
+func (a *app) reportApply(format report.Format, out string, p *planner.Plan, r *recompute.Rewritten, anchoring *planner.Anchoring) error {
 	w := a.stdio.out
 	if out == "-" {
 		w = a.stdio.err
 	}
-	return report.Apply(w, format, out, p, r)
+	return report.Apply(w, format, out, p, r, anchoring)
 }

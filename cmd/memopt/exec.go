@@ -265,7 +265,7 @@ func (a *app) planExecution(x *execution, name string, sel *selectionFlags, ex *
 	if len(p.Placements) == 0 {
 		return nil
 	}
-	r, err := a.rewrite(x.l, p)
+	r, err := a.rewrite(x.l, p, nil)
 	if err != nil {
 		return err
 	}

@@ -78,6 +78,9 @@ func (o *observer) phases() []report.Phase {
 func cloneOrigins(g *graph.Graph, r *recompute.Rewritten) []string {
 	origins := make([]string, len(r.Origin))
 	for i, old := range r.Origin {
+		if old == graph.NoNode {
+			continue
+		}
 		if label := g.NodeLabel(old); label != r.Model.Graph.NodeLabel(graph.NodeID(i)) {
 			origins[i] = label
 		}

@@ -1,0 +1,130 @@
+package live
+
+import (
+	"cmp"
+	"slices"
+
+	"memopt/graph"
+	"memopt/graph/op"
+)
+
+// DefaultOrder returns the order in which stock ONNX Runtime executes a graph at its default setting, as far as no
+// optimization changes the nodes: a depth-first walk against the edges from the nodes that no other node
+// reads, the last of them in the file first, which goes to the producer that stands last in the file first (its
+// graph_viewer.cc). Constant nodes, which ONNX Runtime turns into initializers, come first. Operators without a kernel
+// of their own it replaces by their function bodies, whose nodes count as if they stood behind all others. The
+// nodes must stand in the file so that producers come before their readers.
+func DefaultOrder(g *graph.Graph) graph.Order {
+	p := &Program{Steps: make([]Step, len(g.Nodes)), Bytes: make([]int64, len(g.Values))}
+	for i := range g.Nodes {
+		p.Steps[i] = NewStep(g, graph.NodeID(i), &Sizes{})
+	}
+	order := make(graph.Order, len(g.Nodes))
+	for i, step := range p.DefaultOrder() {
+		order[i] = graph.NodeID(step)
+	}
+	return order
+}
+
+// DefaultOrder is the order of DefaultOrder for a program whose steps stand in the order of the file that it is to
+// be written to. Step i of the result is the step of the program that runs as the i-th.
+func (p *Program) DefaultOrder() []int32 { return new(DefaultOrderer).Order(p) }
+
+// DefaultOrderer computes the default order of one program after the other in the same memory. The zero value is
+// ready for use.
+type DefaultOrderer struct {
+	def       []int32 // by value: its producer, or -1
+	start     []int32 // by step: where its producers begin in producers
+	producers []int32 // as ONNX Runtime numbers them and without repetition for each step
+	read      []bool  // by step: whether another step reads what it makes
+	seen      []bool
+	stack     []int32 // a step to visit, or ^step to emit
+	late      []int32 // leaves that function bodies stand for
+	order     []int32
+}
+
+// Order returns the default order of a program. It is good until the next call.
+func (o *DefaultOrderer) Order(p *Program) []int32 {
+	o.index(p)
+	n := len(p.Steps)
+	o.seen, o.order, o.stack, o.late = zeroed(o.seen, n), o.order[:0], o.stack[:0], o.late[:0]
+	for i := range p.Steps {
+		switch {
+		case isConstant(&p.Steps[i]):
+			o.seen[i] = true
+			o.order = append(o.order, int32(i))
+		case o.read[i]:
+		case isExpanded(&p.Steps[i]):
+			o.late = append(o.late, int32(i))
+		default:
+			o.stack = append(o.stack, int32(i))
+		}
+	}
+	o.stack = append(o.stack, o.late...)
+	for len(o.stack) > 0 {
+		top := o.stack[len(o.stack)-1]
+		o.stack = o.stack[:len(o.stack)-1]
+		if top < 0 {
+			o.order = append(o.order, ^top)
+			continue
+		}
+		if o.seen[top] {
+			continue
+		}
+		o.seen[top] = true
+		o.stack = append(o.stack, ^top)
+		for _, producer := range o.producers[o.start[top]:o.start[top+1]] {
+			if !o.seen[producer] {
+				o.stack = append(o.stack, producer)
+			}
+		}
+	}
+	return o.order
+}
+
+func isConstant(s *Step) bool { return op.Of(s.Kind).Has(op.ConstantRole) }
+
+// isExpanded reports whether ONNX Runtime's inference build runs the operator's function body.
+func isExpanded(s *Step) bool {
+	return s.Kind == op.SoftmaxCrossEntropyLoss || s.Kind == op.NegativeLogLikelihoodLoss
+}
+
+// rank is what ONNX Runtime sorts a step by.
+func rank(p *Program, step int32) int32 {
+	if isExpanded(&p.Steps[step]) {
+		return step + int32(len(p.Steps))
+	}
+	return step
+}
+
+// index lists the producers of every step.
+func (o *DefaultOrderer) index(p *Program) {
+	o.def = zeroed(o.def, len(p.Bytes))
+	for i := range o.def {
+		o.def[i] = -1
+	}
+	for i := range p.Steps {
+		if isConstant(&p.Steps[i]) {
+			continue
+		}
+		for _, v := range p.Steps[i].Out {
+			if v != graph.NoValue {
+				o.def[v] = int32(i)
+			}
+		}
+	}
+	o.read, o.start, o.producers = zeroed(o.read, len(p.Steps)), zeroed(o.start, len(p.Steps)+1), o.producers[:0]
+	for i := range p.Steps {
+		from := len(o.producers)
+		for _, v := range p.Steps[i].In {
+			if v != graph.NoValue && o.def[v] >= 0 {
+				o.producers = append(o.producers, o.def[v])
+				o.read[o.def[v]] = true
+			}
+		}
+		own := o.producers[from:]
+		slices.SortFunc(own, func(a, b int32) int { return cmp.Compare(rank(p, a), rank(p, b)) })
+		o.producers = o.producers[:from+len(slices.Compact(own))]
+		o.start[i+1] = int32(len(o.producers))
+	}
+}

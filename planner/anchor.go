@@ -1,0 +1,254 @@
+package planner
+
+import (
+	"slices"
+
+	"memopt/graph"
+	"memopt/graph/live"
+	"memopt/recompute"
+)
+
+const (
+	// anchorSlack: of two sets of anchors, that with fewer nodes is taken where it peaks by at most
+	// 1/128 higher in ONNX Runtime's order.
+	anchorSlack = 128
+	// maxAnchorStride is the largest distance at which places without clones are tried.
+	maxAnchorStride = 64
+)
+
+// Anchoring is what keeps a rewritten graph's order, and so its peak, in a runtime that orders nodes by itself.
+type Anchoring struct {
+	Anchors []recompute.Anchor
+	Nodes   int // that the anchors are made of
+	// Peaks of the live bytes in the default order of stock ONNX Runtime: of the graph as it is, of the rewritten graph
+	// without anchors, if the runtime left its clones alone, and with the anchors.
+	Base, Bare, Anchored int64
+	Simulated            bool // whether the peaks are known: not where symbols are unbound
+	Warnings             []string
+}
+
+// anchorNodeSeconds is what a node of an anchor costs: the dispatch of a node that moves no data, measured in ONNX Runtime 1.30.
+const anchorNodeSeconds = 0.4e-6
+
+// Seconds estimates the time that the anchors take in one step.
+func (a *Anchoring) Seconds() float64 { return float64(a.Nodes) * anchorNodeSeconds }
+
+// Anchor decides which anchors the plan's rewritten graph needs to keep its peak in stock ONNX Runtime's default order.
+//
+// An anchor stands at every place where nodes run again: these would otherwise run in the forward half, and be merged
+// with their originals. In between, anchors stand behind the last nodes of the backward half, such as weight gradients, which
+// the default order puts off to the end, as far as the simulated peak in that order falls. A plan
+// that recomputes nothing needs none. Without sizes anchors stand wherever nodes run again.
+func (p *Plan) Anchor() (*Anchoring, error) {
+	if p.Sizes == nil {
+		return &Anchoring{}, nil
+	}
+	base := live.NewProgram(p.Model.Graph, graph.FileOrder(p.Model.Graph), p.Sizes)
+	if p.Options.Workspace != nil {
+		base = cloneProgram(base)
+		withWorkspace(base, p.Options.Workspace)
+	}
+	e, err := p.simulate(p.Placements)
+	if err != nil {
+		return nil, err
+	}
+	a := newAnchorSearch(p, e)
+	out := &Anchoring{Simulated: true}
+	if out.Base, err = a.peak(base); err != nil {
+		return nil, err
+	}
+	if out.Bare, err = a.peak(a.program); err != nil {
+		return nil, err
+	}
+	out.Anchored = out.Bare
+	if len(p.Placements) == 0 || p.Model.OpsetVersion("") < recompute.MinAnchorOpset {
+		return out, nil
+	}
+	best, err := a.choose()
+	if err != nil || best == nil {
+		return out, err
+	}
+	out.Anchors, out.Nodes, out.Anchored = best.anchors, best.nodes, best.peak
+	return out, nil
+}
+
+// anchorSearch looks for places of anchors.
+type anchorSearch struct {
+	p       *Plan
+	program *live.Program // of the rewritten graph, in the planned order
+	places  []int32       // by step
+	step    []anchorStep
+	def     []int32         // by value: its step, or -1
+	origin  []graph.ValueID // by value: the value of the graph that it is, or is a clone of
+	small   int64           // values below this size are not worth an anchor
+	limit   int64           // peaks below this are good enough: the plan's own
+
+	orderer live.DefaultOrderer
+	sim     live.Simulator
+	sorted  live.Program
+	work    *anchorBuilder
+}
+
+// anchorStep is what the search knows of a step.
+type anchorStep struct {
+	moves     bool  // a clone or a backward node: it reads through anchors
+	backward  bool  // a backward node of the graph
+	inputs    int   // how many of its operands may be anchored: captured ones may not
+	firstRead int32 // the first step that reads what it makes; the number of steps where none does
+}
+
+func newAnchorSearch(p *Plan, e *evaluated) *anchorSearch {
+	a := &anchorSearch{p: p, program: cloneProgram(e.program), places: slices.Clone(e.places), small: max(e.peak/minSplit, 1), limit: e.peak}
+	a.index()
+	a.work = newAnchorBuilder(a)
+	return a
+}
+
+func cloneProgram(p *live.Program) *live.Program {
+	c := *p
+	c.Steps, c.Bytes, c.Persistent = slices.Clone(p.Steps), slices.Clone(p.Bytes), slices.Clone(p.Persistent)
+	return &c
+}
+
+// index finds out what is what among the steps.
+func (a *anchorSearch) index() {
+	g, backward := a.p.Analysis.Graph, a.p.Analysis.Backward
+	a.def, a.origin = make([]int32, len(a.program.Bytes)), make([]graph.ValueID, len(a.program.Bytes))
+	for v := range a.def {
+		a.def[v], a.origin[v] = -1, graph.NoValue
+		if v < len(g.Values) {
+			a.origin[v] = graph.ValueID(v)
+		}
+	}
+	a.step = make([]anchorStep, len(a.program.Steps))
+	for i := range a.program.Steps {
+		s, n := &a.program.Steps[i], g.Nodes[a.program.Steps[i].Node]
+		clone := false
+		for slot, v := range s.Out {
+			if v == graph.NoValue {
+				continue
+			}
+			a.def[v] = int32(i)
+			if slot < len(n.Outputs) { // behind them stands the workspace
+				clone = clone || v != n.Outputs[slot]
+				a.origin[v] = n.Outputs[slot]
+			}
+		}
+		a.step[i] = anchorStep{moves: clone || backward[s.Node], backward: !clone && backward[s.Node],
+			inputs: len(n.Inputs), firstRead: int32(len(a.program.Steps))}
+		for _, v := range s.In {
+			if v != graph.NoValue && a.def[v] >= 0 {
+				from := &a.step[a.def[v]]
+				from.firstRead = min(from.firstRead, int32(i))
+			}
+		}
+	}
+}
+
+// peak simulates a program in the default order of stock ONNX Runtime.
+func (a *anchorSearch) peak(p *live.Program) (int64, error) {
+	order := a.orderer.Order(p)
+	a.sorted.Steps = a.sorted.Steps[:0]
+	for _, i := range order {
+		a.sorted.Steps = append(a.sorted.Steps, p.Steps[i])
+	}
+	a.sorted.Bytes, a.sorted.Persistent, a.sorted.Outputs = p.Bytes, p.Persistent, p.Outputs
+	t, err := a.sim.Run(&a.sorted)
+	if err != nil {
+		return 0, err
+	}
+	return t.Peak.Bytes, nil
+}
+
+// anchored is a set of anchors and what it comes to.
+type anchored struct {
+	anchors []recompute.Anchor
+	nodes   int
+	peak    int64
+}
+
+// choose returns the anchors to write, or nil.
+func (a *anchorSearch) choose() (*anchored, error) {
+	needed := a.clonePlaces()
+	optional := a.sinkPlaces()
+	var tried []*anchored
+	try := func(places []int32) error {
+		t, err := a.try(places)
+		if err == nil {
+			tried = append(tried, t)
+		}
+		return err
+	}
+	if err := try(needed); err != nil {
+		return nil, err
+	}
+	for stride := maxAnchorStride; stride >= 1; stride /= 2 {
+		places := slices.Clone(needed)
+		for i := stride - 1; i < len(optional); i += stride {
+			places = append(places, optional[i])
+		}
+		slices.Sort(places)
+		if err := try(slices.Compact(places)); err != nil {
+			return nil, err
+		}
+	}
+	low := tried[0].peak
+	for _, t := range tried {
+		low = min(low, t.peak)
+	}
+	low = max(low, a.limit)
+	for _, t := range tried {
+		if t.peak <= low+low/anchorSlack && len(t.anchors) > 0 {
+			return t, nil
+		}
+	}
+	return nil, nil
+}
+
+// clonePlaces lists the places at which nodes run again.
+func (a *anchorSearch) clonePlaces() []int32 {
+	var out []int32
+	for i := range a.step {
+		if s := &a.step[i]; s.moves && !s.backward && (len(out) == 0 || out[len(out)-1] != a.places[i]) {
+			out = append(out, a.places[i])
+		}
+	}
+	return out
+}
+
+// sinkPlaces lists the places behind backward nodes whose results no later node reads.
+func (a *anchorSearch) sinkPlaces() []int32 {
+	var out []int32
+	order, backward := a.p.Analysis.Order, a.p.Analysis.Backward
+	for i := range a.step {
+		s, next := &a.step[i], a.places[i]+1
+		if s.backward && int(s.firstRead) == len(a.step) && int(next) < len(order) && backward[order[next]] && a.touches(i) >= a.small {
+			out = append(out, next)
+		}
+	}
+	return out
+}
+
+// touches is the size of the largest value that a step reads or makes.
+func (a *anchorSearch) touches(i int) int64 {
+	var most int64
+	for _, list := range [][]graph.ValueID{a.program.Steps[i].In, a.program.Steps[i].Out} {
+		for _, v := range list {
+			if v != graph.NoValue && !a.program.Persistent[v] {
+				most = max(most, a.program.Bytes[v])
+			}
+		}
+	}
+	return most
+}
+
+// try places anchors and simulates the outcome.
+func (a *anchorSearch) try(places []int32) (*anchored, error) {
+	b := a.work
+	b.build(places)
+	peak, err := a.peak(&b.out)
+	if err != nil {
+		return nil, err
+	}
+	return &anchored{anchors: b.anchors, nodes: len(b.out.Steps) - len(a.program.Steps), peak: peak}, nil
+}

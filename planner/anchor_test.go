@@ -1,0 +1,112 @@
+package planner_test
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"memopt/graph"
+	"memopt/graph/graphtest"
+	"memopt/graph/live"
+	"memopt/graph/op"
+	"memopt/planner"
+	"memopt/recompute"
+	"memopt/symbolic"
+)
+
+// defaultPeak is the simulated peak of a graph in the default order of ONNX Runtime.
+func defaultPeak(t require.TestingT, g *graph.Graph, dims symbolic.Env) int64 {
+	sizes, err := live.EvalSizes(g, dims)
+	require.NoError(t, err)
+	order := live.DefaultOrder(g)
+	require.NoError(t, order.Check(g))
+	tl, err := live.Simulate(g, order, sizes)
+	require.NoError(t, err)
+	return tl.Peak.Bytes
+}
+
+// withoutAnchors makes every reader of a view that an anchor made read what the view shows, and returns the value numbers of
+// the outputs.
+func withoutAnchors(g *graph.Graph, r *recompute.Rewritten) map[string][32]byte {
+	for i, n := range g.Nodes {
+		if r.Origin[i] == graph.NoNode {
+			continue
+		}
+		for slot, v := range n.Inputs {
+			for v != graph.NoValue && g.Values[v].Def != graph.NoNode && r.Origin[g.Values[v].Def] == graph.NoNode {
+				v = g.Nodes[g.Values[v].Def].Inputs[0]
+			}
+			n.Inputs[slot] = v
+		}
+	}
+	return valueNumbers(g, graph.FileOrder(g))
+}
+
+// TestAnchors holds anchors to their promises on random training graphs: the graph that is written verifies, its nodes stand in order,
+// it computes the same, its peak in the default order is the one that was promised, and never above that without anchors
+// by more than what the anchors' own numbers take.
+func TestAnchors(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		seed := rapid.Uint64().Draw(t, "seed")
+		rng := rand.New(rand.NewPCG(seed, 3))
+		m := graphtest.Training(rng, graphtest.Options{Nodes: rapid.IntRange(20, 150).Draw(t, "nodes"), Layers: rapid.Bool().Draw(t, "layers"), Yield: rapid.Bool().Draw(t, "yield")})
+		m.Opsets[0].Version = rapid.Int64Range(7, 21).Draw(t, "opset")
+		op.Bind(m)
+		types, err := op.Infer(m)
+		require.NoError(t, err)
+		level := rapid.SampledFrom([]planner.Level{planner.Layerwise, planner.LayerwiseCompromise}).Draw(t, "level")
+		p, err := planner.Make(m, types, planner.Options{Level: level, Probe: &recompute.Probe{Level: 1}})
+		require.NoError(t, err)
+		a, err := p.Anchor()
+		require.NoError(t, err)
+		require.Equal(t, defaultPeak(t, m.Graph, nil), a.Base)
+
+		bare, err := recompute.Apply(m, p.Analysis.Boundary, p.Analysis.Order, p.Placements, recompute.Options{})
+		require.NoError(t, err)
+		require.Equal(t, defaultPeak(t, bare.Model.Graph, nil), a.Bare)
+
+		r, err := recompute.Apply(m, p.Analysis.Boundary, p.Analysis.Order, p.Placements, recompute.Options{Anchors: a.Anchors})
+		require.NoError(t, err)
+		require.NoError(t, graph.FileOrder(r.Model.Graph).Check(r.Model.Graph))
+		require.Equal(t, a.Nodes, r.AnchorNodes)
+		require.Equal(t, a.Anchored, defaultPeak(t, r.Model.Graph, nil))
+		if len(a.Anchors) > 0 {
+			require.LessOrEqual(t, a.Anchored, a.Bare+int64(64*a.Nodes))
+		}
+		require.Equal(t, valueNumbers(m.Graph, p.Analysis.Order), withoutAnchors(r.Model.Graph, r))
+	})
+}
+
+// TestAnchoredClonesDiffer checks that common-subexpression elimination finds nothing: no clone of size reads what its
+// original reads.
+func TestAnchoredClonesDiffer(t *testing.T) {
+	for seed := range uint64(20) {
+		m := graphtest.Training(rand.New(rand.NewPCG(seed, 5)), graphtest.Options{Nodes: 150, Layers: true})
+		types, err := op.Infer(m)
+		require.NoError(t, err)
+		p, err := planner.Make(m, types, planner.Options{Level: planner.Layerwise, Probe: &recompute.Probe{Level: 1}})
+		require.NoError(t, err)
+		a, err := p.Anchor()
+		require.NoError(t, err)
+		if len(a.Anchors) == 0 {
+			continue
+		}
+		r, err := recompute.Apply(m, p.Analysis.Boundary, p.Analysis.Order, p.Placements, recompute.Options{Anchors: a.Anchors})
+		require.NoError(t, err)
+		first := map[graph.NodeID]*graph.Node{}
+		for i, n := range r.Model.Graph.Nodes {
+			origin := r.Origin[i]
+			if origin == graph.NoNode {
+				continue
+			}
+			if original := first[origin]; original != nil {
+				require.False(t, slices.Equal(original.Inputs, n.Inputs), "seed %d: node %q reads what its original reads", seed, n.Name)
+			} else {
+				first[origin] = n
+			}
+		}
+	}
+}

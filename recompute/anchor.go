@@ -1,0 +1,207 @@
+package recompute
+
+import (
+	"errors"
+	"fmt"
+
+	"memopt/graph"
+	"memopt/graph/op"
+)
+
+// AnchorSuffix is what the names of values end in that are read through an anchor.
+const AnchorSuffix = "_anchor"
+
+// MinAnchorOpset is the oldest operator set that anchors can be written in: that in which Mul broadcasts as NumPy does.
+const MinAnchorOpset = 7
+
+// Anchor is a place in the order that a runtime may not move nodes across: from there on, clones and
+// backward nodes read Values through views that wait until all Sinks are made.
+//
+// An anchor is written in the graph's own operators. Size of every sink, which reads none of its data, gives
+// numbers whose minimum times zeros are zeros; Reshape of a value by zeros keeps every dim and copies
+// nothing. A runtime cannot fold that without knowing the sinks' sizes, and cannot take a clone that
+// reads the view for a repetition of the original.
+//
+//	m = Min(Size(sink), …, m of the anchor before)
+//	value_anchor = Reshape(value, Mul(m, zeros))
+type Anchor struct {
+	Before graph.NodeID    // a backward node; the anchor stands before it and before the clones that are made for it
+	Sinks  []graph.ValueID // made before that place
+	Values []graph.ValueID // made before that place, tensors of known rank, no scalars
+}
+
+// Anchorable returns why a value cannot be read through an anchor, or "".
+func Anchorable(v *graph.Value) string {
+	t := &v.Type
+	switch {
+	case t.Form != graph.FormTensor:
+		return "it is no tensor"
+	case t.Shape.Rank() < 0:
+		return "its rank is unknown"
+	case t.Shape.Rank() == 0:
+		return "it is a scalar"
+	}
+	return ""
+}
+
+// anchorWriter writes the anchors of one graph.
+type anchorWriter struct {
+	*rewriter
+	opset int64
+	min   graph.ValueID   // of the last anchor; NoValue before the first
+	zeros []graph.ValueID // by rank
+	times []int           // by old value: how often it was anchored
+	nodes []*graph.Node   // of the anchor that is being written
+}
+
+func newAnchorWriter(r *rewriter, opset int64) *anchorWriter {
+	return &anchorWriter{rewriter: r, opset: opset, min: graph.NoValue, times: make([]int, len(r.old.Values))}
+}
+
+// write returns the nodes of an anchor and lets the rewriter's later nodes read through it.
+func (w *anchorWriter) write(a *Anchor) ([]*graph.Node, error) {
+	if w.opset < MinAnchorOpset {
+		return nil, fmt.Errorf("anchors need operator set %d or later, the model imports %d: rewrite without anchors", MinAnchorOpset, w.opset)
+	}
+	w.nodes = nil
+	name := w.old.ValueName(firstOutput(w.old.Nodes[a.Before])) + AnchorSuffix
+	if err := w.minimum(name, a.Sinks); err != nil {
+		return nil, err
+	}
+	byRank := map[int]graph.ValueID{}
+	for _, v := range a.Values {
+		if why := Anchorable(&w.old.Values[v]); why != "" {
+			return nil, fmt.Errorf("value %q cannot be read through an anchor: %s", w.old.Values[v].Name, why)
+		}
+		rank := w.old.Values[v].Type.Shape.Rank()
+		if _, ok := byRank[rank]; !ok {
+			shape, err := w.keepDims(name, rank)
+			if err != nil {
+				return nil, err
+			}
+			byRank[rank] = shape
+		}
+		w.view(v, byRank[rank])
+	}
+	return w.nodes, nil
+}
+
+// firstOutput is the first output that a node makes.
+func firstOutput(n *graph.Node) graph.ValueID {
+	for _, v := range n.Outputs {
+		if v != graph.NoValue {
+			return v
+		}
+	}
+	return graph.NoValue
+}
+
+// minimum makes the value that waits for the sinks and for the anchor before.
+func (w *anchorWriter) minimum(name string, sinks []graph.ValueID) error {
+	var sizes []graph.ValueID
+	if w.min != graph.NoValue {
+		sizes = append(sizes, w.min)
+	}
+	for _, v := range sinks {
+		in := v
+		if w.newest[v] != graph.NoValue {
+			in = w.newest[v]
+		}
+		sizes = append(sizes, w.add(op.Size, w.old.Values[v].Name+AnchorSuffix+"_size", graph.Ints(), in))
+	}
+	switch {
+	case len(sizes) == 0:
+		return errors.New("an anchor without sinks holds nothing back")
+	case len(sizes) == 1:
+		w.min = sizes[0]
+		return nil
+	case w.opset >= 12:
+		w.min = w.add(op.Min, name+"_min", graph.Ints(), sizes...)
+		return nil
+	}
+	return w.product(name, sizes)
+}
+
+// product stands in for the minimum where Min knows no int64: zero times one size after the other, which cannot overflow.
+func (w *anchorWriter) product(name string, sizes []graph.ValueID) error {
+	m, err := w.zerosOf(1)
+	if err != nil {
+		return err
+	}
+	for i, size := range sizes {
+		m = w.add(op.Mul, fmt.Sprintf("%s_min_%d", name, i), graph.Ints(1), m, size)
+	}
+	w.min = m
+	return nil
+}
+
+// keepDims makes the zeros by which Reshape keeps every dim of a value of the given rank.
+func (w *anchorWriter) keepDims(name string, rank int) (graph.ValueID, error) {
+	zeros, err := w.zerosOf(rank)
+	if err != nil {
+		return graph.NoValue, err
+	}
+	return w.add(op.Mul, fmt.Sprintf("%s_zeros_%d", name, rank), graph.Ints(int64(rank)), w.min, zeros), nil
+}
+
+// zerosOf returns a constant of as many zeros as a rank.
+func (w *anchorWriter) zerosOf(rank int) (graph.ValueID, error) {
+	for len(w.zeros) <= rank {
+		w.zeros = append(w.zeros, graph.NoValue)
+	}
+	if w.zeros[rank] != graph.NoValue {
+		return w.zeros[rank], nil
+	}
+	data := graph.Int64Tensor(w.freeName(fmt.Sprintf("memopt%s_rank_%d", AnchorSuffix, rank)), []int64{int64(rank)}, make([]int64, rank)...)
+	if w.out.Model.IRVersion < 4 { // there an initializer must be a graph input, too
+		w.zeros[rank] = w.add(op.Constant, data.Name, graph.Ints(int64(rank)))
+		w.nodes[len(w.nodes)-1].SetAttr("value", data)
+		return w.zeros[rank], nil
+	}
+	var err error
+	w.zeros[rank], err = w.g.AddInitializer(data)
+	return w.zeros[rank], err
+}
+
+// view reads a value through the anchor from now on.
+func (w *anchorWriter) view(v, dims graph.ValueID) {
+	in := v
+	if w.newest[v] != graph.NoValue {
+		in = w.newest[v]
+	}
+	w.times[v]++
+	name := w.old.Values[v].Name + AnchorSuffix
+	if w.times[v] > 1 {
+		name = fmt.Sprintf("%s_%d", name, w.times[v])
+	}
+	out := w.add(op.Reshape, name, graph.Shape{}, in, dims)
+	t := w.old.Values[v].Type
+	w.g.Values[out].Type = t
+	w.g.ValueInfo = append(w.g.ValueInfo, graph.Decl{Value: out, Type: t})
+	w.newest[v] = out
+}
+
+// add appends a node with one output of int64 and the given shape, if that is ranked. It is named after its output.
+func (w *anchorWriter) add(kind graph.Kind, name string, shape graph.Shape, inputs ...graph.ValueID) graph.ValueID {
+	name = w.freeName(name)
+	out := w.g.Value(name)
+	if shape.Ranked {
+		t := graph.Tensor(graph.Int64, shape)
+		w.g.Values[out].Type = t
+		w.g.ValueInfo = append(w.g.ValueInfo, graph.Decl{Value: out, Type: t})
+	}
+	n := &graph.Node{Name: name, Op: op.Of(kind).Name, Kind: kind, Inputs: inputs, Outputs: []graph.ValueID{out}}
+	w.nodes = append(w.nodes, n)
+	return out
+}
+
+// freeName returns a name that no value has yet.
+func (w *anchorWriter) freeName(name string) string {
+	free := name
+	for i := 2; ; i++ {
+		if _, taken := w.g.Lookup(free); !taken {
+			return free
+		}
+		free = fmt.Sprintf("%s_%d", name, i)
+	}
+}
