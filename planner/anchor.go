@@ -5,6 +5,7 @@ import (
 
 	"memopt/graph"
 	"memopt/graph/live"
+	"memopt/graph/op"
 	"memopt/recompute"
 )
 
@@ -23,7 +24,8 @@ type Anchoring struct {
 	// Peaks of the live bytes in the default order of stock ONNX Runtime: of the graph as it is, of the rewritten graph
 	// without anchors, if the runtime left its clones alone, and with the anchors.
 	Base, Bare, Anchored int64
-	Simulated            bool // whether the peaks are known: not where symbols are unbound
+	Planned              int64 // of the rewritten graph in the planned order, with the same kernels
+	Simulated            bool  // whether the peaks are known: not where symbols are unbound
 	Warnings             []string
 }
 
@@ -44,15 +46,17 @@ func (p *Plan) Anchor() (*Anchoring, error) {
 		return &Anchoring{}, nil
 	}
 	base := live.NewProgram(p.Model.Graph, graph.FileOrder(p.Model.Graph), p.Sizes)
-	if p.Options.Workspace != nil {
-		base = cloneProgram(base)
-		withWorkspace(base, p.Options.Workspace)
-	}
+	workspace := p.scratch.workspace
+	p.scratch.workspace = nil // ONNX Runtime's kernels have another one
 	e, err := p.simulate(p.Placements)
+	p.scratch.workspace = workspace
 	if err != nil {
 		return nil, err
 	}
-	a := newAnchorSearch(p, e)
+	a, err := newAnchorSearch(p, e)
+	if err != nil {
+		return nil, err
+	}
 	out := &Anchoring{Simulated: true}
 	if out.Base, err = a.peak(base); err != nil {
 		return nil, err
@@ -60,7 +64,7 @@ func (p *Plan) Anchor() (*Anchoring, error) {
 	if out.Bare, err = a.peak(a.program); err != nil {
 		return nil, err
 	}
-	out.Anchored = out.Bare
+	out.Anchored, out.Planned = out.Bare, a.limit
 	if len(p.Placements) == 0 || p.Model.OpsetVersion("") < recompute.MinAnchorOpset {
 		return out, nil
 	}
@@ -81,12 +85,14 @@ type anchorSearch struct {
 	def     []int32         // by value: its step, or -1
 	origin  []graph.ValueID // by value: the value of the graph that it is, or is a clone of
 	small   int64           // values below this size are not worth an anchor
-	limit   int64           // peaks below this are good enough: the plan's own
+	limit   int64           // peaks below this are good enough: that in the planned order
 
-	orderer live.DefaultOrderer
-	sim     live.Simulator
-	sorted  live.Program
-	work    *anchorBuilder
+	workspace []int64 // by node: what ONNX Runtime's kernels need besides their operands
+	returned  []bool  // by value of the graph: it is an output
+	orderer   live.DefaultOrderer
+	sim       live.Simulator
+	sorted    live.Program
+	work      *anchorBuilder
 }
 
 // anchorStep is what the search knows of a step.
@@ -97,11 +103,23 @@ type anchorStep struct {
 	firstRead int32 // the first step that reads what it makes; the number of steps where none does
 }
 
-func newAnchorSearch(p *Plan, e *evaluated) *anchorSearch {
-	a := &anchorSearch{p: p, program: cloneProgram(e.program), places: slices.Clone(e.places), small: max(e.peak/minSplit, 1), limit: e.peak}
+func newAnchorSearch(p *Plan, e *evaluated) (*anchorSearch, error) {
+	a := &anchorSearch{p: p, program: cloneProgram(e.program), places: slices.Clone(e.places), small: max(e.peak/minSplit, 1)}
+	kernels := ortKernels{g: p.Model.Graph, opset: p.Model.OpsetVersion(""), env: p.Options.Dims}
+	a.workspace = kernels.workspaces()
+	a.returned = make([]bool, len(p.Model.Graph.Values))
+	for _, d := range p.Model.Graph.Outputs {
+		a.returned[d.Value] = true
+	}
 	a.index()
 	a.work = newAnchorBuilder(a)
-	return a
+	planned := make([]int32, len(a.program.Steps))
+	for i := range planned {
+		planned[i] = int32(i)
+	}
+	var err error
+	a.limit, err = a.peakIn(a.program, planned)
+	return a, err
 }
 
 func cloneProgram(p *live.Program) *live.Program {
@@ -147,12 +165,24 @@ func (a *anchorSearch) index() {
 
 // peak simulates a program in the default order of stock ONNX Runtime.
 func (a *anchorSearch) peak(p *live.Program) (int64, error) {
-	order := a.orderer.Order(p)
+	return a.peakIn(p, a.orderer.Order(p))
+}
+
+// peakIn simulates a program in an order of its steps as ONNX Runtime's kernels use memory: a view that is a graph
+// output is a copy there.
+func (a *anchorSearch) peakIn(p *live.Program, order []int32) (int64, error) {
 	a.sorted.Steps = a.sorted.Steps[:0]
 	for _, i := range order {
-		a.sorted.Steps = append(a.sorted.Steps, p.Steps[i])
+		s := p.Steps[i]
+		if s.Node != graph.NoNode {
+			s.Inner += a.workspace[s.Node]
+		}
+		if len(s.Out) > 0 && s.Out[0] != graph.NoValue && int(s.Out[0]) < len(a.returned) && a.returned[s.Out[0]] && s.Kind != op.Identity {
+			s.Kind = op.Unknown
+		}
+		a.sorted.Steps = append(a.sorted.Steps, s)
 	}
-	a.sorted.Bytes, a.sorted.Persistent, a.sorted.Outputs = p.Bytes, p.Persistent, p.Outputs
+	a.sorted.Bytes, a.sorted.Persistent, a.sorted.Outputs, a.sorted.InPlace = p.Bytes, p.Persistent, p.Outputs, ortInPlace
 	t, err := a.sim.Run(&a.sorted)
 	if err != nil {
 		return 0, err

@@ -62,6 +62,8 @@ func Apply(w io.Writer, format Format, out string, p *planner.Plan, r *recompute
 	if j.Anchors != nil {
 		t.Add("anchors", fmt.Sprint(j.Anchors.Anchors))
 		t.Add("nodes of anchors", fmt.Sprint(j.Anchors.Nodes))
+		t.Add("peak planned, with ONNX Runtime's kernels", Bytes(anchoring.Planned))
+		t.Add("peak bare, in ONNX Runtime's order", Bytes(j.Anchors.Bare))
 		t.Add("peak before, in ONNX Runtime's order", Bytes(j.Anchors.Baseline))
 		t.Add("peak after, in ONNX Runtime's order", Bytes(j.Anchors.Anchored))
 	}

@@ -1,0 +1,163 @@
+package planner
+
+import (
+	"memopt/graph"
+	"memopt/graph/op"
+	"memopt/symbolic"
+)
+
+// What ONNX Runtime's CPU kernels do with memory, measured with release 1.30 by an allocator that logs.
+
+// ortInPlace returns the inputs that ONNX Runtime writes an operator's output into. It is choosier than memopt's own kernels: only
+// activations, softmax and a few copies; no arithmetic.
+func ortInPlace(k graph.Kind) []int {
+	switch k {
+	case op.Relu, op.Sigmoid, op.Tanh, op.LeakyRelu, op.Elu, op.Selu, op.Softplus, op.Softsign, op.HardSigmoid, op.ThresholdedRelu,
+		op.Clip, op.Not, op.Softmax, op.LogSoftmax, op.Identity, op.Trilu, op.ScatterElements, op.ScatterND:
+		return firstInput
+	}
+	return nil
+}
+
+var firstInput = []int{0}
+
+// ortKernels tells what ONNX Runtime's kernels need besides their operands.
+type ortKernels struct {
+	g     *graph.Graph
+	opset int64
+	env   symbolic.Env
+}
+
+// workspaces returns the bytes by node.
+func (k *ortKernels) workspaces() []int64 {
+	out := make([]int64, len(k.g.Nodes))
+	for i, n := range k.g.Nodes {
+		out[i] = max(k.workspace(n), 0)
+	}
+	return out
+}
+
+func (k *ortKernels) workspace(n *graph.Node) int64 {
+	switch n.Kind {
+	case op.Where: // the values chosen from either side, before they are put together
+		cond := k.dims(n.Input(0))
+		size := k.elementBytes(n.Output(0))
+		return size * (elements(broadcast(cond, k.dims(n.Input(1)))) + elements(broadcast(cond, k.dims(n.Input(2)))))
+	case op.Softmax, op.LogSoftmax:
+		return k.softmax(n)
+	case op.SoftmaxCrossEntropyLoss, op.NegativeLogLikelihoodLoss:
+		return k.crossEntropy(n)
+	case op.Conv:
+		return k.conv(n)
+	case op.ConvTranspose:
+		return k.convTranspose(n)
+	case op.GRU:
+		return k.recurrent(n, 3)
+	case op.LSTM:
+		return k.recurrent(n, 4)
+	}
+	return 0
+}
+
+// softmax along another axis than the last works on two transposed copies.
+func (k *ortKernels) softmax(n *graph.Node) int64 {
+	x := k.dims(n.Input(0))
+	axis := n.Int("axis", -1)
+	if k.opset < 13 || axis == -1 || axis == int64(len(x))-1 {
+		return 0
+	}
+	return 2 * k.bytes(n.Output(0))
+}
+
+// crossEntropy runs as its function body: scores turned so that the classes stand last, their logarithmic
+// softmax, and copies of it.
+func (k *ortKernels) crossEntropy(n *graph.Node) int64 {
+	if n.Kind == op.NegativeLogLikelihoodLoss {
+		return k.bytes(n.Input(1)) * 2
+	}
+	copies := int64(3)
+	if n.Output(1) != graph.NoValue {
+		copies--
+	}
+	return copies * k.bytes(n.Input(0))
+}
+
+// conv spreads one image out where it has more filters than places to put them; else a fixed buffer serves.
+func (k *ortKernels) conv(n *graph.Node) int64 {
+	w, y := k.dims(n.Input(1)), k.dims(n.Output(0))
+	if len(w) < 3 || len(y) != len(w) {
+		return 0
+	}
+	patch, places := elements(w[1:]), elements(y[2:])
+	if patch == w[1] || w[0]/max(n.Int("group", 1), 1) <= places {
+		return 0
+	}
+	return patch * places * k.elementBytes(n.Output(0))
+}
+
+// convTranspose multiplies into patches before it adds these up, one image at a time.
+func (k *ortKernels) convTranspose(n *graph.Node) int64 {
+	x, w := k.dims(n.Input(0)), k.dims(n.Input(1))
+	if len(w) < 3 || len(x) != len(w) {
+		return 0
+	}
+	return elements(w[1:]) * elements(x[2:]) * k.elementBytes(n.Output(0))
+}
+
+// recurrent keeps the gates of all steps.
+func (k *ortKernels) recurrent(n *graph.Node, gates int64) int64 {
+	x, r := k.dims(n.Input(0)), k.dims(n.Input(2))
+	if len(x) != 3 || len(r) != 3 {
+		return 0
+	}
+	const states = 7 // of one step
+	return r[0] * r[2] * (gates*x[0]*x[1] + states*x[1]) * k.elementBytes(n.Input(0))
+}
+
+// dims evaluates a value's shape; nil where it is unknown.
+func (k *ortKernels) dims(v graph.ValueID) []int64 {
+	if v == graph.NoValue || !k.g.Values[v].Type.Shape.Known() {
+		return nil
+	}
+	out := make([]int64, 0, 4)
+	for _, d := range k.g.Values[v].Type.Shape.Dims {
+		n, err := d.Eval(k.env)
+		if err != nil {
+			return nil
+		}
+		out = append(out, n)
+	}
+	return out
+}
+
+func (k *ortKernels) bytes(v graph.ValueID) int64 { return elements(k.dims(v)) * k.elementBytes(v) }
+
+func (k *ortKernels) elementBytes(v graph.ValueID) int64 {
+	if v == graph.NoValue {
+		return 0
+	}
+	return int64(k.g.Values[v].Type.DType.Bits()) / 8
+}
+
+func elements(dims []int64) int64 {
+	n := int64(1)
+	for _, d := range dims {
+		n *= d
+	}
+	return n
+}
+
+// broadcast returns the shape of two operands together.
+func broadcast(a, b []int64) []int64 {
+	if len(a) < len(b) {
+		a, b = b, a
+	}
+	out := append([]int64(nil), a...)
+	for i, d := range b {
+		at := len(a) - len(b) + i
+		if out[at] == 1 {
+			out[at] = d
+		}
+	}
+	return out
+}
