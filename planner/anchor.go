@@ -89,7 +89,9 @@ type anchorSearch struct {
 
 	workspace []int64 // by node: what ONNX Runtime's kernels need besides their operands
 	returned  []bool  // by value of the graph: it is an output
-	orderer   live.DefaultOrderer
+	plain     live.DefaultOrderer
+	basic     live.DefaultOrderer
+	reverse   live.DefaultOrderer
 	sim       live.Simulator
 	sorted    live.Program
 	work      *anchorBuilder
@@ -101,6 +103,8 @@ type anchorStep struct {
 	backward  bool  // a backward node of the graph
 	inputs    int   // how many of its operands may be anchored: captured ones may not
 	firstRead int32 // the first step that reads what it makes; the number of steps where none does
+	lastRead  int32 // the last such step; -1 where there is none
+	holds     int64 // size of the largest value that stays alive as long as the step is put off
 }
 
 func newAnchorSearch(p *Plan, e *evaluated) (*anchorSearch, error) {
@@ -117,8 +121,9 @@ func newAnchorSearch(p *Plan, e *evaluated) (*anchorSearch, error) {
 	for i := range planned {
 		planned[i] = int32(i)
 	}
+	a.basic.Basic, a.reverse.Basic, a.reverse.Reverse = true, true, true
 	var err error
-	a.limit, err = a.peakIn(a.program, planned)
+	a.limit, err = a.peakIn(a.program, planned, false)
 	return a, err
 }
 
@@ -153,31 +158,67 @@ func (a *anchorSearch) index() {
 			}
 		}
 		a.step[i] = anchorStep{moves: clone || backward[s.Node], backward: !clone && backward[s.Node],
-			inputs: len(n.Inputs), firstRead: int32(len(a.program.Steps))}
+			inputs: len(n.Inputs), firstRead: int32(len(a.program.Steps)), lastRead: -1}
 		for _, v := range s.In {
 			if v != graph.NoValue && a.def[v] >= 0 {
 				from := &a.step[a.def[v]]
-				from.firstRead = min(from.firstRead, int32(i))
+				from.firstRead, from.lastRead = min(from.firstRead, int32(i)), int32(i)
 			}
 		}
 	}
+	for i := range a.step {
+		a.step[i].holds = a.holds(i)
+	}
 }
 
-// peak simulates a program in the default order of stock ONNX Runtime.
+// holds finds the size of the largest value that a step, or one that is made for this step alone, reads or makes.
+func (a *anchorSearch) holds(i int) int64 {
+	most := a.touches(i)
+	for _, v := range a.program.Steps[i].In {
+		if v == graph.NoValue || a.def[v] < 0 {
+			continue
+		}
+		if from := &a.step[a.def[v]]; from.moves && from.firstRead == int32(i) && from.lastRead == int32(i) {
+			most = max(most, from.holds)
+		}
+	}
+	return most
+}
+
+// peak simulates a program in the default order of stock ONNX Runtime at its default settings.
 func (a *anchorSearch) peak(p *live.Program) (int64, error) {
-	return a.peakIn(p, a.orderer.Order(p))
+	return a.peakOf(p, &a.basic)
+}
+
+// robustPeak is the highest peak of several orders: the default one with and without optimizations, and one that walks the
+// other way, for what optimizations do to the numbers of nodes.
+func (a *anchorSearch) robustPeak(p *live.Program) (int64, error) {
+	worst := int64(0)
+	for _, o := range []*live.DefaultOrderer{&a.plain, &a.basic, &a.reverse} {
+		peak, err := a.peakOf(p, o)
+		if err != nil {
+			return 0, err
+		}
+		worst = max(worst, peak)
+	}
+	return worst, nil
+}
+
+func (a *anchorSearch) peakOf(p *live.Program, o *live.DefaultOrderer) (int64, error) {
+	return a.peakIn(p, o.Order(p), !o.Basic)
 }
 
 // peakIn simulates a program in an order of its steps as ONNX Runtime's kernels use memory: a view that is a graph
-// output is a copy there.
-func (a *anchorSearch) peakIn(p *live.Program, order []int32) (int64, error) {
+// output is a copy there, an Identity only where optimizations are off.
+func (a *anchorSearch) peakIn(p *live.Program, order []int32, copies bool) (int64, error) {
 	a.sorted.Steps = a.sorted.Steps[:0]
 	for _, i := range order {
 		s := p.Steps[i]
 		if s.Node != graph.NoNode {
 			s.Inner += a.workspace[s.Node]
 		}
-		if len(s.Out) > 0 && s.Out[0] != graph.NoValue && int(s.Out[0]) < len(a.returned) && a.returned[s.Out[0]] && s.Kind != op.Identity {
+		if out := s.Out; len(out) > 0 && out[0] != graph.NoValue && int(out[0]) < len(a.returned) && a.returned[out[0]] && (copies || s.Kind != op.Identity) &&
+			op.Of(s.Kind).View {
 			s.Kind = op.Unknown
 		}
 		a.sorted.Steps = append(a.sorted.Steps, s)
@@ -195,6 +236,7 @@ type anchored struct {
 	anchors []recompute.Anchor
 	nodes   int
 	peak    int64
+	robust  int64
 }
 
 // choose returns the anchors to write, or nil.
@@ -222,13 +264,13 @@ func (a *anchorSearch) choose() (*anchored, error) {
 			return nil, err
 		}
 	}
-	low := tried[0].peak
+	low := tried[0].robust
 	for _, t := range tried {
-		low = min(low, t.peak)
+		low = min(low, t.robust)
 	}
 	low = max(low, a.limit)
 	for _, t := range tried {
-		if t.peak <= low+low/anchorSlack && len(t.anchors) > 0 {
+		if t.robust <= low+low/anchorSlack && len(t.anchors) > 0 {
 			return t, nil
 		}
 	}
@@ -246,13 +288,17 @@ func (a *anchorSearch) clonePlaces() []int32 {
 	return out
 }
 
-// sinkPlaces lists the places behind backward nodes whose results no later node reads.
+// parked: a result that the next so many steps do not read is made for later, or for nobody.
+const parked = 8
+
+// sinkPlaces lists the places behind backward nodes whose results are not needed soon: these could as well run later, and would
+// keep what they read alive until then.
 func (a *anchorSearch) sinkPlaces() []int32 {
 	var out []int32
 	order, backward := a.p.Analysis.Order, a.p.Analysis.Backward
 	for i := range a.step {
 		s, next := &a.step[i], a.places[i]+1
-		if s.backward && int(s.firstRead) == len(a.step) && int(next) < len(order) && backward[order[next]] && a.touches(i) >= a.small {
+		if s.backward && (int(s.firstRead) == len(a.step) || int(s.firstRead) > i+parked) && int(next) < len(order) && backward[order[next]] && s.holds >= a.small {
 			out = append(out, next)
 		}
 	}
@@ -280,5 +326,9 @@ func (a *anchorSearch) try(places []int32) (*anchored, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &anchored{anchors: b.anchors, nodes: len(b.out.Steps) - len(a.program.Steps), peak: peak}, nil
+	robust, err := a.robustPeak(&b.out)
+	if err != nil {
+		return nil, err
+	}
+	return &anchored{anchors: b.anchors, nodes: len(b.out.Steps) - len(a.program.Steps), peak: peak, robust: robust}, nil
 }

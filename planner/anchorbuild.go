@@ -177,7 +177,7 @@ func (b *anchorBuilder) handle(i, start int) graph.ValueID {
 func (b *anchorBuilder) sinks(last, start int) []graph.ValueID {
 	var back, all []graph.ValueID
 	for i := last; i < start; i++ {
-		if int(b.step[i].firstRead) < start || b.touches(i) < b.small {
+		if int(b.step[i].firstRead) < start || b.step[i].holds < b.small {
 			continue
 		}
 		v := b.tensorOf(i)

@@ -19,6 +19,9 @@ func DefaultOrder(g *graph.Graph) graph.Order {
 	for i := range g.Nodes {
 		p.Steps[i] = NewStep(g, graph.NodeID(i), &Sizes{})
 	}
+	for _, d := range g.Outputs {
+		p.Outputs = append(p.Outputs, d.Value)
+	}
 	order := make(graph.Order, len(g.Nodes))
 	for i, step := range p.DefaultOrder() {
 		order[i] = graph.NodeID(step)
@@ -31,12 +34,23 @@ func DefaultOrder(g *graph.Graph) graph.Order {
 func (p *Program) DefaultOrder() []int32 { return new(DefaultOrderer).Order(p) }
 
 // DefaultOrderer computes the default order of one program after the other in the same memory. The zero value is
-// ready for use.
+// ready for use and computes the order where all optimizations are off.
 type DefaultOrderer struct {
-	def       []int32 // by value: its producer, or -1
-	start     []int32 // by step: where its producers begin in producers
-	producers []int32 // as ONNX Runtime numbers them and without repetition for each step
-	read      []bool  // by step: whether another step reads what it makes
+	// Basic takes Identity nodes out before the walk, as ONNX Runtime does from the basic level of optimization on, unless the
+	// value that it copies has other readers and the copy is a graph output. They follow what they copy.
+	Basic bool
+	// Reverse turns every preference of the walk around. No runtime does so, but what peaks low in either order does not depend on
+	// how nodes are numbered, which changes when a runtime fuses them.
+	Reverse bool
+
+	def       []int32    // by value: its producer, or -1
+	reads     []int32    // by value: how many operands it is
+	returned  []bool     // by value: a graph output
+	removed   []bool     // by step: an Identity that is taken out
+	followers [][2]int32 // producer and the Identity taken out behind it, ascending by producer, then by place
+	start     []int32    // by step: where its producers begin in producers
+	producers []int32    // as ONNX Runtime numbers them and without repetition for each step
+	read      []bool     // by step: whether another step reads what it makes
 	seen      []bool
 	stack     []int32 // a step to visit, or ^step to emit
 	late      []int32 // leaves that function bodies stand for
@@ -53,7 +67,7 @@ func (o *DefaultOrderer) Order(p *Program) []int32 {
 		case isConstant(&p.Steps[i]):
 			o.seen[i] = true
 			o.order = append(o.order, int32(i))
-		case o.read[i]:
+		case o.read[i], o.removed[i]:
 		case isExpanded(&p.Steps[i]):
 			o.late = append(o.late, int32(i))
 		default:
@@ -61,11 +75,14 @@ func (o *DefaultOrderer) Order(p *Program) []int32 {
 		}
 	}
 	o.stack = append(o.stack, o.late...)
+	if o.Reverse {
+		slices.Reverse(o.stack)
+	}
 	for len(o.stack) > 0 {
 		top := o.stack[len(o.stack)-1]
 		o.stack = o.stack[:len(o.stack)-1]
 		if top < 0 {
-			o.order = append(o.order, ^top)
+			o.emit(^top)
 			continue
 		}
 		if o.seen[top] {
@@ -80,6 +97,15 @@ func (o *DefaultOrderer) Order(p *Program) []int32 {
 		}
 	}
 	return o.order
+}
+
+// emit appends a step and the copies of what it makes that were taken out.
+func (o *DefaultOrderer) emit(step int32) {
+	o.order = append(o.order, step)
+	i, _ := slices.BinarySearchFunc(o.followers, step, func(f [2]int32, step int32) int { return cmp.Compare(f[0], step) })
+	for ; i < len(o.followers) && o.followers[i][0] == step; i++ {
+		o.order = append(o.order, o.followers[i][1])
+	}
 }
 
 func isConstant(s *Step) bool { return op.Of(s.Kind).Has(op.ConstantRole) }
@@ -99,32 +125,65 @@ func rank(p *Program, step int32) int32 {
 
 // index lists the producers of every step.
 func (o *DefaultOrderer) index(p *Program) {
-	o.def = zeroed(o.def, len(p.Bytes))
-	for i := range o.def {
-		o.def[i] = -1
-	}
-	for i := range p.Steps {
-		if isConstant(&p.Steps[i]) {
-			continue
-		}
-		for _, v := range p.Steps[i].Out {
-			if v != graph.NoValue {
-				o.def[v] = int32(i)
-			}
-		}
-	}
+	o.define(p)
 	o.read, o.start, o.producers = zeroed(o.read, len(p.Steps)), zeroed(o.start, len(p.Steps)+1), o.producers[:0]
 	for i := range p.Steps {
 		from := len(o.producers)
-		for _, v := range p.Steps[i].In {
-			if v != graph.NoValue && o.def[v] >= 0 {
-				o.producers = append(o.producers, o.def[v])
-				o.read[o.def[v]] = true
+		if !o.removed[i] {
+			for _, v := range p.Steps[i].In {
+				if v != graph.NoValue && o.def[v] >= 0 {
+					o.producers = append(o.producers, o.def[v])
+					o.read[o.def[v]] = true
+				}
 			}
 		}
 		own := o.producers[from:]
 		slices.SortFunc(own, func(a, b int32) int { return cmp.Compare(rank(p, a), rank(p, b)) })
+		if o.Reverse {
+			slices.Reverse(own)
+		}
 		o.producers = o.producers[:from+len(slices.Compact(own))]
 		o.start[i+1] = int32(len(o.producers))
+	}
+}
+
+// define finds the producer of every value, and the Identity steps that are taken out.
+func (o *DefaultOrderer) define(p *Program) {
+	o.def, o.reads, o.returned = zeroed(o.def, len(p.Bytes)), zeroed(o.reads, len(p.Bytes)), zeroed(o.returned, len(p.Bytes))
+	o.removed, o.followers = zeroed(o.removed, len(p.Steps)), o.followers[:0]
+	for i := range o.def {
+		o.def[i] = -1
+	}
+	for _, v := range p.Outputs {
+		o.returned[v] = true
+	}
+	for i := range p.Steps {
+		for _, v := range p.Steps[i].In {
+			if v != graph.NoValue {
+				o.reads[v]++
+			}
+		}
+	}
+	for i := range p.Steps {
+		if s := &p.Steps[i]; !isConstant(s) {
+			o.defineOutputs(s, int32(i))
+		}
+	}
+	slices.SortFunc(o.followers, func(a, b [2]int32) int { return cmp.Or(cmp.Compare(a[0], b[0]), cmp.Compare(a[1], b[1])) })
+}
+
+func (o *DefaultOrderer) defineOutputs(s *Step, at int32) {
+	in, out := s.input(0), s.output0()
+	if o.Basic && s.Kind == op.Identity && in != graph.NoValue && out != graph.NoValue && o.def[in] >= 0 &&
+		!o.returned[in] && (!o.returned[out] || o.reads[in] == 1) {
+		o.removed[at] = true
+		o.def[out] = o.def[in]
+		o.followers = append(o.followers, [2]int32{o.def[in], at})
+		return
+	}
+	for _, v := range s.Out {
+		if v != graph.NoValue {
+			o.def[v] = at
+		}
 	}
 }
