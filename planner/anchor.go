@@ -84,6 +84,7 @@ type anchorSearch struct {
 	step    []anchorStep
 	def     []int32         // by value: its step, or -1
 	origin  []graph.ValueID // by value: the value of the graph that it is, or is a clone of
+	lastUse []int32         // by value: the last step that reads it; -1 where none does
 	small   int64           // values below this size are not worth an anchor
 	limit   int64           // peaks below this are good enough: that in the planned order
 
@@ -136,9 +137,9 @@ func cloneProgram(p *live.Program) *live.Program {
 // index finds out what is what among the steps.
 func (a *anchorSearch) index() {
 	g, backward := a.p.Analysis.Graph, a.p.Analysis.Backward
-	a.def, a.origin = make([]int32, len(a.program.Bytes)), make([]graph.ValueID, len(a.program.Bytes))
+	a.def, a.lastUse, a.origin = make([]int32, len(a.program.Bytes)), make([]int32, len(a.program.Bytes)), make([]graph.ValueID, len(a.program.Bytes))
 	for v := range a.def {
-		a.def[v], a.origin[v] = -1, graph.NoValue
+		a.def[v], a.lastUse[v], a.origin[v] = -1, -1, graph.NoValue
 		if v < len(g.Values) {
 			a.origin[v] = graph.ValueID(v)
 		}
@@ -160,6 +161,9 @@ func (a *anchorSearch) index() {
 		a.step[i] = anchorStep{moves: clone || backward[s.Node], backward: !clone && backward[s.Node],
 			inputs: len(n.Inputs), firstRead: int32(len(a.program.Steps)), lastRead: -1}
 		for _, v := range s.In {
+			if v != graph.NoValue {
+				a.lastUse[v] = int32(i)
+			}
 			if v != graph.NoValue && a.def[v] >= 0 {
 				from := &a.step[a.def[v]]
 				from.firstRead, from.lastRead = min(from.firstRead, int32(i)), int32(i)
@@ -277,9 +281,18 @@ func (a *anchorSearch) choose() (*anchored, error) {
 	return nil, nil
 }
 
-// clonePlaces lists the places at which nodes run again.
+// clonePlaces lists the places at which nodes run again; before them the first backward place, if forward nodes must be held to
+// the forward half.
 func (a *anchorSearch) clonePlaces() []int32 {
 	var out []int32
+	if first := slices.IndexFunc(a.step, func(s anchorStep) bool { return s.moves }); first > 0 {
+		for i := range first {
+			if int(a.step[i].firstRead) >= first && a.frees(i, first) {
+				out = append(out, a.places[first])
+				break
+			}
+		}
+	}
 	for i := range a.step {
 		if s := &a.step[i]; s.moves && !s.backward && (len(out) == 0 || out[len(out)-1] != a.places[i]) {
 			out = append(out, a.places[i])

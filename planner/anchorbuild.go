@@ -137,11 +137,11 @@ func (b *anchorBuilder) waits(i, start int, serial int32) bool {
 }
 
 // makes is the size of the largest output of a step.
-func (b *anchorBuilder) makes(i int) int64 {
+func (a *anchorSearch) makes(i int) int64 {
 	var most int64
-	for _, v := range b.program.Steps[i].Out {
+	for _, v := range a.program.Steps[i].Out {
 		if v != graph.NoValue {
-			most = max(most, b.program.Bytes[v])
+			most = max(most, a.program.Bytes[v])
 		}
 	}
 	return most
@@ -173,26 +173,38 @@ func (b *anchorBuilder) handle(i, start int) graph.ValueID {
 }
 
 // sinks lists a value of every step from last to start that makes something, or reads something, of size, and
-// whose results no step before start reads. Where there are backward steps, only these count.
+// whose results no step before start reads. Of forward steps only those count whose input could be freed by
+// start; where there are no others, all do.
 func (b *anchorBuilder) sinks(last, start int) []graph.ValueID {
-	var back, all []graph.ValueID
+	var out, rest []graph.ValueID
 	for i := last; i < start; i++ {
 		if int(b.step[i].firstRead) < start || b.step[i].holds < b.small {
 			continue
 		}
 		v := b.tensorOf(i)
-		if v == graph.NoValue {
-			continue
-		}
-		all = append(all, v)
-		if b.step[i].moves {
-			back = append(back, v)
+		switch {
+		case v == graph.NoValue:
+		case b.step[i].moves || b.frees(i, start):
+			out = append(out, v)
+		default:
+			rest = append(rest, v)
 		}
 	}
-	if len(back) > 0 || last > 0 {
-		return back
+	if len(out) > 0 || last > 0 {
+		return out
 	}
-	return all
+	return rest
+}
+
+// frees reports whether a step reads a value of size that no step from start on needs, and that is larger than what the
+// step makes of it, as the shape of an activation is read.
+func (a *anchorSearch) frees(i, start int) bool {
+	for _, v := range a.program.Steps[i].In {
+		if v != graph.NoValue && !a.program.Persistent[v] && a.program.Bytes[v] >= a.small && a.program.Bytes[v] > a.makes(i) && int(a.lastUse[v]) < start {
+			return true
+		}
+	}
+	return false
 }
 
 // tensorOf is the first output of a step that Size can be asked of.
