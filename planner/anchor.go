@@ -5,7 +5,6 @@ import (
 
 	"memopt/graph"
 	"memopt/graph/live"
-	"memopt/graph/op"
 	"memopt/recompute"
 )
 
@@ -93,8 +92,10 @@ type anchorSearch struct {
 	plain     live.DefaultOrderer
 	basic     live.DefaultOrderer
 	reverse   live.DefaultOrderer
-	sim       live.Simulator
-	sorted    live.Program
+	arena     ortArena
+	shape     []int32 // by value of the graph: its class
+	class     []int32 // by value of the program
+	shapes    int     // how many classes there are
 	work      *anchorBuilder
 }
 
@@ -116,6 +117,8 @@ func newAnchorSearch(p *Plan, e *evaluated) (*anchorSearch, error) {
 	for _, d := range p.Model.Graph.Outputs {
 		a.returned[d.Value] = true
 	}
+	a.shape, a.shapes = shapeClasses(p.Model.Graph)
+	a.arena.space, a.arena.returned = a.workspace, a.returned
 	a.index()
 	a.work = newAnchorBuilder(a)
 	planned := make([]int32, len(a.program.Steps))
@@ -212,27 +215,24 @@ func (a *anchorSearch) peakOf(p *live.Program, o *live.DefaultOrderer) (int64, e
 	return a.peakIn(p, o.Order(p), !o.Basic)
 }
 
-// peakIn simulates a program in an order of its steps as ONNX Runtime's kernels use memory: a view that is a graph
-// output is a copy there, an Identity only where optimizations are off.
+// peakIn simulates a program in an order of its steps as ONNX Runtime uses memory. Without optimizations an Identity that makes a
+// graph output copies.
 func (a *anchorSearch) peakIn(p *live.Program, order []int32, copies bool) (int64, error) {
-	a.sorted.Steps = a.sorted.Steps[:0]
-	for _, i := range order {
-		s := p.Steps[i]
-		if s.Node != graph.NoNode {
-			s.Inner += a.workspace[s.Node]
+	a.arena.class = a.classes(p)
+	return a.arena.run(p, order, a.shapes, copies), nil
+}
+
+// classes numbers the shapes of a program's values: a clone has that of its original.
+func (a *anchorSearch) classes(p *live.Program) []int32 {
+	a.class = a.class[:0]
+	for v := range p.Bytes {
+		if v < len(a.origin) && a.origin[v] != graph.NoValue {
+			a.class = append(a.class, a.shape[a.origin[v]])
+		} else {
+			a.class = append(a.class, -1)
 		}
-		if out := s.Out; len(out) > 0 && out[0] != graph.NoValue && int(out[0]) < len(a.returned) && a.returned[out[0]] && (copies || s.Kind != op.Identity) &&
-			op.Of(s.Kind).View {
-			s.Kind = op.Unknown
-		}
-		a.sorted.Steps = append(a.sorted.Steps, s)
 	}
-	a.sorted.Bytes, a.sorted.Persistent, a.sorted.Outputs, a.sorted.InPlace = p.Bytes, p.Persistent, p.Outputs, ortInPlace
-	t, err := a.sim.Run(&a.sorted)
-	if err != nil {
-		return 0, err
-	}
-	return t.Peak.Bytes, nil
+	return a.class
 }
 
 // anchored is a set of anchors and what it comes to.
