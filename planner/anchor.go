@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"fmt"
 	"slices"
 
 	"memopt/graph"
@@ -38,8 +39,8 @@ func (a *Anchoring) Seconds() float64 { return float64(a.Nodes) * anchorNodeSeco
 //
 // An anchor stands at every place where nodes run again: these would otherwise run in the forward half, and be merged
 // with their originals. In between, anchors stand behind the last nodes of the backward half, such as weight gradients, which
-// the default order puts off to the end, as far as the simulated peak in that order falls. A plan
-// that recomputes nothing needs none. Without sizes anchors stand wherever nodes run again.
+// the default order puts off to the end, as far as the simulated peak in that order falls. That helps a plan
+// that recomputes nothing, too. Without sizes there are no anchors.
 func (p *Plan) Anchor() (*Anchoring, error) {
 	if p.Sizes == nil {
 		return &Anchoring{}, nil
@@ -64,12 +65,21 @@ func (p *Plan) Anchor() (*Anchoring, error) {
 		return nil, err
 	}
 	out.Anchored, out.Planned = out.Bare, a.limit
-	if len(p.Placements) == 0 || p.Model.OpsetVersion("") < recompute.MinAnchorOpset {
+	if p.Model.OpsetVersion("") < recompute.MinAnchorOpset {
+		out.Warnings = append(out.Warnings, fmt.Sprintf("anchors need operator set %d, this model has %d: ONNX Runtime will merge the nodes that run again with their originals",
+			recompute.MinAnchorOpset, p.Model.OpsetVersion("")))
 		return out, nil
 	}
 	best, err := a.choose()
 	if err != nil || best == nil {
 		return out, err
+	}
+	if best.peak >= out.Base {
+		if len(p.Placements) > 0 {
+			out.Warnings = append(out.Warnings, fmt.Sprintf("ONNX Runtime in its default order would need no less for the rewritten graph than for the graph as it is (%d and %d bytes): no anchors are written",
+				best.peak, out.Base))
+		}
+		return out, nil
 	}
 	out.Anchors, out.Nodes, out.Anchored = best.anchors, best.nodes, best.peak
 	return out, nil
@@ -222,11 +232,15 @@ func (a *anchorSearch) peakIn(p *live.Program, order []int32, copies bool) (int6
 	return a.arena.run(p, order, a.shapes, copies), nil
 }
 
-// classes numbers the shapes of a program's values: a clone has that of its original.
+// classes numbers the shapes of a program's values: a clone has that of its original. Where anchors are, recompute.Apply leaves a dim
+// of what backward nodes and clones make unknown.
 func (a *anchorSearch) classes(p *live.Program) []int32 {
+	anchored := p == &a.work.out && len(a.work.anchors) > 0
 	a.class = a.class[:0]
 	for v := range p.Bytes {
-		if v < len(a.origin) && a.origin[v] != graph.NoValue {
+		if anchored && v < len(a.def) && a.def[v] >= 0 && a.step[a.def[v]].moves {
+			a.class = append(a.class, -1)
+		} else if v < len(a.origin) && a.origin[v] != graph.NoValue {
 			a.class = append(a.class, a.shape[a.origin[v]])
 		} else {
 			a.class = append(a.class, -1)
@@ -281,17 +295,12 @@ func (a *anchorSearch) choose() (*anchored, error) {
 	return nil, nil
 }
 
-// clonePlaces lists the places at which nodes run again; before them the first backward place, if forward nodes must be held to
+// clonePlaces lists the places at which nodes run again; before them the first backward place, so that forward nodes are held to
 // the forward half.
 func (a *anchorSearch) clonePlaces() []int32 {
 	var out []int32
 	if first := slices.IndexFunc(a.step, func(s anchorStep) bool { return s.moves }); first > 0 {
-		for i := range first {
-			if int(a.step[i].firstRead) >= first && a.frees(i, first) {
-				out = append(out, a.places[first])
-				break
-			}
-		}
+		out = append(out, a.places[first])
 	}
 	for i := range a.step {
 		if s := &a.step[i]; s.moves && !s.backward && (len(out) == 0 || out[len(out)-1] != a.places[i]) {

@@ -1,11 +1,13 @@
 package planner
 
 import (
+	"slices"
 	"strings"
 
 	"memopt/graph"
 	"memopt/graph/live"
 	"memopt/graph/op"
+	"memopt/symbolic"
 )
 
 // ortArena simulates how ONNX Runtime assigns values to buffers before it runs a graph (its allocation_planner.cc), and what is
@@ -33,7 +35,7 @@ func shapeClasses(g *graph.Graph) ([]int32, int) {
 	for i := range g.Values {
 		class[i] = -1
 		t := &g.Values[i].Type
-		if t.Form != graph.FormTensor || t.Shape.Rank() <= 0 || !t.Shape.Known() {
+		if t.Form != graph.FormTensor || t.Shape.Rank() <= 0 || !t.Shape.Known() || slices.ContainsFunc(t.Shape.Dims, isFormula) {
 			continue
 		}
 		var key strings.Builder
@@ -50,6 +52,15 @@ func shapeClasses(g *graph.Graph) ([]int32, int) {
 		class[i] = n
 	}
 	return class, len(numbers)
+}
+
+// isFormula reports whether a dim is neither a number nor one symbol. ONNX Runtime does not compute with symbols.
+func isFormula(d symbolic.Expr) bool {
+	if _, ok := d.Const(); ok {
+		return false
+	}
+	symbols := d.Symbols()
+	return len(symbols) != 1 || symbols[0] != d.String()
 }
 
 // run returns the peak of a program whose steps run in an order. copies says that an Identity whose result is

@@ -107,6 +107,7 @@ func (b *anchorBuilder) frontier(start, end int, serial int32) []graph.ValueID {
 		if !b.step[i].moves {
 			continue
 		}
+		out = b.kept(out, i, start, serial)
 		b.covered[i] = b.waits(i, start, serial)
 		if b.covered[i] || b.makes(i) < b.small {
 			continue
@@ -116,6 +117,21 @@ func (b *anchorBuilder) frontier(start, end int, serial int32) []graph.ValueID {
 			b.covered[i] = true
 			out = append(out, v)
 		}
+	}
+	return out
+}
+
+// kept adds the forward values of size that a step is the first to read: through an anchor their shapes are no longer known, and what is
+// made of them does not take over buffers from the forward half, which would have to stay allocated until then.
+func (b *anchorBuilder) kept(out []graph.ValueID, i, start int, serial int32) []graph.ValueID {
+	g := b.p.Analysis.Graph
+	for _, v := range b.program.Steps[i].In[:b.step[i].inputs] {
+		if v == graph.NoValue || b.def[v] < 0 || b.def[v] >= int32(start) || b.step[b.def[v]].moves || b.alias[v] != v || b.stamp[v] == serial || b.program.Persistent[v] ||
+			b.program.Bytes[v] < b.small || recompute.Anchorable(&g.Values[b.origin[v]]) != "" {
+			continue
+		}
+		b.stamp[v] = serial
+		out = append(out, v)
 	}
 	return out
 }

@@ -3,9 +3,11 @@ package recompute
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"memopt/graph"
 	"memopt/graph/op"
+	"memopt/symbolic"
 )
 
 // AnchorSuffix is what the names of values end in that are read through an anchor.
@@ -177,7 +179,7 @@ func (w *anchorWriter) view(v, dims graph.ValueID) {
 	out := w.add(op.Reshape, name, graph.Shape{}, in, dims)
 	t := w.old.Values[v].Type
 	w.g.Values[out].Type = t
-	w.g.ValueInfo = append(w.g.ValueInfo, graph.Decl{Value: out, Type: t})
+	w.g.ValueInfo = append(w.g.ValueInfo, graph.Decl{Value: out, Type: loosened(t)})
 	w.newest[v] = out
 }
 
@@ -203,5 +205,42 @@ func (w *anchorWriter) freeName(name string) string {
 			return free
 		}
 		free = fmt.Sprintf("%s_%d", name, i)
+	}
+}
+
+// loosened returns a tensor's type with the first dim unknown.
+func loosened(t graph.Type) graph.Type {
+	if t.Form != graph.FormTensor || t.Shape.Rank() <= 0 {
+		return t
+	}
+	t.Shape.Dims = slices.Clone(t.Shape.Dims)
+	t.Shape.Dims[0] = symbolic.Unknown()
+	return t
+}
+
+// loosen leaves the first dim unknown in what the file says of the values that clones and backward nodes make. ONNX Runtime would
+// otherwise put such a value into the buffer of a forward value of the same shape and keep that buffer allocated in
+// between, which undoes what recomputing saves.
+func (r *rewriter) loosen() {
+	moved := make([]bool, len(r.g.Values))
+	seen := make([]bool, len(r.old.Nodes))
+	for i, origin := range r.out.Origin {
+		if origin == graph.NoNode {
+			continue
+		}
+		if seen[origin] || r.backward[origin] {
+			for _, v := range r.g.Nodes[i].Outputs {
+				if v != graph.NoValue {
+					moved[v] = true
+				}
+			}
+		}
+		seen[origin] = true
+	}
+	for i := range r.g.ValueInfo {
+		d := &r.g.ValueInfo[i]
+		if moved[d.Value] && !r.g.Values[d.Value].Output {
+			d.Type, d.Wire = loosened(d.Type), nil
+		}
 	}
 }

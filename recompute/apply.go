@@ -143,6 +143,9 @@ func (r *rewriter) rewrite(order graph.Order, placements []Placement) error {
 		return fmt.Errorf("%w: anchors are out of order at the one before %q", ErrPlacement, r.old.NodeLabel(anchors[0].Before))
 	}
 	r.g.SetNodes(nodes)
+	if len(r.opts.Anchors) > 0 {
+		r.loosen()
+	}
 	return nil
 }
 
