@@ -1,6 +1,7 @@
 package planner_test
 
 import (
+	"bytes"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"memopt/graph"
 	"memopt/graph/graphtest"
 	"memopt/graph/live"
+	"memopt/graph/onnx"
 	"memopt/graph/op"
 	"memopt/planner"
 	"memopt/recompute"
@@ -57,6 +59,7 @@ func TestAnchors(t *testing.T) {
 			require.LessOrEqual(t, a.Anchored, a.Base)
 		}
 		require.NoError(t, live.DefaultOrder(r.Model.Graph).Check(r.Model.Graph))
+		checkInferred(t, r)
 		require.Equal(t, valueNumbers(m.Graph, p.Analysis.Order), withoutAnchors(r.Model.Graph, r))
 	})
 }
@@ -88,6 +91,26 @@ func TestAnchoredClonesDiffer(t *testing.T) {
 			} else {
 				first[origin] = n
 			}
+		}
+	}
+}
+
+// checkInferred sends a rewritten graph through the file format and infers it anew: the sizes that the file leaves open come back.
+func checkInferred(t require.TestingT, r *recompute.Rewritten) {
+	var file bytes.Buffer
+	require.NoError(t, onnx.Write(&file, r.Model))
+	m, err := onnx.Decode(file.Bytes(), "anchored.onnx")
+	require.NoError(t, err)
+	_, err = op.Infer(m)
+	require.NoError(t, err)
+	want, err := live.EvalSizes(r.Model.Graph, nil)
+	require.NoError(t, err)
+	got, err := live.EvalSizes(m.Graph, nil)
+	require.NoError(t, err)
+	for i := range r.Model.Graph.Values {
+		v, ok := m.Graph.Lookup(r.Model.Graph.Values[i].Name)
+		if ok && m.Graph.Values[v].Def != graph.NoNode {
+			require.Equal(t, want.Bytes[i], got.Bytes[v], "value %q", m.Graph.Values[v].Name)
 		}
 	}
 }

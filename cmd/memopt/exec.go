@@ -265,7 +265,13 @@ func (a *app) planExecution(x *execution, name string, sel *selectionFlags, ex *
 	if len(p.Placements) == 0 {
 		return nil
 	}
-	r, err := a.rewrite(x.l, p, nil)
+	var anchoring *planner.Anchoring
+	if ex.backend == "ort" { // which orders nodes by itself, as memopt's own executor does not
+		if anchoring, err = a.anchor(p); err != nil {
+			return err
+		}
+	}
+	r, err := a.rewrite(x.l, p, anchoring)
 	if err != nil {
 		return err
 	}

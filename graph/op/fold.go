@@ -113,9 +113,37 @@ func (c *Ctx) foldVariadic(f binary) {
 func foldMul(c *Ctx) {
 	a, aok := c.block(0)
 	b, bok := c.block(1)
-	if aok && bok && a.den <= maxDen/b.den {
+	switch {
+	case aok && bok && a.den <= maxDen/b.den:
 		c.setReduced(a, b, a.den*b.den, symbolic.Expr.Mul)
+	case aok && !bok:
+		c.foldZeros(a, 1)
+	case bok && !aok:
+		c.foldZeros(b, 0)
 	}
+}
+
+// foldZeros knows a product of which one factor is zeros, whatever the integers are that it is multiplied with.
+func (c *Ctx) foldZeros(zeros block, other int) {
+	for _, e := range zeros.elems {
+		if n, ok := e.Const(); !ok || n != 0 {
+			return
+		}
+	}
+	shape := c.Shape(other)
+	if !c.DType(other).IsInteger() || !shape.Ranked {
+		return
+	}
+	dims := make([]int, len(shape.Dims))
+	for i, d := range shape.Dims {
+		n, ok := d.Const()
+		if !ok || n < 0 || n > int64(len(zeros.elems))+1 {
+			return
+		}
+		dims[i] = int(n)
+	}
+	unknown := block{dims: dims, den: 1, elems: make([]symbolic.Expr, size(dims))}
+	c.setZip(zeros, unknown, 1, func(symbolic.Expr, symbolic.Expr) symbolic.Expr { return symbolic.Const(0) })
 }
 
 // setReduced is setZip, then takes out of the fractions what all constants among them
