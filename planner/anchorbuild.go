@@ -1,6 +1,8 @@
 package planner
 
 import (
+	"slices"
+
 	"memopt/graph"
 	"memopt/graph/live"
 	"memopt/graph/op"
@@ -13,16 +15,18 @@ type anchorBuilder struct {
 	*anchorSearch
 	out     live.Program
 	anchors []recompute.Anchor
-	alias   []graph.ValueID // by value of the program: the view through which it is read, or itself
-	min     graph.ValueID   // that the last anchor waits by
-	readers []int32         // by value: readers in the present stretch
-	stamp   []int32         // by value: one past the stretch in which it was anchored
-	covered []bool          // by step: it waits for the anchor at the start of its stretch
+	alias   []graph.ValueID       // by value of the program: the view through which it is read, or itself
+	min     graph.ValueID         // that the last anchor waits by
+	readers []int32               // by value: readers in the present stretch
+	stamp   []int32               // by value: one past the stretch in which it was anchored
+	covered []bool                // by step: it waits for the anchor at the start of its stretch
+	late    []int32               // by value of the graph: one past the stretch in which what makes it is followed by a view of the anchor
+	zeros   map[int]graph.ValueID // of the last anchor, by rank
 }
 
 func newAnchorBuilder(a *anchorSearch) *anchorBuilder {
 	n := len(a.program.Bytes)
-	return &anchorBuilder{anchorSearch: a, alias: make([]graph.ValueID, n), readers: make([]int32, n), stamp: make([]int32, n), covered: make([]bool, len(a.step))}
+	return &anchorBuilder{anchorSearch: a, alias: make([]graph.ValueID, n), readers: make([]int32, n), stamp: make([]int32, n), covered: make([]bool, len(a.step)), late: make([]int32, len(a.p.Model.Graph.Values))}
 }
 
 // build places an anchor at every place where it holds something back. The places ascend.
@@ -34,6 +38,7 @@ func (b *anchorBuilder) build(places []int32) {
 		b.alias[v], b.stamp[v] = graph.ValueID(v), 0
 	}
 	clear(b.covered)
+	clear(b.late)
 	done, last := 0, 0 // steps that are built, and the first of the stretch of the last anchor
 	for i, place := range places {
 		start := b.stepAt(place, done)
@@ -43,15 +48,27 @@ func (b *anchorBuilder) build(places []int32) {
 		}
 		b.keep(done, start)
 		done = start
-		values := b.frontier(start, end, int32(len(b.anchors))+1)
+		serial := int32(len(b.anchors)) + 1
+		values := b.frontier(start, end, serial)
 		sinks := b.sinks(last, start)
 		if len(values) == 0 || len(sinks) == 0 && b.min == graph.NoValue {
+			b.forget(values, serial)
 			continue
 		}
-		b.anchor(place, sinks, values)
+		b.anchor(place, sinks, values, start)
 		last = start
 	}
 	b.keep(done, len(b.step))
+}
+
+// forget takes back what was chosen for an anchor that is not to be.
+func (b *anchorBuilder) forget(values []graph.ValueID, serial int32) {
+	for _, v := range values {
+		b.stamp[v] = 0
+		if b.late[b.origin[v]] == serial {
+			b.late[b.origin[v]] = 0
+		}
+	}
 }
 
 // stepAt returns the first step from the given one on that stands at a place or behind it.
@@ -79,6 +96,20 @@ func (b *anchorBuilder) keep(from, to int) {
 			}
 		}
 		b.out.Steps = append(b.out.Steps, s)
+		if b.step[i].moves && len(b.anchors) > 0 {
+			b.follow(i)
+		}
+	}
+}
+
+// follow appends views of the late values that a step makes.
+func (b *anchorBuilder) follow(i int) {
+	for _, v := range b.program.Steps[i].Out {
+		if v == graph.NoValue || b.origin[v] == graph.NoValue || b.late[b.origin[v]] != int32(len(b.anchors)) {
+			continue
+		}
+		rank := b.p.Analysis.Graph.Values[b.origin[v]].Type.Shape.Rank()
+		b.alias[v] = b.add(op.Reshape, b.program.Bytes[v], v, b.zeros[rank])
 	}
 }
 
@@ -107,18 +138,39 @@ func (b *anchorBuilder) frontier(start, end int, serial int32) []graph.ValueID {
 		if !b.step[i].moves {
 			continue
 		}
-		out = b.kept(out, i, start, serial)
 		b.covered[i] = b.waits(i, start, serial)
-		if b.covered[i] || b.makes(i) < b.small {
+		if reshapes(b.program.Steps[i].Kind) {
+			continue
+		}
+		out = b.kept(out, i, start, serial)
+		if b.covered[i] = b.waits(i, start, serial); b.covered[i] || b.makes(i) < b.small {
 			continue
 		}
 		if v := b.handle(i, start); v != graph.NoValue {
-			b.stamp[v] = serial
+			out = b.choose(out, v, start, serial)
 			b.covered[i] = true
-			out = append(out, v)
 		}
 	}
 	return out
+}
+
+// choose adds a value to those of an anchor.
+func (b *anchorBuilder) choose(out []graph.ValueID, v graph.ValueID, start int, serial int32) []graph.ValueID {
+	b.stamp[v] = serial
+	if b.def[v] >= int32(start) {
+		b.late[b.origin[v]] = serial
+	}
+	return append(out, v)
+}
+
+// reshapes reports whether ONNX Runtime joins an operator with a Reshape before it.
+func reshapes(k graph.Kind) bool { return op.Of(k).View }
+
+// ready reports whether a value can be read through an anchor at step start: it is there by then, or made by a view that does not
+// wait for the anchor.
+func (b *anchorBuilder) ready(v graph.ValueID, start int) bool {
+	d := b.def[v]
+	return d < int32(start) || b.step[d].moves && reshapes(b.program.Steps[d].Kind) && !b.covered[d]
 }
 
 // kept adds the forward values of size that a step is the first to read: through an anchor their shapes are no longer known, and what is
@@ -130,8 +182,7 @@ func (b *anchorBuilder) kept(out []graph.ValueID, i, start int, serial int32) []
 			b.program.Bytes[v] < b.small || recompute.Anchorable(&g.Values[b.origin[v]]) != "" {
 			continue
 		}
-		b.stamp[v] = serial
-		out = append(out, v)
+		out = b.choose(out, v, start, serial)
 	}
 	return out
 }
@@ -170,7 +221,7 @@ func (b *anchorBuilder) handle(i, start int) graph.ValueID {
 	g := b.p.Analysis.Graph
 	best, bestScore := graph.NoValue, int32(-1)
 	for _, v := range b.program.Steps[i].In[:b.step[i].inputs] {
-		if v == graph.NoValue || b.def[v] >= int32(start) || b.origin[v] == graph.NoValue {
+		if v == graph.NoValue || b.origin[v] == graph.NoValue || !b.ready(v, start) {
 			continue
 		}
 		value := &g.Values[b.origin[v]]
@@ -238,8 +289,7 @@ func (b *anchorBuilder) tensorOf(i int) graph.ValueID {
 }
 
 // anchor appends the steps of an anchor.
-func (b *anchorBuilder) anchor(place int32, sinks, values []graph.ValueID) {
-	g := b.p.Analysis.Graph
+func (b *anchorBuilder) anchor(place int32, sinks, values []graph.ValueID, start int) {
 	a := recompute.Anchor{Before: b.p.Analysis.Order[place]}
 	var sizes []graph.ValueID
 	if b.min != graph.NoValue {
@@ -250,16 +300,34 @@ func (b *anchorBuilder) anchor(place int32, sinks, values []graph.ValueID) {
 		sizes = append(sizes, b.add(op.Size, 8, b.alias[v]))
 	}
 	b.wait(sizes)
-	zeros := map[int]graph.ValueID{}
+	b.zeros = map[int]graph.ValueID{}
+	var late []graph.ValueID
 	for _, v := range values {
-		a.Values = append(a.Values, b.origin[v])
-		rank := g.Values[b.origin[v]].Type.Shape.Rank()
-		if _, ok := zeros[rank]; !ok {
-			zeros[rank] = b.add(op.Mul, 8*int64(rank), b.min)
+		if b.def[v] >= int32(start) {
+			late = append(late, v)
+			continue
 		}
-		b.alias[v] = b.add(op.Reshape, b.program.Bytes[v], b.alias[v], zeros[rank])
+		a.Values = append(a.Values, b.origin[v])
+		b.alias[v] = b.add(op.Reshape, b.program.Bytes[v], b.alias[v], b.zerosOf(v))
+	}
+	for _, v := range late {
+		b.zerosOf(v)
+		if !slices.Contains(a.Late, b.origin[v]) {
+			a.Late = append(a.Late, b.origin[v])
+		}
 	}
 	b.anchors = append(b.anchors, a)
+}
+
+// zerosOf returns the zeros by which a value keeps its dims.
+func (b *anchorBuilder) zerosOf(v graph.ValueID) graph.ValueID {
+	rank := b.p.Analysis.Graph.Values[b.origin[v]].Type.Shape.Rank()
+	zeros, ok := b.zeros[rank]
+	if !ok {
+		zeros = b.add(op.Mul, 8*int64(rank), b.min)
+		b.zeros[rank] = zeros
+	}
+	return zeros
 }
 
 // wait combines the sizes as recompute.Apply does.

@@ -30,6 +30,9 @@ type Anchor struct {
 	Before graph.NodeID    // a backward node; the anchor stands before it and before the clones that are made for it
 	Sinks  []graph.ValueID // made before that place
 	Values []graph.ValueID // made before that place, tensors of known rank, no scalars
+	// Late values are made behind that place and before the next anchor. They are outputs of views that take no part in the anchor
+	// themselves: of two views in a row ONNX Runtime makes one, and what the first waited for would be lost.
+	Late []graph.ValueID
 }
 
 // Anchorable returns why a value cannot be read through an anchor, or "".
@@ -50,10 +53,11 @@ func Anchorable(v *graph.Value) string {
 type anchorWriter struct {
 	*rewriter
 	opset int64
-	min   graph.ValueID   // of the last anchor; NoValue before the first
-	zeros []graph.ValueID // by rank
-	times []int           // by old value: how often it was anchored
-	nodes []*graph.Node   // of the anchor that is being written
+	min   graph.ValueID                   // of the last anchor; NoValue before the first
+	zeros []graph.ValueID                 // by rank
+	times []int                           // by old value: how often it was anchored
+	nodes []*graph.Node                   // of the anchor that is being written
+	late  map[graph.ValueID]graph.ValueID // late values of the last anchor and the zeros that they wait by
 }
 
 func newAnchorWriter(r *rewriter, opset int64) *anchorWriter {
@@ -72,20 +76,46 @@ func (w *anchorWriter) write(a *Anchor) ([]*graph.Node, error) {
 	}
 	byRank := map[int]graph.ValueID{}
 	for _, v := range a.Values {
-		if why := Anchorable(&w.old.Values[v]); why != "" {
-			return nil, fmt.Errorf("value %q cannot be read through an anchor: %s", w.old.Values[v].Name, why)
+		dims, err := w.dimsOf(name, v, byRank)
+		if err != nil {
+			return nil, err
 		}
-		rank := w.old.Values[v].Type.Shape.Rank()
-		if _, ok := byRank[rank]; !ok {
-			shape, err := w.keepDims(name, rank)
-			if err != nil {
-				return nil, err
-			}
-			byRank[rank] = shape
+		w.view(v, dims)
+	}
+	w.late = make(map[graph.ValueID]graph.ValueID, len(a.Late))
+	for _, v := range a.Late {
+		dims, err := w.dimsOf(name, v, byRank)
+		if err != nil {
+			return nil, err
 		}
-		w.view(v, byRank[rank])
+		w.late[v] = dims
 	}
 	return w.nodes, nil
+}
+
+// follow returns the nodes that late values among a node's outputs need right behind it.
+func (w *anchorWriter) follow(id graph.NodeID) []*graph.Node {
+	w.nodes = nil
+	for _, v := range w.old.Nodes[id].Outputs {
+		if dims, ok := w.late[v]; ok {
+			w.view(v, dims)
+		}
+	}
+	return w.nodes
+}
+
+// dimsOf returns the zeros by which a value keeps its dims.
+func (w *anchorWriter) dimsOf(name string, v graph.ValueID, byRank map[int]graph.ValueID) (graph.ValueID, error) {
+	if why := Anchorable(&w.old.Values[v]); why != "" {
+		return graph.NoValue, fmt.Errorf("value %q cannot be read through an anchor: %s", w.old.Values[v].Name, why)
+	}
+	rank := w.old.Values[v].Type.Shape.Rank()
+	if dims, ok := byRank[rank]; ok {
+		return dims, nil
+	}
+	dims, err := w.keepDims(name, rank)
+	byRank[rank] = dims
+	return dims, err
 }
 
 // firstOutput is the first output that a node makes.

@@ -114,11 +114,7 @@ func (r *rewriter) rewrite(order graph.Order, placements []Placement) error {
 			if err != nil {
 				return fmt.Errorf("anchor before %q: %w", r.old.NodeLabel(id), err)
 			}
-			nodes = append(nodes, written...)
-			for range written {
-				r.out.Origin = append(r.out.Origin, graph.NoNode)
-			}
-			r.out.AnchorNodes += len(written)
+			nodes = r.anchored(nodes, written)
 		}
 		for ; len(placements) > 0 && placements[0].Before == id; placements = placements[1:] {
 			p := &placements[0]
@@ -130,6 +126,7 @@ func (r *rewriter) rewrite(order graph.Order, placements []Placement) error {
 				nodes = append(nodes, clone)
 				r.out.Origin = append(r.out.Origin, c)
 				r.out.Clones++
+				nodes = r.anchored(nodes, w.follow(c))
 			}
 		}
 		n := r.g.Nodes[id]
@@ -138,6 +135,9 @@ func (r *rewriter) rewrite(order graph.Order, placements []Placement) error {
 		}
 		nodes = append(nodes, n)
 		r.out.Origin = append(r.out.Origin, id)
+		if r.backward[id] {
+			nodes = r.anchored(nodes, w.follow(id))
+		}
 	}
 	if len(anchors) > 0 {
 		return fmt.Errorf("%w: anchors are out of order at the one before %q", ErrPlacement, r.old.NodeLabel(anchors[0].Before))
@@ -147,6 +147,15 @@ func (r *rewriter) rewrite(order graph.Order, placements []Placement) error {
 		r.loosen()
 	}
 	return nil
+}
+
+// anchored appends nodes that anchors are made of.
+func (r *rewriter) anchored(nodes, written []*graph.Node) []*graph.Node {
+	for range written {
+		r.out.Origin = append(r.out.Origin, graph.NoNode)
+	}
+	r.out.AnchorNodes += len(written)
+	return append(nodes, written...)
 }
 
 // rewire lets a node read the newest clones.
