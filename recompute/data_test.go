@@ -118,8 +118,12 @@ func rewrite(t *testing.T, d *datadriven.TestData, a *recompute.Analysis) string
 	if err != nil {
 		return err.Error() + "\n"
 	}
+	return printNodes(r.Model.Graph)
+}
+
+// printNodes lists the nodes of a graph.
+func printNodes(g *graph.Graph) string {
 	var b strings.Builder
-	g := r.Model.Graph
 	for _, n := range g.Nodes {
 		operands := func(ids []graph.ValueID) string {
 			out := make([]string, len(ids))
