@@ -238,7 +238,7 @@ func (a *anchorSearch) classes(p *live.Program) []int32 {
 	anchored := p == &a.work.out && len(a.work.anchors) > 0
 	a.class = a.class[:0]
 	for v := range p.Bytes {
-		if anchored && v < len(a.def) && a.def[v] >= 0 && a.step[a.def[v]].moves {
+		if anchored && v < len(a.def) && a.def[v] >= 0 && a.step[a.def[v]].moves && a.loose(graph.ValueID(v)) {
 			a.class = append(a.class, -1)
 		} else if v < len(a.origin) && a.origin[v] != graph.NoValue {
 			a.class = append(a.class, a.shape[a.origin[v]])
@@ -247,6 +247,11 @@ func (a *anchorSearch) classes(p *live.Program) []int32 {
 		}
 	}
 	return a.class
+}
+
+// loose reports whether an anchored graph leaves a dim of a value open.
+func (a *anchorSearch) loose(v graph.ValueID) bool {
+	return a.origin[v] != graph.NoValue && recompute.Loose(&a.p.Analysis.Graph.Values[a.origin[v]].Type) >= 0
 }
 
 // anchored is a set of anchors and what it comes to.

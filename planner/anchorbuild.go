@@ -179,7 +179,7 @@ func (b *anchorBuilder) kept(out []graph.ValueID, i, start int, serial int32) []
 	g := b.p.Analysis.Graph
 	for _, v := range b.program.Steps[i].In[:b.step[i].inputs] {
 		if v == graph.NoValue || b.def[v] < 0 || b.def[v] >= int32(start) || b.step[b.def[v]].moves || b.alias[v] != v || b.stamp[v] == serial || b.program.Persistent[v] ||
-			b.program.Bytes[v] < b.small || recompute.Anchorable(&g.Values[b.origin[v]]) != "" {
+			!b.loose(v) || b.program.Bytes[v] < b.small || recompute.Anchorable(&g.Values[b.origin[v]]) != "" {
 			continue
 		}
 		out = b.choose(out, v, start, serial)

@@ -209,7 +209,11 @@ func (w *anchorWriter) view(v, dims graph.ValueID) {
 	out := w.add(op.Reshape, name, graph.Shape{}, in, dims)
 	t := w.old.Values[v].Type
 	w.g.Values[out].Type = t
-	w.g.ValueInfo = append(w.g.ValueInfo, graph.Decl{Value: out, Type: loosened(t)})
+	dim := Loose(&t)
+	if def := w.old.Values[v].Def; def != graph.NoNode && op.Of(w.old.Nodes[def].Kind).View {
+		dim = 0 // of two views in a row, the second of known shape, ONNX Runtime makes one, which waits for nothing
+	}
+	w.g.ValueInfo = append(w.g.ValueInfo, graph.Decl{Value: out, Type: loosened(t, dim)})
 	w.newest[v] = out
 }
 
@@ -238,17 +242,29 @@ func (w *anchorWriter) freeName(name string) string {
 	}
 }
 
-// loosened returns a tensor's type with the first dim unknown.
-func loosened(t graph.Type) graph.Type {
-	if t.Form != graph.FormTensor || t.Shape.Rank() <= 0 {
+// Loose returns the number of the dim of a type that anchored graphs leave open, the first one that is no number, or -1: in a
+// graph of fixed sizes runtimes fuse nodes by what they know of shapes, and the numbers should not change.
+func Loose(t *graph.Type) int {
+	if t.Form != graph.FormTensor {
+		return -1
+	}
+	return slices.IndexFunc(t.Shape.Dims, func(d symbolic.Expr) bool {
+		_, number := d.Const()
+		return !number
+	})
+}
+
+// loosened returns a type with one dim unknown.
+func loosened(t graph.Type, dim int) graph.Type {
+	if dim < 0 {
 		return t
 	}
 	t.Shape.Dims = slices.Clone(t.Shape.Dims)
-	t.Shape.Dims[0] = symbolic.Unknown()
+	t.Shape.Dims[dim] = symbolic.Unknown()
 	return t
 }
 
-// loosen leaves the first dim unknown in what the file says of the values that clones and backward nodes make. ONNX Runtime would
+// loosen leaves a dim unknown, if one is no number, in what the file says of the values that clones and backward nodes make. ONNX Runtime would
 // otherwise put such a value into the buffer of a forward value of the same shape and keep that buffer allocated in
 // between, which undoes what recomputing saves.
 func (r *rewriter) loosen() {
@@ -269,8 +285,8 @@ func (r *rewriter) loosen() {
 	}
 	for i := range r.g.ValueInfo {
 		d := &r.g.ValueInfo[i]
-		if moved[d.Value] && !r.g.Values[d.Value].Output {
-			d.Type, d.Wire = loosened(d.Type), nil
+		if moved[d.Value] && !r.g.Values[d.Value].Output && Loose(&d.Type) >= 0 {
+			d.Type, d.Wire = loosened(d.Type, Loose(&d.Type)), nil
 		}
 	}
 }
