@@ -170,7 +170,20 @@ func reshapes(k graph.Kind) bool { return op.Of(k).View }
 // wait for the anchor.
 func (b *anchorBuilder) ready(v graph.ValueID, start int) bool {
 	d := b.def[v]
-	return d < int32(start) || b.step[d].moves && reshapes(b.program.Steps[d].Kind) && !b.covered[d]
+	return d < int32(start) || b.step[d].moves && reshapes(b.program.Steps[d].Kind) && !b.covered[d] && b.activation(v)
+}
+
+// activation reports whether a value is, or shows, what a node has made: of views of weights the shapes must stay known, or runtimes would
+// fuse other nodes than without anchors.
+func (b *anchorBuilder) activation(v graph.ValueID) bool {
+	for b.def[v] >= 0 {
+		s := &b.program.Steps[b.def[v]]
+		if !reshapes(s.Kind) || len(s.In) == 0 || s.In[0] == graph.NoValue {
+			return !b.program.Persistent[v]
+		}
+		v = s.In[0]
+	}
+	return false
 }
 
 // kept adds the forward values of size that a step is the first to read: through an anchor their shapes are no longer known, and what is
@@ -221,7 +234,7 @@ func (b *anchorBuilder) handle(i, start int) graph.ValueID {
 	g := b.p.Analysis.Graph
 	best, bestScore := graph.NoValue, int32(-1)
 	for _, v := range b.program.Steps[i].In[:b.step[i].inputs] {
-		if v == graph.NoValue || b.origin[v] == graph.NoValue || !b.ready(v, start) {
+		if v == graph.NoValue || b.origin[v] == graph.NoValue || !b.ready(v, start) || b.fuses(v) {
 			continue
 		}
 		value := &g.Values[b.origin[v]]
@@ -250,7 +263,7 @@ func (b *anchorBuilder) sinks(last, start int) []graph.ValueID {
 		}
 		v := b.tensorOf(i)
 		switch {
-		case v == graph.NoValue:
+		case v == graph.NoValue || b.fuses(v):
 		case b.step[i].moves || b.frees(i, start):
 			out = append(out, v)
 		default:
@@ -261,6 +274,16 @@ func (b *anchorBuilder) sinks(last, start int) []graph.ValueID {
 		return out
 	}
 	return rest
+}
+
+// fuses reports whether ONNX Runtime may make one Gemm, which rounds in another way, of the MatMul that makes a value and the Add
+// that alone reads it. An anchor between the two would change the numbers.
+func (a *anchorSearch) fuses(v graph.ValueID) bool {
+	d := a.def[v]
+	if d < 0 || a.program.Steps[d].Kind != op.MatMul || a.step[d].firstRead != a.step[d].lastRead {
+		return false
+	}
+	return a.program.Steps[a.step[d].firstRead].Kind == op.Add
 }
 
 // frees reports whether a step reads a value of size that no step from start on needs, and that is larger than what the
