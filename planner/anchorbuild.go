@@ -170,7 +170,10 @@ func reshapes(k graph.Kind) bool { return op.Of(k).View }
 // wait for the anchor.
 func (b *anchorBuilder) ready(v graph.ValueID, start int) bool {
 	d := b.def[v]
-	return d < int32(start) || b.step[d].moves && reshapes(b.program.Steps[d].Kind) && !b.covered[d] && b.activation(v)
+	if d >= 0 && !b.activation(v) {
+		return false
+	}
+	return d < int32(start) || b.step[d].moves && reshapes(b.program.Steps[d].Kind) && !b.covered[d]
 }
 
 // activation reports whether a value is, or shows, what a node has made: of views of weights the shapes must stay known, or runtimes would
@@ -192,7 +195,7 @@ func (b *anchorBuilder) kept(out []graph.ValueID, i, start int, serial int32) []
 	g := b.p.Analysis.Graph
 	for _, v := range b.program.Steps[i].In[:b.step[i].inputs] {
 		if v == graph.NoValue || b.def[v] < 0 || b.def[v] >= int32(start) || b.step[b.def[v]].moves || b.alias[v] != v || b.stamp[v] == serial || b.program.Persistent[v] ||
-			!b.loose(v) || b.program.Bytes[v] < b.small || recompute.Anchorable(&g.Values[b.origin[v]]) != "" {
+			!b.loose(v) || !b.activation(v) || b.program.Bytes[v] < b.small || recompute.Anchorable(&g.Values[b.origin[v]]) != "" {
 			continue
 		}
 		out = b.choose(out, v, start, serial)
