@@ -2,11 +2,13 @@ package planner
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"memopt/graph"
 	"memopt/graph/live"
 	"memopt/recompute"
+	"memopt/symbolic"
 )
 
 const (
@@ -40,11 +42,46 @@ func (a *Anchoring) Seconds() float64 { return float64(a.Nodes) * anchorNodeSeco
 // An anchor stands at every place where nodes run again: these would otherwise run in the forward half, and be merged
 // with their originals. In between, anchors stand behind the last nodes of the backward half, such as weight gradients, which
 // the default order puts off to the end, as far as the simulated peak in that order falls. That helps a plan
-// that recomputes nothing, too. Without sizes there are no anchors.
+// that recomputes nothing, too. Where symbols are unbound, their places are those that suit usual sizes.
 func (p *Plan) Anchor() (*Anchoring, error) {
-	if p.Sizes == nil {
-		return &Anchoring{}, nil
+	if p.Sizes != nil {
+		return p.anchor(false)
 	}
+	guess, err := p.withUsualDims()
+	if err != nil {
+		return &Anchoring{Warnings: []string{fmt.Sprintf("no anchors are written, because no sizes are known: %v; bind symbols with --dim", err)}}, nil
+	}
+	out, err := guess.anchor(true)
+	if err == nil {
+		out = &Anchoring{Anchors: out.Anchors, Nodes: out.Nodes, Warnings: out.Warnings}
+	}
+	return out, err
+}
+
+// usualDim is what an unbound symbol is taken to be where only the order of sizes counts.
+const usualDim = 64
+
+// withUsualDims returns a copy of a plan without sizes in which every symbol is bound.
+func (p *Plan) withUsualDims() (*Plan, error) {
+	q := *p
+	q.Options.Dims = maps.Clone(p.Options.Dims)
+	if q.Options.Dims == nil {
+		q.Options.Dims = symbolic.Env{}
+	}
+	for _, symbol := range p.Unbound {
+		q.Options.Dims[symbol] = usualDim
+	}
+	var err error
+	if q.Sizes, err = live.EvalSizes(p.Analysis.Graph, q.Options.Dims); err != nil {
+		return nil, err
+	}
+	q.program = live.NewProgram(p.Analysis.Graph, p.Analysis.Order, q.Sizes)
+	q.scratch = scratch{}
+	return &q, nil
+}
+
+// anchor decides about anchors. always says that the simulated peaks are no reason to leave them out.
+func (p *Plan) anchor(always bool) (*Anchoring, error) {
 	base := live.NewProgram(p.Model.Graph, graph.FileOrder(p.Model.Graph), p.Sizes)
 	workspace := p.scratch.workspace
 	p.scratch.workspace = nil // ONNX Runtime's kernels have another one
@@ -74,7 +111,7 @@ func (p *Plan) Anchor() (*Anchoring, error) {
 	if err != nil || best == nil {
 		return out, err
 	}
-	if best.peak >= out.Base {
+	if best.peak >= out.Base && (!always || len(p.Placements) == 0) {
 		if len(p.Placements) > 0 {
 			out.Warnings = append(out.Warnings, fmt.Sprintf("ONNX Runtime in its default order would need no less for the rewritten graph than for the graph as it is (%d and %d bytes): no anchors are written",
 				best.peak, out.Base))
@@ -145,113 +182,6 @@ func cloneProgram(p *live.Program) *live.Program {
 	c := *p
 	c.Steps, c.Bytes, c.Persistent = slices.Clone(p.Steps), slices.Clone(p.Bytes), slices.Clone(p.Persistent)
 	return &c
-}
-
-// index finds out what is what among the steps.
-func (a *anchorSearch) index() {
-	g, backward := a.p.Analysis.Graph, a.p.Analysis.Backward
-	a.def, a.lastUse, a.origin = make([]int32, len(a.program.Bytes)), make([]int32, len(a.program.Bytes)), make([]graph.ValueID, len(a.program.Bytes))
-	for v := range a.def {
-		a.def[v], a.lastUse[v], a.origin[v] = -1, -1, graph.NoValue
-		if v < len(g.Values) {
-			a.origin[v] = graph.ValueID(v)
-		}
-	}
-	a.step = make([]anchorStep, len(a.program.Steps))
-	for i := range a.program.Steps {
-		s, n := &a.program.Steps[i], g.Nodes[a.program.Steps[i].Node]
-		clone := false
-		for slot, v := range s.Out {
-			if v == graph.NoValue {
-				continue
-			}
-			a.def[v] = int32(i)
-			if slot < len(n.Outputs) { // behind them stands the workspace
-				clone = clone || v != n.Outputs[slot]
-				a.origin[v] = n.Outputs[slot]
-			}
-		}
-		a.step[i] = anchorStep{moves: clone || backward[s.Node], backward: !clone && backward[s.Node],
-			inputs: len(n.Inputs), firstRead: int32(len(a.program.Steps)), lastRead: -1}
-		for _, v := range s.In {
-			if v != graph.NoValue {
-				a.lastUse[v] = int32(i)
-			}
-			if v != graph.NoValue && a.def[v] >= 0 {
-				from := &a.step[a.def[v]]
-				from.firstRead, from.lastRead = min(from.firstRead, int32(i)), int32(i)
-			}
-		}
-	}
-	for i := range a.step {
-		a.step[i].holds = a.holds(i)
-	}
-}
-
-// holds finds the size of the largest value that a step, or one that is made for this step alone, reads or makes.
-func (a *anchorSearch) holds(i int) int64 {
-	most := a.touches(i)
-	for _, v := range a.program.Steps[i].In {
-		if v == graph.NoValue || a.def[v] < 0 {
-			continue
-		}
-		if from := &a.step[a.def[v]]; from.moves && from.firstRead == int32(i) && from.lastRead == int32(i) {
-			most = max(most, from.holds)
-		}
-	}
-	return most
-}
-
-// peak simulates a program in the default order of stock ONNX Runtime at its default settings.
-func (a *anchorSearch) peak(p *live.Program) (int64, error) {
-	return a.peakOf(p, &a.basic)
-}
-
-// robustPeak is the highest peak of several orders: the default one with and without optimizations, and one that walks the
-// other way, for what optimizations do to the numbers of nodes.
-func (a *anchorSearch) robustPeak(p *live.Program) (int64, error) {
-	worst := int64(0)
-	for _, o := range []*live.DefaultOrderer{&a.plain, &a.basic, &a.reverse} {
-		peak, err := a.peakOf(p, o)
-		if err != nil {
-			return 0, err
-		}
-		worst = max(worst, peak)
-	}
-	return worst, nil
-}
-
-func (a *anchorSearch) peakOf(p *live.Program, o *live.DefaultOrderer) (int64, error) {
-	return a.peakIn(p, o.Order(p), !o.Basic)
-}
-
-// peakIn simulates a program in an order of its steps as ONNX Runtime uses memory. Without optimizations an Identity that makes a
-// graph output copies.
-func (a *anchorSearch) peakIn(p *live.Program, order []int32, copies bool) (int64, error) {
-	a.arena.class = a.classes(p)
-	return a.arena.run(p, order, a.shapes, copies), nil
-}
-
-// classes numbers the shapes of a program's values: a clone has that of its original. Where anchors are, recompute.Apply leaves a dim
-// of what backward nodes and clones make unknown.
-func (a *anchorSearch) classes(p *live.Program) []int32 {
-	anchored := p == &a.work.out && len(a.work.anchors) > 0
-	a.class = a.class[:0]
-	for v := range p.Bytes {
-		if anchored && v < len(a.def) && a.def[v] >= 0 && a.step[a.def[v]].moves && a.loose(graph.ValueID(v)) {
-			a.class = append(a.class, -1)
-		} else if v < len(a.origin) && a.origin[v] != graph.NoValue {
-			a.class = append(a.class, a.shape[a.origin[v]])
-		} else {
-			a.class = append(a.class, -1)
-		}
-	}
-	return a.class
-}
-
-// loose reports whether an anchored graph leaves a dim of a value open.
-func (a *anchorSearch) loose(v graph.ValueID) bool {
-	return a.origin[v] != graph.NoValue && recompute.Loose(&a.p.Analysis.Graph.Values[a.origin[v]].Type) >= 0
 }
 
 // anchored is a set of anchors and what it comes to.

@@ -23,12 +23,17 @@ type applyJSON struct {
 	Warnings   []string    `json:"warnings"`
 }
 
-// anchorJSON says what anchors come to in stock ONNX Runtime. It is null where none were asked for or sizes are unknown.
+// anchorJSON says what anchors were written. It is null where none were asked for.
 type anchorJSON struct {
-	Anchors int     `json:"anchors"`
-	Nodes   int     `json:"nodes"`
-	Seconds float64 `json:"seconds"`
-	// Peaks of the live bytes in the default order: of the graph as it is, of the rewritten one without anchors, with them.
+	Anchors int             `json:"anchors"`
+	Nodes   int             `json:"nodes"`
+	Seconds float64         `json:"seconds"` // an estimate of what they take in one step
+	Peak    *anchorPeakJSON `json:"peak"`    // null where symbols are unbound
+}
+
+// anchorPeakJSON has the predicted peaks in the default order of stock ONNX Runtime: of the graph as it is, of the rewritten one
+// without anchors, of the rewritten one.
+type anchorPeakJSON struct {
 	Baseline int64 `json:"baseline_bytes"`
 	Bare     int64 `json:"bare_bytes"`
 	Anchored int64 `json:"anchored_bytes"`
@@ -43,8 +48,11 @@ func Apply(w io.Writer, format Format, out string, p *planner.Plan, r *recompute
 	if p.Base != nil {
 		j.Peak = newPlanJSON(p, "").Peak
 	}
-	if anchoring != nil && anchoring.Simulated {
-		j.Anchors = &anchorJSON{len(anchoring.Anchors), r.AnchorNodes, anchoring.Seconds(), anchoring.Base, anchoring.Bare, anchoring.Anchored}
+	if anchoring != nil {
+		j.Anchors = &anchorJSON{Anchors: len(anchoring.Anchors), Nodes: r.AnchorNodes, Seconds: anchoring.Seconds()}
+		if anchoring.Simulated {
+			j.Anchors.Peak = &anchorPeakJSON{anchoring.Base, anchoring.Bare, anchoring.Anchored}
+		}
 	}
 	if format == JSONFormat {
 		return writeJSON(w, j)
@@ -59,15 +67,21 @@ func Apply(w io.Writer, format Format, out string, p *planner.Plan, r *recompute
 		t.Add("peak before, live", Bytes(p.Base.Peak.Bytes))
 		t.Add("peak after, live", Bytes(p.Planned.Peak.Bytes))
 	}
-	if j.Anchors != nil {
-		t.Add("anchors", fmt.Sprint(j.Anchors.Anchors))
-		t.Add("nodes of anchors", fmt.Sprint(j.Anchors.Nodes))
-		t.Add("peak planned, with ONNX Runtime's kernels", Bytes(anchoring.Planned))
-		t.Add("peak bare, in ONNX Runtime's order", Bytes(j.Anchors.Bare))
-		t.Add("peak before, in ONNX Runtime's order", Bytes(j.Anchors.Baseline))
-		t.Add("peak after, in ONNX Runtime's order", Bytes(j.Anchors.Anchored))
-	}
+	j.Anchors.addTo(&t)
 	return t.writeAs(w, format)
+}
+
+// addTo adds the rows of a table.
+func (j *anchorJSON) addTo(t *Table) {
+	if j == nil {
+		return
+	}
+	t.Add("anchors", fmt.Sprint(j.Anchors))
+	t.Add("nodes of anchors", fmt.Sprint(j.Nodes))
+	if j.Peak != nil {
+		t.Add("peak before, in ONNX Runtime", Bytes(j.Peak.Baseline))
+		t.Add("peak after, in ONNX Runtime", Bytes(j.Peak.Anchored))
+	}
 }
 
 // writeAs writes the table in a form other than JSON.

@@ -1,0 +1,208 @@
+package planner
+
+import (
+	"memopt/graph"
+	"memopt/graph/op"
+	"memopt/recompute"
+)
+
+// frontier chooses the values that must be read through an anchor at step start, so that the steps up to end wait for it: one
+// for each that does not wait by another. A step that makes nothing of size need not wait.
+func (b *anchorBuilder) frontier(start, end int, serial int32) []graph.ValueID {
+	for i := start; i < end; i++ {
+		for _, v := range b.program.Steps[i].In {
+			if v != graph.NoValue {
+				b.readers[v] = 0
+			}
+		}
+	}
+	for i := start; i < end; i++ {
+		b.covered[i] = false
+		if b.step[i].moves {
+			for _, v := range b.program.Steps[i].In[:b.step[i].inputs] {
+				if v != graph.NoValue {
+					b.readers[v]++
+				}
+			}
+		}
+	}
+	var out []graph.ValueID
+	for i := start; i < end; i++ {
+		if !b.step[i].moves {
+			continue
+		}
+		b.covered[i] = b.waits(i, start, serial)
+		if reshapes(b.program.Steps[i].Kind) {
+			continue
+		}
+		out = b.kept(out, i, start, serial)
+		if b.covered[i] = b.waits(i, start, serial); b.covered[i] || b.makes(i) < b.small {
+			continue
+		}
+		if v := b.handle(i, start); v != graph.NoValue {
+			out = b.choose(out, v, start, serial)
+			b.covered[i] = true
+		}
+	}
+	return out
+}
+
+// choose adds a value to those of an anchor.
+func (b *anchorBuilder) choose(out []graph.ValueID, v graph.ValueID, start int, serial int32) []graph.ValueID {
+	b.stamp[v] = serial
+	if b.def[v] >= int32(start) {
+		b.late[b.origin[v]] = serial
+	}
+	return append(out, v)
+}
+
+// reshapes reports whether ONNX Runtime joins an operator with a Reshape before it.
+func reshapes(k graph.Kind) bool { return op.Of(k).View }
+
+// ready reports whether a value can be read through an anchor at step start: it is there by then, or made by a view that does not
+// wait for the anchor.
+func (b *anchorBuilder) ready(v graph.ValueID, start int) bool {
+	d := b.def[v]
+	if d >= 0 && !b.activation(v) {
+		return false
+	}
+	return d < int32(start) || b.step[d].moves && reshapes(b.program.Steps[d].Kind) && !b.covered[d]
+}
+
+// activation reports whether a value is, or shows, what a node has made: of views of weights the shapes must stay known, or runtimes would
+// fuse other nodes than without anchors.
+func (b *anchorBuilder) activation(v graph.ValueID) bool {
+	for b.def[v] >= 0 {
+		s := &b.program.Steps[b.def[v]]
+		if !reshapes(s.Kind) || len(s.In) == 0 || s.In[0] == graph.NoValue {
+			return !b.program.Persistent[v]
+		}
+		v = s.In[0]
+	}
+	return false
+}
+
+// kept adds the forward values of size that a step is the first to read: through an anchor their shapes are no longer known, and what is
+// made of them does not take over buffers from the forward half, which would have to stay allocated until then.
+func (b *anchorBuilder) kept(out []graph.ValueID, i, start int, serial int32) []graph.ValueID {
+	g := b.p.Analysis.Graph
+	for _, v := range b.program.Steps[i].In[:b.step[i].inputs] {
+		if v == graph.NoValue || b.def[v] < 0 || b.def[v] >= int32(start) || b.step[b.def[v]].moves || b.alias[v] != v || b.stamp[v] == serial || b.program.Persistent[v] ||
+			!b.loose(v) || !b.activation(v) || b.program.Bytes[v] < b.small || recompute.Anchorable(&g.Values[b.origin[v]]) != "" {
+			continue
+		}
+		out = b.choose(out, v, start, serial)
+	}
+	return out
+}
+
+// waits reports whether a step reads through the anchor at step start or from a step that waits for it.
+func (b *anchorBuilder) waits(i, start int, serial int32) bool {
+	for slot, v := range b.program.Steps[i].In {
+		if v == graph.NoValue {
+			continue
+		}
+		if slot < b.step[i].inputs && b.stamp[v] == serial {
+			return true
+		}
+		if d := b.def[v]; d >= int32(start) && b.covered[d] {
+			return true
+		}
+	}
+	return false
+}
+
+// makes is the size of the largest output of a step.
+func (a *anchorSearch) makes(i int) int64 {
+	var most int64
+	for _, v := range a.program.Steps[i].Out {
+		if v != graph.NoValue {
+			most = max(most, a.program.Bytes[v])
+		}
+	}
+	return most
+}
+
+// handle is the input of a step that an anchor at step start is best put on, or NoValue: of those that are there by
+// then the one with the most readers, what a node has made before what the graph is given. Weights in the file are
+// left alone: runtimes prepare them once for all steps.
+func (b *anchorBuilder) handle(i, start int) graph.ValueID {
+	g := b.p.Analysis.Graph
+	best, bestScore := graph.NoValue, int32(-1)
+	for _, v := range b.program.Steps[i].In[:b.step[i].inputs] {
+		if v == graph.NoValue || b.origin[v] == graph.NoValue || !b.ready(v, start) || b.fuses(v) {
+			continue
+		}
+		value := &g.Values[b.origin[v]]
+		if value.IsInitializer() || recompute.Anchorable(value) != "" || b.def[v] < 0 && !value.Input {
+			continue
+		}
+		score := b.readers[v]
+		if b.def[v] >= 0 && !b.program.Persistent[v] {
+			score += int32(len(b.step))
+		}
+		if score > bestScore {
+			best, bestScore = v, score
+		}
+	}
+	return best
+}
+
+// sinks lists a value of every step from last to start that makes something, or reads something, of size, and
+// whose results no step before start reads. Of forward steps only those count whose input could be freed by
+// start; where there are no others, all do.
+func (b *anchorBuilder) sinks(last, start int) []graph.ValueID {
+	var out, rest []graph.ValueID
+	for i := last; i < start; i++ {
+		if int(b.step[i].firstRead) < start || b.step[i].holds < b.small {
+			continue
+		}
+		v := b.tensorOf(i)
+		switch {
+		case v == graph.NoValue || b.fuses(v):
+		case b.step[i].moves || b.frees(i, start):
+			out = append(out, v)
+		default:
+			rest = append(rest, v)
+		}
+	}
+	if len(out) > 0 || last > 0 {
+		return out
+	}
+	return rest
+}
+
+// fuses reports whether ONNX Runtime may make one Gemm, which rounds in another way, of the MatMul that makes a value and the Add
+// that alone reads it. An anchor between the two would change the numbers.
+func (a *anchorSearch) fuses(v graph.ValueID) bool {
+	d := a.def[v]
+	if d < 0 || a.program.Steps[d].Kind != op.MatMul || a.step[d].firstRead != a.step[d].lastRead {
+		return false
+	}
+	return a.program.Steps[a.step[d].firstRead].Kind == op.Add
+}
+
+// frees reports whether a step reads a value of size that no step from start on needs, and that is larger than what the
+// step makes of it, as the shape of an activation is read.
+func (a *anchorSearch) frees(i, start int) bool {
+	for _, v := range a.program.Steps[i].In {
+		if v != graph.NoValue && !a.program.Persistent[v] && a.program.Bytes[v] >= a.small && a.program.Bytes[v] > a.makes(i) && int(a.lastUse[v]) < start {
+			return true
+		}
+	}
+	return false
+}
+
+// tensorOf is the first output of a step that Size can be asked of.
+func (b *anchorBuilder) tensorOf(i int) graph.ValueID {
+	g := b.p.Analysis.Graph
+	for _, v := range b.program.Steps[i].Out {
+		if v == graph.NoValue || b.origin[v] == graph.NoValue || b.program.Persistent[v] {
+			continue
+		}
+		if g.Values[b.origin[v]].Type.Form == graph.FormTensor {
+			return v
+		}
+	}
+	return graph.NoValue
+}
