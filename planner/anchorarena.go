@@ -20,6 +20,7 @@ type ortArena struct {
 	space    []int64 // by node: workspace
 
 	root  []graph.ValueID // by value: whose buffer it lies in; NoValue: in none
+	reads []int32         // by value: how often it is read
 	uses  []int32         // by root: reads to come
 	start []int32         // by root: the position of the step that allocates it
 	end   []int32         // by root: the position of the last step that it is needed at
@@ -107,6 +108,7 @@ func (a *ortArena) reset(p *live.Program, classes int) {
 			}
 		}
 	}
+	a.reads = append(a.reads[:0], a.uses...)
 }
 
 func resized[T any](s []T, n int) []T {
@@ -120,7 +122,7 @@ func resized[T any](s []T, n int) []T {
 
 // allocate gives an output a buffer: that of an input, of a dead value, or a new one.
 func (a *ortArena) allocate(p *live.Program, s *live.Step, slot int, v graph.ValueID, at int32, copies bool) {
-	if int(v) < len(a.returned) && a.returned[v] && (copies || s.Kind != op.Identity) {
+	if int(v) < len(a.returned) && a.returned[v] && (copies || s.Kind != op.Identity || a.reads[s.In[0]] > 1) {
 		a.root[v], a.start[v], a.out[v] = v, at, true
 		return
 	}

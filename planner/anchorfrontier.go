@@ -57,7 +57,7 @@ func (b *anchorBuilder) choose(out []graph.ValueID, v graph.ValueID, start int, 
 }
 
 // reshapes reports whether ONNX Runtime joins an operator with a Reshape before it.
-func reshapes(k graph.Kind) bool { return op.Of(k).View }
+func reshapes(k graph.Kind) bool { return op.Of(k).View && k != op.Identity }
 
 // ready reports whether a value can be read through an anchor at step start: it is there by then, or made by a view that does not
 // wait for the anchor.
