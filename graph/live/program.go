@@ -14,16 +14,6 @@ type Program struct {
 	Bytes      []int64         // by value: Unsized where nobody knows
 	Persistent []bool          // by value: live throughout, counted apart
 	Outputs    []graph.ValueID // live to the end once made
-	// InPlace lists the inputs that an operator may write its first output into; nil: as the op table has it.
-	InPlace func(graph.Kind) []int
-}
-
-// inPlace returns the inputs that a step may write its first output into.
-func (p *Program) inPlace(s *Step) []int {
-	if p.InPlace != nil {
-		return p.InPlace(s.Kind)
-	}
-	return op.Of(s.Kind).InPlace
 }
 
 // Step is one execution of a node.

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"memopt/graph"
+	"memopt/graph/op"
 	"memopt/symbolic"
 )
 
@@ -173,7 +174,7 @@ func (s *simulation) inPlaceRoot(at int32, step *Step, id graph.ValueID) graph.V
 	if s.p.Bytes[id] <= 0 {
 		return graph.NoValue
 	}
-	for _, slot := range s.p.inPlace(step) {
+	for _, slot := range op.Of(step.Kind).InPlace {
 		in := step.input(slot)
 		if in == graph.NoValue {
 			continue
@@ -192,7 +193,7 @@ func (s *simulation) inPlaceGain(step *Step) int64 {
 	if out == graph.NoValue || s.t.Root[out] != out {
 		return 0
 	}
-	for _, slot := range s.p.inPlace(step) {
+	for _, slot := range op.Of(step.Kind).InPlace {
 		in := step.input(slot)
 		if in != graph.NoValue && s.t.Root[in] != graph.NoValue && s.p.Bytes[s.t.Root[in]] == s.p.Bytes[out] {
 			return s.size(out)
