@@ -7,6 +7,7 @@ import (
 
 	"memopt/graph"
 	"memopt/graph/live"
+	"memopt/graph/op"
 	"memopt/recompute"
 	"memopt/symbolic"
 )
@@ -288,4 +289,25 @@ func (a *anchorSearch) try(places []int32) (*anchored, error) {
 		return nil, err
 	}
 	return &anchored{anchors: b.anchors, nodes: len(b.out.Steps) - len(a.program.Steps), peak: peak, robust: robust}, nil
+}
+
+// RuntimePeak simulates the peak of the live bytes (without inputs and weights) of a training graph, rewritten or not, in the default order
+// of stock ONNX Runtime with its kernels. The error is that of Make.
+func RuntimePeak(m *graph.Model, types *op.Result, dims symbolic.Env) (int64, error) {
+	p, err := Make(m, types, Options{Dims: dims, Order: OrderFile, SkipLayout: true})
+	if err != nil {
+		return 0, err
+	}
+	if p.Sizes == nil {
+		return 0, &symbolic.UnboundError{Symbols: p.Unbound}
+	}
+	e, err := p.simulate(nil)
+	if err != nil {
+		return 0, err
+	}
+	a, err := newAnchorSearch(p, e)
+	if err != nil {
+		return 0, err
+	}
+	return a.peak(live.NewProgram(m.Graph, graph.FileOrder(m.Graph), p.Sizes))
 }

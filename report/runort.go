@@ -135,7 +135,7 @@ func (v *VerifyView) runtimeVerify(w io.Writer, format Format) error {
 	t := Table{Header: []string{"what", "baseline", "planned", ""}, Right: []bool{false, true, true, false}}
 	a, b, r, s := v.Verdict.Baseline, v.Verdict.Planned, v.Baseline.Runtime, v.Planned.Runtime
 	t.Add("ONNX Runtime", r.Version, s.Version, r.settings())
-	t.Add("predicted live", Bytes(a.Predicted.Live), Bytes(b.Predicted.Live), "in the order of the files")
+	t.Add("predicted live", Bytes(a.Predicted.Live), Bytes(b.Predicted.Live), "in ONNX Runtime's default order, simulated")
 	if r.Arena {
 		t.Add("measured arena", Bytes(a.Measured.Arena), Bytes(b.Measured.Arena), "of the first step, outputs included: "+v.saving(a.Measured.Arena, b.Measured.Arena))
 	}

@@ -14,6 +14,7 @@ import (
 	"memopt/executor/verify"
 	"memopt/graph"
 	"memopt/graph/onnx"
+	"memopt/planner"
 	"memopt/report"
 )
 
@@ -111,17 +112,24 @@ func ortInputs(side verify.Side, inputs map[string]*executor.Tensor) []ort.Named
 	return list
 }
 
-// predictORT simulates a side. Where that fails, as it does where sizes depend on data, nothing is predicted: whether the
-// model runs is for ONNX Runtime to say.
+// predictORT simulates a side: a training graph in the order in which ONNX Runtime executes it, and with its kernels. Where that
+// fails nothing is predicted: whether the model runs is for ONNX Runtime to say.
 func (a *app) predictORT(side verify.Side, o executor.Options) executor.Prediction {
+	out := executor.Prediction{PeakNode: graph.NoNode}
+	peak, err := planner.RuntimePeak(side.Model, side.Types, side.Dims)
+	known := err == nil
 	o.Order, o.Dims, o.MemLimit = side.Order, side.Dims, 0
 	s, err := executor.Open(side.Model, side.Types, null.Device{}, o)
-	if err != nil {
+	if err == nil {
+		defer s.Close()
+		out = s.Prediction()
+	} else if !known {
 		a.warn("no peak is predicted: %v", err)
-		return executor.Prediction{PeakNode: graph.NoNode}
 	}
-	defer s.Close()
-	return s.Prediction()
+	if known {
+		out.Live, out.PeakNode = peak, graph.NoNode
+	}
+	return out
 }
 
 // failed gives an error its code. The name of the temporary file in it would tell the user nothing.
