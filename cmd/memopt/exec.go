@@ -143,9 +143,11 @@ type execution struct {
 	baseline verify.Side
 	planned  verify.Side // the baseline where nothing is selected
 	changed  bool        // whether planned is another graph
-	origins  []string    // by node of the planned graph: what a clone is a clone of, else ""; nil where nothing is changed
-	set      *dataset.Set
-	inputs   map[string]*executor.Tensor
+	// anchoring is what holds the planned graph's order in ONNX Runtime; nil elsewhere.
+	anchoring *planner.Anchoring
+	origins   []string // by node of the planned graph: what a clone is a clone of, else ""; nil where nothing is changed
+	set       *dataset.Set
+	inputs    map[string]*executor.Tensor
 }
 
 // side returns what run executes: the planned graph.
@@ -271,6 +273,7 @@ func (a *app) planExecution(x *execution, name string, sel *selectionFlags, ex *
 			return err
 		}
 	}
+	x.anchoring = anchoring
 	r, err := a.rewrite(x.l, p, anchoring)
 	if err != nil {
 		return err

@@ -57,7 +57,7 @@ func (a *app) openORT(side verify.Side, x *execution, ex *execFlags, opts verify
 			r.close()
 		}
 	}()
-	r.run.Predicted = a.predictORT(side, opts.Session)
+	r.run.Predicted = a.predictORT(x, side, opts.Session)
 	if r.dir, err = os.MkdirTemp("", "memopt-ort-"); err != nil {
 		return nil, usage("a folder for what ONNX Runtime reads cannot be made: %w", err)
 	}
@@ -114,10 +114,13 @@ func ortInputs(side verify.Side, inputs map[string]*executor.Tensor) []ort.Named
 
 // predictORT simulates a side: a training graph in the order in which ONNX Runtime executes it, and with its kernels. Where that
 // fails nothing is predicted: whether the model runs is for ONNX Runtime to say.
-func (a *app) predictORT(side verify.Side, o executor.Options) executor.Prediction {
+func (a *app) predictORT(x *execution, side verify.Side, o executor.Options) executor.Prediction {
 	out := executor.Prediction{PeakNode: graph.NoNode}
 	peak, err := planner.RuntimePeak(side.Model, side.Types, side.Dims)
 	known := err == nil
+	if w := x.anchoring; w != nil && w.Simulated && x.changed && side.Model == x.planned.Model {
+		peak, known = w.Anchored, true // which knows what shapes the file leaves open
+	}
 	o.Order, o.Dims, o.MemLimit = side.Order, side.Dims, 0
 	s, err := executor.Open(side.Model, side.Types, null.Device{}, o)
 	if err == nil {
