@@ -27,9 +27,11 @@ type Anchoring struct {
 	// Peaks of the live bytes in the default order of stock ONNX Runtime: of the graph as it is, of the rewritten graph
 	// without anchors, if the runtime left its clones alone, and with the anchors.
 	Base, Bare, Anchored int64
-	Planned              int64 // of the rewritten graph in the planned order, with the same kernels
-	Simulated            bool  // whether the peaks are known: not where symbols are unbound
-	Warnings             []string
+	// BaseArena and AnchoredArena are the bytes in use in its arena then, which hands out chunks of up to twice what is asked for.
+	BaseArena, AnchoredArena int64
+	Planned                  int64 // of the rewritten graph in the planned order, with the same kernels
+	Simulated                bool  // whether the peaks are known: not where symbols are unbound
+	Warnings                 []string
 }
 
 // anchorNodeSeconds is what a node of an anchor costs: the dispatch of a node that moves no data, measured in ONNX Runtime 1.30.
@@ -96,10 +98,10 @@ func (p *Plan) anchor(always bool) (*Anchoring, error) {
 		return nil, err
 	}
 	out := &Anchoring{Simulated: true}
-	if out.Base, err = a.peak(base); err != nil {
+	if out.Base, out.BaseArena, err = a.peaks(base); err != nil {
 		return nil, err
 	}
-	if out.Bare, err = a.peak(a.program); err != nil {
+	if out.Bare, out.AnchoredArena, err = a.peaks(a.program); err != nil {
 		return nil, err
 	}
 	out.Anchored, out.Planned = out.Bare, a.limit
@@ -119,7 +121,7 @@ func (p *Plan) anchor(always bool) (*Anchoring, error) {
 		}
 		return out, nil
 	}
-	out.Anchors, out.Nodes, out.Anchored = best.anchors, best.nodes, best.peak
+	out.Anchors, out.Nodes, out.Anchored, out.AnchoredArena = best.anchors, best.nodes, best.peak, best.arena
 	return out, nil
 }
 
@@ -190,6 +192,7 @@ type anchored struct {
 	anchors []recompute.Anchor
 	nodes   int
 	peak    int64
+	arena   int64
 	robust  int64
 }
 
@@ -280,7 +283,7 @@ func (a *anchorSearch) touches(i int) int64 {
 func (a *anchorSearch) try(places []int32) (*anchored, error) {
 	b := a.work
 	b.build(places)
-	peak, err := a.peak(&b.out)
+	peak, arena, err := a.peaks(&b.out)
 	if err != nil {
 		return nil, err
 	}
@@ -288,26 +291,26 @@ func (a *anchorSearch) try(places []int32) (*anchored, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &anchored{anchors: b.anchors, nodes: len(b.out.Steps) - len(a.program.Steps), peak: peak, robust: robust}, nil
+	return &anchored{anchors: b.anchors, nodes: len(b.out.Steps) - len(a.program.Steps), peak: peak, arena: arena, robust: robust}, nil
 }
 
-// RuntimePeak simulates the peak of the live bytes (without inputs and weights) of a training graph, rewritten or not, in the default order
-// of stock ONNX Runtime with its kernels. The error is that of Make.
-func RuntimePeak(m *graph.Model, types *op.Result, dims symbolic.Env) (int64, error) {
+// RuntimePeak simulates a training graph, rewritten or not, in the default order of stock ONNX Runtime with its kernels: the peak of the
+// live bytes, and of the bytes in use in its arena, without inputs and weights. The error is that of Make.
+func RuntimePeak(m *graph.Model, types *op.Result, dims symbolic.Env) (bytes, arena int64, err error) {
 	p, err := Make(m, types, Options{Dims: dims, Order: OrderFile, SkipLayout: true})
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	if p.Sizes == nil {
-		return 0, &symbolic.UnboundError{Symbols: p.Unbound}
+		return 0, 0, &symbolic.UnboundError{Symbols: p.Unbound}
 	}
 	e, err := p.simulate(nil)
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	a, err := newAnchorSearch(p, e)
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
-	return a.peak(live.NewProgram(m.Graph, graph.FileOrder(m.Graph), p.Sizes))
+	return a.peaks(live.NewProgram(m.Graph, graph.FileOrder(m.Graph), p.Sizes))
 }

@@ -66,6 +66,15 @@ func (a *anchorSearch) peak(p *live.Program) (int64, error) {
 	return a.peakOf(p, &a.basic)
 }
 
+// peaks is the peak in the default order, of live bytes and of the bytes in use in the runtime's arena.
+func (a *anchorSearch) peaks(p *live.Program) (bytes, chunks int64, err error) {
+	order := a.basic.Order(p)
+	if bytes, err = a.peakIn(p, order, false); err == nil {
+		chunks = a.arena.inChunks(p, order)
+	}
+	return bytes, chunks, err
+}
+
 // robustPeak is the highest peak of several orders: the default one with and without optimizations, and one that walks the
 // other way, for what optimizations do to the numbers of nodes.
 func (a *anchorSearch) robustPeak(p *live.Program) (int64, error) {

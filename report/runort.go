@@ -136,6 +136,9 @@ func (v *VerifyView) runtimeVerify(w io.Writer, format Format) error {
 	a, b, r, s := v.Verdict.Baseline, v.Verdict.Planned, v.Baseline.Runtime, v.Planned.Runtime
 	t.Add("ONNX Runtime", r.Version, s.Version, r.settings())
 	t.Add("predicted live", Bytes(a.Predicted.Live), Bytes(b.Predicted.Live), "in ONNX Runtime's default order, simulated")
+	if r.Arena && !r.Exact && b.Predicted.Arena > 0 {
+		t.Add("predicted arena", Bytes(a.Predicted.Arena), Bytes(b.Predicted.Arena), "which hands out chunks of up to twice what is asked for")
+	}
 	if r.Arena {
 		t.Add("measured arena", Bytes(a.Measured.Arena), Bytes(b.Measured.Arena), "of the first step, outputs included: "+v.saving(a.Measured.Arena, b.Measured.Arena))
 	}
