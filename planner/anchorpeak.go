@@ -61,11 +61,6 @@ func (a *anchorSearch) holds(i int) int64 {
 	return most
 }
 
-// peak simulates a program in the default order of stock ONNX Runtime at its default settings.
-func (a *anchorSearch) peak(p *live.Program) (int64, error) {
-	return a.peakOf(p, &a.basic)
-}
-
 // peaks is the peak in the default order, of live bytes and of the bytes in use in the runtime's arena.
 func (a *anchorSearch) peaks(p *live.Program) (bytes, chunks int64, err error) {
 	order := a.basic.Order(p)
