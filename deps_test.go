@@ -22,7 +22,9 @@ const order = `
 	executor/half executor/cpu/simd executor/cpu/blas
 	autograd executor
 	executor/dataset executor/npz executor/ort
-	executor/cpu executor/null executor/kerneltest executor/verify
+	executor/cpu executor/null executor/kerneltest executor/verify executor/cuda/kernels executor/cuda/driver
+	executor/cuda/double executor/cuda/kernels/compile
+	executor/cuda
 	report configs
 	cmd/memopt bench/forward
 `

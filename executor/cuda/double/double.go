@@ -1,0 +1,200 @@
+// Package double is a stand-in for the CUDA driver on machines without one. It runs the same kernel sources, compiled for the host
+// (kernels/host.h), and keeps the rules that a device punishes with a lost context or with wrong numbers:
+//
+//   - The host cannot touch device memory: its addresses are reserved and nothing is behind them.
+//   - Every pointer of a launch must lie in an allocation that lives, with the bytes that were announced for it. A
+//     kernel sees copies of these bytes, with others around them that it must not write to, and that spoil results if it reads
+//     them; nor may it write to what was announced as input.
+//   - New memory holds NaNs. Every other launch runs its threads backwards.
+//   - With Lazy, work is done when it is waited for and no earlier, streams in turn.
+//   - Close reports memory that was not given back.
+package double
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"memopt/executor"
+	"memopt/executor/cuda/driver"
+)
+
+// Options of New. The zero value is a device of 1 GiB.
+type Options struct {
+	Memory int64 // bytes of the device
+	Lazy   bool
+}
+
+// Counts says what a double was asked for.
+type Counts struct {
+	Allocs, Frees, Launches, CopiesIn, CopiesOut, Gemms, Syncs, Replays int
+	BytesIn, BytesOut, Live, Peak                                       int64
+}
+
+// Double is a driver.Driver.
+type Double struct {
+	mu        sync.Mutex
+	opts      Options
+	blocks    []block // by address
+	counts    Counts
+	modules   []*library
+	functions []kernel
+	streams   []stream
+	events    []int // by number less one: when it was recorded
+	clock     int
+	graphs    [][]func() error
+	operands  operands
+	lost      error
+}
+
+// block is an allocation.
+type block struct {
+	address uintptr
+	size    int
+	data    []byte // what the device has there; nil: freed
+}
+
+// stream is a queue of work.
+type stream struct {
+	work      []func() error
+	capturing bool
+}
+
+// New returns a device.
+func New(o Options) *Double {
+	if o.Memory == 0 {
+		o.Memory = 1 << 30
+	}
+	return &Double{opts: o, streams: make([]stream, 1)}
+}
+
+// Counts returns what the double was asked for so far.
+func (d *Double) Counts() Counts {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.counts
+}
+
+// Info describes a device that does not exist.
+func (d *Double) Info() driver.Info {
+	return driver.Info{Name: "driver double", Major: 7, Processors: 4, Memory: d.opts.Memory, DriverVersion: 12000, SharedPerBlock: 48 << 10}
+}
+
+// poison is what memory holds that nothing was written to: NaN in every float type.
+const poison = 0xff
+
+// Alloc reserves addresses, and takes host memory for what is to be there.
+func (d *Double) Alloc(n int) ([]byte, error) {
+	if n == 0 {
+		return nil, nil
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.counts.Live+int64(n) > d.opts.Memory {
+		return nil, fmt.Errorf("%w: the double's device has %d bytes, %d of them in use; %d more wanted", executor.ErrOutOfMemory, d.opts.Memory, d.counts.Live, n)
+	}
+	address, err := reserve(n)
+	if err != nil {
+		return nil, err
+	}
+	b := block{address: address, size: n, data: make([]byte, n)}
+	fill(b.data, poison)
+	at, _ := slices.BinarySearchFunc(d.blocks, address, byAddress)
+	d.blocks = slices.Insert(d.blocks, at, b)
+	d.counts.Allocs++
+	d.counts.Live += int64(n)
+	d.counts.Peak = max(d.counts.Peak, d.counts.Live)
+	return driver.Memory(address, n), nil
+}
+
+func byAddress(b block, address uintptr) int {
+	switch {
+	case b.address < address:
+		return -1
+	case b.address > address:
+		return 1
+	}
+	return 0
+}
+
+func fill(b []byte, v byte) {
+	for i := range b {
+		b[i] = v
+	}
+}
+
+// Free ends a block. Its addresses are never used again.
+func (d *Double) Free(b []byte) error {
+	if len(b) == 0 {
+		return nil
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err := d.drain(); err != nil {
+		return err
+	}
+	at, ok := slices.BinarySearchFunc(d.blocks, driver.Address(b), byAddress)
+	if !ok || d.blocks[at].data == nil {
+		return errors.New("double: Free of memory that was not allocated, or twice")
+	}
+	d.counts.Frees++
+	d.counts.Live -= int64(d.blocks[at].size)
+	d.blocks[at].data = nil
+	return nil
+}
+
+// find returns the device's bytes at b.
+func (d *Double) find(b []byte) ([]byte, error) {
+	if len(b) == 0 {
+		return nil, nil
+	}
+	address := driver.Address(b)
+	at, ok := slices.BinarySearchFunc(d.blocks, address, byAddress)
+	if !ok {
+		at--
+	}
+	if at < 0 || address-d.blocks[at].address >= uintptr(d.blocks[at].size) {
+		return nil, fmt.Errorf("double: %d bytes at %#x are no device memory", len(b), address)
+	}
+	blk, off := &d.blocks[at], int(address-d.blocks[at].address)
+	switch {
+	case blk.data == nil:
+		return nil, fmt.Errorf("double: use of %d bytes at %d of a block of %d bytes after it was freed", len(b), off, blk.size)
+	case off+len(b) > blk.size:
+		return nil, fmt.Errorf("double: %d bytes at %d are beyond the end of a block of %d bytes", len(b), off, blk.size)
+	}
+	return blk.data[off : off+len(b) : off+len(b)], nil
+}
+
+// MemInfo counts.
+func (d *Double) MemInfo() (free, total int64, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.opts.Memory - d.counts.Live, d.opts.Memory, nil
+}
+
+// ProcessMemory is not known.
+func (d *Double) ProcessMemory() (int64, bool) { return 0, false }
+
+// Close reports what was not given back.
+func (d *Double) Close() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	err := d.drain()
+	var leaks []string
+	for _, b := range d.blocks {
+		if b.data != nil {
+			leaks = append(leaks, fmt.Sprintf("%d bytes", b.size))
+		}
+		release(b.address, b.size)
+	}
+	d.blocks = nil
+	if len(leaks) > 0 && err == nil {
+		err = fmt.Errorf("double: %d allocations were not given back: %s", len(leaks), strings.Join(leaks, ", "))
+	}
+	return err
+}
+
+var _ driver.Driver = (*Double)(nil)

@@ -1,0 +1,100 @@
+package driver
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+)
+
+// maxArgs is the most bytes that a kernel's parameters may have (CUDA C Programming Guide, section on __global__ parameters).
+const maxArgs = 4096
+
+// Args packs the struct that a kernel takes, member by member in the order of its declaration, each at a
+// multiple of its size as C lays them out. The zero value is empty; Reset makes it empty again and keeps its memory.
+type Args struct {
+	buf      [maxArgs]byte
+	n, align int
+	pointers []Pointer
+}
+
+// Pointer says where in the packed struct a pointer lies and which memory it stands for.
+type Pointer struct {
+	Offset int
+	Data   []byte
+	Write  bool // the kernel may write to it
+}
+
+// Reset makes a empty.
+func (a *Args) Reset() *Args {
+	a.n, a.align, a.pointers = 0, 1, a.pointers[:0]
+	return a
+}
+
+// room returns n bytes at the next multiple of align.
+func (a *Args) room(n, align int) []byte {
+	at := (a.n + align - 1) &^ (align - 1)
+	if at+n > maxArgs {
+		panic(fmt.Sprintf("driver: a kernel's arguments are longer than %d bytes", maxArgs))
+	}
+	clear(a.buf[a.n:at])
+	a.n, a.align = at+n, max(a.align, align)
+	return a.buf[at : at+n]
+}
+
+// In adds a pointer to memory that the kernel reads; empty memory is a null pointer.
+func (a *Args) In(b []byte) { a.pointer(b, false) }
+
+// Out adds a pointer to memory that the kernel writes to and may read.
+func (a *Args) Out(b []byte) { a.pointer(b, true) }
+
+func (a *Args) pointer(b []byte, write bool) {
+	at := a.room(8, 8)
+	address := Address(b)
+	if len(b) == 0 {
+		address = 0
+	}
+	binary.LittleEndian.PutUint64(at, uint64(address))
+	a.pointers = append(a.pointers, Pointer{a.n - 8, b, write})
+}
+
+// Int adds an i64.
+func (a *Args) Int(v int) { binary.LittleEndian.PutUint64(a.room(8, 8), uint64(v)) }
+
+// Uint64 adds a u64.
+func (a *Args) Uint64(v uint64) { binary.LittleEndian.PutUint64(a.room(8, 8), v) }
+
+// Int32 adds an i32.
+func (a *Args) Int32(v int32) { a.Uint32(uint32(v)) }
+
+// Uint32 adds a u32.
+func (a *Args) Uint32(v uint32) { binary.LittleEndian.PutUint32(a.room(4, 4), v) }
+
+// Float32 adds an f32.
+func (a *Args) Float32(v float32) { a.Uint32(math.Float32bits(v)) }
+
+// Float64 adds an f64.
+func (a *Args) Float64(v float64) { a.Uint64(math.Float64bits(v)) }
+
+// Divider adds a divider, which divides numbers below 2^31 by d; d is at least 1 and below 2^31.
+func (a *Args) Divider(d int) {
+	// The smallest shift with 2^shift >= d, and mul = floor(2^32 * (2^shift - d) / d) + 1: Granlund and Montgomery, Division by
+	// Invariant Integers using Multiplication, 1994, figure 4.1.
+	shift := 0
+	for 1<<shift < d {
+		shift++
+	}
+	mul := (uint64(1)<<32)*(uint64(1)<<shift-uint64(d))/uint64(d) + 1
+	a.Uint32(uint32(d))
+	a.Uint32(uint32(mul))
+	a.Uint32(uint32(shift))
+}
+
+// Bytes returns the packed struct, padded as C pads it.
+func (a *Args) Bytes() []byte {
+	end := (a.n + a.align - 1) &^ (a.align - 1)
+	clear(a.buf[a.n:end])
+	return a.buf[:end]
+}
+
+// Pointers returns the pointers in the packed struct.
+func (a *Args) Pointers() []Pointer { return a.pointers }

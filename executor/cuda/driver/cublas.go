@@ -1,0 +1,174 @@
+package driver
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"unsafe"
+)
+
+// cublas is the library of products of matrices, opened when it is first needed.
+type cublas struct {
+	create, destroy, setStream, setWorkspace, setMode, gemm uintptr
+	handle                                                  uintptr
+	stream                                                  Stream
+	workspace                                               uintptr
+	workspaceBytes                                          int
+	// Factors, read by address in the type that sums are computed in.
+	alpha, beta [8]byte
+}
+
+// cublasNames lists where the library may be: where the dynamic linker finds it, in a toolkit, and in pip's packages.
+func cublasNames() []string {
+	var names []string
+	for _, version := range []string{"13", "12", "11"} {
+		file := "libcublas.so." + version
+		names = append(names, file)
+		for _, home := range []string{os.Getenv("CUDA_HOME"), os.Getenv("CUDA_PATH"), "/usr/local/cuda"} {
+			if home != "" {
+				names = append(names, filepath.Join(home, "lib64", file), filepath.Join(home, "lib", file))
+			}
+		}
+		for _, root := range []string{os.Getenv("VIRTUAL_ENV"), os.Getenv("CONDA_PREFIX"), filepath.Join(os.Getenv("HOME"), ".local"), "/usr/local", "/usr"} {
+			if root == "" {
+				continue
+			}
+			for _, pattern := range []string{"nvidia/cublas/lib", "nvidia/cu" + version + "/lib"} {
+				found, _ := filepath.Glob(filepath.Join(root, "lib", "python3*", "*-packages", pattern, file))
+				names = append(names, found...)
+			}
+		}
+	}
+	if path := os.Getenv("MEMOPT_CUBLAS"); path != "" {
+		return []string{path}
+	}
+	return names
+}
+
+// library opens cuBLAS. The caller holds mu.
+func (d *cuda) library() (*cublas, error) {
+	if d.blas != nil {
+		return d.blas, nil
+	}
+	lib, err := openLibrary(cublasNames())
+	if err != nil {
+		return nil, &Missing{fmt.Errorf("libcublas is not to be found (in the linker's path, CUDA_HOME or pip's nvidia packages; MEMOPT_CUBLAS may name the file): %w", firstLine(err))}
+	}
+	b := &cublas{}
+	for _, f := range []struct {
+		to   *uintptr
+		name string
+	}{{&b.create, "cublasCreate_v2"}, {&b.destroy, "cublasDestroy_v2"}, {&b.setStream, "cublasSetStream_v2"},
+		{&b.setWorkspace, "cublasSetWorkspace_v2"}, {&b.setMode, "cublasSetMathMode"}, {&b.gemm, "cublasGemmStridedBatchedEx"}} {
+		if *f.to, err = symbol(lib, f.name); err != nil {
+			return nil, &Missing{fmt.Errorf("libcublas is too old; version 11.2 or later is wanted: %w", firstLine(err))}
+		}
+	}
+	if err := d.blasCall("cublasCreate", b.create, d.addr(0)); err != nil {
+		return nil, err
+	}
+	b.handle = uintptr(d.out[0])
+	d.blas = b
+	return b, nil
+}
+
+func (b *cublas) close(d *cuda) { d.blasCall("cublasDestroy", b.destroy, b.handle) }
+
+// blasStatus names the codes of cublasStatus_t.
+var blasStatus = map[int]string{1: "NOT_INITIALIZED", 3: "ALLOC_FAILED", 7: "INVALID_VALUE", 8: "ARCH_MISMATCH", 11: "MAPPING_ERROR",
+	13: "EXECUTION_FAILED", 14: "INTERNAL_ERROR", 15: "NOT_SUPPORTED", 16: "LICENSE_ERROR"}
+
+// blasCall calls a function of the library.
+func (d *cuda) blasCall(name string, fn uintptr, args ...uintptr) error {
+	if d.lost != nil {
+		return d.lost
+	}
+	d.c.fn = fn
+	if code := int(int32(d.c.do(args...))); code != 0 {
+		status := blasStatus[code]
+		if status == "" {
+			status = "unknown"
+		}
+		return &Error{Call: name, Code: code, Name: "CUBLAS_STATUS_" + status, Text: "the product was not started"}
+	}
+	return nil
+}
+
+// Codes of cudaDataType, cublasComputeType_t and cublasMath_t.
+var (
+	blasTypes   = [...]uintptr{F32: 0, F64: 1, F16: 2, BF16: 14}
+	blasCompute = [...]uintptr{F32: 68, F64: 70, F16: 68, BF16: 68}
+)
+
+const (
+	computeFastTF32 = 77
+	defaultAlgo     = ^uintptr(0) // CUBLAS_GEMM_DEFAULT
+)
+
+// Gemm multiplies. The library has matrices in columns: rows of C are columns of its transpose, Cᵀ = B'ᵀ*A'ᵀ.
+func (d *cuda) Gemm(s Stream, g *Gemm) error {
+	if g.M == 0 || g.N == 0 || g.Batch == 0 {
+		return nil
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	b, err := d.library()
+	if err != nil {
+		return err
+	}
+	if err := b.prepare(d, s, g.Workspace); err != nil {
+		return err
+	}
+	compute := blasCompute[g.Elem]
+	if g.Elem == F32 && g.TF32 {
+		compute = computeFastTF32
+	}
+	b.factors(g)
+	typ := blasTypes[g.Elem]
+	return d.blasCall("cublasGemmStridedBatchedEx", b.gemm, b.handle, transposed(g.TransB), transposed(g.TransA),
+		uintptr(g.N), uintptr(g.M), uintptr(g.K), uintptr(unsafe.Pointer(&b.alpha)),
+		Address(g.B), typ, uintptr(g.LDB), uintptr(g.StrideB),
+		Address(g.A), typ, uintptr(g.LDA), uintptr(g.StrideA), uintptr(unsafe.Pointer(&b.beta)),
+		Address(g.C), typ, uintptr(g.LDC), uintptr(g.StrideC),
+		uintptr(g.Batch), compute, defaultAlgo)
+}
+
+// prepare gives the library its stream and workspace, where they are not what they were.
+func (b *cublas) prepare(d *cuda, s Stream, workspace []byte) error {
+	if b.stream != s {
+		if err := d.blasCall("cublasSetStream", b.setStream, b.handle, uintptr(s)); err != nil {
+			return err
+		}
+		b.stream, b.workspace, b.workspaceBytes = s, 0, -1 // a new stream has the library's own workspace
+	}
+	if at := Address(workspace); at != b.workspace || len(workspace) != b.workspaceBytes {
+		if err := d.blasCall("cublasSetWorkspace", b.setWorkspace, b.handle, at, uintptr(len(workspace))); err != nil {
+			return err
+		}
+		b.workspace, b.workspaceBytes = at, len(workspace)
+	}
+	return nil
+}
+
+// factors writes alpha and beta in the type of the sums.
+func (b *cublas) factors(g *Gemm) {
+	put := func(to *[8]byte, v float64) {
+		bits := uint64(math.Float32bits(float32(v)))
+		if g.Elem == F64 {
+			bits = math.Float64bits(v)
+		}
+		for i := range to {
+			to[i] = byte(bits >> (8 * i))
+		}
+	}
+	put(&b.alpha, g.Alpha)
+	put(&b.beta, g.Beta)
+}
+
+func transposed(t bool) uintptr {
+	if t {
+		return 1
+	}
+	return 0
+}

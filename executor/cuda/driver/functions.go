@@ -1,0 +1,58 @@
+package driver
+
+// function numbers the driver's functions that are used.
+type function int
+
+const (
+	cuInit function = iota
+	cuDriverGetVersion
+	cuDeviceGetCount
+	cuDeviceGet
+	cuDeviceGetName
+	cuDeviceGetAttribute
+	cuDeviceTotalMem
+	cuDevicePrimaryCtxRetain
+	cuDevicePrimaryCtxRelease
+	cuDevicePrimaryCtxReset
+	cuCtxSetCurrent
+	cuMemAlloc
+	cuMemFree
+	cuMemGetInfo
+	cuMemcpyHtoDAsync
+	cuMemcpyDtoHAsync
+	cuMemcpyDtoDAsync
+	cuMemsetD8Async
+	cuModuleLoadDataEx
+	cuModuleGetFunction
+	cuLaunchKernel
+	cuStreamCreate
+	cuStreamSynchronize
+	cuStreamWaitEvent
+	cuStreamBeginCapture
+	cuStreamEndCapture
+	cuEventCreate
+	cuEventRecord
+	cuEventElapsedTime
+	cuGraphInstantiate
+	cuGraphLaunch
+	cuGraphExecDestroy
+	cuGraphDestroy
+	cuGetErrorName
+	cuGetErrorString
+	numFunctions
+)
+
+// functionNames are their names in the library: _v2 are those with 64-bit sizes.
+var functionNames = [numFunctions]string{
+	cuInit: "cuInit", cuDriverGetVersion: "cuDriverGetVersion", cuDeviceGetCount: "cuDeviceGetCount", cuDeviceGet: "cuDeviceGet",
+	cuDeviceGetName: "cuDeviceGetName", cuDeviceGetAttribute: "cuDeviceGetAttribute", cuDeviceTotalMem: "cuDeviceTotalMem_v2",
+	cuDevicePrimaryCtxRetain: "cuDevicePrimaryCtxRetain", cuDevicePrimaryCtxRelease: "cuDevicePrimaryCtxRelease", cuDevicePrimaryCtxReset: "cuDevicePrimaryCtxReset",
+	cuCtxSetCurrent: "cuCtxSetCurrent", cuMemAlloc: "cuMemAlloc_v2", cuMemFree: "cuMemFree_v2", cuMemGetInfo: "cuMemGetInfo_v2",
+	cuMemcpyHtoDAsync: "cuMemcpyHtoDAsync_v2", cuMemcpyDtoHAsync: "cuMemcpyDtoHAsync_v2", cuMemcpyDtoDAsync: "cuMemcpyDtoDAsync_v2", cuMemsetD8Async: "cuMemsetD8Async",
+	cuModuleLoadDataEx: "cuModuleLoadDataEx", cuModuleGetFunction: "cuModuleGetFunction", cuLaunchKernel: "cuLaunchKernel",
+	cuStreamCreate: "cuStreamCreate", cuStreamSynchronize: "cuStreamSynchronize", cuStreamWaitEvent: "cuStreamWaitEvent",
+	cuStreamBeginCapture: "cuStreamBeginCapture_v2", cuStreamEndCapture: "cuStreamEndCapture",
+	cuEventCreate: "cuEventCreate", cuEventRecord: "cuEventRecord", cuEventElapsedTime: "cuEventElapsedTime",
+	cuGraphInstantiate: "cuGraphInstantiateWithFlags", cuGraphLaunch: "cuGraphLaunch", cuGraphExecDestroy: "cuGraphExecDestroy", cuGraphDestroy: "cuGraphDestroy",
+	cuGetErrorName: "cuGetErrorName", cuGetErrorString: "cuGetErrorString",
+}

@@ -1,0 +1,64 @@
+package driver
+
+import (
+	"os"
+	"unsafe"
+)
+
+// nvml is the management library, which counts each process's memory.
+type nvml struct {
+	c                    call
+	getHandle, processes uintptr
+	device               uint64
+	count                uint32
+	list                 [256]nvmlProcess
+}
+
+// nvmlProcess is nvmlProcessInfo_v2_t.
+type nvmlProcess struct {
+	pid              uint32
+	_                uint32
+	used             uint64
+	instance, slices uint32
+}
+
+// openNVML opens the library, or returns nil where it is not there.
+func openNVML(ordinal int) *nvml {
+	lib, err := openLibrary([]string{"libnvidia-ml.so.1"})
+	if err != nil {
+		return nil
+	}
+	n := &nvml{}
+	start, err := symbol(lib, "nvmlInit_v2")
+	if err != nil {
+		return nil
+	}
+	if n.getHandle, err = symbol(lib, "nvmlDeviceGetHandleByIndex_v2"); err != nil {
+		return nil
+	}
+	if n.processes, err = symbol(lib, "nvmlDeviceGetComputeRunningProcesses_v3"); err != nil {
+		return nil
+	}
+	if n.c.fn = start; int32(n.c.do()) != 0 {
+		return nil
+	}
+	// The two libraries number devices alike unless CUDA_VISIBLE_DEVICES hides some.
+	if n.c.fn = n.getHandle; os.Getenv("CUDA_VISIBLE_DEVICES") != "" || int32(n.c.do(uintptr(ordinal), uintptr(unsafe.Pointer(&n.device)))) != 0 {
+		return nil
+	}
+	return n
+}
+
+func (n *nvml) processMemory() (int64, bool) {
+	n.count = uint32(len(n.list))
+	n.c.fn = n.processes
+	if int32(n.c.do(uintptr(n.device), uintptr(unsafe.Pointer(&n.count)), uintptr(unsafe.Pointer(&n.list[0])))) != 0 {
+		return 0, false
+	}
+	for _, p := range n.list[:n.count] {
+		if int(p.pid) == os.Getpid() && p.used != ^uint64(0) {
+			return int64(p.used), true
+		}
+	}
+	return 0, false
+}

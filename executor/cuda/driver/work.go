@@ -1,0 +1,228 @@
+package driver
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"runtime"
+	"strings"
+	"unsafe"
+)
+
+// Alloc takes memory of the device.
+func (d *cuda) Alloc(n int) ([]byte, error) {
+	if n == 0 {
+		return nil, nil
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err := d.do(cuMemAlloc, d.addr(0), uintptr(n)); err != nil {
+		return nil, err
+	}
+	return Memory(uintptr(d.out[0]), n), nil
+}
+
+// Free gives memory back.
+func (d *cuda) Free(b []byte) error {
+	if len(b) == 0 {
+		return nil
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.do(cuMemFree, Address(b))
+}
+
+// MemInfo asks how much memory is free.
+func (d *cuda) MemInfo() (free, total int64, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	err = d.do(cuMemGetInfo, d.addr(0), d.addr(1))
+	return int64(d.out[0]), int64(d.out[1]), err
+}
+
+// copy makes one of the three copies.
+func (d *cuda) copy(f function, s Stream, dst, src []byte) error {
+	if len(dst) != len(src) {
+		return fmt.Errorf("a copy of %d bytes to %d bytes", len(src), len(dst))
+	}
+	if len(src) == 0 {
+		return nil
+	}
+	err := d.do(f, Address(dst), Address(src), uintptr(len(src)), uintptr(s))
+	runtime.KeepAlive(src)
+	runtime.KeepAlive(dst)
+	return err
+}
+
+// CopyIn copies from the host. The memory is not pinned: of such the driver has taken a copy, or is done, when it
+// returns.
+func (d *cuda) CopyIn(s Stream, dst, src []byte) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.copy(cuMemcpyHtoDAsync, s, dst, src)
+}
+
+// CopyOut copies to the host and waits.
+func (d *cuda) CopyOut(s Stream, dst, src []byte) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err := d.copy(cuMemcpyDtoHAsync, s, dst, src); err != nil {
+		return err
+	}
+	return d.do(cuStreamSynchronize, uintptr(s))
+}
+
+// Copy copies within the device.
+func (d *cuda) Copy(s Stream, dst, src []byte) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.copy(cuMemcpyDtoDAsync, s, dst, src)
+}
+
+// Fill sets bytes.
+func (d *cuda) Fill(s Stream, dst []byte, value byte) error {
+	if len(dst) == 0 {
+		return nil
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.do(cuMemsetD8Async, Address(dst), uintptr(value), uintptr(len(dst)), uintptr(s))
+}
+
+// Options of cuModuleLoadDataEx.
+const (
+	jitErrorLog     = 5
+	jitErrorLogSize = 6
+)
+
+// Load compiles PTX for the device. The error has the compiler's messages.
+func (d *cuda) Load(name string, image []byte) (Module, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	image = append(bytes.TrimRight(image, "\x00"), 0)
+	d.opt.keys[0], d.opt.keys[1] = jitErrorLog, jitErrorLogSize
+	d.opt.values[0], d.opt.values[1] = uintptr(unsafe.Pointer(&d.log[0])), uintptr(len(d.log))
+	clear(d.log[:])
+	err := d.do(cuModuleLoadDataEx, d.addr(0), uintptr(unsafe.Pointer(&image[0])), 2,
+		uintptr(unsafe.Pointer(&d.opt.keys[0])), uintptr(unsafe.Pointer(&d.opt.values[0])))
+	runtime.KeepAlive(image)
+	if err != nil {
+		log := strings.Join(strings.Fields(text(d.log[:])), " ")
+		return 0, fmt.Errorf("compiling the kernels of %s for %s: %w %s", name, d.info.Name, err, log)
+	}
+	return Module(d.out[0]), nil
+}
+
+// Function finds a kernel.
+func (d *cuda) Function(m Module, name string) (Function, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	symbol := append([]byte(name), 0)
+	err := d.do(cuModuleGetFunction, d.addr(0), uintptr(m), uintptr(unsafe.Pointer(&symbol[0])))
+	runtime.KeepAlive(symbol)
+	if err != nil {
+		return 0, fmt.Errorf("kernel %s: %w", name, err)
+	}
+	return Function(d.out[0]), nil
+}
+
+// Launch starts a kernel. The driver has copied the arguments when it returns.
+func (d *cuda) Launch(f Function, shape Shape, s Stream, a *Args) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.param = uintptr(unsafe.Pointer(unsafe.SliceData(a.Bytes())))
+	err := d.do(cuLaunchKernel, uintptr(f),
+		uintptr(shape.Grid[0]), uintptr(shape.Grid[1]), uintptr(shape.Grid[2]),
+		uintptr(shape.Block[0]), uintptr(shape.Block[1]), uintptr(shape.Block[2]),
+		uintptr(shape.Shared), uintptr(s), uintptr(unsafe.Pointer(&d.param)), 0)
+	runtime.KeepAlive(a)
+	return err
+}
+
+// nonBlocking streams do not wait for the default stream.
+const nonBlocking = 1
+
+// NewStream makes a stream.
+func (d *cuda) NewStream() (Stream, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	err := d.do(cuStreamCreate, d.addr(0), nonBlocking)
+	return Stream(d.out[0]), err
+}
+
+// Sync waits for a stream.
+func (d *cuda) Sync(s Stream) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.do(cuStreamSynchronize, uintptr(s))
+}
+
+// NewEvent makes an event.
+func (d *cuda) NewEvent() (Event, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	err := d.do(cuEventCreate, d.addr(0), 0)
+	return Event(d.out[0]), err
+}
+
+// Record makes the event happen when the stream comes to it.
+func (d *cuda) Record(e Event, s Stream) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.do(cuEventRecord, uintptr(e), uintptr(s))
+}
+
+// Wait makes the stream wait for the event.
+func (d *cuda) Wait(s Stream, e Event) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.do(cuStreamWaitEvent, uintptr(s), uintptr(e), 0)
+}
+
+// Elapsed returns the time between two events.
+func (d *cuda) Elapsed(from, to Event) (float64, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	err := d.do(cuEventElapsedTime, d.addr(0), uintptr(from), uintptr(to))
+	return float64(math.Float32frombits(uint32(d.out[0]))), err
+}
+
+// captureRelaxed forbids nothing: a goroutine may change threads in the middle of a capture.
+const captureRelaxed = 2
+
+// BeginCapture starts a capture.
+func (d *cuda) BeginCapture(s Stream) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.do(cuStreamBeginCapture, uintptr(s), captureRelaxed)
+}
+
+// EndCapture makes a graph that can be replayed.
+func (d *cuda) EndCapture(s Stream) (Graph, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err := d.do(cuStreamEndCapture, uintptr(s), d.addr(0)); err != nil {
+		return 0, err
+	}
+	g := uintptr(d.out[0])
+	err := d.do(cuGraphInstantiate, d.addr(1), g, 0)
+	exec := Graph(d.out[1])
+	if e := d.do(cuGraphDestroy, g); err == nil {
+		err = e
+	}
+	return exec, err
+}
+
+// Replay does what was captured.
+func (d *cuda) Replay(g Graph, s Stream) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.do(cuGraphLaunch, uintptr(g), uintptr(s))
+}
+
+// FreeGraph gives a graph back.
+func (d *cuda) FreeGraph(g Graph) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.do(cuGraphExecDestroy, uintptr(g))
+}
