@@ -50,6 +50,7 @@ var ErrOutOfMemory = errors.New("out of memory")
 type Arena struct {
 	strategy ExtendStrategy
 	limit    int64
+	source   DeviceMemory // where regions come from; nil: the operating system
 
 	mu      sync.Mutex
 	regions [][]byte
@@ -78,8 +79,46 @@ type block struct {
 
 // NewArena returns an empty arena. A limit above 0 bounds the bytes that it takes from the
 // operating system.
-func NewArena(s ExtendStrategy, limit int64) *Arena {
-	return &Arena{strategy: s, limit: limit, used: map[*byte]int32{}}
+func NewArena(s ExtendStrategy, limit int64) *Arena { return newArenaOn(nil, s, limit) }
+
+// NewArenaFor returns an empty arena in the memory in which sessions of a device keep their values.
+func NewArenaFor(d Device, s ExtendStrategy, limit int64) *Arena {
+	if p, ok := d.(Placer); ok {
+		return newArenaOn(p.Memory(), s, limit)
+	}
+	return NewArena(s, limit)
+}
+
+func newArenaOn(source DeviceMemory, s ExtendStrategy, limit int64) *Arena {
+	return &Arena{strategy: s, limit: limit, source: source, used: map[*byte]int32{}}
+}
+
+// takeRegion takes memory from where the arena's regions come from.
+func (a *Arena) takeRegion(n int) ([]byte, error) {
+	if a.source == nil {
+		return mapMemory(n)
+	}
+	return a.source.Alloc(n)
+}
+
+func (a *Arena) giveRegion(r []byte) error {
+	if a.source == nil {
+		return unmapMemory(r)
+	}
+	return a.source.Free(r)
+}
+
+// grow makes sure that n bytes are free in one block, unless the arena is not empty.
+func (a *Arena) grow(n int) error {
+	if n == 0 || a.Stats().Regions > 0 {
+		return nil
+	}
+	b, err := a.Reserve(n)
+	if err == nil {
+		a.Free(b)
+		a.ResetPeak()
+	}
+	return err
 }
 
 // Stats returns what the arena holds.
@@ -176,7 +215,7 @@ func (a *Arena) extend(size int, s ExtendStrategy) error {
 				ErrOutOfMemory, size, a.limit, a.stats.InUse, a.stats.Reserved-a.stats.InUse)
 		}
 	}
-	data, err := mapMemory(int(want))
+	data, err := a.takeRegion(int(want))
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrOutOfMemory, err)
 	}
@@ -264,7 +303,7 @@ func (a *Arena) Close() error {
 	defer a.mu.Unlock()
 	var first error
 	for _, r := range a.regions {
-		if err := unmapMemory(r); err != nil && first == nil {
+		if err := a.giveRegion(r); err != nil && first == nil {
 			first = err
 		}
 	}

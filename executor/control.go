@@ -11,7 +11,7 @@ import (
 )
 
 // controls are the operators that run subgraphs. They are the same on every device.
-var controls = map[graph.Kind]func(f *frame, p *Prep) (Kernel, error){}
+var controls = map[graph.Kind]func(f *frame, st *step) (Kernel, error){}
 
 func init() {
 	controls[op.If] = newIf
@@ -27,16 +27,17 @@ func RunsItself(k graph.Kind) bool { return controls[k] != nil || op.Of(k).Has(o
 // one that could run.
 type body struct {
 	outer *frame
+	owner *step // the node that runs it
 	g     *graph.Graph
 	f     *frame
 }
 
-func newBody(f *frame, p *Prep, attr string) (*body, error) {
-	g := p.Node.GraphAttr(attr)
+func newBody(f *frame, st *step, attr string) (*body, error) {
+	g := st.node.GraphAttr(attr)
 	if g == nil {
-		return nil, p.Errorf("has no subgraph %q", attr)
+		return nil, st.prep.Errorf("has no subgraph %q", attr)
 	}
-	return &body{outer: f, g: g}, nil
+	return &body{outer: f, owner: st, g: g}, nil
 }
 
 // ready makes the frame.
@@ -48,7 +49,7 @@ func (b *body) ready() error {
 	if err != nil {
 		return err
 	}
-	f := newFrame(b.outer.s, b.g, b.outer)
+	f := newFrame(b.outer.s, b.g, b.outer, b.owner)
 	if err := f.makeSteps(order); err != nil {
 		return err
 	}
@@ -85,7 +86,9 @@ func (b *body) run(ctx context.Context, step uint64) error {
 	b.f.step = step
 	// What lives inside counts for the enclosing frames as well.
 	err := b.f.run(ctx)
-	b.outer.livePeak = max(b.outer.livePeak, b.outer.live+b.f.livePeak)
+	if b.outer.mem == nil {
+		b.outer.livePeak = max(b.outer.livePeak, b.outer.live+b.f.livePeak)
+	}
 	return err
 }
 
@@ -117,12 +120,12 @@ func truth(c *Ctx, i int) (bool, error) {
 // https://onnx.ai/onnx/operators/onnx__If.html
 type ifKernel struct{ then, els *body }
 
-func newIf(f *frame, p *Prep) (Kernel, error) {
-	then, err := newBody(f, p, "then_branch")
+func newIf(f *frame, st *step) (Kernel, error) {
+	then, err := newBody(f, st, "then_branch")
 	if err != nil {
 		return nil, err
 	}
-	els, err := newBody(f, p, "else_branch")
+	els, err := newBody(f, st, "else_branch")
 	return &ifKernel{then, els}, err
 }
 

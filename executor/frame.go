@@ -20,6 +20,12 @@ type frame struct {
 	step    uint64    // of training, for random draws
 	task    chainTask
 
+	// mem is the memory in which the frame's values live, nil for the host's; arena and weights are in it.
+	mem            DeviceMemory
+	device         Device
+	arena, weights *Arena
+	homes          *homes // nil where mem is nil
+
 	layout
 	live, livePeak int64 // bytes live now, and at most in this run
 	high           int64 // end of the highest planned buffer that a kernel was given
@@ -43,13 +49,20 @@ type step struct {
 	scratchLive int64    // of it and of what is planned, what counts as live
 	live        int64    // bytes live in the frame while a chain's step ran
 	extra       [][]byte // workspace taken on demand
+
+	// Of a frame with homes.
+	hostWhy          string     // why the step runs on the host; "": it does not
+	toHost, toDevice []transfer // copies of inputs
+	stores           []transfer // copies of outputs
+	hostExtra        [][]byte   // host memory until the step ends
 }
 
 // planned is a place in the planned layout.
 type planned struct{ offset, size int64 }
 
-func newFrame(s *Session, g *graph.Graph, outer *frame) *frame {
-	f := &frame{s: s, g: g, vals: make([]*Tensor, len(g.Values)), shapes: make([][]int, len(g.Values)), mutable: make([]bool, len(g.Values))}
+// newFrame makes the frame of the main graph, or of a subgraph that a step of the frame outer runs. Subgraphs run on the host.
+func newFrame(s *Session, g *graph.Graph, outer *frame, owner *step) *frame {
+	f := &frame{s: s, g: g, device: s.device, arena: s.arena, weights: s.weights, vals: make([]*Tensor, len(g.Values)), shapes: make([][]int, len(g.Values)), mutable: make([]bool, len(g.Values))}
 	for _, n := range g.Nodes {
 		for _, slot := range op.Of(n.Kind).Mutates {
 			if v := n.Input(slot); v != graph.NoValue {
@@ -59,10 +72,17 @@ func newFrame(s *Session, g *graph.Graph, outer *frame) *frame {
 	}
 	for i := range g.Values {
 		if o := g.Values[i].Outer; o != graph.NoValue && outer != nil {
-			f.vals[i] = outer.vals[o]
+			f.vals[i] = outer.capturedTensor(owner, o)
 			continue
 		}
 		f.vals[i] = &Tensor{DType: g.Values[i].Type.DType}
+	}
+	switch {
+	case s.mem == nil:
+	case outer == nil:
+		f.mem, f.homes = s.mem, newHomes(f)
+	default:
+		f.device, f.arena, f.weights = s.placer.Host(), s.hostArena, s.hostArena
 	}
 	return f
 }
@@ -98,16 +118,7 @@ func (f *frame) makeStep(st *step, id graph.NodeID) error {
 	if err := f.checkTypes(st); err != nil {
 		return err
 	}
-	var err error
-	switch {
-	case info.Has(op.Yield):
-		st.kernel, err = newYield(f, st)
-	case controls[n.Kind] != nil:
-		st.kernel, err = controls[n.Kind](f, p)
-	default:
-		st.kernel, err = f.s.device.Kernel(p)
-	}
-	if err != nil {
+	if err := f.makeKernel(st); err != nil {
 		return err
 	}
 	st.ctx = NewCtx(p, f.s.pool, st, st.in, st.out)
@@ -193,15 +204,24 @@ func (f *frame) runStep(ctx context.Context, i int, st *step) error {
 	st.ctx.Step = f.step
 	st.ctx.Context = ctx
 	err := st.takeScratch()
+	if err == nil && f.homes != nil {
+		err = st.named(st.fetch())
+	}
 	if err == nil {
 		err = Invoke(st.kernel, st.ctx)
 	}
 	st.ctx.Context = nil
+	if err == nil && f.homes != nil {
+		err = st.named(st.store())
+	}
 	if err == nil {
 		err = st.check()
 	}
+	if err == nil && obs != nil && f.mem != nil {
+		err = st.named(f.mem.Sync()) // what is timed is the work, not the asking for it
+	}
 	if err == nil && f.s.opts.Probe != nil {
-		f.probe(st)
+		err = st.named(f.probe(st))
 	}
 	if obs != nil {
 		obs.Node(i, st.node.ID, start, time.Since(start), f.live)
@@ -210,22 +230,37 @@ func (f *frame) runStep(ctx context.Context, i int, st *step) error {
 	return err
 }
 
-// probe shows the outputs of a step.
-func (f *frame) probe(st *step) {
-	for slot, v := range st.node.Outputs {
-		if v != graph.NoValue && f == f.s.root {
-			f.s.opts.Probe(v, st.out[slot])
-		}
+// named puts the node's name in front of an error.
+func (st *step) named(err error) error {
+	if err == nil {
+		return nil
 	}
+	return st.prep.named(err)
+}
+
+// probe shows the outputs of a step.
+func (f *frame) probe(st *step) error {
+	for slot, v := range st.node.Outputs {
+		if v == graph.NoValue || f != f.s.root {
+			continue
+		}
+		t := st.out[slot]
+		if f.mem != nil && st.hostWhy == "" {
+			data, err := f.readable(t.Data)
+			if err != nil {
+				return err
+			}
+			t = &Tensor{DType: t.DType, Shape: t.Shape, Data: data}
+		}
+		f.s.opts.Probe(v, t)
+	}
+	return nil
 }
 
 // finish frees what ends with a step.
 func (f *frame) finish(st *step) {
 	f.settle(st)
-	for _, b := range st.extra {
-		f.s.arena.Free(b)
-	}
-	st.extra = st.extra[:0]
+	st.freeExtra()
 	for _, v := range st.ends {
 		f.drop(v)
 	}

@@ -7,12 +7,6 @@ import (
 // guardByte is what guards are made of.
 const guardByte = 0xa5
 
-func fillGuard(g []byte) {
-	for i := range g {
-		g[i] = guardByte
-	}
-}
-
 // checkGuards looks at the guards behind the operands of a step that has run.
 func (st *step) checkGuards() error {
 	for _, list := range [][]graph.ValueID{st.node.Inputs, st.node.Outputs} {
@@ -20,7 +14,11 @@ func (st *step) checkGuards() error {
 			if v == graph.NoValue {
 				continue
 			}
-			for i, b := range st.f.guardOf(v) {
+			guard, err := st.f.readable(st.f.guardOf(v))
+			if err != nil {
+				return st.named(err)
+			}
+			for i, b := range guard {
 				if b != guardByte {
 					return st.prep.Errorf("byte %d behind value %q has been written to", i, st.f.g.ValueName(v))
 				}
@@ -29,7 +27,11 @@ func (st *step) checkGuards() error {
 	}
 	if st.scratch.size > 0 && st.scratch.offset >= 0 {
 		end := st.scratch.offset + st.scratch.size
-		for i, b := range st.f.s.base[end : end+guardBytes] {
+		guard, err := st.f.readable(st.f.s.base[end : end+guardBytes])
+		if err != nil {
+			return st.named(err)
+		}
+		for i, b := range guard {
 			if b != guardByte {
 				return st.prep.Errorf("byte %d behind the workspace has been written to", i)
 			}

@@ -89,6 +89,13 @@ func (f *frame) program(sizes *live.Sizes) *live.Program {
 	}
 	p := live.NewProgram(f.g, order, sizes)
 	p.Bytes, p.Persistent = slices.Clone(p.Bytes), slices.Clone(p.Persistent)
+	if f.homes != nil {
+		for v, host := range f.homes.onHost {
+			if host {
+				p.Bytes[v] = 0
+			}
+		}
+	}
 	for i := range f.steps {
 		st := &f.steps[i]
 		p.Steps[i].Inner = 0
@@ -111,16 +118,17 @@ func (f *frame) program(sizes *live.Sizes) *live.Program {
 
 // workspaceOf asks a kernel for its workspace, if all shapes are known.
 func (f *frame) workspaceOf(st *step) int64 {
+	copies := f.fetchBytes(st)
 	w, ok := st.kernel.(Workspacer)
-	if !ok {
-		return 0
+	if !ok || st.hostWhy != "" {
+		return int64(copies)
 	}
 	in, ok := f.knownShapes(st.node.Inputs)
 	out, ok2 := f.knownShapes(st.node.Outputs)
 	if !ok || !ok2 {
-		return 0
+		return int64(copies)
 	}
-	return int64(RoundUp(w.Workspace(in, out)))
+	return int64(RoundUp(w.Workspace(in, out)) + copies)
 }
 
 func (f *frame) knownShapes(ids []graph.ValueID) ([][]int, bool) {
@@ -188,6 +196,14 @@ func (f *frame) prediction(p Prediction) Prediction {
 
 // Output gives a running node memory for an output.
 func (st *step) Output(slot, n int) ([]byte, error) {
+	if st.hostWhy != "" {
+		return st.hostOutput(slot, n)
+	}
+	return st.deviceOutput(slot, n)
+}
+
+// deviceOutput gives an output memory where the frame's values live.
+func (st *step) deviceOutput(slot, n int) ([]byte, error) {
 	f, v := st.f, st.node.Outputs[slot]
 	root := f.timeline.Root[v]
 	if root == graph.NoValue {
@@ -212,21 +228,19 @@ func (st *step) Output(slot, n int) ([]byte, error) {
 	if off := f.offsets[root]; off >= 0 {
 		f.high = max(f.high, off+int64(n)+guard)
 		data := f.s.base[off : off+int64(n)+guard]
-		fillGuard(data[n:])
-		return data[:n:n], nil
+		return data[:n:n], f.fill(data[n:], guardByte)
 	}
 	if b := f.blocks[root]; b != nil && int64(len(b)) == int64(n)+guard {
 		return b[:n:n], nil // in place, or a second call
 	}
-	f.s.arena.Free(f.blocks[root])
+	f.arena.Free(f.blocks[root])
 	f.blocks[root] = nil
-	b, err := f.s.arena.Alloc(n + int(guard))
+	b, err := f.arena.Alloc(n + int(guard))
 	if err != nil {
 		return nil, fmt.Errorf("%w%s", err, f.liveNow())
 	}
 	f.blocks[root] = b
-	fillGuard(b[n:])
-	return b[:n:n], nil
+	return b[:n:n], f.fill(b[n:], guardByte)
 }
 
 // takeScratch charges a step with the workspace that its kernel has announced.
@@ -246,9 +260,11 @@ func (st *step) takeScratch() error {
 	case off >= 0:
 		f.high = max(f.high, off+n+guard)
 		st.workspace = f.s.base[off : off+n]
-		fillGuard(f.s.base[off+n : off+n+guard])
+		if err := f.fill(f.s.base[off+n:off+n+guard], guardByte); err != nil {
+			return err
+		}
 	default:
-		b, err := f.s.arena.Alloc(int(n))
+		b, err := f.arena.Alloc(int(n))
 		if err != nil {
 			return fmt.Errorf("%w%s", err, f.liveNow())
 		}
@@ -261,6 +277,9 @@ func (st *step) takeScratch() error {
 // Scratch gives a running node workspace: of what is planned, as long as it lasts.
 func (st *step) Scratch(n int) ([]byte, error) {
 	f := st.f
+	if st.hostWhy != "" {
+		return st.hostBlock(n)
+	}
 	size := int64(RoundUp(n))
 	if n == 0 || f.s.virtual {
 		return nil, nil
@@ -273,7 +292,7 @@ func (st *step) Scratch(n int) ([]byte, error) {
 	f.live += size
 	st.scratchLive += size
 	f.livePeak = max(f.livePeak, f.live)
-	b, err := f.s.arena.Alloc(n)
+	b, err := f.arena.Alloc(n)
 	if err != nil {
 		return nil, fmt.Errorf("%w%s", err, f.liveNow())
 	}
@@ -290,22 +309,32 @@ func (f *frame) hold(v graph.ValueID, n int64) {
 
 // drop ends a root's memory.
 func (f *frame) drop(v graph.ValueID) {
-	f.s.arena.Free(f.blocks[v])
+	f.arenaOf(v).Free(f.blocks[v])
 	f.blocks[v] = nil
+}
+
+// freeExtra gives back what a step has taken until its end.
+func (st *step) freeExtra() {
+	for _, b := range st.extra {
+		st.f.arena.Free(b)
+	}
+	for _, b := range st.hostExtra {
+		st.f.s.hostArena.Free(b)
+	}
+	st.extra, st.hostExtra = st.extra[:0], st.hostExtra[:0]
 }
 
 // release ends the memory of everything that is still held, outputs included.
 func (f *frame) release() {
 	for v := range f.blocks {
-		f.s.arena.Free(f.blocks[v])
-		f.blocks[v] = nil
+		f.drop(graph.ValueID(v))
 	}
 	for i := range f.steps {
 		st := &f.steps[i]
-		for _, b := range st.extra {
-			f.s.arena.Free(b)
+		st.freeExtra()
+		for _, c := range st.stores {
+			c.home.Data = nil
 		}
-		st.extra = st.extra[:0]
 		for slot, t := range st.out {
 			st.scratchLive = 0
 			if t != nil && st.kernel != nil && slot < len(st.node.Outputs) {

@@ -15,8 +15,9 @@ type loopKernel struct {
 	cond  [1]uint8
 }
 
-func newLoop(f *frame, p *Prep) (Kernel, error) {
-	b, err := newBody(f, p, "body")
+func newLoop(f *frame, st *step) (Kernel, error) {
+	p := st.prep
+	b, err := newBody(f, st, "body")
 	if err != nil {
 		return nil, err
 	}
@@ -26,7 +27,7 @@ func newLoop(f *frame, p *Prep) (Kernel, error) {
 		return nil, p.Errorf("the body has %d inputs and %d outputs for %d carried values; wanted %d inputs and at least %d outputs",
 			len(b.g.Inputs), len(b.g.Outputs), n, n+2, n+1)
 	}
-	return &loopKernel{body: b, state: carried{arena: f.s.arena, state: make([]Tensor, n), rows: make([][]Tensor, k)}}, nil
+	return &loopKernel{body: b, state: carried{arena: f.s.hostArena, state: make([]Tensor, n), rows: make([][]Tensor, k)}}, nil
 }
 
 // Run runs the iterations and copies the last state and the scan outputs.

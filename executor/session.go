@@ -60,27 +60,34 @@ type Measured struct {
 	Live    int64 // peak of the bytes live at once
 	Arena   int64 // the end of the highest buffer that a kernel was given in the planned layout; on demand, the arena's peak in use
 	Dynamic int64 // peak of what was taken on demand beside a planned layout
+	Copies  Copies
 	Runs    int
 }
 
 // Session is a graph made ready to run on a device. It is used by one goroutine at a time.
 type Session struct {
-	opts     Options
-	device   Device
-	model    *graph.Model
-	root     *frame
-	pool     *Pool
-	virtual  bool // memory is counted and not taken
-	arena    *Arena
-	own      bool   // whether arena is the session's own
-	base     []byte // the planned layout
-	weights  *Arena // copies of initializers, and what constant nodes made
-	types    *op.Result
-	run      uint64
-	pred     Prediction
-	measured Measured
-	fed      map[graph.ValueID]*Tensor // gradients for YieldOp's outputs
-	feeds    []Feed
+	opts    Options
+	device  Device
+	model   *graph.Model
+	root    *frame
+	pool    *Pool
+	virtual bool // memory is counted and not taken
+	arena   *Arena
+	own     bool   // whether arena is the session's own
+	base    []byte // the planned layout
+	weights *Arena // copies of initializers, and what constant nodes made
+	// Of a device with memory of its own: weights and arena lie there, and what steps need on the host in hostArena. Else
+	// placer and mem are nil, and hostArena is arena.
+	placer    Placer
+	mem       DeviceMemory
+	hostArena *Arena
+	outputs   []*Tensor // copies of outputs for the host
+	types     *op.Result
+	run       uint64
+	pred      Prediction
+	measured  Measured
+	fed       map[graph.ValueID]*Tensor // gradients for YieldOp's outputs
+	feeds     []Feed
 }
 
 // Feed says where the gradient that a boundary node hands out comes from.
@@ -99,9 +106,22 @@ func Open(m *graph.Model, types *op.Result, d Device, opts Options) (*Session, e
 		}
 		opts.Order = order
 	}
-	s := &Session{opts: opts, device: d, model: m, types: types, pool: NewPool(opts.Threads), arena: opts.Arena, weights: NewArena(NextPowerOfTwo, 0), fed: map[graph.ValueID]*Tensor{}}
+	s := &Session{opts: opts, device: d, model: m, types: types, pool: NewPool(opts.Threads), arena: opts.Arena, fed: map[graph.ValueID]*Tensor{}}
+	s.placer, _ = d.(Placer)
+	if s.placer != nil {
+		s.mem = s.placer.Memory()
+		s.opts.NoFusion = true
+	}
+	if s.arena != nil && s.arena.source != s.mem {
+		s.pool.Close()
+		return nil, fmt.Errorf("the arena's memory is not that of device %s: make it with NewArenaFor", d.Name())
+	}
+	s.weights = newArenaOn(s.mem, NextPowerOfTwo, 0)
 	if s.arena == nil {
-		s.arena, s.own = NewArena(opts.Strategy, opts.MemLimit), true
+		s.arena, s.own = newArenaOn(s.mem, opts.Strategy, opts.MemLimit), true
+	}
+	if s.hostArena = s.arena; s.mem != nil {
+		s.hostArena = NewArena(NextPowerOfTwo, 0)
 	}
 	if v, ok := d.(Virtual); ok {
 		s.virtual = v.Virtual()
@@ -124,8 +144,14 @@ func (s *Session) prepare() error {
 	if s.pred.Persistent, err = live.PersistentBytes(g, sizes); err != nil {
 		return err
 	}
-	s.root = newFrame(s, g, nil)
+	s.root = newFrame(s, g, nil, nil)
 	s.root.shapes = evalShapes(g, s.opts.Dims)
+	if s.mem != nil {
+		// One region for all of them, with room to start each at a multiple of the alignment.
+		if err := s.weights.grow(int(s.pred.Persistent) + Alignment*(len(g.Inputs)+len(g.Initializers))); err != nil {
+			return fmt.Errorf("inputs and weights of %d bytes: %w", s.pred.Persistent, err)
+		}
+	}
 	if err := s.root.makeSteps(s.opts.Order); err != nil {
 		return err
 	}
@@ -167,8 +193,7 @@ func (s *Session) SetInput(name string, t *Tensor) error {
 	for i := range s.feeds {
 		if s.feeds[i].Value == id {
 			s.feeds[i].Given = true
-			s.fed[id] = t
-			return nil
+			return s.feed(id, t)
 		}
 	}
 	v := &g.Values[id]
@@ -184,20 +209,41 @@ func (s *Session) SetInput(name string, t *Tensor) error {
 	if n, ok := Bytes(t.DType, t.Shape); !ok || n != len(t.Data) {
 		return fmt.Errorf("input %q: %v has %d bytes of data", name, t, len(t.Data))
 	}
-	if !s.root.mutable[id] {
+	if s.mem != nil && s.root.homes.twin[id] != nil {
+		*s.root.homes.twin[id] = *t
+	}
+	if !s.root.mutable[id] && s.mem == nil {
 		*s.root.vals[id] = *t
 		return nil
 	}
-	own := s.root.vals[id]
+	return s.keepInput(s.root.vals[id], t)
+}
+
+// keepInput copies an input to memory of the session's own.
+func (s *Session) keepInput(own, t *Tensor) error {
 	own.DType, own.Shape = t.DType, append(own.Shape[:0], t.Shape...)
 	if len(own.Data) != len(t.Data) {
-		var err error
-		if own.Data, err = s.weights.Alloc(len(t.Data)); err != nil {
+		s.weights.Free(own.Data)
+		own.Data = nil
+		data, err := s.weights.Alloc(len(t.Data))
+		if err != nil {
 			return err
 		}
+		own.Data = data
 	}
-	copy(own.Data, t.Data)
-	return nil
+	return s.root.copyIn(own.Data, t.Data)
+}
+
+// feed gives a boundary node's output its gradient.
+func (s *Session) feed(id graph.ValueID, t *Tensor) error {
+	if s.mem == nil {
+		s.fed[id] = t
+		return nil
+	}
+	if s.fed[id] == nil {
+		s.fed[id] = &Tensor{}
+	}
+	return s.keepInput(s.fed[id], t)
 }
 
 func (s *Session) boundTo(shape []int) string {
@@ -207,8 +253,26 @@ func (s *Session) boundTo(shape []int) string {
 	return fmt.Sprintf(", which is %v with the dims of this session", shape)
 }
 
-// Output returns graph output i. It is good until the next Run or Release.
-func (s *Session) Output(i int) *Tensor { return s.root.vals[s.model.Graph.Outputs[i].Value] }
+// Output returns graph output i. It is good until the next Run or Release. Of a device with memory of its own it is a
+// copy, whose Data is nil where the device is lost.
+func (s *Session) Output(i int) *Tensor {
+	v := s.model.Graph.Outputs[i].Value
+	t := s.root.vals[v]
+	if s.mem == nil || s.root.homes.onHost[v] {
+		return t
+	}
+	if s.outputs == nil {
+		s.outputs = make([]*Tensor, len(s.model.Graph.Outputs))
+	}
+	if s.outputs[i] == nil {
+		data, err := s.root.readable(t.Data)
+		if err != nil {
+			data = nil
+		}
+		s.outputs[i] = &Tensor{DType: t.DType, Shape: t.Shape, Data: data}
+	}
+	return s.outputs[i]
+}
 
 // Missing lists the graph inputs that have no data.
 func (s *Session) Missing() []string {
@@ -231,10 +295,17 @@ func (s *Session) Run(ctx context.Context) error {
 		return err
 	}
 	s.root.release()
+	s.outputs = nil
 	s.root.high = 0
 	before := s.arena.Stats()
 	s.root.step = s.run
 	err := s.root.run(ctx)
+	if s.mem != nil {
+		// What the device was asked for last may still fail.
+		if e := s.mem.Sync(); err == nil && e != nil {
+			err = fmt.Errorf("at the end of the step: %w", e)
+		}
+	}
 	s.run++
 	s.measured.Runs++
 	s.measured.Live = max(s.measured.Live, s.root.livePeak)
@@ -286,6 +357,10 @@ func (s *Session) Close() error {
 	s.Release()
 	s.pool.Close()
 	var err error
+	if s.mem != nil {
+		s.mem.Sync() // what is still under way may use the memory; its error was Run's
+		s.hostArena.Close()
+	}
 	if s.own {
 		err = s.arena.Close()
 	}

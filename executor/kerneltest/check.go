@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"unsafe"
 
 	"memopt/executor"
 	"memopt/executor/half"
@@ -30,11 +29,15 @@ func Check(t *testing.T, d executor.Device, c Case) {
 	if err != nil {
 		t.Fatalf("%s: %v", c.Label(), err)
 	}
-	for i, want := range c.Want {
+	want := c.Want
+	if p, ok := d.(executor.Placer); ok {
+		want = besideHost(t, p, &c)
+	}
+	for i, want := range want {
 		if want == nil {
 			continue
 		}
-		if err := Compare(first[i], want, c.Tol); err != nil {
+		if err := Compare(first[i], want, deviceTolerance(d, want.DType, c.Tol)); err != nil {
 			t.Errorf("%s: output %d: %v", c.Label(), i, err)
 		}
 	}
@@ -79,17 +82,25 @@ type Setup struct {
 // Run runs a case and returns copies of its outputs.
 func Run(d executor.Device, c *Case, s Setup) ([]*executor.Tensor, error) {
 	p := c.prep(s.Threads)
-	k, err := d.Kernel(p)
+	k, device, hostInputs, err := placed(d, p)
 	if err != nil {
 		return nil, err
 	}
 	pool := executor.NewPool(s.Threads)
 	defer pool.Close()
-	m := &memory{shift: s.Shift, inPlace: -1}
+	m := &memory{shift: s.Shift, inPlace: -1, device: device}
+	defer m.close()
 	in := make([]*executor.Tensor, len(c.In))
 	for i, t := range c.In {
-		if t != nil {
-			in[i] = m.copyOf(t)
+		if t == nil {
+			continue
+		}
+		from := m
+		if slices.Contains(hostInputs, i) {
+			from = &memory{shift: s.Shift, inPlace: -1}
+		}
+		if in[i], err = from.copyOf(t); err != nil {
+			return nil, err
 		}
 	}
 	out := make([]*executor.Tensor, len(c.Out))
@@ -119,20 +130,29 @@ func Run(d executor.Device, c *Case, s Setup) ([]*executor.Tensor, error) {
 		}
 	}
 	for i, t := range c.In {
-		if t != nil && m.inPlace != i && !slices.Contains(p.Info.Mutates, i) && !bytes.Equal(in[i].Data, t.Data) {
+		if t == nil || m.inPlace == i || slices.Contains(p.Info.Mutates, i) || slices.Contains(hostInputs, i) && device != nil {
+			continue
+		}
+		data, err := m.read(in[i].Data)
+		if err != nil {
+			return nil, err
+		}
+		if !bytes.Equal(data, t.Data) {
 			return nil, fmt.Errorf("input %d has been written to", i)
 		}
 	}
 	for i, t := range out {
-		if t != nil {
-			out[i] = &executor.Tensor{DType: t.DType, Shape: slices.Clone(t.Shape), Data: bytes.Clone(t.Data)}
+		if t == nil {
+			continue
 		}
+		data, err := m.read(t.Data)
+		if err != nil {
+			return nil, err
+		}
+		out[i] = &executor.Tensor{DType: t.DType, Shape: slices.Clone(t.Shape), Data: data}
 	}
 	return out, nil
 }
-
-// canary is the byte around every piece of memory.
-const canary = 0xa5
 
 // allocations counts how often a function allocates. The Go runtime allocates for itself now and then,
 // so the smallest of a few counts is the function's.
@@ -145,86 +165,6 @@ func allocations(f func()) float64 {
 		least = min(least, testing.AllocsPerRun(1, f))
 	}
 	return least
-}
-
-// memory hands out pieces with canaries around them. Pieces are kept from run to run, so
-// that a second run with the same shapes allocates nothing.
-type memory struct {
-	shift   int
-	inPlace int // input whose memory output 0 gets; -1: none
-	shared  []byte
-	pieces  []piece
-	used    int
-	scratch int
-}
-
-type piece struct {
-	whole []byte
-	lo, n int
-}
-
-func (m *memory) start() { m.used, m.scratch = 0, 0 }
-
-// piece returns n bytes at a multiple of 64, plus shift.
-func (m *memory) piece(n int) []byte {
-	if m.used < len(m.pieces) && m.pieces[m.used].n == n {
-		p := m.pieces[m.used]
-		m.used++
-		return p.whole[p.lo : p.lo+n : p.lo+n]
-	}
-	whole := bytes.Repeat([]byte{canary}, n+512)
-	lo := 64 + m.shift
-	lo += 63 - int(uintptr(unsafe.Pointer(&whole[lo]))+63)&63
-	m.pieces = append(m.pieces[:m.used], piece{whole, lo, n})
-	m.used++
-	return whole[lo : lo+n : lo+n]
-}
-
-func (m *memory) Output(slot, n int) ([]byte, error) {
-	if slot == 0 && m.inPlace >= 0 && len(m.shared) == n {
-		return m.shared, nil
-	}
-	return m.piece(n), nil
-}
-
-func (m *memory) Scratch(n int) ([]byte, error) {
-	m.scratch += executor.RoundUp(n)
-	return m.piece(n), nil
-}
-
-// copyOf returns a copy of a tensor in memory of its own.
-func (m *memory) copyOf(t *executor.Tensor) *executor.Tensor {
-	own := &memory{shift: m.shift, inPlace: -1}
-	data := own.piece(len(t.Data))
-	copy(data, t.Data)
-	return &executor.Tensor{DType: t.DType, Shape: slices.Clone(t.Shape), Data: data}
-}
-
-// check looks at the canaries, the workspace and the outputs' shapes.
-func (m *memory) check(k executor.Kernel, in, out []*executor.Tensor) error {
-	for _, p := range m.pieces {
-		for i, b := range p.whole {
-			if (i < p.lo || i >= p.lo+p.n) && b != canary {
-				return fmt.Errorf("a byte %d outside a piece of %d bytes has been written to", i-p.lo, p.n)
-			}
-		}
-	}
-	announced := 0
-	if w, ok := k.(executor.Workspacer); ok {
-		announced = w.Workspace(shapes(in), shapes(out))
-	}
-	if m.scratch > announced {
-		return fmt.Errorf("the run took %d bytes of workspace, %d were announced", m.scratch, announced)
-	}
-	for i, t := range out {
-		if t == nil {
-			continue
-		}
-		if n, ok := executor.Bytes(t.DType, t.Shape); !ok || n != len(t.Data) {
-			return fmt.Errorf("output %d: %v has %d bytes", i, t, len(t.Data))
-		}
-	}
-	return nil
 }
 
 func shapes(ts []*executor.Tensor) [][]int {
@@ -287,5 +227,3 @@ func Float(t *executor.Tensor, i int) (v float64, ok bool) {
 	}
 	return 0, false
 }
-
-var _ executor.Memorizer = (*memory)(nil)

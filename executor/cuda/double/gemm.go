@@ -13,7 +13,6 @@ func (d *Double) Gemm(s driver.Stream, g *driver.Gemm) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.counts.Gemms++
-	p := *g
 	ea, eb, ec := g.Extents()
 	if ea > len(g.A) || eb > len(g.B) || ec > len(g.C) {
 		return fmt.Errorf("double: a product of operands that cover %d, %d and %d bytes is given %d, %d and %d", ea, eb, ec, len(g.A), len(g.B), len(g.C))
@@ -21,21 +20,26 @@ func (d *Double) Gemm(s driver.Stream, g *driver.Gemm) error {
 	if least := max(1, g.N); g.LDC < least || g.LDA < 1 || g.LDB < 1 {
 		return fmt.Errorf("double: a product with leading dims %d, %d and %d", g.LDA, g.LDB, g.LDC)
 	}
-	var err error
-	for _, m := range []*[]byte{&p.A, &p.B, &p.C, &p.Workspace} {
+	if d.now(s) {
+		return d.multiply(*g)
+	}
+	kept := *g
+	return d.later(s, func() error { return d.multiply(kept) })
+}
+
+// multiply multiplies what lies at the operands' device addresses.
+func (d *Double) multiply(g driver.Gemm) (err error) {
+	for _, m := range [...]*[]byte{&g.A, &g.B, &g.C, &g.Workspace} {
 		if *m, err = d.find(*m); err != nil {
 			return err
 		}
 	}
-	if d.now(s) {
-		multiply(&p)
-		return nil
-	}
-	return d.later(s, func() error { multiply(&p); return nil })
+	fill(g.Workspace[:min(len(g.Workspace), 4096)], poison) // the library may have anything there
+	multiply(&g)
+	return nil
 }
 
 func multiply(g *driver.Gemm) {
-	fill(g.Workspace, 0xa5) // the library may have anything there
 	size := g.Elem.Size()
 	at := func(b []byte, i int) unsafe.Pointer { return unsafe.Pointer(&b[i*size]) }
 	for batch := range g.Batch {

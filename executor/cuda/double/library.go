@@ -57,8 +57,14 @@ func (l *library) function(name string) (func(*launch), error) {
 	if err != nil {
 		return nil, fmt.Errorf("module %s has no kernel %s", l.name, name)
 	}
-	return func(c *launch) { purego.SyscallN(fn, uintptr(unsafe.Pointer(c))) }, nil
+	return func(c *launch) { cgocall(fn, unsafe.Pointer(c)) }, nil
 }
+
+// cgocall runs a C function of one argument on a thread's own stack. purego.SyscallN allocates.
+//
+//go:linkname cgocall runtime.cgocall
+//go:noescape
+func cgocall(fn uintptr, arg unsafe.Pointer) int32
 
 // hostFlags compile a kernel for the host. -O1: kernels run for moments, and compilers run for longer the more
 // they are asked for.

@@ -12,8 +12,8 @@ const maxArgs = 4096
 // Args packs the struct that a kernel takes, member by member in the order of its declaration, each at a
 // multiple of its size as C lays them out. The zero value is empty; Reset makes it empty again and keeps its memory.
 type Args struct {
-	buf      [maxArgs]byte
-	n, align int
+	buf      []byte
+	align    int
 	pointers []Pointer
 }
 
@@ -26,19 +26,28 @@ type Pointer struct {
 
 // Reset makes a empty.
 func (a *Args) Reset() *Args {
-	a.n, a.align, a.pointers = 0, 1, a.pointers[:0]
+	a.buf, a.align, a.pointers = a.buf[:0], 1, a.pointers[:0]
 	return a
 }
 
 // room returns n bytes at the next multiple of align.
 func (a *Args) room(n, align int) []byte {
-	at := (a.n + align - 1) &^ (align - 1)
-	if at+n > maxArgs {
+	a.pad(align)
+	if len(a.buf)+n > maxArgs {
 		panic(fmt.Sprintf("driver: a kernel's arguments are longer than %d bytes", maxArgs))
 	}
-	clear(a.buf[a.n:at])
-	a.n, a.align = at+n, max(a.align, align)
-	return a.buf[at : at+n]
+	for range n {
+		a.buf = append(a.buf, 0)
+	}
+	a.align = max(a.align, align)
+	return a.buf[len(a.buf)-n:]
+}
+
+// pad adds zeros up to a multiple of align.
+func (a *Args) pad(align int) {
+	for len(a.buf)%align != 0 {
+		a.buf = append(a.buf, 0)
+	}
 }
 
 // In adds a pointer to memory that the kernel reads; empty memory is a null pointer.
@@ -54,7 +63,7 @@ func (a *Args) pointer(b []byte, write bool) {
 		address = 0
 	}
 	binary.LittleEndian.PutUint64(at, uint64(address))
-	a.pointers = append(a.pointers, Pointer{a.n - 8, b, write})
+	a.pointers = append(a.pointers, Pointer{len(a.buf) - 8, b, write})
 }
 
 // Int adds an i64.
@@ -91,9 +100,8 @@ func (a *Args) Divider(d int) {
 
 // Bytes returns the packed struct, padded as C pads it.
 func (a *Args) Bytes() []byte {
-	end := (a.n + a.align - 1) &^ (a.align - 1)
-	clear(a.buf[a.n:end])
-	return a.buf[:end]
+	a.pad(a.align)
+	return a.buf
 }
 
 // Pointers returns the pointers in the packed struct.

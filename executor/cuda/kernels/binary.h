@@ -1,17 +1,13 @@
 // Operators of two operands of the same type. binary_TYPE.cu defines T, and FLOAT where it is a float, and includes this.
 #include "elementwise.h"
 
-// The quotient and the remainder that ONNX wants of integers: towards zero; the divisor 0 gives 0.
-template <typename C> DEV inline C quotient(C x, C z) { return z == 0 ? 0 : z == (C)-1 ? (C)(0 - x) : x / z; }
-template <> DEV inline f32 quotient(f32 x, f32 z) { return x / z; }
-
+// The larger or smaller of a number and NaN is NaN.
 template <typename C> DEV inline C larger(C x, C z) { return x != x || x > z ? x : z; }
 template <typename C> DEV inline C smaller(C x, C z) { return x != x || x < z ? x : z; }
 
 BINARY(add, x + z)
 BINARY(sub, x - z)
 BINARY(mul, x *z)
-BINARY(div, quotient<C>(x, z))
 BINARY(max, larger<C>(x, z))
 BINARY(min, smaller<C>(x, z))
 BINARY_TO(equal, u8, x == z)
@@ -20,6 +16,7 @@ BINARY_TO(lessequal, u8, x <= z)
 BINARY_TO(greater, u8, x > z)
 BINARY_TO(greaterequal, u8, x >= z)
 #ifdef FLOAT
+BINARY(div, x / z)
 BINARY(pow, power(x, z))
 BINARY(prelu, x < 0 ? x * z : x)
 #endif

@@ -41,9 +41,8 @@ struct broadcast_args {
 	const void *in[3];
 	void *y;
 	i64 n;
-	u32 flat;   // bit i: operand i has the output's shape; all others with bit i of one
-	u32 one;    // bit i: operand i has one element
-	u32 strided; // whether some operand is neither
+	u32 one;     // bit i: operand i has one element
+	u32 strided; // whether some operand has neither one element nor the output's shape
 	i32 dims;
 	divider by[MAX_DIMS];
 	u32 stride[3][MAX_DIMS];

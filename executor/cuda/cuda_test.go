@@ -1,0 +1,66 @@
+package cuda_test
+
+import (
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"memopt/executor"
+	"memopt/executor/cuda"
+	"memopt/executor/cuda/double"
+	"memopt/executor/kerneltest"
+	"memopt/graph"
+	"memopt/graph/op"
+)
+
+// opened returns a device on a driver double; the test fails where its memory is not given back.
+func opened(t testing.TB, o double.Options) (*cuda.Device, *double.Double) {
+	if _, err := double.Compiler(); err != nil {
+		t.Skip(err)
+	}
+	dbl := double.New(o)
+	d, err := cuda.New(dbl, cuda.Options{})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, d.Close()) })
+	return d, dbl
+}
+
+// cases are the conformance cases, made once.
+var cases = sync.OnceValue(kerneltest.All)
+
+// TestComplete: every operator has a kernel, or a reason why the host runs it.
+func TestComplete(t *testing.T) {
+	for k := op.Unknown + 1; k < op.NumKinds; k++ {
+		row := cuda.Of(k)
+		if executor.RunsItself(k) {
+			require.Nil(t, row.New, op.Of(k).Name)
+			continue
+		}
+		require.True(t, (row.New == nil) != (row.Why == ""), "op %s: wanted a kernel or a reason", op.Of(k).Name)
+	}
+}
+
+// TestEveryKernelHasCases: a kernel without a conformance case is not held to its contract.
+func TestEveryKernelHasCases(t *testing.T) {
+	have := map[graph.Kind]bool{}
+	for _, c := range cases() {
+		have[c.Kind] = true
+	}
+	for k := op.Unknown + 1; k < op.NumKinds; k++ {
+		require.True(t, cuda.Of(k).New == nil || have[k], op.Of(k).Name)
+	}
+}
+
+// TestCases runs the conformance cases of the kernels that the device has, and compares them with the host's.
+func TestCases(t *testing.T) {
+	for _, c := range cases() {
+		if cuda.Of(c.Kind).New == nil {
+			continue
+		}
+		t.Run(c.Label(), func(t *testing.T) {
+			d, _ := opened(t, double.Options{})
+			kerneltest.Check(t, d, c)
+		})
+	}
+}

@@ -1,0 +1,143 @@
+// Package cuda is the device that NVIDIA's GPUs are: one row per operator says which kernel computes it, or why the host does.
+// README.md says how to add a kernel.
+package cuda
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+
+	"memopt/executor"
+	"memopt/executor/cpu"
+	"memopt/executor/cuda/driver"
+	"memopt/executor/cuda/kernels"
+)
+
+// Options of Open and New.
+type Options struct {
+	// TF32 lets products of float32 matrices round their operands to 10 bits.
+	TF32 bool
+}
+
+// Device is one GPU with a stream on which everything is done in order. It serves one session at a time, or several that
+// take turns.
+type Device struct {
+	driver driver.Driver
+	stream driver.Stream
+	opts   Options
+
+	mu        sync.Mutex
+	modules   map[string]driver.Module
+	functions map[string]driver.Function
+}
+
+// Open opens GPU number ordinal. The error wraps a *driver.Missing where there is none.
+func Open(ordinal int, o Options) (*Device, error) {
+	drv, err := driver.Open(ordinal)
+	if err != nil {
+		return nil, err
+	}
+	d, err := New(drv, o)
+	if err != nil {
+		drv.Close()
+	}
+	return d, err
+}
+
+// New makes a device of an open driver.
+func New(drv driver.Driver, o Options) (*Device, error) {
+	s, err := drv.NewStream()
+	if err != nil {
+		return nil, err
+	}
+	return &Device{driver: drv, stream: s, opts: o, modules: map[string]driver.Module{}, functions: map[string]driver.Function{}}, nil
+}
+
+// Close closes the driver. Sessions are closed before.
+func (d *Device) Close() error { return d.driver.Close() }
+
+// Name returns the device's name.
+func (d *Device) Name() string { return "cuda" }
+
+// Driver returns the driver.
+func (d *Device) Driver() driver.Driver { return d.driver }
+
+// Host returns the device that runs what this one has no kernel for.
+func (d *Device) Host() executor.Device { return cpu.Device{} }
+
+// Kernel returns the device's kernel for a node.
+func (d *Device) Kernel(p *executor.Prep) (executor.Kernel, error) {
+	row := Of(p.Node.Kind)
+	if row.New == nil {
+		return nil, p.Unsupported("there is no CUDA kernel: %s", row.Why)
+	}
+	return row.New(d, p)
+}
+
+// Place returns the device's kernel for a node, or the host's where there is none.
+func (d *Device) Place(p *executor.Prep) (executor.Placed, error) {
+	row := Of(p.Node.Kind)
+	why := row.Why
+	host, err := d.Host().Kernel(p) // which looks at attributes and types
+	if err != nil {
+		return executor.Placed{}, err
+	}
+	if row.New != nil {
+		k, err := row.New(d, p)
+		if err == nil {
+			return executor.Placed{Kernel: k, HostInputs: row.HostInputs}, nil
+		}
+		unsupported := (*executor.Unsupported)(nil)
+		if !errors.As(err, &unsupported) {
+			return executor.Placed{}, err
+		}
+		why = err.Error()
+	}
+	return executor.Placed{Kernel: host, Host: why}, nil
+}
+
+// Memory returns the GPU's memory.
+func (d *Device) Memory() executor.DeviceMemory { return memory{d} }
+
+// memory is the GPU's memory, with copies on the device's stream.
+type memory struct{ d *Device }
+
+func (m memory) Alloc(n int) ([]byte, error)   { return m.d.driver.Alloc(n) }
+func (m memory) Free(b []byte) error           { return m.d.driver.Free(b) }
+func (m memory) CopyIn(dst, src []byte) error  { return m.d.driver.CopyIn(m.d.stream, dst, src) }
+func (m memory) CopyOut(dst, src []byte) error { return m.d.driver.CopyOut(m.d.stream, dst, src) }
+func (m memory) Copy(dst, src []byte) error    { return m.d.driver.Copy(m.d.stream, dst, src) }
+func (m memory) Fill(dst []byte, v byte) error { return m.d.driver.Fill(m.d.stream, dst, v) }
+func (m memory) Sync() error                   { return m.d.driver.Sync(m.d.stream) }
+
+// function returns a kernel of a module, which is compiled for the GPU when it is first asked for.
+func (d *Device) function(module, name string) (driver.Function, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	key := module + "." + name
+	if f, ok := d.functions[key]; ok {
+		return f, nil
+	}
+	m, ok := d.modules[module]
+	if !ok {
+		image, err := kernels.PTX(module)
+		if err != nil {
+			return 0, err
+		}
+		if m, err = d.driver.Load(module, image); err != nil {
+			return 0, err
+		}
+		d.modules[module] = m
+	}
+	f, err := d.driver.Function(m, name)
+	if err != nil {
+		return 0, fmt.Errorf("module %s: %w", module, err)
+	}
+	d.functions[key] = f
+	return f, nil
+}
+
+// hostView makes the kernels of operators that only name memory anew, and touch none: the host's do on any device.
+func hostView(d *Device, p *executor.Prep) (executor.Kernel, error) { return d.Host().Kernel(p) }
+
+var _ executor.Placer = (*Device)(nil)

@@ -1,0 +1,1 @@
+// A function without a body (library.go) wants an assembly file in the package.

@@ -1,0 +1,100 @@
+package cuda
+
+import (
+	"memopt/executor"
+)
+
+// gemmKernel computes Y = alpha*A'*B' + beta*C, with C broadcast to Y: C is written to Y first.
+type gemmKernel struct {
+	*product
+	beta float64
+	bias *broadcastKernel
+}
+
+// newGemm makes the kernel of Gemm.
+func newGemm(d *Device, p *executor.Prep) (executor.Kernel, error) {
+	k, err := d.product(p)
+	if err != nil {
+		return nil, err
+	}
+	k.gemm.TransA, k.gemm.TransB = p.Node.Int("transA", 0) != 0, p.Node.Int("transB", 0) != 0
+	k.gemm.Alpha = float64(p.Node.Float("alpha", 1))
+	bias, err := newExpandOf(d, p.DType(0).Bits()/8)
+	if err != nil {
+		return nil, err
+	}
+	return &gemmKernel{product: k, beta: float64(p.Node.Float("beta", 1)), bias: bias}, nil
+}
+
+// newExpandOf makes a kernel that stretches a tensor of elements of a size.
+func newExpandOf(d *Device, size int) (*broadcastKernel, error) {
+	return newBroadcast(d, "expand", "expand_"+string(rune('0'+size)), 1, 1)
+}
+
+// Run computes Y.
+func (k *gemmKernel) Run(c *executor.Ctx) error {
+	a, b, bias, g := c.In(0), c.In(1), c.In(2), &k.gemm
+	for i, t := range []*executor.Tensor{a, b} {
+		if t.Rank() != 2 {
+			return c.Errorf("input %d has shape %v, wanted a matrix", i, t.Shape)
+		}
+	}
+	g.M, g.K, g.N = a.Shape[0], a.Shape[1], b.Shape[1]
+	g.LDA, g.LDB = max(g.K, 1), max(g.N, 1)
+	inner := b.Shape[0]
+	if g.TransA {
+		g.M, g.K = g.K, g.M
+	}
+	if g.TransB {
+		g.N, inner = inner, g.N
+	}
+	if inner != g.K {
+		return c.Errorf("shapes %v and %v cannot be multiplied: %d columns meet %d rows", a.Shape, b.Shape, g.K, inner)
+	}
+	g.LDC, g.Beta = max(g.N, 1), 0
+	if bias != nil && !stretches(bias.Shape, g.M, g.N) {
+		return c.Errorf("input 2 has shape %v, wanted one that broadcasts to [%d %d]", bias.Shape, g.M, g.N)
+	}
+	y := c.Out(0, g.M, g.N)
+	if y == nil || len(y.Data) == 0 {
+		return nil
+	}
+	if bias != nil && k.beta != 0 {
+		g.Beta = k.beta
+		if err := k.spread(c, bias, y); err != nil {
+			return err
+		}
+	}
+	return k.multiply(c, a.Data, b.Data, y.Data)
+}
+
+// stretches reports whether a shape broadcasts to a matrix's.
+func stretches(s []int, m, n int) bool {
+	switch len(s) {
+	case 0:
+		return true
+	case 1:
+		return s[0] == 1 || s[0] == n
+	case 2:
+		return (s[0] == 1 || s[0] == m) && (s[1] == 1 || s[1] == n)
+	}
+	return false
+}
+
+// spread writes C to Y, unless it is there.
+func (k *gemmKernel) spread(c *executor.Ctx, bias, y *executor.Tensor) error {
+	if len(bias.Data) == len(y.Data) {
+		if &bias.Data[0] == &y.Data[0] {
+			return nil
+		}
+		return k.d.driver.Copy(k.d.stream, y.Data, bias.Data)
+	}
+	e := k.bias
+	e.in = append(e.in[:0], bias)
+	e.shape = append(e.shape[:0], y.Shape...)
+	if err := e.place(c); err != nil {
+		return err
+	}
+	e.pack(e.begin(), y)
+	return e.line(e.n, 1)
+}

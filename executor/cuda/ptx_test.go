@@ -1,0 +1,38 @@
+package cuda_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"memopt/executor/cuda/kernels"
+)
+
+// TestPTX: the PTX that is checked in is what the recorded compiler makes of the sources.
+func TestPTX(t *testing.T) {
+	version, err := exec.Command("clang-14", "--version").Output()
+	if err != nil {
+		t.Skip("clang-14 is not here")
+	}
+	if line, _, _ := strings.Cut(string(version), "\n"); line != strings.TrimSpace(kernels.Compiler) {
+		t.Skipf("the PTX is made by %q; here is %q", strings.TrimSpace(kernels.Compiler), line)
+	}
+	for _, module := range kernels.Modules() {
+		t.Run(module, func(t *testing.T) {
+			out := filepath.Join(t.TempDir(), "out.ptx")
+			cmd := exec.Command("clang-14", append(append([]string{}, kernels.Flags...), module+".cu", "-o", out)...)
+			cmd.Dir = "kernels"
+			text, err := cmd.CombinedOutput()
+			require.NoError(t, err, string(text))
+			want, err := kernels.PTX(module)
+			require.NoError(t, err)
+			got, err := os.ReadFile(out)
+			require.NoError(t, err)
+			require.True(t, string(want) == string(got), "ptx/%s.ptx is not what clang makes of the source: go generate ./executor/cuda/kernels", module)
+		})
+	}
+}

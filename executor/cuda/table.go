@@ -1,0 +1,62 @@
+package cuda
+
+import (
+	"fmt"
+
+	"memopt/executor"
+	"memopt/executor/cpu"
+	"memopt/graph"
+	"memopt/graph/op"
+)
+
+// Row is what the CUDA device knows of an operator: its kernel, or why the host runs it.
+type Row struct {
+	Kind graph.Kind
+	// New makes the kernel of a node. The error is an *executor.Unsupported where a kernel for the node's element types or
+	// attributes is missing: then the host runs the node. That attributes make sense is seen to before: the host's kernel
+	// could be made.
+	New func(d *Device, p *executor.Prep) (executor.Kernel, error)
+	// HostInputs lists inputs whose contents New's kernel reads on the host.
+	HostInputs []int
+	// Why says why there is no kernel, where New is nil.
+	Why string
+}
+
+// table has the rows of all families in their places. Each family has a file of its own, table_NAME.go.
+var table = buildTable(viewRows, elementwiseRows, productRows)
+
+// notYet is the reason of operators that have a host kernel and that nobody has written a kernel for.
+const notYet = "no kernel has been written for it"
+
+func buildTable(families ...[]Row) [op.NumKinds]Row {
+	var t [op.NumKinds]Row
+	for _, rows := range families {
+		for _, row := range rows {
+			if t[row.Kind].Kind != op.Unknown {
+				panic(fmt.Sprintf("cuda: %s has two rows", op.Of(row.Kind).Name))
+			}
+			t[row.Kind] = row
+		}
+	}
+	for k := op.Unknown + 1; k < op.NumKinds; k++ {
+		if host := cpu.Of(k); t[k].Kind == op.Unknown && !executor.RunsItself(k) {
+			t[k] = Row{Kind: k, Why: notYet}
+			if host.New == nil {
+				t[k].Why = host.Why
+			}
+		}
+	}
+	return t
+}
+
+// Of returns the row of a kind.
+func Of(k graph.Kind) *Row { return &table[k] }
+
+// viewRows are the operators that only name their input's memory anew.
+var viewRows = []Row{
+	{Kind: op.Identity, New: hostView},
+	{Kind: op.Flatten, New: hostView},
+	{Kind: op.Reshape, New: hostView, HostInputs: []int{1}},
+	{Kind: op.Squeeze, New: hostView, HostInputs: []int{1}},
+	{Kind: op.Unsqueeze, New: hostView, HostInputs: []int{1}},
+}
