@@ -54,6 +54,7 @@ type step struct {
 	hostWhy          string     // why the step runs on the host; "": it does not
 	toHost, toDevice []transfer // copies of inputs
 	stores           []transfer // copies of outputs
+	updates          []transfer // of toHost: those that the operator updates
 	hostExtra        [][]byte   // host memory until the step ends
 }
 

@@ -138,6 +138,13 @@ func (f *frame) onHost(st *step, why string) {
 			}
 		}
 	}
+	for _, slot := range st.prep.Info.Mutates {
+		for _, c := range st.toHost {
+			if slot < len(st.in) && c.copy == st.in[slot] {
+				st.updates = append(st.updates, c)
+			}
+		}
+	}
 	for i, v := range st.node.Outputs {
 		if v == graph.NoValue {
 			continue
@@ -255,6 +262,11 @@ func (f *frame) send(dst, src []byte) error {
 
 // store copies what a step has made on the host to where it is at home.
 func (st *step) store() error {
+	for _, c := range st.updates {
+		if err := st.f.send(c.home.Data, c.copy.Data); err != nil {
+			return err
+		}
+	}
 	for i := range st.stores {
 		c := &st.stores[i]
 		c.home.DType, c.home.Shape = c.copy.DType, append(c.home.Shape[:0], c.copy.Shape...)
