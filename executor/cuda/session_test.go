@@ -254,7 +254,9 @@ func TestSharedArena(t *testing.T) {
 // TestUpdatedInputs: what an operator updates stays on the device from step to step.
 func TestUpdatedInputs(t *testing.T) {
 	m, types := parsed(t, `<ir_version: 8, opset_import: ["" : 17, "com.microsoft" : 1]>
-		g (float[2] sum, float[2] x) => (float[2] y) { y = com.microsoft.InPlaceAccumulator(sum, x) }`)
+		g (float[2] sum, float[2] x) => (bool[1] done, float[2] y) {
+			done, y = com.microsoft.InPlaceAccumulatorV2(sum, x)
+		}`)
 	d, _ := opened(t, double.Options{})
 	s, err := executor.Open(m, types, d, executor.Options{})
 	require.NoError(t, err)
@@ -262,7 +264,7 @@ func TestUpdatedInputs(t *testing.T) {
 	require.NoError(t, s.SetInput("sum", float32s([]int{2}, 1, 2)))
 	require.NoError(t, s.SetInput("x", float32s([]int{2}, 10, 20)))
 	require.NoError(t, s.Run(context.Background()))
-	require.Equal(t, []float32{11, 22}, executor.Of[float32](s.Output(0)))
+	require.Equal(t, []float32{11, 22}, executor.Of[float32](s.Output(1)))
 	require.NoError(t, s.Run(context.Background()))
-	require.Equal(t, []float32{21, 42}, executor.Of[float32](s.Output(0)))
+	require.Equal(t, []float32{21, 42}, executor.Of[float32](s.Output(1)))
 }
