@@ -255,7 +255,8 @@ func TestSharedArena(t *testing.T) {
 func TestUpdatedInputs(t *testing.T) {
 	m, types := parsed(t, `<ir_version: 8, opset_import: ["" : 17, "com.microsoft" : 1]>
 		g (float[2] sum, float[2] x) => (bool[1] done, float[2] y) {
-			done, y = com.microsoft.InPlaceAccumulatorV2(sum, x)
+			done = com.microsoft.InPlaceAccumulatorV2(sum, x)
+			y = Where(done, sum, x)
 		}`)
 	d, _ := opened(t, double.Options{})
 	s, err := executor.Open(m, types, d, executor.Options{})
