@@ -11,6 +11,8 @@ type DeviceMemory interface {
 	Copy(dst, src []byte) error    // within the device
 	Fill(dst []byte, v byte) error
 	Sync() error // waits for all work, and returns its errors
+	// Available returns how many bytes can be allocated, or false where the device does not say.
+	Available() (int64, bool)
 }
 
 // Placer is a device with memory of its own. A session keeps values there, and small integers that

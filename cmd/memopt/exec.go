@@ -45,7 +45,7 @@ type execFlags struct {
 }
 
 func (e *execFlags) register(f *pflag.FlagSet) {
-	f.StringVarP(&e.backend, "backend", "e", "cpu", "what executes: cpu; ort, which is ONNX Runtime's library; or null, which computes nothing and counts memory")
+	f.StringVarP(&e.backend, "backend", "e", "cpu", "what executes: cpu; cuda, or cuda:N for GPU number N; ort, which is ONNX Runtime's library; or null, which computes nothing and counts memory")
 	f.StringVar(&e.dataDir, "data-dir", "", "inputs: a folder with input_N.pb by graph input order (output_N.pb are compared with), or an .npz file")
 	f.StringVar(&e.saveOutputs, "save-outputs", "", "write the outputs: to a folder as NAME.pb, or to an .npz file")
 	f.StringVar(&e.init, "init", "", "random:SEED makes up inputs and weights that have no data")

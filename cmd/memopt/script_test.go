@@ -70,6 +70,9 @@ func TestScripts(t *testing.T) {
 			case "ort":
 				return library != "", nil
 			}
+			if cond == "double" {
+				return backends["double"] != nil, nil
+			}
 			return false, nil
 		},
 	})

@@ -108,7 +108,11 @@ func (m memory) CopyIn(dst, src []byte) error  { return m.d.driver.CopyIn(m.d.st
 func (m memory) CopyOut(dst, src []byte) error { return m.d.driver.CopyOut(m.d.stream, dst, src) }
 func (m memory) Copy(dst, src []byte) error    { return m.d.driver.Copy(m.d.stream, dst, src) }
 func (m memory) Fill(dst []byte, v byte) error { return m.d.driver.Fill(m.d.stream, dst, v) }
-func (m memory) Sync() error                   { return m.d.driver.Sync(m.d.stream) }
+func (m memory) Available() (int64, bool) {
+	free, _, err := m.d.driver.MemInfo()
+	return free, err == nil
+}
+func (m memory) Sync() error { return m.d.driver.Sync(m.d.stream) }
 
 // function returns a kernel of a module, which is compiled for the GPU when it is first asked for.
 func (d *Device) function(module, name string) (driver.Function, error) {

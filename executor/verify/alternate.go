@@ -2,6 +2,7 @@ package verify
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"memopt/executor"
@@ -34,10 +35,18 @@ func executeBoth(ctx context.Context, baseline, planned Side, inputs map[string]
 			return nil, nil, err
 		}
 	}
-	if p.planned, err = start(planned, inputs, opts); err != nil {
+	p.planned, err = start(planned, inputs, opts)
+	if errors.Is(err, executor.ErrOutOfMemory) && p.baseline.session != nil {
+		// The weights of both do not fit.
+		if err := p.complete(ctx, p.baseline); err != nil {
+			return nil, nil, err
+		}
+		p.planned, err = start(planned, inputs, opts)
+	}
+	if err != nil {
 		return nil, nil, fmt.Errorf("the planned graph: %w", err)
 	}
-	if !fits(p.planned.run.Predicted.Arena) {
+	if !fits(opts.Device, p.planned.run.Predicted.Arena) {
 		if err := p.complete(ctx, p.baseline); err != nil {
 			return nil, nil, err
 		}
@@ -61,8 +70,11 @@ func executeBoth(ctx context.Context, baseline, planned Side, inputs map[string]
 
 // fits reports whether there is memory for an arena of so many bytes beside what is in use. A tenth stays for
 // the rest of the machine.
-func fits(arena int64) bool {
+func fits(d executor.Device, arena int64) bool {
 	free, ok := executor.AvailableMemory()
+	if p, placed := d.(executor.Placer); placed {
+		free, ok = p.Memory().Available()
+	}
 	return !ok || arena <= free/10*9
 }
 

@@ -3,6 +3,7 @@ package driver
 import (
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"sync"
 	"unsafe"
@@ -35,9 +36,17 @@ type cuda struct {
 	manager *nvml
 }
 
+// libraryNames are tried in order, unless MEMOPT_LIBCUDA names the file.
+func libraryNames() []string {
+	if path := os.Getenv("MEMOPT_LIBCUDA"); path != "" {
+		return []string{path}
+	}
+	return []string{"libcuda.so.1", "libcuda.so"}
+}
+
 // Open opens device number ordinal. The error is a *Missing where there is no driver, no device or no such device.
 func Open(ordinal int) (Driver, error) {
-	lib, err := openLibrary([]string{"libcuda.so.1", "libcuda.so"})
+	lib, err := openLibrary(libraryNames())
 	if err != nil {
 		return nil, &Missing{fmt.Errorf("no NVIDIA driver: %w", firstLine(err))}
 	}
