@@ -24,7 +24,11 @@ type nvmlProcess struct {
 
 // openNVML opens the library, or returns nil where it is not there.
 func openNVML(ordinal int) *nvml {
-	lib, err := openLibrary([]string{"libnvidia-ml.so.1"})
+	name := "libnvidia-ml.so.1"
+	if path := os.Getenv("MEMOPT_NVML"); path != "" {
+		name = path
+	}
+	lib, err := openLibrary([]string{name})
 	if err != nil {
 		return nil
 	}
