@@ -171,7 +171,7 @@ func nodeSeed(seed uint64, name string) uint64 {
 
 // run executes the steps in order.
 func (f *frame) run(ctx context.Context) error {
-	f.live, f.livePeak = 0, 0
+	f.live, f.livePeak, f.high = 0, 0, 0
 	for i := 0; i < len(f.steps); {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -218,7 +218,7 @@ func (f *frame) runStep(ctx context.Context, i int, st *step) error {
 	if err == nil {
 		err = st.check()
 	}
-	if err == nil && obs != nil && f.mem != nil {
+	if err == nil && f.mem != nil && (obs != nil || f.s.opts.Blocking && !f.s.captured.now) {
 		err = st.named(f.mem.Sync()) // what is timed is the work, not the asking for it
 	}
 	if err == nil && f.s.opts.Probe != nil {

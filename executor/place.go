@@ -25,6 +25,7 @@ type transfer struct {
 	home *Tensor // where the value lives
 	copy *Tensor // what the kernel sees
 	slot int     // of the output; unused for inputs
+	kept []byte  // what a capture copies from the host
 }
 
 // homes is what a frame of a device with memory of its own knows of its values.
@@ -246,7 +247,12 @@ func (st *step) fetch() error {
 			return err
 		}
 		c.copy.Data = data
-		if err := f.send(data, c.home.Data); err != nil {
+		src := c.home.Data
+		if f.s.captured.now {
+			c.kept = append(c.kept[:0], src...)
+			src = c.kept
+		}
+		if err := f.send(data, src); err != nil {
 			return err
 		}
 	}

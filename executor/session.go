@@ -28,7 +28,13 @@ type Options struct {
 	Guard bool
 	// NoFusion runs every node on its own.
 	NoFusion bool
-	Observer Observer // nil: none
+	// Capture has a device that can do so note a step and do it again at once, from the second step on.
+	Capture bool
+	// Blocking waits for a device after every node, so that a fault is reported with the node that caused it.
+	Blocking bool
+
+	sizesOnly bool     // weights are not loaded to the device: no run will follow
+	Observer  Observer // nil: none
 	// Probe is shown every value that a node has made, while its memory is good; nil: nobody looks.
 	Probe func(v graph.ValueID, t *Tensor)
 }
@@ -82,6 +88,7 @@ type Session struct {
 	mem       DeviceMemory
 	hostArena *Arena
 	outputs   []*Tensor // copies of outputs for the host
+	captured  capturing
 	types     *op.Result
 	run       uint64
 	pred      Prediction
@@ -146,7 +153,7 @@ func (s *Session) prepare() error {
 	}
 	s.root = newFrame(s, g, nil, nil)
 	s.root.shapes = evalShapes(g, s.opts.Dims)
-	if s.mem != nil {
+	if s.mem != nil && !s.opts.sizesOnly {
 		// One region for all of them, with room to start each at a multiple of the alignment.
 		if err := s.weights.grow(int(s.pred.Persistent) + Alignment*(len(g.Inputs)+len(g.Initializers))); err != nil {
 			return fmt.Errorf("inputs and weights of %d bytes: %w", s.pred.Persistent, err)
@@ -163,6 +170,7 @@ func (s *Session) prepare() error {
 	}
 	s.pred = s.root.prediction(s.pred)
 	s.findFeeds()
+	s.planCapture()
 	return nil
 }
 
@@ -211,6 +219,9 @@ func (s *Session) SetInput(name string, t *Tensor) error {
 	}
 	if s.mem != nil && s.root.homes.twin[id] != nil {
 		*s.root.homes.twin[id] = *t
+		if s.root.homes.read[id] {
+			s.forget() // the host computes with it what the capture has
+		}
 	}
 	if !s.root.mutable[id] && s.mem == nil {
 		*s.root.vals[id] = *t
@@ -223,6 +234,7 @@ func (s *Session) SetInput(name string, t *Tensor) error {
 func (s *Session) keepInput(own, t *Tensor) error {
 	own.DType, own.Shape = t.DType, append(own.Shape[:0], t.Shape...)
 	if len(own.Data) != len(t.Data) {
+		s.forget() // it knows the old place
 		s.weights.Free(own.Data)
 		own.Data = nil
 		data, err := s.weights.Alloc(len(t.Data))
@@ -294,16 +306,14 @@ func (s *Session) Run(ctx context.Context) error {
 	if err := s.hold(); err != nil {
 		return err
 	}
-	s.root.release()
 	s.outputs = nil
-	s.root.high = 0
 	before := s.arena.Stats()
 	s.root.step = s.run
-	err := s.root.run(ctx)
+	err := s.runRoot(ctx)
 	if s.mem != nil {
 		// What the device was asked for last may still fail.
 		if e := s.mem.Sync(); err == nil && e != nil {
-			err = fmt.Errorf("at the end of the step: %w", e)
+			err = fmt.Errorf("one of the nodes of the step has failed on the device (run with --blocking to learn which): %w", e)
 		}
 	}
 	s.run++
@@ -320,6 +330,7 @@ func (s *Session) Run(ctx context.Context) error {
 		s.measured.Dynamic = max(s.measured.Dynamic, after.Peak-before.InUse)
 	}
 	if err != nil {
+		s.forget()
 		s.root.release()
 	}
 	return err
@@ -345,6 +356,7 @@ func (s *Session) hold() error {
 // Release gives what the session holds of the arena back, outputs included, so that another session
 // that shares it can run. The next Run takes it again.
 func (s *Session) Release() {
+	s.forget()
 	if s.root != nil {
 		s.root.release()
 	}

@@ -60,7 +60,7 @@ func (f *frame) runConstant(st *step) error {
 		return err
 	}
 	for i, t := range out {
-		if t == nil {
+		if t == nil || f.s.opts.sizesOnly {
 			continue
 		}
 		if err := f.s.keepInput(st.out[i], t); err != nil {
@@ -116,6 +116,9 @@ func (f *frame) loadWeight(id graph.ValueID, data *graph.TensorData) error {
 
 // upload gives an initializer its place on the device, and its twin on the host where some step reads that.
 func (f *frame) upload(id graph.ValueID, raw []byte, aligned bool) (err error) {
+	if f.s.opts.sizesOnly {
+		return nil
+	}
 	t := f.vals[id]
 	if t.Data, err = f.weights.Alloc(len(raw)); err != nil {
 		return err

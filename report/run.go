@@ -6,6 +6,7 @@ import (
 	"math"
 	"time"
 
+	"memopt/executor"
 	"memopt/executor/verify"
 	"memopt/graph"
 )
@@ -41,16 +42,19 @@ type Phase struct {
 }
 
 type runJSON struct {
-	Schema  string        `json:"schema"`
-	Backend string        `json:"backend"`
-	Threads int           `json:"threads"`
-	Steps   int           `json:"steps"`
-	Peak    runPeakJSON   `json:"peak"`
-	Time    *timeJSON     `json:"time_ms"`
-	Phases  []phaseJSON   `json:"phases,omitempty"`
-	Feeds   []feedJSON    `json:"gradients,omitempty"`
-	Runtime *runtimeJSON  `json:"runtime,omitempty"`
-	Outputs []outputsJSON `json:"outputs"`
+	Schema  string      `json:"schema"`
+	Backend string      `json:"backend"`
+	Threads int         `json:"threads"`
+	Steps   int         `json:"steps"`
+	Peak    runPeakJSON `json:"peak"`
+	Time    *timeJSON   `json:"time_ms"`
+	Phases  []phaseJSON `json:"phases,omitempty"`
+	Feeds   []feedJSON  `json:"gradients,omitempty"`
+	Copies  *copiesJSON `json:"copies,omitempty"`
+	// OnHost counts nodes that the host runs although there is a device, by reason.
+	OnHost  map[string]int `json:"on_host,omitempty"`
+	Runtime *runtimeJSON   `json:"runtime,omitempty"`
+	Outputs []outputsJSON  `json:"outputs"`
 }
 
 type runPeakJSON struct {
@@ -67,6 +71,14 @@ type runPeakJSON struct {
 	Node            *string `json:"node"`
 	DataDependent   int     `json:"data_dependent_values"`
 	MemoryPlannedOn bool    `json:"mem_pattern"`
+}
+
+// copiesJSON counts copies between host and device in all steps.
+type copiesJSON struct {
+	ToDevice        int   `json:"to_device"`
+	FromDevice      int   `json:"from_device"`
+	ToDeviceBytes   int64 `json:"to_device_bytes"`
+	FromDeviceBytes int64 `json:"from_device_bytes"`
 }
 
 type timeJSON struct {
@@ -110,6 +122,15 @@ func newRunJSON(v *RunView) *runJSON {
 		j.Time = &timeJSON{ms(r.Min()), ms(r.Median()), ms(r.Max())}
 	}
 	j.Runtime = newRuntimeJSON(v)
+	if c := r.Measured.Copies; c != (executor.Copies{}) {
+		j.Copies = &copiesJSON{c.In, c.Out, c.InBytes, c.OutBytes}
+	}
+	for _, n := range r.HostNodes {
+		if j.OnHost == nil {
+			j.OnHost = map[string]int{}
+		}
+		j.OnHost[n.Why]++
+	}
 	for _, p := range v.Phases {
 		j.Phases = append(j.Phases, phaseJSON(p))
 	}
@@ -183,6 +204,15 @@ func (t *Table) runRows(v *RunView) {
 	t.Add("inputs and weights", Bytes(r.Predicted.Persistent), "live throughout, in no other line")
 	if r.Resident > 0 && !v.Virtual {
 		t.Add("process", Bytes(r.Resident), "growth of resident memory over the state before the first step (VmHWM - VmRSS)")
+	}
+	if n := len(r.HostNodes); n > 0 {
+		t.Add("nodes on the host", fmt.Sprint(n), "of those "+r.HostNodes[0].Label+": "+r.HostNodes[0].Why)
+	}
+	if c := r.Measured.Copies; c != (executor.Copies{}) {
+		t.Add("copies", fmt.Sprint(c.In+c.Out), fmt.Sprintf("in all steps: %s to the device, %s from it", Bytes(c.InBytes), Bytes(c.OutBytes)))
+	}
+	if r.WhyNoCapture != "" {
+		t.Add("not captured", "", r.WhyNoCapture)
 	}
 	for _, f := range r.Feeds {
 		from := "equal to the forward half's output: no gradient is given for it"

@@ -38,6 +38,8 @@ type execFlags struct {
 	memLimit    string
 	memPattern  string
 	strategy    string
+	cudaGraph   bool
+	blocking    bool
 	atol, rtol  float64
 	ort         ortFlags
 	// differentiate says that forward models become training graphs first, selection or not.
@@ -55,6 +57,8 @@ func (e *execFlags) register(f *pflag.FlagSet) {
 	f.StringVar(&e.memPattern, "mem-pattern", "on", "on: all offsets are planned before the run; off: memory is taken when a value is made")
 	f.StringVar(&e.strategy, "arena-extend-strategy", executor.NextPowerOfTwo.String(), "how the arena grows on demand: kNextPowerOfTwo or kSameAsRequested")
 	e.ort.register(f)
+	f.BoolVar(&e.cudaGraph, "cuda-graph", false, "capture a step as a CUDA graph and replay it, where the host has no part in the step")
+	f.BoolVar(&e.blocking, "blocking", false, "wait for the GPU after every node, so that a fault is reported with the node that caused it")
 	f.Float64Var(&e.atol, "atol", verify.DefaultTolerance.Abs, "absolute tolerance of comparisons that are not bitwise")
 	f.Float64Var(&e.rtol, "rtol", verify.DefaultTolerance.Rel, "relative tolerance of comparisons that are not bitwise")
 }
@@ -75,6 +79,7 @@ func (e *execFlags) options(a *app) (verify.Options, error) {
 	o.Repeat, o.Warmup = e.repeat, e.warmup
 	s := &o.Session
 	s.Threads, s.Seed = a.global.threads, uint64(a.global.seed)
+	s.Capture, s.Blocking = e.cudaGraph, e.blocking
 	switch e.memPattern {
 	case "on", "off":
 		s.OnDemand = e.memPattern == "off"

@@ -64,3 +64,11 @@ func TestCases(t *testing.T) {
 		})
 	}
 }
+
+// TestSelfTest: the device's own test passes on the double.
+func TestSelfTest(t *testing.T) {
+	for _, lazy := range []bool{false, true} {
+		d, _ := opened(t, double.Options{Lazy: lazy})
+		require.NoError(t, d.SelfTest())
+	}
+}

@@ -91,7 +91,7 @@ func (d *Device) Place(p *executor.Prep) (executor.Placed, error) {
 		if !errors.As(err, &unsupported) {
 			return executor.Placed{}, err
 		}
-		why = err.Error()
+		why = errors.Unwrap(unsupported.Err).Error() // without the node's name
 	}
 	return executor.Placed{Kernel: host, Host: why}, nil
 }
@@ -113,6 +113,27 @@ func (m memory) Available() (int64, bool) {
 	return free, err == nil
 }
 func (m memory) Sync() error { return m.d.driver.Sync(m.d.stream) }
+
+// BeginCapture notes the stream's work from now on in place of doing it.
+func (m memory) BeginCapture() error { return m.d.driver.BeginCapture(m.d.stream) }
+
+// EndCapture makes a CUDA graph of it.
+func (m memory) EndCapture() (executor.Capture, error) {
+	g, err := m.d.driver.EndCapture(m.d.stream)
+	if err != nil {
+		return nil, err
+	}
+	return &captured{m.d, g}, nil
+}
+
+// captured is a CUDA graph.
+type captured struct {
+	d *Device
+	g driver.Graph
+}
+
+func (c *captured) Replay() error { return c.d.driver.Replay(c.g, c.d.stream) }
+func (c *captured) Free() error   { return c.d.driver.FreeGraph(c.g) }
 
 // function returns a kernel of a module, which is compiled for the GPU when it is first asked for.
 func (d *Device) function(module, name string) (driver.Function, error) {

@@ -39,6 +39,9 @@ type Run struct {
 	Arena     executor.ArenaStats
 	Threads   int
 	Feeds     []executor.Feed
+	// Of a device with memory of its own: the nodes that the host runs, and why steps are not captured where that was asked for.
+	HostNodes    []executor.HostNode
+	WhyNoCapture string
 	// Resident is by how much the process's resident memory grew over what it was before
 	// the first step, in that step; 0 where the system does not say.
 	Resident int64
@@ -104,7 +107,7 @@ func start(side Side, inputs map[string]*executor.Tensor, opts Options) (*execut
 		return nil, err
 	}
 	return &execution{graph: side.Model.Graph, session: s, warmup: opts.Warmup, total: opts.Warmup + max(opts.Repeat, 1),
-		run: &Run{Predicted: s.Prediction(), Threads: s.Threads(), Feeds: s.Feeds()}}, nil
+		run: &Run{Predicted: s.Prediction(), Threads: s.Threads(), Feeds: s.Feeds(), HostNodes: s.HostNodes(), WhyNoCapture: s.WhyNoCapture()}}, nil
 }
 
 // close ends the session, once.

@@ -70,6 +70,9 @@ func (d *Double) Launch(f driver.Function, shape driver.Shape, s driver.Stream, 
 
 func (d *Double) launch(f driver.Function, shape driver.Shape, args []byte, pointers []driver.Pointer) error {
 	k := &d.functions[f-1]
+	if k.name == d.fails {
+		return fmt.Errorf("kernel %s: an illegal address, as was asked for", k.name)
+	}
 	for i := range shape.Grid {
 		if shape.Grid[i] == 0 || shape.Block[i] == 0 || i > 0 && shape.Grid[i] > 65535 || shape.Grid[i] > 1<<31-1 {
 			return fmt.Errorf("kernel %s: a launch of grid %v and block %v", k.name, shape.Grid, shape.Block)

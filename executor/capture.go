@@ -1,0 +1,110 @@
+package executor
+
+import (
+	"context"
+	"fmt"
+)
+
+// Capturer is a DeviceMemory whose device can note what it is asked for and do it again at once.
+type Capturer interface {
+	BeginCapture() error
+	EndCapture() (Capture, error)
+}
+
+// Capture is work that was noted.
+type Capture interface {
+	Replay() error
+	Free() error
+}
+
+// capturing is a session's use of a Capturer.
+type capturing struct {
+	wanted  bool
+	why     string // why steps are not captured; "": they are
+	now     bool   // a capture is under way
+	capture Capture
+}
+
+// WhyNoCapture says why a session that was asked to capture its steps (Options.Capture) does not; "" where it does.
+func (s *Session) WhyNoCapture() string { return s.captured.why }
+
+// planCapture finds out whether steps can be captured: the device is asked for the same in every one, and the host has no
+// part in it.
+func (s *Session) planCapture() {
+	c := &s.captured
+	if c.wanted = s.opts.Capture; !c.wanted {
+		return
+	}
+	if _, ok := s.mem.(Capturer); !ok {
+		c.why = fmt.Sprintf("device %s cannot", s.device.Name())
+		return
+	}
+	switch {
+	case s.opts.OnDemand:
+		c.why = "memory is taken on demand, at other places in every step"
+	case s.opts.Guard || s.opts.Probe != nil || s.opts.Observer != nil:
+		c.why = "something looks at the step node by node"
+	case len(s.pred.Unsized) > 0:
+		c.why = fmt.Sprintf("the size of %q depends on data", s.root.g.ValueName(s.pred.Unsized[0]))
+	}
+	for i := range s.root.steps {
+		st := &s.root.steps[i]
+		switch {
+		case c.why != "":
+			return
+		case len(st.toHost)+len(st.stores)+len(st.updates) > 0:
+			c.why = fmt.Sprintf("the host has a part in node %q: it reads or makes values of the device", st.prep.Label)
+		case st.prep.Info.Random:
+			c.why = fmt.Sprintf("node %q draws other numbers in every step", st.prep.Label)
+		}
+	}
+}
+
+// forget drops what was captured: memory or inputs are not what they were.
+func (s *Session) forget() {
+	if s.captured.capture != nil {
+		s.captured.capture.Free()
+		s.captured.capture = nil
+	}
+}
+
+// runRoot runs the main graph: node by node the first time, so that everything is there that is made when it is first needed;
+// then as a capture, where steps can be captured.
+func (s *Session) runRoot(ctx context.Context) error {
+	c := &s.captured
+	if !c.wanted || c.why != "" || s.measured.Runs == 0 {
+		s.root.release()
+		return s.root.run(ctx)
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if c.capture == nil {
+		s.root.release()
+		if err := s.capture(ctx); err != nil {
+			return fmt.Errorf("capturing the step: %w", err)
+		}
+	}
+	return c.capture.Replay()
+}
+
+// capture notes a step.
+func (s *Session) capture(ctx context.Context) error {
+	m, c := s.mem.(Capturer), &s.captured
+	if err := m.BeginCapture(); err != nil {
+		return err
+	}
+	c.now = true
+	err := s.root.run(ctx)
+	c.now = false
+	capture, e := m.EndCapture()
+	if err == nil {
+		err = e
+	}
+	if err != nil && capture != nil {
+		capture.Free()
+		return err
+	}
+	c.capture = capture
+	return err
+}
