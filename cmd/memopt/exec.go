@@ -15,6 +15,7 @@ import (
 
 	"memopt/configs"
 	"memopt/executor"
+	"memopt/executor/cuda"
 	"memopt/executor/dataset"
 	"memopt/executor/npz"
 	"memopt/executor/verify"
@@ -40,6 +41,7 @@ type execFlags struct {
 	strategy    string
 	cudaGraph   bool
 	blocking    bool
+	tf32        bool
 	atol, rtol  float64
 	ort         ortFlags
 	// differentiate says that forward models become training graphs first, selection or not.
@@ -58,6 +60,7 @@ func (e *execFlags) register(f *pflag.FlagSet) {
 	f.StringVar(&e.strategy, "arena-extend-strategy", executor.NextPowerOfTwo.String(), "how the arena grows on demand: kNextPowerOfTwo or kSameAsRequested")
 	e.ort.register(f)
 	f.BoolVar(&e.cudaGraph, "cuda-graph", false, "capture a step as a CUDA graph and replay it, where the host has no part in the step")
+	f.BoolVar(&e.tf32, "tf32", false, "let a GPU round the operands of float32 products to 10 bits (TF32)")
 	f.BoolVar(&e.blocking, "blocking", false, "wait for the GPU after every node, so that a fault is reported with the node that caused it")
 	f.Float64Var(&e.atol, "atol", verify.DefaultTolerance.Abs, "absolute tolerance of comparisons that are not bitwise")
 	f.Float64Var(&e.rtol, "rtol", verify.DefaultTolerance.Rel, "relative tolerance of comparisons that are not bitwise")
@@ -80,6 +83,9 @@ func (e *execFlags) options(a *app) (verify.Options, error) {
 	s := &o.Session
 	s.Threads, s.Seed = a.global.threads, uint64(a.global.seed)
 	s.Capture, s.Blocking = e.cudaGraph, e.blocking
+	if d, ok := o.Device.(*cuda.Device); ok {
+		d.AllowTF32(e.tf32)
+	}
 	switch e.memPattern {
 	case "on", "off":
 		s.OnDemand = e.memPattern == "off"

@@ -56,6 +56,9 @@ func New(drv driver.Driver, o Options) (*Device, error) {
 // Close closes the driver. Sessions are closed before.
 func (d *Device) Close() error { return d.driver.Close() }
 
+// AllowTF32 lets products of kernels that are made from now on round float32 operands to 10 bits, or not.
+func (d *Device) AllowTF32(allow bool) { d.opts.TF32 = allow }
+
 // Name returns the device's name.
 func (d *Device) Name() string { return "cuda" }
 

@@ -386,3 +386,28 @@ func TestFaultNamesNode(t *testing.T) {
 		require.NoError(t, s.Close())
 	}
 }
+
+// TestRunAllocatesNothing: after the first step, steps on the device allocate nothing on Go's heap.
+func TestRunAllocatesNothing(t *testing.T) {
+	m, types := parsed(t, `<ir_version: 8, opset_import: ["" : 17]>
+		g (float[5, 8] x, float[8, 8] w, float[8] b) => (float[5, 8] y) { h = Gemm(x, w, b)  r = Relu(h)  p = MatMul(r, w)  y = Add(p, b) }`)
+	d, _ := opened(t, double.Options{})
+	for _, o := range []executor.Options{{}, {OnDemand: true}} {
+		s, err := executor.Open(m, types, d, o)
+		require.NoError(t, err)
+		for name, x := range made(t, m, nil) {
+			require.NoError(t, s.SetInput(name, x))
+		}
+		require.NoError(t, s.Run(context.Background()))
+		least := math.Inf(1)
+		for range 5 { // Go's runtime allocates now and then
+			least = min(least, testing.AllocsPerRun(5, func() {
+				if s.Run(context.Background()) != nil {
+					t.Fail()
+				}
+			}))
+		}
+		require.Zero(t, least, "%+v", o)
+		require.NoError(t, s.Close())
+	}
+}
