@@ -49,8 +49,6 @@ func binaryOf(name string, takes func(graph.DType) bool, why string) maker {
 	return func(d *Device, p *executor.Prep) (executor.Kernel, error) {
 		t := p.DType(0)
 		switch {
-		case len(p.In) == 1:
-			return newCopy(d, p)
 		case len(p.In) != 2:
 			return nil, p.Unsupported("no CUDA kernel has %d operands", len(p.In))
 		case p.DType(1) != t || !takes(t):

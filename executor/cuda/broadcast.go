@@ -33,15 +33,9 @@ func (b *broadcast) set(c *executor.Ctx, in ...*executor.Tensor) error {
 	for range rank {
 		b.shape = append(b.shape, 1)
 	}
-	for i, t := range in {
-		dims := b.shape[rank-t.Rank():]
-		for j, d := range t.Shape {
-			switch {
-			case dims[j] == 1:
-				dims[j] = d
-			case d != 1 && d != dims[j]:
-				return c.Errorf("input %d has shape %v, which does not broadcast with that of the inputs before it, %v", i, t.Shape, b.shape)
-			}
+	for i := range in {
+		if err := widenTo(c, b.shape, i); err != nil {
+			return err
 		}
 	}
 	return b.place(c)

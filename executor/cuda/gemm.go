@@ -31,6 +31,17 @@ func newExpandOf(d *Device, size int) (*broadcastKernel, error) {
 	return newBroadcast(d, "expand", "expand_"+string(rune('0'+size)), 1, 1)
 }
 
+// expand writes x, stretched, to y.
+func (k *broadcastKernel) expand(c *executor.Ctx, x, y *executor.Tensor) error {
+	k.in = append(k.in[:0], x)
+	k.shape = append(k.shape[:0], y.Shape...)
+	if err := k.place(c); err != nil {
+		return err
+	}
+	k.pack(k.begin(), y)
+	return k.line(k.n, 1)
+}
+
 // Run computes Y.
 func (k *gemmKernel) Run(c *executor.Ctx) error {
 	a, b, bias, g := c.In(0), c.In(1), c.In(2), &k.gemm
@@ -89,12 +100,5 @@ func (k *gemmKernel) spread(c *executor.Ctx, bias, y *executor.Tensor) error {
 		}
 		return k.d.driver.Copy(k.d.stream, y.Data, bias.Data)
 	}
-	e := k.bias
-	e.in = append(e.in[:0], bias)
-	e.shape = append(e.shape[:0], y.Shape...)
-	if err := e.place(c); err != nil {
-		return err
-	}
-	e.pack(e.begin(), y)
-	return e.line(e.n, 1)
+	return k.bias.expand(c, bias, y)
 }

@@ -1,0 +1,2 @@
+#define T i32
+#include "variadic.h"

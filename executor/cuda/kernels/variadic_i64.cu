@@ -1,0 +1,2 @@
+#define T i64
+#include "variadic.h"
