@@ -1,0 +1,82 @@
+package cuda
+
+import (
+	"memopt/executor"
+	"memopt/executor/cuda/driver"
+	"memopt/graph"
+)
+
+// rowHeld is HELD of kernels/rows.h: the elements of a row that a thread keeps.
+const rowHeld = 8
+
+// teams runs a kernel of rows.h on rows of n elements: a warp for each where that can hold it, else a block that can, else one
+// that goes over the row several times.
+func (l *launch) teams(rows, n int) error {
+	if rows == 0 {
+		return nil
+	}
+	const warp = 32
+	if n <= warp*rowHeld {
+		perBlock := 4
+		s := driver.Line(min((rows+perBlock-1)/perBlock, 1<<20), warp)
+		s.Block[1] = uint32(perBlock)
+		return l.run(s)
+	}
+	threads := 512
+	if most := 1024 * rowHeld; n <= most {
+		threads = ((n+rowHeld-1)/rowHeld + warp - 1) / warp * warp
+	}
+	return l.rows(rows, threads, 0)
+}
+
+// packWidth is the number of elements of a type that kernels read at once, vector::width of kernels/memopt.h.
+func packWidth(t graph.DType) int {
+	if size := t.Bits() / 8; size > 4 {
+		return 16 / size
+	}
+	return 4
+}
+
+// wide is 1 where rows of n elements all begin at a multiple of a pack, else 0: operands begin at a multiple of 64 bytes.
+func wide(t graph.DType, n int) uint32 {
+	if n%packWidth(t) == 0 {
+		return 1
+	}
+	return 0
+}
+
+// rowAxis brings an axis into [0, rank).
+func rowAxis(c *executor.Ctx, axis int64, rank int) (int, error) {
+	a := axis
+	if a < 0 {
+		a += int64(rank)
+	}
+	if a < 0 || a >= int64(rank) {
+		return 0, c.Errorf("axis %d; input 0 has rank %d", axis, rank)
+	}
+	return int(a), nil
+}
+
+// elements multiplies dims.
+func elements(dims []int) int {
+	n := 1
+	for _, d := range dims {
+		n *= d
+	}
+	return n
+}
+
+// integerScalar reads an integer input of one element that is in host memory.
+func integerScalar(c *executor.Ctx, i int, what string) (int64, error) {
+	t := c.In(i)
+	if t == nil || t.Len() != 1 {
+		return 0, c.Errorf("input %d, %s, is %v, wanted one element", i, what, t)
+	}
+	switch t.DType {
+	case graph.Int64:
+		return executor.Of[int64](t)[0], nil
+	case graph.Int32:
+		return int64(executor.Of[int32](t)[0]), nil
+	}
+	return 0, c.Errorf("input %d, %s, has type %v, wanted int64", i, what, t.DType)
+}
