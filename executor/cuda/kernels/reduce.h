@@ -5,6 +5,13 @@
 
 #define MAX_FOLDS 8
 
+// ROLLED before a loop asks for it not to be unrolled.
+#ifdef __clang__
+#define ROLLED _Pragma("nounroll")
+#else
+#define ROLLED
+#endif
+
 // reduce_args: a result is made of runs runs, each of inner neighbouring elements, or, where neighbours belong to
 // neighbouring results (columns), of one element for each of inner results. Dims are listed the innermost first.
 struct reduce_args {
@@ -15,17 +22,19 @@ struct reduce_args {
 	i64 inner, runs;
 	i64 chunks, chunk; // chunks per result; elements (rows) or runs (columns) in one
 	i64 count;         // elements of a result
-	u32 finish, wide;
+	u32 of, finish, wide;
 	i32 kept_dims, fold_dims;
 	i64 kept[MAX_FOLDS], kept_step[MAX_FOLDS], fold[MAX_FOLDS], fold_step[MAX_FOLDS];
 	divider by_inner;
 };
 
-// What is done to a sum at last.
+// What of the elements is added, and what is done to a sum at last.
+enum { OF_ITSELF, OF_SIZE, OF_SQUARE };
 enum { FINISH_NONE, FINISH_MEAN, FINISH_ROOT, FINISH_LOG };
 
 DEV inline i64 dims_offset(i64 i, i32 dims, const i64 *dim, const i64 *step) {
 	i64 at = 0;
+ROLLED
 	for (i32 d = 0; d + 1 < dims; d++) {
 		i64 q = i / dim[d];
 		at += (i - q * dim[d]) * step[d];
@@ -34,7 +43,11 @@ DEV inline i64 dims_offset(i64 i, i32 dims, const i64 *dim, const i64 *step) {
 	return dims > 0 ? at + i * step[dims - 1] : 0;
 }
 
+#ifdef ORDER_ONLY
+typedef i32 C; // bytes are compared only
+#else
 typedef compute<T>::type C;
+#endif
 
 // An operator has an accumulator, what it is at first, how an element is added, how two are put together, how one is
 // moved between threads, and its result.
@@ -55,29 +68,30 @@ struct add_op : plain_op<C> {
 		return a;
 	}
 };
-struct sum_op : add_op { DEV static void add(C &a, C x) { a += x; } };
-struct abs_op : add_op { DEV static void add(C &a, C x) { a += x < 0 ? -x : x; } };
-struct square_op : add_op { DEV static void add(C &a, C x) { a += x * x; } };
+// What of an element is added: one branch for all, and one kernel for six operators.
+struct sum_op : add_op {
+	DEV static void add(C &a, C x, u32 of) { a += of == OF_SQUARE ? x * x : of == OF_SIZE && x < 0 ? -x : x; }
+};
 struct prod_op : plain_op<C> {
 	DEV static C start() { return 1; }
-	DEV static void add(C &a, C x) { a *= x; }
+	DEV static void add(C &a, C x, u32) { a *= x; }
 	DEV static void merge(C &a, C b) { a *= b; }
 };
 struct max_op : plain_op<C> {
 	DEV static C start() { return LEAST; }
-	DEV static void add(C &a, C x) { a = larger_of(a, x); }
+	DEV static void add(C &a, C x, u32) { a = larger_of(a, x); }
 	DEV static void merge(C &a, C b) { a = larger_of(a, b); }
 };
 struct min_op : plain_op<C> {
 	DEV static C start() { return GREATEST; }
-	DEV static void add(C &a, C x) { a = smaller_of(a, x); }
+	DEV static void add(C &a, C x, u32) { a = smaller_of(a, x); }
 	DEV static void merge(C &a, C b) { a = smaller_of(a, b); }
 };
 #ifdef FLOAT
 struct logexp_op {
 	typedef log_sum acc;
 	DEV static acc start() { return log_sum{-F32_INF, 0}; }
-	DEV static void add(acc &a, f32 x) { log_add(a, x); }
+	DEV static void add(acc &a, f32 x, u32) { log_add(a, x); }
 	DEV static void merge(acc &a, const acc &b) { log_merge(a, b); }
 	DEV static acc from(const acc &a, u32 mask) { return log_sum{shuffle_xor(a.m, mask), shuffle_xor(a.s, mask)}; }
 	DEV static f32 result(const acc &a, const reduce_args &) { return a.m + logarithm(a.s); }
@@ -136,7 +150,7 @@ UNROLL
 			for (int k = 0; k < LOADS; k++) {
 				if (e + k * step >= end) break;
 UNROLL
-				for (int j = 0; j < W; j++) O::add(v, load(p[k].v[j]));
+				for (int j = 0; j < W; j++) O::add(v, load(p[k].v[j]), a.of);
 			}
 		}
 		v = team_fold<O>(v, partial);
@@ -162,7 +176,7 @@ UNROLL
 			for (i64 r = chunk * a.chunk + thread_y(); r < end; r += TILE_ROWS) {
 				pack<T, W> p = *(const pack<T, W> *)(x + dims_offset(r, a.fold_dims, a.fold, a.fold_step));
 UNROLL
-				for (int j = 0; j < W; j++) O::add(v[j], load(p.v[j]));
+				for (int j = 0; j < W; j++) O::add(v[j], load(p.v[j]), a.of);
 			}
 		}
 		barrier(); // partial may still be read
@@ -206,8 +220,6 @@ REDUCE(max)
 REDUCE(min)
 #ifndef ORDER_ONLY
 REDUCE(sum)
-REDUCE(abs)
-REDUCE(square)
 REDUCE(prod)
 #endif
 #ifdef FLOAT

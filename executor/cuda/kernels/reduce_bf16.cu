@@ -1,3 +1,4 @@
+#include "rows.h"
 #define T bf16
 #define FLOAT
 #define LEAST -F32_INF

@@ -1,3 +1,4 @@
+#include "rows.h"
 #define T f32
 #define FLOAT
 #define LEAST -F32_INF

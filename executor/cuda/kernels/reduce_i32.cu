@@ -1,3 +1,4 @@
+#include "rows.h"
 #define T i32
 #define LEAST (-2147483647 - 1)
 #define GREATEST 2147483647

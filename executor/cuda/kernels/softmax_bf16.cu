@@ -1,2 +1,3 @@
+#include "rows.h"
 #define T bf16
 #include "softmax.h"

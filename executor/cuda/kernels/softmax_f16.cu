@@ -1,2 +1,3 @@
+#include "rows.h"
 #define T f16
 #include "softmax.h"

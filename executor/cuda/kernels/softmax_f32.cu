@@ -1,2 +1,3 @@
+#include "rows.h"
 #define T f32
 #include "softmax.h"

@@ -1,0 +1,168 @@
+package cuda
+
+import (
+	"memopt/executor"
+	"memopt/executor/cuda/driver"
+	"memopt/graph"
+)
+
+// foldAxes reads which axes a reduction folds: an attribute before schema version since, input 1 from then on. No axes
+// means all of them, or none with noop_with_empty_axes.
+type foldAxes struct {
+	input bool
+	attr  []int64
+	keep  bool
+	noop  bool
+
+	folded []bool // per axis of the input
+	shape  []int  // of the result
+}
+
+func newFoldAxes(p *executor.Prep, since int) foldAxes {
+	return foldAxes{input: p.Version >= since, attr: p.Node.IntList("axes", nil), keep: p.Node.Int("keepdims", 1) != 0,
+		noop: p.Node.Int("noop_with_empty_axes", 0) != 0}
+}
+
+// read sets folded and shape for an input of a shape.
+func (f *foldAxes) read(c *executor.Ctx, in []int) error {
+	list := f.attr
+	if f.input {
+		list = nil
+		if t := c.In(1); t != nil {
+			if t.DType != graph.Int64 || t.Rank() > 1 {
+				return c.Errorf("input 1, the axes, is %v, wanted a vector of int64", t)
+			}
+			list = executor.Of[int64](t)
+		}
+	}
+	all := len(list) == 0 && !f.noop
+	f.folded, f.shape = f.folded[:0], f.shape[:0]
+	for range in {
+		f.folded = append(f.folded, all)
+	}
+	for _, axis := range list {
+		at, err := rowAxis(c, axis, len(in))
+		if err != nil {
+			return err
+		}
+		if f.folded[at] {
+			return c.Errorf("axes %v list axis %d twice", list, at)
+		}
+		f.folded[at] = true
+	}
+	for i, d := range in {
+		if !f.folded[i] {
+			f.shape = append(f.shape, d)
+		} else if f.keep {
+			f.shape = append(f.shape, 1)
+		}
+	}
+	return nil
+}
+
+// maxFolds is MAX_FOLDS of kernels/reduce.h.
+const maxFolds = 8
+
+// foldDims are dims with the elements from one step to the next, innermost first.
+type foldDims struct{ dims, steps []int }
+
+func (f *foldDims) reset() { f.dims, f.steps = f.dims[:0], f.steps[:0] }
+
+// add puts a dim outside of the others; it joins the outermost one where it goes on there.
+func (f *foldDims) add(d, step int) {
+	if last := len(f.dims) - 1; last >= 0 && f.steps[last]*f.dims[last] == step {
+		f.dims[last] *= d
+		return
+	}
+	f.dims, f.steps = append(f.dims, d), append(f.steps, step)
+}
+
+// foldPlan says where the elements of each result lie: in runs of inner neighbouring elements, of one result, or of inner
+// neighbouring results where columns holds.
+type foldPlan struct {
+	columns     bool
+	inner, runs int
+	outs        int // results, or rows of inner results
+	count       int // elements of a result
+	kept, fold  foldDims
+}
+
+// set makes the plan of a shape and the axes to fold.
+func (p *foldPlan) set(shape []int, folded []bool) {
+	p.inner, p.runs, p.outs, p.count, p.columns = 1, 1, 1, 1, true
+	p.kept.reset()
+	p.fold.reset()
+	step, inside := 1, true // inside the run still
+	for i := len(shape) - 1; i >= 0; i-- {
+		d := shape[i]
+		if d == 1 {
+			continue
+		}
+		if folded[i] {
+			p.count *= d
+		}
+		if step == 1 { // the innermost
+			p.columns = !folded[i]
+		}
+		inside = inside && folded[i] != p.columns
+		switch {
+		case inside:
+			p.inner *= d
+		case folded[i]:
+			p.runs *= d
+			p.fold.add(d, step)
+		default:
+			p.outs *= d
+			p.kept.add(d, step)
+		}
+		step *= d
+	}
+}
+
+// What a reduction aims at: enough blocks to fill a GPU, each with enough work. Fixed numbers, so that the order of additions
+// depends on the shape alone.
+const (
+	foldBlocks    = 2048
+	foldLeast     = 4096 // elements of a result that are worth a block
+	foldLeastRuns = 64   // runs of columns that are worth a block
+	foldChunks    = 1024 // most per result
+)
+
+// chunks returns into how many chunks a result is cut and how much of it is in one: elements, or runs of columns.
+func (p *foldPlan) chunks(width int) (chunks, chunk int) {
+	work, least, items := p.count, foldLeast, p.outs
+	if p.columns {
+		work, least = p.runs, foldLeastRuns
+		items *= (p.inner + 32*width - 1) / (32 * width)
+	}
+	if items == 0 || work <= 2*least || items >= foldBlocks/2 {
+		return 1, max(work, 1)
+	}
+	most := min(max(foldBlocks/items, 2), foldChunks)
+	chunk = max(least, (work+most-1)/most)
+	chunk = (chunk + 15) / 16 * 16 // whole packs
+	return (work + chunk - 1) / chunk, chunk
+}
+
+// pack packs the dims of reduce_args.
+func (p *foldPlan) pack(a *driver.Args) {
+	a.Int32(int32(len(p.kept.dims)))
+	a.Int32(int32(len(p.fold.dims)))
+	for _, list := range [][]int{p.kept.dims, p.kept.steps, p.fold.dims, p.fold.steps} {
+		for i := range maxFolds {
+			if i < len(list) {
+				a.Int(list[i])
+			} else {
+				a.Int(0)
+			}
+		}
+	}
+	if p.inner > 0 && p.inner < 1<<31 {
+		a.Divider(p.inner)
+	} else {
+		a.Divider(1)
+	}
+}
+
+// fits reports whether the kernels have room for the plan's dims.
+func (p *foldPlan) fits() bool { return max(len(p.kept.dims), len(p.fold.dims)) <= maxFolds }
