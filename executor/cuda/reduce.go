@@ -139,9 +139,7 @@ func (k *reduceKernel) Run(c *executor.Ctx) error {
 		if p.inner%k.width == 0 {
 			tiles = (p.inner + 32*k.width - 1) / (32 * k.width)
 		}
-		s := driver.Line(min(p.outs*tiles*chunks, 1<<20), 32)
-		s.Block[1] = 8
-		err = l.run(s)
+		err = l.tiles(p.outs*tiles*chunks, 8)
 	} else {
 		err = l.folding(p.outs*chunks, min(p.count, chunk))
 	}

@@ -80,3 +80,13 @@ func integerScalar(c *executor.Ctx, i int, what string) (int64, error) {
 	}
 	return 0, c.Errorf("input %d, %s, has type %v, wanted int64", i, what, t.DType)
 }
+
+// tiles runs one block of a warp times so many rows of threads for each of n pieces of work.
+func (l *launch) tiles(n, rows int) error {
+	if n == 0 {
+		return nil
+	}
+	s := driver.Line(min(n, 1<<20), 32)
+	s.Block[1] = uint32(rows)
+	return l.run(s)
+}

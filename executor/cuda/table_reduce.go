@@ -4,9 +4,13 @@ import "memopt/graph/op"
 
 // reduceRows: reductions, softmaxes, norms and losses, and their gradients.
 var reduceRows = []Row{
+	{Kind: op.InvertibleLayerNormalizationGrad, New: layerNormGrad(normInvertible)},
+	{Kind: op.LayerNormalization, New: layerNorm(false)},
+	{Kind: op.LayerNormalizationGrad, New: layerNormGrad(normPlain)},
 	{Kind: op.LogSoftmax, New: softmax("logsoftmax", false, false)},
 	{Kind: op.LogSoftmaxGrad, New: softmax("logsoftmaxgrad", true, true)},
 	{Kind: op.LogSoftmaxGrad13, New: softmax("logsoftmaxgrad", true, false)},
+	{Kind: op.RMSNormalization, New: layerNorm(true)},
 	{Kind: op.ReduceL1, New: reduction(foldSize, 18), HostInputs: []int{1}},
 	{Kind: op.ReduceL2, New: reduction(foldNorm, 18), HostInputs: []int{1}},
 	{Kind: op.ReduceLogSum, New: reduction(foldLog, 18), HostInputs: []int{1}},
@@ -18,6 +22,8 @@ var reduceRows = []Row{
 	{Kind: op.ReduceSum, New: reduction(foldSum, 13), HostInputs: []int{1}},
 	{Kind: op.ReduceSumSquare, New: reduction(foldSquare, 18), HostInputs: []int{1}},
 	{Kind: op.ReduceSumTraining, New: reduction(foldSum, 1), HostInputs: []int{1}},
+	{Kind: op.SimplifiedLayerNormalization, New: layerNorm(true)},
+	{Kind: op.SimplifiedLayerNormalizationGrad, New: layerNormGrad(normSimplified)},
 	{Kind: op.Softmax, New: softmax("softmax", false, false)},
 	{Kind: op.SoftmaxGrad, New: softmax("softmaxgrad", true, true)},
 	{Kind: op.SoftmaxGrad13, New: softmax("softmaxgrad", true, false)},

@@ -1,0 +1,184 @@
+// Norms over rows of n elements and their gradients. layernorm_TYPE.cu defines T, the type of the elements.
+#include "stats.h"
+
+struct layernorm_args {
+	const void *x, *scale, *bias;
+	void *y, *mean, *inv;
+	i64 rows, n;
+	i64 scale_step, bias_step; // elements from a row's operand to the next one's; 0: one for all
+	f32 epsilon;
+	u32 simple; // no mean is subtracted
+	u32 mean_type, inv_type;
+	u32 wide;
+};
+
+template <int W> DEV inline void layernorm_put(T *y, const T *x, const T *scale, const T *bias, u32 i, f32 m, f32 inv, const f32 *v) {
+	pack<T, W> p, s, b;
+	if (scale) s = *(const pack<T, W> *)(scale + i);
+	if (bias) b = *(const pack<T, W> *)(bias + i);
+	if (!v) p = *(const pack<T, W> *)(x + i);
+UNROLL
+	for (int j = 0; j < W; j++) {
+		f32 h = ((v ? v[j] : load(p.v[j])) - m) * inv;
+		h = scale ? bias ? fused(h, load(s.v[j]), load(b.v[j])) : h * load(s.v[j]) : bias ? h + load(b.v[j]) : h;
+		p.v[j] = store<T>(h);
+	}
+	*(pack<T, W> *)(y + i) = p;
+}
+
+template <int W> DEV inline void layernorm_held(const layernorm_args &a, i64 r, const T *scale, const T *bias, f32 *partial) {
+	const u32 n = (u32)a.n;
+	held<T, W> h;
+	h.read((const T *)a.x + r * a.n, n, 0);
+	f32 m = a.simple ? 0 : team_sum(h.sum(), partial) / (f32)n, v = 0;
+UNROLL
+	for (int j = 0; j < HELD; j++) {
+		f32 d = h.v[j] - m;
+		v += held<T, W>::at(j / W) < n ? d * d : 0;
+	}
+	f32 inv = 1.0f / square_root(team_sum(v, partial) / (f32)n + a.epsilon);
+	if (a.y) {
+UNROLL
+		for (int k = 0; k < HELD / W; k++) {
+			u32 i = held<T, W>::at(k);
+			if (i < n) layernorm_put<W>((T *)a.y + r * a.n, 0, scale, bias, i, m, inv, h.v + k * W);
+		}
+	}
+	if (thread_x() == 0) put_stat(a.mean, a.mean_type, r, m), put_stat(a.inv, a.inv_type, r, inv);
+}
+
+template <int W> DEV inline void layernorm_long(const layernorm_args &a, i64 r, const T *scale, const T *bias, f32 *partial) {
+	const T *x = (const T *)a.x + r * a.n;
+	f32 m = 0, v = 0;
+	if (!a.simple) {
+		for (i64 i = (i64)thread_x() * W; i < a.n; i += block_size() * W) {
+			pack<T, W> p = *(const pack<T, W> *)(x + i);
+UNROLL
+			for (int j = 0; j < W; j++) m += load(p.v[j]);
+		}
+		m = team_sum(m, partial) / (f32)a.n;
+	}
+	for (i64 i = (i64)thread_x() * W; i < a.n; i += block_size() * W) {
+		pack<T, W> p = *(const pack<T, W> *)(x + i);
+UNROLL
+		for (int j = 0; j < W; j++) {
+			f32 d = load(p.v[j]) - m;
+			v += d * d;
+		}
+	}
+	f32 inv = 1.0f / square_root(team_sum(v, partial) / (f32)a.n + a.epsilon);
+	if (a.y)
+		for (i64 i = (i64)thread_x() * W; i < a.n; i += block_size() * W)
+			layernorm_put<W>((T *)a.y + r * a.n, x, scale, bias, (u32)i, m, inv, 0);
+	if (thread_x() == 0) put_stat(a.mean, a.mean_type, r, m), put_stat(a.inv, a.inv_type, r, inv);
+}
+
+template <int W> DEV inline void layernorm_rows(const layernorm_args &a, f32 *partial) {
+	for (i64 r = team_row(); r < a.rows; r += team_rows()) {
+		const T *scale = a.scale ? (const T *)a.scale + r * a.scale_step : 0, *bias = a.bias ? (const T *)a.bias + r * a.bias_step : 0;
+		if (a.n <= HELD * block_size()) layernorm_held<W>(a, r, scale, bias, partial);
+		else layernorm_long<W>(a, r, scale, bias, partial);
+	}
+}
+KERNEL(JOIN(layernorm, T), layernorm_args) {
+	SHARED(f32, partial, WARP);
+	if (a.wide) layernorm_rows<vector<T>::width>(a, partial);
+	else layernorm_rows<1>(a, partial);
+}
+
+// The gradient, of dY and the normed rows h: h = (x-m)*r, x*r where simple, (x-bias)/scale where there is a bias.
+//
+//	dX = r*(g - mean(g) - h*mean(g*h)), g = dY*scale, without mean(g) where simple
+struct layernormgrad_args {
+	const void *dy, *x, *scale, *bias, *mean, *inv;
+	void *dx;
+	void *part; // sums of dY*h and of dY: [chunk][2][n]
+	i64 rows, n, chunks, chunk; // rows per chunk
+	u32 simple, mean_type, inv_type, wide;
+};
+
+struct row_stats { f32 m, inv; };
+DEV inline row_stats stats_of(const layernormgrad_args &a, i64 r) {
+	return row_stats{a.mean ? stat(a.mean, a.mean_type, r) : 0, stat(a.inv, a.inv_type, r)};
+}
+DEV inline f32 normed(const layernormgrad_args &a, f32 x, i64 i, row_stats s) {
+	if (a.bias) return (x - load(((const T *)a.bias)[i])) / load(((const T *)a.scale)[i]);
+	return (x - s.m) * s.inv;
+}
+
+// layernormgrad computes dX, a team for each row.
+template <int W> DEV inline void layernormgrad_rows(const layernormgrad_args &a, f32 *partial) {
+	const T *scale = (const T *)a.scale;
+	for (i64 r = team_row(); r < a.rows; r += team_rows()) {
+		const T *dy = (const T *)a.dy + r * a.n, *x = (const T *)a.x + r * a.n;
+		row_stats st = stats_of(a, r);
+		f32 sg = 0, sgh = 0;
+		for (i64 i = (i64)thread_x() * W; i < a.n; i += block_size() * W) {
+			pack<T, W> p = *(const pack<T, W> *)(dy + i), q = *(const pack<T, W> *)(x + i), s = *(const pack<T, W> *)(scale + i);
+UNROLL
+			for (int j = 0; j < W; j++) {
+				f32 g = load(p.v[j]) * load(s.v[j]);
+				sg += g;
+				sgh = fused(g, normed(a, load(q.v[j]), i + j, st), sgh);
+			}
+		}
+		sg = a.simple ? 0 : team_sum(sg, partial) / (f32)a.n;
+		sgh = team_sum(sgh, partial) / (f32)a.n;
+		T *dx = (T *)a.dx + r * a.n;
+		for (i64 i = (i64)thread_x() * W; i < a.n; i += block_size() * W) {
+			pack<T, W> p = *(const pack<T, W> *)(dy + i), q = *(const pack<T, W> *)(x + i), s = *(const pack<T, W> *)(scale + i);
+UNROLL
+			for (int j = 0; j < W; j++)
+				p.v[j] = store<T>(st.inv * (load(p.v[j]) * load(s.v[j]) - sg - normed(a, load(q.v[j]), i + j, st) * sgh));
+			*(pack<T, W> *)(dx + i) = p;
+		}
+	}
+}
+KERNEL(JOIN(layernormgrad, T), layernormgrad_args) {
+	SHARED(f32, partial, WARP);
+	if (a.wide) layernormgrad_rows<vector<T>::width>(a, partial);
+	else layernormgrad_rows<1>(a, partial);
+}
+
+// layernormsums adds up chunks of rows for dscale and dbias: blocks of a warp of neighbouring columns times 8 rows.
+KERNEL(JOIN(layernormsums, T), layernormgrad_args) {
+	SHARED(f32, scales, 8 * WARP);
+	SHARED(f32, biases, 8 * WARP);
+	i64 tiles = (a.n + WARP - 1) / WARP;
+	u32 lane = thread_x(), warp = thread_y();
+	for (i64 t = block_x(); t < tiles * a.chunks; t += grid_x()) {
+		i64 chunk = t / tiles, i = (t - chunk * tiles) * WARP + lane, end = (chunk + 1) * a.chunk;
+		if (end > a.rows) end = a.rows;
+		f32 ds = 0, db = 0;
+		if (i < a.n) {
+			for (i64 r = chunk * a.chunk + warp; r < end; r += 8) {
+				f32 dy = load(((const T *)a.dy)[r * a.n + i]);
+				ds = fused(dy, normed(a, load(((const T *)a.x)[r * a.n + i]), i, stats_of(a, r)), ds);
+				db += dy;
+			}
+		}
+		barrier(); // what was there may still be read
+		scales[warp * WARP + lane] = ds;
+		biases[warp * WARP + lane] = db;
+		barrier();
+		if (warp != 0 || i >= a.n) continue;
+		for (u32 k = 1; k < 8; k++) ds += scales[k * WARP + lane], db += biases[k * WARP + lane];
+		((f32 *)a.part)[chunk * 2 * a.n + i] = ds;
+		((f32 *)a.part)[(chunk * 2 + 1) * a.n + i] = db;
+	}
+}
+
+struct layernormparts_args {
+	const void *part;
+	void *dscale, *dbias;
+	i64 n, chunks;
+};
+KERNEL(JOIN(layernormparts, T), layernormparts_args) {
+	const f32 *part = (const f32 *)a.part;
+	for (i64 i = global_thread(); i < 2 * a.n; i += global_threads()) {
+		f32 s = 0;
+		for (i64 k = 0; k < a.chunks; k++) s += part[k * 2 * a.n + i];
+		if (i < a.n && a.dscale) ((T *)a.dscale)[i] = store<T>(s);
+		if (i >= a.n && a.dbias) ((T *)a.dbias)[i - a.n] = store<T>(s);
+	}
+}
