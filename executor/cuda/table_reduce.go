@@ -4,6 +4,9 @@ import "memopt/graph/op"
 
 // reduceRows: reductions, softmaxes, norms and losses, and their gradients.
 var reduceRows = []Row{
+	{Kind: op.BatchNormInternal, New: newBatchNormInternal},
+	{Kind: op.BatchNormalization, New: newBatchNorm},
+	{Kind: op.BatchNormalizationGrad, New: newBatchNormGrad},
 	{Kind: op.InvertibleLayerNormalizationGrad, New: layerNormGrad(normInvertible)},
 	{Kind: op.LayerNormalization, New: layerNorm(false)},
 	{Kind: op.LayerNormalizationGrad, New: layerNormGrad(normPlain)},
