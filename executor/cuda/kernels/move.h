@@ -1,0 +1,47 @@
+// What kernels that move data share: elements by size, and places in strided arrays.
+#ifndef MEMOPT_MOVE_H
+#define MEMOPT_MOVE_H
+#include "memopt.h"
+
+#define MOVE_DIMS 8
+
+// word16 is four words that are read and written in one access.
+typedef pack<u32, 4> word16;
+
+// axes are up to MOVE_DIMS dims, the innermost first (boxcopy.go packs them as part of a kernel's arguments).
+struct axes {
+	i32 n;
+	divider by[MOVE_DIMS];
+};
+
+// walk calls f(d, r) for every axis d with the index r in it of element i of total, and returns what is left of i.
+template <typename F> DEV inline i64 walk(const axes &x, i64 i, i64 total, F f) {
+	if (total < 1ll << 31) {
+		u32 left = (u32)i;
+		UNROLL
+		for (int d = 0; d < MOVE_DIMS; d++) {
+			if (d >= x.n) break;
+			u32 q = divide(left, x.by[d]);
+			f(d, (i64)(left - q * x.by[d].d));
+			left = q;
+		}
+		return left;
+	}
+	UNROLL
+	for (int d = 0; d < MOVE_DIMS; d++) {
+		if (d >= x.n) break;
+		i64 q = i / x.by[d].d;
+		f(d, i - q * x.by[d].d);
+		i = q;
+	}
+	return i;
+}
+
+// SIZES defines a kernel for elements of 1, 2, 4, 8 and 16 bytes.
+#define SIZES(name, args, loop)                     \
+	KERNEL(name##_1, args) { loop<u8>(a); }         \
+	KERNEL(name##_2, args) { loop<u16>(a); }        \
+	KERNEL(name##_4, args) { loop<u32>(a); }        \
+	KERNEL(name##_8, args) { loop<u64>(a); }        \
+	KERNEL(name##_16, args) { loop<word16>(a); }
+#endif
