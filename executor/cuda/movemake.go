@@ -1,7 +1,7 @@
 package cuda
 
 import (
-	"encoding/binary"
+	enc "encoding/binary"
 	"math"
 
 	"memopt/executor"
@@ -46,7 +46,7 @@ func newFiller(d *Device, p *executor.Prep, size int, value uint64) (filler, err
 	if size == 0 {
 		return filler{}, noTypes(p)
 	}
-	l, err := d.launch("movefill", "fill")
+	l, err := d.launch("movefill", "fill_bytes")
 	return filler{l, size, value}, err
 }
 
@@ -84,7 +84,7 @@ func newConstantOfShape(d *Device, p *executor.Prep) (executor.Kernel, error) {
 		}
 		var e [8]byte
 		copy(e[:size], raw)
-		value = binary.LittleEndian.Uint64(e[:])
+		value = enc.LittleEndian.Uint64(e[:])
 	}
 	f, err := newFiller(d, p, size, value)
 	return &constantOf{filler: f}, err
@@ -259,9 +259,9 @@ func scalarAt(x *executor.Tensor) scalar {
 	case graph.Float64:
 		return scalar{0, executor.Of[float64](x)[0]}
 	case graph.Float16:
-		return scalar{0, float64(half.Float16(binary.LittleEndian.Uint16(x.Data)).Float32())}
+		return scalar{0, float64(half.Float16(enc.LittleEndian.Uint16(x.Data)).Float32())}
 	case graph.BFloat16:
-		return scalar{0, float64(half.BFloat16(binary.LittleEndian.Uint16(x.Data)).Float32())}
+		return scalar{0, float64(half.BFloat16(enc.LittleEndian.Uint16(x.Data)).Float32())}
 	}
 	return scalar{0, float64(executor.Of[float32](x)[0])}
 }

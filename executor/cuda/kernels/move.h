@@ -8,6 +8,16 @@
 // word16 is four words that are read and written in one access.
 typedef pack<u32, 4> word16;
 
+// multiply rounds the product, and no compiler makes one rounding of it and of a sum that it is part of: so the host's results
+// come out bit by bit.
+#ifdef MEMOPT_HOST
+DEV inline f32 multiply(f32 x, f32 y) { return x * y; }
+DEV inline f64 multiply(f64 x, f64 y) { return x * y; }
+#else
+DEV inline f32 multiply(f32 x, f32 y) { return __nvvm_mul_rn_f(x, y); }
+DEV inline f64 multiply(f64 x, f64 y) { return __nvvm_mul_rn_d(x, y); }
+#endif
+
 // axes are up to MOVE_DIMS dims, the innermost first (boxcopy.go packs them as part of a kernel's arguments).
 struct axes {
 	i32 n;

@@ -7,7 +7,7 @@ struct fill_args {
 	u64 value; // the element, repeated
 };
 
-KERNEL(fill, fill_args) {
+KERNEL(fill_bytes, fill_args) {
 	i64 first = global_thread(), step = global_threads(), done = 0;
 	if (aligned16(a.y)) {
 		pack<u64, 2> p = {{a.value, a.value}};
@@ -31,13 +31,9 @@ KERNEL(range_i32, range_args) {
 	for (i64 i = global_thread(); i < a.n; i += global_threads()) ((u32 *)a.y)[i] = (u32)a.start + (u32)i * (u32)a.delta;
 }
 
-// The product and the sum are rounded one after the other, as on the host.
 template <typename T> DEV inline void range_loop(const range_args &a) {
-#ifdef __clang__
-#pragma clang fp contract(off)
-#endif
 	for (i64 i = global_thread(); i < a.n; i += global_threads()) {
-		T step = (T)i * (T)a.real_delta;
+		T step = multiply((T)i, (T)a.real_delta);
 		((T *)a.y)[i] = (T)a.real_start + step;
 	}
 }

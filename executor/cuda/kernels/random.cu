@@ -1,0 +1,184 @@
+// Random draws and dropout: Philox4x32-10 (Salmon, Moraes, Dror, Shaw: Parallel random numbers: as easy as 1, 2, 3; SC 2011), with
+// the counters and keys of the host's draws (executor/cpu/philox.go): the same bits come of the same seed and step.
+#include "move.h"
+
+// stream is a sequence of random words: word i is word i mod 4 of block i/4.
+struct stream { u32 k0, k1, step, number; };
+
+struct block4 { u32 v[4]; };
+
+DEV inline block4 philox(const stream &s, u32 number, u64 block) {
+	u32 c0 = (u32)block, c1 = (u32)(block >> 32), c2 = s.step, c3 = number, k0 = s.k0, k1 = s.k1;
+	UNROLL
+	for (int i = 0; i < 10; i++) {
+		u64 p = (u64)c0 * 0xD2511F53u, q = (u64)c2 * 0xCD9E8D57u;
+		c0 = (u32)(q >> 32) ^ c1 ^ k0;
+		c1 = (u32)q;
+		c2 = (u32)(p >> 32) ^ c3 ^ k1;
+		c3 = (u32)p;
+		k0 += 0x9E3779B9u;
+		k1 += 0xBB67AE85u;
+	}
+	return {{c0, c1, c2, c3}};
+}
+
+// dropout_args: y = keep ? (x + bias)*scale : 0, + residual. bias has period elements. mask has a byte per element, bits a bit.
+// Elements are kept whose random word is not below threshold; all where drawing is 0.
+struct dropout_args {
+	const void *x, *bias, *residual;
+	void *y;
+	u8 *mask;
+	u32 *bits;
+	i64 n, period;
+	stream words;
+	u32 threshold, drawing;
+	f64 scale;
+};
+
+template <typename T> DEV inline T dropped(const dropout_args &a, i64 i, T x, bool keep) {
+	typedef typename compute<T>::type C;
+	C v = load(x);
+	if (a.bias) v = v + load(((const T *)a.bias)[i % a.period]);
+	if (a.drawing) v = keep ? multiply(v, (C)a.scale) : (C)0;
+	if (a.residual) v = v + load(((const T *)a.residual)[i]);
+	return store<T>(v);
+}
+
+// dropout_loop gives each thread four neighbours, which share a block of random words.
+template <typename T> DEV inline void dropout_loop(const dropout_args &a) {
+	const T *x = (const T *)a.x;
+	T *y = (T *)a.y;
+	bool packs = aligned16(x) && aligned16(y) && ((u64)a.mask & 3) == 0;
+	i64 quads = (a.n + 3) / 4;
+	i64 all = a.bits ? (quads + WARP - 1) / WARP * WARP : quads; // whole warps come to the shuffles
+	for (i64 q = global_thread(); q < all; q += global_threads()) {
+		i64 i = 4 * q;
+		u32 keep = 15;
+		if (a.drawing) {
+			block4 w = philox(a.words, a.words.number, (u64)q);
+			keep = 0;
+			UNROLL
+			for (int j = 0; j < 4; j++) keep |= (u32)(w.v[j] >= a.threshold) << j;
+		}
+		if (i + 4 > a.n) keep &= i < a.n ? (1u << (a.n - i)) - 1 : 0;
+		if (packs && i + 4 <= a.n) {
+			if (y) {
+				pack<T, 4> p = ((const pack<T, 4> *)x)[q], r;
+				UNROLL
+				for (int j = 0; j < 4; j++) r.v[j] = dropped(a, i + j, p.v[j], keep >> j & 1);
+				((pack<T, 4> *)y)[q] = r;
+			}
+			if (a.mask) ((u32 *)a.mask)[q] = (keep & 1) | (keep & 2) << 7 | (keep & 4) << 14 | (keep & 8) << 21;
+		} else {
+			for (i64 j = i; j < i + 4 && j < a.n; j++) {
+				if (y) y[j] = dropped(a, j, x[j], keep >> (j - i) & 1);
+				if (a.mask) a.mask[j] = keep >> (j - i) & 1;
+			}
+		}
+		if (a.bits) {
+			u32 word = keep << (q % 8 * 4);
+			word |= shuffle_xor(word, 1);
+			word |= shuffle_xor(word, 2);
+			word |= shuffle_xor(word, 4);
+			if (q % 8 == 0 && i < a.n) a.bits[q / 8] = word;
+		}
+	}
+}
+
+// dropgrad_args: dx = kept ? dy*scale : 0, by a mask of bytes or of bits.
+struct dropgrad_args {
+	const void *dy;
+	const u8 *mask;
+	const u32 *bits;
+	void *dx;
+	i64 n;
+	f64 scale;
+};
+
+template <typename T> DEV inline void dropgrad_loop(const dropgrad_args &a) {
+	typedef typename compute<T>::type C;
+	const T *dy = (const T *)a.dy;
+	T *dx = (T *)a.dx;
+	C scale = (C)a.scale;
+	i64 first = global_thread(), step = global_threads(), done = 0;
+	if (aligned16(dy) && aligned16(dx) && ((u64)a.mask & 3) == 0) {
+		done = a.n / 4 * 4;
+		for (i64 q = first; q < done / 4; q += step) {
+			u32 keep = a.bits ? a.bits[q / 8] >> (q % 8 * 4) : ((const u32 *)a.mask)[q], gap = a.bits ? 1 : 8;
+			pack<T, 4> p = ((const pack<T, 4> *)dy)[q];
+			UNROLL
+			for (int j = 0; j < 4; j++) p.v[j] = store<T>(keep >> (gap * j) & 1 ? load(p.v[j]) * scale : (C)0);
+			((pack<T, 4> *)dx)[q] = p;
+		}
+	}
+	for (i64 i = done + first; i < a.n; i += step) {
+		u32 keep = a.bits ? a.bits[i / 32] >> (i % 32) & 1 : a.mask[i] & 1;
+		dx[i] = store<T>(keep ? load(dy[i]) * scale : (C)0);
+	}
+}
+
+// uniform_args: y = low + u*range with numbers u of 53 random bits; of Bernoulli, y = u < p ? one : 0.
+struct uniform_args {
+	const void *p;
+	void *y;
+	i64 n;
+	stream words;
+	u32 size; // bytes per element of y, of Bernoulli
+	f64 low, range;
+	u64 one;
+};
+
+DEV inline f64 fraction(u32 high, u32 low) {
+	const f64 unit = 1.0 / 9007199254740992.0; // 2^-53
+	return (f64)((u64)high << 21 | low >> 11) * unit;
+}
+
+// rounded rounds to an element once: to f32 so that rounding again to 16 bits comes to the same (Boldo and Melquiond 2008).
+template <typename T> DEV inline T rounded(f64 x) {
+	f32 y = (f32)x;
+	u32 bits = bits_of(y);
+	if ((f64)y != x && y == y) {
+		f64 size = x < 0 ? -x : x, got = (f64)(y < 0 ? -y : y);
+		bits = (got > size ? bits - 1 : bits) | 1;
+	}
+	return store<T>(from_bits(bits));
+}
+template <> DEV inline f32 rounded<f32>(f64 x) { return (f32)x; }
+template <> DEV inline f64 rounded<f64>(f64 x) { return x; }
+
+template <typename T> DEV inline void uniform_loop(const uniform_args &a) {
+	for (i64 q = global_thread(); q < (a.n + 3) / 4; q += global_threads()) {
+		block4 high = philox(a.words, 0, (u64)q), low = philox(a.words, 1, (u64)q);
+		UNROLL
+		for (int j = 0; j < 4; j++) {
+			f64 s = multiply(fraction(high.v[j], low.v[j]), a.range);
+			if (4 * q + j < a.n) ((T *)a.y)[4 * q + j] = rounded<T>(a.low + s);
+		}
+	}
+}
+
+template <typename T> DEV inline void bernoulli_loop(const uniform_args &a) {
+	for (i64 q = global_thread(); q < (a.n + 3) / 4; q += global_threads()) {
+		block4 high = philox(a.words, 0, (u64)q), low = philox(a.words, 1, (u64)q);
+		UNROLL
+		for (int j = 0; j < 4; j++) {
+			i64 i = 4 * q + j;
+			if (i >= a.n) break;
+			u64 v = fraction(high.v[j], low.v[j]) < (f64)load(((const T *)a.p)[i]) ? a.one : 0;
+			if (a.size == 1) ((u8 *)a.y)[i] = (u8)v;
+			if (a.size == 2) ((u16 *)a.y)[i] = (u16)v;
+			if (a.size == 4) ((u32 *)a.y)[i] = (u32)v;
+			if (a.size == 8) ((u64 *)a.y)[i] = v;
+		}
+	}
+}
+
+#define FLOATS(name, args)                              \
+	KERNEL(name##_f32, args) { name##_loop<f32>(a); }   \
+	KERNEL(name##_f64, args) { name##_loop<f64>(a); }   \
+	KERNEL(name##_f16, args) { name##_loop<f16>(a); }   \
+	KERNEL(name##_bf16, args) { name##_loop<bf16>(a); }
+FLOATS(dropout, dropout_args)
+FLOATS(dropgrad, dropgrad_args)
+FLOATS(uniform, uniform_args)
+FLOATS(bernoulli, uniform_args)
