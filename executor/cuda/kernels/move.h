@@ -14,8 +14,8 @@ typedef pack<u32, 4> word16;
 DEV inline f32 multiply(f32 x, f32 y) { return x * y; }
 DEV inline f64 multiply(f64 x, f64 y) { return x * y; }
 #else
-DEV inline f32 multiply(f32 x, f32 y) { return __nvvm_mul_rn_f(x, y); }
-DEV inline f64 multiply(f64 x, f64 y) { return __nvvm_mul_rn_d(x, y); }
+DEV inline f32 multiply(f32 x, f32 y) { f32 z; asm("mul.rn.f32 %0, %1, %2;" : "=f"(z) : "f"(x), "f"(y)); return z; }
+DEV inline f64 multiply(f64 x, f64 y) { f64 z; asm("mul.rn.f64 %0, %1, %2;" : "=d"(z) : "d"(x), "d"(y)); return z; }
 #endif
 
 // axes are up to MOVE_DIMS dims, the innermost first (boxcopy.go packs them as part of a kernel's arguments).

@@ -1,0 +1,285 @@
+package cuda
+
+import (
+	"math"
+
+	"memopt/executor"
+	"memopt/executor/cuda/driver"
+	"memopt/graph"
+	"memopt/graph/op"
+)
+
+// randomSeed returns the seed of a random node: the attribute seed, an integer or a float of which the bits count, else what the
+// session gives.
+func randomSeed(p *executor.Prep) uint64 {
+	if a := p.Node.Attr("seed"); a != nil {
+		switch v := a.Value.(type) {
+		case int64:
+			return uint64(v)
+		case float32:
+			return uint64(math.Float32bits(v))
+		}
+	}
+	return p.Seed
+}
+
+// packStream packs the struct stream of kernels/random.cu: stream 0 of a node's draws in a step. executor/cpu/philox.go says what
+// key and counter are.
+func packStream(a *driver.Args, seed, step uint64) {
+	key := mixedSeed(seed) + step>>32*0xD1342543DE82EF95
+	a.Uint32(uint32(key))
+	a.Uint32(uint32(key >> 32))
+	a.Uint32(uint32(step))
+	a.Uint32(0)
+}
+
+// mixedSeed makes numbers that differ in many bits of seeds that differ in few: the output function of Steele, Lea, Flood: Fast
+// splittable pseudorandom number generators; OOPSLA 2014.
+func mixedSeed(z uint64) uint64 {
+	z += 0x9E3779B97F4A7C15
+	z = (z ^ z>>30) * 0xBF58476D1CE4E5B9
+	z = (z ^ z>>27) * 0x94D049BB133111EB
+	return z ^ z>>31
+}
+
+// dropSlots says in which slots the inputs of a relative of Dropout lie; 0: it has none.
+type dropSlots struct {
+	bias, residual, ratio, training int
+	packed                          bool // the mask has a bit per element
+}
+
+// dropout drops elements at random, and scales the others.
+type dropout struct {
+	*launch
+	dropSlots
+	seed uint64
+}
+
+// floatSuffix is suffix for the floats, f64 as well; "" for other types.
+func floatSuffix(t graph.DType) string {
+	if isFloat(t) || t == graph.Float64 {
+		return suffix(t)
+	}
+	return ""
+}
+
+// newDropout makes the kernels of Dropout and its relatives.
+func newDropout(slots dropSlots) maker {
+	return func(d *Device, p *executor.Prep) (executor.Kernel, error) {
+		s := slots
+		if p.Node.Kind == op.Dropout && p.Version < 12 {
+			s.ratio, s.training = 0, 0 // the ratio is an attribute, of no use without training mode
+		}
+		t := floatSuffix(p.DType(0))
+		if t == "" || !s.packed && p.Wants(1) && p.Out[1] != graph.Bool {
+			return nil, noTypes(p)
+		}
+		l, err := d.launch("random", "dropout_"+t)
+		return &dropout{l, s, randomSeed(p)}, err
+	}
+}
+
+// ratioOf reads the ratio, an input in host memory or 0.5.
+func ratioOf(c *executor.Ctx, slot int) (float64, error) {
+	if slot == 0 || c.In(slot) == nil {
+		return 0.5, nil
+	}
+	x := c.In(slot)
+	if x.Len() != 1 || floatSuffix(x.DType) == "" {
+		return 0, c.Errorf("input %d, the ratio, is %v, wanted one float", slot, x)
+	}
+	r := scalarAt(x).real
+	if !(r >= 0 && r < 1) {
+		return 0, c.Errorf("the ratio is %v, wanted a number in [0, 1)", r)
+	}
+	return r, nil
+}
+
+// Run checks the operands and draws.
+func (k *dropout) Run(c *executor.Ctx) error {
+	x := c.In(0)
+	ratio, err := k.drawn(c)
+	if err != nil {
+		return err
+	}
+	bias, residual, period, err := k.sides(c, x)
+	if err != nil {
+		return err
+	}
+	var y, mask, bits []byte
+	if t := c.Out(0, x.Shape...); t != nil {
+		y = t.Data
+	}
+	if k.packed && c.Wants(1) {
+		bits = c.Out(1, (x.Len()+31)/32).Data
+	} else if c.Wants(1) {
+		mask = c.Out(1, x.Shape...).Data
+	}
+	a := k.begin()
+	a.In(x.Data)
+	a.In(bias)
+	a.In(residual)
+	a.Out(y)
+	a.Out(mask)
+	a.Out(bits)
+	a.Int(x.Len())
+	a.Int(period)
+	packStream(a, k.seed, c.Step)
+	a.Uint32(uint32(ratio * (1 << 32)))
+	drawing := uint32(0)
+	if ratio > 0 {
+		drawing = 1
+	}
+	a.Uint32(drawing)
+	a.Float64(1 / (1 - ratio))
+	return k.line(x.Len(), 4)
+}
+
+// drawn returns the ratio, 0 without training mode.
+func (k *dropout) drawn(c *executor.Ctx) (float64, error) {
+	t := c.In(k.training)
+	if k.training == 0 || t == nil {
+		return 0, nil
+	}
+	if t.DType != graph.Bool || t.Len() != 1 {
+		return 0, c.Errorf("input %d, the training mode, is %v, wanted one bool", k.training, t)
+	}
+	if t.Data[0] == 0 {
+		return 0, nil
+	}
+	return ratioOf(c, k.ratio)
+}
+
+// sides returns the bias with its length and the residual.
+func (k *dropout) sides(c *executor.Ctx, x *executor.Tensor) (bias, residual []byte, period int, err error) {
+	if s := k.residual; s > 0 && c.In(s) != nil {
+		if !joined(c.In(s).Shape, x.Shape, nil) {
+			return nil, nil, 0, c.Errorf("the residual is %v, wanted the data's shape %v", c.In(s), x.Shape)
+		}
+		residual = c.In(s).Data
+	}
+	if k.bias == 0 {
+		return nil, residual, 1, nil
+	}
+	b := c.In(k.bias)
+	tail := b.Shape
+	for len(tail) > 0 && tail[0] == 1 {
+		tail = tail[1:]
+	}
+	if len(tail) > x.Rank() || !joined(x.Shape[x.Rank()-len(tail):], tail, nil) {
+		return nil, nil, 0, c.Errorf("the bias is %v, wanted the last dims of the data's shape %v", b, x.Shape)
+	}
+	return b.Data, residual, max(b.Len(), 1), nil
+}
+
+// dropoutGrad is mask ? dy/(1-ratio) : 0. The training mode is not looked at, as on the host.
+type dropoutGrad struct {
+	*launch
+	packed bool
+}
+
+// newDropoutGrad makes the kernels of DropoutGrad and BitmaskDropoutGrad.
+func newDropoutGrad(packed bool) maker {
+	return func(d *Device, p *executor.Prep) (executor.Kernel, error) {
+		t := floatSuffix(p.DType(0))
+		if t == "" {
+			return nil, noTypes(p)
+		}
+		l, err := d.launch("random", "dropgrad_"+t)
+		return &dropoutGrad{l, packed}, err
+	}
+}
+
+// Run computes the output.
+func (k *dropoutGrad) Run(c *executor.Ctx) error {
+	dy, mask := c.In(0), c.In(1)
+	ratio, err := ratioOf(c, 2)
+	if err != nil {
+		return err
+	}
+	var bytes, bits []byte
+	if k.packed {
+		if mask.Len() != (dy.Len()+31)/32 {
+			return c.Errorf("the mask is %v, wanted %d words for %v", mask, (dy.Len()+31)/32, dy)
+		}
+		bits = mask.Data
+	} else {
+		if !joined(mask.Shape, dy.Shape, nil) {
+			return c.Errorf("the mask is %v, the gradient %v: wanted the same shape", mask, dy)
+		}
+		bytes = mask.Data
+	}
+	dx := c.Out(0, dy.Shape...)
+	if dx == nil {
+		return nil
+	}
+	a := k.begin()
+	a.In(dy.Data)
+	a.In(bytes)
+	a.In(bits)
+	a.Out(dx.Data)
+	a.Int(dy.Len())
+	a.Float64(1 / (1 - ratio))
+	return k.line(dy.Len(), 4)
+}
+
+// uniform draws uniform numbers, or bools of Bernoulli.
+type uniform struct {
+	*launch
+	seed       uint64
+	shape      []int // nil: the input's
+	low, width float64
+	size       int // bytes of Bernoulli's elements; 0: not Bernoulli
+	one        uint64
+}
+
+// newUniform makes the kernels of RandomUniform, RandomUniformLike and Bernoulli.
+func newUniform(d *Device, p *executor.Prep) (executor.Kernel, error) {
+	n := p.Node
+	k := &uniform{seed: randomSeed(p), low: float64(n.Float("low", 0))}
+	k.width = float64(n.Float("high", 1)) - k.low
+	if n.Kind == op.RandomUniform {
+		k.shape = attrInts([]int{}, n.IntList("shape", nil))
+	}
+	t, name := p.Out[0], "uniform_"
+	if n.Kind == op.Bernoulli {
+		name, k.size = "bernoulli_", elementBytes(t)
+		one, ok := bitsOf(t, 1)
+		if !ok || k.size == 0 {
+			return nil, p.Unsupported("no CUDA kernel for output type %v", t)
+		}
+		k.one, t = one, p.DType(0)
+	}
+	s := floatSuffix(t)
+	if s == "" {
+		return nil, noTypes(p)
+	}
+	var err error
+	k.launch, err = d.launch("random", name+s)
+	return k, err
+}
+
+// Run draws.
+func (k *uniform) Run(c *executor.Ctx) error {
+	shape, p := k.shape, []byte(nil)
+	if shape == nil {
+		shape = c.In(0).Shape
+	}
+	if k.size > 0 {
+		p = c.In(0).Data
+	}
+	y := c.Out(0, shape...)
+	if y == nil {
+		return nil
+	}
+	a := k.begin()
+	a.In(p)
+	a.Out(y.Data)
+	a.Int(y.Len())
+	packStream(a, k.seed, c.Step)
+	a.Uint32(uint32(k.size))
+	a.Float64(k.low)
+	a.Float64(k.width)
+	a.Uint64(k.one)
+	return k.line(y.Len(), 4)
+}
