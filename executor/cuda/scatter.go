@@ -114,11 +114,12 @@ func (s *scatterer) sorted(c *executor.Ctx, n, rows int) (keys, ids []byte, err 
 		return nil, nil, err
 	}
 	tiles := sortTiles(n)
+	sumThreads := min((sortDigits*tiles+31)&^31, 1024)
 	for shift := 0; shift < bits.Len(uint(rows-1)) && n > 1; shift += 4 {
 		for _, pass := range [...]struct {
 			*launch
 			blocks, threads int
-		}{{s.count, tiles, sortThreads}, {s.sum, 1, 1024}, {s.move, tiles, sortThreads}} {
+		}{{s.count, tiles, sortThreads}, {s.sum, 1, sumThreads}, {s.move, tiles, sortThreads}} {
 			a := pass.begin()
 			a.In(keys)
 			a.In(ids)
