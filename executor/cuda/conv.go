@@ -1,0 +1,298 @@
+package cuda
+
+import (
+	"slices"
+
+	"memopt/executor"
+	"memopt/executor/cpu"
+	"memopt/executor/cuda/driver"
+)
+
+// convolver has the kernels that convolutions are made of, for one element type.
+type convolver struct {
+	*product
+	geometry *cpu.ConvGeometry
+	size     int
+	lent     []byte // to the library
+
+	columns, swap, finish, back, depth, depthBack, deep, depthWeights, biasGrad *launch
+
+	widen *launch // of halves to float32, else nil
+}
+
+// newConvolver loads the kernels.
+func newConvolver(d *Device, p *executor.Prep, g *cpu.ConvGeometry, err error) (*convolver, error) {
+	if err != nil {
+		return nil, err
+	}
+	t := p.DType(0)
+	if !isFloat(t) {
+		return nil, noTypes(p)
+	}
+	product, err := d.product(p)
+	if err != nil {
+		return nil, err
+	}
+	k := &convolver{product: product, geometry: g, size: t.Bits() / 8}
+	for _, l := range []struct {
+		to           **launch
+		module, name string
+	}{
+		{&k.columns, "conv_columns", "columns"}, {&k.swap, "conv_columns", "swap"}, {&k.finish, "", "finish"}, {&k.back, "", "back"},
+		{&k.depth, "", "depthwise"}, {&k.depthBack, "", "depthback"}, {&k.deep, "", "deep"}, {&k.depthWeights, "", "depthweights"},
+		{&k.biasGrad, "", "biasgrad"},
+	} {
+		module, name := "conv_"+suffix(t), l.name+"_"+suffix(t)
+		if l.module != "" {
+			module, name = l.module, l.name+"_"+string(rune('0'+k.size))
+		}
+		if *l.to, err = d.launch(module, name); err != nil {
+			return nil, err
+		}
+	}
+	if k.size < 4 {
+		k.widen, err = d.launch("cast", "cast_"+suffix(t)+"_f32")
+	}
+	return k, err
+}
+
+// lend takes the library's workspace for a run.
+func (k *convolver) lend(c *executor.Ctx) {
+	k.lent = c.Scratch(k.d.libraryWorkspace())
+	g := &k.gemm
+	*g = driver.Gemm{Elem: g.Elem, TF32: g.TF32, Alpha: 1, Batch: 1, Workspace: k.lent}
+}
+
+// call runs the product as it is set, of operands that begin at elements of a, b and y.
+func (k *convolver) call(a []byte, atA int, b []byte, atB int, y []byte, atY int) error {
+	g := &k.gemm
+	size := g.Elem.Size()
+	g.A, g.B, g.C = a[atA*size:], b[atB*size:], y[atY*size:]
+	return k.d.driver.Gemm(k.d.stream, g)
+}
+
+// convKernel is Conv and, with a second summand and an activation, FusedConv.
+type convKernel struct {
+	*convolver
+	plan                convPlan
+	shape               []int
+	x, w, bias, z, y    []byte
+	columnRoom, rowRoom []byte
+}
+
+// newConv makes the kernel of Conv and FusedConv.
+func newConv(d *Device, p *executor.Prep) (executor.Kernel, error) {
+	g, err := cpu.NewConvGeometry(p)
+	k, err := newConvolver(d, p, g, err)
+	if err != nil {
+		return nil, err
+	}
+	return &convKernel{convolver: k}, nil
+}
+
+// Workspace returns what the columns and the library take.
+func (k *convKernel) Workspace(in, _ [][]int) int {
+	p, err := newConvPlan(k.geometry, in[0], in[1], k.size)
+	if err != nil {
+		return 0
+	}
+	p.forward()
+	return p.forwardBytes() + executor.RoundUp(k.d.libraryWorkspace())
+}
+
+// Run checks the shapes and computes.
+func (k *convKernel) Run(c *executor.Ctx) error {
+	x, w := c.In(0), c.In(1)
+	var err error
+	if k.plan, err = newConvPlan(k.geometry, x.Shape, w.Shape, k.size); err != nil {
+		return err
+	}
+	p := &k.plan
+	p.forward()
+	k.x, k.w, k.bias, k.z = x.Data, w.Data, nil, nil
+	if b := c.In(2); b != nil {
+		if b.Rank() != 1 || b.Shape[0] != p.m {
+			return c.Errorf("input 2 (bias) has shape %v, wanted [%d]", b.Shape, p.m)
+		}
+		k.bias = b.Data
+	}
+	k.shape = append(append(k.shape[:0], p.n, p.m), p.Out[3-p.Rank:]...)
+	if z := c.In(3); z != nil {
+		if !slices.Equal(z.Shape, k.shape) {
+			return c.Errorf("input 3 has shape %v, wanted that of the output, %v", z.Shape, k.shape)
+		}
+		k.z = z.Data
+	}
+	y := c.Out(0, k.shape...)
+	if y == nil || len(y.Data) == 0 {
+		return nil
+	}
+	k.y = y.Data
+	switch {
+	case p.depth == 0:
+		if err := k.d.Memory().Fill(y.Data, 0); err != nil {
+			return err
+		}
+		return k.finishSums(0, p.n, k.y, p.m*p.outPlane, p.outPlane)
+	case p.way == convDepth:
+		return k.runDepth()
+	case p.way == convDeep:
+		return k.runDeep()
+	}
+	k.lend(c)
+	columns, rows := p.columnBytes()
+	k.columnRoom, k.rowRoom = c.Scratch(columns), c.Scratch(rows)
+	for from := 0; from < p.n; from += p.images {
+		if err := k.some(from, min(p.images, p.n-from)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// some computes count images from number from on.
+func (k *convKernel) some(from, count int) error {
+	p := &k.plan
+	x, y := k.x[from*p.c*p.inPlane*k.size:], k.y[from*p.m*p.outPlane*k.size:]
+	switch p.way {
+	case convPoint:
+		if err := k.multiplyAll(count, p.outPlane, x, y); err != nil {
+			return err
+		}
+	case convWide:
+		wide := count * p.outPlane
+		if err := k.makeColumns(p, x, k.columnRoom, count, 0, p.outPlane, p.outPlane, wide); err != nil {
+			return err
+		}
+		g := &k.gemm
+		g.M, g.N, g.K, g.LDA, g.LDB, g.LDC = p.mg, wide, p.depth, p.depth, wide, wide
+		g.Batch, g.StrideA, g.StrideB, g.StrideC = p.group, p.mg*p.depth, p.depth*wide, p.mg*wide
+		if err := k.call(k.w, 0, k.columnRoom, 0, k.rowRoom, 0); err != nil {
+			return err
+		}
+		return k.finishSums(from, count, k.rowRoom, p.outPlane, wide)
+	default:
+		for place := 0; place < p.outPlane; place += p.places {
+			n := min(p.places, p.outPlane-place)
+			if err := k.makeColumns(p, x, k.columnRoom, count, place, n, p.c*p.taps*n, n); err != nil {
+				return err
+			}
+			if err := k.multiplyAll(count, n, k.columnRoom, y[place*k.size:]); err != nil {
+				return err
+			}
+		}
+	}
+	if k.bias == nil && k.z == nil && p.act == 0 {
+		return nil
+	}
+	return k.finishSums(from, count, y, p.m*p.outPlane, p.outPlane)
+}
+
+// multiplyAll multiplies the weights with n columns of each of count images: images are the library's batch, or groups where
+// they are more.
+func (k *convKernel) multiplyAll(count, n int, columns, y []byte) error {
+	p, g := &k.plan, &k.gemm
+	g.M, g.N, g.K, g.LDA, g.LDB, g.LDC = p.mg, n, p.depth, p.depth, n, p.outPlane
+	imageB, imageY, groupW, groupB, groupY := p.c*p.taps*n, p.m*p.outPlane, p.mg*p.depth, p.depth*n, p.mg*p.outPlane
+	if p.group > count {
+		g.Batch, g.StrideA, g.StrideB, g.StrideC = p.group, groupW, groupB, groupY
+		for i := range count {
+			if err := k.call(k.w, 0, columns, i*imageB, y, i*imageY); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	g.Batch, g.StrideA, g.StrideB, g.StrideC = count, 0, imageB, imageY
+	for i := range p.group {
+		if err := k.call(k.w, i*groupW, columns, i*groupB, y, i*groupY); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// makeColumns makes the columns first, first+1… of count images, of n places each.
+func (k *convolver) makeColumns(p *convPlan, x, columns []byte, count, first, n, imageStride, rowStride int) error {
+	rows := p.c * p.taps
+	a := k.columns.begin()
+	a.In(x[:count*p.c*p.inPlane*k.size])
+	a.Out(columns[:count*rows*n*k.size])
+	a.Int(count * rows * n)
+	a.Int(p.c * p.inPlane)
+	a.Int(imageStride)
+	a.Int(rowStride)
+	a.Int(first)
+	a.Divider(n)
+	a.Divider(rows)
+	a.Divider(p.taps)
+	p.pack(a)
+	return k.columns.line(count*rows*n, 2)
+}
+
+// finishSums adds bias and second summand to sums of count images and applies the activation.
+func (k *convKernel) finishSums(from, count int, sums []byte, imageStride, rowStride int) error {
+	p := &k.plan
+	n := count * p.m * p.outPlane
+	at, end := from*p.m*p.outPlane*k.size, (from*p.m*p.outPlane+n)*k.size
+	z := k.z
+	if z != nil {
+		z = z[at:end]
+	}
+	a := k.finish.begin()
+	a.In(sums[:n*k.size])
+	a.In(k.bias)
+	a.In(z)
+	a.Out(k.y[at:end])
+	a.Int(n)
+	a.Int(imageStride)
+	a.Int(rowStride)
+	a.Divider(p.outPlane)
+	a.Divider(p.m)
+	k.activation(a)
+	return k.finish.line(n, 2)
+}
+
+// activation packs what FusedConv applies, numbered as in kernels/conv.h.
+func (k *convolver) activation(a *driver.Args) {
+	a.Int32(int32(k.geometry.Activation))
+	a.Float32(float32(k.geometry.Alpha))
+	a.Float32(float32(k.geometry.Beta))
+}
+
+// runDepth computes groups of one channel each.
+func (k *convKernel) runDepth() error {
+	p := &k.plan
+	a := k.depth.begin()
+	for _, b := range [...][]byte{k.x, k.w, k.bias, k.z} {
+		a.In(b)
+	}
+	a.Out(k.y)
+	a.Int(p.n * p.m * p.outPlane)
+	a.Divider(p.outPlane)
+	a.Divider(p.m)
+	a.Divider(p.mg)
+	k.activation(a)
+	p.pack(a)
+	return k.depth.line(p.n*p.m*p.outPlane, 1)
+}
+
+// runDeep computes one element of the output per block.
+func (k *convKernel) runDeep() error {
+	p := &k.plan
+	a := k.deep.begin()
+	for _, b := range [...][]byte{k.x, k.w, k.bias, k.z} {
+		a.In(b)
+	}
+	a.Out(k.y)
+	a.Int(p.n * p.m * p.outPlane)
+	a.Int(p.depth)
+	a.Int(p.cg)
+	a.Divider(p.outPlane)
+	a.Divider(p.m)
+	a.Divider(p.mg)
+	a.Divider(p.taps)
+	k.activation(a)
+	p.pack(a)
+	return k.deep.rows(p.n*p.m*p.outPlane, 256, 0)
+}
