@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"memopt/executor"
+	"memopt/graph"
 )
 
 // Window is a kernel at all its places over an input, on three spatial axes; fewer are preceded by axes of length 1. On every
@@ -127,4 +128,11 @@ func (g *ResizeGeometry) Axis(i int) ResizeAxis {
 		return ResizeAxis{In: a.in, Out: a.out, Same: true}
 	}
 	return ResizeAxis{In: a.in, Out: a.out, Taps: a.taps, Index: a.index, Weight: a.weight, Outside: a.outside}
+}
+
+// Fill returns the extrapolation value as an element of a type, in the low bytes.
+func (g *ResizeGeometry) Fill(d graph.DType) uint64 {
+	var one [1]uint64
+	encodeNumber(executor.Memory(one[:])[:d.Bits()/8], d, float64(g.m.spec.extrapolation))
+	return one[0]
 }

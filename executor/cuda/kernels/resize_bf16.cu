@@ -1,0 +1,2 @@
+#define T bf16
+#include "filter.h"

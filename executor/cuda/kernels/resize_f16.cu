@@ -1,0 +1,2 @@
+#define T f16
+#include "filter.h"

@@ -1,0 +1,2 @@
+#define T f32
+#include "filter.h"
