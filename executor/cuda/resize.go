@@ -64,10 +64,10 @@ const resizedDims = 6
 
 // Workspace returns what the tables take at most.
 func (k *resizeKernel) Workspace(in, out [][]int) int {
-	small, large := in[0], in[0]
+	var small, large []int
 	switch {
 	case k.back:
-		small = in[1]
+		small, large = in[1], in[0]
 	case len(out) == 0 || out[0] == nil:
 		return 0
 	default:
