@@ -383,5 +383,8 @@ func (s *Session) Close() error {
 	return err
 }
 
+// WeightStats returns what holds inputs and weights that the session has copied.
+func (s *Session) WeightStats() ArenaStats { return s.weights.Stats() }
+
 // ArenaStats returns what the session's arena holds.
 func (s *Session) ArenaStats() ArenaStats { return s.arena.Stats() }

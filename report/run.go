@@ -67,6 +67,8 @@ type runPeakJSON struct {
 	Workspace       int64   `json:"workspace_bytes"`
 	Persistent      int64   `json:"persistent_bytes"`
 	Device          int64   `json:"device_bytes"`
+	DeviceGrowth    *int64  `json:"device_growth_bytes,omitempty"`
+	DeviceWeights   *int64  `json:"device_weights_bytes,omitempty"`
 	RSS             int64   `json:"rss_bytes"`
 	Node            *string `json:"node"`
 	DataDependent   int     `json:"data_dependent_values"`
@@ -122,6 +124,9 @@ func newRunJSON(v *RunView) *runJSON {
 		j.Time = &timeJSON{ms(r.Min()), ms(r.Median()), ms(r.Max())}
 	}
 	j.Runtime = newRuntimeJSON(v)
+	if r.DeviceGrowth > 0 {
+		j.Peak.DeviceGrowth, j.Peak.DeviceWeights = &r.DeviceGrowth, &r.Weights.Reserved
+	}
 	if c := r.Measured.Copies; c != (executor.Copies{}) {
 		j.Copies = &copiesJSON{c.In, c.Out, c.InBytes, c.OutBytes}
 	}
@@ -204,6 +209,10 @@ func (t *Table) runRows(v *RunView) {
 	t.Add("inputs and weights", Bytes(r.Predicted.Persistent), "live throughout, in no other line")
 	if r.Resident > 0 && !v.Virtual {
 		t.Add("process", Bytes(r.Resident), "growth of resident memory over the state before the first step (VmHWM - VmRSS)")
+	}
+	if r.DeviceGrowth > 0 {
+		own := r.DeviceGrowth - r.Arena.Reserved - r.Weights.Reserved
+		t.Add("GPU memory", Bytes(r.DeviceGrowth), fmt.Sprintf("as its driver counts: arena %s, inputs and weights %s, the driver's own %s", Bytes(r.Arena.Reserved), Bytes(r.Weights.Reserved), Bytes(own)))
 	}
 	if n := len(r.HostNodes); n > 0 {
 		t.Add("nodes on the host", fmt.Sprint(n), "of those "+r.HostNodes[0].Label+": "+r.HostNodes[0].Why)

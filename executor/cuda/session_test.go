@@ -72,6 +72,7 @@ func sameAsCPU(t *testing.T, m *graph.Model, types *op.Result, env symbolic.Env)
 		require.NoError(t, err, "%+v", s)
 		require.Equal(t, got.Predicted.Arena, got.Measured.Arena, "%+v", s)
 		require.Equal(t, got.Predicted.Live, got.Measured.Live, "%+v", s)
+		require.Equal(t, got.Arena.Reserved+got.Weights.Reserved, got.DeviceGrowth, "every byte of the device is accounted for")
 		require.Zero(t, dbl.Counts().Live, "all memory is given back")
 		require.Positive(t, dbl.Counts().Launches)
 		for i, w := range want.Outputs {

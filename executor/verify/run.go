@@ -42,6 +42,11 @@ type Run struct {
 	// Of a device with memory of its own: the nodes that the host runs, and why steps are not captured where that was asked for.
 	HostNodes    []executor.HostNode
 	WhyNoCapture string
+	// Weights is what the session holds for inputs and weights that it has copied.
+	Weights executor.ArenaStats
+	// DeviceGrowth is by how much less memory the device says it has after the first step than before the session was
+	// opened: arena, weights, and what its driver takes for itself; 0 where the device has no memory of its own.
+	DeviceGrowth int64
 	// Resident is by how much the process's resident memory grew over what it was before
 	// the first step, in that step; 0 where the system does not say.
 	Resident int64
@@ -93,11 +98,23 @@ type execution struct {
 	run         *Run
 	warmup      int
 	done, total int
+	device      executor.Device
+	available   int64 // of the device's memory before the session
+}
+
+// available returns how many bytes of a device's own memory are free, 0 where it has none.
+func available(d executor.Device) int64 {
+	if p, ok := d.(executor.Placer); ok {
+		free, _ := p.Memory().Available()
+		return free
+	}
+	return 0
 }
 
 // start opens a session for a side and gives it its inputs. The caller closes the session.
 func start(side Side, inputs map[string]*executor.Tensor, opts Options) (*execution, error) {
 	opts.Session.Order, opts.Session.Dims = side.Order, side.Dims
+	before := available(opts.Device)
 	s, err := executor.Open(side.Model, side.Types, opts.Device, opts.Session)
 	if err != nil {
 		return nil, err
@@ -106,7 +123,7 @@ func start(side Side, inputs map[string]*executor.Tensor, opts Options) (*execut
 		s.Close()
 		return nil, err
 	}
-	return &execution{graph: side.Model.Graph, session: s, warmup: opts.Warmup, total: opts.Warmup + max(opts.Repeat, 1),
+	return &execution{graph: side.Model.Graph, session: s, device: opts.Device, available: before, warmup: opts.Warmup, total: opts.Warmup + max(opts.Repeat, 1),
 		run: &Run{Predicted: s.Prediction(), Threads: s.Threads(), Feeds: s.Feeds(), HostNodes: s.HostNodes(), WhyNoCapture: s.WhyNoCapture()}}, nil
 }
 
@@ -133,6 +150,9 @@ func (e *execution) step(ctx context.Context) error {
 	if err := e.session.Run(ctx); err != nil {
 		return err
 	}
+	if e.done == 0 {
+		e.run.DeviceGrowth = e.available - available(e.device)
+	}
 	if e.done >= e.warmup {
 		e.run.Times = append(e.run.Times, time.Since(begin))
 	}
@@ -142,7 +162,7 @@ func (e *execution) step(ctx context.Context) error {
 
 // finish notes what all steps needed and copies the outputs of the last one.
 func (e *execution) finish() {
-	e.run.Measured, e.run.Arena = e.session.Measured(), e.session.ArenaStats()
+	e.run.Measured, e.run.Arena, e.run.Weights = e.session.Measured(), e.session.ArenaStats(), e.session.WeightStats()
 	for i, d := range e.graph.Outputs {
 		t := e.session.Output(i)
 		e.run.Outputs = append(e.run.Outputs, Output{e.graph.Values[d.Value].Name,
