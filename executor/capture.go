@@ -9,6 +9,9 @@ import (
 type Capturer interface {
 	BeginCapture() error
 	EndCapture() (Capture, error)
+	// Pin returns n bytes of the host's memory that a capture can copy from whenever it is replayed.
+	Pin(n int) ([]byte, error)
+	Unpin(b []byte) error
 }
 
 // Capture is work that was noted.
@@ -23,6 +26,18 @@ type capturing struct {
 	why     string // why steps are not captured; "": they are
 	now     bool   // a capture is under way
 	capture Capture
+	pinned  [][]byte // what the capture copies from the host
+}
+
+// pin returns memory that holds src as long as the capture.
+func (s *Session) pin(src []byte) ([]byte, error) {
+	b, err := s.mem.(Capturer).Pin(len(src))
+	if err != nil {
+		return nil, err
+	}
+	s.captured.pinned = append(s.captured.pinned, b)
+	copy(b, src)
+	return b, nil
 }
 
 // WhyNoCapture says why a session that was asked to capture its steps (Options.Capture) does not; "" where it does.
@@ -62,10 +77,16 @@ func (s *Session) planCapture() {
 
 // forget drops what was captured: memory or inputs are not what they were.
 func (s *Session) forget() {
-	if s.captured.capture != nil {
-		s.captured.capture.Free()
-		s.captured.capture = nil
+	c := &s.captured
+	if c.capture != nil {
+		s.mem.Sync() // a replay may be under way
+		c.capture.Free()
+		c.capture = nil
 	}
+	for _, b := range c.pinned {
+		s.mem.(Capturer).Unpin(b)
+	}
+	c.pinned = nil
 }
 
 // runRoot runs the main graph: node by node the first time, so that everything is there that is made when it is first needed;

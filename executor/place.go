@@ -25,7 +25,6 @@ type transfer struct {
 	home *Tensor // where the value lives
 	copy *Tensor // what the kernel sees
 	slot int     // of the output; unused for inputs
-	kept []byte  // what a capture copies from the host
 }
 
 // homes is what a frame of a device with memory of its own knows of its values.
@@ -249,8 +248,9 @@ func (st *step) fetch() error {
 		c.copy.Data = data
 		src := c.home.Data
 		if f.s.captured.now {
-			c.kept = append(c.kept[:0], src...)
-			src = c.kept
+			if src, err = f.s.pin(src); err != nil {
+				return err
+			}
 		}
 		if err := f.send(data, src); err != nil {
 			return err

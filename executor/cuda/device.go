@@ -117,6 +117,9 @@ func (m memory) Available() (int64, bool) {
 }
 func (m memory) Sync() error { return m.d.driver.Sync(m.d.stream) }
 
+func (m memory) Pin(n int) ([]byte, error) { return m.d.driver.Pin(n) }
+func (m memory) Unpin(b []byte) error      { return m.d.driver.Unpin(b) }
+
 // BeginCapture notes the stream's work from now on in place of doing it.
 func (m memory) BeginCapture() error { return m.d.driver.BeginCapture(m.d.stream) }
 

@@ -47,6 +47,7 @@ type Double struct {
 	graphs    [][]func() error
 	operands  operands
 	lost      error
+	pinned    int
 	fails     string // kernel whose launches fail
 }
 
@@ -180,6 +181,22 @@ func (d *Double) find(b []byte) ([]byte, error) {
 	return blk.data[off : off+len(b) : off+len(b)], nil
 }
 
+// Pin returns memory of Go's heap, which stays where it is.
+func (d *Double) Pin(n int) ([]byte, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.pinned++
+	return make([]byte, max(n, 1))[:n], nil
+}
+
+// Unpin counts.
+func (d *Double) Unpin([]byte) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.pinned--
+	return nil
+}
+
 // MemInfo counts.
 func (d *Double) MemInfo() (free, total int64, err error) {
 	d.mu.Lock()
@@ -206,6 +223,9 @@ func (d *Double) Close() error {
 		release(b.address, b.size)
 	}
 	d.blocks = nil
+	if d.pinned != 0 && err == nil {
+		err = fmt.Errorf("double: %d pieces of pinned memory were not given back", d.pinned)
+	}
 	if len(leaks) > 0 && err == nil {
 		err = fmt.Errorf("double: %d allocations were not given back: %s", len(leaks), strings.Join(leaks, ", "))
 	}

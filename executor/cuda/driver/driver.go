@@ -21,13 +21,17 @@ type Driver interface {
 	Alloc(n int) ([]byte, error)
 	// Free gives back what Alloc returned, when all work that was asked for is done.
 	Free(b []byte) error
+	// Pin returns n bytes of the host's memory that the device can read by itself: copies from there may be under way when
+	// they return, and graphs read it whenever they are replayed. Unpin gives them back.
+	Pin(n int) ([]byte, error)
+	Unpin(b []byte) error
 	// MemInfo returns how many bytes of the device's memory are free, and how many there are.
 	MemInfo() (free, total int64, err error)
 	// ProcessMemory returns the bytes of the device that belong to this process, as the management library
 	// counts them, or false where it does not say.
 	ProcessMemory() (int64, bool)
 
-	CopyIn(s Stream, dst, src []byte) error  // from the host; src may be changed when it returns
+	CopyIn(s Stream, dst, src []byte) error  // from the host; src may be changed when it returns, unless it is pinned
 	CopyOut(s Stream, dst, src []byte) error // to the host; done when it returns
 	Copy(s Stream, dst, src []byte) error    // within the device; they do not overlap
 	Fill(s Stream, dst []byte, value byte) error

@@ -32,6 +32,29 @@ func (d *cuda) Free(b []byte) error {
 	return d.do(cuMemFree, Address(b))
 }
 
+// Pin takes memory of the host that stays where it is.
+func (d *cuda) Pin(n int) ([]byte, error) {
+	if n == 0 {
+		return nil, nil
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err := d.do(cuMemHostAlloc, d.addr(0), uintptr(n), 0); err != nil {
+		return nil, err
+	}
+	return Memory(uintptr(d.out[0]), n), nil
+}
+
+// Unpin gives it back.
+func (d *cuda) Unpin(b []byte) error {
+	if len(b) == 0 {
+		return nil
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.do(cuMemFreeHost, Address(b))
+}
+
 // MemInfo asks how much memory is free.
 func (d *cuda) MemInfo() (free, total int64, err error) {
 	d.mu.Lock()

@@ -48,6 +48,8 @@ int cuMemAlloc_v2(void **p, size_t n) {
 	return lost();
 }
 int cuMemFree_v2(void *p) { return free(p), state[ALLOCATED]--, lost(); }
+int cuMemHostAlloc(void **p, size_t n, unsigned flags) { return *p = malloc(n), state[ALLOCATED]++, flags ? 1 : lost(); }
+int cuMemFreeHost(void *p) { return free(p), state[ALLOCATED]--, lost(); }
 int cuMemGetInfo_v2(size_t *available, size_t *total) { return *available = 7, *total = 9, lost(); }
 int cuMemcpyHtoDAsync_v2(void *d, const void *s, size_t n, void *stream) { return memcpy(d, s, n), (long)stream != 5; }
 int cuMemcpyDtoHAsync_v2(void *d, const void *s, size_t n, void *stream) { return memcpy(d, s, n), (long)stream != 5; }
