@@ -9,6 +9,7 @@ import (
 
 	"memopt/configs"
 	"memopt/executor"
+	"memopt/executor/cuda/driver"
 	"memopt/executor/verify"
 	"memopt/graph/live"
 	"memopt/planner"
@@ -52,6 +53,8 @@ func classify(err error) error {
 	var have *exitError
 	var unbound *symbolic.UnboundError
 	var config *configs.Error
+	var missing *driver.Missing
+	var device *driver.Error
 	switch {
 	case err == nil || errors.As(err, &have):
 		return err
@@ -61,6 +64,10 @@ func classify(err error) error {
 		return &exitError{exitUnfit, err}
 	case errors.As(err, &unbound), errors.As(err, &config), errors.Is(err, recompute.ErrPlacement), errors.Is(err, planner.ErrRegion), errors.Is(err, verify.ErrOutputs):
 		return &exitError{exitUsage, err}
+	case errors.As(err, &missing):
+		return &exitError{exitMissing, err}
+	case errors.As(err, &device):
+		return &exitError{exitInternal, err}
 	case errors.Is(err, live.ErrNoBoundary):
 		return &exitError{exitInvalid, err}
 	}

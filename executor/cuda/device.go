@@ -105,7 +105,14 @@ func (d *Device) Memory() executor.DeviceMemory { return memory{d} }
 // memory is the GPU's memory, with copies on the device's stream.
 type memory struct{ d *Device }
 
-func (m memory) Alloc(n int) ([]byte, error)   { return m.d.driver.Alloc(n) }
+func (m memory) Alloc(n int) ([]byte, error) {
+	b, err := m.d.driver.Alloc(n)
+	if errors.Is(err, executor.ErrOutOfMemory) {
+		free, total, _ := m.d.driver.MemInfo()
+		err = fmt.Errorf("%d bytes of %s, of whose %d bytes %d are free: %w", n, m.d.driver.Info().Name, total, free, err)
+	}
+	return b, err
+}
 func (m memory) Free(b []byte) error           { return m.d.driver.Free(b) }
 func (m memory) CopyIn(dst, src []byte) error  { return m.d.driver.CopyIn(m.d.stream, dst, src) }
 func (m memory) CopyOut(dst, src []byte) error { return m.d.driver.CopyOut(m.d.stream, dst, src) }

@@ -48,6 +48,10 @@ func (d *Device) product(p *executor.Prep) (*product, error) {
 	if err := sameTypes(p); err != nil {
 		return nil, err
 	}
+	// An empty product opens the library, or says that it is not there.
+	if err := d.driver.Gemm(d.stream, &driver.Gemm{LDA: 1, LDB: 1, LDC: 1}); err != nil {
+		return nil, err
+	}
 	return &product{d: d, gemm: driver.Gemm{Elem: e, Alpha: 1, Batch: 1, TF32: d.opts.TF32}}, nil
 }
 

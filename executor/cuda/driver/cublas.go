@@ -108,13 +108,10 @@ const (
 
 // Gemm multiplies. The library has matrices in columns: rows of C are columns of its transpose, Cᵀ = B'ᵀ*A'ᵀ.
 func (d *cuda) Gemm(s Stream, g *Gemm) error {
-	if g.M == 0 || g.N == 0 || g.Batch == 0 {
-		return nil
-	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	b, err := d.library()
-	if err != nil {
+	if err != nil || g.M == 0 || g.N == 0 || g.Batch == 0 {
 		return err
 	}
 	if err := b.prepare(d, s, g.Workspace); err != nil {

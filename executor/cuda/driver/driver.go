@@ -41,7 +41,8 @@ type Driver interface {
 	Function(m Module, name string) (Function, error)
 	// Launch runs a kernel whose one parameter is the struct packed in a.
 	Launch(f Function, shape Shape, s Stream, a *Args) error
-	// Gemm multiplies matrices by the vendor's library.
+	// Gemm multiplies matrices by the vendor's library. The error wraps a *Missing where it is not there, for an empty
+	// product too.
 	Gemm(s Stream, g *Gemm) error
 
 	NewStream() (Stream, error)
