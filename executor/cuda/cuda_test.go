@@ -1,6 +1,7 @@
 package cuda_test
 
 import (
+	"os"
 	"sync"
 	"testing"
 
@@ -13,6 +14,25 @@ import (
 	"memopt/graph"
 	"memopt/graph/op"
 )
+
+// gpu returns GPU 0 where MEMOPT_TEST_GPU is set, opened once; else nil. Then the tests that do not need the double's
+// own answers run on the GPU.
+var gpu = sync.OnceValues(func() (*cuda.Device, error) {
+	if os.Getenv("MEMOPT_TEST_GPU") == "" {
+		return nil, nil
+	}
+	return cuda.Open(0, cuda.Options{})
+})
+
+// device returns the GPU, or a device on a driver double.
+func device(t testing.TB, o double.Options) *cuda.Device {
+	d, err := gpu()
+	require.NoError(t, err)
+	if d == nil {
+		d, _ = opened(t, o)
+	}
+	return d
+}
 
 // opened returns a device on a driver double; the test fails where its memory is not given back.
 func opened(t testing.TB, o double.Options) (*cuda.Device, *double.Double) {
@@ -59,8 +79,7 @@ func TestCases(t *testing.T) {
 			continue
 		}
 		t.Run(c.Label(), func(t *testing.T) {
-			d, _ := opened(t, double.Options{})
-			kerneltest.Check(t, d, c)
+			kerneltest.Check(t, device(t, double.Options{}), c)
 		})
 	}
 }
@@ -68,7 +87,6 @@ func TestCases(t *testing.T) {
 // TestSelfTest: the device's own test passes on the double.
 func TestSelfTest(t *testing.T) {
 	for _, lazy := range []bool{false, true} {
-		d, _ := opened(t, double.Options{Lazy: lazy})
-		require.NoError(t, d.SelfTest())
+		require.NoError(t, device(t, double.Options{Lazy: lazy}).SelfTest())
 	}
 }
