@@ -80,4 +80,16 @@ DEV inline void log_merge(log_sum &a, const log_sum &b) {
 	a.s = (a.s == 0 ? 0 : a.s * exp_below(a.m, m)) + (b.s == 0 ? 0 : b.s * exp_below(b.m, m));
 	a.m = m;
 }
+// row_log_sum returns a long row's maximum, and its sum of e^(x-m): NaN where there is infinity.
+template <typename T, int W> DEV inline log_sum row_log_sum(const T *x, i64 n, f32 *partial) {
+	log_sum a = {-F32_INF, 0};
+	for (i64 i = (i64)thread_x() * W; i < n; i += block_size() * W) {
+		pack<T, W> p = *(const pack<T, W> *)(x + i);
+UNROLL
+		for (int j = 0; j < W; j++) log_add(a, load(p.v[j]));
+	}
+	f32 m = team_max(a.m, partial);
+	f32 s = team_sum(a.s == 0 ? 0 : a.s * exp_below(a.m, m), partial);
+	return log_sum{m, m == F32_INF ? F32_NAN : s};
+}
 #endif

@@ -30,25 +30,12 @@ UNROLL
 	h.write(y, n);
 }
 
-// row_log_sum returns a long row's maximum, and its sum of e^(x-m): NaN where there is infinity.
-template <int W> DEV inline log_sum row_log_sum(const T *x, i64 n, f32 *partial) {
-	log_sum a = {-F32_INF, 0};
-	for (i64 i = (i64)thread_x() * W; i < n; i += block_size() * W) {
-		pack<T, W> p = *(const pack<T, W> *)(x + i);
-UNROLL
-		for (int j = 0; j < W; j++) log_add(a, load(p.v[j]));
-	}
-	f32 m = team_max(a.m, partial);
-	f32 s = team_sum(a.s == 0 ? 0 : a.s * exp_below(a.m, m), partial);
-	return log_sum{m, m == F32_INF ? F32_NAN : s};
-}
-
 // softmax_of finishes an element: b is 1/s, or log s.
 template <bool LOG> DEV inline f32 softmax_of(f32 x, f32 m, f32 b) { return LOG ? x - m - b : exponential(x - m) * b; }
 
 // softmax_long reads a row twice.
 template <int W, bool LOG> DEV inline void softmax_long(const T *x, T *y, i64 n, f32 *partial) {
-	log_sum a = row_log_sum<W>(x, n, partial);
+	log_sum a = row_log_sum<T, W>(x, n, partial);
 	f32 b = LOG ? logarithm(a.s) : 1.0f / a.s;
 	for (i64 i = (i64)thread_x() * W; i < n; i += block_size() * W) {
 		pack<T, W> p = *(const pack<T, W> *)(x + i);
