@@ -4,9 +4,14 @@ import "memopt/graph/op"
 
 // reduceRows: reductions, softmaxes, norms and losses, and their gradients.
 var reduceRows = []Row{
+	{Kind: op.ArgMax, New: newArg(false)},
+	{Kind: op.ArgMin, New: newArg(true)},
 	{Kind: op.BatchNormInternal, New: newBatchNormInternal},
 	{Kind: op.BatchNormalization, New: newBatchNorm},
 	{Kind: op.BatchNormalizationGrad, New: newBatchNormGrad},
+	{Kind: op.CumSum, New: newCumSum, HostInputs: []int{1}},
+	{Kind: op.GroupNormalization, New: newGroupNorm},
+	{Kind: op.InstanceNormalization, New: newInstanceNorm},
 	{Kind: op.InvertibleLayerNormalizationGrad, New: layerNormGrad(normInvertible)},
 	{Kind: op.LayerNormalization, New: layerNorm(false)},
 	{Kind: op.LayerNormalizationGrad, New: layerNormGrad(normPlain)},

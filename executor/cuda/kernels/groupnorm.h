@@ -1,0 +1,49 @@
+// Norms over groups of neighbouring channels of each sample. groupnorm_TYPE.cu defines T.
+#include "stats.h"
+
+struct groupnorm_args {
+	const void *x, *scale, *bias;
+	void *y;
+	i64 rows, n; // groups of all samples, and the elements of one
+	i64 groups, width, d; // groups of a sample, channels of a group, elements of a channel
+	divider by_d;
+	f32 epsilon;
+	u32 per_group; // scale and bias have an element for each group, not for each channel
+	u32 scale_type, bias_type, wide;
+};
+
+template <int W> DEV inline void groupnorm_rows(const groupnorm_args &a, f32 *partial) {
+	for (i64 r = team_row(); r < a.rows; r += team_rows()) {
+		const T *x = (const T *)a.x + r * a.n;
+		i64 group = r % a.groups;
+		f32 m = 0, v = 0;
+		for (i64 i = (i64)thread_x() * W; i < a.n; i += block_size() * W) {
+			pack<T, W> p = *(const pack<T, W> *)(x + i);
+UNROLL
+			for (int j = 0; j < W; j++) m += load(p.v[j]);
+		}
+		m = team_sum(m, partial) / (f32)a.n;
+		for (i64 i = (i64)thread_x() * W; i < a.n; i += block_size() * W) {
+			pack<T, W> p = *(const pack<T, W> *)(x + i);
+UNROLL
+			for (int j = 0; j < W; j++) {
+				f32 d = load(p.v[j]) - m;
+				v += d * d;
+			}
+		}
+		f32 inv = 1.0f / square_root(team_sum(v, partial) / (f32)a.n + a.epsilon);
+		for (i64 i = (i64)thread_x() * W; i < a.n; i += block_size() * W) {
+			i64 channel = a.n < 1ll << 31 ? (i64)divide((u32)i, a.by_d) : i / a.d, at = a.per_group ? group : group * a.width + channel;
+			f32 s = inv * stat(a.scale, a.scale_type, at), b = stat(a.bias, a.bias_type, at);
+			pack<T, W> p = *(const pack<T, W> *)(x + i);
+UNROLL
+			for (int j = 0; j < W; j++) p.v[j] = store<T>(fused(load(p.v[j]) - m, s, b));
+			*(pack<T, W> *)((T *)a.y + r * a.n + i) = p;
+		}
+	}
+}
+KERNEL(JOIN(groupnorm, T), groupnorm_args) {
+	SHARED(f32, partial, WARP);
+	if (a.wide) groupnorm_rows<vector<T>::width>(a, partial);
+	else groupnorm_rows<1>(a, partial);
+}

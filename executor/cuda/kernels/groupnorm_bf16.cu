@@ -1,0 +1,3 @@
+#include "stats.h"
+#define T bf16
+#include "groupnorm.h"

@@ -1,0 +1,3 @@
+#include "stats.h"
+#define T f16
+#include "groupnorm.h"

@@ -1,0 +1,3 @@
+#include "stats.h"
+#define T f32
+#include "groupnorm.h"
