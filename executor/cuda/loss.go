@@ -29,7 +29,12 @@ func loss(plain bool, ignoreAt int) maker {
 }
 
 // Workspace counts labels and losses.
-func (k *lossKernel) Workspace(in, _ [][]int) int { return k.space(in) }
+func (k *lossKernel) Workspace(in, _ [][]int) int {
+	if k.reduction == "none" {
+		return k.space(in)
+	}
+	return 2 * k.space(in)
+}
 
 // Run computes the loss.
 func (k *lossKernel) Run(c *executor.Ctx) error {

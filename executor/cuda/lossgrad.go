@@ -30,7 +30,12 @@ func lossGrad(ignoreAt, biasAt int) maker {
 }
 
 // Workspace counts labels and the sum of weights.
-func (k *lossGradKernel) Workspace(in, _ [][]int) int { return k.space(in) }
+func (k *lossGradKernel) Workspace(in, _ [][]int) int {
+	if k.reduction == "mean" {
+		return k.space(in) + executor.RoundUp(8)
+	}
+	return k.space(in)
+}
 
 // Run computes the gradient.
 func (k *lossGradKernel) Run(c *executor.Ctx) error {

@@ -96,12 +96,12 @@ func appendLabels[L int32 | int64](dst []int32, src []L, l *lossLabels) (out []i
 	return dst, -1, 0
 }
 
-// space is the workspace of labels, of a float for each, and of the sum of weights.
+// space is the workspace of labels.
 func (l *lossLabels) space(in [][]int) int {
 	if l.scoresAt+1 >= len(in) || in[l.scoresAt+1] == nil {
 		return 0
 	}
-	return 2*executor.RoundUp(4*elements(in[l.scoresAt+1])) + executor.RoundUp(8)
+	return executor.RoundUp(4 * elements(in[l.scoresAt+1]))
 }
 
 // send copies the labels to workspace on the device.

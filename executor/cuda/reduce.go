@@ -75,13 +75,17 @@ func reduction(f fold, since int) maker {
 	}
 }
 
-// Workspace counts the accumulators of chunks. Where axes of the output are left out, it is not known which they are: then the
-// bound holds for any.
+// Workspace counts the accumulators of chunks.
 func (k *reduceKernel) Workspace(in, out [][]int) int {
 	if len(in) == 0 || len(out) == 0 || in[0] == nil || out[0] == nil {
 		return 0
 	}
-	x, y := in[0], out[0]
+	return k.spaceFor(in[0], out[0])
+}
+
+// spaceFor returns the bytes of accumulators for shapes of the input and of the output. Where axes are left out of the output's,
+// it is not known which they are: then there is room for any. Run takes what is announced.
+func (k *reduceKernel) spaceFor(x, y []int) int {
 	results := elements(y)
 	if len(x) != len(y) {
 		// Chunks are not shorter than foldLeastRuns, and there are none where tiles of 128 results fill the GPU.
@@ -124,10 +128,7 @@ func (k *reduceKernel) Run(c *executor.Ctx) error {
 		return k.rows.d.Memory().Fill(y.Data, 1)
 	}
 	chunks, chunk := p.chunks(k.width)
-	var part []byte
-	if chunks > 1 {
-		part = c.Scratch(k.accBytes * chunks * y.Len())
-	}
+	part := c.Scratch(k.spaceFor(x.Shape, y.Shape))
 	l := k.rows
 	if p.columns {
 		l = k.columns
