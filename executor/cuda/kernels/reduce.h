@@ -53,6 +53,7 @@ typedef compute<T>::type C;
 // moved between threads, and its result.
 template <typename A> struct plain_op {
 	typedef A acc;
+	static const int loads = 1; // packs that are asked for before the first is used
 	DEV static A from(A a, u32 mask) { return shuffle_xor(a, mask); }
 	DEV static C result(A a, const reduce_args &) { return (C)a; }
 };
@@ -70,6 +71,7 @@ struct add_op : plain_op<C> {
 };
 // What of an element is added: one branch for all, and one kernel for six operators.
 struct sum_op : add_op {
+	static const int loads = 4;
 	DEV static void add(C &a, C x, u32 of) { a += of == OF_SQUARE ? x * x : of == OF_SIZE && x < 0 ? -x : x; }
 };
 struct prod_op : plain_op<C> {
@@ -90,6 +92,7 @@ struct min_op : plain_op<C> {
 #ifdef FLOAT
 struct logexp_op {
 	typedef log_sum acc;
+	static const int loads = 1;
 	DEV static acc start() { return log_sum{-F32_INF, 0}; }
 	DEV static void add(acc &a, f32 x, u32) { log_add(a, x); }
 	DEV static void merge(acc &a, const acc &b) { log_merge(a, b); }
@@ -123,9 +126,6 @@ template <typename O> DEV inline void put(const reduce_args &a, i64 result, i64 
 	else ((T *)a.y)[result] = store<T>(O::result(v, a));
 }
 
-// LOADS packs are asked for before the first is used.
-#define LOADS 4
-
 template <typename O, int W> DEV inline void reduce_rows(const reduce_args &a, typename O::acc *partial) {
 	const i64 step = (i64)block_size() * W;
 	for (i64 t = team_row(); t < a.outs * a.chunks; t += team_rows()) {
@@ -134,10 +134,10 @@ template <typename O, int W> DEV inline void reduce_rows(const reduce_args &a, t
 		i64 end = (chunk + 1) * a.chunk;
 		if (end > a.count) end = a.count;
 		typename O::acc v = O::start();
-		for (i64 e = chunk * a.chunk + (i64)thread_x() * W; e < end; e += LOADS * step) {
-			pack<T, W> p[LOADS];
+		for (i64 e = chunk * a.chunk + (i64)thread_x() * W; e < end; e += O::loads * step) {
+			pack<T, W> p[O::loads];
 UNROLL
-			for (int k = 0; k < LOADS; k++) {
+			for (int k = 0; k < O::loads; k++) {
 				i64 i = e + k * step;
 				if (i >= end) break;
 				if (a.runs > 1) {
@@ -147,7 +147,7 @@ UNROLL
 				p[k] = *(const pack<T, W> *)(x + i);
 			}
 UNROLL
-			for (int k = 0; k < LOADS; k++) {
+			for (int k = 0; k < O::loads; k++) {
 				if (e + k * step >= end) break;
 UNROLL
 				for (int j = 0; j < W; j++) O::add(v, load(p[k].v[j]), a.of);
@@ -173,10 +173,20 @@ UNROLL
 		for (int j = 0; j < W; j++) v[j] = O::start();
 		if (column < a.inner) {
 			const T *x = (const T *)a.x + dims_offset(row, a.kept_dims, a.kept, a.kept_step) + column;
-			for (i64 r = chunk * a.chunk + thread_y(); r < end; r += TILE_ROWS) {
-				pack<T, W> p = *(const pack<T, W> *)(x + dims_offset(r, a.fold_dims, a.fold, a.fold_step));
+			for (i64 r = chunk * a.chunk + thread_y(); r < end; r += O::loads * TILE_ROWS) {
+				pack<T, W> p[O::loads];
 UNROLL
-				for (int j = 0; j < W; j++) O::add(v[j], load(p.v[j]), a.of);
+				for (int k = 0; k < O::loads; k++) {
+					i64 run = r + k * TILE_ROWS;
+					if (run >= end) break;
+					p[k] = *(const pack<T, W> *)(x + dims_offset(run, a.fold_dims, a.fold, a.fold_step));
+				}
+UNROLL
+				for (int k = 0; k < O::loads; k++) {
+					if (r + k * TILE_ROWS >= end) break;
+UNROLL
+					for (int j = 0; j < W; j++) O::add(v[j], load(p[k].v[j]), a.of);
+				}
 			}
 		}
 		barrier(); // partial may still be read
