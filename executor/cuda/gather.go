@@ -2,6 +2,7 @@ package cuda
 
 import (
 	enc "encoding/binary"
+	"math/bits"
 
 	"memopt/executor"
 	"memopt/executor/cuda/driver"
@@ -191,10 +192,8 @@ func (g *gatherer) copyRows(c *executor.Ctx, dst, src []byte, outer, inner, stri
 	if g.index.count >= 1<<31 || inner >= 1<<31 {
 		return c.Errorf("gathers %d rows of %d elements; the CUDA kernel takes numbers below 2^31", g.index.count, inner)
 	}
-	word := 0
-	for 1<<word < g.bytes {
-		word++
-	}
+	least := bits.Len(uint(g.bytes)) - 1
+	word := least
 	// Offsets are multiples of inner, but for elements: then inner is 1.
 	all := inner*g.bytes | int(driver.Address(dst)) | int(driver.Address(src)) | 16
 	for inner > 1 && 2<<word <= all&-all {
@@ -208,7 +207,7 @@ func (g *gatherer) copyRows(c *executor.Ctx, dst, src []byte, outer, inner, stri
 	a.Out(dst)
 	a.Int(n / times)
 	a.Int(stride / times)
-	a.Int(times)
+	a.Uint32(uint32(word - least))
 	packAxes(a, 2, func(i int) int {
 		if i == 0 {
 			return inner / times

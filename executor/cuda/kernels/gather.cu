@@ -38,12 +38,13 @@ KERNEL(offsets_i32, offsets_args) { offsets_loop<i32>(a); }
 KERNEL(offsets_i64, offsets_args) { offsets_loop<i64>(a); }
 
 // gather_args: element i of the n of y, which are rows of inner elements, count rows to a part, comes from x at part*stride +
-// offset of the row + column. Offsets are in elements of which scale are one here.
+// offset of the row + column. Offsets are in elements of which 2^shift are one here.
 struct gather_args {
 	const void *x;
 	const i64 *offsets;
 	void *y;
-	i64 n, stride, scale;
+	i64 n, stride;
+	u32 shift;
 	axes box; // inner, count
 };
 
@@ -52,7 +53,7 @@ template <typename E> DEV inline void gather_loop(const gather_args &a) {
 	for (i64 i = global_thread(); i < a.n; i += global_threads()) {
 		i64 at[2];
 		i64 part = walk(a.box, i, a.n, [&](int d, i64 r) { at[d & 1] = r; });
-		((E *)a.y)[i] = x[part * a.stride + a.offsets[at[1]] / a.scale + at[0]];
+		((E *)a.y)[i] = x[part * a.stride + (a.offsets[at[1]] >> a.shift) + at[0]];
 	}
 }
 SIZES(gather, gather_args, gather_loop)

@@ -48,7 +48,7 @@ template <typename T> DEV inline T dropped(const dropout_args &a, i64 i, T x, bo
 template <typename T> DEV inline void dropout_loop(const dropout_args &a) {
 	const T *x = (const T *)a.x;
 	T *y = (T *)a.y;
-	bool packs = aligned16(x) && aligned16(y) && ((u64)a.mask & 3) == 0;
+	bool packs = (((u64)x | (u64)y) & (sizeof(pack<T, 4>) - 1)) == 0 && ((u64)a.mask & 3) == 0;
 	i64 quads = (a.n + 3) / 4;
 	i64 all = a.bits ? (quads + WARP - 1) / WARP * WARP : quads; // whole warps come to the shuffles
 	for (i64 q = global_thread(); q < all; q += global_threads()) {
@@ -101,7 +101,7 @@ template <typename T> DEV inline void dropgrad_loop(const dropgrad_args &a) {
 	T *dx = (T *)a.dx;
 	C scale = (C)a.scale;
 	i64 first = global_thread(), step = global_threads(), done = 0;
-	if (aligned16(dy) && aligned16(dx) && ((u64)a.mask & 3) == 0) {
+	if ((((u64)dy | (u64)dx) & (sizeof(pack<T, 4>) - 1)) == 0 && ((u64)a.mask & 3) == 0) {
 		done = a.n / 4 * 4;
 		for (i64 q = first; q < done / 4; q += step) {
 			u32 keep = a.bits ? a.bits[q / 8] >> (q % 8 * 4) : ((const u32 *)a.mask)[q], gap = a.bits ? 1 : 8;

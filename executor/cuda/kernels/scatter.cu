@@ -32,7 +32,7 @@ struct sort_args {
 	u32 n, tiles, shift;
 };
 
-// scan returns the sum of x over the threads before this one. partial has 32 elements; total becomes the sum over all.
+// warp_scan returns the sum of x over the threads of the warp up to this one.
 DEV inline u32 warp_scan(u32 x) {
 	u32 lane = thread_x() % WARP;
 	for (u32 o = 1; o < WARP; o *= 2) {
@@ -41,6 +41,8 @@ DEV inline u32 warp_scan(u32 x) {
 	}
 	return x;
 }
+
+// block_scan returns the sum of x over the threads before this one. partial has 32 elements; total becomes the sum over all.
 DEV inline u32 block_scan(u32 x, u32 *partial, u32 *total) {
 	u32 lane = thread_x() % WARP, warp = thread_x() / WARP, warps = block_size() / WARP;
 	u32 sum = warp_scan(x);
