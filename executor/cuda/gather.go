@@ -17,6 +17,7 @@ type indexer struct {
 	count       int   // tuples
 	dims, steps []int // per element of a tuple: length of its axis, and step in the data
 	axes        []boxAxis
+	strict      uint32 // 1: negative indices are outside
 
 	offsets []byte // after run
 	word    [8]byte
@@ -125,6 +126,7 @@ func (x *indexer) run(c *executor.Ctx) error {
 	a.Out(bad)
 	a.Int(x.count)
 	a.Int32(int32(len(x.dims)))
+	a.Uint32(x.strict)
 	n := len(x.axes)
 	packAxes(a, n, func(i int) int { return x.axes[n-1-i].n })
 	packInts(a, n, func(i int) int { return x.axes[n-1-i].from })

@@ -2,7 +2,7 @@
 #include "move.h"
 
 // offsets_args: tuple i of depth indices becomes sum of index*step, plus the sum of place*stride over i's places in the axes of box. An
-// index counts from the end of its axis where it is negative. One that is outside counts as 0; bad becomes the
+// index counts from the end of its axis where it is negative, but for strict ones. One that is outside counts as 0; bad becomes the
 // complement of the smallest position of such an index.
 struct offsets_args {
 	const void *at;
@@ -10,6 +10,7 @@ struct offsets_args {
 	u32 *bad;
 	i64 n;
 	i32 depth;
+	u32 strict;
 	axes box;
 	i64 stride[MOVE_DIMS], dims[MOVE_DIMS], steps[MOVE_DIMS];
 };
@@ -23,7 +24,7 @@ template <typename I> DEV inline void offsets_loop(const offsets_args &a) {
 		for (int k = 0; k < MOVE_DIMS; k++) {
 			if (k >= a.depth) break;
 			i64 v = at[i * a.depth + k];
-			v += v < 0 ? a.dims[k] : 0;
+			v += v < 0 && !a.strict ? a.dims[k] : 0;
 			if (v < 0 || v >= a.dims[k]) {
 				i64 place = i * a.depth + k;
 				atomic_max(a.bad, ~(u32)(place < 0xfffffffell ? place : 0xfffffffell));

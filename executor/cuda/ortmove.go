@@ -1,0 +1,113 @@
+package cuda
+
+import (
+	"strings"
+
+	"memopt/executor"
+	"memopt/graph"
+)
+
+// newATen makes the kernel of PyTorch's embedding: a Gather of rows whose indices are not negative.
+func newATen(d *Device, p *executor.Prep) (executor.Kernel, error) {
+	name := strings.TrimPrefix(p.Node.Str("operator", ""), "aten::")
+	if name != "embedding" {
+		return nil, p.Unsupported("no CUDA kernel for PyTorch's operator %q", name)
+	}
+	g, err := newGatherer(d, p)
+	g.index.strict = 1
+	return &gather{gatherer: g}, err
+}
+
+// unpadder takes the rows of input 0, [d0, d1, d...], at the indices of input 1 into its first two axes taken as one. Output 1
+// lists d0 and d1.
+type unpadder struct {
+	gatherer
+	dims [2]int64 // stays valid while it is copied
+}
+
+// newFlattenAndUnpad makes the kernel of FlattenAndUnpad.
+func newFlattenAndUnpad(d *Device, p *executor.Prep) (executor.Kernel, error) {
+	g, err := newGatherer(d, p)
+	return &unpadder{gatherer: g}, err
+}
+
+// Workspace holds the offsets.
+func (k *unpadder) Workspace(in, _ [][]int) int { return offsetBytes(lengths(in[1])) }
+
+// Run copies the rows.
+func (k *unpadder) Run(c *executor.Ctx) error {
+	x, at := c.In(0), c.In(1)
+	if x.Rank() < 2 || at.Rank() != 1 {
+		return c.Errorf("inputs have shapes %v and %v, wanted rank 2 or more and rank 1", x.Shape, at.Shape)
+	}
+	inner := lengths(x.Shape[2:])
+	k.index.single(at.Len(), x.Shape[0]*x.Shape[1], inner)
+	if err := k.index.run(c); err != nil {
+		return err
+	}
+	k.out = append(append(k.out[:0], at.Len()), x.Shape[2:]...)
+	if y := c.Out(0, k.out...); y != nil {
+		if err := k.copyRows(c, y.Data, x.Data, 1, inner, x.Len()); err != nil {
+			return err
+		}
+	}
+	dims := c.Out(1, 2)
+	if dims == nil {
+		return nil
+	}
+	k.dims = [2]int64{int64(x.Shape[0]), int64(x.Shape[1])}
+	return k.index.d.Memory().CopyIn(dims.Data, executor.Memory(k.dims[:]))
+}
+
+// unflattener puts the rows of input 0, [n, d...], at the indices of input 1 into zeros whose first two dims input 2 lists. Of
+// rows with the same index the last one counts.
+type unflattener struct {
+	scatterer
+	dtype graph.DType
+	shape []int
+}
+
+// newPadAndUnflatten makes the kernel of PadAndUnflatten.
+func newPadAndUnflatten(d *Device, p *executor.Prep) (executor.Kernel, error) {
+	s, err := newScatterer(d, p, 1, p.DType(0), reductions["none"])
+	return &unflattener{scatterer: s, dtype: p.DType(0)}, err
+}
+
+// Workspace holds offsets and sorted rows.
+func (k *unflattener) Workspace(in, _ [][]int) int { return scatterBytes(lengths(in[1])) }
+
+// Run clears the output and copies the rows.
+func (k *unflattener) Run(c *executor.Ctx) error {
+	x, at := c.In(0), c.In(1)
+	if x.Rank() < 1 || at.Rank() != 1 || at.Shape[0] != x.Shape[0] {
+		return c.Errorf("inputs have shapes %v and %v, wanted rows and a list of as many indices", x.Shape, at.Shape)
+	}
+	var err error
+	if k.shape, err = hostShape(c, 2, k.shape[:0]); err != nil {
+		return err
+	}
+	rows := 1
+	for _, d := range k.shape {
+		if rows >= 0 {
+			rows = dimTimes(rows, d)
+		}
+	}
+	k.shape = append(k.shape, x.Shape[1:]...)
+	if _, ok := executor.Bytes(k.dtype, k.shape); !ok {
+		return c.Errorf("input 2 makes the shape %v, which no memory holds", k.shape)
+	}
+	k.outer, k.inner = 1, lengths(x.Shape[1:])
+	k.stride = rows * k.inner
+	k.index.single(at.Len(), rows, k.inner)
+	if err := k.index.run(c); err != nil {
+		return err
+	}
+	y := c.Out(0, k.shape...)
+	if y == nil || len(y.Data) == 0 {
+		return nil
+	}
+	if err := k.index.d.Memory().Fill(y.Data, 0); err != nil {
+		return err
+	}
+	return k.scatter(c, y.Data, x.Data)
+}
