@@ -38,7 +38,11 @@ func newPad(d *Device, p *executor.Prep) (executor.Kernel, error) {
 		k.value, _ = bitsOf(p.DType(0), float64(p.Node.Float("value", 0)))
 	}
 	var err error
-	k.launch, err = d.launch("movefill", "pad_"+sizeName(size))
+	name := "pad_"
+	if k.mode != 0 {
+		name = "border_"
+	}
+	k.launch, err = d.launch("movefill", name+sizeName(size))
 	return k, err
 }
 

@@ -52,9 +52,8 @@ struct gather_args {
 template <typename E> DEV inline void gather_loop(const gather_args &a) {
 	const E *x = (const E *)a.x;
 	for (i64 i = global_thread(); i < a.n; i += global_threads()) {
-		i64 at[2];
-		i64 part = walk(a.box, i, a.n, [&](int d, i64 r) { at[d & 1] = r; });
-		((E *)a.y)[i] = x[part * a.stride + (a.offsets[at[1]] >> a.shift) + at[0]];
+		place at = place_of(a.box, i, a.n);
+		((E *)a.y)[i] = x[at.part * a.stride + (a.offsets[at.row] >> a.shift) + at.col];
 	}
 }
 SIZES(gather, gather_args, gather_loop)

@@ -47,6 +47,19 @@ template <typename F> DEV inline i64 walk(const axes &x, i64 i, i64 total, F f) 
 	return i;
 }
 
+// place is element i of parts of rows of columns: the first two axes are columns and rows.
+struct place {
+	i64 col, row, part;
+};
+DEV inline place place_of(const axes &x, i64 i, i64 total) {
+	if (total < 1ll << 31) {
+		u32 q = divide((u32)i, x.by[0]), part = divide(q, x.by[1]);
+		return {(i64)((u32)i - q * x.by[0].d), (i64)(q - part * x.by[1].d), (i64)part};
+	}
+	i64 q = i / x.by[0].d, part = q / x.by[1].d;
+	return {i - q * x.by[0].d, q - part * x.by[1].d, part};
+}
+
 // SIZES defines a kernel for elements of 1, 2, 4, 8 and 16 bytes.
 #define SIZES(name, args, loop)                     \
 	KERNEL(name##_1, args) { loop<u8>(a); }         \

@@ -67,11 +67,10 @@ struct trilu_args {
 template <typename E> DEV inline void trilu_loop(const trilu_args &a) {
 	const E *x = (const E *)a.x;
 	for (i64 i = global_thread(); i < a.n; i += global_threads()) {
-		i64 at[2];
-		walk(a.box, i, a.n, [&](int d, i64 r) { at[d & 1] = r; });
-		i64 edge = at[1] + a.diag;
+		place at = place_of(a.box, i, a.n);
+		i64 edge = at.row + a.diag;
 		E v = x[i];
-		((E *)a.y)[i] = (a.upper ? at[0] >= edge : at[0] <= edge) ? v : (E)0;
+		((E *)a.y)[i] = (a.upper ? at.col >= edge : at.col <= edge) ? v : (E)0;
 	}
 }
 
@@ -99,7 +98,7 @@ struct pad_args {
 	void *y;
 	i64 n, from_at;
 	u64 value;
-	i32 mode; // 0 constant, 1 reflect, 2 edge, 3 wrap
+	i32 mode; // 0 constant (pad), 1 reflect, 2 edge, 3 wrap (border)
 	axes box;
 	i64 before[MOVE_DIMS], kept[MOVE_DIMS], from[MOVE_DIMS];
 };
@@ -115,28 +114,40 @@ DEV inline i64 pad_outside(i32 mode, i32 j, i32 n) {
 template <typename E> DEV inline void pad_loop(const pad_args &a) {
 	const E *x = (const E *)a.x;
 	for (i64 i = global_thread(); i < a.n; i += global_threads()) {
-		i64 at = a.from_at, left = i;
+		i64 at = a.from_at;
 		bool inside = true;
-		for (int d = 0; d < a.box.n; d++) { // not unrolled: the code for places outside is long
-			i64 q = left < 1ll << 31 ? divide((u32)left, a.box.by[d]) : left / a.box.by[d].d;
-			i64 j = left - q * a.box.by[d].d - a.before[d];
-			if (j < 0 || j >= a.kept[d]) {
-				inside = inside && a.mode != 0;
-				j = a.mode != 0 ? pad_outside(a.mode, (i32)j, (i32)a.kept[d]) : 0;
-			}
+		walk(a.box, i, a.n, [&](int d, i64 r) {
+			i64 j = r - a.before[d];
+			inside = inside && j >= 0 && j < a.kept[d];
 			at += j * a.from[d];
-			left = q;
-		}
+		});
 		((E *)a.y)[i] = inside ? x[at] : (E)a.value;
 	}
 }
 
-#define WORDS(name)                                            \
-	KERNEL(name##_1, name##_args) { name##_loop<u8>(a); }      \
-	KERNEL(name##_2, name##_args) { name##_loop<u16>(a); }     \
-	KERNEL(name##_4, name##_args) { name##_loop<u32>(a); }     \
-	KERNEL(name##_8, name##_args) { name##_loop<u64>(a); }
-WORDS(eye)
-WORDS(trilu)
-WORDS(onehot)
-WORDS(pad)
+// border_loop is pad_loop where places outside have elements of x. Its axes are not unrolled: there is much code to each.
+template <typename E> DEV inline void border_loop(const pad_args &a) {
+	const E *x = (const E *)a.x;
+	for (i64 i = global_thread(); i < a.n; i += global_threads()) {
+		i64 at = a.from_at, left = i;
+		for (int d = 0; d < a.box.n; d++) {
+			i64 q = left < 1ll << 31 ? divide((u32)left, a.box.by[d]) : left / a.box.by[d].d;
+			i64 j = left - q * a.box.by[d].d - a.before[d];
+			if (j < 0 || j >= a.kept[d]) j = pad_outside(a.mode, (i32)j, (i32)a.kept[d]);
+			at += j * a.from[d];
+			left = q;
+		}
+		((E *)a.y)[i] = x[at];
+	}
+}
+
+#define WORDS(name, args)                                \
+	KERNEL(name##_1, args) { name##_loop<u8>(a); }   \
+	KERNEL(name##_2, args) { name##_loop<u16>(a); }   \
+	KERNEL(name##_4, args) { name##_loop<u32>(a); }   \
+	KERNEL(name##_8, args) { name##_loop<u64>(a); }
+WORDS(eye, eye_args)
+WORDS(trilu, trilu_args)
+WORDS(onehot, onehot_args)
+WORDS(pad, pad_args)
+WORDS(border, pad_args)

@@ -127,12 +127,11 @@ struct combine_args {
 // replace_loop: the last update of a row is what stays.
 template <typename E> DEV inline void replace_loop(const combine_args &a) {
 	for (i64 i = global_thread(); i < a.n; i += global_threads()) {
-		i64 at[2];
-		i64 part = walk(a.box, i, a.n, [&](int d, i64 r) { at[d & 1] = r; });
-		u32 p = (u32)at[1], key = a.keys[p];
+		place at = place_of(a.box, i, a.n);
+		u32 p = (u32)at.row, key = a.keys[p];
 		if (p + 1 < a.count && a.keys[p + 1] == key) continue;
-		E v = ((const E *)a.updates)[(part * a.count + a.ids[p]) * a.inner + at[0]];
-		((E *)a.y)[part * a.stride + (i64)key * a.inner + at[0]] = v;
+		E v = ((const E *)a.updates)[(at.part * a.count + a.ids[p]) * a.inner + at.col];
+		((E *)a.y)[at.part * a.stride + (i64)key * a.inner + at.col] = v;
 	}
 }
 
@@ -158,14 +157,13 @@ template <typename T> DEV inline void combine_loop(const combine_args &a) {
 	const T *updates = (const T *)a.updates;
 	T *y = (T *)a.y;
 	for (i64 i = global_thread(); i < a.n; i += global_threads()) {
-		i64 at[2];
-		i64 part = walk(a.box, i, a.n, [&](int d, i64 r) { at[d & 1] = r; });
-		u32 p = (u32)at[1], key = a.keys[p];
+		place at = place_of(a.box, i, a.n);
+		u32 p = (u32)at.row, key = a.keys[p];
 		if (p > 0 && a.keys[p - 1] == key) continue;
-		i64 to = part * a.stride + (i64)key * a.inner + at[0];
+		i64 to = at.part * a.stride + (i64)key * a.inner + at.col;
 		typename compute<T>::type v = load(y[to]);
 		for (; p < a.count && a.keys[p] == key; p++)
-			v = combined(a.op, v, load(updates[(part * a.count + a.ids[p]) * a.inner + at[0]]));
+			v = combined(a.op, v, load(updates[(at.part * a.count + a.ids[p]) * a.inner + at.col]));
 		y[to] = store<T>(v);
 	}
 }
