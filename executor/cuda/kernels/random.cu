@@ -35,11 +35,15 @@ struct dropout_args {
 	f64 scale;
 };
 
-template <typename T> DEV inline T dropped(const dropout_args &a, i64 i, T x, bool keep) {
+// only returns x, or 0 where keep is 0. It is no choice that the compiler makes a jump of, over the load of x.
+DEV inline f32 only(f32 x, u32 keep) { return from_bits(bits_of(x) & -keep); }
+DEV inline f64 only(f64 x, u32 keep) { return from_bits64(bits_of(x) & -(u64)keep); }
+
+template <typename T> DEV inline T dropped(const dropout_args &a, i64 i, T x, u32 keep) {
 	typedef typename compute<T>::type C;
 	C v = load(x);
 	if (a.bias) v = v + load(((const T *)a.bias)[i % a.period]);
-	if (a.drawing) v = keep ? multiply(v, (C)a.scale) : (C)0;
+	if (a.drawing) v = only(multiply(v, (C)a.scale), keep);
 	if (a.residual) v = v + load(((const T *)a.residual)[i]);
 	return store<T>(v);
 }
@@ -63,7 +67,7 @@ template <typename T> DEV inline void dropout_loop(const dropout_args &a) {
 		if (i + 4 > a.n) keep &= i < a.n ? (1u << (a.n - i)) - 1 : 0;
 		if (packs && i + 4 <= a.n) {
 			if (y) {
-				pack<T, 4> p = ((const pack<T, 4> *)x)[q], r;
+				pack<T, 4> p = fetch4(x + i), r;
 				UNROLL
 				for (int j = 0; j < 4; j++) r.v[j] = dropped(a, i + j, p.v[j], keep >> j & 1);
 				((pack<T, 4> *)y)[q] = r;
@@ -105,15 +109,15 @@ template <typename T> DEV inline void dropgrad_loop(const dropgrad_args &a) {
 		done = a.n / 4 * 4;
 		for (i64 q = first; q < done / 4; q += step) {
 			u32 keep = a.bits ? a.bits[q / 8] >> (q % 8 * 4) : ((const u32 *)a.mask)[q], gap = a.bits ? 1 : 8;
-			pack<T, 4> p = ((const pack<T, 4> *)dy)[q];
+			pack<T, 4> p = fetch4(dy + 4 * q);
 			UNROLL
-			for (int j = 0; j < 4; j++) p.v[j] = store<T>(keep >> (gap * j) & 1 ? load(p.v[j]) * scale : (C)0);
+			for (int j = 0; j < 4; j++) p.v[j] = store<T>(only(load(p.v[j]) * scale, keep >> (gap * j) & 1));
 			((pack<T, 4> *)dx)[q] = p;
 		}
 	}
 	for (i64 i = done + first; i < a.n; i += step) {
 		u32 keep = a.bits ? a.bits[i / 32] >> (i % 32) & 1 : a.mask[i] & 1;
-		dx[i] = store<T>(keep ? load(dy[i]) * scale : (C)0);
+		dx[i] = store<T>(only(load(dy[i]) * scale, keep));
 	}
 }
 
