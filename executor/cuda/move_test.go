@@ -108,9 +108,8 @@ func TestDropoutBits(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	for _, n := range []int{1, 31, 1030, 4096} {
 		in := []*executor.Tensor{drawnFloats(r, n), executor.NewTensor(graph.Float32, nil, float32(0.3)), executor.NewTensor(graph.Bool, nil, uint8(1))}
-		for kind, mask := range map[graph.Kind]graph.DType{op.Dropout: graph.Bool, op.BitmaskDropout: graph.Uint32} {
-			sameBits(t, kerneltest.Case{Name: fmt.Sprint(mask, n), Kind: kind, In: in, Out: []graph.DType{graph.Float32, mask}})
-		}
+		sameBits(t, kerneltest.Case{Name: fmt.Sprint("bools ", n), Kind: op.Dropout, In: in, Out: []graph.DType{graph.Float32, graph.Bool}})
+		sameBits(t, kerneltest.Case{Name: fmt.Sprint("bits ", n), Kind: op.BitmaskDropout, In: in, Out: []graph.DType{graph.Float32, graph.Uint32}})
 	}
 }
 
