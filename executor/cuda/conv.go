@@ -17,7 +17,8 @@ type convolver struct {
 
 	columns, swap, finish, back, depth, depthBack, deep, depthWeights, biasGrad *launch
 
-	widen *launch // of halves to float32, else nil
+	// Of halves, else nil: conversions, and movement of and to float32.
+	widen, narrow, columnsWide, swapWide *launch
 }
 
 // newConvolver loads the kernels.
@@ -34,26 +35,29 @@ func newConvolver(d *Device, p *executor.Prep, g *cpu.ConvGeometry, err error) (
 		return nil, err
 	}
 	k := &convolver{product: product, geometry: g, size: t.Bits() / 8}
-	for _, l := range []struct {
-		to           **launch
-		module, name string
-	}{
-		{&k.columns, "conv_columns", "columns"}, {&k.swap, "conv_columns", "swap"}, {&k.finish, "", "finish"}, {&k.back, "", "back"},
-		{&k.depth, "", "depthwise"}, {&k.depthBack, "", "depthback"}, {&k.deep, "", "deep"}, {&k.depthWeights, "", "depthweights"},
-		{&k.biasGrad, "", "biasgrad"},
-	} {
-		module, name := "conv_"+suffix(t), l.name+"_"+suffix(t)
-		if l.module != "" {
-			module, name = l.module, l.name+"_"+string(rune('0'+k.size))
-		}
-		if *l.to, err = d.launch(module, name); err != nil {
+	s, size := suffix(t), string(rune('0'+k.size))
+	own := "conv_" + s
+	list := []convLaunch{
+		{&k.columns, "conv_columns", "columns_" + size}, {&k.swap, "conv_columns", "swap_" + size}, {&k.finish, own, "finish_" + s},
+		{&k.back, own, "back_" + s}, {&k.depth, own, "depthwise_" + s}, {&k.depthBack, own, "depthback_" + s}, {&k.deep, own, "deep_" + s},
+		{&k.depthWeights, own, "depthweights_" + s}, {&k.biasGrad, own, "biasgrad_" + s},
+	}
+	if k.size < 4 {
+		list = append(list, convLaunch{&k.widen, "cast", "cast_" + s + "_f32"}, convLaunch{&k.narrow, "cast", "cast_f32_" + s},
+			convLaunch{&k.columnsWide, own, "columnsf32_" + s}, convLaunch{&k.swapWide, "conv_columns", "swap_4"})
+	}
+	for _, l := range list {
+		if *l.to, err = d.launch(l.module, l.name); err != nil {
 			return nil, err
 		}
 	}
-	if k.size < 4 {
-		k.widen, err = d.launch("cast", "cast_"+suffix(t)+"_f32")
-	}
-	return k, err
+	return k, nil
+}
+
+// convLaunch is a kernel of a module.
+type convLaunch struct {
+	to           **launch
+	module, name string
 }
 
 // lend takes the library's workspace for a run.
@@ -215,9 +219,13 @@ func (k *convKernel) multiplyAll(count, n int, columns, y []byte) error {
 // makeColumns makes the columns first, first+1… of count images, of n places each.
 func (k *convolver) makeColumns(p *convPlan, x, columns []byte, count, first, n, imageStride, rowStride int) error {
 	rows := p.c * p.taps
-	a := k.columns.begin()
+	l := k.columns
+	if p.size != k.size {
+		l = k.columnsWide
+	}
+	a := l.begin()
 	a.In(x[:count*p.c*p.inPlane*k.size])
-	a.Out(columns[:count*rows*n*k.size])
+	a.Out(columns[:count*rows*n*p.size])
 	a.Int(count * rows * n)
 	a.Int(p.c * p.inPlane)
 	a.Int(imageStride)
@@ -227,7 +235,7 @@ func (k *convolver) makeColumns(p *convPlan, x, columns []byte, count, first, n,
 	a.Divider(rows)
 	a.Divider(p.taps)
 	p.pack(a)
-	return k.columns.line(count*rows*n, 2)
+	return l.line(count*rows*n, 2)
 }
 
 // finishSums adds bias and second summand to sums of count images and applies the activation.

@@ -266,8 +266,7 @@ func (k *convGradKernel) Workspace(in, out [][]int) int {
 		n += p.backwardBytes()
 	}
 	if len(out) > 1 && out[1] != nil {
-		p.size = k.size
-		p.share()
+		p.backwardWeights(k.size)
 		n += p.weightBytes()
 	}
 	return n
@@ -293,8 +292,7 @@ func (k *convGradKernel) Run(c *executor.Ctx) error {
 		}
 	}
 	if dw := c.Out(1, w.Shape...); dw != nil {
-		p.size = k.size
-		p.share()
+		p.backwardWeights(k.size)
 		if err := k.weights(c, dy.Data, x.Data, dw.Data); err != nil {
 			return err
 		}
@@ -320,18 +318,49 @@ func (k *convGradKernel) weights(c *executor.Ctx, dy, x, dw []byte) error {
 		return nil
 	case p.n*p.outPlane == 0:
 		return k.d.Memory().Fill(dw, 0)
-	case p.cg == 1:
+	case p.depthwise():
 		return k.weightsDepth(dy, x, dw)
 	}
-	columns, right := c.Scratch(p.images*p.c*p.taps*p.places*k.size), dy
+	columns := c.Scratch(p.images * p.c * p.taps * p.places * p.size)
+	var right, room []byte
 	if p.images > 1 {
-		right = c.Scratch(p.images * p.m * p.outPlane * k.size)
+		right = c.Scratch(p.images * p.m * p.outPlane * p.size)
 	}
+	if p.size == k.size {
+		return k.addWeights(dy, x, dw, columns, right, nil)
+	}
+	room = c.Scratch(p.images * p.m * p.outPlane * 4)
+	sums := c.Scratch(p.m * p.depth * 4)
+	elem, tf32 := g.Elem, g.TF32
+	g.Elem, g.TF32 = driver.F32, true // which has room for all bits of halves
+	err := k.addWeights(dy, x, sums, columns, right, room)
+	g.Elem, g.TF32 = elem, tf32
+	if err != nil {
+		return err
+	}
+	a := k.narrow.begin()
+	a.In(sums)
+	a.Out(dw)
+	a.Int(p.m * p.depth)
+	a.Float32(0)
+	a.Float32(0)
+	return k.narrow.line(p.m*p.depth, 4)
+}
+
+// addWeights adds up dW, piece by piece. dY goes to room as float32 where there is one.
+func (k *convGradKernel) addWeights(dy, x, dw, columns, right, room []byte) error {
+	p, g := &k.plan, &k.gemm
 	g.TransB, g.Beta = true, 0
 	defer func() { g.TransB, g.Beta = false, 0 }()
 	for from := 0; from < p.n; from += p.images {
 		count := min(p.images, p.n-from)
-		y := dy[from*p.m*p.outPlane*k.size:]
+		y := dy[from*p.m*p.outPlane*k.size:][:count*p.m*p.outPlane*k.size]
+		var err error
+		if room != nil {
+			if y, err = k.widened(y, room); err != nil {
+				return err
+			}
+		}
 		if p.images > 1 {
 			if err := k.sideBySide(y, right, count); err != nil {
 				return err
@@ -360,15 +389,19 @@ func (k *convGradKernel) weights(c *executor.Ctx, dy, x, dw []byte) error {
 func (k *convGradKernel) sideBySide(dy, right []byte, count int) error {
 	p := &k.plan
 	n := count * p.m * p.outPlane
-	a := k.swap.begin()
-	a.In(dy[:n*k.size])
-	a.Out(right[:n*k.size])
+	swap := k.swap
+	if p.size != k.size {
+		swap = k.swapWide
+	}
+	a := swap.begin()
+	a.In(dy[:n*p.size])
+	a.Out(right[:n*p.size])
 	a.Int(n)
 	a.Int(p.m * p.outPlane)
 	a.Int(p.outPlane)
 	a.Divider(p.outPlane)
 	a.Divider(count)
-	return k.swap.line(n, 2)
+	return swap.line(n, 2)
 }
 
 // weightsDepth computes dW of groups of one channel each.

@@ -6,7 +6,8 @@ import (
 )
 
 // convColumnBytes bounds the columns that are made at once, as long as one image's one place, or one channel, is below it.
-const convColumnBytes = 32 << 20
+// Tests lower it.
+var convColumnBytes = 32 << 20
 
 // convWay names a way to compute a convolution.
 type convWay uint8
@@ -136,14 +137,30 @@ func (p *convPlan) backwardBytes() int {
 	return n
 }
 
-// weightBytes returns the workspace of the gradient of the weights besides the library's.
+// depthwise reports whether the gradient of the weights is formed without columns.
+func (p *convPlan) depthwise() bool { return p.cg == 1 && p.group > 1 }
+
+// backwardWeights shares out the gradient of the weights. Where it is formed in several pieces they are added up in float32.
+func (p *convPlan) backwardWeights(elem int) {
+	p.elem, p.size = elem, elem
+	if p.share(); elem < 4 && (p.images < p.n || p.places < p.outPlane) {
+		p.size = 4
+		p.share()
+	}
+}
+
+// weightBytes returns the workspace of the gradient of the weights besides the library's: columns, dY with the images of a
+// filter side by side, and where halves are added up, dY and dW as float32.
 func (p *convPlan) weightBytes() int {
-	if p.cg == 1 {
+	if p.depthwise() {
 		return 0
 	}
-	n := executor.RoundUp(p.images * p.c * p.taps * p.places * p.size)
+	n, dy := executor.RoundUp(p.images*p.c*p.taps*p.places*p.size), executor.RoundUp(p.images*p.m*p.outPlane*p.size)
 	if p.images > 1 {
-		n += executor.RoundUp(p.images * p.m * p.outPlane * p.size)
+		n += dy
+	}
+	if p.elem != p.size {
+		n += dy + executor.RoundUp(p.m*p.depth*4)
 	}
 	return n
 }

@@ -1,5 +1,5 @@
 // What convolutions compute besides products of matrices. conv_TYPE.cu defines T and includes this.
-#include "window.h"
+#include "columns.h"
 
 // finish is what follows the sum: a bias per filter, a second summand and an activation (conv.go lists them).
 struct finish {
@@ -241,3 +241,6 @@ KERNEL(JOIN(biasgrad, T), bias_args) {
 		if (thread_x() == 0) ((T *)a.db)[m] = store<T>(sum);
 	}
 }
+
+// columnsf32 makes columns in float32.
+KERNEL(JOIN(columnsf32, T), columns_args) { make_columns<T, f32>(a); }

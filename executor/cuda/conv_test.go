@@ -1,0 +1,127 @@
+package cuda_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"memopt/executor"
+	"memopt/executor/cpu"
+	"memopt/executor/cuda"
+	"memopt/executor/cuda/double"
+	"memopt/executor/kerneltest"
+	"memopt/graph"
+	"memopt/graph/op"
+)
+
+// TestConvInPieces: convolutions whose columns are made piece by piece: some images, some places or some channels at a time.
+func TestConvInPieces(t *testing.T) {
+	for _, bytes := range []int{1, 1000} {
+		restore := cuda.LowerColumnBytes(bytes)
+		for _, c := range cases() {
+			switch c.Kind {
+			case op.Conv, op.FusedConv, op.ConvTranspose, op.ConvGrad:
+			default:
+				continue
+			}
+			large := false
+			for _, x := range c.In {
+				large = large || x != nil && x.Len() > 300
+			}
+			if large || c.Fails != "" {
+				continue
+			}
+			d, _ := opened(t, double.Options{})
+			c.Name = fmt.Sprint(c.Name, ", columns of ", bytes, " bytes")
+			kerneltest.Check(t, d, c)
+		}
+		restore()
+	}
+}
+
+// randomFloats makes small integers, sums of which are exact.
+func randomFloats(seed uint64, shape ...int) *executor.Tensor {
+	r := rand.New(rand.NewPCG(seed, 1))
+	n := 1
+	for _, d := range shape {
+		n *= d
+	}
+	v := make([]float32, n)
+	for i := range v {
+		v[i] = float32(r.IntN(9) - 4)
+	}
+	return float32s(shape, v...)
+}
+
+// TestRandomConvs: convolutions of any geometry give what the host's give, bit for bit where all sums are exact.
+func TestRandomConvs(t *testing.T) {
+	d, _ := opened(t, double.Options{})
+	rapid.Check(t, func(t *rapid.T) {
+		rank, group := rapid.IntRange(1, 3).Draw(t, "rank"), rapid.IntRange(1, 3).Draw(t, "group")
+		list := func(name string, lo, hi, n int) []int64 {
+			var l []int64
+			for range n {
+				l = append(l, rapid.Int64Range(int64(lo), int64(hi)).Draw(t, name))
+			}
+			return l
+		}
+		cg, mg := rapid.IntRange(1, 3).Draw(t, "cg"), rapid.IntRange(1, 3).Draw(t, "mg")
+		x, w := []int{rapid.IntRange(1, 3).Draw(t, "n"), cg * group}, []int{mg * group, cg}
+		transpose := rapid.Bool().Draw(t, "transpose")
+		if transpose {
+			w = []int{cg * group, mg}
+		}
+		limit := []int{400, 60, 8}[rank-1] // long kernels over long lines, too
+		for range rank {
+			k := rapid.IntRange(1, limit).Draw(t, "kernel")
+			w = append(w, k)
+			x = append(x, k+rapid.IntRange(0, 6).Draw(t, "places"))
+		}
+		attrs := []graph.Attr{kerneltest.Attr("group", int64(group)), kerneltest.Attr("strides", list("stride", 1, 3, rank)),
+			kerneltest.Attr("pads", list("pad", 0, 1, 2*rank))}
+		kind := op.Conv
+		if transpose {
+			kind = op.ConvTranspose
+		}
+		c := kerneltest.Case{Name: "random", Kind: kind, Attrs: attrs, In: []*executor.Tensor{randomFloats(1, x...), randomFloats(2, w...)}, Out: []graph.DType{graph.Float32}}
+		want, err := kerneltest.Run(cpu.Device{}, &c, kerneltest.Setup{Threads: 1})
+		got, failed := kerneltest.Run(d, &c, kerneltest.Setup{Threads: 1, Runs: 2})
+		if err != nil {
+			require.Error(t, failed)
+			return
+		}
+		require.NoError(t, failed)
+		require.NoError(t, kerneltest.Compare(got[0], want[0], 1e-6))
+	})
+}
+
+// TestMaxPoolGradients: in a session, where the size of dX is known, the device adds up what the host does.
+func TestMaxPoolGradients(t *testing.T) {
+	for _, attrs := range []string{"kernel_shape = [3, 2], strides = [2, 1], pads = [1, 0, 1, 1]", "kernel_shape = [2, 2], strides = [2, 2], storage_order = 1",
+		"kernel_shape = [2, 3], dilations = [2, 1], ceil_mode = 1, strides = [3, 2]"} {
+		m, types := parsed(t, `<ir_version: 8, opset_import: ["" : 17, "com.microsoft" : 1]>
+			g (float[2, 3, 8, 7] x) => (float[2, 3, 8, 7] dx) {
+				y, i = MaxPool<`+attrs+`>(x)
+				dy = Mul(y, y)
+				dx = MaxPoolGrad<`+attrs+`>(dy, i)
+			}`)
+		var want []float32
+		gpu, _ := opened(t, double.Options{})
+		for _, dev := range []executor.Device{cpu.Device{}, gpu} {
+			s, err := executor.Open(m, types, dev, executor.Options{})
+			require.NoError(t, err)
+			require.NoError(t, s.SetInput("x", randomFloats(3, 2, 3, 8, 7)))
+			require.NoError(t, s.Run(context.Background()))
+			got := executor.Of[float32](s.Output(0))
+			if want == nil {
+				want = append(want, got...)
+			}
+			require.Equal(t, want, got)
+			require.NoError(t, s.Close())
+		}
+	}
+}
