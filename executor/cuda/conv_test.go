@@ -121,6 +121,7 @@ func TestMaxPoolGradients(t *testing.T) {
 				want = append(want, got...)
 			}
 			require.Equal(t, want, got)
+			require.Empty(t, s.HostNodes())
 			require.NoError(t, s.Close())
 		}
 	}
