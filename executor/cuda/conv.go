@@ -258,7 +258,7 @@ func (k *convKernel) finishSums(from, count int, sums []byte, imageStride, rowSt
 	a.Divider(p.outPlane)
 	a.Divider(p.m)
 	k.activation(a)
-	return k.finish.line(n, 2)
+	return k.finish.line(n, 4)
 }
 
 // activation packs what FusedConv applies, numbered as in kernels/conv.h.

@@ -91,7 +91,7 @@ func (k *convolver) addBias(y, bias []byte, count, channels, plane int) error {
 	a.Int32(0)
 	a.Float32(0)
 	a.Float32(0)
-	return k.finish.line(n, 2)
+	return k.finish.line(n, 4)
 }
 
 // multiplyBack makes the columns of count images: images are the library's batch, or groups where they are more.

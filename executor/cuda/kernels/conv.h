@@ -33,14 +33,26 @@ struct finish_args {
 	f32 alpha, beta;
 };
 
-KERNEL(JOIN(finish, T), finish_args) {
+// finish_some finishes packs of W elements of a row.
+template <int W> DEV inline void finish_some(const finish_args &a) {
 	const T *x = (const T *)a.x;
 	finish f = {a.bias, a.z, a.act, a.alpha, a.beta};
-	for (i64 i = global_thread(); i < a.n; i += global_threads()) {
+	for (i64 i = global_thread() * W; i < a.n; i += global_threads() * W) {
 		i64 row = quotient(i, a.by_plane, a.n), p = i - row * a.by_plane.d;
 		i64 image = quotient(row, a.by_rows, a.n), m = row - image * a.by_rows.d;
-		((T *)a.y)[i] = store<T>(finished(f, load(x[image * a.image_x + m * a.row_x + p]), m, i));
+		pack<T, W> q = *(const pack<T, W> *)(x + image * a.image_x + m * a.row_x + p);
+UNROLL
+		for (int j = 0; j < W; j++) q.v[j] = store<T>(finished(f, load(q.v[j]), m, i + j));
+		*(pack<T, W> *)((T *)a.y + i) = q;
 	}
+}
+
+KERNEL(JOIN(finish, T), finish_args) {
+	const int W = vector<T>::width;
+	if (aligned16(a.x) && aligned16(a.y) && a.by_plane.d % W == 0 && a.image_x % W == 0 && a.row_x % W == 0)
+		finish_some<W>(a);
+	else
+		finish_some<1>(a);
 }
 
 struct back_args {
