@@ -26,6 +26,7 @@ func TestConvTraining(t *testing.T) {
 		"3-d":         `(float[2, 2, 5, 4, 6] x, float[3, 2, 3, 1, 2] w, float[3] b) => (float[2, 3, 3, 4, 5] y) { y = Conv(x, w, b) }`,
 		"transposed": `(float[2, 4, 5, 4] x, float[4, 3, 3, 2] w, float[6] b) => (float[2, 6, 11, 8] y) {
 			y = ConvTranspose<group = 2, strides = [2, 2]>(x, w, b) }`,
+		"one tap": `(float[2, 4, 5, 3] x, float[4, 3, 1, 1] w, float[3] b) => (float[2, 3, 5, 3] y) { y = ConvTranspose(x, w, b) }`,
 		"pools": `(float[2, 3, 8, 8] x, float[3, 3, 1, 1] w, float[3] b) => (float[2, 3, 1, 1] y) {
 			c = Conv(x, w, b)
 			p = MaxPool<kernel_shape = [3, 3], strides = [2, 2], pads = [1, 1, 1, 1]>(c)
