@@ -66,6 +66,21 @@ func elements(dims []int) int {
 	return n
 }
 
+// integerScalar reads an integer input of one element that is in host memory.
+func integerScalar(c *executor.Ctx, i int, what string) (int64, error) {
+	t := c.In(i)
+	if t == nil || t.Len() != 1 {
+		return 0, c.Errorf("input %d, %s, is %v, wanted one element", i, what, t)
+	}
+	switch t.DType {
+	case graph.Int64:
+		return executor.Of[int64](t)[0], nil
+	case graph.Int32:
+		return int64(executor.Of[int32](t)[0]), nil
+	}
+	return 0, c.Errorf("input %d, %s, has type %v, wanted int64", i, what, t.DType)
+}
+
 // tiles runs one block of a warp times so many rows of threads for each of n pieces of work.
 func (l *launch) tiles(n, rows int) error {
 	if n == 0 {
