@@ -61,7 +61,7 @@ func TestMain(m *testing.M) {
 }
 
 // fake makes the driver open the fake libraries, and returns functions that set and tell their state.
-func fake(t *testing.T) (set func(what, value int), get func(what int) int) {
+func fake(t testing.TB) (set func(what, value int), get func(what int) int) {
 	path := fakeLibrary()
 	if path == "" {
 		t.Skip("no C compiler for the fake driver")
@@ -87,7 +87,7 @@ func fake(t *testing.T) (set func(what, value int), get func(what int) int) {
 }
 
 // opened opens fake device 1 with a stream.
-func opened(t *testing.T) (Driver, Stream) {
+func opened(t testing.TB) (Driver, Stream) {
 	d, err := Open(1)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, d.Close()) })
@@ -310,4 +310,28 @@ func TestMissing(t *testing.T) {
 	t.Setenv("MEMOPT_CUBLAS", "/nowhere/libcublas.so")
 	d, s := opened(t)
 	require.ErrorAs(t, d.Gemm(s, &Gemm{M: 1, N: 1, Batch: 1}), &missing)
+}
+
+// BenchmarkLaunch is what a launch costs besides the driver's own work: packing, a change of stacks, two calls.
+func BenchmarkLaunch(b *testing.B) {
+	fake(b)
+	d, s := opened(b)
+	mem, err := d.Alloc(256)
+	require.NoError(b, err)
+	defer d.Free(mem)
+	m, err := d.Load("fakes", []byte("ptx"))
+	require.NoError(b, err)
+	f, err := d.Function(m, "bump")
+	require.NoError(b, err)
+	args, shape := new(Args), Shape{Grid: [3]uint32{5, 2, 3}, Block: [3]uint32{2, 5, 6}, Shared: 77}
+	b.ReportAllocs()
+	for b.Loop() {
+		a := args.Reset()
+		a.Out(mem)
+		a.Int(10)
+		a.Int32(1)
+		if err := d.Launch(f, shape, s, a); err != nil {
+			b.Fatal(err)
+		}
+	}
 }
