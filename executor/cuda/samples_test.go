@@ -1,0 +1,59 @@
+package cuda_test
+
+import (
+	"context"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"memopt/executor"
+	"memopt/executor/cpu"
+	"memopt/executor/cuda/double"
+	"memopt/executor/dataset"
+	"memopt/executor/verify"
+	"memopt/graph"
+	"memopt/graph/onnx"
+	"memopt/graph/op"
+)
+
+// samples is the folder of sample models beside the repository: PyTorch exports with reference outputs.
+const samples = "../../../shared/models"
+
+// TestSamples runs the small sample models on the device as on the CPU.
+func TestSamples(t *testing.T) {
+	dirs, _ := filepath.Glob(samples + "/*_tiny/model.onnx")
+	if len(dirs) == 0 {
+		t.Skip("the sample models are missing; they lie beside the project in ../shared/models")
+	}
+	for _, file := range dirs {
+		t.Run(filepath.Base(filepath.Dir(file)), func(t *testing.T) {
+			m, closer, err := onnx.Open(file)
+			require.NoError(t, err)
+			defer closer.Close()
+			require.NoError(t, graph.RunPasses(m, graph.Pass{Name: "inline", Run: graph.InlineFunctions}))
+			types, err := op.Infer(m)
+			require.NoError(t, err)
+			set, err := dataset.LoadDir(filepath.Join(filepath.Dir(file), "test_data_set_0"), m.Graph, nil)
+			require.NoError(t, err)
+			values := make([]*executor.Tensor, len(m.Graph.Values))
+			for name, x := range set.Inputs {
+				id, _ := m.Graph.Lookup(name)
+				values[id] = x
+			}
+			env, err := executor.BindDims(m.Graph, values, nil)
+			require.NoError(t, err)
+			side := verify.Side{Model: m, Types: types, Dims: env}
+			want, err := verify.Execute(context.Background(), side, set.Inputs, verify.Options{Device: cpu.Device{}})
+			require.NoError(t, err)
+			got, err := verify.Execute(context.Background(), side, set.Inputs, verify.Options{Device: device(t, double.Options{})})
+			require.NoError(t, err)
+			require.Equal(t, got.Predicted.Arena, got.Measured.Arena)
+			t.Logf("copies in a step: %+v", got.Measured.Copies)
+			for i, w := range want.Outputs {
+				diff, _ := verify.Compare(w.Name, got.Outputs[i].Tensor, w.Tensor, verify.DefaultTolerance)
+				require.Nil(t, diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,83 @@
+package executor
+
+import (
+	"fmt"
+
+	"memopt/graph"
+)
+
+// SetInput gives a graph input its data, which must stay as it is during runs. Of inputs that an
+// operator updates, such as gradient accumulators, the session keeps a copy from step to step. Gradients
+// that a boundary node hands out are given in the same way, by the name of the value.
+func (s *Session) SetInput(name string, t *Tensor) error {
+	g := s.model.Graph
+	id, ok := g.Lookup(name)
+	if !ok {
+		return fmt.Errorf("input %q: the model has no such value", name)
+	}
+	for i := range s.feeds {
+		if s.feeds[i].Value == id {
+			s.feeds[i].Given = true
+			return s.feed(id, t)
+		}
+	}
+	v := &g.Values[id]
+	if !v.Input {
+		return fmt.Errorf("input %q: is no input of the model", name)
+	}
+	if t.DType != v.Type.DType {
+		return fmt.Errorf("input %q: is %v, wanted %v", name, t, v.Type)
+	}
+	if want := s.root.shapes[id]; want != nil && !equalShapes(want, t.Shape) || v.Type.Shape.Ranked && len(v.Type.Shape.Dims) != len(t.Shape) {
+		return fmt.Errorf("input %q: is %v, wanted %v%v", name, t, v.Type, s.boundTo(want))
+	}
+	if n, ok := Bytes(t.DType, t.Shape); !ok || n != len(t.Data) {
+		return fmt.Errorf("input %q: %v has %d bytes of data", name, t, len(t.Data))
+	}
+	if s.mem != nil && s.root.homes.twin[id] != nil {
+		*s.root.homes.twin[id] = *t
+		if s.root.homes.read[id] {
+			s.forget() // the host computes with it what the capture has
+		}
+	}
+	if !s.root.mutable[id] && s.mem == nil {
+		*s.root.vals[id] = *t
+		return nil
+	}
+	return s.keepInput(s.root.vals[id], t)
+}
+
+// keepInput copies an input to memory of the session's own.
+func (s *Session) keepInput(own, t *Tensor) error {
+	own.DType, own.Shape = t.DType, append(own.Shape[:0], t.Shape...)
+	if len(own.Data) != len(t.Data) {
+		s.forget() // it knows the old place
+		s.weights.Free(own.Data)
+		own.Data = nil
+		data, err := s.weights.Alloc(len(t.Data))
+		if err != nil {
+			return err
+		}
+		own.Data = data
+	}
+	return s.root.copyIn(own.Data, t.Data)
+}
+
+// feed gives a boundary node's output its gradient.
+func (s *Session) feed(id graph.ValueID, t *Tensor) error {
+	if s.mem == nil {
+		s.fed[id] = t
+		return nil
+	}
+	if s.fed[id] == nil {
+		s.fed[id] = &Tensor{}
+	}
+	return s.keepInput(s.fed[id], t)
+}
+
+func (s *Session) boundTo(shape []int) string {
+	if shape == nil {
+		return ""
+	}
+	return fmt.Sprintf(", which is %v with the dims of this session", shape)
+}
