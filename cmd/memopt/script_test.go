@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -86,9 +87,13 @@ func findORT(t *testing.T) string {
 		t.Fatal(err)
 	}
 	p, err := ort.Start(t.Context(), ortProgram(path))
-	if err != nil {
-		t.Log("scripts that say [ort] skip: ", err)
+	var missing *ort.MissingError
+	switch {
+	case errors.As(err, &missing) && os.Getenv("ORT_NODE_DIR") == "":
+		t.Log("parts of scripts that say [ort] are left out: ", err)
 		return ""
+	case err != nil:
+		t.Fatal(err)
 	}
 	defer p.Close()
 	return p.Info().Path

@@ -37,7 +37,7 @@ func device(t testing.TB, o double.Options) *cuda.Device {
 // opened returns a device on a driver double; the test fails where its memory is not given back.
 func opened(t testing.TB, o double.Options) (*cuda.Device, *double.Double) {
 	if _, err := double.Compiler(); err != nil {
-		t.Skip(err)
+		t.Skip("the driver double compiles the kernels: " + err.Error())
 	}
 	dbl := double.New(o)
 	d, err := cuda.New(dbl, cuda.Options{})

@@ -16,10 +16,10 @@ import (
 func TestPTX(t *testing.T) {
 	version, err := exec.Command("clang-14", "--version").Output()
 	if err != nil {
-		t.Skip("clang-14 is not here")
+		t.Skip("clang-14 is missing, which makes the PTX: apt-get install clang-14")
 	}
 	if line, _, _ := strings.Cut(string(version), "\n"); line != strings.TrimSpace(kernels.Compiler) {
-		t.Skipf("the PTX is made by %q; here is %q", strings.TrimSpace(kernels.Compiler), line)
+		t.Skipf("the PTX is made by %q, here is %q: install that version, or make the PTX anew with go generate ./executor/cuda/kernels", strings.TrimSpace(kernels.Compiler), line)
 	}
 	for _, module := range kernels.Modules() {
 		t.Run(module, func(t *testing.T) {

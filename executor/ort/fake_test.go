@@ -20,7 +20,7 @@ func fakeLibrary(t *testing.T, release, getAPI string) string {
 	t.Helper()
 	cc, err := exec.LookPath("cc")
 	if err != nil {
-		t.Skip("a library that only claims to be ONNX Runtime needs a C compiler: install gcc")
+		t.Skip("a library that only claims to be ONNX Runtime needs a C compiler, cc, which is missing: apt-get install gcc")
 	}
 	dir := t.TempDir()
 	source, library := filepath.Join(dir, "fake.c"), filepath.Join(dir, "libonnxruntime.so")

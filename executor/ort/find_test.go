@@ -18,7 +18,7 @@ func TestNewEnough(t *testing.T) {
 // TestCandidates lists where the library is looked for, and in which order.
 func TestCandidates(t *testing.T) {
 	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" {
-		t.Skip("the package's folder is named for Linux on x86-64 here")
+		t.Skip("the test needs Linux on x86-64: it has the name of that system's folder in npm's package")
 	}
 	dir := t.TempDir()
 	place := func(path ...string) string {

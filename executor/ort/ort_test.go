@@ -29,7 +29,7 @@ func start(t *testing.T) *ort.Process {
 	p, err := ort.Start(t.Context(), program(t, "serve"))
 	var missing *ort.MissingError
 	if errors.As(err, &missing) {
-		t.Skip(err)
+		t.Skip("the test runs ONNX Runtime: " + err.Error())
 	}
 	require.NoError(t, err)
 	t.Cleanup(p.Close)

@@ -96,7 +96,7 @@ func TestStepsAlternate(t *testing.T) {
 // null device takes none, so that arenas can be as large as it takes.
 func TestStepsDoNotAlternate(t *testing.T) {
 	if _, ok := executor.AvailableMemory(); !ok {
-		t.Skip("the system does not say how much memory is free")
+		t.Skip("/proc/meminfo is missing: the test needs Linux, which says there how much memory is free")
 	}
 	short, long, _ := sides(t)
 	for n, want := range map[int64][]int{3: {1, 3, 1, 3, 1, 3}, 1 << 50: {1, 1, 1, 3, 3, 3}} {

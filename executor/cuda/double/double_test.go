@@ -15,7 +15,7 @@ import (
 // opened returns a double; the test fails where memory is not given back.
 func opened(t *testing.T, o double.Options) *double.Double {
 	if _, err := double.Compiler(); err != nil {
-		t.Skip(err)
+		t.Skip("the driver double compiles the kernels: " + err.Error())
 	}
 	d := double.New(o)
 	t.Cleanup(func() { require.NoError(t, d.Close()) })

@@ -23,7 +23,7 @@ func selftest(t *testing.T, name string, x []int32, outputs int, shape driver.Sh
 
 func trySelftest(t *testing.T, name string, x []int32, outputs int, shape driver.Shape) ([][]int32, error) {
 	if _, err := double.Compiler(); err != nil {
-		t.Skip(err)
+		t.Skip("the driver double compiles the kernels: " + err.Error())
 	}
 	d := double.New(double.Options{})
 	defer d.Close()

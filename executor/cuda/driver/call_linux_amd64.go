@@ -12,6 +12,9 @@ import (
 // mostArgs is the most arguments of any function that is called: cublasGemmStridedBatchedEx has 23.
 const mostArgs = 24
 
+// opensLibraries tells whether this build opens C libraries.
+const opensLibraries = true
+
 // call is a call of a C function whose arguments and result are integers and addresses.
 type call struct {
 	fn     uintptr

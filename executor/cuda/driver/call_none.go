@@ -6,6 +6,9 @@ import "errors"
 
 const mostArgs = 24
 
+// opensLibraries tells whether this build opens C libraries.
+const opensLibraries = false
+
 type call struct {
 	fn, pre, ctx, result uintptr
 	args                 [mostArgs]uintptr
