@@ -3,6 +3,7 @@ package planner
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 
 	"memopt/graph"
@@ -14,8 +15,10 @@ import (
 
 const (
 	// anchorSlack: of two sets of anchors, that with fewer nodes is taken where it peaks by at most
-	// 1/128 higher in ONNX Runtime's order.
+	// 1/128 higher in ONNX Runtime's arena.
 	anchorSlack = 128
+	// robustSlack: sets are left out whose live bytes peak by more than 1/32 above the lowest such peak in several orders.
+	robustSlack = 32
 	// maxAnchorStride is the largest distance at which places without clones are tried.
 	maxAnchorStride = 64
 )
@@ -25,7 +28,7 @@ type Anchoring struct {
 	Anchors []recompute.Anchor
 	Nodes   int // that the anchors are made of
 	// Peaks of the live bytes in the default order of stock ONNX Runtime: of the graph as it is, of the rewritten graph
-	// without anchors, if the runtime left its clones alone, and with the anchors.
+	// without anchors, and with them.
 	Base, Bare, Anchored int64
 	// BaseArena and AnchoredArena are the bytes in use in its arena then, which hands out chunks of up to twice what is asked for.
 	BaseArena, AnchoredArena int64
@@ -98,12 +101,8 @@ func (p *Plan) anchor(always bool) (*Anchoring, error) {
 		return nil, err
 	}
 	out := &Anchoring{Simulated: true}
-	if out.Base, out.BaseArena, err = a.peaks(base); err != nil {
-		return nil, err
-	}
-	if out.Bare, out.AnchoredArena, err = a.peaks(a.program); err != nil {
-		return nil, err
-	}
+	out.Base, out.BaseArena = a.peaks(base)
+	out.Bare, out.AnchoredArena = a.peaks(a.program)
 	out.Anchored, out.Planned = out.Bare, a.limit
 	if p.Model.OpsetVersion("") < recompute.MinAnchorOpset {
 		out.Warnings = append(out.Warnings, fmt.Sprintf("anchors need operator set %d, this model has %d: ONNX Runtime will merge the nodes that run again with their originals",
@@ -137,11 +136,10 @@ type anchorSearch struct {
 	small   int64           // values below this size are not worth an anchor
 	limit   int64           // peaks below this are good enough: that in the planned order
 
-	workspace []int64 // by node: what ONNX Runtime's kernels need besides their operands
-	returned  []bool  // by value of the graph: it is an output
 	plain     live.DefaultOrderer
 	basic     live.DefaultOrderer
 	reverse   live.DefaultOrderer
+	optimizer *ortOptimizer
 	arena     ortArena
 	shape     []int32 // by value of the graph: its class
 	class     []int32 // by value of the program
@@ -153,6 +151,7 @@ type anchorSearch struct {
 type anchorStep struct {
 	moves     bool  // a clone or a backward node: it reads through anchors
 	backward  bool  // a backward node of the graph
+	result    bool  // it copies what a step makes to a graph output that nobody reads
 	inputs    int   // how many of its operands may be anchored: captured ones may not
 	firstRead int32 // the first step that reads what it makes; the number of steps where none does
 	lastRead  int32 // the last such step; -1 where there is none
@@ -162,13 +161,9 @@ type anchorStep struct {
 func newAnchorSearch(p *Plan, e *evaluated) (*anchorSearch, error) {
 	a := &anchorSearch{p: p, program: cloneProgram(e.program), places: slices.Clone(e.places), small: max(e.peak/minSplit, 1)}
 	kernels := ortKernels{g: p.Model.Graph, opset: p.Model.OpsetVersion(""), env: p.Options.Dims}
-	a.workspace = kernels.workspaces()
-	a.returned = make([]bool, len(p.Model.Graph.Values))
-	for _, d := range p.Model.Graph.Outputs {
-		a.returned[d.Value] = true
-	}
 	a.shape, a.shapes = shapeClasses(p.Model.Graph)
-	a.arena.space, a.arena.returned = a.workspace, a.returned
+	a.arena.space = kernels.workspaces()
+	a.optimizer = newORTOptimizer(p.Analysis.Graph)
 	a.index()
 	a.work = newAnchorBuilder(a)
 	planned := make([]int32, len(a.program.Steps))
@@ -221,17 +216,29 @@ func (a *anchorSearch) choose() (*anchored, error) {
 			return nil, err
 		}
 	}
-	low := tried[0].robust
+	return a.best(tried), nil
+}
+
+// best is the set of fewest nodes among those of about the lowest peak in the runtime's arena, of those that keep the peak of the live bytes low in
+// other orders, too.
+func (a *anchorSearch) best(tried []*anchored) *anchored {
+	robust := tried[0].robust
 	for _, t := range tried {
-		low = min(low, t.robust)
+		robust = min(robust, t.robust)
 	}
-	low = max(low, a.limit)
+	robust = max(robust, a.limit)
+	var arena int64 = math.MaxInt64
 	for _, t := range tried {
-		if t.robust <= low+low/anchorSlack && len(t.anchors) > 0 {
-			return t, nil
+		if t.robust <= robust+robust/robustSlack {
+			arena = min(arena, t.arena)
 		}
 	}
-	return nil, nil
+	for _, t := range tried {
+		if t.robust <= robust+robust/robustSlack && t.arena <= arena+arena/anchorSlack && len(t.anchors) > 0 {
+			return t
+		}
+	}
+	return nil
 }
 
 // clonePlaces lists the places at which nodes run again; before them the first backward place, so that forward nodes are held to
@@ -283,10 +290,7 @@ func (a *anchorSearch) touches(i int) int64 {
 func (a *anchorSearch) try(places []int32) (*anchored, error) {
 	b := a.work
 	b.build(places)
-	peak, arena, err := a.peaks(&b.out)
-	if err != nil {
-		return nil, err
-	}
+	peak, arena := a.surePeaks(&b.out)
 	robust, err := a.robustPeak(&b.out)
 	if err != nil {
 		return nil, err
@@ -312,5 +316,6 @@ func RuntimePeak(m *graph.Model, types *op.Result, dims symbolic.Env) (bytes, ar
 	if err != nil {
 		return 0, 0, err
 	}
-	return a.peaks(live.NewProgram(m.Graph, graph.FileOrder(m.Graph), p.Sizes))
+	bytes, arena = a.peaks(live.NewProgram(m.Graph, graph.FileOrder(m.Graph), p.Sizes))
+	return bytes, arena, nil
 }

@@ -1,13 +1,9 @@
 package planner
 
 import (
-	"slices"
-	"strings"
-
 	"memopt/graph"
 	"memopt/graph/live"
 	"memopt/graph/op"
-	"memopt/symbolic"
 )
 
 // ortArena simulates how ONNX Runtime assigns values to buffers before it runs a graph (its allocation_planner.cc), and what is
@@ -15,9 +11,9 @@ import (
 // has the same element size and, as far as shapes are known, the same shape: the one that died last. Such
 // a buffer stays allocated in between, which the memory model of package live knows nothing of.
 type ortArena struct {
-	class    []int32 // by value of the program: values of one class have the same shape and element size; -1: unknown, or a scalar
-	returned []bool  // by value of the graph: it is an output
-	space    []int64 // by node: workspace
+	class    []int32   // by value of the program: values of one class have the same shape and element size; -1: unknown, or a scalar
+	returned []bool    // by value of the program: it is an output
+	space    [][]int64 // by node: blocks of workspace
 
 	root  []graph.ValueID // by value: whose buffer it lies in; NoValue: in none
 	reads []int32         // by value: how often it is read
@@ -27,41 +23,6 @@ type ortArena struct {
 	out   []bool          // by root: a graph output
 	free  [][]graph.ValueID
 	delta []int64
-}
-
-// shapeClasses numbers the shapes of a graph's values. The number of classes is returned, too.
-func shapeClasses(g *graph.Graph) ([]int32, int) {
-	class := make([]int32, len(g.Values))
-	numbers := map[string]int32{}
-	for i := range g.Values {
-		class[i] = -1
-		t := &g.Values[i].Type
-		if t.Form != graph.FormTensor || t.Shape.Rank() <= 0 || !t.Shape.Known() || slices.ContainsFunc(t.Shape.Dims, isFormula) {
-			continue
-		}
-		var key strings.Builder
-		key.WriteByte(byte(t.DType.Bits()))
-		for _, d := range t.Shape.Dims {
-			key.WriteString(d.String())
-			key.WriteByte(',')
-		}
-		n, ok := numbers[key.String()]
-		if !ok {
-			n = int32(len(numbers))
-			numbers[key.String()] = n
-		}
-		class[i] = n
-	}
-	return class, len(numbers)
-}
-
-// isFormula reports whether a dim is neither a number nor one symbol. ONNX Runtime does not compute with symbols.
-func isFormula(d symbolic.Expr) bool {
-	if _, ok := d.Const(); ok {
-		return false
-	}
-	symbols := d.Symbols()
-	return len(symbols) != 1 || symbols[0] != d.String()
 }
 
 // run returns the peak of a program whose steps run in an order. copies says that an Identity whose result is
@@ -80,13 +41,19 @@ func (a *ortArena) run(p *live.Program, order []int32, classes int, copies bool)
 				a.release(v, int32(at))
 			}
 		}
-		for _, v := range s.Out {
-			if v != graph.NoValue && a.root[v] != graph.NoValue && a.uses[a.root[v]] == 0 && !a.out[a.root[v]] && a.end[a.root[v]] < int32(at) {
+		for slot, v := range s.Out {
+			if v != graph.NoValue && a.root[v] != graph.NoValue && a.uses[a.root[v]] == 0 && !a.out[a.root[v]] && a.end[a.root[v]] < int32(at) && !forgotten(s, slot) {
 				a.drop(a.root[v], int32(at))
 			}
 		}
 	}
 	return a.peak(p, order)
+}
+
+// forgotten reports whether an output that nobody reads stays allocated to the end, as further outputs of most operators do: ONNX Runtime
+// frees a value behind the last node that reads it. The running statistics of BatchNormalization lie in its inputs.
+func forgotten(s *live.Step, slot int) bool {
+	return slot > 0 && s.Kind != op.Split && s.Kind != op.BatchNormalization
 }
 
 func (a *ortArena) reset(p *live.Program, classes int) {
@@ -109,6 +76,10 @@ func (a *ortArena) reset(p *live.Program, classes int) {
 		}
 	}
 	a.reads = append(a.reads[:0], a.uses...)
+	a.returned = resized(a.returned, n)
+	for _, v := range p.Outputs {
+		a.returned[v] = true
+	}
 }
 
 func resized[T any](s []T, n int) []T {
@@ -122,7 +93,7 @@ func resized[T any](s []T, n int) []T {
 
 // allocate gives an output a buffer: that of an input, of a dead value, or a new one.
 func (a *ortArena) allocate(p *live.Program, s *live.Step, slot int, v graph.ValueID, at int32, copies bool) {
-	if int(v) < len(a.returned) && a.returned[v] && (copies || s.Kind != op.Identity || a.reads[s.In[0]] > 1) {
+	if a.returned[v] && (copies || s.Kind != op.Identity || a.reads[s.In[0]] > 1) {
 		a.root[v], a.start[v], a.out[v] = v, at, true
 		return
 	}
@@ -131,7 +102,7 @@ func (a *ortArena) allocate(p *live.Program, s *live.Step, slot int, v graph.Val
 			a.root[v] = root
 			if root != graph.NoValue {
 				a.uses[root] += a.uses[v]
-				a.out[root] = a.out[root] || int(v) < len(a.returned) && a.returned[v]
+				a.out[root] = a.out[root] || a.returned[v]
 			}
 			return
 		}
@@ -210,7 +181,9 @@ func (a *ortArena) peak(p *live.Program, order []int32) int64 {
 		s := &p.Steps[i]
 		extra := s.Inner
 		if s.Node != graph.NoNode {
-			extra += a.space[s.Node]
+			for _, bytes := range a.space[s.Node] {
+				extra += bytes
+			}
 		}
 		most = max(most, now+extra)
 	}

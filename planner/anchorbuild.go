@@ -19,6 +19,7 @@ type anchorBuilder struct {
 	min     graph.ValueID         // that the last anchor waits by
 	readers []int32               // by value: readers in the present stretch
 	stamp   []int32               // by value: one past the stretch in which it was anchored
+	sunk    []bool                // by value of the program: an anchor waits for it
 	covered []bool                // by step: it waits for the anchor at the start of its stretch
 	late    []int32               // by value of the graph: one past the stretch in which what makes it is followed by a view of the anchor
 	zeros   map[int]graph.ValueID // of the last anchor, by rank
@@ -26,18 +27,19 @@ type anchorBuilder struct {
 
 func newAnchorBuilder(a *anchorSearch) *anchorBuilder {
 	n := len(a.program.Bytes)
-	return &anchorBuilder{anchorSearch: a, alias: make([]graph.ValueID, n), readers: make([]int32, n), stamp: make([]int32, n), covered: make([]bool, len(a.step)), late: make([]int32, len(a.p.Model.Graph.Values))}
+	return &anchorBuilder{anchorSearch: a, alias: make([]graph.ValueID, n), readers: make([]int32, n), stamp: make([]int32, n), sunk: make([]bool, n), covered: make([]bool, len(a.step)), late: make([]int32, len(a.p.Model.Graph.Values))}
 }
 
 // build places an anchor at every place where it holds something back. The places ascend.
 func (b *anchorBuilder) build(places []int32) {
-	b.out.Steps, b.out.Outputs = b.out.Steps[:0], b.program.Outputs
+	b.out.Steps, b.out.Outputs = b.out.Steps[:0], append(b.out.Outputs[:0], b.program.Outputs...)
 	b.out.Bytes, b.out.Persistent = append(b.out.Bytes[:0], b.program.Bytes...), append(b.out.Persistent[:0], b.program.Persistent...)
 	b.anchors, b.min = nil, graph.NoValue
 	for v := range b.alias {
 		b.alias[v], b.stamp[v] = graph.ValueID(v), 0
 	}
 	clear(b.covered)
+	clear(b.sunk)
 	clear(b.late)
 	done, last := 0, 0 // steps that are built, and the first of the stretch of the last anchor
 	for i, place := range places {
@@ -83,6 +85,9 @@ func (b *anchorBuilder) stepAt(place int32, from int) int {
 func (b *anchorBuilder) keep(from, to int) {
 	for i := from; i < to; i++ {
 		s := b.program.Steps[i]
+		if b.folds(i) {
+			continue
+		}
 		if b.step[i].moves {
 			shared := true
 			for slot, v := range s.In[:b.step[i].inputs] {
@@ -100,6 +105,17 @@ func (b *anchorBuilder) keep(from, to int) {
 			b.follow(i)
 		}
 	}
+}
+
+// folds reports whether step i copies what an anchor waits for to a graph output, and lets the value be that output, as recompute.Apply does.
+func (b *anchorBuilder) folds(i int) bool {
+	s := &b.program.Steps[i]
+	if !b.step[i].result || !b.sunk[s.In[0]] || b.alias[s.In[0]] != s.In[0] || slices.Contains(b.out.Outputs, s.In[0]) {
+		return false
+	}
+	at := slices.Index(b.out.Outputs, s.Out[0])
+	b.out.Outputs[at] = s.In[0]
+	return true
 }
 
 // follow appends views of the late values that a step makes.
@@ -122,6 +138,7 @@ func (b *anchorBuilder) anchor(place int32, sinks, values []graph.ValueID, start
 	}
 	for _, v := range sinks {
 		a.Sinks = append(a.Sinks, b.origin[v])
+		b.sunk[v] = b.origin[v] == v
 		sizes = append(sizes, b.add(op.Size, 8, b.alias[v]))
 	}
 	b.wait(sizes)

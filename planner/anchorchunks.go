@@ -125,11 +125,24 @@ func (a *chunkArena) byPlace(x, y int32) (first, second int32) {
 	return y, x
 }
 
-// inChunks is the peak of the bytes in use in ONNX Runtime's arena for what was run last.
-func (a *ortArena) inChunks(p *live.Program, order []int32) int64 {
+// chunkScales are sizes below which values are left out in turn. How chunks split, and so how much of them is wasted, hangs by small
+// values and by workspaces that the model knows only roughly; the highest of several outcomes is what can be promised.
+var chunkScales = []int64{0, 64, 1 << 10, 8 << 10, 64 << 10}
+
+// mostInChunks is the highest of several estimates of the bytes in use in ONNX Runtime's arena for what was run last.
+func (a *ortArena) mostInChunks(p *live.Program, order []int32) int64 {
+	var most int64
+	for _, skip := range chunkScales {
+		most = max(most, a.inChunks(p, order, skip))
+	}
+	return most
+}
+
+// inChunks is the peak of the bytes in use in ONNX Runtime's arena for what was run last, without values of so few bytes.
+func (a *ortArena) inChunks(p *live.Program, order []int32, skip int64) int64 {
 	begins, ends := make([][]graph.ValueID, len(order)), make([][]graph.ValueID, len(order))
 	for v, root := range a.root {
-		if root != graph.ValueID(v) || p.Bytes[v] <= 0 {
+		if root != graph.ValueID(v) || p.Bytes[v] <= skip {
 			continue
 		}
 		begins[a.start[v]] = append(begins[a.start[v]], root)
@@ -139,17 +152,22 @@ func (a *ortArena) inChunks(p *live.Program, order []int32) int64 {
 	}
 	var arena chunkArena
 	held := make([]int32, len(a.root))
+	var blocks []int32
 	for at, i := range order {
 		for _, v := range begins[at] {
 			held[v] = arena.alloc(p.Bytes[v])
 		}
-		s := &p.Steps[i]
-		space := s.Inner
-		if s.Node != graph.NoNode {
-			space += a.space[s.Node]
+		blocks = blocks[:0]
+		if s := &p.Steps[i]; s.Inner > 0 {
+			blocks = append(blocks, arena.alloc(s.Inner))
 		}
-		if space > 0 {
-			arena.release(arena.alloc(space))
+		if node := p.Steps[i].Node; node != graph.NoNode {
+			for _, bytes := range a.space[node] {
+				blocks = append(blocks, arena.alloc(bytes))
+			}
+		}
+		for _, c := range blocks {
+			arena.release(c)
 		}
 		for _, v := range ends[at] {
 			arena.release(held[v])

@@ -28,7 +28,7 @@ func (b *anchorBuilder) frontier(start, end int, serial int32) []graph.ValueID {
 	}
 	var out []graph.ValueID
 	for i := start; i < end; i++ {
-		if !b.step[i].moves {
+		if !b.step[i].moves || b.step[i].result {
 			continue
 		}
 		b.covered[i] = b.waits(i, start, serial)

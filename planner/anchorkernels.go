@@ -1,6 +1,8 @@
 package planner
 
 import (
+	"slices"
+
 	"memopt/graph"
 	"memopt/graph/op"
 	"memopt/symbolic"
@@ -28,21 +30,25 @@ type ortKernels struct {
 	env   symbolic.Env
 }
 
-// workspaces returns the bytes by node.
-func (k *ortKernels) workspaces() []int64 {
-	out := make([]int64, len(k.g.Nodes))
+// workspaces returns, by node, the blocks that the kernel holds at once.
+func (k *ortKernels) workspaces() [][]int64 {
+	out := make([][]int64, len(k.g.Nodes))
 	for i, n := range k.g.Nodes {
-		out[i] = max(k.workspace(n), 0)
+		for _, bytes := range k.workspace(n) {
+			if bytes > 0 {
+				out[i] = append(out[i], bytes)
+			}
+		}
 	}
 	return out
 }
 
-func (k *ortKernels) workspace(n *graph.Node) int64 {
+func (k *ortKernels) workspace(n *graph.Node) []int64 {
 	switch n.Kind {
 	case op.Where: // the values chosen from either side, before they are put together
 		cond := k.dims(n.Input(0))
 		size := k.elementBytes(n.Output(0))
-		return size * (elements(broadcast(cond, k.dims(n.Input(1)))) + elements(broadcast(cond, k.dims(n.Input(2)))))
+		return []int64{size * elements(broadcast(cond, k.dims(n.Input(1)))), size * elements(broadcast(cond, k.dims(n.Input(2))))}
 	case op.Softmax, op.LogSoftmax:
 		return k.softmax(n)
 	case op.SoftmaxCrossEntropyLoss, op.NegativeLogLikelihoodLoss:
@@ -56,62 +62,63 @@ func (k *ortKernels) workspace(n *graph.Node) int64 {
 	case op.LSTM:
 		return k.recurrent(n, 4)
 	}
-	return 0
+	return nil
 }
 
 // softmax along another axis than the last works on two transposed copies.
-func (k *ortKernels) softmax(n *graph.Node) int64 {
+func (k *ortKernels) softmax(n *graph.Node) []int64 {
 	x := k.dims(n.Input(0))
 	axis := n.Int("axis", -1)
 	if k.opset < 13 || axis == -1 || axis == int64(len(x))-1 {
-		return 0
+		return nil
 	}
-	return 2 * k.bytes(n.Output(0))
+	copied := k.bytes(n.Output(0))
+	return []int64{copied, copied}
 }
 
 // crossEntropy runs as its function body: scores turned so that the classes stand last, their logarithmic
 // softmax, and copies of it.
-func (k *ortKernels) crossEntropy(n *graph.Node) int64 {
-	if n.Kind == op.NegativeLogLikelihoodLoss {
-		return k.bytes(n.Input(1)) * 2
+func (k *ortKernels) crossEntropy(n *graph.Node) []int64 {
+	switch {
+	case n.Kind == op.NegativeLogLikelihoodLoss:
+		return slices.Repeat([]int64{k.bytes(n.Input(1))}, 2)
+	case n.Output(1) != graph.NoValue:
+		return slices.Repeat([]int64{k.bytes(n.Input(0))}, 2)
 	}
-	copies := int64(3)
-	if n.Output(1) != graph.NoValue {
-		copies--
-	}
-	return copies * k.bytes(n.Input(0))
+	return slices.Repeat([]int64{k.bytes(n.Input(0))}, 3)
 }
 
 // conv spreads one image out where it has more filters than places to put them; else a fixed buffer serves.
-func (k *ortKernels) conv(n *graph.Node) int64 {
+func (k *ortKernels) conv(n *graph.Node) []int64 {
 	w, y := k.dims(n.Input(1)), k.dims(n.Output(0))
 	if len(w) < 3 || len(y) != len(w) {
-		return 0
+		return nil
 	}
 	patch, places := elements(w[1:]), elements(y[2:])
 	if patch == w[1] || w[0]/max(n.Int("group", 1), 1) <= places {
-		return 0
+		return nil
 	}
-	return patch * places * k.elementBytes(n.Output(0))
+	return []int64{patch * places * k.elementBytes(n.Output(0))}
 }
 
 // convTranspose multiplies into patches before it adds these up, one image at a time.
-func (k *ortKernels) convTranspose(n *graph.Node) int64 {
+func (k *ortKernels) convTranspose(n *graph.Node) []int64 {
 	x, w := k.dims(n.Input(0)), k.dims(n.Input(1))
 	if len(w) < 3 || len(x) != len(w) {
-		return 0
+		return nil
 	}
-	return elements(w[1:]) * elements(x[2:]) * k.elementBytes(n.Output(0))
+	return []int64{elements(w[1:]) * elements(x[2:]) * k.elementBytes(n.Output(0))}
 }
 
-// recurrent keeps the gates of all steps.
-func (k *ortKernels) recurrent(n *graph.Node, gates int64) int64 {
+// recurrent keeps the gates of all steps, and states of one.
+func (k *ortKernels) recurrent(n *graph.Node, gates int64) []int64 {
 	x, r := k.dims(n.Input(0)), k.dims(n.Input(2))
 	if len(x) != 3 || len(r) != 3 {
-		return 0
+		return nil
 	}
-	const states = 7 // of one step
-	return r[0] * r[2] * (gates*x[0]*x[1] + states*x[1]) * k.elementBytes(n.Input(0))
+	const states = 7
+	step := r[0] * r[2] * x[1] * k.elementBytes(n.Input(0))
+	return append(slices.Repeat([]int64{step}, states), gates*x[0]*step)
 }
 
 // dims evaluates a value's shape; nil where it is unknown.

@@ -1,8 +1,11 @@
 package planner
 
 import (
+	"slices"
+
 	"memopt/graph"
 	"memopt/graph/live"
+	"memopt/graph/op"
 	"memopt/recompute"
 )
 
@@ -43,8 +46,15 @@ func (a *anchorSearch) index() {
 		}
 	}
 	for i := range a.step {
-		a.step[i].holds = a.holds(i)
+		a.step[i].holds, a.step[i].result = a.holds(i), a.copiesResult(i)
 	}
+}
+
+// copiesResult reports whether a step is an Identity by which a graph output gets its name.
+func (a *anchorSearch) copiesResult(i int) bool {
+	s := &a.program.Steps[i]
+	return s.Kind == op.Identity && s.In[0] != graph.NoValue && s.Out[0] != graph.NoValue && a.def[s.In[0]] >= 0 &&
+		a.lastUse[s.Out[0]] < 0 && slices.Contains(a.program.Outputs, s.Out[0])
 }
 
 // holds finds the size of the largest value that a step, or one that is made for this step alone, reads or makes.
@@ -61,13 +71,23 @@ func (a *anchorSearch) holds(i int) int64 {
 	return most
 }
 
-// peaks is the peak in the default order, of live bytes and of the bytes in use in the runtime's arena.
-func (a *anchorSearch) peaks(p *live.Program) (bytes, chunks int64, err error) {
-	order := a.basic.Order(p)
-	if bytes, err = a.peakIn(p, order, false); err == nil {
-		chunks = a.arena.inChunks(p, order)
-	}
-	return bytes, chunks, err
+// peaks is the peak at default settings, of live bytes and of the bytes in use in the runtime's arena.
+func (a *anchorSearch) peaks(p *live.Program) (bytes, chunks int64) {
+	bytes, q, order := a.optimized(p)
+	return bytes, a.arena.inChunks(q, order, 0)
+}
+
+// surePeaks is as peaks, with the highest of several estimates for the arena.
+func (a *anchorSearch) surePeaks(p *live.Program) (bytes, chunks int64) {
+	bytes, q, order := a.optimized(p)
+	return bytes, a.arena.mostInChunks(q, order)
+}
+
+// optimized simulates a program as ONNX Runtime's optimizations leave it, and returns the peak of the live bytes, and what it ran in which order.
+func (a *anchorSearch) optimized(p *live.Program) (int64, *live.Program, []int32) {
+	a.arena.class = a.classes(p)
+	q, order := a.optimizer.rewrite(p)
+	return a.arena.run(q, order, a.shapes, false), q, order
 }
 
 // robustPeak is the highest peak of several orders: the default one with and without optimizations, and one that walks the

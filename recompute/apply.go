@@ -24,7 +24,8 @@ type Options struct {
 type Rewritten struct {
 	Model *graph.Model
 	// Origin maps every node of the new graph to the node that it is, or
-	// is a clone of, in the old one; nodes of anchors to NoNode.
+	// is a clone of, in the old one; nodes of anchors to NoNode. An Identity that copies what an anchor waits for to a graph
+	// output has no place in it: its input takes its name.
 	Origin []graph.NodeID
 	// Clones counts the nodes that run again.
 	Clones int
@@ -142,7 +143,7 @@ func (r *rewriter) rewrite(order graph.Order, placements []Placement) error {
 	if len(anchors) > 0 {
 		return fmt.Errorf("%w: anchors are out of order at the one before %q", ErrPlacement, r.old.NodeLabel(anchors[0].Before))
 	}
-	r.g.SetNodes(nodes)
+	r.g.SetNodes(r.foldCopies(nodes))
 	if len(r.opts.Anchors) > 0 {
 		if err := graph.FileOrder(r.g).Check(r.g); err != nil {
 			return fmt.Errorf("%w: an anchor stands before what it waits for: %w", ErrPlacement, err)

@@ -42,6 +42,8 @@ type DefaultOrderer struct {
 	// Reverse turns every preference of the walk around. No runtime does so, but what peaks low in either order does not depend on
 	// how nodes are numbered, which changes when a runtime fuses them.
 	Reverse bool
+	// Numbered says that the steps stand in the order of ONNX Runtime's numbers: what it expands has its place among them.
+	Numbered bool
 
 	def       []int32    // by value: its producer, or -1
 	reads     []int32    // by value: how many operands it is
@@ -68,7 +70,7 @@ func (o *DefaultOrderer) Order(p *Program) []int32 {
 			o.seen[i] = true
 			o.order = append(o.order, int32(i))
 		case o.read[i], o.removed[i]:
-		case isExpanded(&p.Steps[i]):
+		case !o.Numbered && Expands(p.Steps[i].Kind):
 			o.late = append(o.late, int32(i))
 		default:
 			o.stack = append(o.stack, int32(i))
@@ -110,14 +112,14 @@ func (o *DefaultOrderer) emit(step int32) {
 
 func isConstant(s *Step) bool { return op.Of(s.Kind).Has(op.ConstantRole) }
 
-// isExpanded reports whether ONNX Runtime's inference build runs the operator's function body.
-func isExpanded(s *Step) bool {
-	return s.Kind == op.SoftmaxCrossEntropyLoss || s.Kind == op.NegativeLogLikelihoodLoss
+// Expands reports whether ONNX Runtime's inference build runs the operator's function body, whose nodes are numbered behind all others.
+func Expands(k graph.Kind) bool {
+	return k == op.SoftmaxCrossEntropyLoss || k == op.NegativeLogLikelihoodLoss
 }
 
 // rank is what ONNX Runtime sorts a step by.
-func rank(p *Program, step int32) int32 {
-	if isExpanded(&p.Steps[step]) {
+func (o *DefaultOrderer) rank(p *Program, step int32) int32 {
+	if !o.Numbered && Expands(p.Steps[step].Kind) {
 		return step + int32(len(p.Steps))
 	}
 	return step
@@ -138,7 +140,7 @@ func (o *DefaultOrderer) index(p *Program) {
 			}
 		}
 		own := o.producers[from:]
-		slices.SortFunc(own, func(a, b int32) int { return cmp.Compare(rank(p, a), rank(p, b)) })
+		slices.SortFunc(own, func(a, b int32) int { return cmp.Compare(o.rank(p, a), o.rank(p, b)) })
 		if o.Reverse {
 			slices.Reverse(own)
 		}

@@ -1,0 +1,158 @@
+package planner
+
+import (
+	"slices"
+
+	"memopt/graph"
+	"memopt/graph/live"
+	"memopt/graph/op"
+)
+
+// The fusions of ortOptimizer. Each is offered the steps in their order, and puts what it makes behind all others.
+
+// addRow makes one step of a MatMul of fixed shapes and the Add of a row behind it (matmul_add_fusion.cc).
+func (o *ortOptimizer) addRow(at int32) {
+	s := &o.out.Steps[at]
+	if s.Kind != op.MatMul || s.Node == graph.NoNode || !o.node[s.Node].dense {
+		return
+	}
+	next := o.onlyReader(s)
+	if next < 0 {
+		return
+	}
+	add := &o.out.Steps[next]
+	if add.Kind != op.Add || add.Node == graph.NoNode || o.node[add.Node].row == 0 {
+		return
+	}
+	row := add.In[o.node[add.Node].row-1]
+	if row == s.Out[0] {
+		return
+	}
+	o.replace(live.Step{Node: graph.NoNode, Kind: op.Gemm, In: append(slices.Clone(s.In), row), Out: add.Out}, at, next)
+}
+
+// activate makes one step of a Gemm and the activation behind it (gemm_activation_fusion.cc).
+func (o *ortOptimizer) activate(at int32) {
+	s := &o.out.Steps[at]
+	if s.Kind != op.Gemm && s.Kind != op.Conv {
+		return
+	}
+	if next := o.onlyReader(s); next >= 0 && isActivation(o.out.Steps[next].Kind) {
+		o.replace(live.Step{Node: s.Node, Kind: s.Kind, In: s.In, Out: o.out.Steps[next].Out}, at, next)
+	}
+}
+
+func isActivation(k graph.Kind) bool {
+	switch k {
+	case op.Relu, op.Sigmoid, op.Tanh, op.LeakyRelu, op.HardSigmoid:
+		return true
+	}
+	return false
+}
+
+// transpose lets a MatMul read its operands as they are before a Transpose (matmul_transpose_fusion.cc).
+func (o *ortOptimizer) transpose(at int32) {
+	if s := &o.out.Steps[at]; o.isProduct(s) {
+		o.readThrough(at)
+	}
+}
+
+// transposeGemm does so for Gemm (gemm_transpose_fusion.cc).
+func (o *ortOptimizer) transposeGemm(at int32) {
+	if o.out.Steps[at].Kind == op.Gemm {
+		o.readThrough(at)
+	}
+}
+
+// readThrough replaces the first two operands of a step that a Transpose makes by the operand of the Transpose.
+func (o *ortOptimizer) readThrough(at int32) {
+	s := &o.out.Steps[at]
+	fused := live.Step{Node: s.Node, Kind: s.Kind, In: slices.Clone(s.In), Out: s.Out}
+	for slot, v := range s.In[:min(2, len(s.In))] {
+		if from := o.maker(v); from >= 0 && o.describe(from).swaps {
+			fused.In[slot] = o.as[o.out.Steps[from].In[0]]
+			o.unread(v)
+		}
+	}
+	if !slices.Equal(fused.In, s.In) {
+		o.replace(fused, at)
+	}
+}
+
+// scale makes a factor before or behind a product part of it (matmul_scale_fusion.cc).
+func (o *ortOptimizer) scale(at int32) {
+	s := &o.out.Steps[at]
+	if !o.isProduct(s) {
+		return
+	}
+	fused, replaced := live.Step{Node: s.Node, Kind: s.Kind, In: slices.Clone(s.In), Out: s.Out}, []int32{at}
+	for slot, v := range s.In {
+		if from := o.maker(v); from >= 0 && o.describe(from).scaled > 0 {
+			fused.In[slot] = o.as[o.out.Steps[from].In[o.describe(from).scaled-1]]
+			o.reads[fused.In[slot]]++
+			o.unread(v)
+		}
+	}
+	if next := o.onlyReader(s); next >= 0 && o.describe(next).scaled > 0 && o.out.Steps[next].In[o.describe(next).scaled-1] == s.Out[0] {
+		fused.Out = o.out.Steps[next].Out
+		replaced = append(replaced, next)
+	}
+	if len(replaced) > 1 || !slices.Equal(fused.In, s.In) {
+		o.replace(fused, replaced...)
+	}
+}
+
+func (o *ortOptimizer) isProduct(s *live.Step) bool {
+	return s.Node != graph.NoNode && o.node[s.Node].matrix
+}
+
+// describe returns what is known of a step's node.
+func (o *ortOptimizer) describe(at int32) ortNode {
+	if s := &o.out.Steps[at]; s.Node != graph.NoNode {
+		return o.node[s.Node]
+	}
+	return ortNode{}
+}
+
+// maker returns the step that makes a value, or -1.
+func (o *ortOptimizer) maker(v graph.ValueID) int32 {
+	if v == graph.NoValue || o.def[v] < 0 || o.gone[o.def[v]] {
+		return -1
+	}
+	return o.def[v]
+}
+
+// onlyReader returns the one step that reads what a step makes, once; -1 where there are others or its result is returned.
+func (o *ortOptimizer) onlyReader(s *live.Step) int32 {
+	v := s.Out[0]
+	if v == graph.NoValue || o.reads[v] != 1 || o.results[v] {
+		return -1
+	}
+	return o.reader[v]
+}
+
+// unread counts one reader less, and takes out the step that nobody reads any more.
+func (o *ortOptimizer) unread(v graph.ValueID) {
+	if o.reads[v]--; o.reads[v] == 0 && !o.results[v] {
+		o.gone[o.def[v]] = true
+	}
+}
+
+// replace puts a step in the place of others.
+func (o *ortOptimizer) replace(s live.Step, others ...int32) {
+	for _, at := range others {
+		o.gone[at] = true
+	}
+	at := o.append(s)
+	o.gone = append(o.gone, false)
+	for _, v := range s.Out {
+		if v != graph.NoValue {
+			o.def[v] = at
+		}
+	}
+	for _, v := range s.In {
+		if v != graph.NoValue {
+			o.reader[v] = at
+		}
+	}
+}

@@ -1,0 +1,414 @@
+package planner
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"memopt/graph"
+	"memopt/graph/live"
+	"memopt/graph/op"
+)
+
+// ortOptimizer rewrites a program as ONNX Runtime's optimizations at their default setting rewrite its graph before they order it, as
+// far as memory or the order depends on it: copies and repeated work go, and what two or three nodes do is given to one, which
+// is numbered behind all others. Its graph_transformer_utils.cc has the passes and their order.
+type ortOptimizer struct {
+	node  []ortNode
+	same  []graph.ValueID // by value of the graph: the first one of equal small constants, or itself
+	fixed []bool          // by value of the graph: a constant
+	order live.DefaultOrderer
+
+	out     live.Program
+	in      []graph.ValueID // storage of the operands of out
+	as      []graph.ValueID // by value: what stands for it
+	def     []int32         // by value: its step in out, or -1
+	reads   []int32         // by value
+	reader  []int32         // by value: the last step that reads it
+	results []bool          // by value: it is returned
+	gone    []bool          // by step of out
+	folded  []bool          // by value: computed before the first run
+	equal   map[uint64]int32
+}
+
+// ortNode is what the optimizations ask about a node of the graph.
+type ortNode struct {
+	copies bool  // its first output is its first input: Identity, and Dropout of ratio 0
+	class  int32 // nodes of one class have the same operator and attributes; 0: never merged
+	swaps  bool  // a Transpose of the last two dims
+	matrix bool  // a product that takes a factor and transposed operands: MatMul
+	scaled int8  // a product with a constant scalar: one past the other operand
+	dense  bool  // a MatMul whose shapes the file fixes, so that an Add of a row becomes part of it
+	shape  bool  // its result is known from the shapes that the file fixes: Shape
+	row    int8  // an Add: one past the operand that is a row of fixed length
+}
+
+func newORTOptimizer(g *graph.Graph) *ortOptimizer {
+	o := &ortOptimizer{node: make([]ortNode, len(g.Nodes)), same: sharedConstants(g), equal: map[uint64]int32{}}
+	o.order.Numbered = true
+	o.fixed = make([]bool, len(g.Values))
+	for v := range o.fixed {
+		o.fixed[v] = constantData(g, graph.ValueID(v)) != nil
+	}
+	classes := map[string]int32{}
+	for i, n := range g.Nodes {
+		o.node[i] = describeForORT(g, n, classes)
+	}
+	return o
+}
+
+func describeForORT(g *graph.Graph, n *graph.Node, classes map[string]int32) ortNode {
+	info := op.Of(n.Kind)
+	var d ortNode
+	if !info.Random && len(info.Mutates) == 0 && !n.HasSubgraphs() && n.Kind != op.Unknown {
+		key := classKey(n)
+		if classes[key] == 0 {
+			classes[key] = int32(len(classes)) + 1
+		}
+		d.class = classes[key]
+	}
+	switch n.Kind {
+	case op.Identity:
+		d.copies = true
+	case op.Dropout:
+		d.copies = !drops(g, n)
+	case op.Shape:
+		d.shape = fixedShape(g, n.Input(0))
+	case op.Transpose:
+		d.swaps = swapsLast(n.IntList("perm", nil), rankOf(g, n.Input(0)))
+	case op.MatMul:
+		d.matrix = true
+		d.dense = rankOf(g, n.Input(1)) == 2 && fixedShape(g, n.Input(0)) && fixedShape(g, n.Input(1))
+	case op.Mul, op.Div:
+		switch {
+		case constantScalar(g, n.Input(1)):
+			d.scaled = 1
+		case n.Kind == op.Mul && constantScalar(g, n.Input(0)):
+			d.scaled = 2
+		}
+	case op.Add:
+		for slot := range 2 {
+			if rankOf(g, n.Input(slot)) == 1 && fixedShape(g, n.Input(slot)) {
+				d.row = int8(slot) + 1
+			}
+		}
+	}
+	return d
+}
+
+// drops reports whether ONNX Runtime takes a Dropout for one that drops something: it looks at the ratio alone (dropout_elimination.cc).
+func drops(g *graph.Graph, n *graph.Node) bool {
+	if n.Input(1) == graph.NoValue {
+		return false
+	}
+	t := constantData(g, n.Input(1))
+	if t == nil || t.Source == nil {
+		return true
+	}
+	ratio, err := t.Source.Bytes()
+	return err != nil || slices.ContainsFunc(ratio, func(b byte) bool { return b != 0 })
+}
+
+// classKey names a node's operator and attributes.
+func classKey(n *graph.Node) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d %s %s %d", n.Kind, n.Domain, n.Overload, len(n.Outputs))
+	attrs := slices.Clone(n.Attrs)
+	slices.SortFunc(attrs, func(x, y graph.Attr) int { return strings.Compare(x.Name, y.Name) })
+	for _, a := range attrs {
+		fmt.Fprintf(&b, " %s=%T%v", a.Name, a.Value, a.Value)
+	}
+	return b.String()
+}
+
+func rankOf(g *graph.Graph, v graph.ValueID) int {
+	if v == graph.NoValue || !g.Values[v].Type.Shape.Known() {
+		return -1
+	}
+	return g.Values[v].Type.Shape.Rank()
+}
+
+func fixedShape(g *graph.Graph, v graph.ValueID) bool {
+	if rankOf(g, v) < 0 {
+		return false
+	}
+	for _, d := range g.Values[v].Type.Shape.Dims {
+		if _, ok := d.Const(); !ok {
+			return false
+		}
+	}
+	return true
+}
+
+func swapsLast(perm []int64, rank int) bool {
+	if perm == nil {
+		return rank == 2
+	}
+	n := len(perm)
+	if n < 2 || perm[n-2] != int64(n)-1 || perm[n-1] != int64(n)-2 {
+		return false
+	}
+	for i := range n - 2 {
+		if perm[i] != int64(i) {
+			return false
+		}
+	}
+	return true
+}
+
+// mostShared is the most elements of constants that ONNX Runtime looks for equals of (constant_sharing.cc).
+const mostShared = 8
+
+// sharedConstants returns, for every value, the first of the constants equal to it, or the value itself.
+func sharedConstants(g *graph.Graph) []graph.ValueID {
+	out := make([]graph.ValueID, len(g.Values))
+	first := map[string]graph.ValueID{}
+	for i := range g.Values {
+		v := graph.ValueID(i)
+		out[i] = v
+		t := constantData(g, v)
+		if t == nil || t.Source == nil {
+			continue
+		}
+		if n, err := t.Elements(); err != nil || n > mostShared {
+			continue
+		}
+		raw, err := t.Source.Bytes()
+		if err != nil {
+			continue // whoever needs the contents says so
+		}
+		key := fmt.Sprintf("%d %v %x", t.DType, t.Dims, raw)
+		if w, ok := first[key]; ok {
+			out[i] = w
+		} else {
+			first[key] = v
+		}
+	}
+	return out
+}
+
+// constantData returns what the file says of a value that no input can change; nil for others.
+func constantData(g *graph.Graph, v graph.ValueID) *graph.TensorData {
+	value := &g.Values[v]
+	switch {
+	case value.IsConstant():
+		return value.Data
+	case value.Def != graph.NoNode && op.Of(g.Nodes[value.Def].Kind).Has(op.ConstantRole):
+		return g.Nodes[value.Def].TensorAttr("value")
+	}
+	return nil
+}
+
+// constantScalar reports whether a value is one number in the file.
+func constantScalar(g *graph.Graph, v graph.ValueID) bool {
+	if v == graph.NoValue || !fixedShape(g, v) {
+		return false
+	}
+	for _, d := range g.Values[v].Type.Shape.Dims {
+		if n, _ := d.Const(); n != 1 {
+			return false
+		}
+	}
+	return constantData(g, v) != nil
+}
+
+// rewrite returns the program as it is after the optimizations, and the order in which its steps run. Both are good until the next call.
+func (o *ortOptimizer) rewrite(p *live.Program) (*live.Program, []int32) {
+	o.load(p)
+	o.removeCopies()
+	o.mergeEqual(o.compact())
+	o.foldConstants(o.compact())
+	o.pass(o.addRow)
+	o.pass(o.transposeGemm)
+	o.compact()
+	o.expand()
+	o.pass(o.activate)
+	o.pass(o.transpose)
+	o.pass(o.scale)
+	return &o.out, o.compact()
+}
+
+// pass offers every step to a fusion, in the order of execution.
+func (o *ortOptimizer) pass(fuse func(at int32)) {
+	for _, at := range o.compact() {
+		if !o.gone[at] {
+			fuse(at)
+		}
+	}
+}
+
+// load copies a program.
+func (o *ortOptimizer) load(p *live.Program) {
+	o.out.Bytes, o.out.Persistent, o.out.Outputs = p.Bytes, p.Persistent, append(o.out.Outputs[:0], p.Outputs...)
+	o.as, o.results = resized(o.as, len(p.Bytes)), resized(o.results, len(p.Bytes))
+	copy(o.as, o.same)
+	for v := len(o.same); v < len(o.as); v++ {
+		o.as[v] = graph.ValueID(v)
+	}
+	for _, v := range o.out.Outputs {
+		o.results[v] = true
+	}
+	o.out.Steps, o.in = o.out.Steps[:0], o.in[:0]
+	for i := range p.Steps {
+		o.append(p.Steps[i])
+	}
+	o.gone = resized(o.gone, len(o.out.Steps))
+	o.count()
+}
+
+// expand puts what ONNX Runtime replaces by function bodies behind all others: it does so between the basic level and the next.
+func (o *ortOptimizer) expand() {
+	n := len(o.out.Steps)
+	o.out.Steps = slices.Grow(o.out.Steps, n)
+	for i := range n {
+		if live.Expands(o.out.Steps[i].Kind) {
+			o.out.Steps = append(o.out.Steps, o.out.Steps[i])
+			o.gone[i] = true
+		}
+	}
+	o.gone = append(o.gone, make([]bool, len(o.out.Steps)-n)...)
+}
+
+// append adds a step with operands of its own.
+func (o *ortOptimizer) append(s live.Step) int32 {
+	from := len(o.in)
+	o.in = append(o.in, s.In...)
+	s.In = o.in[from:len(o.in):len(o.in)]
+	o.out.Steps = append(o.out.Steps, s)
+	return int32(len(o.out.Steps)) - 1
+}
+
+// count finds where values are made and how often they are read.
+func (o *ortOptimizer) count() {
+	n := len(o.out.Bytes)
+	o.def, o.reads, o.reader = resized(o.def, n), resized(o.reads, n), resized(o.reader, n)
+	for v := range o.def {
+		o.def[v] = -1
+	}
+	for i := range o.out.Steps {
+		for _, v := range o.out.Steps[i].In {
+			if v != graph.NoValue {
+				o.reads[v]++
+				o.reader[v] = int32(i)
+			}
+		}
+		for _, v := range o.out.Steps[i].Out {
+			if v != graph.NoValue {
+				o.def[v] = int32(i)
+			}
+		}
+	}
+}
+
+// compact takes out the steps that are gone, and returns the order of the others.
+func (o *ortOptimizer) compact() []int32 {
+	kept := o.out.Steps[:0]
+	for i := range o.out.Steps {
+		if s := o.out.Steps[i]; !o.gone[i] {
+			for slot, v := range s.In {
+				if v != graph.NoValue {
+					s.In[slot] = o.as[v]
+				}
+			}
+			kept = append(kept, s)
+		}
+	}
+	o.out.Steps = kept
+	o.gone = resized(o.gone, len(kept))
+	o.count()
+	return o.order.Order(&o.out)
+}
+
+// removeCopies takes out the steps that only copy, unless what they copy has other readers and the copy is returned.
+func (o *ortOptimizer) removeCopies() {
+	for i := range o.out.Steps {
+		s := &o.out.Steps[i]
+		if s.Node == graph.NoNode || !o.node[s.Node].copies || s.In[0] == graph.NoValue || s.Out[0] == graph.NoValue || len(s.Out) > 1 && !o.unused(s.Out[1]) {
+			continue
+		}
+		in, out := o.as[s.In[0]], s.Out[0]
+		if o.def[in] < 0 || o.results[in] || o.results[out] && o.reads[in] > 1 {
+			continue
+		}
+		o.gone[i] = true
+		o.as[out] = in
+		o.reads[in] += o.reads[out] - 1
+		if o.results[out] {
+			o.results[in] = true
+			o.out.Outputs[slices.Index(o.out.Outputs, out)] = in
+		}
+	}
+}
+
+// unused reports whether nobody wants a value.
+func (o *ortOptimizer) unused(v graph.ValueID) bool {
+	return v == graph.NoValue || o.reads[v] == 0 && !o.results[v]
+}
+
+// mergeEqual keeps one of all steps that do the same to the same, the one that runs first. Nothing that is returned is merged.
+func (o *ortOptimizer) mergeEqual(order []int32) {
+	clear(o.equal)
+	for _, at := range order {
+		s := &o.out.Steps[at]
+		class := o.class(s)
+		if class == 0 {
+			continue
+		}
+		hash := uint64(class)
+		for slot, v := range s.In {
+			if v != graph.NoValue {
+				s.In[slot] = o.as[v]
+			}
+			hash = hash*0x9e3779b97f4a7c15 + uint64(s.In[slot]+1)
+			hash ^= hash >> 29
+		}
+		first, ok := o.equal[hash]
+		if !ok {
+			o.equal[hash] = at
+			continue
+		}
+		if f := &o.out.Steps[first]; o.class(f) == class && slices.Equal(f.In, s.In) && len(f.Out) == len(s.Out) && !o.returns(s) {
+			o.gone[at] = true
+			for slot, v := range s.Out {
+				if v != graph.NoValue && f.Out[slot] != graph.NoValue {
+					o.as[v] = f.Out[slot]
+				}
+			}
+		}
+	}
+}
+
+// foldConstants takes out what is computed of constants and of fixed shapes alone.
+func (o *ortOptimizer) foldConstants(order []int32) {
+	o.folded = resized(o.folded, len(o.out.Bytes))
+	copy(o.folded, o.fixed)
+	for _, at := range order {
+		s := &o.out.Steps[at]
+		if s.Node == graph.NoNode || o.returns(s) || !o.node[s.Node].shape && !o.constant(s) {
+			continue
+		}
+		o.gone[at] = true
+		for _, v := range s.Out {
+			if v != graph.NoValue {
+				o.folded[v] = true
+			}
+		}
+	}
+}
+
+// constant reports whether a step can be computed before the first run.
+func (o *ortOptimizer) constant(s *live.Step) bool {
+	return o.class(s) != 0 && len(s.In) > 0 && !slices.ContainsFunc(s.In, func(v graph.ValueID) bool { return v != graph.NoValue && !o.folded[v] })
+}
+
+// class is that of a step's node. Steps that stand in no graph are views and scalars of anchors, which are never equal.
+func (o *ortOptimizer) class(s *live.Step) int32 {
+	if s.Node == graph.NoNode {
+		return 0
+	}
+	return o.node[s.Node].class
+}
+
+func (o *ortOptimizer) returns(s *live.Step) bool {
+	return slices.ContainsFunc(s.Out, func(v graph.ValueID) bool { return v != graph.NoValue && o.results[v] })
+}

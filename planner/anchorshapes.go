@@ -1,0 +1,103 @@
+package planner
+
+import (
+	"slices"
+	"strings"
+
+	"memopt/graph"
+	"memopt/graph/op"
+	"memopt/symbolic"
+)
+
+// shapeClasses numbers the shapes of a graph's values as ONNX Runtime knows them: values of one class have the same shape and element
+// size; -1 stands for shapes that it does not know. The number of classes is returned, too.
+func shapeClasses(g *graph.Graph) ([]int32, int) {
+	class := make([]int32, len(g.Values))
+	numbers := map[string]int32{}
+	lost := lostShapes(g)
+	for i := range g.Values {
+		class[i] = -1
+		t := &g.Values[i].Type
+		if lost[i] || t.Form != graph.FormTensor || t.Shape.Rank() <= 0 || !t.Shape.Known() || slices.ContainsFunc(t.Shape.Dims, isFormula) {
+			continue
+		}
+		var key strings.Builder
+		key.WriteByte(byte(t.DType.Bits()))
+		for _, d := range t.Shape.Dims {
+			key.WriteString(d.String())
+			key.WriteByte(',')
+		}
+		n, ok := numbers[key.String()]
+		if !ok {
+			n = int32(len(numbers))
+			numbers[key.String()] = n
+		}
+		class[i] = n
+	}
+	return class, len(numbers)
+}
+
+// isFormula reports whether a dim is neither a number nor one symbol. ONNX Runtime does not compute with symbols.
+func isFormula(d symbolic.Expr) bool {
+	if _, ok := d.Const(); ok {
+		return false
+	}
+	symbols := d.Symbols()
+	return len(symbols) != 1 || symbols[0] != d.String()
+}
+
+// lostShapes finds the values whose sizes ONNX Runtime does not know, measured with release 1.30, though this package has a number or a symbol for
+// them: what Range counts, what Concat adds up, the shapes that nodes compute for Reshape; and what is computed from
+// such values, until a node is told its shape.
+func lostShapes(g *graph.Graph) []bool {
+	lost := make([]bool, len(g.Values))
+	for _, id := range graph.FileOrder(g) {
+		n := g.Nodes[id]
+		if !computesDims(g, n) && !slices.ContainsFunc(dataInputs(n), func(v graph.ValueID) bool { return v != graph.NoValue && lost[v] }) {
+			continue
+		}
+		for _, v := range n.Outputs {
+			if v != graph.NoValue && !fixedShape(g, v) {
+				lost[v] = true
+			}
+		}
+	}
+	return lost
+}
+
+// computesDims reports whether some of the dims that a node makes come of arithmetic.
+func computesDims(g *graph.Graph, n *graph.Node) bool {
+	switch n.Kind {
+	case op.Range:
+		return true
+	case op.Reshape:
+		return constantData(g, n.Input(1)) == nil
+	case op.Concat:
+		return slices.ContainsFunc(n.Inputs, func(v graph.ValueID) bool { return !fixedDim(g, v, n.Int("axis", 0)) })
+	}
+	return false
+}
+
+// fixedDim reports whether a dim is a number. A negative axis counts from the end.
+func fixedDim(g *graph.Graph, v graph.ValueID, axis int64) bool {
+	rank := int64(rankOf(g, v))
+	if axis < 0 {
+		axis += rank
+	}
+	if axis < 0 || axis >= rank {
+		return false
+	}
+	_, ok := g.Values[v].Type.Shape.Dims[axis].Const()
+	return ok
+}
+
+// dataInputs lists the operands that a node's shapes follow from.
+func dataInputs(n *graph.Node) []graph.ValueID {
+	switch n.Kind {
+	case op.Reshape:
+		return n.Inputs[:min(1, len(n.Inputs))]
+	case op.Expand, op.ConstantOfShape:
+		return nil
+	}
+	return n.Inputs
+}
