@@ -10,7 +10,7 @@ import (
 
 // The fusions of ortOptimizer. Each is offered the steps in their order, and puts what it makes behind all others.
 
-// addRow makes one step of a MatMul of fixed shapes and the Add of a row behind it (matmul_add_fusion.cc).
+// addRow makes one step of a dense MatMul and the Add of a row behind it (matmul_add_fusion.cc).
 func (o *ortOptimizer) addRow(at int32) {
 	s := &o.out.Steps[at]
 	if s.Kind != op.MatMul || s.Node == graph.NoNode || !o.node[s.Node].dense {

@@ -38,7 +38,7 @@ type ortNode struct {
 	swaps  bool  // a Transpose of the last two dims
 	matrix bool  // a product that takes a factor and transposed operands: MatMul
 	scaled int8  // a product with a constant scalar: one past the other operand
-	dense  bool  // a MatMul whose shapes the file fixes, so that an Add of a row becomes part of it
+	dense  bool  // a MatMul of matrices, or of shapes that the file fixes, so that an Add of a row becomes part of it
 	shape  bool  // its result is known from the shapes that the file fixes: Shape
 	row    int8  // an Add: one past the operand that is a row of fixed length
 }
@@ -78,7 +78,7 @@ func describeForORT(g *graph.Graph, n *graph.Node, classes map[string]int32) ort
 		d.swaps = swapsLast(n.IntList("perm", nil), rankOf(g, n.Input(0)))
 	case op.MatMul:
 		d.matrix = true
-		d.dense = rankOf(g, n.Input(1)) == 2 && fixedShape(g, n.Input(0)) && fixedShape(g, n.Input(1))
+		d.dense = rankOf(g, n.Input(1)) == 2 && (rankOf(g, n.Input(0)) == 2 || fixedShape(g, n.Input(0)) && fixedShape(g, n.Input(1)))
 	case op.Mul, op.Div:
 		switch {
 		case constantScalar(g, n.Input(1)):
