@@ -12,6 +12,9 @@ type Ctx struct {
 	// Step counts the training steps of the session from 0: random nodes draw other numbers
 	// in every step.
 	Step uint64
+	// StepAt is memory of the device from which work of a step that is being captured reads Step, 8 bytes with the lowest
+	// first: a replay does the same work in another step. nil where nothing is captured.
+	StepAt []byte
 	// Context ends the run where it is done; kernels that run long look at it.
 	Context context.Context
 
