@@ -31,6 +31,13 @@ type capturing struct {
 	random  bool     // whether a node draws random numbers
 	step    []byte   // of pinned: the step's number, which each replay copies to stepAt; nil where no node draws
 	stepAt  []byte   // memory of the device
+	flags   Flags
+}
+
+// captureBytes is the device's memory that a captured step of so many nodes wants for the step's number and the flags.
+func captureBytes(nodes int) int {
+	flags := (flagBytes*nodes + Alignment - 1) / Alignment * Alignment
+	return Alignment + flags
 }
 
 // pin returns memory that holds src as long as the capture.
@@ -94,19 +101,29 @@ func (s *Session) forget() {
 	c.pinned, c.step = nil, nil
 }
 
-// carryStep has the capture that has begun copy the step's number to the device, where its random nodes read it.
-func (s *Session) carryStep() (err error) {
+// beginCapture has the capture that has begun copy the step's number to the device, where its random nodes read it, and clear the
+// flags.
+func (s *Session) beginCapture() (err error) {
 	c := &s.captured
 	if c.stepAt == nil {
 		if c.stepAt, err = s.weights.Alloc(8); err != nil {
 			return err
 		}
+		if c.flags.block, err = s.weights.Alloc(flagBytes * len(s.root.steps)); err != nil {
+			return err
+		}
 	}
-	if c.step, err = s.pin(make([]byte, 8)); err != nil {
-		return err
+	c.flags.reports = c.flags.reports[:0]
+	s.root.stepAt, s.root.flags = c.stepAt, &c.flags
+	if c.random {
+		if c.step, err = s.pin(make([]byte, 8)); err != nil {
+			return err
+		}
+		if err := s.mem.CopyIn(c.stepAt, c.step); err != nil {
+			return err
+		}
 	}
-	s.root.stepAt = c.stepAt
-	return s.mem.CopyIn(c.stepAt, c.step)
+	return s.mem.Fill(c.flags.block, 0)
 }
 
 // replay does what was captured as the session's step number s.run. The step before has ended: nothing reads the pinned number.
@@ -115,7 +132,10 @@ func (s *Session) replay() error {
 	if c.step != nil {
 		binary.LittleEndian.PutUint64(c.step, s.run)
 	}
-	return c.capture.Replay()
+	if err := c.capture.Replay(); err != nil {
+		return err
+	}
+	return c.flags.check(s.mem)
 }
 
 // runRoot runs the main graph: node by node the first time, so that everything is there that is made when it is first needed;
@@ -145,14 +165,11 @@ func (s *Session) capture(ctx context.Context) error {
 		return err
 	}
 	c.now = true
-	var err error
-	if c.random {
-		err = s.carryStep()
-	}
+	err := s.beginCapture()
 	if err == nil {
 		err = s.root.run(ctx)
 	}
-	c.now, s.root.stepAt = false, nil
+	c.now, s.root.stepAt, s.root.flags = false, nil, nil
 	capture, e := m.EndCapture()
 	if err == nil {
 		err = e

@@ -157,7 +157,7 @@ func (s *Session) prepare() error {
 		// One region for all of them, with room to start each at a multiple of the alignment.
 		room := int(s.pred.Persistent) + Alignment*(len(g.Inputs)+len(g.Initializers))
 		if s.opts.Capture {
-			room += Alignment // for the step's number
+			room += captureBytes(len(s.opts.Order))
 		}
 		if err := s.weights.grow(room); err != nil {
 			return fmt.Errorf("inputs and weights of %d bytes: %w", s.pred.Persistent, err)

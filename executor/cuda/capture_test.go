@@ -224,3 +224,31 @@ func TestStepAt(t *testing.T) {
 	}
 	require.NoError(t, drv.Free(at))
 }
+
+// TestCaptureIndices: indices of captured steps are looked at after each replay, and one that is outside is reported with its node.
+func TestCaptureIndices(t *testing.T) {
+	m, types := parsed(t, `<ir_version: 8, opset_import: ["" : 17]>
+		g (float[6, 3] x, int64[4] i, int64[4] j) => (float[4, 3] y) { k = Add(i, j)  a = Gather(x, k)  b = Gather(x, i)  y = Mul(a, b) }`)
+	for _, lazy := range []bool{false, true} {
+		d, dbl := opened(t, double.Options{Lazy: lazy})
+		s, err := executor.Open(m, types, d, executor.Options{Capture: true})
+		require.NoError(t, err)
+		require.Empty(t, s.WhyNoCapture())
+		for name, x := range made(t, m, nil) {
+			require.NoError(t, s.SetInput(name, x))
+		}
+		run := func(i, j int64) error {
+			require.NoError(t, s.SetInput("i", executor.NewTensor(graph.Int64, []int{4}, 0, 1, 2, i)))
+			require.NoError(t, s.SetInput("j", executor.NewTensor(graph.Int64, []int{4}, 0, 0, 0, j)))
+			return s.Run(context.Background())
+		}
+		for range 3 {
+			require.NoError(t, run(2, 3))
+		}
+		require.Equal(t, 2, dbl.Counts().Replays)
+		require.ErrorContains(t, run(5, 7), `node "Gather#1" (Gather): input 1, index number 3: is outside an axis of length 6`)
+		require.NoError(t, run(1, 1), "the next step is captured anew")
+		require.ErrorContains(t, run(6, -6), `node "Gather#2"`)
+		require.NoError(t, s.Close())
+	}
+}

@@ -3,6 +3,7 @@ package cuda
 import (
 	enc "encoding/binary"
 	"math/bits"
+	"slices"
 
 	"memopt/executor"
 	"memopt/executor/cuda/driver"
@@ -10,7 +11,8 @@ import (
 )
 
 // indexer turns tuples of indices in device memory into offsets there: tuple i of depth indices becomes the sum of
-// index*step, plus the sum of place*stride over i's places in axes. One wait for the device tells whether an index was outside.
+// index*step, plus the sum of place*stride over i's places in axes. One wait for the device tells whether an index was outside,
+// or a flag after the step where the step is captured.
 type indexer struct {
 	*launch
 	slot        int   // of the input with the indices
@@ -110,15 +112,17 @@ func (x *indexer) run(c *executor.Ctx) error {
 	}
 	at := c.In(x.slot)
 	x.offsets = c.Scratch(8 * x.count)
-	bad := c.Scratch(4)
+	bad := x.flag(c)
 	if x.count == 0 {
 		return nil
 	}
 	if err := fits(c, x.axes); err != nil {
 		return err
 	}
-	if err := x.d.Memory().Fill(bad, 0); err != nil {
-		return err
+	if c.Flags == nil {
+		if err := x.d.Memory().Fill(bad, 0); err != nil {
+			return err
+		}
 	}
 	a := x.begin()
 	a.In(at.Data)
@@ -135,7 +139,22 @@ func (x *indexer) run(c *executor.Ctx) error {
 	if err := x.line(x.count, 1); err != nil {
 		return err
 	}
+	if c.Flags != nil {
+		return nil
+	}
 	return x.inside(c, at, bad)
+}
+
+// flag returns a word of the device that is to say which index is outside: workspace, or a flag where the step is captured.
+func (x *indexer) flag(c *executor.Ctx) []byte {
+	if c.Flags == nil || x.count == 0 {
+		return c.Scratch(4)
+	}
+	slot, dims := x.slot, slices.Clone(x.dims)
+	return c.Flags.Add(func(word uint32) error {
+		place := int(^word)
+		return c.Named(c.Errorf("input %d, index number %d: is outside an axis of length %d", slot, place, dims[place%len(dims)]))
+	})
 }
 
 // inside reports the first index that was outside its axis.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"memopt/executor/cuda/driver"
@@ -131,7 +132,7 @@ const predictionError = 0.10
 func runBenchRecompute(r *runner) {
 	list := []sized{{"gpt2_124m", map[string]int64{"batch": 4, "seq": 1024}}, {"resnet50", map[string]int64{"batch": 32}}}
 	if r.toy {
-		list = []sized{{"mlp_tiny", nil}}
+		list = []sized{toyBatch}
 	}
 	for _, s := range list {
 		m := r.named(s.name)
@@ -175,7 +176,7 @@ func (r *runner) overhead(m *model, s sized, way string, costs func() ([]string,
 		return
 	}
 	var v verifyReport
-	a := r.onDevice(&v, "verify", m.file, append(append(append(m.inputs(s.dims), "--budget", "70%", "--warmup", "1", "-r", "5"), searchEffort...), args...)...)
+	a := r.onDevice(&v, "verify", m.file, slices.Concat(m.inputs(s.dims), []string{"--warmup", "1", "-r", "5"}, r.budgetOf("70%"), args)...)
 	switch {
 	case a.code == exitUnfit:
 		r.row(check, NotAvailable, a.why())

@@ -2,6 +2,7 @@ package stages
 
 import (
 	"fmt"
+	"maps"
 )
 
 // sized is a model with the dims of a check.
@@ -10,10 +11,13 @@ type sized struct {
 	dims map[string]int64
 }
 
+// toyBatch is what tests plan to budgets.
+var toyBatch = sized{"mlp_tiny", map[string]int64{"batch": 64}}
+
 // budgetModels are the models that are planned to budgets.
 func (r *runner) budgetModels() []sized {
 	if r.toy {
-		return []sized{{"mlp_tiny", nil}}
+		return []sized{toyBatch}
 	}
 	return []sized{{"gpt2_tiny", nil}, {"resnet_tiny", nil}, {"gpt2_6l_256", map[string]int64{"batch": 8, "seq": 256}}, {"resnet18", map[string]int64{"batch": 16}}}
 }
@@ -25,8 +29,14 @@ const driversOwn = 512 << 20
 // exitUnfit is memopt's exit code where no plan fits, or memory is short.
 const exitUnfit = 3
 
-// searchEffort bounds the search for a plan.
-var searchEffort = []string{"--time-limit", "10s", "--effort", "3"}
+// budgetOf are the arguments that ask for a plan to a budget, found by a bounded search.
+func (r *runner) budgetOf(budget string) []string {
+	effort := "3"
+	if r.toy {
+		effort = "0.1"
+	}
+	return []string{"--budget", budget, "--time-limit", "20s", "--effort", effort}
+}
 
 // runBudgets verifies plans to budgets and looks for the largest batch under a limit.
 func runBudgets(r *runner) {
@@ -46,7 +56,7 @@ func runBudgets(r *runner) {
 func (r *runner) budget(m *model, dims map[string]int64, share string) {
 	check := fmt.Sprintf("%s: budget of %s", m.name, share)
 	var v verifyReport
-	a := r.onDevice(&v, "verify", m.file, append(append(m.inputs(dims), "--budget", share, "-r", "3"), searchEffort...)...)
+	a := r.onDevice(&v, "verify", m.file, append(append(m.inputs(dims), "-r", "3"), r.budgetOf(share)...)...)
 	switch {
 	case a.code == exitUnfit:
 		r.row(check, NotAvailable, a.why())
@@ -68,46 +78,49 @@ func (r *runner) budget(m *model, dims map[string]int64, share string) {
 		fmt.Sprintf("wanted equal planned and measured bytes, and a GPU memory of arena and weights with at most %d bytes of the driver's own", allowed), figures...)
 }
 
-// largestBatch finds the largest batch for which there is a plan under a limit, and runs it. The next larger one must be refused.
+// largestBatch takes what a step needs without recomputing for a limit, finds the largest batch for which there is a plan under
+// it, and runs that. The next larger batch is refused.
 func (r *runner) largestBatch() {
 	s := sized{"gpt2_6l_256", map[string]int64{"batch": 8, "seq": 256}}
 	if r.toy {
-		s = sized{"mlp_tiny", map[string]int64{"batch": 8}}
+		s = toyBatch
 	}
 	m := r.named(s.name)
 	if m == nil {
 		return
 	}
-	limit, why := r.size(m, s.dims)
 	check := s.name + ": largest batch under a limit"
-	if why != "" {
-		r.row(check, Fail, why)
+	var plain runReport
+	if a := r.onDevice(&plain, "run", m.file, append(m.inputs(s.dims), "--level", "0")...); a.code != 0 {
+		r.row(check, Fail, a.why())
 		return
 	}
-	try := func(batch int64) (*answer, *runReport) {
-		dims := map[string]int64{"batch": batch, "seq": s.dims["seq"]}
-		if s.dims["seq"] == 0 {
-			delete(dims, "seq")
-		}
+	limit := plain.Peak.Measured + plain.Peak.Persistent
+	first := s.dims["batch"]
+	best, v, refused := r.bisect(first, func(batch int64) (*answer, *runReport) {
+		dims := maps.Clone(s.dims)
+		dims["batch"] = batch
 		v := new(runReport)
-		// The budget counts arena, inputs and weights; so does the limit of what is allowed to be there.
-		return r.onDevice(v, "run", m.file, append(append(m.inputs(dims), "--budget", fmt.Sprint(limit)), searchEffort...)...), v
-	}
-	best, v, refused := r.bisect(s.dims["batch"], try)
-	figures := []Figure{{"limit", float64(limit), "bytes"}, {"batch without recomputing", float64(s.dims["batch"]), ""}, {"largest batch", float64(best), ""}}
+		return r.onDevice(v, "run", m.file, append(m.inputs(dims), r.budgetOf(fmt.Sprint(limit))...)...), v
+	})
+	figures := []Figure{{"limit", float64(limit), "bytes"}, {"batch without recomputing", float64(first), ""}, {"largest batch", float64(best), ""}}
 	if v == nil {
 		r.row(check, Fail, refused, figures...)
 		return
 	}
-	figures = append(figures, Figure{"arena, inputs and weights", float64(v.Peak.Measured + v.Peak.Persistent), "bytes"})
-	r.judge(check, v.Peak.Measured+v.Peak.Persistent <= limit, "more than the limit", figures...)
+	took := v.Peak.Measured + v.Peak.Persistent
+	r.judge(check, took <= limit, "more than the limit", append(figures, Figure{"arena, inputs and weights", float64(took), "bytes"})...)
 }
 
-// bisect finds the largest batch that try takes, which is first or more, and what it took. Otherwise it says why not.
+// closeEnough ends the search for the largest batch: within so many parts of it.
+const closeEnough = 64
+
+// bisect finds the largest batch that try takes, or one that is close enough, from first on, and what it took. Otherwise it says
+// why not.
 func (r *runner) bisect(first int64, try func(int64) (*answer, *runReport)) (int64, *runReport, string) {
 	var best *runReport
 	low, high := int64(0), int64(0) // low fits, high does not; 0: not known yet
-	for high == 0 || high-low > 1 {
+	for high == 0 || high-low > max(1, low/closeEnough) {
 		batch := max(first, 2*low)
 		if high > 0 {
 			batch = (low + high) / 2

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"memopt/executor/cuda/driver"
+	"memopt/graph"
+	"memopt/graph/onnx"
 )
 
 // runEnv writes down what the machine has.
@@ -20,8 +22,30 @@ func runEnv(r *runner) {
 		r.row("the driver", NotAvailable, "the checks run on "+r.backend)
 	}
 	var v runReport
-	a := r.onDevice(&v, "run", "example:mlp", "--dim", "batch=64", "--init", "random:1", "-r", "3")
+	a := r.smallStep(&v)
 	r.judge("a small training step runs", a.code == 0, a.why(), Figure{"step", v.Time.Median, "ms"})
+}
+
+// small is a network with a loss, in ONNX's textual syntax.
+const small = `<ir_version: 8, opset_import: ["" : 17]>
+	small (float[batch, 8] x, int64[batch] labels, float[16, 8] w, float[4, 16] v) => (float loss) {
+		h = Gemm<transB = 1>(x, w)
+		r = Relu(h)
+		s = Gemm<transB = 1>(r, v)
+		loss = SoftmaxCrossEntropyLoss(s, labels)
+	}`
+
+// smallStep takes three training steps of a small network.
+func (r *runner) smallStep(v *runReport) *answer {
+	file := filepath.Join(r.tmp, "small.onnx")
+	m, err := graph.Parse(small, file)
+	if err == nil {
+		err = onnx.WriteFile(file, m, onnx.Options{})
+	}
+	if err != nil {
+		return &answer{code: -1, stderr: err.Error()}
+	}
+	return r.onDevice(v, "run", file, "--level", "0", "--dim", "batch=4", "--init", "random:1", "-r", "3")
 }
 
 func (r *runner) version() {

@@ -5,7 +5,7 @@ import "fmt"
 // runLeaks sees that the device's memory is the same after many steps and after many sessions.
 func runLeaks(r *runner) {
 	r.judgeTests("sessions and steps in one process", r.tests(testPrograms[0], nil, "-test.run", "^TestLeaks$"))
-	m := r.named(r.tinyModel())
+	m := r.named(tinyModel)
 	if m == nil {
 		return
 	}

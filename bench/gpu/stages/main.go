@@ -131,13 +131,18 @@ func runNamed(ctx context.Context, name string, o options) error {
 	return fmt.Errorf("there is no stage %q; gpuverify list has them all", name)
 }
 
-// probe runs a small model on the device: without one it repeats memopt's line.
+// probe takes a small step on the device: without one it repeats memopt's line.
 func probe(ctx context.Context, o options) (int, error) {
-	r := &runner{options: o, ctx: ctx}
-	a := r.memopt("run", "example:mlp", "--dim", "batch=2", "--init", "random:1", "-e", o.backend)
-	switch {
+	tmp, err := os.MkdirTemp("", "gpu-verify")
+	if err != nil {
+		return exitFailed, err
+	}
+	defer os.RemoveAll(tmp)
+	r := &runner{options: o, ctx: ctx, tmp: tmp}
+	var v runReport
+	switch a := r.smallStep(&v); {
 	case a.code == exitMissing:
-		return exitMissing, errors.New(strings.TrimPrefix(a.why(), "memopt: "))
+		return exitMissing, errors.New(a.why())
 	case a.code != 0:
 		return exitFailed, fmt.Errorf("a small model cannot be run: %s", a.why())
 	}

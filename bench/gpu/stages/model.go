@@ -14,6 +14,7 @@ import (
 type model struct {
 	name, dir, file string
 	set             string // folder of inputs and outputs; "": inputs are made up
+	feed            string // folder of the inputs alone, so that memopt compares with nothing
 	meta            meta
 }
 
@@ -31,8 +32,8 @@ type meta struct {
 // trains reports whether the model has a loss, so that it can be differentiated.
 func (m *model) trains() bool { return m.meta.LossIn == nil || *m.meta.LossIn }
 
-// openModel reads what there is of a model.
-func openModel(dir string) (*model, error) {
+// open reads what there is of a model, and makes its folder feed.
+func (r *runner) open(dir string) (*model, error) {
 	m := &model{name: filepath.Base(dir), dir: dir, file: filepath.Join(dir, "model.onnx")}
 	if _, err := os.Stat(m.file); err != nil {
 		return nil, err
@@ -47,21 +48,26 @@ func openModel(dir string) (*model, error) {
 			return nil, fmt.Errorf("%s: meta.json: %w", dir, err)
 		}
 	}
-	if set := filepath.Join(dir, "test_data_set_0"); isDir(set) {
-		m.set = set
+	inputs, _ := filepath.Glob(filepath.Join(dir, "test_data_set_0", "input_*.pb"))
+	if len(inputs) == 0 {
+		return m, nil
+	}
+	m.set, m.feed = filepath.Dir(inputs[0]), filepath.Join(r.tmp, "feed", m.name)
+	if err := os.MkdirAll(m.feed, 0o777); err != nil {
+		return nil, err
+	}
+	for _, file := range inputs {
+		if err := os.Symlink(file, filepath.Join(m.feed, filepath.Base(file))); err != nil && !errors.Is(err, os.ErrExist) {
+			return nil, err
+		}
 	}
 	return m, nil
-}
-
-func isDir(path string) bool {
-	info, err := os.Stat(path)
-	return err == nil && info.IsDir()
 }
 
 // inputs are the arguments that give a model inputs: its own, or made up ones with the dims of its export but for those given.
 func (m *model) inputs(dims map[string]int64) []string {
 	if m.set != "" && len(dims) == 0 {
-		return []string{"--data-dir", m.set}
+		return []string{"--data-dir", m.feed}
 	}
 	args := []string{"--init", "random:1"}
 	bound := maps.Clone(m.meta.Dims)
@@ -75,12 +81,12 @@ func (m *model) inputs(dims map[string]int64) []string {
 	return args
 }
 
-// models opens all models of the folder that have a loss, by name.
+// listModels opens all models of the folder that have a loss, by name.
 func (r *runner) listModels() []*model {
 	files, _ := filepath.Glob(filepath.Join(r.models, "*", "model.onnx"))
 	var list []*model
 	for _, file := range files {
-		m, err := openModel(filepath.Dir(file))
+		m, err := r.open(filepath.Dir(file))
 		switch {
 		case err != nil:
 			r.row(filepath.Base(filepath.Dir(file)), Fail, err.Error())
@@ -96,7 +102,7 @@ func (r *runner) listModels() []*model {
 
 // named opens a model of the folder, and says so where it is missing.
 func (r *runner) named(name string) *model {
-	m, err := openModel(filepath.Join(r.models, name))
+	m, err := r.open(filepath.Join(r.models, name))
 	if errors.Is(err, os.ErrNotExist) {
 		r.row(name, NotAvailable, "there is no such model in "+r.models)
 		return nil

@@ -1,6 +1,7 @@
 package stages
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"path/filepath"
@@ -14,7 +15,7 @@ import (
 // Models whose step takes more device memory than this are not small: stage bench runs them.
 const (
 	smallModel    = 8 << 30
-	smallToyModel = 1 << 20
+	smallToyModel = 16 << 20
 )
 
 // runModels runs every small model.
@@ -27,12 +28,11 @@ func runModels(r *runner) {
 		if r.ctx.Err() != nil {
 			return
 		}
-		if size, why := r.size(m, nil); why != "" || size > limit {
-			if why == "" {
-				why = "it is not small"
+		if m.set == "" { // models with data are small
+			if size, why := r.size(m, nil); why != "" || size > limit {
+				r.row(m.name, NotAvailable, cmp.Or(why, "it is not small"), Figure{"arena, inputs and weights", float64(size), "bytes"})
+				continue
 			}
-			r.row(m.name, NotAvailable, why, Figure{"arena, inputs and weights", float64(size), "bytes"})
-			continue
 		}
 		r.levels(m)
 		if m.set != "" && (m.meta.Exact == nil || *m.meta.Exact) {
@@ -81,28 +81,27 @@ func (r *runner) levels(m *model) {
 func (r *runner) references(m *model) {
 	dir := filepath.Join(r.tmp, m.name)
 	var v runReport
-	a := r.onDevice(&v, "run", m.file, append(m.inputs(nil), "--level", "0", "--save-outputs", dir,
-		"--atol", fmt.Sprint(m.meta.Tolerance.Abs), "--rtol", fmt.Sprint(m.meta.Tolerance.Rel))...)
+	a := r.onDevice(&v, "run", m.file, append(m.inputs(nil), "--level", "0", "--save-outputs", dir)...)
 	check := m.name + ": outputs and gradients"
 	if a.code != 0 {
 		r.row(check, Fail, a.why())
 		return
 	}
-	files, _ := filepath.Glob(filepath.Join(m.dir, "grads", "*.pb"))
-	worst, compared := 0.0, 0
-	for _, file := range files {
-		name := strings.TrimSuffix(filepath.Base(file), ".pb")
-		if strings.HasPrefix(name, "_") {
-			continue // labels of a loss outside the graph
-		}
-		share, err := m.apart(file, filepath.Join(dir, name+"_grad.pb"))
+	worst, where, compared := 0.0, "", 0
+	outputs, _ := filepath.Glob(filepath.Join(m.set, "output_*.pb"))
+	gradients, _ := filepath.Glob(filepath.Join(m.dir, "grads", "*.pb"))
+	for i, file := range append(outputs, gradients...) {
+		share, name, err := m.apart(file, dir, i >= len(outputs))
 		if err != nil {
 			r.row(check, Fail, err.Error())
 			return
 		}
-		worst, compared = max(worst, share), compared+1
+		if compared++; share > worst {
+			worst, where = share, name
+		}
 	}
-	r.judge(check, worst <= 1, "a gradient is further off than the tolerance of meta.json", Figure{"gradients", float64(compared), ""}, Figure{"worst difference", worst, "of the tolerance"}, Figure{"nodes on the host", nodes(v.OnHost), ""})
+	r.judge(check, worst <= 1, where+" is further off than the tolerance of meta.json",
+		Figure{"compared", float64(compared), "tensors"}, Figure{"worst difference", worst, "of the tolerance"}, Figure{"nodes on the host", nodes(v.OnHost), ""})
 }
 
 func nodes(onHost map[string]int) float64 {
@@ -113,18 +112,22 @@ func nodes(onHost map[string]int) float64 {
 	return float64(n)
 }
 
-// apart compares two float32 tensors in files: max|got - want| as a share of atol + rtol*max|want|.
-func (m *model) apart(wantFile, gotFile string) (float64, error) {
-	want, err := dataset.ReadTensor(wantFile)
+// apart compares a reference, or a gradient's, with what a run has saved in a folder: max|got - want| as a share of
+// atol + rtol*max|want|.
+func (m *model) apart(reference, dir string, gradient bool) (share float64, name string, err error) {
+	want, err := dataset.ReadTensor(reference)
 	if err != nil {
-		return 0, err
+		return 0, "", err
 	}
-	got, err := dataset.ReadTensor(gotFile)
+	if name = want.Name; gradient {
+		name = strings.TrimSuffix(filepath.Base(reference), ".pb") + "_grad"
+	}
+	got, err := dataset.ReadTensor(filepath.Join(dir, name+".pb"))
 	if err != nil {
-		return 0, err
+		return 0, "", err
 	}
 	if want.Tensor.DType != graph.Float32 || got.Tensor.DType != graph.Float32 || want.Tensor.Len() != got.Tensor.Len() {
-		return 0, fmt.Errorf("%s is %v, wanted %v", gotFile, got.Tensor, want.Tensor)
+		return 0, "", fmt.Errorf("%s is %v, wanted %v", name, got.Tensor, want.Tensor)
 	}
 	g, off, largest := executor.Of[float32](got.Tensor), 0.0, 0.0
 	for i, w := range executor.Of[float32](want.Tensor) {
@@ -134,5 +137,5 @@ func (m *model) apart(wantFile, gotFile string) (float64, error) {
 		}
 		off, largest = max(off, d), max(largest, math.Abs(float64(w)))
 	}
-	return off / (m.meta.Tolerance.Abs + m.meta.Tolerance.Rel*largest), nil
+	return off / (m.meta.Tolerance.Abs + m.meta.Tolerance.Rel*largest), name, nil
 }

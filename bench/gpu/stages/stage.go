@@ -112,7 +112,7 @@ type answer struct {
 func (a *answer) why() string {
 	lines := strings.Split(strings.TrimSpace(a.stderr), "\n")
 	if last := lines[len(lines)-1]; last != "" {
-		return last
+		return strings.TrimPrefix(last, "memopt: ")
 	}
 	return fmt.Sprintf("exit code %d", a.code)
 }
