@@ -21,13 +21,13 @@ const (
 	exitMissing = 7 // there is no GPU: memopt's own code for it
 )
 
-const usageText = `usage:
+const usageText = `
+usage:
   gpuverify list [NAME]                                  the stages, or those whose name is NAME or starts with NAME-
   gpuverify probe --bundle DIR [--backend NAME]          whether there is a GPU: one line and exit code 7 if not
   gpuverify stage NAME --bundle DIR --models DIR --out DIR [--backend NAME] [--toy]
   gpuverify report --out DIR                             the table of what the stages found; exit code 1 if a check has failed
-  gpuverify half MODEL OUT                               a forward model with bfloat16 in place of float32
-`
+  gpuverify half MODEL OUT                               a forward model with bfloat16 in place of float32`
 
 // Main runs a command line.
 func Main(args []string, stdout, stderr io.Writer) int {
@@ -76,18 +76,18 @@ var arguments = map[string]int{"list": 0, "probe": 0, "stage": 1, "report": 0, "
 
 func dispatch(ctx context.Context, args []string, w io.Writer) (int, error) {
 	if len(args) == 0 {
-		return exitUsage, errors.New("no command\n" + usageText)
+		return exitUsage, errors.New("no command" + usageText)
 	}
 	if args[0] == "list" && len(args) == 2 {
 		return list(w, args[1])
 	}
 	want, known := arguments[args[0]]
 	if !known {
-		return exitUsage, fmt.Errorf("there is no command %q\n%s", args[0], usageText)
+		return exitUsage, fmt.Errorf("there is no command %q%s", args[0], usageText)
 	}
 	o, rest, err := command(args[1:], want)
 	if err != nil {
-		return exitUsage, fmt.Errorf("%s: %w\n%s", args[0], err, usageText)
+		return exitUsage, fmt.Errorf("%s: %w%s", args[0], err, usageText)
 	}
 	switch args[0] {
 	case "list":
