@@ -99,6 +99,7 @@ func TestGPUVerify(t *testing.T) {
 		`leaks +memopt run of 10 and of 30 steps +pass`,
 		`graphs +mlp_dropout_bn_tiny +pass`,
 		`bench-gpt2-bf16 +gpt2_tiny, bfloat16, memopt +pass`,
+		`bench-gpt2-bf16 +gpt2_tiny, bfloat16, memopt, captured +pass`,
 		`bench-recompute +mlp_tiny: overhead predicted by times of this machine +pass`,
 	} {
 		require.Regexp(t, want, table)

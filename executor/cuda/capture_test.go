@@ -252,3 +252,36 @@ func TestCaptureIndices(t *testing.T) {
 		require.NoError(t, s.Close())
 	}
 }
+
+// TestCaptureLabels: labels that change from step to step are looked at on the device; one that is no class is reported with its node.
+func TestCaptureLabels(t *testing.T) {
+	m, types := parsed(t, `<ir_version: 8, opset_import: ["" : 17]>
+		g (float[5, 3] x, int64[5] labels) => (float loss, float[5, 3] p) { loss, p = SoftmaxCrossEntropyLoss<ignore_index = -100>(x, labels) }`)
+	d, dbl := opened(t, double.Options{Lazy: true})
+	var sessions [2]*executor.Session
+	for i, dev := range []executor.Device{cpu.Device{}, d} {
+		s, err := executor.Open(m, types, dev, executor.Options{Capture: i == 1})
+		require.NoError(t, err)
+		require.Empty(t, s.WhyNoCapture())
+		require.NoError(t, s.SetInput("x", made(t, m, nil)["x"]))
+		sessions[i] = s
+	}
+	run := func(s *executor.Session, last int64) error {
+		require.NoError(t, s.SetInput("labels", executor.NewTensor[int64](graph.Int64, []int{5}, 0, 1, -100, 2, last)))
+		return s.Run(context.Background())
+	}
+	for _, last := range []int64{0, 2, -100, 1} {
+		for _, s := range sessions {
+			require.NoError(t, run(s, last))
+		}
+		require.InEpsilon(t, executor.Of[float32](sessions[0].Output(0))[0], executor.Of[float32](sessions[1].Output(0))[0], 1e-5)
+	}
+	require.Equal(t, 3, dbl.Counts().Replays)
+	for _, wrong := range []int64{3, -1} {
+		require.ErrorContains(t, run(sessions[1], wrong), `(SoftmaxCrossEntropyLoss): label 4 of input 1 is out of range, wanted 0 to 2`)
+		require.NoError(t, run(sessions[1], 0))
+	}
+	for _, s := range sessions {
+		require.NoError(t, s.Close())
+	}
+}

@@ -97,8 +97,8 @@ func runStage(ctx context.Context, s *stage, o options) error {
 	return r.lost
 }
 
-// commandLimit ends a program that hangs.
-const commandLimit = 4 * time.Minute
+// commandLimit ends a program that hangs, before the script ends the stage.
+const commandLimit = 400 * time.Second
 
 // answer is what a program gave.
 type answer struct {
