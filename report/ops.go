@@ -50,42 +50,29 @@ func Ops(w io.Writer, format Format, rows []*op.Info, f OpFacts) error {
 		return writeJSON(w, map[string]any{"schema": OpsSchema, "ops": list})
 	}
 	t := Table{Header: []string{"Operator", "Versions", "Recompute class", "Memory", "CPU kernel", "CUDA kernel", "Gradient", "ONNX Runtime recomputes it"}}
+	var words strings.Builder
 	for _, r := range rows {
-		t.Add(qualified(r), joinInts(r.Since), r.Class.String(), memoryText(r), kernelText(f.CPU(r)), f.cudaText(r), f.Gradient(r), ortText(r))
+		cell, sentence := f.cuda(r)
+		t.Add(qualified(r), joinInts(r.Since), r.Class.String(), memoryText(r), kernelText(f.CPU(r)), cell, f.Gradient(r), ortText(r))
+		fmt.Fprintf(&words, "\n%s: %s.\n", qualified(r), sentence)
 	}
 	if err := t.writeAs(w, format); err != nil || !f.Words || format == CSVFormat {
 		return err
 	}
-	for _, r := range rows {
-		if _, err := fmt.Fprintf(w, "\n%s: %s.\n", qualified(r), f.cudaWords(r)); err != nil {
-			return err
-		}
-	}
-	return nil
+	_, err := io.WriteString(w, words.String())
+	return err
 }
 
-// cudaText is the cell that says where the CUDA device has an operator's nodes run.
-func (f *OpFacts) cudaText(r *op.Info) string {
-	switch why := f.CUDA(r); {
-	case why == "":
-		return "yes"
-	case f.CPU(r) == "":
-		return "host: " + why
-	default:
-		return kernelText(why)
+// cuda says where the CUDA device has an operator's nodes run: for a cell, and as a sentence.
+func (f *OpFacts) cuda(r *op.Info) (cell, sentence string) {
+	why := f.CUDA(r)
+	if why == "" {
+		return "yes", "with -e cuda the device runs it, and the host those nodes for whose element types or attributes the device has no kernel"
 	}
-}
-
-// cudaWords says the same in a sentence.
-func (f *OpFacts) cudaWords(r *op.Info) string {
-	switch why := f.CUDA(r); {
-	case why == "":
-		return "with -e cuda the device runs it, and the host those nodes for whose element types or attributes the device has no kernel"
-	case f.CPU(r) == "":
-		return "with -e cuda the host runs it, to which its operands are copied: " + why
-	default:
-		return "with -e cuda it cannot run, and on the CPU neither: " + why
+	if f.CPU(r) == "" {
+		return "host: " + why, "with -e cuda the host runs it, to which its operands are copied: " + why
 	}
+	return kernelText(why), "with -e cuda it cannot run, and on the CPU neither: " + why
 }
 
 func kernelText(missing string) string {

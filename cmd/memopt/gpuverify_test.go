@@ -90,7 +90,7 @@ func TestGPUVerify(t *testing.T) {
 	require.Zero(t, code, "%s%s", table, errs)
 	for _, want := range []string{
 		`kernels +executor/cuda +pass +passed 1 tests; with 1 cases; skipped 1 tests`,
-		`kernels +executor/cuda: a skipped test +not available +TestOther: x_test.go:3: a thing is missing`,
+		`kernels +executor/cuda: skipped tests +not available +TestOther: a thing is missing`,
 		`sanitizer-racecheck +compute-sanitizer racecheck +not available`,
 		`models +resnet_tiny: verify +pass`,
 		`budgets +mlp_tiny: budget of 80% +pass`,

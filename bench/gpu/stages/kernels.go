@@ -35,7 +35,8 @@ func (r *runner) tests(p testProgram, wrapper []string, args ...string) *answer 
 type tally struct {
 	passed, cases int
 	failed        []string
-	skipped       []string // with the reason
+	skips         int
+	skipped       []string // tests that were skipped, with the reason, one of each reason
 }
 
 // count reads the output of a test program.
@@ -57,13 +58,28 @@ func count(out []byte) *tally {
 		case strings.HasPrefix(text, "--- FAIL: "):
 			t.failed = append(t.failed, name)
 		case strings.HasPrefix(text, "--- SKIP: "):
-			t.skipped = append(t.skipped, name+": "+last)
+			t.skip(name, last)
 		}
 		if text != "" && !strings.HasPrefix(text, "=== ") {
 			last = text
 		}
 	}
 	return t
+}
+
+// skip notes a skipped test. A reason starts with the place in the source, of which there may be many.
+func (t *tally) skip(name, reason string) {
+	t.skips++
+	if _, text, ok := strings.Cut(reason, ": "); ok {
+		reason = text
+	}
+	for i, s := range t.skipped {
+		if names, ok := strings.CutSuffix(s, ": "+reason); ok {
+			t.skipped[i] = names + ", " + name + ": " + reason
+			return
+		}
+	}
+	t.skipped = append(t.skipped, name+": "+reason)
 }
 
 // runKernels runs all tests of the bundle's programs.
@@ -76,7 +92,7 @@ func runKernels(r *runner) {
 // judgeTests writes down what a test program found.
 func (r *runner) judgeTests(check string, a *answer) {
 	t := count(a.stdout)
-	figures := []Figure{{"passed", float64(t.passed), "tests"}, {"with", float64(t.cases), "cases"}, {"skipped", float64(len(t.skipped)), "tests"}}
+	figures := []Figure{{"passed", float64(t.passed), "tests"}, {"with", float64(t.cases), "cases"}, {"skipped", float64(t.skips), "tests"}}
 	switch {
 	case len(t.failed) > 0:
 		r.row(check, Fail, fmt.Sprintf("%d failed, of them %s", len(t.failed), t.failed[0]), figures...)
@@ -88,7 +104,7 @@ func (r *runner) judgeTests(check string, a *answer) {
 		r.row(check, Pass, "", figures...)
 	}
 	for _, s := range t.skipped {
-		r.row(check+": a skipped test", NotAvailable, s)
+		r.row(check+": skipped tests", NotAvailable, s)
 	}
 }
 

@@ -28,9 +28,13 @@ func TestCount(t *testing.T) {
 === RUN   TestC
     c_test.go:9: a compiler is missing
 --- SKIP: TestC (0.00s)
+    d_test.go:7: a compiler is missing
+--- SKIP: TestD (0.00s)
+    e_test.go:1: data are missing
+--- SKIP: TestE (0.00s)
 FAIL
 `))
-	require.Equal(t, &tally{passed: 1, cases: 2, failed: []string{"TestB"}, skipped: []string{"TestC: c_test.go:9: a compiler is missing"}}, got)
+	require.Equal(t, &tally{passed: 1, cases: 2, failed: []string{"TestB"}, skips: 3, skipped: []string{"TestC, TestD: a compiler is missing", "TestE: data are missing"}}, got)
 }
 
 // TestFirstError: what compute-sanitizer found first.
