@@ -13,12 +13,13 @@ import (
 	"syscall"
 )
 
-// Exit codes, of which the script knows the first three.
+// Exit codes.
 const (
 	exitDone    = 0
 	exitFailed  = 1 // a check has failed, or something else went wrong
 	exitUsage   = 2
 	exitMissing = 7 // there is no GPU: memopt's own code for it
+	exitStopped = 130
 )
 
 const usageText = `
@@ -101,7 +102,10 @@ func dispatch(ctx context.Context, args []string, w io.Writer) (int, error) {
 	case "half":
 		err = convertFile(rest[0], rest[1])
 	}
-	if err != nil {
+	switch {
+	case ctx.Err() != nil:
+		return exitStopped, errors.New("stopped: what was found so far is kept")
+	case err != nil:
 		return exitFailed, err
 	}
 	return exitDone, nil

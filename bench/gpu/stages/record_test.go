@@ -1,6 +1,7 @@
 package stages
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
@@ -120,4 +121,23 @@ func TestUsage(t *testing.T) {
 	require.Contains(t, errs.String(), "nonesuch.onnx")
 	require.Equal(t, exitDone, Main([]string{"list", "sanitizer"}, &out, &errs))
 	require.Equal(t, 3, strings.Count(out.String(), "\n"))
+}
+
+// TestStopped: a stage that is stopped keeps what it found, records nothing of the check that was under way, and is not finished.
+func TestStopped(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	o := options{out: t.TempDir()}
+	s := &stage{name: "env", run: func(r *runner) {
+		r.row("before", Pass, "")
+		cancel()
+		r.judge("after", false, "it was killed")
+	}}
+	require.NoError(t, runStage(ctx, s, o))
+	r, err := readRecord(path(o.out, "env"))
+	require.NoError(t, err)
+	require.False(t, r.Finished)
+	require.Len(t, r.Rows, 1)
+	m, err := merge(o.out)
+	require.NoError(t, err)
+	require.Equal(t, 1, m.Failed)
 }

@@ -59,8 +59,11 @@ type runner struct {
 	lost error  // a record could not be written
 }
 
-// row writes a check's outcome down.
+// row writes a check's outcome down, unless the stage is being stopped: what a program says that was killed means nothing.
 func (r *runner) row(check string, result Result, note string, figures ...Figure) {
+	if r.ctx.Err() != nil {
+		return
+	}
 	r.rec.Rows = append(r.rec.Rows, Row{Check: check, Result: result, Note: note, Figures: figures})
 	r.rec.Seconds = time.Since(r.rec.Started).Seconds()
 	if err := r.rec.write(r.out); err != nil {
