@@ -14,7 +14,7 @@ import (
 
 // Models whose step takes more device memory than this are not small: stage bench runs them.
 const (
-	smallModel    = 8 << 30
+	smallModel    = 2 << 30
 	smallToyModel = 16 << 20
 )
 
