@@ -26,7 +26,8 @@ const order = `
 	executor/cuda/double executor/cuda/kernels/compile
 	executor/cuda
 	report configs
-	cmd/memopt bench/forward
+	bench/gpu/stages
+	cmd/memopt bench/forward bench/gpu
 `
 
 // TestImportOrder holds the packages to the order of ARCHITECTURE.md.

@@ -2,6 +2,7 @@ package executor
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 )
 
@@ -27,6 +28,16 @@ type capturing struct {
 	now     bool   // a capture is under way
 	capture Capture
 	pinned  [][]byte // what the capture copies from the host
+	random  bool     // whether a node draws random numbers
+	step    []byte   // of pinned: the step's number, which each replay copies to stepAt; nil where no node draws
+	stepAt  []byte   // memory of the device
+	flags   Flags
+}
+
+// captureBytes is the device's memory that a captured step of so many nodes wants for the step's number and the flags.
+func captureBytes(nodes int) int {
+	flags := (flagBytes*nodes + Alignment - 1) / Alignment * Alignment
+	return Alignment + flags
 }
 
 // pin returns memory that holds src as long as the capture.
@@ -69,9 +80,10 @@ func (s *Session) planCapture() {
 			return
 		case len(st.toHost)+len(st.stores)+len(st.updates) > 0:
 			c.why = fmt.Sprintf("the host has a part in node %q: it reads or makes values of the device", st.prep.Label)
-		case st.prep.Info.Random:
-			c.why = fmt.Sprintf("node %q draws other numbers in every step", st.prep.Label)
+		case st.prep.Info.Random && st.hostWhy != "":
+			c.why = fmt.Sprintf("the host draws the random numbers of node %q, others in every step", st.prep.Label)
 		}
+		c.random = c.random || st.prep.Info.Random
 	}
 }
 
@@ -86,7 +98,44 @@ func (s *Session) forget() {
 	for _, b := range c.pinned {
 		s.mem.(Capturer).Unpin(b)
 	}
-	c.pinned = nil
+	c.pinned, c.step = nil, nil
+}
+
+// beginCapture has the capture that has begun copy the step's number to the device, where its random nodes read it, and clear the
+// flags.
+func (s *Session) beginCapture() (err error) {
+	c := &s.captured
+	if c.stepAt == nil {
+		if c.stepAt, err = s.weights.Alloc(8); err != nil {
+			return err
+		}
+		if c.flags.block, err = s.weights.Alloc(flagBytes * len(s.root.steps)); err != nil {
+			return err
+		}
+	}
+	c.flags.reports = c.flags.reports[:0]
+	s.root.stepAt, s.root.flags = c.stepAt, &c.flags
+	if c.random {
+		if c.step, err = s.pin(make([]byte, 8)); err != nil {
+			return err
+		}
+		if err := s.mem.CopyIn(c.stepAt, c.step); err != nil {
+			return err
+		}
+	}
+	return s.mem.Fill(c.flags.block, 0)
+}
+
+// replay does what was captured as the session's step number s.run. The step before has ended: nothing reads the pinned number.
+func (s *Session) replay() error {
+	c := &s.captured
+	if c.step != nil {
+		binary.LittleEndian.PutUint64(c.step, s.run)
+	}
+	if err := c.capture.Replay(); err != nil {
+		return err
+	}
+	return c.flags.check(s.mem)
 }
 
 // runRoot runs the main graph: node by node the first time, so that everything is there that is made when it is first needed;
@@ -106,7 +155,7 @@ func (s *Session) runRoot(ctx context.Context) error {
 			return fmt.Errorf("capturing the step: %w", err)
 		}
 	}
-	return c.capture.Replay()
+	return s.replay()
 }
 
 // capture notes a step.
@@ -116,8 +165,11 @@ func (s *Session) capture(ctx context.Context) error {
 		return err
 	}
 	c.now = true
-	err := s.root.run(ctx)
-	c.now = false
+	err := s.beginCapture()
+	if err == nil {
+		err = s.root.run(ctx)
+	}
+	c.now, s.root.stepAt, s.root.flags = false, nil, nil
 	capture, e := m.EndCapture()
 	if err == nil {
 		err = e

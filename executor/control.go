@@ -23,6 +23,26 @@ func init() {
 // boundary of a training graph.
 func RunsItself(k graph.Kind) bool { return controls[k] != nil || op.Of(k).Has(op.Yield) }
 
+// Reasons why the host runs nodes, whatever device the session is on.
+const (
+	hostControl  = "it runs subgraphs, which are the host's"
+	hostConstant = "its output is made once, before the first step"
+	hostShapes   = "it computes shapes"
+)
+
+// AlwaysHost says why the host runs an operator whatever device a session is on; "": that is the device's decision.
+func AlwaysHost(k graph.Kind) string {
+	switch info := op.Of(k); {
+	case controls[k] != nil:
+		return hostControl
+	case info.Has(op.ConstantRole):
+		return hostConstant
+	case info.Has(op.ShapeOf):
+		return hostShapes
+	}
+	return ""
+}
+
 // body is a subgraph. It is made ready on its first run: a branch that is never taken need not be
 // one that could run.
 type body struct {

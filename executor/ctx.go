@@ -12,6 +12,12 @@ type Ctx struct {
 	// Step counts the training steps of the session from 0: random nodes draw other numbers
 	// in every step.
 	Step uint64
+	// StepAt is memory of the device from which work of a step that is being captured reads Step, 8 bytes with the lowest
+	// first: a replay does the same work in another step. nil where nothing is captured.
+	StepAt []byte
+	// Flags is where a kernel says what it has found while the step is being captured and nothing can be waited for; nil where
+	// it can look for itself.
+	Flags *Flags
 	// Context ends the run where it is done; kernels that run long look at it.
 	Context context.Context
 
@@ -119,6 +125,9 @@ func (c *Ctx) Threads() int { return c.pool.Threads() }
 // Errorf makes an error about the node: what is wrong with which operand. The
 // session adds the node's name.
 func (c *Ctx) Errorf(format string, args ...any) error { return fmt.Errorf(format, args...) }
+
+// Named puts the node's name in front of an error that is reported after the run.
+func (c *Ctx) Named(err error) error { return c.prep.named(err) }
 
 // Prep returns what was known of the node before the run.
 func (c *Ctx) Prep() *Prep { return c.prep }

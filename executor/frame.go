@@ -18,6 +18,8 @@ type frame struct {
 	shapes  [][]int   // by value: as planned; nil where not known
 	mutable []bool    // by value: whether an operator updates it
 	step    uint64    // of training, for random draws
+	stepAt  []byte    // memory of the device that holds step while a step is captured; nil at other times
+	flags   *Flags    // of the step that is being captured; nil at other times
 	task    chainTask
 
 	// mem is the memory in which the frame's values live, nil for the host's; arena and weights are in it.
@@ -202,7 +204,7 @@ func (f *frame) runStep(ctx context.Context, i int, st *step) error {
 	if obs != nil {
 		start = time.Now()
 	}
-	st.ctx.Step = f.step
+	st.ctx.Step, st.ctx.StepAt, st.ctx.Flags = f.step, f.stepAt, f.flags
 	st.ctx.Context = ctx
 	err := st.takeScratch()
 	if err == nil && f.homes != nil {

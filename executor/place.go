@@ -63,7 +63,7 @@ func (f *frame) makeKernel(st *step) (err error) {
 	case controls[p.Node.Kind] != nil:
 		st.kernel, err = controls[p.Node.Kind](f, st)
 		if err == nil && f.homes != nil {
-			f.onHost(st, "it runs subgraphs, which are the host's")
+			f.onHost(st, hostControl)
 			for _, v := range st.node.Captures {
 				f.onHostSide(st, v) // so that it is there when the subgraph asks for it
 			}
@@ -79,7 +79,7 @@ func (f *frame) makeKernel(st *step) (err error) {
 		if st.kernel, err = f.s.placer.Host().Kernel(p); err != nil {
 			return err
 		}
-		f.onHost(st, "it computes shapes")
+		f.onHost(st, hostShapes)
 		return nil
 	}
 	placed, err := f.s.placer.Place(p)

@@ -155,7 +155,11 @@ func (s *Session) prepare() error {
 	s.root.shapes = evalShapes(g, s.opts.Dims)
 	if s.mem != nil && !s.opts.sizesOnly {
 		// One region for all of them, with room to start each at a multiple of the alignment.
-		if err := s.weights.grow(int(s.pred.Persistent) + Alignment*(len(g.Inputs)+len(g.Initializers))); err != nil {
+		room := int(s.pred.Persistent) + Alignment*(len(g.Inputs)+len(g.Initializers))
+		if s.opts.Capture {
+			room += captureBytes(len(s.opts.Order))
+		}
+		if err := s.weights.grow(room); err != nil {
 			return fmt.Errorf("inputs and weights of %d bytes: %w", s.pred.Persistent, err)
 		}
 	}

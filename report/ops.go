@@ -25,25 +25,54 @@ type opJSON struct {
 	ORTSince []int  `json:"ort_versions"`
 	CPU      bool   `json:"cpu_kernel"`
 	WhyNot   string `json:"cpu_kernel_missing_because,omitempty"`
+	CUDA     bool   `json:"cuda_kernel"`
+	Host     string `json:"cuda_host_because,omitempty"`
 	Gradient string `json:"gradient"`
 }
 
-// Ops prints rows of the operator table. missing says why an operator has no CPU kernel, "" where it has
-// one; gradient says what autograd does with it.
-func Ops(w io.Writer, format Format, rows []*op.Info, missing, gradient func(*op.Info) string) error {
+// OpFacts is what Ops asks about an operator. A reason is "" where there is nothing to give a reason for.
+type OpFacts struct {
+	CPU      func(*op.Info) string // why there is no CPU kernel
+	CUDA     func(*op.Info) string // why the host runs it on the CUDA device
+	Gradient func(*op.Info) string // what autograd does with it
+	Words    bool                  // below the table, say in words where it runs
+}
+
+// Ops prints rows of the operator table.
+func Ops(w io.Writer, format Format, rows []*op.Info, f OpFacts) error {
 	if format == JSONFormat {
 		list := make([]opJSON, 0, len(rows))
 		for _, r := range rows {
 			level, versions := ortEntry(r)
-			list = append(list, opJSON{r.Domain, r.Name, r.Since, r.Class.String(), r.View, nonNilInts(r.InPlace), r.Random, level, nonNilInts(versions), missing(r) == "", missing(r), gradient(r)})
+			list = append(list, opJSON{r.Domain, r.Name, r.Since, r.Class.String(), r.View, nonNilInts(r.InPlace), r.Random, level, nonNilInts(versions),
+				f.CPU(r) == "", f.CPU(r), f.CUDA(r) == "", f.CUDA(r), f.Gradient(r)})
 		}
 		return writeJSON(w, map[string]any{"schema": OpsSchema, "ops": list})
 	}
-	t := Table{Header: []string{"Operator", "Versions", "Recompute class", "Memory", "CPU kernel", "Gradient", "ONNX Runtime recomputes it"}}
+	t := Table{Header: []string{"Operator", "Versions", "Recompute class", "Memory", "CPU kernel", "CUDA kernel", "Gradient", "ONNX Runtime recomputes it"}}
+	var words strings.Builder
 	for _, r := range rows {
-		t.Add(qualified(r), joinInts(r.Since), r.Class.String(), memoryText(r), kernelText(missing(r)), gradient(r), ortText(r))
+		cell, sentence := f.cuda(r)
+		t.Add(qualified(r), joinInts(r.Since), r.Class.String(), memoryText(r), kernelText(f.CPU(r)), cell, f.Gradient(r), ortText(r))
+		fmt.Fprintf(&words, "\n%s: %s.\n", qualified(r), sentence)
 	}
-	return t.writeAs(w, format)
+	if err := t.writeAs(w, format); err != nil || !f.Words || format == CSVFormat {
+		return err
+	}
+	_, err := io.WriteString(w, words.String())
+	return err
+}
+
+// cuda says where the CUDA device has an operator's nodes run: for a cell, and as a sentence.
+func (f *OpFacts) cuda(r *op.Info) (cell, sentence string) {
+	why := f.CUDA(r)
+	if why == "" {
+		return "yes", "with -e cuda the device runs it, and the host those nodes for whose element types or attributes the device has no kernel"
+	}
+	if f.CPU(r) == "" {
+		return "host: " + why, "with -e cuda the host runs it, to which its operands are copied: " + why
+	}
+	return kernelText(why), "with -e cuda it cannot run, and on the CPU neither: " + why
 }
 
 func kernelText(missing string) string {

@@ -52,9 +52,11 @@ type runJSON struct {
 	Feeds   []feedJSON  `json:"gradients,omitempty"`
 	Copies  *copiesJSON `json:"copies,omitempty"`
 	// OnHost counts nodes that the host runs although there is a device, by reason.
-	OnHost  map[string]int `json:"on_host,omitempty"`
-	Runtime *runtimeJSON   `json:"runtime,omitempty"`
-	Outputs []outputsJSON  `json:"outputs"`
+	OnHost map[string]int `json:"on_host,omitempty"`
+	// NotCaptured says why steps are not captured though that was asked for.
+	NotCaptured string        `json:"not_captured,omitempty"`
+	Runtime     *runtimeJSON  `json:"runtime,omitempty"`
+	Outputs     []outputsJSON `json:"outputs"`
 }
 
 type runPeakJSON struct {
@@ -136,6 +138,7 @@ func newRunJSON(v *RunView) *runJSON {
 		}
 		j.OnHost[n.Why]++
 	}
+	j.NotCaptured = r.WhyNoCapture
 	for _, p := range v.Phases {
 		j.Phases = append(j.Phases, phaseJSON(p))
 	}

@@ -6,6 +6,7 @@ import (
 	"memopt/autograd"
 	"memopt/executor"
 	"memopt/executor/cpu"
+	"memopt/executor/cuda"
 	"memopt/graph/op"
 	"memopt/report"
 )
@@ -17,6 +18,9 @@ func missingKernel(info *op.Info) string {
 	}
 	return cpu.Of(info.Kind).Why
 }
+
+// hostOnCUDA says why the host runs an operator with -e cuda; "": the device does.
+func hostOnCUDA(info *op.Info) string { return cuda.OnHost(info.Kind) }
 
 // gradientOf says what autograd does with an operator.
 func gradientOf(info *op.Info) string {
@@ -38,7 +42,8 @@ func (a *app) opsCommand() *cobra.Command {
 		Short: "Say what memopt knows of each operator",
 		Long: `ops prints the rows of the operator tables: versions, the recompute class, whether
 the output is a view or may be written in place, whether the CPU executor has a
-kernel (or why not), whether it can be differentiated, and at which probe level ONNX Runtime recomputes it.`,
+kernel (or why not), whether the CUDA device has one (or why the host runs it there), whether it can be differentiated,
+and at which probe level ONNX Runtime recomputes it. Of one operator it also says in words where its nodes run with -e cuda.`,
 		Example: `  memopt ops
         all operators
   memopt ops Softmax
@@ -57,7 +62,7 @@ kernel (or why not), whether it can be differentiated, and at which probe level 
 			if len(rows) == 0 {
 				return usage("ops %s: the table has no such operator; memopt ops lists them", name)
 			}
-			return report.Ops(a.out, format, rows, missingKernel, gradientOf)
+			return report.Ops(a.out, format, rows, report.OpFacts{CPU: missingKernel, CUDA: hostOnCUDA, Gradient: gradientOf, Words: name != ""})
 		},
 	}
 }

@@ -9,13 +9,17 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"memopt/bench/gpu/stages"
 	"memopt/executor/ort"
 	"memopt/graph"
 	"memopt/graph/onnx"
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"memopt": main})
+	testscript.Main(m, map[string]func(){
+		"memopt":    main,
+		"gpuverify": func() { os.Exit(stages.Main(os.Args[1:], os.Stdout, os.Stderr)) },
+	})
 }
 
 // forwardModels are files that every script finds in its folder.

@@ -61,6 +61,23 @@ func TestComplete(t *testing.T) {
 	}
 }
 
+// TestOnHost: what the operator table says of the device is what the rows say, and shapes and control flow are the host's.
+func TestOnHost(t *testing.T) {
+	for k := op.Unknown + 1; k < op.NumKinds; k++ {
+		switch why, row := cuda.OnHost(k), cuda.Of(k); {
+		case executor.AlwaysHost(k) != "":
+			require.Equal(t, executor.AlwaysHost(k), why)
+		case op.Of(k).Has(op.Yield):
+			require.Empty(t, why)
+		default:
+			require.Equal(t, row.New == nil, why != "", op.Of(k).Name)
+		}
+	}
+	require.NotEmpty(t, cuda.OnHost(op.If))
+	require.NotEmpty(t, cuda.OnHost(op.Shape))
+	require.Empty(t, cuda.OnHost(op.MatMul))
+}
+
 // TestEveryKernelHasCases: a kernel without a conformance case is not held to its contract.
 func TestEveryKernelHasCases(t *testing.T) {
 	have := map[graph.Kind]bool{}

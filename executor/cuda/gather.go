@@ -1,7 +1,7 @@
 package cuda
 
 import (
-	enc "encoding/binary"
+	"fmt"
 	"math/bits"
 
 	"memopt/executor"
@@ -10,7 +10,7 @@ import (
 )
 
 // indexer turns tuples of indices in device memory into offsets there: tuple i of depth indices becomes the sum of
-// index*step, plus the sum of place*stride over i's places in axes. One wait for the device tells whether an index was outside.
+// index*step, plus the sum of place*stride over i's places in axes.
 type indexer struct {
 	*launch
 	slot        int   // of the input with the indices
@@ -20,7 +20,7 @@ type indexer struct {
 	strict      uint32 // 1: negative indices are outside
 
 	offsets []byte // after run
-	word    [8]byte
+	wrong   outside
 }
 
 func newIndexer(d *Device, p *executor.Prep, slot int) (indexer, error) {
@@ -29,11 +29,11 @@ func newIndexer(d *Device, p *executor.Prep, slot int) (indexer, error) {
 		return indexer{}, noTypes(p)
 	}
 	l, err := d.launch("gather", "offsets_"+suffix(t))
-	return indexer{launch: l, slot: slot}, err
+	return indexer{launch: l, slot: slot, wrong: outside{d: d}}, err
 }
 
 // offsetBytes is the workspace that an indexer takes for n tuples.
-func offsetBytes(n int) int { return executor.RoundUp(8*max(n, 0)) + executor.RoundUp(4) }
+func offsetBytes(n int) int { return executor.RoundUp(8*max(n, 0)) + executor.RoundUp(outsideBytes) }
 
 // single prepares for count tuples of one index into an axis.
 func (x *indexer) single(count, n, step int) {
@@ -103,21 +103,21 @@ func (x *indexer) elements(c *executor.Ctx, shape []int, at int64) error {
 	return nil
 }
 
-// run computes the offsets in workspace, and waits.
+// run computes the offsets in workspace, and waits, unless the step is captured.
 func (x *indexer) run(c *executor.Ctx) error {
 	if len(x.dims) > moveDims {
 		return c.Errorf("indices into %d axes; the CUDA kernels have no more than %d", len(x.dims), moveDims)
 	}
 	at := c.In(x.slot)
 	x.offsets = c.Scratch(8 * x.count)
-	bad := c.Scratch(4)
 	if x.count == 0 {
 		return nil
 	}
 	if err := fits(c, x.axes); err != nil {
 		return err
 	}
-	if err := x.d.Memory().Fill(bad, 0); err != nil {
+	bad, err := x.wrong.begin(c, x)
+	if err != nil {
 		return err
 	}
 	a := x.begin()
@@ -135,27 +135,16 @@ func (x *indexer) run(c *executor.Ctx) error {
 	if err := x.line(x.count, 1); err != nil {
 		return err
 	}
-	return x.inside(c, at, bad)
+	return x.wrong.end(c, at, bad, x)
 }
 
-// inside reports the first index that was outside its axis.
-func (x *indexer) inside(c *executor.Ctx, at *executor.Tensor, bad []byte) error {
-	if err := x.d.Memory().CopyOut(x.word[:4], bad); err != nil {
-		return err
+// describe makes the error of an index that is outside its axis.
+func (x *indexer) describe(place int, value string) error {
+	n := x.dims[place%len(x.dims)]
+	if value == "" {
+		return fmt.Errorf("input %d, index number %d: is outside an axis of length %d", x.slot, place, n)
 	}
-	word := enc.LittleEndian.Uint32(x.word[:])
-	if word == 0 {
-		return nil
-	}
-	place, size := int(^word), elementBytes(at.DType)
-	if err := x.d.Memory().CopyOut(x.word[:size], at.Data[place*size:(place+1)*size]); err != nil {
-		return err
-	}
-	v := int64(enc.LittleEndian.Uint64(x.word[:]))
-	if size == 4 {
-		v = int64(int32(v))
-	}
-	return c.Errorf("input %d has the index %d, which is outside an axis of length %d", x.slot, v, x.dims[place%len(x.dims)])
+	return fmt.Errorf("input %d has the index %s, which is outside an axis of length %d", x.slot, value, n)
 }
 
 // gatherer copies rows: of each part of the data, as many rows of inner elements as there are offsets.

@@ -41,7 +41,7 @@ func (k *lossKernel) Run(c *executor.Ctx) error {
 	if err := k.read(c); err != nil {
 		return err
 	}
-	x, n := c.In(0), len(k.labels)
+	x, n := c.In(0), k.count
 	var y, logProb *executor.Tensor
 	each := k.reduction == "none"
 	if each {
@@ -52,7 +52,7 @@ func (k *lossKernel) Run(c *executor.Ctx) error {
 	if !k.plain {
 		logProb = c.Out(1, x.Shape...)
 	}
-	labels, err := k.send(c)
+	labels, err := k.checked(c)
 	if err != nil {
 		return err
 	}
@@ -91,7 +91,7 @@ func (k *lossKernel) losses(c *executor.Ctx, labels, losses []byte, lossType uin
 	if byRow {
 		return l.teams(k.n, k.c)
 	}
-	return l.line(len(k.labels), 1)
+	return l.line(k.count, 1)
 }
 
 // packLossSum packs losssum_args.

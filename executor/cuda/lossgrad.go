@@ -45,7 +45,7 @@ func (k *lossGradKernel) Run(c *executor.Ctx) error {
 	dy, logProb, bias, each := c.In(0), c.In(1), c.In(k.biasAt), k.reduction == "none"
 	want := 1
 	if each {
-		want = len(k.labels)
+		want = k.count
 	}
 	if dy.Len() != want {
 		return c.Errorf("input 0, the loss's gradient, is %v, wanted %d elements for reduction %q", dy, want, k.reduction)
@@ -59,14 +59,14 @@ func (k *lossGradKernel) Run(c *executor.Ctx) error {
 	if dx == nil || dx.Len() == 0 {
 		return nil
 	}
-	labels, err := k.send(c)
+	labels, err := k.checked(c)
 	if err != nil {
 		return err
 	}
 	var weights []byte
 	if k.reduction == "mean" {
 		weights = c.Scratch(8)
-		packLossSum(k.sum.begin(), nil, labels, c.In(3), nil, weights, len(k.labels), true)
+		packLossSum(k.sum.begin(), nil, labels, c.In(3), nil, weights, k.count, true)
 		if err := k.sum.run(driver.Line(1, 1024)); err != nil {
 			return err
 		}

@@ -1,14 +1,16 @@
 package cuda
 
 import (
+	"cmp"
+	"fmt"
+
 	"memopt/executor"
 	"memopt/graph"
 )
 
 // lossLabels is what losses and their gradients share: scores [N, C, D], labels [N, D] that choose a class, and weights of the
-// classes. The labels are looked at on the host, where a wrong one can be reported, and sent to the device.
+// classes. The kernels read labels that were looked at before: int32, -1 for ignored ones.
 type lossLabels struct {
-	d         *Device
 	reduction string
 	ignores   bool
 	ignore    int64
@@ -16,12 +18,14 @@ type lossLabels struct {
 	ignoreAt  int
 
 	n, c, places int
-	labels       []int32 // -1 is ignored
+	count        int // labels
+	check        *launch
+	wrong        outside
 }
 
 // newLossLabels looks at attributes and types; inputs of type T are listed in same.
 func newLossLabels(d *Device, p *executor.Prep, scoresAt, ignoreAt int, same ...int) (lossLabels, error) {
-	l := lossLabels{d: d, reduction: p.Node.Str("reduction", "mean"), scoresAt: scoresAt, ignoreAt: ignoreAt,
+	l := lossLabels{wrong: outside{d: d}, reduction: p.Node.Str("reduction", "mean"), scoresAt: scoresAt, ignoreAt: ignoreAt,
 		ignore: p.Node.Int("ignore_index", 0), ignores: ignoreAt < 0 && p.Node.Attr("ignore_index") != nil}
 	t := p.DType(scoresAt)
 	if t := p.DType(scoresAt + 1); t != graph.Int32 && t != graph.Int64 {
@@ -42,10 +46,12 @@ func newLossLabels(d *Device, p *executor.Prep, scoresAt, ignoreAt int, same ...
 			return l, noTypes(p)
 		}
 	}
-	return l, nil
+	var err error
+	l.check, err = d.launch("labels", "labels_"+suffix(p.DType(scoresAt+1)))
+	return l, err
 }
 
-// read checks the operands and finds the labels.
+// read checks the operands and the ignored index.
 func (l *lossLabels) read(c *executor.Ctx) error {
 	x, labels := c.In(l.scoresAt), c.In(l.scoresAt+1)
 	bad := x.Rank() < 2 || labels.Rank() != x.Rank()-1 || labels.Shape[0] != x.Shape[0]
@@ -68,32 +74,8 @@ func (l *lossLabels) read(c *executor.Ctx) error {
 			l.ignore = v
 		}
 	}
-	at, wrong := -1, int64(0)
-	l.labels = l.labels[:0]
-	if labels.DType == graph.Int64 {
-		l.labels, at, wrong = appendLabels(l.labels, executor.Of[int64](labels), l)
-	} else {
-		l.labels, at, wrong = appendLabels(l.labels, executor.Of[int32](labels), l)
-	}
-	if at >= 0 {
-		return c.Errorf("label %d of input %d is %d, wanted 0 to %d", at, l.scoresAt+1, wrong, l.c-1)
-	}
+	l.count = labels.Len()
 	return nil
-}
-
-// appendLabels appends labels, -1 for ignored ones. It returns the place of the first that is out of range, or -1.
-func appendLabels[L int32 | int64](dst []int32, src []L, l *lossLabels) (out []int32, at int, wrong int64) {
-	for i, label := range src {
-		switch v := int64(label); {
-		case l.ignores && v == l.ignore:
-			dst = append(dst, -1)
-		case v < 0 || v >= int64(l.c):
-			return dst, i, v
-		default:
-			dst = append(dst, int32(v))
-		}
-	}
-	return dst, -1, 0
 }
 
 // space is the workspace of labels.
@@ -101,14 +83,35 @@ func (l *lossLabels) space(in [][]int) int {
 	if l.scoresAt+1 >= len(in) || in[l.scoresAt+1] == nil {
 		return 0
 	}
-	return executor.RoundUp(4 * elements(in[l.scoresAt+1]))
+	return executor.RoundUp(4*elements(in[l.scoresAt+1])) + executor.RoundUp(outsideBytes)
 }
 
-// send copies the labels to workspace on the device.
-func (l *lossLabels) send(c *executor.Ctx) ([]byte, error) {
-	to := c.Scratch(4 * len(l.labels))
-	if len(to) == 0 {
+// checked returns the labels in workspace on the device, looked at.
+func (l *lossLabels) checked(c *executor.Ctx) ([]byte, error) {
+	to := c.Scratch(4 * l.count)
+	if l.count == 0 {
 		return to, nil
 	}
-	return to, l.d.Memory().CopyIn(to, executor.Memory(l.labels))
+	bad, err := l.wrong.begin(c, l)
+	if err != nil {
+		return nil, err
+	}
+	labels := c.In(l.scoresAt + 1)
+	a := l.check.begin()
+	a.In(labels.Data)
+	a.Out(to)
+	a.Out(bad)
+	a.Int(l.count)
+	a.Int(l.c)
+	a.Int(int(l.ignore))
+	a.Uint32(flag(l.ignores))
+	if err := l.check.line(l.count, 1); err != nil {
+		return nil, err
+	}
+	return to, l.wrong.end(c, labels, bad, l)
+}
+
+// describe makes the error of a label that is no class.
+func (l *lossLabels) describe(place int, value string) error {
+	return fmt.Errorf("label %d of input %d is %s, wanted 0 to %d", place, l.scoresAt+1, cmp.Or(value, "out of range"), l.c-1)
 }

@@ -23,14 +23,16 @@ func randomSeed(p *executor.Prep) uint64 {
 	return p.Seed
 }
 
-// packStream packs the struct stream of kernels/random.cu: stream 0 of a node's draws in a step. executor/cpu/philox.go says what
-// key and counter are.
-func packStream(a *driver.Args, seed, step uint64) {
-	key := mixedSeed(seed) + step>>32*0xD1342543DE82EF95
-	a.Uint32(uint32(key))
-	a.Uint32(uint32(key >> 32))
-	a.Uint32(uint32(step))
-	a.Uint32(0)
+// packStream packs what kernels/random.cu makes the stream of a node's draws in a step of. executor/cpu/philox.go says what key
+// and counter are.
+func packStream(a *driver.Args, seed uint64, c *executor.Ctx) {
+	step := c.Step
+	if c.StepAt != nil {
+		step = 0 // what lies there is added
+	}
+	a.Uint64(mixedSeed(seed))
+	a.Uint64(step)
+	a.In(c.StepAt)
 }
 
 // mixedSeed makes numbers that differ in many bits of seeds that differ in few: the output function of Steele, Lea, Flood: Fast
@@ -124,7 +126,7 @@ func (k *dropout) Run(c *executor.Ctx) error {
 	a.Out(bits)
 	a.Int(x.Len())
 	a.Int(period)
-	packStream(a, k.seed, c.Step)
+	packStream(a, k.seed, c)
 	a.Uint32(uint32(ratio * (1 << 32)))
 	drawing := uint32(0)
 	if ratio > 0 {
@@ -276,7 +278,7 @@ func (k *uniform) Run(c *executor.Ctx) error {
 	a.In(p)
 	a.Out(y.Data)
 	a.Int(y.Len())
-	packStream(a, k.seed, c.Step)
+	packStream(a, k.seed, c)
 	a.Uint32(uint32(k.size))
 	a.Float64(k.low)
 	a.Float64(k.width)

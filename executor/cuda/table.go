@@ -52,6 +52,15 @@ func buildTable(families ...[]Row) [op.NumKinds]Row {
 // Of returns the row of a kind.
 func Of(k graph.Kind) *Row { return &table[k] }
 
+// OnHost says why the host runs every node of an operator; "": the device runs those for whose types and attributes it has a
+// kernel, or, of the boundary of a training graph, needs none.
+func OnHost(k graph.Kind) string {
+	if why := executor.AlwaysHost(k); why != "" {
+		return why
+	}
+	return table[k].Why
+}
+
 // viewRows are the operators that only name their input's memory anew.
 var viewRows = []Row{
 	{Kind: op.Identity, New: hostView},

@@ -2,8 +2,16 @@
 // the counters and keys of the host's draws (executor/cpu/philox.go): the same bits come of the same seed and step.
 #include "move.h"
 
-// stream is a sequence of random words: word i is word i mod 4 of block i/4.
-struct stream { u32 k0, k1, step, number; };
+// stream is the sequence of random words of a node in a step: word i is word i mod 4 of block i/4.
+struct stream { u32 k0, k1, step; };
+
+// stream_of makes a stream of the node's mixed seed and the step. Where step_at is not null, what lies there is added to step: a launch
+// that was captured has the same arguments in each replay. (A choice between step and *step_at would become one between their addresses.)
+DEV inline stream stream_of(u64 key, u64 step, const u64 *step_at) {
+	if (step_at) step += *step_at;
+	key += (step >> 32) * 0xD1342543DE82EF95ull;
+	return {(u32)key, (u32)(key >> 32), (u32)step};
+}
 
 struct block4 { u32 v[4]; };
 
@@ -30,7 +38,8 @@ struct dropout_args {
 	u8 *mask;
 	u32 *bits;
 	i64 n, period;
-	stream words;
+	u64 key, step;
+	const u64 *step_at;
 	u32 threshold, drawing;
 	f64 scale;
 };
@@ -52,6 +61,7 @@ template <typename T> DEV inline T dropped(const dropout_args &a, i64 i, T x, u3
 template <typename T> DEV inline void dropout_loop(const dropout_args &a) {
 	const T *x = (const T *)a.x;
 	T *y = (T *)a.y;
+	stream words = stream_of(a.key, a.step, a.step_at);
 	bool packs = (((u64)x | (u64)y) & (sizeof(pack<T, 4>) - 1)) == 0 && ((u64)a.mask & 3) == 0;
 	i64 quads = (a.n + 3) / 4;
 	i64 all = a.bits ? (quads + WARP - 1) / WARP * WARP : quads; // whole warps come to the shuffles
@@ -59,7 +69,7 @@ template <typename T> DEV inline void dropout_loop(const dropout_args &a) {
 		i64 i = 4 * q;
 		u32 keep = 15;
 		if (a.drawing) {
-			block4 w = philox(a.words, a.words.number, (u64)q);
+			block4 w = philox(words, 0, (u64)q);
 			keep = 0;
 			UNROLL
 			for (int j = 0; j < 4; j++) keep |= (u32)(w.v[j] >= a.threshold) << j;
@@ -126,7 +136,8 @@ struct uniform_args {
 	const void *p;
 	void *y;
 	i64 n;
-	stream words;
+	u64 key, step;
+	const u64 *step_at;
 	u32 size; // bytes per element of y, of Bernoulli
 	f64 low, range;
 	u64 one;
@@ -151,8 +162,9 @@ template <> DEV inline f32 rounded<f32>(f64 x) { return (f32)x; }
 template <> DEV inline f64 rounded<f64>(f64 x) { return x; }
 
 template <typename T> DEV inline void uniform_loop(const uniform_args &a) {
+	stream words = stream_of(a.key, a.step, a.step_at);
 	for (i64 q = global_thread(); q < (a.n + 3) / 4; q += global_threads()) {
-		block4 high = philox(a.words, 0, (u64)q), low = philox(a.words, 1, (u64)q);
+		block4 high = philox(words, 0, (u64)q), low = philox(words, 1, (u64)q);
 		UNROLL
 		for (int j = 0; j < 4; j++) {
 			f64 s = multiply(fraction(high.v[j], low.v[j]), a.range);
@@ -162,8 +174,9 @@ template <typename T> DEV inline void uniform_loop(const uniform_args &a) {
 }
 
 template <typename T> DEV inline void bernoulli_loop(const uniform_args &a) {
+	stream words = stream_of(a.key, a.step, a.step_at);
 	for (i64 q = global_thread(); q < (a.n + 3) / 4; q += global_threads()) {
-		block4 high = philox(a.words, 0, (u64)q), low = philox(a.words, 1, (u64)q);
+		block4 high = philox(words, 0, (u64)q), low = philox(words, 1, (u64)q);
 		UNROLL
 		for (int j = 0; j < 4; j++) {
 			i64 i = 4 * q + j;

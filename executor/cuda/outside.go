@@ -1,0 +1,57 @@
+package cuda
+
+import (
+	enc "encoding/binary"
+	"strconv"
+
+	"memopt/executor"
+)
+
+// outside learns from the device which element of an integer input a kernel could not use: the kernel leaves the complement of the
+// place of the first such element in a word that is 0 before. One wait for the device tells, or a flag after the step where the
+// step is captured.
+type outside struct {
+	d    *Device
+	word [8]byte
+}
+
+// outsideBytes is the workspace that it takes.
+const outsideBytes = 4
+
+// A describer makes the error of an element that cannot be used. value is what the element is, or "" where that is not known any
+// more.
+type describer interface {
+	describe(place int, value string) error
+}
+
+// begin returns the word for the kernel.
+func (o *outside) begin(c *executor.Ctx, who describer) ([]byte, error) {
+	if c.Flags != nil {
+		return c.Flags.Add(func(word uint32) error { return c.Named(who.describe(int(^word), "")) }), nil
+	}
+	bad := c.Scratch(outsideBytes)
+	return bad, o.d.Memory().Fill(bad, 0)
+}
+
+// end reads the word when the kernel has been launched on the elements of at.
+func (o *outside) end(c *executor.Ctx, at *executor.Tensor, bad []byte, who describer) error {
+	if c.Flags != nil {
+		return nil // after the step
+	}
+	if err := o.d.Memory().CopyOut(o.word[:outsideBytes], bad); err != nil {
+		return err
+	}
+	word := enc.LittleEndian.Uint32(o.word[:])
+	if word == 0 {
+		return nil
+	}
+	place, size := int(^word), elementBytes(at.DType)
+	if err := o.d.Memory().CopyOut(o.word[:size], at.Data[place*size:(place+1)*size]); err != nil {
+		return err
+	}
+	v := int64(enc.LittleEndian.Uint64(o.word[:]))
+	if size == 4 {
+		v = int64(int32(v))
+	}
+	return who.describe(place, strconv.FormatInt(v, 10))
+}

@@ -1,0 +1,43 @@
+package executor
+
+import "encoding/binary"
+
+// Flags are words of the device's memory in which kernels of a captured step say what they have found, because a step that is
+// captured cannot wait for it. They are 0 when a replay begins; after it the session reads them.
+type Flags struct {
+	block   []byte // of the device
+	read    []byte // of the host
+	reports []func(word uint32) error
+}
+
+// flagBytes is the size of a flag.
+const flagBytes = 4
+
+// Add returns a flag, and has report make an error of what lies there after a replay, unless that is 0. A node's kernel asks for
+// one flag at most.
+func (f *Flags) Add(report func(word uint32) error) []byte {
+	at := flagBytes * len(f.reports)
+	f.reports = append(f.reports, report)
+	return f.block[at : at+flagBytes : at+flagBytes]
+}
+
+// check reads the flags after a replay and returns the first error.
+func (f *Flags) check(mem DeviceMemory) error {
+	if len(f.reports) == 0 {
+		return nil
+	}
+	if n := flagBytes * len(f.reports); len(f.read) != n {
+		f.read = make([]byte, n)
+	}
+	if err := mem.CopyOut(f.read, f.block[:len(f.read)]); err != nil {
+		return err
+	}
+	for i, report := range f.reports {
+		if word := binary.LittleEndian.Uint32(f.read[flagBytes*i:]); word != 0 {
+			if err := report(word); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
