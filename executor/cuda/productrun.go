@@ -20,7 +20,11 @@ func (p *products) multiply(s driver.Stream, g *driver.Gemm) error {
 	if g.M == 1 || g.N == 1 {
 		return p.vector(s, g)
 	}
-	plan := planProduct(g)
+	return p.tiles(s, g, planProduct(g))
+}
+
+// tiles computes a product by tiles.
+func (p *products) tiles(s driver.Stream, g *driver.Gemm, plan productPlan) error {
 	ea, eb, ec := g.Extents()
 	a := p.args.Reset()
 	a.In(g.A[:ea])
@@ -74,12 +78,11 @@ func (p *products) addParts(s driver.Stream, g *driver.Gemm, pieces int) error {
 	a := p.args.Reset()
 	a.In(partsOf(g, pieces))
 	a.Out(g.C[:ec])
-	a.Int(count)
-	a.Int(pieces)
+	for _, v := range [...]int{count, pieces, g.LDC, g.StrideC} {
+		a.Int(v)
+	}
 	a.Divider(g.N)
 	a.Divider(g.M)
-	a.Int(g.LDC)
-	a.Int(g.StrideC)
 	a.Float64(g.Alpha)
 	a.Float64(g.Beta)
 	const threads = 256

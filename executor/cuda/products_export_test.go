@@ -1,6 +1,9 @@
 package cuda
 
-import "memopt/executor/cuda/driver"
+import (
+	"memopt/executor/cuda/driver"
+	"memopt/graph"
+)
 
 // Multiply computes a product on a device.
 func Multiply(d *Device, g *driver.Gemm) error { return d.driver.Gemm(d.stream, g) }
@@ -16,4 +19,10 @@ func SetProductBlocks(n int) int {
 func ProductTile(g *driver.Gemm) (tile, pieces int) {
 	p := planProduct(g)
 	return p.tile, p.pieces
+}
+
+// ElementsOf returns numbers in the memory of a product's type.
+func ElementsOf(e driver.Elem, x []float64) []byte {
+	types := [...]graph.DType{driver.F32: graph.Float32, driver.F64: graph.Float64, driver.F16: graph.Float16, driver.BF16: graph.BFloat16}
+	return elementsOf(types[e], x)
 }

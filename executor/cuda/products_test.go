@@ -10,11 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"memopt/executor"
 	"memopt/executor/cuda"
 	"memopt/executor/cuda/double"
 	"memopt/executor/cuda/driver"
-	"memopt/executor/half"
 	"memopt/executor/kerneltest"
 	"memopt/graph"
 	"memopt/graph/op"
@@ -76,52 +74,6 @@ func numbers(r *rand.Rand, n int) []float64 {
 	return x
 }
 
-// encoded returns numbers in the memory of a type.
-func encoded(e driver.Elem, x []float64) []byte {
-	b := make([]byte, len(x)*e.Size())
-	for i, v := range x {
-		switch e {
-		case driver.F32:
-			executor.Cast[float32](b)[i] = float32(v)
-		case driver.F64:
-			executor.Cast[float64](b)[i] = v
-		case driver.F16:
-			executor.Cast[half.Float16](b)[i] = half.Float16From(float32(v))
-		case driver.BF16:
-			executor.Cast[half.BFloat16](b)[i] = half.BFloat16From(float32(v))
-		}
-	}
-	return b
-}
-
-// want multiplies in the plainest way.
-func (p *productCase) want() []float64 {
-	g, y := &p.g, slices.Clone(p.c)
-	for z := range g.Batch {
-		for i := range g.M {
-			for j := range g.N {
-				var sum float64
-				for k := range g.K {
-					x, w := i*g.LDA+k, k*g.LDB+j
-					if g.TransA {
-						x = k*g.LDA + i
-					}
-					if g.TransB {
-						w = j*g.LDB + k
-					}
-					sum += p.a[z*g.StrideA+x] * p.b[z*g.StrideB+w]
-				}
-				at := z*g.StrideC + i*g.LDC + j
-				y[at] = g.Alpha * sum
-				if g.Beta != 0 {
-					y[at] += g.Beta * p.c[at]
-				}
-			}
-		}
-	}
-	return y
-}
-
 // multiplied runs a product on a device, with operands that begin shift elements behind a multiple of 256 bytes.
 func multiplied(d *cuda.Device, g driver.Gemm, a, b, c []byte, shift, room int) ([]byte, error) {
 	m, off := d.Memory(), shift*g.Elem.Size()
@@ -155,20 +107,26 @@ func ownProducts(t *testing.T) *cuda.Device {
 	return d
 }
 
-// TestProductsLikeLoops: own kernels multiply as three loops do, and leave what lies between the rows of C.
+// TestProductsLikeLoops: own kernels multiply as the double does in three loops, and leave what lies between the rows of C.
 func TestProductsLikeLoops(t *testing.T) {
 	d := ownProducts(t)
+	loops, dbl := opened(t, double.Options{})
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawProduct(t)
-		e := p.g.Elem
-		got, err := multiplied(d, p.g, encoded(e, p.a), encoded(e, p.b), encoded(e, p.c), p.shift, p.room)
+		a, b, c := cuda.ElementsOf(p.g.Elem, p.a), cuda.ElementsOf(p.g.Elem, p.b), cuda.ElementsOf(p.g.Elem, p.c)
+		want, err := multiplied(loops, p.g, a, b, c, 0, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if want := encoded(e, p.want()); !bytes.Equal(got, want) {
+		got, err := multiplied(d, p.g, a, b, c, p.shift, p.room)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(got, want) {
 			t.Fatalf("%+v: got %x, wanted %x", p.g, got, want)
 		}
 	})
+	require.Positive(t, dbl.Counts().Gemms)
 }
 
 // TestProductsAtAnyAddress: the same operands give the same bits wherever they lie, also where packs of 16 bytes cannot be read.
@@ -182,7 +140,7 @@ func TestProductsAtAnyAddress(t *testing.T) {
 				x[i] = math.Sin(float64(i) + x[i])
 			}
 		}
-		a, b, c := encoded(e, p.a), encoded(e, p.b), encoded(e, p.c)
+		a, b, c := cuda.ElementsOf(e, p.a), cuda.ElementsOf(e, p.b), cuda.ElementsOf(e, p.c)
 		want, err := multiplied(d, p.g, a, b, c, 0, p.room)
 		if err != nil {
 			t.Fatal(err)

@@ -93,8 +93,8 @@ struct gemmparts_args {
 	const void *part; // [piece][product][row][column]
 	void *c;
 	i64 count, pieces; // elements of all products, below 2^31
-	divider by_n, by_m;
 	i64 ldc, stride_c;
+	divider by_n, by_m;
 	f64 alpha, beta;
 };
 
