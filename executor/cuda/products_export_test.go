@@ -1,12 +1,21 @@
 package cuda
 
 import (
+	"errors"
+
 	"memopt/executor/cuda/driver"
 	"memopt/graph"
 )
 
 // Multiply computes a product on a device.
 func Multiply(d *Device, g *driver.Gemm) error { return d.driver.Gemm(d.stream, g) }
+
+// OwnProducts makes a device multiply by own kernels until restore is called.
+func OwnProducts(d *Device) (restore func()) {
+	old := d.products.why
+	d.products.why = &driver.Missing{Err: errors.New("a test wants own kernels")}
+	return func() { d.products.why = old }
+}
 
 // SetProductBlocks sets the number of blocks for which products are cut, and returns what it was.
 func SetProductBlocks(n int) int {

@@ -99,9 +99,11 @@ func multiplied(d *cuda.Device, g driver.Gemm, a, b, c []byte, shift, room int) 
 	return y, m.CopyOut(y, g.C)
 }
 
-// ownProducts returns a device without cuBLAS that cuts products for few blocks, so that small ones have all tiles and several pieces.
+// ownProducts returns a device, the GPU where there is one, whose own kernels multiply and that cuts products for few blocks, so that small ones
+// have all tiles and several pieces.
 func ownProducts(t *testing.T) *cuda.Device {
-	d, _ := opened(t, double.Options{NoLibrary: true})
+	d := device(t, double.Options{NoLibrary: true})
+	t.Cleanup(cuda.OwnProducts(d))
 	old := cuda.SetProductBlocks(2)
 	t.Cleanup(func() { cuda.SetProductBlocks(old) })
 	return d
