@@ -15,8 +15,28 @@ func tileKernel(tile int) (name string, threads int) {
 	return "gemm32", 64
 }
 
-// multiply computes a product by own kernels.
+// mostBatch is how many blocks a grid can have along its third dimension. Tests lower it.
+var mostBatch = 65535
+
+// multiply computes a product by own kernels, as much of the batch at a time as a grid holds.
 func (p *products) multiply(s driver.Stream, g *driver.Gemm) error {
+	size := g.Elem.Size()
+	for at := 0; at < g.Batch; at += mostBatch {
+		some := *g
+		some.Batch = min(g.Batch-at, mostBatch)
+		some.A, some.B, some.C = from(g.A, at*g.StrideA*size), from(g.B, at*g.StrideB*size), from(g.C, at*g.StrideC*size)
+		if err := p.some(s, &some); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// from returns the memory from byte i on, none where it ends before: operands without elements may have none.
+func from(b []byte, i int) []byte { return b[min(i, len(b)):] }
+
+// some computes a product whose batch a grid holds.
+func (p *products) some(s driver.Stream, g *driver.Gemm) error {
 	if g.M == 1 || g.N == 1 {
 		return p.vector(s, g)
 	}
@@ -31,7 +51,7 @@ func (p *products) tiles(s driver.Stream, g *driver.Gemm, plan productPlan) erro
 	a.In(g.B[:eb])
 	a.Out(g.C[:ec])
 	a.Out(partsOf(g, plan.pieces))
-	for _, v := range [...]int{g.M, g.N, g.K, g.LDA, g.LDB, g.LDC, g.StrideA, g.StrideB, g.StrideC, g.Batch, plan.chunk} {
+	for _, v := range [...]int{g.M, g.N, g.K, g.LDA, g.LDB, g.LDC, g.StrideA, g.StrideB, g.StrideC, plan.chunk} {
 		a.Int(v)
 	}
 	a.Float64(g.Alpha)
@@ -60,7 +80,7 @@ func (p *products) launch(s driver.Stream, name string, g *driver.Gemm, pieces i
 	if err != nil {
 		return err
 	}
-	shape.Grid[1], shape.Grid[2] = uint32(pieces), uint32(min(g.Batch, 65535))
+	shape.Grid[1], shape.Grid[2] = uint32(pieces), uint32(g.Batch)
 	return p.Launch(f, shape, s, &p.args)
 }
 
@@ -136,7 +156,7 @@ func (p *products) vector(s driver.Stream, g *driver.Gemm) error {
 	a.In(w.v)
 	a.Out(g.C[:ec])
 	a.Out(partsOf(g, plan.pieces))
-	for _, v := range [...]int{w.rows, g.K, w.ld, w.stepV, w.stepY, w.strideX, w.strideV, g.StrideC, g.Batch, plan.chunk} {
+	for _, v := range [...]int{w.rows, g.K, w.ld, w.stepV, w.stepY, w.strideX, w.strideV, g.StrideC, plan.chunk} {
 		a.Int(v)
 	}
 	a.Float64(g.Alpha)

@@ -24,6 +24,13 @@ func SetProductBlocks(n int) int {
 	return old
 }
 
+// SetMostBatch sets how much of a batch is computed at a time, and returns what it was.
+func SetMostBatch(n int) int {
+	old := mostBatch
+	mostBatch = n
+	return old
+}
+
 // ProductTile returns the tile and the pieces of K of a product.
 func ProductTile(g *driver.Gemm) (tile, pieces int) {
 	p := planProduct(g)

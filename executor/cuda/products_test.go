@@ -104,8 +104,8 @@ func multiplied(d *cuda.Device, g driver.Gemm, a, b, c []byte, shift, room int) 
 func ownProducts(t *testing.T) *cuda.Device {
 	d := device(t, double.Options{NoLibrary: true})
 	t.Cleanup(cuda.OwnProducts(d))
-	old := cuda.SetProductBlocks(2)
-	t.Cleanup(func() { cuda.SetProductBlocks(old) })
+	blocks, batch := cuda.SetProductBlocks(2), cuda.SetMostBatch(2)
+	t.Cleanup(func() { cuda.SetProductBlocks(blocks); cuda.SetMostBatch(batch) })
 	return d
 }
 

@@ -20,7 +20,7 @@ struct gemm_args {
 	void *part; // sums of the pieces of K, where there are several
 	i64 m, n, k;
 	i64 lda, ldb, ldc, stride_a, stride_b, stride_c;
-	i64 batch, chunk; // chunk: length of a piece
+	i64 chunk; // length of a piece
 	f64 alpha, beta;
 	u32 deep_a, deep_b; // elements side by side in memory follow one another in k
 };
@@ -46,7 +46,7 @@ template <int ROWS, int DEPTH, int THREADS> struct panel {
 	i32 row, k;     // of the first pack, within the panel
 	i32 rows;       // of the operand, from the panel's first on
 	bool deep, wide;
-	pack<T, WIDE> held[COUNT];
+	words held[COUNT];
 
 	// place is where element k of a row lies in shared memory.
 	DEV static int place(int row, int k) { return k * ROWS + k / WIDE * GAP + row; }
@@ -71,10 +71,12 @@ UNROLL
 			i32 n = deep ? (row + i * (THREADS / PER_ROW) < rows ? left - k : 0) : (k + i * (THREADS / PER_K) < left ? rows - row : 0);
 			const T *p = at + i * next;
 			if (wide && n >= WIDE) {
-				held[i] = read_wide<pack<T, WIDE>>(p);
+				held[i] = read_wide<words>(p);
 			} else {
+				pack<T, WIDE> some;
 UNROLL
-				for (int j = 0; j < WIDE; j++) held[i].v[j] = j < n ? p[j] : T{};
+				for (int j = 0; j < WIDE; j++) some.v[j] = j < n ? p[j] : T{};
+				held[i] = to_words(some);
 			}
 		}
 		at += step;
@@ -84,19 +86,20 @@ UNROLL
 	DEV void put(sum_t *to) const {
 UNROLL
 		for (int i = 0; i < COUNT; i++) {
+			pack<T, WIDE> q = from_words<T>(held[i]);
 			if (deep) {
 				apart();
 UNROLL
-				for (int j = 0; j < WIDE; j++) to[place(row + i * (THREADS / PER_ROW), k) + j * ROWS] = load(held[i].v[j]);
+				for (int j = 0; j < WIDE; j++) to[place(row + i * (THREADS / PER_ROW), k) + j * ROWS] = load(q.v[j]);
 				apart();
 			} else {
-				group *q = (group *)(to + place(row, k + i * (THREADS / PER_K)));
+				group *at = (group *)(to + place(row, k + i * (THREADS / PER_K)));
 UNROLL
 				for (int j = 0; j < WIDE; j += GROUP) {
 					group g;
 UNROLL
-					for (int l = 0; l < GROUP; l++) g.v[l] = load(held[i].v[j + l]);
-					q[j / GROUP] = g;
+					for (int l = 0; l < GROUP; l++) g.v[l] = load(q.v[j + l]);
+					at[j / GROUP] = g;
 				}
 			}
 		}
@@ -108,14 +111,15 @@ UNROLL
 template <int M, int N, int ROWS, int COLS> struct tile {
 	static const int ACROSS = N / COLS; // threads along n
 	static const int THREADS = M / ROWS * ACROSS;
+	static const int ROW_STEP = M / ROWS * GROUP, COL_STEP = N / COLS * GROUP; // from group to group
 	sum_t sum[ROWS][COLS];
 
 	// A warp is 4 threads high and 8 wide.
 	DEV static i32 thread_col() { return thread_x() / WARP % (ACROSS / 8) * 8 + thread_x() % 8; }
 	DEV static i32 thread_row() { return thread_x() / WARP / (ACROSS / 8) * 4 + thread_x() % WARP / 8; }
 	// row and col are where sum[i][j] is in the block's tile.
-	DEV static i32 row(int i) { return i / GROUP * (M / ROWS * GROUP) + thread_row() * GROUP + i % GROUP; }
-	DEV static i32 col(int j) { return j / GROUP * (N / COLS * GROUP) + thread_col() * GROUP + j % GROUP; }
+	DEV static i32 row(int i) { return i / GROUP * ROW_STEP + thread_row() * GROUP + i % GROUP; }
+	DEV static i32 col(int j) { return j / GROUP * COL_STEP + thread_col() * GROUP + j % GROUP; }
 
 	DEV void clear() {
 UNROLL
@@ -125,15 +129,17 @@ UNROLL
 		}
 	}
 
-	// add multiplies two panels.
+	// add multiplies two panels. From the thread's first row and column all others are constants away.
 	template <int DEPTH> DEV void add(const sum_t *a, const sum_t *b) {
+		a += row(0);
+		b += col(0);
 UNROLL
 		for (int k = 0; k < DEPTH; k++) {
 			group x[ROWS / GROUP], y[COLS / GROUP];
 UNROLL
-			for (int i = 0; i < ROWS; i += GROUP) x[i / GROUP] = *(const group *)(a + panel<M, DEPTH, THREADS>::place(row(i), k));
+			for (int i = 0; i < ROWS; i += GROUP) x[i / GROUP] = *(const group *)(a + panel<M, DEPTH, THREADS>::place(i / GROUP * ROW_STEP, k));
 UNROLL
-			for (int j = 0; j < COLS; j += GROUP) y[j / GROUP] = *(const group *)(b + panel<N, DEPTH, THREADS>::place(col(j), k));
+			for (int j = 0; j < COLS; j += GROUP) y[j / GROUP] = *(const group *)(b + panel<N, DEPTH, THREADS>::place(j / GROUP * COL_STEP, k));
 UNROLL
 			for (int i = 0; i < ROWS; i++) {
 UNROLL
@@ -193,44 +199,44 @@ template <int M, int N, int DEPTH, int ROWS, int COLS> DEV inline void gemm_tile
 	const int SIZE = panel_a::SIZE + panel_b::SIZE;
 	u32 ti, tj;
 	tile_at(block_x(), (u32)((a.m + M - 1) / M), (u32)((a.n + N - 1) / N), &ti, &tj);
-	i64 i0 = (i64)ti * M, j0 = (i64)tj * N, from = block_y() * a.chunk;
-	for (i64 z = block_z(); z < a.batch; z += grid_z()) {
-		i64 left = a.k - from < a.chunk ? a.k - from : a.chunk;
-		panel_a pa;
-		panel_b pb;
-		sums s;
-		pa.begin((const T *)a.a + z * a.stride_a, a.lda, a.deep_a, i0, a.m, from);
-		pb.begin((const T *)a.b + z * a.stride_b, a.ldb, a.deep_b, j0, a.n, from);
-		s.clear();
-		sum_t *at = (sum_t *)shared, *other = at + SIZE;
-		pa.fetch((i32)(left < DEPTH ? left : DEPTH));
-		pb.fetch((i32)(left < DEPTH ? left : DEPTH));
-		barrier(); // the product before may still be read
+	i64 i0 = (i64)ti * M, j0 = (i64)tj * N, from = block_y() * a.chunk, z = block_z();
+	i32 left = (i32)(a.k - from < a.chunk ? a.k - from : a.chunk);
+	panel_a pa;
+	panel_b pb;
+	sums s;
+	pa.begin((const T *)a.a + z * a.stride_a, a.lda, a.deep_a, i0, a.m, from);
+	pb.begin((const T *)a.b + z * a.stride_b, a.ldb, a.deep_b, j0, a.n, from);
+	s.clear();
+	sum_t *at = (sum_t *)shared, *other = at + SIZE;
+	pa.fetch(left);
+	pb.fetch(left);
+	pa.put(at);
+	pb.put(at + panel_a::SIZE);
+	barrier();
+	for (;;) {
+		bool more = left > DEPTH;
+		if (more) {
+			left -= DEPTH;
+			pa.fetch(left);
+			pb.fetch(left);
+		}
+		s.template add<DEPTH>(at, at + panel_a::SIZE);
+		if (!more) break;
+		sum_t *done = at;
+		at = other;
+		other = done;
 		pa.put(at);
 		pb.put(at + panel_a::SIZE);
 		barrier();
-		while (left > DEPTH) {
-			left -= DEPTH;
-			pa.fetch((i32)(left < DEPTH ? left : DEPTH));
-			pb.fetch((i32)(left < DEPTH ? left : DEPTH));
-			s.template add<DEPTH>(at, at + panel_a::SIZE);
-			sum_t *done = at;
-			at = other;
-			other = done;
-			pa.put(at);
-			pb.put(at + panel_a::SIZE);
-			barrier();
-		}
-		s.template add<DEPTH>(at, at + panel_a::SIZE);
-		sum_t *part = (sum_t *)a.part + ((block_y() * a.batch + z) * a.m + i0) * a.n + j0;
-		T *c = (T *)a.c + z * a.stride_c + i0 * a.ldc + j0;
-		if constexpr (sizeof(T) == sizeof(sum_t)) // one type: the code is there once
-			s.write(a.part ? (T *)part : c, a.part ? a.n : a.ldc, a.m - i0, a.n - j0, a.part ? (sum_t)1 : (sum_t)a.alpha, a.part ? (sum_t)0 : (sum_t)a.beta);
-		else if (a.part)
-			s.write(part, a.n, a.m - i0, a.n - j0, (sum_t)1, (sum_t)0);
-		else
-			s.write(c, a.ldc, a.m - i0, a.n - j0, (sum_t)a.alpha, (sum_t)a.beta);
 	}
+	sum_t *part = (sum_t *)a.part + ((block_y() * (i64)grid_z() + z) * a.m + i0) * a.n + j0;
+	T *c = (T *)a.c + z * a.stride_c + i0 * a.ldc + j0;
+	if constexpr (sizeof(T) == sizeof(sum_t)) // one type: the code is there once
+		s.write(a.part ? (T *)part : c, a.part ? a.n : a.ldc, a.m - i0, a.n - j0, a.part ? (sum_t)1 : (sum_t)a.alpha, a.part ? (sum_t)0 : (sum_t)a.beta);
+	else if (a.part)
+		s.write(part, a.n, a.m - i0, a.n - j0, (sum_t)1, (sum_t)0);
+	else
+		s.write(c, a.ldc, a.m - i0, a.n - j0, (sum_t)a.alpha, (sum_t)a.beta);
 }
 
 // GEMM makes the kernel of a size of tiles: gemmMxN_TYPE for blocks of THREADS threads.

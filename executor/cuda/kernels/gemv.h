@@ -1,5 +1,5 @@
-// Products of a matrix and a vector, which take as long as it takes to read the matrix, and sums of the pieces of K. gemm.h
-// includes this.
+// Products of a matrix and a vector, which take as long as it takes to read the matrix, and sums of the pieces of K. Block y is the
+// piece, z the product of the batch. gemm.h includes this.
 
 struct gemv_args {
 	const void *x, *v; // y[r] = alpha * the sum over k of X[r,k]*v[k] + beta*y[r]
@@ -8,14 +8,14 @@ struct gemv_args {
 	i64 rows, k;
 	i64 ld, step_v, step_y; // of X from row to row, or from k to k where rows lie side by side; from element to element
 	i64 stride_x, stride_v, stride_y;
-	i64 batch, chunk; // chunk: length of a piece of K
+	i64 chunk; // length of a piece of K
 	f64 alpha, beta;
 };
 
 // gemv_put writes a sum to y, or to its place among the sums of pieces.
 DEV inline void gemv_put(const gemv_args &a, i64 z, i64 r, sum_t sum) {
 	if (a.part) {
-		((sum_t *)a.part)[(block_y() * a.batch + z) * a.rows + r] = sum;
+		((sum_t *)a.part)[(block_y() * (i64)grid_z() + z) * a.rows + r] = sum;
 		return;
 	}
 	T *y = (T *)a.y + z * a.stride_y + r * a.step_y;
@@ -27,33 +27,31 @@ DEV inline void gemv_put(const gemv_args &a, i64 z, i64 r, sum_t sum) {
 // as the team has threads, in the same order whether packs can be read at once or not.
 KERNEL(JOIN(gemvdeep, T), gemv_args) {
 	SHARED(sum_t, partial, WARP);
-	i64 from = block_y() * a.chunk, end = from + a.chunk < a.k ? from + a.chunk : a.k;
-	for (i64 z = block_z(); z < a.batch; z += grid_z()) {
-		for (i64 r = (i64)block_x() * block_rows() + thread_y(); r < a.rows; r += (i64)grid_x() * block_rows()) {
-			const T *x = (const T *)a.x + z * a.stride_x + r * a.ld, *v = (const T *)a.v + z * a.stride_v;
-			bool wide_x = aligned16(x), wide_v = aligned16(v) && a.step_v == 1;
-			sum_t sum = 0;
-			for (i64 i = from + (i64)thread_x() * WIDE; i < end; i += block_size() * WIDE) {
-				pack<T, WIDE> p, q;
-				bool whole = i + WIDE <= end;
-				if (whole && wide_x) {
-					p = read_wide<pack<T, WIDE>>(x + i);
-				} else {
+	i64 z = block_z(), from = block_y() * a.chunk, end = from + a.chunk < a.k ? from + a.chunk : a.k;
+	for (i64 r = (i64)block_x() * block_rows() + thread_y(); r < a.rows; r += (i64)grid_x() * block_rows()) {
+		const T *x = (const T *)a.x + z * a.stride_x + r * a.ld, *v = (const T *)a.v + z * a.stride_v;
+		bool wide_x = aligned16(x), wide_v = aligned16(v) && a.step_v == 1;
+		sum_t sum = 0;
+		for (i64 i = from + (i64)thread_x() * WIDE; i < end; i += block_size() * WIDE) {
+			pack<T, WIDE> p, q;
+			bool whole = i + WIDE <= end;
+			if (whole && wide_x) {
+				p = read_wide<pack<T, WIDE>>(x + i);
+			} else {
 UNROLL
-					for (int j = 0; j < WIDE; j++) p.v[j] = i + j < end ? x[i + j] : T{};
-				}
-				if (whole && wide_v) {
-					q = read_wide<pack<T, WIDE>>(v + i);
-				} else {
-UNROLL
-					for (int j = 0; j < WIDE; j++) q.v[j] = i + j < end ? v[(i + j) * a.step_v] : T{};
-				}
-UNROLL
-				for (int j = 0; j < WIDE; j++) sum = fused((sum_t)load(p.v[j]), (sum_t)load(q.v[j]), sum);
+				for (int j = 0; j < WIDE; j++) p.v[j] = i + j < end ? x[i + j] : T{};
 			}
-			sum = block_size() == WARP ? warp_sum(sum) : block_sum(sum, partial);
-			if (thread_x() == 0) gemv_put(a, z, r, sum);
+			if (whole && wide_v) {
+				q = read_wide<pack<T, WIDE>>(v + i);
+			} else {
+UNROLL
+				for (int j = 0; j < WIDE; j++) q.v[j] = i + j < end ? v[(i + j) * a.step_v] : T{};
+			}
+UNROLL
+			for (int j = 0; j < WIDE; j++) sum = fused((sum_t)load(p.v[j]), (sum_t)load(q.v[j]), sum);
 		}
+		sum = block_size() == WARP ? warp_sum(sum) : block_sum(sum, partial);
+		if (thread_x() == 0) gemv_put(a, z, r, sum);
 	}
 }
 
@@ -63,29 +61,26 @@ UNROLL
 // GEMV_ROWS-th k, and the first adds up what the others have, in order.
 KERNEL(JOIN(gemvflat, T), gemv_args) {
 	SHARED(sum_t, partial, GEMV_ROWS * WARP);
-	i64 from = block_y() * a.chunk, end = from + a.chunk < a.k ? from + a.chunk : a.k;
+	i64 z = block_z(), from = block_y() * a.chunk, end = from + a.chunk < a.k ? from + a.chunk : a.k;
 	i64 r = (i64)block_x() * WARP + thread_x();
-	for (i64 z = block_z(); z < a.batch; z += grid_z()) {
-		sum_t sum = 0;
-		if (r < a.rows) {
-			const T *x = (const T *)a.x + z * a.stride_x + r, *v = (const T *)a.v + z * a.stride_v;
-			i64 k = from + thread_y();
-			for (; k + 3 * GEMV_ROWS < end; k += 4 * GEMV_ROWS) { // four reads under way at once
-				T p[4], q[4];
+	sum_t sum = 0;
+	if (r < a.rows) {
+		const T *x = (const T *)a.x + z * a.stride_x + r, *v = (const T *)a.v + z * a.stride_v;
+		i64 k = from + thread_y();
+		for (; k + 3 * GEMV_ROWS < end; k += 4 * GEMV_ROWS) { // four reads under way at once
+			T p[4], q[4];
 UNROLL
-				for (int j = 0; j < 4; j++) p[j] = x[(k + j * GEMV_ROWS) * a.ld], q[j] = v[(k + j * GEMV_ROWS) * a.step_v];
+			for (int j = 0; j < 4; j++) p[j] = x[(k + j * GEMV_ROWS) * a.ld], q[j] = v[(k + j * GEMV_ROWS) * a.step_v];
 UNROLL
-				for (int j = 0; j < 4; j++) sum = fused((sum_t)load(p[j]), (sum_t)load(q[j]), sum);
-			}
-			for (; k < end; k += GEMV_ROWS) sum = fused((sum_t)load(x[k * a.ld]), (sum_t)load(v[k * a.step_v]), sum);
+			for (int j = 0; j < 4; j++) sum = fused((sum_t)load(p[j]), (sum_t)load(q[j]), sum);
 		}
-		barrier(); // partial may still be read
-		partial[thread_y() * WARP + thread_x()] = sum;
-		barrier();
-		if (thread_y() == 0 && r < a.rows) {
-			for (u32 j = 1; j < GEMV_ROWS; j++) sum += partial[j * WARP + thread_x()];
-			gemv_put(a, z, r, sum);
-		}
+		for (; k < end; k += GEMV_ROWS) sum = fused((sum_t)load(x[k * a.ld]), (sum_t)load(v[k * a.step_v]), sum);
+	}
+	partial[thread_y() * WARP + thread_x()] = sum;
+	barrier();
+	if (thread_y() == 0 && r < a.rows) {
+		for (u32 j = 1; j < GEMV_ROWS; j++) sum += partial[j * WARP + thread_x()];
+		gemv_put(a, z, r, sum);
 	}
 }
 

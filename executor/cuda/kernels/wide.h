@@ -7,6 +7,30 @@
 // apart stands at both ends of the path that moves element by element, and nothing is merged across it.
 DEV inline void apart() { asm volatile("" ::: "memory"); }
 
+// words are 16 bytes of elements in as few registers as hold them: halves go two to a word, and not, as the compiler would have it, one to a
+// register.
+typedef pack<u32, 4> words;
+template <typename E> DEV inline words to_words(const pack<E, 16 / sizeof(E)> &p) {
+	if constexpr (sizeof(E) == 2) {
+		words x;
+UNROLL
+		for (int i = 0; i < 4; i++) x.v[i] = p.v[2 * i].bits | (u32)p.v[2 * i + 1].bits << 16;
+		return x;
+	} else {
+		return __builtin_bit_cast(words, p);
+	}
+}
+template <typename E> DEV inline pack<E, 16 / sizeof(E)> from_words(const words &x) {
+	if constexpr (sizeof(E) == 2) {
+		pack<E, 8> p;
+UNROLL
+		for (int i = 0; i < 8; i++) p.v[i].bits = (u16)(x.v[i / 2] >> 16 * (i % 2));
+		return p;
+	} else {
+		return __builtin_bit_cast(pack<E, 16 / sizeof(E)>, x);
+	}
+}
+
 // read_wide reads 16 bytes that no thread writes while the kernel runs. write_wide writes 16 or 8.
 #ifdef MEMOPT_HOST
 template <typename P> inline P read_wide(const void *p) { return *(const P *)p; }
