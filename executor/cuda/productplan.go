@@ -24,28 +24,28 @@ func planProduct(g *driver.Gemm) productPlan {
 		if t == 128 && g.Elem == driver.F64 || min(g.M, g.N) <= t/2 {
 			continue
 		}
-		blocks := ceil(g.M, t) * ceil(g.N, t) * g.Batch
+		blocks := tilesAlong(g.M, t) * tilesAlong(g.N, t) * g.Batch
 		if blocks*morePieces(g, blocks) >= productBlocks*3/4 {
 			tile = t
 			break
 		}
 	}
 	p := productPlan{tile: tile}
-	p.cut(g, ceil(g.M, tile)*ceil(g.N, tile)*g.Batch)
+	p.cut(g, tilesAlong(g.M, tile)*tilesAlong(g.N, tile)*g.Batch)
 	return p
 }
 
 // cut cuts K for so many blocks.
 func (p *productPlan) cut(g *driver.Gemm, blocks int) {
-	p.chunk = max(ceil(ceil(g.K, morePieces(g, blocks)), 32)*32, 32)
-	p.pieces = max(ceil(g.K, p.chunk), 1)
+	p.chunk = max(tilesAlong(tilesAlong(g.K, morePieces(g, blocks)), 32)*32, 32)
+	p.pieces = max(tilesAlong(g.K, p.chunk), 1)
 }
 
 // morePieces returns the pieces of K that make up for too few blocks, as far as K is long enough and the workspace has room.
 func morePieces(g *driver.Gemm, blocks int) int {
 	sums := g.M * g.N * g.Batch * max(g.Elem.Size(), 4)
-	return max(min(ceil(productBlocks, blocks), g.K/leastPiece, len(g.Workspace)/sums), 1)
+	return max(min(tilesAlong(productBlocks, blocks), g.K/leastPiece, len(g.Workspace)/sums), 1)
 }
 
-// ceil divides and rounds up.
-func ceil(n, by int) int { return (n + by - 1) / by }
+// tilesAlong divides and rounds up.
+func tilesAlong(n, by int) int { return (n + by - 1) / by }

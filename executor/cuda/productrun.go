@@ -24,7 +24,7 @@ func (p *products) multiply(s driver.Stream, g *driver.Gemm) error {
 	for at := 0; at < g.Batch; at += mostBatch {
 		some := *g
 		some.Batch = min(g.Batch-at, mostBatch)
-		some.A, some.B, some.C = from(g.A, at*g.StrideA*size), from(g.B, at*g.StrideB*size), from(g.C, at*g.StrideC*size)
+		some.A, some.B, some.C = memoryFrom(g.A, at*g.StrideA*size), memoryFrom(g.B, at*g.StrideB*size), memoryFrom(g.C, at*g.StrideC*size)
 		if err := p.some(s, &some); err != nil {
 			return err
 		}
@@ -32,8 +32,8 @@ func (p *products) multiply(s driver.Stream, g *driver.Gemm) error {
 	return nil
 }
 
-// from returns the memory from byte i on, none where it ends before: operands without elements may have none.
-func from(b []byte, i int) []byte { return b[min(i, len(b)):] }
+// memoryFrom returns the memory from byte i on, none where it ends before: operands without elements may have none.
+func memoryFrom(b []byte, i int) []byte { return b[min(i, len(b)):] }
 
 // some computes a product whose batch a grid holds.
 func (p *products) some(s driver.Stream, g *driver.Gemm) error {
@@ -59,7 +59,7 @@ func (p *products) tiles(s driver.Stream, g *driver.Gemm, plan productPlan) erro
 	a.Uint32(flag(!g.TransA))
 	a.Uint32(flag(g.TransB))
 	name, threads := tileKernel(plan.tile)
-	shape := driver.Line(ceil(g.M, plan.tile)*ceil(g.N, plan.tile), threads)
+	shape := driver.Line(tilesAlong(g.M, plan.tile)*tilesAlong(g.N, plan.tile), threads)
 	if err := p.launch(s, name, g, plan.pieces, shape); err != nil {
 		return err
 	}
@@ -106,7 +106,7 @@ func (p *products) addParts(s driver.Stream, g *driver.Gemm, pieces int) error {
 	a.Float64(g.Alpha)
 	a.Float64(g.Beta)
 	const threads = 256
-	return p.Launch(f, driver.Line(min(ceil(count, threads), 32*p.Info().Processors), threads), s, a)
+	return p.Launch(f, driver.Line(min(tilesAlong(count, threads), 32*p.Info().Processors), threads), s, a)
 }
 
 // vectorOf is a product of a matrix and a vector: y[r] = alpha * the sum over k of X[r,k]*v[k] + beta*y[r].
@@ -139,10 +139,10 @@ func vectorView(g *driver.Gemm) vectorOf {
 // that is long; else 8 warps sum up 32 rows.
 func (p *products) vector(s driver.Stream, g *driver.Gemm) error {
 	w := vectorView(g)
-	name, shape := "gemvflat", driver.Line(ceil(w.rows, 32), 32)
+	name, shape := "gemvflat", driver.Line(tilesAlong(w.rows, 32), 32)
 	shape.Block[1] = 8
 	if w.deep {
-		name, shape = "gemvdeep", driver.Line(min(ceil(w.rows, 4), 1<<20), 32)
+		name, shape = "gemvdeep", driver.Line(min(tilesAlong(w.rows, 4), 1<<20), 32)
 		shape.Block[1] = 4
 		if g.K > 1024 {
 			shape = driver.Line(min(w.rows, 1<<20), 256)
