@@ -55,6 +55,7 @@ type runJSON struct {
 	OnHost map[string]int `json:"on_host,omitempty"`
 	// NotCaptured says why steps are not captured though that was asked for.
 	NotCaptured string        `json:"not_captured,omitempty"`
+	Remarks     []string      `json:"device_remarks,omitempty"`
 	Runtime     *runtimeJSON  `json:"runtime,omitempty"`
 	Outputs     []outputsJSON `json:"outputs"`
 }
@@ -132,6 +133,7 @@ func newRunJSON(v *RunView) *runJSON {
 	if c := r.Measured.Copies; c != (executor.Copies{}) {
 		j.Copies = &copiesJSON{c.In, c.Out, c.InBytes, c.OutBytes}
 	}
+	j.Remarks = r.Remarks
 	for _, n := range r.HostNodes {
 		if j.OnHost == nil {
 			j.OnHost = map[string]int{}
@@ -219,6 +221,9 @@ func (t *Table) runRows(v *RunView) {
 	}
 	if n := len(r.HostNodes); n > 0 {
 		t.Add("nodes on the host", fmt.Sprint(n), "of those "+r.HostNodes[0].Label+": "+r.HostNodes[0].Why)
+	}
+	for _, remark := range r.Remarks {
+		t.Add("device", "", remark)
 	}
 	if c := r.Measured.Copies; c != (executor.Copies{}) {
 		t.Add("copies", fmt.Sprint(c.In+c.Out), fmt.Sprintf("in all steps: %s to the device, %s from it", Bytes(c.InBytes), Bytes(c.OutBytes)))

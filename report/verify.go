@@ -92,6 +92,9 @@ func Verify(w io.Writer, format Format, v *VerifyView) error {
 	if !v.Baseline.Virtual {
 		t.Add("time of a step", duration(a.Median()), duration(b.Median()), fmt.Sprintf("%.3f times", v.Verdict.Slowdown()))
 	}
+	for _, remark := range b.Remarks {
+		t.Add("device", "", "", remark)
+	}
 	if v.Predicted > 0 {
 		t.Add("predicted time", "", fmt.Sprintf("%.3f times", v.Predicted), costNote(v.Profile))
 	}

@@ -5,12 +5,15 @@ import (
 	"memopt/executor/cuda/double"
 )
 
-// init gives the scripts a backend "double": the CUDA device on a driver double, where kernels can be compiled for the host.
+// init gives the scripts a backend "double": the CUDA device on a driver double, where kernels can be compiled for the host. "double-bare" has
+// no libcublas.
 func init() {
 	if _, err := double.Compiler(); err != nil {
 		return
 	}
-	if d, err := cuda.New(double.New(double.Options{Memory: 8 << 30}), cuda.Options{}); err == nil {
-		backends["double"] = d
+	for name, bare := range map[string]bool{"double": false, "double-bare": true} {
+		if d, err := cuda.New(double.New(double.Options{Memory: 8 << 30, NoLibrary: bare}), cuda.Options{}); err == nil {
+			backends[name] = d
+		}
 	}
 }

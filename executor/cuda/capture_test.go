@@ -93,8 +93,13 @@ func TestFaultNamesNode(t *testing.T) {
 func TestRunAllocatesNothing(t *testing.T) {
 	m, types := parsed(t, `<ir_version: 8, opset_import: ["" : 17]>
 		g (float[5, 8] x, float[8, 8] w, float[8] b) => (float[5, 8] y) { h = Gemm(x, w, b)  r = Relu(h)  p = MatMul(r, w)  y = Add(p, b) }`)
-	d, _ := opened(t, double.Options{})
-	for _, o := range []executor.Options{{}, {OnDemand: true}} {
+	library, _ := opened(t, double.Options{})
+	own, _ := opened(t, double.Options{NoLibrary: true})
+	for i, o := range []executor.Options{{}, {OnDemand: true}, {}} {
+		d := library
+		if i == 2 {
+			d = own
+		}
 		s, err := executor.Open(m, types, d, o)
 		require.NoError(t, err)
 		for name, x := range made(t, m, nil) {

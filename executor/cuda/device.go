@@ -22,9 +22,10 @@ type Options struct {
 // Device is one GPU with a stream on which everything is done in order. It serves one session at a time, or several that
 // take turns.
 type Device struct {
-	driver driver.Driver
-	stream driver.Stream
-	opts   Options
+	driver   driver.Driver // which is products
+	products *products
+	stream   driver.Stream
+	opts     Options
 
 	mu        sync.Mutex
 	modules   map[string]driver.Module
@@ -50,7 +51,10 @@ func New(drv driver.Driver, o Options) (*Device, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Device{driver: drv, stream: s, opts: o, modules: map[string]driver.Module{}, functions: map[string]driver.Function{}}, nil
+	d := &Device{stream: s, opts: o, modules: map[string]driver.Module{}, functions: map[string]driver.Function{}}
+	d.products = &products{Driver: drv, function: d.function, own: map[productKernel]driver.Function{}}
+	d.driver = d.products
+	return d, nil
 }
 
 // Close closes the driver. Sessions are closed before.
@@ -62,8 +66,8 @@ func (d *Device) AllowTF32(allow bool) { d.opts.TF32 = allow }
 // Name returns the device's name.
 func (d *Device) Name() string { return "cuda" }
 
-// Driver returns the driver.
-func (d *Device) Driver() driver.Driver { return d.driver }
+// Driver returns the driver that the device was made of.
+func (d *Device) Driver() driver.Driver { return d.products.Driver }
 
 // Host returns the device that runs what this one has no kernel for.
 func (d *Device) Host() executor.Device { return cpu.Device{} }

@@ -138,7 +138,7 @@ func (k *layerNormGradKernel) Run(c *executor.Ctx) error {
 		a.Out(dataOf(dbias))
 		a.Int(n)
 		a.Int(chunks)
-		if err := k.parts.line(2*n, 1); err != nil {
+		if err := k.parts.tiles((2*n+31)/32, 8); err != nil {
 			return err
 		}
 	}

@@ -6,15 +6,6 @@ import (
 	"memopt/graph"
 )
 
-// libraryWorkspace is how much of the arena cuBLAS is lent for a product: what its documentation recommends, by whether the
-// GPU is of the Hopper generation or later.
-func (d *Device) libraryWorkspace() int {
-	if d.driver.Info().Major >= 9 {
-		return 32 << 20
-	}
-	return 4 << 20
-}
-
 // elemOf returns the library's name of an element type.
 func elemOf(t graph.DType) (driver.Elem, bool) {
 	switch t {
@@ -30,7 +21,7 @@ func elemOf(t graph.DType) (driver.Elem, bool) {
 	return 0, false
 }
 
-// product is a call of the library, with a batch of more axes than its one.
+// product is a product of matrices, with a batch of more axes than its one.
 type product struct {
 	d    *Device
 	gemm driver.Gemm
@@ -48,8 +39,8 @@ func (d *Device) product(p *executor.Prep) (*product, error) {
 	if err := sameTypes(p); err != nil {
 		return nil, err
 	}
-	// An empty product opens the library, or says that it is not there.
-	if err := d.driver.Gemm(d.stream, &driver.Gemm{LDA: 1, LDB: 1, LDC: 1}); err != nil {
+	// An empty product opens the library, or loads memopt's own kernels.
+	if err := d.driver.Gemm(d.stream, &driver.Gemm{Elem: e, LDA: 1, LDB: 1, LDC: 1}); err != nil {
 		return nil, err
 	}
 	return &product{d: d, gemm: driver.Gemm{Elem: e, Alpha: 1, Batch: 1, TF32: d.opts.TF32}}, nil

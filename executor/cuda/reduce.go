@@ -141,6 +141,8 @@ func (k *reduceKernel) Run(c *executor.Ctx) error {
 			tiles = (p.inner + 32*k.width - 1) / (32 * k.width)
 		}
 		err = l.tiles(p.outs*tiles*chunks, 8)
+	} else if p.short() {
+		err = l.line(p.outs, 1)
 	} else {
 		err = l.folding(p.outs*chunks, min(p.count, chunk))
 	}

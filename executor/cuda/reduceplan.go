@@ -144,6 +144,9 @@ func (p *foldPlan) chunks(width int) (chunks, chunk int) {
 	return (work + chunk - 1) / chunk, chunk
 }
 
+// short reports whether results have so few elements, side by side, that a thread adds up each alone: SHORT of kernels/reduce.h.
+func (p *foldPlan) short() bool { return !p.columns && p.runs == 1 && p.count <= 16 }
+
 // pack packs the dims of reduce_args.
 func (p *foldPlan) pack(a *driver.Args) {
 	a.Int32(int32(len(p.kept.dims)))

@@ -52,7 +52,7 @@ var setups = []struct {
 	double  double.Options
 }{
 	{executor.Options{Guard: true}, double.Options{}},
-	{executor.Options{}, double.Options{Lazy: true}},
+	{executor.Options{}, double.Options{Lazy: true, NoLibrary: true}},
 	{executor.Options{OnDemand: true}, double.Options{Lazy: true}},
 	{executor.Options{OnDemand: true, Strategy: executor.SameAsRequested}, double.Options{}},
 }

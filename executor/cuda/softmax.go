@@ -87,6 +87,10 @@ func (k *softmaxKernel) Run(c *executor.Ctx) error {
 	a.Int(k.inner)
 	a.Uint32(wide(x.DType, k.n))
 	if k.inner > 1 {
+		const long, warp = 32, 32 // elements that are worth eight threads
+		if k.n >= long {
+			return l.tiles((k.rows*k.inner+warp-1)/warp, 8)
+		}
 		return l.line(k.rows*k.inner, 1)
 	}
 	return l.teams(k.rows, k.n)

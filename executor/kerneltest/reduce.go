@@ -264,6 +264,10 @@ func reduceCases() []Case {
 	add("wide", reduceTest{kind: op.ReduceSum, dtype: graph.Float32, input: true, shape: []int{70, 1500}, axes: []int64{0}})
 	add("one result", reduceTest{kind: op.ReduceSum, dtype: graph.Float32, input: true, shape: []int{101, 1003}, axes: []int64{0, 1}})
 	add("one result", reduceTest{kind: op.ReduceLogSumExp, dtype: graph.Float32, input: true, shape: []int{40000}, axes: []int64{0}})
+	for _, width := range []int{5, 16} {
+		add("short rows", reduceTest{kind: op.ReduceLogSumExp, dtype: graph.Float32, input: true, shape: []int{1100, width}, axes: []int64{1}})
+		add("short rows", reduceTest{kind: op.ReduceMax, dtype: graph.Float32, input: true, shape: []int{20, width, 30, width}, axes: []int64{3}})
+	}
 	add("many rows", reduceTest{kind: op.ReduceLogSumExp, dtype: graph.Float32, input: true, shape: []int{2000, 17}, axes: []int64{0}})
 	add("many rows of halves", reduceTest{kind: op.ReduceMean, dtype: graph.Float16, input: true, shape: []int{2000, 17}, axes: []int64{0}})
 	add("channels", reduceTest{kind: op.ReduceMean, dtype: graph.Float32, input: true, shape: []int{4, 6, 31, 33}, axes: []int64{0, 2, 3}})

@@ -52,7 +52,7 @@ var softmaxShapes = []struct {
 	axis  int
 }{
 	{[]int{5}, 0}, {[]int{3, 4}, 1}, {[]int{3, 4}, 0}, {[]int{2, 3, 4}, -2}, {[]int{2, 3, 4}, 2}, {[]int{2, 0, 3}, 1}, {[]int{2, 3, 0}, 1},
-	{[]int{30, 1100}, 1}, {[]int{40, 3, 300}, 1}, {[]int{1, 1}, 1},
+	{[]int{30, 1100}, 1}, {[]int{40, 3, 300}, 1}, {[]int{1, 1}, 1}, {[]int{2, 40, 20}, 1},
 }
 
 func softmaxCases() []Case {
@@ -130,7 +130,7 @@ func softmaxGradCases() []Case {
 			cases = append(cases, softmaxGradCase(k, graph.Float32, s.shape, s.axis, coerced))
 		}
 		for _, d := range []graph.DType{graph.Float64, graph.Float16, graph.BFloat16} {
-			cases = append(cases, softmaxGradCase(k, d, []int{3, 5}, 1, coerced), softmaxGradCase(k, d, []int{2, 3, 5}, 1, coerced))
+			cases = append(cases, softmaxGradCase(k, d, []int{3, 5}, 1, coerced), softmaxGradCase(k, d, []int{2, 3, 5}, 1, coerced), softmaxGradCase(k, d, []int{2, 40, 20}, 1, coerced))
 		}
 		bad := softmaxGradCase(k, graph.Float32, []int{3, 5}, 1, coerced)
 		bad.Name, bad.Want, bad.Fails = "unequal shapes", nil, "the shapes must be equal"

@@ -42,6 +42,8 @@ type Run struct {
 	// Of a device with memory of its own: the nodes that the host runs, and why steps are not captured where that was asked for.
 	HostNodes    []executor.HostNode
 	WhyNoCapture string
+	// Remarks is what the device says of how it ran the graph: which libraries it went without.
+	Remarks []string
 	// Weights is what the session holds for inputs and weights that it has copied.
 	Weights executor.ArenaStats
 	// DeviceGrowth is by how much less memory the device says it has after the first step than before the session was
@@ -160,9 +162,15 @@ func (e *execution) step(ctx context.Context) error {
 	return nil
 }
 
+// remarker is a device that has something to say of how it runs graphs.
+type remarker interface{ Remarks() []string }
+
 // finish notes what all steps needed and copies the outputs of the last one.
 func (e *execution) finish() {
 	e.run.Measured, e.run.Arena, e.run.Weights = e.session.Measured(), e.session.ArenaStats(), e.session.WeightStats()
+	if d, ok := e.device.(remarker); ok {
+		e.run.Remarks = d.Remarks()
+	}
 	for i, d := range e.graph.Outputs {
 		t := e.session.Output(i)
 		e.run.Outputs = append(e.run.Outputs, Output{e.graph.Values[d.Value].Name,

@@ -23,8 +23,9 @@ import (
 
 // Options of New. The zero value is a device of 1 GiB.
 type Options struct {
-	Memory int64 // bytes of the device
-	Lazy   bool
+	Memory    int64 // bytes of the device
+	Lazy      bool
+	NoLibrary bool // products are refused as where libcublas is missing
 }
 
 // Counts says what a double was asked for.

@@ -1,6 +1,7 @@
 package double
 
 import (
+	"errors"
 	"fmt"
 	"unsafe"
 
@@ -12,6 +13,9 @@ import (
 func (d *Double) Gemm(s driver.Stream, g *driver.Gemm) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if d.opts.NoLibrary {
+		return &driver.Missing{Err: errors.New("the double has no libcublas")}
+	}
 	d.counts.Gemms++
 	ea, eb, ec := g.Extents()
 	if ea > len(g.A) || eb > len(g.B) || ec > len(g.C) {

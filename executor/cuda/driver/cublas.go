@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -50,6 +51,9 @@ func cublasNames() []string {
 func (d *cuda) library() (*cublas, error) {
 	if d.blas != nil {
 		return d.blas, nil
+	}
+	if os.Getenv("MEMOPT_CUBLAS") == "off" {
+		return nil, &Missing{errors.New("libcublas is switched off by MEMOPT_CUBLAS=off")}
 	}
 	lib, err := openLibrary(cublasNames())
 	if err != nil {

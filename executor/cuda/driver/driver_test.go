@@ -316,6 +316,10 @@ func TestMissing(t *testing.T) {
 	t.Setenv("MEMOPT_CUBLAS", "/nowhere/libcublas.so")
 	d, s := opened(t)
 	require.ErrorAs(t, d.Gemm(s, &Gemm{M: 1, N: 1, Batch: 1}), &missing)
+	t.Setenv("MEMOPT_CUBLAS", "off")
+	err = d.Gemm(s, &Gemm{M: 1, N: 1, Batch: 1})
+	require.ErrorAs(t, err, &missing)
+	require.EqualError(t, err, "libcublas is switched off by MEMOPT_CUBLAS=off")
 }
 
 // BenchmarkLaunch is what a launch costs besides the driver's own work: packing, a change of stacks, two calls.

@@ -208,26 +208,42 @@ struct taps_args {
 	window w;
 };
 
-// depthweights: the gradient of the weights of groups of one channel each; a block sums up one weight.
+// TAPS_AT_ONCE is how many neighbouring taps of a line of a kernel a block sums up together, so that a place of dY is found and read once
+// for all of them.
+#define TAPS_AT_ONCE 4
+
+// depthweights: the gradient of the weights of groups of one channel each.
 KERNEL(JOIN(depthweights, T), taps_args) {
 	SHARED(f32, partial, WARP);
 	const window &w = a.w;
 	i64 plane = volume(w.in), out = a.by_plane.d;
-	for (i64 i = block_x(); i < a.n; i += grid_x()) {
-		i64 m = quotient(i, a.by_taps, a.n), channel = divide((u32)m, a.by_multiple);
+	i32 pieces = (w.kernel[2] + TAPS_AT_ONCE - 1) / TAPS_AT_ONCE;
+	for (i64 i = block_x(); i < a.n / w.kernel[2] * pieces; i += grid_x()) {
+		i64 line = i / pieces;
+		i32 from = (i32)(i - line * pieces) * TAPS_AT_ONCE, taps = w.kernel[2] - from;
+		i64 weight = line * w.kernel[2] + from;
+		i64 m = quotient(weight, a.by_taps, a.n), channel = divide((u32)m, a.by_multiple);
 		i32 o[3], k[3];
-		coordinates((u32)(i - m * a.by_taps.d), w.by_kernel, k);
-		f32 sum = 0;
+		coordinates((u32)(weight - m * a.by_taps.d), w.by_kernel, k);
+		f32 sum[TAPS_AT_ONCE] = {};
 		for (i64 j = thread_x(); j < a.places; j += block_size()) {
 			i64 image = quotient(j, a.by_plane, a.places), p = j - image * out;
 			coordinates((u32)p, w.by_out, o);
-			i32 at = element(w, o, k);
-			if (at < 0) continue;
-			f32 x = load(((const T *)a.x)[(image * a.channels + channel) * plane + at]);
-			sum = fused(load(((const T *)a.dy)[(image * a.filters + m) * out + p]), x, sum);
+			i32 line = line_at(w, o, k), at = o[2] * w.stride[2] - w.begin[2] + k[2] * w.dilation[2];
+			if (line < 0) continue;
+			const T *x = (const T *)a.x + (image * a.channels + channel) * plane + line;
+			f32 dy = load(((const T *)a.dy)[(image * a.filters + m) * out + p]);
+UNROLL
+			for (int t = 0; t < TAPS_AT_ONCE; t++, at += w.dilation[2])
+				if (t < taps && (u32)at < (u32)w.in[2]) sum[t] = fused(dy, load(x[at]), sum[t]);
 		}
-		sum = block_sum(sum, partial);
-		if (thread_x() == 0) ((T *)a.dw)[i] = store<T>(sum);
+UNROLL
+		for (int t = 0; t < TAPS_AT_ONCE; t++) {
+			if (t < taps) {
+				f32 s = block_sum(sum[t], partial);
+				if (thread_x() == 0) ((T *)a.dw)[weight + t] = store<T>(s);
+			}
+		}
 	}
 }
 
@@ -239,17 +255,36 @@ struct bias_args {
 	divider by_plane;
 };
 
-// biasgrad: the sums of dY over images and places; a block sums up one filter's.
+// bias_sum is a thread's share of the sum of a filter's dY: packs of W, of which four are asked for before the first is added.
+template <int W> DEV inline f32 bias_sum(const bias_args &a, i64 m) {
+	const int LOADS = 4;
+	i64 out = a.by_plane.d, step = (i64)block_size() * W;
+	f32 sum = 0;
+	for (i64 j = (i64)thread_x() * W; j < a.places; j += LOADS * step) {
+		pack<T, W> p[LOADS];
+UNROLL
+		for (int l = 0; l < LOADS; l++) {
+			i64 at = j + l * step;
+			if (at >= a.places) break;
+			i64 image = quotient(at, a.by_plane, a.places);
+			p[l] = *(const pack<T, W> *)((const T *)a.dy + (image * a.n + m) * out + at - image * out);
+		}
+UNROLL
+		for (int l = 0; l < LOADS; l++) {
+			if (j + l * step >= a.places) break;
+UNROLL
+			for (int e = 0; e < W; e++) sum += load(p[l].v[e]);
+		}
+	}
+	return sum;
+}
+
+// biasgrad: the sums of dY over images and places; a block sums up one filter's. dY is an operand, which begins at a multiple of a pack.
 KERNEL(JOIN(biasgrad, T), bias_args) {
 	SHARED(f32, partial, WARP);
-	i64 out = a.by_plane.d;
+	const int W = vector<T>::width;
 	for (i64 m = block_x(); m < a.n; m += grid_x()) {
-		f32 sum = 0;
-		for (i64 j = thread_x(); j < a.places; j += block_size()) {
-			i64 image = quotient(j, a.by_plane, a.places);
-			sum += load(((const T *)a.dy)[(image * a.n + m) * out + j - image * out]);
-		}
-		sum = block_sum(sum, partial);
+		f32 sum = block_sum(a.by_plane.d % W == 0 ? bias_sum<W>(a, m) : bias_sum<1>(a, m), partial);
 		if (thread_x() == 0) ((T *)a.db)[m] = store<T>(sum);
 	}
 }

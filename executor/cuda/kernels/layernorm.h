@@ -106,32 +106,60 @@ DEV inline f32 normed(const layernormgrad_args &a, f32 x, i64 i, row_stats s) {
 	return (x - s.m) * s.inv;
 }
 
+// layernormgrad_held does a row that its team can hold: dY, X and the scale are read once.
+template <int W> DEV inline void layernormgrad_held(const layernormgrad_args &a, const T *dy, const T *x, T *dx, row_stats st, f32 *partial) {
+	const u32 n = (u32)a.n;
+	held<T, W> g, h, s;
+	g.read(dy, n, 0);
+	h.read(x, n, 0);
+	s.read((const T *)a.scale, n, 0);
+	f32 sg = 0, sgh = 0;
+UNROLL
+	for (int j = 0; j < HELD; j++) {
+		u32 i = held<T, W>::at(j / W) + j % W;
+		h.v[j] = i < n ? normed(a, h.v[j], i, st) : 0;
+		g.v[j] *= s.v[j];
+		sg += g.v[j];
+		sgh = fused(g.v[j], h.v[j], sgh);
+	}
+	sg = a.simple ? 0 : team_sum(sg, partial) / (f32)n;
+	sgh = team_sum(sgh, partial) / (f32)n;
+UNROLL
+	for (int j = 0; j < HELD; j++) g.v[j] = st.inv * (g.v[j] - sg - h.v[j] * sgh);
+	g.write(dx, n);
+}
+
+// layernormgrad_long reads a row twice.
+template <int W> DEV inline void layernormgrad_long(const layernormgrad_args &a, const T *dy, const T *x, T *dx, row_stats st, f32 *partial) {
+	const T *scale = (const T *)a.scale;
+	f32 sg = 0, sgh = 0;
+	for (i64 i = (i64)thread_x() * W; i < a.n; i += block_size() * W) {
+		pack<T, W> p = *(const pack<T, W> *)(dy + i), q = *(const pack<T, W> *)(x + i), s = *(const pack<T, W> *)(scale + i);
+UNROLL
+		for (int j = 0; j < W; j++) {
+			f32 g = load(p.v[j]) * load(s.v[j]);
+			sg += g;
+			sgh = fused(g, normed(a, load(q.v[j]), i + j, st), sgh);
+		}
+	}
+	sg = a.simple ? 0 : team_sum(sg, partial) / (f32)a.n;
+	sgh = team_sum(sgh, partial) / (f32)a.n;
+	for (i64 i = (i64)thread_x() * W; i < a.n; i += block_size() * W) {
+		pack<T, W> p = *(const pack<T, W> *)(dy + i), q = *(const pack<T, W> *)(x + i), s = *(const pack<T, W> *)(scale + i);
+UNROLL
+		for (int j = 0; j < W; j++)
+			p.v[j] = store<T>(st.inv * (load(p.v[j]) * load(s.v[j]) - sg - normed(a, load(q.v[j]), i + j, st) * sgh));
+		*(pack<T, W> *)(dx + i) = p;
+	}
+}
+
 // layernormgrad computes dX, a team for each row.
 template <int W> DEV inline void layernormgrad_rows(const layernormgrad_args &a, f32 *partial) {
-	const T *scale = (const T *)a.scale;
 	for (i64 r = team_row(); r < a.rows; r += team_rows()) {
 		const T *dy = (const T *)a.dy + r * a.n, *x = (const T *)a.x + r * a.n;
-		row_stats st = stats_of(a, r);
-		f32 sg = 0, sgh = 0;
-		for (i64 i = (i64)thread_x() * W; i < a.n; i += block_size() * W) {
-			pack<T, W> p = *(const pack<T, W> *)(dy + i), q = *(const pack<T, W> *)(x + i), s = *(const pack<T, W> *)(scale + i);
-UNROLL
-			for (int j = 0; j < W; j++) {
-				f32 g = load(p.v[j]) * load(s.v[j]);
-				sg += g;
-				sgh = fused(g, normed(a, load(q.v[j]), i + j, st), sgh);
-			}
-		}
-		sg = a.simple ? 0 : team_sum(sg, partial) / (f32)a.n;
-		sgh = team_sum(sgh, partial) / (f32)a.n;
 		T *dx = (T *)a.dx + r * a.n;
-		for (i64 i = (i64)thread_x() * W; i < a.n; i += block_size() * W) {
-			pack<T, W> p = *(const pack<T, W> *)(dy + i), q = *(const pack<T, W> *)(x + i), s = *(const pack<T, W> *)(scale + i);
-UNROLL
-			for (int j = 0; j < W; j++)
-				p.v[j] = store<T>(st.inv * (load(p.v[j]) * load(s.v[j]) - sg - normed(a, load(q.v[j]), i + j, st) * sgh));
-			*(pack<T, W> *)(dx + i) = p;
-		}
+		if (a.n <= HELD * block_size()) layernormgrad_held<W>(a, dy, x, dx, stats_of(a, r), partial);
+		else layernormgrad_long<W>(a, dy, x, dx, stats_of(a, r), partial);
 	}
 }
 KERNEL(JOIN(layernormgrad, T), layernormgrad_args) {
@@ -140,45 +168,68 @@ KERNEL(JOIN(layernormgrad, T), layernormgrad_args) {
 	else layernormgrad_rows<1>(a, partial);
 }
 
-// layernormsums adds up chunks of rows for dscale and dbias: blocks of a warp of neighbouring columns times 8 rows.
+// layernormsums adds up chunks of rows for dscale and dbias: blocks of a warp of neighbouring columns times 8 rows. Four rows are asked for
+// before the first is added.
 KERNEL(JOIN(layernormsums, T), layernormgrad_args) {
-	SHARED(f32, scales, 8 * WARP);
-	SHARED(f32, biases, 8 * WARP);
+	SHARED(f32, partial, 8 * WARP);
+	const int LOADS = 4;
 	i64 tiles = (a.n + WARP - 1) / WARP;
-	u32 lane = thread_x(), warp = thread_y();
 	for (i64 t = block_x(); t < tiles * a.chunks; t += grid_x()) {
-		i64 chunk = t / tiles, i = (t - chunk * tiles) * WARP + lane, end = (chunk + 1) * a.chunk;
+		i64 chunk = t / tiles, i = (t - chunk * tiles) * WARP + thread_x(), end = (chunk + 1) * a.chunk;
 		if (end > a.rows) end = a.rows;
 		f32 ds = 0, db = 0;
-		if (i < a.n) {
-			for (i64 r = chunk * a.chunk + warp; r < end; r += 8) {
-				f32 dy = load(((const T *)a.dy)[r * a.n + i]);
-				ds = fused(dy, normed(a, load(((const T *)a.x)[r * a.n + i]), i, stats_of(a, r)), ds);
-				db += dy;
+		for (i64 r = chunk * a.chunk + thread_y(); r < end && i < a.n; r += LOADS * 8) {
+			T dy[LOADS], x[LOADS];
+			row_stats st[LOADS];
+UNROLL
+			for (int l = 0; l < LOADS; l++) {
+				i64 row = r + l * 8;
+				if (row >= end) break;
+				dy[l] = ((const T *)a.dy)[row * a.n + i];
+				x[l] = ((const T *)a.x)[row * a.n + i];
+				st[l] = stats_of(a, row);
+			}
+UNROLL
+			for (int l = 0; l < LOADS; l++) {
+				if (r + l * 8 >= end) break;
+				ds = fused(load(dy[l]), normed(a, load(x[l]), i, st[l]), ds);
+				db += load(dy[l]);
 			}
 		}
-		barrier(); // what was there may still be read
-		scales[warp * WARP + lane] = ds;
-		biases[warp * WARP + lane] = db;
-		barrier();
-		if (warp != 0 || i >= a.n) continue;
-		for (u32 k = 1; k < 8; k++) ds += scales[k * WARP + lane], db += biases[k * WARP + lane];
+		ds = tile_sum(ds, partial);
+		db = tile_sum(db, partial);
+		if (thread_y() != 0 || i >= a.n) continue;
 		((f32 *)a.part)[chunk * 2 * a.n + i] = ds;
 		((f32 *)a.part)[(chunk * 2 + 1) * a.n + i] = db;
 	}
 }
+
+// UNROLL4 before a loop asks for four rounds at a time, so that four reads are under way at once.
+#ifdef __clang__
+#define UNROLL4 _Pragma("unroll 4")
+#else
+#define UNROLL4
+#endif
 
 struct layernormparts_args {
 	const void *part;
 	void *dscale, *dbias;
 	i64 n, chunks;
 };
+
+// layernormparts adds up the chunks: a block has a warp's width of columns, and each of its warps every block_rows()-th chunk.
 KERNEL(JOIN(layernormparts, T), layernormparts_args) {
+	SHARED(f32, partial, 8 * WARP);
 	const f32 *part = (const f32 *)a.part;
-	for (i64 i = global_thread(); i < 2 * a.n; i += global_threads()) {
+	for (i64 first = (i64)block_x() * WARP; first < 2 * a.n; first += (i64)grid_x() * WARP) {
+		i64 i = first + thread_x();
 		f32 s = 0;
-		for (i64 k = 0; k < a.chunks; k++) s += part[k * 2 * a.n + i];
+		i64 end = i < 2 * a.n ? a.chunks : 0;
+UNROLL4
+		for (i64 k = thread_y(); k < end; k += block_rows()) s += part[k * 2 * a.n + i];
+		s = tile_sum(s, partial);
+		if (thread_y() != 0) continue;
 		if (i < a.n && a.dscale) ((T *)a.dscale)[i] = store<T>(s);
-		if (i >= a.n && a.dbias) ((T *)a.dbias)[i - a.n] = store<T>(s);
+		if (i >= a.n && i < 2 * a.n && a.dbias) ((T *)a.dbias)[i - a.n] = store<T>(s);
 	}
 }

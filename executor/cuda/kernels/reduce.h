@@ -158,6 +158,23 @@ UNROLL
 	}
 }
 
+// SHORT is the most elements of a result that a thread adds up alone: a warp would have nothing to do for most of its threads. Blocks of one
+// row of threads are launched for these.
+#define SHORT 16
+
+template <typename O, int W> DEV inline void reduce_short(const reduce_args &a) {
+	for (i64 r = global_thread(); r < a.outs; r += global_threads()) {
+		const T *x = (const T *)a.x + dims_offset(r, a.kept_dims, a.kept, a.kept_step);
+		typename O::acc v = O::start();
+		for (i64 e = 0; e < a.count; e += W) {
+			pack<T, W> p = *(const pack<T, W> *)(x + e);
+UNROLL
+			for (int j = 0; j < W; j++) O::add(v, load(p.v[j]), a.of);
+		}
+		put<O>(a, r, 0, v);
+	}
+}
+
 #define TILE_ROWS 8
 
 // reduce_columns has blocks of a warp times TILE_ROWS threads: a warp for WARP*W neighbouring results.
@@ -216,8 +233,14 @@ template <typename O> DEV inline void reduce_parts(const reduce_args &a, i64 res
 #define REDUCE(name)                                                             \
 	KERNEL(JOIN(name##_rows, T), reduce_args) {                                  \
 		SHARED(name##_op::acc, partial, WARP);                                   \
-		if (a.wide) reduce_rows<name##_op, vector<T>::width>(a, partial);        \
-		else reduce_rows<name##_op, 1>(a, partial);                              \
+		if (a.count <= SHORT && a.runs == 1 && a.chunks == 1 && block_rows() == 1) { \
+			if (a.wide) reduce_short<name##_op, vector<T>::width>(a);            \
+			else reduce_short<name##_op, 1>(a);                                  \
+		} else if (a.wide) {                                                     \
+			reduce_rows<name##_op, vector<T>::width>(a, partial);                \
+		} else {                                                                 \
+			reduce_rows<name##_op, 1>(a, partial);                               \
+		}                                                                        \
 	}                                                                            \
 	KERNEL(JOIN(name##_columns, T), reduce_args) {                               \
 		SHARED(name##_op::acc, partial, TILE_ROWS *WARP *vector<T>::width);      \

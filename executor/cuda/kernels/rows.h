@@ -14,6 +14,17 @@ DEV inline i64 team_rows() { return (i64)grid_x() * block_rows(); }
 DEV inline f32 team_sum(f32 x, f32 *partial) { return block_size() == WARP ? warp_sum(x) : block_sum(x, partial); }
 DEV inline f32 team_max(f32 x, f32 *partial) { return block_size() == WARP ? warp_max(x) : block_max(x, partial, -F32_INF); }
 
+// tile_sum is the sum of a column of a block of block_rows() warps, the same on each of them; the order is that of the warps. partial
+// has WARP elements for each.
+DEV inline f32 tile_sum(f32 x, f32 *partial) {
+	barrier(); // partial may still be read
+	partial[thread_y() * WARP + thread_x()] = x;
+	barrier();
+	f32 s = partial[thread_x()];
+	for (u32 i = 1; i < block_rows(); i++) s += partial[i * WARP + thread_x()];
+	return s;
+}
+
 // larger_of is the larger number, or NaN where there is one.
 template <typename C> DEV inline C larger_of(C x, C z) { return x != x || x > z ? x : z; }
 template <typename C> DEV inline C smaller_of(C x, C z) { return x != x || x < z ? x : z; }

@@ -9,6 +9,9 @@ struct softmax_args {
 	u32 wide;           // rows are a multiple of a pack long
 };
 
+// COLUMN_ROWS is the most threads that share a column.
+#define COLUMN_ROWS 8
+
 // softmax_held does a row that its team can hold: one read, one write.
 template <int W, bool LOG> DEV inline void softmax_held(const T *x, T *y, u32 n, f32 *partial) {
 	held<T, W> h;
@@ -54,17 +57,39 @@ template <int W, bool LOG> DEV inline void softmax_rows(const softmax_args &a, f
 	}
 }
 
-// softmax_columns has a thread per column.
+// Columns: block_size() of them are a block's, and its block_rows() rows of threads share out the elements of each. Where there is one row a thread
+// goes along its column alone.
+
+// column_of returns where a column begins.
+DEV inline i64 column_of(const softmax_args &a, i64 c) {
+	i64 row = c / a.inner;
+	return row * a.n * a.inner + (c - row * a.inner);
+}
+
+// column_merge puts together what the threads of a column have, in the order of the rows.
+DEV inline log_sum column_merge(log_sum l, log_sum *partial) {
+	if (block_rows() == 1) return l;
+	barrier(); // partial may still be read
+	partial[thread_y() * WARP + thread_x()] = l;
+	barrier();
+	l = partial[thread_x()];
+	for (u32 i = 1; i < block_rows(); i++) log_merge(l, partial[i * WARP + thread_x()]);
+	return l;
+}
+
 template <bool LOG> DEV inline void softmax_columns(const softmax_args &a) {
-	for (i64 c = global_thread(); c < a.rows * a.inner; c += global_threads()) {
-		i64 row = c / a.inner, base = row * a.n * a.inner + (c - row * a.inner);
+	SHARED(log_sum, partial, COLUMN_ROWS * WARP);
+	i64 columns = a.rows * a.inner;
+	for (i64 first = (i64)block_x() * block_size(); first < columns; first += global_threads()) {
+		i64 c = first + thread_x(), end = c < columns ? a.n : 0, base = column_of(a, c);
 		const T *x = (const T *)a.x + base;
 		T *y = (T *)a.y + base;
 		log_sum l = {-F32_INF, 0};
-		for (i64 j = 0; j < a.n; j++) log_add(l, load(x[j * a.inner]));
+		for (i64 j = thread_y(); j < end; j += block_rows()) log_add(l, load(x[j * a.inner]));
+		l = column_merge(l, partial);
 		if (l.m == F32_INF) l.s = F32_NAN;
 		f32 b = LOG ? logarithm(l.s) : 1.0f / l.s;
-		for (i64 j = 0; j < a.n; j++) y[j * a.inner] = store<T>(softmax_of<LOG>(load(x[j * a.inner]), l.m, b));
+		for (i64 j = thread_y(); j < end; j += block_rows()) y[j * a.inner] = store<T>(softmax_of<LOG>(load(x[j * a.inner]), l.m, b));
 	}
 }
 
@@ -111,13 +136,16 @@ template <int W, bool LOG> DEV inline void grad_rows(const softmax_args &a, f32 
 }
 
 template <bool LOG> DEV inline void grad_columns(const softmax_args &a) {
-	for (i64 c = global_thread(); c < a.rows * a.inner; c += global_threads()) {
-		i64 row = c / a.inner, base = row * a.n * a.inner + (c - row * a.inner);
+	SHARED(f32, partial, COLUMN_ROWS * WARP);
+	i64 columns = a.rows * a.inner;
+	for (i64 first = (i64)block_x() * block_size(); first < columns; first += global_threads()) {
+		i64 c = first + thread_x(), end = c < columns ? a.n : 0, base = column_of(a, c);
 		const T *dy = (const T *)a.x + base, *y = (const T *)a.y0 + base;
 		T *dx = (T *)a.y + base;
 		f32 s = 0;
-		for (i64 j = 0; j < a.n; j++) s += grad_part<LOG>(load(dy[j * a.inner]), load(y[j * a.inner]));
-		for (i64 j = 0; j < a.n; j++) dx[j * a.inner] = store<T>(grad_of<LOG>(load(dy[j * a.inner]), load(y[j * a.inner]), s));
+		for (i64 j = thread_y(); j < end; j += block_rows()) s += grad_part<LOG>(load(dy[j * a.inner]), load(y[j * a.inner]));
+		if (block_rows() > 1) s = tile_sum(s, partial);
+		for (i64 j = thread_y(); j < end; j += block_rows()) dx[j * a.inner] = store<T>(grad_of<LOG>(load(dy[j * a.inner]), load(y[j * a.inner]), s));
 	}
 }
 
