@@ -13,7 +13,8 @@ type convolver struct {
 	*product
 	geometry *cpu.ConvGeometry
 	size     int
-	lent     []byte // to the library
+	conv     driver.Conv
+	lent     []byte // to cuBLAS
 
 	columns, swap, finish, back, depth, depthBack, deep, depthWeights, biasGrad *launch
 
@@ -60,7 +61,7 @@ type convLaunch struct {
 	module, name string
 }
 
-// lend takes the library's workspace for a run.
+// lend takes the workspace of cuBLAS for a run.
 func (k *convolver) lend(c *executor.Ctx) {
 	k.lent = c.Scratch(k.d.libraryWorkspace())
 	g := &k.gemm
@@ -94,14 +95,31 @@ func newConv(d *Device, p *executor.Prep) (executor.Kernel, error) {
 	return &convKernel{convolver: k}, nil
 }
 
-// Workspace returns what the columns and the library take.
+// Workspace returns what cuDNN takes, or the columns and cuBLAS.
 func (k *convKernel) Workspace(in, _ [][]int) int {
 	p, err := newConvPlan(k.geometry, in[0], in[1], k.size)
 	if err != nil {
 		return 0
 	}
+	if c := k.choice(&p, driver.ConvForward); c.library() {
+		return c.bytes()
+	}
+	return k.ownBytes(&p)
+}
+
+// ownBytes returns what the columns and cuBLAS take.
+func (k *convKernel) ownBytes(p *convPlan) int {
 	p.forward()
 	return p.forwardBytes() + executor.RoundUp(k.d.libraryWorkspace())
+}
+
+// LibraryWork says who convolves.
+func (k *convKernel) LibraryWork(in, _ [][]int) []executor.LibraryWork {
+	p, err := newConvPlan(k.geometry, in[0], in[1], k.size)
+	if err != nil {
+		return nil
+	}
+	return []executor.LibraryWork{k.work(&p, driver.ConvForward, "convolution", k.ownBytes(&p))}
 }
 
 // Run checks the shapes and computes.
@@ -138,6 +156,16 @@ func (k *convKernel) Run(c *executor.Ctx) error {
 			return err
 		}
 		return k.finishSums(0, p.n, k.y, p.m*p.outPlane, p.outPlane)
+	}
+	choice := k.choice(p, driver.ConvForward)
+	switch {
+	case choice.err != nil:
+		return choice.err
+	case choice.library():
+		if err := k.convolve(p, driver.ConvForward, &choice, k.x, k.w, k.y, c.Scratch(choice.algo.Workspace)); err != nil {
+			return err
+		}
+		return k.finishAll(0, p.n, k.y)
 	case p.way == convDepth:
 		return k.runDepth()
 	case p.way == convDeep:
@@ -186,6 +214,12 @@ func (k *convKernel) some(from, count int) error {
 			}
 		}
 	}
+	return k.finishAll(from, count, y)
+}
+
+// finishAll finishes sums that lie where the output is to be, where there is something to do.
+func (k *convKernel) finishAll(from, count int, y []byte) error {
+	p := &k.plan
 	if k.bias == nil && k.z == nil && p.act == 0 {
 		return nil
 	}

@@ -9,8 +9,8 @@ import (
 )
 
 // spread applies the transpose of a convolution: dx [N, C, in…] of dy [N, M, out…], weights [M, C/group, kernel…] and a
-// bias for each of C, or nil.
-func (k *convolver) spread(c *executor.Ctx, p *convPlan, dy, w, bias, dx []byte) error {
+// bias for each of C, or nil. lent is cuDNN's workspace where it has a part in it.
+func (k *convolver) spread(c *executor.Ctx, p *convPlan, dy, w, bias, dx, lent []byte) error {
 	if len(dx) == 0 {
 		return nil
 	}
@@ -18,7 +18,16 @@ func (k *convolver) spread(c *executor.Ctx, p *convPlan, dy, w, bias, dx []byte)
 		// Nothing is added: a window without places leaves the bias.
 		return k.addBack(p, nil, bias, dx, p.n, p.c, 0)
 	}
-	if p.way == convDepth {
+	choice := k.choice(p, driver.ConvData)
+	switch {
+	case choice.err != nil:
+		return choice.err
+	case choice.library():
+		if err := k.convolve(p, driver.ConvData, &choice, dx, w, dy, lent); err != nil || bias == nil {
+			return err
+		}
+		return k.addBias(dx, bias, p.n, p.c, p.inPlane)
+	case p.way == convDepth:
 		return k.spreadDepth(p, dy, w, bias, dx)
 	}
 	columns, room := dx, []byte(nil)
@@ -61,6 +70,12 @@ func (k *convolver) spread(c *executor.Ctx, p *convPlan, dy, w, bias, dx []byte)
 		}
 	}
 	return nil
+}
+
+// spreadBytes returns the workspace of the transpose by own kernels: the columns and what cuBLAS is lent.
+func (k *convolver) spreadBytes(p *convPlan) int {
+	p.backward(k.size)
+	return p.backwardBytes() + executor.RoundUp(k.d.libraryWorkspace())
 }
 
 // widened writes halves as float32 to room.
@@ -202,14 +217,25 @@ func newConvTranspose(d *Device, p *executor.Prep) (executor.Kernel, error) {
 	return &convTransposeKernel{convolver: k}, nil
 }
 
-// Workspace returns what the columns and the library take.
+// Workspace returns what cuDNN takes, or the columns and cuBLAS.
 func (k *convTransposeKernel) Workspace(in, _ [][]int) int {
 	p, err := newConvPlan(k.geometry, in[0], in[1], k.size)
 	if err != nil {
 		return 0
 	}
-	p.backward()
-	return p.backwardBytes() + executor.RoundUp(k.d.libraryWorkspace())
+	if c := k.choice(&p, driver.ConvData); c.library() {
+		return c.bytes()
+	}
+	return k.spreadBytes(&p)
+}
+
+// LibraryWork says who convolves.
+func (k *convTransposeKernel) LibraryWork(in, _ [][]int) []executor.LibraryWork {
+	p, err := newConvPlan(k.geometry, in[0], in[1], k.size)
+	if err != nil {
+		return nil
+	}
+	return []executor.LibraryWork{k.work(&p, driver.ConvData, "transposed convolution", k.spreadBytes(&p))}
 }
 
 // Run checks the shapes and computes.
@@ -220,7 +246,7 @@ func (k *convTransposeKernel) Run(c *executor.Ctx) error {
 		return err
 	}
 	p := &k.plan
-	p.backward()
+	p.backward(k.size)
 	var bias []byte
 	if b := c.In(2); b != nil {
 		if b.Rank() != 1 || b.Shape[0] != p.c {
@@ -233,8 +259,13 @@ func (k *convTransposeKernel) Run(c *executor.Ctx) error {
 	if y == nil {
 		return nil
 	}
-	k.lend(c)
-	return k.spread(c, p, x.Data, w.Data, bias, y.Data)
+	var lent []byte
+	if choice := k.choice(p, driver.ConvData); choice.library() {
+		lent = c.Scratch(choice.algo.Workspace)
+	} else {
+		k.lend(c)
+	}
+	return k.spread(c, p, x.Data, w.Data, bias, y.Data, lent)
 }
 
 // convGradKernel is com.microsoft's ConvGrad: from dY, X and W the gradients of X, W and the bias.
@@ -254,22 +285,57 @@ func newConvGrad(d *Device, p *executor.Prep) (executor.Kernel, error) {
 	return &convGradKernel{convolver: k}, nil
 }
 
-// Workspace returns what the columns and the library take.
+// Workspace returns what the libraries and the columns take.
 func (k *convGradKernel) Workspace(in, out [][]int) int {
 	p, err := newConvPlan(k.geometry, in[1], in[2], k.size)
 	if err != nil {
 		return 0
 	}
-	n := executor.RoundUp(k.d.libraryWorkspace())
-	if len(out) > 0 && out[0] != nil {
-		p.backward()
-		n += p.backwardBytes()
+	room := k.rooms(&p, wanted(out, 0), wanted(out, 1))
+	return executor.RoundUp(room.dnn) + executor.RoundUp(room.blas) + room.own
+}
+
+func wanted(out [][]int, i int) bool { return i < len(out) && out[i] != nil }
+
+// gradRooms are the parts of a workspace: cuDNN computes one gradient after the other in the same one.
+type gradRooms struct{ dnn, blas, own int }
+
+// rooms shares out the workspace for the gradients that are wanted.
+func (k *convGradKernel) rooms(p *convPlan, dx, dw bool) (r gradRooms) {
+	blas := k.d.libraryWorkspace()
+	if dx {
+		if c := k.choice(p, driver.ConvData); c.library() {
+			r.dnn = c.algo.Workspace
+		} else {
+			p.backward(k.size)
+			r.own, r.blas = r.own+p.backwardBytes(), blas
+		}
 	}
-	if len(out) > 1 && out[1] != nil {
+	if dw {
+		if c := k.choice(p, driver.ConvFilter); c.library() {
+			r.dnn = max(r.dnn, c.algo.Workspace)
+		} else {
+			p.backwardWeights(k.size)
+			r.own, r.blas = r.own+p.weightBytes(), blas
+		}
+	}
+	return r
+}
+
+// LibraryWork says who computes the gradients that are wanted.
+func (k *convGradKernel) LibraryWork(in, out [][]int) (list []executor.LibraryWork) {
+	p, err := newConvPlan(k.geometry, in[1], in[2], k.size)
+	if err != nil {
+		return nil
+	}
+	if wanted(out, 0) {
+		list = append(list, k.work(&p, driver.ConvData, "gradient of inputs", k.spreadBytes(&p)))
+	}
+	if wanted(out, 1) {
 		p.backwardWeights(k.size)
-		n += p.weightBytes()
+		list = append(list, k.work(&p, driver.ConvFilter, "gradient of filters", p.weightBytes()+executor.RoundUp(k.d.libraryWorkspace())))
 	}
-	return n
+	return list
 }
 
 // Run checks the shapes and computes.
@@ -284,16 +350,21 @@ func (k *convGradKernel) Run(c *executor.Ctx) error {
 	if !slices.Equal(dy.Shape, k.want) {
 		return c.Errorf("input 0 (dY) has shape %v, wanted %v", dy.Shape, k.want)
 	}
-	k.lend(c)
-	if dx := c.Out(0, x.Shape...); dx != nil {
-		p.backward()
-		if err := k.spread(c, p, dy.Data, w.Data, nil, dx.Data); err != nil {
+	dx, dw := c.Out(0, x.Shape...), c.Out(1, w.Shape...)
+	room := k.rooms(p, dx != nil, dw != nil)
+	lent := c.Scratch(room.dnn)
+	if room.blas > 0 {
+		k.lend(c)
+	}
+	if dx != nil {
+		p.backward(k.size)
+		if err := k.spread(c, p, dy.Data, w.Data, nil, dx.Data, lent); err != nil {
 			return err
 		}
 	}
-	if dw := c.Out(1, w.Shape...); dw != nil {
+	if dw != nil {
 		p.backwardWeights(k.size)
-		if err := k.weights(c, dy.Data, x.Data, dw.Data); err != nil {
+		if err := k.weights(c, dy.Data, x.Data, dw.Data, lent); err != nil {
 			return err
 		}
 	}
@@ -311,13 +382,18 @@ func (k *convGradKernel) Run(c *executor.Ctx) error {
 }
 
 // weights computes dW: dY times the transposed columns, some images or some places of one at a time.
-func (k *convGradKernel) weights(c *executor.Ctx, dy, x, dw []byte) error {
+func (k *convGradKernel) weights(c *executor.Ctx, dy, x, dw, lent []byte) error {
 	p, g := &k.plan, &k.gemm
+	choice := k.choice(p, driver.ConvFilter)
 	switch {
 	case len(dw) == 0:
 		return nil
 	case p.n*p.outPlane == 0:
 		return k.d.Memory().Fill(dw, 0)
+	case choice.err != nil:
+		return choice.err
+	case choice.library():
+		return k.convolve(p, driver.ConvFilter, &choice, x, dw, dy, lent)
 	case p.depthwise():
 		return k.weightsDepth(dy, x, dw)
 	}

@@ -25,11 +25,15 @@ import (
 type Options struct {
 	Memory int64 // bytes of the device
 	Lazy   bool
+	// NoConvolutions leaves out the library of convolutions; RefuseConv says which ones it does not offer, nil: it offers all.
+	NoConvolutions bool
+	RefuseConv     func(*driver.ConvCase) bool
 }
 
 // Counts says what a double was asked for.
 type Counts struct {
 	Allocs, Frees, Launches, CopiesIn, CopiesOut, Gemms, Syncs, Replays int
+	Convolutions, ConvSearches                                          int
 	BytesIn, BytesOut, Live, Peak                                       int64
 }
 
@@ -46,6 +50,7 @@ type Double struct {
 	clock     int
 	graphs    [][]func() error
 	operands  operands
+	conv      convolution
 	lost      error
 	pinned    int
 	fails     string // kernel whose launches fail
