@@ -53,6 +53,7 @@ type runJSON struct {
 	Copies  *copiesJSON `json:"copies,omitempty"`
 	// OnHost counts nodes that the host runs although there is a device, by reason.
 	OnHost  map[string]int `json:"on_host,omitempty"`
+	Library *libraryJSON   `json:"cudnn,omitempty"`
 	Runtime *runtimeJSON   `json:"runtime,omitempty"`
 	Outputs []outputsJSON  `json:"outputs"`
 }
@@ -130,6 +131,7 @@ func newRunJSON(v *RunView) *runJSON {
 	if c := r.Measured.Copies; c != (executor.Copies{}) {
 		j.Copies = &copiesJSON{c.In, c.Out, c.InBytes, c.OutBytes}
 	}
+	j.Library = newLibraryJSON(r)
 	for _, n := range r.HostNodes {
 		if j.OnHost == nil {
 			j.OnHost = map[string]int{}
@@ -214,6 +216,7 @@ func (t *Table) runRows(v *RunView) {
 		own := r.DeviceGrowth - r.Arena.Reserved - r.Weights.Reserved
 		t.Add("GPU memory", Bytes(r.DeviceGrowth), fmt.Sprintf("as its driver counts: arena %s, inputs and weights %s, the driver's own %s", Bytes(r.Arena.Reserved), Bytes(r.Weights.Reserved), Bytes(own)))
 	}
+	t.libraryRows(r)
 	if n := len(r.HostNodes); n > 0 {
 		t.Add("nodes on the host", fmt.Sprint(n), "of those "+r.HostNodes[0].Label+": "+r.HostNodes[0].Why)
 	}

@@ -22,11 +22,23 @@ type convolver struct {
 	widen, narrow, columnsWide, swapWide *launch
 }
 
-// newConvolver loads the kernels.
-func newConvolver(d *Device, p *executor.Prep, g *cpu.ConvGeometry, err error) (*convolver, error) {
-	if err != nil {
-		return nil, err
+// convOf returns what makes a kernel that is a convolver: its geometry is read first.
+func convOf(geometry func(*executor.Prep) (*cpu.ConvGeometry, error), kernel func(*convolver) executor.Kernel) func(*Device, *executor.Prep) (executor.Kernel, error) {
+	return func(d *Device, p *executor.Prep) (executor.Kernel, error) {
+		g, err := geometry(p)
+		if err != nil {
+			return nil, err
+		}
+		k, err := newConvolver(d, p, g)
+		if err != nil {
+			return nil, err
+		}
+		return kernel(k), nil
 	}
+}
+
+// newConvolver loads the kernels.
+func newConvolver(d *Device, p *executor.Prep, g *cpu.ConvGeometry) (*convolver, error) {
 	t := p.DType(0)
 	if !isFloat(t) {
 		return nil, noTypes(p)
@@ -86,40 +98,22 @@ type convKernel struct {
 }
 
 // newConv makes the kernel of Conv and FusedConv.
-func newConv(d *Device, p *executor.Prep) (executor.Kernel, error) {
-	g, err := cpu.NewConvGeometry(p)
-	k, err := newConvolver(d, p, g, err)
-	if err != nil {
-		return nil, err
-	}
-	return &convKernel{convolver: k}, nil
-}
+var newConv = convOf(cpu.NewConvGeometry, func(k *convolver) executor.Kernel { return &convKernel{convolver: k} })
 
 // Workspace returns what cuDNN takes, or the columns and cuBLAS.
 func (k *convKernel) Workspace(in, _ [][]int) int {
-	p, err := newConvPlan(k.geometry, in[0], in[1], k.size)
-	if err != nil {
-		return 0
-	}
-	if c := k.choice(&p, driver.ConvForward); c.library() {
-		return c.bytes()
-	}
-	return k.ownBytes(&p)
-}
-
-// ownBytes returns what the columns and cuBLAS take.
-func (k *convKernel) ownBytes(p *convPlan) int {
-	p.forward()
-	return p.forwardBytes() + executor.RoundUp(k.d.libraryWorkspace())
+	return k.workspace(in, driver.ConvForward, k.forwardBytes)
 }
 
 // LibraryWork says who convolves.
 func (k *convKernel) LibraryWork(in, _ [][]int) []executor.LibraryWork {
-	p, err := newConvPlan(k.geometry, in[0], in[1], k.size)
-	if err != nil {
-		return nil
-	}
-	return []executor.LibraryWork{k.work(&p, driver.ConvForward, "convolution", k.ownBytes(&p))}
+	return k.libraryWork(in, driver.ConvForward, "convolution", k.forwardBytes)
+}
+
+// forwardBytes returns the workspace of a convolution by own kernels: the columns and what cuBLAS is lent.
+func (k *convolver) forwardBytes(p *convPlan) int {
+	p.forward()
+	return p.forwardBytes() + executor.RoundUp(k.d.libraryWorkspace())
 }
 
 // Run checks the shapes and computes.

@@ -69,3 +69,24 @@ func (k *convolver) work(p *convPlan, kind driver.ConvKind, what string, ownByte
 	}
 	return w
 }
+
+// workspace returns the workspace of an operator that is one convolution, of operands X and W; own returns that of own kernels.
+func (k *convolver) workspace(in [][]int, kind driver.ConvKind, own func(*convPlan) int) int {
+	p, err := newConvPlan(k.geometry, in[0], in[1], k.size)
+	if err != nil {
+		return 0
+	}
+	if c := k.choice(&p, kind); c.library() {
+		return c.bytes()
+	}
+	return own(&p)
+}
+
+// libraryWork says who computes it.
+func (k *convolver) libraryWork(in [][]int, kind driver.ConvKind, what string, own func(*convPlan) int) []executor.LibraryWork {
+	p, err := newConvPlan(k.geometry, in[0], in[1], k.size)
+	if err != nil {
+		return nil
+	}
+	return []executor.LibraryWork{k.work(&p, kind, what, own(&p))}
+}

@@ -50,8 +50,10 @@ func (d *Double) ConvAlgos(s driver.Stream, c *driver.Conv, how driver.ConvSearc
 	if err := convFits(&c.ConvCase); err != nil {
 		return nil, err
 	}
-	if d.opts.RefuseConv != nil && d.opts.RefuseConv(&c.ConvCase) {
-		return nil, &driver.Refused{Err: errors.New("the double has been told to refuse this convolution")}
+	if d.opts.ConvFault != nil {
+		if err := d.opts.ConvFault(&c.ConvCase); err != nil {
+			return nil, err
+		}
 	}
 	all := convAlgos(&c.ConvCase)
 	var list []driver.ConvAlgo

@@ -25,9 +25,10 @@ import (
 type Options struct {
 	Memory int64 // bytes of the device
 	Lazy   bool
-	// NoConvolutions leaves out the library of convolutions; RefuseConv says which ones it does not offer, nil: it offers all.
+	// NoConvolutions leaves out the library of convolutions. ConvFault is what it answers when it is asked for its
+	// algorithms for one, nil for those that it has; nil: it has some for all.
 	NoConvolutions bool
-	RefuseConv     func(*driver.ConvCase) bool
+	ConvFault      func(*driver.ConvCase) error
 }
 
 // Counts says what a double was asked for.

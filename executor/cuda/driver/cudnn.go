@@ -71,7 +71,7 @@ const mostConvAlgos = 32
 type convPerf struct {
 	algo, status        int32
 	millis              float32
-	memory              uint64
+	_                   uint64 // the workspace in the precision asked for, not in that of math
 	deterministic, math int32
 	_                   [3]int32
 }
