@@ -63,7 +63,7 @@ func randomFloats(seed uint64, shape ...int) *executor.Tensor {
 // TestRandomConvs: convolutions of any geometry give what the host's give, bit for bit where all sums are exact.
 func TestRandomConvs(t *testing.T) {
 	own, _ := opened(t, double.Options{NoConvolutions: true})
-	library, _ := opened(t, double.Options{})
+	library, dbl := opened(t, double.Options{})
 	rapid.Check(t, func(t *rapid.T) {
 		d := rapid.SampledFrom([]*cuda.Device{own, library}).Draw(t, "device")
 		rank, group := rapid.IntRange(1, 3).Draw(t, "rank"), rapid.IntRange(1, 3).Draw(t, "group")
@@ -102,6 +102,7 @@ func TestRandomConvs(t *testing.T) {
 		require.NoError(t, failed)
 		require.NoError(t, kerneltest.Compare(got[0], want[0], 1e-6))
 	})
+	require.Positive(t, dbl.Counts().Convolutions)
 }
 
 // TestMaxPoolGradients: in a session, where the size of dX is known, the device adds up what the host does.

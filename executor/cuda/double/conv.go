@@ -124,78 +124,90 @@ func (d *Double) convolveNow(c driver.Conv) (err error) {
 		}
 	}
 	fill(c.Workspace, poison) // all that was asked for may be used
-	v := &d.conv
-	v.Conv = c
-	result := c.Y
-	switch c.Kind {
-	case driver.ConvData:
-		result = c.X
-	case driver.ConvFilter:
-		result = c.W
-	}
-	n := len(result) / c.Elem.Size()
-	v.sums = slices.Grow(v.sums[:0], n)[:n]
-	clear(v.sums)
-	v.run()
-	for i, sum := range v.sums {
-		setElement(c.Elem, unsafe.Pointer(&result[i*c.Elem.Size()]), sum)
-	}
+	d.conv.run(&c)
 	return nil
 }
 
-// convolution adds up products in the order of the loops.
+// convolution has room for the numbers of a convolution, as float64. It is kept from run to run.
 type convolution struct {
-	driver.Conv
-	sums []float64 // kept from run to run
+	x, w, y []float64
+	// meets lists, tap by tap, which element of a plane of X the tap meets at each place; -1 for padding.
+	meets []int
 }
 
-// run goes through all pairs of a channel and a filter of its group, in every image.
-func (v *convolution) run() {
-	cg, mg := v.C/v.Groups, v.M/v.Groups
-	for n := range v.N {
-		for m := range v.M {
+// run adds up products in the order of its loops: all pairs of a channel and a filter of its group, in every image.
+func (v *convolution) run(c *driver.Conv) {
+	v.x, v.w, v.y = widened(v.x, c.Elem, c.X), widened(v.w, c.Elem, c.W), widened(v.y, c.Elem, c.Y)
+	sums, result := v.y, c.Y
+	switch c.Kind {
+	case driver.ConvData:
+		sums, result = v.x, c.X
+	case driver.ConvFilter:
+		sums, result = v.w, c.W
+	}
+	clear(sums)
+	v.place(&c.ConvCase)
+	cg, mg := c.C/c.Groups, c.M/c.Groups
+	in, taps, out := c.In[0]*c.In[1]*c.In[2], c.Kernel[0]*c.Kernel[1]*c.Kernel[2], c.Out[0]*c.Out[1]*c.Out[2]
+	for n := range c.N {
+		for m := range c.M {
 			for k := range cg {
-				v.planes(n*v.C+m/mg*cg+k, m*cg+k, n*v.M+m)
+				channel := n*c.C + m/mg*cg + k
+				v.planes(c.Kind, v.x[channel*in:][:in], v.w[(m*cg+k)*taps:][:taps], v.y[(n*c.M+m)*out:][:out])
 			}
+		}
+	}
+	for i, sum := range sums {
+		setElement(c.Elem, unsafe.Pointer(&result[i*c.Elem.Size()]), sum)
+	}
+}
+
+// widened reads elements as float64, to room where it is large enough.
+func widened(room []float64, e driver.Elem, b []byte) []float64 {
+	n := len(b) / e.Size()
+	room = slices.Grow(room[:0], n)[:n]
+	for i := range room {
+		room[i] = element(e, unsafe.Pointer(&b[i*e.Size()]))
+	}
+	return room
+}
+
+// place fills in meets.
+func (v *convolution) place(c *driver.ConvCase) {
+	v.meets = v.meets[:0]
+	for tap := range c.Kernel[0] * c.Kernel[1] * c.Kernel[2] {
+		for place := range c.Out[0] * c.Out[1] * c.Out[2] {
+			v.meets = append(v.meets, meeting(c, place, tap))
 		}
 	}
 }
 
-// planes goes through all places and taps of a plane of X, one of W and one of Y.
-func (v *convolution) planes(x, w, y int) {
-	places, taps := v.Out[0]*v.Out[1]*v.Out[2], v.Kernel[0]*v.Kernel[1]*v.Kernel[2]
-	for place := range places {
-		for tap := range taps {
-			if at, ok := v.tap(x, place, tap); ok {
-				v.add(at, w*taps+tap, y*places+place)
-			}
-		}
-	}
-}
-
-// tap returns the element of X that a tap of the window at a place meets, false for padding.
-func (v *convolution) tap(plane, place, tap int) (int, bool) {
+// meeting returns the element of a plane of X that a tap of the window meets at a place, or -1.
+func meeting(c *driver.ConvCase, place, tap int) int {
 	var at [3]int
 	for i := 2; i >= 0; i-- {
-		at[i] = place%v.Out[i]*v.Stride[i] - v.Pad[i] + tap%v.Kernel[i]*v.Dilation[i]
-		if at[i] < 0 || at[i] >= v.In[i] {
-			return 0, false
+		at[i] = place%c.Out[i]*c.Stride[i] - c.Pad[i] + tap%c.Kernel[i]*c.Dilation[i]
+		if at[i] < 0 || at[i] >= c.In[i] {
+			return -1
 		}
-		place, tap = place/v.Out[i], tap/v.Kernel[i]
+		place, tap = place/c.Out[i], tap/c.Kernel[i]
 	}
-	return ((plane*v.In[0]+at[0])*v.In[1]+at[1])*v.In[2] + at[2], true
+	return (at[0]*c.In[1]+at[1])*c.In[2] + at[2]
 }
 
-// add adds one product to the sum that is wanted of it.
-func (v *convolution) add(x, w, y int) {
-	size := v.Elem.Size()
-	at := func(b []byte, i int) float64 { return element(v.Elem, unsafe.Pointer(&b[i*size])) }
-	switch v.Kind {
-	case driver.ConvForward:
-		v.sums[y] += at(v.X, x) * at(v.W, w)
-	case driver.ConvData:
-		v.sums[x] += at(v.Y, y) * at(v.W, w)
-	case driver.ConvFilter:
-		v.sums[w] += at(v.Y, y) * at(v.X, x)
+// planes adds the products of a plane of each tensor.
+func (v *convolution) planes(kind driver.ConvKind, x, w, y []float64) {
+	for tap := range w {
+		for place, at := range v.meets[tap*len(y):][:len(y)] {
+			switch {
+			case at < 0:
+			case kind == driver.ConvForward:
+				y[place] += x[at] * w[tap]
+			case kind == driver.ConvData:
+				x[at] += y[place] * w[tap]
+			default:
+				w[tap] += y[place] * x[at]
+			}
+		}
 	}
 }
