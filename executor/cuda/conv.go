@@ -14,6 +14,7 @@ type convolver struct {
 	geometry *cpu.ConvGeometry
 	size     int
 	conv     driver.Conv
+	search   convSearch
 	lent     []byte // to cuBLAS
 
 	columns, swap, finish, back, depth, depthBack, deep, depthWeights, biasGrad *launch
@@ -47,7 +48,7 @@ func newConvolver(d *Device, p *executor.Prep, g *cpu.ConvGeometry) (*convolver,
 	if err != nil {
 		return nil, err
 	}
-	k := &convolver{product: product, geometry: g, size: t.Bits() / 8}
+	k := &convolver{product: product, geometry: g, size: t.Bits() / 8, search: convSearch{d.opts.ConvSearch, d.opts.ConvClamp}}
 	s, size := suffix(t), string(rune('0'+k.size))
 	own := "conv_" + s
 	list := []convLaunch{

@@ -39,8 +39,13 @@ func ParseConvSearch(name string) (driver.ConvSearch, error) {
 // convKey is what a choice depends on.
 type convKey struct {
 	driver.ConvCase
-	search driver.ConvSearch
-	clamp  bool
+	convSearch
+}
+
+// convSearch is how to choose: what the device's options were when the kernel was made, for its session plans with them.
+type convSearch struct {
+	how   driver.ConvSearch
+	clamp bool
 }
 
 // convChoice says how a convolution is computed.
@@ -53,8 +58,7 @@ type convChoice struct {
 }
 
 // chooseConv returns the choice for a case: it searches at the first time.
-func (d *Device) chooseConv(c driver.ConvCase) convChoice {
-	key := convKey{c, d.opts.ConvSearch, d.opts.ConvClamp}
+func (d *Device) chooseConv(key convKey) convChoice {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	choice, ok := d.convs[key]
@@ -107,7 +111,7 @@ func (d *Device) offeredConvs(key convKey, limit int) ([]driver.ConvAlgo, error)
 	if err != nil {
 		return nil, err
 	}
-	switch key.search {
+	switch key.how {
 	case driver.SearchDefault:
 		list, err := d.driver.ConvAlgos(d.stream, conv, driver.SearchDefault)
 		if refused := (*driver.Refused)(nil); errors.As(err, &refused) {

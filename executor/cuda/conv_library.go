@@ -36,7 +36,7 @@ func (k *convolver) choice(p *convPlan, kind driver.ConvKind) convChoice {
 	if own != "" {
 		return convChoice{own: own}
 	}
-	return k.d.chooseConv(c)
+	return k.d.chooseConv(convKey{c, k.search})
 }
 
 // library reports whether the library computes a planned convolution.

@@ -79,7 +79,15 @@ func TestConvSearch(t *testing.T) {
 			d.ChooseConvolutions(c.search, c.clamp)
 			want := int64(executor.RoundUp(c.want))
 			for range 2 {
-				s, _ := ran(t, d, longConv, executor.Options{})
+				m, types := parsed(t, longConv)
+				s, err := executor.Open(m, types, d, executor.Options{})
+				require.NoError(t, err)
+				for name, x := range made(t, m, nil) {
+					require.NoError(t, s.SetInput(name, x))
+				}
+				d.ChooseConvolutions(driver.SearchHeuristic, !c.clamp) // for sessions to come
+				require.NoError(t, s.Run(context.Background()))
+				d.ChooseConvolutions(c.search, c.clamp)
 				require.Equal(t, want, s.Prediction().Workspace)
 				require.Equal(t, s.Prediction().Arena, s.Measured().Arena)
 				require.Equal(t, s.Prediction().Live, s.Measured().Live)
