@@ -81,7 +81,7 @@ func (d *Device) searchConv(key convKey) convChoice {
 	case errors.As(err, &missing), errors.As(err, &refused):
 		return convChoice{own: err.Error()}
 	case err != nil:
-		return convChoice{err: err}
+		return convChoice{err: withoutCuDNN(err)}
 	}
 	a, ok := bestConv(list, limit)
 	if !ok {
@@ -92,6 +92,14 @@ func (d *Device) searchConv(key convKey) convChoice {
 		choice.clamped = small.Workspace
 	}
 	return choice
+}
+
+// withoutCuDNN tells what to do about a library that fails.
+func withoutCuDNN(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%w; MEMOPT_CUDNN=none leaves convolutions to memopt's own kernels", err)
 }
 
 // bestConv returns the first deterministic algorithm of a list within a limit.

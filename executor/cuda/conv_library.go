@@ -51,7 +51,7 @@ func (k *convolver) convolve(p *convPlan, kind driver.ConvKind, c *convChoice, x
 	v.ConvCase, _ = k.libraryCase(p, kind)
 	nx, nw, ny := v.Lens()
 	v.X, v.W, v.Y, v.Algo, v.Workspace = x[:nx*k.size], w[:nw*k.size], y[:ny*k.size], c.algo, workspace[:c.algo.Workspace]
-	return k.d.driver.Convolve(k.d.stream, v)
+	return withoutCuDNN(k.d.driver.Convolve(k.d.stream, v))
 }
 
 // work says who computes a planned convolution, for reports; ownBytes is the workspace of own kernels.
