@@ -19,6 +19,7 @@ type layout struct {
 	pinned     []graph.ValueID // roots that outlive the run: outputs
 	arenaBytes int64
 	workspace  int64 // the largest
+	least      int64 // peak of live bytes with the least workspace of libraries
 	peak       live.Peak
 	bound      int64
 }
@@ -42,6 +43,9 @@ func (f *frame) plan(sizes *live.Sizes, packed bool) error {
 		return err
 	}
 	f.timeline, f.bytes = t, p.Bytes
+	if f.least, err = f.leastLive(p, t.Peak.Bytes); err != nil {
+		return err
+	}
 	n := len(f.g.Values)
 	f.offsets, f.blocks, f.held = make([]int64, n), make([][]byte, n), make([]int64, n)
 	for i := range f.offsets {
@@ -187,7 +191,7 @@ func onDemandPeak(t *live.Timeline, bytes []int64) int64 {
 
 // prediction returns what is known of the memory before a run.
 func (f *frame) prediction(p Prediction) Prediction {
-	p.Live, p.PeakNode = f.peak.Bytes, f.peak.Node
+	p.Live, p.LeastLive, p.PeakNode = f.peak.Bytes, f.least, f.peak.Node
 	p.Arena, p.LowerBound, p.Workspace = f.arenaBytes, f.bound, f.workspace
 	p.Unsized = f.timeline.Unsized
 	return p

@@ -51,6 +51,7 @@ type Observer interface {
 // inputs and weights are Persistent and in none of the other figures.
 type Prediction struct {
 	Live       int64 // peak of the bytes that are live at once, workspaces included
+	LeastLive  int64 // what Live would be if libraries had to do with the least workspace (LibraryWork)
 	Arena      int64 // bytes of the planned layout
 	LowerBound int64 // no layout is smaller: live bytes with every buffer rounded up to Alignment
 	Workspace  int64 // the largest workspace of one node

@@ -56,6 +56,7 @@ type runJSON struct {
 	// NotCaptured says why steps are not captured though that was asked for.
 	NotCaptured string        `json:"not_captured,omitempty"`
 	Remarks     []string      `json:"device_remarks,omitempty"`
+	Library     *libraryJSON  `json:"cudnn,omitempty"`
 	Runtime     *runtimeJSON  `json:"runtime,omitempty"`
 	Outputs     []outputsJSON `json:"outputs"`
 }
@@ -134,6 +135,7 @@ func newRunJSON(v *RunView) *runJSON {
 		j.Copies = &copiesJSON{c.In, c.Out, c.InBytes, c.OutBytes}
 	}
 	j.Remarks = r.Remarks
+	j.Library = newLibraryJSON(r)
 	for _, n := range r.HostNodes {
 		if j.OnHost == nil {
 			j.OnHost = map[string]int{}
@@ -219,6 +221,7 @@ func (t *Table) runRows(v *RunView) {
 		own := r.DeviceGrowth - r.Arena.Reserved - r.Weights.Reserved
 		t.Add("GPU memory", Bytes(r.DeviceGrowth), fmt.Sprintf("as its driver counts: arena %s, inputs and weights %s, the driver's own %s", Bytes(r.Arena.Reserved), Bytes(r.Weights.Reserved), Bytes(own)))
 	}
+	t.libraryRows(r)
 	if n := len(r.HostNodes); n > 0 {
 		t.Add("nodes on the host", fmt.Sprint(n), "of those "+r.HostNodes[0].Label+": "+r.HostNodes[0].Why)
 	}

@@ -85,6 +85,9 @@ func Verify(w io.Writer, format Format, v *VerifyView) error {
 	if a.Measured.Dynamic > 0 || b.Measured.Dynamic > 0 {
 		t.Add("beside the plan", Bytes(a.Measured.Dynamic), Bytes(b.Measured.Dynamic), "sizes depend on data, or inside subgraphs")
 	}
+	if x, y := newLibraryJSON(a), newLibraryJSON(b); x != nil && y != nil && max(x.Workspace, y.Workspace) > 0 {
+		t.Add("cuDNN workspace", Bytes(x.Workspace), Bytes(y.Workspace), "of the arena; the planned graph's "+y.clamped())
+	}
 	if a.Resident > 0 {
 		t.Add("process", Bytes(a.Resident), Bytes(b.Resident), "VmHWM - VmRSS before the first step")
 	}

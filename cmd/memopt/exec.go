@@ -42,6 +42,8 @@ type execFlags struct {
 	cudaGraph   bool
 	blocking    bool
 	tf32        bool
+	convSearch  string
+	convRoom    string
 	atol, rtol  float64
 	ort         ortFlags
 	// differentiate says that forward models become training graphs first, selection or not.
@@ -61,6 +63,8 @@ func (e *execFlags) register(f *pflag.FlagSet) {
 	e.ort.register(f)
 	f.BoolVar(&e.cudaGraph, "cuda-graph", false, "capture a step as a CUDA graph and replay it, where the host has no part in the step")
 	f.BoolVar(&e.tf32, "tf32", false, "let a GPU round the operands of float32 products to 10 bits (TF32)")
+	f.StringVar(&e.convSearch, "cudnn-conv-algo-search", "heuristic", "how a GPU's algorithm for a convolution is found, as by ONNX Runtime's cudnn_conv_algo_search: heuristic, exhaustive, which times all of them and may choose others the next time, or default")
+	f.StringVar(&e.convRoom, "cudnn-conv-use-max-workspace", "on", "off leaves out algorithms for convolutions that want more than 32 MiB, as ONNX Runtime's cudnn_conv_use_max_workspace=0")
 	f.BoolVar(&e.blocking, "blocking", false, "wait for the GPU after every node, so that a fault is reported with the node that caused it")
 	f.Float64Var(&e.atol, "atol", verify.DefaultTolerance.Abs, "absolute tolerance of comparisons that are not bitwise")
 	f.Float64Var(&e.rtol, "rtol", verify.DefaultTolerance.Rel, "relative tolerance of comparisons that are not bitwise")
@@ -83,8 +87,8 @@ func (e *execFlags) options(a *app) (verify.Options, error) {
 	s := &o.Session
 	s.Threads, s.Seed = a.global.threads, uint64(a.global.seed)
 	s.Capture, s.Blocking = e.cudaGraph, e.blocking
-	if d, ok := o.Device.(*cuda.Device); ok {
-		d.AllowTF32(e.tf32)
+	if err := e.gpuOptions(o.Device); err != nil {
+		return o, err
 	}
 	switch e.memPattern {
 	case "on", "off":
@@ -107,6 +111,22 @@ func (e *execFlags) options(a *app) (verify.Options, error) {
 	}
 	o.Progress = a.progress("steps")
 	return o, nil
+}
+
+// gpuOptions checks the flags of GPUs, and hands them to the device where it is one.
+func (e *execFlags) gpuOptions(device executor.Device) error {
+	search, err := cuda.ParseConvSearch(e.convSearch)
+	if err != nil {
+		return usage("--cudnn-conv-algo-search %w", err)
+	}
+	if e.convRoom != "on" && e.convRoom != "off" {
+		return usage("--cudnn-conv-use-max-workspace %q: wanted on or off", e.convRoom)
+	}
+	if d, ok := device.(*cuda.Device); ok {
+		d.AllowTF32(e.tf32)
+		d.ChooseConvolutions(search, e.convRoom == "off")
+	}
+	return nil
 }
 
 func (e *execFlags) tolerance() verify.Tolerance {

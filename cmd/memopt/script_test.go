@@ -33,6 +33,12 @@ var forwardModels = map[string]string{
 	"wide.onnx": `wide (float[64] x) => (float loss, float[1] g) {
 		y = Exp(x)  loss = ReduceMean<keepdims = 0>(y)  a = Concat<axis = 0>(y, y)  b = Concat<axis = 0>(y, y)
 		ra = ReduceMax(a)  rb = ReduceMax(b)  g = Add(ra, rb) }`,
+	"conv.onnx": `conv (float[1, 4, 7, 7] x, float[3, 4, 3, 3] 'conv.weight') => (float loss, float[1, 3, 4, 4] y) {
+		y = Conv<strides = [2, 2], pads = [1, 1, 1, 1]>(x, 'conv.weight')  loss = ReduceMean<keepdims = 0>(y) }`,
+	"pads.onnx": `pads (float[1, 4, 7, 7] x, float[3, 4, 3, 3] 'conv.weight') => (float loss) {
+		y = Conv<pads = [1, 1, 1, 1]>(x, 'conv.weight')  z = Conv<pads = [0, 1, 2, 1]>(x, 'conv.weight')  d = Sub(y, z)  loss = ReduceMean<keepdims = 0>(d) }`,
+	"long.onnx": `long (float[1, 1, 2048, 1024] x, float[1, 1, 1, 1] 'conv.weight') => (float loss, float[1, 1, 32, 16] y) {
+		y = Conv<strides = [64, 64]>(x, 'conv.weight')  loss = ReduceMean<keepdims = 0>(y) }`,
 	"unused.onnx": `unused (float[8] x, float[8] w, float[3] idle) => (float loss, float[3] other) { y = Mul(x, w)  loss = ReduceSum<keepdims = 0>(y)  other = Neg(idle) }`,
 }
 

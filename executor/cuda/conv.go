@@ -13,7 +13,9 @@ type convolver struct {
 	*product
 	geometry *cpu.ConvGeometry
 	size     int
-	lent     []byte // to the library
+	conv     driver.Conv
+	search   convSearch
+	lent     []byte // to cuBLAS
 
 	columns, swap, finish, back, depth, depthBack, deep, depthWeights, biasGrad *launch
 
@@ -21,11 +23,23 @@ type convolver struct {
 	widen, narrow, columnsWide, swapWide *launch
 }
 
-// newConvolver loads the kernels.
-func newConvolver(d *Device, p *executor.Prep, g *cpu.ConvGeometry, err error) (*convolver, error) {
-	if err != nil {
-		return nil, err
+// convOf returns what makes a kernel that is a convolver: its geometry is read first.
+func convOf(geometry func(*executor.Prep) (*cpu.ConvGeometry, error), kernel func(*convolver) executor.Kernel) func(*Device, *executor.Prep) (executor.Kernel, error) {
+	return func(d *Device, p *executor.Prep) (executor.Kernel, error) {
+		g, err := geometry(p)
+		if err != nil {
+			return nil, err
+		}
+		k, err := newConvolver(d, p, g)
+		if err != nil {
+			return nil, err
+		}
+		return kernel(k), nil
 	}
+}
+
+// newConvolver loads the kernels.
+func newConvolver(d *Device, p *executor.Prep, g *cpu.ConvGeometry) (*convolver, error) {
 	t := p.DType(0)
 	if !isFloat(t) {
 		return nil, noTypes(p)
@@ -34,7 +48,7 @@ func newConvolver(d *Device, p *executor.Prep, g *cpu.ConvGeometry, err error) (
 	if err != nil {
 		return nil, err
 	}
-	k := &convolver{product: product, geometry: g, size: t.Bits() / 8}
+	k := &convolver{product: product, geometry: g, size: t.Bits() / 8, search: convSearch{d.opts.ConvSearch, d.opts.ConvClamp}}
 	s, size := suffix(t), string(rune('0'+k.size))
 	own := "conv_" + s
 	list := []convLaunch{
@@ -60,7 +74,7 @@ type convLaunch struct {
 	module, name string
 }
 
-// lend takes the library's workspace for a run.
+// lend takes the workspace of cuBLAS for a run.
 func (k *convolver) lend(c *executor.Ctx) {
 	k.lent = c.Scratch(k.d.libraryWorkspace())
 	g := &k.gemm
@@ -85,21 +99,20 @@ type convKernel struct {
 }
 
 // newConv makes the kernel of Conv and FusedConv.
-func newConv(d *Device, p *executor.Prep) (executor.Kernel, error) {
-	g, err := cpu.NewConvGeometry(p)
-	k, err := newConvolver(d, p, g, err)
-	if err != nil {
-		return nil, err
-	}
-	return &convKernel{convolver: k}, nil
+var newConv = convOf(cpu.NewConvGeometry, func(k *convolver) executor.Kernel { return &convKernel{convolver: k} })
+
+// Workspace returns what cuDNN takes, or the columns and cuBLAS.
+func (k *convKernel) Workspace(in, _ [][]int) int {
+	return k.workspace(in, driver.ConvForward, k.forwardBytes)
 }
 
-// Workspace returns what the columns and the library take.
-func (k *convKernel) Workspace(in, _ [][]int) int {
-	p, err := newConvPlan(k.geometry, in[0], in[1], k.size)
-	if err != nil {
-		return 0
-	}
+// LibraryWork says who convolves.
+func (k *convKernel) LibraryWork(in, _ [][]int) []executor.LibraryWork {
+	return k.libraryWork(in, driver.ConvForward, "convolution", k.forwardBytes)
+}
+
+// forwardBytes returns the workspace of a convolution by own kernels: the columns and what cuBLAS is lent.
+func (k *convolver) forwardBytes(p *convPlan) int {
 	p.forward()
 	return p.forwardBytes() + executor.RoundUp(k.d.libraryWorkspace())
 }
@@ -138,6 +151,16 @@ func (k *convKernel) Run(c *executor.Ctx) error {
 			return err
 		}
 		return k.finishSums(0, p.n, k.y, p.m*p.outPlane, p.outPlane)
+	}
+	choice := k.choice(p, driver.ConvForward)
+	switch {
+	case choice.err != nil:
+		return choice.err
+	case choice.library():
+		if err := k.convolve(p, driver.ConvForward, &choice, k.x, k.w, k.y, c.Scratch(choice.algo.Workspace)); err != nil {
+			return err
+		}
+		return k.finishAll(0, p.n, k.y)
 	case p.way == convDepth:
 		return k.runDepth()
 	case p.way == convDeep:
@@ -186,6 +209,12 @@ func (k *convKernel) some(from, count int) error {
 			}
 		}
 	}
+	return k.finishAll(from, count, y)
+}
+
+// finishAll finishes sums that lie where the output is to be, where there is something to do.
+func (k *convKernel) finishAll(from, count int, y []byte) error {
+	p := &k.plan
 	if k.bias == nil && k.z == nil && p.act == 0 {
 		return nil
 	}

@@ -1,16 +1,13 @@
 package cuda
 
 import (
-	"slices"
-
 	"memopt/executor"
-	"memopt/executor/cpu"
 	"memopt/executor/cuda/driver"
 )
 
 // spread applies the transpose of a convolution: dx [N, C, in…] of dy [N, M, out…], weights [M, C/group, kernel…] and a
-// bias for each of C, or nil.
-func (k *convolver) spread(c *executor.Ctx, p *convPlan, dy, w, bias, dx []byte) error {
+// bias for each of C, or nil. lent is cuDNN's workspace where it has a part in it.
+func (k *convolver) spread(c *executor.Ctx, p *convPlan, dy, w, bias, dx, lent []byte) error {
 	if len(dx) == 0 {
 		return nil
 	}
@@ -18,7 +15,16 @@ func (k *convolver) spread(c *executor.Ctx, p *convPlan, dy, w, bias, dx []byte)
 		// Nothing is added: a window without places leaves the bias.
 		return k.addBack(p, nil, bias, dx, p.n, p.c, 0)
 	}
-	if p.way == convDepth {
+	choice := k.choice(p, driver.ConvData)
+	switch {
+	case choice.err != nil:
+		return choice.err
+	case choice.library():
+		if err := k.convolve(p, driver.ConvData, &choice, dx, w, dy, lent); err != nil || bias == nil {
+			return err
+		}
+		return k.addBias(dx, bias, p.n, p.c, p.inPlane)
+	case p.way == convDepth:
 		return k.spreadDepth(p, dy, w, bias, dx)
 	}
 	columns, room := dx, []byte(nil)
@@ -61,6 +67,12 @@ func (k *convolver) spread(c *executor.Ctx, p *convPlan, dy, w, bias, dx []byte)
 		}
 	}
 	return nil
+}
+
+// spreadBytes returns the workspace of the transpose by own kernels: the columns and what cuBLAS is lent.
+func (k *convolver) spreadBytes(p *convPlan) int {
+	p.backward(k.size)
+	return p.backwardBytes() + executor.RoundUp(k.d.libraryWorkspace())
 }
 
 // widened writes halves as float32 to room.
@@ -183,242 +195,4 @@ func (k *convolver) spreadDepth(p *convPlan, dy, w, bias, dx []byte) error {
 	a.Float32(0)
 	p.pack(a)
 	return k.depthBack.line(n, 1)
-}
-
-// convTransposeKernel is ConvTranspose: the transpose of a convolution from the channels of Y to those of X.
-type convTransposeKernel struct {
-	*convolver
-	plan  convPlan
-	shape []int
-}
-
-// newConvTranspose makes the kernel of ConvTranspose.
-func newConvTranspose(d *Device, p *executor.Prep) (executor.Kernel, error) {
-	g, err := cpu.NewConvTransposeGeometry(p)
-	k, err := newConvolver(d, p, g, err)
-	if err != nil {
-		return nil, err
-	}
-	return &convTransposeKernel{convolver: k}, nil
-}
-
-// Workspace returns what the columns and the library take.
-func (k *convTransposeKernel) Workspace(in, _ [][]int) int {
-	p, err := newConvPlan(k.geometry, in[0], in[1], k.size)
-	if err != nil {
-		return 0
-	}
-	p.backward()
-	return p.backwardBytes() + executor.RoundUp(k.d.libraryWorkspace())
-}
-
-// Run checks the shapes and computes.
-func (k *convTransposeKernel) Run(c *executor.Ctx) error {
-	x, w := c.In(0), c.In(1)
-	var err error
-	if k.plan, err = newConvPlan(k.geometry, x.Shape, w.Shape, k.size); err != nil {
-		return err
-	}
-	p := &k.plan
-	p.backward()
-	var bias []byte
-	if b := c.In(2); b != nil {
-		if b.Rank() != 1 || b.Shape[0] != p.c {
-			return c.Errorf("input 2 (bias) has shape %v, wanted [%d]", b.Shape, p.c)
-		}
-		bias = b.Data
-	}
-	k.shape = append(append(k.shape[:0], p.n, p.c), p.In[3-p.Rank:]...)
-	y := c.Out(0, k.shape...)
-	if y == nil {
-		return nil
-	}
-	k.lend(c)
-	return k.spread(c, p, x.Data, w.Data, bias, y.Data)
-}
-
-// convGradKernel is com.microsoft's ConvGrad: from dY, X and W the gradients of X, W and the bias.
-type convGradKernel struct {
-	*convolver
-	plan convPlan
-	want []int
-}
-
-// newConvGrad makes the kernel of ConvGrad.
-func newConvGrad(d *Device, p *executor.Prep) (executor.Kernel, error) {
-	g, err := cpu.NewConvGeometry(p)
-	k, err := newConvolver(d, p, g, err)
-	if err != nil {
-		return nil, err
-	}
-	return &convGradKernel{convolver: k}, nil
-}
-
-// Workspace returns what the columns and the library take.
-func (k *convGradKernel) Workspace(in, out [][]int) int {
-	p, err := newConvPlan(k.geometry, in[1], in[2], k.size)
-	if err != nil {
-		return 0
-	}
-	n := executor.RoundUp(k.d.libraryWorkspace())
-	if len(out) > 0 && out[0] != nil {
-		p.backward()
-		n += p.backwardBytes()
-	}
-	if len(out) > 1 && out[1] != nil {
-		p.backwardWeights(k.size)
-		n += p.weightBytes()
-	}
-	return n
-}
-
-// Run checks the shapes and computes.
-func (k *convGradKernel) Run(c *executor.Ctx) error {
-	dy, x, w := c.In(0), c.In(1), c.In(2)
-	var err error
-	if k.plan, err = newConvPlan(k.geometry, x.Shape, w.Shape, k.size); err != nil {
-		return err
-	}
-	p := &k.plan
-	k.want = append(append(k.want[:0], p.n, p.m), p.Out[3-p.Rank:]...)
-	if !slices.Equal(dy.Shape, k.want) {
-		return c.Errorf("input 0 (dY) has shape %v, wanted %v", dy.Shape, k.want)
-	}
-	k.lend(c)
-	if dx := c.Out(0, x.Shape...); dx != nil {
-		p.backward()
-		if err := k.spread(c, p, dy.Data, w.Data, nil, dx.Data); err != nil {
-			return err
-		}
-	}
-	if dw := c.Out(1, w.Shape...); dw != nil {
-		p.backwardWeights(k.size)
-		if err := k.weights(c, dy.Data, x.Data, dw.Data); err != nil {
-			return err
-		}
-	}
-	db := c.Out(2, p.m)
-	if db == nil {
-		return nil
-	}
-	a := k.biasGrad.begin()
-	a.In(dy.Data)
-	a.Out(db.Data)
-	a.Int(p.m)
-	a.Int(p.n * p.outPlane)
-	a.Divider(max(p.outPlane, 1))
-	return k.biasGrad.rows(p.m, 256, 0)
-}
-
-// weights computes dW: dY times the transposed columns, some images or some places of one at a time.
-func (k *convGradKernel) weights(c *executor.Ctx, dy, x, dw []byte) error {
-	p, g := &k.plan, &k.gemm
-	switch {
-	case len(dw) == 0:
-		return nil
-	case p.n*p.outPlane == 0:
-		return k.d.Memory().Fill(dw, 0)
-	case p.depthwise():
-		return k.weightsDepth(dy, x, dw)
-	}
-	columns := c.Scratch(p.images * p.c * p.taps * p.places * p.size)
-	var right, room []byte
-	if p.images > 1 {
-		right = c.Scratch(p.images * p.m * p.outPlane * p.size)
-	}
-	if p.size == k.size {
-		return k.addWeights(dy, x, dw, columns, right, nil)
-	}
-	room = c.Scratch(p.images * p.m * p.outPlane * 4)
-	sums := c.Scratch(p.m * p.depth * 4)
-	elem, tf32 := g.Elem, g.TF32
-	g.Elem, g.TF32 = driver.F32, true // which has room for all bits of halves
-	err := k.addWeights(dy, x, sums, columns, right, room)
-	g.Elem, g.TF32 = elem, tf32
-	if err != nil {
-		return err
-	}
-	a := k.narrow.begin()
-	a.In(sums)
-	a.Out(dw)
-	a.Int(p.m * p.depth)
-	a.Float32(0)
-	a.Float32(0)
-	return k.narrow.line(p.m*p.depth, 4)
-}
-
-// addWeights adds up dW, piece by piece. dY goes to room as float32 where there is one.
-func (k *convGradKernel) addWeights(dy, x, dw, columns, right, room []byte) error {
-	p, g := &k.plan, &k.gemm
-	g.TransB, g.Beta = true, 0
-	defer func() { g.TransB, g.Beta = false, 0 }()
-	for from := 0; from < p.n; from += p.images {
-		count := min(p.images, p.n-from)
-		y := dy[from*p.m*p.outPlane*k.size:][:count*p.m*p.outPlane*k.size]
-		var err error
-		if room != nil {
-			if y, err = k.widened(y, room); err != nil {
-				return err
-			}
-		}
-		if p.images > 1 {
-			if err := k.sideBySide(y, right, count); err != nil {
-				return err
-			}
-			y = right
-		}
-		for place := 0; place < p.outPlane; place += p.places {
-			n := min(p.places, p.outPlane-place)
-			wide := count * n
-			if err := k.makeColumns(p, x[from*p.c*p.inPlane*k.size:], columns, count, place, n, n, wide); err != nil {
-				return err
-			}
-			ld := count * p.outPlane
-			g.M, g.N, g.K, g.LDA, g.LDB, g.LDC = p.mg, p.depth, wide, ld, wide, p.depth
-			g.Batch, g.StrideA, g.StrideB, g.StrideC = p.group, p.mg*ld, p.depth*wide, p.mg*p.depth
-			if err := k.call(y, place, columns, 0, dw, 0); err != nil {
-				return err
-			}
-			g.Beta = 1
-		}
-	}
-	return nil
-}
-
-// sideBySide brings the planes of each filter of count images together.
-func (k *convGradKernel) sideBySide(dy, right []byte, count int) error {
-	p := &k.plan
-	n := count * p.m * p.outPlane
-	swap := k.swap
-	if p.size != k.size {
-		swap = k.swapWide
-	}
-	a := swap.begin()
-	a.In(dy[:n*p.size])
-	a.Out(right[:n*p.size])
-	a.Int(n)
-	a.Int(p.m * p.outPlane)
-	a.Int(p.outPlane)
-	a.Divider(p.outPlane)
-	a.Divider(count)
-	return swap.line(n, 2)
-}
-
-// weightsDepth computes dW of groups of one channel each.
-func (k *convGradKernel) weightsDepth(dy, x, dw []byte) error {
-	p := &k.plan
-	a := k.depthWeights.begin()
-	a.In(dy)
-	a.In(x)
-	a.Out(dw)
-	a.Int(p.m * p.taps)
-	a.Int(p.n)
-	a.Int(p.n * p.outPlane)
-	a.Uint32(uint32(p.m))
-	a.Uint32(uint32(p.c))
-	a.Divider(p.taps)
-	a.Divider(p.mg)
-	a.Divider(p.outPlane)
-	p.pack(a)
-	return k.depthWeights.rows(p.m*p.taps, 256, 0)
 }

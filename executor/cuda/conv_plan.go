@@ -80,8 +80,8 @@ func (p *convPlan) share() {
 
 // backward chooses the way of the transpose. Its columns are float32 for all types: each element of the result is a sum of
 // several, which is rounded once.
-func (p *convPlan) backward() {
-	p.elem, p.size = p.size, 4
+func (p *convPlan) backward(elem int) {
+	p.elem, p.size = elem, 4
 	p.images, p.channels = max(p.n, 1), p.cg
 	switch {
 	case p.cg == 1 && p.taps <= 128:

@@ -18,14 +18,17 @@ import (
 	"memopt/graph/op"
 )
 
+// convolves reports whether cuDNN has a part in an operator.
+func convolves(k graph.Kind) bool {
+	return k == op.Conv || k == op.FusedConv || k == op.ConvTranspose || k == op.ConvGrad
+}
+
 // TestConvInPieces: convolutions whose columns are made piece by piece: some images, some places or some channels at a time.
 func TestConvInPieces(t *testing.T) {
 	for _, bytes := range []int{1, 600} {
 		restore := cuda.LowerColumnBytes(bytes)
 		for _, c := range cases() {
-			switch c.Kind {
-			case op.Conv, op.FusedConv, op.ConvTranspose, op.ConvGrad:
-			default:
+			if !convolves(c.Kind) {
 				continue
 			}
 			large := false
@@ -35,7 +38,7 @@ func TestConvInPieces(t *testing.T) {
 			if large || c.Fails != "" {
 				continue
 			}
-			d, _ := opened(t, double.Options{})
+			d, _ := opened(t, double.Options{NoConvolutions: true})
 			c.Name = fmt.Sprint(c.Name, ", columns of ", bytes, " bytes")
 			kerneltest.Check(t, d, c)
 		}
@@ -59,8 +62,10 @@ func randomFloats(seed uint64, shape ...int) *executor.Tensor {
 
 // TestRandomConvs: convolutions of any geometry give what the host's give, bit for bit where all sums are exact.
 func TestRandomConvs(t *testing.T) {
-	d, _ := opened(t, double.Options{})
+	own, _ := opened(t, double.Options{NoConvolutions: true})
+	library, dbl := opened(t, double.Options{})
 	rapid.Check(t, func(t *rapid.T) {
+		d := rapid.SampledFrom([]*cuda.Device{own, library}).Draw(t, "device")
 		rank, group := rapid.IntRange(1, 3).Draw(t, "rank"), rapid.IntRange(1, 3).Draw(t, "group")
 		list := func(name string, lo, hi, n int) []int64 {
 			var l []int64
@@ -97,6 +102,7 @@ func TestRandomConvs(t *testing.T) {
 		require.NoError(t, failed)
 		require.NoError(t, kerneltest.Compare(got[0], want[0], 1e-6))
 	})
+	require.Positive(t, dbl.Counts().Convolutions)
 }
 
 // TestMaxPoolGradients: in a session, where the size of dX is known, the device adds up what the host does.

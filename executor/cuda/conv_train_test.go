@@ -40,7 +40,8 @@ func TestConvTraining(t *testing.T) {
 			inputs := made(t, j.Model, symbolic.Env{})
 			var want [][]float32
 			gpu, _ := opened(t, double.Options{})
-			for _, dev := range []executor.Device{cpu.Device{}, gpu} {
+			own, _ := opened(t, double.Options{NoConvolutions: true})
+			for _, dev := range []executor.Device{cpu.Device{}, gpu, own} {
 				s, err := executor.Open(j.Model, j.Types, dev, executor.Options{})
 				require.NoError(t, err)
 				for name, x := range inputs {

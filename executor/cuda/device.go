@@ -15,8 +15,12 @@ import (
 
 // Options of Open and New.
 type Options struct {
-	// TF32 lets products of float32 matrices round their operands to 10 bits.
+	// TF32 lets products of float32 matrices, and cuDNN's convolutions, round their operands to 10 bits.
 	TF32 bool
+	// ConvSearch is how cuDNN's algorithm for a convolution is found: cudnn_conv_algo_search.
+	ConvSearch driver.ConvSearch
+	// ConvClamp leaves out algorithms that want more than 32 MiB of workspace: cudnn_conv_use_max_workspace=0.
+	ConvClamp bool
 }
 
 // Device is one GPU with a stream on which everything is done in order. It serves one session at a time, or several that
@@ -30,6 +34,7 @@ type Device struct {
 	mu        sync.Mutex
 	modules   map[string]driver.Module
 	functions map[string]driver.Function
+	convs     map[convKey]convChoice
 }
 
 // Open opens GPU number ordinal. The error wraps a *driver.Missing where there is none.
@@ -51,7 +56,7 @@ func New(drv driver.Driver, o Options) (*Device, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &Device{stream: s, opts: o, modules: map[string]driver.Module{}, functions: map[string]driver.Function{}}
+	d := &Device{stream: s, opts: o, modules: map[string]driver.Module{}, functions: map[string]driver.Function{}, convs: map[convKey]convChoice{}}
 	d.products = &products{Driver: drv, function: d.function, own: map[productKernel]driver.Function{}}
 	d.driver = d.products
 	return d, nil
@@ -62,6 +67,12 @@ func (d *Device) Close() error { return d.driver.Close() }
 
 // AllowTF32 lets products of kernels that are made from now on round float32 operands to 10 bits, or not.
 func (d *Device) AllowTF32(allow bool) { d.opts.TF32 = allow }
+
+// ChooseConvolutions says how cuDNN's algorithms are found for sessions that are opened from now on, and whether those with a workspace of
+// more than 32 MiB are left out.
+func (d *Device) ChooseConvolutions(search driver.ConvSearch, clamp bool) {
+	d.opts.ConvSearch, d.opts.ConvClamp = search, clamp
+}
 
 // Name returns the device's name.
 func (d *Device) Name() string { return "cuda" }

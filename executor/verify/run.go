@@ -41,6 +41,7 @@ type Run struct {
 	Feeds     []executor.Feed
 	// Of a device with memory of its own: the nodes that the host runs, and why steps are not captured where that was asked for.
 	HostNodes    []executor.HostNode
+	LibraryNodes []executor.LibraryNode // convolutions that a vendor's library does, or could do
 	WhyNoCapture string
 	// Remarks is what the device says of how it ran the graph: which libraries it went without.
 	Remarks []string
@@ -126,7 +127,7 @@ func start(side Side, inputs map[string]*executor.Tensor, opts Options) (*execut
 		return nil, err
 	}
 	return &execution{graph: side.Model.Graph, session: s, device: opts.Device, available: before, warmup: opts.Warmup, total: opts.Warmup + max(opts.Repeat, 1),
-		run: &Run{Predicted: s.Prediction(), Threads: s.Threads(), Feeds: s.Feeds(), HostNodes: s.HostNodes(), WhyNoCapture: s.WhyNoCapture()}}, nil
+		run: &Run{Predicted: s.Prediction(), Threads: s.Threads(), Feeds: s.Feeds(), HostNodes: s.HostNodes(), LibraryNodes: s.LibraryNodes(), WhyNoCapture: s.WhyNoCapture()}}, nil
 }
 
 // close ends the session, once.

@@ -26,11 +26,16 @@ type Options struct {
 	Memory    int64 // bytes of the device
 	Lazy      bool
 	NoLibrary bool // products are refused as where libcublas is missing
+	// NoConvolutions leaves out the library of convolutions. ConvFault is what it answers when it is asked for its
+	// algorithms for one, nil for those that it has; nil: it has some for all.
+	NoConvolutions bool
+	ConvFault      func(*driver.ConvCase) error
 }
 
 // Counts says what a double was asked for.
 type Counts struct {
 	Allocs, Frees, Launches, CopiesIn, CopiesOut, Gemms, Syncs, Replays int
+	Convolutions, ConvSearches                                          int
 	BytesIn, BytesOut, Live, Peak                                       int64
 }
 
@@ -47,6 +52,7 @@ type Double struct {
 	clock     int
 	graphs    [][]func() error
 	operands  operands
+	conv      convolution
 	lost      error
 	pinned    int
 	fails     string // kernel whose launches fail

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"os"
-	"path/filepath"
 	"unsafe"
 )
 
@@ -20,29 +19,14 @@ type cublas struct {
 	alpha, beta [8]byte
 }
 
-// cublasNames lists where the library may be: where the dynamic linker finds it, in a toolkit, and in pip's packages.
+// cublasNames lists where the library may be, unless MEMOPT_CUBLAS names the file.
 func cublasNames() []string {
-	var names []string
-	for _, version := range []string{"13", "12", "11"} {
-		file := "libcublas.so." + version
-		names = append(names, file)
-		for _, home := range []string{os.Getenv("CUDA_HOME"), os.Getenv("CUDA_PATH"), "/usr/local/cuda"} {
-			if home != "" {
-				names = append(names, filepath.Join(home, "lib64", file), filepath.Join(home, "lib", file))
-			}
-		}
-		for _, root := range []string{os.Getenv("VIRTUAL_ENV"), os.Getenv("CONDA_PREFIX"), filepath.Join(os.Getenv("HOME"), ".local"), "/usr/local", "/usr"} {
-			if root == "" {
-				continue
-			}
-			for _, pattern := range []string{"nvidia/cublas/lib", "nvidia/cu" + version + "/lib"} {
-				found, _ := filepath.Glob(filepath.Join(root, "lib", "python3*", "*-packages", pattern, file))
-				names = append(names, found...)
-			}
-		}
-	}
 	if path := os.Getenv("MEMOPT_CUBLAS"); path != "" {
 		return []string{path}
+	}
+	var names []string
+	for _, version := range []string{"13", "12", "11"} {
+		names = append(names, searched("libcublas.so."+version, "nvidia/cublas/lib", "nvidia/cu"+version+"/lib")...)
 	}
 	return names
 }

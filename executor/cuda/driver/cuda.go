@@ -33,6 +33,8 @@ type cuda struct {
 	}
 	param   uintptr // the address of packed arguments, for cuLaunchKernel
 	blas    *cublas
+	dnn     *cudnn
+	noDNN   error // why it is not there
 	manager *nvml
 }
 
@@ -216,6 +218,9 @@ func (d *cuda) Close() error {
 	defer d.mu.Unlock()
 	if d.ctx == 0 {
 		return nil
+	}
+	if d.dnn != nil && d.lost == nil {
+		d.dnn.close(d)
 	}
 	if d.blas != nil && d.lost == nil {
 		d.blas.close(d)

@@ -1,5 +1,5 @@
-// Package driver opens what NVIDIA's driver offers to programs, by name and at run time: libcuda, libcublas and
-// libnvidia-ml. Neither cgo nor a toolkit is needed to build it, and where a library is absent Open says so.
+// Package driver opens what NVIDIA's driver offers to programs, by name and at run time: libcuda, libcublas,
+// libcudnn and libnvidia-ml. Neither cgo nor a toolkit is needed to build it, and where a library is absent Open says so.
 //
 // Driver is all that executor/cuda asks of it, so that a double on the host can stand in (executor/cuda/double).
 package driver
@@ -44,6 +44,14 @@ type Driver interface {
 	// Gemm multiplies matrices by the vendor's library. The error wraps a *Missing where it is not there, for an empty
 	// product too.
 	Gemm(s Stream, g *Gemm) error
+
+	// ConvAlgos lists the algorithms of the vendor's library for a convolution, best first. SearchExhaustive runs and times them on
+	// the operands of c, overwriting the one that is computed, and leaves out those whose workspace is larger than that of c;
+	// the others look at c's ConvCase alone. The error wraps a *Missing where the library is not there, and a *Refused where it
+	// does not offer the case.
+	ConvAlgos(s Stream, c *Conv, how ConvSearch) ([]ConvAlgo, error)
+	// Convolve runs a convolution by an algorithm that ConvAlgos has named for its ConvCase.
+	Convolve(s Stream, c *Conv) error
 
 	NewStream() (Stream, error)
 	Sync(s Stream) error // waits for the stream, and returns errors of what it did

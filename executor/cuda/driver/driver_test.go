@@ -27,6 +27,10 @@ const (
 	fakeGraphs
 	fakeWorkspace
 	fakeCompute
+	fakeDNNVersion
+	fakeDNNMath
+	fakeDNNLive
+	fakeDNNWorkspace
 )
 
 const (
@@ -36,10 +40,14 @@ const (
 	failLoad
 	failGemm
 	failInit
+	failDNN
 )
 
 // fakeLibrary compiles fakecuda.c and returns the library's path, "" without a compiler.
-var fakeLibrary = sync.OnceValue(func() string {
+var fakeLibrary = sync.OnceValue(func() string { return compileFake() })
+
+// compileFake compiles fakecuda.c with flags.
+func compileFake(flags ...string) string {
 	dir, err := os.MkdirTemp("", "fakecuda")
 	if err != nil {
 		return ""
@@ -49,13 +57,14 @@ var fakeLibrary = sync.OnceValue(func() string {
 		if _, err := exec.LookPath(cc); err != nil {
 			continue
 		}
-		if out, err := exec.Command(cc, "-shared", "-fPIC", "-O1", "-o", path, "testdata/fakecuda.c").CombinedOutput(); err != nil {
+		args := append([]string{"-shared", "-fPIC", "-O1", "-o", path, "testdata/fakecuda.c"}, flags...)
+		if out, err := exec.Command(cc, args...).CombinedOutput(); err != nil {
 			panic(fmt.Sprintf("%s does not compile the fake driver: %v\n%s", cc, err, out))
 		}
 		return path
 	}
 	return ""
-})
+}
 
 func TestMain(m *testing.M) {
 	code := m.Run()
@@ -71,7 +80,7 @@ func fake(t testing.TB) (set func(what, value int), get func(what int) int) {
 	if path == "" {
 		t.Skip("a C compiler is missing, which makes the fake driver: apt-get install gcc")
 	}
-	for _, name := range []string{"MEMOPT_LIBCUDA", "MEMOPT_CUBLAS", "MEMOPT_NVML"} {
+	for _, name := range []string{"MEMOPT_LIBCUDA", "MEMOPT_CUBLAS", "MEMOPT_CUDNN", "MEMOPT_NVML"} {
 		t.Setenv(name, path)
 	}
 	t.Setenv("CUDA_VISIBLE_DEVICES", "")
@@ -88,7 +97,13 @@ func fake(t testing.TB) (set func(what, value int), get func(what int) int) {
 	c := new(call)
 	set = func(what, value int) { c.fn = fn["fake_set"]; c.do(uintptr(what), uintptr(value)) }
 	get = func(what int) int { c.fn = fn["fake_get"]; return int(c.do(uintptr(what))) }
-	t.Cleanup(func() { set(fakeFailCall, 0); set(fakeVersion, 12040); set(fakeDevices, 2); set(fakeCapability, 90) })
+	t.Cleanup(func() {
+		set(fakeFailCall, 0)
+		set(fakeVersion, 12040)
+		set(fakeDevices, 2)
+		set(fakeCapability, 90)
+		set(fakeDNNVersion, 90100)
+	})
 	return set, get
 }
 

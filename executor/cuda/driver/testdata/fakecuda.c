@@ -1,4 +1,4 @@
-// A libcuda, libcublas and libnvidia-ml for tests of the calls themselves: which arguments arrive where. Memory is the host's, and work is
+// A libcuda, libcublas, libcudnn (fakecudnn.h) and libnvidia-ml for tests of the calls themselves: which arguments arrive where. Memory is the host's, and work is
 // done at once. fake_set prepares answers; fake_get tells what has happened.
 #include <stdint.h>
 #include <stdio.h>
@@ -6,13 +6,13 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { VERSION, DEVICES, CAPABILITY, FAIL_CALL, FAIL_CODE, ALLOCATED, CONTEXTS, RESETS, CURRENT, GRAPHS, WORKSPACE, COMPUTE, NUM };
-static long state[NUM] = {[VERSION] = 12040, [DEVICES] = 2, [CAPABILITY] = 90};
+enum { VERSION, DEVICES, CAPABILITY, FAIL_CALL, FAIL_CODE, ALLOCATED, CONTEXTS, RESETS, CURRENT, GRAPHS, WORKSPACE, COMPUTE, DNN_VERSION, DNN_MATH, DNN_LIVE, DNN_WORKSPACE, NUM };
+static long state[NUM] = {[VERSION] = 12040, [DEVICES] = 2, [CAPABILITY] = 90, [DNN_VERSION] = 90100};
 void fake_set(long what, long value) { state[what] = value; }
 long fake_get(long what) { return state[what]; }
 
 // Calls that may be told to fail have numbers.
-enum { ANY, ALLOC = 1, LAUNCH, SYNC, LOAD, GEMM, INIT };
+enum { ANY, ALLOC = 1, LAUNCH, SYNC, LOAD, GEMM, INIT, DNN };
 static int fails(int call) {
 	if (state[FAIL_CALL] != call) return 0;
 	if (state[FAIL_CODE] < 700) state[FAIL_CALL] = 0; // once; others stay
@@ -118,3 +118,5 @@ int nvmlDeviceGetComputeRunningProcesses_v3(void *d, unsigned *n, struct process
 	p[1] = (struct process){(unsigned)getpid(), 123456, 0, 0};
 	return *n = 2, (long)d != 21;
 }
+
+#include "fakecudnn.h"
