@@ -4,6 +4,7 @@ import "memopt/graph/op"
 
 // attentionRows: attention, and what stands around it in transformers.
 var attentionRows = []Row{
+	{Kind: op.Einsum, New: newEinsum},
 	{Kind: op.EmbedLayerNormalization, New: newEmbedNorm, HostInputs: []int{0, 1, 8}},
 	{Kind: op.SkipLayerNormalization, New: newSkipNorm(false)},
 	{Kind: op.SkipSimplifiedLayerNormalization, New: newSkipNorm(true)},
