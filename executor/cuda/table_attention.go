@@ -4,8 +4,11 @@ import "memopt/graph/op"
 
 // attentionRows: attention, and what stands around it in transformers.
 var attentionRows = []Row{
+	{Kind: op.Attention, New: newAttention, HostInputs: []int{6}},
+	{Kind: op.AttentionMS, New: newAttentionMS},
 	{Kind: op.Einsum, New: newEinsum},
 	{Kind: op.EmbedLayerNormalization, New: newEmbedNorm, HostInputs: []int{0, 1, 8}},
+	{Kind: op.MultiHeadAttention, New: newMultiHeadAttention},
 	{Kind: op.SkipLayerNormalization, New: newSkipNorm(false)},
 	{Kind: op.SkipSimplifiedLayerNormalization, New: newSkipNorm(true)},
 }
