@@ -8,14 +8,28 @@ import (
 
 // softmaxKernel is a softmax, or the gradient of one, by kernels/softmax.h.
 type softmaxKernel struct {
-	*launch          // along neighbouring elements
-	columns  *launch // along elements that lie apart
-	axis     int64
-	given    bool
-	coerced  bool // the input counts as a matrix: its rows are all dims from the axis on
+	*launch         // along neighbouring elements
+	columns *launch // along elements that lie apart
+	softmaxAxis
 	gradient bool
-	rows, n  int
-	inner    int
+}
+
+// softmaxAxis is the axis along which an operator works as Softmax does.
+type softmaxAxis struct {
+	axis    int64
+	given   bool
+	coerced bool // the input counts as a matrix: its rows are all dims from the axis on
+
+	outer, n, inner int // the input is [outer, n, inner]
+}
+
+// newSoftmaxAxis reads the attribute axis.
+func newSoftmaxAxis(p *executor.Prep, coerced bool) softmaxAxis {
+	normal := int64(-1)
+	if coerced {
+		normal = 1
+	}
+	return softmaxAxis{axis: p.Node.Int("axis", normal), given: p.Node.Attr("axis") != nil, coerced: coerced}
 }
 
 // softmax makes a kernel of softmax.h; old holds for operators that coerce in every version.
@@ -24,11 +38,7 @@ func softmax(name string, gradient, old bool) maker {
 		if !isFloat(p.DType(0)) || sameTypes(p) != nil {
 			return nil, noTypes(p)
 		}
-		k := &softmaxKernel{gradient: gradient, coerced: old || !gradient && p.Version < 13, given: p.Node.Attr("axis") != nil}
-		k.axis = p.Node.Int("axis", -1)
-		if k.coerced {
-			k.axis = p.Node.Int("axis", 1)
-		}
+		k := &softmaxKernel{gradient: gradient, softmaxAxis: newSoftmaxAxis(p, old || !gradient && p.Version < 13)}
 		t := suffix(p.DType(0))
 		var err error
 		if k.launch, err = d.launch("softmax_"+t, name+"_"+t); err != nil {
@@ -39,8 +49,8 @@ func softmax(name string, gradient, old bool) maker {
 	}
 }
 
-// split finds rows, n and inner for a shape.
-func (k *softmaxKernel) split(c *executor.Ctx, shape []int) error {
+// split finds outer, n and inner for a shape.
+func (k *softmaxAxis) split(c *executor.Ctx, shape []int) error {
 	axis := len(shape)
 	if !k.coerced || k.axis != int64(len(shape)) && (k.given || len(shape) > 1) {
 		var err error
@@ -48,7 +58,7 @@ func (k *softmaxKernel) split(c *executor.Ctx, shape []int) error {
 			return err
 		}
 	}
-	k.rows = elements(shape[:axis])
+	k.outer = elements(shape[:axis])
 	if k.coerced {
 		k.n, k.inner = elements(shape[axis:]), 1
 	} else {
@@ -82,12 +92,12 @@ func (k *softmaxKernel) Run(c *executor.Ctx) error {
 		a.In(nil)
 	}
 	a.Out(out.Data)
-	a.Int(k.rows)
+	a.Int(k.outer)
 	a.Int(k.n)
 	a.Int(k.inner)
 	a.Uint32(wide(x.DType, k.n))
 	if k.inner > 1 {
-		return l.line(k.rows*k.inner, 1)
+		return l.line(k.outer*k.inner, 1)
 	}
-	return l.teams(k.rows, k.n)
+	return l.teams(k.outer, k.n)
 }

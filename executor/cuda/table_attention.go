@@ -6,9 +6,14 @@ import "memopt/graph/op"
 var attentionRows = []Row{
 	{Kind: op.Attention, New: newAttention, HostInputs: []int{6}},
 	{Kind: op.AttentionMS, New: newAttentionMS},
+	{Kind: op.BiasAdd, New: newBiasAdd},
 	{Kind: op.Einsum, New: newEinsum},
 	{Kind: op.EmbedLayerNormalization, New: newEmbedNorm, HostInputs: []int{0, 1, 8}},
+	{Kind: op.FusedGemm, New: newFusedGemm},
+	{Kind: op.Hardmax, New: newHardmax},
 	{Kind: op.MultiHeadAttention, New: newMultiHeadAttention},
+	{Kind: op.RotaryEmbedding, New: newRotary(false), HostInputs: []int{3}},
+	{Kind: op.RotaryEmbeddingMS, New: newRotary(true), HostInputs: []int{1}},
 	{Kind: op.SkipLayerNormalization, New: newSkipNorm(false)},
 	{Kind: op.SkipSimplifiedLayerNormalization, New: newSkipNorm(true)},
 }
