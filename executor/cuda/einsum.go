@@ -182,9 +182,7 @@ func (k *einsumKernel) fold(c *executor.Ctx, s *einsum.Step) error {
 	a.Int(n)
 	a.Int(s.Terms)
 	for _, axes := range [2][]boxAxis{k.kept.axes, k.summed.axes} {
-		m := len(axes)
-		packAxes(a, m, func(i int) int { return axes[m-1-i].n })
-		packInts(a, m, func(i int) int { return axes[m-1-i].from })
+		packSteps(a, axes)
 	}
 	if l == k.sum {
 		return l.line(n, 1)

@@ -20,6 +20,7 @@ type softmaxAxis struct {
 	given   bool
 	coerced bool // the input counts as a matrix: its rows are all dims from the axis on
 
+	at              int // the axis of the shape at hand
 	outer, n, inner int // the input is [outer, n, inner]
 }
 
@@ -49,7 +50,7 @@ func softmax(name string, gradient, old bool) maker {
 	}
 }
 
-// split finds outer, n and inner for a shape.
+// split finds at, outer, n and inner for a shape.
 func (k *softmaxAxis) split(c *executor.Ctx, shape []int) error {
 	axis := len(shape)
 	if !k.coerced || k.axis != int64(len(shape)) && (k.given || len(shape) > 1) {
@@ -58,7 +59,7 @@ func (k *softmaxAxis) split(c *executor.Ctx, shape []int) error {
 			return err
 		}
 	}
-	k.outer = elements(shape[:axis])
+	k.at, k.outer = axis, elements(shape[:axis])
 	if k.coerced {
 		k.n, k.inner = elements(shape[axis:]), 1
 	} else {
