@@ -23,4 +23,5 @@ var attentionRows = []Row{
 	{Kind: op.RotaryEmbeddingMS, New: newRotary(true), HostInputs: []int{1}},
 	{Kind: op.SkipLayerNormalization, New: newSkipNorm(false)},
 	{Kind: op.SkipSimplifiedLayerNormalization, New: newSkipNorm(true)},
+	{Kind: op.TopK, New: newTopK, HostInputs: []int{1}},
 }
