@@ -58,10 +58,10 @@ func newAttentionCore(d *Device, p *executor.Prep) (k attentionCore, err error) 
 }
 
 // attentionScores is how many bytes of scores are at work at once: enough to keep a GPU busy. A few queries of one head may take more.
-const attentionScores = 64 << 20
+var attentionScores = 64 << 20
 
 // attentionQueries is the least number of queries that are done together, where there are so many.
-const attentionQueries = 64
+var attentionQueries = 64
 
 // attentionPart is how much is done at once: entries of the batch, heads of keys and queries, of which only the first that is not 1
 // may be less than all there are.
