@@ -86,11 +86,7 @@ func (k *attentionKernel[T]) Workspace(in, _ [][]int) int {
 func (k *attentionKernel[T]) Run(c *executor.Ctx) error {
 	k.shapes = k.shapes[:0]
 	for i := range c.Inputs() {
-		var s []int
-		if t := c.In(i); t != nil {
-			s = t.Shape
-		}
-		k.shapes = append(k.shapes, s)
+		k.shapes = append(k.shapes, c.Shape(i))
 	}
 	a := &k.core
 	if err := ReadAttention(&a.AttentionSizes, k.shapes, k.heads); err != nil {

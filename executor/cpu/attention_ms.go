@@ -60,7 +60,7 @@ func (k *attentionMSKernel[T]) Workspace(in, _ [][]int) int {
 // Run computes the output.
 func (k *attentionMSKernel[T]) Run(c *executor.Ctx) (err error) {
 	a := &k.core
-	if k.hidden, err = ReadProjected(&a.AttentionSizes, k.p, c.In(0).Shape, c.In(1).Shape, shapeOf(c, 4)); err != nil {
+	if k.hidden, err = ReadProjected(&a.AttentionSizes, k.p, c.In(0).Shape, c.In(1).Shape, c.Shape(4)); err != nil {
 		return err
 	}
 	if c.Wants(1) && a.Size != a.SizeV {

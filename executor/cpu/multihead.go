@@ -166,7 +166,7 @@ func (k *multiHeadKernel[T]) Workspace(in, _ [][]int) int {
 // Run computes the output.
 func (k *multiHeadKernel[T]) Run(c *executor.Ctx) (err error) {
 	a := &k.core
-	if k.freshSeq, err = ReadMultiHead(&a.AttentionSizes, shapeOf(c, 0), shapeOf(c, 1), shapeOf(c, 2), shapeOf(c, 6), shapeOf(c, 7)); err != nil {
+	if k.freshSeq, err = ReadMultiHead(&a.AttentionSizes, c.Shape(0), c.Shape(1), c.Shape(2), c.Shape(6), c.Shape(7)); err != nil {
 		return err
 	}
 	if err := k.setPadding(c.In(4), false); err != nil {
@@ -188,18 +188,6 @@ func (k *multiHeadKernel[T]) Run(c *executor.Ctx) (err error) {
 	a.y = attentionHeads[T]{executor.Of[T](c.Out(0, a.Batch, a.SeqQ, a.HeadsQ*a.SizeV)), PackedHeads(a.SeqQ, a.HeadsQ, a.SizeV)}
 	a.compute(c)
 	return nil
-}
-
-// shapeOf returns the shape of an input, nil where it is left out.
-func shapeOf(c *executor.Ctx, i int) []int {
-	t := c.In(i)
-	switch {
-	case t == nil:
-		return nil
-	case t.Shape == nil:
-		return []int{}
-	}
-	return t.Shape
 }
 
 // views finds the heads of queries, keys and values.

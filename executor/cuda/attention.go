@@ -49,7 +49,7 @@ func (k *attentionKernel) Workspace(in, _ [][]int) int {
 func (k *attentionKernel) Run(c *executor.Ctx) error {
 	k.shapes = k.shapes[:0]
 	for i := range max(c.Inputs(), 3) {
-		k.shapes = append(k.shapes, inputShape(c, i))
+		k.shapes = append(k.shapes, c.Shape(i))
 	}
 	if err := cpu.ReadAttention(&k.AttentionSizes, k.shapes, k.heads); err != nil {
 		return err
@@ -66,18 +66,6 @@ func (k *attentionKernel) Run(c *executor.Ctx) error {
 	}
 	k.show = dataOf(c.Out(3, k.Batch, k.HeadsQ, k.SeqQ, k.Total))
 	return k.compute(c)
-}
-
-// inputShape returns the shape of an input, nil where it is left out.
-func inputShape(c *executor.Ctx, i int) []int {
-	t := c.In(i)
-	switch {
-	case t == nil:
-		return nil
-	case t.Shape == nil:
-		return []int{}
-	}
-	return t.Shape
 }
 
 // operands finds the heads of queries, keys, values and Y. Keys and values that follow a cache

@@ -16,7 +16,7 @@ func newLastGroupNorm(d *Device, p *executor.Prep) (executor.Kernel, error) {
 		return nil, err
 	}
 	t := suffix(p.DType(0))
-	l, err := d.launch("groupnormlast_"+t, "groupnormlast_"+t)
+	l, err := d.launch("groupnorm_"+t, "groupnormlast_"+t)
 	return &lastGroupNorm{launch: l, groups: p.Node.Int("groups", 1), epsilon: p.Node.Float("epsilon", 1e-5),
 		swish: p.Node.Int("activation", 0) == 1}, err
 }
@@ -40,22 +40,6 @@ func (k *lastGroupNorm) Run(c *executor.Ctx) error {
 	if y == nil || y.Len() == 0 {
 		return nil
 	}
-	width, places := channels/groups, x.Shape[1]*x.Shape[2]
-	a := k.begin()
-	a.In(x.Data)
-	a.In(c.In(1).Data)
-	a.In(c.In(2).Data)
-	a.Out(y.Data)
-	a.Int(x.Shape[0] * groups)
-	a.Int(width * places)
-	a.Int(groups)
-	a.Int(width)
-	a.Int(places)
-	a.Divider(min(width, 1<<31-1))
-	a.Float32(k.epsilon)
-	a.Uint32(flag(k.swish))
-	a.Uint32(typeOf(c.In(1)))
-	a.Uint32(typeOf(c.In(2)))
-	a.Uint32(wide(x.DType, width))
-	return k.teams(x.Shape[0]*groups, width*places)
+	width := channels / groups
+	return k.normGroups(c, y, groupSizes{x.Shape[0], groups, width, x.Shape[1] * x.Shape[2], width}, k.epsilon, k.swish)
 }

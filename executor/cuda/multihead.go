@@ -90,7 +90,7 @@ func (k *multiHeadKernel) Workspace(in, _ [][]int) int {
 
 // Run computes the output.
 func (k *multiHeadKernel) Run(c *executor.Ctx) (err error) {
-	if k.fresh, err = cpu.ReadMultiHead(&k.AttentionSizes, inputShape(c, 0), inputShape(c, 1), inputShape(c, 2), inputShape(c, 6), inputShape(c, 7)); err != nil {
+	if k.fresh, err = cpu.ReadMultiHead(&k.AttentionSizes, c.Shape(0), c.Shape(1), c.Shape(2), c.Shape(6), c.Shape(7)); err != nil {
 		return err
 	}
 	if err := k.read(c, 4, 5, false); err != nil {
@@ -205,7 +205,7 @@ func (k *projectedAttention) Workspace(in, _ [][]int) int {
 
 // Run computes the output.
 func (k *projectedAttention) Run(c *executor.Ctx) (err error) {
-	if k.hidden, err = cpu.ReadProjected(&k.AttentionSizes, k.p, c.In(0).Shape, c.In(1).Shape, inputShape(c, 4)); err != nil {
+	if k.hidden, err = cpu.ReadProjected(&k.AttentionSizes, k.p, c.In(0).Shape, c.In(1).Shape, c.Shape(4)); err != nil {
 		return err
 	}
 	if c.Wants(1) && k.Size != k.SizeV {

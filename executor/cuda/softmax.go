@@ -4,14 +4,53 @@ import (
 	"slices"
 
 	"memopt/executor"
+	"memopt/graph"
 )
 
 // softmaxKernel is a softmax, or the gradient of one, by kernels/softmax.h.
 type softmaxKernel struct {
+	axisLaunch
+	gradient bool
+}
+
+// axisLaunch are the kernels of an operator that works along an axis.
+type axisLaunch struct {
 	*launch         // along neighbouring elements
 	columns *launch // along elements that lie apart
 	softmaxAxis
-	gradient bool
+}
+
+// newAxisLaunch gets kernels NAME_TYPE and NAMEcolumns_TYPE of MODULE_TYPE.
+func newAxisLaunch(d *Device, p *executor.Prep, module, name string, coerced bool) (k axisLaunch, err error) {
+	t := suffix(p.DType(0))
+	k.softmaxAxis = newSoftmaxAxis(p, coerced)
+	if k.launch, err = d.launch(module+"_"+t, name+"_"+t); err != nil {
+		return k, err
+	}
+	k.columns, err = d.launch(module+"_"+t, name+"columns_"+t)
+	return k, err
+}
+
+// either returns the kernel for the axis at hand.
+func (k *axisLaunch) either() *launch {
+	if k.inner > 1 {
+		return k.columns
+	}
+	return k.launch
+}
+
+// start packs outer, n, inner and whether rows of a type are wide, the last arguments, and runs the kernel.
+func (k *axisLaunch) start(t graph.DType) error {
+	l := k.either()
+	a := &l.args
+	a.Int(k.outer)
+	a.Int(k.n)
+	a.Int(k.inner)
+	a.Uint32(wide(t, k.n))
+	if k.inner > 1 {
+		return l.line(k.outer*k.inner, 1)
+	}
+	return l.teams(k.outer, k.n)
 }
 
 // softmaxAxis is the axis along which an operator works as Softmax does.
@@ -39,14 +78,8 @@ func softmax(name string, gradient, old bool) maker {
 		if !isFloat(p.DType(0)) || sameTypes(p) != nil {
 			return nil, noTypes(p)
 		}
-		k := &softmaxKernel{gradient: gradient, softmaxAxis: newSoftmaxAxis(p, old || !gradient && p.Version < 13)}
-		t := suffix(p.DType(0))
-		var err error
-		if k.launch, err = d.launch("softmax_"+t, name+"_"+t); err != nil {
-			return nil, err
-		}
-		k.columns, err = d.launch("softmax_"+t, name+"columns_"+t)
-		return k, err
+		l, err := newAxisLaunch(d, p, "softmax", name, old || !gradient && p.Version < 13)
+		return &softmaxKernel{l, gradient}, err
 	}
 }
 
@@ -81,11 +114,7 @@ func (k *softmaxKernel) Run(c *executor.Ctx) error {
 	if out == nil || out.Len() == 0 {
 		return nil
 	}
-	l := k.launch
-	if k.inner > 1 {
-		l = k.columns
-	}
-	a := l.begin()
+	a := k.either().begin()
 	a.In(x.Data)
 	if k.gradient {
 		a.In(y.Data)
@@ -93,12 +122,5 @@ func (k *softmaxKernel) Run(c *executor.Ctx) error {
 		a.In(nil)
 	}
 	a.Out(out.Data)
-	a.Int(k.outer)
-	a.Int(k.n)
-	a.Int(k.inner)
-	a.Uint32(wide(x.DType, k.n))
-	if k.inner > 1 {
-		return l.line(k.outer*k.inner, 1)
-	}
-	return l.teams(k.outer, k.n)
+	return k.start(x.DType)
 }

@@ -9,7 +9,6 @@ import (
 // topK is TopK: kernels/topk.cu.
 type topK struct {
 	warps, blocks *launch
-	size          int
 	attr          int64 // k, before version 10
 	version       int
 	axis          int64

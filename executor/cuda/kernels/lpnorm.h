@@ -4,8 +4,8 @@
 struct lpnorm_args {
 	const void *x;
 	void *y;
-	i64 rows, n, inner;
 	u32 one; // the norm is the sum of absolute values, else the root of the sum of squares
+	i64 rows, n, inner;
 	u32 wide;
 };
 

@@ -66,13 +66,8 @@ UNROLL
 		for (int j = 0; j < W; j++) h.v[k * W + j] = 0;
 		if (i < n) add_rows<W>(s, i, h.v + k * W);
 	}
-	f32 m = a.simple ? 0 : team_sum(h.sum(), partial) / (f32)n, v = 0;
-UNROLL
-	for (int j = 0; j < HELD; j++) {
-		f32 d = h.v[j] - m;
-		v += held<T, W>::at(j / W) < n ? d * d : 0;
-	}
-	f32 inv = 1.0f / square_root(team_sum(v, partial) / (f32)n + a.epsilon);
+	f32 m = a.simple ? 0 : team_sum(h.sum(), partial) / (f32)n;
+	f32 inv = 1.0f / square_root(team_sum(squared_deviations(h, n, m), partial) / (f32)n + a.epsilon);
 UNROLL
 	for (int k = 0; k < HELD / W; k++) {
 		u32 i = held<T, W>::at(k);
