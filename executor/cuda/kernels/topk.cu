@@ -60,8 +60,8 @@ template <typename T> DEV inline void topk_warps(const topk_args &a) {
 		typename keyed<T>::key held[TOPK_HELD];
 UNROLL
 		for (int j = 0; j < TOPK_HELD; j++) held[j] = j * WARP + lane < a.n ? l.key(j * WARP + lane) : 0;
-		u64 last = 0, mine = 0;
-		u32 last_at = 0, mine_at = 0;
+		u64 last = 0;
+		u32 last_at = 0, mine = 0;
 		for (u32 round = 0; round < a.k; round++) {
 			u64 best = 0;
 			u32 at = ~0u;
@@ -77,10 +77,9 @@ UNROLL
 				if (comes_first(other, other_at, best, at)) best = other, at = other_at;
 			}
 			last = best, last_at = at;
-			if (lane == round) mine = best, mine_at = at;
+			if (lane == round) mine = at;
 		}
-		(void)mine;
-		if (lane < a.k) put(a, l, lane, mine_at);
+		if (lane < a.k) put(a, l, lane, mine);
 	}
 }
 
