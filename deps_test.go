@@ -19,7 +19,7 @@ const order = `
 	graph/examples
 	recompute planner/pack planner/remat
 	planner
-	executor/half executor/cpu/simd executor/cpu/blas
+	executor/half executor/einsum executor/cpu/simd executor/cpu/blas
 	autograd executor
 	executor/dataset executor/npz executor/ort
 	executor/cpu executor/null executor/kerneltest executor/verify executor/cuda/kernels executor/cuda/driver

@@ -54,6 +54,18 @@ func (c *Ctx) In(i int) *Tensor {
 	return c.in[i]
 }
 
+// Shape returns the shape of input i: nil where it is left out, not nil where it is a scalar.
+func (c *Ctx) Shape(i int) []int {
+	t := c.In(i)
+	switch {
+	case t == nil:
+		return nil
+	case t.Shape == nil:
+		return []int{}
+	}
+	return t.Shape
+}
+
 // Outputs returns the number of outputs, left-out ones included.
 func (c *Ctx) Outputs() int { return len(c.out) }
 

@@ -1,7 +1,6 @@
 package cpu
 
 import (
-	"fmt"
 	"math"
 
 	"memopt/executor"
@@ -69,80 +68,39 @@ func newAttentionOf[T blas.Float](p *executor.Prep) (executor.Kernel, error) {
 
 // Workspace holds presents that nobody wants, and the scores at work.
 func (k *attentionKernel[T]) Workspace(in, _ [][]int) int {
-	var s attentionSizes
-	if k.sizes(in, &s) != nil {
+	var s AttentionSizes
+	if ReadAttention(&s, in, k.heads) != nil {
 		return 0
 	}
-	core := attentionCore[T]{attentionSizes: s}
+	core := attentionCore[T]{AttentionSizes: s}
 	var e [1]T
 	bytes := len(executor.Memory(e[:]))
 	n := executor.RoundUp(bytes * core.block(k.p.Threads))
-	if s.past > 0 {
-		n += executor.RoundUp(bytes*s.batch*s.headsKV*s.total*s.size) + executor.RoundUp(bytes*s.batch*s.headsKV*s.total*s.sizeV)
+	if s.Past > 0 {
+		n += executor.RoundUp(bytes*s.Batch*s.HeadsKV*s.Total*s.Size) + executor.RoundUp(bytes*s.Batch*s.HeadsKV*s.Total*s.SizeV)
 	}
 	return n
-}
-
-// sizes reads and checks the operands' shapes.
-func (k *attentionKernel[T]) sizes(in [][]int, s *attentionSizes) error {
-	q, key, v := in[0], in[1], in[2]
-	switch {
-	case len(q) == 4 && len(key) == 4 && len(v) == 4:
-		*s = attentionSizes{batch: q[0], headsQ: q[1], headsKV: key[1], seqQ: q[2], total: key[2], size: q[3], sizeV: v[3]}
-		if key[0] != q[0] || v[0] != q[0] || v[1] != key[1] || v[2] != key[2] || key[3] != q[3] {
-			return fmt.Errorf("queries, keys and values have shapes %v, %v and %v, which do not fit", q, key, v)
-		}
-	case len(q) == 3 && len(key) == 3 && len(v) == 3:
-		nq, nkv := k.heads[0], k.heads[1]
-		if nq < 1 || nkv < 1 || q[2]%nq != 0 || key[2]%nkv != 0 || v[2]%nkv != 0 {
-			return fmt.Errorf("queries, keys and values have shapes %v, %v and %v, which %d query heads and %d key heads do not divide", q, key, v, nq, nkv)
-		}
-		*s = attentionSizes{batch: q[0], headsQ: nq, headsKV: nkv, seqQ: q[1], total: key[1], size: q[2] / nq, sizeV: v[2] / nkv}
-		if key[0] != q[0] || v[0] != q[0] || v[1] != key[1] || key[2]/nkv != s.size {
-			return fmt.Errorf("queries, keys and values have shapes %v, %v and %v, which do not fit", q, key, v)
-		}
-	default:
-		return fmt.Errorf("queries, keys and values have shapes %v, %v and %v, wanted rank 3 or 4", q, key, v)
-	}
-	if s.headsKV < 1 || s.headsQ%s.headsKV != 0 {
-		return fmt.Errorf("has %d query heads and %d key heads; the first must be a multiple of the second", s.headsQ, s.headsKV)
-	}
-	if len(in) > 5 && in[4] != nil && in[5] != nil {
-		pk, pv := in[4], in[5]
-		if len(pk) != 4 || len(pv) != 4 || pk[0] != s.batch || pv[0] != s.batch || pk[1] != s.headsKV || pv[1] != s.headsKV ||
-			pk[2] != pv[2] || pk[3] != s.size || pv[3] != s.sizeV {
-			return fmt.Errorf("past key and value have shapes %v and %v, wanted [%d %d length %d] and [%d %d length %d]",
-				pk, pv, s.batch, s.headsKV, s.size, s.batch, s.headsKV, s.sizeV)
-		}
-		s.past = pk[2]
-		s.total += s.past
-	}
-	return nil
 }
 
 // Run computes Y.
 func (k *attentionKernel[T]) Run(c *executor.Ctx) error {
 	k.shapes = k.shapes[:0]
 	for i := range c.Inputs() {
-		var s []int
-		if t := c.In(i); t != nil {
-			s = t.Shape
-		}
-		k.shapes = append(k.shapes, s)
+		k.shapes = append(k.shapes, c.Shape(i))
 	}
 	a := &k.core
-	if err := k.sizes(k.shapes, &a.attentionSizes); err != nil {
+	if err := ReadAttention(&a.AttentionSizes, k.shapes, k.heads); err != nil {
 		return err
 	}
 	if err := k.masks(c); err != nil {
 		return err
 	}
 	if a.scale = T(k.p.Node.Float("scale", 0)); k.p.Node.Attr("scale") == nil {
-		a.scale = T(1 / math.Sqrt(float64(a.size)))
+		a.scale = T(1 / math.Sqrt(float64(a.Size)))
 	}
 	k.operands(c)
 	a.scores = nil
-	if t := c.Out(3, a.batch, a.headsQ, a.seqQ, a.total); t != nil {
+	if t := c.Out(3, a.Batch, a.HeadsQ, a.SeqQ, a.Total); t != nil {
 		a.scores = executor.Of[T](t)
 	}
 	a.compute(c)
@@ -154,39 +112,40 @@ func (k *attentionKernel[T]) Run(c *executor.Ctx) error {
 func (k *attentionKernel[T]) operands(c *executor.Ctx) {
 	a := &k.core
 	q, key, v := executor.Of[T](c.In(0)), executor.Of[T](c.In(1)), executor.Of[T](c.In(2))
-	fresh := a.total - a.past
+	fresh := a.Total - a.Past
+	layout := SeparateHeads
 	if c.In(0).Rank() == 3 {
-		a.q, a.y = packedHeads(q, a.seqQ, a.headsQ, a.size), packedHeads[T](nil, a.seqQ, a.headsQ, a.sizeV)
-		a.k, a.v = packedHeads(key, fresh, a.headsKV, a.size), packedHeads(v, fresh, a.headsKV, a.sizeV)
-		a.y.data = executor.Of[T](c.Out(0, a.batch, a.seqQ, a.headsQ*a.sizeV))
+		layout = PackedHeads
+		a.y.data = executor.Of[T](c.Out(0, a.Batch, a.SeqQ, a.HeadsQ*a.SizeV))
 	} else {
-		a.q, a.y = separateHeads(q, a.seqQ, a.headsQ, a.size), separateHeads[T](nil, a.seqQ, a.headsQ, a.sizeV)
-		a.k, a.v = separateHeads(key, fresh, a.headsKV, a.size), separateHeads(v, fresh, a.headsKV, a.sizeV)
-		a.y.data = executor.Of[T](c.Out(0, a.batch, a.headsQ, a.seqQ, a.sizeV))
+		a.y.data = executor.Of[T](c.Out(0, a.Batch, a.HeadsQ, a.SeqQ, a.SizeV))
 	}
-	a.k = k.present(c, 1, 4, a.k, a.size)
-	a.v = k.present(c, 2, 5, a.v, a.sizeV)
+	a.y.HeadLayout = layout(a.SeqQ, a.HeadsQ, a.SizeV)
+	a.q = attentionHeads[T]{q, layout(a.SeqQ, a.HeadsQ, a.Size)}
+	a.k, a.v = attentionHeads[T]{key, layout(fresh, a.HeadsKV, a.Size)}, attentionHeads[T]{v, layout(fresh, a.HeadsKV, a.SizeV)}
+	a.k = k.present(c, 1, 4, a.k, a.Size)
+	a.v = k.present(c, 2, 5, a.v, a.SizeV)
 }
 
 // present returns the keys or values from the first of the cache to the last, and writes them to
 // output out if it is wanted.
 func (k *attentionKernel[T]) present(c *executor.Ctx, out, past int, fresh attentionHeads[T], size int) attentionHeads[T] {
 	a := &k.core
-	if a.past == 0 && !c.Wants(out) {
+	if a.Past == 0 && !c.Wants(out) {
 		return fresh
 	}
 	var data []T
-	if t := c.Out(out, a.batch, a.headsKV, a.total, size); t != nil {
+	if t := c.Out(out, a.Batch, a.HeadsKV, a.Total, size); t != nil {
 		data = executor.Of[T](t)
 	} else {
-		data = executor.ScratchOf[T](c, a.batch*a.headsKV*a.total*size)
+		data = executor.ScratchOf[T](c, a.Batch*a.HeadsKV*a.Total*size)
 	}
-	k.cache = attentionCache[T]{new: fresh, all: separateHeads(data, a.total, a.headsKV, size),
-		heads: a.headsKV, past: a.past, total: a.total, size: size}
-	if a.past > 0 {
-		k.cache.old = separateHeads(executor.Of[T](c.In(past)), a.past, a.headsKV, size)
+	k.cache = attentionCache[T]{new: fresh, all: attentionHeads[T]{data, SeparateHeads(a.Total, a.HeadsKV, size)},
+		heads: a.HeadsKV, past: a.Past, total: a.Total, size: size}
+	if a.Past > 0 {
+		k.cache.old = attentionHeads[T]{executor.Of[T](c.In(past)), SeparateHeads(a.Past, a.HeadsKV, size)}
 	}
-	c.Parallel(a.batch*a.headsKV, 1+1<<13/max(1, a.total*size), &k.cache)
+	c.Parallel(a.Batch*a.HeadsKV, 1+1<<13/max(1, a.Total*size), &k.cache)
 	return k.cache.all
 }
 
@@ -195,8 +154,8 @@ func (k *attentionKernel[T]) masks(c *executor.Ctx) error {
 	a := &k.core
 	a.mask, a.lengths = attentionMask[T]{}, nil
 	if t := c.In(3); t != nil {
-		if !a.mask.set(t.Shape, &a.attentionSizes, k.p.Version >= 24) {
-			return c.Errorf("the mask, input 3, has shape %v, wanted one that broadcasts to [%d %d %d %d]", t.Shape, a.batch, a.headsQ, a.seqQ, a.total)
+		if !a.mask.Set(t.Shape, &a.AttentionSizes, k.p.Version >= 24) {
+			return c.Errorf("the mask, input 3, has shape %v, wanted one that broadcasts to [%d %d %d %d]", t.Shape, a.Batch, a.HeadsQ, a.SeqQ, a.Total)
 		}
 		if t.DType == graph.Bool {
 			a.mask.admit = executor.Of[uint8](t)
@@ -205,13 +164,13 @@ func (k *attentionKernel[T]) masks(c *executor.Ctx) error {
 		}
 	}
 	if t := c.In(6); t != nil {
-		if t.Rank() != 1 || t.Shape[0] != a.batch {
-			return c.Errorf("the keys' lengths, input 6, have shape %v, wanted [%d]", t.Shape, a.batch)
+		if t.Rank() != 1 || t.Shape[0] != a.Batch {
+			return c.Errorf("the keys' lengths, input 6, have shape %v, wanted [%d]", t.Shape, a.Batch)
 		}
 		a.lengths = executor.Of[int64](t)
 		for b, n := range a.lengths {
-			if n < 0 || n > int64(a.total) {
-				return c.Errorf("input 6 says that batch entry %d has %d keys; there are %d", b, n, a.total)
+			if n < 0 || n > int64(a.Total) {
+				return c.Errorf("input 6 says that batch entry %d has %d keys; there are %d", b, n, a.Total)
 			}
 		}
 	}

@@ -9,64 +9,22 @@ import (
 	"memopt/executor/cpu/simd"
 )
 
-// attentionSizes are the sizes of an attention: queries [batch, headsQ, seqQ, size], keys [batch,
-// headsKV, total, size] and values [batch, headsKV, total, sizeV], of which the first past ones come from a cache.
-type attentionSizes struct {
-	batch, headsQ, headsKV, seqQ, past, total, size, sizeV int
-}
-
-// attentionHeads says where the rows of each head lie.
+// attentionHeads are rows of heads.
 type attentionHeads[T any] struct {
-	data             []T
-	batch, head, row int // how far apart they are
+	data []T
+	HeadLayout
 }
 
 // at returns the elements from row i of a head on.
 func (h *attentionHeads[T]) at(b, head, i int) []T {
-	return h.data[b*h.batch+head*h.head+i*h.row:]
+	return h.data[h.First+b*h.Batch+head*h.Head+i*h.Row:]
 }
 
-// packedHeads describes heads that lie side by side in rows: [batch, seq, heads*size].
-func packedHeads[T any](data []T, seq, heads, size int) attentionHeads[T] {
-	return attentionHeads[T]{data: data, batch: seq * heads * size, head: size, row: heads * size}
-}
-
-// separateHeads describes heads with an axis of their own: [batch, heads, seq, size].
-func separateHeads[T any](data []T, seq, heads, size int) attentionHeads[T] {
-	return attentionHeads[T]{data: data, batch: heads * seq * size, head: seq * size, row: size}
-}
-
-// attentionMask is added to the scores, or, where its elements are bools, admits keys. It is
-// broadcast to [batch, headsQ, seqQ, total]; keys from column cols on are not admitted.
+// attentionMask is added to the scores, or, where its elements are bools, admits keys.
 type attentionMask[T any] struct {
-	add     []T
-	admit   []uint8
-	strides [4]int
-	cols    int
-}
-
-// set reads a mask's shape and reports whether it broadcasts. A shorter last dim leaves
-// keys out; one of length 1 does so only if padded, and is broadcast otherwise.
-func (m *attentionMask[T]) set(shape []int, s *attentionSizes, padded bool) bool {
-	if len(shape) > 4 || len(shape) == 0 {
-		return false
-	}
-	full := [4]int{s.batch, s.headsQ, s.seqQ, s.total}
-	stride := 1
-	m.strides, m.cols = [4]int{}, s.total
-	for i := len(shape) - 1; i >= 0; i-- {
-		at := 4 - len(shape) + i
-		switch d := shape[i]; {
-		case d == full[at]:
-			m.strides[at] = stride
-		case at == 3 && d < full[at] && (padded || d > 1):
-			m.strides[at], m.cols = stride, d
-		case d != 1:
-			return false
-		}
-		stride *= shape[i]
-	}
-	return true
+	AttentionMask
+	add   []T
+	admit []uint8
 }
 
 // attentionPadding lowers the scores of keys by a value: those where the mask is 0, or those outside
@@ -81,7 +39,7 @@ type attentionPadding[T any] struct {
 // attentionCore computes softmax(softcap(scale*Q*K') + mask) * V for every head:
 // blocks of queries of one head at a time, whose scores stay in the cache.
 type attentionCore[T blas.Float] struct {
-	attentionSizes
+	AttentionSizes
 	q, k, v, y      attentionHeads[T]
 	scale, softcap  T // softcap 0: none
 	causal          bool
@@ -102,10 +60,10 @@ const attentionWork = 1 << 17
 // block chooses the number of queries that are done together, from the shapes alone, and
 // returns the elements of workspace that a run with some number of threads takes.
 func (k *attentionCore[T]) block(threads int) int {
-	k.rows = min(max(attentionWork/max(k.total, 1), 16), 256, max(k.seqQ, 1))
-	k.blocks = k.batch * k.headsQ * ((k.seqQ + k.rows - 1) / k.rows)
+	k.rows = min(max(attentionWork/max(k.Total, 1), 16), 256, max(k.SeqQ, 1))
+	k.blocks = k.Batch * k.HeadsQ * ((k.SeqQ + k.rows - 1) / k.rows)
 	k.strands = min(k.blocks, 4*max(threads, 1))
-	return k.strands * k.rows * k.total
+	return k.strands * k.rows * k.Total
 }
 
 // compute runs all blocks. Each strand does every strands-th of them in a piece of work of its own.
@@ -119,54 +77,54 @@ type attentionBlocks[T blas.Float] attentionCore[T]
 
 // Range does the blocks of strands lo..hi-1.
 func (k *attentionBlocks[T]) Range(lo, hi int) {
-	each := k.rows * k.total
-	per := (k.seqQ + k.rows - 1) / k.rows
+	each := k.rows * k.Total
+	per := (k.SeqQ + k.rows - 1) / k.rows
 	for s := lo; s < hi; s++ {
 		for block := s; block < k.blocks; block += k.strands {
 			head := block / per
 			first := block % per * k.rows
-			k.one(head/k.headsQ, head%k.headsQ, first, min(k.rows, k.seqQ-first), k.work[s*each:][:each])
+			k.one(head/k.HeadsQ, head%k.HeadsQ, first, min(k.rows, k.SeqQ-first), k.work[s*each:][:each])
 		}
 	}
 }
 
 // one does the queries first..first+rows-1 of a head.
 func (k *attentionBlocks[T]) one(b, head, first, rows int, work []T) {
-	kv := head / (k.headsQ / k.headsKV)
+	kv := head / (k.HeadsQ / k.HeadsKV)
 	n := k.visible(b, first+rows-1)
 	if k.scores != nil {
-		n = k.total
+		n = k.Total
 	}
 	if n > 0 {
-		blas.Multiply(false, true, rows, n, k.size, k.scale, k.q.at(b, head, first), max(k.q.row, 1),
-			k.k.at(b, kv, 0), max(k.k.row, 1), 0, work, n)
+		blas.Multiply(false, true, rows, n, k.Size, k.scale, k.q.at(b, head, first), max(k.q.Row, 1),
+			k.k.at(b, kv, 0), max(k.k.Row, 1), 0, work, n)
 	}
 	for i := range rows {
 		k.probabilities(b, head, first+i, work[i*n:][:n])
 	}
 	y := k.y.at(b, head, first)
 	if n > 0 {
-		blas.Multiply(false, false, rows, k.sizeV, n, 1, work, n, k.v.at(b, kv, 0), max(k.v.row, 1), 0, y, max(k.y.row, 1))
+		blas.Multiply(false, false, rows, k.SizeV, n, 1, work, n, k.v.at(b, kv, 0), max(k.v.Row, 1), 0, y, max(k.y.Row, 1))
 		return
 	}
 	for i := range rows {
-		clear(y[i*k.y.row:][:k.sizeV])
+		clear(y[i*k.y.Row:][:k.SizeV])
 	}
 }
 
 // visible returns how many keys query i may look at; the last of its batch entry's, and where it is causal,
 // itself at most.
 func (k *attentionBlocks[T]) visible(b, i int) int {
-	n := k.total
+	n := k.Total
 	if k.lengths != nil {
 		n = min(n, int(k.lengths[b]))
 	}
 	if !k.causal {
 		return n
 	}
-	before := k.past
-	if k.lengths != nil && k.past == 0 {
-		before = int(k.lengths[b]) - k.seqQ
+	before := k.Past
+	if k.lengths != nil && k.Past == 0 {
+		before = int(k.lengths[b]) - k.SeqQ
 	}
 	return max(0, min(n, before+i+1))
 }
@@ -193,14 +151,14 @@ func (k *attentionBlocks[T]) probabilities(b, head, i int, row []T) {
 // show writes scores to their output, if they are wanted at this stage.
 func (k *attentionBlocks[T]) show(stage, b, head, i int, row []T) {
 	if k.scores != nil && stage == k.stage {
-		copy(k.scores[((b*k.headsQ+head)*k.seqQ+i)*k.total:], row)
+		copy(k.scores[((b*k.HeadsQ+head)*k.SeqQ+i)*k.Total:], row)
 	}
 }
 
 func (k *attentionBlocks[T]) applyMask(b, head, i int, row []T) {
 	m := &k.mask
-	at, step := b*m.strides[0]+head*m.strides[1]+i*m.strides[2], m.strides[3]
-	n := min(len(row), m.cols)
+	at, step := b*m.Strides[0]+head*m.Strides[1]+i*m.Strides[2], m.Strides[3]
+	n := min(len(row), m.Cols)
 	switch {
 	case m.add != nil:
 		for j := range row[:n] {

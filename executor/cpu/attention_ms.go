@@ -1,8 +1,6 @@
 package cpu
 
 import (
-	"fmt"
-
 	"memopt/executor"
 	"memopt/executor/cpu/blas"
 	"memopt/graph"
@@ -39,49 +37,22 @@ func newAttentionMS(p *executor.Prep) (executor.Kernel, error) {
 	return nil, unsupportedTypes(p)
 }
 
-// sizes reads and checks the operands' shapes; hidden is the width of all query heads.
-func (k *attentionMSKernel[T]) sizes(s *attentionSizes, x, w, past []int) (hidden int, err error) {
-	n := s.headsQ
-	if len(x) != 3 || len(w) != 2 || x[2] != w[0] {
-		return 0, fmt.Errorf("input and weights have shapes %v and %v, wanted [batch length in] and [in out]", x, w)
-	}
-	hidden, value := w[1]/3, w[1]/3
-	if sizes := k.p.Node.IntList("qkv_hidden_sizes", nil); len(sizes) == 3 {
-		hidden, value = int(sizes[0]), int(sizes[2])
-		if sizes[1] != sizes[0] {
-			return 0, fmt.Errorf("attribute qkv_hidden_sizes is %v, wanted queries as wide as keys", sizes)
-		}
-	}
-	if hidden < 0 || value < 0 || 2*hidden+value != w[1] || hidden%n != 0 || value%n != 0 {
-		return 0, fmt.Errorf("the weights have shape %v, wanted columns for queries, keys and values of %d heads", w, n)
-	}
-	s.batch, s.seqQ, s.size, s.sizeV, s.past, s.total = x[0], x[1], hidden/n, value/n, 0, x[1]
-	if past != nil {
-		if len(past) != 5 || past[0] != 2 || past[1] != s.batch || past[2] != n || past[4] != s.size || s.size != s.sizeV {
-			return 0, fmt.Errorf("past has shape %v, wanted [2 %d %d length %d], and values as wide as keys", past, s.batch, n, s.size)
-		}
-		s.past = past[3]
-		s.total += s.past
-	}
-	return hidden, nil
-}
-
 // Workspace holds queries, keys and values, a present that nobody wants, and the scores at work.
 func (k *attentionMSKernel[T]) Workspace(in, _ [][]int) int {
-	core := attentionCore[T]{attentionSizes: k.core.attentionSizes}
-	s := &core.attentionSizes
+	core := attentionCore[T]{AttentionSizes: k.core.AttentionSizes}
+	s := &core.AttentionSizes
 	var past []int
 	if len(in) > 4 {
 		past = in[4]
 	}
-	if _, err := k.sizes(s, in[0], in[1], past); err != nil {
+	if _, err := ReadProjected(s, k.p, in[0], in[1], past); err != nil {
 		return 0
 	}
 	var e [1]T
 	bytes := len(executor.Memory(e[:]))
-	n := executor.RoundUp(bytes*core.block(k.p.Threads)) + executor.RoundUp(bytes*s.batch*s.seqQ*in[1][1])
-	if s.past > 0 {
-		n += executor.RoundUp(bytes * 2 * s.batch * s.headsKV * s.total * s.size)
+	n := executor.RoundUp(bytes*core.block(k.p.Threads)) + executor.RoundUp(bytes*s.Batch*s.SeqQ*in[1][1])
+	if s.Past > 0 {
+		n += executor.RoundUp(bytes * 2 * s.Batch * s.HeadsKV * s.Total * s.Size)
 	}
 	return n
 }
@@ -89,11 +60,11 @@ func (k *attentionMSKernel[T]) Workspace(in, _ [][]int) int {
 // Run computes the output.
 func (k *attentionMSKernel[T]) Run(c *executor.Ctx) (err error) {
 	a := &k.core
-	if k.hidden, err = k.sizes(&a.attentionSizes, c.In(0).Shape, c.In(1).Shape, shapeOf(c, 4)); err != nil {
+	if k.hidden, err = ReadProjected(&a.AttentionSizes, k.p, c.In(0).Shape, c.In(1).Shape, c.Shape(4)); err != nil {
 		return err
 	}
-	if c.Wants(1) && a.size != a.sizeV {
-		return c.Errorf("present is wanted, and heads have %d elements in keys and %d in values, wanted the same", a.size, a.sizeV)
+	if c.Wants(1) && a.Size != a.SizeV {
+		return c.Errorf("present is wanted, and heads have %d elements in keys and %d in values, wanted the same", a.Size, a.SizeV)
 	}
 	if err := k.setPadding(c.In(3), true); err != nil {
 		return err
@@ -105,10 +76,10 @@ func (k *attentionMSKernel[T]) Run(c *executor.Ctx) (err error) {
 	if err := k.projected(c); err != nil {
 		return err
 	}
-	if a.past > 0 || c.Wants(1) {
+	if a.Past > 0 || c.Wants(1) {
 		k.present(c)
 	}
-	a.y = packedHeads(executor.Of[T](c.Out(0, a.batch, a.seqQ, a.headsQ*a.sizeV)), a.seqQ, a.headsQ, a.sizeV)
+	a.y = attentionHeads[T]{executor.Of[T](c.Out(0, a.Batch, a.SeqQ, a.HeadsQ*a.SizeV)), PackedHeads(a.SeqQ, a.HeadsQ, a.SizeV)}
 	a.compute(c)
 	return nil
 }
@@ -117,7 +88,7 @@ func (k *attentionMSKernel[T]) Run(c *executor.Ctx) (err error) {
 func (k *attentionMSKernel[T]) projected(c *executor.Ctx) error {
 	a, g := &k.core, &k.project.product
 	x, w := c.In(0), c.In(1)
-	rows, cols := a.batch*a.seqQ, w.Shape[1]
+	rows, cols := a.Batch*a.SeqQ, w.Shape[1]
 	all := executor.ScratchOf[T](c, rows*cols)
 	g.M, g.N, g.K, g.Alpha = rows, cols, x.Shape[2], 1
 	g.A, g.B, g.C = executor.Of[T](x), executor.Of[T](w), all
@@ -131,10 +102,9 @@ func (k *attentionMSKernel[T]) projected(c *executor.Ctx) error {
 	}
 	tiles, grain := g.Plan()
 	c.Parallel(tiles, grain, (*gemmTiles[T])(&k.project))
-	part := func(first, size int) attentionHeads[T] {
-		return attentionHeads[T]{data: all[min(first, len(all)):], batch: a.seqQ * cols, head: size, row: cols}
+	for i, h := range [3]*attentionHeads[T]{&a.q, &a.k, &a.v} {
+		*h = attentionHeads[T]{all, ProjectedHeads(&a.AttentionSizes, k.hidden, i)}
 	}
-	a.q, a.k, a.v = part(0, a.size), part(k.hidden, a.size), part(2*k.hidden, a.sizeV)
 	return nil
 }
 
@@ -142,15 +112,15 @@ func (k *attentionMSKernel[T]) projected(c *executor.Ctx) error {
 func (k *attentionMSKernel[T]) present(c *executor.Ctx) {
 	a := &k.core
 	var old, all []T
-	if t := c.Out(1, 2, a.batch, a.headsKV, a.total, a.size); t != nil {
+	if t := c.Out(1, 2, a.Batch, a.HeadsKV, a.Total, a.Size); t != nil {
 		all = executor.Of[T](t)
 	} else {
-		all = executor.ScratchOf[T](c, 2*a.batch*a.headsKV*a.total*a.size)
+		all = executor.ScratchOf[T](c, 2*a.Batch*a.HeadsKV*a.Total*a.Size)
 	}
-	if a.past > 0 {
+	if a.Past > 0 {
 		old = executor.Of[T](c.In(4))
 	}
 	half := len(all) / 2
-	a.k = k.behind(c, old[:len(old)/2], all[:half], a.k, a.size)
-	a.v = k.behind(c, old[len(old)/2:], all[half:], a.v, a.size)
+	a.k = k.behind(c, old[:len(old)/2], all[:half], a.k, a.Size)
+	a.v = k.behind(c, old[len(old)/2:], all[half:], a.v, a.Size)
 }

@@ -1,116 +1,52 @@
 package cpu
 
 import (
-	"fmt"
-	"slices"
-	"strings"
-
 	"memopt/executor"
 	"memopt/executor/cpu/blas"
+	"memopt/executor/einsum"
 	"memopt/graph"
 )
 
-// einsumEquation is an equation in Einstein's notation: a label per axis of every operand and of the result.
-// einsumDots stands for any number of axes that broadcast.
-type einsumEquation struct {
-	terms  [][]byte
-	result []byte
-}
-
-const einsumDots = '.'
-
-// einsumAxis is the label of the axis that is j places before the last one of an ellipsis.
-func einsumAxis(j int) byte { return byte(128 + j) }
-
-// parseEinsum reads an equation. Without an arrow, the result has the ellipsis and then, in
-// alphabetical order, the labels that occur once.
-func parseEinsum(text string) (eq einsumEquation, err error) {
-	left, right, explicit := strings.Cut(strings.ReplaceAll(text, " ", ""), "->")
-	var count [256]int
-	for _, term := range strings.Split(left, ",") {
-		labels, err := parseEinsumTerm(term)
-		if err != nil {
-			return eq, err
-		}
-		for _, l := range labels {
-			count[l]++
-		}
-		eq.terms = append(eq.terms, labels)
+// EinsumEquation reads and checks the equation of a node of Einsum.
+func EinsumEquation(p *executor.Prep) (eq einsum.Equation, err error) {
+	text := p.Node.Str("equation", "")
+	if eq, err = einsum.Parse(text); err != nil {
+		return eq, p.Errorf("equation %q: %w", text, err)
 	}
-	if !explicit {
-		for l, n := range count { // '.' comes before all letters
-			if n == 1 || n > 0 && l == einsumDots {
-				eq.result = append(eq.result, byte(l))
-			}
-		}
-		return eq, nil
+	if len(eq.Terms) != len(p.In) {
+		return eq, p.Errorf("equation %q has %d operands and the node %d inputs", text, len(eq.Terms), len(p.In))
 	}
-	if eq.result, err = parseEinsumTerm(right); err != nil {
-		return eq, err
-	}
-	for i, l := range eq.result {
-		if count[l] == 0 && l != einsumDots {
-			return eq, fmt.Errorf("the result has the label %c, which no operand has", l)
-		}
-		if slices.Contains(eq.result[:i], l) {
-			return eq, fmt.Errorf("the result has the label %c twice", l)
+	for i := range p.In {
+		if p.DType(i) != p.DType(0) {
+			return eq, p.Errorf("input %d has type %v, wanted %v as input 0", i, p.DType(i), p.DType(0))
 		}
 	}
 	return eq, nil
 }
 
-func parseEinsumTerm(term string) ([]byte, error) {
-	labels := []byte{}
-	for i := 0; i < len(term); i++ {
-		ch := term[i]
-		switch {
-		case 'a' <= ch && ch <= 'z', 'A' <= ch && ch <= 'Z':
-			labels = append(labels, ch)
-		case strings.HasPrefix(term[i:], "..."):
-			if slices.Contains(labels, einsumDots) {
-				return nil, fmt.Errorf("term %q has two ellipses", term)
-			}
-			labels = append(labels, einsumDots)
-			i += 2
-		default:
-			return nil, fmt.Errorf("term %q has %q, and terms are letters and ellipses", term, ch)
-		}
-	}
-	return labels, nil
-}
-
 // newEinsum makes the kernel of https://onnx.ai/onnx/operators/onnx__Einsum.html
 func newEinsum(p *executor.Prep) (executor.Kernel, error) {
-	text := p.Node.Str("equation", "")
-	eq, err := parseEinsum(text)
+	eq, err := EinsumEquation(p)
 	if err != nil {
-		return nil, p.Errorf("equation %q: %w", text, err)
-	}
-	if len(eq.terms) != len(p.In) {
-		return nil, p.Errorf("equation %q has %d operands and the node %d inputs", text, len(eq.terms), len(p.In))
-	}
-	for i := range p.In {
-		if p.DType(i) != p.DType(0) {
-			return nil, p.Errorf("input %d has type %v, wanted %v as input 0", i, p.DType(i), p.DType(0))
-		}
+		return nil, err
 	}
 	switch p.DType(0) {
 	case graph.Float32:
-		k := &einsumKernel[float32, float64]{plan: einsumPlan{eq: eq, blas: true}}
+		k := makeEinsum[float32, float64](eq)
 		k.multiply = newEinsumGemm(&k.buffers)
 		return k, nil
 	case graph.Float64:
-		k := &einsumKernel[float64, float64]{plan: einsumPlan{eq: eq, blas: true}}
+		k := makeEinsum[float64, float64](eq)
 		k.multiply = newEinsumGemm(&k.buffers)
 		return k, nil
 	case graph.Int8, graph.Uint8: // sums wrap around: the sign does not matter
-		return &einsumKernel[uint8, uint8]{plan: einsumPlan{eq: eq}}, nil
+		return makeEinsum[uint8, uint8](eq), nil
 	case graph.Int16, graph.Uint16:
-		return &einsumKernel[uint16, uint16]{plan: einsumPlan{eq: eq}}, nil
+		return makeEinsum[uint16, uint16](eq), nil
 	case graph.Int32, graph.Uint32:
-		return &einsumKernel[uint32, uint32]{plan: einsumPlan{eq: eq}}, nil
+		return makeEinsum[uint32, uint32](eq), nil
 	case graph.Int64, graph.Uint64:
-		return &einsumKernel[uint64, uint64]{plan: einsumPlan{eq: eq}}, nil
+		return makeEinsum[uint64, uint64](eq), nil
 	}
 	return nil, unsupportedTypes(p)
 }
@@ -122,24 +58,66 @@ type einsumElem interface {
 
 // einsumKernel runs the steps of a plan; S holds sums of T.
 type einsumKernel[T, S einsumElem] struct {
-	plan    einsumPlan
-	shapes  [][]int
-	buffers [][]T // inputs, output, workspace
-	step    *einsumStep
+	plan, space *einsum.Plan // space is Workspace's
+	work        []einsumWork // of each step
+	shapes      [][]int
+	buffers     [][]T // inputs, output, workspace
+	step        *einsum.Step
+	at          *einsumWork // of step
 	// multiply computes products by BLAS; nil for integers.
-	multiply func(c *executor.Ctx, s *einsumStep)
+	multiply func(c *executor.Ctx, s *einsum.Step, w *einsumWork)
+}
+
+func makeEinsum[T, S einsumElem](eq einsum.Equation) *einsumKernel[T, S] {
+	return &einsumKernel[T, S]{plan: einsum.New(eq), space: einsum.New(eq)}
+}
+
+// einsumWork is how a step is run.
+type einsumWork struct {
+	// Of a product: where its matrices lie. Plain ones, which are too small for BLAS, are side of them at each place, these
+	// far apart in A, B and C.
+	places   []blas.Place
+	plain    bool
+	side     int
+	sideStep blas.Place
+	// The result of a gather is rows of inner elements.
+	rows, inner int
+}
+
+// einsumPlaces finds how a step is run; blas tells whether products may go there.
+func einsumPlaces(s *einsum.Step, toBLAS bool) einsumWork {
+	if !s.Product {
+		last := len(s.Dims) - 1
+		return einsumWork{rows: product(s.Dims[:last]), inner: s.Dims[last]}
+	}
+	w := einsumWork{places: []blas.Place{{}}, side: 1, plain: !toBLAS || s.M*s.N*s.K < 64}
+	batch := s.Batch
+	if last := len(batch) - 1; w.plain && last >= 0 {
+		x := batch[last]
+		w.side, w.sideStep, batch = x.N, blas.Place{A: x.A, B: x.B, C: x.C}, batch[:last]
+	}
+	for _, x := range batch {
+		all := make([]blas.Place, 0, x.N*len(w.places))
+		for _, at := range w.places {
+			for i := range x.N {
+				all = append(all, blas.Place{A: at.A + i*x.A, B: at.B + i*x.B, C: at.C + i*x.C})
+			}
+		}
+		w.places = all
+	}
+	return w
 }
 
 // newEinsumGemm returns a function that computes a product step on buffers.
-func newEinsumGemm[T blas.Float](buffers *[][]T) func(c *executor.Ctx, s *einsumStep) {
+func newEinsumGemm[T blas.Float](buffers *[][]T) func(c *executor.Ctx, s *einsum.Step, w *einsumWork) {
 	blas.Warm()
 	g := new(blas.Gemm[T])
-	return func(c *executor.Ctx, s *einsumStep) {
+	return func(c *executor.Ctx, s *einsum.Step, w *einsumWork) {
 		b := *buffers
-		g.M, g.N, g.K, g.Alpha, g.Batch = s.m, s.n, s.k, 1, s.places
-		g.A, g.TransA, g.LDA = b[s.a.buffer], s.a.trans, s.a.ld
-		g.B, g.TransB, g.LDB = b[s.b.buffer], s.b.trans, s.b.ld
-		g.C, g.LDC = b[s.c.buffer], s.c.ld
+		g.M, g.N, g.K, g.Alpha, g.Batch = s.M, s.N, s.K, 1, w.places
+		g.A, g.TransA, g.LDA = b[s.A.Buffer], s.A.Trans, s.A.LD
+		g.B, g.TransB, g.LDB = b[s.B.Buffer], s.B.Trans, s.B.LD
+		g.C, g.LDC = b[s.C.Buffer], s.C.LD
 		runGemm(c, g)
 	}
 }
@@ -147,13 +125,12 @@ func newEinsumGemm[T blas.Float](buffers *[][]T) func(c *executor.Ctx, s *einsum
 // Workspace holds the operands of products in the order in which they are multiplied, and
 // intermediate results.
 func (k *einsumKernel[T, S]) Workspace(in, _ [][]int) int {
-	plan := einsumPlan{eq: k.plan.eq, blas: k.plan.blas}
-	if plan.build(in) != nil {
+	if !k.space.Fits(in) && k.space.Build(in) != nil {
 		return 0
 	}
 	var e [1]T
 	n := 0
-	for _, size := range plan.scratch {
+	for _, size := range k.space.Scratch {
 		n += executor.RoundUp(size * len(executor.Memory(e[:])))
 	}
 	return n
@@ -166,25 +143,29 @@ func (k *einsumKernel[T, S]) Run(c *executor.Ctx) error {
 		k.shapes = append(k.shapes, c.In(i).Shape)
 		k.buffers = append(k.buffers, executor.Of[T](c.In(i)))
 	}
-	if !k.plan.fits(k.shapes) {
-		if err := k.plan.build(k.shapes); err != nil {
+	if !k.plan.Fits(k.shapes) {
+		if err := k.plan.Build(k.shapes); err != nil {
 			return err
 		}
+		k.work = k.work[:0]
+		for i := range k.plan.Steps {
+			k.work = append(k.work, einsumPlaces(&k.plan.Steps[i], k.multiply != nil))
+		}
 	}
-	k.buffers = append(k.buffers, executor.Of[T](c.Out(0, k.plan.shape...)))
-	for _, n := range k.plan.scratch {
+	k.buffers = append(k.buffers, executor.Of[T](c.Out(0, k.plan.Shape...)))
+	for _, n := range k.plan.Scratch {
 		k.buffers = append(k.buffers, executor.ScratchOf[T](c, n))
 	}
-	for i := range k.plan.steps {
-		s := &k.plan.steps[i]
-		k.step = s
+	for i := range k.plan.Steps {
+		s, w := &k.plan.Steps[i], &k.work[i]
+		k.step, k.at = s, w
 		switch {
-		case s.places == nil:
-			c.Parallel(s.rows, 1+1<<13/max(1, s.inner*s.terms), (*einsumGather[T, S])(k))
-		case s.plain:
-			c.Parallel(len(s.places)*s.m, 1+1<<13/max(1, s.n*s.k*s.side), (*einsumProduct[T, S])(k))
+		case !s.Product:
+			c.Parallel(w.rows, 1+1<<13/max(1, w.inner*s.Terms), (*einsumGather[T, S])(k))
+		case w.plain:
+			c.Parallel(len(w.places)*s.M, 1+1<<13/max(1, s.N*s.K*w.side), (*einsumProduct[T, S])(k))
 		default:
-			k.multiply(c, s)
+			k.multiply(c, s, w)
 		}
 	}
 	return nil
@@ -195,12 +176,12 @@ type einsumGather[T, S einsumElem] einsumKernel[T, S]
 // Range copies or sums rows of a gather step.
 func (k *einsumGather[T, S]) Range(lo, hi int) {
 	s := k.step
-	src, dst := k.buffers[s.a.buffer], k.buffers[s.c.buffer]
+	src, dst := k.buffers[s.A.Buffer], k.buffers[s.C.Buffer]
 	for r := lo; r < hi; r++ {
-		at := einsumOffset(r, s.dims[:len(s.dims)-1], s.strides)
-		row := dst[r*s.inner:][:s.inner]
-		stride := s.strides[len(s.dims)-1]
-		if s.terms == 1 {
+		at := einsumOffset(r, s.Dims[:len(s.Dims)-1], s.Strides)
+		row := dst[r*k.at.inner:][:k.at.inner]
+		stride := s.Strides[len(s.Dims)-1]
+		if s.Terms == 1 {
 			if stride == 1 {
 				copy(row, src[at:])
 				continue
@@ -219,11 +200,11 @@ func (k *einsumGather[T, S]) Range(lo, hi int) {
 // sum adds up the elements that a gather step takes for one element of its result.
 func (k *einsumGather[T, S]) sum(src []T, at int) S {
 	s := k.step
-	last := len(s.sumDims) - 1
-	n, stride := s.sumDims[last], s.sumStrides[last]
+	last := len(s.SumDims) - 1
+	n, stride := s.SumDims[last], s.SumStrides[last]
 	var sum S
-	for o := range s.terms / max(n, 1) {
-		from := at + einsumOffset(o, s.sumDims[:last], s.sumStrides)
+	for o := range s.Terms / max(n, 1) {
+		from := at + einsumOffset(o, s.SumDims[:last], s.SumStrides)
 		for i := range n {
 			sum += S(src[from+i*stride])
 		}
@@ -246,20 +227,20 @@ type einsumProduct[T, S einsumElem] einsumKernel[T, S]
 // Range computes rows of a product step, counted over all products.
 func (k *einsumProduct[T, S]) Range(lo, hi int) {
 	s := k.step
-	a, b, c := k.buffers[s.a.buffer], k.buffers[s.b.buffer], k.buffers[s.c.buffer]
-	aRow, aCol := s.a.steps()
-	bRow, bCol := s.b.steps()
+	a, b, c := k.buffers[s.A.Buffer], k.buffers[s.B.Buffer], k.buffers[s.C.Buffer]
+	aRow, aCol := s.A.Steps()
+	bRow, bCol := s.B.Steps()
 	for r := lo; r < hi; r++ {
-		at, i := s.places[r/s.m], r%s.m
-		for j := range s.n {
-			x, y, z := at.A+i*aRow, at.B+j*bCol, at.C+i*s.c.ld+j
-			for range s.side {
+		at, i := k.at.places[r/s.M], r%s.M
+		for j := range s.N {
+			x, y, z := at.A+i*aRow, at.B+j*bCol, at.C+i*s.C.LD+j
+			for range k.at.side {
 				var sum S
-				for l := range s.k {
+				for l := range s.K {
 					sum += S(a[x+l*aCol]) * S(b[y+l*bRow])
 				}
 				c[z] = T(sum)
-				x, y, z = x+s.sideStep.A, y+s.sideStep.B, z+s.sideStep.C
+				x, y, z = x+k.at.sideStep.A, y+k.at.sideStep.B, z+k.at.sideStep.C
 			}
 		}
 	}

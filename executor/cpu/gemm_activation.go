@@ -23,18 +23,26 @@ var gemmActivations = map[string][2]float32{
 	"LeakyRelu": {0.01}, "Elu": {1}, "ThresholdedRelu": {1}, "HardSigmoid": {0.2, 0.5},
 }
 
-// newGemmActivation reads the attributes activation, activation_alpha and activation_beta; nil where there is no activation.
-func newGemmActivation(p *executor.Prep) (*gemmActivation, error) {
-	name := p.Node.Str("activation", "")
-	if name == "" {
-		return nil, nil
+// GemmActivation reads the attributes activation, activation_alpha and activation_beta of a fused product; the name is "" where there
+// is no activation.
+func GemmActivation(p *executor.Prep) (name string, alpha, beta float32, err error) {
+	if name = p.Node.Str("activation", ""); name == "" {
+		return "", 0, 0, nil
 	}
 	def, ok := gemmActivations[name]
 	if !ok {
-		return nil, p.Unsupported("no kernel for activation %q", name)
+		return "", 0, 0, p.Unsupported("no kernel for activation %q", name)
 	}
-	return &gemmActivation{name: name, alpha: float64(p.Node.Float("activation_alpha", def[0])),
-		beta: float64(p.Node.Float("activation_beta", def[1]))}, nil
+	return name, p.Node.Float("activation_alpha", def[0]), p.Node.Float("activation_beta", def[1]), nil
+}
+
+// newGemmActivation reads the attributes; nil where there is no activation.
+func newGemmActivation(p *executor.Prep) (*gemmActivation, error) {
+	name, alpha, beta, err := GemmActivation(p)
+	if err != nil || name == "" {
+		return nil, err
+	}
+	return &gemmActivation{name: name, alpha: float64(alpha), beta: float64(beta)}, nil
 }
 
 // gemmActivate applies an activation to elements.

@@ -16,6 +16,6 @@ var productRows = []Row{
 	{Kind: op.MatMulInteger, New: newMatMulInteger},
 	{Kind: op.MultiHeadAttention, New: widened(newMultiHeadAttention)},
 	{Kind: op.QLinearMatMul, New: newQLinearMatMul},
-	{Kind: op.RotaryEmbedding, New: widened(newRotary)},
-	{Kind: op.RotaryEmbeddingMS, New: widened(newRotaryMS)},
+	{Kind: op.RotaryEmbedding, New: widened(newRotary(false))},
+	{Kind: op.RotaryEmbeddingMS, New: widened(newRotary(true))},
 }

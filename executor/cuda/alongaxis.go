@@ -27,13 +27,18 @@ func lineKernels(d *Device, p *executor.Prep, module, name string) (l lines, err
 // run runs the kernel for the lines of x along axis, with two flags.
 func (l *lines) run(x, y *executor.Tensor, axis int, first, second bool, warps bool) error {
 	l.rows, l.n, l.inner = elements(x.Shape[:axis]), x.Shape[axis], elements(x.Shape[axis+1:])
+	return l.start(x.Data, y.Data, first, second, warps)
+}
+
+// start runs the kernel for rows, n and inner as they are set.
+func (l *lines) start(x, y []byte, first, second bool, warps bool) error {
 	k := l.along
 	if l.inner > 1 {
 		k = l.across
 	}
 	a := k.begin()
-	a.In(x.Data)
-	a.Out(y.Data)
+	a.In(x)
+	a.Out(y)
 	a.Int(l.rows)
 	a.Int(l.n)
 	a.Int(l.inner)

@@ -61,7 +61,7 @@ func TestCapture(t *testing.T) {
 		require.Equal(t, 5, dbl.Counts().Replays)
 		require.NoError(t, s.Close())
 	}
-	m, types = parsed(t, `<ir_version: 8, opset_import: ["" : 17]> g (float[4] x) => (float[4] y) { h = Hardmax(x)  y = Neg(h) }`)
+	m, types = parsed(t, `<ir_version: 8, opset_import: ["" : 17]> g (float[4] x) => (float[4] y) { c = Cast<to = 11>(x)  h = Hardmax(c)  y = Cast<to = 1>(h) }`)
 	d, _ := opened(t, double.Options{})
 	s, err := executor.Open(m, types, d, executor.Options{Capture: true})
 	require.NoError(t, err)

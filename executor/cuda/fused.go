@@ -32,6 +32,11 @@ func activationGrad(name string, bias int, attrs ...attr) maker {
 	}
 }
 
+// newBiasAdd makes the kernel of BiasAdd: x + bias + skip.
+func newBiasAdd(d *Device, p *executor.Prep) (executor.Kernel, error) {
+	return newFused(d, p, "biasadd", &fusedKernel{dy: 2, x: 0, bias: 1})
+}
+
 // newFused launches a kernel for floats, all of one type.
 func newFused(d *Device, p *executor.Prep, name string, k *fusedKernel) (executor.Kernel, error) {
 	t := p.DType(0)

@@ -1,7 +1,10 @@
 package cuda
 
 import (
+	"strings"
+
 	"memopt/executor"
+	"memopt/executor/cpu"
 )
 
 // gemmKernel computes Y = alpha*A'*B' + beta*C, with C broadcast to Y: C is written to Y first.
@@ -9,10 +12,15 @@ type gemmKernel struct {
 	*product
 	beta float64
 	bias *broadcastKernel
+
+	activation  *launch // FusedGemm's, on Y; nil: none
+	alpha, base float32 // its attributes
 }
 
 // newGemm makes the kernel of Gemm.
-func newGemm(d *Device, p *executor.Prep) (executor.Kernel, error) {
+func newGemm(d *Device, p *executor.Prep) (executor.Kernel, error) { return gemm(d, p) }
+
+func gemm(d *Device, p *executor.Prep) (*gemmKernel, error) {
 	k, err := d.product(p)
 	if err != nil {
 		return nil, err
@@ -24,6 +32,25 @@ func newGemm(d *Device, p *executor.Prep) (executor.Kernel, error) {
 		return nil, err
 	}
 	return &gemmKernel{product: k, beta: float64(p.Node.Float("beta", 1)), bias: bias}, nil
+}
+
+// newFusedGemm makes the kernel of com.microsoft's FusedGemm: the library's product, and the activation in its place.
+func newFusedGemm(d *Device, p *executor.Prep) (executor.Kernel, error) {
+	k, err := gemm(d, p)
+	if err != nil {
+		return nil, err
+	}
+	name, alpha, base, err := cpu.GemmActivation(p)
+	if err != nil || name == "" {
+		return k, err
+	}
+	t := p.DType(0)
+	if !isFloat(t) {
+		return nil, noTypes(p)
+	}
+	k.alpha, k.base = alpha, base
+	k.activation, err = d.launch("unary_"+suffix(t), strings.ToLower(name)+"_"+suffix(t))
+	return k, err
 }
 
 // newExpandOf makes a kernel that stretches a tensor of elements of a size.
@@ -76,7 +103,10 @@ func (k *gemmKernel) Run(c *executor.Ctx) error {
 			return err
 		}
 	}
-	return k.multiply(c, a.Data, b.Data, y.Data)
+	if err := k.multiply(c, a.Data, b.Data, y.Data); err != nil || k.activation == nil {
+		return err
+	}
+	return k.activation.unary(y.Data, y.Data, y.Len(), k.alpha, k.base)
 }
 
 // stretches reports whether a shape broadcasts to a matrix's.

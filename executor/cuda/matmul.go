@@ -31,13 +31,19 @@ type product struct {
 // batchAxis is an axis of a batch with the strides of the operands along it, in elements.
 type batchAxis struct{ n, a, b, c int }
 
+// product makes a product of operands of one type.
 func (d *Device) product(p *executor.Prep) (*product, error) {
-	e, ok := elemOf(p.DType(0))
-	if !ok {
-		return nil, noTypes(p)
-	}
 	if err := sameTypes(p); err != nil {
 		return nil, err
+	}
+	return d.productOf(p, p.DType(0))
+}
+
+// productOf makes a product of matrices of a type.
+func (d *Device) productOf(p *executor.Prep, t graph.DType) (*product, error) {
+	e, ok := elemOf(t)
+	if !ok {
+		return nil, noTypes(p)
 	}
 	// An empty product opens the library, or loads memopt's own kernels.
 	if err := d.driver.Gemm(d.stream, &driver.Gemm{Elem: e, LDA: 1, LDB: 1, LDC: 1}); err != nil {
@@ -59,6 +65,12 @@ func (k *product) multiply(c *executor.Ctx, a, b, y []byte) error {
 		return k.d.Memory().Fill(y, 0)
 	}
 	g.Workspace = c.Scratch(k.d.libraryWorkspace())
+	return k.run(a, b, y)
+}
+
+// run calls the library for every index of the axes. Its workspace is set, and no matrix is empty.
+func (k *product) run(a, b, y []byte) error {
+	g := &k.gemm
 	size := g.Elem.Size()
 	total := 1
 	for _, x := range k.axes {
@@ -78,6 +90,35 @@ func (k *product) multiply(c *executor.Ctx, a, b, y []byte) error {
 		}
 	}
 	return nil
+}
+
+// spread makes the innermost of the axes the library's batch; run goes through the others.
+func (k *product) spread(axes []batchAxis) {
+	g := &k.gemm
+	g.Batch, g.StrideA, g.StrideB, g.StrideC = 1, 0, 0, 0
+	if last := len(axes) - 1; last >= 0 {
+		x := axes[last]
+		g.Batch, g.StrideA, g.StrideB, g.StrideC = x.n, x.a, x.b, x.c
+		axes = axes[:last]
+	}
+	k.axes = axes
+}
+
+// mergeBatch joins neighbouring axes that all operands step through as through one, in place.
+func mergeBatch(all []batchAxis) []batchAxis {
+	axes := all[:0]
+	for _, x := range all {
+		if x.n == 1 {
+			continue
+		}
+		if last := len(axes) - 1; last >= 0 && axes[last].a == x.a*x.n && axes[last].b == x.b*x.n && axes[last].c == x.c*x.n {
+			x.n *= axes[last].n
+			axes[last] = x
+			continue
+		}
+		axes = append(axes, x)
+	}
+	return axes
 }
 
 // matMulKernel computes alpha*A'*B' with batches broadcast as numpy.matmul does.
@@ -210,28 +251,10 @@ func (k *matMulKernel) batch(c *executor.Ctx, a, b []int) error {
 // fold merges neighbouring axes of the batch, and makes rows of the innermost one where B is the same for all of it. What is
 // left innermost is the library's batch.
 func (k *matMulKernel) fold() {
-	g := &k.gemm
-	axes := k.all[:0]
-	for _, x := range k.all {
-		if x.n == 1 {
-			continue
-		}
-		if last := len(axes) - 1; last >= 0 && axes[last].a == x.a*x.n && axes[last].b == x.b*x.n && axes[last].c == x.c*x.n {
-			x.n *= axes[last].n
-			axes[last] = x
-			continue
-		}
-		axes = append(axes, x)
-	}
+	g, axes := &k.gemm, mergeBatch(k.all)
 	if last := len(axes) - 1; last >= 0 && !g.TransA && axes[last].b == 0 && axes[last].a == g.M*g.K {
 		g.M *= axes[last].n
 		axes = axes[:last]
 	}
-	g.Batch, g.StrideA, g.StrideB, g.StrideC = 1, 0, 0, 0
-	if last := len(axes) - 1; last >= 0 {
-		x := axes[last]
-		g.Batch, g.StrideA, g.StrideB, g.StrideC = x.n, x.a, x.b, x.c
-		axes = axes[:last]
-	}
-	k.axes = axes
+	k.spread(axes)
 }

@@ -117,24 +117,31 @@ func (k *dropout) Run(c *executor.Ctx) error {
 	} else if c.Wants(1) {
 		mask = c.Out(1, x.Shape...).Data
 	}
+	return k.draw(c, dropped{x.Data, bias, residual, y, mask, bits, x.Len(), period}, ratio)
+}
+
+// dropped are the operands of a draw, of which all but x may be nil: period is the length of the bias.
+type dropped struct {
+	x, bias, residual, y, mask, bits []byte
+	n, period                        int
+}
+
+// draw drops elements with a probability.
+func (k *dropout) draw(c *executor.Ctx, o dropped, ratio float64) error {
 	a := k.begin()
-	a.In(x.Data)
-	a.In(bias)
-	a.In(residual)
-	a.Out(y)
-	a.Out(mask)
-	a.Out(bits)
-	a.Int(x.Len())
-	a.Int(period)
+	a.In(o.x)
+	a.In(o.bias)
+	a.In(o.residual)
+	a.Out(o.y)
+	a.Out(o.mask)
+	a.Out(o.bits)
+	a.Int(o.n)
+	a.Int(o.period)
 	packStream(a, k.seed, c)
 	a.Uint32(uint32(ratio * (1 << 32)))
-	drawing := uint32(0)
-	if ratio > 0 {
-		drawing = 1
-	}
-	a.Uint32(drawing)
+	a.Uint32(flag(ratio > 0))
 	a.Float64(1 / (1 - ratio))
-	return k.line(x.Len(), 4)
+	return k.line(o.n, 4)
 }
 
 // drawn returns the ratio, 0 without training mode.

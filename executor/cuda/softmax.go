@@ -4,18 +4,77 @@ import (
 	"slices"
 
 	"memopt/executor"
+	"memopt/graph"
 )
 
 // softmaxKernel is a softmax, or the gradient of one, by kernels/softmax.h.
 type softmaxKernel struct {
-	*launch          // along neighbouring elements
-	columns  *launch // along elements that lie apart
-	axis     int64
-	given    bool
-	coerced  bool // the input counts as a matrix: its rows are all dims from the axis on
+	axisLaunch
 	gradient bool
-	rows, n  int
-	inner    int
+}
+
+// axisLaunch are the kernels of an operator that works along an axis.
+type axisLaunch struct {
+	*launch         // along neighbouring elements
+	columns *launch // along elements that lie apart
+	softmaxAxis
+	shared bool // long columns are shared by the threads of a tile
+}
+
+// newAxisLaunch gets kernels NAME_TYPE and NAMEcolumns_TYPE of MODULE_TYPE.
+func newAxisLaunch(d *Device, p *executor.Prep, module, name string, coerced bool) (k axisLaunch, err error) {
+	t := suffix(p.DType(0))
+	k.softmaxAxis = newSoftmaxAxis(p, coerced)
+	if k.launch, err = d.launch(module+"_"+t, name+"_"+t); err != nil {
+		return k, err
+	}
+	k.columns, err = d.launch(module+"_"+t, name+"columns_"+t)
+	return k, err
+}
+
+// either returns the kernel for the axis at hand.
+func (k *axisLaunch) either() *launch {
+	if k.inner > 1 {
+		return k.columns
+	}
+	return k.launch
+}
+
+// start packs outer, n, inner and whether rows of a type are wide, the last arguments, and runs the kernel.
+func (k *axisLaunch) start(t graph.DType) error {
+	l := k.either()
+	a := &l.args
+	a.Int(k.outer)
+	a.Int(k.n)
+	a.Int(k.inner)
+	a.Uint32(wide(t, k.n))
+	const long, warp = 32, 32 // elements that are worth eight threads
+	switch {
+	case k.inner == 1:
+		return l.teams(k.outer, k.n)
+	case k.shared && k.n >= long:
+		return l.tiles((k.outer*k.inner+warp-1)/warp, 8)
+	}
+	return l.line(k.outer*k.inner, 1)
+}
+
+// softmaxAxis is the axis along which an operator works as Softmax does.
+type softmaxAxis struct {
+	axis    int64
+	given   bool
+	coerced bool // the input counts as a matrix: its rows are all dims from the axis on
+
+	at              int // the axis of the shape at hand
+	outer, n, inner int // the input is [outer, n, inner]
+}
+
+// newSoftmaxAxis reads the attribute axis.
+func newSoftmaxAxis(p *executor.Prep, coerced bool) softmaxAxis {
+	normal := int64(-1)
+	if coerced {
+		normal = 1
+	}
+	return softmaxAxis{axis: p.Node.Int("axis", normal), given: p.Node.Attr("axis") != nil, coerced: coerced}
 }
 
 // softmax makes a kernel of softmax.h; old holds for operators that coerce in every version.
@@ -24,23 +83,14 @@ func softmax(name string, gradient, old bool) maker {
 		if !isFloat(p.DType(0)) || sameTypes(p) != nil {
 			return nil, noTypes(p)
 		}
-		k := &softmaxKernel{gradient: gradient, coerced: old || !gradient && p.Version < 13, given: p.Node.Attr("axis") != nil}
-		k.axis = p.Node.Int("axis", -1)
-		if k.coerced {
-			k.axis = p.Node.Int("axis", 1)
-		}
-		t := suffix(p.DType(0))
-		var err error
-		if k.launch, err = d.launch("softmax_"+t, name+"_"+t); err != nil {
-			return nil, err
-		}
-		k.columns, err = d.launch("softmax_"+t, name+"columns_"+t)
-		return k, err
+		l, err := newAxisLaunch(d, p, "softmax", name, old || !gradient && p.Version < 13)
+		l.shared = true
+		return &softmaxKernel{l, gradient}, err
 	}
 }
 
-// split finds rows, n and inner for a shape.
-func (k *softmaxKernel) split(c *executor.Ctx, shape []int) error {
+// split finds at, outer, n and inner for a shape.
+func (k *softmaxAxis) split(c *executor.Ctx, shape []int) error {
 	axis := len(shape)
 	if !k.coerced || k.axis != int64(len(shape)) && (k.given || len(shape) > 1) {
 		var err error
@@ -48,7 +98,7 @@ func (k *softmaxKernel) split(c *executor.Ctx, shape []int) error {
 			return err
 		}
 	}
-	k.rows = elements(shape[:axis])
+	k.at, k.outer = axis, elements(shape[:axis])
 	if k.coerced {
 		k.n, k.inner = elements(shape[axis:]), 1
 	} else {
@@ -70,11 +120,7 @@ func (k *softmaxKernel) Run(c *executor.Ctx) error {
 	if out == nil || out.Len() == 0 {
 		return nil
 	}
-	l := k.launch
-	if k.inner > 1 {
-		l = k.columns
-	}
-	a := l.begin()
+	a := k.either().begin()
 	a.In(x.Data)
 	if k.gradient {
 		a.In(y.Data)
@@ -82,16 +128,5 @@ func (k *softmaxKernel) Run(c *executor.Ctx) error {
 		a.In(nil)
 	}
 	a.Out(out.Data)
-	a.Int(k.rows)
-	a.Int(k.n)
-	a.Int(k.inner)
-	a.Uint32(wide(x.DType, k.n))
-	if k.inner > 1 {
-		const long, warp = 32, 32 // elements that are worth eight threads
-		if k.n >= long {
-			return l.tiles((k.rows*k.inner+warp-1)/warp, 8)
-		}
-		return l.line(k.rows*k.inner, 1)
-	}
-	return l.teams(k.rows, k.n)
+	return k.start(x.DType)
 }

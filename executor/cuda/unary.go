@@ -55,13 +55,18 @@ func (k *unaryKernel) Run(c *executor.Ctx) error {
 	if y == nil {
 		return nil
 	}
-	a := k.begin()
-	a.In(x.Data)
-	a.Out(y.Data)
-	a.Int(x.Len())
-	a.Float32(k.alpha)
-	a.Float32(k.beta)
-	return k.line(x.Len(), 4)
+	return k.unary(x.Data, y.Data, x.Len(), k.alpha, k.beta)
+}
+
+// unary runs a kernel of unary_args on n elements; y may be x.
+func (l *launch) unary(x, y []byte, n int, alpha, beta float32) error {
+	a := l.begin()
+	a.In(x)
+	a.Out(y)
+	a.Int(n)
+	a.Float32(alpha)
+	a.Float32(beta)
+	return l.line(n, 4)
 }
 
 // newGelu makes the kernel of Gelu.

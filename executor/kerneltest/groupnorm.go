@@ -51,7 +51,7 @@ func groupNormCases() []Case {
 			Attrs: append([]graph.Attr{epsilon}, attrs...), In: []*executor.Tensor{reduceTensor(d, shape, x), vec(scale), vec(bias)},
 			Out: []graph.DType{d}, Tol: 4 * reduceTol(d), Want: []*executor.Tensor{reduceTensor(d, shape, y)}})
 	}
-	for _, d := range []graph.DType{graph.Float32, graph.Float64, graph.Float16} {
+	for _, d := range []graph.DType{graph.Float32, graph.Float64, graph.Float16, graph.BFloat16} {
 		for _, shape := range [][]int{{2, 6, 5}, {1, 4, 3, 3}, {2, 4, 70, 70}, {0, 4, 3}} {
 			if d != graph.Float32 && reduceLen(shape) > 100 {
 				continue
@@ -82,7 +82,7 @@ func lrnCases() []Case {
 	}{
 		{graph.Float32, []int{2, 5, 3}, 3, 0.75}, {graph.Float32, []int{2, 5, 3}, 4, 0.5}, {graph.Float32, []int{2, 3}, 1, 0.75},
 		{graph.Float32, []int{1, 6, 60, 70}, 5, 0.75}, {graph.Float32, []int{1, 0, 2}, 3, 0.75}, {graph.Float64, []int{2, 5, 2, 2}, 3, 0.75},
-		{graph.Float16, []int{2, 5, 2, 2}, 3, 0.75}, {graph.Float32, []int{1, 2, 2}, 99, 2},
+		{graph.Float16, []int{2, 5, 2, 2}, 3, 0.75}, {graph.BFloat16, []int{2, 7, 3, 5}, 4, 0.5}, {graph.Float32, []int{1, 2, 2}, 99, 2},
 	} {
 		x, y := reduceValues(reduceLen(t.shape), 111), make([]float64, reduceLen(t.shape))
 		inner := reduceLen(t.shape[2:])
@@ -109,7 +109,7 @@ func lrnCases() []Case {
 func lpNormCases() []Case {
 	var cases []Case
 	for _, order := range []int{1, 2} {
-		for _, d := range []graph.DType{graph.Float32, graph.Float64, graph.Float16} {
+		for _, d := range []graph.DType{graph.Float32, graph.Float64, graph.Float16, graph.BFloat16} {
 			for _, s := range softmaxShapes {
 				if d != graph.Float32 && reduceLen(s.shape) > 1000 {
 					continue
@@ -160,7 +160,7 @@ func meanVarianceCases() []Case {
 		c.Want = []*executor.Tensor{reduceTensor(d, shape, y)}
 		cases = append(cases, c)
 	}
-	for _, d := range []graph.DType{graph.Float32, graph.Float64, graph.Float16} {
+	for _, d := range []graph.DType{graph.Float32, graph.Float64, graph.Float16, graph.BFloat16} {
 		add(d, []int{2, 3, 4, 5}, nil)
 		add(d, []int{3, 40}, []int64{0})
 		add(d, []int{3, 40}, []int64{-1})

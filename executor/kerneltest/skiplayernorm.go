@@ -21,7 +21,8 @@ func skipNormCases() []Case {
 			}
 		}
 		cases = append(cases, skipNormCase(k, graph.Float64, []int{2, 3, 4}, []int{2, 3, 4}, true),
-			skipNormCase(k, graph.Float16, []int{2, 3, 4}, []int{2, 3, 4}, true))
+			skipNormCase(k, graph.Float16, []int{2, 3, 4}, []int{2, 3, 4}, true),
+			skipNormCase(k, graph.BFloat16, []int{2, 3, 70}, []int{3, 70}, true), skipNormCase(k, graph.Float16, []int{2, 3, 41}, []int{1, 3, 41}, true))
 		bad := skipNormCase(k, graph.Float32, []int{2, 3, 8}, []int{3, 8}, true)
 		bad.Name, bad.Want, bad.Fails = "skip does not fit", nil, "cannot be stretched"
 		bad.In[1] = reduceTensor(graph.Float32, []int{2, 8}, make([]float64, 16))
@@ -72,7 +73,7 @@ func skipNormCase(k graph.Kind, d graph.DType, shape, skip []int, extra bool) Ca
 // embedNormCases are of EmbedLayerNormalization with 2 sequences of 3 and tables of 4, 5 and 2 rows.
 func embedNormCases() []Case {
 	var cases []Case
-	for _, d := range []graph.DType{graph.Float32, graph.Float64, graph.Float16} {
+	for _, d := range []graph.DType{graph.Float32, graph.Float64, graph.Float16, graph.BFloat16} {
 		cases = append(cases, embedNormCase("plain", d, false, false, false), embedNormCase("segments, mask", d, true, true, false),
 			embedNormCase("positions", d, true, false, true))
 	}

@@ -193,7 +193,7 @@ func biasSoftmaxCases() []Case {
 		{[]int{3, 4}, []int{4}, 1}, {[]int{2, 3, 4, 5}, []int{2, 1, 1, 5}, 3}, {[]int{2, 3, 4, 5}, []int{4, 5}, 3},
 		{[]int{2, 3, 4}, []int{3, 1}, 1}, {[]int{2, 3, 4}, []int{}, 2}, {[]int{2, 0}, []int{1}, 1}, {[]int{20, 8, 150}, []int{20, 1, 150}, 2},
 	} {
-		for _, d := range []graph.DType{graph.Float32, graph.Float64, graph.Float16} {
+		for _, d := range []graph.DType{graph.Float32, graph.Float64, graph.Float16, graph.BFloat16} {
 			n := reduceLen(s.shape)
 			x, bias, y := reduceValues(n, 31), reduceValues(reduceLen(s.bias), 32), make([]float64, n)
 			sum := append([]float64(nil), x...)

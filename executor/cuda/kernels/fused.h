@@ -75,6 +75,7 @@ FUSED(quickgelugrad, g *swish_slope(x, alpha))
 FUSED(relugrad, x > 0 ? g : 0)
 FUSED(leakyrelugrad, x > 0 ? g : g *alpha)
 FUSED(sigmoidgrad, g *x *(1 - x))
+FUSED(biasadd, x + g)
 FUSED(tanhgrad, g *((1 - x) * (1 + x)))
 
 struct split_args {

@@ -30,13 +30,8 @@ template <int W> DEV inline void layernorm_held(const layernorm_args &a, i64 r, 
 	const u32 n = (u32)a.n;
 	held<T, W> h;
 	h.read((const T *)a.x + r * a.n, n, 0);
-	f32 m = a.simple ? 0 : team_sum(h.sum(), partial) / (f32)n, v = 0;
-UNROLL
-	for (int j = 0; j < HELD; j++) {
-		f32 d = h.v[j] - m;
-		v += held<T, W>::at(j / W) < n ? d * d : 0;
-	}
-	f32 inv = 1.0f / square_root(team_sum(v, partial) / (f32)n + a.epsilon);
+	f32 m = a.simple ? 0 : team_sum(h.sum(), partial) / (f32)n;
+	f32 inv = 1.0f / square_root(team_sum(squared_deviations(h, n, m), partial) / (f32)n + a.epsilon);
 	if (a.y) {
 UNROLL
 		for (int k = 0; k < HELD / W; k++) {

@@ -1,15 +1,11 @@
-package cpu
+package einsum
 
-import (
-	"slices"
-
-	"memopt/executor/cpu/blas"
-)
+import "slices"
 
 // contract multiplies two operands and sums over the labels that are not kept. Labels of both operands that
 // are kept are the batch axes; kept ones of x alone are the rows of the products, those of y alone the columns. With
 // a target, the product is written there if it lies so that it can be.
-func (p *einsumPlan) contract(x, y einsumView, keep []byte, target *einsumView) einsumView {
+func (p *Plan) contract(x, y view, keep []byte, target *view) view {
 	x, y = p.sumOut(x, y.labels, keep), p.sumOut(y, x.labels, keep)
 	order := slices.Clone(x.labels)
 	for _, l := range y.labels {
@@ -43,15 +39,15 @@ func (p *einsumPlan) contract(x, y einsumView, keep []byte, target *einsumView) 
 }
 
 // multiply adds the product step of a contraction, and copies of operands that do not lie as matrices.
-func (p *einsumPlan) multiply(x, y einsumView, batch, rows, cols, sum []byte, target *einsumView) einsumView {
-	var s einsumStep
-	x, s.a = p.matrix(x, batch, rows, sum)
-	y, s.b = p.matrix(y, batch, sum, cols)
-	s.m, s.n, s.k = p.size(rows), p.size(cols), p.size(sum)
-	out := einsumView{buffer: -1}
+func (p *Plan) multiply(x, y view, batch, rows, cols, sum []byte, target *view) view {
+	s := Step{Product: true}
+	x, s.A = p.matrix(x, batch, rows, sum)
+	y, s.B = p.matrix(y, batch, sum, cols)
+	s.M, s.N, s.K = p.size(rows), p.size(cols), p.size(sum)
+	out := view{buffer: -1}
 	if target != nil {
 		if ld, trans, ok := target.asMatrix(rows, cols); ok && !trans {
-			out, s.c.ld = *target, ld
+			out, s.C.LD = *target, ld
 		}
 	}
 	if out.buffer < 0 {
@@ -59,37 +55,24 @@ func (p *einsumPlan) multiply(x, y einsumView, batch, rows, cols, sum []byte, ta
 		for _, l := range out.labels {
 			out.dims = append(out.dims, p.dims[l])
 		}
-		out.strides, s.c.ld = einsumStrides(out.dims), max(s.n, 1)
+		out.strides, s.C.LD = strides(out.dims), max(s.N, 1)
 		out.buffer = p.workspace(product(out.dims))
 	}
-	s.c.buffer = out.buffer
-	s.places, s.side = []blas.Place{{}}, 1
-	if s.plain = !p.blas || s.m*s.n*s.k < 64; s.plain && len(batch) > 0 {
-		l := batch[len(batch)-1]
-		batch = batch[:len(batch)-1]
-		s.side, s.sideStep.A = x.axis(l)
-		_, s.sideStep.B = y.axis(l)
-		_, s.sideStep.C = out.axis(l)
-	}
-	for _, l := range slices.Backward(batch) {
+	s.C.Buffer = out.buffer
+	for _, l := range batch {
 		n, da := x.axis(l)
 		_, db := y.axis(l)
 		_, dc := out.axis(l)
-		all := make([]blas.Place, 0, n*len(s.places))
-		for i := range n {
-			for _, at := range s.places {
-				all = append(all, blas.Place{A: at.A + i*da, B: at.B + i*db, C: at.C + i*dc})
-			}
-		}
-		s.places = all
+		s.Batch = append(s.Batch, Axis{n, da, db, dc})
 	}
-	if len(s.places)*s.m*s.n > 0 {
-		p.steps = append(p.steps, s)
+	if p.size(batch)*s.M*s.N > 0 {
+		p.Steps = append(p.Steps, s)
 	}
 	return out
 }
 
-func (p *einsumPlan) size(labels []byte) int {
+// size returns how many elements some labels have together.
+func (p *Plan) size(labels []byte) int {
 	n := 1
 	for _, l := range labels {
 		n *= p.dims[l]
@@ -98,18 +81,18 @@ func (p *einsumPlan) size(labels []byte) int {
 }
 
 // matrix returns a view as matrices with the given labels for rows and columns, of a copy where it must be.
-func (p *einsumPlan) matrix(v einsumView, batch, rows, cols []byte) (einsumView, einsumMatrix) {
+func (p *Plan) matrix(v view, batch, rows, cols []byte) (view, Matrix) {
 	ld, trans, ok := v.asMatrix(rows, cols)
 	if !ok {
 		v = p.gather(v, slices.Concat(batch, rows, cols), -1)
 		ld, trans = max(p.size(cols), 1), false
 	}
-	return v, einsumMatrix{buffer: v.buffer, ld: ld, trans: trans}
+	return v, Matrix{Buffer: v.buffer, LD: ld, Trans: trans}
 }
 
 // asMatrix reports whether the axes of rows and those of cols each lie as one axis, one of them without
 // gaps, and how far apart the lines of the other are.
-func (v *einsumView) asMatrix(rows, cols []byte) (ld int, trans, ok bool) {
+func (v *view) asMatrix(rows, cols []byte) (ld int, trans, ok bool) {
 	m, rowStep, ok1 := v.joined(rows)
 	n, colStep, ok2 := v.joined(cols)
 	switch {
@@ -123,7 +106,7 @@ func (v *einsumView) asMatrix(rows, cols []byte) (ld int, trans, ok bool) {
 }
 
 // joined returns the length and stride of the axis that some labels make together.
-func (v *einsumView) joined(labels []byte) (n, stride int, ok bool) {
+func (v *view) joined(labels []byte) (n, stride int, ok bool) {
 	n = 1
 	for _, l := range slices.Backward(labels) {
 		d, s := v.axis(l)

@@ -1,0 +1,3 @@
+#include "rows.h"
+#define T f32
+#include "attention.h"

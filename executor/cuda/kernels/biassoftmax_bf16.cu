@@ -1,0 +1,3 @@
+#include "rows.h"
+#define T bf16
+#include "biassoftmax.h"

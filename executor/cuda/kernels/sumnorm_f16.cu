@@ -1,0 +1,3 @@
+#include "rows.h"
+#define T f16
+#include "sumnorm.h"
