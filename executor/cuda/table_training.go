@@ -6,6 +6,7 @@ import "memopt/graph/op"
 var trainingRows = []Row{
 	{Kind: op.AdamOptimizer, New: newAdamOptimizer},
 	{Kind: op.BroadcastGradientArgs, Why: hostShapes},
+	{Kind: op.DivGrad, New: newDivGrad},
 	{Kind: op.InPlaceAccumulator, New: accumulator(false)},
 	{Kind: op.InPlaceAccumulatorV2, New: accumulator(true)},
 	{Kind: op.IsAllFinite, New: newAllFinite},
