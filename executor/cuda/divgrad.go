@@ -16,7 +16,7 @@ type divGrad struct {
 
 // divGradOperand computes the gradient of one operand.
 type divGradOperand struct {
-	terms, whole *broadcastKernel // in float32, and as the output
+	terms, whole *broadcastKernel    // in float32, and as the output
 	in           [3]*executor.Tensor // dC, B, and A for the gradient of B
 }
 
