@@ -1,0 +1,112 @@
+package cuda
+
+import (
+	"memopt/executor"
+	"memopt/executor/cpu"
+	"memopt/executor/cuda/driver"
+	"memopt/graph"
+)
+
+// maxUnpool is MaxUnpool: each place of the output is marked with the last element that names it, and takes that. The device says
+// which index is outside its plane; a run waits for that.
+type maxUnpool struct {
+	mark, take *launch
+	faults     firstFault
+	geometry   *cpu.UnpoolGeometry
+}
+
+// newMaxUnpool makes the kernel of MaxUnpool.
+func newMaxUnpool(d *Device, p *executor.Prep) (executor.Kernel, error) {
+	size := elementBytes(p.DType(0))
+	if size == 0 || p.DType(1) != graph.Int64 {
+		return nil, noTypes(p)
+	}
+	g, err := cpu.NewUnpoolGeometry(p)
+	if err != nil {
+		return nil, err
+	}
+	k := &maxUnpool{geometry: g, faults: firstFault{d: d}}
+	if k.mark, err = d.launch("deform", "unpool_mark"); err != nil {
+		return nil, err
+	}
+	k.take, err = d.launch("deform", "unpool_"+sizeName(size))
+	return k, err
+}
+
+// Workspace counts marks.
+func (k *maxUnpool) Workspace(_, out [][]int) int {
+	return executor.RoundUp(4*lengths(out[0])) + firstFaultBytes
+}
+
+// Run checks the operands, marks and takes.
+func (k *maxUnpool) Run(c *executor.Ctx) error {
+	x, index := c.In(0), c.In(1)
+	in, own, full, shape, err := k.geometry.Planes(c)
+	if err != nil {
+		return err
+	}
+	if in >= 1<<32-1 {
+		return c.Errorf("input 0 has planes of %d elements; the CUDA kernel takes less than 2^32-1", in)
+	}
+	for i := range full {
+		if full[i] >= 1<<31 {
+			return c.Errorf("the output has shape %v; the CUDA kernel takes lengths below 2^31", shape)
+		}
+	}
+	y := c.Out(0, shape...)
+	if y == nil {
+		return nil
+	}
+	marks := c.Scratch(4 * y.Len())
+	bad, err := k.faults.begin(c)
+	if err != nil {
+		return err
+	}
+	if y.Len() > 0 {
+		if err := k.faults.d.Memory().Fill(marks, 0); err != nil {
+			return err
+		}
+	}
+	a := k.mark.begin()
+	a.In(index.Data)
+	a.Out(marks)
+	a.Out(bad)
+	a.Int(index.Len())
+	a.Int(in)
+	a.Int(elements(own[:]))
+	a.Int(elements(full[:]))
+	for _, v := range [...]int{own[1], own[2], full[1], full[2]} {
+		a.Int32(int32(max(v, 1)))
+	}
+	if err := k.mark.line(index.Len(), 1); err != nil {
+		return err
+	}
+	if err := k.outside(c, bad, elements(own[:])); err != nil {
+		return err
+	}
+	k.pack(k.take.begin(), x, y, marks, in, elements(full[:]))
+	return k.take.line(y.Len(), 1)
+}
+
+// outside reports the first index that is not in its element's plane.
+func (k *maxUnpool) outside(c *executor.Ctx, bad []byte, own int) error {
+	at, err := k.faults.place(bad)
+	if err != nil || at < 0 {
+		return err
+	}
+	v, err := k.faults.integer(c.In(1), at)
+	if err != nil {
+		return err
+	}
+	return c.Errorf("input 1 has index %d at element %d, which is not in that element's plane of %d elements", v, at, own)
+}
+
+// pack packs unpool_args.
+func (k *maxUnpool) pack(a *driver.Args, x, y *executor.Tensor, marks []byte, in, full int) {
+	a.In(x.Data)
+	a.In(marks)
+	a.Out(y.Data)
+	a.Int(y.Len())
+	a.Int(in)
+	a.Int(full)
+}
