@@ -101,18 +101,6 @@ func newIsInf(d *Device, p *executor.Prep) (executor.Kernel, error) {
 	return k, err
 }
 
-// newMod makes the kernel of Mod, for floats.
-func newMod(d *Device, p *executor.Prep) (executor.Kernel, error) {
-	t := p.DType(0)
-	switch {
-	case t.IsInteger():
-		return nil, p.Unsupported("%s", noDivision)
-	case !isFloat(t) || p.DType(1) != t:
-		return nil, noTypes(p)
-	}
-	return newBroadcast(d, "fmod", "mod_"+suffix(t), 2, 4)
-}
-
 // bitSize returns the bytes of an integer in the names of kernels of bits.cu, "" for other types.
 func bitSize(t graph.DType) string {
 	if !t.IsInteger() || t.Bits() < 8 || t.Bits() > 64 {

@@ -2,9 +2,6 @@ package cuda
 
 import "memopt/graph/op"
 
-// noDivision is why integers are divided on the host.
-const noDivision = "a device cannot report a division of integers by 0"
-
 // bitRows: bounds, bits, remainders and tests of numbers.
 var bitRows = []Row{
 	{Kind: op.BitShift, New: newBitShift},
@@ -16,6 +13,6 @@ var bitRows = []Row{
 	{Kind: op.IsFinite, New: classify("isfinite")},
 	{Kind: op.IsInf, New: newIsInf},
 	{Kind: op.IsNaN, New: classify("isnan")},
-	{Kind: op.Mod, New: newMod},
+	{Kind: op.Mod, New: division("mod", floatMod)},
 	{Kind: op.Shrink, New: newShrink},
 }
