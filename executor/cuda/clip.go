@@ -7,21 +7,13 @@ import (
 	"memopt/graph"
 )
 
-// numberSuffix is suffix for integers of all sizes as well.
+// smallSuffixes are the names of types in those of kernels that only operators of all integers have.
+var smallSuffixes = map[graph.DType]string{graph.Int8: "i8", graph.Int16: "i16", graph.Uint16: "u16", graph.Uint32: "u32", graph.Uint64: "u64"}
+
+// numberSuffix is suffix for integers of all sizes as well, and not for bools.
 func numberSuffix(d graph.DType) string {
-	switch d {
-	case graph.Int8:
-		return "i8"
-	case graph.Int16:
-		return "i16"
-	case graph.Uint16:
-		return "u16"
-	case graph.Uint32:
-		return "u32"
-	case graph.Uint64:
-		return "u64"
-	case graph.Bool:
-		return ""
+	if s := smallSuffixes[d]; s != "" || d == graph.Bool {
+		return s
 	}
 	return suffix(d)
 }

@@ -149,17 +149,11 @@ func (k *recurrence) out(c *executor.Ctx, i, seq, d int) *executor.Tensor {
 
 // operands checks the inputs.
 func (k *recurrence) operands(c *executor.Ctx) error {
-	x, w, r := c.In(0), c.In(1), c.In(2)
-	if x.Rank() != 3 || w.Rank() != 3 || r.Rank() != 3 {
-		return c.Errorf("inputs 0 to 2 are %v, %v and %v, wanted rank 3", x, w, r)
+	s, err := cpu.RecurrentSizesOf(c, k.batchFirst, k.hiddenAttr)
+	if err != nil {
+		return err
 	}
-	k.seq, k.batch, k.input, k.hidden = x.Shape[0], x.Shape[1], x.Shape[2], r.Shape[2]
-	if k.batchFirst {
-		k.seq, k.batch = k.batch, k.seq
-	}
-	if k.hiddenAttr != 0 && k.hiddenAttr != k.hidden {
-		return c.Errorf("attribute hidden_size is %d; input 2 is %v", k.hiddenAttr, r)
-	}
+	k.seq, k.batch, k.input, k.hidden = s.Seq, s.Batch, s.Input, s.Hidden
 	d, rows := len(k.backward), k.gates*k.hidden
 	first, second := d, k.batch
 	if k.batchFirst {

@@ -106,7 +106,7 @@ func (k *maxUnpool) pack(a *driver.Args, x, y *executor.Tensor, marks []byte, in
 	a.In(x.Data)
 	a.In(marks)
 	a.Out(y.Data)
-	a.Int(y.Len())
-	a.Int(in)
-	a.Int(full)
+	for _, n := range [...]int{y.Len(), in, full} {
+		a.Int(n)
+	}
 }
