@@ -28,7 +28,7 @@ type clipKernel struct {
 // newClip makes the kernel of Clip.
 func newClip(d *Device, p *executor.Prep) (executor.Kernel, error) {
 	t := numberSuffix(p.DType(0))
-	if t == "" {
+	if t == "" || p.Version < 11 && !p.DType(0).IsFloat() {
 		return nil, noTypes(p)
 	}
 	if err := sameTypes(p); err != nil {

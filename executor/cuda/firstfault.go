@@ -9,8 +9,9 @@ import (
 // firstFault learns from a kernel which element was first to be refused. Kernels raise a word, which is 0 at first, to the complement
 // of the element's number; a run waits for the device to see it.
 type firstFault struct {
-	d    *Device
-	word [8]byte
+	d      *Device
+	report func(c *executor.Ctx, place int) error // makes the error of an element
+	word   [8]byte
 }
 
 // firstFaultBytes is the workspace of a word.
@@ -22,16 +23,16 @@ func (f *firstFault) begin(c *executor.Ctx) ([]byte, error) {
 	return bad, f.d.Memory().Fill(bad, 0)
 }
 
-// place returns the number of the element that was first to be refused, or -1.
-func (f *firstFault) place(bad []byte) (int, error) {
+// check returns the error of the element that was first to be refused, nil where none was.
+func (f *firstFault) check(c *executor.Ctx, bad []byte) error {
 	if err := f.d.Memory().CopyOut(f.word[:4], bad); err != nil {
-		return -1, err
+		return err
 	}
 	word := enc.LittleEndian.Uint32(f.word[:])
 	if word == 0 {
-		return -1, nil
+		return nil
 	}
-	return int(^word), nil
+	return f.report(c, int(^word))
 }
 
 // integer returns an element of an int64 tensor.

@@ -20,7 +20,7 @@ func division(name string, floats maker) maker {
 			return nil, noTypes(p)
 		}
 		b, err := newBroadcast(d, "intdiv", name+"_"+numberSuffix(t), 2, 1)
-		return &intDivision{b, firstFault{d: d}, p.Node.Int("fmod", 0) == 0}, err
+		return &intDivision{b, firstFault{d: d, report: divisionByZero}, p.Node.Int("fmod", 0) == 0}, err
 	}
 }
 
@@ -50,11 +50,12 @@ func (k *intDivision) Run(c *executor.Ctx) error {
 	if err := k.line(k.n, 1); err != nil {
 		return err
 	}
-	at, err := k.faults.place(bad)
-	if err == nil && at >= 0 {
-		err = c.Errorf("input 1, element %d: division by zero", at)
-	}
-	return err
+	return k.faults.check(c, bad)
+}
+
+// divisionByZero is the error of a divisor.
+func divisionByZero(c *executor.Ctx, place int) error {
+	return c.Errorf("input 1, element %d: division by zero", place)
 }
 
 // floatMod makes the kernel of Mod of floats.

@@ -8,7 +8,8 @@ import (
 // roiPool is RoiAlign or MaxRoiPool. The device says which regions are none; a run waits for that.
 type roiPool struct {
 	*launch
-	faults        firstFault
+	places        firstFault // numbers that are no place
+	absent        firstFault // regions of images that are not there
 	height, width int
 	numbers       int // of a region
 	largest       bool
@@ -44,7 +45,8 @@ func (k *roiPool) load(d *Device, p *executor.Prep, name string) (executor.Kerne
 	if t := p.DType(0); !isFloat(t) || p.DType(1) != t {
 		return nil, noTypes(p)
 	}
-	k.scale, k.faults.d = p.Node.Float("spatial_scale", 1), d
+	k.scale = p.Node.Float("spatial_scale", 1)
+	k.places, k.absent = firstFault{d: d, report: k.noPlace}, firstFault{d: d, report: noImage}
 	var err error
 	k.launch, err = d.launch("roi", name)
 	return k, err
@@ -73,11 +75,11 @@ func (k *roiPool) Run(c *executor.Ctx) error {
 	if y == nil || y.Len() == 0 {
 		return nil
 	}
-	bad, err := k.faults.begin(c)
+	bad, err := k.places.begin(c)
 	if err != nil {
 		return err
 	}
-	image, err := k.faults.begin(c)
+	image, err := k.absent.begin(c)
 	if err != nil {
 		return err
 	}
@@ -85,24 +87,20 @@ func (k *roiPool) Run(c *executor.Ctx) error {
 	if err := k.line(y.Len(), 1); err != nil {
 		return err
 	}
-	return k.verdict(c, x.Shape[0], bad, image)
+	if err := k.places.check(c, bad); err != nil {
+		return err
+	}
+	return k.absent.check(c, image)
 }
 
-// verdict waits for what the device has found fault with.
-func (k *roiPool) verdict(c *executor.Ctx, images int, bad, image []byte) error {
-	switch at, err := k.faults.place(bad); {
-	case err != nil:
-		return err
-	case at >= 0:
-		return c.Errorf("input 1 has a number at element %d, in region %d, that is no place in a plane", at, at/k.numbers)
-	}
-	switch at, err := k.faults.place(image); {
-	case err != nil:
-		return err
-	case at >= 0:
-		return c.Errorf("region %d names an image that is not there; the batch has %d", at, images)
-	}
-	return nil
+// noPlace is the error of a number of a region.
+func (k *roiPool) noPlace(c *executor.Ctx, place int) error {
+	return c.Errorf("input 1 has a number at element %d, in region %d, that is no place in a plane", place, place/k.numbers)
+}
+
+// noImage is the error of a region.
+func noImage(c *executor.Ctx, place int) error {
+	return c.Errorf("region %d names an image that is not there; the batch has %d", place, c.In(0).Shape[0])
 }
 
 // pack packs roi_args.

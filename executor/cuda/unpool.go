@@ -13,6 +13,7 @@ type maxUnpool struct {
 	mark, take *launch
 	faults     firstFault
 	geometry   *cpu.UnpoolGeometry
+	own        int // elements of the planes that indices count in
 }
 
 // newMaxUnpool makes the kernel of MaxUnpool.
@@ -25,7 +26,8 @@ func newMaxUnpool(d *Device, p *executor.Prep) (executor.Kernel, error) {
 	if err != nil {
 		return nil, err
 	}
-	k := &maxUnpool{geometry: g, faults: firstFault{d: d}}
+	k := &maxUnpool{geometry: g}
+	k.faults = firstFault{d: d, report: k.outside}
 	if k.mark, err = d.launch("deform", "unpool_mark"); err != nil {
 		return nil, err
 	}
@@ -81,24 +83,21 @@ func (k *maxUnpool) Run(c *executor.Ctx) error {
 	if err := k.mark.line(index.Len(), 1); err != nil {
 		return err
 	}
-	if err := k.outside(c, bad, elements(own[:])); err != nil {
+	k.own = elements(own[:])
+	if err := k.faults.check(c, bad); err != nil {
 		return err
 	}
 	k.pack(k.take.begin(), x, y, marks, in, elements(full[:]))
 	return k.take.line(y.Len(), 1)
 }
 
-// outside reports the first index that is not in its element's plane.
-func (k *maxUnpool) outside(c *executor.Ctx, bad []byte, own int) error {
-	at, err := k.faults.place(bad)
-	if err != nil || at < 0 {
-		return err
-	}
-	v, err := k.faults.integer(c.In(1), at)
+// outside is the error of an index that is not in its element's plane.
+func (k *maxUnpool) outside(c *executor.Ctx, place int) error {
+	v, err := k.faults.integer(c.In(1), place)
 	if err != nil {
 		return err
 	}
-	return c.Errorf("input 1 has index %d at element %d, which is not in that element's plane of %d elements", v, at, own)
+	return c.Errorf("input 1 has index %d at element %d, which is not in that element's plane of %d elements", v, place, k.own)
 }
 
 // pack packs unpool_args.

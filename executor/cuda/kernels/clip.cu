@@ -16,37 +16,32 @@ struct clip_args {
 	u32 given;       // whether they are
 };
 
-// clip_bounds are the bounds, of which there are those that from and to say.
-template <typename C> struct clip_bounds {
-	C low, high;
-	bool from, to;
-	DEV C of(C x) const {
-		if (from) x = x != x || x > low ? x : low;
-		if (to) x = x != x || x < high ? x : high;
-		return x;
-	}
-};
+// clipped holds x in the bounds that there are.
+template <typename C> DEV inline C clipped(C x, C low, C high, bool from, bool to) {
+	if (from && !(x != x || x > low)) x = low;
+	if (to && !(x != x || x < high)) x = high;
+	return x;
+}
 
 template <typename X> DEV inline void clip_loop(const clip_args &a) {
 	typedef typename compute<X>::type C;
 	const int W = vector<X>::width;
 	const X *x = (const X *)a.x;
 	X *y = (X *)a.y;
-	clip_bounds<C> by = {(C)a.least, (C)a.most, a.given != 0, a.given != 0};
-	if (a.low) by.low = load(*(const X *)a.low), by.from = true;
-	if (a.high) by.high = load(*(const X *)a.high), by.to = true;
+	bool from = a.given || a.low, to = a.given || a.high;
+	C low = a.low ? (C)load(*(const X *)a.low) : a.given ? (C)a.least : (C)0, high = a.high ? (C)load(*(const X *)a.high) : a.given ? (C)a.most : (C)0;
 	i64 first = global_thread(), step = global_threads(), done = 0;
 	if (aligned16(x) && aligned16(y)) {
 		i64 packs = a.n / W;
 		for (i64 i = first; i < packs; i += step) {
 			pack<X, W> p = ((const pack<X, W> *)x)[i];
 			UNROLL
-			for (int j = 0; j < W; j++) p.v[j] = store<X>(by.of((C)load(p.v[j])));
+			for (int j = 0; j < W; j++) p.v[j] = store<X>(clipped<C>((C)load(p.v[j]), low, high, from, to));
 			((pack<X, W> *)y)[i] = p;
 		}
 		done = packs * W;
 	}
-	for (i64 i = done + first; i < a.n; i += step) y[i] = store<X>(by.of((C)load(x[i])));
+	for (i64 i = done + first; i < a.n; i += step) y[i] = store<X>(clipped<C>((C)load(x[i]), low, high, from, to));
 }
 
 #define CLIP(type) KERNEL(clip_##type, clip_args) { clip_loop<type>(a); }

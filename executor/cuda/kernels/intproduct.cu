@@ -6,6 +6,13 @@
 #define TILE 64
 #define DEPTH 16
 
+// byte_element returns an integer of 8 bits, whose type is INT_8 or UINT_8.
+DEV inline i32 byte_element(const void *p, u32 type, i64 i) {
+	u8 v = ((const u8 *)p)[i];
+	return type == INT_8 ? (i32)(i8)v : (i32)v;
+}
+DEV inline i32 byte_zero(const void *p, u32 type, i64 i) { return p ? byte_element(p, type, i) : 0; }
+
 // Zero points and scales are one for all; or one for each row of A and column of B, the same for all matrices; or those of
 // matrix z begin at number z*rows of A's, z*columns of B's.
 enum { EACH_NONE, EACH_LINE, EACH_MATRIX };
@@ -35,14 +42,14 @@ struct int_convolution {
 
 DEV inline i32 a_element(const int_product &p, i64 z, i64 row, i64 k) {
 	i64 zero = each_of(p.a_zero_each, row, z * p.rows);
-	return integer(p.a, p.a_type, z * p.a_step + row * p.k + k) - zero_point(p.a_zero, p.a_type, zero);
+	return byte_element(p.a, p.a_type, z * p.a_step + row * p.k + k) - byte_zero(p.a_zero, p.a_type, zero);
 }
 
 struct matrix_columns {
 	const int_product &p;
 	DEV i32 of(i64 z, i64 k, i64 column) const {
 		i64 zero = each_of(p.b_zero_each, column, z * p.columns);
-		return integer(p.b, p.b_type, z * p.b_step + k * p.n + column) - zero_point(p.b_zero, p.b_type, zero);
+		return byte_element(p.b, p.b_type, z * p.b_step + k * p.n + column) - byte_zero(p.b_zero, p.b_type, zero);
 	}
 };
 
@@ -55,7 +62,7 @@ struct window_columns {
 		coordinates((u32)k - channel * c.by_taps.d, c.w.by_kernel, tap);
 		i32 at = element(c.w, o, tap);
 		if (at < 0) return 0;
-		return integer(c.p.b, c.p.b_type, z * c.p.b_step + (i64)channel * volume(c.w.in) + at) - zero_point(c.p.b_zero, c.p.b_type, 0);
+		return byte_element(c.p.b, c.p.b_type, z * c.p.b_step + (i64)channel * volume(c.w.in) + at) - byte_zero(c.p.b_zero, c.p.b_type, 0);
 	}
 };
 
@@ -69,7 +76,7 @@ DEV inline void put_result(const int_product &p, i64 z, i64 row, i64 column, i32
 	if (p.bias) sum += p.bias[first + row];
 	f32 scale = stat(p.a_scale, p.a_scale_type, each_of(p.a_scale_each, row, first));
 	scale = scale * stat(p.b_scale, p.b_scale_type, each_of(p.b_scale_each, column, z * p.columns)) / stat(p.y_scale, p.y_scale_type, 0);
-	put_quantized(p.y, p.y_type, at, quantized((f32)sum * scale, integer(p.y_zero, p.y_type, 0), p.y_type));
+	((u8 *)p.y)[at] = (u8)quantized((f32)sum * scale, byte_element(p.y_zero, p.y_type, 0), p.y_type);
 }
 
 // multiply_tiles has blocks of 256 threads, each of which makes 4 by 4 results of a tile. as has DEPTH*(TILE+1) numbers, bs DEPTH*TILE.
