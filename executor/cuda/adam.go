@@ -20,8 +20,8 @@ const adamScalarBytes = 24
 
 // newAdamOptimizer makes the kernel of AdamOptimizer.
 func newAdamOptimizer(d *Device, p *executor.Prep) (executor.Kernel, error) {
-	for i, t := range p.In {
-		if i != 1 && i != 9 && t != graph.Undefined && !isFloat(t) {
+	for i := range 9 {
+		if t := p.DType(i); i != 1 && !isFloat(t) && (t != graph.Undefined || i < 6) {
 			return nil, noTypes(p)
 		}
 	}

@@ -67,10 +67,11 @@ func (k *clipKernel) Run(c *executor.Ctx) error {
 
 // newShrink makes the kernel of Shrink.
 func newShrink(d *Device, p *executor.Prep) (executor.Kernel, error) {
-	if !isFloat(p.DType(0)) {
+	t := p.DType(0)
+	if !isFloat(t) && (!t.IsInteger() || numberSuffix(t) == "") {
 		return nil, noTypes(p)
 	}
-	return newUnary(d, p, "fmod", "shrink_"+suffix(p.DType(0)), attr{"bias", 0}, attr{"lambd", 0.5})
+	return newUnary(d, p, "fmod", "shrink_"+numberSuffix(t), attr{"bias", 0}, attr{"lambd", 0.5})
 }
 
 // classify makes kernels of classify.cu, of one float.

@@ -17,6 +17,9 @@ type deformConv struct {
 
 // newDeformConv makes the kernel of DeformConv.
 func newDeformConv(d *Device, p *executor.Prep) (executor.Kernel, error) {
+	if !p.Has(1) || !p.Has(2) {
+		return nil, noTypes(p)
+	}
 	g, err := cpu.NewConvGeometry(p)
 	k, err := newConvolver(d, p, g, err)
 	if err != nil {

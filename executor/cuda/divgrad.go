@@ -23,8 +23,8 @@ type divGradOperand struct {
 // newDivGrad makes the kernel of DivGrad.
 func newDivGrad(d *Device, p *executor.Prep) (executor.Kernel, error) {
 	t := p.DType(0)
-	if !isFloat(t) {
-		return nil, noTypes(p)
+	if err := anyFloats(p, t, p.DType(1), p.DType(2)); err != nil {
+		return nil, err
 	}
 	if err := sameTypes(p); err != nil {
 		return nil, err

@@ -24,6 +24,11 @@ func newIntConv(quantizes bool) maker {
 		if !isByte(p.DType(0)) || !isByte(p.DType(w)) {
 			return nil, noTypes(p)
 		}
+		for i := range 8 {
+			if quantizes && !p.Has(i) {
+				return nil, p.Errorf("input %d is left out; it is required", i)
+			}
+		}
 		if len(p.Shapes) > 0 && len(p.Shapes[0]) > 5 {
 			return nil, p.Unsupported("the CUDA kernels have up to three spatial axes; the output has shape %v", p.Shapes[0])
 		}

@@ -41,7 +41,7 @@ func recurrent(cell string, gates int) maker {
 		if len(types) > 4 {
 			types[4] = graph.Undefined
 		}
-		if !isFloat(p.DType(0)) || slices.ContainsFunc(types, func(t graph.DType) bool { return t != graph.Undefined && t != p.DType(0) }) {
+		if !isFloat(p.DType(0)) || !p.Has(1) || !p.Has(2) || slices.ContainsFunc(types, func(t graph.DType) bool { return t != graph.Undefined && t != p.DType(0) }) {
 			return nil, noTypes(p)
 		}
 		x := *p

@@ -7,10 +7,10 @@ import (
 	"memopt/graph"
 )
 
-// anyFloats refuses operands that are not of types that kernels/anyfloat.h has.
+// anyFloats refuses required operands that are not of types that kernels/anyfloat.h has.
 func anyFloats(p *executor.Prep, types ...graph.DType) error {
 	for _, t := range types {
-		if t != graph.Undefined && !isFloat(t) {
+		if !isFloat(t) {
 			return noTypes(p)
 		}
 	}
@@ -126,8 +126,8 @@ type scaledSum struct {
 
 // newScaledSum makes the kernel of ScaledSum.
 func newScaledSum(d *Device, p *executor.Prep) (executor.Kernel, error) {
-	if !isFloat(p.DType(0)) {
-		return nil, noTypes(p)
+	if err := anyFloats(p, p.DType(0), p.DType(1)); err != nil {
+		return nil, err
 	}
 	if err := sameTypes(p); err != nil {
 		return nil, err
