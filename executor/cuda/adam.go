@@ -47,18 +47,8 @@ func (k *adamKernel) Workspace(_, _ [][]int) int { return executor.RoundUp(adamS
 // Run updates the weight.
 func (k *adamKernel) Run(c *executor.Ctx) error {
 	w := c.In(2)
-	for i := 3; i <= 6; i++ {
-		if t := c.In(i); t != nil && t.Len() != w.Len() {
-			return c.Errorf("input %d is %v, wanted the weight's shape %v", i, t, w.Shape)
-		}
-	}
-	for i, what := range adamNumbers {
-		if t := c.In(i); what != "" && (t == nil && i < 2 || t != nil && t.Len() != 1) {
-			return c.Errorf("input %d is %v, wanted one number, %s", i, t, what)
-		}
-	}
-	if c.Wants(5) && c.In(6) == nil {
-		return c.Errorf("output 5 is wanted without input 6")
+	if err := k.operands(c); err != nil {
+		return err
 	}
 	shared := c.Scratch(adamScalarBytes)
 	if err := k.share(c, shared); err != nil {
@@ -89,6 +79,25 @@ func (k *adamKernel) Run(c *executor.Ctx) error {
 	a.Float32(k.epsilon)
 	a.Uint32(uint32(k.mode))
 	return k.step.line(w.Len(), 4)
+}
+
+// operands checks the inputs.
+func (k *adamKernel) operands(c *executor.Ctx) error {
+	w := c.In(2)
+	for i := 3; i <= 6; i++ {
+		if t := c.In(i); t != nil && t.Len() != w.Len() {
+			return c.Errorf("input %d is %v, wanted the weight's shape %v", i, t, w.Shape)
+		}
+	}
+	for i, what := range adamNumbers {
+		if t := c.In(i); what != "" && (t == nil && i < 2 || t != nil && t.Len() != 1) {
+			return c.Errorf("input %d is %v, wanted one number, %s", i, t, what)
+		}
+	}
+	if c.Wants(5) && c.In(6) == nil {
+		return c.Errorf("output 5 is wanted without input 6")
+	}
+	return nil
 }
 
 // adamNumbers names the inputs that are single numbers.

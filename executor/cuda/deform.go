@@ -46,28 +46,10 @@ func (k *deformConv) Workspace(in, _ [][]int) int {
 
 // Run checks the shapes and computes.
 func (k *deformConv) Run(c *executor.Ctx) error {
-	x, w := c.In(0), c.In(1)
-	if x.Rank() != 4 {
-		return c.Errorf("input 0 has rank %d, wanted 4", x.Rank())
-	}
-	var err error
-	if k.plan, err = newConvPlan(k.geometry, x.Shape, w.Shape, k.size); err != nil {
+	if err := k.operands(c); err != nil {
 		return err
 	}
 	p := &k.plan
-	if p.c%k.offsetGroups != 0 {
-		return c.Errorf("the data has %d channels, which offset_group %d does not divide", p.c, k.offsetGroups)
-	}
-	if err := k.planes(c, 2, 2); err != nil {
-		return err
-	}
-	if err := k.planes(c, 4, 1); err != nil {
-		return err
-	}
-	bias := c.In(3)
-	if bias != nil && (bias.Rank() != 1 || bias.Shape[0] != p.m) {
-		return c.Errorf("input 3 (bias) has shape %v, wanted [%d]", bias.Shape, p.m)
-	}
 	k.shape = append(k.shape[:0], p.n, p.m, p.Out[1], p.Out[2])
 	y := c.Out(0, k.shape...)
 	if y == nil || y.Len() == 0 {
@@ -80,10 +62,32 @@ func (k *deformConv) Run(c *executor.Ctx) error {
 			return err
 		}
 	}
-	if bias == nil {
-		return nil
+	if bias := c.In(3); bias != nil {
+		return k.addBias(y.Data, bias.Data, p.n, p.m, p.outPlane)
 	}
-	return k.addBias(y.Data, bias.Data, p.n, p.m, p.outPlane)
+	return nil
+}
+
+// operands checks the inputs.
+func (k *deformConv) operands(c *executor.Ctx) (err error) {
+	x, w := c.In(0), c.In(1)
+	if x.Rank() != 4 {
+		return c.Errorf("input 0 has rank %d, wanted 4", x.Rank())
+	}
+	if k.plan, err = newConvPlan(k.geometry, x.Shape, w.Shape, k.size); err != nil {
+		return err
+	}
+	p := &k.plan
+	if p.c%k.offsetGroups != 0 {
+		return c.Errorf("the data has %d channels, which offset_group %d does not divide", p.c, k.offsetGroups)
+	}
+	if bias := c.In(3); bias != nil && (bias.Rank() != 1 || bias.Shape[0] != p.m) {
+		return c.Errorf("input 3 (bias) has shape %v, wanted [%d]", bias.Shape, p.m)
+	}
+	if err := k.planes(c, 2, 2); err != nil {
+		return err
+	}
+	return k.planes(c, 4, 1)
 }
 
 // planes checks an input with so many planes for every tap of every offset group; it may be left out.

@@ -50,28 +50,32 @@ func recurrent(cell string, gates int) maker {
 		if err != nil {
 			return nil, err
 		}
-		n := p.Node
-		k := &recurrence{product: gemm, kind: n.Kind, gates: gates, clip: n.Float("clip", 0), couple: n.Int("input_forget", 0) != 0,
-			linear: n.Int("linear_before_reset", 0) != 0, batchFirst: p.Version >= 14 && n.Int("layout", 0) == 1,
-			hiddenAttr: int(n.Int("hidden_size", 0)), backward: []bool{false}, size: p.DType(0).Bits() / 8}
-		switch n.Str("direction", "forward") {
-		case "reverse":
-			k.backward = []bool{true}
-		case "bidirectional":
-			k.backward = []bool{false, true}
-		}
+		k := newRecurrence(p, gemm, gates)
 		if k.acts, err = cpu.RecurrentActivations(p, len(k.backward)); err != nil {
 			return nil, err
 		}
-		if k.cell, err = d.launch("recurrent", cell); err != nil {
-			return nil, err
+		for _, l := range []named{{&k.cell, cell}, {&k.reset, "gru_reset"}, {&k.copy, "state_copy"}} {
+			if *l.to, err = d.launch("recurrent", l.name); err != nil {
+				return nil, err
+			}
 		}
-		if k.reset, err = d.launch("recurrent", "gru_reset"); err != nil {
-			return nil, err
-		}
-		k.copy, err = d.launch("recurrent", "state_copy")
-		return k, err
+		return k, nil
 	}
+}
+
+// newRecurrence reads the attributes.
+func newRecurrence(p *executor.Prep, gemm *product, gates int) *recurrence {
+	n := p.Node
+	k := &recurrence{product: gemm, kind: n.Kind, gates: gates, clip: n.Float("clip", 0), couple: n.Int("input_forget", 0) != 0,
+		linear: n.Int("linear_before_reset", 0) != 0, batchFirst: p.Version >= 14 && n.Int("layout", 0) == 1,
+		hiddenAttr: int(n.Int("hidden_size", 0)), backward: []bool{false}, size: p.DType(0).Bits() / 8}
+	switch n.Str("direction", "forward") {
+	case "reverse":
+		k.backward = []bool{true}
+	case "bidirectional":
+		k.backward = []bool{false, true}
+	}
+	return k
 }
 
 // Workspace counts products, states, lengths and what the library is lent.

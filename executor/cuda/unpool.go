@@ -1,9 +1,10 @@
 package cuda
 
 import (
+	"slices"
+
 	"memopt/executor"
 	"memopt/executor/cpu"
-	"memopt/executor/cuda/driver"
 	"memopt/graph"
 )
 
@@ -42,29 +43,40 @@ func (k *maxUnpool) Workspace(_, out [][]int) int {
 
 // Run checks the operands, marks and takes.
 func (k *maxUnpool) Run(c *executor.Ctx) error {
-	x, index := c.In(0), c.In(1)
 	in, own, full, shape, err := k.geometry.Planes(c)
 	if err != nil {
 		return err
 	}
-	if in >= 1<<32-1 {
-		return c.Errorf("input 0 has planes of %d elements; the CUDA kernel takes less than 2^32-1", in)
-	}
-	for i := range full {
-		if full[i] >= 1<<31 {
-			return c.Errorf("the output has shape %v; the CUDA kernel takes lengths below 2^31", shape)
-		}
+	if slices.Max(full[:]) >= 1<<31 || in >= 1<<32-1 {
+		return c.Errorf("planes of %d elements and of shape %v; the CUDA kernels take lengths below 2^31", in, full)
 	}
 	y := c.Out(0, shape...)
 	if y == nil {
 		return nil
 	}
+	k.own = elements(own[:])
 	marks := c.Scratch(4 * y.Len())
+	if err := k.marks(c, marks, in, own, full); err != nil || y.Len() == 0 {
+		return err
+	}
+	a := k.take.begin()
+	a.In(c.In(0).Data)
+	a.In(marks)
+	a.Out(y.Data)
+	for _, n := range [...]int{y.Len(), in, elements(full[:])} {
+		a.Int(n)
+	}
+	return k.take.line(y.Len(), 1)
+}
+
+// marks marks the places of the output.
+func (k *maxUnpool) marks(c *executor.Ctx, marks []byte, in int, own, full [3]int) error {
+	index := c.In(1)
 	bad, err := k.faults.begin(c)
 	if err != nil {
 		return err
 	}
-	if y.Len() > 0 {
+	if len(marks) > 0 {
 		if err := k.faults.d.Memory().Fill(marks, 0); err != nil {
 			return err
 		}
@@ -73,22 +85,16 @@ func (k *maxUnpool) Run(c *executor.Ctx) error {
 	a.In(index.Data)
 	a.Out(marks)
 	a.Out(bad)
-	a.Int(index.Len())
-	a.Int(in)
-	a.Int(elements(own[:]))
-	a.Int(elements(full[:]))
+	for _, n := range [...]int{index.Len(), in, k.own, elements(full[:])} {
+		a.Int(n)
+	}
 	for _, v := range [...]int{own[1], own[2], full[1], full[2]} {
 		a.Int32(int32(max(v, 1)))
 	}
 	if err := k.mark.line(index.Len(), 1); err != nil {
 		return err
 	}
-	k.own = elements(own[:])
-	if err := k.faults.check(c, bad); err != nil {
-		return err
-	}
-	k.pack(k.take.begin(), x, y, marks, in, elements(full[:]))
-	return k.take.line(y.Len(), 1)
+	return k.faults.check(c, bad)
 }
 
 // outside is the error of an index that is not in its element's plane.
@@ -98,14 +104,4 @@ func (k *maxUnpool) outside(c *executor.Ctx, place int) error {
 		return err
 	}
 	return c.Errorf("input 1 has index %d at element %d, which is not in that element's plane of %d elements", v, place, k.own)
-}
-
-// pack packs unpool_args.
-func (k *maxUnpool) pack(a *driver.Args, x, y *executor.Tensor, marks []byte, in, full int) {
-	a.In(x.Data)
-	a.In(marks)
-	a.Out(y.Data)
-	for _, n := range [...]int{y.Len(), in, full} {
-		a.Int(n)
-	}
 }
