@@ -2,6 +2,7 @@ package cuda
 
 import (
 	enc "encoding/binary"
+	"strconv"
 
 	"memopt/executor"
 )
@@ -9,8 +10,9 @@ import (
 // firstFault learns from a kernel which element was first to be refused. Kernels raise a word, which is 0 at first, to the complement
 // of the element's number; a run waits for the device to see it.
 type firstFault struct {
-	d      *Device
-	report func(c *executor.Ctx, place int) error // makes the error of an element
+	d *Device
+	// report makes the error of an element; value is what it is, or "" where that is not known.
+	report func(place int, value string) error
 	word   [8]byte
 }
 
@@ -23,8 +25,9 @@ func (f *firstFault) begin(c *executor.Ctx) ([]byte, error) {
 	return bad, f.d.Memory().Fill(bad, 0)
 }
 
-// check returns the error of the element that was first to be refused, nil where none was.
-func (f *firstFault) check(c *executor.Ctx, bad []byte) error {
+// check returns the error of the element that was first to be refused, nil where none was. at has the elements where they are of
+// type int64, else nil.
+func (f *firstFault) check(bad []byte, at *executor.Tensor) error {
 	if err := f.d.Memory().CopyOut(f.word[:4], bad); err != nil {
 		return err
 	}
@@ -32,11 +35,12 @@ func (f *firstFault) check(c *executor.Ctx, bad []byte) error {
 	if word == 0 {
 		return nil
 	}
-	return f.report(c, int(^word))
-}
-
-// integer returns an element of an int64 tensor.
-func (f *firstFault) integer(t *executor.Tensor, i int) (int64, error) {
-	err := f.d.Memory().CopyOut(f.word[:], t.Data[8*i:8*i+8])
-	return int64(enc.LittleEndian.Uint64(f.word[:])), err
+	place := int(^word)
+	if at == nil {
+		return f.report(place, "")
+	}
+	if err := f.d.Memory().CopyOut(f.word[:], at.Data[8*place:8*place+8]); err != nil {
+		return err
+	}
+	return f.report(place, strconv.FormatInt(int64(enc.LittleEndian.Uint64(f.word[:])), 10))
 }

@@ -1,6 +1,10 @@
 package cuda
 
-import "memopt/executor"
+import (
+	"fmt"
+
+	"memopt/executor"
+)
 
 // intDivision is Div or Mod of integers. The device says where a divisor is 0; a run waits for that.
 type intDivision struct {
@@ -50,12 +54,12 @@ func (k *intDivision) Run(c *executor.Ctx) error {
 	if err := k.line(k.n, 1); err != nil {
 		return err
 	}
-	return k.faults.check(c, bad)
+	return k.faults.check(bad, nil)
 }
 
 // divisionByZero is the error of a divisor.
-func divisionByZero(c *executor.Ctx, place int) error {
-	return c.Errorf("input 1, element %d: division by zero", place)
+func divisionByZero(place int, _ string) error {
+	return fmt.Errorf("input 1, element %d: division by zero", place)
 }
 
 // floatMod makes the kernel of Mod of floats.

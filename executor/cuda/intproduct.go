@@ -149,19 +149,32 @@ func (k *intMatMul) products() error {
 	defer func() { k.intProduct = whole }()
 	k.m, k.n, k.k, k.count, k.period = g.M, g.N, g.K, g.Batch, g.Batch
 	k.stepA, k.stepB = g.StrideA, g.StrideB
-	depth := max(g.K, 1)
-	k.rows, k.columns = g.StrideA/depth, g.StrideB/depth
-	for i := range batches(k.axes) {
-		at := placeOf(k.axes, i)
-		k.a = intOperand{k.view(0, whole.a.data, at.a), k.view(1, whole.a.zero, at.a/depth), k.view(2, whole.a.scale, at.a/depth)}
-		k.b = intOperand{k.view(3, whole.b.data, at.b), k.columnView(4, whole.b.zero, at.b/depth), k.columnView(5, whole.b.scale, at.b/depth)}
-		k.y.data = k.view(6, whole.y.data, at.c)
-		k.intProduct.pack(k.begin())
-		if err := k.tiles(); err != nil {
+	k.rows, k.columns = g.StrideA/max(g.K, 1), g.StrideB/max(g.K, 1)
+	return k.along(k.axes, batchAxis{}, &whole)
+}
+
+// along runs the products along some axes, of which the first one begins at a place in the operands.
+func (k *intMatMul) along(axes []batchAxis, at batchAxis, whole *intProduct) error {
+	if len(axes) == 0 {
+		return k.one(at, whole)
+	}
+	for range axes[0].n {
+		if err := k.along(axes[1:], at, whole); err != nil {
 			return err
 		}
+		at = batchAxis{a: at.a + axes[0].a, b: at.b + axes[0].b, c: at.c + axes[0].c}
 	}
 	return nil
+}
+
+// one runs a product whose operands begin at a place.
+func (k *intMatMul) one(at batchAxis, whole *intProduct) error {
+	rows, columns := at.a/max(k.k, 1), at.b/max(k.k, 1)
+	k.a = intOperand{k.view(0, whole.a.data, at.a), k.view(1, whole.a.zero, rows), k.view(2, whole.a.scale, rows)}
+	k.b = intOperand{k.view(3, whole.b.data, at.b), k.columnView(4, whole.b.zero, columns), k.columnView(5, whole.b.scale, columns)}
+	k.y.data = k.view(6, whole.y.data, at.c)
+	k.intProduct.pack(k.begin())
+	return k.tiles()
 }
 
 // view returns a tensor from element at on; it keeps its shape. One number stays as it is.

@@ -69,34 +69,24 @@ func (k *product) multiply(c *executor.Ctx, a, b, y []byte) error {
 	}
 	g.Workspace = c.Scratch(k.d.libraryWorkspace())
 	size := g.Elem.Size()
-	for i := range batches(k.axes) {
-		at := placeOf(k.axes, i)
+	total := 1
+	for _, x := range k.axes {
+		total *= x.n
+	}
+	for i := range total {
+		var at batchAxis
+		for rest, j := i, len(k.axes)-1; j >= 0; j-- {
+			x := k.axes[j]
+			step := rest % x.n
+			rest /= x.n
+			at.a, at.b, at.c = at.a+step*x.a, at.b+step*x.b, at.c+step*x.c
+		}
 		g.A, g.B, g.C = a[at.a*size:], b[at.b*size:], y[at.c*size:]
 		if err := k.d.driver.Gemm(k.d.stream, g); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// batches returns how many products the axes of a batch make.
-func batches(axes []batchAxis) int {
-	n := 1
-	for _, x := range axes {
-		n *= x.n
-	}
-	return n
-}
-
-// placeOf returns where the operands of product i begin, in elements.
-func placeOf(axes []batchAxis, i int) (at batchAxis) {
-	for j := len(axes) - 1; j >= 0; j-- {
-		x := axes[j]
-		step := i % x.n
-		i /= x.n
-		at.a, at.b, at.c = at.a+step*x.a, at.b+step*x.b, at.c+step*x.c
-	}
-	return at
 }
 
 // matMulKernel computes alpha*A'*B' with batches broadcast as numpy.matmul does.

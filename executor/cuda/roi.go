@@ -1,6 +1,8 @@
 package cuda
 
 import (
+	"fmt"
+
 	"memopt/executor"
 	"memopt/graph"
 )
@@ -11,6 +13,7 @@ type roiPool struct {
 	places        firstFault // numbers that are no place
 	absent        firstFault // regions of images that are not there
 	height, width int
+	images        int // of the run
 	numbers       int // of a region
 	largest       bool
 	ratio         int
@@ -46,7 +49,7 @@ func (k *roiPool) load(d *Device, p *executor.Prep, name string) (executor.Kerne
 		return nil, noTypes(p)
 	}
 	k.scale = p.Node.Float("spatial_scale", 1)
-	k.places, k.absent = firstFault{d: d, report: k.noPlace}, firstFault{d: d, report: noImage}
+	k.places, k.absent = firstFault{d: d, report: k.noPlace}, firstFault{d: d, report: k.noImage}
 	var err error
 	k.launch, err = d.launch("roi", name)
 	return k, err
@@ -75,6 +78,7 @@ func (k *roiPool) Run(c *executor.Ctx) error {
 	if y == nil || y.Len() == 0 {
 		return nil
 	}
+	k.images = x.Shape[0]
 	bad, err := k.places.begin(c)
 	if err != nil {
 		return err
@@ -87,20 +91,20 @@ func (k *roiPool) Run(c *executor.Ctx) error {
 	if err := k.line(y.Len(), 1); err != nil {
 		return err
 	}
-	if err := k.places.check(c, bad); err != nil {
+	if err := k.places.check(bad, nil); err != nil {
 		return err
 	}
-	return k.absent.check(c, image)
+	return k.absent.check(image, nil)
 }
 
 // noPlace is the error of a number of a region.
-func (k *roiPool) noPlace(c *executor.Ctx, place int) error {
-	return c.Errorf("input 1 has a number at element %d, in region %d, that is no place in a plane", place, place/k.numbers)
+func (k *roiPool) noPlace(place int, _ string) error {
+	return fmt.Errorf("input 1 has a number at element %d, in region %d, that is no place in a plane", place, place/k.numbers)
 }
 
 // noImage is the error of a region.
-func noImage(c *executor.Ctx, place int) error {
-	return c.Errorf("region %d names an image that is not there; the batch has %d", place, c.In(0).Shape[0])
+func (k *roiPool) noImage(place int, _ string) error {
+	return fmt.Errorf("region %d names an image that is not there; the batch has %d", place, k.images)
 }
 
 // pack packs roi_args.

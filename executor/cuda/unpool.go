@@ -1,6 +1,7 @@
 package cuda
 
 import (
+	"fmt"
 	"slices"
 
 	"memopt/executor"
@@ -94,14 +95,10 @@ func (k *maxUnpool) marks(c *executor.Ctx, marks []byte, in int, own, full [3]in
 	if err := k.mark.line(index.Len(), 1); err != nil {
 		return err
 	}
-	return k.faults.check(c, bad)
+	return k.faults.check(bad, index)
 }
 
 // outside is the error of an index that is not in its element's plane.
-func (k *maxUnpool) outside(c *executor.Ctx, place int) error {
-	v, err := k.faults.integer(c.In(1), place)
-	if err != nil {
-		return err
-	}
-	return c.Errorf("input 1 has index %d at element %d, which is not in that element's plane of %d elements", v, place, k.own)
+func (k *maxUnpool) outside(place int, value string) error {
+	return fmt.Errorf("input 1 has index %s at element %d, which is not in that element's plane of %d elements", value, place, k.own)
 }
