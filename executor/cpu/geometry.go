@@ -86,6 +86,41 @@ func (g *PoolGeometry) Shape(x *executor.Tensor) (Window, []int, error) {
 	return g.core.win.public(), g.core.shape, err
 }
 
+// UnpoolGeometry finds the planes of MaxUnpool.
+type UnpoolGeometry struct{ k maxUnpoolKernel }
+
+// NewUnpoolGeometry reads the attributes.
+func NewUnpoolGeometry(p *executor.Prep) (*UnpoolGeometry, error) {
+	attrs, err := newWindowAttrs(p)
+	return &UnpoolGeometry{maxUnpoolKernel{attrs: attrs}}, err
+}
+
+// Planes returns the elements of a plane of X, the lengths of the planes that indices count in and of those of Y, and the shape of
+// Y, which holds until the next call. Input 2 is in host memory.
+func (g *UnpoolGeometry) Planes(c *executor.Ctx) (in int, own, full [maxWindowAxes]int, shape []int, err error) {
+	err = g.k.planes(c)
+	return g.k.in, g.k.own, g.k.full, g.k.shape, err
+}
+
+// BlockGeometry reads the geometry of Col2Im, whose planes and blocks are inputs.
+type BlockGeometry struct{ attrs windowAttrs }
+
+// NewBlockGeometry reads the attributes.
+func NewBlockGeometry(p *executor.Prep) (*BlockGeometry, error) {
+	attrs, err := newWindowAttrs(p)
+	attrs.kernel = nil
+	return &BlockGeometry{attrs}, err
+}
+
+// Over returns the window of blocks over images.
+func (g *BlockGeometry) Over(image, block []int) (Window, error) {
+	w, err := g.attrs.onto(image, block)
+	if err == nil {
+		err = g.attrs.slide(&w)
+	}
+	return w.public(), err
+}
+
 // ResizeGeometry computes the tables of Resize, Upsample and ResizeGrad.
 type ResizeGeometry struct{ m resizeMap }
 

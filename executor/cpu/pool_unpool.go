@@ -46,6 +46,26 @@ func newMaxUnpool(p *executor.Prep) (executor.Kernel, error) {
 // Run checks the operands and scatters plane by plane.
 func (k *maxUnpoolKernel) Run(c *executor.Ctx) error {
 	x, index := c.In(0), c.In(1)
+	if err := k.planes(c); err != nil {
+		return err
+	}
+	y := c.Out(0, k.shape...)
+	if y == nil {
+		return nil
+	}
+	k.x, k.y, k.index = x.Data, y.Data, executor.Of[int64](index)
+	k.bad.Store(0)
+	c.Parallel(k.shape[0]*k.shape[1], 1+1<<14/max(1, windowVolume(k.full)), k)
+	if at := k.bad.Load(); at > 0 {
+		return c.Errorf("input 1 has index %d at element %d, which is not in that element's plane of %d elements",
+			k.index[at-1], at-1, windowVolume(k.own))
+	}
+	return nil
+}
+
+// planes finds the sizes of planes and the shape of Y.
+func (k *maxUnpoolKernel) planes(c *executor.Ctx) error {
+	x, index := c.In(0), c.In(1)
 	n, ch, spatial, err := windowPlanes(x.Shape)
 	if err != nil {
 		return err
@@ -57,7 +77,7 @@ func (k *maxUnpoolKernel) Run(c *executor.Ctx) error {
 	if err != nil {
 		return err
 	}
-	k.own = [...]int{1, 1, 1}
+	k.own, k.in = [...]int{1, 1, 1}, windowVolume(w.in)
 	for i := maxWindowAxes - w.rank; i < maxWindowAxes; i++ {
 		k.own[i] = (w.in[i]-1)*w.stride[i] + w.kernel[i] - w.begin[i] - w.finish[i]
 		if k.own[i] < 0 {
@@ -66,21 +86,7 @@ func (k *maxUnpoolKernel) Run(c *executor.Ctx) error {
 	}
 	k.full = k.own
 	k.shape = append(append(k.shape[:0], n, ch), k.own[maxWindowAxes-w.rank:]...)
-	if err := k.stated(c, w.rank); err != nil {
-		return err
-	}
-	y := c.Out(0, k.shape...)
-	if y == nil {
-		return nil
-	}
-	k.in, k.x, k.y, k.index = windowVolume(w.in), x.Data, y.Data, executor.Of[int64](index)
-	k.bad.Store(0)
-	c.Parallel(n*ch, 1+1<<14/max(1, windowVolume(k.full)), k)
-	if at := k.bad.Load(); at > 0 {
-		return c.Errorf("input 1 has index %d at element %d, which is not in that element's plane of %d elements",
-			k.index[at-1], at-1, windowVolume(k.own))
-	}
-	return nil
+	return k.stated(c, w.rank)
 }
 
 // stated reads the shape of the output from input 2.

@@ -154,6 +154,25 @@ func (k *rnnKernel[T]) Run(c *executor.Ctx) error {
 	return nil
 }
 
+// RecurrentSizes are the sizes of a recurrent operator: steps, sequences, and elements of an input and of a state.
+type RecurrentSizes struct{ Seq, Batch, Input, Hidden int }
+
+// RecurrentSizesOf reads the sizes from the shapes of X, W and R; hidden is the attribute hidden_size, or 0.
+func RecurrentSizesOf(c *executor.Ctx, batchFirst bool, hidden int) (s RecurrentSizes, err error) {
+	x, w, r := c.In(0), c.In(1), c.In(2)
+	if x.Rank() != 3 || w.Rank() != 3 || r.Rank() != 3 {
+		return s, c.Errorf("inputs 0 to 2 are %v, %v and %v, wanted rank 3", x, w, r)
+	}
+	s = RecurrentSizes{x.Shape[0], x.Shape[1], x.Shape[2], r.Shape[2]}
+	if batchFirst {
+		s.Seq, s.Batch = s.Batch, s.Seq
+	}
+	if hidden != 0 && hidden != s.Hidden {
+		return s, c.Errorf("attribute hidden_size is %d; input 2 is %v", hidden, r)
+	}
+	return s, nil
+}
+
 // rnnOut makes output i. Nobody may want it, or it may not exist.
 func rnnOut[T chunkFloat](c *executor.Ctx, i int, shape []int) []T {
 	if t := c.Out(i, shape...); t != nil {
@@ -164,24 +183,17 @@ func rnnOut[T chunkFloat](c *executor.Ctx, i int, shape []int) []T {
 
 // operands checks the inputs.
 func (k *rnnKernel[T]) operands(c *executor.Ctx) error {
-	x, w, r := c.In(0), c.In(1), c.In(2)
-	if x.Rank() != 3 || w.Rank() != 3 || r.Rank() != 3 {
-		return c.Errorf("inputs 0 to 2 are %v, %v and %v, wanted rank 3", x, w, r)
+	s, err := RecurrentSizesOf(c, k.batchFirst, k.hiddenAttr)
+	if err != nil {
+		return err
 	}
-	k.seq, k.batch, k.input, k.hidden = x.Shape[0], x.Shape[1], x.Shape[2], r.Shape[2]
-	if k.batchFirst {
-		k.seq, k.batch = k.batch, k.seq
-	}
-	if k.hiddenAttr != 0 && k.hiddenAttr != k.hidden {
-		return c.Errorf("attribute hidden_size is %d; input 2 is %v", k.hiddenAttr, r)
-	}
+	k.seq, k.batch, k.input, k.hidden = s.Seq, s.Batch, s.Input, s.Hidden
 	d, rows := len(k.directions), k.gates*k.hidden
 	state := [3]int{d, k.batch, k.hidden}
 	if k.batchFirst {
 		state[0], state[1] = k.batch, d
 	}
-	k.x = executor.Of[T](x)
-	var err error
+	k.x = executor.Of[T](c.In(0))
 	k.w = rnnIn[T](c, 1, &err, d, rows, k.input)
 	k.r = rnnIn[T](c, 2, &err, d, rows, k.hidden)
 	k.bias = rnnIn[T](c, 3, &err, d, 2*rows)

@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"math"
+	"slices"
 	"strings"
 
 	"memopt/executor"
@@ -92,6 +93,29 @@ func rnnActivations(p *executor.Prep, directions []rnnDirection) error {
 		}
 	}
 	return nil
+}
+
+// RecurrentActivation is an activation function of a recurrent operator, by its number among Relu, Tanh, Sigmoid, Affine, LeakyRelu,
+// ThresholdedRelu, ScaledTanh, HardSigmoid, Elu, Softsign and Softplus, with its parameters.
+type RecurrentActivation struct {
+	Function    int
+	Alpha, Beta float64
+}
+
+// RecurrentActivations reads the activation functions of RNN, GRU or LSTM: those of each direction.
+func RecurrentActivations(p *executor.Prep, directions int) ([][3]RecurrentActivation, error) {
+	read := make([]rnnDirection, directions)
+	if err := rnnActivations(p, read); err != nil {
+		return nil, err
+	}
+	out := make([][3]RecurrentActivation, directions)
+	for i, d := range read {
+		for j, a := range d.act {
+			at := slices.IndexFunc(rnnFunctions, func(f rnnFunction) bool { return a.f != nil && f.name == a.f.name })
+			out[i][j] = RecurrentActivation{Function: at, Alpha: a.alpha, Beta: a.beta}
+		}
+	}
+	return out, nil
 }
 
 // activate clips x and applies activation i of the direction at hand.

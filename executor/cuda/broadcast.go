@@ -33,8 +33,8 @@ func (b *broadcast) set(c *executor.Ctx, in ...*executor.Tensor) error {
 	for range rank {
 		b.shape = append(b.shape, 1)
 	}
-	for i := range in {
-		if err := widenTo(c, b.shape, i); err != nil {
+	for i, t := range in {
+		if err := widenTo(c, b.shape, i, t); err != nil {
 			return err
 		}
 	}

@@ -24,6 +24,11 @@ type describer interface {
 	describe(place int, value string) error
 }
 
+// describeFunc is a function as a describer.
+type describeFunc func(place int, value string) error
+
+func (f describeFunc) describe(place int, value string) error { return f(place, value) }
+
 // begin returns the word for the kernel.
 func (o *outside) begin(c *executor.Ctx, who describer) ([]byte, error) {
 	if c.Flags != nil {
@@ -33,7 +38,7 @@ func (o *outside) begin(c *executor.Ctx, who describer) ([]byte, error) {
 	return bad, o.d.Memory().Fill(bad, 0)
 }
 
-// end reads the word when the kernel has been launched on the elements of at.
+// end reads the word when the kernel has been launched on the elements of at. Where at is nil, their values are not told.
 func (o *outside) end(c *executor.Ctx, at *executor.Tensor, bad []byte, who describer) error {
 	if c.Flags != nil {
 		return nil // after the step
@@ -45,7 +50,11 @@ func (o *outside) end(c *executor.Ctx, at *executor.Tensor, bad []byte, who desc
 	if word == 0 {
 		return nil
 	}
-	place, size := int(^word), elementBytes(at.DType)
+	place := int(^word)
+	if at == nil {
+		return who.describe(place, "")
+	}
+	size := elementBytes(at.DType)
 	if err := o.d.Memory().CopyOut(o.word[:size], at.Data[place*size:(place+1)*size]); err != nil {
 		return err
 	}

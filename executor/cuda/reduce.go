@@ -127,6 +127,12 @@ func (k *reduceKernel) Run(c *executor.Ctx) error {
 	case p.count == 0 && k.name == "min" && x.DType == graph.Bool:
 		return k.rows.d.Memory().Fill(y.Data, 1)
 	}
+	return k.reduce(c, x, y)
+}
+
+// reduce reduces x to y as the plan says.
+func (k *reduceKernel) reduce(c *executor.Ctx, x, y *executor.Tensor) error {
+	p := &k.plan
 	chunks, chunk := p.chunks(k.width)
 	part := c.Scratch(k.spaceFor(x.Shape, y.Shape))
 	l := k.rows

@@ -23,7 +23,8 @@ type Row struct {
 }
 
 // table has the rows of all families in their places. Each family has a file of its own, table_NAME.go.
-var table = buildTable(viewRows, elementwiseRows, productRows, reduceRows, moveRows, randomRows, fusedRows, convRows, attentionRows)
+var table = buildTable(viewRows, elementwiseRows, productRows, reduceRows, moveRows, randomRows, fusedRows, convRows,
+	attentionRows, bitRows, trainingRows, recurrentRows, quantRows, visionRows)
 
 // notYet is the reason of operators that have a host kernel and that nobody has written a kernel for.
 const notYet = "no kernel has been written for it"

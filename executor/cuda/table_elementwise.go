@@ -47,7 +47,7 @@ var elementwiseRows = []Row{
 
 	{Kind: op.Add, New: binary("add")},
 	{Kind: op.And, New: logic("and")},
-	{Kind: op.Div, New: floatBinary("div", "a device cannot report a division of integers by 0")},
+	{Kind: op.Div, New: division("div", floatBinary("div", ""))},
 	{Kind: op.Equal, New: compare("equal")},
 	{Kind: op.Greater, New: compare("greater")},
 	{Kind: op.GreaterOrEqual, New: compare("greaterequal")},

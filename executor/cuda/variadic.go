@@ -107,16 +107,15 @@ func (k *variadicKernel) stretch(c *executor.Ctx) error {
 		k.shape = append(k.shape, 1)
 	}
 	for i := range c.Inputs() {
-		if err := widenTo(c, k.shape, i); err != nil {
+		if err := widenTo(c, k.shape, i, c.In(i)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// widenTo makes a shape one that input i broadcasts to.
-func widenTo(c *executor.Ctx, shape []int, i int) error {
-	t := c.In(i)
+// widenTo makes a shape one that operand i broadcasts to.
+func widenTo(c *executor.Ctx, shape []int, i int, t *executor.Tensor) error {
 	dims := shape[len(shape)-t.Rank():]
 	for j, d := range t.Shape {
 		switch {

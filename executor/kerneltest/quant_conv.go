@@ -168,7 +168,7 @@ func qLinearConvCases() []Case {
 	strides := base.make()
 	strides.Attrs = append(strides.Attrs, Attr("strides", []int64{0, 1}))
 	return append(cs, seqFails(small, "too small", "smaller than the kernel"), seqFails(pads, "pads", "attribute pads"), seqFails(strides, "stride 0", "strides [0 1]"),
-		input("channels", "does not fit attribute group", 3, seqTensor(u, []int{6, 3, 3, 3}, make([]float64, 162))),
+		input("channels", "the weights", 3, seqTensor(u, []int{6, 3, 3, 3}, make([]float64, 162))),
 		input("scales", "wanted 1 or 6 numbers", 4, seqTensor(graph.Float32, []int{2}, []float64{1, 1})),
 		input("type of zero point", "input 5 has type int8", 5, seqTensor(i, []int{}, []float64{1})),
 		input("bias", "wanted 6 numbers", 8, seqTensor(graph.Int32, []int{2}, []float64{1, 1})))

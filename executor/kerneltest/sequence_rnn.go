@@ -259,7 +259,7 @@ func rnnCases() []Case {
 			change(&s)
 			cs = append(cs, s.make())
 		}
-		for _, d := range seqFloats()[:3] {
+		for _, d := range seqFloats() {
 			with(d.String(), func(s *rnnSetting) { s.d, s.bias, s.init = d, true, true })
 			with("bidirectional "+d.String(), func(s *rnnSetting) { s.d, s.bias, s.direction = d, true, "bidirectional" })
 		}

@@ -1,0 +1,57 @@
+package cuda_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"memopt/executor"
+	"memopt/executor/cuda"
+	"memopt/executor/cuda/double"
+	"memopt/executor/kerneltest"
+	"memopt/graph"
+	"memopt/graph/op"
+)
+
+// leftOutKinds take operands from the device that they never look into on the host.
+var leftOutKinds = []graph.Kind{op.AdamOptimizer, op.Clip, op.ConvInteger, op.DeformConv, op.DivGrad, op.GridSample, op.GRU, op.InPlaceAccumulator,
+	op.LSTM, op.MatMulInteger, op.MaxUnpool, op.QLinearConv, op.QLinearMatMul, op.QuantizeLinear, op.RNN, op.RoiAlign, op.Scale, op.ScaledSum}
+
+// TestLeftOutOperands: a kernel for a node without one of its operands is refused or does without it; it never reads what is not there.
+func TestLeftOutOperands(t *testing.T) {
+	d, _ := opened(t, double.Options{})
+	tried := map[graph.Kind]int{}
+	for _, c := range cases() {
+		if !slices.Contains(leftOutKinds, c.Kind) || c.Fails != "" || tried[c.Kind] >= 3 {
+			continue
+		}
+		tried[c.Kind]++
+		for i := range c.In {
+			t.Run(fmt.Sprintf("%s without %d", c.Label(), i), func(t *testing.T) {
+				less := c
+				less.In = slices.Clone(c.In)
+				less.In[i] = nil
+				defer func() {
+					if r := recover(); r != nil {
+						t.Fatalf("panic: %v", r)
+					}
+				}()
+				if _, err := kerneltest.Run(onlyDevice{d}, &less, kerneltest.Setup{Threads: 1}); err != nil {
+					t.Log(err)
+				}
+			})
+		}
+	}
+	if len(tried) != len(leftOutKinds) {
+		t.Errorf("%d of %d operators have cases", len(tried), len(leftOutKinds))
+	}
+}
+
+// onlyDevice makes the device's kernels without asking the host's first.
+type onlyDevice struct{ *cuda.Device }
+
+// Place returns the device's kernel or its error.
+func (d onlyDevice) Place(p *executor.Prep) (executor.Placed, error) {
+	k, err := d.Kernel(p)
+	return executor.Placed{Kernel: k, HostInputs: cuda.Of(p.Node.Kind).HostInputs}, err
+}

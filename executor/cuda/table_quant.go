@@ -1,0 +1,14 @@
+package cuda
+
+import "memopt/graph/op"
+
+// quantRows: conversions to small integers and back, and products of these.
+var quantRows = []Row{
+	{Kind: op.ConvInteger, New: newIntConv(false)},
+	{Kind: op.DequantizeLinear, New: quantization("dequantize_any", true)},
+	{Kind: op.DynamicQuantizeLinear, New: newDynamicQuantize},
+	{Kind: op.MatMulInteger, New: newIntMatMul(false)},
+	{Kind: op.QLinearConv, New: newIntConv(true)},
+	{Kind: op.QLinearMatMul, New: newIntMatMul(true)},
+	{Kind: op.QuantizeLinear, New: quantization("quantize_any", false)},
+}

@@ -1,0 +1,78 @@
+package kerneltest
+
+import (
+	"fmt"
+	"math"
+
+	"memopt/executor"
+	"memopt/graph"
+	"memopt/graph/op"
+)
+
+func init() { register(manyTensorCases); register(remainderCases); register(unpoolOrderCases) }
+
+// manyTensorCases have more tensors, and longer ones, than a device may take at once.
+func manyTensorCases() []Case {
+	var cases []Case
+	for _, d := range []graph.DType{graph.Float32, graph.Float16, graph.BFloat16} {
+		var in []*executor.Tensor
+		sum := 0.0
+		for i := range 70 {
+			x := elemFill(d, -1, 1, i%9, 3)
+			if i == 40 {
+				x = elemFill(d, -1, 1, 40001)
+			}
+			for j := range x.Len() {
+				v, _ := Float(x, j)
+				sum += v * v
+			}
+			in = append(in, x)
+		}
+		bad := append([]*executor.Tensor(nil), in...)
+		last := elemFill(d, -1, 1, 20001)
+		copy(last.Data[len(last.Data)-last.DType.Bits()/8:], elemTensor(d, nil, math.Inf(-1)).Data)
+		bad[69] = last
+		norm := elemGiven(fmt.Sprint("many ", d), op.ReduceAllL2, elemTensor(graph.Float32, nil, math.Sqrt(sum)), in...)
+		norm.Tol = 1e-5
+		cases = append(cases, norm,
+			elemGiven(fmt.Sprint("many ", d), op.IsAllFinite, elemTensor(graph.Bool, nil, 1), in...),
+			elemGiven(fmt.Sprint("many, the last infinite ", d), op.IsAllFinite, elemTensor(graph.Bool, nil, 0), bad...))
+	}
+	return cases
+}
+
+// remainderCases are those in which rounding or wrapping could go wrong.
+func remainderCases() []Case {
+	x := []float64{1e30, -1e30, 3e-42, 5.5, -5.5, 1e-45, 3e38, 7, math.Inf(1), 7, 0, 16777216, -0.75}
+	y := []float64{7, 3e-38, 1.4e-42, 2, 2, 3, 1e-45, math.Inf(1), 7, 0, 7, 3, -0.5}
+	want := make([]float64, len(x))
+	for i := range x {
+		want[i] = math.Mod(float64(float32(x[i])), float64(float32(y[i])))
+	}
+	f := func(v ...float64) *executor.Tensor { return elemTensor(graph.Float32, []int{len(v)}, v...) }
+	trunc := Attr("fmod", int64(1))
+	cases := []Case{elemGiven("far apart", op.Mod, f(want...), f(x...), f(y...)).with(trunc)}
+	for _, d := range []graph.DType{graph.Int8, graph.Int16, graph.Int32, graph.Int64} {
+		least := -math.Exp2(float64(d.Bits() - 1))
+		ints := func(v ...float64) *executor.Tensor { return elemTensor(d, []int{len(v)}, v...) }
+		a, b := ints(least, least, -7, 7, 7, -7, 6), ints(-1, 2, 2, -2, 2, -2, -3)
+		cases = append(cases,
+			elemGiven(fmt.Sprint("signs ", d), op.Div, ints(least, least/2, -3, -3, 3, 3, -2), a, b),
+			elemGiven(fmt.Sprint("signs ", d), op.Mod, ints(0, 0, 1, -1, 1, -1, 0), a, b),
+			elemGiven(fmt.Sprint("signs, truncated ", d), op.Mod, ints(0, 0, -1, 1, 1, -1, 0), a, b).with(trunc),
+			elemFails(fmt.Sprint("by zero ", d), op.Div, d, "input 1, element 1: division by zero", a, elemTensor(d, []int{3, 1}, 1, 0, 0)))
+	}
+	return cases
+}
+
+// unpoolOrderCases name places several times: the last element counts.
+func unpoolOrderCases() []Case {
+	index := executor.NewTensor[int64](graph.Int64, []int{1, 2, 1, 3}, 3, 0, 3, 11, 11, 6)
+	var cases []Case
+	for _, d := range []graph.DType{graph.Float16, graph.Float32, graph.Int64, graph.Int8} {
+		x := elemTensor(d, []int{1, 2, 1, 3}, 1, 2, 3, 4, 5, 6)
+		c := elemGiven(fmt.Sprint("same place ", d), op.MaxUnpool, elemTensor(d, []int{1, 2, 1, 6}, 2, 0, 0, 3, 0, 0, 6, 0, 0, 0, 0, 5), x, index)
+		cases = append(cases, c.with(Attr("kernel_shape", []int64{1, 2}), Attr("strides", []int64{1, 2})))
+	}
+	return cases
+}
