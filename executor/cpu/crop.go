@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"memopt/executor"
+	"memopt/executor/operand"
 )
 
 // centerCropPad cuts or pads axes about their middle to the lengths that input 1 lists.
@@ -9,7 +10,6 @@ import (
 type centerCropPad struct {
 	mover
 	moveFiller
-	bytes       int
 	given       bool
 	attr, axes  []int
 	named       []bool
@@ -22,7 +22,7 @@ func newCenterCropPad(p *executor.Prep) (executor.Kernel, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &centerCropPad{bytes: size, given: p.Node.Attr("axes") != nil, attr: moveList(nil, p.Node.IntList("axes", nil))}, nil
+	return &centerCropPad{mover: mover{size: size}, given: p.Node.Attr("axes") != nil, attr: operand.List(nil, p.Node.IntList("axes", nil))}, nil
 }
 
 // Run copies the part that is in both shapes. What is left of an odd difference goes to the end.
@@ -35,13 +35,13 @@ func (k *centerCropPad) Run(c *executor.Ctx) error {
 	if y == nil {
 		return nil
 	}
-	k.steps = moveSteps(k.steps, k.shape)
-	k.begin(k.bytes)
+	k.steps = operand.RowMajor(k.steps, k.shape)
+	k.Begin()
 	step, from, to, padded := x.Len(), 0, 0, false
 	for i, n := range k.shape {
 		d := x.Shape[i]
 		step /= max(d, 1)
-		k.axis(min(n, d), k.steps[i], step)
+		k.Add(min(n, d), k.steps[i], step)
 		if d > n {
 			from += (d - n) / 2 * step
 		} else {
@@ -52,13 +52,13 @@ func (k *centerCropPad) Run(c *executor.Ctx) error {
 	if padded {
 		k.zero(c, y.Data)
 	}
-	return k.mover.run(c, y.Data, to, x.Data, from)
+	return k.Copy(c, y.Data, to, x.Data, from)
 }
 
 // lengths sets the shape of the result.
 func (k *centerCropPad) lengths(c *executor.Ctx, x *executor.Tensor) error {
 	var err error
-	if k.want, err = moveShape(c, 1, k.want[:0]); err != nil {
+	if k.want, err = operand.Shape(c, 1, k.want[:0]); err != nil {
 		return err
 	}
 	k.axes = append(k.axes[:0], k.attr...)
@@ -67,7 +67,7 @@ func (k *centerCropPad) lengths(c *executor.Ctx, x *executor.Tensor) error {
 			k.axes = append(k.axes, i)
 		}
 	}
-	if k.named, err = moveAxes(c, k.axes, x.Rank(), k.named); err != nil {
+	if k.named, err = operand.Named(c, k.axes, x.Rank(), k.named); err != nil {
 		return err
 	}
 	if len(k.want) != len(k.axes) {

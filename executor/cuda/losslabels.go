@@ -2,6 +2,7 @@ package cuda
 
 import (
 	"memopt/executor"
+	"memopt/executor/operand"
 	"memopt/graph"
 )
 
@@ -61,7 +62,7 @@ func (l *lossLabels) read(c *executor.Ctx) error {
 	}
 	if l.ignoreAt >= 0 {
 		if l.ignores = c.In(l.ignoreAt) != nil; l.ignores {
-			v, err := integerScalar(c, l.ignoreAt, "the ignored index")
+			v, err := operand.Scalar(c, l.ignoreAt, "the ignored index")
 			if err != nil {
 				return err
 			}
