@@ -107,7 +107,7 @@ func (k *padder) pack(x, y *executor.Tensor, value uint64) {
 	a.Int(y.Len())
 	a.Int(at)
 	a.Uint64(value)
-	a.Int32(int32(k.Mode))
+	a.Int32(int32(k.Mode)) // counted alike in kernels/movefill.cu
 	packAxes(a, n, func(i int) int { return k.axes[n-1-i].n })
 	packInts(a, n, func(i int) int { return k.axes[n-1-i].before })
 	packInts(a, n, func(i int) int { return k.axes[n-1-i].kept })
