@@ -24,12 +24,12 @@ func Seed(p *executor.Prep) uint64 {
 // The generator is Philox4x32-10 (Salmon, Moraes, Dror, Shaw: Parallel random numbers: as easy as 1, 2, 3; SC 2011); the low 32
 // bits of the step are in its counter.
 func PhiloxKey(seed, step uint64) uint64 {
-	return splitMix64(seed) + step>>32*0xD1342543DE82EF95
+	return SplitMix64(seed) + step>>32*0xD1342543DE82EF95
 }
 
-// splitMix64 makes numbers that differ in many bits of seeds that differ in few: the output function of Steele, Lea,
+// SplitMix64 makes numbers that differ in many bits of seeds that differ in few: the output function of Steele, Lea,
 // Flood: Fast splittable pseudorandom number generators; OOPSLA 2014.
-func splitMix64(z uint64) uint64 {
+func SplitMix64(z uint64) uint64 {
 	z += 0x9E3779B97F4A7C15
 	z = (z ^ z>>30) * 0xBF58476D1CE4E5B9
 	z = (z ^ z>>27) * 0x94D049BB133111EB
