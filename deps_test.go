@@ -21,7 +21,7 @@ const order = `
 	planner
 	executor/half executor/einsum executor/cpu/simd executor/cpu/blas
 	autograd executor
-	executor/dataset executor/npz executor/ort
+	executor/dataset executor/npz executor/operand executor/ort
 	executor/cpu executor/null executor/kerneltest executor/verify executor/cuda/kernels executor/cuda/driver
 	executor/cuda/double executor/cuda/kernels/compile
 	executor/cuda

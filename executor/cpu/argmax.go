@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"memopt/executor"
+	"memopt/executor/operand"
 	"memopt/graph"
 )
 
@@ -9,15 +10,13 @@ import (
 // one of equals or, with select_last_index, the last. NaN wins over every number in
 // both. https://onnx.ai/onnx/operators/onnx__ArgMax.html
 type argKernel[T reduceElem] struct {
-	axis             int64
-	keep, last, less bool // less: ArgMin
-	dtype            graph.DType
+	operand.ArgSearch
+	dtype graph.DType
 
 	x        []byte
 	y        []int64
 	n, inner int // the input is [outer, n, inner]
 	tiles    int
-	shape    []int
 }
 
 func newArg(less bool) func(*executor.Prep) (executor.Kernel, error) {
@@ -49,8 +48,7 @@ func newArg(less bool) func(*executor.Prep) (executor.Kernel, error) {
 }
 
 func makeArg[T reduceElem](p *executor.Prep, less bool) executor.Kernel {
-	return &argKernel[T]{axis: p.Node.Int("axis", 0), keep: p.Node.Int("keepdims", 1) != 0,
-		last: p.Node.Int("select_last_index", 0) != 0, less: less, dtype: p.DType(0)}
+	return &argKernel[T]{ArgSearch: operand.NewArgSearch(p, less), dtype: p.DType(0)}
 }
 
 // argTile is how many neighbouring results are searched together.
@@ -58,27 +56,15 @@ const argTile = 256
 
 // Run searches.
 func (k *argKernel[T]) Run(c *executor.Ctx) error {
-	x := c.In(0)
-	axis, err := normAxis(c, k.axis, x.Rank())
-	if err != nil {
+	y, err := k.Begin(c)
+	if y == nil {
 		return err
 	}
-	k.shape = append(k.shape[:0], x.Shape[:axis]...)
-	if k.keep {
-		k.shape = append(k.shape, 1)
-	}
-	k.shape = append(k.shape, x.Shape[axis+1:]...)
-	y := c.Out(0, k.shape...)
-	if y == nil || y.Len() == 0 {
-		return nil
-	}
-	k.n, k.inner = x.Shape[axis], product(x.Shape[axis+1:])
-	if k.n == 0 {
-		return c.Errorf("axis %d of input 0, of shape %v, has no elements to choose from", axis, x.Shape)
-	}
+	x := c.In(0)
+	k.n, k.inner = x.Shape[k.Axis], product(x.Shape[k.Axis+1:])
 	k.x, k.y = x.Data, executor.Of[int64](y)
 	k.tiles = (k.inner + argTile - 1) / argTile
-	c.Parallel(product(x.Shape[:axis])*k.tiles, normGrain(k.n*min(k.inner, argTile)), k)
+	c.Parallel(product(x.Shape[:k.Axis])*k.tiles, normGrain(k.n*min(k.inner, argTile)), k)
 	return nil
 }
 
@@ -110,13 +96,13 @@ func (k *argKernel[T]) row(base int, buf []T) int64 {
 	for lo := 0; lo < k.n; lo += len(buf) {
 		a := k.load(buf, base+lo, min(k.n-lo, len(buf)))
 		var v T
-		if k.less {
+		if k.Less {
 			v = reduceMin(a)
 		} else {
 			v = reduceMax(a)
 		}
-		if at < 0 || argBeats(v, best, k.less, k.last) {
-			best, at = v, lo+argPlace(a, v, k.last)
+		if at < 0 || argBeats(v, best, k.Less, k.Last) {
+			best, at = v, lo+argPlace(a, v, k.Last)
 		}
 	}
 	return int64(at)
@@ -151,7 +137,7 @@ func argBeats[T reduceElem](v, best T, less, last bool) bool {
 // better updates the best elements of neighbouring results by their elements j.
 func (k *argKernel[T]) better(best, a []T, at []int64, j int64) {
 	best, at = best[:len(a)], at[:len(a)]
-	if !k.less && !k.last {
+	if !k.Less && !k.Last {
 		for i, v := range a {
 			if v > best[i] || v != v && best[i] == best[i] {
 				best[i], at[i] = v, j
@@ -160,7 +146,7 @@ func (k *argKernel[T]) better(best, a []T, at []int64, j int64) {
 		return
 	}
 	for i, v := range a {
-		if argBeats(v, best[i], k.less, k.last) {
+		if argBeats(v, best[i], k.Less, k.Last) {
 			best[i], at[i] = v, j
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"memopt/executor"
+	"memopt/executor/operand"
 	"memopt/graph"
 )
 
@@ -28,7 +29,7 @@ func newEmbedding(p *executor.Prep) (executor.Kernel, error) {
 		return nil, err
 	}
 	g := k.(*gatherKernel)
-	g.axis, g.index.strict = 0, true
+	g.at, g.index.strict = operand.Gathering{}, true
 	return g, nil
 }
 
@@ -66,7 +67,7 @@ func (k *embeddingBackward) Workspace(in, _ [][]int) int { return moveIndexBytes
 // Run adds up the rows by index.
 func (k *embeddingBackward) Run(c *executor.Ctx) error {
 	dy, at := c.In(0), c.In(1)
-	if dy.Rank() != at.Rank()+1 || !moveJoined(dy.Shape, at.Shape, dy.Shape[dy.Rank()-1:]) {
+	if dy.Rank() != at.Rank()+1 || !operand.Joined(dy.Shape, at.Shape, dy.Shape[dy.Rank()-1:]) {
 		return c.Errorf("input 0 has shape %v, wanted %v and one more dim", dy.Shape, at.Shape)
 	}
 	rows, err := k.rows(c)
@@ -75,12 +76,12 @@ func (k *embeddingBackward) Run(c *executor.Ctx) error {
 	}
 	k.outer, k.n, k.inner = 1, at.Len(), dy.Shape[dy.Rank()-1]
 	k.shape = append(k.shape[:0], rows, k.inner)
-	k.stride = moveTimes(rows, k.inner)
+	k.stride = operand.Times(rows, k.inner)
 	k.index.single(k.n, rows, k.inner)
 	if err := k.index.run(c, 1); err != nil {
 		return err
 	}
-	padding, err := moveInt(c, 3, -1)
+	padding, err := operand.Int(c, 3, -1)
 	if err != nil {
 		return err
 	}
@@ -100,7 +101,7 @@ func (k *embeddingBackward) rows(c *executor.Ctx) (int, error) {
 	if w.DType.IsFloat() && w.Rank() > 0 {
 		return w.Shape[0], nil
 	}
-	rows, err := moveInt(c, 2, 0)
+	rows, err := operand.Int(c, 2, 0)
 	if err == nil && rows < 0 {
 		err = c.Errorf("input 2 is %d, wanted a number of rows", rows)
 	}

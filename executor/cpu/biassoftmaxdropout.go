@@ -5,6 +5,7 @@ import (
 
 	"memopt/executor"
 	"memopt/executor/cpu/simd"
+	"memopt/executor/operand"
 	"memopt/graph"
 )
 
@@ -14,7 +15,7 @@ import (
 // https://github.com/microsoft/onnxruntime/blob/main/orttraining/orttraining/core/graph/training_op_defs.cc
 
 var newBiasSoftmaxDropout = widened(func(p *executor.Prep) (executor.Kernel, error) {
-	axis, seed := int(p.Node.Int("axis", 1)), nodeSeed(p)
+	axis, seed := int(p.Node.Int("axis", 1)), operand.Seed(p)
 	if d := p.DType(1); d != p.DType(0) {
 		return nil, p.Errorf("the bias has type %v, the data %v", d, p.DType(0))
 	}

@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"memopt/executor"
+	"memopt/executor/operand"
 	"memopt/graph"
 )
 
@@ -11,9 +12,7 @@ import (
 // ConcatTraining is the same, and its output 1 lists how long each input is along the axis.
 type concatKernel struct {
 	mover
-	bytes int
-	axis  int64
-	shape []int
+	whole operand.Joining
 }
 
 func newConcat(p *executor.Prep) (executor.Kernel, error) {
@@ -34,66 +33,26 @@ func makeConcat(p *executor.Prep, axis int64) (executor.Kernel, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &concatKernel{bytes: size, axis: p.Node.Int("axis", axis)}, nil
+	return &concatKernel{mover{size: size}, operand.Joining{Attr: p.Node.Int("axis", axis)}}, nil
 }
 
 // Run copies each input into its place.
 func (k *concatKernel) Run(c *executor.Ctx) error {
-	first := c.In(0)
-	axis, err := moveAxis(c, k.axis, first.Rank())
-	if err != nil {
+	if err := k.whole.Read(c); err != nil {
 		return err
 	}
-	k.shape = append(k.shape[:0], first.Shape...)
-	for i := 1; i < c.Inputs(); i++ {
-		if err := k.add(c, i, axis); err != nil {
-			return err
-		}
-	}
-	k.lengths(c, axis)
-	y := c.Out(0, k.shape...)
-	if y == nil {
-		return nil
-	}
-	outer, inner := product(k.shape[:axis]), product(k.shape[axis+1:])
-	at := 0
-	for i := range c.Inputs() {
-		x := c.In(i)
-		n := x.Shape[axis] * inner
-		k.begin(k.bytes)
-		k.mover.axis(outer, k.shape[axis]*inner, n)
-		k.mover.axis(n, 1, 1)
-		if err := k.run(c, y.Data, at, x.Data, 0); err != nil {
-			return err
-		}
-		at += n
-	}
-	return nil
-}
-
-// add checks an input and adds its length to the result's.
-func (k *concatKernel) add(c *executor.Ctx, i, axis int) error {
-	x := c.In(i)
-	if x.Rank() != len(k.shape) {
-		return c.Errorf("input %d has shape %v, wanted rank %d as input 0", i, x.Shape, len(k.shape))
-	}
-	for j, d := range x.Shape {
-		if j != axis && d != k.shape[j] {
-			return c.Errorf("input %d has shape %v and input 0 has shape %v; they may differ in axis %d alone", i, x.Shape, c.In(0).Shape, axis)
-		}
-	}
-	k.shape[axis] += x.Shape[axis]
-	return nil
+	k.lengths(c)
+	return k.whole.Run(c, &k.mover)
 }
 
 // lengths lists the inputs' lengths in output 1 where it is wanted.
-func (k *concatKernel) lengths(c *executor.Ctx, axis int) {
+func (k *concatKernel) lengths(c *executor.Ctx) {
 	if !c.Wants(1) {
 		return
 	}
 	y := c.Out(1, c.Inputs())
 	for i := range c.Inputs() {
-		movePutInt(y, i, c.In(i).Shape[axis])
+		movePutInt(y, i, c.In(i).Shape[k.whole.Axis])
 	}
 }
 

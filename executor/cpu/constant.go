@@ -7,6 +7,7 @@ import (
 
 	"memopt/executor"
 	"memopt/executor/half"
+	"memopt/executor/operand"
 	"memopt/graph"
 )
 
@@ -81,7 +82,7 @@ func constantForm(a *graph.Attr) (k *constantKernel, d graph.DType, err error) {
 			return &constantKernel{}, graph.String, nil
 		}
 		data, err := moveTensorBytes(v)
-		return &constantKernel{shape: moveList(nil, v.Dims), data: data}, v.DType, err
+		return &constantKernel{shape: operand.List(nil, v.Dims), data: data}, v.DType, err
 	case *graph.Sparse:
 		return sparseConstant(v)
 	case int64:
@@ -123,7 +124,7 @@ func sparseConstant(s *graph.Sparse) (*constantKernel, graph.DType, error) {
 	if s == nil || s.Values == nil {
 		return nil, 0, fmt.Errorf("has no values")
 	}
-	k := &constantKernel{shape: moveList(nil, s.Dims)}
+	k := &constantKernel{shape: operand.List(nil, s.Dims)}
 	total, ok := executor.Bytes(s.Values.DType, k.shape)
 	if !ok || total > maxSparse {
 		return nil, 0, fmt.Errorf("has dims %v", s.Dims)
@@ -226,13 +227,12 @@ func newConstantOfShape(p *executor.Prep) (executor.Kernel, error) {
 
 // Run fills the output.
 func (k *constantOfShape) Run(c *executor.Ctx) error {
-	var err error
-	if k.shape, err = moveShape(c, 0, k.shape[:0]); err != nil {
+	y, shape, err := operand.OutListed(c, 0, k.shape)
+	k.shape = shape
+	if y == nil {
 		return err
 	}
-	if y := c.Out(0, k.shape...); y != nil {
-		k.run(c, y.Data, k.bytes, k.elem)
-	}
+	k.run(c, y.Data, k.bytes, k.elem)
 	return nil
 }
 
@@ -267,16 +267,12 @@ func newEyeLike(p *executor.Prep) (executor.Kernel, error) {
 
 // Run clears the matrix and sets the diagonal.
 func (k *eyeLike) Run(c *executor.Ctx) error {
-	x := c.In(0)
-	if x.Rank() != 2 {
-		return c.Errorf("input 0 has shape %v, wanted a matrix", x.Shape)
-	}
-	y := c.Out(0, x.Shape...)
+	y, err := operand.OutMatrix(c)
 	if y == nil {
-		return nil
+		return err
 	}
 	k.zero(c, y.Data)
-	rows, cols := int64(x.Shape[0]), int64(x.Shape[1])
+	rows, cols := int64(y.Shape[0]), int64(y.Shape[1])
 	if k.k >= cols || k.k <= -rows {
 		return nil
 	}

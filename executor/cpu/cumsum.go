@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"memopt/executor"
+	"memopt/executor/operand"
 	"memopt/graph"
 )
 
@@ -9,7 +10,7 @@ import (
 // end if reverse. Sums run in the order of the axis in the element type.
 // https://onnx.ai/onnx/operators/onnx__CumSum.html
 type cumSumKernel[T reduceElem] struct {
-	exclusive, reverse bool
+	operand.RunningSum
 
 	x, y     []T
 	n, inner int // [outer, n, inner]
@@ -43,7 +44,7 @@ func newCumSum(p *executor.Prep) (executor.Kernel, error) {
 }
 
 func makeCumSum[T reduceElem](p *executor.Prep) executor.Kernel {
-	return &cumSumKernel[T]{exclusive: p.Node.Int("exclusive", 0) != 0, reverse: p.Node.Int("reverse", 0) != 0}
+	return &cumSumKernel[T]{RunningSum: operand.NewRunningSum(p)}
 }
 
 // cumSumTile is how many neighbouring columns are added up together.
@@ -51,39 +52,16 @@ const cumSumTile = 1024
 
 // Run adds up.
 func (k *cumSumKernel[T]) Run(c *executor.Ctx) error {
+	y, err := k.Begin(c)
+	if y == nil {
+		return err
+	}
 	x := c.In(0)
-	raw, err := reduceScalar(c, 1, "the axis")
-	if err != nil {
-		return err
-	}
-	axis, err := normAxis(c, raw, x.Rank())
-	if err != nil {
-		return err
-	}
-	y := c.Out(0, x.Shape...)
-	if y == nil || y.Len() == 0 {
-		return nil
-	}
 	k.x, k.y = executor.Cast[T](x.Data), executor.Cast[T](y.Data)
-	k.n, k.inner = x.Shape[axis], product(x.Shape[axis+1:])
+	k.n, k.inner = x.Shape[k.Axis], product(x.Shape[k.Axis+1:])
 	k.tiles = (k.inner + cumSumTile - 1) / cumSumTile
-	c.Parallel(product(x.Shape[:axis])*k.tiles, normGrain(k.n*min(k.inner, cumSumTile)), k)
+	c.Parallel(product(x.Shape[:k.Axis])*k.tiles, normGrain(k.n*min(k.inner, cumSumTile)), k)
 	return nil
-}
-
-// reduceScalar reads an integer input of one element.
-func reduceScalar(c *executor.Ctx, i int, what string) (int64, error) {
-	t := c.In(i)
-	if t == nil || t.Len() != 1 {
-		return 0, c.Errorf("input %d, %s, is %v, wanted one element", i, what, t)
-	}
-	switch t.DType {
-	case graph.Int64:
-		return executor.Of[int64](t)[0], nil
-	case graph.Int32:
-		return int64(executor.Of[int32](t)[0]), nil
-	}
-	return 0, c.Errorf("input %d, %s, has type %v, wanted int64", i, what, t.DType)
 }
 
 // Range adds up tiles lo..hi-1.
@@ -103,12 +81,12 @@ func (k *cumSumKernel[T]) row(y, x []T) {
 	var s T
 	for j := range x {
 		i := j
-		if k.reverse {
+		if k.Reverse {
 			i = len(x) - 1 - j
 		}
 		before := s
 		s += x[i]
-		if y[i] = s; k.exclusive {
+		if y[i] = s; k.Exclusive {
 			y[i] = before
 		}
 	}
@@ -116,11 +94,11 @@ func (k *cumSumKernel[T]) row(y, x []T) {
 
 func (k *cumSumKernel[T]) columns(base, n int) {
 	step := k.inner
-	if k.reverse {
+	if k.Reverse {
 		base, step = base+(k.n-1)*k.inner, -k.inner
 	}
 	before := k.y[base : base+n]
-	if k.exclusive {
+	if k.Exclusive {
 		clear(before)
 	} else {
 		copy(before, k.x[base:])
@@ -128,7 +106,7 @@ func (k *cumSumKernel[T]) columns(base, n int) {
 	for j := 1; j < k.n; j++ {
 		base += step
 		y, x := k.y[base:base+n], k.x[base:base+n]
-		if k.exclusive {
+		if k.Exclusive {
 			x = k.x[base-step:][:n]
 		}
 		for i := range y {

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"memopt/executor"
+	"memopt/executor/operand"
 	"memopt/graph"
 	"memopt/graph/op"
 )
@@ -51,9 +52,9 @@ func newDropout(slots dropoutSlots) func(*executor.Prep) (executor.Kernel, error
 		}
 		switch d := p.DType(0); {
 		case d == graph.Float64:
-			return &dropoutKernel[float64]{p: p, slots: s, seed: nodeSeed(p), dtype: d}, nil
+			return &dropoutKernel[float64]{p: p, slots: s, seed: operand.Seed(p), dtype: d}, nil
 		case d == graph.Float32 || isHalf(d):
-			return &dropoutKernel[float32]{p: p, slots: s, seed: nodeSeed(p), dtype: d}, nil
+			return &dropoutKernel[float32]{p: p, slots: s, seed: operand.Seed(p), dtype: d}, nil
 		}
 		return nil, unsupportedTypes(p)
 	}

@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"memopt/executor"
+	"memopt/executor/operand"
 	"memopt/graph"
 )
 
@@ -39,7 +40,7 @@ func (k *elementLines) prepare(c *executor.Ctx, i int, data []int, axis int64) e
 		k.index.single(1, 1, 1)
 		return k.index.run(c, i)
 	}
-	a, err := moveAxis(c, axis, len(data))
+	a, err := operand.Axis(c, axis, len(data))
 	if err != nil {
 		return err
 	}
@@ -49,7 +50,7 @@ func (k *elementLines) prepare(c *executor.Ctx, i int, data []int, axis int64) e
 		}
 	}
 	k.dims, k.dataStep, k.steps = k.dims[:0], k.dataStep[:0], k.steps[:0]
-	k.shapeSteps = moveSteps(k.shapeSteps, data)
+	k.shapeSteps = operand.RowMajor(k.shapeSteps, data)
 	n := at.Len()
 	for j, d := range at.Shape {
 		n /= max(d, 1)

@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"memopt/executor"
+	"memopt/executor/operand"
 )
 
 // gatherElementsKernel: the result has the shape of the indices.
@@ -74,10 +75,10 @@ func (k *scatterElementsKernel) Workspace(in, _ [][]int) int { return moveIndexB
 
 // Run copies the data, unless it is in place, and scatters.
 func (k *scatterElementsKernel) Run(c *executor.Ctx) error {
-	x, at, u := c.In(0), c.In(1), c.In(2)
-	if !moveJoined(u.Shape, at.Shape, nil) {
-		return c.Errorf("input 2 has shape %v, wanted %v as input 1", u.Shape, at.Shape)
+	if err := operand.Like(c, 2, 1); err != nil {
+		return err
 	}
+	x, u := c.In(0), c.In(2)
 	if err := k.prepare(c, 1, x.Shape, k.axis); err != nil {
 		return err
 	}
@@ -127,20 +128,19 @@ func (k *gatherElementsGradKernel) Workspace(in, _ [][]int) int {
 
 // Run adds the elements.
 func (k *gatherElementsGradKernel) Run(c *executor.Ctx) error {
-	dy, at := c.In(0), c.In(2)
 	var err error
-	if k.shape, err = moveShape(c, 1, k.shape[:0]); err != nil {
+	if k.shape, err = operand.Shape(c, 1, k.shape[:0]); err != nil {
 		return err
 	}
-	if !moveJoined(dy.Shape, at.Shape, nil) {
-		return c.Errorf("input 0 has shape %v, wanted %v as input 2", dy.Shape, at.Shape)
+	if err := operand.Like(c, 0, 2); err != nil {
+		return err
 	}
 	if err := k.prepare(c, 2, k.shape, k.axis); err != nil {
 		return err
 	}
 	if dx := c.Out(0, k.shape...); dx != nil {
 		k.zero(c, dx.Data)
-		k.elementLines.run(c, dx.Data, dy.Data)
+		k.elementLines.run(c, dx.Data, c.In(0).Data)
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"memopt/executor"
+	"memopt/executor/operand"
 )
 
 // gatherRows copies rows: of each of outer parts of the data, n rows of inner elements at its indexer's
@@ -81,9 +82,7 @@ func gatherElements[T moveWord](g *gatherRows, lo, hi int) {
 // https://onnx.ai/onnx/operators/onnx__Gather.html
 type gatherKernel struct {
 	gatherRows
-	axis   int64
-	shrunk bool
-	shape  []int
+	at operand.Gathering
 }
 
 func newGather(p *executor.Prep) (executor.Kernel, error) {
@@ -94,7 +93,7 @@ func newGather(p *executor.Prep) (executor.Kernel, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &gatherKernel{gatherRows: gatherRows{size: size}, axis: p.Node.Int("axis", 0)}, nil
+	return &gatherKernel{gatherRows{size: size}, operand.NewGathering(p)}, nil
 }
 
 // newShrunkenGather: a Gather by a list of at most as many indices as the axis is long.
@@ -103,7 +102,7 @@ func newShrunkenGather(p *executor.Prep) (executor.Kernel, error) {
 	if err != nil {
 		return nil, err
 	}
-	k.(*gatherKernel).shrunk = true
+	k.(*gatherKernel).at.Shrunk = true
 	return k, nil
 }
 
@@ -112,23 +111,18 @@ func (k *gatherKernel) Workspace(in, _ [][]int) int { return moveIndexBytes(prod
 
 // Run copies the slices that the indices name.
 func (k *gatherKernel) Run(c *executor.Ctx) error {
-	x, at := c.In(0), c.In(1)
-	axis, err := moveAxis(c, k.axis, x.Rank())
-	if err != nil {
+	if err := k.at.Read(c); err != nil {
 		return err
 	}
-	if k.shrunk && (at.Rank() != 1 || at.Shape[0] > x.Shape[axis]) {
-		return c.Errorf("input 1 has shape %v, wanted a list of at most %d indices", at.Shape, x.Shape[axis])
-	}
+	x, axis := c.In(0), k.at.Axis
 	k.inner = product(x.Shape[axis+1:])
 	k.stride = x.Shape[axis] * k.inner
-	k.outer, k.n = product(x.Shape[:axis]), at.Len()
+	k.outer, k.n = product(x.Shape[:axis]), c.In(1).Len()
 	k.index.single(k.n, x.Shape[axis], k.inner)
 	if err := k.index.run(c, 1); err != nil {
 		return err
 	}
-	k.shape = append(append(append(k.shape[:0], x.Shape[:axis]...), at.Shape...), x.Shape[axis+1:]...)
-	if y := c.Out(0, k.shape...); y != nil {
+	if y := c.Out(0, k.at.Shape...); y != nil {
 		k.run(c, y.Data, x.Data)
 	}
 	return nil
@@ -158,12 +152,7 @@ func newGatherND(p *executor.Prep) (executor.Kernel, error) {
 func (k *gatherNDKernel) Workspace(in, _ [][]int) int { return moveTupleBytes(in[1]) }
 
 // moveTupleBytes is the workspace for the offsets of the tuples in an index tensor of a shape.
-func moveTupleBytes(shape []int) int {
-	if len(shape) == 0 {
-		return 0
-	}
-	return moveIndexBytes(product(shape[:len(shape)-1]))
-}
+func moveTupleBytes(shape []int) int { return moveIndexBytes(operand.TupleCount(shape)) }
 
 // Run copies.
 func (k *gatherNDKernel) Run(c *executor.Ctx) error {
@@ -176,7 +165,7 @@ func (k *gatherNDKernel) Run(c *executor.Ctx) error {
 		return err
 	}
 	batch := int(k.batch)
-	k.outer, k.n, k.stride = 1, k.index.count, x.Len()
+	k.outer, k.n, k.stride = 1, k.index.Count, x.Len()
 	k.inner = product(x.Shape[batch+depth:])
 	k.shape = append(append(k.shape[:0], at.Shape[:at.Rank()-1]...), x.Shape[batch+depth:]...)
 	if y := c.Out(0, k.shape...); y != nil {
@@ -188,33 +177,13 @@ func (k *gatherNDKernel) Run(c *executor.Ctx) error {
 // tuples prepares for the tuples in input i, which address a shape's axes after the batch
 // axes. It returns how many axes they address.
 func (x *moveIndexer) tuples(c *executor.Ctx, shape []int, i int, batch int64) (depth int, err error) {
-	at := c.In(i)
-	if at == nil || at.Rank() == 0 || len(shape) == 0 {
-		return 0, c.Errorf("input %d is %v for data of shape %v, wanted rank 1 or more of both", i, at, shape)
+	if depth, err = x.Tuples(c, i, shape, batch); err != nil {
+		return 0, err
 	}
-	if batch < 0 || batch >= int64(min(at.Rank(), len(shape))) {
-		return 0, c.Errorf("attribute batch_dims is %d; input %d has shape %v and the data %v", batch, i, at.Shape, shape)
-	}
-	b := int(batch)
-	depth = at.Shape[at.Rank()-1]
-	if depth > len(shape)-b {
-		return 0, c.Errorf("input %d has shape %v, whose last dim addresses more axes than the data has: %v", i, at.Shape, shape[b:])
-	}
-	x.each, x.count = 1, product(at.Shape[:at.Rank()-1])
-	for j, d := range at.Shape[:at.Rank()-1] {
-		if j >= b {
-			x.each *= d
-		} else if d != shape[j] {
-			return 0, c.Errorf("input %d has shape %v and the data %v; the first %d dims must be equal", i, at.Shape, shape, b)
-		}
-	}
-	x.dims, x.steps = append(x.dims[:0], shape[b:b+depth]...), x.steps[:0]
-	for j := range depth {
-		x.steps = append(x.steps, product(shape[b+j+1:]))
-	}
-	x.batch = 0
-	if b > 0 {
-		x.batch = product(shape[b:])
+	lead := c.In(i).Shape
+	x.each, x.batch = product(lead[batch:len(lead)-1]), 0
+	if batch > 0 {
+		x.batch = product(shape[batch:])
 	}
 	return depth, nil
 }

@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"memopt/executor"
+	"memopt/executor/operand"
 )
 
 // Gradients of Gather and GatherND, with the inputs shape of the data, indices and incoming
@@ -38,7 +39,7 @@ func (k *rowsGrad) finish(c *executor.Ctx, grad int) *executor.Tensor {
 // gatherGradKernel is the gradient of Gather.
 type gatherGradKernel struct {
 	rowsGrad
-	axis int64
+	from operand.Gathering
 }
 
 func newGatherGrad(p *executor.Prep) (executor.Kernel, error) { return widened(makeGatherGrad)(p) }
@@ -47,7 +48,7 @@ func makeGatherGrad(p *executor.Prep) (executor.Kernel, error) {
 	if err := moveNeeds(p, 0, 1, 2); err != nil {
 		return nil, err
 	}
-	k := &gatherGradKernel{axis: p.Node.Int("axis", 0)}
+	k := &gatherGradKernel{from: operand.NewGathering(p)}
 	return k, k.init(p, 2)
 }
 
@@ -56,21 +57,12 @@ func (k *gatherGradKernel) Workspace(in, _ [][]int) int { return moveIndexBytes(
 
 // Run adds up the rows by index.
 func (k *gatherGradKernel) Run(c *executor.Ctx) error {
-	at, dy := c.In(1), c.In(2)
-	var err error
-	if k.shape, err = moveShape(c, 0, k.shape[:0]); err != nil {
+	if err := k.from.ReadGrad(c); err != nil {
 		return err
 	}
-	axis, err := moveAxis(c, k.axis, len(k.shape))
-	if err != nil {
-		return err
-	}
-	lead, rest := k.shape[:axis], k.shape[axis+1:]
-	tail := dy.Shape[min(axis, dy.Rank()):]
-	if dy.Rank() < axis || !moveJoined(dy.Shape[:axis], lead, nil) || !moveJoined(tail, at.Shape, rest) {
-		return c.Errorf("input 2 has shape %v, wanted %v, %v and %v", dy.Shape, lead, at.Shape, rest)
-	}
-	k.outer, k.n, k.inner = product(lead), at.Len(), product(rest)
+	k.shape = k.from.Shape
+	axis := k.from.Axis
+	k.outer, k.n, k.inner = product(k.shape[:axis]), c.In(1).Len(), product(k.shape[axis+1:])
 	k.stride = k.shape[axis] * k.inner
 	k.index.single(k.n, k.shape[axis], k.inner)
 	if err := k.index.run(c, 1); err != nil {
@@ -103,9 +95,8 @@ func (k *gatherNDGradKernel) Workspace(in, _ [][]int) int { return moveTupleByte
 
 // Run adds up the slices by tuple.
 func (k *gatherNDGradKernel) Run(c *executor.Ctx) error {
-	at, dy := c.In(1), c.In(2)
 	var err error
-	if k.shape, err = moveShape(c, 0, k.shape[:0]); err != nil {
+	if k.shape, err = operand.Shape(c, 0, k.shape[:0]); err != nil {
 		return err
 	}
 	if n, ok := executor.Bytes(k.dtype, k.shape); !ok {
@@ -115,14 +106,14 @@ func (k *gatherNDGradKernel) Run(c *executor.Ctx) error {
 	if err != nil {
 		return err
 	}
-	lead, rest := at.Shape[:at.Rank()-1], k.shape[int(k.batch)+depth:]
-	if !moveJoined(dy.Shape, lead, rest) {
-		return c.Errorf("input 2 has shape %v, wanted %v and %v", dy.Shape, lead, rest)
+	rest, err := operand.CheckSlices(c, 2, k.shape, k.batch, depth)
+	if err != nil {
+		return err
 	}
 	if err := k.index.run(c, 1); err != nil {
 		return err
 	}
-	k.outer, k.n, k.inner, k.stride = 1, k.index.count, product(rest), product(k.shape)
+	k.outer, k.n, k.inner, k.stride = 1, k.index.Count, product(rest), product(k.shape)
 	k.finish(c, 2)
 	return nil
 }

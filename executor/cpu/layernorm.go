@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"memopt/executor"
+	"memopt/executor/operand"
 	"memopt/graph"
 )
 
@@ -60,7 +61,7 @@ func (k *layerNormKernel[T]) Workspace(in, _ [][]int) int {
 // Run normalises.
 func (k *layerNormKernel[T]) Run(c *executor.Ctx) error {
 	x := c.In(0)
-	axis, err := normAxis(c, k.attr, x.Rank())
+	axis, err := operand.DataAxis(c, k.attr, x.Rank())
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"memopt/executor"
+	"memopt/executor/operand"
 	"memopt/graph"
 )
 
@@ -73,7 +74,7 @@ func (o *lossOperands[T]) read(c *executor.Ctx) error {
 	if o.ignoreAt >= 0 {
 		o.ignores = c.In(o.ignoreAt) != nil
 		if o.ignores {
-			v, err := reduceScalar(c, o.ignoreAt, "the ignored index")
+			v, err := operand.Scalar(c, o.ignoreAt, "the ignored index")
 			if err != nil {
 				return err
 			}

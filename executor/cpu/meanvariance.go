@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"memopt/executor"
+	"memopt/executor/operand"
 	"memopt/graph"
 )
 
@@ -36,7 +37,7 @@ func (k *meanVarianceKernel[T]) Run(c *executor.Ctx) error {
 		k.folded = append(k.folded, false)
 	}
 	for _, a := range k.axes {
-		axis, err := normAxis(c, a, x.Rank())
+		axis, err := operand.DataAxis(c, a, x.Rank())
 		if err != nil {
 			return err
 		}

@@ -12,9 +12,8 @@ const moveRank = 32
 // toAt + Σ index*to becomes the element of src at fromAt + Σ index*from. No two indices may
 // name the same element of dst; of src they may (stride 0 repeats).
 //
-// Transpose, Expand, Tile, Slice, Concat and many others are one such copy each. A
-// kernel embeds a mover, describes the box from the outermost axis of dst to the
-// innermost by axis, and calls run.
+// It is the operand.Copier of this device: a kernel embeds a mover of its element size, describes the box
+// from the outermost axis of dst to the innermost by Begin and Add, and calls Copy.
 type mover struct {
 	size           int // bytes per element: 1, 2, 4 or 8
 	dims, to, from []int
@@ -27,15 +26,14 @@ type mover struct {
 	blocks int  // units that the axis is cut into
 }
 
-// begin starts the description of a box of elements of a size.
-func (m *mover) begin(size int) {
-	m.size = size
+// Begin starts the description of a box.
+func (m *mover) Begin() {
 	m.dims, m.to, m.from = m.dims[:0], m.to[:0], m.from[:0]
 }
 
-// axis adds an axis inside those that were added before. It becomes one with its
+// Add adds an axis inside those that were added before. It becomes one with its
 // neighbour where both arrays step through the two as through one.
-func (m *mover) axis(n, to, from int) {
+func (m *mover) Add(n, to, from int) {
 	if n == 1 {
 		return
 	}
@@ -48,8 +46,8 @@ func (m *mover) axis(n, to, from int) {
 	m.dims, m.to, m.from = append(m.dims, n), append(m.to, to), append(m.from, from)
 }
 
-// run copies the box that was described.
-func (m *mover) run(c *executor.Ctx, dst []byte, toAt int, src []byte, fromAt int) error {
+// Copy copies the box that was described.
+func (m *mover) Copy(c *executor.Ctx, dst []byte, toAt int, src []byte, fromAt int) error {
 	if product(m.dims) == 0 {
 		return nil
 	}

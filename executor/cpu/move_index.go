@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	"memopt/executor"
+	"memopt/executor/operand"
 	"memopt/graph"
 )
 
@@ -12,9 +13,8 @@ import (
 // becomes Σ index*step, plus batch for every full round of each tuples. An index counts
 // from the end of its axis where it is negative. One that is outside is an error.
 type moveIndexer struct {
-	dims, steps []int // per element of a tuple: length of its axis, and step in the data
+	operand.Index
 	each, batch int
-	count       int  // tuples
 	strict      bool // negative indices are outside
 
 	t       *executor.Tensor
@@ -24,8 +24,7 @@ type moveIndexer struct {
 
 // single prepares for count tuples of one index into an axis.
 func (x *moveIndexer) single(count, n, step int) {
-	x.count = count
-	x.dims, x.steps = append(x.dims[:0], n), append(x.steps[:0], step)
+	x.Single(count, n, step)
 	x.each, x.batch = math.MaxInt, 0
 }
 
@@ -38,12 +37,12 @@ func (x *moveIndexer) run(c *executor.Ctx, i int) error {
 	if x.t == nil || x.t.DType != graph.Int64 && x.t.DType != graph.Int32 {
 		return c.Errorf("input %d is %v, wanted int32 or int64", i, x.t)
 	}
-	x.offsets = executor.ScratchOf[int64](c, x.count)
+	x.offsets = executor.ScratchOf[int64](c, x.Count)
 	x.bad.Store(math.MaxInt64)
-	c.Parallel(x.count, 1<<13, x)
+	c.Parallel(x.Count, 1<<13, x)
 	if bad := x.bad.Load(); bad != math.MaxInt64 {
 		return c.Errorf("input %d has the index %d, which is outside an axis of length %d",
-			i, moveIndexAt(x.t, int(bad)), x.dims[int(bad)%len(x.dims)])
+			i, moveIndexAt(x.t, int(bad)), x.Dims[int(bad)%len(x.Dims)])
 	}
 	return nil
 }
@@ -67,9 +66,9 @@ func (x *moveIndexer) Range(lo, hi int) {
 
 func moveIndexRange[I int32 | int64](x *moveIndexer, lo, hi int) {
 	in := executor.Of[I](x.t)
-	depth := len(x.dims)
+	depth := len(x.Dims)
 	for k := range depth {
-		n, step := int64(x.dims[k]), int64(x.steps[k])
+		n, step := int64(x.Dims[k]), int64(x.Steps[k])
 		for r := lo; r < hi; r++ {
 			v := int64(in[r*depth+k])
 			if v < 0 && !x.strict {

@@ -5,6 +5,7 @@ import (
 	"sort"
 
 	"memopt/executor"
+	"memopt/executor/operand"
 	"memopt/graph"
 )
 
@@ -26,7 +27,7 @@ type multinomialKernel struct {
 }
 
 func newMultinomial(p *executor.Prep) (executor.Kernel, error) {
-	k := &multinomialKernel{seed: nodeSeed(p), samples: int(p.Node.Int("sample_size", 1))}
+	k := &multinomialKernel{seed: operand.Seed(p), samples: int(p.Node.Int("sample_size", 1))}
 	if k.samples < 0 {
 		return nil, p.Errorf("attribute sample_size is %d, wanted no negative number", k.samples)
 	}

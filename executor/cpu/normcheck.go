@@ -10,18 +10,6 @@ import (
 // normGrain is a number of items that do about 16k elements of work, for items of n elements.
 func normGrain(n int) int { return max(1, (1<<14)/max(n, 1)) }
 
-// normAxis brings an axis into [0, rank).
-func normAxis(c *executor.Ctx, axis int64, rank int) (int, error) {
-	a := axis
-	if a < 0 {
-		a += int64(rank)
-	}
-	if a < 0 || a >= int64(rank) {
-		return 0, c.Errorf("axis %d; input 0 has rank %d", axis, rank)
-	}
-	return int(a), nil
-}
-
 // normSameShape makes sure that two inputs have the same shape.
 func normSameShape(c *executor.Ctx, i, j int) error {
 	a, b := c.In(i), c.In(j)

@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"memopt/executor"
+	"memopt/executor/operand"
 	"memopt/graph"
 )
 
@@ -60,7 +61,7 @@ func (k *flattenAndUnpad) Run(c *executor.Ctx) error {
 type padAndUnflatten struct {
 	scatterRows
 	moveFiller
-	shape []int
+	into operand.Unflattening
 }
 
 func newPadAndUnflatten(p *executor.Prep) (executor.Kernel, error) {
@@ -78,33 +79,17 @@ func (k *padAndUnflatten) Workspace(in, _ [][]int) int { return moveIndexBytes(p
 
 // Run clears the output and copies the rows.
 func (k *padAndUnflatten) Run(c *executor.Ctx) error {
-	x, at := c.In(0), c.In(1)
-	if x.Rank() < 1 || at.Rank() != 1 || at.Shape[0] != x.Shape[0] {
-		return c.Errorf("inputs have shapes %v and %v, wanted rows and a list of as many indices", x.Shape, at.Shape)
-	}
-	var err error
-	if k.shape, err = moveShape(c, 2, k.shape[:0]); err != nil {
+	if err := k.into.Read(c, k.dtype); err != nil {
 		return err
 	}
-	rows := 1
-	for _, d := range k.shape {
-		if rows >= 0 {
-			rows = moveTimes(rows, d)
-		}
-	}
-	k.shape = append(k.shape, x.Shape[1:]...)
-	k.outer, k.n, k.inner = 1, at.Len(), product(x.Shape[1:])
-	if _, ok := executor.Bytes(k.dtype, k.shape); !ok {
-		return c.Errorf("input 2 makes the shape %v, which no memory holds", k.shape)
-	}
-	k.stride = rows * k.inner
-	k.index.single(k.n, rows, k.inner)
+	k.outer, k.n, k.inner, k.stride = 1, c.In(1).Len(), k.into.Inner, k.into.Rows*k.into.Inner
+	k.index.single(k.n, k.into.Rows, k.inner)
 	if err := k.index.run(c, 1); err != nil {
 		return err
 	}
-	if y := c.Out(0, k.shape...); y != nil {
+	if y := c.Out(0, k.into.Shape...); y != nil {
 		k.zero(c, y.Data)
-		k.scatterRows.run(c, y.Data, x.Data)
+		k.scatterRows.run(c, y.Data, c.In(0).Data)
 	}
 	return nil
 }

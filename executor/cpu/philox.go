@@ -1,9 +1,7 @@
 package cpu
 
 import (
-	"math"
-
-	"memopt/executor"
+	"memopt/executor/operand"
 )
 
 // Random numbers are those of Philox4x32-10 (Salmon, Moraes, Dror, Shaw: Parallel random
@@ -35,17 +33,8 @@ func philox(c0, c1, c2, c3, k0, k1 uint32) (w0, w1, w2, w3 uint32) {
 type philoxStream struct{ k0, k1, step, stream uint32 }
 
 func newPhiloxStream(seed, step uint64, stream uint32) philoxStream {
-	key := splitMix64(seed) + step>>32*0xD1342543DE82EF95
+	key := operand.PhiloxKey(seed, step)
 	return philoxStream{uint32(key), uint32(key >> 32), uint32(step), stream}
-}
-
-// splitMix64 makes numbers that differ in many bits of seeds that differ in few: the output
-// function of Steele, Lea, Flood: Fast splittable pseudorandom number generators; OOPSLA 2014.
-func splitMix64(z uint64) uint64 {
-	z += 0x9E3779B97F4A7C15
-	z = (z ^ z>>30) * 0xBF58476D1CE4E5B9
-	z = (z ^ z>>27) * 0x94D049BB133111EB
-	return z ^ z>>31
 }
 
 // fill sets dst to the words first, first+1, ...
@@ -75,20 +64,6 @@ func (s philoxStream) fill(dst []uint32, first int) {
 func (s philoxStream) block(i uint64) (w [4]uint32) {
 	w[0], w[1], w[2], w[3] = philox(uint32(i), uint32(i>>32), s.step, s.stream, s.k0, s.k1)
 	return w
-}
-
-// nodeSeed returns the seed of a random node: the attribute seed, an integer or a float of
-// which the bits count, else what the session gives.
-func nodeSeed(p *executor.Prep) uint64 {
-	if a := p.Node.Attr("seed"); a != nil {
-		switch v := a.Value.(type) {
-		case int64:
-			return uint64(v)
-		case float32:
-			return uint64(math.Float32bits(v))
-		}
-	}
-	return p.Seed
 }
 
 // uniformStream draws numbers of 53 random bits from [0, 1).

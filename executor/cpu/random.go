@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"memopt/executor"
+	"memopt/executor/operand"
 	"memopt/graph"
 	"memopt/graph/op"
 )
@@ -30,7 +31,7 @@ type randomKernel struct {
 
 func newRandom(p *executor.Prep) (executor.Kernel, error) {
 	n := p.Node
-	k := &randomKernel{kind: n.Kind, seed: nodeSeed(p), dtype: p.Out[0]}
+	k := &randomKernel{kind: n.Kind, seed: operand.Seed(p), dtype: p.Out[0]}
 	switch n.Kind {
 	case op.RandomUniform, op.RandomUniformLike:
 		k.a, k.b = float64(n.Float("low", 0)), float64(n.Float("high", 1))

@@ -1,9 +1,8 @@
 package cpu
 
 import (
-	"math"
-
 	"memopt/executor"
+	"memopt/executor/operand"
 	"memopt/graph"
 )
 
@@ -37,10 +36,8 @@ func newRange(p *executor.Prep) (executor.Kernel, error) {
 
 // Run fills the output.
 func (k *rangeKernel[T]) Run(c *executor.Ctx) error {
-	for i := range 3 {
-		if c.In(i).Len() != 1 {
-			return c.Errorf("input %d is %v, wanted one element", i, c.In(i))
-		}
+	if err := operand.CheckSpan(c); err != nil {
+		return err
 	}
 	k.start, k.delta = rangeElement[T](c.In(0)), rangeElement[T](c.In(2))
 	limit := rangeElement[T](c.In(1))
@@ -64,24 +61,10 @@ func rangeElement[T executor.Elem](x *executor.Tensor) T { return executor.Of[T]
 
 // rangeCount is max(0, ceil((limit-start)/delta)).
 func rangeCount[T float32 | float64 | int16 | int32 | int64](start, limit, delta T) (int, bool) {
-	// Integers are counted as such, since float64 has not all int64. Their distance fits uint64.
-	if isFraction := T(1)/2 != 0; !isFraction {
-		a, b, d := int64(start), int64(limit), int64(delta)
-		if a < b != (d > 0) || a == b {
-			return 0, true
-		}
-		distance, step := uint64(b)-uint64(a), uint64(d)
-		if d < 0 {
-			distance, step = -distance, -step
-		}
-		n := (distance-1)/step + 1
-		return int(n), n < 1<<48
+	if isFraction := T(1)/2 != 0; isFraction {
+		return operand.FloatSpan(float64(start), float64(limit), float64(delta))
 	}
-	n := math.Ceil((float64(limit) - float64(start)) / float64(delta))
-	if math.IsNaN(n) || n > 1<<48 {
-		return 0, false
-	}
-	return int(max(n, 0)), true
+	return operand.IntSpan(int64(start), int64(limit), int64(delta))
 }
 
 // Range computes the elements lo..hi-1.

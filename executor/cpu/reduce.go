@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"memopt/executor"
+	"memopt/executor/operand"
 	"memopt/graph"
 )
 
@@ -22,7 +23,7 @@ const (
 // reduceKernel is a reduction with accumulators of type A.
 type reduceKernel[A reduceElem] struct {
 	op       reduceOp
-	axes     reduceAxes
+	axes     operand.FoldAxes
 	converts bool // elements are not of type A
 	identity A
 
@@ -80,7 +81,7 @@ func newReduce(op reduceOp, since int) func(*executor.Prep) (executor.Kernel, er
 }
 
 func makeReduce[A reduceElem](p *executor.Prep, op reduceOp, since int, converts bool) executor.Kernel {
-	k := &reduceKernel[A]{op: op, axes: newReduceAxes(p, since), converts: converts, dtype: p.DType(0),
+	k := &reduceKernel[A]{op: op, axes: operand.NewFoldAxes(p, since), converts: converts, dtype: p.DType(0),
 		identity: reduceIdentity[A](op)}
 	if p.DType(0) == graph.Bool && op == foldMin {
 		k.identity = 1
@@ -99,11 +100,11 @@ func (k *reduceKernel[A]) Workspace(_, out [][]int) int {
 // Run reduces.
 func (k *reduceKernel[A]) Run(c *executor.Ctx) error {
 	x := c.In(0)
-	if err := k.axes.read(c, x.Shape); err != nil {
+	if err := k.axes.Read(c); err != nil {
 		return err
 	}
-	k.plan.build(x.Shape, k.axes.folded)
-	y := c.Out(0, k.axes.shape...)
+	k.plan.build(x.Shape, k.axes.Folded)
+	y := c.Out(0, k.axes.Shape...)
 	if y == nil || y.Len() == 0 {
 		return nil
 	}

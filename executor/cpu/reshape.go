@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"memopt/executor"
+	"memopt/executor/operand"
 	"memopt/graph/op"
 )
 
@@ -66,8 +67,8 @@ func (k *viewKernel) flatten(c *executor.Ctx, x *executor.Tensor) error {
 func (k *viewKernel) reshape(c *executor.Ctx, x *executor.Tensor) error {
 	var err error
 	if k.p.Version < 5 {
-		k.shape = moveList(k.shape, k.p.Node.IntList("shape", nil))
-	} else if k.shape, err = moveInts(c, 1, k.shape); err != nil {
+		k.shape = operand.List(k.shape, k.p.Node.IntList("shape", nil))
+	} else if k.shape, err = operand.Ints(c, 1, k.shape); err != nil {
 		return err
 	}
 	free, rest := -1, 1
@@ -88,7 +89,7 @@ func (k *viewKernel) reshape(c *executor.Ctx, x *executor.Tensor) error {
 			k.shape[i] = d
 		}
 		if rest >= 0 {
-			rest = moveTimes(rest, d)
+			rest = operand.Times(rest, d)
 		}
 	}
 	n := x.Len()
@@ -106,13 +107,13 @@ func (k *viewKernel) reshape(c *executor.Ctx, x *executor.Tensor) error {
 func (k *viewKernel) listAxes(c *executor.Ctx) (given bool, err error) {
 	k.axes = k.axes[:0]
 	if k.p.Version < 13 {
-		k.axes = moveList(k.axes, k.p.Node.IntList("axes", nil))
+		k.axes = operand.List(k.axes, k.p.Node.IntList("axes", nil))
 		return k.p.Node.Attr("axes") != nil, nil
 	}
 	if c.In(1) == nil {
 		return false, nil
 	}
-	k.axes, err = moveInts(c, 1, k.axes)
+	k.axes, err = operand.Ints(c, 1, k.axes)
 	return true, err
 }
 
@@ -123,7 +124,7 @@ func (k *viewKernel) squeeze(c *executor.Ctx, x *executor.Tensor) error {
 	if err != nil {
 		return err
 	}
-	if k.named, err = moveAxes(c, k.axes, x.Rank(), k.named); err != nil {
+	if k.named, err = operand.Named(c, k.axes, x.Rank(), k.named); err != nil {
 		return err
 	}
 	for i, d := range x.Shape {
@@ -148,7 +149,7 @@ func (k *viewKernel) unsqueeze(c *executor.Ctx, x *executor.Tensor) error {
 		return c.Errorf("lacks the axes to insert")
 	}
 	rank := x.Rank() + len(k.axes)
-	if k.named, err = moveAxes(c, k.axes, rank, k.named); err != nil {
+	if k.named, err = operand.Named(c, k.axes, rank, k.named); err != nil {
 		return err
 	}
 	next := 0
@@ -164,10 +165,4 @@ func (k *viewKernel) unsqueeze(c *executor.Ctx, x *executor.Tensor) error {
 }
 
 // product multiplies dims.
-func product(dims []int) int {
-	n := 1
-	for _, d := range dims {
-		n *= d
-	}
-	return n
-}
+func product(dims []int) int { return operand.Product(dims) }

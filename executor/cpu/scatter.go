@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"memopt/executor"
+	"memopt/executor/operand"
 	"memopt/graph"
 )
 
@@ -131,12 +132,13 @@ type wholeCopy struct{ mover }
 
 // copyUnlessSame copies src to dst, which may be the same memory.
 func (w *wholeCopy) copyUnlessSame(c *executor.Ctx, dst, src []byte) error {
-	if moveSame(dst, src) {
+	if operand.SameMemory(dst, src) {
 		return nil
 	}
-	w.begin(1)
-	w.axis(len(src), 1, 1)
-	return w.mover.run(c, dst, 0, src, 0)
+	w.size = 1
+	w.Begin()
+	w.Add(len(src), 1, 1)
+	return w.Copy(c, dst, 0, src, 0)
 }
 
 // scatterNDKernel is a copy of the data in which the slices that tuples name, the last axis
@@ -174,14 +176,14 @@ func (k *scatterNDKernel) Workspace(in, _ [][]int) int { return moveTupleBytes(i
 
 // Run copies the data, unless it is in place, and scatters.
 func (k *scatterNDKernel) Run(c *executor.Ctx) error {
-	x, at, u := c.In(0), c.In(1), c.In(2)
+	x, u := c.In(0), c.In(2)
 	depth, err := k.index.tuples(c, x.Shape, 1, 0)
 	if err != nil {
 		return err
 	}
-	lead, rest := at.Shape[:at.Rank()-1], x.Shape[depth:]
-	if !moveJoined(u.Shape, lead, rest) {
-		return c.Errorf("input 2 has shape %v, wanted %v and %v", u.Shape, lead, rest)
+	rest, err := operand.CheckSlices(c, 2, x.Shape, 0, depth)
+	if err != nil {
+		return err
 	}
 	if err := k.index.run(c, 1); err != nil {
 		return err
@@ -193,20 +195,7 @@ func (k *scatterNDKernel) Run(c *executor.Ctx) error {
 	if err := k.copyUnlessSame(c, y.Data, x.Data); err != nil {
 		return err
 	}
-	k.outer, k.n, k.inner, k.stride = 1, k.index.count, product(rest), x.Len()
+	k.outer, k.n, k.inner, k.stride = 1, k.index.Count, product(rest), x.Len()
 	k.scatterRows.run(c, y.Data, u.Data)
 	return nil
-}
-
-// moveJoined reports whether a shape is a followed by b.
-func moveJoined(shape, a, b []int) bool {
-	if len(shape) != len(a)+len(b) {
-		return false
-	}
-	for i, d := range shape {
-		if i < len(a) && d != a[i] || i >= len(a) && d != b[i-len(a)] {
-			return false
-		}
-	}
-	return true
 }

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"memopt/executor"
+	"memopt/executor/operand"
 	"memopt/graph"
 )
 
@@ -41,7 +42,7 @@ func (k *compressKernel) Run(c *executor.Ctx) error {
 	k.outer, k.inner, k.stride = 1, 1, long
 	if !k.flat {
 		var err error
-		if axis, err = moveAxis(c, k.axis, x.Rank()); err != nil {
+		if axis, err = operand.Axis(c, k.axis, x.Rank()); err != nil {
 			return err
 		}
 		long = x.Shape[axis]
@@ -107,7 +108,7 @@ func (k *oneHotKernel) Run(c *executor.Ctx) error {
 	if depth < 0 {
 		return c.Errorf("input 1, the depth, is %d", depth)
 	}
-	axis, err := moveAxis(c, k.axis, x.Rank()+1)
+	axis, err := operand.Axis(c, k.axis, x.Rank()+1)
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"memopt/executor"
+	"memopt/executor/operand"
 	"memopt/graph"
 )
 
@@ -41,7 +42,7 @@ func (a *softmaxAxis) read(c *executor.Ctx, shape []int) error {
 	axis := rank
 	if !a.coerced || a.attr != int64(rank) && (a.given || rank > 1) {
 		var err error
-		if axis, err = normAxis(c, a.attr, rank); err != nil {
+		if axis, err = operand.DataAxis(c, a.attr, rank); err != nil {
 			return err
 		}
 	}

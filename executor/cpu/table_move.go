@@ -1,6 +1,9 @@
 package cpu
 
-import "memopt/graph/op"
+import (
+	"memopt/executor/operand"
+	"memopt/graph/op"
+)
 
 // moveRows: operators that move data, and their gradients.
 var moveRows = []Row{
@@ -11,9 +14,9 @@ var moveRows = []Row{
 	{Kind: op.ConcatTraining, New: newConcatTraining},
 	{Kind: op.Constant, New: newConstant},
 	{Kind: op.ConstantOfShape, New: newConstantOfShape},
-	{Kind: op.DepthToSpace, New: newDepthToSpace},
-	{Kind: op.DynamicSlice, New: newDynamicSlice},
-	{Kind: op.Expand, New: newExpand},
+	{Kind: op.DepthToSpace, New: newMoved(operand.NewDepthToSpace)},
+	{Kind: op.DynamicSlice, New: newMoved(operand.NewSlicing)},
+	{Kind: op.Expand, New: newMoved(operand.NewExpansion)},
 	{Kind: op.EyeLike, New: newEyeLike},
 	{Kind: op.FlattenAndUnpad, New: newFlattenAndUnpad},
 	{Kind: op.Gather, New: newGather},
@@ -35,13 +38,13 @@ var moveRows = []Row{
 	{Kind: op.Shape, New: newShape},
 	{Kind: op.ShrunkenGather, New: newShrunkenGather},
 	{Kind: op.Size, New: newSize},
-	{Kind: op.Slice, New: newSlice},
+	{Kind: op.Slice, New: newMoved(operand.NewSlicing)},
 	{Kind: op.SliceGrad, New: newSliceGrad},
-	{Kind: op.SpaceToDepth, New: newSpaceToDepth},
-	{Kind: op.Split, New: newSplit},
+	{Kind: op.SpaceToDepth, New: newMoved(operand.NewSpaceToDepth)},
+	{Kind: op.Split, New: newMoved(operand.NewSplitting)},
 	{Kind: op.SplitTraining, New: newSplitTraining},
 	{Kind: op.TensorScatter, New: newTensorScatter},
-	{Kind: op.Tile, New: newTile},
-	{Kind: op.Transpose, New: newTranspose},
+	{Kind: op.Tile, New: newMoved(operand.NewTiling)},
+	{Kind: op.Transpose, New: newMoved(operand.NewPermutation)},
 	{Kind: op.Trilu, New: newTrilu},
 }

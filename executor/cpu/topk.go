@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"memopt/executor"
+	"memopt/executor/operand"
 	"memopt/graph"
 )
 
@@ -82,13 +83,13 @@ func (k *topKKernel[T]) Workspace(in, out [][]int) int {
 // Run selects.
 func (k *topKKernel[T]) Run(c *executor.Ctx) error {
 	x := c.In(0)
-	axis, err := normAxis(c, k.axisAttr, x.Rank())
+	axis, err := operand.DataAxis(c, k.axisAttr, x.Rank())
 	if err != nil {
 		return err
 	}
 	want := k.attr
 	if k.version >= 10 {
-		if want, err = reduceScalar(c, 1, "k"); err != nil {
+		if want, err = operand.Scalar(c, 1, "k"); err != nil {
 			return err
 		}
 	}

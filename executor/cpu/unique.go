@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"memopt/executor"
+	"memopt/executor/operand"
 	"memopt/graph"
 )
 
@@ -68,7 +69,7 @@ func (k *uniqueKernel[T]) Run(c *executor.Ctx) error {
 	axis := 0
 	if !k.flat {
 		var err error
-		if axis, err = normAxis(c, k.axis, x.Rank()); err != nil {
+		if axis, err = operand.DataAxis(c, k.axis, x.Rank()); err != nil {
 			return err
 		}
 		k.outer, k.n, k.inner = product(x.Shape[:axis]), x.Shape[axis], product(x.Shape[axis+1:])

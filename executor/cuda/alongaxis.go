@@ -2,6 +2,7 @@ package cuda
 
 import (
 	"memopt/executor"
+	"memopt/executor/operand"
 	"memopt/graph"
 )
 
@@ -56,68 +57,43 @@ func (l *lines) start(x, y []byte, first, second bool, warps bool) error {
 // argKernel is ArgMax or ArgMin.
 type argKernel struct {
 	lines
-	axis             int64
-	keep, last, less bool
-	shape            []int
+	operand.ArgSearch
 }
 
 // newArg makes ArgMax, or ArgMin where less holds.
 func newArg(less bool) maker {
 	return func(d *Device, p *executor.Prep) (executor.Kernel, error) {
 		l, err := lineKernels(d, p, "arg", "arg")
-		return &argKernel{lines: l, axis: p.Node.Int("axis", 0), keep: p.Node.Int("keepdims", 1) != 0,
-			last: p.Node.Int("select_last_index", 0) != 0, less: less}, err
+		return &argKernel{l, operand.NewArgSearch(p, less)}, err
 	}
 }
 
 // Run searches.
 func (k *argKernel) Run(c *executor.Ctx) error {
-	x := c.In(0)
-	axis, err := rowAxis(c, k.axis, x.Rank())
-	if err != nil {
+	y, err := k.Begin(c)
+	if y == nil {
 		return err
 	}
-	k.shape = append(k.shape[:0], x.Shape[:axis]...)
-	if k.keep {
-		k.shape = append(k.shape, 1)
-	}
-	k.shape = append(k.shape, x.Shape[axis+1:]...)
-	y := c.Out(0, k.shape...)
-	if y == nil || y.Len() == 0 {
-		return nil
-	}
-	if x.Shape[axis] == 0 {
-		return c.Errorf("axis %d of input 0, of shape %v, has no elements to choose from", axis, x.Shape)
-	}
-	return k.run(x, y, axis, k.less, k.last, false)
+	return k.run(c.In(0), y, k.Axis, k.Less, k.Last, false)
 }
 
 // cumSumKernel is CumSum.
 type cumSumKernel struct {
 	lines
-	exclusive, reverse bool
+	operand.RunningSum
 }
 
 // newCumSum makes CumSum.
 func newCumSum(d *Device, p *executor.Prep) (executor.Kernel, error) {
 	l, err := lineKernels(d, p, "cumsum", "cumsum")
-	return &cumSumKernel{l, p.Node.Int("exclusive", 0) != 0, p.Node.Int("reverse", 0) != 0}, err
+	return &cumSumKernel{l, operand.NewRunningSum(p)}, err
 }
 
 // Run adds up.
 func (k *cumSumKernel) Run(c *executor.Ctx) error {
-	x := c.In(0)
-	raw, err := integerScalar(c, 1, "the axis")
-	if err != nil {
+	y, err := k.Begin(c)
+	if y == nil {
 		return err
 	}
-	axis, err := rowAxis(c, raw, x.Rank())
-	if err != nil {
-		return err
-	}
-	y := c.Out(0, x.Shape...)
-	if y == nil || y.Len() == 0 {
-		return nil
-	}
-	return k.run(x, y, axis, k.exclusive, k.reverse, true)
+	return k.run(c.In(0), y, k.Axis, k.Exclusive, k.Reverse, true)
 }

@@ -5,6 +5,7 @@ import (
 
 	"memopt/executor"
 	"memopt/executor/cpu"
+	"memopt/executor/operand"
 	"memopt/graph"
 )
 
@@ -43,7 +44,7 @@ type attentionCore struct {
 // newAttentionCore loads what all attentions have in common.
 func newAttentionCore(d *Device, p *executor.Prep) (k attentionCore, err error) {
 	t := p.DType(0)
-	k.d, k.t, k.size = d, t, elementBytes(t)
+	k.d, k.t, k.size = d, t, operand.ElementBytes(t)
 	if !isFloat(t) {
 		return k, noTypes(p)
 	}
@@ -232,12 +233,12 @@ func (k *attentionCore) copyRows(c *executor.Ctx, to headRows, first int, from h
 	if k.Batch*k.HeadsKV*n*size == 0 {
 		return nil
 	}
-	k.cache.begin()
-	k.cache.add(k.Batch, to.Batch, from.Batch)
-	k.cache.add(k.HeadsKV, to.Head, from.Head)
-	k.cache.add(n, to.Row, from.Row)
-	k.cache.add(size, 1, 1)
-	return k.cache.copyBox(c, to.data, first*to.Row, from.data, from.First)
+	k.cache.Begin()
+	k.cache.Add(k.Batch, to.Batch, from.Batch)
+	k.cache.Add(k.HeadsKV, to.Head, from.Head)
+	k.cache.Add(n, to.Row, from.Row)
+	k.cache.Add(size, 1, 1)
+	return k.cache.Copy(c, to.data, first*to.Row, from.data, from.First)
 }
 
 // presentSpace is the workspace for keys or values behind those of a cache, where there is one.

@@ -5,6 +5,7 @@ import (
 
 	"memopt/executor"
 	"memopt/executor/cuda/driver"
+	"memopt/executor/operand"
 	"memopt/graph"
 )
 
@@ -45,8 +46,8 @@ func (k *biasSoftmax) Run(c *executor.Ctx) error {
 
 // stretch finds the strides of a bias in x's dims, and reports whether it has that shape or is stretched to it.
 func (k *biasSoftmax) stretch(x, bias []int) bool {
-	k.lead.begin()
-	k.row.begin()
+	k.lead.Begin()
+	k.row.Begin()
 	missing, step := len(x)-len(bias), elements(bias)
 	for i, n := range x {
 		from := 0
@@ -58,9 +59,9 @@ func (k *biasSoftmax) stretch(x, bias []int) bool {
 			from = step
 		}
 		if i < k.at {
-			k.lead.add(n, 0, from)
+			k.lead.Add(n, 0, from)
 		} else {
-			k.row.add(n, 0, from)
+			k.row.Add(n, 0, from)
 		}
 	}
 	return missing >= 0
@@ -115,7 +116,7 @@ func newBiasSoftmaxDropout(d *Device, p *executor.Prep) (executor.Kernel, error)
 	}
 	s.given = true
 	l, err := d.launch("random", "dropout_"+suffix(p.DType(0)))
-	return &biasSoftmaxDropout{s, &dropout{launch: l, seed: randomSeed(p)}}, err
+	return &biasSoftmaxDropout{s, &dropout{launch: l, seed: operand.Seed(p)}}, err
 }
 
 // Run computes the softmax, in y's memory where nobody wants it, and drops.

@@ -15,8 +15,8 @@ type boxAxis struct{ n, to, from int }
 // index*to becomes the element of the source at fromAt + sum of index*from. No two indices may name the same element of the
 // destination. Most operators that move data are one such copy, or a few.
 //
-// A kernel embeds a boxCopy, describes the box from the outermost axis of the destination to the innermost by add, and
-// calls copyBox.
+// It is the operand.Copier of this device: a kernel embeds a boxCopy, describes the box from the outermost axis of the
+// destination to the innermost by Begin and Add, and calls Copy.
 type boxCopy struct {
 	d     *Device
 	bytes int // per element: 1, 2, 4 or 8
@@ -52,12 +52,12 @@ func sizeName(size int) string {
 	return string(rune('0' + size))
 }
 
-// begin starts the description of a box.
-func (b *boxCopy) begin() { b.axes = b.axes[:0] }
+// Begin starts the description of a box.
+func (b *boxCopy) Begin() { b.axes = b.axes[:0] }
 
-// add adds an axis inside those that were added before. It becomes one with its neighbour where both arrays step
+// Add adds an axis inside those that were added before. It becomes one with its neighbour where both arrays step
 // through the two as through one.
-func (b *boxCopy) add(n, to, from int) {
+func (b *boxCopy) Add(n, to, from int) {
 	if n == 1 {
 		return
 	}
@@ -70,8 +70,8 @@ func (b *boxCopy) add(n, to, from int) {
 	b.axes = append(b.axes, boxAxis{n, to, from})
 }
 
-// copyBox copies the box that was described.
-func (b *boxCopy) copyBox(c *executor.Ctx, dst []byte, toAt int, src []byte, fromAt int) error {
+// Copy copies the box that was described.
+func (b *boxCopy) Copy(c *executor.Ctx, dst []byte, toAt int, src []byte, fromAt int) error {
 	total := 1
 	for _, x := range b.axes {
 		total *= x.n

@@ -3,6 +3,7 @@ package cuda
 import (
 	"memopt/executor"
 	"memopt/executor/cpu"
+	"memopt/executor/operand"
 )
 
 // col2Im is Col2Im: the last half of a convolution's transpose, which adds up columns of float32. The shapes of image and block are
@@ -25,7 +26,7 @@ func newCol2Im(d *Device, p *executor.Prep) (executor.Kernel, error) {
 		return nil, err
 	}
 	k := &col2Im{geometry: g}
-	if elementBytes(t) < 4 {
+	if operand.ElementBytes(t) < 4 {
 		if k.widen, err = d.launch("cast", "cast_"+suffix(t)+"_f32"); err != nil {
 			return nil, err
 		}
@@ -39,7 +40,7 @@ func (k *col2Im) Workspace(in, _ [][]int) int {
 	if k.widen == nil {
 		return 0
 	}
-	return executor.RoundUp(4 * lengths(in[0]))
+	return executor.RoundUp(4 * elements(in[0]))
 }
 
 // Run checks the shapes and adds up.
@@ -92,7 +93,7 @@ func (k *col2Im) Run(c *executor.Ctx) error {
 // window reads the shapes of image and block.
 func (k *col2Im) window(c *executor.Ctx) (w window, err error) {
 	for i, to := range [...]*[]int{&k.image, &k.block} {
-		if *to, err = hostShape(c, 1+i, (*to)[:0]); err != nil {
+		if *to, err = operand.Shape(c, 1+i, (*to)[:0]); err != nil {
 			return w, err
 		}
 		for _, d := range *to {

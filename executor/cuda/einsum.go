@@ -4,6 +4,7 @@ import (
 	"memopt/executor"
 	"memopt/executor/cpu"
 	"memopt/executor/einsum"
+	"memopt/executor/operand"
 )
 
 // einsumKernel runs the steps of a plan: products by the library, or by kernels/einsum.cu where they are small or of integers;
@@ -27,7 +28,7 @@ func newEinsum(d *Device, p *executor.Prep) (executor.Kernel, error) {
 		return nil, err
 	}
 	t := p.DType(0)
-	k := &einsumKernel{d: d, size: elementBytes(t), plan: einsum.New(eq), space: einsum.New(eq)}
+	k := &einsumKernel{d: d, size: operand.ElementBytes(t), plan: einsum.New(eq), space: einsum.New(eq)}
 	name := floatSuffix(t)
 	if name != "" {
 		if k.products, err = d.productOf(p, t); err != nil {
@@ -140,9 +141,9 @@ func longestLast(axes []batchAxis) []batchAxis {
 
 // copy runs a gather of single elements.
 func (k *einsumKernel) copy(c *executor.Ctx, s *einsum.Step) error {
-	k.copies.begin()
+	k.copies.Begin()
 	addKept(&k.copies, s)
-	return k.copies.copyBox(c, k.buffers[s.C.Buffer], 0, k.buffers[s.A.Buffer], 0)
+	return k.copies.Copy(c, k.buffers[s.C.Buffer], 0, k.buffers[s.A.Buffer], 0)
 }
 
 // addKept lists the axes of a gather's result.
@@ -150,7 +151,7 @@ func addKept(b *boxCopy, s *einsum.Step) {
 	to := elements(s.Dims)
 	for i, n := range s.Dims {
 		to /= n
-		b.add(n, to, s.Strides[i])
+		b.Add(n, to, s.Strides[i])
 	}
 }
 
@@ -159,11 +160,11 @@ const einsumTerms = 256
 
 // fold runs a gather that sums.
 func (k *einsumKernel) fold(c *executor.Ctx, s *einsum.Step) error {
-	k.kept.begin()
-	k.summed.begin()
+	k.kept.Begin()
+	k.summed.Begin()
 	addKept(&k.kept, s)
 	for i, n := range s.SumDims {
-		k.summed.add(n, 0, s.SumStrides[i])
+		k.summed.Add(n, 0, s.SumStrides[i])
 	}
 	for _, axes := range [2][]boxAxis{k.kept.axes, k.summed.axes} {
 		if err := fits(c, axes); err != nil {

@@ -1,6 +1,9 @@
 package cuda
 
-import "memopt/executor"
+import (
+	"memopt/executor"
+	"memopt/executor/operand"
+)
 
 // Gradients of Gather, GatherND and GatherElements: zeros, to which every row of the incoming gradient is added where it came
 // from, in the order of the indices.
@@ -31,37 +34,28 @@ func (k *rowsGrad) finishGrad(c *executor.Ctx, grad int) error {
 // gatherGrad is the gradient of Gather, with the inputs shape of the data, indices and incoming gradient.
 type gatherGrad struct {
 	rowsGrad
-	axis int64
+	from operand.Gathering
 }
 
 // newGatherGrad makes the kernel of GatherGrad.
 func newGatherGrad(d *Device, p *executor.Prep) (executor.Kernel, error) {
 	g, err := newRowsGrad(d, p, 1, 2)
-	return &gatherGrad{g, p.Node.Int("axis", 0)}, err
+	return &gatherGrad{g, operand.NewGathering(p)}, err
 }
 
 // Workspace holds offsets and sorted rows.
-func (k *gatherGrad) Workspace(in, _ [][]int) int { return scatterBytes(lengths(in[1])) }
+func (k *gatherGrad) Workspace(in, _ [][]int) int { return scatterBytes(elements(in[1])) }
 
 // Run adds up the rows by index.
 func (k *gatherGrad) Run(c *executor.Ctx) error {
-	at, dy := c.In(1), c.In(2)
-	var err error
-	if k.shape, err = hostShape(c, 0, k.shape[:0]); err != nil {
+	if err := k.from.ReadGrad(c); err != nil {
 		return err
 	}
-	axis, err := axisOf(c, k.axis, len(k.shape))
-	if err != nil {
-		return err
-	}
-	lead, rest := k.shape[:axis], k.shape[axis+1:]
-	tail := dy.Shape[min(axis, dy.Rank()):]
-	if dy.Rank() < axis || !joined(dy.Shape[:axis], lead, nil) || !joined(tail, at.Shape, rest) {
-		return c.Errorf("input 2 has shape %v, wanted %v, %v and %v", dy.Shape, lead, at.Shape, rest)
-	}
-	k.outer, k.inner = lengths(lead), lengths(rest)
+	k.shape = k.from.Shape
+	axis := k.from.Axis
+	k.outer, k.inner = elements(k.shape[:axis]), elements(k.shape[axis+1:])
 	k.stride = k.shape[axis] * k.inner
-	k.index.single(at.Len(), k.shape[axis], k.inner)
+	k.index.single(c.In(1).Len(), k.shape[axis], k.inner)
 	if err := k.index.run(c); err != nil {
 		return err
 	}
@@ -81,30 +75,29 @@ func newGatherNDGrad(d *Device, p *executor.Prep) (executor.Kernel, error) {
 }
 
 // Workspace holds offsets and sorted slices.
-func (k *gatherNDGrad) Workspace(in, _ [][]int) int { return scatterBytes(tupleCount(in[1])) }
+func (k *gatherNDGrad) Workspace(in, _ [][]int) int { return scatterBytes(operand.TupleCount(in[1])) }
 
 // Run adds up the slices by tuple.
 func (k *gatherNDGrad) Run(c *executor.Ctx) error {
-	at, dy := c.In(1), c.In(2)
 	var err error
-	if k.shape, err = hostShape(c, 0, k.shape[:0]); err != nil {
+	if k.shape, err = operand.Shape(c, 0, k.shape[:0]); err != nil {
 		return err
 	}
-	if n, ok := executor.Bytes(dy.DType, k.shape); !ok {
+	if n, ok := executor.Bytes(c.In(2).DType, k.shape); !ok {
 		return c.Errorf("input 0 lists the shape %v, of %d bytes", k.shape, n)
 	}
 	depth, err := k.index.tuples(c, k.shape, k.batch)
 	if err != nil {
 		return err
 	}
-	lead, rest := at.Shape[:at.Rank()-1], k.shape[int(k.batch)+depth:]
-	if !joined(dy.Shape, lead, rest) {
-		return c.Errorf("input 2 has shape %v, wanted %v and %v", dy.Shape, lead, rest)
+	rest, err := operand.CheckSlices(c, 2, k.shape, k.batch, depth)
+	if err != nil {
+		return err
 	}
 	if err := k.index.run(c); err != nil {
 		return err
 	}
-	k.outer, k.inner, k.stride = 1, lengths(rest), lengths(k.shape)
+	k.outer, k.inner, k.stride = 1, elements(rest), elements(k.shape)
 	return k.finishGrad(c, 2)
 }
 
@@ -121,17 +114,16 @@ func newGatherElementsGrad(d *Device, p *executor.Prep) (executor.Kernel, error)
 }
 
 // Workspace holds offsets and sorted elements.
-func (k *gatherElementsGrad) Workspace(in, _ [][]int) int { return scatterBytes(lengths(in[2])) }
+func (k *gatherElementsGrad) Workspace(in, _ [][]int) int { return scatterBytes(elements(in[2])) }
 
 // Run adds the elements.
 func (k *gatherElementsGrad) Run(c *executor.Ctx) error {
-	dy, at := c.In(0), c.In(2)
 	var err error
-	if k.shape, err = hostShape(c, 1, k.shape[:0]); err != nil {
+	if k.shape, err = operand.Shape(c, 1, k.shape[:0]); err != nil {
 		return err
 	}
-	if !joined(dy.Shape, at.Shape, nil) {
-		return c.Errorf("input 0 has shape %v, wanted %v as input 2", dy.Shape, at.Shape)
+	if err := operand.Like(c, 0, 2); err != nil {
+		return err
 	}
 	if err := k.index.elements(c, k.shape, k.axis); err != nil {
 		return err
@@ -139,6 +131,6 @@ func (k *gatherElementsGrad) Run(c *executor.Ctx) error {
 	if err := k.index.run(c); err != nil {
 		return err
 	}
-	k.outer, k.inner, k.stride = 1, 1, lengths(k.shape)
+	k.outer, k.inner, k.stride = 1, 1, elements(k.shape)
 	return k.finishGrad(c, 0)
 }

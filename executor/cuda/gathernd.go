@@ -1,6 +1,9 @@
 package cuda
 
-import "memopt/executor"
+import (
+	"memopt/executor"
+	"memopt/executor/operand"
+)
 
 // gatherND copies the slices that tuples, the last axis of the indices, name.
 type gatherND struct {
@@ -15,15 +18,7 @@ func newGatherND(d *Device, p *executor.Prep) (executor.Kernel, error) {
 }
 
 // Workspace holds the offsets.
-func (k *gatherND) Workspace(in, _ [][]int) int { return offsetBytes(tupleCount(in[1])) }
-
-// tupleCount is the number of tuples in indices of a shape.
-func tupleCount(shape []int) int {
-	if len(shape) == 0 {
-		return 0
-	}
-	return lengths(shape[:len(shape)-1])
-}
+func (k *gatherND) Workspace(in, _ [][]int) int { return offsetBytes(operand.TupleCount(in[1])) }
 
 // Run copies.
 func (k *gatherND) Run(c *executor.Ctx) error {
@@ -41,7 +36,7 @@ func (k *gatherND) Run(c *executor.Ctx) error {
 	if y == nil {
 		return nil
 	}
-	return k.copyRows(c, y.Data, x.Data, 1, lengths(rest), x.Len())
+	return k.copyRows(c, y.Data, x.Data, 1, elements(rest), x.Len())
 }
 
 // gatherElements picks one element per index.
@@ -57,7 +52,7 @@ func newGatherElements(d *Device, p *executor.Prep) (executor.Kernel, error) {
 }
 
 // Workspace holds the offsets.
-func (k *gatherElements) Workspace(in, _ [][]int) int { return offsetBytes(lengths(in[1])) }
+func (k *gatherElements) Workspace(in, _ [][]int) int { return offsetBytes(elements(in[1])) }
 
 // Run picks.
 func (k *gatherElements) Run(c *executor.Ctx) error {

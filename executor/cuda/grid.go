@@ -2,6 +2,7 @@ package cuda
 
 import (
 	"memopt/executor"
+	"memopt/executor/operand"
 )
 
 // affineGrid computes AffineGrid; the size is read on the host.
@@ -24,7 +25,7 @@ func newAffineGrid(d *Device, p *executor.Prep) (executor.Kernel, error) {
 func (k *affineGrid) Run(c *executor.Ctx) error {
 	theta := c.In(0)
 	var err error
-	if k.size, err = hostShape(c, 1, k.size[:0]); err != nil {
+	if k.size, err = operand.Shape(c, 1, k.size[:0]); err != nil {
 		return err
 	}
 	axes := len(k.size) - 2

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"memopt/executor"
+	"memopt/executor/operand"
 	"memopt/graph"
 )
 
@@ -119,7 +120,7 @@ func (k *layerNormKernel) operand(c *executor.Ctx, i int, what string, x *execut
 // Run normalises.
 func (k *layerNormKernel) Run(c *executor.Ctx) error {
 	x := c.In(0)
-	axis, err := rowAxis(c, k.axis, x.Rank())
+	axis, err := operand.DataAxis(c, k.axis, x.Rank())
 	if err != nil {
 		return err
 	}

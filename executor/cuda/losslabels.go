@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"memopt/executor"
+	"memopt/executor/operand"
 	"memopt/graph"
 )
 
@@ -67,7 +68,7 @@ func (l *lossLabels) read(c *executor.Ctx) error {
 	}
 	if l.ignoreAt >= 0 {
 		if l.ignores = c.In(l.ignoreAt) != nil; l.ignores {
-			v, err := integerScalar(c, l.ignoreAt, "the ignored index")
+			v, err := operand.Scalar(c, l.ignoreAt, "the ignored index")
 			if err != nil {
 				return err
 			}

@@ -3,6 +3,7 @@ package cuda
 import (
 	"memopt/executor"
 	"memopt/executor/cuda/driver"
+	"memopt/executor/operand"
 )
 
 // meanVariance is MeanVarianceNormalization.
@@ -37,7 +38,7 @@ func (k *meanVariance) Run(c *executor.Ctx) error {
 		k.folded = append(k.folded, false)
 	}
 	for _, axis := range k.axes {
-		at, err := rowAxis(c, axis, x.Rank())
+		at, err := operand.DataAxis(c, axis, x.Rank())
 		if err != nil {
 			return err
 		}

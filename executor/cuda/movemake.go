@@ -6,6 +6,7 @@ import (
 
 	"memopt/executor"
 	"memopt/executor/half"
+	"memopt/executor/operand"
 	"memopt/graph"
 )
 
@@ -15,6 +16,13 @@ func repeated(value uint64, size int) uint64 {
 		value = value&(1<<(8*size)-1) | value<<(8*size)
 	}
 	return value
+}
+
+// elementBits returns an element of up to eight bytes, in the low ones.
+func elementBits(element []byte) uint64 {
+	var e [8]byte
+	copy(e[:], element)
+	return enc.LittleEndian.Uint64(e[:])
 }
 
 // bitsOf returns a number as an element of a type. ok is false for types without such numbers.
@@ -75,16 +83,14 @@ type constantOf struct {
 func newConstantOfShape(d *Device, p *executor.Prep) (executor.Kernel, error) {
 	size, value := 4, uint64(0)
 	if t := p.Node.TensorAttr("value"); t != nil {
-		if size = elementBytes(t.DType); size == 0 || t.Source == nil {
+		if size = operand.ElementBytes(t.DType); size == 0 || t.Source == nil {
 			return nil, noTypes(p)
 		}
 		raw, err := t.Source.Bytes()
 		if err != nil {
 			return nil, p.Errorf("attribute value: %w", err)
 		}
-		var e [8]byte
-		copy(e[:size], raw)
-		value = enc.LittleEndian.Uint64(e[:])
+		value = elementBits(raw[:min(size, len(raw))])
 	}
 	f, err := newFiller(d, p, size, value)
 	return &constantOf{filler: f}, err
@@ -92,14 +98,12 @@ func newConstantOfShape(d *Device, p *executor.Prep) (executor.Kernel, error) {
 
 // Run fills the output.
 func (k *constantOf) Run(c *executor.Ctx) error {
-	var err error
-	if k.shape, err = hostShape(c, 0, k.shape[:0]); err != nil {
+	y, shape, err := operand.OutListed(c, 0, k.shape)
+	k.shape = shape
+	if y == nil {
 		return err
 	}
-	if y := c.Out(0, k.shape...); y != nil {
-		return k.fill(y.Data)
-	}
-	return nil
+	return k.fill(y.Data)
 }
 
 // eye is a matrix like the input with ones in diagonal k.
@@ -111,86 +115,62 @@ type eye struct {
 
 // newEyeLike makes the kernel of EyeLike.
 func newEyeLike(d *Device, p *executor.Prep) (executor.Kernel, error) {
-	if !p.Wants(0) || elementBytes(p.Out[0]) == 0 {
+	if !p.Wants(0) || operand.ElementBytes(p.Out[0]) == 0 {
 		return nil, noTypes(p)
 	}
 	one, ok := bitsOf(p.Out[0], 1)
 	if !ok {
 		return nil, p.Unsupported("no CUDA kernel for output type %v", p.Out[0])
 	}
-	l, err := d.launch("movefill", "eye_"+sizeName(elementBytes(p.Out[0])))
+	l, err := d.launch("movefill", "eye_"+sizeName(operand.ElementBytes(p.Out[0])))
 	return &eye{l, int(p.Node.Int("k", 0)), one}, err
 }
 
 // Run makes the matrix.
 func (k *eye) Run(c *executor.Ctx) error {
-	x := c.In(0)
-	if x.Rank() != 2 {
-		return c.Errorf("input 0 has shape %v, wanted a matrix", x.Shape)
-	}
-	y := c.Out(0, x.Shape...)
+	y, err := operand.OutMatrix(c)
 	if y == nil {
-		return nil
+		return err
 	}
 	a := k.begin()
 	a.Out(y.Data)
 	a.Int(y.Len())
 	a.Int(k.diag)
 	a.Uint64(k.value)
-	a.Int(x.Shape[1])
+	a.Int(y.Shape[1])
 	return k.line(y.Len(), 1)
 }
 
 // trilu keeps the upper or lower triangle of the matrices in the last two axes, up to and with diagonal k (input 1).
 type trilu struct {
 	*launch
-	upper uint32
-	diag  []int
+	operand.Triangle
 }
 
 // newTrilu makes the kernel of Trilu.
 func newTrilu(d *Device, p *executor.Prep) (executor.Kernel, error) {
-	size := elementBytes(p.DType(0))
+	size := operand.ElementBytes(p.DType(0))
 	if size == 0 {
 		return nil, noTypes(p)
 	}
 	l, err := d.launch("movefill", "trilu_"+sizeName(size))
-	k := &trilu{launch: l}
-	if p.Node.Int("upper", 1) != 0 {
-		k.upper = 1
-	}
-	return k, err
+	return &trilu{l, operand.NewTriangle(p)}, err
 }
 
 // Run copies and clears.
 func (k *trilu) Run(c *executor.Ctx) error {
+	y, err := k.Begin(c)
+	if y == nil {
+		return err
+	}
 	x := c.In(0)
-	if x.Rank() < 2 {
-		return c.Errorf("input 0 has shape %v, wanted matrices in the last two axes", x.Shape)
-	}
-	diag := 0
-	if at := c.In(1); at != nil {
-		var err error
-		if k.diag, err = hostInts(c, 1, k.diag[:0]); err != nil {
-			return err
-		}
-		if len(k.diag) != 1 {
-			return c.Errorf("input 1 is %v, wanted one element", at)
-		}
-		diag = k.diag[0]
-	}
-	y := c.Out(0, x.Shape...)
-	if y == nil || len(y.Data) == 0 {
-		return nil
-	}
-	rows, cols := x.Shape[x.Rank()-2], x.Shape[x.Rank()-1]
 	a := k.begin()
 	a.In(x.Data)
 	a.Out(y.Data)
 	a.Int(y.Len())
-	a.Int(min(max(diag, -rows), cols)) // beyond the matrix nothing changes
+	a.Int(k.Diag)
 	packAxes(a, 2, func(i int) int { return x.Shape[x.Rank()-1-i] })
-	a.Uint32(k.upper)
+	a.Uint32(flag(k.Upper))
 	return k.line(y.Len(), 1)
 }
 
@@ -214,10 +194,8 @@ func newRange(d *Device, p *executor.Prep) (executor.Kernel, error) {
 
 // Run fills the output.
 func (k *counter) Run(c *executor.Ctx) error {
-	for i := range 3 {
-		if c.In(i).Len() != 1 {
-			return c.Errorf("input %d is %v, wanted one element", i, c.In(i))
-		}
+	if err := operand.CheckSpan(c); err != nil {
+		return err
 	}
 	start, limit, delta := scalarAt(c.In(0)), scalarAt(c.In(1)), scalarAt(c.In(2))
 	if delta.real == 0 {
@@ -266,26 +244,12 @@ func scalarAt(x *executor.Tensor) scalar {
 	return scalar{0, float64(executor.Of[float32](x)[0])}
 }
 
-// rangeLength is max(0, ceil((limit-start)/delta)), of integers without rounding. ok is false where that is no length.
+// rangeLength is the length of a Range of a type.
 func rangeLength(t graph.DType, start, limit, delta scalar) (n int, ok bool) {
-	const most = 1 << 48
 	if t.IsInteger() {
-		a, b, d := start.whole, limit.whole, delta.whole
-		if a < b != (d > 0) || a == b {
-			return 0, true
-		}
-		distance, step := uint64(b)-uint64(a), uint64(d)
-		if d < 0 {
-			distance, step = -distance, -step
-		}
-		n := (distance-1)/step + 1
-		return int(n), n < most
+		return operand.IntSpan(start.whole, limit.whole, delta.whole)
 	}
-	r := math.Ceil((limit.real - start.real) / delta.real)
-	if math.IsNaN(r) || r > most {
-		return 0, false
-	}
-	return int(max(r, 0)), true
+	return operand.FloatSpan(start.real, limit.real, delta.real)
 }
 
 // oneHot inserts an axis of length depth, in which the place that the input names has the second of two values and all others
@@ -294,13 +258,12 @@ type oneHot struct {
 	*launch
 	axis int64
 	wide uint32
-	n    []int
 	out  []int
 }
 
 // newOneHot makes the kernel of OneHot.
 func newOneHot(d *Device, p *executor.Prep) (executor.Kernel, error) {
-	size, t := elementBytes(p.DType(2)), p.DType(0)
+	size, t := operand.ElementBytes(p.DType(2)), p.DType(0)
 	depth := p.DType(1)
 	if size == 0 || t != graph.Int64 && t != graph.Int32 || depth != graph.Int64 && depth != graph.Int32 {
 		return nil, noTypes(p)
@@ -319,15 +282,14 @@ func (k *oneHot) Run(c *executor.Ctx) error {
 	if c.In(1).Len() != 1 || values.Len() != 2 {
 		return c.Errorf("inputs 1 and 2 are %v and %v, wanted one element and two", c.In(1), values)
 	}
-	var err error
-	if k.n, err = hostInts(c, 1, k.n[:0]); err != nil {
+	depth, err := operand.Int(c, 1, 0)
+	if err != nil {
 		return err
 	}
-	depth := k.n[0]
 	if depth < 0 {
 		return c.Errorf("input 1, the depth, is %d", depth)
 	}
-	axis, err := axisOf(c, k.axis, x.Rank()+1)
+	axis, err := operand.Axis(c, k.axis, x.Rank()+1)
 	if err != nil {
 		return err
 	}
@@ -342,7 +304,7 @@ func (k *oneHot) Run(c *executor.Ctx) error {
 	a.Out(y.Data)
 	a.Int(y.Len())
 	a.Int(depth)
-	a.Int(lengths(x.Shape[axis:]))
+	a.Int(elements(x.Shape[axis:]))
 	a.Uint32(k.wide)
 	return k.line(y.Len(), 1)
 }

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"memopt/executor"
+	"memopt/executor/operand"
 	"memopt/graph"
 )
 
@@ -32,7 +33,7 @@ func newFlattenAndUnpad(d *Device, p *executor.Prep) (executor.Kernel, error) {
 }
 
 // Workspace holds the offsets.
-func (k *unpadder) Workspace(in, _ [][]int) int { return offsetBytes(lengths(in[1])) }
+func (k *unpadder) Workspace(in, _ [][]int) int { return offsetBytes(elements(in[1])) }
 
 // Run copies the rows.
 func (k *unpadder) Run(c *executor.Ctx) error {
@@ -40,7 +41,7 @@ func (k *unpadder) Run(c *executor.Ctx) error {
 	if x.Rank() < 2 || at.Rank() != 1 {
 		return c.Errorf("inputs have shapes %v and %v, wanted rank 2 or more and rank 1", x.Shape, at.Shape)
 	}
-	inner := lengths(x.Shape[2:])
+	inner := elements(x.Shape[2:])
 	k.index.single(at.Len(), x.Shape[0]*x.Shape[1], inner)
 	if err := k.index.run(c); err != nil {
 		return err
@@ -64,7 +65,7 @@ func (k *unpadder) Run(c *executor.Ctx) error {
 type unflattener struct {
 	scatterer
 	dtype graph.DType
-	shape []int
+	into  operand.Unflattening
 }
 
 // newPadAndUnflatten makes the kernel of PadAndUnflatten.
@@ -74,40 +75,24 @@ func newPadAndUnflatten(d *Device, p *executor.Prep) (executor.Kernel, error) {
 }
 
 // Workspace holds offsets and sorted rows.
-func (k *unflattener) Workspace(in, _ [][]int) int { return scatterBytes(lengths(in[1])) }
+func (k *unflattener) Workspace(in, _ [][]int) int { return scatterBytes(elements(in[1])) }
 
 // Run clears the output and copies the rows.
 func (k *unflattener) Run(c *executor.Ctx) error {
-	x, at := c.In(0), c.In(1)
-	if x.Rank() < 1 || at.Rank() != 1 || at.Shape[0] != x.Shape[0] {
-		return c.Errorf("inputs have shapes %v and %v, wanted rows and a list of as many indices", x.Shape, at.Shape)
-	}
-	var err error
-	if k.shape, err = hostShape(c, 2, k.shape[:0]); err != nil {
+	if err := k.into.Read(c, k.dtype); err != nil {
 		return err
 	}
-	rows := 1
-	for _, d := range k.shape {
-		if rows >= 0 {
-			rows = dimTimes(rows, d)
-		}
-	}
-	k.shape = append(k.shape, x.Shape[1:]...)
-	if _, ok := executor.Bytes(k.dtype, k.shape); !ok {
-		return c.Errorf("input 2 makes the shape %v, which no memory holds", k.shape)
-	}
-	k.outer, k.inner = 1, lengths(x.Shape[1:])
-	k.stride = rows * k.inner
-	k.index.single(at.Len(), rows, k.inner)
+	k.outer, k.inner, k.stride = 1, k.into.Inner, k.into.Rows*k.into.Inner
+	k.index.single(c.In(1).Len(), k.into.Rows, k.inner)
 	if err := k.index.run(c); err != nil {
 		return err
 	}
-	y := c.Out(0, k.shape...)
+	y := c.Out(0, k.into.Shape...)
 	if y == nil || len(y.Data) == 0 {
 		return nil
 	}
 	if err := k.index.d.Memory().Fill(y.Data, 0); err != nil {
 		return err
 	}
-	return k.scatter(c, y.Data, x.Data)
+	return k.scatter(c, y.Data, c.In(0).Data)
 }

@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"memopt/executor"
+	"memopt/executor/operand"
 )
 
 // outside learns from the device which element of an integer input a kernel could not use: the kernel leaves the complement of the
@@ -54,7 +55,7 @@ func (o *outside) end(c *executor.Ctx, at *executor.Tensor, bad []byte, who desc
 	if at == nil {
 		return who.describe(place, "")
 	}
-	size := elementBytes(at.DType)
+	size := operand.ElementBytes(at.DType)
 	if err := o.d.Memory().CopyOut(o.word[:size], at.Data[place*size:(place+1)*size]); err != nil {
 		return err
 	}

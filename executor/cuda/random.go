@@ -1,27 +1,12 @@
 package cuda
 
 import (
-	"math"
-
 	"memopt/executor"
 	"memopt/executor/cuda/driver"
+	"memopt/executor/operand"
 	"memopt/graph"
 	"memopt/graph/op"
 )
-
-// randomSeed returns the seed of a random node: the attribute seed, an integer or a float of which the bits count, else what the
-// session gives.
-func randomSeed(p *executor.Prep) uint64 {
-	if a := p.Node.Attr("seed"); a != nil {
-		switch v := a.Value.(type) {
-		case int64:
-			return uint64(v)
-		case float32:
-			return uint64(math.Float32bits(v))
-		}
-	}
-	return p.Seed
-}
 
 // packStream packs what kernels/random.cu makes the stream of a node's draws in a step of. executor/cpu/philox.go says what key
 // and counter are.
@@ -30,18 +15,9 @@ func packStream(a *driver.Args, seed uint64, c *executor.Ctx) {
 	if c.StepAt != nil {
 		step = 0 // what lies there is added
 	}
-	a.Uint64(mixedSeed(seed))
+	a.Uint64(operand.SplitMix64(seed))
 	a.Uint64(step)
 	a.In(c.StepAt)
-}
-
-// mixedSeed makes numbers that differ in many bits of seeds that differ in few: the output function of Steele, Lea, Flood: Fast
-// splittable pseudorandom number generators; OOPSLA 2014.
-func mixedSeed(z uint64) uint64 {
-	z += 0x9E3779B97F4A7C15
-	z = (z ^ z>>30) * 0xBF58476D1CE4E5B9
-	z = (z ^ z>>27) * 0x94D049BB133111EB
-	return z ^ z>>31
 }
 
 // dropSlots says in which slots the inputs of a relative of Dropout lie; 0: it has none.
@@ -77,7 +53,7 @@ func newDropout(slots dropSlots) maker {
 			return nil, noTypes(p)
 		}
 		l, err := d.launch("random", "dropout_"+t)
-		return &dropout{l, s, randomSeed(p)}, err
+		return &dropout{l, s, operand.Seed(p)}, err
 	}
 }
 
@@ -162,7 +138,7 @@ func (k *dropout) drawn(c *executor.Ctx) (float64, error) {
 // sides returns the bias with its length and the residual.
 func (k *dropout) sides(c *executor.Ctx, x *executor.Tensor) (bias, residual []byte, period int, err error) {
 	if s := k.residual; s > 0 && c.In(s) != nil {
-		if !joined(c.In(s).Shape, x.Shape, nil) {
+		if !operand.Joined(c.In(s).Shape, x.Shape, nil) {
 			return nil, nil, 0, c.Errorf("the residual is %v, wanted the data's shape %v", c.In(s), x.Shape)
 		}
 		residual = c.In(s).Data
@@ -175,7 +151,7 @@ func (k *dropout) sides(c *executor.Ctx, x *executor.Tensor) (bias, residual []b
 	for len(tail) > 0 && tail[0] == 1 {
 		tail = tail[1:]
 	}
-	if len(tail) > x.Rank() || !joined(x.Shape[x.Rank()-len(tail):], tail, nil) {
+	if len(tail) > x.Rank() || !operand.Joined(x.Shape[x.Rank()-len(tail):], tail, nil) {
 		return nil, nil, 0, c.Errorf("the bias is %v, wanted the last dims of the data's shape %v", b, x.Shape)
 	}
 	return b.Data, residual, max(b.Len(), 1), nil
@@ -213,7 +189,7 @@ func (k *dropoutGrad) Run(c *executor.Ctx) error {
 		}
 		bits = mask.Data
 	} else {
-		if !joined(mask.Shape, dy.Shape, nil) {
+		if !operand.Joined(mask.Shape, dy.Shape, nil) {
 			return c.Errorf("the mask is %v, the gradient %v: wanted the same shape", mask, dy)
 		}
 		bytes = mask.Data
@@ -245,14 +221,14 @@ type uniform struct {
 // newUniform makes the kernels of RandomUniform, RandomUniformLike and Bernoulli.
 func newUniform(d *Device, p *executor.Prep) (executor.Kernel, error) {
 	n := p.Node
-	k := &uniform{seed: randomSeed(p), low: float64(n.Float("low", 0))}
+	k := &uniform{seed: operand.Seed(p), low: float64(n.Float("low", 0))}
 	k.width = float64(n.Float("high", 1)) - k.low
 	if n.Kind == op.RandomUniform {
-		k.shape = attrInts([]int{}, n.IntList("shape", nil))
+		k.shape = operand.List([]int{}, n.IntList("shape", nil))
 	}
 	t, name := p.Out[0], "uniform_"
 	if n.Kind == op.Bernoulli {
-		name, k.size = "bernoulli_", elementBytes(t)
+		name, k.size = "bernoulli_", operand.ElementBytes(t)
 		one, ok := bitsOf(t, 1)
 		if !ok || k.size == 0 {
 			return nil, p.Unsupported("no CUDA kernel for output type %v", t)

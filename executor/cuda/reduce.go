@@ -3,6 +3,7 @@ package cuda
 import (
 	"memopt/executor"
 	"memopt/executor/cuda/driver"
+	"memopt/executor/operand"
 	"memopt/graph"
 )
 
@@ -38,7 +39,7 @@ var (
 type reduceKernel struct {
 	fold
 	rows, columns, parts *launch
-	foldAxes
+	operand.FoldAxes
 	plan     foldPlan
 	width    int // of packs
 	accBytes int
@@ -58,7 +59,7 @@ func reduction(f fold, since int) maker {
 		default:
 			return nil, noTypes(p)
 		}
-		k := &reduceKernel{fold: f, foldAxes: newFoldAxes(p, since), width: packWidth(t), accBytes: 4}
+		k := &reduceKernel{fold: f, FoldAxes: operand.NewFoldAxes(p, since), width: packWidth(t), accBytes: 4}
 		if t == graph.Int64 || f.name == "logexp" {
 			k.accBytes = 8
 		}
@@ -110,15 +111,15 @@ func (k *reduceKernel) spaceFor(x, y []int) int {
 // Run reduces.
 func (k *reduceKernel) Run(c *executor.Ctx) error {
 	x := c.In(0)
-	if err := k.read(c, x.Shape); err != nil {
+	if err := k.Read(c); err != nil {
 		return err
 	}
 	p := &k.plan
-	p.set(x.Shape, k.folded)
+	p.set(x.Shape, k.Folded)
 	if !p.fits() {
 		return c.Errorf("axes of input 0, of shape %v, alternate more often than the CUDA kernels allow: %d times", x.Shape, maxFolds)
 	}
-	y := c.Out(0, k.shape...)
+	y := c.Out(0, k.Shape...)
 	switch {
 	case y == nil || y.Len() == 0:
 		return nil

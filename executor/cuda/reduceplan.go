@@ -1,64 +1,8 @@
 package cuda
 
 import (
-	"memopt/executor"
 	"memopt/executor/cuda/driver"
-	"memopt/graph"
 )
-
-// foldAxes reads which axes a reduction folds: an attribute before schema version since, input 1 from then on. No axes
-// means all of them, or none with noop_with_empty_axes.
-type foldAxes struct {
-	input bool
-	attr  []int64
-	keep  bool
-	noop  bool
-
-	folded []bool // per axis of the input
-	shape  []int  // of the result
-}
-
-func newFoldAxes(p *executor.Prep, since int) foldAxes {
-	return foldAxes{input: p.Version >= since, attr: p.Node.IntList("axes", nil), keep: p.Node.Int("keepdims", 1) != 0,
-		noop: p.Node.Int("noop_with_empty_axes", 0) != 0}
-}
-
-// read sets folded and shape for an input of a shape.
-func (f *foldAxes) read(c *executor.Ctx, in []int) error {
-	list := f.attr
-	if f.input {
-		list = nil
-		if t := c.In(1); t != nil {
-			if t.DType != graph.Int64 || t.Rank() > 1 {
-				return c.Errorf("input 1, the axes, is %v, wanted a vector of int64", t)
-			}
-			list = executor.Of[int64](t)
-		}
-	}
-	all := len(list) == 0 && !f.noop
-	f.folded, f.shape = f.folded[:0], f.shape[:0]
-	for range in {
-		f.folded = append(f.folded, all)
-	}
-	for _, axis := range list {
-		at, err := rowAxis(c, axis, len(in))
-		if err != nil {
-			return err
-		}
-		if f.folded[at] {
-			return c.Errorf("axes %v list axis %d twice", list, at)
-		}
-		f.folded[at] = true
-	}
-	for i, d := range in {
-		if !f.folded[i] {
-			f.shape = append(f.shape, d)
-		} else if f.keep {
-			f.shape = append(f.shape, 1)
-		}
-	}
-	return nil
-}
 
 // maxFolds is MAX_FOLDS of kernels/reduce.h.
 const maxFolds = 8

@@ -1,8 +1,8 @@
 package cuda
 
 import (
-	"memopt/executor"
 	"memopt/executor/cuda/driver"
+	"memopt/executor/operand"
 	"memopt/graph"
 )
 
@@ -45,41 +45,8 @@ func wide(t graph.DType, n int) uint32 {
 	return 0
 }
 
-// rowAxis brings an axis into [0, rank).
-func rowAxis(c *executor.Ctx, axis int64, rank int) (int, error) {
-	a := axis
-	if a < 0 {
-		a += int64(rank)
-	}
-	if a < 0 || a >= int64(rank) {
-		return 0, c.Errorf("axis %d; input 0 has rank %d", axis, rank)
-	}
-	return int(a), nil
-}
-
 // elements multiplies dims.
-func elements(dims []int) int {
-	n := 1
-	for _, d := range dims {
-		n *= d
-	}
-	return n
-}
-
-// integerScalar reads an integer input of one element that is in host memory.
-func integerScalar(c *executor.Ctx, i int, what string) (int64, error) {
-	t := c.In(i)
-	if t == nil || t.Len() != 1 {
-		return 0, c.Errorf("input %d, %s, is %v, wanted one element", i, what, t)
-	}
-	switch t.DType {
-	case graph.Int64:
-		return executor.Of[int64](t)[0], nil
-	case graph.Int32:
-		return int64(executor.Of[int32](t)[0]), nil
-	}
-	return 0, c.Errorf("input %d, %s, has type %v, wanted int64", i, what, t.DType)
-}
+func elements(dims []int) int { return operand.Product(dims) }
 
 // tiles runs one block of a warp times so many rows of threads for each of n pieces of work.
 func (l *launch) tiles(n, rows int) error {

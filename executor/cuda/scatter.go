@@ -5,6 +5,7 @@ import (
 
 	"memopt/executor"
 	"memopt/executor/cuda/driver"
+	"memopt/executor/operand"
 	"memopt/graph"
 )
 
@@ -31,7 +32,7 @@ type scatterer struct {
 // newScatterer makes a scatterer of elements of a type, with the indices in an input.
 func newScatterer(d *Device, p *executor.Prep, slot int, t graph.DType, op int32) (scatterer, error) {
 	s := scatterer{op: op}
-	size, name := elementBytes(t), ""
+	size, name := operand.ElementBytes(t), ""
 	switch {
 	case size == 0:
 		return s, noTypes(p)
@@ -67,7 +68,7 @@ func sortTiles(n int) int { return (n + sortTile - 1) / sortTile }
 
 // scatter combines updates with dst; the indexer has run.
 func (s *scatterer) scatter(c *executor.Ctx, dst, updates []byte) error {
-	n := s.index.count
+	n := s.index.Count
 	total := s.outer * n * s.inner
 	if total == 0 {
 		return nil
@@ -138,6 +139,24 @@ func (s *scatterer) sorted(c *executor.Ctx, n, rows int) (keys, ids []byte, err 
 	return keys, ids, nil
 }
 
+// update runs the indexer, makes output 0 a copy of input 0, unless it is in place, and combines rows of inner elements of input 2
+// with it.
+func (s *scatterer) update(c *executor.Ctx, inner int) error {
+	if err := s.index.run(c); err != nil {
+		return err
+	}
+	x := c.In(0)
+	y := c.Out(0, x.Shape...)
+	if y == nil {
+		return nil
+	}
+	if err := s.index.d.copyUnlessSame(y.Data, x.Data); err != nil {
+		return err
+	}
+	s.outer, s.inner, s.stride = 1, inner, x.Len()
+	return s.scatter(c, y.Data, c.In(2).Data)
+}
+
 // scatterND is a copy of the data in which the slices that tuples name, the last axis of the indices, are combined with updates.
 type scatterND struct{ scatterer }
 
@@ -148,31 +167,20 @@ func newScatterND(d *Device, p *executor.Prep) (executor.Kernel, error) {
 }
 
 // Workspace holds offsets and sorted updates.
-func (k *scatterND) Workspace(in, _ [][]int) int { return scatterBytes(tupleCount(in[1])) }
+func (k *scatterND) Workspace(in, _ [][]int) int { return scatterBytes(operand.TupleCount(in[1])) }
 
-// Run copies the data, unless it is in place, and scatters.
+// Run checks the shapes and scatters.
 func (k *scatterND) Run(c *executor.Ctx) error {
-	x, at, u := c.In(0), c.In(1), c.In(2)
+	x := c.In(0)
 	depth, err := k.index.tuples(c, x.Shape, 0)
 	if err != nil {
 		return err
 	}
-	lead, rest := at.Shape[:at.Rank()-1], x.Shape[depth:]
-	if !joined(u.Shape, lead, rest) {
-		return c.Errorf("input 2 has shape %v, wanted %v and %v", u.Shape, lead, rest)
-	}
-	if err := k.index.run(c); err != nil {
+	rest, err := operand.CheckSlices(c, 2, x.Shape, 0, depth)
+	if err != nil {
 		return err
 	}
-	y := c.Out(0, x.Shape...)
-	if y == nil {
-		return nil
-	}
-	if err := k.index.d.copyUnlessSame(y.Data, x.Data); err != nil {
-		return err
-	}
-	k.outer, k.inner, k.stride = 1, lengths(rest), x.Len()
-	return k.scatter(c, y.Data, u.Data)
+	return k.update(c, elements(rest))
 }
 
 // scatterElements is a copy of the data in which single elements are combined with updates.
@@ -188,27 +196,15 @@ func newScatterElements(d *Device, p *executor.Prep) (executor.Kernel, error) {
 }
 
 // Workspace holds offsets and sorted updates.
-func (k *scatterElements) Workspace(in, _ [][]int) int { return scatterBytes(lengths(in[1])) }
+func (k *scatterElements) Workspace(in, _ [][]int) int { return scatterBytes(elements(in[1])) }
 
-// Run copies the data, unless it is in place, and scatters.
+// Run checks the shapes and scatters.
 func (k *scatterElements) Run(c *executor.Ctx) error {
-	x, at, u := c.In(0), c.In(1), c.In(2)
-	if !joined(u.Shape, at.Shape, nil) {
-		return c.Errorf("input 2 has shape %v, wanted %v as input 1", u.Shape, at.Shape)
-	}
-	if err := k.index.elements(c, x.Shape, k.axis); err != nil {
+	if err := operand.Like(c, 2, 1); err != nil {
 		return err
 	}
-	if err := k.index.run(c); err != nil {
+	if err := k.index.elements(c, c.In(0).Shape, k.axis); err != nil {
 		return err
 	}
-	y := c.Out(0, x.Shape...)
-	if y == nil {
-		return nil
-	}
-	if err := k.index.d.copyUnlessSame(y.Data, x.Data); err != nil {
-		return err
-	}
-	k.outer, k.inner, k.stride = 1, 1, x.Len()
-	return k.scatter(c, y.Data, u.Data)
+	return k.update(c, 1)
 }

@@ -5,6 +5,7 @@ import (
 
 	"memopt/executor"
 	"memopt/graph"
+	"memopt/executor/operand"
 )
 
 // softmaxKernel is a softmax, or the gradient of one, by kernels/softmax.h.
@@ -94,7 +95,7 @@ func (k *softmaxAxis) split(c *executor.Ctx, shape []int) error {
 	axis := len(shape)
 	if !k.coerced || k.axis != int64(len(shape)) && (k.given || len(shape) > 1) {
 		var err error
-		if axis, err = rowAxis(c, k.axis, len(shape)); err != nil {
+		if axis, err = operand.DataAxis(c, k.axis, len(shape)); err != nil {
 			return err
 		}
 	}

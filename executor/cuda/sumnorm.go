@@ -2,6 +2,7 @@ package cuda
 
 import (
 	"memopt/executor"
+	"memopt/executor/operand"
 	"memopt/graph"
 )
 
@@ -94,7 +95,7 @@ func (k *skipNorm) Run(c *executor.Ctx) error {
 	for len(tail) > 0 && tail[0] == 1 {
 		tail = tail[1:]
 	}
-	if len(tail) > x.Rank() || !joined(x.Shape[x.Rank()-len(tail):], tail, nil) || skip.Len()%max(n, 1) != 0 {
+	if len(tail) > x.Rank() || !operand.Joined(x.Shape[x.Rank()-len(tail):], tail, nil) || skip.Len()%max(n, 1) != 0 {
 		return c.Errorf("input 1, the skip, has shape %v, which cannot be stretched to %v", skip.Shape, x.Shape)
 	}
 	for i, what := range [...]string{2: "scale", 3: "shift", 4: "bias"} {

@@ -1,6 +1,9 @@
 package cuda
 
-import "memopt/graph/op"
+import (
+	"memopt/executor/operand"
+	"memopt/graph/op"
+)
 
 // dataLength is why operators run on the host whose results are as long as their data says.
 const dataLength = "how long its result is depends on the data, which the host must know"
@@ -16,9 +19,9 @@ var moveRows = []Row{
 	{Kind: op.ConcatTraining, New: newConcat(0)},
 	{Kind: op.Constant, Why: "its value is in host memory, from where it is copied once"},
 	{Kind: op.ConstantOfShape, New: newConstantOfShape, HostInputs: []int{0}},
-	{Kind: op.DepthToSpace, New: newBlocks(false)},
-	{Kind: op.DynamicSlice, New: newSlice(0), HostInputs: []int{1, 2, 3, 4}},
-	{Kind: op.Expand, New: newExpand, HostInputs: []int{1}},
+	{Kind: op.DepthToSpace, New: newMoved(operand.NewDepthToSpace)},
+	{Kind: op.DynamicSlice, New: newMoved(operand.NewSlicing), HostInputs: []int{1, 2, 3, 4}},
+	{Kind: op.Expand, New: newMoved(operand.NewExpansion), HostInputs: []int{1}},
 	{Kind: op.EyeLike, New: newEyeLike},
 	{Kind: op.FlattenAndUnpad, New: newFlattenAndUnpad},
 	{Kind: op.Gather, New: newGather(false)},
@@ -39,13 +42,13 @@ var moveRows = []Row{
 	{Kind: op.Shape, Why: hostShapes},
 	{Kind: op.ShrunkenGather, New: newGather(true)},
 	{Kind: op.Size, Why: hostShapes},
-	{Kind: op.Slice, New: newSlice(10), HostInputs: []int{1, 2, 3, 4}},
+	{Kind: op.Slice, New: newMoved(operand.NewSlicing), HostInputs: []int{1, 2, 3, 4}},
 	{Kind: op.SliceGrad, New: newSliceGrad, HostInputs: []int{1, 2, 3, 4, 5}},
-	{Kind: op.SpaceToDepth, New: newBlocks(true)},
-	{Kind: op.Split, New: newSplit, HostInputs: []int{1}},
-	{Kind: op.SplitTraining, New: newSplit, HostInputs: []int{1}},
+	{Kind: op.SpaceToDepth, New: newMoved(operand.NewSpaceToDepth)},
+	{Kind: op.Split, New: newMoved(operand.NewSplitting), HostInputs: []int{1}},
+	{Kind: op.SplitTraining, New: newMoved(operand.NewSplitting), HostInputs: []int{1}},
 	{Kind: op.TensorScatter, New: newTensorScatter, HostInputs: []int{2}},
-	{Kind: op.Tile, New: newTile, HostInputs: []int{1}},
-	{Kind: op.Transpose, New: newTranspose},
+	{Kind: op.Tile, New: newMoved(operand.NewTiling), HostInputs: []int{1}},
+	{Kind: op.Transpose, New: newMoved(operand.NewPermutation)},
 	{Kind: op.Trilu, New: newTrilu, HostInputs: []int{1}},
 }

@@ -1,6 +1,9 @@
 package cuda
 
-import "memopt/executor"
+import (
+	"memopt/executor"
+	"memopt/executor/operand"
+)
 
 // taper is HannWindow, HammingWindow or BlackmanWindow; the size is read on the host.
 type taper struct {
@@ -22,7 +25,7 @@ func tapering(a, b, c float32) maker {
 
 // Run computes the window.
 func (k *taper) Run(c *executor.Ctx) error {
-	size, err := integerScalar(c, 0, "the size")
+	size, err := operand.Scalar(c, 0, "the size")
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package cuda
 import (
 	"memopt/executor"
 	"memopt/executor/cuda/driver"
+	"memopt/executor/operand"
 	"memopt/graph"
 )
 
@@ -62,7 +63,7 @@ func (k *topK) space(lines, chosen int) (padded, bytes int) {
 // Workspace holds the chosen elements where they are many.
 func (k *topK) Workspace(_, out [][]int) int {
 	for _, s := range out {
-		if axis, err := rowAxis(nil, k.axis, len(s)); err == nil {
+		if axis, err := operand.DataAxis(nil, k.axis, len(s)); err == nil {
 			_, n := k.space(elements(s)/max(s[axis], 1), s[axis])
 			return executor.RoundUp(n)
 		}
@@ -73,12 +74,12 @@ func (k *topK) Workspace(_, out [][]int) int {
 // Run selects.
 func (k *topK) Run(c *executor.Ctx) error {
 	x, want := c.In(0), k.attr
-	axis, err := rowAxis(c, k.axis, x.Rank())
+	axis, err := operand.DataAxis(c, k.axis, x.Rank())
 	if err != nil {
 		return err
 	}
 	if k.version >= 10 {
-		if want, err = integerScalar(c, 1, "k"); err != nil {
+		if want, err = operand.Scalar(c, 1, "k"); err != nil {
 			return err
 		}
 	}

@@ -6,6 +6,7 @@ import (
 
 	"memopt/executor"
 	"memopt/executor/cpu"
+	"memopt/executor/operand"
 	"memopt/graph"
 )
 
@@ -20,7 +21,7 @@ type maxUnpool struct {
 
 // newMaxUnpool makes the kernel of MaxUnpool.
 func newMaxUnpool(d *Device, p *executor.Prep) (executor.Kernel, error) {
-	size := elementBytes(p.DType(0))
+	size := operand.ElementBytes(p.DType(0))
 	if size == 0 || p.DType(1) != graph.Int64 {
 		return nil, noTypes(p)
 	}
@@ -39,7 +40,7 @@ func newMaxUnpool(d *Device, p *executor.Prep) (executor.Kernel, error) {
 
 // Workspace counts marks.
 func (k *maxUnpool) Workspace(_, out [][]int) int {
-	return executor.RoundUp(4*lengths(out[0])) + executor.RoundUp(outsideBytes)
+	return executor.RoundUp(4*elements(out[0])) + executor.RoundUp(outsideBytes)
 }
 
 // Run checks the operands, marks and takes.

@@ -1,5 +1,6 @@
 // Norms over groups of neighbouring channels of each sample: channels are the second dim (groupnorm) or the last one (groupnormlast). groupnorm_TYPE.cu defines T.
 #include "stats.h"
+#include "moments.h"
 
 struct groupnorm_args {
 	const void *x, *scale, *bias;
@@ -16,22 +17,7 @@ template <int W> DEV inline void groupnorm_rows(const groupnorm_args &a, f32 *pa
 	for (i64 r = team_row(); r < a.rows; r += team_rows()) {
 		const T *x = (const T *)a.x + r * a.n;
 		i64 group = r % a.groups;
-		f32 m = 0, v = 0;
-		for (i64 i = (i64)thread_x() * W; i < a.n; i += block_size() * W) {
-			pack<T, W> p = *(const pack<T, W> *)(x + i);
-UNROLL
-			for (int j = 0; j < W; j++) m += load(p.v[j]);
-		}
-		m = team_sum(m, partial) / (f32)a.n;
-		for (i64 i = (i64)thread_x() * W; i < a.n; i += block_size() * W) {
-			pack<T, W> p = *(const pack<T, W> *)(x + i);
-UNROLL
-			for (int j = 0; j < W; j++) {
-				f32 d = load(p.v[j]) - m;
-				v += d * d;
-			}
-		}
-		f32 inv = 1.0f / square_root(team_sum(v, partial) / (f32)a.n + a.epsilon);
+		f32 m = row_mean<W>(x, a.n, partial), inv = 1.0f / square_root(row_spread<W>(x, a.n, m, partial) + a.epsilon);
 		for (i64 i = (i64)thread_x() * W; i < a.n; i += block_size() * W) {
 			i64 channel = a.n < 1ll << 31 ? (i64)divide((u32)i, a.by) : i / a.d, at = a.option ? group : group * a.width + channel;
 			f32 s = inv * stat(a.scale, a.scale_type, at), b = stat(a.bias, a.bias_type, at);

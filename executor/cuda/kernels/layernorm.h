@@ -1,5 +1,6 @@
 // Norms over rows of n elements and their gradients. layernorm_TYPE.cu defines T, the type of the elements.
 #include "stats.h"
+#include "moments.h"
 
 struct layernorm_args {
 	const void *x, *scale, *bias;
@@ -44,24 +45,7 @@ UNROLL
 
 template <int W> DEV inline void layernorm_long(const layernorm_args &a, i64 r, const T *scale, const T *bias, f32 *partial) {
 	const T *x = (const T *)a.x + r * a.n;
-	f32 m = 0, v = 0;
-	if (!a.simple) {
-		for (i64 i = (i64)thread_x() * W; i < a.n; i += block_size() * W) {
-			pack<T, W> p = *(const pack<T, W> *)(x + i);
-UNROLL
-			for (int j = 0; j < W; j++) m += load(p.v[j]);
-		}
-		m = team_sum(m, partial) / (f32)a.n;
-	}
-	for (i64 i = (i64)thread_x() * W; i < a.n; i += block_size() * W) {
-		pack<T, W> p = *(const pack<T, W> *)(x + i);
-UNROLL
-		for (int j = 0; j < W; j++) {
-			f32 d = load(p.v[j]) - m;
-			v += d * d;
-		}
-	}
-	f32 inv = 1.0f / square_root(team_sum(v, partial) / (f32)a.n + a.epsilon);
+	f32 m = a.simple ? 0 : row_mean<W>(x, a.n, partial), inv = 1.0f / square_root(row_spread<W>(x, a.n, m, partial) + a.epsilon);
 	if (a.y)
 		for (i64 i = (i64)thread_x() * W; i < a.n; i += block_size() * W)
 			layernorm_put<W>((T *)a.y + r * a.n, x, scale, bias, (u32)i, m, inv, 0);
