@@ -4,8 +4,8 @@ import (
 	"slices"
 
 	"memopt/executor"
-	"memopt/graph"
 	"memopt/executor/operand"
+	"memopt/graph"
 )
 
 // softmaxKernel is a softmax, or the gradient of one, by kernels/softmax.h.
