@@ -113,15 +113,24 @@ func (p *Plan) anchor(always bool) (*Anchoring, error) {
 	if err != nil || best == nil {
 		return out, err
 	}
-	if best.peak >= out.Base && (!always || len(p.Placements) == 0) {
+	if !out.gains(best) && (!always || len(p.Placements) == 0) {
 		if len(p.Placements) > 0 {
-			out.Warnings = append(out.Warnings, fmt.Sprintf("ONNX Runtime in its default order would need no less for the rewritten graph than for the graph as it is (%d and %d bytes): no anchors are written",
-				best.peak, out.Base))
+			out.Warnings = append(out.Warnings, fmt.Sprintf("ONNX Runtime in its default order would need no less for the rewritten graph than for the graph as it is (%d and %d bytes, in its arena %d and %d): no anchors are written",
+				best.peak, out.Base, best.arena, out.BaseArena))
 		}
 		return out, nil
 	}
 	out.Anchors, out.Nodes, out.Anchored, out.AnchoredArena = best.anchors, best.nodes, best.peak, best.arena
 	return out, nil
+}
+
+// littleGain: where the live bytes fall by less than 1/16, the arena must not need more.
+const littleGain = 16
+
+// gains reports whether a set of anchors is worth writing.
+func (a *Anchoring) gains(best *anchored) bool {
+	saved := a.Base - best.peak
+	return saved > 0 && (best.arena < a.BaseArena || saved >= a.Base/littleGain)
 }
 
 // anchorSearch looks for places of anchors.
