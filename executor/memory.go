@@ -35,7 +35,7 @@ type Placed struct {
 	HostInputs []int
 }
 
-// Copies counts copies between host and device, in runs alone: not those of weights and inputs.
+// Copies counts copies between host and device, in runs alone: not those of weights, inputs and outputs.
 type Copies struct {
 	In, Out           int // to the device, from the device
 	InBytes, OutBytes int64
