@@ -51,34 +51,38 @@ func (d *Double) CopyIn(s driver.Stream, dst, src []byte) error {
 func (d *Double) CopyOut(s driver.Stream, dst, src []byte) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.counts.CopiesOut++
-	d.counts.BytesOut += int64(len(src))
 	if d.streams[s].graph != nil {
 		return fmt.Errorf("double: CopyOut waits, and the stream is being captured")
 	}
 	if err := d.run(s); err != nil {
 		return err
 	}
+	from, err := d.outgoing(dst, src)
+	copy(dst, from)
+	return err
+}
+
+// outgoing counts a copy to the host, and returns the device's bytes.
+func (d *Double) outgoing(dst, src []byte) ([]byte, error) {
+	d.counts.CopiesOut++
+	d.counts.BytesOut += int64(len(src))
 	from, err := d.find(src)
 	if err != nil || len(from) != len(dst) {
-		return fmt.Errorf("copy of %d bytes of the device to %d bytes: %v", len(src), len(dst), err)
+		return nil, fmt.Errorf("copy of %d bytes of the device to %d bytes: %v", len(src), len(dst), err)
 	}
-	copy(dst, from)
-	return nil
+	return from, nil
 }
 
 // CopyOutAsync copies to pinned memory of the host, which holds no numbers until it is done.
 func (d *Double) CopyOutAsync(s driver.Stream, dst, src []byte) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.counts.CopiesOut++
-	d.counts.BytesOut += int64(len(src))
 	if !d.isPinned(dst) {
 		return fmt.Errorf("double: CopyOutAsync to %d bytes of the host that are not pinned", len(dst))
 	}
-	from, err := d.find(src)
-	if err != nil || len(from) != len(dst) {
-		return fmt.Errorf("copy of %d bytes of the device to %d bytes: %v", len(src), len(dst), err)
+	from, err := d.outgoing(dst, src)
+	if err != nil {
+		return err
 	}
 	if d.now(s) {
 		copy(dst, from)
