@@ -8,9 +8,14 @@ import (
 
 // Capturer is a DeviceMemory whose device can note what it is asked for and do it again at once.
 type Capturer interface {
+	Pinner
 	BeginCapture() error
 	EndCapture() (Capture, error)
-	// Pin returns n bytes of the host's memory that a capture can copy from whenever it is replayed.
+}
+
+// Pinner has memory of the host that a device copies from and to by itself: captures whenever they are replayed, and fetches while
+// something else is computed.
+type Pinner interface {
 	Pin(n int) ([]byte, error)
 	Unpin(b []byte) error
 }

@@ -58,6 +58,7 @@ type step struct {
 	stores           []transfer // copies of outputs
 	updates          []transfer // of toHost: those that the operator updates
 	hostExtra        [][]byte   // host memory until the step ends
+	fetches          []transfer // copies of outputs for the host that begin when the step is done
 }
 
 // planned is a place in the planned layout.
@@ -219,6 +220,9 @@ func (f *frame) runStep(ctx context.Context, i int, st *step) error {
 	}
 	if err == nil {
 		err = st.check()
+	}
+	if err == nil && len(st.fetches) > 0 {
+		err = st.named(st.fetchOutputs())
 	}
 	if err == nil && f.mem != nil && (obs != nil || f.s.opts.Blocking && !f.s.captured.now) {
 		err = st.named(f.mem.Sync()) // what is timed is the work, not the asking for it

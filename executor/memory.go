@@ -10,7 +10,7 @@ type DeviceMemory interface {
 	CopyOut(dst, src []byte) error // to the host; done when it returns
 	Copy(dst, src []byte) error    // within the device
 	Fill(dst []byte, v byte) error
-	Sync() error // waits for all work, and returns its errors
+	Sync() error // waits for all work, fetches included, and returns its errors
 	// Available returns how many bytes can be allocated, or false where the device does not say.
 	Available() (int64, bool)
 }
@@ -35,7 +35,7 @@ type Placed struct {
 	HostInputs []int
 }
 
-// Copies counts copies between host and device, in runs alone: not those of weights and inputs.
+// Copies counts copies between host and device, in runs alone: not those of weights, inputs and outputs.
 type Copies struct {
 	In, Out           int // to the device, from the device
 	InBytes, OutBytes int64

@@ -89,6 +89,7 @@ type Session struct {
 	mem       DeviceMemory
 	hostArena *Arena
 	outputs   []*Tensor // copies of outputs for the host
+	fetched   fetched
 	captured  capturing
 	types     *op.Result
 	run       uint64
@@ -202,6 +203,9 @@ func (s *Session) Output(i int) *Tensor {
 	if s.mem == nil || s.root.homes.onHost[v] {
 		return t
 	}
+	if s.fetched.done && s.fetched.outputs[i] != nil {
+		return s.fetched.outputs[i]
+	}
 	if s.outputs == nil {
 		s.outputs = make([]*Tensor, len(s.model.Graph.Outputs))
 	}
@@ -235,7 +239,7 @@ func (s *Session) Run(ctx context.Context) error {
 	if err := s.hold(); err != nil {
 		return err
 	}
-	s.outputs = nil
+	s.outputs, s.fetched.done = nil, false
 	before := s.arena.Stats()
 	s.root.step = s.run
 	err := s.runRoot(ctx)
@@ -262,6 +266,7 @@ func (s *Session) Run(ctx context.Context) error {
 		s.forget()
 		s.root.release()
 	}
+	s.fetched.done = err == nil && s.fetched.outputs != nil
 	return err
 }
 
@@ -286,6 +291,7 @@ func (s *Session) hold() error {
 // that shares it can run. The next Run takes it again.
 func (s *Session) Release() {
 	s.forget()
+	s.fetched.done = false
 	if s.root != nil {
 		s.root.release()
 	}
@@ -300,6 +306,7 @@ func (s *Session) Close() error {
 	var err error
 	if s.mem != nil {
 		s.mem.Sync() // what is still under way may use the memory; its error was Run's
+		s.dropFetches()
 		s.hostArena.Close()
 	}
 	if s.own {

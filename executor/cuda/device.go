@@ -23,12 +23,13 @@ type Options struct {
 	ConvClamp bool
 }
 
-// Device is one GPU with a stream on which everything is done in order. It serves one session at a time, or several that
-// take turns.
+// Device is one GPU with a stream on which everything is done in order, but for copies of outputs (fetches). It serves one session at
+// a time, or several that take turns.
 type Device struct {
 	driver   driver.Driver // which is products
 	products *products
 	stream   driver.Stream
+	fetches  fetches
 	opts     Options
 
 	mu        sync.Mutex
@@ -56,7 +57,11 @@ func New(drv driver.Driver, o Options) (*Device, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &Device{stream: s, opts: o, modules: map[string]driver.Module{}, functions: map[string]driver.Function{}, convs: map[convKey]convChoice{}}
+	f, err := newFetches(drv)
+	if err != nil {
+		return nil, err
+	}
+	d := &Device{stream: s, fetches: f, opts: o, modules: map[string]driver.Module{}, functions: map[string]driver.Function{}, convs: map[convKey]convChoice{}}
 	d.products = &products{Driver: drv, function: d.function, own: map[productKernel]driver.Function{}}
 	d.driver = d.products
 	return d, nil
@@ -113,55 +118,6 @@ func (d *Device) Place(p *executor.Prep) (executor.Placed, error) {
 	}
 	return executor.Placed{Kernel: host, Host: why}, nil
 }
-
-// Memory returns the GPU's memory.
-func (d *Device) Memory() executor.DeviceMemory { return memory{d} }
-
-// memory is the GPU's memory, with copies on the device's stream.
-type memory struct{ d *Device }
-
-func (m memory) Alloc(n int) ([]byte, error) {
-	b, err := m.d.driver.Alloc(n)
-	if errors.Is(err, executor.ErrOutOfMemory) {
-		free, total, _ := m.d.driver.MemInfo()
-		err = fmt.Errorf("%d bytes of %s, of whose %d bytes %d are free: %w", n, m.d.driver.Info().Name, total, free, err)
-	}
-	return b, err
-}
-func (m memory) Free(b []byte) error           { return m.d.driver.Free(b) }
-func (m memory) CopyIn(dst, src []byte) error  { return m.d.driver.CopyIn(m.d.stream, dst, src) }
-func (m memory) CopyOut(dst, src []byte) error { return m.d.driver.CopyOut(m.d.stream, dst, src) }
-func (m memory) Copy(dst, src []byte) error    { return m.d.driver.Copy(m.d.stream, dst, src) }
-func (m memory) Fill(dst []byte, v byte) error { return m.d.driver.Fill(m.d.stream, dst, v) }
-func (m memory) Available() (int64, bool) {
-	free, _, err := m.d.driver.MemInfo()
-	return free, err == nil
-}
-func (m memory) Sync() error { return m.d.driver.Sync(m.d.stream) }
-
-func (m memory) Pin(n int) ([]byte, error) { return m.d.driver.Pin(n) }
-func (m memory) Unpin(b []byte) error      { return m.d.driver.Unpin(b) }
-
-// BeginCapture notes the stream's work from now on in place of doing it.
-func (m memory) BeginCapture() error { return m.d.driver.BeginCapture(m.d.stream) }
-
-// EndCapture makes a CUDA graph of it.
-func (m memory) EndCapture() (executor.Capture, error) {
-	g, err := m.d.driver.EndCapture(m.d.stream)
-	if err != nil {
-		return nil, err
-	}
-	return &captured{m.d, g}, nil
-}
-
-// captured is a CUDA graph.
-type captured struct {
-	d *Device
-	g driver.Graph
-}
-
-func (c *captured) Replay() error { return c.d.driver.Replay(c.g, c.d.stream) }
-func (c *captured) Free() error   { return c.d.driver.FreeGraph(c.g) }
 
 // function returns a kernel of a module, which is compiled for the GPU when it is first asked for.
 func (d *Device) function(module, name string) (driver.Function, error) {

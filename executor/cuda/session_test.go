@@ -31,7 +31,12 @@ func parsed(t testing.TB, text string) (*graph.Model, *op.Result) {
 // made makes up data for all inputs of a model.
 func made(t testing.TB, m *graph.Model, env symbolic.Env) map[string]*executor.Tensor {
 	t.Helper()
-	f := dataset.NewFiller(m.Graph, env, 1)
+	return madeOf(t, m, env, 1)
+}
+
+// madeOf makes up data, other ones for every seed.
+func madeOf(t require.TestingT, m *graph.Model, env symbolic.Env, seed uint64) map[string]*executor.Tensor {
+	f := dataset.NewFiller(m.Graph, env, seed)
 	inputs := map[string]*executor.Tensor{}
 	for _, d := range m.Graph.Inputs {
 		x, err := f.Fill(d.Value)

@@ -126,8 +126,26 @@ func start(side Side, inputs map[string]*executor.Tensor, opts Options) (*execut
 		s.Close()
 		return nil, err
 	}
+	s.Fetch(losses(side)...)
 	return &execution{graph: side.Model.Graph, session: s, device: opts.Device, available: before, warmup: opts.Warmup, total: opts.Warmup + max(opts.Repeat, 1),
 		run: &Run{Predicted: s.Prediction(), Threads: s.Threads(), Feeds: s.Feeds(), HostNodes: s.HostNodes(), LibraryNodes: s.LibraryNodes(), WhyNoCapture: s.WhyNoCapture()}}, nil
+}
+
+// lossBytes is the size up to which an output is taken for a loss or the like, at which a training loop looks in every step. The larger
+// ones are copied from the device after the last step.
+const lossBytes = 4096
+
+// losses lists the numbers of the outputs that are copied from the device in every step.
+func losses(side Side) (list []int) {
+	g := side.Model.Graph
+	for i, d := range g.Outputs {
+		t := g.Values[d.Value].Type
+		shape := executor.EvalShape(t, side.Dims)
+		if n, ok := executor.Bytes(t.DType, shape); ok && shape != nil && n <= lossBytes {
+			list = append(list, i)
+		}
+	}
+	return list
 }
 
 // close ends the session, once.

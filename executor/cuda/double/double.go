@@ -6,7 +6,8 @@
 //     kernel sees copies of these bytes, with others around them that it must not write to, and that spoil results if it reads
 //     them; nor may it write to what was announced as input.
 //   - New memory holds NaNs. Every other launch runs its threads backwards.
-//   - With Lazy, work is done when it is waited for and no earlier, streams in turn.
+//   - With Lazy, work is done when it is waited for and no earlier. Streams that no event orders run in another order every
+//     other time, and what is copied beside them holds NaNs until the copy is done.
 //   - Close reports memory that was not given back.
 package double
 
@@ -16,6 +17,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"unsafe"
 
 	"memopt/executor"
 	"memopt/executor/cuda/driver"
@@ -26,6 +28,7 @@ type Options struct {
 	Memory    int64 // bytes of the device
 	Lazy      bool
 	NoLibrary bool // products are refused as where libcublas is missing
+	NoPinning bool // there is no memory of the host to pin
 	// NoConvolutions leaves out the library of convolutions. ConvFault is what it answers when it is asked for its
 	// algorithms for one, nil for those that it has; nil: it has some for all.
 	NoConvolutions bool
@@ -48,13 +51,14 @@ type Double struct {
 	modules   []*library
 	functions []kernel
 	streams   []stream
-	events    []int // by number less one: when it was recorded
+	events    []*mark // by number less one: as it was recorded last
 	clock     int
-	graphs    [][]func() error
+	waits     uint // for streams, so far
+	graphs    []*graph
 	operands  operands
 	conv      convolution
 	lost      error
-	pinned    int
+	pinned    [][]byte
 	fails     string // kernel whose launches fail
 }
 
@@ -63,12 +67,6 @@ type block struct {
 	address uintptr
 	size    int
 	data    []byte // what the device has there; nil: freed
-}
-
-// stream is a queue of work.
-type stream struct {
-	work      []func() error
-	capturing bool
 }
 
 // New returns a device.
@@ -192,16 +190,36 @@ func (d *Double) find(b []byte) ([]byte, error) {
 func (d *Double) Pin(n int) ([]byte, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.pinned++
-	return make([]byte, max(n, 1))[:n], nil
+	if d.opts.NoPinning {
+		return nil, fmt.Errorf("%w: the double pins nothing", executor.ErrOutOfMemory)
+	}
+	b := make([]byte, max(n, 1))
+	d.pinned = append(d.pinned, b)
+	return b[:n], nil
 }
 
-// Unpin counts.
-func (d *Double) Unpin([]byte) error {
+// Unpin ends it.
+func (d *Double) Unpin(b []byte) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.pinned--
-	return nil
+	for i, p := range d.pinned {
+		if unsafe.SliceData(p) == unsafe.SliceData(b) {
+			d.pinned = slices.Delete(d.pinned, i, i+1)
+			return nil
+		}
+	}
+	return errors.New("double: Unpin of memory that was not pinned, or twice")
+}
+
+// isPinned reports whether memory of the host is pinned.
+func (d *Double) isPinned(b []byte) bool {
+	at := uintptr(unsafe.Pointer(unsafe.SliceData(b)))
+	for _, p := range d.pinned {
+		if start := uintptr(unsafe.Pointer(unsafe.SliceData(p))); at >= start && at-start+uintptr(len(b)) <= uintptr(len(p)) {
+			return true
+		}
+	}
+	return false
 }
 
 // MemInfo counts.
@@ -230,8 +248,8 @@ func (d *Double) Close() error {
 		release(b.address, b.size)
 	}
 	d.blocks = nil
-	if d.pinned != 0 && err == nil {
-		err = fmt.Errorf("double: %d pieces of pinned memory were not given back", d.pinned)
+	if len(d.pinned) != 0 && err == nil {
+		err = fmt.Errorf("double: %d pieces of pinned memory were not given back", len(d.pinned))
 	}
 	if len(leaks) > 0 && err == nil {
 		err = fmt.Errorf("double: %d allocations were not given back: %s", len(leaks), strings.Join(leaks, ", "))

@@ -33,7 +33,9 @@ type Driver interface {
 
 	CopyIn(s Stream, dst, src []byte) error  // from the host; src may be changed when it returns, unless it is pinned
 	CopyOut(s Stream, dst, src []byte) error // to the host; done when it returns
-	Copy(s Stream, dst, src []byte) error    // within the device; they do not overlap
+	// CopyOutAsync copies to the host's memory that Pin gave, and may be under way when it returns.
+	CopyOutAsync(s Stream, dst, src []byte) error
+	Copy(s Stream, dst, src []byte) error // within the device; they do not overlap
 	Fill(s Stream, dst []byte, value byte) error
 
 	// Load compiles a module of kernels for the device. name is for messages.
@@ -56,13 +58,16 @@ type Driver interface {
 	NewStream() (Stream, error)
 	Sync(s Stream) error // waits for the stream, and returns errors of what it did
 	NewEvent() (Event, error)
+	// Record makes the event happen when the stream comes to where it is now. Wait makes a stream wait for what Record was asked for last:
+	// the event may be recorded anew right after it.
 	Record(e Event, s Stream) error
-	Wait(s Stream, e Event) error // makes the stream wait for the event
+	Wait(s Stream, e Event) error
 	// Elapsed returns the milliseconds between two events that have happened.
 	Elapsed(from, to Event) (float64, error)
 
 	// BeginCapture notes what the stream is asked to do from now on in place of doing it; EndCapture makes a
-	// graph of it, which Replay does at once.
+	// graph of it, which Replay does at once. Streams that wait for an event that was recorded meanwhile become a part of the capture, until
+	// it ends; before that its stream waits for all of their work.
 	BeginCapture(s Stream) error
 	EndCapture(s Stream) (Graph, error)
 	Replay(g Graph, s Stream) error

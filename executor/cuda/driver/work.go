@@ -95,6 +95,13 @@ func (d *cuda) CopyOut(s Stream, dst, src []byte) error {
 	return d.do(cuStreamSynchronize, uintptr(s))
 }
 
+// CopyOutAsync copies to the host's pinned memory.
+func (d *cuda) CopyOutAsync(s Stream, dst, src []byte) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.copy(cuMemcpyDtoHAsync, s, dst, src)
+}
+
 // Copy copies within the device.
 func (d *cuda) Copy(s Stream, dst, src []byte) error {
 	d.mu.Lock()

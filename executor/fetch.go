@@ -1,0 +1,112 @@
+package executor
+
+import (
+	"slices"
+
+	"memopt/graph"
+)
+
+// Fetcher is a DeviceMemory whose device copies to the host while it computes.
+type Fetcher interface {
+	Pinner
+	// Fetch copies to pinned memory of the host what src holds after all work that was asked for so far. What is asked for later
+	// does not wait for it, and must leave src as it is; Sync waits for it, and captures end with it.
+	Fetch(dst, src []byte) error
+}
+
+// maxFetched is how many bytes of the host a session pins for outputs at most: pinned memory is lost to everything else on the
+// machine. Outputs beyond it are copied when they are asked for.
+const maxFetched = 1 << 30
+
+// fetched is what Session.Fetch has asked for.
+type fetched struct {
+	outputs []*Tensor // by graph output: pinned memory that it is copied to; nil: it is not
+	bytes   int
+	done    bool // the last run has copied them
+}
+
+// Fetch has the graph outputs with these numbers, and no others, copied to the host in every run from now on, while the device computes
+// what comes after them: Output returns such a copy, and allocates nothing. Where values are on the host anyway it does nothing. Outputs
+// whose size depends on data, that are inputs or weights, or for which there is no memory to pin, are copied when Output is called, as
+// without Fetch. Copies that Output has returned before are not good any more.
+func (s *Session) Fetch(outputs ...int) {
+	s.forget() // it has the old copies
+	s.dropFetches()
+	m, ok := s.mem.(Fetcher)
+	if !ok {
+		return
+	}
+	s.fetched.outputs = make([]*Tensor, len(s.model.Graph.Outputs))
+	for _, i := range outputs {
+		s.fetchOutput(m, i)
+	}
+}
+
+// fetchOutput gives a graph output its pinned memory, and the step its copy after which it stays as it is.
+func (s *Session) fetchOutput(m Fetcher, i int) {
+	f, v := s.root, s.model.Graph.Outputs[i].Value
+	n, ok := Bytes(f.vals[v].DType, f.shapes[v])
+	if f.homes.onHost[v] || f.shapes[v] == nil || !ok || n == 0 || n > maxFetched-s.fetched.bytes || s.fetched.outputs[i] != nil {
+		return
+	}
+	st := f.lastWriter(v)
+	if st == nil {
+		return
+	}
+	data, err := m.Pin(n)
+	if err != nil {
+		return
+	}
+	s.fetched.bytes += n
+	t := &Tensor{DType: f.vals[v].DType, Shape: slices.Clone(f.shapes[v]), Data: data}
+	s.fetched.outputs[i] = t
+	st.fetches = append(st.fetches, transfer{home: f.vals[v], copy: t})
+}
+
+// lastWriter returns the last step that makes or updates something in a value's memory; nil where the value is an input or a weight,
+// or lies in one. An output's memory then stays as it is until the run ends.
+func (f *frame) lastWriter(v graph.ValueID) (last *step) {
+	root := f.timeline.Root[v]
+	if root == graph.NoValue {
+		return nil
+	}
+	in := func(w graph.ValueID) bool { return w != graph.NoValue && f.timeline.Root[w] == root }
+	for i := range f.steps {
+		st := &f.steps[i]
+		writes := slices.ContainsFunc(st.node.Outputs, in)
+		for _, slot := range st.prep.Info.Mutates {
+			writes = writes || in(st.node.Input(slot))
+		}
+		if writes && st.kernel != nil {
+			last = st
+		}
+	}
+	return last
+}
+
+// fetchOutputs begins to copy what the step has finished.
+func (st *step) fetchOutputs() error {
+	for i := range st.fetches {
+		c := &st.fetches[i]
+		if err := st.f.mem.(Fetcher).Fetch(c.copy.Data, c.home.Data); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// dropFetches gives the copies' memory back. None is under way: a run waits for its own.
+func (s *Session) dropFetches() {
+	for _, t := range s.fetched.outputs {
+		if t != nil {
+			s.mem.(Fetcher).Unpin(t.Data)
+		}
+	}
+	s.fetched = fetched{}
+	if s.root == nil {
+		return
+	}
+	for i := range s.root.steps {
+		s.root.steps[i].fetches = nil
+	}
+}
