@@ -35,7 +35,7 @@ It ends with 0 where all is as promised, 4 where numbers differ (the first value
 that differs is named), 5 where the measured arena is above the planned one.
 
 With -e ort, ONNX Runtime executes both files, the planned one being what apply writes:
-the arena that it measures is compared with the simulated live bytes. Its
+the peak of its arena is compared with the one that was simulated. Its
 optimizations may treat the two graphs differently, so equal means within the tolerance
 there; at --ort-opt basic or disable, --bitwise on holds as well.`,
 		Example: `  memopt verify example:mlp --level 1 --dim batch=64 --init random:1
