@@ -117,18 +117,9 @@ func (a *app) verifyModels(args []string, sel *selectionFlags, ex *execFlags, vf
 	if x.plan != nil && x.changed && len(args) == 1 {
 		v.Predicted, v.Profile = 1+x.plan.Overhead, x.plan.ProfileName()
 	}
-	var runtimes ortSides
-	for v.Seeds < vf.seeds {
-		if err := x.fill(ex, int64(v.Seeds), opts.Device); err != nil {
-			return err
-		}
-		opts.Session.Seed = uint64(a.global.seed + int64(v.Seeds))
-		if v.Verdict, runtimes, err = a.verifyOnce(x, ex, v.Bitwise, opts); err != nil {
-			return classifyRun(args[0], err)
-		}
-		if v.Seeds++; !v.Verdict.Equal {
-			break
-		}
+	runtimes, err := a.verifySeeds(args[0], x, ex, vf, v, opts)
+	if err != nil {
+		return err
 	}
 	v.Baseline = a.runView(v.Verdict.Baseline, x.baseline, opts)
 	v.Planned = a.runView(v.Verdict.Planned, x.planned, opts)
@@ -140,6 +131,23 @@ func (a *app) verifyModels(args []string, sel *selectionFlags, ex *execFlags, vf
 		return err
 	}
 	return verdict(args[0], v, vf)
+}
+
+// verifySeeds compares the sides on one set of inputs after the other, up to the first on which they differ.
+func (a *app) verifySeeds(name string, x *execution, ex *execFlags, vf *verifyFlags, v *report.VerifyView, opts verify.Options) (runtimes ortSides, err error) {
+	for v.Seeds < vf.seeds {
+		if err := x.fill(ex, int64(v.Seeds), opts.Device); err != nil {
+			return runtimes, err
+		}
+		opts.Session.Seed = uint64(a.global.seed + int64(v.Seeds))
+		if v.Verdict, runtimes, err = a.verifyOnce(x, ex, v.Bitwise, opts); err != nil {
+			return runtimes, classifyRun(name, err)
+		}
+		if v.Seeds++; !v.Verdict.Equal {
+			break
+		}
+	}
+	return runtimes, nil
 }
 
 func (a *app) verifyOnce(x *execution, ex *execFlags, bitwise bool, opts verify.Options) (*verify.Verdict, ortSides, error) {
