@@ -80,7 +80,7 @@ Every flag can be set by a variable of its name, too: MEMOPT_THREADS=2 for
                                                both graphs executed: equal numbers, the promised peak
   memopt inspect model.onnx                    operators, dims and sizes as formulas`,
 		SilenceUsage: true, SilenceErrors: true,
-		Args: cobra.NoArgs,
+		Args: noCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetIn(a.in)
@@ -98,6 +98,20 @@ Every flag can be set by a variable of its name, too: MEMOPT_THREADS=2 for
 	root.SetFlagErrorFunc(wrongFlag)
 	root.AddCommand(a.planCommand(), a.applyCommand(), a.gradCommand(), a.runCommand(), a.verifyCommand(), a.packCommand(), a.solveCommand(), a.inspectCommand(), a.opsCommand(), a.examplesCommand(), a.versionCommand(), a.exitCodesTopic(), a.ortChildCommand())
 	return root
+}
+
+// noCommand words the error of a word that is no command.
+func noCommand(root *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	var names []string
+	for _, cmd := range root.Commands() {
+		if !cmd.Hidden {
+			names = append(names, cmd.Name())
+		}
+	}
+	return usage("unknown command %q%s; memopt help lists the commands", args[0], suggest(args[0], names))
 }
 
 // wrongFlag words an error of the flags: with the flag that was meant, where one is much like what was given.
