@@ -10,8 +10,6 @@ import (
 	"path"
 	"strings"
 
-	"github.com/agext/levenshtein"
-
 	"memopt/graph"
 	"memopt/planner"
 )
@@ -66,23 +64,12 @@ func LoadDevice(name string) (*planner.Profile, error) {
 	data, err := deviceFiles.ReadFile(path.Join("devices", name+".json"))
 	if err != nil {
 		text := fmt.Sprintf("no device has this name; wanted one of %s, or the path of a .json file", strings.Join(DeviceNames(), ", "))
-		if near := nearestDevice(name); near != "" {
+		if near := planner.Nearest(strings.ToLower(name), DeviceNames()); near != "" {
 			text += fmt.Sprintf("; did you mean %q?", near)
 		}
 		return nil, faultf(fmt.Sprintf("%q", name), "%s", text)
 	}
 	return ParseDevice(data, name)
-}
-
-// nearestDevice returns the built-in name most like a misspelt one, or "".
-func nearestDevice(name string) string {
-	best, bestScore := "", 0.5 // less alike than this is no misspelling
-	for _, n := range DeviceNames() {
-		if score := levenshtein.Match(strings.ToLower(name), n, nil); score >= bestScore {
-			best, bestScore = n, score
-		}
-	}
-	return best
 }
 
 // ParseDevice reads the JSON of a device profile.

@@ -41,8 +41,7 @@ type capturing struct {
 
 // captureBytes is the device's memory that a captured step of so many nodes wants for the step's number and the flags.
 func captureBytes(nodes int) int {
-	flags := (flagBytes*nodes + Alignment - 1) / Alignment * Alignment
-	return Alignment + flags
+	return Alignment + (flagsSize(nodes)+Alignment-1)/Alignment*Alignment
 }
 
 // pin returns memory that holds src as long as the capture.
@@ -114,7 +113,7 @@ func (s *Session) beginCapture() (err error) {
 		if c.stepAt, err = s.weights.Alloc(8); err != nil {
 			return err
 		}
-		if c.flags.block, err = s.weights.Alloc(flagBytes * len(s.root.steps)); err != nil {
+		if c.flags.block, err = s.weights.Alloc(flagsSize(len(s.root.steps))); err != nil {
 			return err
 		}
 	}

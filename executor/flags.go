@@ -10,11 +10,16 @@ type Flags struct {
 	reports []func(word uint32) error
 }
 
-// flagBytes is the size of a flag.
-const flagBytes = 4
+const (
+	flagBytes = 4 // of a flag
+	nodeFlags = 2 // that a node's kernel may ask for: RoiAlign looks at the numbers and at the image of each region
+)
+
+// flagsSize is the size of the flags of so many nodes.
+func flagsSize(nodes int) int { return flagBytes * nodeFlags * nodes }
 
 // Add returns a flag, and has report make an error of what lies there after a replay, unless that is 0. A node's kernel asks for
-// one flag at most.
+// nodeFlags at most.
 func (f *Flags) Add(report func(word uint32) error) []byte {
 	at := flagBytes * len(f.reports)
 	f.reports = append(f.reports, report)

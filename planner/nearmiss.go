@@ -12,20 +12,22 @@ import (
 // unknownCluster words the warning about a configuration entry that names no cluster.
 func unknownCluster(a *recompute.Analysis, e ConfigEntry) string {
 	text := fmt.Sprintf("config entry %q: no cluster of this graph has the id %q at probe %s, so it changes nothing", e, e.Cluster, a.Probe)
-	if near := nearest(string(e.Cluster), a.Clusters); near != "" {
+	ids := make([]string, len(a.Clusters))
+	for i := range a.Clusters {
+		ids[i] = string(a.Clusters[i].ID)
+	}
+	if near := Nearest(strings.TrimSpace(string(e.Cluster)), ids); near != "" {
 		text += fmt.Sprintf("; did you mean %q?", near)
 	}
 	return text
 }
 
-// nearest returns the id most like a misspelt one, or "".
-func nearest(id string, clusters []recompute.Cluster) string {
+// Nearest returns the name most like a misspelt one, or "" where none is much like it. It is for messages.
+func Nearest(misspelt string, names []string) string {
 	best, bestScore := "", 0.6 // less alike than this is no misspelling
-	for i := range clusters {
-		c := string(clusters[i].ID)
-		score := levenshtein.Match(strings.TrimSpace(id), c, nil)
-		if score > bestScore {
-			best, bestScore = c, score
+	for _, name := range names {
+		if score := levenshtein.Match(misspelt, name, nil); score > bestScore {
+			best, bestScore = name, score
 		}
 	}
 	return best

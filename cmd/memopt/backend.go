@@ -48,7 +48,7 @@ func openCUDA(ordinal int) (executor.Device, error) {
 	missing := (*driver.Missing)(nil)
 	switch {
 	case errors.As(err, &missing):
-		return nil, &exitError{exitMissing, fmt.Errorf("--backend cuda: %w", err)}
+		return nil, &exitError{exitMissing, fmt.Errorf("--backend cuda: %w; without a GPU, -e cpu executes and -e null counts memory", err)}
 	case err != nil:
 		return nil, fmt.Errorf("--backend cuda: %w", err)
 	}

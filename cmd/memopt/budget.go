@@ -21,9 +21,11 @@ type budgetFlags struct {
 	limit   string
 	effort  float64
 	optimal bool
+	set     *pflag.FlagSet // what they are registered in
 }
 
 func (b *budgetFlags) register(f *pflag.FlagSet) {
+	b.set = f
 	f.StringVar(&b.budget, "budget", "", "the cheapest plan that fits: 16GiB of inputs, weights and arena together, or 50% of the baseline peak for the arena")
 	f.StringArrayVar(&b.regions, "budget-for", nil, "'GLOB=SIZE': what nodes with such names stash may take so much at the end of the forward half (repeatable)")
 	f.StringVar(&b.what, "select", "nodes", "what a plan to a budget chooses: nodes, any that can run again, or clusters, what a configuration of ONNX Runtime can say")
@@ -36,11 +38,8 @@ func (b *budgetFlags) register(f *pflag.FlagSet) {
 // asks reports whether there is a budget.
 func (b *budgetFlags) asks() bool { return b.budget != "" || len(b.regions) > 0 }
 
-// resolve makes planner options of the flags.
-func (b *budgetFlags) resolve(a *app) (*planner.Budget, error) {
-	if !b.asks() {
-		return nil, nil
-	}
+// search checks the flags that say how to search, and makes a budget without a limit of them.
+func (b *budgetFlags) search(a *app) (*planner.Budget, error) {
 	out := &planner.Budget{Seed: a.global.seed, Solver: b.solver}
 	switch b.what {
 	case "nodes", "clusters":
@@ -52,6 +51,26 @@ func (b *budgetFlags) resolve(a *app) (*planner.Budget, error) {
 	case "auto", "greedy", "lns":
 	default:
 		return nil, usage("--solver %q: wanted auto, greedy or lns", b.solver)
+	}
+	limit, err := b.duration()
+	if err != nil {
+		return nil, err
+	}
+	out.Effort, out.Limit = limit.Seconds(), limit
+	switch {
+	case !(b.effort >= 0 && b.effort < 1e6):
+		return nil, usage("--effort %v: wanted a number of seconds", b.effort)
+	case b.effort > 0 && limit > 0:
+		out.Effort = b.effort
+	}
+	return out, nil
+}
+
+// resolve makes planner options of the flags.
+func (b *budgetFlags) resolve(a *app) (*planner.Budget, error) {
+	out, err := b.search(a)
+	if err != nil {
+		return nil, err
 	}
 	if err := parseBudget(b.budget, out); err != nil {
 		return nil, err
@@ -67,15 +86,24 @@ func (b *budgetFlags) resolve(a *app) (*planner.Budget, error) {
 		}
 		out.Regions = append(out.Regions, planner.Region{Glob: text[:at], Bytes: size})
 	}
-	limit, err := b.duration()
-	out.Effort, out.Limit = limit.Seconds(), limit
-	switch {
-	case !(b.effort >= 0 && b.effort < 1e6):
-		return nil, usage("--effort %v: wanted a number of seconds", b.effort)
-	case b.effort > 0 && limit > 0:
-		out.Effort = b.effort
+	return out, nil
+}
+
+// idle checks the flags where there is no budget, and says which of those that were given change nothing then.
+func (b *budgetFlags) idle(a *app) error {
+	if _, err := b.search(a); err != nil || b.set.Changed("pareto") {
+		return err
 	}
-	return out, err
+	var idle []string
+	for _, name := range []string{"select", "solver", "time-limit", "effort", "require-optimal"} {
+		if b.set.Changed(name) {
+			idle = append(idle, "--"+name)
+		}
+	}
+	if len(idle) > 0 {
+		a.warn("%s: for a plan to a budget; without --budget or --budget-for it changes nothing", strings.Join(idle, ", "))
+	}
+	return nil
 }
 
 // parseBudget reads the value of --budget.

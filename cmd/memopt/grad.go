@@ -163,6 +163,9 @@ func (a *app) noteGrad(j *autograd.Joint) {
 // classifyGrad gives an error of differentiation its code.
 func classifyGrad(name string, err error) error {
 	var none *autograd.NoRule
+	if errors.Is(err, autograd.ErrNoLoss) {
+		err = fmt.Errorf("%w (memopt grad -o train.onnx --loss NAME, or NAME=seed for an output of any shape, makes the training graph)", err)
+	}
 	switch {
 	case errors.As(err, &none), errors.Is(err, autograd.ErrNoLoss), errors.Is(err, autograd.ErrBackward):
 		return invalid(wrap(name, err))

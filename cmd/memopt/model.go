@@ -62,6 +62,15 @@ func passes(l *loaded) []graph.Pass {
 	}
 }
 
+// exampleNames lists the built-in models.
+func exampleNames() []string {
+	var names []string
+	for _, ex := range examples.All() {
+		names = append(names, examplePrefix+ex.Name)
+	}
+	return names
+}
+
 // open finds the model that a name means and returns its default bindings.
 func (a *app) open(l *loaded, name string) (map[string]int64, error) {
 	var err error
@@ -69,7 +78,7 @@ func (a *app) open(l *loaded, name string) (map[string]int64, error) {
 	case strings.HasPrefix(name, examplePrefix):
 		ex, ok := examples.Lookup(strings.TrimPrefix(name, examplePrefix))
 		if !ok {
-			return nil, usage("%s: there is no such example; memopt examples lists them", name)
+			return nil, usage("%s: there is no such example%s; memopt examples lists them", name, suggest(name, exampleNames()))
 		}
 		if l.Model, err = ex.Build(); err != nil {
 			return nil, &exitError{exitInternal, fmt.Errorf("%s: %w", name, err)}

@@ -36,6 +36,15 @@ func gradientOf(info *op.Info) string {
 	return "rule"
 }
 
+// operatorNames lists the operators of the table.
+func operatorNames() []string {
+	var names []string
+	for _, info := range op.Named("") {
+		names = append(names, info.Name)
+	}
+	return names
+}
+
 func (a *app) opsCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "ops [NAME]",
@@ -60,7 +69,7 @@ and at which probe level ONNX Runtime recomputes it. Of one operator it also say
 			}
 			rows := op.Named(name)
 			if len(rows) == 0 {
-				return usage("ops %s: the table has no such operator; memopt ops lists them", name)
+				return usage("ops %s: the table has no such operator%s; memopt ops lists them", name, suggest(name, operatorNames()))
 			}
 			return report.Ops(a.out, format, rows, report.OpFacts{CPU: missingKernel, CUDA: hostOnCUDA, Gradient: gradientOf, Words: name != ""})
 		},

@@ -62,7 +62,7 @@ func (o *ortFlags) register(f *pflag.FlagSet) {
 	f.StringArrayVar(&o.config, "ort-config", nil, "with -e ort: a session configuration entry KEY=VALUE (repeatable)")
 }
 
-// options makes the runtime's options of all flags.
+// ortOptions checks the flags of ONNX Runtime and makes the runtime's options of all flags.
 func (e *execFlags) ortOptions(s *executor.Options) (ort.Options, error) {
 	f := &e.ort
 	o := ort.Options{Threads: s.Threads, InterOp: f.interOp, NoPattern: s.OnDemand, MemLimit: s.MemLimit, Config: f.config,
@@ -83,11 +83,8 @@ func (e *execFlags) ortOptions(s *executor.Options) (ort.Options, error) {
 	return o, nil
 }
 
-// checkORT makes sure, before any work is done, that the flags suit ONNX Runtime and that it is there.
-func (a *app) checkORT(e *execFlags, s *executor.Options) error {
-	if _, err := e.ortOptions(s); err != nil {
-		return err
-	}
+// checkORT makes sure, before any work is done, that ONNX Runtime is there.
+func (a *app) checkORT() error {
 	p, err := a.startORT()
 	if err == nil {
 		p.Close()

@@ -12,6 +12,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
+
+	"memopt/planner"
 )
 
 // app is one run of the program.
@@ -67,7 +69,10 @@ the backward half, says what recomputing them would save, rewrites the graph so
 that it does, and executes both to prove equal numbers and the promised peak.
 
 A model is a path, "-" for standard input, or example:NAME for one that is
-built in (memopt examples lists them).`,
+built in (memopt examples lists them).
+
+Every flag can be set by a variable of its name, too: MEMOPT_THREADS=2 for
+--threads 2.`,
 		Example: `  memopt plan example:transformer              what could be recomputed, and where the peak is
   memopt plan example:transformer --level 1    the plan that recomputes layer by layer
   memopt apply model.onnx --level 1 -o out.onnx --dim batch=8,seq=1024
@@ -75,7 +80,7 @@ built in (memopt examples lists them).`,
                                                both graphs executed: equal numbers, the promised peak
   memopt inspect model.onnx                    operators, dims and sizes as formulas`,
 		SilenceUsage: true, SilenceErrors: true,
-		Args: cobra.NoArgs,
+		Args: noCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetIn(a.in)
@@ -90,9 +95,42 @@ built in (memopt examples lists them).`,
 	f.Int64Var(&a.global.seed, "seed", 0, "goes into the seeds that random nodes without one are given")
 	f.IntVar(&a.global.threads, "threads", 0, "threads to run on; 0: one per core")
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error { return a.prepare(cmd) }
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage("%v", err) })
+	root.SetFlagErrorFunc(wrongFlag)
 	root.AddCommand(a.planCommand(), a.applyCommand(), a.gradCommand(), a.runCommand(), a.verifyCommand(), a.packCommand(), a.solveCommand(), a.inspectCommand(), a.opsCommand(), a.examplesCommand(), a.versionCommand(), a.exitCodesTopic(), a.ortChildCommand())
 	return root
+}
+
+// noCommand words the error of a word that is no command.
+func noCommand(root *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	var names []string
+	for _, cmd := range root.Commands() {
+		if !cmd.Hidden {
+			names = append(names, cmd.Name())
+		}
+	}
+	return usage("unknown command %q%s; memopt help lists the commands", args[0], suggest(args[0], names))
+}
+
+// wrongFlag words an error of the flags: with the flag that was meant, where one is much like what was given.
+func wrongFlag(cmd *cobra.Command, err error) error {
+	var unknown *pflag.NotExistError
+	if !errors.As(err, &unknown) {
+		return usage("%v", err)
+	}
+	var names []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, "--"+f.Name) })
+	return usage("%v%s; %s --help lists the flags", err, suggest("--"+unknown.GetSpecifiedName(), names), cmd.CommandPath())
+}
+
+// suggest is the part of a message that asks for what may have been meant; "" where nothing is much like what was given.
+func suggest(given string, names []string) string {
+	if near := planner.Nearest(given, names); near != "" {
+		return fmt.Sprintf(" (did you mean %s?)", near)
+	}
+	return ""
 }
 
 // prepare fills flags that are not given from MEMOPT_<FLAG> and checks the global ones.

@@ -72,6 +72,9 @@ func (s *selectionFlags) resolve(a *app, l *loaded) (*chosen, error) {
 	if s.budgetFlags.asks() {
 		return c, s.resolveBudget(a, c)
 	}
+	if err := s.budgetFlags.idle(a); err != nil {
+		return nil, err
+	}
 	if err := s.resolveLevel(a, c); err != nil {
 		return nil, err
 	}

@@ -35,7 +35,7 @@ It ends with 0 where all is as promised, 4 where numbers differ (the first value
 that differs is named), 5 where the measured arena is above the planned one.
 
 With -e ort, ONNX Runtime executes both files, the planned one being what apply writes:
-the arena that it measures is compared with the simulated live bytes. Its
+the peak of its arena is compared with the one that was simulated. Its
 optimizations may treat the two graphs differently, so equal means within the tolerance
 there; at --ort-opt basic or disable, --bitwise on holds as well.`,
 		Example: `  memopt verify example:mlp --level 1 --dim batch=64 --init random:1
@@ -117,18 +117,9 @@ func (a *app) verifyModels(args []string, sel *selectionFlags, ex *execFlags, vf
 	if x.plan != nil && x.changed && len(args) == 1 {
 		v.Predicted, v.Profile = 1+x.plan.Overhead, x.plan.ProfileName()
 	}
-	var runtimes ortSides
-	for v.Seeds < vf.seeds {
-		if err := x.fill(ex, int64(v.Seeds), opts.Device); err != nil {
-			return err
-		}
-		opts.Session.Seed = uint64(a.global.seed + int64(v.Seeds))
-		if v.Verdict, runtimes, err = a.verifyOnce(x, ex, v.Bitwise, opts); err != nil {
-			return classifyRun(args[0], err)
-		}
-		if v.Seeds++; !v.Verdict.Equal {
-			break
-		}
+	runtimes, err := a.verifySeeds(args[0], x, ex, vf, v, opts)
+	if err != nil {
+		return err
 	}
 	v.Baseline = a.runView(v.Verdict.Baseline, x.baseline, opts)
 	v.Planned = a.runView(v.Verdict.Planned, x.planned, opts)
@@ -140,6 +131,23 @@ func (a *app) verifyModels(args []string, sel *selectionFlags, ex *execFlags, vf
 		return err
 	}
 	return verdict(args[0], v, vf)
+}
+
+// verifySeeds compares the sides on one set of inputs after the other, up to the first on which they differ.
+func (a *app) verifySeeds(name string, x *execution, ex *execFlags, vf *verifyFlags, v *report.VerifyView, opts verify.Options) (runtimes ortSides, err error) {
+	for v.Seeds < vf.seeds {
+		if err := x.fill(ex, int64(v.Seeds), opts.Device); err != nil {
+			return runtimes, err
+		}
+		opts.Session.Seed = uint64(a.global.seed + int64(v.Seeds))
+		if v.Verdict, runtimes, err = a.verifyOnce(x, ex, v.Bitwise, opts); err != nil {
+			return runtimes, classifyRun(name, err)
+		}
+		if v.Seeds++; !v.Verdict.Equal {
+			break
+		}
+	}
+	return runtimes, nil
 }
 
 func (a *app) verifyOnce(x *execution, ex *execFlags, bitwise bool, opts verify.Options) (*verify.Verdict, ortSides, error) {

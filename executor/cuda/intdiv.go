@@ -6,7 +6,7 @@ import (
 	"memopt/executor"
 )
 
-// intDivision is Div or Mod of integers. The device says where a divisor is 0; a run waits for that.
+// intDivision is Div or Mod of integers. The device says where a divisor is 0; a run waits for that, unless its step is captured.
 type intDivision struct {
 	*broadcastKernel
 	faults outside

@@ -71,81 +71,98 @@ func (k *layerNormGradKernel) Workspace(in, _ [][]int) int {
 	return executor.RoundUp(4 * 2 * chunks * n)
 }
 
+// normGradRun is what a run has to do.
+type normGradRun struct {
+	dy, x, scale, bias, mean, inv *executor.Tensor
+	dx, dscale, dbias             *executor.Tensor // nil where nobody wants them
+	part                          []byte           // the chunks' sums
+	rows, n, chunks, chunk        int
+}
+
 // Run computes the gradients.
 func (k *layerNormGradKernel) Run(c *executor.Ctx) error {
-	dy, x, scale := c.In(0), c.In(1), c.In(2)
+	r := normGradRun{dy: c.In(0), x: c.In(1), scale: c.In(2)}
+	if err := k.operands(c, &r); err != nil {
+		return err
+	}
+	r.dx, r.dscale = c.Out(0, r.x.Shape...), c.Out(1, r.scale.Shape...)
+	switch k.form {
+	case normPlain:
+		r.dbias = c.Out(2, r.scale.Shape...)
+	case normInvertible:
+		r.dbias = c.Out(2, r.bias.Shape...)
+	}
+	r.chunks, r.chunk = rowChunks(r.rows, r.n)
+	r.part = c.Scratch(4 * 2 * r.chunks * r.n)
+	if r.n == 0 {
+		return nil
+	}
+	// The sums first: dX may lie in the memory of dY.
+	if r.dscale != nil || r.dbias != nil {
+		if err := k.sumUp(&r); err != nil {
+			return err
+		}
+	}
+	if r.dx == nil {
+		return nil
+	}
+	k.pack(k.launch, &r)
+	return k.teams(r.rows, r.n)
+}
+
+// operands checks the operands, and finds out how many rows of how many elements there are.
+func (k *layerNormGradKernel) operands(c *executor.Ctx, r *normGradRun) (err error) {
 	if err := sameShapes(c, 0, 1); err != nil {
 		return err
 	}
 	axis := int(k.axis)
 	if axis < 0 {
-		axis += x.Rank()
+		axis += r.x.Rank()
 	}
-	if axis < 0 || axis >= x.Rank() {
-		return c.Errorf("axis %d; input 1 has rank %d", k.axis, x.Rank())
+	if axis < 0 || axis >= r.x.Rank() {
+		return c.Errorf("axis %d; input 1 has rank %d", k.axis, r.x.Rank())
 	}
-	rows, n := elements(x.Shape[:axis]), elements(x.Shape[axis:])
-	if scale.Len() != n {
-		return c.Errorf("input 2, the scale, is %v, wanted %d elements", scale, n)
+	r.rows, r.n = elements(r.x.Shape[:axis]), elements(r.x.Shape[axis:])
+	if r.scale.Len() != r.n {
+		return c.Errorf("input 2, the scale, is %v, wanted %d elements", r.scale, r.n)
 	}
-	bias, mean, inv, err := k.stats(c, rows, n)
-	if err != nil {
+	r.bias, r.mean, r.inv, err = k.stats(c, r.rows, r.n)
+	return err
+}
+
+// sumUp computes dscale and dbias.
+func (k *layerNormGradKernel) sumUp(r *normGradRun) error {
+	k.pack(k.sums, r)
+	if err := k.sums.tiles((r.n+31)/32*r.chunks, 8); err != nil {
 		return err
 	}
-	dx, dscale := c.Out(0, x.Shape...), c.Out(1, scale.Shape...)
-	var dbias *executor.Tensor
-	switch k.form {
-	case normPlain:
-		dbias = c.Out(2, scale.Shape...)
-	case normInvertible:
-		dbias = c.Out(2, bias.Shape...)
+	a := k.parts.begin()
+	a.In(r.part)
+	a.Out(dataOf(r.dscale))
+	a.Out(dataOf(r.dbias))
+	a.Int(r.n)
+	a.Int(r.chunks)
+	return k.parts.tiles((2*r.n+31)/32, 8)
+}
+
+// pack packs the arguments of dX's kernel or of the sums'.
+func (k *layerNormGradKernel) pack(l *launch, r *normGradRun) {
+	a := l.begin()
+	a.In(r.dy.Data)
+	a.In(r.x.Data)
+	a.In(r.scale.Data)
+	a.In(dataOf(r.bias))
+	a.In(dataOf(r.mean))
+	a.In(r.inv.Data)
+	a.Out(dataOf(r.dx))
+	a.Out(r.part)
+	for _, v := range [...]int{r.rows, r.n, r.chunks, r.chunk} {
+		a.Int(v)
 	}
-	chunks, chunk := rowChunks(rows, n)
-	part := c.Scratch(4 * 2 * chunks * n)
-	for _, l := range []*launch{k.launch, k.sums} {
-		if l == k.launch && dx == nil {
-			continue
-		}
-		a := l.begin()
-		a.In(dy.Data)
-		a.In(x.Data)
-		a.In(scale.Data)
-		a.In(dataOf(bias))
-		a.In(dataOf(mean))
-		a.In(inv.Data)
-		a.Out(dataOf(dx))
-		a.Out(part)
-		a.Int(rows)
-		a.Int(n)
-		a.Int(chunks)
-		a.Int(chunk)
-		a.Uint32(flag(k.form == normSimplified))
-		a.Uint32(typeOf(mean))
-		a.Uint32(typeOf(inv))
-		a.Uint32(wide(x.DType, n))
-	}
-	if n == 0 {
-		return nil
-	}
-	// The sums first: dX may lie in the memory of dY.
-	if dscale != nil || dbias != nil {
-		if err := k.sums.tiles((n+31)/32*chunks, 8); err != nil {
-			return err
-		}
-		a := k.parts.begin()
-		a.In(part)
-		a.Out(dataOf(dscale))
-		a.Out(dataOf(dbias))
-		a.Int(n)
-		a.Int(chunks)
-		if err := k.parts.tiles((2*n+31)/32, 8); err != nil {
-			return err
-		}
-	}
-	if dx == nil {
-		return nil
-	}
-	return k.teams(rows, n)
+	a.Uint32(flag(k.form == normSimplified))
+	a.Uint32(typeOf(r.mean))
+	a.Uint32(typeOf(r.inv))
+	a.Uint32(wide(r.x.DType, r.n))
 }
 
 // stats gets the operands from input 3 on.

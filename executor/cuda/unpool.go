@@ -11,7 +11,7 @@ import (
 )
 
 // maxUnpool is MaxUnpool: each place of the output is marked with the last element that names it, and takes that. The device says
-// which index is outside its plane; a run waits for that.
+// which index is outside its plane; a run waits for that, unless its step is captured.
 type maxUnpool struct {
 	mark, take *launch
 	faults     outside
@@ -101,5 +101,8 @@ func (k *maxUnpool) marks(c *executor.Ctx, marks []byte, in int, own, full [3]in
 
 // describe is the error of an index that is not in its element's plane.
 func (k *maxUnpool) describe(place int, value string) error {
+	if value == "" {
+		return fmt.Errorf("input 1, element %d: the index is not in that element's plane of %d elements", place, k.own)
+	}
 	return fmt.Errorf("input 1 has index %s at element %d, which is not in that element's plane of %d elements", value, place, k.own)
 }

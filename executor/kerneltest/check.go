@@ -2,6 +2,7 @@ package kerneltest
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -90,18 +91,9 @@ func Run(d executor.Device, c *Case, s Setup) ([]*executor.Tensor, error) {
 	defer pool.Close()
 	m := &memory{shift: s.Shift, inPlace: -1, device: device}
 	defer m.close()
-	in := make([]*executor.Tensor, len(c.In))
-	for i, t := range c.In {
-		if t == nil {
-			continue
-		}
-		from := m
-		if slices.Contains(hostInputs, i) {
-			from = &memory{shift: s.Shift, inPlace: -1}
-		}
-		if in[i], err = from.copyOf(t); err != nil {
-			return nil, err
-		}
+	in, err := m.operands(c, hostInputs)
+	if err != nil {
+		return nil, err
 	}
 	out := make([]*executor.Tensor, len(c.Out))
 	for i, t := range c.Out {
@@ -133,25 +125,53 @@ func Run(d executor.Device, c *Case, s Setup) ([]*executor.Tensor, error) {
 		if t == nil || m.inPlace == i || slices.Contains(p.Info.Mutates, i) || slices.Contains(hostInputs, i) && device != nil {
 			continue
 		}
-		data, err := m.read(in[i].Data)
-		if err != nil {
-			return nil, err
-		}
-		if !bytes.Equal(data, t.Data) {
-			return nil, fmt.Errorf("input %d has been written to", i)
+		if err := m.unchanged(in[i], t); err != nil {
+			return nil, fmt.Errorf("input %d %w", i, err)
 		}
 	}
+	return out, m.fetch(out)
+}
+
+// operands returns copies of a case's inputs, in the device's memory but for those that the kernel reads on the host.
+func (m *memory) operands(c *Case, hostInputs []int) (in []*executor.Tensor, err error) {
+	in = make([]*executor.Tensor, len(c.In))
+	for i, t := range c.In {
+		if t == nil {
+			continue
+		}
+		from := m
+		if slices.Contains(hostInputs, i) {
+			from = &memory{shift: m.shift, inPlace: -1}
+		}
+		if in[i], err = from.copyOf(t); err != nil {
+			return nil, err
+		}
+	}
+	return in, nil
+}
+
+// unchanged compares an operand with what it was a copy of.
+func (m *memory) unchanged(t, was *executor.Tensor) error {
+	data, err := m.read(t.Data)
+	if err == nil && !bytes.Equal(data, was.Data) {
+		err = errors.New("has been written to")
+	}
+	return err
+}
+
+// fetch puts copies on the host in the place of outputs.
+func (m *memory) fetch(out []*executor.Tensor) error {
 	for i, t := range out {
 		if t == nil {
 			continue
 		}
 		data, err := m.read(t.Data)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		out[i] = &executor.Tensor{DType: t.DType, Shape: slices.Clone(t.Shape), Data: data}
 	}
-	return out, nil
+	return nil
 }
 
 // allocations counts how often a function allocates. The Go runtime allocates for itself now and then,

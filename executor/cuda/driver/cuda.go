@@ -50,7 +50,7 @@ func libraryNames() []string {
 func Open(ordinal int) (Driver, error) {
 	lib, err := openLibrary(libraryNames())
 	if err != nil {
-		return nil, &Missing{fmt.Errorf("no NVIDIA driver: %w", firstLine(err))}
+		return nil, &Missing{fmt.Errorf("no NVIDIA driver: %w (it comes with the package of the driver; MEMOPT_LIBCUDA may name the file)", firstLine(err))}
 	}
 	d := &cuda{lib: lib}
 	for i, name := range functionNames {

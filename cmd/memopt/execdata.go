@@ -1,0 +1,180 @@
+package main
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"memopt/executor"
+	"memopt/executor/dataset"
+	"memopt/executor/npz"
+	"memopt/executor/verify"
+	"memopt/graph"
+	"memopt/graph/op"
+	"memopt/symbolic"
+)
+
+// loadData reads the inputs and binds the dims that they have.
+func (x *execution) loadData(dir string) error {
+	if dir == "" {
+		return nil
+	}
+	g := x.l.Graph
+	var err error
+	if strings.HasSuffix(dir, ".npz") {
+		x.set, err = loadNPZ(dir, g)
+	} else {
+		x.set, err = dataset.LoadDir(dir, g, yielded(g))
+	}
+	if err != nil {
+		return usage("--data-dir %s: %w", dir, err)
+	}
+	values := make([]*executor.Tensor, len(g.Values))
+	for name, t := range x.set.Inputs {
+		x.inputs[name] = t
+		if id, ok := g.Lookup(name); ok {
+			values[id] = t
+		}
+	}
+	if x.l.dims, err = executor.BindDims(g, values, x.l.dims); err != nil {
+		return usage("--data-dir %s: %w", dir, err)
+	}
+	return nil
+}
+
+// yielded lists the gradients that a boundary node hands out.
+func yielded(g *graph.Graph) []string {
+	var names []string
+	for _, n := range g.Nodes {
+		if !op.Of(n.Kind).Has(op.Yield) {
+			continue
+		}
+		for _, v := range n.Outputs {
+			if v != graph.NoValue {
+				names = append(names, g.Values[v].Name)
+			}
+		}
+	}
+	return names
+}
+
+func loadNPZ(path string, g *graph.Graph) (*dataset.Set, error) {
+	arrays, err := npz.Read(path)
+	if err != nil {
+		return nil, err
+	}
+	s := &dataset.Set{Dir: path, Inputs: map[string]*executor.Tensor{}, Outputs: map[int]dataset.Named{}}
+	for _, arr := range arrays {
+		id, ok := g.Lookup(arr.Name)
+		if !ok {
+			return nil, fmt.Errorf("array %q: the model has no value of that name", arr.Name)
+		}
+		if out := slices.IndexFunc(g.Outputs, func(d graph.Decl) bool { return d.Value == id }); out >= 0 && !g.Values[id].Input {
+			s.Outputs[out] = dataset.Named{Name: arr.Name, Tensor: arr.Tensor}
+			continue
+		}
+		s.Inputs[arr.Name] = arr.Tensor
+	}
+	return s, nil
+}
+
+// fill makes up the inputs that have no data.
+func (x *execution) fill(ex *execFlags, seed int64, device executor.Device) error {
+	if virtual(device) {
+		return nil
+	}
+	g := x.l.Graph
+	start, random, err := parseInit(ex.init)
+	if err != nil {
+		return err
+	}
+	if err := x.bound(); err != nil {
+		return err
+	}
+	filler := dataset.NewFiller(g, x.l.dims, uint64(start+seed))
+	for _, d := range g.Inputs {
+		v := &g.Values[d.Value]
+		if v.Data != nil || x.set != nil && x.set.Inputs[v.Name] != nil {
+			continue
+		}
+		if !random {
+			return usage("%s: input %q (%v) has no data: give a folder of input_N.pb with --data-dir, or make it up with --init random:1", x.l.Path, v.Name, v.Type)
+		}
+		t, err := filler.Fill(d.Value)
+		if err != nil {
+			return usage("%s: %w", x.l.Path, err)
+		}
+		x.inputs[v.Name] = t
+	}
+	return nil
+}
+
+// bound makes sure that every symbol of the inputs has a value.
+func (x *execution) bound() error {
+	var unbound []string
+	for _, d := range x.l.Graph.Inputs {
+		for _, dim := range d.Type.Shape.Dims {
+			for _, s := range dim.Symbols() {
+				if _, ok := x.l.dims[s]; !ok && !slices.Contains(unbound, s) {
+					unbound = append(unbound, s)
+				}
+			}
+		}
+	}
+	if len(unbound) == 0 {
+		return nil
+	}
+	slices.Sort(unbound)
+	return &exitError{exitUsage, fmt.Errorf("%s: %w", x.l.Path, &symbolic.UnboundError{Symbols: unbound})}
+}
+
+// parseInit reads the value of --init.
+func parseInit(text string) (seed int64, random bool, err error) {
+	if text == "" {
+		return 0, false, nil
+	}
+	number, ok := strings.CutPrefix(text, "random:")
+	if ok {
+		if seed, err = strconv.ParseInt(number, 10, 64); err == nil {
+			return seed, true, nil
+		}
+	}
+	return 0, false, usage("--init %q: wanted random:SEED with a whole number, for example random:1", text)
+}
+
+// save writes the outputs of a run.
+func (e *execFlags) save(r *verify.Run) error {
+	if e.saveOutputs == "" {
+		return nil
+	}
+	var err error
+	if strings.HasSuffix(e.saveOutputs, ".npz") {
+		err = saveNPZ(e.saveOutputs, r)
+	} else {
+		var named []dataset.Named
+		for _, o := range r.Outputs {
+			named = append(named, dataset.Named{Name: o.Name, Tensor: o.Tensor})
+		}
+		err = dataset.WriteDir(e.saveOutputs, named)
+	}
+	if err != nil {
+		return usage("--save-outputs %s: %w", filepath.Clean(e.saveOutputs), err)
+	}
+	return nil
+}
+
+// expected lists the outputs that the data set expects.
+func (x *execution) expected() []verify.Output {
+	if x.set == nil {
+		return nil
+	}
+	var want []verify.Output
+	for i, d := range x.l.Graph.Outputs {
+		if t, ok := x.set.Outputs[i]; ok {
+			want = append(want, verify.Output{Name: x.l.Graph.Values[d.Value].Name, Tensor: t.Tensor})
+		}
+	}
+	return want
+}

@@ -1,0 +1,143 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"memopt/executor"
+	"memopt/executor/cuda"
+	"memopt/executor/verify"
+	"memopt/report"
+)
+
+// execFlags are the flags of the verbs that execute.
+type execFlags struct {
+	backend     string
+	dataDir     string
+	saveOutputs string
+	init        string
+	repeat      int
+	warmup      int
+	memLimit    string
+	memPattern  string
+	strategy    string
+	cudaGraph   bool
+	blocking    bool
+	tf32        bool
+	convSearch  string
+	convRoom    string
+	atol, rtol  float64
+	ort         ortFlags
+	set         *pflag.FlagSet // what they are registered in
+	// differentiate says that forward models become training graphs first, selection or not.
+	differentiate bool
+}
+
+func (e *execFlags) register(f *pflag.FlagSet) {
+	e.set = f
+	f.StringVarP(&e.backend, "backend", "e", "cpu", "what executes: cpu; cuda, or cuda:N for GPU number N; ort, which is ONNX Runtime's library; or null, which computes nothing and counts memory")
+	f.StringVar(&e.dataDir, "data-dir", "", "inputs: a folder with input_N.pb by graph input order (output_N.pb are compared with), or an .npz file")
+	f.StringVar(&e.saveOutputs, "save-outputs", "", "write the outputs: to a folder as NAME.pb, or to an .npz file")
+	f.StringVar(&e.init, "init", "", "random:SEED makes up inputs and weights that have no data")
+	f.IntVarP(&e.repeat, "repeat", "r", 1, "measured steps")
+	f.IntVar(&e.warmup, "warmup", 0, "steps before the measured ones")
+	f.StringVar(&e.memLimit, "mem-limit", "", "the most that the arena may take, for example 2GiB")
+	f.StringVar(&e.memPattern, "mem-pattern", "on", "on: all offsets are planned before the run; off: memory is taken when a value is made")
+	f.StringVar(&e.strategy, "arena-extend-strategy", executor.NextPowerOfTwo.String(), "how the arena grows on demand: kNextPowerOfTwo or kSameAsRequested")
+	e.ort.register(f)
+	f.BoolVar(&e.cudaGraph, "cuda-graph", false, "capture a step as a CUDA graph and replay it, where the host has no part in the step")
+	f.BoolVar(&e.tf32, "tf32", false, "let a GPU round the operands of float32 products to 10 bits (TF32)")
+	f.StringVar(&e.convSearch, "cudnn-conv-algo-search", "heuristic", "how a GPU's algorithm for a convolution is found, as by ONNX Runtime's cudnn_conv_algo_search: heuristic, exhaustive, which times all of them and may choose others the next time, or default")
+	f.StringVar(&e.convRoom, "cudnn-conv-use-max-workspace", "on", "off leaves out algorithms for convolutions that want more than 32 MiB, as ONNX Runtime's cudnn_conv_use_max_workspace=0")
+	f.BoolVar(&e.blocking, "blocking", false, "wait for the GPU after every node, so that a fault is reported with the node that caused it")
+	f.Float64Var(&e.atol, "atol", verify.DefaultTolerance.Abs, "absolute tolerance of comparisons that are not bitwise")
+	f.Float64Var(&e.rtol, "rtol", verify.DefaultTolerance.Rel, "relative tolerance of comparisons that are not bitwise")
+}
+
+// options makes the executor's options of the flags.
+func (e *execFlags) options(a *app) (verify.Options, error) {
+	var o verify.Options
+	var err error
+	if o.Device, err = backend(e.backend); err != nil {
+		return o, err
+	}
+	if e.repeat < 1 || e.warmup < 0 {
+		return o, usage("--repeat %d --warmup %d: wanted at least 1 measured step and no negative number", e.repeat, e.warmup)
+	}
+	if a.global.threads < 0 {
+		return o, usage("--threads %d: wanted 0 (one per core) or more", a.global.threads)
+	}
+	o.Repeat, o.Warmup = e.repeat, e.warmup
+	s := &o.Session
+	s.Threads, s.Seed = a.global.threads, uint64(a.global.seed)
+	s.Capture, s.Blocking = e.cudaGraph, e.blocking
+	if err := e.gpuOptions(o.Device); err != nil {
+		return o, err
+	}
+	e.warnIdle(a, o.Device)
+	switch e.memPattern {
+	case "on", "off":
+		s.OnDemand = e.memPattern == "off"
+	default:
+		return o, usage("--mem-pattern %q: wanted on or off", e.memPattern)
+	}
+	if s.Strategy, err = executor.ParseExtendStrategy(e.strategy); err != nil {
+		return o, usage("--arena-extend-strategy: %w", err)
+	}
+	if e.memLimit != "" {
+		if s.MemLimit, err = report.ParseBytes(e.memLimit); err != nil || s.MemLimit <= 0 {
+			return o, usage("--mem-limit %q: wanted a positive size such as 2GiB", e.memLimit)
+		}
+	}
+	if _, err := e.ortOptions(s); err != nil {
+		return o, err
+	}
+	if isORT(o.Device) {
+		if err := a.checkORT(); err != nil {
+			return o, err
+		}
+	}
+	o.Progress = a.progress("steps")
+	return o, nil
+}
+
+// gpuOptions checks the flags of GPUs, and hands them to the device where it is one.
+func (e *execFlags) gpuOptions(device executor.Device) error {
+	search, err := cuda.ParseConvSearch(e.convSearch)
+	if err != nil {
+		return usage("--cudnn-conv-algo-search %w", err)
+	}
+	if e.convRoom != "on" && e.convRoom != "off" {
+		return usage("--cudnn-conv-use-max-workspace %q: wanted on or off", e.convRoom)
+	}
+	if d, ok := device.(*cuda.Device); ok {
+		d.AllowTF32(e.tf32)
+		d.ChooseConvolutions(search, e.convRoom == "off")
+	}
+	return nil
+}
+
+// warnIdle says which of the flags that were given are for another backend than the device's.
+func (e *execFlags) warnIdle(a *app, device executor.Device) {
+	_, isGPU := device.(*cuda.Device)
+	var gpu, runtime []string
+	e.set.Visit(func(f *pflag.Flag) {
+		switch f.Name {
+		case "blocking", "cuda-graph", "cudnn-conv-algo-search", "cudnn-conv-use-max-workspace", "tf32":
+			gpu = append(gpu, "--"+f.Name)
+		case "ort-arena", "ort-config", "ort-execution", "ort-inter-op", "ort-opt":
+			runtime = append(runtime, "--"+f.Name)
+		}
+	})
+	if len(gpu) > 0 && !isGPU {
+		a.warn("%s: for -e cuda; with -e %s it changes nothing", strings.Join(gpu, ", "), e.backend)
+	}
+	if len(runtime) > 0 && !isORT(device) {
+		a.warn("%s: for -e ort; with -e %s it changes nothing", strings.Join(runtime, ", "), e.backend)
+	}
+}
+
+func (e *execFlags) tolerance() verify.Tolerance {
+	return verify.Tolerance{Abs: e.atol, Rel: e.rtol}
+}

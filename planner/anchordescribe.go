@@ -1,0 +1,177 @@
+package planner
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"memopt/graph"
+	"memopt/graph/op"
+)
+
+// ortNode is what the optimizations ask about a node of the graph.
+type ortNode struct {
+	copies bool  // its first output is its first input: Identity, and Dropout of ratio 0
+	class  int32 // nodes of one class have the same operator and attributes; 0: never merged
+	swaps  bool  // a Transpose of the last two dims
+	matrix bool  // a product that takes a factor and transposed operands: MatMul
+	scaled int8  // a product with a constant scalar: one past the other operand
+	dense  bool  // a MatMul of matrices, or of shapes that the file fixes, so that an Add of a row becomes part of it
+	shape  bool  // its result is known from the shapes that the file fixes: Shape
+	row    int8  // an Add: one past the operand that is a row of fixed length
+}
+
+func describeForORT(g *graph.Graph, n *graph.Node, classes map[string]int32) ortNode {
+	info := op.Of(n.Kind)
+	var d ortNode
+	if !info.Random && len(info.Mutates) == 0 && !n.HasSubgraphs() && n.Kind != op.Unknown {
+		key := classKey(n)
+		if classes[key] == 0 {
+			classes[key] = int32(len(classes)) + 1
+		}
+		d.class = classes[key]
+	}
+	switch n.Kind {
+	case op.Identity:
+		d.copies = true
+	case op.Dropout:
+		d.copies = !drops(g, n)
+	case op.Shape:
+		d.shape = fixedShape(g, n.Input(0))
+	case op.Transpose:
+		d.swaps = swapsLast(n.IntList("perm", nil), rankOf(g, n.Input(0)))
+	case op.MatMul:
+		d.matrix = true
+		d.dense = rankOf(g, n.Input(1)) == 2 && (rankOf(g, n.Input(0)) == 2 || fixedShape(g, n.Input(0)) && fixedShape(g, n.Input(1)))
+	case op.Mul, op.Div:
+		switch {
+		case constantScalar(g, n.Input(1)):
+			d.scaled = 1
+		case n.Kind == op.Mul && constantScalar(g, n.Input(0)):
+			d.scaled = 2
+		}
+	case op.Add:
+		for slot := range 2 {
+			if rankOf(g, n.Input(slot)) == 1 && fixedShape(g, n.Input(slot)) {
+				d.row = int8(slot) + 1
+			}
+		}
+	}
+	return d
+}
+
+// drops reports whether ONNX Runtime takes a Dropout for one that drops something: it looks at the ratio alone (dropout_elimination.cc).
+func drops(g *graph.Graph, n *graph.Node) bool {
+	if n.Input(1) == graph.NoValue {
+		return false
+	}
+	t := constantData(g, n.Input(1))
+	if t == nil || t.Source == nil {
+		return true
+	}
+	ratio, err := t.Source.Bytes()
+	return err != nil || slices.ContainsFunc(ratio, func(b byte) bool { return b != 0 })
+}
+
+// classKey names a node's operator and attributes.
+func classKey(n *graph.Node) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d %s %s %d", n.Kind, n.Domain, n.Overload, len(n.Outputs))
+	attrs := slices.Clone(n.Attrs)
+	slices.SortFunc(attrs, func(x, y graph.Attr) int { return strings.Compare(x.Name, y.Name) })
+	for _, a := range attrs {
+		fmt.Fprintf(&b, " %s=%T%v", a.Name, a.Value, a.Value)
+	}
+	return b.String()
+}
+
+func rankOf(g *graph.Graph, v graph.ValueID) int {
+	if v == graph.NoValue || !g.Values[v].Type.Shape.Known() {
+		return -1
+	}
+	return g.Values[v].Type.Shape.Rank()
+}
+
+func fixedShape(g *graph.Graph, v graph.ValueID) bool {
+	if rankOf(g, v) < 0 {
+		return false
+	}
+	for _, d := range g.Values[v].Type.Shape.Dims {
+		if _, ok := d.Const(); !ok {
+			return false
+		}
+	}
+	return true
+}
+
+func swapsLast(perm []int64, rank int) bool {
+	if perm == nil {
+		return rank == 2
+	}
+	n := len(perm)
+	if n < 2 || perm[n-2] != int64(n)-1 || perm[n-1] != int64(n)-2 {
+		return false
+	}
+	for i := range n - 2 {
+		if perm[i] != int64(i) {
+			return false
+		}
+	}
+	return true
+}
+
+// mostShared is the most elements of constants that ONNX Runtime looks for equals of (constant_sharing.cc).
+const mostShared = 8
+
+// sharedConstants returns, for every value, the first of the constants equal to it, or the value itself.
+func sharedConstants(g *graph.Graph) []graph.ValueID {
+	out := make([]graph.ValueID, len(g.Values))
+	first := map[string]graph.ValueID{}
+	for i := range g.Values {
+		v := graph.ValueID(i)
+		out[i] = v
+		t := constantData(g, v)
+		if t == nil || t.Source == nil {
+			continue
+		}
+		if n, err := t.Elements(); err != nil || n > mostShared {
+			continue
+		}
+		raw, err := t.Source.Bytes()
+		if err != nil {
+			continue // whoever needs the contents says so
+		}
+		key := fmt.Sprintf("%d %v %x", t.DType, t.Dims, raw)
+		if w, ok := first[key]; ok {
+			out[i] = w
+		} else {
+			first[key] = v
+		}
+	}
+	return out
+}
+
+// constantData returns what the file says of a value that no input can change; nil for others.
+func constantData(g *graph.Graph, v graph.ValueID) *graph.TensorData {
+	value := &g.Values[v]
+	switch {
+	case value.IsConstant():
+		return value.Data
+	case value.Def != graph.NoNode && op.Of(g.Nodes[value.Def].Kind).Has(op.ConstantRole):
+		return g.Nodes[value.Def].TensorAttr("value")
+	}
+	return nil
+}
+
+// constantScalar reports whether a value is one number in the file.
+func constantScalar(g *graph.Graph, v graph.ValueID) bool {
+	if v == graph.NoValue || !fixedShape(g, v) {
+		return false
+	}
+	for _, d := range g.Values[v].Type.Shape.Dims {
+		if n, _ := d.Const(); n != 1 {
+			return false
+		}
+	}
+	return constantData(g, v) != nil
+}

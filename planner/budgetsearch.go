@@ -1,0 +1,153 @@
+package planner
+
+import (
+	"errors"
+	"math"
+	"slices"
+
+	"memopt/planner/remat"
+)
+
+// climb searches the rungs that count for the budget. A first plan comes at once; where time runs out, the
+// cheapest so far is the answer.
+func (b *budgeter) climb() error {
+	if b.tasks.graph.PeakBound(b.ctx, lowestWork) >= b.budget+Alignment {
+		return nil // it is proved that nothing fits
+	}
+	if b.opts.Effort <= 0 || b.opts.Solver == "greedy" {
+		return b.search(b.newSearch(), b.budget, 0)
+	}
+	if err := b.search(b.newSearch(), b.budget, 0); err != nil {
+		return err
+	}
+	defer b.within(searchShare)()
+	first, total := len(b.points), int64(b.opts.Effort*effortWork)
+	search := b.blocks
+	if len(b.tasks.graph.Tasks) <= ladderTasks {
+		search = b.ladder
+	}
+	if err := search(total); err != nil || b.ctx.Err() != nil {
+		return err
+	}
+	if b.cheapestOf(b.points[first:], b.budget) != nil {
+		b.points = slices.Delete(b.points, 1, first) // the first plan depends on the budget
+	}
+	return nil
+}
+
+func (b *budgeter) newSearch() *remat.Search { return remat.NewSearch(b.tasks.graph, b.opts.Seed) }
+
+// ladder searches all rungs up to the budget, from the lowest peak that can be reached on.
+func (b *budgeter) ladder(total int64) error {
+	s := b.newSearch()
+	low, err := s.Lowest(b.ctx, max(total/2, lowestWork))
+	if err != nil {
+		return err
+	}
+	if err := b.add(low); err != nil || low.Peak >= b.budget+Alignment {
+		return err
+	}
+	for k := 1; k <= b.top() && b.ctx.Err() == nil; k++ {
+		if b.rung(k)+Alignment <= low.Peak {
+			continue
+		}
+		if err := b.search(s, b.rung(k), total/(rungs/2)); err != nil {
+			return err
+		}
+	}
+	return b.search(s, b.budget, 0) // what is known between the last rung and the budget
+}
+
+// blocks searches the rungs up to the budget in two blocks.
+func (b *budgeter) blocks(total int64) error {
+	top := b.top()
+	var s *remat.Search
+	for k := max(1, (top/blockSize-1)*blockSize); k <= top && b.ctx.Err() == nil; k++ {
+		if s == nil || k%blockSize == 0 {
+			s = b.newSearch()
+		}
+		if err := b.search(s, b.rung(k), total/(2*blockSize)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// top is the last rung within the budget, 0 where there is none.
+func (b *budgeter) top() int {
+	top := min(int(float64(b.budget)/float64(b.p.Base.Peak.Bytes)*rungs)+1, rungs)
+	for top > 0 && b.rung(top) > b.budget {
+		top--
+	}
+	return top
+}
+
+// rung is the budget of a rung.
+func (b *budgeter) rung(k int) int64 {
+	return int64(float64(b.p.Base.Peak.Bytes)*float64(k)/rungs) - rungSlack
+}
+
+// search adds the cheapest plan within a budget that a search comes to, if there is one.
+func (b *budgeter) search(s *remat.Search, budget, work int64) error {
+	target := min(budget, math.MaxInt64-Alignment) + Alignment - 1 // the end of the highest buffer is not rounded up
+	for range packTries {
+		if chain := b.chain(target, work); chain != nil {
+			if err := s.Add(chain, "chain"); err != nil {
+				return err
+			}
+		}
+		answer, err := s.Fit(b.ctx, target, work)
+		var no *remat.InfeasibleError
+		if errors.As(err, &no) {
+			b.lowest = min(b.lowest, no.LowestPeak)
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if err := b.add(answer); err != nil {
+			return err
+		}
+		pt := &b.points[len(b.points)-1]
+		if pt.arena <= budget {
+			return nil
+		}
+		target = min(target, answer.Peak) - (pt.arena - budget)
+	}
+	return nil
+}
+
+// chain asks for an answer by dynamic programming over layers. In graphs with a ladder that takes longer than what it saves.
+func (b *budgeter) chain(budget, work int64) []remat.Extra {
+	if work == 0 || b.opts.Solver == "lns" || len(b.tasks.graph.Tasks) <= ladderTasks {
+		return nil
+	}
+	return b.tasks.graph.ChainExtras(b.ctx, budget)
+}
+
+// add takes an answer of the search into the set.
+func (b *budgeter) add(a *remat.Answer) error {
+	pt, err := b.point(a)
+	if err == nil {
+		b.points = append(b.points, *pt)
+	}
+	return err
+}
+
+// point evaluates an answer of the search by the simulator and packs it.
+func (b *budgeter) point(a *remat.Answer) (*point, error) {
+	pt := &point{extras: b.withForced(a.Extras), cost: a.Cost, method: a.Method}
+	if len(b.forced) > 0 {
+		pt.cost = 0
+		for _, x := range pt.extras {
+			pt.cost += b.tasks.graph.Tasks[x.Task].Cost
+		}
+	}
+	pt.placements = b.tasks.placements(pt.extras)
+	e, err := b.p.simulate(pt.placements)
+	if err != nil {
+		return nil, err
+	}
+	pt.live, pt.arena = e.peak, NewLayout(e.timeline, e.program.Bytes).Bytes
+	return pt, nil
+}
