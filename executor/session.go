@@ -43,7 +43,7 @@ type Options struct {
 type Observer interface {
 	// Node is called after the node at place i of the order has run: when it
 	// started, how long it took, and the bytes that were live meanwhile. Nodes that run in one loop
-	// (Looper) are reported one after the other when the loop is done, each with its share of the time.
+	// (Looper), or in one piece of a device's work (Chainer), are reported one after the other when the loop is done, each with its share of the time.
 	Node(i int, id graph.NodeID, start time.Time, took time.Duration, live int64)
 }
 
@@ -118,7 +118,6 @@ func Open(m *graph.Model, types *op.Result, d Device, opts Options) (*Session, e
 	s.placer, _ = d.(Placer)
 	if s.placer != nil {
 		s.mem = s.placer.Memory()
-		s.opts.NoFusion = true
 	}
 	if s.arena != nil && s.arena.source != s.mem {
 		s.pool.Close()
