@@ -198,8 +198,11 @@ func (f *frame) runChain(at int, steps []step) (int, error) {
 	return len(steps), nil
 }
 
-// doChain does what the steps of a chain have begun, over n elements each.
+// doChain does what the steps of a chain have begun, over n elements each. There are none where the first one was no plain loop.
 func (f *frame) doChain(n int, steps []step) error {
+	if len(steps) == 0 {
+		return nil
+	}
 	if work := steps[0].work; work != nil {
 		return f.doDeviceChain(work, steps)
 	}

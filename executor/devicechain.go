@@ -39,6 +39,30 @@ type DeviceChain interface {
 	Link(i int) Beginner
 	// Run does the work of all nodes. It allocates nothing from the second time on.
 	Run() error
+	// Bytes returns how many bytes of operands with as many elements as the results the nodes move one by one, and how many the chain moves.
+	Bytes() (alone, chained int64)
+}
+
+// Chained is what a session's chains save in a step on a device.
+type Chained struct {
+	Chains, Nodes  int   // that many nodes are done in that many pieces of work
+	Alone, Chained int64 // bytes that the nodes move one by one, and that the chains move: DeviceChain.Bytes
+}
+
+// Chained counts the chains that a device runs.
+func (s *Session) Chained() Chained {
+	var c Chained
+	for i := range s.root.steps {
+		st := &s.root.steps[i]
+		if st.link != nil {
+			c.Nodes++
+		}
+		if st.work != nil {
+			alone, chained := st.work.Bytes()
+			c.Chains, c.Alone, c.Chained = c.Chains+1, c.Alone+alone, c.Chained+chained
+		}
+	}
+	return c
 }
 
 // deviceChains marks chains of a device as chains does those of the host. Constants between the nodes of a chain do not part them.

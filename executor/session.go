@@ -26,11 +26,11 @@ type Options struct {
 	// Guard puts bytes of a known value behind every buffer and checks them after
 	// every node: for tests.
 	Guard bool
-	// NoFusion runs every node on its own.
+	// NoFusion runs every node on its own: no chains, on the host or on a device.
 	NoFusion bool
 	// Capture has a device that can do so note a step and do it again at once, from the second step on.
 	Capture bool
-	// Blocking waits for a device after every node, so that a fault is reported with the node that caused it.
+	// Blocking waits for a device after every node, none of which run as a chain, so that a fault is reported with the node that caused it.
 	Blocking bool
 
 	sizesOnly bool     // weights are not loaded to the device: no run will follow

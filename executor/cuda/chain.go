@@ -160,30 +160,23 @@ func (k *chain) Run() error {
 
 // pack packs a chain_step.
 func (k *chain) pack(a *driver.Args, s *chainStep) {
-	part, flags := &k.parts[s.link], s.flags
+	part := &k.parts[s.link]
 	var y, cond, out []byte
-	from, condFrom := s.from, uint32(chainFromAcc)
-	if from == chainFromMemory {
+	if s.from >= chainFromPack {
 		y = part.c.In(s.input).Data
-		from = s.place.from(y, k.width)
 	}
 	if s.cond >= 0 {
 		cond = part.c.In(s.cond).Data
-		if condFrom = chainFromEach; !s.condPlace.full {
-			condFrom = chainFromPlaces
-		}
 	}
 	if s.store {
-		if out = part.out.Data; !aligned16(out) {
-			flags |= chainOutEach
-		}
+		out = part.out.Data
 	}
 	a.Uint32(s.code)
-	a.Uint32(flags)
+	a.Uint32(s.flags)
 	a.Float32(s.alpha)
 	a.Float32(s.beta)
-	packOperand(a, y, from, s.place)
-	packOperand(a, cond, condFrom, s.condPlace)
+	packOperand(a, y, s.from, s.place)
+	packOperand(a, cond, s.condPlace.from(k.width), s.condPlace)
 	a.Out(out)
 }
 
@@ -194,8 +187,5 @@ func packOperand(a *driver.Args, data []byte, from uint32, p placing) {
 	a.Divider(max(p.inner, 1))
 	a.Divider(max(p.count, 1))
 }
-
-// aligned16 reports whether memory starts at a multiple of 16.
-func aligned16(b []byte) bool { return driver.Address(b)%16 == 0 }
 
 var _ executor.Chainer = (*Device)(nil)

@@ -14,7 +14,6 @@ const (
 	chainYIn1
 	chainKeep
 	chainIn1
-	chainOutEach
 )
 
 // chainStep is a step of a program.
@@ -23,7 +22,7 @@ type chainStep struct {
 	alpha, beta      float32
 	link             int // the node whose operands these are
 	from             uint32
-	input            int // y, where from is chainFromMemory
+	input            int // y, where from says that it is in memory
 	place, condPlace placing
 	cond             int // input, or -1
 	store            bool
@@ -138,7 +137,7 @@ func (c *chainCompiler) add(i int) bool {
 		c.take(i, op.x, z)
 	}
 	c.read(&s, i, y)
-	if s.from == chainFromMemory {
+	if s.from >= chainFromPack {
 		if r, ok := c.keep(c.value(i, y), i, i, graph.NoValue); ok {
 			s.flags |= chainKeepY | uint32(r)*chainYIn1
 		}
@@ -158,7 +157,7 @@ func (c *chainCompiler) take(i, in int, other graph.ValueID) {
 	s := chainStep{code: chainTake, link: i, cond: -1}
 	c.read(&s, i, in)
 	v := c.value(i, in)
-	if s.from == chainFromMemory {
+	if s.from >= chainFromPack {
 		if r, ok := c.keep(v, i, i, other); ok {
 			s.flags |= chainKeepY | uint32(r)*chainYIn1
 		}
@@ -170,20 +169,16 @@ func (c *chainCompiler) take(i, in int, other graph.ValueID) {
 // read says where a step finds an operand of node i.
 func (c *chainCompiler) read(s *chainStep, i, in int) {
 	switch v := c.value(i, in); {
-	case v == graph.NoValue:
-		s.from = chainFromMemory
-	case v == c.acc:
+	case v != graph.NoValue && v == c.acc:
 		s.from = chainFromAcc
-	case v == c.kept[0]:
+	case v != graph.NoValue && v == c.kept[0]:
 		s.from = chainFromKept0
-	case v == c.kept[1]:
+	case v != graph.NoValue && v == c.kept[1]:
 		s.from = chainFromKept1
 	default:
-		s.from = chainFromMemory
-	}
-	if s.from == chainFromMemory {
 		s.input = in
 		s.place, _ = placingOf(c.links[i].Shapes[in], c.links[i].Shape)
+		s.from = s.place.from(c.width)
 	}
 }
 
@@ -235,7 +230,7 @@ func (c *chainCompiler) count() {
 		}
 	}
 	for _, s := range c.steps {
-		if s.from == chainFromMemory && s.place.full {
+		if s.from >= chainFromPack && s.place.full {
 			c.moved += size
 		}
 		if s.store {

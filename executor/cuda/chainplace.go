@@ -1,17 +1,14 @@
 package cuda
 
-// Where the second operand of a chain's step comes from: the same numbers as in kernels/chain.h, and chainFromMemory for those in memory, which
-// of them is known when addresses are.
+// Where the second operand of a chain's step comes from: the same numbers as in kernels/chain.h.
 const (
 	chainFromAcc = iota
 	chainFromKept0
 	chainFromKept1
-	chainFromPack
-	chainFromEach
+	chainFromPack // from here on: memory
 	chainFromOne
 	chainFromRow
 	chainFromPlaces
-	chainFromMemory
 )
 
 // placing says where an operand has element i of the result: at i where full holds, else at (i / inner) % count.
@@ -51,16 +48,14 @@ func placingOf(from, to []int) (placing, bool) {
 	return p, true
 }
 
-// from returns how the interpreter reads an operand at an address, width elements at a time.
-func (p placing) from(data []byte, width int) uint32 {
-	switch aligned := aligned16(data); {
-	case p.full && aligned:
-		return chainFromPack
+// from returns how the interpreter reads an operand, width elements at a time.
+func (p placing) from(width int) uint32 {
+	switch {
 	case p.full:
-		return chainFromEach
+		return chainFromPack
 	case p.count == 1 || p.inner%width == 0:
 		return chainFromOne
-	case p.inner == 1 && p.count%width == 0 && aligned:
+	case p.inner == 1 && p.count%width == 0:
 		return chainFromRow
 	}
 	return chainFromPlaces

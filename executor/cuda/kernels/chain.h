@@ -19,15 +19,14 @@
 
 #define CHAIN_STEPS 16
 
-// Where y comes from; chain.go has the same numbers.
+// Where y comes from; chainplace.go has the same numbers. Operands start at multiples of 16 bytes.
 enum {
 	FROM_ACC,
 	FROM_KEPT0,
 	FROM_KEPT1,
-	FROM_PACK,   // 16 bytes of a tensor with as many elements
-	FROM_EACH,   // the same, element by element
+	FROM_PACK,   // a tensor with as many elements
 	FROM_ONE,    // one element for the pack: places are (i / inner) % count
-	FROM_ROW,    // 16 bytes of a row: places are i % count
+	FROM_ROW,    // a pack of a row: places are i % count
 	FROM_PLACES, // element by element: places are (i / inner) % count
 };
 
@@ -52,7 +51,6 @@ enum {
 	STEP_Y_IN_1 = 4,
 	STEP_KEEP = 8,       // so is the result
 	STEP_IN_1 = 16,
-	STEP_OUT_EACH = 32,  // the result is stored element by element
 };
 
 struct chain_args {
@@ -82,18 +80,36 @@ DEV inline words chain_load(const chain_operand &o, u32 i, int m) {
 UNROLL
 		for (int j = 0; j < WIDTH; j++) e.v[j] = x;
 	} else {
-		bool same = o.from == FROM_PACK || o.from == FROM_EACH;
 UNROLL
 		for (int j = 0; j < WIDTH; j++)
-			if (j < m) e.v[j] = p[same ? i + j : place(o, i + j)];
+			if (j < m) e.v[j] = p[o.from == FROM_PACK ? i + j : place(o, i + j)];
 	}
 	return to_words<T>(e);
 }
 
-// chain_store stores them.
+// truths are the bools of a pack, a byte each, the first one lowest.
+struct truths { u32 v[WIDTH / 4]; };
+
+// chain_truths is chain_load for bools.
+DEV inline truths chain_truths(const chain_operand &o, u32 i, int m) {
+	const u8 *p = (const u8 *)o.p;
+	truths t = {};
+	if (m == WIDTH && (o.from == FROM_PACK || o.from == FROM_ROW)) {
+		const u32 *q = (const u32 *)(p + (o.from == FROM_PACK ? i : place(o, i)));
+UNROLL
+		for (int j = 0; j < WIDTH / 4; j++) t.v[j] = q[j];
+		return t;
+	}
+UNROLL
+	for (int j = 0; j < WIDTH; j++)
+		if (j < m) t.v[j / 4] |= (u32)p[o.from == FROM_PACK ? i + j : place(o, i + j)] << 8 * (j % 4);
+	return t;
+}
+
+// chain_store stores elements i..i+m-1 of a step's result.
 DEV inline void chain_store(const chain_step &s, u32 i, int m, const words &x) {
 	T *p = (T *)s.out + i;
-	if (m == WIDTH && !(s.flags & STEP_OUT_EACH)) {
+	if (m == WIDTH) {
 		write_wide(p, x);
 		return;
 	}
@@ -126,12 +142,10 @@ UNROLL
 }
 
 // chosen takes elements of x where cond holds, else of z: Where.
-DEV inline words chosen(const chain_operand &cond, u32 i, int m, const words &x, const words &z) {
-	const u8 *c = (const u8 *)cond.p;
-	elements a = from_words<T>(x), b = from_words<T>(z), y = b;
+DEV inline words chosen(const truths &cond, const words &x, const words &z) {
+	elements a = from_words<T>(x), b = from_words<T>(z), y;
 UNROLL
-	for (int j = 0; j < WIDTH; j++)
-		if (j < m && c[cond.from == FROM_EACH ? i + j : place(cond, i + j)]) y.v[j] = a.v[j];
+	for (int j = 0; j < WIDTH; j++) y.v[j] = cond.v[j / 4] >> 8 * (j % 4) & 0xff ? a.v[j] : b.v[j];
 	return to_words<T>(y);
 }
 
@@ -155,7 +169,7 @@ DEV inline words chain_apply(const chain_step &s, u32 i, int m, const words &x, 
 #define GRADIENT(name) CASE(name, of_gradient)
 #define BIASED(name) CASE(name, of_biased)
 	switch (s.code) {
-	case CODE_where: return chosen(s.cond, i, m, x, z);
+	case CODE_where: return chosen(chain_truths(s.cond, i, m), x, z);
 	CHAIN_OPERATORS(ONE, TWO, GRADIENT, BIASED)
 	}
 	return z;
