@@ -14,9 +14,16 @@ const chainBlock = 4096
 // chains marks runs of neighbouring loopers over the same number of elements. They run block by
 // block: what one node of the chain makes the next one finds in the cache. Each still
 // writes its output, at its planned place, and computes what it would compute alone.
-func (f *frame) chains() {
+func (f *frame) chains() error {
 	if f.s.opts.NoFusion || f.s.opts.Guard || f.s.opts.Probe != nil {
-		return // these look at the memory between nodes
+		return nil // these look at the memory between nodes
+	}
+	if f.s.placer != nil {
+		c, ok := f.s.placer.(Chainer)
+		if !ok || f.homes == nil || f.s.opts.Blocking {
+			return nil
+		}
+		return f.deviceChains(c)
 	}
 	for i := 0; i < len(f.steps); {
 		n := 1
@@ -26,6 +33,7 @@ func (f *frame) chains() {
 		f.steps[i].chain = n
 		i += n
 	}
+	return nil
 }
 
 // joins reports whether step j can run in the same loop as the steps i..j-1.
@@ -153,12 +161,15 @@ func (t *chainTask) timed(lo, hi int) {
 }
 
 // runChain runs the steps of a chain, which starts at place i of the order, or those before the first one that is no plain loop after
-// all: there the chain is cut for good. It returns how many steps it has run.
+// all: there the chain is cut for good. It returns how many steps it has run. Steps without a kernel, constants, are passed over.
 func (f *frame) runChain(at int, steps []step) (int, error) {
 	start := f.watch(len(steps))
 	want := length(f.shapes[steps[0].node.Outputs[0]])
 	for i := range steps {
 		st := &steps[i]
+		if st.kernel == nil {
+			continue
+		}
 		st.ctx.Step, st.scratchUsed = f.step, 0
 		n, err := begin(st)
 		if err != nil {
@@ -175,14 +186,30 @@ func (f *frame) runChain(at int, steps []step) (int, error) {
 		st.live = f.live
 		f.settle(st) // as if each were done before the next begins
 	}
-	f.task.steps = steps
-	f.s.pool.Run(want, chainBlock, &f.task)
-	f.task.steps = nil
+	if err := f.doChain(want, steps); err != nil {
+		return 0, err
+	}
 	f.report(at, steps, start)
 	for i := range steps {
-		f.finish(&steps[i])
+		if steps[i].kernel != nil {
+			f.finish(&steps[i])
+		}
 	}
 	return len(steps), nil
+}
+
+// doChain does what the steps of a chain have begun, over n elements each. There are none where the first one was no plain loop.
+func (f *frame) doChain(n int, steps []step) error {
+	if len(steps) == 0 {
+		return nil
+	}
+	if work := steps[0].work; work != nil {
+		return f.doDeviceChain(work, steps)
+	}
+	f.task.steps = steps
+	f.s.pool.Run(n, chainBlock, &f.task)
+	f.task.steps = nil
+	return nil
 }
 
 // observer returns who is told of the nodes of this frame, or nil.
@@ -215,12 +242,18 @@ func (f *frame) report(at int, steps []step, start time.Time) {
 		return
 	}
 	took := time.Since(start)
-	var sum int64
+	var sum, nodes int64
 	for i := range steps {
+		if steps[i].kernel != nil {
+			nodes++
+		}
 		sum += f.task.took[i].Load()
 	}
 	for i := range steps {
-		share := took / time.Duration(len(steps))
+		if steps[i].kernel == nil {
+			continue
+		}
+		share := took / time.Duration(nodes)
 		if sum > 0 {
 			share = time.Duration(float64(took) * float64(f.task.took[i].Load()) / float64(sum))
 		}
@@ -238,6 +271,14 @@ func cut(steps []step, i int) {
 	}
 }
 
+// loop returns how a step of a chain begins.
+func (st *step) loop() Beginner {
+	if st.link != nil {
+		return st.link
+	}
+	return st.kernel.(Looper)
+}
+
 // begin starts a loop; it returns errors as Invoke does.
 func begin(st *step) (n int, err error) {
 	defer func() {
@@ -249,7 +290,7 @@ func begin(st *step) (n int, err error) {
 			panic(r)
 		}
 	}()
-	if n, err = st.kernel.(Looper).Begin(st.ctx); err != nil {
+	if n, err = st.loop().Begin(st.ctx); err != nil {
 		err = st.prep.named(err)
 	}
 	return n, err

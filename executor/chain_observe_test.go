@@ -73,3 +73,23 @@ func TestObservingChangesNothing(t *testing.T) {
 		require.Equal(t, want, s.Output(0).Data)
 	}
 }
+
+// TestChainIsCut: a node that turns out to be no plain loop when the run comes to it, as a broadcast, runs on its own, first in its chain or not.
+func TestChainIsCut(t *testing.T) {
+	m, types := parsed(t, `<ir_version: 8, opset_import: ["" : 17]>
+		cut (float[N, 4096] x, float[N, 1] b) => (float[N, 4096] y) { a = Add(x, b)  c = Exp(a)  d = Mul(c, b)  y = Neg(d) }`)
+	env := symbolic.Env{"N": 13}
+	var want []byte
+	for _, o := range []executor.Options{{NoFusion: true}, {Threads: 2}} {
+		o.Dims = env
+		s := opened(t, m, types, o)
+		fill(t, s, env)
+		for range 2 {
+			require.NoError(t, s.Run(context.Background()))
+		}
+		if want == nil {
+			want = append(want, s.Output(0).Data...)
+		}
+		require.Equal(t, want, s.Output(0).Data)
+	}
+}

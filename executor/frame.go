@@ -43,6 +43,8 @@ type step struct {
 	in     []*Tensor
 	out    []*Tensor
 	chain  int             // how many steps from this one on run block by block; 0 or 1: this one alone
+	link   Beginner        // the step's part in a device's chain; nil elsewhere
+	work   DeviceChain     // of a device's chain whose first step this is; nil elsewhere
 	ends   []graph.ValueID // roots whose memory ends with this step
 
 	scratch     planned // where workspace is planned

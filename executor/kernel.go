@@ -99,9 +99,14 @@ type Workspacer interface {
 // Run is the same as Begin and Ctx.Parallel over the kernel itself.
 type Looper interface {
 	Kernel
+	Beginner
+	// Range computes the elements lo..hi-1 of what Begin began.
+	Range(lo, hi int)
+}
+
+// Beginner is a node's part in a chain before its elements are computed.
+type Beginner interface {
 	// Begin checks the operands, calls Ctx.Out and returns the number of elements; or it returns
 	// -1 and has done nothing, where this run is no such loop: then Run must be called.
 	Begin(c *Ctx) (n int, err error)
-	// Range computes the elements lo..hi-1 of what Begin began.
-	Range(lo, hi int)
 }

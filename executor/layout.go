@@ -79,8 +79,7 @@ func (f *frame) plan(sizes *live.Sizes, packed bool) error {
 			st.scratch.offset = l.Offsets[st.scratch.offset] // held the value's ID until now
 		}
 	}
-	f.chains()
-	return nil
+	return f.chains()
 }
 
 // program returns what the memory model sees of the frame: a workspace is a value

@@ -26,11 +26,11 @@ type Options struct {
 	// Guard puts bytes of a known value behind every buffer and checks them after
 	// every node: for tests.
 	Guard bool
-	// NoFusion runs every node on its own.
+	// NoFusion runs every node on its own: no chains, on the host or on a device.
 	NoFusion bool
 	// Capture has a device that can do so note a step and do it again at once, from the second step on.
 	Capture bool
-	// Blocking waits for a device after every node, so that a fault is reported with the node that caused it.
+	// Blocking waits for a device after every node, none of which run as a chain, so that a fault is reported with the node that caused it.
 	Blocking bool
 
 	sizesOnly bool     // weights are not loaded to the device: no run will follow
@@ -43,7 +43,7 @@ type Options struct {
 type Observer interface {
 	// Node is called after the node at place i of the order has run: when it
 	// started, how long it took, and the bytes that were live meanwhile. Nodes that run in one loop
-	// (Looper) are reported one after the other when the loop is done, each with its share of the time.
+	// (Looper), or in one piece of a device's work (Chainer), are reported one after the other when the loop is done, each with its share of the time.
 	Node(i int, id graph.NodeID, start time.Time, took time.Duration, live int64)
 }
 
@@ -119,7 +119,6 @@ func Open(m *graph.Model, types *op.Result, d Device, opts Options) (*Session, e
 	s.placer, _ = d.(Placer)
 	if s.placer != nil {
 		s.mem = s.placer.Memory()
-		s.opts.NoFusion = true
 	}
 	if s.arena != nil && s.arena.source != s.mem {
 		s.pool.Close()

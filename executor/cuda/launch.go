@@ -7,6 +7,7 @@ import (
 // launch is a kernel of a node: its function, and room for its arguments.
 type launch struct {
 	d    *Device
+	name string // of the kernel
 	fn   driver.Function
 	args driver.Args
 }
@@ -17,7 +18,7 @@ func (d *Device) launch(module, name string) (*launch, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &launch{d: d, fn: fn}, nil
+	return &launch{d: d, name: name, fn: fn}, nil
 }
 
 // begin returns empty arguments, to be filled in the order of the kernel's struct.

@@ -1,0 +1,3 @@
+#define T f16
+#define FLOAT
+#include "chain.h"

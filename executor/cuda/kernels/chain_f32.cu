@@ -1,0 +1,3 @@
+#define T f32
+#define FLOAT
+#include "chain.h"
