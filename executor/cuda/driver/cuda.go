@@ -16,18 +16,19 @@ const minVersion = 11040
 
 // cuda is the real driver. All fields that C functions write to lie in it, on the heap, where they stay.
 type cuda struct {
-	mu   sync.Mutex
-	c    call
-	lib  uintptr
-	fn   [numFunctions]uintptr
-	ctx  uintptr
-	dev  uintptr
-	info Info
-	lost error // the first sticky error
-	name [256]byte
-	out  [4]uint64 // results by address
-	log  [16 << 10]byte
-	opt  struct {
+	mu    sync.Mutex
+	c     call
+	lib   uintptr
+	fn    [numFunctions]uintptr
+	ctx   uintptr
+	dev   uintptr
+	info  Info
+	lost  error     // the first sticky error
+	name  [256]byte // of the device, and of kernels that are looked for
+	out   [4]uint64 // results by address
+	log   [16 << 10]byte
+	image []byte // that is being compiled
+	opt   struct {
 		keys   [4]int32
 		values [4]uintptr
 	}
@@ -97,12 +98,27 @@ func (d *cuda) open(ordinal int) error {
 	if d.info.Major < 7 {
 		return &Missing{fmt.Errorf("CUDA device %d (%s) has compute capability %d.%d; 7.0 or later is wanted", ordinal, d.info.Name, d.info.Major, d.info.Minor)}
 	}
+	return d.enter()
+}
+
+// enter makes the device's context this driver's.
+func (d *cuda) enter() error {
 	if err := d.do(cuDevicePrimaryCtxRetain, d.addr(0), d.dev); err != nil {
-		return err
+		if errors.Is(err, executor.ErrOutOfMemory) {
+			return err
+		}
+		return &Missing{fmt.Errorf("CUDA device %d (%s) cannot be used: %w", d.info.Ordinal, d.info.Name, err)}
 	}
 	d.ctx = uintptr(d.out[0])
 	d.c.pre, d.c.ctx = d.fn[cuCtxSetCurrent], d.ctx
-	d.manager = openNVML(ordinal)
+	// Any call tells whether a context that this process has lost before is whole again.
+	if err := d.do(cuMemGetInfo, d.addr(0), d.addr(1)); err != nil {
+		d.Close()
+		return fmt.Errorf("the context of CUDA device %d (%s) does not work; one that was lost may come back in a new process alone: start the program again: %w", d.info.Ordinal, d.info.Name, err)
+	}
+	if d.do(cuDeviceGetPCIBusId, uintptr(unsafe.Pointer(&d.name[0])), uintptr(len(d.name)), d.dev) == nil {
+		d.manager = openNVML(&d.name)
+	}
 	return nil
 }
 
@@ -160,16 +176,13 @@ func (d *cuda) do(f function, args ...uintptr) error {
 	return nil
 }
 
-// Codes of CUresult.
-const (
-	codeOutOfMemory = 2
-	codeNotReady    = 600
-)
+// codeOutOfMemory is CUDA_ERROR_OUT_OF_MEMORY.
+const codeOutOfMemory = 2
 
 // sticky lists the codes after which a context is lost: faults of kernels and of the device.
 func sticky(code int) bool {
 	switch code {
-	case 46, 214, 220, 226, 700, 702, 709, 710, 714, 715, 716, 717, 718, 719, 999:
+	case 214, 220, 226, 700, 702, 709, 710, 714, 715, 716, 717, 718, 719, 999:
 		return true
 	}
 	return false
@@ -227,11 +240,13 @@ func (d *cuda) Close() error {
 	}
 	lost := d.lost
 	d.lost, d.c.pre, d.ctx = nil, 0, 0
+	var err error
 	if lost != nil {
-		// Only a reset clears a sticky error; the next Open finds a fresh context.
-		return d.do(cuDevicePrimaryCtxReset, d.dev)
+		// Only a reset clears a sticky error, so that the next Open finds a fresh context. It gives back none that was retained.
+		err = d.do(cuDevicePrimaryCtxReset, d.dev)
+		d.lost = nil
 	}
-	return d.do(cuDevicePrimaryCtxRelease, d.dev)
+	return errors.Join(err, d.do(cuDevicePrimaryCtxRelease, d.dev))
 }
 
 // ProcessMemory asks the management library.

@@ -6,6 +6,8 @@ import (
 	"os"
 	"runtime"
 	"unsafe"
+
+	"memopt/executor"
 )
 
 // The functions of cuDNN that are used are those that versions 8 and 9 share: signatures, enumerations and the struct of an
@@ -116,7 +118,10 @@ func (d *cuda) openDNN() (*cudnn, error) {
 		}
 	}
 	if err := l.do(d, dnnCreate, d.addr(0)); err != nil {
-		return nil, err
+		if missing := (*Missing)(nil); errors.Is(err, executor.ErrOutOfMemory) || errors.As(err, &missing) || d.lost != nil {
+			return nil, err
+		}
+		return nil, &Missing{fmt.Errorf("libcudnn does not start (is it for another driver?): %w", err)}
 	}
 	l.handle = uintptr(d.out[0])
 	return l, nil
@@ -147,10 +152,24 @@ func (l *cudnn) do(d *cuda, f dnnFunction, args ...uintptr) error {
 	if name != 0 {
 		e.Name = text(Memory(name, lengthOf(name)))
 	}
-	if l.refuses(code) {
+	switch {
+	case l.refuses(code):
 		return &Refused{e}
+	case l.lacks(code):
+		return &Missing{fmt.Errorf("libcudnn is there in part, or its parts are of several versions: %w", e)}
+	case code == 2 && l.version < 90000, code == 4004: // ALLOC_FAILED, INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED
+		return fmt.Errorf("%w: %w", executor.ErrOutOfMemory, e)
 	}
 	return e
+}
+
+// lacks reports whether a status says that another file that the library opens by itself, a part of its own or of CUDA's, is not there or does not
+// match: RUNTIME_PREREQUISITE_MISSING and VERSION_MISMATCH; from version 9 on SUBLIBRARY_VERSION_MISMATCH and SUBLIBRARY_LOADING_FAILED.
+func (l *cudnn) lacks(code int) bool {
+	if l.version >= 90000 {
+		return code == 1002 || code == 1008
+	}
+	return code == 11 || code == 14
 }
 
 // refuses reports whether a status says that a case is not offered: BAD_PARAM, ARCH_MISMATCH or NOT_SUPPORTED, which are groups of
@@ -280,7 +299,7 @@ func (l *cudnn) algorithms(d *cuda, c *Conv, desc *convDescriptors, n int) ([]Co
 	var list []ConvAlgo
 	for _, p := range l.perf[:n] {
 		if p.status != 0 || c.math() == mathFMA && p.math != mathFMA {
-			continue
+			continue // an algorithm that fails, or one in a precision that was not asked for
 		}
 		a := ConvAlgo{Number: int(p.algo), Math: int(p.math), Deterministic: p.deterministic == 1, Millis: max(float64(p.millis), 0)}
 		var err error
@@ -299,9 +318,9 @@ func (l *cudnn) algorithms(d *cuda, c *Conv, desc *convDescriptors, n int) ([]Co
 // math returns the precision to ask for.
 func (c *ConvCase) math() int {
 	switch {
-	case c.Elem == F32 && !c.TF32, c.Elem == F64:
+	case c.Elem == F32 && !c.TF32:
 		return mathFMA
-	case c.Elem == F32:
+	case c.Elem == F32, c.Elem == F64: // doubles have one precision only
 		return mathDefault
 	}
 	return mathTensorOp

@@ -2,6 +2,7 @@ package driver
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"math"
 	"runtime"
@@ -122,28 +123,43 @@ const (
 func (d *cuda) Load(name string, image []byte) (Module, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	image = append(bytes.TrimRight(image, "\x00"), 0)
+	d.image = append(bytes.TrimRight(image, "\x00"), 0) // of d, as what C reads must not lie on a stack: that may move
+	defer func() { d.image = nil }()
 	d.opt.keys[0], d.opt.keys[1] = jitErrorLog, jitErrorLogSize
 	d.opt.values[0], d.opt.values[1] = uintptr(unsafe.Pointer(&d.log[0])), uintptr(len(d.log))
 	clear(d.log[:])
-	err := d.do(cuModuleLoadDataEx, d.addr(0), uintptr(unsafe.Pointer(&image[0])), 2,
+	err := d.do(cuModuleLoadDataEx, d.addr(0), uintptr(unsafe.Pointer(&d.image[0])), 2,
 		uintptr(unsafe.Pointer(&d.opt.keys[0])), uintptr(unsafe.Pointer(&d.opt.values[0])))
-	runtime.KeepAlive(image)
 	if err != nil {
 		log := strings.Join(strings.Fields(text(d.log[:])), " ")
-		return 0, fmt.Errorf("compiling the kernels of %s for %s: %w %s", name, d.info.Name, err, log)
+		return 0, withoutCompiler(fmt.Errorf("compiling the kernels of %s for %s: %w %s", name, d.info.Name, err, log))
 	}
 	return Module(d.out[0]), nil
+}
+
+// withoutCompiler makes a *Missing of an error that says that the driver has no compiler for the kernels, or one that does not know
+// the device or the version of PTX. libnvidia-ptxjitcompiler.so.1 has it, a file beside libcuda.so.1 that small containers may lack.
+func withoutCompiler(err error) error {
+	cudaErr := (*Error)(nil)
+	if !errors.As(err, &cudaErr) {
+		return err
+	}
+	switch cudaErr.Code {
+	case 209, 221, 222, 223: // NO_BINARY_FOR_GPU, JIT_COMPILER_NOT_FOUND, UNSUPPORTED_PTX_VERSION, JIT_COMPILATION_DISABLED
+		return &Missing{fmt.Errorf("%w (update the NVIDIA driver, see that libnvidia-ptxjitcompiler.so.1 is there and CUDA_DISABLE_PTX_JIT is not set)", err)}
+	}
+	return err
 }
 
 // Function finds a kernel.
 func (d *cuda) Function(m Module, name string) (Function, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	symbol := append([]byte(name), 0)
-	err := d.do(cuModuleGetFunction, d.addr(0), uintptr(m), uintptr(unsafe.Pointer(&symbol[0])))
-	runtime.KeepAlive(symbol)
-	if err != nil {
+	if len(name) >= len(d.name) {
+		return 0, fmt.Errorf("kernel %s: a name of more than %d bytes", name, len(d.name)-1)
+	}
+	d.name[copy(d.name[:], name)] = 0
+	if err := d.do(cuModuleGetFunction, d.addr(0), uintptr(m), uintptr(unsafe.Pointer(&d.name[0]))); err != nil {
 		return 0, fmt.Errorf("kernel %s: %w", name, err)
 	}
 	return Function(d.out[0]), nil
