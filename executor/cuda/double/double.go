@@ -54,7 +54,7 @@ type Double struct {
 	operands  operands
 	conv      convolution
 	lost      error
-	pinned    int
+	pinned    [][]byte
 	fails     string // kernel whose launches fail
 }
 
@@ -192,16 +192,29 @@ func (d *Double) find(b []byte) ([]byte, error) {
 func (d *Double) Pin(n int) ([]byte, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.pinned++
-	return make([]byte, max(n, 1))[:n], nil
+	b := make([]byte, max(n, 1))[:n]
+	d.pinned = append(d.pinned, b)
+	return b, nil
 }
 
-// Unpin counts.
-func (d *Double) Unpin([]byte) error {
+// Unpin takes it back.
+func (d *Double) Unpin(b []byte) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.pinned--
+	at := slices.IndexFunc(d.pinned, func(p []byte) bool { return driver.Address(p) == driver.Address(b) })
+	if at < 0 {
+		return errors.New("double: memory that was not pinned is unpinned")
+	}
+	d.pinned = slices.Delete(d.pinned, at, at+1)
 	return nil
+}
+
+// isPinned reports whether memory of the host is pinned.
+func (d *Double) isPinned(b []byte) bool {
+	return slices.ContainsFunc(d.pinned, func(p []byte) bool {
+		lo, at := driver.Address(p), driver.Address(b)
+		return at >= lo && at+uintptr(len(b)) <= lo+uintptr(len(p))
+	})
 }
 
 // MemInfo counts.
@@ -230,8 +243,8 @@ func (d *Double) Close() error {
 		release(b.address, b.size)
 	}
 	d.blocks = nil
-	if d.pinned != 0 && err == nil {
-		err = fmt.Errorf("double: %d pieces of pinned memory were not given back", d.pinned)
+	if len(d.pinned) != 0 && err == nil {
+		err = fmt.Errorf("double: %d pieces of pinned memory were not given back", len(d.pinned))
 	}
 	if len(leaks) > 0 && err == nil {
 		err = fmt.Errorf("double: %d allocations were not given back: %s", len(leaks), strings.Join(leaks, ", "))

@@ -71,8 +71,8 @@ func (d *Double) CopyIn(s driver.Stream, dst, src []byte) error {
 		copy(to, src)
 		return nil
 	}
-	if d.streams[s].capturing {
-		return d.later(s, func() error { copy(to, src); return nil }) // a graph reads the host's memory when it is replayed
+	if d.streams[s].capturing && d.isPinned(src) {
+		return d.later(s, func() error { copy(to, src); return nil }) // a graph reads it when it is replayed
 	}
 	kept := slices.Clone(src)
 	return d.later(s, func() error { copy(to, kept); return nil })

@@ -32,6 +32,7 @@ type cuda struct {
 		keys   [4]int32
 		values [4]uintptr
 	}
+	capture capture
 	param   uintptr // the address of packed arguments, for cuLaunchKernel
 	blas    *cublas
 	dnn     *cudnn
@@ -53,7 +54,7 @@ func Open(ordinal int) (Driver, error) {
 	if err != nil {
 		return nil, &Missing{fmt.Errorf("no NVIDIA driver: %w", firstLine(err))}
 	}
-	d := &cuda{lib: lib}
+	d := &cuda{lib: lib, capture: capture{graphs: map[Graph][]uintptr{}, pinned: map[uintptr]int{}}}
 	for i, name := range functionNames {
 		if d.fn[i], err = symbol(lib, name); err != nil {
 			return nil, &Missing{fmt.Errorf("the NVIDIA driver lacks %s: it is too old; version 470 of 2021 or later is wanted: %w", name, firstLine(err))}

@@ -31,7 +31,7 @@ type Driver interface {
 	// counts them, or false where it does not say.
 	ProcessMemory() (int64, bool)
 
-	CopyIn(s Stream, dst, src []byte) error  // from the host; src may be changed when it returns, unless it is pinned
+	CopyIn(s Stream, dst, src []byte) error  // from the host; src may be changed when it returns, and in a capture, unless it is pinned
 	CopyOut(s Stream, dst, src []byte) error // to the host; done when it returns
 	Copy(s Stream, dst, src []byte) error    // within the device; they do not overlap
 	Fill(s Stream, dst []byte, value byte) error

@@ -43,6 +43,7 @@ func (d *cuda) Pin(n int) ([]byte, error) {
 	if err := d.do(cuMemHostAlloc, d.addr(0), uintptr(n), 0); err != nil {
 		return nil, err
 	}
+	d.capture.pinned[uintptr(d.out[0])] = n
 	return Memory(uintptr(d.out[0]), n), nil
 }
 
@@ -53,6 +54,7 @@ func (d *cuda) Unpin(b []byte) error {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	delete(d.capture.pinned, Address(b))
 	return d.do(cuMemFreeHost, Address(b))
 }
 
@@ -78,12 +80,16 @@ func (d *cuda) copy(f function, s Stream, dst, src []byte) error {
 	return err
 }
 
-// CopyIn copies from the host. The memory is not pinned: of such the driver has taken a copy, or is done, when it
-// returns.
+// CopyIn copies from the host. Of memory that is not pinned the driver has taken a copy, or is done, when it returns (CUDA Driver API, section
+// on API synchronization behavior).
 func (d *cuda) CopyIn(s Stream, dst, src []byte) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.copy(cuMemcpyHtoDAsync, s, dst, src)
+	from, err := d.stage(s, src)
+	if err != nil {
+		return err
+	}
+	return d.copy(cuMemcpyHtoDAsync, s, dst, from)
 }
 
 // CopyOut copies to the host and waits.
@@ -224,44 +230,4 @@ func (d *cuda) Elapsed(from, to Event) (float64, error) {
 	defer d.mu.Unlock()
 	err := d.do(cuEventElapsedTime, d.addr(0), uintptr(from), uintptr(to))
 	return float64(math.Float32frombits(uint32(d.out[0]))), err
-}
-
-// captureRelaxed forbids nothing: a goroutine may change threads in the middle of a capture.
-const captureRelaxed = 2
-
-// BeginCapture starts a capture.
-func (d *cuda) BeginCapture(s Stream) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.do(cuStreamBeginCapture, uintptr(s), captureRelaxed)
-}
-
-// EndCapture makes a graph that can be replayed.
-func (d *cuda) EndCapture(s Stream) (Graph, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if err := d.do(cuStreamEndCapture, uintptr(s), d.addr(0)); err != nil {
-		return 0, err
-	}
-	g := uintptr(d.out[0])
-	err := d.do(cuGraphInstantiate, d.addr(1), g, 0)
-	exec := Graph(d.out[1])
-	if e := d.do(cuGraphDestroy, g); err == nil {
-		err = e
-	}
-	return exec, err
-}
-
-// Replay does what was captured.
-func (d *cuda) Replay(g Graph, s Stream) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.do(cuGraphLaunch, uintptr(g), uintptr(s))
-}
-
-// FreeGraph gives a graph back.
-func (d *cuda) FreeGraph(g Graph) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.do(cuGraphExecDestroy, uintptr(g))
 }
