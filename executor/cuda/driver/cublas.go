@@ -46,7 +46,7 @@ func (d *cuda) library() (*cublas, error) {
 	if os.Getenv("MEMOPT_CUBLAS") == "off" {
 		return nil, &Missing{errors.New("libcublas is switched off by MEMOPT_CUBLAS=off")}
 	}
-	lib, err := openLibrary(cublasNames(d.info.DriverVersion))
+	lib, err := openWithParts(cublasNames(d.info.DriverVersion), "libcublasLt")
 	if err != nil {
 		return nil, &Missing{fmt.Errorf("libcublas is not to be found (in the linker's path, CUDA_HOME or pip's nvidia packages; MEMOPT_CUBLAS may name the file): %w", firstLine(err))}
 	}

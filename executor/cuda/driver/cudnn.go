@@ -81,6 +81,10 @@ type convPerf struct {
 // oldestDNN is the first version that can be told to leave TF32 alone (CUDNN_FMA_MATH).
 const oldestDNN = 8000
 
+// dnnParts are the parts of the library that convolutions take, of version 9 and of version 8, each after those that it needs.
+var dnnParts = []string{"libcudnn_graph", "libcudnn_ops", "libcudnn_heuristic", "libcudnn_engines_runtime_compiled", "libcudnn_engines_precompiled", "libcudnn_cnn",
+	"libcudnn_ops_infer", "libcudnn_ops_train", "libcudnn_cnn_infer", "libcudnn_cnn_train"}
+
 // cudnnNames lists where the library may be, unless MEMOPT_CUDNN names the file.
 func cudnnNames() []string {
 	if path := os.Getenv("MEMOPT_CUDNN"); path != "" {
@@ -99,7 +103,7 @@ func (d *cuda) convLibrary() (*cudnn, error) {
 
 func (d *cuda) openDNN() (*cudnn, error) {
 	_, _ = d.library() // cuDNN asks the linker for cuBLAS by its bare name, and finds it where it is loaded already
-	lib, err := openLibrary(cudnnNames())
+	lib, err := openWithParts(cudnnNames(), dnnParts...)
 	if err != nil {
 		return nil, &Missing{fmt.Errorf("libcudnn is not to be found (in the linker's path, CUDA_HOME or pip's nvidia packages; MEMOPT_CUDNN may name the file): %w", firstLine(err))}
 	}

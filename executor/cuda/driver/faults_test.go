@@ -3,6 +3,7 @@ package driver
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -182,4 +183,38 @@ func TestPartsOfCuDNN(t *testing.T) {
 		require.ErrorIs(t, err, executor.ErrOutOfMemory)
 		set(fakeFailCall, 0)
 	}
+}
+
+// TestParts: a library that needs another one by its bare name opens where that lies beside it.
+func TestParts(t *testing.T) {
+	if fakeLibrary() == "" || !opensLibraries {
+		t.Skip("a C compiler is missing, or a build that opens C libraries: apt-get install gcc, on linux, amd64, without the build tag nodl")
+	}
+	dir := t.TempDir()
+	cc, err := exec.LookPath("cc")
+	if err != nil {
+		t.Skip("cc is missing: apt-get install gcc")
+	}
+	source := filepath.Join(dir, "part.c")
+	require.NoError(t, os.WriteFile(source, []byte("int memopt_part(void) { return 42; }\n"), 0o644))
+	whole := filepath.Join(dir, "whole.c")
+	require.NoError(t, os.WriteFile(whole, []byte("int memopt_part(void); int memopt_whole(void) { return memopt_part(); }\n"), 0o644))
+	for _, args := range [][]string{
+		{"-shared", "-fPIC", "-Wl,-soname,libmemopt_part.so.9", "-o", "libmemopt_part.so.9", source},
+		{"-shared", "-fPIC", "-o", "libmemopt_whole.so.9", whole, "-L.", "-l:libmemopt_part.so.9"},
+	} {
+		cmd := exec.Command(cc, args...)
+		cmd.Dir = dir
+		out, err := cmd.CombinedOutput()
+		require.NoError(t, err, string(out))
+	}
+	name := filepath.Join(dir, "libmemopt_whole.so.9")
+	_, err = openWithParts([]string{"/nowhere/libmemopt_whole.so.9", name})
+	require.ErrorContains(t, err, "libmemopt_part.so.9", "the linker does not look beside it")
+	lib, err := openWithParts([]string{"/nowhere/libmemopt_whole.so.9", name}, "libmemopt_none", "libmemopt_part")
+	require.NoError(t, err)
+	c := new(call)
+	c.fn, err = symbol(lib, "memopt_whole")
+	require.NoError(t, err)
+	require.Equal(t, uintptr(42), c.do()&0xffffffff)
 }
