@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"unsafe"
@@ -33,6 +34,7 @@ type cuda struct {
 		values [4]uintptr
 	}
 	capture capture
+	made    []made
 	param   uintptr // the address of packed arguments, for cuLaunchKernel
 	blas    *cublas
 	dnn     *cudnn
@@ -223,6 +225,12 @@ func lengthOf(address uintptr) int {
 	return 255
 }
 
+// made is a module, a stream or an event. Close destroys them: cuBLAS and cuDNN may hold on to the context, which then stays.
+type made struct {
+	destroy function
+	handle  uintptr
+}
+
 // Info describes the device.
 func (d *cuda) Info() Info { return d.info }
 
@@ -239,8 +247,13 @@ func (d *cuda) Close() error {
 	if d.blas != nil && d.lost == nil {
 		d.blas.close(d)
 	}
+	for _, m := range slices.Backward(d.made) {
+		if d.lost == nil {
+			d.do(m.destroy, m.handle)
+		}
+	}
 	lost := d.lost
-	d.lost, d.c.pre, d.ctx = nil, 0, 0
+	d.lost, d.c.pre, d.ctx, d.made = nil, 0, 0, nil
 	var err error
 	if lost != nil {
 		// Only a reset clears a sticky error, so that the next Open finds a fresh context. It gives back none that was retained.

@@ -31,6 +31,7 @@ const (
 	fakeDNNMath
 	fakeDNNLive
 	fakeDNNWorkspace
+	fakeMade
 )
 
 const (

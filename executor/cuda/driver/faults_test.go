@@ -218,3 +218,21 @@ func TestParts(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, uintptr(42), c.do()&0xffffffff)
 }
+
+// TestClose: what was made of the context is destroyed with the driver, for libraries may keep the context.
+func TestClose(t *testing.T) {
+	_, get := fake(t)
+	before := get(fakeMade)
+	d, err := Open(0)
+	require.NoError(t, err)
+	_, err = d.NewStream()
+	require.NoError(t, err)
+	_, err = d.NewEvent()
+	require.NoError(t, err)
+	_, err = d.Load("fakes", []byte("ptx"))
+	require.NoError(t, err)
+	require.Equal(t, before+3, get(fakeMade))
+	require.NoError(t, d.Close())
+	require.Equal(t, before, get(fakeMade))
+	require.NoError(t, d.Close(), "once more does nothing")
+}

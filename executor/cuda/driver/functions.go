@@ -27,13 +27,16 @@ const (
 	cuMemsetD8Async
 	cuModuleLoadDataEx
 	cuModuleGetFunction
+	cuModuleUnload
 	cuLaunchKernel
 	cuStreamCreate
+	cuStreamDestroy
 	cuStreamSynchronize
 	cuStreamWaitEvent
 	cuStreamBeginCapture
 	cuStreamEndCapture
 	cuEventCreate
+	cuEventDestroy
 	cuEventRecord
 	cuEventElapsedTime
 	cuGraphInstantiate
@@ -55,10 +58,10 @@ var functionNames = [numFunctions]string{
 	cuCtxSetCurrent: "cuCtxSetCurrent", cuMemAlloc: "cuMemAlloc_v2", cuMemFree: "cuMemFree_v2", cuMemGetInfo: "cuMemGetInfo_v2",
 	cuMemHostAlloc: "cuMemHostAlloc", cuMemFreeHost: "cuMemFreeHost",
 	cuMemcpyHtoDAsync: "cuMemcpyHtoDAsync_v2", cuMemcpyDtoHAsync: "cuMemcpyDtoHAsync_v2", cuMemcpyDtoDAsync: "cuMemcpyDtoDAsync_v2", cuMemsetD8Async: "cuMemsetD8Async",
-	cuModuleLoadDataEx: "cuModuleLoadDataEx", cuModuleGetFunction: "cuModuleGetFunction", cuLaunchKernel: "cuLaunchKernel",
-	cuStreamCreate: "cuStreamCreate", cuStreamSynchronize: "cuStreamSynchronize", cuStreamWaitEvent: "cuStreamWaitEvent",
+	cuModuleLoadDataEx: "cuModuleLoadDataEx", cuModuleGetFunction: "cuModuleGetFunction", cuModuleUnload: "cuModuleUnload", cuLaunchKernel: "cuLaunchKernel",
+	cuStreamCreate: "cuStreamCreate", cuStreamDestroy: "cuStreamDestroy_v2", cuStreamSynchronize: "cuStreamSynchronize", cuStreamWaitEvent: "cuStreamWaitEvent",
 	cuStreamBeginCapture: "cuStreamBeginCapture_v2", cuStreamEndCapture: "cuStreamEndCapture",
-	cuEventCreate: "cuEventCreate", cuEventRecord: "cuEventRecord", cuEventElapsedTime: "cuEventElapsedTime",
+	cuEventCreate: "cuEventCreate", cuEventDestroy: "cuEventDestroy_v2", cuEventRecord: "cuEventRecord", cuEventElapsedTime: "cuEventElapsedTime",
 	cuGraphInstantiate: "cuGraphInstantiateWithFlags", cuGraphLaunch: "cuGraphLaunch", cuGraphExecDestroy: "cuGraphExecDestroy", cuGraphDestroy: "cuGraphDestroy",
 	cuGetErrorName: "cuGetErrorName", cuGetErrorString: "cuGetErrorString",
 }

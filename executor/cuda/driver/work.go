@@ -140,6 +140,7 @@ func (d *cuda) Load(name string, image []byte) (Module, error) {
 		log := strings.Join(strings.Fields(text(d.log[:])), " ")
 		return 0, withoutCompiler(fmt.Errorf("compiling the kernels of %s for %s: %w %s", name, d.info.Name, err, log))
 	}
+	d.made = append(d.made, made{cuModuleUnload, uintptr(d.out[0])})
 	return Module(d.out[0]), nil
 }
 
@@ -191,8 +192,11 @@ const nonBlocking = 1
 func (d *cuda) NewStream() (Stream, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	err := d.do(cuStreamCreate, d.addr(0), nonBlocking)
-	return Stream(d.out[0]), err
+	if err := d.do(cuStreamCreate, d.addr(0), nonBlocking); err != nil {
+		return 0, err
+	}
+	d.made = append(d.made, made{cuStreamDestroy, uintptr(d.out[0])})
+	return Stream(d.out[0]), nil
 }
 
 // Sync waits for a stream.
@@ -206,8 +210,11 @@ func (d *cuda) Sync(s Stream) error {
 func (d *cuda) NewEvent() (Event, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	err := d.do(cuEventCreate, d.addr(0), 0)
-	return Event(d.out[0]), err
+	if err := d.do(cuEventCreate, d.addr(0), 0); err != nil {
+		return 0, err
+	}
+	d.made = append(d.made, made{cuEventDestroy, uintptr(d.out[0])})
+	return Event(d.out[0]), nil
 }
 
 // Record makes the event happen when the stream comes to it.

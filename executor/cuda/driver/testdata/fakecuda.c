@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { VERSION, DEVICES, CAPABILITY, FAIL_CALL, FAIL_CODE, ALLOCATED, CONTEXTS, RESETS, CURRENT, GRAPHS, WORKSPACE, COMPUTE, DNN_VERSION, DNN_MATH, DNN_LIVE, DNN_WORKSPACE, NUM };
+enum { VERSION, DEVICES, CAPABILITY, FAIL_CALL, FAIL_CODE, ALLOCATED, CONTEXTS, RESETS, CURRENT, GRAPHS, WORKSPACE, COMPUTE, DNN_VERSION, DNN_MATH, DNN_LIVE, DNN_WORKSPACE, MADE, NUM };
 static long state[NUM] = {[VERSION] = 12040, [DEVICES] = 2, [CAPABILITY] = 90, [DNN_VERSION] = 90100};
 void fake_set(long what, long value) { state[what] = value; }
 long fake_get(long what) { return state[what]; }
@@ -74,6 +74,7 @@ int cuModuleLoadDataEx(void **m, const char *image, unsigned n, int *keys, void 
 	if (n != 2 || keys[0] != 5 || keys[1] != 6) return 1;
 	if (e) snprintf(values[0], (size_t)values[1], "line 3:\n  no such instruction");
 	*m = (void *)strlen(image);
+	if (!e) state[MADE]++;
 	return e;
 }
 int cuModuleGetFunction(void **f, void *m, const char *name) { return *f = (void *)7, strcmp(name, "bump") ? 500 : m == 0; }
@@ -87,12 +88,15 @@ int cuLaunchKernel(void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, 
 	for (int64_t i = 0; i < a->n; i++) a->p[i] += a->by;
 	return lost();
 }
-int cuStreamCreate(void **s, unsigned flags) { return *s = (void *)5, flags != 1; }
+int cuModuleUnload(void *m) { return state[MADE]--, m == 0; }
+int cuStreamCreate(void **s, unsigned flags) { return *s = (void *)5, state[MADE]++, flags != 1; }
+int cuStreamDestroy_v2(void *s) { return state[MADE]--, (long)s != 5; }
 int cuStreamSynchronize(void *s) { int e = fails(SYNC); return e ? e : (long)s != 5; }
 int cuStreamWaitEvent(void *s, void *e, unsigned flags) { return (long)s != 5 || (long)e != 6 || flags; }
 int cuStreamBeginCapture_v2(void *s, int mode) { return noted.capturing = 1, noted.n = 0, (long)s != 5 || mode != 2; }
 int cuStreamEndCapture(void *s, void **g) { return noted.capturing = 0, *g = (void *)8, state[GRAPHS]++, (long)s != 5; }
-int cuEventCreate(void **e, unsigned flags) { return *e = (void *)6, flags; }
+int cuEventCreate(void **e, unsigned flags) { return *e = (void *)6, state[MADE]++, flags; }
+int cuEventDestroy_v2(void *e) { return state[MADE]--, (long)e != 6; }
 int cuEventRecord(void *e, void *s) { return (long)e != 6 || (long)s != 5; }
 int cuEventElapsedTime(float *ms, void *a, void *b) { return *ms = 2.5f, a != b; }
 int cuGraphInstantiateWithFlags(void **x, void *g, unsigned long long flags) { return *x = (void *)9, state[GRAPHS]++, (long)g != 8 || flags; }
