@@ -189,6 +189,11 @@ func (f *frame) runChain(at int, steps []step) (int, error) {
 	if err := f.doChain(want, steps); err != nil {
 		return 0, err
 	}
+	for i := range steps {
+		if err := steps[i].named(steps[i].fetchOutputs()); err != nil {
+			return 0, err
+		}
+	}
 	f.report(at, steps, start)
 	for i := range steps {
 		if steps[i].kernel != nil {

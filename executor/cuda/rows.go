@@ -9,6 +9,10 @@ import (
 // rowHeld is HELD of kernels/rows.h: the elements of a row that a thread keeps.
 const rowHeld = 8
 
+// teamThreads is TEAM_THREADS of kernels/bounds.h. With more threads in a block, each could have no more than 64 registers, and the kernels
+// of normalizations take up to 104.
+const teamThreads = 512
+
 // teams runs a kernel of rows.h on rows of n elements: a warp for each where that can hold it, else a block that can, else one
 // that goes over the row several times.
 func (l *launch) teams(rows, n int) error {
@@ -22,8 +26,8 @@ func (l *launch) teams(rows, n int) error {
 		s.Block[1] = uint32(perBlock)
 		return l.run(s)
 	}
-	threads := 512
-	if most := 1024 * rowHeld; n <= most {
+	threads := teamThreads
+	if n <= teamThreads*rowHeld {
 		threads = ((n+rowHeld-1)/rowHeld + warp - 1) / warp * warp
 	}
 	return l.rows(rows, threads, 0)

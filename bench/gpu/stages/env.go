@@ -1,6 +1,7 @@
 package stages
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -86,8 +87,34 @@ func (r *runner) device() {
 	}
 	r.row(fmt.Sprintf("%s, compute capability %d.%d, driver for CUDA %d.%d", i.Name, i.Major, i.Minor, i.DriverVersion/1000, i.DriverVersion%1000/10), Pass, "",
 		Figure{"multiprocessors", float64(i.Processors), ""}, Figure{"memory", float64(total), "bytes"}, Figure{"free", float64(free), "bytes"})
+	r.ownLibraries(d)
 	if maps, err := os.ReadFile("/proc/self/maps"); err == nil {
 		r.row("libraries that are open", Pass, strings.Join(mapped(string(maps)), " "))
+	}
+}
+
+// ownLibraries has the driver open the libraries that it opens when they are first needed, and says which are not to be had and why.
+func (r *runner) ownLibraries(d driver.Driver) {
+	s, err := d.NewStream()
+	if err != nil {
+		r.row("a stream", Fail, err.Error())
+		return
+	}
+	point := driver.ConvCase{N: 1, C: 1, M: 1, Groups: 1, Axes: 2, In: [3]int{1, 1, 1}, Out: [3]int{1, 1, 1}, Kernel: [3]int{1, 1, 1}, Stride: [3]int{1, 1, 1}, Dilation: [3]int{1, 1, 1}}
+	_, conv := d.ConvAlgos(s, &driver.Conv{ConvCase: point}, driver.SearchHeuristic)
+	for _, l := range []struct {
+		name string
+		err  error
+	}{{"libcublas", d.Gemm(s, &driver.Gemm{LDA: 1, LDB: 1, LDC: 1})}, {"libcudnn", conv}} {
+		missing := (*driver.Missing)(nil)
+		switch {
+		case l.err == nil:
+			r.row(l.name, Pass, "")
+		case errors.As(l.err, &missing):
+			r.row(l.name, NotAvailable, l.err.Error())
+		default:
+			r.row(l.name, Fail, l.err.Error())
+		}
 	}
 }
 

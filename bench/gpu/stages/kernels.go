@@ -115,7 +115,12 @@ const sanitized = "^(TestSelfTest|TestCases)$"
 func sanitizer(tool string) func(*runner) {
 	return func(r *runner) {
 		const found = 99 // the exit code that the tool is asked for
-		a := r.tests(testPrograms[0], []string{"compute-sanitizer", "--tool", tool, "--error-exitcode", fmt.Sprint(found)}, "-test.run", sanitized)
+		line := []string{"compute-sanitizer", "--tool", tool, "--error-exitcode", fmt.Sprint(found)}
+		if tool == "memcheck" {
+			// Calls that fail are the tests' affair: libraries try some that do, to find out what there is.
+			line = append(line, "--report-api-errors", "no")
+		}
+		a := r.tests(testPrograms[0], line, "-test.run", sanitized)
 		check := "compute-sanitizer " + tool
 		switch {
 		case a.code == -1 && strings.Contains(a.stderr, "executable file not found"):

@@ -48,7 +48,7 @@ type Double struct {
 	opts      Options
 	blocks    []block // by address
 	counts    Counts
-	modules   []*library
+	modules   []module
 	functions []kernel
 	streams   []stream
 	events    []*mark // by number less one: as it was recorded last
@@ -93,7 +93,7 @@ func (d *Double) Counts() Counts {
 
 // Info describes a device that does not exist.
 func (d *Double) Info() driver.Info {
-	return driver.Info{Name: "driver double", Major: 7, Processors: 4, Memory: d.opts.Memory, DriverVersion: 12000, SharedPerBlock: 48 << 10}
+	return driver.Info{Name: "driver double", Major: 7, Processors: 4, Memory: d.opts.Memory, DriverVersion: 12000, SharedPerBlock: sharedPerBlock}
 }
 
 // poison is what memory holds that nothing was written to: NaN in every float type.

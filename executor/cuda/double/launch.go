@@ -8,12 +8,20 @@ import (
 	"unsafe"
 
 	"memopt/executor/cuda/driver"
+	"memopt/executor/cuda/kernels"
 )
+
+// module is a host library, and what the PTX of the same kernels says of them.
+type module struct {
+	*library
+	entries map[string]kernels.Entry
+}
 
 // kernel is a function of a host library.
 type kernel struct {
-	name string
-	call func(*launch)
+	name  string
+	entry kernels.Entry // zero where the PTX has no such kernel: selftest.cu makes some for the host alone
+	call  func(*launch)
 }
 
 // launch is memopt_host::launch of kernels/host.h.
@@ -37,7 +45,7 @@ func (d *Double) Function(m driver.Module, name string) (driver.Function, error)
 	if err != nil {
 		return 0, err
 	}
-	d.functions = append(d.functions, kernel{name, call})
+	d.functions = append(d.functions, kernel{name, d.modules[m-1].entries[name], call})
 	return driver.Function(len(d.functions)), nil
 }
 
@@ -47,9 +55,13 @@ func (d *Double) Load(name string, _ []byte) (driver.Module, error) {
 	if err != nil {
 		return 0, err
 	}
+	entries, err := kernels.Entries(name)
+	if err != nil {
+		return 0, err
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.modules = append(d.modules, lib)
+	d.modules = append(d.modules, module{lib, entries})
 	return driver.Module(len(d.modules)), nil
 }
 
@@ -68,15 +80,36 @@ func (d *Double) Launch(f driver.Function, shape driver.Shape, s driver.Stream, 
 	return d.later(s, func() error { return d.launch(f, shape, args, pointers) })
 }
 
+// admits reports what a device would refuse in a launch.
+func (k *kernel) admits(shape driver.Shape, args int) error {
+	for i := range shape.Grid {
+		if shape.Grid[i] == 0 || shape.Block[i] == 0 || i > 0 && shape.Grid[i] > 65535 || shape.Grid[i] > 1<<31-1 {
+			return fmt.Errorf("kernel %s: a launch of grid %v and block %v", k.name, shape.Grid, shape.Block)
+		}
+	}
+	threads := int(shape.Block[0]) * int(shape.Block[1]) * int(shape.Block[2])
+	switch e := &k.entry; {
+	case *e == kernels.Entry{}:
+	case threads > e.Threads:
+		return fmt.Errorf("kernel %s: a block of %d threads, where its PTX promises at most %d: THREADS_AT_MOST (kernels/bounds.h) sets the bound", k.name, threads, e.Threads)
+	case e.Shared+int(shape.Shared) > sharedPerBlock:
+		return fmt.Errorf("kernel %s: a block of %d bytes of shared memory, of which a launch asks for %d: there are %d", k.name, e.Shared+int(shape.Shared), shape.Shared, sharedPerBlock)
+	case args != e.Params:
+		return fmt.Errorf("kernel %s: %d bytes of arguments, where its PTX takes %d", k.name, args, e.Params)
+	}
+	return nil
+}
+
+// sharedPerBlock is how much shared memory every device gives a block that has not asked for more.
+const sharedPerBlock = 48 << 10
+
 func (d *Double) launch(f driver.Function, shape driver.Shape, args []byte, pointers []driver.Pointer) error {
 	k := &d.functions[f-1]
 	if k.name == d.fails {
 		return fmt.Errorf("kernel %s: an illegal address, as was asked for", k.name)
 	}
-	for i := range shape.Grid {
-		if shape.Grid[i] == 0 || shape.Block[i] == 0 || i > 0 && shape.Grid[i] > 65535 || shape.Grid[i] > 1<<31-1 {
-			return fmt.Errorf("kernel %s: a launch of grid %v and block %v", k.name, shape.Grid, shape.Block)
-		}
+	if err := k.admits(shape, len(args)); err != nil {
+		return err
 	}
 	running.Lock()
 	defer running.Unlock()

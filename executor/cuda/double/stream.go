@@ -40,8 +40,8 @@ func (d *Double) CopyIn(s driver.Stream, dst, src []byte) error {
 		copy(to, src)
 		return nil
 	}
-	if d.streams[s].graph != nil {
-		return d.later(s, func() error { copy(to, src); return nil }) // a graph reads the host's memory when it is replayed
+	if d.streams[s].graph != nil && d.isPinned(src) {
+		return d.later(s, func() error { copy(to, src); return nil }) // a graph reads it when it is replayed
 	}
 	kept := slices.Clone(src)
 	return d.later(s, func() error { copy(to, kept); return nil })

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"unsafe"
@@ -16,21 +17,24 @@ const minVersion = 11040
 
 // cuda is the real driver. All fields that C functions write to lie in it, on the heap, where they stay.
 type cuda struct {
-	mu   sync.Mutex
-	c    call
-	lib  uintptr
-	fn   [numFunctions]uintptr
-	ctx  uintptr
-	dev  uintptr
-	info Info
-	lost error // the first sticky error
-	name [256]byte
-	out  [4]uint64 // results by address
-	log  [16 << 10]byte
-	opt  struct {
+	mu    sync.Mutex
+	c     call
+	lib   uintptr
+	fn    [numFunctions]uintptr
+	ctx   uintptr
+	dev   uintptr
+	info  Info
+	lost  error     // the first sticky error
+	name  [256]byte // of the device, and of kernels that are looked for
+	out   [4]uint64 // results by address
+	log   [16 << 10]byte
+	image []byte // that is being compiled
+	opt   struct {
 		keys   [4]int32
 		values [4]uintptr
 	}
+	capture capture
+	made    []made
 	param   uintptr // the address of packed arguments, for cuLaunchKernel
 	blas    *cublas
 	dnn     *cudnn
@@ -52,7 +56,7 @@ func Open(ordinal int) (Driver, error) {
 	if err != nil {
 		return nil, &Missing{fmt.Errorf("no NVIDIA driver: %w (it comes with the package of the driver; MEMOPT_LIBCUDA may name the file)", firstLine(err))}
 	}
-	d := &cuda{lib: lib}
+	d := &cuda{lib: lib, capture: capture{graphs: map[Graph][]uintptr{}, pinned: map[uintptr]int{}}}
 	for i, name := range functionNames {
 		if d.fn[i], err = symbol(lib, name); err != nil {
 			return nil, &Missing{fmt.Errorf("the NVIDIA driver lacks %s: it is too old; version 470 of 2021 or later is wanted: %w", name, firstLine(err))}
@@ -97,12 +101,27 @@ func (d *cuda) open(ordinal int) error {
 	if d.info.Major < 7 {
 		return &Missing{fmt.Errorf("CUDA device %d (%s) has compute capability %d.%d; 7.0 or later is wanted", ordinal, d.info.Name, d.info.Major, d.info.Minor)}
 	}
+	return d.enter()
+}
+
+// enter makes the device's context this driver's.
+func (d *cuda) enter() error {
 	if err := d.do(cuDevicePrimaryCtxRetain, d.addr(0), d.dev); err != nil {
-		return err
+		if errors.Is(err, executor.ErrOutOfMemory) {
+			return err
+		}
+		return &Missing{fmt.Errorf("CUDA device %d (%s) cannot be used: %w", d.info.Ordinal, d.info.Name, err)}
 	}
 	d.ctx = uintptr(d.out[0])
 	d.c.pre, d.c.ctx = d.fn[cuCtxSetCurrent], d.ctx
-	d.manager = openNVML(ordinal)
+	// Any call tells whether a context that this process has lost before is whole again.
+	if err := d.do(cuMemGetInfo, d.addr(0), d.addr(1)); err != nil {
+		d.Close()
+		return fmt.Errorf("the context of CUDA device %d (%s) does not work; one that was lost may come back in a new process alone: start the program again: %w", d.info.Ordinal, d.info.Name, err)
+	}
+	if d.do(cuDeviceGetPCIBusId, uintptr(unsafe.Pointer(&d.name[0])), uintptr(len(d.name)), d.dev) == nil {
+		d.manager = openNVML(&d.name)
+	}
 	return nil
 }
 
@@ -160,16 +179,13 @@ func (d *cuda) do(f function, args ...uintptr) error {
 	return nil
 }
 
-// Codes of CUresult.
-const (
-	codeOutOfMemory = 2
-	codeNotReady    = 600
-)
+// codeOutOfMemory is CUDA_ERROR_OUT_OF_MEMORY.
+const codeOutOfMemory = 2
 
 // sticky lists the codes after which a context is lost: faults of kernels and of the device.
 func sticky(code int) bool {
 	switch code {
-	case 46, 214, 220, 226, 700, 702, 709, 710, 714, 715, 716, 717, 718, 719, 999:
+	case 214, 220, 226, 700, 702, 709, 710, 714, 715, 716, 717, 718, 719, 999:
 		return true
 	}
 	return false
@@ -209,6 +225,12 @@ func lengthOf(address uintptr) int {
 	return 255
 }
 
+// made is a module, a stream or an event. Close destroys them: cuBLAS and cuDNN may hold on to the context, which then stays.
+type made struct {
+	destroy function
+	handle  uintptr
+}
+
 // Info describes the device.
 func (d *cuda) Info() Info { return d.info }
 
@@ -225,13 +247,20 @@ func (d *cuda) Close() error {
 	if d.blas != nil && d.lost == nil {
 		d.blas.close(d)
 	}
-	lost := d.lost
-	d.lost, d.c.pre, d.ctx = nil, 0, 0
-	if lost != nil {
-		// Only a reset clears a sticky error; the next Open finds a fresh context.
-		return d.do(cuDevicePrimaryCtxReset, d.dev)
+	for _, m := range slices.Backward(d.made) {
+		if d.lost == nil {
+			d.do(m.destroy, m.handle)
+		}
 	}
-	return d.do(cuDevicePrimaryCtxRelease, d.dev)
+	lost := d.lost
+	d.lost, d.c.pre, d.ctx, d.made = nil, 0, 0, nil
+	var err error
+	if lost != nil {
+		// Only a reset clears a sticky error, so that the next Open finds a fresh context. It gives back none that was retained.
+		err = d.do(cuDevicePrimaryCtxReset, d.dev)
+		d.lost = nil
+	}
+	return errors.Join(err, d.do(cuDevicePrimaryCtxRelease, d.dev))
 }
 
 // ProcessMemory asks the management library.

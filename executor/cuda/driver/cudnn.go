@@ -6,6 +6,8 @@ import (
 	"os"
 	"runtime"
 	"unsafe"
+
+	"memopt/executor"
 )
 
 // The functions of cuDNN that are used are those that versions 8 and 9 share: signatures, enumerations and the struct of an
@@ -79,6 +81,10 @@ type convPerf struct {
 // oldestDNN is the first version that can be told to leave TF32 alone (CUDNN_FMA_MATH).
 const oldestDNN = 8000
 
+// dnnParts are the parts of the library that convolutions take, of version 9 and of version 8, each after those that it needs.
+var dnnParts = []string{"libcudnn_graph", "libcudnn_ops", "libcudnn_heuristic", "libcudnn_engines_runtime_compiled", "libcudnn_engines_precompiled", "libcudnn_cnn",
+	"libcudnn_ops_infer", "libcudnn_ops_train", "libcudnn_cnn_infer", "libcudnn_cnn_train"}
+
 // cudnnNames lists where the library may be, unless MEMOPT_CUDNN names the file.
 func cudnnNames() []string {
 	if path := os.Getenv("MEMOPT_CUDNN"); path != "" {
@@ -97,7 +103,7 @@ func (d *cuda) convLibrary() (*cudnn, error) {
 
 func (d *cuda) openDNN() (*cudnn, error) {
 	_, _ = d.library() // cuDNN asks the linker for cuBLAS by its bare name, and finds it where it is loaded already
-	lib, err := openLibrary(cudnnNames())
+	lib, err := openWithParts(cudnnNames(), dnnParts...)
 	if err != nil {
 		return nil, &Missing{fmt.Errorf("libcudnn is not to be found (in the linker's path, CUDA_HOME or pip's nvidia packages; MEMOPT_CUDNN may name the file): %w", firstLine(err))}
 	}
@@ -116,7 +122,10 @@ func (d *cuda) openDNN() (*cudnn, error) {
 		}
 	}
 	if err := l.do(d, dnnCreate, d.addr(0)); err != nil {
-		return nil, err
+		if missing := (*Missing)(nil); errors.Is(err, executor.ErrOutOfMemory) || errors.As(err, &missing) || d.lost != nil {
+			return nil, err
+		}
+		return nil, &Missing{fmt.Errorf("libcudnn does not start (is it for another driver?): %w", err)}
 	}
 	l.handle = uintptr(d.out[0])
 	return l, nil
@@ -147,10 +156,24 @@ func (l *cudnn) do(d *cuda, f dnnFunction, args ...uintptr) error {
 	if name != 0 {
 		e.Name = text(Memory(name, lengthOf(name)))
 	}
-	if l.refuses(code) {
+	switch {
+	case l.refuses(code):
 		return &Refused{e}
+	case l.lacks(code):
+		return &Missing{fmt.Errorf("libcudnn is there in part, or its parts are of several versions: %w", e)}
+	case code == 2 && l.version < 90000, code == 4004: // ALLOC_FAILED, INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED
+		return fmt.Errorf("%w: %w", executor.ErrOutOfMemory, e)
 	}
 	return e
+}
+
+// lacks reports whether a status says that another file that the library opens by itself, a part of its own or of CUDA's, is not there or does not
+// match: RUNTIME_PREREQUISITE_MISSING and VERSION_MISMATCH; from version 9 on SUBLIBRARY_VERSION_MISMATCH and SUBLIBRARY_LOADING_FAILED.
+func (l *cudnn) lacks(code int) bool {
+	if l.version >= 90000 {
+		return code == 1002 || code == 1008
+	}
+	return code == 11 || code == 14
 }
 
 // refuses reports whether a status says that a case is not offered: BAD_PARAM, ARCH_MISMATCH or NOT_SUPPORTED, which are groups of
@@ -280,7 +303,7 @@ func (l *cudnn) algorithms(d *cuda, c *Conv, desc *convDescriptors, n int) ([]Co
 	var list []ConvAlgo
 	for _, p := range l.perf[:n] {
 		if p.status != 0 || c.math() == mathFMA && p.math != mathFMA {
-			continue
+			continue // an algorithm that fails, or one in a precision that was not asked for
 		}
 		a := ConvAlgo{Number: int(p.algo), Math: int(p.math), Deterministic: p.deterministic == 1, Millis: max(float64(p.millis), 0)}
 		var err error
@@ -299,9 +322,9 @@ func (l *cudnn) algorithms(d *cuda, c *Conv, desc *convDescriptors, n int) ([]Co
 // math returns the precision to ask for.
 func (c *ConvCase) math() int {
 	switch {
-	case c.Elem == F32 && !c.TF32, c.Elem == F64:
+	case c.Elem == F32 && !c.TF32:
 		return mathFMA
-	case c.Elem == F32:
+	case c.Elem == F32, c.Elem == F64: // doubles have one precision only
 		return mathDefault
 	}
 	return mathTensorOp

@@ -31,7 +31,7 @@ type Driver interface {
 	// counts them, or false where it does not say.
 	ProcessMemory() (int64, bool)
 
-	CopyIn(s Stream, dst, src []byte) error  // from the host; src may be changed when it returns, unless it is pinned
+	CopyIn(s Stream, dst, src []byte) error  // from the host; src may be changed when it returns, and in a capture, unless it is pinned
 	CopyOut(s Stream, dst, src []byte) error // to the host; done when it returns
 	// CopyOutAsync copies to the host's memory that Pin gave, and may be under way when it returns.
 	CopyOutAsync(s Stream, dst, src []byte) error

@@ -31,6 +31,7 @@ const (
 	fakeDNNMath
 	fakeDNNLive
 	fakeDNNWorkspace
+	fakeMade
 )
 
 const (
@@ -41,6 +42,9 @@ const (
 	failGemm
 	failInit
 	failDNN
+	failRetain
+	failInfo
+	failBLAS
 )
 
 // fakeLibrary compiles fakecuda.c and returns the library's path, "" without a compiler.
@@ -83,7 +87,6 @@ func fake(t testing.TB) (set func(what, value int), get func(what int) int) {
 	for _, name := range []string{"MEMOPT_LIBCUDA", "MEMOPT_CUBLAS", "MEMOPT_CUDNN", "MEMOPT_NVML"} {
 		t.Setenv(name, path)
 	}
-	t.Setenv("CUDA_VISIBLE_DEVICES", "")
 	lib, err := openLibrary([]string{path})
 	if !opensLibraries {
 		t.Skip("this build opens no C libraries: test on linux, amd64, without the build tag nodl")

@@ -9,6 +9,7 @@ import (
 type nvml struct {
 	c                    call
 	getHandle, processes uintptr
+	bus                  [256]byte
 	device               uint64
 	count                uint32
 	list                 [256]nvmlProcess
@@ -22,8 +23,9 @@ type nvmlProcess struct {
 	instance, slices uint32
 }
 
-// openNVML opens the library, or returns nil where it is not there.
-func openNVML(ordinal int) *nvml {
+// openNVML opens the library, or returns nil where it is not there. The device is that at a place of the PCI bus, as libcuda writes it: the
+// two libraries number devices each in an order of its own, and CUDA_VISIBLE_DEVICES hides some from one of them.
+func openNVML(bus *[256]byte) *nvml {
 	name := "libnvidia-ml.so.1"
 	if path := os.Getenv("MEMOPT_NVML"); path != "" {
 		name = path
@@ -37,7 +39,7 @@ func openNVML(ordinal int) *nvml {
 	if err != nil {
 		return nil
 	}
-	if n.getHandle, err = symbol(lib, "nvmlDeviceGetHandleByIndex_v2"); err != nil {
+	if n.getHandle, err = symbol(lib, "nvmlDeviceGetHandleByPciBusId_v2"); err != nil {
 		return nil
 	}
 	if n.processes, err = symbol(lib, "nvmlDeviceGetComputeRunningProcesses_v3"); err != nil {
@@ -46,8 +48,8 @@ func openNVML(ordinal int) *nvml {
 	if n.c.fn = start; int32(n.c.do()) != 0 {
 		return nil
 	}
-	// The two libraries number devices alike unless CUDA_VISIBLE_DEVICES hides some.
-	if n.c.fn = n.getHandle; os.Getenv("CUDA_VISIBLE_DEVICES") != "" || int32(n.c.do(uintptr(ordinal), uintptr(unsafe.Pointer(&n.device)))) != 0 {
+	n.bus = *bus
+	if n.c.fn = n.getHandle; int32(n.c.do(uintptr(unsafe.Pointer(&n.bus)), uintptr(unsafe.Pointer(&n.device)))) != 0 {
 		return nil
 	}
 	return n

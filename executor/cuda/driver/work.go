@@ -2,6 +2,7 @@ package driver
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"math"
 	"runtime"
@@ -42,6 +43,7 @@ func (d *cuda) Pin(n int) ([]byte, error) {
 	if err := d.do(cuMemHostAlloc, d.addr(0), uintptr(n), 0); err != nil {
 		return nil, err
 	}
+	d.capture.pinned[uintptr(d.out[0])] = n
 	return Memory(uintptr(d.out[0]), n), nil
 }
 
@@ -52,6 +54,7 @@ func (d *cuda) Unpin(b []byte) error {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	delete(d.capture.pinned, Address(b))
 	return d.do(cuMemFreeHost, Address(b))
 }
 
@@ -77,12 +80,16 @@ func (d *cuda) copy(f function, s Stream, dst, src []byte) error {
 	return err
 }
 
-// CopyIn copies from the host. The memory is not pinned: of such the driver has taken a copy, or is done, when it
-// returns.
+// CopyIn copies from the host. Of memory that is not pinned the driver has taken a copy, or is done, when it returns (CUDA Driver API, section
+// on API synchronization behavior).
 func (d *cuda) CopyIn(s Stream, dst, src []byte) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.copy(cuMemcpyHtoDAsync, s, dst, src)
+	from, err := d.stage(s, src)
+	if err != nil {
+		return err
+	}
+	return d.copy(cuMemcpyHtoDAsync, s, dst, from)
 }
 
 // CopyOut copies to the host and waits.
@@ -129,28 +136,44 @@ const (
 func (d *cuda) Load(name string, image []byte) (Module, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	image = append(bytes.TrimRight(image, "\x00"), 0)
+	d.image = append(bytes.TrimRight(image, "\x00"), 0) // of d, as what C reads must not lie on a stack: that may move
+	defer func() { d.image = nil }()
 	d.opt.keys[0], d.opt.keys[1] = jitErrorLog, jitErrorLogSize
 	d.opt.values[0], d.opt.values[1] = uintptr(unsafe.Pointer(&d.log[0])), uintptr(len(d.log))
 	clear(d.log[:])
-	err := d.do(cuModuleLoadDataEx, d.addr(0), uintptr(unsafe.Pointer(&image[0])), 2,
+	err := d.do(cuModuleLoadDataEx, d.addr(0), uintptr(unsafe.Pointer(&d.image[0])), 2,
 		uintptr(unsafe.Pointer(&d.opt.keys[0])), uintptr(unsafe.Pointer(&d.opt.values[0])))
-	runtime.KeepAlive(image)
 	if err != nil {
 		log := strings.Join(strings.Fields(text(d.log[:])), " ")
-		return 0, fmt.Errorf("compiling the kernels of %s for %s: %w %s", name, d.info.Name, err, log)
+		return 0, withoutCompiler(fmt.Errorf("compiling the kernels of %s for %s: %w %s", name, d.info.Name, err, log))
 	}
+	d.made = append(d.made, made{cuModuleUnload, uintptr(d.out[0])})
 	return Module(d.out[0]), nil
+}
+
+// withoutCompiler makes a *Missing of an error that says that the driver has no compiler for the kernels, or one that does not know
+// the device or the version of PTX. libnvidia-ptxjitcompiler.so.1 has it, a file beside libcuda.so.1 that small containers may lack.
+func withoutCompiler(err error) error {
+	cudaErr := (*Error)(nil)
+	if !errors.As(err, &cudaErr) {
+		return err
+	}
+	switch cudaErr.Code {
+	case 209, 221, 222, 223: // NO_BINARY_FOR_GPU, JIT_COMPILER_NOT_FOUND, UNSUPPORTED_PTX_VERSION, JIT_COMPILATION_DISABLED
+		return &Missing{fmt.Errorf("%w (update the NVIDIA driver, see that libnvidia-ptxjitcompiler.so.1 is there and CUDA_DISABLE_PTX_JIT is not set)", err)}
+	}
+	return err
 }
 
 // Function finds a kernel.
 func (d *cuda) Function(m Module, name string) (Function, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	symbol := append([]byte(name), 0)
-	err := d.do(cuModuleGetFunction, d.addr(0), uintptr(m), uintptr(unsafe.Pointer(&symbol[0])))
-	runtime.KeepAlive(symbol)
-	if err != nil {
+	if len(name) >= len(d.name) {
+		return 0, fmt.Errorf("kernel %s: a name of more than %d bytes", name, len(d.name)-1)
+	}
+	d.name[copy(d.name[:], name)] = 0
+	if err := d.do(cuModuleGetFunction, d.addr(0), uintptr(m), uintptr(unsafe.Pointer(&d.name[0]))); err != nil {
 		return 0, fmt.Errorf("kernel %s: %w", name, err)
 	}
 	return Function(d.out[0]), nil
@@ -176,8 +199,11 @@ const nonBlocking = 1
 func (d *cuda) NewStream() (Stream, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	err := d.do(cuStreamCreate, d.addr(0), nonBlocking)
-	return Stream(d.out[0]), err
+	if err := d.do(cuStreamCreate, d.addr(0), nonBlocking); err != nil {
+		return 0, err
+	}
+	d.made = append(d.made, made{cuStreamDestroy, uintptr(d.out[0])})
+	return Stream(d.out[0]), nil
 }
 
 // Sync waits for a stream.
@@ -191,8 +217,11 @@ func (d *cuda) Sync(s Stream) error {
 func (d *cuda) NewEvent() (Event, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	err := d.do(cuEventCreate, d.addr(0), 0)
-	return Event(d.out[0]), err
+	if err := d.do(cuEventCreate, d.addr(0), 0); err != nil {
+		return 0, err
+	}
+	d.made = append(d.made, made{cuEventDestroy, uintptr(d.out[0])})
+	return Event(d.out[0]), nil
 }
 
 // Record makes the event happen when the stream comes to it.
@@ -215,44 +244,4 @@ func (d *cuda) Elapsed(from, to Event) (float64, error) {
 	defer d.mu.Unlock()
 	err := d.do(cuEventElapsedTime, d.addr(0), uintptr(from), uintptr(to))
 	return float64(math.Float32frombits(uint32(d.out[0]))), err
-}
-
-// captureRelaxed forbids nothing: a goroutine may change threads in the middle of a capture.
-const captureRelaxed = 2
-
-// BeginCapture starts a capture.
-func (d *cuda) BeginCapture(s Stream) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.do(cuStreamBeginCapture, uintptr(s), captureRelaxed)
-}
-
-// EndCapture makes a graph that can be replayed.
-func (d *cuda) EndCapture(s Stream) (Graph, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if err := d.do(cuStreamEndCapture, uintptr(s), d.addr(0)); err != nil {
-		return 0, err
-	}
-	g := uintptr(d.out[0])
-	err := d.do(cuGraphInstantiate, d.addr(1), g, 0)
-	exec := Graph(d.out[1])
-	if e := d.do(cuGraphDestroy, g); err == nil {
-		err = e
-	}
-	return exec, err
-}
-
-// Replay does what was captured.
-func (d *cuda) Replay(g Graph, s Stream) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.do(cuGraphLaunch, uintptr(g), uintptr(s))
-}
-
-// FreeGraph gives a graph back.
-func (d *cuda) FreeGraph(g Graph) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.do(cuGraphExecDestroy, uintptr(g))
 }

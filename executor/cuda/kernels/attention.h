@@ -1,5 +1,6 @@
 // What attention does to scores between its two products: softcap, masks, softmax. attention_TYPE.cu defines T.
 #include "rows.h"
+#include "bounds.h"
 
 // attention_args: rows of scores of neighbouring queries of neighbouring heads of neighbouring entries of the batch.
 struct attention_args {
@@ -128,6 +129,7 @@ template <int W> DEV inline void attention_rows(const attention_args &a, f32 *pa
 		else attention_long<W>(a, r, partial);
 	}
 }
+THREADS_AT_MOST(TEAM_THREADS, JOIN(attention, T), attention_args)
 KERNEL(JOIN(attention, T), attention_args) {
 	SHARED(f32, partial, WARP);
 	if (a.wide) attention_rows<vector<T>::width>(a, partial);

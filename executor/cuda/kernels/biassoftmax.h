@@ -2,6 +2,7 @@
 // again in the second pass.
 #include "rows.h"
 #include "move.h"
+#include "bounds.h"
 
 struct biassoftmax_args {
 	const void *x, *bias;
@@ -58,6 +59,7 @@ UNROLL
 		}
 	}
 }
+THREADS_AT_MOST(TEAM_THREADS, JOIN(biassoftmax, T), biassoftmax_args)
 KERNEL(JOIN(biassoftmax, T), biassoftmax_args) {
 	SHARED(f32, partial, WARP);
 	if (a.wide) biassoftmax_rows<vector<T>::width>(a, partial);

@@ -1,6 +1,7 @@
 // Norms over groups of neighbouring channels of each sample: channels are the second dim (groupnorm) or the last one (groupnormlast). groupnorm_TYPE.cu defines T.
 #include "stats.h"
 #include "moments.h"
+#include "bounds.h"
 
 struct groupnorm_args {
 	const void *x, *scale, *bias;
@@ -28,6 +29,7 @@ UNROLL
 		}
 	}
 }
+THREADS_AT_MOST(TEAM_THREADS, JOIN(groupnorm, T), groupnorm_args)
 KERNEL(JOIN(groupnorm, T), groupnorm_args) {
 	SHARED(f32, partial, WARP);
 	if (a.wide) groupnorm_rows<vector<T>::width>(a, partial);
@@ -68,6 +70,7 @@ UNROLL
 		}
 	}
 }
+THREADS_AT_MOST(TEAM_THREADS, JOIN(groupnormlast, T), groupnorm_args)
 KERNEL(JOIN(groupnormlast, T), groupnorm_args) {
 	SHARED(f32, partial, WARP);
 	if (a.wide) groupnormlast_rows<vector<T>::width>(a, partial);

@@ -1,6 +1,7 @@
 // Norms over rows of n elements and their gradients. layernorm_TYPE.cu defines T, the type of the elements.
 #include "stats.h"
 #include "moments.h"
+#include "bounds.h"
 
 struct layernorm_args {
 	const void *x, *scale, *bias;
@@ -59,6 +60,7 @@ template <int W> DEV inline void layernorm_rows(const layernorm_args &a, f32 *pa
 		else layernorm_long<W>(a, r, scale, bias, partial);
 	}
 }
+THREADS_AT_MOST(TEAM_THREADS, JOIN(layernorm, T), layernorm_args)
 KERNEL(JOIN(layernorm, T), layernorm_args) {
 	SHARED(f32, partial, WARP);
 	if (a.wide) layernorm_rows<vector<T>::width>(a, partial);
@@ -141,6 +143,7 @@ template <int W> DEV inline void layernormgrad_rows(const layernormgrad_args &a,
 		else layernormgrad_long<W>(a, dy, x, dx, stats_of(a, r), partial);
 	}
 }
+THREADS_AT_MOST(TEAM_THREADS, JOIN(layernormgrad, T), layernormgrad_args)
 KERNEL(JOIN(layernormgrad, T), layernormgrad_args) {
 	SHARED(f32, partial, WARP);
 	if (a.wide) layernormgrad_rows<vector<T>::width>(a, partial);

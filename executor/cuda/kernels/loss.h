@@ -1,5 +1,6 @@
 // Losses of labels [N, D] by scores [N, C, D], and their gradient by the scores. loss_TYPE.cu defines T. A label of -1 is ignored.
 #include "stats.h"
+#include "bounds.h"
 
 struct loss_args {
 	const void *x;
@@ -39,6 +40,7 @@ UNROLL
 		}
 	}
 }
+THREADS_AT_MOST(TEAM_THREADS, JOIN(lossrows, T), loss_args)
 KERNEL(JOIN(lossrows, T), loss_args) {
 	SHARED(f32, partial, WARP);
 	if (a.wide) loss_rows<vector<T>::width>(a, partial);
@@ -75,6 +77,7 @@ struct losssum_args {
 };
 
 // losssum is one block.
+THREADS_AT_MOST(1024, JOIN(losssum, T), losssum_args)
 KERNEL(JOIN(losssum, T), losssum_args) {
 	SHARED(f64, partial, WARP);
 	f64 s = 0, w = 0;
@@ -126,6 +129,7 @@ UNROLL
 		}
 	}
 }
+THREADS_AT_MOST(TEAM_THREADS, JOIN(lossgradrows, T), lossgrad_args)
 KERNEL(JOIN(lossgradrows, T), lossgrad_args) {
 	if (a.wide) lossgrad_rows<vector<T>::width>(a);
 	else lossgrad_rows<1>(a);

@@ -1,5 +1,6 @@
 // Elements divided by their norm along an axis: rows, or columns of n elements that lie inner apart. lpnorm_TYPE.cu defines T.
 #include "rows.h"
+#include "bounds.h"
 
 struct lpnorm_args {
 	const void *x;
@@ -33,6 +34,7 @@ UNROLL
 		}
 	}
 }
+THREADS_AT_MOST(TEAM_THREADS, JOIN(lpnorm, T), lpnorm_args)
 KERNEL(JOIN(lpnorm, T), lpnorm_args) {
 	SHARED(f32, partial, WARP);
 	if (a.wide) lpnorm_rows<vector<T>::width>(a, partial);

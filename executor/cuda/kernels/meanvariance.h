@@ -1,6 +1,7 @@
 // (x-m)/(sqrt(v) + 1e-9), m and v being the mean and the variance over any axes. meanvariance_TYPE.cu defines T.
 #include "rows.h"
 #include "move.h"
+#include "bounds.h"
 
 // meanvariance_args: a group is made of runs runs, each of inner neighbouring elements, or, where neighbours belong to
 // neighbouring groups (columns), of one element for each of inner groups.
@@ -62,6 +63,7 @@ UNROLL
 		}
 	}
 }
+THREADS_AT_MOST(TEAM_THREADS, JOIN(meanvariance, T), meanvariance_args)
 KERNEL(JOIN(meanvariance, T), meanvariance_args) {
 	SHARED(f32, partial, WARP);
 	if (a.wide) meanvariance_rows<vector<T>::width>(a, partial);

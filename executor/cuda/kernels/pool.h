@@ -1,5 +1,6 @@
 // Pools. pool_TYPE.cu defines T and includes this.
 #include "window.h"
+#include "bounds.h"
 
 struct pool_args {
 	const void *x;
@@ -130,6 +131,7 @@ struct global_args {
 };
 
 // A block reduces one plane.
+THREADS_AT_MOST(512, JOIN(globalaverage, T), global_args)
 KERNEL(JOIN(globalaverage, T), global_args) {
 	SHARED(f32, partial, WARP);
 	for (i64 i = block_x(); i < a.n; i += grid_x()) {
@@ -141,6 +143,7 @@ KERNEL(JOIN(globalaverage, T), global_args) {
 	}
 }
 
+THREADS_AT_MOST(512, JOIN(globalmax, T), global_args)
 KERNEL(JOIN(globalmax, T), global_args) {
 	SHARED(f32, partial, WARP);
 	for (i64 i = block_x(); i < a.n; i += grid_x()) {
@@ -155,6 +158,7 @@ KERNEL(JOIN(globalmax, T), global_args) {
 	}
 }
 
+THREADS_AT_MOST(512, JOIN(globallp, T), global_args)
 KERNEL(JOIN(globallp, T), global_args) {
 	SHARED(f32, partial, WARP);
 	for (i64 i = block_x(); i < a.n; i += grid_x()) {

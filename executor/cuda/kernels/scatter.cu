@@ -5,6 +5,7 @@
 // The sort is by digits of 4 bits, the lowest first, each pass keeping the order of equal digits: a count of digits per
 // tile, a sum over tiles, and a move (Satish, Harris, Garland: Designing efficient sorting algorithms for manycore GPUs; IPDPS 2009).
 #include "move.h"
+#include "bounds.h"
 
 #define DIGITS 16
 #define SORT_THREADS 256 // scatter.go launches as many
@@ -71,6 +72,7 @@ KERNEL(sort_count, sort_args) {
 }
 
 // sort_sum makes of each count the sum of those before it. It runs in one block.
+THREADS_AT_MOST(1024, sort_sum, sort_args)
 KERNEL(sort_sum, sort_args) {
 	SHARED(u32, partial, WARP);
 	u32 n = DIGITS * a.tiles, carry = 0;

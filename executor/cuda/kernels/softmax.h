@@ -1,5 +1,6 @@
 // Softmaxes and their gradients along rows, or along columns of n elements that lie inner apart. softmax_TYPE.cu defines T.
 #include "rows.h"
+#include "bounds.h"
 
 struct softmax_args {
 	const void *x;  // of a gradient: dY
@@ -150,6 +151,7 @@ template <bool LOG> DEV inline void grad_columns(const softmax_args &a) {
 }
 
 #define SOFTMAX(name, by_rows, by_columns, log)                                       \
+	THREADS_AT_MOST(TEAM_THREADS, JOIN(name, T), softmax_args)                     \
 	KERNEL(JOIN(name, T), softmax_args) {                                        \
 		SHARED(f32, partial, WARP);                                              \
 		if (a.wide) by_rows<vector<T>::width, log>(a, partial);                   \

@@ -2,6 +2,7 @@
 // writes the sum and its norm, where an addition and a norm of their own would write the sum and read it again.
 // sumnorm_TYPE.cu defines T.
 #include "stats.h"
+#include "bounds.h"
 
 // Row r of the sum is the sum of row places[k][r % period[k]] of in[k], or of row r % period[k] where places[k] is null.
 struct sumnorm_args {
@@ -108,6 +109,7 @@ template <int W> DEV inline void sumnorm_rows(const sumnorm_args &a, f32 *partia
 		else sumnorm_long<W>(a, r, partial);
 	}
 }
+THREADS_AT_MOST(TEAM_THREADS, JOIN(sumnorm, T), sumnorm_args)
 KERNEL(JOIN(sumnorm, T), sumnorm_args) {
 	SHARED(f32, partial, WARP);
 	if (a.wide) sumnorm_rows<vector<T>::width>(a, partial);

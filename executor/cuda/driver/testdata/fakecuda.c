@@ -6,13 +6,13 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { VERSION, DEVICES, CAPABILITY, FAIL_CALL, FAIL_CODE, ALLOCATED, CONTEXTS, RESETS, CURRENT, GRAPHS, WORKSPACE, COMPUTE, DNN_VERSION, DNN_MATH, DNN_LIVE, DNN_WORKSPACE, NUM };
+enum { VERSION, DEVICES, CAPABILITY, FAIL_CALL, FAIL_CODE, ALLOCATED, CONTEXTS, RESETS, CURRENT, GRAPHS, WORKSPACE, COMPUTE, DNN_VERSION, DNN_MATH, DNN_LIVE, DNN_WORKSPACE, MADE, NUM };
 static long state[NUM] = {[VERSION] = 12040, [DEVICES] = 2, [CAPABILITY] = 90, [DNN_VERSION] = 90100};
 void fake_set(long what, long value) { state[what] = value; }
 long fake_get(long what) { return state[what]; }
 
 // Calls that may be told to fail have numbers.
-enum { ANY, ALLOC = 1, LAUNCH, SYNC, LOAD, GEMM, INIT, DNN };
+enum { ANY, ALLOC = 1, LAUNCH, SYNC, LOAD, GEMM, INIT, DNN, RETAIN, INFO, BLAS };
 static int fails(int call) {
 	if (state[FAIL_CALL] != call) return 0;
 	if (state[FAIL_CODE] < 700) state[FAIL_CALL] = 0; // once; others stay
@@ -35,9 +35,14 @@ int cuDeviceGetAttribute(int *v, int attr, int dev) {
 	return dev < 10;
 }
 int cuDeviceTotalMem_v2(size_t *n, int dev) { return *n = (size_t)80 << 30, dev < 10; }
-int cuDevicePrimaryCtxRetain(void **ctx, int dev) { return *ctx = (void *)(long)(1000 + dev), state[CONTEXTS]++, 0; }
-int cuDevicePrimaryCtxRelease(int dev) { return state[CONTEXTS]--, dev < 10; }
-int cuDevicePrimaryCtxReset(int dev) { return state[RESETS]++, state[CONTEXTS]--, dev < 10; }
+int cuDevicePrimaryCtxRetain(void **ctx, int dev) {
+	int e = fails(RETAIN);
+	if (e) return e;
+	return *ctx = (void *)(long)(1000 + dev), state[CONTEXTS]++, 0;
+}
+int cuDeviceGetPCIBusId(char *name, int n, int dev) { return snprintf(name, n, "0000:%02X:00.0", dev), n < 13; }
+int cuDevicePrimaryCtxRelease_v2(int dev) { return state[CONTEXTS]--, dev < 10; }
+int cuDevicePrimaryCtxReset_v2(int dev) { return state[RESETS]++, dev < 10; }
 int cuCtxSetCurrent(void *ctx) { return state[CURRENT] = (long)ctx, 0; }
 static int lost(void) { return state[CURRENT] < 1000 ? 201 : 0; }
 int cuMemAlloc_v2(void **p, size_t n) {
@@ -50,8 +55,17 @@ int cuMemAlloc_v2(void **p, size_t n) {
 int cuMemFree_v2(void *p) { return free(p), state[ALLOCATED]--, lost(); }
 int cuMemHostAlloc(void **p, size_t n, unsigned flags) { return *p = malloc(n), state[ALLOCATED]++, flags ? 1 : lost(); }
 int cuMemFreeHost(void *p) { return free(p), state[ALLOCATED]--, lost(); }
-int cuMemGetInfo_v2(size_t *available, size_t *total) { return *available = 7, *total = 9, lost(); }
-int cuMemcpyHtoDAsync_v2(void *d, const void *s, size_t n, void *stream) { return memcpy(d, s, n), (long)stream != 5; }
+int cuMemGetInfo_v2(size_t *available, size_t *total) {
+	int e = fails(INFO);
+	return *available = 7, *total = 9, e ? e : lost();
+}
+// The last copy from the host during a capture is done again by the graph.
+static struct { void *to; const void *from; size_t n; int capturing; } noted;
+int cuMemcpyHtoDAsync_v2(void *d, const void *s, size_t n, void *stream) {
+	if (noted.capturing) noted.to = d, noted.from = s, noted.n = n;
+	else memcpy(d, s, n);
+	return (long)stream != 5;
+}
 int cuMemcpyDtoHAsync_v2(void *d, const void *s, size_t n, void *stream) { return memcpy(d, s, n), (long)stream != 5; }
 int cuMemcpyDtoDAsync_v2(void *d, const void *s, size_t n, void *stream) { return memcpy(d, s, n), (long)stream != 5; }
 int cuMemsetD8Async(void *d, unsigned char v, size_t n, void *stream) { return memset(d, v, n), (long)stream != 5; }
@@ -60,6 +74,7 @@ int cuModuleLoadDataEx(void **m, const char *image, unsigned n, int *keys, void 
 	if (n != 2 || keys[0] != 5 || keys[1] != 6) return 1;
 	if (e) snprintf(values[0], (size_t)values[1], "line 3:\n  no such instruction");
 	*m = (void *)strlen(image);
+	if (!e) state[MADE]++;
 	return e;
 }
 int cuModuleGetFunction(void **f, void *m, const char *name) { return *f = (void *)7, strcmp(name, "bump") ? 500 : m == 0; }
@@ -73,26 +88,32 @@ int cuLaunchKernel(void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, 
 	for (int64_t i = 0; i < a->n; i++) a->p[i] += a->by;
 	return lost();
 }
-int cuStreamCreate(void **s, unsigned flags) { return *s = (void *)5, flags != 1; }
+int cuModuleUnload(void *m) { return state[MADE]--, m == 0; }
+int cuStreamCreate(void **s, unsigned flags) { return *s = (void *)5, state[MADE]++, flags != 1; }
+int cuStreamDestroy_v2(void *s) { return state[MADE]--, (long)s != 5; }
 int cuStreamSynchronize(void *s) { int e = fails(SYNC); return e ? e : (long)s != 5; }
 int cuStreamWaitEvent(void *s, void *e, unsigned flags) { return (long)s != 5 || (long)e != 6 || flags; }
-int cuStreamBeginCapture_v2(void *s, int mode) { return (long)s != 5 || mode != 2; }
-int cuStreamEndCapture(void *s, void **g) { return *g = (void *)8, state[GRAPHS]++, (long)s != 5; }
-int cuEventCreate(void **e, unsigned flags) { return *e = (void *)6, flags; }
+int cuStreamBeginCapture_v2(void *s, int mode) { return noted.capturing = 1, noted.n = 0, (long)s != 5 || mode != 2; }
+int cuStreamEndCapture(void *s, void **g) { return noted.capturing = 0, *g = (void *)8, state[GRAPHS]++, (long)s != 5; }
+int cuEventCreate(void **e, unsigned flags) { return *e = (void *)6, state[MADE]++, flags; }
+int cuEventDestroy_v2(void *e) { return state[MADE]--, (long)e != 6; }
 int cuEventRecord(void *e, void *s) { return (long)e != 6 || (long)s != 5; }
 int cuEventElapsedTime(float *ms, void *a, void *b) { return *ms = 2.5f, a != b; }
 int cuGraphInstantiateWithFlags(void **x, void *g, unsigned long long flags) { return *x = (void *)9, state[GRAPHS]++, (long)g != 8 || flags; }
-int cuGraphLaunch(void *x, void *s) { return (long)x != 9 || (long)s != 5; }
+int cuGraphLaunch(void *x, void *s) { return noted.n ? memcpy(noted.to, noted.from, noted.n) : 0, (long)x != 9 || (long)s != 5; }
 int cuGraphExecDestroy(void *x) { return state[GRAPHS]--, (long)x != 9; }
 int cuGraphDestroy(void *g) { return state[GRAPHS]--, (long)g != 8; }
 int cuGetErrorName(int code, const char **s) { return *s = code == 700 ? "CUDA_ERROR_ILLEGAL_ADDRESS" : code == 2 ? "CUDA_ERROR_OUT_OF_MEMORY" : "CUDA_ERROR_OTHER", 0; }
 int cuGetErrorString(int code, const char **s) { return *s = "a text", code == 12345; }
 
-int cublasCreate_v2(void **h) { return *h = (void *)11, lost(); }
+int cublasCreate_v2(void **h) {
+	int e = fails(BLAS);
+	return *h = (void *)11, e ? e : lost();
+}
 int cublasDestroy_v2(void *h) { return (long)h != 11; }
-int cublasSetStream_v2(void *h, void *s) { return (long)h != 11 || (long)s != 5; }
+int cublasSetStream_v2(void *h, void *s) { return state[WORKSPACE] = 0, (long)h != 11 || (long)s != 5; }
 int cublasSetWorkspace_v2(void *h, void *p, size_t n) { return state[WORKSPACE] = (long)n, (long)h != 11 || (p == 0) != (n == 0); }
-int cublasSetMathMode(void *h, int mode) { return (long)h != 11 || mode; }
+int cublasSetMathMode(void *h, int mode) { return (long)h != 11 || mode != 16; }
 // Matrices in columns, of floats.
 int cublasGemmStridedBatchedEx(void *h, int ta, int tb, int m, int n, int k, const void *alpha, const float *A, int at, int lda, long long sa,
 	const float *B, int bt, int ldb, long long sb, const void *beta, float *C, int ct, int ldc, long long sc, int batch, int compute, int algo) {
@@ -111,7 +132,7 @@ int cublasGemmStridedBatchedEx(void *h, int ta, int tb, int m, int n, int k, con
 }
 
 int nvmlInit_v2(void) { return 0; }
-int nvmlDeviceGetHandleByIndex_v2(unsigned i, void **d) { return *d = (void *)(long)(20 + i), 0; }
+int nvmlDeviceGetHandleByPciBusId_v2(const char *bus, void **d) { return *d = (void *)21L, strcmp(bus, "0000:0B:00.0") ? 6 : 0; }
 struct process { unsigned pid; unsigned long long used; unsigned a, b; };
 int nvmlDeviceGetComputeRunningProcesses_v3(void *d, unsigned *n, struct process *p) {
 	p[0] = (struct process){1, 1, 0, 0};
