@@ -39,6 +39,9 @@ func Open(candidates []string) (*Library, error) {
 }
 
 func openAt(path string) (*Library, error) {
+	// The text of an error belongs to the thread that the call was made on.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
 	handle, err := purego.Dlopen(path, purego.RTLD_NOW|purego.RTLD_LOCAL)
 	if err != nil {
 		return nil, fmt.Errorf("%s cannot be loaded: %s", path, strings.TrimPrefix(err.Error(), path+": "))

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"strings"
 	"unsafe"
 
@@ -35,6 +36,9 @@ func openLibrary() (*backend, error) {
 // openAt opens one library and puts it to work with one thread per call.
 func openAt(path string) (*backend, error) {
 	defer oneThread()()
+	// The text of an error belongs to the thread that the call was made on.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
 	lib, err := purego.Dlopen(path, purego.RTLD_NOW|purego.RTLD_LOCAL)
 	if err != nil {
 		return nil, err

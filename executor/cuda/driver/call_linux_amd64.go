@@ -4,6 +4,7 @@ package driver
 
 import (
 	"errors"
+	"runtime"
 	"unsafe"
 
 	"github.com/ebitengine/purego"
@@ -43,6 +44,9 @@ func (c *call) do(args ...uintptr) uintptr {
 
 // openLibrary opens the first of the named libraries that is there.
 func openLibrary(names []string) (uintptr, error) {
+	// The text of an error belongs to the thread that the call was made on.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
 	var all []error
 	for _, name := range names {
 		lib, err := purego.Dlopen(name, purego.RTLD_NOW|purego.RTLD_GLOBAL)
@@ -55,4 +59,8 @@ func openLibrary(names []string) (uintptr, error) {
 }
 
 // symbol returns the address of a function of a library.
-func symbol(lib uintptr, name string) (uintptr, error) { return purego.Dlsym(lib, name) }
+func symbol(lib uintptr, name string) (uintptr, error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	return purego.Dlsym(lib, name)
+}
