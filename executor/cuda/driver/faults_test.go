@@ -193,7 +193,7 @@ func TestParts(t *testing.T) {
 	dir := t.TempDir()
 	cc, err := exec.LookPath("cc")
 	if err != nil {
-		t.Skip("cc is missing: apt-get install gcc")
+		t.Skip("a C compiler called cc is missing, which makes the libraries of this test: apt-get install gcc")
 	}
 	source := filepath.Join(dir, "part.c")
 	require.NoError(t, os.WriteFile(source, []byte("int memopt_part(void) { return 42; }\n"), 0o644))
