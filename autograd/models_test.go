@@ -14,12 +14,11 @@ import (
 	"memopt/executor"
 	"memopt/executor/dataset"
 	"memopt/graph"
+	"memopt/graph/graphtest"
 	"memopt/graph/onnx"
 	"memopt/graph/op"
 	"memopt/symbolic"
 )
-
-const sampleModels = "../../shared/models"
 
 // sampleMeta is what a sample model's meta.json says.
 type sampleMeta struct {
@@ -35,13 +34,8 @@ type sampleMeta struct {
 
 // TestModels differentiates exported networks and compares outputs and gradients with PyTorch's.
 func TestModels(t *testing.T) {
-	dirs, err := filepath.Glob(filepath.Join(sampleModels, "*_tiny*"))
-	require.NoError(t, err)
-	if len(dirs) == 0 {
-		t.Skip("the sample models are missing; they lie beside the project in ../shared/models")
-	}
-	for _, dir := range dirs {
-		t.Run(filepath.Base(dir), func(t *testing.T) { compareModel(t, dir) })
+	for _, s := range graphtest.Tiny.Files(t) {
+		t.Run(s.Name, func(t *testing.T) { compareModel(t, s.Folder) })
 	}
 }
 

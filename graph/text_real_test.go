@@ -1,9 +1,6 @@
 package graph_test
 
 import (
-	"os"
-	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -19,34 +16,20 @@ var everything = graph.FormatOptions{MaxElements: -1, Extra: true}
 
 // TestTextOfModels prints and parses real models.
 func TestTextOfModels(t *testing.T) {
-	const root = "../../shared/models"
-	if _, err := os.Stat(root); err != nil {
-		t.Skip("the sample models are missing; they lie beside the project in ../shared/models: ", err)
+	for _, s := range graphtest.AllSamples.Files(t) {
+		t.Run(s.Name, func(t *testing.T) {
+			m, closer, err := onnx.Open(s.File)
+			require.NoError(t, err)
+			defer closer.Close()
+			checkText(t, s.Name, m)
+			_, err = op.Infer(m)
+			require.NoError(t, err)
+			inferred := graph.Format(m, graph.FormatOptions{Types: true, MaxElements: -1})
+			back, err := graph.Parse(inferred, s.Name)
+			require.NoError(t, err)
+			checkTypes(t, s.Name, m.Graph, back.Graph)
+		})
 	}
-	const most = 4 << 20 // bytes of a file, so that the test stays quick
-	n := 0
-	err := filepath.WalkDir(root, func(path string, d os.DirEntry, err error) error {
-		if err != nil || !strings.HasSuffix(path, ".onnx") {
-			return err
-		}
-		if info, err := d.Info(); err != nil || info.Size() > most {
-			return err
-		}
-		n++
-		m, closer, err := onnx.Open(path)
-		require.NoError(t, err, path)
-		defer closer.Close()
-		checkText(t, path, m)
-		_, err = op.Infer(m)
-		require.NoError(t, err, path)
-		inferred := graph.Format(m, graph.FormatOptions{Types: true, MaxElements: -1})
-		back, err := graph.Parse(inferred, path)
-		require.NoError(t, err)
-		checkTypes(t, path, m.Graph, back.Graph)
-		return nil
-	})
-	require.NoError(t, err)
-	t.Logf("%d models", n)
 }
 
 // checkText requires that a model survives its text, and that the text does.

@@ -3,6 +3,7 @@ package cuda_test
 import (
 	"context"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -13,28 +14,25 @@ import (
 	"memopt/executor/dataset"
 	"memopt/executor/verify"
 	"memopt/graph"
+	"memopt/graph/graphtest"
 	"memopt/graph/onnx"
 	"memopt/graph/op"
 )
 
-// samples is the folder of sample models beside the repository: PyTorch exports with reference outputs.
-const samples = "../../../shared/models"
-
 // TestSamples runs the small sample models on the device as on the CPU.
 func TestSamples(t *testing.T) {
-	dirs, _ := filepath.Glob(samples + "/*_tiny/model.onnx")
-	if len(dirs) == 0 {
-		t.Skip("the sample models are missing; they lie beside the project in ../shared/models")
-	}
-	for _, file := range dirs {
-		t.Run(filepath.Base(filepath.Dir(file)), func(t *testing.T) {
-			m, closer, err := onnx.Open(file)
+	for _, s := range graphtest.Tiny.Files(t) {
+		if !strings.HasSuffix(s.Name, "_tiny") {
+			continue // a variant of one of the others
+		}
+		t.Run(s.Name, func(t *testing.T) {
+			m, closer, err := onnx.Open(s.File)
 			require.NoError(t, err)
 			defer closer.Close()
 			require.NoError(t, graph.RunPasses(m, graph.Pass{Name: "inline", Run: graph.InlineFunctions}))
 			types, err := op.Infer(m)
 			require.NoError(t, err)
-			set, err := dataset.LoadDir(filepath.Join(filepath.Dir(file), "test_data_set_0"), m.Graph, nil)
+			set, err := dataset.LoadDir(filepath.Join(s.Folder, "test_data_set_0"), m.Graph, nil)
 			require.NoError(t, err)
 			values := make([]*executor.Tensor, len(m.Graph.Values))
 			for name, x := range set.Inputs {

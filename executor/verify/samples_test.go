@@ -15,11 +15,9 @@ import (
 	"memopt/executor/dataset"
 	"memopt/executor/verify"
 	"memopt/graph"
+	"memopt/graph/graphtest"
 	"memopt/graph/onnx"
 )
-
-// samples is the folder of sample models beside the repository: PyTorch exports with reference outputs.
-const samples = "../../../shared/models"
 
 // meta is what the tests read of a sample's meta.json.
 type meta struct {
@@ -33,25 +31,25 @@ type meta struct {
 // TestSamples runs the sample models on their data sets: outputs agree with PyTorch's, relative to the largest
 // element of each tensor, as the samples' README wants it.
 func TestSamples(t *testing.T) {
-	sets, _ := filepath.Glob(samples + "/*/test_data_set_*")
-	if len(sets) == 0 {
-		t.Skip("the sample models are missing; they lie beside the project in ../shared/models")
-	}
-	for _, dir := range sets {
-		model := filepath.Dir(dir)
+	for _, s := range graphtest.Tiny.Files(t) {
 		var info meta
-		data, err := os.ReadFile(filepath.Join(model, "meta.json"))
+		data, err := os.ReadFile(filepath.Join(s.Folder, "meta.json"))
 		require.NoError(t, err)
 		require.NoError(t, json.Unmarshal(data, &info))
 		if info.Deterministic != nil && !*info.Deterministic {
 			continue // its reference takes dropout as the identity, which the graph does not
 		}
-		t.Run(filepath.Base(model)+"/"+filepath.Base(dir), func(t *testing.T) { runSample(t, model, dir, info) })
+		sets, err := filepath.Glob(s.Folder + "/test_data_set_*")
+		require.NoError(t, err)
+		require.NotEmpty(t, sets)
+		for _, dir := range sets {
+			t.Run(s.Name+"/"+filepath.Base(dir), func(t *testing.T) { runSample(t, s.File, dir, info) })
+		}
 	}
 }
 
-func runSample(t *testing.T, model, dir string, info meta) {
-	m, closer, err := onnx.Open(filepath.Join(model, "model.onnx"))
+func runSample(t *testing.T, file, dir string, info meta) {
+	m, closer, err := onnx.Open(file)
 	require.NoError(t, err)
 	defer closer.Close()
 	require.NoError(t, graph.RunPasses(m, graph.Pass{Name: "inline", Run: graph.InlineFunctions}))

@@ -2,8 +2,9 @@ package onnx_test
 
 import (
 	"os"
-	"path/filepath"
 	"testing"
+
+	"memopt/graph/graphtest"
 )
 
 // FuzzDecode: any bytes give a model that holds its invariants and survives a
@@ -13,10 +14,13 @@ func FuzzDecode(f *testing.F) {
 	f.Add(nested(3))
 	f.Add(fromText(f, "ModelProto", weightModel("location", "w.bin", "offset", "4")))
 	f.Add([]byte("text"))
-	files, _ := filepath.Glob(filepath.Join(sharedModels, "*", "*.onnx"))
-	for _, file := range files {
+	samples, err := graphtest.AllSamples.Find()
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, s := range samples {
 		const largest = 30_000 // larger seeds slow the mutations down
-		if data, err := os.ReadFile(file); err == nil && len(data) < largest {
+		if data, err := os.ReadFile(s.File); err == nil && len(data) < largest {
 			f.Add(data)
 		}
 	}

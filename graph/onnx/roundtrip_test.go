@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -14,6 +13,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/dynamicpb"
 
+	"memopt/graph/graphtest"
 	"memopt/graph/onnx"
 )
 
@@ -75,14 +75,9 @@ func TestEverythingIsInTheSample(t *testing.T) {
 }
 
 func TestRoundTripSharedModels(t *testing.T) {
-	files, err := filepath.Glob(filepath.Join(sharedModels, "*", "*.onnx"))
-	require.NoError(t, err)
-	if len(files) == 0 {
-		t.Skipf("the sample models are missing; they lie beside the project, from here in %s", sharedModels)
-	}
-	for _, file := range files {
-		t.Run(filepath.Base(filepath.Dir(file))+"/"+filepath.Base(file), func(t *testing.T) {
-			data, err := os.ReadFile(file)
+	for _, s := range graphtest.AllSamples.Files(t) {
+		t.Run(s.Name, func(t *testing.T) {
+			data, err := os.ReadFile(s.File)
 			require.NoError(t, err)
 			requireSame(t, data)
 			requireView(t, data)

@@ -2,60 +2,48 @@ package op_test
 
 import (
 	"math/rand/v2"
-	"path/filepath"
 	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"memopt/graph"
+	"memopt/graph/graphtest"
 	"memopt/graph/onnx"
 	"memopt/graph/op"
 	"memopt/symbolic"
 )
 
-// sampleModels lies beside the project's folder; a clone does not have it.
-const sampleModels = "../../../shared/models"
-
 // equalSymbols says which symbols of a model's inputs are one and the same dim in every
 // legal run, or a number that its weights fix; the exporter gave each input names of
 // its own.
 var equalSymbols = map[string]map[string]string{
-	"3layer_bloom_optimized_training.onnx": {
+	"3layer_bloom_optimized_training": {
 		"inputs_attention_mask_dim0": "inputs_input_ids_dim0", "inputs_labels_dim0": "inputs_input_ids_dim0",
 		"inputs_labels_dim1": "inputs_attention_mask_dim1"},
-	"training_model.onnx": {"output-0_dim0": "input-0_dim0"},
+	"training_model": {"output-0_dim0": "input-0_dim0"},
 }
 
 // fixedSymbols are dims that the weights or the constants of a model fix.
 var fixedSymbols = map[string]symbolic.Env{
-	"recompute_gelu.onnx": {"input1_dim1": 784},
-	"recompute_tile.onnx": {"query_layer_dim0": 48, "input1_dim0": 24},
-	"training_model.onnx": {"input-0_dim1": 784},
+	"recompute_gelu": {"input1_dim1": 784},
+	"recompute_tile": {"query_layer_dim0": 48, "input1_dim0": 24},
+	"training_model": {"input-0_dim1": 784},
 }
 
 // TestSampleModels infers models that PyTorch and ONNX Runtime made from their inputs and
 // initializers alone. Nothing may stay unknown, what the files declare must hold, and
 // with numbers for symbols the shapes must be those that inference finds from numbers.
 func TestSampleModels(t *testing.T) {
-	files, err := filepath.Glob(sampleModels + "/*/*.onnx")
-	require.NoError(t, err)
-	if len(files) == 0 {
-		t.Skipf("the sample models are missing; they lie beside the project, from here in %s", sampleModels)
-	}
 	seed := rand.Uint64()
 	rnd := rand.New(rand.NewPCG(seed, 1))
-	for _, f := range files {
-		name := filepath.Base(f)
-		if name == "model.onnx" {
-			name = filepath.Base(filepath.Dir(f))
-		}
-		t.Run(name, func(t *testing.T) {
-			s := inferSample(t, f)
+	for _, f := range graphtest.AllSamples.Files(t) {
+		t.Run(f.Name, func(t *testing.T) {
+			s := inferSample(t, f.File)
 			s.nothingUnknown(t)
 			for range 3 {
-				env := bindings(s.m.Graph, name, rnd)
+				env := bindings(s.m.Graph, f.Name, rnd)
 				s.declarationsHold(t, env)
-				s.numbersAgree(t, f, env)
+				s.numbersAgree(t, f.File, env)
 				if t.Failed() {
 					t.Logf("seed %d, bindings %v", seed, env)
 				}
