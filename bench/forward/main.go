@@ -1,7 +1,8 @@
-// Command forward times forward graphs in memopt beside stock ONNX Runtime and PyTorch on the same
-// machine: one process each, steps taken in turn, so that what disturbs the machine disturbs all.
+// Command forward times forward graphs, and training steps, in memopt beside stock ONNX Runtime and
+// PyTorch's modules on the same machine: one process each, steps taken in turn, so that what disturbs the
+// machine disturbs all.
 //
-//	go run ./bench/forward -rounds 20 -threads 2 gpt2_6l_256:batch=8,seq=256
+//	go run ./bench/forward -step -rounds 20 -threads 2 gpt2_6l_256:batch=8,seq=256
 //
 // Peers that are not installed are left out and said so. See bench/README.md.
 package main
@@ -13,12 +14,14 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"text/tabwriter"
 	"time"
 
@@ -37,33 +40,45 @@ func main() {
 	rounds := flag.Int("rounds", 15, "steps of each runtime")
 	threads := flag.Int("threads", 2, "threads of each runtime")
 	models := flag.String("models", "../shared/models", "folder of the models")
-	python := flag.String("python", "/usr/bin/python3", "the Python that has torch and onnx")
+	python := flag.String("python", "/usr/bin/python3", "the Python that has torch and torchvision")
+	spin := flag.Bool("spin", false, "let the peers' threads spin while they wait for work")
 	flag.Parse()
 	args := flag.Args()
 	if len(args) == 0 {
 		args = []string{"gpt2_6l_256:batch=8,seq=256", "resnet18:batch=4", "mlp_8x1024:batch=256"}
 	}
 	for _, arg := range args {
-		if err := compare(arg, *models, *python, *rounds, *threads, *step); err != nil {
+		r := race{models: *models, python: *python, rounds: *rounds, threads: *threads, step: *step, spin: *spin}
+		if err := r.compare(arg); err != nil {
 			fmt.Fprintln(os.Stderr, "forward:", arg+":", err)
 			os.Exit(1)
 		}
 	}
 }
 
-// settle is the pause before each step.
+// race says how runtimes are compared.
+type race struct {
+	models, python  string
+	rounds, threads int
+	step, spin      bool
+}
+
+// settle is the pause before each step where threads may spin: the one before may leave some that do.
 const settle = 100 * time.Millisecond
 
-// runner takes one step and returns its milliseconds and the first element of output 0.
+// took is what a step took, in milliseconds: on the clock, and of all processors together.
+type took struct{ wall, cpu float64 }
+
+// runner takes steps. A step returns the first element of output 0, too.
 type runner struct {
 	name  string
-	step  func() (ms, out float64, err error)
+	step  func() (t took, out float64, err error)
 	close func()
-	times []float64
+	times []took
 	out   float64
 }
 
-func compare(arg, models, python string, rounds, threads int, step bool) error {
+func (r race) compare(arg string) error {
 	name, dims, _ := strings.Cut(arg, ":")
 	env := symbolic.Env{}
 	for part := range strings.SplitSeq(dims, ",") {
@@ -74,106 +89,140 @@ func compare(arg, models, python string, rounds, threads int, step bool) error {
 		}
 		env[key] = n
 	}
-	file := filepath.Join(models, name, "model.onnx")
 	dir, err := os.MkdirTemp("", "forward")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	runners, err := start(file, dir, python, env, threads, step)
+	runners, err := r.start(name, dir, env)
 	if err != nil {
 		return err
 	}
-	for round := range rounds + 2 { // two rounds of warm-up
-		for _, r := range runners {
-			// The one before may leave threads that spin for a while in case more work comes.
-			time.Sleep(settle)
-			ms, out, err := r.step()
-			if err != nil {
-				return fmt.Errorf("%s: %w", r.name, err)
+	for round := range r.rounds + 2 { // two rounds of warm-up
+		for _, p := range runners {
+			if r.spin {
+				time.Sleep(settle)
 			}
-			if r.out = out; round >= 2 {
-				r.times = append(r.times, ms)
+			t, out, err := p.step()
+			if err != nil {
+				return fmt.Errorf("%s: %w", p.name, err)
+			}
+			if p.out = out; round >= 2 {
+				p.times = append(p.times, t)
 			}
 		}
 	}
-	for _, r := range runners {
-		r.close()
+	for _, p := range runners {
+		p.close()
 	}
-	return table(arg, runners)
+	if err := table(arg, runners); err != nil {
+		return err
+	}
+	return agree(runners)
 }
 
-func start(file, dir, python string, env symbolic.Env, threads int, step bool) ([]*runner, error) {
-	own, params, err := newOwn(file, dir, env, threads, step)
+func (r race) start(name, dir string, env symbolic.Env) ([]*runner, error) {
+	file := filepath.Join(r.models, name, "model.onnx")
+	own, err := newOwn(file, dir, env, r.threads, r.step)
 	if err != nil {
 		return nil, err
 	}
 	runners := []*runner{own}
-	here := "bench/forward"
-	ortFile, torchArgs := file, []string{python, filepath.Join(here, "peer_torch.py"), file, dir, strconv.Itoa(threads)}
-	if step {
-		ortFile = filepath.Join(dir, "train.onnx")
-		torchArgs = append(append(torchArgs, "step"), params...)
+	here, threads := "bench/forward", strconv.Itoa(r.threads)
+	ort := []string{"node", filepath.Join(here, "peer_ort.mjs"), file, dir, threads}
+	torch := []string{r.python, filepath.Join(here, "peer_torch.py"), name, dir, threads}
+	if r.step {
+		ort[2] = filepath.Join(dir, "train.onnx")
+		torch = append(torch, "step")
 	}
 	for _, p := range []struct {
 		name string
 		args []string
-	}{
-		{"ONNX Runtime", []string{"node", filepath.Join(here, "peer_ort.mjs"), ortFile, dir, strconv.Itoa(threads)}},
-		{"PyTorch", torchArgs},
-	} {
-		r, err := newPeer(p.name, p.args)
+	}{{"ONNX Runtime", ort}, {"PyTorch", torch}} {
+		peer, err := newPeer(p.name, p.args, r.environment())
 		if err != nil {
 			fmt.Fprintf(os.Stderr, "forward: %s is left out: %v\n", p.name, err)
 			continue
 		}
-		runners = append(runners, r)
+		runners = append(runners, peer)
 	}
 	return runners, nil
 }
 
+// environment returns what peers learn from variables: PyTorch's products have threads of their own, and
+// OpenMP's spin unless told not to.
+func (r race) environment() []string {
+	env := append(os.Environ(), "OPENBLAS_NUM_THREADS="+strconv.Itoa(r.threads))
+	if r.spin {
+		return append(env, "BENCH_SPIN=1")
+	}
+	return append(env, "OMP_WAIT_POLICY=PASSIVE")
+}
+
+// agree reports peers whose first output is another than memopt's: they did not compute the same.
+func agree(runners []*runner) error {
+	own := runners[0]
+	for _, r := range runners[1:] {
+		if !(math.Abs(r.out-own.out) <= 1e-3*math.Abs(own.out)) {
+			return fmt.Errorf("%s gives %g, memopt %g: they do not compute the same", r.name, r.out, own.out)
+		}
+	}
+	return nil
+}
+
 // newOwn opens a session in this process and writes its inputs, and the training graph, for the peers.
-func newOwn(file, dir string, env symbolic.Env, threads int, step bool) (*runner, []string, error) {
+func newOwn(file, dir string, env symbolic.Env, threads int, step bool) (*runner, error) {
 	m, closer, err := onnx.Open(file)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if err := graph.RunPasses(m, graph.Pass{Name: "inline", Run: graph.InlineFunctions}); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	types, err := op.Infer(m)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	var params []string
 	if step {
 		j, err := autograd.Differentiate(m, autograd.Options{})
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
-		m, types, params = j.Model, j.Types, j.Wrt
+		m, types = j.Model, j.Types
 		if err := onnx.WriteFile(filepath.Join(dir, "train.onnx"), m, onnx.Options{}); err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 	}
 	s, err := executor.Open(m, types, cpu.Device{}, executor.Options{Threads: threads, Dims: env})
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	fmt.Printf("%s: planned arena %.1f MiB\n", filepath.Base(filepath.Dir(file)), float64(s.Prediction().Arena)/(1<<20))
 	if err := feed(s, m, dir, env); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	take := func() (float64, float64, error) {
+	take := func() (took, float64, error) {
+		before := processorTime()
 		t0 := time.Now()
 		err := s.Run(context.Background())
-		took := time.Since(t0)
+		t := took{wall: milliseconds(time.Since(t0)), cpu: milliseconds(processorTime() - before)}
 		if err != nil {
-			return 0, 0, err
+			return t, 0, err
 		}
-		return float64(took.Microseconds()) / 1000, float64(executor.Of[float32](s.Output(0))[0]), nil
+		return t, float64(executor.Of[float32](s.Output(0))[0]), nil
 	}
-	return &runner{name: "memopt", step: take, close: func() { s.Close(); closer.Close() }}, params, nil
+	return &runner{name: "memopt", step: take, close: func() { s.Close(); closer.Close() }}, nil
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+// processorTime returns what this process has taken of all processors.
+func processorTime() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		panic(err) // it has no other errors than bad arguments
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 type item struct {
@@ -211,8 +260,9 @@ func feed(s *executor.Session, m *graph.Model, dir string, env symbolic.Env) err
 }
 
 // newPeer starts another runtime's process.
-func newPeer(name string, args []string) (*runner, error) {
+func newPeer(name string, args, env []string) (*runner, error) {
 	cmd := exec.Command(args[0], args[1:]...)
+	cmd.Env = env
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -229,28 +279,50 @@ func newPeer(name string, args []string) (*runner, error) {
 	if !lines.Scan() || lines.Text() != "ready" {
 		return nil, fmt.Errorf("its process ended with %v", cmd.Wait())
 	}
-	step := func() (ms, first float64, err error) {
+	step := func() (t took, first float64, err error) {
 		if _, err := io.WriteString(in, "\n"); err != nil {
-			return 0, 0, err
+			return t, 0, err
 		}
 		if !lines.Scan() {
-			return 0, 0, io.ErrUnexpectedEOF
+			return t, 0, io.ErrUnexpectedEOF
 		}
-		_, err = fmt.Sscan(lines.Text(), &ms, &first)
-		return ms, first, err
+		_, err = fmt.Sscan(lines.Text(), &t.wall, &t.cpu, &first)
+		return t, first, err
 	}
 	return &runner{name: name, step: step, close: func() { in.Close(); cmd.Wait() }}, nil
 }
 
+// table prints times, and how many times as long memopt takes: the median over rounds of the
+// ratio of steps that ran next to each other.
 func table(arg string, runners []*runner) error {
-	fmt.Printf("%s, %d rounds\n", arg, len(runners[0].times))
+	own := runners[0].times
+	fmt.Printf("%s, %d rounds\n", arg, len(own))
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "runtime\tmin ms\tmedian ms\tmemopt is × its median\tloss\t")
-	own := median(runners[0].times)
+	fmt.Fprintln(w, "runtime\tmin ms\tmedian ms\tprocessor min ms\tmedian ms\tmemopt takes ×\tof processors ×\tloss\t")
+	wall, cpu := func(t took) float64 { return t.wall }, func(t took) float64 { return t.cpu }
 	for _, r := range runners {
-		fmt.Fprintf(w, "%s\t%.1f\t%.1f\t%.2f\t%.6f\t\n", r.name, slices.Min(r.times), median(r.times), own/median(r.times), r.out)
+		walls, cpus := column(r.times, wall), column(r.times, cpu)
+		fmt.Fprintf(w, "%s\t%.1f\t%.1f\t%.1f\t%.1f\t%.2f\t%.2f\t%.6f\t\n", r.name, slices.Min(walls), median(walls),
+			slices.Min(cpus), median(cpus), paired(column(own, wall), walls), paired(column(own, cpu), cpus), r.out)
 	}
 	return w.Flush()
+}
+
+func column(times []took, of func(took) float64) []float64 {
+	x := make([]float64, len(times))
+	for i, t := range times {
+		x[i] = of(t)
+	}
+	return x
+}
+
+// paired returns the median of a[i]/b[i].
+func paired(a, b []float64) float64 {
+	x := make([]float64, len(a))
+	for i := range x {
+		x[i] = a[i] / b[i]
+	}
+	return median(x)
 }
 
 func median(x []float64) float64 {
