@@ -2,6 +2,7 @@ package memopt_test
 
 import (
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 
@@ -12,6 +13,7 @@ import (
 // lines above its own and nothing else of this module. Test files are free, but
 // only external test packages look downwards.
 const order = `
+	internal/rapidflags
 	symbolic
 	graph
 	graph/op
@@ -56,4 +58,24 @@ func TestImportOrder(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestRapidFlags: every test package that draws with rapid takes the project's defaults of its
+// flags, so that draws repeat in CI and failures leave no files.
+func TestRapidFlags(t *testing.T) {
+	const rapid, flags = "pgregory.net/rapid", "memopt/internal/rapidflags"
+	out, err := exec.Command("go", "list", "-f", `{{.ImportPath}} {{join .TestImports " "}} {{join .XTestImports " "}}`, "./...").Output()
+	require.NoError(t, err)
+	draws := 0
+	for line := range strings.Lines(string(out)) {
+		fields := strings.Fields(line)
+		if !slices.Contains(fields, rapid) {
+			continue
+		}
+		draws++
+		if !slices.Contains(fields, flags) {
+			t.Errorf("the tests of %s import rapid: import _ %q too", fields[0], flags)
+		}
+	}
+	require.Positive(t, draws)
 }

@@ -7,6 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	_ "memopt/internal/rapidflags"
 )
 
 // TestArenaProperty takes and gives back blocks at random and looks at every byte: blocks never

@@ -219,6 +219,9 @@ func TestNaNIsCarried(t *testing.T) {
 }
 
 // TestNothingLeaks: many steps, and many sessions, leave the peak of resident memory flat.
+//
+// What is resident also holds Go's garbage and freed pages that the system has not yet counted, more
+// of them on a busy machine. A leak grows in every round, noise does not: one flat round is enough.
 func TestNothingLeaks(t *testing.T) {
 	if executor.ReadProcessMemory().Resident == 0 {
 		t.Skip("/proc/self/status is missing: the test needs Linux, which says there how much memory is resident")
@@ -234,20 +237,29 @@ func TestNothingLeaks(t *testing.T) {
 		}
 		require.NoError(t, s.Close())
 	}
+	// round returns by how much 1000 steps and 200 sessions raise what is resident, and its peak meanwhile.
+	// One session's arena is 3 MiB.
+	round := func() (resident, peak int64) {
+		before := executor.SettleProcessMemory()
+		cycle(1000)
+		for range 200 {
+			cycle(1)
+		}
+		peak = executor.ReadProcessMemory().Peak - before.Resident // the settling has reset it
+		return executor.SettleProcessMemory().Resident - before.Resident, peak
+	}
 	cycle(1000)
 	for range 20 {
 		cycle(1)
 	}
-	before := executor.SettleProcessMemory()
-	cycle(1000)
-	for range 200 {
-		cycle(1)
+	var resident, peak int64
+	for range 5 {
+		if resident, peak = round(); resident < 8<<20 && peak < 24<<20 {
+			return
+		}
+		t.Logf("1000 steps and 200 sessions: %d bytes more resident, peak (VmHWM) %d above the start", resident, peak)
 	}
-	peak := executor.ReadProcessMemory().Peak // since the settling before: that has reset it
-	after := executor.SettleProcessMemory()
-	// One session's arena is 3 MiB; Go's heap needs room for garbage.
-	require.Less(t, after.Resident-before.Resident, int64(8<<20), "1000 steps and 200 sessions")
-	require.Less(t, peak-before.Resident, int64(24<<20), "the peak (VmHWM) of 1000 steps and 200 sessions")
+	t.Error("every round raises what is resident by 8 MiB, or its peak by 24 MiB")
 }
 
 // TestNullDevice: counted memory is that of a real run.

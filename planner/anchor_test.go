@@ -14,6 +14,7 @@ import (
 	"memopt/graph/live"
 	"memopt/graph/onnx"
 	"memopt/graph/op"
+	_ "memopt/internal/rapidflags"
 	"memopt/planner"
 	"memopt/recompute"
 )

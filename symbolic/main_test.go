@@ -3,21 +3,17 @@ package symbolic_test
 import (
 	"flag"
 	"os"
-	"testing"
+
+	_ "memopt/internal/rapidflags"
 )
 
-// Properties are cheap here, so they run on more cases than rapid's default, unless the command
-// line says otherwise. A failure prints its seed.
-func TestMain(m *testing.M) {
-	flag.Parse()
-	set := map[string]bool{}
-	flag.Visit(func(f *flag.Flag) { set[f.Name] = true })
-	for name, value := range map[string]string{"rapid.checks": "2000", "rapid.nofailfile": "true"} {
-		if !set[name] {
-			if err := flag.Set(name, value); err != nil {
-				panic(err)
-			}
-		}
+// Properties are cheap here, so they run on more cases than rapid's default, unless the
+// environment or the command line says otherwise.
+func init() {
+	if _, set := os.LookupEnv("RAPID_CHECKS"); set {
+		return
 	}
-	os.Exit(m.Run())
+	if err := flag.Set("rapid.checks", "2000"); err != nil {
+		panic(err)
+	}
 }

@@ -12,6 +12,7 @@ import (
 	"memopt/executor"
 	"memopt/executor/half"
 	"memopt/graph"
+	_ "memopt/internal/rapidflags"
 )
 
 // chainShape is a shape with an operand shape for every way in which an operand is broadcast.

@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"memopt/executor/einsum"
+	_ "memopt/internal/rapidflags"
 )
 
 // compute runs a plan's steps element by element, as they are documented.

@@ -12,6 +12,7 @@ import (
 	"memopt/graph/graphtest"
 	"memopt/graph/live"
 	"memopt/graph/op"
+	_ "memopt/internal/rapidflags"
 )
 
 // plainDefaultOrder is the walk as a recursion over sets: from the last leaf to the first, a node's producers with the highest number

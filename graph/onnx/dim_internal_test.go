@@ -3,7 +3,6 @@ package onnx
 import (
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 
@@ -38,8 +37,10 @@ func TestParseDim(t *testing.T) {
 	}
 }
 
-func TestParseDimIsFast(t *testing.T) {
-	start := time.Now()
+// TestParseDimIsBounded: hostile texts stay names or cost no more than an honest formula. What they
+// allocate is counted, since that grows with the terms that are multiplied out and, unlike time, is the
+// same on a busy machine.
+func TestParseDimIsBounded(t *testing.T) {
 	for _, text := range []string{
 		strings.Repeat("(a+b+c+d+1)*", 19) + "1",
 		"(a+b+c+d+e+f)**40*2",
@@ -47,7 +48,6 @@ func TestParseDimIsFast(t *testing.T) {
 		strings.Repeat("Max(a,b)*", 28) + "1",
 		strings.Repeat("x*", 5000) + "1",
 	} {
-		parseDim(text)
+		assert.Less(t, testing.AllocsPerRun(1, func() { parseDim(text) }), 2_000., "%.40q", text)
 	}
-	assert.Less(t, time.Since(start), 100*time.Millisecond)
 }

@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	_ "memopt/internal/rapidflags"
 )
 
 // cheapestExtras tries all lists of extra runs: the least cost within the budget, or math.MaxInt64, and the lowest peak.

@@ -8,7 +8,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -252,18 +251,10 @@ func layered(n, edges int, part float64, seed uint64) *Instance {
 	return in
 }
 
-// TestLayered: graphs like those of the literature have a first schedule soon.
+// TestLayered: graphs like those of the literature have a first schedule after little work.
 func TestLayered(t *testing.T) {
 	in := layered(1000, 7000, 0.80, 1)
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
-	defer cancel()
-	start := time.Now()
-	r, err := Solve(ctx, in, Options{Progress: func(p Progress) {
-		if p.Solver != "" && ctx.Err() == nil {
-			t.Logf("first schedule after %v by %s: cost %d, at least %d", time.Since(start), p.Solver, p.Cost, p.CostLowerBound)
-			cancel()
-		}
-	}})
+	r, err := Solve(context.Background(), in, Options{First: true, Nodes: 1 << 16})
 	require.NoError(t, err)
 	require.LessOrEqual(t, r.Peak, in.Budget)
 }

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"memopt/executor"
+	_ "memopt/internal/rapidflags"
 )
 
 // drawCase draws a small case whose Out is right.

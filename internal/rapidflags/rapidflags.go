@@ -1,0 +1,35 @@
+// Package rapidflags sets the defaults of rapid's flags for the tests that import it: every test
+// package that draws with rapid does, and TestRapidFlags in the root holds them to it.
+//
+// With CI=true the draws start from one fixed seed, so that a run that fails there is one that
+// failed for what was changed; elsewhere each run has a seed of its own, which a failure prints.
+// Failures leave no files behind: the seed that is printed repeats them. Flags on the command line
+// and rapid's variables (RAPID_SEED, RAPID_NOFAILFILE) count for more.
+package rapidflags
+
+import (
+	"flag"
+	"os"
+
+	_ "pgregory.net/rapid" // its flags exist before they are set here
+)
+
+// ciSeed is any number but 0, which means a random seed to rapid.
+const ciSeed = "20260118"
+
+func init() {
+	setDefault("rapid.nofailfile", "RAPID_NOFAILFILE", "true")
+	if os.Getenv("CI") == "true" {
+		setDefault("rapid.seed", "RAPID_SEED", ciSeed)
+	}
+}
+
+// setDefault sets a flag before the command line is read, unless the environment has set it.
+func setDefault(name, variable, value string) {
+	if _, set := os.LookupEnv(variable); set {
+		return
+	}
+	if err := flag.Set(name, value); err != nil {
+		panic("rapid has no flag " + name + ": " + err.Error())
+	}
+}
