@@ -90,6 +90,42 @@ func TestLoadErrors(t *testing.T) {
 	assert.ErrorContains(t, err, "a configuration has at most")
 }
 
+// TestLoadList: entries in place of a file, as ONNX Runtime's variable once held them, mean what a file of them means; a file that
+// bears such a name counts first.
+func TestLoadList(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for text, file := range map[string]string{
+		"Cast+Reshape+:1:-1,Gelu+:1:2": `["Cast+Reshape+:1:-1", "Gelu+:1:2"]`,
+		"Gelu+:1:-1":                   `["Gelu+:1:-1"]`,
+		",A+::1:2x,, B+:2:-1":          `[",A+::1:2x,, B+:2:-1"]`,
+		strings.Repeat("LongEnoughToBeNoNameOfAFile+", 20) + ":1:-1": `["` + strings.Repeat("LongEnoughToBeNoNameOfAFile+", 20) + `:1:-1"]`,
+	} {
+		want, err := configs.ParseORT([]byte(file), "file")
+		require.NoError(t, err)
+		require.NotEmpty(t, want)
+		got, err := configs.LoadORT(text)
+		require.NoError(t, err, text)
+		assert.Equal(t, want, got, text)
+	}
+	for text, want := range map[string]string{
+		"Gelu+:1":           `Gelu+:1: is no file, and read as a list: entry "Gelu+:1" has 2 pieces`,
+		"Gelu+:3:-1":        "strategy is 3",
+		"Gelu:1:-1":         "cannot be read: no such file", // no cluster id ends so
+		"Gelu+:1:-1/a.json": "",
+	} {
+		_, err := configs.LoadORT(text)
+		if want == "" {
+			assert.NoError(t, err, text) // digits may be followed by anything
+			continue
+		}
+		assert.ErrorContains(t, err, want, text)
+	}
+	require.NoError(t, os.WriteFile("Gelu+:1:-1", []byte(`["A+:2:3"]`), 0o644))
+	got, err := configs.LoadORT("Gelu+:1:-1")
+	require.NoError(t, err)
+	assert.Equal(t, []planner.ConfigEntry{{Cluster: "A+", Strategy: 2, Count: 3}}, got)
+}
+
 func TestParseLevel(t *testing.T) {
 	for text, want := range map[string]planner.Level{"0": 0, "1": 1, "2": 2, " 1 ": 1, "+2": 2, "-0": 0, "0_1": 1} {
 		got, err := configs.ParseLevel(text, configs.LevelVariable)

@@ -56,14 +56,26 @@ func unwrapPath(err error) error {
 	return err
 }
 
-// LoadORT reads a configuration file of ONNX Runtime's memory optimizer.
-func LoadORT(path string) ([]planner.ConfigEntry, error) {
-	data, err := readFile(path)
+// LoadORT reads a configuration of ONNX Runtime's memory optimizer: a file, or, where there is none of that name, the entries
+// themselves with commas between them, "Cast+Reshape+:1:-1,Gelu+:1:2". That is what ORTMODULE_MEMORY_OPT_CONFIG held before
+// it came to name a file.
+func LoadORT(config string) ([]planner.ConfigEntry, error) {
+	if _, err := os.Stat(config); err != nil && strings.Contains(config, idEnd) {
+		entries, err := parseEntries(config)
+		if err != nil {
+			return nil, faultf(config, "is no file, and read as a list: %v", err)
+		}
+		return entries, nil
+	}
+	data, err := readFile(config)
 	if err != nil {
 		return nil, err
 	}
-	return ParseORT(data, path)
+	return ParseORT(data, config)
 }
+
+// idEnd tells a list of entries from the name of a file: cluster ids end with a plus sign.
+const idEnd = "+:"
 
 // ParseORT reads a JSON array of strings as ONNX Runtime does. Each string
 // holds entries separated by commas, each entry three pieces separated by colons: cluster id,

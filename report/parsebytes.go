@@ -7,22 +7,23 @@ import (
 	"strings"
 )
 
-// sizeUnits maps the endings of sizes to bytes, the longest ending first. A lone letter is binary:
+// sizeUnits maps the endings of sizes to bytes, the longest ending first, in small letters. A lone letter is binary:
 // 16G = 16Gi = 16GiB; GB is decimal.
 var sizeUnits = []struct {
 	suffix string
 	bytes  float64
 }{
-	{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {"TiB", 1 << 40},
-	{"Ki", 1 << 10}, {"Mi", 1 << 20}, {"Gi", 1 << 30}, {"Ti", 1 << 40},
-	{"KB", 1e3}, {"kB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"TB", 1e12},
-	{"K", 1 << 10}, {"M", 1 << 20}, {"G", 1 << 30}, {"T", 1 << 40}, {"B", 1},
+	{"kib", 1 << 10}, {"mib", 1 << 20}, {"gib", 1 << 30}, {"tib", 1 << 40},
+	{"ki", 1 << 10}, {"mi", 1 << 20}, {"gi", 1 << 30}, {"ti", 1 << 40},
+	{"kb", 1e3}, {"mb", 1e6}, {"gb", 1e9}, {"tb", 1e12},
+	{"k", 1 << 10}, {"m", 1 << 20}, {"g", 1 << 30}, {"t", 1 << 40}, {"b", 1},
 }
 
 // ParseBytes reads a size: "16GiB", "16Gi" and "16G" are 2^34 bytes, "16GB" is 16·10^9, a
-// bare number is bytes. Fractions such as "1.5GiB" are allowed.
+// bare number is bytes. Whether letters are large or small makes no difference. Fractions of units such as "1.5GiB" are allowed,
+// of a byte not.
 func ParseBytes(text string) (int64, error) {
-	number, unit := strings.TrimSpace(text), 1.0
+	number, unit := strings.ToLower(strings.TrimSpace(text)), 1.0
 	for _, u := range sizeUnits {
 		if strings.HasSuffix(number, u.suffix) {
 			number, unit = strings.TrimSpace(strings.TrimSuffix(number, u.suffix)), u.bytes
@@ -42,5 +43,14 @@ func ParseBytes(text string) (int64, error) {
 	if x < 0 || x*unit >= math.MaxInt64 {
 		return 0, fmt.Errorf("size %q: is negative or beyond 2^63 bytes", text)
 	}
+	if unit == 1 && x != math.Trunc(x) {
+		return 0, fmt.Errorf("size %q: is a fraction of a byte; give it a unit, as in %sGiB", text, number)
+	}
 	return int64(math.Round(x * unit)), nil
+}
+
+// BareNumber reports whether a text that ParseBytes reads is a number alone, which is bytes.
+func BareNumber(text string) bool {
+	text = strings.TrimSpace(text)
+	return text != "" && strings.Trim(text[len(text)-1:], "0123456789.") == ""
 }

@@ -23,16 +23,22 @@ func TestBytes(t *testing.T) {
 func TestParseBytes(t *testing.T) {
 	for text, want := range map[string]int64{
 		"0": 0, "17": 17, "16GiB": 16 << 30, "16Gi": 16 << 30, "16G": 16 << 30, "16GB": 16e9, "1.5KiB": 1536, "2 MiB": 2 << 20, "3K": 3072, "7B": 7, "1TB": 1e12,
-		"9223372036854775807": math.MaxInt64,
+		"9223372036854775807": math.MaxInt64, "24gb": 24e9, "24g": 24 << 30, "1.5kIb": 1536, "2M": 2 << 20, "5t": 5 << 40, "1e3": 1000, "8b": 8, "3ki": 3072, "4tb": 4e12,
 	} {
 		got, err := ParseBytes(text)
 		if assert.NoError(t, err, text) {
 			assert.Equal(t, want, got, text)
 		}
 	}
-	for _, text := range []string{"", "GiB", "-1", "-1GiB", "1XB", "1e30GiB", "nan", "inf", "16 Gibi", "9223372036854775808", "80%"} {
+	for _, text := range []string{"", "GiB", "-1", "-1GiB", "1XB", "1e30GiB", "nan", "inf", "16 Gibi", "9223372036854775808", "80%", "0.5", "1.5B"} {
 		_, err := ParseBytes(text)
 		assert.Error(t, err, text)
+	}
+}
+
+func TestBareNumber(t *testing.T) {
+	for text, want := range map[string]bool{"24": true, " 7 ": true, "1.5": true, "2.": true, "24g": false, "24B": false, "": false, "1e3": true} {
+		assert.Equal(t, want, BareNumber(text), text)
 	}
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -72,7 +73,7 @@ func (b *budgetFlags) resolve(a *app) (*planner.Budget, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := parseBudget(b.budget, out); err != nil {
+	if err := a.parseBudget(b.budget, out); err != nil {
 		return nil, err
 	}
 	for _, text := range b.regions {
@@ -84,6 +85,7 @@ func (b *budgetFlags) resolve(a *app) (*planner.Budget, error) {
 		if err != nil {
 			return nil, usage("--budget-for %q: %w", text, err)
 		}
+		a.warnBare("--budget-for", text[at+1:], size)
 		out.Regions = append(out.Regions, planner.Region{Glob: text[:at], Bytes: size})
 	}
 	return out, nil
@@ -107,7 +109,7 @@ func (b *budgetFlags) idle(a *app) error {
 }
 
 // parseBudget reads the value of --budget.
-func parseBudget(text string, out *planner.Budget) error {
+func (a *app) parseBudget(text string, out *planner.Budget) error {
 	if text == "" {
 		return nil
 	}
@@ -118,9 +120,30 @@ func parseBudget(text string, out *planner.Budget) error {
 		err = errors.New("is zero")
 	}
 	if err != nil {
-		return usage("--budget %q: %v; wanted a positive size such as 16GiB, or a share of the baseline peak such as 50%%", text, err)
+		return usage("--budget %q: %v; wanted a positive size such as 16GiB, or a share of the baseline peak such as %s", text, err, shareLike(text))
+	}
+	if !ok {
+		a.warnBare("--budget", text, out.Total)
 	}
 	return nil
+}
+
+// shareLike is an example of a share of the baseline peak: the one that was meant, if a budget such as 0.5 means one.
+func shareLike(text string) string {
+	if x, err := strconv.ParseFloat(strings.TrimSpace(text), 64); err == nil && x > 0 && x < 1 {
+		return strconv.FormatFloat(100*x, 'g', 4, 64) + "%"
+	}
+	return "50%"
+}
+
+// bareSize is what a size without a unit should have at least: nobody has so little memory.
+const bareSize = 1 << 20
+
+// warnBare says that a small number without a unit is bytes.
+func (a *app) warnBare(flag, text string, n int64) {
+	if report.BareNumber(text) && n < bareSize {
+		a.warn("%s %s: a number without a unit is bytes; %sGiB has one", flag, text, strings.TrimSpace(text))
+	}
 }
 
 // duration reads the time limit; 0 is the first answer.

@@ -33,9 +33,14 @@ type execution struct {
 // side returns what run executes: the planned graph.
 func (x *execution) side() verify.Side { return x.planned }
 
-// prepareExecution loads a model and its data, plans it and rewrites it.
+// prepareExecution loads a model and its data, plans it and rewrites it. Of two models that are compared the caller
+// checks the symbols: each may have some of its own.
 func (a *app) prepareExecution(name string, sel *selectionFlags, ex *execFlags) (*execution, error) {
-	l, err := a.load(name)
+	load := a.load
+	if sel.bare {
+		load = a.read
+	}
+	l, err := load(name)
 	if err != nil {
 		return nil, err
 	}

@@ -89,6 +89,7 @@ func (e *execFlags) options(a *app) (verify.Options, error) {
 		if s.MemLimit, err = report.ParseBytes(e.memLimit); err != nil || s.MemLimit <= 0 {
 			return o, usage("--mem-limit %q: wanted a positive size such as 2GiB", e.memLimit)
 		}
+		a.warnBare("--mem-limit", e.memLimit, s.MemLimit)
 	}
 	if _, err := e.ortOptions(s); err != nil {
 		return o, err

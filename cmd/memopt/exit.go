@@ -28,6 +28,7 @@ const (
 	exitMissing     = 7
 	exitEarly       = 8
 	exitInterrupted = 130
+	exitTerminated  = 143
 )
 
 // exitError is an error with the code that the program ends with.
@@ -89,6 +90,7 @@ func (a *app) exitCodesTopic() *cobra.Command {
     6  the model is invalid, or an operator in it is unsupported
     7  a runtime or device is missing
     8  the solver stopped early under --require-optimal
-  130  interrupted; the best plan so far is kept`,
+  130  interrupted; the best plan so far is kept
+  143  terminated by the system (SIGTERM), likewise`,
 	}
 }

@@ -8,7 +8,7 @@ import (
 )
 
 func main() {
-	os.Exit(run(os.Args[1:], stdio{os.Stdin, os.Stdout, os.Stderr}, os.LookupEnv))
+	os.Exit(run(os.Args[1:], stdio{os.Stdin, os.Stdout, os.Stderr}, os.Environ()))
 }
 
 // stdio is where a command reads and writes.

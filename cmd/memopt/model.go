@@ -4,9 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
-	"sort"
-	"strconv"
 	"strings"
 
 	"memopt/graph"
@@ -22,14 +19,29 @@ type loaded struct {
 	types *op.Result
 	dims  symbolic.Env
 	sha   string
-	close func() error
+	// declared lists the symbols of the file's own types, some of which inference replaces by what they stand for.
+	declared []string
+	close    func() error
 }
 
 // examplePrefix marks the names of built-in models.
 const examplePrefix = "example:"
 
-// load reads a model, inlines its functions and infers its types.
+// load reads a model as read does, and wants it to have the symbols that --dim binds.
 func (a *app) load(name string) (*loaded, error) {
+	l, err := a.read(name)
+	if err != nil {
+		return nil, err
+	}
+	if err := a.checkDims(l); err != nil {
+		l.close()
+		return nil, err
+	}
+	return l, nil
+}
+
+// read reads a model, inlines its functions and infers its types.
+func (a *app) read(name string) (*loaded, error) {
 	l := &loaded{close: func() error { return nil }}
 	defaults, err := a.open(l, name)
 	if err != nil {
@@ -38,7 +50,7 @@ func (a *app) load(name string) (*loaded, error) {
 	if l.dims, err = parseDims(a.global.dims, defaults); err != nil {
 		return nil, err
 	}
-	l.sha = onnx.StructureSHA256(l.Model)
+	l.sha, l.declared = onnx.StructureSHA256(l.Model), modelSymbols(l.Graph)
 	if err := graph.RunPasses(l.Model, passes(l)...); err != nil {
 		return nil, invalid(fmt.Errorf("%s: %w", name, err))
 	}
@@ -47,7 +59,7 @@ func (a *app) load(name string) (*loaded, error) {
 			a.warn("value %q: the file says %v, inference says %v; the file's word is taken", g.Values[c.Value].Name, c.Declared, c.Inferred)
 		}
 	})
-	return l, a.checkDims(l)
+	return l, nil
 }
 
 // passes is the list of edits before analysis, in order.
@@ -101,63 +113,4 @@ func (a *app) open(l *loaded, name string) (map[string]int64, error) {
 		return nil, usage("%w", err)
 	}
 	return nil, nil
-}
-
-// parseDims reads --dim flags over the given defaults.
-func parseDims(flags []string, defaults map[string]int64) (symbolic.Env, error) {
-	env := symbolic.Env(maps.Clone(defaults))
-	if env == nil {
-		env = symbolic.Env{}
-	}
-	for _, flag := range flags {
-		for part := range strings.SplitSeq(flag, ",") {
-			at := strings.LastIndexByte(part, '=')
-			if at <= 0 {
-				return nil, usage("--dim %q: wanted NAME=VALUE, for example batch=8", part)
-			}
-			n, err := strconv.ParseInt(strings.TrimSpace(part[at+1:]), 10, 64)
-			if err != nil || n < 0 {
-				return nil, usage("--dim %q: the value must be an integer of at least 0", part)
-			}
-			env[strings.TrimSpace(part[:at])] = n
-		}
-	}
-	return env, nil
-}
-
-// checkDims warns about bindings of symbols that the model does not have.
-func (a *app) checkDims(l *loaded) error {
-	symbols := modelSymbols(l.Graph)
-	names := make([]string, 0, len(l.dims))
-	for name := range l.dims {
-		names = append(names, name)
-	}
-	sort.Strings(names)
-	for _, name := range names {
-		if i := sort.SearchStrings(symbols, name); i == len(symbols) || symbols[i] != name {
-			a.warn("--dim %s: the model has no such symbol; it has %s", name, strings.Join(symbols, ", "))
-		}
-	}
-	return nil
-}
-
-// modelSymbols lists the symbols in the types of a graph, sorted.
-func modelSymbols(g *graph.Graph) []string {
-	seen := map[string]bool{}
-	for i := range g.Values {
-		for _, d := range g.Values[i].Type.Shape.Dims {
-			if _, ok := d.Const(); ok {
-				continue
-			}
-			for _, s := range d.Symbols() {
-				seen[s] = true
-			}
-		}
-	}
-	out := make([]string, 0, len(seen))
-	for s := range seen {
-		out = append(out, s)
-	}
-	sort.Strings(out)
-	return out
 }

@@ -22,8 +22,8 @@ func TestORTFile(t *testing.T) {
 		{"example:transformer", "--budget", "90%", "--time-limit", "0", "--dim", "batch=8,seq=256"},
 	} {
 		out := filepath.Join(t.TempDir(), "out.onnx")
-		require.Zero(t, run(append([]string{"apply", "-o", out, "-q"}, args...), stdio{nil, io.Discard, os.Stderr}, os.LookupEnv))
-		a := &app{stdio: stdio{nil, io.Discard, os.Stderr}, env: func(string) (string, bool) { return "", false }, ctx: t.Context()}
+		require.Zero(t, run(append([]string{"apply", "-o", out, "-q"}, args...), stdio{nil, io.Discard, os.Stderr}, os.Environ()))
+		a := &app{stdio: stdio{nil, io.Discard, os.Stderr}, ctx: t.Context()}
 		var sel selectionFlags
 		ex := execFlags{backend: ortName, differentiate: true}
 		flags := pflag.NewFlagSet("verify", pflag.ContinueOnError)

@@ -131,7 +131,7 @@ type ortPeak struct {
 func ortPeaks(t *testing.T, args []string) [2]ortPeak {
 	t.Helper()
 	var out bytes.Buffer
-	require.Zero(t, run(args, stdio{nil, &out, os.Stderr}, os.LookupEnv), "%v", args)
+	require.Zero(t, run(args, stdio{nil, &out, os.Stderr}, os.Environ()), "%v", args)
 	var report struct {
 		Equal             bool
 		Baseline, Planned struct{ Peak ortPeak }

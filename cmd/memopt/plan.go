@@ -83,6 +83,7 @@ func (a *app) pareto(name string, sel *selectionFlags, format report.Format, n i
 	if sel.level != "" || sel.config != "" || sel.plan != "" || sel.budgetFlags.asks() {
 		return usage("--pareto chooses budgets by itself: leave out --level, --config, --plan and --budget")
 	}
+	a.warnUnused("--pareto, which chooses budgets by itself")
 	l, err := a.load(name)
 	if err != nil {
 		return err

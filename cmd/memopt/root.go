@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -19,9 +21,16 @@ import (
 // app is one run of the program.
 type app struct {
 	stdio
-	env    func(string) (string, bool)
-	global globalFlags
-	ctx    context.Context // done when the user interrupts
+	environ environment
+	args    []string
+	global  globalFlags
+	ctx     context.Context // done when a signal asks for the end
+}
+
+// env looks up a variable.
+func (a *app) env(name string) (string, bool) {
+	text, ok := a.environ[name]
+	return text, ok
 }
 
 // globalFlags are the flags of every verb.
@@ -35,16 +44,14 @@ type globalFlags struct {
 	threads int
 }
 
-// run executes a command line and returns its exit code.
-func run(args []string, io stdio, env func(string) (string, bool)) int {
+// run executes a command line in an environment, which has the form of os.Environ, and returns its exit code.
+func run(args []string, io stdio, environ []string) int {
 	out := bufio.NewWriter(io.out)
 	io.out = out
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := untilSignal(context.Background())
 	defer stop()
-	a := &app{stdio: io, env: env, ctx: ctx}
-	root := a.command()
-	root.SetArgs(args)
-	err := root.Execute()
+	a := &app{stdio: io, environ: newEnvironment(environ), args: args, ctx: ctx}
+	err := a.execute(a.command())
 	if e := out.Flush(); err == nil && e != nil {
 		err = usage("cannot write the report: %w", e)
 	}
@@ -56,7 +63,54 @@ func run(args []string, io stdio, env func(string) (string, bool)) int {
 		e = &exitError{code: exitUsage, err: err} // cobra's own errors are about the command line
 	}
 	a.complain(e.err)
+	if e.code == exitInterrupted && terminated(ctx) {
+		return exitTerminated
+	}
 	return e.code
+}
+
+// execute runs the verb that the arguments name. What a verb should never do, to panic, ends with one line, too.
+func (a *app) execute(root *cobra.Command) (err error) {
+	defer func() {
+		p := recover()
+		if p == nil {
+			return
+		}
+		if a.global.verbose {
+			fmt.Fprintf(a.err, "%s", debug.Stack())
+		}
+		err = &exitError{exitInternal, fmt.Errorf("internal error: %v; please report it, with what -v prints", p)}
+	}()
+	root.SetArgs(a.args)
+	return root.Execute()
+}
+
+// errTerminated is the cause of a context that ended because the system wants the process to end.
+var errTerminated = errors.New("terminated")
+
+func terminated(ctx context.Context) bool { return errors.Is(context.Cause(ctx), errTerminated) }
+
+// untilSignal returns a context that ends with the first signal that asks the program to end, an interrupt or SIGTERM. A second
+// one ends the program at once.
+func untilSignal(parent context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(parent)
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		select {
+		case s := <-signals:
+			signal.Stop(signals)
+			if s == syscall.SIGTERM {
+				cancel(errTerminated)
+			}
+		case <-ctx.Done():
+		}
+		cancel(context.Canceled)
+	}()
+	return ctx, func() {
+		signal.Stop(signals)
+		cancel(context.Canceled)
+	}
 }
 
 // command builds the command tree.
@@ -72,7 +126,7 @@ A model is a path, "-" for standard input, or example:NAME for one that is
 built in (memopt examples lists them).
 
 Every flag can be set by a variable of its name, too: MEMOPT_THREADS=2 for
---threads 2.`,
+--threads 2 (memopt help environment).`,
 		Example: `  memopt plan example:transformer              what could be recomputed, and where the peak is
   memopt plan example:transformer --level 1    the plan that recomputes layer by layer
   memopt apply model.onnx --level 1 -o out.onnx --dim batch=8,seq=1024
@@ -81,7 +135,14 @@ Every flag can be set by a variable of its name, too: MEMOPT_THREADS=2 for
   memopt inspect model.onnx                    operators, dims and sizes as formulas`,
 		SilenceUsage: true, SilenceErrors: true,
 		Args: noCommand,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	var version bool
+	root.Flags().BoolVar(&version, "version", false, "print the version")
+	root.RunE = func(cmd *cobra.Command, _ []string) error {
+		if version {
+			return a.version()
+		}
+		return cmd.Help()
 	}
 	root.SetIn(a.in)
 	root.SetOut(a.out)
@@ -95,8 +156,8 @@ Every flag can be set by a variable of its name, too: MEMOPT_THREADS=2 for
 	f.Int64Var(&a.global.seed, "seed", 0, "goes into the seeds that random nodes without one are given")
 	f.IntVar(&a.global.threads, "threads", 0, "threads to run on; 0: one per core")
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error { return a.prepare(cmd) }
-	root.SetFlagErrorFunc(wrongFlag)
-	root.AddCommand(a.planCommand(), a.applyCommand(), a.gradCommand(), a.runCommand(), a.verifyCommand(), a.packCommand(), a.solveCommand(), a.inspectCommand(), a.opsCommand(), a.examplesCommand(), a.versionCommand(), a.exitCodesTopic(), a.ortChildCommand())
+	root.SetFlagErrorFunc(a.wrongFlag)
+	root.AddCommand(a.planCommand(), a.applyCommand(), a.gradCommand(), a.runCommand(), a.verifyCommand(), a.packCommand(), a.solveCommand(), a.inspectCommand(), a.opsCommand(), a.examplesCommand(), a.versionCommand(), a.exitCodesTopic(), a.environmentTopic(), a.ortChildCommand())
 	return root
 }
 
@@ -114,8 +175,34 @@ func noCommand(root *cobra.Command, args []string) error {
 	return usage("unknown command %q%s; memopt help lists the commands", args[0], suggest(args[0], names))
 }
 
-// wrongFlag words an error of the flags: with the flag that was meant, where one is much like what was given.
-func wrongFlag(cmd *cobra.Command, err error) error {
+// firstWord returns the first argument that is neither a flag nor a flag's value, or "": the verb, where there is one. Of a
+// flag that is not the program's own it is taken, as by cobra, that the next word is its value.
+func firstWord(root *cobra.Command, args []string) string {
+	for i := 0; i < len(args); i++ {
+		name, isFlag := strings.CutPrefix(args[i], "-")
+		if args[i] == "--" {
+			return ""
+		} else if !isFlag || name == "" {
+			return args[i]
+		}
+		name, long := strings.CutPrefix(name, "-")
+		f := root.PersistentFlags().Lookup(name)
+		if !long {
+			f = root.PersistentFlags().ShorthandLookup(name[:1])
+		}
+		if !strings.Contains(name, "=") && (long || len(name) == 1) && (f == nil || f.NoOptDefVal == "") {
+			i++
+		}
+	}
+	return ""
+}
+
+// wrongFlag words an error of the flags: with the flag that was meant, where one is much like what was given. Where the verb is
+// none, its flags are no fault.
+func (a *app) wrongFlag(cmd *cobra.Command, err error) error {
+	if word := firstWord(cmd.Root(), a.args); word != "" && !cmd.HasParent() {
+		return noCommand(cmd, []string{word})
+	}
 	var unknown *pflag.NotExistError
 	if !errors.As(err, &unknown) {
 		return usage("%v", err)
@@ -127,21 +214,31 @@ func wrongFlag(cmd *cobra.Command, err error) error {
 
 // suggest is the part of a message that asks for what may have been meant; "" where nothing is much like what was given.
 func suggest(given string, names []string) string {
-	if near := planner.Nearest(given, names); near != "" {
+	if near := nearest(given, names); near != "" {
 		return fmt.Sprintf(" (did you mean %s?)", near)
 	}
 	return ""
+}
+
+// nearest returns the name that is most like a misspelt one, or "". That letters are large or small does not make names different.
+func nearest(given string, names []string) string {
+	for _, name := range names {
+		if strings.EqualFold(name, given) {
+			return name
+		}
+	}
+	return planner.Nearest(given, names)
 }
 
 // prepare fills flags that are not given from MEMOPT_<FLAG> and checks the global ones.
 func (a *app) prepare(cmd *cobra.Command) error {
 	var err error
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
-		if f.Changed || err != nil || f.Name == "help" {
+		if f.Changed || err != nil || !hasVariable(f) {
 			return
 		}
-		name := "MEMOPT_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
-		if text, ok := a.env(name); ok {
+		name := flagVariable(f.Name)
+		if text, _ := a.env(name); text != "" {
 			if e := cmd.Flags().Set(f.Name, text); e != nil {
 				err = usage("%s: %v", name, e)
 			}
@@ -152,9 +249,13 @@ func (a *app) prepare(cmd *cobra.Command) error {
 	}
 	switch a.global.color {
 	case "auto", "always", "never":
-		return nil
+	default:
+		return usage("--color %q: wanted auto, always or never", a.global.color)
 	}
-	return usage("--color %q: wanted auto, always or never", a.global.color)
+	if !cmd.Hidden {
+		a.warnVariables(cmd.Root())
+	}
+	return nil
 }
 
 // warn prints a warning to the error stream unless -q is given.

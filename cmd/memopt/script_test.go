@@ -39,6 +39,9 @@ var forwardModels = map[string]string{
 		y = Conv<pads = [1, 1, 1, 1]>(x, 'conv.weight')  z = Conv<pads = [0, 1, 2, 1]>(x, 'conv.weight')  d = Sub(y, z)  loss = ReduceMean<keepdims = 0>(d) }`,
 	"long.onnx": `long (float[1, 1, 2048, 1024] x, float[1, 1, 1, 1] 'conv.weight') => (float loss, float[1, 1, 32, 16] y) {
 		y = Conv<strides = [64, 64]>(x, 'conv.weight')  loss = ReduceMean<keepdims = 0>(y) }`,
+	"static.onnx": `static (float[2] x) => (float loss) { y = Exp(x)  loss = ReduceMean<keepdims = 0>(y) }`,
+	"many.onnx":   `many (float[s00, s01, s02, s03, s04, s05, s06, s07, s08, s09, s10, s11, s12] x) => (float loss) { y = Exp(x)  loss = ReduceMean<keepdims = 0>(y) }`,
+	"label.onnx":  `label (float[n] x) => (float loss) <float[unk__1] y> { y = Exp(x)  loss = ReduceMean<keepdims = 0>(y) }`,
 	"unused.onnx": `unused (float[8] x, float[8] w, float[3] idle) => (float loss, float[3] other) { y = Mul(x, w)  loss = ReduceSum<keepdims = 0>(y)  other = Neg(idle) }`,
 }
 

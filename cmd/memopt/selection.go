@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -57,6 +58,9 @@ func (s *selectionFlags) resolve(a *app, l *loaded) (*chosen, error) {
 		}
 		c.options.Probe = &probe
 	}
+	if s.order != "" && !slices.Contains(planner.OrderChoices, c.options.Order) {
+		return nil, usage("--order %q: wanted %s", s.order, orderNames())
+	}
 	if err := s.resolveCosts(a, c, l); err != nil {
 		return nil, err
 	}
@@ -64,6 +68,7 @@ func (s *selectionFlags) resolve(a *app, l *loaded) (*chosen, error) {
 		if s.budgetFlags.asks() {
 			return nil, usage("--plan and --budget exclude each other: a plan file has its placements")
 		}
+		a.warnUnused("--plan, which has its placements")
 		return c, s.usePlan(c, l)
 	}
 	if s.bare {
@@ -89,9 +94,41 @@ func (s *selectionFlags) resolveBudget(a *app, c *chosen) error {
 			return usage("%s and --budget exclude each other: a plan to a budget chooses by itself", flag)
 		}
 	}
+	a.warnUnused("a budget, a plan to which chooses by itself")
 	var err error
 	c.options.Budget, err = s.budgetFlags.resolve(a)
 	return err
+}
+
+// warnUnused says which of ORTModule's variables do not count because a flag does. Level 0 asks for nothing.
+func (a *app) warnUnused(beside string) {
+	var names []string
+	if level, _ := a.env(configs.LevelVariable); level != "" && level != "0" {
+		names = append(names, configs.LevelVariable+"="+level)
+	}
+	if config, _ := a.env(configs.ConfigVariable); config != "" {
+		names = append(names, configs.ConfigVariable+"="+config)
+	}
+	if len(names) > 0 {
+		a.warn("%s %s not count beside %s", strings.Join(names, " and "), plural(len(names), "does", "do"), beside)
+	}
+}
+
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return one
+	}
+	return many
+}
+
+// orderNames lists the values of --order.
+func orderNames() string {
+	var names []string
+	for _, o := range planner.OrderChoices {
+		names = append(names, string(o))
+	}
+	last := len(names) - 1
+	return strings.Join(names[:last], ", ") + " or " + names[last]
 }
 
 func (s *selectionFlags) resolveLevel(a *app, c *chosen) error {

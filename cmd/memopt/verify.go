@@ -112,6 +112,9 @@ func (a *app) verifyModels(args []string, sel *selectionFlags, ex *execFlags, vf
 		}
 		defer other.l.close()
 		x.planned, x.changed = other.planned, true
+		if err := a.checkDims(x.l, other.l); err != nil {
+			return err
+		}
 	}
 	v := &report.VerifyView{Bitwise: vf.bitwise == "on" || vf.bitwise == "" && !isORT(opts.Device), Unchanged: !x.changed}
 	if x.plan != nil && x.changed && len(args) == 1 {

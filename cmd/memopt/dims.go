@@ -1,0 +1,118 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"memopt/graph"
+	"memopt/symbolic"
+)
+
+// binding is what --dim says of one symbol.
+type binding struct {
+	symbol string
+	value  int64
+}
+
+// parseBindings reads --dim flags.
+func parseBindings(flags []string) ([]binding, error) {
+	var list []binding
+	for _, flag := range flags {
+		for part := range strings.SplitSeq(flag, ",") {
+			at := strings.LastIndexByte(part, '=')
+			if at <= 0 {
+				return nil, usage("--dim %q: wanted NAME=VALUE, for example batch=8", part)
+			}
+			n, err := strconv.ParseInt(strings.TrimSpace(part[at+1:]), 10, 64)
+			if err != nil || n < 0 {
+				return nil, usage("--dim %q: the value must be an integer of at least 0", part)
+			}
+			list = append(list, binding{strings.TrimSpace(part[:at]), n})
+		}
+	}
+	return list, nil
+}
+
+// parseDims reads --dim flags over the given defaults.
+func parseDims(flags []string, defaults map[string]int64) (symbolic.Env, error) {
+	list, err := parseBindings(flags)
+	if err != nil {
+		return nil, err
+	}
+	env := symbolic.Env(maps.Clone(defaults))
+	if env == nil {
+		env = symbolic.Env{}
+	}
+	for _, b := range list {
+		env[b.symbol] = b.value
+	}
+	return env, nil
+}
+
+// checkDims wants one of the models to have each symbol that --dim binds: another one is misspelt. It says what it means that one
+// is bound to 0.
+func (a *app) checkDims(models ...*loaded) error {
+	list, err := parseBindings(a.global.dims)
+	if err != nil {
+		return err
+	}
+	var symbols, declared, paths []string
+	for _, l := range models {
+		symbols, declared, paths = append(symbols, modelSymbols(l.Graph)...), append(declared, l.declared...), append(paths, l.Path)
+	}
+	slices.Sort(symbols)
+	symbols = slices.Compact(symbols)
+	for _, b := range list {
+		_, found := slices.BinarySearch(symbols, b.symbol)
+		switch {
+		case !found && slices.Contains(declared, b.symbol):
+			a.warn("--dim %s: changes nothing: that symbol is a label of the file's, in whose place inference has put what it stands for", b.symbol)
+		case !found:
+			return usage("--dim %s: %s of that name%s; %s", b.symbol, noSymbol(paths), suggest(b.symbol, symbols), symbolText(symbols))
+		case b.value == 0:
+			a.warn("--dim %s=0: all tensors with that dim are empty: what is reported is a step over no data", b.symbol)
+		}
+	}
+	return nil
+}
+
+// noSymbol says of one model or two that there is no symbol.
+func noSymbol(paths []string) string {
+	if len(paths) == 2 {
+		return fmt.Sprintf("neither %s nor %s has a symbol", paths[0], paths[1])
+	}
+	return paths[0] + " has no symbol"
+}
+
+// symbolText says which symbols there are.
+func symbolText(symbols []string) string {
+	const most = 12
+	switch n := len(symbols); {
+	case n == 0:
+		return "there is none: all dims are numbers"
+	case n > most:
+		return fmt.Sprintf("there are %s, … (%d in all)", strings.Join(symbols[:most], ", "), n)
+	case n == 1:
+		return "there is " + symbols[0]
+	}
+	return "there are " + strings.Join(symbols, ", ")
+}
+
+// modelSymbols lists the symbols in the types of a graph, sorted.
+func modelSymbols(g *graph.Graph) []string {
+	seen := map[string]bool{}
+	for i := range g.Values {
+		for _, d := range g.Values[i].Type.Shape.Dims {
+			if _, ok := d.Const(); ok {
+				continue
+			}
+			for _, s := range d.Symbols() {
+				seen[s] = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(seen))
+}

@@ -1,0 +1,127 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"memopt/configs"
+	"memopt/executor/ort"
+)
+
+// variablePrefix begins the names of memopt's own environment variables.
+const variablePrefix = "MEMOPT_"
+
+// testPrefix begins the names of variables that only tests read.
+const testPrefix = "MEMOPT_TEST_"
+
+// variable is an environment variable that is read beside those that are named like flags.
+type variable struct{ name, meaning string }
+
+// variables lists them. A test looks for others in the code.
+var variables = []variable{
+	{"MEMOPT_OPENBLAS", "path of OpenBLAS for products of matrices on the CPU; off: do without"},
+	{ort.LibraryVariable, "path of ONNX Runtime's library, for -e ort"},
+	{"MEMOPT_LIBCUDA", "path of NVIDIA's driver library, for -e cuda"},
+	{"MEMOPT_CUBLAS", "path of libcublas; off: own kernels"},
+	{"MEMOPT_CUDNN", "path of libcudnn; off: own kernels"},
+	{"MEMOPT_NVML", "path of libnvidia-ml"},
+	{configs.LevelVariable, "what --level says, as ORTModule reads it, where no flag says otherwise"},
+	{configs.ConfigVariable, "what --config says, likewise: a file, or entries with commas between them"},
+	{"NO_COLOR", "set to anything: messages have no color"},
+}
+
+// buildVariables are read by the programs and tests that build kernels, which may run in the same shell.
+var buildVariables = []string{"MEMOPT_CLANG", "MEMOPT_CXX", "MEMOPT_PTXAS"}
+
+// flagVariable returns the name of the variable that stands for a flag.
+func flagVariable(flag string) string {
+	return variablePrefix + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
+}
+
+// hasVariable reports whether a variable may stand for a flag: what only asks for a text has none.
+func hasVariable(f *pflag.Flag) bool { return f.Name != "help" && f.Name != "version" }
+
+// knownVariables lists all variables with memopt's prefix that mean something to some verb.
+func knownVariables(root *cobra.Command) []string {
+	names := slices.Clone(buildVariables)
+	for _, v := range variables {
+		names = append(names, v.name)
+	}
+	add := func(f *pflag.Flag) {
+		if hasVariable(f) {
+			names = append(names, flagVariable(f.Name))
+		}
+	}
+	root.PersistentFlags().VisitAll(add)
+	for _, cmd := range root.Commands() {
+		cmd.Flags().VisitAll(add)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// warnVariables says which variables with memopt's prefix mean nothing: most likely they are misspelt.
+func (a *app) warnVariables(root *cobra.Command) {
+	known := knownVariables(root)
+	bare := make([]string, len(known)) // what all names begin with makes none alike
+	for i, name := range known {
+		bare[i] = strings.TrimPrefix(name, variablePrefix)
+	}
+	for _, name := range a.environ.names() {
+		rest, ours := strings.CutPrefix(name, variablePrefix)
+		if _, found := slices.BinarySearch(known, name); !ours || found || a.environ[name] == "" || name == ortChildMark || strings.HasPrefix(name, testPrefix) {
+			continue
+		}
+		near := ""
+		if n := nearest(rest, bare); n != "" {
+			near = fmt.Sprintf(" (did you mean %s%s?)", variablePrefix, n)
+		}
+		a.warn("the variable %s means nothing to memopt%s; memopt help environment lists those that do", name, near)
+	}
+}
+
+// environment is the variables of the process, by name.
+type environment map[string]string
+
+// newEnvironment reads the form of os.Environ.
+func newEnvironment(list []string) environment {
+	e := environment{}
+	for _, entry := range list {
+		if name, text, ok := strings.Cut(entry, "="); ok {
+			e[name] = text
+		}
+	}
+	return e
+}
+
+// names lists the variables, sorted.
+func (e environment) names() []string {
+	names := make([]string, 0, len(e))
+	for name := range e {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+func (a *app) environmentTopic() *cobra.Command {
+	var b strings.Builder
+	b.WriteString(`Environment variables of memopt:
+
+Every flag can be set by a variable of its name, MEMOPT_THREADS=2 for --threads 2, for all
+verbs that have it; an empty one is as none. A flag on the command line counts before its
+variable, and that before those of ORTModule.
+
+`)
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	for _, v := range variables {
+		fmt.Fprintf(w, "  %s\t%s\n", v.name, v.meaning)
+	}
+	w.Flush()
+	return &cobra.Command{Use: "environment", Short: "What environment variables mean", Long: strings.TrimSuffix(b.String(), "\n")}
+}
