@@ -33,10 +33,6 @@ func (j *joint) arrange(order graph.Order, forward int, losses []lossValue) erro
 		b.Backward = j.out.Backward
 	}
 	j.m.SetMeta(live.BoundaryKey, b.Record(j.g))
-	if j.out.Types = j.types.Result(); len(j.out.Types.Bodies) == 0 {
-		return nil
-	}
-	// What is known of subgraphs goes by the numbers that their nodes had.
 	var err error
 	j.out.Types, err = op.Infer(j.m)
 	return err

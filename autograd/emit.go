@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"slices"
 
 	"memopt/executor/half"
 	"memopt/graph"
@@ -236,9 +237,7 @@ func (e *emitter) SumTo(g, like Value) Value {
 		case w.IsConst(1):
 			kept = append(kept, int64(extra+i))
 		default:
-			n, known := h.Const()
-			m, known2 := w.Const()
-			if !(known && known2 && n == m) {
+			if _, known := w.Const(); !known { // a number other than 1 is not stretched
 				return e.sumAtRunTime(g, like)
 			}
 		}
@@ -253,13 +252,24 @@ func (e *emitter) SumTo(g, like Value) Value {
 func (e *emitter) sumAtRunTime(g, like Value) Value {
 	e.need(axesInput)
 	shape := e.Shape(like)
-	rank, likeRank := e.Op("Size", nil, e.Shape(g)), e.Op("Size", nil, shape)
-	one := &graph.TensorData{DType: graph.Int64, Dims: []int64{1}, Source: graph.Raw{1, 0, 0, 0, 0, 0, 0, 0}}
-	ones := e.Op("ConstantOfShape", Attrs{A("value", one)}, e.Unsqueeze(e.Sub(rank, likeRank), 0))
-	padded := e.Concat(0, ones, shape)
-	axes := e.Squeeze(e.Op("NonZero", nil, e.Op("Equal", nil, padded, e.Int(1))), 0)
+	axes := e.Squeeze(e.Op("NonZero", nil, e.Op("Equal", nil, e.padded(shape, g, like), e.Int(1))), 0)
 	sum := e.Op("ReduceSum", Attrs{A("keepdims", int64(1)), A("noop_with_empty_axes", int64(1))}, g, axes)
 	return e.Reshape(sum, shape)
+}
+
+// padded is the shape of like with leading dims of 1, as many as g has axes more.
+func (e *emitter) padded(shape, g, like Value) Value {
+	have, ok := e.Dims(g)
+	want, ok2 := e.Dims(like)
+	if ok && ok2 {
+		if len(have) == len(want) {
+			return shape
+		}
+		return e.Concat(0, e.Vector(slices.Repeat([]int64{1}, len(have)-len(want))...), shape)
+	}
+	rank, likeRank := e.Op("Size", nil, e.Shape(g)), e.Op("Size", nil, shape)
+	one := &graph.TensorData{DType: graph.Int64, Dims: []int64{1}, Source: graph.Raw{1, 0, 0, 0, 0, 0, 0, 0}}
+	return e.Concat(0, e.Op("ConstantOfShape", Attrs{A("value", one)}, e.Unsqueeze(e.Sub(rank, likeRank), 0)), shape)
 }
 
 // need is Ctx.Need.

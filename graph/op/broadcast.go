@@ -2,6 +2,7 @@ package op
 
 import (
 	"fmt"
+	"slices"
 
 	"memopt/graph"
 	"memopt/symbolic"
@@ -11,11 +12,10 @@ import (
 // rules: shapes are aligned at their last dims, and a 1 stretches to its partner.
 //
 // With symbols the rule is: equal dims stay; 1 gives way; a number other than 1
-// wins over a symbol, because a run with another value fails. Two different
-// symbols, neither of which is the number 1, are taken not to stretch, so they are
-// equal in every legal run and either describes the result: a lone symbol is preferred to
-// a compound expression, then the operand of higher rank, then the earlier one. An unknown
-// dim gives way to a known one for the same reason.
+// wins over a symbol, because a run with another value fails. Two different expressions
+// are equal in a legal run or one of them is 1: the larger one is the result, for sizes of at
+// least 1. What nobody knows, an unknown dim or a label, gives way to what the caller
+// decides on, as if it were equal; careful inference (NewExtender) leaves it open.
 func (c *Ctx) Broadcast(slots ...int) graph.Shape {
 	out := c.Shape(slots[0])
 	for _, slot := range slots[1:] {
@@ -27,7 +27,7 @@ func (c *Ctx) Broadcast(slots ...int) graph.Shape {
 // BroadcastShapes is Broadcast for two shapes. It calls Errorf where they
 // contradict each other.
 func (c *Ctx) BroadcastShapes(a, b graph.Shape) graph.Shape {
-	s, fault := broadcastShapes(a, b)
+	s, fault := c.inf.broadcastShapes(a, b)
 	if fault != "" {
 		c.Errorf("shapes %v and %v cannot be broadcast: %s", a, b, fault)
 	}
@@ -36,7 +36,7 @@ func (c *Ctx) BroadcastShapes(a, b graph.Shape) graph.Shape {
 
 // broadcastShapes applies the rule of Broadcast; fault names a pair of dims that
 // contradict each other.
-func broadcastShapes(a, b graph.Shape) (s graph.Shape, fault string) {
+func (inf *inference) broadcastShapes(a, b graph.Shape) (s graph.Shape, fault string) {
 	if !a.Ranked || !b.Ranked {
 		return graph.Shape{}, ""
 	}
@@ -47,7 +47,7 @@ func broadcastShapes(a, b graph.Shape) (s graph.Shape, fault string) {
 	var dims []symbolic.Expr // nil while the result is a
 	for i, db := range b.Dims {
 		da := a.Dims[skip+i]
-		d, ok := broadcastDim(da, db)
+		d, ok := inf.broadcastDim(da, db)
 		if !ok {
 			return graph.Shape{}, fmt.Sprintf("%v meets %v", da, db)
 		}
@@ -66,7 +66,7 @@ func broadcastShapes(a, b graph.Shape) (s graph.Shape, fault string) {
 
 // broadcastDim applies the rule of Broadcast to one pair; ok is false where two
 // numbers contradict each other.
-func broadcastDim(a, b symbolic.Expr) (d symbolic.Expr, ok bool) {
+func (inf *inference) broadcastDim(a, b symbolic.Expr) (d symbolic.Expr, ok bool) {
 	an, aConst := a.Const()
 	bn, bConst := b.Const()
 	switch {
@@ -79,8 +79,29 @@ func broadcastDim(a, b symbolic.Expr) (d symbolic.Expr, ok bool) {
 		return b, true
 	case bConst && bn == 1:
 		return a, true
+	case aConst || bConst:
+		return sameDim(a, b), true
+	case inf.careful:
+		return symbolic.Max(a, b), true
 	}
-	return sameDim(a, b), true
+	switch guessA, guessB := inf.isGuess(a), inf.isGuess(b); {
+	case guessA && guessB:
+		return sameDim(a, b), true
+	case guessA:
+		return b, true
+	case guessB:
+		return a, true
+	}
+	return symbolic.Max(a, b), true
+}
+
+// isGuess reports whether a dim is unknown or made of labels: symbols that no graph input has, so that the caller
+// cannot bind them.
+func (inf *inference) isGuess(d symbolic.Expr) bool {
+	if !d.IsKnown() {
+		return true
+	}
+	return slices.ContainsFunc(d.Symbols(), func(s string) bool { return !inf.inputs[s] })
 }
 
 // sameDim returns the better description of a dim that two operands share: a

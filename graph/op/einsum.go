@@ -166,7 +166,7 @@ func (c *Ctx) matchTerm(i int, labels []rune, s graph.Shape, dims map[rune]symbo
 		d := s.Dims[at]
 		at++
 		if old, seen := dims[l]; seen {
-			if d, ok = broadcastDim(old, d); !ok {
+			if d, ok = c.inf.broadcastDim(old, d); !ok {
 				c.Errorf("input %d has shape %v: label %c is %v here and %v before", i, s, l, s.Dims[at-1], old)
 				return rest, false
 			}

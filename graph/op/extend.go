@@ -9,8 +9,10 @@ type Extender struct {
 	outer *Extender // of the enclosing graph
 }
 
-// NewExtender infers the types of a model's main graph as Infer does and is ready for nodes
-// to come.
+// NewExtender infers the types of a model's main graph and is ready for nodes to come. It is
+// careful where Infer looks for the likeliest description: two dims are the same expression only if they are
+// equal in every legal run, also where one operand of a broadcast may be stretched and where the file
+// says that it is not.
 func NewExtender(m *graph.Model) (*Extender, error) {
 	Bind(m)
 	order, err := graph.Topological(m.Graph)
@@ -18,6 +20,7 @@ func NewExtender(m *graph.Model) (*Extender, error) {
 		return nil, err
 	}
 	inf := newInference(m.Graph, m.Opsets, nil)
+	inf.careful = true
 	return &Extender{inf: inf}, inf.run(order)
 }
 

@@ -77,6 +77,7 @@ type inference struct {
 	outer    *inference
 	declared []graph.Type // by ValueID: what the file says of node outputs
 	inputs   map[string]bool
+	careful  bool // see NewExtender
 	res      *Result
 	readErr  error // why the contents of an initializer could not be read
 	ctx      Ctx   // of the node at hand
@@ -87,6 +88,9 @@ func newInference(g *graph.Graph, opsets []graph.Opset, outer *inference) *infer
 		versions: make(map[string]int64, len(opsets)),
 		declared: make([]graph.Type, len(g.Values)),
 		res:      &Result{contents: make([][]symbolic.Expr, len(g.Values))}}
+	if outer != nil {
+		inf.careful = outer.careful
+	}
 	for _, o := range opsets {
 		inf.versions[graph.CanonicalDomain(o.Domain)] = o.Version
 	}

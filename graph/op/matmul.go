@@ -30,7 +30,7 @@ func (c *Ctx) MatMulShape(a, b graph.Shape) graph.Shape {
 	if !c.sameInner(a, b, a.Dims[ra-1], inner) {
 		return graph.Shape{}
 	}
-	lead, fault := broadcastShapes(graph.Dims(a.Dims[:max(ra-2, 0)]...), graph.Dims(b.Dims[:max(rb-2, 0)]...))
+	lead, fault := c.inf.broadcastShapes(graph.Dims(a.Dims[:max(ra-2, 0)]...), graph.Dims(b.Dims[:max(rb-2, 0)]...))
 	if fault != "" {
 		c.Errorf("shapes %v and %v cannot be multiplied: of the dims before the last two, %s", a, b, fault)
 		return graph.Shape{}

@@ -56,7 +56,8 @@ func (inf *inference) mergeShape(declared, inferred graph.Shape) (graph.Shape, b
 
 // mergeDim prefers what the file says, with one exception: a declared symbol
 // that no graph input has is only a label, and an inferred expression in terms of the inputs' symbols
-// says more.
+// says more. Careful inference does not believe that a dim is as long as one of the operands where it found that
+// the other one may be longer.
 func (inf *inference) mergeDim(declared, inferred symbolic.Expr) (symbolic.Expr, bool) {
 	switch {
 	case declared.IsUnknown():
@@ -70,6 +71,9 @@ func (inf *inference) mergeDim(declared, inferred symbolic.Expr) (symbolic.Expr,
 	_, inferredConst := inferred.Const()
 	if declaredConst {
 		return declared, !inferredConst
+	}
+	if inf.careful && symbolic.Max(declared, inferred).Equal(inferred) {
+		return inferred, true
 	}
 	for _, s := range declared.Symbols() {
 		if inf.inputs[s] {

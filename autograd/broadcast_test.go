@@ -1,0 +1,59 @@
+package autograd_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"memopt/autograd"
+	"memopt/executor"
+	"memopt/graph"
+	"memopt/symbolic"
+)
+
+// TestStretchedDims: which operand of a broadcast was stretched shows at run time, whatever the file calls the dims.
+func TestStretchedDims(t *testing.T) {
+	bindings := []symbolic.Env{{"A": 1, "B": 4, "C": 4}, {"A": 4, "B": 1, "C": 4}, {"A": 4, "B": 4, "C": 1}, {"A": 1, "B": 1, "C": 3}, {"A": 4, "B": 4, "C": 4}}
+	for _, body := range []string{
+		"y = Add(a, b)", "y = Add(b, a)", "y = Sub(a, b)", "y = Sub(b, a)", "y = Mul(a, b)", "y = Mul(b, a)", "y = Div(a, p)", "y = Div(p, a)",
+		"y = Pow(p, b)", "y = Max(a, b, p)", "y = Min(p, b, a)", "y = Sum(a, p, b)", "y = Mean(b, p)", "y = Mod<fmod = 1>(a, p)", "y = PRelu(ab, b)",
+		"y = Where(which, a, b)", "y = Where(which, b, a)", "y = MatMul(a3, b3)", "y = MatMul(b3, a3)", `y = Einsum<equation = "ij,ij->ij">(a, b)`,
+		`y = Einsum<equation = "...i,...i->...">(b3, a3)`, "shape = Shape(b) y = Expand(a, shape)", "shape = Shape(a) y = Expand(b, shape)",
+		"y = Gemm<transA = 1>(w, w, column)", "y = LayerNormalization(wide, a)",
+		// What follows sees the stretched dims.
+		"h = Add(a, b) y = Mul(h, a)", "h = Add(b, a) r = Relu(h) y = Mul(a, r)", "h = Mul(a, b) y = MatMul(h, v)", "h = Mul(b, a) y = ReduceSum(h, zero)",
+		"h = Mul(p, a) k = Concat<axis = 1>(h, h) y = Mul(k, tall)",
+		`y = If(yes) <then_branch = g1 () => (double[?, 3] t) { t = Mul(a, b) }, else_branch = g2 () => (double[?, 3] e) { e = Add(b, a) }>`,
+		`y = Loop(three, yes, ab) <body = b1 (int64 i, bool c, double[T, 3] s) => (bool d, double[?, 3] u) { d = Identity(c) m = Mul(a, b) u = Add(s, m) }>`,
+	} {
+		for _, env := range bindings {
+			wide := func(dim string) int { return int(env[dim]) }
+			which := &executor.Tensor{DType: graph.Bool, Shape: []int{wide("C"), 3}, Data: make([]byte, 3*wide("C"))}
+			for i := range which.Data {
+				which.Data[i] = byte(i % 2)
+			}
+			text := `g (double[A, 3] a, double[B, 3] b, double[A, 3, 3] a3, double[B, 3, 3] b3, double[C, 3] p, double[B, 6] tall, double[3, 2] v, double[B, 1] column,
+				double[B, B] w, double[2, 5, A, 3] wide, bool[C, 3] which) => (double[] y) <int64[1] zero = {0}, int64 three = {3}, bool yes = {1}>
+				{ ab = Add(a, b) ` + body + ` }`
+			name := fmt.Sprintf("%s A=%d B=%d C=%d", body, env["A"], env["B"], env["C"])
+			checkGradients(t, []gradCase{{Name: name, Graph: text, Dims: env, Opset: 17, Seeds: 1, Tol: 1e-4, Range: [2]float64{0.5, 2.5}, In: map[string]*executor.Tensor{"which": which}}})
+		}
+	}
+}
+
+// TestDeclaredStretch: a file that says of a stretched dim that it is not is not believed.
+func TestDeclaredStretch(t *testing.T) {
+	m, err := graph.Parse(`<ir_version: 8, opset_import: ["" : 17]>
+		g (float[A, 3] a, float[B, 3] b) => (float loss) <float[A, 3] h> { h = Add(a, b)  loss = ReduceSum<keepdims = 0>(h) }`, "told")
+	require.NoError(t, err)
+	j, err := autograd.Differentiate(m, autograd.Options{Wrt: []string{"a", "b"}})
+	require.NoError(t, err)
+	sums := 0
+	for _, n := range j.Model.Graph.Nodes {
+		if n.Op == "ReduceSum" && n.Int("noop_with_empty_axes", 0) == 1 {
+			sums++
+		}
+	}
+	require.Equal(t, 2, sums, "both operands may have been stretched")
+}
