@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -70,23 +71,33 @@ const (
 	maxWidth   = 150
 )
 
-// measured are the lines of a report that differ from run to run; their numbers are left out.
+// measured are the rows of a report that differ from run to run; their numbers are left out.
 var (
-	measured = regexp.MustCompile(`^(time of a step|process) .*`)
-	number   = regexp.MustCompile(` +[0-9.]+ (ms|times|[KMG]iB)`)
+	measured = []string{"time of a step", "slowdown", "process"}
+	number   = regexp.MustCompile(`[0-9]+(\.[0-9]+)? (ms|times|[KMG]iB|B)|[0-9]+\.[0-9]+`)
+	rule     = regexp.MustCompile(`^-+(  -+)+$`)
 )
 
 // console cuts output to what a README should show.
 func console(out string) string {
 	lines := strings.Split(strings.TrimRight(out, "\n"), "\n")
+	for i := 1; i < len(lines); i++ {
+		if rule.MatchString(lines[i]) {
+			end := i + 1
+			for end < len(lines) && lines[end] != "" {
+				end++
+			}
+			if slices.ContainsFunc(lines[i:end], isMeasured) {
+				withoutNumbers(lines[i-1 : end])
+			}
+		}
+	}
 	if len(lines) > maxConsole {
 		lines = append(lines[:maxConsole], "…")
 	}
 	var b strings.Builder
 	for _, line := range lines {
-		line = strings.TrimRight(measured.ReplaceAllStringFunc(line, func(s string) string {
-			return number.ReplaceAllStringFunc(s, func(n string) string { return strings.Repeat(" ", len(n)-1) + "…" })
-		}), " ")
+		line = strings.TrimRight(line, " ")
 		if r := []rune(line); len(r) > maxWidth {
 			line = string(r[:maxWidth-1]) + "…"
 		}
@@ -95,4 +106,87 @@ func console(out string) string {
 		}
 	}
 	return b.String()
+}
+
+// isMeasured reports whether a line is a measured row.
+func isMeasured(line string) bool {
+	return slices.ContainsFunc(measured, func(what string) bool { return strings.HasPrefix(line, what+"  ") })
+}
+
+// withoutNumbers leaves measured numbers out of a table, whose second line is the rule below its header, and sets its columns
+// anew: how wide they are must not depend on a number that is not shown.
+func withoutNumbers(lines []string) {
+	rows := make([][]string, len(lines))
+	columns := strings.Split(lines[1], "  ")
+	right := make([]bool, len(columns))
+	start := 0
+	for c, dashes := range columns {
+		for i, line := range lines {
+			cell := []rune(line)
+			cell = cell[min(start, len(cell)):min(start+len(dashes), len(cell))]
+			text := strings.TrimSpace(string(cell))
+			right[c] = right[c] || text != "" && strings.HasPrefix(string(cell), " ")
+			if c > 0 && isMeasured(line) {
+				text = number.ReplaceAllString(text, "…")
+			}
+			rows[i] = append(rows[i], text)
+		}
+		start += len(dashes) + 2
+	}
+	for c := range right {
+		width := 0
+		for i, row := range rows {
+			if i != 1 {
+				width = max(width, len([]rune(row[c])))
+			}
+		}
+		rows[1][c] = strings.Repeat("-", width)
+		for _, row := range rows {
+			pad := strings.Repeat(" ", width-len([]rune(row[c])))
+			if right[c] {
+				row[c] = pad + row[c]
+			} else {
+				row[c] += pad
+			}
+		}
+	}
+	for i, row := range rows {
+		lines[i] = strings.TrimRight(strings.Join(row, "  "), " ")
+	}
+}
+
+// TestConsole: what a README shows is the same however wide the numbers are that a machine measures, and a table without such is
+// as it was printed.
+func TestConsole(t *testing.T) {
+	const slow = `Equal.
+
+what                  baseline       planned
+------------------  ----------  ------------  -----------------------------------------------------------------
+measured arena      375.23 MiB    300.16 MiB  as planned, to the byte
+process                 980 B     300.25 MiB  VmHWM - VmRSS before the first step
+time of a step      3642.10 ms  131072.08 ms  medians of 3 steps
+slowdown            2397.00 ms    3107.00 ms  1.296 times: the median of 5 paired ratios (0.706 to 11.212)
+`
+	const fast = `Equal.
+
+what                  baseline     planned
+------------------  ----------  ----------  ------------------------------------------------------------
+measured arena      375.23 MiB  300.16 MiB  as planned, to the byte
+process             375.23 MiB  300.25 MiB  VmHWM - VmRSS before the first step
+time of a step         3.10 ms     2.08 ms  medians of 3 steps
+slowdown               3.00 ms     2.00 ms  0.296 times: the median of 5 paired ratios (0.706 to 1.212)
+`
+	const want = `Equal.
+
+what              baseline     planned
+--------------  ----------  ----------  -----------------------------------------
+measured arena  375.23 MiB  300.16 MiB  as planned, to the byte
+process                  …           …  VmHWM - VmRSS before the first step
+time of a step           …           …  medians of 3 steps
+slowdown                 …           …  …: the median of 5 paired ratios (… to …)
+`
+	require.Equal(t, want, console(slow))
+	require.Equal(t, want, console(fast))
+	const plain = "Sizes\n  Bytes  Value  Op\n-------  -----  --------\n     12  a\n1234567  b      1.25 GiB\nand 2 more  so  it  goes, 1.25 GiB\n"
+	require.Equal(t, plain, console(plain))
 }

@@ -18,13 +18,38 @@ const RunSchema = "memopt.run/v1"
 type RunView struct {
 	Run     *verify.Run
 	Backend string
-	Steps   int
+	Steps   int // all of them
+	Warmup  int // those of them before the measured ones
 	Graph   *graph.Graph
-	Planned bool // memory pattern on
-	Virtual bool // nothing was computed
-	Checks  []Check
-	Phases  []Phase
-	Runtime *Runtime // of a run in ONNX Runtime; else nil
+	// Backward is how many nodes of the graph are its backward half: 0 where it is a forward model.
+	Backward int
+	Planned  bool // memory pattern on
+	Virtual  bool // nothing was computed
+	Checks   []Check
+	Phases   []Phase
+	Listed   int      // how many outputs the table lists besides those that differ; -1: all
+	Runtime  *Runtime // of a run in ONNX Runtime; else nil
+}
+
+// executes says what a run executes: a training step, or the forward half alone.
+func (v *RunView) executes() string {
+	if v.Backward > 0 {
+		return "training_step"
+	}
+	return "forward"
+}
+
+// executed says in words what was executed, and of what.
+func (v *RunView) executed() (what, note string) {
+	what, note = "forward only", fmt.Sprintf("%s nodes, no backward half", Thousands(int64(len(v.Graph.Nodes))))
+	if v.Backward > 0 {
+		what, note = "training step", fmt.Sprintf("%s nodes forward, %s backward", Thousands(int64(len(v.Graph.Nodes)-v.Backward)), Thousands(int64(v.Backward)))
+	}
+	note += fmt.Sprintf("; %d %s", v.Steps, plural(v.Steps, "step", "steps"))
+	if v.Warmup > 0 {
+		note += fmt.Sprintf(", %d of them to warm up", v.Warmup)
+	}
+	return what, note
 }
 
 // Check is how an output compares with an expected one.
@@ -42,15 +67,18 @@ type Phase struct {
 }
 
 type runJSON struct {
-	Schema  string      `json:"schema"`
-	Backend string      `json:"backend"`
-	Threads int         `json:"threads"`
-	Steps   int         `json:"steps"`
-	Peak    runPeakJSON `json:"peak"`
-	Time    *timeJSON   `json:"time_ms"`
-	Phases  []phaseJSON `json:"phases,omitempty"`
-	Feeds   []feedJSON  `json:"gradients,omitempty"`
-	Copies  *copiesJSON `json:"copies,omitempty"`
+	Schema  string `json:"schema"`
+	Backend string `json:"backend"`
+	// Executes is training_step, or forward for a model without a backward half.
+	Executes string      `json:"executes"`
+	Threads  int         `json:"threads"`
+	Steps    int         `json:"steps"`
+	Warmup   int         `json:"warmup"` // how many of the steps were not measured
+	Peak     runPeakJSON `json:"peak"`
+	Time     *timeJSON   `json:"time_ms"`
+	Phases   []phaseJSON `json:"phases,omitempty"`
+	Feeds    []feedJSON  `json:"gradients,omitempty"`
+	Copies   *copiesJSON `json:"copies,omitempty"`
 	// OnHost counts nodes that the host runs although there is a device, by reason.
 	OnHost map[string]int `json:"on_host,omitempty"`
 	// NotCaptured says why steps are not captured though that was asked for.
@@ -116,7 +144,7 @@ func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
 func newRunJSON(v *RunView) *runJSON {
 	r := v.Run
-	j := &runJSON{Schema: RunSchema, Backend: v.Backend, Threads: r.Threads, Steps: v.Steps, Outputs: []outputsJSON{}, Peak: runPeakJSON{
+	j := &runJSON{Schema: RunSchema, Backend: v.Backend, Executes: v.executes(), Threads: r.Threads, Steps: v.Steps, Warmup: v.Warmup, Outputs: []outputsJSON{}, Peak: runPeakJSON{
 		PredictedLive: r.Predicted.Live, Arena: r.Predicted.Arena, LowerBound: r.Predicted.LowerBound, MeasuredArena: r.Measured.Arena,
 		MeasuredLive: r.Measured.Live, Dynamic: r.Measured.Dynamic, Workspace: r.Predicted.Workspace, Persistent: r.Predicted.Persistent,
 		Device: r.Arena.Reserved, RSS: r.Resident, DataDependent: len(r.Predicted.Unsized), MemoryPlannedOn: v.Planned}}
@@ -184,7 +212,7 @@ func RunReport(w io.Writer, format Format, v *RunView) error {
 	if _, err := io.WriteString(w, "\n"); err != nil {
 		return err
 	}
-	if err := outputTable(v).writeAs(w, format); err != nil {
+	if err := v.outputTable().write(w); err != nil {
 		return err
 	}
 	return v.writeFacts(w, "Note: ")
@@ -198,6 +226,8 @@ func (t *Table) runRows(v *RunView) {
 		threads = "threads as the runtime chooses"
 	}
 	t.Add("backend", v.Backend, threads)
+	what, of := v.executed()
+	t.Add("executed", what, of)
 	if len(r.Times) > 0 && !v.Virtual {
 		t.Add("time of a step", duration(r.Median()), fmt.Sprintf("median of %d; min %s, max %s", len(r.Times), duration(r.Min()), duration(r.Max())))
 	}
@@ -215,7 +245,7 @@ func (t *Table) runRows(v *RunView) {
 	}
 	t.Add("inputs and weights", Bytes(r.Predicted.Persistent), "live throughout, in no other line")
 	if r.Resident > 0 && !v.Virtual {
-		t.Add("process", Bytes(r.Resident), "growth of resident memory over the state before the first step (VmHWM - VmRSS)")
+		t.Add("process", Bytes(r.Resident), "growth of resident memory (VmHWM - VmRSS before the first step)")
 	}
 	if r.DeviceGrowth > 0 {
 		own := r.DeviceGrowth - r.Arena.Reserved - r.Weights.Reserved
@@ -267,19 +297,28 @@ func (t *Table) arenaRows(v *RunView) {
 
 func duration(d time.Duration) string { return fmt.Sprintf("%.2f ms", ms(d)) }
 
-func outputTable(v *RunView) *Table {
-	t := &Table{Header: []string{"output", "type", "check"}}
-	for _, o := range v.Run.Outputs {
-		check := ""
+// outputTable lists the first outputs and those that differ from what was expected.
+func (v *RunView) outputTable() *titled {
+	t := &titled{table: Table{Header: []string{"output", "type", "check"}}}
+	left := 0
+	for i, o := range v.Run.Outputs {
+		check, differs := "", false
 		for _, c := range v.Checks {
 			if c.Output == o.Name {
-				check = fmt.Sprintf("equal; largest difference %.3g", c.MaxAbs)
-				if !c.Equal {
+				check, differs = fmt.Sprintf("equal; largest difference %.3g", c.MaxAbs), !c.Equal
+				if differs {
 					check = fmt.Sprintf("DIFFERS; largest difference %.3g", c.MaxAbs)
 				}
 			}
 		}
-		t.Add(o.Name, o.Tensor.String(), check)
+		if v.Listed >= 0 && i >= v.Listed && !differs {
+			left++
+			continue
+		}
+		t.table.Add(o.Name, o.Tensor.String(), check)
+	}
+	if left > 0 {
+		t.note = fmt.Sprintf("… and %d more; -v lists all.\n", left)
 	}
 	return t
 }

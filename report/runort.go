@@ -152,7 +152,7 @@ func (v *VerifyView) runtimeVerify(w io.Writer, format Format) error {
 		t.Add("the session holds", Bytes(r.Created), Bytes(s.Created), "of the arena, before the first step")
 	}
 	t.Add("inputs and weights", Bytes(a.Predicted.Persistent), Bytes(b.Predicted.Persistent), "")
-	t.Add("time of a step", duration(a.Median()), duration(b.Median()), fmt.Sprintf("%.3f times", v.Verdict.Slowdown()))
+	t.timeRows(v.Verdict)
 	if v.Predicted > 0 {
 		t.Add("predicted time", "", fmt.Sprintf("%.3f times", v.Predicted), costNote(v.Profile))
 	}

@@ -18,7 +18,8 @@ type VerifyView struct {
 	Planned   RunView
 	Seeds     int
 	Bitwise   bool
-	Unchanged bool // nothing was selected: both sides are the same graph
+	Unchanged bool // nothing is recomputed: both sides are the same graph
+	Asked     bool // a selection was given
 	// Predicted is how many times as long as the baseline's a step should take, 0 where that is
 	// not known, and Profile says by which costs.
 	Predicted float64
@@ -35,8 +36,27 @@ type verifyJSON struct {
 	Planned         *runJSON  `json:"planned"`
 	SavedBytes      int64     `json:"saved_bytes"`
 	Slowdown        float64   `json:"slowdown"`
+	Basis           basisJSON `json:"slowdown_basis"`
 	Predicted       *float64  `json:"predicted_slowdown"` // null where nothing was planned
 	Profile         *string   `json:"profile"`            // the costs that it is predicted by
+}
+
+// basisJSON says by which times a slowdown is what it is.
+type basisJSON struct {
+	Statistic string  `json:"statistic"` // median_of_paired_ratios, or ratio_of_medians where steps did not alternate
+	Pairs     int     `json:"pairs"`     // of neighbouring steps
+	Baseline  float64 `json:"baseline_ms"`
+	Planned   float64 `json:"planned_ms"`
+	Least     float64 `json:"least_ratio"`
+	Most      float64 `json:"most_ratio"`
+}
+
+func newBasisJSON(s verify.Slowdown) basisJSON {
+	j := basisJSON{"ratio_of_medians", s.Pairs, ms(s.Baseline), ms(s.Planned), s.Least, s.Most}
+	if s.Pairs > 0 {
+		j.Statistic = "median_of_paired_ratios"
+	}
+	return j
 }
 
 type diffJSON struct {
@@ -59,8 +79,9 @@ func (v *VerifyView) needed(r *verify.Run) int64 {
 // Verify writes how two runs compare.
 func Verify(w io.Writer, format Format, v *VerifyView) error {
 	if format == JSONFormat {
+		slowdown := v.Verdict.Slowdown()
 		j := verifyJSON{Schema: VerifySchema, Equal: v.Verdict.Equal, Bitwise: v.Bitwise, Seeds: v.Seeds,
-			Baseline: newRunJSON(&v.Baseline), Planned: newRunJSON(&v.Planned), SavedBytes: v.saved(), Slowdown: v.Verdict.Slowdown()}
+			Baseline: newRunJSON(&v.Baseline), Planned: newRunJSON(&v.Planned), SavedBytes: v.saved(), Slowdown: slowdown.Ratio, Basis: newBasisJSON(slowdown)}
 		if v.Predicted > 0 {
 			j.Predicted, j.Profile = &v.Predicted, &v.Profile
 		}
@@ -93,7 +114,7 @@ func Verify(w io.Writer, format Format, v *VerifyView) error {
 	}
 	t.Add("inputs and weights", Bytes(a.Predicted.Persistent), Bytes(b.Predicted.Persistent), "in no other line")
 	if !v.Baseline.Virtual {
-		t.Add("time of a step", duration(a.Median()), duration(b.Median()), fmt.Sprintf("%.3f times", v.Verdict.Slowdown()))
+		t.timeRows(v.Verdict)
 	}
 	for _, remark := range b.Remarks {
 		t.Add("device", "", "", remark)
@@ -102,6 +123,25 @@ func Verify(w io.Writer, format Format, v *VerifyView) error {
 		t.Add("predicted time", "", fmt.Sprintf("%.3f times", v.Predicted), costNote(v.Profile))
 	}
 	return t.writeAs(w, format)
+}
+
+// timeRows adds the times of a step and the slowdown, each beside the times that it is made of.
+func (t *Table) timeRows(v *verify.Verdict) {
+	a, b, s := v.Baseline, v.Planned, v.Slowdown()
+	if len(a.Times) == 0 || len(b.Times) == 0 {
+		return
+	}
+	note := fmt.Sprintf("medians of %d steps", len(b.Times))
+	switch {
+	case s.Pairs == 0 && len(b.Times) == 1:
+		note = fmt.Sprintf("%.3f times, by one step of each; -r 5 measures more", s.Ratio)
+	case s.Pairs == 0:
+		note += fmt.Sprintf(", %.3f times: one graph ran after the other", s.Ratio)
+	}
+	t.Add("time of a step", duration(a.Median()), duration(b.Median()), note)
+	if s.Pairs > 0 {
+		t.Add("slowdown", duration(s.Baseline), duration(s.Planned), fmt.Sprintf("%.3f times: the median of %d paired ratios (%.3f to %.3f)", s.Ratio, s.Pairs, s.Least, s.Most))
+	}
 }
 
 // promise says whether the measured arena is the planned one.
@@ -127,7 +167,10 @@ func (v *VerifyView) headline() string {
 		return fmt.Sprintf("DIFFERENT: %s.\n", v.Verdict.First)
 	}
 	text := fmt.Sprintf("Equal: all %d outputs, %s, on %d %s.", outputs, how, v.Seeds, plural(v.Seeds, "set of inputs", "sets of inputs"))
-	if v.Unchanged {
+	switch {
+	case v.Unchanged && v.Asked:
+		return text + " The selection recomputes nothing: both graphs are the same.\n"
+	case v.Unchanged:
 		return text + " Nothing is selected, so both graphs are the same: try --level 1.\n"
 	}
 	return text + fmt.Sprintf(" Saved: %s of %s (%s).\n", Bytes(v.saved()), Bytes(v.needed(v.Verdict.Baseline)),

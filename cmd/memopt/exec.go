@@ -23,6 +23,8 @@ type execution struct {
 	baseline verify.Side
 	planned  verify.Side // the baseline where nothing is selected
 	changed  bool        // whether planned is another graph
+	// differentiated says that the baseline is the training step that memopt has made of a forward model.
+	differentiated bool
 	// anchoring is what holds the planned graph's order in ONNX Runtime; nil elsewhere.
 	anchoring *planner.Anchoring
 	origins   []string // by node of the planned graph: what a clone is a clone of, else ""; nil where nothing is changed
@@ -49,9 +51,11 @@ func (a *app) prepareExecution(name string, sel *selectionFlags, ex *execFlags) 
 		return nil, err
 	}
 	if ex.differentiate || sel.asks(a) {
+		forward := l.Model
 		if err := a.differentiate(l); err != nil {
 			return nil, err
 		}
+		x.differentiated = l.Model != forward
 	}
 	if err := a.planExecution(x, name, sel, ex); err != nil {
 		return nil, err

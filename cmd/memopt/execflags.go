@@ -41,7 +41,7 @@ func (e *execFlags) register(f *pflag.FlagSet) {
 	f.StringVar(&e.saveOutputs, "save-outputs", "", "write the outputs: to a folder as NAME.pb, or to an .npz file")
 	f.StringVar(&e.init, "init", "", "random:SEED makes up inputs and weights that have no data")
 	f.IntVarP(&e.repeat, "repeat", "r", 1, "measured steps")
-	f.IntVar(&e.warmup, "warmup", 0, "steps before the measured ones")
+	f.IntVar(&e.warmup, "warmup", 1, "steps before the measured ones; where it is not given, 2 with --cuda-graph, which captures the second, and none with -e null")
 	f.StringVar(&e.memLimit, "mem-limit", "", "the most that the arena may take, for example 2GiB")
 	f.StringVar(&e.memPattern, "mem-pattern", "on", "on: all offsets are planned before the run; off: memory is taken when a value is made")
 	f.StringVar(&e.strategy, "arena-extend-strategy", executor.NextPowerOfTwo.String(), "how the arena grows on demand: kNextPowerOfTwo or kSameAsRequested")
@@ -68,7 +68,7 @@ func (e *execFlags) options(a *app) (verify.Options, error) {
 	if a.global.threads < 0 {
 		return o, usage("--threads %d: wanted 0 (one per core) or more", a.global.threads)
 	}
-	o.Repeat, o.Warmup = e.repeat, e.warmup
+	o.Repeat, o.Warmup = e.repeat, e.warmupSteps(o.Device)
 	s := &o.Session
 	s.Threads, s.Seed = a.global.threads, uint64(a.global.seed)
 	s.Capture, s.Blocking = e.cudaGraph, e.blocking
@@ -101,6 +101,20 @@ func (e *execFlags) options(a *app) (verify.Options, error) {
 	}
 	o.Progress = a.progress("steps")
 	return o, nil
+}
+
+// warmupSteps is how many steps are run before the measured ones. The first step pays for what later ones find done: pages that are
+// touched for the first time, libraries that are loaded, kernels that are compiled; with --cuda-graph, the second for the capture.
+func (e *execFlags) warmupSteps(d executor.Device) int {
+	switch {
+	case e.set.Changed("warmup"):
+		return e.warmup
+	case virtual(d):
+		return 0
+	case e.cudaGraph:
+		return 2
+	}
+	return e.warmup
 }
 
 // gpuOptions checks the flags of GPUs, and hands them to the device where it is one.

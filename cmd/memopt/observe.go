@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"memopt/configs"
+	"memopt/executor/verify"
 	"memopt/graph"
 	"memopt/graph/live"
 	"memopt/recompute"
@@ -28,15 +29,20 @@ type observer struct {
 // newObserver returns an observer of what run executes.
 func newObserver(x *execution) *observer {
 	side := x.side()
-	o := &observer{g: side.Model.Graph, last: -1, origins: x.origins}
-	if b, err := live.FindBoundary(side.Model); err == nil {
-		order := side.Order
-		if order == nil {
-			order, _ = graph.Topological(o.g)
-		}
-		o.backward = live.Split(o.g, b, order)
+	return &observer{g: side.Model.Graph, last: -1, origins: x.origins, backward: backward(side)}
+}
+
+// backward returns, by node, whether it is of the backward half; nil for a graph that has none.
+func backward(side verify.Side) []bool {
+	b, err := live.FindBoundary(side.Model)
+	if err != nil {
+		return nil
 	}
-	return o
+	order := side.Order
+	if order == nil {
+		order, _ = graph.Topological(side.Model.Graph)
+	}
+	return live.Split(side.Model.Graph, b, order)
 }
 
 // Node notes one execution.
@@ -56,6 +62,17 @@ func (o *observer) Node(i int, id graph.NodeID, start time.Time, took time.Durat
 	o.ends[half] = bytes
 	n := o.g.Nodes[id]
 	o.events = append(o.events, report.TraceEvent{Name: o.g.NodeLabel(id), Op: n.Op, Phase: phaseNames[half], Start: start.Sub(o.first), Took: took, Live: bytes, Step: o.step, Origin: o.origin(id)})
+}
+
+// backwardNodes counts the nodes of the backward half.
+func backwardNodes(side verify.Side) int {
+	n := 0
+	for _, is := range backward(side) {
+		if is {
+			n++
+		}
+	}
+	return n
 }
 
 var phaseNames = [2]string{"forward", "backward"}

@@ -263,6 +263,9 @@ func (a *app) verifyORT(x *execution, ex *execFlags, tol verify.Tolerance, opts 
 		return nil, ortSides{}, err
 	}
 	v, err := compareORT(baseline.run, planned.run, tol)
+	if err == nil {
+		v.Alternated = true
+	}
 	return v, ortSides{baseline.facts, planned.facts}, err
 }
 

@@ -57,7 +57,7 @@ Without bindings for all symbols it prints formulas in place of bytes.`,
 			if err := a.savePlanFiles(l, p, args[0], saveConfig, savePlan); err != nil {
 				return err
 			}
-			view := report.PlanView{ConfigPath: c.configPath, Details: details, Stashes: a.stashLimit()}
+			view := report.PlanView{ConfigPath: c.configPath, Details: details, Stashes: a.listLimit()}
 			if view.Next, err = next(format, l, p); err != nil {
 				return classify(wrap(args[0], err))
 			}
@@ -168,8 +168,8 @@ func next(format report.Format, l *loaded, p *planner.Plan) (*planner.Plan, erro
 	return planner.Make(l.Model, l.types, opts)
 }
 
-// stashLimit is how many stashed activations a table lists.
-func (a *app) stashLimit() int {
+// listLimit is how many stashed activations or outputs a table lists.
+func (a *app) listLimit() int {
 	if a.global.verbose {
 		return -1
 	}

@@ -265,6 +265,13 @@ func (a *app) warn(format string, args ...any) {
 	}
 }
 
+// note prints what is good to know to the error stream unless -q is given.
+func (a *app) note(format string, args ...any) {
+	if !a.global.quiet {
+		fmt.Fprintf(a.err, "note: %s\n", fmt.Sprintf(format, args...))
+	}
+}
+
 func (a *app) complain(err error) {
 	text := strings.ReplaceAll(err.Error(), "\n", " ")
 	fmt.Fprintf(a.err, "%s %s\n", a.paint("31", "memopt:"), text)

@@ -20,6 +20,10 @@ func (a *app) runCommand() *cobra.Command {
 		Long: `run executes a model, as it is or as a plan rewrites it, and reports the time of
 a step and the memory that it needed beside what was predicted.
 
+A forward model is run as it is, which measures inference; with a selection, be it --level 0,
+the training step that memopt grad makes of it is run. One step warms up before the measured
+ones (--warmup).
+
 Inputs come from --data-dir; --init random:SEED makes up what has no data: norm
 scales 1, biases 0, indices within the tables that they index, weights normal
 with deviation 0.02.
@@ -33,7 +37,7 @@ MEMOPT_ORT_LIB, else where npm, pip and the system put it.`,
         on given inputs; expected outputs in the folder are compared with
   memopt run model.onnx --init random:1 -e ort --threads 1 -r 5
         in stock ONNX Runtime
-  memopt run model.onnx --data-dir data.npz --level 1 -r 10 --warmup 2
+  memopt run model.onnx --data-dir data.npz --level 1 -r 10 --warmup 3
         as level 1 rewrites it, ten measured steps
   memopt run model.onnx --init random:1 --profile trace.json
         a trace of every node for Perfetto or chrome://tracing, and for --cost`,
@@ -70,6 +74,7 @@ func (a *app) runModel(name string, sel *selectionFlags, ex *execFlags, phases b
 	if err := x.fill(ex, 0, opts.Device); err != nil {
 		return err
 	}
+	a.noteExecuted(name, x)
 	var obs *observer
 	if phases || profile != "" {
 		obs = newObserver(x)
@@ -79,8 +84,8 @@ func (a *app) runModel(name string, sel *selectionFlags, ex *execFlags, phases b
 	if err != nil {
 		return classifyRun(name, err)
 	}
-	v := &report.RunView{Run: r, Runtime: facts, Backend: opts.Device.Name(), Steps: opts.Repeat + opts.Warmup, Graph: x.side().Model.Graph,
-		Planned: !opts.Session.OnDemand, Virtual: virtual(opts.Device)}
+	v := a.runView(r, x.side(), opts)
+	v.Runtime, v.Listed = facts, a.listLimit()
 	if phases {
 		v.Phases = obs.phases()
 	}
@@ -94,19 +99,33 @@ func (a *app) runModel(name string, sel *selectionFlags, ex *execFlags, phases b
 		}
 	}
 	if v.Virtual {
-		return report.RunReport(a.out, format, v)
+		return report.RunReport(a.out, format, &v)
 	}
 	if err := ex.save(r); err != nil {
 		return err
 	}
 	first := v.Checked(x.expected(), ex.tolerance())
-	if err := report.RunReport(a.out, format, v); err != nil {
+	if err := report.RunReport(a.out, format, &v); err != nil {
 		return err
 	}
 	if first != nil {
 		return &exitError{exitDiffers, fmt.Errorf("%s: an expected output differs: %s", name, first)}
 	}
 	return nil
+}
+
+// noteExecuted says on the error stream whether a training step is executed, or a forward model as it is.
+func (a *app) noteExecuted(name string, x *execution) {
+	b := backwardNodes(x.side())
+	if b == 0 {
+		a.note("%s: forward only is run: the model has no backward half; --level 0 runs the training step that memopt grad makes of it", name)
+		return
+	}
+	of := ""
+	if x.differentiated {
+		of = " that memopt has made of the forward model"
+	}
+	a.note("%s: a training step%s is run: %d nodes forward, %d backward", name, of, len(x.side().Model.Graph.Nodes)-b, b)
 }
 
 // executeSide runs what run executes; the second result is nil but for ONNX Runtime.

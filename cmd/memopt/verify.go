@@ -27,9 +27,10 @@ func (a *app) verifyCommand() *cobra.Command {
 		Long: `verify executes the graph as it is and as the plan rewrites it, on the same
 inputs, weights and seeds; or two models. It compares every output, by default bit
 for bit, and the measured arena with the planned one. Of several measured steps (-r)
-one of each graph runs in turn, both graphs being in memory, so that the ratio of their
-times means something on a busy machine; beside it stands the predicted one, by the
-profile of a typical CPU or, better, by times of this machine (--cost).
+one of each graph runs in turn, both graphs being in memory. The slowdown is the median of
+the ratios of such neighbours, which means something on a busy machine, where the ratio of
+the medians does not; beside it stands the predicted one, by the profile of a typical CPU or,
+better, by times of this machine (--cost). One step of each graph warms up first (--warmup).
 
 It ends with 0 where all is as promised, 4 where numbers differ (the first value
 that differs is named), 5 where the measured arena is above the planned one.
@@ -116,7 +117,7 @@ func (a *app) verifyModels(args []string, sel *selectionFlags, ex *execFlags, vf
 			return err
 		}
 	}
-	v := &report.VerifyView{Bitwise: vf.bitwise == "on" || vf.bitwise == "" && !isORT(opts.Device), Unchanged: !x.changed}
+	v := &report.VerifyView{Bitwise: vf.bitwise == "on" || vf.bitwise == "" && !isORT(opts.Device), Unchanged: !x.changed, Asked: sel.asks(a)}
 	if x.plan != nil && x.changed && len(args) == 1 {
 		v.Predicted, v.Profile = 1+x.plan.Overhead, x.plan.ProfileName()
 	}
@@ -164,8 +165,8 @@ func (a *app) verifyOnce(x *execution, ex *execFlags, bitwise bool, opts verify.
 }
 
 func (a *app) runView(r *verify.Run, side verify.Side, opts verify.Options) report.RunView {
-	return report.RunView{Run: r, Backend: opts.Device.Name(), Steps: opts.Repeat + opts.Warmup, Graph: side.Model.Graph,
-		Planned: !opts.Session.OnDemand, Virtual: virtual(opts.Device)}
+	return report.RunView{Run: r, Backend: opts.Device.Name(), Steps: opts.Repeat + opts.Warmup, Warmup: opts.Warmup, Graph: side.Model.Graph,
+		Backward: backwardNodes(side), Planned: !opts.Session.OnDemand, Virtual: virtual(opts.Device)}
 }
 
 // verdict is the exit code of a comparison.

@@ -18,54 +18,56 @@ type pair struct {
 // executeBoth executes two sides. Their measured steps alternate, so that what else the machine does meanwhile
 // slows both down alike and the ratio of their times is worth something. Both sessions are open at once then; where
 // memory does not suffice for that, or both would need the same arena, or there is but one measured step, one
-// side runs after the other.
-func executeBoth(ctx context.Context, baseline, planned Side, inputs map[string]*executor.Tensor, opts Options) (*Run, *Run, error) {
+// side runs after the other, and alternated is false.
+func executeBoth(ctx context.Context, baseline, planned Side, inputs map[string]*executor.Tensor, opts Options) (a, b *Run, alternated bool, err error) {
 	p := &pair{opts: opts}
 	defer p.close()
-	var err error
 	if p.baseline, err = start(baseline, inputs, opts); err != nil {
-		return nil, nil, fmt.Errorf("the baseline: %w", err)
+		return nil, nil, false, fmt.Errorf("the baseline: %w", err)
 	}
 	// The steps up to the first measured one belong to one side alone.
 	if err := p.advance(ctx, p.baseline, max(opts.Warmup, 1)); err != nil {
-		return nil, nil, err
+		return nil, nil, false, err
 	}
 	if opts.Repeat <= 1 || opts.Session.Arena != nil {
 		if err := p.complete(ctx, p.baseline); err != nil {
-			return nil, nil, err
+			return nil, nil, false, err
 		}
 	}
 	p.planned, err = start(planned, inputs, opts)
 	if errors.Is(err, executor.ErrOutOfMemory) && p.baseline.session != nil {
 		// The weights of both do not fit.
 		if err := p.complete(ctx, p.baseline); err != nil {
-			return nil, nil, err
+			return nil, nil, false, err
 		}
 		p.planned, err = start(planned, inputs, opts)
 	}
 	if err != nil {
-		return nil, nil, fmt.Errorf("the planned graph: %w", err)
+		return nil, nil, false, fmt.Errorf("the planned graph: %w", err)
 	}
 	if !fits(opts.Device, p.planned.run.Predicted.Arena) {
 		if err := p.complete(ctx, p.baseline); err != nil {
-			return nil, nil, err
+			return nil, nil, false, err
 		}
 	}
 	if err := p.advance(ctx, p.planned, max(opts.Warmup, 1)); err != nil {
-		return nil, nil, err
+		return nil, nil, false, err
 	}
+	alternated = p.baseline.session != nil
 	for n := p.planned.done; n <= p.planned.total; n++ {
 		if err := p.advance(ctx, p.baseline, n); err != nil {
-			return nil, nil, err
+			return nil, nil, false, err
 		}
 		if err := p.advance(ctx, p.planned, n); err != nil {
-			return nil, nil, err
+			return nil, nil, false, err
 		}
 	}
-	if err := p.complete(ctx, p.baseline); err != nil {
-		return nil, nil, err
+	for _, e := range []*execution{p.baseline, p.planned} {
+		if err := p.complete(ctx, e); err != nil {
+			return nil, nil, false, err
+		}
 	}
-	return p.baseline.run, p.planned.run, p.complete(ctx, p.planned)
+	return p.baseline.run, p.planned.run, alternated, nil
 }
 
 // fits reports whether there is memory for an arena of so many bytes beside what is in use. A tenth stays for

@@ -84,6 +84,7 @@ func TestStepsAlternate(t *testing.T) {
 		v, err := verify.Verify(context.Background(), short, long, inputs, opts, verify.Tolerance{Bitwise: true})
 		require.NoError(t, err, c.name)
 		require.True(t, v.Equal, c.name)
+		require.Equal(t, c.repeat > 1 && !c.shared, v.Alternated, c.name)
 		require.Equal(t, c.want, []int(got), c.name)
 		require.Equal(t, len(c.want), last, c.name)
 		require.Len(t, v.Baseline.Times, c.repeat, c.name)
@@ -103,8 +104,9 @@ func TestStepsDoNotAlternate(t *testing.T) {
 		short.Dims, long.Dims = symbolic.Env{"N": n}, symbolic.Env{"N": n}
 		var got lengths
 		opts := verify.Options{Device: null.Device{}, Repeat: 2, Warmup: 1, Session: executor.Options{Observer: &got}}
-		_, err := verify.Verify(context.Background(), short, long, nil, opts, verify.Tolerance{})
+		v, err := verify.Verify(context.Background(), short, long, nil, opts, verify.Tolerance{})
 		require.NoError(t, err)
+		require.Equal(t, n == 3, v.Alternated)
 		require.Equal(t, want, []int(got), "N = %d", n)
 	}
 }
@@ -130,18 +132,29 @@ func TestVerifyNamesTheSideThatFails(t *testing.T) {
 }
 
 func TestSlowdown(t *testing.T) {
+	type times = []time.Duration
 	for _, c := range []struct {
-		base, planned []time.Duration
-		want          float64
+		name          string
+		base, planned times
+		alternated    bool
+		want          verify.Slowdown
 	}{
-		{[]time.Duration{10}, []time.Duration{13}, 1.3},
-		{[]time.Duration{10, 10}, []time.Duration{12, 13}, 1.2},                 // 12/10, 12/10, 13/10
-		{[]time.Duration{10, 10, 20, 20}, []time.Duration{12, 12, 24, 90}, 1.2}, // the machine slows down, one step is disturbed
-		{[]time.Duration{10, 20}, []time.Duration{12}, 0.9},                     // 12/10, 12/20
-		{nil, nil, 1},
-		{[]time.Duration{0}, []time.Duration{5}, 1},
+		{"one step of each", times{10}, times{13}, false, verify.Slowdown{Ratio: 1.3, Baseline: 10, Planned: 13, Least: 1.3, Most: 1.3}},
+		// 12/10, 12/10, 13/10
+		{"two of each", times{10, 10}, times{12, 13}, true, verify.Slowdown{Ratio: 1.2, Baseline: 10, Planned: 12, Pairs: 3, Least: 1.2, Most: 1.3}},
+		// 12/10, 12/10, 12/10, 12/20, 24/20, 24/20, 90/20
+		{"a machine that slows down, one step disturbed", times{10, 10, 20, 20}, times{12, 12, 24, 90}, true,
+			verify.Slowdown{Ratio: 1.2, Baseline: 10, Planned: 12, Pairs: 7, Least: 0.6, Most: 4.5}},
+		// 12/10, 12/20
+		{"an even number of pairs", times{10, 20}, times{12}, true, verify.Slowdown{Ratio: 0.6, Baseline: 20, Planned: 12, Pairs: 2, Least: 0.6, Most: 1.2}},
+		// The medians are 20 and 18; pairs would say 30/10 and the like.
+		{"one graph after the other", times{10, 20, 50}, times{30, 18, 16}, false, verify.Slowdown{Ratio: 0.9, Baseline: 20, Planned: 18, Least: 0.9, Most: 0.9}},
+		{"nothing", nil, nil, false, verify.Slowdown{Ratio: 1, Least: 1, Most: 1}},
+		{"no baseline", nil, times{7}, true, verify.Slowdown{Ratio: 1, Least: 1, Most: 1}},
+		{"too fast for the clock", times{0}, times{5}, true, verify.Slowdown{Ratio: 1, Least: 1, Most: 1}},
+		{"some too fast", times{0, 10}, times{5, 20}, true, verify.Slowdown{Ratio: 0.5, Baseline: 10, Planned: 5, Pairs: 2, Least: 0.5, Most: 2}},
 	} {
-		v := verify.Verdict{Baseline: &verify.Run{Times: c.base}, Planned: &verify.Run{Times: c.planned}}
-		require.InDelta(t, c.want, v.Slowdown(), 1e-12)
+		v := verify.Verdict{Baseline: &verify.Run{Times: c.base}, Planned: &verify.Run{Times: c.planned}, Alternated: c.alternated}
+		require.Equal(t, c.want, v.Slowdown(), c.name)
 	}
 }

@@ -18,28 +18,9 @@ type Verdict struct {
 	First    *Difference // the first value in graph order that differs
 	Baseline *Run
 	Planned  *Run
-}
-
-// Slowdown returns how many times as long as the baseline's a step of the planned graph takes: the median of the
-// ratios of steps that ran one right after the other. Noise that lasts for some steps changes both times of a ratio and so
-// hardly the ratio. In six recordings on a machine whose steps varied by a factor of two, it had a standard deviation of 6 percent
-// on average (2 to 12) over windows of five steps each, the ratio of the two minima one of 9 (3 to 14). It is 1 where nothing was
-// measured.
-func (v *Verdict) Slowdown() float64 {
-	base, planned := v.Baseline.Times, v.Planned.Times
-	var ratios []float64
-	for i, t := range planned {
-		for _, j := range []int{i, i + 1} { // the baseline's steps before and after
-			if j < len(base) && base[j] > 0 {
-				ratios = append(ratios, float64(t)/float64(base[j]))
-			}
-		}
-	}
-	if len(ratios) == 0 {
-		return 1
-	}
-	slices.Sort(ratios)
-	return (ratios[(len(ratios)-1)/2] + ratios[len(ratios)/2]) / 2
+	// Alternated says that measured steps of the two ran in turn, so that a step of one can be compared with the steps of the
+	// other that ran right before and after it.
+	Alternated bool
 }
 
 // ErrOutputs says that two models cannot be compared: one lacks an output of the other.
@@ -52,7 +33,7 @@ func Verify(ctx context.Context, baseline, planned Side, inputs map[string]*exec
 	}
 	v := &Verdict{Equal: true}
 	var err error
-	if v.Baseline, v.Planned, err = executeBoth(ctx, baseline, planned, inputs, opts); err != nil {
+	if v.Baseline, v.Planned, v.Alternated, err = executeBoth(ctx, baseline, planned, inputs, opts); err != nil {
 		return nil, err
 	}
 	for _, want := range v.Baseline.Outputs {
