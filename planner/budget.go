@@ -90,12 +90,11 @@ type budgeter struct {
 	forced []remat.Extra // that keep the regions within their limits
 	limits []region
 	points []point
-	lowest int64 // live peak that was reached without fitting
 }
 
 func (p *Plan) newBudgeter(ctx context.Context) *budgeter {
 	opts := p.Options.Budget
-	return &budgeter{ctx: ctx, start: time.Now(), p: p, opts: opts, budget: opts.bytes(p), tasks: newTasks(p, p.NodeSeconds(), p.Options.Workspace, align), lowest: math.MaxInt64}
+	return &budgeter{ctx: ctx, start: time.Now(), p: p, opts: opts, budget: opts.bytes(p), tasks: newTasks(p, p.NodeSeconds(), p.Options.Workspace, align)}
 }
 
 // fitBudget makes the cheapest plan whose arena is within the budget the plan. The error is an *UnfitError
@@ -157,19 +156,24 @@ func (b *budgeter) within(share float64) (done func()) {
 
 // fit returns the cheapest plan that is found within the budget.
 func (b *budgeter) fit() (*point, error) {
-	budget := b.budget
 	if err := b.limitRegions(); err != nil {
 		return nil, err
 	}
 	if err := b.add(&remat.Answer{Method: "order"}); err != nil {
 		return nil, err
 	}
-	if b.points[0].arena > budget {
+	if b.points[0].arena > b.budget {
 		if err := b.climb(); err != nil {
 			return nil, err
 		}
 	}
-	if best := b.cheapest(budget); best != nil {
+	if best := b.cheapest(b.budget); best != nil {
+		return best, nil
+	}
+	if err := b.descend(); err != nil {
+		return nil, err
+	}
+	if best := b.cheapest(b.budget); best != nil {
 		return best, nil
 	}
 	return nil, b.unfit()
@@ -189,22 +193,18 @@ func (b *budgeter) cheapestOf(points []point, budget int64) *point {
 	return best
 }
 
+// work is the counted work of one question besides the search: a bound, or the lowest peak.
+func (b *budgeter) work() int64 { return int64(max(b.opts.Effort, 0.1) * effortWork) }
+
 // unfit says how low the search came.
 func (b *budgeter) unfit() error {
-	e := &UnfitError{Budget: b.budget, LowestArena: math.MaxInt64, LowestLive: b.lowest, LowerBound: b.tasks.graph.PeakBound(b.ctx, int64(max(b.opts.Effort, 0.1)*effortWork))}
-	e.LowerBound = max(0, e.LowerBound-(Alignment-1))
+	e := &UnfitError{Budget: b.budget, LowestArena: b.smallest(), LowestLive: math.MaxInt64}
+	e.LowerBound = max(0, b.tasks.loose.PeakBound(b.ctx, b.work())-(Alignment-1))
 	if b.opts.Total > 0 {
 		e.Persistent = b.p.Persistent
 	}
-	if len(b.points) == 1 { // the graph as it is
-		if low, err := b.newSearch().Lowest(b.ctx, int64(max(b.opts.Effort, 0.1)*effortWork)); err == nil {
-			if err := b.add(low); err != nil {
-				return err
-			}
-		}
-	}
 	for i := range b.points {
-		e.LowestArena, e.LowestLive = min(e.LowestArena, b.points[i].arena), min(e.LowestLive, b.points[i].live)
+		e.LowestLive = min(e.LowestLive, b.points[i].live)
 	}
 	return e
 }
@@ -221,7 +221,7 @@ func (b *budgeter) bound(best *point) {
 	defer b.within(1)()
 	least := int64(0)
 	if len(best.extras) > 0 {
-		least = min(b.tasks.graph.CostBound(b.ctx, b.budget, int64(max(b.opts.Effort, 0.1)*effortWork)), best.cost)
+		least = min(b.tasks.loose.CostBound(b.ctx, rounded(b.budget), b.work()), best.cost)
 	}
 	step := b.stepCost()
 	b.p.Bound = &Bound{Optimal: best.cost == least}

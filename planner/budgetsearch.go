@@ -11,7 +11,7 @@ import (
 // climb searches the rungs that count for the budget. A first plan comes at once; where time runs out, the
 // cheapest so far is the answer.
 func (b *budgeter) climb() error {
-	if b.tasks.graph.PeakBound(b.ctx, lowestWork) >= b.budget+Alignment {
+	if b.tasks.loose.PeakBound(b.ctx, lowestWork) > rounded(b.budget) {
 		return nil // it is proved that nothing fits
 	}
 	if b.opts.Effort <= 0 || b.opts.Solver == "greedy" {
@@ -44,7 +44,7 @@ func (b *budgeter) ladder(total int64) error {
 	if err != nil {
 		return err
 	}
-	if err := b.add(low); err != nil || low.Peak >= b.budget+Alignment {
+	if err := b.add(low); err != nil || low.Peak > rounded(b.budget) {
 		return err
 	}
 	for k := 1; k <= b.top() && b.ctx.Err() == nil; k++ {
@@ -87,9 +87,12 @@ func (b *budgeter) rung(k int) int64 {
 	return int64(float64(b.p.Base.Peak.Bytes)*float64(k)/rungs) - rungSlack
 }
 
+// rounded is the highest peak of rounded sizes whose arena may be within a budget: the end of the highest buffer is not rounded up.
+func rounded(budget int64) int64 { return min(budget, math.MaxInt64-Alignment) + Alignment - 1 }
+
 // search adds the cheapest plan within a budget that a search comes to, if there is one.
 func (b *budgeter) search(s *remat.Search, budget, work int64) error {
-	target := min(budget, math.MaxInt64-Alignment) + Alignment - 1 // the end of the highest buffer is not rounded up
+	target := rounded(budget)
 	for range packTries {
 		if chain := b.chain(target, work); chain != nil {
 			if err := s.Add(chain, "chain"); err != nil {
@@ -97,9 +100,7 @@ func (b *budgeter) search(s *remat.Search, budget, work int64) error {
 			}
 		}
 		answer, err := s.Fit(b.ctx, target, work)
-		var no *remat.InfeasibleError
-		if errors.As(err, &no) {
-			b.lowest = min(b.lowest, no.LowestPeak)
+		if errors.Is(err, remat.ErrInfeasible) {
 			return nil
 		}
 		if err != nil {

@@ -92,7 +92,7 @@ func (b *budgeter) paretoPoint(pt *point, budget, work int64) ParetoPoint {
 	out := ParetoPoint{Budget: budget, Live: pt.live, Arena: pt.arena, Nodes: len(pt.extras)}
 	least := int64(0)
 	if len(pt.extras) > 0 {
-		least = min(b.tasks.graph.CostBound(b.ctx, budget, work), pt.cost)
+		least = min(b.tasks.loose.CostBound(b.ctx, rounded(budget), work), pt.cost)
 	}
 	if step := b.stepCost(); step > 0 {
 		out.Overhead, out.LowerBound = float64(pt.cost)/step, float64(least)/step

@@ -67,6 +67,8 @@ type Plan struct {
 	scratch   scratch
 	nodeCosts *nodeCosts // nil until it is asked for
 	budgeter  *budgeter  // of a plan to a budget, for explanations
+	baseArena *Layout    // of Base; nil until it is asked for
+	packed    *Layout    // of the selection that is adopted next, where it is known
 
 	Persistent int64   // bytes of inputs and weights
 	Arena      *Layout // of Planned
@@ -101,13 +103,21 @@ func MakeContext(ctx context.Context, m *graph.Model, types *op.Result, opts Opt
 	if err != nil {
 		return nil, err
 	}
-	_, rewritten := m.Meta(recompute.Key)
+	if opts.FixedOrder == nil && opts.Order == OrderMemory {
+		return makeForMemory(ctx, m, types, b, opts)
+	}
 	order := opts.FixedOrder
 	if order == nil {
-		if order, err = chooseOrder(m, b, opts, rewritten); err != nil {
+		if order, err = chooseOrder(m, b, opts.Order); err != nil {
 			return nil, err
 		}
 	}
+	return makeIn(ctx, m, types, b, order, opts)
+}
+
+// makeIn plans a model in an order.
+func makeIn(ctx context.Context, m *graph.Model, types *op.Result, b live.Boundary, order graph.Order, opts Options) (*Plan, error) {
+	_, rewritten := m.Meta(recompute.Key)
 	probe := opts.Level.DefaultProbe()
 	if opts.Probe != nil {
 		probe = *opts.Probe
@@ -129,36 +139,25 @@ func MakeContext(ctx context.Context, m *graph.Model, types *op.Result, opts Opt
 	return p, nil
 }
 
-func chooseOrder(m *graph.Model, b live.Boundary, opts Options, rewritten bool) (graph.Order, error) {
-	choice := opts.Order
-	if choice == "" || choice == OrderAuto || choice == OrderMemory {
+// chooseOrder returns the order that a choice other than OrderMemory means.
+func chooseOrder(m *graph.Model, b live.Boundary, choice OrderChoice) (graph.Order, error) {
+	if choice == "" || choice == OrderAuto {
 		choice = OrderFile
-		if b.Kind == live.YieldBoundary && !rewritten {
+		if _, rewritten := m.Meta(recompute.Key); b.Kind == live.YieldBoundary && !rewritten {
 			choice = OrderORT
 		}
 	}
-	var order graph.Order
-	var err error
 	switch choice {
 	case OrderFile:
-		order, err = graph.Topological(m.Graph)
+		return graph.Topological(m.Graph)
 	case OrderORT:
 		yield := graph.NoNode
 		if b.Kind == live.YieldBoundary {
 			yield = b.Node
 		}
-		order = live.MemoryEfficientOrder(m.Graph, yield)
-	default:
-		return nil, fmt.Errorf("order %q: wanted one of %v", choice, OrderChoices)
+		return live.MemoryEfficientOrder(m.Graph, yield), nil
 	}
-	if err != nil || opts.Order != OrderMemory {
-		return order, err
-	}
-	sizes, err := live.EvalSizes(m.Graph, opts.Dims)
-	if err != nil {
-		return nil, fmt.Errorf("order %q: %w", OrderMemory, err)
-	}
-	return memoryOrder(context.Background(), m, b, order, sizes, orderWork(m.Graph))
+	return nil, fmt.Errorf("order %q: wanted one of %v", choice, OrderChoices)
 }
 
 // needSizes returns a *symbolic.UnboundError that lists the symbols without a binding, if there are any.
@@ -267,7 +266,7 @@ func (p *Plan) adopt(e *evaluated) {
 		return
 	}
 	p.Planned = e.timeline.Clone()
-	if !p.Options.SkipLayout {
+	if p.Arena, p.packed = p.packed, nil; p.Arena == nil && !p.Options.SkipLayout {
 		p.Arena = NewLayout(p.Planned, e.program.Bytes)
 	}
 	costs := p.costs()
@@ -289,6 +288,9 @@ func (p *Plan) warn(sel *selection) {
 	}
 	if len(sel.byEntry) > 0 && p.Planned.Peak.Bytes >= p.Base.Peak.Bytes {
 		p.Warnings = append(p.Warnings, fmt.Sprintf("the selection does not lower the peak: %d bytes before, %d after; recomputing for it is wasted time", p.Base.Peak.Bytes, p.Planned.Peak.Bytes))
+	}
+	if n := p.innerPeak(); n > 0 && p.Options.Budget != nil {
+		p.Warnings = append(p.Warnings, fmt.Sprintf("the budget is that of the arena: what runs inside subgraphs takes up to %d bytes beside it", n))
 	}
 	if n := len(p.Base.Unsized); n > 0 {
 		p.Warnings = append(p.Warnings, fmt.Sprintf("%d values have a size that depends on data or is unknown and count as 0 bytes, the first being %q", n, p.Analysis.Graph.Values[p.Base.Unsized[0]].Name))

@@ -98,21 +98,29 @@ func allowedOrder(m *graph.Model, b live.Boundary, start, order graph.Order) boo
 	return slices.Equal(draws(start), draws(order))
 }
 
-// lowestPeak is the lowest peak of all allowed orders.
+// lowestPeak is the lowest peak of all allowed orders, -1 where there is none.
 func lowestPeak(t require.TestingT, m *graph.Model, b live.Boundary, start graph.Order, sizes *live.Sizes) int64 {
 	best := int64(-1)
-	done := make([]bool, len(m.Graph.Nodes))
+	eachOrder(m.Graph, func(order graph.Order) {
+		if allowedOrder(m, b, start, order) {
+			tl, err := live.Simulate(m.Graph, order, sizes)
+			require.NoError(t, err)
+			if best < 0 || tl.Peak.Bytes < best {
+				best = tl.Peak.Bytes
+			}
+		}
+	})
+	return best
+}
+
+// eachOrder calls f with every topological order of a graph. The order is good until f returns.
+func eachOrder(g *graph.Graph, f func(graph.Order)) {
+	done := make([]bool, len(g.Nodes))
 	var order graph.Order
 	var rest func()
 	rest = func() {
 		if len(order) == len(done) {
-			if allowedOrder(m, b, start, order) {
-				tl, err := live.Simulate(m.Graph, order, sizes)
-				require.NoError(t, err)
-				if best < 0 || tl.Peak.Bytes < best {
-					best = tl.Peak.Bytes
-				}
-			}
+			f(order)
 			return
 		}
 	next:
@@ -121,7 +129,7 @@ func lowestPeak(t require.TestingT, m *graph.Model, b live.Boundary, start graph
 				continue
 			}
 			waits := false
-			m.Graph.EachProducer(graph.NodeID(i), func(p graph.NodeID) { waits = waits || !done[p] })
+			g.EachProducer(graph.NodeID(i), func(p graph.NodeID) { waits = waits || !done[p] })
 			if waits {
 				continue next
 			}
@@ -133,7 +141,6 @@ func lowestPeak(t require.TestingT, m *graph.Model, b live.Boundary, start graph
 		}
 	}
 	rest()
-	return best
 }
 
 // checkMemoryOrder reorders a graph and holds the order to its promises. It returns the peaks before and after.

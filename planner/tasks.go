@@ -14,10 +14,13 @@ import (
 // tasks is a training graph in the form that package remat searches. Task i is the node at place i of the
 // order. Views make nothing: who reads a view uses the value whose bytes it shows; where a clone of
 // a view is needed is settled when extra runs are turned into placements. Sizes are those
-// in an arena, rounded up to the alignment.
+// in an arena, rounded up to the alignment; what lives inside subgraphs is in no arena and does not count.
 type tasks struct {
-	a      *recompute.Analysis
-	graph  *remat.Graph
+	a     *recompute.Analysis
+	graph *remat.Graph
+	// loose is graph with every task allowed to run again that may run twice at all, although readers of its original are
+	// left. Bounds speak of it, and so hold for all plans: those of levels, configurations and plan files, too.
+	loose  *remat.Graph
 	root   []graph.ValueID // by value: whose bytes it shows; NoValue for persistent ones
 	value  []int32         // by root: its number in graph.Values, or -1
 	whyNot []string        // by node: why it may not run again, "" where it may
@@ -45,7 +48,8 @@ func newTasks(p *Plan, seconds []float64, workspace []int64, round func(int64) i
 	g := p.Analysis.Graph
 	t := &tasks{a: p.Analysis, graph: &remat.Graph{}, root: rootsOf(g), value: make([]int32, len(g.Values)), whyNot: make([]string, len(g.Nodes))}
 	t.numberValues(p.Sizes.Bytes, round)
-	t.judge(p.pos)
+	t.judge()
+	replayable := t.judgeReaders(p.pos)
 	units := unitsPerSecond(seconds)
 	for _, id := range p.Analysis.Order {
 		n := g.Nodes[id]
@@ -53,16 +57,17 @@ func newTasks(p *Plan, seconds []float64, workspace []int64, round func(int64) i
 		if id := int(id); id < len(seconds) {
 			task.Cost = int64(math.Round(seconds[id] * units))
 		}
-		if p.Sizes.Inner != nil {
-			task.Workspace = p.Sizes.Inner[id]
-		}
 		if workspace != nil {
-			task.Workspace += round(workspace[id])
+			task.Workspace = round(workspace[id])
 		}
 		t.operands(n, &task, p.Sizes.Bytes)
 		t.graph.Tasks = append(t.graph.Tasks, task)
 	}
 	t.graph.From = t.firstBackward()
+	t.loose = &remat.Graph{Tasks: slices.Clone(t.graph.Tasks), Values: t.graph.Values, From: t.graph.From}
+	for _, id := range replayable {
+		t.loose.Tasks[p.pos[id]].Once = op.Of(g.Nodes[id].Kind).View
+	}
 	return t
 }
 
@@ -105,35 +110,42 @@ func (t *tasks) numberValues(bytes []int64, round func(int64) int64) {
 	}
 }
 
-// judge says of every node why it may not run again. Besides what the op table forbids that are
-// the backward nodes, and those whose results are read where a clone would not be read in their place: by
-// forward nodes behind the first backward one, and by subgraphs of backward nodes.
-func (t *tasks) judge(pos []int32) {
-	g, replays := t.a.Graph, recompute.NewReplays(t.a.Model)
-	for i := range g.Nodes {
+// judge says of every node why it may not run twice at all: the backward nodes, and what the op table forbids.
+func (t *tasks) judge() {
+	replays := recompute.NewReplays(t.a.Model)
+	for i := range t.whyNot {
 		t.whyNot[i] = "it is a backward node"
 		if !t.a.Backward[i] {
 			t.whyNot[i] = replays.WhyNot(graph.NodeID(i))
 		}
 	}
-	from := t.firstBackward()
+}
+
+// judgeReaders takes those nodes from the search, and returns them, whose results are read where a clone would not be read in
+// their place: by forward nodes behind the first backward one, and by subgraphs there.
+func (t *tasks) judgeReaders(pos []int32) (taken []graph.NodeID) {
+	g, from := t.a.Graph, t.firstBackward()
 	for i, n := range g.Nodes {
-		var originals []graph.ValueID
-		switch {
-		case t.a.Backward[i]:
-			originals = n.Captures
-		case pos[i] >= from:
-			originals = n.Inputs
+		if pos[i] < from {
+			continue
 		}
-		for _, v := range originals {
-			if v == graph.NoValue || t.root[v] == graph.NoValue {
-				continue
-			}
-			if def := g.Values[t.root[v]].Def; t.whyNot[def] == "" {
-				t.whyNot[def] = "node \"" + g.NodeLabel(graph.NodeID(i)) + "\" needs the original"
+		originals := [2][]graph.ValueID{n.Captures}
+		if !t.a.Backward[i] {
+			originals[1] = n.Inputs
+		}
+		for _, list := range originals {
+			for _, v := range list {
+				if v == graph.NoValue || t.root[v] == graph.NoValue {
+					continue
+				}
+				if def := g.Values[t.root[v]].Def; t.whyNot[def] == "" {
+					t.whyNot[def] = "node \"" + g.NodeLabel(graph.NodeID(i)) + "\" needs the original"
+					taken = append(taken, def)
+				}
 			}
 		}
 	}
+	return taken
 }
 
 // firstBackward is the place of the first backward node; the number of nodes where there is none.

@@ -16,7 +16,7 @@ type UnfitError struct {
 	// LowestArena is the smallest arena that any plan reached, LowestLive the lowest peak of
 	// live bytes. They may belong to different plans.
 	LowestArena, LowestLive int64
-	// LowerBound is a number of bytes that no plan in this order gets below; 0 where none is known.
+	// LowerBound is a number of bytes that the arena of no plan in this order is below; 0 where none is known.
 	LowerBound int64
 	// Persistent is the bytes of inputs and weights where the budget was for these, too; else 0.
 	Persistent int64
@@ -36,7 +36,7 @@ func (e *UnfitError) Error() string {
 	}
 	text += fmt.Sprintf(": the smallest arena that was reached is %d bytes (%d live)", e.LowestArena, e.LowestLive)
 	if e.LowerBound > 0 {
-		text += fmt.Sprintf(", and no plan in this order needs less than %d", e.LowerBound)
+		text += fmt.Sprintf(", and no plan in this order has one of less than %d", e.LowerBound)
 	}
 	return text + "; allow more, or use smaller dims"
 }

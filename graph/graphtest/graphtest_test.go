@@ -27,10 +27,19 @@ func TestRandom(t *testing.T) {
 }
 
 func TestTraining(t *testing.T) {
+	held := map[string]int{} // by operator: values that subgraphs read
 	for seed := range uint64(40) {
 		o := graphtest.Options{Nodes: 20 + int(seed)*8, Symbolic: seed%2 == 0, Yield: seed%3 == 0, Layers: seed%5 == 0}
 		check(t, seed, graphtest.Training(rand.New(rand.NewPCG(seed, 1)), o))
+		o.Control, o.Width, o.Rows = true, int64(1+seed), int64(1+seed%7)
+		m := graphtest.Training(rand.New(rand.NewPCG(seed, 2)), o)
+		check(t, seed, m)
+		for _, n := range m.Graph.Nodes {
+			held[n.Op] += len(n.Captures)
+		}
 	}
+	require.Positive(t, held["If"])
+	require.Positive(t, held["Loop"])
 }
 
 func check(t *testing.T, seed uint64, m *graph.Model) {

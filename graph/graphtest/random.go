@@ -11,8 +11,8 @@ import (
 // Random makes a random forward graph of about o.Nodes nodes, of operators that have rows in the
 // table: a layered graph in which most nodes read recent values and some read old
 // ones. Every value_info and output is declared with the type that shape inference
-// finds. With o.Symbolic the first two dims are symbols, "batch" and "seq". Yield and
-// Layers mean nothing here. It takes time linear in o.Nodes.
+// finds. With o.Symbolic the first two dims are symbols, "batch" and "seq". Of the other
+// options only Width means something here. It takes time linear in o.Nodes.
 func Random(rng *rand.Rand, o Options) *graph.Model {
 	r := &forward{maker: newMaker(rng, o), byType: map[string][]graph.ValueID{}}
 	lead := []symbolic.Expr{symbolic.Const(4), symbolic.Const(12)}
@@ -20,7 +20,7 @@ func Random(rng *rand.Rand, o Options) *graph.Model {
 		lead = []symbolic.Expr{symbolic.Sym("batch"), symbolic.Sym("seq")}
 	}
 	r.g.Name = "random"
-	r.lead = graph.Tensor(graph.Float32, graph.Dims(lead[0], lead[1], symbolic.Const(width)))
+	r.lead = graph.Tensor(graph.Float32, graph.Dims(lead[0], lead[1], symbolic.Const(r.width)))
 	r.keep(r.input("tokens", r.lead), r.lead)
 	for len(r.g.Nodes) < o.Nodes {
 		r.layer = len(r.g.Nodes) / 10

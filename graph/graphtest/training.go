@@ -3,6 +3,7 @@
 package graphtest
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 
@@ -18,9 +19,11 @@ type Options struct {
 	Yield    bool // the halves meet at a YieldOp; else at a scalar loss
 	// Layers makes the forward half of equal blocks, as networks are, in place of random operators.
 	Layers bool
+	// Control has some of the operators stand in the subgraphs of If, Loop and Scan nodes, which read values around them.
+	Control bool
+	// Rows and Width are the dims of all activations; 0: 256 (the symbol "N" with Symbolic) and 64.
+	Rows, Width int64
 }
-
-const width = 64 // of all activations: [N, width]
 
 // Training makes a random joint graph: a forward half of operators that training graphs use, a YieldOp or
 // a loss, and a backward half that reads forward values in reverse. The graph is
@@ -53,6 +56,7 @@ type maker struct {
 	opts   Options
 	g      *graph.Graph
 	batch  symbolic.Expr
+	width  int64
 	act    graph.Type // of activations
 	cur    graph.ValueID
 	past   []graph.ValueID // activations so far
@@ -62,11 +66,11 @@ type maker struct {
 }
 
 func newMaker(rng *rand.Rand, o Options) *maker {
-	b := &maker{rng: rng, opts: o, g: graph.New("training", nil), batch: symbolic.Const(256)}
+	b := &maker{rng: rng, opts: o, g: graph.New("training", nil), batch: symbolic.Const(cmp.Or(o.Rows, 256)), width: cmp.Or(o.Width, 64)}
 	if o.Symbolic {
 		b.batch = symbolic.Sym("N")
 	}
-	b.act = graph.Tensor(graph.Float32, graph.Dims(b.batch, symbolic.Const(width)))
+	b.act = graph.Tensor(graph.Float32, graph.Dims(b.batch, symbolic.Const(b.width)))
 	b.cur = b.input("x", b.act)
 	b.past = []graph.ValueID{b.cur}
 	return b
@@ -125,6 +129,10 @@ func num(name string, v int64) graph.Attr     { return graph.Attr{Name: name, Va
 
 // block appends one piece of the forward half.
 func (b *maker) block() {
+	if b.opts.Control && b.rng.IntN(3) == 0 {
+		b.control()
+		return
+	}
 	pieces := []func(){b.norm, b.product, b.gelu, b.residual, b.relu, b.dropout, b.casts, b.reshape, b.softmax, b.shape}
 	if b.opts.Layers {
 		start := b.cur
@@ -163,21 +171,21 @@ func (b *maker) times(saved ...graph.ValueID) func(graph.ValueID) graph.ValueID 
 }
 
 func (b *maker) norm() {
-	x, scale, bias := b.cur, b.weight(width), b.weight(width)
+	x, scale, bias := b.cur, b.weight(b.width), b.weight(b.width)
 	out := b.add("", "LayerNormalization", 3, []graph.Attr{num("axis", -1)}, x, scale, bias)
 	b.push(out[0], func(g graph.ValueID) graph.ValueID {
 		grads := b.add("com.microsoft", "LayerNormalizationGrad", 3, []graph.Attr{num("axis", -1)}, g, x, scale, out[1], out[2])
-		b.output(grads[1], graph.Tensor(graph.Float32, graph.Ints(width)))
+		b.output(grads[1], graph.Tensor(graph.Float32, graph.Ints(b.width)))
 		return grads[0]
 	})
 }
 
 func (b *maker) product() {
-	x, w := b.cur, b.weight(width, width)
+	x, w := b.cur, b.weight(b.width, b.width)
 	y := b.one("", "MatMul", nil, x, w)
 	b.push(y, func(g graph.ValueID) graph.ValueID {
 		dw := b.one("com.microsoft", "FusedMatMul", []graph.Attr{num("transA", 1)}, x, g)
-		b.output(dw, graph.Tensor(graph.Float32, graph.Ints(width, width)))
+		b.output(dw, graph.Tensor(graph.Float32, graph.Ints(b.width, b.width)))
 		return b.one("com.microsoft", "FusedMatMul", []graph.Attr{num("transB", 1)}, g, w)
 	})
 }
@@ -216,9 +224,13 @@ func (b *maker) casts() {
 }
 
 func (b *maker) reshape() {
-	wide := b.one("", "Reshape", nil, b.cur, b.constant([]int64{3}, 0, 8, 8))
+	parts := int64(1)
+	if b.width%8 == 0 {
+		parts = 8
+	}
+	wide := b.one("", "Reshape", nil, b.cur, b.constant([]int64{3}, 0, b.width/parts, parts))
 	turned := b.one("", "Transpose", []graph.Attr{ints("perm", 0, 2, 1)}, wide)
-	y := b.one("", "Reshape", nil, turned, b.constant([]int64{2}, 0, width))
+	y := b.one("", "Reshape", nil, turned, b.constant([]int64{2}, 0, b.width))
 	b.push(y, b.times(y))
 }
 

@@ -1,0 +1,158 @@
+package planner
+
+import (
+	"context"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"memopt/graph"
+	"memopt/graph/live"
+	"memopt/graph/op"
+	"memopt/recompute"
+)
+
+// withViews makes some nodes of a tiny graph show their input, and some run in a subgraph that captures it.
+func withViews(t *testing.T, rng *rand.Rand, m *graph.Model) *graph.Model {
+	shape, err := m.Graph.AddInitializer(graph.Int64Tensor("all", []int64{1}, -1))
+	require.NoError(t, err)
+	cond := m.Graph.Value("cond")
+	require.NoError(t, m.Graph.AddInput(graph.Decl{Value: cond, Type: graph.Tensor(graph.Bool, graph.Dims())}))
+	for _, n := range m.Graph.Nodes {
+		if n.Op != "Relu" && n.Op != "Exp" && n.Op != "Softplus" {
+			continue
+		}
+		switch rng.IntN(4) {
+		case 0:
+			n.Op, n.Inputs = "Reshape", append(n.Inputs[:1:1], shape)
+		case 1:
+			n.Attrs = nil
+			for _, name := range []string{"then_branch", "else_branch"} {
+				sub := graph.New(name, m.Graph)
+				out := sub.Value(n.Name + "_" + name)
+				require.NoError(t, sub.AddNode(&graph.Node{Name: n.Name + "/" + name, Op: "Exp", Inputs: []graph.ValueID{sub.Value(m.Graph.ValueName(n.Inputs[0]))}, Outputs: []graph.ValueID{out}}))
+				require.NoError(t, sub.AddOutput(graph.Decl{Value: out, Type: graph.Type{Form: graph.FormTensor, DType: graph.Float32}}))
+				require.NoError(t, sub.Seal())
+				n.Attrs = append(n.Attrs, graph.Attr{Name: name, Value: sub})
+			}
+			n.Op, n.Inputs = "If", []graph.ValueID{cond}
+		}
+	}
+	require.NoError(t, m.Graph.Seal())
+	_, err = op.Infer(m)
+	require.NoError(t, err)
+	return m
+}
+
+// eachPlan calls f with placements of up to two runs of any nodes that may run twice, before any backward nodes.
+func eachPlan(a *recompute.Analysis, m *graph.Model, f func([]recompute.Placement)) {
+	replays := recompute.NewReplays(m)
+	var one []recompute.Placement
+	for _, before := range a.Order {
+		if !a.Backward[before] {
+			continue
+		}
+		for _, id := range a.Order {
+			if !a.Backward[id] && replays.WhyNot(id) == "" {
+				one = append(one, recompute.Placement{Value: m.Graph.Nodes[id].Output(0), Nodes: []graph.NodeID{id}, Before: before, Copy: 1})
+			}
+		}
+	}
+	f(nil)
+	for i := range one {
+		f(one[i : i+1])
+		for j := i + 1; j < len(one); j++ {
+			pair := []recompute.Placement{one[i], one[j]}
+			if pair[0].Value == pair[1].Value {
+				pair[1].Copy = 2
+			}
+			f(pair)
+		}
+	}
+}
+
+// TestBoundsByBruteForce compares bounds with every order, and with every plan of up to two extra runs, of small graphs.
+func TestBoundsByBruteForce(t *testing.T) {
+	tight, cheap := 0, 0
+	for seed := range uint64(120) {
+		rng := rand.New(rand.NewPCG(seed, 41))
+		m := withViews(t, rng, tinyTraining(t, 5+rng.IntN(4), rng.IntN))
+		b, err := live.FindBoundary(m)
+		if err != nil {
+			continue // nothing reads what the forward half makes
+		}
+		p, err := makeIn(context.Background(), m, &op.Result{}, b, graph.FileOrder(m.Graph), Options{})
+		require.NoError(t, err)
+		lowest := int64(math.MaxInt64)
+		eachOrder(m.Graph, func(order graph.Order) {
+			tl, err := live.Simulate(m.Graph, order, p.Sizes)
+			require.NoError(t, err)
+			lowest = min(lowest, tl.Peak.Bytes)
+			require.LessOrEqual(t, p.Base.LowerBound, tl.Peak.Bytes, "seed %d: order %v", seed, order)
+			require.Equal(t, p.Base.LowerBound, tl.LowerBound, "seed %d: the bound for all orders depends on the order", seed)
+		})
+		if lowest == p.Base.LowerBound {
+			tight++
+		}
+		tk := newTasks(p, p.NodeSeconds(), nil, align)
+		least := tk.loose.PeakBound(context.Background(), 0) - (Alignment - 1)
+		budget := least + rng.Int64N(max(1, p.Arena.Bytes-least))
+		cost := tk.loose.CostBound(context.Background(), rounded(budget), 0)
+		cheapest, smallest := int64(math.MaxInt64), atPoint{arena: math.MaxInt64}
+		eachPlan(p.Analysis, m, func(placements []recompute.Placement) {
+			e, err := p.simulate(placements)
+			require.NoError(t, err)
+			arena := NewLayout(e.timeline, e.program.Bytes).Bytes
+			require.LessOrEqual(t, least, arena, "seed %d: %+v", seed, placements)
+			require.LessOrEqual(t, p.Base.LowerBound, e.peak, "seed %d: %+v", seed, placements)
+			at := atPoint{arena, costOf(tk, p, placements)}
+			if arena <= budget {
+				cheapest = min(cheapest, at.cost)
+			}
+			if arena < smallest.arena || arena == smallest.arena && at.cost < smallest.cost {
+				smallest = at
+			}
+		})
+		require.LessOrEqual(t, cost, cheapest, "seed %d: budget %d", seed, budget)
+		checkBoundAt(t, p, smallest)
+		if cost > 0 && cost == cheapest {
+			cheap++
+		}
+	}
+	require.Greater(t, tight, 40, "graphs with an order whose peak is the bound")
+	require.Greater(t, cheap, 5, "budgets whose bound is met by a plan")
+}
+
+// costOf is the cost of placements in units of the search.
+func costOf(tk *tasks, p *Plan, placements []recompute.Placement) int64 {
+	total := int64(0)
+	for _, pl := range placements {
+		for _, id := range pl.Nodes {
+			total += tk.graph.Tasks[p.pos[id]].Cost
+		}
+	}
+	return total
+}
+
+// atPoint is what a plan comes to.
+type atPoint struct{ arena, cost int64 }
+
+// checkBoundAt plans to the arena of a plan: the bound is no more than that plan costs. The search may miss that arena: it counts
+// rounded sizes, and leaves those nodes alone whose originals are read behind.
+func checkBoundAt(t *testing.T, p *Plan, at atPoint) {
+	t.Helper()
+	fit, err := makeIn(context.Background(), p.Model, p.Types, p.Analysis.Boundary, p.Analysis.Order, Options{Budget: &Budget{Arena: at.arena, Effort: 0.01}})
+	var no *UnfitError
+	if errors.As(err, &no) {
+		require.LessOrEqual(t, no.LowerBound, at.arena)
+		return
+	}
+	require.NoError(t, err)
+	b := fit.budgeter
+	require.LessOrEqual(t, fit.Bound.Overhead*b.stepCost(), float64(at.cost)*(1+1e-9))
+	onCurve := b.paretoPoint(b.cheapest(at.arena), at.arena, 0)
+	require.LessOrEqual(t, onCurve.LowerBound*b.stepCost(), float64(at.cost)*(1+1e-9))
+}

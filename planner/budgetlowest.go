@@ -1,0 +1,46 @@
+package planner
+
+import "time"
+
+// descents bounds how often a smaller arena than the smallest so far is looked for.
+const descents = 4
+
+// descend looks for the smallest arena, where nothing has come within the budget: first that of the lowest peak of live bytes that a search
+// reaches, then, as long as there is one, a plan to a budget right below the smallest arena so far, searched for as if
+// that had been asked for.
+func (b *budgeter) descend() error {
+	asked := b.budget
+	defer func() { b.budget = asked }()
+	b.start = time.Now() // the limit is for each of the two searches
+	defer b.within(1)()
+	low, err := b.newSearch().Lowest(b.ctx, b.work())
+	if err != nil {
+		return err
+	}
+	if err := b.add(low); err != nil {
+		return err
+	}
+	for range descents {
+		smallest := b.smallest()
+		if smallest <= asked || b.ctx.Err() != nil {
+			return nil
+		}
+		b.budget = smallest - 1
+		if err := b.climb(); err != nil {
+			return err
+		}
+		if b.smallest() == smallest {
+			return nil
+		}
+	}
+	return nil
+}
+
+// smallest is the smallest arena of all plans so far.
+func (b *budgeter) smallest() int64 {
+	least := b.points[0].arena
+	for i := range b.points {
+		least = min(least, b.points[i].arena)
+	}
+	return least
+}
