@@ -34,7 +34,7 @@ func (j *joint) arrange(order graph.Order, forward int, losses []lossValue) erro
 	}
 	j.m.SetMeta(live.BoundaryKey, b.Record(j.g))
 	var err error
-	j.out.Types, err = op.Infer(j.m)
+	j.out.Types, err = op.InferAsIs(j.m)
 	return err
 }
 

@@ -34,7 +34,7 @@ func Convert(m *graph.Model, version int64) ([]string, error) {
 	case len(m.Functions) > 0:
 		return nil, fmt.Errorf("function %q: its calls must be inlined before the operator set is raised", m.Functions[0].Name)
 	}
-	if _, err := op.Infer(m); err != nil { // some changes depend on types
+	if _, err := op.InferAsIs(m); err != nil { // some changes depend on types
 		return nil, err
 	}
 	c := &converter{names: map[string]bool{}, counts: map[string]int{}, grows: map[*graph.Node]bool{}}

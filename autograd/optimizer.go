@@ -285,6 +285,6 @@ func (u *updater) arrange(first int) error {
 		return err
 	}
 	var err error
-	u.j.out.Types, err = op.Infer(u.j.m)
+	u.j.out.Types, err = op.InferAsIs(u.j.m)
 	return err
 }

@@ -161,7 +161,7 @@ func (j *joint) expand(order graph.Order) (graph.Order, error) {
 
 func (j *joint) ctx(n *graph.Node) *Ctx {
 	info := opInfo(n)
-	return &Ctx{Node: n, Version: info.SinceVersion(graph.OpsetVersion(j.m.Opsets, info.Domain)), emitter: emitter{j}}
+	return &Ctx{Node: n, Version: info.VersionOf(n, graph.OpsetVersion(j.m.Opsets, info.Domain)), emitter: emitter{j}}
 }
 
 // seed gives the losses their gradients: their weight, or a graph input, times the scale.
@@ -223,7 +223,11 @@ func (j *joint) sweep(order graph.Order) error {
 		}
 		row := Of(n.Kind)
 		if row.Rule == nil {
-			return &NoRule{Node: j.labelOf(n), Op: n.Op, Value: j.firstWanted(n), Why: row.Why}
+			why := row.Why
+			if n.Fault != nil {
+				why = n.Fault.Error()
+			}
+			return &NoRule{Node: j.labelOf(n), Op: n.Op, Value: j.firstWanted(n), Why: why}
 		}
 		j.prefix = j.base + j.labelOf(n) + "_grad/"
 		row.Rule(j.ctx(n))

@@ -108,7 +108,7 @@ func (f *frame) makeStep(st *step, id graph.NodeID) error {
 	n := f.g.Nodes[id]
 	info := op.Of(n.Kind)
 	p := &Prep{Node: n, Label: f.g.NodeLabel(id), Info: info, Seed: nodeSeed(f.s.opts.Seed, f.g.ValueName(n.Output(0))), Threads: f.s.pool.Threads(),
-		Version: info.SinceVersion(graph.OpsetVersion(f.s.model.Opsets, info.Domain))}
+		Version: info.VersionOf(n, graph.OpsetVersion(f.s.model.Opsets, info.Domain))}
 	*st = step{f: f, node: n, prep: p}
 	for _, v := range n.Inputs {
 		st.in, p.In = f.operand(st.in, p.In, v)
@@ -120,6 +120,9 @@ func (f *frame) makeStep(st *step, id graph.NodeID) error {
 			shape = f.shapes[v]
 		}
 		p.Shapes = append(p.Shapes, shape)
+	}
+	if n.Fault != nil {
+		return &Unsupported{n.Fault}
 	}
 	if err := f.checkTypes(st); err != nil {
 		return err

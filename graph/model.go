@@ -44,12 +44,13 @@ func CanonicalDomain(domain string) string {
 	return domain
 }
 
-// OpsetVersion returns the version that a list of imports gives a domain, or 0.
+// OpsetVersion returns the version that a list of imports gives a domain, or 0. Of several for one domain the
+// last counts, as for ONNX's checker and for ONNX Runtime.
 func OpsetVersion(opsets []Opset, domain string) int64 {
 	domain = CanonicalDomain(domain)
-	for _, o := range opsets {
-		if CanonicalDomain(o.Domain) == domain {
-			return o.Version
+	for i := len(opsets) - 1; i >= 0; i-- {
+		if CanonicalDomain(opsets[i].Domain) == domain {
+			return opsets[i].Version
 		}
 	}
 	return 0

@@ -7,7 +7,14 @@ type Node struct {
 	Op       string
 	Domain   string
 	Overload string
-	Kind     Kind // row of the op table, set by op.Bind
+	Kind     Kind // row of the op table, set by op.Bind and op.Infer
+
+	// Version is the schema version by which package op reads a node that is not written in that of the
+	// imported operator set; 0: it is.
+	Version int
+	// Fault says what the operator's definition has against the node, which is opaque then: its kind is
+	// unknown. Nil: nothing.
+	Fault error
 
 	Inputs   []ValueID // NoValue where an optional input is left out
 	Outputs  []ValueID // NoValue where an optional output is left out
@@ -79,8 +86,15 @@ func (n *Node) Float(name string, def float32) float32 { return attr(n, name, de
 // Str returns a string attribute, or def.
 func (n *Node) Str(name, def string) string { return attr(n, name, def) }
 
-// IntList returns an attribute that lists integers, or def.
-func (n *Node) IntList(name string, def []int64) []int64 { return attr(n, name, def) }
+// IntList returns an attribute that lists integers, or def. A single integer is a list of one.
+func (n *Node) IntList(name string, def []int64) []int64 {
+	if a := n.Attr(name); a != nil {
+		if v, one := a.Value.(int64); one {
+			return []int64{v}
+		}
+	}
+	return attr(n, name, def)
+}
 
 // FloatList returns an attribute that lists floats, or def.
 func (n *Node) FloatList(name string, def []float32) []float32 { return attr(n, name, def) }

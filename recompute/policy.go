@@ -42,7 +42,7 @@ type basePolicy struct {
 // since returns the schema version of a node's operator, as ONNX Runtime counts.
 func (p *basePolicy) since(n *graph.Node) int {
 	info := op.Of(n.Kind)
-	return info.SinceVersion(p.versions[info.Domain])
+	return info.VersionOf(n, p.versions[info.Domain])
 }
 
 func (p *basePolicy) name(n *graph.Node) string {
@@ -50,6 +50,11 @@ func (p *basePolicy) name(n *graph.Node) string {
 		return fmt.Sprintf("operator %s of domain %q", n.Op, n.Domain)
 	}
 	return fmt.Sprintf("%s-%d", n.Op, p.since(n))
+}
+
+// opaque words the rejection of a node that its operator's definition contradicts.
+func (p *basePolicy) opaque(n *graph.Node) string {
+	return fmt.Sprintf("operator %s of domain %q is not used as it is defined", n.Op, n.Domain)
 }
 
 // ortPolicy is the table of ONNX Runtime's memory optimizer.
@@ -70,6 +75,8 @@ func (p ortPolicy) reject(id graph.NodeID) string {
 	n := p.g.Nodes[id]
 	e := p.entry(n)
 	switch {
+	case n.Fault != nil:
+		return p.opaque(n)
 	case n.Kind == op.Unknown:
 		return p.name(n) + " has no row in the op table"
 	case e == nil:
@@ -96,6 +103,8 @@ func (p classPolicy) reject(id graph.NodeID) string {
 	n := p.g.Nodes[id]
 	info := op.Of(n.Kind)
 	switch {
+	case n.Fault != nil:
+		return p.opaque(n)
 	case n.Kind == op.Unknown:
 		return p.name(n) + " has no row in the op table"
 	case info.Class == op.Never:

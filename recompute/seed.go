@@ -12,7 +12,7 @@ import (
 func (r *rewriter) fixSeed(id graph.NodeID) error {
 	n := r.g.Nodes[id]
 	info := op.Of(n.Kind)
-	if !info.CanSeed(info.SinceVersion(graph.OpsetVersion(r.versions, info.Domain))) {
+	if !info.CanSeed(info.VersionOf(n, graph.OpsetVersion(r.versions, info.Domain))) {
 		return fmt.Errorf("node %q (%s) draws random numbers and has no attribute that fixes them", r.old.NodeLabel(id), n.Op)
 	}
 	if n.Attr(info.SeedAttr) != nil {

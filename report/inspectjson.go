@@ -3,6 +3,7 @@ package report
 import (
 	"memopt/graph"
 	"memopt/graph/live"
+	"memopt/graph/op"
 	"memopt/symbolic"
 )
 
@@ -19,8 +20,33 @@ type inspectJSON struct {
 	By          string        `json:"by"`
 	Groups      []groupJSON   `json:"groups"`
 	UnknownOps  []string      `json:"unknown_ops"`
+	Deviations  []deviation   `json:"deviations"`
 	Persistent  *int64        `json:"persistent_bytes"`
 	StashedExpr string        `json:"stashed_expr"`
+}
+
+// deviation is a node that is not what the operator sets say; Read is null where it is opaque.
+type deviation struct {
+	Node string  `json:"node"`
+	Op   string  `json:"op"`
+	Why  string  `json:"why"`
+	Read *string `json:"read"`
+}
+
+// deviations lists them, those of bodies included.
+func (in *Inspection) deviations() []deviation {
+	list := []deviation{}
+	in.Types.Walk(in.Model.Graph, func(g *graph.Graph, r *op.Result) {
+		for i := range r.Deviations {
+			d := &r.Deviations[i]
+			x := deviation{Node: g.NodeLabel(d.Node), Op: g.Nodes[d.Node].Op, Why: d.Why.Error()}
+			if !d.Opaque() {
+				x.Read = &d.Read
+			}
+			list = append(list, x)
+		}
+	})
+	return list
 }
 
 type opsetJSON struct {
@@ -50,7 +76,7 @@ func (in *Inspection) json(groups []*group, stashed []live.Stash) *inspectJSON {
 	g := in.Model.Graph
 	j := &inspectJSON{Schema: InspectSchema, Model: modelJSON{in.Model.Path, in.SHA, len(g.Nodes)}, Opsets: []opsetJSON{},
 		Symbols: nonNil(in.symbols()), Dims: in.Dims, Inputs: []valueJSON{}, Outputs: []valueJSON{}, Stashed: []valueJSON{},
-		By: in.By, Groups: []groupJSON{}, UnknownOps: nonNil(in.unknownOps()), StashedExpr: stashedBytes(g, stashed).String()}
+		By: in.By, Groups: []groupJSON{}, UnknownOps: nonNil(in.unknownOps()), Deviations: in.deviations(), StashedExpr: stashedBytes(g, stashed).String()}
 	for _, o := range in.Model.Opsets {
 		j.Opsets = append(j.Opsets, opsetJSON{o.Domain, o.Version})
 	}

@@ -103,7 +103,10 @@ func (a *app) planExecution(x *execution, name string, sel *selectionFlags, ex *
 	if err != nil {
 		return err
 	}
-	types, err := op.Infer(r.Model)
+	types, err := op.InferAsIs(r.Model)
+	if err == nil && types.Opaque(r.Model.Graph) > x.l.types.Opaque(x.l.Graph) {
+		err = fmt.Errorf("%w", types.Deviations[len(types.Deviations)-1].Why)
+	}
 	if err != nil {
 		return &exitError{exitInternal, fmt.Errorf("%s: the rewritten graph: %w", name, err)}
 	}

@@ -51,9 +51,10 @@ func (a *app) read(name string) (*loaded, error) {
 		return nil, err
 	}
 	l.sha, l.declared = onnx.StructureSHA256(l.Model), modelSymbols(l.Graph)
-	if err := graph.RunPasses(l.Model, passes(l)...); err != nil {
+	if err := graph.RunPasses(l.Model, a.passes(l)...); err != nil {
 		return nil, invalid(fmt.Errorf("%s: %w", name, err))
 	}
+	a.warnDeviations(l)
 	l.types.Walk(l.Graph, func(g *graph.Graph, r *op.Result) {
 		for _, c := range r.Conflicts {
 			a.warn("value %q: the file says %v, inference says %v; the file's word is taken", g.Values[c.Value].Name, c.Declared, c.Inferred)
@@ -63,12 +64,16 @@ func (a *app) read(name string) (*loaded, error) {
 }
 
 // passes is the list of edits before analysis, in order.
-func passes(l *loaded) []graph.Pass {
+func (a *app) passes(l *loaded) []graph.Pass {
 	return []graph.Pass{
 		{Name: "inline", Doc: "calls of model-local functions become their bodies: analyses see operators only", Run: graph.InlineFunctions},
 		{Name: "infer", Doc: "types of all values; needs operators in place of calls", Run: func(m *graph.Model) (bool, error) {
+			infer := op.InferAsIs
+			if a.global.strict {
+				infer = op.Infer
+			}
 			var err error
-			l.types, err = op.Infer(m)
+			l.types, err = infer(m)
 			return false, err
 		}},
 	}

@@ -40,6 +40,7 @@ type globalFlags struct {
 	color   string
 	quiet   bool
 	verbose bool
+	strict  bool
 	seed    int64
 	threads int
 }
@@ -153,6 +154,7 @@ Every flag can be set by a variable of its name, too: MEMOPT_THREADS=2 for
 	f.StringVar(&a.global.color, "color", "auto", "color messages: auto, always or never")
 	f.BoolVarP(&a.global.quiet, "quiet", "q", false, "print no warnings and hints")
 	f.BoolVarP(&a.global.verbose, "verbose", "v", false, "print more")
+	f.BoolVar(&a.global.strict, "strict", false, "refuse a model with nodes that are not what the operator sets say")
 	f.Int64Var(&a.global.seed, "seed", 0, "goes into the seeds that random nodes without one are given")
 	f.IntVar(&a.global.threads, "threads", 0, "threads to run on; 0: one per core")
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error { return a.prepare(cmd) }

@@ -42,6 +42,10 @@ var forwardModels = map[string]string{
 	"static.onnx": `static (float[2] x) => (float loss) { y = Exp(x)  loss = ReduceMean<keepdims = 0>(y) }`,
 	"many.onnx":   `many (float[s00, s01, s02, s03, s04, s05, s06, s07, s08, s09, s10, s11, s12] x) => (float loss) { y = Exp(x)  loss = ReduceMean<keepdims = 0>(y) }`,
 	"label.onnx":  `label (float[n] x) => (float loss) <float[unk__1] y> { y = Exp(x)  loss = ReduceMean<keepdims = 0>(y) }`,
+	// Sigmoid with two operands, and a Squeeze of an older operator set.
+	"broken.onnx": `broken (float[4, 8] x, int64[4] labels, float[8, 8] w) => (float loss, float[8, 8] g) <float[4, 8] b> {
+		h = Tanh(x)  a = MatMul(h, w)  b = Sigmoid(a, w)  u = Unsqueeze<axes = [0]>(b)  c = Squeeze<axes = [0]>(u)  loss, p = SoftmaxCrossEntropyLoss(c, labels)
+		d = Mul(p, b)  e = Mul(d, a)  ht = Transpose(h)  g = MatMul(ht, e) }`,
 	"unused.onnx": `unused (float[8] x, float[8] w, float[3] idle) => (float loss, float[3] other) { y = Mul(x, w)  loss = ReduceSum<keepdims = 0>(y)  other = Neg(idle) }`,
 }
 

@@ -14,7 +14,7 @@ func Interpret(d executor.Device, m *graph.Model, inputs map[string]*executor.Te
 	if p, ok := d.(executor.Placer); ok {
 		d = p.Host()
 	}
-	if _, err := op.Infer(m); err != nil {
+	if _, err := op.InferAsIs(m); err != nil {
 		return nil, err
 	}
 	order, err := graph.Topological(m.Graph)
@@ -50,7 +50,7 @@ func interpretNode(d executor.Device, m *graph.Model, id graph.NodeID, values []
 	n := m.Graph.Nodes[id]
 	info := op.Of(n.Kind)
 	p := &executor.Prep{Node: n, Label: m.Graph.NodeLabel(id), Info: info, Seed: uint64(id), Threads: pool.Threads(),
-		Version: info.SinceVersion(graph.OpsetVersion(m.Opsets, info.Domain))}
+		Version: info.VersionOf(n, graph.OpsetVersion(m.Opsets, info.Domain))}
 	var in, out []*executor.Tensor
 	for slot, v := range n.Inputs {
 		if v == graph.NoValue {

@@ -121,14 +121,16 @@ func recordedBoundary(g *graph.Graph, text string) (Boundary, error) {
 }
 
 // lossBoundary looks for the loss among the scalar float outputs: the first one
-// that comes from a loss operator where there is one, else the first. A graph whose loss
+// that comes from a loss operator where there is one, else the first. What comes from an operator of backward
+// halves is none: it may be a weight of one element. A graph whose loss
 // is no output has its last loss operator as boundary.
 func lossBoundary(g *graph.Graph) (Boundary, error) {
-	fromLoss, lastLoss := reachableFromLoss(g)
+	fromLoss, lastLoss := reachable(g, op.Loss)
+	fromGradient, _ := reachable(g, op.Gradient)
 	loss := graph.NoValue
 	for _, d := range g.Outputs {
 		v := &g.Values[d.Value]
-		if v.Def == graph.NoNode || !isScalarFloat(v.Type) {
+		if v.Def == graph.NoNode || !isScalarFloat(v.Type) || fromGradient[v.Def] {
 			continue
 		}
 		if lastLoss == graph.NoNode || fromLoss[v.Def] {
@@ -157,15 +159,15 @@ func isScalarFloat(t graph.Type) bool {
 	return ok && n == 1 && t.Shape.Rank() <= 1
 }
 
-// reachableFromLoss marks the nodes that a loss operator leads to, itself included.
-func reachableFromLoss(g *graph.Graph) (reached []bool, last graph.NodeID) {
+// reachable marks the nodes that an operator of a role leads to, itself included, and returns the last such operator.
+func reachable(g *graph.Graph, role op.Role) (reached []bool, last graph.NodeID) {
 	reached, last = make([]bool, len(g.Nodes)), graph.NoNode
 	order, err := graph.Topological(g)
 	if err != nil {
 		return reached, last
 	}
 	for _, id := range order {
-		if op.Of(g.Nodes[id].Kind).Has(op.Loss) {
+		if op.Of(g.Nodes[id].Kind).Has(role) {
 			reached[id], last = true, id
 		}
 		g.EachProducer(id, func(p graph.NodeID) {

@@ -17,8 +17,14 @@ func (c *Ctx) Float(name string, def float32) float32 { return attrOr(c, name, d
 func (c *Ctx) Str(name, def string) string { return attrOr(c, name, def) }
 
 // IntList returns an attribute that lists integers; given is false where the
-// node lacks it.
+// node lacks it. A single integer counts as a list of one where files are taken as they are.
 func (c *Ctx) IntList(name string) (list []int64, given bool) {
+	if a := c.Node.Attr(name); a != nil && !c.inf.strict {
+		if v, one := a.Value.(int64); one {
+			c.loosely("attribute %q holds an integer, wanted a list of integers", name)
+			return []int64{v}, true
+		}
+	}
 	return attrOr[[]int64](c, name, nil), c.Node.Attr(name) != nil
 }
 

@@ -14,9 +14,10 @@ type Ctx struct {
 	Info    *Info
 	Version int // schema version that the model's operator set selects
 
-	inf  *inference
-	outs []graph.Type
-	err  error
+	inf   *inference
+	outs  []graph.Type
+	err   error
+	loose error // what is against the definition and taken all the same
 }
 
 // Has reports whether input i is given.
@@ -103,8 +104,20 @@ func (c *Ctx) SetContents(i int, elems []symbolic.Expr) {
 // follows the node's name and should say what was got and what is wanted.
 func (c *Ctx) Errorf(format string, args ...any) {
 	if c.err == nil {
-		c.err = fmt.Errorf("node %q (%s-%d): %s", c.inf.g.NodeLabel(c.Node.ID), c.Node.Op, c.Version, fmt.Sprintf(format, args...))
+		c.err = c.fault(fmt.Sprintf(format, args...))
 	}
+}
+
+// loosely records what is against the definition and taken all the same.
+func (c *Ctx) loosely(format string, args ...any) {
+	if c.loose == nil {
+		c.loose = c.fault(fmt.Sprintf(format, args...))
+	}
+}
+
+// fault names the node and its operator before what is wrong.
+func (c *Ctx) fault(text string) error {
+	return fmt.Errorf("node %q (%s): %s", c.inf.g.NodeLabel(c.Node.ID), c.Info.Title(c.Version), text)
 }
 
 // Failed reports whether Errorf was called.

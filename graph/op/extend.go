@@ -9,7 +9,7 @@ type Extender struct {
 	outer *Extender // of the enclosing graph
 }
 
-// NewExtender infers the types of a model's main graph and is ready for nodes to come. It is
+// NewExtender infers the types of a model's main graph as InferAsIs does and is ready for nodes to come. It is
 // careful where Infer looks for the likeliest description: two dims are the same expression only if they are
 // equal in every legal run, also where one operand of a broadcast may be stretched and where the file
 // says that it is not.
@@ -20,7 +20,7 @@ func NewExtender(m *graph.Model) (*Extender, error) {
 		return nil, err
 	}
 	inf := newInference(m.Graph, m.Opsets, nil)
-	inf.careful = true
+	inf.careful, inf.local = true, localFunctions(m)
 	return &Extender{inf: inf}, inf.run(order)
 }
 
@@ -41,10 +41,12 @@ func (e *Extender) Body(g *graph.Graph) (*Extender, error) {
 }
 
 // Node sets the kind of a node that has been added to the graph and infers the types of its outputs. All its
-// inputs must be known already.
+// inputs must be known already. What the definition has against it is an error, as for Infer.
 func (e *Extender) Node(n *graph.Node) error {
 	e.catchUp()
-	n.Kind = Lookup(n.Domain, n.Op)
+	bindNode(n, nil)
+	e.inf.strict = true
+	defer func() { e.inf.strict = false }()
 	return e.inf.node(n)
 }
 

@@ -22,6 +22,8 @@ type Result struct {
 	// NoRow lists nodes whose operator has no row in the table, or no schema in
 	// the imported operator set: their outputs are what the file says, or unknown.
 	NoRow []graph.NodeID
+	// Deviations lists nodes that are not what the operator sets say of them. InferAsIs has some.
+	Deviations []Deviation
 
 	// Bodies has the results of the subgraphs of If, Loop and Scan nodes, in the order of
 	// the nodes: of the branches that can be taken, and of the last run where a loop took several.
@@ -49,13 +51,21 @@ func (r *Result) Contents(id graph.ValueID) ([]symbolic.Expr, bool) {
 // Infer completes the types of all values of a model's main graph and the
 // subgraphs in it. It calls Bind first. The error names the first node whose inputs contradict
 // its operator's definition.
-func Infer(m *graph.Model) (*Result, error) {
+func Infer(m *graph.Model) (*Result, error) { return infer(m, true) }
+
+// InferAsIs is Infer for files as they are: a node that its operator's definition contradicts is read by
+// another version of it, or in a tool's dialect, and else is opaque: its outputs have the types that the file
+// states. Result.Deviations lists such nodes.
+func InferAsIs(m *graph.Model) (*Result, error) { return infer(m, false) }
+
+func infer(m *graph.Model, strict bool) (*Result, error) {
 	Bind(m)
 	order, err := graph.Topological(m.Graph)
 	if err != nil {
 		return nil, err
 	}
 	inf := newInference(m.Graph, m.Opsets, nil)
+	inf.strict, inf.local = strict, localFunctions(m)
 	return inf.res, inf.run(order)
 }
 
@@ -66,6 +76,7 @@ func InferGraph(g *graph.Graph, opsets []graph.Opset) (*Result, error) {
 		return nil, err
 	}
 	inf := newInference(g, opsets, nil)
+	inf.strict = true
 	return inf.res, inf.run(order)
 }
 
@@ -75,7 +86,9 @@ type inference struct {
 	opsets   []graph.Opset
 	versions map[string]int64
 	outer    *inference
-	declared []graph.Type // by ValueID: what the file says of node outputs
+	strict   bool           // what a definition contradicts is an error
+	local    map[opKey]bool // the model's own functions
+	declared []graph.Type   // by ValueID: what the file says of node outputs
 	inputs   map[string]bool
 	careful  bool // see NewExtender
 	res      *Result
@@ -98,8 +111,13 @@ func newInference(g *graph.Graph, opsets []graph.Opset, outer *inference) *infer
 		for _, d := range list {
 			t := d.Type
 			t.Shape = withoutNegatives(t.Shape)
-			inf.declared[d.Value] = t
+			if t.Form != graph.FormUnknown {
+				inf.declared[d.Value] = t
+			}
 		}
+	}
+	if outer != nil {
+		inf.strict, inf.local = outer.strict, outer.local
 	}
 	inf.inputs = inputSymbols(g, outer)
 	inf.startValues()
@@ -181,10 +199,33 @@ func (inf *inference) run(order graph.Order) error {
 	return nil
 }
 
+// node infers the outputs of a node.
 func (inf *inference) node(n *graph.Node) error {
-	info := Of(n.Kind)
+	if inf.strict {
+		if err := inf.apply(n, n.Kind, 0); err != nil {
+			return err
+		}
+	} else {
+		bindNode(n, inf.local) // an earlier round of a loop may have read it in another way
+		if err := inf.read(n); err != nil {
+			return err
+		}
+	}
+	for slot, id := range n.Outputs {
+		if id != graph.NoValue {
+			inf.settle(id, inf.ctx.outType(slot))
+		}
+	}
+	return inf.checkOverflow(n)
+}
+
+// apply runs the rule of a row on a node; version 0 is that of the imported operator set. What the rule
+// finds is in inf.ctx. The error says what the definition has against the node.
+func (inf *inference) apply(n *graph.Node, kind graph.Kind, version int) error {
+	info := Of(kind)
+	n.Kind, n.Version = kind, version
 	c := &inf.ctx
-	*c = Ctx{inf: inf, Node: n, Info: info, Version: info.SinceVersion(inf.versions[info.Domain]), outs: c.outs[:0]}
+	*c = Ctx{inf: inf, Node: n, Info: info, Version: info.VersionOf(n, inf.versions[info.Domain]), outs: c.outs[:0]}
 	if c.Version == 0 || info.Infer == nil {
 		inf.res.NoRow = append(inf.res.NoRow, n.ID)
 	} else if c.checkArity(); c.err == nil {
@@ -193,15 +234,7 @@ func (inf *inference) node(n *graph.Node) error {
 	for slot := range c.outs {
 		c.checkOutput(slot)
 	}
-	if c.err != nil {
-		return c.err
-	}
-	for slot, id := range n.Outputs {
-		if id != graph.NoValue {
-			inf.settle(id, c.outType(slot))
-		}
-	}
-	return inf.checkOverflow(n)
+	return c.err
 }
 
 // checkOutput refuses shapes that no tensor has. A dim whose expression grew beyond

@@ -113,8 +113,20 @@ type Info struct {
 	// NonDiff lists inputs through which no gradient flows and which are no
 	// parameters even where they are float: running statistics, ratios.
 	NonDiff []int
+	// Moved lists attributes that became inputs.
+	Moved []Moved
+	// Dialect names the tool in whose files nodes of this name mean what the row says, in spite of the operator
+	// sets that they import. Such a row is tried where the definition contradicts a node. "": the definition.
+	Dialect string
 	// ORT has ONNX Runtime's entries for the operator.
 	ORT []Recomputable
+}
+
+// Moved is an attribute that is an input from a schema version on.
+type Moved struct {
+	Attr  string
+	Since int
+	Slot  int
 }
 
 // Has reports whether the row has a role.
@@ -130,6 +142,22 @@ func (i *Info) SinceVersion(imported int64) int {
 		}
 	}
 	return since
+}
+
+// VersionOf returns the schema version of a node of the operator in a model that imports the given version of its domain.
+func (i *Info) VersionOf(n *graph.Node, imported int64) int {
+	if n.Version != 0 {
+		return n.Version
+	}
+	return i.SinceVersion(imported)
+}
+
+// Title names the operator as messages do: with its version, or with the tool in whose dialect it is.
+func (i *Info) Title(version int) string {
+	if i.Dialect != "" {
+		return i.Name + " of " + i.Dialect
+	}
+	return fmt.Sprintf("%s-%d", i.Name, version)
 }
 
 // CanSeed reports whether a draw of the operator's given schema version can

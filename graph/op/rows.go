@@ -62,7 +62,7 @@ func variadic(k graph.Kind, name string, since []int, fold func(*Ctx)) Info {
 
 // reduction is an operator that folds axes, which are an input from version axesSince on.
 func reduction(k graph.Kind, name string, since []int, axesSince int, fold binary) Info {
-	return row(k, name, since, Arity{1, 2}, exactly(1), Cheap, reduceRule(axesSince, fold), flops(inputElements))
+	return row(k, name, since, Arity{1, 2}, exactly(1), Cheap, reduceRule(axesSince, fold), flops(inputElements), moved(axesSince, 1, "axes"))
 }
 
 // moves is an operator that moves or selects elements and computes nothing.
@@ -85,6 +85,15 @@ func random(k graph.Kind, name string, since []int, in Arity, rule func(*Ctx)) I
 }
 
 func inPlace(slots ...int) option { return func(r *Info) { r.InPlace = slots } }
+
+// moved lists attributes that are inputs from a version on, the first of them in the given slot and the others behind.
+func moved(since, slot int, attrs ...string) option {
+	return func(r *Info) {
+		for i, name := range attrs {
+			r.Moved = append(r.Moved, Moved{name, since, slot + i})
+		}
+	}
+}
 
 func role(x Role) option { return func(r *Info) { r.Role |= x } }
 

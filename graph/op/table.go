@@ -14,12 +14,20 @@ type opKey struct{ domain, name string }
 
 var byName = make(map[opKey]graph.Kind, NumKinds)
 
+// dialects lists the rows of tools' dialects by the name that they share with a definition, or have alone.
+var dialects = map[opKey][]graph.Kind{}
+
 // init fills the table. It is no initial value because the rules of control-flow operators
 // infer bodies, for which they read the table.
 func init() {
-	table = buildTable(mathRows, shapeRows, nnRows, controlRows, microsoftRows)
+	table = buildTable(mathRows, shapeRows, nnRows, controlRows, microsoftRows, deeployRows)
 	for k := Unknown + 1; k < NumKinds; k++ {
-		byName[opKey{table[k].Domain, table[k].Name}] = k
+		key := opKey{table[k].Domain, table[k].Name}
+		if table[k].Dialect != "" {
+			dialects[key] = append(dialects[key], k)
+		} else {
+			byName[key] = k
+		}
 	}
 }
 
@@ -50,22 +58,34 @@ func Lookup(domain, name string) graph.Kind {
 // Bind sets the kind of every node of the model, in subgraphs and functions too. A call
 // of a model-local function has kind Unknown even where an operator has the same name.
 func Bind(m *graph.Model) {
-	local := make(map[opKey]bool, len(m.Functions))
-	for _, f := range m.Functions {
-		local[opKey{graph.CanonicalDomain(f.Domain), f.Name}] = true
-	}
+	local := localFunctions(m)
 	bindGraph(m.Graph, local)
 	for _, f := range m.Functions {
 		bindGraph(f.Body, local)
 	}
 }
 
+// localFunctions are the names of a model's own functions.
+func localFunctions(m *graph.Model) map[opKey]bool {
+	local := make(map[opKey]bool, len(m.Functions))
+	for _, f := range m.Functions {
+		local[opKey{graph.CanonicalDomain(f.Domain), f.Name}] = true
+	}
+	return local
+}
+
 func bindGraph(g *graph.Graph, local map[opKey]bool) {
 	for _, n := range g.Nodes {
-		key := opKey{graph.CanonicalDomain(n.Domain), n.Op}
-		if n.Kind = byName[key]; local[key] {
-			n.Kind = Unknown
-		}
+		bindNode(n, local)
 		n.Subgraphs(func(_ string, sub *graph.Graph) { bindGraph(sub, local) })
+	}
+}
+
+// bindNode sets the kind of a node by its name alone.
+func bindNode(n *graph.Node, local map[opKey]bool) {
+	key := opKey{graph.CanonicalDomain(n.Domain), n.Op}
+	n.Version, n.Fault = 0, nil
+	if n.Kind = byName[key]; local[key] {
+		n.Kind = Unknown
 	}
 }

@@ -29,7 +29,7 @@ var mathRows = []Info{
 		role(CastRole), nonDiff(1)),
 	row(Ceil, "Ceil", versions(1, 6, 13), exactly(1), exactly(1), Cheap, unaryRule(floats, foldCeil), inPlace(0)),
 	floatUnary(Celu, "Celu", versions(12), transcendental),
-	row(Clip, "Clip", versions(1, 6, 11, 12, 13), Arity{1, 3}, exactly(1), Cheap, clipRule, inPlace(0)),
+	row(Clip, "Clip", versions(1, 6, 11, 12, 13), Arity{1, 3}, exactly(1), Cheap, clipRule, inPlace(0), moved(11, 1, "min", "max")),
 	floatUnary(Cos, "Cos", versions(7, 22), transcendental, recomputable(0, versions(7))),
 	floatUnary(Cosh, "Cosh", versions(9, 22), transcendental),
 	row(CumSum, "CumSum", versions(11, 14), exactly(2), exactly(1), Cheap, cumSumRule,

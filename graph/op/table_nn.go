@@ -34,7 +34,7 @@ var nnRows = []Info{
 	{Kind: DequantizeLinear, Name: "DequantizeLinear", Since: []int{10, 13, 19, 21, 23, 24, 25}, Inputs: Arity{2, 3}, Outputs: Arity{1, 1},
 		Infer: dequantizeLinearRule, Class: Cheap, FLOPs: perElement(2, 0), NonDiff: []int{2}},
 	{Kind: Dropout, Name: "Dropout", Since: []int{1, 6, 7, 10, 12, 13, 22}, Inputs: Arity{1, 3}, Outputs: Arity{1, 2},
-		Infer: dropoutRule, Class: Seeded, InPlace: []int{0}, FLOPs: perElement(2, 0),
+		Moved: []Moved{{"ratio", 12, 1}}, Infer: dropoutRule, Class: Seeded, InPlace: []int{0}, FLOPs: perElement(2, 0),
 		Random: true, SeedAttr: "seed", SeedSince: 12, NonDiff: []int{1, 2},
 		ORT: []Recomputable{{Level: 0, Versions: []int{12, 13}, Skip: []int{1, 2}}}},
 	{Kind: DynamicQuantizeLinear, Name: "DynamicQuantizeLinear", Since: []int{11}, Inputs: Arity{1, 1}, Outputs: Arity{3, 3},

@@ -26,13 +26,13 @@ var shapeRows = []Info{
 	random(Multinomial, "Multinomial", versions(7, 22), exactly(1), multinomialRule),
 	moves(NonZero, "NonZero", versions(9, 13), exactly(1), nonZeroRule, nonDiff(0), recomputable(0, versions(9, 13))),
 	moves(OneHot, "OneHot", versions(9, 11), exactly(3), oneHotRule, nonDiff(0, 1)),
-	moves(Pad, "Pad", versions(1, 2, 11, 13, 18, 19, 21, 23, 24, 25), Arity{1, 4}, padRule),
+	moves(Pad, "Pad", versions(1, 2, 11, 13, 18, 19, 21, 23, 24, 25), Arity{1, 4}, padRule, moved(11, 1, "pads", "value")),
 	random(RandomNormal, "RandomNormal", versions(1, 22), exactly(0), randomRule),
 	random(RandomNormalLike, "RandomNormalLike", versions(1, 22), exactly(1), randomLikeRule),
 	random(RandomUniform, "RandomUniform", versions(1, 22), exactly(0), randomRule),
 	random(RandomUniformLike, "RandomUniformLike", versions(1, 22), exactly(1), randomLikeRule),
 	moves(Range, "Range", versions(11), exactly(3), rangeRule, nonDiff(0, 1, 2), recomputable(0, versions(11), 0, 1, 2)),
-	view(Reshape, "Reshape", versions(1, 5, 13, 14, 19, 21, 23, 24, 25), Arity{1, 2}, reshapeRule,
+	view(Reshape, "Reshape", versions(1, 5, 13, 14, 19, 21, 23, 24, 25), Arity{1, 2}, reshapeRule, moved(5, 1, "shape"),
 		recomputable(0, versions(1, 5, 13, 14, 19))), // the shape is followed
 	row(Resize, "Resize", versions(10, 11, 13, 18, 19), Arity{1, 4}, exactly(1), Cheap, resizeRule, nonDiff(1, 2, 3)),
 	moves(ReverseSequence, "ReverseSequence", versions(10), exactly(2), reverseSequenceRule),
@@ -41,11 +41,11 @@ var shapeRows = []Info{
 	moves(Scatter, "Scatter", versions(9, 11), exactly(3), scatterElementsRule, inPlace(0)), // replaced by ScatterElements
 	moves(Shape, "Shape", versions(1, 13, 15, 19, 21, 23, 24, 25), exactly(1), shapeRule, role(ShapeOf), nonDiff(0)),
 	moves(Size, "Size", versions(1, 13, 19, 21, 23, 24, 25), exactly(1), sizeRule, role(ShapeOf), nonDiff(0)),
-	moves(Slice, "Slice", versions(1, 10, 11, 13), Arity{1, 5}, sliceRule,
+	moves(Slice, "Slice", versions(1, 10, 11, 13), Arity{1, 5}, sliceRule, moved(10, 1, "starts", "ends", "axes"),
 		recomputable(0, versions(1)), recomputable(0, versions(10, 11, 13), 1, 2, 3, 4)),
 	moves(SpaceToDepth, "SpaceToDepth", versions(1, 13), exactly(1), spaceToDepthRule),
 	splitRow(),
-	view(Squeeze, "Squeeze", squeezeVersions, Arity{1, 2}, squeezeRule,
+	view(Squeeze, "Squeeze", squeezeVersions, Arity{1, 2}, squeezeRule, moved(13, 1, "axes"),
 		recomputable(0, versions(1, 11)), recomputable(0, versions(13), 1)),
 	moves(TensorScatter, "TensorScatter", versions(24), Arity{2, 3}, tensorScatterRule, inPlace(0)),
 	moves(Tile, "Tile", versions(1, 6, 13), Arity{2, 3}, tileRule,
@@ -54,9 +54,9 @@ var shapeRows = []Info{
 	moves(Transpose, "Transpose", versions(1, 13, 21, 23, 24, 25), exactly(1), transposeRule, recomputable(0, versions(1, 13))),
 	moves(Trilu, "Trilu", versions(14), Arity{1, 2}, triluRule, inPlace(0), recomputable(0, versions(14), 1)),
 	uniqueRow(),
-	view(Unsqueeze, "Unsqueeze", squeezeVersions, Arity{1, 2}, unsqueezeRule,
+	view(Unsqueeze, "Unsqueeze", squeezeVersions, Arity{1, 2}, unsqueezeRule, moved(13, 1, "axes"),
 		recomputable(0, versions(1, 11)), recomputable(0, versions(13), 1)),
-	row(Upsample, "Upsample", versions(1, 7, 9, 10), Arity{1, 2}, exactly(1), Cheap, upsampleRule, nonDiff(1)), // replaced by Resize
+	row(Upsample, "Upsample", versions(1, 7, 9, 10), Arity{1, 2}, exactly(1), Cheap, upsampleRule, nonDiff(1), moved(9, 1, "scales")), // replaced by Resize
 }
 
 // identityRow: the one row here that also takes sequences and optionals.
@@ -67,7 +67,7 @@ func identityRow() Info {
 }
 
 func splitRow() Info {
-	r := moves(Split, "Split", versions(1, 2, 11, 13, 18), Arity{1, 2}, splitRule,
+	r := moves(Split, "Split", versions(1, 2, 11, 13, 18), Arity{1, 2}, splitRule, moved(13, 1, "split"),
 		recomputable(0, versions(2, 11)), recomputable(0, versions(1, 13, 18), 1))
 	r.Outputs = Arity{1, -1}
 	return r
@@ -75,7 +75,7 @@ func splitRow() Info {
 
 // topKRow: a partial sort, which takes several passes over the input.
 func topKRow() Info {
-	r := row(TopK, "TopK", versions(1, 10, 11, 24), Arity{1, 2}, Arity{1, 2}, Expensive, topKRule, flops(inputElements))
+	r := row(TopK, "TopK", versions(1, 10, 11, 24), Arity{1, 2}, Arity{1, 2}, Expensive, topKRule, flops(inputElements), moved(10, 1, "k"))
 	return r
 }
 
