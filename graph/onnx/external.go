@@ -3,6 +3,7 @@ package onnx
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -98,11 +99,8 @@ func checkLocation(location string) error {
 func (x *externals) file(location string) ([]byte, error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	switch {
-	case x.closed:
+	if x.closed {
 		return nil, fmt.Errorf("external data %q: the model %s is closed", location, x.path)
-	case x.dir == "":
-		return nil, formatErr(x.path, "external data %q cannot be found: the model was read from a stream and has no folder; give its path instead", location)
 	}
 	if m, ok := x.maps[location]; ok {
 		return m.data, nil
@@ -118,19 +116,31 @@ func (x *externals) file(location string) ([]byte, error) {
 	return m.data, nil
 }
 
-// open maps a file through an os.Root, which follows no link out of the folder.
-func (x *externals) open(location string) (mapping, error) {
+// openFile opens a file through an os.Root, which follows no link out of the folder.
+func (x *externals) openFile(location string) (*os.File, error) {
+	if x.dir == "" {
+		return nil, formatErr(x.path, "external data %q cannot be found: the model was read from a stream and has no folder; give its path instead", location)
+	}
 	root, err := os.OpenRoot(x.dir)
 	if err != nil {
-		return mapping{}, fmt.Errorf("external data %q of %s: %w", location, x.path, err)
+		return nil, fmt.Errorf("external data %q of %s: %w", location, x.path, err)
 	}
 	defer root.Close()
 	if info, err := root.Stat(location); err == nil && !info.Mode().IsRegular() {
-		return mapping{}, formatErr(x.path, "external data %q is no regular file", location)
+		return nil, formatErr(x.path, "external data %q is no regular file", location)
 	}
 	f, err := root.Open(location)
 	if err != nil {
-		return mapping{}, x.openError(location, err)
+		return nil, x.openError(location, err)
+	}
+	return f, nil
+}
+
+// open maps a file.
+func (x *externals) open(location string) (mapping, error) {
+	f, err := x.openFile(location)
+	if err != nil {
+		return mapping{}, err
 	}
 	defer f.Close()
 	m, err := mapFile(f)
@@ -176,13 +186,78 @@ func (o *outside) Bytes() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	length, err := o.length(int64(len(data)))
+	if err != nil {
+		return nil, err
+	}
+	return data[o.ext.Offset : o.ext.Offset+length], nil
+}
+
+// length returns how many bytes the tensor takes of a file of the given size, and makes sure that they are there.
+func (o *outside) length(size int64) (int64, error) {
 	length := o.ext.Length
 	if length < 0 {
 		length = o.size
 	}
-	if o.ext.Offset > int64(len(data)) || length > int64(len(data))-o.ext.Offset {
-		return nil, formatErr(o.files.path, "external data %q: offset %d and length %d reach beyond its %d bytes",
-			o.ext.Location, o.ext.Offset, length, len(data))
+	if o.ext.Offset > size || length > size-o.ext.Offset {
+		return 0, formatErr(o.files.path, "external data %q: offset %d and length %d reach beyond its %d bytes",
+			o.ext.Location, o.ext.Offset, length, size)
 	}
-	return data[o.ext.Offset : o.ext.Offset+length], nil
+	return length, nil
 }
+
+// copier copies tensors from files of external data without mapping them: a mapping would make every byte resident that is
+// copied. It keeps the last file open, since tensors that follow each other mostly lie in one.
+type copier struct {
+	files    *externals
+	location string
+	file     *os.File
+	size     int64
+}
+
+// copy writes a tensor's bytes, want of them. On Linux the kernel does it where w is a file.
+func (c *copier) copy(w io.Writer, o *outside, want int64) error {
+	if c.file == nil || c.files != o.files || c.location != o.ext.Location {
+		if err := c.open(o); err != nil {
+			return err
+		}
+	}
+	length, err := o.length(c.size)
+	if err != nil {
+		return err
+	}
+	if length != want {
+		return wrongSize(length, want)
+	}
+	if _, err := c.file.Seek(o.ext.Offset, io.SeekStart); err != nil {
+		return err
+	}
+	if _, err = io.CopyN(w, c.file, length); errors.Is(err, io.EOF) {
+		err = fmt.Errorf("external data %q: %w: the file has become shorter", o.ext.Location, io.ErrUnexpectedEOF)
+	}
+	return err
+}
+
+func (c *copier) open(o *outside) error {
+	c.close()
+	f, err := o.files.openFile(o.ext.Location)
+	if err != nil {
+		return err
+	}
+	info, err := f.Stat()
+	if err != nil {
+		f.Close()
+		return err
+	}
+	c.files, c.location, c.file, c.size = o.files, o.ext.Location, f, info.Size()
+	return nil
+}
+
+func (c *copier) close() {
+	if c.file != nil {
+		c.file.Close()
+		c.file = nil
+	}
+}
+
+func wrongSize(got, want int64) error { return fmt.Errorf("has %d bytes, wanted %d", got, want) }

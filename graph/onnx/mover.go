@@ -1,6 +1,7 @@
 package onnx
 
 import (
+	"bufio"
 	"fmt"
 	"io"
 
@@ -94,26 +95,44 @@ func (m *mover) stays(wire []byte, weight bool) (bool, error) {
 	return stays, err
 }
 
-// writeData writes the data file.
+// writeData writes the data file. What lies in external data is copied from file to file; tensors of the model's own
+// file and of the heap are written from where they are.
 func (m *mover) writeData(w io.Writer) error {
 	b := buffered(w)
+	var from copier
+	defer from.close()
 	var pad [largeAlign]byte
 	at := int64(0)
 	for _, c := range m.chunks {
-		data, err := c.source.Bytes()
-		if err != nil {
-			return fmt.Errorf("tensor %q: %w", c.tensor, err)
-		}
-		if int64(len(data)) != c.size {
-			return fmt.Errorf("tensor %q: has %d bytes, wanted %d", c.tensor, len(data), c.size)
-		}
 		if _, err := b.Write(pad[:c.offset-at]); err != nil {
 			return err
 		}
-		if _, err := b.Write(data); err != nil {
-			return err
+		if err := c.writeTo(w, b, &from); err != nil {
+			return fmt.Errorf("tensor %q: %w", c.tensor, err)
 		}
 		at = c.offset + c.size
 	}
 	return b.Flush()
+}
+
+// writeTo writes the tensor through b, the buffer of w, or to w itself.
+func (c *chunk) writeTo(w io.Writer, b *bufio.Writer, from *copier) error {
+	if o, ok := c.source.(*outside); ok {
+		if c.size < largeFrom {
+			return from.copy(b, o, c.size)
+		}
+		if err := b.Flush(); err != nil {
+			return err
+		}
+		return from.copy(w, o, c.size)
+	}
+	data, err := c.source.Bytes()
+	if err != nil {
+		return err
+	}
+	if int64(len(data)) != c.size {
+		return wrongSize(int64(len(data)), c.size)
+	}
+	_, err = b.Write(data)
+	return err
 }

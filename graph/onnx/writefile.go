@@ -26,12 +26,16 @@ var ErrInput = errors.New("the output would overwrite an input of the model; cho
 
 // WriteFile writes the model to a file. The file appears whole or not at all: it
 // is written under a temporary name in the same folder, flushed to the disk and
-// renamed. A file that the model was read from, or external data that it refers
+// renamed. Of a model with a file of data beside it both appear or none, in place of
+// an older pair; where the process is killed right between, there is no model at all
+// and what was there before lies beside it under a temporary name: never does a
+// model stand beside the data of another. A file that the model was read from, or external data that it refers
 // to, is never replaced (ErrInput); other existing files are.
 //
 // External data stays where it is when the output lies in the model's own
 // folder. Otherwise what the model uses of it is copied to a file beside the output,
-// named as the output with ".data" added, so that the output can be read.
+// named as the output with ".data" added, so that the output can be read. It is copied
+// from file to file and takes no memory.
 //
 // A path that is a device or a pipe is written to directly.
 func WriteFile(path string, m *graph.Model, opts Options) error {
@@ -127,18 +131,12 @@ type output struct {
 	write func(io.Writer) error
 }
 
-// writeAll writes all files under temporary names and then gives them their own,
-// in order. After an error there is none that was not there before.
-func writeAll(outputs []output) (err error) {
-	var temps, created []string
+// writeAll writes all files under temporary names and then gives them their own. After an error all is as it was.
+func writeAll(outputs []output) error {
+	var temps []string
 	defer func() {
 		for _, name := range temps {
 			os.Remove(name) // gone already where the rename succeeded
-		}
-		if err != nil {
-			for _, name := range created {
-				os.Remove(name)
-			}
 		}
 	}()
 	for _, o := range outputs {
@@ -150,17 +148,67 @@ func writeAll(outputs []output) (err error) {
 			return fmt.Errorf("cannot write %s: %w", o.path, err)
 		}
 	}
-	for i, o := range outputs {
-		_, statErr := os.Lstat(o.path)
-		if err := os.Rename(temps[i], o.path); err != nil {
-			return fmt.Errorf("cannot write %s: %w", o.path, err)
-		}
-		if errors.Is(statErr, os.ErrNotExist) {
-			created = append(created, o.path)
-		}
+	if err := place(outputs, temps); err != nil {
+		return err
 	}
 	syncFolder(filepath.Dir(outputs[0].path))
 	return nil
+}
+
+// place gives the temporary files their names, in order. What has such a name already is set aside first, from the
+// last to the first, and comes back after an error.
+func place(outputs []output, temps []string) (err error) {
+	aside := make([]string, len(outputs))
+	placed := 0
+	defer func() {
+		for i, o := range outputs {
+			switch {
+			case err != nil && aside[i] != "":
+				os.Rename(aside[i], o.path)
+			case err != nil && i < placed:
+				os.Remove(o.path)
+			case aside[i] != "":
+				os.Remove(aside[i])
+			}
+		}
+	}()
+	for i := len(outputs) - 1; i >= 0 && len(outputs) > 1; i-- { // a single rename replaces a file by itself
+		info, err := os.Lstat(outputs[i].path)
+		if errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		if err == nil && info.IsDir() {
+			err = errors.New("is a directory")
+		}
+		if err == nil {
+			aside[i], err = moveAside(outputs[i].path)
+		}
+		if err != nil {
+			return fmt.Errorf("cannot write %s: %w", outputs[i].path, err)
+		}
+	}
+	for i, o := range outputs {
+		if err := os.Rename(temps[i], o.path); err != nil {
+			return fmt.Errorf("cannot write %s: %w", o.path, err)
+		}
+		placed++
+	}
+	return nil
+}
+
+// moveAside gives a file a temporary name.
+func moveAside(path string) (string, error) {
+	f, err := createTemp(filepath.Dir(path))
+	if err != nil {
+		return "", err
+	}
+	name := f.Name()
+	f.Close()
+	if err := os.Rename(path, name); err != nil {
+		os.Remove(name)
+		return "", err
+	}
+	return name, nil
 }
 
 // writeTemp writes a file beside the output and flushes it to the disk.

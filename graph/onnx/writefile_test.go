@@ -3,6 +3,8 @@ package onnx_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -134,6 +136,46 @@ func TestWriteFileSharesMovedBytes(t *testing.T) {
 	data, err := os.ReadFile(out + ".data")
 	require.NoError(t, err)
 	assert.Equal(t, eightBytes, data)
+}
+
+// TestWriteFileCopies: what is copied from file to file is what the model uses, large and small tensors of several files in turn, and
+// a file that ends too early is said.
+func TestWriteFileCopies(t *testing.T) {
+	dir, elsewhere := t.TempDir(), t.TempDir()
+	files := map[string][]byte{"a.bin": make([]byte, 300_000), "b.bin": make([]byte, 500_000)}
+	rng := rand.NewChaCha8([32]byte{1})
+	for name, data := range files {
+		rng.Read(data)
+		write(t, dir, name, data)
+	}
+	m := &graph.Model{IRVersion: 8, Path: filepath.Join(dir, "m.onnx"), Graph: graph.New("g", nil), Opsets: []graph.Opset{{Version: 17}}}
+	want := map[string][]byte{}
+	for i, part := range []struct {
+		file           string
+		offset, length int64
+	}{{"a.bin", 7, 200_000}, {"b.bin", 0, 65_536}, {"b.bin", 65_536, 65_535}, {"a.bin", 299_990, 10}, {"b.bin", 100_001, 399_999}, {"a.bin", 0, 1}} {
+		name := fmt.Sprint("t", i)
+		want[name] = files[part.file][part.offset : part.offset+part.length]
+		_, err := m.Graph.AddInitializer(&graph.TensorData{Name: name, DType: graph.Uint8, Dims: []int64{part.length},
+			External: &graph.External{Location: part.file, Offset: part.offset, Length: part.length}})
+		require.NoError(t, err)
+	}
+	require.NoError(t, onnx.WriteFile(m.Path, m, onnx.Options{}))
+	m = open(t, m.Path)
+	out := filepath.Join(elsewhere, "out.onnx")
+	require.NoError(t, onnx.WriteFile(out, m, onnx.Options{}))
+	got := open(t, out)
+	for name, data := range want {
+		raw, err := got.Graph.Values[got.Graph.Value(name)].Data.Source.Bytes()
+		require.NoError(t, err)
+		assert.True(t, bytes.Equal(data, raw), name)
+	}
+	before := folder(t, elsewhere)
+	require.NoError(t, os.Truncate(filepath.Join(dir, "b.bin"), 499_999))
+	err := onnx.WriteFile(out, m, onnx.Options{})
+	require.ErrorContains(t, err, `tensor "t4": `)
+	require.ErrorContains(t, err, `external data "b.bin": offset 100001 and length 399999 reach beyond its 499999 bytes`)
+	assert.Equal(t, before, folder(t, elsewhere))
 }
 
 func TestExternalDataThreshold(t *testing.T) {
