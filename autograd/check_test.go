@@ -91,6 +91,7 @@ func (c *gradCase) check(t *testing.T, seed uint64) {
 		return
 	}
 	require.NoError(t, err)
+	require.NoError(t, graph.NewNames(m).Verify(j.Model))
 	rng := rand.New(rand.NewPCG(seed, 99))
 	in := c.inputs(t, m, rng)
 	forward := newRunner(t, m, c.Dims)

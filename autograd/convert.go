@@ -37,8 +37,7 @@ func Convert(m *graph.Model, version int64) ([]string, error) {
 	if _, err := op.InferAsIs(m); err != nil { // some changes depend on types
 		return nil, err
 	}
-	c := &converter{names: map[string]bool{}, counts: map[string]int{}, grows: map[*graph.Node]bool{}}
-	c.collect(m.Graph)
+	c := &converter{names: graph.NewNames(m), counts: map[string]int{}, grows: map[*graph.Node]bool{}}
 	for at := from + 1; at <= version; at++ {
 		if err := c.graph(m.Graph, at); err != nil {
 			return nil, err
@@ -65,20 +64,10 @@ func irVersion(opset int64) int64 {
 
 // converter walks the graphs of a model, once for every operator set on the way.
 type converter struct {
-	names  map[string]bool // of all values
+	names  *graph.Names
 	counts map[string]int
 	order  []string             // the keys of counts as they came
 	grows  map[*graph.Node]bool // the Resize nodes that were Upsample
-}
-
-// collect notes the names of the values of a graph and its subgraphs.
-func (c *converter) collect(g *graph.Graph) {
-	for i := range g.Values {
-		c.names[g.Values[i].Name] = true
-	}
-	for _, n := range g.Nodes {
-		n.Subgraphs(func(_ string, sub *graph.Graph) { c.collect(sub) })
-	}
 }
 
 func (c *converter) report() []string {
@@ -152,18 +141,11 @@ type conversion struct {
 }
 
 // value makes a value with a name that no other has.
-func (x *conversion) value(base string) Value {
-	name := base
-	for i := 1; x.names[name]; i++ {
-		name = fmt.Sprintf("%s_%d", base, i)
-	}
-	x.names[name] = true
-	return x.g.Value(name)
-}
+func (x *conversion) value(base string) Value { return x.g.Value(x.names.Value(base)) }
 
 // node makes a node with one output.
 func (x *conversion) node(name string, attrs Attrs, out Value, in ...Value) *graph.Node {
-	return &graph.Node{Name: x.label + "/" + name, Op: name, Kind: op.Lookup("", name), Attrs: attrs, Inputs: in, Outputs: []Value{out}}
+	return &graph.Node{Name: x.names.Node(x.label + "/" + name), Op: name, Kind: op.Lookup("", name), Attrs: attrs, Inputs: in, Outputs: []Value{out}}
 }
 
 // first puts a node before the one at hand, and returns its output.

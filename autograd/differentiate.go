@@ -108,7 +108,7 @@ func differentiate(m *graph.Model, opts Options, version int64) (out *Joint, err
 			panic(r)
 		}
 	}()
-	j := &joint{m: m.Clone(), counts: map[string]int{}, constants: map[string]Value{}, out: &Joint{}}
+	j := &joint{m: m.Clone(), constants: map[string]Value{}, out: &Joint{}}
 	j.g = j.m.Graph
 	j.out.Model = j.m
 	if version != graph.OpsetVersion(m.Opsets, "") {
@@ -121,10 +121,11 @@ func differentiate(m *graph.Model, opts Options, version int64) (out *Joint, err
 	if j.types, err = op.NewExtender(j.m); err != nil {
 		return nil, err
 	}
+	j.taken = graph.NewNames(j.m)
 	if err := j.run(opts); err != nil {
 		return nil, err
 	}
-	return j.out, nil
+	return j.out, graph.NewNames(m).Verify(j.m)
 }
 
 // joint is a training graph in the making.
@@ -133,10 +134,10 @@ type joint struct {
 	g         *graph.Graph
 	types     *op.Extender
 	out       *Joint
-	requires  []bool  // by value: a wanted gradient depends on its gradient
-	reaches   []bool  // by value: a loss depends on it
-	grads     []Value // by value: its gradient so far
-	counts    map[string]int
+	requires  []bool          // by value: a wanted gradient depends on its gradient
+	reaches   []bool          // by value: a loss depends on it
+	grads     []Value         // by value: its gradient so far
+	taken     *graph.Names    // in all graphs of the model
 	forward   int             // the number of nodes before the sweep; 0: nothing is made again
 	stashed   []bool          // by value: an emitted node reads it
 	remakes   map[Value]Value // of forward values that the backward half makes again

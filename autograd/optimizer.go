@@ -62,14 +62,17 @@ func AppendOptimizer(j *Joint, o Optimizer) (err error) {
 			panic(r)
 		}
 	}()
-	u := &updater{Optimizer: o, emitter: emitter{&joint{m: j.Model, g: j.Model.Graph, counts: map[string]int{}, constants: map[string]Value{},
+	u := &updater{Optimizer: o, emitter: emitter{&joint{m: j.Model, g: j.Model.Graph, taken: graph.NewNames(j.Model), constants: map[string]Value{},
 		out: j, base: "/optimizer/", prefix: "/optimizer/"}}, finite: None, copies: map[Value]bool{}}
 	if u.j.types, err = op.NewExtender(j.Model); err != nil {
 		return err
 	}
-	first := len(u.j.g.Nodes)
+	first, names := len(u.j.g.Nodes), graph.NewNames(j.Model)
 	u.run()
-	return u.arrange(first)
+	if err := u.arrange(first); err != nil {
+		return err
+	}
+	return names.Verify(j.Model)
 }
 
 // complete checks an optimizer and fills in what it leaves open.
@@ -231,7 +234,7 @@ func (u *updater) double(x float64) Value {
 
 // newInput adds a graph input.
 func (u *updater) newInput(name string, t graph.Type) Value {
-	if u.j.taken(name) {
+	if !u.j.taken.TakeValue(name) {
 		u.must(fmt.Errorf("the graph has a value %q already, the name of an input of the optimizer", name))
 	}
 	v := u.j.g.Value(name)
@@ -241,7 +244,7 @@ func (u *updater) newInput(name string, t graph.Type) Value {
 
 // result makes a value a graph output under a name.
 func (u *updater) result(name string, v Value) {
-	if u.j.taken(name) {
+	if !u.j.taken.TakeValue(name) {
 		u.must(fmt.Errorf("the graph has a value %q already, the name of an output of the optimizer", name))
 	}
 	out := u.j.g.Value(name)

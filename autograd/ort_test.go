@@ -33,6 +33,14 @@ var foreign = map[string]string{
 		loss = SoftmaxCrossEntropyLoss(u, t2) }`,
 	"recurrent": `g (float[S, N, 4] x, float[1, 20, 4] w, float[1, 20, 5] r, float[1, 40] b) => (float loss) {
 		y, h, c = LSTM<hidden_size = 5>(x, w, r, b)  q = Mul(y, y)  loss = ReduceMean<keepdims = 0>(q) }`,
+	"loop": `g (float[S, 4] x, float[4] w, float[4] v) => (float loss) <int64 three = {3}, bool yes = {1}> {
+		a, b, rows = Loop<body = b (int64 i, bool c, float[S, 4] s, float[S, 4] t) => (bool c2, float[S, 4] s2, float[S, 4] t2, float[S, 4] row) {
+			c2 = Identity(c)  p = Mul(s, t)  q = Mul(t, w)  s2 = Tanh(p)  even = Less(i, three)
+			t2 = If<then_branch = y () => (float[S, 4] y1) { m = Mul(s, q)  y1 = Sin(m) }, else_branch = n () => (float[S, 4] n1) { m = Mul(q, v)  n1 = Identity(m) }>(even)
+			row = Mul(s2, t2) }>(three, yes, x, x)
+		sum = Sum(a, b)  q = ReduceSumSquare<keepdims = 0>(rows)  l = ReduceMean<keepdims = 0>(sum)  loss = Add(l, q) }`,
+	"stretched": `g (float[N, 4] x, float[P, 4] one, float[S, 4] some) => (float loss) {
+		a = Mul(x, one)  b = Mul(one, a)  row = ReduceSum<keepdims = 1>(some)  c = Mul(b, row)  loss = ReduceMean<keepdims = 0>(c) }`,
 	"smooth": `g (float[N, 6] x, float[6, 6] w) => (float loss) {
 		h = MatMul(x, w)  a = Tanh(h)  s = Sigmoid(h)  m = Mul(a, s)  e = Erf(m)  n = ReduceL2<axes = [1], keepdims = 1>(e)  d = Div(e, n)  t = Softplus(d)  u = Mul(t, t)  loss = ReduceMean<keepdims = 0>(u) }`,
 }
@@ -49,7 +57,7 @@ func TestStockRuntime(t *testing.T) {
 	for name, text := range foreign {
 		m, err := graph.Parse(`<ir_version: 8, opset_import: ["" : 17]> `+text, name)
 		require.NoError(t, err)
-		want[name] = prepareForeign(t, m, filepath.Join(root, name), symbolic.Env{"N": 3, "S": 4})
+		want[name] = prepareForeign(t, m, filepath.Join(root, name), symbolic.Env{"N": 3, "S": 4, "P": 1})
 		folders = append(folders, filepath.Join(root, name))
 	}
 	out, err := exec.Command("node", folders...).CombinedOutput()
@@ -63,7 +71,7 @@ func TestStockRuntime(t *testing.T) {
 func prepareForeign(t *testing.T, m *graph.Model, folder string, env symbolic.Env) []*executor.Tensor {
 	t.Helper()
 	inferred(t, m)
-	j, err := autograd.Differentiate(m, autograd.Options{})
+	j, err := autograd.Differentiate(m, autograd.Options{AllInputs: true})
 	require.NoError(t, err)
 	require.NoError(t, os.MkdirAll(folder, 0o777))
 	require.NoError(t, onnx.WriteFile(filepath.Join(folder, "model.onnx"), j.Model, onnx.Options{}))

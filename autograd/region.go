@@ -7,8 +7,8 @@ import (
 	"memopt/graph/op"
 )
 
-// region is a copy of a subgraph inside which gradients are made. Its forward nodes run once more, those
-// that the gradients need.
+// region is a copy of a subgraph inside which gradients are made, under names of its own. Its forward nodes run
+// once more, those that the gradients need.
 type region struct {
 	*joint
 	order   graph.Order
@@ -20,6 +20,7 @@ type region struct {
 func (c *Ctx) region(g *graph.Graph, name string) (*region, error) {
 	cp := g.Clone(c.j.g)
 	cp.Name = c.j.prefix + name
+	c.j.taken.Rename(cp, cp.Name+"/")
 	r := &region{}
 	for _, d := range cp.Outputs {
 		r.outputs = append(r.outputs, d.Value)

@@ -14,35 +14,16 @@ func (j *joint) opset() int64 { return graph.OpsetVersion(j.m.Opsets, "") }
 func (j *joint) labelOf(n *graph.Node) string { return j.g.NodeLabel(n.ID) }
 
 // nodeName names an emitted node after the forward node at hand.
-func (j *joint) nodeName(op string) string {
-	base := j.prefix + op
-	n := j.counts[base]
-	j.counts[base] = n + 1
-	if n > 0 {
-		base = fmt.Sprintf("%s_%d", base, n)
-	}
-	return base
-}
+func (j *joint) nodeName(op string) string { return j.taken.Node(j.prefix + op) }
 
-// newValue makes a value with a name that no other has.
+// newValue makes a value with a name that no other has, in no graph of the model.
 func (j *joint) newValue(name string) Value {
-	unique := name
-	for i := 1; ; i++ {
-		if !j.taken(unique) {
+	for {
+		unique := j.taken.Value(name)
+		if _, dead := j.g.Lookup(unique); !dead { // one that nothing makes any more
 			return j.g.Value(unique)
 		}
-		unique = fmt.Sprintf("%s_%d", name, i)
 	}
-}
-
-// taken reports whether a value of the graph, or of one around it, has the name.
-func (j *joint) taken(name string) bool {
-	for g := j.g; g != nil; g = g.Outer {
-		if _, ok := g.Lookup(name); ok {
-			return true
-		}
-	}
-	return false
 }
 
 // constant returns an initializer with the tensor's contents; equal ones are one.
@@ -170,7 +151,7 @@ func (j *joint) seed(losses []lossValue, scaleName string) error {
 	e := &emitter{j}
 	scale := None
 	if scaleName != "" {
-		if j.taken(scaleName) {
+		if !j.taken.TakeValue(scaleName) {
 			return fmt.Errorf("the graph has a value %q already, the name for the loss scale", scaleName)
 		}
 		scale = j.g.Value(scaleName)
@@ -257,7 +238,7 @@ func (j *joint) finish(wrt []Value) error {
 			g = e.Zeros(v)
 		}
 		j.out.Wrt = append(j.out.Wrt, name)
-		if _, taken := j.g.Lookup(name + GradSuffix); taken {
+		if !j.taken.TakeValue(name + GradSuffix) {
 			return fmt.Errorf("the graph has a value %q already, the name for the gradient of %q", name+GradSuffix, name)
 		}
 		out := j.g.Value(name + GradSuffix)

@@ -65,17 +65,18 @@ type inliner struct {
 	weight []weight // of each function's body with all its calls inlined
 	known  []bool
 
-	values map[string]int // names of values in use, with the number tried last
-	labels map[string]int // names of nodes
-	spent  weight         // so far
-	names  int            // bytes of new names so far
-	err    error          // the first
+	values map[string]int  // names of values in use, with the number tried last
+	labels map[string]int  // names of nodes
+	passed map[*Graph]bool // subgraphs among calls' attributes that have been copied: later copies need names of their own
+	spent  weight          // so far
+	names  int             // bytes of new names so far
+	err    error           // the first
 }
 
 func newInliner(m *Model) *inliner {
 	n := len(m.Functions)
 	in := &inliner{m: m, byKey: make(map[functionKey]int, n), weight: make([]weight, n), known: make([]bool, n),
-		values: map[string]int{}, labels: map[string]int{}}
+		values: map[string]int{}, labels: map[string]int{}, passed: map[*Graph]bool{}}
 	for i, f := range m.Functions {
 		in.byKey[keyOf(f.Domain, f.Name, f.Overload)] = i
 	}

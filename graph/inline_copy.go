@@ -94,12 +94,13 @@ func (s *scope) attr(name string) *Attr {
 const unmapped ValueID = -2
 
 // copier maps the values of a graph that is copied to those of the copy. scope is nil
-// for a subgraph that a call passes as an attribute: it keeps its names.
+// for a subgraph that a call passes as an attribute: its first copy keeps its names.
 type copier struct {
 	w     *writer // of the copy
 	from  *Graph
 	outer *copier // of the enclosing graph; nil for a body, and where scope is nil
 	scope *scope
+	again bool      // no first copy
 	ids   []ValueID // by value of from
 }
 
@@ -125,8 +126,12 @@ func (c *copier) value(id ValueID) ValueID {
 func (c *copier) name(id ValueID) string {
 	v := &c.from.Values[id]
 	switch {
-	case c.scope == nil:
+	case c.scope == nil && v.Outer != NoValue && c.outer.scope != nil:
 		return v.Name
+	case c.scope == nil && v.Outer == NoValue && !c.again:
+		return v.Name
+	case c.scope == nil && v.Outer == NoValue:
+		return c.w.in.fresh(c.w.in.values, v.Name)
 	case v.Outer != NoValue:
 		return c.outer.w.g.ValueName(c.outer.value(v.Outer))
 	}
@@ -218,6 +223,8 @@ func (c *copier) node(id NodeID) *Node {
 	if c.scope != nil {
 		n.Name = c.w.in.fresh(c.w.in.labels, c.scope.label+"/"+c.from.NodeLabel(id))
 		n.Metadata = withMissing(src.Metadata, c.scope.call.Metadata)
+	} else if c.again && n.Name != "" {
+		n.Name = c.w.in.fresh(c.w.in.labels, n.Name)
 	}
 	n.Attrs = make([]Attr, 0, len(src.Attrs))
 	for i := range src.Attrs {
@@ -274,6 +281,10 @@ func (c *copier) subgraph(src *Graph, s *scope) *Graph {
 	w := &writer{in: c.w.in, g: New(src.Name, c.w.g)}
 	w.g.Doc, w.g.Metadata, w.g.Extra = src.Doc, src.Metadata, src.Extra
 	sub := newCopier(w, src, c, s)
+	if s == nil {
+		sub.again = w.in.passed[src]
+		w.in.passed[src] = true
+	}
 	if w.in.err != nil {
 		return w.g
 	}

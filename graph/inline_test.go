@@ -19,12 +19,13 @@ func TestInline(t *testing.T) {
 		if err != nil {
 			d.Fatalf(t, "%v", err)
 		}
-		before := meaning(m)
+		before, names := meaning(m), graph.NewNames(m)
 		changed, err := graph.InlineFunctions(m)
 		if err != nil {
 			return err.Error() + "\n"
 		}
 		require.NoError(t, graph.Verify(m), d.Pos)
+		require.NoError(t, names.Verify(m), d.Pos)
 		require.Equal(t, before, meaning(m), "%s: inlining changed what the outputs are computed from", d.Pos)
 		return fmt.Sprintf("%schanged: %v\n", graph.Format(m, everything), changed)
 	})

@@ -10,8 +10,9 @@ type Pass struct {
 }
 
 // RunPasses runs the passes in order and verifies the model after each one that
-// changed it. An error names the pass that was running.
+// changed it, and that it gave no name twice. An error names the pass that was running.
 func RunPasses(m *Model, passes ...Pass) error {
+	names := NewNames(m)
 	for _, p := range passes {
 		changed, err := p.Run(m)
 		if err != nil {
@@ -20,7 +21,11 @@ func RunPasses(m *Model, passes ...Pass) error {
 		if !changed {
 			continue
 		}
-		if err := Verify(m); err != nil {
+		err = Verify(m)
+		if err == nil {
+			err = names.Verify(m)
+		}
+		if err != nil {
 			return fmt.Errorf("pass %s left the model invalid: %w", p.Name, err)
 		}
 	}

@@ -184,12 +184,15 @@ func (w *anchorWriter) zerosOf(rank int) (graph.ValueID, error) {
 	if w.zeros[rank] != graph.NoValue {
 		return w.zeros[rank], nil
 	}
-	data := graph.Int64Tensor(w.freeName(fmt.Sprintf("memopt%s_rank_%d", AnchorSuffix, rank)), []int64{int64(rank)}, make([]int64, rank)...)
+	name := fmt.Sprintf("memopt%s_rank_%d", AnchorSuffix, rank)
+	data := graph.Int64Tensor(name, []int64{int64(rank)}, make([]int64, rank)...)
 	if w.out.Model.IRVersion < 4 { // there an initializer must be a graph input, too
-		w.zeros[rank] = w.add(op.Constant, data.Name, graph.Ints(int64(rank)))
+		w.zeros[rank] = w.add(op.Constant, name, graph.Ints(int64(rank)))
+		data.Name = w.g.ValueName(w.zeros[rank])
 		w.nodes[len(w.nodes)-1].SetAttr("value", data)
 		return w.zeros[rank], nil
 	}
+	data.Name = w.freeName(name)
 	var err error
 	w.zeros[rank], err = w.g.AddInitializer(data)
 	return w.zeros[rank], err
@@ -231,11 +234,11 @@ func (w *anchorWriter) add(kind graph.Kind, name string, shape graph.Shape, inpu
 	return out
 }
 
-// freeName returns a name that no value has yet.
+// freeName takes a name that no node and no value has yet.
 func (w *anchorWriter) freeName(name string) string {
 	free := name
 	for i := 2; ; i++ {
-		if _, taken := w.g.Lookup(free); !taken {
+		if w.names.TakeBoth(free) {
 			return free
 		}
 		free = fmt.Sprintf("%s_%d", name, i)

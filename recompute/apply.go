@@ -55,7 +55,7 @@ func Apply(m *graph.Model, b live.Boundary, order graph.Order, placements []Plac
 	}
 	r := &rewriter{old: m.Graph, backward: backward, opts: opts, out: &Rewritten{Model: m.Clone()},
 		newest: make([]graph.ValueID, len(m.Graph.Values)), copies: make([]int, len(m.Graph.Nodes))}
-	r.g = r.out.Model.Graph
+	r.g, r.names = r.out.Model.Graph, graph.NewNames(m)
 	r.versions = m.Opsets
 	for i := range r.newest {
 		r.newest[i] = graph.NoValue
@@ -64,7 +64,11 @@ func Apply(m *graph.Model, b live.Boundary, order graph.Order, placements []Plac
 		return nil, err
 	}
 	r.out.Boundary = r.boundary(b)
-	if err := graph.Verify(r.out.Model); err != nil {
+	err = graph.Verify(r.out.Model)
+	if err == nil {
+		err = graph.NewNames(m).Verify(r.out.Model)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("the rewritten graph is invalid: %w", err)
 	}
 	return r.out, nil
@@ -97,6 +101,7 @@ func (r *rewriter) boundary(b live.Boundary) live.Boundary {
 type rewriter struct {
 	old      *graph.Graph
 	g        *graph.Graph // the copy that is edited
+	names    *graph.Names
 	versions []graph.Opset
 	backward []bool
 	opts     Options
@@ -183,7 +188,7 @@ func (r *rewriter) clone(id graph.NodeID) (*graph.Node, error) {
 	r.copies[id]++
 	suffix := suffixOf(r.copies[id])
 	src := r.g.Nodes[id] // the copy, which may have a seed now
-	n := &graph.Node{Name: r.cloneName(old, suffix), Op: src.Op, Domain: src.Domain, Overload: src.Overload, Kind: src.Kind,
+	n := &graph.Node{Name: r.names.Node(r.cloneName(old, suffix)), Op: src.Op, Domain: src.Domain, Overload: src.Overload, Kind: src.Kind,
 		Inputs: slices.Clone(old.Inputs), Attrs: slices.Clone(src.Attrs), Metadata: slices.Clone(src.Metadata),
 		Doc: "Recompute of " + r.old.NodeLabel(id), Extra: src.Extra}
 	r.rewire(n)
@@ -224,7 +229,7 @@ func (r *rewriter) cloneValue(v graph.ValueID, suffix string) (graph.ValueID, er
 		return graph.NoValue, nil
 	}
 	name := r.old.Values[v].Name + suffix
-	if _, taken := r.g.Lookup(name); taken {
+	if !r.names.TakeValue(name) {
 		return graph.NoValue, fmt.Errorf("value %q exists already; was this graph rewritten before? start from the original", name)
 	}
 	id := r.g.Value(name)
