@@ -149,7 +149,7 @@ func (a *Arena) alloc(n int, s ExtendStrategy) ([]byte, error) {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	size := (n + Alignment - 1) / Alignment * Alignment
+	size := blockSize(n)
 	i, ok := a.find(size)
 	if !ok {
 		if err := a.extend(size, s); err != nil {
@@ -164,6 +164,9 @@ func (a *Arena) alloc(n int, s ExtendStrategy) ([]byte, error) {
 	a.stats.Peak = max(a.stats.Peak, a.stats.InUse)
 	return b.data[:n:n], nil
 }
+
+// blockSize is the size of the block in which n bytes lie.
+func blockSize(n int) int { return (n + Alignment - 1) / Alignment * Alignment }
 
 // find returns the smallest free block of at least size bytes.
 func (a *Arena) find(size int) (int32, bool) {

@@ -180,7 +180,7 @@ func (k *ifKernel) Run(c *Ctx) error {
 // carried are the tensors that one iteration hands to the next, and the rows that
 // iterations add to scan outputs. They lie in blocks of their own.
 type carried struct {
-	arena *Arena
+	arena *share
 	state []Tensor   // what the next iteration reads
 	rows  [][]Tensor // by scan output: one per iteration
 }

@@ -22,11 +22,12 @@ type frame struct {
 	flags   *Flags    // of the step that is being captured; nil at other times
 	task    chainTask
 
-	// mem is the memory in which the frame's values live, nil for the host's; arena and weights are in it.
-	mem            DeviceMemory
-	device         Device
-	arena, weights *Arena
-	homes          *homes // nil where mem is nil
+	// mem is the memory in which the frame's values live, nil for the host's; weights are in it.
+	mem     DeviceMemory
+	device  Device
+	weights *Arena
+	shares  shares // of memory taken on demand
+	homes   *homes // nil where mem is nil
 
 	layout
 	live, livePeak int64 // bytes live now, and at most in this run
@@ -68,7 +69,7 @@ type planned struct{ offset, size int64 }
 
 // newFrame makes the frame of the main graph, or of a subgraph that a step of the frame outer runs. Subgraphs run on the host.
 func newFrame(s *Session, g *graph.Graph, outer *frame, owner *step) *frame {
-	f := &frame{s: s, g: g, device: s.device, arena: s.arena, weights: s.weights, vals: make([]*Tensor, len(g.Values)), shapes: make([][]int, len(g.Values)), mutable: make([]bool, len(g.Values))}
+	f := &frame{s: s, g: g, device: s.device, shares: s.shares, weights: s.weights, vals: make([]*Tensor, len(g.Values)), shapes: make([][]int, len(g.Values)), mutable: make([]bool, len(g.Values))}
 	for _, n := range g.Nodes {
 		for _, slot := range op.Of(n.Kind).Mutates {
 			if v := n.Input(slot); v != graph.NoValue {
@@ -83,12 +84,15 @@ func newFrame(s *Session, g *graph.Graph, outer *frame, owner *step) *frame {
 		}
 		f.vals[i] = &Tensor{DType: g.Values[i].Type.DType}
 	}
+	if outer != nil {
+		f.shares = shares{s.shares.host, s.shares.host, s.shares.host} // what subgraphs need is in no plan
+	}
 	switch {
 	case s.mem == nil:
 	case outer == nil:
 		f.mem, f.homes = s.mem, newHomes(f)
 	default:
-		f.device, f.arena, f.weights = s.placer.Host(), s.hostArena, s.hostArena
+		f.device, f.weights = s.placer.Host(), s.hostArena
 	}
 	return f
 }

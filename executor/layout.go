@@ -235,9 +235,10 @@ func (st *step) deviceOutput(slot, n int) ([]byte, error) {
 	if b := f.blocks[root]; b != nil && int64(len(b)) == int64(n)+guard {
 		return b[:n:n], nil // in place, or a second call
 	}
-	f.arena.Free(f.blocks[root])
+	from := f.shareOf(root)
+	from.Free(f.blocks[root])
 	f.blocks[root] = nil
-	b, err := f.arena.Alloc(n + int(guard))
+	b, err := from.Alloc(n + int(guard))
 	if err != nil {
 		return nil, fmt.Errorf("%w%s", err, f.liveNow())
 	}
@@ -266,7 +267,7 @@ func (st *step) takeScratch() error {
 			return err
 		}
 	default:
-		b, err := f.arena.Alloc(int(n))
+		b, err := f.shares.planned.Alloc(int(n))
 		if err != nil {
 			return fmt.Errorf("%w%s", err, f.liveNow())
 		}
@@ -294,7 +295,7 @@ func (st *step) Scratch(n int) ([]byte, error) {
 	f.live += size
 	st.scratchLive += size
 	f.livePeak = max(f.livePeak, f.live)
-	b, err := f.arena.Alloc(n)
+	b, err := f.shares.planned.Alloc(n)
 	if err != nil {
 		return nil, fmt.Errorf("%w%s", err, f.liveNow())
 	}
@@ -311,17 +312,17 @@ func (f *frame) hold(v graph.ValueID, n int64) {
 
 // drop ends a root's memory.
 func (f *frame) drop(v graph.ValueID) {
-	f.arenaOf(v).Free(f.blocks[v])
+	f.shareOf(v).Free(f.blocks[v])
 	f.blocks[v] = nil
 }
 
 // freeExtra gives back what a step has taken until its end.
 func (st *step) freeExtra() {
 	for _, b := range st.extra {
-		st.f.arena.Free(b)
+		st.f.shares.planned.Free(b)
 	}
 	for _, b := range st.hostExtra {
-		st.f.s.hostArena.Free(b)
+		st.f.shares.host.Free(b)
 	}
 	st.extra, st.hostExtra = st.extra[:0], st.hostExtra[:0]
 }

@@ -27,7 +27,7 @@ func newLoop(f *frame, st *step) (Kernel, error) {
 		return nil, p.Errorf("the body has %d inputs and %d outputs for %d carried values; wanted %d inputs and at least %d outputs",
 			len(b.g.Inputs), len(b.g.Outputs), n, n+2, n+1)
 	}
-	return &loopKernel{body: b, state: carried{arena: f.s.hostArena, state: make([]Tensor, n), rows: make([][]Tensor, k)}}, nil
+	return &loopKernel{body: b, state: carried{arena: f.s.shares.host, state: make([]Tensor, n), rows: make([][]Tensor, k)}}, nil
 }
 
 // Run runs the iterations and copies the last state and the scan outputs.

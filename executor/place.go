@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"memopt/graph"
+	"memopt/graph/live"
 	"memopt/graph/op"
 )
 
@@ -290,7 +291,7 @@ func (st *step) store() error {
 
 // hostBlock returns host memory until the step ends.
 func (st *step) hostBlock(n int) ([]byte, error) {
-	b, err := st.f.s.hostArena.Alloc(n)
+	b, err := st.f.shares.host.Alloc(n)
 	if err == nil && n > 0 {
 		st.hostExtra = append(st.hostExtra, b)
 	}
@@ -310,17 +311,20 @@ func (st *step) hostOutput(slot, n int) ([]byte, error) {
 	if b := f.blocks[root]; n > 0 && len(b) == n {
 		return b, nil
 	}
-	f.s.hostArena.Free(f.blocks[root])
+	f.shares.host.Free(f.blocks[root])
 	f.blocks[root] = nil
-	b, err := f.s.hostArena.Alloc(n)
+	b, err := f.shares.host.Alloc(n)
 	f.blocks[root] = b
 	return b, err
 }
 
-// arenaOf returns the arena from which a value is taken on demand.
-func (f *frame) arenaOf(v graph.ValueID) *Arena {
-	if f.homes != nil && f.homes.onHost[v] {
-		return f.s.hostArena
+// shareOf returns what a value is taken from on demand.
+func (f *frame) shareOf(v graph.ValueID) *share {
+	switch {
+	case f.homes != nil && f.homes.onHost[v]:
+		return f.shares.host
+	case f.bytes[v] == live.Unsized:
+		return f.shares.beside
 	}
-	return f.arena
+	return f.shares.planned
 }

@@ -40,7 +40,7 @@ func newScan(f *frame, st *step) (Kernel, error) {
 	if k.scans < 1 || states < 0 || len(b.g.Inputs) != states+k.scans || len(b.g.Outputs) < states {
 		return nil, p.Errorf("num_scan_inputs is %d; the node has %d inputs, the body %d inputs and %d outputs", k.scans, len(p.In), len(b.g.Inputs), len(b.g.Outputs))
 	}
-	k.state = carried{arena: f.s.hostArena, state: make([]Tensor, states), rows: make([][]Tensor, len(b.g.Outputs)-states)}
+	k.state = carried{arena: f.s.shares.host, state: make([]Tensor, states), rows: make([][]Tensor, len(b.g.Outputs)-states)}
 	k.rows = make([]Tensor, k.scans)
 	if k.batched && p.Has(0) {
 		return nil, p.Unsupported("sequence_lens of Scan-8 is not supported")

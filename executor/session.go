@@ -64,9 +64,11 @@ type Prediction struct {
 
 // Measured is what a session's runs needed, in bytes.
 type Measured struct {
-	Live    int64 // peak of the bytes live at once
-	Arena   int64 // the end of the highest buffer that a kernel was given in the planned layout; on demand, the arena's peak in use
-	Dynamic int64 // peak of what was taken on demand beside a planned layout
+	Live int64 // peak of the bytes live at once
+	// Arena is the end of the highest buffer that a kernel was given in the planned layout; on demand, the most that values and workspaces of
+	// known size had in use.
+	Arena   int64
+	Dynamic int64 // peak of what was taken on demand beside these: values whose size depends on data, and what runs in subgraphs
 	Copies  Copies
 	Runs    int
 }
@@ -88,6 +90,7 @@ type Session struct {
 	placer    Placer
 	mem       DeviceMemory
 	hostArena *Arena
+	shares    shares
 	outputs   []*Tensor // copies of outputs for the host
 	fetched   fetched
 	captured  capturing
@@ -131,6 +134,7 @@ func Open(m *graph.Model, types *op.Result, d Device, opts Options) (*Session, e
 	if s.hostArena = s.arena; s.mem != nil {
 		s.hostArena = NewArena(NextPowerOfTwo, 0)
 	}
+	s.shares = newShares(s.arena, s.hostArena)
 	if v, ok := d.(Virtual); ok {
 		s.virtual = v.Virtual()
 	}
@@ -240,6 +244,7 @@ func (s *Session) Run(ctx context.Context) error {
 	}
 	s.outputs, s.fetched.done = nil, false
 	before := s.arena.Stats()
+	s.shares.begin()
 	s.root.step = s.run
 	err := s.runRoot(ctx)
 	if s.mem != nil {
@@ -256,7 +261,8 @@ func (s *Session) Run(ctx context.Context) error {
 	case s.virtual && s.opts.OnDemand:
 		s.measured.Arena = max(s.measured.Arena, s.root.livePeak)
 	case s.opts.OnDemand:
-		s.measured.Arena = max(s.measured.Arena, after.Peak)
+		s.measured.Arena = max(s.measured.Arena, s.shares.planned.peak)
+		s.measured.Dynamic = max(s.measured.Dynamic, s.shares.beside.peak)
 	default:
 		s.measured.Arena = max(s.measured.Arena, s.root.high)
 		s.measured.Dynamic = max(s.measured.Dynamic, after.Peak-before.InUse)

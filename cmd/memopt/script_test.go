@@ -46,6 +46,10 @@ var forwardModels = map[string]string{
 	"broken.onnx": `broken (float[4, 8] x, int64[4] labels, float[8, 8] w) => (float loss, float[8, 8] g) <float[4, 8] b> {
 		h = Tanh(x)  a = MatMul(h, w)  b = Sigmoid(a, w)  u = Unsqueeze<axes = [0]>(b)  c = Squeeze<axes = [0]>(u)  loss, p = SoftmaxCrossEntropyLoss(c, labels)
 		d = Mul(p, b)  e = Mul(d, a)  ht = Transpose(h)  g = MatMul(ht, e) }`,
+	"loop.onnx": `loop (float[64, 32] x, float[32] w) => (float loss) <int64 three = {3}, bool yes = {1}> {
+		a = Mul(x, w)  b = Tanh(a)
+		c = Loop(three, yes, b) <body = l (int64 i, bool more, float[64, 32] s) => (bool again, float[64, 32] u) { again = Identity(more)  p = Mul(s, w)  q = Exp(p)  u = Tanh(q) }>
+		d = Exp(c)  loss = ReduceMean<keepdims = 0>(d) }`,
 	"unused.onnx": `unused (float[8] x, float[8] w, float[3] idle) => (float loss, float[3] other) { y = Mul(x, w)  loss = ReduceSum<keepdims = 0>(y)  other = Neg(idle) }`,
 }
 

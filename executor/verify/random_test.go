@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -52,7 +53,7 @@ var setups = []executor.Options{
 	{Threads: 1, OnDemand: true, Strategy: executor.SameAsRequested, Guard: true},
 }
 
-// same runs a side in every way and compares with the plain interpreter and with want.
+// same runs a side in every way and compares with the plain interpreter and with want. What runs inside subgraphs is beside the plan.
 func same(t *testing.T, side verify.Side, inputs map[string]*executor.Tensor, want []verify.Output, label string) []verify.Output {
 	t.Helper()
 	for _, s := range setups {
@@ -67,10 +68,19 @@ func same(t *testing.T, side verify.Side, inputs map[string]*executor.Tensor, wa
 		if !s.Guard || !s.OnDemand {
 			require.Equal(t, run.Predicted.Arena, run.Measured.Arena, "%s, %+v: the measured arena is not the planned one", label, s)
 		}
+		if holdsSubgraphs(side.Model.Graph) {
+			require.LessOrEqual(t, run.Predicted.Live, run.Measured.Live, "%s, %+v: live bytes", label, s)
+			require.Positive(t, run.Measured.Dynamic, "%s, %+v", label, s)
+			continue
+		}
 		require.Equal(t, run.Predicted.Live, run.Measured.Live, "%s, %+v: live bytes", label, s)
 		require.Zero(t, run.Measured.Dynamic, "%s, %+v", label, s)
 	}
 	return want
+}
+
+func holdsSubgraphs(g *graph.Graph) bool {
+	return slices.ContainsFunc(g.Nodes, (*graph.Node).HasSubgraphs)
 }
 
 // TestRandomGraphs runs random training graphs, as they are and as plans rewrite them, in
@@ -79,7 +89,7 @@ func TestRandomGraphs(t *testing.T) {
 	for seed := range uint64(24) {
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, 1))
-			m := graphtest.Training(rng, graphtest.Options{Nodes: 20 + rng.IntN(80), Symbolic: seed%2 == 0, Layers: seed%3 == 0})
+			m := graphtest.Training(rng, graphtest.Options{Nodes: 20 + rng.IntN(80), Symbolic: seed%2 == 0, Layers: seed%3 == 0, Control: seed%4 == 3})
 			env := symbolic.Env{"N": 33 + int64(seed)}
 			types := infer(t, m)
 			inputs := made(t, m, env, seed)

@@ -1,0 +1,42 @@
+package executor
+
+// share is the part of an arena that serves one purpose: it counts what it has in use. It is not safe for concurrent use; its
+// arena is.
+type share struct {
+	arena       *Arena
+	inUse, peak int64 // bytes, rounded up as in the arena
+}
+
+// Alloc is the arena's.
+func (s *share) Alloc(n int) ([]byte, error) {
+	b, err := s.arena.Alloc(n)
+	s.inUse += int64(blockSize(len(b)))
+	s.peak = max(s.peak, s.inUse)
+	return b, err
+}
+
+// Free is the arena's.
+func (s *share) Free(b []byte) {
+	s.arena.Free(b)
+	s.inUse -= int64(blockSize(len(b)))
+}
+
+// shares are what a session takes on demand.
+type shares struct {
+	// planned is for values and workspaces of the main graph of which the plan knows the size, beside for all others in the same
+	// memory: values whose size depends on data, and all that subgraphs need.
+	planned, beside *share
+	// host is the host's memory: beside, but for a device with memory of its own.
+	host *share
+}
+
+func newShares(arena, host *Arena) shares {
+	s := shares{planned: &share{arena: arena}, beside: &share{arena: arena}}
+	if s.host = s.beside; host != arena {
+		s.host = &share{arena: host}
+	}
+	return s
+}
+
+// begin makes what is in use now the peaks.
+func (s *shares) begin() { s.planned.peak, s.beside.peak = s.planned.inUse, s.beside.inUse }
