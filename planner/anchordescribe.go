@@ -7,11 +7,12 @@ import (
 
 	"memopt/graph"
 	"memopt/graph/op"
+	"memopt/recompute"
 )
 
 // ortNode is what the optimizations ask about a node of the graph.
 type ortNode struct {
-	copies bool  // its first output is its first input: Identity, and Dropout of ratio 0
+	copies bool  // it is taken out: Identity, and a Dropout whose mask nobody reads
 	class  int32 // nodes of one class have the same operator and attributes; 0: never merged
 	swaps  bool  // a Transpose of the last two dims
 	matrix bool  // a product that takes a factor and transposed operands: MatMul
@@ -21,7 +22,8 @@ type ortNode struct {
 	row    int8  // an Add: one past the operand that is a row of fixed length
 }
 
-func describeForORT(g *graph.Graph, n *graph.Node, classes map[string]int32) ortNode {
+// describeForORT describes a node. eliminated says that ONNX Runtime replaces it by its data.
+func describeForORT(g *graph.Graph, n *graph.Node, eliminated bool, classes map[string]int32) ortNode {
 	info := op.Of(n.Kind)
 	var d ortNode
 	if !info.Random && len(info.Mutates) == 0 && !n.HasSubgraphs() && n.Kind != op.Unknown {
@@ -35,7 +37,7 @@ func describeForORT(g *graph.Graph, n *graph.Node, classes map[string]int32) ort
 	case op.Identity:
 		d.copies = true
 	case op.Dropout:
-		d.copies = !drops(g, n)
+		d.copies = eliminated
 	case op.Shape:
 		d.shape = fixedShape(g, n.Input(0))
 	case op.Transpose:
@@ -58,19 +60,6 @@ func describeForORT(g *graph.Graph, n *graph.Node, classes map[string]int32) ort
 		}
 	}
 	return d
-}
-
-// drops reports whether ONNX Runtime takes a Dropout for one that drops something: it looks at the ratio alone (dropout_elimination.cc).
-func drops(g *graph.Graph, n *graph.Node) bool {
-	if n.Input(1) == graph.NoValue {
-		return false
-	}
-	t := constantData(g, n.Input(1))
-	if t == nil || t.Source == nil {
-		return true
-	}
-	ratio, err := t.Source.Bytes()
-	return err != nil || slices.ContainsFunc(ratio, func(b byte) bool { return b != 0 })
 }
 
 // classKey names a node's operator and attributes.
@@ -130,7 +119,7 @@ func sharedConstants(g *graph.Graph) []graph.ValueID {
 	for i := range g.Values {
 		v := graph.ValueID(i)
 		out[i] = v
-		t := constantData(g, v)
+		t := recompute.Contents(g, v)
 		if t == nil || t.Source == nil {
 			continue
 		}
@@ -151,18 +140,6 @@ func sharedConstants(g *graph.Graph) []graph.ValueID {
 	return out
 }
 
-// constantData returns what the file says of a value that no input can change; nil for others.
-func constantData(g *graph.Graph, v graph.ValueID) *graph.TensorData {
-	value := &g.Values[v]
-	switch {
-	case value.IsConstant():
-		return value.Data
-	case value.Def != graph.NoNode && op.Of(g.Nodes[value.Def].Kind).Has(op.ConstantRole):
-		return g.Nodes[value.Def].TensorAttr("value")
-	}
-	return nil
-}
-
 // constantScalar reports whether a value is one number in the file.
 func constantScalar(g *graph.Graph, v graph.ValueID) bool {
 	if v == graph.NoValue || !fixedShape(g, v) {
@@ -173,5 +150,5 @@ func constantScalar(g *graph.Graph, v graph.ValueID) bool {
 			return false
 		}
 	}
-	return constantData(g, v) != nil
+	return recompute.Contents(g, v) != nil
 }

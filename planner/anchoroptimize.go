@@ -5,6 +5,7 @@ import (
 
 	"memopt/graph"
 	"memopt/graph/live"
+	"memopt/recompute"
 )
 
 // ortOptimizer rewrites a program as ONNX Runtime's optimizations at their default setting rewrite its graph before they order it, as
@@ -33,11 +34,12 @@ func newORTOptimizer(g *graph.Graph) *ortOptimizer {
 	o.order.Numbered = true
 	o.fixed = make([]bool, len(g.Values))
 	for v := range o.fixed {
-		o.fixed[v] = constantData(g, graph.ValueID(v)) != nil
+		o.fixed[v] = recompute.Contents(g, graph.ValueID(v)) != nil
 	}
 	classes := map[string]int32{}
+	eliminated := recompute.Eliminated(g)
 	for i, n := range g.Nodes {
-		o.node[i] = describeForORT(g, n, classes)
+		o.node[i] = describeForORT(g, n, eliminated[i], classes)
 	}
 	return o
 }

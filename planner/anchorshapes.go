@@ -6,6 +6,7 @@ import (
 
 	"memopt/graph"
 	"memopt/graph/op"
+	"memopt/recompute"
 	"memopt/symbolic"
 )
 
@@ -71,7 +72,7 @@ func computesDims(g *graph.Graph, n *graph.Node) bool {
 	case op.Range:
 		return true
 	case op.Reshape:
-		return constantData(g, n.Input(1)) == nil
+		return recompute.Contents(g, n.Input(1)) == nil
 	case op.Concat:
 		return slices.ContainsFunc(n.Inputs, func(v graph.ValueID) bool { return !fixedDim(g, v, n.Int("axis", 0)) })
 	}

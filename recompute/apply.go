@@ -18,19 +18,24 @@ type Options struct {
 	Seed int64
 	// Anchors are written in the order of their places. They are as package planner decided; nil: none.
 	Anchors []Anchor
+	// Guard writes what keeps stock ONNX Runtime's optimizations and kernels from changing the rewritten graph's numbers, at any level of
+	// optimization. Graphs with a YieldOp, which stock ONNX Runtime does not run, get none.
+	Guard bool
 }
 
 // Rewritten is the outcome of Apply.
 type Rewritten struct {
 	Model *graph.Model
 	// Origin maps every node of the new graph to the node that it is, or
-	// is a clone of, in the old one; nodes of anchors to NoNode. An Identity that copies what an anchor waits for to a graph
+	// is a clone of, in the old one; nodes of anchors and guards to NoNode. An Identity that copies what an anchor waits for to a graph
 	// output has no place in it: its input takes its name.
 	Origin []graph.NodeID
 	// Clones counts the nodes that run again.
 	Clones int
 	// AnchorNodes counts the nodes that anchors are made of.
 	AnchorNodes int
+	// GuardNodes counts the nodes that guards are made of.
+	GuardNodes int
 	// Boundary is the boundary in the new graph.
 	Boundary live.Boundary
 	// Seeded lists the old nodes that were given a seed.
@@ -54,7 +59,8 @@ func Apply(m *graph.Model, b live.Boundary, order graph.Order, placements []Plac
 		return nil, err
 	}
 	r := &rewriter{old: m.Graph, backward: backward, opts: opts, out: &Rewritten{Model: m.Clone()},
-		newest: make([]graph.ValueID, len(m.Graph.Values)), copies: make([]int, len(m.Graph.Nodes))}
+		newest: make([]graph.ValueID, len(m.Graph.Values)), copies: make([]int, len(m.Graph.Nodes)), guards: map[*graph.Node]bool{}}
+	r.opts.Guard = opts.Guard && b.Kind != live.YieldBoundary && r.out.Model.OpsetVersion("") >= MinAnchorOpset
 	r.g, r.names = r.out.Model.Graph, graph.NewNames(m)
 	r.versions = m.Opsets
 	for i := range r.newest {
@@ -81,6 +87,9 @@ func (r *rewriter) boundary(b live.Boundary) live.Boundary {
 	seen := make([]bool, len(r.old.Nodes))
 	for i, origin := range r.out.Origin {
 		if origin == graph.NoNode {
+			if r.guards[r.g.Nodes[i]] {
+				continue
+			}
 			if b.Backward != graph.NoNode && out.Backward == graph.NoNode {
 				out.Backward = graph.NodeID(i)
 			}
@@ -108,6 +117,7 @@ type rewriter struct {
 	out      *Rewritten
 	newest   []graph.ValueID // by old value: its newest clone
 	copies   []int           // by old node: how often it was cloned
+	guards   map[*graph.Node]bool
 }
 
 func (r *rewriter) rewrite(order graph.Order, placements []Placement) error {
@@ -148,7 +158,14 @@ func (r *rewriter) rewrite(order graph.Order, placements []Placement) error {
 	if len(anchors) > 0 {
 		return fmt.Errorf("%w: anchors are out of order at the one before %q", ErrPlacement, r.old.NodeLabel(anchors[0].Before))
 	}
-	r.g.SetNodes(r.foldCopies(nodes))
+	nodes = r.foldCopies(nodes)
+	if r.opts.Guard {
+		var err error
+		if nodes, err = r.guarded(nodes); err != nil {
+			return fmt.Errorf("guards: %w", err)
+		}
+	}
+	r.g.SetNodes(nodes)
 	if len(r.opts.Anchors) > 0 {
 		if err := graph.FileOrder(r.g).Check(r.g); err != nil {
 			return fmt.Errorf("%w: an anchor stands before what it waits for: %w", ErrPlacement, err)
@@ -200,7 +217,7 @@ func (r *rewriter) clone(id graph.NodeID) (*graph.Node, error) {
 		n.Outputs = append(n.Outputs, out)
 	}
 	for slot, v := range old.Outputs {
-		if v != graph.NoValue {
+		if v != graph.NoValue && !(r.opts.Guard && info.Updated(slot)) {
 			r.newest[v] = n.Outputs[slot]
 		}
 	}

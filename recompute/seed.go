@@ -8,7 +8,7 @@ import (
 )
 
 // fixSeed gives a random node a seed unless it has one, so that a clone repeats its
-// draw. The number depends on the node's first output and on Options.Seed only.
+// draw.
 func (r *rewriter) fixSeed(id graph.NodeID) error {
 	n := r.g.Nodes[id]
 	info := op.Of(n.Kind)
@@ -18,14 +18,36 @@ func (r *rewriter) fixSeed(id graph.NodeID) error {
 	if n.Attr(info.SeedAttr) != nil {
 		return nil
 	}
-	seed := hashName(r.old.ValueName(n.Output(0))) + int32(r.opts.Seed)
-	if info.FloatSeed {
-		n.SetAttr(info.SeedAttr, float32(seed))
-	} else {
-		n.SetAttr(info.SeedAttr, int64(seed))
-	}
+	setSeed(n, info, r.old.ValueName(n.Output(0)), r.opts.Seed)
 	r.out.Seeded = append(r.out.Seeded, id)
 	return nil
+}
+
+// setSeed gives a random node a seed, which depends on the name of its first output and on a number only.
+func setSeed(n *graph.Node, info *op.Info, output string, seed int64) {
+	s := hashName(output) + int32(seed)
+	if info.FloatSeed {
+		n.SetAttr(info.SeedAttr, float32(s))
+	} else {
+		n.SetAttr(info.SeedAttr, int64(s))
+	}
+}
+
+// Seed returns a copy of a model in which all random nodes have seeds: those without one are given what Apply would give them. A model in
+// which none lacks one is returned as it is. Nodes of subgraphs, and operators that have no seed, are left alone.
+func Seed(m *graph.Model, seed int64) *graph.Model {
+	out := m
+	for id, n := range m.Graph.Nodes {
+		info := op.Of(n.Kind)
+		if !info.Random || info.SeedAttr == "" || !info.CanSeed(info.SinceVersion(m.OpsetVersion(info.Domain))) || n.Attr(info.SeedAttr) != nil {
+			continue
+		}
+		if out == m {
+			out = m.Clone()
+		}
+		setSeed(out.Graph.Nodes[id], info, m.Graph.ValueName(n.Output(0)), seed)
+	}
+	return out
 }
 
 // hashName is the hash that ONNX Runtime's memory optimizer seeds nodes with: the

@@ -20,6 +20,7 @@ type applyJSON struct {
 	Seeded     []string    `json:"seeded"`
 	Peak       peakJSON    `json:"peak"`
 	Anchors    *anchorJSON `json:"anchors"`
+	Guards     int         `json:"guard_nodes"` // that keep stock ONNX Runtime from changing the numbers
 	Warnings   []string    `json:"warnings"`
 }
 
@@ -41,7 +42,7 @@ type anchorPeakJSON struct {
 
 // Apply says what a rewrite did. The CSV and Markdown forms have the fields of the table.
 func Apply(w io.Writer, format Format, out string, p *planner.Plan, r *recompute.Rewritten, anchoring *planner.Anchoring) error {
-	j := applyJSON{Schema: ApplySchema, Out: out, Nodes: len(r.Model.Graph.Nodes), Clones: r.Clones, Placements: len(p.Placements), Seeded: []string{}, Warnings: nonNil(p.Warnings)}
+	j := applyJSON{Schema: ApplySchema, Out: out, Nodes: len(r.Model.Graph.Nodes), Clones: r.Clones, Placements: len(p.Placements), Guards: r.GuardNodes, Seeded: []string{}, Warnings: nonNil(p.Warnings)}
 	for _, id := range r.Seeded {
 		j.Seeded = append(j.Seeded, p.Analysis.Graph.NodeLabel(id))
 	}
@@ -68,6 +69,9 @@ func Apply(w io.Writer, format Format, out string, p *planner.Plan, r *recompute
 		t.Add("peak after, live", Bytes(p.Planned.Peak.Bytes))
 	}
 	j.Anchors.addTo(&t)
+	if j.Guards > 0 {
+		t.Add("nodes that keep its numbers", fmt.Sprint(j.Guards))
+	}
 	return t.writeAs(w, format)
 }
 

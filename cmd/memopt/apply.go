@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"memopt/executor/ort"
 	"memopt/graph"
 	"memopt/graph/live"
 	"memopt/graph/onnx"
@@ -63,9 +64,12 @@ are placed where the simulated peak in stock ONNX Runtime's default order falls.
 					return err
 				}
 			}
-			r, err := a.rewrite(l, p, anchoring)
+			r, err := a.rewrite(l, p, anchoring, true)
 			if err != nil {
 				return err
+			}
+			if p.Analysis.Boundary.Kind != live.YieldBoundary {
+				a.warnDropouts(r.Model.Graph, ort.All)
 			}
 			if err := a.writeModel(out, r.Model, onnx.Options{ExternalDataThreshold: threshold}); err != nil {
 				return err
@@ -92,9 +96,10 @@ func (a *app) anchor(p *planner.Plan) (*planner.Anchoring, error) {
 	return anchoring, nil
 }
 
-// rewrite applies a plan, with anchors unless there are none to be, and records it in the metadata.
-func (a *app) rewrite(l *loaded, p *planner.Plan, anchoring *planner.Anchoring) (*recompute.Rewritten, error) {
-	opts := recompute.Options{Seed: a.global.seed}
+// rewrite applies a plan, with anchors unless there are none to be, and records it in the metadata. stock says that the graph is for stock
+// ONNX Runtime, too: it is guarded against what that would do to its numbers.
+func (a *app) rewrite(l *loaded, p *planner.Plan, anchoring *planner.Anchoring, stock bool) (*recompute.Rewritten, error) {
+	opts := recompute.Options{Seed: a.global.seed, Guard: stock}
 	if anchoring != nil {
 		opts.Anchors = anchoring.Anchors
 	}

@@ -93,13 +93,13 @@ func (a *app) planExecution(x *execution, name string, sel *selectionFlags, ex *
 		return nil
 	}
 	var anchoring *planner.Anchoring
-	if ex.backend == "ort" { // which orders nodes by itself, as memopt's own executor does not
+	if ex.backend == ortName { // which orders nodes by itself, as memopt's own executor does not
 		if anchoring, err = a.anchor(p); err != nil {
 			return err
 		}
 	}
 	x.anchoring = anchoring
-	r, err := a.rewrite(x.l, p, anchoring)
+	r, err := a.rewrite(x.l, p, anchoring, ex.backend == ortName)
 	if err != nil {
 		return err
 	}

@@ -25,6 +25,7 @@ var ortFamilies = []struct {
 	{"mlp", "batch=1024", []string{"--budget", "75%"}, mlpText, "float[batch, 256] x, int64[batch] labels"},
 	{"convolutions", "batch=8", []string{"--level", "1"}, convText, "float[batch, 8, 32, 32] x, int64[batch] labels"},
 	{"attention", "batch=4,seq=64", []string{"--level", "1"}, attentionText, "float[batch, seq, 64] x, int64[rows] labels"},
+	{"dropout", "batch=1024", []string{"--level", "1"}, dropoutText, "float[batch, 256] x, int64[batch] labels"},
 	{"lstm", "batch=16,seq=32", []string{"--level", "1"}, lstmText, "float[seq, batch, 64] x, int64[rows] labels"},
 }
 
@@ -40,6 +41,15 @@ func mlpText(b *modelText) {
 	for i := range 8 {
 		b.weight("float[256, 256] w%d, float[256] b%d", i, i)
 		b.node("h%d = Gemm(%s, w%d, b%d)  r%d = Relu(h%d)", i, before("r", i), i, i, i, i)
+	}
+	b.node("loss = SoftmaxCrossEntropyLoss(r7, labels)")
+}
+
+func dropoutText(b *modelText) {
+	b.constants.WriteString("float ratio = {0.4}, bool training = {1}")
+	for i := range 8 {
+		b.weight("float[256, 256] w%d, float[256] b%d", i, i)
+		b.node("h%d = Gemm(%s, w%d, b%d)  a%d = Relu(h%d)  r%d, m%d = Dropout(a%d, ratio, training)", i, before("r", i), i, i, i, i, i, i, i)
 	}
 	b.node("loss = SoftmaxCrossEntropyLoss(r7, labels)")
 }
@@ -91,7 +101,7 @@ func before(name string, layer int) string {
 }
 
 // TestORTPeaks holds the simulated peaks of graphs as they are and as apply writes them to those of the runtime at its default
-// settings: live bytes within 3 %, the bytes of its default arena at most 15 % above, and at least 85 % of the predicted saving.
+// settings: live bytes within 3 % (8 % with dropout), the bytes of its default arena at most 15 % above, and at least 85 % of the predicted saving.
 func TestORTPeaks(t *testing.T) {
 	library := findORT(t)
 	if library == "" {
@@ -109,10 +119,14 @@ func TestORTPeaks(t *testing.T) {
 			if strings.Contains(f.inputs, "rows") {
 				args = append(args, "--dim", fmt.Sprintf("rows=%d", rowsOf(f.dims)))
 			}
+			within := 0.03
+			if f.name == "dropout" { // where ONNX Runtime finds one buffer more to use again
+				within = 0.08
+			}
 			exact := ortPeaks(t, append(args, "--ort-arena", "exact"))
 			chunks := ortPeaks(t, args)
 			for i, side := range []string{"baseline", "planned"} {
-				require.InEpsilon(t, exact[i].Predicted, exact[i].Measured, 0.03, "%s, live", side)
+				require.InEpsilon(t, exact[i].Predicted, exact[i].Measured, within, "%s, live", side)
 				require.LessOrEqual(t, chunks[i].Measured, 1.15*chunks[i].Arena, "%s, arena", side)
 			}
 			require.GreaterOrEqual(t, chunks[0].Measured-chunks[1].Measured, 0.85*(chunks[0].Arena-chunks[1].Arena), "saving")

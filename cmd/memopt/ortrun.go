@@ -15,6 +15,7 @@ import (
 	"memopt/graph"
 	"memopt/graph/onnx"
 	"memopt/planner"
+	"memopt/recompute"
 	"memopt/report"
 )
 
@@ -61,7 +62,8 @@ func (a *app) openORT(side verify.Side, x *execution, ex *execFlags, opts verify
 	if r.dir, err = os.MkdirTemp("", "memopt-ort-"); err != nil {
 		return nil, usage("a folder for what ONNX Runtime reads cannot be made: %w", err)
 	}
-	if err := a.writeModel(r.model(), side.Model, onnx.Options{ExternalDataThreshold: ortExternal(side.Model.Graph)}); err != nil {
+	a.warnDropouts(side.Model.Graph, o.Optimization)
+	if err := a.writeModel(r.model(), recompute.Seed(side.Model, a.global.seed), onnx.Options{ExternalDataThreshold: ortExternal(side.Model.Graph)}); err != nil {
 		return nil, err
 	}
 	files, err := ort.WriteInputs(r.dir, ortInputs(side, x.inputs))
@@ -78,6 +80,17 @@ func (a *app) openORT(side verify.Side, x *execution, ex *execFlags, opts verify
 	r.facts = &report.Runtime{Version: info.Version, Library: info.Path, Optimization: string(o.Optimization), MemPattern: !o.NoPattern, Arena: r.opened.Arena.Known,
 		Parallel: o.Parallel, Exact: o.Split, Config: o.Config, Created: r.opened.Arena.InUse}
 	return r, nil
+}
+
+// warnDropouts says, once, that stock ONNX Runtime takes Dropout nodes of a graph out.
+func (a *app) warnDropouts(g *graph.Graph, level ort.Level) {
+	lost := recompute.LostDropouts(g)
+	if len(lost) == 0 || level == ort.Disable || a.saidDropouts {
+		return
+	}
+	a.saidDropouts = true
+	a.warn("stock ONNX Runtime takes %d Dropout nodes out (the first is %q), whatever their training_mode says, because nobody reads their masks: its numbers are those without them; --ort-opt disable keeps them",
+		len(lost), g.NodeLabel(lost[0]))
 }
 
 // model returns the name of the file that the runtime reads.

@@ -25,6 +25,8 @@ type app struct {
 	args    []string
 	global  globalFlags
 	ctx     context.Context // done when a signal asks for the end
+
+	saidDropouts bool // what warnDropouts has to say
 }
 
 // env looks up a variable.

@@ -2,6 +2,7 @@ package op
 
 import (
 	"fmt"
+	"slices"
 
 	"memopt/graph"
 	"memopt/symbolic"
@@ -78,6 +79,9 @@ type Recomputable struct {
 	Skip     []int // inputs that the search does not follow
 }
 
+// Update is an input and the output that is its new value.
+type Update struct{ In, Out int }
+
 // Info is a row of the table.
 type Info struct {
 	Kind    graph.Kind
@@ -100,6 +104,9 @@ type Info struct {
 	// Mutates lists the inputs whose memory the operator updates: its state. An executor keeps such
 	// inputs from step to step.
 	Mutates []int
+	// Updates lists running statistics and the outputs that are their new values. Where these are made, no other output depends on
+	// the statistics, and ONNX Runtime's kernels write the new ones into the memory of the old, be they weights of the file.
+	Updates []Update
 	// FLOPs is the number of floating-point operations of one execution; nil means
 	// one per element of the outputs, none for views and shape arithmetic.
 	FLOPs func(*Ctx) symbolic.Expr
@@ -131,6 +138,11 @@ type Moved struct {
 
 // Has reports whether the row has a role.
 func (i *Info) Has(r Role) bool { return i.Role&r != 0 }
+
+// Updated reports whether an output is the new value of a running statistic.
+func (i *Info) Updated(out int) bool {
+	return slices.ContainsFunc(i.Updates, func(u Update) bool { return u.Out == out })
+}
 
 // SinceVersion returns the newest schema version that is not above the
 // imported version of the domain, or 0 where there is none.

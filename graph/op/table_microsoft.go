@@ -20,7 +20,7 @@ var microsoftRows = []Info{
 	{Kind: AttentionMS, Domain: domainMS, Name: "Attention", Since: []int{1}, Inputs: Arity{2, 7}, Outputs: Arity{1, 2},
 		Infer: attentionMSRule, Class: Expensive, FLOPs: attentionMSFLOPs, NonDiff: []int{3, 6}},
 	{Kind: BatchNormInternal, Domain: domainMS, Name: "BatchNormInternal", Since: []int{1}, Inputs: Arity{5, 5}, Outputs: Arity{1, 5},
-		Infer: batchNormInternalRule, Class: Cheap, FLOPs: normFLOPs, NonDiff: []int{3, 4}},
+		Infer: batchNormInternalRule, Class: Cheap, FLOPs: normFLOPs, NonDiff: []int{3, 4}, Updates: []Update{{3, 1}, {4, 2}}},
 	{Kind: BatchNormalizationGrad, Domain: domainMS, Name: "BatchNormalizationGrad", Since: []int{1}, Inputs: Arity{5, 5}, Outputs: Arity{3, 3}, Role: Gradient,
 		Infer: like(1, 2, 2), Class: Cheap, FLOPs: normGradFLOPs},
 	{Kind: BiasAdd, Domain: domainMS, Name: "BiasAdd", Since: []int{1}, Inputs: Arity{3, 3}, Outputs: Arity{1, 1},

@@ -17,7 +17,7 @@ var nnRows = []Info{
 	{Kind: AveragePool, Name: "AveragePool", Since: []int{1, 7, 10, 11, 19, 22}, Inputs: Arity{1, 1}, Outputs: Arity{1, 1},
 		Infer: poolRule, Class: Cheap, FLOPs: poolFLOPs},
 	{Kind: BatchNormalization, Name: "BatchNormalization", Since: []int{1, 6, 7, 9, 14, 15}, Inputs: Arity{5, 5}, Outputs: Arity{1, 5},
-		Infer: batchNormalizationRule, Class: Cheap, FLOPs: normFLOPs, NonDiff: []int{3, 4},
+		Infer: batchNormalizationRule, Class: Cheap, FLOPs: normFLOPs, NonDiff: []int{3, 4}, Updates: []Update{{3, 1}, {4, 2}},
 		ORT: []Recomputable{{Level: 0, Versions: []int{1, 6, 7, 9, 14, 15}}}},
 	{Kind: BlackmanWindow, Name: "BlackmanWindow", Since: []int{17}, Inputs: Arity{1, 1}, Outputs: Arity{1, 1},
 		Infer: windowFunctionRule, Class: Cheap, NonDiff: []int{0}},
