@@ -67,6 +67,7 @@ func (a *app) read(name string) (*loaded, error) {
 func (a *app) passes(l *loaded) []graph.Pass {
 	return []graph.Pass{
 		{Name: "inline", Doc: "calls of model-local functions become their bodies: analyses see operators only", Run: graph.InlineFunctions},
+		{Name: "fold", Doc: "an If that always takes one branch becomes that branch; the other one may contradict the shapes", Run: op.FoldConditions},
 		{Name: "infer", Doc: "types of all values; needs operators in place of calls", Run: func(m *graph.Model) (bool, error) {
 			infer := op.InferAsIs
 			if a.global.strict {

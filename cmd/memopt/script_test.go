@@ -39,6 +39,11 @@ var forwardModels = map[string]string{
 		y = Conv<pads = [1, 1, 1, 1]>(x, 'conv.weight')  z = Conv<pads = [0, 1, 2, 1]>(x, 'conv.weight')  d = Sub(y, z)  loss = ReduceMean<keepdims = 0>(d) }`,
 	"long.onnx": `long (float[1, 1, 2048, 1024] x, float[1, 1, 1, 1] 'conv.weight') => (float loss, float[1, 1, 32, 16] y) {
 		y = Conv<strides = [64, 64]>(x, 'conv.weight')  loss = ReduceMean<keepdims = 0>(y) }`,
+	"branch.onnx": `branch (float[n, 1, 4] x, float[4] w) => (float loss) {
+		s = Shape(x)  one = Constant<value_ints = [1]>()  d = Gather(s, one)  is = Equal(d, one)
+		q = If<then_branch = then () => (float[then_0, then_1] r) { r = Squeeze(x, one) },
+			else_branch = else () => (float[never_0, never_1, never_2] r) { z = Identity(x)  r = Tanh(z) }>(is)
+		y = Mul(q, w)  t = Tanh(y)  loss = ReduceMean<keepdims = 0>(t) }`,
 	"static.onnx": `static (float[2] x) => (float loss) { y = Exp(x)  loss = ReduceMean<keepdims = 0>(y) }`,
 	"many.onnx":   `many (float[s00, s01, s02, s03, s04, s05, s06, s07, s08, s09, s10, s11, s12] x) => (float loss) { y = Exp(x)  loss = ReduceMean<keepdims = 0>(y) }`,
 	"label.onnx":  `label (float[n] x) => (float loss) <float[unk__1] y> { y = Exp(x)  loss = ReduceMean<keepdims = 0>(y) }`,
