@@ -21,7 +21,8 @@ const order = `
 	graph/examples
 	recompute planner/pack planner/remat
 	planner
-	executor/half executor/einsum executor/cpu/simd executor/cpu/blas
+	executor/half executor/einsum executor/cpu/simd executor/cpu/native
+	executor/cpu/blas executor/cpu/dnnl
 	autograd executor
 	executor/dataset executor/npz executor/operand executor/ort
 	executor/cpu executor/null executor/kerneltest executor/verify executor/cuda/kernels executor/cuda/driver

@@ -1,6 +1,9 @@
 package autograd
 
-import "slices"
+import (
+	"math"
+	"slices"
+)
 
 // convRule: dX is the transposed convolution of dY with W; dW is a convolution of X with dY, batch and
 // channels swapped, where strides and dilations change places; dbias sums dY. Stashes X for dW and W for dX.
@@ -43,6 +46,7 @@ func (c *Ctx) kernelGradient(s *slide, large, small, w Value, group int64) Value
 	swap := swapFirst(n + 2)
 	right := c.Transpose(small, swap...)
 	if group == 1 && s.pointwise() {
+		large = c.everyStride(large, s)
 		left := c.firstByRest(c.Transpose(large, swap...))
 		return c.formVia(c.product(matrixView{c.firstByRest(right), false}, matrixView{left, true}, 1), w)
 	}
@@ -63,14 +67,25 @@ func (c *Ctx) kernelGradient(s *slide, large, small, w Value, group int64) Value
 	return c.Transpose(y, swap...)
 }
 
-// pointwise reports whether the kernel is one element that meets every place of the input.
+// pointwise reports whether the kernel is one element, which meets every element of the input that a
+// step by strides leads to.
 func (s *slide) pointwise() bool {
-	one := func(v int64) bool { return v == 1 }
-	zero := func(v int64) bool { return v == 0 }
-	all := func(list []int64, f func(int64) bool) bool {
-		return !slices.ContainsFunc(list, func(v int64) bool { return !f(v) })
+	for i, k := range s.kernel {
+		if k != 1 || s.begin[i] != 0 || s.end[i] != 0 || s.over[i] >= s.strides[i] {
+			return false
+		}
 	}
-	return all(s.kernel, one) && all(s.strides, one) && all(s.begin, zero) && all(s.end, zero) && all(s.over, zero)
+	return true
+}
+
+// everyStride keeps the elements of v that a pointwise kernel meets.
+func (c *Ctx) everyStride(v Value, s *slide) Value {
+	if !slices.ContainsFunc(s.strides, func(n int64) bool { return n > 1 }) {
+		return v
+	}
+	n := s.axes()
+	ends := slices.Repeat([]int64{math.MaxInt64}, n)
+	return c.Op("Slice", nil, v, c.Vector(make([]int64, n)...), c.Vector(ends...), c.Vector(axesFrom(2, int64(n+2))...), c.Vector(s.strides...))
 }
 
 // swapFirst is the permutation that swaps the first two of rank axes.

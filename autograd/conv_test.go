@@ -104,6 +104,8 @@ func TestConvTranspose(t *testing.T) {
 		{"2, 4, 3, 2", "4, 2, 3, 2", "group = 2, strides = [2, 2]", "groups"},
 		{"2, 3, 3, 2", "3, 1, 3, 2", "group = 3, strides = [2, 2], pads = [1, 1, 1, 1]", "depthwise"},
 		{"2, 2, 4", "2, 3, 1", "", "pointwise"},
+		{"2, 2, 4, 3", "2, 3, 1, 1", "strides = [2, 3], output_padding = [1, 2]", "pointwise stride"},
+		{"2, 2, 4", "2, 3, 1", "strides = [2], dilations = [4], output_padding = [3]", "pointwise, more over than a stride"},
 		{"1, 2, 2, 3, 2", "2, 2, 2, 3, 2", "pads = [1, 1, 0, 0, 1, 1], strides = [1, 2, 1]", "3-d"},
 		{"2, 2, 4", "2, 3, 3", `auto_pad = "SAME_UPPER", strides = [2]`, "same upper"},
 		{"2, 2, 4", "2, 3, 3", `auto_pad = "SAME_LOWER", strides = [2]`, "same lower"},

@@ -201,7 +201,7 @@ func (k *attentionBlocks[T]) applyPadding(b, i int, row []T) {
 
 // attentionSoftcap sets x = limit*tanh(x/limit).
 func attentionSoftcap[T blas.Float](x []T, limit T) {
-	if s := attentionFloats(x); s != nil {
+	if s := floats32(x); s != nil {
 		for i := range s {
 			s[i] /= float32(limit)
 		}
@@ -220,7 +220,7 @@ func attentionSoftmax[T blas.Float](x []T, wide bool) {
 	if len(x) == 0 {
 		return
 	}
-	if s := attentionFloats(x); s != nil && !wide {
+	if s := floats32(x); s != nil && !wide {
 		m := simd.Max(s)
 		if math.IsInf(float64(m), -1) {
 			clear(s)
@@ -246,8 +246,8 @@ func attentionSoftmax[T blas.Float](x []T, wide bool) {
 	}
 }
 
-// attentionFloats returns x as float32 elements, or nil where they are wider.
-func attentionFloats[T blas.Float](x []T) []float32 {
+// floats32 returns x as float32 elements, or nil where they are wider.
+func floats32[T blas.Float](x []T) []float32 {
 	if unsafe.Sizeof(*unsafe.SliceData(x)) != 4 {
 		return nil
 	}

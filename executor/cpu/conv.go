@@ -47,6 +47,7 @@ func newConvKernel[T convFloat](p *executor.Prep, act convActivation) (executor.
 	}
 	k := &convKernel[T]{attrs: attrs, group: group}
 	k.core = convCore[T]{math: newConvMath[T](), act: act, threads: max(1, p.Threads)}
+	k.core.lib = &convLibrary{threads: k.core.threads}
 	return k, nil
 }
 
@@ -74,7 +75,8 @@ func (k *convKernel[T]) Workspace(in, _ [][]int) int {
 	if err != nil {
 		return 0
 	}
-	core := convCore[T]{convPlan: plan, threads: k.core.threads}
+	core := convCore[T]{convPlan: plan, threads: k.core.threads, lib: k.core.lib}
+	core.preferLibrary()
 	return core.workspace()
 }
 
@@ -85,6 +87,7 @@ func (k *convKernel[T]) Run(c *executor.Ctx) error {
 	if k.core.convPlan, err = newConvPlan(&k.attrs, k.group, x.Shape, w.Shape, sizeOfElem[T]()); err != nil {
 		return err
 	}
+	k.core.preferLibrary()
 	k.core.bias, k.core.z = nil, nil
 	if b := c.In(2); b != nil {
 		if b.Rank() != 1 || b.Shape[0] != k.core.m {

@@ -1,6 +1,9 @@
 package cpu
 
-import "memopt/executor"
+import (
+	"memopt/executor"
+	"memopt/executor/cpu/dnnl"
+)
 
 // convBack applies the transpose of a convolution's matrix: from dy [N, M, out…] and w
 // [M, C/group, kernel…] it computes
@@ -18,8 +21,9 @@ type convBack[T convFloat] struct {
 	images      int  // per piece; more than 1 only where planes are small
 	gather      bool // whether dy of several images is brought together first
 
-	turned convCore[T]
-	turn   bool // whether turned does the work
+	turned    convCore[T]
+	turn      bool // whether turned does the work
+	byLibrary bool
 }
 
 // convBackRows is about how many rows of columns a piece makes at a time.
@@ -27,6 +31,9 @@ const convBackRows = 288
 
 // cut chooses the pieces.
 func (k *convBack[T]) cut() {
+	if k.byLibrary = k.takenByLibrary(dnnl.BackwardData); k.byLibrary {
+		return
+	}
 	size := sizeOfElem[T]()
 	k.turned.convPlan, k.turned.threads, k.turned.math = k.turnedPlan(), k.threads, k.math
 	if k.turn = k.turned.winograd(size); k.turn {
@@ -71,7 +78,10 @@ func (k *convBack[T]) slotLen() int {
 }
 
 func (k *convBack[T]) workspace() int {
-	if k.turn {
+	switch {
+	case k.byLibrary:
+		return k.lib.workspace()
+	case k.turn:
 		return k.turned.workspace()
 	}
 	return executor.RoundUp(k.threads * k.slotLen() * sizeOfElem[T]())
@@ -85,6 +95,13 @@ func (k *convBack[T]) run(c *executor.Ctx) {
 	if k.mg == 0 || k.outPlane == 0 {
 		clear(k.x)
 		k.fill(0, k.n, 0, k.c)
+		return
+	}
+	if k.byLibrary {
+		convByLibrary(k.lib, c, k.y, k.w, k.x)
+		if k.bias != nil {
+			c.Parallel(k.n*k.c, 1+1<<14/k.inPlane, (*convBackBias[T])(k))
+		}
 		return
 	}
 	if k.turn {
@@ -108,6 +125,17 @@ func (k *convBack[T]) fill(n0, n1, c0, c1 int) {
 				k.math.addScalar(x, x, k.bias[c])
 			}
 		}
+	}
+}
+
+// convBackBias adds the bias to whole planes.
+type convBackBias[T convFloat] convBack[T]
+
+// Range adds it to the planes lo..hi-1.
+func (t *convBackBias[T]) Range(lo, hi int) {
+	for i := lo; i < hi; i++ {
+		x := t.x[i*t.inPlane:][:t.inPlane]
+		t.math.addScalar(x, x, t.bias[i%t.c])
 	}
 }
 

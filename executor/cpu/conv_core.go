@@ -18,6 +18,7 @@ type convCore[T convFloat] struct {
 	convPlan
 	math convMath[T]
 	act  convActivation
+	lib  *convLibrary // nil: own ways alone
 
 	x, w, y, bias, z []T // of a run; bias and z may be nil
 	work             []T
@@ -27,6 +28,9 @@ type convCore[T convFloat] struct {
 
 // workspace returns the bytes that run takes.
 func (k *convCore[T]) workspace() int {
+	if k.way == convOneDNN {
+		return k.lib.workspace()
+	}
 	var e T
 	return executor.RoundUp(k.workLen(k.threads) * int(unsafe.Sizeof(e)))
 }
@@ -41,8 +45,15 @@ func (k *convCore[T]) run(c *executor.Ctx) {
 		c.Parallel(k.n*k.m, 1+1<<14/k.outPlane, (*convFinish[T])(k))
 		return
 	}
-	if k.way == convWinograd {
+	switch k.way {
+	case convWinograd:
 		k.runWinograd(c)
+		return
+	case convOneDNN:
+		convByLibrary(k.lib, c, k.x, k.w, k.y)
+		if k.bias != nil || k.z != nil || k.act.kind != convNoActivation {
+			c.Parallel(k.n*k.m, 1+1<<14/k.outPlane, (*convFinish[T])(k))
+		}
 		return
 	}
 	k.work = nil

@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"memopt/executor"
+	"memopt/executor/cpu/dnnl"
 	"memopt/graph"
 )
 
@@ -38,6 +39,7 @@ func newConvGradKernel[T convFloat](p *executor.Prep) (executor.Kernel, error) {
 	k := &convGradKernel[T]{attrs: attrs, group: group}
 	k.back.math, k.back.threads = newConvMath[T](), max(1, p.Threads)
 	k.dw.math, k.dw.threads = k.back.math, k.back.threads
+	k.back.lib, k.dw.lib = &convLibrary{threads: k.back.threads}, &convLibrary{threads: k.back.threads}
 	return k, nil
 }
 
@@ -49,12 +51,12 @@ func (k *convGradKernel[T]) Workspace(in, out [][]int) int {
 	}
 	n := 0
 	if len(out) > 0 && out[0] != nil {
-		b := convBack[T]{convCore: convCore[T]{convPlan: plan, threads: k.back.threads}}
+		b := convBack[T]{convCore: convCore[T]{convPlan: plan, threads: k.back.threads, lib: k.back.lib}}
 		b.cut()
 		n += b.workspace()
 	}
 	if len(out) > 1 && out[1] != nil {
-		w := convWeightGrad[T]{convCore: convCore[T]{convPlan: plan, threads: k.back.threads}}
+		w := convWeightGrad[T]{convCore: convCore[T]{convPlan: plan, threads: k.back.threads, lib: k.dw.lib}}
 		w.cut()
 		n += w.workspace()
 	}
@@ -118,10 +120,14 @@ type convWeightGrad[T convFloat] struct {
 	blocks      int // of channels, per group
 	shares      int
 	parts       []T // dW of each share but the first
+	byLibrary   bool
 }
 
 // cut chooses the pieces.
 func (k *convWeightGrad[T]) cut() {
+	if k.byLibrary = k.takenByLibrary(dnnl.BackwardWeights); k.byLibrary {
+		return
+	}
 	k.channels = min(max(1, convBackRows/k.taps), max(k.cg, 1))
 	k.blocks = (k.cg + k.channels - 1) / k.channels
 	want := max(convLeastTile, convTileBytes/(sizeOfElem[T]()*k.channels*k.taps))
@@ -143,6 +149,9 @@ func (k *convWeightGrad[T]) workLens() (slots, parts int) {
 }
 
 func (k *convWeightGrad[T]) workspace() int {
+	if k.byLibrary {
+		return k.lib.workspace()
+	}
 	slots, parts := k.workLens()
 	size := sizeOfElem[T]()
 	return executor.RoundUp(slots*size) + executor.RoundUp(parts*size)
@@ -155,6 +164,10 @@ func (k *convWeightGrad[T]) run(c *executor.Ctx) {
 	}
 	if k.n*k.outPlane == 0 {
 		clear(k.w)
+		return
+	}
+	if k.byLibrary {
+		convByLibrary(k.lib, c, k.x, k.y, k.w)
 		return
 	}
 	slots, parts := k.workLens()

@@ -29,6 +29,7 @@ const (
 	convWinograd                // 3x3 kernels: fewer multiplications, by tiles of the output
 	convDeep                    // large kernels over small outputs: long columns, made as rows
 	convDepth                   // one channel per group: row by row, without columns
+	convOneDNN                  // by a library
 )
 
 const (

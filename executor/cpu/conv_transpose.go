@@ -47,6 +47,7 @@ func newConvTransposeKernel[T convFloat](p *executor.Prep) (executor.Kernel, err
 		return nil, err
 	}
 	k.back.math, k.back.threads = newConvMath[T](), max(1, p.Threads)
+	k.back.lib = &convLibrary{threads: k.back.threads}
 	return k, nil
 }
 
@@ -125,7 +126,7 @@ func (k *convTransposeKernel[T]) Workspace(in, _ [][]int) int {
 	if err != nil {
 		return 0
 	}
-	b := convBack[T]{convCore: convCore[T]{convPlan: plan, threads: k.back.threads}}
+	b := convBack[T]{convCore: convCore[T]{convPlan: plan, threads: k.back.threads, lib: k.back.lib}}
 	b.cut()
 	return b.workspace()
 }

@@ -1,0 +1,97 @@
+package dnnl
+
+// Span is a stretch of an axis: N elements from From on.
+type Span struct{ From, N int }
+
+const (
+	// block is the number of channels that oneDNN's layouts keep together.
+	block = 16
+	// fewPieces is the number of pieces below which threads would starve.
+	fewPieces = 8
+	// leastSlice is the number of channels of the output below which a piece is slow, mostSlice the one above which
+	// a piece's weights leave the second-level cache.
+	leastSlice, mostSlice = 2 * block, 128
+	// slotBytes bounds the part of the output that a piece makes at a time.
+	slotBytes = 1 << 20
+	// roundBytes bounds the inputs in oneDNN's layout that are kept at a time.
+	roundBytes = 8 << 20
+)
+
+// spans cuts an axis into stretches of size elements, of which the last may be shorter.
+func spans(total, size int) []Span {
+	var list []Span
+	for from := 0; from < total; from += size {
+		list = append(list, Span{from, min(size, total-from)})
+	}
+	return list
+}
+
+// slice is the size of the slices of an axis of channels of which there should be count, whole blocks of them.
+func slice(total, count, least int) int {
+	return min(max(roundUp(ceil(total, count), block), least), max(total, 1))
+}
+
+func ceil(a, b int) int { return (a + b - 1) / b }
+
+func roundUp(n, to int) int { return ceil(n, to) * to }
+
+// cut says where a problem is cut along its axes, and how many stretches of images make a round: the
+// inputs of a round are copied together, and rounds follow one another.
+//
+// The gradient of the weights is cut along both kinds of channels; what rounds give is added up. Other
+// directions are cut along the channels of the output, and into images.
+func (p *Problem) cut() (axes [3][]Span, round int) {
+	if p.Direction == BackwardWeights {
+		return p.cutWeights()
+	}
+	out, in := axisM, opX
+	if p.Direction == BackwardData {
+		out, in = axisC, opY
+	}
+	size := slice(p.size(out), fewPieces, leastSlice)
+	slices := ceil(p.size(out), size)
+	perImage := 4 * size * p.plane(roles[p.Direction].out)
+	images := max(1, min(slotBytes/perImage, p.N))
+	if slices*ceil(p.N, images) < fewPieces {
+		images = max(1, p.N/ceil(fewPieces, slices))
+	}
+	if pieces := slices * ceil(p.N, images); pieces < fewPieces && size > block {
+		size = slice(p.size(out), slices*ceil(fewPieces, pieces), block)
+	}
+	for a := range axes {
+		axes[a] = spans(p.size(axis(a)), p.size(axis(a)))
+	}
+	axes[axisN], axes[out] = spans(p.N, images), spans(p.size(out), size)
+	perGroup := 4 * images * padded(p.size(axesOf[in][1])) * p.plane(in)
+	return axes, max(1, min(roundBytes/perGroup, len(axes[axisN])))
+}
+
+// cutWeights halves the larger kind of channels until there are pieces enough, and none too large.
+func (p *Problem) cutWeights() (axes [3][]Span, round int) {
+	c, m := p.C, p.M
+	for max(c, m) > mostSlice || ceil(p.C, c)*ceil(p.M, m) < fewPieces {
+		switch {
+		case m > block && (m >= c || c <= leastSlice):
+			m = slice(m, 2, block)
+		case c > block:
+			c = slice(c, 2, block)
+		default:
+			return p.withChannels(c, m)
+		}
+	}
+	return p.withChannels(c, m)
+}
+
+func (p *Problem) withChannels(c, m int) (axes [3][]Span, round int) {
+	perImage := 4 * (padded(p.C)*p.plane(opX) + padded(p.M)*p.plane(opY))
+	images := max(1, min(roundBytes/perImage, p.N))
+	return [3][]Span{axisN: spans(p.N, images), axisC: spans(p.C, c), axisM: spans(p.M, m)}, 1
+}
+
+// padded is how many channels the library's layout has for so many: an image's few are as they are.
+func padded(channels int) int {
+	if channels < block {
+		return channels
+	}
+	return roundUp(channels, block)
+}

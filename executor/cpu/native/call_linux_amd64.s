@@ -1,0 +1,1 @@
+// Call has no body in Go: with a file in assembly, the compiler asks for none.

@@ -1,0 +1,108 @@
+//go:build !nodl
+
+package native
+
+import (
+	"os"
+	"runtime"
+	"unsafe"
+
+	"github.com/ebitengine/purego"
+)
+
+// Library is an open library.
+type Library struct {
+	Path   string
+	handle uintptr
+}
+
+// Find opens a library: the one whose path is in the environment variable, none where that says "off", else
+// the first of names that the dynamic linker finds. use puts it to work. Where there is none, or none that use
+// takes, Find reports false, with an error where the user named a library.
+func Find(variable string, names []string, use func(*Library) error) (bool, error) {
+	path := os.Getenv(variable)
+	switch path {
+	case "off":
+		return false, nil
+	case "":
+		for _, name := range names {
+			if open(name, use) == nil {
+				return true, nil
+			}
+		}
+		return false, nil
+	}
+	err := open(path, use)
+	return err == nil, err
+}
+
+// open opens a library that starts no threads of its own, and uses it.
+func open(path string, use func(*Library) error) error {
+	defer oneThread()()
+	// The text of an error belongs to the thread that the call was made on.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	handle, err := purego.Dlopen(path, purego.RTLD_NOW|purego.RTLD_LOCAL)
+	if err != nil {
+		return err
+	}
+	return use(&Library{path, handle})
+}
+
+// Functions looks functions up by name, each behind prefix. A target is a pointer to a Go func, which then calls the
+// function, or to an uintptr, which gets its address.
+func (l *Library) Functions(prefix string, targets map[string]any) error {
+	for name, target := range targets {
+		address, err := purego.Dlsym(l.handle, prefix+name)
+		if err != nil {
+			return err
+		}
+		if p, ok := target.(*uintptr); ok {
+			*p = address
+		} else {
+			purego.RegisterFunc(target, address)
+		}
+	}
+	return nil
+}
+
+// oneThread keeps libraries from starting threads of their own when they are opened: OpenBLAS, and what runs on
+// OpenMP, read variables then. The returned function restores the environment.
+func oneThread() (restore func()) {
+	names := [...]string{"OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"}
+	var old [len(names)]string
+	var had [len(names)]bool
+	for i, name := range names {
+		old[i], had[i] = os.LookupEnv(name)
+		os.Setenv(name, "1")
+	}
+	return func() {
+		for i, name := range names {
+			if had[i] {
+				os.Setenv(name, old[i])
+			} else {
+				os.Unsetenv(name)
+			}
+		}
+	}
+}
+
+// Text returns the C string at an address.
+func Text(at uintptr) string {
+	start := *(*unsafe.Pointer)(unsafe.Pointer(&at))
+	n := 0
+	for *(*byte)(unsafe.Add(start, n)) != 0 {
+		n++
+	}
+	return string(unsafe.Slice((*byte)(start), n))
+}
+
+// Call runs a function in C's calling convention on a thread's own stack, with one argument, and lets
+// other goroutines run meanwhile. arg may lie on the goroutine's stack, which does not move during a call.
+//
+// purego.SyscallN would do as well, were it not for its pool of argument blocks, from which
+// a call sometimes has to allocate.
+//
+//go:linkname Call runtime.cgocall
+//go:noescape
+func Call(fn uintptr, arg unsafe.Pointer) int32
