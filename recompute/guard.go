@@ -27,7 +27,7 @@ const GuardSuffix = "_guard"
 //	v_guard = Reshape(v, Mul(Size(input), zeros))
 type guardWriter struct {
 	*anchorWriter
-	count  uses
+	uses   uses
 	input  graph.ValueID   // a tensor that the graph is given; NoValue where there is none
 	size   graph.ValueID   // of the input
 	dims   []graph.ValueID // by rank: the zeros by which a view keeps its dims
@@ -40,10 +40,10 @@ type guardWriter struct {
 
 // guarded inserts the guards that the nodes of a rewritten graph need, in their order.
 func (r *rewriter) guarded(nodes []*graph.Node) ([]*graph.Node, error) {
-	count := countUses(r.g, nodes)
-	w := &guardWriter{anchorWriter: newAnchorWriter(r, r.out.Model.OpsetVersion("")), count: count, input: givenTensor(r.g), size: graph.NoValue, offset: graph.NoValue,
-		opaque: map[graph.ValueID]graph.ValueID{}, apart: map[graph.ValueID]graph.ValueID{}, half: count.halves(r.g, nodes)}
-	before := countUses(r.old, r.old.Nodes)
+	found := findUses(r.g, nodes)
+	w := &guardWriter{anchorWriter: newAnchorWriter(r, r.out.Model.OpsetVersion("")), uses: found, input: givenTensor(r.g), size: graph.NoValue, offset: graph.NoValue,
+		opaque: map[graph.ValueID]graph.ValueID{}, apart: map[graph.ValueID]graph.ValueID{}, half: found.halves(r.g, nodes)}
+	before := findUses(r.old, r.old.Nodes)
 	out, origin := make([]*graph.Node, 0, len(nodes)), make([]graph.NodeID, 0, len(nodes))
 	seen := make([]bool, len(r.old.Nodes))
 	for i, n := range nodes {
@@ -53,7 +53,7 @@ func (r *rewriter) guarded(nodes []*graph.Node) ([]*graph.Node, error) {
 				w.giveState(n)
 			}
 			seen[from] = true
-			if w.count.removes(r.g, n) && !before.removes(r.old, r.old.Nodes[from]) {
+			if w.uses.removes(r.g, n) && !before.removes(r.old, r.old.Nodes[from]) {
 				w.hideDropping(n)
 			}
 		}
@@ -205,45 +205,69 @@ func givenTensor(g *graph.Graph) graph.ValueID {
 	return graph.NoValue
 }
 
-// uses counts by value how often it is read: by nodes, by their subgraphs, as a graph output.
-type uses []int32
+// uses knows by value how often it is read, by nodes, by their subgraphs, as a graph output, and which node makes it.
+type uses struct {
+	count []int32
+	def   []*graph.Node
+}
 
-func countUses(g *graph.Graph, nodes []*graph.Node) uses {
-	out := make(uses, len(g.Values))
+func findUses(g *graph.Graph, nodes []*graph.Node) uses {
+	u := uses{make([]int32, len(g.Values)), make([]*graph.Node, len(g.Values))}
 	for _, n := range nodes {
 		for _, list := range [][]graph.ValueID{n.Inputs, n.Captures} {
 			for _, v := range list {
 				if v != graph.NoValue {
-					out[v]++
+					u.count[v]++
 				}
+			}
+		}
+		for _, v := range n.Outputs {
+			if v != graph.NoValue {
+				u.def[v] = n
 			}
 		}
 	}
 	for _, d := range g.Outputs {
-		out[d.Value]++
+		u.count[d.Value]++
 	}
-	return out
+	return u
 }
 
-func (u uses) of(v graph.ValueID) int32 {
+func (u *uses) of(v graph.ValueID) int32 {
 	if v == graph.NoValue {
 		return 0
 	}
-	return u[v]
+	return u.count[v]
+}
+
+// makes returns the node that makes a value if it has an operator, else nil.
+func (u *uses) makes(v graph.ValueID, kind graph.Kind) *graph.Node {
+	if v == graph.NoValue || u.def[v] == nil || u.def[v].Kind != kind {
+		return nil
+	}
+	return u.def[v]
+}
+
+// made reports whether a node makes a value, once Constant nodes have become initializers and copies have been taken out.
+func (u *uses) made(v graph.ValueID) bool {
+	for n := u.makes(v, op.Identity); n != nil && n.Input(0) != graph.NoValue; n = u.makes(v, op.Identity) {
+		v = n.Inputs[0]
+	}
+	return v != graph.NoValue && u.def[v] != nil && !op.Of(u.def[v].Kind).Has(op.ConstantRole)
 }
 
 // removes reports whether stock ONNX Runtime, from the basic level of optimization on, replaces a Dropout by its data although it may drop
 // something.
-func (u uses) removes(g *graph.Graph, n *graph.Node) bool {
+func (u *uses) removes(g *graph.Graph, n *graph.Node) bool {
 	return n.Kind == op.Dropout && u.eliminates(g, n) && !dropsNothing(g, n)
 }
 
 // eliminates reports whether it replaces a Dropout by its data at all: where nobody reads the mask, the result is no graph output, and one input
 // is made by a node.
-func (u uses) eliminates(g *graph.Graph, n *graph.Node) bool {
+func (u *uses) eliminates(g *graph.Graph, n *graph.Node) bool {
 	made := 0
 	for _, v := range n.Inputs {
-		if v != graph.NoValue && !isConstant(g, v) && !g.Values[v].Input && g.Values[v].Outer == graph.NoValue {
+		if u.made(v) {
 			made++
 		}
 	}
@@ -284,9 +308,9 @@ func isConstant(g *graph.Graph, v graph.ValueID) bool {
 
 // Eliminated marks the Dropout nodes, by node, that stock ONNX Runtime replaces by their data from the basic level of optimization on.
 func Eliminated(g *graph.Graph) []bool {
-	out, count := make([]bool, len(g.Nodes)), countUses(g, g.Nodes)
+	out, found := make([]bool, len(g.Nodes)), findUses(g, g.Nodes)
 	for i, n := range g.Nodes {
-		out[i] = n.Kind == op.Dropout && count.eliminates(g, n)
+		out[i] = n.Kind == op.Dropout && found.eliminates(g, n)
 	}
 	return out
 }
@@ -294,9 +318,9 @@ func Eliminated(g *graph.Graph) []bool {
 // LostDropouts lists those among them that may drop something: with them the runtime's numbers are those without dropout.
 func LostDropouts(g *graph.Graph) []graph.NodeID {
 	var out []graph.NodeID
-	count := countUses(g, g.Nodes)
+	found := findUses(g, g.Nodes)
 	for i, n := range g.Nodes {
-		if count.removes(g, n) {
+		if found.removes(g, n) {
 			out = append(out, graph.NodeID(i))
 		}
 	}
@@ -305,32 +329,18 @@ func LostDropouts(g *graph.Graph) []graph.NodeID {
 
 // halves marks the values h of patterns h * (1 + tanh(...)) that other nodes read, too, while h is a product with a constant and the rest of the
 // pattern has one reader each.
-func (u uses) halves(g *graph.Graph, nodes []*graph.Node) []bool {
+func (u *uses) halves(g *graph.Graph, nodes []*graph.Node) []bool {
 	out := make([]bool, len(g.Values))
-	def := make([]*graph.Node, len(g.Values))
-	for _, n := range nodes {
-		for _, v := range n.Outputs {
-			if v != graph.NoValue {
-				def[v] = n
-			}
-		}
-	}
-	makes := func(v graph.ValueID, kind graph.Kind) *graph.Node {
-		if v == graph.NoValue || def[v] == nil || def[v].Kind != kind {
-			return nil
-		}
-		return def[v]
-	}
 	for _, n := range nodes {
 		if n.Kind != op.Mul {
 			continue
 		}
 		for slot, h := range n.Inputs {
-			sum, half := makes(n.Inputs[1-slot], op.Add), makes(h, op.Mul)
-			if sum == nil || half == nil || u[h] < 2 || u[n.Inputs[1-slot]] != 1 || !slices.ContainsFunc(half.Inputs, func(v graph.ValueID) bool { return isConstant(g, v) }) {
+			sum, half := u.makes(n.Inputs[1-slot], op.Add), u.makes(h, op.Mul)
+			if sum == nil || half == nil || u.of(h) < 2 || u.of(n.Inputs[1-slot]) != 1 || !slices.ContainsFunc(half.Inputs, func(v graph.ValueID) bool { return isConstant(g, v) }) {
 				continue
 			}
-			out[h] = slices.ContainsFunc(sum.Inputs, func(v graph.ValueID) bool { return makes(v, op.Tanh) != nil && u[v] == 1 })
+			out[h] = slices.ContainsFunc(sum.Inputs, func(v graph.ValueID) bool { return u.makes(v, op.Tanh) != nil && u.of(v) == 1 })
 		}
 	}
 	return out

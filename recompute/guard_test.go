@@ -240,7 +240,9 @@ func TestEliminated(t *testing.T) {
 		{"a = Abs(x)  b = Dropout(a)  y = Neg(b)", true, false},
 		{"a = Abs(x)  b = Dropout(a, ratio, no)  y = Neg(b)", true, false},
 		{"a = Abs(x)  b = Dropout(a, zero, yes)  y = Neg(b)", true, false},
-		{"b = Dropout(x, ratio, yes)  y = Neg(b)", false, false},                       // no input that a node makes
+		{"b = Dropout(x, ratio, yes)  y = Neg(b)", false, false},                                   // no input that a node makes
+		{"a = Identity(x)  c = Identity(a)  b = Dropout(c, ratio, yes)  y = Neg(b)", false, false}, // nor where copies are gone
+		{"a = Abs(x)  c = Identity(a)  b = Dropout(c, ratio, yes)  y = Neg(b)", true, true},
 		{"a = Abs(x)  y = Dropout(a, ratio, yes)", false, false},                       // the result is returned
 		{"a = Abs(x)  n = Not(t)  b = Dropout(a, ratio, n)  y = Neg(b)", false, false}, // two inputs that nodes make
 		{"a = Abs(x)  b, k = Dropout(a, ratio, yes)  y = Where(k, b, a)", false, false},
