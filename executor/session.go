@@ -149,7 +149,7 @@ func Open(m *graph.Model, types *op.Result, d Device, opts Options) (*Session, e
 // prepare makes kernels, loads weights and plans memory.
 func (s *Session) prepare() error {
 	g := s.model.Graph
-	sizes, err := live.EvalSizes(g, s.opts.Dims)
+	sizes, err := live.EvalRunSizes(g, s.opts.Dims)
 	if err != nil {
 		return err
 	}

@@ -314,8 +314,8 @@ func RuntimePeak(m *graph.Model, types *op.Result, dims symbolic.Env) (bytes, ar
 	if err != nil {
 		return 0, 0, err
 	}
-	if p.Sizes == nil {
-		return 0, 0, &symbolic.UnboundError{Symbols: p.Unbound}
+	if err := p.needSizes(); err != nil {
+		return 0, 0, err
 	}
 	e, err := p.simulate(nil)
 	if err != nil {

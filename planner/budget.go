@@ -9,7 +9,6 @@ import (
 	"memopt/graph"
 	"memopt/planner/remat"
 	"memopt/recompute"
-	"memopt/symbolic"
 )
 
 // A plan to a budget is the cheapest of a set of plans that fits, and the set does not depend on the
@@ -100,8 +99,8 @@ func (p *Plan) newBudgeter(ctx context.Context) *budgeter {
 // fitBudget makes the cheapest plan whose arena is within the budget the plan. The error is an *UnfitError
 // where none was found.
 func (p *Plan) fitBudget(ctx context.Context) (*selection, error) {
-	if p.Sizes == nil {
-		return nil, &symbolic.UnboundError{Symbols: p.Unbound}
+	if err := p.needSizes(); err != nil {
+		return nil, err
 	}
 	if p.Options.Budget.Clusters {
 		if p.Options.Budget.Limit > 0 {

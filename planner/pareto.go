@@ -7,7 +7,6 @@ import (
 	"memopt/graph"
 	"memopt/graph/op"
 	"memopt/planner/remat"
-	"memopt/symbolic"
 )
 
 // ParetoPoint is a plan on the curve of peak and cost.
@@ -42,8 +41,8 @@ func Pareto(ctx context.Context, m *graph.Model, types *op.Result, opts Options,
 	if err != nil {
 		return nil, err
 	}
-	if p.Sizes == nil {
-		return nil, &symbolic.UnboundError{Symbols: p.Unbound}
+	if err := p.needSizes(); err != nil {
+		return nil, err
 	}
 	p.Options.Budget = budget
 	points, err := p.newBudgeter(ctx).pareto(n)

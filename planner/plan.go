@@ -59,6 +59,7 @@ type Plan struct {
 	Placements []recompute.Placement
 
 	Unbound   []string // symbols without a binding; then there are no bytes
+	unbound   *symbolic.UnboundError
 	Sizes     *live.Sizes
 	Base      *live.Timeline // the graph as it is
 	Planned   *live.Timeline // the graph as it would be rewritten
@@ -163,7 +164,7 @@ func chooseOrder(m *graph.Model, b live.Boundary, choice OrderChoice) (graph.Ord
 // needSizes returns a *symbolic.UnboundError that lists the symbols without a binding, if there are any.
 func (p *Plan) needSizes() error {
 	if p.Sizes == nil {
-		return &symbolic.UnboundError{Symbols: p.Unbound}
+		return p.unbound
 	}
 	return nil
 }
@@ -175,7 +176,7 @@ func (p *Plan) measure() error {
 	sizes, err := live.EvalSizes(g, p.Options.Dims)
 	var unbound *symbolic.UnboundError
 	if errors.As(err, &unbound) {
-		p.Unbound = unbound.Symbols
+		p.Unbound, p.unbound = unbound.Symbols, unbound
 		return nil
 	}
 	if err != nil {

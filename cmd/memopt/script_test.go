@@ -55,6 +55,9 @@ var forwardModels = map[string]string{
 		a = Mul(x, w)  b = Tanh(a)
 		c = Loop(three, yes, b) <body = l (int64 i, bool more, float[64, 32] s) => (bool again, float[64, 32] u) { again = Identity(more)  p = Mul(s, w)  q = Exp(p)  u = Tanh(q) }>
 		d = Exp(c)  loss = ReduceMean<keepdims = 0>(d) }`,
+	"rows.onnx": `rows (float[n, 8] x, float[8, 8] w) => (float loss, float[m, 8] g) <int64[2, unk__85] where, float[n, unk__86] h> {
+		h = MatMul(x, w)  r = Relu(h)  where = NonZero(r)  count = Cast<to = 1>(where)  loss = ReduceMean<keepdims = 0>(r)
+		a = Mul(r, h)  total = ReduceSum<keepdims = 0>(count)  g = Mul(a, total) }`,
 	"unused.onnx": `unused (float[8] x, float[8] w, float[3] idle) => (float loss, float[3] other) { y = Mul(x, w)  loss = ReduceSum<keepdims = 0>(y)  other = Neg(idle) }`,
 }
 

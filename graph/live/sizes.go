@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"memopt/graph"
@@ -24,9 +25,24 @@ type Sizes struct {
 // EvalSizes evaluates the sizes of all values at the given bindings. The error is a
 // *symbolic.UnboundError that lists every symbol without a binding, or names the value
 // whose size is negative or leaves int64.
-func EvalSizes(g *graph.Graph, env symbolic.Env) (*Sizes, error) {
+func EvalSizes(g *graph.Graph, env symbolic.Env) (*Sizes, error) { return evalSizes(g, env, nil) }
+
+// EvalRunSizes is EvalSizes for a run, which finds out for itself what a symbol stands for that no graph input has: values of such a
+// size are Unsized.
+func EvalRunSizes(g *graph.Graph, env symbolic.Env) (*Sizes, error) {
+	inputs := map[string]bool{}
+	for _, d := range g.Inputs {
+		for _, dim := range d.Type.Shape.Dims {
+			dim.VisitSymbols(func(name string) { inputs[name] = true })
+		}
+	}
+	return evalSizes(g, env, func(symbol string) bool { return !inputs[symbol] })
+}
+
+// evalSizes evaluates sizes; those are Unsized that lack nothing but symbols that may stay open. open is nil where none may.
+func evalSizes(g *graph.Graph, env symbolic.Env, open func(symbol string) bool) (*Sizes, error) {
 	s := &Sizes{Bytes: make([]int64, len(g.Values))}
-	unbound := map[string]bool{}
+	unbound := unboundSymbols{}
 	for i := range g.Values {
 		v := &g.Values[i]
 		expr := v.Type.Bytes()
@@ -37,10 +53,10 @@ func EvalSizes(g *graph.Graph, env symbolic.Env) (*Sizes, error) {
 		n, err := expr.Eval(env)
 		var missing *symbolic.UnboundError
 		switch {
+		case errors.As(err, &missing) && open != nil && !slices.ContainsFunc(missing.Symbols, func(name string) bool { return !open(name) }):
+			n = Unsized
 		case errors.As(err, &missing):
-			for _, name := range missing.Symbols {
-				unbound[name] = true
-			}
+			unbound.add(g, graph.ValueID(i), missing)
 		case err != nil:
 			return nil, fmt.Errorf("value %q: size of %v: %w", v.Name, v.Type, err)
 		case n < 0 || hasNegativeDim(v.Type.Shape, env):
@@ -48,15 +64,59 @@ func EvalSizes(g *graph.Graph, env symbolic.Env) (*Sizes, error) {
 		}
 		s.Bytes[i] = n
 	}
-	if len(unbound) > 0 {
-		names := make([]string, 0, len(unbound))
-		for name := range unbound {
-			names = append(names, name)
-		}
-		slices.Sort(names)
-		return nil, &symbolic.UnboundError{Symbols: names}
+	if err := s.evalInner(g, env, open, unbound); err != nil {
+		return nil, err
 	}
-	return s, s.evalInner(g, env)
+	if err := unbound.err(); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// unboundSymbols says of every symbol without a binding which value has it first.
+type unboundSymbols map[string]unboundSymbol
+
+type unboundSymbol struct {
+	maker  graph.NodeID // NoNode where the value is an input, or one of a graph around
+	origin string       // in words; "" there
+}
+
+// add notes the symbols that a value's size lacks. Of several values that have a symbol that counts whose node stands first.
+func (u unboundSymbols) add(g *graph.Graph, id graph.ValueID, missing *symbolic.UnboundError) {
+	v := &g.Values[id]
+	for _, name := range missing.Symbols {
+		old, known := u[name]
+		switch {
+		case v.Def == graph.NoNode:
+			u[name] = unboundSymbol{maker: graph.NoNode}
+		case !known || old.maker != graph.NoNode && v.Def < old.maker:
+			u[name] = unboundSymbol{v.Def, fmt.Sprintf("is what the file calls a dim of %q, which node %q (%s) makes: inference cannot tell how long it is",
+				v.Name, g.NodeLabel(v.Def), g.Nodes[v.Def].Op)}
+		}
+	}
+}
+
+// addInner notes what a subgraph lacks.
+func (u unboundSymbols) addInner(node graph.NodeID, missing *symbolic.UnboundError) {
+	for _, name := range missing.Symbols {
+		if _, known := u[name]; !known {
+			u[name] = unboundSymbol{node, missing.Origins[name]}
+		}
+	}
+}
+
+// err is the error that lists the symbols, nil where there are none.
+func (u unboundSymbols) err() error {
+	if len(u) == 0 {
+		return nil
+	}
+	e := &symbolic.UnboundError{Symbols: slices.Sorted(maps.Keys(u)), Origins: map[string]string{}}
+	for name, s := range u {
+		if s.origin != "" {
+			e.Origins[name] = s.origin
+		}
+	}
+	return e
 }
 
 func hasNegativeDim(s graph.Shape, env symbolic.Env) bool {
@@ -75,7 +135,7 @@ func hasNegativeDim(s graph.Shape, env symbolic.Env) bool {
 }
 
 // evalInner charges a control-flow node with the peak of its largest subgraph.
-func (s *Sizes) evalInner(g *graph.Graph, env symbolic.Env) error {
+func (s *Sizes) evalInner(g *graph.Graph, env symbolic.Env, open func(symbol string) bool, unbound unboundSymbols) error {
 	for i, n := range g.Nodes {
 		if !n.HasSubgraphs() {
 			continue
@@ -88,8 +148,11 @@ func (s *Sizes) evalInner(g *graph.Graph, env symbolic.Env) error {
 			if err != nil {
 				return
 			}
-			var peak int64
-			if peak, err = innerPeak(sub, env); err != nil {
+			peak, e := innerPeak(sub, env, open)
+			var missing *symbolic.UnboundError
+			if errors.As(e, &missing) {
+				unbound.addInner(n.ID, missing)
+			} else if err = e; err != nil {
 				err = fmt.Errorf("node %q: subgraph %q: %w", g.NodeLabel(n.ID), name, err)
 				return
 			}
@@ -102,8 +165,8 @@ func (s *Sizes) evalInner(g *graph.Graph, env symbolic.Env) error {
 	return nil
 }
 
-func innerPeak(sub *graph.Graph, env symbolic.Env) (int64, error) {
-	sizes, err := EvalSizes(sub, env)
+func innerPeak(sub *graph.Graph, env symbolic.Env, open func(symbol string) bool) (int64, error) {
+	sizes, err := evalSizes(sub, env, open)
 	if err != nil {
 		return 0, err
 	}

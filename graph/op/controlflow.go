@@ -138,6 +138,7 @@ func (b *body) outputs() (types []graph.Type, contents [][]symbolic.Expr) {
 // keep records what the latest run found. A body with unknown operators makes the node that
 // holds it one whose outputs may be unknown.
 func (b *body) keep() {
+	b.c.inf.takeLabels(b.inf.labels)
 	res := b.c.inf.res
 	res.Bodies = append(res.Bodies, Body{b.c.Node.ID, b.attr, b.inf.res})
 	if n := len(res.NoRow); len(b.inf.res.NoRow) > 0 && (n == 0 || res.NoRow[n-1] != b.c.Node.ID) {

@@ -64,9 +64,12 @@ func infer(m *graph.Model, strict bool) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	inf := newInference(m.Graph, m.Opsets, nil)
-	inf.strict, inf.local = strict, localFunctions(m)
-	return inf.res, inf.run(order)
+	local := localFunctions(m)
+	return inferAll(func() *inference {
+		inf := newInference(m.Graph, m.Opsets, nil)
+		inf.strict, inf.local = strict, local
+		return inf
+	}, order)
 }
 
 // InferGraph infers a graph with the given operator sets; kinds must be bound.
@@ -75,9 +78,11 @@ func InferGraph(g *graph.Graph, opsets []graph.Opset) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	inf := newInference(g, opsets, nil)
-	inf.strict = true
-	return inf.res, inf.run(order)
+	return inferAll(func() *inference {
+		inf := newInference(g, opsets, nil)
+		inf.strict = true
+		return inf
+	}, order)
 }
 
 // inference is one walk over a graph.
@@ -90,7 +95,9 @@ type inference struct {
 	local    map[opKey]bool // the model's own functions
 	declared []graph.Type   // by ValueID: what the file says of node outputs
 	inputs   map[string]bool
-	careful  bool // see NewExtender
+	known    map[string]symbolic.Expr // what labels stand for, of earlier walks
+	labels   map[string]symbolic.Expr // what this walk says of labels; unknown where it contradicts itself
+	careful  bool                     // see NewExtender
 	res      *Result
 	readErr  error // why the contents of an initializer could not be read
 	ctx      Ctx   // of the node at hand
@@ -107,21 +114,26 @@ func newInference(g *graph.Graph, opsets []graph.Opset, outer *inference) *infer
 	for _, o := range opsets {
 		inf.versions[graph.CanonicalDomain(o.Domain)] = o.Version
 	}
-	for _, list := range [][]graph.Decl{g.ValueInfo, g.Outputs} {
+	if outer != nil {
+		inf.strict, inf.local, inf.known = outer.strict, outer.local, outer.known
+	}
+	inf.inputs = inputSymbols(g, outer)
+	inf.readDeclared()
+	inf.startValues()
+	return inf
+}
+
+// readDeclared collects what the file says of node outputs. Of a graph output it may say something in two places.
+func (inf *inference) readDeclared() {
+	for _, list := range [][]graph.Decl{inf.g.ValueInfo, inf.g.Outputs} {
 		for _, d := range list {
 			t := d.Type
 			t.Shape = withoutNegatives(t.Shape)
 			if t.Form != graph.FormUnknown {
-				inf.declared[d.Value] = t
+				inf.declared[d.Value], _ = inf.merge(t, inf.declared[d.Value])
 			}
 		}
 	}
-	if outer != nil {
-		inf.strict, inf.local = outer.strict, outer.local
-	}
-	inf.inputs = inputSymbols(g, outer)
-	inf.startValues()
-	return inf
 }
 
 // inputSymbols lists the names of dimensions that the caller decides on. A
@@ -276,7 +288,7 @@ func (inf *inference) checkOverflow(n *graph.Node) error {
 // settle merges what the file says of a value with what inference found.
 func (inf *inference) settle(id graph.ValueID, inferred graph.Type) {
 	v := &inf.g.Values[id]
-	declared := inf.declared[id]
+	declared := inf.relabelled(inf.declared[id])
 	merged, ok := inf.merge(declared, inferred)
 	if !ok {
 		inf.res.Conflicts = append(inf.res.Conflicts, Conflict{id, declared, inferred})

@@ -55,8 +55,7 @@ func (inf *inference) mergeShape(declared, inferred graph.Shape) (graph.Shape, b
 }
 
 // mergeDim prefers what the file says, with one exception: a declared symbol
-// that no graph input has is only a label, and an inferred expression in terms of the inputs' symbols
-// says more. Careful inference does not believe that a dim is as long as one of the operands where it found that
+// that no graph input has is only a label (labels.go), and what is inferred says more. Careful inference does not believe that a dim is as long as one of the operands where it found that
 // the other one may be longer.
 func (inf *inference) mergeDim(declared, inferred symbolic.Expr) (symbolic.Expr, bool) {
 	switch {
@@ -70,15 +69,16 @@ func (inf *inference) mergeDim(declared, inferred symbolic.Expr) (symbolic.Expr,
 	_, declaredConst := declared.Const()
 	_, inferredConst := inferred.Const()
 	if declaredConst {
+		inf.equate(inferred, declared)
 		return declared, !inferredConst
 	}
 	if inf.careful && symbolic.Max(declared, inferred).Equal(inferred) {
 		return inferred, true
 	}
-	for _, s := range declared.Symbols() {
-		if inf.inputs[s] {
-			return declared, !inferredConst
-		}
+	if !inf.hasLabel(declared) {
+		inf.equate(inferred, declared)
+		return declared, !inferredConst
 	}
+	inf.equate(declared, inferred)
 	return inferred, true
 }

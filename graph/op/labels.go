@@ -1,0 +1,121 @@
+package op
+
+import (
+	"maps"
+	"slices"
+
+	"memopt/graph"
+	"memopt/symbolic"
+)
+
+// A label is a symbol that no graph input has: a name that a tool's shape inference has given to a dim that it could not express,
+// such as "unk__85". One name stands for one number wherever the file has it. So where one value with that dim
+// can be inferred, all can: what is learned of labels in one walk over the graph is put in their place in the next.
+
+// maxLabelWalks bounds the walks: what is learned of one label may tell another.
+const maxLabelWalks = 4
+
+// inferAll walks over a graph until nothing more is learned of its labels. start makes an inference. Where the file's labels
+// contradict each other, they are believed no more than before.
+func inferAll(start func() *inference, order graph.Order) (*Result, error) {
+	known := map[string]symbolic.Expr{}
+	for walk := 1; ; walk++ {
+		inf := start()
+		inf.known = known
+		err := inf.run(order)
+		switch {
+		case err != nil && len(known) > 0:
+			inf = start()
+			return inf.res, inf.run(order)
+		case err != nil || walk == maxLabelWalks || !inf.learn(known):
+			return inf.res, err
+		}
+	}
+}
+
+// isLabel reports whether a symbol is none of the inputs'.
+func (inf *inference) isLabel(symbol string) bool { return !inf.inputs[symbol] }
+
+// hasLabel reports whether an expression has a label in it.
+func (inf *inference) hasLabel(e symbolic.Expr) bool {
+	return slices.ContainsFunc(e.Symbols(), inf.isLabel)
+}
+
+// equate notes that a dim that may be a label is the same as another expression.
+func (inf *inference) equate(dim, other symbolic.Expr) {
+	names := dim.Symbols()
+	if len(names) != 1 || !inf.isLabel(names[0]) || !dim.Equal(symbolic.Sym(names[0])) || slices.Contains(other.Symbols(), names[0]) {
+		return
+	}
+	if inf.labels == nil {
+		inf.labels = map[string]symbolic.Expr{}
+	}
+	inf.labels[names[0]] = agreed(inf.labels, names[0], other)
+}
+
+// agreed is what a label stands for after one more place says something of it: unknown where two say different things.
+func agreed(labels map[string]symbolic.Expr, name string, e symbolic.Expr) symbolic.Expr {
+	if old, ok := labels[name]; ok && !old.Equal(e) {
+		return symbolic.Unknown()
+	}
+	return e
+}
+
+// takeLabels takes over what a subgraph says of labels.
+func (inf *inference) takeLabels(from map[string]symbolic.Expr) {
+	if inf.labels == nil && len(from) > 0 {
+		inf.labels = map[string]symbolic.Expr{}
+	}
+	for name, e := range from {
+		inf.labels[name] = agreed(inf.labels, name, e)
+	}
+}
+
+// learn adds to known what was found of labels that are left in types, and reports whether that is anything.
+func (inf *inference) learn(known map[string]symbolic.Expr) bool {
+	left := map[string]bool{}
+	inf.res.Walk(inf.g, func(g *graph.Graph, _ *Result) {
+		for i := range g.Values {
+			for _, d := range g.Values[i].Type.Shape.Dims {
+				d.VisitSymbols(func(name string) { left[name] = true })
+			}
+		}
+	})
+	before := len(known)
+	for name := range left {
+		if e, ok := inf.labels[name]; ok && !e.IsUnknown() {
+			known[name] = e
+		}
+	}
+	follow(known)
+	return len(known) > before
+}
+
+// follow puts labels in place of labels, as long as none comes to be expressed by itself.
+func follow(known map[string]symbolic.Expr) {
+	names := slices.Sorted(maps.Keys(known))
+	for range maxLabelWalks {
+		for _, name := range names {
+			if e := known[name].Subst(known); !slices.Contains(e.Symbols(), name) {
+				known[name] = e
+			}
+		}
+	}
+}
+
+// relabelled puts what is known of labels in their place.
+func (inf *inference) relabelled(t graph.Type) graph.Type {
+	if len(inf.known) == 0 {
+		return t
+	}
+	if t.Elem != nil {
+		elem := inf.relabelled(*t.Elem)
+		t.Elem = &elem
+	}
+	for i, d := range t.Shape.Dims {
+		if inf.hasLabel(d) {
+			t.Shape = with(t.Shape, i, d.Subst(inf.known))
+		}
+	}
+	return t
+}
