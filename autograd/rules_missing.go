@@ -7,6 +7,7 @@ const (
 	whyBackward = "it belongs to a backward half, which is not differentiated again"
 	whyFused    = "ONNX Runtime fuses it after export; differentiate the model before it is optimized"
 	whySampling = "the gradient of sampling at computed places would need a scatter for every corner of every sample in ONNX's own operators, which is not written"
+	whyDeeploy  = "Deeploy writes it into graphs that have been differentiated; differentiate the model before it is converted"
 	whyCache    = "it updates its cache in place, for inference"
 )
 
@@ -72,4 +73,10 @@ var missingRules = []Row{
 	{Kind: op.MaxRoiPool, Why: whySampling},
 	{Kind: op.RoiAlign, Why: whySampling},
 	{Kind: op.AffineGrid, Why: whySampling},
+	{Kind: op.GeluGradDeeploy, Why: whyBackward},
+	{Kind: op.GemmDeeploy, Why: whyDeeploy},
+	{Kind: op.LayerNormalizationGradDeeploy, Why: whyBackward},
+	{Kind: op.SGDDeeploy, Why: whyBackward},
+	{Kind: op.SoftmaxCrossEntropyLossDeeploy, Why: whyDeeploy},
+	{Kind: op.SoftmaxCrossEntropyLossGradDeeploy, Why: whyBackward},
 }

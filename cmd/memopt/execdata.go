@@ -9,7 +9,6 @@ import (
 
 	"memopt/executor"
 	"memopt/executor/dataset"
-	"memopt/executor/npz"
 	"memopt/executor/verify"
 	"memopt/graph"
 	"memopt/graph/op"
@@ -25,6 +24,8 @@ func (x *execution) loadData(dir string) error {
 	var err error
 	if strings.HasSuffix(dir, ".npz") {
 		x.set, err = loadNPZ(dir, g)
+	} else if hasArrays(dir) {
+		x.set, err = loadArrays(dir, g)
 	} else {
 		x.set, err = dataset.LoadDir(dir, g, yielded(g))
 	}
@@ -58,26 +59,6 @@ func yielded(g *graph.Graph) []string {
 		}
 	}
 	return names
-}
-
-func loadNPZ(path string, g *graph.Graph) (*dataset.Set, error) {
-	arrays, err := npz.Read(path)
-	if err != nil {
-		return nil, err
-	}
-	s := &dataset.Set{Dir: path, Inputs: map[string]*executor.Tensor{}, Outputs: map[int]dataset.Named{}}
-	for _, arr := range arrays {
-		id, ok := g.Lookup(arr.Name)
-		if !ok {
-			return nil, fmt.Errorf("array %q: the model has no value of that name", arr.Name)
-		}
-		if out := slices.IndexFunc(g.Outputs, func(d graph.Decl) bool { return d.Value == id }); out >= 0 && !g.Values[id].Input {
-			s.Outputs[out] = dataset.Named{Name: arr.Name, Tensor: arr.Tensor}
-			continue
-		}
-		s.Inputs[arr.Name] = arr.Tensor
-	}
-	return s, nil
 }
 
 // fill makes up the inputs that have no data.

@@ -76,10 +76,14 @@ func writeForward(dir string) error {
 }
 
 // TestScripts runs the command lines of testdata/script. A script that needs sample models
-// beside the repository says [samples], one that needs ONNX Runtime says [ort]; without them the condition is false and
+// beside the repository says [samples], or [deeploy] for Deeploy's training graphs, one that needs ONNX Runtime says [ort]; without them the condition is false and
 // the script skips. UPDATE_SCRIPTS=1 rewrites the expected output.
 func TestScripts(t *testing.T) {
 	samples, err := filepath.Abs("../../../shared/models")
+	if err != nil {
+		t.Fatal(err)
+	}
+	deeploy, err := filepath.Abs("../../../shared/deeploy")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,6 +93,7 @@ func TestScripts(t *testing.T) {
 		UpdateScripts: os.Getenv("UPDATE_SCRIPTS") != "",
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("SAMPLES", samples)
+			env.Setenv("DEEPLOY", deeploy)
 			env.Setenv(ort.LibraryVariable, library)
 			return writeForward(env.WorkDir)
 		},
@@ -96,6 +101,9 @@ func TestScripts(t *testing.T) {
 			switch cond {
 			case "samples":
 				_, err := os.Stat(samples)
+				return err == nil, nil
+			case "deeploy":
+				_, err := os.Stat(deeploy)
 				return err == nil, nil
 			case "ort":
 				return library != "", nil

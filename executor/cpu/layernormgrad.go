@@ -12,7 +12,8 @@ import (
 //	dscale = sum(dY*h), dbias = sum(dY)
 //
 // The forms differ in their operands: dY, X, scale, m, r; the simplified dY, X, scale, r; the
-// invertible dY, Y, scale, bias, r, where h = (Y-bias)/scale.
+// invertible dY, Y, scale, bias, r, where h = (Y-bias)/scale; and Deeploy's dY, X, scale and a bias that is not
+// read, where m and r are computed as LayerNormalization does, with the attribute epsilon.
 
 // layerNormForm is one of these.
 type layerNormForm uint8
@@ -21,13 +22,15 @@ const (
 	layerNormPlain layerNormForm = iota
 	layerNormSimplified
 	layerNormInvertible
+	layerNormDeeploy
 )
 
 // layerNormGradKernel adds up the rows in blocks of fixed bounds, each with its own sums, which are added
 // in order at last.
 type layerNormGradKernel[T normElem] struct {
-	form layerNormForm
-	attr int64
+	form    layerNormForm
+	attr    int64
+	epsilon float64
 
 	rows, n       int
 	blocks, block int // rows per block
@@ -49,6 +52,8 @@ func newLayerNormGrad(form layerNormForm) func(*executor.Prep) (executor.Kernel,
 			need = 4
 		case layerNormInvertible:
 			stats = 4
+		case layerNormDeeploy:
+			need, stats = 3, len(p.In)
 		}
 		for i := range need {
 			if !p.Has(i) {
@@ -60,9 +65,9 @@ func newLayerNormGrad(form layerNormForm) func(*executor.Prep) (executor.Kernel,
 		}
 		switch normAccumulates(p.DType(0)) {
 		case graph.Float32:
-			return &layerNormGradKernel[float32]{form: form, attr: p.Node.Int("axis", -1)}, nil
+			return &layerNormGradKernel[float32]{form: form, attr: p.Node.Int("axis", -1), epsilon: normEpsilon(p)}, nil
 		case graph.Float64:
-			return &layerNormGradKernel[float64]{form: form, attr: p.Node.Int("axis", -1)}, nil
+			return &layerNormGradKernel[float64]{form: form, attr: p.Node.Int("axis", -1), epsilon: normEpsilon(p)}, nil
 		}
 		return nil, unsupportedTypes(p)
 	}
@@ -111,7 +116,7 @@ func (k *layerNormGradKernel[T]) Run(c *executor.Ctx) error {
 	k.dscale = normOpen[T](c.Out(1, scale.Shape...))
 	k.dbias = normTensor[T]{}
 	switch k.form {
-	case layerNormPlain:
+	case layerNormPlain, layerNormDeeploy:
 		k.dbias = normOpen[T](c.Out(2, scale.Shape...))
 	case layerNormInvertible:
 		k.dbias = normOpen[T](c.Out(2, c.In(3).Shape...))
@@ -127,6 +132,8 @@ func (k *layerNormGradKernel[T]) readStats(c *executor.Ctx) error {
 	last := 4
 	k.mean, k.bias = nil, nil
 	switch k.form {
+	case layerNormDeeploy:
+		return nil
 	case layerNormPlain:
 		k.mean = c.In(3)
 		if k.mean.Len() != k.rows {
@@ -157,8 +164,7 @@ func (k *layerNormGradKernel[T]) Range(lo, hi int) {
 		clear(ds)
 		clear(db)
 		for row := lo * k.block; row < min((lo+1)*k.block, k.rows); row++ {
-			inv := normStat[T](k.inv, row)
-			k.normed(block[:], h, row, inv)
+			inv := k.normed(block[:], h, row)
 			for from := 0; from < n; from += normBlock {
 				to := min(from+normBlock, n)
 				dy := k.dy.load(block[:], row*n+from, to-from)
@@ -173,14 +179,23 @@ func (k *layerNormGradKernel[T]) Range(lo, hi int) {
 	}
 }
 
-// normed sets h to the normed row before scale and bias.
-func (k *layerNormGradKernel[T]) normed(buf, h []T, row int, inv T) {
+// normed sets h to the normed row before scale and bias, and returns its inverse deviation.
+func (k *layerNormGradKernel[T]) normed(buf, h []T, row int) (inv T) {
+	var m T
+	switch k.form {
+	case layerNormDeeploy:
+		m, inv = normRowStats(buf, &k.x, row*k.n, k.n, false, k.epsilon)
+	case layerNormPlain:
+		m, inv = normStat[T](k.mean, row), normStat[T](k.inv, row)
+	default:
+		inv = normStat[T](k.inv, row)
+	}
 	for lo := 0; lo < k.n; lo += normBlock {
 		hi := min(lo+normBlock, k.n)
 		x, b := k.x.load(buf, row*k.n+lo, hi-lo), h[lo:hi]
 		switch k.form {
-		case layerNormPlain:
-			normAddScalar(b, x, -normStat[T](k.mean, row))
+		case layerNormPlain, layerNormDeeploy:
+			normAddScalar(b, x, -m)
 			normMulScalar(b, b, inv)
 		case layerNormSimplified:
 			normMulScalar(b, x, inv)
@@ -189,6 +204,7 @@ func (k *layerNormGradKernel[T]) normed(buf, h []T, row int, inv T) {
 			normDiv(b, b, k.scale[lo:hi])
 		}
 	}
+	return inv
 }
 
 // rowGrad sets a row of dX = r*(g - mean(g)) - h*r*mean(g*h). It overwrites g.

@@ -16,6 +16,7 @@ import (
 type lossKernel[T normElem] struct {
 	lossOperands[T]
 	plain   bool // NegativeLogLikelihoodLoss
+	only    bool // Deeploy's form, whose only output is log_prob
 	x       normTensor[T]
 	logProb normTensor[T] // empty: nobody wants it
 	losses  []T           // [N, d]
@@ -33,6 +34,18 @@ func newLoss(plain bool, ignoreAt int) func(*executor.Prep) (executor.Kernel, er
 		}
 		return nil, unsupportedTypes(p)
 	}
+}
+
+// newLogProbLoss makes Deeploy's form of the loss, which gives the log-probabilities alone.
+func newLogProbLoss(p *executor.Prep) (executor.Kernel, error) {
+	k, err := newLoss(false, -1)(p)
+	switch k := k.(type) {
+	case *lossKernel[float32]:
+		k.only = true
+	case *lossKernel[float64]:
+		k.only = true
+	}
+	return k, err
 }
 
 func makeLoss[T normElem](p *executor.Prep, plain bool, ignoreAt int) (executor.Kernel, error) {
@@ -55,7 +68,10 @@ func (k *lossKernel[T]) Run(c *executor.Ctx) error {
 	}
 	x, labels := c.In(0), c.In(1)
 	k.x, k.logProb = normOpen[T](x), normTensor[T]{}
-	if !k.plain {
+	switch {
+	case k.only:
+		k.logProb = normOpen[T](c.Out(0, x.Shape...))
+	case !k.plain:
 		k.logProb = normOpen[T](c.Out(1, x.Shape...))
 	}
 	k.losses = executor.ScratchOf[T](c, labels.Len())
@@ -64,6 +80,9 @@ func (k *lossKernel[T]) Run(c *executor.Ctx) error {
 		c.Parallel(k.n*k.tiles, normGrain(3*k.c*min(k.d, softmaxTile)), k)
 	} else {
 		clear(k.losses) // all labels are ignored
+	}
+	if k.only {
+		return nil
 	}
 	if k.reduction == "none" {
 		y := normOpen[T](c.Out(0, labels.Shape...))

@@ -12,29 +12,38 @@ import (
 //	g  = dY*weight[label], divided by the sum of the weights of all labels for the mean
 //
 // Where a label is ignored dX is the bias, or 0.
+//
+// In Deeploy's form, of log_prob and labels, dY is 1.
 type lossGradKernel[T normElem] struct {
 	lossOperands[T]
-	biasAt           int
+	dyAt, biasAt     int // -1: there is no such input
 	dy, lp, bias, dx normTensor[T]
 	tiles            int
 }
 
 // newLossGrad makes the gradient; the ignored index is input ignoreAt, or an attribute if that is -1.
 func newLossGrad(ignoreAt, biasAt int) func(*executor.Prep) (executor.Kernel, error) {
+	return lossGradMaker(0, ignoreAt, biasAt)
+}
+
+// newUnitLossGrad makes Deeploy's gradient, of log_prob and labels.
+func newUnitLossGrad(p *executor.Prep) (executor.Kernel, error) { return lossGradMaker(-1, -1, -1)(p) }
+
+func lossGradMaker(dyAt, ignoreAt, biasAt int) func(*executor.Prep) (executor.Kernel, error) {
 	return func(p *executor.Prep) (executor.Kernel, error) {
-		switch normAccumulates(p.DType(1)) {
+		switch normAccumulates(p.DType(dyAt + 1)) {
 		case graph.Float32:
-			return makeLossGrad[float32](p, ignoreAt, biasAt)
+			return makeLossGrad[float32](p, dyAt, ignoreAt, biasAt)
 		case graph.Float64:
-			return makeLossGrad[float64](p, ignoreAt, biasAt)
+			return makeLossGrad[float64](p, dyAt, ignoreAt, biasAt)
 		}
 		return nil, unsupportedTypes(p)
 	}
 }
 
-func makeLossGrad[T normElem](p *executor.Prep, ignoreAt, biasAt int) (executor.Kernel, error) {
-	o, err := newLossOperands[T](p, 1, ignoreAt)
-	return &lossGradKernel[T]{lossOperands: o, biasAt: biasAt}, err
+func makeLossGrad[T normElem](p *executor.Prep, dyAt, ignoreAt, biasAt int) (executor.Kernel, error) {
+	o, err := newLossOperands[T](p, dyAt+1, ignoreAt)
+	return &lossGradKernel[T]{lossOperands: o, dyAt: dyAt, biasAt: biasAt}, err
 }
 
 // Workspace counts labels and weights.
@@ -49,16 +58,21 @@ func (k *lossGradKernel[T]) Run(c *executor.Ctx) error {
 	if k.reduction == "none" {
 		want = len(k.labels)
 	}
-	if c.In(0).Len() != want {
+	if k.dyAt >= 0 && c.In(0).Len() != want {
 		return c.Errorf("input 0, the loss's gradient, is %v, wanted %d elements for reduction %q", c.In(0), want, k.reduction)
 	}
-	if c.In(k.biasAt) != nil {
+	k.dy, k.bias = normTensor[T]{}, normTensor[T]{}
+	if k.dyAt >= 0 {
+		k.dy = normOpen[T](c.In(k.dyAt))
+	}
+	if k.biasAt >= 0 && c.In(k.biasAt) != nil {
 		if err := normSameShape(c, 1, k.biasAt); err != nil {
 			return err
 		}
+		k.bias = normOpen[T](c.In(k.biasAt))
 	}
-	k.dy, k.lp, k.bias = normOpen[T](c.In(0)), normOpen[T](c.In(1)), normOpen[T](c.In(k.biasAt))
-	k.dx = normOpen[T](c.Out(0, c.In(1).Shape...))
+	lp := c.In(k.dyAt + 1)
+	k.lp, k.dx = normOpen[T](lp), normOpen[T](c.Out(0, lp.Shape...))
 	if k.dx.given() {
 		k.tiles = (k.d + softmaxTile - 1) / softmaxTile
 		c.Parallel(k.n*k.tiles, normGrain(3*k.c*min(k.d, softmaxTile)), k)
@@ -68,14 +82,18 @@ func (k *lossGradKernel[T]) Run(c *executor.Ctx) error {
 
 // factor returns g for label number i.
 func (k *lossGradKernel[T]) factor(i int) T {
-	w := k.weightOf(k.labels[i])
-	switch k.reduction {
-	case "none":
-		return k.dy.one(i) * w
-	case "mean":
-		return T(float64(k.dy.one(0)) * float64(w) / k.sumWeights)
+	w, dy := k.weightOf(k.labels[i]), T(1)
+	switch {
+	case k.dyAt < 0:
+	case k.reduction == "none":
+		dy = k.dy.one(i)
+	default:
+		dy = k.dy.one(0)
 	}
-	return k.dy.one(0) * w
+	if k.reduction == "mean" {
+		return T(float64(dy) * float64(w) / k.sumWeights)
+	}
+	return dy * w
 }
 
 // Range does rows, or tiles of columns, lo..hi-1.

@@ -42,6 +42,7 @@ func elemGradientCases() []Case {
 		{op.SigmoidGrad, nil, func(y float64) float64 { return y - y*y }, 0, 1},
 		{op.TanhGrad, nil, func(y float64) float64 { return 1 - y*y }, -1, 1},
 		{op.GeluGrad, nil, elemNumeric(elemGelu), -5, 5},
+		{op.GeluGradDeeploy, nil, elemNumeric(elemGelu), -5, 5},
 		{op.FastGeluGrad, nil, elemNumeric(elemGeluTanh), -5, 5},
 		{op.QuickGeluGrad, nil, elemNumeric(swish(float64(float32(1.702)))), -5, 5},
 		{op.QuickGeluGrad, []graph.Attr{Attr("alpha", float32(0.5))}, elemNumeric(swish(0.5)), -5, 5},

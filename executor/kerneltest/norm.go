@@ -165,7 +165,7 @@ func layerNormCases() []Case {
 // 1/n if simplified.
 func layerNormGradCases() []Case {
 	var cases []Case
-	for _, k := range []graph.Kind{op.LayerNormalizationGrad, op.SimplifiedLayerNormalizationGrad, op.InvertibleLayerNormalizationGrad} {
+	for _, k := range []graph.Kind{op.LayerNormalizationGrad, op.SimplifiedLayerNormalizationGrad, op.InvertibleLayerNormalizationGrad, op.LayerNormalizationGradDeeploy} {
 		for _, s := range []struct {
 			shape []int
 			axis  int
@@ -178,10 +178,14 @@ func layerNormGradCases() []Case {
 		bad := layerNormGradCase(k, graph.Float32, []int{3, 4}, -1)
 		bad.Name, bad.Want, bad.Fails = "unequal shapes", nil, "the shapes must be equal"
 		bad.In[0] = reduceTensor(graph.Float32, []int{4, 3}, make([]float64, 12))
+		cases = append(cases, bad)
+		if k == op.LayerNormalizationGradDeeploy {
+			continue // it has no statistics
+		}
 		short := layerNormGradCase(k, graph.Float32, []int{3, 4}, -1)
 		short.Name, short.Want, short.Fails = "statistics do not fit", nil, "wanted 3 elements"
 		short.In[len(short.In)-1] = reduceTensor(graph.Float32, []int{2}, []float64{1, 1})
-		cases = append(cases, bad, short)
+		cases = append(cases, short)
 	}
 	return cases
 }
@@ -235,7 +239,12 @@ func layerNormGradCase(k graph.Kind, d graph.DType, shape []int, axis int) Case 
 		c.In[1] = reduceTensor(d, shape, y)
 		c.In = append(c.In, vec(bias))
 	}
-	c.In = append(c.In, reduceTensor(stat, stats, inv))
+	if k == op.LayerNormalizationGradDeeploy {
+		c.In = append(c.In, vec(bias))
+		c.Attrs = append(c.Attrs, Attr("epsilon", float32(normTestEpsilon)))
+	} else {
+		c.In = append(c.In, reduceTensor(stat, stats, inv))
+	}
 	if !simple {
 		c.Out, c.Want = append(c.Out, d), append(c.Want, vec(dbias))
 	}

@@ -287,5 +287,13 @@ const (
 	ZeroGradient
 	AdamWOptimizer
 
+	// The dialect of Deeploy's training graphs: table_deeploy.go.
+	GeluGradDeeploy
+	GemmDeeploy
+	LayerNormalizationGradDeeploy
+	SGDDeeploy
+	SoftmaxCrossEntropyLossDeeploy
+	SoftmaxCrossEntropyLossGradDeeploy
+
 	NumKinds
 )

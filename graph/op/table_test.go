@@ -14,7 +14,7 @@ var familyFiles = []struct {
 	file string
 }{
 	{Abs, "table_math.go"}, {Bernoulli, "table_shape.go"}, {AffineGrid, "table_nn.go"},
-	{ConcatFromSequence, "table_control.go"}, {ATen, "table_microsoft.go"},
+	{ConcatFromSequence, "table_control.go"}, {ATen, "table_microsoft.go"}, {GeluGradDeeploy, "table_deeploy.go"},
 }
 
 func fileOf(k graph.Kind) string {
@@ -40,6 +40,14 @@ func TestTableIsComplete(t *testing.T) {
 			continue
 		}
 		key := opKey{row.Domain, row.Name}
+		if row.Dialect != "" {
+			assert.Contains(t, dialects[key], k, "dialects of %s", row.Name)
+			assert.NotEqual(t, k, Lookup(row.Domain, row.Name), "Lookup of %s is the definition's", row.Name)
+			for _, fault := range rowFaults(row) {
+				t.Errorf("op %s: %s: mend its row in %s", row.Name, fault, fileOf(k))
+			}
+			continue
+		}
 		if other, dup := seen[key]; dup {
 			t.Errorf("op %s of domain %q has two kinds, %d and %d: remove one of them from kind.go", row.Name, row.Domain, other, k)
 		}
