@@ -62,7 +62,7 @@ func TestReadings(t *testing.T) {
 			read: "SoftmaxCrossEntropyLossGrad of Deeploy's dialect", y: "float[2, 5]", why: "has 2 inputs, wanted 3 to 5"},
 		{name: "gradient of a norm without statistics", opsets: `"" : 13, "com.microsoft" : 1`,
 			graph: `(float[2, 5] d, float[2, 5] x, float[5] s, float[5] b) => (y) { y = com.microsoft.LayerNormalizationGrad(d, x, s, b) }`,
-			read: "LayerNormalizationGrad of Deeploy's dialect", y: "float[2, 5]", why: "has 1 outputs, wanted 3"},
+			read:  "LayerNormalizationGrad of Deeploy's dialect", y: "float[2, 5]", why: "has 1 outputs, wanted 3"},
 		{name: "gradient of a norm, a bias that does not fit", opsets: `"" : 13, "com.microsoft" : 1`,
 			graph: `(float[2, 5] d, float[2, 5] x, float[5] s, float[2] b) => (y) { y = com.microsoft.LayerNormalizationGrad(d, x, s, b) }`, opaque: true, y: "?", why: "has 1 outputs"},
 		{name: "other stated types alone", opsets: `"" : 17`, graph: `(float[3] x) => (y) <float[4] y> { y = Relu(x) }`, y: "float[4]"},
