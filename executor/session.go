@@ -275,8 +275,12 @@ func (s *Session) Run(ctx context.Context) error {
 	return err
 }
 
-// hold takes the planned block from the arena, unless the session has it already.
+// hold takes the planned block from the arena, unless the session has it already. Of a device that takes no memory a
+// limit is held all the same.
 func (s *Session) hold() error {
+	if limit := s.opts.MemLimit; s.virtual && limit > 0 && s.root.arenaBytes > limit {
+		return fmt.Errorf("the planned arena of %d bytes: %w: the limit is %d bytes%s", s.root.arenaBytes, ErrOutOfMemory, limit, s.liveAtPeak())
+	}
 	if s.base != nil || s.opts.OnDemand || s.virtual || s.root.arenaBytes == 0 {
 		if s.own {
 			s.arena.ResetPeak()

@@ -74,7 +74,10 @@ are placed where the simulated peak in stock ONNX Runtime's default order falls.
 			if err := a.writeModel(out, r.Model, onnx.Options{ExternalDataThreshold: threshold}); err != nil {
 				return err
 			}
-			return a.reportApply(format, out, p, r, anchoring)
+			if err := a.reportApply(format, out, p, r, anchoring); err != nil {
+				return err
+			}
+			return sel.budgetFlags.finish(a, p)
 		},
 	}
 	sel.register(cmd.Flags())

@@ -81,7 +81,7 @@ func (a *app) planExecution(x *execution, name string, sel *selectionFlags, ex *
 		return nil
 	}
 	if err != nil {
-		return classify(wrap(name, err))
+		return a.classifyPlan(name, err)
 	}
 	for _, w := range p.Warnings {
 		a.warn("%s", w)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -28,6 +29,7 @@ type execFlags struct {
 	convSearch  string
 	convRoom    string
 	atol, rtol  float64
+	above       float64 // by how much the arena may exceed the prediction, a share of it
 	ort         ortFlags
 	set         *pflag.FlagSet // what they are registered in
 	// differentiate says that forward models become training graphs first, selection or not.
@@ -53,6 +55,15 @@ func (e *execFlags) register(f *pflag.FlagSet) {
 	f.BoolVar(&e.blocking, "blocking", false, "wait for the GPU after every node, so that a fault is reported with the node that caused it")
 	f.Float64Var(&e.atol, "atol", verify.DefaultTolerance.Abs, "absolute tolerance of comparisons that are not bitwise")
 	f.Float64Var(&e.rtol, "rtol", verify.DefaultTolerance.Rel, "relative tolerance of comparisons that are not bitwise")
+	f.Float64Var(&e.above, "peak-tolerance", 0, fmt.Sprintf("by how much the measured arena may exceed the planned one, as a share of it; %g with -e ort where it is not given", ortTolerance))
+}
+
+// peakTolerance is by how much a measured arena may exceed the planned one, as a share of it.
+func (e *execFlags) peakTolerance(d executor.Device) float64 {
+	if isORT(d) && !e.set.Changed("peak-tolerance") {
+		return ortTolerance
+	}
+	return e.above
 }
 
 // options makes the executor's options of the flags.
@@ -64,6 +75,12 @@ func (e *execFlags) options(a *app) (verify.Options, error) {
 	}
 	if e.repeat < 1 || e.warmup < 0 {
 		return o, usage("--repeat %d --warmup %d: wanted at least 1 measured step and no negative number", e.repeat, e.warmup)
+	}
+	if !(e.above >= 0) {
+		return o, usage("--peak-tolerance %v: wanted 0 or more", e.above)
+	}
+	if !(e.atol >= 0) || !(e.rtol >= 0) {
+		return o, usage("--atol %v --rtol %v: wanted 0 or more", e.atol, e.rtol)
 	}
 	if a.global.threads < 0 {
 		return o, usage("--threads %d: wanted 0 (one per core) or more", a.global.threads)

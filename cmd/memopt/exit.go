@@ -75,6 +75,14 @@ func classify(err error) error {
 	return invalid(err)
 }
 
+// classifyPlan gives an error of planning a model its code. That nothing fits is not known where the search was interrupted.
+func (a *app) classifyPlan(name string, err error) error {
+	if a.ctx.Err() != nil && errors.Is(err, planner.ErrUnfit) {
+		return &exitError{exitInterrupted, fmt.Errorf("%s: interrupted before a plan that fits was found", name)}
+	}
+	return classify(wrap(name, err))
+}
+
 func (a *app) exitCodesTopic() *cobra.Command {
 	return &cobra.Command{
 		Use:   "exit-codes",

@@ -131,6 +131,7 @@ func (a *app) grad(name string, gf *gradFlags) error {
 		return usage("%w", err)
 	}
 	a.noteGrad(j)
+	j.Model.Path = l.Path // the file that must not be overwritten, and beside which external data lies
 	if err := a.writeModel(gf.out, j.Model, onnx.Options{ExternalDataThreshold: threshold}); err != nil {
 		return err
 	}

@@ -149,7 +149,7 @@ func (a *app) makePlan(name string, sel *selectionFlags, rowPeaks bool) (*loaded
 	}
 	p, err := planner.MakeContext(a.ctx, l.Model, l.types, c.options)
 	if err != nil {
-		return nil, nil, nil, classify(wrap(name, err))
+		return nil, nil, nil, a.classifyPlan(name, err)
 	}
 	for _, w := range p.Warnings {
 		a.warn("%s", w)

@@ -49,10 +49,15 @@ type globalFlags struct {
 
 // run executes a command line in an environment, which has the form of os.Environ, and returns its exit code.
 func run(args []string, io stdio, environ []string) int {
-	out := bufio.NewWriter(io.out)
-	io.out = out
 	ctx, stop := untilSignal(context.Background())
 	defer stop()
+	return runUntil(ctx, args, io, environ)
+}
+
+// runUntil is run with a context that says when the user or the system wants the end.
+func runUntil(ctx context.Context, args []string, io stdio, environ []string) int {
+	out := bufio.NewWriter(io.out)
+	io.out = out
 	a := &app{stdio: io, environ: newEnvironment(environ), args: args, ctx: ctx}
 	err := a.execute(a.command())
 	if e := out.Flush(); err == nil && e != nil {

@@ -39,6 +39,7 @@ var forwardModels = map[string]string{
 		y = Conv<pads = [1, 1, 1, 1]>(x, 'conv.weight')  z = Conv<pads = [0, 1, 2, 1]>(x, 'conv.weight')  d = Sub(y, z)  loss = ReduceMean<keepdims = 0>(d) }`,
 	"long.onnx": `long (float[1, 1, 2048, 1024] x, float[1, 1, 1, 1] 'conv.weight') => (float loss, float[1, 1, 32, 16] y) {
 		y = Conv<strides = [64, 64]>(x, 'conv.weight')  loss = ReduceMean<keepdims = 0>(y) }`,
+	"strange.onnx": `strange (float[2] x) => (float[2] y) { y = Mystery(x) }`,
 	"branch.onnx": `branch (float[n, 1, 4] x, float[4] w) => (float loss) {
 		s = Shape(x)  one = Constant<value_ints = [1]>()  d = Gather(s, one)  is = Equal(d, one)
 		q = If<then_branch = then () => (float[then_0, then_1] r) { r = Squeeze(x, one) },

@@ -11,10 +11,8 @@ import (
 
 // verifyFlags are the flags of verify alone.
 type verifyFlags struct {
-	bitwise   string
-	seeds     int
-	tolerance float64
-	tolerated bool // whether the tolerance was given
+	bitwise string
+	seeds   int
 }
 
 func (a *app) verifyCommand() *cobra.Command {
@@ -56,8 +54,7 @@ there; at --ort-opt basic or disable, --bitwise on holds as well.`,
 			}
 			return nil
 		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			vf.tolerated = cmd.Flags().Changed("peak-tolerance")
+		RunE: func(_ *cobra.Command, args []string) error {
 			return a.verifyModels(args, &sel, &ex, &vf)
 		},
 	}
@@ -65,7 +62,6 @@ there; at --ort-opt basic or disable, --bitwise on holds as well.`,
 	ex.register(cmd.Flags())
 	cmd.Flags().StringVar(&vf.bitwise, "bitwise", "", "on: outputs must be equal bit for bit; off: within --atol and --rtol (default on; off with -e ort)")
 	cmd.Flags().IntVar(&vf.seeds, "seeds", 1, "how many sets of inputs; those after the first are made up anew where --init makes up inputs")
-	cmd.Flags().Float64Var(&vf.tolerance, "peak-tolerance", 0, "by how much the measured arena may exceed the planned one, as a share of it; 0.15 with -e ort where it is not given")
 	return cmd
 }
 
@@ -75,8 +71,6 @@ func (vf *verifyFlags) check() error {
 		return usage("--bitwise %q: wanted on or off", vf.bitwise)
 	case vf.seeds < 1:
 		return usage("--seeds %d: wanted at least 1", vf.seeds)
-	case !(vf.tolerance >= 0):
-		return usage("--peak-tolerance %v: wanted 0 or more", vf.tolerance)
 	}
 	return nil
 }
@@ -134,7 +128,10 @@ func (a *app) verifyModels(args []string, sel *selectionFlags, ex *execFlags, vf
 	if err := report.Verify(a.out, format, v); err != nil {
 		return err
 	}
-	return verdict(args[0], v, vf)
+	if err := verdict(args[0], v, ex.peakTolerance(opts.Device)); err != nil {
+		return err
+	}
+	return sel.budgetFlags.finish(a, x.plan)
 }
 
 // verifySeeds compares the sides on one set of inputs after the other, up to the first on which they differ.
@@ -170,33 +167,26 @@ func (a *app) runView(r *verify.Run, side verify.Side, opts verify.Options) repo
 }
 
 // verdict is the exit code of a comparison.
-func verdict(name string, v *report.VerifyView, vf *verifyFlags) error {
-	if !v.Verdict.Equal {
+func verdict(name string, v *report.VerifyView, tolerance float64) error {
+	switch {
+	case !v.Verdict.Equal:
 		return &exitError{exitDiffers, fmt.Errorf("%s: the numbers differ: %s", name, v.Verdict.First)}
+	case v.Planned.Runtime != nil && v.Unchanged:
+		return nil
+	case v.Planned.Runtime != nil:
+		return aboveORT(name, v.Verdict.Planned, v.Planned.Runtime, len(v.Planned.Graph.Values), tolerance)
 	}
-	if v.Planned.Runtime != nil {
-		return vf.verdictORT(name, v)
+	if err := abovePlan(name, "the baseline", v.Verdict.Baseline, tolerance); err != nil {
+		return err
 	}
-	for _, side := range []struct {
-		name string
-		run  *verify.Run
-	}{{"baseline", v.Verdict.Baseline}, {"planned graph", v.Verdict.Planned}} {
-		planned, measured := side.run.Predicted.Arena, side.run.Measured.Arena
-		if float64(measured) > float64(planned)*(1+vf.tolerance) {
-			return &exitError{exitAbove, fmt.Errorf("%s: the %s took an arena of %d bytes, %d were planned", name, side.name, measured, planned)}
-		}
-	}
-	return nil
+	return abovePlan(name, "the planned graph", v.Verdict.Planned, tolerance)
 }
 
-// verdictORT is the exit code of a comparison in ONNX Runtime whose numbers are equal.
-func (vf *verifyFlags) verdictORT(name string, v *report.VerifyView) error {
-	if v.Unchanged {
+// abovePlan is the error of a run that took more of memopt's own arena than was planned, by more than the tolerance.
+func abovePlan(name, what string, r *verify.Run, tolerance float64) error {
+	planned, measured := r.Predicted.Arena, r.Measured.Arena
+	if float64(measured) <= float64(planned)*(1+tolerance) {
 		return nil
 	}
-	tolerance := ortTolerance
-	if vf.tolerated {
-		tolerance = vf.tolerance
-	}
-	return aboveORT(name, v.Verdict.Planned, v.Planned.Runtime, len(v.Planned.Graph.Values), tolerance)
+	return &exitError{exitAbove, fmt.Errorf("%s: %s took an arena of %d bytes, %d were planned", name, what, measured, planned)}
 }
