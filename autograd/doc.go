@@ -9,6 +9,27 @@
 // stashes: which forward values its backward nodes read.
 //
 // Conventions: the gradient of a value has the value's type and shape. Integers, bools and the
-// inputs that the operator table calls non-differentiable have none. At kinks a rule takes the subgradient
-// that PyTorch takes.
+// inputs that the operator table calls non-differentiable have none.
+//
+// # Kinks and ties
+//
+// Where an operator has no derivative its rule takes the subgradient that PyTorch takes for its function of the same
+// meaning (TestKinks has the numbers):
+//
+//	Abs, Sign, ReduceL1       0 at 0
+//	Relu, ThresholdedRelu     0 at the threshold; LeakyRelu, PRelu: the slope of the negative side
+//	Elu, Selu, Celu           at 0 the limit from below
+//	Clip                      1 on both bounds, as torch.clamp
+//	HardSigmoid               0 on both bounds; HardSwish: x/3 + 1/2 from -3 to 3
+//	Max, Min                  halves to two that are equal, pairwise from the left, as torch.maximum
+//	ReduceMax, ReduceMin      equal shares to all that are the extreme, as torch.amax
+//	MaxPool, GlobalMaxPool    all to the first that is the largest
+//	TopK                      to the places that the forward run chose
+//	ReduceL2                  0 where the norm is 0
+//	cross-entropies           0 where all labels are ignored, though the mean itself is no number
+//
+// Three functions of PyTorch become an operator that another function becomes, too, and get that one's subgradient: hardtanh
+// and relu6 are Clip in a file, and have 1 and not 0 on their bounds; max over a dim is ReduceMax, and shares
+// its gradient among equals instead of giving it to one; clamp by tensors is Max and Min, and gives halves to
+// equals.
 package autograd

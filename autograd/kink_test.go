@@ -79,7 +79,7 @@ func floatElems(x *executor.Tensor) []float64 {
 	return out
 }
 
-// TestKinks: subgradients. The wanted numbers are those of torch 1.13 for the function of the same name; those of
+// TestKinks: the subgradients that the package's comment lists. The wanted numbers are those of torch 1.13 for the function of the same name; those of
 // float attributes that have no exact value are rounded.
 func TestKinks(t *testing.T) {
 	inf := math.Inf(1)
@@ -91,6 +91,9 @@ func TestKinks(t *testing.T) {
 	}{
 		{"Abs(a)", []list{{-1, 0, 1}}, []list{{-1, 0, 1}}},
 		{"Relu(a)", []list{{-1, 0, 1}}, []list{{0, 0, 1}}},
+		{"TopK<axis=0>(a, k)", []list{{1, 1, 0}}, []list{{1, 0, 0}}},
+		{"MaxPool<kernel_shape=[3]>(pool)", []list{{1, 1, 0}}, []list{{1, 0, 0}}},
+		{"GlobalMaxPool(pool)", []list{{0, 1, 1}}, []list{{0, 1, 0}}},
 		{"LeakyRelu<alpha=0.25>(a)", []list{{-1, 0, 1}}, []list{{0.25, 0.25, 1}}},
 		{"Elu<alpha=0.5>(a)", []list{{-1, 0, 1}}, []list{{0.18393972058572117, 0.5, 1}}},
 		{"Selu(a)", []list{{0}}, []list{{1.7580993408473766}}},
@@ -137,8 +140,8 @@ func TestKinks(t *testing.T) {
 				inputs += fmt.Sprintf(", double[%d] %s", len(x), name)
 				in[name] = floatTensor(graph.Float64, []int{len(x)}, x...)
 			}
-			text := fmt.Sprintf(`g (%s) => (double[Y] y) <double lo = {-1}, double hi = {1}, double zero = {0}, double one = {1}, double two = {2}, double three = {3},
-				double quarter = {0.25}> { y = %s }`, inputs[2:], c.call)
+			text := fmt.Sprintf(`g (%s) => (double[] y) <double lo = {-1}, double hi = {1}, double zero = {0}, double one = {1}, double two = {2}, double three = {3},
+				double quarter = {0.25}, int64[1] k = {1}, int64[3] plane = {1, 1, -1}> { pool = Reshape(a, plane)  y = %s }`, inputs[2:], c.call)
 			for i, g := range gradientsOf(t, text, graph.Float64, in) {
 				for k, got := range floatElems(g) {
 					if want := c.want[i][k]; got != want && !(math.Abs(got-want) < 1e-7) {
@@ -201,5 +204,24 @@ func TestManyHalves(t *testing.T) {
 			g := gradientsOf(t, fmt.Sprintf(`g (float16[%s] x) => (float16[1] y) { y = %s }`, dim, call), graph.Float16, in)
 			require.InDelta(t, 1./manyHalves, floatElems(g[0])[manyHalves/2], 1e-7, call)
 		}
+	}
+}
+
+// TestNothingCounts: where all labels are ignored a mean is no number, and its gradients are zeros, as PyTorch's. More labels than
+// float16 can count are counted all the same.
+func TestNothingCounts(t *testing.T) {
+	for _, loss := range []string{"SoftmaxCrossEntropyLoss", "NegativeLogLikelihoodLoss"} {
+		for _, args := range []string{`<ignore_index = -100>(x, l)`, `<ignore_index = -100>(x, l, w)`, `<ignore_index = -100, reduction = "sum">(x, l)`} {
+			in := map[string]*executor.Tensor{"x": floatTensor(graph.Float64, []int{2, 3}, 1, 2, 3, 4, 5, 6), "l": nnInts([]int{2}, -100, -100)}
+			g := gradientsOf(t, `g (double[2, 3] x, int64[2] l) => (double y) <double[3] w = {1, 2, 3}> { y = `+loss+args+` }`, graph.Float64, in)
+			require.Equal(t, make([]float64, 6), floatElems(g[0]), loss+args)
+		}
+		labels := make([]int64, manyHalves)
+		labels[0] = -100
+		in := map[string]*executor.Tensor{"x": floatTensor(graph.Float16, []int{manyHalves, 2}), "l": nnInts([]int{manyHalves}, labels...)}
+		g := gradientsOf(t, `g (float16[Many, 2] x, int64[Many] l) => (float16 y) { y = `+loss+`<ignore_index = -100>(x, l) }`, graph.Float16, in)
+		want := map[string]float64{"SoftmaxCrossEntropyLoss": 0.5, "NegativeLogLikelihoodLoss": 1}[loss]
+		require.InDelta(t, -want/(manyHalves-1), floatElems(g[0])[2], 1e-7, loss)
+		require.Zero(t, floatElems(g[0])[0])
 	}
 }

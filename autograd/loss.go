@@ -10,45 +10,49 @@ type labelled struct {
 	g  Value // like at: the gradient, 0 for those that are ignored
 }
 
-// labelGradients weighs the gradient of a loss.
+// labelGradients weighs the gradient of a loss. Labels that are ignored get 0 and not a weight of 0: where all of them are, the
+// mean divides by 0.
 func (c *Ctx) labelGradients() labelled {
 	labels, g := c.In(1), c.Grad(0)
-	weights := None // of the labels; none: all 1
+	skipped, weights := None, None // of the labels; no weights: all 1
 	if c.Node.Attr("ignore_index") != nil {
 		ignore := c.Scalar(float64(c.Node.Int("ignore_index", -1)), labels)
-		skipped := c.Op("Equal", nil, labels, ignore)
+		skipped = c.Op("Equal", nil, labels, ignore)
 		labels = c.Where(skipped, c.Scalar(0, labels), labels)
-		kept := c.Scalar(1, g)
-		if c.Has(2) {
-			kept = c.Op("Gather", nil, c.In(2), labels)
-		}
-		weights = c.Where(skipped, c.Scalar(0, g), kept)
-	} else if c.Has(2) {
+	}
+	if c.Has(2) {
 		weights = c.Op("Gather", nil, c.In(2), labels)
 	}
-	g = c.weighed(g, weights, labels)
+	if c.Node.Str("reduction", "mean") == "mean" {
+		g = c.averaged(g, weights, skipped, labels)
+	}
+	if weights != None {
+		g = c.Mul(weights, g)
+	} else if c.Node.Str("reduction", "mean") != "none" && skipped == None {
+		g = c.ExpandLike(g, labels)
+	}
+	if skipped != None {
+		g = c.Where(skipped, c.Scalar(0, g), g)
+	}
 	return labelled{c.Unsqueeze(labels, 1), c.Unsqueeze(g, 1)}
 }
 
-// weighed spreads the gradient of a reduced loss over the labels.
-func (c *Ctx) weighed(g, weights, labels Value) Value {
-	switch c.Node.Str("reduction", "mean") {
-	case "mean":
-		if weights != None {
-			total := c.Reduce("ReduceSum", weights, false, axesFrom(0, int64(c.Rank(labels)))...)
-			g = c.Div(g, total)
-		} else {
-			g = c.overCount(g, labels, axesFrom(0, int64(c.Rank(labels)))...)
-		}
-	case "none":
-		if weights == None {
-			return g
-		}
+// averaged divides the gradient of a mean by the sum of the weights of the labels that are not skipped.
+func (c *Ctx) averaged(g, weights, skipped, labels Value) Value {
+	axes := axesFrom(0, int64(c.Rank(labels)))
+	if weights == None && skipped == None {
+		return c.overCount(g, labels, axes...)
 	}
-	if weights == None {
-		return c.ExpandLike(g, labels)
+	d := c.DType(g)
+	g = c.Cast(g, c.normType(g)) // float16 ends at 65504
+	kept := c.Scalar(1, g)
+	if weights != None {
+		kept = c.Cast(weights, c.DType(g))
 	}
-	return c.Mul(weights, g)
+	if skipped != None {
+		kept = c.Where(skipped, c.Scalar(0, g), kept)
+	}
+	return c.Cast(c.Div(g, c.Reduce("ReduceSum", kept, false, axes...)), d)
 }
 
 // negativeLogLikelihoodLossRule: dX is -g at the labels, zero elsewhere. Stashes the labels.
