@@ -52,3 +52,32 @@ func TestNames(t *testing.T) {
 	require.Equal(t, []string{"h", "loss", "w_grad", "b_grad"}, names)
 	require.Equal(t, []string{"w", "b"}, j.Wrt)
 }
+
+// TestParameters: which inputs are parameters, which are data, and what is only a guess.
+func TestParameters(t *testing.T) {
+	const body = ` { h = MatMul(x, w)  d = Sub(h, y)  q = Mul(d, d)  s = ReduceSum<keepdims = 0>(q)  k = Size(ids)  f = Cast<to = 1>(k)  loss = Mul(s, f) }`
+	for _, c := range []struct {
+		name, inputs       string
+		opts               autograd.Options
+		wrt, data, guessed []string
+	}{
+		{name: "rows of the labels", inputs: "float[8, 3] x, float[3, 4] w, float[8, 4] y, int64[8] ids", wrt: []string{"w"}, data: []string{"x", "y"}, guessed: []string{"w"}},
+		{name: "rows of an input with a symbol", inputs: "float[8, K] x, float[3, 4] w, float[8, 4] y, int64[M] ids", wrt: []string{"w"}, data: []string{"y"}},
+		{name: "symbols", inputs: "float[N, 3] x, float[3, 4] w, float[N, 4] y, int64[N] ids", wrt: []string{"w"}},
+		{name: "nothing tells", inputs: "float[8, 3] x, float[3, 4] w, float[8, 4] y, int64 ids", wrt: []string{"x", "w", "y"}, guessed: []string{"x", "w", "y"}},
+		{name: "an initializer's default", inputs: "float[8, 3] x, float[3, 4] w, float[8, 4] y = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32}, int64[8] ids",
+			wrt: []string{"w", "y"}, data: []string{"x"}, guessed: []string{"w"}},
+		{name: "asked for", inputs: "float[8, 3] x, float[3, 4] w, float[8, 4] y, int64[8] ids", opts: autograd.Options{Params: []string{"x"}}, wrt: []string{"x"}},
+		{name: "all", inputs: "float[8, 3] x, float[3, 4] w, float[N, 4] y, int64[8] ids", opts: autograd.Options{AllInputs: true}, wrt: []string{"x", "w", "y"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			m, err := graph.Parse(`<ir_version: 8, opset_import: ["" : 17]> g (`+c.inputs+`) => (float loss)`+body, c.name)
+			require.NoError(t, err)
+			j, err := autograd.Differentiate(m, c.opts)
+			require.NoError(t, err)
+			require.Equal(t, c.wrt, j.Wrt)
+			require.Equal(t, c.data, j.DataInputs)
+			require.Equal(t, c.guessed, j.GuessedInputs)
+		})
+	}
+}

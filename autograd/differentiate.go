@@ -16,13 +16,15 @@ type Options struct {
 	// Losses are what is differentiated: the weighted sum of them. Empty: the loss of the
 	// graph, as live finds it.
 	Losses []Loss
-	// Wrt lists the values whose gradients are wanted, in order: graph inputs or initializers. nil:
-	// the parameters, as Parameters finds them.
+	// Wrt lists the values whose gradients are wanted, in order: graph inputs or initializers. nil: the
+	// parameters. These are, in the order of the file, the float initializers that a loss depends on by
+	// differentiable inputs, and the float graph inputs of static shape, but for those with as many rows as an input
+	// that is data: one of integers, or with a symbol among its dims.
 	Wrt []string
-	// Params and NoGrad choose among them by globs (Match): Params lists what to take in place of the parameters, NoGrad what to
-	// leave out.
+	// Params and NoGrad choose by globs (Match): Params lists what to take in place of the parameters, NoGrad what to leave
+	// out.
 	Params, NoGrad []string
-	// AllInputs lets Parameters take float inputs of any shape and not only of static shape.
+	// AllInputs takes float inputs of any shape as parameters, and not only those of static shape that are no data.
 	AllInputs bool
 	// LossScale names a new graph input, a float scalar, by which the gradients of the losses are
 	// multiplied, and so all gradients: small ones of float16 do not vanish then. AppendOptimizer
@@ -53,6 +55,9 @@ type Joint struct {
 	Wrt   []string // whose gradients are outputs, in order
 	// Unreached lists those of Wrt on which no loss depends: their gradients are zeros.
 	Unreached []string
+	// DataInputs lists float inputs of static shape that have as many rows as the data and so were not taken as
+	// parameters; GuessedInputs those that were taken in a model where no shape tells data from parameters.
+	DataInputs, GuessedInputs []string
 	// LossScale is the graph input by which all gradients are multiplied, or "".
 	LossScale string
 	// Raised says that the operator set had to be raised from From to To.

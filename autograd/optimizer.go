@@ -2,6 +2,7 @@ package autograd
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"memopt/graph"
@@ -77,11 +78,12 @@ func AppendOptimizer(j *Joint, o Optimizer) (err error) {
 
 // complete checks an optimizer and fills in what it leaves open.
 func (o *Optimizer) complete() error {
+	if err := o.inRange(); err != nil {
+		return err
+	}
 	switch {
 	case o.Kind != "sgd" && o.Kind != "adam" && o.Kind != "adamw":
 		return fmt.Errorf("optimizer %q: wanted sgd, adam or adamw", o.Kind)
-	case o.LR < 0 || o.WeightDecay < 0 || o.Momentum < 0 || o.MaxNorm < 0 || o.Beta1 < 0 || o.Beta1 >= 1 || o.Beta2 < 0 || o.Beta2 >= 1 || o.Eps < 0:
-		return fmt.Errorf("optimizer %s: a parameter of it is out of range: %+v", o.Kind, *o)
 	case o.Nesterov && o.Momentum == 0:
 		return fmt.Errorf("optimizer %s: Nesterov's momentum needs a momentum", o.Kind)
 	case o.Kind != "sgd" && o.Momentum != 0:
@@ -95,6 +97,23 @@ func (o *Optimizer) complete() error {
 	def(&o.Beta1, 0.9)
 	def(&o.Beta2, 0.999)
 	def(&o.Eps, 1e-8)
+	return nil
+}
+
+// inRange refuses numbers that no optimizer can have.
+func (o *Optimizer) inRange() error {
+	for _, p := range []struct {
+		name  string
+		value float64
+		below float64 // what it must be less than
+	}{
+		{"learning rate", o.LR, math.Inf(1)}, {"weight decay", o.WeightDecay, math.Inf(1)}, {"momentum", o.Momentum, math.Inf(1)},
+		{"bound of the norm", o.MaxNorm, math.Inf(1)}, {"beta1", o.Beta1, 1}, {"beta2", o.Beta2, 1}, {"eps", o.Eps, math.Inf(1)},
+	} {
+		if !(p.value >= 0 && p.value < p.below) {
+			return fmt.Errorf("optimizer %s: its %s is %v; it must be at least 0 and less than %v", o.Kind, p.name, p.value, p.below)
+		}
+	}
 	return nil
 }
 

@@ -238,7 +238,14 @@ func TestOptimizerErrors(t *testing.T) {
 		{autograd.Optimizer{Kind: "lamb"}, "wanted sgd, adam or adamw"},
 		{autograd.Optimizer{Kind: "sgd", Nesterov: true}, "needs a momentum"},
 		{autograd.Optimizer{Kind: "adam", Momentum: 0.9}, "has no momentum"},
-		{autograd.Optimizer{Kind: "adam", Beta1: 1}, "out of range"},
+		{autograd.Optimizer{Kind: "adam", Beta1: 1}, "beta1 is 1; it must be at least 0 and less than 1"},
+		{autograd.Optimizer{Kind: "adam", Beta2: -0.5}, "beta2 is -0.5"},
+		{autograd.Optimizer{Kind: "sgd", LR: math.NaN()}, "learning rate is NaN"},
+		{autograd.Optimizer{Kind: "sgd", LR: -1}, "learning rate is -1; it must be at least 0"},
+		{autograd.Optimizer{Kind: "sgd", Momentum: math.Inf(1)}, "momentum is +Inf"},
+		{autograd.Optimizer{Kind: "adamw", WeightDecay: -0.1}, "weight decay is -0.1"},
+		{autograd.Optimizer{Kind: "sgd", MaxNorm: math.NaN()}, "bound of the norm is NaN"},
+		{autograd.Optimizer{Kind: "adam", Eps: -1}, "eps is -1"},
 		{autograd.Optimizer{Kind: "sgd"}, `has a value "lr" already`},
 	} {
 		m, err := graph.Parse(`<ir_version: 8, opset_import: ["" : 17]> g (float[3] lr) => (float[3] y) { y = Relu(lr) }`, "g")

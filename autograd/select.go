@@ -19,12 +19,17 @@ func matchAny(globs []string, name string) bool {
 // choose applies the globs of the options to the parameters. Params may also name inputs and initializers that
 // are no parameters by themselves.
 func (j *joint) choose(opts Options) ([]Value, error) {
-	found := j.parameters(opts.AllInputs)
-	if len(opts.Params) > 0 {
-		var err error
+	var found []Value
+	var err error
+	switch {
+	case len(opts.Params) > 0:
 		if found, err = j.named(opts.Params); err != nil {
 			return nil, err
 		}
+	case opts.AllInputs:
+		found = j.parameters(true)
+	default:
+		found = j.withoutData(j.parameters(false))
 	}
 	used := make([]bool, len(opts.NoGrad))
 	out := found[:0]
@@ -46,9 +51,60 @@ func (j *joint) choose(opts Options) ([]Value, error) {
 		}
 	}
 	if len(out) == 0 {
-		return nil, fmt.Errorf("nothing to differentiate with respect to: no float initializer and no float input with a static shape reaches the loss; name inputs with params")
+		return nil, fmt.Errorf("nothing to differentiate with respect to: no float initializer and no float input with a static shape that is no data reaches the loss; name inputs with params")
 	}
 	return out, nil
+}
+
+// withoutData leaves out the inputs of static shape that are data: as long in their first dim as an input that is data for
+// sure. It notes what is left out, and what is taken although no symbol of another input says that the file's shapes
+// tell data from parameters.
+func (j *joint) withoutData(found []Value) []Value {
+	batches, dynamic := j.batches()
+	var out, inputs []Value
+	for _, v := range found {
+		value := &j.g.Values[v]
+		if rows, ok := firstDim(value.Type); ok && value.Data == nil && batches[rows] {
+			j.out.DataInputs = append(j.out.DataInputs, value.Name)
+			continue
+		}
+		if value.Data == nil {
+			inputs = append(inputs, v)
+		}
+		out = append(out, v)
+	}
+	if !dynamic {
+		for _, v := range inputs {
+			j.out.GuessedInputs = append(j.out.GuessedInputs, j.g.ValueName(v))
+		}
+	}
+	return out
+}
+
+// batches has the first dims of the inputs that are data, the numbers among them: of those that are no floats or have a
+// symbol. dynamic says that one has a symbol.
+func (j *joint) batches() (first map[int64]bool, dynamic bool) {
+	first = map[int64]bool{}
+	for _, d := range j.g.Inputs {
+		v := &j.g.Values[d.Value]
+		_, static := (&emitter{j}).constDims(d.Value)
+		dynamic = dynamic || !static
+		if v.Data != nil || static && v.Type.DType.IsFloat() {
+			continue
+		}
+		if rows, ok := firstDim(v.Type); ok {
+			first[rows] = true
+		}
+	}
+	return first, dynamic
+}
+
+// firstDim returns the first dim of a type where it is a number.
+func firstDim(t graph.Type) (int64, bool) {
+	if len(t.Shape.Dims) == 0 {
+		return 0, false
+	}
+	return t.Shape.Dims[0].Const()
 }
 
 // named lists the float inputs and initializers that a glob matches, in the order of the file.

@@ -3,10 +3,12 @@ package main
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"memopt/autograd"
 	"memopt/graph/live"
@@ -42,9 +44,10 @@ first and unchanged, then NAME_grad for every parameter, in the order of the
 parameters. It has ONNX's own operators only, so any runtime can run it.
 
 The loss is the first scalar float output, one that comes from a loss operator before
-others. The parameters are all float initializers, and all float inputs with a static
-shape, that the loss depends on; --params and --no-grad choose by globs (* matches any
-characters). Inputs of other shapes get gradients where --params names them.`,
+others. The parameters are all float initializers that the loss depends on, and all float
+inputs with a static shape but for data: inputs with as many rows as one of integers or
+with a symbol among its dims. --params and --no-grad choose by globs (* matches any
+characters). Other inputs get gradients where --params names them.`,
 		Example: `  memopt grad model.onnx -o train.onnx
         gradients of the loss with respect to all parameters
   memopt grad model.onnx -o train.onnx --params '*.weight' --no-grad 'embed.*'
@@ -56,7 +59,12 @@ characters). Inputs of other shapes get gradients where --params names them.`,
   memopt grad model.onnx -o step.onnx --optimizer adamw --lr 3e-4 --weight-decay 0.01
         a whole training step`,
 		Args: exactModel,
-		RunE: func(_ *cobra.Command, args []string) error { return a.grad(args[0], &gf) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := gf.checkOptimizer(cmd.Flags()); err != nil {
+				return err
+			}
+			return a.grad(args[0], &gf)
+		},
 	}
 	f := cmd.Flags()
 	f.StringVarP(&gf.out, "out", "o", "", "where to write the training graph; - is standard output")
@@ -79,6 +87,19 @@ characters). Inputs of other shapes get gradients where --params names them.`,
 	return cmd
 }
 
+// checkOptimizer refuses flags of an optimizer without one.
+func (gf *gradFlags) checkOptimizer(flags *pflag.FlagSet) error {
+	if gf.optimizer != "" {
+		return nil
+	}
+	for _, name := range []string{"lr", "weight-decay", "momentum", "nesterov", "beta1", "beta2", "eps", "clip-norm", "keep-grads"} {
+		if flags.Changed(name) {
+			return usage("--%s says how parameters are updated, and without --optimizer nothing updates them: add --optimizer sgd, adam or adamw", name)
+		}
+	}
+	return nil
+}
+
 // options makes autograd's options of the flags.
 func (gf *gradFlags) options() (autograd.Options, error) {
 	o := autograd.Options{Params: gf.params, NoGrad: gf.noGrad, AllInputs: gf.inputs}
@@ -90,10 +111,10 @@ func (gf *gradFlags) options() (autograd.Options, error) {
 			switch {
 			case value == "seed":
 				l = autograd.Loss{Name: text[:at], Seed: true}
-			case err == nil:
+			case err == nil && !math.IsNaN(w) && !math.IsInf(w, 0):
 				l = autograd.Loss{Name: text[:at], Weight: w}
 			default:
-				return o, usage("--loss %q: wanted NAME, NAME=WEIGHT or NAME=seed", text)
+				return o, usage("--loss %q: wanted NAME, NAME=WEIGHT with a finite weight, or NAME=seed", text)
 			}
 		}
 		o.Losses = append(o.Losses, l)
@@ -155,6 +176,12 @@ func (gf *gradFlags) appendOptimizer(j *autograd.Joint) error {
 func (a *app) noteGrad(j *autograd.Joint) {
 	for _, c := range j.Changes {
 		a.warn("%s", c)
+	}
+	if len(j.DataInputs) > 0 {
+		a.warn("taken as data, since they have as many rows as the data inputs: %s (memopt grad --params lists what gets gradients)", strings.Join(j.DataInputs, ", "))
+	}
+	if len(j.GuessedInputs) > 0 {
+		a.warn("taken as parameters, since their shapes are static: the inputs %s (memopt grad --no-grad leaves out what is data)", strings.Join(j.GuessedInputs, ", "))
 	}
 	if n := len(j.Unreached); n > 0 {
 		a.warn("%d parameters do not reach the loss, their gradients are zeros: %s", n, strings.Join(j.Unreached, ", "))

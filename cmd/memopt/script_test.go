@@ -45,6 +45,8 @@ var forwardModels = map[string]string{
 		q = If<then_branch = then () => (float[then_0, then_1] r) { r = Squeeze(x, one) },
 			else_branch = else () => (float[never_0, never_1, never_2] r) { z = Identity(x)  r = Tanh(z) }>(is)
 		y = Mul(q, w)  t = Tanh(y)  loss = ReduceMean<keepdims = 0>(t) }`,
+	"labelled.onnx": `labelled (float[4, 8] x, int64[4] labels, float[8, 3] w) => (float loss) {
+		h = MatMul(x, w)  loss = SoftmaxCrossEntropyLoss(h, labels) }`,
 	"static.onnx": `static (float[2] x) => (float loss) { y = Exp(x)  loss = ReduceMean<keepdims = 0>(y) }`,
 	"many.onnx":   `many (float[s00, s01, s02, s03, s04, s05, s06, s07, s08, s09, s10, s11, s12] x) => (float loss) { y = Exp(x)  loss = ReduceMean<keepdims = 0>(y) }`,
 	"label.onnx":  `label (float[n] x) => (float loss) <float[unk__1] y> { y = Exp(x)  loss = ReduceMean<keepdims = 0>(y) }`,
