@@ -22,7 +22,8 @@ const order = `
 	recompute planner/pack planner/remat
 	planner
 	executor/half executor/einsum executor/cpu/simd executor/cpu/native
-	executor/cpu/blas executor/cpu/dnnl
+	executor/cpu/dnnl
+	executor/cpu/blas
 	autograd executor
 	executor/dataset executor/npz executor/operand executor/ort
 	executor/cpu executor/null executor/kerneltest executor/verify executor/cuda/kernels executor/cuda/driver

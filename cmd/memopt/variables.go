@@ -25,7 +25,7 @@ type variable struct{ name, meaning string }
 // variables lists them. A test looks for others in the code.
 var variables = []variable{
 	{"MEMOPT_OPENBLAS", "path of OpenBLAS for products of matrices on the CPU; off: do without"},
-	{"MEMOPT_DNNL", "path of oneDNN 2.6 for convolutions on the CPU; off: do without"},
+	{"MEMOPT_DNNL", "path of oneDNN 2.6 for convolutions and products on the CPU; off: do without"},
 	{ort.LibraryVariable, "path of ONNX Runtime's library, for -e ort"},
 	{"MEMOPT_LIBCUDA", "path of NVIDIA's driver library, for -e cuda"},
 	{"MEMOPT_CUBLAS", "path of libcublas; off: own kernels"},

@@ -63,10 +63,10 @@ func TestConvLibraryTakes(t *testing.T) {
 	}
 }
 
-// TestConvWithoutLibrary runs the cases of convolutions in a process that opens no oneDNN: own ways must hold where it is
-// missing, too.
-func TestConvWithoutLibrary(t *testing.T) {
-	cmd := exec.Command(os.Args[0], "-test.v", "-test.run", "^TestCases$/^(Conv|FusedConv|ConvGrad|ConvTranspose)$")
+// TestWithoutLibrary runs the cases of convolutions and products in a process that opens no oneDNN: other ways must hold where
+// it is missing, too.
+func TestWithoutLibrary(t *testing.T) {
+	cmd := exec.Command(os.Args[0], "-test.v", "-test.run", "^TestCases$/^(Conv|FusedConv|ConvGrad|ConvTranspose|MatMul|Gemm|FusedMatMul|Einsum|Attention)$")
 	cmd.Env = append(os.Environ(), "MEMOPT_DNNL=off")
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, "%s", out)

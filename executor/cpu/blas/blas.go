@@ -3,7 +3,7 @@
 // On Linux on amd64, where the machine has OpenBLAS, products run there: the library is opened at run
 // time, without cgo. Otherwise gonum's Go code computes them. The environment variable
 // MEMOPT_OPENBLAS gives the path of a library to use, or "off"; a build with the tag nodl never opens
-// one.
+// one. Where there is oneDNN, which package dnnl opens, and AVX-512, it computes products in float32.
 //
 // Every call computes in the calling goroutine alone, and calls may run at the same time. A Gemm
 // cuts a product into tiles for several threads, always at the same places, so that results have the same
@@ -14,6 +14,8 @@ import (
 	"fmt"
 	"sync"
 	"unsafe"
+
+	"memopt/executor/cpu/dnnl"
 )
 
 // Float lists the element types of matrices.
@@ -38,12 +40,20 @@ func active() *backend {
 		if chosen, why = openLibrary(); chosen == nil {
 			chosen = newGonum(why)
 		}
+		if dnnl.FastProducts() {
+			chosen = withOneDNN(chosen)
+		}
 	})
 	return chosen
 }
 
-// Name says what computes the products: "OpenBLAS 0.3.21" or "gonum", with the reason where a library
-// was asked for and cannot be used.
+// withOneDNN returns a backend whose products in float32 are oneDNN's.
+func withOneDNN(b *backend) *backend {
+	return &backend{name: dnnl.Name() + " for float32, " + b.name + " for float64", sgemm: dnnl.Sgemm, dgemm: b.dgemm}
+}
+
+// Name says what computes the products: "OpenBLAS 0.3.21", "gonum", with the reason where a library
+// was asked for and cannot be used, or "oneDNN 2.6.3 for float32, OpenBLAS 0.3.21 for float64".
 func Name() string { return active().name }
 
 var warm sync.Once

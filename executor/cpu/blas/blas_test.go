@@ -5,26 +5,35 @@ import (
 	"math"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"memopt/executor/cpu/dnnl"
 )
 
 // backends runs a test with every backend that the machine has.
 func backends(t *testing.T, f func(t *testing.T)) {
-	library := active()
-	defer func() { chosen = library }()
+	best := active()
+	defer func() { chosen = best }()
 	t.Run("gonum", func(t *testing.T) {
 		chosen = newGonum(nil)
 		f(t)
 	})
-	t.Run("library", func(t *testing.T) {
-		if library.name == "gonum" {
+	t.Run("OpenBLAS", func(t *testing.T) {
+		if chosen, _ = openLibrary(); chosen == nil {
 			t.Skip("no library: apt-get install libopenblas0 brings OpenBLAS")
 		}
-		chosen = library
+		f(t)
+	})
+	t.Run("oneDNN", func(t *testing.T) {
+		if !dnnl.Available() {
+			t.Skip("no library: apt-get install libdnnl2 brings oneDNN")
+		}
+		chosen = withOneDNN(newGonum(nil))
 		f(t)
 	})
 }
@@ -206,14 +215,47 @@ func TestOpenLibrary(t *testing.T) {
 	t.Setenv("MEMOPT_OPENBLAS", "/nowhere/libopenblas.so")
 	b, err = openLibrary()
 	assert.Nil(t, b)
-	if active().name != "gonum" {
+	if !strings.HasSuffix(active().name, "gonum") {
 		assert.ErrorContains(t, err, "cannot open")
 		assert.Contains(t, newGonum(err).name, "cannot open")
 	}
 }
 
+// A product has the same bits wherever its operands lie.
+func TestAddresses(t *testing.T) {
+	backends(t, func(t *testing.T) {
+		for _, s := range [][3]int{{64, 64, 64}, {300, 257, 129}, {5, 2048, 300}, {2048, 5, 300}, {1, 500, 300}, {500, 1, 300}, {40, 48, 4096}, {1000, 70, 16}} {
+			for bits := range 4 {
+				ta, tb := bits&1 != 0, bits&2 != 0
+				a, b := newMatrix[float32](ta, s[0], s[2], 0, 1), newMatrix[float32](tb, s[2], s[1], 0, 2)
+				for _, m := range []matrix[float32]{a, b} {
+					for i := range m.data {
+						m.data[i] = float32(math.Sin(float64(i))) // sums in another order have other bits
+					}
+				}
+				var want []float32
+				for _, shift := range []int{0, 1, 5, 16} {
+					c := make([]float32, s[0]*s[1]+shift)[shift:]
+					Sgemm(ta, tb, s[0], s[1], s[2], 1, shifted(a.data, shift), a.ld, shifted(b.data, 2*shift), b.ld, 0, c, s[1])
+					if want == nil {
+						want = c
+					}
+					require.True(t, slices.Equal(want, c), "%v %t %t: other bits with a shift by %d", s, ta, tb, shift)
+				}
+			}
+		}
+	})
+}
+
+// shifted copies a slice to n elements behind the begin of a piece of memory.
+func shifted(s []float32, n int) []float32 { return append(make([]float32, n, n+len(s)), s...)[n:] }
+
 // Products run at the same time in many threads, among them ones that OpenBLAS has not seen.
 func TestConcurrent(t *testing.T) {
+	backends(t, concurrent)
+}
+
+func concurrent(t *testing.T) {
 	const n = 48
 	a, b := newMatrix[float32](false, n, n, 0, 1), newMatrix[float32](false, n, n, 0, 2)
 	want := make([]float32, n*n)

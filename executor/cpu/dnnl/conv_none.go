@@ -4,6 +4,14 @@ package dnnl
 
 import "errors"
 
+// FastProducts reports whether there is a library.
+func FastProducts() bool { return false }
+
+// Sgemm needs a library.
+func Sgemm(transA, transB bool, m, n, k int, alpha float32, a []float32, lda int, b []float32, ldb int, beta float32, c []float32, ldc int) {
+	panic("dnnl: this build opens no library")
+}
+
 // Conv is a convolution that a library computes: this build has none.
 type Conv struct{}
 

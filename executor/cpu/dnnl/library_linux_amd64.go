@@ -72,6 +72,7 @@ var lib struct {
 	memory             func(m *uintptr, l *layout, engine, handle uintptr) int32
 	memoryDestroy      func(m uintptr) int32
 	setHandle, execute uintptr // called by runABI0
+	sgemm              uintptr // called by sgemmABI0
 
 	engine, stream uintptr
 	own, adding    uintptr // attributes: scratchpads come from the caller; results are added to what is there, too
@@ -102,7 +103,7 @@ func start(l *native.Library) (string, error) {
 		"primitive_desc_query": &lib.query, "primitive_desc_query_md": &lib.queryLayout,
 		"reorder_primitive_desc_create": &lib.reorder, "primitive_create": &lib.primitive, "primitive_destroy": &lib.primitiveDestroy,
 		"memory_create": &lib.memory, "memory_destroy": &lib.memoryDestroy,
-		"memory_set_data_handle": &lib.setHandle, "primitive_execute": &lib.execute,
+		"memory_set_data_handle": &lib.setHandle, "primitive_execute": &lib.execute, "sgemm": &lib.sgemm,
 	}); err != nil {
 		return "", err
 	}

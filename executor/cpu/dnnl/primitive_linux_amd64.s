@@ -38,3 +38,32 @@ execute:
 
 GLOBL ·runABI0(SB), NOPTR|RODATA, $8
 DATA ·runABI0(SB)/8, $run(SB)
+
+// sgemm(call *sgemmCall) int32, in C's calling convention on a thread's own stack:
+// dnnl_sgemm(transA, transB, M, N, K, alpha, A, lda, B, ldb, beta, C, ldc), which returns a status.
+TEXT sgemm(SB), NOSPLIT, $48
+	MOVQ DI, R11
+	MOVQ sgemmCall_lda(R11), AX
+	MOVQ AX, 0(SP)
+	MOVQ sgemmCall_b(R11), AX
+	MOVQ AX, 8(SP)
+	MOVQ sgemmCall_ldb(R11), AX
+	MOVQ AX, 16(SP)
+	MOVQ sgemmCall_c(R11), AX
+	MOVQ AX, 24(SP)
+	MOVQ sgemmCall_ldc(R11), AX
+	MOVQ AX, 32(SP)
+	MOVQ sgemmCall_transA(R11), DI
+	MOVQ sgemmCall_transB(R11), SI
+	MOVQ sgemmCall_m(R11), DX
+	MOVQ sgemmCall_n(R11), CX
+	MOVQ sgemmCall_k(R11), R8
+	MOVQ sgemmCall_a(R11), R9
+	MOVSS sgemmCall_alpha(R11), X0
+	MOVSS sgemmCall_beta(R11), X1
+	MOVQ sgemmCall_fn(R11), R10
+	CALL R10
+	RET
+
+GLOBL ·sgemmABI0(SB), NOPTR|RODATA, $8
+DATA ·sgemmABI0(SB)/8, $sgemm(SB)
