@@ -40,8 +40,11 @@ type Budget struct {
 	Regions []Region // limits of parts of the graph
 	// Clusters says that only what a configuration of ONNX Runtime can express may be chosen.
 	Clusters bool
-	Solver   string // "auto" or "", "greedy" (the first plan that fits) or "lns" (without dynamic programming)
-	Seed     int64  // of random choices
+	// Runtime says that what counts is the arena of stock ONNX Runtime at default settings, as simulated, with the anchors that the
+	// plan's file would have; a share is one of what it takes for the graph as it is. It excludes Clusters.
+	Runtime bool
+	Solver  string // "auto" or "", "greedy" (the first plan that fits) or "lns" (without dynamic programming)
+	Seed    int64  // of random choices
 	// Effort is how many seconds the search should take on a usual core: its work is counted, so that the
 	// plan does not depend on the machine. 0 asks for the first plan that fits.
 	Effort float64
@@ -101,6 +104,9 @@ func (p *Plan) newBudgeter(ctx context.Context) *budgeter {
 func (p *Plan) fitBudget(ctx context.Context) (*selection, error) {
 	if err := p.needSizes(); err != nil {
 		return nil, err
+	}
+	if p.Options.Budget.Runtime {
+		return p.fitRuntime(ctx)
 	}
 	if p.Options.Budget.Clusters {
 		if p.Options.Budget.Limit > 0 {

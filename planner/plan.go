@@ -77,9 +77,11 @@ type Plan struct {
 	Recompute  Cost    // what is executed on top
 	Overhead   float64 // Recompute.Seconds / Step.Seconds
 
-	Solver string    // that found the plan to a budget
-	Bound  *Bound    // of its cost; nil without a budget
-	Next   *NextStep // what less would cost; nil without a budget and where nothing less was found
+	Solver string // that found the plan to a budget
+	Bound  *Bound // of its cost; nil without a budget
+	// Runtime is what the plan's file comes to in stock ONNX Runtime; nil unless the budget was for that.
+	Runtime *Anchoring
+	Next    *NextStep // what less would cost; nil without a budget and where nothing less was found
 
 	Warnings []string
 }

@@ -21,6 +21,7 @@ type applyJSON struct {
 	Peak       peakJSON    `json:"peak"`
 	Anchors    *anchorJSON `json:"anchors"`
 	Guards     int         `json:"guard_nodes"` // that keep stock ONNX Runtime from changing the numbers
+	Budget     *budgetJSON `json:"budget"`
 	Warnings   []string    `json:"warnings"`
 }
 
@@ -32,12 +33,24 @@ type anchorJSON struct {
 	Peak    *anchorPeakJSON `json:"peak"`    // null where symbols are unbound
 }
 
+// budgetJSON says whether the file is within the budget in stock ONNX Runtime. It is null where no budget was asked for that bounds an arena, and
+// without anchors.
+type budgetJSON struct {
+	In    string `json:"in"`            // memopt or ort: in what the plan had to fit
+	Arena int64  `json:"arena_bytes"`   // that the budget leaves the runtime's arena
+	Taken int64  `json:"runtime_bytes"` // of that arena, predicted
+	Fits  bool   `json:"runtime_fits"`
+}
+
 // anchorPeakJSON has the predicted peaks in the default order of stock ONNX Runtime: of the graph as it is, of the rewritten one
 // without anchors, of the rewritten one.
 type anchorPeakJSON struct {
 	Baseline int64 `json:"baseline_bytes"`
 	Bare     int64 `json:"bare_bytes"`
 	Anchored int64 `json:"anchored_bytes"`
+	// In use in its arena.
+	BaselineArena int64 `json:"baseline_arena_bytes"`
+	AnchoredArena int64 `json:"anchored_arena_bytes"`
 }
 
 // Apply says what a rewrite did. The CSV and Markdown forms have the fields of the table.
@@ -52,7 +65,13 @@ func Apply(w io.Writer, format Format, out string, p *planner.Plan, r *recompute
 	if anchoring != nil {
 		j.Anchors = &anchorJSON{Anchors: len(anchoring.Anchors), Nodes: r.AnchorNodes, Seconds: anchoring.Seconds()}
 		if anchoring.Simulated {
-			j.Anchors.Peak = &anchorPeakJSON{anchoring.Base, anchoring.Bare, anchoring.Anchored}
+			j.Anchors.Peak = &anchorPeakJSON{anchoring.Base, anchoring.Bare, anchoring.Anchored, anchoring.BaseArena, anchoring.AnchoredArena}
+		}
+	}
+	if limit, fits := p.RuntimeBudget(anchoring); limit != 0 {
+		j.Budget = &budgetJSON{In: "memopt", Arena: limit, Taken: anchoring.AnchoredArena, Fits: fits}
+		if p.Options.Budget.Runtime {
+			j.Budget.In = "ort"
 		}
 	}
 	if format == JSONFormat {
@@ -85,6 +104,7 @@ func (j *anchorJSON) addTo(t *Table) {
 	if j.Peak != nil {
 		t.Add("peak before, in ONNX Runtime", Bytes(j.Peak.Baseline))
 		t.Add("peak after, in ONNX Runtime", Bytes(j.Peak.Anchored))
+		t.Add("its arena then", Bytes(j.Peak.AnchoredArena))
 	}
 }
 

@@ -16,6 +16,9 @@ func budgetSummary(w io.Writer, p, level1 *planner.Plan) error {
 		return nil
 	}
 	text := fmt.Sprintf("Budget: the arena fits. Found by %s; ", p.Solver)
+	if p.Runtime != nil {
+		text = fmt.Sprintf("Budget: the arena of stock ONNX Runtime fits. Found by %s; ", p.Solver)
+	}
 	if b.Optimal {
 		text += "no plan in this order is cheaper.\n"
 	} else {

@@ -29,8 +29,19 @@ type planJSON struct {
 	Bound          boundJSON        `json:"bound"`
 	Solver         *string          `json:"solver"`
 	Next           *nextJSON        `json:"next"`
+	Runtime        *runtimePeakJSON `json:"runtime"`
 	Alternatives   []otherJSON      `json:"alternatives"`
 	Warnings       []string         `json:"warnings"`
+}
+
+// runtimePeakJSON has the predicted peaks in stock ONNX Runtime of the graph as it is and of the plan's file, of the live bytes and of those in use in
+// its arena. It is null unless the budget was for that runtime.
+type runtimePeakJSON struct {
+	Baseline      int64 `json:"baseline_bytes"`
+	BaselineArena int64 `json:"baseline_arena_bytes"`
+	Planned       int64 `json:"planned_bytes"`
+	Arena         int64 `json:"arena_bytes"`
+	Total         int64 `json:"total_bytes"` // inputs and weights included
 }
 
 type modelJSON struct {
@@ -157,6 +168,9 @@ func newPlanJSON(p *planner.Plan, sha string) *planJSON {
 	j.Alternatives = []otherJSON{}
 	for _, alt := range p.Alternatives() {
 		j.Alternatives = append(j.Alternatives, otherJSON{alt.Name, alt.Live, alt.Overhead, alt.Fits})
+	}
+	if a := p.Runtime; a != nil {
+		j.Runtime = &runtimePeakJSON{a.Base, a.BaseArena, a.Anchored, a.AnchoredArena, a.AnchoredArena + p.Persistent}
 	}
 	if n := p.Next; n != nil {
 		j.Next = &nextJSON{n.Live, n.Arena, n.Overhead}

@@ -170,6 +170,10 @@ func peakSummary(w io.Writer, p *planner.Plan) error {
 	add("Planned, arena", r.ArenaBytes, fmt.Sprintf("live values packed at offsets of %d bytes", planner.Alignment))
 	add("Inputs and weights", r.PersistentBytes, "live throughout")
 	add("Total", r.TotalBytes, "arena + inputs and weights")
+	if a := p.Runtime; a != nil {
+		add("In ONNX Runtime", a.AnchoredArena, fmt.Sprintf("its arena, predicted, anchors included; %s as the graph is", Bytes(a.BaseArena)))
+		add("Total there", a.AnchoredArena+p.Persistent, "arena + inputs and weights")
+	}
 	if err := t.WriteText(w); err != nil {
 		return err
 	}

@@ -33,6 +33,8 @@ are placed where the simulated peak in stock ONNX Runtime's default order falls.
         recompute layer by layer
   memopt apply model.onnx --config config.json -o out.onnx --dim batch=8,seq=1024
         what a configuration lists; with bindings, copies are placed by the peak
+  memopt apply model.onnx --budget 16GiB --budget-in ort -o out.onnx
+        the cheapest file that needs no more in stock ONNX Runtime
   memopt apply model.onnx --level 1 --anchor off -o out.onnx
         for a runtime that executes nodes in the order of the file
   memopt apply example:transformer --level 1 -o - | memopt plan -
@@ -48,6 +50,9 @@ are placed where the simulated peak in stock ONNX Runtime's default order falls.
 			}
 			if anchor != "on" && anchor != "off" {
 				return usage("--anchor %q: wanted on or off", anchor)
+			}
+			if anchor == "off" && sel.in == ortName {
+				return usage("--budget-in ort and --anchor off exclude each other: without anchors a plan saves nothing in ONNX Runtime")
 			}
 			threshold, err := parseThreshold(external)
 			if err != nil {
@@ -96,7 +101,22 @@ func (a *app) anchor(p *planner.Plan) (*planner.Anchoring, error) {
 	for _, w := range anchoring.Warnings {
 		a.warn("%s", w)
 	}
+	a.warnBudget(p, anchoring)
 	return anchoring, nil
+}
+
+// warnBudget says that a file does not stay within the budget in stock ONNX Runtime.
+func (a *app) warnBudget(p *planner.Plan, anchoring *planner.Anchoring) {
+	limit, fits := p.RuntimeBudget(anchoring)
+	if fits {
+		return
+	}
+	took, asked := report.Bytes(anchoring.AnchoredArena), fmt.Sprintf("%s, which is what is asked for of the %s that the graph takes there as it is", report.Bytes(limit), report.Bytes(anchoring.BaseArena))
+	if total := p.Options.Budget.Total; total > 0 {
+		took = fmt.Sprintf("%s and inputs and weights %s, together %s", took, report.Bytes(p.Persistent), report.Bytes(anchoring.AnchoredArena+p.Persistent))
+		asked = "the budget of " + report.Bytes(total)
+	}
+	a.warn("in stock ONNX Runtime the arena is predicted to take %s, more than %s: the plan fits in memopt's order and arena; --budget-in ort plans for the runtime's", took, asked)
 }
 
 // rewrite applies a plan, with anchors unless there are none to be, and records it in the metadata. stock says that the graph is for stock

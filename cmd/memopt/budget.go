@@ -17,6 +17,7 @@ import (
 type budgetFlags struct {
 	budget  string
 	regions []string
+	in      string
 	what    string
 	solver  string
 	limit   string
@@ -29,6 +30,7 @@ func (b *budgetFlags) register(f *pflag.FlagSet) {
 	b.set = f
 	f.StringVar(&b.budget, "budget", "", "the cheapest plan that fits: 16GiB of inputs, weights and arena together, or 50% of the baseline peak for the arena")
 	f.StringArrayVar(&b.regions, "budget-for", nil, "'GLOB=SIZE': what nodes with such names stash may take so much at the end of the forward half (repeatable)")
+	f.StringVar(&b.in, "budget-in", "memopt", "in what the budget is kept: memopt, its own order and arena; ort, the simulated arena of stock ONNX Runtime, with the anchors of the file that apply writes")
 	f.StringVar(&b.what, "select", "nodes", "what a plan to a budget chooses: nodes, any that can run again, or clusters, what a configuration of ONNX Runtime can say")
 	f.StringVar(&b.solver, "solver", "auto", "auto; greedy, the first plan that fits; lns, the search without dynamic programming over layers")
 	f.StringVar(&b.limit, "time-limit", "10s", "when to stop looking for a cheaper plan: 10s, 2m, or a number of seconds; 0: with the first that fits")
@@ -47,6 +49,15 @@ func (b *budgetFlags) search(a *app) (*planner.Budget, error) {
 		out.Clusters = b.what == "clusters"
 	default:
 		return nil, usage("--select %q: wanted nodes or clusters", b.what)
+	}
+	switch b.in {
+	case "memopt", ortName:
+		out.Runtime = b.in == ortName
+	default:
+		return nil, usage("--budget-in %q: wanted memopt or ort", b.in)
+	}
+	if out.Runtime && out.Clusters {
+		return nil, usage("--budget-in ort and --select clusters exclude each other: what a configuration says runs in ONNX Runtime's training build, which needs no anchors")
 	}
 	switch b.solver {
 	case "auto", "greedy", "lns":
@@ -97,7 +108,7 @@ func (b *budgetFlags) idle(a *app) error {
 		return err
 	}
 	var idle []string
-	for _, name := range []string{"select", "solver", "time-limit", "effort", "require-optimal"} {
+	for _, name := range []string{"budget-in", "select", "solver", "time-limit", "effort", "require-optimal"} {
 		if b.set.Changed(name) {
 			idle = append(idle, "--"+name)
 		}

@@ -89,14 +89,14 @@ func (a *app) planExecution(x *execution, name string, sel *selectionFlags, ex *
 	x.plan = p
 	x.baseline = verify.Side{Model: x.l.Model, Types: x.l.types, Order: p.Analysis.Order, Dims: x.l.dims}
 	x.planned = x.baseline
-	if len(p.Placements) == 0 {
-		return nil
-	}
 	var anchoring *planner.Anchoring
-	if ex.backend == ortName { // which orders nodes by itself, as memopt's own executor does not
+	if ex.backend == ortName && (len(p.Placements) > 0 || c.options.Budget != nil) { // which orders nodes by itself, as memopt's own executor does not
 		if anchoring, err = a.anchor(p); err != nil {
 			return err
 		}
+	}
+	if len(p.Placements) == 0 && (anchoring == nil || len(anchoring.Anchors) == 0) {
+		return nil
 	}
 	x.anchoring = anchoring
 	r, err := a.rewrite(x.l, p, anchoring, ex.backend == ortName)

@@ -109,16 +109,7 @@ func TestORTPeaks(t *testing.T) {
 	}
 	for _, f := range ortFamilies {
 		t.Run(f.name, func(t *testing.T) {
-			var text modelText
-			f.nodes(&text)
-			m, err := graph.Parse(fmt.Sprintf("<ir_version: 8, opset_import: [\"\" : 17]> %s (%s%s) => (float loss)\n<%s>\n{\n%s}", f.name, f.inputs, &text.weights, &text.constants, &text.nodes), f.name)
-			require.NoError(t, err)
-			path := filepath.Join(t.TempDir(), f.name+".onnx")
-			require.NoError(t, onnx.WriteFile(path, m, onnx.Options{}))
-			args := append([]string{"verify", path, "--dim", f.dims, "--init", "random:1", "-e", "ort", "--threads", "1", "-q", "-O", "json"}, f.selection...)
-			if strings.Contains(f.inputs, "rows") {
-				args = append(args, "--dim", fmt.Sprintf("rows=%d", rowsOf(f.dims)))
-			}
+			args := familyArgs(t, f.name, f.inputs, f.dims, f.nodes, f.selection)
 			within := 0.03
 			if f.name == "dropout" { // where ONNX Runtime finds one buffer more to use again
 				within = 0.08
@@ -131,6 +122,39 @@ func TestORTPeaks(t *testing.T) {
 			}
 			require.GreaterOrEqual(t, chunks[0].Measured-chunks[1].Measured, 0.85*(chunks[0].Arena-chunks[1].Arena), "saving")
 			require.Greater(t, exact[0].Measured, exact[1].Measured)
+		})
+	}
+}
+
+// familyArgs writes a family's forward model and returns the command line that verifies a selection on it in the runtime.
+func familyArgs(t *testing.T, name, inputs, dims string, nodes func(*modelText), selection []string) []string {
+	t.Helper()
+	var text modelText
+	nodes(&text)
+	m, err := graph.Parse(fmt.Sprintf("<ir_version: 8, opset_import: [\"\" : 17]> %s (%s%s) => (float loss)\n<%s>\n{\n%s}", name, inputs, &text.weights, &text.constants, &text.nodes), name)
+	require.NoError(t, err)
+	path := filepath.Join(t.TempDir(), name+".onnx")
+	require.NoError(t, onnx.WriteFile(path, m, onnx.Options{}))
+	args := append([]string{"verify", path, "--dim", dims, "--init", "random:1", "-e", "ort", "--threads", "1", "-q", "-O", "json"}, selection...)
+	if strings.Contains(inputs, "rows") {
+		args = append(args, "--dim", fmt.Sprintf("rows=%d", rowsOf(dims)))
+	}
+	return args
+}
+
+// TestORTBudgets plans to two thirds of what the graph takes in the runtime, and measures no more than the prediction's share above that.
+func TestORTBudgets(t *testing.T) {
+	if findORT(t) == "" {
+		t.Skip("ONNX Runtime is missing: npm install --ignore-scripts onnxruntime-node@1.30.0, then ORT_NODE_DIR names the folder")
+	}
+	for _, f := range ortFamilies {
+		if f.name == "lstm" || f.name == "convolutions" {
+			continue // as the others, for more time
+		}
+		t.Run(f.name, func(t *testing.T) {
+			sides := ortPeaks(t, familyArgs(t, f.name, f.inputs, f.dims, f.nodes, []string{"--budget", "66%", "--budget-in", "ort", "--time-limit", "0"}))
+			require.LessOrEqual(t, sides[1].Arena, 0.66*sides[0].Arena, "predicted")
+			require.LessOrEqual(t, sides[1].Measured, 1.05*0.66*sides[0].Arena, "measured")
 		})
 	}
 }
