@@ -1,0 +1,69 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"memopt/internal/schematest"
+)
+
+// TestSchemas holds what the verbs print to the schemas in docs/schemas, of which each describes every property.
+func TestSchemas(t *testing.T) {
+	folder := schematest.Folder(t)
+	exitFolder(t)
+	require.Zero(t, inProcess(t.Context(), nil, "run forward.onnx --dim batch=4 --init random:1 --save-outputs outputs.npz -q").code)
+	checked := map[string]bool{}
+	for _, c := range []struct{ verb, line string }{
+		{"plan", "plan example:transformer"},
+		{"plan", "plan example:cnn --dim batch=4 --level 1"},
+		{"plan", "plan example:mlp --dim batch=4096 --budget 60% --time-limit 0"},
+		{"plan", "plan forward.onnx"},
+		{"pareto", "plan example:mlp --dim batch=4096 --pareto 3"},
+		{"apply", "apply example:mlp --dim batch=4096 --level 1 -o out.onnx"},
+		{"apply", "apply forward.onnx --level 1 --anchor off -o bare.onnx"},
+		{"grad", "grad forward.onnx -o train.onnx"},
+		{"run", "run forward.onnx --dim batch=4 --init random:1"},
+		{"run", "run forward.onnx --dim batch=4 --init random:1 --data-dir outputs.npz"},
+		{"run", "run example:cnn --dim batch=2 --init random:1 --phases --mem-pattern off"},
+		{"run", "run example:transformer -e null"},
+		{"verify", "verify forward.onnx --dim batch=4 --level 1 --init random:1 -r 2"},
+		{"verify", "verify forward.onnx other.onnx --dim batch=4 --init random:1"},
+		{"pack", "pack buffers.csv -o offsets.csv --capacity 16"},
+		{"solve", "solve chain.json -o schedule.json"},
+		{"inspect", "inspect example:transformer"},
+		{"inspect", "inspect broken.onnx"},
+		{"inspect", "inspect strange.onnx --by category"},
+		{"ops", "ops"},
+		{"examples", "examples"},
+		{"version", "version"},
+	} {
+		got := inProcess(t.Context(), nil, c.line+" -O json -q")
+		schema := schematest.Load(t, folder, c.verb)
+		schema.Check(t, []byte(got.out))
+		checked[c.verb] = true
+	}
+	if d := backends["double"]; d != nil {
+		schematest.Load(t, folder, "run").Check(t, []byte(inProcess(t.Context(), nil, "run pads.onnx --level 0 --init random:1 -e double --cuda-graph -O json -q").out))
+	}
+	require.Zero(t, inProcess(t.Context(), nil, "plan example:mlp --dim batch=4096 --budget 60% --time-limit 0 --save-plan plan.json").code)
+	data, err := os.ReadFile("plan.json")
+	require.NoError(t, err)
+	schematest.Load(t, folder, "recompute").Check(t, data)
+	checked["recompute"] = true
+	schedule, err := os.ReadFile("schedule.json")
+	require.NoError(t, err)
+	schematest.Load(t, folder, "solve").Check(t, schedule)
+
+	files, err := filepath.Glob(filepath.Join(folder, "*.schema.json"))
+	require.NoError(t, err)
+	for _, file := range files {
+		verb := strings.TrimSuffix(filepath.Base(file), ".schema.json")
+		require.True(t, checked[verb], "no command line is held to %s", file)
+		schematest.Load(t, folder, verb).Described(t)
+	}
+	require.Len(t, files, len(checked))
+}
