@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"memopt/graph"
-	"memopt/graph/op"
 	"memopt/planner/remat"
 	"memopt/recompute"
 )
@@ -75,7 +74,7 @@ func (w *placementWriter) views(id graph.NodeID) {
 func (w *placementWriter) refresh(view graph.NodeID) {
 	g := w.a.Graph
 	n := g.Nodes[view]
-	if w.a.Backward[view] || !op.Of(n.Kind).View || n.Input(0) == graph.NoValue {
+	if w.a.Backward[view] || !w.sizes.View(n) || n.Input(0) == graph.NoValue {
 		return
 	}
 	def := g.Values[n.Input(0)].Def

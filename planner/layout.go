@@ -25,7 +25,7 @@ const (
 // Layout places every buffer of a timeline in an arena.
 type Layout struct {
 	Offsets []int64 // by value; -1 for values without bytes of their own
-	Bytes   int64   // size of the arena: the end of its highest buffer
+	Bytes   int64   // size of the arena: the end of its highest buffer, and what is taken besides values
 	// LowerBound is a number of bytes that no layout with these alignments is smaller than, but for
 	// the rounding of the highest buffer.
 	LowerBound int64
@@ -62,6 +62,7 @@ func NewLayout(t *live.Timeline, bytes []int64) *Layout {
 		l.Offsets[id] = r.Offsets[i]
 		l.Bytes = max(l.Bytes, r.Offsets[i]+bytes[id])
 	}
+	l.Bytes, l.LowerBound = l.Bytes+t.Hidden, l.LowerBound+t.Hidden
 	return l
 }
 

@@ -72,6 +72,9 @@ func memoryOrders(ctx context.Context, m *graph.Model, b live.Boundary, opts Opt
 	if err != nil {
 		return nil, fmt.Errorf("order %q: %w", OrderMemory, err)
 	}
+	if opts.Aliased != nil {
+		sizes.Alias(m.Graph, opts.Aliased)
+	}
 	best, err := memoryOrder(ctx, m, b, start, withScratch(sizes, opts.Workspace), orderWork(m.Graph))
 	if err != nil {
 		return nil, err

@@ -41,7 +41,8 @@ type placer struct {
 
 // scratch is memory that one evaluation after the other works in.
 type scratch struct {
-	workspace []int64 // by node; nil: none counts
+	workspace  []int64 // by node; nil: none counts
+	clonePrice int64   // Options.CloneBytes
 
 	builder builder
 	sim     live.Simulator
@@ -188,7 +189,7 @@ func (p *placer) reason(id graph.NodeID, place int32, copy int, s *schedule) str
 // program makes the program of the rewritten graph.
 func (p *placer) program(base *live.Program, placements []recompute.Placement) *builder {
 	b := &p.scratch.builder
-	b.g, b.sizes = p.a.Graph, p.sizes
+	b.g, b.sizes, b.price = p.a.Graph, p.sizes, p.scratch.clonePrice
 	b.reset(base)
 	next := 0
 	for place, id := range p.a.Order {

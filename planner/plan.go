@@ -42,6 +42,11 @@ type Options struct {
 	// Workspace is the bytes that a device's kernels need besides their operands, by node; nil: none. They
 	// count in peaks and in the arena.
 	Workspace []int64
+	// Aliased says of a runtime that writes nothing in place which nodes' outputs lie in their first inputs, by node;
+	// nil: memory is shared as the op table says.
+	Aliased []bool
+	// CloneBytes is memory that every node that runs again takes throughout, besides its outputs.
+	CloneBytes int64
 	// SkipLayout leaves Plan.Arena out, for plans of which only the live peak is wanted.
 	SkipLayout bool
 }
@@ -184,12 +189,15 @@ func (p *Plan) measure() error {
 	if err != nil {
 		return err
 	}
+	if p.Options.Aliased != nil {
+		sizes.Alias(g, p.Options.Aliased)
+	}
 	p.Sizes = sizes
 	if p.Persistent, err = live.PersistentBytes(g, sizes); err != nil {
 		return err
 	}
 	p.program = live.NewProgram(g, p.Analysis.Order, sizes)
-	p.scratch.workspace = p.Options.Workspace
+	p.scratch.workspace, p.scratch.clonePrice = p.Options.Workspace, p.Options.CloneBytes
 	p.Base, err = p.baseProgram().Simulate()
 	return err
 }

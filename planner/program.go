@@ -16,12 +16,13 @@ type builder struct {
 	places  []int32         // by step: the place in the old order that it stands at
 	newest  []graph.ValueID // by value of the graph; NoValue where there is no clone
 	changed bool            // whether there is a clone at all
+	price   int64           // hidden bytes of every clone
 }
 
 // reset starts the program of another plan in the same memory.
 func (b *builder) reset(base *live.Program) {
 	b.out.Steps, b.places = b.out.Steps[:0], b.places[:0]
-	b.out.Outputs = base.Outputs
+	b.out.Outputs, b.out.Hidden = base.Outputs, base.Hidden
 	b.out.Bytes = append(b.out.Bytes[:0], base.Bytes...)
 	b.out.Persistent = append(b.out.Persistent[:0], base.Persistent...)
 	if b.newest == nil {
@@ -36,7 +37,12 @@ func (b *builder) reset(base *live.Program) {
 // keep appends a step of the original program.
 func (b *builder) keep(s *live.Step, place int32, backward bool) {
 	step := *s
-	if backward && b.changed {
+	switch {
+	case !b.changed:
+	case b.sizes.Aliased != nil:
+		// A schedule of runs has one version of each value, which all later readers read.
+		step.In = b.rewire(step.In, len(step.In))
+	case backward:
 		// Captured values, which follow the inputs, keep their originals.
 		step.In = b.rewire(step.In, len(b.g.Nodes[step.Node].Inputs))
 	}
@@ -64,6 +70,10 @@ func (b *builder) rewire(in []graph.ValueID, n int) []graph.ValueID {
 func (b *builder) clone(id graph.NodeID, place int32) {
 	b.changed = true
 	step := live.NewStep(b.g, id, b.sizes)
+	if step.Memory == live.Aliasing {
+		step.Memory = live.Owning // the runtime aliases what it was asked about; a clone is another node
+	}
+	b.out.Hidden += b.price
 	step.In = b.rewire(step.In, len(step.In))
 	step.Out = slices.Clone(step.Out)
 	for i, v := range step.Out {

@@ -22,6 +22,7 @@ func (p *Plan) PeakRecord() *recompute.PeakRecord {
 		ArenaBytes:      p.Arena.Bytes,
 		PersistentBytes: p.Persistent,
 		TotalBytes:      p.Persistent + p.Arena.Bytes,
+		CloneBytes:      p.Planned.Hidden,
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 
 	"memopt/graph"
 	"memopt/graph/live"
-	"memopt/graph/op"
 	"memopt/planner/remat"
 	"memopt/recompute"
 )
@@ -21,6 +20,7 @@ type tasks struct {
 	// loose is graph with every task allowed to run again that may run twice at all, although readers of its original are
 	// left. Bounds speak of it, and so hold for all plans: those of levels, configurations and plan files, too.
 	loose  *remat.Graph
+	sizes  *live.Sizes
 	root   []graph.ValueID // by value: whose bytes it shows; NoValue for persistent ones
 	value  []int32         // by root: its number in graph.Values, or -1
 	whyNot []string        // by node: why it may not run again, "" where it may
@@ -46,14 +46,14 @@ func unitsPerSecond(seconds []float64) float64 {
 // besides its operands (nil: none). round is align, but for tests.
 func newTasks(p *Plan, seconds []float64, workspace []int64, round func(int64) int64) *tasks {
 	g := p.Analysis.Graph
-	t := &tasks{a: p.Analysis, graph: &remat.Graph{}, root: rootsOf(g), value: make([]int32, len(g.Values)), whyNot: make([]string, len(g.Nodes))}
+	t := &tasks{a: p.Analysis, graph: &remat.Graph{}, sizes: p.Sizes, root: rootsOf(g, p.Sizes), value: make([]int32, len(g.Values)), whyNot: make([]string, len(g.Nodes))}
 	t.numberValues(p.Sizes.Bytes, round)
 	t.judge()
 	replayable := t.judgeReaders(p.pos)
 	units := unitsPerSecond(seconds)
 	for _, id := range p.Analysis.Order {
 		n := g.Nodes[id]
-		task := remat.Task{Once: t.whyNot[id] != "" || op.Of(n.Kind).View}
+		task := remat.Task{Once: t.whyNot[id] != "" || t.sizes.View(n)}
 		if id := int(id); id < len(seconds) {
 			task.Cost = int64(math.Round(seconds[id] * units))
 		}
@@ -66,13 +66,13 @@ func newTasks(p *Plan, seconds []float64, workspace []int64, round func(int64) i
 	t.graph.From = t.firstBackward()
 	t.loose = &remat.Graph{Tasks: slices.Clone(t.graph.Tasks), Values: t.graph.Values, From: t.graph.From}
 	for _, id := range replayable {
-		t.loose.Tasks[p.pos[id]].Once = op.Of(g.Nodes[id].Kind).View
+		t.loose.Tasks[p.pos[id]].Once = t.sizes.View(g.Nodes[id])
 	}
 	return t
 }
 
 // rootsOf finds for every value the one whose bytes it shows.
-func rootsOf(g *graph.Graph) []graph.ValueID {
+func rootsOf(g *graph.Graph, sizes *live.Sizes) []graph.ValueID {
 	root := make([]graph.ValueID, len(g.Values))
 	for i := range root {
 		root[i] = graph.ValueID(i)
@@ -82,7 +82,7 @@ func rootsOf(g *graph.Graph) []graph.ValueID {
 	}
 	order, _ := graph.Topological(g) // the plan has an order, so there is one
 	for _, id := range order {
-		if n := g.Nodes[id]; op.Of(n.Kind).View && n.Output(0) != graph.NoValue && n.Input(0) != graph.NoValue {
+		if n := g.Nodes[id]; sizes.View(n) && n.Output(0) != graph.NoValue && n.Input(0) != graph.NoValue {
 			root[n.Output(0)] = root[n.Input(0)]
 		}
 	}
@@ -179,7 +179,7 @@ func (t *tasks) operands(n *graph.Node, task *remat.Task, bytes []int64) {
 	if out == graph.NoValue || t.value[out] < 0 || bytes[out] <= 0 {
 		return
 	}
-	for _, slot := range op.Of(n.Kind).InPlace {
+	for _, slot := range t.sizes.InPlace(n) {
 		in := n.Input(slot)
 		if in == graph.NoValue || t.root[in] == graph.NoValue || bytes[t.root[in]] != bytes[out] {
 			continue

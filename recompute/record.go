@@ -45,6 +45,8 @@ type PeakRecord struct {
 	ArenaBytes      int64 `json:"arena_bytes"`
 	PersistentBytes int64 `json:"persistent_bytes"`
 	TotalBytes      int64 `json:"total_bytes"`
+	// CloneBytes is what clones take besides values, in planned, arena and total bytes.
+	CloneBytes int64 `json:"clone_bytes,omitempty"`
 }
 
 // RecordPlacements names the nodes and values of placements.

@@ -88,6 +88,7 @@ type peakJSON struct {
 	TotalBytes      *int64  `json:"total_bytes"`
 	BaselineNode    *string `json:"baseline_node"`
 	PlannedNode     *string `json:"planned_node"`
+	CloneBytes      int64   `json:"clone_bytes,omitempty"` // what clones take besides values, in planned, arena and total bytes
 }
 
 type recomputeJSON struct {
@@ -158,7 +159,7 @@ func newPlanJSON(p *planner.Plan, sha string) *planJSON {
 	if p.Base != nil {
 		r := p.PeakRecord()
 		j.Peak = peakJSON{&r.BaselineBytes, &r.PlannedBytes, &r.LowerBoundBytes, &r.ArenaBytes, &r.PersistentBytes, &r.TotalBytes,
-			label(a.Graph, p.Base.Peak.Node), label(a.Graph, p.Planned.Peak.Node)}
+			label(a.Graph, p.Base.Peak.Node), label(a.Graph, p.Planned.Peak.Node), r.CloneBytes}
 		j.Recompute.FLOPs, j.Recompute.Overhead = &p.Recompute.FLOPs, &p.Overhead
 	}
 	if p.Bound != nil {

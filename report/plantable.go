@@ -6,6 +6,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"memopt/planner"
@@ -168,6 +169,9 @@ func peakSummary(w io.Writer, p *planner.Plan) error {
 	add("Planned, live", r.PlannedBytes, at(label(g, p.Planned.Peak.Node)))
 	add("Lower bound", r.LowerBoundBytes, "no order and no recomputation needs less")
 	add("Planned, arena", r.ArenaBytes, fmt.Sprintf("live values packed at offsets of %d bytes", planner.Alignment))
+	if r.CloneBytes > 0 {
+		add("Clones' own memory", r.CloneBytes, "in the planned lines above, for "+strconv.Itoa(p.Recompute.Nodes)+" clones")
+	}
 	add("Inputs and weights", r.PersistentBytes, "live throughout")
 	add("Total", r.TotalBytes, "arena + inputs and weights")
 	if a := p.Runtime; a != nil {

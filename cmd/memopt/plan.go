@@ -17,7 +17,7 @@ func (a *app) planCommand() *cobra.Command {
 	var sel selectionFlags
 	var details bool
 	var pareto int
-	var saveConfig, savePlan string
+	var saveConfig, savePlan, planFormat string
 	cmd := &cobra.Command{
 		Use:   "plan MODEL",
 		Short: "Say what to recompute, what it saves and where the peak is",
@@ -36,12 +36,24 @@ Without bindings for all symbols it prints formulas in place of bytes.`,
   memopt plan model.onnx --level 1 --save-config config.json
         a configuration for ORTMODULE_MEMORY_OPT_CONFIG
   memopt plan model.onnx --config config.json -O json
-        what a configuration does, for scripts`,
+        what a configuration does, for scripts
+  memopt plan network.onnx --budget 400KiB --save-plan schedule.json -F deeploy --aliases aliases.json
+        a schedule for Deeploy, planned and counted by the rules of its memory`,
 		Args: exactModel,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			format, err := report.ParseFormat(a.global.output)
 			if err != nil {
 				return usage("%w", err)
+			}
+			switch planFormat {
+			case "memopt":
+			case "deeploy":
+				if savePlan == "" {
+					return usage("-F deeploy: --save-plan FILE is missing: where to write the schedule")
+				}
+				sel.deeploy = true
+			default:
+				return usage("--format %q: wanted memopt or deeploy", planFormat)
 			}
 			if cmd.Flags().Changed("pareto") {
 				return a.pareto(args[0], &sel, format, pareto)
@@ -54,7 +66,7 @@ Without bindings for all symbols it prints formulas in place of bytes.`,
 				return err
 			}
 			defer l.close()
-			if err := a.savePlanFiles(l, p, args[0], saveConfig, savePlan); err != nil {
+			if err := a.savePlanFiles(l, p, args[0], saveConfig, savePlan, sel.deeploy); err != nil {
 				return err
 			}
 			view := report.PlanView{ConfigPath: c.configPath, Details: details, Stashes: a.listLimit()}
@@ -71,6 +83,7 @@ Without bindings for all symbols it prints formulas in place of bytes.`,
 	cmd.Flags().BoolVar(&details, "details", false, "print the node-level table too")
 	cmd.Flags().StringVar(&saveConfig, "save-config", "", "write the enabled clusters as an ONNX Runtime configuration")
 	cmd.Flags().StringVar(&savePlan, "save-plan", "", "write the placements as a plan.json")
+	cmd.Flags().StringVarP(&planFormat, "format", "F", "memopt", "of --save-plan: memopt, or deeploy, a schedule {\"seq\": [[node, 0|1], …]}; then memory counts as Deeploy's replay counts it")
 	cmd.Flags().IntVar(&pareto, "pareto", 0, "print what so many budgets would cost, from the lowest peak that can be reached to none")
 	return cmd
 }
@@ -176,7 +189,7 @@ func (a *app) listLimit() int {
 	return 10
 }
 
-func (a *app) savePlanFiles(l *loaded, p *planner.Plan, model, saveConfig, savePlan string) error {
+func (a *app) savePlanFiles(l *loaded, p *planner.Plan, model, saveConfig, savePlan string, deeploy bool) error {
 	if saveConfig != "" {
 		if err := a.writeArtefact(saveConfig, model, configs.FormatORT(p.ConfigEntries())); err != nil {
 			return err
@@ -184,6 +197,13 @@ func (a *app) savePlanFiles(l *loaded, p *planner.Plan, model, saveConfig, saveP
 	}
 	if savePlan == "" {
 		return nil
+	}
+	if deeploy {
+		data, err := configs.FormatSchedule(p)
+		if err != nil {
+			return usage("%s: --save-plan: %w", model, err)
+		}
+		return a.writeArtefact(savePlan, model, data)
 	}
 	data, err := configs.FormatPlan(p.Record(l.sha, a.global.seed))
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"memopt/configs"
 	"memopt/planner"
 	"memopt/recompute"
+	"memopt/report"
 )
 
 // selectionFlags are the flags that choose what is recomputed.
@@ -20,6 +21,10 @@ type selectionFlags struct {
 	order  string
 	cost   string
 	device string
+	// aliases and cloneBytes describe the memory of another runtime; deeploy asks for Deeploy's even without them.
+	aliases    string
+	cloneBytes string
+	deeploy    bool
 	// executes says that the verb executes on the CPU, whose profile then counts where none is named.
 	executes bool
 	bare     bool // no selection, whatever ORTModule's variables say: of two models that are compared
@@ -34,6 +39,8 @@ func (s *selectionFlags) register(f *pflag.FlagSet) {
 	f.StringVar(&s.cost, "cost", "", "times of the nodes, from a file that run --profile wrote")
 	f.StringVar(&s.device, "device", "", "estimate times for a device: "+strings.Join(configs.DeviceNames(), ", ")+", or a .json file; default a100, cpu for run and verify")
 	f.StringVar(&s.order, "order", "auto", "order of execution: auto, file, ort or memory (looks for a lower peak)")
+	f.StringVar(&s.aliases, "aliases", "", "a list {\"aliased\": [node, …]} of what shares its first input's memory in a runtime that writes nothing in place, as Deeploy")
+	f.StringVar(&s.cloneBytes, "clone-bytes", "", "memory that each node that runs again takes throughout besides its outputs, such as 200 or 1KiB")
 	s.budgetFlags.register(f)
 }
 
@@ -64,6 +71,9 @@ func (s *selectionFlags) resolve(a *app, l *loaded) (*chosen, error) {
 	if err := s.resolveCosts(a, c, l); err != nil {
 		return nil, err
 	}
+	if err := s.resolveMemory(a, c, l); err != nil {
+		return nil, err
+	}
 	if s.plan != "" {
 		if s.budgetFlags.asks() {
 			return nil, usage("--plan and --budget exclude each other: a plan file has its placements")
@@ -84,6 +94,32 @@ func (s *selectionFlags) resolve(a *app, l *loaded) (*chosen, error) {
 		return nil, err
 	}
 	return c, s.resolveConfig(a, c)
+}
+
+// resolveMemory reads what the flags say of the memory of another runtime.
+func (s *selectionFlags) resolveMemory(a *app, c *chosen, l *loaded) error {
+	if s.cloneBytes != "" {
+		n, err := report.ParseBytes(s.cloneBytes)
+		if err != nil {
+			return usage("--clone-bytes %q: %w; wanted a size such as 200 or 1KiB", s.cloneBytes, err)
+		}
+		c.options.CloneBytes = n
+	}
+	if s.deeploy {
+		c.options.Aliased = make([]bool, len(l.Graph.Nodes))
+	}
+	if s.aliases == "" {
+		return nil
+	}
+	aliased, unknown, err := configs.LoadAliases(s.aliases, l.Graph)
+	if err != nil {
+		return usage("--aliases: %w", err)
+	}
+	if len(unknown) > 0 {
+		a.warn("--aliases %s: the model has no node %q (and %d more such names)", s.aliases, unknown[0], len(unknown)-1)
+	}
+	c.options.Aliased = aliased
+	return nil
 }
 
 // resolveBudget takes the budget, which stands in for level and configuration: those of ORTModule's

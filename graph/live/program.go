@@ -14,7 +14,21 @@ type Program struct {
 	Bytes      []int64         // by value: Unsized where nobody knows
 	Persistent []bool          // by value: live throughout, counted apart
 	Outputs    []graph.ValueID // live to the end once made
+	// Hidden is bytes that are taken throughout and belong to no value.
+	Hidden int64
 }
+
+// Memory says where a step's first output lies.
+type Memory uint8
+
+const (
+	// AsKind leaves it to the op table.
+	AsKind Memory = iota
+	// Aliasing is in the memory of the first input.
+	Aliasing
+	// Owning is in memory of its own.
+	Owning
+)
 
 // Step is one execution of a node.
 type Step struct {
@@ -23,6 +37,8 @@ type Step struct {
 	In    []graph.ValueID // captured values behind the inputs
 	Out   []graph.ValueID
 	Inner int64 // bytes live inside the node's subgraphs at their worst step
+	// Memory overrides what the op table says of views and of writing in place.
+	Memory Memory
 }
 
 // NewProgram returns the program of a graph executed in an order. It shares the operand
@@ -51,7 +67,25 @@ func NewStep(g *graph.Graph, id graph.NodeID, sizes *Sizes) Step {
 	if sizes.Inner != nil {
 		s.Inner = sizes.Inner[id]
 	}
+	if sizes.Aliased != nil {
+		if s.Memory = Owning; sizes.Aliased[id] {
+			s.Memory = Aliasing
+		}
+	}
 	return s
+}
+
+// view reports whether output 0 is a view of input 0.
+func (s *Step) view() bool {
+	return s.Memory == Aliasing || s.Memory == AsKind && op.Of(s.Kind).View
+}
+
+// inPlace lists the inputs into whose memory output 0 may be written.
+func (s *Step) inPlace() []int {
+	if s.Memory != AsKind {
+		return nil
+	}
+	return op.Of(s.Kind).InPlace
 }
 
 // input returns operand i of the step, or NoValue.
@@ -72,7 +106,7 @@ func (s *Step) output0() graph.ValueID {
 
 // viewSource returns the value of which output 0 is a view, or NoValue.
 func (s *Step) viewSource() graph.ValueID {
-	if op.Of(s.Kind).View {
+	if s.view() {
 		return s.input(0)
 	}
 	return graph.NoValue
@@ -80,7 +114,7 @@ func (s *Step) viewSource() graph.ValueID {
 
 // Traffic returns the bytes that the step reads and writes; a view moves none.
 func (s *Step) Traffic(sizes *Sizes) int64 {
-	if op.Of(s.Kind).View {
+	if s.view() {
 		return 0
 	}
 	var total int64

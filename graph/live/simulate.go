@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"memopt/graph"
-	"memopt/graph/op"
 	"memopt/symbolic"
 )
 
@@ -34,6 +33,8 @@ type Timeline struct {
 	// Unsized lists the values of unknown size that a step makes; they count as
 	// 0 bytes.
 	Unsized []graph.ValueID
+	// Hidden is the bytes in Live and Peak that belong to no value and are taken throughout.
+	Hidden int64
 	// LowerBound is a number of bytes that no order and no recomputation gets below: the
 	// need of the hungriest single step, or of the graph's outputs together.
 	LowerBound int64
@@ -174,7 +175,7 @@ func (s *simulation) inPlaceRoot(at int32, step *Step, id graph.ValueID) graph.V
 	if s.p.Bytes[id] <= 0 {
 		return graph.NoValue
 	}
-	for _, slot := range op.Of(step.Kind).InPlace {
+	for _, slot := range step.inPlace() {
 		in := step.input(slot)
 		if in == graph.NoValue {
 			continue
@@ -193,7 +194,7 @@ func (s *simulation) inPlaceGain(step *Step) int64 {
 	if out == graph.NoValue || s.t.Root[out] != out {
 		return 0
 	}
-	for _, slot := range op.Of(step.Kind).InPlace {
+	for _, slot := range step.inPlace() {
 		in := step.input(slot)
 		if in != graph.NoValue && s.t.Root[in] != graph.NoValue && s.p.Bytes[s.t.Root[in]] == s.p.Bytes[out] {
 			return s.size(out)
@@ -237,7 +238,8 @@ func (s *simulation) finish() (*Timeline, error) {
 		}
 	}
 	t.Peak.Node = graph.NoNode
-	var live int64
+	live := s.p.Hidden
+	t.Hidden = live
 	for i := range s.p.Steps {
 		live += delta[i]
 		t.Live[i] = addSat(live, s.p.Steps[i].Inner)

@@ -20,6 +20,41 @@ const Unsized int64 = -1
 type Sizes struct {
 	Bytes []int64
 	Inner []int64 // by NodeID: the peak of what runs inside a node's subgraphs; nil where no node has any
+	// Aliased says which nodes' first outputs lie in the memory of their first inputs, by NodeID, in a runtime that writes
+	// nothing in place and has no other views. Nil: the op table says what is a view and what may be written in place.
+	Aliased []bool
+}
+
+// Alias makes the sizes those of a runtime of which it is known which nodes share memory. What updates its operands has
+// outputs of no size there.
+func (s *Sizes) Alias(g *graph.Graph, aliased []bool) {
+	s.Aliased = aliased
+	for _, n := range g.Nodes {
+		if len(op.Of(n.Kind).Mutates) == 0 {
+			continue
+		}
+		for _, v := range n.Outputs {
+			if v != graph.NoValue {
+				s.Bytes[v] = 0
+			}
+		}
+	}
+}
+
+// View reports whether a node's first output lies in the memory of its first input.
+func (s *Sizes) View(n *graph.Node) bool {
+	if s.Aliased != nil {
+		return s.Aliased[n.ID]
+	}
+	return op.Of(n.Kind).View
+}
+
+// InPlace lists the inputs into whose memory a node's first output may be written.
+func (s *Sizes) InPlace(n *graph.Node) []int {
+	if s.Aliased != nil {
+		return nil
+	}
+	return op.Of(n.Kind).InPlace
 }
 
 // EvalSizes evaluates the sizes of all values at the given bindings. The error is a
