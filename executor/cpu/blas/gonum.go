@@ -1,6 +1,7 @@
 package blas
 
 import (
+	"sync"
 	"unsafe"
 
 	"gonum.org/v1/gonum/blas"
@@ -31,26 +32,86 @@ func gonumMultiply[T Float](ta, tb bool, m, n, k int, alpha T, a []T, lda int, b
 		plainMultiply(ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc)
 		return
 	}
+	if tb {
+		gonumTransposed(ta, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc)
+		return
+	}
 	for j := 0; j < n; j += gonumCols {
 		keep := beta
 		for l := 0; l < k; l += gonumSum {
 			for i := 0; i < m; i += gonumRows {
-				gonumPiece(ta, tb, min(gonumRows, m-i), min(gonumCols, n-j), min(gonumSum, k-l),
-					alpha, a[place(ta, i, l, lda):], lda, b[place(tb, l, j, ldb):], ldb, keep, c[i*ldc+j:], ldc)
+				gonumPiece(ta, min(gonumRows, m-i), min(gonumCols, n-j), min(gonumSum, k-l),
+					alpha, a[place(ta, i, l, lda):], lda, b[l*ldb+j:], ldb, keep, c[i*ldc+j:], ldc)
 			}
 			keep = 1
 		}
 	}
 }
 
-func gonumPiece[T Float](ta, tb bool, m, n, k int, alpha T, a []T, lda int, b []T, ldb int, beta T, c []T, ldc int) {
+// gonumTransposedSum is the length of the sums of a piece whose B is transposed.
+const gonumTransposedSum = 64
+
+// turnedPiece is memory for a transposed piece of either type.
+type turnedPiece [gonumTransposedSum * gonumCols]float64
+
+// pieces are some for all goroutines: as many as have been used at a time. They stay, so that a product allocates nothing when
+// it is computed again.
+type pieces struct {
+	mu   sync.Mutex
+	free []*turnedPiece
+}
+
+var spare pieces
+
+func (p *pieces) take() *turnedPiece {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n := len(p.free) - 1
+	if n < 0 {
+		return new(turnedPiece)
+	}
+	piece := p.free[n]
+	p.free = p.free[:n]
+	return piece
+}
+
+func (p *pieces) give(piece *turnedPiece) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.free = append(p.free, piece)
+}
+
+// gonumTransposed computes a product with op(B) = Bᵀ, which it turns around piece by piece: gonum would
+// compute scalar products of rows, in an order that depends on the rows' addresses.
+func gonumTransposed[T Float](ta bool, m, n, k int, alpha T, a []T, lda int, b []T, ldb int, beta T, c []T, ldc int) {
+	buf := spare.take()
+	defer spare.give(buf)
+	turned := unsafe.Slice((*T)(unsafe.Pointer(buf)), len(buf))
+	for j := 0; j < n; j += gonumCols {
+		cols, keep := min(gonumCols, n-j), beta
+		for l := 0; l < k; l += gonumTransposedSum {
+			sum := min(gonumTransposedSum, k-l)
+			for q := range cols {
+				for p, v := range b[(j+q)*ldb+l:][:sum] {
+					turned[p*cols+q] = v
+				}
+			}
+			for i := 0; i < m; i += gonumRows {
+				gonumPiece(ta, min(gonumRows, m-i), cols, sum, alpha, a[place(ta, i, l, lda):], lda, turned, cols, keep, c[i*ldc+j:], ldc)
+			}
+			keep = 1
+		}
+	}
+}
+
+func gonumPiece[T Float](ta bool, m, n, k int, alpha T, a []T, lda int, b []T, ldb int, beta T, c []T, ldc int) {
 	var g gonum.Implementation
 	if unsafe.Sizeof(alpha) == 4 {
-		g.Sgemm(transpose(ta), transpose(tb), m, n, k, float32(alpha), as[float32](a), lda, as[float32](b), ldb,
+		g.Sgemm(transpose(ta), blas.NoTrans, m, n, k, float32(alpha), as[float32](a), lda, as[float32](b), ldb,
 			float32(beta), as[float32](c), ldc)
 		return
 	}
-	g.Dgemm(transpose(ta), transpose(tb), m, n, k, float64(alpha), as[float64](a), lda, as[float64](b), ldb,
+	g.Dgemm(transpose(ta), blas.NoTrans, m, n, k, float64(alpha), as[float64](a), lda, as[float64](b), ldb,
 		float64(beta), as[float64](c), ldc)
 }
 
