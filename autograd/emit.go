@@ -8,6 +8,7 @@ import (
 
 	"memopt/executor/half"
 	"memopt/graph"
+	"memopt/graph/op"
 )
 
 // emitter adds nodes to the graph. Every method returns the value that the new node makes, with its
@@ -33,6 +34,7 @@ func (e *emitter) Ops(name string, outputs int, attrs Attrs, in ...Value) []Valu
 	}
 	e.must(e.j.g.AddNode(n))
 	e.must(e.j.types.Node(n))
+	e.needTypes(n)
 	e.j.note(n)
 	return n.Outputs
 }
@@ -141,10 +143,7 @@ func scalarBytes(d graph.DType, x float64) ([]byte, error) {
 
 // Zeros is a tensor of zeros in the shape and type of like.
 func (e *emitter) Zeros(like Value) Value {
-	raw, err := scalarBytes(e.DType(like), 0)
-	e.must(err)
-	zero := &graph.TensorData{DType: e.DType(like), Dims: []int64{1}, Source: graph.Raw(raw)}
-	return e.Op("ConstantOfShape", Attrs{A("value", zero)}, e.ShapeOf(like))
+	return e.filled(0, e.ShapeOf(like), like)
 }
 
 // axesInput is the operator set from which on ReduceSum, Squeeze and Unsqueeze take their axes as an
@@ -270,6 +269,21 @@ func (e *emitter) padded(shape, g, like Value) Value {
 	rank, likeRank := e.Op("Size", nil, e.Shape(g)), e.Op("Size", nil, shape)
 	one := &graph.TensorData{DType: graph.Int64, Dims: []int64{1}, Source: graph.Raw{1, 0, 0, 0, 0, 0, 0, 0}}
 	return e.Concat(0, e.Op("ConstantOfShape", Attrs{A("value", one)}, e.Unsqueeze(e.Sub(rank, likeRank), 0)), shape)
+}
+
+// needTypes makes sure that the model imports operators that take the types of an emitted node: bfloat16 came to most
+// of them with operator set 13, and to some later.
+func (e *emitter) needTypes(n *graph.Node) {
+	if n.Domain != "" {
+		return
+	}
+	for _, list := range [][]Value{n.Inputs, n.Outputs} {
+		for _, v := range list {
+			if v != None && e.DType(v) == graph.BFloat16 {
+				e.need(op.BFloat16Since(n.Kind))
+			}
+		}
+	}
 }
 
 // need is Ctx.Need.

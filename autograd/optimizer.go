@@ -59,6 +59,8 @@ func AppendOptimizer(j *Joint, o Optimizer) (err error) {
 		case nil:
 		case failure:
 			err = r.err
+		case raise:
+			err = fmt.Errorf("optimizer %s: needs operator set %d, the model imports %d: raise it first", o.Kind, r.version, j.Model.OpsetVersion(""))
 		default:
 			panic(r)
 		}

@@ -18,8 +18,8 @@ func (u *updater) update(param, grad Value) {
 	} else {
 		updated = u.adam(param, old, grad, decay)
 	}
-	updated = u.Cast(updated, u.DType(param))
-	u.result(u.j.g.ValueName(param)+NewSuffix, u.chosen(updated, param))
+	updated = u.chosen(updated, old) // in float32: Where takes no bfloat16 before operator set 16
+	u.result(u.j.g.ValueName(param)+NewSuffix, u.Cast(updated, u.DType(param)))
 }
 
 // sgd: m' = momentum·m + g; p' = p - lr·m', or with Nesterov's momentum p - lr·(g + momentum·m').
