@@ -126,3 +126,26 @@ func TestLoop(t *testing.T) {
 			Dims: symbolic.Env{"K": 8}, Fails: "may change the shape"},
 	})
 }
+
+// TestDropoutInBodies: a body runs again for its gradients, so what draws in it is refused, and a Dropout that surely rests is not.
+func TestDropoutInBodies(t *testing.T) {
+	in := map[string]*executor.Tensor{"c": truthTensor(true), "mode": truthTensor(false)}
+	body := func(then string) string {
+		return `g (bool c, bool mode, double[3] x) => (double[3] y) <double half = {0.5}, bool yes = {1}, bool no = {0}> {
+			y = If<then_branch = t () => (double[3] a) { ` + then + ` }, else_branch = e () => (double[3] b) { b = Relu(x) }>(c) }`
+	}
+	nested := func(name string) string {
+		return name + ` = If<then_branch = t2 () => (double[3] a2) { d = Dropout(x, half, no)  a2 = Mul(d, d) }, else_branch = e2 () => (double[3] b2) { b2 = Relu(x) }>(c)`
+	}
+	checkGradients(t, []gradCase{
+		{Name: "no mode", Graph: body("d = Dropout(x, half)  a = Mul(d, d)"), In: in},
+		{Name: "before the mode", Opset: 11, Graph: body("d = Dropout<ratio = 0.5>(x)  a = Mul(d, d)"), In: in},
+		{Name: "mode false", Graph: body("d = Dropout(x, half, no)  a = Mul(d, d)"), In: in},
+		{Name: "mode false, inside", Graph: body("off = Constant<value = bool {0}>()  d = Dropout(x, half, off)  a = Mul(d, d)"), In: in},
+		{Name: "mode true", Graph: body("d = Dropout(x, half, yes)  a = Mul(d, d)"), In: in, Fails: "random node"},
+		{Name: "mode given", Graph: body("d = Dropout(x, half, mode)  a = Mul(d, d)"), In: in, Fails: "random node"},
+		{Name: "mode false, nested, not again", Graph: body(nested("a")), In: in},
+		{Name: "mode false, nested, again", Graph: body(nested("z") + " a = Mul(z, z)"), In: in, Fails: "random node"},
+		{Name: "mode false, not read", Graph: body("d = Dropout(x, half, yes)  a = Mul(x, x)"), In: in},
+	})
+}

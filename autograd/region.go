@@ -121,7 +121,7 @@ func (r *region) restingDropout(n *graph.Node, in *graph.Graph) bool {
 	if n.Kind != op.Dropout || r.opset() < 7 {
 		return false
 	}
-	if r.opset() < 12 || n.Input(training) == None {
+	if n.Input(training) == None { // as always before operator set 12
 		return true
 	}
 	if in != r.g {
