@@ -350,7 +350,7 @@ def all_ignored(m, x, y):
 @case(lambda n, s: (torch.randn(n, s), torch.rand(n, s)), NS, NS, w=r(1))
 def binary_losses(m, x, y):
     z = x * m.w
-    return F.binary_cross_entropy_with_logits(z, y) + F.binary_cross_entropy_with_logits(z, y, weight=y, pos_weight=m.w.detach().exp()) + F.smooth_l1_loss(z, y) + F.mse_loss(z, y, reduction="sum")
+    return F.binary_cross_entropy_with_logits(z, y) + F.binary_cross_entropy_with_logits(z, y, pos_weight=torch.tensor([2.0], dtype=x.dtype)) + torch.where((z - y).abs() < 1, (z - y) ** 2 / 2, (z - y).abs() - 0.5).mean() + ((z - y) ** 2).sum()
 
 
 @case(lambda n, s: (torch.randn(n, 5), torch.rand(n, 5).softmax(-1)), {0: "n"}, {0: "n"}, w=r(5))
@@ -455,3 +455,270 @@ def cells(m, a, b, c):
     h = m.g(a, b)
     h, k = m.l(h, (a, b))
     return mean2(torch.einsum("ni,oij,nj->no", h, m.b, k)) + (c - c.mean(1, keepdim=True)).abs().max()
+
+
+# Control flow in scripts.
+@torch.jit.script
+def while_loop(x, w):
+    h = x[:, 0]
+    i = 0
+    while i < x.size(1) and bool(h.abs().sum() < 50.0):
+        if i % 2 == 0:
+            h = h * w + x[:, i]
+        else:
+            h = torch.sin(h) + w
+        i += 1
+    return (h * h).mean()
+
+
+@case(x3, NS, w=r(4))
+def scripted_while(m, x):
+    return while_loop(x, m.w)
+
+
+@torch.jit.script
+def stacked_steps(x, w, b):
+    h = torch.zeros(x.size(0), 4, dtype=x.dtype)
+    ys = []
+    for t in range(x.size(1)):
+        h = torch.tanh(torch.mm(h, w) + x[:, t] + b)
+        ys.append(h)
+    return torch.stack(ys, 1)
+
+
+@case(x3, NS, w=r(4, 4), b=r(4))
+def scripted_stack(m, x):
+    return mean2(stacked_steps(x, m.w, m.b))
+
+
+@torch.jit.script
+def nested_loops(x, w, u):
+    total = torch.zeros_like(x[:, 0])
+    for t in range(x.size(1)):
+        h = x[:, t]
+        for k in range(3):
+            h = torch.tanh(h * w + total * u)
+        total = total + h
+    return (total * total).sum()
+
+
+@case(x3, NS, w=r(4), u=r(4))
+def scripted_nested(m, x):
+    return nested_loops(x, m.w, m.u)
+
+
+# More of vision.
+@case(image, NHW, sizes=IMAGES, d=lambda: nn.ConvTranspose2d(3, 6, 3, stride=2, padding=1, output_padding=1, groups=3), e=lambda: nn.ConvTranspose2d(6, 2, 2, dilation=2))
+def transposed(m, x):
+    return mean2(m.e(m.d(x)).tanh())
+
+
+@case(image, NHW, sizes=IMAGES, w=r(3, 1, 1))
+def pools(m, x):
+    y = x * m.w
+    return F.max_pool2d(y, 3, 2, 1, ceil_mode=True).sum() + F.avg_pool2d(y, 2, 2).exp().mean() + F.max_pool2d(y, 2, 1, dilation=2).mean() + mean2(F.adaptive_max_pool2d(y, 1)) + F.lp_pool2d(y.abs() + 0.1, 2, 2).mean()
+
+
+@case(image, NHW, sizes=IMAGES, w=r(3, 1, 1))
+def pads(m, x):
+    y = x * m.w
+    return mean2(F.pad(y, (1, 2, 2, 1), mode="replicate")) + F.pad(y, (1, 1, 2, 0), value=0.3).sin().sum() + F.pad(y, (-1, 0, 0, -1)).exp().mean()
+
+
+@case(image, NHW, sizes=IMAGES, w=r(3, 1, 1))
+def resized(m, x):
+    y = x * m.w
+    return (F.interpolate(y, size=(7, 9), mode="bilinear", align_corners=True).sin().sum() + mean2(F.interpolate(y, scale_factor=0.5, mode="nearest"))
+            + mean2(F.interpolate(y, size=x.shape[2:], mode="bilinear", align_corners=False)))
+
+
+@case(image, NHW, sizes=IMAGES, since=16, w=r(3, 1, 1))
+def warped(m, x):
+    h, w = x.shape[2], x.shape[3]
+    ys, xs = torch.meshgrid(torch.linspace(-0.9, 0.8, 5, dtype=x.dtype), torch.linspace(-0.7, 0.95, 6, dtype=x.dtype), indexing="ij")
+    grid = torch.stack([xs, ys], -1)[None].expand(x.shape[0], 5, 6, 2) * m.w[0, 0].tanh()
+    return mean2(F.grid_sample(x * m.w, grid, align_corners=False))
+
+
+@case(image, NHW, sizes=IMAGES, f=lambda: nn.Conv2d(3, 6, 1), b=lambda: nn.BatchNorm2d(6).eval(), g=lambda: nn.InstanceNorm2d(6))
+def frozen_norms(m, x):
+    m.b.eval()
+    return mean2(m.g(m.b(m.f(x)).sigmoid()) + m.f(x))
+
+
+@case(image, NHW, sizes=IMAGES, p=lambda: nn.Conv2d(3, 8, 4, stride=4), c=r(1, 1, 8), n=lambda: nn.LayerNorm(8), h=lambda: nn.Linear(8, 3))
+def vit(m, x):
+    y = m.p(x).flatten(2).transpose(1, 2)
+    y = torch.cat([m.c.expand(x.shape[0], -1, -1), y], 1)
+    y = y + attention(m.n(y), m.n(y), y)
+    return F.cross_entropy(m.h(y[:, 0]), torch.zeros(x.shape[0], dtype=torch.long))
+
+
+@case(lambda n, s: (torch.randn(n, 4, s, s + 1),), NHW, w=r(4))
+def unshuffled(m, x):
+    n, c, h, w = x.shape
+    y = (x * m.w[:, None, None]).view(n, 2, 2, h, w).transpose(1, 2).reshape(n, c, h, w)
+    return mean2(torch.cat([y[:, :2].flip(3), y[:, 2:].roll((1, 2), (2, 3))], 1) * y)
+
+
+# More of indices.
+@case(x3, NS, w=r(4))
+def boolean(m, x):
+    y = x * m.w
+    return mean2(y[x > 0]) + torch.masked_select(y, x < 0.5).sin().sum()
+
+
+@case(lambda n, s: (torch.randn(n, s, 4), torch.randint(1, s + 1, (n,))), NS, {0: "n"}, w=r(4))
+def lengths(m, x, l):
+    keep = (torch.arange(x.shape[1])[None, :] < l[:, None]).to(x.dtype)[..., None]
+    last = (x * m.w)[torch.arange(x.shape[0]), l - 1]
+    return ((x * m.w).tanh() * keep).sum() / keep.sum() + mean2(last)
+
+
+@case(lambda n, s: (torch.randn(n, s, 4), torch.randperm(s)[:2]), NS, {}, since=16, w=r(4))
+def index_put(m, x, i):
+    y = x * m.w
+    y[:, i] = y[:, i] * 3 + 1
+    z = torch.zeros_like(y)
+    z.index_put_((torch.zeros(2, dtype=torch.long), i), y[0, i], accumulate=True)
+    return mean2(y) + z.exp().mean()
+
+
+@case(lambda n, s: (torch.randn(n, s, 4), torch.randint(0, 4, (n, s))), NS, NS, w=r(4, 4), o=r(4))
+def one_hot(m, x, i):
+    hot = F.one_hot(i, 4).to(x.dtype)
+    return mean2(hot @ m.w * x) + (x * hot).sum(-1).max(1)[0].sum() + (m.o[i] * x[..., 0]).sum()
+
+
+@case(x3, NS, w=r(4))
+def splits(m, x):
+    a, b, c = (x * m.w).split([1, 2, 1], -1)
+    p, q = (x * m.w).unbind(-1)[1:3]
+    return mean2(a * b * c) + (p * q).sum() + torch.stack([p, q]).movedim(0, -1).cos().sum() + x.narrow(1, 1, 2).mul(m.w).mean()
+
+
+@case(x3, NS, w=r(4))
+def repeats(m, x):
+    y = (x * m.w).repeat_interleave(2, 2)
+    return mean2(y) + (x * m.w).repeat(1, 3, 1)[:, 2:9:3].sum().sin() + m.w.repeat(x.shape[1], 1).mul(x).exp().mean()
+
+
+@case(lambda n, s: (torch.randn(n, s, s),), {0: "n", 1: "s", 2: "s"}, w=r(1))
+def einsums(m, x):
+    y = x * m.w
+    return torch.einsum("bij,bjk->bki", x, y).sin().sum() + torch.einsum("...ij,...j->...i", x, y[:, 0]).pow(2).mean() + torch.einsum("bij,bij->", x, y)
+
+
+@case(x3, NS, v=r(4), w=r(3, 4), u=r(4, 4))
+def small_products(m, x):
+    return (x @ m.v).sum() + mean2(F.linear(x, m.w)) + torch.outer(m.v, m.w[0]).sin().sum() + m.v @ m.u @ m.v + torch.baddbmm(x @ m.u, x, m.u.expand(x.shape[0], 4, 4)).tanh().mean() + torch.tensordot(x, m.w, ([2], [1])).mean()
+
+
+# More of broadcasts: one symbol per axis, sizes of 1 on either side.
+@case(lambda n, s: (torch.randn(n, s, 4), torch.randn(1, s, 4), torch.rand(n, 1, 1) + 0.5), NS, {0: "p", 1: "s"}, {0: "q"}, sizes=[(2, 6), (1, 4), (3, 1)], w=r(4))
+def normalised(m, x, shift, scale):
+    y = (x - shift) / scale
+    return (y * m.w).tanh().sum() + torch.atan(y).mean() + scale.pow(m.w).sum() + (scale ** y.abs()).mean()
+
+
+@case(lambda n, s: (torch.randn(n, s), torch.randn(s, n)), {0: "a", 1: "b"}, {0: "c", 1: "d"}, sizes=[(4, 4), (1, 4), (4, 1), (1, 1)], w=r(1))
+def outer_sums(m, x, y):
+    z = x[:, None, :] + y[None, :, :].transpose(1, 2) * m.w
+    return mean2(z) + torch.minimum(x[:, :1], y[:1]).exp().mean()
+
+
+@case(lambda n, s: (torch.randn(n, 3, s, 4), torch.randn(s, 4, 2), torch.randn(3, 1, 1)), {0: "n", 2: "s"}, {0: "t"}, {}, sizes=[(2, 3), (1, 1), (3, 1)], w=r(2))
+def batched_products(m, x, y, z):
+    y = y.mean(0, keepdim=True)
+    return mean2((x * z) @ y * m.w)
+
+
+@case(lambda n, s: (torch.randn(n, s), torch.randn(n, 1) if s % 2 else torch.randn(n, s)), NS, {0: "n", 1: "t"}, sizes=[(2, 6), (3, 5), (1, 4), (4, 1)], w=r(1))
+def target(m, x, y):
+    return ((x * m.w - y) ** 2).mean() + (x - y * m.w).abs().mean()
+
+
+# More of functions.
+@case(x3, NS, w=r(4))
+def functions(m, x):
+    y = x * m.w
+    p = y.abs() + 0.1
+    return (p.log1p() + p.log2() + p.log10() + torch.lerp(y, p, 0.3) + torch.addcmul(y, p, x, value=0.5) + torch.rsqrt(p) + torch.sigmoid(y)).mean()
+
+
+@case(x3, NS, w=r(4))
+def kinks(m, x):
+    y = x * m.w
+    return (F.hardtanh(y) + F.relu6(y * 5) + F.threshold(y, 0.0, 0.0) + F.softshrink(y, 0.2) + F.softmin(y, 1) + y.clamp(min=0) + y.clamp(max=0.2) + torch.sign(y) * y + y.round() + F.elu(y, 0.3) + F.rrelu(y, 0.2, 0.2)).pow(2).mean()
+
+
+@case(x3, NS, w=r(4))
+def statistics(m, x):
+    y = x * m.w
+    v, mu = torch.var_mean(y, 1, unbiased=False)
+    return v.sum() + mu.sin().sum() + y.std() + y.var() + y.norm() + y.flatten(1).logsumexp(-1).sum() + y.mean((0, 2)).exp().sum() + y.max() - y.min()
+
+
+@case(x3, NS, n=lambda: nn.LayerNorm((4,), elementwise_affine=False), w=r(4), s=lambda: torch.tensor(0.7), e=lambda: torch.tensor([0.2]))
+def scalars(m, x):
+    return mean2(m.n(x * m.w) * m.s + m.e) * (1 + m.s) + (m.s * m.e).sum()
+
+
+@case(x3, NS, g=lambda: nn.GRU(4, 3, num_layers=2), h=r(2, 1, 3))
+def learned_state(m, x):
+    y, h = m.g(x.transpose(0, 1), m.h.expand(2, x.shape[0], 3).contiguous())
+    return mean2(y[::2]) + h.prod(-1).sum()
+
+
+@case(x3, NS, g=lambda: nn.LSTM(4, 3, bidirectional=True, num_layers=2, bias=False))
+def bilstm(m, x):
+    y, (h, c) = m.g(x)
+    return mean2(y) + (h[0] * c[3]).sum()
+
+
+@case(lambda n, s: (torch.randn(n, 5, s), torch.randint(0, 5, (n, s)), torch.rand(n, 5, s)), {0: "n", 2: "s"}, {0: "n", 1: "s"}, {0: "n", 2: "s"}, w=r(5, 1))
+def segmentation(m, x, y, soft):
+    z = x * m.w
+    p = z.softmax(1)
+    dice = 1 - (2 * (p * soft).sum((0, 2)) + 1) / (p.sum((0, 2)) + soft.sum((0, 2)) + 1)
+    focal = ((1 - p.gather(1, y[:, None])) ** 2 * -p.gather(1, y[:, None]).log()).mean()
+    return dice.mean() + focal + F.cross_entropy(z, y, weight=torch.tensor([1.0, 2.0, 0.5, 1.0, 3.0], dtype=x.dtype)) - (soft * z.log_softmax(1)).sum(1).mean()
+
+
+@case(lambda n, s: (torch.randn(n, 4), torch.randn(n, 4), torch.randn(n, 4)), {0: "n"}, {0: "n"}, {0: "n"}, w=r(4))
+def triplet(m, a, p, q):
+    a, p, q = a * m.w, p * m.w, q * m.w
+    return F.relu((a - p).norm(dim=1) - (a - q).norm(dim=1) + 1).mean() + (1 - F.cosine_similarity(a, q)).mean()
+
+
+@case(x3, NS, a=lambda: nn.Linear(4, 4), b=lambda: nn.Linear(4, 4))
+def shared_layers(m, x):
+    y = x
+    for i in range(4):
+        y = y + m.a(F.silu(m.b(y))) / (i + 1)
+        m_, s_ = y.mean(-1, keepdim=True), y.std(-1, keepdim=True)
+        y = (y - m_) / (s_ + 1e-3)
+    return mean2(y.cumsum(1))
+
+
+@case(x3, NS, d=lambda: nn.TransformerDecoderLayer(4, 2, 6, dropout=0.0, batch_first=True), q=r(3, 4))
+def decoder_layer(m, x):
+    return mean2(m.d(m.q.expand(x.shape[0], 3, 4), x))
+
+
+@case(x3, NS, a=r(4), b=r(4, 2), c=r(4, 2))
+def state_space(m, x):
+    decay = torch.sigmoid(m.a)[:, None]
+    t = torch.arange(x.shape[1], dtype=x.dtype)
+    kernel = (decay ** t[None, :]) * (m.b * m.c).sum(1, keepdim=True)
+    lag = (t[:, None] - t[None, :])
+    toeplitz = torch.where(lag >= 0, kernel[:, lag.clamp(min=0).long()], torch.zeros((), dtype=x.dtype))
+    return mean2(torch.einsum("dts,nsd->ntd", toeplitz, x))
+
+
+@case(lambda n, s: (torch.randn(n, 4, 3), (torch.rand(4, 4) > 0.5).float()), {0: "n"}, {}, w=r(3, 5), a=r(10))
+def graph_attention(m, x, adjacency):
+    h = x @ m.w
+    e = F.leaky_relu((h @ m.a[:5])[:, :, None] + (h @ m.a[5:])[:, None, :], 0.2)
+    e = torch.where(adjacency + torch.eye(4) > 0, e, torch.full_like(e, -1e9))
+    return mean2(F.elu(e.softmax(-1) @ h))
