@@ -91,8 +91,8 @@ func (a *app) exitCodesTopic() *cobra.Command {
 
     0  done; also when a time limit ended a search with a valid answer
     1  internal error: a fault of memopt, please report it
-    2  usage: a wrong flag, an unbound symbol, a file that cannot be read or written
-    3  does not fit: the budget is infeasible; the lowest reachable peak is printed
+    2  usage: a wrong flag, an unbound symbol, a file that is not to be had
+    3  does not fit; the lowest peak that can be reached is printed
     4  numbers differ between the baseline and the planned graph
     5  the measured peak is above the prediction or the budget
     6  the model is invalid, or an operator in it is unsupported

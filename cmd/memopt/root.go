@@ -121,6 +121,19 @@ func untilSignal(parent context.Context) (context.Context, func()) {
 	}
 }
 
+// helpWidth is how many columns the list of a verb's flags takes at most, those of a terminal as it opens; wideHelp in a wider one.
+const (
+	helpWidth = 80
+	wideHelp  = 140
+)
+
+func terminalWidth() int {
+	if w, _, err := term.GetSize(int(os.Stdout.Fd())); err == nil && w > helpWidth {
+		return min(w, wideHelp)
+	}
+	return helpWidth
+}
+
 // command builds the command tree.
 func (a *app) command() *cobra.Command {
 	root := &cobra.Command{
@@ -152,6 +165,7 @@ Every flag can be set by a variable of its name, too: MEMOPT_THREADS=2 for
 		}
 		return cmd.Help()
 	}
+	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages ", fmt.Sprintf(".FlagUsagesWrapped %d ", terminalWidth())))
 	root.SetIn(a.in)
 	root.SetOut(a.out)
 	root.SetErr(a.err)

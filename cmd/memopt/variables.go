@@ -24,15 +24,15 @@ type variable struct{ name, meaning string }
 
 // variables lists them. A test looks for others in the code.
 var variables = []variable{
-	{"MEMOPT_OPENBLAS", "path of OpenBLAS for products of matrices on the CPU; off: do without"},
-	{"MEMOPT_DNNL", "path of oneDNN 2.6 for convolutions and products on the CPU; off: do without"},
+	{"MEMOPT_OPENBLAS", "path of OpenBLAS, for the CPU; off: none"},
+	{"MEMOPT_DNNL", "path of oneDNN 2.6, for the CPU; off: none"},
 	{ort.LibraryVariable, "path of ONNX Runtime's library, for -e ort"},
 	{"MEMOPT_LIBCUDA", "path of NVIDIA's driver library, for -e cuda"},
 	{"MEMOPT_CUBLAS", "path of libcublas; off: own kernels"},
 	{"MEMOPT_CUDNN", "path of libcudnn; off: own kernels"},
 	{"MEMOPT_NVML", "path of libnvidia-ml"},
-	{configs.LevelVariable, "what --level says, as ORTModule reads it, where no flag says otherwise"},
-	{configs.ConfigVariable, "what --config says, likewise: a file, or entries with commas between them"},
+	{configs.LevelVariable, "what --level says, where no flag does"},
+	{configs.ConfigVariable, "what --config says: a file, or entries"},
 	{"NO_COLOR", "set to anything: messages have no color"},
 }
 
@@ -114,9 +114,9 @@ func (a *app) environmentTopic() *cobra.Command {
 	var b strings.Builder
 	b.WriteString(`Environment variables of memopt:
 
-Every flag can be set by a variable of its name, MEMOPT_THREADS=2 for --threads 2, for all
-verbs that have it; an empty one is as none. A flag on the command line counts before its
-variable, and that before those of ORTModule.
+Every flag can be set by a variable of its name, MEMOPT_THREADS=2 for
+--threads 2, for all verbs that have it; an empty one is as none. A flag on the
+command line counts before its variable, and that before those of ORTModule.
 
 `)
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
