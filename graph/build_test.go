@@ -230,6 +230,8 @@ func TestOpsetsAndMetadata(t *testing.T) {
 	require.EqualValues(t, 17, m.OpsetVersion("ai.onnx"))
 	require.EqualValues(t, 2, m.OpsetVersion("x"))
 	require.Zero(t, m.OpsetVersion("y"))
+	m.Opsets = append(m.Opsets, graph.Opset{Domain: "ai.onnx", Version: 12}) // of several the last counts
+	require.EqualValues(t, 12, m.OpsetVersion(""))
 	m.SetMeta("a", "1")
 	m.SetMeta("b", "2")
 	m.SetMeta("a", "3")

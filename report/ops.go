@@ -16,6 +16,7 @@ const OpsSchema = "memopt.ops/v1"
 type opJSON struct {
 	Domain   string `json:"domain"`
 	Name     string `json:"name"`
+	Dialect  string `json:"dialect,omitempty"`
 	Since    []int  `json:"since"`
 	Class    string `json:"recompute_class"`
 	View     bool   `json:"view"`
@@ -44,7 +45,7 @@ func Ops(w io.Writer, format Format, rows []*op.Info, f OpFacts) error {
 		list := make([]opJSON, 0, len(rows))
 		for _, r := range rows {
 			level, versions := ortEntry(r)
-			list = append(list, opJSON{r.Domain, r.Name, r.Since, r.Class.String(), r.View, nonNilInts(r.InPlace), r.Random, level, nonNilInts(versions),
+			list = append(list, opJSON{r.Domain, r.Name, r.Dialect, r.Since, r.Class.String(), r.View, nonNilInts(r.InPlace), r.Random, level, nonNilInts(versions),
 				f.CPU(r) == "", f.CPU(r), f.CUDA(r) == "", f.CUDA(r), f.Gradient(r)})
 		}
 		return writeJSON(w, map[string]any{"schema": OpsSchema, "ops": list})
@@ -90,10 +91,14 @@ func nonNilInts(s []int) []int {
 }
 
 func qualified(r *op.Info) string {
-	if r.Domain == "" {
-		return r.Name
+	name := r.Name
+	if r.Domain != "" {
+		name = r.Domain + "." + r.Name
 	}
-	return r.Domain + "." + r.Name
+	if r.Dialect != "" {
+		name += " (" + r.Dialect + ")"
+	}
+	return name
 }
 
 func joinInts(list []int) string {

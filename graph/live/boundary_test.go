@@ -49,3 +49,26 @@ func TestRecordedBoundary(t *testing.T) {
 		assert.Equal(t, []bool{false, false, true, true}, live.Split(m.Graph, b, graph.FileOrder(m.Graph)), c.record)
 	}
 }
+
+// TestLossIsNoWeight: an updated weight of one element is a scalar that comes from the loss, and is none.
+func TestLossIsNoWeight(t *testing.T) {
+	m, err := graph.Parse(`<ir_version: 8, opset_import: ["" : 13, "com.microsoft" : 1]>
+g (float[2, 5] x, int64[2] labels, float[1] w) => (float[1] updated)
+<int64[1] one = {1}, float[2, 5] p>
+{
+  [scores] s = Mul (x, w)
+  [loss] p = SoftmaxCrossEntropyLoss (s, labels)
+  [grad] ds = com.microsoft.SoftmaxCrossEntropyLossGrad (p, labels)
+  [m] d = Mul (ds, x)
+  [sum] dw = ReduceSum <keepdims = 0> (d)
+  [flat] dw1 = Reshape (dw, one)
+  [sgd] updated = SGD <lr = 0.1> (w, dw1)
+}`, "test")
+	require.NoError(t, err)
+	_, err = op.InferAsIs(m)
+	require.NoError(t, err)
+	b, err := live.FindBoundary(m)
+	require.NoError(t, err)
+	require.Equal(t, "loss", m.Graph.NodeLabel(b.Node))
+	require.Equal(t, []bool{false, false, true, true, true, true, true}, live.Split(m.Graph, b, graph.FileOrder(m.Graph)))
+}
