@@ -9,7 +9,8 @@ import (
 
 // Sequences have no gradients of their own. What exporters make of them can do without: a tensor that is taken
 // out of a sequence made of tensors, or of the parts of one, is that tensor or a slice, and joining such a sequence is
-// a concatenation.
+// a concatenation. Joining what the iterations of a Loop have appended to a sequence one by one is joining their rows
+// (sequence_loop.go).
 
 // noSequences is the rule of what is left.
 func noSequences(c *Ctx) { c.Unsupported("gradients do not flow through this sequence") }
@@ -25,7 +26,11 @@ func (c *Ctx) producer(i int) *graph.Node {
 // concatFromSequenceExpand: the sequence's tensors, joined.
 func concatFromSequenceExpand(c *Ctx) []Value {
 	p := c.producer(0)
-	if p.Kind != op.SequenceConstruct {
+	switch p.Kind {
+	case op.SequenceConstruct:
+	case op.Loop:
+		return c.joinedRows(p)
+	default:
 		return nil
 	}
 	axis, parts := c.Node.Int("axis", 0), slices.Clone(p.Inputs)
@@ -117,8 +122,11 @@ func (j *joint) dropSequences(order graph.Order) graph.Order {
 	for _, id := range slices.Backward(order) {
 		n := j.g.Nodes[id]
 		unread := !slices.ContainsFunc(n.Outputs, func(v Value) bool { return v != None && read[v] })
-		if unread && (n.Kind == op.SequenceConstruct || n.Kind == op.SplitToSequence) {
+		if unread && (n.Kind == op.SequenceConstruct || n.Kind == op.SequenceEmpty || n.Kind == op.SplitToSequence) {
 			continue
+		}
+		if n.Kind == op.Loop {
+			j.dropCollections(n, read)
 		}
 		for _, v := range append(slices.Clone(n.Inputs), n.Captures...) {
 			if v != None {

@@ -1,12 +1,15 @@
 package autograd_test
 
 import (
+	"math"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"memopt/autograd"
 	"memopt/executor"
+	"memopt/graph"
 	"memopt/symbolic"
 )
 
@@ -42,6 +45,18 @@ func TestSequences(t *testing.T) {
 			`g (double[2] x, int64 m) => (double[K] y) { e = SequenceConstruct(x)
 				l = Loop<body = b (int64 i, bool c, seq(double[2]) s) => (bool c2, seq(double[2]) s2) { c2 = Identity(c)  s2 = SequenceInsert(s, x) }>(m, "", e)
 				y = ConcatFromSequence<axis = 0>(l) }`, "", "gradients do not flow through this sequence"},
+		{"collected and stacked", collecting("2, 4, 3", "y = ConcatFromSequence<axis = 1, new_axis = 1>(all)"), stacking("2, 4, 3", "y = Transpose<perm = [1, 0, 2]>(all)"), ""},
+		{"collected and stacked at the front", collecting("4, 2, 3", "y = ConcatFromSequence<axis = -3, new_axis = 1>(more)"), stacking("4, 2, 3", "y = Identity(more)"), ""},
+		{"collected and stacked at the back", collecting("2, 3, 4", "y = ConcatFromSequence<axis = -1, new_axis = 1>(all)"), stacking("2, 3, 4", "y = Transpose<perm = [1, 2, 0]>(all)"), ""},
+		{"collected and joined", collecting("8, 3", "y = ConcatFromSequence<axis = 0>(more)"), stacking("8, 3", "y = Reshape(more, rows)"), ""},
+		{"collected and joined at the back", collecting("2, 12", "y = ConcatFromSequence<axis = -1>(all)"), stacking("2, 12", "t = Transpose<perm = [1, 0, 2]>(all)  y = Reshape(t, columns)"), ""},
+		{"both collections", collecting("8, 3", "a = ConcatFromSequence<axis = 0>(all)  b = ConcatFromSequence<axis = 0>(more)  d = Mul(a, b)  f = ReduceSum<keepdims = 0>(last)  y = Mul(d, f)"),
+			stacking("8, 3", "a = Reshape(all, rows)  b = Reshape(more, rows)  d = Mul(a, b)  f = ReduceSum<keepdims = 0>(last)  y = Mul(d, f)"), ""},
+		{"one collection twice", collecting("2, 4, 3", "a = ConcatFromSequence<axis = 1, new_axis = 1>(all)  b = ConcatFromSequence<axis = 0, new_axis = 1>(all)  t = Transpose<perm = [1, 0, 2]>(b)  y = Mul(a, t)"),
+			stacking("2, 4, 3", "a = Transpose<perm = [1, 0, 2]>(all)  y = Mul(a, a)"), ""},
+		{"collected at the front", strings.NewReplacer("SequenceInsert(q, h2)", "SequenceInsert(q, h2, i)").Replace(collecting("8, 3", "y = ConcatFromSequence<axis = 0>(all)")), "", "gradients do not flow through this sequence"},
+		{"collected and counted", strings.NewReplacer("h2 = Sin(m)", "k = SequenceLength(q)  f = Cast<to = 11>(k)  h2 = Mul(m, f)").Replace(collecting("8, 3", "y = ConcatFromSequence<axis = 0>(all)")), "",
+			"gradients do not flow through this sequence"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			j, err := differentiateAll(t, c.with)
@@ -52,6 +67,11 @@ func TestSequences(t *testing.T) {
 			require.NoError(t, err)
 			for _, n := range j.Model.Graph.Nodes {
 				require.NotContains(t, n.Op, "Sequence")
+				n.Subgraphs(func(_ string, sub *graph.Graph) {
+					for _, inner := range sub.Nodes {
+						require.NotContains(t, inner.Op, "Sequence")
+					}
+				})
 			}
 			plain, err := differentiateAll(t, c.without)
 			require.NoError(t, err)
@@ -59,7 +79,12 @@ func TestSequences(t *testing.T) {
 			for i, m := range []*autograd.Joint{j, plain} {
 				outs[i] = newRunner(t, m.Model, symbolic.Env{"N": 4, "K": 2})(countedInputs(t, m))
 			}
-			require.Equal(t, outs[1], outs[0])
+			for i, want := range outs[1] {
+				require.Equal(t, want.Shape, outs[0][i].Shape)
+				for k, w := range floatElems(want) {
+					require.InDelta(t, w, floatElems(outs[0][i])[k], 1e-12*(1+math.Abs(w)), "output %d", i)
+				}
+			}
 		})
 	}
 }
@@ -83,4 +108,19 @@ func countedInputs(t *testing.T, j *autograd.Joint) map[string]*executor.Tensor 
 		in[j.Model.Graph.ValueName(d.Value)] = x
 	}
 	return in
+}
+
+// collecting is a Loop that appends to two sequences, and what follows it; stacking the same with stacked rows.
+func collecting(shape, after string) string {
+	return `g (double[2, 3] s, double[3] w) => (double[` + shape + `] y) <int64 n = {4}, bool yes = {1}> { none = SequenceEmpty<dtype = 11>()
+		last, all, more = Loop<body = b (int64 i, bool c, double[2, 3] h, seq(double[2, 3]) q, seq(double[2, 3]) p) => (bool c2, double[2, 3] h2, seq(double[2, 3]) q2, seq(double[2, 3]) p2) {
+			c2 = Identity(c)  m = Mul(h, w)  h2 = Sin(m)  q2 = SequenceInsert(q, h2)  p2 = SequenceInsert(p, m) }>(n, yes, s, none, none)
+		` + after + ` }`
+}
+
+func stacking(shape, after string) string {
+	return `g (double[2, 3] s, double[3] w) => (double[` + shape + `] y) <int64 n = {4}, bool yes = {1}, int64[2] rows = {-1, 3}, int64[2] columns = {2, -1}> {
+		last, all, more = Loop<body = b (int64 i, bool c, double[2, 3] h) => (bool c2, double[2, 3] h2, double[2, 3] q, double[2, 3] m) {
+			c2 = Identity(c)  m = Mul(h, w)  h2 = Sin(m)  q = Identity(h2) }>(n, yes, s)
+		` + after + ` }`
 }

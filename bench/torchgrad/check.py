@@ -157,7 +157,7 @@ def main():
     p.add_argument("-e", "--backend", default="cpu")
     p.add_argument("--tolerance", type=float, default=1e-3, help="allowed difference, as a part of the largest element")
     p.add_argument("--keep", help="a folder in which the files stay")
-    args = p.parse_args()
+    args = p.parse_intermixed_args()
     warnings.filterwarnings("ignore")
     torch.set_num_threads(1)
     counts, begin = {}, time.time()
