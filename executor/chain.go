@@ -72,9 +72,10 @@ func (f *frame) loopLength(st *step) (int, bool) {
 // has done its last: what the later one writes must not be what the earlier one still reads or writes, unless it
 // is the same element at the same place.
 func (f *frame) independent(early, late *step) bool {
+	n := length(f.shapes[late.node.Outputs[0]])
 	for _, v := range early.node.Outputs {
 		for _, in := range late.node.Inputs {
-			if v != graph.NoValue && v == in && !f.sameLength(v, late.node.Outputs[0]) {
+			if v != graph.NoValue && v == in && length(f.shapes[v]) != n {
 				return false // every element of it may be read for each of the later one
 			}
 		}
@@ -85,17 +86,13 @@ func (f *frame) independent(early, late *step) bool {
 		}
 		for _, list := range [][]graph.ValueID{early.node.Inputs, early.node.Outputs} {
 			for _, v := range list {
-				if v != graph.NoValue && !f.apart(v, w) {
+				if v != graph.NoValue && !f.apart(v, w, n) {
 					return false
 				}
 			}
 		}
 	}
 	return true
-}
-
-func (f *frame) sameLength(v, w graph.ValueID) bool {
-	return length(f.shapes[v]) == length(f.shapes[w])
 }
 
 func length(shape []int) int {
@@ -109,8 +106,8 @@ func length(shape []int) int {
 	return n
 }
 
-// apart reports whether two values share no memory, or lie in the same place element by element.
-func (f *frame) apart(v, w graph.ValueID) bool {
+// apart reports whether two values share no memory, or lie in the same place element by element, of which a loop over n does one at a time.
+func (f *frame) apart(v, w graph.ValueID, n int) bool {
 	rv, rw := f.timeline.Root[v], f.timeline.Root[w]
 	if rv == graph.NoValue || rw == graph.NoValue {
 		return true // inputs and weights are never written
@@ -119,7 +116,7 @@ func (f *frame) apart(v, w graph.ValueID) bool {
 	if a < 0 || b < 0 {
 		return rv != rw
 	}
-	if a == b && f.bytes[v] == f.bytes[w] && f.sameLength(v, w) {
+	if a == b && f.bytes[v] == f.bytes[w] && length(f.shapes[v]) == n && length(f.shapes[w]) == n {
 		return true
 	}
 	return a+f.bytes[rv] <= b || b+f.bytes[rw] <= a
