@@ -87,6 +87,8 @@ func distinctPlan(t *testing.T) *planner.Plan {
 	p.Step, p.Recompute, p.Overhead = planner.Cost{Nodes: 31, FLOPs: 32, Seconds: 33}, planner.Cost{Nodes: 34, FLOPs: 35, Seconds: 36}, 0.37
 	p.Bound, p.Solver = &planner.Bound{Overhead: 0.041, Gap: 0.042, Optimal: true}, "a solver"
 	p.Next = &planner.NextStep{Live: 51, Arena: 52, Overhead: 0.53}
+	p.Runtime = &planner.Anchoring{Base: 1061, BaseArena: 1062, Bare: 1063, Anchored: 1064, AnchoredArena: 1065}
+	p.Planned.Hidden = 1067
 	p.Warnings, p.Unbound = []string{"a warning"}, []string{"m"}
 	return p
 }
@@ -106,6 +108,7 @@ func TestPlanNumbers(t *testing.T) {
 		"peak.baseline_bytes": "1021", "peak.planned_bytes": "1022", "peak.lower_bound_bytes": "1023", "peak.arena_bytes": "1024", "peak.persistent_bytes": "1025", "peak.total_bytes": "2049",
 		"peak.baseline_node": "square", "peak.planned_node": "back", "recompute.nodes": "34", "recompute.flops": "35", "recompute.overhead": "0.37", "recompute.profile": p.ProfileName(),
 		"bound.overhead_lower_bound": "0.041", "bound.gap": "0.042", "bound.optimal": "true", "next.live_bytes": "51", "next.arena_bytes": "52", "next.overhead": "0.53",
+		"runtime.baseline_bytes": "1061", "runtime.baseline_arena_bytes": "1062", "runtime.planned_bytes": "1064", "runtime.arena_bytes": "1065", "runtime.total_bytes": "2090", "peak.clone_bytes": "1067",
 	}
 	require.Equal(t, want, leaves(t, "plan", func(w io.Writer) error { return PlanJSON(w, p, "5ha") }))
 
@@ -172,7 +175,7 @@ func TestUnboundPlan(t *testing.T) {
 			require.Equal(t, "<nil>", text, path)
 		}
 	}
-	for _, path := range []string{"recompute.flops", "recompute.overhead", "bound.overhead_lower_bound", "bound.gap", "solver", "next"} {
+	for _, path := range []string{"runtime", "recompute.flops", "recompute.overhead", "bound.overhead_lower_bound", "bound.gap", "solver", "next"} {
 		require.Equal(t, "<nil>", got[path], path)
 	}
 	require.Equal(t, "n", got["unbound_symbols.0"])
@@ -189,17 +192,19 @@ func TestBudgetTable(t *testing.T) {
 	table := squeezed(printed(t, func(w io.Writer) error { return PlanTable(w, p, PlanView{Stashes: -1, Next: level1}) }))
 	seconds := p.NodeSeconds()
 	for _, line := range []string{
-		"Budget: the arena fits. Found by a solver; no plan in this order is cheaper.\n",
+		"Clones' own memory 1.04 KiB 1,067 in the planned lines above, for 34 clones\n", "In ONNX Runtime 1.04 KiB 1,065 its arena, predicted, anchors included; 1.04 KiB as the graph is\n",
+		"Total there 2.04 KiB 2,090 arena + inputs and weights\n", "Budget: the arena of stock ONNX Runtime fits. Found by a solver; no plan in this order is cheaper.\n",
 		"The peak is at node \"back\". The next plan below it that was found: 51 B live, an arena of 52 B, for +53.0 % time.\n",
 		"this plan 1022 B +37.0 %\n", "--level 1 1.01 KiB (too much) +61.0 %\n",
 		fmt.Sprintf("\nMul 2 320 B +%s\n", Percent(2*seconds[0]/33)), fmt.Sprintf("\nReduceMean 1 4 B +%s\n", Percent(seconds[1]/33)),
 	} {
 		require.Contains(t, table, line)
 	}
+	p.Runtime = nil
 	p.Bound.Optimal = false
 	level1.Planned.Peak.Bytes = 1022
 	table = squeezed(printed(t, func(w io.Writer) error { return PlanTable(w, p, PlanView{Next: level1}) }))
-	require.Contains(t, table, "no plan in this order costs less than +4.1 %: at most 4.2 % of a step is given away.\n")
+	require.Contains(t, table, "Budget: the arena fits. Found by a solver; no plan in this order costs less than +4.1 %: at most 4.2 % of a step is given away.\n")
 	require.Contains(t, table, "--level 1 1022 B +61.0 %\n")
 	// Without a budget, what the next level would bring.
 	p.Bound, p.Next = nil, nil
@@ -226,7 +231,8 @@ func TestApplyNumbers(t *testing.T) {
 	p := distinctPlan(t)
 	p.Placements = make([]recompute.Placement, 7)
 	r := &recompute.Rewritten{Model: p.Model, Clones: 71, AnchorNodes: 72, GuardNodes: 77, Seeded: []graph.NodeID{2}}
-	anchoring := &planner.Anchoring{Anchors: make([]recompute.Anchor, 8), Nodes: 5_000_000, Base: 73, Bare: 74, Anchored: 75, Simulated: true}
+	anchoring := &planner.Anchoring{Anchors: make([]recompute.Anchor, 8), Nodes: 5_000_000, Base: 73, Bare: 74, Anchored: 75, BaseArena: 78, AnchoredArena: 79, Simulated: true}
+	p.Options.Budget = &planner.Budget{Total: 1105}
 	form := func(f Format) func(io.Writer) error {
 		return func(w io.Writer) error { return Apply(w, f, "out.onnx", p, r, anchoring) }
 	}
@@ -234,13 +240,18 @@ func TestApplyNumbers(t *testing.T) {
 		"out": "out.onnx", "nodes": "3", "clones": "71", "placements": "7", "seeded.0": "back", "warnings.0": "a warning", "guard_nodes": "77",
 		"peak.baseline_bytes": "1021", "peak.planned_bytes": "1022", "peak.lower_bound_bytes": "1023", "peak.arena_bytes": "1024", "peak.persistent_bytes": "1025", "peak.total_bytes": "2049",
 		"peak.baseline_node": "square", "peak.planned_node": "back", "anchors.anchors": "8", "anchors.nodes": "72", "anchors.seconds": "2",
-		"anchors.peak.baseline_bytes": "73", "anchors.peak.bare_bytes": "74", "anchors.peak.anchored_bytes": "75"}
+		"anchors.peak.baseline_bytes": "73", "anchors.peak.bare_bytes": "74", "anchors.peak.anchored_bytes": "75", "anchors.peak.baseline_arena_bytes": "78", "anchors.peak.anchored_arena_bytes": "79",
+		"budget.in": "memopt", "budget.arena_bytes": "80", "budget.runtime_bytes": "79", "budget.runtime_fits": "true", "peak.clone_bytes": "1067"}
 	require.Equal(t, want, leaves(t, "apply", form(JSONFormat)))
 	csv := printed(t, form(CSVFormat))
 	for _, line := range []string{"written to,out.onnx", "nodes,3", "nodes that run again,71", "values made again,7", "random nodes given a seed,1", `"peak before, live",1021 B`, `"peak after, live",1022 B`,
 		"anchors,8", "nodes of anchors,72", `"peak before, in ONNX Runtime",73 B`, `"peak after, in ONNX Runtime",75 B`, "nodes that keep its numbers,77"} {
 		require.Contains(t, csv, "\n"+line+"\n")
 	}
+	p.Options.Budget.Total = 1103
+	require.Equal(t, "false", leaves(t, "apply", form(JSONFormat))["budget.runtime_fits"])
+	p.Options.Budget = nil
+	require.Equal(t, "<nil>", leaves(t, "apply", form(JSONFormat))["budget"])
 	anchoring.Simulated, r.Seeded, p.Warnings = false, nil, nil
 	got := leaves(t, "apply", form(JSONFormat))
 	require.Equal(t, "<nil>", got["anchors.peak"])
