@@ -18,6 +18,8 @@ import (
 func TestORTFile(t *testing.T) {
 	for _, args := range [][]string{
 		{"example:mlp", "--level", "1", "--dim", "batch=4096"},
+		{"example:mlp", "--budget", "100%", "--time-limit", "0", "--dim", "batch=4096"}, // anchors, although nothing runs again
+		{"example:mlp", "--budget", "70%", "--budget-in", "ort", "--time-limit", "0", "--dim", "batch=4096"},
 		{"example:transformer", "--level", "1", "--dim", "batch=2,seq=16"},
 		{"example:transformer", "--budget", "90%", "--time-limit", "0", "--dim", "batch=8,seq=256"},
 	} {
