@@ -24,7 +24,6 @@ type runtimeFit struct {
 	limit  int64        // bytes of the runtime's arena
 	judged []*Anchoring // by point; nil where it was not simulated
 	search *remat.Search
-	halved int // how often halve has searched
 }
 
 // fitRuntime makes the cheapest plan that is found whose file stays within the budget in stock ONNX Runtime the plan. The error is an *UnfitError
@@ -132,24 +131,30 @@ func (r *runtimeFit) descend() error {
 		}
 		fits = r.points[len(r.points)-1].arena
 	}
-	return r.halve(fits, above, total/(runtimeHalving+1))
+	h := halving{fits, above, r.try}
+	return h.run(r.ctx, total/(runtimeHalving+1))
 }
 
-// halve looks between a budget of memopt's arena that is low enough and one that is not for the highest that is.
-func (r *runtimeFit) halve(fits, above, work int64) error {
-	for budget := fits; above-fits > Alignment && work > 0; budget = fits + (above-fits)/2 {
-		if r.halved++; r.halved > runtimeHalving || r.ctx.Err() != nil {
-			break
-		}
-		ok, err := r.try(budget, work)
+// halving looks between a budget of memopt's arena that is low enough and one that is not for the highest that is.
+type halving struct {
+	fits, above int64
+	try         func(budget, work int64) (bool, error)
+}
+
+// run tries the lower budget again, with more effort, and then those in the middle of what is left.
+func (h *halving) run(ctx context.Context, work int64) error {
+	budget := h.fits
+	for step := 0; step < runtimeHalving && h.above-h.fits > Alignment && work > 0 && ctx.Err() == nil; step++ {
+		ok, err := h.try(budget, work)
 		if err != nil {
 			return err
 		}
 		if ok {
-			fits = budget
-		} else if budget > fits {
-			above = budget
+			h.fits = budget
+		} else if budget > h.fits {
+			h.above = budget
 		}
+		budget = h.fits + (h.above-h.fits)/2
 	}
 	return nil
 }
