@@ -39,7 +39,7 @@ type execFlags struct {
 func (e *execFlags) register(f *pflag.FlagSet) {
 	e.set = f
 	f.StringVarP(&e.backend, "backend", "e", "cpu", "what executes: cpu; cuda, or cuda:N for GPU number N; ort, which is ONNX Runtime's library; or null, which computes nothing and counts memory")
-	f.StringVar(&e.dataDir, "data-dir", "", "inputs: a folder with input_N.pb by graph input order (output_N.pb are compared with), or an .npz file")
+	f.StringVar(&e.dataDir, "data-dir", "", "inputs: a folder with input_N.pb by graph input order (output_N.pb are compared with), or with inputs.npz (and outputs.npz); or an .npz file")
 	f.StringVar(&e.saveOutputs, "save-outputs", "", "write the outputs: to a folder as NAME.pb, or to an .npz file")
 	f.StringVar(&e.init, "init", "", "random:SEED makes up inputs and weights that have no data")
 	f.IntVarP(&e.repeat, "repeat", "r", 1, "measured steps")
