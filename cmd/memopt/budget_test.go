@@ -1,0 +1,45 @@
+package main
+
+import (
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/pflag"
+	"github.com/stretchr/testify/require"
+)
+
+// TestBudgetSearch: what the flags of a search come to. With a limit of 0 the first plan that fits is taken, whatever effort is allowed.
+func TestBudgetSearch(t *testing.T) {
+	for args, want := range map[string]struct {
+		effort float64
+		limit  time.Duration
+	}{
+		"":                              {10, 10 * time.Second},
+		"--time-limit 2m":               {120, 2 * time.Minute},
+		"--time-limit 3":                {3, 3 * time.Second},
+		"--time-limit 0":                {0, 0},
+		"--effort 5":                    {5, 10 * time.Second},
+		"--effort 5 --time-limit 0":     {0, 0},
+		"--effort 0 --time-limit 1s":    {1, time.Second},
+		"--effort 0.5 --time-limit 20s": {0.5, 20 * time.Second},
+	} {
+		var b budgetFlags
+		flags := pflag.NewFlagSet("plan", pflag.ContinueOnError)
+		b.register(flags)
+		require.NoError(t, flags.Parse(strings.Fields(args)))
+		a := &app{stdio: stdio{nil, io.Discard, io.Discard}}
+		got, err := b.search(a)
+		require.NoError(t, err, args)
+		require.Equal(t, want.effort, got.Effort, args)
+		require.Equal(t, want.limit, got.Limit, args)
+	}
+}
+
+// TestShareLike: a fraction in place of a budget is meant as a share.
+func TestShareLike(t *testing.T) {
+	for text, want := range map[string]string{"0.5": "50%", " 0.625 ": "62.5%", "1": "50%", "0": "50%", "-0.5": "50%", "lots": "50%", "1.5": "50%", "0.333333": "33.33%"} {
+		require.Equal(t, want, shareLike(text), text)
+	}
+}
