@@ -18,18 +18,24 @@ func TestRuntimeBest(t *testing.T) {
 
 // TestHalve looks for the highest budget that is low enough, in a limited number of steps, and in none where no effort is allowed.
 func TestHalve(t *testing.T) {
-	for _, c := range []struct{ low, work, steps int64 }{{64 << 10, 1, runtimeHalving}, {0, 1, runtimeHalving}, {1 << 20, 1, runtimeHalving}, {64 << 10, 0, 0}} {
+	const kib = 1 << 10
+	for _, c := range []struct {
+		low, work int64
+		asked     []int64
+		fits      int64
+	}{
+		{64 * kib, 1, []int64{0, 512 * kib, 256 * kib, 128 * kib, 64 * kib}, 64 * kib},
+		{700 * kib, 1, []int64{0, 512 * kib, 768 * kib, 640 * kib, 704 * kib}, 640 * kib},
+		{64 * kib, 0, nil, 0},
+	} {
 		var asked []int64
-		h := &halving{fits: 0, above: 1 << 20, try: func(budget, work int64) (bool, error) {
+		h := &halving{fits: 0, above: 1024 * kib, try: func(budget, work int64) (bool, error) {
+			require.Equal(t, c.work, work)
 			asked = append(asked, budget)
 			return budget <= c.low, nil
 		}}
 		require.NoError(t, h.run(t.Context(), c.work))
-		require.Len(t, asked, int(c.steps))
-		require.LessOrEqual(t, h.fits, max(c.low, 0))
-		if c.steps > 0 {
-			require.EqualValues(t, 0, asked[0], "the one that is low enough, with more effort")
-			require.LessOrEqual(t, min(c.low, h.above)-h.fits, int64(1<<20>>(runtimeHalving-2)))
-		}
+		require.Equal(t, c.asked, asked)
+		require.Equal(t, c.fits, h.fits)
 	}
 }
