@@ -118,6 +118,10 @@ func TestBoundsByBruteForce(t *testing.T) {
 		})
 		require.LessOrEqual(t, cost, cheapest, "seed %d: budget %d", seed, budget)
 		checkBoundAt(t, p, smallest)
+		var no *UnfitError
+		_, err = makeIn(context.Background(), m, p.Types, b, p.Analysis.Order, Options{Budget: &Budget{Arena: 1}})
+		require.ErrorAs(t, err, &no)
+		require.Equal(t, max(0, least), no.LowerBound)
 		if cost > 0 && cost == cheapest {
 			cheap++
 		}

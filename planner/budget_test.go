@@ -41,6 +41,7 @@ func sweep(t *testing.T, m *graph.Model, opts planner.Options, budget planner.Bu
 		if p.Bound != nil {
 			require.LessOrEqual(t, p.Bound.Overhead, p.Overhead*(1+1e-9)+1e-12)
 			require.Equal(t, p.Bound.Optimal, p.Bound.Gap == 0)
+			require.InDelta(t, (p.Overhead-p.Bound.Overhead)/(1+p.Overhead), p.Bound.Gap, 1e-6)
 		}
 		if p.Next != nil {
 			require.Less(t, p.Next.Arena, p.Arena.Bytes)

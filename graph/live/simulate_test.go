@@ -1,6 +1,7 @@
 package live
 
 import (
+	"math"
 	"math/rand/v2"
 	"testing"
 
@@ -8,6 +9,7 @@ import (
 
 	"memopt/graph"
 	"memopt/graph/op"
+	"memopt/symbolic"
 )
 
 // refLive is a second simulator: it walks the steps with a table of live buffers,
@@ -145,4 +147,69 @@ func TestSimulateAgainstReference(t *testing.T) {
 		require.Equal(t, refLive(p), got.Live, "seed %d: %+v", seed, p.Steps)
 		require.LessOrEqual(t, got.LowerBound, got.Peak.Bytes, "seed %d", seed)
 	}
+}
+
+// refLowerBound is the bound by its definition: what the hungriest step reads and makes, each buffer once and less what it might write in
+// place, or the outputs together.
+func refLowerBound(p *Program) int64 {
+	root := make([]graph.ValueID, len(p.Bytes))
+	for v := range root {
+		root[v] = graph.ValueID(v)
+		if p.Persistent[v] {
+			root[v] = graph.NoValue
+		}
+	}
+	sum := func(values []graph.ValueID) (total int64) {
+		seen := map[graph.ValueID]bool{graph.NoValue: true}
+		for _, v := range values {
+			if v != graph.NoValue && !seen[root[v]] {
+				seen[root[v]] = true
+				total += max(p.Bytes[root[v]], 0)
+			}
+		}
+		return total
+	}
+	bound := int64(0)
+	for _, s := range p.Steps {
+		need := s.Inner + sum(s.In)
+		if op.Of(s.Kind).View {
+			root[s.Out[0]] = root[s.In[0]]
+		} else {
+			need += sum(s.Out)
+			for _, slot := range op.Of(s.Kind).InPlace {
+				if in := root[s.In[slot]]; in != graph.NoValue && p.Bytes[in] == p.Bytes[s.Out[0]] {
+					need -= p.Bytes[s.Out[0]]
+					break
+				}
+			}
+		}
+		bound = max(bound, need)
+	}
+	return max(bound, sum(p.Outputs))
+}
+
+func TestLowerBoundAgainstReference(t *testing.T) {
+	for seed := range uint64(1500) {
+		rng := rand.New(rand.NewPCG(seed, 4))
+		p := randomProgram(rng, 1+rng.IntN(12))
+		got, err := p.Simulate()
+		require.NoError(t, err)
+		require.Equal(t, refLowerBound(p), got.LowerBound, "seed %d: %+v", seed, p)
+	}
+}
+
+// TestSumsOverflow: sizes that fit each by itself but not together are an error; the largest sum that fits is none.
+func TestSumsOverflow(t *testing.T) {
+	make := func(a, b int64) *Program {
+		return &Program{Bytes: []int64{8, a, b}, Persistent: []bool{true, false, false}, Outputs: []graph.ValueID{1, 2}, Steps: []Step{
+			{Kind: op.MatMul, In: []graph.ValueID{0, 0}, Out: []graph.ValueID{1}}, {Kind: op.MatMul, In: []graph.ValueID{0, 0}, Out: []graph.ValueID{2}}}}
+	}
+	_, err := make(math.MaxInt64-10, 11).Simulate()
+	require.ErrorIs(t, err, symbolic.ErrOverflow)
+	_, err = make(math.MaxInt64-10, 10).Simulate()
+	require.ErrorIs(t, err, symbolic.ErrOverflow, "MaxInt64 stands for what does not fit")
+	tl, err := make(math.MaxInt64-10, 9).Simulate()
+	require.NoError(t, err)
+	require.Equal(t, int64(math.MaxInt64-1), tl.Peak.Bytes)
+	require.Equal(t, int64(math.MaxInt64-1), tl.LowerBound)
 }

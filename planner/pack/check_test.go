@@ -79,3 +79,27 @@ func TestCheckErrors(t *testing.T) {
 	assert.NoError(t, Check(two, []int64{0, 4}, 8))
 	assert.NoError(t, Check(nil, nil, 0))
 }
+
+// TestSpanListEdges: a span that reaches into the next one is refused wherever it stands, at the end of a chunk, too; one that ends where the
+// next begins is not.
+func TestSpanListEdges(t *testing.T) {
+	const n = 2 * spanChunk
+	var l spanList
+	for i := range int64(n) {
+		_, ok := l.insert(span{offset: 10 * i, top: 10*i + 4, id: int(i)})
+		require.True(t, ok)
+	}
+	require.Greater(t, len(l.chunks), 2)
+	for i := range int64(n - 1) {
+		other, ok := l.insert(span{offset: 10*i + 4, top: 10*i + 11})
+		require.False(t, ok, i)
+		require.Equal(t, int(i+1), other.id)
+		other, ok = l.insert(span{offset: 10*i + 3, top: 10*i + 5})
+		require.False(t, ok, i)
+		require.Equal(t, int(i), other.id)
+	}
+	for i := range int64(n - 1) {
+		_, ok := l.insert(span{offset: 10*i + 4, top: 10*i + 10})
+		require.True(t, ok, i)
+	}
+}

@@ -1,6 +1,7 @@
 package pack
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -66,5 +67,26 @@ func BenchmarkReadCSV(b *testing.B) {
 		if _, err := ReadCSV(strings.NewReader(in.String())); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+// full is a disk without room.
+type full struct{}
+
+var errFull = errors.New("no space left on device")
+
+func (full) Write([]byte) (int, error) { return 0, errFull }
+
+// TestWriteCSVFull: what cannot be written is an error, also where it is only noticed at the end.
+func TestWriteCSVFull(t *testing.T) {
+	for _, rows := range []int{1, 5000} {
+		text := "id,lower,upper,size\n"
+		for i := range rows {
+			text += fmt.Sprintf("b%d,0,4,8\n", i)
+		}
+		table, err := ReadCSV(strings.NewReader(text))
+		require.NoError(t, err)
+		require.ErrorIs(t, table.WriteCSV(full{}, make([]int64, rows)), errFull, "%d rows", rows)
+		require.Error(t, table.WriteCSV(full{}, make([]int64, rows+1)))
 	}
 }
