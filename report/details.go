@@ -140,7 +140,7 @@ func writeBoxed(w io.Writer, title string, rows []string, note string) error {
 	fmt.Fprintf(&b, "%s\n%s\n", title, border)
 	for _, r := range rows {
 		if r == separator {
-			b.WriteString(start + strings.Repeat("_ ", (width-len(start)+1)/2))
+			b.WriteString((start + strings.Repeat("_ ", (width-len(start)+1)/2))[:width])
 		} else {
 			b.WriteString(r + strings.Repeat(" ", width-len([]rune(r))))
 		}
