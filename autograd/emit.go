@@ -34,7 +34,7 @@ func (e *emitter) Ops(name string, outputs int, attrs Attrs, in ...Value) []Valu
 	}
 	e.must(e.j.g.AddNode(n))
 	e.must(e.j.types.Node(n))
-	e.needTypes(n)
+	e.needSchema(n)
 	e.j.note(n)
 	return n.Outputs
 }
@@ -271,12 +271,13 @@ func (e *emitter) padded(shape, g, like Value) Value {
 	return e.Concat(0, e.Op("ConstantOfShape", Attrs{A("value", one)}, e.Unsqueeze(e.Sub(rank, likeRank), 0)), shape)
 }
 
-// needTypes makes sure that the model imports operators that take the types of an emitted node: bfloat16 came to most
-// of them with operator set 13, and to some later.
-func (e *emitter) needTypes(n *graph.Node) {
+// needSchema makes sure that the model imports an operator set that has the operator of an emitted node, for the types
+// at hand: bfloat16 came to most operators with set 13, and to some later.
+func (e *emitter) needSchema(n *graph.Node) {
 	if n.Domain != "" {
 		return
 	}
+	e.need(int64(op.Of(n.Kind).Since[0]))
 	for _, list := range [][]Value{n.Inputs, n.Outputs} {
 		for _, v := range list {
 			if v != None && e.DType(v) == graph.BFloat16 {

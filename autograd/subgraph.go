@@ -61,7 +61,7 @@ func (e *emitter) control(name string, attrs Attrs, outputs int, in ...Value) []
 	e.must(e.j.g.AddNode(n))
 	e.must(sealNode(n))
 	e.must(e.j.types.Node(n))
-	e.needTypes(n)
+	e.needSchema(n)
 	return slices.Clone(n.Outputs)
 }
 

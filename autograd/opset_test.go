@@ -56,3 +56,19 @@ func TestBFloat16Sets(t *testing.T) {
 		})
 	}
 }
+
+// TestOperatorSets: no emitted operator is newer than the operator set that the file imports.
+func TestOperatorSets(t *testing.T) {
+	for from := int64(7); from <= 12; from++ {
+		m, err := graph.Parse(fmt.Sprintf(`<ir_version: 3, opset_import: ["" : %d]> g (float[N, 3] x, float[3] w, float[K, 2] idle) => (float[1, 1] loss, float[K, 2] rest) {
+			h = Mul(x, w)  a = Tanh(h)  t = Transpose<perm = [1, 0]>(a)  loss = ReduceMean(t)  rest = Neg(idle) }`, from), "old")
+		require.NoError(t, err)
+		j, err := autograd.Differentiate(m, autograd.Options{Losses: []autograd.Loss{{Name: "loss"}}, Wrt: []string{"x", "w", "idle"}})
+		require.NoError(t, err)
+		require.Equal(t, []string{"idle"}, j.Unreached)
+		for _, n := range j.Model.Graph.Nodes {
+			require.NotZero(t, op.Of(n.Kind).SinceVersion(j.Model.OpsetVersion("")), "operator set %d: node %q (%s)", from, n.Name, n.Op)
+		}
+		require.Equal(t, max(from, 9), j.To)
+	}
+}
