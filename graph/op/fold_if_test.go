@@ -20,6 +20,11 @@ func TestFoldConditions(t *testing.T) {
 		again, err := op.FoldConditions(m)
 		require.NoError(t, err)
 		require.False(t, again, "everything is folded at once")
+		for _, n := range m.Graph.Nodes {
+			for _, v := range n.Captures {
+				require.NotEqual(t, "unread", m.Graph.ValueName(v), "the branch that read it is gone")
+			}
+		}
 		_, err = op.Infer(m)
 		require.NoError(t, err)
 		return graph.Format(m, graph.FormatOptions{})
