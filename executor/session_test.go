@@ -315,3 +315,36 @@ func BenchmarkStep(b *testing.B) {
 		})
 	}
 }
+
+// TestWorkspaceIsLiveForItsStep: what kernels need besides their operands is live during their steps and no longer, planned or on demand, in
+// the first step and in later ones.
+func TestWorkspaceIsLiveForItsStep(t *testing.T) {
+	m, types := parsed(t, `<ir_version: 8, opset_import: ["" : 17]> g (float[2, 8, 20, 20] x, float[8, 8, 5, 5] w) => (float[2, 8, 4, 4] z) {
+		a = Conv<pads = [2, 2, 2, 2]>(x, w)  b = Conv<pads = [2, 2, 2, 2]>(a, w)  c = Conv<pads = [2, 2, 2, 2]>(b, w)
+		d = Conv<strides = [4, 4]>(c, w)  z = Relu(d) }`)
+	for _, o := range []executor.Options{{Threads: 1}, {Threads: 2, OnDemand: true}} {
+		s := opened(t, m, types, o)
+		fill(t, s, nil)
+		require.Positive(t, s.Prediction().Workspace)
+		for range 3 {
+			require.NoError(t, s.Run(context.Background()))
+			require.Equal(t, s.Prediction().Live, s.Measured().Live, "%+v", o)
+			require.Equal(t, s.Prediction().Arena, s.Measured().Arena, "%+v", o)
+		}
+	}
+}
+
+// TestDeclaredSizeIsHeld: a kernel that asks for more or less than was planned for an output ends the run, also where nothing was planned.
+func TestDeclaredSizeIsHeld(t *testing.T) {
+	for _, declared := range []int{0, 1, 5000} {
+		for _, onDemand := range []bool{false, true} {
+			m, types := parsed(t, fmt.Sprintf(`<ir_version: 8, opset_import: ["" : 17]> g (float[4096] x) => (float z) <float[%d] y> {
+				y = Exp(x)  z = ReduceSum<keepdims = 0>(y) }`, declared))
+			s := opened(t, m, types, executor.Options{Threads: 1, OnDemand: onDemand, NoFusion: true})
+			fill(t, s, nil)
+			var shape *executor.ShapeError
+			require.ErrorAs(t, s.Run(context.Background()), &shape, "%d elements declared", declared)
+			require.ErrorContains(t, shape, `output 0 ("y")`)
+		}
+	}
+}
