@@ -135,6 +135,9 @@ func (p *Process) end() error {
 }
 
 func (p *Process) ask(doing string, r request) (answer, error) {
+	if err := p.ctx.Err(); err != nil {
+		return answer{}, err // the process is being killed, but may still answer
+	}
 	p.doing = doing
 	data, err := json.Marshal(r)
 	if err != nil {
