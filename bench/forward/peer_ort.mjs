@@ -7,6 +7,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import readline from 'node:readline';
 
+process.env.ORT_DISABLE_TELEMETRY = '1'; // read when the library is loaded
 const require = createRequire(path.join(process.env.ORT_NODE_DIR ?? process.cwd(), 'x.js'));
 const ort = require('onnxruntime-node');
 const [model, folder, threads] = process.argv.slice(2);

@@ -16,6 +16,7 @@ const (
 	fnGetErrorCode               function = 1
 	fnGetErrorMessage            function = 2
 	fnCreateEnv                  function = 3
+	fnDisableTelemetryEvents     function = 6
 	fnCreateSession              function = 7
 	fnCreateSessionFromArray     function = 8
 	fnRun                        function = 9

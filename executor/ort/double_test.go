@@ -57,14 +57,16 @@ func openDouble(t *testing.T) *double {
 	for name, f := range map[string]any{"fake_reset": &d.reset, "fake_alive": &d.alive, "fake_kind": &d.kind, "fake_dtype": &d.dtype, "fake_crooked": &d.crooked, "fake_trail": &d.trail} {
 		purego.RegisterLibFunc(f, handle, name)
 	}
-	d.reset(1)
-	_, err = Open([]string{path})
-	require.ErrorContains(t, err, path+": ONNX Runtime: CreateEnv fails")
-	require.Zero(t, d.alive())
+	for i, name := range []string{"CreateEnv", "DisableTelemetryEvents"} {
+		d.reset(int32(i + 1))
+		_, err = Open([]string{path})
+		require.ErrorContains(t, err, path+": ONNX Runtime: "+name+" fails")
+		require.Zero(t, d.alive())
+	}
 	d.reset(0)
 	d.Library, err = Open([]string{path})
 	require.NoError(t, err)
-	require.Equal(t, "version 23\nenv 3 memopt\n", d.trail())
+	require.Equal(t, "version 23\nenv 3 memopt\nno telemetry\n", d.trail())
 	require.Equal(t, []string{path, "1.99.0-fake"}, []string{d.Path(), d.Version()})
 	return d
 }

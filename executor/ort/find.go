@@ -14,9 +14,12 @@ const LibraryVariable = "MEMOPT_ORT_LIB"
 // libraryNames are tried as the dynamic linker finds them.
 var libraryNames = []string{"libonnxruntime.so.1", "libonnxruntime.so"}
 
-// Candidates lists where the library may be, in the order in which the places are tried: what MEMOPT_ORT_LIB names and nothing
-// else; npm's package below ORT_NODE_DIR; what the dynamic linker finds; npm's package below the working directory
-// and the folders above it; pip's package in the active environment, in the user's folder and in the system's.
+// Candidates lists where the library may be, in the order in which the places are tried: what
+// MEMOPT_ORT_LIB names and nothing else; npm's package below ORT_NODE_DIR; what the dynamic linker
+// finds; pip's package in the active environment, in the user's folder and in the system's.
+//
+// The working directory is no such place, nor are the folders above it: whoever can write there
+// could plant a library, whose code runs as soon as it is opened.
 func Candidates(env func(string) string) []string {
 	if path := env(LibraryVariable); path != "" {
 		if info, err := os.Stat(path); err == nil && info.IsDir() {
@@ -31,11 +34,6 @@ func Candidates(env func(string) string) []string {
 		list = append(list, nodeLibraries(dir)...)
 	}
 	list = append(list, libraryNames...)
-	if dir, err := os.Getwd(); err == nil {
-		for ; dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
-			list = append(list, nodeLibraries(dir)...)
-		}
-	}
 	for _, root := range pythonRoots(env) {
 		for _, pattern := range []string{"lib/python3*/site-packages", "lib/python3*/dist-packages", "lib/python3/dist-packages", "local/lib/python3*/dist-packages"} {
 			list = append(list, libraries(filepath.Join(root, pattern, "onnxruntime", "capi"))...)

@@ -72,6 +72,10 @@ func openAt(path string) (*Library, error) {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	runtime.KeepAlive(name)
+	if err := l.api.call(fnDisableTelemetryEvents, l.env); err != nil {
+		l.api.release(fnReleaseEnv, l.env)
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
 	return l, nil
 }
 

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -23,6 +24,11 @@ type Program struct {
 	Args []string // the program's own name first
 	Env  []string // beside the caller's
 }
+
+// noTelemetry keeps the library from starting what sends events about models to its makers: since 1.30 its Linux
+// builds write names of nodes and values to a store in the user's cache folder, and logs to the folder of temporary
+// files. It is read when the library is loaded. Library.openAt switches off what other builds have, too.
+const noTelemetry = "ORT_DISABLE_TELEMETRY=1"
 
 // Process is a second process with ONNX Runtime in it. It is used by one goroutine at a time.
 type Process struct {
@@ -47,7 +53,7 @@ func Start(ctx context.Context, program Program) (*Process, error) {
 	defer childOut.Close()
 	cmd := exec.CommandContext(ctx, program.Path)
 	p := &Process{cmd: cmd, ctx: ctx, out: out, answers: json.NewDecoder(out), said: &headWriter{}, doing: "loaded the library"}
-	cmd.Args, cmd.Env = program.Args, append(os.Environ(), program.Env...)
+	cmd.Args, cmd.Env = program.Args, slices.Concat(os.Environ(), program.Env, []string{noTelemetry})
 	cmd.Stderr, cmd.ExtraFiles = p.said, []*os.File{childOut}
 	cmd.WaitDelay = time.Second // of the error stream, which a grandchild could hold open
 	if p.in, err = cmd.StdinPipe(); err != nil {

@@ -43,6 +43,7 @@ struct value { void *data; int owned, dtype; int64_t bytes; size_t rank; int64_t
 static int error_code(void *status) { return status ? 6 : 0; }
 static const char *error_message(void *status) { return status; }
 static void *create_env(int level, const char *name, void **out) { note("env %d %s\n", level, name); MAKES("CreateEnv", out, 1); }
+static void *no_telemetry(void *env) { note("no telemetry\n"); CALL("DisableTelemetryEvents"); return NULL; }
 static void *create_session(void *env, const char *path, void *options, void **out) { note("session %s\n", path); MAKES("CreateSession", out, 1); }
 static void *create_session_from_array(void *env, const void *data, size_t n, void *options, void **out) { note("session of %zu bytes\n", n); MAKES("CreateSessionFromArray", out, 1); }
 static void *create_options(void **out) { MAKES("CreateSessionOptions", out, 1); }
@@ -105,7 +106,7 @@ static void release_value(struct value *v) { if (v->owned) free(v->data); gone(v
 static const void *table[320];
 static const void *api(unsigned version) {
 	note("version %u\n", version);
-	table[1] = error_code, table[2] = error_message, table[3] = create_env, table[7] = create_session, table[8] = create_session_from_array, table[9] = run;
+	table[1] = error_code, table[2] = error_message, table[3] = create_env, table[6] = no_telemetry, table[7] = create_session, table[8] = create_session_from_array, table[9] = run;
 	table[10] = create_options, table[13] = set_mode, table[17] = no_pattern, table[19] = no_arena, table[23] = set_level, table[24] = set_intra, table[25] = set_inter;
 	table[30] = input_count, table[31] = output_count, table[36] = input_name, table[37] = output_name, table[49] = tensor_with_data, table[51] = mutable_data;
 	table[60] = element_type, table[61] = dimensions_count, table[62] = dimensions, table[65] = type_and_shape, table[67] = value_type, table[69] = memory_info;
