@@ -128,6 +128,12 @@ func countText(s graph.Shape) string {
 // writeBoxed pads all lines to one width and closes them.
 func writeBoxed(w io.Writer, title string, rows []string, note string) error {
 	const start = "|_ _ _ _|"
+	rows = plainCells([][]string{rows}, func(row string) string {
+		if row == separator {
+			return row
+		}
+		return Plain(row)
+	})[0]
 	width := 0
 	for _, r := range rows {
 		width = max(width, len([]rune(r)))

@@ -48,31 +48,31 @@ func (in *Inspection) head(w io.Writer, stashed []live.Stash) error {
 	g, m := in.Model.Graph, in.Model
 	var b strings.Builder
 	producer := strings.TrimSpace(m.ProducerName + " " + m.ProducerVersion)
-	fmt.Fprintf(&b, "Model     %s: graph %q, %d nodes, %d values, %d functions\n", m.Path, g.Name, len(g.Nodes), len(g.Values), len(m.Functions))
-	fmt.Fprintf(&b, "Opsets    %s; IR version %d; made by %s\n", in.opsetText(), m.IRVersion, cmp.Or(producer, "(not said)"))
-	fmt.Fprintf(&b, "Symbols   %s\n", cmp.Or(strings.Join(in.symbolText(), ", "), "none"))
+	line(&b, "Model     %s: graph %q, %d nodes, %d values, %d functions", m.Path, g.Name, len(g.Nodes), len(g.Values), len(m.Functions))
+	line(&b, "Opsets    %s; IR version %d; made by %s", in.opsetText(), m.IRVersion, cmp.Or(producer, "(not said)"))
+	line(&b, "Symbols   %s", cmp.Or(strings.Join(in.symbolText(), ", "), "none"))
 	for i, d := range g.Inputs {
 		if i == 8 {
-			fmt.Fprintf(&b, "Input     … and %d more\n", len(g.Inputs)-i)
+			line(&b, "Input     … and %d more", len(g.Inputs)-i)
 			break
 		}
-		fmt.Fprintf(&b, "Input     %s %v\n", g.Values[d.Value].Name, g.Values[d.Value].Type)
+		line(&b, "Input     %s %v", g.Values[d.Value].Name, g.Values[d.Value].Type)
 	}
 	for i, d := range g.Outputs {
 		if i == 8 {
-			fmt.Fprintf(&b, "Output    … and %d more\n", len(g.Outputs)-i)
+			line(&b, "Output    … and %d more", len(g.Outputs)-i)
 			break
 		}
-		fmt.Fprintf(&b, "Output    %s %v\n", g.Values[d.Value].Name, g.Values[d.Value].Type)
+		line(&b, "Output    %s %v", g.Values[d.Value].Name, g.Values[d.Value].Type)
 	}
 	if in.Boundary != nil {
 		total := stashedBytes(g, stashed)
-		fmt.Fprintf(&b, "Boundary  node %s (%s); %d stashed activations: %s bytes = %s\n", g.NodeLabel(in.Boundary.Node), in.Boundary.Kind, len(stashed), in.number(total), total)
+		line(&b, "Boundary  node %s (%s); %d stashed activations: %s bytes = %s", g.NodeLabel(in.Boundary.Node), in.Boundary.Kind, len(stashed), in.number(total), total)
 	} else {
 		b.WriteString("Boundary  none: this graph has no backward half\n")
 	}
 	if len(in.Types.NoRow) > 0 {
-		fmt.Fprintf(&b, "Unknown   %d nodes of operators without a row in the op table: %s\n", len(in.Types.NoRow), strings.Join(in.unknownOps(), ", "))
+		line(&b, "Unknown   %d nodes of operators without a row in the op table: %s", len(in.Types.NoRow), strings.Join(in.unknownOps(), ", "))
 	}
 	b.WriteByte('\n')
 	_, err := io.WriteString(w, b.String())

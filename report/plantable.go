@@ -131,10 +131,10 @@ func infoNotes(w io.Writer, p *planner.Plan) error {
 		fmt.Fprintf(&b, "%d rows share stashed activations with another row (a node has both strategy 1 and 2): of such rows one can be on, and their savings do not add up.\n", exclusive)
 	}
 	if len(p.Options.Dims) > 0 {
-		b.WriteString("Savings are for " + dimsText(p.Options.Dims) + ".\n")
+		line(&b, "Savings are for %s.", dimsText(p.Options.Dims))
 	}
 	if len(p.Unbound) > 0 {
-		fmt.Fprintf(&b, "Bind %s with --dim NAME=VALUE to see bytes and the peak.\n", strings.Join(p.Unbound, ", "))
+		line(&b, "Bind %s with --dim NAME=VALUE to see bytes and the peak.", strings.Join(p.Unbound, ", "))
 	}
 	b.WriteByte('\n')
 	_, err := io.WriteString(w, b.String())

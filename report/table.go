@@ -49,25 +49,26 @@ func (t *Table) Add(cells ...string) { t.Rows = append(t.Rows, cells) }
 func (t *Table) WriteText(w io.Writer) error {
 	var b strings.Builder
 	if t.Title != "" {
-		fmt.Fprintln(&b, t.Title)
+		line(&b, "%s", t.Title)
 	}
-	width := t.widths()
+	rows := plainCells(t.Rows, Plain)
+	width := widths(t.Header, rows)
 	t.writeTextRow(&b, t.Header, width)
 	rule := make([]string, len(width))
 	for i, n := range width {
 		rule[i] = strings.Repeat("-", n)
 	}
 	t.writeTextRow(&b, rule, width)
-	for _, row := range t.Rows {
+	for _, row := range rows {
 		t.writeTextRow(&b, row, width)
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
 }
 
-func (t *Table) widths() []int {
-	width := make([]int, len(t.Header))
-	for _, row := range append([][]string{t.Header}, t.Rows...) {
+func widths(header []string, rows [][]string) []int {
+	width := make([]int, len(header))
+	for _, row := range append([][]string{header}, rows...) {
 		for i, cell := range row {
 			width[i] = max(width[i], len([]rune(cell)))
 		}
@@ -92,13 +93,14 @@ func (t *Table) writeTextRow(b *strings.Builder, row []string, width []int) {
 	b.WriteByte('\n')
 }
 
-// WriteCSV writes the table as CSV (RFC 4180) with a header line.
+// WriteCSV writes the table as CSV (RFC 4180) with a header line. Cells that a spreadsheet would take for formulas
+// have an apostrophe in front.
 func (t *Table) WriteCSV(w io.Writer) error {
 	c := csv.NewWriter(w)
 	if err := c.Write(t.Header); err != nil {
 		return err
 	}
-	if err := c.WriteAll(t.Rows); err != nil {
+	if err := c.WriteAll(plainCells(t.Rows, csvCell)); err != nil {
 		return err
 	}
 	c.Flush()
@@ -109,16 +111,17 @@ func (t *Table) WriteCSV(w io.Writer) error {
 func (t *Table) WriteMarkdown(w io.Writer) error {
 	var b strings.Builder
 	if t.Title != "" {
-		fmt.Fprintf(&b, "### %s\n\n", t.Title)
+		line(&b, "### %s", t.Title)
+		b.WriteByte('\n')
 	}
-	line := func(cells []string) {
+	row := func(cells []string) {
 		b.WriteByte('|')
 		for _, c := range cells {
 			fmt.Fprintf(&b, " %s |", escapeMarkdown(c))
 		}
 		b.WriteByte('\n')
 	}
-	line(t.Header)
+	row(t.Header)
 	b.WriteByte('|')
 	for i := range t.Header {
 		if i < len(t.Right) && t.Right[i] {
@@ -128,8 +131,8 @@ func (t *Table) WriteMarkdown(w io.Writer) error {
 		}
 	}
 	b.WriteByte('\n')
-	for _, row := range t.Rows {
-		line(row)
+	for _, cells := range t.Rows {
+		row(cells)
 	}
 	b.WriteByte('\n')
 	_, err := io.WriteString(w, b.String())
@@ -138,14 +141,14 @@ func (t *Table) WriteMarkdown(w io.Writer) error {
 
 // escapeMarkdown keeps a cell's text from ending the cell or turning into markup.
 func escapeMarkdown(s string) string {
-	return strings.NewReplacer("|", "\\|", "*", "\\*", "<", "&lt;", "\n", " ", "\r", " ").Replace(s)
+	return strings.NewReplacer("|", "\\|", "*", "\\*", "<", "&lt;").Replace(Plain(s))
 }
 
 // columns writes rows as ONNX Runtime's tables: every column left-aligned and
 // padded to its width plus two.
 func columns(w io.Writer, rows [][]string) error {
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	for _, row := range rows {
+	for _, row := range plainCells(rows, Plain) {
 		if _, err := io.WriteString(tw, strings.Join(row, "\t")+"\t\n"); err != nil {
 			return err
 		}

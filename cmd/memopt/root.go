@@ -16,6 +16,7 @@ import (
 	"golang.org/x/term"
 
 	"memopt/planner"
+	"memopt/report"
 )
 
 // app is one run of the program.
@@ -284,20 +285,24 @@ func (a *app) prepare(cmd *cobra.Command) error {
 // warn prints a warning to the error stream unless -q is given.
 func (a *app) warn(format string, args ...any) {
 	if !a.global.quiet {
-		fmt.Fprintf(a.err, "%s %s\n", a.paint("33", "warning:"), fmt.Sprintf(format, args...))
+		a.say(a.paint("33", "warning:"), fmt.Sprintf(format, args...))
 	}
 }
 
 // note prints what is good to know to the error stream unless -q is given.
 func (a *app) note(format string, args ...any) {
 	if !a.global.quiet {
-		fmt.Fprintf(a.err, "note: %s\n", fmt.Sprintf(format, args...))
+		a.say("note:", fmt.Sprintf(format, args...))
 	}
 }
 
 func (a *app) complain(err error) {
-	text := strings.ReplaceAll(err.Error(), "\n", " ")
-	fmt.Fprintf(a.err, "%s %s\n", a.paint("31", "memopt:"), text)
+	a.say(a.paint("31", "memopt:"), err.Error())
+}
+
+// say prints one line to the error stream. What of it comes from a model cannot make it two, nor steer the terminal.
+func (a *app) say(who, text string) {
+	fmt.Fprintf(a.err, "%s %s\n", who, report.Message(text, a.global.verbose))
 }
 
 // paint colors text for a terminal.
