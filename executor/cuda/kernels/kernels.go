@@ -1,10 +1,9 @@
-// Package kernels has the kernels of executor/cuda: their sources in CUDA C, and what clang made of them. A module is
-// one .cu file; go generate compiles all of them.
+// Package kernels has the kernels of executor/cuda: their sources in CUDA C, and what clang made of
+// them. A module is one .cu file; go generate compiles all of them.
 package kernels
 
 import (
 	"embed"
-	"fmt"
 	"io/fs"
 	"slices"
 	"strings"
@@ -17,26 +16,10 @@ import (
 //go:embed *.cu *.h
 var Sources embed.FS
 
-//go:embed ptx
-var compiled embed.FS
-
-// Compiler is the version of clang that compiled the PTX that is checked in, as clang --version names it.
-//
-//go:embed ptx/COMPILER
-var Compiler string
-
-// Flags are what clang is given to compile a kernel to PTX, besides file names: no toolkit, and what every device from
-// compute capability 7.0 on runs. Products and sums are not fused but where a kernel says so: they round as on the host, and in every kernel alike.
+// Flags are what clang is given to compile a kernel to PTX, besides file names: no toolkit, and what
+// every device from compute capability 7.0 on runs. Products and sums are not fused but where a kernel
+// says so: they round as on the host, and in every kernel alike.
 var Flags = strings.Fields("-x cuda --cuda-device-only -nocudainc -nocudalib --cuda-gpu-arch=sm_70 -Xclang -target-feature -Xclang +ptx63 -std=c++17 -O3 -ffp-contract=off -Wall -Wextra -Werror -S")
-
-// PTX returns a module.
-func PTX(module string) ([]byte, error) {
-	data, err := compiled.ReadFile("ptx/" + module + ".ptx")
-	if err != nil {
-		return nil, fmt.Errorf("there is no module of kernels named %q", module)
-	}
-	return data, nil
-}
 
 // Modules lists the modules by name.
 func Modules() []string {

@@ -36,7 +36,11 @@ func TestAssembled(t *testing.T) {
 func assemble(t *testing.T, ptxas, module, arch string) {
 	entries, err := kernels.Entries(module)
 	require.NoError(t, err)
-	out, err := exec.Command(ptxas, "-v", "-arch="+arch, filepath.Join("ptx", module+".ptx"), "-o", filepath.Join(t.TempDir(), "out")).CombinedOutput()
+	image, err := kernels.PTX(module)
+	require.NoError(t, err)
+	in, object := filepath.Join(t.TempDir(), module+".ptx"), filepath.Join(t.TempDir(), "out")
+	require.NoError(t, os.WriteFile(in, image, 0o666))
+	out, err := exec.Command(ptxas, "-v", "-arch="+arch, in, "-o", object).CombinedOutput()
 	require.NoError(t, err, string(out))
 	found := registersText.FindAllSubmatch(out, -1)
 	require.Len(t, found, len(entries), string(out))

@@ -1,13 +1,13 @@
-// Compile makes PTX of the kernels in the folder above: go generate ./executor/cuda/kernels. MEMOPT_CLANG names the compiler, else
-// clang-14 and clang are tried.
+// Compile makes PTX of the kernels in the folder above, an archive of all modules and its manifest:
+// go generate ./executor/cuda/kernels. MEMOPT_CLANG names the compiler; without it that is clang-14.
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 
 	"memopt/executor/cuda/kernels"
@@ -26,26 +26,21 @@ func run() error {
 	if err != nil {
 		return fmt.Errorf("%s: %w (MEMOPT_CLANG may name another)", clang, err)
 	}
-	files, err := filepath.Glob("*.cu")
-	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll("ptx", 0o777); err != nil {
-		return err
-	}
-	if old, err := filepath.Glob("ptx/*.ptx"); err == nil {
-		for _, f := range old {
-			os.Remove(f)
-		}
-	}
-	for _, f := range files {
-		out := filepath.Join("ptx", strings.TrimSuffix(f, ".cu")+".ptx")
-		cmd := exec.Command(clang, append(append([]string{}, kernels.Flags...), f, "-o", out)...)
+	names, ptx := kernels.Modules(), map[string][]byte{}
+	for _, module := range names {
+		cmd := exec.Command(clang, append(append([]string{}, kernels.Flags...), module+".cu", "-o", "-")...)
 		cmd.Stderr = os.Stderr
-		if err := cmd.Run(); err != nil {
-			return fmt.Errorf("%s: %w", f, err)
+		if ptx[module], err = cmd.Output(); err != nil {
+			return fmt.Errorf("%s.cu: %w", module, err)
 		}
 	}
-	line, _, _ := strings.Cut(string(version), "\n")
-	return os.WriteFile("ptx/COMPILER", []byte(line+"\n"), 0o666)
+	var archive bytes.Buffer
+	if err := kernels.WriteArchive(&archive, names, ptx); err != nil {
+		return err
+	}
+	if err := os.WriteFile("ptx.zip", archive.Bytes(), 0o666); err != nil {
+		return err
+	}
+	compiler, _, _ := strings.Cut(string(version), "\n")
+	return os.WriteFile("ptx.sha256", []byte(kernels.Manifest(compiler, names, ptx)), 0o666)
 }

@@ -1,0 +1,84 @@
+package kernels
+
+import (
+	"archive/zip"
+	"bytes"
+	"compress/flate"
+	"crypto/sha256"
+	_ "embed"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+)
+
+// The PTX of all modules is one archive. Its entries are compressed one by one, so that a kernel that
+// changes leaves the bytes of the others alone, and none has a time.
+//
+//go:embed ptx.zip
+var archive []byte
+
+// manifest is what a reviewer reads in place of the archive: the compiler, then a line for each module
+// as sha256sum writes and checks them.
+//
+//go:embed ptx.sha256
+var manifest string
+
+// Compiler is the version of clang that compiled the PTX that is checked in, as clang --version names
+// it.
+func Compiler() string {
+	line, _, _ := strings.Cut(manifest, "\n")
+	return strings.TrimPrefix(line, "# ")
+}
+
+// opened is the directory of the archive.
+var opened = sync.OnceValues(func() (*zip.Reader, error) {
+	return zip.NewReader(bytes.NewReader(archive), int64(len(archive)))
+})
+
+// PTX returns a module.
+func PTX(module string) ([]byte, error) {
+	r, err := opened()
+	if err != nil {
+		return nil, fmt.Errorf("the archive of PTX: %w", err)
+	}
+	f, err := r.Open(module + ".ptx")
+	if err != nil {
+		return nil, fmt.Errorf("there is no module of kernels named %q", module)
+	}
+	defer f.Close()
+	image, err := io.ReadAll(f)
+	if err != nil {
+		return nil, fmt.Errorf("the PTX of module %q: %w", module, err)
+	}
+	return image, nil
+}
+
+// WriteArchive writes the PTX of modules, in the order of their names, as an archive. The same modules
+// give the same bytes with the same release of Go, whose compressor it is.
+func WriteArchive(w io.Writer, names []string, ptx map[string][]byte) error {
+	z := zip.NewWriter(w)
+	z.RegisterCompressor(zip.Deflate, func(w io.Writer) (io.WriteCloser, error) {
+		return flate.NewWriter(w, flate.BestCompression)
+	})
+	for _, name := range names {
+		entry, err := z.CreateHeader(&zip.FileHeader{Name: name + ".ptx", Method: zip.Deflate})
+		if err != nil {
+			return err
+		}
+		if _, err := entry.Write(ptx[name]); err != nil {
+			return err
+		}
+	}
+	return z.Close()
+}
+
+// Manifest is the text that goes with an archive of modules that a compiler made.
+func Manifest(compiler string, names []string, ptx map[string][]byte) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "# %s\n", compiler)
+	for _, name := range names {
+		fmt.Fprintf(&b, "%x  %s.ptx\n", sha256.Sum256(ptx[name]), name)
+	}
+	return b.String()
+}
