@@ -50,6 +50,14 @@ type Budget struct {
 	Effort float64
 	// Limit is when the search stops with the best plan so far; 0: none. The first plan that fits may take longer.
 	Limit time.Duration
+	// Found, where it is not nil, is told by the search that it has a plan that fits, whatever ends it from then on.
+	Found func()
+}
+
+func (b *Budget) found() {
+	if b.Found != nil {
+		b.Found()
+	}
 }
 
 // Region limits what is stashed by nodes with certain names.

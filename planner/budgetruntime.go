@@ -168,7 +168,11 @@ func (r *runtimeFit) try(budget, work int64) (bool, error) {
 	for i := range r.points {
 		if &r.points[i] == cheapest {
 			a, err := r.judge(i)
-			return err == nil && a.AnchoredArena <= r.limit, err
+			fits := err == nil && a.AnchoredArena <= r.limit
+			if fits {
+				r.opts.found()
+			}
+			return fits, err
 		}
 	}
 	return false, nil

@@ -129,10 +129,14 @@ func (b *budgeter) chain(budget, work int64) []remat.Extra {
 // add takes an answer of the search into the set.
 func (b *budgeter) add(a *remat.Answer) error {
 	pt, err := b.point(a)
-	if err == nil {
-		b.points = append(b.points, *pt)
+	if err != nil {
+		return err
 	}
-	return err
+	b.points = append(b.points, *pt)
+	if !b.opts.Runtime && pt.arena <= b.opts.bytes(b.p) {
+		b.opts.found()
+	}
+	return nil
 }
 
 // point evaluates an answer of the search by the simulator and packs it.

@@ -132,6 +132,9 @@ func (p *Plan) selectClusters(ctx context.Context, budget, work int64) (*selecti
 	if err != nil {
 		return nil, err
 	}
+	if p.Options.Budget != nil {
+		p.Options.Budget.found()
+	}
 	sel, _ := selectConfig(p.Analysis, clusterConfiguration(s.axes, best.settings))
 	return sel, nil
 }

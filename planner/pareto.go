@@ -79,6 +79,7 @@ func (b *budgeter) pareto(n int) ([]ParetoPoint, error) {
 		}
 		if best := b.cheapest(budget); best != nil {
 			out = append(out, b.paretoPoint(best, budget, work))
+			b.opts.found()
 		}
 		if b.ctx.Err() != nil {
 			break

@@ -63,6 +63,9 @@ are placed where the simulated peak in stock ONNX Runtime's default order falls.
 				return err
 			}
 			defer l.close()
+			if a.ctx.Err() == nil {
+				a.keeper.release() // an interrupted search's plan is written, the writing of one that was done is what is interrupted
+			}
 			var anchoring *planner.Anchoring
 			if anchor == "on" {
 				if anchoring, err = a.anchor(p); err != nil {

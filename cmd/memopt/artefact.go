@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"memopt/internal/cleanup"
 	"memopt/report"
 )
 
@@ -39,20 +40,16 @@ func sameFile(a, b string) (bool, error) {
 
 // replaceFile writes a file beside its final name and renames it. What is there and
 // no regular file, such as a device or a pipe, is written to.
-func replaceFile(path string, data []byte) (err error) {
+func replaceFile(path string, data []byte) error {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
 		return os.WriteFile(path, data, 0o644)
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	f, temp, err := cleanup.File(func() (*os.File, error) { return os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*") })
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if err != nil {
-			f.Close()
-			os.Remove(f.Name())
-		}
-	}()
+	defer temp.Undo() // gone already where the rename succeeded
+	defer f.Close()
 	if _, err = f.Write(data); err != nil {
 		return err
 	}

@@ -27,7 +27,9 @@ const (
 	exitInvalid     = 6
 	exitMissing     = 7
 	exitEarly       = 8
+	exitHungUp      = 129
 	exitInterrupted = 130
+	exitPipe        = 141
 	exitTerminated  = 143
 )
 
@@ -60,7 +62,7 @@ func classify(err error) error {
 	case err == nil || errors.As(err, &have):
 		return err
 	case errors.Is(err, context.Canceled):
-		return &exitError{exitInterrupted, errors.New("interrupted")}
+		return &exitError{exitInterrupted, errors.New(interrupted)}
 	case errors.Is(err, executor.ErrOutOfMemory), errors.Is(err, planner.ErrUnfit):
 		return &exitError{exitUnfit, err}
 	case errors.As(err, &unbound), errors.As(err, &config), errors.Is(err, recompute.ErrPlacement), errors.Is(err, planner.ErrRegion), errors.Is(err, verify.ErrOutputs):
@@ -98,7 +100,9 @@ func (a *app) exitCodesTopic() *cobra.Command {
     6  the model is invalid, or an operator in it is unsupported
     7  a runtime or device is missing
     8  the solver stopped early under --require-optimal
-  130  interrupted; the best plan so far is kept
+  129  the terminal is gone (SIGHUP); the best plan so far is kept
+  130  interrupted, likewise
+  141  nobody reads the output any more
   143  terminated by the system (SIGTERM), likewise`,
 	}
 }

@@ -32,7 +32,7 @@ type ended struct {
 // inProcess runs a command line in this process, in the test's folder.
 func inProcess(ctx context.Context, in io.Reader, line string) ended {
 	var out, errs bytes.Buffer
-	code := runUntil(ctx, strings.Fields(line), stdio{in, &out, &errs}, nil)
+	code := runUntil(ctx, &keeper{}, strings.Fields(line), stdio{in, &out, &errs}, nil)
 	return ended{code, out.String(), errs.String()}
 }
 
@@ -203,7 +203,7 @@ func TestInterrupted(t *testing.T) {
 		{"pack - -o kept", "buffers.csv", "kept"},
 		{"solve - -o kept", "chain.json", "kept"},
 	} {
-		for cause, code := range map[error]int{context.Canceled: 130, errTerminated: 143} {
+		for cause, code := range map[error]int{context.Canceled: 130, errTerminated: 143, errHungUp: 129} {
 			data, err := os.ReadFile(c.input)
 			require.NoError(t, err)
 			os.Remove("kept")
@@ -266,7 +266,7 @@ func TestClassify(t *testing.T) {
 // TestExitCodesAreExplained: the help names each code once.
 func TestExitCodesAreExplained(t *testing.T) {
 	help := (&app{}).exitCodesTopic().Long
-	for _, code := range []int{0, exitInternal, exitUsage, exitUnfit, exitDiffers, exitAbove, exitInvalid, exitMissing, exitEarly, exitInterrupted, exitTerminated} {
+	for _, code := range []int{0, exitInternal, exitUsage, exitUnfit, exitDiffers, exitAbove, exitInvalid, exitMissing, exitEarly, exitHungUp, exitInterrupted, exitPipe, exitTerminated} {
 		require.Equal(t, 1, strings.Count(help, fmt.Sprintf("\n%5d  ", code)), "%d", code)
 	}
 }

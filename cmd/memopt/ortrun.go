@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -14,6 +13,7 @@ import (
 	"memopt/executor/verify"
 	"memopt/graph"
 	"memopt/graph/onnx"
+	"memopt/internal/cleanup"
 	"memopt/planner"
 	"memopt/recompute"
 	"memopt/report"
@@ -24,6 +24,7 @@ type ortRun struct {
 	a       *app
 	side    verify.Side
 	dir     string // the model and what is exchanged
+	folder  cleanup.Item
 	process *ort.Process
 	opened  *ort.Opened
 	run     *verify.Run
@@ -59,7 +60,7 @@ func (a *app) openORT(side verify.Side, x *execution, ex *execFlags, opts verify
 		}
 	}()
 	r.run.Predicted = a.predictORT(x, side, opts.Session)
-	if r.dir, err = os.MkdirTemp("", "memopt-ort-"); err != nil {
+	if r.dir, r.folder, err = cleanup.Folder("", "memopt-ort-"); err != nil {
 		return nil, usage("a folder for what ONNX Runtime reads cannot be made: %w", err)
 	}
 	a.warnDropouts(side.Model.Graph, o.Optimization)
@@ -229,10 +230,7 @@ func (r *ortRun) close() {
 		r.process.Close()
 		r.process = nil
 	}
-	if r.dir != "" {
-		os.RemoveAll(r.dir)
-		r.dir = ""
-	}
+	r.folder.Undo()
 }
 
 // ortSides are the runtimes of a comparison.

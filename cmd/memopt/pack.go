@@ -79,6 +79,7 @@ func (a *app) pack(path, out, capacity, limit string, asked bool) error {
 			bar(fmt.Sprintf("packing: %s, at least %s", report.Bytes(p.Height), report.Bytes(p.LowerBound)))
 		}
 	}
+	a.keeper.keep() // the first packing comes at once
 	ctx, cancel := context.WithTimeout(a.ctx, wait)
 	defer cancel()
 	start := time.Now()

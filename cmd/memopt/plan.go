@@ -114,7 +114,7 @@ func (a *app) pareto(name string, sel *selectionFlags, format report.Format, n i
 		return err
 	}
 	c.options.Level, c.options.Config = planner.UserSpecified, nil
-	c.options.Budget = &planner.Budget{Share: 1, Solver: sel.solver, Seed: a.global.seed, Effort: cmp.Or(sel.effort, limit.Seconds())}
+	c.options.Budget = &planner.Budget{Share: 1, Solver: sel.solver, Seed: a.global.seed, Effort: cmp.Or(sel.effort, limit.Seconds()), Found: a.keeper.keep}
 	ctx, cancel := context.WithTimeout(a.ctx, max(2*limit, time.Second))
 	defer cancel()
 	curve, err := planner.Pareto(ctx, l.Model, l.types, c.options, n)
@@ -155,6 +155,9 @@ func (a *app) makePlan(name string, sel *selectionFlags, rowPeaks bool) (*loaded
 		return nil, nil, nil, err
 	}
 	c.options.RowPeaks = rowPeaks
+	if c.options.Budget != nil {
+		c.options.Budget.Found = a.keeper.keep
+	}
 	if c.options.Budget != nil && sel.forCPU() {
 		if c.options.Workspace, err = a.workspaces(l, cpuDevice); err != nil {
 			return nil, nil, nil, classifyRun(name, err)

@@ -6,15 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
 	"runtime/debug"
 	"strings"
-	"syscall"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
+	"memopt/internal/cleanup"
 	"memopt/planner"
 	"memopt/report"
 )
@@ -26,6 +25,7 @@ type app struct {
 	args    []string
 	global  globalFlags
 	ctx     context.Context // done when a signal asks for the end
+	keeper  *keeper
 
 	saidDropouts bool // what warnDropouts has to say
 }
@@ -50,21 +50,29 @@ type globalFlags struct {
 
 // run executes a command line in an environment, which has the form of os.Environ, and returns its exit code.
 func run(args []string, io stdio, environ []string) int {
-	ctx, stop := untilSignal(context.Background())
+	w := &watch{keeper: &keeper{}, err: io.err, clean: cleanup.All, exit: os.Exit}
+	ctx, stop := w.untilSignal(context.Background())
 	defer stop()
-	return runUntil(ctx, args, io, environ)
+	return runUntil(ctx, w.keeper, args, io, environ)
 }
 
-// runUntil is run with a context that says when the user or the system wants the end.
-func runUntil(ctx context.Context, args []string, io stdio, environ []string) int {
-	out := bufio.NewWriter(io.out)
+// runUntil is run with a context that says when the user or the system wants the end, and with what is told of what there
+// is to show then.
+func runUntil(ctx context.Context, k *keeper, args []string, io stdio, environ []string) int {
+	report := &reportWriter{Writer: io.out, keeper: k}
+	out := bufio.NewWriter(report)
 	io.out = out
-	a := &app{stdio: io, environ: newEnvironment(environ), args: args, ctx: ctx}
+	a := &app{stdio: io, environ: newEnvironment(environ), args: args, ctx: ctx, keeper: k}
 	err := a.execute(a.command())
 	if e := out.Flush(); err == nil && e != nil {
 		err = usage("cannot write the report: %w", e)
 	}
-	if err == nil {
+	switch {
+	case report.broken:
+		return exitPipe // as of all that is killed by a pipe that nobody reads, there is nothing to be said
+	case ctx.Err() != nil && (err == nil || errors.Is(err, context.Canceled)):
+		err = &exitError{exitInterrupted, errors.New(interrupted)}
+	case err == nil:
 		return 0
 	}
 	var e *exitError
@@ -72,8 +80,8 @@ func runUntil(ctx context.Context, args []string, io stdio, environ []string) in
 		e = &exitError{code: exitUsage, err: err} // cobra's own errors are about the command line
 	}
 	a.complain(e.err)
-	if e.code == exitInterrupted && terminated(ctx) {
-		return exitTerminated
+	if e.code == exitInterrupted {
+		return endCode(ctx)
 	}
 	return e.code
 }
@@ -92,34 +100,6 @@ func (a *app) execute(root *cobra.Command) (err error) {
 	}()
 	root.SetArgs(a.args)
 	return root.Execute()
-}
-
-// errTerminated is the cause of a context that ended because the system wants the process to end.
-var errTerminated = errors.New("terminated")
-
-func terminated(ctx context.Context) bool { return errors.Is(context.Cause(ctx), errTerminated) }
-
-// untilSignal returns a context that ends with the first signal that asks the program to end, an interrupt or SIGTERM. A second
-// one ends the program at once.
-func untilSignal(parent context.Context) (context.Context, func()) {
-	ctx, cancel := context.WithCancelCause(parent)
-	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
-	go func() {
-		select {
-		case s := <-signals:
-			signal.Stop(signals)
-			if s == syscall.SIGTERM {
-				cancel(errTerminated)
-			}
-		case <-ctx.Done():
-		}
-		cancel(context.Canceled)
-	}()
-	return ctx, func() {
-		signal.Stop(signals)
-		cancel(context.Canceled)
-	}
 }
 
 // helpWidth is how many columns the list of a verb's flags takes at most, those of a terminal as it opens; wideHelp in a wider one.

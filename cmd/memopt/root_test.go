@@ -2,11 +2,7 @@ package main
 
 import (
 	"bytes"
-	"context"
-	"errors"
 	"io"
-	"os"
-	"syscall"
 	"testing"
 
 	"github.com/spf13/cobra"
@@ -29,26 +25,4 @@ func TestPanicIsOneLine(t *testing.T) {
 		require.ErrorContains(t, e, "internal error: over; please report it")
 		require.Equal(t, traced, bytes.Contains(errs.Bytes(), []byte("root_test.go")))
 	}
-}
-
-// TestUntilSignal: the context says which signal ended it.
-func TestUntilSignal(t *testing.T) {
-	for _, c := range []struct {
-		signal     syscall.Signal
-		terminated bool
-	}{{syscall.SIGINT, false}, {syscall.SIGTERM, true}} {
-		ctx, stop := untilSignal(t.Context())
-		self, err := os.FindProcess(os.Getpid())
-		require.NoError(t, err)
-		require.NoError(t, self.Signal(c.signal))
-		<-ctx.Done()
-		require.True(t, errors.Is(ctx.Err(), context.Canceled))
-		require.Equal(t, c.terminated, terminated(ctx))
-		stop()
-	}
-	ctx, stop := untilSignal(t.Context())
-	require.NoError(t, ctx.Err())
-	stop()
-	<-ctx.Done()
-	require.False(t, terminated(ctx))
 }

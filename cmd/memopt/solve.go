@@ -75,8 +75,12 @@ func (a *app) solve(path string, sf *solveFlags) error {
 		return err
 	}
 	defer cancel()
-	if show := a.spinner("solving"); show != nil {
-		opts.Progress = func(p remat.Progress) { show(report.Overhead(p.Cost, in)) }
+	show := a.spinner("solving")
+	opts.Progress = func(p remat.Progress) {
+		a.keeper.keep()
+		if show != nil {
+			show(report.Overhead(p.Cost, in))
+		}
 	}
 	r, err := remat.Solve(ctx, in, opts)
 	if err != nil && r == nil {

@@ -11,6 +11,7 @@ import (
 	"memopt/executor"
 	"memopt/graph"
 	"memopt/graph/onnx"
+	"memopt/internal/cleanup"
 )
 
 // Named is a tensor with its name.
@@ -149,15 +150,28 @@ func WriteDir(dir string, tensors []Named) error {
 			return fmt.Errorf("output %q: %w", t.Name, err)
 		}
 		file := filepath.Join(dir, strings.ReplaceAll(t.Name, "/", "%2F")+".pb")
-		tmp := file + ".tmp"
-		if err := os.WriteFile(tmp, data, 0o666); err != nil {
-			return err
-		}
-		if err := os.Rename(tmp, file); err != nil {
+		if err := replace(file, data); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// replace writes a file under another name first.
+func replace(file string, data []byte) error {
+	f, temp, err := cleanup.File(func() (*os.File, error) { return os.Create(file + ".tmp") })
+	if err != nil {
+		return err
+	}
+	defer temp.Undo() // gone already where the rename succeeded
+	_, err = f.Write(data)
+	if e := f.Close(); err == nil {
+		err = e
+	}
+	if err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), file)
 }
 
 func toData(t Named) *graph.TensorData {

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"memopt/executor"
+	"memopt/internal/cleanup"
 )
 
 // Array is a named tensor of an archive.
@@ -104,6 +105,7 @@ func readEntry(f *zip.File) (*executor.Tensor, error) {
 type Writer struct {
 	path string
 	tmp  *os.File
+	temp cleanup.Item
 	buf  *bufio.Writer
 	zip  *zip.Writer
 	seen map[string]bool
@@ -113,12 +115,12 @@ type Writer struct {
 // Create starts a .npz file. It is written under another name next to path and takes its name
 // in Close, so that path always holds a whole file.
 func Create(path string) (*Writer, error) {
-	tmp, err := createTemp(path)
+	tmp, temp, err := cleanup.File(func() (*os.File, error) { return createTemp(path) })
 	if err != nil {
 		return nil, err
 	}
 	buf := bufio.NewWriterSize(tmp, 1<<20)
-	return &Writer{path: path, tmp: tmp, buf: buf, zip: zip.NewWriter(buf), seen: map[string]bool{}}, nil
+	return &Writer{path: path, tmp: tmp, temp: temp, buf: buf, zip: zip.NewWriter(buf), seen: map[string]bool{}}, nil
 }
 
 // Add writes an array, uncompressed as numpy.savez does. Names must differ.
@@ -161,9 +163,7 @@ func (w *Writer) Close() error {
 	if err == nil {
 		err = os.Rename(w.tmp.Name(), w.path)
 	}
-	if err != nil {
-		os.Remove(w.tmp.Name())
-	}
+	w.temp.Undo() // gone already where the rename succeeded
 	w.tmp, w.err = nil, err
 	return err
 }

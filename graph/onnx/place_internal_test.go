@@ -40,7 +40,7 @@ func TestPairIsWhole(t *testing.T) {
 			var temps []string
 			outputs := []output{{path: filepath.Join(dir, "m.data")}, {path: filepath.Join(dir, "m")}}
 			for i, text := range []string{"new data", "new model"} {
-				name, err := writeTemp(output{outputs[i].path, func(w io.Writer) error {
+				name, _, err := writeTemp(output{outputs[i].path, func(w io.Writer) error {
 					_, err := io.WriteString(w, text)
 					return err
 				}})

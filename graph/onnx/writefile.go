@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"memopt/graph"
+	"memopt/internal/cleanup"
 )
 
 // Options says how WriteFile stores tensors. The zero value leaves every tensor
@@ -134,21 +135,15 @@ type output struct {
 // writeAll writes all files under temporary names and then gives them their own. After an error all is as it was.
 func writeAll(outputs []output) error {
 	var temps []string
-	defer func() {
-		for _, name := range temps {
-			os.Remove(name) // gone already where the rename succeeded
-		}
-	}()
 	for _, o := range outputs {
-		name, err := writeTemp(o)
-		if name != "" {
-			temps = append(temps, name)
-		}
+		name, temp, err := writeTemp(o)
+		defer temp.Undo() // gone already where the rename succeeded
 		if err != nil {
 			return fmt.Errorf("cannot write %s: %w", o.path, err)
 		}
+		temps = append(temps, name)
 	}
-	if err := place(outputs, temps); err != nil {
+	if err := cleanup.Whole(func() error { return place(outputs, temps) }); err != nil {
 		return err
 	}
 	syncFolder(filepath.Dir(outputs[0].path))
@@ -212,10 +207,10 @@ func moveAside(path string) (string, error) {
 }
 
 // writeTemp writes a file beside the output and flushes it to the disk.
-func writeTemp(o output) (name string, err error) {
-	f, err := createTemp(filepath.Dir(o.path))
+func writeTemp(o output) (name string, temp cleanup.Item, err error) {
+	f, temp, err := cleanup.File(func() (*os.File, error) { return createTemp(filepath.Dir(o.path)) })
 	if err != nil {
-		return "", err
+		return "", temp, err
 	}
 	defer func() {
 		if closeErr := f.Close(); err == nil {
@@ -223,9 +218,9 @@ func writeTemp(o output) (name string, err error) {
 		}
 	}()
 	if err := o.write(f); err != nil {
-		return f.Name(), err
+		return f.Name(), temp, err
 	}
-	return f.Name(), f.Sync()
+	return f.Name(), temp, f.Sync()
 }
 
 // createTemp is os.CreateTemp with the permissions that an ordinary file gets.

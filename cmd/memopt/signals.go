@@ -1,0 +1,183 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// The causes of a context that ended because a signal other than an interrupt asks for the end.
+var (
+	errTerminated = errors.New("terminated")
+	errHungUp     = errors.New("the terminal is gone")
+)
+
+// asks are the signals that ask for the end, with the cause that a context has then.
+var asks = map[os.Signal]error{os.Interrupt: context.Canceled, syscall.SIGTERM: errTerminated, syscall.SIGHUP: errHungUp}
+
+// endCode is the exit code of what a signal has ended.
+func endCode(ctx context.Context) int {
+	switch cause := context.Cause(ctx); {
+	case errors.Is(cause, errTerminated):
+		return exitTerminated
+	case errors.Is(cause, errHungUp):
+		return exitHungUp
+	}
+	return exitInterrupted
+}
+
+// How long a program that was asked to end may take for it.
+const (
+	// patience is for a verb that has nothing to show: it is not waited for until whatever it does, deep in a pass or in
+	// a foreign library, hears of it.
+	patience = 350 * time.Millisecond
+	// longPatience is for one that has: a plan that was found is made whole, printed and written. It is less than the
+	// ten seconds after which service managers kill.
+	longPatience = 6 * time.Second
+	// cleaning is for removing what must not be left.
+	cleaning = 2 * time.Second
+)
+
+// keeper says whether a verb has something that the end must not lose. A verb that has nothing may be cut off anywhere;
+// once it is, nothing more comes of it: whoever has something then waits for the end.
+type keeper struct {
+	mu    sync.Mutex
+	keeps bool
+	cut   bool
+	never chan struct{} // what comes after the cut waits for; nil but in tests
+}
+
+// keep says that from now on there is an answer to be shown.
+func (k *keeper) keep() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.cut {
+		<-k.never
+	}
+	k.keeps = true
+}
+
+// release says that what is left to be done shows nothing before it is done.
+func (k *keeper) release() {
+	k.mu.Lock()
+	k.keeps = false
+	k.mu.Unlock()
+}
+
+// cutOff ends the verb unless it has something to show and reports whether it did. With force it does in any case.
+func (k *keeper) cutOff(force bool) bool {
+	k.mu.Lock()
+	if k.keeps && !force {
+		k.mu.Unlock()
+		return false
+	}
+	k.cut = true
+	k.mu.Unlock()
+	return true
+}
+
+// watch waits for signals while a verb runs. The first one that asks for the end ends the context, which verbs listen to:
+// they stop and show the best that they have. What does not end by itself soon enough, because a library hangs, a pipe
+// has no writer or a pass listens to nothing, is ended from here; so is what gets a second signal.
+type watch struct {
+	keeper *keeper
+	err    io.Writer
+	clean  func()
+	exit   func(code int)
+}
+
+// untilSignal returns a context that ends with the first signal that asks the program to end, and starts to watch. A signal
+// that was ignored when the program started, as nohup and shells do for what runs in the background, stays ignored.
+func (w *watch) untilSignal(parent context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(parent)
+	signals := make(chan os.Signal, 4)
+	for s := range asks {
+		if !signal.Ignored(s) {
+			signal.Notify(signals, s)
+		}
+	}
+	if !signal.Ignored(syscall.SIGQUIT) {
+		signal.Notify(signals, syscall.SIGQUIT)
+	}
+	// A pipe that nobody reads any more is an error of the write, so that what was made until then is cleaned up.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	over := make(chan struct{})
+	go w.run(signals, cancel, over, ctx)
+	return ctx, func() {
+		signal.Stop(signals)
+		close(over)
+		cancel(context.Canceled)
+	}
+}
+
+func (w *watch) run(signals chan os.Signal, cancel context.CancelCauseFunc, over chan struct{}, ctx context.Context) {
+	var short, long <-chan time.Time
+	for {
+		select {
+		case <-over:
+			return
+		case s := <-signals:
+			switch {
+			case s == syscall.SIGQUIT:
+				w.quit()
+			case ctx.Err() != nil:
+				w.end(ctx, true)
+			}
+			cancel(asks[s])
+			short, long = time.After(patience), time.After(longPatience)
+		case <-short:
+			w.end(ctx, false)
+		case <-long:
+			w.end(ctx, true)
+		}
+	}
+}
+
+// end ends the program, unless it has something to show and need not end yet.
+func (w *watch) end(ctx context.Context, force bool) {
+	if !w.keeper.cutOff(force) {
+		return
+	}
+	done := make(chan struct{})
+	go func() {
+		w.clean()
+		fmt.Fprintln(w.err, "memopt: "+interrupted)
+		close(done)
+	}()
+	select {
+	case <-done:
+	case <-time.After(cleaning):
+	}
+	w.exit(endCode(ctx))
+}
+
+// quit lets SIGQUIT do what it does, print where everything stands, but for leaving files behind.
+func (w *watch) quit() {
+	w.clean()
+	signal.Reset(syscall.SIGQUIT)
+	syscall.Kill(os.Getpid(), syscall.SIGQUIT)
+	select {}
+}
+
+// interrupted is what is said, on one line, of what a signal has ended.
+const interrupted = "interrupted"
+
+// reportWriter is where reports go. A report that has begun is to be whole; where nobody reads it any more, broken says so.
+type reportWriter struct {
+	io.Writer
+	keeper *keeper
+	broken bool
+}
+
+func (w *reportWriter) Write(data []byte) (int, error) {
+	w.keeper.keep()
+	n, err := w.Writer.Write(data)
+	w.broken = w.broken || errors.Is(err, syscall.EPIPE)
+	return n, err
+}

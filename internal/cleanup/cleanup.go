@@ -1,0 +1,116 @@
+// Package cleanup is the one place that knows what a program must not leave behind when a signal ends
+// it: temporary files and folders, and processes. Deferred calls do not run then.
+//
+// What makes such a thing makes it through Make, so that there is no moment at which it exists and is
+// not known here, and says Undo or Keep when it is done with it. Whoever ends the program calls All,
+// after which nothing more is made.
+package cleanup
+
+import (
+	"os"
+	"slices"
+	"sync"
+)
+
+// entry is something to be undone.
+type entry struct{ undo func() }
+
+var (
+	mu   sync.Mutex
+	list []*entry // the oldest first
+)
+
+// Item is something that would be left behind. The zero value is nothing.
+type Item struct{ entry *entry }
+
+// Make makes something, and remembers how to undo it until the item says otherwise. undo may be
+// called where the thing has been undone already, never twice at once.
+func Make(do func() (undo func(), err error)) (Item, error) {
+	mu.Lock()
+	defer mu.Unlock()
+	undo, err := do()
+	if err != nil {
+		return Item{}, err
+	}
+	e := &entry{undo}
+	list = append(list, e)
+	return Item{e}, nil
+}
+
+// File is Make for a file that open creates: undone, it is removed by its name.
+func File(open func() (*os.File, error)) (f *os.File, item Item, err error) {
+	item, err = Make(func() (func(), error) {
+		if f, err = open(); err != nil {
+			return nil, err
+		}
+		name := f.Name()
+		return func() { os.Remove(name) }, nil
+	})
+	return f, item, err
+}
+
+// Folder is os.MkdirTemp: undone, the folder is removed with all that is in it.
+func Folder(dir, pattern string) (name string, item Item, err error) {
+	item, err = Make(func() (func(), error) {
+		if name, err = os.MkdirTemp(dir, pattern); err != nil {
+			return nil, err
+		}
+		return func() { removeAll(name) }, nil
+	})
+	return name, item, err
+}
+
+// removeAll removes a folder in which a process that is being killed may still have made a file.
+func removeAll(name string) {
+	const attempts = 3
+	for range attempts {
+		if os.RemoveAll(name) == nil {
+			return
+		}
+	}
+}
+
+// Undo undoes the thing now. A second call does nothing.
+func (i Item) Undo() {
+	mu.Lock()
+	defer mu.Unlock()
+	if i.forget() {
+		i.entry.undo()
+	}
+}
+
+// Keep leaves the thing alone from now on: it has become what was wanted. After a call of Undo it does
+// nothing.
+func (i Item) Keep() {
+	mu.Lock()
+	defer mu.Unlock()
+	i.forget()
+}
+
+// forget takes the item from the list and reports whether it was there.
+func (i Item) forget() bool {
+	at := slices.Index(list, i.entry)
+	if i.entry == nil || at < 0 {
+		return false
+	}
+	list = slices.Delete(list, at, at+1)
+	return true
+}
+
+// Whole does something that the end of the program must not cut in two, such as giving two files that
+// belong together their names: it is done whole or not begun. It must not make, keep or undo items.
+func Whole(do func() error) error {
+	mu.Lock()
+	defer mu.Unlock()
+	return do()
+}
+
+// All undoes everything, the newest first, for good: whoever makes something afterwards waits for the
+// end of the program, which must follow.
+func All() {
+	mu.Lock()
+	for _, e := range slices.Backward(list) {
+		e.undo()
+	}
+	list = nil
+}
