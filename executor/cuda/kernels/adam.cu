@@ -1,4 +1,4 @@
-// A step of Adam (Kingma, Ba: Adam, a method for stochastic optimization, 2015; executor/cpu/adamoptimizer.go has the formulas),
+// A step of Adam (Kingma, Ba: Adam, a method for stochastic optimization, 2015; executor/cpu/adam.go has the formulas),
 // as two kernels: the numbers that all elements share, and the elements. Scalars stay on the device.
 #include "anyfloat.h"
 

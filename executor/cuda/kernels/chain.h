@@ -19,7 +19,7 @@
 
 #define CHAIN_STEPS 16
 
-// Where y comes from; chainplace.go has the same numbers. Operands start at multiples of 16 bytes.
+// Where y comes from; chain_place.go has the same numbers. Operands start at multiples of 16 bytes.
 enum {
 	FROM_ACC,
 	FROM_KEPT0,

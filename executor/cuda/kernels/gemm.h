@@ -3,7 +3,7 @@
 //
 // A block computes a tile of C. It goes along K in steps: panels of A' and B' are brought to shared memory as sum_t, k by k, while
 // the panels before them are multiplied, and each thread keeps a small tile of C in registers. Sums go
-// up in k with one rounding per step; where K is cut into pieces (products.go says when) their sums are added in order.
+// up in k with one rounding per step; where K is cut into pieces (product_plan.go says when) their sums are added in order.
 // So results depend on the operands and the shapes alone.
 #include "elementwise.h"
 #include "wide.h"

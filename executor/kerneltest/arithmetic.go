@@ -15,7 +15,8 @@ func init() {
 	register(elemCompareCases)
 	register(elemBitCases)
 	register(elemPowCases)
-	register(elemSelectCases)
+	register(elemWhereCases)
+	register(elemClipCases)
 	register(elemVariadicCases)
 }
 

@@ -3,7 +3,6 @@ package autograd_test
 import (
 	"testing"
 
-	"memopt/executor"
 	"memopt/symbolic"
 )
 
@@ -29,17 +28,5 @@ func TestEinsum(t *testing.T) {
 		{Name: "broadcast kept", Graph: `g (double[2, 1] a, double[2, 3] b) => (double[2, 3] y) { y = Einsum<equation = "ij,ij->ij">(a, b) }`},
 		{Name: "diagonal", Graph: `g (double[3, 3] a) => (double[3] y) { y = Einsum<equation = "ii->i">(a) }`, Fails: "twice"},
 		{Name: "diagonal of the other", Graph: `g (double[3, 3] a, double[3] b) => (double[3] y) { y = Einsum<equation = "ii,i->i">(a, b) }`, Wrt: []string{"b"}},
-	})
-}
-
-// TestRotaryEmbedding: halves and pairs, a part of the head, positions.
-func TestRotaryEmbedding(t *testing.T) {
-	pos := map[string]*executor.Tensor{"p": nnInts([]int{2, 3}, 0, 2, 1, 4, 3, 0)}
-	n := symbolic.Env{"B": 2, "S": 3}
-	x := []string{"x"}
-	checkGradients(t, []gradCase{
-		{Name: "halves", Opset: 23, Graph: `g (double[2, 2, 3, 4] x, double[2, 3, 2] c, double[2, 3, 2] s) => (double[2, 2, 3, 4] y) { y = RotaryEmbedding(x, c, s) }`, Wrt: x},
-		{Name: "pairs", Opset: 23, Graph: `g (double[2, 2, 3, 4] x, double[2, 3, 2] c, double[2, 3, 2] s) => (double[2, 2, 3, 4] y) { y = RotaryEmbedding<interleaved = 1>(x, c, s) }`, Wrt: x},
-		{Name: "packed", Opset: 23, Graph: `g (double[B, S, 8] x, double[5, 1] c, double[5, 1] s, int64[B, S] p) => (double[B, S, 8] y) { y = RotaryEmbedding<num_heads = 2, rotary_embedding_dim = 2>(x, c, s, p) }`, In: pos, Wrt: x, Dims: n},
 	})
 }
