@@ -14,6 +14,7 @@ import (
 // only external test packages look downwards.
 const order = `
 	internal/cleanup internal/rapidflags internal/schematest
+	internal/fileio
 	symbolic
 	graph
 	graph/op

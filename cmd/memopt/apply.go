@@ -146,9 +146,10 @@ func (a *app) rewrite(l *loaded, p *planner.Plan, anchoring *planner.Anchoring, 
 
 func (a *app) writeModel(out string, m *graph.Model, opts onnx.Options) error {
 	var err error
-	if out == "-" {
+	if out == streamName {
 		err = onnx.Write(a.stdio.out, m)
 	} else {
+		opts.Check = func(path string) error { return a.files.Output("--out", path) }
 		err = onnx.WriteFile(out, m, opts)
 	}
 	if err != nil {

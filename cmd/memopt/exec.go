@@ -47,7 +47,7 @@ func (a *app) prepareExecution(name string, sel *selectionFlags, ex *execFlags) 
 		return nil, err
 	}
 	x := &execution{l: l, inputs: map[string]*executor.Tensor{}}
-	if err := x.loadData(ex.dataDir); err != nil {
+	if err := x.loadData(a, ex.dataDir); err != nil {
 		return nil, err
 	}
 	if ex.differentiate || sel.asks(a) {

@@ -16,7 +16,7 @@ import (
 )
 
 // loadData reads the inputs and binds the dims that they have.
-func (x *execution) loadData(dir string) error {
+func (x *execution) loadData(a *app, dir string) error {
 	if dir == "" {
 		return nil
 	}
@@ -31,6 +31,11 @@ func (x *execution) loadData(dir string) error {
 	}
 	if err != nil {
 		return usage("--data-dir %s: %w", dir, err)
+	}
+	for _, file := range x.set.Files {
+		if err := a.reads("--data-dir", file); err != nil {
+			return err
+		}
 	}
 	values := make([]*executor.Tensor, len(g.Values))
 	for name, t := range x.set.Inputs {
@@ -125,8 +130,8 @@ func parseInit(text string) (seed int64, random bool, err error) {
 	return 0, false, usage("--init %q: wanted random:SEED with a whole number, for example random:1", text)
 }
 
-// save writes the outputs of a run.
-func (e *execFlags) save(r *verify.Run) error {
+// saveOutputs writes the outputs of a run.
+func (a *app) saveOutputs(e *execFlags, r *verify.Run) error {
 	if e.saveOutputs == "" {
 		return nil
 	}
@@ -138,7 +143,7 @@ func (e *execFlags) save(r *verify.Run) error {
 		for _, o := range r.Outputs {
 			named = append(named, dataset.Named{Name: o.Name, Tensor: o.Tensor})
 		}
-		err = dataset.WriteDir(e.saveOutputs, named)
+		err = dataset.WriteDir(e.saveOutputs, named, &a.files)
 	}
 	if err != nil {
 		return usage("--save-outputs %s: %w", filepath.Clean(e.saveOutputs), err)

@@ -113,7 +113,7 @@ var exitCodes = []struct {
 	{"run forward.onnx --dim batch=4 --init random:1 -e tpu", 2, "--backend"},
 	{"verify example:mlp conv.onnx --dim batch=1 --init random:1", 2, "is none of the second"},
 	{"apply example:mlp --level 1 -o nowhere/out.onnx", 2, "nowhere"},
-	{"grad forward.onnx -o forward.onnx", 2, "overwrite an input"},
+	{"grad forward.onnx -o forward.onnx", 2, "an input is never overwritten"},
 	{"ops Nonesuch", 2, "no such operator"},
 	{"pack buffers.csv -o offsets.csv --capacity none", 2, "--capacity"},
 	{"solve plan.json -o schedule.json", 2, "plan.json"},

@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 
 	"memopt/graph"
@@ -106,9 +105,16 @@ func (a *app) open(l *loaded, name string) (map[string]int64, error) {
 	case name == "-":
 		l.Model, err = onnx.Read(a.in, "standard input")
 	default:
-		var c io.Closer
-		if l.Model, c, err = onnx.Open(name); err == nil {
-			l.close = c.Close
+		var opened *onnx.Opened
+		if l.Model, opened, err = onnx.Open(name); err != nil {
+			break
+		}
+		l.close = opened.Close
+		for _, file := range opened.External() {
+			if err := a.reads("external data", file); err != nil {
+				opened.Close()
+				return nil, err
+			}
 		}
 	}
 	if err != nil {

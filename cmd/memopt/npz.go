@@ -37,6 +37,7 @@ func loadArrays(dir string, g *graph.Graph) (*dataset.Set, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.Files = append(s.Files, filepath.Join(dir, arraysIn))
 	if err := nameArrays(in, arraysIn, g, graphInputs(g)); err != nil {
 		return nil, err
 	}
@@ -52,6 +53,7 @@ func loadArrays(dir string, g *graph.Graph) (*dataset.Set, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.Files = append(s.Files, filepath.Join(dir, arraysOut))
 	var names []string
 	for _, d := range g.Outputs {
 		names = append(names, g.Values[d.Value].Name)
@@ -60,11 +62,14 @@ func loadArrays(dir string, g *graph.Graph) (*dataset.Set, error) {
 		return nil, err
 	}
 	for _, a := range out {
-		i := slices.Index(names, a.Name)
+		i := slices.Index(names, npz.ValueName(a.Name))
+		if i < 0 {
+			i = slices.Index(names, a.Name)
+		}
 		if i < 0 {
 			return nil, fmt.Errorf("%s: array %q: the model has no output of that name", arraysOut, a.Name)
 		}
-		s.Outputs[i] = dataset.Named{Name: a.Name, Tensor: a.Tensor}
+		s.Outputs[i] = dataset.Named{Name: names[i], Tensor: a.Tensor}
 	}
 	return s, nil
 }
@@ -111,7 +116,7 @@ func loadNPZ(path string, g *graph.Graph) (*dataset.Set, error) {
 	if err := nameArrays(arrays, filepath.Base(path), g, graphInputs(g)); err != nil {
 		return nil, err
 	}
-	s := &dataset.Set{Dir: path, Inputs: map[string]*executor.Tensor{}, Outputs: map[int]dataset.Named{}}
+	s := &dataset.Set{Dir: path, Files: []string{path}, Inputs: map[string]*executor.Tensor{}, Outputs: map[int]dataset.Named{}}
 	for _, a := range arrays {
 		if err := enter(s, g, a); err != nil {
 			return nil, err
@@ -120,17 +125,29 @@ func loadNPZ(path string, g *graph.Graph) (*dataset.Set, error) {
 	return s, nil
 }
 
-// enter adds an array to a data set.
+// enter adds an array to a data set. Its name is the value's as a Writer writes it, else as it stands.
 func enter(s *dataset.Set, g *graph.Graph, a npz.Array) error {
-	id, ok := g.Lookup(a.Name)
+	name := npz.ValueName(a.Name)
+	id, ok := g.Lookup(name)
 	if !ok {
-		return fmt.Errorf("array %q: the model has no value of that name", a.Name)
+		name = a.Name
+		id, ok = g.Lookup(name)
 	}
-	if out := slices.IndexFunc(g.Outputs, func(d graph.Decl) bool { return d.Value == id }); out >= 0 && !g.Values[id].Input {
-		s.Outputs[out] = dataset.Named{Name: a.Name, Tensor: a.Tensor}
+	if !ok {
+		return fmt.Errorf("array %q: the model has no value of that name", name)
+	}
+	out := slices.IndexFunc(g.Outputs, func(d graph.Decl) bool { return d.Value == id })
+	if out >= 0 && !g.Values[id].Input {
+		if _, twice := s.Outputs[out]; twice {
+			return fmt.Errorf("two arrays are the output %q", name)
+		}
+		s.Outputs[out] = dataset.Named{Name: name, Tensor: a.Tensor}
 		return nil
 	}
-	s.Inputs[a.Name] = a.Tensor
+	if s.Inputs[name] != nil {
+		return fmt.Errorf("two arrays are the input %q", name)
+	}
+	s.Inputs[name] = a.Tensor
 	return nil
 }
 

@@ -104,7 +104,7 @@ func (a *app) finishPack(format report.Format, path, out string, table *pack.Tab
 	if err := table.WriteCSV(&b, r.Offsets); err != nil {
 		return &exitError{exitInternal, err}
 	}
-	if err := a.writeArtefact(out, path, b.Bytes()); err != nil {
+	if err := a.writeArtefact("--out", out, b.Bytes()); err != nil {
 		return err
 	}
 	w := a.out

@@ -194,7 +194,7 @@ func (a *app) listLimit() int {
 
 func (a *app) savePlanFiles(l *loaded, p *planner.Plan, model, saveConfig, savePlan string, deeploy bool) error {
 	if saveConfig != "" {
-		if err := a.writeArtefact(saveConfig, model, configs.FormatORT(p.ConfigEntries())); err != nil {
+		if err := a.writeArtefact("--save-config", saveConfig, configs.FormatORT(p.ConfigEntries())); err != nil {
 			return err
 		}
 	}
@@ -206,13 +206,13 @@ func (a *app) savePlanFiles(l *loaded, p *planner.Plan, model, saveConfig, saveP
 		if err != nil {
 			return usage("%s: --save-plan: %w", model, err)
 		}
-		return a.writeArtefact(savePlan, model, data)
+		return a.writeArtefact("--save-plan", savePlan, data)
 	}
 	data, err := configs.FormatPlan(p.Record(l.sha, a.global.seed))
 	if err != nil {
 		return &exitError{exitInternal, err}
 	}
-	return a.writeArtefact(savePlan, model, data)
+	return a.writeArtefact("--save-plan", savePlan, data)
 }
 
 func (a *app) printPlan(format report.Format, l *loaded, p *planner.Plan, view report.PlanView) error {

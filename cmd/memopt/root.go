@@ -14,6 +14,7 @@ import (
 	"golang.org/x/term"
 
 	"memopt/internal/cleanup"
+	"memopt/internal/fileio"
 	"memopt/planner"
 	"memopt/report"
 )
@@ -26,6 +27,7 @@ type app struct {
 	global  globalFlags
 	ctx     context.Context // done when a signal asks for the end
 	keeper  *keeper
+	files   fileio.Ledger
 
 	saidDropouts bool // what warnDropouts has to say
 }
@@ -59,10 +61,12 @@ func run(args []string, io stdio, environ []string) int {
 // runUntil is run with a context that says when the user or the system wants the end, and with what is told of what there
 // is to show then.
 func runUntil(ctx context.Context, k *keeper, args []string, io stdio, environ []string) int {
+	streams := io
 	report := &reportWriter{Writer: io.out, keeper: k}
 	out := bufio.NewWriter(report)
 	io.out = out
 	a := &app{stdio: io, environ: newEnvironment(environ), args: args, ctx: ctx, keeper: k}
+	a.noteStreams(streams)
 	err := a.execute(a.command())
 	if e := out.Flush(); err == nil && e != nil {
 		err = usage("cannot write the report: %w", e)
@@ -79,6 +83,7 @@ func runUntil(ctx context.Context, k *keeper, args []string, io stdio, environ [
 	if !errors.As(err, &e) {
 		e = &exitError{code: exitUsage, err: err} // cobra's own errors are about the command line
 	}
+	a.spare(streams, e.err)
 	a.complain(e.err)
 	if e.code == exitInterrupted {
 		return endCode(ctx)
@@ -159,7 +164,7 @@ Every flag can be set by a variable of its name, too: MEMOPT_THREADS=2 for
 	f.BoolVar(&a.global.strict, "strict", false, "refuse a model with nodes that are not what the operator sets say")
 	f.Int64Var(&a.global.seed, "seed", 0, "goes into the seeds that random nodes without one are given")
 	f.IntVar(&a.global.threads, "threads", 0, "threads to run on; 0: one per core")
-	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error { return a.prepare(cmd) }
+	root.PersistentPreRunE = a.prepare
 	root.SetFlagErrorFunc(a.wrongFlag)
 	root.AddCommand(a.planCommand(), a.applyCommand(), a.gradCommand(), a.runCommand(), a.verifyCommand(), a.packCommand(), a.solveCommand(), a.inspectCommand(), a.opsCommand(), a.examplesCommand(), a.versionCommand(), a.exitCodesTopic(), a.environmentTopic(), a.ortChildCommand())
 	return root
@@ -235,7 +240,7 @@ func nearest(given string, names []string) string {
 }
 
 // prepare fills flags that are not given from MEMOPT_<FLAG> and checks the global ones.
-func (a *app) prepare(cmd *cobra.Command) error {
+func (a *app) prepare(cmd *cobra.Command, args []string) error {
 	var err error
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		if f.Changed || err != nil || !hasVariable(f) {
@@ -255,6 +260,9 @@ func (a *app) prepare(cmd *cobra.Command) error {
 	case "auto", "always", "never":
 	default:
 		return usage("--color %q: wanted auto, always or never", a.global.color)
+	}
+	if err := a.announceFiles(cmd, args); err != nil {
+		return err
 	}
 	if !cmd.Hidden {
 		a.warnVariables(cmd.Root())

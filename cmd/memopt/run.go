@@ -97,13 +97,13 @@ func (a *app) runModel(name string, sel *selectionFlags, ex *execFlags, phases b
 		if err != nil {
 			return &exitError{exitInternal, err}
 		}
-		if err := a.writeArtefact(profile, name, trace); err != nil {
+		if err := a.writeArtefact("--profile", profile, trace); err != nil {
 			return err
 		}
 	}
 	var first *verify.Difference
 	if !v.Virtual {
-		if err := ex.save(r); err != nil {
+		if err := a.saveOutputs(ex, r); err != nil {
 			return err
 		}
 		first = v.Checked(x.expected(), ex.tolerance())

@@ -61,7 +61,8 @@ var forwardModels = map[string]string{
 	"rows.onnx": `rows (float[n, 8] x, float[8, 8] w) => (float loss, float[m, 8] g) <int64[2, unk__85] where, float[n, unk__86] h> {
 		h = MatMul(x, w)  r = Relu(h)  where = NonZero(r)  count = Cast<to = 1>(where)  loss = ReduceMean<keepdims = 0>(r)
 		a = Mul(r, h)  total = ReduceSum<keepdims = 0>(count)  g = Mul(a, total) }`,
-	"unused.onnx": `unused (float[8] x, float[8] w, float[3] idle) => (float loss, float[3] other) { y = Mul(x, w)  loss = ReduceSum<keepdims = 0>(y)  other = Neg(idle) }`,
+	"weights.onnx": `weights (float[4] x) => (float loss) <float[4] w = {1, 2, 3, 4}> { y = Mul(x, w)  t = Tanh(y)  loss = ReduceMean<keepdims = 0>(t) }`,
+	"unused.onnx":  `unused (float[8] x, float[8] w, float[3] idle) => (float loss, float[3] other) { y = Mul(x, w)  loss = ReduceSum<keepdims = 0>(y)  other = Neg(idle) }`,
 }
 
 func writeForward(dir string) error {

@@ -201,7 +201,7 @@ func (s *selectionFlags) resolveConfig(a *app, c *chosen) error {
 		return usage("%w", err)
 	}
 	c.options.Config, c.configPath = entries, path
-	return nil
+	return a.reads(configs.ConfigVariable, path)
 }
 
 // usePlan takes over the placements of a plan file made for the same structure.

@@ -90,7 +90,7 @@ func (a *app) solve(path string, sf *solveFlags) error {
 	if e := report.SolveJSON(&b, in, r); e != nil {
 		return &exitError{exitInternal, e}
 	}
-	if e := a.writeArtefact(sf.out, path, b.Bytes()); e != nil {
+	if e := a.writeArtefact("--out", sf.out, b.Bytes()); e != nil {
 		return e
 	}
 	w := a.out

@@ -122,7 +122,7 @@ func (a *app) verifyModels(args []string, sel *selectionFlags, ex *execFlags, vf
 	v.Baseline = a.runView(v.Verdict.Baseline, x.baseline, opts)
 	v.Planned = a.runView(v.Verdict.Planned, x.planned, opts)
 	v.Baseline.Runtime, v.Planned.Runtime = runtimes.baseline, runtimes.planned
-	if err := ex.save(v.Verdict.Planned); err != nil {
+	if err := a.saveOutputs(ex, v.Verdict.Planned); err != nil {
 		return err
 	}
 	if err := report.Verify(a.out, format, v); err != nil {

@@ -11,7 +11,7 @@ import (
 	"memopt/executor"
 	"memopt/graph"
 	"memopt/graph/onnx"
-	"memopt/internal/cleanup"
+	"memopt/internal/fileio"
 )
 
 // Named is a tensor with its name.
@@ -23,6 +23,7 @@ type Named struct {
 // Set is what a folder in ONNX's test layout holds.
 type Set struct {
 	Dir     string
+	Files   []string                    // that it was read from
 	Inputs  map[string]*executor.Tensor // by name of the value
 	Outputs map[int]Named               // by place among the model's outputs: expected ones
 }
@@ -54,6 +55,7 @@ func (s *Set) load(file, base string, g *graph.Graph, gradients []string) error 
 		t, err := ReadTensor(file)
 		if err == nil {
 			s.Outputs[out] = t
+			s.Files = append(s.Files, file)
 		}
 		return err
 	}
@@ -77,7 +79,10 @@ func (s *Set) load(file, base string, g *graph.Graph, gradients []string) error 
 		s.Inputs[gradients[number-len(g.Inputs)]] = t.Tensor
 	case isInput:
 		return fmt.Errorf("%s: the model has %d inputs and no input %d; the tensor's name is %q", file, len(g.Inputs), number, t.Name)
+	default:
+		return nil // some other file
 	}
+	s.Files = append(s.Files, file)
 	return nil
 }
 
@@ -138,9 +143,13 @@ func FromData(td *graph.TensorData) (*executor.Tensor, error) {
 	return t, nil
 }
 
-// WriteDir writes one TensorProto per tensor: the file's name is the tensor's with / as
-// %2F; the tensor's own name is exact.
-func WriteDir(dir string, tensors []Named) error {
+// FileName returns the name of the file in which WriteDir keeps a value: the value's with "/" as %2F, and more where that
+// is no name of a file, or another value's ([fileio.Name]).
+func FileName(value string) string { return fileio.Name(value, ".pb") }
+
+// WriteDir writes one TensorProto per tensor, to the file that FileName says; the tensor's own name is exact. The ledger has a
+// say in each file before it is written.
+func WriteDir(dir string, tensors []Named, files *fileio.Ledger) error {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return err
 	}
@@ -149,29 +158,16 @@ func WriteDir(dir string, tensors []Named) error {
 		if err != nil {
 			return fmt.Errorf("output %q: %w", t.Name, err)
 		}
-		file := filepath.Join(dir, strings.ReplaceAll(t.Name, "/", "%2F")+".pb")
-		if err := replace(file, data); err != nil {
+		what, file := fmt.Sprintf("output %q:", t.Name), filepath.Join(dir, FileName(t.Name))
+		if err := files.Output(what, file); err != nil {
 			return err
 		}
+		if err := fileio.WriteFile(file, data); err != nil {
+			return err
+		}
+		files.Written(what, file)
 	}
 	return nil
-}
-
-// replace writes a file under another name first.
-func replace(file string, data []byte) error {
-	f, temp, err := cleanup.File(func() (*os.File, error) { return os.Create(file + ".tmp") })
-	if err != nil {
-		return err
-	}
-	defer temp.Undo() // gone already where the rename succeeded
-	_, err = f.Write(data)
-	if e := f.Close(); err == nil {
-		err = e
-	}
-	if err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), file)
 }
 
 func toData(t Named) *graph.TensorData {

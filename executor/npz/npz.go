@@ -3,17 +3,14 @@ package npz
 import (
 	"archive/zip"
 	"bufio"
-	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"memopt/executor"
-	"memopt/internal/cleanup"
+	"memopt/internal/fileio"
 )
 
 // Array is a named tensor of an archive.
@@ -103,24 +100,23 @@ func readEntry(f *zip.File) (*executor.Tensor, error) {
 
 // Writer writes a .npz file array by array.
 type Writer struct {
-	path string
-	tmp  *os.File
-	temp cleanup.Item
-	buf  *bufio.Writer
-	zip  *zip.Writer
-	seen map[string]bool
-	err  error // the first one; nothing is written after it
+	path   string
+	file   *fileio.File
+	buf    *bufio.Writer
+	zip    *zip.Writer
+	seen   map[string]bool
+	err    error // the first one; nothing is written after it
+	closed bool
 }
 
-// Create starts a .npz file. It is written under another name next to path and takes its name
-// in Close, so that path always holds a whole file.
+// Create starts a .npz file. It takes its name in Close, so that path always holds a whole file.
 func Create(path string) (*Writer, error) {
-	tmp, temp, err := cleanup.File(func() (*os.File, error) { return createTemp(path) })
+	f, err := fileio.Create(path)
 	if err != nil {
 		return nil, err
 	}
-	buf := bufio.NewWriterSize(tmp, 1<<20)
-	return &Writer{path: path, tmp: tmp, temp: temp, buf: buf, zip: zip.NewWriter(buf), seen: map[string]bool{}}, nil
+	buf := bufio.NewWriterSize(f, 1<<20)
+	return &Writer{path: path, file: f, buf: buf, zip: zip.NewWriter(buf), seen: map[string]bool{}}, nil
 }
 
 // Add writes an array, uncompressed as numpy.savez does. Names must differ.
@@ -140,7 +136,7 @@ func (w *Writer) add(name string, t *executor.Tensor) error {
 		return fmt.Errorf("it is there already")
 	}
 	w.seen[name] = true
-	f, err := w.zip.CreateHeader(&zip.FileHeader{Name: name + ".npy", Method: zip.Store})
+	f, err := w.zip.CreateHeader(&zip.FileHeader{Name: entryName(name), Method: zip.Store})
 	if err != nil {
 		return err
 	}
@@ -149,44 +145,33 @@ func (w *Writer) add(name string, t *executor.Tensor) error {
 
 // Close ends the file and gives it its name, unless there has been an error: then nothing is left of it.
 func (w *Writer) Close() error {
-	if w.tmp == nil {
+	if w.closed {
 		return w.err
 	}
-	err := w.err
-	if err == nil {
-		err = w.end()
+	w.closed = true
+	defer w.file.Discard()
+	if w.err == nil {
+		w.err = w.zip.Close()
 	}
-	closing := w.tmp.Close()
-	if err == nil {
-		err = closing
+	if w.err == nil {
+		w.err = w.buf.Flush()
 	}
-	if err == nil {
-		err = os.Rename(w.tmp.Name(), w.path)
+	if w.err == nil {
+		w.err = w.file.Commit()
 	}
-	w.temp.Undo() // gone already where the rename succeeded
-	w.tmp, w.err = nil, err
-	return err
+	return w.err
 }
 
-func (w *Writer) end() error {
-	if err := w.zip.Close(); err != nil {
-		return err
+// entryName returns the name of an array's entry. A program that unpacks the archive, as unzip does, makes files of these names: one
+// that leads out of the folder is written with its slashes escaped, as [fileio.Escape] does, and Name finds it again. Others, with
+// slashes or without, are as numpy writes them.
+func entryName(name string) string {
+	bytes := "\x00"
+	if !fs.ValidPath(name) || strings.Contains(name, `\`) {
+		bytes = "/\\\x00"
 	}
-	if err := w.buf.Flush(); err != nil {
-		return err
-	}
-	return w.tmp.Sync()
+	return fileio.Escape(name, bytes) + ".npy"
 }
 
-// createTemp creates a file next to path with the permissions that files usually get, unlike
-// those of os.CreateTemp, which are only for the owner.
-func createTemp(path string) (f *os.File, err error) {
-	for range 100 {
-		name := fmt.Sprintf(".%s.%08x", filepath.Base(path), rand.Uint32())
-		f, err = os.OpenFile(filepath.Join(filepath.Dir(path), name), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o666)
-		if !errors.Is(err, fs.ErrExist) {
-			break
-		}
-	}
-	return f, err
-}
+// ValueName returns the name of the value whose array has a name in an archive that a Writer has written.
+func ValueName(array string) string { return fileio.Unescape(array) }

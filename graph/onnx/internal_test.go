@@ -2,11 +2,7 @@ package onnx
 
 import (
 	"bytes"
-	"errors"
-	"io"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -20,37 +16,6 @@ func TestStreamLimit(t *testing.T) {
 	require.EqualError(t, err, "reading the model -: it has more than 100 bytes, which a stream cannot have; give the path of a file")
 	_, err = read(strings.NewReader(strings.Repeat("x", 100)), "-", newExternals("-"), 100)
 	require.ErrorContains(t, err, "it is a text")
-}
-
-// TestWriteAllLeavesNothing: when the second of two files fails, neither is there.
-func TestWriteAllLeavesNothing(t *testing.T) {
-	dir := t.TempDir()
-	fault := errors.New("disk full")
-	fine := func(w io.Writer) error { _, err := w.Write([]byte("x")); return err }
-	err := writeAll([]output{
-		{filepath.Join(dir, "a"), fine},
-		{filepath.Join(dir, "b"), func(w io.Writer) error { _ = fine(w); return fault }},
-	})
-	require.ErrorIs(t, err, fault)
-	// A rename that fails after the first one succeeded.
-	require.NoError(t, os.MkdirAll(filepath.Join(dir, "taken", "full"), 0o777))
-	err = writeAll([]output{{filepath.Join(dir, "a"), fine}, {filepath.Join(dir, "taken"), fine}})
-	require.Error(t, err)
-	entries, err := os.ReadDir(dir)
-	require.NoError(t, err)
-	require.Len(t, entries, 1)
-	assert.Equal(t, "taken", entries[0].Name())
-}
-
-func TestPermissionsFollowTheUmask(t *testing.T) {
-	dir := t.TempDir()
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "plain"), nil, 0o666))
-	require.NoError(t, writeAll([]output{{filepath.Join(dir, "out"), func(io.Writer) error { return nil }}}))
-	want, err := os.Stat(filepath.Join(dir, "plain"))
-	require.NoError(t, err)
-	got, err := os.Stat(filepath.Join(dir, "out"))
-	require.NoError(t, err)
-	assert.Equal(t, want.Mode(), got.Mode())
 }
 
 // TestRope builds random nested messages, with parts of every size around the one

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 
 	"memopt/graph"
 )
@@ -15,12 +16,12 @@ import (
 const MaxStreamBytes = 2 << 30
 
 // Open maps a file and reads the model in it. The model, its strings excepted,
-// refers to the mapping until the closer is closed; files of external data are
+// refers to the mapping until that is closed; files of external data are
 // mapped when their contents are asked for and released with it. What is no
 // regular file (a pipe) is read as by [Read].
 //
 // The error is a *FormatError where the file is no valid model.
-func Open(path string) (*graph.Model, io.Closer, error) {
+func Open(path string) (*graph.Model, *Opened, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, nil, fmt.Errorf("cannot open the model: %w", err)
@@ -55,17 +56,29 @@ func Open(path string) (*graph.Model, io.Closer, error) {
 }
 
 // closer releases a model's file and its external data.
-func (x *externals) closer(main mapping) io.Closer {
-	return &mapped{main: main, files: x}
+func (x *externals) closer(main mapping) *Opened {
+	return &Opened{main: main, files: x}
 }
 
-type mapped struct {
+// Opened is what a model's contents lie in: its file, and those of its external data.
+type Opened struct {
 	main  mapping
 	files *externals
 }
 
+// External lists the files of external data that the model refers to, by their paths.
+func (m *Opened) External() []string {
+	var paths []string
+	for _, location := range m.files.named {
+		if m.files.dir != "" {
+			paths = append(paths, filepath.Join(m.files.dir, location))
+		}
+	}
+	return paths
+}
+
 // Close releases the mappings; the model is not to be used afterwards.
-func (m *mapped) Close() error {
+func (m *Opened) Close() error {
 	err := errors.Join(m.files.close(), m.main.close())
 	m.main = mapping{}
 	return err

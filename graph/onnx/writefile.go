@@ -4,13 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"slices"
 
 	"memopt/graph"
-	"memopt/internal/cleanup"
+	"memopt/internal/fileio"
 )
 
 // Options says how WriteFile stores tensors. The zero value leaves every tensor
@@ -20,17 +18,16 @@ type Options struct {
 	// stored outside the model, in a file with the model's name and ".data" added;
 	// 0 moves none there. Attributes' tensors and strings always stay in the model.
 	ExternalDataThreshold int64
+	// Check, where there is one, is asked about each file before anything is written; its error ends the write.
+	Check func(path string) error
 }
 
 // ErrInput says that a write would replace a file that the model was read from.
 var ErrInput = errors.New("the output would overwrite an input of the model; choose another name")
 
-// WriteFile writes the model to a file. The file appears whole or not at all: it
-// is written under a temporary name in the same folder, flushed to the disk and
-// renamed. Of a model with a file of data beside it both appear or none, in place of
-// an older pair; where the process is killed right between, there is no model at all
-// and what was there before lies beside it under a temporary name: never does a
-// model stand beside the data of another. A file that the model was read from, or external data that it refers
+// WriteFile writes the model to a file, as package fileio says: whole or not at all. A model with data
+// in a file beside it appears with it, and where it takes the place of an older pair, the old pair or the new one is there whenever
+// the process is killed ([fileio.Pair]). A file that the model was read from, or external data that it refers
 // to, is never replaced (ErrInput); other existing files are.
 //
 // External data stays where it is when the output lies in the model's own
@@ -38,7 +35,7 @@ var ErrInput = errors.New("the output would overwrite an input of the model; cho
 // named as the output with ".data" added, so that the output can be read. It is copied
 // from file to file and takes no memory.
 //
-// A path that is a device or a pipe is written to directly.
+// A path that is a device, a pipe or a descriptor (/dev/stdout) is written to as it is.
 func WriteFile(path string, m *graph.Model, opts Options) error {
 	move := newMover(path, m, opts)
 	defer move.from.close()
@@ -46,29 +43,48 @@ func WriteFile(path string, m *graph.Model, opts Options) error {
 	if err != nil {
 		return err
 	}
-	info, err := os.Stat(path)
-	switch {
-	case err == nil && info.IsDir():
-		return fmt.Errorf("cannot write the model: %s is a directory; give the name of a file", path)
-	case err == nil && !info.Mode().IsRegular():
-		return writeDevice(path, e)
+	if len(move.chunks) > 0 && !fileio.Replaceable(path) {
+		return fmt.Errorf("cannot write the model to %s: it has external data, which needs a file beside it; give the name of a regular file", path)
 	}
-	outputs := []output{{path, e.writeTo}}
+	outputs := []string{path}
 	if len(move.chunks) > 0 {
-		// The data comes first, so that no model ever refers to missing data.
-		outputs = slices.Insert(outputs, 0, output{path + ".data", move.writeData})
+		outputs = append(outputs, path+dataSuffix)
 	}
 	for _, o := range outputs {
-		if err := move.checkInput(o.path, m.Path); err != nil {
+		if err := move.checkInput(o, m.Path); err != nil {
 			return err
 		}
+		if opts.Check != nil {
+			if err := opts.Check(o); err != nil {
+				return err
+			}
+		}
 	}
-	return writeAll(outputs)
+	if len(outputs) == 1 {
+		return write(path, e)
+	}
+	pair := fileio.Pair{Main: path, Data: path + dataSuffix, WriteData: move.writeData, WriteMain: func(w io.Writer, data string) error {
+		if data == move.name {
+			return e.writeTo(w)
+		}
+		other := newMover(path, m, opts)
+		defer other.from.close()
+		other.name = data
+		e, err := encode(m, other)
+		if err != nil {
+			return err
+		}
+		return e.writeTo(w)
+	}}
+	return pair.Write()
 }
+
+// dataSuffix is added to a model's name to make that of its data.
+const dataSuffix = ".data"
 
 func newMover(path string, m *graph.Model, opts Options) *mover {
 	return &mover{
-		name:      filepath.Base(path) + ".data",
+		name:      filepath.Base(path) + dataSuffix,
 		threshold: opts.ExternalDataThreshold,
 		sameDir:   sameFolder(path, m.Path),
 		from:      newExternals(m.Path),
@@ -111,137 +127,15 @@ func (m *mover) checkInput(output, model string) error {
 	return nil
 }
 
-func writeDevice(path string, e *encoder) error {
-	if len(e.move.chunks) > 0 {
-		return fmt.Errorf("cannot write the model to %s: it has external data, which needs a file beside it; give the name of a regular file", path)
-	}
-	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+// write writes a model that is one file, or goes to a device.
+func write(path string, e *encoder) error {
+	f, err := fileio.Create(path)
 	if err != nil {
-		return fmt.Errorf("cannot write the model: %w", err)
-	}
-	err = e.writeTo(f)
-	if err := errors.Join(err, f.Close()); err != nil {
-		return fmt.Errorf("cannot write the model: %w", err)
-	}
-	return nil
-}
-
-// output is a file to be written and what writes its contents.
-type output struct {
-	path  string
-	write func(io.Writer) error
-}
-
-// writeAll writes all files under temporary names and then gives them their own. After an error all is as it was.
-func writeAll(outputs []output) error {
-	var temps []string
-	for _, o := range outputs {
-		name, temp, err := writeTemp(o)
-		defer temp.Undo() // gone already where the rename succeeded
-		if err != nil {
-			return fmt.Errorf("cannot write %s: %w", o.path, err)
-		}
-		temps = append(temps, name)
-	}
-	if err := cleanup.Whole(func() error { return place(outputs, temps) }); err != nil {
 		return err
 	}
-	syncFolder(filepath.Dir(outputs[0].path))
-	return nil
-}
-
-// place gives the temporary files their names, in order. What has such a name already is set aside first, from the
-// last to the first, and comes back after an error.
-func place(outputs []output, temps []string) (err error) {
-	aside := make([]string, len(outputs))
-	placed := 0
-	defer func() {
-		for i, o := range outputs {
-			switch {
-			case err != nil && aside[i] != "":
-				os.Rename(aside[i], o.path)
-			case err != nil && i < placed:
-				os.Remove(o.path)
-			case aside[i] != "":
-				os.Remove(aside[i])
-			}
-		}
-	}()
-	for i := len(outputs) - 1; i >= 0 && len(outputs) > 1; i-- { // a single rename replaces a file by itself
-		info, err := os.Lstat(outputs[i].path)
-		if errors.Is(err, os.ErrNotExist) {
-			continue
-		}
-		if err == nil && info.IsDir() {
-			err = errors.New("is a directory")
-		}
-		if err == nil {
-			aside[i], err = moveAside(outputs[i].path)
-		}
-		if err != nil {
-			return fmt.Errorf("cannot write %s: %w", outputs[i].path, err)
-		}
+	defer f.Discard()
+	if err := e.writeTo(f); err != nil {
+		return fmt.Errorf("cannot write %s: %w", path, err)
 	}
-	for i, o := range outputs {
-		if err := os.Rename(temps[i], o.path); err != nil {
-			return fmt.Errorf("cannot write %s: %w", o.path, err)
-		}
-		placed++
-	}
-	return nil
-}
-
-// moveAside gives a file a temporary name.
-func moveAside(path string) (string, error) {
-	f, err := createTemp(filepath.Dir(path))
-	if err != nil {
-		return "", err
-	}
-	name := f.Name()
-	f.Close()
-	if err := os.Rename(path, name); err != nil {
-		os.Remove(name)
-		return "", err
-	}
-	return name, nil
-}
-
-// writeTemp writes a file beside the output and flushes it to the disk.
-func writeTemp(o output) (name string, temp cleanup.Item, err error) {
-	f, temp, err := cleanup.File(func() (*os.File, error) { return createTemp(filepath.Dir(o.path)) })
-	if err != nil {
-		return "", temp, err
-	}
-	defer func() {
-		if closeErr := f.Close(); err == nil {
-			err = closeErr
-		}
-	}()
-	if err := o.write(f); err != nil {
-		return f.Name(), temp, err
-	}
-	return f.Name(), temp, f.Sync()
-}
-
-// createTemp is os.CreateTemp with the permissions that an ordinary file gets.
-func createTemp(dir string) (*os.File, error) {
-	const attempts = 1000
-	var err error
-	for range attempts {
-		name := filepath.Join(dir, fmt.Sprintf(".memopt-%08x.tmp", rand.Uint32()))
-		var f *os.File
-		f, err = os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
-		if err == nil || !errors.Is(err, os.ErrExist) {
-			return f, err
-		}
-	}
-	return nil, err
-}
-
-// syncFolder makes the new names durable, where the system can do that.
-func syncFolder(dir string) {
-	if f, err := os.Open(dir); err == nil {
-		_ = f.Sync() // some file systems cannot; the files themselves are flushed
-		f.Close()
-	}
+	return f.Commit()
 }

@@ -13,6 +13,7 @@ import (
 	"memopt/executor"
 	"memopt/executor/dataset"
 	"memopt/graph"
+	"memopt/internal/fileio"
 )
 
 // TestCount: outcomes of go test -v, parts of tests counted apart, and the reasons of skipped tests.
@@ -81,7 +82,7 @@ func TestBisect(t *testing.T) {
 func TestApart(t *testing.T) {
 	refs, got := t.TempDir(), t.TempDir()
 	write := func(dir, name string, v ...float32) {
-		require.NoError(t, dataset.WriteDir(dir, []dataset.Named{{Name: name, Tensor: executor.NewTensor(graph.Float32, []int{len(v)}, v...)}}))
+		require.NoError(t, dataset.WriteDir(dir, []dataset.Named{{Name: name, Tensor: executor.NewTensor(graph.Float32, []int{len(v)}, v...)}}, new(fileio.Ledger)))
 	}
 	write(refs, "w", 1, -4, 2)
 	write(got, "w_grad", 1, -4, 2.05)

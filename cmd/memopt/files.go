@@ -1,0 +1,114 @@
+package main
+
+import (
+	"errors"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"memopt/internal/fileio"
+)
+
+// readsFiles says what the arguments of a verb are, where they are files that it reads.
+var readsFiles = map[string]string{"plan": "the model", "apply": "the model", "grad": "the model", "run": "the model", "verify": "a model", "inspect": "the model",
+	"solve": "the instance", "pack": "the buffers"}
+
+// The flags whose values are files, and folders of them. A test looks for others.
+var (
+	inputFlags  = []string{"config", "plan", "cost", "device", "aliases", "data-dir"}
+	outputFlags = []string{"out", "save-config", "save-plan", "save-outputs", "profile"}
+)
+
+// streamName is the argument that stands for standard input or output.
+const streamName = "-"
+
+// announceFiles notes all files that the command line names, before any of them is read or written, so that no input is
+// overwritten, by whatever name, and no hour is spent on an output that cannot be. What they lead to, external data and
+// folders of data, is noted when it is found.
+func (a *app) announceFiles(cmd *cobra.Command, args []string) error {
+	if what, ok := readsFiles[cmd.Name()]; ok {
+		for _, path := range args {
+			if err := a.reads(what, path); err != nil {
+				return err
+			}
+		}
+	}
+	for _, name := range inputFlags {
+		if path := flagValue(cmd, name); path != "" {
+			if err := a.reads("--"+name, path); err != nil {
+				return err
+			}
+		}
+	}
+	for _, name := range outputFlags {
+		if path := flagValue(cmd, name); path != "" && path != streamName {
+			if err := a.writes("--"+name, path); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func flagValue(cmd *cobra.Command, name string) string {
+	if f := cmd.Flags().Lookup(name); f != nil {
+		return f.Value.String()
+	}
+	return ""
+}
+
+// reads notes an input.
+func (a *app) reads(what, path string) error {
+	var err error
+	switch {
+	case strings.HasPrefix(path, examplePrefix):
+	case path == streamName:
+		if f, ok := a.in.(*os.File); ok {
+			err = a.files.InputFile("standard input", f)
+		}
+	default:
+		err = a.files.Input(what, path)
+	}
+	return refused(err)
+}
+
+// writes announces an output.
+func (a *app) writes(what, path string) error { return refused(a.files.Output(what, path)) }
+
+func refused(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &exitError{exitUsage, err}
+}
+
+// spare keeps a message from a stream that goes to an input: it is told on the other one, or not at all.
+func (a *app) spare(streams stdio, err error) {
+	var e *fileio.StreamError
+	if !errors.As(err, &e) || !concerns(e, streams.err) {
+		return
+	}
+	a.err = io.Discard
+	if !concerns(e, streams.out) {
+		a.err = streams.out
+	}
+}
+
+func concerns(e *fileio.StreamError, stream io.Writer) bool {
+	f, ok := stream.(*os.File)
+	return ok && e.Concerns(f)
+}
+
+// noteStreams notes where standard output and error go.
+func (a *app) noteStreams(streams stdio) {
+	for _, s := range []struct {
+		name string
+		w    io.Writer
+	}{{"standard output", streams.out}, {"standard error", streams.err}} {
+		if f, ok := s.w.(*os.File); ok {
+			a.files.Stream(s.name, f)
+		}
+	}
+}

@@ -1,0 +1,30 @@
+//go:build !unix
+
+package fileio
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+const noFollow = 0
+
+func umask() os.FileMode { return 0o022 }
+
+// keepOwner does nothing: new files belong to whom the folder's settings say.
+func keepOwner(*os.File, os.FileInfo) error { return nil }
+
+func duplicate(int, string) (*os.File, error) { return nil, errors.ErrUnsupported }
+
+// identity is what tells files apart: their path, since this system's numbers are not to be had.
+type identity struct{ path string }
+
+func identify(_ os.FileInfo, path string) (identity, bool) {
+	full, err := filepath.Abs(path)
+	if real, e := filepath.EvalSymlinks(full); e == nil {
+		full = real
+	}
+	return identity{strings.ToLower(full)}, err == nil && path != ""
+}
