@@ -1,6 +1,7 @@
 package executor
 
 import (
+	"context"
 	"fmt"
 	"slices"
 
@@ -70,7 +71,7 @@ func (f *frame) plan(sizes *live.Sizes, packed bool) error {
 			}
 		}
 	}
-	l := planner.NewLayout(t, padded)
+	l := planner.NewLayout(context.Background(), t, padded)
 	f.arenaBytes, f.bound = l.Bytes, min(l.LowerBound, l.Bytes)
 	copy(f.offsets, l.Offsets)
 	for i := range f.steps {

@@ -1,6 +1,7 @@
 package planner_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -207,7 +208,7 @@ func TestInnerIsBeside(t *testing.T) {
 		}
 		tl, err := bare.Simulate()
 		require.NoError(t, err)
-		require.Equal(t, planner.NewLayout(tl, p.Sizes.Bytes).Bytes, p.Arena.Bytes)
+		require.Equal(t, planner.NewLayout(context.Background(), tl, p.Sizes.Bytes).Bytes, p.Arena.Bytes)
 		require.GreaterOrEqual(t, p.Base.Peak.Bytes, tl.Peak.Bytes)
 		same, err := planner.Make(m, types, planner.Options{Budget: &planner.Budget{Arena: p.Arena.Bytes, Effort: 0.01}})
 		require.NoError(t, err)

@@ -105,7 +105,7 @@ func TestBoundsByBruteForce(t *testing.T) {
 		eachPlan(p.Analysis, m, func(placements []recompute.Placement) {
 			e, err := p.simulate(placements)
 			require.NoError(t, err)
-			arena := NewLayout(e.timeline, e.program.Bytes).Bytes
+			arena := NewLayout(context.Background(), e.timeline, e.program.Bytes).Bytes
 			require.LessOrEqual(t, least, arena, "seed %d: %+v", seed, placements)
 			require.LessOrEqual(t, p.Base.LowerBound, e.peak, "seed %d: %+v", seed, placements)
 			at := atPoint{arena, costOf(tk, p, placements)}

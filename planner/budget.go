@@ -86,6 +86,7 @@ type point struct {
 	cost       int64 // of the extra runs, in units of the search's graph
 	live       int64
 	arena      int64
+	layout     *Layout // which the plan takes over: later there may be less time for one as good
 	method     string
 }
 
@@ -138,6 +139,7 @@ func (p *Plan) fitBudget(ctx context.Context) (*selection, error) {
 	if err != nil {
 		return nil, err
 	}
+	p.packed = best.layout
 	sel, err := p.takePlacements(best.placements)
 	if err != nil {
 		return nil, err

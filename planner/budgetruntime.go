@@ -37,6 +37,7 @@ func (p *Plan) fitRuntime(ctx context.Context) (*selection, error) {
 	if err != nil {
 		return nil, err
 	}
+	p.packed = r.points[best].layout
 	sel, err := p.takePlacements(r.points[best].placements)
 	if err != nil {
 		return nil, err

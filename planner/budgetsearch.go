@@ -153,6 +153,7 @@ func (b *budgeter) point(a *remat.Answer) (*point, error) {
 	if err != nil {
 		return nil, err
 	}
-	pt.live, pt.arena = e.peak, NewLayout(e.timeline, e.program.Bytes).Bytes
+	pt.layout = NewLayout(b.ctx, e.timeline, e.program.Bytes)
+	pt.live, pt.arena = e.peak, pt.layout.Bytes
 	return pt, nil
 }

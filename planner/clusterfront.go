@@ -88,7 +88,8 @@ func (s *clusterSearch) pack(pt *clusterPoint) error {
 	if e == nil {
 		return s.err
 	}
-	pt.arena = NewLayout(e.timeline, e.program.Bytes).Bytes
+	pt.layout = NewLayout(s.p.ctx, e.timeline, e.program.Bytes)
+	pt.arena = pt.layout.Bytes
 	return nil
 }
 

@@ -132,6 +132,7 @@ func (p *Plan) selectClusters(ctx context.Context, budget, work int64) (*selecti
 	if err != nil {
 		return nil, err
 	}
+	p.packed = best.layout
 	if p.Options.Budget != nil {
 		p.Options.Budget.found()
 	}

@@ -18,6 +18,7 @@ type clusterPoint struct {
 	seconds  float64 // of recomputation
 	peak     int64   // live bytes; MaxInt64 where it selects what cannot be cloned
 	arena    int64   // -1: not packed yet
+	layout   *Layout
 	// excess has for every rung the sum over all steps of the bytes above it: a measure of the way to go that falls
 	// even where one of several equal peaks goes and the others stay.
 	excess   []float64

@@ -33,8 +33,9 @@ type Layout struct {
 }
 
 // NewLayout packs the buffers of a timeline: every buffer takes its size rounded up to the
-// alignment, and no two that live at once share a byte.
-func NewLayout(t *live.Timeline, bytes []int64) *Layout {
+// alignment, and no two that live at once share a byte. A context that is done ends the search
+// for a smaller arena: the layout is whole all the same.
+func NewLayout(ctx context.Context, t *live.Timeline, bytes []int64) *Layout {
 	l := &Layout{Offsets: make([]int64, len(t.Root))}
 	var ids []graph.ValueID
 	var buffers []pack.Buffer
@@ -48,10 +49,10 @@ func NewLayout(t *live.Timeline, bytes []int64) *Layout {
 	var r *pack.Result
 	var err error
 	if len(buffers) > manyBuffers {
-		r = pack.Greedy(buffers)
+		r = pack.Greedy(ctx, buffers)
 	}
 	if r == nil || r.Height > r.LowerBound+r.LowerBound/closeEnough {
-		r, err = pack.Solve(context.Background(), buffers, pack.Options{Nodes: packNodes(len(buffers))})
+		r, err = pack.Solve(ctx, buffers, pack.Options{Nodes: packNodes(len(buffers))})
 	}
 	if err != nil {
 		// The timeline has checked that the sizes add up within int64; the rounding may still leave it.

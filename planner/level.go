@@ -110,13 +110,13 @@ func (p *Plan) withinBase(c *levelChoice) (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		c.layout = NewLayout(e.timeline, e.program.Bytes)
+		c.layout = NewLayout(p.ctx, e.timeline, e.program.Bytes)
 	}
 	if c.layout.Bytes <= p.Base.Peak.Bytes-p.innerPeak() {
 		return true, nil // the arena of the graph as it is holds these bytes at once
 	}
 	if p.baseArena == nil {
-		p.baseArena = NewLayout(p.Base, p.baseProgram().Bytes)
+		p.baseArena = NewLayout(p.ctx, p.Base, p.baseProgram().Bytes)
 	}
 	return c.layout.Bytes <= p.baseArena.Bytes, nil
 }

@@ -71,10 +71,11 @@ type Plan struct {
 	program   *live.Program  // of the graph as it is
 	pos       []int32        // by node: its place in the order
 	scratch   scratch
-	nodeCosts *nodeCosts // nil until it is asked for
-	budgeter  *budgeter  // of a plan to a budget, for explanations
-	baseArena *Layout    // of Base; nil until it is asked for
-	packed    *Layout    // of the selection that is adopted next, where it is known
+	ctx       context.Context // ends the search for layouts
+	nodeCosts *nodeCosts      // nil until it is asked for
+	budgeter  *budgeter       // of a plan to a budget, for explanations
+	baseArena *Layout         // of Base; nil until it is asked for
+	packed    *Layout         // of the selection that is adopted next, where it is known
 
 	Persistent int64   // bytes of inputs and weights
 	Arena      *Layout // of Planned
@@ -130,7 +131,8 @@ func makeIn(ctx context.Context, m *graph.Model, types *op.Result, b live.Bounda
 	if opts.Probe != nil {
 		probe = *opts.Probe
 	}
-	p := &Plan{Model: m, Types: types, Options: opts, Rewritten: rewritten, Analysis: recompute.Find(m, b, order, probe)}
+	p := &Plan{Model: m, Types: types, Options: opts, Rewritten: rewritten, Analysis: recompute.Find(m, b, order, probe), ctx: ctx}
+	defer func() { p.ctx = context.Background() }() // what is asked of the plan afterwards has a time of its own
 	p.pos = order.Positions()
 	p.Warnings = append(p.Warnings, p.Analysis.Warnings...)
 	if err := p.measure(); err != nil {
@@ -278,7 +280,7 @@ func (p *Plan) adopt(e *evaluated) {
 	}
 	p.Planned = e.timeline.Clone()
 	if p.Arena, p.packed = p.packed, nil; p.Arena == nil && !p.Options.SkipLayout {
-		p.Arena = NewLayout(p.Planned, e.program.Bytes)
+		p.Arena = NewLayout(p.ctx, p.Planned, e.program.Bytes)
 	}
 	costs := p.costs()
 	p.Step, p.Recompute = costs.of(p.Analysis.Order), costs.of(again)

@@ -85,7 +85,7 @@ func (a *app) pack(path, out, capacity, limit string, asked bool) error {
 	start := time.Now()
 	var r *pack.Result
 	if len(table.Buffers) >= manyBuffers && !asked {
-		r = pack.Greedy(table.Buffers)
+		r = pack.Greedy(ctx, table.Buffers)
 	}
 	if r == nil || opts.Capacity > 0 && r.Height > opts.Capacity {
 		if r, err = pack.Solve(ctx, table.Buffers, opts); r == nil {

@@ -81,8 +81,7 @@ func (x *exact) slack(k int32) int64 { return x.capacity - x.floor[k] - x.total[
 // branches; a branch that fails without this decision to blame settles the matter.
 func (x *exact) branch(a, b int32, depth int) outcome {
 	word, bit := x.bit(depth)
-	full := word >= x.words || len(x.sets) > exactSets || len(x.records) > exactRaise
-	if full || x.nodes >= x.limit || x.nodes%x.pause == 0 && x.halt() {
+	if word >= x.words || x.full() || x.nodes >= x.limit || x.spend(int(b-a)) {
 		return limited
 	}
 	x.nodes++
@@ -91,6 +90,9 @@ func (x *exact) branch(a, b int32, depth int) outcome {
 		x.blame = append(x.blame, make([]uint64, x.words))
 	}
 	k := x.pick(a, b, depth)
+	if x.stopped {
+		return limited
+	}
 	list, floor := x.scratch[depth], x.floor[k]
 	slices.SortFunc(list, func(p, q int32) int { return cmp.Compare(x.rank[p], x.rank[q]) })
 	blame := x.blame[depth]
@@ -141,7 +143,7 @@ type option struct {
 
 // pick returns the section to decide on and leaves its candidates in scratch. It must be
 // one at whose floor nothing open can slip below a candidate; at
-// the lowest floor of all that cannot happen.
+// the lowest floor of all that cannot happen. A run that must end picks any.
 func (x *exact) pick(a, b int32, depth int) int32 {
 	options := x.options[:0]
 	for k := a; k < b; k++ {
@@ -166,7 +168,7 @@ func (x *exact) pick(a, b int32, depth int) int32 {
 			}
 		}
 		x.scratch[depth] = list
-		if x.pickBy == pickLowest || x.clean(list, x.floor[k]) {
+		if x.pickBy == pickLowest || x.spend(len(options)+int(x.open[k])) || x.clean(list, x.floor[k]) {
 			return k
 		}
 		options[best] = options[len(options)-1]
@@ -190,6 +192,9 @@ func (x *exact) key(k int32) float64 {
 // clean reports whether no open job fits below one of the list at the level.
 func (x *exact) clean(list []int32, level int64) bool {
 	for _, i := range list {
+		if x.spend(len(x.meets[i])) {
+			return true
+		}
 		for _, u := range x.meets[i] {
 			if x.offset[u] < 0 && x.level[u] <= level-x.jobs[u].size {
 				return false

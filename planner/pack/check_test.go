@@ -1,6 +1,7 @@
 package pack
 
 import (
+	"context"
 	"math"
 	"testing"
 
@@ -49,7 +50,7 @@ func TestCheckDisturbed(t *testing.T) {
 			at := int64(i)
 			buffers[i] = Buffer{Lower: at, Upper: at + 1 + at*7919%int64(n), Size: 1 + at*31%17}
 		}
-		offsets := Greedy(buffers).Offsets
+		offsets := Greedy(context.Background(), buffers).Offsets
 		require.NoError(t, Check(buffers, offsets, 0))
 		i := rapid.IntRange(0, n-1).Draw(t, "moved")
 		offsets[i] = max(0, offsets[i]+rapid.Int64Range(-20, 20).Draw(t, "by"))

@@ -15,9 +15,11 @@ type exact struct {
 	capacity int64
 	limit    int64       // on nodes, of the present run
 	nodes    int64       // of the present run
-	halt     func() bool // asked every so many nodes
-	pause    int64       // that many
-	rank     []int32     // by job: the order in which candidates are tried
+	halt     func() bool // asked every pause steps
+	pause    int64
+	steps    int64   // since it was asked
+	stopped  bool    // the run ends as soon as it can
+	rank     []int32 // by job: the order in which candidates are tried
 	pickBy   picker
 
 	meets []([]int32) // by job: the jobs live at once with it
@@ -45,7 +47,7 @@ type exact struct {
 	shift    int     // a decision shares its bit with the 2^shift - 1 after it
 	told     []int32 // by record: the explanation that it is part of already
 	telling  int32
-	steps    int // of the explanation so far
+	toldOf   int // records of the explanation so far
 	blocked  []int32
 	placed   []int32
 	floors   []savedFloor
@@ -55,6 +57,10 @@ type exact struct {
 	conflict []uint64
 	scratch  [][]int32 // by depth: candidates
 	options  []option
+	goals    []int64 // of a leap, by job
+	reached  []bool
+	queue    restingQueue
+	rounds   int        // settleRounds, other numbers for tests
 	blame    [][]uint64 // by depth: what the branches tried so far were blamed on
 }
 
@@ -82,13 +88,30 @@ const (
 	exactSets  = 1 << 24 // words
 	exactRaise = 1 << 23 // records
 	exactWords = 128     // of a set
-	exactSteps = 1 << 14 // of an explanation, for the sake of time
+	exactSteps = 1 << 14 // records of an explanation, for the sake of time
 )
+
+// haltWork is the number of steps, each a look at a job or at a section, between two questions whether the search must end: well
+// below a millisecond.
+const haltWork = 1 << 16
+
+// spend counts steps and reports whether the run must end. What a conclusion has raised until then stays true, so a
+// conclusion may end early; nothing is decided on it any more.
+func (x *exact) spend(n int) bool {
+	if x.steps += int64(n); x.steps >= x.pause {
+		x.steps = 0
+		x.stopped = x.stopped || x.halt()
+	}
+	return x.stopped
+}
+
+// full reports whether the records have taken the memory that the search may have.
+func (x *exact) full() bool { return len(x.sets) > exactSets || len(x.records) > exactRaise }
 
 // newExact prepares the search, or returns nil if the problem is too large for it.
 func newExact(p *problem) *exact {
 	n := len(p.jobs)
-	x := &exact{problem: p}
+	x := &exact{problem: p, rounds: settleRounds, pause: haltWork}
 	x.members = make([][]int32, p.sections)
 	entries := 0
 	for i, j := range p.jobs {
@@ -120,7 +143,6 @@ func newExact(p *problem) *exact {
 			}
 		}
 	}
-	x.pause = max(1, int64(4096/n))
 	x.words = n/32 + 4
 	for x.words>>x.shift > exactWords {
 		x.shift++
@@ -211,6 +233,7 @@ func (x *exact) run(capacity, limit int64, rank []int32, by picker) outcome {
 	x.undo(m)
 	clear(x.weight)
 	x.capacity, x.limit, x.nodes, x.rank, x.pickBy = capacity, limit, 0, rank, by
+	x.steps, x.stopped = 0, x.halt()
 	x.begin()
 	for k := range x.floor {
 		x.touch(int32(k))

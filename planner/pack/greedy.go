@@ -2,6 +2,7 @@ package pack
 
 import (
 	"cmp"
+	"context"
 	"math/bits"
 	"slices"
 )
@@ -25,15 +26,16 @@ func (a answer) better(b answer) answer {
 const greedyWork = 1 << 27
 
 // Greedy is the fast first answer alone: the best of several greedy orders, near-linear
-// in the number of buffers. Buffers that make no sense have no meaning here; Solve names them.
-func Greedy(buffers []Buffer) *Result {
+// in the number of buffers. A context that is done ends it with a poorer one. Buffers that make no sense have no meaning
+// here; Solve names them.
+func Greedy(ctx context.Context, buffers []Buffer) *Result {
 	r := &Result{Offsets: make([]int64, len(buffers)), Optimal: true}
 	groups := split(buffers)
 	for _, p := range groups {
 		r.LowerBound = max(r.LowerBound, p.bound*p.unit)
 	}
 	for _, p := range groups {
-		a := p.greedy(r.LowerBound/p.unit, greedyWork, func() bool { return false })
+		a := p.greedy(r.LowerBound/p.unit, greedyWork, func() bool { return ctx.Err() != nil })
 		r.take(p, a)
 	}
 	r.Optimal = r.Height == r.LowerBound
@@ -78,9 +80,9 @@ func compareProduct(a, b job) int {
 }
 
 // greedy tries the orders until one reaches the goal, each with a budget of work, or until
-// it is halted after the first.
+// it is halted. Then the first answer may be a poor one, but there is one.
 func (p *problem) greedy(goal, work int64, halt func() bool) answer {
-	best := p.inTime()
+	best := p.inTime(halt)
 	for _, o := range greedyOrders {
 		if best.height <= goal || halt() {
 			break
@@ -102,13 +104,19 @@ func (p *problem) sorted(compare func(a, b job) int) []int32 {
 	return order
 }
 
+// orderPause is the number of slots that are looked at between two questions whether the search must end.
+const orderPause = 1 << 18
+
 // inOrder gives each job in turn the lowest gap that holds it. Halted, it has no answer.
 func (p *problem) inOrder(order []int32, work int64, method string, halt func() bool) answer {
 	a := answer{offsets: make([]int64, len(p.jobs)), method: method}
 	placed := newShelves(p.sections, work)
+	asked := work // what was left when halt was asked last
 	for n, i := range order {
-		if n%1024 == 1023 && halt() {
-			return answer{}
+		if n%1024 == 1023 || asked-placed.budget > orderPause {
+			if asked = placed.budget; halt() {
+				return answer{}
+			}
 		}
 		a.offsets[i] = placed.place(p.jobs[i])
 		a.height = max(a.height, a.offsets[i]+p.jobs[i].size)

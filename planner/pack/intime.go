@@ -17,11 +17,33 @@ const holeScan = 4096
 type arena struct {
 	holes []hole
 	top   int64
+	halt  func() bool // asked every so often whether to give up: then the arena only grows
+	work  int
+}
+
+// timePause is the number of holes between two such questions.
+const timePause = 1 << 18
+
+// over reports whether so many more holes are too many.
+func (a *arena) over(holes int) bool {
+	if a.halt == nil {
+		return true
+	}
+	if a.work += holes + 1; a.work >= timePause {
+		if a.work = 0; a.halt() {
+			a.halt = nil
+		}
+	}
+	return a.halt == nil
 }
 
 // take cuts size units out of the smallest hole that holds them, the lowest on a tie; with none
 // the arena grows, into its last hole if that touches the end.
 func (a *arena) take(size int64) int64 {
+	if a.over(len(a.holes)) {
+		a.top += size
+		return a.top - size
+	}
 	best := -1
 	for i, h := range a.holes[:min(len(a.holes), holeScan)] {
 		if h.size >= size && (best < 0 || h.size < a.holes[best].size) {
@@ -51,6 +73,9 @@ func (a *arena) take(size int64) int64 {
 
 // give frees a stretch and joins it with its neighbours.
 func (a *arena) give(offset, size int64) {
+	if a.halt == nil {
+		return
+	}
 	i := sort.Search(len(a.holes), func(i int) bool { return a.holes[i].offset > offset })
 	below := i > 0 && a.holes[i-1].offset+a.holes[i-1].size == offset
 	above := i < len(a.holes) && offset+size == a.holes[i].offset
@@ -69,8 +94,8 @@ func (a *arena) give(offset, size int64) {
 
 // inTime packs as an allocator would that knows the sizes but not the future: by start,
 // each job into the smallest hole that holds it. Of the jobs that start in one section, those
-// that live longest choose first.
-func (p *problem) inTime() answer {
+// that live longest choose first. Halted, what is left is stacked.
+func (p *problem) inTime(halt func() bool) answer {
 	starts := make([]int32, len(p.jobs))
 	for i := range starts {
 		starts[i] = int32(i)
@@ -84,7 +109,7 @@ func (p *problem) inTime() answer {
 		return cmp.Or(cmp.Compare(p.jobs[x].hi, p.jobs[y].hi), cmp.Compare(x, y))
 	})
 	a := answer{offsets: make([]int64, len(p.jobs)), method: "best fit in time"}
-	var m arena
+	m := arena{halt: halt}
 	next := 0
 	for _, i := range starts {
 		for p.jobs[ends[next]].hi <= p.jobs[i].lo {

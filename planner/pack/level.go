@@ -46,7 +46,7 @@ func (x *exact) since(i int32, v int64) int32 {
 func (x *exact) explain(set []uint64) {
 	clear(set)
 	x.telling++
-	x.steps = 0
+	x.toldOf = 0
 	if more := len(x.records) + 1 - len(x.told); more > 0 {
 		x.told = append(x.told, make([]int32, more)...)
 	}
@@ -56,8 +56,8 @@ func (x *exact) explain(set []uint64) {
 // decisions are blamed: that is never wrong.
 func (x *exact) because(set []uint64, r int32) {
 	for r >= 0 && x.told[r] != x.telling {
-		if x.steps++; x.steps >= exactSteps {
-			if x.steps == exactSteps {
+		if x.toldOf++; x.toldOf >= exactSteps {
+			if x.toldOf == exactSteps {
 				for i := range set {
 					set[i] = ^uint64(0)
 				}
@@ -143,6 +143,7 @@ func (x *exact) drop(i int32, offset int64, depth int) bool {
 		}
 	}
 	top := offset + j.size
+	x.spend(len(x.meets[i]))
 	for _, u := range x.meets[i] {
 		if x.offset[u] >= 0 {
 			continue
@@ -183,15 +184,30 @@ func (x *exact) swap(s, a, b int32) {
 	x.spot[p][s-x.jobs[p].lo], x.spot[q][s-x.jobs[q].lo] = b, a
 }
 
+// settleRounds is how often the blocked jobs are raised one by one before all are raised at once. A job that is raised alone
+// is blamed on fewer decisions; but jobs that wait for one another climb by turns in steps of their sizes, which may be
+// millions of times smaller than the way they have to go.
+const settleRounds = 16
+
 // settle draws conclusions until nothing changes. It reports whether all is still
 // possible; if not, the conflict says why.
 func (x *exact) settle() bool {
-	for again := true; again; {
+	round := 0
+	for again := true; again; round++ {
+		if round == x.rounds {
+			if !x.leap() {
+				return false
+			}
+			break
+		}
 		again = false
 		for at := 0; at < len(x.blocked); at++ {
 			i := x.blocked[at]
 			if x.offset[i] >= 0 || !x.stuck[i] {
 				continue
+			}
+			if x.stopped = x.stopped || x.full(); x.spend(len(x.meets[i])) {
+				return true
 			}
 			raised, ok := x.rest(i)
 			if !ok {
@@ -245,6 +261,9 @@ func (x *exact) rest(i int32) (raised, ok bool) {
 // no longer fit above their floor.
 func (x *exact) fill() bool {
 	for _, k := range x.touched {
+		if x.spend(int(x.open[k])) {
+			return true
+		}
 		floor, choice := int64(math.MaxInt64), int32(0)
 		for _, u := range x.members[k][:x.open[k]] {
 			if level := x.level[u]; level <= floor {

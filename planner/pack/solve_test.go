@@ -98,8 +98,12 @@ func TestExactAlone(t *testing.T) {
 		p := problems[0]
 		want := smallest(buffers) / p.unit
 		x := newExact(p)
-		x.halt = func() bool { return false }
+		x.rounds = rapid.SampledFrom([]int{0, 1, settleRounds}).Draw(t, "rounds before a leap")
 		for _, run := range exactRuns {
+			left := rapid.IntRange(0, 3).Draw(t, "questions before it is halted")
+			x.halt, x.pause = func() bool { left--; return left < 0 }, 1
+			x.run(want-1, 1e6, x.ranks(exactOrders[run.order]), run.by)
+			x.halt = func() bool { return false }
 			for capacity := want - 2; capacity < want+2; capacity++ {
 				o := x.run(capacity, 1e6, x.ranks(exactOrders[run.order]), run.by)
 				if capacity < want {
@@ -143,7 +147,7 @@ func TestSolveCapacity(t *testing.T) {
 func TestGreedyIsValid(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		buffers := drawBuffers(t, 200)
-		r := Greedy(buffers)
+		r := Greedy(context.Background(), buffers)
 		require.NoError(t, Check(buffers, r.Offsets, 0))
 		require.Equal(t, height(buffers, r.Offsets), r.Height)
 		require.LessOrEqual(t, r.LowerBound, r.Height)
@@ -213,7 +217,7 @@ func tight(n int) []Buffer {
 
 func TestSolveLimits(t *testing.T) {
 	buffers := tight(150)
-	capacity := Greedy(buffers).LowerBound
+	capacity := Greedy(context.Background(), buffers).LowerBound
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	r, err := Solve(ctx, buffers, Options{Capacity: capacity})
@@ -258,7 +262,7 @@ func (e *expiring) Err() error {
 func TestSolveLarge(t *testing.T) {
 	buffers := tight(10_000)
 	require.Nil(t, newExact(split(buffers)[0]))
-	greedy := Greedy(buffers)
+	greedy := Greedy(context.Background(), buffers)
 	opts := Options{Nodes: 4 * 10_000}
 	r, err := Solve(context.Background(), buffers, opts)
 	require.NoError(t, err)
@@ -287,7 +291,7 @@ func BenchmarkGreedy(b *testing.B) {
 				buffers[i] = Buffer{lower, lower + 1 + rng.Int63n(span), 1 + rng.Int63n(1000)}
 			}
 			for b.Loop() {
-				r := Greedy(buffers)
+				r := Greedy(context.Background(), buffers)
 				b.ReportMetric(float64(r.Height)/float64(r.LowerBound), "height/bound")
 			}
 		})
