@@ -100,7 +100,6 @@ func readEntry(f *zip.File) (*executor.Tensor, error) {
 
 // Writer writes a .npz file array by array.
 type Writer struct {
-	path   string
 	file   *fileio.File
 	buf    *bufio.Writer
 	zip    *zip.Writer
@@ -116,7 +115,7 @@ func Create(path string) (*Writer, error) {
 		return nil, err
 	}
 	buf := bufio.NewWriterSize(f, 1<<20)
-	return &Writer{path: path, file: f, buf: buf, zip: zip.NewWriter(buf), seen: map[string]bool{}}, nil
+	return &Writer{file: f, buf: buf, zip: zip.NewWriter(buf), seen: map[string]bool{}}, nil
 }
 
 // Add writes an array, uncompressed as numpy.savez does. Names must differ.
@@ -126,7 +125,7 @@ func (w *Writer) Add(name string, t *executor.Tensor) error {
 	}
 	err := w.add(name, t)
 	if err != nil {
-		w.err = fmt.Errorf("%s: array %q: %w", w.path, name, err)
+		w.err = fmt.Errorf("array %q: %w", name, err)
 	}
 	return w.err
 }

@@ -61,7 +61,7 @@ func WriteFile(path string, m *graph.Model, opts Options) error {
 		}
 	}
 	if len(outputs) == 1 {
-		return write(path, e)
+		return fileio.Write(path, e.writeTo)
 	}
 	pair := fileio.Pair{Main: path, Data: path + dataSuffix, WriteData: move.writeData, WriteMain: func(w io.Writer, data string) error {
 		if data == move.name {
@@ -125,17 +125,4 @@ func (m *mover) checkInput(output, model string) error {
 		}
 	}
 	return nil
-}
-
-// write writes a model that is one file, or goes to a device.
-func write(path string, e *encoder) error {
-	f, err := fileio.Create(path)
-	if err != nil {
-		return err
-	}
-	defer f.Discard()
-	if err := e.writeTo(f); err != nil {
-		return fmt.Errorf("cannot write %s: %w", path, err)
-	}
-	return f.Commit()
 }

@@ -58,13 +58,30 @@ func Create(path string) (*File, error) {
 
 // WriteFile writes an output that is in memory.
 func WriteFile(path string, data []byte) error {
-	f, err := Create(path)
+	return Write(path, func(w io.Writer) error {
+		_, err := w.Write(data)
+		return err
+	})
+}
+
+// Write writes an output.
+func Write(path string, write func(io.Writer) error) error {
+	f, err := begin(path, write)
+	defer f.Discard()
 	if err != nil {
 		return err
 	}
-	defer f.Discard()
-	f.Write(data) // an error is Commit's, too
 	return f.Commit()
+}
+
+// begin writes an output up to its name.
+func begin(path string, write func(io.Writer) error) (*File, error) {
+	f, err := Create(path)
+	if err != nil {
+		return nil, err
+	}
+	f.fail(write(f))
+	return f, f.Seal()
 }
 
 // failed words an error of a call on the output.
@@ -78,16 +95,16 @@ func failed(path string, err error) error {
 	return fmt.Errorf("cannot write %s: %w", path, err)
 }
 
-// fail remembers the first error. One that is about another file, of which the output is copied, keeps its path.
+// fail remembers the first error, and returns it. One that is about another file, of which the output is copied, keeps its path.
 func (f *File) fail(err error) error {
 	if err == nil || f.err != nil {
-		return err
+		return f.err
 	}
 	if e, ok := err.(*os.PathError); ok && e.Path != f.f.Name() {
 		err = fmt.Errorf("%w", err)
 	}
 	f.err = failed(f.path, err)
-	return err
+	return f.err
 }
 
 // Write writes to the file.

@@ -42,18 +42,6 @@ func (p *Pair) Write() error {
 	return p.replace()
 }
 
-// begin writes a file up to its name.
-func begin(path string, write func(io.Writer) error) (*File, error) {
-	f, err := Create(path)
-	if err != nil {
-		return nil, err
-	}
-	if err := write(f); err != nil {
-		f.fail(err)
-	}
-	return f, f.Seal()
-}
-
 // main writes a Main that refers to a name.
 func (p *Pair) main(data string) (*File, error) {
 	return begin(p.Main, func(w io.Writer) error { return p.WriteMain(w, filepath.Base(data)) })
