@@ -128,6 +128,9 @@ func (f *frame) makeStep(st *step, id graph.NodeID) error {
 	if n.Fault != nil {
 		return &Unsupported{n.Fault}
 	}
+	if n.Clash != nil {
+		return n.Clash
+	}
 	if err := f.checkTypes(st); err != nil {
 		return err
 	}

@@ -56,7 +56,11 @@ func (a *app) read(name string) (*loaded, error) {
 	a.warnDeviations(l)
 	l.types.Walk(l.Graph, func(g *graph.Graph, r *op.Result) {
 		for _, c := range r.Conflicts {
-			a.warn("value %q: the file says %v, inference says %v; the file's word is taken", g.Values[c.Value].Name, c.Declared, c.Inferred)
+			stands := "the file's word is taken"
+			if c.Elements() {
+				stands = "the operator's word is taken, and run and verify refuse the node"
+			}
+			a.warn("value %q: the file says %v, inference says %v; %s", g.Values[c.Value].Name, c.Declared, c.Inferred, stands)
 		}
 	})
 	return l, nil

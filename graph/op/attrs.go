@@ -72,23 +72,42 @@ func attrOr[T any](c *Ctx, name string, def T) T {
 
 // attrForm names what an attribute holds.
 func attrForm(v any) string {
-	switch v.(type) {
-	case int64:
-		return "an integer"
-	case float32:
-		return "a float"
-	case string:
-		return "a string"
-	case []int64:
-		return "a list of integers"
-	case []float32:
-		return "a list of floats"
-	case []string:
-		return "a list of strings"
-	case *graph.TensorData:
-		return "a tensor"
-	case *graph.Graph:
-		return "a graph"
+	if text, known := attrKinds[attrKind(v)]; known {
+		return text
 	}
 	return fmt.Sprintf("a %T", v)
+}
+
+// attrKinds names each kind of attribute that schemas have as messages do.
+var attrKinds = map[string]string{
+	"int": "an integer", "float": "a float", "string": "a string",
+	"ints": "a list of integers", "floats": "a list of floats", "strings": "a list of strings",
+	"tensor": "a tensor", "sparse": "a sparse tensor", "graph": "a graph", "type": "a type",
+}
+
+// attrKind returns the kind of what an attribute holds; "" of one that no schema has.
+func attrKind(v any) string {
+	switch v.(type) {
+	case int64:
+		return "int"
+	case float32:
+		return "float"
+	case string:
+		return "string"
+	case []int64:
+		return "ints"
+	case []float32:
+		return "floats"
+	case []string:
+		return "strings"
+	case *graph.TensorData:
+		return "tensor"
+	case *graph.Sparse:
+		return "sparse"
+	case *graph.Graph:
+		return "graph"
+	case graph.Type:
+		return "type"
+	}
+	return ""
 }

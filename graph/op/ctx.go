@@ -130,16 +130,6 @@ func (c *Ctx) outType(i int) graph.Type {
 	return graph.Type{}
 }
 
-func (c *Ctx) checkArity() {
-	check := func(what string, got int, want Arity) {
-		if got < want.Min || want.Max >= 0 && got > want.Max {
-			c.Errorf("has %d %s, wanted %v", got, what, want)
-		}
-	}
-	check("inputs", len(c.Node.Inputs), c.Info.Inputs)
-	check("outputs", len(c.Node.Outputs), c.Info.Outputs)
-}
-
 // Axis maps an axis attribute or element in [-rank, rank-1] to [0, rank). It
 // calls Errorf, and returns false, where it is outside; what names it in the message.
 func (c *Ctx) Axis(what string, axis int64, rank int) (int, bool) {

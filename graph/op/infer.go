@@ -17,7 +17,7 @@ const maxContents = 256
 // Graph.Values.
 type Result struct {
 	// Conflicts lists values whose declared type and inferred type differ; the
-	// declared one stands.
+	// declared shape stands, and the inferred elements.
 	Conflicts []Conflict
 	// NoRow lists nodes whose operator has no row in the table, or no schema in
 	// the imported operator set: their outputs are what the file says, or unknown.
@@ -38,6 +38,10 @@ type Conflict struct {
 	Value              graph.ValueID
 	Declared, Inferred graph.Type
 }
+
+// Elements reports whether the two differ in more than shapes. Then the inferred elements stand, and the node that makes
+// the value has a Clash.
+func (c *Conflict) Elements() bool { return apart(c.Declared, c.Inferred) }
 
 // Contents returns the elements of a small tensor that inference could follow: of
 // integers, of bools as 0 and 1, and of floats where all of them are whole.
@@ -223,9 +227,10 @@ func (inf *inference) node(n *graph.Node) error {
 			return err
 		}
 	}
+	n.Clash = nil
 	for slot, id := range n.Outputs {
 		if id != graph.NoValue {
-			inf.settle(id, inf.ctx.outType(slot))
+			inf.settle(n, slot, inf.ctx.outType(slot))
 		}
 	}
 	return inf.checkOverflow(n)
@@ -240,7 +245,7 @@ func (inf *inference) apply(n *graph.Node, kind graph.Kind, version int) error {
 	*c = Ctx{inf: inf, Node: n, Info: info, Version: info.VersionOf(n, inf.versions[info.Domain]), outs: c.outs[:0]}
 	if c.Version == 0 || info.Infer == nil {
 		inf.res.NoRow = append(inf.res.NoRow, n.ID)
-	} else if c.checkArity(); c.err == nil {
+	} else if c.checkDefinition(); c.err == nil {
 		info.Infer(c)
 	}
 	for slot := range c.outs {
@@ -285,13 +290,30 @@ func (inf *inference) checkOverflow(n *graph.Node) error {
 	return nil
 }
 
-// settle merges what the file says of a value with what inference found.
-func (inf *inference) settle(id graph.ValueID, inferred graph.Type) {
+// settle merges what the file says of an output with what inference found.
+func (inf *inference) settle(n *graph.Node, slot int, inferred graph.Type) {
+	id := n.Outputs[slot]
 	v := &inf.g.Values[id]
 	declared := inf.relabelled(inf.declared[id])
 	merged, ok := inf.merge(declared, inferred)
 	if !ok {
-		inf.res.Conflicts = append(inf.res.Conflicts, Conflict{id, declared, inferred})
+		c := Conflict{Value: id, Declared: declared, Inferred: inferred}
+		if c.Elements() {
+			merged = withElements(merged, inferred)
+			if n.Clash == nil {
+				n.Clash = inf.ctx.fault(fmt.Sprintf("output %d (%q) is %v by the operator's definition, and %v in the file", slot, v.Name, inferred, declared))
+			}
+		}
+		inf.res.Conflicts = append(inf.res.Conflicts, c)
 	}
 	v.Type = merged
+}
+
+// withElements returns a type with another one's elements.
+func withElements(t, from graph.Type) graph.Type {
+	if t.Form != graph.FormTensor || from.Form != graph.FormTensor {
+		return from
+	}
+	t.DType = from.DType
+	return t
 }

@@ -68,7 +68,7 @@ func (inf *inference) read(n *graph.Node) error {
 }
 
 // readings lists the other ways to understand a node, the likeliest first: the version in which it is
-// written, or the first that has the operator, and the dialects of tools.
+// written, or the first that has the operator or as many inputs, and the dialects of tools.
 func (inf *inference) readings(n *graph.Node, kind graph.Kind, written int) []reading {
 	var list []reading
 	if info := Of(kind); kind != Unknown {
@@ -77,12 +77,24 @@ func (inf *inference) readings(n *graph.Node, kind graph.Kind, written int) []re
 			list = append(list, reading{kind, written})
 		case imported == 0 && len(info.Since) > 0:
 			list = append(list, reading{kind, info.Since[0]})
+		case !arity(info.signature(imported).inputs).admits(len(n.Inputs)):
+			list = laterReading(n, info, imported)
 		}
 	}
 	for _, k := range inf.dialectsOf(n) {
 		list = append(list, reading{k, Of(k).Since[0]})
 	}
 	return list
+}
+
+// laterReading is the first later version that has as many inputs as a node.
+func laterReading(n *graph.Node, info *Info, imported int) []reading {
+	for _, v := range info.Since {
+		if v > imported && arity(info.signature(v).inputs).admits(len(n.Inputs)) {
+			return []reading{{info.Kind, v}}
+		}
+	}
+	return nil
 }
 
 // dialectsOf lists the rows of dialects that have the node's name.

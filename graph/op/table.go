@@ -84,7 +84,7 @@ func bindGraph(g *graph.Graph, local map[opKey]bool) {
 // bindNode sets the kind of a node by its name alone.
 func bindNode(n *graph.Node, local map[opKey]bool) {
 	key := opKey{graph.CanonicalDomain(n.Domain), n.Op}
-	n.Version, n.Fault = 0, nil
+	n.Version, n.Fault, n.Clash = 0, nil, nil
 	if n.Kind = byName[key]; local[key] {
 		n.Kind = Unknown
 	}

@@ -1,0 +1,129 @@
+package op
+
+import (
+	"fmt"
+
+	"memopt/graph"
+)
+
+// checkDefinition holds a node to what the schema of its version says of operands and attributes. No rule, of shapes
+// or of gradients, and no kernel sees a node that the schema has something against.
+func (c *Ctx) checkDefinition() {
+	sig := c.Info.signature(c.Version)
+	if sig == nil {
+		return // row 0: nothing is known of the operator
+	}
+	c.checkCounts(sig)
+	c.laterOrNever(sig, (*Ctx).attrFault)
+	c.laterOrNever(sig, (*Ctx).givenFault)
+	c.laterOrNever(sig, (*Ctx).typeFault)
+}
+
+// laterOrNever holds a node to a signature. What a later version of the operator admits is noted and taken: rules and
+// kernels are written for all versions.
+func (c *Ctx) laterOrNever(sig *signature, fault func(*Ctx, *signature) string) {
+	text := fault(c, sig)
+	if text == "" || c.err != nil {
+		return
+	}
+	if c.Info.laterAdmits(c.Version, func(s *signature) bool { return fault(c, s) == "" }) {
+		c.loosely("%s", text)
+	} else {
+		c.Errorf("%s", text)
+	}
+}
+
+// checkCounts refuses operands that the version does not know: their meaning in another version need not be what
+// the rule of this one makes of them.
+func (c *Ctx) checkCounts(sig *signature) {
+	if n, want := len(c.Node.Inputs), arity(sig.inputs); want.Max >= 0 && n > want.Max {
+		c.Errorf("has %d inputs, wanted %v", n, want)
+	}
+	n, want := len(c.Node.Outputs), arity(sig.outputs)
+	if want.Min = min(want.Min, c.Info.Outputs.Min); !want.admits(n) {
+		c.Errorf("has %d outputs, wanted %v", n, want)
+	}
+}
+
+// givenFault says which required operand is left out.
+func (c *Ctx) givenFault(sig *signature) string {
+	if n, want := len(c.Node.Inputs), arity(sig.inputs); n < want.Min {
+		return fmt.Sprintf("has %d inputs, wanted %v", n, want)
+	}
+	for i := range c.Node.Inputs {
+		if o := slot(sig.inputs, i); !c.Has(i) && o != nil && !o.optional {
+			return fmt.Sprintf("input %d is left out; the operator requires it", i)
+		}
+	}
+	for i, id := range c.Node.Outputs {
+		if o := slot(sig.outputs, i); id == graph.NoValue && o != nil && !o.optional && !o.variadic {
+			return fmt.Sprintf("output %d is left out; the operator requires it", i)
+		}
+	}
+	return ""
+}
+
+// attrFault holds attributes to the kinds that a schema gives them. Those that it does not have say nothing.
+func (c *Ctx) attrFault(sig *signature) string {
+	for i := range sig.attrs {
+		spec := &sig.attrs[i]
+		a := c.Node.Attr(spec.name)
+		switch {
+		case a == nil && spec.required:
+			return fmt.Sprintf("lacks the attribute %q, %s", spec.name, attrKinds[spec.kind])
+		case a == nil:
+		case a.Value == nil && a.Ref != "":
+			return fmt.Sprintf("attribute %q stands for the attribute %q of a function; inline the function first", a.Name, a.Ref)
+		case spec.kind == "ints" && attrKind(a.Value) == "int" && !c.inf.strict: // IntList takes it
+		case attrKind(a.Value) != spec.kind:
+			return fmt.Sprintf("attribute %q holds %s, wanted %s", a.Name, attrForm(a.Value), attrKinds[spec.kind])
+		}
+	}
+	return ""
+}
+
+// typeFault holds the types of inputs, as far as they are known, to a schema's: each has a set, and those of one variable
+// are equal.
+func (c *Ctx) typeFault(sig *signature) string {
+	for i := range c.Node.Inputs {
+		o, t := slot(sig.inputs, i), c.In(i)
+		if o == nil || t.Form == graph.FormUnknown {
+			continue
+		}
+		if !o.types.has(t) {
+			return fmt.Sprintf("input %d has type %s, wanted %v", i, formOf(t), o.types)
+		}
+		for j := range i {
+			if p := slot(sig.inputs, j); !o.mixed && o.variable != "" && o.variable == p.variable && apart(c.In(j), t) {
+				return fmt.Sprintf("input %d has type %s and input %d has type %s; they must be equal", j, formOf(c.In(j)), i, formOf(t))
+			}
+		}
+	}
+	return ""
+}
+
+// apart reports whether two types are known to differ in more than shapes.
+func apart(a, b graph.Type) bool {
+	switch {
+	case a.Form == graph.FormUnknown || b.Form == graph.FormUnknown:
+		return false
+	case a.Form != b.Form:
+		return true
+	case a.Form == graph.FormTensor:
+		return a.DType != b.DType && a.DType != graph.Undefined && b.DType != graph.Undefined
+	}
+	return a.Elem != nil && b.Elem != nil && apart(*a.Elem, *b.Elem)
+}
+
+// formOf names a type without its shape.
+func formOf(t graph.Type) string {
+	switch {
+	case t.Form == graph.FormTensor:
+		return t.DType.String()
+	case t.Elem != nil:
+		elem := *t.Elem
+		elem.Shape = graph.Shape{}
+		t.Elem = &elem
+	}
+	return t.String()
+}
