@@ -348,3 +348,40 @@ func TestDeclaredSizeIsHeld(t *testing.T) {
 		}
 	}
 }
+
+// TestClashesAreNotRun: no device runs a node of which the file states other elements than the operator gives, in
+// bodies neither.
+func TestClashesAreNotRun(t *testing.T) {
+	for _, graphText := range []string{
+		`(float[4] a, float[4] b) => (y) <int8[4] y> { y = Add(a, b) }`,
+		`(bool c, float[4] a) => (y) { y = If<then_branch = t () => (int8[4] z) { z = Relu(a) }, else_branch = e () => (w) { w = Identity(a) }>(c) }`,
+	} {
+		m, err := graph.Parse(`<ir_version: 8, opset_import: ["" : 17]> g `+graphText, "g")
+		require.NoError(t, err)
+		types, err := op.InferAsIs(m)
+		require.NoError(t, err)
+		s, err := executor.Open(m, types, cpu.Device{}, executor.Options{Threads: 1})
+		if err == nil {
+			fill(t, s, nil)
+			err = s.Run(context.Background())
+			require.NoError(t, s.Close())
+		}
+		require.ErrorContains(t, err, "is float[4] by the operator's definition, and int8[4] in the file")
+	}
+}
+
+// TestVirtualControlFlow: a device without data takes the outputs of control flow and runs no subgraph.
+func TestVirtualControlFlow(t *testing.T) {
+	for _, body := range []string{
+		`y = If<then_branch = t () => (z) { z = Relu(a) }, else_branch = e () => (w) { w = Tanh(a) }>(c)`,
+		`y = Loop<body = l (int64 i, bool more, float[4] s) => (again, u) { again = Identity(more)  u = Exp(s) }>(n, c, a)`,
+		`y = Scan<num_scan_inputs = 1, body = s (float x) => (z) { z = Exp(x) }>(a)`,
+	} {
+		m, types := parsed(t, `<ir_version: 8, opset_import: ["" : 17]> g (bool c, int64 n, float[4] a) => (r) { `+body+`  r = Neg(y) }`)
+		s, err := executor.Open(m, types, null.Device{}, executor.Options{})
+		require.NoError(t, err)
+		require.NoError(t, s.Run(context.Background()))
+		require.EqualValues(t, s.Prediction().Arena, s.Measured().Arena)
+		require.NoError(t, s.Close())
+	}
+}

@@ -15,8 +15,8 @@ type Node struct {
 	// Fault says what the operator's definition has against the node, which is opaque then: its kind is
 	// unknown. Nil: nothing.
 	Fault error
-	// Clash says which output the file states to have other elements than the operator gives. Analyses take the
-	// operator's word for it; no executor runs the node. Nil: none.
+	// Clash says which output the file states to have other elements, or another rank, than the operator gives.
+	// Analyses take the operator's word for it; no executor runs the node. Nil: none.
 	Clash error
 
 	Inputs   []ValueID // NoValue where an optional input is left out

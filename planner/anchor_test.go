@@ -43,7 +43,7 @@ func TestAnchors(t *testing.T) {
 		seed := rapid.Uint64().Draw(t, "seed")
 		rng := rand.New(rand.NewPCG(seed, 3))
 		m := graphtest.Training(rng, graphtest.Options{Nodes: rapid.IntRange(20, 150).Draw(t, "nodes"), Layers: rapid.Bool().Draw(t, "layers"), Yield: rapid.Bool().Draw(t, "yield")})
-		m.Opsets[0].Version = rapid.Int64Range(7, 21).Draw(t, "opset")
+		m.Opsets[0].Version = rapid.Int64Range(10, 21).Draw(t, "opset") // before 10 the masks of Dropout are floats, which DropoutGrad does not take
 		op.Bind(m)
 		types, err := op.Infer(m)
 		require.NoError(t, err)

@@ -57,7 +57,7 @@ func (a *app) read(name string) (*loaded, error) {
 	l.types.Walk(l.Graph, func(g *graph.Graph, r *op.Result) {
 		for _, c := range r.Conflicts {
 			stands := "the file's word is taken"
-			if c.Elements() {
+			if c.Refuted() {
 				stands = "the operator's word is taken, and run and verify refuse the node"
 			}
 			a.warn("value %q: the file says %v, inference says %v; %s", g.Values[c.Value].Name, c.Declared, c.Inferred, stands)

@@ -67,16 +67,16 @@ func (c *Ctx) givenFault(sig *signature) string {
 func (c *Ctx) attrFault(sig *signature) string {
 	for i := range sig.attrs {
 		spec := &sig.attrs[i]
-		a := c.Node.Attr(spec.name)
+		a := c.Node.Attr(spec.Name)
 		switch {
-		case a == nil && spec.required:
-			return fmt.Sprintf("lacks the attribute %q, %s", spec.name, attrKinds[spec.kind])
+		case a == nil && spec.Required:
+			return fmt.Sprintf("lacks the attribute %q, %s", spec.Name, attrKinds[spec.Kind])
 		case a == nil:
 		case a.Value == nil && a.Ref != "":
 			return fmt.Sprintf("attribute %q stands for the attribute %q of a function; inline the function first", a.Name, a.Ref)
-		case spec.kind == "ints" && attrKind(a.Value) == "int" && !c.inf.strict: // IntList takes it
-		case attrKind(a.Value) != spec.kind:
-			return fmt.Sprintf("attribute %q holds %s, wanted %s", a.Name, attrForm(a.Value), attrKinds[spec.kind])
+		case spec.Kind == "ints" && attrKind(a.Value) == "int" && !c.inf.strict: // IntList takes it
+		case attrKind(a.Value) != spec.Kind:
+			return fmt.Sprintf("attribute %q holds %s, wanted %s", a.Name, attrForm(a.Value), attrKinds[spec.Kind])
 		}
 	}
 	return ""

@@ -17,7 +17,7 @@ const maxContents = 256
 // Graph.Values.
 type Result struct {
 	// Conflicts lists values whose declared type and inferred type differ; the
-	// declared shape stands, and the inferred elements.
+	// declared dims stand, and the inferred elements and rank.
 	Conflicts []Conflict
 	// NoRow lists nodes whose operator has no row in the table, or no schema in
 	// the imported operator set: their outputs are what the file says, or unknown.
@@ -39,9 +39,12 @@ type Conflict struct {
 	Declared, Inferred graph.Type
 }
 
-// Elements reports whether the two differ in more than shapes. Then the inferred elements stand, and the node that makes
-// the value has a Clash.
-func (c *Conflict) Elements() bool { return apart(c.Declared, c.Inferred) }
+// Refuted reports whether the two differ in elements or rank, and not only in dims. Then the inferred type stands, and
+// the node that makes the value has a Clash.
+func (c *Conflict) Refuted() bool {
+	a, b := c.Declared.Shape, c.Inferred.Shape
+	return apart(c.Declared, c.Inferred) || a.Ranked && b.Ranked && len(a.Dims) != len(b.Dims)
+}
 
 // Contents returns the elements of a small tensor that inference could follow: of
 // integers, of bools as 0 and 1, and of floats where all of them are whole.
@@ -290,6 +293,20 @@ func (inf *inference) checkOverflow(n *graph.Node) error {
 	return nil
 }
 
+// corrected returns a declared type with the elements and the rank that inference found.
+func corrected(t, inferred graph.Type) graph.Type {
+	if t.Form != graph.FormTensor || inferred.Form != graph.FormTensor {
+		return inferred
+	}
+	if inferred.DType != graph.Undefined {
+		t.DType = inferred.DType
+	}
+	if inferred.Shape.Ranked && len(inferred.Shape.Dims) != len(t.Shape.Dims) {
+		t.Shape = inferred.Shape
+	}
+	return t
+}
+
 // settle merges what the file says of an output with what inference found.
 func (inf *inference) settle(n *graph.Node, slot int, inferred graph.Type) {
 	id := n.Outputs[slot]
@@ -298,8 +315,8 @@ func (inf *inference) settle(n *graph.Node, slot int, inferred graph.Type) {
 	merged, ok := inf.merge(declared, inferred)
 	if !ok {
 		c := Conflict{Value: id, Declared: declared, Inferred: inferred}
-		if c.Elements() {
-			merged = withElements(merged, inferred)
+		if c.Refuted() {
+			merged = corrected(merged, inferred)
 			if n.Clash == nil {
 				n.Clash = inf.ctx.fault(fmt.Sprintf("output %d (%q) is %v by the operator's definition, and %v in the file", slot, v.Name, inferred, declared))
 			}
@@ -307,13 +324,4 @@ func (inf *inference) settle(n *graph.Node, slot int, inferred graph.Type) {
 		inf.res.Conflicts = append(inf.res.Conflicts, c)
 	}
 	v.Type = merged
-}
-
-// withElements returns a type with another one's elements.
-func withElements(t, from graph.Type) graph.Type {
-	if t.Form != graph.FormTensor || from.Form != graph.FormTensor {
-		return from
-	}
-	t.DType = from.DType
-	return t
 }

@@ -40,7 +40,11 @@ func (inf *inference) read(n *graph.Node) error {
 	if kind == Unknown && len(others) == 0 {
 		return nil // NoRow has it
 	}
-	why := inf.whyNot(n, kind, fault)
+	against := fault
+	if against == nil {
+		against = loose
+	}
+	why := inf.whyNot(n, kind, against)
 	for _, stated := range []bool{true, false} {
 		if !stated && sound {
 			break

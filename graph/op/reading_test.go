@@ -57,7 +57,8 @@ func TestReadings(t *testing.T) {
 		{name: "loss as log-probabilities", opsets: `"" : 13`, graph: `(float[2, 5] s, int64[2] l) => (float[2, 5] y) { y = SoftmaxCrossEntropyLoss(s, l) }`,
 			read: "SoftmaxCrossEntropyLoss of Deeploy's dialect", y: "float[2, 5]", why: "its outputs would not have the types that the file states"},
 		{name: "loss as defined", opsets: `"" : 13`, graph: `(float[2, 5] s, int64[2] l) => (y) { y = SoftmaxCrossEntropyLoss(s, l) }`, y: "float"},
-		{name: "loss with other stated types", opsets: `"" : 13`, graph: `(float[2, 5] s, int64[2] l) => (float[3] y) { y = SoftmaxCrossEntropyLoss(s, l) }`, y: "float[3]"},
+		{name: "loss with other stated types", opsets: `"" : 13`, graph: `(float[2, 5] s, int64[2] l) => (float[3] y) { y = SoftmaxCrossEntropyLoss(s, l) }`, y: "float"},
+		{name: "other elements stated", opsets: `"" : 17`, graph: `(float[3] x) => (y) <int8[3] y> { y = Relu(x) }`, y: "float[3]"},
 		{name: "gradient of the loss", opsets: `"" : 13, "com.microsoft" : 1`, graph: `(float[2, 5] p, int64[2] l) => (y) { y = com.microsoft.SoftmaxCrossEntropyLossGrad(p, l) }`,
 			read: "SoftmaxCrossEntropyLossGrad of Deeploy's dialect", y: "float[2, 5]", why: "has 2 inputs, wanted 3 to 5"},
 		{name: "gradient of a norm without statistics", opsets: `"" : 13, "com.microsoft" : 1`,
@@ -134,4 +135,84 @@ func TestReadingInBodies(t *testing.T) {
 	require.Equal(t, []string{"Squeeze Squeeze-11", "Relu "}, read)
 	_, err = op.Infer(m)
 	require.Error(t, err)
+}
+
+// TestClashes: where the file states other elements or another rank than an operator gives, the operator's word stands, and
+// the node says so to whoever would run it. Other dims are the file's to say.
+func TestClashes(t *testing.T) {
+	for _, c := range []struct{ name, graph, y, clash string }{
+		{"elements", `(float[4] a, float[4] b) => (y) <int8[4] y> { y = Add(a, b) }`, "float[4]",
+			`node "Add#0" (Add-14): output 0 ("y") is float[4] by the operator's definition, and int8[4] in the file`},
+		{"of a graph output", `(float[4] a) => (int64[4] y) { y = Relu(a) }`, "float[4]", `is float[4] by the operator's definition, and int64[4] in the file`},
+		{"dims that the operator does not know", `(float[n] a) => (int8[7] y) { y = Relu(a) }`, "float[7]", `is float[n] by the operator's definition`},
+		{"rank", `(float[4] a) => (float[2, 2] y) { y = Relu(a) }`, "float[4]", `is float[4] by the operator's definition, and float[2, 2] in the file`},
+		{"form", `(float[4] a) => (seq(float) y) { y = Relu(a) }`, "float[4]", `and seq(float`},
+		{"dims", `(float[4] a) => (float[5] y) { y = Relu(a) }`, "float[5]", ""},
+		{"elements of a sequence", `(float[4] a) => (seq(int64[4]) y) { y = SequenceConstruct(a) }`, "seq(float[4])", `is seq(float[4]) by`},
+		{"nothing stated", `(float[4] a) => (y) { y = Relu(a) }`, "float[4]", ""},
+		{"elements that no rule knows", `(float[4] a) => (float16 y) { y = Mystery(a) }`, "float16", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			m, err := graph.Parse(`<ir_version: 8, opset_import: ["" : 17]> g `+c.graph, "g")
+			require.NoError(t, err)
+			for range 2 { // the second time there is still the file's word
+				res, err := op.InferAsIs(m)
+				require.NoError(t, err)
+				y, _ := m.Graph.Lookup("y")
+				require.Equal(t, c.y, m.Graph.Values[y].Type.String())
+				if n := m.Graph.Nodes[0]; c.clash == "" {
+					require.NoError(t, n.Clash)
+				} else {
+					require.ErrorContains(t, n.Clash, c.clash)
+					require.Len(t, res.Conflicts, 1)
+					require.True(t, res.Conflicts[0].Refuted())
+				}
+			}
+		})
+	}
+}
+
+// TestSignatureChecks: what a schema has against a node comes from its version's signature, before any rule sees the node.
+func TestSignatureChecks(t *testing.T) {
+	for _, c := range []struct{ name, opset, graph, read, why string }{
+		{"required input left out", "17", `(float[3] x) => (y) { y = Sub(, x) }`, "", `node "Sub#0" (Sub-14): input 0 is left out; the operator requires it`},
+		{"first input left out", "17", `(float[3] x) => (y) { y = Gelu(, x) }`, "", "Gelu"},
+		{"operand of several left out", "17", `(float[3] x) => (y) { y = Concat<axis = 0>(x, , x) }`, "", "input 1 is left out"},
+		{"optional input left out", "17", `(float[3] x) => (y) { y = Clip(x, , x0) }`, "-", ""},
+		{"required output left out", "17", `(float[3] x) => (i) <int64[1] k = {1}> { , i = TopK(x, k) }`, "", "output 0 is left out; the operator requires it"},
+		{"optional later", "9", `(float[2, 3] x, float[3, 4] w) => (y) { y = Gemm(x, w) }`, "Gemm-11", "has 2 inputs, wanted 3"},
+		{"too many for the version", "11", `(float[2, 3] x) => (y) <int64[1] a = {1}> { y = ReduceSum(x, a) }`, "ReduceSum-13", "has 2 inputs, wanted 1"},
+		{"too many for any version", "17", `(float[2, 3] x) => (y) { y = ReduceSum(x, x, x) }`, "", "has 3 inputs, wanted 1 to 2"},
+		{"too many outputs for the version", "7", `(float[2, 2, 8, 8] x) => (y) { y, i = MaxPool<kernel_shape = [2, 2]>(x) }`, "", "has 2 outputs, wanted 1"},
+		{"type of an operand that no rule looks at", "17", `(float[2, 3] x, float[1] a) => (y) { y = Squeeze(x, a) }`, "", "input 1 has type float, wanted int64"},
+		{"types of one variable", "17", `(float[3] x, double[3] z) => (y) { y = Sum(x, z) }`, "", "input 0 has type float and input 1 has type double; they must be equal"},
+		{"types that came later", "6", `(int32[3] x) => (y) { y = Relu(x) }`, "Relu-6", "input 0 has type int32, wanted float, float16 or double"},
+		{"types that may differ later", "7", `(float[3] x, int32[3] z) => (y) { y = Pow(x, z) }`, "", "input 1 has type int32"},
+		{"sequence for a tensor", "17", `(seq(float[3]) x) => (y) { y = Relu(x) }`, "", "input 0 has type seq(float"},
+		{"tensor for a sequence", "17", `(float[3] x) => (y) { y = SequenceLength(x) }`, "", "wanted a sequence of any type"},
+		{"attribute of another kind", "17", `(float[3] x) => (y) { y = LeakyRelu<alpha = 1>(x) }`, "", `attribute "alpha" holds an integer, wanted a float`},
+		{"tensor attribute of another kind", "17", `() => (y) { y = Constant<value = 1>() }`, "", `attribute "value" holds an integer, wanted a tensor`},
+		{"required attribute", "17", `(float[3] x) => (y) { y = Concat(x) }`, "", `lacks the attribute "axis", an integer`},
+		{"attribute that the schema does not have", "17", `(float[3] x) => (y) { y = Relu<axis = "?">(x) }`, "-", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			text := strings.ReplaceAll(c.graph, "x0", "m")
+			if text != c.graph {
+				text = strings.Replace(text, "=> (y) {", "=> (y) <float m = {1}> {", 1)
+			}
+			m, err := graph.Parse(fmt.Sprintf(`<ir_version: 8, opset_import: ["" : %s]> g %s`, c.opset, text), "g")
+			require.NoError(t, err)
+			res, err := op.InferAsIs(m)
+			require.NoError(t, err)
+			n := m.Graph.Nodes[0]
+			require.Equal(t, c.read == "", n.Fault != nil)
+			if c.read == "-" {
+				require.Empty(t, res.Deviations)
+				return
+			}
+			require.Len(t, res.Deviations, 1)
+			require.Equal(t, c.read, res.Deviations[0].Read)
+			require.ErrorContains(t, res.Deviations[0].Why, c.why)
+		})
+	}
 }

@@ -10,7 +10,7 @@ import (
 type signature struct {
 	since           int
 	inputs, outputs []operand
-	attrs           []attrSpec
+	attrs           []AttrSpec
 }
 
 // operand is a formal input or output. The last one may stand for several.
@@ -23,11 +23,19 @@ type operand struct {
 	mixed    bool // of a variadic one: they may have different types
 }
 
-// attrSpec is an attribute that a schema has.
-type attrSpec struct {
-	name     string
-	kind     string // as attrKinds has it
-	required bool
+// AttrSpec is an attribute that a schema has.
+type AttrSpec struct {
+	Name     string
+	Kind     string // "int", "ints", "float", "floats", "string", "strings", "tensor", "sparse", "graph" or "type"
+	Required bool
+}
+
+// Attrs lists the attributes of an operator's schema version; do not edit it.
+func (i *Info) Attrs(version int) []AttrSpec {
+	if sig := i.signature(version); sig != nil {
+		return sig.attrs
+	}
+	return nil
 }
 
 // typeSet is a set of types: bit d stands for element type d.

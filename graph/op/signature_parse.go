@@ -128,7 +128,7 @@ func parseSignature(text string, sets map[string]uint32) (sig signature, err err
 		if attrKinds[kind] == "" {
 			return sig, fmt.Errorf("no kind of attribute: %q", word)
 		}
-		sig.attrs = append(sig.attrs, attrSpec{name, kind, required})
+		sig.attrs = append(sig.attrs, AttrSpec{name, kind, required})
 	}
 	in, out, _ := strings.Cut(operands, "->")
 	if sig.inputs, err = parseOperands(in, variables, sets); err != nil {
