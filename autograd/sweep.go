@@ -103,7 +103,7 @@ func (j *joint) expand(order graph.Order) (graph.Order, error) {
 			continue
 		}
 		first := len(j.g.Nodes)
-		j.prefix = j.base + j.labelOf(n) + "/"
+		j.prefix = graph.Nested(j.base, j.labelOf(n)+"/")
 		c := j.ctx(n)
 		outs := expand(c)
 		if outs == nil {
@@ -210,7 +210,7 @@ func (j *joint) sweep(order graph.Order) error {
 			}
 			return &NoRule{Node: j.labelOf(n), Op: n.Op, Value: j.firstWanted(n), Why: why}
 		}
-		j.prefix = j.base + j.labelOf(n) + "_grad/"
+		j.prefix = graph.Nested(j.base, j.labelOf(n)+"_grad/")
 		row.Rule(j.ctx(n))
 	}
 	return nil

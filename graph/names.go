@@ -3,6 +3,7 @@ package graph
 import (
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // Names are the names of the nodes and values of a model's graphs, those of subgraphs included. ONNX wants
@@ -103,8 +104,31 @@ func (n *Names) Verify(m *Model) error {
 	return err
 }
 
+// Bounds of the names that Nested makes, in bytes.
+const (
+	maxPath = 1024
+	maxPart = 128 // of the name itself, where the path is longer
+)
+
+// Nested is the name of a part of a subgraph: the path of the subgraph with the part's own name behind it. A part of a part
+// has the path in its name already, so that names would double in length with every level: of long ones only the last part is kept,
+// and of a long path the beginning. Names need not differ yet.
+func Nested(path, name string) string {
+	if len(path)+len(name) <= maxPath {
+		return path + name
+	}
+	name = name[strings.LastIndexByte(strings.TrimRight(name, "/"), '/')+1:]
+	if len(name) > maxPart {
+		name = strings.ToValidUTF8(name[len(name)-maxPart:], "")
+	}
+	if len(path) > maxPath-maxPart {
+		path = strings.ToValidUTF8(path[:maxPath-maxPart], "")
+	}
+	return path + name
+}
+
 // Rename gives all nodes and values of a subgraph new names, at any depth; values that it takes from outside keep
-// theirs. prefix goes in front of the names.
+// theirs. prefix goes in front of the names, as by Nested.
 func (n *Names) Rename(g *Graph, prefix string) {
 	names := make(map[string]ValueID, len(g.Values))
 	for i := range g.Values {
@@ -112,7 +136,7 @@ func (n *Names) Rename(g *Graph, prefix string) {
 		if v.Outer != NoValue {
 			v.Name = g.Outer.Values[v.Outer].Name
 		} else {
-			v.Name = n.Value(prefix + v.Name)
+			v.Name = n.Value(Nested(prefix, v.Name))
 		}
 		names[v.Name] = ValueID(i)
 	}
@@ -126,7 +150,7 @@ func (n *Names) Rename(g *Graph, prefix string) {
 	}
 	for _, node := range g.Nodes {
 		if node.Name != "" {
-			node.Name = n.Node(prefix + node.Name)
+			node.Name = n.Node(Nested(prefix, node.Name))
 		}
 		for i := range node.Attrs {
 			if node.Attrs[i].renamed(n, prefix) {

@@ -142,6 +142,8 @@ type anchorSearch struct {
 	def     []int32         // by value: its step, or -1
 	origin  []graph.ValueID // by value: the value of the graph that it is, or is a clone of
 	lastUse []int32         // by value: the last step that reads it; -1 where none does
+	active  []bool          // by value: it is, or shows, what a node has made
+	result  []int32         // by value: its place among the program's outputs, or -1
 	small   int64           // values below this size are not worth an anchor
 	limit   int64           // peaks below this are good enough: that in the planned order
 

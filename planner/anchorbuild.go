@@ -1,8 +1,6 @@
 package planner
 
 import (
-	"slices"
-
 	"memopt/graph"
 	"memopt/graph/live"
 	"memopt/graph/op"
@@ -22,12 +20,15 @@ type anchorBuilder struct {
 	sunk    []bool                // by value of the program: an anchor waits for it
 	covered []bool                // by step: it waits for the anchor at the start of its stretch
 	late    []int32               // by value of the graph: one past the stretch in which what makes it is followed by a view of the anchor
+	listed  []int32               // by value of the graph: one past the last stretch that has it among its late values
+	at      []int32               // by value of the program: its place among out.Outputs, or -1
 	zeros   map[int]graph.ValueID // of the last anchor, by rank
+	looked  int                   // steps looked at, in all builds: tests hold it to be linear
 }
 
 func newAnchorBuilder(a *anchorSearch) *anchorBuilder {
 	n := len(a.program.Bytes)
-	return &anchorBuilder{anchorSearch: a, alias: make([]graph.ValueID, n), readers: make([]int32, n), stamp: make([]int32, n), sunk: make([]bool, n), covered: make([]bool, len(a.step)), late: make([]int32, len(a.p.Model.Graph.Values))}
+	return &anchorBuilder{anchorSearch: a, alias: make([]graph.ValueID, n), readers: make([]int32, n), stamp: make([]int32, n), sunk: make([]bool, n), covered: make([]bool, len(a.step)), late: make([]int32, len(a.p.Model.Graph.Values)), listed: make([]int32, len(a.p.Model.Graph.Values))}
 }
 
 // build places an anchor at every place where it holds something back. The places ascend.
@@ -41,7 +42,9 @@ func (b *anchorBuilder) build(places []int32) {
 	clear(b.covered)
 	clear(b.sunk)
 	clear(b.late)
-	done, last := 0, 0 // steps that are built, and the first of the stretch of the last anchor
+	clear(b.listed)
+	b.at = append(b.at[:0], b.result...)
+	done, last := 0, 0 // steps that are built, and the first that no anchor could wait for yet
 	for i, place := range places {
 		start := b.stepAt(place, done)
 		end := len(b.step)
@@ -52,9 +55,13 @@ func (b *anchorBuilder) build(places []int32) {
 		done = start
 		serial := int32(len(b.anchors)) + 1
 		values := b.frontier(start, end, serial)
+		if len(values) == 0 {
+			continue
+		}
 		sinks := b.sinks(last, start)
-		if len(values) == 0 || len(sinks) == 0 && b.min == graph.NoValue {
+		if len(sinks) == 0 && b.min == graph.NoValue {
 			b.forget(values, serial)
+			last = start // what is no sink here will be none behind it
 			continue
 		}
 		b.anchor(place, sinks, values, start)
@@ -110,11 +117,12 @@ func (b *anchorBuilder) keep(from, to int) {
 // folds reports whether step i copies what an anchor waits for to a graph output, and lets the value be that output, as recompute.Apply does.
 func (b *anchorBuilder) folds(i int) bool {
 	s := &b.program.Steps[i]
-	if !b.step[i].result || !b.sunk[s.In[0]] || b.alias[s.In[0]] != s.In[0] || slices.Contains(b.out.Outputs, s.In[0]) {
+	if !b.step[i].result || !b.sunk[s.In[0]] || b.alias[s.In[0]] != s.In[0] || b.at[s.In[0]] >= 0 {
 		return false
 	}
-	at := slices.Index(b.out.Outputs, s.Out[0])
+	at := b.at[s.Out[0]]
 	b.out.Outputs[at] = s.In[0]
+	b.at[s.In[0]], b.at[s.Out[0]] = at, -1
 	return true
 }
 
@@ -144,6 +152,7 @@ func (b *anchorBuilder) anchor(place int32, sinks, values []graph.ValueID, start
 	b.wait(sizes)
 	b.zeros = map[int]graph.ValueID{}
 	var late []graph.ValueID
+	serial := int32(len(b.anchors)) + 1
 	for _, v := range values {
 		if b.def[v] >= int32(start) {
 			late = append(late, v)
@@ -154,8 +163,9 @@ func (b *anchorBuilder) anchor(place int32, sinks, values []graph.ValueID, start
 	}
 	for _, v := range late {
 		b.zerosOf(v)
-		if !slices.Contains(a.Late, b.origin[v]) {
-			a.Late = append(a.Late, b.origin[v])
+		if o := b.origin[v]; b.listed[o] != serial {
+			b.listed[o] = serial
+			a.Late = append(a.Late, o)
 		}
 	}
 	b.anchors = append(b.anchors, a)

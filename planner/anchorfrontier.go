@@ -2,6 +2,7 @@ package planner
 
 import (
 	"memopt/graph"
+	"memopt/graph/live"
 	"memopt/graph/op"
 	"memopt/recompute"
 )
@@ -27,6 +28,7 @@ func (b *anchorBuilder) frontier(start, end int, serial int32) []graph.ValueID {
 		}
 	}
 	var out []graph.ValueID
+	b.looked += end - start
 	for i := start; i < end; i++ {
 		if !b.step[i].moves || b.step[i].result {
 			continue
@@ -71,15 +73,14 @@ func (b *anchorBuilder) ready(v graph.ValueID, start int) bool {
 
 // activation reports whether a value is, or shows, what a node has made: of views of weights the shapes must stay known, or runtimes would
 // fuse other nodes than without anchors.
-func (b *anchorBuilder) activation(v graph.ValueID) bool {
-	for b.def[v] >= 0 {
-		s := &b.program.Steps[b.def[v]]
-		if !reshapes(s.Kind) || len(s.In) == 0 || s.In[0] == graph.NoValue {
-			return !b.program.Persistent[v]
-		}
-		v = s.In[0]
+func (b *anchorBuilder) activation(v graph.ValueID) bool { return b.active[v] }
+
+// shows works that out for what a step makes, from what is known of its operands.
+func (a *anchorSearch) shows(v graph.ValueID, s *live.Step) bool {
+	if !reshapes(s.Kind) || len(s.In) == 0 || s.In[0] == graph.NoValue {
+		return !a.program.Persistent[v]
 	}
-	return false
+	return a.active[s.In[0]]
 }
 
 // kept adds the forward values of size that a step is the first to read: through an anchor their shapes are no longer known, and what is
@@ -153,6 +154,7 @@ func (b *anchorBuilder) handle(i, start int) graph.ValueID {
 // start; where there are no others, all do.
 func (b *anchorBuilder) sinks(last, start int) []graph.ValueID {
 	var out, rest []graph.ValueID
+	b.looked += start - last
 	for i := last; i < start; i++ {
 		if int(b.step[i].firstRead) < start || b.step[i].holds < b.small {
 			continue
@@ -166,7 +168,7 @@ func (b *anchorBuilder) sinks(last, start int) []graph.ValueID {
 			rest = append(rest, v)
 		}
 	}
-	if len(out) > 0 || last > 0 {
+	if len(out) > 0 || b.min != graph.NoValue {
 		return out
 	}
 	return rest

@@ -24,6 +24,7 @@ type ortOptimizer struct {
 	reads   []int32         // by value
 	reader  []int32         // by value: the last step that reads it
 	results []bool          // by value: it is returned
+	at      []int32         // by value that is returned: its place among the outputs
 	gone    []bool          // by step of out
 	folded  []bool          // by value: computed before the first run
 	equal   map[uint64]int32
@@ -77,8 +78,9 @@ func (o *ortOptimizer) load(p *live.Program) {
 	for v := len(o.same); v < len(o.as); v++ {
 		o.as[v] = graph.ValueID(v)
 	}
-	for _, v := range o.out.Outputs {
-		o.results[v] = true
+	o.at = resized(o.at, len(p.Bytes))
+	for i, v := range slices.Backward(o.out.Outputs) {
+		o.results[v], o.at[v] = true, int32(i)
 	}
 	o.out.Steps, o.in = o.out.Steps[:0], o.in[:0]
 	for i := range p.Steps {
@@ -167,7 +169,8 @@ func (o *ortOptimizer) removeCopies() {
 		o.reads[in] += o.reads[out] - 1
 		if o.results[out] {
 			o.results[in] = true
-			o.out.Outputs[slices.Index(o.out.Outputs, out)] = in
+			o.out.Outputs[o.at[out]] = in
+			o.at[in] = o.at[out]
 		}
 	}
 }

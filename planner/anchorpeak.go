@@ -13,11 +13,15 @@ import (
 func (a *anchorSearch) index() {
 	g, backward := a.p.Analysis.Graph, a.p.Analysis.Backward
 	a.def, a.lastUse, a.origin = make([]int32, len(a.program.Bytes)), make([]int32, len(a.program.Bytes)), make([]graph.ValueID, len(a.program.Bytes))
+	a.active, a.result = make([]bool, len(a.def)), make([]int32, len(a.def))
 	for v := range a.def {
-		a.def[v], a.lastUse[v], a.origin[v] = -1, -1, graph.NoValue
+		a.def[v], a.lastUse[v], a.origin[v], a.result[v] = -1, -1, graph.NoValue, -1
 		if v < len(g.Values) {
 			a.origin[v] = graph.ValueID(v)
 		}
+	}
+	for i, v := range slices.Backward(a.program.Outputs) {
+		a.result[v] = int32(i)
 	}
 	a.step = make([]anchorStep, len(a.program.Steps))
 	for i := range a.program.Steps {
@@ -27,7 +31,7 @@ func (a *anchorSearch) index() {
 			if v == graph.NoValue {
 				continue
 			}
-			a.def[v] = int32(i)
+			a.def[v], a.active[v] = int32(i), a.shows(v, s)
 			if slot < len(n.Outputs) { // behind them stands the workspace
 				clone = clone || v != n.Outputs[slot]
 				a.origin[v] = n.Outputs[slot]
@@ -54,7 +58,7 @@ func (a *anchorSearch) index() {
 func (a *anchorSearch) copiesResult(i int) bool {
 	s := &a.program.Steps[i]
 	return s.Kind == op.Identity && s.In[0] != graph.NoValue && s.Out[0] != graph.NoValue && a.def[s.In[0]] >= 0 &&
-		a.lastUse[s.Out[0]] < 0 && slices.Contains(a.program.Outputs, s.Out[0])
+		a.lastUse[s.Out[0]] < 0 && a.result[s.Out[0]] >= 0
 }
 
 // holds finds the size of the largest value that a step, or one that is made for this step alone, reads or makes.

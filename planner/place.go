@@ -3,6 +3,7 @@ package planner
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 
 	"memopt/graph"
@@ -32,11 +33,35 @@ type placer struct {
 	a       *recompute.Analysis
 	sizes   *live.Sizes // nil where symbols are unbound: then nothing is split
 	pos     []int32
-	again   []bool                          // by node: it runs again
-	entry   []bool                          // by node: it is a selected entry
-	nodes   []graph.NodeID                  // those that run again, in order of execution
-	readers map[graph.NodeID][]int32        // by entry: places of its backward readers
-	feeds   map[graph.NodeID][]graph.NodeID // by node that runs again: its consumers that run again
+	entry   []bool         // by node: it is a selected entry
+	nodes   []graph.NodeID // those that run again, in order of execution
+	rank    []int32        // by node: its place in nodes, or -1
+	readers lists          // by rank: places of backward readers of an entry
+	feeds   lists          // by rank: consumers that run again, by rank
+}
+
+// lists are lists of numbers, one behind the other.
+type lists struct {
+	start []int32 // of each list; one more than there are lists
+	items []int32
+}
+
+func (l *lists) of(i int32) []int32 { return l.items[l.start[i]:l.start[i+1]] }
+
+// newLists gathers n lists: each calls its argument with a list and a number, twice over in the same sequence.
+func newLists(n int, each func(add func(list, item int32))) lists {
+	l := lists{start: make([]int32, n+1)}
+	each(func(list, _ int32) { l.start[list+1]++ })
+	for i := range n {
+		l.start[i+1] += l.start[i]
+	}
+	l.items = make([]int32, l.start[n])
+	next := slices.Clone(l.start[:n])
+	each(func(list, item int32) {
+		l.items[next[list]] = item
+		next[list]++
+	})
+	return l
 }
 
 // scratch is memory that one evaluation after the other works in.
@@ -50,33 +75,46 @@ type scratch struct {
 }
 
 func newPlacer(a *recompute.Analysis, sizes *live.Sizes, pos []int32, chosen []int, mem *scratch) *placer {
-	p := &placer{a: a, scratch: mem, sizes: sizes, pos: pos, again: make([]bool, len(a.Graph.Nodes)), entry: make([]bool, len(a.Graph.Nodes)),
-		readers: map[graph.NodeID][]int32{}, feeds: map[graph.NodeID][]graph.NodeID{}}
+	p := &placer{a: a, scratch: mem, sizes: sizes, pos: pos}
+	if len(chosen) == 0 {
+		return p
+	}
+	p.entry, p.rank = make([]bool, len(a.Graph.Nodes)), make([]int32, len(a.Graph.Nodes))
+	for i := range p.rank {
+		p.rank[i] = -1
+	}
 	for _, i := range chosen {
 		c := &a.Candidates[i]
 		p.entry[c.Entry] = true
 		for _, id := range c.Nodes {
-			if !p.again[id] {
-				p.again[id] = true
+			if p.rank[id] < 0 {
+				p.rank[id] = 0
 				p.nodes = append(p.nodes, id)
 			}
 		}
 	}
 	slices.SortFunc(p.nodes, func(x, y graph.NodeID) int { return cmp.Compare(pos[x], pos[y]) })
-	for _, st := range a.Stashed {
-		if p.again[st.Node] {
-			for _, r := range st.Readers {
-				p.readers[st.Node] = append(p.readers[st.Node], pos[r])
+	for i, id := range p.nodes {
+		p.rank[id] = int32(i)
+	}
+	p.readers = newLists(len(p.nodes), func(add func(list, item int32)) {
+		for i := range a.Stashed {
+			if st := &a.Stashed[i]; p.rank[st.Node] >= 0 {
+				for _, r := range st.Readers {
+					add(p.rank[st.Node], pos[r])
+				}
 			}
 		}
-	}
-	for _, id := range p.nodes {
-		a.Graph.EachProducer(id, func(producer graph.NodeID) {
-			if p.again[producer] {
-				p.feeds[producer] = append(p.feeds[producer], id)
-			}
-		})
-	}
+	})
+	p.feeds = newLists(len(p.nodes), func(add func(list, item int32)) {
+		for i, id := range p.nodes {
+			a.Graph.EachProducer(id, func(producer graph.NodeID) {
+				if p.rank[producer] >= 0 {
+					add(p.rank[producer], int32(i))
+				}
+			})
+		}
+	})
 	return p
 }
 
@@ -86,46 +124,90 @@ type barrier struct {
 	bytes int64 // values below this size are carried
 }
 
-// schedule says at which places in the order each node runs again.
-type schedule struct {
-	copies map[graph.NodeID][]int32
-	split  map[graph.NodeID][]barrier // by node: the barrier before copy 2, 3, …
+// barriers are the barriers of a plan by place. Each round of the placer sets its own for one size, so few sizes occur.
+type barriers struct {
+	list   []barrier
+	bySize [][]int32 // the places of those of one size
+	sizes  []int64
 }
 
+// newBarriers takes barriers in ascending order of their places.
+func newBarriers(list []barrier) *barriers {
+	b := &barriers{list: list}
+	for _, x := range list {
+		at := slices.Index(b.sizes, x.bytes)
+		if at < 0 {
+			at = len(b.sizes)
+			b.sizes, b.bySize = append(b.sizes, x.bytes), append(b.bySize, nil)
+		}
+		b.bySize[at] = append(b.bySize[at], x.at)
+	}
+	return b
+}
+
+// first returns the place of the first barrier on the way from one place to another that a number of bytes is too large for. One
+// at the place they come from counts: what runs again there may peak after it is done with them.
+func (b *barriers) first(bytes int64, from, to int32) (at int32, ok bool) {
+	at = to
+	for k, size := range b.sizes {
+		if bytes < size {
+			continue
+		}
+		if i, _ := slices.BinarySearch(b.bySize[k], from); i < len(b.bySize[k]) {
+			at = min(at, b.bySize[k][i])
+		}
+	}
+	return at, at < to
+}
+
+// schedule says at which places in the order each node runs again.
+type schedule struct {
+	copies [][]int32 // by rank
+	split  [][]int32 // by rank: the place of the barrier before copy 2, 3, …
+	clones int       // how many there are
+}
+
+// noLimit lets a schedule have as many clones as it comes to.
+const noLimit = math.MaxInt
+
 // plan computes the places: a node runs again for the first reader that needs it, and
-// once more where the way to the next reader crosses a barrier.
-func (p *placer) plan(barriers []barrier) *schedule {
-	s := &schedule{copies: make(map[graph.NodeID][]int32, len(p.nodes)), split: map[graph.NodeID][]barrier{}}
-	for _, id := range slices.Backward(p.nodes) {
-		needs := slices.Clone(p.readers[id])
-		for _, consumer := range p.feeds[id] {
+// once more where the way to the next reader crosses a barrier. It gives up, with nil, beyond a number of clones.
+func (p *placer) plan(set *barriers, limit int) *schedule {
+	s := &schedule{copies: make([][]int32, len(p.nodes))}
+	if set != nil {
+		s.split = make([][]int32, len(p.nodes))
+	}
+	var needs, places []int32
+	for rank := len(p.nodes) - 1; rank >= 0; rank-- {
+		needs = append(needs[:0], p.readers.of(int32(rank))...)
+		for _, consumer := range p.feeds.of(int32(rank)) {
 			needs = append(needs, s.copies[consumer]...)
 		}
 		slices.Sort(needs)
 		needs = slices.Compact(needs)
+		from := len(places)
 		for i, at := range needs {
 			if i == 0 {
-				s.copies[id] = append(s.copies[id], at)
-			} else if b, ok := p.crosses(id, barriers, needs[i-1], at); ok {
-				s.copies[id] = append(s.copies[id], at)
-				s.split[id] = append(s.split[id], b)
+				places = append(places, at)
+			} else if b, ok := p.crosses(p.nodes[rank], set, needs[i-1], at); ok {
+				places = append(places, at)
+				s.split[rank] = append(s.split[rank], b)
 			}
+		}
+		s.copies[rank] = places[from:len(places):len(places)]
+		if s.clones += len(places) - from; s.clones > limit {
+			return nil
 		}
 	}
 	return s
 }
 
-// crosses returns the first barrier on the way from one place to another that a node's outputs are too
-// large for. One at the place they come from counts: what runs again there may peak
-// after it is done with them.
-func (p *placer) crosses(id graph.NodeID, barriers []barrier, from, to int32) (barrier, bool) {
-	i, _ := slices.BinarySearchFunc(barriers, from, func(b barrier, at int32) int { return cmp.Compare(b.at, at) })
-	for ; i < len(barriers) && barriers[i].at < to; i++ {
-		if p.outputBytes(id) >= barriers[i].bytes {
-			return barriers[i], true
-		}
+// crosses returns the place of the first barrier on the way from one place to another that a node's outputs are too large for.
+func (p *placer) crosses(id graph.NodeID, set *barriers, from, to int32) (int32, bool) {
+	if set == nil || len(set.list) == 0 {
+		return 0, false
 	}
-	return barrier{}, false
+	return set.first(p.outputBytes(id), from, to)
 }
 
 func (p *placer) outputBytes(id graph.NodeID) int64 {
@@ -138,32 +220,35 @@ func (p *placer) outputBytes(id graph.NodeID) int64 {
 	return largest
 }
 
-// placements groups what runs again at one place by the entries that it is for.
+// placements groups what runs again at one place by the entries that it is for. Their reasons are left out: see explain.
 func (p *placer) placements(s *schedule) []recompute.Placement {
-	at := map[int32][]graph.NodeID{}
-	for _, id := range p.nodes {
-		for _, place := range s.copies[id] {
-			at[place] = append(at[place], id)
+	at := newLists(len(p.a.Order), func(add func(list, item int32)) {
+		for rank, places := range s.copies {
+			for _, place := range places {
+				add(place, int32(rank))
+			}
+		}
+	})
+	copies := make([]int32, len(p.nodes))
+	nodes := make([]graph.NodeID, 0, len(at.items))
+	count := 0
+	for rank, places := range s.copies {
+		if p.entry[p.nodes[rank]] {
+			count += len(places)
 		}
 	}
-	places := make([]int32, 0, len(at))
-	for place := range at {
-		places = append(places, place)
-	}
-	slices.Sort(places)
-	copies := map[graph.NodeID]int{}
-	var out []recompute.Placement
-	for _, place := range places {
-		var nodes []graph.NodeID
-		for _, id := range at[place] {
+	out := make([]recompute.Placement, 0, count)
+	for place := range p.a.Order {
+		from := len(nodes)
+		for _, rank := range at.of(int32(place)) {
+			id := p.nodes[rank]
 			nodes = append(nodes, id)
 			if !p.entry[id] {
 				continue
 			}
-			copies[id]++
-			out = append(out, recompute.Placement{Value: p.stashedValue(id), Nodes: nodes, Before: p.a.Order[place],
-				Copy: copies[id], Reason: p.reason(id, place, copies[id], s)})
-			nodes = nil
+			copies[rank]++
+			out = append(out, recompute.Placement{Value: p.stashedValue(id), Nodes: nodes[from:len(nodes):len(nodes)], Before: p.a.Order[place], Copy: int(copies[rank])})
+			from = len(nodes)
 		}
 	}
 	return out
@@ -177,13 +262,19 @@ func (p *placer) stashedValue(id graph.NodeID) graph.ValueID {
 	return p.a.Graph.Nodes[id].Output(0)
 }
 
-func (p *placer) reason(id graph.NodeID, place int32, copy int, s *schedule) string {
-	reader := p.a.Graph.NodeLabel(p.a.Order[place])
-	if copy == 1 {
-		return fmt.Sprintf("%q is the first in backward to need it", reader)
+// explain says of placements of a schedule why they are there. Many selections are weighed, and only the placements of
+// the one that is taken are read by anybody.
+func (p *placer) explain(s *schedule, placements []recompute.Placement) {
+	for i := range placements {
+		pl := &placements[i]
+		reader := p.a.Graph.NodeLabel(pl.Before)
+		if pl.Copy == 1 {
+			pl.Reason = fmt.Sprintf("%q is the first in backward to need it", reader)
+			continue
+		}
+		b := s.split[p.rank[pl.Nodes[len(pl.Nodes)-1]]][pl.Copy-2]
+		pl.Reason = fmt.Sprintf("%q is the next to need it, and keeping it until then would raise the peak at %q", reader, p.a.Graph.NodeLabel(p.a.Order[b]))
 	}
-	b := s.split[id][copy-2]
-	return fmt.Sprintf("%q is the next to need it, and keeping it until then would raise the peak at %q", reader, p.a.Graph.NodeLabel(p.a.Order[b.at]))
 }
 
 // program makes the program of the rewritten graph.
@@ -209,29 +300,32 @@ func (p *placer) program(base *live.Program, placements []recompute.Placement) *
 // best splits copies at the peak as long as the simulated peak falls. What it
 // returns lies in scratch memory but for the placements.
 func (p *placer) best(base *live.Program) (*evaluated, error) {
-	var barriers []barrier
-	best, err := p.evaluate(base, nil)
+	var set *barriers
+	best, err := p.evaluate(base, nil, noLimit)
 	if err != nil {
 		return nil, err
 	}
 	last, single := best, best.clones
 	for range maxRounds {
-		more := best.barriers(barriers)
-		if len(more) == len(barriers) {
+		more := best.barriers(set)
+		if set != nil && len(more.list) == len(set.list) || len(more.list) == 0 {
 			break
 		}
-		trial, err := p.evaluate(base, more)
+		trial, err := p.evaluate(base, more, maxCopies*single)
 		if err != nil {
 			return nil, err
 		}
+		if trial == nil {
+			break // more clones than that: not even simulated
+		}
 		last = trial
-		if trial.peak >= best.peak || trial.clones > maxCopies*single {
+		if trial.peak >= best.peak {
 			break
 		}
-		best, barriers = trial, more
+		best, set = trial, more
 	}
 	if last != best { // the scratch memory holds a worse one
-		return p.evaluate(base, barriers)
+		return p.evaluate(base, set, noLimit)
 	}
 	return best, nil
 }
@@ -244,10 +338,29 @@ type evaluated struct {
 	program    *live.Program
 	places     []int32 // by step of the program
 	timeline   *live.Timeline
+
+	placer   *placer   // that made the placements, to explain them; nil where somebody else did
+	schedule *schedule // of the placements
 }
 
-func (p *placer) evaluate(base *live.Program, barriers []barrier) (*evaluated, error) {
-	return p.simulate(base, p.placements(p.plan(barriers)))
+// explain gives the placements their reasons.
+func (e *evaluated) explain() {
+	if e.placer != nil {
+		e.placer.explain(e.schedule, e.placements)
+	}
+}
+
+// evaluate places the nodes with barriers and simulates the outcome; nil where there would be more clones than the limit.
+func (p *placer) evaluate(base *live.Program, set *barriers, limit int) (*evaluated, error) {
+	s := p.plan(set, limit)
+	if s == nil {
+		return nil, nil
+	}
+	e, err := p.simulate(base, p.placements(s))
+	if err == nil {
+		e.placer, e.schedule = p, s
+	}
+	return e, err
 }
 
 func (p *placer) simulate(base *live.Program, placements []recompute.Placement) (*evaluated, error) {
@@ -258,18 +371,21 @@ func (p *placer) simulate(base *live.Program, placements []recompute.Placement) 
 		return nil, err
 	}
 	clones := len(b.out.Steps) - len(base.Steps)
-	return &evaluated{placements, clones, t.Peak.Bytes, &b.out, b.places, t}, nil
+	return &evaluated{placements: placements, clones: clones, peak: t.Peak.Bytes, program: &b.out, places: b.places, timeline: t}, nil
 }
 
 // barriers adds the steps at which the program peaks to those that are known.
-func (e *evaluated) barriers(known []barrier) []barrier {
+func (e *evaluated) barriers(known *barriers) *barriers {
 	peak := e.timeline.Peak.Bytes
-	out := slices.Clone(known)
+	var out []barrier
+	if known != nil {
+		out = slices.Clone(known.list)
+	}
 	for step, bytes := range e.timeline.Live {
 		if bytes >= peak-peak/nearPeak {
 			out = append(out, barrier{e.places[step], max(peak/minSplit, 1)})
 		}
 	}
 	slices.SortFunc(out, func(a, b barrier) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.bytes, b.bytes)) })
-	return slices.CompactFunc(out, func(a, b barrier) bool { return a.at == b.at })
+	return newBarriers(slices.CompactFunc(out, func(a, b barrier) bool { return a.at == b.at }))
 }

@@ -252,7 +252,8 @@ func (p *Plan) evaluate(sel *selection) (*evaluated, error) {
 	a := p.Analysis
 	placer := newPlacer(a, p.Sizes, p.pos, sel.candidates(a), &p.scratch)
 	if p.Sizes == nil {
-		return &evaluated{placements: placer.placements(placer.plan(nil))}, nil
+		s := placer.plan(nil, noLimit)
+		return &evaluated{placements: placer.placements(s), placer: placer, schedule: s}, nil
 	}
 	return placer.best(p.program)
 }
@@ -269,6 +270,7 @@ func (p *Plan) usePlacements() (*selection, error) {
 
 // adopt makes an evaluated selection the plan.
 func (p *Plan) adopt(e *evaluated) {
+	e.explain()
 	p.Placements = e.placements
 	var again []graph.NodeID
 	for _, pl := range e.placements {

@@ -95,17 +95,17 @@ type Analysis struct {
 	BoundaryNorms []graph.NodeID
 	Warnings      []string
 
-	rejected map[graph.NodeID]int
-	entries  map[graph.NodeID][]int
+	rejected []int32 // by node: one past its place in Rejections, or 0
+	entries  []int32 // by node: one past its first candidate, or 0; the others follow it
+	numbers  []int   // 0, 1, 2 …: what OfEntry returns parts of
 }
 
 // Rejected returns why an entry has no candidate.
 func (a *Analysis) Rejected(entry graph.NodeID) (Rejection, bool) {
-	i, ok := a.rejected[entry]
-	if !ok {
+	if entry < 0 || int(entry) >= len(a.rejected) || a.rejected[entry] == 0 {
 		return Rejection{}, false
 	}
-	return a.Rejections[i], true
+	return a.Rejections[a.rejected[entry]-1], true
 }
 
 // Uncloneable returns why Apply could not clone a candidate, or "".
@@ -130,8 +130,18 @@ func uncloneable(g *graph.Graph, id graph.NodeID) string {
 	return ""
 }
 
-// OfEntry returns the indices of an entry's candidates.
-func (a *Analysis) OfEntry(entry graph.NodeID) []int { return a.entries[entry] }
+// OfEntry returns the indices of an entry's candidates. The slice is shared: do not edit it.
+func (a *Analysis) OfEntry(entry graph.NodeID) []int {
+	if entry < 0 || int(entry) >= len(a.entries) || a.entries[entry] == 0 {
+		return nil
+	}
+	from := int(a.entries[entry]) - 1
+	to := from + 1
+	for to < len(a.Candidates) && a.Candidates[to].Entry == entry {
+		to++
+	}
+	return a.numbers[from:to:to]
+}
 
 // IsConstant reports whether a node only holds contents of the file.
 func IsConstant(g *graph.Graph, id graph.NodeID) bool {

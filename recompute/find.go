@@ -14,7 +14,7 @@ func Find(m *graph.Model, b live.Boundary, order graph.Order, probe Probe) *Anal
 	g := m.Graph
 	a := &Analysis{Model: m, Graph: g, Boundary: b, Order: order, Probe: probe,
 		Backward: live.Split(g, b, order),
-		rejected: map[graph.NodeID]int{}, entries: map[graph.NodeID][]int{}}
+		rejected: make([]int32, len(g.Nodes)), entries: make([]int32, len(g.Nodes))}
 	a.Stashed = live.Stashed(g, order, a.Backward, func(id graph.NodeID) bool { return IsConstant(g, id) })
 	a.BoundaryNorms = boundaryNorms(a)
 	if probe.Layers && len(a.BoundaryNorms) == 0 {
@@ -33,6 +33,7 @@ type search struct {
 	entry    []bool  // by node: it has a stashed output
 	bound    []bool  // by node: a stashed output of it is what a boundary norm normalizes
 	visited  []int32 // by node: the number of the search that last met it
+	size     []uint8 // by value: whether it is small, once somebody has asked
 	searches int32
 	work     int // nodes met by all searches
 	ids      map[string]int
@@ -41,7 +42,7 @@ type search struct {
 func newSearch(a *Analysis) *search {
 	nodes := len(a.Graph.Nodes)
 	s := &search{a: a, edges: live.NewEdges(a.Graph), pos: a.Order.Positions(), policy: newPolicy(a),
-		entry: make([]bool, nodes), bound: make([]bool, nodes), visited: make([]int32, nodes), ids: map[string]int{}}
+		entry: make([]bool, nodes), bound: make([]bool, nodes), visited: make([]int32, nodes), size: make([]uint8, len(a.Graph.Values)), ids: map[string]int{}}
 	norm := map[graph.ValueID]bool{}
 	for _, id := range a.BoundaryNorms {
 		norm[a.Graph.Nodes[id].Input(0)] = true
@@ -93,8 +94,8 @@ func (s *search) entryNode(entry graph.NodeID, values []graph.ValueID) {
 }
 
 func (s *search) reject(entry, blocker graph.NodeID, why string) {
-	s.a.rejected[entry] = len(s.a.Rejections)
 	s.a.Rejections = append(s.a.Rejections, Rejection{entry, blocker, why})
+	s.a.rejected[entry] = int32(len(s.a.Rejections))
 }
 
 func (s *search) add(entry graph.NodeID, values []graph.ValueID, strategy Strategy, r found) {
@@ -103,7 +104,10 @@ func (s *search) add(entry graph.NodeID, values []graph.ValueID, strategy Strate
 	i := len(s.a.Candidates)
 	s.a.Candidates = append(s.a.Candidates, c)
 	s.a.Clusters[c.Cluster].Members = append(s.a.Clusters[c.Cluster].Members, i)
-	s.a.entries[entry] = append(s.a.entries[entry], i)
+	s.a.numbers = append(s.a.numbers, i)
+	if s.a.entries[entry] == 0 {
+		s.a.entries[entry] = int32(i) + 1
+	}
 }
 
 // cluster returns the index of the cluster that a subgraph belongs to.

@@ -87,11 +87,23 @@ func (s *search) followInputs(queue []graph.NodeID, id graph.NodeID) []graph.Nod
 	return queue
 }
 
-// isSmall reports whether a value has a numeric shape of few elements.
+// isSmall reports whether a value has a numeric shape of few elements. It is asked once per value, however many searches meet it.
 func (s *search) isSmall(id graph.ValueID) bool {
-	n, ok := s.a.Graph.Values[id].Type.Shape.Elements().Const()
-	return ok && n < smallElements
+	if s.size[id] == unasked {
+		s.size[id] = large
+		if n, ok := s.a.Graph.Values[id].Type.Shape.Elements().Const(); ok && n < smallElements {
+			s.size[id] = small
+		}
+	}
+	return s.size[id] == small
 }
+
+// What a search knows of the size of a value.
+const (
+	unasked uint8 = iota
+	small
+	large
+)
 
 // widening returns the ratio of input to output size of a Cast, and whether it is
 // below 1. It goes by the operator's name alone, as ONNX Runtime does.

@@ -1,6 +1,10 @@
 package op
 
 import (
+	"cmp"
+	"errors"
+	"slices"
+
 	"memopt/graph"
 	"memopt/symbolic"
 )
@@ -58,6 +62,9 @@ func (b *body) wantCounts(inputs, outputs int) bool {
 // run infers the body with the given types and contents of its inputs. The error is that of the
 // node inside which the types contradict.
 func (b *body) run(inputs []graph.Type, contents [][]symbolic.Expr) error {
+	if !b.c.inf.spend(len(b.order)) {
+		return errTooManyRounds
+	}
 	b.inf = newInference(b.g, b.c.inf.opsets, b.c.inf)
 	// The body's inputs are named by its own file text; only symbols that come
 	// from outside mean anything there.
@@ -72,14 +79,46 @@ func (b *body) run(inputs []graph.Type, contents [][]symbolic.Expr) error {
 	return b.inf.run(b.order)
 }
 
+// Loops in loops take several rounds each, which multiply. What is spent on bodies in all rounds together is bounded
+// by about so many times the nodes of the file.
+const (
+	bodyRounds = 16
+	bodyNodes  = 1 << 20
+)
+
+var errTooManyRounds = errors.New("the types in subgraphs within subgraphs do not settle in a reasonable time: they change with every iteration at several levels")
+
+// spend takes nodes of a body from what the walk may spend on bodies; false where nothing is left.
+func (inf *inference) spend(nodes int) bool {
+	if inf.purse == nil {
+		inf.purse = newPurse(inf.g.Nodes...)
+	}
+	*inf.purse -= nodes
+	return *inf.purse >= 0
+}
+
+func newPurse(nodes ...*graph.Node) *int {
+	purse := bodyNodes + bodyRounds*countNodes(nodes)
+	return &purse
+}
+
+// countNodes counts nodes and those in their subgraphs.
+func countNodes(nodes []*graph.Node) int {
+	total := len(nodes)
+	for _, n := range nodes {
+		n.Subgraphs(func(_ string, sub *graph.Graph) { total += countNodes(sub.Nodes) })
+	}
+	return total
+}
+
 // foreign returns a type that the body's text states without the symbols that mean nothing
 // outside of it.
 func (b *body) foreign(t graph.Type) graph.Type {
-	return withoutSymbols(t, b.c.inf.inputs)
+	return withoutSymbols(t, func(s string) bool { return b.c.inf.inputs[s] })
 }
 
 // withoutSymbols makes dims unknown that mention symbols other than the allowed ones.
-func withoutSymbols(t graph.Type, allowed map[string]bool) graph.Type {
+func withoutSymbols(t graph.Type, allowed func(symbol string) bool) graph.Type {
 	if t.Elem != nil {
 		elem := withoutSymbols(*t.Elem, allowed)
 		t.Elem = &elem
@@ -90,7 +129,7 @@ func withoutSymbols(t graph.Type, allowed map[string]bool) graph.Type {
 	t.Shape = graph.Dims(append([]symbolic.Expr(nil), t.Shape.Dims...)...)
 	for i, d := range t.Shape.Dims {
 		for _, s := range d.Symbols() {
-			if !allowed[s] {
+			if !allowed(s) {
 				t.Shape.Dims[i] = symbolic.Unknown()
 				break
 			}
@@ -99,30 +138,23 @@ func withoutSymbols(t graph.Type, allowed map[string]bool) graph.Type {
 	return t
 }
 
-// outer collects the symbols that may leave the body: the caller's, and those that came in by
+// outer says which symbols may leave the body: the caller's, and those that came in by
 // captured values and inputs.
-func (b *body) outer() map[string]bool {
-	allowed := make(map[string]bool, len(b.c.inf.inputs))
-	for s := range b.c.inf.inputs {
-		allowed[s] = true
-	}
+func (b *body) outer() func(symbol string) bool {
+	entered := map[string]bool{}
 	for i := range b.g.Values {
 		v := &b.g.Values[i]
 		if v.Outer == graph.NoValue && !v.Input {
 			continue
 		}
 		for _, d := range v.Type.Shape.Dims {
-			for _, s := range d.Symbols() {
-				allowed[s] = true
-			}
+			d.VisitSymbols(func(s string) { entered[s] = true })
 		}
 		for _, e := range b.inf.res.contents[i] {
-			for _, s := range e.Symbols() {
-				allowed[s] = true
-			}
+			e.VisitSymbols(func(s string) { entered[s] = true })
 		}
 	}
-	return allowed
+	return func(s string) bool { return entered[s] || b.c.inf.inputs[s] }
 }
 
 // outputs returns the types and contents of the body's outputs, fit for use outside.
@@ -193,11 +225,25 @@ func (b *body) steady(before, carried, behind []graph.Type, from int) ([]graph.T
 	return nil, false
 }
 
+// bodiesOf returns what inference found in the subgraphs of a node. They are sorted once.
+func (inf *inference) bodiesOf(id graph.NodeID) []Body {
+	if inf.bodies == nil {
+		inf.bodies = slices.Clone(inf.res.Bodies) // which stand in the order of execution
+		slices.SortStableFunc(inf.bodies, func(a, b Body) int { return cmp.Compare(a.Node, b.Node) })
+	}
+	from, _ := slices.BinarySearchFunc(inf.bodies, id, func(b Body, id graph.NodeID) int { return cmp.Compare(b.Node, id) })
+	to := from
+	for to < len(inf.bodies) && inf.bodies[to].Node == id {
+		to++
+	}
+	return inf.bodies[from:to]
+}
+
 // bodyFLOPs returns the operations of one run of a subgraph.
 func (c *Ctx) bodyFLOPs(attr string) symbolic.Expr {
 	total := symbolic.Const(0)
-	for _, b := range c.inf.res.Bodies {
-		if b.Node != c.Node.ID || b.Attr != attr {
+	for _, b := range c.inf.bodiesOf(c.Node.ID) {
+		if b.Attr != attr {
 			continue
 		}
 		for _, n := range FLOPs(c.Node.GraphAttr(attr), c.inf.opsets, b.Result) {

@@ -45,7 +45,7 @@ func (e *Extender) Body(g *graph.Graph) (*Extender, error) {
 func (e *Extender) Node(n *graph.Node) error {
 	e.catchUp()
 	bindNode(n, nil)
-	e.inf.strict = true
+	e.inf.strict, e.inf.purse = true, newPurse(n)
 	defer func() { e.inf.strict = false }()
 	return e.inf.node(n)
 }

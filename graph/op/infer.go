@@ -3,6 +3,7 @@ package op
 import (
 	"errors"
 	"fmt"
+	"maps"
 
 	"memopt/graph"
 	"memopt/symbolic"
@@ -107,7 +108,9 @@ type inference struct {
 	careful  bool                     // see NewExtender
 	res      *Result
 	readErr  error // why the contents of an initializer could not be read
-	ctx      Ctx   // of the node at hand
+	purse    *int   // nodes of bodies that may still be inferred, of the outermost walk and all in it; nil until there is one
+	ctx      Ctx    // of the node at hand
+	bodies   []Body // res.Bodies by node, for FLOPs; nil until they are asked for
 }
 
 func newInference(g *graph.Graph, opsets []graph.Opset, outer *inference) *inference {
@@ -116,7 +119,7 @@ func newInference(g *graph.Graph, opsets []graph.Opset, outer *inference) *infer
 		declared: make([]graph.Type, len(g.Values)),
 		res:      &Result{contents: make([][]symbolic.Expr, len(g.Values))}}
 	if outer != nil {
-		inf.careful = outer.careful
+		inf.careful, inf.purse = outer.careful, outer.purse
 	}
 	for _, o := range opsets {
 		inf.versions[graph.CanonicalDomain(o.Domain)] = o.Version
@@ -147,17 +150,21 @@ func (inf *inference) readDeclared() {
 // declared symbol that is not among them is only a name for something that
 // inference may express in terms of these.
 func inputSymbols(g *graph.Graph, outer *inference) map[string]bool {
-	names := map[string]bool{}
+	names, own := map[string]bool{}, outer == nil
 	if outer != nil {
-		for name := range outer.inputs {
+		names = outer.inputs
+	}
+	add := func(name string) {
+		if !own && !names[name] {
+			names, own = maps.Clone(names), true // subgraphs share the set unless they add to it
+		}
+		if own {
 			names[name] = true
 		}
 	}
 	for _, d := range g.Inputs {
 		for _, dim := range d.Type.Shape.Dims {
-			for _, s := range dim.Symbols() {
-				names[s] = true
-			}
+			dim.VisitSymbols(add)
 		}
 	}
 	return names

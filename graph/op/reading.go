@@ -195,7 +195,10 @@ func (inf *inference) mark() mark {
 // undo forgets what a rule has found since then.
 func (inf *inference) undo(n *graph.Node, m mark) {
 	r := inf.res
-	r.NoRow, r.Bodies, r.Deviations = r.NoRow[:m.noRow], slices.Clip(r.Bodies[:m.bodies]), r.Deviations[:m.deviations]
+	r.NoRow, r.Deviations = r.NoRow[:m.noRow], r.Deviations[:m.deviations]
+	if len(r.Bodies) > m.bodies { // clipping for nothing would have the next one copy them all
+		r.Bodies = slices.Clip(r.Bodies[:m.bodies])
+	}
 	for _, id := range n.Outputs {
 		if id != graph.NoValue {
 			r.contents[id] = nil
