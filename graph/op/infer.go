@@ -107,7 +107,7 @@ type inference struct {
 	labels   map[string]symbolic.Expr // what this walk says of labels; unknown where it contradicts itself
 	careful  bool                     // see NewExtender
 	res      *Result
-	readErr  error // why the contents of an initializer could not be read
+	readErr  error  // why the contents of an initializer could not be read
 	purse    *int   // nodes of bodies that may still be inferred, of the outermost walk and all in it; nil until there is one
 	ctx      Ctx    // of the node at hand
 	bodies   []Body // res.Bodies by node, for FLOPs; nil until they are asked for
