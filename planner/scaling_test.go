@@ -36,7 +36,7 @@ var linearPlans = []string{"chain", "training", "yield", "inputs-of-node", "read
 func TestAnchorWorkIsLinear(t *testing.T) {
 	const sets, looks = 8, 3
 	for _, f := range graphtest.Select(t, linearPlans...) {
-		m, types := training(t, f, 400)
+		m, types := training(t, f, 1600)
 		p, err := planner.Make(m, types, planner.Options{Level: planner.Layerwise, SkipLayout: true})
 		require.NoError(t, err)
 		looked, steps, err := planner.AnchorWork(p)
