@@ -48,7 +48,8 @@ type Budget struct {
 	// Effort is how many seconds the search should take on a usual core: its work is counted, so that the
 	// plan does not depend on the machine. 0 asks for the first plan that fits.
 	Effort float64
-	// Limit is when the search stops with the best plan so far; 0: none. The first plan that fits may take longer.
+	// Limit is when the search stops with the best plan so far, counted from the call of Make and all that it does included;
+	// 0: none. For the first plan that fits there is leastTime in any case.
 	Limit time.Duration
 	// Found, where it is not nil, is told by the search that it has a plan that fits, whatever ends it from then on.
 	Found func()
@@ -101,11 +102,13 @@ type budgeter struct {
 	forced []remat.Extra // that keep the regions within their limits
 	limits []region
 	points []point
+	share  float64 // of the time, for what climb does
 }
 
 func (p *Plan) newBudgeter(ctx context.Context) *budgeter {
 	opts := p.Options.Budget
-	return &budgeter{ctx: ctx, start: time.Now(), p: p, opts: opts, budget: opts.bytes(p), tasks: newTasks(p, p.NodeSeconds(), p.Options.Workspace, align)}
+	return &budgeter{ctx: ctx, start: p.Options.began, p: p, opts: opts, budget: opts.bytes(p), share: searchShare,
+		tasks: newTasks(p, p.NodeSeconds(), p.Options.Workspace, align)}
 }
 
 // fitBudget makes the cheapest plan whose arena is within the budget the plan. The error is an *UnfitError
@@ -118,21 +121,7 @@ func (p *Plan) fitBudget(ctx context.Context) (*selection, error) {
 		return p.fitRuntime(ctx)
 	}
 	if p.Options.Budget.Clusters {
-		if p.Options.Budget.Limit > 0 {
-			var cancel context.CancelFunc
-			ctx, cancel = context.WithTimeout(ctx, p.Options.Budget.Limit)
-			defer cancel()
-		}
-		sel, err := p.selectClusters(ctx, p.Options.Budget.bytes(p), p.clusterWork())
-		var unfit *UnfitError
-		if errors.As(err, &unfit) && p.Options.Budget.Total > 0 {
-			unfit.Persistent = p.Persistent
-		}
-		if err != nil {
-			return nil, err
-		}
-		p.Solver = "clusters"
-		return sel, p.use(sel)
+		return p.fitClusters(ctx)
 	}
 	b := p.newBudgeter(ctx)
 	best, err := b.fit()
@@ -152,18 +141,56 @@ func (p *Plan) fitBudget(ctx context.Context) (*selection, error) {
 	return sel, nil
 }
 
-// searchShare is the part of the time for the search; the rest is for the bound.
-const searchShare = 0.7
+// fitClusters is fitBudget for what a configuration can say.
+func (p *Plan) fitClusters(whole context.Context) (*selection, error) {
+	ctx := whole
+	if p.Options.Budget.Limit > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(ctx, p.Options.began.Add(p.Options.Budget.Limit))
+		defer cancel()
+	}
+	sel, err := p.selectClusters(ctx, p.Options.Budget.bytes(p), p.clusterWork())
+	var unfit *UnfitError
+	if errors.As(err, &unfit) && p.Options.Budget.Total > 0 {
+		unfit.Persistent = p.Persistent
+	}
+	if err != nil {
+		return nil, err
+	}
+	p.Solver, p.Stopped = "clusters", ctx.Err() != nil && whole.Err() == nil
+	return sel, p.use(sel)
+}
+
+// The parts of the time by which the search for the plan ends, and that for the lowest arena where none fits; the
+// rest is for the bound.
+const (
+	searchShare = 0.7
+	lowestShare = 0.9
+)
+
+// leastTime is what the search for a first plan may take however short the limit is: that one fits is worth more
+// than a moment.
+const leastTime = 2 * time.Second
 
 // within limits what is done from now on to a part of the time. Without a limit it does nothing.
 func (b *budgeter) within(share float64) (done func()) {
+	return b.until(time.Duration(share * float64(b.opts.Limit)))
+}
+
+// first limits the search for a first plan.
+func (b *budgeter) first() (done func()) { return b.until(max(b.opts.Limit, leastTime)) }
+
+// until ends what is done from now on so long after the start, unless there is no limit at all. That it did end
+// something is noted in the plan.
+func (b *budgeter) until(d time.Duration) (done func()) {
 	if b.opts.Limit <= 0 {
 		return func() {}
 	}
 	whole := b.ctx
-	ctx, cancel := context.WithDeadline(whole, b.start.Add(time.Duration(share*float64(b.opts.Limit))))
+	ctx, cancel := context.WithDeadline(whole, b.start.Add(d))
 	b.ctx = ctx
 	return func() {
+		b.p.Stopped = b.p.Stopped || ctx.Err() != nil && whole.Err() == nil
 		cancel()
 		b.ctx = whole
 	}
@@ -214,7 +241,10 @@ func (b *budgeter) work() int64 { return int64(max(b.opts.Effort, 0.1) * effortW
 // unfit says how low the search came.
 func (b *budgeter) unfit() error {
 	e := &UnfitError{Budget: b.budget, LowestArena: b.smallest(), LowestLive: math.MaxInt64}
+	done := b.within(1)
 	e.LowerBound = max(0, b.tasks.loose.PeakBound(b.ctx, b.work())-(Alignment-1))
+	done()
+	e.Stopped = b.p.Stopped
 	if b.opts.Total > 0 {
 		e.Persistent = b.p.Persistent
 	}
@@ -233,11 +263,14 @@ type Bound struct {
 
 // bound asks for a lower bound of the plan's cost.
 func (b *budgeter) bound(best *point) {
-	defer b.within(1)()
+	stopped := b.p.Stopped
+	done := b.within(1)
 	least := int64(0)
 	if len(best.extras) > 0 {
 		least = min(b.tasks.loose.CostBound(b.ctx, rounded(b.budget), b.work()), best.cost)
 	}
+	done()
+	b.p.Stopped = stopped // the bound is what is said of it
 	step := b.stepCost()
 	b.p.Bound = &Bound{Optimal: best.cost == least}
 	if step > 0 {

@@ -1,7 +1,5 @@
 package planner
 
-import "time"
-
 // descents bounds how often a smaller arena than the smallest so far is looked for.
 const descents = 4
 
@@ -11,8 +9,8 @@ const descents = 4
 func (b *budgeter) descend() error {
 	asked := b.budget
 	defer func() { b.budget = asked }()
-	b.start = time.Now() // the limit is for each of the two searches
-	defer b.within(1)()
+	b.share = lowestShare
+	defer b.within(b.share)()
 	low, err := b.newSearch().Lowest(b.ctx, b.work())
 	if err != nil {
 		return err

@@ -100,10 +100,11 @@ func (r *runtimeFit) fit() (int, error) {
 func (r *runtimeFit) descend() error {
 	total := int64(r.opts.Effort * effortWork)
 	r.search = r.newSearch()
-	defer r.within(searchShare)()
+	done := r.first()
+	defer func() { done() }()
 	above := r.points[0].arena // budgets of memopt's arena: one that is too high, and one that is low enough
 	fits := int64(-1)
-	for k := int64(runtimeGrid - 1); k > 0 && fits < 0; k-- {
+	for k := int64(runtimeGrid - 1); k > 0 && fits < 0 && r.ctx.Err() == nil; k-- {
 		budget := r.points[0].arena / runtimeGrid * k
 		found := len(r.points)
 		ok, err := r.try(budget, 0)
@@ -117,6 +118,9 @@ func (r *runtimeFit) descend() error {
 		default:
 			above = budget
 		}
+	}
+	if r.ctx.Err() != nil && fits < 0 {
+		return nil
 	}
 	if fits < 0 {
 		low, err := r.newSearch().Lowest(r.ctx, max(total/2, lowestWork))
@@ -132,6 +136,8 @@ func (r *runtimeFit) descend() error {
 		}
 		fits = r.points[len(r.points)-1].arena
 	}
+	done()
+	done = r.within(searchShare)
 	h := halving{fits, above, r.try}
 	return h.run(r.ctx, total/(runtimeHalving+1))
 }
@@ -217,6 +223,7 @@ func (r *runtimeFit) best() int {
 
 func (r *runtimeFit) unfit() error {
 	e := &UnfitError{Budget: r.limit, LowestArena: math.MaxInt64, LowestLive: math.MaxInt64, What: "plan for stock ONNX Runtime"}
+	e.Stopped = r.p.Stopped
 	if r.opts.Total > 0 {
 		e.Persistent = r.p.Persistent
 	}

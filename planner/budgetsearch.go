@@ -14,13 +14,13 @@ func (b *budgeter) climb() error {
 	if b.tasks.loose.PeakBound(b.ctx, lowestWork) > rounded(b.budget) {
 		return nil // it is proved that nothing fits
 	}
-	if b.opts.Effort <= 0 || b.opts.Solver == "greedy" {
-		return b.search(b.newSearch(), b.budget, 0)
-	}
-	if err := b.search(b.newSearch(), b.budget, 0); err != nil {
+	done := b.first()
+	err := b.search(b.newSearch(), b.budget, 0)
+	done()
+	if err != nil || b.opts.Effort <= 0 || b.opts.Solver == "greedy" {
 		return err
 	}
-	defer b.within(searchShare)()
+	defer b.within(b.share)()
 	first, total := len(b.points), int64(b.opts.Effort*effortWork)
 	search := b.blocks
 	if len(b.tasks.graph.Tasks) <= ladderTasks {

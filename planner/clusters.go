@@ -3,7 +3,6 @@ package planner
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math"
 
 	"memopt/recompute"
@@ -126,8 +125,9 @@ func (p *Plan) selectClusters(ctx context.Context, budget, work int64) (*selecti
 		return nil, err
 	}
 	best, err := s.cheapest(budget)
-	if errors.Is(err, ErrUnfit) && ctx.Err() != nil {
-		return nil, fmt.Errorf("%w; the search was stopped before it was done: %w", err, context.Cause(ctx))
+	var unfit *UnfitError
+	if errors.As(err, &unfit) {
+		unfit.Stopped = ctx.Err() != nil
 	}
 	if err != nil {
 		return nil, err

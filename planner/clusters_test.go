@@ -245,6 +245,7 @@ func TestClustersStopped(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, sel.byEntry)
 	_, err = p.selectClusters(ctx, 1, 1_000_000)
-	require.ErrorIs(t, err, ErrUnfit)
-	require.ErrorIs(t, err, context.Canceled)
+	var unfit *UnfitError
+	require.ErrorAs(t, err, &unfit)
+	require.True(t, unfit.Stopped)
 }

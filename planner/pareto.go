@@ -3,6 +3,7 @@ package planner
 import (
 	"context"
 	"errors"
+	"time"
 
 	"memopt/graph"
 	"memopt/graph/op"
@@ -61,7 +62,10 @@ func (b *budgeter) pareto(n int) ([]ParetoPoint, error) {
 	work := max(int64(b.opts.Effort*effortWork)/int64(n+2), 1)
 	search := remat.NewSearch(b.tasks.graph, b.opts.Seed)
 	low := base
-	if answer, err := search.Lowest(b.ctx, work); err == nil {
+	done := b.part(n + 1)
+	answer, err := search.Lowest(b.ctx, work)
+	done()
+	if err == nil {
 		if low, err = b.point(answer); err != nil {
 			return nil, err
 		}
@@ -74,11 +78,16 @@ func (b *budgeter) pareto(n int) ([]ParetoPoint, error) {
 		if i < n-1 {
 			budget = from + int64(float64(to-from)*float64(i)/float64(n-1))
 		}
-		if err := b.search(search, budget, work); err != nil {
+		done := b.part(2 * (n - i))
+		err := b.search(search, budget, work)
+		done()
+		if err != nil {
 			return nil, err
 		}
 		if best := b.cheapest(budget); best != nil {
+			done := b.part(2*(n-i) - 1)
 			out = append(out, b.paretoPoint(best, budget, work))
+			done()
 			b.opts.found()
 		}
 		if b.ctx.Err() != nil {
@@ -86,6 +95,22 @@ func (b *budgeter) pareto(n int) ([]ParetoPoint, error) {
 		}
 	}
 	return out, nil
+}
+
+// part limits what is done from now on to one of so many equal parts of the time that the context leaves, so that every
+// budget gets some.
+func (b *budgeter) part(of int) (done func()) {
+	whole := b.ctx
+	end, ok := whole.Deadline()
+	if !ok {
+		return func() {}
+	}
+	ctx, cancel := context.WithTimeout(whole, time.Until(end)/time.Duration(of))
+	b.ctx = ctx
+	return func() {
+		cancel()
+		b.ctx = whole
+	}
 }
 
 func (b *budgeter) paretoPoint(pt *point, budget, work int64) ParetoPoint {

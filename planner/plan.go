@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"memopt/graph"
 	"memopt/graph/live"
@@ -47,6 +48,7 @@ type Options struct {
 	Aliased []bool
 	// CloneBytes is memory that every node that runs again takes throughout, besides its outputs.
 	CloneBytes int64
+	began      time.Time // when Make was called
 	// SkipLayout leaves Plan.Arena out, for plans of which only the live peak is wanted.
 	SkipLayout bool
 }
@@ -84,7 +86,9 @@ type Plan struct {
 	Overhead   float64 // Recompute.Seconds / Step.Seconds
 
 	Solver string // that found the plan to a budget
-	Bound  *Bound // of its cost; nil without a budget
+	// Stopped says that the budget's time limit ended the search for it.
+	Stopped bool
+	Bound   *Bound // of its cost; nil without a budget
 	// Runtime is what the plan's file comes to in stock ONNX Runtime; nil unless the budget was for that.
 	Runtime *Anchoring
 	Next    *NextStep // what less would cost; nil without a budget and where nothing less was found
@@ -108,6 +112,7 @@ func MakeContext(ctx context.Context, m *graph.Model, types *op.Result, opts Opt
 	if n := len(m.Graph.Nodes); opts.Costs != nil && len(opts.Costs) != n {
 		return nil, fmt.Errorf("%d measured costs for %d nodes: wanted one for each", len(opts.Costs), n)
 	}
+	opts.began = time.Now()
 	b, err := live.FindBoundary(m)
 	if err != nil {
 		return nil, err

@@ -63,7 +63,7 @@ func (p *Plan) fillRows(sel *selection) error {
 		return nil
 	}
 	limit := p.scratch.steps + maxRowWork
-	for i := 0; i < len(p.Clusters) && p.scratch.steps < limit; i++ {
+	for i := 0; i < len(p.Clusters) && p.scratch.steps < limit && p.ctx.Err() == nil; i++ {
 		drop, err := p.dropAlone(p.Clusters[i].Index)
 		if err != nil {
 			return err

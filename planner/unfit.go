@@ -20,6 +20,8 @@ type UnfitError struct {
 	LowerBound int64
 	// Persistent is the bytes of inputs and weights where the budget was for these, too; else 0.
 	Persistent int64
+	// Stopped says that the time limit ended the search.
+	Stopped bool
 	// What was searched, for the message: "configuration of clusters"; "" says "plan".
 	What string
 }
@@ -37,6 +39,9 @@ func (e *UnfitError) Error() string {
 	text += fmt.Sprintf(": the smallest arena that was reached is %d bytes (%d live)", e.LowestArena, e.LowestLive)
 	if e.LowerBound > 0 {
 		text += fmt.Sprintf(", and no plan in this order has one of less than %d", e.LowerBound)
+	}
+	if e.Stopped {
+		return text + "; the time limit ended the search: allow more time or bytes, or use smaller dims"
 	}
 	return text + "; allow more, or use smaller dims"
 }

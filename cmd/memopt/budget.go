@@ -33,7 +33,7 @@ func (b *budgetFlags) register(f *pflag.FlagSet) {
 	f.StringVar(&b.in, "budget-in", "memopt", "in what the budget is kept: memopt, its own order and arena; ort, the simulated arena of stock ONNX Runtime, with the anchors of the file that apply writes")
 	f.StringVar(&b.what, "select", "nodes", "what a plan to a budget chooses: nodes, any that can run again, or clusters, what a configuration of ONNX Runtime can say")
 	f.StringVar(&b.solver, "solver", "auto", "auto; greedy, the first plan that fits; lns, the search without dynamic programming over layers")
-	f.StringVar(&b.limit, "time-limit", "10s", "when to stop looking for a cheaper plan: 10s, 2m, or a number of seconds; 0: with the first that fits")
+	f.StringVar(&b.limit, "time-limit", "10s", "what the search may take in all: 10s, 2m, or a number of seconds; then the best plan so far is the answer. 0: until the first that fits")
 	f.Float64Var(&b.effort, "effort", 0, "counted work of the search, in seconds of a usual core: with a generous --time-limit the plan is the same on every machine; 0: the time limit's")
 	f.BoolVar(&b.optimal, "require-optimal", false, "end with 8 where no proof was found that no plan is cheaper")
 }
@@ -172,6 +172,9 @@ func (b *budgetFlags) finish(a *app, p *planner.Plan) error {
 	}
 	if a.ctx.Err() != nil {
 		return &exitError{exitInterrupted, errors.New("interrupted: the plan is the best that was found until then")}
+	}
+	if p.Stopped {
+		a.note("the time limit of %s ended the search: the plan is the best that was found until then", b.limit)
 	}
 	if b.optimal && (p.Bound == nil || !p.Bound.Optimal) {
 		return &exitError{exitEarly, fmt.Errorf("%s: the plan fits, but it is not proved that no plan is cheaper; give the search more time with --time-limit", p.Model.Path)}

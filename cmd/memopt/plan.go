@@ -115,7 +115,7 @@ func (a *app) pareto(name string, sel *selectionFlags, format report.Format, n i
 	}
 	c.options.Level, c.options.Config = planner.UserSpecified, nil
 	c.options.Budget = &planner.Budget{Share: 1, Solver: sel.solver, Seed: a.global.seed, Effort: cmp.Or(sel.effort, limit.Seconds()), Found: a.keeper.keep}
-	ctx, cancel := context.WithTimeout(a.ctx, max(2*limit, time.Second))
+	ctx, cancel := context.WithTimeout(a.ctx, max(limit, time.Second))
 	defer cancel()
 	curve, err := planner.Pareto(ctx, l.Model, l.types, c.options, n)
 	if err != nil {

@@ -1,0 +1,74 @@
+package planner_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"memopt/graph/examples"
+	"memopt/graph/op"
+	"memopt/planner"
+)
+
+// endless is an effort that no search comes to the end of.
+const endless = 1e5
+
+// TestTimeLimit: whatever is searched, the limit ends it with a plan, which says so, and with the layout that it was judged by.
+func TestTimeLimit(t *testing.T) {
+	m, err := examples.Transformer(examples.TransformerOptions{Layers: 3, Hidden: 64, Heads: 4, Vocab: 500, Positions: 64})
+	require.NoError(t, err)
+	types, err := op.Infer(m)
+	require.NoError(t, err)
+	dims := map[string]int64{"batch": 4, "seq": 64}
+	for name, c := range map[string]struct {
+		budget planner.Budget
+		order  planner.OrderChoice
+	}{
+		"ladder":  {planner.Budget{Share: 0.45, Effort: endless}, ""},
+		"memory":  {planner.Budget{Share: 0.45, Effort: endless}, planner.OrderMemory},
+		"runtime": {planner.Budget{Share: 0.8, Effort: endless, Runtime: true}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.budget.Limit = 50 * time.Millisecond
+			told := 0
+			c.budget.Found = func() { told++ }
+			p, err := planner.Make(m, types, planner.Options{Dims: dims, Budget: &c.budget, Order: c.order})
+			require.NoError(t, err)
+			require.True(t, p.Stopped)
+			require.Positive(t, told, "nobody was told of a plan")
+			if !c.budget.Runtime {
+				require.LessOrEqual(t, float64(p.Arena.Bytes), c.budget.Share*float64(p.Base.Peak.Bytes))
+			}
+		})
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	curve, err := planner.Pareto(ctx, m, types, planner.Options{Dims: dims, Budget: &planner.Budget{Share: 1, Effort: endless}}, 4)
+	require.NoError(t, err)
+	require.NotEmpty(t, curve.Points)
+}
+
+// TestInterruptedPlan: a context that is done when it is asked for leaves a plan where the first one fits, and nothing endless.
+func TestInterruptedPlan(t *testing.T) {
+	m, err := examples.Transformer(examples.TransformerOptions{Layers: 2, Hidden: 32, Heads: 4, Vocab: 100, Positions: 32})
+	require.NoError(t, err)
+	types, err := op.Infer(m)
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, clusters := range []bool{false, true} {
+		for _, order := range planner.OrderChoices {
+			opts := planner.Options{Dims: map[string]int64{"batch": 4, "seq": 32}, Order: order, RowPeaks: true}
+			opts.Budget = &planner.Budget{Share: 2, Effort: endless, Limit: time.Hour, Clusters: clusters}
+			p, err := planner.MakeContext(ctx, m, types, opts)
+			require.NoError(t, err)
+			require.False(t, p.Stopped, "it is not the limit that ended it")
+			require.NotNil(t, p.Arena)
+			opts.Budget = &planner.Budget{Share: 0.2, Effort: endless, Limit: time.Hour, Clusters: clusters}
+			_, err = planner.MakeContext(ctx, m, types, opts)
+			require.ErrorIs(t, err, planner.ErrUnfit)
+		}
+	}
+}
