@@ -14,7 +14,7 @@ import (
 // only external test packages look downwards.
 const order = `
 	internal/cleanup internal/rapidflags internal/schematest
-	internal/fileio
+	internal/fileio internal/library
 	symbolic
 	graph
 	graph/op

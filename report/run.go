@@ -9,6 +9,7 @@ import (
 	"memopt/executor"
 	"memopt/executor/verify"
 	"memopt/graph"
+	"memopt/internal/library"
 )
 
 // RunSchema is the schema of the JSON of `memopt run`.
@@ -29,6 +30,8 @@ type RunView struct {
 	Phases   []Phase
 	Listed   int      // how many outputs the table lists besides those that differ; -1: all
 	Runtime  *Runtime // of a run in ONNX Runtime; else nil
+	// Libraries are the C libraries that have been opened until now.
+	Libraries []library.Opened
 }
 
 // executes says what a run executes: a training step, or the forward half alone.
@@ -85,6 +88,7 @@ type runJSON struct {
 	NotCaptured string        `json:"not_captured,omitempty"`
 	Remarks     []string      `json:"device_remarks,omitempty"`
 	Library     *libraryJSON  `json:"cudnn,omitempty"`
+	Libraries   []openedJSON  `json:"libraries,omitempty"`
 	Runtime     *runtimeJSON  `json:"runtime,omitempty"`
 	Outputs     []outputsJSON `json:"outputs"`
 }
@@ -105,6 +109,12 @@ type runPeakJSON struct {
 	Node            *string `json:"node"`
 	DataDependent   int     `json:"data_dependent_values"`
 	MemoryPlannedOn bool    `json:"mem_pattern"`
+}
+
+// openedJSON is a C library that was opened.
+type openedJSON struct {
+	Name string `json:"name"`
+	Path string `json:"path"`
 }
 
 // copiesJSON counts copies between host and device in all steps.
@@ -164,6 +174,9 @@ func newRunJSON(v *RunView) *runJSON {
 	}
 	j.Remarks = r.Remarks
 	j.Library = newLibraryJSON(r)
+	for _, o := range v.Libraries {
+		j.Libraries = append(j.Libraries, openedJSON{o.Name, o.Path})
+	}
 	for _, n := range r.HostNodes {
 		if j.OnHost == nil {
 			j.OnHost = map[string]int{}

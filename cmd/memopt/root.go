@@ -15,6 +15,7 @@ import (
 
 	"memopt/internal/cleanup"
 	"memopt/internal/fileio"
+	"memopt/internal/library"
 	"memopt/planner"
 	"memopt/report"
 )
@@ -68,6 +69,7 @@ func runUntil(ctx context.Context, k *keeper, args []string, io stdio, environ [
 	a := &app{stdio: io, environ: newEnvironment(environ), args: args, ctx: ctx, keeper: k}
 	a.noteStreams(streams)
 	err := a.execute(a.command())
+	a.tellLibraries()
 	if e := out.Flush(); err == nil && e != nil {
 		err = usage("cannot write the report: %w", e)
 	}
@@ -281,6 +283,18 @@ func (a *app) warn(format string, args ...any) {
 func (a *app) note(format string, args ...any) {
 	if !a.global.quiet {
 		a.say("note:", fmt.Sprintf(format, args...))
+	}
+}
+
+// tellLibraries says which C libraries have been opened, with -v, and in any case which of them somebody else could have
+// put there.
+func (a *app) tellLibraries() {
+	for _, l := range library.List() {
+		if l.Doubt != "" {
+			a.warn("%s was opened from %s: %s, and what is put there runs as this program", l.Name, l.Path, l.Doubt)
+		} else if a.global.verbose {
+			a.note("%s was opened from %s", l.Name, l.Path)
+		}
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"memopt/executor/verify"
+	"memopt/internal/library"
 	"memopt/report"
 )
 
@@ -163,7 +164,7 @@ func (a *app) verifyOnce(x *execution, ex *execFlags, bitwise bool, opts verify.
 
 func (a *app) runView(r *verify.Run, side verify.Side, opts verify.Options) report.RunView {
 	return report.RunView{Run: r, Backend: opts.Device.Name(), Steps: opts.Repeat + opts.Warmup, Warmup: opts.Warmup, Graph: side.Model.Graph,
-		Backward: backwardNodes(side), Planned: !opts.Session.OnDemand, Virtual: virtual(opts.Device)}
+		Backward: backwardNodes(side), Planned: !opts.Session.OnDemand, Virtual: virtual(opts.Device), Libraries: library.List()}
 }
 
 // verdict is the exit code of a comparison.

@@ -19,12 +19,14 @@ import (
 // Serve is what the second process does: it loads the library, says so, and answers requests until there are no more. It
 // returns the process's exit status.
 func Serve(in, out *os.File) int {
+	// A crash of the library would leave a model's contents in a file.
+	_ = unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{})
 	library, err := Open(Candidates(os.Getenv))
 	if err != nil {
 		reply(out, failure(err))
 		return 0
 	}
-	reply(out, answer{Hello: &Info{Path: library.Path(), Version: library.Version()}})
+	reply(out, answer{Hello: &Info{Path: library.Path(), Version: library.Version(), Doubt: library.Doubt()}})
 	requests := make(chan request)
 	go readRequests(in, requests)
 	c := &child{library: library}

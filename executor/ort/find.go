@@ -6,6 +6,8 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+
+	"memopt/internal/library"
 )
 
 // LibraryVariable names the environment variable that says where the library is.
@@ -19,7 +21,8 @@ var libraryNames = []string{"libonnxruntime.so.1", "libonnxruntime.so"}
 // finds; pip's package in the active environment, in the user's folder and in the system's.
 //
 // The working directory is no such place, nor are the folders above it: whoever can write there
-// could plant a library, whose code runs as soon as it is opened.
+// could plant a library, whose code runs as soon as it is opened. Where anybody can write is none either, unless
+// a variable names it.
 func Candidates(env func(string) string) []string {
 	if path := env(LibraryVariable); path != "" {
 		if info, err := os.Stat(path); err == nil && info.IsDir() {
@@ -36,7 +39,7 @@ func Candidates(env func(string) string) []string {
 	list = append(list, libraryNames...)
 	for _, root := range pythonRoots(env) {
 		for _, pattern := range []string{"lib/python3*/site-packages", "lib/python3*/dist-packages", "lib/python3/dist-packages", "local/lib/python3*/dist-packages"} {
-			list = append(list, libraries(filepath.Join(root, pattern, "onnxruntime", "capi"))...)
+			list = append(list, library.Searched(libraries(filepath.Join(root, pattern, "onnxruntime", "capi")))...)
 		}
 	}
 	return list

@@ -11,6 +11,8 @@ import (
 	"unsafe"
 
 	"github.com/ebitengine/purego"
+
+	"memopt/internal/library"
 )
 
 // Library is ONNX Runtime, loaded into this process. It is never unloaded: the runtime does
@@ -19,6 +21,7 @@ type Library struct {
 	api     api
 	env     uintptr
 	path    string
+	doubt   string
 	version string
 }
 
@@ -72,6 +75,8 @@ func openAt(path string) (*Library, error) {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	runtime.KeepAlive(name)
+	o := library.Note("ONNX Runtime", path, getBase)
+	l.path, l.doubt = o.Path, o.Doubt
 	if err := l.api.call(fnDisableTelemetryEvents, l.env); err != nil {
 		l.api.release(fnReleaseEnv, l.env)
 		return nil, fmt.Errorf("%s: %w", path, err)
@@ -79,8 +84,11 @@ func openAt(path string) (*Library, error) {
 	return l, nil
 }
 
-// Path returns what the library was opened by.
+// Path returns the library's file.
 func (l *Library) Path() string { return l.path }
+
+// Doubt returns a reason to distrust the file, "" where there is none.
+func (l *Library) Doubt() string { return l.doubt }
 
 // Version returns the library's release.
 func (l *Library) Version() string { return l.version }

@@ -15,8 +15,8 @@ import (
 	"memopt/graph/onnx"
 )
 
-// TestNothingIsTold: the library writes nothing into the user's folders and opens no sockets, during
-// a whole session and after it. Without noTelemetry release 1.30 leaves a database of events, the
+// TestNothingIsTold: the library writes nothing into the user's folders or the working folder, opens no sockets, during
+// a whole session and after it, and would leave no core dump. Without noTelemetry release 1.30 leaves a database of events, the
 // device's identifier and logs.
 func TestNothingIsTold(t *testing.T) {
 	if runtime.GOOS != "linux" {
@@ -24,6 +24,9 @@ func TestNothingIsTold(t *testing.T) {
 	}
 	start(t).Close() // skips where there is no library
 	home, work := t.TempDir(), t.TempDir()
+	working := filepath.Join(home, "working")
+	require.NoError(t, os.Mkdir(working, 0o755))
+	t.Chdir(working)
 	p, err := ort.Start(t.Context(), program(t, "serve", "HOME="+home, "TMPDIR="+home, "XDG_CACHE_HOME="+home, "XDG_CONFIG_HOME="+home, "XDG_DATA_HOME="+home, "XDG_STATE_HOME="+home, "ORT_DISABLE_TELEMETRY=0"))
 	require.NoError(t, err)
 	defer p.Close()
@@ -31,6 +34,9 @@ func TestNothingIsTold(t *testing.T) {
 	inputs, _ := made(t, m)
 	step(t, p, write(t, work, m, onnx.Options{}), inputs, ort.Options{})
 	require.Empty(t, sockets(t, p.PID()))
+	limits, err := os.ReadFile(fmt.Sprintf("/proc/%d/limits", p.PID()))
+	require.NoError(t, err)
+	require.Regexp(t, `Max core file size +0 +0 `, string(limits))
 	p.Close()
 	var left []string
 	require.NoError(t, filepath.WalkDir(home, func(path string, d fs.DirEntry, err error) error {

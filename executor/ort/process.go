@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"memopt/executor"
+	"memopt/internal/library"
 )
 
 // Program says how to start the second process: a program that calls Serve with its standard input and with file 3.
@@ -76,6 +77,7 @@ func Start(ctx context.Context, program Program) (*Process, error) {
 		return nil, fmt.Errorf("%s does not serve ONNX Runtime", program.Path)
 	}
 	p.info = *a.Hello
+	library.Record(library.Opened{Name: "ONNX Runtime", Path: p.info.Path, Doubt: p.info.Doubt})
 	return p, nil
 }
 

@@ -61,8 +61,9 @@ type missing struct {
 
 // Info says which library is used.
 type Info struct {
-	Path    string `json:"path"`
+	Path    string `json:"path"` // of the library's file
 	Version string `json:"version"`
+	Doubt   string `json:"doubt,omitempty"` // a reason to distrust the file
 }
 
 // Opened says what a session took before its first step.

@@ -37,6 +37,7 @@ func newOpenBLAS(l *native.Library) (*backend, error) {
 	if strings.Contains(config, "USE64BITINT") {
 		return nil, errors.New(l.Path + " takes 64-bit integers")
 	}
+	l.Note("OpenBLAS", "openblas_get_config")
 	setThreads(1)
 	b := &backend{name: config, sgemm: product[float32](sgemm), dgemm: product[float64](dgemm)}
 	if words := strings.Fields(config); len(words) > 1 {

@@ -112,6 +112,7 @@ func start(l *native.Library) (string, error) {
 	if v[0] != supportedMajor || v[1] != supportedMinor {
 		return "", fmt.Errorf("%s is %s, wanted %d.%d", l.Path, name, supportedMajor, supportedMinor)
 	}
+	l.Note("oneDNN", "dnnl_version")
 	var sum uintptr
 	for _, step := range []struct {
 		what   string

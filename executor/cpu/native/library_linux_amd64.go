@@ -8,6 +8,8 @@ import (
 	"unsafe"
 
 	"github.com/ebitengine/purego"
+
+	"memopt/internal/library"
 )
 
 // Library is an open library.
@@ -47,6 +49,13 @@ func open(path string, use func(*Library) error) error {
 		return err
 	}
 	return use(&Library{path, handle})
+}
+
+// Note lists the library as opened, under a name; function is one of its own.
+func (l *Library) Note(name, function string) {
+	if address, err := purego.Dlsym(l.handle, function); err == nil {
+		library.Note(name, l.Path, address)
+	}
 }
 
 // Functions looks functions up by name, each behind prefix. A target is a pointer to a Go func, which then calls the

@@ -9,6 +9,7 @@ import (
 	"unsafe"
 
 	"memopt/executor"
+	"memopt/internal/library"
 )
 
 // cublas is the library of products of matrices, opened when it is first needed.
@@ -60,6 +61,7 @@ func (d *cuda) library() (*cublas, error) {
 			return nil, &Missing{fmt.Errorf("libcublas is too old; version 11.2 or later is wanted: %w", firstLine(err))}
 		}
 	}
+	library.Note("libcublas", "libcublas", b.create)
 	if err := b.begin(d); err != nil {
 		return nil, err
 	}

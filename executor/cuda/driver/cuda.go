@@ -10,6 +10,7 @@ import (
 	"unsafe"
 
 	"memopt/executor"
+	"memopt/internal/library"
 )
 
 // minVersion is the oldest driver that has all functions: CUDA 11.4, for graphs.
@@ -62,6 +63,7 @@ func Open(ordinal int) (Driver, error) {
 			return nil, &Missing{fmt.Errorf("the NVIDIA driver lacks %s: it is too old; version 470 of 2021 or later is wanted: %w", name, firstLine(err))}
 		}
 	}
+	library.Note("libcuda", libraryNames()[0], d.fn[cuInit])
 	if err := d.open(ordinal); err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 	"unsafe"
 
 	"memopt/executor"
+	"memopt/internal/library"
 )
 
 // The functions of cuDNN that are used are those that versions 8 and 9 share: signatures, enumerations and the struct of an
@@ -111,6 +112,7 @@ func (d *cuda) openDNN() (*cudnn, error) {
 	if err != nil {
 		return nil, &Missing{fmt.Errorf("this is no libcudnn: %w", firstLine(err))}
 	}
+	library.Note("libcudnn", "libcudnn", getVersion)
 	l := &cudnn{cases: map[ConvCase]*convDescriptors{}, stream: ^Stream(0)}
 	d.c.fn = getVersion
 	if l.version = int(d.c.do()); l.version < oldestDNN {

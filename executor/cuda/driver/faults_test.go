@@ -116,6 +116,22 @@ func TestSearched(t *testing.T) {
 	require.Contains(t, searched("libcublas.so.12", "nvidia/cublas/lib"), file)
 	t.Setenv("CONDA_PREFIX", "/somewhere")
 	require.Contains(t, searched("libcublas.so.12", "nvidia/cublas/lib"), "/somewhere/lib/libcublas.so.12")
+
+	// Anybody may have put there what lies in the working folder, or where all can write.
+	t.Setenv("CONDA_PREFIX", "")
+	t.Setenv("HOME", "")
+	t.Chdir(root)
+	require.NoError(t, os.Rename("lib", ".lib"))
+	require.NoError(t, os.Mkdir(".local", 0o755))
+	require.NoError(t, os.Rename(".lib", ".local/lib"))
+	for _, name := range searched("libcublas.so.12", "nvidia/cublas/lib")[1:] {
+		require.True(t, filepath.IsAbs(name), name)
+	}
+	t.Setenv("HOME", root)
+	file = filepath.Join(root, ".local", "lib", "python3.12", "site-packages", "nvidia", "cublas", "lib", "libcublas.so.12")
+	require.Contains(t, searched("libcublas.so.12", "nvidia/cublas/lib"), file)
+	require.NoError(t, os.Chmod(filepath.Dir(file), 0o777))
+	require.NotContains(t, searched("libcublas.so.12", "nvidia/cublas/lib"), file)
 }
 
 // TestLargeBatch: a batch of more products than a grid has places is asked for in pieces, each with its own operands.

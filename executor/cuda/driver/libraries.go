@@ -6,12 +6,14 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+
+	"memopt/internal/library"
 )
 
 // searched lists where a library of NVIDIA's may be: where the dynamic linker finds it, in a toolkit, in conda's, and in pip's packages, whose
-// folders below site-packages are given.
+// folders below site-packages are given. Places that anybody can write to are left out, and so is the working folder.
 func searched(file string, folders ...string) []string {
-	names := []string{file}
+	var names []string
 	for _, home := range []string{os.Getenv("CUDA_HOME"), os.Getenv("CUDA_PATH"), "/usr/local/cuda"} {
 		if home != "" {
 			names = append(names, filepath.Join(home, "lib64", file), filepath.Join(home, "lib", file))
@@ -29,7 +31,7 @@ func searched(file string, folders ...string) []string {
 			names = append(names, found...)
 		}
 	}
-	return names
+	return append([]string{file}, library.Searched(names)...)
 }
 
 // pythonRoot returns the folder of the environment whose Python a shell would start: images of containers often set nothing but PATH.

@@ -3,6 +3,8 @@ package driver
 import (
 	"os"
 	"unsafe"
+
+	"memopt/internal/library"
 )
 
 // nvml is the management library, which counts each process's memory.
@@ -39,6 +41,7 @@ func openNVML(bus *[256]byte) *nvml {
 	if err != nil {
 		return nil
 	}
+	library.Note("libnvidia-ml", name, start)
 	if n.getHandle, err = symbol(lib, "nvmlDeviceGetHandleByPciBusId_v2"); err != nil {
 		return nil
 	}

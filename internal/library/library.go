@@ -1,0 +1,108 @@
+// Package library says which files the C libraries that are opened at run time come from, and whether somebody else
+// could have put them there. A library's code runs as soon as it is opened, with all that its user may do.
+package library
+
+import (
+	"cmp"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+)
+
+// Opened is a library that this process, or one that it has started, has opened.
+type Opened struct {
+	Name string // "OpenBLAS"
+	Path string // of the file that the dynamic linker took, its links resolved
+	// Doubt is a reason to distrust the file, such as "anybody can write to /opt/lib"; "" where there is none.
+	Doubt string
+}
+
+var (
+	mu     sync.Mutex
+	opened []Opened
+)
+
+// List lists what has been opened, in order, each file once for each name.
+func List() []Opened {
+	mu.Lock()
+	defer mu.Unlock()
+	return slices.Clone(opened)
+}
+
+// Record adds a library to the list.
+func Record(o Opened) {
+	mu.Lock()
+	defer mu.Unlock()
+	if !slices.Contains(opened, o) {
+		opened = append(opened, o)
+	}
+}
+
+// Note adds the library in which a function lies to the list; asked is what it was opened by.
+func Note(name, asked string, function uintptr) Opened {
+	o := Opened{Name: name, Path: File(function)}
+	if o.Path == "" {
+		o.Path = asked
+	}
+	o.Doubt = cmp.Or(Doubt(o.Path), Doubt(asked))
+	Record(o)
+	return o
+}
+
+// Searched returns those of the files that a search has found which may be opened: with absolute paths, since what lies in
+// the working folder may be anybody's, and such that nobody but their owner and the system's can write them. Files that
+// the user names, by a variable, need not pass.
+func Searched(paths []string) []string {
+	return slices.DeleteFunc(slices.Clone(paths), func(path string) bool { return !filepath.IsAbs(path) || Writable(path) != "" })
+}
+
+// Doubt returns a reason to distrust a file: anybody can write it, or put another one in its place, or it belongs to a
+// user who is neither this one nor root. What is no path is none of ours: the dynamic linker looks for bare names.
+func Doubt(path string) string {
+	if why := Writable(path); why != "" {
+		return why
+	}
+	for _, p := range []string{path, filepath.Dir(path)} {
+		if why := foreign(p); filepath.Base(path) != path && why != "" {
+			return why
+		}
+	}
+	return ""
+}
+
+// Writable says that anybody can write a file, or, in one of the folders above it, put another one in its place; "" where
+// nobody can. In a folder with the sticky bit, as /tmp has, only owners replace files.
+func Writable(path string) string {
+	if filepath.Base(path) == path {
+		return ""
+	}
+	// Whoever can put another link in a link's place can do as well as who can write what it leads to.
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return ""
+	}
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return ""
+	}
+	return cmp.Or(writableAt(real), writableAt(path))
+}
+
+func writableAt(path string) string {
+	for first := true; ; first = false {
+		info, err := os.Stat(path)
+		if err != nil {
+			return ""
+		}
+		const anybody = 0o002
+		if info.Mode()&anybody != 0 && (first || info.Mode()&os.ModeSticky == 0) {
+			return "anybody can write to " + path
+		}
+		above := filepath.Dir(path)
+		if above == path {
+			return ""
+		}
+		path = above
+	}
+}
