@@ -1,9 +1,12 @@
 package report
 
 import (
+	"bytes"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -46,12 +49,24 @@ const maxMessage = 1024
 // long unless whole is set.
 func Message(text string, whole bool) string {
 	text = strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", " ")
-	if n := len(text); n > maxMessage && !whole {
-		const half = maxMessage / 2
-		text = fmt.Sprintf("%s … (%d bytes left out; -v prints them) … %s", strings.ToValidUTF8(text[:half], ""), n-2*half, strings.ToValidUTF8(text[n-half:], ""))
+	if !whole {
+		text = cut(text, " (%d bytes left out; -v prints them) ")
 	}
 	return Plain(text)
 }
+
+// cut leaves out the middle of what is too long; note says how much that is.
+func cut(text, note string) string {
+	n := len(text)
+	if n <= maxMessage {
+		return text
+	}
+	const half = maxMessage / 2
+	return strings.ToValidUTF8(text[:half], "") + " …" + fmt.Sprintf(note, n-2*half) + "… " + strings.ToValidUTF8(text[n-half:], "")
+}
+
+// shownCell returns a cell of a table for people. A name of a megabyte would make every row of its column as wide.
+func shownCell(text string) string { return Plain(cut(text, " (%d bytes) ")) }
 
 // line writes one line of a report: whatever the arguments hold, it stays one.
 func line(b *strings.Builder, format string, args ...any) {
@@ -71,14 +86,53 @@ func plainCells(rows [][]string, change func(string) string) [][]string {
 	return out
 }
 
-// csvCell returns a cell as text in programs that calculate, too: those take one that begins with =, +, - or @ for
-// a formula, unless it is a number, and an apostrophe in front tells them not to.
+// csvCell returns a cell as text in programs that calculate, too: those take one that begins with =, +, - or @, in
+// the wide forms of East Asian scripts, too, for a formula, unless it is a number; an apostrophe in front tells
+// them not to. Blanks before that do not count, and in many countries a semicolon begins the next cell.
 func csvCell(text string) string {
 	text = Plain(text)
-	if text != "" && strings.IndexByte("=+-@", text[0]) >= 0 {
-		if _, err := strconv.ParseFloat(text, 64); err != nil {
-			return "'" + text
+	if _, err := strconv.ParseFloat(text, 64); err == nil {
+		return text
+	}
+	var b strings.Builder
+	for i, part := range strings.Split(text, ";") {
+		if i > 0 {
+			b.WriteByte(';')
+		}
+		if rest := strings.TrimLeft(part, ` "'`); strings.HasPrefix(part, "'") || rest == "" || !strings.ContainsRune("=+-@＝＋－＠﹦﹢﹣﹫", firstRune(rest)) {
+			b.WriteString(part)
+		} else {
+			b.WriteString("'" + part)
 		}
 	}
-	return text
+	return b.String()
 }
+
+func firstRune(text string) rune {
+	r, _ := utf8.DecodeRuneInString(text)
+	return r
+}
+
+// plainJSON returns JSON in which all that would steer a terminal is escaped, as JSON has it, in strings: nothing else holds
+// such runes. The encoder escapes what is ASCII.
+func plainJSON(text []byte) []byte {
+	at := bytes.IndexFunc(text, steersJSON)
+	if at < 0 {
+		return text
+	}
+	out := slices.Clone(text[:at])
+	for at < len(text) {
+		r, size := utf8.DecodeRune(text[at:])
+		if !steersJSON(r) {
+			out = append(out, text[at:at+size]...)
+		} else if high, low := utf16.EncodeRune(r); high != utf8.RuneError {
+			out = fmt.Appendf(out, `\u%04x\u%04x`, high, low)
+		} else {
+			out = fmt.Appendf(out, `\u%04x`, r)
+		}
+		at += size
+	}
+	return out
+}
+
+func steersJSON(r rune) bool { return r != '\n' && !strconv.IsPrint(r) }

@@ -2,6 +2,7 @@ package report
 
 import (
 	"bytes"
+	"encoding/json"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -61,6 +62,8 @@ func TestHostileCells(t *testing.T) {
 	table.Add("a\nb\x1b[2J", "-1")
 	table.Add("=cmd|' /C calc'!A0", "1.5e3")
 	table.Add("@x", "+y")
+	table.Add(`[a](b) \| &lt;`, "`x`")
+	table.Add(` =1;+2; "-3`, "＝4")
 	var text, csv, markdown bytes.Buffer
 	require.NoError(t, table.WriteText(&text))
 	require.NoError(t, table.WriteCSV(&csv))
@@ -71,22 +74,58 @@ name                bytes
 a\nb\x1b[2J            -1
 =cmd|' /C calc'!A0  1.5e3
 @x                     +y
+[a](b) \| &lt;        `+"`x`"+`
+ =1;+2; "-3            ＝4
 `, text.String())
 	require.Equal(t, `name,bytes
 a\nb\x1b[2J,-1
 '=cmd|' /C calc'!A0,1.5e3
 '@x,'+y
+[a](b) \| &lt;,`+"`x`"+`
+"' =1;'+2;' ""-3",'＝4
 `, csv.String())
-	require.Equal(t, `### title\nforged
+	require.Equal(t, `### title\\nforged
 
 | name | bytes |
 | --- | ---: |
-| a\nb\x1b[2J | -1 |
+| a\\nb\\x1b[2J | -1 |
 | =cmd\|' /C calc'!A0 | 1.5e3 |
 | @x | +y |
+| [a]\(b) \\\| &amp;lt; | `+"\\`x\\`"+` |
+|  =1;+2; "-3 | ＝4 |
 
 `, markdown.String())
 	var rows bytes.Buffer
 	require.NoError(t, columns(&rows, [][]string{{"a\tb\n", "c"}, {"d", "e"}}))
 	require.Equal(t, "a\\tb\\n  c  \nd       e  \n", rows.String())
+}
+
+// TestCellsAreCut: a name of a megabyte does not make every row of its table as wide. Nothing is cut for programs.
+func TestCellsAreCut(t *testing.T) {
+	long := strings.Repeat("é", 1<<19)
+	table := Table{Header: []string{"name"}}
+	table.Add(long)
+	for range 1000 {
+		table.Add("short")
+	}
+	var text, rows, csv bytes.Buffer
+	require.NoError(t, table.WriteText(&text))
+	require.NoError(t, columns(&rows, table.Rows))
+	require.NoError(t, table.WriteCSV(&csv))
+	require.Less(t, text.Len(), 1<<14)
+	require.Less(t, rows.Len(), 1<<21)
+	require.Contains(t, text.String(), "é … (1047552 bytes) … é")
+	require.Contains(t, csv.String(), long+"\n")
+}
+
+// TestPlainJSON: what steers a terminal is escaped in JSON, too, and reads back as it was.
+func TestPlainJSON(t *testing.T) {
+	want := "a\x1b[2J\u009b31m\u202e\u2028\U000e0001\u00a0\x7f\nü重\U0001f600"
+	var out bytes.Buffer
+	require.NoError(t, writeJSON(&out, map[string]string{want: want}))
+	require.Equal(t, -1, strings.IndexFunc(strings.TrimSuffix(out.String(), "\n"), func(r rune) bool { return r != '\n' && steers(r) }), "%q", out.String())
+	require.Contains(t, out.String(), `\u001b[2J\u009b31m\u202e\u2028\udb40\udc01\u00a0\u007f\nü重😀`)
+	var got map[string]string
+	require.NoError(t, json.Unmarshal(out.Bytes(), &got))
+	require.Equal(t, map[string]string{want: want}, got)
 }

@@ -51,7 +51,7 @@ func (t *Table) WriteText(w io.Writer) error {
 	if t.Title != "" {
 		line(&b, "%s", t.Title)
 	}
-	rows := plainCells(t.Rows, Plain)
+	rows := plainCells(t.Rows, shownCell)
 	width := widths(t.Header, rows)
 	t.writeTextRow(&b, t.Header, width)
 	rule := make([]string, len(width))
@@ -111,7 +111,7 @@ func (t *Table) WriteCSV(w io.Writer) error {
 func (t *Table) WriteMarkdown(w io.Writer) error {
 	var b strings.Builder
 	if t.Title != "" {
-		line(&b, "### %s", t.Title)
+		line(&b, "### %s", escapeMarkdown(t.Title))
 		b.WriteByte('\n')
 	}
 	row := func(cells []string) {
@@ -139,16 +139,17 @@ func (t *Table) WriteMarkdown(w io.Writer) error {
 	return err
 }
 
-// escapeMarkdown keeps a cell's text from ending the cell or turning into markup.
-func escapeMarkdown(s string) string {
-	return strings.NewReplacer("|", "\\|", "*", "\\*", "<", "&lt;").Replace(Plain(s))
-}
+// markup escapes what would end a cell or turn into markup: emphasis, tags, entities, links and pictures.
+var markup = strings.NewReplacer(`\`, `\\`, "|", `\|`, "*", `\*`, "`", "\\`", "<", "&lt;", "&", "&amp;", "](", `]\(`)
+
+// escapeMarkdown returns a cell's text as text.
+func escapeMarkdown(s string) string { return markup.Replace(Plain(s)) }
 
 // columns writes rows as ONNX Runtime's tables: every column left-aligned and
 // padded to its width plus two.
 func columns(w io.Writer, rows [][]string) error {
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	for _, row := range plainCells(rows, Plain) {
+	for _, row := range plainCells(rows, shownCell) {
 		if _, err := io.WriteString(tw, strings.Join(row, "\t")+"\t\n"); err != nil {
 			return err
 		}
