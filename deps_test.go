@@ -13,7 +13,7 @@ import (
 // lines above its own and nothing else of this module. Test files are free, but
 // only external test packages look downwards.
 const order = `
-	internal/cleanup internal/rapidflags internal/schematest
+	internal/cleanup internal/mutate internal/rapidflags internal/schematest
 	internal/fileio internal/library
 	symbolic
 	graph

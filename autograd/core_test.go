@@ -7,6 +7,7 @@ import (
 
 	"memopt/autograd"
 	"memopt/graph"
+	"memopt/graph/live"
 	"memopt/graph/op"
 	"memopt/symbolic"
 )
@@ -79,5 +80,27 @@ func TestParameters(t *testing.T) {
 			require.Equal(t, c.data, j.DataInputs)
 			require.Equal(t, c.guessed, j.GuessedInputs)
 		})
+	}
+}
+
+// TestLossIsMade: an output that is an input or a weight is no loss, be it scalar and first; asked for by name, it is refused.
+func TestLossIsMade(t *testing.T) {
+	parse := func(text string) *graph.Model {
+		m, err := graph.Parse(`<ir_version: 8, opset_import: ["" : 17]> `+text, "g")
+		require.NoError(t, err)
+		return m
+	}
+	j, err := autograd.Differentiate(parse(`g (float s, float[3] x) => (float s, float b, float loss) <float b = {1}> { y = Mul(x, s)  loss = ReduceSum<keepdims = 0>(y) }`), autograd.Options{})
+	require.NoError(t, err)
+	require.Contains(t, j.Wrt, "s")
+	_, err = live.FindBoundary(j.Model)
+	require.NoError(t, err)
+
+	only := parse(`g (float s, float[3] x) => (float s, float b, float[3] y) <float b = {1}> { y = Mul(x, s) }`)
+	_, err = autograd.Differentiate(only, autograd.Options{})
+	require.ErrorIs(t, err, autograd.ErrNoLoss)
+	for _, name := range []string{"s", "b"} {
+		_, err = autograd.Differentiate(only, autograd.Options{Losses: []autograd.Loss{{Name: name}}})
+		require.ErrorContains(t, err, "wanted a value that a node makes")
 	}
 }

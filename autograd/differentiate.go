@@ -70,7 +70,7 @@ type Joint struct {
 // The errors that callers tell apart.
 var (
 	// ErrNoLoss: there is nothing to differentiate.
-	ErrNoLoss = errors.New("no loss to differentiate: the graph has no scalar float output; name the loss")
+	ErrNoLoss = errors.New("no loss to differentiate: the graph makes no scalar float output; name the loss")
 	// ErrBackward: the graph is a training graph already.
 	ErrBackward = errors.New("the graph has a backward half already")
 )
@@ -202,6 +202,9 @@ func (j *joint) findLosses(opts Options) ([]lossValue, error) {
 		if !t.DType.IsFloat() {
 			return nil, fmt.Errorf("loss %q: is %v, wanted a float", l.Name, t)
 		}
+		if j.g.Values[id].Def == graph.NoNode {
+			return nil, fmt.Errorf("loss %q: is an input or a weight, wanted a value that a node makes", l.Name)
+		}
 		if n, ok := t.Shape.Elements().Const(); !l.Seed && !(ok && n == 1) {
 			return nil, fmt.Errorf("loss %q: is %v, wanted a scalar; a loss of another shape needs a seed gradient", l.Name, t)
 		}
@@ -215,7 +218,7 @@ type lossValue struct {
 	Loss
 }
 
-// defaultLoss is the first output of one float element, one that a loss operator leads to before
+// defaultLoss is the first output of one float element that a node makes, one that a loss operator leads to before
 // others.
 func (j *joint) defaultLoss() (Value, error) {
 	if _, err := live.FindBoundary(j.m); err == nil {
@@ -223,8 +226,8 @@ func (j *joint) defaultLoss() (Value, error) {
 	}
 	candidates := []Value{}
 	for _, d := range j.g.Outputs {
-		t := j.g.Values[d.Value].Type
-		if n, ok := t.Shape.Elements().Const(); ok && n == 1 && t.DType.IsFloat() {
+		v := &j.g.Values[d.Value]
+		if n, ok := v.Type.Shape.Elements().Const(); ok && n == 1 && v.Type.DType.IsFloat() && v.Def != graph.NoNode {
 			candidates = append(candidates, d.Value)
 		}
 	}
@@ -241,7 +244,7 @@ func (j *joint) defaultLoss() (Value, error) {
 		j.g.EachProducer(id, func(p graph.NodeID) { from[id] = from[id] || from[p] })
 	}
 	for _, v := range candidates {
-		if def := j.g.Values[v].Def; def != graph.NoNode && from[def] {
+		if from[j.g.Values[v].Def] {
 			return v, nil
 		}
 	}

@@ -64,8 +64,9 @@ func (a *app) openORT(side verify.Side, x *execution, ex *execFlags, opts verify
 		return nil, usage("a folder for what ONNX Runtime reads cannot be made: %w", err)
 	}
 	a.warnDropouts(side.Model.Graph, o.Optimization)
-	if err := a.writeModel(r.model(), recompute.Seed(side.Model, a.global.seed), onnx.Options{ExternalDataThreshold: ortExternal(side.Model.Graph)}); err != nil {
-		return nil, err
+	// The folder is this run's own: its files are no outputs, and one of an earlier run may have had the same inode.
+	if err := onnx.WriteFile(r.model(), recompute.Seed(side.Model, a.global.seed), onnx.Options{ExternalDataThreshold: ortExternal(side.Model.Graph)}); err != nil {
+		return nil, usage("%w", err)
 	}
 	files, err := ort.WriteInputs(r.dir, ortInputs(side, x.inputs))
 	if err != nil {

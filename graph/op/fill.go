@@ -63,6 +63,7 @@ var fills = [NumKinds][]Fill{
 	Gather:                          {{Slot: 1, Role: FillIndex, Of: 0, Axis: 0, AxisAttr: "axis"}},
 	GatherElements:                  {{Slot: 1, Role: FillIndex, Of: 0, Axis: 0, AxisAttr: "axis"}},
 	ScatterElements:                 {{Slot: 1, Role: FillIndex, Of: 0, Axis: 0, AxisAttr: "axis"}},
+	Scatter:                         {{Slot: 1, Role: FillIndex, Of: 0, Axis: 0, AxisAttr: "axis"}},
 	ATen:                            {{Slot: 1, Role: FillIndex, Of: 0, Axis: 0}},
 	SoftmaxCrossEntropyLoss:         {{Slot: 1, Role: FillIndex, Of: 0, Axis: 1}},
 	SoftmaxCrossEntropyLossInternal: {{Slot: 1, Role: FillIndex, Of: 0, Axis: 1}},

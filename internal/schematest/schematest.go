@@ -76,10 +76,19 @@ func closeObjects(node any) {
 // Check holds a document to the schema and returns it decoded.
 func (s *Schema) Check(t testing.TB, data []byte) any {
 	t.Helper()
+	require.NoError(t, s.Validate(data), "what is printed is not what docs/schemas says: change the schema with it, where a field is new\n%s", data)
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(data))
-	require.NoError(t, err, "%s", data)
-	require.NoError(t, s.compiled.Validate(doc), "what is printed is not what docs/schemas says: change the schema with it, where a field is new\n%s", data)
+	require.NoError(t, err)
 	return doc
+}
+
+// Validate says what of a document is not as the schema wants it.
+func (s *Schema) Validate(data []byte) error {
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(data))
+	if err != nil {
+		return err
+	}
+	return s.compiled.Validate(doc)
 }
 
 // Properties lists all properties of the schema and of its definitions, as definition.property, sorted.
