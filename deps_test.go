@@ -13,8 +13,8 @@ import (
 // lines above its own and nothing else of this module. Test files are free, but
 // only external test packages look downwards.
 const order = `
-	internal/cleanup internal/mutate internal/rapidflags internal/schematest
-	internal/fileio internal/library
+	internal/cleanup internal/memlimit internal/rapidflags internal/schematest
+	internal/fileio internal/inputfile internal/library internal/mapfile internal/mutate
 	symbolic
 	graph
 	graph/op

@@ -3,13 +3,14 @@ package configs
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"io"
 	"math"
-	"os"
 	"regexp"
 	"slices"
 
 	"memopt/graph"
+	"memopt/internal/inputfile"
 	"memopt/recompute"
 )
 
@@ -62,21 +63,15 @@ type traceEvent struct {
 
 // LoadTrace reads a Chrome trace that `memopt run --profile` wrote.
 func LoadTrace(path string) (*Trace, error) {
-	info, err := os.Stat(path)
-	switch {
-	case err != nil:
-		return nil, faultf(path, "cannot be read: %v", unwrapPath(err))
-	case info.IsDir():
-		return nil, faultf(path, "is a directory; wanted a trace that memopt run --profile wrote")
-	case info.Size() > maxTrace:
-		return nil, faultf(path, "has %d bytes; a trace has at most %d: measure fewer steps", info.Size(), maxTrace)
+	f, _, err := inputfile.Open(path, maxTrace)
+	if large := (*inputfile.SizeError)(nil); errors.As(err, &large) {
+		return nil, faultf(path, "%v: measure fewer steps", large)
 	}
-	f, err := os.Open(path)
 	if err != nil {
-		return nil, faultf(path, "cannot be read: %v", unwrapPath(err))
+		return nil, unreadable(path, err)
 	}
 	defer f.Close()
-	return ParseTrace(f, path)
+	return ParseTrace(inputfile.Limited(f, maxTrace), path)
 }
 
 // ParseTrace reads a Chrome trace event by event.

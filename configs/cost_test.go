@@ -112,7 +112,7 @@ func TestLoadTrace(t *testing.T) {
 	_, err := configs.LoadTrace(filepath.Join(dir, "none.json"))
 	assert.ErrorContains(t, err, "none.json: cannot be read: no such file")
 	_, err = configs.LoadTrace(dir)
-	assert.ErrorContains(t, err, "is a directory; wanted a trace")
+	assert.ErrorContains(t, err, "is a directory; wanted a file or a pipe")
 	path := filepath.Join(dir, "t.json")
 	require.NoError(t, os.WriteFile(path, []byte(trace(event("a", "Relu", 0, 7, ""))), 0o644))
 	_, err = configs.LoadTrace(path)

@@ -3,12 +3,14 @@ package configs
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"os"
 	"strings"
 	"unicode/utf8"
 
+	"memopt/internal/inputfile"
 	"memopt/planner"
 	"memopt/recompute"
 )
@@ -32,28 +34,16 @@ func faultf(where, format string, args ...any) error {
 
 // readFile reads a configuration file of bounded size.
 func readFile(path string) ([]byte, error) {
-	info, err := os.Stat(path)
-	switch {
-	case err != nil:
-		return nil, faultf(path, "cannot be read: %v", unwrapPath(err))
-	case info.IsDir():
-		return nil, faultf(path, "is a directory; wanted a JSON file")
-	case info.Size() > maxFile:
-		return nil, faultf(path, "has %d bytes; a configuration has at most %d", info.Size(), maxFile)
-	}
-	data, err := os.ReadFile(path)
+	data, err := inputfile.Read(path, maxFile)
 	if err != nil {
-		return nil, faultf(path, "cannot be read: %v", unwrapPath(err))
+		return nil, unreadable(path, err)
 	}
 	return data, nil
 }
 
-// unwrapPath drops the path from an error of package os: the message has it already.
-func unwrapPath(err error) error {
-	if p, ok := err.(*os.PathError); ok {
-		return p.Err
-	}
-	return err
+// unreadable words an error of package inputfile, whose path the message has already.
+func unreadable(path string, err error) error {
+	return faultf(path, "cannot be read: %v", errors.Unwrap(err))
 }
 
 // LoadORT reads a configuration of ONNX Runtime's memory optimizer: a file, or, where there is none of that name, the entries

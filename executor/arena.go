@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync"
 	"unsafe"
+
+	"memopt/internal/memlimit"
 )
 
 // Alignment is the number of bytes that every block of an arena starts at a multiple of.
@@ -42,8 +44,8 @@ func ParseExtendStrategy(name string) (ExtendStrategy, error) {
 // firstRegion is the size of an arena's first region under NextPowerOfTwo, as in ONNX Runtime.
 const firstRegion = 1 << 20
 
-// ErrOutOfMemory is wrapped by the error of an allocation beyond an arena's limit.
-var ErrOutOfMemory = errors.New("out of memory")
+// ErrOutOfMemory is wrapped by the error of an allocation beyond an arena's limit, or beyond what there is.
+var ErrOutOfMemory = memlimit.ErrOutOfMemory
 
 // Arena hands out blocks of memory that lies outside Go's heap: best fit, free
 // neighbours merged. Several sessions may share one; it is safe for concurrent use.
@@ -219,8 +221,12 @@ func (a *Arena) extend(size int, s ExtendStrategy) error {
 		}
 	}
 	data, err := a.takeRegion(int(want))
+	if errors.Is(err, ErrOutOfMemory) && want > int64(size) {
+		want = int64(size) // no room to grow by more than what is needed
+		data, err = a.takeRegion(size)
+	}
 	if err != nil {
-		return fmt.Errorf("%w: %w", ErrOutOfMemory, err)
+		return err
 	}
 	if s == NextPowerOfTwo {
 		a.next = 2 * want

@@ -211,6 +211,9 @@ func (s *carried) add(i int, t *Tensor) error {
 	if rows := s.rows[i]; len(rows) > 0 && !equalShapes(rows[0].Shape, t.Shape) {
 		return fmt.Errorf("scan output %d is %v in iteration %d and %v before; all must be equal", i, t, len(rows), &rows[0])
 	}
+	if err := checkRow(i, len(s.rows[i])); err != nil {
+		return err
+	}
 	kept, err := s.keep(t)
 	if err != nil {
 		return err

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"memopt/graph"
+	"memopt/internal/mapfile"
 )
 
 // Ctx is what a kernel sees of one run of its node.
@@ -155,6 +156,10 @@ func Invoke(k Kernel, c *Ctx) (err error) {
 		case Fault:
 			err = c.prep.named(r.Err)
 		default:
+			if err = mapfile.Fault(r); err != nil {
+				err = c.prep.named(err)
+				return
+			}
 			panic(fmt.Sprintf("node %q (%s): %v", c.prep.Label, c.prep.Node.Op, r))
 		}
 	}()

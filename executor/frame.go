@@ -220,6 +220,9 @@ func (f *frame) runStep(ctx context.Context, i int, st *step) error {
 	st.ctx.Step, st.ctx.StepAt, st.ctx.Flags = f.step, f.stepAt, f.flags
 	st.ctx.Context = ctx
 	err := st.takeScratch()
+	if err == nil && f.s.inFiles > 0 {
+		err = st.checkFiles()
+	}
 	if err == nil && f.homes != nil {
 		err = st.named(st.fetch())
 	}

@@ -6,6 +6,8 @@ import (
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
+
+	"memopt/internal/mapfile"
 )
 
 // Task is the body of a parallel loop. Range does the items lo..hi-1; calls for different
@@ -23,7 +25,7 @@ type Pool struct {
 	task     Task
 	n, grain int
 	next     atomic.Int64
-	fault    atomic.Pointer[string]
+	fault    atomic.Pointer[any] // the value of the first panic
 }
 
 // NewPool starts a pool; 0 threads mean one per core. Close ends it.
@@ -53,7 +55,7 @@ func (p *Pool) Threads() int { return p.threads }
 
 // Run does the items 0..n-1 of a task in pieces of grain items (the last one may be
 // shorter; pieces may come together in one call, so that lo is a multiple of grain).
-// It returns when all are done and allocates nothing: a pointer to a struct that exists
+// It returns when all are done, panics where one did, with a Fault where that came of a mapped file that has changed, and allocates nothing: a pointer to a struct that exists
 // already makes a Task for free. What a task computes must not depend on the pieces.
 func (p *Pool) Run(n, grain int, t Task) {
 	if n <= 0 {
@@ -83,8 +85,13 @@ func (p *Pool) Run(n, grain int, t Task) {
 func (p *Pool) pieces() {
 	defer func() {
 		if r := recover(); r != nil {
-			text := fmt.Sprintf("%v\n%s", r, debug.Stack())
-			p.fault.CompareAndSwap(nil, &text)
+			var value any
+			if err := mapfile.Fault(r); err != nil {
+				value = Fault{err}
+			} else {
+				value = fmt.Sprintf("%v\n%s", r, debug.Stack())
+			}
+			p.fault.CompareAndSwap(nil, &value)
 		}
 	}()
 	for {
@@ -97,6 +104,7 @@ func (p *Pool) pieces() {
 }
 
 func (p *Pool) worker(wake chan struct{}) {
+	debug.SetPanicOnFault(true) // see package mapfile
 	for range wake {
 		p.pieces()
 		p.done.Done()

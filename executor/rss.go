@@ -51,19 +51,3 @@ func SettleProcessMemory() ProcessMemory {
 	}
 	return ReadProcessMemory()
 }
-
-// AvailableMemory returns how many bytes new allocations can have without swapping, as the operating
-// system estimates it (MemAvailable, proc(5)), or false where it does not say.
-func AvailableMemory() (int64, bool) {
-	data, err := os.ReadFile("/proc/meminfo")
-	if err != nil {
-		return 0, false
-	}
-	for line := range strings.SplitSeq(string(data), "\n") {
-		if text, ok := strings.CutPrefix(line, "MemAvailable:"); ok {
-			kib, err := strconv.ParseInt(strings.TrimSpace(strings.TrimSuffix(text, "kB")), 10, 64)
-			return kib << 10, err == nil
-		}
-	}
-	return 0, false
-}

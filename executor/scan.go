@@ -2,6 +2,8 @@ package executor
 
 import (
 	"slices"
+
+	"memopt/internal/memlimit"
 )
 
 // scanKernel runs its body over the rows of its scan inputs, with a state carried along.
@@ -111,6 +113,9 @@ func (k *scanKernel) scan(c *Ctx, ins []*Tensor) error {
 		length = t.Shape[axis]
 		row := slices.Delete(slices.Clone(t.Shape), axis, axis+1)
 		size, _ := Bytes(t.DType, row)
+		if err := memlimit.Check(int64(size), "a row of scan input %d", i); err != nil {
+			return err
+		}
 		k.rows[i] = Tensor{DType: t.DType, Shape: row, Data: make([]byte, (size+7)&^7)[:size]}
 	}
 	for step := range length {

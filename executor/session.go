@@ -3,11 +3,13 @@ package executor
 import (
 	"context"
 	"fmt"
+	"runtime/debug"
 	"time"
 
 	"memopt/graph"
 	"memopt/graph/live"
 	"memopt/graph/op"
+	"memopt/internal/mapfile"
 	"memopt/symbolic"
 )
 
@@ -32,6 +34,9 @@ type Options struct {
 	Capture bool
 	// Blocking waits for a device after every node, none of which run as a chain, so that a fault is reported with the node that caused it.
 	Blocking bool
+
+	// Beside is what the caller will take in host memory before it closes the session: it has to fit with the arena.
+	Beside int64
 
 	sizesOnly bool     // weights are not loaded to the device: no run will follow
 	Observer  Observer // nil: none
@@ -85,6 +90,7 @@ type Session struct {
 	own     bool   // whether arena is the session's own
 	base    []byte // the planned layout
 	weights *Arena // copies of initializers, and what constant nodes made
+	inFiles int64  // bytes of initializers that stay in mapped files
 	// Of a device with memory of its own: weights and arena lie there, and what steps need on the host in hostArena. Else
 	// placer and mem are nil, and hostArena is arena.
 	placer    Placer
@@ -109,7 +115,8 @@ type Feed struct {
 }
 
 // Open makes a model ready to run. Its types must be inferred (op.Infer). The error is an
-// *Unsupported where the device lacks a kernel, or a *symbolic.UnboundError.
+// *Unsupported where the device lacks a kernel, or a *symbolic.UnboundError; it wraps ErrOutOfMemory where weights
+// and arena do not fit into the memory that there is.
 func Open(m *graph.Model, types *op.Result, d Device, opts Options) (*Session, error) {
 	if opts.Order == nil {
 		order, err := graph.Topological(m.Graph)
@@ -139,11 +146,17 @@ func Open(m *graph.Model, types *op.Result, d Device, opts Options) (*Session, e
 		s.virtual = v.Virtual()
 	}
 	s.opts.Guard = s.opts.Guard && !s.virtual
-	if err := s.prepare(); err != nil {
+	if err := s.guardedPrepare(); err != nil {
 		s.Close()
 		return nil, err
 	}
 	return s, nil
+}
+
+// guardedPrepare is prepare where a file of weights that becomes shorter is an error.
+func (s *Session) guardedPrepare() (err error) {
+	defer mapfile.Guard(&err)()
+	return s.prepare()
 }
 
 // prepare makes kernels, loads weights and plans memory.
@@ -180,7 +193,7 @@ func (s *Session) prepare() error {
 	s.pred = s.root.prediction(s.pred)
 	s.findFeeds()
 	s.planCapture()
-	return nil
+	return s.checkFit()
 }
 
 // Model returns the model.
@@ -246,7 +259,7 @@ func (s *Session) Run(ctx context.Context) error {
 	before := s.arena.Stats()
 	s.shares.begin()
 	s.root.step = s.run
-	err := s.runRoot(ctx)
+	err := s.guardedRun(ctx)
 	if s.mem != nil {
 		// What the device was asked for last may still fail.
 		if e := s.mem.Sync(); err == nil && e != nil {
@@ -273,6 +286,27 @@ func (s *Session) Run(ctx context.Context) error {
 	}
 	s.fetched.done = err == nil && s.fetched.outputs != nil
 	return err
+}
+
+// guardedRun is runRoot where a file of weights that changes is an error: see package mapfile.
+func (s *Session) guardedRun(ctx context.Context) (err error) {
+	old := debug.SetPanicOnFault(true)
+	defer func() {
+		debug.SetPanicOnFault(old)
+		switch r := recover().(type) {
+		case nil:
+		case Fault:
+			err = r.Err // of a chain, which runs in no Invoke
+		default:
+			if err = mapfile.Fault(r); err == nil {
+				panic(r)
+			}
+		}
+	}()
+	if err := s.runRoot(ctx); err != nil {
+		return err
+	}
+	return s.checkFiles()
 }
 
 // hold takes the planned block from the arena, unless the session has it already. Of a device that takes no memory a

@@ -104,11 +104,17 @@ func (f *frame) loadWeight(id graph.ValueID, data *graph.TensorData) error {
 	}
 	if aligned && !mutable {
 		t.Data = raw
+		if f.s.opts.sizesOnly {
+			return nil
+		}
+		if err := f.s.stayInFile(data.Name, raw); err != nil {
+			return err
+		}
 		touch(raw)
 		return nil
 	}
 	if t.Data, err = f.weights.Alloc(want); err != nil {
-		return err
+		return fmt.Errorf("initializer %q (%v): %w", data.Name, t, err)
 	}
 	copy(t.Data, raw)
 	return nil

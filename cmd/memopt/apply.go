@@ -153,7 +153,7 @@ func (a *app) writeModel(out string, m *graph.Model, opts onnx.Options) error {
 		err = onnx.WriteFile(out, m, opts)
 	}
 	if err != nil {
-		return usage("%w", err)
+		return fileError("%w", err)
 	}
 	return nil
 }

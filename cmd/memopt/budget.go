@@ -34,7 +34,7 @@ func (b *budgetFlags) register(f *pflag.FlagSet) {
 	f.StringVar(&b.what, "select", "nodes", "what a plan to a budget chooses: nodes, any that can run again, or clusters, what a configuration of ONNX Runtime can say")
 	f.StringVar(&b.solver, "solver", "auto", "auto; greedy, the first plan that fits; lns, the search without dynamic programming over layers")
 	f.StringVar(&b.limit, "time-limit", "10s", "what the search may take in all: 10s, 2m, or a number of seconds; then the best plan so far is the answer. 0: until the first that fits")
-	f.Float64Var(&b.effort, "effort", 0, "counted work of the search, in seconds of a usual core: with a generous --time-limit the plan is the same on every machine; 0: the time limit's")
+	numberVar(f, &b.effort, "effort", "", 0, notNegative, "counted work of the search, in seconds of a usual core: with a generous --time-limit the plan is the same on every machine; 0: the time limit's")
 	f.BoolVar(&b.optimal, "require-optimal", false, "end with 8 where no proof was found that no plan is cheaper")
 }
 

@@ -30,7 +30,7 @@ func (x *execution) loadData(a *app, dir string) error {
 		x.set, err = dataset.LoadDir(dir, g, yielded(g))
 	}
 	if err != nil {
-		return usage("--data-dir %s: %w", dir, err)
+		return fileError("--data-dir %s: %w", dir, err)
 	}
 	for _, file := range x.set.Files {
 		if err := a.reads("--data-dir", file); err != nil {
@@ -80,6 +80,7 @@ func (x *execution) fill(ex *execFlags, seed int64, device executor.Device) erro
 		return err
 	}
 	filler := dataset.NewFiller(g, x.l.dims, uint64(start+seed))
+	var made []graph.ValueID
 	for _, d := range g.Inputs {
 		v := &g.Values[d.Value]
 		if v.Data != nil || x.set != nil && x.set.Inputs[v.Name] != nil {
@@ -88,11 +89,15 @@ func (x *execution) fill(ex *execFlags, seed int64, device executor.Device) erro
 		if !random {
 			return usage("%s: input %q (%v) has no data: give a folder of input_N.pb with --data-dir, or make it up with --init random:1", x.l.Path, v.Name, v.Type)
 		}
-		t, err := filler.Fill(d.Value)
-		if err != nil {
-			return usage("%s: %w", x.l.Path, err)
-		}
-		x.inputs[v.Name] = t
+		made = append(made, d.Value)
+		delete(x.inputs, v.Name) // of the set of inputs before
+	}
+	err = filler.Check(made)
+	for i := 0; i < len(made) && err == nil; i++ {
+		x.inputs[g.Values[made[i]].Name], err = filler.Fill(made[i])
+	}
+	if err != nil {
+		return fileError("%s: %w", x.l.Path, err)
 	}
 	return nil
 }

@@ -42,8 +42,8 @@ func (e *execFlags) register(f *pflag.FlagSet) {
 	f.StringVar(&e.dataDir, "data-dir", "", "inputs: a folder with input_N.pb by graph input order (output_N.pb are compared with), or with inputs.npz (and outputs.npz); or an .npz file")
 	f.StringVar(&e.saveOutputs, "save-outputs", "", "write the outputs: to a folder as NAME.pb, or to an .npz file")
 	f.StringVar(&e.init, "init", "", "random:SEED makes up inputs and weights that have no data")
-	f.IntVarP(&e.repeat, "repeat", "r", 1, "measured steps")
-	f.IntVar(&e.warmup, "warmup", 1, "steps before the measured ones; where it is not given, 2 with --cuda-graph, which captures the second, and none with -e null")
+	numberVar(f, &e.repeat, "repeat", "r", 1, positive, "measured steps")
+	numberVar(f, &e.warmup, "warmup", "", 1, notNegative, "steps before the measured ones; where it is not given, 2 with --cuda-graph, which captures the second, and none with -e null")
 	f.StringVar(&e.memLimit, "mem-limit", "", "the most that the arena may take, for example 2GiB")
 	f.StringVar(&e.memPattern, "mem-pattern", "on", "on: all offsets are planned before the run; off: memory is taken when a value is made")
 	f.StringVar(&e.strategy, "arena-extend-strategy", executor.NextPowerOfTwo.String(), "how the arena grows on demand: kNextPowerOfTwo or kSameAsRequested")
@@ -53,9 +53,9 @@ func (e *execFlags) register(f *pflag.FlagSet) {
 	f.StringVar(&e.convSearch, "cudnn-conv-algo-search", "heuristic", "how a GPU's algorithm for a convolution is found, as by ONNX Runtime's cudnn_conv_algo_search: heuristic, exhaustive, which times all of them and may choose others the next time, or default")
 	f.StringVar(&e.convRoom, "cudnn-conv-use-max-workspace", "on", "off leaves out algorithms for convolutions that want more than 32 MiB, as ONNX Runtime's cudnn_conv_use_max_workspace=0")
 	f.BoolVar(&e.blocking, "blocking", false, "wait for the GPU after every node, so that a fault is reported with the node that caused it")
-	f.Float64Var(&e.atol, "atol", verify.DefaultTolerance.Abs, "absolute tolerance of comparisons that are not bitwise")
-	f.Float64Var(&e.rtol, "rtol", verify.DefaultTolerance.Rel, "relative tolerance of comparisons that are not bitwise")
-	f.Float64Var(&e.above, "peak-tolerance", 0, fmt.Sprintf("by how much the measured arena may exceed the planned one, as a share of it; %g with -e ort where it is not given", ortTolerance))
+	numberVar(f, &e.atol, "atol", "", verify.DefaultTolerance.Abs, notNegative, "absolute tolerance of comparisons that are not bitwise")
+	numberVar(f, &e.rtol, "rtol", "", verify.DefaultTolerance.Rel, notNegative, "relative tolerance of comparisons that are not bitwise")
+	numberVar(f, &e.above, "peak-tolerance", "", 0, notNegative, fmt.Sprintf("by how much the measured arena may exceed the planned one, as a share of it; %g with -e ort where it is not given", ortTolerance))
 }
 
 // peakTolerance is by how much a measured arena may exceed the planned one, as a share of it.
@@ -72,18 +72,6 @@ func (e *execFlags) options(a *app) (verify.Options, error) {
 	var err error
 	if o.Device, err = backend(e.backend); err != nil {
 		return o, err
-	}
-	if e.repeat < 1 || e.warmup < 0 {
-		return o, usage("--repeat %d --warmup %d: wanted at least 1 measured step and no negative number", e.repeat, e.warmup)
-	}
-	if !(e.above >= 0) {
-		return o, usage("--peak-tolerance %v: wanted 0 or more", e.above)
-	}
-	if !(e.atol >= 0) || !(e.rtol >= 0) {
-		return o, usage("--atol %v --rtol %v: wanted 0 or more", e.atol, e.rtol)
-	}
-	if a.global.threads < 0 {
-		return o, usage("--threads %d: wanted 0 (one per core) or more", a.global.threads)
 	}
 	o.Repeat, o.Warmup = e.repeat, e.warmupSteps(o.Device)
 	s := &o.Session

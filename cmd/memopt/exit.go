@@ -12,6 +12,8 @@ import (
 	"memopt/executor/cuda/driver"
 	"memopt/executor/verify"
 	"memopt/graph/live"
+	"memopt/internal/mapfile"
+	"memopt/internal/memlimit"
 	"memopt/planner"
 	"memopt/recompute"
 	"memopt/symbolic"
@@ -47,6 +49,15 @@ func usage(format string, args ...any) error {
 	return &exitError{exitUsage, fmt.Errorf(format, args...)}
 }
 
+// fileError is a fault of a file: usage, unless there is no memory for it.
+func fileError(format string, args ...any) error {
+	err := fmt.Errorf(format, args...)
+	if errors.Is(err, memlimit.ErrOutOfMemory) {
+		return &exitError{exitUnfit, err}
+	}
+	return &exitError{exitUsage, err}
+}
+
 // invalid is a fault of the model.
 func invalid(err error) error { return &exitError{exitInvalid, err} }
 
@@ -58,6 +69,7 @@ func classify(err error) error {
 	var config *configs.Error
 	var missing *driver.Missing
 	var device *driver.Error
+	var changed *mapfile.ChangedError
 	switch {
 	case err == nil || errors.As(err, &have):
 		return err
@@ -65,7 +77,7 @@ func classify(err error) error {
 		return &exitError{exitInterrupted, errors.New(interrupted)}
 	case errors.Is(err, executor.ErrOutOfMemory), errors.Is(err, planner.ErrUnfit):
 		return &exitError{exitUnfit, err}
-	case errors.As(err, &unbound), errors.As(err, &config), errors.Is(err, recompute.ErrPlacement), errors.Is(err, planner.ErrRegion), errors.Is(err, verify.ErrOutputs):
+	case errors.As(err, &unbound), errors.As(err, &config), errors.Is(err, recompute.ErrPlacement), errors.Is(err, planner.ErrRegion), errors.Is(err, verify.ErrOutputs), errors.As(err, &changed):
 		return &exitError{exitUsage, err}
 	case errors.As(err, &missing):
 		return &exitError{exitMissing, err}
@@ -94,7 +106,8 @@ func (a *app) exitCodesTopic() *cobra.Command {
     0  done; also when a time limit ended a search with a valid answer
     1  internal error: a fault of memopt, please report it
     2  usage: a wrong flag, an unbound symbol, a file that is not to be had
-    3  does not fit; the lowest peak that can be reached is printed
+    3  does not fit: into a budget, and the lowest peak that can be reached is
+       printed; or into memory, and the bytes are printed, with what limits them
     4  numbers differ between the baseline and the planned graph
     5  the measured peak is above the prediction or the budget
     6  the model is invalid, or an operator in it is unsupported

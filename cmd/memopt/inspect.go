@@ -49,7 +49,7 @@ types that inference found.`,
 		},
 	}
 	cmd.Flags().StringVar(&by, "by", "op", "what to group values by: op, node, layer or category")
-	cmd.Flags().IntVar(&top, "top", 0, "how many groups to print; 0 is all")
+	numberVar(cmd.Flags(), &top, "top", "", 0, notNegative, "how many groups to print; 0 is all")
 	cmd.Flags().BoolVar(&text, "text", false, "print the graph in ONNX's textual syntax")
 	return cmd
 }

@@ -9,6 +9,7 @@ import (
 	"memopt/graph/examples"
 	"memopt/graph/onnx"
 	"memopt/graph/op"
+	"memopt/internal/memlimit"
 	"memopt/symbolic"
 )
 
@@ -123,10 +124,10 @@ func (a *app) open(l *loaded, name string) (map[string]int64, error) {
 	}
 	if err != nil {
 		var format *onnx.FormatError
-		if errors.As(err, &format) {
+		if errors.As(err, &format) && !errors.Is(err, memlimit.ErrOutOfMemory) {
 			return nil, invalid(err)
 		}
-		return nil, usage("%w", err)
+		return nil, fileError("%w", err)
 	}
 	return nil, nil
 }

@@ -58,7 +58,7 @@ func (o *ortFlags) register(f *pflag.FlagSet) {
 	f.StringVar(&o.level, "ort-opt", string(ort.All), "with -e ort: graph optimizations: disable, basic, extended or all")
 	f.StringVar(&o.arena, "ort-arena", "on", "with -e ort: on; exact: chunks are split to fit, so that its count is of live bytes; or off: values come from malloc, of which there is no count")
 	f.StringVar(&o.execution, "ort-execution", "sequential", "with -e ort: sequential, or parallel: operators run side by side")
-	f.IntVar(&o.interOp, "ort-inter-op", 0, "with -e ort: threads of parallel execution; 0: one per core")
+	numberVar(f, &o.interOp, "ort-inter-op", "", 0, bounds{least: 0, most: float64(maxThreads())}, "with -e ort: threads of parallel execution; 0: one per core")
 	f.StringArrayVar(&o.config, "ort-config", nil, "with -e ort: a session configuration entry KEY=VALUE (repeatable)")
 }
 

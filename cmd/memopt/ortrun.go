@@ -14,6 +14,7 @@ import (
 	"memopt/graph"
 	"memopt/graph/onnx"
 	"memopt/internal/cleanup"
+	"memopt/internal/memlimit"
 	"memopt/planner"
 	"memopt/recompute"
 	"memopt/report"
@@ -221,8 +222,8 @@ func (r *ortRun) finish() error {
 
 // ortFits reports whether there is memory for so many bytes; a tenth stays for the rest of the machine.
 func ortFits(n int64) bool {
-	free, ok := executor.AvailableMemory()
-	return !ok || n <= free/10*9
+	limit, ok := memlimit.Available()
+	return !ok || n <= limit.Bytes/10*9
 }
 
 // close ends the process and removes what was exchanged with it.

@@ -6,11 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"memopt/internal/inputfile"
 	"memopt/planner/pack"
 	"memopt/report"
 )
@@ -125,19 +125,22 @@ func (a *app) finishPack(format report.Format, path, out string, table *pack.Tab
 	return nil
 }
 
+// maxInstance is the size up to which instances for solve and pack are read: some ten million nodes or buffers stay below it.
+const maxInstance = 1 << 30
+
 func (a *app) readBuffers(path string) (*pack.Table, error) {
 	var in io.Reader = a.in
 	if path != "-" {
-		f, err := os.Open(path)
+		f, _, err := inputfile.Open(path, maxInstance)
 		if err != nil {
 			return nil, usage("%w", err)
 		}
 		defer f.Close()
 		in = f
 	}
-	table, err := pack.ReadCSV(in)
+	table, err := pack.ReadCSV(inputfile.Limited(in, maxInstance))
 	if err != nil {
-		return nil, usage("%s: %w", path, err)
+		return nil, fileError("%s: %w", path, err)
 	}
 	return table, nil
 }

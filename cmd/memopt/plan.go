@@ -84,15 +84,12 @@ Without bindings for all symbols it prints formulas in place of bytes.`,
 	cmd.Flags().StringVar(&saveConfig, "save-config", "", "write the enabled clusters as an ONNX Runtime configuration")
 	cmd.Flags().StringVar(&savePlan, "save-plan", "", "write the placements as a plan.json")
 	cmd.Flags().StringVarP(&planFormat, "format", "F", "memopt", "of --save-plan: memopt, or deeploy, a schedule {\"seq\": [[node, 0|1], …]}; then memory counts as Deeploy's replay counts it")
-	cmd.Flags().IntVar(&pareto, "pareto", 0, "print what so many budgets would cost, from the lowest peak that can be reached to none")
+	numberVar(cmd.Flags(), &pareto, "pareto", "", 0, bounds{least: 2, most: 1000}, "print what so many budgets would cost, from the lowest peak that can be reached to none")
 	return cmd
 }
 
 // pareto prints the curve of budget and cost.
 func (a *app) pareto(name string, sel *selectionFlags, format report.Format, n int) error {
-	if n < 2 {
-		return usage("--pareto %d: wanted at least 2 budgets", n)
-	}
 	if sel.level != "" || sel.config != "" || sel.plan != "" || sel.budgetFlags.asks() {
 		return usage("--pareto chooses budgets by itself: leave out --level, --config, --plan and --budget")
 	}

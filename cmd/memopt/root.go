@@ -16,6 +16,7 @@ import (
 	"memopt/internal/cleanup"
 	"memopt/internal/fileio"
 	"memopt/internal/library"
+	"memopt/internal/mapfile"
 	"memopt/planner"
 	"memopt/report"
 )
@@ -95,9 +96,14 @@ func runUntil(ctx context.Context, k *keeper, args []string, io stdio, environ [
 
 // execute runs the verb that the arguments name. What a verb should never do, to panic, ends with one line, too.
 func (a *app) execute(root *cobra.Command) (err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true)) // a mapped file that becomes shorter (mapfile)
 	defer func() {
 		p := recover()
 		if p == nil {
+			return
+		}
+		if changed := mapfile.Fault(p); changed != nil {
+			err = usage("%w", changed)
 			return
 		}
 		if a.global.verbose {
@@ -165,7 +171,7 @@ Every flag can be set by a variable of its name, too: MEMOPT_THREADS=2 for
 	f.BoolVarP(&a.global.verbose, "verbose", "v", false, "print more")
 	f.BoolVar(&a.global.strict, "strict", false, "refuse a model with nodes that are not what the operator sets say")
 	f.Int64Var(&a.global.seed, "seed", 0, "goes into the seeds that random nodes without one are given")
-	f.IntVar(&a.global.threads, "threads", 0, "threads to run on; 0: one per core")
+	numberVar(f, &a.global.threads, "threads", "", 0, bounds{least: 0, most: float64(maxThreads())}, "threads to run on; 0: one per core")
 	root.PersistentPreRunE = a.prepare
 	root.SetFlagErrorFunc(a.wrongFlag)
 	root.AddCommand(a.planCommand(), a.applyCommand(), a.gradCommand(), a.runCommand(), a.verifyCommand(), a.packCommand(), a.solveCommand(), a.inspectCommand(), a.opsCommand(), a.examplesCommand(), a.versionCommand(), a.exitCodesTopic(), a.environmentTopic(), a.ortChildCommand())

@@ -6,11 +6,11 @@ import (
 	"errors"
 	"io"
 	"math"
-	"os"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"memopt/internal/inputfile"
 	"memopt/planner/remat"
 	"memopt/report"
 )
@@ -167,16 +167,16 @@ func (sf *solveFlags) context(parent context.Context, opts *remat.Options) (cont
 func (a *app) readInstance(path string) (*remat.Instance, error) {
 	var r io.Reader = a.in
 	if path != "-" {
-		f, err := os.Open(path)
+		f, _, err := inputfile.Open(path, maxInstance)
 		if err != nil {
 			return nil, usage("%w", err)
 		}
 		defer f.Close()
 		r = f
 	}
-	in, err := remat.Read(r)
+	in, err := remat.Read(inputfile.Limited(r, maxInstance))
 	if err != nil {
-		return nil, usage("%s: %w", path, err)
+		return nil, fileError("%s: %w", path, err)
 	}
 	return in, nil
 }

@@ -62,16 +62,13 @@ there; at --ort-opt basic or disable, --bitwise on holds as well.`,
 	sel.register(cmd.Flags())
 	ex.register(cmd.Flags())
 	cmd.Flags().StringVar(&vf.bitwise, "bitwise", "", "on: outputs must be equal bit for bit; off: within --atol and --rtol (default on; off with -e ort)")
-	cmd.Flags().IntVar(&vf.seeds, "seeds", 1, "how many sets of inputs; those after the first are made up anew where --init makes up inputs")
+	numberVar(cmd.Flags(), &vf.seeds, "seeds", "", 1, positive, "how many sets of inputs; those after the first are made up anew where --init makes up inputs")
 	return cmd
 }
 
 func (vf *verifyFlags) check() error {
-	switch {
-	case vf.bitwise != "" && vf.bitwise != "on" && vf.bitwise != "off":
+	if vf.bitwise != "" && vf.bitwise != "on" && vf.bitwise != "off" {
 		return usage("--bitwise %q: wanted on or off", vf.bitwise)
-	case vf.seeds < 1:
-		return usage("--seeds %d: wanted at least 1", vf.seeds)
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"memopt/executor/half"
 	"memopt/executor/operand"
 	"memopt/graph"
+	"memopt/internal/memlimit"
 )
 
 // moveElementOf returns a number as an element of a type. ok is false for types without
@@ -128,6 +129,9 @@ func sparseConstant(s *graph.Sparse) (*constantKernel, graph.DType, error) {
 	total, ok := executor.Bytes(s.Values.DType, k.shape)
 	if !ok || total > maxSparse {
 		return nil, 0, fmt.Errorf("has dims %v", s.Dims)
+	}
+	if err := memlimit.Check(int64(total), "the dense form of a sparse tensor of dims %v", s.Dims); err != nil {
+		return nil, 0, err
 	}
 	values, err := moveTensorBytes(s.Values)
 	if err != nil {

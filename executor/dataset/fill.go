@@ -9,6 +9,7 @@ import (
 	"memopt/executor/half"
 	"memopt/graph"
 	"memopt/graph/op"
+	"memopt/internal/memlimit"
 	"memopt/symbolic"
 )
 
@@ -31,16 +32,16 @@ func NewFiller(g *graph.Graph, env symbolic.Env, seed uint64) *Filler {
 // Fill makes up the elements of a value: scales 1, shifts 0, variances 1, indices
 // within the tables that they index, weights (static shapes of two dims or more) normal with deviation 0.02, other
 // floats normal with deviation 1, other integers 1, bools true. The error says which dim has no number.
+//
+// It wraps executor.ErrOutOfMemory where there is no memory for them.
 func (f *Filler) Fill(v graph.ValueID) (*executor.Tensor, error) {
-	val := &f.g.Values[v]
-	shape := executor.EvalShape(val.Type, f.env)
-	if shape == nil {
-		return nil, fmt.Errorf("input %q: cannot make up data for %v: bind its symbols with --dim, or give the data", val.Name, val.Type)
+	t, n, err := f.plan(v)
+	if err != nil {
+		return nil, err
 	}
-	t := &executor.Tensor{DType: val.Type.DType, Shape: shape}
-	n, ok := executor.Bytes(t.DType, shape)
-	if !ok || t.DType.Bits()%8 != 0 || t.DType.Bits() == 0 {
-		return nil, fmt.Errorf("input %q: cannot make up data of type %v", val.Name, val.Type)
+	val := &f.g.Values[v]
+	if err := memlimit.Check(int64(n), "input %q (%v)", val.Name, t); err != nil {
+		return nil, err
 	}
 	t.Data = make([]byte, (n+7)&^7)[:n]
 	role := f.role(v, map[graph.ValueID]bool{})
@@ -49,6 +50,40 @@ func (f *Filler) Fill(v graph.ValueID) (*executor.Tensor, error) {
 		return t, f.floats(t, val, role, rng)
 	}
 	return t, f.integers(t, val, role, rng)
+}
+
+// Check makes sure that there is memory for several values together, before the first is made up.
+func (f *Filler) Check(values []graph.ValueID) error {
+	sum := uint64(0) // of numbers of at most 62 bits; a sum beyond them is more than there is
+	var largest *executor.Tensor
+	var name string
+	most := 0
+	for _, v := range values {
+		t, n, err := f.plan(v)
+		if err != nil {
+			return err
+		}
+		if largest == nil || n > most {
+			largest, name, most = t, f.g.Values[v].Name, n
+		}
+		sum = min(sum+uint64(n), math.MaxInt64)
+	}
+	return memlimit.Check(int64(sum), "%d inputs, the largest of which is %q (%v)", len(values), name, largest)
+}
+
+// plan returns a tensor without elements for a value, and how many bytes they will be.
+func (f *Filler) plan(v graph.ValueID) (*executor.Tensor, int, error) {
+	val := &f.g.Values[v]
+	shape := executor.EvalShape(val.Type, f.env)
+	if shape == nil {
+		return nil, 0, fmt.Errorf("input %q: cannot make up data for %v: bind its symbols with --dim, or give the data", val.Name, val.Type)
+	}
+	t := &executor.Tensor{DType: val.Type.DType, Shape: shape}
+	n, ok := executor.Bytes(t.DType, shape)
+	if !ok || t.DType.Bits()%8 != 0 || t.DType.Bits() == 0 {
+		return nil, 0, fmt.Errorf("input %q: cannot make up data of type %v", val.Name, val.Type)
+	}
+	return t, n, nil
 }
 
 func hash(name string) uint64 {

@@ -12,6 +12,8 @@ import (
 	"memopt/graph"
 	"memopt/graph/onnx"
 	"memopt/internal/fileio"
+	"memopt/internal/inputfile"
+	"memopt/internal/memlimit"
 )
 
 // Named is a tensor with its name.
@@ -96,9 +98,13 @@ func numbered(base, prefix string) (int, bool) {
 	return n, err == nil && n >= 0 && strconv.Itoa(n) == rest
 }
 
-// ReadTensor reads a file that holds one TensorProto.
+// maxTensorFile is the size up to which files of tensors are read: protocol buffer libraries write no larger ones.
+const maxTensorFile = 2 << 30
+
+// ReadTensor reads a file that holds one TensorProto. The error wraps executor.ErrOutOfMemory where there
+// is no memory for it.
 func ReadTensor(file string) (Named, error) {
-	data, err := os.ReadFile(file)
+	data, err := inputfile.Read(file, maxTensorFile)
 	if err != nil {
 		return Named{}, err
 	}
@@ -138,6 +144,9 @@ func FromData(td *graph.TensorData) (*executor.Tensor, error) {
 	}
 	if len(raw) != n {
 		return nil, fmt.Errorf("tensor %q: has %d bytes, wanted %d for %v", td.Name, len(raw), n, t)
+	}
+	if err := memlimit.Check(int64(n), "tensor %q (%v)", td.Name, t); err != nil {
+		return nil, err
 	}
 	t.Data = append(make([]byte, 0, (n+7)&^7), raw...)
 	return t, nil

@@ -7,6 +7,7 @@ import (
 
 	"memopt/executor"
 	"memopt/graph"
+	"memopt/internal/memlimit"
 )
 
 // WriteArray writes a tensor as a .npy file.
@@ -40,6 +41,11 @@ func readArray(r io.Reader, size int64) (*executor.Tensor, error) {
 	}
 	if size >= 0 && size-length != int64(n) {
 		return nil, fmt.Errorf("an array of %v%v has %d bytes, wanted %d", h.dtype, h.shape, size-length, n)
+	}
+	if size >= 0 {
+		if err := memlimit.Check(int64(n), "an array of %v%v", h.dtype, h.shape); err != nil {
+			return nil, err
+		}
 	}
 	data, err := readExactly(r, n)
 	if err != nil {
@@ -87,6 +93,9 @@ func readExactly(r io.Reader, n int) ([]byte, error) {
 	data := make([]byte, 0, (min(n, step)+7)&^7)
 	for len(data) < n {
 		if len(data) == cap(data) {
+			if err := memlimit.Check(int64(min(n, 2*cap(data))), ""); err != nil {
+				return nil, err
+			}
 			larger := make([]byte, len(data), (min(n, 2*cap(data))+7)&^7)
 			copy(larger, data)
 			data = larger
@@ -126,6 +135,9 @@ func (h *header) arrange(t *executor.Tensor) error {
 		}
 	}
 	if h.fortran && len(t.Shape) > 1 && len(t.Data) > 0 {
+		if err := memlimit.Check(int64(len(t.Data)), "an array of %v in Fortran's order", t); err != nil {
+			return err
+		}
 		t.Data = transpose(t.Data, t.Shape, size)
 	}
 	return nil

@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"strings"
 
 	"memopt/executor"
 	"memopt/internal/fileio"
+	"memopt/internal/inputfile"
 )
 
 // Array is a named tensor of an archive.
@@ -19,17 +19,14 @@ type Array struct {
 	*executor.Tensor
 }
 
-// Read returns the arrays of a .npz file in their order. The array of a .npy file has the name "".
+// Read returns the arrays of a .npz file in their order. The array of a .npy file has the name "". The error wraps
+// executor.ErrOutOfMemory where there is no memory for them.
 func Read(path string) ([]Array, error) {
-	f, err := os.Open(path)
+	f, info, err := inputfile.OpenRegular(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
 	arrays, err := readFile(f, info.Size())
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)

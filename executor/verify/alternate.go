@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"memopt/executor"
+	"memopt/internal/memlimit"
 )
 
 // pair is two executions side by side.
@@ -73,7 +74,8 @@ func executeBoth(ctx context.Context, baseline, planned Side, inputs map[string]
 // fits reports whether there is memory for an arena of so many bytes beside what is in use. A tenth stays for
 // the rest of the machine.
 func fits(d executor.Device, arena int64) bool {
-	free, ok := executor.AvailableMemory()
+	limit, ok := memlimit.Available()
+	free := limit.Bytes
 	if p, placed := d.(executor.Placer); placed {
 		free, ok = p.Memory().Available()
 	}
@@ -105,9 +107,9 @@ func (p *pair) complete(ctx context.Context, e *execution) error {
 	if err := p.advance(ctx, e, e.total); err != nil {
 		return err
 	}
-	e.finish()
+	err := e.finish()
 	e.close()
-	return nil
+	return err
 }
 
 func (p *pair) close() {

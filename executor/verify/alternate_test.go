@@ -13,6 +13,7 @@ import (
 	"memopt/executor/null"
 	"memopt/executor/verify"
 	"memopt/graph"
+	"memopt/internal/memlimit"
 	"memopt/symbolic"
 )
 
@@ -96,7 +97,7 @@ func TestStepsAlternate(t *testing.T) {
 // TestStepsDoNotAlternate: where two arenas do not fit into memory, the baseline is done before the planned graph takes its own. The
 // null device takes none, so that arenas can be as large as it takes.
 func TestStepsDoNotAlternate(t *testing.T) {
-	if _, ok := executor.AvailableMemory(); !ok {
+	if _, ok := memlimit.Available(); !ok {
 		t.Skip("/proc/meminfo is missing: the test needs Linux, which says there how much memory is free")
 	}
 	short, long, _ := sides(t)

@@ -10,6 +10,7 @@ import (
 	"memopt/executor"
 	"memopt/graph"
 	"memopt/graph/op"
+	"memopt/internal/memlimit"
 	"memopt/symbolic"
 )
 
@@ -90,8 +91,7 @@ func Execute(ctx context.Context, side Side, inputs map[string]*executor.Tensor,
 			opts.Progress(e.done, e.total)
 		}
 	}
-	e.finish()
-	return e.run, nil
+	return e.run, e.finish()
 }
 
 // execution is a session with what its steps gave so far.
@@ -117,6 +117,7 @@ func available(d executor.Device) int64 {
 // start opens a session for a side and gives it its inputs. The caller closes the session.
 func start(side Side, inputs map[string]*executor.Tensor, opts Options) (*execution, error) {
 	opts.Session.Order, opts.Session.Dims = side.Order, side.Dims
+	opts.Session.Beside = outputBytes(side)
 	before := available(opts.Device)
 	s, err := executor.Open(side.Model, side.Types, opts.Device, opts.Session)
 	if err != nil {
@@ -146,6 +147,19 @@ func losses(side Side) (list []int) {
 		}
 	}
 	return list
+}
+
+// outputBytes is what the copies of the outputs will take, as far as their sizes are known.
+func outputBytes(side Side) (sum int64) {
+	g := side.Model.Graph
+	for _, d := range g.Outputs {
+		t := g.Values[d.Value].Type
+		shape := executor.EvalShape(t, side.Dims)
+		if n, ok := executor.Bytes(t.DType, shape); ok && shape != nil {
+			sum += int64(n)
+		}
+	}
+	return sum
 }
 
 // close ends the session, once.
@@ -185,16 +199,20 @@ func (e *execution) step(ctx context.Context) error {
 type remarker interface{ Remarks() []string }
 
 // finish notes what all steps needed and copies the outputs of the last one.
-func (e *execution) finish() {
+func (e *execution) finish() error {
 	e.run.Measured, e.run.Arena, e.run.Weights = e.session.Measured(), e.session.ArenaStats(), e.session.WeightStats()
 	if d, ok := e.device.(remarker); ok {
 		e.run.Remarks = d.Remarks()
 	}
 	for i, d := range e.graph.Outputs {
 		t := e.session.Output(i)
+		if err := memlimit.Check(int64(len(t.Data)), "a copy of output %q (%v)", e.graph.ValueName(d.Value), t); err != nil {
+			return err
+		}
 		e.run.Outputs = append(e.run.Outputs, Output{e.graph.Values[d.Value].Name,
 			&executor.Tensor{DType: t.DType, Shape: slices.Clone(t.Shape), Data: bytes.Clone(t.Data)}})
 	}
+	return nil
 }
 
 // feed gives a session its inputs; those of the other model's alone are left out.

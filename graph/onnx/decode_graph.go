@@ -7,6 +7,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"memopt/graph"
+	"memopt/internal/memlimit"
 )
 
 // each calls f for every field of a message.
@@ -159,7 +160,10 @@ func (d *decoder) graphNode(g *graph.Graph, f *field, num protowire.Number) erro
 	if err != nil {
 		return err
 	}
-	n := d.newNode()
+	n, err := d.newNode()
+	if err != nil {
+		return err
+	}
 	attrs, err := d.nodeHead(g, n, r)
 	if err == nil && n.Op == "" {
 		err = fmt.Errorf("op_type is missing")
@@ -241,14 +245,20 @@ const (
 	idBlock   = 1024
 )
 
+// nodeBytes is what a node takes at least, with its values and what later passes note of it, however few bytes of the file it is.
+const nodeBytes = 1024
+
 // newNode takes a node from a block.
-func (d *decoder) newNode() *graph.Node {
+func (d *decoder) newNode() (*graph.Node, error) {
 	if len(d.nodes) == 0 {
+		if err := memlimit.Check(nodeBlock*nodeBytes, "the model's nodes"); err != nil {
+			return nil, err
+		}
 		d.nodes = make([]graph.Node, nodeBlock)
 	}
 	n := &d.nodes[0]
 	d.nodes = d.nodes[1:]
-	return n
+	return n, nil
 }
 
 // list copies operands into a block; appending to the result makes a copy.

@@ -11,6 +11,7 @@ import (
 	"syscall"
 
 	"memopt/graph"
+	"memopt/internal/mapfile"
 )
 
 // streamName stands for a model that was read from a stream and has no folder.
@@ -23,9 +24,9 @@ type externals struct {
 	dir    string // folder of the model, "" if it has none
 	mu     sync.Mutex
 	closed bool
-	maps   map[string]mapping // by location
-	named  []string           // locations that the model refers to, each once
-	known  map[string]bool    // the same as a set
+	maps   map[string]*mapfile.File // by location
+	named  []string                 // locations that the model refers to, each once
+	known  map[string]bool          // the same as a set
 }
 
 // refer notes that the model refers to a file.
@@ -103,17 +104,17 @@ func (x *externals) file(location string) ([]byte, error) {
 		return nil, fmt.Errorf("external data %q: the model %s is closed", location, x.path)
 	}
 	if m, ok := x.maps[location]; ok {
-		return m.data, nil
+		return m.Data, nil
 	}
 	m, err := x.open(location)
 	if err != nil {
 		return nil, err
 	}
 	if x.maps == nil {
-		x.maps = map[string]mapping{}
+		x.maps = map[string]*mapfile.File{}
 	}
 	x.maps[location] = m
-	return m.data, nil
+	return m.Data, nil
 }
 
 // openFile opens a file through an os.Root, which follows no link out of the folder.
@@ -137,15 +138,14 @@ func (x *externals) openFile(location string) (*os.File, error) {
 }
 
 // open maps a file.
-func (x *externals) open(location string) (mapping, error) {
+func (x *externals) open(location string) (*mapfile.File, error) {
 	f, err := x.openFile(location)
 	if err != nil {
-		return mapping{}, err
+		return nil, err
 	}
-	defer f.Close()
-	m, err := mapFile(f)
+	m, err := mapfile.Map(f)
 	if err != nil {
-		return m, fmt.Errorf("external data %q of %s: %w", location, x.path, err)
+		return nil, fmt.Errorf("external data %q of %s: %w", location, x.path, err)
 	}
 	return m, nil
 }
@@ -167,7 +167,7 @@ func (x *externals) close() error {
 	x.closed = true
 	var errs []error
 	for _, m := range x.maps {
-		errs = append(errs, m.close())
+		errs = append(errs, m.Close())
 	}
 	x.maps = nil
 	return errors.Join(errs...)
@@ -212,6 +212,7 @@ type copier struct {
 	files    *externals
 	location string
 	file     *os.File
+	was      mapfile.FileState
 	size     int64
 }
 
@@ -232,8 +233,9 @@ func (c *copier) copy(w io.Writer, o *outside, want int64) error {
 	if _, err := c.file.Seek(o.ext.Offset, io.SeekStart); err != nil {
 		return err
 	}
-	if _, err = io.CopyN(w, c.file, length); errors.Is(err, io.EOF) {
-		err = fmt.Errorf("external data %q: %w: the file has become shorter", o.ext.Location, io.ErrUnexpectedEOF)
+	_, err = io.CopyN(w, c.file, length)
+	if changed := c.was.Check(c.file); changed != nil {
+		return changed
 	}
 	return err
 }
@@ -244,12 +246,12 @@ func (c *copier) open(o *outside) error {
 	if err != nil {
 		return err
 	}
-	info, err := f.Stat()
+	c.was, c.size, err = mapfile.StateOf(f)
 	if err != nil {
 		f.Close()
 		return err
 	}
-	c.files, c.location, c.file, c.size = o.files, o.ext.Location, f, info.Size()
+	c.files, c.location, c.file = o.files, o.ext.Location, f
 	return nil
 }
 

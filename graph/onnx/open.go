@@ -1,14 +1,18 @@
 package onnx
 
 import (
-	"bytes"
+	"bufio"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 
+	"google.golang.org/protobuf/encoding/protowire"
+
 	"memopt/graph"
+	"memopt/internal/inputfile"
+	"memopt/internal/mapfile"
 )
 
 // MaxStreamBytes is the largest model that [Read] takes: protocol buffer
@@ -17,52 +21,62 @@ const MaxStreamBytes = 2 << 30
 
 // Open maps a file and reads the model in it. The model, its strings excepted,
 // refers to the mapping until that is closed; files of external data are
-// mapped when their contents are asked for and released with it. What is no
-// regular file (a pipe) is read as by [Read].
+// mapped when their contents are asked for and released with it. A pipe is read as by
+// [Read]; what is neither a regular file nor a pipe is refused.
 //
-// The error is a *FormatError where the file is no valid model.
+// The error is a *FormatError where the file is no valid model, and a *mapfile.ChangedError where somebody
+// writes to it meanwhile. Whoever reads contents later does so under mapfile.Guard.
 func Open(path string) (*graph.Model, *Opened, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, nil, fmt.Errorf("cannot open the model: %w", err)
-	}
-	defer f.Close()
-	info, err := f.Stat()
+	f, info, err := inputfile.Open(path, inputfile.Unlimited)
 	if err != nil {
 		return nil, nil, fmt.Errorf("cannot open the model: %w", err)
 	}
 	files := newExternals(path)
-	if info.IsDir() {
-		return nil, nil, fmt.Errorf("cannot open the model: %s is a directory; give the path of an .onnx file", path)
-	}
 	if !info.Mode().IsRegular() {
+		defer f.Close()
 		files.dir = ""
 		m, err := read(f, path, files, MaxStreamBytes)
 		if err != nil {
 			return nil, nil, err
 		}
-		return m, files.closer(mapping{}), nil
+		return m, files.closer(nil), nil
 	}
-	main, err := mapFile(f)
+	return openRegular(f, path, files)
+}
+
+// openRegular is Open for a regular file, which is its own.
+func openRegular(f *os.File, path string, files *externals) (m *graph.Model, _ *Opened, err error) {
+	main, err := mapfile.Map(f)
 	if err != nil {
 		return nil, nil, fmt.Errorf("cannot open the model: %w", err)
 	}
-	m, err := decode(main.data, path, files)
+	defer func() {
+		if err == nil {
+			return
+		}
+		if changed := main.Check(); changed != nil {
+			err = changed // and what is wrong with it means nothing
+		}
+		_ = main.Close() // the fault in the file is what matters
+	}()
+	defer mapfile.Guard(&err)()
+	if m, err = decode(main.Data, path, files); err == nil {
+		err = main.Check()
+	}
 	if err != nil {
-		_ = main.close() // the fault in the file is what matters
 		return nil, nil, err
 	}
 	return m, files.closer(main), nil
 }
 
 // closer releases a model's file and its external data.
-func (x *externals) closer(main mapping) *Opened {
+func (x *externals) closer(main *mapfile.File) *Opened {
 	return &Opened{main: main, files: x}
 }
 
 // Opened is what a model's contents lie in: its file, and those of its external data.
 type Opened struct {
-	main  mapping
+	main  *mapfile.File
 	files *externals
 }
 
@@ -79,8 +93,8 @@ func (m *Opened) External() []string {
 
 // Close releases the mappings; the model is not to be used afterwards.
 func (m *Opened) Close() error {
-	err := errors.Join(m.files.close(), m.main.close())
-	m.main = mapping{}
+	err := errors.Join(m.files.close(), m.main.Close())
+	m.main = nil
 	return err
 }
 
@@ -91,14 +105,24 @@ func Read(r io.Reader, name string) (*graph.Model, error) {
 	return read(r, name, newExternals(name), MaxStreamBytes)
 }
 
+// longestTag is the number of bytes in which the tag of a field lies.
+const longestTag = 10
+
 func read(r io.Reader, name string, files *externals, limit int64) (*graph.Model, error) {
-	var buf bytes.Buffer
-	n, err := buf.ReadFrom(io.LimitReader(r, limit+1))
+	// What does not begin as a model is not read to its end, which may never come.
+	head := bufio.NewReader(r)
+	if start, _ := head.Peek(longestTag); len(start) == longestTag {
+		if _, _, n := protowire.ConsumeTag(start); n < 0 {
+			all, _ := head.Peek(head.Buffered())
+			return decode(all, name, files)
+		}
+	}
+	data, err := inputfile.ReadAll(head, 0, limit)
+	if large := (*inputfile.SizeError)(nil); errors.As(err, &large) {
+		return nil, fmt.Errorf("reading the model %s: it has more than %d bytes, which a stream cannot have; give the path of a file", name, limit)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("reading the model %s: %w", name, err)
 	}
-	if n > limit {
-		return nil, fmt.Errorf("reading the model %s: it has more than %d bytes, which a stream cannot have; give the path of a file", name, limit)
-	}
-	return decode(buf.Bytes(), name, files)
+	return decode(data, name, files)
 }

@@ -7,6 +7,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"memopt/graph"
+	"memopt/internal/memlimit"
 )
 
 // failing is the Source of contents that cannot be had.
@@ -28,6 +29,11 @@ func (t *typed) Bytes() ([]byte, error) {
 	num, read := typedField(t.dtype)
 	if read == nil {
 		return nil, fmt.Errorf("contents of type %v cannot lie in a typed field", t.dtype)
+	}
+	// A number of one byte can stand for eight, and the parts of a tensor are gathered first.
+	const expansion = 16
+	if err := memlimit.Check(expansion*int64(len(t.wire)), "the %d bytes of a tensor in typed fields", len(t.wire)); err != nil {
+		return nil, err
 	}
 	err := reader{rest: t.wire, pos: -1}.eachOf(num, func(f *field) (err error) {
 		raw, err = read(raw, f)

@@ -9,6 +9,7 @@ import (
 
 	"memopt/graph"
 	"memopt/internal/fileio"
+	"memopt/internal/mapfile"
 )
 
 // Options says how WriteFile stores tensors. The zero value leaves every tensor
@@ -36,7 +37,17 @@ var ErrInput = errors.New("the output would overwrite an input of the model; cho
 // from file to file and takes no memory.
 //
 // A path that is a device, a pipe or a descriptor (/dev/stdout) is written to as it is.
-func WriteFile(path string, m *graph.Model, opts Options) error {
+//
+// The error is a *mapfile.ChangedError where a file that is read for it has changed since it was mapped; what
+// was made of it is not kept.
+func WriteFile(path string, m *graph.Model, opts Options) (err error) {
+	defer func() {
+		// What failed because of it means nothing: the system says of a write from a mapping that has become shorter "bad address".
+		if changed := mapfile.Check(); err != nil && changed != nil {
+			err = changed
+		}
+	}()
+	defer mapfile.Guard(&err)()
 	move := newMover(path, m, opts)
 	defer move.from.close()
 	e, err := encode(m, move)
@@ -61,11 +72,11 @@ func WriteFile(path string, m *graph.Model, opts Options) error {
 		}
 	}
 	if len(outputs) == 1 {
-		return fileio.Write(path, e.writeTo)
+		return fileio.Write(path, unchanged(e.writeTo))
 	}
-	pair := fileio.Pair{Main: path, Data: path + dataSuffix, WriteData: move.writeData, WriteMain: func(w io.Writer, data string) error {
+	pair := fileio.Pair{Main: path, Data: path + dataSuffix, WriteData: unchanged(move.writeData), WriteMain: func(w io.Writer, data string) error {
 		if data == move.name {
-			return e.writeTo(w)
+			return unchanged(e.writeTo)(w)
 		}
 		other := newMover(path, m, opts)
 		defer other.from.close()
@@ -74,9 +85,19 @@ func WriteFile(path string, m *graph.Model, opts Options) error {
 		if err != nil {
 			return err
 		}
-		return e.writeTo(w)
+		return unchanged(e.writeTo)(w)
 	}}
 	return pair.Write()
+}
+
+// unchanged is a function that writes, and fails where a file that it may have read from has changed since it was mapped.
+func unchanged(write func(io.Writer) error) func(io.Writer) error {
+	return func(w io.Writer) error {
+		if err := write(w); err != nil {
+			return err
+		}
+		return mapfile.Check()
+	}
 }
 
 // dataSuffix is added to a model's name to make that of its data.

@@ -1,0 +1,97 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"runtime"
+	"strconv"
+
+	"github.com/spf13/pflag"
+)
+
+// number is the value of a flag that holds a number within bounds. What is outside is refused where the flag is read, be it
+// from the command line or a variable, so that nobody checks it anew: infinities and what is no number are outside all bounds.
+type number[T int | float64] struct {
+	to *T
+	bounds
+}
+
+// bounds is an interval. An infinite end bounds nothing but infinity itself.
+type bounds struct {
+	least, most float64
+	below       bool // most itself is outside
+}
+
+// Bounds that several flags have.
+var (
+	notNegative = bounds{least: 0, most: math.Inf(1)}
+	positive    = bounds{least: 1, most: math.Inf(1)} // of whole numbers
+	shareBelow1 = bounds{least: 0, most: 1, below: true}
+)
+
+// maxThreads is the most threads that --threads takes: 256, or one per core where there are more. More would wait for each
+// other, and each has a stack and buffers of the libraries that it calls, which OpenBLAS has for so many callers.
+func maxThreads() int { return max(256, runtime.NumCPU()) }
+
+// numberVar registers a flag of a number.
+func numberVar[T int | float64](f *pflag.FlagSet, to *T, name, short string, value T, b bounds, usage string) {
+	*to = value
+	f.VarP(&number[T]{to, b}, name, short, usage)
+}
+
+// String returns the value as pflag prints defaults.
+func (n *number[T]) String() string {
+	if n.to == nil {
+		return "0"
+	}
+	return strconv.FormatFloat(float64(*n.to), 'g', -1, 64)
+}
+
+// Type is what help calls the value.
+func (n *number[T]) Type() string {
+	if _, whole := any(T(0)).(int); whole {
+		return "int"
+	}
+	return "float"
+}
+
+// Set reads the value. The error says what is wanted.
+func (n *number[T]) Set(text string) error {
+	v, err := n.parse(text)
+	if err != nil || !n.holds(float64(v)) {
+		return errors.New("wanted " + n.wanted())
+	}
+	*n.to = v
+	return nil
+}
+
+func (n *number[T]) parse(text string) (T, error) {
+	if n.Type() == "int" {
+		i, err := strconv.Atoi(text)
+		return T(i), err
+	}
+	x, err := strconv.ParseFloat(text, 64)
+	return T(x), err
+}
+
+// holds reports whether a number lies within the bounds.
+func (b bounds) holds(x float64) bool {
+	return !math.IsInf(x, 0) && x >= b.least && (x < b.most || x == b.most && !b.below)
+}
+
+// wanted names the bounds.
+func (n *number[T]) wanted() string {
+	kind := "a number"
+	if n.Type() == "int" {
+		kind = "a whole number"
+	}
+	switch most := !math.IsInf(n.most, 0); {
+	case most && n.below:
+		return fmt.Sprintf("%s of %g or more, below %g", kind, n.least, n.most)
+	case most:
+		return fmt.Sprintf("%s from %g to %g", kind, n.least, n.most)
+	default:
+		return fmt.Sprintf("%s of %g or more", kind, n.least)
+	}
+}

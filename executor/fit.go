@@ -1,0 +1,94 @@
+package executor
+
+import (
+	"fmt"
+
+	"memopt/graph"
+	"memopt/internal/mapfile"
+	"memopt/internal/memlimit"
+)
+
+// checkFit makes sure, before the first step, that what the steps will touch fits beside what is in memory already:
+// the arena, on the host, what the caller takes beside it, and the weights that stay in their files. These can be dropped and read again, but every
+// step needs them all: where they do not fit as well, a step would wait for the disk for every one.
+func (s *Session) checkFit() error {
+	if s.virtual || s.opts.sizesOnly {
+		return nil
+	}
+	arena := s.root.arenaBytes
+	if s.mem != nil {
+		arena = 0 // lies in the device's memory, which says itself what fits
+	}
+	held := s.arena.Stats()
+	arena = max(0, arena-(held.Reserved-held.InUse))
+	if err := memlimit.Check(arena+s.inFiles+s.opts.Beside, "%s", s.parts()); err != nil {
+		return fmt.Errorf("%w%s", err, s.liveAtPeak())
+	}
+	return nil
+}
+
+// parts says what a step needs at once.
+func (s *Session) parts() string {
+	text := fmt.Sprintf("the planned arena of %d bytes", s.root.arenaBytes)
+	if s.inFiles > 0 {
+		text += fmt.Sprintf(", weights of %d bytes in their files", s.inFiles)
+	}
+	if s.opts.Beside > 0 {
+		text += fmt.Sprintf(", copies of outputs of %d bytes", s.opts.Beside)
+	}
+	return text
+}
+
+// stayInFile counts a weight that the executor reads where it lies in a mapped file, before it is read.
+func (s *Session) stayInFile(name string, raw []byte) error {
+	m := mapfile.Holding(raw)
+	if m == nil {
+		return nil
+	}
+	s.inFiles += int64(len(raw))
+	return memlimit.Check(s.inFiles, "weights up to %q", name)
+}
+
+// rowBytes is what a row of a scan output takes on Go's heap beside its contents: its header and shape, and the arena's note of its block.
+const rowBytes = 256
+
+// checkRow asks for the memory of one more row. How many there will be nobody knows: a trip count is data.
+func checkRow(i, rows int) error {
+	return memlimit.Check(rowBytes, "scan output %d after %d iterations", i, rows)
+}
+
+// checkFiles looks at the mapped files in which a step's inputs lie: that they have become shorter must be known before a C
+// library reads them.
+func (st *step) checkFiles() error {
+	var last *mapfile.File
+	for _, t := range st.in {
+		if t == nil {
+			continue
+		}
+		if m := mapfile.Holding(t.Data); m != nil && m != last {
+			if err := m.Check(); err != nil {
+				return err
+			}
+			last = m
+		}
+	}
+	return nil
+}
+
+// checkFiles looks at the files in which the session's weights lie: what was computed while one of them changed is worth nothing.
+func (s *Session) checkFiles() error {
+	if s.inFiles == 0 {
+		return nil
+	}
+	for i := range s.root.g.Values {
+		if s.root.g.Values[i].Data == nil {
+			continue
+		}
+		if m := mapfile.Holding(s.root.vals[graph.ValueID(i)].Data); m != nil {
+			if err := m.Check(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

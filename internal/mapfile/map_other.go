@@ -1,0 +1,34 @@
+//go:build !unix
+
+package mapfile
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"memopt/internal/memlimit"
+)
+
+// mapData reads the file: this system has no mappings that x/sys/unix knows.
+func mapData(f *os.File, size int64) ([]byte, bool, error) {
+	if err := memlimit.Check(size, "%s", f.Name()); err != nil {
+		return nil, false, err
+	}
+	data := make([]byte, size)
+	if _, err := io.ReadFull(f, data); err != nil {
+		return nil, false, fmt.Errorf("reading %s: %w", f.Name(), err)
+	}
+	return data, false, nil
+}
+
+func unmap([]byte) error { return nil }
+
+func look(f *os.File) (int64, time.Time, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return 0, time.Time{}, err
+	}
+	return info.Size(), info.ModTime(), nil
+}

@@ -1,0 +1,58 @@
+//go:build unix
+
+package mapfile
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"memopt/internal/memlimit"
+)
+
+// mapData maps a file of the given size. held is false where its contents had to be read.
+func mapData(f *os.File, size int64) (data []byte, held bool, err error) {
+	if size == 0 {
+		return nil, false, nil // nothing to map
+	}
+	if int64(int(size)) != size {
+		return nil, false, fmt.Errorf("%s: %d bytes do not fit into this machine's address space", f.Name(), size)
+	}
+	data, err = unix.Mmap(int(f.Fd()), 0, int(size), unix.PROT_READ, unix.MAP_SHARED)
+	switch {
+	case err == nil:
+		return data, true, nil
+	case errors.Is(err, unix.ENODEV):
+		data, err = readWhole(f, size) // a file system without mappings
+		return data, false, err
+	case errors.Is(err, unix.ENOMEM):
+		return nil, false, fmt.Errorf("mapping the %d bytes of %s: %w: %w", size, f.Name(), memlimit.ErrOutOfMemory, err)
+	}
+	return nil, false, fmt.Errorf("mapping %s: %w", f.Name(), err)
+}
+
+func readWhole(f *os.File, size int64) ([]byte, error) {
+	if err := memlimit.Check(size, "%s", f.Name()); err != nil {
+		return nil, err
+	}
+	data := make([]byte, size)
+	n, err := f.ReadAt(data, 0)
+	if int64(n) < size {
+		return nil, fmt.Errorf("reading %s: %w", f.Name(), err)
+	}
+	return data, nil
+}
+
+func unmap(data []byte) error { return unix.Munmap(data) }
+
+// look returns a file's size and time of modification, and allocates nothing.
+func look(f *os.File) (int64, time.Time, error) {
+	var st unix.Stat_t
+	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
+		return 0, time.Time{}, err
+	}
+	return st.Size, time.Unix(st.Mtim.Unix()), nil
+}
