@@ -85,20 +85,22 @@ func (e *execFlags) ortOptions(s *executor.Options) (ort.Options, error) {
 
 // checkORT makes sure, before any work is done, that ONNX Runtime is there.
 func (a *app) checkORT() error {
-	p, err := a.startORT()
+	p, err := a.startORT("")
 	if err == nil {
 		p.Close()
 	}
 	return err
 }
 
-// startORT starts this program a second time, as the process in which ONNX Runtime runs.
-func (a *app) startORT() (*ort.Process, error) {
+// startORT starts this program a second time, as the process in which ONNX Runtime runs and which removes a folder when it ends.
+func (a *app) startORT(folder string) (*ort.Process, error) {
 	path, err := os.Executable()
 	if err != nil {
 		return nil, &exitError{exitInternal, err}
 	}
-	p, err := ort.Start(a.ctx, ortProgram(path))
+	program := ortProgram(path)
+	program.Folder = folder
+	p, err := ort.Start(a.ctx, program)
 	return p, classifyORT(nil, err)
 }
 

@@ -64,6 +64,9 @@ func (a *app) openORT(side verify.Side, x *execution, ex *execFlags, opts verify
 	if r.dir, r.folder, err = cleanup.Folder("", "memopt-ort-"); err != nil {
 		return nil, usage("a folder for what ONNX Runtime reads cannot be made: %w", err)
 	}
+	if r.process, err = a.startORT(r.dir); err != nil { // before there is anything in the folder, which it removes where this process is killed
+		return nil, err
+	}
 	a.warnDropouts(side.Model.Graph, o.Optimization)
 	// The folder is this run's own: its files are no outputs, and one of an earlier run may have had the same inode.
 	if err := onnx.WriteFile(r.model(), recompute.Seed(side.Model, a.global.seed), onnx.Options{ExternalDataThreshold: ortExternal(side.Model.Graph)}); err != nil {
@@ -72,9 +75,6 @@ func (a *app) openORT(side verify.Side, x *execution, ex *execFlags, opts verify
 	files, err := ort.WriteInputs(r.dir, ortInputs(side, x.inputs))
 	if err != nil {
 		return nil, usage("inputs for ONNX Runtime cannot be written: %w", err)
-	}
-	if r.process, err = a.startORT(); err != nil {
-		return nil, err
 	}
 	if r.opened, err = r.process.Open(r.model(), o, files); err != nil {
 		return nil, r.failed(err)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"math"
 	"time"
@@ -84,6 +85,9 @@ func (a *app) solve(path string, sf *solveFlags) error {
 	}
 	r, err := remat.Solve(ctx, in, opts)
 	if err != nil && r == nil {
+		if a.ctx.Err() != nil {
+			return &exitError{exitInterrupted, fmt.Errorf("%s: interrupted before a schedule was found", path)}
+		}
 		return classifySolve(path, err)
 	}
 	var b bytes.Buffer

@@ -8,7 +8,10 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"path/filepath"
+	"runtime"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -17,18 +20,25 @@ import (
 )
 
 // Serve is what the second process does: it loads the library, says so, and answers requests until there are no more. It
-// returns the process's exit status.
+// returns the process's exit status. Signals that a terminal sends to both processes are for the first one to hear. However that
+// one ends, the pipe with its requests ends, and this process with it, whatever the library is doing.
 func Serve(in, out *os.File) int {
 	// A crash of the library would leave a model's contents in a file.
 	_ = unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{})
+	defer tidy()
+	signal.Ignore(os.Interrupt, syscall.SIGHUP)
+	terminated := make(chan os.Signal, 1)
+	signal.Reset(syscall.SIGTERM)
+	signal.Notify(terminated, syscall.SIGTERM)
+	go obey(terminated, os.Getppid())
+	requests := make(chan request)
+	go readRequests(in, requests)
 	library, err := Open(Candidates(os.Getenv))
 	if err != nil {
 		reply(out, failure(err))
 		return 0
 	}
 	reply(out, answer{Hello: &Info{Path: library.Path(), Version: library.Version(), Doubt: library.Doubt()}})
-	requests := make(chan request)
-	go readRequests(in, requests)
 	c := &child{library: library}
 	for r := range requests {
 		a, err := c.answer(r)
@@ -40,12 +50,43 @@ func Serve(in, out *os.File) int {
 	return 0
 }
 
+// obey ends the process on SIGTERM, which the system sends, too, when the parent ends, in case something holds the pipe
+// open. That is asked for here and not by the parent, since a process that dies of it before it comes here removes nothing. While the parent
+// lives, which may have been sent the same signal, that one has a moment to end this one.
+func obey(terminated <-chan os.Signal, parent int) {
+	const moment = 2 * time.Second
+	runtime.LockOSThread() // to which the request belongs
+	unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(syscall.SIGTERM), 0, 0, 0)
+	<-terminated
+	if os.Getppid() == parent {
+		time.Sleep(moment)
+	}
+	tidy()
+	os.Exit(128 + int(syscall.SIGTERM))
+}
+
+// tidy removes the files that were exchanged.
+func tidy() {
+	dir := os.Getenv(folderVariable)
+	if dir == "" {
+		return
+	}
+	entries, _ := os.ReadDir(dir) // gone already where the parent was faster
+	for _, e := range entries {
+		if e.Type().IsRegular() {
+			os.Remove(filepath.Join(dir, e.Name()))
+		}
+	}
+	os.Remove(dir)
+}
+
 // readRequests passes requests on. At their end the parent is gone: a step that runs ends with the process.
 func readRequests(in io.Reader, requests chan<- request) {
 	d := json.NewDecoder(in)
 	for {
 		var r request
 		if err := d.Decode(&r); err != nil {
+			tidy()
 			os.Exit(0)
 		}
 		requests <- r

@@ -11,11 +11,13 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
 
 	"memopt/executor"
+	"memopt/internal/cleanup"
 	"memopt/internal/library"
 )
 
@@ -24,7 +26,13 @@ type Program struct {
 	Path string
 	Args []string // the program's own name first
 	Env  []string // beside the caller's
+	// Folder is where what is exchanged lies, "" where nothing is. The process removes it with the files in it when it
+	// ends, so that it goes where the caller is killed, too.
+	Folder string
 }
+
+// folderVariable names the folder to the second process.
+const folderVariable = "MEMOPT_ORT_FOLDER"
 
 // noTelemetry keeps the library from starting what sends events about models to its makers: since 1.30 its Linux
 // builds write names of nodes and values to a store in the user's cache folder, and logs to the folder of temporary
@@ -42,6 +50,8 @@ type Process struct {
 	info    Info
 	doing   string
 	ended   error // why the process is no more
+	killed  cleanup.Item
+	gone    chan struct{} // closed when it has ended
 }
 
 // Start starts a process and waits until it has loaded the library. The error is a *MissingError where there is none. The
@@ -53,15 +63,15 @@ func Start(ctx context.Context, program Program) (*Process, error) {
 	}
 	defer childOut.Close()
 	cmd := exec.CommandContext(ctx, program.Path)
-	p := &Process{cmd: cmd, ctx: ctx, out: out, answers: json.NewDecoder(out), said: &headWriter{}, doing: "loaded the library"}
-	cmd.Args, cmd.Env = program.Args, slices.Concat(os.Environ(), program.Env, []string{noTelemetry})
+	p := &Process{cmd: cmd, ctx: ctx, out: out, answers: json.NewDecoder(out), said: &headWriter{}, doing: "loaded the library", gone: make(chan struct{})}
+	cmd.Args, cmd.Env = program.Args, slices.Concat(os.Environ(), program.Env, []string{noTelemetry, folderVariable + "=" + program.Folder})
 	cmd.Stderr, cmd.ExtraFiles = p.said, []*os.File{childOut}
 	cmd.WaitDelay = time.Second // of the error stream, which a grandchild could hold open
 	if p.in, err = cmd.StdinPipe(); err != nil {
 		out.Close()
 		return nil, err
 	}
-	if err := cmd.Start(); err != nil {
+	if err := p.start(); err != nil {
 		p.in.Close()
 		out.Close()
 		return nil, fmt.Errorf("cannot start %s for ONNX Runtime: %w", program.Path, err)
@@ -79,6 +89,24 @@ func Start(ctx context.Context, program Program) (*Process, error) {
 	p.info = *a.Hello
 	library.Record(library.Opened{Name: "ONNX Runtime", Path: p.info.Path, Doubt: p.info.Doubt})
 	return p, nil
+}
+
+// start starts the process. To the system the process's parent is the thread that has started it, whose end obey hears of:
+// so that is kept for it.
+func (p *Process) start() (err error) {
+	p.killed, err = cleanup.Make(func() (func(), error) {
+		started := make(chan error)
+		go func() {
+			runtime.LockOSThread()
+			defer runtime.UnlockOSThread()
+			err := p.cmd.Start()
+			if started <- err; err == nil {
+				<-p.gone
+			}
+		}()
+		return func() { p.cmd.Process.Kill() }, <-started
+	})
+	return err
 }
 
 // Info says which library the process uses.
@@ -138,6 +166,8 @@ func (p *Process) end() error {
 		if p.ended = p.cmd.Wait(); p.ended == nil {
 			p.ended = errors.New("exit status 0")
 		}
+		p.killed.Keep()
+		close(p.gone)
 	}
 	return p.ended
 }
