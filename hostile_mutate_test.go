@@ -217,7 +217,7 @@ var attrValues = []any{int64(0), int64(1), int64(-1), int64(2), int64(7), int64(
 	float32(0), float32(-1), float32(math.NaN()), float32(math.Inf(1)), "", "?", "mean", "linear",
 	[]int64{}, []int64{0}, []int64{-1}, []int64{1, 1}, []int64{2, 0, 1}, []int64{1, 1, 1, 1}, []int64{0, 0, 0, 0, 0, 0}, []int64{math.MaxInt64, 1}, []int64{-3, math.MinInt64}, []int64{1 << 33, 1 << 33},
 	[]float32{}, []float32{0, 0}, []float32{float32(math.NaN()), 1, 1, 1}, []string{"Relu"}, []string{},
-	graph.Int64Tensor("", []int64{1}, 3), graph.Float32Tensor("", []int64{0}), graph.Int64Tensor("", nil, 1), (*graph.TensorData)(nil)}
+	graph.Int64Tensor("", []int64{1}, 3), graph.Float32Tensor("", []int64{0}), graph.Int64Tensor("", nil, 1)}
 
 // bendAttrs takes attributes away, and gives each of the schema other values.
 func (s *specimen) bendAttrs(f func(*specimen)) {

@@ -63,7 +63,7 @@ func (a *attend) factor() Value {
 	if a.scale != 0 {
 		return c.Scalar(a.scale, a.q)
 	}
-	dims, _ := c.Dims(a.q)
+	dims := c.Ranked(a.q, 4)
 	if n, ok := dims[3].Const(); ok {
 		return c.Scalar(1/math.Sqrt(float64(n)), a.q)
 	}
@@ -122,8 +122,7 @@ func (c *Ctx) joinHeads(v Value) Value {
 
 // headCount is the number of heads of [batch, heads, …].
 func (c *Ctx) headCount(v Value) int64 {
-	dims, _ := c.Dims(v)
-	n, ok := dims[1].Const()
+	n, ok := c.Ranked(v, 2)[1].Const()
 	if !ok {
 		c.Unsupported("with a number of heads that is no number")
 	}
@@ -164,8 +163,7 @@ func (a *attend) attentionMask() {
 		return
 	}
 	mask := c.In(3)
-	dims, _ := c.Dims(mask)
-	keys, _ := c.Dims(a.k)
+	dims, keys := c.Ranked(mask, 0), c.Ranked(a.k, 3)
 	if n := c.Rank(mask); n > 0 && c.Version >= 24 && !dims[n-1].Equal(keys[2]) {
 		have, ok := dims[n-1].Const()
 		if want, ok2 := keys[2].Const(); ok && (ok2 && have < want || have == 1) {

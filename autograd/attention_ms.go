@@ -14,8 +14,7 @@ func expandMultiHeadAttention(c *Ctx) []Value {
 	heads := c.Node.Int("num_heads", 0)
 	q, k, v := c.In(0), c.In(1), c.In(2)
 	if c.Has(3) {
-		dims, _ := c.Dims(q)
-		size, ok := dims[2].Const()
+		size, ok := c.Ranked(q, 3)[2].Const()
 		if !ok {
 			c.Unsupported("with a bias and a width that is no number")
 		}
@@ -71,8 +70,7 @@ func expandAttentionMS(c *Ctx) []Value {
 	}
 	sizes := c.Node.IntList("qkv_hidden_sizes", nil)
 	if len(sizes) != 3 {
-		dims, _ := c.Dims(all)
-		n, ok := dims[2].Const()
+		n, ok := c.Ranked(all, 3)[2].Const()
 		if !ok {
 			c.Unsupported("with a width that is no number")
 		}

@@ -101,7 +101,7 @@ func (e *emitter) firstByRest(v Value) Value { return e.Reshape(v, e.Vector(0, -
 // groupsSwapped turns [N, group·C, …] into [C, group·N, …]: the batch takes the place of the channels within
 // each group.
 func (c *Ctx) groupsSwapped(x, w Value, group int64) Value {
-	dims, _ := c.Dims(w)
+	dims := c.Ranked(w, 2)
 	per, ok := dims[1].Const()
 	if !ok {
 		c.Unsupported("with groups and a number of channels that is no number")
@@ -142,8 +142,7 @@ func (c *Ctx) transposedSlide(small, large Value, kernel []int64) *slide {
 	s := c.slideAttrs(kernel)
 	extra := c.listOr("output_padding", n, 0)
 	mode := c.Node.Str("auto_pad", "NOTSET")
-	in, _ := c.Dims(small)
-	out, _ := c.Dims(large)
+	in, out := c.Ranked(small, n+2), c.Ranked(large, n+2)
 	for i := range n {
 		end := s.end[i] - extra[i]
 		if len(c.Node.IntList("output_shape", nil)) > 0 || mode == "SAME_UPPER" || mode == "SAME_LOWER" {

@@ -59,7 +59,7 @@ func (c *Ctx) kernelOf(w Value) []int64 {
 	if c.Rank(w) < 3 {
 		c.Errorf("the weights have rank %d, wanted at least 3", c.Rank(w))
 	}
-	dims, _ := c.Dims(w)
+	dims := c.Ranked(w, 3)
 	kernel := make([]int64, len(dims)-2)
 	for i := range kernel {
 		k, ok := dims[i+2].Const()

@@ -102,7 +102,20 @@ func (c *Ctx) Errorf(format string, args ...any) {
 
 // Unsupported ends the rule: the node is valid, but has no gradient rule for this case.
 func (c *Ctx) Unsupported(format string, args ...any) {
-	panic(failure{&NoRule{Node: c.j.labelOf(c.Node), Op: c.Node.Op, Value: c.j.firstWanted(c.Node), Why: fmt.Sprintf(format, args...)}})
+	c.j.unsupportedAt(c.Node, fmt.Sprintf(format, args...))
+}
+
+func (j *joint) unsupportedAt(n *graph.Node, why string) {
+	panic(failure{&NoRule{Node: j.labelOf(n), Op: n.Op, Value: j.firstWanted(n), Why: why}})
+}
+
+// unsupported is Unsupported for what emits nodes on behalf of a rule.
+func (j *joint) unsupported(format string, args ...any) {
+	why := fmt.Sprintf(format, args...)
+	if j.node == nil {
+		panic(failure{fmt.Errorf("%s%s", j.prefix, why)})
+	}
+	j.unsupportedAt(j.node, why)
 }
 
 // NoRule says which node has no gradient rule.
@@ -151,12 +164,19 @@ func (c *emitter) Dims(v Value) (dims []symbolic.Expr, ok bool) {
 }
 
 // Rank returns the rank of a value; a rule that needs it ends where it is not known.
-func (c *Ctx) Rank(v Value) int {
-	dims, ok := c.Dims(v)
-	if !ok {
-		c.Unsupported("the rank of %q is unknown", c.j.g.Values[v].Name)
+func (c *Ctx) Rank(v Value) int { return len(c.Ranked(v, 0)) }
+
+// Ranked returns the dims of a value; a rule that looks at so many of them ends where there are fewer, or where not even the
+// rank is known.
+func (e *emitter) Ranked(v Value, least int) []symbolic.Expr {
+	dims, ok := e.Dims(v)
+	switch name := e.j.g.Values[v].Name; {
+	case !ok:
+		e.j.unsupported("the rank of %q is unknown", name)
+	case len(dims) < least:
+		e.j.unsupported("%q has rank %d, wanted %d or more", name, len(dims), least)
 	}
-	return len(dims)
+	return dims
 }
 
 // Ints returns the elements of an integer value that inference knows as numbers.

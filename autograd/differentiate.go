@@ -147,8 +147,9 @@ type joint struct {
 	stashed   []bool          // by value: an emitted node reads it
 	remakes   map[Value]Value // of forward values that the backward half makes again
 	constants map[string]Value
-	base      string // of the names of everything that is made in a subgraph; "" in the main graph
-	prefix    string // of the names of emitted nodes
+	base      string      // of the names of everything that is made in a subgraph; "" in the main graph
+	prefix    string      // of the names of emitted nodes
+	node      *graph.Node // whose rule is at work; nil: none
 }
 
 func (j *joint) run(opts Options) error {
@@ -199,6 +200,9 @@ func (j *joint) findLosses(opts Options) ([]lossValue, error) {
 			return nil, fmt.Errorf("loss %q: the graph has no such value; its outputs are %s", l.Name, j.outputNames())
 		}
 		t := j.g.Values[id].Type
+		if j.g.Values[id].Def == graph.NoNode {
+			return nil, fmt.Errorf("loss %q: is an input or a weight, which no node computes; there is nothing to differentiate", l.Name)
+		}
 		if !t.DType.IsFloat() {
 			return nil, fmt.Errorf("loss %q: is %v, wanted a float", l.Name, t)
 		}

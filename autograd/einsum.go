@@ -74,8 +74,8 @@ func joinTerms(terms [][]byte) []byte {
 
 // narrower reports whether a dim of g is 1 that is something else in x: the operands broadcast one label.
 func (c *Ctx) narrower(g, x Value) bool {
-	have, _ := c.Dims(g)
-	want, _ := c.Dims(x)
+	have := c.Ranked(g, 0)
+	want := c.Ranked(x, len(have))
 	for i, d := range have {
 		if d.IsConst(1) && !want[i].IsConst(1) {
 			return true

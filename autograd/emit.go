@@ -208,8 +208,8 @@ func (e *emitter) Slice(v, starts, ends, axes Value) Value {
 
 // Dim returns one dim of v as an int64 vector of one element.
 func (e *emitter) Dim(v Value, axis int64) Value {
-	if dims, ok := e.Dims(v); ok {
-		if n, ok := dims[axis].Const(); ok {
+	if _, ok := e.Dims(v); ok {
+		if n, ok := e.Ranked(v, int(axis)+1)[axis].Const(); ok {
 			return e.Vector(n)
 		}
 	}
@@ -225,6 +225,9 @@ func (e *emitter) SumTo(g, like Value) Value {
 		return e.sumAtRunTime(g, like)
 	}
 	extra := len(have) - len(want)
+	if extra < 0 {
+		e.j.unsupported("a gradient of rank %d is to have the shape of %q, whose rank is %d", len(have), e.j.g.Values[like].Name, len(want))
+	}
 	var lead, kept []int64
 	for i := range extra {
 		lead = append(lead, int64(i))

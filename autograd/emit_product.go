@@ -46,8 +46,7 @@ func (e *emitter) plain(m matrixView) Value {
 	if !m.t {
 		return m.v
 	}
-	dims, _ := e.Dims(m.v)
-	return e.Transpose(m.v, lastTwo(len(dims))...)
+	return e.Transpose(m.v, lastTwo(len(e.Ranked(m.v, 2)))...)
 }
 
 // product returns alpha times the product of two matrices or stacks of matrices. Two matrices become a
@@ -87,7 +86,7 @@ func (e *emitter) gemm(a, b matrixView, alpha float32) Value {
 
 // rowsOf flattens all dims before the last into one.
 func (e *emitter) rowsOf(v Value) Value {
-	dims, _ := e.Dims(v)
+	dims := e.Ranked(v, 1)
 	if len(dims) == 2 {
 		return v
 	}

@@ -190,6 +190,9 @@ func (b *backward) refuseChanges(st repeatedState) {
 	if !in.Ranked {
 		return
 	}
+	if inside.Ranked && len(inside.Dims) != len(in.Dims) {
+		b.Unsupported("state %d has rank %d, and rank %d in the iterations", st.nodeOut, len(in.Dims), len(inside.Dims))
+	}
 	for axis, d := range in.Dims {
 		if d.IsKnown() && (!inside.Ranked || !inside.Dims[axis].IsKnown()) {
 			b.Unsupported("the iterations may change the shape of state %d", st.nodeOut)

@@ -142,6 +142,7 @@ func (j *joint) expand(order graph.Order) (graph.Order, error) {
 
 func (j *joint) ctx(n *graph.Node) *Ctx {
 	info := opInfo(n)
+	j.node = n
 	return &Ctx{Node: n, Version: info.VersionOf(n, graph.OpsetVersion(j.m.Opsets, info.Domain)), emitter: emitter{j}}
 }
 
@@ -228,6 +229,7 @@ func (j *joint) firstWanted(n *graph.Node) string {
 
 // finish makes the gradients outputs, under their names.
 func (j *joint) finish(wrt []Value) error {
+	j.node = nil
 	j.prefix = "/grad/"
 	e := &emitter{j}
 	for _, v := range wrt {

@@ -1,6 +1,7 @@
 package executor
 
 import (
+	"context"
 	"math"
 
 	"memopt/graph"
@@ -60,12 +61,23 @@ func (k *loopKernel) Run(c *Ctx) error {
 		}
 	}
 	for i := int64(0); i < limit && cond; i++ {
-		var err error
+		err := ended(c.Context) // a body without nodes does not look
+		if err != nil {
+			return err
+		}
 		if cond, err = k.iterate(c, i, cond); err != nil {
 			return err
 		}
 	}
 	return k.results(c)
+}
+
+// ended returns why a context is done; nil where it goes on, or where there is none.
+func ended(ctx context.Context) error {
+	if ctx == nil {
+		return nil
+	}
+	return ctx.Err()
 }
 
 // iterate runs the body once and returns its condition.

@@ -89,6 +89,12 @@ func eachRule(c *Ctx) {
 	}
 }
 
+// scaleRule: data, and the scalar by which they are multiplied or divided.
+func scaleRule(c *Ctx) {
+	c.wantScalar(1)
+	c.Out(0, c.In(0))
+}
+
 // scaledSumRule: up to three operands of one shape.
 func scaledSumRule(c *Ctx) {
 	t := c.gradOf(0, 1)

@@ -52,8 +52,22 @@ func atenRule(c *Ctx) {
 	}
 }
 
+// wantInputs calls Errorf where one of the first n inputs is left out.
+func (c *Ctx) wantInputs(n int) bool {
+	for i := range n {
+		if !c.Has(i) {
+			c.Errorf("input %d is left out; the operator %q requires it", i, c.Str("operator", ""))
+			return false
+		}
+	}
+	return true
+}
+
 // embedding: weight [V, D…] at ids gives the ids' shape and D….
 func (c *Ctx) embedding() {
+	if !c.wantInputs(2) {
+		return
+	}
 	w, ids := c.Shape(0), c.Shape(1)
 	if !c.rankFrom(0, 1) {
 		return
@@ -68,6 +82,9 @@ func (c *Ctx) embedding() {
 
 // embeddingBackward: inputs are the gradient, the ids and the number of rows.
 func (c *Ctx) embeddingBackward() {
+	if !c.wantInputs(3) {
+		return
+	}
 	if !c.rankFrom(0, 1) {
 		return
 	}

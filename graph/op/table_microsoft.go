@@ -162,7 +162,7 @@ var microsoftRows = []Info{
 	{Kind: SGDOptimizerV2, Domain: domainMS, Name: "SGDOptimizerV2", Since: []int{1}, Inputs: Arity{3, 4}, Outputs: Arity{1, 2}, Role: Gradient,
 		Infer: sgdV2Rule, Class: Never},
 	{Kind: Scale, Domain: domainMS, Name: "Scale", Since: []int{1}, Inputs: Arity{2, 2}, Outputs: Arity{1, 1},
-		Infer: like(0), Class: Cheap, InPlace: []int{0}},
+		Infer: scaleRule, Class: Cheap, InPlace: []int{0}},
 	{Kind: ScaledSum, Domain: domainMS, Name: "ScaledSum", Since: []int{1}, Inputs: Arity{2, 3}, Outputs: Arity{1, 1},
 		Infer: scaledSumRule, Class: Cheap, InPlace: []int{0, 1, 2}, FLOPs: perElement(5, 0)},
 	{Kind: ShrunkenGather, Domain: domainMS, Name: "ShrunkenGather", Since: []int{1}, Inputs: Arity{2, 2}, Outputs: Arity{1, 1},
