@@ -25,7 +25,7 @@ import (
 // everyNth is how many of the bent nodes the tests take: one of so many. HOSTILE_NODES=1 takes all of them, which is for
 // whoever changes the check of nodes, a rule or a kernel.
 func everyNth(t *testing.T) uint64 {
-	n, err := strconv.ParseUint(cmpOr(os.Getenv("HOSTILE_NODES"), "40"), 10, 64)
+	n, err := strconv.ParseUint(cmpOr(os.Getenv("HOSTILE_NODES"), "60"), 10, 64)
 	require.NoError(t, err)
 	return n
 }

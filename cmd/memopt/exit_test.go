@@ -137,6 +137,10 @@ var exitCodes = []struct {
 	{"verify norule.onnx --level 1 --dim batch=2 --init random:1", 6, "Unique"},
 	{"grad norule.onnx -o written.onnx", 6, "Unique"},
 	{"run strange.onnx --init random:1", 6, "Mystery"},
+	{"run clash.onnx --init random:1", 6, "int8[4] in the file"},
+	{"run clash.onnx -e null", 6, "int8[4] in the file"},
+	{"run leftout.onnx --init random:1", 6, "input 0 is left out"},
+	{"verify clash.onnx --level 1 --init random:1", 6, "int8[4] in the file"},
 
 	{"run forward.onnx --dim batch=4 --init random:1 -e cuda", 7, "no NVIDIA driver"},
 	{"verify forward.onnx --dim batch=4 --init random:1 -e cuda:1", 7, "no NVIDIA driver"},

@@ -62,7 +62,13 @@ var forwardModels = map[string]string{
 		h = MatMul(x, w)  r = Relu(h)  where = NonZero(r)  count = Cast<to = 1>(where)  loss = ReduceMean<keepdims = 0>(r)
 		a = Mul(r, h)  total = ReduceSum<keepdims = 0>(count)  g = Mul(a, total) }`,
 	"weights.onnx": `weights (float[4] x) => (float loss) <float[4] w = {1, 2, 3, 4}> { y = Mul(x, w)  t = Tanh(y)  loss = ReduceMean<keepdims = 0>(t) }`,
-	"unused.onnx":  `unused (float[8] x, float[8] w, float[3] idle) => (float loss, float[3] other) { y = Mul(x, w)  loss = ReduceSum<keepdims = 0>(y)  other = Neg(idle) }`,
+	// What the file says of y contradicts Add; s and k are outputs that no node makes.
+	"clash.onnx":     `clash (float[4] x, float[4] w) => (float loss) <int8[4] y> { y = Add(x, w)  t = Tanh(y)  loss = ReduceMean<keepdims = 0>(t) }`,
+	"inside.onnx":    `inside (bool c, float[4] x) => (float loss) { y = If<then_branch = t () => (int8[4] z) { z = Relu(x) }, else_branch = e () => (float[4] w) { w = Tanh(x) }>(c)  loss = ReduceMean<keepdims = 0>(y) }`,
+	"leftout.onnx":   `leftout (float[4] x) => (float loss) <float[4] y> { y = Sub(, x)  t = Tanh(y)  loss = ReduceMean<keepdims = 0>(t) }`,
+	"given.onnx":     `given (float[4] x, float s) => (float s, float k, float loss) <float k = {2}> { y = Exp(x)  z = Mul(y, s)  loss = ReduceMean<keepdims = 0>(z) }`,
+	"givenloss.onnx": `givenloss (float[4] x, float s) => (float s) { y = Exp(x) }`,
+	"unused.onnx":    `unused (float[8] x, float[8] w, float[3] idle) => (float loss, float[3] other) { y = Mul(x, w)  loss = ReduceSum<keepdims = 0>(y)  other = Neg(idle) }`,
 }
 
 func writeForward(dir string) error {
