@@ -200,9 +200,6 @@ func (j *joint) findLosses(opts Options) ([]lossValue, error) {
 			return nil, fmt.Errorf("loss %q: the graph has no such value; its outputs are %s", l.Name, j.outputNames())
 		}
 		t := j.g.Values[id].Type
-		if j.g.Values[id].Def == graph.NoNode {
-			return nil, fmt.Errorf("loss %q: is an input or a weight, which no node computes; there is nothing to differentiate", l.Name)
-		}
 		if !t.DType.IsFloat() {
 			return nil, fmt.Errorf("loss %q: is %v, wanted a float", l.Name, t)
 		}
