@@ -71,9 +71,32 @@ func TestPermissions(t *testing.T) {
 	require.NoError(t, os.Link(plain, hard))
 	for _, path := range []string{link, dangling, hard} {
 		require.NoError(t, WriteFile(path, []byte(path)))
-		require.True(t, mode(t, path).IsRegular())
+		require.Equal(t, map[bool]os.FileMode{true: 0o600, false: 0o666 &^ umask()}[path == hard], mode(t, path))
 	}
 	require.Equal(t, map[string]string{"plain": "", "out": "second", "link": link, "dangling": dangling, "hard": hard}, contents(t, dir))
+}
+
+// TestTemporaryNamesAreExclusive: what somebody has put at the name that a temporary file was to have is not written to.
+func TestTemporaryNamesAreExclusive(t *testing.T) {
+	dir := t.TempDir()
+	planted := 0
+	end := Observe(func(op, path string) {
+		if op != "create" || planted >= 3 {
+			return
+		}
+		planted++
+		require.NoError(t, os.Symlink("/dev/full", path))
+	})
+	defer end()
+	out := filepath.Join(dir, "out")
+	require.NoError(t, WriteFile(out, []byte("text")))
+	text, err := os.ReadFile(out)
+	require.NoError(t, err)
+	require.Equal(t, "text", string(text))
+	require.Equal(t, 3, planted)
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Len(t, entries, 1+planted, "the links are somebody else's")
 }
 
 // TestUmask: the umask is that of the process, which it keeps.
