@@ -80,7 +80,14 @@ func begin(path string, write func(io.Writer) error) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
+	returns := false
+	defer func() {
+		if !returns { // but panics, for whoever knows why: a mapped file that has become shorter makes it so
+			f.Discard()
+		}
+	}()
 	f.fail(write(f))
+	returns = true
 	return f, f.Seal()
 }
 

@@ -279,6 +279,12 @@ func TestNothingIsLeft(t *testing.T) {
 	require.NoError(t, os.Remove(out))
 	require.Empty(t, contents(t, dir))
 
+	require.Panics(t, func() { Write(out, func(io.Writer) error { panic("the file has become shorter") }) })
+	p := pair(filepath.Join(dir, "pair"), "new", 0)
+	p.WriteMain = func(io.Writer, string) error { panic("the file has become shorter") }
+	require.Panics(t, func() { p.Write() })
+	require.Empty(t, contents(t, dir))
+
 	f, err = Create(out)
 	require.NoError(t, err)
 	require.NoError(t, f.Seal())
