@@ -102,7 +102,8 @@ type budgeter struct {
 	forced []remat.Extra // that keep the regions within their limits
 	limits []region
 	points []point
-	share  float64 // of the time, for what climb does
+	share  float64                // of the time, for what climb does
+	atPeak map[graph.ValueID]bool // roots of what the node at the plan's peak reads; nil until somebody asks
 }
 
 func (p *Plan) newBudgeter(ctx context.Context) *budgeter {
@@ -242,7 +243,7 @@ func (b *budgeter) work() int64 { return int64(max(b.opts.Effort, 0.1) * effortW
 func (b *budgeter) unfit() error {
 	e := &UnfitError{Budget: b.budget, LowestArena: b.smallest(), LowestLive: math.MaxInt64}
 	done := b.within(1)
-	e.LowerBound = max(0, b.tasks.loose.PeakBound(b.ctx, b.work())-(Alignment-1))
+	e.LowerBound = max(0, b.peakBound(b.work())-(Alignment-1))
 	done()
 	e.Stopped = b.p.Stopped
 	if b.opts.Total > 0 {
@@ -266,7 +267,7 @@ func (b *budgeter) bound(best *point) {
 	stopped := b.p.Stopped
 	done := b.within(1)
 	least := int64(0)
-	if len(best.extras) > 0 {
+	if len(best.extras) > 0 && !b.huge() {
 		least = min(b.tasks.loose.CostBound(b.ctx, rounded(b.budget), b.work()), best.cost)
 	}
 	done()

@@ -11,13 +11,13 @@ import (
 // climb searches the rungs that count for the budget. A first plan comes at once; where time runs out, the
 // cheapest so far is the answer.
 func (b *budgeter) climb() error {
-	if b.tasks.loose.PeakBound(b.ctx, lowestWork) > rounded(b.budget) {
+	if b.peakBound(lowestWork) > rounded(b.budget) {
 		return nil // it is proved that nothing fits
 	}
 	done := b.first()
 	err := b.search(b.newSearch(), b.budget, 0)
 	done()
-	if err != nil || b.opts.Effort <= 0 || b.opts.Solver == "greedy" {
+	if err != nil || b.opts.Effort <= 0 || b.opts.Solver == "greedy" || b.huge() {
 		return err
 	}
 	defer b.within(b.share)()
@@ -33,6 +33,20 @@ func (b *budgeter) climb() error {
 		b.points = slices.Delete(b.points, 1, first) // the first plan depends on the budget
 	}
 	return nil
+}
+
+// hugeTasks is the number of tasks from which on a plan to a budget is the greedy one and has no bound but what single runs need. Improving
+// it, dynamic programming over layers, and cuts keep hundreds of bytes by task for several searches at a time, and would not come far.
+const hugeTasks = 500_000
+
+func (b *budgeter) huge() bool { return len(b.tasks.graph.Tasks) > hugeTasks }
+
+// peakBound is a lower bound on the peak of rounded sizes, for so much counted work.
+func (b *budgeter) peakBound(work int64) int64 {
+	if b.huge() {
+		return b.tasks.loose.Need()
+	}
+	return b.tasks.loose.PeakBound(b.ctx, work)
 }
 
 func (b *budgeter) newSearch() *remat.Search { return remat.NewSearch(b.tasks.graph, b.opts.Seed) }

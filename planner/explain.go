@@ -48,13 +48,24 @@ func (b *budgeter) whyHeld(v graph.ValueID, entry graph.NodeID) string {
 	if g.Values[root].Def == peak.Node {
 		return fmt.Sprintf("the node at the peak, %q, makes it", g.NodeLabel(peak.Node))
 	}
-	for _, u := range g.Nodes[peak.Node].Inputs {
-		if u != graph.NoValue && b.tasks.root[u] == root {
-			return fmt.Sprintf("the node at the peak, %q, reads it", g.NodeLabel(peak.Node))
-		}
+	if b.readAtPeak()[root] {
+		return fmt.Sprintf("the node at the peak, %q, reads it", g.NodeLabel(peak.Node))
 	}
 	seconds := p.NodeSeconds()[entry]
 	return fmt.Sprintf("the plan fits with it, and another run of its node alone takes %v", time.Duration(seconds*1e9).Round(time.Nanosecond))
+}
+
+// readAtPeak has the roots of what the node at the plan's peak reads.
+func (b *budgeter) readAtPeak() map[graph.ValueID]bool {
+	if b.atPeak == nil {
+		b.atPeak = map[graph.ValueID]bool{}
+		for _, u := range b.p.Analysis.Graph.Nodes[b.p.Planned.Peak.Node].Inputs {
+			if u != graph.NoValue {
+				b.atPeak[b.tasks.root[u]] = true
+			}
+		}
+	}
+	return b.atPeak
 }
 
 // maker is the node whose output a value shows.

@@ -22,10 +22,16 @@ func unknownCluster(a *recompute.Analysis, e ConfigEntry) string {
 	return text
 }
 
+// longestName is the longest name that anybody misspells, in bytes.
+const longestName = 1000
+
 // Nearest returns the name most like a misspelt one, or "" where none is much like it. It is for messages.
 func Nearest(misspelt string, names []string) string {
 	best, bestScore := "", 0.6 // less alike than this is no misspelling
 	for _, name := range names {
+		if len(name) > longestName || len(misspelt) > longestName { // takes quadratic time
+			continue
+		}
 		if score := levenshtein.Match(misspelt, name, nil); score > bestScore {
 			best, bestScore = name, score
 		}

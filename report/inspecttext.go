@@ -103,9 +103,7 @@ func (in *Inspection) symbols() []string {
 	g := in.Model.Graph
 	for i := range g.Values {
 		for _, d := range g.Values[i].Type.Shape.Dims {
-			for _, s := range d.Symbols() {
-				seen[s] = true
-			}
+			d.VisitSymbols(func(s string) { seen[s] = true })
 		}
 	}
 	return slices.Sorted(maps.Keys(seen))

@@ -32,7 +32,7 @@ const (
 	MaxArgs = 64
 
 	// maxProducts bounds the terms that one multiplication makes before it merges equal ones.
-	maxProducts = 1 << 18
+	maxProducts = 1 << 15
 )
 
 // UnboundError lists the symbols that an evaluation needed and did not have.

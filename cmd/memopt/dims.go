@@ -106,12 +106,7 @@ func modelSymbols(g *graph.Graph) []string {
 	seen := map[string]bool{}
 	for i := range g.Values {
 		for _, d := range g.Values[i].Type.Shape.Dims {
-			if _, ok := d.Const(); ok {
-				continue
-			}
-			for _, s := range d.Symbols() {
-				seen[s] = true
-			}
+			d.VisitSymbols(func(s string) { seen[s] = true })
 		}
 	}
 	return slices.Sorted(maps.Keys(seen))

@@ -15,8 +15,8 @@ type Family struct {
 	Name string
 	// Make returns the member of size n. Its file grows linearly in n.
 	Make func(n int) *graph.Model
-	// Refused says that large members are no models that memopt takes: they end with an error.
-	Refused bool
+	// Bounded says that work on it is not linear but has a bound, beyond which members end with an error, or with sizes that are unknown.
+	Bounded bool
 }
 
 // Families are the respects in which graphs grow.
@@ -32,21 +32,21 @@ func Families() []Family {
 		{Name: "graph-outputs", Make: manyOutputs},
 		{Name: "initializers", Make: manyInitializers},
 		{Name: "symbols", Make: manySymbols},
-		{Name: "sums", Make: func(n int) *graph.Model { return growing(n, sumOfDims) }},
-		{Name: "products", Make: func(n int) *graph.Model { return growing(n, productOfSums) }},
-		{Name: "floors", Make: func(n int) *graph.Model { return growing(n, nestedFloors) }},
+		{Name: "sums", Make: func(n int) *graph.Model { return growing(n, sumOfDims) }, Bounded: true},
+		{Name: "products", Make: func(n int) *graph.Model { return growing(n, productOfSums) }, Bounded: true},
+		{Name: "floors", Make: func(n int) *graph.Model { return growing(n, nestedFloors) }, Bounded: true},
 		{Name: "shapes", Make: shapeChain},
 		{Name: "views", Make: manyViews},
 		{Name: "branches", Make: func(n int) *graph.Model { return control(n, "If") }},
 		{Name: "loops", Make: func(n int) *graph.Model { return control(n, "Loop") }},
-		{Name: "nested", Make: nested},
+		{Name: "nested", Make: nested, Bounded: true},
 		{Name: "attributes", Make: manyAttributes},
 		{Name: "strings", Make: manyStrings},
 		{Name: "metadata", Make: manyMetadata},
 		{Name: "long-name", Make: longName},
 		{Name: "calls", Make: manyCalls},
 		{Name: "functions", Make: nestedCalls},
-		{Name: "doubling", Make: doublingCalls, Refused: true},
+		{Name: "doubling", Make: doublingCalls, Bounded: true},
 		{Name: "backwards", Make: reversed},
 	}
 }
@@ -431,4 +431,41 @@ func reversed(n int) *graph.Model {
 	}
 	m.Graph.SetNodes(nodes)
 	return m
+}
+
+// GrowingLoops is a Loop in a Loop in a Loop, so many deep. Each carries a few values, one of which grows in every iteration while the
+// others are those before it: their types settle one by one, and those inside once for every time.
+func GrowingLoops(depth int) *graph.Model {
+	b := plain()
+	x := b.input("row", graph.Tensor(graph.Float32, graph.Ints(8)))
+	return b.loss(b.growingLoop(depth, x))
+}
+
+func (b *maker) growingLoop(depth int, x graph.ValueID) graph.ValueID {
+	const carried = 3
+	row := graph.Tensor(graph.Float32, graph.Ints(8))
+	flag := graph.Tensor(graph.Bool, graph.Dims())
+	in := b.sub("loop")
+	in.g.Name = fmt.Sprintf("loop_%d", depth)
+	in.state("i", graph.Tensor(graph.Int64, graph.Dims()))
+	goOn := in.state("condition", flag)
+	start := in.outer(x)
+	if depth > 1 {
+		in.growingLoop(depth-1, start)
+	}
+	types := []graph.Type{flag}
+	outputs := []graph.ValueID{in.one("", "Identity", nil, goOn)}
+	inputs := []graph.ValueID{b.constant(nil, 3), graph.NoValue}
+	last := graph.NoValue
+	for i := range carried {
+		s := in.state(fmt.Sprintf("s%d", i), graph.Type{Form: graph.FormTensor, DType: graph.Float32})
+		if i == 0 {
+			outputs = append(outputs, in.one("", "Concat", []graph.Attr{num("axis", 0)}, s, s))
+		} else {
+			outputs = append(outputs, in.one("", "Identity", nil, last))
+		}
+		last = s
+		types, inputs = append(types, graph.Type{Form: graph.FormTensor, DType: row.DType}), append(inputs, x)
+	}
+	return b.add("", "Loop", carried, []graph.Attr{in.done("body", types, outputs...)}, inputs...)[0]
 }

@@ -32,11 +32,11 @@ const (
 
 // Step is one execution of a node.
 type Step struct {
-	Node  graph.NodeID
-	Kind  graph.Kind
 	In    []graph.ValueID // captured values behind the inputs
 	Out   []graph.ValueID
 	Inner int64 // bytes live inside the node's subgraphs at their worst step
+	Node  graph.NodeID
+	Kind  graph.Kind
 	// Memory overrides what the op table says of views and of writing in place.
 	Memory Memory
 }

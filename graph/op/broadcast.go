@@ -2,7 +2,6 @@ package op
 
 import (
 	"fmt"
-	"slices"
 
 	"memopt/graph"
 	"memopt/symbolic"
@@ -101,7 +100,7 @@ func (inf *inference) isGuess(d symbolic.Expr) bool {
 	if !d.IsKnown() {
 		return true
 	}
-	return slices.ContainsFunc(d.Symbols(), func(s string) bool { return !inf.inputs[s] })
+	return inf.hasLabel(d)
 }
 
 // sameDim returns the better description of a dim that two operands share: a

@@ -83,7 +83,7 @@ func (b *body) run(inputs []graph.Type, contents [][]symbolic.Expr) error {
 // by about so many times the nodes of the file.
 const (
 	bodyRounds = 16
-	bodyNodes  = 1 << 20
+	bodyNodes  = 1 << 18
 )
 
 var errTooManyRounds = errors.New("the types in subgraphs within subgraphs do not settle in a reasonable time: they change with every iteration at several levels")

@@ -108,6 +108,7 @@ type inference struct {
 	careful  bool                     // see NewExtender
 	res      *Result
 	readErr  error  // why the contents of an initializer could not be read
+	terms    *int   // of large expressions so far, of the outermost walk and all in it; nil until there are any
 	purse    *int   // nodes of bodies that may still be inferred, of the outermost walk and all in it; nil until there is one
 	ctx      Ctx    // of the node at hand
 	bodies   []Body // res.Bodies by node, for FLOPs; nil until they are asked for
@@ -120,6 +121,10 @@ func newInference(g *graph.Graph, opsets []graph.Opset, outer *inference) *infer
 		res:      &Result{contents: make([][]symbolic.Expr, len(g.Values))}}
 	if outer != nil {
 		inf.careful, inf.purse = outer.careful, outer.purse
+		if outer.terms == nil {
+			outer.terms = new(int)
+		}
+		inf.terms = outer.terms
 	}
 	for _, o := range opsets {
 		inf.versions[graph.CanonicalDomain(o.Domain)] = o.Version
@@ -192,7 +197,7 @@ func (inf *inference) startValue(id graph.ValueID) {
 		inf.res.contents[id] = elems
 		inf.res.setDen(id, den)
 	case v.Input:
-		v.Type.Shape = withoutNegatives(v.Type.Shape)
+		v.Type.Shape = inf.afford(withoutNegatives(v.Type.Shape))
 	}
 }
 
@@ -330,5 +335,6 @@ func (inf *inference) settle(n *graph.Node, slot int, inferred graph.Type) {
 		}
 		inf.res.Conflicts = append(inf.res.Conflicts, c)
 	}
+	merged.Shape = inf.afford(merged.Shape)
 	v.Type = merged
 }

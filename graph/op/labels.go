@@ -38,7 +38,9 @@ func (inf *inference) isLabel(symbol string) bool { return !inf.inputs[symbol] }
 
 // hasLabel reports whether an expression has a label in it.
 func (inf *inference) hasLabel(e symbolic.Expr) bool {
-	return slices.ContainsFunc(e.Symbols(), inf.isLabel)
+	has := false
+	e.VisitSymbols(func(name string) { has = has || inf.isLabel(name) })
+	return has
 }
 
 // equate notes that a dim that may be a label is the same as another expression.
