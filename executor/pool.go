@@ -28,11 +28,17 @@ type Pool struct {
 	fault    atomic.Pointer[any] // the value of the first panic
 }
 
+// Threads is how many threads a pool of so many has; 0 means one per core.
+func Threads(asked int) int {
+	if asked <= 0 {
+		return runtime.GOMAXPROCS(0)
+	}
+	return asked
+}
+
 // NewPool starts a pool; 0 threads mean one per core. Close ends it.
 func NewPool(threads int) *Pool {
-	if threads <= 0 {
-		threads = runtime.GOMAXPROCS(0)
-	}
+	threads = Threads(threads)
 	p := &Pool{threads: threads}
 	for range threads - 1 {
 		wake := make(chan struct{}, 1)

@@ -3,6 +3,7 @@ package report
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -550,7 +551,14 @@ func TestInspectNumbers(t *testing.T) {
 func TestChromeTrace(t *testing.T) {
 	h := TraceHeader{Schema: "s", StructureSHA256: "5ha", Dims: map[string]int64{"n": 3}, Backend: "cpu", Threads: 2, Rewritten: true}
 	var b bytes.Buffer
-	require.NoError(t, ChromeTrace(&b, h, []TraceEvent{{Name: "n", Op: "Mul", Phase: "forward", Start: 4 * time.Microsecond, Took: 5 * time.Microsecond, Live: 6, Step: 7, Origin: "o"}, {Name: "m"}}))
+	w := NewTraceWriter(&b, h)
+	n, m := NewTraceNode("n", "Mul", "forward", "o"), NewTraceNode("m\x1b\"\u202e", "Add", "backward", "")
+	w.Event(n, 4*time.Microsecond, 5*time.Microsecond, 6, 7)
+	w.Event(m, 1500*time.Nanosecond, 0, 0, 0)
+	require.Zero(t, testing.AllocsPerRun(100, func() { w.Event(n, time.Hour, time.Nanosecond, 1<<60, 1<<30) }), "a trace does not grow in memory")
+	require.NoError(t, w.Close())
+	require.NotContains(t, b.String(), "\x1b")
+	require.NotContains(t, b.String(), "\u202e")
 	var doc any
 	require.NoError(t, json.Unmarshal(b.Bytes(), &doc))
 	got := schematest.Leaves(doc)
@@ -560,4 +568,20 @@ func TestChromeTrace(t *testing.T) {
 		require.Equal(t, v, got[path], path)
 	}
 	require.NotContains(t, got, "traceEvents.3.args.origin")
+	require.Equal(t, "m\x1b\"\u202e", got["traceEvents.3.name"])
+	require.Equal(t, 1.5, got["traceEvents.3.ts"])
+	require.Equal(t, 3.6e9, got["traceEvents.5.ts"])
+	require.Equal(t, 0.001, got["traceEvents.5.dur"])
+
+	full := errors.New("full")
+	broken := NewTraceWriter(failingWriter{full}, h)
+	for range 100000 { // more than is buffered
+		broken.Event(n, 0, 0, 0, 0)
+	}
+	require.ErrorIs(t, broken.Close(), full)
 }
+
+// failingWriter is a full disk.
+type failingWriter struct{ err error }
+
+func (w failingWriter) Write([]byte) (int, error) { return 0, w.err }

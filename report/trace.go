@@ -1,20 +1,12 @@
 package report
 
 import (
+	"bufio"
+	"encoding/json"
 	"io"
+	"strconv"
 	"time"
 )
-
-// TraceEvent is one node's execution.
-type TraceEvent struct {
-	Name, Op string
-	Phase    string
-	Start    time.Duration // since the first event
-	Took     time.Duration
-	Live     int64
-	Step     int
-	Origin   string // of a clone: the node that it is a clone of, by its label in the graph before it was rewritten
-}
 
 // TraceHeader says what was traced, so that a trace that does not fit is noticed when it is read again (configs.LoadTrace).
 type TraceHeader struct {
@@ -26,35 +18,99 @@ type TraceHeader struct {
 	Rewritten       bool             `json:"rewritten"` // whether a plan was applied to the model before it ran
 }
 
-type chromeEvent struct {
-	Name string         `json:"name"`
-	Cat  string         `json:"cat,omitempty"`
-	Ph   string         `json:"ph"`
-	Ts   float64        `json:"ts"`
-	Dur  *float64       `json:"dur,omitempty"`
-	Pid  int            `json:"pid"`
-	Tid  int            `json:"tid"`
-	Args map[string]any `json:"args,omitempty"`
+// TraceNode is what all events of a node have in common, in JSON.
+type TraceNode struct {
+	head []byte // up to the time
+	args []byte // from the operator up to the step
 }
 
-// ChromeTrace writes events in the trace event format that Perfetto and chrome://tracing open: an
-// event per node and a counter of live bytes. Times are microseconds; the header is in otherData.
-func ChromeTrace(w io.Writer, header TraceHeader, events []TraceEvent) error {
-	us := func(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1000 }
-	out := struct {
-		Unit   string        `json:"displayTimeUnit"`
-		Header TraceHeader   `json:"otherData"`
-		Events []chromeEvent `json:"traceEvents"`
-	}{"ms", header, []chromeEvent{{Name: "process_name", Ph: "M", Pid: 1, Tid: 1, Args: map[string]any{"name": "memopt run"}}}}
-	for _, e := range events {
-		took := us(e.Took)
-		args := map[string]any{"op": e.Op, "step": e.Step, "live_bytes": e.Live}
-		if e.Origin != "" {
-			args["origin"] = e.Origin
-		}
-		out.Events = append(out.Events,
-			chromeEvent{Name: e.Name, Cat: e.Phase, Ph: "X", Ts: us(e.Start), Dur: &took, Pid: 1, Tid: 1, Args: args},
-			chromeEvent{Name: "live bytes", Ph: "C", Ts: us(e.Start), Pid: 1, Tid: 1, Args: map[string]any{"bytes": e.Live}})
+// NewTraceNode returns a node's part of its events. origin is, of a clone, the node that it is a clone of, by its label
+// in the graph before it was rewritten; else "".
+func NewTraceNode(name, op, phase, origin string) *TraceNode {
+	n := &TraceNode{}
+	n.head = append(append([]byte(`{"name": `), quoteJSON(name)...), `, "cat": `...)
+	n.head = append(append(n.head, quoteJSON(phase)...), `, "ph": "X", "ts": `...)
+	n.args = append([]byte(`, "op": `), quoteJSON(op)...)
+	if origin != "" {
+		n.args = append(append(n.args, `, "origin": `...), quoteJSON(origin)...)
 	}
-	return writeJSON(w, out)
+	return n
+}
+
+// quoteJSON returns a text as JSON, with what would steer a terminal escaped.
+func quoteJSON(text string) []byte {
+	quoted, err := json.Marshal(text)
+	if err != nil {
+		panic("report: a string does not marshal: " + err.Error())
+	}
+	return plainJSON(quoted)
+}
+
+// TraceWriter writes events in the trace event format that Perfetto and chrome://tracing open, while they happen: an event
+// per execution of a node and a counter of live bytes, a line each. Times are microseconds; the header is in otherData. It holds
+// no event, so that a trace may be as long as its file.
+type TraceWriter struct {
+	w    *bufio.Writer
+	line []byte
+	err  error // the first one
+}
+
+// NewTraceWriter begins a trace.
+func NewTraceWriter(w io.Writer, header TraceHeader) *TraceWriter {
+	t := &TraceWriter{w: bufio.NewWriterSize(w, 256<<10)}
+	text, err := json.MarshalIndent(header, " ", " ")
+	if err != nil {
+		t.err = err
+		return t
+	}
+	t.write([]byte(`{
+ "displayTimeUnit": "ms",
+ "otherData": `))
+	t.write(plainJSON(text))
+	t.write([]byte(`,
+ "traceEvents": [
+{"name": "process_name", "ph": "M", "ts": 0, "pid": 1, "tid": 1, "args": {"name": "memopt run"}}`))
+	return t
+}
+
+// Event writes one execution of a node: when it started after the first one, how long it took, the bytes that were live
+// meanwhile, and the step that it was in. It allocates nothing. Close reports errors.
+func (t *TraceWriter) Event(n *TraceNode, start, took time.Duration, live int64, step int) {
+	b := append(t.line[:0], ",\n"...)
+	b = append(b, n.head...)
+	b = appendMicroseconds(b, start)
+	b = append(b, `, "dur": `...)
+	b = appendMicroseconds(b, took)
+	b = append(b, `, "pid": 1, "tid": 1, "args": {"live_bytes": `...)
+	b = strconv.AppendInt(b, live, 10)
+	b = append(b, n.args...)
+	b = append(b, `, "step": `...)
+	b = strconv.AppendInt(b, int64(step), 10)
+	b = append(b, "}},\n"...)
+	b = append(b, `{"name": "live bytes", "ph": "C", "ts": `...)
+	b = appendMicroseconds(b, start)
+	b = append(b, `, "pid": 1, "tid": 1, "args": {"bytes": `...)
+	b = strconv.AppendInt(b, live, 10)
+	b = append(b, "}}"...)
+	t.line = b
+	t.write(b)
+}
+
+func appendMicroseconds(b []byte, d time.Duration) []byte {
+	return strconv.AppendFloat(b, float64(d.Nanoseconds())/1000, 'f', -1, 64)
+}
+
+func (t *TraceWriter) write(b []byte) {
+	if t.err == nil {
+		_, t.err = t.w.Write(b)
+	}
+}
+
+// Close ends the trace, not what it is written to, and returns the first error of all calls.
+func (t *TraceWriter) Close() error {
+	t.write([]byte("\n]}\n"))
+	if t.err == nil {
+		t.err = t.w.Flush()
+	}
+	return t.err
 }

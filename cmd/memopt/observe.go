@@ -1,24 +1,28 @@
 package main
 
 import (
-	"bytes"
+	"io"
+	"os"
 	"time"
 
 	"memopt/configs"
 	"memopt/executor/verify"
 	"memopt/graph"
 	"memopt/graph/live"
+	"memopt/internal/cleanup"
+	"memopt/internal/fileio"
 	"memopt/recompute"
 	"memopt/report"
 )
 
-// observer collects what --phases and --profile report. It tells steps apart by the place in the
-// order, which starts anew with every step.
+// observer collects what --phases reports, and writes what --profile traces as it happens. It tells steps apart by the place in the
+// order, which starts anew with every step. Nothing that it holds grows with the steps.
 type observer struct {
 	g        *graph.Graph
-	origins  []string // by node: of a clone, the node that it is a clone of; nil where nothing was rewritten
-	backward []bool   // by node
-	events   []report.TraceEvent
+	origins  []string            // by node: of a clone, the node that it is a clone of; nil where nothing was rewritten
+	backward []bool              // by node
+	trace    *report.TraceWriter // nil: there is none
+	nodes    []*report.TraceNode // by node, of those that have run; nil without a trace
 	first    time.Time
 	step     int
 	last     int
@@ -60,8 +64,13 @@ func (o *observer) Node(i int, id graph.NodeID, start time.Time, took time.Durat
 	}
 	o.peaks[half] = max(o.peaks[half], bytes)
 	o.ends[half] = bytes
-	n := o.g.Nodes[id]
-	o.events = append(o.events, report.TraceEvent{Name: o.g.NodeLabel(id), Op: n.Op, Phase: phaseNames[half], Start: start.Sub(o.first), Took: took, Live: bytes, Step: o.step, Origin: o.origin(id)})
+	if o.trace == nil {
+		return
+	}
+	if o.nodes[id] == nil {
+		o.nodes[id] = report.NewTraceNode(o.g.NodeLabel(id), o.g.Nodes[id].Op, phaseNames[half], o.origin(id))
+	}
+	o.trace.Event(o.nodes[id], start.Sub(o.first), took, bytes, o.step)
 }
 
 // backwardNodes counts the nodes of the backward half.
@@ -113,13 +122,80 @@ func (o *observer) origin(id graph.NodeID) string {
 	return o.origins[id]
 }
 
-// trace returns the events as a Chrome trace.
-func (o *observer) trace(x *execution, backend string, threads int) ([]byte, error) {
+// traceTo has the observer write a Chrome trace.
+func (o *observer) traceTo(w io.Writer, x *execution, backend string, threads int) {
 	h := report.TraceHeader{Schema: configs.TraceSchema, StructureSHA256: x.l.sha, Dims: x.l.dims, Backend: backend, Threads: threads, Rewritten: x.changed}
 	if h.Dims == nil {
 		h.Dims = map[string]int64{}
 	}
-	var b bytes.Buffer
-	err := report.ChromeTrace(&b, h, o.events)
-	return b.Bytes(), err
+	o.nodes = make([]*report.TraceNode, len(o.g.Nodes))
+	o.trace = report.NewTraceWriter(w, h)
+}
+
+// profileFile is where a trace goes while the steps run.
+type profileFile struct {
+	path  string
+	file  *fileio.File // nil where the trace goes to standard output
+	spool *os.File     // has it meanwhile then, so that standard output gets a whole trace or none
+	item  cleanup.Item // the spool's name
+}
+
+// startProfile begins the file of --profile.
+func (a *app) startProfile(path string) (*profileFile, error) {
+	p := &profileFile{path: path}
+	var err error
+	if path == streamName {
+		p.spool, p.item, err = cleanup.File(func() (*os.File, error) { return os.CreateTemp("", "memopt-profile-*") })
+	} else {
+		if err := a.writes("--profile", path); err != nil {
+			return nil, err
+		}
+		p.file, err = fileio.Create(path)
+	}
+	if err != nil {
+		return nil, usage("--profile: %w", err)
+	}
+	return p, nil
+}
+
+// Write writes to the file.
+func (p *profileFile) Write(data []byte) (int, error) {
+	if p.spool != nil {
+		return p.spool.Write(data)
+	}
+	return p.file.Write(data)
+}
+
+// commitProfile ends the trace and gives the file its name.
+func (a *app) commitProfile(p *profileFile, trace *report.TraceWriter) error {
+	err := trace.Close()
+	if p.spool != nil {
+		if err == nil {
+			_, err = p.spool.Seek(0, io.SeekStart)
+		}
+		if err == nil {
+			_, err = io.Copy(a.out, p.spool)
+		}
+		if err != nil {
+			return usage("--profile: %w", err)
+		}
+		return nil
+	}
+	if err := p.file.Commit(); err != nil { // the error of Close, too, if there was one
+		return usage("%w", err)
+	}
+	a.files.Written("--profile", p.path)
+	return nil
+}
+
+// discard removes what has not become a trace.
+func (p *profileFile) discard() {
+	if p == nil {
+		return
+	}
+	p.file.Discard()
+	if p.spool != nil {
+		p.spool.Close()
+		p.item.Undo()
+	}
 }

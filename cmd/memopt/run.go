@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"memopt/executor"
 	"memopt/executor/verify"
 	"memopt/report"
 )
@@ -83,6 +84,14 @@ func (a *app) runModel(name string, sel *selectionFlags, ex *execFlags, phases b
 		obs = newObserver(x)
 		opts.Session.Observer = obs
 	}
+	var trace *profileFile
+	if profile != "" {
+		if trace, err = a.startProfile(profile); err != nil {
+			return err
+		}
+		defer trace.discard()
+		obs.traceTo(trace, x, opts.Device.Name(), executor.Threads(opts.Session.Threads))
+	}
 	r, facts, err := a.executeSide(x, ex, opts)
 	if err != nil {
 		return classifyRun(name, err)
@@ -93,11 +102,7 @@ func (a *app) runModel(name string, sel *selectionFlags, ex *execFlags, phases b
 		v.Phases = obs.phases()
 	}
 	if profile != "" {
-		trace, err := obs.trace(x, v.Backend, r.Threads)
-		if err != nil {
-			return &exitError{exitInternal, err}
-		}
-		if err := a.writeArtefact("--profile", profile, trace); err != nil {
+		if err := a.commitProfile(trace, obs.trace); err != nil {
 			return err
 		}
 	}

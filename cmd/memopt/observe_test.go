@@ -1,0 +1,81 @@
+package main
+
+import (
+	"encoding/json"
+	"io"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"memopt/executor/verify"
+	"memopt/graph"
+)
+
+// TestObserverDoesNotGrow: what --phases and --profile hold does not grow with the steps.
+func TestObserverDoesNotGrow(t *testing.T) {
+	m, err := graph.Parse(`<ir_version: 8, opset_import: ["" : 17]>
+m (float[2] x) => (float[2] y) { a = Exp(x)  y = Tanh(a) }`, "m")
+	require.NoError(t, err)
+	x := &execution{l: &loaded{Model: m}, planned: verify.Side{Model: m}}
+	for _, traced := range []bool{false, true} {
+		o := newObserver(x)
+		if traced {
+			o.traceTo(io.Discard, x, "cpu", 1)
+		}
+		start := time.Now()
+		step := func() {
+			for i := range m.Graph.Nodes {
+				start = start.Add(time.Millisecond)
+				o.Node(i, graph.NodeID(i), start, time.Microsecond, int64(i))
+			}
+		}
+		step()
+		require.Zero(t, testing.AllocsPerRun(1000, step))
+		require.Greater(t, o.step, 1000)
+		require.Equal(t, int64(1), o.phases()[0].Peak)
+	}
+}
+
+// TestProfile: the trace is whole, in its file or before the report on standard output; where the run fails there is none, and
+// nothing else stays.
+func TestProfile(t *testing.T) {
+	exitFolder(t)
+	t.Setenv("TMPDIR", t.TempDir())
+	before, err := os.ReadDir(".")
+	require.NoError(t, err)
+	got := inProcess(t.Context(), nil, "run forward.onnx --dim batch=4 --init random:1 -r 3 --profile t.json")
+	require.Equal(t, 0, got.code, got.errors)
+	text, err := os.ReadFile("t.json")
+	require.NoError(t, err)
+	var trace struct {
+		TraceEvents []struct{ Ph string }
+		OtherData   struct{ Threads int }
+	}
+	require.NoError(t, json.Unmarshal(text, &trace))
+	require.Len(t, trace.TraceEvents, 1+4*4*2, "four nodes in four steps, and the bytes")
+	require.Positive(t, trace.OtherData.Threads)
+
+	got = inProcess(t.Context(), nil, "run forward.onnx --dim batch=4 --init random:1 --profile - -O json")
+	require.Equal(t, 0, got.code, got.errors)
+	docs := json.NewDecoder(strings.NewReader(got.out))
+	require.NoError(t, docs.Decode(&trace))
+	var report struct{ Schema string }
+	require.NoError(t, docs.Decode(&report))
+	require.Equal(t, "memopt.run/v1", report.Schema)
+
+	require.NoError(t, os.Remove("t.json"))
+	for _, profile := range []string{"t.json", "-"} {
+		got = inProcess(t.Context(), nil, "run forward.onnx --dim batch=4 --init random:1 --mem-limit 1 --profile "+profile)
+		require.Equal(t, exitUnfit, got.code, got.errors)
+		require.Empty(t, got.out)
+	}
+	after, err := os.ReadDir(".")
+	require.NoError(t, err)
+	require.Equal(t, before, after)
+	left, err := os.ReadDir(os.Getenv("TMPDIR"))
+	require.NoError(t, err)
+	require.Empty(t, left)
+}
