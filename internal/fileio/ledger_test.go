@@ -1,6 +1,7 @@
 package fileio
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -42,6 +43,17 @@ func TestInputsAreSpared(t *testing.T) {
 		require.NoError(t, f.Close())
 	}
 	var l Ledger
+	for _, path := range []string{in, other} {
+		f, err := os.OpenFile(path, os.O_RDWR, 0)
+		require.NoError(t, err)
+		defer f.Close()
+		require.NoError(t, l.Input("--config", in))
+		descriptor := fmt.Sprintf("/dev/fd/%d", f.Fd())
+		err = l.Output("--out", descriptor)
+		require.Equal(t, path == in, err != nil, "%v", err)
+		require.Equal(t, path == in, l.Output("--out", descriptor) != nil)
+	}
+	l = Ledger{}
 	require.NoError(t, l.Input("--config", filepath.Join(dir, "missing")))
 	require.NoError(t, l.Output("--out", filepath.Join(dir, "missing")), "what is not there is not read")
 	require.NoError(t, l.Input("--config", os.DevNull))

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -20,6 +21,11 @@ func TestNames(t *testing.T) {
 		strings.Repeat("x", 252): strings.Repeat("x", 252) + ".pb",
 	} {
 		require.Equal(t, want, Name(value, ".pb"))
+	}
+	for n := range 4 {
+		name := Name(strings.Repeat("x", n)+strings.Repeat("重", 300), ".pb")
+		require.True(t, utf8.ValidString(name), name)
+		require.Greater(t, len(name), MaxName-3)
 	}
 	dir := t.TempDir()
 	seen := map[string]string{}
