@@ -48,9 +48,9 @@ func (c *Conflict) Refuted() bool {
 }
 
 // Contents returns the elements of a small tensor that inference could follow: of
-// integers, of bools as 0 and 1, and of floats where all of them are whole.
+// integers, of bools as 0 and 1, and of floats where all of them are whole. NoValue has none.
 func (r *Result) Contents(id graph.ValueID) ([]symbolic.Expr, bool) {
-	if int(id) >= len(r.contents) || r.contents[id] == nil || r.den(id) != 1 {
+	if id == graph.NoValue || int(id) >= len(r.contents) || r.contents[id] == nil || r.den(id) != 1 {
 		return nil, false
 	}
 	return r.contents[id], true
