@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -16,8 +17,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"memopt/executor"
+	"memopt/executor/kerneltest"
+	"memopt/graph"
 	"memopt/graph/examples"
 	"memopt/graph/graphtest"
+	"memopt/graph/op"
 	"memopt/internal/mutate"
 )
 
@@ -320,6 +325,7 @@ func largeSamples(t testing.TB) []sample {
 		o := graphtest.Options{Nodes: 5 + rng.IntN(60), Rows: int64(1 + rng.IntN(6)), Width: int64(1 + rng.IntN(10)), Yield: seed%4 == 0, Symbolic: seed%3 == 0, Control: seed%2 == 0, Layers: seed%5 == 0}
 		list = append(list, encoded(t, fmt.Sprint("random ", seed), graphtest.Training(rng, o)))
 	}
+	list = append(list, kernelCases(t)...)
 	nodes, _ := filepath.Glob("/usr/share/libonnx-testdata/data/node/*/model.onnx")
 	for _, file := range nodes {
 		data, err := os.ReadFile(file)
@@ -331,6 +337,75 @@ func largeSamples(t testing.TB) []sample {
 		}
 	}
 	return list
+}
+
+// kernelCases are models of one node each, the first few small cases of every operator that has a kernel. Its integers are weights, since
+// they are shapes, axes and indices; its other operands are inputs.
+func kernelCases(t testing.TB) (list []sample) {
+	t.Helper()
+	const perOperator, largestOperand = 6, 4096
+	count := map[graph.Kind]int{}
+	for _, c := range kerneltest.All() {
+		if c.Fails != "" || count[c.Kind] == perOperator {
+			continue
+		}
+		g, info := graph.New("case", nil), op.Of(c.Kind)
+		n := &graph.Node{Op: info.Name, Domain: info.Domain, Attrs: c.Attrs}
+		small := true
+		for i, x := range c.In {
+			n.Inputs = append(n.Inputs, graph.NoValue)
+			if x == nil {
+				continue
+			}
+			small = small && len(x.Data) <= largestOperand
+			n.Inputs[i] = operand(t, g, fmt.Sprint("in", i), x)
+		}
+		for i, d := range c.Out {
+			n.Outputs = append(n.Outputs, graph.NoValue)
+			if d != graph.Undefined {
+				n.Outputs[i] = g.Value(fmt.Sprint("out", i))
+			}
+		}
+		require.NoError(t, g.AddNode(n))
+		for i, d := range c.Out {
+			if d != graph.Undefined {
+				require.NoError(t, g.AddOutput(graph.Decl{Value: n.Outputs[i], Type: graph.Tensor(d, graph.Shape{})}))
+			}
+		}
+		if !small || g.Seal() != nil {
+			continue
+		}
+		version := int64(c.Opset)
+		if version == 0 {
+			version = int64(slices.Max(append(info.Since, 1)))
+		}
+		m := &graph.Model{IRVersion: 10, Graph: g, Opsets: []graph.Opset{{Version: 21}, {Domain: info.Domain, Version: version}}}
+		if info.Domain == "" {
+			m.Opsets = m.Opsets[1:]
+		}
+		count[c.Kind]++
+		s := encoded(t, c.Label(), m)
+		s.data = mutate.HasLoss(s.data)
+		list = append(list, s)
+	}
+	return list
+}
+
+// operand adds a tensor to a graph: integers as weights, other tensors as inputs.
+func operand(t testing.TB, g *graph.Graph, name string, x *executor.Tensor) graph.ValueID {
+	t.Helper()
+	data := &graph.TensorData{Name: name, DType: x.DType, Source: graph.Raw(x.Data)}
+	for _, d := range x.Shape {
+		data.Dims = append(data.Dims, int64(d))
+	}
+	if x.DType.IsInteger() {
+		id, err := g.AddInitializer(data)
+		require.NoError(t, err)
+		return id
+	}
+	id := g.Value(name)
+	require.NoError(t, g.AddInput(graph.Decl{Value: id, Type: graph.Tensor(x.DType, graph.Ints(data.Dims...))}))
+	return id
 }
 
 // trainingGraphs are what grad makes of the samples of which it makes one.
