@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -47,4 +48,38 @@ func TestPromisesAreTested(t *testing.T) {
 		rows++
 	}
 	require.GreaterOrEqual(t, rows, 10)
+}
+
+// writers are the files that write by themselves: what nobody names, or what is made when memopt is built.
+var writers = []string{
+	"internal/fileio/", "bench/", "executor/cuda/double/", "executor/cuda/kernels/compile/", "executor/cpu/simd/asm/",
+	"cmd/memopt/observe.go",       // a spool of its own, in the folder of temporary files
+	"executor/ort/child_linux.go", // tensors on their way between the two processes
+	"executor/ort/process.go",     // likewise
+	"executor/rss.go",             // /proc/self/clear_refs
+}
+
+// TestOneWayToWrite: whatever people name is written through package fileio, so that its promises hold for it.
+func TestOneWayToWrite(t *testing.T) {
+	writes := regexp.MustCompile(`\bos\.(Create|CreateTemp|WriteFile|OpenFile|Rename|Link|Symlink|Truncate)\(`)
+	used := map[string]bool{}
+	require.NoError(t, filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		if err != nil || !writes.Match(data) {
+			return err
+		}
+		at := slices.IndexFunc(writers, func(prefix string) bool { return strings.HasPrefix(filepath.ToSlash(path), prefix) })
+		if at < 0 {
+			t.Errorf("%s writes files by itself (%s): package internal/fileio does that", path, writes.Find(data))
+			return nil
+		}
+		used[writers[at]] = true
+		return nil
+	}))
+	for _, prefix := range writers {
+		require.True(t, used[prefix], "%s writes nothing any more", prefix)
+	}
 }
