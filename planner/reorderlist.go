@@ -18,11 +18,12 @@ type orderBuffers struct {
 	readers []int32           // by buffer: the nodes that have it among reads
 	maker   []graph.NodeID    // by buffer; NoNode for what is persistent
 	inPlace [][]graph.ValueID // by node: buffers that its first output may take over
+	stamp   []graph.NodeID    // by buffer: one past the last node that reads it, while they are gathered
 }
 
 func newOrderBuffers(g *graph.Graph, p *live.Program, order graph.Order) *orderBuffers {
 	values, nodes := len(g.Values), len(g.Nodes)
-	b := &orderBuffers{size: make([]int64, values), pinned: make([]bool, values), readers: make([]int32, values), maker: make([]graph.NodeID, values),
+	b := &orderBuffers{size: make([]int64, values), pinned: make([]bool, values), readers: make([]int32, values), maker: make([]graph.NodeID, values), stamp: make([]graph.NodeID, values),
 		makes: make([][]graph.ValueID, nodes), reads: make([][]graph.ValueID, nodes), inPlace: make([][]graph.ValueID, nodes)}
 	root := viewRoots(g, order)
 	for v := range b.maker {
@@ -37,13 +38,15 @@ func newOrderBuffers(g *graph.Graph, p *live.Program, order graph.Order) *orderB
 	for _, id := range order {
 		b.node(g.Nodes[id], p, root)
 	}
+	b.stamp = nil
 	return b
 }
 
 // node records what a node makes and reads.
 func (b *orderBuffers) node(n *graph.Node, p *live.Program, root []graph.ValueID) {
 	read := func(v graph.ValueID) {
-		if r := root[v]; !p.Persistent[r] && !slices.Contains(b.reads[n.ID], r) {
+		if r := root[v]; !p.Persistent[r] && b.stamp[r] != n.ID+1 {
+			b.stamp[r] = n.ID + 1
 			b.reads[n.ID] = append(b.reads[n.ID], r)
 			b.readers[r]++
 		}

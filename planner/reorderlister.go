@@ -92,7 +92,7 @@ func (l *lister) run(work *int64) graph.Order {
 		}
 		i := l.choose(work)
 		id := l.ready[i]
-		l.ready = slices.Delete(l.ready, i, i+1)
+		l.ready = without(l.ready, i)
 		l.freed = l.freed[:0]
 		l.place(id)
 		for _, next := range l.freed {
@@ -105,6 +105,15 @@ func (l *lister) run(work *int64) graph.Order {
 		slices.Reverse(l.order)
 	}
 	return l.order
+}
+
+// without takes element i out of a list that need not stay where it is: the shorter of both sides moves.
+func without(list []graph.NodeID, i int) []graph.NodeID {
+	if i >= len(list)/2 {
+		return slices.Delete(list, i, i+1)
+	}
+	copy(list[1:i+1], list[:i])
+	return list[1:]
 }
 
 // choose returns the place in ready of the node to run next.
@@ -156,7 +165,7 @@ func (l *lister) look(id graph.NodeID, work *int64) slope {
 func (l *lister) takeFreed(work *int64) graph.NodeID {
 	best, bestSlope := -1, slope{}
 	for i, id := range l.freed {
-		if l.c.backward[id] != l.half {
+		if l.c.backward[id] != l.half || i >= readyWindow && i < len(l.freed)-readyWindow {
 			continue
 		}
 		*work--
@@ -168,7 +177,7 @@ func (l *lister) takeFreed(work *int64) graph.NodeID {
 		return graph.NoNode
 	}
 	id := l.freed[best]
-	l.freed = slices.Delete(l.freed, best, best+1)
+	l.freed = without(l.freed, best)
 	return id
 }
 

@@ -24,6 +24,7 @@ type tasks struct {
 	root   []graph.ValueID // by value: whose bytes it shows; NoValue for persistent ones
 	value  []int32         // by root: its number in graph.Values, or -1
 	whyNot []string        // by node: why it may not run again, "" where it may
+	stamp  []graph.NodeID  // by number of a value: one past the last node found to use it
 }
 
 // stepUnits is about the number of cost units in a step: enough to keep the ratios of the smallest nodes, and few enough that
@@ -48,6 +49,7 @@ func newTasks(p *Plan, seconds []float64, workspace []int64, round func(int64) i
 	g := p.Analysis.Graph
 	t := &tasks{a: p.Analysis, graph: &remat.Graph{}, sizes: p.Sizes, root: rootsOf(g, p.Sizes), value: make([]int32, len(g.Values)), whyNot: make([]string, len(g.Nodes))}
 	t.numberValues(p.Sizes.Bytes, round)
+	t.stamp = make([]graph.NodeID, len(t.graph.Values))
 	t.judge()
 	replayable := t.judgeReaders(p.pos)
 	units := unitsPerSecond(seconds)
@@ -165,7 +167,8 @@ func (t *tasks) operands(n *graph.Node, task *remat.Task, bytes []int64) {
 			if v == graph.NoValue || t.root[v] == graph.NoValue {
 				continue
 			}
-			if u := t.value[t.root[v]]; !slices.Contains(task.Uses, u) {
+			if u := t.value[t.root[v]]; t.stamp[u] != n.ID+1 {
+				t.stamp[u] = n.ID + 1
 				task.Uses = append(task.Uses, u)
 			}
 		}

@@ -84,7 +84,11 @@ func (c *Ctx) attrFault(sig *signature) string {
 
 // typeFault holds the types of inputs, as far as they are known, to a schema's: each has a set, and those of one variable
 // are equal.
+//
+// Of operands that an operator may have any number of, each is held to the first, and to the first whose element type is known: all to all
+// would take quadratic time.
 func (c *Ctx) typeFault(sig *signature) string {
+	known := -1 // the first of the repeated operands that is a tensor of known type
 	for i := range c.Node.Inputs {
 		o, t := slot(sig.inputs, i), c.In(i)
 		if o == nil || t.Form == graph.FormUnknown {
@@ -93,13 +97,31 @@ func (c *Ctx) typeFault(sig *signature) string {
 		if !o.types.has(t) {
 			return fmt.Sprintf("input %d has type %s, wanted %v", i, formOf(t), o.types)
 		}
-		for j := range i {
-			if p := slot(sig.inputs, j); !o.mixed && o.variable != "" && o.variable == p.variable && apart(c.In(j), t) {
-				return fmt.Sprintf("input %d has type %s and input %d has type %s; they must be equal", j, formOf(c.In(j)), i, formOf(t))
+		if o.mixed || o.variable == "" {
+			continue
+		}
+		for j := range min(i, len(sig.inputs)+1) {
+			if why := c.apartFrom(sig, o.variable, j, i); why != "" {
+				return why
 			}
+		}
+		if known >= 0 {
+			if why := c.apartFrom(sig, o.variable, known, i); why != "" {
+				return why
+			}
+		} else if i >= len(sig.inputs) && t.Form == graph.FormTensor && t.DType != graph.Undefined {
+			known = i
 		}
 	}
 	return ""
+}
+
+// apartFrom says how the type of input i contradicts that of input j, where both have one type variable.
+func (c *Ctx) apartFrom(sig *signature, variable string, j, i int) string {
+	if slot(sig.inputs, j).variable != variable || !apart(c.In(j), c.In(i)) {
+		return ""
+	}
+	return fmt.Sprintf("input %d has type %s and input %d has type %s; they must be equal", j, formOf(c.In(j)), i, formOf(c.In(i)))
 }
 
 // apart reports whether two types are known to differ in more than shapes.

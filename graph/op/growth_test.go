@@ -1,10 +1,12 @@
 package op_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"memopt/graph"
 	"memopt/graph/graphtest"
 	"memopt/graph/op"
 )
@@ -54,4 +56,19 @@ func TestLoopsInLoops(t *testing.T) {
 	require.ErrorContains(t, err, "do not settle")
 	_, err = op.Infer(graphtest.GrowingLoops(4))
 	require.NoError(t, err)
+}
+
+// TestManyOperands: the type of each of very many operands counts, wherever it stands.
+func TestManyOperands(t *testing.T) {
+	const n = 5000
+	for _, at := range []int{1, 2, n - 1} {
+		m := graphtest.Select(t, "inputs-of-node")[0].Make(n)
+		sum := m.Graph.Nodes[n]
+		odd := m.Graph.Value("odd")
+		require.NoError(t, m.Graph.AddInput(graph.Decl{Value: odd, Type: graph.Tensor(graph.Float64, graph.Ints(4, 8))}))
+		sum.Inputs[at] = odd
+		_, err := op.Infer(m)
+		require.ErrorContains(t, err, fmt.Sprintf("input %d has type", at))
+		require.ErrorContains(t, err, "double")
+	}
 }
