@@ -19,11 +19,11 @@ type Alternative struct {
 }
 
 // Alternatives says what checkpoints of whole layers would come to: of all of them, and of as many, from the first one on, as the
-// budget needs. It is nil for a plan without a budget and for graphs in which no layers are found. Only live peaks are
-// compared, no arenas.
+// budget needs. It is nil for a plan without a budget, for graphs in which no layers are found and where the context of the plan's
+// making is done: an interrupted plan is to be shown at once. Only live peaks are compared, no arenas.
 func (p *Plan) Alternatives() []Alternative {
 	b := p.budgeter
-	if b == nil {
+	if b == nil || p.ctx.Err() != nil {
 		return nil
 	}
 	layers := b.layers()
@@ -35,8 +35,8 @@ func (p *Plan) Alternatives() []Alternative {
 	if !all.Fits {
 		return out
 	}
-	k := 1 + searchFirst(len(layers)-1, func(i int) bool { return b.alternative("", layers[:i+1]).Fits })
-	if k < len(layers) {
+	k := 1 + searchFirst(len(layers)-1, func(i int) bool { return p.ctx.Err() != nil || b.alternative("", layers[:i+1]).Fits })
+	if k < len(layers) && p.ctx.Err() == nil {
 		out = append(out, b.alternative("as many layers as the budget needs", layers[:k]))
 	}
 	return out

@@ -73,7 +73,7 @@ type Plan struct {
 	program   *live.Program  // of the graph as it is
 	pos       []int32        // by node: its place in the order
 	scratch   scratch
-	ctx       context.Context // ends the search for layouts
+	ctx       context.Context // of Make: ends the search for layouts, and what a plan is shown beside
 	nodeCosts *nodeCosts      // nil until it is asked for
 	budgeter  *budgeter       // of a plan to a budget, for explanations
 	baseArena *Layout         // of Base; nil until it is asked for
@@ -137,7 +137,6 @@ func makeIn(ctx context.Context, m *graph.Model, types *op.Result, b live.Bounda
 		probe = *opts.Probe
 	}
 	p := &Plan{Model: m, Types: types, Options: opts, Rewritten: rewritten, Analysis: recompute.Find(m, b, order, probe), ctx: ctx}
-	defer func() { p.ctx = context.Background() }() // what is asked of the plan afterwards has a time of its own
 	p.pos = order.Positions()
 	p.Warnings = append(p.Warnings, p.Analysis.Warnings...)
 	if err := p.measure(); err != nil {

@@ -70,8 +70,10 @@ Without bindings for all symbols it prints formulas in place of bytes.`,
 				return err
 			}
 			view := report.PlanView{ConfigPath: c.configPath, Details: details, Stashes: a.listLimit()}
-			if view.Next, err = next(format, l, p); err != nil {
-				return classify(wrap(args[0], err))
+			if a.ctx.Err() == nil { // else what there is is shown at once
+				if view.Next, err = next(format, l, p); err != nil {
+					return classify(wrap(args[0], err))
+				}
 			}
 			if err := a.printPlan(format, l, p, view); err != nil {
 				return err

@@ -55,7 +55,10 @@ func (g *Graph) ChainExtras(ctx context.Context, budget int64) []Extra {
 			if i > 0 && len(c.cuts) < grain/2 || i == 0 && turn > 0 && len(c.cuts) >= grain/2 {
 				continue // the same stages as before, nearly, or so many that they are worth their time once only
 			}
-			if extras, found := newChain(c, grain).fit(ctx, budget); found < cost {
+			if ctx.Err() != nil {
+				return best
+			}
+			if extras, found := newChain(ctx, c, grain).fit(ctx, budget); found < cost {
 				best, cost = extras, found
 			}
 		}
@@ -63,14 +66,14 @@ func (g *Graph) ChainExtras(ctx context.Context, budget int64) []Extra {
 	return best
 }
 
-// newChain cuts the graph into at most so many stages.
-func newChain(g *chainGraph, most int) *chain {
+// newChain cuts the graph into at most so many stages. Where the context ends, they have fewer options.
+func newChain(ctx context.Context, g *chainGraph, most int) *chain {
 	c := &chain{chainGraph: g, starts: []int32{0}, inputs: []int32{-1}}
 	c.choose(most)
 	c.starts = append(c.starts, g.turn)
 	c.ask()
 	c.measure()
-	c.offer()
+	c.offer(ctx)
 	return c
 }
 

@@ -45,7 +45,7 @@ func newChainGraphs(ctx context.Context, g *Graph, budget int64) (list []*chainG
 		turns = append(turns, turn)
 	}
 	for i, turn := range turns {
-		if turn <= 0 || int(turn) >= len(g.Tasks) || slices.Contains(turns[:i], turn) {
+		if turn <= 0 || int(turn) >= len(g.Tasks) || slices.Contains(turns[:i], turn) || ctx.Err() != nil {
 			continue
 		}
 		c := newChainGraph(g, turn, b.views[b.at].price())

@@ -1,6 +1,7 @@
 package remat
 
 import (
+	"context"
 	"math"
 	"slices"
 )
@@ -16,7 +17,7 @@ type chainOption struct {
 var chainPrices = []float64{0.1, 0.25, 0.5, 0.75, 0.9, 0.999, 1.001, 1.1, 1.3, 2, 4, 16}
 
 // offer finds the options of all stages: to keep all, and one minimum cut for each price.
-func (c *chain) offer() {
+func (c *chain) offer(ctx context.Context) {
 	stages, turn := len(c.stages), c.turn
 	for s := range c.stages {
 		c.stages[s].options = []chainOption{{hold: c.stages[s].hold}}
@@ -31,6 +32,9 @@ func (c *chain) offer() {
 		}
 	}
 	for _, part := range chainPrices {
+		if ctx.Err() != nil {
+			return
+		}
 		cut.price(turn, part*c.price, math.MaxInt64/2, math.MaxInt64)
 		c.again = append(c.again, slices.Clone(cut.again))
 		c.places = append(c.places, c.g.rerunPlaces(cut.tasks(), turn))
