@@ -281,7 +281,11 @@ func (p *placer) explain(s *schedule, placements []recompute.Placement) {
 func (p *placer) program(base *live.Program, placements []recompute.Placement) *builder {
 	b := &p.scratch.builder
 	b.g, b.sizes, b.price = p.a.Graph, p.sizes, p.scratch.clonePrice
-	b.reset(base)
+	clones := 0
+	for i := range placements {
+		clones += len(placements[i].Nodes)
+	}
+	b.reset(base, clones)
 	next := 0
 	for place, id := range p.a.Order {
 		for ; next < len(placements) && placements[next].Before == id; next++ {

@@ -19,12 +19,12 @@ type builder struct {
 	price   int64           // hidden bytes of every clone
 }
 
-// reset starts the program of another plan in the same memory.
-func (b *builder) reset(base *live.Program) {
-	b.out.Steps, b.places = b.out.Steps[:0], b.places[:0]
+// reset starts the program of another plan, with so many clones, in the same memory.
+func (b *builder) reset(base *live.Program, clones int) {
+	b.out.Steps, b.places = slices.Grow(b.out.Steps[:0], len(base.Steps)+clones), slices.Grow(b.places[:0], len(base.Steps)+clones)
 	b.out.Outputs, b.out.Hidden = base.Outputs, base.Hidden
-	b.out.Bytes = append(b.out.Bytes[:0], base.Bytes...)
-	b.out.Persistent = append(b.out.Persistent[:0], base.Persistent...)
+	b.out.Bytes = append(slices.Grow(b.out.Bytes[:0], len(base.Bytes)+clones), base.Bytes...)
+	b.out.Persistent = append(slices.Grow(b.out.Persistent[:0], len(base.Bytes)+clones), base.Persistent...)
 	if b.newest == nil {
 		b.newest = make([]graph.ValueID, len(b.g.Values))
 	}
