@@ -54,6 +54,7 @@ type step struct {
 	scratchLive int64    // of it and of what is planned, what counts as live
 	live        int64    // bytes live in the frame while a chain's step ran
 	extra       [][]byte // workspace taken on demand
+	besideExtra [][]byte // the same, of nodes with operands whose size depends on data
 
 	// Of a frame with homes.
 	hostWhy          string     // why the step runs on the host; "": it does not

@@ -278,7 +278,8 @@ func (st *step) takeScratch() error {
 	return nil
 }
 
-// Scratch gives a running node workspace: of what is planned, as long as it lasts.
+// Scratch gives a running node workspace: of what is planned, as long as it lasts. More than that is a fault of the kernel's promise,
+// but where the sizes of operands depend on data, and the workspace with them: it is taken beside, then.
 func (st *step) Scratch(n int) ([]byte, error) {
 	f := st.f
 	if st.hostWhy != "" {
@@ -296,12 +297,32 @@ func (st *step) Scratch(n int) ([]byte, error) {
 	f.live += size
 	st.scratchLive += size
 	f.livePeak = max(f.livePeak, f.live)
+	if st.unsized() {
+		b, err := f.shares.beside.Alloc(n)
+		if err != nil {
+			return nil, fmt.Errorf("%w%s", err, f.liveNow())
+		}
+		st.besideExtra = append(st.besideExtra, b)
+		return b, nil
+	}
 	b, err := f.shares.planned.Alloc(n)
 	if err != nil {
 		return nil, fmt.Errorf("%w%s", err, f.liveNow())
 	}
 	st.extra = append(st.extra, b)
 	return b, nil
+}
+
+// unsized reports whether the size of an operand depends on data.
+func (st *step) unsized() bool {
+	for _, list := range [...][]graph.ValueID{st.node.Inputs, st.node.Outputs} {
+		for _, v := range list {
+			if v != graph.NoValue && st.f.bytes[v] == live.Unsized {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // hold counts a value's bytes as live.
@@ -322,10 +343,13 @@ func (st *step) freeExtra() {
 	for _, b := range st.extra {
 		st.f.shares.planned.Free(b)
 	}
+	for _, b := range st.besideExtra {
+		st.f.shares.beside.Free(b)
+	}
 	for _, b := range st.hostExtra {
 		st.f.shares.host.Free(b)
 	}
-	st.extra, st.hostExtra = st.extra[:0], st.hostExtra[:0]
+	st.extra, st.besideExtra, st.hostExtra = st.extra[:0], st.besideExtra[:0], st.hostExtra[:0]
 }
 
 // release ends the memory of everything that is still held, outputs included.
