@@ -153,10 +153,8 @@ func TestKilledWhileItWaits(t *testing.T) {
 	for _, line := range []string{"plan FIFO", "plan -", "grad - -o WORK/out", "pack - -o WORK/out", "solve FIFO -o WORK/out", "run example:mlp --dim batch=2 --data-dir FIFO", "plan example:mlp --config FIFO",
 		"plan example:mlp --cost FIFO", "apply example:mlp -o FIFO"} {
 		for _, e := range endings {
-			v := startVictim(t, in, nil, strings.ReplaceAll(line, "FIFO", fifo))
-			v.listens(t)
-			v.cmd.Process.Signal(e.signal)
-			if code := v.code(t); code == exitUsage {
+			v, code := whileItWaits(t, in, nil, strings.ReplaceAll(line, "FIFO", fifo), e.signal)
+			if code == exitUsage {
 				require.Contains(t, v.err.String(), fifo, line) // it is no kind of file that the flag takes
 			} else {
 				require.Equal(t, e.code, code, "%s: %s", line, v.err.String())
@@ -173,25 +171,20 @@ func lastLine(text string) string {
 	return lines[len(lines)-1]
 }
 
-// listens waits until the program listens to signals, which it does before it reads its command line: Linux says which signals
-// a process catches, and SIGPIPE is the last.
-func (v *victim) listens(t *testing.T) {
+// whileItWaits starts a command line that waits for something, sends it a signal and returns it with its exit code. A signal that
+// finds a program that does not listen yet, which is how every program begins, is sent to another one, later.
+func whileItWaits(t *testing.T, input *os.File, env []string, line string, s syscall.Signal) (*victim, int) {
 	t.Helper()
-	if runtime.GOOS != "linux" {
-		time.Sleep(promptly / 10)
-		return
-	}
-	vanishes(t, "the time before it listens", func() bool {
-		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", v.cmd.Process.Pid))
-		_, caught, found := strings.Cut(string(status), "\nSigCgt:\t")
-		if err != nil || !found {
-			return false // it has ended
+	const first = 50 * time.Millisecond
+	for wait := first; ; wait *= 2 {
+		v := startVictim(t, input, env, line)
+		time.Sleep(wait)
+		v.cmd.Process.Signal(s)
+		code := v.code(t)
+		if code != -1 || wait > promptly {
+			return v, code
 		}
-		mask, err := strconv.ParseUint(caught[:16], 16, 64)
-		require.NoError(t, err)
-		return mask>>(syscall.SIGPIPE-1)&1 == 0
-	})
-	time.Sleep(50 * time.Millisecond) // until it is where it hangs
+	}
 }
 
 // hangingLibrary compiles a library whose constructor never ends where a variable of the environment is set and not empty, and
@@ -232,10 +225,8 @@ func TestHangingLibrary(t *testing.T) {
 		{ort.LibraryVariable, "run example:mlp --dim batch=2 --init random:1 -e ort"},
 	} {
 		for _, e := range endings {
-			v := startVictim(t, nil, []string{"HANG=1", c.variable + "=" + library}, c.line)
-			v.listens(t)
-			require.NoError(t, v.cmd.Process.Signal(e.signal))
-			require.Equal(t, e.code, v.code(t), "%s: %s", c.line, v.err.String())
+			v, code := whileItWaits(t, nil, []string{"HANG=1", c.variable + "=" + library}, c.line, e.signal)
+			require.Equal(t, e.code, code, "%s: %s", c.line, v.err.String())
 			require.Empty(t, v.left(t), c.line)
 		}
 	}
