@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"memopt/executor/ort"
 	"memopt/internal/memlimit"
 )
 
@@ -44,6 +45,24 @@ func TestDoesNotFit(t *testing.T) {
 	// The null device takes nothing.
 	defer memlimit.Pretend(1 << 20)()
 	require.Equal(t, 0, inProcess(t.Context(), nil, "run example:cnn --dim batch=4 -e null -q").code)
+}
+
+// TestRuntimeDoesNotFit: what ONNX Runtime is predicted to take is held against what there is, and a process of its that the system
+// kills had no memory.
+func TestRuntimeDoesNotFit(t *testing.T) {
+	var e *exitError
+	require.ErrorAs(t, classifyORT(nil, &ort.CrashError{Cause: "signal: killed"}), &e)
+	require.Equal(t, exitUnfit, e.code)
+	require.ErrorAs(t, classifyORT(nil, &ort.CrashError{Cause: "signal: segmentation fault"}), &e)
+	require.Equal(t, exitMissing, e.code)
+	if findORT(t) == "" {
+		return // nothing is predicted for a runtime that is not there
+	}
+	t.Chdir(t.TempDir())
+	defer memlimit.Pretend(8 << 20)()
+	got := inProcess(t.Context(), nil, "run example:cnn --dim batch=8 --data-dir . --init random:1 -e ort -q")
+	require.Equal(t, exitUnfit, got.code, got.errors)
+	require.Contains(t, got.errors, "what ONNX Runtime is predicted to take")
 }
 
 // TestControlGroup runs the program in a control group of 500 MB, where the test may make one: as root, with

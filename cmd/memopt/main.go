@@ -5,9 +5,12 @@ package main
 import (
 	"io"
 	"os"
+
+	"memopt/internal/memlimit"
 )
 
 func main() {
+	memlimit.BoundHeap()
 	os.Exit(run(os.Args[1:], stdio{os.Stdin, os.Stdout, os.Stderr}, os.Environ()))
 }
 

@@ -139,6 +139,8 @@ func classifyORT(g *graph.Graph, err error) error {
 	var crash *ort.CrashError
 	var failed *ort.RuntimeError
 	switch {
+	case errors.As(err, &crash) && crash.Killed():
+		return &exitError{exitUnfit, err}
 	case errors.As(err, &missing), errors.As(err, &crash):
 		return &exitError{exitMissing, err}
 	case errors.As(err, &failed) && failed.OutOfMemory():

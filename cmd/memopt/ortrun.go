@@ -61,6 +61,11 @@ func (a *app) openORT(side verify.Side, x *execution, ex *execFlags, opts verify
 		}
 	}()
 	r.run.Predicted = a.predictORT(x, side, opts.Session)
+	if p := r.run.Predicted; p.Live > 0 {
+		if err := memlimit.Check(p.Live+p.Persistent, "what ONNX Runtime is predicted to take, %d bytes of values and %d of inputs and weights", p.Live, p.Persistent); err != nil {
+			return nil, err
+		}
+	}
 	if r.dir, r.folder, err = cleanup.Folder("", "memopt-ort-"); err != nil {
 		return nil, usage("a folder for what ONNX Runtime reads cannot be made: %w", err)
 	}

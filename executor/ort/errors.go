@@ -61,10 +61,13 @@ type CrashError struct {
 	Said  string // the end of what it wrote to its error stream, on one line
 }
 
+// Killed reports whether somebody has killed the process, as the system does when memory runs out.
+func (e *CrashError) Killed() bool { return strings.Contains(e.Cause, "killed") }
+
 // Error says how the process died.
 func (e *CrashError) Error() string {
 	text := fmt.Sprintf("ONNX Runtime died in a process of its own while it %s: %s", e.While, e.Cause)
-	if strings.Contains(e.Cause, "killed") {
+	if e.Killed() {
 		text += " (the system kills a process when memory runs out)"
 	}
 	if e.Said != "" {

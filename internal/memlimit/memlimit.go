@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"os"
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
@@ -92,6 +93,17 @@ func Room() (Limit, bool) {
 	}
 	return process.system().available(process.promised.Load(), true)
 }
+
+// BoundHeap has Go's collector work harder, and give back what is free, rather than let the heap grow beyond what there is now:
+// by itself it lets garbage double the heap. Where the variable GOMEMLIMIT says how large it may be, that stays.
+func BoundHeap() {
+	if l, ok := Available(); ok && os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(max(l.Bytes, leastHeap))
+	}
+}
+
+// leastHeap is what the heap may have in any case: below it the collector would run all the time.
+const leastHeap = 64 << 20
 
 // Promise announces that n bytes have been mapped and will be touched; a negative n takes that back.
 func Promise(n int64) { process.promised.Add(n) }

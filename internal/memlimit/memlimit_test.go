@@ -5,6 +5,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"testing"
 
@@ -144,6 +145,23 @@ func TestCheck(t *testing.T) {
 	require.Error(t, Check(largeBytes, "never on credit"))
 	require.Error(t, Check(math.MaxInt64, "everything"))
 	require.Zero(t, testing.AllocsPerRun(10, func() { process.credit.Store(mib); _ = Check(1, "small") }), "a small piece costs nothing")
+}
+
+// TestBoundHeap: the collector is told of the limit, unless the user has said something else.
+func TestBoundHeap(t *testing.T) {
+	old := debug.SetMemoryLimit(-1)
+	defer debug.SetMemoryLimit(old)
+	for _, c := range []struct {
+		variable   string
+		left, want int64
+	}{{"", 500 << 20, 500 << 20}, {"", 5 << 20, leastHeap}, {"1GiB", 500 << 20, old}} {
+		debug.SetMemoryLimit(old)
+		t.Setenv("GOMEMLIMIT", c.variable)
+		restore := Pretend(c.left)
+		BoundHeap()
+		restore()
+		require.Equal(t, c.want, debug.SetMemoryLimit(-1))
+	}
 }
 
 // TestThisSystem: where the test runs, the system says how much it has.
