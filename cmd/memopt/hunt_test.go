@@ -232,6 +232,8 @@ func (h *hunter) died(t *testing.T) {
 		log = log[:100_000]
 	}
 	h.state.Next = max(h.state.Next, n+1)
+	now := time.Now()
+	h.save(t, &now) // so that what follows cannot end it twice
 	line, s, genome := h.draw(n)
 	mutant, did := mutateInput(h.models, h.lines[line].input, s.data, genome)
 	f := &finding{"died", where, string(log)}

@@ -93,6 +93,29 @@ func TestOperations(t *testing.T) {
 	}
 }
 
+// TestOperationsOnFragments: every kind of mutation bears with models that lack any one kind of field.
+func TestOperationsOnFragments(t *testing.T) {
+	data := rich()
+	o := &Models{Donors: [][]byte{data}}
+	full := &state{root: decode(messages["ModelProto"], data, 0)}
+	full.index()
+	for _, key := range full.keys {
+		less := decode(messages["ModelProto"], data, 0)
+		s := &state{models: o, root: less}
+		s.index()
+		for _, x := range s.sites[key] {
+			x.delete()
+		}
+		for i, operation := range operations {
+			for seed := range uint64(6) {
+				s := &state{models: o, root: less.clone(), rng: rand.New(rand.NewPCG(seed, uint64(i)))}
+				s.index()
+				operation.run(s)
+			}
+		}
+	}
+}
+
 // TestTree: what is decoded is written as it was; packed numbers are written one by one.
 func TestTree(t *testing.T) {
 	data := rich()

@@ -116,7 +116,10 @@ func (s *state) attribute() string {
 		a.only("type").num = uint64(s.rng.IntN(16))
 		return fmt.Sprintf("%v: %.40q says it has type %d", x, name, a.get("type").num)
 	case 2:
-		y, _ := s.any("AttributeProto.name")
+		y, ok := s.any("AttributeProto.name")
+		if !ok {
+			return ""
+		}
 		a.only("name").data = append([]byte(nil), y.f.data...)
 		return fmt.Sprintf("%v: %.40q is called %.40q", x, name, y.f.data)
 	case 3:
