@@ -12,6 +12,20 @@ import (
 // everything does not lower the peak.
 var checkpointSpacings = []int{2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32, 64, 128}
 
+// In graphs of manyNodes and more, each trial takes seconds: fewer distances are tried then, over the same
+// range.
+const manyNodes = 500_000
+
+var fewSpacings = []int{8, 32, 128}
+
+// spacings are the distances to try in a graph of so many nodes.
+func spacings(nodes int) []int {
+	if nodes >= manyNodes {
+		return fewSpacings
+	}
+	return checkpointSpacings
+}
+
 // levelChoice is a selection that a level may mean, with what it comes to.
 type levelChoice struct {
 	sel    *selection
@@ -70,7 +84,7 @@ func (p *Plan) bestOf(full *selection, floor *levelChoice) (*levelChoice, error)
 		return all, err
 	}
 	choices := []*levelChoice{all}
-	for _, every := range checkpointSpacings {
+	for _, every := range spacings(len(p.Analysis.Graph.Nodes)) {
 		c, err := p.weigh(full.withCheckpoints(p.Analysis, every), fmt.Sprintf(
 			"recomputing everything would not lower the peak, because nothing is left to start from: one value in %d is kept as a checkpoint (--save-plan records which; a configuration cannot)", every))
 		if err != nil {
