@@ -13,8 +13,8 @@ import (
 	"memopt/symbolic"
 )
 
-// wholes are graphs of what samples of kernels do not have: subgraphs, sequences, optionals, local functions, constants,
-// and outputs that no node makes.
+// wholes are graphs of what samples of kernels do not have: subgraphs, sequences, optionals, local
+// functions, constants, and outputs that no node makes.
 var wholes = map[string]string{
 	"if": `(bool c, float[3, 4] x) => (float[3, 4] y, float[n, 4] z) {
 		y, z = If<then_branch = t () => (float[3, 4] p, float[3, 4] q) { p = Relu(x)  q = Mul(p, x) }, else_branch = e () => (float[3, 4] r, float[3, 4] s) { r = Tanh(x)  s = Identity(x) }>(c) }`,
@@ -40,8 +40,8 @@ var wholes = map[string]string{
 		d = com.microsoft.SoftmaxCrossEntropyLossGrad<reduction = "mean">(one, p, t)  e = com.microsoft.ReluGrad(d, r)  xt = Transpose<perm = [1, 0]>(x)  g = MatMul(xt, e) }`,
 }
 
-// TestHostileModels bends what wholes have in every way that a file can, in subgraphs and functions too, and demands what
-// TestHostileNodes does.
+// TestHostileModels bends what wholes have in every way that a file can, in subgraphs and functions
+// too, and demands what TestHostileNodes does.
 func TestHostileModels(t *testing.T) {
 	nth := everyNth(t)
 	h := hostile{t: t, found: map[string]int{}}

@@ -255,8 +255,8 @@ func (s *specimen) version() int64 {
 	return s.opset
 }
 
-// model builds a graph of the node. With a boundary, the float outputs go through a YieldOp and are read behind it, as a
-// training graph's stashed activations are.
+// model builds a graph of the node. With a boundary, the float outputs go through a YieldOp and are
+// read behind it, as a training graph's stashed activations are.
 func (s *specimen) model(boundary bool) (*graph.Model, error) {
 	g := graph.New("specimen", nil)
 	n := &graph.Node{Name: "bent", Op: s.info.Name, Domain: s.info.Domain, Attrs: slices.Clone(s.attrs)}

@@ -22,8 +22,8 @@ import (
 	"memopt/recompute"
 )
 
-// everyNth is how many of the bent nodes the tests take: one of so many. HOSTILE_NODES=1 takes all of them, which is for
-// whoever changes the check of nodes, a rule or a kernel.
+// everyNth is how many of the bent nodes the tests take: one of so many. HOSTILE_NODES=1 takes all
+// of them, which is for whoever changes the check of nodes, a rule or a kernel.
 func everyNth(t *testing.T) uint64 {
 	n, err := strconv.ParseUint(cmpOr(os.Getenv("HOSTILE_NODES"), "60"), 10, 64)
 	require.NoError(t, err)
@@ -37,9 +37,10 @@ func cmpOr(a, b string) string {
 	return a
 }
 
-// TestHostileNodes bends a node of every operator that has a kernel in every way that a file can: operands that are
-// left out, too many, or of other types and shapes, attributes of other kinds and values, and stated types that contradict the
-// operator. Reading, planning, differentiating and running give errors or results; none panics.
+// TestHostileNodes bends a node of every operator that has a kernel in every way that a file can:
+// operands that are left out, too many, or of other types and shapes, attributes of other kinds and
+// values, and stated types that contradict the operator. Reading, planning, differentiating and
+// running give errors or results; none panics.
 func TestHostileNodes(t *testing.T) {
 	nth, each := everyNth(t), 1
 	if nth == 1 {
@@ -70,7 +71,8 @@ type hostile struct {
 	found map[string]int
 }
 
-// try runs everything on a bent node, as the node of a forward graph and as that of a training graph.
+// try runs everything on a bent node, as the node of a forward graph and as that of a training
+// graph.
 func (h *hostile) try(s *specimen) {
 	h.nodes++
 	h.guard("build", s.label, func() error {

@@ -13,9 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestREADME runs the commands of the README's console blocks one after the other and
-// compares what they print with what the README shows. UPDATE_README=1 writes the real output into the
-// README.
+// TestREADME runs the commands of the README's console blocks one after the other and compares what
+// they print with what the README shows. UPDATE_README=1 writes the real output into the README.
 func TestREADME(t *testing.T) {
 	const path = "README.md"
 	text, err := os.ReadFile(path)
@@ -41,8 +40,8 @@ func TestREADME(t *testing.T) {
 	require.Equal(t, real, string(text), "the README shows other output than memopt prints; UPDATE_README=1 go test . updates it")
 }
 
-// fillConsole replaces the output in every console block by what run returns for its commands. Long output is
-// cut as the README shows it: the number of lines between markers stays the same.
+// fillConsole replaces the output in every console block by what run returns for its commands. Long
+// output is cut as the README shows it: the number of lines between markers stays the same.
 func fillConsole(t *testing.T, text string, run func(args []string) string) string {
 	var b strings.Builder
 	inside := false
@@ -65,7 +64,8 @@ func fillConsole(t *testing.T, text string, run func(args []string) string) stri
 	return b.String()
 }
 
-// maxConsole is the number of lines that the README shows of a command's output, maxWidth of its columns.
+// maxConsole is the number of lines that the README shows of a command's output, maxWidth of its
+// columns.
 const (
 	maxConsole = 36
 	maxWidth   = 150
@@ -113,8 +113,9 @@ func isMeasured(line string) bool {
 	return slices.ContainsFunc(measured, func(what string) bool { return strings.HasPrefix(line, what+"  ") })
 }
 
-// withoutNumbers leaves measured numbers out of a table, whose second line is the rule below its header, and sets its columns
-// anew: how wide they are must not depend on a number that is not shown.
+// withoutNumbers leaves measured numbers out of a table, whose second line is the rule below its
+// header, and sets its columns anew: how wide they are must not depend on a number that is not
+// shown.
 func withoutNumbers(lines []string) {
 	rows := make([][]string, len(lines))
 	columns := strings.Split(lines[1], "  ")
@@ -155,8 +156,8 @@ func withoutNumbers(lines []string) {
 	}
 }
 
-// TestConsole: what a README shows is the same however wide the numbers are that a machine measures, and a table without such is
-// as it was printed.
+// TestConsole: what a README shows is the same however wide the numbers are that a machine
+// measures, and a table without such is as it was printed.
 func TestConsole(t *testing.T) {
 	const slow = `Equal.
 

@@ -50,7 +50,8 @@ func TestPromisesAreTested(t *testing.T) {
 	require.GreaterOrEqual(t, rows, 10)
 }
 
-// writers are the files that write by themselves: what nobody names, or what is made when memopt is built.
+// writers are the files that write by themselves: what nobody names, or what is made when memopt is
+// built.
 var writers = []string{
 	"internal/fileio/", "bench/", "executor/cuda/double/", "executor/cuda/kernels/compile/", "executor/cpu/simd/asm/",
 	"cmd/memopt/observe.go",       // a spool of its own, in the folder of temporary files
@@ -59,7 +60,8 @@ var writers = []string{
 	"executor/rss.go",             // /proc/self/clear_refs
 }
 
-// TestOneWayToWrite: whatever people name is written through package fileio, so that its promises hold for it.
+// TestOneWayToWrite: whatever people name is written through package fileio, so that its promises
+// hold for it.
 func TestOneWayToWrite(t *testing.T) {
 	writes := regexp.MustCompile(`\bos\.(Create|CreateTemp|WriteFile|OpenFile|Rename|Link|Symlink|Truncate)\(`)
 	used := map[string]bool{}

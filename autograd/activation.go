@@ -1,11 +1,11 @@
 package autograd
 
-// reluRule: the gradient where the output is positive. Stashes the output, which the next node often
-// keeps anyway, and lets the input go.
+// reluRule: the gradient where the output is positive. Stashes the output, which the next node
+// often keeps anyway, and lets the input go.
 func reluRule(c *Ctx) { c.Set(0, c.mathIf(c.mathAbove(c.Out(0), 0), c.Grad(0))) }
 
-// leakyReluRule: the gradient where x is positive, else alpha times it. Stashes the output, which has the sign
-// of x; x for a negative alpha.
+// leakyReluRule: the gradient where x is positive, else alpha times it. Stashes the output, which
+// has the sign of x; x for a negative alpha.
 func leakyReluRule(c *Ctx) {
 	alpha, sign := float64(c.Node.Float("alpha", 0.01)), c.In(0)
 	if alpha >= 0 {
@@ -15,8 +15,8 @@ func leakyReluRule(c *Ctx) {
 	c.Set(0, c.mathWhere(c.mathAbove(sign, 0), g, c.mathScale(g, alpha)))
 }
 
-// preluRule: the gradient where x is positive, else times the slope; the slope gets g*x where x is not positive,
-// summed over what it was stretched to. Stashes x, and for its gradient the slope.
+// preluRule: the gradient where x is positive, else times the slope; the slope gets g*x where x is
+// not positive, summed over what it was stretched to. Stashes x, and for its gradient the slope.
 func preluRule(c *Ctx) {
 	if c.Version < 7 {
 		c.Unsupported("schema version %d stretches the slope otherwise", c.Version)
@@ -31,8 +31,8 @@ func preluRule(c *Ctx) {
 	}
 }
 
-// thresholdedReluRule: the gradient where x is above alpha. Stashes the output, which is 0 elsewhere; x for a
-// negative alpha.
+// thresholdedReluRule: the gradient where x is above alpha. Stashes the output, which is 0
+// elsewhere; x for a negative alpha.
 func thresholdedReluRule(c *Ctx) {
 	alpha := float64(c.Node.Float("alpha", 1))
 	if alpha >= 0 {
@@ -66,9 +66,9 @@ func celuRule(c *Ctx) {
 	expUnitRule(c, 1, alpha, 1/alpha)
 }
 
-// expUnitRule: y is up*x for positive x, else down*(e^(x*inner)-1). The slope there is down*inner*e^(x*inner), which is
-// inner*y + down*inner. Stashes the output; x where the signs of the constants are such that y does not
-// tell that of x.
+// expUnitRule: y is up*x for positive x, else down*(e^(x*inner)-1). The slope there is
+// down*inner*e^(x*inner), which is inner*y + down*inner. Stashes the output; x where the signs of
+// the constants are such that y does not tell that of x.
 func expUnitRule(c *Ctx, up, down, inner float64) {
 	x, y := c.In(0), c.Out(0)
 	var positive, slope Value
@@ -80,15 +80,16 @@ func expUnitRule(c *Ctx, up, down, inner float64) {
 	c.Set(0, c.Mul(c.Grad(0), c.mathWhere(positive, c.Scalar(up, x), slope)))
 }
 
-// hardSigmoidRule: alpha times the gradient where the output is strictly between 0 and 1. Stashes the output.
+// hardSigmoidRule: alpha times the gradient where the output is strictly between 0 and 1. Stashes
+// the output.
 func hardSigmoidRule(c *Ctx) {
 	y := c.Out(0)
 	inside := c.Op("And", nil, c.mathAbove(y, 0), c.mathBelow(y, 1))
 	c.Set(0, c.mathIf(inside, c.mathScale(c.Grad(0), float64(c.Node.Float("alpha", 0.2)))))
 }
 
-// hardSwishRule: y = x * clip(x/6 + 1/2, 0, 1). The slope is 0 below -3, 1 above 3, and x/3 + 1/2 from
-// -3 to 3, both included. Stashes x.
+// hardSwishRule: y = x * clip(x/6 + 1/2, 0, 1). The slope is 0 below -3, 1 above 3, and x/3 + 1/2
+// from -3 to 3, both included. Stashes x.
 func hardSwishRule(c *Ctx) {
 	x := c.In(0)
 	middle := c.mathShift(c.mathScale(x, 1.0/3), 0.5)

@@ -1,7 +1,7 @@
 package autograd
 
-// numpyBroadcast ends the rule of a node of before operator set 7 that stretches an operand from an axis on,
-// which no later operator does.
+// numpyBroadcast ends the rule of a node of before operator set 7 that stretches an operand from an
+// axis on, which no later operator does.
 func numpyBroadcast(c *Ctx) {
 	if c.Version < 7 && c.Node.Int("broadcast", 0) != 0 {
 		c.Unsupported("schema version %d broadcasts by attributes", c.Version)
@@ -80,7 +80,8 @@ func divRule(c *Ctx) {
 	}
 }
 
-// mathSameDims reports whether two values are known to have one shape, or whose ranks are not both known.
+// mathSameDims reports whether two values are known to have one shape, or whose ranks are not both
+// known.
 func mathSameDims(c *Ctx, a, b Value) bool {
 	p, ok := c.Dims(a)
 	q, ok2 := c.Dims(b)
@@ -98,8 +99,8 @@ func mathSameDims(c *Ctx, a, b Value) bool {
 	return true
 }
 
-// modRule: y = a - b*trunc(a/b), the float form. The dividend gets g; the divisor -g*trunc(a/b), where the quotient is
-// (a-y)/b. Stashes a, b and y, for the divisor only.
+// modRule: y = a - b*trunc(a/b), the float form. The dividend gets g; the divisor -g*trunc(a/b),
+// where the quotient is (a-y)/b. Stashes a, b and y, for the divisor only.
 func modRule(c *Ctx) {
 	g, a, b := c.Grad(0), c.In(0), c.In(1)
 	if c.Node.Int("fmod", 0) == 0 {
@@ -134,7 +135,8 @@ func sqrtRule(c *Ctx) {
 // castRule: the gradient in the type of the input. Stashes nothing.
 func castRule(c *Ctx) { c.Set(0, c.Cast(c.Grad(0), c.DType(c.In(0)))) }
 
-// whereRule: the gradient goes to the operand that each element was taken from. Stashes the condition.
+// whereRule: the gradient goes to the operand that each element was taken from. Stashes the
+// condition.
 func whereRule(c *Ctx) {
 	g, cond := c.Grad(0), c.In(0)
 	if c.Wants(1) {
@@ -145,8 +147,8 @@ func whereRule(c *Ctx) {
 	}
 }
 
-// clipRule: the gradient where x is within the bounds or on one of them, which is where clipping it again
-// changes nothing. The bounds get no gradient. Stashes x and the bounds.
+// clipRule: the gradient where x is within the bounds or on one of them, which is where clipping it
+// again changes nothing. The bounds get no gradient. Stashes x and the bounds.
 func clipRule(c *Ctx) {
 	if !c.Wants(0) {
 		return

@@ -8,8 +8,8 @@ import (
 	"memopt/graph/op"
 )
 
-// arrange puts the nodes in order of execution, forward half first, drops what nobody reads, and records
-// where the halves meet.
+// arrange puts the nodes in order of execution, forward half first, drops what nobody reads, and
+// records where the halves meet.
 func (j *joint) arrange(order graph.Order, forward int, losses []lossValue) error {
 	early := j.earlyShapes(forward)
 	nodes := slices.Clone(early[graph.NoNode])
@@ -38,8 +38,9 @@ func (j *joint) arrange(order graph.Order, forward int, losses []lossValue) erro
 	return err
 }
 
-// earlyShapes lists the nodes that rules have emitted for the shapes of forward values, by the node that makes the
-// value: they run right behind it, so that the backward half keeps a few integers and not the value.
+// earlyShapes lists the nodes that rules have emitted for the shapes of forward values, by the node
+// that makes the value: they run right behind it, so that the backward half keeps a few integers
+// and not the value.
 func (j *joint) earlyShapes(forward int) map[graph.NodeID][]*graph.Node {
 	early := map[graph.NodeID][]*graph.Node{}
 	for _, n := range j.live(j.g.Nodes[forward:]) {
@@ -50,7 +51,8 @@ func (j *joint) earlyShapes(forward int) map[graph.NodeID][]*graph.Node {
 	return early
 }
 
-// shapeOfForward reports whether an emitted node only reads the shape of a forward value, and what makes that.
+// shapeOfForward reports whether an emitted node only reads the shape of a forward value, and what
+// makes that.
 func (j *joint) shapeOfForward(n *graph.Node, forward int) (graph.NodeID, bool) {
 	if !op.Of(n.Kind).Has(op.ShapeOf) {
 		return graph.NoNode, false

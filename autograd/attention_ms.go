@@ -1,7 +1,7 @@
 package autograd
 
-// expandMultiHeadAttention: com.microsoft's operator, with queries, keys and values of the form [batch, length,
-// heads·size] and without a cache.
+// expandMultiHeadAttention: com.microsoft's operator, with queries, keys and values of the form
+// [batch, length, heads·size] and without a cache.
 func expandMultiHeadAttention(c *Ctx) []Value {
 	for i := 6; i < 10; i++ {
 		if c.Has(i) {
@@ -26,8 +26,8 @@ func expandMultiHeadAttention(c *Ctx) []Value {
 	return c.microsoftAttention(c.splitHeads(q, heads), c.splitHeads(k, heads), c.splitHeads(v, heads), 4, 5)
 }
 
-// microsoftAttention is what com.microsoft's operators have in common; mask and bias are the slots of the mask of
-// paddings and of what is added to the scores.
+// microsoftAttention is what com.microsoft's operators have in common; mask and bias are the slots
+// of the mask of paddings and of what is added to the scores.
 func (c *Ctx) microsoftAttention(q, k, v Value, mask, bias int) []Value {
 	heads := c.Node.Int("num_heads", 0)
 	a := &attend{c: c, q: q, k: k, v: v, headsQ: heads, headsKV: heads, offset: None, admits: None,
@@ -41,7 +41,8 @@ func (c *Ctx) microsoftAttention(q, k, v Value, mask, bias int) []Value {
 	return []Value{c.joinHeads(a.run()), k, v}
 }
 
-// paddingBias is the filter value where a mask [batch, keys] or [batch, queries, keys] is 0, else 0.
+// paddingBias is the filter value where a mask [batch, keys] or [batch, queries, keys] is 0, else
+// 0.
 func (c *Ctx) paddingBias(mask, like Value) Value {
 	switch c.Rank(mask) {
 	case 2:
@@ -55,8 +56,8 @@ func (c *Ctx) paddingBias(mask, like Value) Value {
 	return c.Where(c.Op("Equal", nil, mask, c.Scalar(0, mask)), filter, c.Scalar(0, like))
 }
 
-// expandAttentionMS: com.microsoft's Attention without a cache: one product with the packed weights makes queries,
-// keys and values.
+// expandAttentionMS: com.microsoft's Attention without a cache: one product with the packed weights
+// makes queries, keys and values.
 func expandAttentionMS(c *Ctx) []Value {
 	if c.Has(4) || c.Has(6) || c.Node.Int("do_rotary", 0) != 0 {
 		c.Unsupported("with a cache or rotary embeddings")

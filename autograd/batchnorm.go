@@ -1,14 +1,14 @@
 package autograd
 
-// batchNormalizationRule: with m and r the mean and inverse deviation of each channel, n the number of its
-// elements, and sums over all axes but that of the channels,
+// batchNormalizationRule: with m and r the mean and inverse deviation of each channel, n the number
+// of its elements, and sums over all axes but that of the channels,
 //
 //	dbias = Σ dY,  dscale = r·Σ dY·(X-m)
 //	dX = scale·r·(dY - dbias/n - (X-m)·r·dscale/n)   in training mode
 //	dX = scale·r·dY                                  with running statistics
 //
-// Stashes X alone: the statistics of the batch are made from it again, as the running ones that the node
-// gives round them. The running statistics get no gradient.
+// Stashes X alone: the statistics of the batch are made from it again, as the running ones that the
+// node gives round them. The running statistics get no gradient.
 func batchNormalizationRule(c *Ctx) {
 	if c.Version < 9 && c.Node.Int("spatial", 1) == 0 {
 		c.Unsupported("with spatial = 0")

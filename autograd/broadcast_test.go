@@ -12,7 +12,8 @@ import (
 	"memopt/symbolic"
 )
 
-// TestStretchedDims: which operand of a broadcast was stretched shows at run time, whatever the file calls the dims.
+// TestStretchedDims: which operand of a broadcast was stretched shows at run time, whatever the
+// file calls the dims.
 func TestStretchedDims(t *testing.T) {
 	bindings := []symbolic.Env{{"A": 1, "B": 4, "C": 4}, {"A": 4, "B": 1, "C": 4}, {"A": 4, "B": 4, "C": 1}, {"A": 1, "B": 1, "C": 3}, {"A": 4, "B": 4, "C": 4}}
 	for _, body := range []string{
@@ -43,8 +44,8 @@ func TestStretchedDims(t *testing.T) {
 	}
 }
 
-// TestMaybeStretched: what a file says of a stretched dim is not believed, and a dim that nobody knows is no other one, in a
-// subgraph either.
+// TestMaybeStretched: what a file says of a stretched dim is not believed, and a dim that nobody
+// knows is no other one, in a subgraph either.
 func TestMaybeStretched(t *testing.T) {
 	for _, c := range []struct {
 		name, body string

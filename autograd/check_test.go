@@ -16,17 +16,18 @@ import (
 	"memopt/symbolic"
 )
 
-// gradCase is a forward graph whose gradients are checked by finite differences in float64: the graph's
-// float outputs, each times a random tensor, are the loss; every float input and initializer that Wrt names, or all float inputs, are moved.
+// gradCase is a forward graph whose gradients are checked by finite differences in float64: the
+// graph's float outputs, each times a random tensor, are the loss; every float input and
+// initializer that Wrt names, or all float inputs, are moved.
 type gradCase struct {
 	Name string
-	// Graph is the text of the graph, `g (double[N, 3] x) => (double[N, 3] y) { y = Relu(x) }`; without a
-	// header, operator set Opset (0: 17) is imported.
+	// Graph is the text of the graph, `g (double[N, 3] x) => (double[N, 3] y) { y = Relu(x) }`;
+	// without a header, operator set Opset (0: 17) is imported.
 	Graph string
 	Opset int64
 	Dims  symbolic.Env
-	// In gives inputs their data; those that it leaves out are drawn: floats from Range (default [-2, 2]),
-	// at least 0.05 apart from 0 so that kinks there are not met.
+	// In gives inputs their data; those that it leaves out are drawn: floats from Range (default
+	// [-2, 2]), at least 0.05 apart from 0 so that kinks there are not met.
 	In    map[string]*executor.Tensor
 	Range [2]float64
 	Wrt   []string

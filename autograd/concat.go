@@ -1,7 +1,7 @@
 package autograd
 
-// concatRule: each input gets its part of the gradient: one Split, or slices where not all inputs want theirs.
-// Concat and ConcatTraining. Stashes nothing where the lengths are known.
+// concatRule: each input gets its part of the gradient: one Split, or slices where not all inputs
+// want theirs. Concat and ConcatTraining. Stashes nothing where the lengths are known.
 func concatRule(c *Ctx) {
 	inputs, wanted := c.Node.Inputs, 0
 	for i := range inputs {
@@ -88,7 +88,8 @@ func splitRule(c *Ctx) {
 	c.Set(0, c.Concat(axis, parts...))
 }
 
-// onlyPart returns the one part of a Split that has a gradient, and how much lies before and behind it.
+// onlyPart returns the one part of a Split that has a gradient, and how much lies before and behind
+// it.
 func (c *Ctx) onlyPart(axis int64) (g Value, pads []int64, ok bool) {
 	g = None
 	place := 0

@@ -127,7 +127,8 @@ func TestLoop(t *testing.T) {
 	})
 }
 
-// TestDropoutInBodies: a body runs again for its gradients, so what draws in it is refused, and a Dropout that surely rests is not.
+// TestDropoutInBodies: a body runs again for its gradients, so what draws in it is refused, and a
+// Dropout that surely rests is not.
 func TestDropoutInBodies(t *testing.T) {
 	in := map[string]*executor.Tensor{"c": truthTensor(true), "mode": truthTensor(false)}
 	body := func(then string) string {

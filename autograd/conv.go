@@ -5,8 +5,9 @@ import (
 	"slices"
 )
 
-// convRule: dX is the transposed convolution of dY with W; dW is a convolution of X with dY, batch and
-// channels swapped, where strides and dilations change places; dbias sums dY. Stashes X for dW and W for dX.
+// convRule: dX is the transposed convolution of dY with W; dW is a convolution of X with dY, batch
+// and channels swapped, where strides and dilations change places; dbias sums dY. Stashes X for dW
+// and W for dX.
 func convRule(c *Ctx) { c.convGradients(c.Grad(0)) }
 
 // fusedConvRule: Conv and an activation, of which only Relu is known here. Stashes X and W, and the
@@ -37,8 +38,8 @@ func (c *Ctx) channelBias(g Value) {
 	}
 }
 
-// kernelGradient is the gradient of the kernel w [M, C/group, k…] that makes small [N, M, …] from large
-// [N, C, …], where g is the gradient of the small one, or the other way round:
+// kernelGradient is the gradient of the kernel w [M, C/group, k…] that makes small [N, M, …] from
+// large [N, C, …], where g is the gradient of the small one, or the other way round:
 //
 //	dw[m, c, k] = Σ over n and o of small[n, m, o]·large[n, c, o*stride - begin + k*dilation]
 func (c *Ctx) kernelGradient(s *slide, large, small, w Value, group int64) Value {
@@ -67,8 +68,8 @@ func (c *Ctx) kernelGradient(s *slide, large, small, w Value, group int64) Value
 	return c.Transpose(y, swap...)
 }
 
-// pointwise reports whether the kernel is one element, which meets every element of the input that a
-// step by strides leads to.
+// pointwise reports whether the kernel is one element, which meets every element of the input that
+// a step by strides leads to.
 func (s *slide) pointwise() bool {
 	for i, k := range s.kernel {
 		if k != 1 || s.begin[i] != 0 || s.end[i] != 0 || s.over[i] >= s.strides[i] {
@@ -98,8 +99,8 @@ func swapFirst(rank int) []int64 {
 // firstByRest flattens all dims from the second on into one.
 func (e *emitter) firstByRest(v Value) Value { return e.Reshape(v, e.Vector(0, -1)) }
 
-// groupsSwapped turns [N, group·C, …] into [C, group·N, …]: the batch takes the place of the channels within
-// each group.
+// groupsSwapped turns [N, group·C, …] into [C, group·N, …]: the batch takes the place of the
+// channels within each group.
 func (c *Ctx) groupsSwapped(x, w Value, group int64) Value {
 	dims := c.Ranked(w, 2)
 	per, ok := dims[1].Const()
@@ -111,8 +112,8 @@ func (c *Ctx) groupsSwapped(x, w Value, group int64) Value {
 	return c.Reshape(turned, c.joinInts(c.Vector(per, -1), c.spatialDims(x)))
 }
 
-// convTransposeRule: the converse of convRule: dX is the convolution of dY with W, and dW is formed as there with
-// X and dY in each other's places. Stashes X for dW and W for dX.
+// convTransposeRule: the converse of convRule: dX is the convolution of dY with W, and dW is formed
+// as there with X and dY in each other's places. Stashes X for dW and W for dX.
 func convTransposeRule(c *Ctx) {
 	x, w, g, group := c.In(0), c.In(1), c.Grad(0), c.Node.Int("group", 1)
 	s := c.transposedSlide(x, g, c.kernelOf(w))

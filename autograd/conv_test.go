@@ -55,7 +55,8 @@ func outChannels(w, attrs string) int {
 	return per * group
 }
 
-// TestConv: strides, dilations, pads and groups over one to three axes, where dims are numbers and where not.
+// TestConv: strides, dilations, pads and groups over one to three axes, where dims are numbers and
+// where not.
 func TestConv(t *testing.T) {
 	checkGradients(t, convCases("Conv", 17, [][4]string{
 		{"2, 2, 5", "3, 2, 3", "", "1-d"},

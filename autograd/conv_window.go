@@ -4,13 +4,15 @@ import (
 	"memopt/symbolic"
 )
 
-// slide is a kernel at its places over the spatial axes of a larger tensor, one entry per axis: place o of the
-// smaller tensor reads elements o*stride - begin + k*dilation of the larger one. Convolutions and pools make the
-// smaller from the larger; a transposed convolution makes the larger.
+// slide is a kernel at its places over the spatial axes of a larger tensor, one entry per axis:
+// place o of the smaller tensor reads elements o*stride - begin + k*dilation of the larger one.
+// Convolutions and pools make the smaller from the larger; a transposed convolution makes the
+// larger.
 type slide struct {
 	kernel, strides, dilations, begin []int64
 	// end is the padding that the last place needs, over how many elements of the larger tensor lie
-	// after it; one of both is 0. Where that is open, known at run time only, end is as the node has it.
+	// after it; one of both is 0. Where that is open, known at run time only, end is as the node
+	// has it.
 	end, over []int64
 	open      []bool
 }
@@ -149,8 +151,8 @@ func (c *Ctx) settle(s *slide, i int, in, out symbolic.Expr) {
 	}
 }
 
-// spread is the transposed convolution that takes g, of the smaller size, back to the larger: what each
-// element of the larger tensor gave to the places that read it.
+// spread is the transposed convolution that takes g, of the smaller size, back to the larger: what
+// each element of the larger tensor gave to the places that read it.
 func (c *Ctx) spread(s *slide, g, w, large Value, group int64) Value {
 	n := s.axes()
 	extra := append([]int64(nil), s.over...)

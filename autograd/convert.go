@@ -17,9 +17,9 @@ const (
 	newestSet = 26
 )
 
-// Convert raises the version of ONNX's own operators that a model imports, and rewrites the nodes whose
-// operators have changed in between, in subgraphs too, so that they mean what they meant. It returns what it
-// changed, for people. The functions of the model must have been inlined.
+// Convert raises the version of ONNX's own operators that a model imports, and rewrites the nodes
+// whose operators have changed in between, in subgraphs too, so that they mean what they meant. It
+// returns what it changed, for people. The functions of the model must have been inlined.
 func Convert(m *graph.Model, version int64) ([]string, error) {
 	from := graph.OpsetVersion(m.Opsets, "")
 	switch {
@@ -128,8 +128,8 @@ func changeOf(n *graph.Node, version int64) change {
 	return changes[kindSince{n.Kind, version}]
 }
 
-// conversion is a node in the hands of its change, which edits it and may put other nodes before and
-// behind it, in the dialect of the operator set at hand.
+// conversion is a node in the hands of its change, which edits it and may put other nodes before
+// and behind it, in the dialect of the operator set at hand.
 type conversion struct {
 	*converter
 	g             *graph.Graph

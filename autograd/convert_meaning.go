@@ -9,8 +9,8 @@ import (
 
 // Changes of what an operator computes, or of what names mean.
 
-// softmaxOneAxis: before 13, Softmax, LogSoftmax and Hardmax took all axes from the given one on, by default
-// from 1 on, as one; since, they take one axis.
+// softmaxOneAxis: before 13, Softmax, LogSoftmax and Hardmax took all axes from the given one on,
+// by default from 1 on, as one; since, they take one axis.
 func softmaxOneAxis(x *conversion) (string, error) {
 	axis := x.n.Int("axis", 1)
 	s := x.typeOf(0).Shape
@@ -57,8 +57,8 @@ func spatialGone(x *conversion) (string, error) {
 	return "", nil
 }
 
-// trainingMode: before 14 BatchNormalization trained where it had more than one output, and could give the
-// statistics of the batch besides.
+// trainingMode: before 14 BatchNormalization trained where it had more than one output, and could
+// give the statistics of the batch besides.
 func trainingMode(x *conversion) (string, error) {
 	trains := false
 	for i := 1; i < len(x.n.Outputs); i++ {
@@ -95,8 +95,8 @@ func sampleModes(x *conversion) (string, error) {
 	return fmt.Sprintf("mode %s is called %s", mode, name), nil
 }
 
-// scalePerChannel: GroupNormalization's scale and bias had one element per group; since 21 they have one
-// per channel.
+// scalePerChannel: GroupNormalization's scale and bias had one element per group; since 21 they
+// have one per channel.
 func scalePerChannel(x *conversion) (string, error) {
 	groups := x.n.Int("num_groups", 1)
 	repeat, err := x.channelsPerGroup(groups)

@@ -22,8 +22,8 @@ import (
 // conformanceDir is where Debian's package libonnx-testdata puts ONNX's conformance models.
 const conformanceDir = "/usr/share/libonnx-testdata/data/node"
 
-// TestConvertNodes raises ONNX's conformance models: those that pass as they are pass in operator sets 18
-// and 21 too.
+// TestConvertNodes raises ONNX's conformance models: those that pass as they are pass in operator
+// sets 18 and 21 too.
 func TestConvertNodes(t *testing.T) {
 	dirs, _ := filepath.Glob(conformanceDir + "/test_*")
 	if len(dirs) == 0 {

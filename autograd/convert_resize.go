@@ -16,8 +16,8 @@ func upsampleToResize(x *conversion) (string, error) {
 	return "replaced by Resize", nil
 }
 
-// resizeModes: before 11 places were scaled without a shift, and the nearest neighbour was that below
-// when growing, and above when shrinking.
+// resizeModes: before 11 places were scaled without a shift, and the nearest neighbour was that
+// below when growing, and above when shrinking.
 func resizeModes(x *conversion) (string, error) {
 	scales := x.n.Input(1)
 	nearest := "floor"
@@ -38,8 +38,8 @@ func resizeModes(x *conversion) (string, error) {
 	return "asymmetric coordinates are stated", err
 }
 
-// shrinks reports whether scales are 1 or less, and fails where that is unknown or only so for some. The scales of
-// an Upsample are 1 or more by definition.
+// shrinks reports whether scales are 1 or less, and fails where that is unknown or only so for
+// some. The scales of an Upsample are 1 or more by definition.
 func (x *conversion) shrinks(scales Value) (bool, error) {
 	t := x.data(scales)
 	if t == nil && x.grows[x.n] {
@@ -62,8 +62,8 @@ func (x *conversion) shrinks(scales Value) (bool, error) {
 	return down, nil
 }
 
-// data returns the contents of a constant, of this graph or one around it, or nil. The default of an
-// input counts: older files list every initializer as an input.
+// data returns the contents of a constant, of this graph or one around it, or nil. The default of
+// an input counts: older files list every initializer as an input.
 func (x *conversion) data(v Value) *graph.TensorData {
 	g := x.g
 	for v != None {
@@ -82,8 +82,8 @@ func (x *conversion) data(v Value) *graph.TensorData {
 	return nil
 }
 
-// resizeModeGone: the coordinates tf_half_pixel_for_nn, which 13 does not have, are those of half_pixel and
-// half a pixel more; rounding differently says the same.
+// resizeModeGone: the coordinates tf_half_pixel_for_nn, which 13 does not have, are those of
+// half_pixel and half a pixel more; rounding differently says the same.
 func resizeModeGone(x *conversion) (string, error) {
 	if x.n.Str("coordinate_transformation_mode", "half_pixel") != "tf_half_pixel_for_nn" {
 		return "", nil

@@ -5,12 +5,12 @@ import (
 	"memopt/graph/op"
 )
 
-// change rewrites a node for the operator set at which its operator changed. It says what it did, or ""
-// where nothing was to do.
+// change rewrites a node for the operator set at which its operator changed. It says what it did,
+// or "" where nothing was to do.
 type change func(x *conversion) (what string, err error)
 
-// since names an operator without a row in package op, and the set at which it changed; kindSince one
-// with a row.
+// since names an operator without a row in package op, and the set at which it changed; kindSince
+// one with a row.
 type since struct {
 	op      string
 	version int64
@@ -21,8 +21,8 @@ type kindSince struct {
 	version int64
 }
 
-// changes has every change of ONNX's operators after operator set 7 that gives a node another form or another
-// meaning. Changes that only admit more types, attributes or inputs are none.
+// changes has every change of ONNX's operators after operator set 7 that gives a node another form
+// or another meaning. Changes that only admit more types, attributes or inputs are none.
 var changes = map[kindSince]change{
 	{op.BatchNormalization, 9}: spatialGone,
 	{op.Scan, 9}:               scanWithoutBatch,

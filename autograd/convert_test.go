@@ -122,7 +122,8 @@ func TestConvertRefuses(t *testing.T) {
 	}
 }
 
-// TestConvertKeeps: names of values, and what a raised model holds besides, stay; equal constants are shared.
+// TestConvertKeeps: names of values, and what a raised model holds besides, stay; equal constants
+// are shared.
 func TestConvertKeeps(t *testing.T) {
 	g := gradCase{Name: "names", Opset: 9, Graph: `g (double[1, 3, 1] x, double[1, 2, 1] converted_constant) => (double[3] y, double[2] z) {
 		y = Squeeze<axes = [0, 2]>(x)  z = Squeeze<axes = [0, 2]>(converted_constant) }`}

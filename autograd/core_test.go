@@ -83,7 +83,8 @@ func TestParameters(t *testing.T) {
 	}
 }
 
-// TestLossIsMade: an output that is an input or a weight is no loss, be it scalar and first; asked for by name, it is refused.
+// TestLossIsMade: an output that is an input or a weight is no loss, be it scalar and first; asked
+// for by name, it is refused.
 func TestLossIsMade(t *testing.T) {
 	parse := func(text string) *graph.Model {
 		m, err := graph.Parse(`<ir_version: 8, opset_import: ["" : 17]> `+text, "g")

@@ -24,9 +24,9 @@ type Ctx struct {
 	emitter
 }
 
-// In returns input i, or None where it is left out; in place of a value that is the same as another one, element
-// by element, the one that came first: the backward half then keeps one and not both. A cheap form of what it keeps
-// anyway is made again.
+// In returns input i, or None where it is left out; in place of a value that is the same as another
+// one, element by element, the one that came first: the backward half then keeps one and not both.
+// A cheap form of what it keeps anyway is made again.
 func (c *Ctx) In(i int) Value { return c.remade(c.j.source(c.Node.Input(i))) }
 
 // Has reports whether input i is given.
@@ -61,8 +61,8 @@ func (c *Ctx) Wants(i int) bool {
 	return v != None && c.j.requires[v] && c.j.differentiable(c.Node, i)
 }
 
-// Set gives input i a gradient, on top of those that it has from other readers. Its shape must be the
-// input's.
+// Set gives input i a gradient, on top of those that it has from other readers. Its shape must be
+// the input's.
 func (c *Ctx) Set(i int, g Value) {
 	if g == None || !c.Wants(i) {
 		return
@@ -166,8 +166,8 @@ func (c *emitter) Dims(v Value) (dims []symbolic.Expr, ok bool) {
 // Rank returns the rank of a value; a rule that needs it ends where it is not known.
 func (c *Ctx) Rank(v Value) int { return len(c.Ranked(v, 0)) }
 
-// Ranked returns the dims of a value; a rule that looks at so many of them ends where there are fewer, or where not even the
-// rank is known.
+// Ranked returns the dims of a value; a rule that looks at so many of them ends where there are
+// fewer, or where not even the rank is known.
 func (e *emitter) Ranked(v Value, least int) []symbolic.Expr {
 	dims, ok := e.Dims(v)
 	switch name := e.j.g.Values[v].Name; {

@@ -5,8 +5,8 @@ func spaceToDepthRule(c *Ctx) {
 	c.Set(0, c.Op("DepthToSpace", Attrs{A("blocksize", c.Node.Int("blocksize", 1))}, c.Grad(0)))
 }
 
-// depthToSpaceRule: SpaceToDepth is the inverse in mode DCR; in mode CRD, where the channel is the slower
-// index, the axes are moved by a Transpose. Stashes nothing where the plane is known.
+// depthToSpaceRule: SpaceToDepth is the inverse in mode DCR; in mode CRD, where the channel is the
+// slower index, the axes are moved by a Transpose. Stashes nothing where the plane is known.
 func depthToSpaceRule(c *Ctx) {
 	if !c.Wants(0) {
 		return

@@ -16,15 +16,17 @@ type Options struct {
 	// Losses are what is differentiated: the weighted sum of them. Empty: the loss of the
 	// graph, as live finds it.
 	Losses []Loss
-	// Wrt lists the values whose gradients are wanted, in order: graph inputs or initializers. nil: the
-	// parameters. These are, in the order of the file, the float initializers that a loss depends on by
-	// differentiable inputs, and the float graph inputs of static shape, but for those with as many rows as an input
-	// that is data: one of integers, or with a symbol among its dims.
+	// Wrt lists the values whose gradients are wanted, in order: graph inputs or initializers. nil:
+	// the parameters. These are, in the order of the file, the float initializers that a loss
+	// depends on by differentiable inputs, and the float graph inputs of static shape, but for
+	// those with as many rows as an input that is data: one of integers, or with a symbol among its
+	// dims.
 	Wrt []string
-	// Params and NoGrad choose by globs (Match): Params lists what to take in place of the parameters, NoGrad what to leave
-	// out.
+	// Params and NoGrad choose by globs (Match): Params lists what to take in place of the
+	// parameters, NoGrad what to leave out.
 	Params, NoGrad []string
-	// AllInputs takes float inputs of any shape as parameters, and not only those of static shape that are no data.
+	// AllInputs takes float inputs of any shape as parameters, and not only those of static shape
+	// that are no data.
 	AllInputs bool
 	// LossScale names a new graph input, a float scalar, by which the gradients of the losses are
 	// multiplied, and so all gradients: small ones of float16 do not vanish then. AppendOptimizer
@@ -36,8 +38,8 @@ type Options struct {
 type Loss struct {
 	Name   string
 	Weight float64 // 0: 1
-	// Seed says that the gradient of the loss comes from a new graph input, Name + SeedSuffix; without
-	// it the loss must be a scalar.
+	// Seed says that the gradient of the loss comes from a new graph input, Name + SeedSuffix;
+	// without it the loss must be a scalar.
 	Seed bool
 }
 
@@ -55,8 +57,9 @@ type Joint struct {
 	Wrt   []string // whose gradients are outputs, in order
 	// Unreached lists those of Wrt on which no loss depends: their gradients are zeros.
 	Unreached []string
-	// DataInputs lists float inputs of static shape that have as many rows as the data and so were not taken as
-	// parameters; GuessedInputs those that were taken in a model where no shape tells data from parameters.
+	// DataInputs lists float inputs of static shape that have as many rows as the data and so were
+	// not taken as parameters; GuessedInputs those that were taken in a model where no shape tells
+	// data from parameters.
 	DataInputs, GuessedInputs []string
 	// LossScale is the graph input by which all gradients are multiplied, or "".
 	LossScale string
@@ -75,8 +78,9 @@ var (
 	ErrBackward = errors.New("the graph has a backward half already")
 )
 
-// Differentiate returns a copy of a forward model with the gradients of its losses as further outputs.
-// The model itself is left alone. The error is a *NoRule where an operator on the way has no rule.
+// Differentiate returns a copy of a forward model with the gradients of its losses as further
+// outputs. The model itself is left alone. The error is a *NoRule where an operator on the way has
+// no rule.
 func Differentiate(m *graph.Model, opts Options) (*Joint, error) {
 	from := graph.OpsetVersion(m.Opsets, "")
 	for version := from; ; {
@@ -219,8 +223,8 @@ type lossValue struct {
 	Loss
 }
 
-// defaultLoss is the first output of one float element that a node makes, one that a loss operator leads to before
-// others.
+// defaultLoss is the first output of one float element that a node makes, one that a loss operator
+// leads to before others.
 func (j *joint) defaultLoss() (Value, error) {
 	if _, err := live.FindBoundary(j.m); err == nil {
 		return None, ErrBackward
@@ -279,8 +283,8 @@ func (j *joint) findWrt(opts Options) ([]Value, error) {
 	return out, nil
 }
 
-// parameters lists, in the order of the file, every float initializer, and every float input with a static shape
-// (or any), that a loss depends on by differentiable inputs.
+// parameters lists, in the order of the file, every float initializer, and every float input with a
+// static shape (or any), that a loss depends on by differentiable inputs.
 func (j *joint) parameters(all bool) []Value {
 	var out []Value
 	for i := range j.g.Values {

@@ -1,20 +1,20 @@
 // Package autograd differentiates ONNX graphs: a forward model becomes a training graph
 // with the gradients of its loss as further outputs, in standard ONNX operators.
 //
-// It is reverse-mode automatic differentiation by source transformation. The backward half is
-// made by one sweep over the forward nodes from the last to the first. A node whose outputs have gradients
-// hands them to the Rule of its operator, which emits nodes for the vector-Jacobian
-// products and so gives gradients to the node's inputs. Gradients that a value gets from several readers
-// are added up as they come. table.go lists the rules, one row per operator; each says what it
-// stashes: which forward values its backward nodes read.
+// It is reverse-mode automatic differentiation by source transformation. The backward half is made
+// by one sweep over the forward nodes from the last to the first. A node whose outputs have
+// gradients hands them to the Rule of its operator, which emits nodes for the vector-Jacobian
+// products and so gives gradients to the node's inputs. Gradients that a value gets from several
+// readers are added up as they come. table.go lists the rules, one row per operator; each says what
+// it stashes: which forward values its backward nodes read.
 //
 // Conventions: the gradient of a value has the value's type and shape. Integers, bools and the
 // inputs that the operator table calls non-differentiable have none.
 //
 // # Kinks and ties
 //
-// Where an operator has no derivative its rule takes the subgradient that PyTorch takes for its function of the same
-// meaning (TestKinks has the numbers):
+// Where an operator has no derivative its rule takes the subgradient that PyTorch takes for its
+// function of the same meaning (TestKinks has the numbers):
 //
 //	Abs, Sign, ReduceL1       0 at 0
 //	Relu, ThresholdedRelu     0 at the threshold; LeakyRelu, PRelu: the slope of the negative side
@@ -28,8 +28,8 @@
 //	ReduceL2                  0 where the norm is 0
 //	cross-entropies           0 where all labels are ignored, though the mean itself is no number
 //
-// Three functions of PyTorch become an operator that another function becomes, too, and get that one's subgradient: hardtanh
-// and relu6 are Clip in a file, and have 1 and not 0 on their bounds; max over a dim is ReduceMax, and shares
-// its gradient among equals instead of giving it to one; clamp by tensors is Max and Min, and gives halves to
-// equals.
+// Three functions of PyTorch become an operator that another function becomes, too, and get that
+// one's subgradient: hardtanh and relu6 are Clip in a file, and have 1 and not 0 on their bounds;
+// max over a dim is ReduceMax, and shares its gradient among equals instead of giving it to one;
+// clamp by tensors is Max and Min, and gives halves to equals.
 package autograd

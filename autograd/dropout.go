@@ -1,7 +1,7 @@
 package autograd
 
-// dropoutRule: dX is dY/(1-ratio) where the mask keeps, else zero; dY without training mode or with a
-// ratio of 0. Stashes the mask, a bool per element, which is made an output if it was none.
+// dropoutRule: dX is dY/(1-ratio) where the mask keeps, else zero; dY without training mode or with
+// a ratio of 0. Stashes the mask, a bool per element, which is made an output if it was none.
 func dropoutRule(c *Ctx) {
 	g := c.Grad(0)
 	if c.Version < 7 && c.Node.Int("is_test", 0) == 0 {
@@ -19,7 +19,8 @@ func dropoutRule(c *Ctx) {
 	c.Set(0, c.Where(c.Out(1), c.dropoutScaled(g, ratio, fixed, known), c.Scalar(0, g)))
 }
 
-// dropsNothing reports whether a Dropout is known to give its input: it does not train, or its ratio is 0.
+// dropsNothing reports whether a Dropout is known to give its input: it does not train, or its
+// ratio is 0.
 func (c *Ctx) dropsNothing() bool {
 	if c.Version < 12 {
 		return c.Version >= 7 || c.Node.Int("is_test", 0) != 0
@@ -37,8 +38,8 @@ func (c *Ctx) dropsNothing() bool {
 	return fixed && ratio == 0
 }
 
-// dropoutScaled divides by 1-ratio, if the node trains. What is dropped need not be finite here: a ratio
-// of 1 drops all.
+// dropoutScaled divides by 1-ratio, if the node trains. What is dropped need not be finite here: a
+// ratio of 1 drops all.
 func (c *Ctx) dropoutScaled(g Value, ratio float64, fixed, trains bool) Value {
 	one := c.Scalar(1, g)
 	var scale Value
@@ -71,8 +72,8 @@ func expandBitmaskBiasDropout(c *Ctx) []Value { return expandBiasDropout(c)[:1] 
 // expandBitmaskDropout: a Dropout whose mask of packed bits nothing here can make.
 func expandBitmaskDropout(c *Ctx) []Value { return c.plainDropout(c.In(0), 1)[:1] }
 
-// plainDropout emits a Dropout with its result and its mask; ratio is the input slot of the ratio, which the
-// mode follows.
+// plainDropout emits a Dropout with its result and its mask; ratio is the input slot of the ratio,
+// which the mode follows.
 func (c *Ctx) plainDropout(v Value, ratio int) []Value {
 	c.Need(12)
 	var attrs Attrs

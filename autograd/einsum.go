@@ -16,9 +16,10 @@ type equation struct {
 // ellipsisLabel stands for an ellipsis until it is replaced by letters.
 const ellipsisLabel = '.'
 
-// einsumRule: the gradient of an operand is the Einsum of dY and the other operands with that operand's labels
-// as the result. Labels that none of these has were summed over the operand alone: along them the gradient is
-// repeated. Stashes the other operands. An ellipsis is written out as letters.
+// einsumRule: the gradient of an operand is the Einsum of dY and the other operands with that
+// operand's labels as the result. Labels that none of these has were summed over the operand alone:
+// along them the gradient is repeated. Stashes the other operands. An ellipsis is written out as
+// letters.
 func einsumRule(c *Ctx) {
 	eq := c.readEquation()
 	for i, term := range eq.terms {
@@ -72,7 +73,8 @@ func joinTerms(terms [][]byte) []byte {
 	return []byte(strings.Join(list, ","))
 }
 
-// narrower reports whether a dim of g is 1 that is something else in x: the operands broadcast one label.
+// narrower reports whether a dim of g is 1 that is something else in x: the operands broadcast one
+// label.
 func (c *Ctx) narrower(g, x Value) bool {
 	have := c.Ranked(g, 0)
 	want := c.Ranked(x, len(have))
@@ -144,8 +146,8 @@ func (c *Ctx) spellEllipsis(eq *equation, count [256]int) {
 	eq.result = spell(eq.result, most)
 }
 
-// rotaryEmbeddingRule: turning by an angle is undone by turning by its negative: the gradient is the operator
-// itself on dY, with the sines' sign changed. Stashes cosines and sines.
+// rotaryEmbeddingRule: turning by an angle is undone by turning by its negative: the gradient is
+// the operator itself on dY, with the sines' sign changed. Stashes cosines and sines.
 func rotaryEmbeddingRule(c *Ctx) {
 	in := []Value{c.Grad(0), c.In(1), c.Neg(c.In(2))}
 	if c.Has(3) {

@@ -79,8 +79,8 @@ func (e *emitter) Shape(v Value) Value { return e.Op("Shape", nil, v) }
 // Reshape gives v the shape in an int64 vector.
 func (e *emitter) Reshape(v, shape Value) Value { return e.Op("Reshape", nil, v, shape) }
 
-// ReshapeLike gives v the shape of like. A shape that is known in numbers becomes a constant, so that
-// like is not kept alive; else it is read from like.
+// ReshapeLike gives v the shape of like. A shape that is known in numbers becomes a constant, so
+// that like is not kept alive; else it is read from like.
 func (e *emitter) ReshapeLike(v, like Value) Value {
 	return e.Reshape(v, e.ShapeOf(like))
 }
@@ -146,8 +146,8 @@ func (e *emitter) Zeros(like Value) Value {
 	return e.filled(0, e.ShapeOf(like), like)
 }
 
-// axesInput is the operator set from which on ReduceSum, Squeeze and Unsqueeze take their axes as an
-// input; the other reductions do from otherAxesInput on.
+// axesInput is the operator set from which on ReduceSum, Squeeze and Unsqueeze take their axes as
+// an input; the other reductions do from otherAxesInput on.
 const (
 	axesInput      = 13
 	otherAxesInput = 18
@@ -216,8 +216,8 @@ func (e *emitter) Dim(v Value, axis int64) Value {
 	return e.Op("Gather", nil, e.Shape(v), e.Vector(axis))
 }
 
-// SumTo sums a gradient over what broadcasting has added, so that it gets the shape of like. Where the
-// dims do not tell, the axes are found at run time.
+// SumTo sums a gradient over what broadcasting has added, so that it gets the shape of like. Where
+// the dims do not tell, the axes are found at run time.
 func (e *emitter) SumTo(g, like Value) Value {
 	have, ok := e.Dims(g)
 	want, ok2 := e.Dims(like)
@@ -249,8 +249,8 @@ func (e *emitter) SumTo(g, like Value) Value {
 	return e.ReduceSum(g, false, lead...)
 }
 
-// sumAtRunTime sums over the axes along which like, with leading dims of 1, has 1: where g has 1 as well,
-// that changes nothing.
+// sumAtRunTime sums over the axes along which like, with leading dims of 1, has 1: where g has 1 as
+// well, that changes nothing.
 func (e *emitter) sumAtRunTime(g, like Value) Value {
 	e.need(axesInput)
 	shape := e.Shape(like)
@@ -274,8 +274,8 @@ func (e *emitter) padded(shape, g, like Value) Value {
 	return e.Concat(0, e.Op("ConstantOfShape", Attrs{A("value", one)}, e.Unsqueeze(e.Sub(rank, likeRank), 0)), shape)
 }
 
-// needSchema makes sure that the model imports an operator set that has the operator of an emitted node, for the types
-// at hand: bfloat16 came to most operators with set 13, and to some later.
+// needSchema makes sure that the model imports an operator set that has the operator of an emitted
+// node, for the types at hand: bfloat16 came to most operators with set 13, and to some later.
 func (e *emitter) needSchema(n *graph.Node) {
 	if n.Domain != "" {
 		return

@@ -66,8 +66,8 @@ func (e *emitter) mathSign(v Value) Value {
 	return e.mathOf("Sign", v)
 }
 
-// mathConstant returns the number that a value of one element holds in every run. It looks through casts
-// to floats.
+// mathConstant returns the number that a value of one element holds in every run. It looks through
+// casts to floats.
 func (e *emitter) mathConstant(v Value) (x float64, ok bool) {
 	for {
 		val := &e.j.g.Values[v]

@@ -32,8 +32,8 @@ func (e *emitter) normType(v Value) graph.DType {
 	return graph.Float32
 }
 
-// countOver returns how many elements of v one element of its reduction over axes stands for, as a scalar
-// in the type of like: a constant where the dims are numbers.
+// countOver returns how many elements of v one element of its reduction over axes stands for, as a
+// scalar in the type of like: a constant where the dims are numbers.
 func (e *emitter) countOver(v Value, like Value, axes ...int64) Value {
 	if n, ok := e.constCount(v, axes); ok {
 		return e.Scalar(float64(n), like)
@@ -98,7 +98,8 @@ func (e *emitter) knownBool(v Value) (b, ok bool) {
 	return ints[0] != 0, true
 }
 
-// alongChannels reshapes a vector over the channels so that it lies along axis 1 of a value of the given rank.
+// alongChannels reshapes a vector over the channels so that it lies along axis 1 of a value of the
+// given rank.
 func (e *emitter) alongChannels(v Value, rank int) Value {
 	return e.Unsqueeze(v, axesFrom(1, int64(rank-1))...)
 }

@@ -7,7 +7,8 @@ import (
 	"memopt/symbolic"
 )
 
-// matrixView is a matrix, or a stack of matrices in its last two dims, that is read as it is or transposed.
+// matrixView is a matrix, or a stack of matrices in its last two dims, that is read as it is or
+// transposed.
 type matrixView struct {
 	v Value
 	t bool // read transposed
@@ -26,8 +27,8 @@ func lastTwo(rank int) []int64 {
 	return perm
 }
 
-// through looks through a Transpose that swaps the last two axes: x as a weight that the forward half
-// transposes is read untransposed, so that the transposed copy need not live on.
+// through looks through a Transpose that swaps the last two axes: x as a weight that the forward
+// half transposes is read untransposed, so that the transposed copy need not live on.
 func (e *emitter) through(m matrixView) matrixView {
 	def := e.j.g.Values[m.v].Def
 	if def == graph.NoNode {
@@ -49,8 +50,8 @@ func (e *emitter) plain(m matrixView) Value {
 	return e.Transpose(m.v, lastTwo(len(e.Ranked(m.v, 2)))...)
 }
 
-// product returns alpha times the product of two matrices or stacks of matrices. Two matrices become a
-// Gemm, which transposes on the way; stacks that are read transposed get a Transpose.
+// product returns alpha times the product of two matrices or stacks of matrices. Two matrices
+// become a Gemm, which transposes on the way; stacks that are read transposed get a Transpose.
 func (e *emitter) product(a, b matrixView, alpha float32) Value {
 	a, b = e.through(a), e.through(b)
 	da, _ := e.Dims(a.v)

@@ -35,16 +35,16 @@ func (s *scan) State(init Value) Value {
 	return v
 }
 
-// adopt makes a value of the body, an input of the subgraph that it is a copy of, one that Slice would
-// have made.
+// adopt makes a value of the body, an input of the subgraph that it is a copy of, one that Slice
+// would have made.
 func (s *scan) adopt(x, v Value, axis int64, backward bool) {
 	s.slices = append(s.slices, graph.Decl{Value: x, Type: s.Type(x)})
 	s.scanned = append(s.scanned, v)
 	s.inAxes, s.inBack = append(s.inAxes, axis), append(s.inBack, flag(backward))
 }
 
-// Slice adds a value that is cut along an axis into one slice for each iteration, the last first where
-// backward.
+// Slice adds a value that is cut along an axis into one slice for each iteration, the last first
+// where backward.
 func (s *scan) Slice(v Value, axis int64, backward bool) Value {
 	t := s.around.Type(v)
 	if t.Shape.Ranked {

@@ -93,8 +93,8 @@ func (e *emitter) joined(lead Value, rest []extent) Value {
 	return e.Concat(0, lead, e.vector(rest))
 }
 
-// reshapeTo gives v a shape. Where numbers, dims that stay in their place (0) and one dim that is left over (-1) say
-// it, the shape is a constant and keeps no value alive.
+// reshapeTo gives v a shape. Where numbers, dims that stay in their place (0) and one dim that is
+// left over (-1) say it, the shape is a constant and keeps no value alive.
 func (e *emitter) reshapeTo(v Value, want []extent) Value {
 	if shape, ok := e.impliedShape(v, want); ok {
 		return e.Reshape(v, e.Vector(shape...))
@@ -202,7 +202,8 @@ func (e *emitter) iota(n Value) Value {
 	return e.Op("Range", nil, e.Int(0), e.Squeeze(n, 0), e.Int(1))
 }
 
-// scatterND puts updates at tuples of indices into data: in place of what is there, or on top of it.
+// scatterND puts updates at tuples of indices into data: in place of what is there, or on top of
+// it.
 func (e *emitter) scatterND(data, indices, updates Value, add bool) Value {
 	if !add {
 		e.need(scatterFirst)
@@ -213,8 +214,9 @@ func (e *emitter) scatterND(data, indices, updates Value, add bool) Value {
 }
 
 // scatterAlong is zeros with the slices of g added, or put, at places along an axis: the axes
-// axis..axis+q-1 of g, where q is the rank of the indices, become one axis of the given length, a vector of one element.
-// The scatter runs along the leading axis, so that there is one index per slice.
+// axis..axis+q-1 of g, where q is the rank of the indices, become one axis of the given length, a
+// vector of one element. The scatter runs along the leading axis, so that there is one index per
+// slice.
 func (c *Ctx) scatterAlong(g, indices Value, axis int64, length Value, add bool) Value {
 	q := int64(c.Rank(indices))
 	rank := int64(c.Rank(g)) - q + 1

@@ -2,9 +2,9 @@ package autograd
 
 import "memopt/symbolic"
 
-// shapeVia returns the shape of like as an int64 vector, without reading like if that can be avoided: dims
-// that are not numbers are taken from other values that have the same ones. A value is then not kept alive
-// for its shape.
+// shapeVia returns the shape of like as an int64 vector, without reading like if that can be
+// avoided: dims that are not numbers are taken from other values that have the same ones. A value
+// is then not kept alive for its shape.
 func (e *emitter) shapeVia(like Value, others ...Value) Value {
 	dims, ok := e.Dims(like)
 	if !ok {
@@ -43,8 +43,8 @@ func (e *emitter) sameDim(d symbolic.Expr, place int64, others []Value) (Value, 
 	return found, at
 }
 
-// formVia gives v the shape of like. With at most one dim that is not a number, that one is left to Reshape;
-// else the shape is found by shapeVia.
+// formVia gives v the shape of like. With at most one dim that is not a number, that one is left to
+// Reshape; else the shape is found by shapeVia.
 func (e *emitter) formVia(v, like Value, others ...Value) Value {
 	dims, ok := e.Dims(like)
 	if shape, ok2 := inferredShape(dims); ok && ok2 {

@@ -13,8 +13,8 @@ func (j *joint) differentiable(n *graph.Node, slot int) bool {
 	return v != None && carriesFloat(j.g.Values[v].Type) && !slices.Contains(op.Of(n.Kind).NonDiff, slot) && Of(n.Kind).None == ""
 }
 
-// carriesFloat reports whether a gradient can flow through a value of a type: a tensor of floats, a sequence or
-// an optional of such, or what nobody knows.
+// carriesFloat reports whether a gradient can flow through a value of a type: a tensor of floats, a
+// sequence or an optional of such, or what nobody knows.
 func carriesFloat(t graph.Type) bool {
 	switch {
 	case t.Form == graph.FormSequence || t.Form == graph.FormOptional:

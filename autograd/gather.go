@@ -1,8 +1,8 @@
 package autograd
 
-// gatherRule: the gradient's slices are added up at the indices, in zeros: one ScatterND along the leading
-// axis. A run of constant indices is a slice, whose gradient has zeros around it. Stashes the
-// indices.
+// gatherRule: the gradient's slices are added up at the indices, in zeros: one ScatterND along the
+// leading axis. A run of constant indices is a slice, whose gradient has zeros around it. Stashes
+// the indices.
 func gatherRule(c *Ctx) {
 	if !c.Wants(0) {
 		return

@@ -17,7 +17,8 @@ func geluMSRule(c *Ctx) { c.Set(0, c.Mul(c.Grad(0), c.geluSlope(c.In(0)))) }
 // biasGeluRule: y = gelu(x + bias). Stashes x and the bias, and makes the sum again.
 func biasGeluRule(c *Ctx) { biasedGelu(c, c.geluSlope) }
 
-// fastGeluRule: y = gelu(x + bias) approximated by tanh, with or without a bias. Stashes x and the bias.
+// fastGeluRule: y = gelu(x + bias) approximated by tanh, with or without a bias. Stashes x and the
+// bias.
 func fastGeluRule(c *Ctx) { biasedGelu(c, c.geluTanhSlope) }
 
 func biasedGelu(c *Ctx, slope func(Value) Value) {
@@ -44,8 +45,8 @@ func (e *emitter) geluSlopeOf(s, erf Value) Value {
 	return e.mathScale(e.Op("Sum", nil, erf, rest, e.Scalar(1, s)), 0.5)
 }
 
-// geluTanhSlope returns the slope of x/2 * (1 + tanh(u)) with u = √(2/π) * (x + 0.044715x³). The half of 1 + tanh(u)
-// is s = sigmoid(2u), and the slope is s + s*(1-s)*x*2u'.
+// geluTanhSlope returns the slope of x/2 * (1 + tanh(u)) with u = √(2/π) * (x + 0.044715x³). The
+// half of 1 + tanh(u) is s = sigmoid(2u), and the slope is s + s*(1-s)*x*2u'.
 func (e *emitter) geluTanhSlope(x Value) Value {
 	const linear, cubic = 2 * 0.7978845608028654, 2 * 0.7978845608028654 * 0.044715
 	square := e.Mul(x, x)

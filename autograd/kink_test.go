@@ -17,8 +17,8 @@ import (
 // manyHalves is the value of the symbol Many.
 const manyHalves = 70000
 
-// gradientsOf returns the gradients of the sum of output y with respect to all float inputs, in order. All of them are of
-// type d.
+// gradientsOf returns the gradients of the sum of output y with respect to all float inputs, in
+// order. All of them are of type d.
 func gradientsOf(t *testing.T, text string, d graph.DType, in map[string]*executor.Tensor) []*executor.Tensor {
 	t.Helper()
 	m := (&gradCase{Graph: text, Name: "gradients", Opset: 20}).parse(t)
@@ -79,8 +79,9 @@ func floatElems(x *executor.Tensor) []float64 {
 	return out
 }
 
-// TestKinks: the subgradients that the package's comment lists. The wanted numbers are those of torch 1.13 for the function of the same name; those of
-// float attributes that have no exact value are rounded.
+// TestKinks: the subgradients that the package's comment lists. The wanted numbers are those of
+// torch 1.13 for the function of the same name; those of float attributes that have no exact value
+// are rounded.
 func TestKinks(t *testing.T) {
 	inf := math.Inf(1)
 	type list = []float64
@@ -207,8 +208,8 @@ func TestManyHalves(t *testing.T) {
 	}
 }
 
-// TestNothingCounts: where all labels are ignored a mean is no number, and its gradients are zeros, as PyTorch's. More labels than
-// float16 can count are counted all the same.
+// TestNothingCounts: where all labels are ignored a mean is no number, and its gradients are zeros,
+// as PyTorch's. More labels than float16 can count are counted all the same.
 func TestNothingCounts(t *testing.T) {
 	for _, loss := range []string{"SoftmaxCrossEntropyLoss", "NegativeLogLikelihoodLoss"} {
 		for _, args := range []string{`<ignore_index = -100>(x, l)`, `<ignore_index = -100>(x, l, w)`, `<ignore_index = -100, reduction = "sum">(x, l)`} {

@@ -6,8 +6,8 @@ import "memopt/graph"
 //
 //	dX = inv·(ḡ - mean(ḡ) - x̂·mean(ḡ·x̂)),  dscale = Σ dY·x̂,  dbias = Σ dY
 //
-// with means over the normalised axes. Stashes X and the outputs mean and inverse deviation, which are small.
-// 16-bit values are computed with as float32.
+// with means over the normalised axes. Stashes X and the outputs mean and inverse deviation, which
+// are small. 16-bit values are computed with as float32.
 func layerNormalizationRule(c *Ctx) {
 	x, g := c.In(0), c.Grad(0)
 	if g == None {
@@ -31,7 +31,8 @@ func layerNormalizationRule(c *Ctx) {
 	}
 }
 
-// statisticGradients adds what the outputs mean and inverse deviation bring back to x: mean' = 1/n, inv' = -inv²·x̂/n.
+// statisticGradients adds what the outputs mean and inverse deviation bring back to x: mean' = 1/n,
+// inv' = -inv²·x̂/n.
 func (c *Ctx) statisticGradients(dx, hat, inv, x Value, axes []int64) Value {
 	d := c.DType(dx)
 	if m := c.Grad(1); m != None {

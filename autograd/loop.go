@@ -6,13 +6,14 @@ import (
 	"memopt/graph"
 )
 
-// The gradients of Scan and Loop: a Scan that runs the iterations from the last to the first. Each makes the body's
-// forward values once more, as far as the gradients need them, from the slices and the states that it read; the states
-// are stashed as further outputs of the forward node, one row for each iteration. Carried along are the gradients of
-// the states, and sums of those of the captured values.
+// The gradients of Scan and Loop: a Scan that runs the iterations from the last to the first. Each
+// makes the body's forward values once more, as far as the gradients need them, from the slices and
+// the states that it read; the states are stashed as further outputs of the forward node, one row
+// for each iteration. Carried along are the gradients of the states, and sums of those of the
+// captured values.
 
-// repeated is a Scan or Loop in the hands of its rule, or an iteration of it. Slots are those of the node and of the
-// body.
+// repeated is a Scan or Loop in the hands of its rule, or an iteration of it. Slots are those of
+// the node and of the body.
 type repeated struct {
 	*Ctx
 	body   *graph.Graph // the forward one
@@ -66,8 +67,8 @@ func scanRule(c *Ctx) {
 }
 
 // loopRule: see above. However a Loop ends, the number of its iterations is that of the rows that
-// it stacked. Stashes what the body captures, the states and the iterations' numbers, as far as they
-// are needed.
+// it stacked. Stashes what the body captures, the states and the iterations' numbers, as far as
+// they are needed.
 func loopRule(c *Ctx) {
 	n := c.Node
 	p := &repeated{Ctx: c, body: n.GraphAttr("body"), counts: []int{0, 1}}
@@ -113,8 +114,8 @@ func (p *repeated) reverse() {
 // isFloat reports whether a value of the body can have a gradient.
 func (b *backward) isFloat(v Value) bool { return carriesFloat(b.region.g.Values[v].Type) }
 
-// mark finds out through which values of the body gradients flow: a state that the next iteration passes on is on
-// the way if what becomes of it is.
+// mark finds out through which values of the body gradients flow: a state that the next iteration
+// passes on is on the way if what becomes of it is.
 func (b *backward) mark() {
 	b.captured = b.region.captured(b.Ctx.j)
 	from, to := slices.Clone(b.captured), []Value{}
@@ -180,7 +181,8 @@ func (b *backward) seed(s *scan) {
 
 func (b *backward) j() *joint { return b.region.joint }
 
-// refuseChanges ends the rule where iterations change the shape of a state: rows of different shapes cannot be stacked.
+// refuseChanges ends the rule where iterations change the shape of a state: rows of different
+// shapes cannot be stacked.
 func (b *backward) refuseChanges(st repeatedState) {
 	if b.Type(b.In(st.nodeIn)).Form != graph.FormTensor {
 		b.Unsupported("state %d is no tensor", st.nodeOut)
@@ -284,7 +286,8 @@ func (b *backward) take(v Value, read []bool) bool {
 	return read[v]
 }
 
-// always makes a value of the body the constant true: what the condition is in every iteration that takes place.
+// always makes a value of the body the constant true: what the condition is in every iteration that
+// takes place.
 func (b *backward) always(cond Value) {
 	v := &b.region.g.Values[cond]
 	v.Input = false
@@ -296,8 +299,8 @@ func (b *backward) always(cond Value) {
 	b.must(err)
 }
 
-// stash makes an input of the forward body a further output of the forward node, stacked in the order of the
-// iterations.
+// stash makes an input of the forward body a further output of the forward node, stacked in the
+// order of the iterations.
 func (b *backward) stash(input int) Value {
 	n, j := b.Node, b.Ctx.j
 	f, err := j.inside(b.body, "stash")

@@ -1,8 +1,8 @@
 package autograd
 
-// Both losses are -w[label]·logp[label] for each label, summed, averaged by the sum of the w, or not at all.
-// The gradient of logp is so -g at each label's class and zero elsewhere, where g is the
-// gradient of that label's loss times its weight. It is never written out as a one-hot matrix.
+// Both losses are -w[label]·logp[label] for each label, summed, averaged by the sum of the w, or
+// not at all. The gradient of logp is so -g at each label's class and zero elsewhere, where g is
+// the gradient of that label's loss times its weight. It is never written out as a one-hot matrix.
 
 // labelled is what the gradients of a loss are made of.
 type labelled struct {
@@ -10,8 +10,8 @@ type labelled struct {
 	g  Value // like at: the gradient, 0 for those that are ignored
 }
 
-// labelGradients weighs the gradient of a loss. Labels that are ignored get 0 and not a weight of 0: where all of them are, the
-// mean divides by 0.
+// labelGradients weighs the gradient of a loss. Labels that are ignored get 0 and not a weight of
+// 0: where all of them are, the mean divides by 0.
 func (c *Ctx) labelGradients() labelled {
 	labels, g := c.In(1), c.Grad(0)
 	skipped, weights := None, None // of the labels; no weights: all 1
@@ -37,7 +37,8 @@ func (c *Ctx) labelGradients() labelled {
 	return labelled{c.Unsqueeze(labels, 1), c.Unsqueeze(g, 1)}
 }
 
-// averaged divides the gradient of a mean by the sum of the weights of the labels that are not skipped.
+// averaged divides the gradient of a mean by the sum of the weights of the labels that are not
+// skipped.
 func (c *Ctx) averaged(g, weights, skipped, labels Value) Value {
 	axes := axesFrom(0, int64(c.Rank(labels)))
 	if weights == None && skipped == None {
@@ -62,9 +63,9 @@ func negativeLogLikelihoodLossRule(c *Ctx) {
 }
 
 // softmaxCrossEntropyLossRule: dX = softmax(X)·g, less g at the labels. Where the node gives the
-// log-probabilities, their exponential is the softmax, and their own gradient G adds G - softmax(X)·ΣG. Stashes the
-// log-probabilities if they are there, else X: it is alive at the loss anyway, and becomes the
-// softmax in place.
+// log-probabilities, their exponential is the softmax, and their own gradient G adds G -
+// softmax(X)·ΣG. Stashes the log-probabilities if they are there, else X: it is alive at the loss
+// anyway, and becomes the softmax in place.
 func softmaxCrossEntropyLossRule(c *Ctx) {
 	at, g, dx := None, None, None
 	if c.Grad(0) != None {

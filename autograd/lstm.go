@@ -12,8 +12,8 @@ func (w *way) lstmGate(act rnnAct, arg Value) lstmGate {
 
 func (g lstmGate) slope(w *way) Value { return g.act.grad(&w.emitter, g.arg, g.value) }
 
-// lstmCell: i, o, f = f(..), g = g(..), c = f·c_prev + i·g, h = o·k(c); peepholes add p·c_prev to the
-// arguments of i and f, and p·c to that of o. Stashes X and Y; the cell states are made again.
+// lstmCell: i, o, f = f(..), g = g(..), c = f·c_prev + i·g, h = o·k(c); peepholes add p·c_prev to
+// the arguments of i and f, and p·c to that of o. Stashes X and Y; the cell states are made again.
 func lstmCell(w *way) wayGrads {
 	previous := w.previous(w.y, w.h0)
 	arg := w.splitEqual(w.Add(w.project(w.x, w.w, w.biases()...), w.project(previous, w.r)), 2, lstmGates)
@@ -89,7 +89,8 @@ func (w *way) lstmCells(in, forget, fresh Value) Value {
 	return stacks[0]
 }
 
-// peepholeCells is lstmCells where the gates depend on the cell state: it takes their arguments without it.
+// peepholeCells is lstmCells where the gates depend on the cell state: it takes their arguments
+// without it.
 func (w *way) peepholeCells(peep []Value, in, forget, fresh Value) Value {
 	s := w.Scan()
 	old := s.State(w.c0)

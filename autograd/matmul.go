@@ -100,8 +100,8 @@ func (c *Ctx) productGradients(a, b matrixView, g Value, alpha float32) {
 	}
 }
 
-// fusedGemmRule: Gemm with an activation, of which only Relu is known here. Stashes A and B, and the output
-// for Relu.
+// fusedGemmRule: Gemm with an activation, of which only Relu is known here. Stashes A and B, and
+// the output for Relu.
 func fusedGemmRule(c *Ctx) {
 	c.gemmGradients(c.beforeActivation(c.Grad(0)))
 }

@@ -1,8 +1,9 @@
 package autograd
 
-// maxRule and minRule: Max(a, b, c, …) is max(max(max(a, b), c), …), and the gradient of each pair goes to the one that
-// is chosen, in halves to both where they are equal. So of three equal ones the first two get a
-// quarter each. Stash all inputs, from which the earlier results are made again.
+// maxRule and minRule: Max(a, b, c, …) is max(max(max(a, b), c), …), and the gradient of each pair
+// goes to the one that is chosen, in halves to both where they are equal. So of three equal ones
+// the first two get a quarter each. Stash all inputs, from which the earlier results are made
+// again.
 func maxRule(c *Ctx) { extremeRule(c, "Less") }
 
 func minRule(c *Ctx) { extremeRule(c, "Greater") }

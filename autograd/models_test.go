@@ -113,7 +113,8 @@ func labelFolder(grads string) string {
 	return filepath.Base(grads)
 }
 
-// crossEntropyGradient is the gradient of the mean cross-entropy over the last axis: (softmax - onehot)/count.
+// crossEntropyGradient is the gradient of the mean cross-entropy over the last axis: (softmax -
+// onehot)/count.
 func crossEntropyGradient(t *testing.T, logits *executor.Tensor, file string) *executor.Tensor {
 	t.Helper()
 	labels, err := dataset.ReadTensor(file)

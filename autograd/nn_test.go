@@ -145,8 +145,8 @@ func TestDropoutIdentity(t *testing.T) {
 	})
 }
 
-// TestDropout: y is x times a factor for each element, and so is its gradient. Every run draws another mask, so that
-// finite differences say nothing.
+// TestDropout: y is x times a factor for each element, and so is its gradient. Every run draws
+// another mask, so that finite differences say nothing.
 func TestDropout(t *testing.T) {
 	n := symbolic.Env{"N": 16}
 	ratio := &executor.Tensor{DType: graph.Float64, Shape: []int{}, Data: executor.Memory([]float64{0.25})}

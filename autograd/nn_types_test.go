@@ -12,8 +12,8 @@ import (
 	"memopt/graph"
 )
 
-// TestLayerFloatTypes: in the narrower types the rules of layers and products give what they give in float64, but for
-// rounding.
+// TestLayerFloatTypes: in the narrower types the rules of layers and products give what they give
+// in float64, but for rounding.
 func TestLayerFloatTypes(t *testing.T) {
 	shapes := map[string][]int{"x": {2, 4, 5}, "w": {4, 2, 3}, "v": {4}, "m": {5, 3}, "k": {2, 4}, "u": {5}}
 	calls := []string{

@@ -2,8 +2,8 @@ package autograd
 
 import "memopt/graph"
 
-// simplifiedLayerNormalizationRule: layerNormalizationRule without the mean. Stashes X and the output that is the
-// inverse root of the mean square, which is small.
+// simplifiedLayerNormalizationRule: layerNormalizationRule without the mean. Stashes X and the
+// output that is the inverse root of the mean square, which is small.
 func simplifiedLayerNormalizationRule(c *Ctx) {
 	c.rmsGradients(func(Value, []int64) Value { return c.Out(1) })
 }
@@ -39,15 +39,15 @@ func (c *Ctx) meanSquare(x, n Value, axes []int64) Value {
 	return c.Div(c.Reduce("ReduceSumSquare", x, true, axes...), n)
 }
 
-// statistics returns x less its mean over the axes, and the inverse deviation, n being the number of elements
-// that they are of.
+// statistics returns x less its mean over the axes, and the inverse deviation, n being the number
+// of elements that they are of.
 func (c *Ctx) statistics(x, n Value, axes []int64) (off, inv Value) {
 	off = c.Sub(x, c.meanOver(x, axes...))
 	return off, c.inverseDeviation(c.meanSquare(off, n, axes), float64(c.Node.Float("epsilon", 1e-5)))
 }
 
-// instanceNormalizationRule: as layerNormalizationRule, over the spatial axes, with a scale and a bias per
-// channel. Stashes X, of which the statistics are made again.
+// instanceNormalizationRule: as layerNormalizationRule, over the spatial axes, with a scale and a
+// bias per channel. Stashes X, of which the statistics are made again.
 func instanceNormalizationRule(c *Ctx) {
 	rank := c.Rank(c.In(0))
 	d := c.normType(c.In(0))
@@ -76,9 +76,9 @@ func (c *Ctx) channelBiasCast(g Value) {
 	}
 }
 
-// groupNormalizationRule: as layerNormalizationRule, over groups of neighbouring channels of each sample, the
-// data lying as [N, groups, …]. Scale and bias have one element per channel, before version 21 one per
-// group. Stashes X, of which the statistics are made again.
+// groupNormalizationRule: as layerNormalizationRule, over groups of neighbouring channels of each
+// sample, the data lying as [N, groups, …]. Scale and bias have one element per channel, before
+// version 21 one per group. Stashes X, of which the statistics are made again.
 func groupNormalizationRule(c *Ctx) {
 	x, groups := c.In(0), c.Node.Int("num_groups", 1)
 	d := c.normType(x)
@@ -138,7 +138,8 @@ func meanVarianceNormalizationRule(c *Ctx) {
 	c.Set(0, c.Cast(c.Sub(c.Sub(q, c.meanOver(q, axes...)), along), c.DType(x)))
 }
 
-// lpNormalizationRule: Y = X/n gives, with n the sum of absolute values or the root of the sum of squares,
+// lpNormalizationRule: Y = X/n gives, with n the sum of absolute values or the root of the sum of
+// squares,
 //
 //	dX = (dY - sign(X)·Σ dY·Y)/n   for p = 1
 //	dX = (dY - Y·Σ dY·Y)/n         for p = 2

@@ -26,7 +26,8 @@ func requireBFloat16(t *testing.T, m *graph.Model, g *graph.Graph) {
 	}
 }
 
-// TestBFloat16Sets: the operator set is raised until it takes bfloat16 where the gradients have it, and no further.
+// TestBFloat16Sets: the operator set is raised until it takes bfloat16 where the gradients have it,
+// and no further.
 func TestBFloat16Sets(t *testing.T) {
 	for _, c := range []struct {
 		body     string

@@ -16,7 +16,8 @@ type Optimizer struct {
 	// LR is the learning rate; 0: it comes from the graph input lr, a float scalar.
 	LR float64
 
-	// WeightDecay is added to the gradient, times the parameter; adamw shrinks the parameter itself instead.
+	// WeightDecay is added to the gradient, times the parameter; adamw shrinks the parameter itself
+	// instead.
 	WeightDecay float64
 	// NoDecay exempts parameters; nil: none.
 	NoDecay func(param string) bool
@@ -28,11 +29,13 @@ type Optimizer struct {
 
 	// MaxNorm bounds the norm of all gradients together, as clip_grad_norm_ does; 0: no bound.
 	MaxNorm float64
-	// KeepGrads leaves the gradients graph outputs; else each is gone once its parameter is updated.
+	// KeepGrads leaves the gradients graph outputs; else each is gone once its parameter is
+	// updated.
 	KeepGrads bool
 }
 
-// Names of what an optimizer adds to the graph. The updated form of input x is output x + NewSuffix.
+// Names of what an optimizer adds to the graph. The updated form of input x is output x +
+// NewSuffix.
 const (
 	NewSuffix      = "_new"
 	LRInput        = "lr"           // input: float scalar
@@ -44,12 +47,14 @@ const (
 	FiniteOutput   = "grads_finite" // output, bool: with a loss scale, whether the update took place
 )
 
-// AppendOptimizer makes a training graph update its parameters, those of j.Wrt. States, which begin as zeros, come in
-// as graph inputs named after the parameter; the updated parameters and states are outputs. A parameter that is an
-// initializer becomes a graph input as well, whose default it then is.
+// AppendOptimizer makes a training graph update its parameters, those of j.Wrt. States, which begin
+// as zeros, come in as graph inputs named after the parameter; the updated parameters and states
+// are outputs. A parameter that is an initializer becomes a graph input as well, whose default it
+// then is.
 //
-// Parameters of float16 and bfloat16 are updated in float32, and their states are float32. With a loss
-// scale the gradients are divided by it, and where one of them is not finite everything stays as it was.
+// Parameters of float16 and bfloat16 are updated in float32, and their states are float32. With a
+// loss scale the gradients are divided by it, and where one of them is not finite everything stays
+// as it was.
 func AppendOptimizer(j *Joint, o Optimizer) (err error) {
 	if err := o.complete(); err != nil {
 		return err
@@ -226,8 +231,8 @@ func (u *updater) widest() graph.DType {
 	return graph.Float32
 }
 
-// rates makes the numbers that all parameters share. They are computed in double: 1-beta2^step loses most of
-// its digits in float.
+// rates makes the numbers that all parameters share. They are computed in double: 1-beta2^step
+// loses most of its digits in float.
 func (u *updater) rates() {
 	if u.LR != 0 {
 		u.rate = u.double(u.LR)
@@ -283,8 +288,8 @@ func (u *updater) chosen(updated, old Value) Value {
 	return u.Where(u.finite, updated, old)
 }
 
-// arrange moves each node of the update behind the last one that it waits for, and drops copies of gradients
-// that nobody reads.
+// arrange moves each node of the update behind the last one that it waits for, and drops copies of
+// gradients that nobody reads.
 func (u *updater) arrange(first int) error {
 	g := u.j.g
 	after := make([]int, len(g.Nodes))

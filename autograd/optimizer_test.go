@@ -198,7 +198,8 @@ func TestOptimizerOverflow(t *testing.T) {
 	require.Equal(t, avg, tr.get("w_exp_avg"))
 }
 
-// TestOptimizerGraph: an initializer becomes an input, the norm is an output, exempt parameters do not decay.
+// TestOptimizerGraph: an initializer becomes an input, the norm is an output, exempt parameters do
+// not decay.
 func TestOptimizerGraph(t *testing.T) {
 	m, err := graph.Parse(`<ir_version: 8, opset_import: ["" : 17]>
 		g (float[3] x) => (float[3] y) <float[3] w = {1, 2, 3}, float[3] b = {4, 5, 6}> { xw = Mul(x, w)  y = Add(xw, b) }`, "g")

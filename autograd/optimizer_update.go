@@ -34,8 +34,8 @@ func (u *updater) sgd(param, old, grad Value) Value {
 	return u.Sub(old, u.Mul(grad, u.Cast(u.rate, u.DType(grad))))
 }
 
-// adam: m' = b1·m + (1-b1)·g; v' = b2·v + (1-b2)·g²; p' = p - lr/(1-b1^t)·m'/(√v'/√(1-b2^t) + eps). Decay in
-// adamw's way is p·(1 - lr·decay) in place of p.
+// adam: m' = b1·m + (1-b1)·g; v' = b2·v + (1-b2)·g²; p' = p - lr/(1-b1^t)·m'/(√v'/√(1-b2^t) + eps).
+// Decay in adamw's way is p·(1 - lr·decay) in place of p.
 func (u *updater) adam(param, old, grad Value, decay float64) Value {
 	d := u.DType(grad)
 	mean := func(beta float64, x Value) func(Value) Value {
@@ -53,8 +53,8 @@ func (u *updater) adam(param, old, grad Value, decay float64) Value {
 	return u.Sub(old, u.Mul(u.Div(avg, u.Add(root, u.Scalar(u.Eps, root))), u.Cast(u.stepSize, d)))
 }
 
-// state adds a state of a parameter: an input, and what f makes of it as an output. It returns the latter
-// as the update sees it.
+// state adds a state of a parameter: an input, and what f makes of it as an output. It returns the
+// latter as the update sees it.
 func (u *updater) state(param Value, suffix string, f func(Value) Value) Value {
 	t := u.Type(param)
 	if t.DType == graph.Float16 || t.DType == graph.BFloat16 {

@@ -1,7 +1,8 @@
 package autograd
 
-// scaleRule: y = x*s, or x/s with attribute scale_down, for a scalar s that may have a type of its own. x gets g*s or g/s, the
-// scalar the sum of g*x, or of -g*y/s. Stashes s, and for its gradient x or y.
+// scaleRule: y = x*s, or x/s with attribute scale_down, for a scalar s that may have a type of its
+// own. x gets g*s or g/s, the scalar the sum of g*x, or of -g*y/s. Stashes s, and for its gradient
+// x or y.
 func scaleRule(c *Ctx) {
 	g, x := c.Grad(0), c.In(0)
 	s := c.Cast(c.In(1), c.DType(x))

@@ -45,7 +45,8 @@ var foreign = map[string]string{
 		h = MatMul(x, w)  a = Tanh(h)  s = Sigmoid(h)  m = Mul(a, s)  e = Erf(m)  n = ReduceL2<axes = [1], keepdims = 1>(e)  d = Div(e, n)  t = Softplus(d)  u = Mul(t, t)  loss = ReduceMean<keepdims = 0>(u) }`,
 }
 
-// TestStockRuntime runs training graphs in stock ONNX Runtime and on the CPU executor: the outputs agree.
+// TestStockRuntime runs training graphs in stock ONNX Runtime and on the CPU executor: the outputs
+// agree.
 func TestStockRuntime(t *testing.T) {
 	dir := os.Getenv("ORT_NODE_DIR")
 	if dir == "" {
@@ -67,7 +68,8 @@ func TestStockRuntime(t *testing.T) {
 	}
 }
 
-// prepareForeign differentiates a model, writes it with made-up inputs, and returns the CPU executor's outputs.
+// prepareForeign differentiates a model, writes it with made-up inputs, and returns the CPU
+// executor's outputs.
 func prepareForeign(t *testing.T, m *graph.Model, folder string, env symbolic.Env) []*executor.Tensor {
 	t.Helper()
 	inferred(t, m)

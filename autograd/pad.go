@@ -3,8 +3,8 @@ package autograd
 import "memopt/graph"
 
 // padRule: of a constant border the gradient is cut off, and its sum is that of the constant. In
-// the other modes each axis in turn sends the gradient of its copies back to where they were taken from. Stashes
-// the pads.
+// the other modes each axis in turn sends the gradient of its copies back to where they were taken
+// from. Stashes the pads.
 func padRule(c *Ctx) {
 	if c.Version < 2 {
 		c.Unsupported("version %d of the operator", c.Version)

@@ -16,8 +16,8 @@ func matchAny(globs []string, name string) bool {
 	return false
 }
 
-// choose applies the globs of the options to the parameters. Params may also name inputs and initializers that
-// are no parameters by themselves.
+// choose applies the globs of the options to the parameters. Params may also name inputs and
+// initializers that are no parameters by themselves.
 func (j *joint) choose(opts Options) ([]Value, error) {
 	var found []Value
 	var err error
@@ -56,9 +56,9 @@ func (j *joint) choose(opts Options) ([]Value, error) {
 	return out, nil
 }
 
-// withoutData leaves out the inputs of static shape that are data: as long in their first dim as an input that is data for
-// sure. It notes what is left out, and what is taken although no symbol of another input says that the file's shapes
-// tell data from parameters.
+// withoutData leaves out the inputs of static shape that are data: as long in their first dim as an
+// input that is data for sure. It notes what is left out, and what is taken although no symbol of
+// another input says that the file's shapes tell data from parameters.
 func (j *joint) withoutData(found []Value) []Value {
 	batches, dynamic := j.batches()
 	var out, inputs []Value
@@ -81,8 +81,8 @@ func (j *joint) withoutData(found []Value) []Value {
 	return out
 }
 
-// batches has the first dims of the inputs that are data, the numbers among them: of those that are no floats or have a
-// symbol. dynamic says that one has a symbol.
+// batches has the first dims of the inputs that are data, the numbers among them: of those that are
+// no floats or have a symbol. dynamic says that one has a symbol.
 func (j *joint) batches() (first map[int64]bool, dynamic bool) {
 	first = map[int64]bool{}
 	for _, d := range j.g.Inputs {

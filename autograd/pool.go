@@ -1,8 +1,8 @@
 package autograd
 
-// averagePoolRule: every element gets, from each place whose window reaches it, that place's gradient over the
-// number of elements it averages: a transposed convolution with a kernel of ones, plane by plane.
-// Stashes nothing.
+// averagePoolRule: every element gets, from each place whose window reaches it, that place's
+// gradient over the number of elements it averages: a transposed convolution with a kernel of ones,
+// plane by plane. Stashes nothing.
 func averagePoolRule(c *Ctx) {
 	x, g := c.In(0), c.Grad(0)
 	s := c.newSlide(x, g, c.kernelOf(None))
@@ -25,8 +25,8 @@ func (c *Ctx) spreadPlanes(s *slide, g, x Value, weight float64) Value {
 	return c.Reshape(c.spread(s, planes, kernel, x, 1), shape)
 }
 
-// poolCounts returns how many elements each place averages, [1, 1, …], or None where it is the whole
-// kernel everywhere: a convolution of ones with ones.
+// poolCounts returns how many elements each place averages, [1, 1, …], or None where it is the
+// whole kernel everywhere: a convolution of ones with ones.
 func (c *Ctx) poolCounts(s *slide, x Value) Value {
 	n := s.axes()
 	include := c.Node.Int("count_include_pad", 0) != 0
@@ -66,16 +66,17 @@ func (e *emitter) addConst(v Value, n int64) Value {
 	return e.Add(v, e.Vector(n))
 }
 
-// globalAveragePoolRule: every element gets the gradient over the number of elements of its plane. Stashes
-// nothing.
+// globalAveragePoolRule: every element gets the gradient over the number of elements of its plane.
+// Stashes nothing.
 func globalAveragePoolRule(c *Ctx) {
 	x, g := c.In(0), c.Grad(0)
 	axes := axesFrom(2, int64(c.Rank(x)))
 	c.Set(0, c.Op("Expand", nil, c.overCount(g, x, axes...), c.shapeVia(x, g)))
 }
 
-// maxPoolRule: dY is added up at the elements that were chosen, the first of equal ones, as in PyTorch.
-// Stashes the indices of the choices, an output that the node gets if it lacks it, and not X.
+// maxPoolRule: dY is added up at the elements that were chosen, the first of equal ones, as in
+// PyTorch. Stashes the indices of the choices, an output that the node gets if it lacks it, and not
+// X.
 func maxPoolRule(c *Ctx) {
 	if c.Grad(0) == None {
 		return

@@ -1,6 +1,7 @@
 package autograd
 
-// globalMaxPoolRule: the gradient goes to the largest element of each plane, the first of equal ones. Stashes X.
+// globalMaxPoolRule: the gradient goes to the largest element of each plane, the first of equal
+// ones. Stashes X.
 func globalMaxPoolRule(c *Ctx) {
 	c.Need(11) // ScatterElements
 	x, g := c.In(0), c.Grad(0)
@@ -46,13 +47,15 @@ func (c *Ctx) lpTimes(v Value, p int64) Value {
 	return c.Mul(v, c.Mul(power, c.Op("Sign", nil, x)))
 }
 
-// globalLpPoolRule: for Y = (Σ|X|^p)^(1/p), dX = sign(X)·|X|^(p-1)·Y^(1-p)·dY. Stashes X and the output.
+// globalLpPoolRule: for Y = (Σ|X|^p)^(1/p), dX = sign(X)·|X|^(p-1)·Y^(1-p)·dY. Stashes X and the
+// output.
 func globalLpPoolRule(c *Ctx) {
 	p := c.lpOrder()
 	c.Set(0, c.lpTimes(c.lpShare(p), p))
 }
 
-// lpPoolRule: the same, each element getting the sum over the places that read it. Stashes X and the output.
+// lpPoolRule: the same, each element getting the sum over the places that read it. Stashes X and
+// the output.
 func lpPoolRule(c *Ctx) {
 	p := c.lpOrder()
 	x := c.In(0)
@@ -60,8 +63,8 @@ func lpPoolRule(c *Ctx) {
 	c.Set(0, c.lpTimes(c.spreadPlanes(s, c.lpShare(p), x, 1), p))
 }
 
-// col2ImRule: the gradient of the blocks is what lies under each of them: a convolution with a kernel per
-// place in the block. Stashes nothing.
+// col2ImRule: the gradient of the blocks is what lies under each of them: a convolution with a
+// kernel per place in the block. Stashes nothing.
 func col2ImRule(c *Ctx) {
 	g := c.Grad(0)
 	block, ok := c.Ints(c.In(2))

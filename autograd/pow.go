@@ -1,9 +1,9 @@
 package autograd
 
-// powRule: y = x^e. The base gets g * e * x^(e-1), and 0 where e is 0; the exponent gets g * y * log(x), and 0
-// where x is 0 and e is not negative. The exponent may have another type than the base, and is constant in most
-// models. Stashes x and e; x alone for a constant e, or y alone where e is 1/2 or -1; for the
-// exponent's gradient y as well.
+// powRule: y = x^e. The base gets g * e * x^(e-1), and 0 where e is 0; the exponent gets g * y *
+// log(x), and 0 where x is 0 and e is not negative. The exponent may have another type than the
+// base, and is constant in most models. Stashes x and e; x alone for a constant e, or y alone where
+// e is 1/2 or -1; for the exponent's gradient y as well.
 func powRule(c *Ctx) {
 	numpyBroadcast(c)
 	x, e := c.In(0), c.In(1)

@@ -6,7 +6,8 @@ import (
 	"memopt/symbolic"
 )
 
-// TestMatMul: vectors, matrices, stacks, broadcasting, known and symbolic dims, transposed operands.
+// TestMatMul: vectors, matrices, stacks, broadcasting, known and symbolic dims, transposed
+// operands.
 func TestMatMul(t *testing.T) {
 	n := symbolic.Env{"N": 2, "M": 3, "K": 4, "B": 2, "H": 1}
 	checkGradients(t, []gradCase{

@@ -47,8 +47,8 @@ func doubled(t *testing.T, m *graph.Model) {
 	}
 }
 
-// TestRandomGraphs differentiates random forward graphs and compares with finite differences. A seed whose graph holds
-// what finite differences cannot follow is counted apart.
+// TestRandomGraphs differentiates random forward graphs and compares with finite differences. A
+// seed whose graph holds what finite differences cannot follow is counted apart.
 func TestRandomGraphs(t *testing.T) {
 	checked := 0
 	for seed := range uint64(60) {

@@ -18,7 +18,8 @@ type reduceNode struct {
 	noop  int64   // attribute noop_with_empty_axes
 }
 
-// reduceNodeOf reads a node. The axes were an attribute before some schema version and are an input since.
+// reduceNodeOf reads a node. The axes were an attribute before some schema version and are an input
+// since.
 func reduceNodeOf(c *Ctx) *reduceNode {
 	r := &reduceNode{c: c, keep: c.Node.Int("keepdims", 1) != 0, noop: c.Node.Int("noop_with_empty_axes", 0), known: true}
 	since := otherAxesInput
@@ -46,8 +47,8 @@ func reduceNodeOf(c *Ctx) *reduceNode {
 	return r
 }
 
-// kept gives v, of the shape of the result, dims of 1 on the reduced axes, so that it broadcasts to the
-// shape of the input. Leading dims need no 1.
+// kept gives v, of the shape of the result, dims of 1 on the reduced axes, so that it broadcasts to
+// the shape of the input. Leading dims need no 1.
 func (r *reduceNode) kept(v Value) Value {
 	switch {
 	case !r.known:
@@ -56,7 +57,8 @@ func (r *reduceNode) kept(v Value) Value {
 		case r.keep && r.noop != 0:
 			return v // the axes may be none, which to Squeeze means all dims of 1
 		case r.keep:
-			// What the model declares of its dims hides that some are 1: they are taken away and come back unknown.
+			// What the model declares of its dims hides that some are 1: they are taken away and
+			// come back unknown.
 			v = r.c.Op("Squeeze", nil, v, r.input)
 		}
 		return r.c.Op("Unsqueeze", nil, v, r.input)
@@ -71,7 +73,8 @@ func (r *reduceNode) kept(v Value) Value {
 	return v
 }
 
-// over reduces v, of the shape of the node's input, over the same axes, and keeps them as dims of 1.
+// over reduces v, of the shape of the node's input, over the same axes, and keeps them as dims of
+// 1.
 func (r *reduceNode) over(name string, v Value) Value {
 	keep := A("keepdims", int64(1))
 	switch {
@@ -103,8 +106,8 @@ func (r *reduceNode) count() (int64, bool) {
 	return n, true
 }
 
-// countType is the type to count folded elements in: that of x, but not float16, which ends at 65504, where there may be
-// more.
+// countType is the type to count folded elements in: that of x, but not float16, which ends at
+// 65504, where there may be more.
 func (r *reduceNode) countType() graph.DType {
 	d := r.c.DType(r.c.In(0))
 	if n, ok := r.count(); d == graph.Float16 && !(ok && n <= 65504) {
@@ -133,8 +136,8 @@ func (r *reduceNode) stretch(v Value) Value {
 	return r.c.ExpandLike(v, r.c.In(0))
 }
 
-// reduceMeanRule: the gradient divided by the number of elements, stretched. Stashes nothing but the shape
-// of x where it is not known.
+// reduceMeanRule: the gradient divided by the number of elements, stretched. Stashes nothing but
+// the shape of x where it is not known.
 func reduceMeanRule(c *Ctx) {
 	r := reduceNodeOf(c)
 	g, x, d := c.Grad(0), c.In(0), r.countType()
@@ -185,8 +188,8 @@ func reduceLogSumExpRule(c *Ctx) {
 	c.Set(0, c.Mul(c.mathOf("Exp", c.Sub(c.In(0), y)), g))
 }
 
-// reduceExtremeRule, of ReduceMax and ReduceMin: the elements that are equal to the result share the gradient evenly.
-// Stashes x and y.
+// reduceExtremeRule, of ReduceMax and ReduceMin: the elements that are equal to the result share
+// the gradient evenly. Stashes x and y.
 func reduceExtremeRule(c *Ctx) {
 	r := reduceNodeOf(c)
 	chosen := c.mathEqual(c.In(0), r.kept(c.Out(0)))
@@ -194,8 +197,9 @@ func reduceExtremeRule(c *Ctx) {
 	c.Set(0, c.mathIf(chosen, r.divide(r.kept(c.Grad(0)), ties)))
 }
 
-// reduceProdRule: g times the product of the other elements. With the zeros of x made 1 and p their product, that is g*p/x,
-// and 0 for an element among whose others is a zero: the number of all zeros differs from its own. Stashes x.
+// reduceProdRule: g times the product of the other elements. With the zeros of x made 1 and p their
+// product, that is g*p/x, and 0 for an element among whose others is a zero: the number of all
+// zeros differs from its own. Stashes x.
 func reduceProdRule(c *Ctx) {
 	r, x := reduceNodeOf(c), c.In(0)
 	isZero := c.mathEqual(x, c.Scalar(0, x))

@@ -9,8 +9,8 @@ import (
 	"memopt/symbolic"
 )
 
-// reduceCases makes cases of y = op(x, axes) in the dialects of the axes: an attribute and an input that is constant or
-// comes at run time.
+// reduceCases makes cases of y = op(x, axes) in the dialects of the axes: an attribute and an input
+// that is constant or comes at run time.
 func reduceCases(op string, lo, hi float64) []gradCase {
 	forms := []struct{ axes, kept, dropped string }{
 		{"", "[1, 1, 1]", ""}, {"0", "[1, 3, 4]", "[3, 4]"}, {"-1", "[2, 3, 1]", "[2, 3]"}, {"1", "[2, 1, 4]", "[2, 4]"},

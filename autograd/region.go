@@ -7,8 +7,8 @@ import (
 	"memopt/graph/op"
 )
 
-// region is a copy of a subgraph inside which gradients are made, under names of its own. Its forward nodes run
-// once more, those that the gradients need.
+// region is a copy of a subgraph inside which gradients are made, under names of its own. Its
+// forward nodes run once more, those that the gradients need.
 type region struct {
 	*joint
 	order   graph.Order
@@ -64,8 +64,8 @@ func (r *region) captured(outer *joint) []Value {
 	return out
 }
 
-// prune drops everything that the roots do not depend on, and puts the nodes in order. It returns which
-// values are read.
+// prune drops everything that the roots do not depend on, and puts the nodes in order. It returns
+// which values are read.
 func (r *region) prune(c *Ctx, roots []Value) []bool {
 	live := make([]bool, len(r.g.Values))
 	for _, v := range roots {
@@ -103,7 +103,8 @@ func (r *region) prune(c *Ctx, roots []Value) []bool {
 	return live
 }
 
-// refuseDraws ends the rule where a node that is to run again draws random numbers: they would be others.
+// refuseDraws ends the rule where a node that is to run again draws random numbers: they would be
+// others.
 func (r *region) refuseDraws(c *Ctx, n *graph.Node, in *graph.Graph) {
 	if op.Of(n.Kind).Random && !r.restingDropout(n, in) {
 		c.Unsupported("its subgraph has the random node %q (%s), which would have to run again", n.Name, n.Op)

@@ -1,7 +1,7 @@
 package autograd
 
-// reshapeRule: the gradient in the shape of the input: Reshape and Flatten. Stashes nothing as long as
-// the shape follows from the gradient's.
+// reshapeRule: the gradient in the shape of the input: Reshape and Flatten. Stashes nothing as long
+// as the shape follows from the gradient's.
 func reshapeRule(c *Ctx) {
 	if c.Wants(0) {
 		c.Set(0, c.reshapeBack(c.Grad(0), c.In(0)))
@@ -55,8 +55,8 @@ func expandRule(c *Ctx) {
 	}
 }
 
-// tileRule: each axis of the gradient is taken apart into repeats and elements, and summed over the repeats. Stashes
-// nothing.
+// tileRule: each axis of the gradient is taken apart into repeats and elements, and summed over the
+// repeats. Stashes nothing.
 func tileRule(c *Ctx) {
 	if !c.Wants(0) {
 		return

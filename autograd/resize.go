@@ -8,10 +8,10 @@ type resized struct {
 	scale Value // a vector of one, or None where sizes say it
 }
 
-// resizeRule: the operator is linear and takes one axis after the other, so that axis i is multiplied by a matrix; the
-// gradient multiplies by its transpose. The matrix is what the operator makes of the identity, in whatever
-// mode it has. Enlarging to the nearest by whole numbers is a sum over blocks, by an average pool.
-// Stashes nothing but dims.
+// resizeRule: the operator is linear and takes one axis after the other, so that axis i is
+// multiplied by a matrix; the gradient multiplies by its transpose. The matrix is what the operator
+// makes of the identity, in whatever mode it has. Enlarging to the nearest by whole numbers is a
+// sum over blocks, by an average pool. Stashes nothing but dims.
 func resizeRule(c *Ctx) {
 	if c.Node.Str("coordinate_transformation_mode", "") == "tf_crop_and_resize" {
 		c.Unsupported("with tf_crop_and_resize")
@@ -176,8 +176,8 @@ func (e *emitter) joinFloats(a, b Value) Value {
 	return e.Concat(0, a, b)
 }
 
-// blockSums is the gradient of enlarging spatial axes to the nearest element by whole numbers, or None where
-// the node does something else.
+// blockSums is the gradient of enlarging spatial axes to the nearest element by whole numbers, or
+// None where the node does something else.
 func (c *Ctx) blockSums(g Value) Value {
 	slot, sizes := c.resizeSlots()
 	rank := c.Rank(c.In(0))

@@ -7,14 +7,16 @@ import (
 	"memopt/graph"
 )
 
-// The gradients of RNN, GRU and LSTM. The forward node keeps X and Y, which hold all states h of the
-// past: so the gates of all steps are made again at once, by large products outside of any loop
-// (only an LSTM's cell states need one, of elementwise work). What then remains to be done step by step, from the last to
-// the first, is a Scan whose body turns the gradient of h_t into those of the gates' inputs and of
-// h_{t-1}: by elementwise products with coefficients, and one product with R. The gradients of the
-// weights and of X are again large products, of the gates' gradients with X, Y and W.
+// The gradients of RNN, GRU and LSTM. The forward node keeps X and Y, which hold all states h of
+// the past: so the gates of all steps are made again at once, by large products outside of any loop
+// (only an LSTM's cell states need one, of elementwise work). What then remains to be done step by
+// step, from the last to the first, is a Scan whose body turns the gradient of h_t into those of
+// the gates' inputs and of h_{t-1}: by elementwise products with coefficients, and one product with
+// R. The gradients of the weights and of X are again large products, of the gates' gradients with
+// X, Y and W.
 
-// recurrence is a recurrent node in the hands of its rule. Its operands have time in front, as with layout 0.
+// recurrence is a recurrent node in the hands of its rule. Its operands have time in front, as with
+// layout 0.
 type recurrence struct {
 	*Ctx
 	gates      int // number of blocks in the weights
@@ -61,7 +63,8 @@ const (
 	rnnP
 )
 
-// recurrenceRule gives the inputs of a recurrent node their gradients; cell makes those of one direction.
+// recurrenceRule gives the inputs of a recurrent node their gradients; cell makes those of one
+// direction.
 func recurrenceRule(gates int, cell func(*way) wayGrads) Rule {
 	return func(c *Ctx) {
 		r := newRecurrence(c, gates)
@@ -200,8 +203,8 @@ func (r *recurrence) stackDirections(parts []Value) Value {
 	return r.Concat(0, whole...)
 }
 
-// state returns the direction's part of a state [directions, batch, hidden], or zeros. An input has its
-// layout still.
+// state returns the direction's part of a state [directions, batch, hidden], or zeros. An input has
+// its layout still.
 func (w *way) state(v Value, i int, input bool) Value {
 	if v != None {
 		if input {
@@ -282,8 +285,8 @@ func (w *way) outerProduct(g, v Value) Value {
 // flat joins steps and batch.
 func (w *way) flat(v Value) Value { return w.Op("Flatten", Attrs{A("axis", int64(2))}, v) }
 
-// keep is 1 behind the end of a sequence, where the state stays as it is, or None: there are no such
-// steps.
+// keep is 1 behind the end of a sequence, where the state stays as it is, or None: there are no
+// such steps.
 func (w *way) keep() Value {
 	if w.mask == None {
 		return None
@@ -291,8 +294,8 @@ func (w *way) keep() Value {
 	return w.Where(w.mask, w.Scalar(0, w.x), w.Scalar(1, w.x))
 }
 
-// stepGrad is the gradient of h_t in the body of a Scan that runs against the direction: what came from
-// the next step, and what Y gives.
+// stepGrad is the gradient of h_t in the body of a Scan that runs against the direction: what came
+// from the next step, and what Y gives.
 func (w *way) stepGrad(s *scan, carried Value) Value {
 	if w.dy == None {
 		return carried

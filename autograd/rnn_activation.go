@@ -19,7 +19,8 @@ type rnnFunction struct {
 	params      int     // how many of alpha and beta it has
 	alpha, beta float64 // where the node gives none
 	attrs       bool    // the parameters are attributes of the operator of this name
-	// slope is the derivative, from the function's value y. One that reads the argument x is marked.
+	// slope is the derivative, from the function's value y. One that reads the argument x is
+	// marked.
 	slope    func(e *emitter, a rnnAct, x, y Value) Value
 	needsArg bool
 }
@@ -81,8 +82,8 @@ func (a rnnAct) apply(e *emitter, x Value) Value {
 // grad emits the derivative at x, where the function is y. x may be None where needsArg is false.
 func (a rnnAct) grad(e *emitter, x, y Value) Value { return a.slope(e, a, x, y) }
 
-// rnnActs reads the attributes activations, activation_alpha and activation_beta. The functions that have a
-// parameter take the values of a list in their order.
+// rnnActs reads the attributes activations, activation_alpha and activation_beta. The functions
+// that have a parameter take the values of a list in their order.
 func rnnActs(c *Ctx, directions int) []rnnAct {
 	names := map[graph.Kind][]string{op.RNN: {"Tanh"}, op.GRU: {"Sigmoid", "Tanh"}, op.LSTM: {"Sigmoid", "Tanh", "Tanh"}}[c.Node.Kind]
 	given := c.Node.StrList("activations", nil)

@@ -1,10 +1,10 @@
 package autograd
 
-// The cells: from the gradients of the states to those of the gates' inputs. · is a product by elements,
-// f', g' and k' are the derivatives of the activation functions.
+// The cells: from the gradients of the states to those of the gates' inputs. · is a product by
+// elements, f', g' and k' are the derivatives of the activation functions.
 
-// rnnCell: h = f(a), so da = dh·f'(a) and dh_prev = da·R. Stashes X and Y; of Y alone comes f' where f
-// allows.
+// rnnCell: h = f(a), so da = dh·f'(a) and dh_prev = da·R. Stashes X and Y; of Y alone comes f'
+// where f allows.
 func rnnCell(w *way) wayGrads {
 	previous, arg := None, None
 	f := w.acts[0]
@@ -29,8 +29,8 @@ func rnnCell(w *way) wayGrads {
 	}}
 }
 
-// kept adds to the gradient of the state before a step that of the state behind it where the sequence has
-// ended, so that the step did nothing.
+// kept adds to the gradient of the state before a step that of the state behind it where the
+// sequence has ended, so that the step did nothing.
 func (w *way) kept(s *scan, dh, before Value) Value {
 	if w.mask == None {
 		return before
@@ -45,8 +45,8 @@ const (
 	lstmGates = 4
 )
 
-// gruCell: z and r = f(..), n = g(x·Wn + (r·h_prev)·Rn), h = (1-z)·n + z·h_prev; with linear_before_reset
-// n = g(x·Wn + r·(h_prev·Rn)). Stashes X and Y.
+// gruCell: z and r = f(..), n = g(x·Wn + (r·h_prev)·Rn), h = (1-z)·n + z·h_prev; with
+// linear_before_reset n = g(x·Wn + r·(h_prev·Rn)). Stashes X and Y.
 func gruCell(w *way) wayGrads {
 	if w.Node.Int("linear_before_reset", 0) != 0 {
 		return gruLinear(w)
@@ -85,7 +85,8 @@ func gruCell(w *way) wayGrads {
 	}}
 }
 
-// gruLinear is gruCell with linear_before_reset. The gradient of h_prev·Rn is that of n's argument times r.
+// gruLinear is gruCell with linear_before_reset. The gradient of h_prev·Rn is that of n's argument
+// times r.
 func gruLinear(w *way) wayGrads {
 	e, f, act := &w.emitter, w.acts[0], w.acts[1]
 	previous := w.previous(w.y, w.h0)

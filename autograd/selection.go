@@ -2,8 +2,9 @@ package autograd
 
 import "memopt/graph"
 
-// centerCropPadRule: what was cut comes back as zeros and what was added is cut: the operator with the
-// lengths of the input. An odd difference is split the same way in both directions. Stashes nothing where the shape is known.
+// centerCropPadRule: what was cut comes back as zeros and what was added is cut: the operator with
+// the lengths of the input. An odd difference is split the same way in both directions. Stashes
+// nothing where the shape is known.
 func centerCropPadRule(c *Ctx) {
 	if !c.Wants(0) {
 		return
@@ -21,8 +22,8 @@ func centerCropPadRule(c *Ctx) {
 	c.Set(0, c.Op("CenterCropPad", Attrs{A("axes", axes)}, c.Grad(0), c.vector(lengths)))
 }
 
-// compressRule: the slices of the gradient go back to the places where the condition holds. Stashes the
-// condition.
+// compressRule: the slices of the gradient go back to the places where the condition holds. Stashes
+// the condition.
 func compressRule(c *Ctx) {
 	if !c.Wants(0) {
 		return
@@ -71,8 +72,8 @@ func oneHotRule(c *Ctx) {
 	c.Set(2, c.Concat(0, c.Unsqueeze(off, 0), c.Unsqueeze(on, 0)))
 }
 
-// flattenAndUnpadRule: the rows go back to their places, of which none occurs twice: they are those of
-// the tokens that are no padding. Stashes the places.
+// flattenAndUnpadRule: the rows go back to their places, of which none occurs twice: they are those
+// of the tokens that are no padding. Stashes the places.
 func flattenAndUnpadRule(c *Ctx) {
 	if !c.Wants(0) || c.Grad(0) == None {
 		return

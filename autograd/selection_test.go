@@ -40,7 +40,8 @@ func TestTopK(t *testing.T) {
 	})
 }
 
-// TestPlaces: operators that give places have no gradient; where the shape depends on the data there is none either.
+// TestPlaces: operators that give places have no gradient; where the shape depends on the data
+// there is none either.
 func TestPlaces(t *testing.T) {
 	checkGradients(t, []gradCase{
 		{Name: "argmax", Graph: `g (double[3, 5] x) => (double[3, 5] y) { i = ArgMax(x)  j = ArgMin(x)  k = Add(i, j)  a = Cast<to=11>(k)  y = Mul(x, a) }`},

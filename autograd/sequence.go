@@ -7,10 +7,10 @@ import (
 	"memopt/graph/op"
 )
 
-// Sequences have no gradients of their own. What exporters make of them can do without: a tensor that is taken
-// out of a sequence made of tensors, or of the parts of one, is that tensor or a slice, and joining such a sequence is
-// a concatenation. Joining what the iterations of a Loop have appended to a sequence one by one is joining their rows
-// (sequence_loop.go).
+// Sequences have no gradients of their own. What exporters make of them can do without: a tensor
+// that is taken out of a sequence made of tensors, or of the parts of one, is that tensor or a
+// slice, and joining such a sequence is a concatenation. Joining what the iterations of a Loop have
+// appended to a sequence one by one is joining their rows (sequence_loop.go).
 
 // noSequences is the rule of what is left.
 func noSequences(c *Ctx) { c.Unsupported("gradients do not flow through this sequence") }
@@ -65,7 +65,8 @@ func sequenceAtExpand(c *Ctx) []Value {
 	return nil
 }
 
-// splitPart returns part i of what a SplitToSequence node makes, or nil where its place is not known.
+// splitPart returns part i of what a SplitToSequence node makes, or nil where its place is not
+// known.
 func (c *Ctx) splitPart(p *graph.Node, i int64) []Value {
 	x, axis := p.Input(0), p.Int("axis", 0)
 	dims, ok := c.Dims(x)

@@ -7,14 +7,16 @@ import (
 	"memopt/graph/op"
 )
 
-// collection is a state of a Loop to which every iteration appends one tensor, and which begins empty.
+// collection is a state of a Loop to which every iteration appends one tensor, and which begins
+// empty.
 type collection struct {
 	body *graph.Graph
 	in   Value       // the state in the body
 	push *graph.Node // the SequenceInsert that makes its next
 }
 
-// collectionOf returns the collection that is state i of a Loop, if it is one that nothing else in the body reads.
+// collectionOf returns the collection that is state i of a Loop, if it is one that nothing else in
+// the body reads.
 func (j *joint) collectionOf(n *graph.Node, i int) (s collection, ok bool) {
 	body := n.GraphAttr("body")
 	if body == nil || i >= len(n.Inputs)-2 || i+2 >= len(body.Inputs) || i+1 >= len(body.Outputs) || n.Inputs[2+i] == None {
@@ -36,8 +38,9 @@ func (j *joint) collectionOf(n *graph.Node, i int) (s collection, ok bool) {
 	return s, ok
 }
 
-// joinedRows joins what the iterations of a Loop have appended to the sequence that is input 0: the tensors become rows that
-// the Loop stacks. They must have one shape where they are not stacked anyway.
+// joinedRows joins what the iterations of a Loop have appended to the sequence that is input 0: the
+// tensors become rows that the Loop stacks. They must have one shape where they are not stacked
+// anyway.
 func (c *Ctx) joinedRows(p *graph.Node) []Value {
 	s, ok := c.j.collectionOf(p, int(c.j.g.Values[c.In(0)].DefSlot))
 	if !ok {

@@ -80,7 +80,8 @@ func (r recurrence) gradCase(name string) gradCase {
 	return c
 }
 
-// TestRecurrences: directions, layouts, operands left out, outputs unused, activation functions, lengths.
+// TestRecurrences: directions, layouts, operands left out, outputs unused, activation functions,
+// lengths.
 func TestRecurrences(t *testing.T) {
 	var cases []gradCase
 	for _, base := range []recurrence{

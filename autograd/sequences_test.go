@@ -13,8 +13,8 @@ import (
 	"memopt/symbolic"
 )
 
-// TestSequences: sequences that are none to gradients, compared with graphs without them: the executor has
-// no sequences, so that there is nothing to take differences of.
+// TestSequences: sequences that are none to gradients, compared with graphs without them: the
+// executor has no sequences, so that there is nothing to take differences of.
 func TestSequences(t *testing.T) {
 	for _, c := range []struct{ name, with, without, fails string }{
 		{"joined",
@@ -110,7 +110,8 @@ func countedInputs(t *testing.T, j *autograd.Joint) map[string]*executor.Tensor 
 	return in
 }
 
-// collecting is a Loop that appends to two sequences, and what follows it; stacking the same with stacked rows.
+// collecting is a Loop that appends to two sequences, and what follows it; stacking the same with
+// stacked rows.
 func collecting(shape, after string) string {
 	return `g (double[2, 3] s, double[3] w) => (double[` + shape + `] y) <int64 n = {4}, bool yes = {1}> { none = SequenceEmpty<dtype = 11>()
 		last, all, more = Loop<body = b (int64 i, bool c, double[2, 3] h, seq(double[2, 3]) q, seq(double[2, 3]) p) => (bool c2, double[2, 3] h2, seq(double[2, 3]) q2, seq(double[2, 3]) p2) {

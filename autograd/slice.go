@@ -6,16 +6,16 @@ import (
 	"memopt/graph"
 )
 
-// bounds are what a Slice does to its axes. The lists of numbers are nil where they are not known before the run; the
-// values are None where the bounds are attributes.
+// bounds are what a Slice does to its axes. The lists of numbers are nil where they are not known
+// before the run; the values are None where the bounds are attributes.
 type bounds struct {
 	axes, starts, ends, steps        []int64
 	startsAt, endsAt, axesAt, stepAt Value
 }
 
-// sliceRule: zeros where the slice took nothing. Axes with step 1 are padded, a reversed axis is reversed
-// again, and along others the gradient is scattered to the places that the slice of 0, 1, 2, … names.
-// Stashes the bounds; where dims are symbols, the input for its shape.
+// sliceRule: zeros where the slice took nothing. Axes with step 1 are padded, a reversed axis is
+// reversed again, and along others the gradient is scattered to the places that the slice of 0, 1,
+// 2, … names. Stashes the bounds; where dims are symbols, the input for its shape.
 func sliceRule(c *Ctx) {
 	if !c.Wants(0) {
 		return
@@ -80,7 +80,8 @@ func (c *Ctx) bounds() bounds {
 	return b
 }
 
-// startCount is the number of starts: that of a list where it has some, else the length of the value.
+// startCount is the number of starts: that of a list where it has some, else the length of the
+// value.
 func (c *Ctx) startCount(starts Value, listed int) int {
 	if listed > 0 || starts == None {
 		return listed
@@ -143,8 +144,8 @@ func (c *Ctx) padBack(g, x Value, b *bounds, which []int) Value {
 	return c.Op("Pad", nil, g, c.Concat(0, before, c.Sub(left, before)))
 }
 
-// fullStarts lists a start for every axis; inside says that all of them are places in their axes for
-// sure, as 0 is, and what something was taken from.
+// fullStarts lists a start for every axis; inside says that all of them are places in their axes
+// for sure, as 0 is, and what something was taken from.
 func (c *Ctx) fullStarts(b *bounds, which []int, rank int) (v Value, inside bool) {
 	full, inside := make([]int64, rank), b.starts != nil
 	var axes, places []int64

@@ -1,6 +1,7 @@
 package autograd
 
-// softmaxAxes returns the axes over which a softmax sums: one, or before version 13 all from axis on.
+// softmaxAxes returns the axes over which a softmax sums: one, or before version 13 all from axis
+// on.
 func (c *Ctx) softmaxAxes() []int64 {
 	rank := c.Rank(c.In(0))
 	if c.Version >= 13 {

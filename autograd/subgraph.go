@@ -6,8 +6,8 @@ import (
 	"memopt/graph"
 )
 
-// inside returns a joint that works in a subgraph of j's graph: what it emits goes into the subgraph. The
-// error is that of a node in it whose inputs contradict its operator.
+// inside returns a joint that works in a subgraph of j's graph: what it emits goes into the
+// subgraph. The error is that of a node in it whose inputs contradict its operator.
 func (j *joint) inside(g *graph.Graph, name string) (*joint, error) {
 	types, err := j.types.Body(g)
 	base := j.prefix + name + "/"

@@ -13,16 +13,17 @@ type Row struct {
 	// Rule emits the gradients.
 	Rule Rule
 	// Expand replaces the forward node by simpler ones before differentiation, for operators that
-	// ONNX defines by a function body: it returns the values that stand for the node's outputs, or nil: the node stays.
+	// ONNX defines by a function body: it returns the values that stand for the node's outputs, or
+	// nil: the node stays.
 	Expand func(c *Ctx) []Value
-	// Same reports whether output 0 of a node is its input 0, element by element and with the same shape. nil: it
-	// never is.
+	// Same reports whether output 0 of a node is its input 0, element by element and with the same
+	// shape. nil: it never is.
 	Same func(c *Ctx) bool
-	// Cheap says that one pass over the input makes the output, if the other inputs are constants: the backward half
-	// may do so in place of stashing it (Ctx.In).
+	// Cheap says that one pass over the input makes the output, if the other inputs are constants:
+	// the backward half may do so in place of stashing it (Ctx.In).
 	Cheap bool
-	// None says why no gradient flows through the operator: its derivative is zero wherever it exists, or
-	// it has no differentiable input.
+	// None says why no gradient flows through the operator: its derivative is zero wherever it
+	// exists, or it has no differentiable input.
 	None string
 	// Why says why there is no rule for an operator that has a derivative.
 	Why string
@@ -30,7 +31,8 @@ type Row struct {
 
 var table [op.NumKinds]Row
 
-// init fills the table. It is no initial value because rules read the table by way of what they call.
+// init fills the table. It is no initial value because rules read the table by way of what they
+// call.
 func init() {
 	table = buildTable(mathRules, reduceRules, shapeRules, productRules, nnRules, sequenceRules, missingRules)
 }

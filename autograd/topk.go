@@ -1,7 +1,7 @@
 package autograd
 
-// topKRule: the gradient of each value goes to the place that it was taken from; places are distinct along the axis.
-// Stashes the indices.
+// topKRule: the gradient of each value goes to the place that it was taken from; places are
+// distinct along the axis. Stashes the indices.
 func topKRule(c *Ctx) {
 	name := "ScatterElements"
 	if c.j.opset() < 11 {
@@ -11,15 +11,15 @@ func topKRule(c *Ctx) {
 	c.Set(0, c.Op(name, Attrs{axis}, c.Zeros(c.In(0)), c.Out(1), c.Grad(0)))
 }
 
-// cumSumRule: element j adds to the sums at and after it, or before it in reverse: its gradient is the sum of
-// theirs, the same scan from the other end. Stashes the axis.
+// cumSumRule: element j adds to the sums at and after it, or before it in reverse: its gradient is
+// the sum of theirs, the same scan from the other end. Stashes the axis.
 func cumSumRule(c *Ctx) {
 	attrs := Attrs{A("exclusive", c.Node.Int("exclusive", 0)), A("reverse", 1-c.Node.Int("reverse", 0))}
 	c.Set(0, c.Op("CumSum", attrs, c.Grad(0), c.In(1)))
 }
 
-// uniqueRule: which elements are equal decides the shape of the result, so that it has no derivative
-// where two meet.
+// uniqueRule: which elements are equal decides the shape of the result, so that it has no
+// derivative where two meet.
 func uniqueRule(c *Ctx) {
 	c.Unsupported("the number of distinct elements changes with the data")
 }

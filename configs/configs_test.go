@@ -90,8 +90,8 @@ func TestLoadErrors(t *testing.T) {
 	assert.ErrorContains(t, err, "at most 67108864 are read")
 }
 
-// TestLoadList: entries in place of a file, as ONNX Runtime's variable once held them, mean what a file of them means; a file that
-// bears such a name counts first.
+// TestLoadList: entries in place of a file, as ONNX Runtime's variable once held them, mean what a
+// file of them means; a file that bears such a name counts first.
 func TestLoadList(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for text, file := range map[string]string{

@@ -17,7 +17,8 @@ import (
 // TraceSchema is the schema of what memopt adds to a Chrome trace.
 const TraceSchema = "memopt.trace/v1"
 
-// maxTrace is the size up to which traces are read: a hundred steps of ten thousand nodes stay below it.
+// maxTrace is the size up to which traces are read: a hundred steps of ten thousand nodes stay
+// below it.
 const maxTrace = 1 << 30
 
 // Trace is what `memopt run --profile` measured: the times of the nodes of a graph.
@@ -167,10 +168,11 @@ func (t *Trace) add(i int, e *traceEvent) error {
 // clones matches the names that rewritten graphs give to nodes that run again.
 var clones = regexp.MustCompile("^(.+)" + regexp.QuoteMeta(recompute.Suffix) + "(_[0-9]+)?$")
 
-// Costs returns the seconds of one execution of every node of a graph, by NodeID, and how many nodes were measured: the median over
-// the steps, of which the first is left out where there are several, because it touches memory for the first
-// time. Nodes without a measurement have NaN. Times of a clone that the graph does not have count for the
-// node that it is a clone of. It is an error if none of the graph's nodes was measured.
+// Costs returns the seconds of one execution of every node of a graph, by NodeID, and how many
+// nodes were measured: the median over the steps, of which the first is left out where there are
+// several, because it touches memory for the first time. Nodes without a measurement have NaN.
+// Times of a clone that the graph does not have count for the node that it is a clone of. It is an
+// error if none of the graph's nodes was measured.
 func (t *Trace) Costs(g *graph.Graph) ([]float64, int, error) {
 	byLabel := make(map[string]*nodeTimes, len(g.Nodes))
 	for i, n := range g.Nodes {
@@ -203,8 +205,8 @@ func (t *Trace) Costs(g *graph.Graph) ([]float64, int, error) {
 	return costs, measured, nil
 }
 
-// median returns the median over the steps of the mean time of one execution in a step, without step 0 where there are others. There
-// must be an execution.
+// median returns the median over the steps of the mean time of one execution in a step, without
+// step 0 where there are others. There must be an execution.
 func (n *nodeTimes) median() float64 {
 	slices.SortStableFunc(n.runs, func(a, b nodeRun) int { return cmp.Compare(a.step, b.step) })
 	var means []float64

@@ -9,12 +9,13 @@ import (
 	"memopt/planner"
 )
 
-// What Deeploy's tools for recomputation read and write
-// (https://github.com/runwangdl/TrainDeeploy, DeeployTest/tools/checkmate): schedules name nodes by their own
-// names, and a list of aliases says which nodes' outputs got the addresses of their inputs on the device.
+// What Deeploy's tools for recomputation read and write (https://github.com/runwangdl/TrainDeeploy,
+// DeeployTest/tools/checkmate): schedules name nodes by their own names, and a list of aliases says
+// which nodes' outputs got the addresses of their inputs on the device.
 
-// FormatSchedule writes a plan as {"seq": [[name, again], …]}: all executions in order, again being 1 where the node has
-// run before. A node without a name of its own is an error: the replay finds nodes by name.
+// FormatSchedule writes a plan as {"seq": [[name, again], …]}: all executions in order, again being
+// 1 where the node has run before. A node without a name of its own is an error: the replay finds
+// nodes by name.
 func FormatSchedule(p *planner.Plan) ([]byte, error) {
 	g := p.Analysis.Graph
 	if err := ownNames(g); err != nil {
@@ -58,9 +59,9 @@ func ownNames(g *graph.Graph) error {
 // leastKnown is the share of known names in a list of aliases below which it is not of the model.
 const leastKnown = 0.9
 
-// LoadAliases reads {"aliased": [name, …]} for a graph: which nodes' first outputs lie in the memory of their first
-// inputs, by node. Names that the graph does not have are returned; where they are more than a tenth, it is another
-// model's list, and an error.
+// LoadAliases reads {"aliased": [name, …]} for a graph: which nodes' first outputs lie in the
+// memory of their first inputs, by node. Names that the graph does not have are returned; where
+// they are more than a tenth, it is another model's list, and an error.
 func LoadAliases(path string, g *graph.Graph) (aliased []bool, unknown []string, err error) {
 	data, err := readFile(path)
 	if err != nil {

@@ -31,11 +31,12 @@ type replayed struct {
 	alive  int // of these, the ones of which something is read
 }
 
-// replay executes a schedule by the rules of Deeploy's own replay: a run reads the current version of each input,
-// what it makes is the current version from then on, and a buffer dies with its last reader; nothing is written
-// in place. It knows nothing of the planner: it reads the schedule's text and the names in the graph. What the
-// list of aliases names lies in its first input's buffer, but its clones do not; every clone takes a number of bytes
-// throughout. Graph outputs have a reader behind the step.
+// replay executes a schedule by the rules of Deeploy's own replay: a run reads the current version
+// of each input, what it makes is the current version from then on, and a buffer dies with its last
+// reader; nothing is written in place. It knows nothing of the planner: it reads the schedule's
+// text and the names in the graph. What the list of aliases names lies in its first input's buffer,
+// but its clones do not; every clone takes a number of bytes throughout. Graph outputs have a
+// reader behind the step.
 func replay(t *testing.T, g *graph.Graph, schedule []byte, bytes []int64, aliased map[string]bool, cloneBytes int64) replayed {
 	t.Helper()
 	var file struct{ Seq [][2]any }
@@ -251,7 +252,8 @@ func parse(t *testing.T, text string) (*graph.Model, *op.Result) {
 	return m, types
 }
 
-// TestAliasesAreFree: what the device aliases takes nothing, and what only looks like a view takes its bytes.
+// TestAliasesAreFree: what the device aliases takes nothing, and what only looks like a view takes
+// its bytes.
 func TestAliasesAreFree(t *testing.T) {
 	m, types := parse(t, `g (float[256] x) => (float loss, float[256] g) {
 		a = Exp(x)  s = Constant<value = int64[2] {16, 16}>()  b = Reshape(a, s)  c = Tanh(b)  loss = ReduceMean<keepdims = 0>(c)  d = Mul(c, b)  f = Constant<value = int64[1] {256}>()  e = Reshape(d, f)  g = Mul(e, a) }`)
@@ -260,7 +262,8 @@ func TestAliasesAreFree(t *testing.T) {
 	require.Equal(t, int64(1024), charged.Base.Peak.Bytes-free.Base.Peak.Bytes)
 }
 
-// TestRetentionIsByTensor: of a node with a large and a small output only that one is kept which the backward half reads.
+// TestRetentionIsByTensor: of a node with a large and a small output only that one is kept which
+// the backward half reads.
 func TestRetentionIsByTensor(t *testing.T) {
 	m, types := parse(t, `g (float[64, 32] x, float[32] w) => (float loss, float[64, 1] g) {
 		y, mean, inv = LayerNormalization(x, w)  z = Tanh(y)  u = ReduceSum<keepdims = 0>(z)  loss = Identity(u)
@@ -271,7 +274,8 @@ func TestRetentionIsByTensor(t *testing.T) {
 	require.Less(t, p.Base.Ranges[y].End, p.Base.Ranges[mean].End)
 }
 
-// TestClonePrice: what clones take besides their outputs counts against the budget and in what is claimed.
+// TestClonePrice: what clones take besides their outputs counts against the budget and in what is
+// claimed.
 func TestClonePrice(t *testing.T) {
 	m, types := parse(t, `g (float[1024] x) => (float loss, float[1024] g) {
 		a = Exp(x)  b = Tanh(a)  c = Sin(b)  d = Tanh(c)  loss = ReduceMean<keepdims = 0>(d)  e = Mul(d, c)  f = Mul(e, b)  h = Mul(f, a)  g = Mul(h, x) }`)
@@ -289,7 +293,8 @@ func TestClonePrice(t *testing.T) {
 	require.NotNil(t, priced)
 }
 
-// TestPlacedBeforeItsReader: a run that is repeated stands right before the backward node, or the other repeated run, that reads it.
+// TestPlacedBeforeItsReader: a run that is repeated stands right before the backward node, or the
+// other repeated run, that reads it.
 func TestPlacedBeforeItsReader(t *testing.T) {
 	m, types := parse(t, `g (float[1024] x) => (float loss, float[1024] g) {
 		a = Exp(x)  b = Tanh(a)  loss = ReduceMean<keepdims = 0>(b)  c = Neg(b)  e = Mul(c, c)  h = Mul(e, a)  g = Mul(h, x) }`)

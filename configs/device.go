@@ -20,7 +20,8 @@ var deviceFiles embed.FS
 // DeviceSchema is the schema of a device profile.
 const DeviceSchema = "memopt.device/v1"
 
-// deviceJSON is a device profile as its file has it. Every figure but the launch time must be there.
+// deviceJSON is a device profile as its file has it. Every figure but the launch time must be
+// there.
 type deviceJSON struct {
 	Schema   string    `json:"schema"`
 	Name     string    `json:"name"`
@@ -51,8 +52,8 @@ func DeviceNames() []string {
 	return names
 }
 
-// LoadDevice returns a device profile: a built-in one by its name, or one from a JSON file, which has a dot or
-// a slash in its path.
+// LoadDevice returns a device profile: a built-in one by its name, or one from a JSON file, which
+// has a dot or a slash in its path.
 func LoadDevice(name string) (*planner.Profile, error) {
 	if strings.ContainsAny(name, `./\`) {
 		data, err := readFile(name)

@@ -14,8 +14,8 @@ import (
 	"memopt/planner"
 )
 
-// TestDevices: every built-in profile is complete, named as its file, and sourced; tensor cores are no slower than
-// vector units; the planner's default is the a100's.
+// TestDevices: every built-in profile is complete, named as its file, and sourced; tensor cores are
+// no slower than vector units; the planner's default is the a100's.
 func TestDevices(t *testing.T) {
 	require.Equal(t, []string{"a100", "cpu", "h100", "h200", "rtx4090"}, configs.DeviceNames())
 	for _, name := range configs.DeviceNames() {

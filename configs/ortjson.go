@@ -46,9 +46,9 @@ func unreadable(path string, err error) error {
 	return faultf(path, "cannot be read: %v", errors.Unwrap(err))
 }
 
-// LoadORT reads a configuration of ONNX Runtime's memory optimizer: a file, or, where there is none of that name, the entries
-// themselves with commas between them, "Cast+Reshape+:1:-1,Gelu+:1:2". That is what ORTMODULE_MEMORY_OPT_CONFIG held before
-// it came to name a file.
+// LoadORT reads a configuration of ONNX Runtime's memory optimizer: a file, or, where there is none
+// of that name, the entries themselves with commas between them, "Cast+Reshape+:1:-1,Gelu+:1:2".
+// That is what ORTMODULE_MEMORY_OPT_CONFIG held before it came to name a file.
 func LoadORT(config string) ([]planner.ConfigEntry, error) {
 	if _, err := os.Stat(config); err != nil && strings.Contains(config, idEnd) {
 		entries, err := parseEntries(config)

@@ -14,8 +14,8 @@ import (
 // Alignment is the number of bytes that every block of an arena starts at a multiple of.
 const Alignment = 256
 
-// ExtendStrategy says by how much an arena grows when no free block is large enough. The names are ONNX
-// Runtime's (arena_extend_strategy).
+// ExtendStrategy says by how much an arena grows when no free block is large enough. The names are
+// ONNX Runtime's (arena_extend_strategy).
 type ExtendStrategy uint8
 
 const (
@@ -44,7 +44,8 @@ func ParseExtendStrategy(name string) (ExtendStrategy, error) {
 // firstRegion is the size of an arena's first region under NextPowerOfTwo, as in ONNX Runtime.
 const firstRegion = 1 << 20
 
-// ErrOutOfMemory is wrapped by the error of an allocation beyond an arena's limit, or beyond what there is.
+// ErrOutOfMemory is wrapped by the error of an allocation beyond an arena's limit, or beyond what
+// there is.
 var ErrOutOfMemory = memlimit.ErrOutOfMemory
 
 // Arena hands out blocks of memory that lies outside Go's heap: best fit, free

@@ -12,7 +12,8 @@ import (
 )
 
 // TestArenaProperty takes and gives back blocks at random and looks at every byte: blocks never
-// overlap, the counts are right, and an arena whose blocks are all free has one free block per region.
+// overlap, the counts are right, and an arena whose blocks are all free has one free block per
+// region.
 func TestArenaProperty(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		strategy := rapid.SampledFrom([]ExtendStrategy{NextPowerOfTwo, SameAsRequested}).Draw(rt, "strategy")

@@ -13,8 +13,8 @@ type Capturer interface {
 	EndCapture() (Capture, error)
 }
 
-// Pinner has memory of the host that a device copies from and to by itself: captures whenever they are replayed, and fetches while
-// something else is computed.
+// Pinner has memory of the host that a device copies from and to by itself: captures whenever they
+// are replayed, and fetches while something else is computed.
 type Pinner interface {
 	Pin(n int) ([]byte, error)
 	Unpin(b []byte) error
@@ -39,7 +39,8 @@ type capturing struct {
 	flags   Flags
 }
 
-// captureBytes is the device's memory that a captured step of so many nodes wants for the step's number and the flags.
+// captureBytes is the device's memory that a captured step of so many nodes wants for the step's
+// number and the flags.
 func captureBytes(nodes int) int {
 	return Alignment + (flagsSize(nodes)+Alignment-1)/Alignment*Alignment
 }
@@ -55,11 +56,12 @@ func (s *Session) pin(src []byte) ([]byte, error) {
 	return b, nil
 }
 
-// WhyNoCapture says why a session that was asked to capture its steps (Options.Capture) does not; "" where it does.
+// WhyNoCapture says why a session that was asked to capture its steps (Options.Capture) does not;
+// "" where it does.
 func (s *Session) WhyNoCapture() string { return s.captured.why }
 
-// planCapture finds out whether steps can be captured: the device is asked for the same in every one, and the host has no
-// part in it.
+// planCapture finds out whether steps can be captured: the device is asked for the same in every
+// one, and the host has no part in it.
 func (s *Session) planCapture() {
 	c := &s.captured
 	if c.wanted = s.opts.Capture; !c.wanted {
@@ -105,8 +107,8 @@ func (s *Session) forget() {
 	c.pinned, c.step = nil, nil
 }
 
-// beginCapture has the capture that has begun copy the step's number to the device, where its random nodes read it, and clear the
-// flags.
+// beginCapture has the capture that has begun copy the step's number to the device, where its
+// random nodes read it, and clear the flags.
 func (s *Session) beginCapture() (err error) {
 	c := &s.captured
 	if c.stepAt == nil {
@@ -130,7 +132,8 @@ func (s *Session) beginCapture() (err error) {
 	return s.mem.Fill(c.flags.block, 0)
 }
 
-// replay does what was captured as the session's step number s.run. The step before has ended: nothing reads the pinned number.
+// replay does what was captured as the session's step number s.run. The step before has ended:
+// nothing reads the pinned number.
 func (s *Session) replay() error {
 	c := &s.captured
 	if c.step != nil {
@@ -142,8 +145,8 @@ func (s *Session) replay() error {
 	return c.flags.check(s.mem)
 }
 
-// runRoot runs the main graph: node by node the first time, so that everything is there that is made when it is first needed;
-// then as a capture, where steps can be captured.
+// runRoot runs the main graph: node by node the first time, so that everything is there that is
+// made when it is first needed; then as a capture, where steps can be captured.
 func (s *Session) runRoot(ctx context.Context) error {
 	c := &s.captured
 	if !c.wanted || c.why != "" || s.measured.Runs == 0 {

@@ -68,9 +68,9 @@ func (f *frame) loopLength(st *step) (int, bool) {
 	return n, true
 }
 
-// independent reports whether a step may start on its first elements before an earlier one
-// has done its last: what the later one writes must not be what the earlier one still reads or writes, unless it
-// is the same element at the same place.
+// independent reports whether a step may start on its first elements before an earlier one has done
+// its last: what the later one writes must not be what the earlier one still reads or writes,
+// unless it is the same element at the same place.
 func (f *frame) independent(early, late *step) bool {
 	n := length(f.shapes[late.node.Outputs[0]])
 	for _, v := range early.node.Outputs {
@@ -106,7 +106,8 @@ func length(shape []int) int {
 	return n
 }
 
-// apart reports whether two values share no memory, or lie in the same place element by element, of which a loop over n does one at a time.
+// apart reports whether two values share no memory, or lie in the same place element by element, of
+// which a loop over n does one at a time.
 func (f *frame) apart(v, w graph.ValueID, n int) bool {
 	rv, rw := f.timeline.Root[v], f.timeline.Root[w]
 	if rv == graph.NoValue || rw == graph.NoValue {
@@ -128,8 +129,8 @@ type chainTask struct {
 	took  []atomic.Int64 // by step, nanoseconds in the blocks that are timed; empty where nobody observes
 }
 
-// timedBlocks says that one block in so many is timed where a chain is observed: to look at the clock after every
-// loop of every block would be a good part of what is measured.
+// timedBlocks says that one block in so many is timed where a chain is observed: to look at the
+// clock after every loop of every block would be a good part of what is measured.
 const timedBlocks = 4
 
 // Range does the elements lo..hi-1 of every step.
@@ -157,8 +158,9 @@ func (t *chainTask) timed(lo, hi int) {
 	}
 }
 
-// runChain runs the steps of a chain, which starts at place i of the order, or those before the first one that is no plain loop after
-// all: there the chain is cut for good. It returns how many steps it has run. Steps without a kernel, constants, are passed over.
+// runChain runs the steps of a chain, which starts at place i of the order, or those before the
+// first one that is no plain loop after all: there the chain is cut for good. It returns how many
+// steps it has run. Steps without a kernel, constants, are passed over.
 func (f *frame) runChain(at int, steps []step) (int, error) {
 	start := f.watch(len(steps))
 	want := length(f.shapes[steps[0].node.Outputs[0]])
@@ -200,7 +202,8 @@ func (f *frame) runChain(at int, steps []step) (int, error) {
 	return len(steps), nil
 }
 
-// doChain does what the steps of a chain have begun, over n elements each. There are none where the first one was no plain loop.
+// doChain does what the steps of a chain have begun, over n elements each. There are none where the
+// first one was no plain loop.
 func (f *frame) doChain(n int, steps []step) error {
 	if len(steps) == 0 {
 		return nil
@@ -236,8 +239,8 @@ func (f *frame) watch(n int) time.Time {
 	return time.Now()
 }
 
-// report tells the observer of the steps of a chain. The time of the chain is divided among them as the timed
-// blocks were, equally where the clock did not move.
+// report tells the observer of the steps of a chain. The time of the chain is divided among them as
+// the timed blocks were, equally where the clock did not move.
 func (f *frame) report(at int, steps []step, start time.Time) {
 	obs := f.observer()
 	if obs == nil {

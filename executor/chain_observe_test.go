@@ -31,8 +31,8 @@ func (w *watcher) Node(i int, id graph.NodeID, start time.Time, took time.Durati
 	w.start, w.took = append(w.start, start), append(w.took, took)
 }
 
-// TestChainsAreObserved: of nodes that run block by block an observer is told the same as where every node
-// runs on its own, and their times follow each other.
+// TestChainsAreObserved: of nodes that run block by block an observer is told the same as where
+// every node runs on its own, and their times follow each other.
 func TestChainsAreObserved(t *testing.T) {
 	m, types := parsed(t, chainModel)
 	env := symbolic.Env{"N": 13}
@@ -58,7 +58,8 @@ func TestChainsAreObserved(t *testing.T) {
 	}
 }
 
-// TestObservingChangesNothing: the outputs of observed steps are those of steps that nobody looks at.
+// TestObservingChangesNothing: the outputs of observed steps are those of steps that nobody looks
+// at.
 func TestObservingChangesNothing(t *testing.T) {
 	m, types := parsed(t, chainModel)
 	env := symbolic.Env{"N": 13}
@@ -74,7 +75,8 @@ func TestObservingChangesNothing(t *testing.T) {
 	}
 }
 
-// TestChainIsCut: a node that turns out to be no plain loop when the run comes to it, as a broadcast, runs on its own, first in its chain or not.
+// TestChainIsCut: a node that turns out to be no plain loop when the run comes to it, as a
+// broadcast, runs on its own, first in its chain or not.
 func TestChainIsCut(t *testing.T) {
 	m, types := parsed(t, `<ir_version: 8, opset_import: ["" : 17]>
 		cut (float[N, 4096] x, float[N, 1] b) => (float[N, 4096] y) { a = Add(x, b)  c = Exp(a)  d = Mul(c, b)  y = Neg(d) }`)

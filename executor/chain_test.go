@@ -10,7 +10,8 @@ import (
 	"memopt/graph/live"
 )
 
-// chainCase is two neighbouring loops over n elements each, with values of several lengths that lie anywhere.
+// chainCase is two neighbouring loops over n elements each, with values of several lengths that lie
+// anywhere.
 type chainCase struct {
 	f           *frame
 	n           int
@@ -55,8 +56,8 @@ func drawChain(t *rapid.T) *chainCase {
 	return c
 }
 
-// place is the bytes [from, to) that element i of a value takes; all of the value where it does not have n elements, since any of
-// them may be touched for any i.
+// place is the bytes [from, to) that element i of a value takes; all of the value where it does not
+// have n elements, since any of them may be touched for any i.
 func (c *chainCase) place(v graph.ValueID, i int) (block, from, to int64) {
 	f, root := c.f, c.f.timeline.Root[v]
 	if off := f.offsets[root]; off >= 0 {
@@ -71,8 +72,9 @@ func (c *chainCase) place(v graph.ValueID, i int) (block, from, to int64) {
 	return block, from, from + f.bytes[v]
 }
 
-// safe says by definition whether the late loop may do element i as soon as the early one has done it, whatever the early one has
-// done of the others: what it reads is there, and it writes nothing that the early one touches for another element.
+// safe says by definition whether the late loop may do element i as soon as the early one has done
+// it, whatever the early one has done of the others: what it reads is there, and it writes nothing
+// that the early one touches for another element.
 func (c *chainCase) safe() bool {
 	touches := append(append([]graph.ValueID{}, c.early.node.Inputs...), c.early.node.Outputs...)
 	for _, v := range c.early.node.Outputs {
@@ -102,7 +104,8 @@ func (c *chainCase) safe() bool {
 	return true
 }
 
-// TestIndependentLoops: loops are only joined where that is safe by definition; where values lie apart, or element on element, they are.
+// TestIndependentLoops: loops are only joined where that is safe by definition; where values lie
+// apart, or element on element, they are.
 func TestIndependentLoops(t *testing.T) {
 	joined, refused := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -121,7 +124,8 @@ func TestIndependentLoops(t *testing.T) {
 	require.Positive(t, refused)
 }
 
-// TestApart: neighbours may touch but not overlap; the same place is no overlap where elements lie on elements.
+// TestApart: neighbours may touch but not overlap; the same place is no overlap where elements lie
+// on elements.
 func TestApart(t *testing.T) {
 	f := &frame{shapes: [][]int{{4}, {4}, {8}, {4}}, layout: layout{bytes: []int64{16, 16, 16, 32}, offsets: []int64{16, 0, 0, 0},
 		timeline: &live.Timeline{Root: []graph.ValueID{0, 1, 2, 3}}}}

@@ -20,8 +20,8 @@ import (
 	"memopt/internal/memlimit"
 )
 
-// weighty has a small node, and behind it what reads a weight of 1 MiB: a product, which a C library computes where there is one,
-// and loops, which run as a chain.
+// weighty has a small node, and behind it what reads a weight of 1 MiB: a product, which a C
+// library computes where there is one, and loops, which run as a chain.
 const weighty = `<ir_version: 8, opset_import: ["" : 17]>
 weighty (float[4] s, float[512,512] x) => (float[4] r, float[512,512] y)
 <float[512,512] w = {0%s}>
@@ -69,8 +69,9 @@ func (f afterFirst) Node(i int, _ graph.NodeID, _ time.Time, _ time.Duration, _ 
 	}
 }
 
-// TestFileOfWeightsShrinks: a file of weights that becomes shorter during a run ends it with an error, whatever reads it and on
-// however many threads; so does one that is written to, once the step is done.
+// TestFileOfWeightsShrinks: a file of weights that becomes shorter during a run ends it with an
+// error, whatever reads it and on however many threads; so does one that is written to, once the
+// step is done.
 func TestFileOfWeightsShrinks(t *testing.T) {
 	for name, body := range readers {
 		for _, threads := range []int{1, 3} {
@@ -101,7 +102,8 @@ func TestFileOfWeightsShrinks(t *testing.T) {
 	}
 }
 
-// TestDoesNotFit: weights and arena are refused before they are touched, and what is taken on demand when it is wanted.
+// TestDoesNotFit: weights and arena are refused before they are touched, and what is taken on
+// demand when it is wanted.
 func TestDoesNotFit(t *testing.T) {
 	restore := memlimit.Pretend(1<<20 - 1)
 	_, _, err := openWeighty(t, readers["product"], executor.Options{})

@@ -19,8 +19,8 @@ func init() {
 	controls[op.Scan] = newScan
 }
 
-// RunsItself reports whether sessions run an operator themselves, on every device: control flow, and the
-// boundary of a training graph.
+// RunsItself reports whether sessions run an operator themselves, on every device: control flow,
+// and the boundary of a training graph.
 func RunsItself(k graph.Kind) bool { return controls[k] != nil || op.Of(k).Has(op.Yield) }
 
 // Reasons why the host runs nodes, whatever device the session is on.
@@ -30,7 +30,8 @@ const (
 	hostShapes   = "it computes shapes"
 )
 
-// AlwaysHost says why the host runs an operator whatever device a session is on; "": that is the device's decision.
+// AlwaysHost says why the host runs an operator whatever device a session is on; "": that is the
+// device's decision.
 func AlwaysHost(k graph.Kind) string {
 	switch info := op.Of(k); {
 	case controls[k] != nil:

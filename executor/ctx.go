@@ -13,11 +13,12 @@ type Ctx struct {
 	// Step counts the training steps of the session from 0: random nodes draw other numbers
 	// in every step.
 	Step uint64
-	// StepAt is memory of the device from which work of a step that is being captured reads Step, 8 bytes with the lowest
-	// first: a replay does the same work in another step. nil where nothing is captured.
+	// StepAt is memory of the device from which work of a step that is being captured reads Step, 8
+	// bytes with the lowest first: a replay does the same work in another step. nil where nothing
+	// is captured.
 	StepAt []byte
-	// Flags is where a kernel says what it has found while the step is being captured and nothing can be waited for; nil where
-	// it can look for itself.
+	// Flags is where a kernel says what it has found while the step is being captured and nothing
+	// can be waited for; nil where it can look for itself.
 	Flags *Flags
 	// Context ends the run where it is done; kernels that run long look at it.
 	Context context.Context
@@ -73,9 +74,9 @@ func (c *Ctx) Outputs() int { return len(c.out) }
 // Wants reports whether somebody wants output i.
 func (c *Ctx) Wants(i int) bool { return i < len(c.out) && c.out[i] != nil }
 
-// Out gives output i its shape and memory and returns it, or nil where nobody
-// wants it. The memory holds what was there before. Output 0 may lie in the memory of an input that the
-// operator's row in graph/op lists as InPlace; no other output overlaps an input.
+// Out gives output i its shape and memory and returns it, or nil where nobody wants it. The memory
+// holds what was there before. Output 0 may lie in the memory of an input that the operator's row
+// in graph/op lists as InPlace; no other output overlaps an input.
 //
 // A run ends here, with an error, where the memory is not to be had.
 func (c *Ctx) Out(i int, shape ...int) *Tensor {

@@ -7,22 +7,22 @@ import (
 	"memopt/graph"
 )
 
-// Chainer is a Placer that does neighbouring nodes over equally many elements as one piece of work: what one of them makes the next one
-// finds in registers.
+// Chainer is a Placer that does neighbouring nodes over equally many elements as one piece of work:
+// what one of them makes the next one finds in registers.
 //
-// Every node of a chain takes its output's memory as if it ran alone, so that a chain changes nothing of what is planned and measured. What no other
-// node reads need not be written there.
+// Every node of a chain takes its output's memory as if it ran alone, so that a chain changes
+// nothing of what is planned and measured. What no other node reads need not be written there.
 type Chainer interface {
 	Placer
-	// Fits reports whether nodes can be one chain, in this order, if all of their outputs are stored. A list that fits does so without its last
-	// nodes, too.
+	// Fits reports whether nodes can be one chain, in this order, if all of their outputs are
+	// stored. A list that fits does so without its last nodes, too.
 	Fits(links []Link) bool
 	// Chain makes a chain of nodes that fit, or returns nil where it would save nothing.
 	Chain(links []Link) (DeviceChain, error)
 }
 
-// Link is a node that may be part of a device's chain: its kernel runs on the device, takes no workspace and makes one output, and all of its
-// operands live there.
+// Link is a node that may be part of a device's chain: its kernel runs on the device, takes no
+// workspace and makes one output, and all of its operands live there.
 type Link struct {
 	Kernel Kernel
 	Prep   *Prep
@@ -39,7 +39,8 @@ type DeviceChain interface {
 	Link(i int) Beginner
 	// Run does the work of all nodes. It allocates nothing from the second time on.
 	Run() error
-	// Bytes returns how many bytes of operands with as many elements as the results the nodes move one by one, and how many the chain moves.
+	// Bytes returns how many bytes of operands with as many elements as the results the nodes move
+	// one by one, and how many the chain moves.
 	Bytes() (alone, chained int64)
 }
 
@@ -65,7 +66,8 @@ func (s *Session) Chained() Chained {
 	return c
 }
 
-// deviceChains marks chains of a device as chains does those of the host. Constants between the nodes of a chain do not part them.
+// deviceChains marks chains of a device as chains does those of the host. Constants between the
+// nodes of a chain do not part them.
 func (f *frame) deviceChains(c Chainer) error {
 	last := f.lastReaders()
 	for i := 0; i < len(f.steps); i++ {
@@ -97,7 +99,8 @@ func (f *frame) deviceChains(c Chainer) error {
 	return nil
 }
 
-// lastReaders returns the last step that reads each value; the number of steps for those that are read after the run.
+// lastReaders returns the last step that reads each value; the number of steps for those that are
+// read after the run.
 func (f *frame) lastReaders() []int {
 	last := make([]int, len(f.g.Values))
 	for i := range f.steps {
@@ -115,7 +118,8 @@ func (f *frame) lastReaders() []int {
 	return last
 }
 
-// linksFrom returns the nodes of the longest chain that begins with step i, and the number of steps that it has with the constants in between.
+// linksFrom returns the nodes of the longest chain that begins with step i, and the number of steps
+// that it has with the constants in between.
 func (f *frame) linksFrom(c Chainer, i int) (links []Link, n int) {
 	for j := i; j < len(f.steps); j++ {
 		if j > i && f.steps[j].kernel == nil {

@@ -8,9 +8,9 @@ import (
 	"memopt/symbolic"
 )
 
-// BindDims binds the symbols in the declared shapes of inputs to what the data have, on top
-// of the given bindings. inputs is by ValueID, nil where there are no data. The error names the input whose
-// type or shape contradicts its declaration, the bindings, or another input.
+// BindDims binds the symbols in the declared shapes of inputs to what the data have, on top of the
+// given bindings. inputs is by ValueID, nil where there are no data. The error names the input
+// whose type or shape contradicts its declaration, the bindings, or another input.
 func BindDims(g *graph.Graph, inputs []*Tensor, given symbolic.Env) (symbolic.Env, error) {
 	env := maps.Clone(given)
 	if env == nil {

@@ -9,13 +9,14 @@ import (
 // Fetcher is a DeviceMemory whose device copies to the host while it computes.
 type Fetcher interface {
 	Pinner
-	// Fetch copies to pinned memory of the host what src holds after all work that was asked for so far. What is asked for later
-	// does not wait for it, and must leave src as it is; Sync waits for it, and captures end with it.
+	// Fetch copies to pinned memory of the host what src holds after all work that was asked for so
+	// far. What is asked for later does not wait for it, and must leave src as it is; Sync waits
+	// for it, and captures end with it.
 	Fetch(dst, src []byte) error
 }
 
-// maxFetched is how many bytes of the host a session pins for outputs at most: pinned memory is lost to everything else on the
-// machine. Outputs beyond it are copied when they are asked for.
+// maxFetched is how many bytes of the host a session pins for outputs at most: pinned memory is
+// lost to everything else on the machine. Outputs beyond it are copied when they are asked for.
 const maxFetched = 1 << 30
 
 // fetched is what Session.Fetch has asked for.
@@ -25,10 +26,12 @@ type fetched struct {
 	done    bool // the last run has copied them
 }
 
-// Fetch has the graph outputs with these numbers, and no others, copied to the host in every run from now on, while the device computes
-// what comes after them: Output returns such a copy, and allocates nothing. Where values are on the host anyway it does nothing. Outputs
-// whose size depends on data, that are inputs or weights, or for which there is no memory to pin, are copied when Output is called, as
-// without Fetch. Copies that Output has returned before are not good any more.
+// Fetch has the graph outputs with these numbers, and no others, copied to the host in every run
+// from now on, while the device computes what comes after them: Output returns such a copy, and
+// allocates nothing. Where values are on the host anyway it does nothing. Outputs whose size
+// depends on data, that are inputs or weights, or for which there is no memory to pin, are copied
+// when Output is called, as without Fetch. Copies that Output has returned before are not good any
+// more.
 func (s *Session) Fetch(outputs ...int) {
 	s.forget() // it has the old copies
 	s.dropFetches()
@@ -42,7 +45,8 @@ func (s *Session) Fetch(outputs ...int) {
 	}
 }
 
-// fetchOutput gives a graph output its pinned memory, and the step its copy after which it stays as it is.
+// fetchOutput gives a graph output its pinned memory, and the step its copy after which it stays as
+// it is.
 func (s *Session) fetchOutput(m Fetcher, i int) {
 	f, v := s.root, s.model.Graph.Outputs[i].Value
 	n, ok := Bytes(f.vals[v].DType, f.shapes[v])
@@ -63,8 +67,9 @@ func (s *Session) fetchOutput(m Fetcher, i int) {
 	st.fetches = append(st.fetches, transfer{home: f.vals[v], copy: t})
 }
 
-// lastWriter returns the last step that makes or updates something in a value's memory; nil where the value is an input or a weight,
-// or lies in one. An output's memory then stays as it is until the run ends.
+// lastWriter returns the last step that makes or updates something in a value's memory; nil where
+// the value is an input or a weight, or lies in one. An output's memory then stays as it is until
+// the run ends.
 func (f *frame) lastWriter(v graph.ValueID) (last *step) {
 	root := f.timeline.Root[v]
 	if root == graph.NoValue {

@@ -8,9 +8,10 @@ import (
 	"memopt/internal/memlimit"
 )
 
-// checkFit makes sure, before the first step, that what the steps will touch fits beside what is in memory already:
-// the arena, on the host, what the caller takes beside it, and the weights that stay in their files. These can be dropped and read again, but every
-// step needs them all: where they do not fit as well, a step would wait for the disk for every one.
+// checkFit makes sure, before the first step, that what the steps will touch fits beside what is in
+// memory already: the arena, on the host, what the caller takes beside it, and the weights that
+// stay in their files. These can be dropped and read again, but every step needs them all: where
+// they do not fit as well, a step would wait for the disk for every one.
 func (s *Session) checkFit() error {
 	if s.virtual || s.opts.sizesOnly {
 		return nil
@@ -39,7 +40,8 @@ func (s *Session) parts() string {
 	return text
 }
 
-// stayInFile counts a weight that the executor reads where it lies in a mapped file, before it is read.
+// stayInFile counts a weight that the executor reads where it lies in a mapped file, before it is
+// read.
 func (s *Session) stayInFile(name string, raw []byte) error {
 	m := mapfile.Holding(raw)
 	if m == nil {
@@ -49,16 +51,18 @@ func (s *Session) stayInFile(name string, raw []byte) error {
 	return memlimit.Check(s.inFiles, "weights up to %q", name)
 }
 
-// rowBytes is what a row of a scan output takes on Go's heap beside its contents: its header and shape, and the arena's note of its block.
+// rowBytes is what a row of a scan output takes on Go's heap beside its contents: its header and
+// shape, and the arena's note of its block.
 const rowBytes = 256
 
-// checkRow asks for the memory of one more row. How many there will be nobody knows: a trip count is data.
+// checkRow asks for the memory of one more row. How many there will be nobody knows: a trip count
+// is data.
 func checkRow(i, rows int) error {
 	return memlimit.Check(rowBytes, "scan output %d after %d iterations", i, rows)
 }
 
-// checkFiles looks at the mapped files in which a step's inputs lie: that they have become shorter must be known before a C
-// library reads them.
+// checkFiles looks at the mapped files in which a step's inputs lie: that they have become shorter
+// must be known before a C library reads them.
 func (st *step) checkFiles() error {
 	var last *mapfile.File
 	for _, t := range st.in {
@@ -75,7 +79,8 @@ func (st *step) checkFiles() error {
 	return nil
 }
 
-// checkFiles looks at the files in which the session's weights lie: what was computed while one of them changed is worth nothing.
+// checkFiles looks at the files in which the session's weights lie: what was computed while one of
+// them changed is worth nothing.
 func (s *Session) checkFiles() error {
 	if s.inFiles == 0 {
 		return nil

@@ -2,8 +2,9 @@ package executor
 
 import "encoding/binary"
 
-// Flags are words of the device's memory in which kernels of a captured step say what they have found, because a step that is
-// captured cannot wait for it. They are 0 when a replay begins; after it the session reads them.
+// Flags are words of the device's memory in which kernels of a captured step say what they have
+// found, because a step that is captured cannot wait for it. They are 0 when a replay begins; after
+// it the session reads them.
 type Flags struct {
 	block   []byte // of the device
 	read    []byte // of the host
@@ -18,8 +19,8 @@ const (
 // flagsSize is the size of the flags of so many nodes.
 func flagsSize(nodes int) int { return flagBytes * nodeFlags * nodes }
 
-// Add returns a flag, and has report make an error of what lies there after a replay, unless that is 0. A node's kernel asks for
-// nodeFlags at most.
+// Add returns a flag, and has report make an error of what lies there after a replay, unless that
+// is 0. A node's kernel asks for nodeFlags at most.
 func (f *Flags) Add(report func(word uint32) error) []byte {
 	at := flagBytes * len(f.reports)
 	f.reports = append(f.reports, report)

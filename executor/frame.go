@@ -68,7 +68,8 @@ type step struct {
 // planned is a place in the planned layout.
 type planned struct{ offset, size int64 }
 
-// newFrame makes the frame of the main graph, or of a subgraph that a step of the frame outer runs. Subgraphs run on the host.
+// newFrame makes the frame of the main graph, or of a subgraph that a step of the frame outer runs.
+// Subgraphs run on the host.
 func newFrame(s *Session, g *graph.Graph, outer *frame, owner *step) *frame {
 	f := &frame{s: s, g: g, device: s.device, shares: s.shares, weights: s.weights, vals: make([]*Tensor, len(g.Values)), shapes: make([][]int, len(g.Values)), mutable: make([]bool, len(g.Values))}
 	for _, n := range g.Nodes {
@@ -149,7 +150,8 @@ func (f *frame) operand(ts []*Tensor, ds []graph.DType, v graph.ValueID) ([]*Ten
 	return append(ts, f.vals[v]), append(ds, f.vals[v].DType)
 }
 
-// checkTypes refuses what no device computes on: operands that are no tensors, or of an unknown type.
+// checkTypes refuses what no device computes on: operands that are no tensors, or of an unknown
+// type.
 func (f *frame) checkTypes(st *step) error {
 	for _, list := range [][]graph.ValueID{st.node.Inputs, st.node.Outputs} {
 		for _, v := range list {

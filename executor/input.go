@@ -7,8 +7,8 @@ import (
 )
 
 // SetInput gives a graph input its data, which must stay as it is during runs. Of inputs that an
-// operator updates, such as gradient accumulators, the session keeps a copy from step to step. Gradients
-// that a boundary node hands out are given in the same way, by the name of the value.
+// operator updates, such as gradient accumulators, the session keeps a copy from step to step.
+// Gradients that a boundary node hands out are given in the same way, by the name of the value.
 func (s *Session) SetInput(name string, t *Tensor) error {
 	g := s.model.Graph
 	id, ok := g.Lookup(name)

@@ -91,10 +91,10 @@ type Workspacer interface {
 	Workspace(in, out [][]int) int
 }
 
-// Looper is a kernel that is one loop over the elements of output 0, each of which
-// depends on inputs at the same place, or on inputs that are the same for the whole run, only. Neighbouring
-// loopers of the same length may be run block by block, one after the other within each block:
-// each still reads and writes its own operands, but finds them in the cache.
+// Looper is a kernel that is one loop over the elements of output 0, each of which depends on
+// inputs at the same place, or on inputs that are the same for the whole run, only. Neighbouring
+// loopers of the same length may be run block by block, one after the other within each block: each
+// still reads and writes its own operands, but finds them in the cache.
 //
 // Run is the same as Begin and Ctx.Parallel over the kernel itself.
 type Looper interface {

@@ -169,8 +169,8 @@ func (f *frame) planEnds(p *live.Program) {
 	}
 }
 
-// onDemandPeak is the most that an arena has in use when every buffer is taken and given back in time: the
-// peak of live bytes with every buffer rounded up to the alignment.
+// onDemandPeak is the most that an arena has in use when every buffer is taken and given back in
+// time: the peak of live bytes with every buffer rounded up to the alignment.
 func onDemandPeak(t *live.Timeline, bytes []int64) int64 {
 	delta := make([]int64, len(t.Live)+1)
 	for i, r := range t.Root {
@@ -278,8 +278,9 @@ func (st *step) takeScratch() error {
 	return nil
 }
 
-// Scratch gives a running node workspace: of what is planned, as long as it lasts. More than that is a fault of the kernel's promise,
-// but where the sizes of operands depend on data, and the workspace with them: it is taken beside, then.
+// Scratch gives a running node workspace: of what is planned, as long as it lasts. More than that
+// is a fault of the kernel's promise, but where the sizes of operands depend on data, and the
+// workspace with them: it is taken beside, then.
 func (st *step) Scratch(n int) ([]byte, error) {
 	f := st.f
 	if st.hostWhy != "" {

@@ -7,13 +7,15 @@ import (
 	"memopt/graph/live"
 )
 
-// LibraryWork is work of a kernel that a vendor's library can do, by an algorithm with a workspace that is part of the kernel's.
+// LibraryWork is work of a kernel that a vendor's library can do, by an algorithm with a workspace
+// that is part of the kernel's.
 type LibraryWork struct {
 	Library, What string
 	// Own says why the device's own kernels do it; "" where the library does.
 	Own string
-	// Workspace is the bytes that the library is lent, 0 where it does not do the work. Least is what it would be lent if
-	// the algorithm had to do with little (cudnn_conv_use_max_workspace=0).
+	// Workspace is the bytes that the library is lent, 0 where it does not do the work. Least is
+	// what it would be lent if the algorithm had to do with little
+	// (cudnn_conv_use_max_workspace=0).
 	Workspace, Least int64
 }
 
@@ -29,8 +31,8 @@ type LibraryNode struct {
 	LibraryWork
 }
 
-// LibraryNodes lists the work of the main graph's nodes that libraries can do, in order; that of nodes whose shapes are not known before
-// the run is left out.
+// LibraryNodes lists the work of the main graph's nodes that libraries can do, in order; that of
+// nodes whose shapes are not known before the run is left out.
 func (s *Session) LibraryNodes() []LibraryNode {
 	var list []LibraryNode
 	for i := range s.root.steps {
@@ -55,7 +57,8 @@ func (f *frame) libraryWork(st *step) []LibraryWork {
 	return k.LibraryWork(in, out)
 }
 
-// leastLive returns the peak of live bytes that the frame would have if libraries had to do with the least workspace.
+// leastLive returns the peak of live bytes that the frame would have if libraries had to do with
+// the least workspace.
 func (f *frame) leastLive(p *live.Program, peak int64) (int64, error) {
 	least := *p
 	least.Bytes = slices.Clone(p.Bytes)

@@ -1,8 +1,8 @@
 package executor
 
-// DeviceMemory is a device's own memory. It is handed around as []byte like any other, but the bytes are the device's: what
-// is at such an address the host learns by CopyOut alone. Work is done in the order of the calls, that of kernels included; a
-// call may return before its work is done.
+// DeviceMemory is a device's own memory. It is handed around as []byte like any other, but the
+// bytes are the device's: what is at such an address the host learns by CopyOut alone. Work is done
+// in the order of the calls, that of kernels included; a call may return before its work is done.
 type DeviceMemory interface {
 	Alloc(n int) ([]byte, error) // at a multiple of Alignment; wraps ErrOutOfMemory where there is not enough
 	Free(b []byte) error
@@ -31,11 +31,13 @@ type Placed struct {
 	Kernel Kernel
 	// Host says why the kernel is the host's; "" where it is the device's.
 	Host string
-	// HostInputs lists inputs whose contents a device's kernel reads on the host: shapes, axes, ratios.
+	// HostInputs lists inputs whose contents a device's kernel reads on the host: shapes, axes,
+	// ratios.
 	HostInputs []int
 }
 
-// Copies counts copies between host and device, in runs alone: not those of weights, inputs and outputs.
+// Copies counts copies between host and device, in runs alone: not those of weights, inputs and
+// outputs.
 type Copies struct {
 	In, Out           int // to the device, from the device
 	InBytes, OutBytes int64
@@ -46,7 +48,8 @@ type HostNode struct {
 	Label, Why string
 }
 
-// HostNodes lists the nodes of the main graph that run on the host, in order; none where the device has no memory of its own.
+// HostNodes lists the nodes of the main graph that run on the host, in order; none where the device
+// has no memory of its own.
 func (s *Session) HostNodes() []HostNode {
 	var list []HostNode
 	for i := range s.root.steps {
@@ -75,7 +78,8 @@ func (f *frame) copyWithin(dst, src []byte) error {
 	return f.mem.Copy(dst, src)
 }
 
-// readable returns what is at b, which lies where the frame's values live: b itself on the host, else a copy.
+// readable returns what is at b, which lies where the frame's values live: b itself on the host,
+// else a copy.
 func (f *frame) readable(b []byte) ([]byte, error) {
 	if f.mem == nil || len(b) == 0 {
 		return b, nil

@@ -10,13 +10,15 @@ import (
 
 // Where values live in a session of a device with memory of its own:
 //
-// Every value has one home. Inputs, weights and what nodes make are at home on the device, except for shapes and what is
-// computed from them: the results of Shape and Size, and small integers that are made of such and of constants only. These are
-// made on the host by the host's kernels, so that a kernel that must know a shape before it can start need not wait for the
-// device. Inputs, weights and constants can be read on the host as well: there they are anyway.
+// Every value has one home. Inputs, weights and what nodes make are at home on the device, except
+// for shapes and what is computed from them: the results of Shape and Size, and small integers that
+// are made of such and of constants only. These are made on the host by the host's kernels, so that
+// a kernel that must know a shape before it can start need not wait for the device. Inputs, weights
+// and constants can be read on the host as well: there they are anyway.
 //
-// A step that reads a value on the other side reads a copy, made right before it: in host memory, or as part of its
-// planned workspace on the device. What a node makes on the host for the device is copied there right after it.
+// A step that reads a value on the other side reads a copy, made right before it: in host memory,
+// or as part of its planned workspace on the device. What a node makes on the host for the device
+// is copied there right after it.
 
 // hostBytes is the most that an integer value computed on the host may take.
 const hostBytes = 4096
@@ -196,8 +198,8 @@ func (f *frame) onDevice(st *step, hostInputs []int) {
 	}
 }
 
-// capturedTensor returns the tensor by which a subgraph on the host reads a value of this frame: the node that runs the subgraph
-// fetches it.
+// capturedTensor returns the tensor by which a subgraph on the host reads a value of this frame:
+// the node that runs the subgraph fetches it.
 func (f *frame) capturedTensor(st *step, v graph.ValueID) *Tensor {
 	if f.homes == nil {
 		return f.vals[v]
@@ -298,7 +300,8 @@ func (st *step) hostBlock(n int) ([]byte, error) {
 	return b, err
 }
 
-// hostOutput returns host memory for an output that a step makes on the host: until its last reader, where it is at home there.
+// hostOutput returns host memory for an output that a step makes on the host: until its last
+// reader, where it is at home there.
 func (st *step) hostOutput(slot, n int) ([]byte, error) {
 	f, v := st.f, st.node.Outputs[slot]
 	if !f.homes.onHost[v] {

@@ -59,10 +59,11 @@ func (p *Pool) Close() {
 // Threads returns the number of threads.
 func (p *Pool) Threads() int { return p.threads }
 
-// Run does the items 0..n-1 of a task in pieces of grain items (the last one may be
-// shorter; pieces may come together in one call, so that lo is a multiple of grain).
-// It returns when all are done, panics where one did, with a Fault where that came of a mapped file that has changed, and allocates nothing: a pointer to a struct that exists
-// already makes a Task for free. What a task computes must not depend on the pieces.
+// Run does the items 0..n-1 of a task in pieces of grain items (the last one may be shorter; pieces
+// may come together in one call, so that lo is a multiple of grain). It returns when all are done,
+// panics where one did, with a Fault where that came of a mapped file that has changed, and
+// allocates nothing: a pointer to a struct that exists already makes a Task for free. What a task
+// computes must not depend on the pieces.
 func (p *Pool) Run(n, grain int, t Task) {
 	if n <= 0 {
 		return

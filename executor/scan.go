@@ -9,8 +9,8 @@ import (
 // scanKernel runs its body over the rows of its scan inputs, with a state carried along.
 // https://onnx.ai/onnx/operators/onnx__Scan.html
 //
-// Version 8 has a batch axis in front of everything and an optional input of sequence lengths; the body sees
-// one sequence of the batch at a time.
+// Version 8 has a batch axis in front of everything and an optional input of sequence lengths; the
+// body sees one sequence of the batch at a time.
 type scanKernel struct {
 	body        *body
 	state       carried

@@ -30,12 +30,15 @@ type Options struct {
 	Guard bool
 	// NoFusion runs every node on its own: no chains, on the host or on a device.
 	NoFusion bool
-	// Capture has a device that can do so note a step and do it again at once, from the second step on.
+	// Capture has a device that can do so note a step and do it again at once, from the second step
+	// on.
 	Capture bool
-	// Blocking waits for a device after every node, none of which run as a chain, so that a fault is reported with the node that caused it.
+	// Blocking waits for a device after every node, none of which run as a chain, so that a fault
+	// is reported with the node that caused it.
 	Blocking bool
 
-	// Beside is what the caller will take in host memory before it closes the session: it has to fit with the arena.
+	// Beside is what the caller will take in host memory before it closes the session: it has to
+	// fit with the arena.
 	Beside int64
 
 	sizesOnly bool     // weights are not loaded to the device: no run will follow
@@ -46,9 +49,10 @@ type Options struct {
 
 // Observer is told of every node that has run.
 type Observer interface {
-	// Node is called after the node at place i of the order has run: when it
-	// started, how long it took, and the bytes that were live meanwhile. Nodes that run in one loop
-	// (Looper), or in one piece of a device's work (Chainer), are reported one after the other when the loop is done, each with its share of the time.
+	// Node is called after the node at place i of the order has run: when it started, how long it
+	// took, and the bytes that were live meanwhile. Nodes that run in one loop (Looper), or in one
+	// piece of a device's work (Chainer), are reported one after the other when the loop is done,
+	// each with its share of the time.
 	Node(i int, id graph.NodeID, start time.Time, took time.Duration, live int64)
 }
 
@@ -70,8 +74,8 @@ type Prediction struct {
 // Measured is what a session's runs needed, in bytes.
 type Measured struct {
 	Live int64 // peak of the bytes live at once
-	// Arena is the end of the highest buffer that a kernel was given in the planned layout; on demand, the most that values and workspaces of
-	// known size had in use.
+	// Arena is the end of the highest buffer that a kernel was given in the planned layout; on
+	// demand, the most that values and workspaces of known size had in use.
 	Arena   int64
 	Dynamic int64 // peak of what was taken on demand beside these: values whose size depends on data, and what runs in subgraphs
 	Copies  Copies
@@ -91,8 +95,8 @@ type Session struct {
 	base    []byte // the planned layout
 	weights *Arena // copies of initializers, and what constant nodes made
 	inFiles int64  // bytes of initializers that stay in mapped files
-	// Of a device with memory of its own: weights and arena lie there, and what steps need on the host in hostArena. Else
-	// placer and mem are nil, and hostArena is arena.
+	// Of a device with memory of its own: weights and arena lie there, and what steps need on the
+	// host in hostArena. Else placer and mem are nil, and hostArena is arena.
 	placer    Placer
 	mem       DeviceMemory
 	hostArena *Arena
@@ -115,8 +119,8 @@ type Feed struct {
 }
 
 // Open makes a model ready to run. Its types must be inferred (op.Infer). The error is an
-// *Unsupported where the device lacks a kernel, or a *symbolic.UnboundError; it wraps ErrOutOfMemory where weights
-// and arena do not fit into the memory that there is.
+// *Unsupported where the device lacks a kernel, or a *symbolic.UnboundError; it wraps
+// ErrOutOfMemory where weights and arena do not fit into the memory that there is.
 func Open(m *graph.Model, types *op.Result, d Device, opts Options) (*Session, error) {
 	if opts.Order == nil {
 		order, err := graph.Topological(m.Graph)
@@ -211,8 +215,8 @@ func (s *Session) Threads() int { return s.pool.Threads() }
 // Feeds says where the gradients come from that a boundary node hands out.
 func (s *Session) Feeds() []Feed { return s.feeds }
 
-// Output returns graph output i. It is good until the next Run or Release. Of a device with memory of its own it is a
-// copy, whose Data is nil where the device is lost.
+// Output returns graph output i. It is good until the next Run or Release. Of a device with memory
+// of its own it is a copy, whose Data is nil where the device is lost.
 func (s *Session) Output(i int) *Tensor {
 	v := s.model.Graph.Outputs[i].Value
 	t := s.root.vals[v]
@@ -309,8 +313,8 @@ func (s *Session) guardedRun(ctx context.Context) (err error) {
 	return s.checkFiles()
 }
 
-// hold takes the planned block from the arena, unless the session has it already. Of a device that takes no memory a
-// limit is held all the same.
+// hold takes the planned block from the arena, unless the session has it already. Of a device that
+// takes no memory a limit is held all the same.
 func (s *Session) hold() error {
 	if limit := s.opts.MemLimit; s.virtual && limit > 0 && s.root.arenaBytes > limit {
 		return fmt.Errorf("the planned arena of %d bytes: %w: the limit is %d bytes%s", s.root.arenaBytes, ErrOutOfMemory, limit, s.liveAtPeak())

@@ -90,7 +90,8 @@ func TestRunAllocatesNothing(t *testing.T) {
 	}
 }
 
-// TestInputFaults: what is wrong with an input is said with its name, what it is and what was wanted.
+// TestInputFaults: what is wrong with an input is said with its name, what it is and what was
+// wanted.
 func TestInputFaults(t *testing.T) {
 	m, types := parsed(t, chainModel)
 	s := opened(t, m, types, executor.Options{Dims: symbolic.Env{"N": 2}})
@@ -163,7 +164,8 @@ func TestMemLimit(t *testing.T) {
 	require.NoError(t, s.Run(context.Background()))
 }
 
-// TestSharedArena: sessions in turn use one arena, which never holds more than the larger one needs.
+// TestSharedArena: sessions in turn use one arena, which never holds more than the larger one
+// needs.
 func TestSharedArena(t *testing.T) {
 	m, types := parsed(t, chainModel)
 	arena := executor.NewArena(executor.SameAsRequested, 0)
@@ -220,8 +222,9 @@ func TestNaNIsCarried(t *testing.T) {
 
 // TestNothingLeaks: many steps, and many sessions, leave the peak of resident memory flat.
 //
-// What is resident also holds Go's garbage and freed pages that the system has not yet counted, more
-// of them on a busy machine. A leak grows in every round, noise does not: one flat round is enough.
+// What is resident also holds Go's garbage and freed pages that the system has not yet counted,
+// more of them on a busy machine. A leak grows in every round, noise does not: one flat round is
+// enough.
 func TestNothingLeaks(t *testing.T) {
 	if executor.ReadProcessMemory().Resident == 0 {
 		t.Skip("/proc/self/status is missing: the test needs Linux, which says there how much memory is resident")
@@ -237,8 +240,8 @@ func TestNothingLeaks(t *testing.T) {
 		}
 		require.NoError(t, s.Close())
 	}
-	// round returns by how much 1000 steps and 200 sessions raise what is resident, and its peak meanwhile.
-	// One session's arena is 3 MiB.
+	// round returns by how much 1000 steps and 200 sessions raise what is resident, and its peak
+	// meanwhile. One session's arena is 3 MiB.
 	round := func() (resident, peak int64) {
 		before := executor.SettleProcessMemory()
 		cycle(1000)
@@ -316,8 +319,8 @@ func BenchmarkStep(b *testing.B) {
 	}
 }
 
-// TestWorkspaceIsLiveForItsStep: what kernels need besides their operands is live during their steps and no longer, planned or on demand, in
-// the first step and in later ones.
+// TestWorkspaceIsLiveForItsStep: what kernels need besides their operands is live during their
+// steps and no longer, planned or on demand, in the first step and in later ones.
 func TestWorkspaceIsLiveForItsStep(t *testing.T) {
 	m, types := parsed(t, `<ir_version: 8, opset_import: ["" : 17]> g (float[2, 8, 20, 20] x, float[8, 8, 5, 5] w) => (float[2, 8, 4, 4] z) {
 		a = Conv<pads = [2, 2, 2, 2]>(x, w)  b = Conv<pads = [2, 2, 2, 2]>(a, w)  c = Conv<pads = [2, 2, 2, 2]>(b, w)
@@ -334,7 +337,8 @@ func TestWorkspaceIsLiveForItsStep(t *testing.T) {
 	}
 }
 
-// TestDeclaredSizeIsHeld: a kernel that asks for more or less than was planned for an output ends the run, also where nothing was planned.
+// TestDeclaredSizeIsHeld: a kernel that asks for more or less than was planned for an output ends
+// the run, also where nothing was planned.
 func TestDeclaredSizeIsHeld(t *testing.T) {
 	for _, declared := range []int{0, 1, 5000} {
 		for _, onDemand := range []bool{false, true} {
@@ -349,8 +353,8 @@ func TestDeclaredSizeIsHeld(t *testing.T) {
 	}
 }
 
-// TestClashesAreNotRun: no device runs a node of which the file states other elements than the operator gives, in
-// bodies neither.
+// TestClashesAreNotRun: no device runs a node of which the file states other elements than the
+// operator gives, in bodies neither.
 func TestClashesAreNotRun(t *testing.T) {
 	for _, graphText := range []string{
 		`(float[4] a, float[4] b) => (y) <int8[4] y> { y = Add(a, b) }`,
@@ -370,7 +374,8 @@ func TestClashesAreNotRun(t *testing.T) {
 	}
 }
 
-// TestVirtualControlFlow: a device without data takes the outputs of control flow and runs no subgraph.
+// TestVirtualControlFlow: a device without data takes the outputs of control flow and runs no
+// subgraph.
 func TestVirtualControlFlow(t *testing.T) {
 	for _, body := range []string{
 		`y = If<then_branch = t () => (z) { z = Relu(a) }, else_branch = e () => (w) { w = Tanh(a) }>(c)`,

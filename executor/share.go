@@ -1,7 +1,7 @@
 package executor
 
-// share is the part of an arena that serves one purpose: it counts what it has in use. It is not safe for concurrent use; its
-// arena is.
+// share is the part of an arena that serves one purpose: it counts what it has in use. It is not
+// safe for concurrent use; its arena is.
 type share struct {
 	arena       *Arena
 	inUse, peak int64 // bytes, rounded up as in the arena
@@ -23,8 +23,9 @@ func (s *share) Free(b []byte) {
 
 // shares are what a session takes on demand.
 type shares struct {
-	// planned is for values and workspaces of the main graph of which the plan knows the size, beside for all others in the same
-	// memory: values whose size depends on data, and all that subgraphs need.
+	// planned is for values and workspaces of the main graph of which the plan knows the size,
+	// beside for all others in the same memory: values whose size depends on data, and all that
+	// subgraphs need.
 	planned, beside *share
 	// host is the host's memory: beside, but for a device with memory of its own.
 	host *share

@@ -9,8 +9,8 @@ import (
 	"memopt/graph/op"
 )
 
-// loadWeights gives every initializer its contents, and every constant node its output. Contents that
-// lie in the file as the executor needs them stay there.
+// loadWeights gives every initializer its contents, and every constant node its output. Contents
+// that lie in the file as the executor needs them stay there.
 func (f *frame) loadWeights() error {
 	if f.s.virtual {
 		for i := range f.steps {
@@ -120,7 +120,8 @@ func (f *frame) loadWeight(id graph.ValueID, data *graph.TensorData) error {
 	return nil
 }
 
-// upload gives an initializer its place on the device, and its twin on the host where some step reads that.
+// upload gives an initializer its place on the device, and its twin on the host where some step
+// reads that.
 func (f *frame) upload(id graph.ValueID, raw []byte, aligned bool) (err error) {
 	if f.s.opts.sizesOnly {
 		return nil

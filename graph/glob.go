@@ -2,8 +2,8 @@ package graph
 
 import "strings"
 
-// MatchGlob reports whether a name matches a glob: * stands for any characters, also . and /; everything
-// else for itself. A glob that is the name always matches it.
+// MatchGlob reports whether a name matches a glob: * stands for any characters, also . and /;
+// everything else for itself. A glob that is the name always matches it.
 func MatchGlob(glob, name string) bool {
 	if glob == name {
 		return true

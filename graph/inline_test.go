@@ -11,8 +11,8 @@ import (
 	"memopt/graph"
 )
 
-// TestInline runs testdata/inline.txt. "inline" parses a model, inlines its functions and prints it,
-// or the error. What it prints has been verified.
+// TestInline runs testdata/inline.txt. "inline" parses a model, inlines its functions and prints
+// it, or the error. What it prints has been verified.
 func TestInline(t *testing.T) {
 	datadriven.RunTest(t, "testdata/inline.txt", func(t *testing.T, d *datadriven.TestData) string {
 		m, err := graph.Parse(d.Input, "test")

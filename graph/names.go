@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// Names are the names of the nodes and values of a model's graphs, those of subgraphs included. ONNX wants
-// the name of a value to be none of an enclosing graph's, and runtimes refuse a graph that has two nodes of
-// one name. Memopt gives no name twice in a file, whichever graphs it is for.
+// Names are the names of the nodes and values of a model's graphs, those of subgraphs included.
+// ONNX wants the name of a value to be none of an enclosing graph's, and runtimes refuse a graph
+// that has two nodes of one name. Memopt gives no name twice in a file, whichever graphs it is for.
 //
 // What a file has twice when it comes is its own affair: only what is given away, and what Verify
 // finds new, must be unique.
@@ -50,7 +50,8 @@ func (s *nameSet) fresh(name string) string {
 	return unique
 }
 
-// eachName visits the names of all nodes, and of all values that a graph itself makes, at any depth.
+// eachName visits the names of all nodes, and of all values that a graph itself makes, at any
+// depth.
 func eachName(g *Graph, node, value func(string)) {
 	for i := range g.Values {
 		if v := &g.Values[i]; v.Outer == NoValue && g.made(ValueID(i)) {
@@ -65,8 +66,8 @@ func eachName(g *Graph, node, value func(string)) {
 	}
 }
 
-// Node returns a name for a node that no other has, and takes it: the wanted one, or that with _1, _2 and
-// so on behind it.
+// Node returns a name for a node that no other has, and takes it: the wanted one, or that with _1,
+// _2 and so on behind it.
 func (n *Names) Node(name string) string { return n.nodes.fresh(name) }
 
 // Value is Node for values.
@@ -87,8 +88,8 @@ func (n *Names) TakeBoth(name string) (ok bool) {
 	return ok
 }
 
-// Verify returns an error that names what two nodes, or two values, of a model are both called, unless that was so
-// when the names were collected.
+// Verify returns an error that names what two nodes, or two values, of a model are both called,
+// unless that was so when the names were collected.
 func (n *Names) Verify(m *Model) error {
 	var err error
 	check := func(what string, was *nameSet) func(string) {
@@ -110,9 +111,10 @@ const (
 	maxPart = 128 // of the name itself, where the path is longer
 )
 
-// Nested is the name of a part of a subgraph: the path of the subgraph with the part's own name behind it. A part of a part
-// has the path in its name already, so that names would double in length with every level: of long ones only the last part is kept,
-// and of a long path the beginning. Names need not differ yet.
+// Nested is the name of a part of a subgraph: the path of the subgraph with the part's own name
+// behind it. A part of a part has the path in its name already, so that names would double in
+// length with every level: of long ones only the last part is kept, and of a long path the
+// beginning. Names need not differ yet.
 func Nested(path, name string) string {
 	if len(path)+len(name) <= maxPath {
 		return path + name
@@ -127,8 +129,8 @@ func Nested(path, name string) string {
 	return path + name
 }
 
-// Rename gives all nodes and values of a subgraph new names, at any depth; values that it takes from outside keep
-// theirs. prefix goes in front of the names, as by Nested.
+// Rename gives all nodes and values of a subgraph new names, at any depth; values that it takes
+// from outside keep theirs. prefix goes in front of the names, as by Nested.
 func (n *Names) Rename(g *Graph, prefix string) {
 	names := make(map[string]ValueID, len(g.Values))
 	for i := range g.Values {

@@ -10,8 +10,8 @@ import (
 	"memopt/graph"
 )
 
-// TestNested: a name within a path is both of them as long as that is short; however deep paths nest and however
-// long names are, what comes out is bounded text.
+// TestNested: a name within a path is both of them as long as that is short; however deep paths
+// nest and however long names are, what comes out is bounded text.
 func TestNested(t *testing.T) {
 	require.Equal(t, "a/b/c", graph.Nested("a/", "b/c"))
 	path, name := "", "if"

@@ -27,7 +27,8 @@ func parse(t *testing.T, text string) *graph.Model {
 	return m
 }
 
-// TestNames: what is given away is in no graph of the model, and doubles that the file came with are no fault of a pass.
+// TestNames: what is given away is in no graph of the model, and doubles that the file came with
+// are no fault of a pass.
 func TestNames(t *testing.T) {
 	m := parse(t, nested)
 	names := graph.NewNames(m)

@@ -9,14 +9,15 @@ type Node struct {
 	Overload string
 	Kind     Kind // row of the op table, set by op.Bind and op.Infer
 
-	// Version is the schema version by which package op reads a node that is not written in that of the
-	// imported operator set; 0: it is.
+	// Version is the schema version by which package op reads a node that is not written in that of
+	// the imported operator set; 0: it is.
 	Version int
-	// Fault says what the operator's definition has against the node, which is opaque then: its kind is
-	// unknown. Nil: nothing.
+	// Fault says what the operator's definition has against the node, which is opaque then: its
+	// kind is unknown. Nil: nothing.
 	Fault error
-	// Clash says which output the file states to have other elements, or another rank, than the operator gives.
-	// Analyses take the operator's word for it; no executor runs the node. Nil: none.
+	// Clash says which output the file states to have other elements, or another rank, than the
+	// operator gives. Analyses take the operator's word for it; no executor runs the node. Nil:
+	// none.
 	Clash error
 
 	Inputs   []ValueID // NoValue where an optional input is left out

@@ -50,8 +50,8 @@ func randomDAG(rng *rand.Rand, nodes int, cycle bool) *graph.Graph {
 	return g
 }
 
-// greedyOrder is Topological as its comment defines it, in quadratic time: of the nodes whose producers
-// are done, always the first in the file. ok is false where nodes wait for each other.
+// greedyOrder is Topological as its comment defines it, in quadratic time: of the nodes whose
+// producers are done, always the first in the file. ok is false where nodes wait for each other.
 func greedyOrder(g *graph.Graph) (order graph.Order, ok bool) {
 	done := make([]bool, len(g.Nodes))
 	for range g.Nodes {

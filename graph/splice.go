@@ -2,10 +2,11 @@ package graph
 
 import "slices"
 
-// Splice replaces nodes of a graph by the nodes of one of their subgraphs: an If by the branch that is always
-// taken. pick returns that subgraph, which has no inputs, or nil for a node that stays. What the subgraph makes keeps its
-// names where no other graph of the model has them; what it returns takes the names of the node's outputs. Nodes that
-// only the replaced ones read are dropped. The enclosing graphs are to be sealed again.
+// Splice replaces nodes of a graph by the nodes of one of their subgraphs: an If by the branch that
+// is always taken. pick returns that subgraph, which has no inputs, or nil for a node that stays.
+// What the subgraph makes keeps its names where no other graph of the model has them; what it
+// returns takes the names of the node's outputs. Nodes that only the replaced ones read are
+// dropped. The enclosing graphs are to be sealed again.
 func (n *Names) Splice(g *Graph, pick func(*Node) *Graph) (changed bool, err error) {
 	subs := make([]*Graph, len(g.Nodes))
 	for i, node := range g.Nodes {
@@ -114,7 +115,8 @@ func (s *splicer) splice(n *Node, sub *Graph) error {
 	return nil
 }
 
-// kept returns a name that something has, for the same thing in another graph: itself, but where others have it, too.
+// kept returns a name that something has, for the same thing in another graph: itself, but where
+// others have it, too.
 func (s *nameSet) kept(name string) string {
 	if s.twice[name] {
 		return s.fresh(name)

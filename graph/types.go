@@ -130,8 +130,8 @@ func (s Shape) String() string {
 	return b.String()
 }
 
-// String prints the type for people: "float[batch, 128]", a scalar as "float", one of unknown rank as
-// "float[...]".
+// String prints the type for people: "float[batch, 128]", a scalar as "float", one of unknown rank
+// as "float[...]".
 func (t Type) String() string {
 	elem := func() string {
 		if t.Elem == nil {

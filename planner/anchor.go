@@ -17,38 +17,44 @@ const (
 	// anchorSlack: of two sets of anchors, that with fewer nodes is taken where it peaks by at most
 	// 1/128 higher in ONNX Runtime's arena.
 	anchorSlack = 128
-	// robustSlack: sets are left out whose live bytes peak by more than 1/32 above the lowest such peak in several orders.
+	// robustSlack: sets are left out whose live bytes peak by more than 1/32 above the lowest such
+	// peak in several orders.
 	robustSlack = 32
 	// maxAnchorStride is the largest distance at which places without clones are tried.
 	maxAnchorStride = 64
 )
 
-// Anchoring is what keeps a rewritten graph's order, and so its peak, in a runtime that orders nodes by itself.
+// Anchoring is what keeps a rewritten graph's order, and so its peak, in a runtime that orders
+// nodes by itself.
 type Anchoring struct {
 	Anchors []recompute.Anchor
 	Nodes   int // that the anchors are made of
-	// Peaks of the live bytes in the default order of stock ONNX Runtime: of the graph as it is, of the rewritten graph
-	// without anchors, and with them.
+	// Peaks of the live bytes in the default order of stock ONNX Runtime: of the graph as it is, of
+	// the rewritten graph without anchors, and with them.
 	Base, Bare, Anchored int64
-	// BaseArena and AnchoredArena are the bytes in use in its arena then, which hands out chunks of up to twice what is asked for.
+	// BaseArena and AnchoredArena are the bytes in use in its arena then, which hands out chunks of
+	// up to twice what is asked for.
 	BaseArena, AnchoredArena int64
 	Planned                  int64 // of the rewritten graph in the planned order, with the same kernels
 	Simulated                bool  // whether the peaks are known: not where symbols are unbound
 	Warnings                 []string
 }
 
-// anchorNodeSeconds is what a node of an anchor costs: the dispatch of a node that moves no data, measured in ONNX Runtime 1.30.
+// anchorNodeSeconds is what a node of an anchor costs: the dispatch of a node that moves no data,
+// measured in ONNX Runtime 1.30.
 const anchorNodeSeconds = 0.4e-6
 
 // Seconds estimates the time that the anchors take in one step.
 func (a *Anchoring) Seconds() float64 { return float64(a.Nodes) * anchorNodeSeconds }
 
-// Anchor decides which anchors the plan's rewritten graph needs to keep its peak in stock ONNX Runtime's default order.
+// Anchor decides which anchors the plan's rewritten graph needs to keep its peak in stock ONNX
+// Runtime's default order.
 //
-// An anchor stands at every place where nodes run again: these would otherwise run in the forward half, and be merged
-// with their originals. In between, anchors stand behind the last nodes of the backward half, such as weight gradients, which
-// the default order puts off to the end, as far as the simulated peak in that order falls. That helps a plan
-// that recomputes nothing, too. Where symbols are unbound, their places are those that suit usual sizes.
+// An anchor stands at every place where nodes run again: these would otherwise run in the forward
+// half, and be merged with their originals. In between, anchors stand behind the last nodes of the
+// backward half, such as weight gradients, which the default order puts off to the end, as far as
+// the simulated peak in that order falls. That helps a plan that recomputes nothing, too. Where
+// symbols are unbound, their places are those that suit usual sizes.
 func (p *Plan) Anchor() (*Anchoring, error) {
 	if p.Sizes != nil {
 		return p.anchor(false)
@@ -86,7 +92,8 @@ func (p *Plan) withUsualDims() (*Plan, error) {
 	return &q, nil
 }
 
-// anchor decides about anchors. always says that the simulated peaks are no reason to leave them out.
+// anchor decides about anchors. always says that the simulated peaks are no reason to leave them
+// out.
 func (p *Plan) anchor(always bool) (*Anchoring, error) {
 	base := live.NewProgram(p.Model.Graph, graph.FileOrder(p.Model.Graph), p.Sizes)
 	workspace := p.scratch.workspace
@@ -230,8 +237,8 @@ func (a *anchorSearch) choose() (*anchored, error) {
 	return a.best(tried), nil
 }
 
-// best is the set of fewest nodes among those of about the lowest peak in the runtime's arena, of those that keep the peak of the live bytes low in
-// other orders, too.
+// best is the set of fewest nodes among those of about the lowest peak in the runtime's arena, of
+// those that keep the peak of the live bytes low in other orders, too.
 func (a *anchorSearch) best(tried []*anchored) *anchored {
 	robust := tried[0].robust
 	for _, t := range tried {
@@ -252,8 +259,8 @@ func (a *anchorSearch) best(tried []*anchored) *anchored {
 	return nil
 }
 
-// clonePlaces lists the places at which nodes run again; before them the first backward place, so that forward nodes are held to
-// the forward half.
+// clonePlaces lists the places at which nodes run again; before them the first backward place, so
+// that forward nodes are held to the forward half.
 func (a *anchorSearch) clonePlaces() []int32 {
 	var out []int32
 	if first := slices.IndexFunc(a.step, func(s anchorStep) bool { return s.moves }); first > 0 {
@@ -270,8 +277,8 @@ func (a *anchorSearch) clonePlaces() []int32 {
 // parked: a result that the next so many steps do not read is made for later, or for nobody.
 const parked = 8
 
-// sinkPlaces lists the places behind backward nodes whose results are not needed soon: these could as well run later, and would
-// keep what they read alive until then.
+// sinkPlaces lists the places behind backward nodes whose results are not needed soon: these could
+// as well run later, and would keep what they read alive until then.
 func (a *anchorSearch) sinkPlaces() []int32 {
 	var out []int32
 	order, backward := a.p.Analysis.Order, a.p.Analysis.Backward
@@ -309,8 +316,9 @@ func (a *anchorSearch) try(places []int32) (*anchored, error) {
 	return &anchored{anchors: b.anchors, nodes: len(b.out.Steps) - len(a.program.Steps), peak: peak, arena: arena, robust: robust}, nil
 }
 
-// RuntimePeak simulates a training graph, rewritten or not, in the default order of stock ONNX Runtime with its kernels: the peak of the
-// live bytes, and of the bytes in use in its arena, without inputs and weights. The error is that of Make.
+// RuntimePeak simulates a training graph, rewritten or not, in the default order of stock ONNX
+// Runtime with its kernels: the peak of the live bytes, and of the bytes in use in its arena,
+// without inputs and weights. The error is that of Make.
 func RuntimePeak(m *graph.Model, types *op.Result, dims symbolic.Env) (bytes, arena int64, err error) {
 	p, err := Make(m, types, Options{Dims: dims, Order: OrderFile, SkipLayout: true})
 	if err != nil {

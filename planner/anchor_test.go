@@ -19,8 +19,8 @@ import (
 	"memopt/recompute"
 )
 
-// withoutAnchors makes every reader of a view that an anchor made read what the view shows, and returns the value numbers of
-// the outputs.
+// withoutAnchors makes every reader of a view that an anchor made read what the view shows, and
+// returns the value numbers of the outputs.
 func withoutAnchors(g *graph.Graph, r *recompute.Rewritten) map[string][32]byte {
 	for i, n := range g.Nodes {
 		if r.Origin[i] == graph.NoNode {
@@ -36,8 +36,9 @@ func withoutAnchors(g *graph.Graph, r *recompute.Rewritten) map[string][32]byte 
 	return valueNumbers(g, graph.FileOrder(g))
 }
 
-// TestAnchors holds anchors to their promises on random training graphs: the graph that is written verifies, its nodes stand in order,
-// it computes the same, and its simulated peak in the default order is not above that of the graph as it is.
+// TestAnchors holds anchors to their promises on random training graphs: the graph that is written
+// verifies, its nodes stand in order, it computes the same, and its simulated peak in the default
+// order is not above that of the graph as it is.
 func TestAnchors(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		seed := rapid.Uint64().Draw(t, "seed")
@@ -65,8 +66,8 @@ func TestAnchors(t *testing.T) {
 	})
 }
 
-// TestAnchoredClonesDiffer checks that common-subexpression elimination finds nothing: no clone reads what its
-// original reads, but for views, which cost nothing.
+// TestAnchoredClonesDiffer checks that common-subexpression elimination finds nothing: no clone
+// reads what its original reads, but for views, which cost nothing.
 func TestAnchoredClonesDiffer(t *testing.T) {
 	for seed := range uint64(20) {
 		m := graphtest.Training(rand.New(rand.NewPCG(seed, 5)), graphtest.Options{Nodes: 150, Layers: true})
@@ -96,7 +97,8 @@ func TestAnchoredClonesDiffer(t *testing.T) {
 	}
 }
 
-// checkInferred sends a rewritten graph through the file format and infers it anew: the sizes that the file leaves open come back.
+// checkInferred sends a rewritten graph through the file format and infers it anew: the sizes that
+// the file leaves open come back.
 func checkInferred(t require.TestingT, r *recompute.Rewritten) {
 	var file bytes.Buffer
 	require.NoError(t, onnx.Write(&file, r.Model))

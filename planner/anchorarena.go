@@ -6,10 +6,11 @@ import (
 	"memopt/graph/op"
 )
 
-// ortArena simulates how ONNX Runtime assigns values to buffers before it runs a graph (its allocation_planner.cc), and what is
-// live then. Beside views and operators that write in place, a value takes over the buffer of a dead one that
-// has the same element size and, as far as shapes are known, the same shape: the one that died last. Such
-// a buffer stays allocated in between, which the memory model of package live knows nothing of.
+// ortArena simulates how ONNX Runtime assigns values to buffers before it runs a graph (its
+// allocation_planner.cc), and what is live then. Beside views and operators that write in place, a
+// value takes over the buffer of a dead one that has the same element size and, as far as shapes
+// are known, the same shape: the one that died last. Such a buffer stays allocated in between,
+// which the memory model of package live knows nothing of.
 type ortArena struct {
 	class    []int32   // by value of the program: values of one class have the same shape and element size; -1: unknown, or a scalar
 	returned []bool    // by value of the program: it is an output
@@ -25,8 +26,8 @@ type ortArena struct {
 	delta []int64
 }
 
-// run returns the peak of a program whose steps run in an order. copies says that an Identity whose result is
-// a graph output copies.
+// run returns the peak of a program whose steps run in an order. copies says that an Identity whose
+// result is a graph output copies.
 func (a *ortArena) run(p *live.Program, order []int32, classes int, copies bool) int64 {
 	a.reset(p, classes)
 	for at, i := range order {
@@ -50,8 +51,9 @@ func (a *ortArena) run(p *live.Program, order []int32, classes int, copies bool)
 	return a.peak(p, order)
 }
 
-// forgotten reports whether an output that nobody reads stays allocated to the end, as further outputs of most operators do: ONNX Runtime
-// frees a value behind the last node that reads it. The running statistics of BatchNormalization lie in its inputs.
+// forgotten reports whether an output that nobody reads stays allocated to the end, as further
+// outputs of most operators do: ONNX Runtime frees a value behind the last node that reads it. The
+// running statistics of BatchNormalization lie in its inputs.
 func forgotten(s *live.Step, slot int) bool {
 	return slot > 0 && s.Kind != op.Split && s.Kind != op.BatchNormalization
 }
@@ -119,8 +121,8 @@ func (a *ortArena) allocate(p *live.Program, s *live.Step, slot int, v graph.Val
 	a.root[v], a.start[v] = v, at
 }
 
-// reuse finds the buffer of an input for output 0: of a view, or one that may be written in place. NoValue stands for memory
-// that is not the arena's.
+// reuse finds the buffer of an input for output 0: of a view, or one that may be written in place.
+// NoValue stands for memory that is not the arena's.
 func (a *ortArena) reuse(p *live.Program, s *live.Step, v graph.ValueID) (graph.ValueID, bool) {
 	if op.Of(s.Kind).View && len(s.In) > 0 && s.In[0] != graph.NoValue {
 		return a.root[s.In[0]], true

@@ -30,8 +30,8 @@ func arenaCase(t *testing.T, text string) int64 {
 	return a.run(live.NewProgram(m.Graph, graph.FileOrder(m.Graph), sizes), order, classes, true)
 }
 
-// TestArenaPeaks compares with what ONNX Runtime 1.30 takes, measured by an allocator that logs, in units of 4096 bytes: the size of
-// an activation; y takes 4 bytes.
+// TestArenaPeaks compares with what ONNX Runtime 1.30 takes, measured by an allocator that logs, in
+// units of 4096 bytes: the size of an activation; y takes 4 bytes.
 func TestArenaPeaks(t *testing.T) {
 	const unit = 32 * 32 * 4
 	for _, c := range []struct {
@@ -45,7 +45,8 @@ func TestArenaPeaks(t *testing.T) {
 		{"another axis needs two", "b = Softmax <axis = 0> (a)", 3},
 		{"a view takes nothing", "b = Flatten (a)", 1},
 		{"a chain alternates between two buffers", "c = Exp (a)\n d = Exp (c)\n b = Exp (d)", 2},
-		// The buffer of a, which is dead once c is made, waits for b while c and d, of another shape, are live.
+		// The buffer of a, which is dead once c is made, waits for b while c and d, of another
+		// shape, are live.
 		{"a dead buffer waits", "c = Concat <axis = 0> (a, a)\n d = Exp (c)\n b, e = Split <axis = 0, num_outputs = 2> (d)", 5},
 	} {
 		peak := arenaCase(t, `<ir_version: 8, opset_import: ["" : 18]>

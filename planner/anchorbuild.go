@@ -114,7 +114,8 @@ func (b *anchorBuilder) keep(from, to int) {
 	}
 }
 
-// folds reports whether step i copies what an anchor waits for to a graph output, and lets the value be that output, as recompute.Apply does.
+// folds reports whether step i copies what an anchor waits for to a graph output, and lets the
+// value be that output, as recompute.Apply does.
 func (b *anchorBuilder) folds(i int) bool {
 	s := &b.program.Steps[i]
 	if !b.step[i].result || !b.sunk[s.In[0]] || b.alias[s.In[0]] != s.In[0] || b.at[s.In[0]] >= 0 {

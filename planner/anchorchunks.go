@@ -18,8 +18,9 @@ const (
 	chunkSplitFrom = 2 // a chunk so many times as large as what is asked for is split
 )
 
-// chunkArena simulates the bytes in use of ONNX Runtime's arena (its bfc_arena.cc, after TensorFlow's): it hands out the smallest free chunk that is large
-// enough and splits it only where it is at least twice as large, and counts the whole chunk as in use. Regions grow by doubling.
+// chunkArena simulates the bytes in use of ONNX Runtime's arena (its bfc_arena.cc, after
+// TensorFlow's): it hands out the smallest free chunk that is large enough and splits it only where
+// it is at least twice as large, and counts the whole chunk as in use. Regions grow by doubling.
 type chunkArena struct {
 	chunks []chunk
 	free   []int32 // free chunks by size, then by place
@@ -125,11 +126,13 @@ func (a *chunkArena) byPlace(x, y int32) (first, second int32) {
 	return y, x
 }
 
-// chunkScales are sizes below which values are left out in turn. How chunks split, and so how much of them is wasted, hangs by small
-// values and by workspaces that the model knows only roughly; the highest of several outcomes is what can be promised.
+// chunkScales are sizes below which values are left out in turn. How chunks split, and so how much
+// of them is wasted, hangs by small values and by workspaces that the model knows only roughly; the
+// highest of several outcomes is what can be promised.
 var chunkScales = []int64{0, 64, 1 << 10, 8 << 10, 64 << 10}
 
-// mostInChunks is the highest of several estimates of the bytes in use in ONNX Runtime's arena for what was run last.
+// mostInChunks is the highest of several estimates of the bytes in use in ONNX Runtime's arena for
+// what was run last.
 func (a *ortArena) mostInChunks(p *live.Program, order []int32) int64 {
 	var most int64
 	for _, skip := range chunkScales {
@@ -138,7 +141,8 @@ func (a *ortArena) mostInChunks(p *live.Program, order []int32) int64 {
 	return most
 }
 
-// inChunks is the peak of the bytes in use in ONNX Runtime's arena for what was run last, without values of so few bytes.
+// inChunks is the peak of the bytes in use in ONNX Runtime's arena for what was run last, without
+// values of so few bytes.
 func (a *ortArena) inChunks(p *live.Program, order []int32, skip int64) int64 {
 	begins, ends := make([][]graph.ValueID, len(order)), make([][]graph.ValueID, len(order))
 	for v, root := range a.root {

@@ -109,10 +109,12 @@ func swapsLast(perm []int64, rank int) bool {
 	return true
 }
 
-// mostShared is the most elements of constants that ONNX Runtime looks for equals of (constant_sharing.cc).
+// mostShared is the most elements of constants that ONNX Runtime looks for equals of
+// (constant_sharing.cc).
 const mostShared = 8
 
-// sharedConstants returns, for every value, the first of the constants equal to it, or the value itself.
+// sharedConstants returns, for every value, the first of the constants equal to it, or the value
+// itself.
 func sharedConstants(g *graph.Graph) []graph.ValueID {
 	out := make([]graph.ValueID, len(g.Values))
 	first := map[string]graph.ValueID{}

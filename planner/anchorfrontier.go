@@ -7,8 +7,9 @@ import (
 	"memopt/recompute"
 )
 
-// frontier chooses the values that must be read through an anchor at step start, so that the steps up to end wait for it: one
-// for each that does not wait by another. A step that makes nothing of size need not wait.
+// frontier chooses the values that must be read through an anchor at step start, so that the steps
+// up to end wait for it: one for each that does not wait by another. A step that makes nothing of
+// size need not wait.
 func (b *anchorBuilder) frontier(start, end int, serial int32) []graph.ValueID {
 	for i := start; i < end; i++ {
 		for _, v := range b.program.Steps[i].In {
@@ -61,8 +62,8 @@ func (b *anchorBuilder) choose(out []graph.ValueID, v graph.ValueID, start int, 
 // reshapes reports whether ONNX Runtime joins an operator with a Reshape before it.
 func reshapes(k graph.Kind) bool { return op.Of(k).View && k != op.Identity }
 
-// ready reports whether a value can be read through an anchor at step start: it is there by then, or made by a view that does not
-// wait for the anchor.
+// ready reports whether a value can be read through an anchor at step start: it is there by then,
+// or made by a view that does not wait for the anchor.
 func (b *anchorBuilder) ready(v graph.ValueID, start int) bool {
 	d := b.def[v]
 	if d >= 0 && !b.activation(v) {
@@ -71,8 +72,8 @@ func (b *anchorBuilder) ready(v graph.ValueID, start int) bool {
 	return d < int32(start) || b.step[d].moves && reshapes(b.program.Steps[d].Kind) && !b.covered[d]
 }
 
-// activation reports whether a value is, or shows, what a node has made: of views of weights the shapes must stay known, or runtimes would
-// fuse other nodes than without anchors.
+// activation reports whether a value is, or shows, what a node has made: of views of weights the
+// shapes must stay known, or runtimes would fuse other nodes than without anchors.
 func (b *anchorBuilder) activation(v graph.ValueID) bool { return b.active[v] }
 
 // shows works that out for what a step makes, from what is known of its operands.
@@ -83,8 +84,9 @@ func (a *anchorSearch) shows(v graph.ValueID, s *live.Step) bool {
 	return a.active[s.In[0]]
 }
 
-// kept adds the forward values of size that a step is the first to read: through an anchor their shapes are no longer known, and what is
-// made of them does not take over buffers from the forward half, which would have to stay allocated until then.
+// kept adds the forward values of size that a step is the first to read: through an anchor their
+// shapes are no longer known, and what is made of them does not take over buffers from the forward
+// half, which would have to stay allocated until then.
 func (b *anchorBuilder) kept(out []graph.ValueID, i, start int, serial int32) []graph.ValueID {
 	g := b.p.Analysis.Graph
 	for _, v := range b.program.Steps[i].In[:b.step[i].inputs] {
@@ -97,7 +99,8 @@ func (b *anchorBuilder) kept(out []graph.ValueID, i, start int, serial int32) []
 	return out
 }
 
-// waits reports whether a step reads through the anchor at step start or from a step that waits for it.
+// waits reports whether a step reads through the anchor at step start or from a step that waits for
+// it.
 func (b *anchorBuilder) waits(i, start int, serial int32) bool {
 	for slot, v := range b.program.Steps[i].In {
 		if v == graph.NoValue {
@@ -124,9 +127,9 @@ func (a *anchorSearch) makes(i int) int64 {
 	return most
 }
 
-// handle is the input of a step that an anchor at step start is best put on, or NoValue: of those that are there by
-// then the one with the most readers, what a node has made before what the graph is given. Weights in the file are
-// left alone: runtimes prepare them once for all steps.
+// handle is the input of a step that an anchor at step start is best put on, or NoValue: of those
+// that are there by then the one with the most readers, what a node has made before what the graph
+// is given. Weights in the file are left alone: runtimes prepare them once for all steps.
 func (b *anchorBuilder) handle(i, start int) graph.ValueID {
 	g := b.p.Analysis.Graph
 	best, bestScore := graph.NoValue, int32(-1)
@@ -149,9 +152,9 @@ func (b *anchorBuilder) handle(i, start int) graph.ValueID {
 	return best
 }
 
-// sinks lists a value of every step from last to start that makes something, or reads something, of size, and
-// whose results no step before start reads. Of forward steps only those count whose input could be freed by
-// start; where there are no others, all do.
+// sinks lists a value of every step from last to start that makes something, or reads something, of
+// size, and whose results no step before start reads. Of forward steps only those count whose input
+// could be freed by start; where there are no others, all do.
 func (b *anchorBuilder) sinks(last, start int) []graph.ValueID {
 	var out, rest []graph.ValueID
 	b.looked += start - last
@@ -174,8 +177,9 @@ func (b *anchorBuilder) sinks(last, start int) []graph.ValueID {
 	return rest
 }
 
-// fuses reports whether ONNX Runtime may make one Gemm, which rounds in another way, of the MatMul that makes a value and the Add
-// that alone reads it. An anchor between the two would change the numbers.
+// fuses reports whether ONNX Runtime may make one Gemm, which rounds in another way, of the MatMul
+// that makes a value and the Add that alone reads it. An anchor between the two would change the
+// numbers.
 func (a *anchorSearch) fuses(v graph.ValueID) bool {
 	d := a.def[v]
 	if d < 0 || a.program.Steps[d].Kind != op.MatMul || a.step[d].firstRead != a.step[d].lastRead {
@@ -184,8 +188,8 @@ func (a *anchorSearch) fuses(v graph.ValueID) bool {
 	return a.program.Steps[a.step[d].firstRead].Kind == op.Add
 }
 
-// frees reports whether a step reads a value of size that no step from start on needs, and that is larger than what the
-// step makes of it, as the shape of an activation is read.
+// frees reports whether a step reads a value of size that no step from start on needs, and that is
+// larger than what the step makes of it, as the shape of an activation is read.
 func (a *anchorSearch) frees(i, start int) bool {
 	for _, v := range a.program.Steps[i].In {
 		if v != graph.NoValue && !a.program.Persistent[v] && a.program.Bytes[v] >= a.small && a.program.Bytes[v] > a.makes(i) && int(a.lastUse[v]) < start {

@@ -8,7 +8,8 @@ import (
 	"memopt/graph/op"
 )
 
-// The fusions of ortOptimizer. Each is offered the steps in their order, and puts what it makes behind all others.
+// The fusions of ortOptimizer. Each is offered the steps in their order, and puts what it makes
+// behind all others.
 
 // addRow makes one step of a dense MatMul and the Add of a row behind it (matmul_add_fusion.cc).
 func (o *ortOptimizer) addRow(at int32) {
@@ -50,7 +51,8 @@ func isActivation(k graph.Kind) bool {
 	return false
 }
 
-// transpose lets a MatMul read its operands as they are before a Transpose (matmul_transpose_fusion.cc).
+// transpose lets a MatMul read its operands as they are before a Transpose
+// (matmul_transpose_fusion.cc).
 func (o *ortOptimizer) transpose(at int32) {
 	if s := &o.out.Steps[at]; o.isProduct(s) {
 		o.readThrough(at)
@@ -64,7 +66,8 @@ func (o *ortOptimizer) transposeGemm(at int32) {
 	}
 }
 
-// readThrough replaces the first two operands of a step that a Transpose makes by the operand of the Transpose.
+// readThrough replaces the first two operands of a step that a Transpose makes by the operand of
+// the Transpose.
 func (o *ortOptimizer) readThrough(at int32) {
 	s := &o.out.Steps[at]
 	fused := live.Step{Node: s.Node, Kind: s.Kind, In: slices.Clone(s.In), Out: s.Out}
@@ -122,7 +125,8 @@ func (o *ortOptimizer) maker(v graph.ValueID) int32 {
 	return o.def[v]
 }
 
-// onlyReader returns the one step that reads what a step makes, once; -1 where there are others or its result is returned.
+// onlyReader returns the one step that reads what a step makes, once; -1 where there are others or
+// its result is returned.
 func (o *ortOptimizer) onlyReader(s *live.Step) int32 {
 	v := s.Out[0]
 	if v == graph.NoValue || o.reads[v] != 1 || o.results[v] {

@@ -8,10 +8,11 @@ import (
 	"memopt/symbolic"
 )
 
-// What ONNX Runtime's CPU kernels do with memory, measured with release 1.30 by an allocator that logs.
+// What ONNX Runtime's CPU kernels do with memory, measured with release 1.30 by an allocator that
+// logs.
 
-// ortInPlace returns the inputs that ONNX Runtime writes an operator's output into. It is choosier than memopt's own kernels: only
-// activations, softmax and a few copies; no arithmetic.
+// ortInPlace returns the inputs that ONNX Runtime writes an operator's output into. It is choosier
+// than memopt's own kernels: only activations, softmax and a few copies; no arithmetic.
 func ortInPlace(k graph.Kind) []int {
 	switch k {
 	case op.Relu, op.Sigmoid, op.Tanh, op.LeakyRelu, op.Elu, op.Selu, op.Softplus, op.Softsign, op.HardSigmoid, op.ThresholdedRelu,
@@ -76,8 +77,8 @@ func (k *ortKernels) softmax(n *graph.Node) []int64 {
 	return []int64{copied, copied}
 }
 
-// crossEntropy runs as its function body: scores turned so that the classes stand last, their logarithmic
-// softmax, and copies of it.
+// crossEntropy runs as its function body: scores turned so that the classes stand last, their
+// logarithmic softmax, and copies of it.
 func (k *ortKernels) crossEntropy(n *graph.Node) []int64 {
 	switch {
 	case n.Kind == op.NegativeLogLikelihoodLoss:
@@ -88,7 +89,8 @@ func (k *ortKernels) crossEntropy(n *graph.Node) []int64 {
 	return slices.Repeat([]int64{k.bytes(n.Input(0))}, 3)
 }
 
-// conv spreads one image out where it has more filters than places to put them; else a fixed buffer serves.
+// conv spreads one image out where it has more filters than places to put them; else a fixed buffer
+// serves.
 func (k *ortKernels) conv(n *graph.Node) []int64 {
 	w, y := k.dims(n.Input(1)), k.dims(n.Output(0))
 	if len(w) < 3 || len(y) != len(w) {

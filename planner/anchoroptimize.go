@@ -8,9 +8,10 @@ import (
 	"memopt/recompute"
 )
 
-// ortOptimizer rewrites a program as ONNX Runtime's optimizations at their default setting rewrite its graph before they order it, as
-// far as memory or the order depends on it: copies and repeated work go, and what two or three nodes do is given to one, which
-// is numbered behind all others. Its graph_transformer_utils.cc has the passes and their order.
+// ortOptimizer rewrites a program as ONNX Runtime's optimizations at their default setting rewrite
+// its graph before they order it, as far as memory or the order depends on it: copies and repeated
+// work go, and what two or three nodes do is given to one, which is numbered behind all others. Its
+// graph_transformer_utils.cc has the passes and their order.
 type ortOptimizer struct {
 	node  []ortNode
 	same  []graph.ValueID // by value of the graph: the first one of equal small constants, or itself
@@ -45,7 +46,8 @@ func newORTOptimizer(g *graph.Graph) *ortOptimizer {
 	return o
 }
 
-// rewrite returns the program as it is after the optimizations, and the order in which its steps run. Both are good until the next call.
+// rewrite returns the program as it is after the optimizations, and the order in which its steps
+// run. Both are good until the next call.
 func (o *ortOptimizer) rewrite(p *live.Program) (*live.Program, []int32) {
 	o.load(p)
 	o.removeCopies()
@@ -90,7 +92,8 @@ func (o *ortOptimizer) load(p *live.Program) {
 	o.count()
 }
 
-// expand puts what ONNX Runtime replaces by function bodies behind all others: it does so between the basic level and the next.
+// expand puts what ONNX Runtime replaces by function bodies behind all others: it does so between
+// the basic level and the next.
 func (o *ortOptimizer) expand() {
 	n := len(o.out.Steps)
 	o.out.Steps = slices.Grow(o.out.Steps, n)
@@ -153,7 +156,8 @@ func (o *ortOptimizer) compact() []int32 {
 	return o.order.Order(&o.out)
 }
 
-// removeCopies takes out the steps that only copy, unless what they copy has other readers and the copy is returned.
+// removeCopies takes out the steps that only copy, unless what they copy has other readers and the
+// copy is returned.
 func (o *ortOptimizer) removeCopies() {
 	for i := range o.out.Steps {
 		s := &o.out.Steps[i]
@@ -180,7 +184,8 @@ func (o *ortOptimizer) unused(v graph.ValueID) bool {
 	return v == graph.NoValue || o.reads[v] == 0 && !o.results[v]
 }
 
-// mergeEqual keeps one of all steps that do the same to the same, the one that runs first. Nothing that is returned is merged.
+// mergeEqual keeps one of all steps that do the same to the same, the one that runs first. Nothing
+// that is returned is merged.
 func (o *ortOptimizer) mergeEqual(order []int32) {
 	clear(o.equal)
 	for _, at := range order {
@@ -236,7 +241,8 @@ func (o *ortOptimizer) constant(s *live.Step) bool {
 	return o.class(s) != 0 && len(s.In) > 0 && !slices.ContainsFunc(s.In, func(v graph.ValueID) bool { return v != graph.NoValue && !o.folded[v] })
 }
 
-// class is that of a step's node. Steps that stand in no graph are views and scalars of anchors, which are never equal.
+// class is that of a step's node. Steps that stand in no graph are views and scalars of anchors,
+// which are never equal.
 func (o *ortOptimizer) class(s *live.Step) int32 {
 	if s.Node == graph.NoNode {
 		return 0

@@ -12,7 +12,8 @@ import (
 	"memopt/symbolic"
 )
 
-// optimizedSteps returns the kinds and operands of what is left of a graph, in the order of execution.
+// optimizedSteps returns the kinds and operands of what is left of a graph, in the order of
+// execution.
 func optimizedSteps(t *testing.T, text string) string {
 	t.Helper()
 	m, err := graph.Parse(`<ir_version: 8, opset_import: ["" : 17]> g `+text, "case")
@@ -37,8 +38,8 @@ func optimizedSteps(t *testing.T, text string) string {
 	return strings.Join(out, "; ")
 }
 
-// TestORTOptimizations has graphs, and what ONNX Runtime 1.30 makes of them: the nodes as SessionOptions.optimized_model_filepath shows them, the order as a
-// profile does.
+// TestORTOptimizations has graphs, and what ONNX Runtime 1.30 makes of them: the nodes as
+// SessionOptions.optimized_model_filepath shows them, the order as a profile does.
 func TestORTOptimizations(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
 		{"equal nodes are merged", "(float[4] x) => (float[4] y) { a = Exp(x)  b = Exp(x)  y = Add(a, b) }",

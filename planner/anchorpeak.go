@@ -61,7 +61,8 @@ func (a *anchorSearch) copiesResult(i int) bool {
 		a.lastUse[s.Out[0]] < 0 && a.result[s.Out[0]] >= 0
 }
 
-// holds finds the size of the largest value that a step, or one that is made for this step alone, reads or makes.
+// holds finds the size of the largest value that a step, or one that is made for this step alone,
+// reads or makes.
 func (a *anchorSearch) holds(i int) int64 {
 	most := a.touches(i)
 	for _, v := range a.program.Steps[i].In {
@@ -75,7 +76,8 @@ func (a *anchorSearch) holds(i int) int64 {
 	return most
 }
 
-// peaks is the peak at default settings, of live bytes and of the bytes in use in the runtime's arena.
+// peaks is the peak at default settings, of live bytes and of the bytes in use in the runtime's
+// arena.
 func (a *anchorSearch) peaks(p *live.Program) (bytes, chunks int64) {
 	bytes, q, order := a.optimized(p)
 	return bytes, a.arena.inChunks(q, order, 0)
@@ -87,15 +89,16 @@ func (a *anchorSearch) surePeaks(p *live.Program) (bytes, chunks int64) {
 	return bytes, a.arena.mostInChunks(q, order)
 }
 
-// optimized simulates a program as ONNX Runtime's optimizations leave it, and returns the peak of the live bytes, and what it ran in which order.
+// optimized simulates a program as ONNX Runtime's optimizations leave it, and returns the peak of
+// the live bytes, and what it ran in which order.
 func (a *anchorSearch) optimized(p *live.Program) (int64, *live.Program, []int32) {
 	a.arena.class = a.classes(p)
 	q, order := a.optimizer.rewrite(p)
 	return a.arena.run(q, order, a.shapes, false), q, order
 }
 
-// robustPeak is the highest peak of several orders: the default one with and without optimizations, and one that walks the
-// other way, for what optimizations do to the numbers of nodes.
+// robustPeak is the highest peak of several orders: the default one with and without optimizations,
+// and one that walks the other way, for what optimizations do to the numbers of nodes.
 func (a *anchorSearch) robustPeak(p *live.Program) (int64, error) {
 	worst := int64(0)
 	for _, o := range []*live.DefaultOrderer{&a.plain, &a.basic, &a.reverse} {
@@ -112,15 +115,15 @@ func (a *anchorSearch) peakOf(p *live.Program, o *live.DefaultOrderer) (int64, e
 	return a.peakIn(p, o.Order(p), !o.Basic)
 }
 
-// peakIn simulates a program in an order of its steps as ONNX Runtime uses memory. Without optimizations an Identity that makes a
-// graph output copies.
+// peakIn simulates a program in an order of its steps as ONNX Runtime uses memory. Without
+// optimizations an Identity that makes a graph output copies.
 func (a *anchorSearch) peakIn(p *live.Program, order []int32, copies bool) (int64, error) {
 	a.arena.class = a.classes(p)
 	return a.arena.run(p, order, a.shapes, copies), nil
 }
 
-// classes numbers the shapes of a program's values: a clone has that of its original. Where anchors are, recompute.Apply leaves a dim
-// of what backward nodes and clones make unknown.
+// classes numbers the shapes of a program's values: a clone has that of its original. Where anchors
+// are, recompute.Apply leaves a dim of what backward nodes and clones make unknown.
 func (a *anchorSearch) classes(p *live.Program) []int32 {
 	anchored := p == &a.work.out && len(a.work.anchors) > 0
 	a.class = a.class[:0]

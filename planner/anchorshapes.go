@@ -10,8 +10,9 @@ import (
 	"memopt/symbolic"
 )
 
-// shapeClasses numbers the shapes of a graph's values as ONNX Runtime knows them: values of one class have the same shape and element
-// size; -1 stands for shapes that it does not know. The number of classes is returned, too.
+// shapeClasses numbers the shapes of a graph's values as ONNX Runtime knows them: values of one
+// class have the same shape and element size; -1 stands for shapes that it does not know. The
+// number of classes is returned, too.
 func shapeClasses(g *graph.Graph) ([]int32, int) {
 	class := make([]int32, len(g.Values))
 	numbers := map[string]int32{}
@@ -38,7 +39,8 @@ func shapeClasses(g *graph.Graph) ([]int32, int) {
 	return class, len(numbers)
 }
 
-// isFormula reports whether a dim is neither a number nor one symbol. ONNX Runtime does not compute with symbols.
+// isFormula reports whether a dim is neither a number nor one symbol. ONNX Runtime does not compute
+// with symbols.
 func isFormula(d symbolic.Expr) bool {
 	if _, ok := d.Const(); ok {
 		return false
@@ -47,9 +49,10 @@ func isFormula(d symbolic.Expr) bool {
 	return len(symbols) != 1 || symbols[0] != d.String()
 }
 
-// lostShapes finds the values whose sizes ONNX Runtime does not know, measured with release 1.30, though this package has a number or a symbol for
-// them: what Range counts, what Concat adds up, the shapes that nodes compute for Reshape; and what is computed from
-// such values, until a node is told its shape.
+// lostShapes finds the values whose sizes ONNX Runtime does not know, measured with release 1.30,
+// though this package has a number or a symbol for them: what Range counts, what Concat adds up,
+// the shapes that nodes compute for Reshape; and what is computed from such values, until a node is
+// told its shape.
 func lostShapes(g *graph.Graph) []bool {
 	lost := make([]bool, len(g.Values))
 	for _, id := range graph.FileOrder(g) {

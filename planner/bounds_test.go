@@ -19,8 +19,8 @@ import (
 	"memopt/recompute"
 )
 
-// smallTraining draws a training graph with subgraphs, views and in-place operators whose values are from a few bytes, less than
-// the alignment, to a few kilobytes.
+// smallTraining draws a training graph with subgraphs, views and in-place operators whose values
+// are from a few bytes, less than the alignment, to a few kilobytes.
 func smallTraining(rng *rand.Rand, seed uint64) *graph.Model {
 	o := graphtest.Options{Nodes: 10 + rng.IntN(50), Yield: seed%3 == 0, Layers: seed%4 == 0, Control: seed%5 != 0,
 		Rows: int64(1 + rng.IntN(12)), Width: int64(1 + rng.IntN(70))}
@@ -38,7 +38,8 @@ func unfit(t *testing.T, m *graph.Model, types *op.Result, opts planner.Options,
 	return no
 }
 
-// randomPlacements draws placements that recompute.Arrange accepts, of nodes that may run twice: whatever a plan file may say.
+// randomPlacements draws placements that recompute.Arrange accepts, of nodes that may run twice:
+// whatever a plan file may say.
 func randomPlacements(rng *rand.Rand, p *planner.Plan) []recompute.Placement {
 	a := p.Analysis
 	replays := recompute.NewReplays(p.Model)
@@ -68,8 +69,9 @@ func randomPlacements(rng *rand.Rand, p *planner.Plan) []recompute.Placement {
 	return out
 }
 
-// TestBoundsAreBelow: no plan of any kind has a smaller arena than the bound of an infeasible budget says, nor a lower peak than the bound for
-// all orders; none that fits a budget costs less than the bound of the cheapest.
+// TestBoundsAreBelow: no plan of any kind has a smaller arena than the bound of an infeasible
+// budget says, nor a lower peak than the bound for all orders; none that fits a budget costs less
+// than the bound of the cheapest.
 func TestBoundsAreBelow(t *testing.T) {
 	below := 0
 	for seed := range uint64(40) {
@@ -126,7 +128,8 @@ func sameOrder(p, q *planner.Plan) bool {
 	return true
 }
 
-// TestLowestArena: what an infeasible budget calls the smallest arena can be had by asking for it, and nothing right below it can.
+// TestLowestArena: what an infeasible budget calls the smallest arena can be had by asking for it,
+// and nothing right below it can.
 func TestLowestArena(t *testing.T) {
 	for seed := range uint64(40) {
 		rng := rand.New(rand.NewPCG(seed, 32))
@@ -154,7 +157,8 @@ func TestLowestArena(t *testing.T) {
 	}
 }
 
-// TestNeverAboveTheBaseline: neither a level nor an order that is to save memory takes more than the graph as it is.
+// TestNeverAboveTheBaseline: neither a level nor an order that is to save memory takes more than
+// the graph as it is.
 func TestNeverAboveTheBaseline(t *testing.T) {
 	for seed := range uint64(40) {
 		rng := rand.New(rand.NewPCG(seed, 33))

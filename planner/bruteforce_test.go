@@ -15,7 +15,8 @@ import (
 	"memopt/recompute"
 )
 
-// withViews makes some nodes of a tiny graph show their input, and some run in a subgraph that captures it.
+// withViews makes some nodes of a tiny graph show their input, and some run in a subgraph that
+// captures it.
 func withViews(t *testing.T, rng *rand.Rand, m *graph.Model) *graph.Model {
 	shape, err := m.Graph.AddInitializer(graph.Int64Tensor("all", []int64{1}, -1))
 	require.NoError(t, err)
@@ -47,7 +48,8 @@ func withViews(t *testing.T, rng *rand.Rand, m *graph.Model) *graph.Model {
 	return m
 }
 
-// eachPlan calls f with placements of up to two runs of any nodes that may run twice, before any backward nodes.
+// eachPlan calls f with placements of up to two runs of any nodes that may run twice, before any
+// backward nodes.
 func eachPlan(a *recompute.Analysis, m *graph.Model, f func([]recompute.Placement)) {
 	replays := recompute.NewReplays(m)
 	var one []recompute.Placement
@@ -74,7 +76,8 @@ func eachPlan(a *recompute.Analysis, m *graph.Model, f func([]recompute.Placemen
 	}
 }
 
-// TestBoundsByBruteForce compares bounds with every order, and with every plan of up to two extra runs, of small graphs.
+// TestBoundsByBruteForce compares bounds with every order, and with every plan of up to two extra
+// runs, of small graphs.
 func TestBoundsByBruteForce(t *testing.T) {
 	tight, cheap := 0, 0
 	for seed := range uint64(120) {
@@ -144,8 +147,9 @@ func costOf(tk *tasks, p *Plan, placements []recompute.Placement) int64 {
 // atPoint is what a plan comes to.
 type atPoint struct{ arena, cost int64 }
 
-// checkBoundAt plans to the arena of a plan: the bound is no more than that plan costs. The search may miss that arena: it counts
-// rounded sizes, and leaves those nodes alone whose originals are read behind.
+// checkBoundAt plans to the arena of a plan: the bound is no more than that plan costs. The search
+// may miss that arena: it counts rounded sizes, and leaves those nodes alone whose originals are
+// read behind.
 func checkBoundAt(t *testing.T, p *Plan, at atPoint) {
 	t.Helper()
 	fit, err := makeIn(context.Background(), p.Model, p.Types, p.Analysis.Boundary, p.Analysis.Order, Options{Budget: &Budget{Arena: at.arena, Effort: 0.01}})

@@ -11,28 +11,32 @@ import (
 	"memopt/recompute"
 )
 
-// A plan to a budget is the cheapest of a set of plans that fits, and the set does not depend on the
-// budget, so that a larger budget does not cost more: for each rung, a whole percentage of the baseline peak,
-// one plan is searched for, from what the rung below has come to. Up to ladderTasks tasks all rungs up to the budget are
-// searched. In larger graphs they are searched in blocks, each by itself, and those up to the budget in
-// two blocks count, that of the budget and the one below: there the law holds as far as searches of
-// neighbouring rungs differ by less than the rungs themselves.
+// A plan to a budget is the cheapest of a set of plans that fits, and the set does not depend on
+// the budget, so that a larger budget does not cost more: for each rung, a whole percentage of the
+// baseline peak, one plan is searched for, from what the rung below has come to. Up to ladderTasks
+// tasks all rungs up to the budget are searched. In larger graphs they are searched in blocks, each
+// by itself, and those up to the budget in two blocks count, that of the budget and the one below:
+// there the law holds as far as searches of neighbouring rungs differ by less than the rungs
+// themselves.
 const (
 	rungs       = 100
 	ladderTasks = 1000
 	blockSize   = 2
 	// rungSlack keeps a rung below the same percentage computed with another rounding.
 	rungSlack = 64
-	// packTries is how often a rung is searched again with less, where the layout took more than the live bytes.
+	// packTries is how often a rung is searched again with less, where the layout took more than
+	// the live bytes.
 	packTries = 3
-	// lowestWork is the least counted work for the lowest peak: what can fit should be found with little effort, too.
+	// lowestWork is the least counted work for the lowest peak: what can fit should be found with
+	// little effort, too.
 	lowestWork = 2_000_000
-	// effortWork is the counted work that a search does per second of effort, in all its rungs together.
+	// effortWork is the counted work that a search does per second of effort, in all its rungs
+	// together.
 	effortWork = 5_000_000
 )
 
-// Budget is a limit that a plan keeps at the least cost. Total, Share and Arena exclude each other; without
-// any there must be Regions.
+// Budget is a limit that a plan keeps at the least cost. Total, Share and Arena exclude each other;
+// without any there must be Regions.
 type Budget struct {
 	Total   int64    // bytes of inputs, weights and the arena together; 0: none
 	Share   float64  // of the baseline peak: bounds the bytes of the arena; 0: none
@@ -40,18 +44,21 @@ type Budget struct {
 	Regions []Region // limits of parts of the graph
 	// Clusters says that only what a configuration of ONNX Runtime can express may be chosen.
 	Clusters bool
-	// Runtime says that what counts is the arena of stock ONNX Runtime at default settings, as simulated, with the anchors that the
-	// plan's file would have; a share is one of what it takes for the graph as it is. It excludes Clusters.
+	// Runtime says that what counts is the arena of stock ONNX Runtime at default settings, as
+	// simulated, with the anchors that the plan's file would have; a share is one of what it takes
+	// for the graph as it is. It excludes Clusters.
 	Runtime bool
 	Solver  string // "auto" or "", "greedy" (the first plan that fits) or "lns" (without dynamic programming)
 	Seed    int64  // of random choices
-	// Effort is how many seconds the search should take on a usual core: its work is counted, so that the
-	// plan does not depend on the machine. 0 asks for the first plan that fits.
+	// Effort is how many seconds the search should take on a usual core: its work is counted, so
+	// that the plan does not depend on the machine. 0 asks for the first plan that fits.
 	Effort float64
-	// Limit is when the search stops with the best plan so far, counted from the call of Make and all that it does included;
-	// 0: none. For the first plan that fits there is leastTime in any case.
+	// Limit is when the search stops with the best plan so far, counted from the call of Make and
+	// all that it does included; 0: none. For the first plan that fits there is leastTime in any
+	// case.
 	Limit time.Duration
-	// Found, where it is not nil, is told by the search that it has a plan that fits, whatever ends it from then on.
+	// Found, where it is not nil, is told by the search that it has a plan that fits, whatever ends
+	// it from then on.
 	Found func()
 }
 
@@ -112,8 +119,8 @@ func (p *Plan) newBudgeter(ctx context.Context) *budgeter {
 		tasks: newTasks(p, p.NodeSeconds(), p.Options.Workspace, align)}
 }
 
-// fitBudget makes the cheapest plan whose arena is within the budget the plan. The error is an *UnfitError
-// where none was found.
+// fitBudget makes the cheapest plan whose arena is within the budget the plan. The error is an
+// *UnfitError where none was found.
 func (p *Plan) fitBudget(ctx context.Context) (*selection, error) {
 	if err := p.needSizes(); err != nil {
 		return nil, err
@@ -162,15 +169,15 @@ func (p *Plan) fitClusters(whole context.Context) (*selection, error) {
 	return sel, p.use(sel)
 }
 
-// The parts of the time by which the search for the plan ends, and that for the lowest arena where none fits; the
-// rest is for the bound.
+// The parts of the time by which the search for the plan ends, and that for the lowest arena where
+// none fits; the rest is for the bound.
 const (
 	searchShare = 0.7
 	lowestShare = 0.9
 )
 
-// leastTime is what the search for a first plan may take however short the limit is: that one fits is worth more
-// than a moment.
+// leastTime is what the search for a first plan may take however short the limit is: that one fits
+// is worth more than a moment.
 const leastTime = 2 * time.Second
 
 // within limits what is done from now on to a part of the time. Without a limit it does nothing.
@@ -181,8 +188,8 @@ func (b *budgeter) within(share float64) (done func()) {
 // first limits the search for a first plan.
 func (b *budgeter) first() (done func()) { return b.until(max(b.opts.Limit, leastTime)) }
 
-// until ends what is done from now on so long after the start, unless there is no limit at all. That it did end
-// something is noted in the plan.
+// until ends what is done from now on so long after the start, unless there is no limit at all.
+// That it did end something is noted in the plan.
 func (b *budgeter) until(d time.Duration) (done func()) {
 	if b.opts.Limit <= 0 {
 		return func() {}
@@ -224,7 +231,8 @@ func (b *budgeter) fit() (*point, error) {
 
 func (b *budgeter) cheapest(budget int64) *point { return b.cheapestOf(b.points, budget) }
 
-// cheapestOf returns the cheapest plan within a budget, of equal ones that with the smaller arena, or nil.
+// cheapestOf returns the cheapest plan within a budget, of equal ones that with the smaller arena,
+// or nil.
 func (b *budgeter) cheapestOf(points []point, budget int64) *point {
 	var best *point
 	for i := range points {

@@ -14,8 +14,9 @@ import (
 	"memopt/planner"
 )
 
-// BenchmarkBudget plans to half of the baseline peak with the effort of ten seconds. overhead-% and bound-% are of a step; level1-% is what
-// ONNX Runtime's level 1 costs, layers-% what running whole layers again costs that fit the budget too.
+// BenchmarkBudget plans to half of the baseline peak with the effort of ten seconds. overhead-% and
+// bound-% are of a step; level1-% is what ONNX Runtime's level 1 costs, layers-% what running whole
+// layers again costs that fit the budget too.
 func BenchmarkBudget(b *testing.B) {
 	run := func(name string, m *graph.Model, dims map[string]int64) {
 		b.Run(fmt.Sprintf("%s/nodes=%d", name, len(m.Graph.Nodes)), func(b *testing.B) {

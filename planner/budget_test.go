@@ -14,8 +14,8 @@ import (
 	"memopt/planner"
 )
 
-// sweep plans to rising budgets and checks what a budget promises: the arena is within it, a larger one never costs more, the
-// bound is below the cost, and the rewritten graph is what the plan says.
+// sweep plans to rising budgets and checks what a budget promises: the arena is within it, a larger
+// one never costs more, the bound is below the cost, and the rewritten graph is what the plan says.
 func sweep(t *testing.T, m *graph.Model, opts planner.Options, budget planner.Budget, shares []float64) (fits int) {
 	types, err := op.Infer(m)
 	require.NoError(t, err)
@@ -109,7 +109,8 @@ func TestPareto(t *testing.T) {
 	}
 }
 
-// TestWorkspaceCounts: what kernels need besides their operands is in the peaks and within the budget.
+// TestWorkspaceCounts: what kernels need besides their operands is in the peaks and within the
+// budget.
 func TestWorkspaceCounts(t *testing.T) {
 	ex, _ := examples.Lookup("mlp")
 	m, err := ex.Build()
@@ -132,7 +133,8 @@ func TestWorkspaceCounts(t *testing.T) {
 	require.Positive(t, p.Recompute.Nodes)
 }
 
-// TestRegions: what nodes of a name stash stays within the limit, with and without a budget for all.
+// TestRegions: what nodes of a name stash stays within the limit, with and without a budget for
+// all.
 func TestRegions(t *testing.T) {
 	ex, _ := examples.Lookup("transformer")
 	m, err := ex.Build()

@@ -9,10 +9,11 @@ import (
 	"memopt/symbolic"
 )
 
-// A plan to a budget in stock ONNX Runtime is the cheapest of a set of plans whose files, anchors included, are within the budget in the
-// simulation of its arena. That peak and memopt's own go up and down together, but not step by step: anchors hold an order back
-// as far as they can, and the arena rounds. So budgets of memopt's arena are tried on a grid, from the highest on until one is low enough, and then
-// between that and the one before.
+// A plan to a budget in stock ONNX Runtime is the cheapest of a set of plans whose files, anchors
+// included, are within the budget in the simulation of its arena. That peak and memopt's own go up
+// and down together, but not step by step: anchors hold an order back as far as they can, and the
+// arena rounds. So budgets of memopt's arena are tried on a grid, from the highest on until one is
+// low enough, and then between that and the one before.
 const (
 	runtimeGrid    = 8
 	runtimeHalving = 5
@@ -26,8 +27,9 @@ type runtimeFit struct {
 	search *remat.Search
 }
 
-// fitRuntime makes the cheapest plan that is found whose file stays within the budget in stock ONNX Runtime the plan. The error is an *UnfitError
-// where none was found, with the lowest peak that was reached there.
+// fitRuntime makes the cheapest plan that is found whose file stays within the budget in stock ONNX
+// Runtime the plan. The error is an *UnfitError where none was found, with the lowest peak that was
+// reached there.
 func (p *Plan) fitRuntime(ctx context.Context) (*selection, error) {
 	if p.Sizes == nil {
 		return nil, &symbolic.UnboundError{Symbols: p.Unbound}
@@ -53,8 +55,9 @@ func (p *Plan) fitRuntime(ctx context.Context) (*selection, error) {
 	return sel, nil
 }
 
-// RuntimeBudget returns the bytes that the plan's budget leaves the arena of stock ONNX Runtime, and whether its file stays within them; 0 and true where
-// no budget was asked for that bounds an arena, or the runtime was not simulated.
+// RuntimeBudget returns the bytes that the plan's budget leaves the arena of stock ONNX Runtime,
+// and whether its file stays within them; 0 and true where no budget was asked for that bounds an
+// arena, or the runtime was not simulated.
 func (p *Plan) RuntimeBudget(a *Anchoring) (limit int64, fits bool) {
 	b := p.Options.Budget
 	if b == nil || b.Total == 0 && b.Share == 0 && b.Arena == 0 || a == nil || !a.Simulated {
@@ -64,7 +67,8 @@ func (p *Plan) RuntimeBudget(a *Anchoring) (limit int64, fits bool) {
 	return limit, a.AnchoredArena <= limit
 }
 
-// InRuntime returns the bytes that a budget leaves ONNX Runtime's arena, of which a graph as it is takes base bytes: a share is one of these.
+// InRuntime returns the bytes that a budget leaves ONNX Runtime's arena, of which a graph as it is
+// takes base bytes: a share is one of these.
 func (b *Budget) InRuntime(p *Plan, base int64) int64 {
 	if b.Share > 0 {
 		return int64(b.Share * float64(base))
@@ -95,8 +99,8 @@ func (r *runtimeFit) fit() (int, error) {
 	return 0, r.unfit()
 }
 
-// descend searches plans of less and less memory, all in one search: first quick ones on the grid until one is low enough, then better ones between it
-// and the one before.
+// descend searches plans of less and less memory, all in one search: first quick ones on the grid
+// until one is low enough, then better ones between it and the one before.
 func (r *runtimeFit) descend() error {
 	total := int64(r.opts.Effort * effortWork)
 	r.search = r.newSearch()
@@ -142,7 +146,8 @@ func (r *runtimeFit) descend() error {
 	return h.run(r.ctx, total/(runtimeHalving+1))
 }
 
-// halving looks between a budget of memopt's arena that is low enough and one that is not for the highest that is.
+// halving looks between a budget of memopt's arena that is low enough and one that is not for the
+// highest that is.
 type halving struct {
 	fits, above int64
 	try         func(budget, work int64) (bool, error)
@@ -166,7 +171,8 @@ func (h *halving) run(ctx context.Context, work int64) error {
 	return nil
 }
 
-// try searches the cheapest plan within a budget of memopt's arena and reports whether its file is within the limit.
+// try searches the cheapest plan within a budget of memopt's arena and reports whether its file is
+// within the limit.
 func (r *runtimeFit) try(budget, work int64) (bool, error) {
 	if err := r.budgeter.search(r.search, budget, work); err != nil {
 		return false, err
@@ -207,7 +213,8 @@ func (p *Plan) anchored(placements []recompute.Placement) (*Anchoring, error) {
 	return p.anchor(false)
 }
 
-// best is the cheapest point within the limit, of equal ones that which takes less of the runtime's arena; -1 where there is none.
+// best is the cheapest point within the limit, of equal ones that which takes less of the runtime's
+// arena; -1 where there is none.
 func (r *runtimeFit) best() int {
 	best := -1
 	for i, a := range r.judged {

@@ -15,7 +15,8 @@ import (
 	"memopt/symbolic"
 )
 
-// runtimeChain is a training graph of a chain of layers: a loss, and a backward half that reads every layer's result twice.
+// runtimeChain is a training graph of a chain of layers: a loss, and a backward half that reads
+// every layer's result twice.
 func runtimeChain(t *testing.T, layers int) (*graph.Model, *op.Result) {
 	t.Helper()
 	var forward, backward, weights strings.Builder
@@ -43,7 +44,8 @@ chain (float[N, 64] x%s) => (float loss%s) { %s [loss] loss = ReduceMean<keepdim
 	return m, types
 }
 
-// TestRuntimeBudgets holds plans to budgets in stock ONNX Runtime to their promise: the file that is written stays within them there.
+// TestRuntimeBudgets holds plans to budgets in stock ONNX Runtime to their promise: the file that
+// is written stays within them there.
 func TestRuntimeBudgets(t *testing.T) {
 	m, types := runtimeChain(t, 8)
 	dims := symbolic.Env{"N": 1024}
@@ -94,7 +96,8 @@ func TestRuntimeBudgets(t *testing.T) {
 	require.ErrorContains(t, err, "no plan for stock ONNX Runtime fits an arena of ")
 }
 
-// TestRuntimeBudgetOfOthers says of a plan to a budget of memopt's own what its file comes to in the runtime.
+// TestRuntimeBudgetOfOthers says of a plan to a budget of memopt's own what its file comes to in
+// the runtime.
 func TestRuntimeBudgetOfOthers(t *testing.T) {
 	m, types := runtimeChain(t, 6)
 	p, err := planner.Make(m, types, planner.Options{Dims: symbolic.Env{"N": 512}, Budget: &planner.Budget{Share: 0.6}})

@@ -8,8 +8,8 @@ import (
 	"memopt/planner/remat"
 )
 
-// climb searches the rungs that count for the budget. A first plan comes at once; where time runs out, the
-// cheapest so far is the answer.
+// climb searches the rungs that count for the budget. A first plan comes at once; where time runs
+// out, the cheapest so far is the answer.
 func (b *budgeter) climb() error {
 	if b.peakBound(lowestWork) > rounded(b.budget) {
 		return nil // it is proved that nothing fits
@@ -35,8 +35,9 @@ func (b *budgeter) climb() error {
 	return nil
 }
 
-// hugeTasks is the number of tasks from which on a plan to a budget is the greedy one and has no bound but what single runs need. Improving
-// it, dynamic programming over layers, and cuts keep hundreds of bytes by task for several searches at a time, and would not come far.
+// hugeTasks is the number of tasks from which on a plan to a budget is the greedy one and has no
+// bound but what single runs need. Improving it, dynamic programming over layers, and cuts keep
+// hundreds of bytes by task for several searches at a time, and would not come far.
 const hugeTasks = 500_000
 
 func (b *budgeter) huge() bool { return len(b.tasks.graph.Tasks) > hugeTasks }
@@ -101,7 +102,8 @@ func (b *budgeter) rung(k int) int64 {
 	return int64(float64(b.p.Base.Peak.Bytes)*float64(k)/rungs) - rungSlack
 }
 
-// rounded is the highest peak of rounded sizes whose arena may be within a budget: the end of the highest buffer is not rounded up.
+// rounded is the highest peak of rounded sizes whose arena may be within a budget: the end of the
+// highest buffer is not rounded up.
 func rounded(budget int64) int64 { return min(budget, math.MaxInt64-Alignment) + Alignment - 1 }
 
 // search adds the cheapest plan within a budget that a search comes to, if there is one.
@@ -132,7 +134,8 @@ func (b *budgeter) search(s *remat.Search, budget, work int64) error {
 	return nil
 }
 
-// chain asks for an answer by dynamic programming over layers. In graphs with a ladder that takes longer than what it saves.
+// chain asks for an answer by dynamic programming over layers. In graphs with a ladder that takes
+// longer than what it saves.
 func (b *budgeter) chain(budget, work int64) []remat.Extra {
 	if work == 0 || b.opts.Solver == "lns" || len(b.tasks.graph.Tasks) <= ladderTasks {
 		return nil

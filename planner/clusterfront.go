@@ -10,8 +10,9 @@ import (
 // unfitPeak is the peak of a configuration that cannot be obeyed.
 const unfitPeak = math.MaxInt64
 
-// clusterDepth is how many configurations that are no dearer and peak no higher make one not worth packing. The
-// arena may be a little larger than the peak, so the best peak alone could miss the best arena.
+// clusterDepth is how many configurations that are no dearer and peak no higher make one not worth
+// packing. The arena may be a little larger than the peak, so the best peak alone could miss the
+// best arena.
 const clusterDepth = 4
 
 // sortClusterPoints sorts by time, then by peak, then by settings.
@@ -21,8 +22,8 @@ func sortClusterPoints(points []*clusterPoint) {
 	})
 }
 
-// front returns the points that fewer than depth others are at least as good as in both time and peak, sorted by time.
-// With depth 1 it is the Pareto front.
+// front returns the points that fewer than depth others are at least as good as in both time and
+// peak, sorted by time. With depth 1 it is the Pareto front.
 func (s *clusterSearch) front(depth int) []*clusterPoint {
 	sorted := slices.Clone(s.points)
 	sortClusterPoints(sorted)
@@ -40,9 +41,9 @@ func (s *clusterSearch) front(depth int) []*clusterPoint {
 	return out
 }
 
-// cheapest returns the point of least time whose arena is within the budget, or an *UnfitError. Only what is near the
-// front is packed, a choice that does not depend on the budget; after a search through all configurations it
-// is any of them.
+// cheapest returns the point of least time whose arena is within the budget, or an *UnfitError.
+// Only what is near the front is packed, a choice that does not depend on the budget; after a
+// search through all configurations it is any of them.
 func (s *clusterSearch) cheapest(budget int64) (*clusterPoint, error) {
 	depth := clusterDepth
 	if s.exhausted {
@@ -100,7 +101,8 @@ const (
 	allMoves = 2
 )
 
-// improve descends to all rungs, then evaluates the neighbours of the points on the front until it does not change any more.
+// improve descends to all rungs, then evaluates the neighbours of the points on the front until it
+// does not change any more.
 func (s *clusterSearch) improve(ctx context.Context) {
 	for r := len(s.rungs) - 1; r >= 0 && !s.done(ctx); r-- {
 		s.descend(ctx, s.points[0], r)
@@ -130,8 +132,9 @@ func (s *clusterSearch) onFront(from int) bool {
 	return slices.ContainsFunc(s.front(1), func(pt *clusterPoint) bool { return fresh[pt] })
 }
 
-// widestGap returns the point whose neighbourhood has not been evaluated and whose neighbours on the front
-// have the peaks farthest apart: there, better ones are missed most. It is nil where all are done.
+// widestGap returns the point whose neighbourhood has not been evaluated and whose neighbours on
+// the front have the peaks farthest apart: there, better ones are missed most. It is nil where all
+// are done.
 func widestGap(front []*clusterPoint, hood uint8) *clusterPoint {
 	var best *clusterPoint
 	widest := int64(-1)
@@ -166,8 +169,8 @@ func (s *clusterSearch) neighbours(ctx context.Context, pt *clusterPoint, hood u
 	}
 }
 
-// nearby lists the settings of an axis that are tried from another: off and all of every strategy, one more and
-// one less, halfway to none and to all.
+// nearby lists the settings of an axis that are tried from another: off and all of every strategy,
+// one more and one less, halfway to none and to all.
 func (s *clusterSearch) nearby(axis int, from int32) []int32 {
 	x := &s.axes[axis]
 	out := []int32{0}

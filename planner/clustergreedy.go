@@ -14,10 +14,11 @@ type clusterMove struct {
 	ratio   float64 // excess bytes saved per second when it was last evaluated
 }
 
-// descend switches clusters on until the peak is at a rung or nothing lowers the excess any more: always that move
-// which saves most per second. Ratios are evaluated again only for the moves that lead the list, since a cluster mostly
-// saves less the more others are on (the lazy greedy of Minoux, "Accelerated greedy algorithms for maximizing
-// submodular set functions", 1978). Then it takes back what the target does not need.
+// descend switches clusters on until the peak is at a rung or nothing lowers the excess any more:
+// always that move which saves most per second. Ratios are evaluated again only for the moves that
+// lead the list, since a cluster mostly saves less the more others are on (the lazy greedy of
+// Minoux, "Accelerated greedy algorithms for maximizing submodular set functions", 1978). Then it
+// takes back what the target does not need.
 func (s *clusterSearch) descend(ctx context.Context, from *clusterPoint, rung int) {
 	cur := from
 	moves := s.moves()
@@ -81,7 +82,8 @@ func clusterRatio(from, to *clusterPoint, rung int) float64 {
 	return gain / seconds
 }
 
-// bestMove returns the point behind the best move, or nil where none that leads the list saves anything.
+// bestMove returns the point behind the best move, or nil where none that leads the list saves
+// anything.
 func (s *clusterSearch) bestMove(ctx context.Context, cur *clusterPoint, moves []clusterMove, rung int) *clusterPoint {
 	slices.SortStableFunc(moves, func(x, y clusterMove) int { return cmp.Compare(y.ratio, x.ratio) })
 	for i := 0; i < len(moves) && moves[i].ratio > 0 && !s.done(ctx); i++ {

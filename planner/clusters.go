@@ -8,8 +8,9 @@ import (
 	"memopt/recompute"
 )
 
-// The search for a configuration may simulate clusterSteps steps: a few thousand configurations of a network of
-// some hundred nodes. For large graphs it is as many steps as clusterRuns executions have.
+// The search for a configuration may simulate clusterSteps steps: a few thousand configurations of
+// a network of some hundred nodes. For large graphs it is as many steps as clusterRuns executions
+// have.
 const (
 	clusterSteps = 10_000_000
 	clusterRuns  = 400
@@ -20,11 +21,11 @@ func (p *Plan) clusterWork() int64 {
 	return max(clusterSteps, clusterRuns*int64(len(p.Analysis.Order)))
 }
 
-// clusterAxis is a cluster id and what a configuration can say of it. A configuration has one entry per id,
-// so the strategies of an id exclude each other.
+// clusterAxis is a cluster id and what a configuration can say of it. A configuration has one entry
+// per id, so the strategies of an id exclude each other.
 //
-// What it says is one number, the setting: 0 is off, the next ones are counts 1, 2, … of the first strategy, and
-// those of the second follow.
+// What it says is one number, the setting: 0 is off, the next ones are counts 1, 2, … of the first
+// strategy, and those of the second follow.
 type clusterAxis struct {
 	id         recompute.ClusterID
 	strategies []clusterStrategy
@@ -109,13 +110,14 @@ func clusterSpaceSize(axes []clusterAxis) int64 {
 	return size
 }
 
-// selectClusters returns what the configuration means that recomputes for the least time among those whose arena stays
-// within the budget. Both are in bytes and without persistent ones. work bounds the steps that are simulated.
+// selectClusters returns what the configuration means that recomputes for the least time among
+// those whose arena stays within the budget. Both are in bytes and without persistent ones. work
+// bounds the steps that are simulated.
 //
-// What is searched does not depend on the budget, so a larger budget never gets a plan that takes longer. Where there
-// are few enough configurations for the work, all are evaluated and the answer is the best there is. The error is a
-// *symbolic.UnboundError without sizes and an *UnfitError where nothing fits. When the context ends,
-// the answer is the best so far.
+// What is searched does not depend on the budget, so a larger budget never gets a plan that takes
+// longer. Where there are few enough configurations for the work, all are evaluated and the answer
+// is the best there is. The error is a *symbolic.UnboundError without sizes and an *UnfitError
+// where nothing fits. When the context ends, the answer is the best so far.
 func (p *Plan) selectClusters(ctx context.Context, budget, work int64) (*selection, error) {
 	if err := p.needSizes(); err != nil {
 		return nil, err

@@ -24,7 +24,8 @@ type clusterOutcome struct {
 	live    int64
 }
 
-// allConfigurations plans every configuration of a model, written out by recursion over the cluster ids.
+// allConfigurations plans every configuration of a model, written out by recursion over the cluster
+// ids.
 func allConfigurations(t *testing.T, m *graph.Model, types *op.Result, dims symbolic.Env) []clusterOutcome {
 	t.Helper()
 	base, err := Make(m, types, Options{Dims: dims})
@@ -63,7 +64,8 @@ func allConfigurations(t *testing.T, m *graph.Model, types *op.Result, dims symb
 	return out
 }
 
-// smallTraining returns a random training graph whose number of configurations is within the limits, or nil.
+// smallTraining returns a random training graph whose number of configurations is within the
+// limits, or nil.
 func smallTraining(t *testing.T, seed uint64, least, most int64) (*graph.Model, *op.Result) {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(seed, 21))
@@ -103,8 +105,8 @@ func budgetsOf(all []clusterOutcome, most int) []int64 {
 	return out
 }
 
-// TestClustersExact: where all configurations can be evaluated, the answer is the cheapest that fits, and where nothing
-// fits, the error has the smallest arena there is.
+// TestClustersExact: where all configurations can be evaluated, the answer is the cheapest that
+// fits, and where nothing fits, the error has the smallest arena there is.
 func TestClustersExact(t *testing.T) {
 	graphs := 0
 	for seed := uint64(0); graphs < 12; seed++ {
@@ -146,8 +148,8 @@ func checkRoundTrip(t *testing.T, p *Plan) {
 	require.Equal(t, p.Recompute, again.Recompute)
 }
 
-// TestClustersSearched: the search that does not try everything finds what fits, mostly the cheapest. Measured:
-// 180 of 184 answers are the cheapest, and the worst takes 1.17 times as long.
+// TestClustersSearched: the search that does not try everything finds what fits, mostly the
+// cheapest. Measured: 180 of 184 answers are the cheapest, and the worst takes 1.17 times as long.
 func TestClustersSearched(t *testing.T) {
 	answers, best, graphs := 0, 0, 0
 	worst := 1.0
@@ -189,8 +191,8 @@ func TestClustersSearched(t *testing.T) {
 	require.LessOrEqual(t, worst, 1.3)
 }
 
-// TestClustersOfExamples: plans of the examples stay within their budgets, a larger budget never takes longer, and what
-// a plan says as a configuration is the same plan.
+// TestClustersOfExamples: plans of the examples stay within their budgets, a larger budget never
+// takes longer, and what a plan says as a configuration is the same plan.
 func TestClustersOfExamples(t *testing.T) {
 	for _, name := range []string{"mlp", "transformer", "transformer-fp16"} {
 		t.Run(name, func(t *testing.T) {
@@ -234,7 +236,8 @@ func TestClustersNeedSizes(t *testing.T) {
 	require.Equal(t, []string{"batch"}, unbound.Symbols)
 }
 
-// TestClustersStopped: when the context ends, the answer is the best so far, and an error says that there may be more.
+// TestClustersStopped: when the context ends, the answer is the best so far, and an error says that
+// there may be more.
 func TestClustersStopped(t *testing.T) {
 	m, types := smallTraining(t, 102, 50, 900)
 	p, err := Make(m, types, Options{})

@@ -8,8 +8,8 @@ import (
 	"memopt/graph"
 )
 
-// clusterRungs is the number of targets that the greedy part of the search descends to, evenly spread
-// between the lower bound and the peak of the graph as it is.
+// clusterRungs is the number of targets that the greedy part of the search descends to, evenly
+// spread between the lower bound and the peak of the graph as it is.
 const clusterRungs = 16
 
 // clusterPoint is an evaluated configuration.
@@ -19,18 +19,19 @@ type clusterPoint struct {
 	peak     int64   // live bytes; MaxInt64 where it selects what cannot be cloned
 	arena    int64   // -1: not packed yet
 	layout   *Layout
-	// excess has for every rung the sum over all steps of the bytes above it: a measure of the way to go that falls
-	// even where one of several equal peaks goes and the others stay.
+	// excess has for every rung the sum over all steps of the bytes above it: a measure of the way
+	// to go that falls even where one of several equal peaks goes and the others stay.
 	excess   []float64
 	explored uint8 // neighbourhoods that have been evaluated
 }
 
 // clusterSearch looks for configurations that are worth their time.
 //
-// It evaluates all of them where the work allows. Otherwise it descends greedily to a number of targets and then
-// improves the front of configurations that are cheapest for their peak by Pareto local search (Paquete, Chiarandini and
-// Stützle, "Pareto local optimum sets in the biobjective traveling salesman problem", 2004): the neighbours of every
-// configuration on the front are evaluated, until the front does not change or the work is done.
+// It evaluates all of them where the work allows. Otherwise it descends greedily to a number of
+// targets and then improves the front of configurations that are cheapest for their peak by Pareto
+// local search (Paquete, Chiarandini and Stützle, "Pareto local optimum sets in the biobjective
+// traveling salesman problem", 2004): the neighbours of every configuration on the front are
+// evaluated, until the front does not change or the work is done.
 type clusterSearch struct {
 	p         *Plan
 	axes      []clusterAxis
@@ -55,8 +56,8 @@ func (p *Plan) newClusterSearch(work int64) *clusterSearch {
 	return s
 }
 
-// allMargin is how much of the work must be left over for a search through all configurations to be started:
-// they take longer than the two from which the work is estimated where copies are split.
+// allMargin is how much of the work must be left over for a search through all configurations to be
+// started: they take longer than the two from which the work is estimated where copies are split.
 const allMargin = 3
 
 // run evaluates configurations until the work is done, nothing is left to try, or the context ends.
@@ -141,8 +142,9 @@ func (s *clusterSearch) simulate(settings []int32) *clusterPoint {
 	return pt
 }
 
-// place evaluates what ONNX Runtime would make of the configuration. It returns nil where it would clone
-// what cannot be cloned, and after an error, which it records. The outcome is good until the next evaluation.
+// place evaluates what ONNX Runtime would make of the configuration. It returns nil where it would
+// clone what cannot be cloned, and after an error, which it records. The outcome is good until the
+// next evaluation.
 func (s *clusterSearch) place(settings []int32) *evaluated {
 	sel, _ := selectConfig(s.p.Analysis, clusterConfiguration(s.axes, settings))
 	for _, i := range sel.candidates(s.p.Analysis) {

@@ -64,7 +64,8 @@ const (
 	OrderFile OrderChoice = "file"
 	// OrderORT is ONNX Runtime's memory-efficient order.
 	OrderORT OrderChoice = "ort"
-	// OrderMemory starts from the order that OrderAuto is and looks for one with a lower peak. It needs sizes.
+	// OrderMemory starts from the order that OrderAuto is and looks for one with a lower peak. It
+	// needs sizes.
 	OrderMemory OrderChoice = "memory"
 )
 

@@ -39,8 +39,8 @@ func newProfileCosts(g *graph.Graph, sizes *live.Sizes, flops []symbolic.Expr, e
 	return c
 }
 
-// computeType returns the element type in which a node computes: its first float operand's, outputs after
-// inputs, so that a widening Cast counts as what it reads and an ArgMax of floats as floats.
+// computeType returns the element type in which a node computes: its first float operand's, outputs
+// after inputs, so that a widening Cast counts as what it reads and an ArgMax of floats as floats.
 func computeType(g *graph.Graph, n *graph.Node) graph.DType {
 	for _, list := range [][]graph.ValueID{n.Inputs, n.Outputs} {
 		for _, v := range list {
@@ -52,9 +52,9 @@ func computeType(g *graph.Graph, n *graph.Node) graph.DType {
 	return graph.Float32
 }
 
-// measure replaces estimates by measured times, by NodeID; NaN and negative ones are none. The estimates
-// that stay are scaled by what the measured nodes took over what was estimated for them, so that
-// all costs are times on the machine that was measured.
+// measure replaces estimates by measured times, by NodeID; NaN and negative ones are none. The
+// estimates that stay are scaled by what the measured nodes took over what was estimated for them,
+// so that all costs are times on the machine that was measured.
 func (c *nodeCosts) measure(measured []float64) {
 	var took, estimated float64
 	for i, s := range measured {
@@ -109,8 +109,9 @@ func (p *Plan) costs() *nodeCosts {
 	return c
 }
 
-// NodeSeconds returns the time of one execution of every node, by NodeID: the measured one where there is
-// one, else the estimate of the profile. It is nil where sizes are not known, and must not be changed.
+// NodeSeconds returns the time of one execution of every node, by NodeID: the measured one where
+// there is one, else the estimate of the profile. It is nil where sizes are not known, and must not
+// be changed.
 func (p *Plan) NodeSeconds() []float64 {
 	if p.Sizes == nil {
 		return nil

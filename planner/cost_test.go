@@ -80,8 +80,9 @@ func TestRoofline(t *testing.T) {
 	}
 }
 
-// TestMeasuredCosts: measured nodes cost what was measured; the others cost their estimate times one factor, by which the
-// estimates of the measured ones add up to what was measured; overheads are sums of these.
+// TestMeasuredCosts: measured nodes cost what was measured; the others cost their estimate times
+// one factor, by which the estimates of the measured ones add up to what was measured; overheads
+// are sums of these.
 func TestMeasuredCosts(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		seed := rapid.Uint64Range(0, 1000).Draw(rt, "seed")

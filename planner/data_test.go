@@ -14,8 +14,8 @@ import (
 	"memopt/recompute"
 )
 
-// TestData runs testdata/*.txt: a graph in ONNX's textual syntax goes in, the plan comes out: placements, live
-// bytes of every step before and after, clusters and warnings.
+// TestData runs testdata/*.txt: a graph in ONNX's textual syntax goes in, the plan comes out:
+// placements, live bytes of every step before and after, clusters and warnings.
 //
 //	plan [level=L] [config=(entry,…)] [probe=L:B]
 func TestData(t *testing.T) {

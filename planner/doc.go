@@ -17,19 +17,20 @@
 //
 // # Budgets
 //
-// With Options.Budget the plan is the cheapest that is found whose arena fits, over all forward nodes that can run again; package remat
-// searches and proves. [Pareto] does so for many budgets. Which plans are searched does not depend on the budget.
+// With Options.Budget the plan is the cheapest that is found whose arena fits, over all forward
+// nodes that can run again; package remat searches and proves. [Pareto] does so for many budgets.
+// Which plans are searched does not depend on the budget.
 //
-// With Budget.Clusters, the selection is the configuration of clusters that recomputes for the least time among
-// those found whose arena fits the budget. Small spaces are searched through. In others the front of time
-// against peak is explored without regard to the budget, and the budget only picks from it, so that a larger one
-// never costs more.
+// With Budget.Clusters, the selection is the configuration of clusters that recomputes for the
+// least time among those found whose arena fits the budget. Small spaces are searched through. In
+// others the front of time against peak is explored without regard to the budget, and the budget
+// only picks from it, so that a larger one never costs more.
 //
 // # Order
 //
-// OrderMemory looks for an order of execution with a lower peak before anything is recomputed: list scheduling in both
-// directions, then moves of nodes out of the step at which the order peaks. The halves keep their nodes, and
-// states and random draws their sequence.
+// OrderMemory looks for an order of execution with a lower peak before anything is recomputed: list
+// scheduling in both directions, then moves of nodes out of the step at which the order peaks. The
+// halves keep their nodes, and states and random draws their sequence.
 //
 // # Promise
 //

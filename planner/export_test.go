@@ -1,6 +1,7 @@
 package planner
 
-// AnchorWork decides about the anchors of a plan and returns how many steps it looked at, and how many there are.
+// AnchorWork decides about the anchors of a plan and returns how many steps it looked at, and how
+// many there are.
 func AnchorWork(p *Plan) (looked, steps int, err error) {
 	e, err := p.simulate(p.Placements)
 	if err != nil {

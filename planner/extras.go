@@ -8,8 +8,8 @@ import (
 	"memopt/recompute"
 )
 
-// placements turns extra runs into placements, one for each run. A run, and a backward node, that reads a view
-// of something made again gets a clone of the view, too.
+// placements turns extra runs into placements, one for each run. A run, and a backward node, that
+// reads a view of something made again gets a clone of the view, too.
 func (t *tasks) placements(extras []remat.Extra) []recompute.Placement {
 	g := t.a.Graph
 	w := &placementWriter{tasks: t, version: make([]int32, len(g.Nodes)), copies: make([]int, len(g.Nodes))}
@@ -55,8 +55,8 @@ func (w *placementWriter) clone(id graph.NodeID) {
 	w.nodes = append(w.nodes, id)
 }
 
-// views makes those forward views again that a node reads and that show an older clone, or the original, of what
-// has a newer clone.
+// views makes those forward views again that a node reads and that show an older clone, or the
+// original, of what has a newer clone.
 func (w *placementWriter) views(id graph.NodeID) {
 	g := w.a.Graph
 	for _, v := range g.Nodes[id].Inputs {
@@ -69,8 +69,8 @@ func (w *placementWriter) views(id graph.NodeID) {
 	}
 }
 
-// refresh makes a view again where its source is newer. It goes up a chain of views first: these are as
-// deep as people write them.
+// refresh makes a view again where its source is newer. It goes up a chain of views first: these
+// are as deep as people write them.
 func (w *placementWriter) refresh(view graph.NodeID) {
 	g := w.a.Graph
 	n := g.Nodes[view]

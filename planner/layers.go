@@ -18,9 +18,10 @@ type Alternative struct {
 	Fits     bool    // whether the peak is within the budget
 }
 
-// Alternatives says what checkpoints of whole layers would come to: of all of them, and of as many, from the first one on, as the
-// budget needs. It is nil for a plan without a budget, for graphs in which no layers are found and where the context of the plan's
-// making is done: an interrupted plan is to be shown at once. Only live peaks are compared, no arenas.
+// Alternatives says what checkpoints of whole layers would come to: of all of them, and of as many,
+// from the first one on, as the budget needs. It is nil for a plan without a budget, for graphs in
+// which no layers are found and where the context of the plan's making is done: an interrupted plan
+// is to be shown at once. Only live peaks are compared, no arenas.
 func (p *Plan) Alternatives() []Alternative {
 	b := p.budgeter
 	if b == nil || p.ctx.Err() != nil {
@@ -42,8 +43,8 @@ func (p *Plan) Alternatives() []Alternative {
 	return out
 }
 
-// searchFirst returns the first of n for which fits holds, trying one after the other: more layers do not always mean
-// a lower peak.
+// searchFirst returns the first of n for which fits holds, trying one after the other: more layers
+// do not always mean a lower peak.
 func searchFirst(n int, fits func(int) bool) int {
 	for i := range n {
 		if fits(i) {
@@ -53,7 +54,8 @@ func searchFirst(n int, fits func(int) bool) int {
 	return n
 }
 
-// alternative runs everything in some layers again, right before the first backward reader that needs a part of it.
+// alternative runs everything in some layers again, right before the first backward reader that
+// needs a part of it.
 func (b *budgeter) alternative(name string, layers []span) Alternative {
 	g, last := b.tasks.graph, b.lastForward()
 	var again []int32
@@ -78,7 +80,8 @@ func (b *budgeter) alternative(name string, layers []span) Alternative {
 	return a
 }
 
-// wholeLayers places the runs of a layer before the first reader of anything that it makes, as checkpointing does: all at once.
+// wholeLayers places the runs of a layer before the first reader of anything that it makes, as
+// checkpointing does: all at once.
 func (b *budgeter) wholeLayers(layers []span, again []int32) []remat.Extra {
 	g := b.tasks.graph
 	extras := g.FromCut(again, g.From)
@@ -105,9 +108,10 @@ type span struct{ from, to int32 }
 // maxCuts bounds the levels of carried bytes at which cuts are tried.
 const maxCuts = 32
 
-// layers finds the repeated part of the forward half: the places at which equally little is carried from the tasks before to
-// those behind cut it in segments, and the shortest sequence of segments that repeats itself is a layer. Of
-// several ways to cut, the one whose layers cost most in all counts, of equal ones that with fewer layers.
+// layers finds the repeated part of the forward half: the places at which equally little is carried
+// from the tasks before to those behind cut it in segments, and the shortest sequence of segments
+// that repeats itself is a layer. Of several ways to cut, the one whose layers cost most in all
+// counts, of equal ones that with fewer layers.
 func (b *budgeter) layers() []span {
 	carried := b.carried()
 	var best []span
@@ -136,8 +140,9 @@ func (b *budgeter) layers() []span {
 	return best
 }
 
-// group makes layers of segments [from, from+n), with the parts of a layer beside them: what begins like one behind, and in
-// front what comes before the first whole one, if it is no dearer than that.
+// group makes layers of segments [from, from+n), with the parts of a layer beside them: what begins
+// like one behind, and in front what comes before the first whole one, if it is no dearer than
+// that.
 func (b *budgeter) group(segments []span, hashes []uint64, from, n, period int) []span {
 	var layers []span
 	for i := from; i+period <= from+n; i += period {
@@ -164,12 +169,14 @@ func (b *budgeter) spanCost(s span) int64 {
 	return cost
 }
 
-// isMinimum tells whether less is carried over place t than behind the next task, and no more than before.
+// isMinimum tells whether less is carried over place t than behind the next task, and no more than
+// before.
 func isMinimum(carried []int64, t int) bool {
 	return carried[t] <= carried[t-1] && carried[t] < carried[t+1]
 }
 
-// commonMinima lists the numbers of bytes that local minima carry, those that occur most often first.
+// commonMinima lists the numbers of bytes that local minima carry, those that occur most often
+// first.
 func commonMinima(carried []int64) []int64 {
 	count := map[int64]int{}
 	for t := 1; t+1 < len(carried); t++ {
@@ -200,8 +207,8 @@ func segmentsAt(carried []int64, level int64) []span {
 	return append(out, span{from, int32(len(carried))})
 }
 
-// longestRepeat finds the longest run of hashes in which each is equal to that one period before; it returns the start and
-// the length, a multiple of the period.
+// longestRepeat finds the longest run of hashes in which each is equal to that one period before;
+// it returns the start and the length, a multiple of the period.
 func longestRepeat(h []uint64, period int) (from, n int) {
 	run := 0
 	for i := period; i <= len(h); i++ {
@@ -229,7 +236,8 @@ func (b *budgeter) lastForward() []int32 {
 	return last
 }
 
-// carried is, for every forward task, the bytes made by it and those before that forward tasks behind it read.
+// carried is, for every forward task, the bytes made by it and those before that forward tasks
+// behind it read.
 func (b *budgeter) carried() []int64 {
 	g, last := b.tasks.graph, b.lastForward()
 	delta := make([]int64, g.From+1)

@@ -10,7 +10,8 @@ import (
 	"memopt/graph/op"
 )
 
-// TestLayers: the layers of the built-in transformer are found, and a plan to a budget is cheaper than running them again.
+// TestLayers: the layers of the built-in transformer are found, and a plan to a budget is cheaper
+// than running them again.
 func TestLayers(t *testing.T) {
 	ex, _ := examples.Lookup("transformer")
 	m, err := ex.Build()

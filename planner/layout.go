@@ -12,8 +12,9 @@ import (
 // Alignment is the number of bytes that every offset in an arena is a multiple of.
 const Alignment = 256
 
-// packNodes is the counted work that a layout is worth, for a number of buffers: one dive of the exact search to the end
-// and a few steps back. Where it succeeds at all on training graphs, it does so in that.
+// packNodes is the counted work that a layout is worth, for a number of buffers: one dive of the
+// exact search to the end and a few steps back. Where it succeeds at all on training graphs, it
+// does so in that.
 func packNodes(buffers int) int64 { return int64(buffers + buffers/8 + 64) }
 
 // A layout of many buffers that is within 1/closeEnough of the bound is not searched any further.
@@ -55,7 +56,8 @@ func NewLayout(ctx context.Context, t *live.Timeline, bytes []int64) *Layout {
 		r, err = pack.Solve(ctx, buffers, pack.Options{Nodes: packNodes(len(buffers))})
 	}
 	if err != nil {
-		// The timeline has checked that the sizes add up within int64; the rounding may still leave it.
+		// The timeline has checked that the sizes add up within int64; the rounding may still leave
+		// it.
 		r = stacked(buffers)
 	}
 	l.LowerBound, l.Method = r.LowerBound, r.Method

@@ -12,8 +12,8 @@ import (
 // everything does not lower the peak.
 var checkpointSpacings = []int{2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32, 64, 128}
 
-// In graphs of manyNodes and more, each trial takes seconds: fewer distances are tried then, over the same
-// range.
+// In graphs of manyNodes and more, each trial takes seconds: fewer distances are tried then, over
+// the same range.
 const manyNodes = 500_000
 
 var fewSpacings = []int{8, 32, 128}
@@ -35,10 +35,10 @@ type levelChoice struct {
 	layout *Layout // nil: not packed yet
 }
 
-// levelSelection returns the selection that the plan's level means: all candidates, of
-// which some are kept as checkpoints where nothing else lowers the peak, and none where that would take more
-// than the graph as it is. Level 2 looks among more selections than level 1 and neither peaks higher nor frees less.
-// Without sizes it is all candidates.
+// levelSelection returns the selection that the plan's level means: all candidates, of which some
+// are kept as checkpoints where nothing else lowers the peak, and none where that would take more
+// than the graph as it is. Level 2 looks among more selections than level 1 and neither peaks
+// higher nor frees less. Without sizes it is all candidates.
 func (p *Plan) levelSelection() (*selection, error) {
 	compromise := p.Options.Level == LayerwiseCompromise
 	if p.Sizes == nil {
@@ -65,9 +65,10 @@ func (p *Plan) levelSelection() (*selection, error) {
 	return best.sel, nil
 }
 
-// bestOf returns the selection, or that with the lowest peak among it with checkpoints where it does not lower the
-// peak alone. What takes more than the graph as it is does not count. With a floor, what peaks as high or frees less than the floor does not
-// count either, and the floor is returned where nothing does; without one, a selection of nothing.
+// bestOf returns the selection, or that with the lowest peak among it with checkpoints where it
+// does not lower the peak alone. What takes more than the graph as it is does not count. With a
+// floor, what peaks as high or frees less than the floor does not count either, and the floor is
+// returned where nothing does; without one, a selection of nothing.
 func (p *Plan) bestOf(full *selection, floor *levelChoice) (*levelChoice, error) {
 	all, err := p.weigh(full, "")
 	if err != nil || len(full.byEntry) == 0 {
@@ -113,8 +114,8 @@ func (p *Plan) weigh(sel *selection, why string) (*levelChoice, error) {
 	return &levelChoice{sel: sel, peak: e.peak, saved: p.savedBytes(sel), why: why}, nil
 }
 
-// withinBase reports whether a selection takes no more than the graph as it is: neither live bytes at the peak nor, where
-// layouts are wanted, bytes of the arena.
+// withinBase reports whether a selection takes no more than the graph as it is: neither live bytes
+// at the peak nor, where layouts are wanted, bytes of the arena.
 func (p *Plan) withinBase(c *levelChoice) (bool, error) {
 	if c.peak > p.Base.Peak.Bytes || p.Options.SkipLayout {
 		return c.peak <= p.Base.Peak.Bytes, nil

@@ -37,7 +37,8 @@ func TestFreedByRatio(t *testing.T) {
 	require.Equal(t, int64(75), freed(c, []int64{100, -1}), "what has no size frees nothing")
 }
 
-// TestConfigStrategies: an entry turns on the strategy that it names and no other, and strategy 0 none.
+// TestConfigStrategies: an entry turns on the strategy that it names and no other, and strategy 0
+// none.
 func TestConfigStrategies(t *testing.T) {
 	m, err := graph.Parse(widening, "widening")
 	require.NoError(t, err)

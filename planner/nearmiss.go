@@ -25,7 +25,8 @@ func unknownCluster(a *recompute.Analysis, e ConfigEntry) string {
 // longestName is the longest name that anybody misspells, in bytes.
 const longestName = 1000
 
-// Nearest returns the name most like a misspelt one, or "" where none is much like it. It is for messages.
+// Nearest returns the name most like a misspelt one, or "" where none is much like it. It is for
+// messages.
 func Nearest(misspelt string, names []string) string {
 	best, bestScore := "", 0.6 // less alike than this is no misspelling
 	for _, name := range names {

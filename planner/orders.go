@@ -11,11 +11,13 @@ import (
 	"memopt/graph/op"
 )
 
-// makeForMemory plans a model in the order of least memory that is found. A lower peak of live bytes may come with a
-// larger arena, and with a higher peak once something is recomputed: so what counts is the plan. It is worse in neither than that in the
-// order of OrderAuto, nor than that in the file's.
+// makeForMemory plans a model in the order of least memory that is found. A lower peak of live
+// bytes may come with a larger arena, and with a higher peak once something is recomputed: so what
+// counts is the plan. It is worse in neither than that in the order of OrderAuto, nor than that in
+// the file's.
 //
-// A plan to a budget takes the order that is best for the graph as it is, and another one only where nothing fits in that.
+// A plan to a budget takes the order that is best for the graph as it is, and another one only
+// where nothing fits in that.
 func makeForMemory(ctx context.Context, m *graph.Model, types *op.Result, b live.Boundary, opts Options) (*Plan, error) {
 	orders, err := memoryOrders(ctx, m, b, opts)
 	if err != nil {
@@ -58,7 +60,8 @@ func (p *Plan) worse(q *Plan) bool {
 	return p.Planned.Peak.Bytes > q.Planned.Peak.Bytes || p.Arena != nil && q.Arena != nil && p.Arena.Bytes > q.Arena.Bytes
 }
 
-// memoryOrders returns the file's order, that of OrderAuto, and that with the lowest peak of live bytes that is found, each once.
+// memoryOrders returns the file's order, that of OrderAuto, and that with the lowest peak of live
+// bytes that is found, each once.
 func memoryOrders(ctx context.Context, m *graph.Model, b live.Boundary, opts Options) ([]graph.Order, error) {
 	file, err := chooseOrder(m, b, OrderFile)
 	if err != nil {
@@ -88,7 +91,8 @@ func memoryOrders(ctx context.Context, m *graph.Model, b live.Boundary, opts Opt
 	return orders, nil
 }
 
-// withScratch adds the workspaces of kernels, which are live during their step, to what lives inside nodes.
+// withScratch adds the workspaces of kernels, which are live during their step, to what lives
+// inside nodes.
 func withScratch(sizes *live.Sizes, workspace []int64) *live.Sizes {
 	if workspace == nil {
 		return sizes

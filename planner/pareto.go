@@ -26,9 +26,9 @@ type Curve struct {
 	Points     []ParetoPoint
 }
 
-// Pareto plans to n budgets spread evenly from the lowest peak that is reached to the baseline. Peaks are within
-// the budgets, and overheads never rise with them. A context that is done leaves the budgets out that were not
-// searched yet: those at the upper end.
+// Pareto plans to n budgets spread evenly from the lowest peak that is reached to the baseline.
+// Peaks are within the budgets, and overheads never rise with them. A context that is done leaves
+// the budgets out that were not searched yet: those at the upper end.
 func Pareto(ctx context.Context, m *graph.Model, types *op.Result, opts Options, n int) (*Curve, error) {
 	if n < 1 {
 		return nil, errors.New("a curve needs at least one point")
@@ -97,8 +97,8 @@ func (b *budgeter) pareto(n int) ([]ParetoPoint, error) {
 	return out, nil
 }
 
-// part limits what is done from now on to one of so many equal parts of the time that the context leaves, so that every
-// budget gets some.
+// part limits what is done from now on to one of so many equal parts of the time that the context
+// leaves, so that every budget gets some.
 func (b *budgeter) part(of int) (done func()) {
 	whole := b.ctx
 	end, ok := whole.Deadline()

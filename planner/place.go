@@ -48,7 +48,8 @@ type lists struct {
 
 func (l *lists) of(i int32) []int32 { return l.items[l.start[i]:l.start[i+1]] }
 
-// newLists gathers n lists: each calls its argument with a list and a number, twice over in the same sequence.
+// newLists gathers n lists: each calls its argument with a list and a number, twice over in the
+// same sequence.
 func newLists(n int, each func(add func(list, item int32))) lists {
 	l := lists{start: make([]int32, n+1)}
 	each(func(list, _ int32) { l.start[list+1]++ })
@@ -124,7 +125,8 @@ type barrier struct {
 	bytes int64 // values below this size are carried
 }
 
-// barriers are the barriers of a plan by place. Each round of the placer sets its own for one size, so few sizes occur.
+// barriers are the barriers of a plan by place. Each round of the placer sets its own for one size,
+// so few sizes occur.
 type barriers struct {
 	list   []barrier
 	bySize [][]int32 // the places of those of one size
@@ -145,8 +147,9 @@ func newBarriers(list []barrier) *barriers {
 	return b
 }
 
-// first returns the place of the first barrier on the way from one place to another that a number of bytes is too large for. One
-// at the place they come from counts: what runs again there may peak after it is done with them.
+// first returns the place of the first barrier on the way from one place to another that a number
+// of bytes is too large for. One at the place they come from counts: what runs again there may peak
+// after it is done with them.
 func (b *barriers) first(bytes int64, from, to int32) (at int32, ok bool) {
 	at = to
 	for k, size := range b.sizes {
@@ -170,8 +173,9 @@ type schedule struct {
 // noLimit lets a schedule have as many clones as it comes to.
 const noLimit = math.MaxInt
 
-// plan computes the places: a node runs again for the first reader that needs it, and
-// once more where the way to the next reader crosses a barrier. It gives up, with nil, beyond a number of clones.
+// plan computes the places: a node runs again for the first reader that needs it, and once more
+// where the way to the next reader crosses a barrier. It gives up, with nil, beyond a number of
+// clones.
 func (p *placer) plan(set *barriers, limit int) *schedule {
 	s := &schedule{copies: make([][]int32, len(p.nodes))}
 	if set != nil {
@@ -202,7 +206,8 @@ func (p *placer) plan(set *barriers, limit int) *schedule {
 	return s
 }
 
-// crosses returns the place of the first barrier on the way from one place to another that a node's outputs are too large for.
+// crosses returns the place of the first barrier on the way from one place to another that a node's
+// outputs are too large for.
 func (p *placer) crosses(id graph.NodeID, set *barriers, from, to int32) (int32, bool) {
 	if set == nil || len(set.list) == 0 {
 		return 0, false
@@ -220,7 +225,8 @@ func (p *placer) outputBytes(id graph.NodeID) int64 {
 	return largest
 }
 
-// placements groups what runs again at one place by the entries that it is for. Their reasons are left out: see explain.
+// placements groups what runs again at one place by the entries that it is for. Their reasons are
+// left out: see explain.
 func (p *placer) placements(s *schedule) []recompute.Placement {
 	at := newLists(len(p.a.Order), func(add func(list, item int32)) {
 		for rank, places := range s.copies {
@@ -262,8 +268,8 @@ func (p *placer) stashedValue(id graph.NodeID) graph.ValueID {
 	return p.a.Graph.Nodes[id].Output(0)
 }
 
-// explain says of placements of a schedule why they are there. Many selections are weighed, and only the placements of
-// the one that is taken are read by anybody.
+// explain says of placements of a schedule why they are there. Many selections are weighed, and
+// only the placements of the one that is taken are read by anybody.
 func (p *placer) explain(s *schedule, placements []recompute.Placement) {
 	for i := range placements {
 		pl := &placements[i]
@@ -354,7 +360,8 @@ func (e *evaluated) explain() {
 	}
 }
 
-// evaluate places the nodes with barriers and simulates the outcome; nil where there would be more clones than the limit.
+// evaluate places the nodes with barriers and simulates the outcome; nil where there would be more
+// clones than the limit.
 func (p *placer) evaluate(base *live.Program, set *barriers, limit int) (*evaluated, error) {
 	s := p.plan(set, limit)
 	if s == nil {

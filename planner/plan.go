@@ -40,11 +40,11 @@ type Options struct {
 	// Budget is what the plan must fit at the least cost; nil: level, configuration or
 	// placements decide.
 	Budget *Budget
-	// Workspace is the bytes that a device's kernels need besides their operands, by node; nil: none. They
-	// count in peaks and in the arena.
+	// Workspace is the bytes that a device's kernels need besides their operands, by node; nil:
+	// none. They count in peaks and in the arena.
 	Workspace []int64
-	// Aliased says of a runtime that writes nothing in place which nodes' outputs lie in their first inputs, by node;
-	// nil: memory is shared as the op table says.
+	// Aliased says of a runtime that writes nothing in place which nodes' outputs lie in their
+	// first inputs, by node; nil: memory is shared as the op table says.
 	Aliased []bool
 	// CloneBytes is memory that every node that runs again takes throughout, besides its outputs.
 	CloneBytes int64
@@ -89,7 +89,8 @@ type Plan struct {
 	// Stopped says that the budget's time limit ended the search for it.
 	Stopped bool
 	Bound   *Bound // of its cost; nil without a budget
-	// Runtime is what the plan's file comes to in stock ONNX Runtime; nil unless the budget was for that.
+	// Runtime is what the plan's file comes to in stock ONNX Runtime; nil unless the budget was for
+	// that.
 	Runtime *Anchoring
 	Next    *NextStep // what less would cost; nil without a budget and where nothing less was found
 
@@ -101,10 +102,9 @@ func Make(m *graph.Model, types *op.Result, opts Options) (*Plan, error) {
 	return MakeContext(context.Background(), m, types, opts)
 }
 
-// MakeContext plans a model whose types are inferred. A context that is done ends the search for a plan to
-// a budget with the best plan so far. The error is live.ErrNoBoundary
-// for a model without a backward half, an *UnfitError where nothing fits the budget, or says what
-// contradicts what.
+// MakeContext plans a model whose types are inferred. A context that is done ends the search for a
+// plan to a budget with the best plan so far. The error is live.ErrNoBoundary for a model without a
+// backward half, an *UnfitError where nothing fits the budget, or says what contradicts what.
 func MakeContext(ctx context.Context, m *graph.Model, types *op.Result, opts Options) (*Plan, error) {
 	if !opts.Level.Valid() {
 		return nil, fmt.Errorf("level %d: wanted 0, 1 or 2", int(opts.Level))
@@ -174,7 +174,8 @@ func chooseOrder(m *graph.Model, b live.Boundary, choice OrderChoice) (graph.Ord
 	return nil, fmt.Errorf("order %q: wanted one of %v", choice, OrderChoices)
 }
 
-// needSizes returns a *symbolic.UnboundError that lists the symbols without a binding, if there are any.
+// needSizes returns a *symbolic.UnboundError that lists the symbols without a binding, if there are
+// any.
 func (p *Plan) needSizes() error {
 	if p.Sizes == nil {
 		return p.unbound

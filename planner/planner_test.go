@@ -179,8 +179,8 @@ func TestPlansOfExamples(t *testing.T) {
 	}
 }
 
-// TestEditedPlans: a plan file means the same in whatever sequence it lists its placements, and one that
-// cannot be obeyed is refused.
+// TestEditedPlans: a plan file means the same in whatever sequence it lists its placements, and one
+// that cannot be obeyed is refused.
 func TestEditedPlans(t *testing.T) {
 	for seed := range uint64(30) {
 		rng := rand.New(rand.NewPCG(seed, 13))

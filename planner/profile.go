@@ -22,8 +22,8 @@ type Profile struct {
 	Source        string // the documents that the figures are from
 }
 
-// Rates are floating-point operations per second by element type. Types of 8 bits and fewer count as
-// Float16, integers and booleans as Float32.
+// Rates are floating-point operations per second by element type. Types of 8 bits and fewer count
+// as Float16, integers and booleans as Float32.
 type Rates struct {
 	Float64, Float32, Float16, BFloat16 float64
 }
@@ -56,9 +56,9 @@ const a100Source = "NVIDIA A100 80GB SXM data sheet (2021): FP64 9.7, FP64 Tenso
 	"products of float32 run as TF32, as ONNX Runtime lets them by default (CUDA execution provider, use_tf32); " +
 	"launch: 3.8 us per short kernel started one after the other, A. Gray, Getting Started with CUDA Graphs, NVIDIA technical blog (2019), on a V100"
 
-// seconds estimates one execution of a node by the roofline model (Williams, Waterman and Patterson, CACM 52(4),
-// 2009): the larger of arithmetic time and memory time, and no less than a launch. What
-// computes nothing and moves nothing takes no time.
+// seconds estimates one execution of a node by the roofline model (Williams, Waterman and
+// Patterson, CACM 52(4), 2009): the larger of arithmetic time and memory time, and no less than a
+// launch. What computes nothing and moves nothing takes no time.
 func (p *Profile) seconds(info *op.Info, d graph.DType, flops, traffic float64) float64 {
 	if flops == 0 && traffic == 0 || info.Has(op.ConstantRole) {
 		return 0

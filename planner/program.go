@@ -93,8 +93,9 @@ func (b *builder) clone(id graph.NodeID, place int32) {
 	b.places = append(b.places, place)
 }
 
-// withWorkspace adds what kernels need besides their operands: a value that a step makes and nobody reads. They stand
-// behind all other values, in the order of the steps, as executors number them: then both pack alike.
+// withWorkspace adds what kernels need besides their operands: a value that a step makes and nobody
+// reads. They stand behind all other values, in the order of the steps, as executors number them:
+// then both pack alike.
 func withWorkspace(p *live.Program, workspace []int64) {
 	for i := range p.Steps {
 		s := &p.Steps[i]

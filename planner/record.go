@@ -56,9 +56,9 @@ func (p *Plan) solver() string {
 	return p.Options.Level.String()
 }
 
-// ConfigEntries returns the enabled clusters as a configuration of ONNX Runtime, in the order of the
-// rows. A plan that enables nothing gives every strategy-1 cluster with count
-// 0, ready to be edited.
+// ConfigEntries returns the enabled clusters as a configuration of ONNX Runtime, in the order of
+// the rows. A plan that enables nothing gives every strategy-1 cluster with count 0, ready to be
+// edited.
 func (p *Plan) ConfigEntries() []ConfigEntry {
 	var on, off []ConfigEntry
 	full := map[recompute.ClusterID]bool{} // a configuration has one entry per id

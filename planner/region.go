@@ -41,7 +41,8 @@ func (b *budgeter) regions() ([]region, error) {
 	return out, nil
 }
 
-// stashed is the bytes of a region's values whose first run is still needed when the backward half begins.
+// stashed is the bytes of a region's values whose first run is still needed when the backward half
+// begins.
 func (b *budgeter) stashed(r *region, extras []remat.Extra) int64 {
 	total := int64(0)
 	for v, held := range b.held(extras) {
@@ -88,8 +89,8 @@ func (b *budgeter) makers() []int32 {
 // regionTries is how often the limit of a region is tightened until what is left is within it.
 const regionTries = 12
 
-// limitRegions finds extra runs with which every region is within its limit: those that a minimum cut at the end of the
-// forward half suggests where only the region's bytes count.
+// limitRegions finds extra runs with which every region is within its limit: those that a minimum
+// cut at the end of the forward half suggests where only the region's bytes count.
 func (b *budgeter) limitRegions() error {
 	regions, err := b.regions()
 	if err != nil {
@@ -118,8 +119,9 @@ func (b *budgeter) limitRegions() error {
 	return nil
 }
 
-// cut asks for the cheapest extra runs after which a region holds no more than some bytes over the end of the forward
-// half, where a task is put in that needs nothing itself. Without any that fit it returns those that hold the least.
+// cut asks for the cheapest extra runs after which a region holds no more than some bytes over the
+// end of the forward half, where a task is put in that needs nothing itself. Without any that fit
+// it returns those that hold the least.
 func (b *budgeter) cut(r *region, bytes int64) []remat.Extra {
 	g := *b.tasks.graph
 	g.Values, g.Tasks = slices.Clone(g.Values), slices.Insert(slices.Clone(g.Tasks), int(g.From), remat.Task{Once: true})
@@ -139,8 +141,9 @@ func (b *budgeter) cut(r *region, bytes int64) []remat.Extra {
 	return b.complete(extras, r)
 }
 
-// complete adds runs so that nothing that runs again in backward, and no reader behind such a run, reads a value of
-// the region from its first run where a second one is made anyway: it moves the second run before the earliest reader.
+// complete adds runs so that nothing that runs again in backward, and no reader behind such a run,
+// reads a value of the region from its first run where a second one is made anyway: it moves the
+// second run before the earliest reader.
 func (b *budgeter) complete(extras []remat.Extra, r *region) []remat.Extra {
 	g, maker := b.tasks.graph, b.makers()
 	dropped := make([]bool, len(g.Tasks))

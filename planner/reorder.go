@@ -8,7 +8,8 @@ import (
 	"memopt/graph/live"
 )
 
-// The search for an order may visit orderVisits nodes, and in large graphs orderRuns times as many as there are.
+// The search for an order may visit orderVisits nodes, and in large graphs orderRuns times as many
+// as there are.
 const (
 	orderVisits = 4_000_000
 	orderRuns   = 600
@@ -17,14 +18,16 @@ const (
 // orderWork is the work that an order of a graph is worth.
 func orderWork(g *graph.Graph) int64 { return max(orderVisits, orderRuns*int64(len(g.Nodes))) }
 
-// memoryOrder looks for an order of the main graph with a lower simulated peak than the start order, and with the same
-// results: producers stay before readers, the forward half stays before the backward half and keeps its nodes, and
-// nodes with state, side effects or unseeded random draws keep their sequence.
+// memoryOrder looks for an order of the main graph with a lower simulated peak than the start
+// order, and with the same results: producers stay before readers, the forward half stays before
+// the backward half and keeps its nodes, and nodes with state, side effects or unseeded random
+// draws keep their sequence.
 //
-// It constructs a number of orders by list scheduling and by ONNX Runtime's rules, judges each by the simulator,
-// and improves the best by moving nodes out of the step at which it peaks. work bounds the nodes that are visited,
-// in simulations and otherwise. What it returns never peaks higher than start; where it finds nothing better, or the
-// halves of start are interleaved in a way that only start itself allows, that is start. The error is one of the simulator's.
+// It constructs a number of orders by list scheduling and by ONNX Runtime's rules, judges each by
+// the simulator, and improves the best by moving nodes out of the step at which it peaks. work
+// bounds the nodes that are visited, in simulations and otherwise. What it returns never peaks
+// higher than start; where it finds nothing better, or the halves of start are interleaved in a way
+// that only start itself allows, that is start. The error is one of the simulator's.
 func memoryOrder(ctx context.Context, m *graph.Model, b live.Boundary, start graph.Order, sizes *live.Sizes, work int64) (graph.Order, error) {
 	c := newOrderConstraints(m, b, start)
 	if c == nil {
@@ -54,8 +57,8 @@ func memoryOrder(ctx context.Context, m *graph.Model, b live.Boundary, start gra
 type judgedOrder struct {
 	order graph.Order
 	peak  int64
-	// energy sums the squares of the live bytes near the peak, in units of the peak: of two orders with
-	// one peak, that with less is closer to a lower one.
+	// energy sums the squares of the live bytes near the peak, in units of the peak: of two orders
+	// with one peak, that with less is closer to a lower one.
 	energy float64
 }
 

@@ -18,8 +18,8 @@ import (
 	"memopt/symbolic"
 )
 
-// tinyTraining makes a graph of the given number of nodes on vectors of many sizes, with a YieldOp or a loss in the
-// middle and some values as outputs. draw returns a number below its argument.
+// tinyTraining makes a graph of the given number of nodes on vectors of many sizes, with a YieldOp
+// or a loss in the middle and some values as outputs. draw returns a number below its argument.
 func tinyTraining(t require.TestingT, nodes int, draw func(n int) int) *graph.Model {
 	g := graph.New("tiny", nil)
 	x := g.Value("x")
@@ -143,7 +143,8 @@ func eachOrder(g *graph.Graph, f func(graph.Order)) {
 	rest()
 }
 
-// checkMemoryOrder reorders a graph and holds the order to its promises. It returns the peaks before and after.
+// checkMemoryOrder reorders a graph and holds the order to its promises. It returns the peaks
+// before and after.
 func checkMemoryOrder(t require.TestingT, m *graph.Model, start graph.Order, dims symbolic.Env, work int64) (before, after int64) {
 	b, err := live.FindBoundary(m)
 	require.NoError(t, err)
@@ -164,8 +165,8 @@ func checkMemoryOrder(t require.TestingT, m *graph.Model, start graph.Order, dim
 	return before, after
 }
 
-// TestMemoryOrderSmall compares with all orders of small graphs. Measured: all 200 are the best there is, 41 are
-// better than the start.
+// TestMemoryOrderSmall compares with all orders of small graphs. Measured: all 200 are the best
+// there is, 41 are better than the start.
 func TestMemoryOrderSmall(t *testing.T) {
 	graphs, best, improved := 0, 0, 0
 	for seed := uint64(0); graphs < 200; seed++ {
@@ -236,8 +237,8 @@ func shuffledModel(t testing.TB, m *graph.Model, rng *rand.Rand) *graph.Model {
 	return out
 }
 
-// TestMemoryOrderOfExamples: the peak of an example comes back after its nodes were shuffled, whatever order the
-// search starts from.
+// TestMemoryOrderOfExamples: the peak of an example comes back after its nodes were shuffled,
+// whatever order the search starts from.
 func TestMemoryOrderOfExamples(t *testing.T) {
 	for _, ex := range examples.All() {
 		t.Run(ex.Name, func(t *testing.T) {
@@ -264,7 +265,8 @@ func TestMemoryOrderOfExamples(t *testing.T) {
 	}
 }
 
-// TestMemoryOrderKeepsStates: what reads a state before it is updated still does, and draws keep their sequence.
+// TestMemoryOrderKeepsStates: what reads a state before it is updated still does, and draws keep
+// their sequence.
 func TestMemoryOrderKeepsStates(t *testing.T) {
 	m, err := graph.Parse(`
 <ir_version: 8, opset_import: ["" : 17, "com.microsoft" : 1]>

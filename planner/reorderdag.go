@@ -27,8 +27,8 @@ type orderEdges struct {
 
 func (e *orderEdges) of(id graph.NodeID) []graph.NodeID { return e.nodes[e.first[id]:e.first[id+1]] }
 
-// newOrderConstraints derives the constraints from the start order. It is nil where a forward node reads from a
-// backward one, which a record of the boundary can say of a file that is not in order.
+// newOrderConstraints derives the constraints from the start order. It is nil where a forward node
+// reads from a backward one, which a record of the boundary can say of a file that is not in order.
 func newOrderConstraints(m *graph.Model, b live.Boundary, start graph.Order) *orderConstraints {
 	g := m.Graph
 	c := &orderConstraints{start: start, pos: start.Positions(), backward: live.Split(g, b, start), pin: graph.NoNode}
@@ -78,8 +78,8 @@ func indexEdges(nodes int, edges [][2]graph.NodeID, by, other int) orderEdges {
 	return e
 }
 
-// orderedNodes links the nodes that may do or draw something that depends on when they run, in the sequence of the
-// start order. It returns which they are.
+// orderedNodes links the nodes that may do or draw something that depends on when they run, in the
+// sequence of the start order. It returns which they are.
 func (c *orderConstraints) orderedNodes(m *graph.Model, add func(from, to graph.NodeID)) []bool {
 	ordered := make([]bool, len(c.start))
 	last := graph.NoNode
@@ -96,8 +96,9 @@ func (c *orderConstraints) orderedNodes(m *graph.Model, add func(from, to graph.
 	return ordered
 }
 
-// dependsOnMoment reports whether the results of a program may change when a node runs before another of the kind: it
-// has state or side effects, draws random numbers from a common generator, or nobody knows what it does.
+// dependsOnMoment reports whether the results of a program may change when a node runs before
+// another of the kind: it has state or side effects, draws random numbers from a common generator,
+// or nobody knows what it does.
 func dependsOnMoment(m *graph.Model, n *graph.Node) bool {
 	info := op.Of(n.Kind)
 	if n.Kind == op.Unknown || info.Has(op.PythonRole) || hasState(info) {
@@ -115,8 +116,8 @@ func dependsOnMoment(m *graph.Model, n *graph.Node) bool {
 	return inside
 }
 
-// hasState reports whether an operator updates something: the optimizers, accumulators and collectives
-// of ONNX Runtime. ONNX's own operators never do.
+// hasState reports whether an operator updates something: the optimizers, accumulators and
+// collectives of ONNX Runtime. ONNX's own operators never do.
 func hasState(info *op.Info) bool {
 	return len(info.Mutates) > 0 || info.Class == op.Never && info.Domain != "" && !info.Has(op.Yield)
 }
@@ -127,8 +128,9 @@ type stateUpdate struct {
 	value graph.ValueID
 }
 
-// stateUpdates lists what the nodes may update: the inputs that the op table says, and all inputs of the graph that a node
-// with state reads, since ONNX Runtime lets an optimizer write its results into them.
+// stateUpdates lists what the nodes may update: the inputs that the op table says, and all inputs
+// of the graph that a node with state reads, since ONNX Runtime lets an optimizer write its results
+// into them.
 func stateUpdates(g *graph.Graph) []stateUpdate {
 	var updates []stateUpdate
 	for _, n := range g.Nodes {
@@ -145,8 +147,8 @@ func stateUpdates(g *graph.Graph) []stateUpdate {
 	return updates
 }
 
-// mutations keeps the readers of a value that a node updates on their side of that node. Ordered nodes are
-// on theirs already.
+// mutations keeps the readers of a value that a node updates on their side of that node. Ordered
+// nodes are on theirs already.
 func (c *orderConstraints) mutations(g *graph.Graph, ordered []bool, add func(from, to graph.NodeID)) {
 	updates := stateUpdates(g)
 	if len(updates) == 0 {

@@ -15,9 +15,10 @@ const (
 	smallOrder = 64
 )
 
-// improve moves nodes in the best orders as long as that helps. Then it goes on from the best by iterated local
-// search (Lourenço, Martin and Stützle, "Iterated local search", 2003): it shakes a few nodes near the peak, improves the
-// outcome, and starts from that if it is no worse. The random numbers are always the same.
+// improve moves nodes in the best orders as long as that helps. Then it goes on from the best by
+// iterated local search (Lourenço, Martin and Stützle, "Iterated local search", 2003): it shakes a
+// few nodes near the peak, improves the outcome, and starts from that if it is no worse. The random
+// numbers are always the same.
 func (s *orderSearch) improve() {
 	for _, j := range slices.Clone(s.kept) {
 		p := &polisher{s: s, cur: j, stamp: make([]int32, len(j.order))}
@@ -104,8 +105,8 @@ func (p *polisher) accept(order graph.Order) bool {
 	return true
 }
 
-// unload looks for a move that keeps a buffer from living at the peak: its maker, with what depends on it,
-// runs after the peak, or its last readers, with what they depend on, run before.
+// unload looks for a move that keeps a buffer from living at the peak: its maker, with what depends
+// on it, runs after the peak, or its last readers, with what they depend on, run before.
 func (p *polisher) unload() bool {
 	t := p.s.simulate(p.cur.order)
 	if t == nil {
@@ -143,8 +144,8 @@ func (p *polisher) crossing(at int32) []graph.ValueID {
 	return out[:min(len(out), peakBuffers)]
 }
 
-// sink returns the order in which the maker of a buffer and all that depends on it up to a place run behind the
-// place: right behind it, or as late as possible. It is nil where they cannot.
+// sink returns the order in which the maker of a buffer and all that depends on it up to a place
+// run behind the place: right behind it, or as late as possible. It is nil where they cannot.
 func (p *polisher) sink(v graph.ValueID, at int32, far bool) graph.Order {
 	order, c := p.cur.order, p.s.c
 	from := p.pos[p.s.buffers.maker[v]]
@@ -168,8 +169,8 @@ func (p *polisher) sink(v graph.ValueID, at int32, far bool) graph.Order {
 	return p.moved(from, end, false)
 }
 
-// hoist returns the order in which the readers of a buffer behind a place and all that they depend on run before the
-// place: right before it, or as early as possible. It is nil where they cannot.
+// hoist returns the order in which the readers of a buffer behind a place and all that they depend
+// on run before the place: right before it, or as early as possible. It is nil where they cannot.
 func (p *polisher) hoist(v graph.ValueID, at int32, far bool) graph.Order {
 	order, c, b := p.cur.order, p.s.c, p.s.buffers
 	p.group++

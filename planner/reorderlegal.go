@@ -6,8 +6,8 @@ import (
 	"memopt/graph"
 )
 
-// legal returns the allowed order that comes closest to a list of all nodes: of the nodes that are ready, always
-// the first in the list.
+// legal returns the allowed order that comes closest to a list of all nodes: of the nodes that are
+// ready, always the first in the list.
 func (c *orderConstraints) legal(list graph.Order) graph.Order {
 	rank := list.Positions()
 	waits := make([]int32, len(list))

@@ -8,8 +8,9 @@ import (
 	"memopt/graph/op"
 )
 
-// orderBuffers is the memory model that list scheduling goes by: every value that is no view has a buffer, which lives
-// from its maker to its last reader, those of views included. Sizes are by buffer, which is a value.
+// orderBuffers is the memory model that list scheduling goes by: every value that is no view has a
+// buffer, which lives from its maker to its last reader, those of views included. Sizes are by
+// buffer, which is a value.
 type orderBuffers struct {
 	size    []int64
 	pinned  []bool            // a graph output, directly or as a view
@@ -88,7 +89,8 @@ var listRules = []listRule{
 	{ahead: 12, recent: true}, {ahead: 12, reverse: true, recent: true},
 }
 
-// readyWindow bounds the ready nodes that a choice compares: the first and the last so many that became ready.
+// readyWindow bounds the ready nodes that a choice compares: the first and the last so many that
+// became ready.
 const readyWindow = 48
 
 // construct tries a given list of nodes and what list scheduling makes of the graph.
@@ -105,8 +107,8 @@ func (s *orderSearch) construct(list graph.Order) {
 	}
 }
 
-// sunk moves every node of an order as close as possible before its first reader, where that keeps fewer bytes alive: where
-// what it makes is larger than what it is the last to read.
+// sunk moves every node of an order as close as possible before its first reader, where that keeps
+// fewer bytes alive: where what it makes is larger than what it is the last to read.
 func (s *orderSearch) sunk(order graph.Order) graph.Order {
 	n := len(order)
 	at := make([]int32, n) // by node: its new place, in halves: 2*place of the reader

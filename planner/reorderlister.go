@@ -6,10 +6,11 @@ import (
 	"memopt/graph"
 )
 
-// lister builds an order node by node. Its choice follows the theory of orders of trees (Liu, "An application
-// of generalized tree pebbling to sparse matrix factorization", 1987): a node with what can follow it
-// rises to a hill and then falls to a valley; those that end lower than they began come first, the lowest hill
-// before the others, then those that end higher, the deepest fall from the hill first.
+// lister builds an order node by node. Its choice follows the theory of orders of trees (Liu, "An
+// application of generalized tree pebbling to sparse matrix factorization", 1987): a node with what
+// can follow it rises to a hill and then falls to a valley; those that end lower than they began
+// come first, the lowest hill before the others, then those that end higher, the deepest fall from
+// the hill first.
 type lister struct {
 	c      *orderConstraints
 	b      *orderBuffers
@@ -107,7 +108,8 @@ func (l *lister) run(work *int64) graph.Order {
 	return l.order
 }
 
-// without takes element i out of a list that need not stay where it is: the shorter of both sides moves.
+// without takes element i out of a list that need not stay where it is: the shorter of both sides
+// moves.
 func without(list []graph.NodeID, i int) []graph.NodeID {
 	if i >= len(list)/2 {
 		return slices.Delete(list, i, i+1)
@@ -131,7 +133,8 @@ func (l *lister) choose(work *int64) int {
 	return best
 }
 
-// look returns the slope of a node and of what can follow it, up to the deepest valley within sight.
+// look returns the slope of a node and of what can follow it, up to the deepest valley within
+// sight.
 func (l *lister) look(id graph.NodeID, work *int64) slope {
 	first := l.effect(id)
 	*work--
@@ -161,7 +164,8 @@ func (l *lister) look(id graph.NodeID, work *int64) slope {
 	return best
 }
 
-// takeFreed removes the node of this half from freed that comes before the others, or returns NoNode.
+// takeFreed removes the node of this half from freed that comes before the others, or returns
+// NoNode.
 func (l *lister) takeFreed(work *int64) graph.NodeID {
 	best, bestSlope := -1, slope{}
 	for i, id := range l.freed {
@@ -181,7 +185,8 @@ func (l *lister) takeFreed(work *int64) graph.NodeID {
 	return id
 }
 
-// effect returns the slope of one node. In reverse, what a node reads becomes live by it and what it makes dies.
+// effect returns the slope of one node. In reverse, what a node reads becomes live by it and what
+// it makes dies.
 func (l *lister) effect(id graph.NodeID) slope {
 	var made, read, place int64
 	last := int32(1) // what left says of a buffer that the node frees, or in reverse makes live

@@ -18,13 +18,15 @@ type ClusterRow struct {
 	Config    string // "Gelu+:1:-1"
 	Frequency int
 	Ratio     recompute.Ratio // of its first member
-	// Saving is SavingDen times the bytes that all members free, as a formula; unknown where a shape is.
+	// Saving is SavingDen times the bytes that all members free, as a formula; unknown where a
+	// shape is.
 	Saving    symbolic.Expr
 	SavingDen int64
 	// SavingBytes is the saving at the plan's bindings; Evaluated says whether there is one.
 	SavingBytes int64
 	Evaluated   bool
-	// PeakDrop is by how much the cluster alone lowers the peak; Dropped says whether it was simulated.
+	// PeakDrop is by how much the cluster alone lowers the peak; Dropped says whether it was
+	// simulated.
 	PeakDrop int64
 	Dropped  bool
 

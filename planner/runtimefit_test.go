@@ -6,7 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestRuntimeBest takes the cheapest of the plans that were simulated and stay within the limit, of equal ones that with the smaller arena there.
+// TestRuntimeBest takes the cheapest of the plans that were simulated and stay within the limit, of
+// equal ones that with the smaller arena there.
 func TestRuntimeBest(t *testing.T) {
 	points := []point{{cost: 0}, {cost: 9}, {cost: 5}, {cost: 5}, {cost: 3}, {cost: 1}}
 	judged := []*Anchoring{{AnchoredArena: 101}, {AnchoredArena: 40}, {AnchoredArena: 80}, {AnchoredArena: 70}, nil, {AnchoredArena: 100}}
@@ -16,7 +17,8 @@ func TestRuntimeBest(t *testing.T) {
 	}
 }
 
-// TestHalve looks for the highest budget that is low enough, in a limited number of steps, and in none where no effort is allowed.
+// TestHalve looks for the highest budget that is low enough, in a limited number of steps, and in
+// none where no effort is allowed.
 func TestHalve(t *testing.T) {
 	const kib = 1 << 10
 	for _, c := range []struct {

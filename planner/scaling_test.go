@@ -32,7 +32,8 @@ func training(t testing.TB, f graphtest.Family, n int) (*graph.Model, *op.Result
 // linearPlans are families in which every size is a number.
 var linearPlans = []string{"chain", "training", "yield", "inputs-of-node", "readers", "graph-outputs", "branches", "views"}
 
-// TestAnchorWorkIsLinear: however anchors are placed, every step is looked at a few times for each set of places.
+// TestAnchorWorkIsLinear: however anchors are placed, every step is looked at a few times for each
+// set of places.
 func TestAnchorWorkIsLinear(t *testing.T) {
 	const sets, looks = 8, 3
 	for _, f := range graphtest.Select(t, linearPlans...) {
@@ -45,8 +46,9 @@ func TestAnchorWorkIsLinear(t *testing.T) {
 	}
 }
 
-// TestPlacingIsLinear: a level simulates as many steps as a multiple of the graph's, which does not grow with the graph. Where copies are
-// split at every step, a chain in which everything runs again would come to quadratically many.
+// TestPlacingIsLinear: a level simulates as many steps as a multiple of the graph's, which does not
+// grow with the graph. Where copies are split at every step, a chain in which everything runs again
+// would come to quadratically many.
 func TestPlacingIsLinear(t *testing.T) {
 	const most = 120 // steps simulated for one of the graph: selections tried times rounds of splits times clones
 	for _, f := range graphtest.Select(t, linearPlans...) {
@@ -59,8 +61,9 @@ func TestPlacingIsLinear(t *testing.T) {
 	}
 }
 
-// BenchmarkChainMillion plans level 1 for the training graph of a forward chain of a million nodes, and reports the bytes that were allocated for each
-// node of the training graph. It needs about 4 GB; -short takes a hundredth of it.
+// BenchmarkChainMillion plans level 1 for the training graph of a forward chain of a million nodes,
+// and reports the bytes that were allocated for each node of the training graph. It needs about 4
+// GB; -short takes a hundredth of it.
 func BenchmarkChainMillion(b *testing.B) {
 	n := 1_000_000
 	if testing.Short() {

@@ -8,8 +8,8 @@ type Run struct {
 	Again bool // the node has run before: this run is its clone's
 }
 
-// Sequence lists all executions of a step in the plan's order: every node once, and the clones right before the
-// backward node that they are for.
+// Sequence lists all executions of a step in the plan's order: every node once, and the clones
+// right before the backward node that they are for.
 func (p *Plan) Sequence() []Run {
 	runs := make([]Run, 0, len(p.Analysis.Order)+p.Recompute.Nodes)
 	placements := p.Placements

@@ -10,15 +10,17 @@ import (
 	"memopt/recompute"
 )
 
-// tasks is a training graph in the form that package remat searches. Task i is the node at place i of the
-// order. Views make nothing: who reads a view uses the value whose bytes it shows; where a clone of
-// a view is needed is settled when extra runs are turned into placements. Sizes are those
-// in an arena, rounded up to the alignment; what lives inside subgraphs is in no arena and does not count.
+// tasks is a training graph in the form that package remat searches. Task i is the node at place i
+// of the order. Views make nothing: who reads a view uses the value whose bytes it shows; where a
+// clone of a view is needed is settled when extra runs are turned into placements. Sizes are those
+// in an arena, rounded up to the alignment; what lives inside subgraphs is in no arena and does not
+// count.
 type tasks struct {
 	a     *recompute.Analysis
 	graph *remat.Graph
-	// loose is graph with every task allowed to run again that may run twice at all, although readers of its original are
-	// left. Bounds speak of it, and so hold for all plans: those of levels, configurations and plan files, too.
+	// loose is graph with every task allowed to run again that may run twice at all, although
+	// readers of its original are left. Bounds speak of it, and so hold for all plans: those of
+	// levels, configurations and plan files, too.
 	loose  *remat.Graph
 	sizes  *live.Sizes
 	root   []graph.ValueID // by value: whose bytes it shows; NoValue for persistent ones
@@ -27,8 +29,8 @@ type tasks struct {
 	stamp  []graph.NodeID  // by number of a value: one past the last node found to use it
 }
 
-// stepUnits is about the number of cost units in a step: enough to keep the ratios of the smallest nodes, and few enough that
-// thousands of steps add up within int64.
+// stepUnits is about the number of cost units in a step: enough to keep the ratios of the smallest
+// nodes, and few enough that thousands of steps add up within int64.
 const stepUnits = 1 << 46
 
 // unitsPerSecond is the number of cost units in a second.
@@ -43,8 +45,8 @@ func unitsPerSecond(seconds []float64) float64 {
 	return stepUnits / total
 }
 
-// newTasks translates the plan's graph. seconds has the time of every node, workspace the bytes that it needs
-// besides its operands (nil: none). round is align, but for tests.
+// newTasks translates the plan's graph. seconds has the time of every node, workspace the bytes
+// that it needs besides its operands (nil: none). round is align, but for tests.
 func newTasks(p *Plan, seconds []float64, workspace []int64, round func(int64) int64) *tasks {
 	g := p.Analysis.Graph
 	t := &tasks{a: p.Analysis, graph: &remat.Graph{}, sizes: p.Sizes, root: rootsOf(g, p.Sizes), value: make([]int32, len(g.Values)), whyNot: make([]string, len(g.Nodes))}
@@ -112,7 +114,8 @@ func (t *tasks) numberValues(bytes []int64, round func(int64) int64) {
 	}
 }
 
-// judge says of every node why it may not run twice at all: the backward nodes, and what the op table forbids.
+// judge says of every node why it may not run twice at all: the backward nodes, and what the op
+// table forbids.
 func (t *tasks) judge() {
 	replays := recompute.NewReplays(t.a.Model)
 	for i := range t.whyNot {
@@ -123,8 +126,9 @@ func (t *tasks) judge() {
 	}
 }
 
-// judgeReaders takes those nodes from the search, and returns them, whose results are read where a clone would not be read in
-// their place: by forward nodes behind the first backward one, and by subgraphs there.
+// judgeReaders takes those nodes from the search, and returns them, whose results are read where a
+// clone would not be read in their place: by forward nodes behind the first backward one, and by
+// subgraphs there.
 func (t *tasks) judgeReaders(pos []int32) (taken []graph.NodeID) {
 	g, from := t.a.Graph, t.firstBackward()
 	for i, n := range g.Nodes {

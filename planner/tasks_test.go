@@ -30,7 +30,8 @@ func withoutInner(p *Plan) *Plan {
 	return p
 }
 
-// randomExtras draws extra runs that the graph allows, before backward nodes: those before others move to the next of these.
+// randomExtras draws extra runs that the graph allows, before backward nodes: those before others
+// move to the next of these.
 func randomExtras(rng *rand.Rand, tk *tasks, n int) []remat.Extra {
 	var out []remat.Extra
 	g := tk.graph
@@ -44,7 +45,8 @@ func randomExtras(rng *rand.Rand, tk *tasks, n int) []remat.Extra {
 	return remat.SortExtras(out)
 }
 
-// same checks that the tasks with some extra runs and the program with their placements have one peak.
+// same checks that the tasks with some extra runs and the program with their placements have one
+// peak.
 func same(t *testing.T, p *Plan, tk *tasks, extras []remat.Extra) {
 	out, err := tk.graph.Simulate(extras)
 	require.NoError(t, err)

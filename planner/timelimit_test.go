@@ -15,7 +15,8 @@ import (
 // endless is an effort that no search comes to the end of.
 const endless = 1e5
 
-// TestTimeLimit: whatever is searched, the limit ends it with a plan, which says so, and with the layout that it was judged by.
+// TestTimeLimit: whatever is searched, the limit ends it with a plan, which says so, and with the
+// layout that it was judged by.
 func TestTimeLimit(t *testing.T) {
 	m, err := examples.Transformer(examples.TransformerOptions{Layers: 3, Hidden: 64, Heads: 4, Vocab: 500, Positions: 64})
 	require.NoError(t, err)
@@ -50,7 +51,8 @@ func TestTimeLimit(t *testing.T) {
 	require.NotEmpty(t, curve.Points)
 }
 
-// TestInterruptedPlan: a context that is done when it is asked for leaves a plan where the first one fits, and nothing endless.
+// TestInterruptedPlan: a context that is done when it is asked for leaves a plan where the first
+// one fits, and nothing endless.
 func TestInterruptedPlan(t *testing.T) {
 	m, err := examples.Transformer(examples.TransformerOptions{Layers: 2, Hidden: 32, Heads: 4, Vocab: 100, Positions: 32})
 	require.NoError(t, err)

@@ -9,14 +9,15 @@ import (
 // ErrUnfit means that no plan that was found stays within the budget.
 var ErrUnfit = errors.New("no plan fits the budget")
 
-// UnfitError says how far from a budget the best plans are. All sizes are bytes without the persistent ones. It
-// wraps ErrUnfit.
+// UnfitError says how far from a budget the best plans are. All sizes are bytes without the
+// persistent ones. It wraps ErrUnfit.
 type UnfitError struct {
 	Budget int64
 	// LowestArena is the smallest arena that any plan reached, LowestLive the lowest peak of
 	// live bytes. They may belong to different plans.
 	LowestArena, LowestLive int64
-	// LowerBound is a number of bytes that the arena of no plan in this order is below; 0 where none is known.
+	// LowerBound is a number of bytes that the arena of no plan in this order is below; 0 where
+	// none is known.
 	LowerBound int64
 	// Persistent is the bytes of inputs and weights where the budget was for these, too; else 0.
 	Persistent int64

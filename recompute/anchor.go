@@ -13,16 +13,17 @@ import (
 // AnchorSuffix is what the names of values end in that are read through an anchor.
 const AnchorSuffix = "_anchor"
 
-// MinAnchorOpset is the oldest operator set that anchors can be written in: that in which Mul broadcasts as NumPy does.
+// MinAnchorOpset is the oldest operator set that anchors can be written in: that in which Mul
+// broadcasts as NumPy does.
 const MinAnchorOpset = 7
 
-// Anchor is a place in the order that a runtime may not move nodes across: from there on, clones and
-// backward nodes read Values through views that wait until all Sinks are made.
+// Anchor is a place in the order that a runtime may not move nodes across: from there on, clones
+// and backward nodes read Values through views that wait until all Sinks are made.
 //
-// An anchor is written in the graph's own operators. Size of every sink, which reads none of its data, gives
-// numbers whose minimum times zeros are zeros; Reshape of a value by zeros keeps every dim and copies
-// nothing. A runtime cannot fold that without knowing the sinks' sizes, and cannot take a clone that
-// reads the view for a repetition of the original.
+// An anchor is written in the graph's own operators. Size of every sink, which reads none of its
+// data, gives numbers whose minimum times zeros are zeros; Reshape of a value by zeros keeps every
+// dim and copies nothing. A runtime cannot fold that without knowing the sinks' sizes, and cannot
+// take a clone that reads the view for a repetition of the original.
 //
 //	m = Min(Size(sink), …, m of the anchor before)
 //	value_anchor = Reshape(value, Mul(m, zeros))
@@ -30,8 +31,9 @@ type Anchor struct {
 	Before graph.NodeID    // a backward node; the anchor stands before it and before the clones that are made for it
 	Sinks  []graph.ValueID // made before that place
 	Values []graph.ValueID // made before that place, tensors of known rank, no scalars
-	// Late values are made behind that place and before the next anchor. They are outputs of views that take no part in the anchor
-	// themselves: of two views in a row ONNX Runtime makes one, and what the first waited for would be lost.
+	// Late values are made behind that place and before the next anchor. They are outputs of views
+	// that take no part in the anchor themselves: of two views in a row ONNX Runtime makes one, and
+	// what the first waited for would be lost.
 	Late []graph.ValueID
 }
 
@@ -154,7 +156,8 @@ func (w *anchorWriter) minimum(name string, sinks []graph.ValueID) error {
 	return w.product(name, sizes)
 }
 
-// product stands in for the minimum where Min knows no int64: zero times one size after the other, which cannot overflow.
+// product stands in for the minimum where Min knows no int64: zero times one size after the other,
+// which cannot overflow.
 func (w *anchorWriter) product(name string, sizes []graph.ValueID) error {
 	m, err := w.zerosOf(1)
 	if err != nil {
@@ -220,7 +223,8 @@ func (w *anchorWriter) view(v, dims graph.ValueID) {
 	w.newest[v] = out
 }
 
-// add appends a node with one output of int64 and the given shape, if that is ranked. It is named after its output.
+// add appends a node with one output of int64 and the given shape, if that is ranked. It is named
+// after its output.
 func (w *anchorWriter) add(kind graph.Kind, name string, shape graph.Shape, inputs ...graph.ValueID) graph.ValueID {
 	name = w.freeName(name)
 	out := w.g.Value(name)
@@ -245,8 +249,9 @@ func (w *anchorWriter) freeName(name string) string {
 	}
 }
 
-// Loose returns the number of the dim of a type that anchored graphs leave open, the first one that is no number, or -1: in a
-// graph of fixed sizes runtimes fuse nodes by what they know of shapes, and the numbers should not change.
+// Loose returns the number of the dim of a type that anchored graphs leave open, the first one that
+// is no number, or -1: in a graph of fixed sizes runtimes fuse nodes by what they know of shapes,
+// and the numbers should not change.
 func Loose(t *graph.Type) int {
 	if t.Form != graph.FormTensor {
 		return -1
@@ -267,9 +272,10 @@ func loosened(t graph.Type, dim int) graph.Type {
 	return t
 }
 
-// loosen leaves a dim unknown, if one is no number, in what the file says of the values that clones and backward nodes make. ONNX Runtime would
-// otherwise put such a value into the buffer of a forward value of the same shape and keep that buffer allocated in
-// between, which undoes what recomputing saves.
+// loosen leaves a dim unknown, if one is no number, in what the file says of the values that clones
+// and backward nodes make. ONNX Runtime would otherwise put such a value into the buffer of a
+// forward value of the same shape and keep that buffer allocated in between, which undoes what
+// recomputing saves.
 func (r *rewriter) loosen() {
 	moved := make([]bool, len(r.g.Values))
 	seen := make([]bool, len(r.old.Nodes))

@@ -12,7 +12,8 @@ import (
 	"memopt/recompute"
 )
 
-// anchorGraph is a step of two layers whose activations have a view between them; opset and IR version are to be filled in.
+// anchorGraph is a step of two layers whose activations have a view between them; opset and IR
+// version are to be filled in.
 const anchorGraph = `<ir_version: %d, opset_import: ["" : %d]>
 step (float[N, 8] x, float[8, 8] w1, float[8, 8] w2, float s) => (float loss, float[8, 8] g2, float[8, 8] g1)
 <int64[2] flat = {-1, 8}>
@@ -29,7 +30,8 @@ step (float[N, 8] x, float[8, 8] w1, float[8, 8] w2, float s) => (float loss, fl
   [dw1] g1 = Gemm <transA = 1> (x, dr)
 }`
 
-// anchorCase rewrites the graph with given anchors: act runs again before dr, behind the gradient of w2.
+// anchorCase rewrites the graph with given anchors: act runs again before dr, behind the gradient
+// of w2.
 func anchorCase(t *testing.T, ir, opset int, edit func(*recompute.Anchor, map[string]graph.ValueID)) (*recompute.Rewritten, error) {
 	t.Helper()
 	m, err := graph.Parse(fmt.Sprintf(anchorGraph, ir, opset), "step")
@@ -82,7 +84,8 @@ func TestAnchorNodes(t *testing.T) {
 	}
 }
 
-// TestAnchorTypes holds the file to what it says of new values: all are listed, and of those behind an anchor one dim is left open.
+// TestAnchorTypes holds the file to what it says of new values: all are listed, and of those behind
+// an anchor one dim is left open.
 func TestAnchorTypes(t *testing.T) {
 	r, err := anchorCase(t, 8, 17, nil)
 	require.NoError(t, err)

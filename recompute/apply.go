@@ -16,19 +16,21 @@ const Suffix = "_recompute"
 type Options struct {
 	// Seed goes into the seeds that random nodes without one are given.
 	Seed int64
-	// Anchors are written in the order of their places. They are as package planner decided; nil: none.
+	// Anchors are written in the order of their places. They are as package planner decided; nil:
+	// none.
 	Anchors []Anchor
-	// Guard writes what keeps stock ONNX Runtime's optimizations and kernels from changing the rewritten graph's numbers, at any level of
-	// optimization. Graphs with a YieldOp, which stock ONNX Runtime does not run, get none.
+	// Guard writes what keeps stock ONNX Runtime's optimizations and kernels from changing the
+	// rewritten graph's numbers, at any level of optimization. Graphs with a YieldOp, which stock
+	// ONNX Runtime does not run, get none.
 	Guard bool
 }
 
 // Rewritten is the outcome of Apply.
 type Rewritten struct {
 	Model *graph.Model
-	// Origin maps every node of the new graph to the node that it is, or
-	// is a clone of, in the old one; nodes of anchors and guards to NoNode. An Identity that copies what an anchor waits for to a graph
-	// output has no place in it: its input takes its name.
+	// Origin maps every node of the new graph to the node that it is, or is a clone of, in the old
+	// one; nodes of anchors and guards to NoNode. An Identity that copies what an anchor waits for
+	// to a graph output has no place in it: its input takes its name.
 	Origin []graph.NodeID
 	// Clones counts the nodes that run again.
 	Clones int

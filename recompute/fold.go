@@ -7,8 +7,9 @@ import (
 	"memopt/graph/op"
 )
 
-// foldCopies takes out the Identity nodes that copy what anchors wait for to graph outputs, and lets the nodes that make these values
-// make the outputs. ONNX Runtime does so by itself where nothing else reads the value; an anchor reads its size.
+// foldCopies takes out the Identity nodes that copy what anchors wait for to graph outputs, and
+// lets the nodes that make these values make the outputs. ONNX Runtime does so by itself where
+// nothing else reads the value; an anchor reads its size.
 func (r *rewriter) foldCopies(nodes []*graph.Node) []*graph.Node {
 	sunk, read := r.sunk()
 	if !slices.Contains(sunk, true) {
@@ -36,8 +37,8 @@ func (r *rewriter) foldCopies(nodes []*graph.Node) []*graph.Node {
 	return kept
 }
 
-// sunk marks the values of the old graph that anchors wait for and that only nodes of the graph itself read, and all values that are
-// read by nodes.
+// sunk marks the values of the old graph that anchors wait for and that only nodes of the graph
+// itself read, and all values that are read by nodes.
 func (r *rewriter) sunk() (out, read []bool) {
 	out, read = make([]bool, len(r.old.Values)), make([]bool, len(r.old.Values))
 	for i := range r.opts.Anchors {

@@ -10,8 +10,8 @@ import (
 // GuardSuffix is what the names of values end in that guards make.
 const GuardSuffix = "_guard"
 
-// A guard keeps what stock ONNX Runtime does to a rewritten graph from changing its numbers. Three things would, all of them
-// because a rewrite changes who reads what:
+// A guard keeps what stock ONNX Runtime does to a rewritten graph from changing its numbers. Three
+// things would, all of them because a rewrite changes who reads what:
 //
 //   - A Dropout whose mask nobody reads is taken out, whatever its training_mode says (its dropout_elimination.cc). In a rewritten graph
 //     the masks of originals, and of clones that were made for their data, have lost their readers. It is taken out only while no more than
@@ -22,7 +22,8 @@ const GuardSuffix = "_guard"
 //     included, so that a clone would update them again. A clone is given others, which do not count for what it normalizes, and nothing
 //     reads the statistics that it makes.
 //
-// The view that a constant v is read through is a Reshape that no runtime can fold, as those of anchors are:
+// The view that a constant v is read through is a Reshape that no runtime can fold, as those of
+// anchors are:
 //
 //	v_guard = Reshape(v, Mul(Size(input), zeros))
 type guardWriter struct {
@@ -70,8 +71,9 @@ func (r *rewriter) guarded(nodes []*graph.Node) ([]*graph.Node, error) {
 	return out, w.fails
 }
 
-// hideDropping lets a Dropout read its ratio and its training mode through views. A ratio that is left out is stated: should the node that makes
-// the data be taken out, a single one that makes an input would be put in its place.
+// hideDropping lets a Dropout read its ratio and its training mode through views. A ratio that is
+// left out is stated: should the node that makes the data be taken out, a single one that makes an
+// input would be put in its place.
 func (w *guardWriter) hideDropping(n *graph.Node) {
 	const ratio, mode = 1, 2
 	n.Inputs = slices.Clone(n.Inputs)
@@ -93,8 +95,9 @@ func (w *guardWriter) hideConstants(n *graph.Node) {
 	}
 }
 
-// viewOf returns a view of a value that no runtime can fold; of a value of unknown rank, which no file has here, the value itself. Where the
-// graph is given nothing, the view waits for another operand of its reader.
+// viewOf returns a view of a value that no runtime can fold; of a value of unknown rank, which no
+// file has here, the value itself. Where the graph is given nothing, the view waits for another
+// operand of its reader.
 func (w *guardWriter) viewOf(v, other graph.ValueID) graph.ValueID {
 	t := w.g.Values[v].Type
 	rank := t.Shape.Rank()
@@ -143,7 +146,8 @@ func (w *guardWriter) retype(v graph.ValueID, t graph.Type) {
 	w.g.ValueInfo = append(w.g.ValueInfo, graph.Decl{Value: v, Type: t})
 }
 
-// constant adds a tensor to the file: an initializer, or a node where an initializer would have to be a graph input.
+// constant adds a tensor to the file: an initializer, or a node where an initializer would have to
+// be a graph input.
 func (w *guardWriter) constant(data *graph.TensorData) graph.ValueID {
 	if w.out.Model.IRVersion < 4 {
 		v := w.add(op.Constant, data.Name, graph.Ints(data.Dims...))
@@ -158,8 +162,9 @@ func (w *guardWriter) constant(data *graph.TensorData) graph.ValueID {
 	return v
 }
 
-// stateOffset is added to the running statistics that clones are given: ONNX Runtime makes one of small constants that are equal, and no
-// other constant is likely to be one more than this than a norm's statistics.
+// stateOffset is added to the running statistics that clones are given: ONNX Runtime makes one of
+// small constants that are equal, and no other constant is likely to be one more than this than a
+// norm's statistics.
 const stateOffset = 0.7853
 
 // giveState gives a clone running statistics of its own.
@@ -195,7 +200,8 @@ func (w *guardWriter) shifted(v graph.ValueID) graph.ValueID {
 	return out
 }
 
-// givenTensor returns the first tensor that a graph is given and that is no weight of the file, or NoValue.
+// givenTensor returns the first tensor that a graph is given and that is no weight of the file, or
+// NoValue.
 func givenTensor(g *graph.Graph) graph.ValueID {
 	for _, d := range g.Inputs {
 		if v := &g.Values[d.Value]; !v.IsInitializer() && v.Type.Form == graph.FormTensor {
@@ -205,7 +211,8 @@ func givenTensor(g *graph.Graph) graph.ValueID {
 	return graph.NoValue
 }
 
-// uses knows by value how often it is read, by nodes, by their subgraphs, as a graph output, and which node makes it.
+// uses knows by value how often it is read, by nodes, by their subgraphs, as a graph output, and
+// which node makes it.
 type uses struct {
 	count []int32
 	def   []*graph.Node
@@ -248,7 +255,8 @@ func (u *uses) makes(v graph.ValueID, kind graph.Kind) *graph.Node {
 	return u.def[v]
 }
 
-// made reports whether a node makes a value, once Constant nodes have become initializers and copies have been taken out.
+// made reports whether a node makes a value, once Constant nodes have become initializers and
+// copies have been taken out.
 func (u *uses) made(v graph.ValueID) bool {
 	for n := u.makes(v, op.Identity); n != nil && n.Input(0) != graph.NoValue; n = u.makes(v, op.Identity) {
 		v = n.Inputs[0]
@@ -256,14 +264,14 @@ func (u *uses) made(v graph.ValueID) bool {
 	return v != graph.NoValue && u.def[v] != nil && !op.Of(u.def[v].Kind).Has(op.ConstantRole)
 }
 
-// removes reports whether stock ONNX Runtime, from the basic level of optimization on, replaces a Dropout by its data although it may drop
-// something.
+// removes reports whether stock ONNX Runtime, from the basic level of optimization on, replaces a
+// Dropout by its data although it may drop something.
 func (u *uses) removes(g *graph.Graph, n *graph.Node) bool {
 	return n.Kind == op.Dropout && u.eliminates(g, n) && !dropsNothing(g, n)
 }
 
-// eliminates reports whether it replaces a Dropout by its data at all: where nobody reads the mask, the result is no graph output, and one input
-// is made by a node.
+// eliminates reports whether it replaces a Dropout by its data at all: where nobody reads the mask,
+// the result is no graph output, and one input is made by a node.
 func (u *uses) eliminates(g *graph.Graph, n *graph.Node) bool {
 	made := 0
 	for _, v := range n.Inputs {
@@ -274,7 +282,8 @@ func (u *uses) eliminates(g *graph.Graph, n *graph.Node) bool {
 	return u.of(n.Output(1)) == 0 && n.Output(0) != graph.NoValue && !g.Values[n.Output(0)].Output && made == 1
 }
 
-// dropsNothing reports whether a Dropout is known to give its data: before operator set 12 it is defined for inference only.
+// dropsNothing reports whether a Dropout is known to give its data: before operator set 12 it is
+// defined for inference only.
 func dropsNothing(g *graph.Graph, n *graph.Node) bool {
 	return n.Input(2) == graph.NoValue || isZero(g, n.Input(2)) || n.Input(1) != graph.NoValue && isZero(g, n.Input(1))
 }
@@ -306,7 +315,8 @@ func isConstant(g *graph.Graph, v graph.ValueID) bool {
 	return value.IsConstant() || value.Def != graph.NoNode && int(value.Def) < len(g.Nodes) && IsConstant(g, value.Def)
 }
 
-// Eliminated marks the Dropout nodes, by node, that stock ONNX Runtime replaces by their data from the basic level of optimization on.
+// Eliminated marks the Dropout nodes, by node, that stock ONNX Runtime replaces by their data from
+// the basic level of optimization on.
 func Eliminated(g *graph.Graph) []bool {
 	out, found := make([]bool, len(g.Nodes)), findUses(g, g.Nodes)
 	for i, n := range g.Nodes {
@@ -315,7 +325,8 @@ func Eliminated(g *graph.Graph) []bool {
 	return out
 }
 
-// LostDropouts lists those among them that may drop something: with them the runtime's numbers are those without dropout.
+// LostDropouts lists those among them that may drop something: with them the runtime's numbers are
+// those without dropout.
 func LostDropouts(g *graph.Graph) []graph.NodeID {
 	var out []graph.NodeID
 	found := findUses(g, g.Nodes)
@@ -327,8 +338,8 @@ func LostDropouts(g *graph.Graph) []graph.NodeID {
 	return out
 }
 
-// halves marks the values h of patterns h * (1 + tanh(...)) that other nodes read, too, while h is a product with a constant and the rest of the
-// pattern has one reader each.
+// halves marks the values h of patterns h * (1 + tanh(...)) that other nodes read, too, while h is
+// a product with a constant and the rest of the pattern has one reader each.
 func (u *uses) halves(g *graph.Graph, nodes []*graph.Node) []bool {
 	out := make([]bool, len(g.Values))
 	for _, n := range nodes {

@@ -13,8 +13,8 @@ import (
 	"memopt/recompute"
 )
 
-// guardCase rewrites a step whose node "loss" ends the forward half and whose node "d" begins the other: the nodes again, in order and separated by blanks,
-// run again before the node before.
+// guardCase rewrites a step whose node "loss" ends the forward half and whose node "d" begins the
+// other: the nodes again, in order and separated by blanks, run again before the node before.
 func guardCase(t *testing.T, text, again, before string, opts recompute.Options) *recompute.Rewritten {
 	t.Helper()
 	m, err := graph.Parse(text, "step")
@@ -38,7 +38,8 @@ func guardCase(t *testing.T, text, again, before string, opts recompute.Options)
 	return r
 }
 
-// added lists the nodes of a rewritten graph that are no nodes of the old one, and those that read them.
+// added lists the nodes of a rewritten graph that are no nodes of the old one, and those that read
+// them.
 func added(r *recompute.Rewritten) string {
 	var b strings.Builder
 	seen := map[graph.NodeID]bool{}
@@ -69,7 +70,8 @@ step (float[N, 8] x, float[8, 8] w) => (float loss, float[8, 8] gw)
   [dw] gw = Gemm <transA = 1> (x, dr)
 }`
 
-// TestGuardDropout: where the mask is made again, the original's has lost its reader, and stock ONNX Runtime would take the original out.
+// TestGuardDropout: where the mask is made again, the original's has lost its reader, and stock
+// ONNX Runtime would take the original out.
 func TestGuardDropout(t *testing.T) {
 	const constants, operands = "float ratio = {0.5}, bool yes = {1}", ", ratio, yes"
 	clone := "drop_recompute: y_recompute, k_recompute = Dropout seed=3(r, ratio, yes)\n"
@@ -109,7 +111,8 @@ func TestGuardDropout(t *testing.T) {
 	require.Len(t, recompute.LostDropouts(bare.Model.Graph), 1)
 }
 
-// TestGuardClones: of two clones, the first is read for its data only. Guards stand in the forward half, whose end is recorded as before.
+// TestGuardClones: of two clones, the first is read for its data only. Guards stand in the forward
+// half, whose end is recorded as before.
 func TestGuardClones(t *testing.T) {
 	text := strings.Replace(fmt.Sprintf(dropoutStep, 8, 17, "float ratio = {0.5}, bool yes = {1}", ", ratio, yes"), "[dr]", "[dy] dy = Mul (y, d)\n  [dz] dz = Where (k, dy, d)\n  [dr]", 1)
 	m, err := graph.Parse(text, "step")
@@ -150,7 +153,8 @@ step (float[N, 8] x, %[2]s[8] given) => (float loss, %[2]s[8] mean_after, float[
   [g] g = Mul (d, y)
 }`
 
-// TestGuardStatistics: clones of a norm are given running statistics of their own, the same for all, and nothing reads those that they make.
+// TestGuardStatistics: clones of a norm are given running statistics of their own, the same for
+// all, and nothing reads those that they make.
 func TestGuardStatistics(t *testing.T) {
 	r := guardCase(t, fmt.Sprintf(normStep, 8, "float"), "norm norm", "mean", recompute.Options{Guard: true})
 	require.Equal(t, "given_guard: given_guard = Add(given, memopt_guard_offset)\nvar_guard: var_guard = Add(var, memopt_guard_offset)\n"+
@@ -183,7 +187,8 @@ step (float[N, 8] x) => (float loss, float[N, 8] g)
   [g] g = Mul (e, s)
 }`
 
-// TestGuardGelu: once the sum has one reader, stock ONNX Runtime makes one node of the pattern, although the half has two.
+// TestGuardGelu: once the sum has one reader, stock ONNX Runtime makes one node of the pattern,
+// although the half has two.
 func TestGuardGelu(t *testing.T) {
 	views := "x_guard_size: x_guard_size = Size(x)\nhalf_guard_zeros: half_guard_zeros = Mul(x_guard_size, memopt_anchor_rank_0)\nhalf_guard: half_guard = Reshape(half, half_guard_zeros)\n"
 	for _, operands := range [][]any{{"a, half", "t, one", "h, s"}, {"half, a", "one, t", "s, h"}} {
@@ -227,7 +232,8 @@ step () => (float loss, float[2] g)
 		"yes_guard: yes_guard = Reshape(yes, yes_guard_zeros)\ndrop: y, k = Dropout seed=3(x, ratio_guard, yes_guard)\ndrop_recompute: y_recompute, k_recompute = Dropout seed=3(x, ratio, yes)\n", added(r))
 }
 
-// TestEliminated has what ONNX Runtime 1.30 does with Dropout nodes from the basic level on, whatever they drop.
+// TestEliminated has what ONNX Runtime 1.30 does with Dropout nodes from the basic level on,
+// whatever they drop.
 func TestEliminated(t *testing.T) {
 	for _, c := range []struct {
 		text            string

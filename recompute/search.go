@@ -87,7 +87,8 @@ func (s *search) followInputs(queue []graph.NodeID, id graph.NodeID) []graph.Nod
 	return queue
 }
 
-// isSmall reports whether a value has a numeric shape of few elements. It is asked once per value, however many searches meet it.
+// isSmall reports whether a value has a numeric shape of few elements. It is asked once per value,
+// however many searches meet it.
 func (s *search) isSmall(id graph.ValueID) bool {
 	if s.size[id] == unasked {
 		s.size[id] = large

@@ -21,7 +21,8 @@ func parsed(t *testing.T, text string) *graph.Model {
 	return m
 }
 
-// TestSmallValues: as in ONNX Runtime, a value of fewer than 1024*1024 elements is taken to be at hand, one of as many is not.
+// TestSmallValues: as in ONNX Runtime, a value of fewer than 1024*1024 elements is taken to be at
+// hand, one of as many is not.
 func TestSmallValues(t *testing.T) {
 	for elements, want := range map[int]int{1<<20 - 1: 1, 1 << 20: 2, 1<<20 + 1: 2} {
 		a, err := analyse(parsed(t, fmt.Sprintf(`g (float[%d] x) => (float[%d] g) {
@@ -33,8 +34,8 @@ func TestSmallValues(t *testing.T) {
 	}
 }
 
-// TestCompromiseRatio: strategy 2 stashes the narrow input of a Cast in place of what comes behind; how much that frees is the share of the bits.
-// A Cast that does not widen is no place to stop at.
+// TestCompromiseRatio: strategy 2 stashes the narrow input of a Cast in place of what comes behind;
+// how much that frees is the share of the bits. A Cast that does not widen is no place to stop at.
 func TestCompromiseRatio(t *testing.T) {
 	for _, c := range []struct {
 		from, to string
@@ -59,7 +60,8 @@ func TestCompromiseRatio(t *testing.T) {
 	}
 }
 
-// TestRewrittenBoundary: the recorded boundary of a rewritten graph is its first backward node or clone, and stays away where there is none to record.
+// TestRewrittenBoundary: the recorded boundary of a rewritten graph is its first backward node or
+// clone, and stays away where there is none to record.
 func TestRewrittenBoundary(t *testing.T) {
 	m := parsed(t, `g (float[n, 8] x) => (float loss, float[n, 8] g) {
 		[e] e = Exp (x)  [a] a = Tanh (e)  [loss] loss = ReduceMean <keepdims = 0> (a)  [d] d = Mul (a, a)  [g] g = Mul (d, e) }`)

@@ -23,7 +23,8 @@ func (r *rewriter) fixSeed(id graph.NodeID) error {
 	return nil
 }
 
-// setSeed gives a random node a seed, which depends on the name of its first output and on a number only.
+// setSeed gives a random node a seed, which depends on the name of its first output and on a number
+// only.
 func setSeed(n *graph.Node, info *op.Info, output string, seed int64) {
 	s := hashName(output) + int32(seed)
 	if info.FloatSeed {
@@ -33,8 +34,9 @@ func setSeed(n *graph.Node, info *op.Info, output string, seed int64) {
 	}
 }
 
-// Seed returns a copy of a model in which all random nodes have seeds: those without one are given what Apply would give them. A model in
-// which none lacks one is returned as it is. Nodes of subgraphs, and operators that have no seed, are left alone.
+// Seed returns a copy of a model in which all random nodes have seeds: those without one are given
+// what Apply would give them. A model in which none lacks one is returned as it is. Nodes of
+// subgraphs, and operators that have no seed, are left alone.
 func Seed(m *graph.Model, seed int64) *graph.Model {
 	out := m
 	for id, n := range m.Graph.Nodes {

@@ -33,8 +33,8 @@ type anchorJSON struct {
 	Peak    *anchorPeakJSON `json:"peak"`    // null where symbols are unbound
 }
 
-// budgetJSON says whether the file is within the budget in stock ONNX Runtime. It is null where no budget was asked for that bounds an arena, and
-// without anchors.
+// budgetJSON says whether the file is within the budget in stock ONNX Runtime. It is null where no
+// budget was asked for that bounds an arena, and without anchors.
 type budgetJSON struct {
 	In    string `json:"in"`            // memopt or ort: in what the plan had to fit
 	Arena int64  `json:"arena_bytes"`   // that the budget leaves the runtime's arena
@@ -42,8 +42,8 @@ type budgetJSON struct {
 	Fits  bool   `json:"runtime_fits"`
 }
 
-// anchorPeakJSON has the predicted peaks in the default order of stock ONNX Runtime: of the graph as it is, of the rewritten one
-// without anchors, of the rewritten one.
+// anchorPeakJSON has the predicted peaks in the default order of stock ONNX Runtime: of the graph
+// as it is, of the rewritten one without anchors, of the rewritten one.
 type anchorPeakJSON struct {
 	Baseline int64 `json:"baseline_bytes"`
 	Bare     int64 `json:"bare_bytes"`

@@ -34,7 +34,8 @@ func budgetSummary(w io.Writer, p, level1 *planner.Plan) error {
 	return besides(w, p, level1)
 }
 
-// besides shows the plan beside what else is done: ONNX Runtime's level 1, and checkpoints of whole layers.
+// besides shows the plan beside what else is done: ONNX Runtime's level 1, and checkpoints of whole
+// layers.
 func besides(w io.Writer, p, level1 *planner.Plan) error {
 	t := Table{Title: "Beside it", Header: []string{"What runs again", "Peak, live", "Time"}, Right: []bool{false, true, true}}
 	t.Add("this plan", Bytes(p.Planned.Peak.Bytes), "+"+Percent(p.Overhead))
@@ -80,7 +81,8 @@ type pointJSON struct {
 	Nodes              int     `json:"nodes"`
 }
 
-// Pareto writes the curve of budget and cost. Budgets and peaks are bytes without inputs and weights.
+// Pareto writes the curve of budget and cost. Budgets and peaks are bytes without inputs and
+// weights.
 func Pareto(w io.Writer, f Format, model string, c *planner.Curve) error {
 	if f == JSONFormat {
 		j := paretoJSON{Schema: ParetoSchema, Model: model, PersistentBytes: c.Persistent, Points: []pointJSON{}}

@@ -12,8 +12,8 @@ type libraryJSON struct {
 	ByLibrary    int `json:"by_library"`
 	// Own counts what the device's own kernels computed, by the reason.
 	Own map[string]int `json:"own_kernels,omitempty"`
-	// Workspace is the most that one convolution was lent of the arena; what it and the peak of live bytes
-	// would be with --cudnn-conv-use-max-workspace off stands beside it.
+	// Workspace is the most that one convolution was lent of the arena; what it and the peak of
+	// live bytes would be with --cudnn-conv-use-max-workspace off stands beside it.
 	Workspace   int64 `json:"workspace_bytes"`
 	Clamped     int64 `json:"clamped_workspace_bytes"`
 	ClampedLive int64 `json:"clamped_predicted_live_bytes"`

@@ -28,10 +28,12 @@ import (
 	"memopt/symbolic"
 )
 
-// The tests of this file give every field a value of its own and look for it where it belongs. What is expected is written down by
-// hand next to what is given, so no run can rewrite it; docs/schemas is held to the same documents.
+// The tests of this file give every field a value of its own and look for it where it belongs. What
+// is expected is written down by hand next to what is given, so no run can rewrite it; docs/schemas
+// is held to the same documents.
 
-// leaves prints a report as JSON, holds it to its schema and returns its leaves, in which numbers are texts.
+// leaves prints a report as JSON, holds it to its schema and returns its leaves, in which numbers
+// are texts.
 func leaves(t *testing.T, verb string, print func(w io.Writer) error) map[string]string {
 	t.Helper()
 	var b bytes.Buffer

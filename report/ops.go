@@ -31,7 +31,8 @@ type opJSON struct {
 	Gradient string `json:"gradient"`
 }
 
-// OpFacts is what Ops asks about an operator. A reason is "" where there is nothing to give a reason for.
+// OpFacts is what Ops asks about an operator. A reason is "" where there is nothing to give a
+// reason for.
 type OpFacts struct {
 	CPU      func(*op.Info) string // why there is no CPU kernel
 	CUDA     func(*op.Info) string // why the host runs it on the CUDA device
@@ -119,7 +120,8 @@ func memoryText(r *op.Info) string {
 	return "own"
 }
 
-// ortEntry returns the probe level from which on ONNX Runtime recomputes an operator, and its versions.
+// ortEntry returns the probe level from which on ONNX Runtime recomputes an operator, and its
+// versions.
 func ortEntry(r *op.Info) (*int, []int) {
 	if len(r.ORT) == 0 {
 		return nil, nil

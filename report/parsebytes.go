@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// sizeUnits maps the endings of sizes to bytes, the longest ending first, in small letters. A lone letter is binary:
-// 16G = 16Gi = 16GiB; GB is decimal.
+// sizeUnits maps the endings of sizes to bytes, the longest ending first, in small letters. A lone
+// letter is binary: 16G = 16Gi = 16GiB; GB is decimal.
 var sizeUnits = []struct {
 	suffix string
 	bytes  float64
@@ -19,9 +19,9 @@ var sizeUnits = []struct {
 	{"k", 1 << 10}, {"m", 1 << 20}, {"g", 1 << 30}, {"t", 1 << 40}, {"b", 1},
 }
 
-// ParseBytes reads a size: "16GiB", "16Gi" and "16G" are 2^34 bytes, "16GB" is 16·10^9, a
-// bare number is bytes. Whether letters are large or small makes no difference. Fractions of units such as "1.5GiB" are allowed,
-// of a byte not.
+// ParseBytes reads a size: "16GiB", "16Gi" and "16G" are 2^34 bytes, "16GB" is 16·10^9, a bare
+// number is bytes. Whether letters are large or small makes no difference. Fractions of units such
+// as "1.5GiB" are allowed, of a byte not.
 func ParseBytes(text string) (int64, error) {
 	number, unit := strings.ToLower(strings.TrimSpace(text)), 1.0
 	for _, u := range sizeUnits {

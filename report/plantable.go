@@ -45,7 +45,8 @@ func PlanTable(w io.Writer, p *planner.Plan, view PlanView) error {
 	return stashTable(p, view.Stashes).write(w)
 }
 
-// chosenTable is the table of clusters; for a plan to a budget, which chooses among all nodes, what runs again.
+// chosenTable is the table of clusters; for a plan to a budget, which chooses among all nodes, what
+// runs again.
 func chosenTable(w io.Writer, p *planner.Plan, configPath string) error {
 	if p.Bound == nil {
 		return infoTable(w, p, configPath)

@@ -18,9 +18,11 @@ type Runtime struct {
 	Exact        bool // the arena splits chunks to fit
 	Config       []string
 	Created      int64 // bytes in use in the arena once the session was made: weights as the runtime holds them
-	// LaterArena and LaterResident are the most that steps after the first took; 0 where there was but one.
+	// LaterArena and LaterResident are the most that steps after the first took; 0 where there was
+	// but one.
 	LaterArena, LaterResident int64
-	// Bounded says that making the session took more than a step, so that the step's figure is an upper bound.
+	// Bounded says that making the session took more than a step, so that the step's figure is an
+	// upper bound.
 	Bounded bool
 }
 
@@ -58,8 +60,8 @@ func newRuntimeJSON(v *RunView) *runtimeJSON {
 	return j
 }
 
-// patternShare is by how much later steps must exceed the first for it to be worth a line: less is the
-// arena's rounding.
+// patternShare is by how much later steps must exceed the first for it to be worth a line: less is
+// the arena's rounding.
 const patternShare = 1.02
 
 // runtimeFacts says what the runtime's settings cost in this run, with figures.

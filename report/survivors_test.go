@@ -31,7 +31,8 @@ func TestParseShare(t *testing.T) {
 	require.False(t, ok)
 }
 
-// TestBoxed: all lines are closed at one width, which an alternation of underlines and blanks fills.
+// TestBoxed: all lines are closed at one width, which an alternation of underlines and blanks
+// fills.
 func TestBoxed(t *testing.T) {
 	var b bytes.Buffer
 	require.NoError(t, writeBoxed(&b, "Title", []string{"|Freq   | what", separator, "|3      |abcdef"}, "Note"))

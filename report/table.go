@@ -93,8 +93,8 @@ func (t *Table) writeTextRow(b *strings.Builder, row []string, width []int) {
 	b.WriteByte('\n')
 }
 
-// WriteCSV writes the table as CSV (RFC 4180) with a header line. Cells that a spreadsheet would take for formulas
-// have an apostrophe in front.
+// WriteCSV writes the table as CSV (RFC 4180) with a header line. Cells that a spreadsheet would
+// take for formulas have an apostrophe in front.
 func (t *Table) WriteCSV(w io.Writer) error {
 	c := csv.NewWriter(w)
 	if err := c.Write(t.Header); err != nil {
@@ -139,7 +139,8 @@ func (t *Table) WriteMarkdown(w io.Writer) error {
 	return err
 }
 
-// markup escapes what would end a cell or turn into markup: emphasis, tags, entities, links and pictures.
+// markup escapes what would end a cell or turn into markup: emphasis, tags, entities, links and
+// pictures.
 var markup = strings.NewReplacer(`\`, `\\`, "|", `\|`, "*", `\*`, "`", "\\`", "<", "&lt;", "&", "&amp;", "](", `]\(`)
 
 // escapeMarkdown returns a cell's text as text.

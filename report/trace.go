@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// TraceHeader says what was traced, so that a trace that does not fit is noticed when it is read again (configs.LoadTrace).
+// TraceHeader says what was traced, so that a trace that does not fit is noticed when it is read
+// again (configs.LoadTrace).
 type TraceHeader struct {
 	Schema          string           `json:"schema"` // configs.TraceSchema
 	StructureSHA256 string           `json:"structure_sha256"`
@@ -24,8 +25,8 @@ type TraceNode struct {
 	args []byte // from the operator up to the step
 }
 
-// NewTraceNode returns a node's part of its events. origin is, of a clone, the node that it is a clone of, by its label
-// in the graph before it was rewritten; else "".
+// NewTraceNode returns a node's part of its events. origin is, of a clone, the node that it is a
+// clone of, by its label in the graph before it was rewritten; else "".
 func NewTraceNode(name, op, phase, origin string) *TraceNode {
 	n := &TraceNode{}
 	n.head = append(append([]byte(`{"name": `), quoteJSON(name)...), `, "cat": `...)
@@ -46,9 +47,10 @@ func quoteJSON(text string) []byte {
 	return plainJSON(quoted)
 }
 
-// TraceWriter writes events in the trace event format that Perfetto and chrome://tracing open, while they happen: an event
-// per execution of a node and a counter of live bytes, a line each. Times are microseconds; the header is in otherData. It holds
-// no event, so that a trace may be as long as its file.
+// TraceWriter writes events in the trace event format that Perfetto and chrome://tracing open,
+// while they happen: an event per execution of a node and a counter of live bytes, a line each.
+// Times are microseconds; the header is in otherData. It holds no event, so that a trace may be as
+// long as its file.
 type TraceWriter struct {
 	w    *bufio.Writer
 	line []byte
@@ -73,8 +75,9 @@ func NewTraceWriter(w io.Writer, header TraceHeader) *TraceWriter {
 	return t
 }
 
-// Event writes one execution of a node: when it started after the first one, how long it took, the bytes that were live
-// meanwhile, and the step that it was in. It allocates nothing. Close reports errors.
+// Event writes one execution of a node: when it started after the first one, how long it took, the
+// bytes that were live meanwhile, and the step that it was in. It allocates nothing. Close reports
+// errors.
 func (t *TraceWriter) Event(n *TraceNode, start, took time.Duration, live int64, step int) {
 	b := append(t.line[:0], ",\n"...)
 	b = append(b, n.head...)

@@ -68,7 +68,8 @@ func (v *VerifyView) saved() int64 {
 	return v.needed(v.Verdict.Baseline) - v.needed(v.Verdict.Planned)
 }
 
-// needed is what a saving is measured by: the arena, or the process's growth where ONNX Runtime runs without one.
+// needed is what a saving is measured by: the arena, or the process's growth where ONNX Runtime
+// runs without one.
 func (v *VerifyView) needed(r *verify.Run) int64 {
 	if v.Baseline.Runtime != nil && !v.Baseline.Runtime.Arena {
 		return r.Resident

@@ -38,12 +38,13 @@ const (
 // UnboundError lists the symbols that an evaluation needed and did not have.
 type UnboundError struct {
 	Symbols []string // sorted, each once
-	// Origins says of symbols where they come from, in words that follow the symbol's name: of those that nobody can look up among the
-	// inputs. It may be nil.
+	// Origins says of symbols where they come from, in words that follow the symbol's name: of
+	// those that nobody can look up among the inputs. It may be nil.
 	Origins map[string]string
 }
 
-// Error names every unbound symbol, how to bind it, and where it comes from as far as that is known.
+// Error names every unbound symbol, how to bind it, and where it comes from as far as that is
+// known.
 func (e *UnboundError) Error() string {
 	text := e.list()
 	for _, s := range e.Symbols {

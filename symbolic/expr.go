@@ -75,10 +75,12 @@ func (a Expr) IsKnown() bool { return a.p == nil || a.p.state == stateKnown }
 // not an error.
 func (a Expr) Err() error { return stateErr[a.state()] }
 
-// Terms returns the number of terms of the polynomial that a is; 1 for a constant, and for what has no value.
+// Terms returns the number of terms of the polynomial that a is; 1 for a constant, and for what has
+// no value.
 func (a Expr) Terms() int { return max(a.termCount(), 1) }
 
-// Size returns the number of terms and factors in a, those inside operations included: about what it takes to look at all of it.
+// Size returns the number of terms and factors in a, those inside operations included: about what
+// it takes to look at all of it.
 func (a Expr) Size() int {
 	if a.p == nil {
 		return 1

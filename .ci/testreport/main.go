@@ -1,6 +1,8 @@
-// Command testreport reads what go test -json prints and writes what a person wants to see of it: a line for each
-// package, the output of what failed, and what was skipped with its reason. It ends with 1 where a test failed, and, with
-// CI=true, where one was skipped: what a test needs is installed there. Only the sample data beside the repository and NVIDIA's assembler may be missing.
+// Command testreport reads what go test -json prints and writes what a person wants to see of it: a
+// line for each package, the output of what failed, and what was skipped with its reason. It ends
+// with 1 where a test failed, and, with CI=true, where one was skipped: what a test needs is
+// installed there. Only the sample data beside the repository and NVIDIA's assembler may be
+// missing.
 package main
 
 import (
@@ -16,7 +18,8 @@ type event struct {
 	Action, Package, Test, Output string
 }
 
-// What marks the reasons of tests that need the data beside the repository, which a clone does not have, or NVIDIA's assembler, which is no free software.
+// What marks the reasons of tests that need the data beside the repository, which a clone does not
+// have, or NVIDIA's assembler, which is no free software.
 const samples, assembler = "../shared/", "ptxas"
 
 func main() {

@@ -1,6 +1,6 @@
 // Command forward times forward graphs, and training steps, in memopt beside stock ONNX Runtime and
-// PyTorch's modules on the same machine: one process each, steps taken in turn, so that what disturbs the
-// machine disturbs all.
+// PyTorch's modules on the same machine: one process each, steps taken in turn, so that what
+// disturbs the machine disturbs all.
 //
 //	go run ./bench/forward -step -rounds 20 -threads 2 gpt2_6l_256:batch=8,seq=256
 //
@@ -63,7 +63,8 @@ type race struct {
 	step, spin      bool
 }
 
-// settle is the pause before each step where threads may spin: the one before may leave some that do.
+// settle is the pause before each step where threads may spin: the one before may leave some that
+// do.
 const settle = 100 * time.Millisecond
 
 // took is what a step took, in milliseconds: on the clock, and of all processors together.
@@ -149,8 +150,8 @@ func (r race) start(name, dir string, env symbolic.Env) ([]*runner, error) {
 	return runners, nil
 }
 
-// environment returns what peers learn from variables: PyTorch's products have threads of their own, and
-// OpenMP's spin unless told not to.
+// environment returns what peers learn from variables: PyTorch's products have threads of their
+// own, and OpenMP's spin unless told not to.
 func (r race) environment() []string {
 	env := append(os.Environ(), "OPENBLAS_NUM_THREADS="+strconv.Itoa(r.threads))
 	if r.spin {
@@ -170,7 +171,8 @@ func agree(runners []*runner) error {
 	return nil
 }
 
-// newOwn opens a session in this process and writes its inputs, and the training graph, for the peers.
+// newOwn opens a session in this process and writes its inputs, and the training graph, for the
+// peers.
 func newOwn(file, dir string, env symbolic.Env, threads int, step bool) (*runner, error) {
 	m, closer, err := onnx.Open(file)
 	if err != nil {

@@ -1,5 +1,6 @@
-// Command gpu proves memopt on a machine with a GPU, stage by stage, and reports what it found. scripts/gpu-verify builds it,
-// carries it there and runs it; docs/gpu/README.md says what the stages prove.
+// Command gpu proves memopt on a machine with a GPU, stage by stage, and reports what it found.
+// scripts/gpu-verify builds it, carries it there and runs it; docs/gpu/README.md says what the
+// stages prove.
 package main
 
 import (

@@ -95,7 +95,8 @@ are placed where the simulated peak in stock ONNX Runtime's default order falls.
 	return cmd
 }
 
-// anchor decides about the anchors of a plan. What keeps the saving from a runtime is said on the error stream.
+// anchor decides about the anchors of a plan. What keeps the saving from a runtime is said on the
+// error stream.
 func (a *app) anchor(p *planner.Plan) (*planner.Anchoring, error) {
 	anchoring, err := p.Anchor()
 	if err != nil {
@@ -122,8 +123,9 @@ func (a *app) warnBudget(p *planner.Plan, anchoring *planner.Anchoring) {
 	a.warn("in stock ONNX Runtime the arena is predicted to take %s, more than %s: the plan fits in memopt's order and arena; --budget-in ort plans for the runtime's", took, asked)
 }
 
-// rewrite applies a plan, with anchors unless there are none to be, and records it in the metadata. stock says that the graph is for stock
-// ONNX Runtime, too: it is guarded against what that would do to its numbers.
+// rewrite applies a plan, with anchors unless there are none to be, and records it in the metadata.
+// stock says that the graph is for stock ONNX Runtime, too: it is guarded against what that would
+// do to its numbers.
 func (a *app) rewrite(l *loaded, p *planner.Plan, anchoring *planner.Anchoring, stock bool) (*recompute.Rewritten, error) {
 	opts := recompute.Options{Seed: a.global.seed, Guard: stock}
 	if anchoring != nil {

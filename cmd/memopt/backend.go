@@ -13,7 +13,8 @@ import (
 	"memopt/executor/null"
 )
 
-// backends are the devices of -e that are open; a GPU is opened when it is first asked for, and stays open.
+// backends are the devices of -e that are open; a GPU is opened when it is first asked for, and
+// stays open.
 var backends = map[string]executor.Device{"cpu": cpu.Device{}, "null": null.Device{}, ortName: ortDevice{}}
 
 // backend returns the device that a name means.
@@ -38,8 +39,8 @@ func backend(name string) (executor.Device, error) {
 	return nil, usage("--backend %q: wanted cpu, null, cuda or ort", name)
 }
 
-// onCPU reports whether plans are made for the CPU where no device is named: for memopt's own executor. What ONNX Runtime is
-// given is the file that apply writes, so the plan is that of apply.
+// onCPU reports whether plans are made for the CPU where no device is named: for memopt's own
+// executor. What ONNX Runtime is given is the file that apply writes, so the plan is that of apply.
 func onCPU(d executor.Device) bool { return !virtual(d) && !isORT(d) }
 
 // openCUDA opens a GPU.

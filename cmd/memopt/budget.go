@@ -102,7 +102,8 @@ func (b *budgetFlags) resolve(a *app) (*planner.Budget, error) {
 	return out, nil
 }
 
-// idle checks the flags where there is no budget, and says which of those that were given change nothing then.
+// idle checks the flags where there is no budget, and says which of those that were given change
+// nothing then.
 func (b *budgetFlags) idle(a *app) error {
 	if _, err := b.search(a); err != nil || b.set.Changed("pareto") {
 		return err
@@ -139,7 +140,8 @@ func (a *app) parseBudget(text string, out *planner.Budget) error {
 	return nil
 }
 
-// shareLike is an example of a share of the baseline peak: the one that was meant, if a budget such as 0.5 means one.
+// shareLike is an example of a share of the baseline peak: the one that was meant, if a budget such
+// as 0.5 means one.
 func shareLike(text string) string {
 	if x, err := strconv.ParseFloat(strings.TrimSpace(text), 64); err == nil && x > 0 && x < 1 {
 		return strconv.FormatFloat(100*x, 'g', 4, 64) + "%"

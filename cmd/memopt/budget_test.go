@@ -10,7 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestBudgetSearch: what the flags of a search come to. With a limit of 0 the first plan that fits is taken, whatever effort is allowed.
+// TestBudgetSearch: what the flags of a search come to. With a limit of 0 the first plan that fits
+// is taken, whatever effort is allowed.
 func TestBudgetSearch(t *testing.T) {
 	for args, want := range map[string]struct {
 		effort float64

@@ -29,8 +29,8 @@ func (w *onText) Write(p []byte) (int, error) {
 	return w.Buffer.Write(p)
 }
 
-// TestFilesShrinkMeanwhile: where the model's file, or one of its external data, becomes shorter between reading the model and
-// running it, the verb ends with one line, and nothing is written.
+// TestFilesShrinkMeanwhile: where the model's file, or one of its external data, becomes shorter
+// between reading the model and running it, the verb ends with one line, and nothing is written.
 func TestFilesShrinkMeanwhile(t *testing.T) {
 	const rows = 512
 	t.Chdir(t.TempDir())

@@ -10,8 +10,8 @@ import (
 	"memopt/planner"
 )
 
-// resolveCosts reads what recomputation costs: a device profile, and measured times where there are some. Where no device is
-// named, it is the one that executes, or on which was measured.
+// resolveCosts reads what recomputation costs: a device profile, and measured times where there are
+// some. Where no device is named, it is the one that executes, or on which was measured.
 func (s *selectionFlags) resolveCosts(a *app, c *chosen, l *loaded) error {
 	if s.bare {
 		return nil // two models are compared: nothing is planned

@@ -14,8 +14,8 @@ type deviating struct {
 	count int
 }
 
-// warnDeviations says of which nodes the operators' definitions are not what the file means, once for every
-// operator and way to read it.
+// warnDeviations says of which nodes the operators' definitions are not what the file means, once
+// for every operator and way to read it.
 func (a *app) warnDeviations(l *loaded) {
 	type key struct{ domain, name, read string }
 	kinds := map[key]*deviating{}

@@ -52,8 +52,8 @@ func parseDims(flags []string, defaults map[string]int64) (symbolic.Env, error) 
 	return env, nil
 }
 
-// checkDims wants one of the models to have each symbol that --dim binds: another one is misspelt. It says what it means that one
-// is bound to 0.
+// checkDims wants one of the models to have each symbol that --dim binds: another one is misspelt.
+// It says what it means that one is bound to 0.
 func (a *app) checkDims(models ...*loaded) error {
 	list, err := parseBindings(a.global.dims)
 	if err != nil {

@@ -5,8 +5,8 @@ import (
 	"memopt/executor/cuda/double"
 )
 
-// init gives the scripts a backend "double": the CUDA device on a driver double, where kernels can be compiled for the host. "double-bare" has
-// no libcublas.
+// init gives the scripts a backend "double": the CUDA device on a driver double, where kernels can
+// be compiled for the host. "double-bare" has no libcublas.
 func init() {
 	if _, err := double.Compiler(); err != nil {
 		return

@@ -23,7 +23,8 @@ type execution struct {
 	baseline verify.Side
 	planned  verify.Side // the baseline where nothing is selected
 	changed  bool        // whether planned is another graph
-	// differentiated says that the baseline is the training step that memopt has made of a forward model.
+	// differentiated says that the baseline is the training step that memopt has made of a forward
+	// model.
 	differentiated bool
 	// anchoring is what holds the planned graph's order in ONNX Runtime; nil elsewhere.
 	anchoring *planner.Anchoring
@@ -35,8 +36,8 @@ type execution struct {
 // side returns what run executes: the planned graph.
 func (x *execution) side() verify.Side { return x.planned }
 
-// prepareExecution loads a model and its data, plans it and rewrites it. Of two models that are compared the caller
-// checks the symbols: each may have some of its own.
+// prepareExecution loads a model and its data, plans it and rewrites it. Of two models that are
+// compared the caller checks the symbols: each may have some of its own.
 func (a *app) prepareExecution(name string, sel *selectionFlags, ex *execFlags) (*execution, error) {
 	load := a.load
 	if sel.bare {

@@ -108,8 +108,9 @@ func (e *execFlags) options(a *app) (verify.Options, error) {
 	return o, nil
 }
 
-// warmupSteps is how many steps are run before the measured ones. The first step pays for what later ones find done: pages that are
-// touched for the first time, libraries that are loaded, kernels that are compiled; with --cuda-graph, the second for the capture.
+// warmupSteps is how many steps are run before the measured ones. The first step pays for what
+// later ones find done: pages that are touched for the first time, libraries that are loaded,
+// kernels that are compiled; with --cuda-graph, the second for the capture.
 func (e *execFlags) warmupSteps(d executor.Device) int {
 	switch {
 	case e.set.Changed("warmup"):

@@ -89,7 +89,8 @@ func classify(err error) error {
 	return invalid(err)
 }
 
-// classifyPlan gives an error of planning a model its code. That nothing fits is not known where the search was interrupted.
+// classifyPlan gives an error of planning a model its code. That nothing fits is not known where
+// the search was interrupted.
 func (a *app) classifyPlan(name string, err error) error {
 	if a.ctx.Err() != nil && errors.Is(err, planner.ErrUnfit) {
 		return &exitError{exitInterrupted, fmt.Errorf("%s: interrupted before a plan that fits was found", name)}

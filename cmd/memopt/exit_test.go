@@ -60,7 +60,8 @@ func exitFolder(t *testing.T) {
 	require.NoError(t, os.Mkdir("folder", 0o777))
 }
 
-// hardInstance is a chain of n computations of which each reads an older one, too, so that no bound is met at once.
+// hardInstance is a chain of n computations of which each reads an older one, too, so that no bound
+// is met at once.
 func hardInstance(n int) []byte {
 	var b strings.Builder
 	b.WriteString(`{"name":"hard","budget":100,"nodes":[{"id":0,"cost":1,"size":1,"inputs":[]}`)
@@ -192,7 +193,8 @@ func (r interrupting) Read(p []byte) (int, error) {
 	return r.Reader.Read(p)
 }
 
-// TestInterrupted: whatever is interrupted ends with 130, or 143 where the system asked for the end, and keeps the best that it found.
+// TestInterrupted: whatever is interrupted ends with 130, or 143 where the system asked for the
+// end, and keeps the best that it found.
 func TestInterrupted(t *testing.T) {
 	exitFolder(t)
 	require.Zero(t, inProcess(t.Context(), nil, "apply example:mlp --level 0 -o training.onnx -q").code)

@@ -24,9 +24,9 @@ var (
 // streamName is the argument that stands for standard input or output.
 const streamName = "-"
 
-// announceFiles notes all files that the command line names, before any of them is read or written, so that no input is
-// overwritten, by whatever name, and no hour is spent on an output that cannot be. What they lead to, external data and
-// folders of data, is noted when it is found.
+// announceFiles notes all files that the command line names, before any of them is read or written,
+// so that no input is overwritten, by whatever name, and no hour is spent on an output that cannot
+// be. What they lead to, external data and folders of data, is noted when it is found.
 func (a *app) announceFiles(cmd *cobra.Command, args []string) error {
 	if what, ok := readsFiles[cmd.Name()]; ok {
 		for _, path := range args {
@@ -84,7 +84,8 @@ func refused(err error) error {
 	return &exitError{exitUsage, err}
 }
 
-// spare keeps a message from a stream that goes to an input: it is told on the other one, or not at all.
+// spare keeps a message from a stream that goes to an input: it is told on the other one, or not at
+// all.
 func (a *app) spare(streams stdio, err error) {
 	var e *fileio.StreamError
 	if !errors.As(err, &e) || !concerns(e, streams.err) {

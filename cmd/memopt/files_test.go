@@ -16,7 +16,8 @@ var notFiles = []string{"output", "color", "level", "probe", "order", "clone-byt
 // notReading are the verbs whose arguments are no files.
 var notReading = []string{"ops", "examples", "version", "exit-codes", "environment", "completion", "help", ortChildVerb}
 
-// TestFileFlags: the flags and verbs that read or write files are known to be such, so that none overwrites an input.
+// TestFileFlags: the flags and verbs that read or write files are known to be such, so that none
+// overwrites an input.
 func TestFileFlags(t *testing.T) {
 	root := (&app{}).command()
 	seen := map[string]bool{}

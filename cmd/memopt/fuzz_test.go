@@ -19,9 +19,10 @@ import (
 	"memopt/internal/mutate"
 )
 
-// FuzzVerbs runs command lines on mutants: whatever the input, a line ends, with a code of CLI.md, one line that says why, whole reports
-// and files, no other numbers than promised, and nothing left behind. The input is a line of fuzzLines, what it reads, and the genome of
-// the mutation. testdata/fuzz/FuzzVerbs holds what once went wrong.
+// FuzzVerbs runs command lines on mutants: whatever the input, a line ends, with a code of CLI.md,
+// one line that says why, whole reports and files, no other numbers than promised, and nothing left
+// behind. The input is a line of fuzzLines, what it reads, and the genome of the mutation.
+// testdata/fuzz/FuzzVerbs holds what once went wrong.
 func FuzzVerbs(f *testing.F) {
 	b := newBench(f)
 	samples := b.smallSamples(f)
@@ -115,7 +116,8 @@ func (b *bench) smallSamples(t testing.TB) []sample {
 		encodedTensor(t, graph.Float32Tensor("loss", nil, 1)))
 }
 
-// faultyModels are models that once ended in a trace, in other numbers, or in a hang: small ones, as text.
+// faultyModels are models that once ended in a trace, in other numbers, or in a hang: small ones,
+// as text.
 var faultyModels = map[string]string{
 	"empty operands": `m (float[4] x, float[4, 4] w) => (float loss) { a = Sub("", x)  b = MatMul(a, "")  c = Where("", b, w)  d = Pow("", c)
 		e = Concat<axis = 0>(d, "")  f = Gather("", e)  loss = ReduceSum<keepdims = 0>(f) }`,

@@ -16,13 +16,15 @@ const (
 	arraysInput                    // numpy's archive
 )
 
-// fuzzLine is what is run on a mutant: lines one after the other, as long as they end with 0. IN stands for the mutant, DATA for the
-// folder with the files that are no mutants, OUT for the folder that is written to, and DIMS for --dim with a small number for every
-// symbol of the mutant's inputs.
+// fuzzLine is what is run on a mutant: lines one after the other, as long as they end with 0. IN
+// stands for the mutant, DATA for the folder with the files that are no mutants, OUT for the folder
+// that is written to, and DIMS for --dim with a small number for every symbol of the mutant's
+// inputs.
 type fuzzLine struct {
 	input inputKind
 	lines []string
-	// timed says that the lines search for as long as they may, so that a second run may end with another result.
+	// timed says that the lines search for as long as they may, so that a second run may end with
+	// another result.
 	timed bool
 	// reads is the name of the mutant in its folder where that counts.
 	name string
@@ -96,7 +98,8 @@ var fuzzLines = []fuzzLine{
 	{lines: []string{"grad IN --input-grads --keep-grads --optimizer adamw -o OUT/model.onnx", "verify OUT/model.onnx --level 2 --mem-pattern off -O json" + bounded}},
 }
 
-// runtimeLines are lines in ONNX Runtime, which is another program: they are for hunts that ask for them.
+// runtimeLines are lines in ONNX Runtime, which is another program: they are for hunts that ask for
+// them.
 var runtimeLines = []fuzzLine{
 	{lines: []string{"run IN -e ort -O json DIMS --init random:1 --threads 1"}, timed: true},
 	{lines: []string{"run IN --save-outputs OUT/y.npz --strict" + bounded, "run IN -e ort --data-dir OUT/y.npz -O json DIMS --init random:1 --threads 1"}, timed: true},

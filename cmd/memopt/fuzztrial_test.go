@@ -202,7 +202,8 @@ func (x *trial) judge(args []string, got watchedEnd, nth int) *finding {
 	return x.report(args, got)
 }
 
-// rereads reports whether a verb of a later line bears with all that the first line has written. What grad writes has types of its own.
+// rereads reports whether a verb of a later line bears with all that the first line has written.
+// What grad writes has types of its own.
 func (x *trial) rereads(verb string) bool {
 	return verb == "inspect" || verb == "apply" || verb == "plan" && strings.HasPrefix(x.lines[0], "apply")
 }
@@ -212,8 +213,8 @@ func (x *trial) expects() bool {
 	return x.input != modelInput || strings.Contains(x.lines[0], "--data-dir")
 }
 
-// draws reports whether the mutant may have random nodes. One without a seed draws other numbers in another file, where a plan has given it
-// a seed; verify of one file gives both sides that seed.
+// draws reports whether the mutant may have random nodes. One without a seed draws other numbers in
+// another file, where a plan has given it a seed; verify of one file gives both sides that seed.
 func (x *trial) draws() bool {
 	return slices.ContainsFunc([]string{"Dropout", "Random", "Bernoulli", "Multinomial"}, func(op string) bool { return bytes.Contains(x.mutant, []byte(op)) })
 }
@@ -317,7 +318,8 @@ func (x *trial) written() map[string]string {
 	return list
 }
 
-// leftovers wants the mutant unchanged, no temporary file, and nothing written by a line that failed.
+// leftovers wants the mutant unchanged, no temporary file, and nothing written by a line that
+// failed.
 func (x *trial) leftovers(code int) *finding {
 	if data, err := os.ReadFile(x.path); err != nil || !bytes.Equal(data, x.mutant) {
 		return &finding{"files", x.lines[0][:4] + " changes its input", fmt.Sprint(err)}
@@ -361,7 +363,8 @@ func (x *trial) traced(args []string, said string) *finding {
 	return &finding{"internal", where, said + got.errors}
 }
 
-// panickedAt returns the function and line in a trace at which a panic came up, "" where there is none.
+// panickedAt returns the function and line in a trace at which a panic came up, "" where there is
+// none.
 func panickedAt(trace string) string {
 	at := strings.LastIndex(trace, "panic(")
 	if at < 0 {
@@ -372,7 +375,8 @@ func panickedAt(trace string) string {
 	return firstFrame(trace[at:])
 }
 
-// firstFrame returns the first function of this module in a stack with its place, "" where there is none.
+// firstFrame returns the first function of this module in a stack with its place, "" where there is
+// none.
 func firstFrame(stack string) string {
 	m := frame.FindStringSubmatch("\n" + stack)
 	if m == nil {

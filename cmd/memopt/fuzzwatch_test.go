@@ -29,8 +29,8 @@ type watchedEnd struct {
 	took    time.Duration
 }
 
-// watch runs a line, interrupts it after a while, and gives up on one that does not end or takes too much memory. A line that is given
-// up on still runs: the process should end.
+// watch runs a line, interrupts it after a while, and gives up on one that does not end or takes
+// too much memory. A line that is given up on still runs: the process should end.
 func (l limits) watch(line func(context.Context) ended) (watchedEnd, *finding) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -90,7 +90,8 @@ func allStacks() string {
 	return string(buf[:runtime.Stack(buf, true)])
 }
 
-// busyAt returns where the goroutine that runs the verb stands: its innermost function of this module.
+// busyAt returns where the goroutine that runs the verb stands: its innermost function of this
+// module.
 func busyAt(stacks string) string {
 	for stack := range strings.SplitSeq(stacks, "\n\n") {
 		if strings.Contains(stack, "main.runUntil") || strings.Contains(stack, "cmd/memopt.runUntil") {

@@ -35,7 +35,8 @@ echo '--- SKIP: TestOther (0.00s)'
 echo PASS
 `
 
-// gpuBundle makes a folder as gpu-verify build does, whose memopt is this program, and returns it with that of the toy models.
+// gpuBundle makes a folder as gpu-verify build does, whose memopt is this program, and returns it
+// with that of the toy models.
 func gpuBundle(t *testing.T) (bundle, models string) {
 	t.Helper()
 	if backends["double"] == nil {
@@ -138,7 +139,8 @@ func TestGPUVerify(t *testing.T) {
 	require.Contains(t, errs, "2 checks: a check has failed")
 }
 
-// TestGPUVerifyWithout: where there is no GPU the script says so in one line, and wrong words are faults of usage.
+// TestGPUVerifyWithout: where there is no GPU the script says so in one line, and wrong words are
+// faults of usage.
 func TestGPUVerifyWithout(t *testing.T) {
 	bundle, _ := gpuBundle(t)
 	out, errs, code := gpuVerify(t, []string{"MEMOPT_LIBCUDA=/nonexistent"}, "run", bundle, "--out", t.TempDir())

@@ -201,7 +201,8 @@ func classifyGrad(name string, err error) error {
 	return usage("%w", wrap(name, err))
 }
 
-// differentiate makes a training graph of a forward model, in place; a training graph is left as it is.
+// differentiate makes a training graph of a forward model, in place; a training graph is left as it
+// is.
 func (a *app) differentiate(l *loaded) error {
 	_, err := live.FindBoundary(l.Model)
 	if !errors.Is(err, live.ErrNoBoundary) {

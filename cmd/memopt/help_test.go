@@ -8,7 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestHelpFits: lists of flags and topics fit into the columns of a terminal as it opens, and every verb has an example.
+// TestHelpFits: lists of flags and topics fit into the columns of a terminal as it opens, and every
+// verb has an example.
 func TestHelpFits(t *testing.T) {
 	for _, cmd := range (&app{}).command().Commands() {
 		if cmd.Hidden {

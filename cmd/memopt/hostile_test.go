@@ -18,8 +18,8 @@ import (
 	"memopt/symbolic"
 )
 
-// hostile is what a name may hold that a terminal acts on: a new line with a message of ours, an escape sequence, a
-// change of the direction of reading, a byte of the C1 controls.
+// hostile is what a name may hold that a terminal acts on: a new line with a message of ours, an
+// escape sequence, a change of the direction of reading, a byte of the C1 controls.
 const hostile = "\nmemopt: fake\r\x1b[31m\u202e\u009b1m"
 
 // writeHostile writes a forward model in which every name is hostile.

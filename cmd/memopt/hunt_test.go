@@ -26,13 +26,15 @@ import (
 	"memopt/internal/mutate"
 )
 
-// A hunt tries mutants of many samples for hours and collects what it finds, each fault once and made small:
+// A hunt tries mutants of many samples for hours and collects what it finds, each fault once and
+// made small:
 //
 //	MEMOPT_HUNT=folder MEMOPT_HUNT_TIME=2h go test -run '^TestMutants$' -timeout 0 ./cmd/memopt
 //
-// The folder has a folder for each finding: report.txt, the mutant, and the entry for the corpus of FuzzVerbs; and hunt.json, from which the
-// next hunt in it goes on. The tries are made by a process of its own, so that one that kills it is a finding, too. MEMOPT_HUNT_ORT=1 tries
-// lines in ONNX Runtime, which show whether numbers and memory agree with it.
+// The folder has a folder for each finding: report.txt, the mutant, and the entry for the corpus of
+// FuzzVerbs; and hunt.json, from which the next hunt in it goes on. The tries are made by a process
+// of its own, so that one that kills it is a finding, too. MEMOPT_HUNT_ORT=1 tries lines in ONNX
+// Runtime, which show whether numbers and memory agree with it.
 const (
 	huntVariable     = "MEMOPT_HUNT"
 	huntTimeVariable = "MEMOPT_HUNT_TIME"
@@ -298,7 +300,8 @@ func (h *hunter) write(t *testing.T, f *finding, line int, mutant []byte, said s
 	}
 }
 
-// largeSamples are the models beside the project, the built-in examples, random training graphs and ONNX's own tests of operators.
+// largeSamples are the models beside the project, the built-in examples, random training graphs and
+// ONNX's own tests of operators.
 func largeSamples(t testing.TB) []sample {
 	t.Helper()
 	var list []sample
@@ -341,8 +344,9 @@ func largeSamples(t testing.TB) []sample {
 	return list
 }
 
-// kernelCases are models of one node each, the first few small cases of every operator that has a kernel. Its integers are weights, since
-// they are shapes, axes and indices; its other operands are inputs.
+// kernelCases are models of one node each, the first few small cases of every operator that has a
+// kernel. Its integers are weights, since they are shapes, axes and indices; its other operands are
+// inputs.
 func kernelCases(t testing.TB) (list []sample) {
 	t.Helper()
 	const perOperator, largestOperand = 6, 4096

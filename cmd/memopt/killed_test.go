@@ -20,10 +20,12 @@ import (
 	"memopt/executor/ort"
 )
 
-// promptly is how long anything may take that takes less than half a second on a machine that does nothing else.
+// promptly is how long anything may take that takes less than half a second on a machine that does
+// nothing else.
 const promptly = 5 * time.Second
 
-// victim is memopt in a process of its own, with folders of its own for outputs and for temporary files.
+// victim is memopt in a process of its own, with folders of its own for outputs and for temporary
+// files.
 type victim struct {
 	cmd      *exec.Cmd
 	out, err bytes.Buffer
@@ -32,7 +34,8 @@ type victim struct {
 	ended    chan error
 }
 
-// startVictim starts a command line, in which WORK stands for the folder of outputs. input is where it reads from; nil: nothing.
+// startVictim starts a command line, in which WORK stands for the folder of outputs. input is where
+// it reads from; nil: nothing.
 func startVictim(t *testing.T, input *os.File, env []string, line string) *victim {
 	t.Helper()
 	if runtime.GOOS == "windows" {
@@ -67,7 +70,8 @@ func (v *victim) code(t *testing.T) int {
 	return v.cmd.ProcessState.ExitCode()
 }
 
-// left lists what is left in the folder of temporary files, and what is left under temporary names in that of outputs.
+// left lists what is left in the folder of temporary files, and what is left under temporary names
+// in that of outputs.
 func (v *victim) left(t *testing.T) (names []string) {
 	t.Helper()
 	for _, dir := range []string{v.temp, v.work} {
@@ -96,8 +100,8 @@ var endings = []struct {
 	code   int
 }{{syscall.SIGINT, 130}, {syscall.SIGTERM, 143}, {syscall.SIGHUP, 129}}
 
-// TestKilledAnywhere: a signal at any moment of any verb ends it with its code, or finds it done; a report is whole or not there,
-// and nothing temporary stays. The moments are drawn.
+// TestKilledAnywhere: a signal at any moment of any verb ends it with its code, or finds it done; a
+// report is whole or not there, and nothing temporary stays. The moments are drawn.
 func TestKilledAnywhere(t *testing.T) {
 	exitFolder(t)
 	dir, err := os.Getwd()
@@ -140,7 +144,8 @@ func TestKilledAnywhere(t *testing.T) {
 	}
 }
 
-// TestKilledWhileItWaits: what waits for somebody else, who never comes, ends; a second signal is not needed.
+// TestKilledWhileItWaits: what waits for somebody else, who never comes, ends; a second signal is
+// not needed.
 func TestKilledWhileItWaits(t *testing.T) {
 	fifo := filepath.Join(t.TempDir(), "fifo")
 	if err := exec.Command("mkfifo", fifo).Run(); err != nil {
@@ -171,8 +176,9 @@ func lastLine(text string) string {
 	return lines[len(lines)-1]
 }
 
-// whileItWaits starts a command line that waits for something, sends it a signal and returns it with its exit code. A signal that
-// finds a program that does not listen yet, which is how every program begins, is sent to another one, later.
+// whileItWaits starts a command line that waits for something, sends it a signal and returns it
+// with its exit code. A signal that finds a program that does not listen yet, which is how every
+// program begins, is sent to another one, later.
 func whileItWaits(t *testing.T, input *os.File, env []string, line string, s syscall.Signal) (*victim, int) {
 	t.Helper()
 	const first = 50 * time.Millisecond
@@ -187,8 +193,9 @@ func whileItWaits(t *testing.T, input *os.File, env []string, line string, s sys
 	}
 }
 
-// hangingLibrary compiles a library whose constructor never ends where a variable of the environment is set and not empty, and
-// which is ONNX Runtime where it is not and a path of that is given; or skips.
+// hangingLibrary compiles a library whose constructor never ends where a variable of the
+// environment is set and not empty, and which is ONNX Runtime where it is not and a path of that is
+// given; or skips.
 func hangingLibrary(t *testing.T, variable, runtime string) string {
 	t.Helper()
 	cc, err := exec.LookPath("cc")
@@ -212,8 +219,8 @@ const void *OrtGetApiBase(void) {
 	return library
 }
 
-// TestHangingLibrary: a library that does not come back from being loaded holds up no signal, in this process or in the one of
-// ONNX Runtime, which ends with its parent.
+// TestHangingLibrary: a library that does not come back from being loaded holds up no signal, in
+// this process or in the one of ONNX Runtime, which ends with its parent.
 func TestHangingLibrary(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("the test needs Linux, where libraries are loaded at run time")
@@ -232,7 +239,8 @@ func TestHangingLibrary(t *testing.T) {
 	}
 }
 
-// TestChildOfTheKilled: where memopt is killed outright, the process of ONNX Runtime ends, too, and removes what was exchanged.
+// TestChildOfTheKilled: where memopt is killed outright, the process of ONNX Runtime ends, too, and
+// removes what was exchanged.
 func TestChildOfTheKilled(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("the test needs Linux, which says in /proc whose child a process is")

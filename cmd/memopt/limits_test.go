@@ -15,8 +15,8 @@ import (
 	"memopt/internal/memlimit"
 )
 
-// TestDoesNotFit: whatever wants the memory, it is refused before it is taken, with the code of what does not fit, and
-// nothing is written.
+// TestDoesNotFit: whatever wants the memory, it is refused before it is taken, with the code of
+// what does not fit, and nothing is written.
 func TestDoesNotFit(t *testing.T) {
 	exitFolder(t)
 	const data = "run example:cnn --dim batch=4 -q --init random:1 --save-outputs data.npz"
@@ -47,8 +47,8 @@ func TestDoesNotFit(t *testing.T) {
 	require.Equal(t, 0, inProcess(t.Context(), nil, "run example:cnn --dim batch=4 -e null -q").code)
 }
 
-// TestRuntimeDoesNotFit: what ONNX Runtime is predicted to take is held against what there is, and a process of its that the system
-// kills had no memory.
+// TestRuntimeDoesNotFit: what ONNX Runtime is predicted to take is held against what there is, and
+// a process of its that the system kills had no memory.
 func TestRuntimeDoesNotFit(t *testing.T) {
 	var e *exitError
 	require.ErrorAs(t, classifyORT(nil, &ort.CrashError{Cause: "signal: killed"}), &e)
@@ -65,8 +65,9 @@ func TestRuntimeDoesNotFit(t *testing.T) {
 	require.Contains(t, got.errors, "what ONNX Runtime is predicted to take")
 }
 
-// TestControlGroup runs the program in a control group of 500 MB, where the test may make one: as root, with
-// version 1 of control groups. What is read of groups is tested everywhere, on files (package memlimit).
+// TestControlGroup runs the program in a control group of 500 MB, where the test may make one: as
+// root, with version 1 of control groups. What is read of groups is tested everywhere, on files
+// (package memlimit).
 func TestControlGroup(t *testing.T) {
 	group := filepath.Join("/sys/fs/cgroup/memory", fmt.Sprintf("memopt-test-%d", os.Getpid()))
 	if err := os.Mkdir(group, 0o777); err != nil {

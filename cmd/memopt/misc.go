@@ -48,8 +48,8 @@ func (a *app) version() error {
 	return report.VersionReport(a.out, format, v)
 }
 
-// unversioned is the version of a build of which Go's command recorded none: by go run, or where the
-// sources are no checkout.
+// unversioned is the version of a build of which Go's command recorded none: by go run, or where
+// the sources are no checkout.
 const unversioned = "devel"
 
 // readBuild takes over what Go's command recorded of a build: the version of the module, which is a

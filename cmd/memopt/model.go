@@ -20,7 +20,8 @@ type loaded struct {
 	types *op.Result
 	dims  symbolic.Env
 	sha   string
-	// declared lists the symbols of the file's own types, some of which inference replaces by what they stand for.
+	// declared lists the symbols of the file's own types, some of which inference replaces by what
+	// they stand for.
 	declared []string
 	close    func() error
 }
@@ -69,14 +70,16 @@ func (a *app) read(name string) (*loaded, error) {
 	return l, nil
 }
 
-// A graph of largeGraph nodes or more takes gigabytes to plan. There the garbage collector runs more often, for a fifth of the time more or less:
-// the heap grows by largeGraphGC percent over what is in use before it does, in place of as much again.
+// A graph of largeGraph nodes or more takes gigabytes to plan. There the garbage collector runs
+// more often, for a fifth of the time more or less: the heap grows by largeGraphGC percent over
+// what is in use before it does, in place of as much again.
 const (
 	largeGraph   = 250_000
 	largeGraphGC = 40
 )
 
-// spareMemory trades time for memory where a graph is large, unless the user has settled that by GOGC.
+// spareMemory trades time for memory where a graph is large, unless the user has settled that by
+// GOGC.
 func (a *app) spareMemory(g *graph.Graph) {
 	if _, set := a.env("GOGC"); !set && len(g.Nodes) >= largeGraph {
 		debug.SetGCPercent(largeGraphGC)

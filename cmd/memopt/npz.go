@@ -85,8 +85,8 @@ func graphInputs(g *graph.Graph) []string {
 	return names
 }
 
-// nameArrays gives arrays that numpy has numbered (arr_0, arr_1 …) the names of the values, by their order. Arrays with names
-// keep them.
+// nameArrays gives arrays that numpy has numbered (arr_0, arr_1 …) the names of the values, by
+// their order. Arrays with names keep them.
 func nameArrays(arrays []npz.Array, file string, g *graph.Graph, names []string) error {
 	place := make(map[string]int, len(arrays))
 	for _, a := range arrays {
@@ -125,7 +125,8 @@ func loadNPZ(path string, g *graph.Graph) (*dataset.Set, error) {
 	return s, nil
 }
 
-// enter adds an array to a data set. Its name is the value's as a Writer writes it, else as it stands.
+// enter adds an array to a data set. Its name is the value's as a Writer writes it, else as it
+// stands.
 func enter(s *dataset.Set, g *graph.Graph, a npz.Array) error {
 	name := npz.ValueName(a.Name)
 	id, ok := g.Lookup(name)

@@ -12,7 +12,8 @@ import (
 	"memopt/graph"
 )
 
-// TestArrays reads folders of arrays: by name, and by the order of inputs and outputs where numpy has numbered them.
+// TestArrays reads folders of arrays: by name, and by the order of inputs and outputs where numpy
+// has numbered them.
 func TestArrays(t *testing.T) {
 	m, err := graph.Parse(`<ir_version: 8, opset_import: ["" : 17]> g (float[2] x, float[1] w, float[3] z) => (p, q)
 		<float[1] w = {1}> { p = Add(x, w)  q = Neg(z) }`, "g")

@@ -10,8 +10,9 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// number is the value of a flag that holds a number within bounds. What is outside is refused where the flag is read, be it
-// from the command line or a variable, so that nobody checks it anew: infinities and what is no number are outside all bounds.
+// number is the value of a flag that holds a number within bounds. What is outside is refused where
+// the flag is read, be it from the command line or a variable, so that nobody checks it anew:
+// infinities and what is no number are outside all bounds.
 type number[T int | float64] struct {
 	to *T
 	bounds
@@ -30,8 +31,9 @@ var (
 	shareBelow1 = bounds{least: 0, most: 1, below: true}
 )
 
-// maxThreads is the most threads that --threads takes: 256, or one per core where there are more. More would wait for each
-// other, and each has a stack and buffers of the libraries that it calls, which OpenBLAS has for so many callers.
+// maxThreads is the most threads that --threads takes: 256, or one per core where there are more.
+// More would wait for each other, and each has a stack and buffers of the libraries that it calls,
+// which OpenBLAS has for so many callers.
 func maxThreads() int { return max(256, runtime.NumCPU()) }
 
 // numberVar registers a flag of a number.

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestNumberFlags: every flag of a number, of every verb, refuses what lies outside its bounds, and its default lies within or
-// stands for no value.
+// TestNumberFlags: every flag of a number, of every verb, refuses what lies outside its bounds, and
+// its default lies within or stands for no value.
 func TestNumberFlags(t *testing.T) {
 	seen := map[string]bool{}
 	for _, cmd := range (&app{}).command().Commands() {

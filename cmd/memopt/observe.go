@@ -15,8 +15,9 @@ import (
 	"memopt/report"
 )
 
-// observer collects what --phases reports, and writes what --profile traces as it happens. It tells steps apart by the place in the
-// order, which starts anew with every step. Nothing that it holds grows with the steps.
+// observer collects what --phases reports, and writes what --profile traces as it happens. It tells
+// steps apart by the place in the order, which starts anew with every step. Nothing that it holds
+// grows with the steps.
 type observer struct {
 	g        *graph.Graph
 	origins  []string            // by node: of a clone, the node that it is a clone of; nil where nothing was rewritten
@@ -99,8 +100,8 @@ func (o *observer) phases() []report.Phase {
 	return list
 }
 
-// cloneOrigins returns, by node of a rewritten graph, the label of the old node whose times it counts for where its
-// own label is another one.
+// cloneOrigins returns, by node of a rewritten graph, the label of the old node whose times it
+// counts for where its own label is another one.
 func cloneOrigins(g *graph.Graph, r *recompute.Rewritten) []string {
 	origins := make([]string, len(r.Origin))
 	for i, old := range r.Origin {

@@ -39,8 +39,8 @@ m (float[2] x) => (float[2] y) { a = Exp(x)  y = Tanh(a) }`, "m")
 	}
 }
 
-// TestProfile: the trace is whole, in its file or before the report on standard output; where the run fails there is none, and
-// nothing else stays.
+// TestProfile: the trace is whole, in its file or before the report on standard output; where the
+// run fails there is none, and nothing else stays.
 func TestProfile(t *testing.T) {
 	exitFolder(t)
 	t.Setenv("TMPDIR", t.TempDir())

@@ -19,12 +19,12 @@ import (
 // ortName is the value of -e that means ONNX Runtime.
 const ortName = "ort"
 
-// ortTolerance is how far ONNX Runtime's arena may exceed the simulated peak where --peak-tolerance does not say: its
-// optimizations change the graph that was simulated.
+// ortTolerance is how far ONNX Runtime's arena may exceed the simulated peak where --peak-tolerance
+// does not say: its optimizations change the graph that was simulated.
 const ortTolerance = 0.15
 
-// ortDevice stands for ONNX Runtime where a device is asked for: it has no kernels of memopt's, so that what is to be known of
-// memory before a run is counted as the null device does.
+// ortDevice stands for ONNX Runtime where a device is asked for: it has no kernels of memopt's, so
+// that what is to be known of memory before a run is counted as the null device does.
 type ortDevice struct{ null.Device }
 
 // Name returns the backend's name.
@@ -33,8 +33,8 @@ func (ortDevice) Name() string { return ortName }
 // Virtual says that something is computed.
 func (ortDevice) Virtual() bool { return false }
 
-// planBackend returns the backend whose workspaces a plan to a budget counts. Those of ONNX Runtime are not known: as
-// for apply, the CPU's stand for them.
+// planBackend returns the backend whose workspaces a plan to a budget counts. Those of ONNX Runtime
+// are not known: as for apply, the CPU's stand for them.
 func planBackend(name string) string {
 	if name == ortName {
 		return cpuDevice
@@ -92,7 +92,8 @@ func (a *app) checkORT() error {
 	return err
 }
 
-// startORT starts this program a second time, as the process in which ONNX Runtime runs and which removes a folder when it ends.
+// startORT starts this program a second time, as the process in which ONNX Runtime runs and which
+// removes a folder when it ends.
 func (a *app) startORT(folder string) (*ort.Process, error) {
 	path, err := os.Executable()
 	if err != nil {
@@ -104,8 +105,8 @@ func (a *app) startORT(folder string) (*ort.Process, error) {
 	return p, classifyORT(nil, err)
 }
 
-// ortChildVerb is the verb of the second process. People have no use for it; the environment marks that memopt
-// has started it, with the pipes that it needs.
+// ortChildVerb is the verb of the second process. People have no use for it; the environment marks
+// that memopt has started it, with the pipes that it needs.
 const (
 	ortChildVerb = "ort-child"
 	ortChildMark = "MEMOPT_STARTED_ORT_CHILD"
@@ -133,7 +134,8 @@ func (a *app) ortChildCommand() *cobra.Command {
 	}
 }
 
-// classifyORT gives an error of ONNX Runtime its exit code, and names the node of a graph that its message is about.
+// classifyORT gives an error of ONNX Runtime its exit code, and names the node of a graph that its
+// message is about.
 func classifyORT(g *graph.Graph, err error) error {
 	var missing *ort.MissingError
 	var crash *ort.CrashError
@@ -154,8 +156,8 @@ func classifyORT(g *graph.Graph, err error) error {
 	return err
 }
 
-// blamed returns the label of the node that a message of the runtime is about, or "": the first one whose
-// name it quotes or whose operator it names.
+// blamed returns the label of the node that a message of the runtime is about, or "": the first one
+// whose name it quotes or whose operator it names.
 func blamed(g *graph.Graph, message string) string {
 	if g == nil {
 		return ""
@@ -173,8 +175,8 @@ func blamed(g *graph.Graph, message string) string {
 	return ""
 }
 
-// namesOperator looks for an operator as the runtime's messages write it: with its version in brackets behind it,
-// "Elu(6)", or "Elu node".
+// namesOperator looks for an operator as the runtime's messages write it: with its version in
+// brackets behind it, "Elu(6)", or "Elu node".
 func namesOperator(message, name string) bool {
 	for rest := message; ; {
 		at := strings.Index(rest, name)

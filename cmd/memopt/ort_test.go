@@ -64,7 +64,8 @@ func TestBlamed(t *testing.T) {
 	require.Empty(t, blamed(nil, "Elu(6)"))
 }
 
-// TestORTExternal moves weights out of a file that would be too large for ONNX, and out of no other.
+// TestORTExternal moves weights out of a file that would be too large for ONNX, and out of no
+// other.
 func TestORTExternal(t *testing.T) {
 	g := &graph.Graph{Values: []graph.Value{{Name: "x"}, {Name: "w", Data: &graph.TensorData{DType: graph.Float32, Dims: []int64{1 << 28}}}}}
 	require.Zero(t, ortExternal(g))

@@ -26,8 +26,9 @@ import (
 	"memopt/recompute"
 )
 
-// ortNumberModels are forward models with what ONNX Runtime's optimizations and kernels treat in a way of their own where it is read by others than
-// in the graph as it is: dropout, running statistics, and the patterns that it makes one node of.
+// ortNumberModels are forward models with what ONNX Runtime's optimizations and kernels treat in a
+// way of their own where it is read by others than in the graph as it is: dropout, running
+// statistics, and the patterns that it makes one node of.
 var ortNumberModels = map[string]string{
 	"dropout": `(float[batch, 16] x, float[16, 16] w0, float[16, 16] w1, float[16, 16] w2, float[16, 16] w3) => (float loss)
 <float ratio = {0.5}, bool yes = {1}, float gain = {20.0}> {
@@ -87,8 +88,9 @@ var tinyModels = []string{"cnn_bn_tiny", "gpt2_tiny", "gpt2_tiny_op17_untied", "
 // ortNumberSelections are the plans whose files are run.
 var ortNumberSelections = [][]string{{"--level", "1"}, {"--budget", "85%", "--time-limit", "0"}}
 
-// TestORTNumbers runs training graphs in stock ONNX Runtime, as they are and as apply writes them, at every level of optimization: the outputs of two
-// steps are the same, within rounding, and the first is the CPU device's where nothing is drawn.
+// TestORTNumbers runs training graphs in stock ONNX Runtime, as they are and as apply writes them,
+// at every level of optimization: the outputs of two steps are the same, within rounding, and the
+// first is the CPU device's where nothing is drawn.
 func TestORTNumbers(t *testing.T) {
 	if findORT(t) == "" {
 		t.Skip("ONNX Runtime is missing: npm install --ignore-scripts onnxruntime-node@1.30.0, then ORT_NODE_DIR names the folder")
@@ -168,7 +170,8 @@ func ortExecution(t *testing.T, model, data string, args []string) *execution {
 	return x
 }
 
-// ortOutputs runs two steps of a side and returns what they give. What the runtime is given stays as it is.
+// ortOutputs runs two steps of a side and returns what they give. What the runtime is given stays
+// as it is.
 func ortOutputs(t *testing.T, library *ort.Library, side verify.Side, inputs map[string]*executor.Tensor, level ort.Level) (out [2][]ort.Named) {
 	t.Helper()
 	var model bytes.Buffer

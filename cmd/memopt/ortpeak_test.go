@@ -15,7 +15,8 @@ import (
 	"memopt/graph/onnx"
 )
 
-// ortFamilies are forward models of the families whose training graphs are held to the runtime's own figures.
+// ortFamilies are forward models of the families whose training graphs are held to the runtime's
+// own figures.
 var ortFamilies = []struct {
 	name, dims string
 	selection  []string
@@ -100,8 +101,9 @@ func before(name string, layer int) string {
 	return fmt.Sprintf("%s%d", name, layer-1)
 }
 
-// TestORTPeaks holds the simulated peaks of graphs as they are and as apply writes them to those of the runtime at its default
-// settings: live bytes within 3 % (8 % with dropout), the bytes of its default arena at most 15 % above, and at least 85 % of the predicted saving.
+// TestORTPeaks holds the simulated peaks of graphs as they are and as apply writes them to those of
+// the runtime at its default settings: live bytes within 3 % (8 % with dropout), the bytes of its
+// default arena at most 15 % above, and at least 85 % of the predicted saving.
 func TestORTPeaks(t *testing.T) {
 	library := findORT(t)
 	if library == "" {
@@ -126,7 +128,8 @@ func TestORTPeaks(t *testing.T) {
 	}
 }
 
-// familyArgs writes a family's forward model and returns the command line that verifies a selection on it in the runtime.
+// familyArgs writes a family's forward model and returns the command line that verifies a selection
+// on it in the runtime.
 func familyArgs(t *testing.T, name, inputs, dims string, nodes func(*modelText), selection []string) []string {
 	t.Helper()
 	var text modelText
@@ -142,7 +145,8 @@ func familyArgs(t *testing.T, name, inputs, dims string, nodes func(*modelText),
 	return args
 }
 
-// TestORTBudgets plans to two thirds of what the graph takes in the runtime, and measures no more than the prediction's share above that.
+// TestORTBudgets plans to two thirds of what the graph takes in the runtime, and measures no more
+// than the prediction's share above that.
 func TestORTBudgets(t *testing.T) {
 	if findORT(t) == "" {
 		t.Skip("ONNX Runtime is missing: npm install --ignore-scripts onnxruntime-node@1.30.0, then ORT_NODE_DIR names the folder")

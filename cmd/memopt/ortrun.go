@@ -48,7 +48,8 @@ func (a *app) executeORT(side verify.Side, x *execution, ex *execFlags, opts ver
 	return r.run, r.facts, r.finish()
 }
 
-// openORT starts a process with a session for a side, whose file is what apply writes. The caller closes it.
+// openORT starts a process with a session for a side, whose file is what apply writes. The caller
+// closes it.
 func (a *app) openORT(side verify.Side, x *execution, ex *execFlags, opts verify.Options) (_ *ortRun, err error) {
 	o, err := ex.ortOptions(&opts.Session)
 	if err != nil {
@@ -73,7 +74,8 @@ func (a *app) openORT(side verify.Side, x *execution, ex *execFlags, opts verify
 		return nil, err
 	}
 	a.warnDropouts(side.Model.Graph, o.Optimization)
-	// The folder is this run's own: its files are no outputs, and one of an earlier run may have had the same inode.
+	// The folder is this run's own: its files are no outputs, and one of an earlier run may have
+	// had the same inode.
 	if err := onnx.WriteFile(r.model(), recompute.Seed(side.Model, a.global.seed), onnx.Options{ExternalDataThreshold: ortExternal(side.Model.Graph)}); err != nil {
 		return nil, usage("%w", err)
 	}
@@ -104,8 +106,8 @@ func (a *app) warnDropouts(g *graph.Graph, level ort.Level) {
 // model returns the name of the file that the runtime reads.
 func (r *ortRun) model() string { return filepath.Join(r.dir, "model.onnx") }
 
-// ortExternal returns the size from which on weights go to a file of their own, 0 where all stay in the model's: a file of ONNX
-// cannot exceed 2 GiB.
+// ortExternal returns the size from which on weights go to a file of their own, 0 where all stay in
+// the model's: a file of ONNX cannot exceed 2 GiB.
 func ortExternal(g *graph.Graph) int64 {
 	const most, large = 3 << 29, 1 << 20
 	var total int64
@@ -133,8 +135,9 @@ func ortInputs(side verify.Side, inputs map[string]*executor.Tensor) []ort.Named
 	return list
 }
 
-// predictORT simulates a side: a training graph in the order in which ONNX Runtime executes it, and with its kernels. Where that
-// fails nothing is predicted: whether the model runs is for ONNX Runtime to say.
+// predictORT simulates a side: a training graph in the order in which ONNX Runtime executes it, and
+// with its kernels. Where that fails nothing is predicted: whether the model runs is for ONNX
+// Runtime to say.
 func (a *app) predictORT(x *execution, side verify.Side, o executor.Options) executor.Prediction {
 	out := executor.Prediction{PeakNode: graph.NoNode}
 	peak, arena, err := planner.RuntimePeak(side.Model, side.Types, side.Dims)
@@ -205,8 +208,8 @@ func (r *ortRun) note(s *ort.Step) {
 	r.done++
 }
 
-// finish fetches the outputs. Where only one step was asked for and the memory pattern is on, one more shows what
-// later steps take; that it fails says nothing of the step that was asked for.
+// finish fetches the outputs. Where only one step was asked for and the memory pattern is on, one
+// more shows what later steps take; that it fails says nothing of the step that was asked for.
 func (r *ortRun) finish() error {
 	outputs, err := r.process.Outputs(r.dir)
 	if err != nil {
@@ -225,7 +228,8 @@ func (r *ortRun) finish() error {
 	return r.a.ctx.Err()
 }
 
-// ortFits reports whether there is memory for so many bytes; a tenth stays for the rest of the machine.
+// ortFits reports whether there is memory for so many bytes; a tenth stays for the rest of the
+// machine.
 func ortFits(n int64) bool {
 	limit, ok := memlimit.Available()
 	return !ok || n <= limit.Bytes/10*9
@@ -243,8 +247,9 @@ func (r *ortRun) close() {
 // ortSides are the runtimes of a comparison.
 type ortSides struct{ baseline, planned *report.Runtime }
 
-// verifyORT runs both sides in ONNX Runtime and compares the outputs. Where several steps are measured and memory
-// suffices for both, they run in turn, so that the ratio of their times is worth something on a busy machine.
+// verifyORT runs both sides in ONNX Runtime and compares the outputs. Where several steps are
+// measured and memory suffices for both, they run in turn, so that the ratio of their times is
+// worth something on a busy machine.
 func (a *app) verifyORT(x *execution, ex *execFlags, tol verify.Tolerance, opts verify.Options) (*verify.Verdict, ortSides, error) {
 	if opts.Repeat <= 1 {
 		return a.verifyORTApart(x, ex, tol, opts)
@@ -323,8 +328,9 @@ func compareORT(baseline, planned *verify.Run, tol verify.Tolerance) (*verify.Ve
 	return v, nil
 }
 
-// aboveORT is the error of a rewritten graph that took more of the runtime's arena than was simulated: of its chunks where it may hand
-// out larger ones than are asked for, else of live bytes, each value of which may take 256 bytes more. Of the baseline nothing is promised: the
+// aboveORT is the error of a rewritten graph that took more of the runtime's arena than was
+// simulated: of its chunks where it may hand out larger ones than are asked for, else of live
+// bytes, each value of which may take 256 bytes more. Of the baseline nothing is promised: the
 // runtime's own order decides its peak.
 func aboveORT(name string, p *verify.Run, facts *report.Runtime, values int, tolerance float64) error {
 	const grain = 256

@@ -48,8 +48,8 @@ was found is written all the same.`,
 	return cmd
 }
 
-// manyBuffers is the number of buffers from which on a search hardly improves on the greedy orders: it is
-// made only where a time limit asks for it, or where the greedy answer does not fit.
+// manyBuffers is the number of buffers from which on a search hardly improves on the greedy orders:
+// it is made only where a time limit asks for it, or where the greedy answer does not fit.
 const manyBuffers = 20_000
 
 func (a *app) pack(path, out, capacity, limit string, asked bool) error {
@@ -95,7 +95,8 @@ func (a *app) pack(path, out, capacity, limit string, asked bool) error {
 	return a.finishPack(format, path, out, table, r, report.PackView{Capacity: opts.Capacity, Buffers: len(table.Buffers), Result: r, Took: time.Since(start)}, err)
 }
 
-// finishPack checks, writes and reports a packing; cause says why the search ended, nil where it was done.
+// finishPack checks, writes and reports a packing; cause says why the search ended, nil where it
+// was done.
 func (a *app) finishPack(format report.Format, path, out string, table *pack.Table, r *pack.Result, view report.PackView, cause error) error {
 	if err := pack.Check(table.Buffers, r.Offsets, 0); err != nil {
 		return &exitError{exitInternal, fmt.Errorf("%s: the packing is wrong: %w", path, err)}
@@ -125,7 +126,8 @@ func (a *app) finishPack(format report.Format, path, out string, table *pack.Tab
 	return nil
 }
 
-// maxInstance is the size up to which instances for solve and pack are read: some ten million nodes or buffers stay below it.
+// maxInstance is the size up to which instances for solve and pack are read: some ten million nodes
+// or buffers stay below it.
 const maxInstance = 1 << 30
 
 func (a *app) readBuffers(path string) (*pack.Table, error) {

@@ -19,7 +19,8 @@ import (
 var planted = []string{"libonnxruntime.so", "libonnxruntime.so.1", "libonnxruntime.so.1.30.0", "libopenblas.so.0", "libopenblas.so", "libdnnl.so.2", "libcuda.so.1", "libcuda.so",
 	"libcublas.so.11", "libcublas.so.12", "libcublas.so.13", "libcublasLt.so.12", "libcudnn.so.8", "libcudnn.so.9", "libnvidia-ml.so.1"}
 
-// plant compiles a library whose constructor leaves a file, and puts it below a folder by all those names, wherever packages keep them.
+// plant compiles a library whose constructor leaves a file, and puts it below a folder by all those
+// names, wherever packages keep them.
 func plant(t *testing.T, dir, mark string) string {
 	t.Helper()
 	cc, err := exec.LookPath("cc")
@@ -55,8 +56,9 @@ func plantIn(t *testing.T, library, folder string) {
 	}
 }
 
-// TestPlantedLibraries: no code runs of libraries in the working folder, in those above it and in that of temporary files, nor of
-// those in packages of which a relative path, an unset HOME or a folder that anybody can write to would make a place to look.
+// TestPlantedLibraries: no code runs of libraries in the working folder, in those above it and in
+// that of temporary files, nor of those in packages of which a relative path, an unset HOME or a
+// folder that anybody can write to would make a place to look.
 func TestPlantedLibraries(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("the test needs Linux, whose dynamic linker it is about")
@@ -104,7 +106,8 @@ func TestPlantedLibraries(t *testing.T) {
 	require.FileExists(t, mark)
 }
 
-// TestLibrariesAreTold: which file a library was opened from is said with -v, and whether somebody else could have put it there.
+// TestLibrariesAreTold: which file a library was opened from is said with -v, and whether somebody
+// else could have put it there.
 func TestLibrariesAreTold(t *testing.T) {
 	path := findORT(t)
 	if path == "" {

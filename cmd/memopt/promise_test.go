@@ -63,8 +63,9 @@ func lend(t *testing.T, name string, d executor.Device) {
 	t.Cleanup(func() { delete(backends, name) })
 }
 
-// TestPromises: on every backend, run and verify end with 5 where a step takes more of the arena than was promised, and with 0 where
-// that much is tolerated. Kernels that take what they have not announced force it.
+// TestPromises: on every backend, run and verify end with 5 where a step takes more of the arena
+// than was promised, and with 0 where that much is tolerated. Kernels that take what they have not
+// announced force it.
 func TestPromises(t *testing.T) {
 	exitFolder(t)
 	lend(t, "shy", shyCPU{})
@@ -95,7 +96,8 @@ func TestPromises(t *testing.T) {
 	}
 }
 
-// wasteful is a model whose plan says nothing of most of the memory of a step: that of NonZero's result, whose size depends on data.
+// wasteful is a model whose plan says nothing of most of the memory of a step: that of NonZero's
+// result, whose size depends on data.
 const wasteful = `<ir_version: 8, opset_import: ["" : 17]> wasteful (float[64, 256] x, int64[64] labels, float[1024, 1024] many%s) => (float loss, float sum) {
 %s	loss = SoftmaxCrossEntropyLoss(r7, labels)  where = NonZero(many)  places = Cast<to = 1>(where)  sum = ReduceMean<keepdims = 0>(places) }`
 

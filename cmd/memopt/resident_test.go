@@ -11,8 +11,8 @@ import (
 	"memopt/executor"
 )
 
-// TestResidentMemory runs models in fresh processes: the operating system's own count of what a step
-// needed stays within 32 MiB and 2 % of the measured arena.
+// TestResidentMemory runs models in fresh processes: the operating system's own count of what a
+// step needed stays within 32 MiB and 2 % of the measured arena.
 func TestResidentMemory(t *testing.T) {
 	if executor.ReadProcessMemory().Peak == 0 {
 		t.Skip("/proc/self/status is missing: the test needs Linux, which says there how much memory is resident")

@@ -52,7 +52,8 @@ type globalFlags struct {
 	threads int
 }
 
-// run executes a command line in an environment, which has the form of os.Environ, and returns its exit code.
+// run executes a command line in an environment, which has the form of os.Environ, and returns its
+// exit code.
 func run(args []string, io stdio, environ []string) int {
 	w := &watch{keeper: &keeper{}, err: io.err, clean: cleanup.All, exit: os.Exit}
 	ctx, stop := w.untilSignal(context.Background())
@@ -60,8 +61,8 @@ func run(args []string, io stdio, environ []string) int {
 	return runUntil(ctx, w.keeper, args, io, environ)
 }
 
-// runUntil is run with a context that says when the user or the system wants the end, and with what is told of what there
-// is to show then.
+// runUntil is run with a context that says when the user or the system wants the end, and with what
+// is told of what there is to show then.
 func runUntil(ctx context.Context, k *keeper, args []string, io stdio, environ []string) int {
 	streams := io
 	report := &reportWriter{Writer: io.out, keeper: k}
@@ -94,7 +95,8 @@ func runUntil(ctx context.Context, k *keeper, args []string, io stdio, environ [
 	return e.code
 }
 
-// execute runs the verb that the arguments name. What a verb should never do, to panic, ends with one line, too.
+// execute runs the verb that the arguments name. What a verb should never do, to panic, ends with
+// one line, too.
 func (a *app) execute(root *cobra.Command) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true)) // a mapped file that becomes shorter (mapfile)
 	defer func() {
@@ -115,7 +117,8 @@ func (a *app) execute(root *cobra.Command) (err error) {
 	return root.Execute()
 }
 
-// helpWidth is how many columns the list of a verb's flags takes at most, those of a terminal as it opens; wideHelp in a wider one.
+// helpWidth is how many columns the list of a verb's flags takes at most, those of a terminal as it
+// opens; wideHelp in a wider one.
 const (
 	helpWidth = 80
 	wideHelp  = 140
@@ -192,8 +195,9 @@ func noCommand(root *cobra.Command, args []string) error {
 	return usage("unknown command %q%s; memopt help lists the commands", args[0], suggest(args[0], names))
 }
 
-// firstWord returns the first argument that is neither a flag nor a flag's value, or "": the verb, where there is one. Of a
-// flag that is not the program's own it is taken, as by cobra, that the next word is its value.
+// firstWord returns the first argument that is neither a flag nor a flag's value, or "": the verb,
+// where there is one. Of a flag that is not the program's own it is taken, as by cobra, that the
+// next word is its value.
 func firstWord(root *cobra.Command, args []string) string {
 	for i := 0; i < len(args); i++ {
 		name, isFlag := strings.CutPrefix(args[i], "-")
@@ -214,8 +218,8 @@ func firstWord(root *cobra.Command, args []string) string {
 	return ""
 }
 
-// wrongFlag words an error of the flags: with the flag that was meant, where one is much like what was given. Where the verb is
-// none, its flags are no fault.
+// wrongFlag words an error of the flags: with the flag that was meant, where one is much like what
+// was given. Where the verb is none, its flags are no fault.
 func (a *app) wrongFlag(cmd *cobra.Command, err error) error {
 	if word := firstWord(cmd.Root(), a.args); word != "" && !cmd.HasParent() {
 		return noCommand(cmd, []string{word})
@@ -229,7 +233,8 @@ func (a *app) wrongFlag(cmd *cobra.Command, err error) error {
 	return usage("%v%s; %s --help lists the flags", err, suggest("--"+unknown.GetSpecifiedName(), names), cmd.CommandPath())
 }
 
-// suggest is the part of a message that asks for what may have been meant; "" where nothing is much like what was given.
+// suggest is the part of a message that asks for what may have been meant; "" where nothing is much
+// like what was given.
 func suggest(given string, names []string) string {
 	if near := nearest(given, names); near != "" {
 		return fmt.Sprintf(" (did you mean %s?)", near)
@@ -237,7 +242,8 @@ func suggest(given string, names []string) string {
 	return ""
 }
 
-// nearest returns the name that is most like a misspelt one, or "". That letters are large or small does not make names different.
+// nearest returns the name that is most like a misspelt one, or "". That letters are large or small
+// does not make names different.
 func nearest(given string, names []string) string {
 	for _, name := range names {
 		if strings.EqualFold(name, given) {
@@ -292,8 +298,8 @@ func (a *app) note(format string, args ...any) {
 	}
 }
 
-// tellLibraries says which C libraries have been opened, with -v, and in any case which of them somebody else could have
-// put there.
+// tellLibraries says which C libraries have been opened, with -v, and in any case which of them
+// somebody else could have put there.
 func (a *app) tellLibraries() {
 	for _, l := range library.List() {
 		if l.Doubt != "" {
@@ -308,7 +314,8 @@ func (a *app) complain(err error) {
 	a.say(a.paint("31", "memopt:"), err.Error())
 }
 
-// say prints one line to the error stream. What of it comes from a model cannot make it two, nor steer the terminal.
+// say prints one line to the error stream. What of it comes from a model cannot make it two, nor
+// steer the terminal.
 func (a *app) say(who, text string) {
 	fmt.Fprintf(a.err, "%s %s\n", who, report.Message(text, a.global.verbose))
 }

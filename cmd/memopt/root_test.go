@@ -9,7 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestPanicIsOneLine: a verb that panics ends with the code of an internal error; where it did is shown with -v.
+// TestPanicIsOneLine: a verb that panics ends with the code of an internal error; where it did is
+// shown with -v.
 func TestPanicIsOneLine(t *testing.T) {
 	for args, traced := range map[string]bool{"": false, "-v": true} {
 		var errs bytes.Buffer

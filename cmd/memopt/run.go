@@ -130,7 +130,8 @@ func (a *app) runModel(name string, sel *selectionFlags, ex *execFlags, phases b
 	return sel.budgetFlags.finish(a, x.plan)
 }
 
-// noteExecuted says on the error stream whether a training step is executed, or a forward model as it is.
+// noteExecuted says on the error stream whether a training step is executed, or a forward model as
+// it is.
 func (a *app) noteExecuted(name string, x *execution) {
 	b := backwardNodes(x.side())
 	if b == 0 {

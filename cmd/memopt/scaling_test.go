@@ -50,8 +50,8 @@ func allocated(t *testing.T, line string) (bytes uint64, out ended) {
 	return after.TotalAlloc - before.TotalAlloc, out
 }
 
-// TestAllocationsAreLinear: four times the graph takes no more than about four times the memory, allocated in all, whatever it is that
-// there is more of and whatever is done with it.
+// TestAllocationsAreLinear: four times the graph takes no more than about four times the memory,
+// allocated in all, whatever it is that there is more of and whatever is done with it.
 func TestAllocationsAreLinear(t *testing.T) {
 	const small, times, slack = 150, 4, 1.5
 	const started = 4 << 20 // bytes that a run takes whatever it is given
@@ -76,8 +76,8 @@ func TestAllocationsAreLinear(t *testing.T) {
 	}
 }
 
-// TestBoundedFamilies: what cannot be linear ends early: functions that call functions twice each are refused before they are copied, and
-// subgraphs nest so deep and no deeper.
+// TestBoundedFamilies: what cannot be linear ends early: functions that call functions twice each
+// are refused before they are copied, and subgraphs nest so deep and no deeper.
 func TestBoundedFamilies(t *testing.T) {
 	const most = 256 << 20 // bytes that a refusal may allocate
 	t.Chdir(t.TempDir())
@@ -106,8 +106,9 @@ func TestBoundedFamilies(t *testing.T) {
 	}
 }
 
-// BenchmarkScaling runs every verb on every family at sizes n, 2n, 4n and 8n, and reports the seconds of the largest and the exponent with which
-// time grows from n to 8n: 1 is linear. MEMOPT_SCALING sets n, 2,000 unless it is given.
+// BenchmarkScaling runs every verb on every family at sizes n, 2n, 4n and 8n, and reports the
+// seconds of the largest and the exponent with which time grows from n to 8n: 1 is linear.
+// MEMOPT_SCALING sets n, 2,000 unless it is given.
 func BenchmarkScaling(b *testing.B) {
 	n := 2000
 	if text, ok := os.LookupEnv("MEMOPT_SCALING"); ok {

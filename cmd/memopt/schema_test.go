@@ -11,7 +11,8 @@ import (
 	"memopt/internal/schematest"
 )
 
-// TestSchemas holds what the verbs print to the schemas in docs/schemas, of which each describes every property.
+// TestSchemas holds what the verbs print to the schemas in docs/schemas, of which each describes
+// every property.
 func TestSchemas(t *testing.T) {
 	folder := schematest.Folder(t)
 	exitFolder(t)

@@ -85,9 +85,10 @@ func writeForward(dir string) error {
 	return nil
 }
 
-// TestScripts runs the command lines of testdata/script. A script that needs sample models
-// beside the repository says [samples], or [deeploy] for Deeploy's training graphs, one that needs ONNX Runtime says [ort]; without them the condition is false and
-// the script skips. UPDATE_SCRIPTS=1 rewrites the expected output.
+// TestScripts runs the command lines of testdata/script. A script that needs sample models beside
+// the repository says [samples], or [deeploy] for Deeploy's training graphs, one that needs ONNX
+// Runtime says [ort]; without them the condition is false and the script skips. UPDATE_SCRIPTS=1
+// rewrites the expected output.
 func TestScripts(t *testing.T) {
 	samples, err := filepath.Abs("../../../shared/models")
 	if err != nil {

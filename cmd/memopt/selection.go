@@ -21,11 +21,13 @@ type selectionFlags struct {
 	order  string
 	cost   string
 	device string
-	// aliases and cloneBytes describe the memory of another runtime; deeploy asks for Deeploy's even without them.
+	// aliases and cloneBytes describe the memory of another runtime; deeploy asks for Deeploy's
+	// even without them.
 	aliases    string
 	cloneBytes string
 	deeploy    bool
-	// executes says that the verb executes on the CPU, whose profile then counts where none is named.
+	// executes says that the verb executes on the CPU, whose profile then counts where none is
+	// named.
 	executes bool
 	bare     bool // no selection, whatever ORTModule's variables say: of two models that are compared
 	budgetFlags
@@ -136,7 +138,8 @@ func (s *selectionFlags) resolveBudget(a *app, c *chosen) error {
 	return err
 }
 
-// warnUnused says which of ORTModule's variables do not count because a flag does. Level 0 asks for nothing.
+// warnUnused says which of ORTModule's variables do not count because a flag does. Level 0 asks for
+// nothing.
 func (a *app) warnUnused(beside string) {
 	var names []string
 	if level, _ := a.env(configs.LevelVariable); level != "" && level != "0" {

@@ -34,18 +34,19 @@ func endCode(ctx context.Context) int {
 
 // How long a program that was asked to end may take for it.
 const (
-	// patience is for a verb that has nothing to show: it is not waited for until whatever it does, deep in a pass or in
-	// a foreign library, hears of it.
+	// patience is for a verb that has nothing to show: it is not waited for until whatever it does,
+	// deep in a pass or in a foreign library, hears of it.
 	patience = 350 * time.Millisecond
-	// longPatience is for one that has: a plan that was found is made whole, printed and written. It is less than the
-	// ten seconds after which service managers kill.
+	// longPatience is for one that has: a plan that was found is made whole, printed and written.
+	// It is less than the ten seconds after which service managers kill.
 	longPatience = 6 * time.Second
 	// cleaning is for removing what must not be left.
 	cleaning = 2 * time.Second
 )
 
-// keeper says whether a verb has something that the end must not lose. A verb that has nothing may be cut off anywhere;
-// once it is, nothing more comes of it: whoever has something then waits for the end.
+// keeper says whether a verb has something that the end must not lose. A verb that has nothing may
+// be cut off anywhere; once it is, nothing more comes of it: whoever has something then waits for
+// the end.
 type keeper struct {
 	mu    sync.Mutex
 	keeps bool
@@ -70,7 +71,8 @@ func (k *keeper) release() {
 	k.mu.Unlock()
 }
 
-// cutOff ends the verb unless it has something to show and reports whether it did. With force it does in any case.
+// cutOff ends the verb unless it has something to show and reports whether it did. With force it
+// does in any case.
 func (k *keeper) cutOff(force bool) bool {
 	k.mu.Lock()
 	if k.keeps && !force {
@@ -82,9 +84,10 @@ func (k *keeper) cutOff(force bool) bool {
 	return true
 }
 
-// watch waits for signals while a verb runs. The first one that asks for the end ends the context, which verbs listen to:
-// they stop and show the best that they have. What does not end by itself soon enough, because a library hangs, a pipe
-// has no writer or a pass listens to nothing, is ended from here; so is what gets a second signal.
+// watch waits for signals while a verb runs. The first one that asks for the end ends the context,
+// which verbs listen to: they stop and show the best that they have. What does not end by itself
+// soon enough, because a library hangs, a pipe has no writer or a pass listens to nothing, is ended
+// from here; so is what gets a second signal.
 type watch struct {
 	keeper *keeper
 	err    io.Writer
@@ -92,8 +95,9 @@ type watch struct {
 	exit   func(code int)
 }
 
-// untilSignal returns a context that ends with the first signal that asks the program to end, and starts to watch. A signal
-// that was ignored when the program started, as nohup and shells do for what runs in the background, stays ignored.
+// untilSignal returns a context that ends with the first signal that asks the program to end, and
+// starts to watch. A signal that was ignored when the program started, as nohup and shells do for
+// what runs in the background, stays ignored.
 func (w *watch) untilSignal(parent context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(parent)
 	signals := make(chan os.Signal, 4)
@@ -105,7 +109,8 @@ func (w *watch) untilSignal(parent context.Context) (context.Context, func()) {
 	if !signal.Ignored(syscall.SIGQUIT) {
 		signal.Notify(signals, syscall.SIGQUIT)
 	}
-	// A pipe that nobody reads any more is an error of the write, so that what was made until then is cleaned up.
+	// A pipe that nobody reads any more is an error of the write, so that what was made until then
+	// is cleaned up.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	over := make(chan struct{})
 	go w.run(signals, cancel, over, ctx)
@@ -168,7 +173,8 @@ func (w *watch) quit() {
 // interrupted is what is said, on one line, of what a signal has ended.
 const interrupted = "interrupted"
 
-// reportWriter is where reports go. A report that has begun is to be whole; where nobody reads it any more, broken says so.
+// reportWriter is where reports go. A report that has begun is to be whole; where nobody reads it
+// any more, broken says so.
 type reportWriter struct {
 	io.Writer
 	keeper *keeper

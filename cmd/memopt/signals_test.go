@@ -69,7 +69,8 @@ func (w *watched) after(d time.Duration) int {
 	}
 }
 
-// TestWatch: what does not end by itself is ended, soon where there is nothing to show, and at once by a second signal.
+// TestWatch: what does not end by itself is ended, soon where there is nothing to show, and at once
+// by a second signal.
 func TestWatch(t *testing.T) {
 	for name, c := range map[string]func(t *testing.T, w *watched){
 		"deaf": func(t *testing.T, w *watched) {

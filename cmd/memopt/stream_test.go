@@ -15,7 +15,8 @@ import (
 	"memopt/graph/onnx"
 )
 
-// residentPeak runs memopt in a process of its own and returns the most memory that was resident in it, in bytes.
+// residentPeak runs memopt in a process of its own and returns the most memory that was resident in
+// it, in bytes.
 func residentPeak(t *testing.T, args ...string) int64 {
 	t.Helper()
 	path, err := os.Executable()
@@ -27,8 +28,8 @@ func residentPeak(t *testing.T, args ...string) int64 {
 	return cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss << 10
 }
 
-// TestExternalDataIsStreamed: a model that is written into another folder takes its weights along from file to file: no more
-// memory is resident than where they stay.
+// TestExternalDataIsStreamed: a model that is written into another folder takes its weights along
+// from file to file: no more memory is resident than where they stay.
 func TestExternalDataIsStreamed(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("the test needs Linux, which counts a process's resident memory in KiB")

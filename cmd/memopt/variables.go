@@ -36,7 +36,8 @@ var variables = []variable{
 	{"NO_COLOR", "set to anything: messages have no color"},
 }
 
-// buildVariables are read by the programs and tests that build kernels, which may run in the same shell.
+// buildVariables are read by the programs and tests that build kernels, which may run in the same
+// shell.
 var buildVariables = []string{"MEMOPT_CLANG", "MEMOPT_CXX", "MEMOPT_PTXAS"}
 
 // flagVariable returns the name of the variable that stands for a flag.
@@ -66,7 +67,8 @@ func knownVariables(root *cobra.Command) []string {
 	return slices.Compact(names)
 }
 
-// warnVariables says which variables with memopt's prefix mean nothing: most likely they are misspelt.
+// warnVariables says which variables with memopt's prefix mean nothing: most likely they are
+// misspelt.
 func (a *app) warnVariables(root *cobra.Command) {
 	known := knownVariables(root)
 	bare := make([]string, len(known)) // what all names begin with makes none alike

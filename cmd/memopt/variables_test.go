@@ -12,7 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestVariablesAreKnown: whatever variable of memopt's the code reads is in the list of those that mean something.
+// TestVariablesAreKnown: whatever variable of memopt's the code reads is in the list of those that
+// mean something.
 func TestVariablesAreKnown(t *testing.T) {
 	known := knownVariables((&app{}).command())
 	read := regexp.MustCompile(`"(MEMOPT_[A-Z0-9_]+)"`)

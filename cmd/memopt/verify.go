@@ -132,7 +132,8 @@ func (a *app) verifyModels(args []string, sel *selectionFlags, ex *execFlags, vf
 	return sel.budgetFlags.finish(a, x.plan)
 }
 
-// verifySeeds compares the sides on one set of inputs after the other, up to the first on which they differ.
+// verifySeeds compares the sides on one set of inputs after the other, up to the first on which
+// they differ.
 func (a *app) verifySeeds(name string, x *execution, ex *execFlags, vf *verifyFlags, v *report.VerifyView, opts verify.Options) (runtimes ortSides, err error) {
 	for v.Seeds < vf.seeds {
 		if err := x.fill(ex, int64(v.Seeds), opts.Device); err != nil {
@@ -180,7 +181,8 @@ func verdict(name string, v *report.VerifyView, tolerance float64) error {
 	return abovePlan(name, "the planned graph", v.Verdict.Planned, tolerance)
 }
 
-// abovePlan is the error of a run that took more of memopt's own arena than was planned, by more than the tolerance.
+// abovePlan is the error of a run that took more of memopt's own arena than was planned, by more
+// than the tolerance.
 func abovePlan(name, what string, r *verify.Run, tolerance float64) error {
 	planned, measured := r.Predicted.Arena, r.Measured.Arena
 	if float64(measured) <= float64(planned)*(1+tolerance) {

@@ -4,7 +4,8 @@ import (
 	"memopt/executor"
 )
 
-// workspaces asks a backend what its kernels need besides their operands: a plan to a budget counts it.
+// workspaces asks a backend what its kernels need besides their operands: a plan to a budget counts
+// it.
 func (a *app) workspaces(l *loaded, name string) ([]int64, error) {
 	d, err := backend(name)
 	if err != nil {

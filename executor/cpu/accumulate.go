@@ -8,8 +8,8 @@ import (
 	"memopt/graph"
 )
 
-// accumulateInto is InPlaceAccumulatorV2 without its second output: it adds a value to the buffer in
-// input 0, or replaces the buffer by the value where the scalar in input 2 is given and true.
+// accumulateInto is InPlaceAccumulatorV2 without its second output: it adds a value to the buffer
+// in input 0, or replaces the buffer by the value where the scalar in input 2 is given and true.
 type accumulateInto struct{ sum, value *executor.Tensor }
 
 func newAccumulateInto(p *executor.Prep) (executor.Kernel, error) {

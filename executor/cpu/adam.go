@@ -8,8 +8,8 @@ import (
 	"memopt/graph"
 )
 
-// AdamOptimizer is a step of Adam (Kingma, Ba: Adam, a method for stochastic optimization, 2015) for
-// one weight w with gradient g and moments m and v, count steps after the first:
+// AdamOptimizer is a step of Adam (Kingma, Ba: Adam, a method for stochastic optimization, 2015)
+// for one weight w with gradient g and moments m and v, count steps after the first:
 //
 //	g' = g / loss_scale, or g*max_norm_clip/norm where the norm is above loss_scale*max_norm_clip
 //	m' = alpha*m + (1-alpha)*g'        a = 1 - alpha^count    (1 without do_bias_correction
@@ -19,8 +19,8 @@ import (
 //	mode 1: p = rate*√b/a * m' / (√v' + epsilon),  d = -p - rate*lambda*(w-p)
 //
 // Inputs: rate, count, w, g, m, v, w in 16 bits, loss_scale, the norm of all gradients, whether to
-// update. Outputs: count+1, m', v', w+d, d, w+d in 16 bits. Where there is no update,
-// the outputs are the inputs.
+// update. Outputs: count+1, m', v', w+d, d, w+d in 16 bits. Where there is no update, the outputs
+// are the inputs.
 // https://github.com/microsoft/onnxruntime/blob/main/orttraining/orttraining/core/graph/training_op_defs.cc
 
 type adamKernel[T chunkFloat] struct {

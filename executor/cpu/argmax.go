@@ -6,9 +6,9 @@ import (
 	"memopt/graph"
 )
 
-// argKernel is ArgMax or ArgMin: the place of the largest or smallest element along an axis, the first
-// one of equals or, with select_last_index, the last. NaN wins over every number in
-// both. https://onnx.ai/onnx/operators/onnx__ArgMax.html
+// argKernel is ArgMax or ArgMin: the place of the largest or smallest element along an axis, the
+// first one of equals or, with select_last_index, the last. NaN wins over every number in both.
+// https://onnx.ai/onnx/operators/onnx__ArgMax.html
 type argKernel[T reduceElem] struct {
 	operand.ArgSearch
 	dtype graph.DType

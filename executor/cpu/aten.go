@@ -21,8 +21,8 @@ func newATen(p *executor.Prep) (executor.Kernel, error) {
 	return nil, p.Unsupported("no kernel for PyTorch's operator %q", name)
 }
 
-// newEmbedding: rows of a matrix by indices. The other inputs (padding_idx, scale_grad_by_freq, sparse)
-// are for the gradient.
+// newEmbedding: rows of a matrix by indices. The other inputs (padding_idx, scale_grad_by_freq,
+// sparse) are for the gradient.
 func newEmbedding(p *executor.Prep) (executor.Kernel, error) {
 	k, err := newGather(p)
 	if err != nil {
@@ -33,11 +33,11 @@ func newEmbedding(p *executor.Prep) (executor.Kernel, error) {
 	return g, nil
 }
 
-// embeddingBackward is the gradient of embedding, a Gather of rows of a matrix, as PyTorch defines it:
-// inputs are the incoming gradient, the indices, how many rows there are (or the matrix itself), and
-// optionally padding_idx, whose rows get no gradient, scale_grad_by_freq, by which
-// each row is divided by how often its index occurs, and sparse, which says how PyTorch would
-// store the result and changes no number.
+// embeddingBackward is the gradient of embedding, a Gather of rows of a matrix, as PyTorch defines
+// it: inputs are the incoming gradient, the indices, how many rows there are (or the matrix
+// itself), and optionally padding_idx, whose rows get no gradient, scale_grad_by_freq, by which
+// each row is divided by how often its index occurs, and sparse, which says how PyTorch would store
+// the result and changes no number.
 // https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.embedding.html
 type embeddingBackward struct {
 	rowsGrad

@@ -8,11 +8,11 @@ import (
 	"memopt/graph"
 )
 
-// attentionKernel is https://onnx.ai/onnx/operators/onnx__Attention.html: inputs Q, K, V, mask, past key, past
-// value, lengths of keys; outputs Y, present key, present value, scores.
+// attentionKernel is https://onnx.ai/onnx/operators/onnx__Attention.html: inputs Q, K, V, mask,
+// past key, past value, lengths of keys; outputs Y, present key, present value, scores.
 //
-// The softcap comes before the masks, as the operator's description has had it since the correction of 2026 for
-// both versions: otherwise masked keys would get finite scores.
+// The softcap comes before the masks, as the operator's description has had it since the correction
+// of 2026 for both versions: otherwise masked keys would get finite scores.
 type attentionKernel[T blas.Float] struct {
 	p      *executor.Prep
 	core   attentionCore[T]

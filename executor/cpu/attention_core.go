@@ -27,8 +27,8 @@ type attentionMask[T any] struct {
 	admit []uint8
 }
 
-// attentionPadding lowers the scores of keys by a value: those where the mask is 0, or those outside
-// starts..ends-1 of their batch entry.
+// attentionPadding lowers the scores of keys by a value: those where the mask is 0, or those
+// outside starts..ends-1 of their batch entry.
 type attentionPadding[T any] struct {
 	value        T
 	mask         []int32
@@ -112,8 +112,8 @@ func (k *attentionBlocks[T]) one(b, head, first, rows int, work []T) {
 	}
 }
 
-// visible returns how many keys query i may look at; the last of its batch entry's, and where it is causal,
-// itself at most.
+// visible returns how many keys query i may look at; the last of its batch entry's, and where it is
+// causal, itself at most.
 func (k *attentionBlocks[T]) visible(b, i int) int {
 	n := k.Total
 	if k.lengths != nil {

@@ -6,8 +6,9 @@ import (
 	"memopt/graph"
 )
 
-// attentionMSKernel is com.microsoft's Attention: the input [batch, seq, in] times the weights [in, Q+K+V], plus a
-// bias, makes queries, keys and values. Past and present are [2, batch, heads, length, size].
+// attentionMSKernel is com.microsoft's Attention: the input [batch, seq, in] times the weights [in,
+// Q+K+V], plus a bias, makes queries, keys and values. Past and present are [2, batch, heads,
+// length, size].
 type attentionMSKernel[T blas.Float] struct {
 	multiHead[T]
 	hidden  int // of queries, and of keys

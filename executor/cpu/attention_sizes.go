@@ -7,13 +7,14 @@ import (
 )
 
 // AttentionSizes are the sizes of an attention: queries [Batch, HeadsQ, SeqQ, Size], keys [Batch,
-// HeadsKV, Total, Size] and values [Batch, HeadsKV, Total, SizeV], of which the first Past ones come from a cache.
+// HeadsKV, Total, Size] and values [Batch, HeadsKV, Total, SizeV], of which the first Past ones
+// come from a cache.
 type AttentionSizes struct {
 	Batch, HeadsQ, HeadsKV, SeqQ, Past, Total, Size, SizeV int
 }
 
-// HeadLayout says where the rows of each head lie: First is the place of the first element, the others are how far apart
-// entries of the batch, heads and rows are.
+// HeadLayout says where the rows of each head lie: First is the place of the first element, the
+// others are how far apart entries of the batch, heads and rows are.
 type HeadLayout struct{ First, Batch, Head, Row int }
 
 // PackedHeads is the layout of heads that lie side by side in rows: [batch, seq, heads*size].
@@ -26,12 +27,14 @@ func SeparateHeads(seq, heads, size int) HeadLayout {
 	return HeadLayout{Batch: heads * seq * size, Head: seq * size, Row: size}
 }
 
-// HeadsOfSeveral is the layout of one of several things that each head holds side by side: [batch, seq, heads, things, size].
+// HeadsOfSeveral is the layout of one of several things that each head holds side by side: [batch,
+// seq, heads, things, size].
 func HeadsOfSeveral(seq, heads, things, thing, size int) HeadLayout {
 	return HeadLayout{First: thing * size, Batch: seq * heads * things * size, Head: things * size, Row: heads * things * size}
 }
 
-// ProjectedHeads is the layout of the queries (0), keys (1) or values (2) that ReadProjected's weights make: side by side in rows.
+// ProjectedHeads is the layout of the queries (0), keys (1) or values (2) that ReadProjected's
+// weights make: side by side in rows.
 func ProjectedHeads(s *AttentionSizes, hidden, i int) HeadLayout {
 	cols, size := 2*hidden+s.HeadsQ*s.SizeV, s.Size
 	if i == 2 {
@@ -40,8 +43,8 @@ func ProjectedHeads(s *AttentionSizes, hidden, i int) HeadLayout {
 	return HeadLayout{First: i * hidden, Batch: s.SeqQ * cols, Head: size, Row: cols}
 }
 
-// AttentionMask says where a mask's elements lie. It is broadcast to [batch, heads of queries, queries, keys]; keys from column
-// Cols on are not admitted.
+// AttentionMask says where a mask's elements lie. It is broadcast to [batch, heads of queries,
+// queries, keys]; keys from column Cols on are not admitted.
 type AttentionMask struct {
 	Strides [4]int
 	Cols    int
@@ -86,8 +89,8 @@ type PaddingForm struct {
 	Starts       bool // the ends of all batch entries are followed by the starts
 }
 
-// Read reads the shape of a mask of paddings: [batch, total], [batch, seqQ, total], [batch] lengths, or, where
-// starts may be given, [2*batch] ends and starts.
+// Read reads the shape of a mask of paddings: [batch, total], [batch, seqQ, total], [batch]
+// lengths, or, where starts may be given, [2*batch] ends and starts.
 func (f *PaddingForm) Read(shape []int, s *AttentionSizes, starts bool) error {
 	*f = PaddingForm{}
 	switch {
@@ -104,7 +107,8 @@ func (f *PaddingForm) Read(shape []int, s *AttentionSizes, starts bool) error {
 	return nil
 }
 
-// ReadAttention reads the shapes of Attention's inputs: heads are the attributes q_num_heads and kv_num_heads.
+// ReadAttention reads the shapes of Attention's inputs: heads are the attributes q_num_heads and
+// kv_num_heads.
 func ReadAttention(s *AttentionSizes, in [][]int, heads [2]int) error {
 	q, key, v := in[0], in[1], in[2]
 	switch {
@@ -141,8 +145,8 @@ func ReadAttention(s *AttentionSizes, in [][]int, heads [2]int) error {
 	return nil
 }
 
-// ReadMultiHead reads the shapes of MultiHeadAttention's inputs, as its kernel's doc comment lists them; fresh is the number of keys
-// that are not from the cache. s has the number of heads.
+// ReadMultiHead reads the shapes of MultiHeadAttention's inputs, as its kernel's doc comment lists
+// them; fresh is the number of keys that are not from the cache. s has the number of heads.
 func ReadMultiHead(s *AttentionSizes, q, key, v, past, pastV []int) (fresh int, err error) {
 	n := s.HeadsQ
 	bad := fmt.Errorf
@@ -177,8 +181,8 @@ func ReadMultiHead(s *AttentionSizes, q, key, v, past, pastV []int) (fresh int, 
 	return fresh, nil
 }
 
-// ReadProjected reads the shapes of com.microsoft's Attention; hidden is the width of all query heads. s has the number of heads,
-// and the node p may say how wide queries, keys and values are.
+// ReadProjected reads the shapes of com.microsoft's Attention; hidden is the width of all query
+// heads. s has the number of heads, and the node p may say how wide queries, keys and values are.
 func ReadProjected(s *AttentionSizes, p *executor.Prep, x, w, past []int) (hidden int, err error) {
 	n := s.HeadsQ
 	if len(x) != 3 || len(w) != 2 || x[2] != w[0] {

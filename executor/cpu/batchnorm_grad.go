@@ -5,8 +5,8 @@ import (
 	"memopt/graph"
 )
 
-// batchNormGradKernel is ONNX Runtime's BatchNormalizationGrad of dY, X, scale, and the batch's mean m and
-// inverse deviation r. With h = (x-m)*r and M elements in a channel:
+// batchNormGradKernel is ONNX Runtime's BatchNormalizationGrad of dY, X, scale, and the batch's
+// mean m and inverse deviation r. With h = (x-m)*r and M elements in a channel:
 //
 //	dbias = sum(dY), dscale = sum(dY*h), dX = scale*r*(dY - dbias/M - h*dscale/M)
 type batchNormGradKernel[T normElem] struct {

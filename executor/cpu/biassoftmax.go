@@ -5,9 +5,10 @@ import (
 	"memopt/graph"
 )
 
-// biasSoftmaxKernel is ONNX Runtime's BiasSoftmax: softmax(data + bias) over all dims from the axis on.
-// The bias is stretched to the data as in other operators: its dims of 1, and those it lacks in
-// front. The attribute is_inner_broadcast tells which of these a bias has, which its shape says too.
+// biasSoftmaxKernel is ONNX Runtime's BiasSoftmax: softmax(data + bias) over all dims from the axis
+// on. The bias is stretched to the data as in other operators: its dims of 1, and those it lacks in
+// front. The attribute is_inner_broadcast tells which of these a bias has, which its shape says
+// too.
 type biasSoftmaxKernel[T normElem] struct {
 	softmaxAxis
 	x, bias, y []T

@@ -9,9 +9,9 @@ import (
 	"memopt/graph"
 )
 
-// BiasSoftmaxDropout: s = softmax(x + bias) over all dims from axis on together, y = dropout(s). The bias has
-// x's dims from axis on; before, it is broadcast. It always draws: there is no training
-// mode. Outputs: y, the mask, s.
+// BiasSoftmaxDropout: s = softmax(x + bias) over all dims from axis on together, y = dropout(s).
+// The bias has x's dims from axis on; before, it is broadcast. It always draws: there is no
+// training mode. Outputs: y, the mask, s.
 // https://github.com/microsoft/onnxruntime/blob/main/orttraining/orttraining/core/graph/training_op_defs.cc
 
 var newBiasSoftmaxDropout = widened(func(p *executor.Prep) (executor.Kernel, error) {

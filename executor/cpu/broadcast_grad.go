@@ -6,8 +6,8 @@ import (
 )
 
 // broadcastArgsKernel is ONNX Runtime's BroadcastGradientArgs: of two shapes that are broadcast
-// against each other it finds, for each, the axes of the result along which it is stretched. A gradient is summed
-// over them. Axes go from the last to the first.
+// against each other it finds, for each, the axes of the result along which it is stretched. A
+// gradient is summed over them. Axes go from the last to the first.
 type broadcastArgsKernel struct{ a, b []int64 }
 
 func newBroadcastArgs(p *executor.Prep) (executor.Kernel, error) {

@@ -156,8 +156,8 @@ func (k *convCore[T]) multiply(m0, m1, from, to int, b []T, ldb int, temp []T) {
 	k.scatter(m0, m1, from, to, temp)
 }
 
-// scatter brings a product of the filters m0..m1-1 at the columns from..to-1 of whole images to its places, and
-// finishes it.
+// scatter brings a product of the filters m0..m1-1 at the columns from..to-1 of whole images to its
+// places, and finishes it.
 func (k *convCore[T]) scatter(m0, m1, from, to int, temp []T) {
 	plane, ld := k.outPlane, to-from
 	for m := m0; m < m1; m++ {

@@ -7,10 +7,11 @@ import (
 	"memopt/graph"
 )
 
-// deformConv is DeformConv for planes: a convolution whose taps are moved. Inputs X [N, C, H, W],
-// W [M, C/group, kh, kw], offset [N, offset_group*kh*kw*2, H', W'], bias [M] and mask
-// [N, offset_group*kh*kw, H', W']. At every place, tap k sees X at its regular element plus (offset 2k,
-// offset 2k+1), interpolated between the four elements around, times the mask; what lies outside is 0.
+// deformConv is DeformConv for planes: a convolution whose taps are moved. Inputs X [N, C, H, W], W
+// [M, C/group, kh, kw], offset [N, offset_group*kh*kw*2, H', W'], bias [M] and mask [N,
+// offset_group*kh*kw, H', W']. At every place, tap k sees X at its regular element plus (offset 2k,
+// offset 2k+1), interpolated between the four elements around, times the mask; what lies outside is
+// 0.
 //
 // https://onnx.ai/onnx/operators/onnx__DeformConv.html
 type deformConv[T convFloat] struct {
@@ -148,7 +149,8 @@ func (k *deformConv[T]) Range(lo, hi int) {
 	}
 }
 
-// sample writes the columns from..to-1 of a tap of the channels c0..c1-1, whose rows are taps rows apart.
+// sample writes the columns from..to-1 of a tap of the channels c0..c1-1, whose rows are taps rows
+// apart.
 func (k *deformConv[T]) sample(dst []T, og, tap, c0, c1, from, to int) {
 	core := &k.core
 	w := &core.win

@@ -5,9 +5,10 @@ import (
 	"memopt/executor/cpu/dnnl"
 )
 
-// convLibrary computes convolutions by oneDNN where that is quicker: float32, one group, at most two spatial axes.
-// Which do is decided by shapes alone. Own ways remain for pointwise convolutions without strides, which are products as they
-// are, for few channels, which fill no vector, and for what the library has no fast implementation of.
+// convLibrary computes convolutions by oneDNN where that is quicker: float32, one group, at most
+// two spatial axes. Which do is decided by shapes alone. Own ways remain for pointwise convolutions
+// without strides, which are products as they are, for few channels, which fill no vector, and for
+// what the library has no fast implementation of.
 type convLibrary struct {
 	threads int
 	problem dnnl.Problem // that conv is for
@@ -19,8 +20,8 @@ type convLibrary struct {
 	round           int
 }
 
-// convLibraryLeast is the number of channels below which oneDNN's blocks of 16 are mostly padding. Only
-// images are read by fewer.
+// convLibraryLeast is the number of channels below which oneDNN's blocks of 16 are mostly padding.
+// Only images are read by fewer.
 const convLibraryLeast = 16
 
 // prepare settles whether a problem is the library's, and makes what computes it.
@@ -72,7 +73,8 @@ func (t *convLibraryPieces) Range(lo, hi int) {
 	}
 }
 
-// library returns the problem that a plan is in a direction, and whether oneDNN may be better at it.
+// library returns the problem that a plan is in a direction, and whether oneDNN may be better at
+// it.
 func (p *convPlan) library(d dnnl.Direction, size int) (q dnnl.Problem, ok bool) {
 	w := &p.win
 	if size != 4 || p.group != 1 || w.in[0] != 1 || w.out[0] != 1 || w.kernel[0] != 1 || w.begin[0] != 0 || p.m < convLibraryLeast ||
@@ -96,7 +98,8 @@ func (w *slidingWindow) plane(list *[maxWindowAxes]int) [2]int { return [2]int{l
 //	the kernel            is the gradient of the output, its filters being channels
 //	the output            is the gradient of the weights
 //
-// and strides and dilations change places. Only the two axes before the spatial ones lie in other orders.
+// and strides and dilations change places. Only the two axes before the spatial ones lie in other
+// orders.
 func (p *convPlan) libraryDeep(size int) (q dnnl.Problem, ok bool) {
 	if !p.deep() {
 		return q, false

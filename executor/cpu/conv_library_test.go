@@ -11,7 +11,8 @@ import (
 	"memopt/executor/cpu/dnnl"
 )
 
-// TestConvLibraryTakes says which convolutions and gradients oneDNN computes, of those of ResNet among others.
+// TestConvLibraryTakes says which convolutions and gradients oneDNN computes, of those of ResNet
+// among others.
 func TestConvLibraryTakes(t *testing.T) {
 	if !dnnl.Available() {
 		t.Skipf("oneDNN is missing (%s): Debian's libdnnl2 has it", dnnl.Name())
@@ -63,8 +64,8 @@ func TestConvLibraryTakes(t *testing.T) {
 	}
 }
 
-// TestWithoutLibrary runs the cases of convolutions and products in a process that opens no oneDNN: other ways must hold where
-// it is missing, too.
+// TestWithoutLibrary runs the cases of convolutions and products in a process that opens no oneDNN:
+// other ways must hold where it is missing, too.
 func TestWithoutLibrary(t *testing.T) {
 	cmd := exec.Command(os.Args[0], "-test.v", "-test.run", "^TestCases$/^(Conv|FusedConv|ConvGrad|ConvTranspose|MatMul|Gemm|FusedMatMul|Einsum|Attention)$")
 	cmd.Env = append(os.Environ(), "MEMOPT_DNNL=off")

@@ -43,7 +43,8 @@ const (
 	convSharedTile = 512
 	// convFewPieces is the number of pieces below which threads would starve.
 	convFewPieces = 8
-	// convFilterBlock is the number of filters of a piece of a shared product, of few or many filters.
+	// convFilterBlock is the number of filters of a piece of a shared product, of few or many
+	// filters.
 	convFilterBlock, convFilterBlockOfMany = 128, 256
 )
 

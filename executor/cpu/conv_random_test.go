@@ -18,8 +18,8 @@ var windowKinds = []graph.Kind{
 	op.AffineGrid, op.NonMaxSuppression, op.Resize, op.Upsample, op.ResizeGrad,
 }
 
-// TestWindowsRefuse runs nodes with random operands, most of which are wrong: the answer must be an error
-// or a result, never a panic.
+// TestWindowsRefuse runs nodes with random operands, most of which are wrong: the answer must be an
+// error or a result, never a panic.
 func TestWindowsRefuse(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	for _, kind := range windowKinds {

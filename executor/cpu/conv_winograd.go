@@ -10,9 +10,10 @@ import "memopt/executor"
 //	     | 0 -1  1  0 |       | 1/2 -1/2  1/2 |
 //	     | 0  1  0 -1 |       |  0    0    1  |
 //
-// a tile is A'[Σ (G g G') * (B' d B)]A, the sum being over channels and * element by element. For each
-// of the 16 elements, all tiles and filters together are a product of matrices: 16 multiplications
-// per tile instead of 36. (A. Lavin, S. Gray: Fast Algorithms for Convolutional Neural Networks, 2015.)
+// a tile is A'[Σ (G g G') * (B' d B)]A, the sum being over channels and * element by element. For
+// each of the 16 elements, all tiles and filters together are a product of matrices: 16
+// multiplications per tile instead of 36. (A. Lavin, S. Gray: Fast Algorithms for Convolutional
+// Neural Networks, 2015.)
 //
 // Rounding is about that of the plain sum. An infinity may become NaN in outputs near it.
 
@@ -62,8 +63,8 @@ func (p *convPlan) winograd(size int) bool {
 	return true
 }
 
-// winogradLens returns the elements of the transformed weights, of a block's transformed tiles of the
-// input and of the output, and of a thread's temporary rows.
+// winogradLens returns the elements of the transformed weights, of a block's transformed tiles of
+// the input and of the output, and of a thread's temporary rows.
 func (p *convPlan) winogradLens() (weights, in, out, temp int) {
 	f := &p.fast
 	tiles := f.block * f.width

@@ -6,8 +6,8 @@ import (
 	"memopt/graph"
 )
 
-// cumSumKernel adds up along an axis, which is input 1: y[i] = x[0]+…+x[i], without x[i] if exclusive, and from the
-// end if reverse. Sums run in the order of the axis in the element type.
+// cumSumKernel adds up along an axis, which is input 1: y[i] = x[0]+…+x[i], without x[i] if
+// exclusive, and from the end if reverse. Sums run in the order of the axis in the element type.
 // https://onnx.ai/onnx/operators/onnx__CumSum.html
 type cumSumKernel[T reduceElem] struct {
 	operand.RunningSum

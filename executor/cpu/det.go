@@ -8,8 +8,8 @@ import (
 	"memopt/graph"
 )
 
-// detKernel computes the determinant of each matrix in the last two dims, by Gaussian elimination in
-// float64: https://onnx.ai/onnx/operators/onnx__Det.html
+// detKernel computes the determinant of each matrix in the last two dims, by Gaussian elimination
+// in float64: https://onnx.ai/onnx/operators/onnx__Det.html
 type detKernel[T blas.Float] struct {
 	n    int
 	x, y []T
@@ -55,8 +55,8 @@ func (k *detKernel[T]) Range(lo, hi int) {
 	}
 }
 
-// determinant turns an n×n matrix into a triangular one, with the largest element of the rest of a column
-// as its pivot, and multiplies the diagonal. The determinant of no rows is 1.
+// determinant turns an n×n matrix into a triangular one, with the largest element of the rest of a
+// column as its pivot, and multiplies the diagonal. The determinant of no rows is 1.
 func determinant(m []float64, n int) float64 {
 	det := 1.0
 	for col := range n {

@@ -74,8 +74,8 @@ func makeEinsum[T, S einsumElem](eq einsum.Equation) *einsumKernel[T, S] {
 
 // einsumWork is how a step is run.
 type einsumWork struct {
-	// Of a product: where its matrices lie. Plain ones, which are too small for BLAS, are side of them at each place, these
-	// far apart in A, B and C.
+	// Of a product: where its matrices lie. Plain ones, which are too small for BLAS, are side of
+	// them at each place, these far apart in A, B and C.
 	places   []blas.Place
 	plain    bool
 	side     int

@@ -68,7 +68,8 @@ func (k *elementLines) prepare(c *executor.Ctx, i int, data []int, axis int64) e
 	return k.index.run(c, i)
 }
 
-// addAxis adds an axis, as one with its neighbour where both arrays step through them as through one.
+// addAxis adds an axis, as one with its neighbour where both arrays step through them as through
+// one.
 func (k *elementLines) addAxis(n, data, list int) {
 	last := len(k.dims) - 1
 	if last >= 0 && k.dataStep[last] == n*data && k.steps[last] == n*list {

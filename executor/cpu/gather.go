@@ -5,8 +5,8 @@ import (
 	"memopt/executor/operand"
 )
 
-// gatherRows copies rows: of each of outer parts of the data, n rows of inner elements at its indexer's
-// offsets.
+// gatherRows copies rows: of each of outer parts of the data, n rows of inner elements at its
+// indexer's offsets.
 type gatherRows struct {
 	index moveIndexer
 

@@ -16,15 +16,15 @@ type gemmActivation struct {
 	alpha, beta float64
 }
 
-// gemmActivations are the activations and the values of activation_alpha and activation_beta that a node may leave
-// out.
+// gemmActivations are the activations and the values of activation_alpha and activation_beta that a
+// node may leave out.
 var gemmActivations = map[string][2]float32{
 	"Relu": {}, "Tanh": {}, "Sigmoid": {}, "Softplus": {}, "Softsign": {},
 	"LeakyRelu": {0.01}, "Elu": {1}, "ThresholdedRelu": {1}, "HardSigmoid": {0.2, 0.5},
 }
 
-// GemmActivation reads the attributes activation, activation_alpha and activation_beta of a fused product; the name is "" where there
-// is no activation.
+// GemmActivation reads the attributes activation, activation_alpha and activation_beta of a fused
+// product; the name is "" where there is no activation.
 func GemmActivation(p *executor.Prep) (name string, alpha, beta float32, err error) {
 	if name = p.Node.Str("activation", ""); name == "" {
 		return "", 0, 0, nil

@@ -6,8 +6,8 @@ import (
 	"memopt/graph"
 )
 
-// batchedGemmKernel is Deeploy's Gemm of stacks of matrices: Y = alpha*A'*B' + beta*C, where ' swaps the last two
-// axes on demand, the axes before them are broadcast, and C is broadcast to Y.
+// batchedGemmKernel is Deeploy's Gemm of stacks of matrices: Y = alpha*A'*B' + beta*C, where '
+// swaps the last two axes on demand, the axes before them are broadcast, and C is broadcast to Y.
 type batchedGemmKernel[T blas.Float] struct {
 	matMulKernel[T]
 	beta T

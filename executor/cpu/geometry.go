@@ -5,9 +5,9 @@ import (
 	"memopt/graph"
 )
 
-// Window is a kernel at all its places over an input, on three spatial axes; fewer are preceded by axes of length 1. On every
-// axis, tap k of place o is element o*Stride - Begin + k*Dilation of the input, and padding where there is none. Finish is the
-// padding behind the input.
+// Window is a kernel at all its places over an input, on three spatial axes; fewer are preceded by
+// axes of length 1. On every axis, tap k of place o is element o*Stride - Begin + k*Dilation of the
+// input, and padding where there is none. Finish is the padding behind the input.
 type Window struct {
 	Rank                                             int // spatial axes that there are
 	In, Out, Kernel, Stride, Dilation, Begin, Finish [maxWindowAxes]int
@@ -23,7 +23,8 @@ type ConvShape struct {
 	N, C, M, Group int
 }
 
-// ConvGeometry reads the geometry of convolutions from nodes and shapes, for devices with kernels of their own.
+// ConvGeometry reads the geometry of convolutions from nodes and shapes, for devices with kernels
+// of their own.
 type ConvGeometry struct {
 	attrs     windowAttrs
 	group     int
@@ -58,8 +59,9 @@ func NewConvTransposeGeometry(p *executor.Prep) (*ConvGeometry, error) {
 	return &ConvGeometry{transpose: k.(*convTransposeKernel[float32])}, nil
 }
 
-// Shape checks the shapes of X and W against each other. For ConvTranspose it returns the convolution of which this is the
-// transpose: from C channels, those of Y, to M filters, the channels of X.
+// Shape checks the shapes of X and W against each other. For ConvTranspose it returns the
+// convolution of which this is the transpose: from C channels, those of Y, to M filters, the
+// channels of X.
 func (g *ConvGeometry) Shape(x, w []int) (ConvShape, error) {
 	var p convPlan
 	var err error
@@ -95,8 +97,8 @@ func NewUnpoolGeometry(p *executor.Prep) (*UnpoolGeometry, error) {
 	return &UnpoolGeometry{maxUnpoolKernel{attrs: attrs}}, err
 }
 
-// Planes returns the elements of a plane of X, the lengths of the planes that indices count in and of those of Y, and the shape of
-// Y, which holds until the next call. Input 2 is in host memory.
+// Planes returns the elements of a plane of X, the lengths of the planes that indices count in and
+// of those of Y, and the shape of Y, which holds until the next call. Input 2 is in host memory.
 func (g *UnpoolGeometry) Planes(c *executor.Ctx) (in int, own, full [maxWindowAxes]int, shape []int, err error) {
 	err = g.k.planes(c)
 	return g.k.in, g.k.own, g.k.full, g.k.shape, err
@@ -139,8 +141,9 @@ func (g *ResizeGeometry) Nearest() bool { return g.m.spec.mode == "nearest" }
 // Extrapolation is the value of elements from outside the input.
 func (g *ResizeGeometry) Extrapolation() float32 { return g.m.spec.extrapolation }
 
-// ResizeAxis says how an axis is resized: element o of the output is the sum of Weight[o*Taps+t] times element
-// Index[o*Taps+t] of the input, or the extrapolation value where Outside[o]. Weight is empty where all are 1.
+// ResizeAxis says how an axis is resized: element o of the output is the sum of Weight[o*Taps+t]
+// times element Index[o*Taps+t] of the input, or the extrapolation value where Outside[o]. Weight
+// is empty where all are 1.
 type ResizeAxis struct {
 	In, Out, Taps int
 	Same          bool // nothing changes; the tables are empty
@@ -149,8 +152,8 @@ type ResizeAxis struct {
 	Outside       []bool
 }
 
-// Plan computes the tables for an input of a shape, and returns the shape of the output, which holds until the next call.
-// stated is that shape where it is known (ResizeGrad), or nil.
+// Plan computes the tables for an input of a shape, and returns the shape of the output, which
+// holds until the next call. stated is that shape where it is known (ResizeGrad), or nil.
 func (g *ResizeGeometry) Plan(c *executor.Ctx, shape, stated []int) ([]int, error) {
 	err := g.m.plan(c, shape, stated)
 	return g.m.shape, err

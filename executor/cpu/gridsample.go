@@ -7,10 +7,10 @@ import (
 	"memopt/graph"
 )
 
-// gridSample is GridSample: X [N, C, d1…dk] is read at the places in grid [N, e1…ek, k], which gives
-// Y [N, C, e1…ek]. A place lists coordinates from the last axis to the first, from -1 to 1 over
-// the whole axis: between the centres of the outermost elements with align_corners,
-// else between their outer edges.
+// gridSample is GridSample: X [N, C, d1…dk] is read at the places in grid [N, e1…ek, k], which
+// gives Y [N, C, e1…ek]. A place lists coordinates from the last axis to the first, from -1 to 1
+// over the whole axis: between the centres of the outermost elements with align_corners, else
+// between their outer edges.
 //
 // https://onnx.ai/onnx/operators/onnx__GridSample.html
 type gridSample[T, G convFloat] struct {

@@ -5,10 +5,11 @@ import (
 	"memopt/graph"
 )
 
-// groupNormKernel normalises groups of neighbouring channels of x [N, C, D…], each sample on its own:
-// y = (x-m)*scale/√(v+epsilon) + bias with the group's mean and variance. InstanceNormalization
-// has groups of one channel. Scale and bias have one element per channel, or, in GroupNormalization before
-// version 21, per group. https://onnx.ai/onnx/operators/onnx__GroupNormalization.html
+// groupNormKernel normalises groups of neighbouring channels of x [N, C, D…], each sample on its
+// own: y = (x-m)*scale/√(v+epsilon) + bias with the group's mean and variance.
+// InstanceNormalization has groups of one channel. Scale and bias have one element per channel, or,
+// in GroupNormalization before version 21, per group.
+// https://onnx.ai/onnx/operators/onnx__GroupNormalization.html
 type groupNormKernel[T normElem] struct {
 	groups   int64 // 0: as many as channels
 	perGroup bool

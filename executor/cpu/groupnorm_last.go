@@ -7,8 +7,8 @@ import (
 	"memopt/graph"
 )
 
-// lastGroupNormKernel is ONNX Runtime's GroupNorm of x [N, H, W, C], followed, with activation = 1, by
-// y*sigmoid(y).
+// lastGroupNormKernel is ONNX Runtime's GroupNorm of x [N, H, W, C], followed, with activation = 1,
+// by y*sigmoid(y).
 type lastGroupNormKernel[T normElem] struct {
 	groups  int64
 	epsilon float64

@@ -5,8 +5,8 @@ import (
 	"memopt/graph"
 )
 
-// hardmaxKernel puts 1 at the first largest element along the axis and 0 elsewhere; NaN counts as larger
-// than numbers. The axis is Softmax's. https://onnx.ai/onnx/operators/onnx__Hardmax.html
+// hardmaxKernel puts 1 at the first largest element along the axis and 0 elsewhere; NaN counts as
+// larger than numbers. The axis is Softmax's. https://onnx.ai/onnx/operators/onnx__Hardmax.html
 type hardmaxKernel[T normElem] struct {
 	softmaxAxis
 	x, y []T

@@ -13,8 +13,8 @@ import (
 //	LayerNormalization  y = (x-m)*r*scale + bias, m = mean(x), r = 1/√(mean((x-m)²)+epsilon)
 //	RMSNormalization    y = x*r*scale, r = 1/√(mean(x²)+epsilon)
 //
-// ONNX Runtime calls the second SimplifiedLayerNormalization. The statistics m and r are computed from
-// two passes over a row in the type of the elements, or in float32 for 16-bit types.
+// ONNX Runtime calls the second SimplifiedLayerNormalization. The statistics m and r are computed
+// from two passes over a row in the type of the elements, or in float32 for 16-bit types.
 // https://onnx.ai/onnx/operators/onnx__LayerNormalization.html
 
 // layerNormKernel is LayerNormalization or, if simple, RMSNormalization.
@@ -102,8 +102,8 @@ func (k *layerNormKernel[T]) Range(lo, hi int) {
 	}
 }
 
-// normRowStats returns the mean of n neighbouring elements, 0 if simple, and their inverse deviation
-// from that.
+// normRowStats returns the mean of n neighbouring elements, 0 if simple, and their inverse
+// deviation from that.
 func normRowStats[T normElem](buf []T, x *normTensor[T], at, n int, simple bool, epsilon float64) (m, inv T) {
 	if !simple {
 		m = x.sum(buf, at, n) / T(n)
@@ -112,7 +112,8 @@ func normRowStats[T normElem](buf []T, x *normTensor[T], at, n int, simple bool,
 	return m, T(1 / math.Sqrt(float64(v)+epsilon))
 }
 
-// normRow sets n neighbouring elements of y to (x-m)*inv*scale + bias, where scale and bias may be nil.
+// normRow sets n neighbouring elements of y to (x-m)*inv*scale + bias, where scale and bias may be
+// nil.
 func normRow[T normElem](buf []T, y, x *normTensor[T], at, n int, scale, bias []T, m, inv T) {
 	for lo := 0; lo < n; lo += normBlock {
 		hi := min(lo+normBlock, n)

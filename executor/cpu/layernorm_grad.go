@@ -5,15 +5,16 @@ import (
 	"memopt/graph"
 )
 
-// ONNX Runtime's gradients of norms over the last axes. With h = (x-m)*r and g = dY*scale, means being
-// taken over a row and sums over all rows:
+// ONNX Runtime's gradients of norms over the last axes. With h = (x-m)*r and g = dY*scale, means
+// being taken over a row and sums over all rows:
 //
 //	dX     = r*(g - mean(g) - h*mean(g*h))    without mean(g) for the simplified norm
 //	dscale = sum(dY*h), dbias = sum(dY)
 //
 // The forms differ in their operands: dY, X, scale, m, r; the simplified dY, X, scale, r; the
-// invertible dY, Y, scale, bias, r, where h = (Y-bias)/scale; and Deeploy's dY, X, scale and a bias that is not
-// read, where m and r are computed as LayerNormalization does, with the attribute epsilon.
+// invertible dY, Y, scale, bias, r, where h = (Y-bias)/scale; and Deeploy's dY, X, scale and a bias
+// that is not read, where m and r are computed as LayerNormalization does, with the attribute
+// epsilon.
 
 // layerNormForm is one of these.
 type layerNormForm uint8
@@ -25,8 +26,8 @@ const (
 	layerNormDeeploy
 )
 
-// layerNormGradKernel adds up the rows in blocks of fixed bounds, each with its own sums, which are added
-// in order at last.
+// layerNormGradKernel adds up the rows in blocks of fixed bounds, each with its own sums, which are
+// added in order at last.
 type layerNormGradKernel[T normElem] struct {
 	form    layerNormForm
 	attr    int64

@@ -10,9 +10,9 @@ import (
 //	NegativeLogLikelihoodLoss  -weight[label] * x[label]
 //	SoftmaxCrossEntropyLoss    the same of log_prob, the LogSoftmax of x along axis 1
 //
-// of which it gives each, the sum, or the sum divided by that of the weights; the latter is NaN where all
-// labels are ignored. Losses are added up in blocks of 1024 in their type, the blocks in order in float64.
-// https://onnx.ai/onnx/operators/onnx__SoftmaxCrossEntropyLoss.html
+// of which it gives each, the sum, or the sum divided by that of the weights; the latter is NaN
+// where all labels are ignored. Losses are added up in blocks of 1024 in their type, the blocks in
+// order in float64. https://onnx.ai/onnx/operators/onnx__SoftmaxCrossEntropyLoss.html
 type lossKernel[T normElem] struct {
 	lossOperands[T]
 	plain   bool // NegativeLogLikelihoodLoss
@@ -23,7 +23,8 @@ type lossKernel[T normElem] struct {
 	tiles   int
 }
 
-// newLoss makes a loss whose ignored index is an attribute, or the input ignoreAt if that is not -1.
+// newLoss makes a loss whose ignored index is an attribute, or the input ignoreAt if that is not
+// -1.
 func newLoss(plain bool, ignoreAt int) func(*executor.Prep) (executor.Kernel, error) {
 	return func(p *executor.Prep) (executor.Kernel, error) {
 		switch normAccumulates(p.DType(0)) {

@@ -5,8 +5,8 @@ import (
 	"memopt/graph"
 )
 
-// lossGradKernel is ONNX Runtime's gradient of SoftmaxCrossEntropyLoss by the scores, of dY, log_prob, labels,
-// weights and a bias that is added to it:
+// lossGradKernel is ONNX Runtime's gradient of SoftmaxCrossEntropyLoss by the scores, of dY,
+// log_prob, labels, weights and a bias that is added to it:
 //
 //	dX = g*(e^log_prob - [class is the label]) + bias
 //	g  = dY*weight[label], divided by the sum of the weights of all labels for the mean
@@ -21,7 +21,8 @@ type lossGradKernel[T normElem] struct {
 	tiles            int
 }
 
-// newLossGrad makes the gradient; the ignored index is input ignoreAt, or an attribute if that is -1.
+// newLossGrad makes the gradient; the ignored index is input ignoreAt, or an attribute if that is
+// -1.
 func newLossGrad(ignoreAt, biasAt int) func(*executor.Prep) (executor.Kernel, error) {
 	return lossGradMaker(0, ignoreAt, biasAt)
 }

@@ -6,8 +6,9 @@ import (
 	"memopt/graph"
 )
 
-// lossOperands is what losses and their gradients share: scores [N, C, d…], labels [N, d…] that choose a
-// class, and weights [C]. A label equal to the ignored index, which need not be a class, takes no part.
+// lossOperands is what losses and their gradients share: scores [N, C, d…], labels [N, d…] that
+// choose a class, and weights [C]. A label equal to the ignored index, which need not be a class,
+// takes no part.
 type lossOperands[T normElem] struct {
 	reduction  string
 	ignores    bool

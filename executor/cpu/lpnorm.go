@@ -7,8 +7,8 @@ import (
 	"memopt/graph"
 )
 
-// lpNormKernel divides x by its norm along an axis: the sum of absolute values (p = 1) or the square
-// root of the sum of squares (p = 2). What has norm 0 stays 0.
+// lpNormKernel divides x by its norm along an axis: the sum of absolute values (p = 1) or the
+// square root of the sum of squares (p = 2). What has norm 0 stays 0.
 // https://onnx.ai/onnx/operators/onnx__LpNormalization.html
 type lpNormKernel[T normElem] struct {
 	softmaxAxis

@@ -163,8 +163,8 @@ func newMatMul(p *executor.Prep) (executor.Kernel, error) {
 	return newMatMulOf(p, matMulShape{}, 1)
 }
 
-// newFusedMatMul makes the kernel of alpha*MatMul(A', B'), where A' is A with its last two axes swapped
-// (transA) after its first axis has been moved behind the batch axes (transBatchA).
+// newFusedMatMul makes the kernel of alpha*MatMul(A', B'), where A' is A with its last two axes
+// swapped (transA) after its first axis has been moved behind the batch axes (transBatchA).
 func newFusedMatMul(p *executor.Prep) (executor.Kernel, error) {
 	var s matMulShape
 	s.a.transM, s.a.transBat = p.Node.Int("transA", 0) != 0, p.Node.Int("transBatchA", 0) != 0

@@ -10,8 +10,8 @@ import (
 // byteElem lists the element types of quantized matrices.
 type byteElem interface{ int8 | uint8 }
 
-// byteMatMul computes sums of (a-zeroA)*(b-zeroB) in int32, row by row of the result. Zero points are one number,
-// or one per row of A and per column of B.
+// byteMatMul computes sums of (a-zeroA)*(b-zeroB) in int32, row by row of the result. Zero points
+// are one number, or one per row of A and per column of B.
 type byteMatMul[A, B byteElem] struct {
 	geometry     matMulShape
 	a            []A

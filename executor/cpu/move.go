@@ -12,8 +12,8 @@ const moveRank = 32
 // toAt + Σ index*to becomes the element of src at fromAt + Σ index*from. No two indices may
 // name the same element of dst; of src they may (stride 0 repeats).
 //
-// It is the operand.Copier of this device: a kernel embeds a mover of its element size, describes the box
-// from the outermost axis of dst to the innermost by Begin and Add, and calls Copy.
+// It is the operand.Copier of this device: a kernel embeds a mover of its element size, describes
+// the box from the outermost axis of dst to the innermost by Begin and Add, and calls Copy.
 type mover struct {
 	size           int // bytes per element: 1, 2, 4 or 8
 	dims, to, from []int
@@ -71,8 +71,8 @@ func (m *mover) Copy(c *executor.Ctx, dst []byte, toAt int, src []byte, fromAt i
 	return nil
 }
 
-// arrange sees to it that there is a last axis, and finds planes: where dst runs along the last axis
-// and src along another one, that one becomes the last but one.
+// arrange sees to it that there is a last axis, and finds planes: where dst runs along the last
+// axis and src along another one, that one becomes the last but one.
 func (m *mover) arrange() {
 	m.plane = false
 	if len(m.dims) == 0 {

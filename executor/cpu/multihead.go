@@ -8,8 +8,8 @@ import (
 	"memopt/graph"
 )
 
-// multiHead is what com.microsoft's Attention and MultiHeadAttention have in common: as many key heads
-// as query heads, a mask of paddings, a bias of the scores and a cache.
+// multiHead is what com.microsoft's Attention and MultiHeadAttention have in common: as many key
+// heads as query heads, a mask of paddings, a bias of the scores and a cache.
 //
 //	https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md
 type multiHead[T blas.Float] struct {
@@ -85,10 +85,10 @@ func (k *multiHead[T]) behind(c *executor.Ctx, old, all []T, fresh attentionHead
 	return k.cache.all
 }
 
-// multiHeadKernel is com.microsoft's MultiHeadAttention. The query is [batch, seq, heads*size], or holds keys and
-// values, too: [batch, seq, heads, 3, size]. The key is [batch, seq, heads*size], holds the values, too:
-// [batch, seq, heads, 2, size], or is [batch, heads, seq, size]. A bias of queries, keys and values is added to
-// those that are not of the last form.
+// multiHeadKernel is com.microsoft's MultiHeadAttention. The query is [batch, seq, heads*size], or
+// holds keys and values, too: [batch, seq, heads, 3, size]. The key is [batch, seq, heads*size],
+// holds the values, too: [batch, seq, heads, 2, size], or is [batch, heads, seq, size]. A bias of
+// queries, keys and values is added to those that are not of the last form.
 type multiHeadKernel[T blas.Float] struct {
 	multiHead[T]
 	freshSeq int // keys that are not from the cache

@@ -5,8 +5,8 @@ import (
 	"memopt/graph"
 )
 
-// normOperand is a scale or bias of a norm over the last axes: a row of n elements for each row of the
-// input, which is the same for all of them in the usual case.
+// normOperand is a scale or bias of a norm over the last axes: a row of n elements for each row of
+// the input, which is the same for all of them in the usual case.
 type normOperand[T normElem] struct {
 	data []T // nil: left out
 	step int // 0: one row for all
@@ -84,8 +84,9 @@ func (o *normOperand[T]) read(c *executor.Ctx, i int, what string, shape []int, 
 	return nil
 }
 
-// normTypes reports whether the operands of a norm can all be computed in one type, that of input 0;
-// statistics, inputs from statIn and outputs from statOut on, may be float or double in any case.
+// normTypes reports whether the operands of a norm can all be computed in one type, that of input
+// 0; statistics, inputs from statIn and outputs from statOut on, may be float or double in any
+// case.
 func normTypes(p *executor.Prep, statIn, statOut int) bool {
 	want := normAccumulates(p.DType(0))
 	fits := func(d graph.DType, stat bool) bool {

@@ -6,9 +6,9 @@ import (
 	"memopt/graph"
 )
 
-// normBlock is how many elements norms and losses do at a time: few enough to stay in the first cache from one
-// pass to the next. 16-bit elements are converted to and from buffers of that length, pass by
-// pass, so that they take no workspace.
+// normBlock is how many elements norms and losses do at a time: few enough to stay in the first
+// cache from one pass to the next. 16-bit elements are converted to and from buffers of that
+// length, pass by pass, so that they take no workspace.
 const normBlock = 1024
 
 // normTensor has the elements of an operand of type T or, where T is float32, of a 16-bit type.

@@ -32,9 +32,9 @@ const knownFile = "testdata/conformance.txt"
 // their names.
 var excluded = []string{"sequence", "optional", "_opt", "_seq", "STRING", "strnorm", "tfidf", "quantize", "qlinear", "integer"}
 
-// TestNodes runs ONNX's conformance models: at least 90 % of those that are not excluded pass,
-// none crashes, and the list of the others is up to date. ONNX_CASES=softmax,gemm runs only the cases whose names
-// contain one of the words.
+// TestNodes runs ONNX's conformance models: at least 90 % of those that are not excluded pass, none
+// crashes, and the list of the others is up to date. ONNX_CASES=softmax,gemm runs only the cases
+// whose names contain one of the words.
 func TestNodes(t *testing.T) {
 	dirs, _ := filepath.Glob(conformanceDir + "/test_*")
 	if len(dirs) == 0 {
@@ -77,8 +77,8 @@ func TestNodes(t *testing.T) {
 	checkKnown(t, known)
 }
 
-// reasons say why cases do not pass, by a part of the case's name and a part of the error. The first one
-// that fits counts; a case that none fits is a fault.
+// reasons say why cases do not pass, by a part of the case's name and a part of the error. The
+// first one that fits counts; a case that none fits is a fault.
 var reasons = []struct{ name, err, why string }{
 	{"", "wanted 7 or newer", "the model imports an operator set older than 7, the oldest that memopt reads"},
 	{"sequence", "", "sequences: the executor has tensors only"},
@@ -127,8 +127,8 @@ func containsAny(name string, words []string) bool {
 	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(name, w) })
 }
 
-// runNode runs a model in a session with guards behind all buffers, and compares with the expected outputs and with the
-// plain interpreter.
+// runNode runs a model in a session with guards behind all buffers, and compares with the expected
+// outputs and with the plain interpreter.
 func runNode(dir string) (err error) {
 	defer func() {
 		if r := recover(); r != nil {

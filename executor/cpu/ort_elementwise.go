@@ -113,9 +113,9 @@ func newAccumulator(p *executor.Prep) (executor.Kernel, error) {
 	return accumulator(p, 0, func(dst, sum, _, _ []byte) { copy(dst, sum) }, 0)
 }
 
-// newAccumulatorV2 makes the kernel of InPlaceAccumulatorV2: the buffer plus a value, or the value alone where the
-// scalar in input 2 is given and true. Output 0 says that this has been done; output 1 is the result. Where it is left
-// out, the buffer itself is updated.
+// newAccumulatorV2 makes the kernel of InPlaceAccumulatorV2: the buffer plus a value, or the value
+// alone where the scalar in input 2 is given and true. Output 0 says that this has been done;
+// output 1 is the result. Where it is left out, the buffer itself is updated.
 func newAccumulatorV2(p *executor.Prep) (executor.Kernel, error) {
 	if !p.Wants(1) {
 		return newAccumulateInto(p)

@@ -98,9 +98,9 @@ func leakyGradLoop[T elemFloat](alpha T) func(dst, dy, y []T) {
 	}
 }
 
-// newGeluGrad makes the kernels of the gradients of Gelu and its kin: GeluGrad(dY, X), also Deeploy's,
-// FastGeluGrad(dY, X) for the approximation by tanh, QuickGeluGrad(dY, X), and BiasGeluGrad_dX(dY,
-// X, B) and BiasFastGeluGrad_dX(dY, X, B), which stand at X+B.
+// newGeluGrad makes the kernels of the gradients of Gelu and its kin: GeluGrad(dY, X), also
+// Deeploy's, FastGeluGrad(dY, X) for the approximation by tanh, QuickGeluGrad(dY, X), and
+// BiasGeluGrad_dX(dY, X, B) and BiasFastGeluGrad_dX(dY, X, B), which stand at X+B.
 func newGeluGrad(p *executor.Prep) (executor.Kernel, error) {
 	var chunk func(dst, dy, x, t, u []float32)
 	var slope func(x float64) float64

@@ -9,8 +9,8 @@ import (
 // ONNX Runtime's pair that leaves out padding: rows of a batch of sequences become a list without
 // the padded ones, and back.
 
-// flattenAndUnpad takes the rows of input 0, [d0, d1, d…], at the indices of input 1 into its first two
-// axes taken as one. Output 1 lists d0 and d1.
+// flattenAndUnpad takes the rows of input 0, [d0, d1, d…], at the indices of input 1 into its first
+// two axes taken as one. Output 1 lists d0 and d1.
 type flattenAndUnpad struct {
 	gatherRows
 	shape []int

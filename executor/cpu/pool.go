@@ -217,7 +217,8 @@ func (k *sumPoolKernel[T]) divide(y []T, d0, h0, seen int) {
 	}
 }
 
-// padded counts the taps of a window from element start of axis i on that lie in the input or its padding.
+// padded counts the taps of a window from element start of axis i on that lie in the input or its
+// padding.
 func (k *sumPoolKernel[T]) padded(i, start int) int {
 	w := &k.win
 	left := w.in[i] + w.finish[i] - start

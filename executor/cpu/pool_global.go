@@ -6,8 +6,8 @@ import (
 	"memopt/graph"
 )
 
-// globalPoolKernel reduces the spatial axes of X [N, C, d…] to 1: the mean, the largest element or the
-// p-norm of every plane.
+// globalPoolKernel reduces the spatial axes of X [N, C, d…] to 1: the mean, the largest element or
+// the p-norm of every plane.
 //
 // https://onnx.ai/onnx/operators/onnx__GlobalAveragePool.html
 type globalPoolKernel[T convFloat] struct {

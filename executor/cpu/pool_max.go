@@ -12,9 +12,9 @@ type poolElem interface {
 	float32 | float64 | int8 | uint8
 }
 
-// maxPoolKernel is MaxPool: the largest element under each place of the window, NaN where
-// there is one, and where it is in the flat input. Of equal elements the first counts. A window that sees nothing but padding
-// has the least value of the type, and index -1.
+// maxPoolKernel is MaxPool: the largest element under each place of the window, NaN where there is
+// one, and where it is in the flat input. Of equal elements the first counts. A window that sees
+// nothing but padding has the least value of the type, and index -1.
 //
 // https://onnx.ai/onnx/operators/onnx__MaxPool.html
 type maxPoolKernel[T poolElem] struct {

@@ -5,7 +5,8 @@ import (
 	"memopt/graph"
 )
 
-// QLinearConv is a convolution of quantized numbers: with X = x - x_zero_point and W = w - w_zero_point,
+// QLinearConv is a convolution of quantized numbers: with X = x - x_zero_point and W = w -
+// w_zero_point,
 //
 //	y = saturate(round((conv(X, W) + B) * x_scale*w_scale/y_scale) + y_zero_point)
 //
@@ -271,8 +272,8 @@ func (k *qConvKernel) line(acc []int32, line, at int) {
 	}
 }
 
-// tap adds w*X[first], w*X[first+stride], ... to acc, where these lie inside the line of x that starts
-// at element from.
+// tap adds w*X[first], w*X[first+stride], ... to acc, where these lie inside the line of x that
+// starts at element from.
 func (k *qConvKernel) tap(acc []int32, from, first int, w int32) {
 	s, size := k.stride[len(k.in)-1], k.in[len(k.in)-1]
 	lo, hi := 0, len(acc)

@@ -8,11 +8,12 @@ import (
 
 // Reductions. https://onnx.ai/onnx/operators/onnx__ReduceSum.html and its siblings.
 //
-// float32 is added up in float32: in blocks of reduceBlock    neighbouring elements, each in the order of
-// simd.Sum, or in blocks of reduceRowBlock rows where the last axis is kept; the blocks are added
-// in order. Rows much shorter than reduceWide count as parts of a row of that length, whose parts are added at the
-// end of a block. Where there are few results and many blocks, the blocks go to up to reduceChunks chunks of
-// fixed bounds, which are added in order at last. All of this depends on the shape alone.
+// float32 is added up in float32: in blocks of reduceBlock    neighbouring elements, each in the
+// order of simd.Sum, or in blocks of reduceRowBlock rows where the last axis is kept; the blocks
+// are added in order. Rows much shorter than reduceWide count as parts of a row of that length,
+// whose parts are added at the end of a block. Where there are few results and many blocks, the
+// blocks go to up to reduceChunks chunks of fixed bounds, which are added in order at last. All of
+// this depends on the shape alone.
 const (
 	reduceBlock    = 1024
 	reduceRowBlock = 64
@@ -127,7 +128,8 @@ func (k *reduceKernel[A]) Run(c *executor.Ctx) error {
 	return nil
 }
 
-// finiteMaxima puts 0 for maxima that cannot be subtracted: e^(x-0) then gives 0, ∞ or NaN as it should.
+// finiteMaxima puts 0 for maxima that cannot be subtracted: e^(x-0) then gives 0, ∞ or NaN as it
+// should.
 func finiteMaxima[A reduceElem](m []A) {
 	for i, v := range m {
 		if v-v != 0 {

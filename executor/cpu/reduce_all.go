@@ -8,8 +8,8 @@ import (
 )
 
 // allL2Kernel is ONNX Runtime's ReduceAllL2: the square root of the sum of the squares of all
-// elements of all inputs. Blocks of reduceBlock elements are added up in their own type, the blocks in
-// order in float64.
+// elements of all inputs. Blocks of reduceBlock elements are added up in their own type, the blocks
+// in order in float64.
 type allL2Kernel struct {
 	t    *executor.Tensor // input at hand
 	sums []float64        // of its blocks

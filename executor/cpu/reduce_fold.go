@@ -143,8 +143,8 @@ func reduceSquares[A reduceElem](a []A) A {
 	return s
 }
 
-// reduceMax and reduceMin compare twice rather than use Go's max and min, which take longer to tell 0
-// from -0 too.
+// reduceMax and reduceMin compare twice rather than use Go's max and min, which take longer to tell
+// 0 from -0 too.
 func reduceMax[A reduceElem](a []A) A {
 	if reduceIsSingle[A]() {
 		return A(simd.Max(reduceSingle(a)))

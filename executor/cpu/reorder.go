@@ -52,9 +52,8 @@ func (k *reverseSequence) Range(lo, hi int) {
 	}
 }
 
-// triluKernel keeps the upper or lower triangle of the matrices in the last two axes, up to and with
-// diagonal k (input 1), and clears the rest.
-// https://onnx.ai/onnx/operators/onnx__Trilu.html
+// triluKernel keeps the upper or lower triangle of the matrices in the last two axes, up to and
+// with diagonal k (input 1), and clears the rest. https://onnx.ai/onnx/operators/onnx__Trilu.html
 type triluKernel struct {
 	operand.Triangle
 	bytes    int

@@ -61,8 +61,8 @@ func (k *viewKernel) flatten(c *executor.Ctx, x *executor.Tensor) error {
 	return nil
 }
 
-// reshape takes the shape that input 1 lists, before version 5 the attribute shape. A 0 keeps the input's
-// dim unless allowzero is set, and one -1 stands for what is left.
+// reshape takes the shape that input 1 lists, before version 5 the attribute shape. A 0 keeps the
+// input's dim unless allowzero is set, and one -1 stands for what is left.
 // https://onnx.ai/onnx/operators/onnx__Reshape.html
 func (k *viewKernel) reshape(c *executor.Ctx, x *executor.Tensor) error {
 	var err error

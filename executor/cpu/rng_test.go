@@ -61,7 +61,8 @@ func dropout(n int, d graph.DType, ratio float32, attrs ...graph.Attr) draws {
 
 func seedAttr(seed int64) graph.Attr { return graph.Attr{Name: "seed", Value: seed} }
 
-// within fails where a count of n independent events of probability p is more than 5 standard deviations off.
+// within fails where a count of n independent events of probability p is more than 5 standard
+// deviations off.
 func within(t *testing.T, count, n int, p float64, what string) {
 	t.Helper()
 	sigma := math.Sqrt(float64(n) * p * (1 - p))

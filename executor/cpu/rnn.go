@@ -17,10 +17,9 @@ import (
 //	initial_h, initial_c, Y_h, Y_c [directions, batch, hidden]   P [directions, 3*hidden]
 //	Y [seq, directions, batch, hidden]
 //
-// With layout 1 batch comes first in all but W, R, B and P. A sequence that is shorter than seq keeps its
-// state and has zeros in Y behind its end; the reverse direction starts at its end.
-// https://onnx.ai/onnx/operators/onnx__LSTM.html
-// https://onnx.ai/onnx/operators/onnx__GRU.html
+// With layout 1 batch comes first in all but W, R, B and P. A sequence that is shorter than seq
+// keeps its state and has zeros in Y behind its end; the reverse direction starts at its end.
+// https://onnx.ai/onnx/operators/onnx__LSTM.html https://onnx.ai/onnx/operators/onnx__GRU.html
 // https://onnx.ai/onnx/operators/onnx__RNN.html
 
 type rnnKernel[T chunkFloat] struct {
@@ -154,10 +153,12 @@ func (k *rnnKernel[T]) Run(c *executor.Ctx) error {
 	return nil
 }
 
-// RecurrentSizes are the sizes of a recurrent operator: steps, sequences, and elements of an input and of a state.
+// RecurrentSizes are the sizes of a recurrent operator: steps, sequences, and elements of an input
+// and of a state.
 type RecurrentSizes struct{ Seq, Batch, Input, Hidden int }
 
-// RecurrentSizesOf reads the sizes from the shapes of X, W and R; hidden is the attribute hidden_size, or 0.
+// RecurrentSizesOf reads the sizes from the shapes of X, W and R; hidden is the attribute
+// hidden_size, or 0.
 func RecurrentSizesOf(c *executor.Ctx, batchFirst bool, hidden int) (s RecurrentSizes, err error) {
 	x, w, r := c.In(0), c.In(1), c.In(2)
 	if x.Rank() != 3 || w.Rank() != 3 || r.Rank() != 3 {
@@ -206,8 +207,8 @@ func (k *rnnKernel[T]) operands(c *executor.Ctx) error {
 	return k.lengths(c)
 }
 
-// rnnIn returns the elements of an input, or nil where it is left out or empty. The first wrong shape
-// goes to err.
+// rnnIn returns the elements of an input, or nil where it is left out or empty. The first wrong
+// shape goes to err.
 func rnnIn[T chunkFloat](c *executor.Ctx, i int, err *error, shape ...int) []T {
 	t := c.In(i)
 	if t == nil {

@@ -95,8 +95,9 @@ func rnnActivations(p *executor.Prep, directions []rnnDirection) error {
 	return nil
 }
 
-// RecurrentActivation is an activation function of a recurrent operator, by its number among Relu, Tanh, Sigmoid, Affine, LeakyRelu,
-// ThresholdedRelu, ScaledTanh, HardSigmoid, Elu, Softsign and Softplus, with its parameters.
+// RecurrentActivation is an activation function of a recurrent operator, by its number among Relu,
+// Tanh, Sigmoid, Affine, LeakyRelu, ThresholdedRelu, ScaledTanh, HardSigmoid, Elu, Softsign and
+// Softplus, with its parameters.
 type RecurrentActivation struct {
 	Function    int
 	Alpha, Beta float64

@@ -198,8 +198,9 @@ func roiNeighbours(at float64, n int) (lo, hi int, far float64) {
 	return lo, lo + 1, at - float64(lo)
 }
 
-// maxRoiPool is MaxRoiPool: the largest element in every bin of a region, whose corners are
-// rounded to elements. A region is its image and x1, y1, x2, y2, the last ones included; an empty bin gives 0.
+// maxRoiPool is MaxRoiPool: the largest element in every bin of a region, whose corners are rounded
+// to elements. A region is its image and x1, y1, x2, y2, the last ones included; an empty bin gives
+// 0.
 //
 // https://onnx.ai/onnx/operators/onnx__MaxRoiPool.html
 type maxRoiPool[T convFloat] struct{ roiCore[T] }

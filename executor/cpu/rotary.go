@@ -6,9 +6,9 @@ import (
 	"memopt/graph"
 )
 
-// RotaryGeometry is where the angles lie by which RotaryEmbedding turns pairs of elements of each head: (a, b) becomes
-// (a*cos - b*sin, a*sin + b*cos). A pair is elements i and i+Dim/2 of the first Dim ones, or, where
-// they are interleaved, elements 2*i and 2*i+1. The other elements stay.
+// RotaryGeometry is where the angles lie by which RotaryEmbedding turns pairs of elements of each
+// head: (a, b) becomes (a*cos - b*sin, a*sin + b*cos). A pair is elements i and i+Dim/2 of the
+// first Dim ones, or, where they are interleaved, elements 2*i and 2*i+1. The other elements stay.
 //
 //	https://onnx.ai/onnx/operators/onnx__RotaryEmbedding.html
 //
@@ -19,8 +19,8 @@ type RotaryGeometry struct {
 	Seq, Heads, Size int
 	Dim              int
 	Packed           bool // heads lie side by side
-	// Positions are the rows of angles that are chosen, [batch, seq]. Where they are nil, angles begin at element First, and
-	// batch entries and positions are so far apart.
+	// Positions are the rows of angles that are chosen, [batch, seq]. Where they are nil, angles
+	// begin at element First, and batch entries and positions are so far apart.
 	Positions               []int64
 	First, RowBatch, RowSeq int
 

@@ -7,10 +7,9 @@ import (
 	"memopt/graph"
 )
 
-// skipNormKernel is ONNX Runtime's SkipLayerNormalization: the norm of s = input + skip + bias over the
-// last axis, times gamma, plus beta; the simplified form has neither mean nor beta. It
-// also gives the statistics and s. A skip without the batch dim, or with 1 for it, is the
-// same for all.
+// skipNormKernel is ONNX Runtime's SkipLayerNormalization: the norm of s = input + skip + bias over
+// the last axis, times gamma, plus beta; the simplified form has neither mean nor beta. It also
+// gives the statistics and s. A skip without the batch dim, or with 1 for it, is the same for all.
 type skipNormKernel[T normElem] struct {
 	epsilon float64
 	simple  bool

@@ -140,7 +140,8 @@ func softmaxRow[T normElem](buf []T, y, x *normTensor[T], base, n int) {
 	}
 }
 
-// logSumExp returns the maximum m of n neighbouring elements and the logarithm of the sum of e^(x-m).
+// logSumExp returns the maximum m of n neighbouring elements and the logarithm of the sum of
+// e^(x-m).
 func logSumExp[T normElem](buf []T, x *normTensor[T], base, n int) (m, s T) {
 	m = x.max(buf, base, n)
 	for lo := 0; lo < n; lo += normBlock {
@@ -150,8 +151,8 @@ func logSumExp[T normElem](buf []T, x *normTensor[T], base, n int) (m, s T) {
 	return m, T(math.Log(float64(s)))
 }
 
-// logSoftmaxRow sets n neighbouring elements of y to x-m-s. Two steps: m may be so large that m+s would
-// round s away.
+// logSoftmaxRow sets n neighbouring elements of y to x-m-s. Two steps: m may be so large that m+s
+// would round s away.
 func logSoftmaxRow[T normElem](buf []T, y, x *normTensor[T], base, n int, m, s T) {
 	for lo := 0; lo < n; lo += normBlock {
 		at, w := base+lo, min(n-lo, normBlock)

@@ -8,10 +8,10 @@ import (
 	"memopt/graph"
 )
 
-// uniqueKernel finds the different elements of the flat input, or the different slices along an axis:
-// Y, where each occurs first, which of Y each input slice is, and how often it occurs. Y ascends, or,
-// with sorted = 0, is in the order of first occurrence. Slices compare like words of their elements. NaNs count
-// as equal to each other and larger than numbers, -0 as equal to 0.
+// uniqueKernel finds the different elements of the flat input, or the different slices along an
+// axis: Y, where each occurs first, which of Y each input slice is, and how often it occurs. Y
+// ascends, or, with sorted = 0, is in the order of first occurrence. Slices compare like words of
+// their elements. NaNs count as equal to each other and larger than numbers, -0 as equal to 0.
 // https://onnx.ai/onnx/operators/onnx__Unique.html
 type uniqueKernel[T reduceElem] struct {
 	axis   int64

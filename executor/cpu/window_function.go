@@ -8,10 +8,9 @@ import (
 	"memopt/graph/op"
 )
 
-// HannWindow, HammingWindow and BlackmanWindow: y[i] = a - b*cos(2πi/n) + c*cos(4πi/n) for i below the
-// size, with n = size for a periodic window and size-1 for a symmetric one. The symmetric
-// window of size 1 is 1.
-// https://onnx.ai/onnx/operators/onnx__HannWindow.html
+// HannWindow, HammingWindow and BlackmanWindow: y[i] = a - b*cos(2πi/n) + c*cos(4πi/n) for i below
+// the size, with n = size for a periodic window and size-1 for a symmetric one. The symmetric
+// window of size 1 is 1. https://onnx.ai/onnx/operators/onnx__HannWindow.html
 // https://onnx.ai/onnx/operators/onnx__HammingWindow.html
 // https://onnx.ai/onnx/operators/onnx__BlackmanWindow.html
 

@@ -6,8 +6,8 @@ import (
 	"memopt/graph"
 )
 
-// adamKernel is a step of AdamOptimizer: a kernel for what all elements share, and one for the elements. Nothing comes back to
-// the host.
+// adamKernel is a step of AdamOptimizer: a kernel for what all elements share, and one for the
+// elements. Nothing comes back to the host.
 type adamKernel struct {
 	prepare, step                         *launch
 	alpha, beta, lambda, epsilon, maxNorm float32

@@ -6,7 +6,8 @@ import (
 	"memopt/graph"
 )
 
-// lines are the elements along an axis of a tensor [rows, n, inner], and the kernels for inner = 1 and for more.
+// lines are the elements along an axis of a tensor [rows, n, inner], and the kernels for inner = 1
+// and for more.
 type lines struct {
 	along, across  *launch
 	rows, n, inner int

@@ -6,8 +6,8 @@ import (
 	"memopt/graph"
 )
 
-// attentionKernel is https://onnx.ai/onnx/operators/onnx__Attention.html: inputs Q, K, V, mask, past key, past
-// value, lengths of keys; outputs Y, present key, present value, scores.
+// attentionKernel is https://onnx.ai/onnx/operators/onnx__Attention.html: inputs Q, K, V, mask,
+// past key, past value, lengths of keys; outputs Y, present key, present value, scores.
 type attentionKernel struct {
 	attentionCore
 	p      *executor.Prep

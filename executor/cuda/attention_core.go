@@ -15,8 +15,9 @@ type headRows struct {
 	cpu.HeadLayout
 }
 
-// attentionCore computes softmax(softcap(scale*Q*K') + masks)*V: two products of the library with kernels/attention.h between
-// them. Scores take workspace for a part of the batch, of the heads or of the queries at a time.
+// attentionCore computes softmax(softcap(scale*Q*K') + masks)*V: two products of the library with
+// kernels/attention.h between them. Scores take workspace for a part of the batch, of the heads or
+// of the queries at a time.
 type attentionCore struct {
 	cpu.AttentionSizes
 	d       *Device
@@ -58,14 +59,15 @@ func newAttentionCore(d *Device, p *executor.Prep) (k attentionCore, err error) 
 	return k, err
 }
 
-// attentionScores is how many bytes of scores are at work at once: enough to keep a GPU busy. A few queries of one head may take more.
+// attentionScores is how many bytes of scores are at work at once: enough to keep a GPU busy. A few
+// queries of one head may take more.
 var attentionScores = 64 << 20
 
 // attentionQueries is the least number of queries that are done together, where there are so many.
 var attentionQueries = 64
 
-// attentionPart is how much is done at once: entries of the batch, heads of keys and queries, of which only the first that is not 1
-// may be less than all there are.
+// attentionPart is how much is done at once: entries of the batch, heads of keys and queries, of
+// which only the first that is not 1 may be less than all there are.
 type attentionPart struct{ entries, heads, queries int }
 
 // part chooses the part from the shapes alone, and returns the bytes of its scores.
@@ -149,7 +151,8 @@ func (k *attentionCore) one(from, n attentionPart, work []byte) error {
 	return k.multiply(n, group, scores, value, y)
 }
 
-// from returns the rows from an entry, a head and a query on; group is how many heads there are for each that is counted.
+// from returns the rows from an entry, a head and a query on; group is how many heads there are for
+// each that is counted.
 func (h headRows) from(size int, at attentionPart, group int) headRows {
 	first := h.First + at.entries*h.Batch + at.heads*group*h.Head + at.queries*h.Row
 	h.data = h.data[min(first*size, len(h.data)):]
@@ -249,8 +252,8 @@ func presentSpace(s *cpu.AttentionSizes, bytes, size int) int {
 	return executor.RoundUp(bytes * s.Batch * s.HeadsKV * s.Total * size)
 }
 
-// present returns the keys or values from the first of the cache, input past, to the last, and writes them to
-// output out if it is wanted.
+// present returns the keys or values from the first of the cache, input past, to the last, and
+// writes them to output out if it is wanted.
 func (k *attentionCore) present(c *executor.Ctx, out, past int, fresh headRows, size int) (headRows, error) {
 	if k.Past == 0 && !c.Wants(out) {
 		return fresh, nil

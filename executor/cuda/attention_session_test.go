@@ -10,7 +10,8 @@ import (
 	"memopt/executor/cuda/double"
 )
 
-// layerModel is a layer of a transformer with ONNX Runtime's operators, and some that stand around them.
+// layerModel is a layer of a transformer with ONNX Runtime's operators, and some that stand around
+// them.
 const layerModel = `<ir_version: 10, opset_import: ["" : 23, "com.microsoft" : 1]>
 layer (float[2, 5, 12] x, float[2, 5, 12] skip, float[12] gamma, float[12] bias, float[12, 36] w, float[36] b, float[1, 2, 5, 5] scores, float[4, 4] tail)
 => (float[2, 5, 12] y, float[5, 5] e, float[2, 5, 3] best, int64[2, 5, 3] at, float det)
@@ -28,7 +29,8 @@ layer (float[2, 5, 12] x, float[2, 5, 12] skip, float[12] gamma, float[12] bias,
 	det = Det(t)
 }`
 
-// TestLayer: attention and its neighbours in a session: nothing runs on the host, and memory is as predicted.
+// TestLayer: attention and its neighbours in a session: nothing runs on the host, and memory is as
+// predicted.
 func TestLayer(t *testing.T) {
 	m, types := parsed(t, layerModel)
 	sameAsCPU(t, m, types, nil)

@@ -2,7 +2,8 @@ package cuda
 
 import "memopt/executor"
 
-// batchNormGradKernel is ONNX Runtime's BatchNormalizationGrad of dY, X, scale, and the batch's mean and inverse deviation.
+// batchNormGradKernel is ONNX Runtime's BatchNormalizationGrad of dY, X, scale, and the batch's
+// mean and inverse deviation.
 type batchNormGradKernel struct {
 	channelLayout
 	sums, channels, apply *launch

@@ -9,8 +9,8 @@ import (
 	"memopt/graph"
 )
 
-// biasSoftmax is ONNX Runtime's BiasSoftmax: softmax(data + bias) over all dims from the axis on. The bias is stretched
-// to the data as in other operators.
+// biasSoftmax is ONNX Runtime's BiasSoftmax: softmax(data + bias) over all dims from the axis on.
+// The bias is stretched to the data as in other operators.
 type biasSoftmax struct {
 	*launch
 	softmaxAxis
@@ -44,7 +44,8 @@ func (k *biasSoftmax) Run(c *executor.Ctx) error {
 	return nil
 }
 
-// stretch finds the strides of a bias in x's dims, and reports whether it has that shape or is stretched to it.
+// stretch finds the strides of a bias in x's dims, and reports whether it has that shape or is
+// stretched to it.
 func (k *biasSoftmax) stretch(x, bias []int) bool {
 	k.lead.Begin()
 	k.row.Begin()
@@ -99,7 +100,8 @@ func packSteps(a *driver.Args, axes []boxAxis) {
 	packInts(a, n, func(i int) int { return axes[n-1-i].from })
 }
 
-// biasSoftmaxDropout is ONNX Runtime's BiasSoftmaxDropout: s = softmax(x + bias), y = dropout(s); outputs y, the mask and s.
+// biasSoftmaxDropout is ONNX Runtime's BiasSoftmaxDropout: s = softmax(x + bias), y = dropout(s);
+// outputs y, the mask and s.
 type biasSoftmaxDropout struct {
 	*biasSoftmax
 	drops *dropout

@@ -7,7 +7,8 @@ import (
 	"memopt/graph"
 )
 
-// broadcastKernel computes each element of output 0 from elements of up to three operands that are broadcast to it.
+// broadcastKernel computes each element of output 0 from elements of up to three operands that are
+// broadcast to it.
 type broadcastKernel struct {
 	*launch
 	broadcast

@@ -8,15 +8,17 @@ import (
 // moveDims is MOVE_DIMS of kernels/move.h.
 const moveDims = 8
 
-// boxAxis is an axis of a box: its length, and how far apart its elements are in the destination and in the source.
+// boxAxis is an axis of a box: its length, and how far apart its elements are in the destination
+// and in the source.
 type boxAxis struct{ n, to, from int }
 
-// boxCopy copies between two strided arrays: for every index of a box, the element of the destination at toAt + sum of
-// index*to becomes the element of the source at fromAt + sum of index*from. No two indices may name the same element of the
-// destination. Most operators that move data are one such copy, or a few.
+// boxCopy copies between two strided arrays: for every index of a box, the element of the
+// destination at toAt + sum of index*to becomes the element of the source at fromAt + sum of
+// index*from. No two indices may name the same element of the destination. Most operators that move
+// data are one such copy, or a few.
 //
-// It is the operand.Copier of this device: a kernel embeds a boxCopy, describes the box from the outermost axis of the
-// destination to the innermost by Begin and Add, and calls Copy.
+// It is the operand.Copier of this device: a kernel embeds a boxCopy, describes the box from the
+// outermost axis of the destination to the innermost by Begin and Add, and calls Copy.
 type boxCopy struct {
 	d     *Device
 	bytes int // per element: 1, 2, 4 or 8
@@ -55,8 +57,8 @@ func sizeName(size int) string {
 // Begin starts the description of a box.
 func (b *boxCopy) Begin() { b.axes = b.axes[:0] }
 
-// Add adds an axis inside those that were added before. It becomes one with its neighbour where both arrays step
-// through the two as through one.
+// Add adds an axis inside those that were added before. It becomes one with its neighbour where
+// both arrays step through the two as through one.
 func (b *boxCopy) Add(n, to, from int) {
 	if n == 1 {
 		return
@@ -123,8 +125,8 @@ func fits(c *executor.Ctx, axes []boxAxis) error {
 	return nil
 }
 
-// widen sets wide to the axes in words of as many elements as lie together in all runs, and are aligned. It returns log2 of
-// the word's bytes.
+// widen sets wide to the axes in words of as many elements as lie together in all runs, and are
+// aligned. It returns log2 of the word's bytes.
 func (b *boxCopy) widen(dst []byte, toAt int, src []byte, fromAt int) int {
 	word := 0
 	for 1<<word < b.bytes {
@@ -183,11 +185,12 @@ func packInts(a *driver.Args, n int, value func(i int) int) {
 	}
 }
 
-// leastPlane is the length from which on axes are transposed by tiles: below it, most of a tile would be idle.
+// leastPlane is the length from which on axes are transposed by tiles: below it, most of a tile
+// would be idle.
 const leastPlane = 8
 
-// planeAxis returns the axis along which the source's elements lie together where the destination's do along the last one;
-// -1: there is none, or it is too short.
+// planeAxis returns the axis along which the source's elements lie together where the destination's
+// do along the last one; -1: there is none, or it is too short.
 func (b *boxCopy) planeAxis() int {
 	last := b.axes[len(b.axes)-1]
 	if last.to != 1 || last.from <= 1 || last.n < leastPlane {

@@ -67,8 +67,8 @@ func (b *broadcast) place(c *executor.Ctx) error {
 	return nil
 }
 
-// merge lists dims from the innermost on, with each operand's strides. A dim joins the one inside it where every operand
-// goes on there as it does within.
+// merge lists dims from the innermost on, with each operand's strides. A dim joins the one inside
+// it where every operand goes on there as it does within.
 func (b *broadcast) merge() {
 	b.dims = b.dims[:0]
 	var next [3]int // stride of the next dim of an operand that has it

@@ -58,8 +58,8 @@ func pooledIndices(v ...int64) *executor.Tensor {
 	return executor.NewTensor(graph.Int64, []int{1, 1, 1, len(v)}, v...)
 }
 
-// TestCaptureFaults: what a kernel finds in a replay is the step's error, with the node's name, and replays before and after it give what
-// the CPU gives.
+// TestCaptureFaults: what a kernel finds in a replay is the step's error, with the node's name, and
+// replays before and after it give what the CPU gives.
 func TestCaptureFaults(t *testing.T) {
 	for _, c := range capturedFaults {
 		m, types := parsed(t, `<ir_version: 8, opset_import: ["" : 17]> `+c.graph)

@@ -17,7 +17,8 @@ import (
 	"memopt/symbolic"
 )
 
-// TestCapture: a captured step is done at once, on new inputs too, and only where the host has no part in it.
+// TestCapture: a captured step is done at once, on new inputs too, and only where the host has no
+// part in it.
 func TestCapture(t *testing.T) {
 	m, types := parsed(t, `<ir_version: 8, opset_import: ["" : 17]>
 		captured (float[N, 6] x) => (float[N, 3, 2] y, float[3] shape, float[N, 6] z) <int64[1] zero = {0}, int64[2] rest = {3, 2}> {
@@ -69,7 +70,8 @@ func TestCapture(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// TestFaultNamesNode: with Blocking, a fault of the device is reported with the node whose kernel it was.
+// TestFaultNamesNode: with Blocking, a fault of the device is reported with the node whose kernel
+// it was.
 func TestFaultNamesNode(t *testing.T) {
 	m, types := parsed(t, `<ir_version: 8, opset_import: ["" : 17]> g (float[4] x) => (float[4] y) { a = Neg(x)  b = Exp(a)  y = Neg(b) }`)
 	for _, blocking := range []bool{false, true} {
@@ -142,7 +144,8 @@ const randomSteps = `<ir_version: 8, opset_import: ["" : 17, "com.microsoft" : 1
 		dx = com.microsoft.DropoutGrad(z, kept, ratio, training)
 	}`
 
-// TestCaptureRandom: replayed steps draw the numbers that steps on the device draw, and those of the CPU, bit for bit.
+// TestCaptureRandom: replayed steps draw the numbers that steps on the device draw, and those of
+// the CPU, bit for bit.
 func TestCaptureRandom(t *testing.T) {
 	m, types := parsed(t, randomSteps)
 	inputs := made(t, m, nil)
@@ -194,7 +197,8 @@ func TestCaptureRandomHost(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// deviceOutput is a Memorizer that gives a kernel's only output memory of a device, or of the host where d is nil.
+// deviceOutput is a Memorizer that gives a kernel's only output memory of a device, or of the host
+// where d is nil.
 type deviceOutput struct{ d driver.Driver }
 
 func (m deviceOutput) Output(_, n int) ([]byte, error) {
@@ -221,7 +225,8 @@ func drawn(t *testing.T, dev executor.Device, m deviceOutput, step uint64, stepA
 	return y.Data
 }
 
-// TestStepAt: the step's number counts, wherever a kernel has it from, and beyond 2^32 too, where the key depends on it.
+// TestStepAt: the step's number counts, wherever a kernel has it from, and beyond 2^32 too, where
+// the key depends on it.
 func TestStepAt(t *testing.T) {
 	d, _ := opened(t, double.Options{})
 	drv, mem := d.Driver(), d.Memory()
@@ -240,7 +245,8 @@ func TestStepAt(t *testing.T) {
 	require.NoError(t, drv.Free(at))
 }
 
-// TestCaptureIndices: indices of captured steps are looked at after each replay, and one that is outside is reported with its node.
+// TestCaptureIndices: indices of captured steps are looked at after each replay, and one that is
+// outside is reported with its node.
 func TestCaptureIndices(t *testing.T) {
 	m, types := parsed(t, `<ir_version: 8, opset_import: ["" : 17]>
 		g (float[6, 3] x, int64[4] i, int64[4] j) => (float[4, 3] y) { k = Add(i, j)  a = Gather(x, k)  b = Gather(x, i)  y = Mul(a, b) }`)
@@ -268,7 +274,8 @@ func TestCaptureIndices(t *testing.T) {
 	}
 }
 
-// TestCaptureLabels: labels that change from step to step are looked at on the device; one that is no class is reported with its node.
+// TestCaptureLabels: labels that change from step to step are looked at on the device; one that is
+// no class is reported with its node.
 func TestCaptureLabels(t *testing.T) {
 	m, types := parsed(t, `<ir_version: 8, opset_import: ["" : 17]>
 		g (float[5, 3] x, int64[5] labels) => (float loss, float[5, 3] p) { loss, p = SoftmaxCrossEntropyLoss<ignore_index = -100>(x, labels) }`)

@@ -18,7 +18,8 @@ const (
 	chainFirst // of chainOperators
 )
 
-// chainOperators are the kernels of binary.h, unary.h and fused.h that chains have: CHAIN_OPERATORS of kernels/chain.h.
+// chainOperators are the kernels of binary.h, unary.h and fused.h that chains have: CHAIN_OPERATORS
+// of kernels/chain.h.
 var chainOperators = strings.Fields(`add sub mul div max min pow
 	abs erf exp gelu gelutanh log neg quickgelu reciprocal relu sigmoid sqrt tanh
 	gelugrad fastgelugrad quickgelugrad relugrad sigmoidgrad tanhgrad biasgelu fastgelu`)
@@ -65,7 +66,8 @@ func linkOf(l *executor.Link) (chainLink, bool) {
 func fusedLink(l *executor.Link, k *fusedKernel) (chainLink, bool) {
 	link := chainLink{code: codeOf(k.launch), alpha: k.alpha, x: k.x, z: k.bias, cond: -1}
 	biased := k.bias >= 0 && l.Prep.Has(k.bias)
-	// The interpreter has biasgelu and fastgelu with a bias alone, and gradients without. What a kernel of its own would refuse it refuses.
+	// The interpreter has biasgelu and fastgelu with a bias alone, and gradients without. What a
+	// kernel of its own would refuse it refuses.
 	switch {
 	case link.code == chainTake || biased != (k.dy < 0):
 		return link, false
@@ -83,7 +85,8 @@ func codeOf(l *launch) uint32 {
 	return chainCodes[l.name[:i]]
 }
 
-// Fits reports whether nodes can be one chain: the interpreter has their operators, all of one type, and its program is not too long.
+// Fits reports whether nodes can be one chain: the interpreter has their operators, all of one
+// type, and its program is not too long.
 func (d *Device) Fits(links []executor.Link) bool {
 	_, ok := compileChain(links)
 	return ok
@@ -126,7 +129,8 @@ type chainPart struct {
 // Link returns node i's part.
 func (k *chain) Link(i int) executor.Beginner { return &k.parts[i] }
 
-// Bytes returns what the nodes move one by one, and what the chain moves, of operands with as many elements as the results.
+// Bytes returns what the nodes move one by one, and what the chain moves, of operands with as many
+// elements as the results.
 func (k *chain) Bytes() (alone, chained int64) { return k.alone, k.moved }
 
 // Begin takes the output's memory.

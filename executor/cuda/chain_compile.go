@@ -36,8 +36,8 @@ type chainProgram struct {
 	alone, moved int64 // bytes of tensors with n elements that the nodes move one by one, and that the program moves
 }
 
-// chainCompiler makes a program. Registers are given by next use (Belady 1966): of values that are used again, those whose use is farthest
-// live in memory.
+// chainCompiler makes a program. Registers are given by next use (Belady 1966): of values that are
+// used again, those whose use is farthest live in memory.
 type chainCompiler struct {
 	chainProgram
 	links  []executor.Link
@@ -96,7 +96,8 @@ func (c *chainCompiler) takes(l *executor.Link, op chainLink) bool {
 	return true
 }
 
-// value returns the value that a node reads in full by an input, NoValue where it is broadcast or left out.
+// value returns the value that a node reads in full by an input, NoValue where it is broadcast or
+// left out.
 func (c *chainCompiler) value(i, in int) graph.ValueID {
 	l := &c.links[i]
 	if in < 0 {
@@ -182,8 +183,9 @@ func (c *chainCompiler) read(s *chainStep, i, in int) {
 	}
 }
 
-// keep finds a register for a value of node i that is read behind node after: a free one, or that of a value whose next use is farther. What
-// has no register is read from memory again, so it must be stored if the chain has made it. spare's register is not given away.
+// keep finds a register for a value of node i that is read behind node after: a free one, or that
+// of a value whose next use is farther. What has no register is read from memory again, so it must
+// be stored if the chain has made it. spare's register is not given away.
 func (c *chainCompiler) keep(v graph.ValueID, i, after int, spare graph.ValueID) (int, bool) {
 	if c.next(v, after) == never {
 		return 0, false

@@ -138,8 +138,8 @@ func inType(x *executor.Tensor, dt graph.DType, r *rand.Rand) *executor.Tensor {
 	return y
 }
 
-// sameNumbers reports whether tensors have the same bits, but for those of NaN: of two NaN a processor's product has the first one's, and compilers
-// change factors. A GPU has one NaN.
+// sameNumbers reports whether tensors have the same bits, but for those of NaN: of two NaN a
+// processor's product has the first one's, and compilers change factors. A GPU has one NaN.
 func sameNumbers(a, b *executor.Tensor) bool {
 	size := a.DType.Bits() / 8
 	for i := 0; i < len(a.Data); i += size {

@@ -11,13 +11,15 @@ const (
 	chainFromPlaces
 )
 
-// placing says where an operand has element i of the result: at i where full holds, else at (i / inner) % count.
+// placing says where an operand has element i of the result: at i where full holds, else at (i /
+// inner) % count.
 type placing struct {
 	full         bool
 	inner, count int
 }
 
-// placingOf returns how an operand of shape from is broadcast to a shape, or false where its dims other than 1 do not lie side by side.
+// placingOf returns how an operand of shape from is broadcast to a shape, or false where its dims
+// other than 1 do not lie side by side.
 func placingOf(from, to []int) (placing, bool) {
 	skip := len(to) - len(from)
 	if skip < 0 {

@@ -16,7 +16,8 @@ import (
 	"memopt/recompute"
 )
 
-// TestChainsInPlans: what a plan rewrites gives the bits of the graph that it was made of, with chains, which are others there.
+// TestChainsInPlans: what a plan rewrites gives the bits of the graph that it was made of, with
+// chains, which are others there.
 func TestChainsInPlans(t *testing.T) {
 	d := device(t, double.Options{})
 	for seed := range uint64(4) {

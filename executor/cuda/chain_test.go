@@ -22,7 +22,8 @@ import (
 	"memopt/symbolic"
 )
 
-// countedDevice returns a device, the GPU where tests run on it, with a function that returns how many kernels have been launched: 0 on the GPU, which does not count.
+// countedDevice returns a device, the GPU where tests run on it, with a function that returns how
+// many kernels have been launched: 0 on the GPU, which does not count.
 func countedDevice(t testing.TB, o double.Options) (*cuda.Device, func() int) {
 	d := device(t, o)
 	if dbl, ok := d.Driver().(*double.Double); ok {
@@ -36,7 +37,8 @@ func runChained(d *cuda.Device, side verify.Side, inputs map[string]*executor.Te
 	return verify.Execute(context.Background(), side, inputs, verify.Options{Device: d, Session: o, Repeat: steps})
 }
 
-// TestRandomChains: chains give the bits that their nodes give one by one, in the memory that is planned, captured or not.
+// TestRandomChains: chains give the bits that their nodes give one by one, in the memory that is
+// planned, captured or not.
 func TestRandomChains(t *testing.T) {
 	d, launches := countedDevice(t, double.Options{})
 	chained := 0
@@ -84,7 +86,8 @@ func TestRandomChains(t *testing.T) {
 	}
 }
 
-// TestChainsInTrainingGraphs: random training graphs give the same bits with chains and without, in less launches.
+// TestChainsInTrainingGraphs: random training graphs give the same bits with chains and without, in
+// less launches.
 func TestChainsInTrainingGraphs(t *testing.T) {
 	d, launches := countedDevice(t, double.Options{Lazy: true})
 	var sums [2]int
@@ -146,7 +149,8 @@ func (w *nodeWatcher) Node(i int, id graph.NodeID, _ time.Time, took time.Durati
 	w.seen = append(w.seen, fmt.Sprint(i, id, live, took >= 0))
 }
 
-// geluModel is Gelu of ONNX's own operators with its bias, with constants in between, and the gradient of its last product.
+// geluModel is Gelu of ONNX's own operators with its bias, with constants in between, and the
+// gradient of its last product.
 const geluModel = `<ir_version: 8, opset_import: ["" : 17]>
 	g (float[6, 64] x, float[64] bias, float[6, 64] dy) => (float[6, 64] y, float[6, 64] dx) {
 		root = Constant<value = float {1.4142135}>()
@@ -162,7 +166,8 @@ const geluModel = `<ir_version: 8, opset_import: ["" : 17]>
 		dx = Mul(n, f)
 	}`
 
-// TestChainsAreObserved: of nodes in a chain an observer is told what it is told of them one by one.
+// TestChainsAreObserved: of nodes in a chain an observer is told what it is told of them one by
+// one.
 func TestChainsAreObserved(t *testing.T) {
 	m, types := parsed(t, geluModel)
 	var want []string
@@ -201,7 +206,8 @@ func TestChainMoves(t *testing.T) {
 	}
 }
 
-// TestChainRegisters: the interpreter's registers are a GPU's; in local memory they would cost what chains save.
+// TestChainRegisters: the interpreter's registers are a GPU's; in local memory they would cost what
+// chains save.
 func TestChainRegisters(t *testing.T) {
 	for _, dt := range []string{"f32", "f16", "bf16"} {
 		ptx, err := kernels.PTX("chain_" + dt)

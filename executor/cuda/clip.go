@@ -7,7 +7,8 @@ import (
 	"memopt/graph"
 )
 
-// smallSuffixes are the names of types in those of kernels that only operators of all integers have.
+// smallSuffixes are the names of types in those of kernels that only operators of all integers
+// have.
 var smallSuffixes = map[graph.DType]string{graph.Int8: "i8", graph.Int16: "i16", graph.Uint16: "u16", graph.Uint32: "u32", graph.Uint64: "u64"}
 
 // numberSuffix is suffix for integers of all sizes as well, and not for bools.

@@ -6,8 +6,8 @@ import (
 	"memopt/executor/operand"
 )
 
-// col2Im is Col2Im: the last half of a convolution's transpose, which adds up columns of float32. The shapes of image and block are
-// read on the host.
+// col2Im is Col2Im: the last half of a convolution's transpose, which adds up columns of float32.
+// The shapes of image and block are read on the host.
 type col2Im struct {
 	widen, back  *launch // widen: nil for float32
 	geometry     *cpu.BlockGeometry

@@ -111,7 +111,8 @@ func (k *convKernel) LibraryWork(in, _ [][]int) []executor.LibraryWork {
 	return k.libraryWork(in, driver.ConvForward, "convolution", k.forwardBytes)
 }
 
-// forwardBytes returns the workspace of a convolution by own kernels: the columns and what cuBLAS is lent.
+// forwardBytes returns the workspace of a convolution by own kernels: the columns and what cuBLAS
+// is lent.
 func (k *convolver) forwardBytes(p *convPlan) int {
 	p.forward()
 	return p.forwardBytes() + executor.RoundUp(k.d.libraryWorkspace())
@@ -221,8 +222,8 @@ func (k *convKernel) finishAll(from, count int, y []byte) error {
 	return k.finishSums(from, count, y, p.m*p.outPlane, p.outPlane)
 }
 
-// multiplyAll multiplies the weights with n columns of each of count images: images are the library's batch, or groups where
-// they are more.
+// multiplyAll multiplies the weights with n columns of each of count images: images are the
+// library's batch, or groups where they are more.
 func (k *convKernel) multiplyAll(count, n int, columns, y []byte) error {
 	p, g := &k.plan, &k.gemm
 	g.M, g.N, g.K, g.LDA, g.LDB, g.LDC = p.mg, n, p.depth, p.depth, n, p.outPlane

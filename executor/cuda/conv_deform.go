@@ -5,8 +5,8 @@ import (
 	"memopt/executor/cpu"
 )
 
-// deformConv is DeformConv: columns whose elements are moved, some places of an image at a time, and products with the filters
-// of each group.
+// deformConv is DeformConv: columns whose elements are moved, some places of an image at a time,
+// and products with the filters of each group.
 type deformConv struct {
 	*convolver
 	sample       *launch
@@ -93,7 +93,8 @@ func (k *deformConv) operands(c *executor.Ctx) (err error) {
 	return k.planes(c, 4, 1)
 }
 
-// planes checks an input with so many planes for every tap of every offset group; it may be left out.
+// planes checks an input with so many planes for every tap of every offset group; it may be left
+// out.
 func (k *deformConv) planes(c *executor.Ctx, slot, per int) error {
 	t, p := c.In(slot), &k.plan
 	if t == nil {

@@ -30,7 +30,8 @@ func (k *convGradKernel) Workspace(in, out [][]int) int {
 
 func wanted(out [][]int, i int) bool { return i < len(out) && out[i] != nil }
 
-// gradRooms are the parts of a workspace: cuDNN computes one gradient after the other in the same one.
+// gradRooms are the parts of a workspace: cuDNN computes one gradient after the other in the same
+// one.
 type gradRooms struct{ dnn, blas, own int }
 
 // rooms shares out the workspace for the gradients that are wanted.
@@ -114,7 +115,8 @@ func (k *convGradKernel) Run(c *executor.Ctx) error {
 	return k.biasGrad.rows(p.m, 256, 0)
 }
 
-// weights computes dW: dY times the transposed columns, some images or some places of one at a time.
+// weights computes dW: dY times the transposed columns, some images or some places of one at a
+// time.
 func (k *convGradKernel) weights(c *executor.Ctx, dy, x, dw, lent []byte) error {
 	p, g := &k.plan, &k.gemm
 	choice := k.choice(p, driver.ConvFilter)

@@ -5,8 +5,9 @@ import (
 	"memopt/executor/cuda/driver"
 )
 
-// spread applies the transpose of a convolution: dx [N, C, in…] of dy [N, M, out…], weights [M, C/group, kernel…] and a
-// bias for each of C, or nil. lent is cuDNN's workspace where it has a part in it.
+// spread applies the transpose of a convolution: dx [N, C, in…] of dy [N, M, out…], weights [M,
+// C/group, kernel…] and a bias for each of C, or nil. lent is cuDNN's workspace where it has a part
+// in it.
 func (k *convolver) spread(c *executor.Ctx, p *convPlan, dy, w, bias, dx, lent []byte) error {
 	if len(dx) == 0 {
 		return nil
@@ -69,7 +70,8 @@ func (k *convolver) spread(c *executor.Ctx, p *convPlan, dy, w, bias, dx, lent [
 	return nil
 }
 
-// spreadBytes returns the workspace of the transpose by own kernels: the columns and what cuBLAS is lent.
+// spreadBytes returns the workspace of the transpose by own kernels: the columns and what cuBLAS is
+// lent.
 func (k *convolver) spreadBytes(p *convPlan) int {
 	p.backward(k.size)
 	return p.backwardBytes() + executor.RoundUp(k.d.libraryWorkspace())
@@ -106,7 +108,8 @@ func (k *convolver) addBias(y, bias []byte, count, channels, plane int) error {
 	return k.finish.line(n, 4)
 }
 
-// multiplyBack makes the columns of count images: images are the library's batch, or groups where they are more.
+// multiplyBack makes the columns of count images: images are the library's batch, or groups where
+// they are more.
 func (k *convolver) multiplyBack(p *convPlan, count int, w, dy, columns []byte) error {
 	g := &k.gemm
 	g.TransA, g.M, g.N, g.K, g.LDA, g.LDB, g.LDC = true, p.depth, p.outPlane, p.mg, p.depth, p.outPlane, p.outPlane

@@ -5,7 +5,8 @@ import (
 	"memopt/executor/cpu"
 )
 
-// intConv is ConvInteger, or QLinearConv: the filters of a group times its columns, which are never in memory.
+// intConv is ConvInteger, or QLinearConv: the filters of a group times its columns, which are never
+// in memory.
 type intConv struct {
 	intProduct
 	geometry *cpu.ConvGeometry

@@ -5,7 +5,8 @@ import (
 	"memopt/executor/cuda/driver"
 )
 
-// libraryCase describes a planned convolution to the library, or says why it is none of its: the library pads both ends of an axis alike.
+// libraryCase describes a planned convolution to the library, or says why it is none of its: the
+// library pads both ends of an axis alike.
 func (k *convolver) libraryCase(p *convPlan, kind driver.ConvKind) (driver.ConvCase, string) {
 	c := driver.ConvCase{Kind: kind, Elem: k.gemm.Elem, TF32: k.gemm.TF32 && k.gemm.Elem == driver.F32, N: p.n, C: p.c, M: p.m, Groups: p.group,
 		Axes: max(p.Rank, 2), In: p.In, Out: p.Out, Kernel: p.Kernel, Pad: p.Begin, Stride: p.Stride, Dilation: p.Dilation}
@@ -45,7 +46,8 @@ func (c *convChoice) library() bool { return c.own == "" && c.err == nil }
 // bytes returns the workspace that the library is lent; 0 where it does nothing.
 func (c *convChoice) bytes() int { return executor.RoundUp(c.algo.Workspace) }
 
-// convolve has the library compute a planned convolution, in a workspace that may be larger than its algorithm's.
+// convolve has the library compute a planned convolution, in a workspace that may be larger than
+// its algorithm's.
 func (k *convolver) convolve(p *convPlan, kind driver.ConvKind, c *convChoice, x, w, y, workspace []byte) error {
 	v := &k.conv
 	v.ConvCase, _ = k.libraryCase(p, kind)
@@ -54,7 +56,8 @@ func (k *convolver) convolve(p *convPlan, kind driver.ConvKind, c *convChoice, x
 	return withoutCuDNN(k.d.driver.Convolve(k.d.stream, v))
 }
 
-// work says who computes a planned convolution, for reports; ownBytes is the workspace of own kernels.
+// work says who computes a planned convolution, for reports; ownBytes is the workspace of own
+// kernels.
 func (k *convolver) work(p *convPlan, kind driver.ConvKind, what string, ownBytes int) executor.LibraryWork {
 	c := k.choice(p, kind)
 	w := executor.LibraryWork{Library: "cuDNN", What: what, Own: c.own}
@@ -70,7 +73,8 @@ func (k *convolver) work(p *convPlan, kind driver.ConvKind, what string, ownByte
 	return w
 }
 
-// workspace returns the workspace of an operator that is one convolution, of operands X and W; own returns that of own kernels.
+// workspace returns the workspace of an operator that is one convolution, of operands X and W; own
+// returns that of own kernels.
 func (k *convolver) workspace(in [][]int, kind driver.ConvKind, own func(*convPlan) int) int {
 	p, err := newConvPlan(k.geometry, in[0], in[1], k.size)
 	if err != nil {

@@ -18,7 +18,8 @@ import (
 	"memopt/symbolic"
 )
 
-// TestOwnConvolutions: the conformance cases of convolutions pass without the library too, as they do with it (TestCases).
+// TestOwnConvolutions: the conformance cases of convolutions pass without the library too, as they
+// do with it (TestCases).
 func TestOwnConvolutions(t *testing.T) {
 	for _, c := range cases() {
 		if !convolves(c.Kind) {
@@ -32,7 +33,8 @@ func TestOwnConvolutions(t *testing.T) {
 	}
 }
 
-// ran opens a session of a model, runs it thrice on made-up data, and returns the session and its outputs.
+// ran opens a session of a model, runs it thrice on made-up data, and returns the session and its
+// outputs.
 func ran(t *testing.T, d executor.Device, text string, o executor.Options) (*executor.Session, [][]float32) {
 	m, types := parsed(t, text)
 	s, err := executor.Open(m, types, d, o)
@@ -51,12 +53,13 @@ func ran(t *testing.T, d executor.Device, text string, o executor.Options) (*exe
 	return s, out
 }
 
-// longConv wants 8 MiB and 6 bytes for its operands, four times as much for the double's fastest algorithm, and 2 KiB for the usual
-// one.
+// longConv wants 8 MiB and 6 bytes for its operands, four times as much for the double's fastest
+// algorithm, and 2 KiB for the usual one.
 const longConv = `<ir_version: 8, opset_import: ["" : 17]> g (float[1, 1, 2048, 1024] x, float[1, 1, 1, 1] w) => (float[1, 1, 32, 16] y) {
 	y = Conv<strides = [64, 64]>(x, w) }`
 
-// TestConvSearch: the options choose the algorithm whose workspace is in the planned arena, which is the measured one; a choice is made once.
+// TestConvSearch: the options choose the algorithm whose workspace is in the planned arena, which
+// is the measured one; a choice is made once.
 func TestConvSearch(t *testing.T) {
 	const large, usual = 4 * (8<<20 + 2048 + 4), 2048
 	for _, c := range []struct {
@@ -111,8 +114,8 @@ const smallConvs = `<ir_version: 8, opset_import: ["" : 17, "com.microsoft" : 1]
 		q = Conv<group = 2, pads = [2, 1, 0, 1]>(x, w)
 	}`
 
-// TestConvFallback: what the library does not do own kernels do, and a session says what and why; it plans what it takes, and
-// numbers are those of the host.
+// TestConvFallback: what the library does not do own kernels do, and a session says what and why;
+// it plans what it takes, and numbers are those of the host.
 func TestConvFallback(t *testing.T) {
 	_, want := ran(t, cpu.Device{}, smallConvs, executor.Options{})
 	refused := func(c *driver.ConvCase) error {

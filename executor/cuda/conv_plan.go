@@ -5,8 +5,8 @@ import (
 	"memopt/executor/cpu"
 )
 
-// convColumnBytes bounds the columns that are made at once, as long as one image's one place, or one channel, is below it.
-// Tests lower it.
+// convColumnBytes bounds the columns that are made at once, as long as one image's one place, or
+// one channel, is below it. Tests lower it.
 var convColumnBytes = 32 << 20
 
 // convWay names a way to compute a convolution.
@@ -78,8 +78,8 @@ func (p *convPlan) share() {
 	}
 }
 
-// backward chooses the way of the transpose. Its columns are float32 for all types: each element of the result is a sum of
-// several, which is rounded once.
+// backward chooses the way of the transpose. Its columns are float32 for all types: each element of
+// the result is a sum of several, which is rounded once.
 func (p *convPlan) backward(elem int) {
 	p.elem, p.size = elem, 4
 	p.images, p.channels = max(p.n, 1), p.cg
@@ -100,7 +100,8 @@ func (p *convPlan) backward(elem int) {
 // whole reports whether the transpose makes the columns of all channels of an image at once.
 func (p *convPlan) whole() bool { return p.channels == p.cg && p.places == p.outPlane }
 
-// columnBytes returns the bytes of the columns and, of convWide, of the product before it is brought to its places.
+// columnBytes returns the bytes of the columns and, of convWide, of the product before it is
+// brought to its places.
 func (p *convPlan) columnBytes() (columns, rows int) {
 	switch p.way {
 	case convColumns:
@@ -125,7 +126,8 @@ func (p *convPlan) spreadColumns() int {
 	return p.channels * p.taps * p.outPlane * p.size
 }
 
-// backwardBytes returns the workspace of the transpose besides the library's: columns, and halves as float32.
+// backwardBytes returns the workspace of the transpose besides the library's: columns, and halves
+// as float32.
 func (p *convPlan) backwardBytes() int {
 	if p.way != convColumns {
 		return 0
@@ -140,7 +142,8 @@ func (p *convPlan) backwardBytes() int {
 // depthwise reports whether the gradient of the weights is formed without columns.
 func (p *convPlan) depthwise() bool { return p.cg == 1 && p.group > 1 }
 
-// backwardWeights shares out the gradient of the weights. Where it is formed in several pieces they are added up in float32.
+// backwardWeights shares out the gradient of the weights. Where it is formed in several pieces they
+// are added up in float32.
 func (p *convPlan) backwardWeights(elem int) {
 	p.elem, p.size = elem, elem
 	if p.share(); elem < 4 && (p.images < p.n || p.places < p.outPlane) {
@@ -149,8 +152,8 @@ func (p *convPlan) backwardWeights(elem int) {
 	}
 }
 
-// weightBytes returns the workspace of the gradient of the weights besides the library's: columns, dY with the images of a
-// filter side by side, and where halves are added up, dY and dW as float32.
+// weightBytes returns the workspace of the gradient of the weights besides the library's: columns,
+// dY with the images of a filter side by side, and where halves are added up, dY and dW as float32.
 func (p *convPlan) weightBytes() int {
 	if p.depthwise() {
 		return 0

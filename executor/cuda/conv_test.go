@@ -23,7 +23,8 @@ func convolves(k graph.Kind) bool {
 	return k == op.Conv || k == op.FusedConv || k == op.ConvTranspose || k == op.ConvGrad
 }
 
-// TestConvInPieces: convolutions whose columns are made piece by piece: some images, some places or some channels at a time.
+// TestConvInPieces: convolutions whose columns are made piece by piece: some images, some places or
+// some channels at a time.
 func TestConvInPieces(t *testing.T) {
 	for _, bytes := range []int{1, 600} {
 		restore := cuda.LowerColumnBytes(bytes)
@@ -60,7 +61,8 @@ func randomFloats(seed uint64, shape ...int) *executor.Tensor {
 	return float32s(shape, v...)
 }
 
-// TestRandomConvs: convolutions of any geometry give what the host's give, bit for bit where all sums are exact.
+// TestRandomConvs: convolutions of any geometry give what the host's give, bit for bit where all
+// sums are exact.
 func TestRandomConvs(t *testing.T) {
 	own, _ := opened(t, double.Options{NoConvolutions: true})
 	library, dbl := opened(t, double.Options{})
@@ -105,7 +107,8 @@ func TestRandomConvs(t *testing.T) {
 	require.Positive(t, dbl.Counts().Convolutions)
 }
 
-// TestMaxPoolGradients: in a session, where the size of dX is known, the device adds up what the host does.
+// TestMaxPoolGradients: in a session, where the size of dX is known, the device adds up what the
+// host does.
 func TestMaxPoolGradients(t *testing.T) {
 	for _, attrs := range []string{"kernel_shape = [3, 2], strides = [2, 1], pads = [1, 0, 1, 1]", "kernel_shape = [2, 2], strides = [2, 2], storage_order = 1",
 		"kernel_shape = [2, 3], dilations = [2, 1], ceil_mode = 1, strides = [3, 2]"} {

@@ -14,8 +14,8 @@ import (
 	"memopt/symbolic"
 )
 
-// TestConvTraining: the training graphs of convolutions and pools give the host's gradients, and none of their convolutions
-// and pools runs on the host.
+// TestConvTraining: the training graphs of convolutions and pools give the host's gradients, and
+// none of their convolutions and pools runs on the host.
 func TestConvTraining(t *testing.T) {
 	for name, body := range map[string]string{
 		"strides and groups": `(float[3, 4, 9, 10] x, float[6, 2, 3, 3] w, float[6] b) => (float[3, 6, 5, 5] y) {

@@ -6,7 +6,8 @@ import (
 	"memopt/executor/cuda/driver"
 )
 
-// convTransposeKernel is ConvTranspose: the transpose of a convolution from the channels of Y to those of X.
+// convTransposeKernel is ConvTranspose: the transpose of a convolution from the channels of Y to
+// those of X.
 type convTransposeKernel struct {
 	*convolver
 	plan  convPlan

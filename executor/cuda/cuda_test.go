@@ -15,8 +15,8 @@ import (
 	"memopt/graph/op"
 )
 
-// gpu returns GPU 0 where MEMOPT_TEST_GPU is set, opened once; else nil. Then the tests that do not need the double's
-// own answers run on the GPU.
+// gpu returns GPU 0 where MEMOPT_TEST_GPU is set, opened once; else nil. Then the tests that do not
+// need the double's own answers run on the GPU.
 var gpu = sync.OnceValues(func() (*cuda.Device, error) {
 	if os.Getenv("MEMOPT_TEST_GPU") == "" {
 		return nil, nil
@@ -61,7 +61,8 @@ func TestComplete(t *testing.T) {
 	}
 }
 
-// TestOnHost: what the operator table says of the device is what the rows say, and shapes and control flow are the host's.
+// TestOnHost: what the operator table says of the device is what the rows say, and shapes and
+// control flow are the host's.
 func TestOnHost(t *testing.T) {
 	for k := op.Unknown + 1; k < op.NumKinds; k++ {
 		switch why, row := cuda.OnHost(k), cuda.Of(k); {
@@ -89,7 +90,8 @@ func TestEveryKernelHasCases(t *testing.T) {
 	}
 }
 
-// TestCases runs the conformance cases of the kernels that the device has, and compares them with the host's.
+// TestCases runs the conformance cases of the kernels that the device has, and compares them with
+// the host's.
 func TestCases(t *testing.T) {
 	for _, c := range cases() {
 		if cuda.Of(c.Kind).New == nil {

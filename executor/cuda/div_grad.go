@@ -7,8 +7,8 @@ import (
 	"memopt/graph"
 )
 
-// divGrad is ONNX Runtime's DivGrad(dC, A, B), the gradients of C = A/B. The terms of an operand that was stretched are made in
-// float32 in workspace and then added up.
+// divGrad is ONNX Runtime's DivGrad(dC, A, B), the gradients of C = A/B. The terms of an operand
+// that was stretched are made in float32 in workspace and then added up.
 type divGrad struct {
 	grads [2]divGradOperand
 	sum   *stretchedSum

@@ -6,14 +6,16 @@ import (
 	"memopt/executor"
 )
 
-// intDivision is Div or Mod of integers. The device says where a divisor is 0; a run waits for that, unless its step is captured.
+// intDivision is Div or Mod of integers. The device says where a divisor is 0; a run waits for
+// that, unless its step is captured.
 type intDivision struct {
 	*broadcastKernel
 	faults outside
 	floors bool
 }
 
-// division makes the kernels of Div and Mod: those of integers, and else those of floats, from a module's kernels.
+// division makes the kernels of Div and Mod: those of integers, and else those of floats, from a
+// module's kernels.
 func division(name string, floats maker) maker {
 	return func(d *Device, p *executor.Prep) (executor.Kernel, error) {
 		t := p.DType(0)

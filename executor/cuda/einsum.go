@@ -7,8 +7,9 @@ import (
 	"memopt/executor/operand"
 )
 
-// einsumKernel runs the steps of a plan: products by the library, or by kernels/einsum.cu where they are small or of integers;
-// copies as boxes; sums by kernels/einsum.cu. Intermediate results have the operands' type.
+// einsumKernel runs the steps of a plan: products by the library, or by kernels/einsum.cu where
+// they are small or of integers; copies as boxes; sums by kernels/einsum.cu. Intermediate results
+// have the operands' type.
 type einsumKernel struct {
 	d                    *Device
 	size                 int
@@ -97,7 +98,8 @@ func (k *einsumKernel) Run(c *executor.Ctx) error {
 	return nil
 }
 
-// einsumSmall is the size of a product of matrices below which the library is not worth its call: as executor/cpu has it.
+// einsumSmall is the size of a product of matrices below which the library is not worth its call:
+// as executor/cpu has it.
 const einsumSmall = 64
 
 func (k *einsumKernel) step(c *executor.Ctx, s *einsum.Step) error {
@@ -128,7 +130,8 @@ func (k *einsumKernel) batch(s *einsum.Step) {
 	k.axes = mergeBatch(k.axes)
 }
 
-// longestLast changes places of the longest axis and the last one: the library's batch is to be as large as can be.
+// longestLast changes places of the longest axis and the last one: the library's batch is to be as
+// large as can be.
 func longestLast(axes []batchAxis) []batchAxis {
 	last := len(axes) - 1
 	for i := range axes {

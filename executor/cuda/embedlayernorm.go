@@ -5,15 +5,17 @@ import (
 	"memopt/graph"
 )
 
-// embedNorm is ONNX Runtime's EmbedLayerNormalization: the norm of rows of a word table, a position table and, where there are
-// segments, a segment table. The ids are looked at on the host, where a wrong one can be reported, and sent to the device.
+// embedNorm is ONNX Runtime's EmbedLayerNormalization: the norm of rows of a word table, a position
+// table and, where there are segments, a segment table. The ids are looked at on the host, where a
+// wrong one can be reported, and sent to the device.
 type embedNorm struct {
 	sumNorm
 	count *launch
 	in    [3]sumAddend
 }
 
-// embedTables lists for each table the input slots of the table and of the ids that choose its rows.
+// embedTables lists for each table the input slots of the table and of the ids that choose its
+// rows.
 var embedTables = [3]struct{ table, ids int }{{2, 0}, {3, 8}, {4, 1}}
 
 // newEmbedNorm makes the kernel.

@@ -5,8 +5,9 @@ import (
 	"memopt/executor/cuda/driver"
 )
 
-// fetches are copies to the host that run on a stream of their own, while the device's stream goes on. In a capture they are branches
-// of the graph, for the streams are ordered by the same two events.
+// fetches are copies to the host that run on a stream of their own, while the device's stream goes
+// on. In a capture they are branches of the graph, for the streams are ordered by the same two
+// events.
 type fetches struct {
 	stream  driver.Stream
 	made    driver.Event // on the device's stream: what is to be fetched next is there

@@ -42,8 +42,9 @@ func allOutputs(m *graph.Model) []int {
 	return list
 }
 
-// sameFetched runs two sessions on equal inputs, other ones in every step, and compares outputs that are fetched with those that are copied
-// when they are asked for: bit for bit, and their memory.
+// sameFetched runs two sessions on equal inputs, other ones in every step, and compares outputs
+// that are fetched with those that are copied when they are asked for: bit for bit, and their
+// memory.
 func sameFetched(t require.TestingT, m *graph.Model, types *op.Result, env symbolic.Env, o executor.Options, d *cuda.Device, asked []int) {
 	o.Dims = env
 	var sessions [2]*executor.Session
@@ -76,8 +77,9 @@ func sameFetched(t require.TestingT, m *graph.Model, types *op.Result, env symbo
 	require.Equal(t, sessions[1].Prediction().Arena, sessions[1].Measured().Arena)
 }
 
-// fetchModel has outputs of all kinds: one that the next node could overwrite, a view of one, one that is updated after it is made, one that
-// the host makes, a shape, an input, a weight, one that two names share, an empty one.
+// fetchModel has outputs of all kinds: one that the next node could overwrite, a view of one, one
+// that is updated after it is made, one that the host makes, a shape, an input, a weight, one that
+// two names share, an empty one.
 const fetchModel = `<ir_version: 8, opset_import: ["" : 17, "com.microsoft" : 1]>
 	fetched (float[N, 6] x) => (float loss, float[N, 6] h, float[N, 3, 2] view, float[N, 6] sum, float[N, 6] hard, int64[2] shape, float[N, 6] x, float[6] w, float[N, 6] last, float[0, 6] none)
 	<float[6] w = {1, 2, 3, 4, 5, 6}, int64[3] wanted = {-1, 3, 2}, int64[1] zero = {0}, int64[1] one = {1}> {
@@ -98,7 +100,8 @@ const fetchModel = `<ir_version: 8, opset_import: ["" : 17, "com.microsoft" : 1]
 		last = Mul(e, c)
 	}`
 
-// TestFetch: fetched outputs are those that are copied afterwards, and fetching changes nothing in the session's memory.
+// TestFetch: fetched outputs are those that are copied afterwards, and fetching changes nothing in
+// the session's memory.
 func TestFetch(t *testing.T) {
 	m, types := parsed(t, fetchModel)
 	for _, c := range fetchSetups {
@@ -119,8 +122,8 @@ func TestFetchRandomGraphs(t *testing.T) {
 	})
 }
 
-// forgetful is a driver that leaves out every second wait of one stream for another: the first, third and so on where leave is 0, the second, fourth
-// and so on where it is 1, none where it is 2.
+// forgetful is a driver that leaves out every second wait of one stream for another: the first,
+// third and so on where leave is 0, the second, fourth and so on where it is 1, none where it is 2.
 type forgetful struct {
 	*double.Double
 	leave, waits int
@@ -134,8 +137,9 @@ func (f *forgetful) Wait(s driver.Stream, e driver.Event) error {
 	return f.Double.Wait(s, e)
 }
 
-// TestFetchWaits: the double finds it where the copy does not wait for the node, and where the host does not wait for the copy. One
-// output is fetched, so that the waits of a step are these two by turns.
+// TestFetchWaits: the double finds it where the copy does not wait for the node, and where the host
+// does not wait for the copy. One output is fetched, so that the waits of a step are these two by
+// turns.
 func TestFetchWaits(t *testing.T) {
 	m, types := parsed(t, `<ir_version: 8, opset_import: ["" : 17]> g (float[2, 2] x) => (float[2, 2] y) { a = Exp(x)  y = Neg(a)  b = Exp(y)  c = Neg(b) }`)
 	for _, capture := range []bool{false, true} {
@@ -154,7 +158,8 @@ func TestFetchWaits(t *testing.T) {
 	}
 }
 
-// fetchesWrong runs a few steps and reports whether the output is ever another one than the device holds, or a step fails.
+// fetchesWrong runs a few steps and reports whether the output is ever another one than the device
+// holds, or a step fails.
 func fetchesWrong(t *testing.T, m *graph.Model, types *op.Result, d *cuda.Device, o executor.Options) bool {
 	s, err := executor.Open(m, types, d, o)
 	require.NoError(t, err)
@@ -178,7 +183,8 @@ func fetchesWrong(t *testing.T, m *graph.Model, types *op.Result, d *cuda.Device
 	return wrong
 }
 
-// TestFetchAllocatesNothing: neither steps that fetch nor reading what they have fetched allocate on Go's heap.
+// TestFetchAllocatesNothing: neither steps that fetch nor reading what they have fetched allocate
+// on Go's heap.
 func TestFetchAllocatesNothing(t *testing.T) {
 	m, types := parsed(t, `<ir_version: 8, opset_import: ["" : 17]> g (float[5, 8] x) => (float[5, 8] y, float loss) { h = Exp(x)  y = Neg(h)  loss = ReduceSum<keepdims = 0>(y) }`)
 	d, dbl := opened(t, double.Options{})
@@ -201,7 +207,8 @@ func TestFetchAllocatesNothing(t *testing.T) {
 	}
 }
 
-// TestFetchChanges: what is asked for may change between runs, with and without a capture, and nothing is copied that is not asked for.
+// TestFetchChanges: what is asked for may change between runs, with and without a capture, and
+// nothing is copied that is not asked for.
 func TestFetchChanges(t *testing.T) {
 	m, types := parsed(t, `<ir_version: 8, opset_import: ["" : 17]> g (float[2, 2] x) => (float[2, 2] y, float[2, 2] z) { y = Exp(x)  z = Neg(y) }`)
 	for _, capture := range []bool{false, true} {

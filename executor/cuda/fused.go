@@ -13,15 +13,16 @@ type fusedKernel struct {
 	alpha       float32
 }
 
-// biasActivation makes kernels of fused.h: of input 0 plus the bias in input 1, which may be left out.
+// biasActivation makes kernels of fused.h: of input 0 plus the bias in input 1, which may be left
+// out.
 func biasActivation(name string) maker {
 	return func(d *Device, p *executor.Prep) (executor.Kernel, error) {
 		return newFused(d, p, name, &fusedKernel{dy: -1, x: 0, bias: 1})
 	}
 }
 
-// activationGrad makes kernels of fused.h: of the gradient dY and the operand or the result in input 1, with the bias in an
-// input that may be left out, -1 where there is none.
+// activationGrad makes kernels of fused.h: of the gradient dY and the operand or the result in
+// input 1, with the bias in an input that may be left out, -1 where there is none.
 func activationGrad(name string, bias int, attrs ...attr) maker {
 	return func(d *Device, p *executor.Prep) (executor.Kernel, error) {
 		k := &fusedKernel{dy: 0, x: 1, bias: bias}

@@ -10,8 +10,8 @@ import (
 	"memopt/graph"
 )
 
-// indexer turns tuples of indices in device memory into offsets there: tuple i of depth indices becomes the sum of
-// index*step, plus the sum of place*stride over i's places in axes.
+// indexer turns tuples of indices in device memory into offsets there: tuple i of depth indices
+// becomes the sum of index*step, plus the sum of place*stride over i's places in axes.
 type indexer struct {
 	*launch
 	operand.Index
@@ -41,7 +41,8 @@ func (x *indexer) single(count, n, step int) {
 	x.Single(count, n, step)
 }
 
-// tuples prepares for tuples that address a shape's axes after the batch axes. It returns how many they address.
+// tuples prepares for tuples that address a shape's axes after the batch axes. It returns how many
+// they address.
 func (x *indexer) tuples(c *executor.Ctx, shape []int, batch int64) (depth int, err error) {
 	if depth, err = x.Tuples(c, x.slot, shape, batch); err != nil {
 		return 0, err
@@ -53,7 +54,8 @@ func (x *indexer) tuples(c *executor.Ctx, shape []int, batch int64) (depth int, 
 	return depth, nil
 }
 
-// elements prepares for one index into an axis of data of a shape per element of the indices, whose other places count too.
+// elements prepares for one index into an axis of data of a shape per element of the indices, whose
+// other places count too.
 func (x *indexer) elements(c *executor.Ctx, shape []int, at int64) error {
 	axis, err := operand.Axis(c, at, len(shape))
 	if err != nil {
@@ -129,7 +131,8 @@ func (x *indexer) describe(place int, value string) error {
 	return fmt.Errorf("input %d has the index %s, which is outside an axis of length %d", x.slot, value, n)
 }
 
-// gatherer copies rows: of each part of the data, as many rows of inner elements as there are offsets.
+// gatherer copies rows: of each part of the data, as many rows of inner elements as there are
+// offsets.
 type gatherer struct {
 	index indexer
 	bytes int
@@ -196,7 +199,8 @@ type gather struct {
 	at operand.Gathering
 }
 
-// newGather makes the kernels of Gather and ShrunkenGather, whose indices are a list of at most as many as the axis is long.
+// newGather makes the kernels of Gather and ShrunkenGather, whose indices are a list of at most as
+// many as the axis is long.
 func newGather(shrunk bool) maker {
 	return func(d *Device, p *executor.Prep) (executor.Kernel, error) {
 		g, err := newGatherer(d, p)

@@ -5,8 +5,8 @@ import (
 	"memopt/executor/operand"
 )
 
-// Gradients of Gather, GatherND and GatherElements: zeros, to which every row of the incoming gradient is added where it came
-// from, in the order of the indices.
+// Gradients of Gather, GatherND and GatherElements: zeros, to which every row of the incoming
+// gradient is added where it came from, in the order of the indices.
 
 // rowsGrad is what they share: the shape of the data is in host memory.
 type rowsGrad struct {
@@ -31,7 +31,8 @@ func (k *rowsGrad) finishGrad(c *executor.Ctx, grad int) error {
 	return k.scatter(c, dx.Data, c.In(grad).Data)
 }
 
-// gatherGrad is the gradient of Gather, with the inputs shape of the data, indices and incoming gradient.
+// gatherGrad is the gradient of Gather, with the inputs shape of the data, indices and incoming
+// gradient.
 type gatherGrad struct {
 	rowsGrad
 	from operand.Gathering
@@ -101,7 +102,8 @@ func (k *gatherNDGrad) Run(c *executor.Ctx) error {
 	return k.finishGrad(c, 2)
 }
 
-// gatherElementsGrad is the gradient of GatherElements, with the inputs incoming gradient, shape of the data, and indices.
+// gatherElementsGrad is the gradient of GatherElements, with the inputs incoming gradient, shape of
+// the data, and indices.
 type gatherElementsGrad struct {
 	rowsGrad
 	axis int64

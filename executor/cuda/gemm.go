@@ -34,7 +34,8 @@ func gemm(d *Device, p *executor.Prep) (*gemmKernel, error) {
 	return &gemmKernel{product: k, beta: float64(p.Node.Float("beta", 1)), bias: bias}, nil
 }
 
-// newFusedGemm makes the kernel of com.microsoft's FusedGemm: the library's product, and the activation in its place.
+// newFusedGemm makes the kernel of com.microsoft's FusedGemm: the library's product, and the
+// activation in its place.
 func newFusedGemm(d *Device, p *executor.Prep) (executor.Kernel, error) {
 	k, err := gemm(d, p)
 	if err != nil {

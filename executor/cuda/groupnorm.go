@@ -61,8 +61,8 @@ func (k *groupNormKernel) Run(c *executor.Ctx) error {
 	return k.normGroups(c, y, groupSizes{x.Shape[0], groups, width, d, d}, k.epsilon, k.perGroup)
 }
 
-// groupSizes are samples, groups of a sample, channels of a group and elements of a channel, and how many neighbouring elements of
-// a group there are.
+// groupSizes are samples, groups of a sample, channels of a group and elements of a channel, and
+// how many neighbouring elements of a group there are.
 type groupSizes struct{ samples, groups, width, d, neighbours int }
 
 // normGroups runs a kernel of groupnorm.h on inputs 0 to 2.

@@ -2,7 +2,8 @@ package cuda
 
 import "memopt/executor"
 
-// lastGroupNorm is ONNX Runtime's GroupNorm of x [N, H, W, C], followed, with activation = 1, by y*sigmoid(y).
+// lastGroupNorm is ONNX Runtime's GroupNorm of x [N, H, W, C], followed, with activation = 1, by
+// y*sigmoid(y).
 type lastGroupNorm struct {
 	*launch
 	groups  int64

@@ -2,7 +2,8 @@ package cuda
 
 import "memopt/executor"
 
-// hardmaxKernel is Hardmax: ArgMax's kernel finds the first largest elements, and kernels/hardmax.cu puts ones there.
+// hardmaxKernel is Hardmax: ArgMax's kernel finds the first largest elements, and
+// kernels/hardmax.cu puts ones there.
 type hardmaxKernel struct {
 	softmaxAxis
 	lines

@@ -24,8 +24,8 @@ func (d *Device) launch(module, name string) (*launch, error) {
 // begin returns empty arguments, to be filled in the order of the kernel's struct.
 func (l *launch) begin() *driver.Args { return l.args.Reset() }
 
-// line runs the kernel on blocks in a row that share n pieces of work, so many per thread: it steps through them by
-// global_threads.
+// line runs the kernel on blocks in a row that share n pieces of work, so many per thread: it steps
+// through them by global_threads.
 func (l *launch) line(n, perThread int) error {
 	if n == 0 {
 		return nil
@@ -36,7 +36,8 @@ func (l *launch) line(n, perThread int) error {
 	return l.run(driver.Line(min(blocks, 32*l.d.driver.Info().Processors), threads))
 }
 
-// rows runs the kernel with one block of so many threads per row; a kernel with more rows than blocks steps by grid_x.
+// rows runs the kernel with one block of so many threads per row; a kernel with more rows than
+// blocks steps by grid_x.
 func (l *launch) rows(n, threads, sharedBytes int) error {
 	if n == 0 {
 		return nil

@@ -4,8 +4,8 @@ import (
 	"memopt/executor"
 )
 
-// normForm says which operands a gradient of ONNX Runtime's has: dY, X, scale, mean, r; simplified dY, X, scale, r;
-// invertible dY, Y, scale, bias, r.
+// normForm says which operands a gradient of ONNX Runtime's has: dY, X, scale, mean, r; simplified
+// dY, X, scale, r; invertible dY, Y, scale, bias, r.
 type normForm uint8
 
 const (
@@ -47,7 +47,8 @@ func layerNormGrad(form normForm) maker {
 	}
 }
 
-// rowChunks cuts the rows into chunks whose sums for dscale and dbias are made apart, by the shape alone.
+// rowChunks cuts the rows into chunks whose sums for dscale and dbias are made apart, by the shape
+// alone.
 func rowChunks(rows, n int) (chunks, chunk int) {
 	tiles := max((n+31)/32, 1)
 	chunk = max((rows*tiles+2047)/2048, 32)

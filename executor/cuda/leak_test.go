@@ -11,7 +11,8 @@ import (
 	"memopt/symbolic"
 )
 
-// TestLeaks: the device's free memory is the same after a thousand steps as after ten, and after many sessions as before.
+// TestLeaks: the device's free memory is the same after a thousand steps as after ten, and after
+// many sessions as before.
 func TestLeaks(t *testing.T) {
 	m, types := parsed(t, `<ir_version: 8, opset_import: ["" : 17]>
 		g (float[N, 8] x, float[8, 8] w, float[8] b) => (float[N, 8] y, float[N, 8] h) <float ratio = {0.5}, bool training = {1}> {

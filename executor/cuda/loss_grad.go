@@ -5,8 +5,8 @@ import (
 	"memopt/executor/cuda/driver"
 )
 
-// lossGradKernel is ONNX Runtime's gradient of SoftmaxCrossEntropyLoss by the scores, of dY, the logarithms of the
-// probabilities, labels, weights and a bias that is added.
+// lossGradKernel is ONNX Runtime's gradient of SoftmaxCrossEntropyLoss by the scores, of dY, the
+// logarithms of the probabilities, labels, weights and a bias that is added.
 type lossGradKernel struct {
 	lossLabels
 	rows, columns, sum *launch

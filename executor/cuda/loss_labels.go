@@ -9,8 +9,9 @@ import (
 	"memopt/graph"
 )
 
-// lossLabels is what losses and their gradients share: scores [N, C, D], labels [N, D] that choose a class, and weights of the
-// classes. The kernels read labels that were looked at before: int32, -1 for ignored ones.
+// lossLabels is what losses and their gradients share: scores [N, C, D], labels [N, D] that choose
+// a class, and weights of the classes. The kernels read labels that were looked at before: int32,
+// -1 for ignored ones.
 type lossLabels struct {
 	reduction string
 	ignores   bool

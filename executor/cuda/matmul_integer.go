@@ -21,8 +21,8 @@ type intProduct struct {
 	bias []byte
 }
 
-// intOperand is a matrix of integers with its zero points and scales, each of which may be left out: one of all, or one per row or
-// column.
+// intOperand is a matrix of integers with its zero points and scales, each of which may be left
+// out: one of all, or one per row or column.
 type intOperand struct{ data, zero, scale *executor.Tensor }
 
 // intTile is TILE of kernels/intproduct.cu.
@@ -31,7 +31,8 @@ const intTile = 64
 // isByte reports whether a type is of 8-bit integers.
 func isByte(t graph.DType) bool { return t == graph.Int8 || t == graph.Uint8 }
 
-// One number, one for each row or column, or one for each of every matrix: EACH_ of kernels/intproduct.cu.
+// One number, one for each row or column, or one for each of every matrix: EACH_ of
+// kernels/intproduct.cu.
 const (
 	eachNone = iota
 	eachLine
@@ -153,7 +154,8 @@ func (k *intMatMul) products() error {
 	return k.along(k.axes, batchAxis{}, &whole)
 }
 
-// along runs the products along some axes, of which the first one begins at a place in the operands.
+// along runs the products along some axes, of which the first one begins at a place in the
+// operands.
 func (k *intMatMul) along(axes []batchAxis, at batchAxis, whole *intProduct) error {
 	if len(axes) == 0 {
 		return k.one(at, whole)
@@ -188,7 +190,8 @@ func (k *intMatMul) view(i int, t *executor.Tensor, at int) *executor.Tensor {
 	return v
 }
 
-// columnView is view of what there is for each column of B; one row for all matrices stays as it is.
+// columnView is view of what there is for each column of B; one row for all matrices stays as it
+// is.
 func (k *intMatMul) columnView(i int, t *executor.Tensor, at int) *executor.Tensor {
 	if t != nil && t.Len() == k.n {
 		at = 0
@@ -196,7 +199,8 @@ func (k *intMatMul) columnView(i int, t *executor.Tensor, at int) *executor.Tens
 	return k.view(i, t, at)
 }
 
-// perRow reports whether a shape has one entry per row of matrices: a vector for one matrix, else 1 in place of the columns.
+// perRow reports whether a shape has one entry per row of matrices: a vector for one matrix, else 1
+// in place of the columns.
 func perRow(s, matrix []int) bool {
 	n := len(matrix)
 	if n < 2 {
@@ -205,7 +209,8 @@ func perRow(s, matrix []int) bool {
 	return len(s) == 1 && s[0] == matrix[n-2] && elements(matrix[:n-2]) == 1 || len(s) == n && s[n-1] == 1 && slices.Equal(s[:n-1], matrix[:n-1])
 }
 
-// perColumn reports whether a shape has one entry per column of matrices: a vector for all, or 1 in place of the rows.
+// perColumn reports whether a shape has one entry per column of matrices: a vector for all, or 1 in
+// place of the rows.
 func perColumn(s, matrix []int) bool {
 	n := len(matrix)
 	if n < 2 {

@@ -27,7 +27,8 @@ func newMoved(makeMove func(*executor.Prep) (operand.Move, error)) maker {
 // Run copies.
 func (k *moved) Run(c *executor.Ctx) error { return k.move.Run(c, &k.boxCopy) }
 
-// joiner puts inputs together along an axis. Of ConcatTraining, output 1 lists how long they are along it.
+// joiner puts inputs together along an axis. Of ConcatTraining, output 1 lists how long they are
+// along it.
 type joiner struct {
 	boxCopy
 	whole   operand.Joining
@@ -71,7 +72,8 @@ func (k *joiner) list(c *executor.Ctx) error {
 	return k.d.Memory().CopyIn(c.Out(1, c.Inputs()).Data, executor.Memory(k.lengths))
 }
 
-// sliceGrad puts the incoming gradient (input 0) where the slice took its elements, into zeros of the shape that input 1 lists.
+// sliceGrad puts the incoming gradient (input 0) where the slice took its elements, into zeros of
+// the shape that input 1 lists.
 type sliceGrad struct {
 	boxCopy
 	part  operand.Slicing

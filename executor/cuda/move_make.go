@@ -141,7 +141,8 @@ func (k *eye) Run(c *executor.Ctx) error {
 	return k.line(y.Len(), 1)
 }
 
-// trilu keeps the upper or lower triangle of the matrices in the last two axes, up to and with diagonal k (input 1).
+// trilu keeps the upper or lower triangle of the matrices in the last two axes, up to and with
+// diagonal k (input 1).
 type trilu struct {
 	*launch
 	operand.Triangle
@@ -252,8 +253,8 @@ func rangeLength(t graph.DType, start, limit, delta scalar) (n int, ok bool) {
 	return operand.FloatSpan(start.real, limit.real, delta.real)
 }
 
-// oneHot inserts an axis of length depth, in which the place that the input names has the second of two values and all others
-// the first.
+// oneHot inserts an axis of length depth, in which the place that the input names has the second of
+// two values and all others the first.
 type oneHot struct {
 	*launch
 	axis int64

@@ -68,8 +68,8 @@ func integers(v ...int64) *executor.Tensor {
 	return executor.NewTensor(graph.Int64, []int{len(v)}, v...)
 }
 
-// TestTransposeTiles: shapes that do not divide by a tile's side, more tiles than one per plane, axes outside the plane, and runs that
-// widen to words of several elements.
+// TestTransposeTiles: shapes that do not divide by a tile's side, more tiles than one per plane,
+// axes outside the plane, and runs that widen to words of several elements.
 func TestTransposeTiles(t *testing.T) {
 	for _, dt := range []graph.DType{graph.Bool, graph.BFloat16, graph.Float32, graph.Int64} {
 		for _, s := range []struct {
@@ -86,8 +86,9 @@ func TestTransposeTiles(t *testing.T) {
 	}
 }
 
-// TestScatterOrder: sums of many updates of the same rows, more than a tile of the sort has, have the host's bits: they are added
-// in the same order. That the last of several updates is the one that stays follows of the order as well.
+// TestScatterOrder: sums of many updates of the same rows, more than a tile of the sort has, have
+// the host's bits: they are added in the same order. That the last of several updates is the one
+// that stays follows of the order as well.
 func TestScatterOrder(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for _, n := range []int{1, 300, 5000} {

@@ -5,8 +5,8 @@ import (
 	"memopt/executor/cpu"
 )
 
-// multiHead is what com.microsoft's Attention and MultiHeadAttention have in common: as many key heads
-// as query heads, a mask of paddings, a bias of the scores and a cache.
+// multiHead is what com.microsoft's Attention and MultiHeadAttention have in common: as many key
+// heads as query heads, a mask of paddings, a bias of the scores and a cache.
 type multiHead struct {
 	attentionCore
 	p *executor.Prep
@@ -22,7 +22,8 @@ func newMultiHead(d *Device, p *executor.Prep) (multiHead, error) {
 	return k, err
 }
 
-// read reads the scale, the mask of paddings in an input, which may have starts, and the bias of the scores in another.
+// read reads the scale, the mask of paddings in an input, which may have starts, and the bias of
+// the scores in another.
 func (k *multiHead) read(c *executor.Ctx, padding, bias int, starts bool) error {
 	k.setScale(k.p.Node.Float("scale", 0))
 	k.paddingData, k.maskData = nil, nil
@@ -48,7 +49,8 @@ func (k *multiHead) output(c *executor.Ctx) error {
 	return k.compute(c)
 }
 
-// multiHeadKernel is com.microsoft's MultiHeadAttention: executor/cpu says how queries, keys and values may lie.
+// multiHeadKernel is com.microsoft's MultiHeadAttention: executor/cpu says how queries, keys and
+// values may lie.
 type multiHeadKernel struct {
 	multiHead
 	bias  *launch
@@ -137,7 +139,8 @@ func (k *multiHeadKernel) views(c *executor.Ctx) {
 	k.k, k.v = headRows{key.Data, layout(k.fresh, n, k.Size)}, headRows{v.Data, layout(k.fresh, n, k.SizeV)}
 }
 
-// addBias adds the bias to copies of queries, keys and values; not to keys and values whose heads have an axis of their own.
+// addBias adds the bias to copies of queries, keys and values; not to keys and values whose heads
+// have an axis of their own.
 func (k *multiHeadKernel) addBias(c *executor.Ctx, bias []byte) (err error) {
 	d := k.HeadsQ * k.Size * k.size
 	if k.q, err = k.withBias(c, k.q, k.SeqQ, k.Size, bias[:d]); err != nil {
@@ -170,8 +173,9 @@ func (k *multiHeadKernel) withBias(c *executor.Ctx, x headRows, seq, size int, b
 	return y, k.bias.line(n, 1)
 }
 
-// projectedAttention is com.microsoft's Attention: the input [batch, seq, in] times the weights [in, Q+K+V], plus a
-// bias, makes queries, keys and values. Past and present are [2, batch, heads, length, size].
+// projectedAttention is com.microsoft's Attention: the input [batch, seq, in] times the weights
+// [in, Q+K+V], plus a bias, makes queries, keys and values. Past and present are [2, batch, heads,
+// length, size].
 type projectedAttention struct {
 	multiHead
 	stretch   *broadcastKernel

@@ -15,7 +15,8 @@ const (
 // manyStarts lists the first chunk of each tensor of a launch, and at last their number.
 type manyStarts [manyTensors + 1]int32
 
-// set counts the chunks of inputs from lo on, and returns the input after the last one that the launch takes.
+// set counts the chunks of inputs from lo on, and returns the input after the last one that the
+// launch takes.
 func (s *manyStarts) set(c *executor.Ctx, lo int) int {
 	hi := min(lo+manyTensors, c.Inputs())
 	s[0] = 0

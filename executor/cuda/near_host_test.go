@@ -76,7 +76,8 @@ func drawFloat(t *rapid.T) (graph.DType, float64) {
 // drawDim draws a small dim.
 func drawDim(t *rapid.T, most int, name string) int { return rapid.IntRange(1, most).Draw(t, name) }
 
-// TestAttentionLikeHost: attentions of random shapes, in parts of random sizes, give the host's results.
+// TestAttentionLikeHost: attentions of random shapes, in parts of random sizes, give the host's
+// results.
 func TestAttentionLikeHost(t *testing.T) {
 	d := device(t, double.Options{})
 	rapid.Check(t, func(t *rapid.T) {

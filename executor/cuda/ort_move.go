@@ -19,8 +19,8 @@ func newATen(d *Device, p *executor.Prep) (executor.Kernel, error) {
 	return &gather{gatherer: g}, err
 }
 
-// unpadder takes the rows of input 0, [d0, d1, d...], at the indices of input 1 into its first two axes taken as one. Output 1
-// lists d0 and d1.
+// unpadder takes the rows of input 0, [d0, d1, d...], at the indices of input 1 into its first two
+// axes taken as one. Output 1 lists d0 and d1.
 type unpadder struct {
 	gatherer
 	dims [2]int64 // stays valid while it is copied
@@ -60,8 +60,8 @@ func (k *unpadder) Run(c *executor.Ctx) error {
 	return k.index.d.Memory().CopyIn(dims.Data, executor.Memory(k.dims[:]))
 }
 
-// unflattener puts the rows of input 0, [n, d...], at the indices of input 1 into zeros whose first two dims input 2 lists. Of
-// rows with the same index the last one counts.
+// unflattener puts the rows of input 0, [n, d...], at the indices of input 1 into zeros whose first
+// two dims input 2 lists. Of rows with the same index the last one counts.
 type unflattener struct {
 	scatterer
 	dtype graph.DType

@@ -69,8 +69,8 @@ func (k *scaleKernel) scale(x, s *executor.Tensor, y []byte, to graph.DType) err
 	return k.line(x.Len(), 4)
 }
 
-// mixedScale is MixedPrecisionScale: inputs from 1 on times the scalar in input 0, converted, as outputs of their own or one
-// after the other in one vector.
+// mixedScale is MixedPrecisionScale: inputs from 1 on times the scalar in input 0, converted, as
+// outputs of their own or one after the other in one vector.
 type mixedScale scaleKernel
 
 // newMixedPrecisionScale makes the kernel of MixedPrecisionScale.
@@ -165,8 +165,9 @@ func (k *scaledSum) Run(c *executor.Ctx) error {
 	return k.line(x.Len(), 4)
 }
 
-// accumulateKernel is InPlaceAccumulator, or InPlaceAccumulatorV2 where replace holds: then the scalar in input 2 says that the
-// value takes the sum's place, else that nothing is added where it is false.
+// accumulateKernel is InPlaceAccumulator, or InPlaceAccumulatorV2 where replace holds: then the
+// scalar in input 2 says that the value takes the sum's place, else that nothing is added where it
+// is false.
 type accumulateKernel struct {
 	*launch
 	replace bool

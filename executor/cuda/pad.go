@@ -5,8 +5,8 @@ import (
 	"memopt/executor/operand"
 )
 
-// padAxis is an axis of a Pad: its length in the result, the pad before it, which places of the input are kept, from first
-// on, and how far apart they are.
+// padAxis is an axis of a Pad: its length in the result, the pad before it, which places of the
+// input are kept, from first on, and how far apart they are.
 type padAxis struct{ n, before, kept, first, from int }
 
 // padder adds elements before and after each axis, or takes some away where the number is negative.

@@ -113,13 +113,14 @@ func (k *globalPool) Run(c *executor.Ctx) error {
 	a.Int(y.Len())
 	a.Int(plane)
 	a.Int32(k.p)
-	// About four elements per thread; sums are added in an order that follows from the plane's size.
+	// About four elements per thread; sums are added in an order that follows from the plane's
+	// size.
 	threads := min(max((plane/4+31)&^31, 32), 512)
 	return k.rows(y.Len(), threads, 0)
 }
 
-// maxPoolGrad is ONNX Runtime's MaxPoolGrad, where the shape of dX is known before the run. An index that does not lie under
-// its window adds nothing.
+// maxPoolGrad is ONNX Runtime's MaxPoolGrad, where the shape of dX is known before the run. An
+// index that does not lie under its window adds nothing.
 type maxPoolGrad struct {
 	*launch
 	geometry    *cpu.PoolGeometry

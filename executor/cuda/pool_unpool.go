@@ -10,8 +10,9 @@ import (
 	"memopt/graph"
 )
 
-// maxUnpool is MaxUnpool: each place of the output is marked with the last element that names it, and takes that. The device says
-// which index is outside its plane; a run waits for that, unless its step is captured.
+// maxUnpool is MaxUnpool: each place of the output is marked with the last element that names it,
+// and takes that. The device says which index is outside its plane; a run waits for that, unless
+// its step is captured.
 type maxUnpool struct {
 	mark, take *launch
 	faults     outside

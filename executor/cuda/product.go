@@ -8,8 +8,9 @@ import (
 	"memopt/executor/cuda/driver"
 )
 
-// products is the opened driver, whose products of matrices memopt's own kernels (kernels/gemm.h) compute where libcublas cannot
-// be opened. Whoever multiplies calls Gemm here, which is the one place that chooses.
+// products is the opened driver, whose products of matrices memopt's own kernels (kernels/gemm.h)
+// compute where libcublas cannot be opened. Whoever multiplies calls Gemm here, which is the one
+// place that chooses.
 type products struct {
 	driver.Driver
 	function func(module, name string) (driver.Function, error)
@@ -56,8 +57,8 @@ func (p *products) missing() *driver.Missing {
 // elemSuffixes end the names of the modules and kernels of gemm.h.
 var elemSuffixes = [...]string{driver.F32: "f32", driver.F64: "f64", driver.F16: "f16", driver.BF16: "bf16"}
 
-// load loads the module of a type, and of float32 besides halves, for products that are summed up in several steps: in a step
-// that is being captured there is no loading.
+// load loads the module of a type, and of float32 besides halves, for products that are summed up
+// in several steps: in a step that is being captured there is no loading.
 func (p *products) load(e driver.Elem) error {
 	if _, err := p.kernel("gemmparts", e); err != nil || e.Size() > 2 {
 		return err
@@ -83,8 +84,8 @@ func (p *products) kernel(name string, e driver.Elem) (driver.Function, error) {
 // ownWorkspace is how much of the arena own kernels are lent for the sums of the pieces of K.
 const ownWorkspace = 8 << 20
 
-// libraryWorkspace is how much of the arena is lent for a product: to cuBLAS what its documentation recommends, by whether the GPU is
-// of the Hopper generation or later.
+// libraryWorkspace is how much of the arena is lent for a product: to cuBLAS what its documentation
+// recommends, by whether the GPU is of the Hopper generation or later.
 func (d *Device) libraryWorkspace() int {
 	switch {
 	case d.products.missing() != nil:
@@ -95,7 +96,8 @@ func (d *Device) libraryWorkspace() int {
 	return 4 << 20
 }
 
-// Remarks says what a report of a run should tell of the device: that own kernels multiply, and why.
+// Remarks says what a report of a run should tell of the device: that own kernels multiply, and
+// why.
 func (d *Device) Remarks() []string {
 	if why := d.products.missing(); why != nil {
 		return []string{"products of matrices by memopt's own kernels, without tensor cores: " + why.Error()}

@@ -2,22 +2,23 @@ package cuda
 
 import "memopt/executor/cuda/driver"
 
-// productBlocks is how many blocks keep a large GPU busy; tests lower it. It is one number for all GPUs: how a product is cut decides in
-// which order its sums are formed, and so its last bits.
+// productBlocks is how many blocks keep a large GPU busy; tests lower it. It is one number for all
+// GPUs: how a product is cut decides in which order its sums are formed, and so its last bits.
 var productBlocks = 120
 
 // leastPiece is the least length of a piece of K.
 const leastPiece = 256
 
-// productPlan says how own kernels cut a product. It follows from the shapes, the type and the workspace.
+// productPlan says how own kernels cut a product. It follows from the shapes, the type and the
+// workspace.
 type productPlan struct {
 	tile   int // of 128, 64 or 32 rows and columns
 	pieces int // of K, summed up apart and then added in order
 	chunk  int // the length of all pieces but the last
 }
 
-// planProduct takes the largest tiles of which there are enough, counting that K may be cut as well. Tiles that are mostly empty are
-// not taken.
+// planProduct takes the largest tiles of which there are enough, counting that K may be cut as
+// well. Tiles that are mostly empty are not taken.
 func planProduct(g *driver.Gemm) productPlan {
 	tile := 32
 	for _, t := range [...]int{128, 64} {
@@ -41,7 +42,8 @@ func (p *productPlan) cut(g *driver.Gemm, blocks int) {
 	p.pieces = max(tilesAlong(g.K, p.chunk), 1)
 }
 
-// morePieces returns the pieces of K that make up for too few blocks, as far as K is long enough and the workspace has room.
+// morePieces returns the pieces of K that make up for too few blocks, as far as K is long enough
+// and the workspace has room.
 func morePieces(g *driver.Gemm, blocks int) int {
 	sums := g.M * g.N * g.Batch * max(g.Elem.Size(), 4)
 	return max(min(tilesAlong(productBlocks, blocks), g.K/leastPiece, len(g.Workspace)/sums), 1)

@@ -32,7 +32,8 @@ func (p *products) multiply(s driver.Stream, g *driver.Gemm) error {
 	return nil
 }
 
-// memoryFrom returns the memory from byte i on, none where it ends before: operands without elements may have none.
+// memoryFrom returns the memory from byte i on, none where it ends before: operands without
+// elements may have none.
 func memoryFrom(b []byte, i int) []byte { return b[min(i, len(b)):] }
 
 // some computes a product whose batch a grid holds.
@@ -74,7 +75,8 @@ func partsOf(g *driver.Gemm, pieces int) []byte {
 	return g.Workspace[:pieces*g.M*g.N*g.Batch*max(g.Elem.Size(), 4)]
 }
 
-// launch runs a kernel with what has been packed: pieces are the grid's second dimension, the batch its third.
+// launch runs a kernel with what has been packed: pieces are the grid's second dimension, the batch
+// its third.
 func (p *products) launch(s driver.Stream, name string, g *driver.Gemm, pieces int, shape driver.Shape) error {
 	f, err := p.kernel(name, g.Elem)
 	if err != nil {
@@ -109,7 +111,8 @@ func (p *products) addParts(s driver.Stream, g *driver.Gemm, pieces int) error {
 	return p.Launch(f, driver.Line(min(tilesAlong(count, threads), 32*p.Info().Processors), threads), s, a)
 }
 
-// vectorOf is a product of a matrix and a vector: y[r] = alpha * the sum over k of X[r,k]*v[k] + beta*y[r].
+// vectorOf is a product of a matrix and a vector: y[r] = alpha * the sum over k of X[r,k]*v[k] +
+// beta*y[r].
 type vectorOf struct {
 	x, v             []byte
 	rows             int
@@ -135,8 +138,8 @@ func vectorView(g *driver.Gemm) vectorOf {
 	return w
 }
 
-// vector computes a product of a matrix and a vector. Where the elements of a row lie side by side a warp sums up a row, or a block one
-// that is long; else 8 warps sum up 32 rows.
+// vector computes a product of a matrix and a vector. Where the elements of a row lie side by side
+// a warp sums up a row, or a block one that is long; else 8 warps sum up 32 rows.
 func (p *products) vector(s driver.Stream, g *driver.Gemm) error {
 	w := vectorView(g)
 	name, shape := "gemvflat", driver.Line(tilesAlong(w.rows, 32), 32)

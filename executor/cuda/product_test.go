@@ -26,7 +26,8 @@ type productCase struct {
 	room    int // bytes of workspace
 }
 
-// drawProduct draws a product: sizes around those of tiles, matrices with gaps between rows, batches that share an operand.
+// drawProduct draws a product: sizes around those of tiles, matrices with gaps between rows,
+// batches that share an operand.
 func drawProduct(t *rapid.T) *productCase {
 	size := rapid.OneOf(rapid.IntRange(1, 8), rapid.IntRange(1, 150), rapid.SampledFrom([]int{1, 32, 64, 128}))
 	p := &productCase{shift: rapid.SampledFrom([]int{0, 0, 1, 4}).Draw(t, "shift"), room: rapid.SampledFrom([]int{0, 1 << 20}).Draw(t, "room")}
@@ -64,8 +65,9 @@ func drawProduct(t *rapid.T) *productCase {
 	return p
 }
 
-// numbers makes up n multiples of 1/64 in [-1, 1]: all types have them, and float32 the sums of hundreds of their products, so that
-// results are rounded once, in whatever order they are added up.
+// numbers makes up n multiples of 1/64 in [-1, 1]: all types have them, and float32 the sums of
+// hundreds of their products, so that results are rounded once, in whatever order they are added
+// up.
 func numbers(r *rand.Rand, n int) []float64 {
 	x := make([]float64, n)
 	for i := range x {
@@ -74,7 +76,8 @@ func numbers(r *rand.Rand, n int) []float64 {
 	return x
 }
 
-// multiplied runs a product on a device, with operands that begin shift elements behind a multiple of 256 bytes.
+// multiplied runs a product on a device, with operands that begin shift elements behind a multiple
+// of 256 bytes.
 func multiplied(d *cuda.Device, g driver.Gemm, a, b, c []byte, shift, room int) ([]byte, error) {
 	m, off := d.Memory(), shift*g.Elem.Size()
 	for _, o := range []struct {
@@ -99,8 +102,8 @@ func multiplied(d *cuda.Device, g driver.Gemm, a, b, c []byte, shift, room int) 
 	return y, m.CopyOut(y, g.C)
 }
 
-// ownProducts returns a device, the GPU where there is one, whose own kernels multiply and that cuts products for few blocks, so that small ones
-// have all tiles and several pieces.
+// ownProducts returns a device, the GPU where there is one, whose own kernels multiply and that
+// cuts products for few blocks, so that small ones have all tiles and several pieces.
 func ownProducts(t *testing.T) *cuda.Device {
 	d := device(t, double.Options{NoLibrary: true})
 	t.Cleanup(cuda.OwnProducts(d))
@@ -109,7 +112,8 @@ func ownProducts(t *testing.T) *cuda.Device {
 	return d
 }
 
-// TestProductsLikeLoops: own kernels multiply as the double does in three loops, and leave what lies between the rows of C.
+// TestProductsLikeLoops: own kernels multiply as the double does in three loops, and leave what
+// lies between the rows of C.
 func TestProductsLikeLoops(t *testing.T) {
 	d := ownProducts(t)
 	loops, dbl := opened(t, double.Options{})
@@ -131,7 +135,8 @@ func TestProductsLikeLoops(t *testing.T) {
 	require.Positive(t, dbl.Counts().Gemms)
 }
 
-// TestProductsAtAnyAddress: the same operands give the same bits wherever they lie, also where packs of 16 bytes cannot be read.
+// TestProductsAtAnyAddress: the same operands give the same bits wherever they lie, also where
+// packs of 16 bytes cannot be read.
 func TestProductsAtAnyAddress(t *testing.T) {
 	d := ownProducts(t)
 	rapid.Check(t, func(t *rapid.T) {
@@ -157,7 +162,8 @@ func TestProductsAtAnyAddress(t *testing.T) {
 	})
 }
 
-// TestProductPlans: large products have large tiles, few tiles and a long K more pieces, and vectors and slim matrices small tiles.
+// TestProductPlans: large products have large tiles, few tiles and a long K more pieces, and
+// vectors and slim matrices small tiles.
 func TestProductPlans(t *testing.T) {
 	room := make([]byte, 8<<20)
 	for _, c := range []struct{ m, n, k, batch, tile, pieces int }{
@@ -171,7 +177,8 @@ func TestProductPlans(t *testing.T) {
 	require.Equal(t, [2]int{32, 1}, [2]int{tile, pieces}, "no workspace, no pieces")
 }
 
-// TestProductCasesWithoutLibrary runs the conformance cases of all operators that multiply matrices by own kernels.
+// TestProductCasesWithoutLibrary runs the conformance cases of all operators that multiply matrices
+// by own kernels.
 func TestProductCasesWithoutLibrary(t *testing.T) {
 	d, dbl := opened(t, double.Options{NoLibrary: true})
 	kinds := []graph.Kind{op.MatMul, op.FusedMatMul, op.Gemm, op.Conv, op.ConvTranspose, op.FusedConv, op.ConvGrad}

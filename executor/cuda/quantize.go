@@ -8,7 +8,8 @@ import (
 	"memopt/graph"
 )
 
-// integerType returns the number of an integer type among INT_ of kernels/integers.h; ok is false for others.
+// integerType returns the number of an integer type among INT_ of kernels/integers.h; ok is false
+// for others.
 func integerType(t graph.DType) (n uint32, ok bool) {
 	at := slices.Index([]graph.DType{graph.Int8, graph.Uint8, graph.Int16, graph.Uint16, graph.Int32}, t)
 	return uint32(max(at, 0)), at >= 0
@@ -116,7 +117,8 @@ func (k *quantizeKernel) quantize(x, scale *executor.Tensor, zero []byte, y *exe
 	return k.line(y.Len(), 4)
 }
 
-// dynamicQuantize is DynamicQuantizeLinear: the range, the scale and zero point that it gives, and QuantizeLinear with them.
+// dynamicQuantize is DynamicQuantizeLinear: the range, the scale and zero point that it gives, and
+// QuantizeLinear with them.
 type dynamicQuantize struct {
 	find, choose *launch
 	quantize     quantizeKernel

@@ -8,8 +8,8 @@ import (
 	"memopt/graph/op"
 )
 
-// packStream packs what kernels/random.cu makes the stream of a node's draws in a step of. executor/cpu/philox.go says what key
-// and counter are.
+// packStream packs what kernels/random.cu makes the stream of a node's draws in a step of.
+// executor/cpu/philox.go says what key and counter are.
 func packStream(a *driver.Args, seed uint64, c *executor.Ctx) {
 	step := c.Step
 	if c.StepAt != nil {
@@ -96,7 +96,8 @@ func (k *dropout) Run(c *executor.Ctx) error {
 	return k.draw(c, dropped{x.Data, bias, residual, y, mask, bits, x.Len(), period}, ratio)
 }
 
-// dropped are the operands of a draw, of which all but x may be nil: period is the length of the bias.
+// dropped are the operands of a draw, of which all but x may be nil: period is the length of the
+// bias.
 type dropped struct {
 	x, bias, residual, y, mask, bits []byte
 	n, period                        int

@@ -7,8 +7,8 @@ import (
 	"memopt/graph"
 )
 
-// fold is what a reduction does: the operator of kernels/reduce.h, what of the elements it adds, and what is done to a sum
-// at last.
+// fold is what a reduction does: the operator of kernels/reduce.h, what of the elements it adds,
+// and what is done to a sum at last.
 type fold struct {
 	name       string
 	of, finish uint32
@@ -16,7 +16,8 @@ type fold struct {
 	order      bool // there is one for bytes, which are compared
 }
 
-// What of the elements is added, and what is done to a sum at last: OF_ and FINISH_ of kernels/reduce.h.
+// What of the elements is added, and what is done to a sum at last: OF_ and FINISH_ of
+// kernels/reduce.h.
 const (
 	ofItself, ofSize, ofSquare                    = 0, 1, 2
 	finishNone, finishMean, finishRoot, finishLog = 0, 1, 2, 3
@@ -84,12 +85,14 @@ func (k *reduceKernel) Workspace(in, out [][]int) int {
 	return k.spaceFor(in[0], out[0])
 }
 
-// spaceFor returns the bytes of accumulators for shapes of the input and of the output. Where axes are left out of the output's,
-// it is not known which they are: then there is room for any. Run takes what is announced.
+// spaceFor returns the bytes of accumulators for shapes of the input and of the output. Where axes
+// are left out of the output's, it is not known which they are: then there is room for any. Run
+// takes what is announced.
 func (k *reduceKernel) spaceFor(x, y []int) int {
 	results := elements(y)
 	if len(x) != len(y) {
-		// Chunks are not shorter than foldLeastRuns, and there are none where tiles of 128 results fill the GPU.
+		// Chunks are not shorter than foldLeastRuns, and there are none where tiles of 128 results
+		// fill the GPU.
 		if results == 0 || results >= foldBlocks/2*128 {
 			return 0
 		}
@@ -160,7 +163,8 @@ func (k *reduceKernel) reduce(c *executor.Ctx, x, y *executor.Tensor) error {
 	return k.parts.folding(y.Len(), 1)
 }
 
-// folding runs one team for each of n pieces of work: a warp, or a block where there are many elements.
+// folding runs one team for each of n pieces of work: a warp, or a block where there are many
+// elements.
 func (l *launch) folding(n, each int) error {
 	if each > 1024 {
 		return l.rows(n, 256, 0)

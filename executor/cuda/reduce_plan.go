@@ -21,8 +21,8 @@ func (f *foldDims) add(d, step int) {
 	f.dims, f.steps = append(f.dims, d), append(f.steps, step)
 }
 
-// foldPlan says where the elements of each result lie: in runs of inner neighbouring elements, of one result, or of inner
-// neighbouring results where columns holds.
+// foldPlan says where the elements of each result lie: in runs of inner neighbouring elements, of
+// one result, or of inner neighbouring results where columns holds.
 type foldPlan struct {
 	columns     bool
 	inner, runs int
@@ -63,8 +63,8 @@ func (p *foldPlan) set(shape []int, folded []bool) {
 	}
 }
 
-// What a reduction aims at: enough blocks to fill a GPU, each with enough work. Fixed numbers, so that the order of additions
-// depends on the shape alone.
+// What a reduction aims at: enough blocks to fill a GPU, each with enough work. Fixed numbers, so
+// that the order of additions depends on the shape alone.
 const (
 	foldBlocks    = 2048
 	foldLeast     = 4096 // elements of a result that are worth a block
@@ -72,7 +72,8 @@ const (
 	foldChunks    = 1024 // most per result
 )
 
-// chunks returns into how many chunks a result is cut and how much of it is in one: elements, or runs of columns.
+// chunks returns into how many chunks a result is cut and how much of it is in one: elements, or
+// runs of columns.
 func (p *foldPlan) chunks(width int) (chunks, chunk int) {
 	work, least, items := p.count, foldLeast, p.outs
 	if p.columns {
@@ -88,7 +89,8 @@ func (p *foldPlan) chunks(width int) (chunks, chunk int) {
 	return (work + chunk - 1) / chunk, chunk
 }
 
-// short reports whether results have so few elements, side by side, that a thread adds up each alone: SHORT of kernels/reduce.h.
+// short reports whether results have so few elements, side by side, that a thread adds up each
+// alone: SHORT of kernels/reduce.h.
 func (p *foldPlan) short() bool { return !p.columns && p.runs == 1 && p.count <= 16 }
 
 // pack packs the dims of reduce_args.

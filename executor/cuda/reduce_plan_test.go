@@ -71,7 +71,8 @@ func TestFoldPlan(t *testing.T) {
 	})
 }
 
-// TestFoldChunks: chunks cover all the work, packs lie in one chunk, and no accumulators are taken beyond what is announced.
+// TestFoldChunks: chunks cover all the work, packs lie in one chunk, and no accumulators are taken
+// beyond what is announced.
 func TestFoldChunks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rows, n := rapid.IntRange(1, 1<<16).Draw(t, "rows"), rapid.IntRange(1, 1<<12).Draw(t, "n")

@@ -8,8 +8,8 @@ import (
 	"memopt/graph/op"
 )
 
-// resizeKernel is Resize, Upsample and ResizeGrad: each element of the output is a sum of weighted elements of the input, by
-// tables that the host makes of each resized axis.
+// resizeKernel is Resize, Upsample and ResizeGrad: each element of the output is a sum of weighted
+// elements of the input, by tables that the host makes of each resized axis.
 type resizeKernel struct {
 	*launch
 	geometry *cpu.ResizeGeometry
@@ -142,7 +142,8 @@ func (k *resizeKernel) Run(c *executor.Ctx) error {
 	return k.line(y.Len(), 1)
 }
 
-// tables lists the dims of the output, where neighbours that are not resized are one, and the tables of the others.
+// tables lists the dims of the output, where neighbours that are not resized are one, and the
+// tables of the others.
 func (k *resizeKernel) tables(to, from []int) {
 	k.dims, k.table = k.dims[:0], k.table[:0]
 	stride := 1
@@ -197,8 +198,8 @@ func (k *resizeKernel) resized(d *resizedDim, axis *cpu.ResizeAxis) {
 	}
 }
 
-// transposed appends the tables of an axis the other way round: for each element of the input, those of the output that it is
-// a part of, in their order.
+// transposed appends the tables of an axis the other way round: for each element of the input,
+// those of the output that it is a part of, in their order.
 func (k *resizeKernel) transposed(d *resizedDim, axis *cpu.ResizeAxis) {
 	k.counts = append(k.counts[:0], make([]int32, axis.In+1)...)
 	for o := range axis.Out {

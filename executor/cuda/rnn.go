@@ -10,9 +10,10 @@ import (
 	"memopt/graph/op"
 )
 
-// recurrence is RNN, GRU or LSTM. For each direction, one product makes what the inputs of all steps add to the gates; then each
-// step takes the product of its state with R, one kernel for its cell and, for GRU without linear_before_reset, another product
-// and kernel for the reset state. executor/cpu/rnn.go lists the operands.
+// recurrence is RNN, GRU or LSTM. For each direction, one product makes what the inputs of all
+// steps add to the gates; then each step takes the product of its state with R, one kernel for its
+// cell and, for GRU without linear_before_reset, another product and kernel for the reset state.
+// executor/cpu/rnn.go lists the operands.
 type recurrence struct {
 	*product
 	kind              graph.Kind

@@ -7,7 +7,8 @@ import (
 	"memopt/graph"
 )
 
-// roiPool is RoiAlign or MaxRoiPool. The device says which regions are none; a run waits for that, unless its step is captured.
+// roiPool is RoiAlign or MaxRoiPool. The device says which regions are none; a run waits for that,
+// unless its step is captured.
 type roiPool struct {
 	*launch
 	places           outside // numbers that are no place

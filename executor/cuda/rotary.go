@@ -5,8 +5,8 @@ import (
 	"memopt/executor/cpu"
 )
 
-// rotaryKernel is RotaryEmbedding. The positions are looked at on the host, where a wrong one can be reported, and sent to the
-// device.
+// rotaryKernel is RotaryEmbedding. The positions are looked at on the host, where a wrong one can
+// be reported, and sent to the device.
 type rotaryKernel struct {
 	*launch
 	cpu.RotaryGeometry

@@ -9,12 +9,12 @@ import (
 // rowHeld is HELD of kernels/rows.h: the elements of a row that a thread keeps.
 const rowHeld = 8
 
-// teamThreads is TEAM_THREADS of kernels/bounds.h. With more threads in a block, each could have no more than 64 registers, and the kernels
-// of normalizations take up to 104.
+// teamThreads is TEAM_THREADS of kernels/bounds.h. With more threads in a block, each could have no
+// more than 64 registers, and the kernels of normalizations take up to 104.
 const teamThreads = 512
 
-// teams runs a kernel of rows.h on rows of n elements: a warp for each where that can hold it, else a block that can, else one
-// that goes over the row several times.
+// teams runs a kernel of rows.h on rows of n elements: a warp for each where that can hold it, else
+// a block that can, else one that goes over the row several times.
 func (l *launch) teams(rows, n int) error {
 	if rows == 0 {
 		return nil
@@ -33,7 +33,8 @@ func (l *launch) teams(rows, n int) error {
 	return l.rows(rows, threads, 0)
 }
 
-// packWidth is the number of elements of a type that kernels read at once, vector::width of kernels/memopt.h.
+// packWidth is the number of elements of a type that kernels read at once, vector::width of
+// kernels/memopt.h.
 func packWidth(t graph.DType) int {
 	if size := t.Bits() / 8; size > 4 {
 		return 16 / size
@@ -41,7 +42,8 @@ func packWidth(t graph.DType) int {
 	return 4
 }
 
-// wide is 1 where rows of n elements all begin at a multiple of a pack, else 0: operands begin at a multiple of 64 bytes.
+// wide is 1 where rows of n elements all begin at a multiple of a pack, else 0: operands begin at a
+// multiple of 64 bytes.
 func wide(t graph.DType, n int) uint32 {
 	if n%packWidth(t) == 0 {
 		return 1

@@ -19,8 +19,9 @@ const (
 // reductions are the values of combine_args.op by the attribute; 0 replaces.
 var reductions = map[string]int32{"none": 0, "add": 1, "mul": 2, "max": 3, "min": 4}
 
-// scatterer combines rows of inner elements with rows of the destination at its indexer's offsets, in every part of the
-// destination. Updates of a row are combined in their order: see kernels/scatter.cu.
+// scatterer combines rows of inner elements with rows of the destination at its indexer's offsets,
+// in every part of the destination. Updates of a row are combined in their order: see
+// kernels/scatter.cu.
 type scatterer struct {
 	index                          indexer
 	op                             int32
@@ -139,8 +140,8 @@ func (s *scatterer) sorted(c *executor.Ctx, n, rows int) (keys, ids []byte, err 
 	return keys, ids, nil
 }
 
-// update runs the indexer, makes output 0 a copy of input 0, unless it is in place, and combines rows of inner elements of input 2
-// with it.
+// update runs the indexer, makes output 0 a copy of input 0, unless it is in place, and combines
+// rows of inner elements of input 2 with it.
 func (s *scatterer) update(c *executor.Ctx, inner int) error {
 	if err := s.index.run(c); err != nil {
 		return err
@@ -157,7 +158,8 @@ func (s *scatterer) update(c *executor.Ctx, inner int) error {
 	return s.scatter(c, y.Data, c.In(2).Data)
 }
 
-// scatterND is a copy of the data in which the slices that tuples name, the last axis of the indices, are combined with updates.
+// scatterND is a copy of the data in which the slices that tuples name, the last axis of the
+// indices, are combined with updates.
 type scatterND struct{ scatterer }
 
 // newScatterND makes the kernel of ScatterND.

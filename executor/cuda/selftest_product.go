@@ -7,8 +7,8 @@ import (
 	"memopt/graph"
 )
 
-// selftestProducts multiplies matrices of small integers by own kernels, library or not: every type, every tile, K in pieces, and a
-// vector.
+// selftestProducts multiplies matrices of small integers by own kernels, library or not: every
+// type, every tile, K in pieces, and a vector.
 func (d *Device) selftestProducts() error {
 	for _, t := range [...]graph.DType{graph.Float32, graph.Float64, graph.Float16, graph.BFloat16} {
 		for _, tile := range [...]int{0, 32, 64, 128} { // 0: a vector
@@ -23,7 +23,8 @@ func (d *Device) selftestProducts() error {
 	return nil
 }
 
-// selftestProduct multiplies matrices of integers from -2 to 3, whose sums every type rounds at most once.
+// selftestProduct multiplies matrices of integers from -2 to 3, whose sums every type rounds at
+// most once.
 func (d *Device) selftestProduct(t graph.DType, tile int) error {
 	const m, k = 131, 70
 	n := 67
@@ -78,7 +79,8 @@ func (d *Device) selftestProduct(t graph.DType, tile int) error {
 	return nil
 }
 
-// by computes a product by own kernels in tiles of a size and three pieces of K, or as that of a vector.
+// by computes a product by own kernels in tiles of a size and three pieces of K, or as that of a
+// vector.
 func (p *products) by(s driver.Stream, g *driver.Gemm, tile int) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -5,7 +5,8 @@ import (
 	"memopt/executor/operand"
 )
 
-// reverser turns the first elements along the time axis around: in each sequence of the batch axis as many as input 1 says.
+// reverser turns the first elements along the time axis around: in each sequence of the batch axis
+// as many as input 1 says.
 type reverser struct {
 	boxCopy
 	seq operand.Sequences

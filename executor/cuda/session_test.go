@@ -61,7 +61,8 @@ var setups = []struct {
 	{executor.Options{OnDemand: true, Strategy: executor.SameAsRequested}, double.Options{}},
 }
 
-// sameAsCPU runs a model on the CPU and in every way on the device; outputs are close and memory is as predicted.
+// sameAsCPU runs a model on the CPU and in every way on the device; outputs are close and memory is
+// as predicted.
 func sameAsCPU(t *testing.T, m *graph.Model, types *op.Result, env symbolic.Env) {
 	t.Helper()
 	side, inputs := verify.Side{Model: m, Types: types, Dims: env}, made(t, m, env)
@@ -134,7 +135,8 @@ func TestShapesOnHost(t *testing.T) {
 	require.Equal(t, []int{2, 6}, s.Output(2).Shape)
 }
 
-// TestFallback: a node without a kernel, here for its element type, runs on the host; its operands are copied, and counted.
+// TestFallback: a node without a kernel, here for its element type, runs on the host; its operands
+// are copied, and counted.
 func TestFallback(t *testing.T) {
 	m, types := parsed(t, `<ir_version: 8, opset_import: ["" : 17]>
 		g (float[3, 4] x) => (float[3, 4] y) {
@@ -218,8 +220,8 @@ func TestYieldGradients(t *testing.T) {
 	}
 }
 
-// TestOutOfMemory: a device or a limit that is too small is an error that says what was wanted, and the session closes
-// cleanly.
+// TestOutOfMemory: a device or a limit that is too small is an error that says what was wanted, and
+// the session closes cleanly.
 func TestOutOfMemory(t *testing.T) {
 	m, types := parsed(t, `<ir_version: 8, opset_import: ["" : 17]>
 		g (float[4096] x) => (float[4096] y) { a = Exp(x)  b = Neg(a)  y = Add(a, b) }`)

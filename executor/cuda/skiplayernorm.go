@@ -19,7 +19,8 @@ func newSumNorm(d *Device, p *executor.Prep, t graph.DType, simple bool) (sumNor
 	return sumNorm{launch: l, epsilon: p.Node.Float("epsilon", 1e-12), simple: simple}, err
 }
 
-// sumAddend is one of the rows that are added up: row r of the sum gets row r%period of data, or row places[r%period].
+// sumAddend is one of the rows that are added up: row r of the sum gets row r%period of data, or
+// row places[r%period].
 type sumAddend struct {
 	data, places []byte
 	period       int
@@ -56,7 +57,8 @@ func (k *sumNorm) normalise(t graph.DType, rows, n int, in [3]sumAddend, scale, 
 	return k.teams(rows, n)
 }
 
-// skipNorm is ONNX Runtime's SkipLayerNormalization, or its simplified form: the norm of input + skip + bias.
+// skipNorm is ONNX Runtime's SkipLayerNormalization, or its simplified form: the norm of input +
+// skip + bias.
 type skipNorm struct {
 	sumNorm
 	biasAt int // input slot of the bias

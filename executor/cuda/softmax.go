@@ -41,7 +41,8 @@ func (k *axisLaunch) either() *launch {
 	return k.launch
 }
 
-// start packs outer, n, inner and whether rows of a type are wide, the last arguments, and runs the kernel.
+// start packs outer, n, inner and whether rows of a type are wide, the last arguments, and runs the
+// kernel.
 func (k *axisLaunch) start(t graph.DType) error {
 	l := k.either()
 	a := &l.args

@@ -5,8 +5,8 @@ import (
 	"memopt/graph"
 )
 
-// stretchedSum adds up a float32 tensor over the axes along which a shape is stretched to its own, and rounds the sums to a
-// type.
+// stretchedSum adds up a float32 tensor over the axes along which a shape is stretched to its own,
+// and rounds the sums to a type.
 type stretchedSum struct {
 	sum    *reduceKernel
 	round  *launch // of the sums; nil for float32

@@ -12,9 +12,9 @@ import (
 // Row is what the CUDA device knows of an operator: its kernel, or why the host runs it.
 type Row struct {
 	Kind graph.Kind
-	// New makes the kernel of a node. The error is an *executor.Unsupported where a kernel for the node's element types or
-	// attributes is missing: then the host runs the node. That attributes make sense is seen to before: the host's kernel
-	// could be made.
+	// New makes the kernel of a node. The error is an *executor.Unsupported where a kernel for the
+	// node's element types or attributes is missing: then the host runs the node. That attributes
+	// make sense is seen to before: the host's kernel could be made.
 	New func(d *Device, p *executor.Prep) (executor.Kernel, error)
 	// HostInputs lists inputs whose contents New's kernel reads on the host.
 	HostInputs []int
@@ -22,12 +22,13 @@ type Row struct {
 	Why string
 }
 
-// table has the rows of all families in their places. Each family has a file of its own, table_NAME.go.
+// table has the rows of all families in their places. Each family has a file of its own,
+// table_NAME.go.
 var table = buildTable(viewRows, elementwiseRows, productRows, reduceRows, moveRows, randomRows, fusedRows, convRows,
 	attentionRows, bitRows, trainingRows, recurrentRows, quantRows, visionRows, deeployRows)
 
-// buildTable puts the rows of all families in their places. What the host has no kernel for needs no row: its reason is the host's. TestComplete
-// names any other operator that is left out.
+// buildTable puts the rows of all families in their places. What the host has no kernel for needs
+// no row: its reason is the host's. TestComplete names any other operator that is left out.
 func buildTable(families ...[]Row) [op.NumKinds]Row {
 	var t [op.NumKinds]Row
 	for _, rows := range families {
@@ -49,8 +50,8 @@ func buildTable(families ...[]Row) [op.NumKinds]Row {
 // Of returns the row of a kind.
 func Of(k graph.Kind) *Row { return &table[k] }
 
-// OnHost says why the host runs every node of an operator; "": the device runs those for whose types and attributes it has a
-// kernel, or, of the boundary of a training graph, needs none.
+// OnHost says why the host runs every node of an operator; "": the device runs those for whose
+// types and attributes it has a kernel, or, of the boundary of a training graph, needs none.
 func OnHost(k graph.Kind) string {
 	if why := executor.AlwaysHost(k); why != "" {
 		return why

@@ -11,7 +11,8 @@ const dataLength = "how long its result is depends on the data, which the host m
 // hostShapes is why shapes are computed on the host.
 const hostShapes = "shapes are known on the host"
 
-// moveRows: operators that move data, and their gradients. Inputs that say how much goes where are read on the host.
+// moveRows: operators that move data, and their gradients. Inputs that say how much goes where are
+// read on the host.
 var moveRows = []Row{
 	{Kind: op.ATen, New: newATen},
 	{Kind: op.Compress, Why: dataLength},

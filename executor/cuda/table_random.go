@@ -5,7 +5,8 @@ import "memopt/graph/op"
 // hostNormal is why the host draws normal numbers.
 const hostNormal = "the logarithm, sine and cosine of float64 numbers are the host's, so that every device draws the same bits"
 
-// randomRows: random draws, and dropout with its gradients. They draw the same bits as the host's kernels.
+// randomRows: random draws, and dropout with its gradients. They draw the same bits as the host's
+// kernels.
 var randomRows = []Row{
 	{Kind: op.Bernoulli, New: newUniform},
 	{Kind: op.BiasDropout, New: newDropout(dropSlots{bias: 1, residual: 2, ratio: 3, training: 4}), HostInputs: []int{3, 4}},

@@ -17,7 +17,8 @@ type topK struct {
 	shape         []int
 }
 
-// Limits of kernels/topk.cu: what a warp holds of a line, and how many chosen elements shared memory holds.
+// Limits of kernels/topk.cu: what a warp holds of a line, and how many chosen elements shared
+// memory holds.
 const (
 	topKThreads = 256
 	topKHeld    = 256
@@ -48,7 +49,8 @@ func newTopK(d *Device, p *executor.Prep) (executor.Kernel, error) {
 	return k, err
 }
 
-// space returns k rounded up to a power of two, and the bytes that sorting so many elements of lines takes.
+// space returns k rounded up to a power of two, and the bytes that sorting so many elements of
+// lines takes.
 func (k *topK) space(lines, chosen int) (padded, bytes int) {
 	padded = 1
 	for padded < chosen {

@@ -5,7 +5,8 @@ import (
 	"memopt/graph"
 )
 
-// suffix returns the name of an element type in the names of kernels, "" where no kernel computes with it. Bools are bytes.
+// suffix returns the name of an element type in the names of kernels, "" where no kernel computes
+// with it. Bools are bytes.
 func suffix(d graph.DType) string {
 	switch d {
 	case graph.Float32:

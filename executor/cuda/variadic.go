@@ -12,8 +12,8 @@ import (
 // maxOperands is MAX_OPERANDS of kernels/variadic.h.
 const maxOperands = 16
 
-// variadicKernel folds any number of operands: in one pass where they have the same shape, else stretched one after the other
-// to the output's shape in workspace.
+// variadicKernel folds any number of operands: in one pass where they have the same shape, else
+// stretched one after the other to the output's shape in workspace.
 type variadicKernel struct {
 	*launch
 	spread *broadcastKernel

@@ -29,9 +29,10 @@ func NewFiller(g *graph.Graph, env symbolic.Env, seed uint64) *Filler {
 	return &Filler{g: g, uses: graph.NewUses(g), env: env, seed: seed}
 }
 
-// Fill makes up the elements of a value: scales 1, shifts 0, variances 1, indices
-// within the tables that they index, weights (static shapes of two dims or more) normal with deviation 0.02, other
-// floats normal with deviation 1, other integers 1, bools true. The error says which dim has no number.
+// Fill makes up the elements of a value: scales 1, shifts 0, variances 1, indices within the tables
+// that they index, weights (static shapes of two dims or more) normal with deviation 0.02, other
+// floats normal with deviation 1, other integers 1, bools true. The error says which dim has no
+// number.
 //
 // It wraps executor.ErrOutOfMemory where there is no memory for them.
 func (f *Filler) Fill(v graph.ValueID) (*executor.Tensor, error) {
@@ -100,8 +101,8 @@ type use struct {
 	limit int64 // of indices: one more than the largest; of lengths: the length
 }
 
-// role follows a value through operators that only move it to the first one that says what it is. Among
-// several tables that it indexes, the smallest counts.
+// role follows a value through operators that only move it to the first one that says what it is.
+// Among several tables that it indexes, the smallest counts.
 func (f *Filler) role(v graph.ValueID, seen map[graph.ValueID]bool) use {
 	if seen[v] {
 		return use{}

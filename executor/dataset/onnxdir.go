@@ -30,9 +30,9 @@ type Set struct {
 	Outputs map[int]Named               // by place among the model's outputs: expected ones
 }
 
-// LoadDir reads input_N.pb and output_N.pb of a folder; N counts the graph's inputs and outputs.
-// A tensor that bears the name of an input is that input, whatever N is; so are the gradients that a boundary node
-// hands out, which other *.pb files may hold as well.
+// LoadDir reads input_N.pb and output_N.pb of a folder; N counts the graph's inputs and outputs. A
+// tensor that bears the name of an input is that input, whatever N is; so are the gradients that a
+// boundary node hands out, which other *.pb files may hold as well.
 func LoadDir(dir string, g *graph.Graph, gradients []string) (*Set, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -98,11 +98,12 @@ func numbered(base, prefix string) (int, bool) {
 	return n, err == nil && n >= 0 && strconv.Itoa(n) == rest
 }
 
-// maxTensorFile is the size up to which files of tensors are read: protocol buffer libraries write no larger ones.
+// maxTensorFile is the size up to which files of tensors are read: protocol buffer libraries write
+// no larger ones.
 const maxTensorFile = 2 << 30
 
-// ReadTensor reads a file that holds one TensorProto. The error wraps executor.ErrOutOfMemory where there
-// is no memory for it.
+// ReadTensor reads a file that holds one TensorProto. The error wraps executor.ErrOutOfMemory where
+// there is no memory for it.
 func ReadTensor(file string) (Named, error) {
 	data, err := inputfile.Read(file, maxTensorFile)
 	if err != nil {
@@ -152,12 +153,12 @@ func FromData(td *graph.TensorData) (*executor.Tensor, error) {
 	return t, nil
 }
 
-// FileName returns the name of the file in which WriteDir keeps a value: the value's with "/" as %2F, and more where that
-// is no name of a file, or another value's ([fileio.Name]).
+// FileName returns the name of the file in which WriteDir keeps a value: the value's with "/" as
+// %2F, and more where that is no name of a file, or another value's ([fileio.Name]).
 func FileName(value string) string { return fileio.Name(value, ".pb") }
 
-// WriteDir writes one TensorProto per tensor, to the file that FileName says; the tensor's own name is exact. The ledger has a
-// say in each file before it is written.
+// WriteDir writes one TensorProto per tensor, to the file that FileName says; the tensor's own name
+// is exact. The ledger has a say in each file before it is written.
 func WriteDir(dir string, tensors []Named, files *fileio.Ledger) error {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return err

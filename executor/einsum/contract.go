@@ -2,9 +2,10 @@ package einsum
 
 import "slices"
 
-// contract multiplies two operands and sums over the labels that are not kept. Labels of both operands that
-// are kept are the batch axes; kept ones of x alone are the rows of the products, those of y alone the columns. With
-// a target, the product is written there if it lies so that it can be.
+// contract multiplies two operands and sums over the labels that are not kept. Labels of both
+// operands that are kept are the batch axes; kept ones of x alone are the rows of the products,
+// those of y alone the columns. With a target, the product is written there if it lies so that it
+// can be.
 func (p *Plan) contract(x, y view, keep []byte, target *view) view {
 	x, y = p.sumOut(x, y.labels, keep), p.sumOut(y, x.labels, keep)
 	order := slices.Clone(x.labels)
@@ -38,7 +39,8 @@ func (p *Plan) contract(x, y view, keep []byte, target *view) view {
 	return p.multiply(x, y, batch, rows, cols, sum, target)
 }
 
-// multiply adds the product step of a contraction, and copies of operands that do not lie as matrices.
+// multiply adds the product step of a contraction, and copies of operands that do not lie as
+// matrices.
 func (p *Plan) multiply(x, y view, batch, rows, cols, sum []byte, target *view) view {
 	s := Step{Product: true}
 	x, s.A = p.matrix(x, batch, rows, sum)
@@ -80,7 +82,8 @@ func (p *Plan) size(labels []byte) int {
 	return n
 }
 
-// matrix returns a view as matrices with the given labels for rows and columns, of a copy where it must be.
+// matrix returns a view as matrices with the given labels for rows and columns, of a copy where it
+// must be.
 func (p *Plan) matrix(v view, batch, rows, cols []byte) (view, Matrix) {
 	ld, trans, ok := v.asMatrix(rows, cols)
 	if !ok {
@@ -90,8 +93,8 @@ func (p *Plan) matrix(v view, batch, rows, cols []byte) (view, Matrix) {
 	return v, Matrix{Buffer: v.buffer, LD: ld, Trans: trans}
 }
 
-// asMatrix reports whether the axes of rows and those of cols each lie as one axis, one of them without
-// gaps, and how far apart the lines of the other are.
+// asMatrix reports whether the axes of rows and those of cols each lie as one axis, one of them
+// without gaps, and how far apart the lines of the other are.
 func (v *view) asMatrix(rows, cols []byte) (ld int, trans, ok bool) {
 	m, rowStep, ok1 := v.joined(rows)
 	n, colStep, ok2 := v.joined(cols)

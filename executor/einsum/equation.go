@@ -1,5 +1,5 @@
-// Package einsum plans sums of products in Einstein's notation: which matrix products, copies and sums compute an equation, for any
-// device.
+// Package einsum plans sums of products in Einstein's notation: which matrix products, copies and
+// sums compute an equation, for any device.
 package einsum
 
 import (
@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Equation is an equation in Einstein's notation: a label per axis of every operand and of the result.
-// dots stands for any number of axes that broadcast.
+// Equation is an equation in Einstein's notation: a label per axis of every operand and of the
+// result. dots stands for any number of axes that broadcast.
 type Equation struct {
 	Terms  [][]byte
 	Result []byte

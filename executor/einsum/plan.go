@@ -5,8 +5,9 @@ import (
 	"slices"
 )
 
-// Plan is how an equation is computed for operands of certain shapes: operands are multiplied from the
-// left to the right, each pair as a batch of matrix products. Buffers are numbered: the operands, the result, then workspace.
+// Plan is how an equation is computed for operands of certain shapes: operands are multiplied from
+// the left to the right, each pair as a batch of matrix products. Buffers are numbered: the
+// operands, the result, then workspace.
 type Plan struct {
 	Shape   []int // of the result
 	Steps   []Step
@@ -28,7 +29,8 @@ type view struct {
 	dims, strides []int
 }
 
-// Step computes one buffer, C: a product multiplies the matrices of A and B; a gather copies, or sums, from A alone.
+// Step computes one buffer, C: a product multiplies the matrices of A and B; a gather copies, or
+// sums, from A alone.
 type Step struct {
 	Product bool
 	A, B, C Matrix
@@ -37,8 +39,8 @@ type Step struct {
 	M, N, K int
 	Batch   []Axis // the outermost first
 
-	// The result of a gather has the dims Dims, at least one; Strides are how far apart its elements are in A. Each is the
-	// sum of Terms elements of A.
+	// The result of a gather has the dims Dims, at least one; Strides are how far apart its
+	// elements are in A. Each is the sum of Terms elements of A.
 	Dims, Strides       []int
 	SumDims, SumStrides []int
 	Terms               int
@@ -126,8 +128,9 @@ func (p *Plan) spread(term []byte, n int) []byte {
 	return out
 }
 
-// views finds the dim of every label and describes the operands. A repeated label is a diagonal: a step along it
-// is a step along both axes. An axis of length 1 is repeated where another operand has more.
+// views finds the dim of every label and describes the operands. A repeated label is a diagonal: a
+// step along it is a step along both axes. An axis of length 1 is repeated where another operand
+// has more.
 func (p *Plan) views(shapes [][]int) ([]view, error) {
 	for i := range p.dims {
 		p.dims[i] = 1
@@ -194,8 +197,8 @@ func (v *view) axis(l byte) (dim, stride int) {
 	return v.dims[at], v.strides[at]
 }
 
-// gather adds a step that writes a view to a buffer, in the order of labels; the view's other labels
-// are summed over. A negative buffer means a new one in workspace.
+// gather adds a step that writes a view to a buffer, in the order of labels; the view's other
+// labels are summed over. A negative buffer means a new one in workspace.
 func (p *Plan) gather(v view, labels []byte, buffer int) view {
 	s := Step{Terms: 1}
 	out := view{labels: labels}

@@ -89,8 +89,8 @@ func each(dims []int, f func(at []int)) {
 	}
 }
 
-// TestPlan: the steps of a plan compute what the equation says: the sum of products over all values of the labels that
-// the result does not have.
+// TestPlan: the steps of a plan compute what the equation says: the sum of products over all values
+// of the labels that the result does not have.
 func TestPlan(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		dims := rapid.SliceOfN(rapid.IntRange(0, 3), 5, 5).Draw(t, "dims")

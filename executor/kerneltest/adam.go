@@ -10,7 +10,8 @@ import (
 
 func init() { register(adamCases) }
 
-// adamSetting is a step of Adam in short. Types are those of the weight, the gradient and the moments.
+// adamSetting is a step of Adam in short. Types are those of the weight, the gradient and the
+// moments.
 type adamSetting struct {
 	name            string
 	w, g, m         graph.DType

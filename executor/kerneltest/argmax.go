@@ -22,7 +22,8 @@ func selectCases() []Case {
 	return cases
 }
 
-// axisViews calls f with the places of the elements of each line along an axis, and the number of the line.
+// axisViews calls f with the places of the elements of each line along an axis, and the number of
+// the line.
 func axisViews(shape []int, axis int, f func(line int, at []int)) {
 	if axis < 0 {
 		axis += len(shape)

@@ -20,7 +20,8 @@ func planeNormCases() []Case {
 	return cases
 }
 
-// normGroup normalises the elements of x at the given places into y and returns their mean and variance.
+// normGroup normalises the elements of x at the given places into y and returns their mean and
+// variance.
 func normGroup(y, x []float64, at []int, epsilon float64) (m, v float64) {
 	for _, p := range at {
 		m += x[p] / float64(len(at))
@@ -62,7 +63,8 @@ func batchNormCases() []Case {
 	bad.In[1] = reduceTensor(graph.Float32, []int{2}, []float64{1, 1})
 	nothing := batchNormCase(op.BatchNormalization, graph.Float32, []int{0, 3, 4}, 15, true)
 	nothing.Name, nothing.Want, nothing.Fails = "mean of nothing", nil, "nothing to take the mean of"
-	// Version 7 with spatial = 0 has statistics for each place; mean 0, variance 1 and epsilon 0 leave 2x+1.
+	// Version 7 with spatial = 0 has statistics for each place; mean 0, variance 1 and epsilon 0
+	// leave 2x+1.
 	two, one, zero := []float64{2, 2, 2, 2}, []float64{1, 1, 1, 1}, make([]float64, 4)
 	place := func(v []float64) *executor.Tensor { return reduceTensor(graph.Float32, []int{2, 2}, v) }
 	perPlace := Case{Name: "per place", Kind: op.BatchNormalization, Opset: 7, Out: []graph.DType{graph.Float32},

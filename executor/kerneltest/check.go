@@ -132,7 +132,8 @@ func Run(d executor.Device, c *Case, s Setup) ([]*executor.Tensor, error) {
 	return out, m.fetch(out)
 }
 
-// operands returns copies of a case's inputs, in the device's memory but for those that the kernel reads on the host.
+// operands returns copies of a case's inputs, in the device's memory but for those that the kernel
+// reads on the host.
 func (m *memory) operands(c *Case, hostInputs []int) (in []*executor.Tensor, err error) {
 	in = make([]*executor.Tensor, len(c.In))
 	for i, t := range c.In {
@@ -174,8 +175,8 @@ func (m *memory) fetch(out []*executor.Tensor) error {
 	return nil
 }
 
-// allocations counts how often a function allocates. The Go runtime allocates for itself now and then,
-// so the smallest of a few counts is the function's.
+// allocations counts how often a function allocates. The Go runtime allocates for itself now and
+// then, so the smallest of a few counts is the function's.
 func allocations(f func()) float64 {
 	least := testing.AllocsPerRun(1, f)
 	for range 4 {

@@ -80,7 +80,8 @@ func convTol(d graph.DType) float64 {
 	return 1e-5
 }
 
-// convWindow is a window over up to three axes, with explicit pads; absent lists are ones and zeros.
+// convWindow is a window over up to three axes, with explicit pads; absent lists are ones and
+// zeros.
 type convWindow struct {
 	kernel, stride, dilation, begin, end []int
 	in, out                              [3]int

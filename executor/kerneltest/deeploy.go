@@ -86,7 +86,8 @@ func batchedGemmCases() []Case {
 	return cases
 }
 
-// logProbCases are the loss whose only output is log_prob, and the gradient of log_prob and labels alone.
+// logProbCases are the loss whose only output is log_prob, and the gradient of log_prob and labels
+// alone.
 func logProbCases() []Case {
 	var cases []Case
 	for _, d := range []graph.DType{graph.Float32, graph.Float64, graph.Float16, graph.BFloat16} {

@@ -119,7 +119,8 @@ func qLinearMatMulCases() []Case {
 	return append(cases, bad)
 }
 
-// productScales makes scales that are powers of 2, so that quantization is exact up to its rounding.
+// productScales makes scales that are powers of 2, so that quantization is exact up to its
+// rounding.
 func productScales(d graph.DType, shape []int) *executor.Tensor {
 	return productOf(d, shape, func(i int) float64 { return 1 / float64(int(2)<<(i%3)) })
 }

@@ -11,8 +11,8 @@ import (
 	"memopt/graph"
 )
 
-// placed makes the kernel of a node and says in which memory it computes, nil for the host's, and which inputs it reads on
-// the host all the same.
+// placed makes the kernel of a node and says in which memory it computes, nil for the host's, and
+// which inputs it reads on the host all the same.
 func placed(d executor.Device, p *executor.Prep) (executor.Kernel, executor.DeviceMemory, []int, error) {
 	placer, ok := d.(executor.Placer)
 	if !ok {
@@ -26,7 +26,8 @@ func placed(d executor.Device, p *executor.Prep) (executor.Kernel, executor.Devi
 	return at.Kernel, placer.Memory(), at.HostInputs, nil
 }
 
-// besideHost returns what a device's outputs are compared with: what the case wants, else what the host computes.
+// besideHost returns what a device's outputs are compared with: what the case wants, else what the
+// host computes.
 func besideHost(t *testing.T, d executor.Placer, c *Case) []*executor.Tensor {
 	host, err := Run(d.Host(), c, Setup{Threads: 1})
 	if err != nil {
@@ -40,8 +41,8 @@ func besideHost(t *testing.T, d executor.Placer, c *Case) []*executor.Tensor {
 	return host
 }
 
-// deviceTolerance widens a case's tolerance for a device whose float arithmetic is its own: sums in another order, other
-// approximations of functions. The host's kernels are held to the case's.
+// deviceTolerance widens a case's tolerance for a device whose float arithmetic is its own: sums in
+// another order, other approximations of functions. The host's kernels are held to the case's.
 func deviceTolerance(d executor.Device, t graph.DType, tol float64) float64 {
 	if _, ok := d.(executor.Placer); !ok {
 		return tol

@@ -36,7 +36,8 @@ func (w productWide) columns(first, n int) productWide {
 	return productEach([]int{w.shape[0], w.shape[1], n}, func(i []int) float64 { return w.at([]int{i[0], i[1], first + i[2]}) })
 }
 
-// thing returns [batch, heads, seq, size] of things side by side: [batch, seq, heads, things, size].
+// thing returns [batch, heads, seq, size] of things side by side: [batch, seq, heads, things,
+// size].
 func (w productWide) thing(n int) productWide {
 	return productEach([]int{w.shape[0], w.shape[2], w.shape[1], w.shape[4]}, func(i []int) float64 {
 		return w.at([]int{i[0], i[2], i[1], n, i[3]})

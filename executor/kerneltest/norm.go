@@ -23,8 +23,8 @@ func normCases() []Case {
 	return cases
 }
 
-// normedRows returns x, of rows of n elements, less the mean of each row unless simple, over its deviation from
-// that, with the means and inverse deviations.
+// normedRows returns x, of rows of n elements, less the mean of each row unless simple, over its
+// deviation from that, with the means and inverse deviations.
 func normedRows(x []float64, n int, simple bool, epsilon float64) (y, mean, inv []float64) {
 	y = make([]float64, len(x))
 	for lo := 0; lo < len(x); lo += n {
@@ -161,8 +161,8 @@ func layerNormCases() []Case {
 	return append(cases, mixed.build("float input, bfloat16 scale"))
 }
 
-// layerNormGradCases differentiate the norm by its Jacobian: ∂y[j]/∂x[i] = r*([i=j] - 1/n - h[i]*h[j]/n), without
-// 1/n if simplified.
+// layerNormGradCases differentiate the norm by its Jacobian: ∂y[j]/∂x[i] = r*([i=j] - 1/n -
+// h[i]*h[j]/n), without 1/n if simplified.
 func layerNormGradCases() []Case {
 	var cases []Case
 	for _, k := range []graph.Kind{op.LayerNormalizationGrad, op.SimplifiedLayerNormalizationGrad, op.InvertibleLayerNormalizationGrad, op.LayerNormalizationGradDeeploy} {

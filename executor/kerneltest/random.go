@@ -194,7 +194,8 @@ func biasSoftmaxDropoutCases() []Case {
 	return append(cs, seqFails(bad, "wrong bias", "does not broadcast"), seqFails(short, "short bias", "the bias is float[1]"))
 }
 
-// seqBroadcast returns the element of an array of shape from that element i of one of shape to sees.
+// seqBroadcast returns the element of an array of shape from that element i of one of shape to
+// sees.
 func seqBroadcast(i int, to, from []int) int {
 	at, stride := 0, 1
 	for k := len(to) - 1; k >= 0; k-- {

@@ -33,7 +33,8 @@ func productRotary(x productWide, dim int, interleaved bool, cos, sin func(b, s,
 	})
 }
 
-// rotaryCase describes a case; positions nil: the angles have an entry per batch entry and position.
+// rotaryCase describes a case; positions nil: the angles have an entry per batch entry and
+// position.
 type rotaryCase struct {
 	name                          string
 	d                             graph.DType

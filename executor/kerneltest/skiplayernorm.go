@@ -70,7 +70,8 @@ func skipNormCase(k graph.Kind, d graph.DType, shape, skip []int, extra bool) Ca
 	return c
 }
 
-// embedNormCases are of EmbedLayerNormalization with 2 sequences of 3 and tables of 4, 5 and 2 rows.
+// embedNormCases are of EmbedLayerNormalization with 2 sequences of 3 and tables of 4, 5 and 2
+// rows.
 func embedNormCases() []Case {
 	var cases []Case
 	for _, d := range []graph.DType{graph.Float32, graph.Float64, graph.Float16, graph.BFloat16} {

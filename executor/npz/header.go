@@ -8,8 +8,8 @@ import (
 	"memopt/graph"
 )
 
-// magic begins a .npy file. Two bytes of version follow, then the header's length, in two bytes in version
-// 1 and four bytes in versions 2 and 3, and the header: a Python dictionary.
+// magic begins a .npy file. Two bytes of version follow, then the header's length, in two bytes in
+// version 1 and four bytes in versions 2 and 3, and the header: a Python dictionary.
 const magic = "\x93NUMPY"
 
 // maxHeader bounds a header's length; numpy's own bound for untrusted files is 10000.
@@ -47,7 +47,8 @@ func (h *header) setDescr(s string) error {
 	return fmt.Errorf("arrays of type %.40q are not supported", s)
 }
 
-// format returns the header as numpy writes it, padded so that the array starts at a multiple of 64.
+// format returns the header as numpy writes it, padded so that the array starts at a multiple of
+// 64.
 func (h *header) format() []byte {
 	shape := ""
 	for _, d := range h.shape {

@@ -16,7 +16,8 @@ import (
 	_ "memopt/internal/rapidflags"
 )
 
-// TestEntriesStayInside: an archive unpacks into its folder, whatever the arrays are called, and each is found again.
+// TestEntriesStayInside: an archive unpacks into its folder, whatever the arrays are called, and
+// each is found again.
 func TestEntriesStayInside(t *testing.T) {
 	for name, want := range map[string]string{
 		"loss": "loss", "layer.0/weight": "layer.0/weight", "x:0": "x:0", "/fc/MatMul": "%2Ffc%2FMatMul", "../../x": "..%2F..%2Fx", `..\x`: "..%5Cx", `C:\x`: "C:%5Cx", "a/../b": "a%2F..%2Fb",
@@ -35,7 +36,8 @@ func TestEntriesStayInside(t *testing.T) {
 	require.ErrorIs(t, err, fs.ErrNotExist)
 }
 
-// entries writes arrays and returns the names of the archive's entries. Read must find the arrays' names.
+// entries writes arrays and returns the names of the archive's entries. Read must find the arrays'
+// names.
 func entries(t *testing.T, names []string) (list []string) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "a.npz")

@@ -116,7 +116,8 @@ func readExactly(r io.Reader, n int) ([]byte, error) {
 	return data, nil
 }
 
-// arrange makes the array one of this module: little-endian, the last dim running fastest, bools 0 or 1.
+// arrange makes the array one of this module: little-endian, the last dim running fastest, bools 0
+// or 1.
 func (h *header) arrange(t *executor.Tensor) error {
 	size := t.DType.Bits() / 8
 	if h.swapped {

@@ -19,8 +19,8 @@ type Array struct {
 	*executor.Tensor
 }
 
-// Read returns the arrays of a .npz file in their order. The array of a .npy file has the name "". The error wraps
-// executor.ErrOutOfMemory where there is no memory for them.
+// Read returns the arrays of a .npz file in their order. The array of a .npy file has the name "".
+// The error wraps executor.ErrOutOfMemory where there is no memory for them.
 func Read(path string) ([]Array, error) {
 	f, info, err := inputfile.OpenRegular(path)
 	if err != nil {
@@ -139,7 +139,8 @@ func (w *Writer) add(name string, t *executor.Tensor) error {
 	return WriteArray(f, t)
 }
 
-// Close ends the file and gives it its name, unless there has been an error: then nothing is left of it.
+// Close ends the file and gives it its name, unless there has been an error: then nothing is left
+// of it.
 func (w *Writer) Close() error {
 	if w.closed {
 		return w.err
@@ -158,9 +159,10 @@ func (w *Writer) Close() error {
 	return w.err
 }
 
-// entryName returns the name of an array's entry. A program that unpacks the archive, as unzip does, makes files of these names: one
-// that leads out of the folder is written with its slashes escaped, as [fileio.Escape] does, and Name finds it again. Others, with
-// slashes or without, are as numpy writes them.
+// entryName returns the name of an array's entry. A program that unpacks the archive, as unzip
+// does, makes files of these names: one that leads out of the folder is written with its slashes
+// escaped, as [fileio.Escape] does, and Name finds it again. Others, with slashes or without, are
+// as numpy writes them.
 func entryName(name string) string {
 	bytes := "\x00"
 	if !fs.ValidPath(name) || strings.Contains(name, `\`) {
@@ -169,5 +171,6 @@ func entryName(name string) string {
 	return fileio.Escape(name, bytes) + ".npy"
 }
 
-// ValueName returns the name of the value whose array has a name in an archive that a Writer has written.
+// ValueName returns the name of the value whose array has a name in an archive that a Writer has
+// written.
 func ValueName(array string) string { return fileio.Unescape(array) }

@@ -13,8 +13,8 @@ func (Device) Name() string { return "null" }
 // Virtual says that the memory is counted and not taken.
 func (Device) Virtual() bool { return true }
 
-// Kernel returns a kernel that takes memory for outputs of the shapes that inference knows. Of control flow that is all: what its
-// subgraphs would take is not counted.
+// Kernel returns a kernel that takes memory for outputs of the shapes that inference knows. Of
+// control flow that is all: what its subgraphs would take is not counted.
 func (Device) Kernel(p *executor.Prep) (executor.Kernel, error) {
 	for i, s := range p.Shapes {
 		if s == nil && p.Wants(i) {

@@ -20,7 +20,8 @@ func NewArgSearch(p *executor.Prep, less bool) ArgSearch {
 		keep: p.Node.Int("keepdims", 1) != 0}
 }
 
-// Begin sets the axis, which has elements, and makes output 0. It returns nil where there is nothing to do.
+// Begin sets the axis, which has elements, and makes output 0. It returns nil where there is
+// nothing to do.
 func (s *ArgSearch) Begin(c *executor.Ctx) (y *executor.Tensor, err error) {
 	x := c.In(0)
 	if s.Axis, err = DataAxis(c, s.attr, x.Rank()); err != nil {

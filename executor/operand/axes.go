@@ -30,8 +30,8 @@ func fromFront(axis int64, rank int) (at int, ok bool) {
 	return int(axis), true
 }
 
-// Named sets, for each axis of a rank, whether a list names it, counting from either end. It is an error if one is named
-// twice or does not exist.
+// Named sets, for each axis of a rank, whether a list names it, counting from either end. It is an
+// error if one is named twice or does not exist.
 func Named(c *executor.Ctx, axes []int, rank int, named []bool) ([]bool, error) {
 	named = named[:0]
 	for range rank {

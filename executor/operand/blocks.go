@@ -2,8 +2,8 @@ package operand
 
 import "memopt/executor"
 
-// Blocks moves square blocks between the channels and the plane of images [n, channels, height, width].
-// https://onnx.ai/onnx/operators/onnx__DepthToSpace.html
+// Blocks moves square blocks between the channels and the plane of images [n, channels, height,
+// width]. https://onnx.ai/onnx/operators/onnx__DepthToSpace.html
 // https://onnx.ai/onnx/operators/onnx__SpaceToDepth.html
 type Blocks struct {
 	side       int

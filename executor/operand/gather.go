@@ -5,8 +5,8 @@ import (
 	"memopt/graph"
 )
 
-// Gathering takes slices of input 0 along an axis, at the indices in input 1. A ShrunkenGather has a list of at most as many indices
-// as the axis is long.
+// Gathering takes slices of input 0 along an axis, at the indices in input 1. A ShrunkenGather has
+// a list of at most as many indices as the axis is long.
 // https://onnx.ai/onnx/operators/onnx__Gather.html
 type Gathering struct {
 	Shrunk bool
@@ -32,8 +32,8 @@ func (g *Gathering) Read(c *executor.Ctx) (err error) {
 	return nil
 }
 
-// ReadGrad is Read for the gradient of Gather, whose inputs are the shape of the data, the indices and the incoming gradient. Shape
-// is that of the data.
+// ReadGrad is Read for the gradient of Gather, whose inputs are the shape of the data, the indices
+// and the incoming gradient. Shape is that of the data.
 func (g *Gathering) ReadGrad(c *executor.Ctx) (err error) {
 	if g.Shape, err = Shape(c, 0, g.Shape[:0]); err != nil {
 		return err
@@ -49,8 +49,8 @@ func (g *Gathering) ReadGrad(c *executor.Ctx) (err error) {
 	return nil
 }
 
-// Unflattening is what a PadAndUnflatten puts where: the rows of input 0, of Inner elements each, at the indices in input 1 of
-// a result of Rows rows, whose first dims input 2 lists.
+// Unflattening is what a PadAndUnflatten puts where: the rows of input 0, of Inner elements each,
+// at the indices in input 1 of a result of Rows rows, whose first dims input 2 lists.
 type Unflattening struct {
 	Rows, Inner int
 	Shape       []int // of the result

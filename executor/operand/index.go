@@ -2,8 +2,8 @@ package operand
 
 import "memopt/executor"
 
-// Index says how tuples of indices address data: tuple i has an index per element of Dims, and stands for the offset
-// that is the sum of index*step.
+// Index says how tuples of indices address data: tuple i has an index per element of Dims, and
+// stands for the offset that is the sum of index*step.
 type Index struct {
 	Count       int   // tuples
 	Dims, Steps []int // per element of a tuple: length of its axis, and step in the data
@@ -15,8 +15,9 @@ func (x *Index) Single(count, n, step int) {
 	x.Dims, x.Steps = append(x.Dims[:0], n), append(x.Steps[:0], step)
 }
 
-// Tuples sets the index to the tuples in the last axis of input slot, which address the axes of data of a shape that come
-// after the first batch ones: those are shared by the data and the indices. It returns how many axes they address.
+// Tuples sets the index to the tuples in the last axis of input slot, which address the axes of
+// data of a shape that come after the first batch ones: those are shared by the data and the
+// indices. It returns how many axes they address.
 func (x *Index) Tuples(c *executor.Ctx, slot int, shape []int, batch int64) (depth int, err error) {
 	at := c.In(slot)
 	if at == nil || at.Rank() == 0 || len(shape) == 0 {
@@ -48,8 +49,9 @@ func TupleCount(shape []int) int {
 	return Product(shape[:len(shape)-1])
 }
 
-// CheckSlices refuses input slot where it does not hold one slice of the data for each tuple in input 1: the tuples address depth
-// axes of data of a shape after the batch ones. It returns the shape of a slice.
+// CheckSlices refuses input slot where it does not hold one slice of the data for each tuple in
+// input 1: the tuples address depth axes of data of a shape after the batch ones. It returns the
+// shape of a slice.
 func CheckSlices(c *executor.Ctx, slot int, shape []int, batch int64, depth int) (rest []int, err error) {
 	at, u := c.In(1), c.In(slot)
 	lead, rest := at.Shape[:at.Rank()-1], shape[int(batch)+depth:]

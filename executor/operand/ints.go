@@ -5,7 +5,8 @@ import (
 	"memopt/graph"
 )
 
-// ElementBytes returns the bytes of an element, or 0 where an element does not fill 1, 2, 4 or 8 of them.
+// ElementBytes returns the bytes of an element, or 0 where an element does not fill 1, 2, 4 or 8 of
+// them.
 func ElementBytes(d graph.DType) int {
 	switch n := d.Bits(); n {
 	case 8, 16, 32, 64:
@@ -14,7 +15,8 @@ func ElementBytes(d graph.DType) int {
 	return 0
 }
 
-// Ints appends the elements of integer input i to a list. It is an error if the input is left out or of another type.
+// Ints appends the elements of integer input i to a list. It is an error if the input is left out
+// or of another type.
 func Ints(c *executor.Ctx, i int, list []int) ([]int, error) {
 	x := c.In(i)
 	switch {

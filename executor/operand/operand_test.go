@@ -18,7 +18,8 @@ func extreme() *rapid.Generator[int] {
 	return rapid.OneOf(rapid.IntRange(-9, 9), rapid.Int(), rapid.IntRange(math.MinInt, math.MinInt+2), rapid.IntRange(math.MaxInt-2, math.MaxInt))
 }
 
-// TestSliceBounds holds the places that bounds leave to those that walking from start to end by step finds.
+// TestSliceBounds holds the places that bounds leave to those that walking from start to end by
+// step finds.
 func TestSliceBounds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := rapid.IntRange(0, 12).Draw(t, "length")
@@ -147,7 +148,8 @@ func TestNamed(t *testing.T) {
 	})
 }
 
-// TestRowMajor adds up steps along all axes: the sum for the last index is the last element's place.
+// TestRowMajor adds up steps along all axes: the sum for the last index is the last element's
+// place.
 func TestRowMajor(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		shape := rapid.SliceOfN(rapid.IntRange(1, 5), 0, 5).Draw(t, "shape")

@@ -2,9 +2,8 @@ package operand
 
 import "memopt/executor"
 
-// Permutation permutes the axes of a tensor: axis i of the result is axis perm[i] of the input. Without the attribute perm it
-// reverses them.
-// https://onnx.ai/onnx/operators/onnx__Transpose.html
+// Permutation permutes the axes of a tensor: axis i of the result is axis perm[i] of the input.
+// Without the attribute perm it reverses them. https://onnx.ai/onnx/operators/onnx__Transpose.html
 type Permutation struct {
 	perm, shape, step []int // shape: of the result
 	given             bool

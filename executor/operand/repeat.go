@@ -2,8 +2,8 @@ package operand
 
 import "memopt/executor"
 
-// Expansion stretches input 0 to the shape that input 1 lists, both broadcast with each other as in numpy.
-// https://onnx.ai/onnx/operators/onnx__Expand.html
+// Expansion stretches input 0 to the shape that input 1 lists, both broadcast with each other as in
+// numpy. https://onnx.ai/onnx/operators/onnx__Expand.html
 type Expansion struct {
 	want, shape, step []int // shape: of the result
 }
@@ -11,7 +11,8 @@ type Expansion struct {
 // NewExpansion makes Expand.
 func NewExpansion(*executor.Prep) (Move, error) { return &Expansion{}, nil }
 
-// fromBack returns the dim with a number from the back, 1 being the last. Axes before the first have length 1.
+// fromBack returns the dim with a number from the back, 1 being the last. Axes before the first
+// have length 1.
 func fromBack(shape []int, i int) int {
 	if i > len(shape) {
 		return 1

@@ -2,9 +2,9 @@ package operand
 
 import "memopt/executor"
 
-// Sequences are those of ReverseSequence: input 0 has a batch axis and a time axis, the first two in either order, and input 1
-// says how many elements are turned around in each sequence of the batch.
-// https://onnx.ai/onnx/operators/onnx__ReverseSequence.html
+// Sequences are those of ReverseSequence: input 0 has a batch axis and a time axis, the first two
+// in either order, and input 1 says how many elements are turned around in each sequence of the
+// batch. https://onnx.ai/onnx/operators/onnx__ReverseSequence.html
 type Sequences struct {
 	TimeFirst    bool
 	Batch, Times int   // lengths of the two axes
@@ -51,9 +51,9 @@ func (s *Sequences) read(c *executor.Ctx, x *executor.Tensor) (err error) {
 	return nil
 }
 
-// CacheUpdate is where TensorScatter writes its update, input 1, into a cache, input 0: along an axis, in each part of the batch
-// axis, the first, from the place on that input 2 lists, or from 0. In mode circular it goes on at the start when it comes to the
-// end.
+// CacheUpdate is where TensorScatter writes its update, input 1, into a cache, input 0: along an
+// axis, in each part of the batch axis, the first, from the place on that input 2 lists, or from 0.
+// In mode circular it goes on at the start when it comes to the end.
 // https://onnx.ai/onnx/operators/onnx__TensorScatter.html
 type CacheUpdate struct {
 	From         []int // per part of the batch: the place where the update begins
@@ -77,7 +77,8 @@ func NewCacheUpdate(p *executor.Prep) (CacheUpdate, error) {
 	return k, nil
 }
 
-// Begin sets the places and makes output 0, of the cache's shape. It returns nil where there is nothing to do.
+// Begin sets the places and makes output 0, of the cache's shape. It returns nil where there is
+// nothing to do.
 func (k *CacheUpdate) Begin(c *executor.Ctx) (y *executor.Tensor, err error) {
 	if err := k.read(c, c.In(0), c.In(1)); err != nil {
 		return nil, err

@@ -15,8 +15,8 @@ func Product(dims []int) int {
 	return n
 }
 
-// Times multiplies two numbers that are not negative. Where the product leaves int it returns -1, a dim that Ctx.Out
-// refuses.
+// Times multiplies two numbers that are not negative. Where the product leaves int it returns -1, a
+// dim that Ctx.Out refuses.
 func Times(a, b int) int {
 	if hi, lo := bits.Mul64(uint64(a), uint64(b)); hi == 0 && lo < 1<<62 {
 		return int(lo)
@@ -24,7 +24,8 @@ func Times(a, b int) int {
 	return -1
 }
 
-// RowMajor sets steps to how far apart neighbours along each axis of a shape are, the last axis being dense.
+// RowMajor sets steps to how far apart neighbours along each axis of a shape are, the last axis
+// being dense.
 func RowMajor(steps, shape []int) []int {
 	steps = append(steps[:0], shape...)
 	n := 1
@@ -72,8 +73,8 @@ func Like(c *executor.Ctx, i, j int) error {
 	return nil
 }
 
-// OutListed makes output 0 with the shape that input i lists. It returns nil where nobody wants the output. The shape is read into
-// a buffer that is returned.
+// OutListed makes output 0 with the shape that input i lists. It returns nil where nobody wants the
+// output. The shape is read into a buffer that is returned.
 func OutListed(c *executor.Ctx, i int, buffer []int) (y *executor.Tensor, shape []int, err error) {
 	if shape, err = Shape(c, i, buffer[:0]); err != nil {
 		return nil, shape, err
@@ -81,7 +82,8 @@ func OutListed(c *executor.Ctx, i int, buffer []int) (y *executor.Tensor, shape 
 	return c.Out(0, shape...), shape, nil
 }
 
-// OutMatrix makes output 0 with the shape of input 0, a matrix. It returns nil where nobody wants the output.
+// OutMatrix makes output 0 with the shape of input 0, a matrix. It returns nil where nobody wants
+// the output.
 func OutMatrix(c *executor.Ctx) (y *executor.Tensor, err error) {
 	x := c.In(0)
 	if x.Rank() != 2 {

@@ -7,9 +7,8 @@ import (
 	"memopt/graph/op"
 )
 
-// Slicing takes part of each axis of input 0: count elements, of which the first is number first and each is step behind the
-// one before.
-// https://onnx.ai/onnx/operators/onnx__Slice.html
+// Slicing takes part of each axis of input 0: count elements, of which the first is number first
+// and each is step behind the one before. https://onnx.ai/onnx/operators/onnx__Slice.html
 type Slicing struct {
 	attrs              bool // the bounds are attributes
 	first, count, step []int
@@ -50,8 +49,8 @@ func (s *Slicing) Run(c *executor.Ctx, m Copier) (err error) {
 	return m.Copy(c, y.Data, 0, x.Data, at)
 }
 
-// read reads the bounds from inputs, as versions from 10 on have them: starts at slot, then ends, axes and steps, the last two
-// optional.
+// read reads the bounds from inputs, as versions from 10 on have them: starts at slot, then ends,
+// axes and steps, the last two optional.
 func (s *Slicing) read(c *executor.Ctx, slot int, shape []int) (err error) {
 	s.axes, s.steps = s.axes[:0], s.steps[:0]
 	if s.starts, err = Ints(c, slot, s.starts[:0]); err != nil {
@@ -124,7 +123,8 @@ func (s *Slicing) resolve(c *executor.Ctx, shape []int) (err error) {
 	return nil
 }
 
-// sliceBounds holds the bounds of a slice in an axis of length d. Negative bounds count from its end.
+// sliceBounds holds the bounds of a slice in an axis of length d. Negative bounds count from its
+// end.
 func sliceBounds(start, end, step, d int) (first, count, by int) {
 	if d == 0 {
 		return 0, 0, 1
@@ -154,8 +154,9 @@ func sliceBounds(start, end, step, d int) (first, count, by int) {
 	return start, count, step
 }
 
-// ReadGrad reads what a SliceGrad does: the shape of the whole, which input 1 lists, and bounds from input 2 on. It is an error if
-// input 0, the gradient of the part, has not the part's shape. The shape is returned in the buffer given.
+// ReadGrad reads what a SliceGrad does: the shape of the whole, which input 1 lists, and bounds
+// from input 2 on. It is an error if input 0, the gradient of the part, has not the part's shape.
+// The shape is returned in the buffer given.
 func (s *Slicing) ReadGrad(c *executor.Ctx, shape []int) ([]int, error) {
 	shape, err := Shape(c, 1, shape[:0])
 	if err != nil {
@@ -170,7 +171,8 @@ func (s *Slicing) ReadGrad(c *executor.Ctx, shape []int) ([]int, error) {
 	return shape, nil
 }
 
-// Put copies the gradient of the part, input 0, to its place in the whole, dx, of the shape that ReadGrad returned.
+// Put copies the gradient of the part, input 0, to its place in the whole, dx, of the shape that
+// ReadGrad returned.
 func (s *Slicing) Put(c *executor.Ctx, m Copier, dx *executor.Tensor) error {
 	dy := c.In(0)
 	s.long = RowMajor(s.long, dx.Shape)

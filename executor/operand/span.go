@@ -9,8 +9,9 @@ import (
 // maxSpan is more elements than any memory holds.
 const maxSpan = 1 << 48
 
-// IntSpan is the length of a Range from start to limit by delta, which is not 0: max(0, ceil((limit-start)/delta)). It is counted
-// in integers, since float64 has not all int64. ok is false where no memory holds as many elements.
+// IntSpan is the length of a Range from start to limit by delta, which is not 0: max(0,
+// ceil((limit-start)/delta)). It is counted in integers, since float64 has not all int64. ok is
+// false where no memory holds as many elements.
 func IntSpan(start, limit, delta int64) (n int, ok bool) {
 	if start < limit != (delta > 0) || start == limit {
 		return 0, true
@@ -32,7 +33,8 @@ func FloatSpan(start, limit, delta float64) (n int, ok bool) {
 	return int(max(length, 0)), true
 }
 
-// CheckSpan refuses inputs 0, 1 and 2 of a Range, its start, limit and delta, that are not one element each.
+// CheckSpan refuses inputs 0, 1 and 2 of a Range, its start, limit and delta, that are not one
+// element each.
 func CheckSpan(c *executor.Ctx) error {
 	for i := range 3 {
 		if c.In(i).Len() != 1 {

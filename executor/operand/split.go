@@ -5,9 +5,9 @@ import (
 	"memopt/graph/op"
 )
 
-// Splitting cuts an axis of input 0 into parts. The sizes are an attribute in versions 2 and 11 and input 1 in the others; where
-// there are none, parts are equal, but that since version 18 the last one may be smaller. SplitTraining has its sizes always
-// as input 1.
+// Splitting cuts an axis of input 0 into parts. The sizes are an attribute in versions 2 and 11 and
+// input 1 in the others; where there are none, parts are equal, but that since version 18 the last
+// one may be smaller. SplitTraining has its sizes always as input 1.
 // https://onnx.ai/onnx/operators/onnx__Split.html
 type Splitting struct {
 	axis          int64

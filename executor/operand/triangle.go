@@ -2,9 +2,9 @@ package operand
 
 import "memopt/executor"
 
-// Triangle is the upper or lower triangle of the matrices in the last two axes of input 0, up to and with diagonal Diag: that of
-// input 1, 0 being the main one and positive numbers being above it, or the next one that touches the matrix.
-// https://onnx.ai/onnx/operators/onnx__Trilu.html
+// Triangle is the upper or lower triangle of the matrices in the last two axes of input 0, up to
+// and with diagonal Diag: that of input 1, 0 being the main one and positive numbers being above
+// it, or the next one that touches the matrix. https://onnx.ai/onnx/operators/onnx__Trilu.html
 type Triangle struct {
 	Upper            bool
 	Rows, Cols, Diag int

@@ -19,9 +19,10 @@ import (
 	"memopt/executor"
 )
 
-// Serve is what the second process does: it loads the library, says so, and answers requests until there are no more. It
-// returns the process's exit status. Signals that a terminal sends to both processes are for the first one to hear. However that
-// one ends, the pipe with its requests ends, and this process with it, whatever the library is doing.
+// Serve is what the second process does: it loads the library, says so, and answers requests until
+// there are no more. It returns the process's exit status. Signals that a terminal sends to both
+// processes are for the first one to hear. However that one ends, the pipe with its requests ends,
+// and this process with it, whatever the library is doing.
 func Serve(in, out *os.File) int {
 	// A crash of the library would leave a model's contents in a file.
 	_ = unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{})
@@ -50,9 +51,10 @@ func Serve(in, out *os.File) int {
 	return 0
 }
 
-// obey ends the process on SIGTERM, which the system sends, too, when the parent ends, in case something holds the pipe
-// open. That is asked for here and not by the parent, since a process that dies of it before it comes here removes nothing. While the parent
-// lives, which may have been sent the same signal, that one has a moment to end this one.
+// obey ends the process on SIGTERM, which the system sends, too, when the parent ends, in case
+// something holds the pipe open. That is asked for here and not by the parent, since a process that
+// dies of it before it comes here removes nothing. While the parent lives, which may have been sent
+// the same signal, that one has a moment to end this one.
 func obey(terminated <-chan os.Signal, parent int) {
 	const moment = 2 * time.Second
 	runtime.LockOSThread() // to which the request belongs
@@ -80,7 +82,8 @@ func tidy() {
 	os.Remove(dir)
 }
 
-// readRequests passes requests on. At their end the parent is gone: a step that runs ends with the process.
+// readRequests passes requests on. At their end the parent is gone: a step that runs ends with the
+// process.
 func readRequests(in io.Reader, requests chan<- request) {
 	d := json.NewDecoder(in)
 	for {
@@ -154,7 +157,8 @@ func (c *child) open(r *openRequest) (*Opened, error) {
 	return &Opened{Arena: st, Resident: executor.SettleProcessMemory().Resident}, nil
 }
 
-// mapTensor maps a tensor's file into memory, all pages at once. A write to it would stay in this process.
+// mapTensor maps a tensor's file into memory, all pages at once. A write to it would stay in this
+// process.
 func mapTensor(f File) (*executor.Tensor, error) {
 	t := &executor.Tensor{DType: f.DType, Shape: f.Shape}
 	n, ok := executor.Bytes(f.DType, f.Shape)

@@ -18,7 +18,8 @@ import (
 	"memopt/graph"
 )
 
-// double is a library that stands in for ONNX Runtime: it counts, writes down, and fails when it is told to (testdata/fake.c).
+// double is a library that stands in for ONNX Runtime: it counts, writes down, and fails when it is
+// told to (testdata/fake.c).
 type double struct {
 	*Library
 	reset   func(fail int32)
@@ -143,7 +144,8 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// TestEveryCallFails lets one call after the other fail: each error names it and its phase, and all that was made before is given back.
+// TestEveryCallFails lets one call after the other fail: each error names it and its phase, and all
+// that was made before is given back.
 func TestEveryCallFails(t *testing.T) {
 	d := openDouble(t)
 	phases := map[string]string{}
@@ -181,7 +183,8 @@ func TestEveryCallFails(t *testing.T) {
 	}
 }
 
-// TestOddAnswers takes what no tensor is, types that cannot be exchanged, and counts that are no numbers.
+// TestOddAnswers takes what no tensor is, types that cannot be exchanged, and counts that are no
+// numbers.
 func TestOddAnswers(t *testing.T) {
 	d := openDouble(t)
 	before := d.alive()

@@ -14,8 +14,8 @@ import (
 	"memopt/executor/ort"
 )
 
-// fakeLibrary compiles a library that says that it is a release of ONNX Runtime and asks for its table of functions with
-// the given C statement, or skips.
+// fakeLibrary compiles a library that says that it is a release of ONNX Runtime and asks for its
+// table of functions with the given C statement, or skips.
 func fakeLibrary(t *testing.T, release, getAPI string) string {
 	t.Helper()
 	cc, err := exec.LookPath("cc")

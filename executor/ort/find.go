@@ -21,8 +21,8 @@ var libraryNames = []string{"libonnxruntime.so.1", "libonnxruntime.so"}
 // finds; pip's package in the active environment, in the user's folder and in the system's.
 //
 // The working directory is no such place, nor are the folders above it: whoever can write there
-// could plant a library, whose code runs as soon as it is opened. Where anybody can write is none either, unless
-// a variable names it.
+// could plant a library, whose code runs as soon as it is opened. Where anybody can write is none
+// either, unless a variable names it.
 func Candidates(env func(string) string) []string {
 	if path := env(LibraryVariable); path != "" {
 		if info, err := os.Stat(path); err == nil && info.IsDir() {
@@ -64,8 +64,8 @@ func nodeLibraries(dir string) []string {
 	return libraries(filepath.Join(dir, "node_modules", "onnxruntime-node", "bin", "napi-v*", runtime.GOOS, arch))
 }
 
-// libraries lists the libraries in the folders that match a pattern; newer names before older ones. The
-// providers' libraries beside them have other names.
+// libraries lists the libraries in the folders that match a pattern; newer names before older ones.
+// The providers' libraries beside them have other names.
 func libraries(pattern string) []string {
 	found, err := filepath.Glob(filepath.Join(pattern, "libonnxruntime.so*"))
 	if err != nil {

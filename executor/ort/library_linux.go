@@ -25,7 +25,8 @@ type Library struct {
 	version string
 }
 
-// Open loads the first of the candidates that is an ONNX Runtime of a release that can be used. The error is a *MissingError.
+// Open loads the first of the candidates that is an ONNX Runtime of a release that can be used. The
+// error is a *MissingError.
 func Open(candidates []string) (*Library, error) {
 	missing := &MissingError{}
 	for _, path := range candidates {

@@ -40,8 +40,9 @@ type Options struct {
 	MemLimit int64 `json:"mem_limit,omitempty"`
 	// Exact makes the arena grow by what is asked for (kSameAsRequested), not by powers of two.
 	Exact bool `json:"exact,omitempty"`
-	// Split makes the arena give every value just the bytes that it needs, in multiples of 256. By default the arena hands out a
-	// free chunk of up to twice the size asked for as a whole, and counts all of it as in use.
+	// Split makes the arena give every value just the bytes that it needs, in multiples of 256. By
+	// default the arena hands out a free chunk of up to twice the size asked for as a whole, and
+	// counts all of it as in use.
 	Split bool `json:"split,omitempty"`
 	// Config holds session configuration entries as KEY=VALUE.
 	Config []string `json:"config,omitempty"`

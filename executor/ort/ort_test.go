@@ -128,8 +128,8 @@ func TestExternalData(t *testing.T) {
 	}
 }
 
-// chain is a graph of which three values of n floats are alive at once: an output of the graph never takes the place
-// of an operand in ONNX Runtime.
+// chain is a graph of which three values of n floats are alive at once: an output of the graph
+// never takes the place of an operand in ONNX Runtime.
 func chain(n string) string {
 	return `g (float[` + n + `] x) => (float[` + n + `] y) { a = Exp(x)  b = Softmax(a)  y = Mul(a, b) }`
 }
@@ -157,8 +157,8 @@ func TestArena(t *testing.T) {
 	require.GreaterOrEqual(t, again.Arena.MaxInUse, s.Arena.MaxInUse)
 }
 
-// TestExactArena counts live bytes, each value rounded up to a multiple of 256, where chunks are split to fit; else the arena
-// may count more, never less.
+// TestExactArena counts live bytes, each value rounded up to a multiple of 256, where chunks are
+// split to fit; else the arena may count more, never less.
 func TestExactArena(t *testing.T) {
 	const n, values = 1000001, 3
 	m, _ := parse(t, chain("1000001"))
@@ -311,7 +311,8 @@ func TestCancel(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-// TestCrashAtStep lets a process die when it is asked for a step: the error says when, and so does that of every later request.
+// TestCrashAtStep lets a process die when it is asked for a step: the error says when, and so does
+// that of every later request.
 func TestCrashAtStep(t *testing.T) {
 	start(t).Close()
 	p, err := ort.Start(t.Context(), program(t, "kill at a step"))

@@ -15,9 +15,9 @@ import (
 	"memopt/graph/onnx"
 )
 
-// TestNothingIsTold: the library writes nothing into the user's folders or the working folder, opens no sockets, during
-// a whole session and after it, and would leave no core dump. Without noTelemetry release 1.30 leaves a database of events, the
-// device's identifier and logs.
+// TestNothingIsTold: the library writes nothing into the user's folders or the working folder,
+// opens no sockets, during a whole session and after it, and would leave no core dump. Without
+// noTelemetry release 1.30 leaves a database of events, the device's identifier and logs.
 func TestNothingIsTold(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("the test needs Linux, which says in /proc what a process has open")

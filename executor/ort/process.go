@@ -21,22 +21,24 @@ import (
 	"memopt/internal/library"
 )
 
-// Program says how to start the second process: a program that calls Serve with its standard input and with file 3.
+// Program says how to start the second process: a program that calls Serve with its standard input
+// and with file 3.
 type Program struct {
 	Path string
 	Args []string // the program's own name first
 	Env  []string // beside the caller's
-	// Folder is where what is exchanged lies, "" where nothing is. The process removes it with the files in it when it
-	// ends, so that it goes where the caller is killed, too.
+	// Folder is where what is exchanged lies, "" where nothing is. The process removes it with the
+	// files in it when it ends, so that it goes where the caller is killed, too.
 	Folder string
 }
 
 // folderVariable names the folder to the second process.
 const folderVariable = "MEMOPT_ORT_FOLDER"
 
-// noTelemetry keeps the library from starting what sends events about models to its makers: since 1.30 its Linux
-// builds write names of nodes and values to a store in the user's cache folder, and logs to the folder of temporary
-// files. It is read when the library is loaded. Library.openAt switches off what other builds have, too.
+// noTelemetry keeps the library from starting what sends events about models to its makers: since
+// 1.30 its Linux builds write names of nodes and values to a store in the user's cache folder, and
+// logs to the folder of temporary files. It is read when the library is loaded. Library.openAt
+// switches off what other builds have, too.
 const noTelemetry = "ORT_DISABLE_TELEMETRY=1"
 
 // Process is a second process with ONNX Runtime in it. It is used by one goroutine at a time.
@@ -54,8 +56,8 @@ type Process struct {
 	gone    chan struct{} // closed when it has ended
 }
 
-// Start starts a process and waits until it has loaded the library. The error is a *MissingError where there is none. The
-// process ends with the context.
+// Start starts a process and waits until it has loaded the library. The error is a *MissingError
+// where there is none. The process ends with the context.
 func Start(ctx context.Context, program Program) (*Process, error) {
 	out, childOut, err := os.Pipe()
 	if err != nil {
@@ -91,8 +93,8 @@ func Start(ctx context.Context, program Program) (*Process, error) {
 	return p, nil
 }
 
-// start starts the process. To the system the process's parent is the thread that has started it, whose end obey hears of:
-// so that is kept for it.
+// start starts the process. To the system the process's parent is the thread that has started it,
+// whose end obey hears of: so that is kept for it.
 func (p *Process) start() (err error) {
 	p.killed, err = cleanup.Make(func() (func(), error) {
 		started := make(chan error)
@@ -208,8 +210,8 @@ func (p *Process) read() (answer, error) {
 	return a, nil
 }
 
-// signalLine finds the signal in what Go's runtime writes when one that was raised in C code ends the
-// program; the exit status is then 2.
+// signalLine finds the signal in what Go's runtime writes when one that was raised in C code ends
+// the program; the exit status is then 2.
 var signalLine = regexp.MustCompile(`(?m)^(?:\[signal )?(SIG[A-Z]+): ([a-z ]+)`)
 
 func (p *Process) cause(err error) string {
@@ -232,8 +234,8 @@ func WriteInputs(dir string, inputs []Named) ([]File, error) {
 	return files, nil
 }
 
-// headWriter keeps the beginning of what is written to it. A process that dies of a fault says first which, and
-// then where all its goroutines stood.
+// headWriter keeps the beginning of what is written to it. A process that dies of a fault says
+// first which, and then where all its goroutines stood.
 type headWriter struct{ head bytes.Buffer }
 
 const headBytes = 16 << 10

@@ -14,8 +14,9 @@ type Named struct {
 	Tensor *executor.Tensor
 }
 
-// The two processes exchange one JSON object per line. The child speaks first, with its library; then it answers every
-// request with one answer. Tensors travel in files, whose bytes are the elements.
+// The two processes exchange one JSON object per line. The child speaks first, with its library;
+// then it answers every request with one answer. Tensors travel in files, whose bytes are the
+// elements.
 
 // request is one of its fields.
 type request struct {

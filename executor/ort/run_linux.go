@@ -12,8 +12,8 @@ import (
 	"memopt/graph"
 )
 
-// Feed is inputs as the runtime takes them. It refers to the memory of the tensors, which stays as it is
-// until the feed is closed.
+// Feed is inputs as the runtime takes them. It refers to the memory of the tensors, which stays as
+// it is until the feed is closed.
 type Feed struct {
 	session *Session
 	names   []*byte
@@ -66,8 +66,8 @@ func (f *Feed) Close() {
 	f.pinned.Unpin()
 }
 
-// exchangeable says whether tensors of a type can be given to the runtime and taken from it. Its element types
-// have the numbers of TensorProto.DataType, as far as both go.
+// exchangeable says whether tensors of a type can be given to the runtime and taken from it. Its
+// element types have the numbers of TensorProto.DataType, as far as both go.
 func exchangeable(d graph.DType) error {
 	switch {
 	case d == graph.String, d == graph.Complex64, d == graph.Complex128, d <= graph.Undefined, d > graph.Float8E5M2FNUZ:
@@ -82,7 +82,8 @@ type Results struct {
 	values  []uintptr
 }
 
-// Run executes the model once and returns its outputs, in the order of [Session.Outputs]. The caller closes them.
+// Run executes the model once and returns its outputs, in the order of [Session.Outputs]. The
+// caller closes them.
 func (s *Session) Run(f *Feed) (*Results, error) {
 	r := &Results{session: s, values: make([]uintptr, len(s.outputs))}
 	names := make([]*byte, len(s.outputs))

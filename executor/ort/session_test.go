@@ -30,8 +30,8 @@ func open(t testing.TB) *ort.Library {
 	return library
 }
 
-// TestSession uses the library in this process: a model from memory, many runs with one feed, while Go's collector moves
-// what it may move.
+// TestSession uses the library in this process: a model from memory, many runs with one feed, while
+// Go's collector moves what it may move.
 func TestSession(t *testing.T) {
 	library := open(t)
 	m, _ := parse(t, `g (float[3] x, float s) => (float[3] y, float z) { y = Mul(x, s)  z = ReduceSum<keepdims = 0>(y) }`)
@@ -78,7 +78,8 @@ func TestSession(t *testing.T) {
 	require.ErrorContains(t, err, "0 bytes of data")
 }
 
-// deeper calls f with n more frames on the stack, each of its own size, so that the stack grows at another place every time.
+// deeper calls f with n more frames on the stack, each of its own size, so that the stack grows at
+// another place every time.
 func deeper(n int, f func()) string {
 	if n == 0 {
 		f()

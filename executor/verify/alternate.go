@@ -16,10 +16,11 @@ type pair struct {
 	done              int // steps of both
 }
 
-// executeBoth executes two sides. Their measured steps alternate, so that what else the machine does meanwhile
-// slows both down alike and the ratio of their times is worth something. Both sessions are open at once then; where
-// memory does not suffice for that, or both would need the same arena, or there is but one measured step, one
-// side runs after the other, and alternated is false.
+// executeBoth executes two sides. Their measured steps alternate, so that what else the machine
+// does meanwhile slows both down alike and the ratio of their times is worth something. Both
+// sessions are open at once then; where memory does not suffice for that, or both would need the
+// same arena, or there is but one measured step, one side runs after the other, and alternated is
+// false.
 func executeBoth(ctx context.Context, baseline, planned Side, inputs map[string]*executor.Tensor, opts Options) (a, b *Run, alternated bool, err error) {
 	p := &pair{opts: opts}
 	defer p.close()
@@ -71,8 +72,8 @@ func executeBoth(ctx context.Context, baseline, planned Side, inputs map[string]
 	return p.baseline.run, p.planned.run, alternated, nil
 }
 
-// fits reports whether there is memory for an arena of so many bytes beside what is in use. A tenth stays for
-// the rest of the machine.
+// fits reports whether there is memory for an arena of so many bytes beside what is in use. A tenth
+// stays for the rest of the machine.
 func fits(d executor.Device, arena int64) bool {
 	limit, ok := memlimit.Available()
 	free := limit.Bytes
@@ -99,7 +100,8 @@ func (p *pair) advance(ctx context.Context, e *execution, n int) error {
 	return nil
 }
 
-// complete runs what is left of an execution, notes its outcome and closes it. Once it is closed, nothing happens.
+// complete runs what is left of an execution, notes its outcome and closes it. Once it is closed,
+// nothing happens.
 func (p *pair) complete(ctx context.Context, e *execution) error {
 	if e.session == nil {
 		return nil

@@ -55,8 +55,8 @@ func sides(t *testing.T) (short, long verify.Side, inputs map[string]*executor.T
 	return short, long, inputs
 }
 
-// TestStepsAlternate: of several measured steps one of each side runs in turn, and sides that share an arena run one
-// after the other.
+// TestStepsAlternate: of several measured steps one of each side runs in turn, and sides that share
+// an arena run one after the other.
 func TestStepsAlternate(t *testing.T) {
 	short, long, inputs := sides(t)
 	for _, c := range []struct {
@@ -94,8 +94,9 @@ func TestStepsAlternate(t *testing.T) {
 	}
 }
 
-// TestStepsDoNotAlternate: where two arenas do not fit into memory, the baseline is done before the planned graph takes its own. The
-// null device takes none, so that arenas can be as large as it takes.
+// TestStepsDoNotAlternate: where two arenas do not fit into memory, the baseline is done before the
+// planned graph takes its own. The null device takes none, so that arenas can be as large as it
+// takes.
 func TestStepsDoNotAlternate(t *testing.T) {
 	if _, ok := memlimit.Available(); !ok {
 		t.Skip("/proc/meminfo is missing: the test needs Linux, which says there how much memory is free")

@@ -44,7 +44,8 @@ type trial struct {
 	inputs map[string]*executor.Tensor
 }
 
-// run returns the loss and the gradients by the name of their parameter, with the loss's own gradient being 1.
+// run returns the loss and the gradients by the name of their parameter, with the loss's own
+// gradient being 1.
 func (r *trial) run() (float64, map[string][]float32) {
 	var loss float64
 	s, err := executor.Open(r.m, r.types, cpu.Device{}, executor.Options{Dims: r.env, Threads: 2, Guard: true, Probe: func(v graph.ValueID, x *executor.Tensor) {
@@ -71,8 +72,8 @@ func (r *trial) run() (float64, map[string][]float32) {
 }
 
 // TestGradients compares the gradients that the built-in training graphs compute with finite
-// differences of their loss, along a direction in which every parameter has a part: first the gradient itself, then
-// the gradient plus as much at random.
+// differences of their loss, along a direction in which every parameter has a part: first the
+// gradient itself, then the gradient plus as much at random.
 func TestGradients(t *testing.T) {
 	for name, build := range small {
 		t.Run(name, func(t *testing.T) {

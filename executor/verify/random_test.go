@@ -44,7 +44,8 @@ func infer(t *testing.T, m *graph.Model) *op.Result {
 	return types
 }
 
-// setups are ways to run a graph that must give the same bits, and the memory that is predicted for each.
+// setups are ways to run a graph that must give the same bits, and the memory that is predicted for
+// each.
 var setups = []executor.Options{
 	{Threads: 1, NoFusion: true},
 	{Threads: 3},
@@ -53,7 +54,8 @@ var setups = []executor.Options{
 	{Threads: 1, OnDemand: true, Strategy: executor.SameAsRequested, Guard: true},
 }
 
-// same runs a side in every way and compares with the plain interpreter and with want. What runs inside subgraphs is beside the plan.
+// same runs a side in every way and compares with the plain interpreter and with want. What runs
+// inside subgraphs is beside the plan.
 func same(t *testing.T, side verify.Side, inputs map[string]*executor.Tensor, want []verify.Output, label string) []verify.Output {
 	t.Helper()
 	for _, s := range setups {

@@ -40,7 +40,8 @@ type Run struct {
 	Arena     executor.ArenaStats
 	Threads   int
 	Feeds     []executor.Feed
-	// Of a device with memory of its own: the nodes that the host runs, and why steps are not captured where that was asked for.
+	// Of a device with memory of its own: the nodes that the host runs, and why steps are not
+	// captured where that was asked for.
 	HostNodes    []executor.HostNode
 	LibraryNodes []executor.LibraryNode // convolutions that a vendor's library does, or could do
 	WhyNoCapture string
@@ -48,8 +49,9 @@ type Run struct {
 	Remarks []string
 	// Weights is what the session holds for inputs and weights that it has copied.
 	Weights executor.ArenaStats
-	// DeviceGrowth is by how much less memory the device says it has after the first step than before the session was
-	// opened: arena, weights, and what its driver takes for itself; 0 where the device has no memory of its own.
+	// DeviceGrowth is by how much less memory the device says it has after the first step than
+	// before the session was opened: arena, weights, and what its driver takes for itself; 0 where
+	// the device has no memory of its own.
 	DeviceGrowth int64
 	// Resident is by how much the process's resident memory grew over what it was before
 	// the first step, in that step; 0 where the system does not say.
@@ -132,8 +134,8 @@ func start(side Side, inputs map[string]*executor.Tensor, opts Options) (*execut
 		run: &Run{Predicted: s.Prediction(), Threads: s.Threads(), Feeds: s.Feeds(), HostNodes: s.HostNodes(), LibraryNodes: s.LibraryNodes(), WhyNoCapture: s.WhyNoCapture()}}, nil
 }
 
-// lossBytes is the size up to which an output is taken for a loss or the like, at which a training loop looks in every step. The larger
-// ones are copied from the device after the last step.
+// lossBytes is the size up to which an output is taken for a loss or the like, at which a training
+// loop looks in every step. The larger ones are copied from the device after the last step.
 const lossBytes = 4096
 
 // losses lists the numbers of the outputs that are copied from the device in every step.
@@ -170,8 +172,8 @@ func (e *execution) close() {
 	e.session = nil
 }
 
-// step runs one step; the first ones warm up. By how much resident memory grows is seen at the first one,
-// before another session is there.
+// step runs one step; the first ones warm up. By how much resident memory grows is seen at the
+// first one, before another session is there.
 func (e *execution) step(ctx context.Context) error {
 	if e.done == 0 {
 		before := executor.SettleProcessMemory()

@@ -28,8 +28,8 @@ type meta struct {
 	} `json:"tolerance"`
 }
 
-// TestSamples runs the sample models on their data sets: outputs agree with PyTorch's, relative to the largest
-// element of each tensor, as the samples' README wants it.
+// TestSamples runs the sample models on their data sets: outputs agree with PyTorch's, relative to
+// the largest element of each tensor, as the samples' README wants it.
 func TestSamples(t *testing.T) {
 	for _, s := range graphtest.Tiny.Files(t) {
 		var info meta

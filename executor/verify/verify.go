@@ -18,8 +18,8 @@ type Verdict struct {
 	First    *Difference // the first value in graph order that differs
 	Baseline *Run
 	Planned  *Run
-	// Alternated says that measured steps of the two ran in turn, so that a step of one can be compared with the steps of the
-	// other that ran right before and after it.
+	// Alternated says that measured steps of the two ran in turn, so that a step of one can be
+	// compared with the steps of the other that ran right before and after it.
 	Alternated bool
 }
 
@@ -70,8 +70,8 @@ func outputNames(g *graph.Graph) string {
 	return strings.Join(names, ", ")
 }
 
-// firstDifference runs both sides once more and looks at every value on its way: it returns the first
-// one, in the baseline's order of execution, of which the planned graph makes other bits.
+// firstDifference runs both sides once more and looks at every value on its way: it returns the
+// first one, in the baseline's order of execution, of which the planned graph makes other bits.
 func firstDifference(ctx context.Context, baseline, planned Side, inputs map[string]*executor.Tensor, opts Options) (*Difference, error) {
 	opts.Repeat, opts.Warmup, opts.Progress = 1, 0, nil
 	seed := maphash.MakeSeed()

@@ -46,12 +46,12 @@ type runningStat struct {
 	dims  int
 }
 
-// CNN returns the training graph of a residual network after "Deep Residual
-// Learning for Image Recognition" (He et al., 2015, section 4.2): a 3×3 convolution, then
-// stages of blocks of two 3×3 convolutions with batch normalization, then an
-// average over the picture and a Gemm. Inputs: pictures float[batch, 3, Side, Side] and labels int64[batch],
-// then weights and, after those of each norm, its running statistics. Outputs: the
-// gradients of all weights, then the running statistics after the step.
+// CNN returns the training graph of a residual network after "Deep Residual Learning for Image
+// Recognition" (He et al., 2015, section 4.2): a 3×3 convolution, then stages of blocks of two 3×3
+// convolutions with batch normalization, then an average over the picture and a Gemm. Inputs:
+// pictures float[batch, 3, Side, Side] and labels int64[batch], then weights and, after those of
+// each norm, its running statistics. Outputs: the gradients of all weights, then the running
+// statistics after the step.
 func CNN(o CNNOptions) (*graph.Model, error) {
 	o, err := o.withDefaults()
 	if err != nil {

@@ -60,7 +60,8 @@ func gemmAttrs(transA, transB int64) []graph.Attr {
 	return []graph.Attr{floatAttr("alpha", 1), floatAttr("beta", 1), intAttr("transA", transA), intAttr("transB", transB)}
 }
 
-// reduceTo makes the gradient of an operand that was broadcast over the given axes: the sum over them.
+// reduceTo makes the gradient of an operand that was broadcast over the given axes: the sum over
+// them.
 func (g *gradient) reduceTo(x *value, dy graph.ValueID, axes ...int64) {
 	g.emit(onnxDomain, "ReduceSum", g.to(x), ids(dy, g.ints(axes...)), intAttr("keepdims", 0), intAttr("noop_with_empty_axes", 0))
 }

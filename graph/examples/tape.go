@@ -94,7 +94,8 @@ func (t *tape) push(name string, inputs []*value, f func(*gradient)) {
 	}
 }
 
-// backward starts from the gradient of the loss and plays the tape. Every weight's gradient becomes a graph output.
+// backward starts from the gradient of the loss and plays the tape. Every weight's gradient becomes
+// a graph output.
 func (t *tape) backward(loss *value, grad graph.ValueID) {
 	loss.parts = append(loss.parts, grad)
 	loss.readers++
@@ -131,8 +132,8 @@ type gradient struct {
 	nodes int
 }
 
-// to returns the name of the next contribution to the gradient of x, which the caller must make with
-// the next node; empty where x has no gradient.
+// to returns the name of the next contribution to the gradient of x, which the caller must make
+// with the next node; empty where x has no gradient.
 func (g *gradient) to(x *value) string {
 	if !x.tracked {
 		return ""
@@ -148,7 +149,8 @@ func (g *gradient) to(x *value) string {
 // temp returns the name of a value of the gradient's own.
 func (g *gradient) temp(name string) string { return g.name + "/" + name }
 
-// emit adds a node with one output, unless that is the contribution to a gradient that nobody needs (see to).
+// emit adds a node with one output, unless that is the contribution to a gradient that nobody needs
+// (see to).
 func (g *gradient) emit(domain, op, out string, in []graph.ValueID, attrs ...graph.Attr) graph.ValueID {
 	if out == "" {
 		return graph.NoValue

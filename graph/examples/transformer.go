@@ -22,7 +22,8 @@ type TransformerOptions struct {
 	// stream, the norms with their weights, softmax and loss stay float32, with the Casts
 	// between them that PyTorch's automatic mixed precision leaves.
 	Half bool
-	// FastGelu takes the tanh approximation with the bias fused in, instead of an Add and an exact Gelu.
+	// FastGelu takes the tanh approximation with the bias fused in, instead of an Add and an exact
+	// Gelu.
 	FastGelu bool
 }
 

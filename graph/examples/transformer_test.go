@@ -159,8 +159,8 @@ func TestHalfCasts(t *testing.T) {
 	assert.Empty(t, find(buildTransformer(t, smallTransformer), "Cast"), "no casts in float32")
 }
 
-// dtypes follows float types through the graph by the rules of the operators that occur: a
-// Cast states its result, all others have one float type. It is a second opinion besides package op.
+// dtypes follows float types through the graph by the rules of the operators that occur: a Cast
+// states its result, all others have one float type. It is a second opinion besides package op.
 func dtypes(g *graph.Graph) []graph.DType {
 	types := make([]graph.DType, len(g.Values))
 	for i := range g.Values {

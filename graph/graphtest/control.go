@@ -89,7 +89,8 @@ func (b *maker) loop() {
 	b.push(b.iterations(x, saved), func(g graph.ValueID) graph.ValueID { return b.iterations(g, x) })
 }
 
-// rows is a Scan over the rows of x, and of a saved value beside it: its state is their running mean, its output a row for each.
+// rows is a Scan over the rows of x, and of a saved value beside it: its state is their running
+// mean, its output a row for each.
 func (b *maker) rows(x, saved graph.ValueID) graph.ValueID {
 	row := graph.Tensor(graph.Float32, graph.Dims(symbolic.Const(b.width)))
 	start := b.one("", "ReduceMean", []graph.Attr{ints("axes", 0), num("keepdims", 0)}, x)

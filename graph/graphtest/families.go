@@ -10,12 +10,14 @@ import (
 	"memopt/symbolic"
 )
 
-// Family makes graphs that grow in one respect only, for tests and benchmarks of how work grows with it.
+// Family makes graphs that grow in one respect only, for tests and benchmarks of how work grows
+// with it.
 type Family struct {
 	Name string
 	// Make returns the member of size n. Its file grows linearly in n.
 	Make func(n int) *graph.Model
-	// Bounded says that work on it is not linear but has a bound, beyond which members end with an error, or with sizes that are unknown.
+	// Bounded says that work on it is not linear but has a bound, beyond which members end with an
+	// error, or with sizes that are unknown.
 	Bounded bool
 }
 
@@ -87,7 +89,8 @@ func (b *maker) loss(x graph.ValueID) *graph.Model {
 	return b.seal()
 }
 
-// Chain is a forward graph of n nodes, each of which reads the one before it and, but for a few, a parameter.
+// Chain is a forward graph of n nodes, each of which reads the one before it and, but for a few, a
+// parameter.
 func Chain(n int) *graph.Model {
 	b := plain()
 	w := b.parameter("w", 8)
@@ -198,8 +201,8 @@ func manySymbols(n int) *graph.Model {
 	return b.loss(x)
 }
 
-// growing is a chain of n steps that make an expression of a dim grow. A step is given the activation so far and
-// an input of as many rows as a symbol of its own says.
+// growing is a chain of n steps that make an expression of a dim grow. A step is given the
+// activation so far and an input of as many rows as a symbol of its own says.
 func growing(n int, step func(b *maker, i int, x, in graph.ValueID) graph.ValueID) *graph.Model {
 	b := plain()
 	x := b.input("rows", graph.Tensor(graph.Float32, graph.Dims(symbolic.Sym("r"), symbolic.Const(8))))
@@ -216,7 +219,8 @@ func sumOfDims(b *maker, _ int, x, in graph.ValueID) graph.ValueID {
 	return b.one("", "Concat", []graph.Attr{num("axis", 0)}, x, in)
 }
 
-// productOfSums joins rows and multiplies their number: (r+s0)*(r+s0+s1)*… grows exponentially when it is multiplied out.
+// productOfSums joins rows and multiplies their number: (r+s0)*(r+s0+s1)*… grows exponentially when
+// it is multiplied out.
 func productOfSums(b *maker, _ int, x, in graph.ValueID) graph.ValueID {
 	joined := b.one("", "Concat", []graph.Attr{num("axis", 0)}, x, in)
 	turned := b.one("", "Transpose", []graph.Attr{ints("perm", 1, 0)}, joined)
@@ -433,8 +437,9 @@ func reversed(n int) *graph.Model {
 	return m
 }
 
-// GrowingLoops is a Loop in a Loop in a Loop, so many deep. Each carries a few values, one of which grows in every iteration while the
-// others are those before it: their types settle one by one, and those inside once for every time.
+// GrowingLoops is a Loop in a Loop in a Loop, so many deep. Each carries a few values, one of which
+// grows in every iteration while the others are those before it: their types settle one by one, and
+// those inside once for every time.
 func GrowingLoops(depth int) *graph.Model {
 	b := plain()
 	x := b.input("row", graph.Tensor(graph.Float32, graph.Ints(8)))

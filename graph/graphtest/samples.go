@@ -16,8 +16,8 @@ type Sample struct {
 	File   string // the model
 }
 
-// Samples says which of them a test is about. A test runs on the models that are listed here and on no
-// other: one more file beside the repository changes nothing, one that is missing is an error.
+// Samples says which of them a test is about. A test runs on the models that are listed here and on
+// no other: one more file beside the repository changes nothing, one that is missing is an error.
 type Samples uint8
 
 const (

@@ -10,7 +10,8 @@ import (
 	"memopt/graph/graphtest"
 )
 
-// TestSamples: what lies beside the listed samples does not count, and a listed one that is missing is an error.
+// TestSamples: what lies beside the listed samples does not count, and a listed one that is missing
+// is an error.
 func TestSamples(t *testing.T) {
 	root := t.TempDir()
 	write := func(path string) {

@@ -19,16 +19,17 @@ type Options struct {
 	Yield    bool // the halves meet at a YieldOp; else at a scalar loss
 	// Layers makes the forward half of equal blocks, as networks are, in place of random operators.
 	Layers bool
-	// Control has some of the operators stand in the subgraphs of If, Loop and Scan nodes, which read values around them.
+	// Control has some of the operators stand in the subgraphs of If, Loop and Scan nodes, which
+	// read values around them.
 	Control bool
 	// Rows and Width are the dims of all activations; 0: 256 (the symbol "N" with Symbolic) and 64.
 	Rows, Width int64
 }
 
-// Training makes a random joint graph: a forward half of operators that training graphs use, a YieldOp or
-// a loss, and a backward half that reads forward values in reverse. The graph is
-// valid and its shapes agree; its gradients are not those of the forward half.
-// It takes time linear in Nodes.
+// Training makes a random joint graph: a forward half of operators that training graphs use, a
+// YieldOp or a loss, and a backward half that reads forward values in reverse. The graph is valid
+// and its shapes agree; its gradients are not those of the forward half. It takes time linear in
+// Nodes.
 func Training(rng *rand.Rand, o Options) *graph.Model {
 	b := newMaker(rng, o)
 	forward := o.Nodes * 2 / 5

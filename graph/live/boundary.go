@@ -29,8 +29,8 @@ type Boundary struct {
 	Kind BoundaryKind
 	Node graph.NodeID
 	Loss graph.ValueID // the loss, or NoValue with a YieldOp
-	// Backward is the first backward node of the file where a record says so, and all behind it are backward,
-	// too; else NoNode.
+	// Backward is the first backward node of the file where a record says so, and all behind it are
+	// backward, too; else NoNode.
 	Backward graph.NodeID
 }
 
@@ -120,10 +120,10 @@ func recordedBoundary(g *graph.Graph, text string) (Boundary, error) {
 	return Boundary{}, fmt.Errorf("metadata %s: names the backward node %q, which is not there; remove the entry to have the boundary found anew", BoundaryKey, r.Backward)
 }
 
-// lossBoundary looks for the loss among the scalar float outputs: the first one
-// that comes from a loss operator where there is one, else the first. What comes from an operator of backward
-// halves is none: it may be a weight of one element. A graph whose loss
-// is no output has its last loss operator as boundary.
+// lossBoundary looks for the loss among the scalar float outputs: the first one that comes from a
+// loss operator where there is one, else the first. What comes from an operator of backward halves
+// is none: it may be a weight of one element. A graph whose loss is no output has its last loss
+// operator as boundary.
 func lossBoundary(g *graph.Graph) (Boundary, error) {
 	fromLoss, lastLoss := reachable(g, op.Loss)
 	fromGradient, _ := reachable(g, op.Gradient)
@@ -159,7 +159,8 @@ func isScalarFloat(t graph.Type) bool {
 	return ok && n == 1 && t.Shape.Rank() <= 1
 }
 
-// reachable marks the nodes that an operator of a role leads to, itself included, and returns the last such operator.
+// reachable marks the nodes that an operator of a role leads to, itself included, and returns the
+// last such operator.
 func reachable(g *graph.Graph, role op.Role) (reached []bool, last graph.NodeID) {
 	reached, last = make([]bool, len(g.Nodes)), graph.NoNode
 	order, err := graph.Topological(g)
@@ -177,9 +178,9 @@ func reachable(g *graph.Graph, role op.Role) (reached []bool, last graph.NodeID)
 	return reached, last
 }
 
-// Split marks the backward nodes of a graph: those that a record says; with a YieldOp, those that stand behind
-// it in the order; otherwise those that the loss does not depend on and that read, directly or
-// through others, what the forward half makes, or that stand behind the loss. The
+// Split marks the backward nodes of a graph: those that a record says; with a YieldOp, those that
+// stand behind it in the order; otherwise those that the loss does not depend on and that read,
+// directly or through others, what the forward half makes, or that stand behind the loss. The
 // boundary node itself is forward.
 func Split(g *graph.Graph, b Boundary, order graph.Order) []bool {
 	behind := make([]bool, len(g.Nodes))

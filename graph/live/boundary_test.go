@@ -50,7 +50,8 @@ func TestRecordedBoundary(t *testing.T) {
 	}
 }
 
-// TestLossIsNoWeight: an updated weight of one element is a scalar that comes from the loss, and is none.
+// TestLossIsNoWeight: an updated weight of one element is a scalar that comes from the loss, and is
+// none.
 func TestLossIsNoWeight(t *testing.T) {
 	m, err := graph.Parse(`<ir_version: 8, opset_import: ["" : 13, "com.microsoft" : 1]>
 g (float[2, 5] x, int64[2] labels, float[1] w) => (float[1] updated)

@@ -8,12 +8,13 @@ import (
 	"memopt/graph/op"
 )
 
-// DefaultOrder returns the order in which stock ONNX Runtime executes a graph at its default setting, as far as no
-// optimization changes the nodes: a depth-first walk against the edges from the nodes that no other node
-// reads, the last of them in the file first, which goes to the producer that stands last in the file first (its
-// graph_viewer.cc). Constant nodes, which ONNX Runtime turns into initializers, come first. Operators without a kernel
-// of their own it replaces by their function bodies, whose nodes count as if they stood behind all others. The
-// nodes must stand in the file so that producers come before their readers.
+// DefaultOrder returns the order in which stock ONNX Runtime executes a graph at its default
+// setting, as far as no optimization changes the nodes: a depth-first walk against the edges from
+// the nodes that no other node reads, the last of them in the file first, which goes to the
+// producer that stands last in the file first (its graph_viewer.cc). Constant nodes, which ONNX
+// Runtime turns into initializers, come first. Operators without a kernel of their own it replaces
+// by their function bodies, whose nodes count as if they stood behind all others. The nodes must
+// stand in the file so that producers come before their readers.
 func DefaultOrder(g *graph.Graph) graph.Order {
 	p := &Program{Steps: make([]Step, len(g.Nodes)), Bytes: make([]int64, len(g.Values))}
 	for i := range g.Nodes {
@@ -29,20 +30,24 @@ func DefaultOrder(g *graph.Graph) graph.Order {
 	return order
 }
 
-// DefaultOrder is the order of DefaultOrder for a program whose steps stand in the order of the file that it is to
-// be written to. Step i of the result is the step of the program that runs as the i-th.
+// DefaultOrder is the order of DefaultOrder for a program whose steps stand in the order of the
+// file that it is to be written to. Step i of the result is the step of the program that runs as
+// the i-th.
 func (p *Program) DefaultOrder() []int32 { return new(DefaultOrderer).Order(p) }
 
-// DefaultOrderer computes the default order of one program after the other in the same memory. The zero value is
-// ready for use and computes the order where all optimizations are off.
+// DefaultOrderer computes the default order of one program after the other in the same memory. The
+// zero value is ready for use and computes the order where all optimizations are off.
 type DefaultOrderer struct {
-	// Basic takes Identity nodes out before the walk, as ONNX Runtime does from the basic level of optimization on, unless the
-	// value that it copies has other readers and the copy is a graph output. They follow what they copy.
+	// Basic takes Identity nodes out before the walk, as ONNX Runtime does from the basic level of
+	// optimization on, unless the value that it copies has other readers and the copy is a graph
+	// output. They follow what they copy.
 	Basic bool
-	// Reverse turns every preference of the walk around. No runtime does so, but what peaks low in either order does not depend on
-	// how nodes are numbered, which changes when a runtime fuses them.
+	// Reverse turns every preference of the walk around. No runtime does so, but what peaks low in
+	// either order does not depend on how nodes are numbered, which changes when a runtime fuses
+	// them.
 	Reverse bool
-	// Numbered says that the steps stand in the order of ONNX Runtime's numbers: what it expands has its place among them.
+	// Numbered says that the steps stand in the order of ONNX Runtime's numbers: what it expands
+	// has its place among them.
 	Numbered bool
 
 	def       []int32    // by value: its producer, or -1
@@ -112,7 +117,8 @@ func (o *DefaultOrderer) emit(step int32) {
 
 func isConstant(s *Step) bool { return op.Of(s.Kind).Has(op.ConstantRole) }
 
-// Expands reports whether ONNX Runtime's inference build runs the operator's function body, whose nodes are numbered behind all others.
+// Expands reports whether ONNX Runtime's inference build runs the operator's function body, whose
+// nodes are numbered behind all others.
 func Expands(k graph.Kind) bool {
 	return k == op.SoftmaxCrossEntropyLoss || k == op.NegativeLogLikelihoodLoss
 }

@@ -15,8 +15,8 @@ import (
 	_ "memopt/internal/rapidflags"
 )
 
-// plainDefaultOrder is the walk as a recursion over sets: from the last leaf to the first, a node's producers with the highest number
-// first, each when all of its own are done.
+// plainDefaultOrder is the walk as a recursion over sets: from the last leaf to the first, a node's
+// producers with the highest number first, each when all of its own are done.
 func plainDefaultOrder(g *graph.Graph) graph.Order {
 	constant := func(id graph.NodeID) bool { return op.Of(g.Nodes[id].Kind).Has(op.ConstantRole) }
 	read := map[graph.NodeID]bool{}
@@ -71,8 +71,9 @@ func TestDefaultOrderIsTheRecursiveWalk(t *testing.T) {
 	})
 }
 
-// TestDefaultOrderByHand holds the order to what ONNX Runtime 1.30 does with a small graph: weight gradients last, but for the last in
-// the file; without Identity nodes from the basic level on; the loss's function body before all else.
+// TestDefaultOrderByHand holds the order to what ONNX Runtime 1.30 does with a small graph: weight
+// gradients last, but for the last in the file; without Identity nodes from the basic level on; the
+// loss's function body before all else.
 func TestDefaultOrderByHand(t *testing.T) {
 	m, err := graph.Parse(`<ir_version: 8, opset_import: ["" : 17]>
 step (float[4, 8] x, float[8, 8] w1, float[8, 8] w2, int64[4] t) => (float loss, float[8, 8] g2, float[8, 8] g1)

@@ -149,8 +149,8 @@ func TestSimulateAgainstReference(t *testing.T) {
 	}
 }
 
-// refLowerBound is the bound by its definition: what the hungriest step reads and makes, each buffer once and less what it might write in
-// place, or the outputs together.
+// refLowerBound is the bound by its definition: what the hungriest step reads and makes, each
+// buffer once and less what it might write in place, or the outputs together.
 func refLowerBound(p *Program) int64 {
 	root := make([]graph.ValueID, len(p.Bytes))
 	for v := range root {
@@ -198,7 +198,8 @@ func TestLowerBoundAgainstReference(t *testing.T) {
 	}
 }
 
-// TestSumsOverflow: sizes that fit each by itself but not together are an error; the largest sum that fits is none.
+// TestSumsOverflow: sizes that fit each by itself but not together are an error; the largest sum
+// that fits is none.
 func TestSumsOverflow(t *testing.T) {
 	make := func(a, b int64) *Program {
 		return &Program{Bytes: []int64{8, a, b}, Persistent: []bool{true, false, false}, Outputs: []graph.ValueID{1, 2}, Steps: []Step{

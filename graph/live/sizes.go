@@ -20,13 +20,14 @@ const Unsized int64 = -1
 type Sizes struct {
 	Bytes []int64
 	Inner []int64 // by NodeID: the peak of what runs inside a node's subgraphs; nil where no node has any
-	// Aliased says which nodes' first outputs lie in the memory of their first inputs, by NodeID, in a runtime that writes
-	// nothing in place and has no other views. Nil: the op table says what is a view and what may be written in place.
+	// Aliased says which nodes' first outputs lie in the memory of their first inputs, by NodeID,
+	// in a runtime that writes nothing in place and has no other views. Nil: the op table says what
+	// is a view and what may be written in place.
 	Aliased []bool
 }
 
-// Alias makes the sizes those of a runtime of which it is known which nodes share memory. What updates its operands has
-// outputs of no size there.
+// Alias makes the sizes those of a runtime of which it is known which nodes share memory. What
+// updates its operands has outputs of no size there.
 func (s *Sizes) Alias(g *graph.Graph, aliased []bool) {
 	s.Aliased = aliased
 	for _, n := range g.Nodes {
@@ -62,8 +63,8 @@ func (s *Sizes) InPlace(n *graph.Node) []int {
 // whose size is negative or leaves int64.
 func EvalSizes(g *graph.Graph, env symbolic.Env) (*Sizes, error) { return evalSizes(g, env, nil) }
 
-// EvalRunSizes is EvalSizes for a run, which finds out for itself what a symbol stands for that no graph input has: values of such a
-// size are Unsized.
+// EvalRunSizes is EvalSizes for a run, which finds out for itself what a symbol stands for that no
+// graph input has: values of such a size are Unsized.
 func EvalRunSizes(g *graph.Graph, env symbolic.Env) (*Sizes, error) {
 	inputs := map[string]bool{}
 	for _, d := range g.Inputs {
@@ -74,7 +75,8 @@ func EvalRunSizes(g *graph.Graph, env symbolic.Env) (*Sizes, error) {
 	return evalSizes(g, env, func(symbol string) bool { return !inputs[symbol] })
 }
 
-// evalSizes evaluates sizes; those are Unsized that lack nothing but symbols that may stay open. open is nil where none may.
+// evalSizes evaluates sizes; those are Unsized that lack nothing but symbols that may stay open.
+// open is nil where none may.
 func evalSizes(g *graph.Graph, env symbolic.Env, open func(symbol string) bool) (*Sizes, error) {
 	s := &Sizes{Bytes: make([]int64, len(g.Values))}
 	unbound := unboundSymbols{}
@@ -116,7 +118,8 @@ type unboundSymbol struct {
 	origin string       // in words; "" there
 }
 
-// add notes the symbols that a value's size lacks. Of several values that have a symbol that counts whose node stands first.
+// add notes the symbols that a value's size lacks. Of several values that have a symbol that counts
+// whose node stands first.
 func (u unboundSymbols) add(g *graph.Graph, id graph.ValueID, missing *symbolic.UnboundError) {
 	v := &g.Values[id]
 	for _, name := range missing.Symbols {

@@ -15,8 +15,9 @@ import (
 	"memopt/internal/mapfile"
 )
 
-// TestWriteOfChangedFiles: a file of the model that becomes shorter, or is written to, after it was mapped makes an error of
-// the write, wherever the weight lies and wherever it goes, and leaves nothing behind.
+// TestWriteOfChangedFiles: a file of the model that becomes shorter, or is written to, after it was
+// mapped makes an error of the write, wherever the weight lies and wherever it goes, and leaves
+// nothing behind.
 func TestWriteOfChangedFiles(t *testing.T) {
 	const elements = 64 << 10
 	text := fmt.Sprintf(`<ir_version: 8, opset_import: ["" : 17]>

@@ -245,7 +245,8 @@ const (
 	idBlock   = 1024
 )
 
-// nodeBytes is what a node takes at least, with its values and what later passes note of it, however few bytes of the file it is.
+// nodeBytes is what a node takes at least, with its values and what later passes note of it,
+// however few bytes of the file it is.
 const nodeBytes = 1024
 
 // newNode takes a node from a block.

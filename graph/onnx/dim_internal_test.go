@@ -38,8 +38,8 @@ func TestParseDim(t *testing.T) {
 }
 
 // TestParseDimIsBounded: hostile texts stay names or cost no more than an honest formula. What they
-// allocate is counted, since that grows with the terms that are multiplied out and, unlike time, is the
-// same on a busy machine.
+// allocate is counted, since that grows with the terms that are multiplied out and, unlike time, is
+// the same on a busy machine.
 func TestParseDimIsBounded(t *testing.T) {
 	for _, text := range []string{
 		strings.Repeat("(a+b+c+d+1)*", 19) + "1",

@@ -41,8 +41,8 @@ func (x *externals) refer(location string) {
 	x.named = append(x.named, location)
 }
 
-// checkLinks refuses files that are links out of the model's folder before anybody asks for their contents.
-// Files that are missing are no fault of a model that is only looked at.
+// checkLinks refuses files that are links out of the model's folder before anybody asks for their
+// contents. Files that are missing are no fault of a model that is only looked at.
 func (x *externals) checkLinks() error {
 	if x.dir == "" || len(x.named) == 0 {
 		return nil
@@ -193,7 +193,8 @@ func (o *outside) Bytes() ([]byte, error) {
 	return data[o.ext.Offset : o.ext.Offset+length], nil
 }
 
-// length returns how many bytes the tensor takes of a file of the given size, and makes sure that they are there.
+// length returns how many bytes the tensor takes of a file of the given size, and makes sure that
+// they are there.
 func (o *outside) length(size int64) (int64, error) {
 	length := o.ext.Length
 	if length < 0 {
@@ -206,8 +207,9 @@ func (o *outside) length(size int64) (int64, error) {
 	return length, nil
 }
 
-// copier copies tensors from files of external data without mapping them: a mapping would make every byte resident that is
-// copied. It keeps the last file open, since tensors that follow each other mostly lie in one.
+// copier copies tensors from files of external data without mapping them: a mapping would make
+// every byte resident that is copied. It keeps the last file open, since tensors that follow each
+// other mostly lie in one.
 type copier struct {
 	files    *externals
 	location string

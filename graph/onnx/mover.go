@@ -95,8 +95,8 @@ func (m *mover) stays(wire []byte, weight bool) (bool, error) {
 	return stays, err
 }
 
-// writeData writes the data file. What lies in external data is copied from file to file; tensors of the model's own
-// file and of the heap are written from where they are.
+// writeData writes the data file. What lies in external data is copied from file to file; tensors
+// of the model's own file and of the heap are written from where they are.
 func (m *mover) writeData(w io.Writer) error {
 	b := buffered(w)
 	var from copier

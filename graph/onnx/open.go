@@ -24,8 +24,8 @@ const MaxStreamBytes = 2 << 30
 // mapped when their contents are asked for and released with it. A pipe is read as by
 // [Read]; what is neither a regular file nor a pipe is refused.
 //
-// The error is a *FormatError where the file is no valid model, and a *mapfile.ChangedError where somebody
-// writes to it meanwhile. Whoever reads contents later does so under mapfile.Guard.
+// The error is a *FormatError where the file is no valid model, and a *mapfile.ChangedError where
+// somebody writes to it meanwhile. Whoever reads contents later does so under mapfile.Guard.
 func Open(path string) (*graph.Model, *Opened, error) {
 	f, info, err := inputfile.Open(path, inputfile.Unlimited)
 	if err != nil {

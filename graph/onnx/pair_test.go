@@ -12,8 +12,9 @@ import (
 	"memopt/internal/fileio"
 )
 
-// TestModelSurvives: while a model with external data takes the place of another, what a kill would leave opens at every step, with the
-// numbers of the old one or of the new one; in the end the files are those of a model that takes nobody's place.
+// TestModelSurvives: while a model with external data takes the place of another, what a kill would
+// leave opens at every step, with the numbers of the old one or of the new one; in the end the
+// files are those of a model that takes nobody's place.
 func TestModelSurvives(t *testing.T) {
 	withData := func(fill byte) *graph.Model {
 		m := &graph.Model{IRVersion: 8, Graph: graph.New("g", nil), Opsets: []graph.Opset{{Version: 17}}}

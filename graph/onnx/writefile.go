@@ -19,17 +19,19 @@ type Options struct {
 	// stored outside the model, in a file with the model's name and ".data" added;
 	// 0 moves none there. Attributes' tensors and strings always stay in the model.
 	ExternalDataThreshold int64
-	// Check, where there is one, is asked about each file before anything is written; its error ends the write.
+	// Check, where there is one, is asked about each file before anything is written; its error
+	// ends the write.
 	Check func(path string) error
 }
 
 // ErrInput says that a write would replace a file that the model was read from.
 var ErrInput = errors.New("the output would overwrite an input of the model; choose another name")
 
-// WriteFile writes the model to a file, as package fileio says: whole or not at all. A model with data
-// in a file beside it appears with it, and where it takes the place of an older pair, the old pair or the new one is there whenever
-// the process is killed ([fileio.Pair]). A file that the model was read from, or external data that it refers
-// to, is never replaced (ErrInput); other existing files are.
+// WriteFile writes the model to a file, as package fileio says: whole or not at all. A model with
+// data in a file beside it appears with it, and where it takes the place of an older pair, the old
+// pair or the new one is there whenever the process is killed ([fileio.Pair]). A file that the
+// model was read from, or external data that it refers to, is never replaced (ErrInput); other
+// existing files are.
 //
 // External data stays where it is when the output lies in the model's own
 // folder. Otherwise what the model uses of it is copied to a file beside the output,
@@ -38,11 +40,12 @@ var ErrInput = errors.New("the output would overwrite an input of the model; cho
 //
 // A path that is a device, a pipe or a descriptor (/dev/stdout) is written to as it is.
 //
-// The error is a *mapfile.ChangedError where a file that is read for it has changed since it was mapped; what
-// was made of it is not kept.
+// The error is a *mapfile.ChangedError where a file that is read for it has changed since it was
+// mapped; what was made of it is not kept.
 func WriteFile(path string, m *graph.Model, opts Options) (err error) {
 	defer func() {
-		// What failed because of it means nothing: the system says of a write from a mapping that has become shorter "bad address".
+		// What failed because of it means nothing: the system says of a write from a mapping that
+		// has become shorter "bad address".
 		if changed := mapfile.Check(); err != nil && changed != nil {
 			err = changed
 		}
@@ -90,7 +93,8 @@ func WriteFile(path string, m *graph.Model, opts Options) (err error) {
 	return pair.Write()
 }
 
-// unchanged is a function that writes, and fails where a file that it may have read from has changed since it was mapped.
+// unchanged is a function that writes, and fails where a file that it may have read from has
+// changed since it was mapped.
 func unchanged(write func(io.Writer) error) func(io.Writer) error {
 	return func(w io.Writer) error {
 		if err := write(w); err != nil {

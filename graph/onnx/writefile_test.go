@@ -138,8 +138,8 @@ func TestWriteFileSharesMovedBytes(t *testing.T) {
 	assert.Equal(t, eightBytes, data)
 }
 
-// TestWriteFileCopies: what is copied from file to file is what the model uses, large and small tensors of several files in turn, and
-// a file that ends too early is said.
+// TestWriteFileCopies: what is copied from file to file is what the model uses, large and small
+// tensors of several files in turn, and a file that ends too early is said.
 func TestWriteFileCopies(t *testing.T) {
 	dir, elsewhere := t.TempDir(), t.TempDir()
 	files := map[string][]byte{"a.bin": make([]byte, 300_000), "b.bin": make([]byte, 500_000)}

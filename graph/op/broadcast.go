@@ -94,8 +94,8 @@ func (inf *inference) broadcastDim(a, b symbolic.Expr) (d symbolic.Expr, ok bool
 	return symbolic.Max(a, b), true
 }
 
-// isGuess reports whether a dim is unknown or made of labels: symbols that no graph input has, so that the caller
-// cannot bind them.
+// isGuess reports whether a dim is unknown or made of labels: symbols that no graph input has, so
+// that the caller cannot bind them.
 func (inf *inference) isGuess(d symbolic.Expr) bool {
 	if !d.IsKnown() {
 		return true

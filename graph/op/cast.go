@@ -42,7 +42,8 @@ func castLikeRule(c *Ctx) {
 	}
 }
 
-// foldCast converts contents: to integers by cutting off the fraction, to bools by comparing with 0.
+// foldCast converts contents: to integers by cutting off the fraction, to bools by comparing with
+// 0.
 func (c *Ctx) foldCast(to graph.DType) {
 	switch {
 	case to.IsFloat():

@@ -6,8 +6,9 @@ import (
 	"memopt/graph"
 )
 
-// checkDefinition holds a node to what the schema of its version says of operands and attributes. No rule, of shapes
-// or of gradients, and no kernel sees a node that the schema has something against.
+// checkDefinition holds a node to what the schema of its version says of operands and attributes.
+// No rule, of shapes or of gradients, and no kernel sees a node that the schema has something
+// against.
 func (c *Ctx) checkDefinition() {
 	sig := c.Info.signature(c.Version)
 	if sig == nil {
@@ -19,8 +20,8 @@ func (c *Ctx) checkDefinition() {
 	c.laterOrNever(sig, (*Ctx).typeFault)
 }
 
-// laterOrNever holds a node to a signature. What a later version of the operator admits is noted and taken: rules and
-// kernels are written for all versions.
+// laterOrNever holds a node to a signature. What a later version of the operator admits is noted
+// and taken: rules and kernels are written for all versions.
 func (c *Ctx) laterOrNever(sig *signature, fault func(*Ctx, *signature) string) {
 	text := fault(c, sig)
 	if text == "" || c.err != nil {
@@ -33,8 +34,8 @@ func (c *Ctx) laterOrNever(sig *signature, fault func(*Ctx, *signature) string) 
 	}
 }
 
-// checkCounts refuses operands that the version does not know: their meaning in another version need not be what
-// the rule of this one makes of them.
+// checkCounts refuses operands that the version does not know: their meaning in another version
+// need not be what the rule of this one makes of them.
 func (c *Ctx) checkCounts(sig *signature) {
 	if n, want := len(c.Node.Inputs), arity(sig.inputs); want.Max >= 0 && n > want.Max {
 		c.Errorf("has %d inputs, wanted %v", n, want)
@@ -63,7 +64,8 @@ func (c *Ctx) givenFault(sig *signature) string {
 	return ""
 }
 
-// attrFault holds attributes to the kinds that a schema gives them. Those that it does not have say nothing.
+// attrFault holds attributes to the kinds that a schema gives them. Those that it does not have say
+// nothing.
 func (c *Ctx) attrFault(sig *signature) string {
 	for i := range sig.attrs {
 		spec := &sig.attrs[i]
@@ -82,11 +84,11 @@ func (c *Ctx) attrFault(sig *signature) string {
 	return ""
 }
 
-// typeFault holds the types of inputs, as far as they are known, to a schema's: each has a set, and those of one variable
-// are equal.
+// typeFault holds the types of inputs, as far as they are known, to a schema's: each has a set, and
+// those of one variable are equal.
 //
-// Of operands that an operator may have any number of, each is held to the first, and to the first whose element type is known: all to all
-// would take quadratic time.
+// Of operands that an operator may have any number of, each is held to the first, and to the first
+// whose element type is known: all to all would take quadratic time.
 func (c *Ctx) typeFault(sig *signature) string {
 	known := -1 // the first of the repeated operands that is a tensor of known type
 	for i := range c.Node.Inputs {
@@ -116,7 +118,8 @@ func (c *Ctx) typeFault(sig *signature) string {
 	return ""
 }
 
-// apartFrom says how the type of input i contradicts that of input j, where both have one type variable.
+// apartFrom says how the type of input i contradicts that of input j, where both have one type
+// variable.
 func (c *Ctx) apartFrom(sig *signature, variable string, j, i int) string {
 	if slot(sig.inputs, j).variable != variable || !apart(c.In(j), c.In(i)) {
 		return ""

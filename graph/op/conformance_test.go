@@ -28,8 +28,8 @@ const (
 	contradicts                // something else is found
 )
 
-// TestConformance forgets the declared types of outputs, infers them and compares; once
-// from the types of the inputs alone, and once with the inputs as constants, so that what depends on
+// TestConformance forgets the declared types of outputs, infers them and compares; once from the
+// types of the inputs alone, and once with the inputs as constants, so that what depends on
 // contents is found as well.
 func TestConformance(t *testing.T) {
 	files, err := filepath.Glob(conformanceDir + "/*/*/model.onnx")
@@ -175,8 +175,8 @@ func compareShapes(got, want graph.Shape) verdict {
 	return v
 }
 
-// dataDependent lists, by a part of their models' names, operators whose result's shape depends on contents
-// that inference does not carry along, with the reason.
+// dataDependent lists, by a part of their models' names, operators whose result's shape depends on
+// contents that inference does not carry along, with the reason.
 var dataDependent = map[string]string{
 	"test_nonzero":           "counts elements that are not 0",
 	"test_unique":            "counts distinct elements",

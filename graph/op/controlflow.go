@@ -79,8 +79,8 @@ func (b *body) run(inputs []graph.Type, contents [][]symbolic.Expr) error {
 	return b.inf.run(b.order)
 }
 
-// Loops in loops take several rounds each, which multiply. What is spent on bodies in all rounds together is bounded
-// by about so many times the nodes of the file.
+// Loops in loops take several rounds each, which multiply. What is spent on bodies in all rounds
+// together is bounded by about so many times the nodes of the file.
 const (
 	bodyRounds = 16
 	bodyNodes  = 1 << 18

@@ -2,8 +2,8 @@ package op
 
 import "memopt/symbolic"
 
-// batchedGemmRule: Y = alpha*A'*B' + beta*C of stacks of matrices, one of which has more than two dims; the dims before
-// the last two are broadcast.
+// batchedGemmRule: Y = alpha*A'*B' + beta*C of stacks of matrices, one of which has more than two
+// dims; the dims before the last two are broadcast.
 func batchedGemmRule(c *Ctx) {
 	c.want(0, floats)
 	dtype := c.sameTypes(0, 1, 2)
@@ -34,8 +34,9 @@ func batchedGemmFLOPs(c *Ctx) symbolic.Expr {
 	return symbolic.Const(2).Mul(c.OutElements(0)).Mul(a.Dims[len(a.Dims)-1])
 }
 
-// layerNormGradDeeployRule: the gradient of the output, the input, the scale and perhaps a bias, which nothing depends
-// on, give the gradient of the input and, where they are asked for, of scale and bias. There are no statistics.
+// layerNormGradDeeployRule: the gradient of the output, the input, the scale and perhaps a bias,
+// which nothing depends on, give the gradient of the input and, where they are asked for, of scale
+// and bias. There are no statistics.
 func layerNormGradDeeployRule(c *Ctx) {
 	x := c.gradOf(0, 1)
 	scale := c.In(2)
@@ -71,7 +72,8 @@ func logProbLossRule(c *Ctx) {
 	}
 }
 
-// unitLossGradRule: log-probabilities and labels give the gradient of the scores for a gradient of the loss of 1.
+// unitLossGradRule: log-probabilities and labels give the gradient of the scores for a gradient of
+// the loss of 1.
 func unitLossGradRule(c *Ctx) {
 	c.lossShape(0, 1, -1)
 	if !c.Failed() {

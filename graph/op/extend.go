@@ -2,17 +2,17 @@ package op
 
 import "memopt/graph"
 
-// Extender infers the types of a graph that is still growing: a pass that adds nodes one by one knows the
-// type of each value that it makes.
+// Extender infers the types of a graph that is still growing: a pass that adds nodes one by one
+// knows the type of each value that it makes.
 type Extender struct {
 	inf   *inference
 	outer *Extender // of the enclosing graph
 }
 
-// NewExtender infers the types of a model's main graph as InferAsIs does and is ready for nodes to come. It is
-// careful where Infer looks for the likeliest description: two dims are the same expression only if they are
-// equal in every legal run, also where one operand of a broadcast may be stretched and where the file
-// says that it is not.
+// NewExtender infers the types of a model's main graph as InferAsIs does and is ready for nodes to
+// come. It is careful where Infer looks for the likeliest description: two dims are the same
+// expression only if they are equal in every legal run, also where one operand of a broadcast may
+// be stretched and where the file says that it is not.
 func NewExtender(m *graph.Model) (*Extender, error) {
 	Bind(m)
 	order, err := graph.Topological(m.Graph)
@@ -27,8 +27,8 @@ func NewExtender(m *graph.Model) (*Extender, error) {
 // Result returns what has been inferred so far.
 func (e *Extender) Result() *Result { return e.inf.res }
 
-// Body is ready for the nodes of a subgraph of the graph: a body in the making, or one that has nodes
-// already. The types of its inputs must be known.
+// Body is ready for the nodes of a subgraph of the graph: a body in the making, or one that has
+// nodes already. The types of its inputs must be known.
 func (e *Extender) Body(g *graph.Graph) (*Extender, error) {
 	e.catchUp()
 	order, err := graph.Topological(g)
@@ -40,8 +40,9 @@ func (e *Extender) Body(g *graph.Graph) (*Extender, error) {
 	return &Extender{inf: inf, outer: e}, inf.run(order)
 }
 
-// Node sets the kind of a node that has been added to the graph and infers the types of its outputs. All its
-// inputs must be known already. What the definition has against it is an error, as for Infer.
+// Node sets the kind of a node that has been added to the graph and infers the types of its
+// outputs. All its inputs must be known already. What the definition has against it is an error, as
+// for Infer.
 func (e *Extender) Node(n *graph.Node) error {
 	e.catchUp()
 	bindNode(n, nil)

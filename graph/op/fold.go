@@ -123,7 +123,8 @@ func foldMul(c *Ctx) {
 	}
 }
 
-// foldZeros knows a product of which one factor is zeros, whatever the integers are that it is multiplied with.
+// foldZeros knows a product of which one factor is zeros, whatever the integers are that it is
+// multiplied with.
 func (c *Ctx) foldZeros(zeros block, other int) {
 	for _, e := range zeros.elems {
 		if n, ok := e.Const(); !ok || n != 0 {

@@ -6,9 +6,10 @@ import (
 	"memopt/graph"
 )
 
-// FoldConditions replaces every If whose condition is the same in every run, as inference finds it, by the branch that
-// is taken, in subgraphs too. Exporters ask for shapes that way; the other branch may contradict them, and the symbols in
-// it mean nothing. A model that inference refuses is left as it is.
+// FoldConditions replaces every If whose condition is the same in every run, as inference finds it,
+// by the branch that is taken, in subgraphs too. Exporters ask for shapes that way; the other
+// branch may contradict them, and the symbols in it mean nothing. A model that inference refuses is
+// left as it is.
 func FoldConditions(m *graph.Model) (changed bool, err error) {
 	if !hasIf(m.Graph) {
 		return false, nil

@@ -10,8 +10,8 @@ import (
 	"memopt/graph/op"
 )
 
-// TestFoldConditions runs testdata/fold_if.txt: "fold" parses a graph, folds its conditions and prints it with the types
-// that inference finds then.
+// TestFoldConditions runs testdata/fold_if.txt: "fold" parses a graph, folds its conditions and
+// prints it with the types that inference finds then.
 func TestFoldConditions(t *testing.T) {
 	datadriven.RunTest(t, "testdata/fold_if.txt", func(t *testing.T, d *datadriven.TestData) string {
 		m, err := graph.Parse(`<ir_version: 8, opset_import: ["": 17]> `+d.Input, "test")

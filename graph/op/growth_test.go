@@ -11,8 +11,9 @@ import (
 	"memopt/graph/op"
 )
 
-// TestGrowthIsBounded: dims that grow with every node are expressions while they are small, and what all values' dims have in terms, and the
-// sizes of values, stays within a bound that does not depend on the graph.
+// TestGrowthIsBounded: dims that grow with every node are expressions while they are small, and
+// what all values' dims have in terms, and the sizes of values, stays within a bound that does not
+// depend on the graph.
 func TestGrowthIsBounded(t *testing.T) {
 	const most = 3 << 22 // a few times op's own bound: it leaves out what is small
 	for _, f := range graphtest.Select(t, "sums", "products", "floors") {
@@ -46,7 +47,8 @@ func TestSmallExpressionsAreFree(t *testing.T) {
 	}
 }
 
-// TestLoopsInLoops: types that change with every iteration at many levels at once end in a fault of the node, not in a walk without end.
+// TestLoopsInLoops: types that change with every iteration at many levels at once end in a fault of
+// the node, not in a walk without end.
 func TestLoopsInLoops(t *testing.T) {
 	m := graphtest.GrowingLoops(12)
 	res, err := op.InferAsIs(m)

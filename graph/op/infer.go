@@ -40,8 +40,8 @@ type Conflict struct {
 	Declared, Inferred graph.Type
 }
 
-// Refuted reports whether the two differ in elements or rank, and not only in dims. Then the inferred type stands, and
-// the node that makes the value has a Clash.
+// Refuted reports whether the two differ in elements or rank, and not only in dims. Then the
+// inferred type stands, and the node that makes the value has a Clash.
 func (c *Conflict) Refuted() bool {
 	a, b := c.Declared.Shape, c.Inferred.Shape
 	return apart(c.Declared, c.Inferred) || a.Ranked && b.Ranked && len(a.Dims) != len(b.Dims)
@@ -61,9 +61,9 @@ func (r *Result) Contents(id graph.ValueID) ([]symbolic.Expr, bool) {
 // its operator's definition.
 func Infer(m *graph.Model) (*Result, error) { return infer(m, true) }
 
-// InferAsIs is Infer for files as they are: a node that its operator's definition contradicts is read by
-// another version of it, or in a tool's dialect, and else is opaque: its outputs have the types that the file
-// states. Result.Deviations lists such nodes.
+// InferAsIs is Infer for files as they are: a node that its operator's definition contradicts is
+// read by another version of it, or in a tool's dialect, and else is opaque: its outputs have the
+// types that the file states. Result.Deviations lists such nodes.
 func InferAsIs(m *graph.Model) (*Result, error) { return infer(m, false) }
 
 func infer(m *graph.Model, strict bool) (*Result, error) {
@@ -138,7 +138,8 @@ func newInference(g *graph.Graph, opsets []graph.Opset, outer *inference) *infer
 	return inf
 }
 
-// readDeclared collects what the file says of node outputs. Of a graph output it may say something in two places.
+// readDeclared collects what the file says of node outputs. Of a graph output it may say something
+// in two places.
 func (inf *inference) readDeclared() {
 	for _, list := range [][]graph.Decl{inf.g.ValueInfo, inf.g.Outputs} {
 		for _, d := range list {
@@ -251,8 +252,8 @@ func (inf *inference) node(n *graph.Node) error {
 	return inf.checkOverflow(n)
 }
 
-// apply runs the rule of a row on a node; version 0 is that of the imported operator set. What the rule
-// finds is in inf.ctx. The error says what the definition has against the node.
+// apply runs the rule of a row on a node; version 0 is that of the imported operator set. What the
+// rule finds is in inf.ctx. The error says what the definition has against the node.
 func (inf *inference) apply(n *graph.Node, kind graph.Kind, version int) error {
 	info := Of(kind)
 	n.Kind, n.Version = kind, version

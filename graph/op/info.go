@@ -104,8 +104,9 @@ type Info struct {
 	// Mutates lists the inputs whose memory the operator updates: its state. An executor keeps such
 	// inputs from step to step.
 	Mutates []int
-	// Updates lists running statistics and the outputs that are their new values. Where these are made, no other output depends on
-	// the statistics, and ONNX Runtime's kernels write the new ones into the memory of the old, be they weights of the file.
+	// Updates lists running statistics and the outputs that are their new values. Where these are
+	// made, no other output depends on the statistics, and ONNX Runtime's kernels write the new
+	// ones into the memory of the old, be they weights of the file.
 	Updates []Update
 	// FLOPs is the number of floating-point operations of one execution; nil means
 	// one per element of the outputs, none for views and shape arithmetic.
@@ -122,8 +123,9 @@ type Info struct {
 	NonDiff []int
 	// Moved lists attributes that became inputs.
 	Moved []Moved
-	// Dialect names the tool in whose files nodes of this name mean what the row says, in spite of the operator
-	// sets that they import. Such a row is tried where the definition contradicts a node. "": the definition.
+	// Dialect names the tool in whose files nodes of this name mean what the row says, in spite of
+	// the operator sets that they import. Such a row is tried where the definition contradicts a
+	// node. "": the definition.
 	Dialect string
 	// ORT has ONNX Runtime's entries for the operator.
 	ORT []Recomputable
@@ -156,7 +158,8 @@ func (i *Info) SinceVersion(imported int64) int {
 	return since
 }
 
-// VersionOf returns the schema version of a node of the operator in a model that imports the given version of its domain.
+// VersionOf returns the schema version of a node of the operator in a model that imports the given
+// version of its domain.
 func (i *Info) VersionOf(n *graph.Node, imported int64) int {
 	if n.Version != 0 {
 		return n.Version
@@ -164,7 +167,8 @@ func (i *Info) VersionOf(n *graph.Node, imported int64) int {
 	return i.SinceVersion(imported)
 }
 
-// Title names the operator as messages do: with its version, or with the tool in whose dialect it is.
+// Title names the operator as messages do: with its version, or with the tool in whose dialect it
+// is.
 func (i *Info) Title(version int) string {
 	if i.Dialect != "" {
 		return i.Name + " of " + i.Dialect

@@ -8,15 +8,16 @@ import (
 	"memopt/symbolic"
 )
 
-// A label is a symbol that no graph input has: a name that a tool's shape inference has given to a dim that it could not express,
-// such as "unk__85". One name stands for one number wherever the file has it. So where one value with that dim
-// can be inferred, all can: what is learned of labels in one walk over the graph is put in their place in the next.
+// A label is a symbol that no graph input has: a name that a tool's shape inference has given to a
+// dim that it could not express, such as "unk__85". One name stands for one number wherever the
+// file has it. So where one value with that dim can be inferred, all can: what is learned of labels
+// in one walk over the graph is put in their place in the next.
 
 // maxLabelWalks bounds the walks: what is learned of one label may tell another.
 const maxLabelWalks = 4
 
-// inferAll walks over a graph until nothing more is learned of its labels. start makes an inference. Where the file's labels
-// contradict each other, they are believed no more than before.
+// inferAll walks over a graph until nothing more is learned of its labels. start makes an
+// inference. Where the file's labels contradict each other, they are believed no more than before.
 func inferAll(start func() *inference, order graph.Order) (*Result, error) {
 	known := map[string]symbolic.Expr{}
 	for walk := 1; ; walk++ {
@@ -55,7 +56,8 @@ func (inf *inference) equate(dim, other symbolic.Expr) {
 	inf.labels[names[0]] = agreed(inf.labels, names[0], other)
 }
 
-// agreed is what a label stands for after one more place says something of it: unknown where two say different things.
+// agreed is what a label stands for after one more place says something of it: unknown where two
+// say different things.
 func agreed(labels map[string]symbolic.Expr, name string, e symbolic.Expr) symbolic.Expr {
 	if old, ok := labels[name]; ok && !old.Equal(e) {
 		return symbolic.Unknown()
@@ -73,7 +75,8 @@ func (inf *inference) takeLabels(from map[string]symbolic.Expr) {
 	}
 }
 
-// learn adds to known what was found of labels that are left in types, and reports whether that is anything.
+// learn adds to known what was found of labels that are left in types, and reports whether that is
+// anything.
 func (inf *inference) learn(known map[string]symbolic.Expr) bool {
 	left := map[string]bool{}
 	inf.res.Walk(inf.g, func(g *graph.Graph, _ *Result) {

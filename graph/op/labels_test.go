@@ -9,7 +9,8 @@ import (
 	"memopt/graph/op"
 )
 
-// TestLabels: symbols that shape inference of other tools has left behind give way to what they stand for.
+// TestLabels: symbols that shape inference of other tools has left behind give way to what they
+// stand for.
 func TestLabels(t *testing.T) {
 	const head = `<ir_version: 8, opset_import: ["" : 17]> `
 	for name, c := range map[string]struct {
@@ -81,7 +82,8 @@ func TestLabels(t *testing.T) {
 	}
 }
 
-// TestLyingLabels: where believing a label makes a node invalid, the file is read as if it did not say it.
+// TestLyingLabels: where believing a label makes a node invalid, the file is read as if it did not
+// say it.
 func TestLyingLabels(t *testing.T) {
 	m, err := graph.Parse(`<ir_version: 8, opset_import: ["" : 17]> g (float[4] x, float[6] u, bool[6] keep) => (float[unk__1] y, float z) <float[unk__1] part> {
 		y = Exp(x)  part = Compress(u, keep)  a = Add(part, u)  z = ReduceMax<keepdims = 0>(a) }`, "labels")

@@ -54,9 +54,10 @@ func (inf *inference) mergeShape(declared, inferred graph.Shape) (graph.Shape, b
 	return out, ok
 }
 
-// mergeDim prefers what the file says, with one exception: a declared symbol
-// that no graph input has is only a label (labels.go), and what is inferred says more. Careful inference does not believe that a dim is as long as one of the operands where it found that
-// the other one may be longer.
+// mergeDim prefers what the file says, with one exception: a declared symbol that no graph input
+// has is only a label (labels.go), and what is inferred says more. Careful inference does not
+// believe that a dim is as long as one of the operands where it found that the other one may be
+// longer.
 func (inf *inference) mergeDim(declared, inferred symbolic.Expr) (symbolic.Expr, bool) {
 	switch {
 	case declared.IsUnknown():

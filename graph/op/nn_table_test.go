@@ -79,8 +79,8 @@ func TestNothingWithStateIsMadeAgain(t *testing.T) {
 	}
 }
 
-// TestLayerNormVersions: ONNX Runtime's version 1 below operator set 17, ONNX's own from there on; the
-// simplified norm is version 1 at any.
+// TestLayerNormVersions: ONNX Runtime's version 1 below operator set 17, ONNX's own from there on;
+// the simplified norm is version 1 at any.
 func TestLayerNormVersions(t *testing.T) {
 	assert.Equal(t, 1, Of(LayerNormalization).SinceVersion(16))
 	assert.Equal(t, 17, Of(LayerNormalization).SinceVersion(17))

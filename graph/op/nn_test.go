@@ -11,11 +11,11 @@ import (
 	"memopt/graph/op"
 )
 
-// TestRules runs testdata/nn/*.txt. The command "infer" takes graph inputs on its first
-// line, initializers in <> on its second if there are any, and nodes on the rest, all in ONNX's textual
-// syntax; it prints the types of all node outputs, with the contents that inference could
-// follow, or the error. "flops" prints each node's floating-point operations. The argument opset is
-// the version of ONNX's operator set, 17 unless given.
+// TestRules runs testdata/nn/*.txt. The command "infer" takes graph inputs on its first line,
+// initializers in <> on its second if there are any, and nodes on the rest, all in ONNX's textual
+// syntax; it prints the types of all node outputs, with the contents that inference could follow,
+// or the error. "flops" prints each node's floating-point operations. The argument opset is the
+// version of ONNX's operator set, 17 unless given.
 func TestRules(t *testing.T) {
 	datadriven.Walk(t, "testdata/nn", func(t *testing.T, path string) {
 		datadriven.RunTest(t, path, inferText)

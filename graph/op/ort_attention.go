@@ -56,9 +56,10 @@ func attentionMSFLOPs(c *Ctx) symbolic.Expr {
 	return project.Add(attend)
 }
 
-// multiHeadAttentionRule: the query is [B, S, D], or holds keys and values, too: [B, S, heads, 3, size]. The
-// key is [B, T, D], holds the values, too: [B, T, heads, 2, size], or comes from a cache: [B, heads, T,
-// size]. Outputs: result, present key, present value, products of queries and keys.
+// multiHeadAttentionRule: the query is [B, S, D], or holds keys and values, too: [B, S, heads, 3,
+// size]. The key is [B, T, D], holds the values, too: [B, T, heads, 2, size], or comes from a
+// cache: [B, heads, T, size]. Outputs: result, present key, present value, products of queries and
+// keys.
 func multiHeadAttentionRule(c *Ctx) {
 	if !c.rankIn(0, 3, 5) || !c.rankIn(1, 3, 4, 5) || !c.rankIn(2, 3, 4) || !c.wantRank(6, 4) || !c.wantRank(7, 4) {
 		return
@@ -125,8 +126,8 @@ func multiHeadFLOPs(c *Ctx) symbolic.Expr {
 	return mul(symbolic.Const(2), h.batch, h.headsQ, h.seqQ, total, h.size.Add(h.sizeV))
 }
 
-// groupQueryAttentionRule: query [B, S, heads·size] with key and value [B, S, kv_heads·size], or the
-// query holds all three side by side. The present's length is the past's where both share one
+// groupQueryAttentionRule: query [B, S, heads·size] with key and value [B, S, kv_heads·size], or
+// the query holds all three side by side. The present's length is the past's where both share one
 // buffer, which is how the operator is used with a past; else it is known only in a run.
 func groupQueryAttentionRule(c *Ctx) {
 	if !c.wantRank(0, 3) || !c.wantRank(1, 3) || !c.wantRank(2, 3) || !c.wantRank(3, 4) || !c.wantRank(4, 4) {

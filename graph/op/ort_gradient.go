@@ -5,8 +5,8 @@ import (
 	"memopt/symbolic"
 )
 
-// shapeFromRule returns the rule of a gradient whose operand's shape is an input of its own (slot) and
-// whose type is that of the incoming gradient.
+// shapeFromRule returns the rule of a gradient whose operand's shape is an input of its own (slot)
+// and whose type is that of the incoming gradient.
 func shapeFromRule(slot, grad int) func(*Ctx) {
 	return func(c *Ctx) {
 		if s := c.shapeOperand(slot); !c.Failed() {
@@ -18,8 +18,8 @@ func shapeFromRule(slot, grad int) func(*Ctx) {
 // broadcastGradientArgsRule: two shapes give, for each, the axes along which broadcasting
 // stretched it, over which a gradient must be summed.
 //
-// The lists are contents, from the last axis to the first as ONNX Runtime makes them. A dim that is 1
-// beside a symbol counts as stretched: should the symbol be 1 in a run, the sum over that axis
+// The lists are contents, from the last axis to the first as ONNX Runtime makes them. A dim that is
+// 1 beside a symbol counts as stretched: should the symbol be 1 in a run, the sum over that axis
 // changes nothing. Two different symbols, or an unknown dim, leave the lists unknown.
 func broadcastGradientArgsRule(c *Ctx) {
 	if !c.wantRank(0, 1) || !c.wantRank(1, 1) {

@@ -2,8 +2,8 @@ package op
 
 import "memopt/graph"
 
-// adamWRule: inputs learning rate, step, and sequences of weights, gradients and two moments; outputs a
-// flag in the step's shape, and the updated weights and moments.
+// adamWRule: inputs learning rate, step, and sequences of weights, gradients and two moments;
+// outputs a flag in the step's shape, and the updated weights and moments.
 func adamWRule(c *Ctx) {
 	c.OutTensor(0, graph.Bool, c.Shape(1))
 	like(-1, 2, 4, 5)(c)

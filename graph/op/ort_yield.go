@@ -41,8 +41,8 @@ func yieldRule(c *Ctx) {
 	}
 }
 
-// atenRule calls a function of PyTorch's operator library, named by the attribute operator.
-// Those that ONNX Runtime's exporter is known to leave are understood; of the others nothing is said.
+// atenRule calls a function of PyTorch's operator library, named by the attribute operator. Those
+// that ONNX Runtime's exporter is known to leave are understood; of the others nothing is said.
 func atenRule(c *Ctx) {
 	switch c.Str("operator", "") {
 	case "embedding", "aten::embedding":

@@ -7,8 +7,8 @@ import (
 	"memopt/graph"
 )
 
-// Deviation is a node of a file that its operator's definition, in the version that the file imports,
-// has something against.
+// Deviation is a node of a file that its operator's definition, in the version that the file
+// imports, has something against.
 type Deviation struct {
 	Node graph.NodeID
 	Why  error  // names the node
@@ -25,9 +25,9 @@ type reading struct {
 }
 
 // read finds the row and the version by which a node makes sense: those that the file says, if the
-// definition has nothing against the node and the file states no other types for its outputs; else the
-// first other reading of which that holds, or that is at least not refuted by the definition. A node that has no
-// reading is opaque.
+// definition has nothing against the node and the file states no other types for its outputs; else
+// the first other reading of which that holds, or that is at least not refuted by the definition. A
+// node that has no reading is opaque.
 func (inf *inference) read(n *graph.Node) error {
 	kind, start := n.Kind, inf.mark()
 	fault := inf.apply(n, kind, 0)
@@ -71,8 +71,8 @@ func (inf *inference) read(n *graph.Node) error {
 	return nil // Result.Conflicts has what the file states
 }
 
-// readings lists the other ways to understand a node, the likeliest first: the version in which it is
-// written, or the first that has the operator or as many inputs, and the dialects of tools.
+// readings lists the other ways to understand a node, the likeliest first: the version in which it
+// is written, or the first that has the operator or as many inputs, and the dialects of tools.
 func (inf *inference) readings(n *graph.Node, kind graph.Kind, written int) []reading {
 	var list []reading
 	if info := Of(kind); kind != Unknown {
@@ -110,8 +110,8 @@ func (inf *inference) dialectsOf(n *graph.Node) []graph.Kind {
 	return dialects[key]
 }
 
-// movedVersion returns the version in which a node is written that has an attribute that became an input, and not
-// the input; else 0.
+// movedVersion returns the version in which a node is written that has an attribute that became an
+// input, and not the input; else 0.
 func (inf *inference) movedVersion(n *graph.Node, kind graph.Kind) int {
 	m := inf.moved(n, kind)
 	if m == nil {

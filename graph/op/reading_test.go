@@ -11,8 +11,8 @@ import (
 	"memopt/graph/op"
 )
 
-// TestReadings: how nodes are taken that are not what the imported operator sets say of them. The last node of
-// each graph is the one in question; y is its output.
+// TestReadings: how nodes are taken that are not what the imported operator sets say of them. The
+// last node of each graph is the one in question; y is its output.
 func TestReadings(t *testing.T) {
 	for _, c := range []struct {
 		name, opsets, graph string
@@ -92,7 +92,8 @@ func TestReadings(t *testing.T) {
 			require.Equal(t, c.opaque, res.Deviations[0].Opaque())
 			require.ErrorContains(t, res.Deviations[0].Why, c.why)
 
-			// A second time it is read the same way; and Infer refuses what is against the definition.
+			// A second time it is read the same way; and Infer refuses what is against the
+			// definition.
 			again, err := op.InferAsIs(m)
 			require.NoError(t, err)
 			require.Equal(t, res.Deviations[0].Read, again.Deviations[0].Read)
@@ -117,7 +118,8 @@ func TestReadingVersion(t *testing.T) {
 	}
 }
 
-// TestReadingInBodies: nodes of bodies are read as those of the main graph, and anew in every round of a loop.
+// TestReadingInBodies: nodes of bodies are read as those of the main graph, and anew in every round
+// of a loop.
 func TestReadingInBodies(t *testing.T) {
 	m, err := graph.Parse(`<ir_version: 8, opset_import: ["" : 17]> g (int64 n, bool go, float[1, 3] x) => (y) {
 		y = Loop<body = b (int64 i, bool c, float[k, 3] s) => (c2, t) <float[1, 3] t> { c2 = Identity(c)  u = Squeeze<axes = [0]>(s)  t = Relu(u, s) }>(n, go, x) }`, "g")
@@ -137,8 +139,9 @@ func TestReadingInBodies(t *testing.T) {
 	require.Error(t, err)
 }
 
-// TestClashes: where the file states other elements or another rank than an operator gives, the operator's word stands, and
-// the node says so to whoever would run it. Other dims are the file's to say.
+// TestClashes: where the file states other elements or another rank than an operator gives, the
+// operator's word stands, and the node says so to whoever would run it. Other dims are the file's
+// to say.
 func TestClashes(t *testing.T) {
 	for _, c := range []struct{ name, graph, y, clash string }{
 		{"elements", `(float[4] a, float[4] b) => (y) <int8[4] y> { y = Add(a, b) }`, "float[4]",
@@ -175,7 +178,8 @@ func TestClashes(t *testing.T) {
 	}
 }
 
-// TestSignatureChecks: what a schema has against a node comes from its version's signature, before any rule sees the node.
+// TestSignatureChecks: what a schema has against a node comes from its version's signature, before
+// any rule sees the node.
 func TestSignatureChecks(t *testing.T) {
 	for _, c := range []struct{ name, opset, graph, read, why string }{
 		{"required input left out", "17", `(float[3] x) => (y) { y = Sub(, x) }`, "", `node "Sub#0" (Sub-14): input 0 is left out; the operator requires it`},

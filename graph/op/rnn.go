@@ -6,9 +6,9 @@ import (
 )
 
 // recurrenceRule is the shape rule of RNN, GRU and LSTM. gates is the number of gates: the weights
-// W [directions, gates·hidden, input] and R [directions, gates·hidden, hidden] hold one block for each.
-// With layout 0 X is [seq, batch, input], Y [seq, directions, batch, hidden] and the final states
-// [directions, batch, hidden]; with layout 1 batch comes first everywhere.
+// W [directions, gates·hidden, input] and R [directions, gates·hidden, hidden] hold one block for
+// each. With layout 0 X is [seq, batch, input], Y [seq, directions, batch, hidden] and the final
+// states [directions, batch, hidden]; with layout 1 batch comes first everywhere.
 func recurrenceRule(gates int64, states int) func(*Ctx) {
 	return func(c *Ctx) {
 		r, ok := c.rnnDims(gates)

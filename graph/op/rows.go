@@ -86,7 +86,8 @@ func random(k graph.Kind, name string, since []int, in Arity, rule func(*Ctx)) I
 
 func inPlace(slots ...int) option { return func(r *Info) { r.InPlace = slots } }
 
-// moved lists attributes that are inputs from a version on, the first of them in the given slot and the others behind.
+// moved lists attributes that are inputs from a version on, the first of them in the given slot and
+// the others behind.
 func moved(since, slot int, attrs ...string) option {
 	return func(r *Info) {
 		for i, name := range attrs {

@@ -13,7 +13,8 @@ type scan struct {
 }
 
 // scanRule: inputs are states and then tensors that are cut into slices, outputs the final states
-// and then stacked slices. Version 8 has a batch axis in front of everything and an input with lengths.
+// and then stacked slices. Version 8 has a batch axis in front of everything and an input with
+// lengths.
 func scanRule(c *Ctx) {
 	b := c.body("body")
 	if b == nil {

@@ -9,8 +9,9 @@ import (
 	"memopt/graph"
 )
 
-// TestSignaturesAndRows: every row has a signature from its first version on, and the row's arities are those of
-// its signatures together. Rows may have fewer required outputs: tools leave out what nobody reads.
+// TestSignaturesAndRows: every row has a signature from its first version on, and the row's arities
+// are those of its signatures together. Rows may have fewer required outputs: tools leave out what
+// nobody reads.
 func TestSignaturesAndRows(t *testing.T) {
 	for k := Unknown + 1; k < NumKinds; k++ {
 		row := Of(k)

@@ -14,7 +14,8 @@ type opKey struct{ domain, name string }
 
 var byName = make(map[opKey]graph.Kind, NumKinds)
 
-// dialects lists the rows of tools' dialects by the name that they share with a definition, or have alone.
+// dialects lists the rows of tools' dialects by the name that they share with a definition, or have
+// alone.
 var dialects = map[opKey][]graph.Kind{}
 
 // init fills the table. It is no initial value because the rules of control-flow operators

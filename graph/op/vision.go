@@ -138,7 +138,8 @@ func windowFunctionRule(c *Ctx) {
 	c.OutTensor(0, c.DTypeAttr("output_datatype", graph.Float32), graph.Dims(size))
 }
 
-// gridSampleFLOPs: bilinear interpolation, two corners per axis and element, a product and a sum each.
+// gridSampleFLOPs: bilinear interpolation, two corners per axis and element, a product and a sum
+// each.
 func gridSampleFLOPs(c *Ctx) symbolic.Expr {
 	axes := max(1, c.Shape(0).Rank()-2)
 	return c.OutElements(0).Mul(symbolic.Const(2 << min(axes, 8)))

@@ -91,7 +91,8 @@ func (c *Ctx) windowInts(name string, n int, def, least int64) []int64 {
 	return got
 }
 
-// kernelDims returns the kernel's spatial dims from the attribute kernel_shape, else from the weights.
+// kernelDims returns the kernel's spatial dims from the attribute kernel_shape, else from the
+// weights.
 func (c *Ctx) kernelDims(weights, spatial int) []symbolic.Expr {
 	kernel := make([]symbolic.Expr, spatial)
 	attr := c.listAttr("kernel_shape")

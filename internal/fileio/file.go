@@ -12,7 +12,8 @@ import (
 	"memopt/internal/cleanup"
 )
 
-// File is an output on its way: what is written to it is not to be seen under its name before Commit.
+// File is an output on its way: what is written to it is not to be seen under its name before
+// Commit.
 type File struct {
 	f      *os.File
 	path   string
@@ -102,7 +103,8 @@ func failed(path string, err error) error {
 	return fmt.Errorf("cannot write %s: %w", path, err)
 }
 
-// fail remembers the first error, and returns it. One that is about another file, of which the output is copied, keeps its path.
+// fail remembers the first error, and returns it. One that is about another file, of which the
+// output is copied, keeps its path.
 func (f *File) fail(err error) error {
 	if err == nil || f.err != nil {
 		return f.err
@@ -126,7 +128,8 @@ func (f *File) ReadFrom(r io.Reader) (int64, error) {
 	return n, f.fail(err)
 }
 
-// Replaceable reports whether a path is a file that a rename may replace, or nothing yet, and no device, pipe or descriptor.
+// Replaceable reports whether a path is a file that a rename may replace, or nothing yet, and no
+// device, pipe or descriptor.
 func Replaceable(path string) bool {
 	if _, ok := descriptor(path); ok {
 		return false
@@ -135,10 +138,12 @@ func Replaceable(path string) bool {
 	return err != nil || info.Mode().IsRegular() || info.IsDir()
 }
 
-// InPlace reports whether the output is a device, a pipe or a descriptor, which is written to as it is.
+// InPlace reports whether the output is a device, a pipe or a descriptor, which is written to as it
+// is.
 func (f *File) InPlace() bool { return f.temp == "" }
 
-// Seal gives the file its permissions, flushes it to the disk and closes it; only its name is still to come.
+// Seal gives the file its permissions, flushes it to the disk and closes it; only its name is still
+// to come.
 func (f *File) Seal() error {
 	if f.sealed || f.err != nil {
 		return f.err
@@ -154,8 +159,8 @@ func (f *File) Seal() error {
 	return f.err
 }
 
-// Commit gives the file its name; what had that name is gone. After an error, which may be one of an earlier
-// call, all is as it was.
+// Commit gives the file its name; what had that name is gone. After an error, which may be one of
+// an earlier call, all is as it was.
 func (f *File) Commit() error {
 	defer f.Discard()
 	if err := f.Seal(); err != nil {
@@ -248,8 +253,8 @@ func settle(f *os.File, old os.FileInfo) error {
 // observer is told, by tests, of each change to the file system before it is made.
 var observer func(op, path string)
 
-// Observe has a function called before each change to the file system, with its kind and the path, so that tests can see what
-// a process leaves that dies there. The returned function ends that.
+// Observe has a function called before each change to the file system, with its kind and the path,
+// so that tests can see what a process leaves that dies there. The returned function ends that.
 func Observe(f func(op, path string)) (end func()) {
 	observer = f
 	return func() { observer = nil }

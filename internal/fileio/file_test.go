@@ -44,8 +44,8 @@ func mode(t *testing.T, path string) os.FileMode {
 	return info.Mode()
 }
 
-// TestPermissions: a new file has what the umask leaves, an older one keeps its own, and until it has its name
-// nobody else can read it. Links are replaced, and what they led to stays.
+// TestPermissions: a new file has what the umask leaves, an older one keeps its own, and until it
+// has its name nobody else can read it. Links are replaced, and what they led to stays.
 func TestPermissions(t *testing.T) {
 	dir := t.TempDir()
 	plain := write(t, dir, "plain", "")
@@ -76,7 +76,8 @@ func TestPermissions(t *testing.T) {
 	require.Equal(t, map[string]string{"plain": "", "out": "second", "link": link, "dangling": dangling, "hard": hard}, contents(t, dir))
 }
 
-// TestTemporaryNamesAreExclusive: what somebody has put at the name that a temporary file was to have is not written to.
+// TestTemporaryNamesAreExclusive: what somebody has put at the name that a temporary file was to
+// have is not written to.
 func TestTemporaryNamesAreExclusive(t *testing.T) {
 	dir := t.TempDir()
 	planted := 0
@@ -153,7 +154,8 @@ func start(t *testing.T, what, out string, change func(*exec.Cmd)) {
 	require.Contains(t, string(text), "PASS")
 }
 
-// TestFullDisk: where a file may not grow, the error names the output, the old one stays, and nothing else is left.
+// TestFullDisk: where a file may not grow, the error names the output, the old one stays, and
+// nothing else is left.
 func TestFullDisk(t *testing.T) {
 	if os.Getenv(childVariable) != "" {
 		child(t)
@@ -248,8 +250,8 @@ func TestInPlace(t *testing.T) {
 	require.True(t, Replaceable(filepath.Join(dir, "new")))
 }
 
-// TestNothingIsLeft: an output that is given up leaves nothing, nor does one that cannot get its name; errors of what is
-// copied keep the path that they are about.
+// TestNothingIsLeft: an output that is given up leaves nothing, nor does one that cannot get its
+// name; errors of what is copied keep the path that they are about.
 func TestNothingIsLeft(t *testing.T) {
 	dir := t.TempDir()
 	out := filepath.Join(dir, "out")

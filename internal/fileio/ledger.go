@@ -6,9 +6,10 @@ import (
 	"path/filepath"
 )
 
-// Ledger knows the files that one run reads and writes, whatever they are called: hard and symbolic links, "./x" beside
-// "x", bind mounts and file systems that do not tell large letters from small ones make no difference. Only regular
-// files count: of a device or a pipe nothing is lost. The zero value is empty. It is used by one goroutine.
+// Ledger knows the files that one run reads and writes, whatever they are called: hard and symbolic
+// links, "./x" beside "x", bind mounts and file systems that do not tell large letters from small
+// ones make no difference. Only regular files count: of a device or a pipe nothing is lost. The
+// zero value is empty. It is used by one goroutine.
 type Ledger struct {
 	inputs  map[identity]string
 	outputs map[identity]claim // of files that exist
@@ -25,7 +26,8 @@ type place struct {
 	name   string
 }
 
-// Stream notes where standard output or error goes, which the shell has opened before the program began.
+// Stream notes where standard output or error goes, which the shell has opened before the program
+// began.
 func (l *Ledger) Stream(what string, f *os.File) {
 	info, err := f.Stat()
 	if err != nil || !info.Mode().IsRegular() {
@@ -54,8 +56,9 @@ func (e *StreamError) Concerns(f *os.File) bool {
 // Error says which, and what to do.
 func (e *StreamError) Error() string { return e.text }
 
-// Input notes a file that is read; what is the flag that names it, or what it is. An error says that an output, or a
-// stream, would overwrite it. What does not exist, and what is no regular file, is not noted.
+// Input notes a file that is read; what is the flag that names it, or what it is. An error says
+// that an output, or a stream, would overwrite it. What does not exist, and what is no regular
+// file, is not noted.
 func (l *Ledger) Input(what, path string) error {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -108,9 +111,11 @@ func output(what, path string) string {
 	return what + " " + path
 }
 
-// Output announces a file that is to be written; what is the flag that names it. It is refused where it is a file that
-// was noted as an input, one that a stream goes to, or one that was announced under another name or for something else. What was announced may be announced again, right
-// before it is written: where names that did not exist turn out to be one file's, that is seen then.
+// Output announces a file that is to be written; what is the flag that names it. It is refused
+// where it is a file that was noted as an input, one that a stream goes to, or one that was
+// announced under another name or for something else. What was announced may be announced again,
+// right before it is written: where names that did not exist turn out to be one file's, that is
+// seen then.
 func (l *Ledger) Output(what, path string) error {
 	if fd, ok := descriptor(path); ok {
 		return l.outputDescriptor(what, path, fd)
@@ -152,8 +157,8 @@ func twice(a, b claim) error {
 	return fmt.Errorf("%s and %s are one file; choose another name for one of them", output(b.what, b.path), output(a.what, a.path))
 }
 
-// outputDescriptor is Output for a descriptor: what is written there goes where the descriptor stands, behind what a stream has
-// written, but not into an input.
+// outputDescriptor is Output for a descriptor: what is written there goes where the descriptor
+// stands, behind what a stream has written, but not into an input.
 func (l *Ledger) outputDescriptor(what, path string, fd int) error {
 	f, err := duplicate(fd, path)
 	if err != nil {
@@ -170,7 +175,8 @@ func (l *Ledger) outputDescriptor(what, path string, fd int) error {
 	return nil
 }
 
-// Written notes that an output has been written: it is another file now than the one that was there.
+// Written notes that an output has been written: it is another file now than the one that was
+// there.
 func (l *Ledger) Written(what, path string) {
 	info, err := os.Stat(path)
 	if err != nil || !info.Mode().IsRegular() {

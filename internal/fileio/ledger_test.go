@@ -83,7 +83,8 @@ func TestOutputsAreApart(t *testing.T) {
 	require.ErrorContains(t, l.Output("output A:", b), "are one file")
 }
 
-// TestStreams: what is printed does not go to an input or to another output, and a message about that does not either.
+// TestStreams: what is printed does not go to an input or to another output, and a message about
+// that does not either.
 func TestStreams(t *testing.T) {
 	dir := t.TempDir()
 	in := write(t, dir, "in", "text")

@@ -10,9 +10,10 @@ import (
 // MaxName is how many bytes a file's name may have on every file system of note.
 const MaxName = 255
 
-// Name returns the name of the file that holds a value, suffix at its end. Different values have different names: "/", which a name
-// cannot hold, is %2F, a zero byte %00, and the percent sign of what looks like such an escape %25. A name that would be
-// longer than MaxName bytes is cut, and ends with a hash of the whole.
+// Name returns the name of the file that holds a value, suffix at its end. Different values have
+// different names: "/", which a name cannot hold, is %2F, a zero byte %00, and the percent sign of
+// what looks like such an escape %25. A name that would be longer than MaxName bytes is cut, and
+// ends with a hash of the whole.
 func Name(value, suffix string) string {
 	name := Escape(value, "/\x00")
 	if len(name)+len(suffix) <= MaxName {
@@ -27,8 +28,8 @@ func Name(value, suffix string) string {
 	return name[:cut] + end + suffix
 }
 
-// Escape writes the given bytes, and the percent signs of what looks like an escape, as % and two hexadecimal digits.
-// Unescape is its inverse.
+// Escape writes the given bytes, and the percent signs of what looks like an escape, as % and two
+// hexadecimal digits. Unescape is its inverse.
 func Escape(text, bytes string) string {
 	var b strings.Builder
 	for i := range len(text) {
@@ -41,7 +42,8 @@ func Escape(text, bytes string) string {
 	return b.String()
 }
 
-// Unescape reads what Escape wrote. Percent signs without two digits behind them stand for themselves.
+// Unescape reads what Escape wrote. Percent signs without two digits behind them stand for
+// themselves.
 func Unescape(text string) string {
 	var b strings.Builder
 	for i := 0; i < len(text); i++ {

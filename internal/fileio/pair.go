@@ -18,13 +18,14 @@ type Pair struct {
 	WriteData  func(w io.Writer) error
 }
 
-// Write writes both. Where an older pair is replaced, there is at no moment one file of the old pair beside one of
-// the new pair that fits it not: whenever the process is killed, Main and what it refers to are both old or both new.
+// Write writes both. Where an older pair is replaced, there is at no moment one file of the old
+// pair beside one of the new pair that fits it not: whenever the process is killed, Main and what
+// it refers to are both old or both new.
 //
-// No file system renames two files at once. So the new data lies under a name of its own first, and a Main that refers
-// to that takes the place of the old one; only then does the data take the place of the old data, and a Main
-// that refers to it there the place of the first. A process that is killed in between leaves the name of its
-// own, "<main>.<16 digits>.data", behind.
+// No file system renames two files at once. So the new data lies under a name of its own first, and
+// a Main that refers to that takes the place of the old one; only then does the data take the place
+// of the old data, and a Main that refers to it there the place of the first. A process that is
+// killed in between leaves the name of its own, "<main>.<16 digits>.data", behind.
 func (p *Pair) Write() error {
 	if info, err := os.Stat(p.Main); err == nil && info.IsDir() {
 		return failed(p.Main, errIsFolder)
@@ -47,7 +48,8 @@ func (p *Pair) main(data string) (*File, error) {
 	return begin(p.Main, func(w io.Writer) error { return p.WriteMain(w, filepath.Base(data)) })
 }
 
-// create writes a pair without older data. The data comes first, so that no Main ever refers to what is missing.
+// create writes a pair without older data. The data comes first, so that no Main ever refers to
+// what is missing.
 func (p *Pair) create() error {
 	data, err := begin(p.Data, p.WriteData)
 	defer data.Discard()
@@ -72,8 +74,8 @@ func (p *Pair) create() error {
 	})
 }
 
-// replace writes a pair whose data takes the place of older data. What may fail for want of space is done before
-// the first rename.
+// replace writes a pair whose data takes the place of older data. What may fail for want of space
+// is done before the first rename.
 func (p *Pair) replace() error {
 	interim := p.interim()
 	data, err := begin(p.Data, p.WriteData)

@@ -15,7 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// pair is a pair of which Main says what it is and where its data is; size is that of the data, at least.
+// pair is a pair of which Main says what it is and where its data is; size is that of the data, at
+// least.
 func pair(main, text string, size int) *Pair {
 	return &Pair{Main: main, Data: main + ".data",
 		WriteMain: func(w io.Writer, data string) error {
@@ -28,7 +29,8 @@ func pair(main, text string, size int) *Pair {
 		}}
 }
 
-// loads returns what the pair is; "" where there is none. Main beside data that is not its own fails the test.
+// loads returns what the pair is; "" where there is none. Main beside data that is not its own
+// fails the test.
 func loads(t *testing.T, main string) string {
 	t.Helper()
 	text, err := os.ReadFile(main)
@@ -66,8 +68,8 @@ var before = []struct {
 	{map[string]string{"m": "old m.0123456789abcdef.data", "m.0123456789abcdef.data": "old", "m.data": "older"}, "old"}, // after a kill
 }
 
-// TestPairSurvives: whatever step a process dies at, there is the old pair or the new one; in the end the new one has the names
-// that it would have had alone, and nothing else is left.
+// TestPairSurvives: whatever step a process dies at, there is the old pair or the new one; in the
+// end the new one has the names that it would have had alone, and nothing else is left.
 func TestPairSurvives(t *testing.T) {
 	for _, c := range before {
 		dir := t.TempDir()
@@ -136,7 +138,8 @@ func TestPairSurvivesKills(t *testing.T) {
 	require.Greater(t, killed["new"], 5)
 }
 
-// TestPairIsWhole: a fault at any point leaves the old pair, and nothing else, up to the rename that makes the new one; then the new one.
+// TestPairIsWhole: a fault at any point leaves the old pair, and nothing else, up to the rename
+// that makes the new one; then the new one.
 func TestPairIsWhole(t *testing.T) {
 	for _, c := range before {
 		for _, fault := range []string{"data", "model"} {

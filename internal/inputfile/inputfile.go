@@ -1,6 +1,6 @@
-// Package inputfile opens the files that users name. What is no regular file and no pipe, or is larger than
-// what is read of its kind, is refused before it is read: /dev/zero has no end, and what is not there by size
-// may still be promised.
+// Package inputfile opens the files that users name. What is no regular file and no pipe, or is
+// larger than what is read of its kind, is refused before it is read: /dev/zero has no end, and
+// what is not there by size may still be promised.
 package inputfile
 
 import (
@@ -42,13 +42,14 @@ func (e *SizeError) Error() string {
 // Unlimited is the size of files that are not read as a whole.
 const Unlimited = -1
 
-// Open opens a regular file of at most limit bytes, or a pipe: a FIFO, or what a shell's <(command) names. Whether it is
-// a pipe is told by its mode. The error is an *Error.
+// Open opens a regular file of at most limit bytes, or a pipe: a FIFO, or what a shell's <(command)
+// names. Whether it is a pipe is told by its mode. The error is an *Error.
 func Open(path string, limit int64) (*os.File, fs.FileInfo, error) {
 	return open(path, func(info fs.FileInfo) error { return check(info, limit) })
 }
 
-// OpenRegular is Open for a file that is not read from its beginning to its end: a pipe will not do.
+// OpenRegular is Open for a file that is not read from its beginning to its end: a pipe will not
+// do.
 func OpenRegular(path string) (*os.File, fs.FileInfo, error) {
 	return open(path, func(info fs.FileInfo) error {
 		if info.Mode()&fs.ModeNamedPipe != 0 {
@@ -100,8 +101,9 @@ func Read(path string, limit int64) ([]byte, error) {
 	return data, nil
 }
 
-// ReadAll reads a stream to its end, which is to come after at most limit bytes: else the error is a *SizeError. size is
-// how many bytes are expected, 0 where nobody knows. Memory is asked for before it is taken.
+// ReadAll reads a stream to its end, which is to come after at most limit bytes: else the error is
+// a *SizeError. size is how many bytes are expected, 0 where nobody knows. Memory is asked for
+// before it is taken.
 func ReadAll(r io.Reader, size, limit int64) ([]byte, error) {
 	const least = 64 << 10
 	room := max(size, least) + 1 // with room to see the end
@@ -130,8 +132,8 @@ func ReadAll(r io.Reader, size, limit int64) ([]byte, error) {
 	}
 }
 
-// Limited returns a reader of at most limit bytes; what goes on beyond them is an error. So is the end of memory, which what
-// is made of the bytes has taken meanwhile.
+// Limited returns a reader of at most limit bytes; what goes on beyond them is an error. So is the
+// end of memory, which what is made of the bytes has taken meanwhile.
 func Limited(r io.Reader, limit int64) io.Reader { return &limited{r: r, left: limit, limit: limit} }
 
 type limited struct {

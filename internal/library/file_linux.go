@@ -7,7 +7,8 @@ import (
 	"syscall"
 )
 
-// File returns the file that is mapped at an address, "" where none is: the kernel knows, whatever name the library was asked for by.
+// File returns the file that is mapped at an address, "" where none is: the kernel knows, whatever
+// name the library was asked for by.
 func File(address uintptr) string {
 	maps, err := os.ReadFile("/proc/self/maps")
 	if err != nil {

@@ -1,5 +1,6 @@
-// Package library says which files the C libraries that are opened at run time come from, and whether somebody else
-// could have put them there. A library's code runs as soon as it is opened, with all that its user may do.
+// Package library says which files the C libraries that are opened at run time come from, and
+// whether somebody else could have put them there. A library's code runs as soon as it is opened,
+// with all that its user may do.
 package library
 
 import (
@@ -14,7 +15,8 @@ import (
 type Opened struct {
 	Name string // "OpenBLAS"
 	Path string // of the file that the dynamic linker took, its links resolved
-	// Doubt is a reason to distrust the file, such as "anybody can write to /opt/lib"; "" where there is none.
+	// Doubt is a reason to distrust the file, such as "anybody can write to /opt/lib"; "" where
+	// there is none.
 	Doubt string
 }
 
@@ -50,15 +52,16 @@ func Note(name, asked string, function uintptr) Opened {
 	return o
 }
 
-// Searched returns those of the files that a search has found which may be opened: with absolute paths, since what lies in
-// the working folder may be anybody's, and such that nobody but their owner and the system's can write them. Files that
-// the user names, by a variable, need not pass.
+// Searched returns those of the files that a search has found which may be opened: with absolute
+// paths, since what lies in the working folder may be anybody's, and such that nobody but their
+// owner and the system's can write them. Files that the user names, by a variable, need not pass.
 func Searched(paths []string) []string {
 	return slices.DeleteFunc(slices.Clone(paths), func(path string) bool { return !filepath.IsAbs(path) || Writable(path) != "" })
 }
 
-// Doubt returns a reason to distrust a file: anybody can write it, or put another one in its place, or it belongs to a
-// user who is neither this one nor root. What is no path is none of ours: the dynamic linker looks for bare names.
+// Doubt returns a reason to distrust a file: anybody can write it, or put another one in its place,
+// or it belongs to a user who is neither this one nor root. What is no path is none of ours: the
+// dynamic linker looks for bare names.
 func Doubt(path string) string {
 	if why := Writable(path); why != "" {
 		return why
@@ -71,13 +74,15 @@ func Doubt(path string) string {
 	return ""
 }
 
-// Writable says that anybody can write a file, or, in one of the folders above it, put another one in its place; "" where
-// nobody can. In a folder with the sticky bit, as /tmp has, only owners replace files.
+// Writable says that anybody can write a file, or, in one of the folders above it, put another one
+// in its place; "" where nobody can. In a folder with the sticky bit, as /tmp has, only owners
+// replace files.
 func Writable(path string) string {
 	if filepath.Base(path) == path {
 		return ""
 	}
-	// Whoever can put another link in a link's place can do as well as who can write what it leads to.
+	// Whoever can put another link in a link's place can do as well as who can write what it leads
+	// to.
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return ""

@@ -1,7 +1,8 @@
 // Package mapfile maps files into memory and notices when they change.
 //
-// A mapping shows what the file is now. Where another process makes the file shorter, a read behind its new end raises
-// SIGBUS; where it writes, numbers change under way. Two things make an error of that:
+// A mapping shows what the file is now. Where another process makes the file shorter, a read behind
+// its new end raises SIGBUS; where it writes, numbers change under way. Two things make an error of
+// that:
 //
 //   - Guard, and debug.SetPanicOnFault on goroutines that do the work of a guarded one, make a panic of the signal and an
 //     error of the panic. That holds for Go and for its assembly, and for nothing else: a fault in a C library ends the process.
@@ -9,8 +10,8 @@
 //     before a C library reads the file, which leaves only the time of the call itself, and for after the last read, so that nothing is made
 //     of a file that was changed meanwhile.
 //
-// To copy every file would do without both and cost its size in memory, which is what mappings are there to save; a lease
-// (fcntl(2), F_SETLEASE) would hold up the process that writes.
+// To copy every file would do without both and cost its size in memory, which is what mappings are
+// there to save; a lease (fcntl(2), F_SETLEASE) would hold up the process that writes.
 package mapfile
 
 import (
@@ -52,8 +53,8 @@ func (e *ChangedError) Error() string {
 	return fmt.Sprintf("%s changed while it was read: %s; run again when nobody writes to it", e.Path, e.How)
 }
 
-// maxWatched bounds the files that are kept open to be looked at, below what a process may have open. Of more files
-// those behind are not compared, but faults are noticed.
+// maxWatched bounds the files that are kept open to be looked at, below what a process may have
+// open. Of more files those behind are not compared, but faults are noticed.
 const maxWatched = 256
 
 // files are the mapped files.

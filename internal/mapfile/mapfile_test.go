@@ -29,7 +29,8 @@ func open(t *testing.T) (*File, string) {
 	return m, path
 }
 
-// TestFaults: a read behind the new end of a file is an error, in Go, in its runtime and in this project's assembly.
+// TestFaults: a read behind the new end of a file is an error, in Go, in its runtime and in this
+// project's assembly.
 func TestFaults(t *testing.T) {
 	for name, read := range map[string]func([]byte) byte{
 		"Go":      func(b []byte) byte { return b[len(b)-1] },

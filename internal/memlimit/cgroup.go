@@ -17,12 +17,13 @@ type group struct {
 // groupFiles are the names by which a version of control groups says what is limited and used.
 type groupFiles struct {
 	limit, usage string
-	// swapLimit and swapUsage are of swap alone in version 2, of memory and swap together in version 1.
+	// swapLimit and swapUsage are of swap alone in version 2, of memory and swap together in
+	// version 1.
 	swapLimit, swapUsage string
 	together             bool
-	// reclaimable lists the lines of memory.stat with what the kernel drops before it kills: the cache of
-	// files, but for files in memory, which only swap can hold, and caches of its own. Those of version 1 count
-	// the groups below as well, as all do in version 2.
+	// reclaimable lists the lines of memory.stat with what the kernel drops before it kills: the
+	// cache of files, but for files in memory, which only swap can hold, and caches of its own.
+	// Those of version 1 count the groups below as well, as all do in version 2.
 	reclaimable []string
 }
 
@@ -35,8 +36,8 @@ var (
 
 func (g *group) limitFile() string { return "/" + path.Join(g.dir, g.files.limit) }
 
-// left returns how many bytes the group and those in it may still take where so much swap is free; false
-// where the group has no limit.
+// left returns how many bytes the group and those in it may still take where so much swap is free;
+// false where the group has no limit.
 func (g *group) left(swapFree int64) (int64, bool) {
 	limit, ok := g.number(g.files.limit)
 	if !ok {
@@ -55,7 +56,8 @@ func (g *group) left(swapFree int64) (int64, bool) {
 	return add(max(0, left), swapFree), true
 }
 
-// unlimited is what version 1 says of a group without a limit: the largest number of bytes in whole pages, whatever their size.
+// unlimited is what version 1 says of a group without a limit: the largest number of bytes in whole
+// pages, whatever their size.
 const unlimited = math.MaxInt64 >> 17 << 17
 
 // number reads a file of one number; false where there is none, or no limit ("max").
@@ -78,8 +80,8 @@ func (g *group) reclaimable() (sum int64) {
 	return sum
 }
 
-// findGroups returns the groups of the process that can bound its memory, of both versions, from the
-// process's own to the roots.
+// findGroups returns the groups of the process that can bound its memory, of both versions, from
+// the process's own to the roots.
 func (s *System) findGroups() []group {
 	v1, v2 := s.ownGroups()
 	var list []group
@@ -96,7 +98,8 @@ func (s *System) findGroups() []group {
 	return list
 }
 
-// ownGroups reads which groups the process is in: of version 1's hierarchy of memory, and of version 2's, "" where it is in none (cgroups(7)).
+// ownGroups reads which groups the process is in: of version 1's hierarchy of memory, and of
+// version 2's, "" where it is in none (cgroups(7)).
 func (s *System) ownGroups() (v1, v2 string) {
 	for line := range strings.Lines(s.read("proc/self/cgroup")) {
 		parts := strings.SplitN(strings.TrimSuffix(line, "\n"), ":", 3)
@@ -123,8 +126,9 @@ func hasWord(list, word string) bool {
 // mount is a mounted hierarchy of groups.
 type mount struct{ root, point, kind, options string }
 
-// parseMount reads a line of /proc/self/mountinfo (proc_pid_mountinfo(5)): the fourth field is the part of the file system that is
-// mounted, the fifth where; behind a lone "-" come the type, the source and the file system's options.
+// parseMount reads a line of /proc/self/mountinfo (proc_pid_mountinfo(5)): the fourth field is the
+// part of the file system that is mounted, the fifth where; behind a lone "-" come the type, the
+// source and the file system's options.
 func parseMount(line string) (m mount, ok bool) {
 	before, after, ok := strings.Cut(strings.TrimSpace(line), " - ")
 	head, tail := strings.Fields(before), strings.Fields(after)
@@ -150,8 +154,8 @@ func unescape(text string) string {
 	return b.String()
 }
 
-// upwards lists a group of a mounted hierarchy and those that it is in. A group that lies outside what is mounted, as a container sees
-// those of its host, is taken to be the mount's root.
+// upwards lists a group of a mounted hierarchy and those that it is in. A group that lies outside
+// what is mounted, as a container sees those of its host, is taken to be the mount's root.
 func (s *System) upwards(m mount, own string, files *groupFiles) []group {
 	rest := "/"
 	if m.root == "/" {

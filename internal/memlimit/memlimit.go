@@ -40,8 +40,9 @@ func (e *Error) Error() string {
 // Unwrap returns ErrOutOfMemory.
 func (e *Error) Unwrap() error { return ErrOutOfMemory }
 
-// What is not asked of the system anew: up to so many bytes in all, or half of what is left, in pieces below
-// largeBytes. Many small pieces are thus bounded like one large one, and a small one costs an addition.
+// What is not asked of the system anew: up to so many bytes in all, or half of what is left, in
+// pieces below largeBytes. Many small pieces are thus bounded like one large one, and a small one
+// costs an addition.
 const (
 	creditBytes = 16 << 20
 	largeBytes  = 1 << 20
@@ -57,7 +58,8 @@ var process struct {
 
 func init() { process.system = sync.OnceValue(func() *System { return newSystem("/", rlimits) }) }
 
-// Available returns what bounds the memory that may still be taken without swapping; false where nothing does.
+// Available returns what bounds the memory that may still be taken without swapping; false where
+// nothing does.
 func Available() (Limit, bool) {
 	if l := process.pretend.Load(); l != nil {
 		return *l, true
@@ -94,8 +96,9 @@ func Room() (Limit, bool) {
 	return process.system().available(process.promised.Load(), true)
 }
 
-// BoundHeap has Go's collector work harder, and give back what is free, rather than let the heap grow beyond what there is now:
-// by itself it lets garbage double the heap. Where the variable GOMEMLIMIT says how large it may be, that stays.
+// BoundHeap has Go's collector work harder, and give back what is free, rather than let the heap
+// grow beyond what there is now: by itself it lets garbage double the heap. Where the variable
+// GOMEMLIMIT says how large it may be, that stays.
 func BoundHeap() {
 	if l, ok := Available(); ok && os.Getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(max(l.Bytes, leastHeap))
@@ -105,7 +108,8 @@ func BoundHeap() {
 // leastHeap is what the heap may have in any case: below it the collector would run all the time.
 const leastHeap = 64 << 20
 
-// Promise announces that n bytes have been mapped and will be touched; a negative n takes that back.
+// Promise announces that n bytes have been mapped and will be touched; a negative n takes that
+// back.
 func Promise(n int64) { process.promised.Add(n) }
 
 // Pretend makes Check and Available say that so much is left, until restore is called: for tests.

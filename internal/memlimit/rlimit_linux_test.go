@@ -7,7 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestResourceLimits sets real limits: what Check lets pass is to be had, and what the system refuses it has refused before.
+// TestResourceLimits sets real limits: what Check lets pass is to be had, and what the system
+// refuses it has refused before.
 func TestResourceLimits(t *testing.T) {
 	const room = 1024 * mib
 	for name, c := range map[string]struct {

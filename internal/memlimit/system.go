@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// System is where the limits of a process are read: the root of a tree of files, and a function for what
-// is in none.
+// System is where the limits of a process are read: the root of a tree of files, and a function for
+// what is in none.
 type System struct {
 	root    string
 	rlimits func() []rlimit
@@ -33,8 +33,8 @@ func newSystem(root string, rlimits func() []rlimit) *System {
 // What is kept back for what nobody asks for: Go's heap and its collector, stacks, page tables.
 const (
 	keptMemory = 24 << 20
-	// keptData is of writable memory, which Go's heap takes by 64 MiB, and keptSpace of address space, of which
-	// threads' stacks take 8 MiB each besides, and libraries what they are long.
+	// keptData is of writable memory, which Go's heap takes by 64 MiB, and keptSpace of address
+	// space, of which threads' stacks take 8 MiB each besides, and libraries what they are long.
 	keptData  = 96 << 20
 	keptSpace = 160 << 20
 )
@@ -43,8 +43,8 @@ const (
 func (s *System) available(promised int64, swap bool) (least Limit, ok bool) {
 	status := s.fields("proc/self/status")
 	meminfo := s.fields("proc/meminfo")
-	// What is resident of the promised bytes is in the system's counts already. How much that is, is known
-	// from above by all anonymous memory of the process.
+	// What is resident of the promised bytes is in the system's counts already. How much that is,
+	// is known from above by all anonymous memory of the process.
 	untouched := max(0, promised-status["RssAnon"])
 	swapFree := int64(0)
 	if swap {
@@ -76,7 +76,8 @@ func (s *System) available(promised int64, swap bool) (least Limit, ok bool) {
 	return least, ok
 }
 
-// fields reads a file of lines "Name:   123 kB" and returns the numbers in bytes; an unreadable file has none.
+// fields reads a file of lines "Name:   123 kB" and returns the numbers in bytes; an unreadable
+// file has none.
 func (s *System) fields(name string) map[string]int64 {
 	m := map[string]int64{}
 	for line := range strings.Lines(s.read(name)) {

@@ -1,9 +1,11 @@
-// Package mutate makes hostile inputs of good ones, for fuzzing: ONNX models at the level of their messages, JSON, tables
-// of comma-separated values, and numpy's archives. A mutant of a model is mostly a file that decodes: what is wrong with it is its
-// meaning, such as an operand too few, a type that contradicts, a name that occurs twice, a size that no machine has.
+// Package mutate makes hostile inputs of good ones, for fuzzing: ONNX models at the level of their
+// messages, JSON, tables of comma-separated values, and numpy's archives. A mutant of a model is
+// mostly a file that decodes: what is wrong with it is its meaning, such as an operand too few, a
+// type that contradicts, a name that occurs twice, a size that no machine has.
 //
-// What is done to an input is a function of a genome, a string of bytes of which each four are one mutation. So a fuzzer that
-// mutates bytes mutates lists of mutations, and a finding is made smaller by leaving out genes (Shrink).
+// What is done to an input is a function of a genome, a string of bytes of which each four are one
+// mutation. So a fuzzer that mutates bytes mutates lists of mutations, and a finding is made
+// smaller by leaving out genes (Shrink).
 package mutate
 
 import (
@@ -14,13 +16,15 @@ import (
 // GeneLen is the number of bytes of a genome that decide about one mutation.
 const GeneLen = 4
 
-// most is how many genes of a genome count, and largest how many bytes a mutant may have before no further gene counts.
+// most is how many genes of a genome count, and largest how many bytes a mutant may have before no
+// further gene counts.
 const (
 	most    = 64
 	largest = 4 << 20
 )
 
-// genes returns a source of random numbers for every mutation of a genome. An incomplete gene is filled up with zeros.
+// genes returns a source of random numbers for every mutation of a genome. An incomplete gene is
+// filled up with zeros.
 func genes(genome []byte) []*rand.Rand {
 	var list []*rand.Rand
 	for len(genome) > 0 && len(list) < most {

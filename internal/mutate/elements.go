@@ -5,7 +5,8 @@ import (
 	"slices"
 )
 
-// element leaves out a field, doubles it, swaps it with another, moves it to another message, or has another in its place.
+// element leaves out a field, doubles it, swaps it with another, moves it to another message, or
+// has another in its place.
 func (s *state) element() string {
 	x, ok := s.where(func(*fieldInfo) bool { return true })
 	if !ok {

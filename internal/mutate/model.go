@@ -190,8 +190,8 @@ func (s *state) step() string {
 	return "nothing: the model has too little"
 }
 
-// HasLoss gives the first float output of a model's graph a mean that is a scalar output of its own, so that verbs that want a loss have
-// one. A model without a float output stays as it is.
+// HasLoss gives the first float output of a model's graph a mean that is a scalar output of its
+// own, so that verbs that want a loss have one. A model without a float output stays as it is.
 func HasLoss(model []byte) []byte {
 	root := decode(messages["ModelProto"], model, 0)
 	graph := root.get("graph")

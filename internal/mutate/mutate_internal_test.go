@@ -9,7 +9,8 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// rich is a model that has something for every operation: a subgraph, a function, an attribute of every form, weights, symbols.
+// rich is a model that has something for every operation: a subgraph, a function, an attribute of
+// every form, weights, symbols.
 func rich() []byte {
 	m := &message{typ: messages["ModelProto"]}
 	m.addNum("ir_version", 8)
@@ -74,7 +75,8 @@ func (m *message) msg(path ...string) *message {
 	return m
 }
 
-// TestOperations: every kind of mutation does something to a model that has everything, and says what.
+// TestOperations: every kind of mutation does something to a model that has everything, and says
+// what.
 func TestOperations(t *testing.T) {
 	data := rich()
 	o := &Models{Operators: []Operator{{"", "Softmax"}, {"com.microsoft", "Gelu"}}, Donors: [][]byte{data}}
@@ -93,7 +95,8 @@ func TestOperations(t *testing.T) {
 	}
 }
 
-// TestOperationsOnFragments: every kind of mutation bears with models that lack any one kind of field.
+// TestOperationsOnFragments: every kind of mutation bears with models that lack any one kind of
+// field.
 func TestOperationsOnFragments(t *testing.T) {
 	data := rich()
 	o := &Models{Donors: [][]byte{data}}

@@ -27,8 +27,8 @@ func model(t *testing.T) []byte {
 	return b.Bytes()
 }
 
-// TestMutantsDecode: a mutation is of meaning, not of bytes: of single mutations, at least half leave a file that decodes, and nearly all
-// of these another model.
+// TestMutantsDecode: a mutation is of meaning, not of bytes: of single mutations, at least half
+// leave a file that decodes, and nearly all of these another model.
 func TestMutantsDecode(t *testing.T) {
 	data := model(t)
 	models := &mutate.Models{Operators: []mutate.Operator{{Name: "Softmax"}, {Name: "Gemm"}}, Donors: [][]byte{data}}
@@ -89,7 +89,8 @@ func TestShrink(t *testing.T) {
 	require.Less(t, len(small), 20)
 }
 
-// TestOtherMutants: the mutators of JSON, tables and archives change what they are given, and mostly leave it well-formed.
+// TestOtherMutants: the mutators of JSON, tables and archives change what they are given, and
+// mostly leave it well-formed.
 func TestOtherMutants(t *testing.T) {
 	document := []byte(`{"a":[1,2,{"b":"text"}],"c":null,"d":-3.5}`)
 	table := []byte("id,lower,upper,size\na,0,2,8\nb,1,3,8\n")

@@ -116,7 +116,8 @@ func (s *state) graphOutput() string {
 	return fmt.Sprintf("%v: %.40q in place of %.40q", x, name, old)
 }
 
-// graphInput declares a value that is made elsewhere an input, makes an initializer one, or takes the declaration away.
+// graphInput declares a value that is made elsewhere an input, makes an initializer one, or takes
+// the declaration away.
 func (s *state) graphInput() string {
 	x, ok := s.any("GraphProto.input")
 	if !ok {
@@ -221,7 +222,8 @@ func (s *state) nest() string {
 	return fmt.Sprintf("%v: has a copy of %.40q as %s, %d times", x, g.text("name"), name, depth)
 }
 
-// control turns a node into an If, a Loop or a Scan, with the subgraphs that those want, and sometimes ones that do not fit.
+// control turns a node into an If, a Loop or a Scan, with the subgraphs that those want, and
+// sometimes ones that do not fit.
 func (s *state) control() string {
 	x, ok := s.any("GraphProto.node")
 	if !ok {
@@ -285,7 +287,8 @@ func (s *state) control() string {
 	return fmt.Sprintf("%v: a %s around it", x, kind)
 }
 
-// function turns nodes into calls of model-local functions: of one that is made of a node, of itself, of another.
+// function turns nodes into calls of model-local functions: of one that is made of a node, of
+// itself, of another.
 func (s *state) function() string {
 	x, ok := s.any("GraphProto.node", "FunctionProto.node")
 	if !ok {

@@ -7,8 +7,9 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// Schema is onnx.proto (proto2, IR version 13): a message per line with its fields as name:number:type, "*" for repeated, "**" for
-// repeated and packed, "|" for the members of the message's oneof, and "=" before the name of an enumeration.
+// Schema is onnx.proto (proto2, IR version 13): a message per line with its fields as
+// name:number:type, "*" for repeated, "**" for repeated and packed, "|" for the members of the
+// message's oneof, and "=" before the name of an enumeration.
 const Schema = `
 AttributeProto name:1:string f:2:float i:3:int64 s:4:bytes t:5:TensorProto g:6:GraphProto floats:7:float* ints:8:int64* strings:9:bytes* tensors:10:TensorProto* graphs:11:GraphProto* doc_string:13:string tp:14:TypeProto type_protos:15:TypeProto* type:20:=AttributeType ref_attr_name:21:string sparse_tensor:22:SparseTensorProto sparse_tensors:23:SparseTensorProto*
 ValueInfoProto name:1:string type:2:TypeProto doc_string:3:string metadata_props:4:StringStringEntryProto*

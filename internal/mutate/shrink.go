@@ -16,7 +16,8 @@ func ShrinkGenome(genome []byte, fails func([]byte) bool) []byte {
 	return genome
 }
 
-// ShrinkModel leaves out elements of an encoded model, halves of lists first, as long as what remains still fails.
+// ShrinkModel leaves out elements of an encoded model, halves of lists first, as long as what
+// remains still fails.
 func ShrinkModel(model []byte, fails func([]byte) bool) []byte {
 	root := decode(messages["ModelProto"], model, 0)
 	if !slices.Equal(root.encode(), model) && !fails(root.encode()) {
@@ -27,8 +28,9 @@ func ShrinkModel(model []byte, fails func([]byte) bool) []byte {
 	return root.encode()
 }
 
-// shrinkMessage leaves out runs of fields, from the last to the first, of half of them, then of a quarter, down to single ones; then
-// it goes into those that are left. It reports whether anything was left out.
+// shrinkMessage leaves out runs of fields, from the last to the first, of half of them, then of a
+// quarter, down to single ones; then it goes into those that are left. It reports whether anything
+// was left out.
 func shrinkMessage(m *message, fails func() bool) bool {
 	less := false
 	for size := max(len(m.fields)/2, 1); size > 0; size /= 2 {

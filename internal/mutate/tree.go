@@ -12,7 +12,8 @@ type message struct {
 	fields []*field
 }
 
-// field is one occurrence of a field. Of msg, data and num, the one counts that the wire type says, msg before data.
+// field is one occurrence of a field. Of msg, data and num, the one counts that the wire type says,
+// msg before data.
 type field struct {
 	info *fieldInfo // nil where the schema has none of that number
 	id   protowire.Number
@@ -74,7 +75,8 @@ func decodeField(typ *messageType, data []byte, depth int) ([]*field, int) {
 	return []*field{f}, n + size
 }
 
-// packedMost is how many bytes of packed numbers become fields of their own; larger ones are weights, and stay bytes.
+// packedMost is how many bytes of packed numbers become fields of their own; larger ones are
+// weights, and stay bytes.
 const packedMost = 256
 
 // unpacked returns packed numbers one by one, nil where a field holds none.

@@ -54,7 +54,8 @@ func (s *state) shape() string {
 	return fmt.Sprintf("%v: %s", x, s.setDim(d.msg))
 }
 
-// form makes a declaration that of a sequence, an optional, a map or a sparse tensor, or leaves its type out. What has none gets one.
+// form makes a declaration that of a sequence, an optional, a map or a sparse tensor, or leaves its
+// type out. What has none gets one.
 func (s *state) form() string {
 	x, ok := s.any("GraphProto.input", "GraphProto.output", "GraphProto.value_info", "FunctionProto.value_info")
 	if !ok {
@@ -189,7 +190,8 @@ func (s *state) setAttribute(a *message) string {
 	return "is of the form " + form.field
 }
 
-// attributeNames are those that rules and kernels read; a node seldom has the ones that its operator does not know.
+// attributeNames are those that rules and kernels read; a node seldom has the ones that its
+// operator does not know.
 var attributeNames = []string{"axis", "axes", "keepdims", "to", "perm", "shape", "value", "value_ints", "value_float", "dtype", "blocksize", "starts", "ends", "split", "num_outputs", "equation", "mode", "pads",
 	"allowzero", "batch_dims", "transA", "transB", "alpha", "beta", "k", "keep_aspect_ratio_policy", "noop_with_empty_axes", "kernel_shape", "strides", "dilations", "group", "auto_pad", "ceil_mode",
 	"output_shape", "output_padding", "hidden_size", "direction", "layout", "num_heads", "q_num_heads", "kv_num_heads", "reduction", "ignore_index", "epsilon", "momentum", "training_mode", "seed", "ratio",

@@ -189,7 +189,8 @@ func (s *state) tensor() (site, bool) {
 	return x, ok
 }
 
-// contents writes an extreme number among a tensor's: into shapes, axes and indices, which are made of tensors.
+// contents writes an extreme number among a tensor's: into shapes, axes and indices, which are made
+// of tensors.
 func (s *state) contents() string {
 	x, ok := s.tensor()
 	if !ok {

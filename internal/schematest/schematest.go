@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Folder returns where the schemas lie: docs/schemas under the module's root, which is the first folder with a go.mod above the
-// test's.
+// Folder returns where the schemas lie: docs/schemas under the module's root, which is the first
+// folder with a go.mod above the test's.
 func Folder(t testing.TB) string {
 	t.Helper()
 	dir, err := os.Getwd()
@@ -31,8 +31,8 @@ func Folder(t testing.TB) string {
 	}
 }
 
-// Schema is a published schema, read strictly: a property that it does not name is a fault, although readers should bear with
-// such, since later releases may have more.
+// Schema is a published schema, read strictly: a property that it does not name is a fault,
+// although readers should bear with such, since later releases may have more.
 type Schema struct {
 	compiled *jsonschema.Schema
 	document any
@@ -91,7 +91,8 @@ func (s *Schema) Validate(data []byte) error {
 	return s.compiled.Validate(doc)
 }
 
-// Properties lists all properties of the schema and of its definitions, as definition.property, sorted.
+// Properties lists all properties of the schema and of its definitions, as definition.property,
+// sorted.
 func (s *Schema) Properties() []string {
 	root := s.document.(map[string]any)
 	list := propertiesOf("", root)
@@ -128,8 +129,8 @@ func (s *Schema) Described(t testing.TB) {
 	}
 }
 
-// Leaves returns the numbers, texts and other leaves of a decoded document by their path, "peak.arena_bytes" or "order.0".
-// Empty lists and objects are leaves, too.
+// Leaves returns the numbers, texts and other leaves of a decoded document by their path,
+// "peak.arena_bytes" or "order.0". Empty lists and objects are leaves, too.
 func Leaves(doc any) map[string]any {
 	out := map[string]any{}
 	var walk func(path string, node any)

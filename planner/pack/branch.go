@@ -75,10 +75,10 @@ func (x *exact) sides(a, b int32, depth int) outcome {
 // slack is the room that the open jobs of a section leave above its floor.
 func (x *exact) slack(k int32) int64 { return x.capacity - x.floor[k] - x.total[k] }
 
-// branch decides which job of a section rests on the section's floor. A candidate is a job
-// whose level is the floor and that is not blocked. Either one of them lies there, or none does: then
-// all of them are blocked. The conflict of a failure is the union of those of the
-// branches; a branch that fails without this decision to blame settles the matter.
+// branch decides which job of a section rests on the section's floor. A candidate is a job whose
+// level is the floor and that is not blocked. Either one of them lies there, or none does: then all
+// of them are blocked. The conflict of a failure is the union of those of the branches; a branch
+// that fails without this decision to blame settles the matter.
 func (x *exact) branch(a, b int32, depth int) outcome {
 	word, bit := x.bit(depth)
 	if word >= x.words || x.full() || x.nodes >= x.limit || x.spend(int(b-a)) {

@@ -40,8 +40,8 @@ func TestCheckAgainstAllPairs(t *testing.T) {
 	})
 }
 
-// TestCheckDisturbed moves one buffer of a valid packing, so that most pairs are right. There are enough
-// buffers for the sweep's list to split and shrink.
+// TestCheckDisturbed moves one buffer of a valid packing, so that most pairs are right. There are
+// enough buffers for the sweep's list to split and shrink.
 func TestCheckDisturbed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.SampledFrom([]int{1, 30, 1500}).Draw(t, "n")
@@ -81,8 +81,8 @@ func TestCheckErrors(t *testing.T) {
 	assert.NoError(t, Check(nil, nil, 0))
 }
 
-// TestSpanListEdges: a span that reaches into the next one is refused wherever it stands, at the end of a chunk, too; one that ends where the
-// next begins is not.
+// TestSpanListEdges: a span that reaches into the next one is refused wherever it stands, at the
+// end of a chunk, too; one that ends where the next begins is not.
 func TestSpanListEdges(t *testing.T) {
 	const n = 2 * spanChunk
 	var l spanList

@@ -91,12 +91,12 @@ const (
 	exactSteps = 1 << 14 // records of an explanation, for the sake of time
 )
 
-// haltWork is the number of steps, each a look at a job or at a section, between two questions whether the search must end: well
-// below a millisecond.
+// haltWork is the number of steps, each a look at a job or at a section, between two questions
+// whether the search must end: well below a millisecond.
 const haltWork = 1 << 16
 
-// spend counts steps and reports whether the run must end. What a conclusion has raised until then stays true, so a
-// conclusion may end early; nothing is decided on it any more.
+// spend counts steps and reports whether the run must end. What a conclusion has raised until then
+// stays true, so a conclusion may end early; nothing is decided on it any more.
 func (x *exact) spend(n int) bool {
 	if x.steps += int64(n); x.steps >= x.pause {
 		x.steps = 0

@@ -25,9 +25,9 @@ func (a answer) better(b answer) answer {
 // greedyWork is the number of slots that one greedy order may look at before it only stacks.
 const greedyWork = 1 << 27
 
-// Greedy is the fast first answer alone: the best of several greedy orders, near-linear
-// in the number of buffers. A context that is done ends it with a poorer one. Buffers that make no sense have no meaning
-// here; Solve names them.
+// Greedy is the fast first answer alone: the best of several greedy orders, near-linear in the
+// number of buffers. A context that is done ends it with a poorer one. Buffers that make no sense
+// have no meaning here; Solve names them.
 func Greedy(ctx context.Context, buffers []Buffer) *Result {
 	r := &Result{Offsets: make([]int64, len(buffers)), Optimal: true}
 	groups := split(buffers)
@@ -104,7 +104,8 @@ func (p *problem) sorted(compare func(a, b job) int) []int32 {
 	return order
 }
 
-// orderPause is the number of slots that are looked at between two questions whether the search must end.
+// orderPause is the number of slots that are looked at between two questions whether the search
+// must end.
 const orderPause = 1 << 18
 
 // inOrder gives each job in turn the lowest gap that holds it. Halted, it has no answer.

@@ -5,15 +5,17 @@ import (
 	"math"
 )
 
-// leap raises all blocked jobs at once to where raising them one by one would come to in the end. In the end every
-// one rests on another, down to one that is not blocked, so the levels are those of shortest paths from
-// these: a step is as long as the job is high that is rested on, and ends no lower than the level that was known.
-// Dijkstra's algorithm finds them in one pass, since nothing is lower than what it rests on (Knuth, "A generalization of
-// Dijkstra's algorithm", 1977). It reports whether all is still possible; if not, the conflict says why.
+// leap raises all blocked jobs at once to where raising them one by one would come to in the end.
+// In the end every one rests on another, down to one that is not blocked, so the levels are those
+// of shortest paths from these: a step is as long as the job is high that is rested on, and ends no
+// lower than the level that was known. Dijkstra's algorithm finds them in one pass, since nothing
+// is lower than what it rests on (Knuth, "A generalization of Dijkstra's algorithm", 1977). It
+// reports whether all is still possible; if not, the conflict says why.
 //
-// All the raises are explained together: of the jobs that were to lie lower than they are raised, take the lowest.
-// What it rests on lies lower still, and therefore no lower than it is raised or, where it is not, than its level;
-// the top of that is no lower than the level of the job, which contradicts.
+// All the raises are explained together: of the jobs that were to lie lower than they are raised,
+// take the lowest. What it rests on lies lower still, and therefore no lower than it is raised or,
+// where it is not, than its level; the top of that is no lower than the level of the job, which
+// contradicts.
 func (x *exact) leap() bool {
 	goal := x.restingLevels()
 	for _, i := range x.blocked {
@@ -37,8 +39,8 @@ func (x *exact) leap() bool {
 	return true
 }
 
-// explainLeap fills a set with the decisions that the goals follow from, and reports whether all of them are within
-// the capacity.
+// explainLeap fills a set with the decisions that the goals follow from, and reports whether all of
+// them are within the capacity.
 func (x *exact) explainLeap(set []uint64) bool {
 	ok := true
 	x.explain(set)
@@ -66,8 +68,8 @@ func (x *exact) climbs(i int32) bool {
 	return x.offset[i] < 0 && x.stuck[i] && x.goals[i] > x.level[i]
 }
 
-// restingLevels returns, for every job that is not placed, the lowest level at which it can rest, MaxInt64 where
-// there is none.
+// restingLevels returns, for every job that is not placed, the lowest level at which it can rest,
+// MaxInt64 where there is none.
 func (x *exact) restingLevels() []int64 {
 	if x.goals == nil {
 		x.goals, x.reached = make([]int64, len(x.jobs)), make([]bool, len(x.jobs))

@@ -52,15 +52,16 @@ func TestLeap(t *testing.T) {
 	assert.Greater(t, outcomes[false], 10)
 }
 
-// climbing are the buffers of a training step at a large batch with which two of 256 bytes wait for each other below
-// gigabytes: what is left of 348.
+// climbing are the buffers of a training step at a large batch with which two of 256 bytes wait for
+// each other below gigabytes: what is left of 348.
 func climbing() []Buffer {
 	return []Buffer{{17, 421, 67108864}, {403, 415, 3355443200}, {408, 413, 3355443200}, {409, 413, 6710886400}, {412, 618, 512}, {414, 490, 6710886400},
 		{470, 472, 6710886400}, {570, 573, 3355443200}, {571, 573, 5033164800}, {381, 450, 6710886400}, {385, 410, 6710886400}, {387, 405, 3355443200},
 		{457, 486, 6710886400}, {457, 458, 256}, {457, 458, 256}, {459, 480, 6710886400}}
 }
 
-// TestNoSmallSteps: what the search does at a node does not depend on how much smaller some buffers are than others.
+// TestNoSmallSteps: what the search does at a node does not depend on how much smaller some buffers
+// are than others.
 func TestNoSmallSteps(t *testing.T) {
 	problems := split(climbing())
 	require.Len(t, problems, 1)

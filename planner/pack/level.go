@@ -184,9 +184,10 @@ func (x *exact) swap(s, a, b int32) {
 	x.spot[p][s-x.jobs[p].lo], x.spot[q][s-x.jobs[q].lo] = b, a
 }
 
-// settleRounds is how often the blocked jobs are raised one by one before all are raised at once. A job that is raised alone
-// is blamed on fewer decisions; but jobs that wait for one another climb by turns in steps of their sizes, which may be
-// millions of times smaller than the way they have to go.
+// settleRounds is how often the blocked jobs are raised one by one before all are raised at once. A
+// job that is raised alone is blamed on fewer decisions; but jobs that wait for one another climb
+// by turns in steps of their sizes, which may be millions of times smaller than the way they have
+// to go.
 const settleRounds = 16
 
 // settle draws conclusions until nothing changes. It reports whether all is still

@@ -45,7 +45,8 @@ func TestMinimalloc(t *testing.T) {
 	}
 }
 
-// TestMinimallocSeeds wants no luck: other seeds and the buffers in reverse order of time work as well.
+// TestMinimallocSeeds wants no luck: other seeds and the buffers in reverse order of time work as
+// well.
 func TestMinimallocSeeds(t *testing.T) {
 	for _, name := range minimallocNames {
 		buffers := minimalloc(t, name)

@@ -19,9 +19,9 @@ func ranked[K cmp.Ordered](keys []K) []int32 {
 	return rank
 }
 
-// exactOrders are the orders in which the exact search tries candidates: by width in sections (W), area (A),
-// the largest sum of sizes in a section of the job (T) or size (S), largest first,
-// later letters deciding ties.
+// exactOrders are the orders in which the exact search tries candidates: by width in sections (W),
+// area (A), the largest sum of sizes in a section of the job (T) or size (S), largest first, later
+// letters deciding ties.
 var exactOrders = []string{"AWT", "WAT", "TAW", "TWA", "SWT"}
 
 // ranks computes an order of exactOrders.

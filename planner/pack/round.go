@@ -47,9 +47,9 @@ func luby(i int) int64 {
 	}
 }
 
-// round works on a group once. With a capacity every rule tries to reach that. Without one,
-// the greedy orders are shaken, then every rule tries the lower bound and then the middle of what remains,
-// until nothing lower is found.
+// round works on a group once. With a capacity every rule tries to reach that. Without one, the
+// greedy orders are shaken, then every rule tries the lower bound and then the middle of what
+// remains, until nothing lower is found.
 func (s *solver) round(g *group) {
 	if g.round == 0 {
 		g.exact = newExact(g.problem)

@@ -86,8 +86,8 @@ func TestSolveFindsTheSmallest(t *testing.T) {
 	})
 }
 
-// TestExactAlone gives every rule of the exact search, without the greedy orders before it, capacities
-// around the smallest.
+// TestExactAlone gives every rule of the exact search, without the greedy orders before it,
+// capacities around the smallest.
 func TestExactAlone(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		buffers := drawBuffers(t, 7)
@@ -245,7 +245,8 @@ func TestSolveLimits(t *testing.T) {
 	assert.Equal(t, r, again)
 }
 
-// expiring is a context that ends when it has been asked a number of times: a deadline that is the same on every machine.
+// expiring is a context that ends when it has been asked a number of times: a deadline that is the
+// same on every machine.
 type expiring struct {
 	context.Context
 	polls int // left; below 0, how often it was asked in vain

@@ -2,8 +2,8 @@ package remat
 
 import "math"
 
-// gap finds what task x has in memory during the run at p without need: the bytes, the stage of their last reader
-// before p and the stage of the next one behind.
+// gap finds what task x has in memory during the run at p without need: the bytes, the stage of
+// their last reader before p and the stage of the next one behind.
 func (d *dropper) gap(x int32, p place) (bytes int64, last, next int32) {
 	k := d.newest(x, p.stage())
 	start, limit := d.span(x, k)
@@ -25,8 +25,9 @@ func (d *dropper) gap(x int32, p place) (bytes int64, last, next int32) {
 	return bytes, last, next
 }
 
-// glance finds the drop of what x has in memory during the run at p, if there is one, with a first estimate of its score: the cost
-// of inputs that are gone is what it was when they were appraised last.
+// glance finds the drop of what x has in memory during the run at p, if there is one, with a first
+// estimate of its score: the cost of inputs that are gone is what it was when they were appraised
+// last.
 func (d *dropper) glance(x int32, p place) (r drop, ok bool) {
 	d.work++
 	bytes, last, next := d.gap(x, p)
@@ -52,7 +53,8 @@ func (d *dropper) score(r *drop, relief int64, cost float64) float64 {
 	return r.luck + d.mass*math.Log(float64(min(relief, d.excess))) - d.dear*math.Log(cost+1)
 }
 
-// appraise scores a drop for the run at p; ok tells whether it helps. The runs that it takes are in chain.
+// appraise scores a drop for the run at p; ok tells whether it helps. The runs that it takes are in
+// chain.
 func (d *dropper) appraise(r *drop, p place) (ok bool) {
 	d.work++
 	most := math.Inf(1) // cost up to which the score may reach the floor
@@ -68,9 +70,9 @@ func (d *dropper) appraise(r *drop, p place) (ok bool) {
 	return true
 }
 
-// follow collects in chain what must run again with x at a stage, and returns the bytes that are held over p for it
-// instead, and its cost. It fails where that would cost more than most, save more than bytes
-// or take too many runs.
+// follow collects in chain what must run again with x at a stage, and returns the bytes that are
+// held over p for it instead, and its cost. It fails where that would cost more than most, save
+// more than bytes or take too many runs.
 func (d *dropper) follow(x, stage int32, p place, bytes int64, most float64) (held int64, cost float64, ok bool) {
 	d.stamp++
 	d.chain = append(d.chain[:0], x)

@@ -5,21 +5,24 @@ import (
 	"math"
 )
 
-// A bound on the cost comes from one moment, the first run of some task t. What is made before t and read behind it
-// is either held over t, where its bytes count, or made again behind t, which costs a run of its task; and
-// a task that runs again needs each of its inputs held or made again too. The cheapest choice within the
-// bytes that t leaves free costs no more than any list of extra runs.
+// A bound on the cost comes from one moment, the first run of some task t. What is made before t
+// and read behind it is either held over t, where its bytes count, or made again behind t, which
+// costs a run of its task; and a task that runs again needs each of its inputs held or made again
+// too. The cheapest choice within the bytes that t leaves free costs no more than any list of extra
+// runs.
 //
-// Without the limit on the bytes that choice is a minimum cut (see momentCut), as in the min-cut partitioner of
-// PyTorch (torch/_functorch/partitioners.py). The limit is priced: with a price on each byte, less the
-// price of all bytes that are free, the value of the cut is still a bound (Lagrangian relaxation: Fisher, "The
-// Lagrangian relaxation method for solving integer programming problems", 1981). The best price gives the bound
-// of the moment, the best moment the bound of the graph.
+// Without the limit on the bytes that choice is a minimum cut (see momentCut), as in the min-cut
+// partitioner of PyTorch (torch/_functorch/partitioners.py). The limit is priced: with a price on
+// each byte, less the price of all bytes that are free, the value of the cut is still a bound
+// (Lagrangian relaxation: Fisher, "The Lagrangian relaxation method for solving integer programming
+// problems", 1981). The best price gives the bound of the moment, the best moment the bound of the
+// graph.
 //
-// Each cut names tasks that run again, and this choice can be judged at all moments in one walk (see profile). So
-// every moment has a few known choices, each a line of cost over price; their lower envelope is above what a cut at
-// that moment can still prove. The search takes the moment with the highest envelope, finds the
-// best cut for the price there, which lowers the envelope, and ends when no moment promises more than is proved.
+// Each cut names tasks that run again, and this choice can be judged at all moments in one walk
+// (see profile). So every moment has a few known choices, each a line of cost over price; their
+// lower envelope is above what a cut at that moment can still prove. The search takes the moment
+// with the highest envelope, finds the best cut for the price there, which lowers the envelope, and
+// ends when no moment promises more than is proved.
 
 // choice is what a set of tasks that run again behind a moment comes to.
 type choice struct {
@@ -27,15 +30,15 @@ type choice struct {
 	cost  int64 // of the tasks
 }
 
-// outlook is what is known of one moment: a choice that is too large, one that fits, and what at most can be proved
-// there. Without one that fits, promise is +Inf.
+// outlook is what is known of one moment: a choice that is too large, one that fits, and what at
+// most can be proved there. Without one that fits, promise is +Inf.
 type outlook struct {
 	large, fits choice
 	promise     float64
 }
 
-// bounder searches for the best moment. The graph must be valid, with costs and bytes that add up to
-// no more than maxTotal.
+// bounder searches for the best moment. The graph must be valid, with costs and bytes that add up
+// to no more than maxTotal.
 type bounder struct {
 	*moments
 	ctx    context.Context
@@ -55,17 +58,19 @@ type bounder struct {
 	at     int32  // the moment that proves it
 }
 
-// CostBound returns a lower bound on the cost of the extra runs with which the graph stays within the budget (bytes),
-// 0 where it needs none, and math.MaxInt64 where it is proved that no extra runs are enough. The search for a better bound
-// ends after so much counted work (arcs and edges looked at; 0: no limit) or with the context.
+// CostBound returns a lower bound on the cost of the extra runs with which the graph stays within
+// the budget (bytes), 0 where it needs none, and math.MaxInt64 where it is proved that no extra
+// runs are enough. The search for a better bound ends after so much counted work (arcs and edges
+// looked at; 0: no limit) or with the context.
 func (g *Graph) CostBound(ctx context.Context, budget, work int64) int64 {
 	b := newBounder(ctx, newMoments(g), budget, work)
 	b.runWindows()
 	return b.best
 }
 
-// CutExtras returns the tasks that run again behind the first run of task t, the moment that proves most by itself, in the
-// cheapest cut that fits there; nil where no extra runs are needed or known to fit. See FromCut.
+// CutExtras returns the tasks that run again behind the first run of task t, the moment that proves
+// most by itself, in the cheapest cut that fits there; nil where no extra runs are needed or known
+// to fit. See FromCut.
 func (g *Graph) CutExtras(ctx context.Context, budget, work int64) (tasks []int32, t int32) {
 	b := newBounder(ctx, newMoments(g), budget, work)
 	b.run()
@@ -100,7 +105,8 @@ func (b *bounder) run() {
 	}
 }
 
-// start judges the choices to run nothing again and to run all again, and reports whether anything must run again.
+// start judges the choices to run nothing again and to run all again, and reports whether anything
+// must run again.
 func (b *bounder) start() bool {
 	again := b.again
 	clear(again)
@@ -181,7 +187,8 @@ func (b *bounder) promising() int32 {
 	return t
 }
 
-// improve looks for the best choice of moment t at the price of its outlook, and reports whether the search can go on.
+// improve looks for the best choice of moment t at the price of its outlook, and reports whether
+// the search can go on.
 func (b *bounder) improve(t int32) bool {
 	o := &b.views[t]
 	if math.IsInf(o.promise, 1) {
@@ -207,7 +214,8 @@ func (b *bounder) improve(t int32) bool {
 	return true
 }
 
-// smallest looks for the choice of moment t with the fewest bytes. If that does not fit nothing does.
+// smallest looks for the choice of moment t with the fewest bytes. If that does not fit nothing
+// does.
 func (b *bounder) smallest(t int32) bool {
 	c, full := b.cut.smallest(t, b.limit-b.work)
 	if !full {
@@ -223,8 +231,9 @@ func (b *bounder) smallest(t int32) bool {
 	return true
 }
 
-// suggestion is the tasks of the cheapest cut that fits at the moment of the bound. At the best price a cut
-// that is too large and one that fits are equally good, so it takes a slightly higher one.
+// suggestion is the tasks of the cheapest cut that fits at the moment of the bound. At the best
+// price a cut that is too large and one that fits are equally good, so it takes a slightly higher
+// one.
 func (b *bounder) suggestion() []int32 {
 	if b.best == 0 || b.best == math.MaxInt64 {
 		return nil

@@ -5,9 +5,10 @@ import (
 	"slices"
 )
 
-// The best price leaves a gap where no choice of a moment uses up the bytes that are free. Branching closes it: some task
-// runs again or it does not, each case has a bound of its own, and the smaller one is a bound for both. (Land and
-// Doig, "An automatic method of solving discrete programming problems", 1960.)
+// The best price leaves a gap where no choice of a moment uses up the bytes that are free.
+// Branching closes it: some task runs again or it does not, each case has a bound of its own, and
+// the smaller one is a bound for both. (Land and Doig, "An automatic method of solving discrete
+// programming problems", 1960.)
 
 // branch is a case: the tasks that must and must not run again behind the moment.
 type branch struct {
@@ -28,7 +29,8 @@ type brancher struct {
 // branchWork is the counted work of branching where the caller sets no limit.
 const branchWork = 20_000_000
 
-// tighten raises the bound of moment b.at, which needs no less than proved, as far as the work allows.
+// tighten raises the bound of moment b.at, which needs no less than proved, as far as the work
+// allows.
 func (b *bounder) tighten(proved, work int64) int64 {
 	r := &brancher{bounder: b, t: b.at, limit: b.spent() + work, best: math.MaxInt64}
 	r.prepare()
@@ -72,7 +74,8 @@ func (r *brancher) prepare() {
 
 func (r *brancher) left() int64 { return max(0, r.limit-r.spent()) }
 
-// solve finds the bound of a case and the task to split it on. Where all is over the budget the bound is math.MaxInt64.
+// solve finds the bound of a case and the task to split it on. Where all is over the budget the
+// bound is math.MaxInt64.
 func (r *brancher) solve(c *branch) {
 	c.split = -1
 	r.cut.must, r.cut.mustNot, r.cut.force = c.must, c.mustNot, r.force
@@ -94,7 +97,8 @@ func (r *brancher) solve(c *branch) {
 	r.narrow(c, outlook{large: large, fits: small, promise: math.Inf(1)}, slices.Clone(r.cut.again), fits)
 }
 
-// narrow looks for the best price of a case between two choices, and names the dearest task in which the last two differ.
+// narrow looks for the best price of a case between two choices, and names the dearest task in
+// which the last two differ.
 func (r *brancher) narrow(c *branch, view outlook, over, fits []bool) {
 	view.promise = view.envelope(r.budget)
 	for view.promise > 0 {

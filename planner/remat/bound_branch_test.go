@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestTighten: with enough work branching finds the cost of the cheapest choice of a moment, and with little something between
-// the bound before and that.
+// TestTighten: with enough work branching finds the cost of the cheapest choice of a moment, and
+// with little something between the bound before and that.
 func TestTighten(t *testing.T) {
 	rng := rand.New(rand.NewPCG(6, 1))
 	raised := 0

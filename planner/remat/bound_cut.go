@@ -16,7 +16,8 @@ import (
 //     reader needs no node of its own.
 //   - A task that must not run again is the sink.
 //
-// What is held in any case (read by t, kept, needed before extra runs are allowed) is left out and counts as fixed.
+// What is held in any case (read by t, kept, needed before extra runs are allowed) is left out and
+// counts as fixed.
 type momentCut struct {
 	*moments
 	net                  flowNet
@@ -168,15 +169,15 @@ func (c *momentCut) connect(x int32) {
 	}
 }
 
-// price finds the choice that is cheapest where each byte has the given price. It returns what that proves of
-// the cost within the budget, and the choice where the work was enough to find it.
+// price finds the choice that is cheapest where each byte has the given price. It returns what that
+// proves of the cost within the budget, and the choice where the work was enough to find it.
 func (c *momentCut) price(t int32, price float64, budget, limit int64) (proved int64, best choice, full bool) {
 	c.build(t)
 	if c.fixed > budget {
 		return math.MaxInt64, choice{}, false
 	}
-	// Costs and prices are scaled by a power of two so that all of them together stay below flowEndless, and then
-	// rounded down: the flow is never worth more than exact numbers allow.
+	// Costs and prices are scaled by a power of two so that all of them together stay below
+	// flowEndless, and then rounded down: the flow is never worth more than exact numbers allow.
 	scale := 60 - max(bits.Len64(uint64(c.cost)), exponent(price)+bits.Len64(uint64(c.bytes)))
 	perByte := newRatio(price, scale)
 	for _, h := range c.held {

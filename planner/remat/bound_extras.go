@@ -2,9 +2,10 @@ package remat
 
 import "math"
 
-// FromCut turns tasks that run again behind the first run of task t (see CutExtras) into extra runs: each task once, right
-// before the first reader behind t of what it makes, a task that runs again there included. Tasks that nobody
-// needs behind t are left out. The answer is valid, but it may be above the budget elsewhere.
+// FromCut turns tasks that run again behind the first run of task t (see CutExtras) into extra
+// runs: each task once, right before the first reader behind t of what it makes, a task that runs
+// again there included. Tasks that nobody needs behind t are left out. The answer is valid, but it
+// may be above the budget elsewhere.
 func (g *Graph) FromCut(tasks []int32, t int32) []Extra {
 	before := g.rerunPlaces(tasks, t)
 	var extras []Extra
@@ -16,7 +17,8 @@ func (g *Graph) FromCut(tasks []int32, t int32) []Extra {
 	return SortExtras(extras)
 }
 
-// rerunPlaces returns by task the first place behind t that needs it to run again, or the number of tasks.
+// rerunPlaces returns by task the first place behind t that needs it to run again, or the number of
+// tasks.
 func (g *Graph) rerunPlaces(tasks []int32, t int32) []int32 {
 	n := len(g.Tasks)
 	again := make([]bool, n)
@@ -49,9 +51,10 @@ func (g *Graph) rerunPlaces(tasks []int32, t int32) []int32 {
 	return before
 }
 
-// CutAt returns the tasks that run again behind the first run of task t in a cheap cut that holds no more than some
-// bytes there, what t itself needs included: the cheapest one at the least price of a byte at which it fits. ok is false where
-// none fits; then the tasks are those of the cut that holds the least. See FromCut.
+// CutAt returns the tasks that run again behind the first run of task t in a cheap cut that holds
+// no more than some bytes there, what t itself needs included: the cheapest one at the least price
+// of a byte at which it fits. ok is false where none fits; then the tasks are those of the cut that
+// holds the least. See FromCut.
 func (g *Graph) CutAt(t int32, bytes int64) (tasks []int32, ok bool) {
 	c := newMomentCut(newMoments(g))
 	least, _ := c.smallest(t, math.MaxInt64)

@@ -5,11 +5,12 @@ import (
 	"math"
 )
 
-// boundWork is the counted work of a bound within Solve: about half a second, more for large graphs, which do not fit into caches.
+// boundWork is the counted work of a bound within Solve: about half a second, more for large
+// graphs, which do not fit into caches.
 const boundWork = 60_000_000
 
-// relaxation is the problem in its general form, without the rule that no source is computed anew while an alias
-// of it is live.
+// relaxation is the problem in its general form, without the rule that no source is computed anew
+// while an alias of it is live.
 func (p *problem) relaxation() *Graph {
 	g := p.graph()
 	for t := range g.Tasks {
@@ -18,7 +19,8 @@ func (p *problem) relaxation() *Graph {
 	return g
 }
 
-// costBound is a lower bound on the cost of any schedule in the given order; math.MaxInt64 if there is none; see Graph.CostBound.
+// costBound is a lower bound on the cost of any schedule in the given order; math.MaxInt64 if there
+// is none; see Graph.CostBound.
 func (p *problem) costBound(ctx context.Context, work int64) int64 {
 	extra := p.relaxation().CostBound(ctx, p.budget, work)
 	if extra > math.MaxInt64-p.base {

@@ -5,7 +5,8 @@ import (
 	"math/bits"
 )
 
-// ratio is a number mantissa / 2^down, so that products with integers can be rounded to either side exactly.
+// ratio is a number mantissa / 2^down, so that products with integers can be rounded to either side
+// exactly.
 type ratio struct {
 	mantissa uint64
 	down     int
@@ -23,7 +24,8 @@ func exponent(x float64) int {
 	return exp
 }
 
-// times is the product with k, which is not negative, rounded up or down. What does not fit is cut off at flowEndless.
+// times is the product with k, which is not negative, rounded up or down. What does not fit is cut
+// off at flowEndless.
 func (r ratio) times(k int64, up bool) int64 {
 	hi, lo := bits.Mul64(r.mantissa, uint64(k))
 	if hi|lo == 0 {

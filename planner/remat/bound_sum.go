@@ -2,17 +2,18 @@ package remat
 
 import "math"
 
-// Extra runs before the first run of t and behind it are different ones. So what is proved of those before t, with only
-// the needs of first runs up to t, and what is proved of those behind t add up. The bounds on the extra runs before are
-// found from the first task to the last, each from those before it and one cut: a chain of windows, each with the
-// moment at its start that proves most. Windows help where the budget is tight all the time, as in graphs
-// without much structure; in a training graph with one high point there is one window.
+// Extra runs before the first run of t and behind it are different ones. So what is proved of those
+// before t, with only the needs of first runs up to t, and what is proved of those behind t add up.
+// The bounds on the extra runs before are found from the first task to the last, each from those
+// before it and one cut: a chain of windows, each with the moment at its start that proves most.
+// Windows help where the budget is tight all the time, as in graphs without much structure; in a
+// training graph with one high point there is one window.
 
 // windowWork is the counted work of all windows together where the caller sets no limit.
 const windowWork = 40_000_000
 
-// runWindows looks for the best bound of the whole graph: with one window first, and then, as far as the work
-// allows, with many.
+// runWindows looks for the best bound of the whole graph: with one window first, and then, as far
+// as the work allows, with many.
 func (b *bounder) runWindows() {
 	n := b.n
 	b.run()
@@ -55,8 +56,8 @@ func (b *bounder) restart(n int) {
 	b.work += b.edges
 }
 
-// windows computes the bounds on the extra runs before at most so many tasks, spread evenly, and takes them over for the
-// tasks behind these.
+// windows computes the bounds on the extra runs before at most so many tasks, spread evenly, and
+// takes them over for the tasks behind these.
 func (b *bounder) windows(many int, limit int64) {
 	n := len(b.before)
 	from := max(int(b.g.From), b.firstOver()) + 1
@@ -82,7 +83,8 @@ func (b *bounder) windows(many int, limit int64) {
 	}
 }
 
-// firstOver is the first task that is above the budget if nothing runs again, or the number of tasks.
+// firstOver is the first task that is above the budget if nothing runs again, or the number of
+// tasks.
 func (b *bounder) firstOver() int {
 	clear(b.again)
 	b.judge(b.again)

@@ -13,7 +13,8 @@ import (
 	_ "memopt/internal/rapidflags"
 )
 
-// cheapestExtras tries all lists of extra runs: the least cost within the budget, or math.MaxInt64, and the lowest peak.
+// cheapestExtras tries all lists of extra runs: the least cost within the budget, or math.MaxInt64,
+// and the lowest peak.
 func cheapestExtras(t require.TestingT, g *Graph, budget int64) (cost, peak int64) {
 	var all []Extra
 	for before := max(1, g.From); int(before) < len(g.Tasks); before++ {
@@ -79,7 +80,8 @@ func TestPeakBoundIsBelow(t *testing.T) {
 	})
 }
 
-// tightInstances draws instances with a budget between what the largest step needs and the plain peak.
+// tightInstances draws instances with a budget between what the largest step needs and the plain
+// peak.
 func tightInstances(t *rapid.T, most int) *Instance {
 	in := instances(t, most)
 	p := newProblem(in, in.Budget)
@@ -92,7 +94,8 @@ func tightInstances(t *rapid.T, most int) *Instance {
 	return in
 }
 
-// TestCostBoundOfInstances compares the bound with the oracle of public instances, which orders extra runs freely.
+// TestCostBoundOfInstances compares the bound with the oracle of public instances, which orders
+// extra runs freely.
 func TestCostBoundOfInstances(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := tightInstances(t, 8)
@@ -102,8 +105,8 @@ func TestCostBoundOfInstances(t *testing.T) {
 	})
 }
 
-// TestMomentBound: for one moment, the bound is no less than the knapsack it contains and no more than the cheapest
-// choice, found by trying all.
+// TestMomentBound: for one moment, the bound is no less than the knapsack it contains and no more
+// than the cheapest choice, found by trying all.
 func TestMomentBound(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g, budget := graphs(t, 10)
@@ -151,7 +154,8 @@ func cheapestChoice(m *moments, at int32, budget int64) int64 {
 	return best
 }
 
-// TestFromCut: the extra runs of a cut are valid, cost what they should, and relieve the moment they come from.
+// TestFromCut: the extra runs of a cut are valid, cost what they should, and relieve the moment
+// they come from.
 func TestFromCut(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g, budget := graphs(t, 12)
@@ -178,8 +182,8 @@ func TestFromCut(t *testing.T) {
 	})
 }
 
-// transformer is the training graph of so many equal blocks: forward tasks, a loss, and backward tasks that read the
-// forward values of their block.
+// transformer is the training graph of so many equal blocks: forward tasks, a loss, and backward
+// tasks that read the forward values of their block.
 func transformer(blocks int) *Graph {
 	g := &Graph{}
 	add := func(cost, size int64, uses ...int32) int32 {

@@ -5,19 +5,20 @@ import (
 	"math"
 )
 
-// A training graph is often a chain: forward stages, each of which needs one value of the stage before it,
-// and a backward half that asks for the values of the stages in the opposite order. For chains there is a dynamic program
-// (Herrmann, Beaumont, Eyraud-Dubois, Hermann, Joly and Shilova, "Optimal checkpointing for heterogeneous
-// chains", 2019) over parts of the chain and the bytes they may use. Here it works on stages cut out of any graph, whose
-// figures are estimates, so that its answers are extra runs to be checked with Simulate; and they need not be the
-// cheapest. What is kept of a stage is all that its backward half reads, or one of a few minimum cuts (see chainOption), as
-// in Rockmate (Zhao, Le Hellard, Eyraud-Dubois, Gusak and Beaumont, 2023).
+// A training graph is often a chain: forward stages, each of which needs one value of the stage
+// before it, and a backward half that asks for the values of the stages in the opposite order. For
+// chains there is a dynamic program (Herrmann, Beaumont, Eyraud-Dubois, Hermann, Joly and Shilova,
+// "Optimal checkpointing for heterogeneous chains", 2019) over parts of the chain and the bytes
+// they may use. Here it works on stages cut out of any graph, whose figures are estimates, so that
+// its answers are extra runs to be checked with Simulate; and they need not be the cheapest. What
+// is kept of a stage is all that its backward half reads, or one of a few minimum cuts (see
+// chainOption), as in Rockmate (Zhao, Le Hellard, Eyraud-Dubois, Gusak and Beaumont, 2023).
 
 // chainStages is the largest number of stages: the program takes time in their third power.
 const chainStages = 96
 
-// chainGrains are the numbers of stages that are tried. Many small stages are good where little is kept, few large ones,
-// each with a choice of what is kept inside, where most is.
+// chainGrains are the numbers of stages that are tried. Many small stages are good where little is
+// kept, few large ones, each with a choice of what is kept inside, where most is.
 var chainGrains = []int{chainStages, 48, 24, 12, 6, 3}
 
 // chain is a graph cut into stages.
@@ -45,8 +46,9 @@ type chainStage struct {
 	options []chainOption
 }
 
-// ChainExtras treats the graph as a chain of stages and returns the cheapest extra runs with a peak within the budget (bytes) that
-// the dynamic program for chains finds; nil if the graph is no chain, needs no extra runs, or none of the answers is within the budget.
+// ChainExtras treats the graph as a chain of stages and returns the cheapest extra runs with a peak
+// within the budget (bytes) that the dynamic program for chains finds; nil if the graph is no
+// chain, needs no extra runs, or none of the answers is within the budget.
 func (g *Graph) ChainExtras(ctx context.Context, budget int64) []Extra {
 	var best []Extra
 	cost := int64(math.MaxInt64)
@@ -66,7 +68,8 @@ func (g *Graph) ChainExtras(ctx context.Context, budget int64) []Extra {
 	return best
 }
 
-// newChain cuts the graph into at most so many stages. Where the context ends, they have fewer options.
+// newChain cuts the graph into at most so many stages. Where the context ends, they have fewer
+// options.
 func newChain(ctx context.Context, g *chainGraph, most int) *chain {
 	c := &chain{chainGraph: g, starts: []int32{0}, inputs: []int32{-1}}
 	c.choose(most)
@@ -77,7 +80,8 @@ func newChain(ctx context.Context, g *chainGraph, most int) *chain {
 	return c
 }
 
-// choose takes fewer than most of the cuts: of those in equal parts of the forward cost, the ones with the smallest values.
+// choose takes fewer than most of the cuts: of those in equal parts of the forward cost, the ones
+// with the smallest values.
 func (c *chain) choose(most int) {
 	total := int64(0)
 	for t := range c.turn {

@@ -6,9 +6,10 @@ import (
 	"slices"
 )
 
-// Long values, such as masks and the output of an encoder that all layers of a decoder read, are handed on by many
-// stages; they are kept, and their tasks do not run again. A value is long if it is read over more than this part of the forward half,
-// or of what its task makes of nothing, over more than the second one.
+// Long values, such as masks and the output of an encoder that all layers of a decoder read, are
+// handed on by many stages; they are kept, and their tasks do not run again. A value is long if it
+// is read over more than this part of the forward half, or of what its task makes of nothing, over
+// more than the second one.
 const (
 	chainLong       = 0.25
 	chainLongSource = 1. / 64
@@ -26,15 +27,16 @@ type chainGraph struct {
 	fixed  []bool // by task: does not run again
 }
 
-// chainTurns is how many tasks from the moment that proves most of the cost on are tried as the turn.
+// chainTurns is how many tasks from the moment that proves most of the cost on are tried as the
+// turn.
 const chainTurns = 3
 
 // chainWork is the counted work for the price of a byte.
 const chainWork = 10_000_000
 
-// newChainGraphs looks for the places, for a few turns: where extra runs become possible, if that is known, and from the
-// moment on that proves most of the cost. The price is the one that proves it. There are none where no extra runs are needed or
-// known to fit.
+// newChainGraphs looks for the places, for a few turns: where extra runs become possible, if that
+// is known, and from the moment on that proves most of the cost. The price is the one that proves
+// it. There are none where no extra runs are needed or known to fit.
 func newChainGraphs(ctx context.Context, g *Graph, budget int64) (list []*chainGraph) {
 	b := newBounder(ctx, newMoments(g), budget, chainWork)
 	if b.run(); b.best == 0 || b.best == math.MaxInt64 {
@@ -78,7 +80,8 @@ func (c *chainGraph) forwardEnds() []int32 {
 	return end
 }
 
-// findLong finds the long values and the tasks that do not run again. Whatever these make counts as long.
+// findLong finds the long values and the tasks that do not run again. Whatever these make counts as
+// long.
 func (c *chainGraph) findLong() {
 	end := c.forwardEnds()
 	for t := range c.turn {
@@ -99,7 +102,8 @@ func (c *chainGraph) findLong() {
 	}
 }
 
-// findCuts counts at each place the values that are handed on, and adds up their numbers: where there is one that is its number.
+// findCuts counts at each place the values that are handed on, and adds up their numbers: where
+// there is one that is its number.
 func (c *chainGraph) findCuts() {
 	end := c.forwardEnds()
 	count, sum := make([]int64, c.turn+1), make([]int64, c.turn+1)

@@ -8,8 +8,9 @@ import (
 // chainSlots is the number of units of memory that the dynamic program tells apart.
 const chainSlots = 400
 
-// chainProgram is the table of the dynamic program: for each part of the chain, stages s to t, and units of memory besides the
-// input of s, the least cost of the forward runs that the part needs, and how it begins.
+// chainProgram is the table of the dynamic program: for each part of the chain, stages s to t, and
+// units of memory besides the input of s, the least cost of the forward runs that the part needs,
+// and how it begins.
 type chainProgram struct {
 	*chain
 	n     int
@@ -105,8 +106,8 @@ func (p *chainProgram) solve(s, t int) {
 	}
 }
 
-// extras lists the extra runs of the best way to work through stages s to t. First says that the forward runs are
-// the first ones.
+// extras lists the extra runs of the best way to work through stages s to t. First says that the
+// forward runs are the first ones.
 func (p *chainProgram) extras(s, t, units int, first bool, into []Extra) []Extra {
 	k := int(p.begin[p.at(s, t, units)])
 	end := max(s+1, k)
@@ -137,7 +138,8 @@ func (p *chainProgram) rerun(s, o int, into []Extra) []Extra {
 	return into
 }
 
-// fit tries amounts of memory for the program until the peak is just within the budget: its figures are estimates.
+// fit tries amounts of memory for the program until the peak is just within the budget: its figures
+// are estimates.
 func (c *chain) fit(ctx context.Context, budget int64) (best []Extra, cost int64) {
 	p := newChainProgram(ctx, c, budget+budget/4)
 	cost = math.MaxInt64

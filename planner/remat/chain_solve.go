@@ -1,7 +1,7 @@
 package remat
 
-// runChain takes the instance as a chain of stages. Sources of aliases are not made anew, because an
-// alias of them may be live.
+// runChain takes the instance as a chain of stages. Sources of aliases are not made anew, because
+// an alias of them may be live.
 func (s *solver) runChain() {
 	s.stage = "chain"
 	g := s.graph()

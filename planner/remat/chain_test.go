@@ -14,8 +14,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// plainChain is the training graph of so many equal layers, with the figures of the textbook: each forward value has one unit, the
-// backward task of a layer reads the value before the layer and the gradient behind it.
+// plainChain is the training graph of so many equal layers, with the figures of the textbook: each
+// forward value has one unit, the backward task of a layer reads the value before the layer and the
+// gradient behind it.
 func plainChain(layers int) *Instance {
 	in := &Instance{Name: "chain"}
 	for i := range layers {
@@ -107,8 +108,8 @@ func randomTraining(rng *rand.Rand, layers int) *Graph {
 	return g
 }
 
-// TestChainOfAnything: whatever the graph, the extra runs are valid and within the budget, or there are none. For training
-// graphs there mostly are some.
+// TestChainOfAnything: whatever the graph, the extra runs are valid and within the budget, or there
+// are none. For training graphs there mostly are some.
 func TestChainOfAnything(t *testing.T) {
 	tried, some := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -155,7 +156,8 @@ func BenchmarkChain(b *testing.B) {
 	}
 }
 
-// TestChainMeetsProvenOptimum: a multilayer perceptron is a chain, and the dynamic program finds its cheapest schedules.
+// TestChainMeetsProvenOptimum: a multilayer perceptron is a chain, and the dynamic program finds
+// its cheapest schedules.
 func TestChainMeetsProvenOptimum(t *testing.T) {
 	for _, ref := range references(t) {
 		if !strings.HasPrefix(ref.Name, "dev_mlp") {

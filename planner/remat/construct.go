@@ -7,9 +7,10 @@ import (
 	"slices"
 )
 
-// dropRule says which value goes first when memory is short at a run. The score of a task whose values are held over
-// the run is relief^mass · gap^far / cost^dear, where relief is the bytes that running it again
-// before their next reader saves, gap the stages to that reader, and cost that of the runs this takes.
+// dropRule says which value goes first when memory is short at a run. The score of a task whose
+// values are held over the run is relief^mass · gap^far / cost^dear, where relief is the bytes that
+// running it again before their next reader saves, gap the stages to that reader, and cost that of
+// the runs this takes.
 type dropRule struct {
 	mass, far, dear float64
 	noise           float64 // scores are multiplied by e^(noise·normal)
@@ -102,8 +103,9 @@ func newDropper(l *ledger, rng *rand.Rand) *dropper {
 	}
 }
 
-// collect scores the tasks that have something in memory during the run at p: all of them if they are few or if all is
-// set, else a random choice. Only those with the best estimates are appraised, the best of these come first.
+// collect scores the tasks that have something in memory during the run at p: all of them if they
+// are few or if all is set, else a random choice. Only those with the best estimates are appraised,
+// the best of these come first.
 func (d *dropper) collect(p place, all bool) (sampled bool) {
 	d.drops = d.drops[:0]
 	d.excess, d.floor = max(1, d.needAt(p)-d.budget), math.Inf(-1)
@@ -134,7 +136,8 @@ func (d *dropper) add(x int32, p place) {
 	}
 }
 
-// sift appraises the drops in the order of their estimates, until there are enough, and keeps the good ones.
+// sift appraises the drops in the order of their estimates, until there are enough, and keeps the
+// good ones.
 func (d *dropper) sift(p place, all bool) {
 	sortDrops(d.drops)
 	good, saved := 0, int64(0)
@@ -162,8 +165,8 @@ func sortDrops(drops []drop) {
 	})
 }
 
-// relieve drops values held over the run at p until it is within the budget. Where it finds nothing to drop, it tries again,
-// then allows for longer chains, and in the end looks at all values.
+// relieve drops values held over the run at p until it is within the budget. Where it finds nothing
+// to drop, it tries again, then allows for longer chains, and in the end looks at all values.
 func (d *dropper) relieve(p place, stop func() bool) bool {
 	all, misses, chain := false, 0, d.dropRule.chain
 	defer func() { d.dropRule.chain = chain }()
@@ -197,7 +200,8 @@ func (d *dropper) many(p place) bool {
 	return d.longest > 0 && (d.needAt(p)-d.budget)/dropAll > d.mean
 }
 
-// take makes the best drops collected, as far as they are still as good as they were and p is above the budget.
+// take makes the best drops collected, as far as they are still as good as they were and p is above
+// the budget.
 func (d *dropper) take(p place, most int) (done int) {
 	for _, old := range d.drops {
 		if done == most || d.needAt(p) <= d.budget {
@@ -224,8 +228,9 @@ func (d *dropper) review(r drop, p place) (drop, bool) {
 	return r, d.appraise(&r, p)
 }
 
-// lower makes drops until the peak is within the budget. It goes level by level, so that all runs above a level are relieved
-// evenly and what the drops of one level have made needless is gone before the next; reached is called after each level but the last.
+// lower makes drops until the peak is within the budget. It goes level by level, so that all runs
+// above a level are relieved evenly and what the drops of one level have made needless is gone
+// before the next; reached is called after each level but the last.
 func (d *dropper) lower(limit int64, reached func(), stop func() bool) bool {
 	goal := d.budget
 	defer func() { d.budget = goal }()
@@ -242,8 +247,9 @@ func (d *dropper) lower(limit int64, reached func(), stop func() bool) bool {
 	return true
 }
 
-// descend makes drops until the peak is within the budget. Where nothing helps at a run, it takes back what was done around
-// there, bars that for a while and goes on; after too many such setbacks or when the cost exceeds limit it gives up.
+// descend makes drops until the peak is within the budget. Where nothing helps at a run, it takes
+// back what was done around there, bars that for a while and goes on; after too many such setbacks
+// or when the cost exceeds limit it gives up.
 func (d *dropper) descend(limit int64, stop func() bool) bool {
 	setbacks := 0
 	for d.peak() > d.budget {
@@ -262,8 +268,8 @@ func (d *dropper) descend(limit int64, stop func() bool) bool {
 	return true
 }
 
-// takeBack removes the extra runs of the stage of p and of some stages around it, and bars their tasks from being dropped for
-// some turns. It reports whether there were any.
+// takeBack removes the extra runs of the stage of p and of some stages around it, and bars their
+// tasks from being dropped for some turns. It reports whether there were any.
 func (d *dropper) takeBack(p place, setbacks int) bool {
 	width := int32(d.rng.IntN(1 + setbacks/8))
 	count := len(d.extras)

@@ -6,11 +6,12 @@ const searchNodes = 300
 // tapeNodes is the size up to which the sets of a tape are affordable.
 const tapeNodes = 4096
 
-// sliceWork is the counted work of a Search between two looks at what else is known. It grows from slice to slice.
+// sliceWork is the counted work of a Search between two looks at what else is known. It grows from
+// slice to slice.
 const sliceWork = 400_000
 
-// graph is the problem in its general form. Aliases become values without bytes whose readers read the
-// source too, and a source never runs again, so that no alias of it outlives what it points to.
+// graph is the problem in its general form. Aliases become values without bytes whose readers read
+// the source too, and a source never runs again, so that no alias of it outlives what it points to.
 func (p *problem) graph() *Graph {
 	g := &Graph{Tasks: make([]Task, p.n), Values: make([]Value, p.n)}
 	makes := make([]int32, p.n)
@@ -54,7 +55,8 @@ func (s *Search) sequence(extras []Extra) []int32 {
 	return seq
 }
 
-// share tells the Search of the best schedule, as far as its form allows: in it, extra runs between two first ones are sorted.
+// share tells the Search of the best schedule, as far as its form allows: in it, extra runs between
+// two first ones are sorted.
 func (s *solver) share() {
 	if s.search == nil || s.best == nil {
 		return
@@ -68,6 +70,7 @@ func (s *solver) share() {
 			extras = append(extras, Extra{v, next})
 		}
 	}
-	// A list with a second run of an alias's source is refused, which is fine: it stays with the tape.
+	// A list with a second run of an alias's source is refused, which is fine: it stays with the
+	// tape.
 	_ = s.search.Add(extras, "lns")
 }

@@ -7,8 +7,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestCutAt: a cut that fits is found where the cheapest bytes fit, holds no more than allowed, and is not dearer than
-// running all again.
+// TestCutAt: a cut that fits is found where the cheapest bytes fit, holds no more than allowed, and
+// is not dearer than running all again.
 func TestCutAt(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g, _ := graphs(t, 7)

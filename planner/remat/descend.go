@@ -11,8 +11,8 @@ const (
 	buildingPart = 8          // constructions may take this part of the work once there is an answer
 )
 
-// construct looks for first answers by the rules: from the plain order or a known answer above the budget and,
-// where that fails, in steps from one peak to the next lower one.
+// construct looks for first answers by the rules: from the plain order or a known answer above the
+// budget and, where that fails, in steps from one peak to the next lower one.
 func (s *Search) construct(work int64) {
 	d := s.d
 	for try := 0; !s.stop(); try++ {
@@ -38,7 +38,8 @@ func (s *Search) construct(work int64) {
 	}
 }
 
-// build makes one construction from a list of extra runs, and reports whether it came within the budget for no more than most.
+// build makes one construction from a list of extra runs, and reports whether it came within the
+// budget for no more than most.
 func (s *Search) build(try int, from []Extra, most int64) bool {
 	d := s.d
 	d.all, d.some, d.cut = dropAll, sampleSize(len(d.runs)), dropCut
@@ -61,15 +62,17 @@ func (s *Search) above(budget int64) []Extra {
 	return s.known[i].Extras
 }
 
-// Numbers of the descent, in parts of the distance between the lowest peak reached and what no schedule undercuts.
+// Numbers of the descent, in parts of the distance between the lowest peak reached and what no
+// schedule undercuts.
 const (
 	strideFirst = 1.0 / 16
 	strideLast  = 1.0 / 4096
 	strideMoves = 400 // moves of the neighbourhood search between two strides, besides one for every eight extra runs
 )
 
-// descend looks for answers with lower and lower peaks down to target: each is made from the one before, after some search for a
-// cheaper one, which leaves more room. Strides get longer with success and shorter with failure.
+// descend looks for answers with lower and lower peaks down to target: each is made from the one
+// before, after some search for a cheaper one, which leaves more room. Strides get longer with
+// success and shorter with failure.
 func (s *Search) descend(target int64) {
 	d := s.d
 	defer func() { d.budget = s.goal }()

@@ -13,15 +13,15 @@ const (
 	exactPrices   = 48      // price cuts that are tried for each new state
 )
 
-// exactSearch looks for the cheapest schedule in the given order by A* (Hart, Nilsson and Raphael, 1968), from
-// the last run to the first. A moment is described by what the runs behind it need live and by
-// how many first runs are left before it; the step before is the last of these, or an extra run of something that is
-// wanted. Seen from the end nothing has to be decided about frees: a value is live from the run that makes it to
-// its last reader.
+// exactSearch looks for the cheapest schedule in the given order by A* (Hart, Nilsson and Raphael,
+// 1968), from the last run to the first. A moment is described by what the runs behind it need live
+// and by how many first runs are left before it; the step before is the last of these, or an extra
+// run of something that is wanted. Seen from the end nothing has to be decided about frees: a value
+// is live from the run that makes it to its last reader.
 //
-// The bound on the extra runs before a state is the one of costBound, where the needed values are those that are
-// wanted or read by the first runs left. New states take the best of some bounds known (see priceCut);
-// a state that is about to be expanded gets a bound of its own.
+// The bound on the extra runs before a state is the one of costBound, where the needed values are
+// those that are wanted or read by the first runs left. New states take the best of some bounds
+// known (see priceCut); a state that is about to be expanded gets a bound of its own.
 type exactSearch struct {
 	*problem
 	exactTable
@@ -38,7 +38,8 @@ type exactSearch struct {
 	expanded [][]int32 // by left
 }
 
-// newExactSearch starts a search. The extra runs of all schedules are known to cost no less than low.
+// newExactSearch starts a search. The extra runs of all schedules are known to cost no less than
+// low.
 func newExactSearch(ctx context.Context, p *problem, low int64) *exactSearch {
 	e := &exactSearch{problem: p, below: math.MaxInt64, reads: make([][]nodeSet, p.n+1), expanded: make([][]int32, p.n+1)}
 	for t := range p.n {
@@ -74,8 +75,8 @@ func (e *exactSearch) price() {
 	e.found.paths = cut.takeApart(e.found.paths[:0])
 }
 
-// refined is the bound of a state by itself, math.MaxInt64 if nothing before it fits. The search for it ends when it is
-// enough to drop the state.
+// refined is the bound of a state by itself, math.MaxInt64 if nothing before it fits. The search
+// for it ends when it is enough to drop the state.
 func (e *exactSearch) refined(s *exactState) int64 {
 	b := e.bound
 	b.restart(int(s.left))
@@ -87,7 +88,8 @@ func (e *exactSearch) refined(s *exactState) int64 {
 	return b.best
 }
 
-// keepPrice adds the price cut of the last refined bound to those that new states try. The least useful one makes room.
+// keepPrice adds the price cut of the last refined bound to those that new states try. The least
+// useful one makes room.
 func (e *exactSearch) keepPrice() {
 	if !e.priced {
 		return

@@ -5,9 +5,10 @@ import (
 	"slices"
 )
 
-// run goes on with the search until stop says so, and reports whether it is over: the cheapest schedule is
-// found, or there is none with extra runs cheaper than below, or there are too many states. Found is
-// then a sequence of computes or nil. The bound holds for the extra runs of every schedule, that of below included.
+// run goes on with the search until stop says so, and reports whether it is over: the cheapest
+// schedule is found, or there is none with extra runs cheaper than below, or there are too many
+// states. Found is then a sequence of computes or nil. The bound holds for the extra runs of every
+// schedule, that of below included.
 func (e *exactSearch) run(stop func() bool) (found []int32, bound int64, over bool) {
 	for len(e.queue) > 0 {
 		top := e.queue.pop()
@@ -36,9 +37,9 @@ func (e *exactSearch) run(stop func() bool) (found []int32, bound int64, over bo
 	return nil, e.below, true
 }
 
-// dominated tells whether a state that has been expanded, with as many first runs left, is no dearer and wants no more. Whatever
-// comes before the one can come before the other: each run needs the same or less there, because what is wanted
-// before it is a subset again.
+// dominated tells whether a state that has been expanded, with as many first runs left, is no
+// dearer and wants no more. Whatever comes before the one can come before the other: each run needs
+// the same or less there, because what is wanted before it is a subset again.
 func (e *exactSearch) dominated(s *exactState, id int32) bool {
 	list := e.expanded[s.left]
 	list = list[max(0, len(list)-exactCompared):]
@@ -51,7 +52,8 @@ func (e *exactSearch) dominated(s *exactState, id int32) bool {
 	return false
 }
 
-// raise computes the bound of a state by itself, once, and reports whether that is more than was known.
+// raise computes the bound of a state by itself, once, and reports whether that is more than was
+// known.
 func (e *exactSearch) raise(s *exactState) bool {
 	if s.refine {
 		return false
@@ -75,8 +77,8 @@ func (e *exactSearch) bytesOf(set *nodeSet) (sum int64) {
 	return sum
 }
 
-// expand adds the states before a state: before the last first run that is left, and before an extra run of
-// each value that is wanted.
+// expand adds the states before a state: before the last first run that is left, and before an
+// extra run of each value that is wanted.
 func (e *exactSearch) expand(id int32) {
 	s := e.states[id]
 	if s.left > 0 {
@@ -90,7 +92,8 @@ func (e *exactSearch) expand(id int32) {
 	e.work += int64(e.n)
 }
 
-// before adds the state before a run of v: the last first run that is left, without a cost, or an extra run.
+// before adds the state before a run of v: the last first run that is left, without a cost, or an
+// extra run.
 func (e *exactSearch) before(s *exactState, id, v int32, cost int64) {
 	for _, w := range e.sharers[v] {
 		if s.wanted.has(w) {
@@ -122,11 +125,12 @@ func (e *exactSearch) before(s *exactState, id, v int32, cost int64) {
 	e.offer(&next)
 }
 
-// later tells whether an extra run of x right before state s, which leaves so many bytes wanted, may as well stand behind the first
-// run y that is right behind s, and need not be tried where it is. That is so if x is wanted behind y too, y does not
-// read it, and both runs fit in that order. What is wanted before both is then the same in either order. The state
-// behind y has an extra run of x tried, or again one that is later: stage by stage this ends, so no
-// cheapest schedule is lost but for an equal one.
+// later tells whether an extra run of x right before state s, which leaves so many bytes wanted,
+// may as well stand behind the first run y that is right behind s, and need not be tried where it
+// is. That is so if x is wanted behind y too, y does not read it, and both runs fit in that order.
+// What is wanted before both is then the same in either order. The state behind y has an extra run
+// of x tried, or again one that is later: stage by stage this ends, so no cheapest schedule is lost
+// but for an equal one.
 func (e *exactSearch) later(s *exactState, x int32, bytes int64) bool {
 	y := s.ran
 	if y != s.left || s.behind < 0 {

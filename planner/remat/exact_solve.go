@@ -5,8 +5,8 @@ import (
 	"math"
 )
 
-// exactPace is how much of its own counted work the exact search does for each unit of work of a solver, so that
-// both take about the same time.
+// exactPace is how much of its own counted work the exact search does for each unit of work of a
+// solver, so that both take about the same time.
 const exactPace = 8
 
 // exactSlice is the least work, in units of a solver, for which the search goes on in one piece.
@@ -27,8 +27,8 @@ func tooLarge(solver string, nodes, most int) error {
 	return fmt.Errorf("remat: the solver %s takes at most %d nodes, the instance has %d: use auto or lns", solver, most, nodes)
 }
 
-// exactShare and exactLittle are the parts of all work that go to the exact search, one in so many. The second is for instances of
-// more than exactLikely nodes as long as a proof is far off.
+// exactShare and exactLittle are the parts of all work that go to the exact search, one in so many.
+// The second is for instances of more than exactLikely nodes as long as a proof is far off.
 const (
 	exactShare  = 3
 	exactLittle = 16
@@ -48,7 +48,8 @@ func (s *solver) prove() {
 	s.runExact(due)
 }
 
-// runExact goes on with the exact search for so much work. What it finds is the cheapest schedule in the given order.
+// runExact goes on with the exact search for so much work. What it finds is the cheapest schedule
+// in the given order.
 func (s *solver) runExact(work int64) {
 	p := &s.prover
 	if p.over || s.ended() {

@@ -45,8 +45,8 @@ func (s *nodeSet) each(do func(v int32)) {
 	}
 }
 
-// exactState is a moment of a schedule seen from its end. What runs behind it is settled, before it stand the
-// first runs of the nodes below left.
+// exactState is a moment of a schedule seen from its end. What runs behind it is settled, before it
+// stand the first runs of the nodes below left.
 type exactState struct {
 	wanted nodeSet // what the runs behind need live at the moment
 	left   int32
@@ -75,7 +75,8 @@ func (t *exactTable) hash(s *exactState) int {
 	return int(h & uint64(len(t.slots)-1))
 }
 
-// find returns the number of the state with the same wanted and left; one that is not there is added.
+// find returns the number of the state with the same wanted and left; one that is not there is
+// added.
 func (t *exactTable) find(s *exactState) (id int32, added bool) {
 	if 2*len(t.states) >= len(t.slots) {
 		t.grow()
@@ -102,8 +103,8 @@ func (t *exactTable) grow() {
 	}
 }
 
-// exactQueue is a binary heap of states: those with the lowest total first, among these those with the
-// fewest first runs left, and among these the newest.
+// exactQueue is a binary heap of states: those with the lowest total first, among these those with
+// the fewest first runs left, and among these the newest.
 type exactQueue []exactEntry
 
 type exactEntry struct {

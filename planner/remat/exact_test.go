@@ -33,8 +33,8 @@ func TestExactAgainstOracle(t *testing.T) {
 	require.Positive(t, hard)
 }
 
-// TestExactBounds: the bounds of states, quick ones and their own, are no more than what is left to pay on a cheapest way
-// through them, and what the search says when it is stopped is a bound.
+// TestExactBounds: the bounds of states, quick ones and their own, are no more than what is left to
+// pay on a cheapest way through them, and what the search says when it is stopped is a bound.
 func TestExactBounds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := tightInstances(t, 8)

@@ -10,9 +10,9 @@ import (
 // needs besides. A task makes any number of values, some tasks never run again, and an output
 // may take over the bytes of an input.
 //
-// Every task runs once in the given order. Extra runs of tasks stand between these first runs (see Extra). A
-// reader gets what the newest run before it has made. What a run makes lives to its last reader; what
-// nobody reads lives during the run.
+// Every task runs once in the given order. Extra runs of tasks stand between these first runs (see
+// Extra). A reader gets what the newest run before it has made. What a run makes lives to its last
+// reader; what nobody reads lives during the run.
 type Graph struct {
 	Tasks  []Task
 	Values []Value
@@ -79,8 +79,9 @@ func SortExtras(extras []Extra) []Extra {
 	return slices.Compact(extras)
 }
 
-// Simulate executes the graph with the given extra runs, which it sorts, and returns what they come to. It is the plain
-// definition of the model, in time linear in the graph; searches keep the same figures up to date step by step.
+// Simulate executes the graph with the given extra runs, which it sorts, and returns what they come
+// to. It is the plain definition of the model, in time linear in the graph; searches keep the same
+// figures up to date step by step.
 func (g *Graph) Simulate(extras []Extra) (*Outcome, error) {
 	extras = SortExtras(slices.Clone(extras))
 	for _, x := range extras {
@@ -130,7 +131,8 @@ func (g *Graph) checkExtra(x Extra) error {
 	return nil
 }
 
-// lastReads returns, by run and slot of Makes, the last run that reads what the run makes; the run itself where nobody does.
+// lastReads returns, by run and slot of Makes, the last run that reads what the run makes; the run
+// itself where nobody does.
 func (g *Graph) lastReads(runs []Run) [][]int32 {
 	last := make([][]int32, len(runs))
 	read := make([]int32, len(g.Values)) // by value: the last reader behind the newest run seen from the end, or -1
@@ -153,7 +155,8 @@ func (g *Graph) lastReads(runs []Run) [][]int32 {
 	return last
 }
 
-// takenOver is the bytes that run i saves by writing its first output over an input, whose last readers are in end.
+// takenOver is the bytes that run i saves by writing its first output over an input, whose last
+// readers are in end.
 func (g *Graph) takenOver(task *Task, i int32, end []int32) int64 {
 	if len(task.Makes) == 0 {
 		return 0

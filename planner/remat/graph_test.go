@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestGraphSimulate: a graph small enough to count by hand. Task 0 makes a (4 bytes), 1 makes b (8) of a, 2 makes c (8)
-// of b and may write over it, 3 reads a and c.
+// TestGraphSimulate: a graph small enough to count by hand. Task 0 makes a (4 bytes), 1 makes b (8)
+// of a, 2 makes c (8) of b and may write over it, 3 reads a and c.
 func TestGraphSimulate(t *testing.T) {
 	g := &Graph{
 		Tasks: []Task{

@@ -5,9 +5,9 @@ import (
 	"math/rand/v2"
 )
 
-// rule says what the greedy throws away first. The score of a live value is
-// size^mass · distance^far / cost^dear, where distance is the number of first computes until its next
-// use and cost that of computing it again together with those inputs that are gone.
+// rule says what the greedy throws away first. The score of a live value is size^mass ·
+// distance^far / cost^dear, where distance is the number of first computes until its next use and
+// cost that of computing it again together with those inputs that are gone.
 type rule struct {
 	mass, far, dear float64
 	noise           float64 // scores are multiplied by e^(noise·normal)

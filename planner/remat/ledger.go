@@ -2,8 +2,9 @@ package remat
 
 import "math"
 
-// place is the place of a run in the order of execution: stage<<32 | task+1. The runs of stage s are the extra
-// runs before the first run of task s, and that first run, in ascending order of their tasks.
+// place is the place of a run in the order of execution: stage<<32 | task+1. The runs of stage s
+// are the extra runs before the first run of task s, and that first run, in ascending order of
+// their tasks.
 type place int64
 
 func at(stage, task int32) place { return place(stage)<<32 | place(task+1) }
@@ -11,14 +12,15 @@ func at(stage, task int32) place { return place(stage)<<32 | place(task+1) }
 func (p place) stage() int32 { return int32(p >> 32) }
 func (p place) task() int32  { return int32(p&math.MaxUint32) - 1 }
 
-// ledger is a graph with a list of extra runs that changes step by step, its cost and its memory. It says at any time
-// what Simulate would say.
+// ledger is a graph with a list of extra runs that changes step by step, its cost and its memory.
+// It says at any time what Simulate would say.
 //
-// What run k of a task makes, an instance of each of its values, is read by the readers between it and run k+1 and
-// lives from run k to the last of them. So one extra run more or less changes the end of at most two instances by value that it
-// makes and of one by value that it reads. A change of an end raises or lowers a range of places: whole
-// stages in a segment tree, parts of the first and last stage in their lists of runs. The work is logarithmic in the
-// graph and does not depend on the length of the range.
+// What run k of a task makes, an instance of each of its values, is read by the readers between it
+// and run k+1 and lives from run k to the last of them. So one extra run more or less changes the
+// end of at most two instances by value that it makes and of one by value that it reads. A change
+// of an end raises or lowers a range of places: whole stages in a segment tree, parts of the first
+// and last stage in their lists of runs. The work is logarithmic in the graph and does not depend
+// on the length of the range.
 type ledger struct {
 	g       *Graph
 	maker   []int32      // by value: the task that makes it
@@ -75,7 +77,8 @@ func newLedger(g *Graph) *ledger {
 	return l
 }
 
-// allocate makes room for the first runs and their reads, in one piece so that neighbours lie side by side.
+// allocate makes room for the first runs and their reads, in one piece so that neighbours lie side
+// by side.
 func (l *ledger) allocate() {
 	runs := make([]int32, len(l.runs))
 	counts, reads := make([]int32, len(l.readers)), 0

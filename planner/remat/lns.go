@@ -14,7 +14,8 @@ const (
 	lnsWide  = 6    // most extra runs taken out at once, but for stages as a whole
 )
 
-// improve changes the cheapest answer known at random until the work is used up, in rounds that get longer.
+// improve changes the cheapest answer known at random until the work is used up, in rounds that get
+// longer.
 func (s *Search) improve() {
 	d := s.d
 	for !s.stop() {
@@ -29,9 +30,10 @@ func (s *Search) improve() {
 	}
 }
 
-// anneal makes so many steps from a list of extra runs within the budget: each takes out some runs that have to do with each other and
-// drops other values until the budget holds again (ruin and recreate). A worse list is accepted with a
-// chance that falls with the temperature. The cheapest lists are kept.
+// anneal makes so many steps from a list of extra runs within the budget: each takes out some runs
+// that have to do with each other and drops other values until the budget holds again (ruin and
+// recreate). A worse list is accepted with a chance that falls with the temperature. The cheapest
+// lists are kept.
 func (s *Search) anneal(steps int, hot float64) {
 	d := s.d
 	d.all, d.some, d.cut = lnsAll, lnsSome, lnsCut
@@ -123,7 +125,8 @@ func (s *Search) near(stage int32) (Extra, bool) {
 	return Extra{}, false
 }
 
-// force drops something at a run near x though there is no need, so that other extra runs may become needless.
+// force drops something at a run near x though there is no need, so that other extra runs may
+// become needless.
 func (s *Search) force(x Extra) {
 	d := s.d
 	p := at(x.Before, x.Before)
@@ -135,7 +138,8 @@ func (s *Search) force(x Extra) {
 	}
 }
 
-// repair brings the peak back within the budget, and reports whether that worked for no more than most.
+// repair brings the peak back within the budget, and reports whether that worked for no more than
+// most.
 func (s *Search) repair(most int64) bool {
 	d := s.d
 	for k := 0; d.peak() > d.budget; k++ {

@@ -47,9 +47,9 @@ func (f *flowNet) arc(from, to int32) int32 {
 // capacity sets the capacity of an arc, with no flow along it.
 func (f *flowNet) capacity(a int32, room int64) { f.room[a], f.room[a^1] = room, 0 }
 
-// maximum sends as much as possible from the source to the sink by Dinic's algorithm and returns how much that
-// is. If more than limit arcs have been looked at it stops early: what it returns is then the value
-// of some flow, and full is false.
+// maximum sends as much as possible from the source to the sink by Dinic's algorithm and returns
+// how much that is. If more than limit arcs have been looked at it stops early: what it returns is
+// then the value of some flow, and full is false.
 func (f *flowNet) maximum(limit int64) (value int64, full bool) {
 	for f.work < limit {
 		if !f.levels() {
@@ -137,8 +137,8 @@ func (f *flowNet) push() (sent int64, full int) {
 	return sent, full
 }
 
-// sourceSide marks the nodes that the residual net connects with the source: the smallest source side of a minimum
-// cut, once the flow is a maximum one. A marked node has level 1, all others 0.
+// sourceSide marks the nodes that the residual net connects with the source: the smallest source
+// side of a minimum cut, once the flow is a maximum one. A marked node has level 1, all others 0.
 func (f *flowNet) sourceSide() {
 	clear(f.level)
 	f.level[flowSource] = 1

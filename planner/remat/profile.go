@@ -144,7 +144,8 @@ func (r *reach) set(i int, end int32) {
 	}
 }
 
-// next is the first task at or behind i that is read at the stage or later; past all tasks where there is none.
+// next is the first task at or behind i that is read at the stage or later; past all tasks where
+// there is none.
 func (r *reach) next(i int, stage int32) int {
 	if i >= r.leaves {
 		return i

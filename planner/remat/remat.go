@@ -15,10 +15,11 @@
 // use before its next compute. Hence the search (see tape) works on sequences of
 // computes, and frees are put in at the end (see withFrees).
 //
-// Graph is a more general form of the problem, that of training graphs, and Search solves it at any size: a ledger
-// tells after each change what a list of extra runs needs, constructions drop values level by level until the
-// budget holds (see dropper), and a large neighbourhood search makes the list cheaper (see anneal in lns.go). Solve uses
-// the tape for small instances, a Search for large ones, and both by turns between.
+// Graph is a more general form of the problem, that of training graphs, and Search solves it at any
+// size: a ledger tells after each change what a list of extra runs needs, constructions drop values
+// level by level until the budget holds (see dropper), and a large neighbourhood search makes the
+// list cheaper (see anneal in lns.go). Solve uses the tape for small instances, a Search for large
+// ones, and both by turns between.
 package remat
 
 import (

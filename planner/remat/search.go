@@ -7,10 +7,11 @@ import (
 	"slices"
 )
 
-// Search finds cheap lists of extra runs for one graph at one budget after the other. Everything it finds is kept and serves
-// later budgets. It is not safe for concurrent use.
+// Search finds cheap lists of extra runs for one graph at one budget after the other. Everything it
+// finds is kept and serves later budgets. It is not safe for concurrent use.
 type Search struct {
-	// Progress, if not nil, is called with each answer that is the cheapest within the budget at hand so far.
+	// Progress, if not nil, is called with each answer that is the cheapest within the budget at
+	// hand so far.
 	Progress func(Answer)
 
 	g      *Graph
@@ -35,7 +36,8 @@ type Answer struct {
 	Method     string  // that found it: "order", "greedy", "lns" or what Add was given
 }
 
-// NewSearch prepares a search on a graph, which must not change any more. The seed, of any value, sets the random choices.
+// NewSearch prepares a search on a graph, which must not change any more. The seed, of any value,
+// sets the random choices.
 func NewSearch(g *Graph, seed int64) *Search {
 	rng := rand.New(rand.NewPCG(uint64(seed), 0x853c49e6748fea9b))
 	s := &Search{g: g, d: newDropper(newLedger(g), rng), rng: rng, need: g.Need(), lowest: math.MaxInt64}
@@ -46,8 +48,9 @@ func NewSearch(g *Graph, seed int64) *Search {
 	return s
 }
 
-// Need is the largest need of a single run: what it reads and makes and its workspace, and nothing else. No schedule has a lower peak.
-// A run with inputs that it may write over is taken to write over one.
+// Need is the largest need of a single run: what it reads and makes and its workspace, and nothing
+// else. No schedule has a lower peak. A run with inputs that it may write over is taken to write
+// over one.
 func (g *Graph) Need() int64 {
 	most := int64(0)
 	for t := range g.Tasks {
@@ -66,10 +69,10 @@ func (g *Graph) Need() int64 {
 	return most
 }
 
-// Fit returns the cheapest list of extra runs with a peak within the budget that it knows after so much more counted
-// work; 0 asks for what is known, or else the first found. The answer is the same for the same graph,
-// seed and sequence of calls; a context that ends only stops the search early, and the best known is returned
-// all the same. Without one, the error is an *InfeasibleError.
+// Fit returns the cheapest list of extra runs with a peak within the budget that it knows after so
+// much more counted work; 0 asks for what is known, or else the first found. The answer is the same
+// for the same graph, seed and sequence of calls; a context that ends only stops the search early,
+// and the best known is returned all the same. Without one, the error is an *InfeasibleError.
 func (s *Search) Fit(ctx context.Context, budget, work int64) (*Answer, error) {
 	if budget < s.need {
 		return nil, s.infeasible(budget)
@@ -162,8 +165,9 @@ func (s *Search) thin(i int) {
 	s.known = slices.Delete(s.known, drop, drop+1)
 }
 
-// Lowest looks for the lowest peak that it can reach with so much more counted work (0: a share that grows with the
-// graph), and returns the cheapest known answer with that peak. A context that ends stops it early.
+// Lowest looks for the lowest peak that it can reach with so much more counted work (0: a share
+// that grows with the graph), and returns the cheapest known answer with that peak. A context that
+// ends stops it early.
 func (s *Search) Lowest(ctx context.Context, work int64) (*Answer, error) {
 	s.begin(ctx, s.need, work)
 	s.descend(s.need)

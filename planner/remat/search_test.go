@@ -55,7 +55,8 @@ func TestSearchAgainstOracle(t *testing.T) {
 	require.Less(t, 20*(missed+dear), found+20)
 }
 
-// TestSearchBudgets: one search serves several budgets, the same calls have the same answers, and the ledger stays right.
+// TestSearchBudgets: one search serves several budgets, the same calls have the same answers, and
+// the ledger stays right.
 func TestSearchBudgets(t *testing.T) {
 	g := layeredGraph(150, 5, 5)
 	var answers [2][]*Answer
@@ -132,8 +133,8 @@ func TestSearchChain(t *testing.T) {
 	}
 }
 
-// forthAndBack is a training graph of n layers: forward tasks, then backward tasks that read what the forward task of
-// their layer made and the gradient.
+// forthAndBack is a training graph of n layers: forward tasks, then backward tasks that read what
+// the forward task of their layer made and the gradient.
 func forthAndBack(n int) *Graph {
 	g := &Graph{From: int32(n)}
 	for i := range int32(2 * n) {
@@ -159,8 +160,8 @@ func layeredGraph(n, degree int, seed uint64) *Graph {
 	return newProblem(in, in.Budget).graph()
 }
 
-// TestSearchTraining: a transformer of 30 layers fits in two fifths of its memory for a tenth of its time, and the
-// lowest peak is far below that.
+// TestSearchTraining: a transformer of 30 layers fits in two fifths of its memory for a tenth of
+// its time, and the lowest peak is far below that.
 func TestSearchTraining(t *testing.T) {
 	g := blockGraph(30)
 	s := NewSearch(g, 1)
@@ -175,7 +176,8 @@ func TestSearchTraining(t *testing.T) {
 	requireLedger(t, s.d.ledger)
 }
 
-// BenchmarkSearch measures first and better answers: the overhead is the cost of the extra runs in parts of that of the first ones.
+// BenchmarkSearch measures first and better answers: the overhead is the cost of the extra runs in
+// parts of that of the first ones.
 func BenchmarkSearch(b *testing.B) {
 	for _, c := range []struct {
 		name  string
@@ -231,7 +233,8 @@ func TestSearchSmallest(t *testing.T) {
 	}
 }
 
-// TestSolveLarge: instances too large for the annealer alone, with aliases, have a valid schedule below the plain peak.
+// TestSolveLarge: instances too large for the annealer alone, with aliases, have a valid schedule
+// below the plain peak.
 func TestSolveLarge(t *testing.T) {
 	in := layered(600, 3000, 0.85, 3)
 	rng := rand.New(rand.NewPCG(4, 4))

@@ -180,7 +180,8 @@ func (s *solver) runSmall() {
 	s.runAnneal()
 }
 
-// runLarge lets a Search and, where the graph is not too large for it, an annealer improve the same schedule by turns.
+// runLarge lets a Search and, where the graph is not too large for it, an annealer improve the same
+// schedule by turns.
 func (s *solver) runLarge() {
 	s.runSearch(0)
 	slice := max(sliceWork, int64(len(s.best)))
@@ -268,7 +269,8 @@ func (s *solver) annealFor(work int64) {
 	stop()
 }
 
-// moves is the number of an annealer's moves that go with so much work, from what earlier moves took.
+// moves is the number of an annealer's moves that go with so much work, from what earlier moves
+// took.
 func (s *solver) moves(work int64) int {
 	a := s.annealer
 	if a.moved == 0 {

@@ -5,12 +5,11 @@ import (
 	"math/bits"
 )
 
-// tape is a sequence of computes that is changed step by step, with its cost and its
-// memory profile kept up to date. Every node has one entry for its first compute, which never moves, and any
-// number of extra ones. With each entry goes the set of values that are needed after it;
-// all that an entry needs in memory follows from that set. So a change is taken
-// in by walking from the last changed entry towards the front until the sets agree with
-// the old ones again.
+// tape is a sequence of computes that is changed step by step, with its cost and its memory profile
+// kept up to date. Every node has one entry for its first compute, which never moves, and any
+// number of extra ones. With each entry goes the set of values that are needed after it; all that
+// an entry needs in memory follows from that set. So a change is taken in by walking from the last
+// changed entry towards the front until the sets agree with the old ones again.
 //
 // Entry v < n is the first compute of node v, entry n is the end. Changes are put on a log: commit
 // forgets it, undo reverts the tape.

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// apply inserts the runs of the drop that was appraised last, and takes out later runs of the same tasks where their
-// values can be held until then.
+// apply inserts the runs of the drop that was appraised last, and takes out later runs of the same
+// tasks where their values can be held until then.
 func (d *dropper) apply(stage int32) {
 	slices.Sort(d.chain)
 	for _, y := range d.chain {
@@ -20,8 +20,9 @@ func (d *dropper) apply(stage int32) {
 	}
 }
 
-// tryRemove takes out an extra run, and those that only served it, if this brings no run above the budget. What the run makes is
-// then held from the run before it; inputs that need not be held any more are not set off against that.
+// tryRemove takes out an extra run, and those that only served it, if this brings no run above the
+// budget. What the run makes is then held from the run before it; inputs that need not be held any
+// more are not set off against that.
 func (d *dropper) tryRemove(x Extra) bool {
 	d.work++
 	first, last, bytes := d.heldWithout(x)
@@ -39,7 +40,8 @@ func (d *dropper) tryRemove(x Extra) bool {
 	return true
 }
 
-// heldWithout is the bytes that are held if an extra run is taken out, and the stages from and to which that is.
+// heldWithout is the bytes that are held if an extra run is taken out, and the stages from and to
+// which that is.
 func (d *dropper) heldWithout(x Extra) (first, last int32, bytes int64) {
 	p, k := at(x.Before, x.Task), d.newest(x.Task, x.Before)
 	start, limit := d.span(x.Task, k-1)

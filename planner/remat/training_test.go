@@ -1,6 +1,7 @@
 package remat
 
-// blockGraph is the training graph of a transformer with so many equal layers: 13 forward tasks and as many backward tasks by layer.
+// blockGraph is the training graph of a transformer with so many equal layers: 13 forward tasks and
+// as many backward tasks by layer.
 func blockGraph(layers int) *Graph {
 	b := &blockBuilder{g: &Graph{}, grads: map[int32][]int32{}}
 	h := b.forward(nil, 1, 4, false, false)
@@ -56,7 +57,8 @@ func (b *blockBuilder) forward(uses []int32, cost, size int64, inputs, output bo
 	return v
 }
 
-// backward adds the backward tasks, last layer first. Each makes a gradient for every input of its forward task.
+// backward adds the backward tasks, last layer first. Each makes a gradient for every input of its
+// forward task.
 func (b *blockBuilder) backward(loss int32) *Graph {
 	b.g.From = int32(len(b.ops))
 	b.grads[loss] = []int32{b.add(Task{Cost: 100, Uses: []int32{loss}}, 4000)}

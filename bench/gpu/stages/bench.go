@@ -46,7 +46,8 @@ func runBenchResNet(r *runner) {
 	r.benchmark(s, "resnet50", f32)
 }
 
-// benchmark times a training step, forward and backward, and the same network in PyTorch right after it.
+// benchmark times a training step, forward and backward, and the same network in PyTorch right
+// after it.
 func (r *runner) benchmark(s sized, peer string, p precision) {
 	m := r.named(s.name)
 	if m == nil {
@@ -91,7 +92,8 @@ func (r *runner) time(check string, m *model, args []string) (float64, bool) {
 	return v.Time.Median, a.code == 0
 }
 
-// peer times the network in PyTorch and returns the median in milliseconds, 0 where PyTorch is missing.
+// peer times the network in PyTorch and returns the median in milliseconds, 0 where PyTorch is
+// missing.
 func (r *runner) peer(name string, p precision, s sized) float64 {
 	check := fmt.Sprintf("%s, %s, PyTorch eager", s.name, p.name)
 	device := "cuda"
@@ -127,8 +129,8 @@ func (r *runner) peer(name string, p precision, s sized) float64 {
 // predictionError is by what share a step's predicted slowdown may be off the measured one.
 const predictionError = 0.10
 
-// runBenchRecompute compares what recomputing costs with what was predicted: by times of this machine, and by the profile of
-// the card where there is one.
+// runBenchRecompute compares what recomputing costs with what was predicted: by times of this
+// machine, and by the profile of the card where there is one.
 func runBenchRecompute(r *runner) {
 	list := []sized{{"gpt2_124m", map[string]int64{"batch": 4, "seq": 1024}}, {"resnet50", map[string]int64{"batch": 32}}}
 	if r.toy {
@@ -167,7 +169,8 @@ func (r *runner) cardName() string {
 	return d.Info().Name
 }
 
-// overhead verifies a plan whose cost is predicted in a way for which costs gives the arguments, or why they are not to be had.
+// overhead verifies a plan whose cost is predicted in a way for which costs gives the arguments, or
+// why they are not to be had.
 func (r *runner) overhead(m *model, s sized, way string, costs func() ([]string, string)) {
 	check := fmt.Sprintf("%s: overhead predicted by %s", m.name, way)
 	args, why := costs()

@@ -22,12 +22,12 @@ func (r *runner) budgetModels() []sized {
 	return []sized{{"gpt2_tiny", nil}, {"resnet_tiny", nil}, {"gpt2_6l_256", map[string]int64{"batch": 8, "seq": 256}}, {"resnet18", map[string]int64{"batch": 16}}}
 }
 
-// driversOwn is what the driver may take for itself in a session beside 1 % of arena and weights: modules of kernels, and what
-// its product library needs.
+// driversOwn is what the driver may take for itself in a session beside 1 % of arena and weights:
+// modules of kernels, and what its product library needs.
 const driversOwn = 512 << 20
 
-// driversSlack is how much memory that the driver keeps from earlier allocations may serve this session's: it takes small ones out of
-// blocks of 2 MiB, and holds on to some.
+// driversSlack is how much memory that the driver keeps from earlier allocations may serve this
+// session's: it takes small ones out of blocks of 2 MiB, and holds on to some.
 const driversSlack = 8 << 20
 
 // exitUnfit is memopt's exit code where no plan fits, or memory is short.
@@ -82,8 +82,8 @@ func (r *runner) budget(m *model, dims map[string]int64, share string) {
 		fmt.Sprintf("wanted equal planned and measured bytes, and a GPU memory of arena and weights with at most %d bytes of the driver's own", allowed), figures...)
 }
 
-// largestBatch takes what a step needs without recomputing for a limit, finds the largest batch for which there is a plan under
-// it, and runs that. The next larger batch is refused.
+// largestBatch takes what a step needs without recomputing for a limit, finds the largest batch for
+// which there is a plan under it, and runs that. The next larger batch is refused.
 func (r *runner) largestBatch() {
 	s := sized{"gpt2_6l_256", map[string]int64{"batch": 8, "seq": 256}}
 	if r.toy {
@@ -119,8 +119,8 @@ func (r *runner) largestBatch() {
 // closeEnough ends the search for the largest batch: within so many parts of it.
 const closeEnough = 64
 
-// bisect finds the largest batch that try takes, or one that is close enough, from first on, and what it took. Otherwise it says
-// why not.
+// bisect finds the largest batch that try takes, or one that is close enough, from first on, and
+// what it took. Otherwise it says why not.
 func (r *runner) bisect(first int64, try func(int64) (*answer, *runReport)) (int64, *runReport, string) {
 	var best *runReport
 	low, high := int64(0), int64(0) // low fits, high does not; 0: not known yet

@@ -93,7 +93,8 @@ func (r *runner) device() {
 	}
 }
 
-// ownLibraries has the driver open the libraries that it opens when they are first needed, and says which are not to be had and why.
+// ownLibraries has the driver open the libraries that it opens when they are first needed, and says
+// which are not to be had and why.
 func (r *runner) ownLibraries(d driver.Driver) {
 	s, err := d.NewStream()
 	if err != nil {

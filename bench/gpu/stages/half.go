@@ -12,12 +12,13 @@ import (
 	"memopt/graph/op"
 )
 
-// halfOpset is the operator set from which on the operators of transformers and of convolutions take bfloat16; Where was the last
-// of them.
+// halfOpset is the operator set from which on the operators of transformers and of convolutions
+// take bfloat16; Where was the last of them.
 const halfOpset = 16
 
-// convertFile writes a forward model in which every float32 value is bfloat16: inputs, weights, constants and all that is computed
-// of them. What an operator does inside is its own affair: normalizations, softmax and losses sum up in float32 and round once.
+// convertFile writes a forward model in which every float32 value is bfloat16: inputs, weights,
+// constants and all that is computed of them. What an operator does inside is its own affair:
+// normalizations, softmax and losses sum up in float32 and round once.
 func convertFile(from, to string) error {
 	m, closer, err := onnx.Open(from)
 	if err != nil {
@@ -126,8 +127,8 @@ func halveNode(n *graph.Node) error {
 	return halveTensor(t)
 }
 
-// halveTensor rounds a tensor's contents, if they are float32. Finite numbers stay finite: masks add the lowest float32, of which
-// an infinity would make NaN.
+// halveTensor rounds a tensor's contents, if they are float32. Finite numbers stay finite: masks
+// add the lowest float32, of which an infinity would make NaN.
 func halveTensor(t *graph.TensorData) error {
 	if t == nil || t.DType != graph.Float32 {
 		return nil

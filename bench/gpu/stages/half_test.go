@@ -17,8 +17,8 @@ import (
 	"memopt/symbolic"
 )
 
-// network has what the conversion must look after: constants of all forms, casts, shapes, a mask with the lowest float32, a
-// subgraph, and an operator set in which Where takes no bfloat16.
+// network has what the conversion must look after: constants of all forms, casts, shapes, a mask
+// with the lowest float32, a subgraph, and an operator set in which Where takes no bfloat16.
 const network = `<ir_version: 8, opset_import: ["" : 15]>
 	network (int64[batch, seq] ids, int64[batch] labels, float[16, 8] table, float[8, 5] head, bool c) => (float loss) <float eps = {0.001}> {
 		x = Gather(table, ids)
@@ -42,7 +42,8 @@ const network = `<ir_version: 8, opset_import: ["" : 15]>
 		loss = SoftmaxCrossEntropyLoss(scores, labels)
 	}`
 
-// loss runs a model's training step on made-up inputs and returns the loss, which is the first output.
+// loss runs a model's training step on made-up inputs and returns the loss, which is the first
+// output.
 func loss(t *testing.T, m *graph.Model, env symbolic.Env) float64 {
 	t.Helper()
 	j, err := autograd.Differentiate(m, autograd.Options{})

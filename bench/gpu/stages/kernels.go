@@ -31,7 +31,8 @@ func (r *runner) tests(p testProgram, wrapper []string, args ...string) *answer 
 	return r.exec(filepath.Join(r.bundle, "tests", p.dir), env, line[0], line[1:]...)
 }
 
-// tally is what go test -v printed: the outcomes of the tests that are no parts of others, and why tests were skipped.
+// tally is what go test -v printed: the outcomes of the tests that are no parts of others, and why
+// tests were skipped.
 type tally struct {
 	passed, cases int
 	failed        []string
@@ -67,7 +68,8 @@ func count(out []byte) *tally {
 	return t
 }
 
-// skip notes a skipped test. A reason starts with the place in the source, of which there may be many.
+// skip notes a skipped test. A reason starts with the place in the source, of which there may be
+// many.
 func (t *tally) skip(name, reason string) {
 	t.skips++
 	if _, text, ok := strings.Cut(reason, ": "); ok {
@@ -117,7 +119,8 @@ func sanitizer(tool string) func(*runner) {
 		const found = 99 // the exit code that the tool is asked for
 		line := []string{"compute-sanitizer", "--tool", tool, "--error-exitcode", fmt.Sprint(found)}
 		if tool == "memcheck" {
-			// Calls that fail are the tests' affair: libraries try some that do, to find out what there is.
+			// Calls that fail are the tests' affair: libraries try some that do, to find out what
+			// there is.
 			line = append(line, "--report-api-errors", "no")
 		}
 		a := r.tests(testPrograms[0], line, "-test.run", sanitized)

@@ -10,7 +10,8 @@ import (
 	"slices"
 )
 
-// model is a model of the folder of models, as its meta.json describes it (the layout is that of ../shared/models).
+// model is a model of the folder of models, as its meta.json describes it (the layout is that of
+// ../shared/models).
 type model struct {
 	name, dir, file string
 	set             string // folder of inputs and outputs; "": inputs are made up
@@ -64,7 +65,8 @@ func (r *runner) open(dir string) (*model, error) {
 	return m, nil
 }
 
-// inputs are the arguments that give a model inputs: its own, or made up ones with the dims of its export but for those given.
+// inputs are the arguments that give a model inputs: its own, or made up ones with the dims of its
+// export but for those given.
 func (m *model) inputs(dims map[string]int64) []string {
 	if m.set != "" && len(dims) == 0 {
 		return []string{"--data-dir", m.feed}

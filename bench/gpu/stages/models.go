@@ -41,7 +41,8 @@ func runModels(r *runner) {
 	}
 }
 
-// size returns the bytes that a step takes without recomputing, by counting, or why that cannot be told.
+// size returns the bytes that a step takes without recomputing, by counting, or why that cannot be
+// told.
 func (r *runner) size(m *model, dims map[string]int64) (int64, string) {
 	var v runReport
 	a := r.onBackend(&v, "null", "run", m.file, append(m.inputs(dims), "--level", "0")...)
@@ -112,8 +113,8 @@ func nodes(onHost map[string]int) float64 {
 	return float64(n)
 }
 
-// apart compares a reference, or a gradient's, with what a run has saved in a folder: max|got - want| as a share of
-// atol + rtol*max|want|.
+// apart compares a reference, or a gradient's, with what a run has saved in a folder: max|got -
+// want| as a share of atol + rtol*max|want|.
 func (m *model) apart(reference, dir string, gradient bool) (share float64, name string, err error) {
 	want, err := dataset.ReadTensor(reference)
 	if err != nil {

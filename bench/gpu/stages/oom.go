@@ -7,7 +7,8 @@ import (
 	"memopt/executor/cuda/driver"
 )
 
-// runOOM sees what happens where memory is short: one line, exit code 3, and the next run is as if nothing had been.
+// runOOM sees what happens where memory is short: one line, exit code 3, and the next run is as if
+// nothing had been.
 func runOOM(r *runner) {
 	m := r.named(tinyModel)
 	if m == nil {

@@ -45,7 +45,8 @@ type Row struct {
 	Note    string   `json:"note,omitempty"` // why it failed, or what is missing
 }
 
-// Record is what a stage has found. It is written anew after every check, so that a stage that is stopped keeps what it found.
+// Record is what a stage has found. It is written anew after every check, so that a stage that is
+// stopped keeps what it found.
 type Record struct {
 	Schema   string    `json:"schema"`
 	Stage    string    `json:"stage"`
@@ -59,7 +60,8 @@ type Record struct {
 // path returns where the record of a stage lies in the folder out.
 func path(out, stage string) string { return filepath.Join(out, "stage-"+stage+".json") }
 
-// write keeps a record. The file is replaced at once, so that it is whole whenever the stage is stopped.
+// write keeps a record. The file is replaced at once, so that it is whole whenever the stage is
+// stopped.
 func (r *Record) write(out string) error {
 	data, err := json.MarshalIndent(r, "", " ")
 	if err != nil {

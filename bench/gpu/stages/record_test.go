@@ -16,7 +16,8 @@ import (
 	"memopt/internal/fileio"
 )
 
-// TestCount: outcomes of go test -v, parts of tests counted apart, and the reasons of skipped tests.
+// TestCount: outcomes of go test -v, parts of tests counted apart, and the reasons of skipped
+// tests.
 func TestCount(t *testing.T) {
 	got := count([]byte(`=== RUN   TestA
 === RUN   TestA/x
@@ -55,7 +56,8 @@ func TestMapped(t *testing.T) {
 `))
 }
 
-// TestBisect finds the largest batch that fits, or one within its 64th part; a batch that fails for another reason ends it.
+// TestBisect finds the largest batch that fits, or one within its 64th part; a batch that fails for
+// another reason ends it.
 func TestBisect(t *testing.T) {
 	for _, c := range []struct{ first, fits, least int64 }{{8, 8, 8}, {8, 29, 29}, {1, 1000, 985}, {32, 63, 63}} {
 		tried := map[int64]bool{}
@@ -124,7 +126,8 @@ func TestUsage(t *testing.T) {
 	require.Equal(t, 3, strings.Count(out.String(), "\n"))
 }
 
-// TestStopped: a stage that is stopped keeps what it found, records nothing of the check that was under way, and is not finished.
+// TestStopped: a stage that is stopped keeps what it found, records nothing of the check that was
+// under way, and is not finished.
 func TestStopped(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	o := options{out: t.TempDir()}

@@ -22,7 +22,8 @@ type merged struct {
 // errFailed says that a check has failed.
 var errFailed = errors.New("a check has failed")
 
-// merge reads the records in a folder, in the order of the stages. A stage that was stopped counts as a failed check.
+// merge reads the records in a folder, in the order of the stages. A stage that was stopped counts
+// as a failed check.
 func merge(out string) (*merged, error) {
 	m := &merged{Schema: Schema}
 	for i := range all {
@@ -67,8 +68,8 @@ func (m *merged) table() *report.Table {
 	return t
 }
 
-// writeReport prints the table of the records in a folder and writes report.json and report.md beside them. The error is
-// errFailed where a check has failed.
+// writeReport prints the table of the records in a folder and writes report.json and report.md
+// beside them. The error is errFailed where a check has failed.
 func writeReport(w io.Writer, out string) error {
 	m, err := merge(out)
 	if err != nil {

@@ -1,5 +1,6 @@
-// Package stages has the checks that scripts/gpu-verify runs on a machine with a GPU. A stage is a list of checks that takes less
-// than 8 minutes; it asks programs that were built elsewhere, memopt first of all, and writes down what they answered.
+// Package stages has the checks that scripts/gpu-verify runs on a machine with a GPU. A stage is a
+// list of checks that takes less than 8 minutes; it asks programs that were built elsewhere, memopt
+// first of all, and writes down what they answered.
 package stages
 
 import (
@@ -21,7 +22,8 @@ type stage struct {
 	run       func(*runner)
 }
 
-// all lists the stages in the order in which they run: what the later ones take for granted comes first.
+// all lists the stages in the order in which they run: what the later ones take for granted comes
+// first.
 var all = []stage{
 	{"env", "the card, its driver and the libraries that are found", runEnv},
 	{"kernels", "the device's tests: every kernel against the CPU's, and the parts that kernels are made of", runKernels},
@@ -59,7 +61,8 @@ type runner struct {
 	lost error  // a record could not be written
 }
 
-// row writes a check's outcome down, unless the stage is being stopped: what a program says that was killed means nothing.
+// row writes a check's outcome down, unless the stage is being stopped: what a program says that
+// was killed means nothing.
 func (r *runner) row(check string, result Result, note string, figures ...Figure) {
 	if r.ctx.Err() != nil {
 		return

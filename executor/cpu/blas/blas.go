@@ -1,13 +1,14 @@
 // Package blas multiplies float32 and float64 matrices in row-major order.
 //
-// On Linux on amd64, where the machine has OpenBLAS, products run there: the library is opened at run
-// time, without cgo. Otherwise gonum's Go code computes them. The environment variable
-// MEMOPT_OPENBLAS gives the path of a library to use, or "off"; a build with the tag nodl never opens
-// one. Where there is oneDNN, which package dnnl opens, and AVX-512, it computes products in float32.
+// On Linux on amd64, where the machine has OpenBLAS, products run there: the library is opened at
+// run time, without cgo. Otherwise gonum's Go code computes them. The environment variable
+// MEMOPT_OPENBLAS gives the path of a library to use, or "off"; a build with the tag nodl never
+// opens one. Where there is oneDNN, which package dnnl opens, and AVX-512, it computes products in
+// float32.
 //
 // Every call computes in the calling goroutine alone, and calls may run at the same time. A Gemm
-// cuts a product into tiles for several threads, always at the same places, so that results have the same
-// bits with any number of threads.
+// cuts a product into tiles for several threads, always at the same places, so that results have
+// the same bits with any number of threads.
 package blas
 
 import (
@@ -67,9 +68,10 @@ func Warm() {
 	})
 }
 
-// Sgemm computes C = alpha*op(A)*op(B) + beta*C in the calling goroutine. op(A) has m rows and k columns,
-// op(B) k rows and n columns; op transposes where transA or transB asks for it. Rows of the matrices as they lie in memory
-// start lda, ldb and ldc elements apart. C must not overlap A or B.
+// Sgemm computes C = alpha*op(A)*op(B) + beta*C in the calling goroutine. op(A) has m rows and k
+// columns, op(B) k rows and n columns; op transposes where transA or transB asks for it. Rows of
+// the matrices as they lie in memory start lda, ldb and ldc elements apart. C must not overlap A or
+// B.
 //
 // With beta 0, C is written and not read. With alpha 0 or k 0, A and B are not read. Everything
 // else follows IEEE arithmetic: a zero times an infinity is NaN.

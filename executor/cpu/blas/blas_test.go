@@ -143,7 +143,8 @@ func TestMisuse(t *testing.T) {
 	assert.Panics(t, func() { Sgemm(false, false, -1, 2, 3, 1, x, 3, x, 2, 0, x, 2) }, "negative")
 }
 
-// A Gemm gives the bits of its tiles in any order and at any time, and the numbers of a single product.
+// A Gemm gives the bits of its tiles in any order and at any time, and the numbers of a single
+// product.
 func TestGemm(t *testing.T) {
 	backends(t, func(t *testing.T) {
 		for _, s := range [][4]int{{300, 700, 64, 1}, {2048, 64, 100, 1}, {60, 70, 50, 40}, {200, 300, 20, 3}, {0, 4, 4, 1}, {4, 4, 0, 2}, {300, 400, 0, 1}, {5, 5, 5, 0}} {

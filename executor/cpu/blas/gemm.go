@@ -48,9 +48,9 @@ func (g *Gemm[T]) Plan() (tiles, grain int) {
 	return batch * g.down * g.across, int(1 + pieceCost/g.tileCost(g.rows, g.cols))
 }
 
-// What tiles cost, in multiply-adds: OpenBLAS copies a tile's operands into the order in which it reads
-// them, at copyCost per element; a call takes callCost. A piece of work for one thread
-// should take pieceCost.
+// What tiles cost, in multiply-adds: OpenBLAS copies a tile's operands into the order in which it
+// reads them, at copyCost per element; a call takes callCost. A piece of work for one thread should
+// take pieceCost.
 const (
 	copyCost  = 64
 	callCost  = 1e5

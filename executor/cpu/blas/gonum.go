@@ -54,8 +54,8 @@ const gonumTransposedSum = 64
 // turnedPiece is memory for a transposed piece of either type.
 type turnedPiece [gonumTransposedSum * gonumCols]float64
 
-// pieces are some for all goroutines: as many as have been used at a time. They stay, so that a product allocates nothing when
-// it is computed again.
+// pieces are some for all goroutines: as many as have been used at a time. They stay, so that a
+// product allocates nothing when it is computed again.
 type pieces struct {
 	mu   sync.Mutex
 	free []*turnedPiece
@@ -81,8 +81,8 @@ func (p *pieces) give(piece *turnedPiece) {
 	p.free = append(p.free, piece)
 }
 
-// gonumTransposed computes a product with op(B) = Bᵀ, which it turns around piece by piece: gonum would
-// compute scalar products of rows, in an order that depends on the rows' addresses.
+// gonumTransposed computes a product with op(B) = Bᵀ, which it turns around piece by piece: gonum
+// would compute scalar products of rows, in an order that depends on the rows' addresses.
 func gonumTransposed[T Float](ta bool, m, n, k int, alpha T, a []T, lda int, b []T, ldb int, beta T, c []T, ldc int) {
 	buf := spare.take()
 	defer spare.give(buf)

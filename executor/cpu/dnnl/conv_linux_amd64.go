@@ -9,8 +9,9 @@ import (
 	"strings"
 )
 
-// Conv computes a Problem. It is done in rounds, which follow one another; in each, all copies (Pack) come
-// before all pieces (Piece). Copies may be made, and pieces computed, at the same time, in different slots.
+// Conv computes a Problem. It is done in rounds, which follow one another; in each, all copies
+// (Pack) come before all pieces (Piece). Copies may be made, and pieces computed, at the same time,
+// in different slots.
 type Conv struct {
 	problem Problem
 	axes    [3][]Span
@@ -29,8 +30,8 @@ type Conv struct {
 // sizes are a piece's along the three axes.
 type sizes [3]int
 
-// move is a copy of a block of an operand with sizes along its first two axes. The output of a round but the first is
-// added to what is there.
+// move is a copy of a block of an operand with sizes along its first two axes. The output of a
+// round but the first is added to what is there.
 type move struct {
 	operand
 	sizes [2]int
@@ -49,7 +50,8 @@ func (h *handles) destroy() {
 	}
 }
 
-// leastMultiplications is the size of a problem below which calls and copies cost more than they save.
+// leastMultiplications is the size of a problem below which calls and copies cost more than they
+// save.
 const leastMultiplications = 1 << 22
 
 // New makes a Conv whose work may be done in so many slots at a time. The error says why a problem
@@ -122,7 +124,8 @@ func (k *Conv) blocks(o operand) int {
 	return n
 }
 
-// addConv makes the convolution of pieces of the given sizes, and notes the layouts of its operands.
+// addConv makes the convolution of pieces of the given sizes, and notes the layouts of its
+// operands.
 func (k *Conv) addConv(s sizes, layouts map[move]*layout) error {
 	p := &k.problem
 	desc, err := describe(p, s)
@@ -198,8 +201,8 @@ func (k *Conv) addReorder(key move, from, to *layout, attr uintptr) error {
 	return err
 }
 
-// Workspace is the number of elements of workspace: inputs in the library's layout, and for each slot a block of the
-// output and what the library computes in.
+// Workspace is the number of elements of workspace: inputs in the library's layout, and for each
+// slot a block of the output and what the library computes in.
 func (k *Conv) Workspace() int { return k.slots + k.count*k.slot }
 
 // Rounds is the number of rounds.
@@ -238,7 +241,8 @@ func (k *Conv) Pieces(round int) int {
 	return len(k.along(out[0], round)) * len(k.along(out[1], round))
 }
 
-// Pack makes copy i of a round, of one of the inputs a and b, to the workspace: x and w, y and w, or x and y.
+// Pack makes copy i of a round, of one of the inputs a and b, to the workspace: x and w, y and w,
+// or x and y.
 func (k *Conv) Pack(round, i, slot int, a, b, work []float32) {
 	r := roles[k.problem.Direction]
 	which, from := 0, a

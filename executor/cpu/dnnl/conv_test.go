@@ -83,7 +83,8 @@ func TestConv(t *testing.T) {
 	}
 }
 
-// compute solves a problem with so many slots in as many goroutines, and checks that nothing else is written.
+// compute solves a problem with so many slots in as many goroutines, and checks that nothing else
+// is written.
 func compute(t *testing.T, p Problem, slots int, a, b []float32) []float32 {
 	t.Helper()
 	k, err := New(p, slots)
@@ -188,7 +189,8 @@ func TestDeclined(t *testing.T) {
 	assert.ErrorContains(t, err, "oneDNN")
 }
 
-// TestCut: pieces cover a problem once, are enough for several threads, and keep to the bounds of memory.
+// TestCut: pieces cover a problem once, are enough for several threads, and keep to the bounds of
+// memory.
 func TestCut(t *testing.T) {
 	for name, p := range problems() {
 		t.Run(name, func(t *testing.T) {

@@ -8,8 +8,8 @@ const (
 	block = 16
 	// fewPieces is the number of pieces below which threads would starve.
 	fewPieces = 8
-	// leastSlice is the number of channels of the output below which a piece is slow, mostSlice the one above which
-	// a piece's weights leave the second-level cache.
+	// leastSlice is the number of channels of the output below which a piece is slow, mostSlice the
+	// one above which a piece's weights leave the second-level cache.
 	leastSlice, mostSlice = 2 * block, 128
 	// slotBytes bounds the part of the output that a piece makes at a time.
 	slotBytes = 1 << 20
@@ -26,7 +26,8 @@ func spans(total, size int) []Span {
 	return list
 }
 
-// slice is the size of the slices of an axis of channels of which there should be count, whole blocks of them.
+// slice is the size of the slices of an axis of channels of which there should be count, whole
+// blocks of them.
 func slice(total, count, least int) int {
 	return min(max(roundUp(ceil(total, count), block), least), max(total, 1))
 }
@@ -35,11 +36,11 @@ func ceil(a, b int) int { return (a + b - 1) / b }
 
 func roundUp(n, to int) int { return ceil(n, to) * to }
 
-// cut says where a problem is cut along its axes, and how many stretches of images make a round: the
-// inputs of a round are copied together, and rounds follow one another.
+// cut says where a problem is cut along its axes, and how many stretches of images make a round:
+// the inputs of a round are copied together, and rounds follow one another.
 //
-// The gradient of the weights is cut along both kinds of channels; what rounds give is added up. Other
-// directions are cut along the channels of the output, and into images.
+// The gradient of the weights is cut along both kinds of channels; what rounds give is added up.
+// Other directions are cut along the channels of the output, and into images.
 func (p *Problem) cut() (axes [3][]Span, round int) {
 	if p.Direction == BackwardWeights {
 		return p.cutWeights()

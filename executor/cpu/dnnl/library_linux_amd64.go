@@ -11,7 +11,8 @@ import (
 // libraryNames are tried in order, as the dynamic linker finds them.
 var libraryNames = []string{"libdnnl.so.2", "libdnnl.so"}
 
-// supported is the version whose structures and behaviour this package knows; any patch level will do.
+// supported is the version whose structures and behaviour this package knows; any patch level will
+// do.
 const supportedMajor, supportedMinor = 2, 6
 
 // Constants of dnnl_types.h.
@@ -78,8 +79,8 @@ var lib struct {
 	own, adding    uintptr // attributes: scratchpads come from the caller; results are added to what is there, too
 }
 
-// openLibrary opens oneDNN and returns its name and version. Without a library, the error is nil unless
-// the user asked for one.
+// openLibrary opens oneDNN and returns its name and version. Without a library, the error is nil
+// unless the user asked for one.
 func openLibrary() (name string, err error) {
 	_, err = native.Find("MEMOPT_DNNL", libraryNames, func(l *native.Library) (err error) {
 		name, err = start(l)

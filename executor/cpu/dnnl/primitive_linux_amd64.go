@@ -9,7 +9,8 @@ import (
 	"memopt/executor/cpu/native"
 )
 
-// primitive is an operation of the library with operands of given layouts, ready to run in several slots at a time.
+// primitive is an operation of the library with operands of given layouts, ready to run in several
+// slots at a time.
 type primitive struct {
 	handle uintptr
 	args   [][]executeArg // of each slot
@@ -74,7 +75,8 @@ func (p *primitive) run(slot int, a, b, c, d []float32) {
 	}
 }
 
-// describe describes the convolution of pieces of the given sizes, with operands in layouts of the library's choice.
+// describe describes the convolution of pieces of the given sizes, with operands in layouts of the
+// library's choice.
 func describe(p *Problem, s sizes) (desc uintptr, err error) {
 	var l [3]layout
 	for o := range l {

@@ -1,7 +1,8 @@
 package dnnl
 
-// Direction says which of a convolution's three operands is computed from the other two. With x [N, C, in…],
-// w [M, C, kernel…] and y [N, M, out…], place o of y reads elements o*stride - begin + k*dilation of x.
+// Direction says which of a convolution's three operands is computed from the other two. With x [N,
+// C, in…], w [M, C, kernel…] and y [N, M, out…], place o of y reads elements o*stride - begin +
+// k*dilation of x.
 type Direction uint8
 
 const (
@@ -10,8 +11,8 @@ const (
 	BackwardWeights                  // w, its gradient, from x and y's gradient
 )
 
-// Problem is a convolution with one group over two spatial axes. What lies after the last element that a
-// place reads is left out, or padding: whatever In and Out ask for.
+// Problem is a convolution with one group over two spatial axes. What lies after the last element
+// that a place reads is left out, or padding: whatever In and Out ask for.
 type Problem struct {
 	Direction                                Direction
 	N, C, M                                  int

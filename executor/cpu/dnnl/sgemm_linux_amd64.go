@@ -11,8 +11,8 @@ import (
 	"memopt/executor/cpu/native"
 )
 
-// FastProducts reports whether there is a library whose products of matrices are quick on this processor: they were
-// measured with AVX-512.
+// FastProducts reports whether there is a library whose products of matrices are quick on this
+// processor: they were measured with AVX-512.
 func FastProducts() bool {
 	return cpu.X86.HasAVX512F && cpu.X86.HasAVX512BW && cpu.X86.HasAVX512DQ && cpu.X86.HasAVX512VL && Available()
 }
@@ -30,8 +30,8 @@ type sgemmCall struct {
 // sgemmABI0 is the address of the assembly.
 var sgemmABI0 uintptr
 
-// Sgemm computes C = alpha*op(A)*op(B) + beta*C in the calling goroutine, for matrices in rows that lie in their slices. With
-// beta 0, C is not read. There must be a library.
+// Sgemm computes C = alpha*op(A)*op(B) + beta*C in the calling goroutine, for matrices in rows that
+// lie in their slices. With beta 0, C is not read. There must be a library.
 func Sgemm(transA, transB bool, m, n, k int, alpha float32, a []float32, lda int, b []float32, ldb int, beta float32, c []float32, ldc int) {
 	call := sgemmCall{fn: lib.sgemm, transA: letter(transA), transB: letter(transB), m: int64(m), n: int64(n), k: int64(k),
 		a: unsafe.Pointer(unsafe.SliceData(a)), b: unsafe.Pointer(unsafe.SliceData(b)), c: unsafe.Pointer(unsafe.SliceData(c)),

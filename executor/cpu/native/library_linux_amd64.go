@@ -18,9 +18,9 @@ type Library struct {
 	handle uintptr
 }
 
-// Find opens a library: the one whose path is in the environment variable, none where that says "off", else
-// the first of names that the dynamic linker finds. use puts it to work. Where there is none, or none that use
-// takes, Find reports false, with an error where the user named a library.
+// Find opens a library: the one whose path is in the environment variable, none where that says
+// "off", else the first of names that the dynamic linker finds. use puts it to work. Where there is
+// none, or none that use takes, Find reports false, with an error where the user named a library.
 func Find(variable string, names []string, use func(*Library) error) (bool, error) {
 	path := os.Getenv(variable)
 	switch path {
@@ -58,8 +58,8 @@ func (l *Library) Note(name, function string) {
 	}
 }
 
-// Functions looks functions up by name, each behind prefix. A target is a pointer to a Go func, which then calls the
-// function, or to an uintptr, which gets its address.
+// Functions looks functions up by name, each behind prefix. A target is a pointer to a Go func,
+// which then calls the function, or to an uintptr, which gets its address.
 func (l *Library) Functions(prefix string, targets map[string]any) error {
 	for name, target := range targets {
 		address, err := purego.Dlsym(l.handle, prefix+name)
@@ -75,8 +75,8 @@ func (l *Library) Functions(prefix string, targets map[string]any) error {
 	return nil
 }
 
-// oneThread keeps libraries from starting threads of their own when they are opened: OpenBLAS, and what runs on
-// OpenMP, read variables then. The returned function restores the environment.
+// oneThread keeps libraries from starting threads of their own when they are opened: OpenBLAS, and
+// what runs on OpenMP, read variables then. The returned function restores the environment.
 func oneThread() (restore func()) {
 	names := [...]string{"OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"}
 	var old [len(names)]string
@@ -106,8 +106,9 @@ func Text(at uintptr) string {
 	return string(unsafe.Slice((*byte)(start), n))
 }
 
-// Call runs a function in C's calling convention on a thread's own stack, with one argument, and lets
-// other goroutines run meanwhile. arg may lie on the goroutine's stack, which does not move during a call.
+// Call runs a function in C's calling convention on a thread's own stack, with one argument, and
+// lets other goroutines run meanwhile. arg may lie on the goroutine's stack, which does not move
+// during a call.
 //
 // purego.SyscallN would do as well, were it not for its pool of argument blocks, from which
 // a call sometimes has to allocate.

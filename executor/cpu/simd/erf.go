@@ -56,8 +56,8 @@ func Erf(dst, a []float32) {
 }
 
 // Coefficients of e^(z²/2)*erfc(z/√2)/2 = q(z)/(√(2π)*z*q(z) + p(z)) for 0 <= z <= 14.6, of
-// relative error 2^-25.9. q and p have a common factor that keeps them from just above powers
-// of two, where rounding weighs most. For large z the quotient is 1/(√(2π)*z), and errors of q cancel.
+// relative error 2^-25.9. q and p have a common factor that keeps them from just above powers of
+// two, where rounding weighs most. For large z the quotient is 1/(√(2π)*z), and errors of q cancel.
 const (
 	geluQ0 = 0.75
 	geluQ1 = 0.6861938

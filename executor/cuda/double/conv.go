@@ -9,7 +9,8 @@ import (
 	"memopt/executor/cuda/driver"
 )
 
-// The double's library of convolutions has made-up algorithms that differ in what they ask for, and not in what they compute:
+// The double's library of convolutions has made-up algorithms that differ in what they ask for, and
+// not in what they compute:
 //
 //	0  adds up in any order, says the library; no workspace; the fastest. Forward it is deterministic and the slowest.
 //	1  a workspace as large as Y
@@ -131,11 +132,13 @@ func (d *Double) convolveNow(c driver.Conv) (err error) {
 // convolution has room for the numbers of a convolution, as float64. It is kept from run to run.
 type convolution struct {
 	x, w, y []float64
-	// meets lists, tap by tap, which element of a plane of X the tap meets at each place; -1 for padding.
+	// meets lists, tap by tap, which element of a plane of X the tap meets at each place; -1 for
+	// padding.
 	meets []int
 }
 
-// run adds up products in the order of its loops: all pairs of a channel and a filter of its group, in every image.
+// run adds up products in the order of its loops: all pairs of a channel and a filter of its group,
+// in every image.
 func (v *convolution) run(c *driver.Conv) {
 	v.x, v.w, v.y = widened(v.x, c.Elem, c.X), widened(v.w, c.Elem, c.W), widened(v.y, c.Elem, c.Y)
 	sums, result := v.y, c.Y

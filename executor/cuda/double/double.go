@@ -1,5 +1,6 @@
-// Package double is a stand-in for the CUDA driver on machines without one. It runs the same kernel sources, compiled for the host
-// (kernels/host.h), and keeps the rules that a device punishes with a lost context or with wrong numbers:
+// Package double is a stand-in for the CUDA driver on machines without one. It runs the same kernel
+// sources, compiled for the host (kernels/host.h), and keeps the rules that a device punishes with
+// a lost context or with wrong numbers:
 //
 //   - The host cannot touch device memory: its addresses are reserved and nothing is behind them.
 //   - Every pointer of a launch must lie in an allocation that lives, with the bytes that were announced for it. A
@@ -29,8 +30,8 @@ type Options struct {
 	Lazy      bool
 	NoLibrary bool // products are refused as where libcublas is missing
 	NoPinning bool // there is no memory of the host to pin
-	// NoConvolutions leaves out the library of convolutions. ConvFault is what it answers when it is asked for its
-	// algorithms for one, nil for those that it has; nil: it has some for all.
+	// NoConvolutions leaves out the library of convolutions. ConvFault is what it answers when it
+	// is asked for its algorithms for one, nil for those that it has; nil: it has some for all.
 	NoConvolutions bool
 	ConvFault      func(*driver.ConvCase) error
 }

@@ -59,8 +59,8 @@ func apply(t *testing.T, d driver.Driver, name string, x []float32) []float32 {
 	return y
 }
 
-// TestFunctionsUlps compares functions.h with Go's float64 functions: over all magnitudes, in units in the last place of
-// the float32 result.
+// TestFunctionsUlps compares functions.h with Go's float64 functions: over all magnitudes, in units
+// in the last place of the float32 result.
 func TestFunctionsUlps(t *testing.T) {
 	d := opened(t, double.Options{})
 	for _, f := range []struct {
@@ -217,7 +217,8 @@ func TestDivider(t *testing.T) {
 	}
 }
 
-// TestShapes: what a device has no room for is refused: threads that may need too many registers, shared memory, empty grids.
+// TestShapes: what a device has no room for is refused: threads that may need too many registers,
+// shared memory, empty grids.
 func TestShapes(t *testing.T) {
 	d := opened(t, double.Options{})
 	x, y := device(t, d, []float32{1, 2, 3, 4}), device(t, d, make([]float32, 4))

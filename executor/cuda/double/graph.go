@@ -12,8 +12,8 @@ import (
 type graph struct {
 	open    bool            // the capture is under way
 	streams []driver.Stream // that take part, the first one before those that have joined it
-	// orders are two ways of doing the work of all streams: whatever no event orders with the first one's is done as early as it
-	// can be, and as late.
+	// orders are two ways of doing the work of all streams: whatever no event orders with the first
+	// one's is done as early as it can be, and as late.
 	orders [2][]func() error
 }
 
@@ -66,8 +66,8 @@ func (d *Double) EndCapture(s driver.Stream) (driver.Graph, error) {
 	return driver.Graph(len(d.graphs)), nil
 }
 
-// unjoined returns the number of a stream, but not the first, that goes on after the last event of it that another one waits for; -1 where
-// there is none.
+// unjoined returns the number of a stream, but not the first, that goes on after the last event of
+// it that another one waits for; -1 where there is none.
 func unjoined(work [][]piece) int {
 	waited := map[*mark]bool{}
 	for _, w := range work {
@@ -83,8 +83,8 @@ func unjoined(work [][]piece) int {
 	return -1
 }
 
-// inOrder makes one list of the work of streams. Where early, the first stream goes on only when the others cannot; else the
-// others do when it cannot.
+// inOrder makes one list of the work of streams. Where early, the first stream goes on only when
+// the others cannot; else the others do when it cannot.
 func inOrder(work [][]piece, early bool) (list []func() error) {
 	work = slices.Clone(work)
 	if early {

@@ -66,8 +66,8 @@ func (l *library) function(name string) (func(*launch), error) {
 //go:noescape
 func cgocall(fn uintptr, arg unsafe.Pointer) int32
 
-// hostFlags compile a kernel for the host. -O1: kernels run for moments, and compilers run for longer the more
-// they are asked for.
+// hostFlags compile a kernel for the host. -O1: kernels run for moments, and compilers run for
+// longer the more they are asked for.
 var hostFlags = []string{"-x", "c++", "-std=c++17", "-O1", "-ffp-contract=off", "-fPIC", "-shared", "-fvisibility=hidden", "-DMEMOPT_HOST"}
 
 // ErrNoCompiler says that kernels cannot be compiled for the host.
@@ -86,7 +86,8 @@ func Compiler() (string, error) {
 	return "", ErrNoCompiler
 }
 
-// compile returns the path of a module's library. Libraries are kept, under names that tell sources and compiler.
+// compile returns the path of a module's library. Libraries are kept, under names that tell sources
+// and compiler.
 func compile(name string) (string, error) {
 	cc, err := Compiler()
 	if err != nil {

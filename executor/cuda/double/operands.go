@@ -33,7 +33,8 @@ type span struct {
 	at     int    // where the copy starts in the buffer
 }
 
-// gather copies what the pointers of a launch stand for, and returns the copies' addresses through set.
+// gather copies what the pointers of a launch stand for, and returns the copies' addresses through
+// set.
 func (d *Double) gather(pointers []driver.Pointer, set func(i int, address uintptr)) error {
 	o := &d.operands
 	o.spans = o.spans[:0]

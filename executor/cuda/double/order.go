@@ -41,9 +41,10 @@ func (d *Double) queue(s driver.Stream, p piece) error {
 	return d.lost
 }
 
-// run does all work of a stream, and of others as far as it waits for them. Every other time the others, which nothing orders
-// with it, are done as early as they can be; else they stay where they are. The times follow the Thue-Morse sequence, which goes by turns for
-// those who wait any fixed number of times in a step.
+// run does all work of a stream, and of others as far as it waits for them. Every other time the
+// others, which nothing orders with it, are done as early as they can be; else they stay where they
+// are. The times follow the Thue-Morse sequence, which goes by turns for those who wait any fixed
+// number of times in a step.
 func (d *Double) run(s driver.Stream) error {
 	d.waits++
 	early := bits.OnesCount(d.waits)%2 == 0
@@ -58,7 +59,8 @@ func (d *Double) run(s driver.Stream) error {
 	}
 }
 
-// runOthers does the work of all streams but one, up to where they wait for something that has not happened.
+// runOthers does the work of all streams but one, up to where they wait for something that has not
+// happened.
 func (d *Double) runOthers(s driver.Stream) {
 	for i := range d.streams {
 		o := &d.streams[i]
@@ -71,8 +73,8 @@ func (d *Double) runOthers(s driver.Stream) {
 // waits reports whether something has to happen before the piece.
 func (p *piece) waits() bool { return p.wait != nil && p.wait.at == 0 }
 
-// next does the first piece of a stream's work, and before it what it waits for: that was asked for earlier, so this comes to an end.
-// An error is for good.
+// next does the first piece of a stream's work, and before it what it waits for: that was asked for
+// earlier, so this comes to an end. An error is for good.
 func (d *Double) next(s driver.Stream) {
 	p := d.streams[s].work[0]
 	for p.waits() && d.lost == nil {
@@ -112,8 +114,8 @@ func (d *Double) NewEvent() (driver.Event, error) {
 	return driver.Event(len(d.events)), nil
 }
 
-// Record makes the event happen when the stream comes to it; who waits for it later waits for this. Where work is done at once it
-// has happened.
+// Record makes the event happen when the stream comes to it; who waits for it later waits for this.
+// Where work is done at once it has happened.
 func (d *Double) Record(e driver.Event, s driver.Stream) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -129,8 +131,8 @@ func (d *Double) Record(e driver.Event, s driver.Stream) error {
 	return d.lost
 }
 
-// Wait makes the stream wait for what Record was asked for last, if that has not happened. A stream that waits for an event of a capture
-// becomes a part of it.
+// Wait makes the stream wait for what Record was asked for last, if that has not happened. A stream
+// that waits for an event of a capture becomes a part of it.
 func (d *Double) Wait(s driver.Stream, e driver.Event) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

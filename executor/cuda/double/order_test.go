@@ -12,8 +12,8 @@ import (
 	"memopt/executor/cuda/driver"
 )
 
-// reader has a copy of y on a stream of its own behind a kernel that computes it, and returns what the host reads when it has waited
-// for that stream. The copy waits for the kernel or not.
+// reader has a copy of y on a stream of its own behind a kernel that computes it, and returns what
+// the host reads when it has waited for that stream. The copy waits for the kernel or not.
 func reader(t *testing.T, d driver.Driver, wait bool) func() []float32 {
 	x, y := device(t, d, []float32{1, 2, 3, 4}), device(t, d, make([]float32, 4))
 	f := kernel(t, d, "unary_f32", "neg_f32")
@@ -38,7 +38,8 @@ func reader(t *testing.T, d driver.Driver, wait bool) func() []float32 {
 	}
 }
 
-// TestStreams: what an event orders is done in that order, and what none orders sometimes in the other one.
+// TestStreams: what an event orders is done in that order, and what none orders sometimes in the
+// other one.
 func TestStreams(t *testing.T) {
 	for _, c := range []struct{ lazy, wait, right bool }{{false, true, true}, {true, true, true}, {true, false, false}} {
 		read, right := reader(t, opened(t, double.Options{Lazy: c.lazy}), c.wait), true
@@ -49,7 +50,8 @@ func TestStreams(t *testing.T) {
 	}
 }
 
-// TestPinnedRules: copies beside other work go to pinned memory, which holds no numbers before they are done and stays until then.
+// TestPinnedRules: copies beside other work go to pinned memory, which holds no numbers before they
+// are done and stays until then.
 func TestPinnedRules(t *testing.T) {
 	d := double.New(double.Options{Lazy: true})
 	x, err := d.Alloc(16)
@@ -70,7 +72,8 @@ func TestPinnedRules(t *testing.T) {
 	require.Error(t, d.Close())
 }
 
-// TestForkedCapture: a stream that waits for an event of a capture is a part of it, and must be waited for before it ends.
+// TestForkedCapture: a stream that waits for an event of a capture is a part of it, and must be
+// waited for before it ends.
 func TestForkedCapture(t *testing.T) {
 	d := opened(t, double.Options{Lazy: true})
 	x := device(t, d, []float32{1, 2, 3, 4})

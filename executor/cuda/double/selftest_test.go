@@ -13,7 +13,8 @@ import (
 	"memopt/executor/half"
 )
 
-// selftest runs a kernel of selftest.cu twice, threads forwards and backwards, and returns what it made of x both times.
+// selftest runs a kernel of selftest.cu twice, threads forwards and backwards, and returns what it
+// made of x both times.
 func selftest(t *testing.T, name string, x []int32, outputs int, shape driver.Shape) [][]int32 {
 	t.Helper()
 	got, err := trySelftest(t, name, x, outputs, shape)
@@ -62,7 +63,8 @@ func numbers(n int) []int32 {
 	return x
 }
 
-// TestSelftest: barriers, shuffles, shared memory and atomics do on the double what CUDA says they do.
+// TestSelftest: barriers, shuffles, shared memory and atomics do on the double what CUDA says they
+// do.
 func TestSelftest(t *testing.T) {
 	x := numbers(4 * 96)
 	for run, sums := range selftest(t, "block_sum", x, 4, driver.Line(4, 96)) {

@@ -6,11 +6,13 @@ import (
 	"math"
 )
 
-// maxArgs is the most bytes that a kernel's parameters may have (CUDA C Programming Guide, section on __global__ parameters).
+// maxArgs is the most bytes that a kernel's parameters may have (CUDA C Programming Guide, section
+// on __global__ parameters).
 const maxArgs = 4096
 
-// Args packs the struct that a kernel takes, member by member in the order of its declaration, each at a
-// multiple of its size as C lays them out. The zero value is empty; Reset makes it empty again and keeps its memory.
+// Args packs the struct that a kernel takes, member by member in the order of its declaration, each
+// at a multiple of its size as C lays them out. The zero value is empty; Reset makes it empty again
+// and keeps its memory.
 type Args struct {
 	buf      []byte
 	align    int
@@ -86,8 +88,8 @@ func (a *Args) Float64(v float64) { a.Uint64(math.Float64bits(v)) }
 
 // Divider adds a divider, which divides numbers below 2^31 by d; d is at least 1 and below 2^31.
 func (a *Args) Divider(d int) {
-	// The smallest shift with 2^shift >= d, and mul = floor(2^32 * (2^shift - d) / d) + 1: Granlund and Montgomery, Division by
-	// Invariant Integers using Multiplication, 1994, figure 4.1.
+	// The smallest shift with 2^shift >= d, and mul = floor(2^32 * (2^shift - d) / d) + 1: Granlund
+	// and Montgomery, Division by Invariant Integers using Multiplication, 1994, figure 4.1.
 	shift := 0
 	for 1<<shift < d {
 		shift++

@@ -28,14 +28,15 @@ type call struct {
 // enterABI0 is the address of the assembly that makes a call.
 var enterABI0 uintptr
 
-// cgocall runs a C function on a thread's own stack, and lets other goroutines run meanwhile. purego.SyscallN
-// passes fewer arguments, and it cannot make two calls on the same thread.
+// cgocall runs a C function on a thread's own stack, and lets other goroutines run meanwhile.
+// purego.SyscallN passes fewer arguments, and it cannot make two calls on the same thread.
 //
 //go:linkname cgocall runtime.cgocall
 //go:noescape
 func cgocall(fn uintptr, arg unsafe.Pointer) int32
 
-// do makes the call. Addresses in args must be of memory that stays where it is: of the heap, or none of Go's.
+// do makes the call. Addresses in args must be of memory that stays where it is: of the heap, or
+// none of Go's.
 func (c *call) do(args ...uintptr) uintptr {
 	copy(c.args[:], args)
 	cgocall(enterABI0, unsafe.Pointer(c))

@@ -2,7 +2,8 @@ package driver
 
 import "errors"
 
-// capture is what the driver keeps for a stream whose work is being captured, and for the graphs that were made.
+// capture is what the driver keeps for a stream whose work is being captured, and for the graphs
+// that were made.
 type capture struct {
 	on     bool
 	stream Stream
@@ -22,8 +23,9 @@ func (c *capture) holds(b []byte) bool {
 	return false
 }
 
-// stage returns memory that a graph can read when it is replayed, with what src holds now: src itself, unless the stream is being captured
-// and src is not pinned. A graph would read such memory through its address, at a time when it may hold something else.
+// stage returns memory that a graph can read when it is replayed, with what src holds now: src
+// itself, unless the stream is being captured and src is not pinned. A graph would read such memory
+// through its address, at a time when it may hold something else.
 func (d *cuda) stage(s Stream, src []byte) ([]byte, error) {
 	c := &d.capture
 	if !c.on || s != c.stream || len(src) == 0 || c.holds(src) {

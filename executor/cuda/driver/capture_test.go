@@ -8,7 +8,8 @@ import (
 	"memopt/executor"
 )
 
-// TestCapturedCopies: a graph copies what memory held when it was captured, and of pinned memory what it holds when it is replayed.
+// TestCapturedCopies: a graph copies what memory held when it was captured, and of pinned memory
+// what it holds when it is replayed.
 func TestCapturedCopies(t *testing.T) {
 	_, get := fake(t)
 	d, s := opened(t)

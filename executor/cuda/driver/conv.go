@@ -11,10 +11,11 @@ const (
 	ConvFilter                  // the gradient of W, in W's place, of X and that of Y
 )
 
-// ConvCase is all that a convolution's result depends on but the numbers. X is [N, C, In…], W is [M, C/Groups, Kernel…] and Y is
-// [N, M, Out…], each in rows without gaps. Tap k of place o is element o*Stride - Pad + k*Dilation of the input, and 0 where there is
-// none. Of the lists, the last Axes count: 2, or 3 where a volume is convolved. An axis that does not count has one element, one
-// place and one tap.
+// ConvCase is all that a convolution's result depends on but the numbers. X is [N, C, In…], W is
+// [M, C/Groups, Kernel…] and Y is [N, M, Out…], each in rows without gaps. Tap k of place o is
+// element o*Stride - Pad + k*Dilation of the input, and 0 where there is none. Of the lists, the
+// last Axes count: 2, or 3 where a volume is convolved. An axis that does not count has one
+// element, one place and one tap.
 type ConvCase struct {
 	Kind                                   ConvKind
 	Elem                                   Elem // sums of half types are float32

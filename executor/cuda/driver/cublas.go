@@ -23,8 +23,9 @@ type cublas struct {
 	alpha, beta [8]byte
 }
 
-// cublasNames lists where the library may be, unless MEMOPT_CUBLAS names the file: of the versions that a driver for CUDA of a version
-// can run. A library runs on any driver for its major version or a later one (CUDA Compatibility, section on minor versions).
+// cublasNames lists where the library may be, unless MEMOPT_CUBLAS names the file: of the versions
+// that a driver for CUDA of a version can run. A library runs on any driver for its major version
+// or a later one (CUDA Compatibility, section on minor versions).
 func cublasNames(driver int) []string {
 	if path := os.Getenv("MEMOPT_CUBLAS"); path != "" {
 		return []string{path}
@@ -69,7 +70,8 @@ func (d *cuda) library() (*cublas, error) {
 	return b, nil
 }
 
-// begin makes the library's handle. A library that does not start, as one for another driver or GPU, is as good as none.
+// begin makes the library's handle. A library that does not start, as one for another driver or
+// GPU, is as good as none.
 func (b *cublas) begin(d *cuda) error {
 	if err := d.blasCall("cublasCreate", b.create, d.addr(0)); err != nil {
 		if errors.Is(err, executor.ErrOutOfMemory) || d.lost != nil {
@@ -122,13 +124,15 @@ var (
 
 const (
 	computeFastTF32 = 77
-	// mathFullSums is CUBLAS_DEFAULT_MATH with CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION: sums of pieces of a product of halves
-	// are not rounded to halves before they are added. TF32 is by the type of computing alone.
+	// mathFullSums is CUBLAS_DEFAULT_MATH with CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION:
+	// sums of pieces of a product of halves are not rounded to halves before they are added. TF32
+	// is by the type of computing alone.
 	mathFullSums = 16
 	defaultAlgo  = ^uintptr(0) // CUBLAS_GEMM_DEFAULT
 )
 
-// Gemm multiplies. The library has matrices in columns: rows of C are columns of its transpose, Cᵀ = B'ᵀ*A'ᵀ.
+// Gemm multiplies. The library has matrices in columns: rows of C are columns of its transpose, Cᵀ
+// = B'ᵀ*A'ᵀ.
 func (d *cuda) Gemm(s Stream, g *Gemm) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -163,12 +167,14 @@ func (d *cuda) Gemm(s Stream, g *Gemm) error {
 	return nil
 }
 
-// mostBlasBatch is how many products the library is asked for at once: with more than a grid has blocks along its third dimension, 65535,
-// versions of it go wrong on devices of compute capability 7 (PyTorch's issue 45724). A multiple of 1024 keeps operands aligned.
+// mostBlasBatch is how many products the library is asked for at once: with more than a grid has
+// blocks along its third dimension, 65535, versions of it go wrong on devices of compute capability
+// 7 (PyTorch's issue 45724). A multiple of 1024 keeps operands aligned.
 const mostBlasBatch = 63 * 1024
 
-// prepare gives the library its stream and workspace, where they are not what they were. Setting a stream gives it its own workspace back
-// (cublasSetStream), which is all that it has where none is lent.
+// prepare gives the library its stream and workspace, where they are not what they were. Setting a
+// stream gives it its own workspace back (cublasSetStream), which is all that it has where none is
+// lent.
 func (b *cublas) prepare(d *cuda, s Stream, workspace []byte) error {
 	if b.stream != s || len(workspace) == 0 && b.workspaceBytes > 0 {
 		if err := d.blasCall("cublasSetStream", b.setStream, b.handle, uintptr(s)); err != nil {

@@ -16,7 +16,8 @@ import (
 // minVersion is the oldest driver that has all functions: CUDA 11.4, for graphs.
 const minVersion = 11040
 
-// cuda is the real driver. All fields that C functions write to lie in it, on the heap, where they stay.
+// cuda is the real driver. All fields that C functions write to lie in it, on the heap, where they
+// stay.
 type cuda struct {
 	mu    sync.Mutex
 	c     call
@@ -51,7 +52,8 @@ func libraryNames() []string {
 	return []string{"libcuda.so.1", "libcuda.so"}
 }
 
-// Open opens device number ordinal. The error is a *Missing where there is no driver, no device or no such device.
+// Open opens device number ordinal. The error is a *Missing where there is no driver, no device or
+// no such device.
 func Open(ordinal int) (Driver, error) {
 	lib, err := openLibrary(libraryNames())
 	if err != nil {
@@ -227,7 +229,8 @@ func lengthOf(address uintptr) int {
 	return 255
 }
 
-// made is a module, a stream or an event. Close destroys them: cuBLAS and cuDNN may hold on to the context, which then stays.
+// made is a module, a stream or an event. Close destroys them: cuBLAS and cuDNN may hold on to the
+// context, which then stays.
 type made struct {
 	destroy function
 	handle  uintptr
@@ -258,7 +261,8 @@ func (d *cuda) Close() error {
 	d.lost, d.c.pre, d.ctx, d.made = nil, 0, 0, nil
 	var err error
 	if lost != nil {
-		// Only a reset clears a sticky error, so that the next Open finds a fresh context. It gives back none that was retained.
+		// Only a reset clears a sticky error, so that the next Open finds a fresh context. It gives
+		// back none that was retained.
 		err = d.do(cuDevicePrimaryCtxReset, d.dev)
 		d.lost = nil
 	}

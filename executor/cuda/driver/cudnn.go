@@ -11,9 +11,10 @@ import (
 	"memopt/internal/library"
 )
 
-// The functions of cuDNN that are used are those that versions 8 and 9 share: signatures, enumerations and the struct of an
-// algorithm's figures are those of NVIDIA's "cuDNN API reference" (8.9, chapters cudnn_ops_infer, cudnn_cnn_infer and cudnn_cnn_train; 9,
-// chapters cudnn_ops and cudnn_cnn). Version 9 calls them legacy, and has them.
+// The functions of cuDNN that are used are those that versions 8 and 9 share: signatures,
+// enumerations and the struct of an algorithm's figures are those of NVIDIA's "cuDNN API reference"
+// (8.9, chapters cudnn_ops_infer, cudnn_cnn_infer and cudnn_cnn_train; 9, chapters cudnn_ops and
+// cudnn_cnn). Version 9 calls them legacy, and has them.
 
 // dnnFunction numbers them.
 type dnnFunction int
@@ -82,7 +83,8 @@ type convPerf struct {
 // oldestDNN is the first version that can be told to leave TF32 alone (CUDNN_FMA_MATH).
 const oldestDNN = 8000
 
-// dnnParts are the parts of the library that convolutions take, of version 9 and of version 8, each after those that it needs.
+// dnnParts are the parts of the library that convolutions take, of version 9 and of version 8, each
+// after those that it needs.
 var dnnParts = []string{"libcudnn_graph", "libcudnn_ops", "libcudnn_heuristic", "libcudnn_engines_runtime_compiled", "libcudnn_engines_precompiled", "libcudnn_cnn",
 	"libcudnn_ops_infer", "libcudnn_ops_train", "libcudnn_cnn_infer", "libcudnn_cnn_train"}
 
@@ -142,7 +144,8 @@ func dnnVersion(v int) string {
 	return fmt.Sprintf("%d.%d.%d", v/major, v%major/100, v%100)
 }
 
-// do calls a function of the library. The error is a *Refused where the library does not do such a thing.
+// do calls a function of the library. The error is a *Refused where the library does not do such a
+// thing.
 func (l *cudnn) do(d *cuda, f dnnFunction, args ...uintptr) error {
 	if d.lost != nil {
 		return d.lost
@@ -169,8 +172,9 @@ func (l *cudnn) do(d *cuda, f dnnFunction, args ...uintptr) error {
 	return e
 }
 
-// lacks reports whether a status says that another file that the library opens by itself, a part of its own or of CUDA's, is not there or does not
-// match: RUNTIME_PREREQUISITE_MISSING and VERSION_MISMATCH; from version 9 on SUBLIBRARY_VERSION_MISMATCH and SUBLIBRARY_LOADING_FAILED.
+// lacks reports whether a status says that another file that the library opens by itself, a part of
+// its own or of CUDA's, is not there or does not match: RUNTIME_PREREQUISITE_MISSING and
+// VERSION_MISMATCH; from version 9 on SUBLIBRARY_VERSION_MISMATCH and SUBLIBRARY_LOADING_FAILED.
 func (l *cudnn) lacks(code int) bool {
 	if l.version >= 90000 {
 		return code == 1002 || code == 1008
@@ -178,8 +182,8 @@ func (l *cudnn) lacks(code int) bool {
 	return code == 11 || code == 14
 }
 
-// refuses reports whether a status says that a case is not offered: BAD_PARAM, ARCH_MISMATCH or NOT_SUPPORTED, which are groups of
-// a thousand from version 9 on.
+// refuses reports whether a status says that a case is not offered: BAD_PARAM, ARCH_MISMATCH or
+// NOT_SUPPORTED, which are groups of a thousand from version 9 on.
 func (l *cudnn) refuses(code int) bool {
 	if l.version >= 90000 {
 		return code >= 2000 && code < 4000
@@ -195,7 +199,8 @@ func (l *cudnn) close(d *cuda) {
 	l.do(d, dnnDestroy, l.handle)
 }
 
-// Values of cudnnDataType_t, by Elem, and of cudnnMathType_t, cudnnTensorFormat_t and cudnnConvolutionMode_t.
+// Values of cudnnDataType_t, by Elem, and of cudnnMathType_t, cudnnTensorFormat_t and
+// cudnnConvolutionMode_t.
 var dnnTypes, dnnSums = [...]uintptr{F32: 0, F64: 1, F16: 2, BF16: 9}, [...]uintptr{F32: 0, F64: 1, F16: 0, BF16: 0}
 
 const (
@@ -229,7 +234,8 @@ func (d *cuda) Convolve(s Stream, c *Conv) error {
 		desc.conv, uintptr(c.Algo.Number), room, uintptr(c.Algo.Workspace), uintptr(unsafe.Pointer(&l.zero)), desc.order[2], Address(data[2]))
 }
 
-// operands lists X, W and Y as all functions of the library take them: two that are read, then the one that is computed.
+// operands lists X, W and Y as all functions of the library take them: two that are read, then the
+// one that is computed.
 func (c *Conv) operands() [3][]byte {
 	switch c.Kind {
 	case ConvData:
@@ -240,7 +246,8 @@ func (c *Conv) operands() [3][]byte {
 	return [3][]byte{c.X, c.W, c.Y}
 }
 
-// begin makes the library ready for work on a stream: the case's descriptors, with a precision, and its factors.
+// begin makes the library ready for work on a stream: the case's descriptors, with a precision, and
+// its factors.
 func (l *cudnn) begin(d *cuda, s Stream, c *Conv, math int) (*convDescriptors, error) {
 	desc, err := l.describe(d, &c.ConvCase)
 	if err != nil {
@@ -280,7 +287,8 @@ func (d *cuda) ConvAlgos(s Stream, c *Conv, how ConvSearch) ([]ConvAlgo, error) 
 		return nil, err
 	}
 	if how == SearchDefault {
-		// Number 1 of each kind: IMPLICIT_PRECOMP_GEMM, and ALGO_1 of the gradients. All three are deterministic.
+		// Number 1 of each kind: IMPLICIT_PRECOMP_GEMM, and ALGO_1 of the gradients. All three are
+		// deterministic.
 		a := ConvAlgo{Number: 1, Math: c.math(), Deterministic: true}
 		a.Workspace, err = desc.workspace(l, d, c.Kind, a)
 		return []ConvAlgo{a}, err
@@ -300,7 +308,8 @@ func (d *cuda) ConvAlgos(s Stream, c *Conv, how ConvSearch) ([]ConvAlgo, error) 
 	return l.algorithms(d, c, desc, min(int(int32(d.out[1])), mostConvAlgos))
 }
 
-// algorithms reads the figures of algorithms: of those that work, and that keep to the precision asked for.
+// algorithms reads the figures of algorithms: of those that work, and that keep to the precision
+// asked for.
 func (l *cudnn) algorithms(d *cuda, c *Conv, desc *convDescriptors, n int) ([]ConvAlgo, error) {
 	var list []ConvAlgo
 	for _, p := range l.perf[:n] {

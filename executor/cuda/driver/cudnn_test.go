@@ -78,8 +78,8 @@ func onDevice(t require.TestingT, d Driver, s Stream, x []float32) []byte {
 	return b
 }
 
-// TestConvolve: all kinds of convolutions, planes and volumes, reach the library with their arguments in their places, by the algorithm
-// and with the workspace that were asked for.
+// TestConvolve: all kinds of convolutions, planes and volumes, reach the library with their
+// arguments in their places, by the algorithm and with the workspace that were asked for.
 func TestConvolve(t *testing.T) {
 	_, get := fake(t)
 	require.EqualValues(t, 48, unsafe.Sizeof(convPerf{}), "as C pads the struct")
@@ -132,7 +132,8 @@ func plainCase() *Conv {
 	return &Conv{ConvCase: ConvCase{N: 1, C: 1, M: 1, Groups: 1, Axes: 2, In: [3]int{1, 2, 2}, Out: [3]int{1, 2, 2}, Kernel: one, Stride: one, Dilation: one}}
 }
 
-// TestConvAlgos: the searches differ in what they list and in what order; precisions follow the types.
+// TestConvAlgos: the searches differ in what they list and in what order; precisions follow the
+// types.
 func TestConvAlgos(t *testing.T) {
 	_, get := fake(t)
 	d, s := opened(t)
@@ -208,7 +209,8 @@ func TestConvErrors(t *testing.T) {
 	}
 }
 
-// TestNoCuDNN: a library that is not there, too old, or lacking a function, is told in one line that says what is wanted.
+// TestNoCuDNN: a library that is not there, too old, or lacking a function, is told in one line
+// that says what is wanted.
 func TestNoCuDNN(t *testing.T) {
 	set, _ := fake(t)
 	without := compileFake("-DWITHOUT_FIND")

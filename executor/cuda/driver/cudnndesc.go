@@ -6,7 +6,8 @@ import (
 	"unsafe"
 )
 
-// convDescriptors are the library's descriptions of a case: kept, as a session runs the same cases again and again.
+// convDescriptors are the library's descriptions of a case: kept, as a session runs the same cases
+// again and again.
 type convDescriptors struct {
 	x, w, y, conv uintptr
 	order         [3]uintptr // x, w and y as Conv.operands orders them
@@ -38,7 +39,8 @@ func (l *cudnn) describe(d *cuda, c *ConvCase) (*convDescriptors, error) {
 	return desc, nil
 }
 
-// fits refuses tensors of more elements than the library counts (2^31 - 1, cudnnSetTensorNdDescriptor).
+// fits refuses tensors of more elements than the library counts (2^31 - 1,
+// cudnnSetTensorNdDescriptor).
 func (c *ConvCase) fits() error {
 	x, w, y := c.Lens()
 	if n := max(x, w, y); n > math.MaxInt32 {

@@ -1,7 +1,9 @@
-// Package driver opens what NVIDIA's driver offers to programs, by name and at run time: libcuda, libcublas,
-// libcudnn and libnvidia-ml. Neither cgo nor a toolkit is needed to build it, and where a library is absent Open says so.
+// Package driver opens what NVIDIA's driver offers to programs, by name and at run time: libcuda,
+// libcublas, libcudnn and libnvidia-ml. Neither cgo nor a toolkit is needed to build it, and where
+// a library is absent Open says so.
 //
-// Driver is all that executor/cuda asks of it, so that a double on the host can stand in (executor/cuda/double).
+// Driver is all that executor/cuda asks of it, so that a double on the host can stand in
+// (executor/cuda/double).
 package driver
 
 import (
@@ -9,26 +11,28 @@ import (
 	"unsafe"
 )
 
-// Driver is one device, opened. Memory of the device is a []byte whose address means something to the device
-// only: the host must not read or write it. Work of one stream is done in the order in which it was asked for.
+// Driver is one device, opened. Memory of the device is a []byte whose address means something to
+// the device only: the host must not read or write it. Work of one stream is done in the order in
+// which it was asked for.
 //
-// A Driver is safe for concurrent use. After an error with Sticky true nothing works any more: close the driver and open
-// another one.
+// A Driver is safe for concurrent use. After an error with Sticky true nothing works any more:
+// close the driver and open another one.
 type Driver interface {
 	Info() Info
-	// Alloc returns n bytes of the device's memory at a multiple of 256. The error wraps ErrOutOfMemory
-	// where there is not enough.
+	// Alloc returns n bytes of the device's memory at a multiple of 256. The error wraps
+	// ErrOutOfMemory where there is not enough.
 	Alloc(n int) ([]byte, error)
 	// Free gives back what Alloc returned, when all work that was asked for is done.
 	Free(b []byte) error
-	// Pin returns n bytes of the host's memory that the device can read by itself: copies from there may be under way when
-	// they return, and graphs read it whenever they are replayed. Unpin gives them back.
+	// Pin returns n bytes of the host's memory that the device can read by itself: copies from
+	// there may be under way when they return, and graphs read it whenever they are replayed. Unpin
+	// gives them back.
 	Pin(n int) ([]byte, error)
 	Unpin(b []byte) error
 	// MemInfo returns how many bytes of the device's memory are free, and how many there are.
 	MemInfo() (free, total int64, err error)
-	// ProcessMemory returns the bytes of the device that belong to this process, as the management library
-	// counts them, or false where it does not say.
+	// ProcessMemory returns the bytes of the device that belong to this process, as the management
+	// library counts them, or false where it does not say.
 	ProcessMemory() (int64, bool)
 
 	CopyIn(s Stream, dst, src []byte) error  // from the host; src may be changed when it returns, and in a capture, unless it is pinned
@@ -43,14 +47,15 @@ type Driver interface {
 	Function(m Module, name string) (Function, error)
 	// Launch runs a kernel whose one parameter is the struct packed in a.
 	Launch(f Function, shape Shape, s Stream, a *Args) error
-	// Gemm multiplies matrices by the vendor's library. The error wraps a *Missing where it is not there, for an empty
-	// product too.
+	// Gemm multiplies matrices by the vendor's library. The error wraps a *Missing where it is not
+	// there, for an empty product too.
 	Gemm(s Stream, g *Gemm) error
 
-	// ConvAlgos lists the algorithms of the vendor's library for a convolution, best first. SearchExhaustive runs and times them on
-	// the operands of c, overwriting the one that is computed, and leaves out those whose workspace is larger than that of c;
-	// the others look at c's ConvCase alone. The error wraps a *Missing where the library is not there, and a *Refused where it
-	// does not offer the case.
+	// ConvAlgos lists the algorithms of the vendor's library for a convolution, best first.
+	// SearchExhaustive runs and times them on the operands of c, overwriting the one that is
+	// computed, and leaves out those whose workspace is larger than that of c; the others look at
+	// c's ConvCase alone. The error wraps a *Missing where the library is not there, and a *Refused
+	// where it does not offer the case.
 	ConvAlgos(s Stream, c *Conv, how ConvSearch) ([]ConvAlgo, error)
 	// Convolve runs a convolution by an algorithm that ConvAlgos has named for its ConvCase.
 	Convolve(s Stream, c *Conv) error
@@ -58,16 +63,17 @@ type Driver interface {
 	NewStream() (Stream, error)
 	Sync(s Stream) error // waits for the stream, and returns errors of what it did
 	NewEvent() (Event, error)
-	// Record makes the event happen when the stream comes to where it is now. Wait makes a stream wait for what Record was asked for last:
-	// the event may be recorded anew right after it.
+	// Record makes the event happen when the stream comes to where it is now. Wait makes a stream
+	// wait for what Record was asked for last: the event may be recorded anew right after it.
 	Record(e Event, s Stream) error
 	Wait(s Stream, e Event) error
 	// Elapsed returns the milliseconds between two events that have happened.
 	Elapsed(from, to Event) (float64, error)
 
-	// BeginCapture notes what the stream is asked to do from now on in place of doing it; EndCapture makes a
-	// graph of it, which Replay does at once. Streams that wait for an event that was recorded meanwhile become a part of the capture, until
-	// it ends; before that its stream waits for all of their work.
+	// BeginCapture notes what the stream is asked to do from now on in place of doing it;
+	// EndCapture makes a graph of it, which Replay does at once. Streams that wait for an event
+	// that was recorded meanwhile become a part of the capture, until it ends; before that its
+	// stream waits for all of their work.
 	BeginCapture(s Stream) error
 	EndCapture(s Stream) (Graph, error)
 	Replay(g Graph, s Stream) error
@@ -96,7 +102,8 @@ type Info struct {
 	SharedPerBlock int // bytes
 }
 
-// Shape is a launch's number of blocks and of threads in each, and the bytes of dynamic shared memory of a block.
+// Shape is a launch's number of blocks and of threads in each, and the bytes of dynamic shared
+// memory of a block.
 type Shape struct {
 	Grid, Block [3]uint32
 	Shared      uint32
@@ -135,9 +142,9 @@ func (e Elem) String() string { return elemNames[e] }
 // Size returns the bytes of an element.
 func (e Elem) Size() int { return elemSizes[e] }
 
-// Gemm is a batch of products C = Alpha*A'*B' + Beta*C of matrices in rows: A' of M rows and K columns, B' of K rows and N columns. Where
-// Trans, the operand lies transposed. Strides count elements from one product of the batch to the next.
-// Half types are summed up in float32.
+// Gemm is a batch of products C = Alpha*A'*B' + Beta*C of matrices in rows: A' of M rows and K
+// columns, B' of K rows and N columns. Where Trans, the operand lies transposed. Strides count
+// elements from one product of the batch to the next. Half types are summed up in float32.
 type Gemm struct {
 	Elem                      Elem
 	TransA, TransB            bool

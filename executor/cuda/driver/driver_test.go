@@ -78,7 +78,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// fake makes the driver open the fake libraries, and returns functions that set and tell their state.
+// fake makes the driver open the fake libraries, and returns functions that set and tell their
+// state.
 func fake(t testing.TB) (set func(what, value int), get func(what int) int) {
 	path := fakeLibrary()
 	if path == "" {
@@ -120,7 +121,8 @@ func opened(t testing.TB) (Driver, Stream) {
 	return d, s
 }
 
-// TestCalls: every call reaches the library with its arguments in their places, and its results come back.
+// TestCalls: every call reaches the library with its arguments in their places, and its results
+// come back.
 func TestCalls(t *testing.T) {
 	_, get := fake(t)
 	d, s := opened(t)
@@ -261,8 +263,8 @@ func TestGemm(t *testing.T) {
 	}
 }
 
-// TestErrors: what fails is named, out of memory is told from the rest, and a lost context stays lost until another one is
-// opened.
+// TestErrors: what fails is named, out of memory is told from the rest, and a lost context stays
+// lost until another one is opened.
 func TestErrors(t *testing.T) {
 	set, get := fake(t)
 	d, err := Open(0)
@@ -340,7 +342,8 @@ func TestMissing(t *testing.T) {
 	require.EqualError(t, err, "libcublas is switched off by MEMOPT_CUBLAS=off")
 }
 
-// BenchmarkLaunch is what a launch costs besides the driver's own work: packing, a change of stacks, two calls.
+// BenchmarkLaunch is what a launch costs besides the driver's own work: packing, a change of
+// stacks, two calls.
 func BenchmarkLaunch(b *testing.B) {
 	fake(b)
 	d, s := opened(b)

@@ -13,8 +13,8 @@ import (
 	"memopt/executor"
 )
 
-// TestNoContext: a device that cannot be used is missing, one without memory has none, and a context that a fault of this process has lost
-// for good is told from both.
+// TestNoContext: a device that cannot be used is missing, one without memory has none, and a
+// context that a fault of this process has lost for good is told from both.
 func TestNoContext(t *testing.T) {
 	set, get := fake(t)
 	missing := (*Missing)(nil)
@@ -37,7 +37,8 @@ func TestNoContext(t *testing.T) {
 	require.Zero(t, get(fakeContexts), "the context was given back")
 }
 
-// TestNoCompiler: a driver that cannot compile PTX lacks something, and one that finds a fault in it does not.
+// TestNoCompiler: a driver that cannot compile PTX lacks something, and one that finds a fault in
+// it does not.
 func TestNoCompiler(t *testing.T) {
 	set, _ := fake(t)
 	d, _ := opened(t)
@@ -62,7 +63,8 @@ func TestNoCompiler(t *testing.T) {
 	require.ErrorContains(t, err, "a name of more than 255 bytes")
 }
 
-// TestNoProducts: a library of products that does not start is as good as none, unless memory is short.
+// TestNoProducts: a library of products that does not start is as good as none, unless memory is
+// short.
 func TestNoProducts(t *testing.T) {
 	set, _ := fake(t)
 	d, s := opened(t)
@@ -84,7 +86,8 @@ func TestNoProducts(t *testing.T) {
 	require.ErrorContains(t, d.Gemm(s, &Gemm{M: 1, N: 1, K: 1 << 31, LDA: 1, LDB: 1, LDC: 1, Batch: 1}), "one of 2147483648")
 }
 
-// TestLibraryVersions: of several versions of the library, those are tried that the driver can run, the newest first.
+// TestLibraryVersions: of several versions of the library, those are tried that the driver can run,
+// the newest first.
 func TestLibraryVersions(t *testing.T) {
 	t.Setenv("MEMOPT_CUBLAS", "")
 	home := t.TempDir()
@@ -100,7 +103,8 @@ func TestLibraryVersions(t *testing.T) {
 	}
 }
 
-// TestSearched finds pip's packages beside the interpreter that a shell would start, and conda's own libraries.
+// TestSearched finds pip's packages beside the interpreter that a shell would start, and conda's
+// own libraries.
 func TestSearched(t *testing.T) {
 	root := t.TempDir()
 	lib := filepath.Join(root, "lib", "python3.12", "site-packages", "nvidia", "cublas", "lib")
@@ -134,7 +138,8 @@ func TestSearched(t *testing.T) {
 	require.NotContains(t, searched("libcublas.so.12", "nvidia/cublas/lib"), file)
 }
 
-// TestLargeBatch: a batch of more products than a grid has places is asked for in pieces, each with its own operands.
+// TestLargeBatch: a batch of more products than a grid has places is asked for in pieces, each with
+// its own operands.
 func TestLargeBatch(t *testing.T) {
 	fake(t)
 	d, s := opened(t)
@@ -176,7 +181,8 @@ func TestLentWorkspace(t *testing.T) {
 	}
 }
 
-// TestPartsOfCuDNN: a library whose parts are not there or do not match is missing, when it starts and later.
+// TestPartsOfCuDNN: a library whose parts are not there or do not match is missing, when it starts
+// and later.
 func TestPartsOfCuDNN(t *testing.T) {
 	set, _ := fake(t)
 	missing := (*Missing)(nil)
@@ -235,7 +241,8 @@ func TestParts(t *testing.T) {
 	require.Equal(t, uintptr(42), c.do()&0xffffffff)
 }
 
-// TestClose: what was made of the context is destroyed with the driver, for libraries may keep the context.
+// TestClose: what was made of the context is destroyed with the driver, for libraries may keep the
+// context.
 func TestClose(t *testing.T) {
 	_, get := fake(t)
 	before := get(fakeMade)

@@ -48,8 +48,8 @@ const (
 	numFunctions
 )
 
-// functionNames are their names in the library: those that cuda.h of CUDA 11.4 and later gives them. _v2 are those with 64-bit sizes, and
-// those whose meaning has changed.
+// functionNames are their names in the library: those that cuda.h of CUDA 11.4 and later gives
+// them. _v2 are those with 64-bit sizes, and those whose meaning has changed.
 var functionNames = [numFunctions]string{
 	cuInit: "cuInit", cuDriverGetVersion: "cuDriverGetVersion", cuDeviceGetCount: "cuDeviceGetCount", cuDeviceGet: "cuDeviceGet",
 	cuDeviceGetName: "cuDeviceGetName", cuDeviceGetAttribute: "cuDeviceGetAttribute", cuDeviceTotalMem: "cuDeviceTotalMem_v2",

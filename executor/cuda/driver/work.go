@@ -80,8 +80,8 @@ func (d *cuda) copy(f function, s Stream, dst, src []byte) error {
 	return err
 }
 
-// CopyIn copies from the host. Of memory that is not pinned the driver has taken a copy, or is done, when it returns (CUDA Driver API, section
-// on API synchronization behavior).
+// CopyIn copies from the host. Of memory that is not pinned the driver has taken a copy, or is
+// done, when it returns (CUDA Driver API, section on API synchronization behavior).
 func (d *cuda) CopyIn(s Stream, dst, src []byte) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -151,8 +151,9 @@ func (d *cuda) Load(name string, image []byte) (Module, error) {
 	return Module(d.out[0]), nil
 }
 
-// withoutCompiler makes a *Missing of an error that says that the driver has no compiler for the kernels, or one that does not know
-// the device or the version of PTX. libnvidia-ptxjitcompiler.so.1 has it, a file beside libcuda.so.1 that small containers may lack.
+// withoutCompiler makes a *Missing of an error that says that the driver has no compiler for the
+// kernels, or one that does not know the device or the version of PTX.
+// libnvidia-ptxjitcompiler.so.1 has it, a file beside libcuda.so.1 that small containers may lack.
 func withoutCompiler(err error) error {
 	cudaErr := (*Error)(nil)
 	if !errors.As(err, &cudaErr) {

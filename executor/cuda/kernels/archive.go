@@ -12,20 +12,20 @@ import (
 	"sync"
 )
 
-// The PTX of all modules is one archive. Its entries are compressed one by one, so that a kernel that
-// changes leaves the bytes of the others alone, and none has a time.
+// The PTX of all modules is one archive. Its entries are compressed one by one, so that a kernel
+// that changes leaves the bytes of the others alone, and none has a time.
 //
 //go:embed ptx.zip
 var archive []byte
 
-// manifest is what a reviewer reads in place of the archive: the compiler, then a line for each module
-// as sha256sum writes and checks them.
+// manifest is what a reviewer reads in place of the archive: the compiler, then a line for each
+// module as sha256sum writes and checks them.
 //
 //go:embed ptx.sha256
 var manifest string
 
-// Compiler is the version of clang that compiled the PTX that is checked in, as clang --version names
-// it.
+// Compiler is the version of clang that compiled the PTX that is checked in, as clang --version
+// names it.
 func Compiler() string {
 	line, _, _ := strings.Cut(manifest, "\n")
 	return strings.TrimPrefix(line, "# ")
@@ -54,8 +54,8 @@ func PTX(module string) ([]byte, error) {
 	return image, nil
 }
 
-// WriteArchive writes the PTX of modules, in the order of their names, as an archive. The same modules
-// give the same bytes with the same release of Go, whose compressor it is.
+// WriteArchive writes the PTX of modules, in the order of their names, as an archive. The same
+// modules give the same bytes with the same release of Go, whose compressor it is.
 func WriteArchive(w io.Writer, names []string, ptx map[string][]byte) error {
 	z := zip.NewWriter(w)
 	z.RegisterCompressor(zip.Deflate, func(w io.Writer) (io.WriteCloser, error) {

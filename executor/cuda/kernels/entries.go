@@ -13,8 +13,9 @@ type Entry struct {
 	Shared  int // bytes of shared memory, besides those that the launch asks for
 }
 
-// UnboundThreads is how many threads a block can have whatever registers a kernel takes: a thread has 255 at most, and a block 65536
-// (CUDA C Programming Guide, table of technical specifications by compute capability).
+// UnboundThreads is how many threads a block can have whatever registers a kernel takes: a thread
+// has 255 at most, and a block 65536 (CUDA C Programming Guide, table of technical specifications
+// by compute capability).
 const UnboundThreads = 256
 
 var (

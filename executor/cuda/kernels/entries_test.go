@@ -9,7 +9,8 @@ import (
 	"memopt/executor/cuda/kernels"
 )
 
-// TestEntries: all that a module declares is read, and keeps to what every device from compute capability 7.0 on has.
+// TestEntries: all that a module declares is read, and keeps to what every device from compute
+// capability 7.0 on has.
 func TestEntries(t *testing.T) {
 	for _, module := range kernels.Modules() {
 		image, err := kernels.PTX(module)

@@ -20,7 +20,8 @@ var architectures = []string{"sm_70", "sm_90"}
 // registersText is what ptxas -v says of a kernel.
 var registersText = regexp.MustCompile(`Compiling entry function '(\w+)'(?s:.*?)(\d+) bytes spill stores(?s:.*?)Used (\d+) registers`)
 
-// TestAssembled: NVIDIA's assembler takes all modules, and every kernel has registers for as many threads as it may be launched with.
+// TestAssembled: NVIDIA's assembler takes all modules, and every kernel has registers for as many
+// threads as it may be launched with.
 func TestAssembled(t *testing.T) {
 	ptxas := cmp.Or(os.Getenv("MEMOPT_PTXAS"), "ptxas")
 	if _, err := exec.LookPath(ptxas); err != nil {

@@ -45,8 +45,8 @@ func exp(x vec) vec {
 	c := max(all(expLow), x)
 	c = min(all(expHigh), c)
 	r, k := split(c, 126)
-	// Far below, as where a mask has put the least number, the result is 0 by rounding; from 0 on the way
-	// the processor gets there without its slow path for subnormal numbers.
+	// Far below, as where a mask has put the least number, the result is 0 by rounding; from 0 on
+	// the way the processor gets there without its slow path for subnormal numbers.
 	y := keep(add(expm1(r), num(1)), cmp(notLess, x, all(expLow)))
 	if wide { // one instruction that rounds once, as the two products do
 		return two(y, sub(k, num(round+126)), of3(VSCALEFPS))

@@ -45,8 +45,9 @@ func register() reg.VecVirtual {
 	return YMM()
 }
 
-// vec is a group of registers, of float32s or float64s, that are worked on side by side: an operation writes one instruction for each, so that the processor finds
-// independent instructions next to each other. A group of one serves with any other.
+// vec is a group of registers, of float32s or float64s, that are worked on side by side: an
+// operation writes one instruction for each, so that the processor finds independent instructions
+// next to each other. A group of one serves with any other.
 type vec []reg.VecVirtual
 
 // two writes an instruction of two operands for every register of a group. b is a vec or

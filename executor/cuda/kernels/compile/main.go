@@ -1,5 +1,6 @@
 // Compile makes PTX of the kernels in the folder above, an archive of all modules and its manifest:
-// go generate ./executor/cuda/kernels. MEMOPT_CLANG names the compiler; without it that is clang-14.
+// go generate ./executor/cuda/kernels. MEMOPT_CLANG names the compiler; without it that is
+// clang-14.
 package main
 
 import (
