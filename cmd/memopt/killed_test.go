@@ -7,8 +7,10 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -94,11 +96,18 @@ func vanishes(t *testing.T, what string, there func() bool) {
 	}
 }
 
-// endings are the signals that ask for the end, with their exit codes.
-var endings = []struct {
+// ending is a signal that asks for the end, with its exit code.
+type ending struct {
 	signal syscall.Signal
 	code   int
-}{{syscall.SIGINT, 130}, {syscall.SIGTERM, 143}, {syscall.SIGHUP, 129}}
+}
+
+// endings lists them, but for those that were ignored when the tests began, as under nohup: what
+// they start ignores them, too.
+func endings() []ending {
+	all := []ending{{syscall.SIGINT, 130}, {syscall.SIGTERM, 143}, {syscall.SIGHUP, 129}}
+	return slices.DeleteFunc(all, func(e ending) bool { return signal.Ignored(e.signal) })
+}
 
 // TestKilledAnywhere: a signal at any moment of any verb ends it with its code, or finds it done; a
 // report is whole or not there, and nothing temporary stays. The moments are drawn.
@@ -126,7 +135,7 @@ func TestKilledAnywhere(t *testing.T) {
 		t.Run(line, func(t *testing.T) {
 			t.Parallel()
 			rng := rand.New(rand.NewPCG(uint64(len(line)), 7))
-			for _, e := range endings {
+			for _, e := range endings() {
 				v := startVictim(t, nil, nil, strings.ReplaceAll(line, "DIR", dir))
 				time.Sleep(time.Duration(rng.ExpFloat64() * float64(100*time.Millisecond)))
 				v.cmd.Process.Signal(e.signal)
@@ -157,7 +166,7 @@ func TestKilledWhileItWaits(t *testing.T) {
 	defer out.Close()
 	for _, line := range []string{"plan FIFO", "plan -", "grad - -o WORK/out", "pack - -o WORK/out", "solve FIFO -o WORK/out", "run example:mlp --dim batch=2 --data-dir FIFO", "plan example:mlp --config FIFO",
 		"plan example:mlp --cost FIFO", "apply example:mlp -o FIFO"} {
-		for _, e := range endings {
+		for _, e := range endings() {
 			v, code := whileItWaits(t, in, nil, strings.ReplaceAll(line, "FIFO", fifo), e.signal)
 			if code == exitUsage {
 				require.Contains(t, v.err.String(), fifo, line) // it is no kind of file that the flag takes
@@ -231,7 +240,7 @@ func TestHangingLibrary(t *testing.T) {
 		{"MEMOPT_LIBCUDA", "run example:mlp --dim batch=2 --init random:1 -e cuda"},
 		{ort.LibraryVariable, "run example:mlp --dim batch=2 --init random:1 -e ort"},
 	} {
-		for _, e := range endings {
+		for _, e := range endings() {
 			v, code := whileItWaits(t, nil, []string{"HANG=1", c.variable + "=" + library}, c.line, e.signal)
 			require.Equal(t, e.code, code, "%s: %s", c.line, v.err.String())
 			require.Empty(t, v.left(t), c.line)

@@ -77,7 +77,7 @@ func (a *app) warnVariables(root *cobra.Command) {
 	}
 	for _, name := range a.environ.names() {
 		rest, ours := strings.CutPrefix(name, variablePrefix)
-		if _, found := slices.BinarySearch(known, name); !ours || found || a.environ[name] == "" || name == ortChildMark || strings.HasPrefix(name, testPrefix) {
+		if _, found := slices.BinarySearch(known, name); !ours || found || a.environ[name] == "" || name == ortChildMark || name == ort.FolderVariable || strings.HasPrefix(name, testPrefix) {
 			continue
 		}
 		near := ""

@@ -69,7 +69,7 @@ func obey(terminated <-chan os.Signal, parent int) {
 
 // tidy removes the files that were exchanged.
 func tidy() {
-	dir := os.Getenv(folderVariable)
+	dir := os.Getenv(FolderVariable)
 	if dir == "" {
 		return
 	}

@@ -32,8 +32,8 @@ type Program struct {
 	Folder string
 }
 
-// folderVariable names the folder to the second process.
-const folderVariable = "MEMOPT_ORT_FOLDER"
+// FolderVariable names the folder to the second process.
+const FolderVariable = "MEMOPT_ORT_FOLDER"
 
 // noTelemetry keeps the library from starting what sends events about models to its makers: since
 // 1.30 its Linux builds write names of nodes and values to a store in the user's cache folder, and
@@ -66,7 +66,7 @@ func Start(ctx context.Context, program Program) (*Process, error) {
 	defer childOut.Close()
 	cmd := exec.CommandContext(ctx, program.Path)
 	p := &Process{cmd: cmd, ctx: ctx, out: out, answers: json.NewDecoder(out), said: &headWriter{}, doing: "loaded the library", gone: make(chan struct{})}
-	cmd.Args, cmd.Env = program.Args, slices.Concat(os.Environ(), program.Env, []string{noTelemetry, folderVariable + "=" + program.Folder})
+	cmd.Args, cmd.Env = program.Args, slices.Concat(os.Environ(), program.Env, []string{noTelemetry, FolderVariable + "=" + program.Folder})
 	cmd.Stderr, cmd.ExtraFiles = p.said, []*os.File{childOut}
 	cmd.WaitDelay = time.Second // of the error stream, which a grandchild could hold open
 	if p.in, err = cmd.StdinPipe(); err != nil {
