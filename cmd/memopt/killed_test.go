@@ -41,7 +41,7 @@ type victim struct {
 func startVictim(t *testing.T, input *os.File, env []string, line string) *victim {
 	t.Helper()
 	if runtime.GOOS == "windows" {
-		t.Skip("the test needs signals, which Windows does not have")
+		t.Skip("the test needs signals, which Windows does not have: run it on Linux or macOS")
 	}
 	path, err := os.Executable()
 	require.NoError(t, err)
@@ -232,7 +232,7 @@ const void *OrtGetApiBase(void) {
 // this process or in the one of ONNX Runtime, which ends with its parent.
 func TestHangingLibrary(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		t.Skip("the test needs Linux, where libraries are loaded at run time")
+		t.Skip("libraries are loaded at run time on Linux alone: run the test there")
 	}
 	library := hangingLibrary(t, "HANG", "")
 	for _, c := range []struct{ variable, line string }{
@@ -252,11 +252,11 @@ func TestHangingLibrary(t *testing.T) {
 // removes what was exchanged.
 func TestChildOfTheKilled(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		t.Skip("the test needs Linux, which says in /proc whose child a process is")
+		t.Skip("/proc, which says whose child a process is, is missing: run the test on Linux")
 	}
 	real := findORT(t)
 	if real == "" {
-		t.Skip("the test needs ONNX Runtime's library, which is missing: npm install onnxruntime-node")
+		t.Skip("ONNX Runtime's library is missing: npm install onnxruntime-node, and name its folder by ORT_NODE_DIR")
 	}
 	library := hangingLibrary(t, "MEMOPT_ORT_FOLDER", real) // the second time it is loaded, in the process that is to run
 	for range 3 {

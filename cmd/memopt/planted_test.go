@@ -61,7 +61,7 @@ func plantIn(t *testing.T, library, folder string) {
 // folder that anybody can write to would make a place to look.
 func TestPlantedLibraries(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		t.Skip("the test needs Linux, whose dynamic linker it is about")
+		t.Skip("the test needs Linux, whose dynamic linker it is about: run it there")
 	}
 	top := t.TempDir()
 	work, open, mark := filepath.Join(top, "above", "work"), filepath.Join(top, "open"), filepath.Join(top, "mark")

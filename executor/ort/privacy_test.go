@@ -20,7 +20,7 @@ import (
 // noTelemetry release 1.30 leaves a database of events, the device's identifier and logs.
 func TestNothingIsTold(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		t.Skip("the test needs Linux, which says in /proc what a process has open")
+		t.Skip("the test needs Linux, which says in /proc what a process has open: run it there")
 	}
 	start(t).Close() // skips where there is no library
 	home, work := t.TempDir(), t.TempDir()

@@ -182,7 +182,7 @@ func TestFolderThatCannotBeWritten(t *testing.T) {
 		return
 	}
 	if os.Getuid() != 0 {
-		t.Skip("the test needs to be root, who can become somebody else; in a container one is")
+		t.Skip("only root can become somebody else, as the test does: run it by sudo, or in a container")
 	}
 	dir, err := os.MkdirTemp("/tmp", "memopt-fileio-test-") // t.TempDir's own folder is closed to others
 	require.NoError(t, err)

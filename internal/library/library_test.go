@@ -13,7 +13,7 @@ import (
 // TestDoubt: what anybody can write, or replace, is doubtful, and what belongs to somebody else.
 func TestDoubt(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		t.Skip("the test needs Linux, where permissions and owners are as it sets them")
+		t.Skip("the test needs Linux, where permissions and owners are as it sets them: run it there")
 	}
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	require.NoError(t, err)
@@ -61,7 +61,7 @@ func TestDoubt(t *testing.T) {
 // TestFile: the file of this program's own code.
 func TestFile(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		t.Skip("the test needs Linux, which says in /proc what lies where")
+		t.Skip("the test needs Linux, which says in /proc what lies where: run it there")
 	}
 	self, err := os.Executable()
 	require.NoError(t, err)
