@@ -133,6 +133,13 @@ func (f *frame) makeStep(st *step, id graph.NodeID) error {
 	if n.Clash != nil {
 		return n.Clash
 	}
+	if p.Version == 0 && n.Kind != op.Unknown {
+		// Only where files are read strictly: elsewhere op.InferAsIs has given the node a version.
+		// Nothing has been checked of such a node.
+		return &Unsupported{fmt.Errorf(
+			"node %q (%s): the model imports no operator set that has it; it came with %d",
+			p.Label, n.Op, info.Since[0])}
+	}
 	if err := f.checkTypes(st); err != nil {
 		return err
 	}
