@@ -20,7 +20,7 @@ const order = `
 	graph/op
 	graph/onnx graph/graphtest graph/live
 	graph/examples
-	recompute planner/pack planner/remat
+	recompute planner/order planner/pack planner/remat
 	planner
 	executor/half executor/einsum executor/cpu/simd executor/cpu/native
 	executor/cpu/dnnl

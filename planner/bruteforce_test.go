@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"memopt/graph"
+	"memopt/graph/graphtest"
 	"memopt/graph/live"
 	"memopt/graph/op"
 	"memopt/recompute"
@@ -82,7 +83,7 @@ func TestBoundsByBruteForce(t *testing.T) {
 	tight, cheap := 0, 0
 	for seed := range uint64(120) {
 		rng := rand.New(rand.NewPCG(seed, 41))
-		m := withViews(t, rng, tinyTraining(t, 5+rng.IntN(4), rng.IntN))
+		m := withViews(t, rng, graphtest.Vectors(5+rng.IntN(4), rng.IntN))
 		b, err := live.FindBoundary(m)
 		if err != nil {
 			continue // nothing reads what the forward half makes
@@ -90,7 +91,7 @@ func TestBoundsByBruteForce(t *testing.T) {
 		p, err := makeIn(context.Background(), m, &op.Result{}, b, graph.FileOrder(m.Graph), Options{})
 		require.NoError(t, err)
 		lowest := int64(math.MaxInt64)
-		eachOrder(m.Graph, func(order graph.Order) {
+		graphtest.EachOrder(m.Graph, func(order graph.Order) {
 			tl, err := live.Simulate(m.Graph, order, p.Sizes)
 			require.NoError(t, err)
 			lowest = min(lowest, tl.Peak.Bytes)

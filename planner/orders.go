@@ -9,6 +9,7 @@ import (
 	"memopt/graph"
 	"memopt/graph/live"
 	"memopt/graph/op"
+	"memopt/planner/order"
 )
 
 // makeForMemory plans a model in the order of least memory that is found. A lower peak of live
@@ -78,7 +79,7 @@ func memoryOrders(ctx context.Context, m *graph.Model, b live.Boundary, opts Opt
 	if opts.Aliased != nil {
 		sizes.Alias(m.Graph, opts.Aliased)
 	}
-	best, err := memoryOrder(ctx, m, b, start, withScratch(sizes, opts.Workspace), orderWork(m.Graph))
+	best, err := order.Lean(ctx, m, b, start, withScratch(sizes, opts.Workspace), order.Work(m.Graph))
 	if err != nil {
 		return nil, err
 	}

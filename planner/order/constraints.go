@@ -1,4 +1,4 @@
-package planner
+package order
 
 import (
 	"slices"
@@ -8,30 +8,30 @@ import (
 	"memopt/graph/op"
 )
 
-// orderConstraints says which orders of a graph are allowed: those that obey all edges and have the
+// constraints says which orders of a graph are allowed: those that obey all edges and have the
 // forward half before the backward half.
-type orderConstraints struct {
+type constraints struct {
 	start    graph.Order
 	pos      []int32 // by node: its place in start
 	backward []bool  // by node
 	pin      graph.NodeID
-	pred     orderEdges
-	succ     orderEdges
+	pred     edgeLists
+	succ     edgeLists
 }
 
-// orderEdges lists for every node the nodes at the other end of its edges.
-type orderEdges struct {
+// edgeLists lists for every node the nodes at the other end of its edges.
+type edgeLists struct {
 	first []int32
 	nodes []graph.NodeID
 }
 
-func (e *orderEdges) of(id graph.NodeID) []graph.NodeID { return e.nodes[e.first[id]:e.first[id+1]] }
+func (e *edgeLists) of(id graph.NodeID) []graph.NodeID { return e.nodes[e.first[id]:e.first[id+1]] }
 
-// newOrderConstraints derives the constraints from the start order. It is nil where a forward node
+// newConstraints derives the constraints from the start order. It is nil where a forward node
 // reads from a backward one, which a record of the boundary can say of a file that is not in order.
-func newOrderConstraints(m *graph.Model, b live.Boundary, start graph.Order) *orderConstraints {
+func newConstraints(m *graph.Model, b live.Boundary, start graph.Order) *constraints {
 	g := m.Graph
-	c := &orderConstraints{start: start, pos: start.Positions(), backward: live.Split(g, b, start), pin: graph.NoNode}
+	c := &constraints{start: start, pos: start.Positions(), backward: live.Split(g, b, start), pin: graph.NoNode}
 	// What stands behind the boundary node is backward, unless a record lists the backward nodes.
 	if b.Backward == graph.NoNode {
 		c.pin = b.Node
@@ -62,8 +62,8 @@ func newOrderConstraints(m *graph.Model, b live.Boundary, start graph.Order) *or
 }
 
 // indexEdges groups edges by one end.
-func indexEdges(nodes int, edges [][2]graph.NodeID, by, other int) orderEdges {
-	e := orderEdges{first: make([]int32, nodes+1), nodes: make([]graph.NodeID, len(edges))}
+func indexEdges(nodes int, edges [][2]graph.NodeID, by, other int) edgeLists {
+	e := edgeLists{first: make([]int32, nodes+1), nodes: make([]graph.NodeID, len(edges))}
 	for _, x := range edges {
 		e.first[x[by]+1]++
 	}
@@ -80,7 +80,7 @@ func indexEdges(nodes int, edges [][2]graph.NodeID, by, other int) orderEdges {
 
 // orderedNodes links the nodes that may do or draw something that depends on when they run, in the
 // sequence of the start order. It returns which they are.
-func (c *orderConstraints) orderedNodes(m *graph.Model, add func(from, to graph.NodeID)) []bool {
+func (c *constraints) orderedNodes(m *graph.Model, add func(from, to graph.NodeID)) []bool {
 	ordered := make([]bool, len(c.start))
 	last := graph.NoNode
 	for _, id := range c.start {
@@ -149,7 +149,7 @@ func stateUpdates(g *graph.Graph) []stateUpdate {
 
 // mutations keeps the readers of a value that a node updates on their side of that node. Ordered
 // nodes are on theirs already.
-func (c *orderConstraints) mutations(g *graph.Graph, ordered []bool, add func(from, to graph.NodeID)) {
+func (c *constraints) mutations(g *graph.Graph, ordered []bool, add func(from, to graph.NodeID)) {
 	updates := stateUpdates(g)
 	if len(updates) == 0 {
 		return

@@ -1,4 +1,4 @@
-package planner
+package order
 
 import (
 	"cmp"
@@ -19,7 +19,7 @@ const (
 // iterated local search (Lourenço, Martin and Stützle, "Iterated local search", 2003): it shakes a
 // few nodes near the peak, improves the outcome, and starts from that if it is no worse. The random
 // numbers are always the same.
-func (s *orderSearch) improve() {
+func (s *search) improve() {
 	for _, j := range slices.Clone(s.kept) {
 		p := &polisher{s: s, cur: j, stamp: make([]int32, len(j.order))}
 		p.polish()
@@ -50,8 +50,8 @@ const idleShakes = 200
 
 // polisher improves one order.
 type polisher struct {
-	s     *orderSearch
-	cur   *judgedOrder
+	s     *search
+	cur   *judged
 	pos   []int32 // by node: its place in cur
 	stamp []int32 // by node: the number of the last group that it was in
 	group int32

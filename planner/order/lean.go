@@ -1,4 +1,9 @@
-package planner
+// Package order looks for an order of execution of a training graph with a low peak of live bytes.
+//
+// Orders are constructed by list scheduling, from the front and from the back, with a rule for
+// trees (Liu 1987) and a look ahead; nodes are then moved out of the step at which the best orders
+// peak. The halves keep their nodes, and states and random draws their sequence: see constraints.
+package order
 
 import (
 	"context"
@@ -8,17 +13,17 @@ import (
 	"memopt/graph/live"
 )
 
-// The search for an order may visit orderVisits nodes, and in large graphs orderRuns times as many
+// The search for an order may visit minVisits nodes, and in large graphs visitsPerNode times as many
 // as there are.
 const (
-	orderVisits = 4_000_000
-	orderRuns   = 600
+	minVisits     = 4_000_000
+	visitsPerNode = 600
 )
 
-// orderWork is the work that an order of a graph is worth.
-func orderWork(g *graph.Graph) int64 { return max(orderVisits, orderRuns*int64(len(g.Nodes))) }
+// Work returns the nodes that Lean may visit for an order of a graph that is worth it.
+func Work(g *graph.Graph) int64 { return max(minVisits, visitsPerNode*int64(len(g.Nodes))) }
 
-// memoryOrder looks for an order of the main graph with a lower simulated peak than the start
+// Lean looks for an order of the main graph with a lower simulated peak than the start
 // order, and with the same results: producers stay before readers, the forward half stays before
 // the backward half and keeps its nodes, and nodes with state, side effects or unseeded random
 // draws keep their sequence.
@@ -28,12 +33,12 @@ func orderWork(g *graph.Graph) int64 { return max(orderVisits, orderRuns*int64(l
 // bounds the nodes that are visited, in simulations and otherwise. What it returns never peaks
 // higher than start; where it finds nothing better, or the halves of start are interleaved in a way
 // that only start itself allows, that is start. The error is one of the simulator's.
-func memoryOrder(ctx context.Context, m *graph.Model, b live.Boundary, start graph.Order, sizes *live.Sizes, work int64) (graph.Order, error) {
-	c := newOrderConstraints(m, b, start)
+func Lean(ctx context.Context, m *graph.Model, b live.Boundary, start graph.Order, sizes *live.Sizes, work int64) (graph.Order, error) {
+	c := newConstraints(m, b, start)
 	if c == nil {
 		return start, nil
 	}
-	s := newOrderSearch(ctx, m.Graph, c, sizes, work)
+	s := newSearch(ctx, m.Graph, c, sizes, work)
 	if s.start = s.judge(start); s.start == nil {
 		return nil, s.err
 	}
@@ -53,8 +58,8 @@ func memoryOrder(ctx context.Context, m *graph.Model, b live.Boundary, start gra
 	return start, nil
 }
 
-// judgedOrder is an order and what the simulator says of it.
-type judgedOrder struct {
+// judged is an order and what the simulator says of it.
+type judged struct {
 	order graph.Order
 	peak  int64
 	// energy sums the squares of the live bytes near the peak, in units of the peak: of two orders
@@ -63,42 +68,42 @@ type judgedOrder struct {
 }
 
 // better reports whether x has the lower peak, or less energy at the same peak.
-func (x *judgedOrder) better(y *judgedOrder) bool {
+func (x *judged) better(y *judged) bool {
 	return x.peak < y.peak || x.peak == y.peak && x.energy < y.energy*(1-1e-9)
 }
 
-// keptOrders is the number of orders that are improved.
-const keptOrders = 2
+// keptMost is the number of orders that are improved.
+const keptMost = 2
 
-// orderSearch judges orders and keeps the best.
-type orderSearch struct {
+// search judges orders and keeps the best.
+type search struct {
 	ctx     context.Context
 	g       *graph.Graph
-	c       *orderConstraints
-	buffers *orderBuffers
+	c       *constraints
+	buffers *buffers
 	steps   []live.Step // by node
 	program *live.Program
 	sim     live.Simulator
-	start   *judgedOrder
-	bound   int64          // bytes that no order gets below
-	kept    []*judgedOrder // the best first
-	work    int64          // left
+	start   *judged
+	bound   int64     // bytes that no order gets below
+	kept    []*judged // the best first
+	work    int64     // left
 	err     error
 }
 
-func newOrderSearch(ctx context.Context, g *graph.Graph, c *orderConstraints, sizes *live.Sizes, work int64) *orderSearch {
-	s := &orderSearch{ctx: ctx, g: g, c: c, work: work}
+func newSearch(ctx context.Context, g *graph.Graph, c *constraints, sizes *live.Sizes, work int64) *search {
+	s := &search{ctx: ctx, g: g, c: c, work: work}
 	s.program = live.NewProgram(g, graph.FileOrder(g), sizes)
 	s.steps = slices.Clone(s.program.Steps)
-	s.buffers = newOrderBuffers(g, s.program, c.start)
+	s.buffers = newBuffers(g, s.program, c.start)
 	return s
 }
 
 // done reports whether the search has to stop.
-func (s *orderSearch) done() bool { return s.err != nil || s.work <= 0 || s.ctx.Err() != nil }
+func (s *search) done() bool { return s.err != nil || s.work <= 0 || s.ctx.Err() != nil }
 
 // simulate returns the timeline of an order, good until the next one, or nil after an error.
-func (s *orderSearch) simulate(order graph.Order) *live.Timeline {
+func (s *search) simulate(order graph.Order) *live.Timeline {
 	s.work -= int64(len(order))
 	for i, id := range order {
 		s.program.Steps[i] = s.steps[id]
@@ -112,13 +117,13 @@ func (s *orderSearch) simulate(order graph.Order) *live.Timeline {
 }
 
 // judge simulates an order.
-func (s *orderSearch) judge(order graph.Order) *judgedOrder {
+func (s *search) judge(order graph.Order) *judged {
 	t := s.simulate(order)
 	if t == nil {
 		return nil
 	}
 	s.bound = max(s.bound, t.LowerBound)
-	j := &judgedOrder{order: order, peak: t.Peak.Bytes}
+	j := &judged{order: order, peak: t.Peak.Bytes}
 	near := t.Peak.Bytes - t.Peak.Bytes/8
 	for _, bytes := range t.Live {
 		if bytes > near {
@@ -130,18 +135,18 @@ func (s *orderSearch) judge(order graph.Order) *judgedOrder {
 }
 
 // try judges an order, which must obey the constraints, and keeps it if it is among the best.
-func (s *orderSearch) try(order graph.Order) {
+func (s *search) try(order graph.Order) {
 	j := s.judge(order)
 	if j == nil {
 		return
 	}
-	at := slices.IndexFunc(s.kept, func(old *judgedOrder) bool { return j.better(old) })
+	at := slices.IndexFunc(s.kept, func(old *judged) bool { return j.better(old) })
 	if at < 0 {
 		at = len(s.kept)
 	}
-	if slices.ContainsFunc(s.kept, func(old *judgedOrder) bool { return old.peak == j.peak && old.energy == j.energy }) {
+	if slices.ContainsFunc(s.kept, func(old *judged) bool { return old.peak == j.peak && old.energy == j.energy }) {
 		return // most likely the same order
 	}
 	s.kept = slices.Insert(s.kept, at, j)
-	s.kept = s.kept[:min(len(s.kept), keptOrders)]
+	s.kept = s.kept[:min(len(s.kept), keptMost)]
 }

@@ -1,4 +1,4 @@
-package planner
+package order
 
 import (
 	"container/heap"
@@ -8,7 +8,7 @@ import (
 
 // legal returns the allowed order that comes closest to a list of all nodes: of the nodes that are
 // ready, always the first in the list.
-func (c *orderConstraints) legal(list graph.Order) graph.Order {
+func (c *constraints) legal(list graph.Order) graph.Order {
 	rank := list.Positions()
 	waits := make([]int32, len(list))
 	forward := 0
@@ -46,7 +46,7 @@ func (c *orderConstraints) legal(list graph.Order) graph.Order {
 }
 
 // enqueue puts a ready node into the queue of its half.
-func (c *orderConstraints) enqueue(id graph.NodeID, forward int, ready, later *rankHeap) {
+func (c *constraints) enqueue(id graph.NodeID, forward int, ready, later *rankHeap) {
 	if c.backward[id] && forward > 0 {
 		heap.Push(later, id)
 	} else {

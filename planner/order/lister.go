@@ -1,4 +1,4 @@
-package planner
+package order
 
 import (
 	"slices"
@@ -12,11 +12,11 @@ import (
 // come first, the lowest hill before the others, then those that end higher, the deepest fall from
 // the hill first.
 type lister struct {
-	c      *orderConstraints
-	b      *orderBuffers
+	c      *constraints
+	b      *buffers
 	rule   listRule
-	from   *orderEdges    // the edges that a node waits for
-	to     *orderEdges    // and those that wait for it
+	from   *edgeLists     // the edges that a node waits for
+	to     *edgeLists     // and those that wait for it
 	waits  []int32        // by node
 	left   []int32        // by buffer: its readers that are not placed; in reverse, those that are
 	ready  []graph.NodeID // of the half in turn
@@ -24,8 +24,8 @@ type lister struct {
 	half   bool           // backward nodes are in turn
 	inHalf int            // nodes of this half that are not placed
 	order  graph.Order
-	freed  []graph.NodeID // what became ready by placing a node or a chain
-	chain  []graph.NodeID // nodes that are placed for a trial
+	freed  []graph.NodeID // what became ready by placing a node, or a trial
+	trial  []graph.NodeID // nodes that are placed to see what comes of it
 }
 
 // slope is how the live bytes move while some nodes run, relative to what they were before.
@@ -44,7 +44,7 @@ func (x slope) before(y slope) bool {
 	return x.hill < y.hill
 }
 
-func newLister(c *orderConstraints, b *orderBuffers, rule listRule) *lister {
+func newLister(c *constraints, b *buffers, rule listRule) *lister {
 	l := &lister{c: c, b: b, rule: rule, from: &c.pred, to: &c.succ, half: rule.reverse,
 		waits: make([]int32, len(c.start)), left: make([]int32, len(b.readers)), order: make(graph.Order, 0, len(c.start))}
 	start := c.start
@@ -143,7 +143,7 @@ func (l *lister) look(id graph.NodeID, work *int64) slope {
 	}
 	best := first
 	var live, hill int64
-	l.freed, l.chain = l.freed[:0], l.chain[:0]
+	l.freed, l.trial = l.freed[:0], l.trial[:0]
 	for id != graph.NoNode {
 		x := l.effect(id)
 		hill = max(hill, live+x.hill)
@@ -151,14 +151,14 @@ func (l *lister) look(id graph.NodeID, work *int64) slope {
 		if live < best.valley {
 			best = slope{hill, live}
 		}
-		if best.valley <= 0 || len(l.chain)+1 == l.rule.ahead {
+		if best.valley <= 0 || len(l.trial)+1 == l.rule.ahead {
 			break
 		}
 		l.place(id)
-		l.chain = append(l.chain, id)
+		l.trial = append(l.trial, id)
 		id = l.takeFreed(work)
 	}
-	for _, placed := range slices.Backward(l.chain) {
+	for _, placed := range slices.Backward(l.trial) {
 		l.unplace(placed)
 	}
 	return best
