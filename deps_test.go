@@ -21,7 +21,7 @@ const order = `
 	graph/onnx graph/graphtest graph/live
 	graph/examples
 	recompute planner/order planner/pack planner/remat
-	planner
+	planner/arena
 	executor/half executor/einsum executor/cpu/simd executor/cpu/native
 	executor/cpu/dnnl
 	executor/cpu/blas
@@ -30,6 +30,7 @@ const order = `
 	executor/cpu executor/null executor/kerneltest executor/verify executor/cuda/kernels executor/cuda/driver
 	executor/cuda/double executor/cuda/kernels/compile
 	executor/cuda
+	planner
 	report configs
 	bench/gpu/stages
 	cmd/memopt bench/forward bench/gpu

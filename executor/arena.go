@@ -9,10 +9,8 @@ import (
 	"unsafe"
 
 	"memopt/internal/memlimit"
+	"memopt/planner/arena"
 )
-
-// Alignment is the number of bytes that every block of an arena starts at a multiple of.
-const Alignment = 256
 
 // ExtendStrategy says by how much an arena grows when no free block is large enough. The names are
 // ONNX Runtime's (arena_extend_strategy).
@@ -48,8 +46,8 @@ const firstRegion = 1 << 20
 // there is.
 var ErrOutOfMemory = memlimit.ErrOutOfMemory
 
-// Arena hands out blocks of memory that lies outside Go's heap: best fit, free
-// neighbours merged. Several sessions may share one; it is safe for concurrent use.
+// Arena hands out blocks of memory that lies outside Go's heap, each at a multiple of
+// arena.Alignment: best fit, free neighbours merged. Several sessions may share one; it is safe for concurrent use.
 type Arena struct {
 	strategy ExtendStrategy
 	limit    int64
@@ -169,7 +167,7 @@ func (a *Arena) alloc(n int, s ExtendStrategy) ([]byte, error) {
 }
 
 // blockSize is the size of the block in which n bytes lie.
-func blockSize(n int) int { return (n + Alignment - 1) / Alignment * Alignment }
+func blockSize(n int) int { return int(arena.Align(int64(n))) }
 
 // find returns the smallest free block of at least size bytes.
 func (a *Arena) find(size int) (int32, bool) {
@@ -213,7 +211,7 @@ func (a *Arena) extend(size int, s ExtendStrategy) error {
 		want = max(want, int64(size))
 	}
 	if a.limit > 0 {
-		if left := (a.limit - a.stats.Reserved) / Alignment * Alignment; want > left {
+		if left := (a.limit - a.stats.Reserved) / arena.Alignment * arena.Alignment; want > left {
 			want = left // as much as there is, if it is enough
 		}
 		if want < int64(size) {

@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	_ "memopt/internal/rapidflags"
+	"memopt/planner/arena"
 )
 
 // TestArenaProperty takes and gives back blocks at random and looks at every byte: blocks never
@@ -67,7 +68,9 @@ func TestArenaProperty(t *testing.T) {
 	})
 }
 
-func rounded(n int) int64 { return int64((n + Alignment - 1) / Alignment * Alignment) }
+func rounded(n int) int64 {
+	return int64((n + arena.Alignment - 1) / arena.Alignment * arena.Alignment)
+}
 
 func TestArenaGrowth(t *testing.T) {
 	a := NewArena(NextPowerOfTwo, 0)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+
+	"memopt/planner/arena"
 )
 
 // Capturer is a DeviceMemory whose device can note what it is asked for and do it again at once.
@@ -42,7 +44,7 @@ type capturing struct {
 // captureBytes is the device's memory that a captured step of so many nodes wants for the step's
 // number and the flags.
 func captureBytes(nodes int) int {
-	return Alignment + (flagsSize(nodes)+Alignment-1)/Alignment*Alignment
+	return arena.Alignment + blockSize(flagsSize(nodes))
 }
 
 // pin returns memory that holds src as long as the capture.

@@ -7,7 +7,7 @@ import (
 
 	"memopt/graph"
 	"memopt/graph/live"
-	"memopt/planner"
+	"memopt/planner/arena"
 )
 
 // layout is where the values of a frame live.
@@ -26,7 +26,7 @@ type layout struct {
 }
 
 // guardBytes is the length of the guard behind a buffer.
-const guardBytes = Alignment
+const guardBytes = arena.Alignment
 
 func (s *Session) guard() int64 {
 	if s.opts.Guard {
@@ -71,7 +71,7 @@ func (f *frame) plan(sizes *live.Sizes, packed bool) error {
 			}
 		}
 	}
-	l := planner.NewLayout(context.Background(), t, padded)
+	l := arena.NewLayout(context.Background(), t, padded)
 	f.arenaBytes, f.bound = l.Bytes, min(l.LowerBound, l.Bytes)
 	copy(f.offsets, l.Offsets)
 	for i := range f.steps {
@@ -83,8 +83,7 @@ func (f *frame) plan(sizes *live.Sizes, packed bool) error {
 	return f.chains()
 }
 
-// program returns what the memory model sees of the frame: a workspace is a value
-// that is made and read by its step alone.
+// program returns what the memory model sees of the frame.
 func (f *frame) program(sizes *live.Sizes) *live.Program {
 	order := make(graph.Order, len(f.steps))
 	for i := range f.steps {
@@ -107,14 +106,7 @@ func (f *frame) program(sizes *live.Sizes) *live.Program {
 			continue
 		}
 		f.workspace = max(f.workspace, n)
-		id := graph.ValueID(len(p.Bytes))
-		p.Bytes, p.Persistent = append(p.Bytes, n), append(p.Persistent, false)
-		out := slices.Clone(p.Steps[i].Out)
-		if len(out) == 0 {
-			out = append(out, graph.NoValue) // only slot 0 may be written in place
-		}
-		p.Steps[i].Out = append(out, id)
-		st.scratch = planned{int64(id), n}
+		st.scratch = planned{int64(p.AddWorkspace(i, n)), n}
 	}
 	return p
 }
@@ -177,7 +169,7 @@ func onDemandPeak(t *live.Timeline, bytes []int64) int64 {
 		if graph.ValueID(i) != r || bytes[i] <= 0 {
 			continue
 		}
-		n := (bytes[i] + Alignment - 1) / Alignment * Alignment
+		n := arena.Align(bytes[i])
 		delta[t.Ranges[i].Start] += n
 		delta[t.Ranges[i].End] -= n
 	}

@@ -4,7 +4,7 @@ package executor
 // bytes are the device's: what is at such an address the host learns by CopyOut alone. Work is done
 // in the order of the calls, that of kernels included; a call may return before its work is done.
 type DeviceMemory interface {
-	Alloc(n int) ([]byte, error) // at a multiple of Alignment; wraps ErrOutOfMemory where there is not enough
+	Alloc(n int) ([]byte, error) // at a multiple of arena.Alignment; wraps ErrOutOfMemory where there is not enough
 	Free(b []byte) error
 	CopyIn(dst, src []byte) error  // from the host; src may change when it returns
 	CopyOut(dst, src []byte) error // to the host; done when it returns

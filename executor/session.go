@@ -10,6 +10,7 @@ import (
 	"memopt/graph/live"
 	"memopt/graph/op"
 	"memopt/internal/mapfile"
+	"memopt/planner/arena"
 	"memopt/symbolic"
 )
 
@@ -62,7 +63,7 @@ type Prediction struct {
 	Live       int64 // peak of the bytes that are live at once, workspaces included
 	LeastLive  int64 // what Live would be if libraries had to do with the least workspace (LibraryWork)
 	Arena      int64 // bytes of the planned layout
-	LowerBound int64 // no layout is smaller: live bytes with every buffer rounded up to Alignment
+	LowerBound int64 // no layout is smaller: live bytes with every buffer rounded up to arena.Alignment
 	Workspace  int64 // the largest workspace of one node
 	Persistent int64
 	PeakNode   graph.NodeID
@@ -177,7 +178,7 @@ func (s *Session) prepare() error {
 	s.root.shapes = evalShapes(g, s.opts.Dims)
 	if s.mem != nil && !s.opts.sizesOnly {
 		// One region for all of them, with room to start each at a multiple of the alignment.
-		room := int(s.pred.Persistent) + Alignment*(len(g.Inputs)+len(g.Initializers))
+		room := int(s.pred.Persistent) + arena.Alignment*(len(g.Inputs)+len(g.Initializers))
 		if s.opts.Capture {
 			room += captureBytes(len(s.opts.Order))
 		}

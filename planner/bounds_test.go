@@ -16,6 +16,7 @@ import (
 	"memopt/graph/live"
 	"memopt/graph/op"
 	"memopt/planner"
+	"memopt/planner/arena"
 	"memopt/recompute"
 )
 
@@ -212,7 +213,7 @@ func TestInnerIsBeside(t *testing.T) {
 		}
 		tl, err := bare.Simulate()
 		require.NoError(t, err)
-		require.Equal(t, planner.NewLayout(context.Background(), tl, p.Sizes.Bytes).Bytes, p.Arena.Bytes)
+		require.Equal(t, arena.NewLayout(context.Background(), tl, p.Sizes.Bytes).Bytes, p.Arena.Bytes)
 		require.GreaterOrEqual(t, p.Base.Peak.Bytes, tl.Peak.Bytes)
 		same, err := planner.Make(m, types, planner.Options{Budget: &planner.Budget{Arena: p.Arena.Bytes, Effort: 0.01}})
 		require.NoError(t, err)

@@ -13,6 +13,7 @@ import (
 	"memopt/graph/graphtest"
 	"memopt/graph/live"
 	"memopt/graph/op"
+	"memopt/planner/arena"
 	"memopt/recompute"
 )
 
@@ -101,22 +102,22 @@ func TestBoundsByBruteForce(t *testing.T) {
 		if lowest == p.Base.LowerBound {
 			tight++
 		}
-		tk := newTasks(p, p.NodeSeconds(), nil, align)
-		least := tk.loose.PeakBound(context.Background(), 0) - (Alignment - 1)
+		tk := newTasks(p, p.NodeSeconds(), nil, arena.Align)
+		least := tk.loose.PeakBound(context.Background(), 0) - (arena.Alignment - 1)
 		budget := least + rng.Int64N(max(1, p.Arena.Bytes-least))
 		cost := tk.loose.CostBound(context.Background(), rounded(budget), 0)
 		cheapest, smallest := int64(math.MaxInt64), atPoint{arena: math.MaxInt64}
 		eachPlan(p.Analysis, m, func(placements []recompute.Placement) {
 			e, err := p.simulate(placements)
 			require.NoError(t, err)
-			arena := NewLayout(context.Background(), e.timeline, e.program.Bytes).Bytes
-			require.LessOrEqual(t, least, arena, "seed %d: %+v", seed, placements)
+			taken := arena.NewLayout(context.Background(), e.timeline, e.program.Bytes).Bytes
+			require.LessOrEqual(t, least, taken, "seed %d: %+v", seed, placements)
 			require.LessOrEqual(t, p.Base.LowerBound, e.peak, "seed %d: %+v", seed, placements)
-			at := atPoint{arena, costOf(tk, p, placements)}
-			if arena <= budget {
+			at := atPoint{taken, costOf(tk, p, placements)}
+			if taken <= budget {
 				cheapest = min(cheapest, at.cost)
 			}
-			if arena < smallest.arena || arena == smallest.arena && at.cost < smallest.cost {
+			if taken < smallest.arena || taken == smallest.arena && at.cost < smallest.cost {
 				smallest = at
 			}
 		})

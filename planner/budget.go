@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"memopt/graph"
+	"memopt/planner/arena"
 	"memopt/planner/remat"
 	"memopt/recompute"
 )
@@ -94,7 +95,7 @@ type point struct {
 	cost       int64 // of the extra runs, in units of the search's graph
 	live       int64
 	arena      int64
-	layout     *Layout // which the plan takes over: later there may be less time for one as good
+	layout     *arena.Layout // which the plan takes over: later there may be less time for one as good
 	method     string
 }
 
@@ -116,7 +117,7 @@ type budgeter struct {
 func (p *Plan) newBudgeter(ctx context.Context) *budgeter {
 	opts := p.Options.Budget
 	return &budgeter{ctx: ctx, start: p.Options.began, p: p, opts: opts, budget: opts.bytes(p), share: searchShare,
-		tasks: newTasks(p, p.NodeSeconds(), p.Options.Workspace, align)}
+		tasks: newTasks(p, p.NodeSeconds(), p.Options.Workspace, arena.Align)}
 }
 
 // fitBudget makes the cheapest plan whose arena is within the budget the plan. The error is an
@@ -251,7 +252,7 @@ func (b *budgeter) work() int64 { return int64(max(b.opts.Effort, 0.1) * effortW
 func (b *budgeter) unfit() error {
 	e := &UnfitError{Budget: b.budget, LowestArena: b.smallest(), LowestLive: math.MaxInt64}
 	done := b.within(1)
-	e.LowerBound = max(0, b.peakBound(b.work())-(Alignment-1))
+	e.LowerBound = max(0, b.peakBound(b.work())-(arena.Alignment-1))
 	done()
 	e.Stopped = b.p.Stopped
 	if b.opts.Total > 0 {

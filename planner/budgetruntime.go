@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 
+	"memopt/planner/arena"
 	"memopt/planner/remat"
 	"memopt/recompute"
 	"memopt/symbolic"
@@ -156,7 +157,7 @@ type halving struct {
 // run tries the lower budget again, with more effort, and then those in the middle of what is left.
 func (h *halving) run(ctx context.Context, work int64) error {
 	budget := h.fits
-	for step := 0; step < runtimeHalving && h.above-h.fits > Alignment && work > 0 && ctx.Err() == nil; step++ {
+	for step := 0; step < runtimeHalving && h.above-h.fits > arena.Alignment && work > 0 && ctx.Err() == nil; step++ {
 		ok, err := h.try(budget, work)
 		if err != nil {
 			return err

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"memopt/planner/arena"
 	"memopt/planner/remat"
 )
 
@@ -63,7 +64,7 @@ func (b *budgeter) ladder(total int64) error {
 		return err
 	}
 	for k := 1; k <= b.top() && b.ctx.Err() == nil; k++ {
-		if b.rung(k)+Alignment <= low.Peak {
+		if b.rung(k)+arena.Alignment <= low.Peak {
 			continue
 		}
 		if err := b.search(s, b.rung(k), total/(rungs/2)); err != nil {
@@ -104,7 +105,9 @@ func (b *budgeter) rung(k int) int64 {
 
 // rounded is the highest peak of rounded sizes whose arena may be within a budget: the end of the
 // highest buffer is not rounded up.
-func rounded(budget int64) int64 { return min(budget, math.MaxInt64-Alignment) + Alignment - 1 }
+func rounded(budget int64) int64 {
+	return min(budget, math.MaxInt64-arena.Alignment) + arena.Alignment - 1
+}
 
 // search adds the cheapest plan within a budget that a search comes to, if there is one.
 func (b *budgeter) search(s *remat.Search, budget, work int64) error {
@@ -170,7 +173,7 @@ func (b *budgeter) point(a *remat.Answer) (*point, error) {
 	if err != nil {
 		return nil, err
 	}
-	pt.layout = NewLayout(b.ctx, e.timeline, e.program.Bytes)
+	pt.layout = arena.NewLayout(b.ctx, e.timeline, e.program.Bytes)
 	pt.live, pt.arena = e.peak, pt.layout.Bytes
 	return pt, nil
 }

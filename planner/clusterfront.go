@@ -5,6 +5,8 @@ import (
 	"context"
 	"math"
 	"slices"
+
+	"memopt/planner/arena"
 )
 
 // unfitPeak is the peak of a configuration that cannot be obeyed.
@@ -89,7 +91,7 @@ func (s *clusterSearch) pack(pt *clusterPoint) error {
 	if e == nil {
 		return s.err
 	}
-	pt.layout = NewLayout(s.p.ctx, e.timeline, e.program.Bytes)
+	pt.layout = arena.NewLayout(s.p.ctx, e.timeline, e.program.Bytes)
 	pt.arena = pt.layout.Bytes
 	return nil
 }

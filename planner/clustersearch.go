@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"memopt/graph"
+	"memopt/planner/arena"
 )
 
 // clusterRungs is the number of targets that the greedy part of the search descends to, evenly
@@ -18,7 +19,7 @@ type clusterPoint struct {
 	seconds  float64 // of recomputation
 	peak     int64   // live bytes; MaxInt64 where it selects what cannot be cloned
 	arena    int64   // -1: not packed yet
-	layout   *Layout
+	layout   *arena.Layout
 	// excess has for every rung the sum over all steps of the bytes above it: a measure of the way
 	// to go that falls even where one of several equal peaks goes and the others stay.
 	excess   []float64

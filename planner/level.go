@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"memopt/planner/arena"
 	"memopt/recompute"
 )
 
@@ -31,8 +32,8 @@ type levelChoice struct {
 	sel    *selection
 	peak   int64
 	saved  int64
-	why    string  // why it is not simply all candidates
-	layout *Layout // nil: not packed yet
+	why    string        // why it is not simply all candidates
+	layout *arena.Layout // nil: not packed yet
 }
 
 // levelSelection returns the selection that the plan's level means: all candidates, of which some
@@ -125,13 +126,13 @@ func (p *Plan) withinBase(c *levelChoice) (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		c.layout = NewLayout(p.ctx, e.timeline, e.program.Bytes)
+		c.layout = arena.NewLayout(p.ctx, e.timeline, e.program.Bytes)
 	}
 	if c.layout.Bytes <= p.Base.Peak.Bytes-p.innerPeak() {
 		return true, nil // the arena of the graph as it is holds these bytes at once
 	}
 	if p.baseArena == nil {
-		p.baseArena = NewLayout(p.ctx, p.Base, p.baseProgram().Bytes)
+		p.baseArena = arena.NewLayout(p.ctx, p.Base, p.baseProgram().Bytes)
 	}
 	return c.layout.Bytes <= p.baseArena.Bytes, nil
 }

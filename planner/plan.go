@@ -13,6 +13,7 @@ import (
 	"memopt/graph"
 	"memopt/graph/live"
 	"memopt/graph/op"
+	"memopt/planner/arena"
 	"memopt/recompute"
 	"memopt/symbolic"
 )
@@ -76,14 +77,14 @@ type Plan struct {
 	ctx       context.Context // of Make: ends the search for layouts, and what a plan is shown beside
 	nodeCosts *nodeCosts      // nil until it is asked for
 	budgeter  *budgeter       // of a plan to a budget, for explanations
-	baseArena *Layout         // of Base; nil until it is asked for
-	packed    *Layout         // of the selection that is adopted next, where it is known
+	baseArena *arena.Layout   // of Base; nil until it is asked for
+	packed    *arena.Layout   // of the selection that is adopted next, where it is known
 
-	Persistent int64   // bytes of inputs and weights
-	Arena      *Layout // of Planned
-	Step       Cost    // one execution of the graph as it is
-	Recompute  Cost    // what is executed on top
-	Overhead   float64 // Recompute.Seconds / Step.Seconds
+	Persistent int64         // bytes of inputs and weights
+	Arena      *arena.Layout // of Planned
+	Step       Cost          // one execution of the graph as it is
+	Recompute  Cost          // what is executed on top
+	Overhead   float64       // Recompute.Seconds / Step.Seconds
 
 	Solver string // that found the plan to a budget
 	// Stopped says that the budget's time limit ended the search for it.
@@ -287,7 +288,7 @@ func (p *Plan) adopt(e *evaluated) {
 	}
 	p.Planned = e.timeline.Clone()
 	if p.Arena, p.packed = p.packed, nil; p.Arena == nil && !p.Options.SkipLayout {
-		p.Arena = NewLayout(p.ctx, p.Planned, e.program.Bytes)
+		p.Arena = arena.NewLayout(p.ctx, p.Planned, e.program.Bytes)
 	}
 	costs := p.costs()
 	p.Step, p.Recompute = costs.of(p.Analysis.Order), costs.of(again)

@@ -17,6 +17,7 @@ import (
 	"memopt/graph/onnx"
 	"memopt/graph/op"
 	"memopt/planner"
+	"memopt/planner/arena"
 	"memopt/recompute"
 	"memopt/symbolic"
 )
@@ -228,7 +229,7 @@ func TestLayout(t *testing.T) {
 			if l.Offsets[a] < 0 {
 				continue
 			}
-			require.Zero(t, l.Offsets[a]%planner.Alignment)
+			require.Zero(t, l.Offsets[a]%arena.Alignment)
 			require.LessOrEqual(t, l.Offsets[a]+p.Sizes.Bytes[a], l.Bytes)
 			for b := range a {
 				ra, rb := tl.Ranges[a], tl.Ranges[b]

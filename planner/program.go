@@ -93,22 +93,12 @@ func (b *builder) clone(id graph.NodeID, place int32) {
 	b.places = append(b.places, place)
 }
 
-// withWorkspace adds what kernels need besides their operands: a value that a step makes and nobody
-// reads. They stand behind all other values, in the order of the steps, as executors number them:
-// then both pack alike.
+// withWorkspace adds what kernels need besides their operands, in the order of the steps: as
+// executors do it, so that both pack alike.
 func withWorkspace(p *live.Program, workspace []int64) {
 	for i := range p.Steps {
-		s := &p.Steps[i]
-		n := workspace[s.Node]
-		if n <= 0 {
-			continue
+		if n := workspace[p.Steps[i].Node]; n > 0 {
+			p.AddWorkspace(i, n)
 		}
-		id := graph.ValueID(len(p.Bytes))
-		p.Bytes, p.Persistent = append(p.Bytes, n), append(p.Persistent, false)
-		out := slices.Clone(s.Out)
-		if len(out) == 0 {
-			out = append(out, graph.NoValue) // only slot 0 may be written in place
-		}
-		s.Out = append(out, id)
 	}
 }

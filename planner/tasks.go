@@ -46,7 +46,7 @@ func unitsPerSecond(seconds []float64) float64 {
 }
 
 // newTasks translates the plan's graph. seconds has the time of every node, workspace the bytes
-// that it needs besides its operands (nil: none). round is align, but for tests.
+// that it needs besides its operands (nil: none). round is arena.Align, but for tests.
 func newTasks(p *Plan, seconds []float64, workspace []int64, round func(int64) int64) *tasks {
 	g := p.Analysis.Graph
 	t := &tasks{a: p.Analysis, graph: &remat.Graph{}, sizes: p.Sizes, root: rootsOf(g, p.Sizes), value: make([]int32, len(g.Values)), whyNot: make([]string, len(g.Nodes))}

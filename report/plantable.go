@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"memopt/planner"
+	"memopt/planner/arena"
 )
 
 // PlanView says what of a plan the table shows.
@@ -169,7 +170,7 @@ func peakSummary(w io.Writer, p *planner.Plan) error {
 	add("Baseline, live", r.BaselineBytes, at(label(g, p.Base.Peak.Node)))
 	add("Planned, live", r.PlannedBytes, at(label(g, p.Planned.Peak.Node)))
 	add("Lower bound", r.LowerBoundBytes, "no order and no recomputation needs less")
-	add("Planned, arena", r.ArenaBytes, fmt.Sprintf("live values packed at offsets of %d bytes", planner.Alignment))
+	add("Planned, arena", r.ArenaBytes, fmt.Sprintf("live values packed at offsets of %d bytes", arena.Alignment))
 	if r.CloneBytes > 0 {
 		add("Clones' own memory", r.CloneBytes, "in the planned lines above, for "+strconv.Itoa(p.Recompute.Nodes)+" clones")
 	}

@@ -1,6 +1,8 @@
 package live
 
 import (
+	"slices"
+
 	"memopt/graph"
 	"memopt/graph/op"
 )
@@ -73,6 +75,21 @@ func NewStep(g *graph.Graph, id graph.NodeID, sizes *Sizes) Step {
 		}
 	}
 	return s
+}
+
+// AddWorkspace makes so many bytes live while a step runs, besides its operands: as a value behind
+// all others, whose ID it returns, that the step makes and nobody reads. It appends to p.Bytes and
+// p.Persistent.
+func (p *Program) AddWorkspace(step int, bytes int64) graph.ValueID {
+	id := graph.ValueID(len(p.Bytes))
+	p.Bytes, p.Persistent = append(p.Bytes, bytes), append(p.Persistent, false)
+	s := &p.Steps[step]
+	out := slices.Clone(s.Out)
+	if len(out) == 0 {
+		out = append(out, graph.NoValue) // only slot 0 may be written in place
+	}
+	s.Out = append(out, id)
+	return id
 }
 
 // view reports whether output 0 is a view of input 0.

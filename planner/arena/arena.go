@@ -1,4 +1,7 @@
-package planner
+// Package arena lays out one allocation for many values: from what lives when to an offset for
+// each. Planners and executors place values by the same rule, so that a plan's arena is that of its
+// run.
+package arena
 
 import (
 	"context"
@@ -9,8 +12,17 @@ import (
 	"memopt/planner/pack"
 )
 
-// Alignment is the number of bytes that every offset in an arena is a multiple of.
+// Alignment is the number of bytes that every offset in an arena is a multiple of: that of the
+// blocks that cudaMalloc gives (CUDA C++ Programming Guide, Device Memory Accesses).
 const Alignment = 256
+
+// Align returns a number of bytes rounded up to the alignment; as it is where that leaves int64.
+func Align(n int64) int64 {
+	if n > math.MaxInt64-Alignment {
+		return n
+	}
+	return (n + Alignment - 1) / Alignment * Alignment
+}
 
 // packNodes is the counted work that a layout is worth, for a number of buffers: one dive of the
 // exact search to the end and a few steps back. Where it succeeds at all on training graphs, it
@@ -44,7 +56,10 @@ func NewLayout(ctx context.Context, t *live.Timeline, bytes []int64) *Layout {
 		l.Offsets[i] = -1
 		if id := graph.ValueID(i); root == id && bytes[i] > 0 {
 			ids = append(ids, id)
-			buffers = append(buffers, pack.Buffer{Lower: int64(t.Ranges[i].Start), Upper: int64(t.Ranges[i].End), Size: align(bytes[i])})
+			r := t.Ranges[i]
+			buffers = append(buffers, pack.Buffer{
+				Lower: int64(r.Start), Upper: int64(r.End), Size: Align(bytes[i]),
+			})
 		}
 	}
 	var r *pack.Result
@@ -80,11 +95,4 @@ func stacked(buffers []pack.Buffer) *pack.Result {
 		r.Height += b.Size
 	}
 	return r
-}
-
-func align(n int64) int64 {
-	if n > math.MaxInt64-Alignment {
-		return n
-	}
-	return (n + Alignment - 1) / Alignment * Alignment
 }
