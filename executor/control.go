@@ -182,8 +182,8 @@ func (k *ifKernel) Run(c *Ctx) error {
 // iterations add to scan outputs. They lie in blocks of their own.
 type carried struct {
 	arena *share
-	state []Tensor   // what the next iteration reads
-	rows  [][]Tensor // by scan output: one per iteration
+	state []Tensor // what the next iteration reads
+	rows  []rows   // by scan output
 }
 
 // keep copies a tensor into a block.
@@ -209,17 +209,9 @@ func (s *carried) set(i int, t *Tensor) error {
 
 // add appends a row to scan output i; all rows must have the first one's shape.
 func (s *carried) add(i int, t *Tensor) error {
-	if rows := s.rows[i]; len(rows) > 0 && !equalShapes(rows[0].Shape, t.Shape) {
-		return fmt.Errorf("scan output %d is %v in iteration %d and %v before; all must be equal", i, t, len(rows), &rows[0])
+	if err := s.rows[i].add(s.arena, t); err != nil {
+		return fmt.Errorf("scan output %d after %d iterations: %w", i, s.rows[i].n, err)
 	}
-	if err := checkRow(i, len(s.rows[i])); err != nil {
-		return err
-	}
-	kept, err := s.keep(t)
-	if err != nil {
-		return err
-	}
-	s.rows[i] = append(s.rows[i], kept)
 	return nil
 }
 
@@ -229,21 +221,21 @@ func (s *carried) release() {
 		s.state[i] = Tensor{}
 	}
 	for i := range s.rows {
-		for j := range s.rows[i] {
-			s.arena.Free(s.rows[i][j].Data)
-		}
-		s.rows[i] = s.rows[i][:0]
+		s.rows[i].release(s.arena)
 	}
 }
 
-// stack copies rows into an output of the node, along axis.
-func (s *carried) stack(c *Ctx, out int, rows []Tensor, empty []int, axis int) error {
+// stack copies the rows of scan output i into an output of the node, along axis, the last one first
+// where they are to be backward. Where there are none, their shape is empty.
+func (s *carried) stack(c *Ctx, i, out int, empty []int, axis int, backward bool) error {
 	if !c.Wants(out) {
 		return nil
 	}
-	row := empty
-	if len(rows) > 0 {
-		row = rows[0].Shape
+	r, row := &s.rows[i], empty
+	if r.n > 0 {
+		if row = r.shape; c.out[out].DType != r.dtype {
+			return c.Errorf("output %d has elements of %v, the rows of %v", out, c.out[out].DType, r.dtype)
+		}
 	}
 	if axis < 0 {
 		axis += len(row) + 1
@@ -251,10 +243,13 @@ func (s *carried) stack(c *Ctx, out int, rows []Tensor, empty []int, axis int) e
 	if axis < 0 || axis > len(row) {
 		return c.Errorf("scan output axis %d; the rows have rank %d", axis, len(row))
 	}
-	t := c.Out(out, slices.Insert(slices.Clone(row), axis, len(rows))...)
-	for i := range rows {
-		copyRow(t, axis, i, rows[i].Data, true)
-	}
+	t := c.Out(out, slices.Insert(slices.Clone(row), axis, r.n)...)
+	r.each(func(j int, data []byte) {
+		if backward {
+			j = r.n - 1 - j
+		}
+		copyRow(t, axis, j, data, true)
+	})
 	return nil
 }
 

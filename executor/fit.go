@@ -51,16 +51,6 @@ func (s *Session) stayInFile(name string, raw []byte) error {
 	return memlimit.Check(s.inFiles, "weights up to %q", name)
 }
 
-// rowBytes is what a row of a scan output takes on Go's heap beside its contents: its header and
-// shape, and the arena's note of its block.
-const rowBytes = 256
-
-// checkRow asks for the memory of one more row. How many there will be nobody knows: a trip count
-// is data.
-func checkRow(i, rows int) error {
-	return memlimit.Check(rowBytes, "scan output %d after %d iterations", i, rows)
-}
-
 // checkFiles looks at the mapped files in which a step's inputs lie: that they have become shorter
 // must be known before a C library reads them.
 func (st *step) checkFiles() error {

@@ -28,7 +28,7 @@ func newLoop(f *frame, st *step) (Kernel, error) {
 		return nil, p.Errorf("the body has %d inputs and %d outputs for %d carried values; wanted %d inputs and at least %d outputs",
 			len(b.g.Inputs), len(b.g.Outputs), n, n+2, n+1)
 	}
-	return &loopKernel{body: b, state: carried{arena: f.s.shares.host, state: make([]Tensor, n), rows: make([][]Tensor, k)}}, nil
+	return &loopKernel{body: b, state: carried{arena: f.s.shares.host, state: make([]Tensor, n), rows: make([]rows, k)}}, nil
 }
 
 // Run runs the iterations and copies the last state and the scan outputs.
@@ -140,8 +140,8 @@ func (k *loopKernel) results(c *Ctx) error {
 			return err
 		}
 	}
-	for i, rows := range k.state.rows {
-		if err := k.state.stack(c, n+i, rows, k.body.emptyRow(1+n+i), 0); err != nil {
+	for i := range k.state.rows {
+		if err := k.state.stack(c, i, n+i, k.body.emptyRow(1+n+i), 0, false); err != nil {
 			return err
 		}
 	}

@@ -42,7 +42,7 @@ func newScan(f *frame, st *step) (Kernel, error) {
 	if k.scans < 1 || states < 0 || len(b.g.Inputs) != states+k.scans || len(b.g.Outputs) < states {
 		return nil, p.Errorf("num_scan_inputs is %d; the node has %d inputs, the body %d inputs and %d outputs", k.scans, len(p.In), len(b.g.Inputs), len(b.g.Outputs))
 	}
-	k.state = carried{arena: f.s.shares.host, state: make([]Tensor, states), rows: make([][]Tensor, len(b.g.Outputs)-states)}
+	k.state = carried{arena: f.s.shares.host, state: make([]Tensor, states), rows: make([]rows, len(b.g.Outputs)-states)}
 	k.rows = make([]Tensor, k.scans)
 	if k.batched && p.Has(0) {
 		return nil, p.Unsupported("sequence_lens of Scan-8 is not supported")
@@ -82,8 +82,9 @@ func (k *scanKernel) Run(c *Ctx) error {
 			return err
 		}
 	}
-	for i, rows := range k.state.rows {
-		if err := k.state.stack(c, n+i, rows, k.body.emptyRow(n+i), at(k.outAxes, i)); err != nil {
+	for i := range k.state.rows {
+		backward := at(k.outBackward, i) == 1
+		if err := k.state.stack(c, i, n+i, k.body.emptyRow(n+i), at(k.outAxes, i), backward); err != nil {
 			return err
 		}
 	}
@@ -121,11 +122,6 @@ func (k *scanKernel) scan(c *Ctx, ins []*Tensor) error {
 	for step := range length {
 		if err := k.iterate(c, ins, step, length); err != nil {
 			return c.Errorf("iteration %d: %w", step, err)
-		}
-	}
-	for i, rows := range k.state.rows {
-		if at(k.outBackward, i) == 1 {
-			slices.Reverse(rows)
 		}
 	}
 	return nil
@@ -201,31 +197,31 @@ func (k *scanKernel) runBatch(c *Ctx) error {
 			return err
 		}
 		for i := range n {
-			k.place(c, i, b, batch, k.state.state[i].Shape, []Tensor{k.state.state[i]})
+			state := &k.state.state[i]
+			copy(k.place(c, i, b, batch, state.Shape), state.Data)
 		}
-		for i, rows := range k.state.rows {
-			if len(rows) == 0 {
+		for i := range k.state.rows {
+			r := &k.state.rows[i]
+			if r.n == 0 {
 				return c.Errorf("the sequences are empty")
 			}
-			k.place(c, n+i, b, batch, append([]int{len(rows)}, rows[0].Shape...), rows)
+			dst := k.place(c, n+i, b, batch, append([]int{r.n}, r.shape...))
+			r.each(func(_ int, data []byte) { dst = dst[copy(dst, data):] })
 		}
 		k.state.release()
 	}
 	return nil
 }
 
-// place copies what one sequence gave to its part of an output.
-func (k *scanKernel) place(c *Ctx, out, b, batch int, shape []int, parts []Tensor) {
+// place returns the part of an output that one sequence gives; nil where nobody wants it.
+func (k *scanKernel) place(c *Ctx, out, b, batch int, shape []int) []byte {
 	if !c.Wants(out) {
-		return
+		return nil
 	}
 	t := c.out[out]
 	if b == 0 {
 		t = c.Out(out, append([]int{batch}, shape...)...)
 	}
 	size := len(t.Data) / batch
-	dst := t.Data[b*size : (b+1)*size]
-	for _, p := range parts {
-		dst = dst[copy(dst, p.Data):]
-	}
+	return t.Data[b*size : (b+1)*size]
 }

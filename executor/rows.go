@@ -1,0 +1,79 @@
+package executor
+
+import (
+	"fmt"
+	"slices"
+
+	"memopt/graph"
+	"memopt/planner/arena"
+)
+
+// rows are what iterations add to one scan output: tensors of one type and shape, in the order in
+// which they were made. They lie behind one another in blocks of the arena, so that a row takes
+// nothing beside its contents: how many there will be nobody knows, and a limit on the arena is to
+// hold for all that is kept.
+type rows struct {
+	dtype graph.DType
+	shape []int // of each
+	size  int   // bytes of each
+	n     int
+	// blocks hold the rows; the last one has room for more where left is not 0.
+	blocks [][]byte
+	left   int // rows
+}
+
+// rowBlock is up to how many bytes small rows share a block: many beside what Go and the arena
+// note of a block, some 200 bytes, and few beside what a step takes.
+const rowBlock = 4 << 10
+
+// add copies a tensor behind the rows; all must have the first one's shape.
+func (r *rows) add(from *share, t *Tensor) error {
+	switch {
+	case r.n == 0:
+		r.dtype, r.size = t.DType, len(t.Data)
+		r.shape = append(r.shape[:0], t.Shape...)
+	case !slices.Equal(r.shape, t.Shape):
+		return fmt.Errorf("a row is %v in iteration %d and %v before; all must be equal",
+			t, r.n, &Tensor{DType: r.dtype, Shape: r.shape})
+	}
+	if r.size == 0 {
+		r.n++
+		return nil
+	}
+	if r.left == 0 {
+		// A block holds as many rows as there are, within bounds: little is unused.
+		fit := max(1, arena.Alignment/r.size, min(r.n, rowBlock/r.size))
+		block, err := from.Alloc(fit * r.size)
+		if err != nil {
+			return err
+		}
+		r.blocks, r.left = append(r.blocks, block), fit
+	}
+	block := r.blocks[len(r.blocks)-1]
+	copy(block[len(block)-r.left*r.size:], t.Data)
+	r.left--
+	r.n++
+	return nil
+}
+
+// each calls f with the contents of every row.
+func (r *rows) each(f func(i int, data []byte)) {
+	if r.size == 0 {
+		return // there is nothing in them
+	}
+	i := 0
+	for _, block := range r.blocks {
+		for ; len(block) > 0 && i < r.n; i++ {
+			f(i, block[:r.size])
+			block = block[r.size:]
+		}
+	}
+}
+
+// release gives the blocks back; there is no row any more.
+func (r *rows) release(from *share) {
+	for _, block := range r.blocks {
+		from.Free(block)
+	}
+	*r = rows{shape: r.shape[:0], blocks: r.blocks[:0]}
+}
