@@ -209,7 +209,7 @@ func onDevice(d executor.Device) func(m *graph.Model) error {
 		if err != nil {
 			return err
 		}
-		s, err := executor.Open(m, types, d, executor.Options{Threads: 1, MemLimit: 64 << 20, Guard: true})
+		s, err := executor.Open(context.Background(), m, types, d, executor.Options{Threads: 1, MemLimit: 64 << 20, Guard: true})
 		if err != nil {
 			return err
 		}

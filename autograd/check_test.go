@@ -204,7 +204,7 @@ func newRunner(t *testing.T, m *graph.Model, dims symbolic.Env) func(map[string]
 		t.Helper()
 		if s == nil {
 			var err error
-			s, err = executor.Open(m, types, cpu.Device{}, executor.Options{Threads: 1, Dims: dims})
+			s, err = executor.Open(context.Background(), m, types, cpu.Device{}, executor.Options{Threads: 1, Dims: dims})
 			require.NoError(t, err)
 			t.Cleanup(func() { s.Close() })
 		}

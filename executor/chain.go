@@ -58,7 +58,7 @@ func (f *frame) loopLength(st *step) (int, bool) {
 		return 0, false
 	}
 	v := st.node.Outputs[0]
-	if v == graph.NoValue || f.shapes[v] == nil || st.scratch.size > 0 {
+	if v == graph.NoValue || f.shapes[v] == nil || st.planned.size > 0 {
 		return 0, false
 	}
 	n := 1

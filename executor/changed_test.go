@@ -51,7 +51,7 @@ func openWeighty(t *testing.T, body string, opts executor.Options) (s *executor.
 	t.Cleanup(func() { opened.Close() })
 	types, err := op.Infer(m)
 	require.NoError(t, err)
-	if s, err = executor.Open(m, types, cpu.Device{}, opts); err != nil {
+	if s, err = executor.Open(context.Background(), m, types, cpu.Device{}, opts); err != nil {
 		return nil, path + ".data", err
 	}
 	t.Cleanup(func() { s.Close() })
@@ -140,7 +140,7 @@ counts (int64 n) => (int64[k] y)
 	require.NoError(t, err)
 	types, err := op.Infer(m)
 	require.NoError(t, err)
-	s, err := executor.Open(m, types, cpu.Device{}, executor.Options{})
+	s, err := executor.Open(context.Background(), m, types, cpu.Device{}, executor.Options{})
 	require.NoError(t, err)
 	defer s.Close()
 	require.NoError(t, s.SetInput("n", executor.NewTensor(graph.Int64, nil, int64(1)<<62)))

@@ -81,7 +81,7 @@ func (b *body) ready() error {
 	for i := range unknown.Bytes {
 		unknown.Bytes[i] = live.Unsized
 	}
-	if err := f.plan(unknown, false); err != nil {
+	if err := f.plan(unknown); err != nil {
 		return err
 	}
 	b.f = f

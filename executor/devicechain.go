@@ -152,7 +152,7 @@ func (f *frame) independentOf(i, j int) bool {
 func (f *frame) linkOf(st *step) (Link, bool) {
 	n := st.node
 	switch {
-	case st.kernel == nil || st.hostWhy != "" || st.scratch.size > 0 || st.prep.Info.View || len(st.prep.Info.Mutates) > 0 || len(n.Captures) > 0:
+	case st.kernel == nil || st.hostWhy != "" || st.planned.size > 0 || st.prep.Info.View || len(st.prep.Info.Mutates) > 0 || len(n.Captures) > 0:
 		return Link{}, false
 	case len(st.toHost)+len(st.toDevice)+len(st.stores)+len(st.updates) > 0:
 		return Link{}, false

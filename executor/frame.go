@@ -48,7 +48,7 @@ type step struct {
 	work   DeviceChain     // of a device's chain whose first step this is; nil elsewhere
 	ends   []graph.ValueID // roots whose memory ends with this step
 
-	scratch     planned // where workspace is planned
+	planned     workspace
 	workspace   []byte
 	scratchUsed int64
 	scratchLive int64    // of it and of what is planned, what counts as live
@@ -65,8 +65,12 @@ type step struct {
 	fetches          []transfer // copies of outputs for the host that begin when the step is done
 }
 
-// planned is a place in the planned layout.
-type planned struct{ offset, size int64 }
+// workspace is where the workspace of a step is planned.
+type workspace struct {
+	value  graph.ValueID // that stands for it in the program of the memory model
+	offset int64         // in the planned block; -1: it is taken on demand
+	size   int64         // 0: there is none
+}
 
 // newFrame makes the frame of the main graph, or of a subgraph that a step of the frame outer runs.
 // Subgraphs run on the host.

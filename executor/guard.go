@@ -25,8 +25,8 @@ func (st *step) checkGuards() error {
 			}
 		}
 	}
-	if st.scratch.size > 0 && st.scratch.offset >= 0 {
-		end := st.scratch.offset + st.scratch.size
+	if st.planned.size > 0 && st.planned.offset >= 0 {
+		end := st.planned.offset + st.planned.size
 		guard, err := st.f.readable(st.f.s.base[end : end+guardBytes])
 		if err != nil {
 			return st.named(err)

@@ -35,9 +35,8 @@ func (s *Session) guard() int64 {
 	return 0
 }
 
-// plan simulates the run and places what has a known size. planned is false for
-// frames that take everything on demand.
-func (f *frame) plan(sizes *live.Sizes, packed bool) error {
+// plan simulates the run. Everything is taken on demand unless pack follows.
+func (f *frame) plan(sizes *live.Sizes) error {
 	p := f.program(sizes)
 	t, err := p.Simulate()
 	if err != nil {
@@ -56,31 +55,28 @@ func (f *frame) plan(sizes *live.Sizes, packed bool) error {
 	f.arenaBytes = onDemandPeak(t, p.Bytes)
 	// Bytes inside subgraphs are taken on demand and are in no layout.
 	f.peak, f.bound = t.Peak, f.arenaBytes
-	if !packed {
-		for i := range f.steps {
-			f.steps[i].scratch.offset = -1
-		}
-		return nil
-	}
-	padded := p.Bytes
+	return nil
+}
+
+// pack gives what has a known size its place in one block.
+func (f *frame) pack(ctx context.Context) {
+	padded := f.bytes
 	if g := f.s.guard(); g > 0 {
-		padded = slices.Clone(p.Bytes)
+		padded = slices.Clone(padded)
 		for i, b := range padded {
 			if b > 0 {
 				padded[i] += g
 			}
 		}
 	}
-	l := arena.NewLayout(context.Background(), t, padded)
+	l := arena.NewLayout(ctx, f.timeline, padded)
 	f.arenaBytes, f.bound = l.Bytes, min(l.LowerBound, l.Bytes)
 	copy(f.offsets, l.Offsets)
 	for i := range f.steps {
-		st := &f.steps[i]
-		if st.scratch.size > 0 {
-			st.scratch.offset = l.Offsets[st.scratch.offset] // held the value's ID until now
+		if w := &f.steps[i].planned; w.size > 0 {
+			w.offset = l.Offsets[w.value]
 		}
 	}
-	return f.chains()
 }
 
 // program returns what the memory model sees of the frame.
@@ -106,7 +102,7 @@ func (f *frame) program(sizes *live.Sizes) *live.Program {
 			continue
 		}
 		f.workspace = max(f.workspace, n)
-		st.scratch = planned{int64(p.AddWorkspace(i, n)), n}
+		st.planned = workspace{value: p.AddWorkspace(i, n), offset: -1, size: n}
 	}
 	return p
 }
@@ -241,7 +237,7 @@ func (st *step) deviceOutput(slot, n int) ([]byte, error) {
 
 // takeScratch charges a step with the workspace that its kernel has announced.
 func (st *step) takeScratch() error {
-	f, n := st.f, st.scratch.size
+	f, n := st.f, st.planned.size
 	st.scratchUsed = 0
 	if n == 0 {
 		return nil
@@ -250,7 +246,7 @@ func (st *step) takeScratch() error {
 	st.scratchLive = n
 	f.livePeak = max(f.livePeak, f.live)
 	guard := f.s.guard()
-	switch off := st.scratch.offset; {
+	switch off := st.planned.offset; {
 	case f.s.virtual:
 		f.high = max(f.high, off+n)
 	case off >= 0:
@@ -284,7 +280,7 @@ func (st *step) Scratch(n int) ([]byte, error) {
 	}
 	at := st.scratchUsed
 	st.scratchUsed += size
-	if at+size <= st.scratch.size {
+	if at+size <= st.planned.size {
 		return st.workspace[at : at+int64(n) : at+int64(n)], nil
 	}
 	f.live += size

@@ -121,8 +121,9 @@ type Feed struct {
 
 // Open makes a model ready to run. Its types must be inferred (op.Infer). The error is an
 // *Unsupported where the device lacks a kernel, or a *symbolic.UnboundError; it wraps
-// ErrOutOfMemory where weights and arena do not fit into the memory that there is.
-func Open(m *graph.Model, types *op.Result, d Device, opts Options) (*Session, error) {
+// ErrOutOfMemory where weights and arena do not fit into the memory that there is. A context that is
+// done ends the search for a smaller arena; the session is whole all the same.
+func Open(ctx context.Context, m *graph.Model, types *op.Result, d Device, opts Options) (*Session, error) {
 	if opts.Order == nil {
 		order, err := graph.Topological(m.Graph)
 		if err != nil {
@@ -151,7 +152,7 @@ func Open(m *graph.Model, types *op.Result, d Device, opts Options) (*Session, e
 		s.virtual = v.Virtual()
 	}
 	s.opts.Guard = s.opts.Guard && !s.virtual
-	if err := s.guardedPrepare(); err != nil {
+	if err := s.guardedPrepare(ctx); err != nil {
 		s.Close()
 		return nil, err
 	}
@@ -159,13 +160,13 @@ func Open(m *graph.Model, types *op.Result, d Device, opts Options) (*Session, e
 }
 
 // guardedPrepare is prepare where a file of weights that becomes shorter is an error.
-func (s *Session) guardedPrepare() (err error) {
+func (s *Session) guardedPrepare(ctx context.Context) (err error) {
 	defer mapfile.Guard(&err)()
-	return s.prepare()
+	return s.prepare(ctx)
 }
 
 // prepare makes kernels, loads weights and plans memory.
-func (s *Session) prepare() error {
+func (s *Session) prepare(ctx context.Context) error {
 	g := s.model.Graph
 	sizes, err := live.EvalRunSizes(g, s.opts.Dims)
 	if err != nil {
@@ -192,8 +193,14 @@ func (s *Session) prepare() error {
 	if err := s.root.loadWeights(); err != nil {
 		return err
 	}
-	if err := s.root.plan(sizes, !s.opts.OnDemand); err != nil {
+	if err := s.root.plan(sizes); err != nil {
 		return err
+	}
+	if !s.opts.OnDemand {
+		s.root.pack(ctx)
+		if err := s.root.chains(); err != nil {
+			return err
+		}
 	}
 	s.pred = s.root.prediction(s.pred)
 	s.findFeeds()

@@ -32,7 +32,7 @@ func parsed(t testing.TB, text string) (*graph.Model, *op.Result) {
 // opened opens a session on the CPU and closes it with the test.
 func opened(t testing.TB, m *graph.Model, types *op.Result, o executor.Options) *executor.Session {
 	t.Helper()
-	s, err := executor.Open(m, types, cpu.Device{}, o)
+	s, err := executor.Open(context.Background(), m, types, cpu.Device{}, o)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
 	return s
@@ -101,7 +101,7 @@ func TestInputFaults(t *testing.T) {
 	require.ErrorContains(t, s.SetInput("b", float32s([]int{3}, 1, 2, 3)), "is float[3], wanted float[4096]")
 	require.ErrorContains(t, s.SetInput("b", executor.NewTensor[int64](graph.Int64, []int{4096})), "is int64[4096], wanted float[4096]")
 	require.ErrorContains(t, s.SetInput("b", float32s([]int{4096}, 1)), "has 4 bytes")
-	_, err := executor.Open(m, types, cpu.Device{}, executor.Options{})
+	_, err := executor.Open(context.Background(), m, types, cpu.Device{}, executor.Options{})
 	var unbound *symbolic.UnboundError
 	require.ErrorAs(t, err, &unbound)
 }
@@ -232,7 +232,7 @@ func TestNothingLeaks(t *testing.T) {
 	m, types := parsed(t, chainModel)
 	env := symbolic.Env{"N": 64}
 	cycle := func(steps int) {
-		s, err := executor.Open(m, types, cpu.Device{}, executor.Options{Threads: 2, Dims: env})
+		s, err := executor.Open(context.Background(), m, types, cpu.Device{}, executor.Options{Threads: 2, Dims: env})
 		require.NoError(t, err)
 		fill(t, s, env)
 		for range steps {
@@ -271,7 +271,7 @@ func TestNullDevice(t *testing.T) {
 	types, err := op.Infer(m)
 	require.NoError(t, err)
 	env := symbolic.Env{"N": 1 << 33} // no machine has that much
-	s, err := executor.Open(m, types, null.Device{}, executor.Options{Dims: env})
+	s, err := executor.Open(context.Background(), m, types, null.Device{}, executor.Options{Dims: env})
 	require.NoError(t, err)
 	defer s.Close()
 	require.NoError(t, s.Run(context.Background()))
@@ -364,7 +364,7 @@ func TestClashesAreNotRun(t *testing.T) {
 		require.NoError(t, err)
 		types, err := op.InferAsIs(m)
 		require.NoError(t, err)
-		s, err := executor.Open(m, types, cpu.Device{}, executor.Options{Threads: 1})
+		s, err := executor.Open(context.Background(), m, types, cpu.Device{}, executor.Options{Threads: 1})
 		if err == nil {
 			fill(t, s, nil)
 			err = s.Run(context.Background())
@@ -383,7 +383,7 @@ func TestVirtualControlFlow(t *testing.T) {
 		`y = Scan<num_scan_inputs = 1, body = s (float x) => (z) { z = Exp(x) }>(a)`,
 	} {
 		m, types := parsed(t, `<ir_version: 8, opset_import: ["" : 17]> g (bool c, int64 n, float[4] a) => (r) { `+body+`  r = Neg(y) }`)
-		s, err := executor.Open(m, types, null.Device{}, executor.Options{})
+		s, err := executor.Open(context.Background(), m, types, null.Device{}, executor.Options{})
 		require.NoError(t, err)
 		require.NoError(t, s.Run(context.Background()))
 		require.EqualValues(t, s.Prediction().Arena, s.Measured().Arena)

@@ -1,6 +1,7 @@
 package executor_test
 
 import (
+	"context"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -18,7 +19,7 @@ func TestNoVersion(t *testing.T) {
 	require.NoError(t, err)
 	types, err := op.Infer(m)
 	require.NoError(t, err)
-	_, err = executor.Open(m, types, cpu.Device{}, executor.Options{})
+	_, err = executor.Open(context.Background(), m, types, cpu.Device{}, executor.Options{})
 	var unsupported *executor.Unsupported
 	require.ErrorAs(t, err, &unsupported)
 	require.ErrorContains(t, err, `node "Swish#0" (Swish): the model imports no operator set that has it; it came with 24`)

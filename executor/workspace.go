@@ -1,6 +1,8 @@
 package executor
 
 import (
+	"context"
+
 	"memopt/graph"
 	"memopt/graph/op"
 )
@@ -8,9 +10,9 @@ import (
 // Workspaces returns the bytes of workspace that a device's kernels announce for the nodes of a
 // model, by NodeID; 0 where there is none and where shapes are not known before the run. Planners
 // count them. The error is that of Open.
-func Workspaces(m *graph.Model, types *op.Result, d Device, opts Options) ([]int64, error) {
+func Workspaces(ctx context.Context, m *graph.Model, types *op.Result, d Device, opts Options) ([]int64, error) {
 	opts.OnDemand, opts.sizesOnly = true, true // no layout is wanted
-	s, err := Open(m, types, d, opts)
+	s, err := Open(ctx, m, types, d, opts)
 	if err != nil {
 		return nil, err
 	}

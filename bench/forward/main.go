@@ -195,7 +195,7 @@ func newOwn(file, dir string, env symbolic.Env, threads int, step bool) (*runner
 			return nil, err
 		}
 	}
-	s, err := executor.Open(m, types, cpu.Device{}, executor.Options{Threads: threads, Dims: env})
+	s, err := executor.Open(context.Background(), m, types, cpu.Device{}, executor.Options{Threads: threads, Dims: env})
 	if err != nil {
 		return nil, err
 	}

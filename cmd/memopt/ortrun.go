@@ -146,7 +146,7 @@ func (a *app) predictORT(x *execution, side verify.Side, o executor.Options) exe
 		peak, arena, known = w.Anchored, w.AnchoredArena, true // which knows what shapes the file leaves open
 	}
 	o.Order, o.Dims, o.MemLimit = side.Order, side.Dims, 0
-	s, err := executor.Open(side.Model, side.Types, null.Device{}, o)
+	s, err := executor.Open(a.ctx, side.Model, side.Types, null.Device{}, o)
 	if err == nil {
 		defer s.Close()
 		out = s.Prediction()

@@ -11,5 +11,5 @@ func (a *app) workspaces(l *loaded, name string) ([]int64, error) {
 	if err != nil {
 		return nil, err
 	}
-	return executor.Workspaces(l.Model, l.types, d, executor.Options{Dims: l.dims, Threads: a.global.threads})
+	return executor.Workspaces(a.ctx, l.Model, l.types, d, executor.Options{Dims: l.dims, Threads: a.global.threads})
 }

@@ -35,7 +35,7 @@ func TestLayer(t *testing.T) {
 	m, types := parsed(t, layerModel)
 	sameAsCPU(t, m, types, nil)
 	d, _ := opened(t, double.Options{})
-	s, err := executor.Open(m, types, d, executor.Options{Capture: true})
+	s, err := executor.Open(context.Background(), m, types, d, executor.Options{Capture: true})
 	require.NoError(t, err)
 	defer s.Close()
 	require.Empty(t, s.HostNodes())

@@ -71,7 +71,7 @@ func TestCaptureFaults(t *testing.T) {
 		require.NoError(t, err, c.graph)
 		for _, lazy := range []bool{false, true} {
 			d, dbl := opened(t, double.Options{Lazy: lazy})
-			s, err := executor.Open(m, types, d, executor.Options{Capture: true})
+			s, err := executor.Open(context.Background(), m, types, d, executor.Options{Capture: true})
 			require.NoError(t, err, c.graph)
 			require.Empty(t, s.WhyNoCapture(), c.graph)
 			for name, x := range inputs {

@@ -32,7 +32,7 @@ func TestCapture(t *testing.T) {
 		}`)
 	for _, lazy := range []bool{false, true} {
 		d, dbl := opened(t, double.Options{Lazy: lazy})
-		s, err := executor.Open(m, types, d, executor.Options{Capture: true, Dims: symbolic.Env{"N": 2}})
+		s, err := executor.Open(context.Background(), m, types, d, executor.Options{Capture: true, Dims: symbolic.Env{"N": 2}})
 		require.NoError(t, err)
 		require.Empty(t, s.WhyNoCapture())
 		for i := range 6 {
@@ -64,7 +64,7 @@ func TestCapture(t *testing.T) {
 	}
 	m, types = parsed(t, `<ir_version: 8, opset_import: ["" : 17]> g (float[4] x) => (float[4] y) { c = Cast<to = 11>(x)  h = Hardmax(c)  y = Cast<to = 1>(h) }`)
 	d, _ := opened(t, double.Options{})
-	s, err := executor.Open(m, types, d, executor.Options{Capture: true})
+	s, err := executor.Open(context.Background(), m, types, d, executor.Options{Capture: true})
 	require.NoError(t, err)
 	require.Contains(t, s.WhyNoCapture(), "the host has a part in node")
 	require.NoError(t, s.Close())
@@ -76,7 +76,7 @@ func TestFaultNamesNode(t *testing.T) {
 	m, types := parsed(t, `<ir_version: 8, opset_import: ["" : 17]> g (float[4] x) => (float[4] y) { a = Neg(x)  b = Exp(a)  y = Neg(b) }`)
 	for _, blocking := range []bool{false, true} {
 		d, dbl := opened(t, double.Options{Lazy: true})
-		s, err := executor.Open(m, types, d, executor.Options{Blocking: blocking})
+		s, err := executor.Open(context.Background(), m, types, d, executor.Options{Blocking: blocking})
 		require.NoError(t, err)
 		require.NoError(t, s.SetInput("x", float32s([]int{4}, 1, 2, 3, 4)))
 		kernel := "chain_f32" // of all three nodes; where every node is waited for, each has its own
@@ -106,7 +106,7 @@ func TestRunAllocatesNothing(t *testing.T) {
 		if i == 2 {
 			d = own
 		}
-		s, err := executor.Open(m, types, d, o)
+		s, err := executor.Open(context.Background(), m, types, d, o)
 		require.NoError(t, err)
 		for name, x := range made(t, m, nil) {
 			require.NoError(t, s.SetInput(name, x))
@@ -156,7 +156,7 @@ func TestCaptureRandom(t *testing.T) {
 		d, dbl := opened(t, double.Options{Lazy: lazy})
 		var sessions [3]*executor.Session
 		for i, dev := range []executor.Device{cpu.Device{}, d, d} {
-			s, err := executor.Open(m, types, dev, executor.Options{Seed: 3, Capture: i == 2})
+			s, err := executor.Open(context.Background(), m, types, dev, executor.Options{Seed: 3, Capture: i == 2})
 			require.NoError(t, err)
 			require.Empty(t, s.WhyNoCapture())
 			sessions[i] = s
@@ -191,7 +191,7 @@ func TestCaptureRandom(t *testing.T) {
 func TestCaptureRandomHost(t *testing.T) {
 	m, types := parsed(t, `<ir_version: 8, opset_import: ["" : 17]> g (float[4] x) => (float[4] y) { h = RandomNormalLike(x)  y = Neg(h) }`)
 	d, _ := opened(t, double.Options{})
-	s, err := executor.Open(m, types, d, executor.Options{Capture: true})
+	s, err := executor.Open(context.Background(), m, types, d, executor.Options{Capture: true})
 	require.NoError(t, err)
 	require.NotEmpty(t, s.WhyNoCapture())
 	require.NoError(t, s.Close())
@@ -252,7 +252,7 @@ func TestCaptureIndices(t *testing.T) {
 		g (float[6, 3] x, int64[4] i, int64[4] j) => (float[4, 3] y) { k = Add(i, j)  a = Gather(x, k)  b = Gather(x, i)  y = Mul(a, b) }`)
 	for _, lazy := range []bool{false, true} {
 		d, dbl := opened(t, double.Options{Lazy: lazy})
-		s, err := executor.Open(m, types, d, executor.Options{Capture: true})
+		s, err := executor.Open(context.Background(), m, types, d, executor.Options{Capture: true})
 		require.NoError(t, err)
 		require.Empty(t, s.WhyNoCapture())
 		for name, x := range made(t, m, nil) {
@@ -282,7 +282,7 @@ func TestCaptureLabels(t *testing.T) {
 	d, dbl := opened(t, double.Options{Lazy: true})
 	var sessions [2]*executor.Session
 	for i, dev := range []executor.Device{cpu.Device{}, d} {
-		s, err := executor.Open(m, types, dev, executor.Options{Capture: i == 1})
+		s, err := executor.Open(context.Background(), m, types, dev, executor.Options{Capture: i == 1})
 		require.NoError(t, err)
 		require.Empty(t, s.WhyNoCapture())
 		require.NoError(t, s.SetInput("x", made(t, m, nil)["x"]))

@@ -199,7 +199,7 @@ func TestChainMoves(t *testing.T) {
 		{executor.Options{Guard: true}, executor.Chained{}},
 		{executor.Options{OnDemand: true}, executor.Chained{}},
 	} {
-		s, err := executor.Open(m, types, d, c.o)
+		s, err := executor.Open(context.Background(), m, types, d, c.o)
 		require.NoError(t, err)
 		require.Equal(t, c.want, s.Chained(), "%+v", c.o)
 		require.NoError(t, s.Close())

@@ -37,7 +37,7 @@ func TestOwnConvolutions(t *testing.T) {
 // outputs.
 func ran(t *testing.T, d executor.Device, text string, o executor.Options) (*executor.Session, [][]float32) {
 	m, types := parsed(t, text)
-	s, err := executor.Open(m, types, d, o)
+	s, err := executor.Open(context.Background(), m, types, d, o)
 	require.NoError(t, err)
 	t.Cleanup(func() { s.Close() })
 	for name, x := range made(t, m, o.Dims) {
@@ -83,7 +83,7 @@ func TestConvSearch(t *testing.T) {
 			want := int64(executor.RoundUp(c.want))
 			for range 2 {
 				m, types := parsed(t, longConv)
-				s, err := executor.Open(m, types, d, executor.Options{})
+				s, err := executor.Open(context.Background(), m, types, d, executor.Options{})
 				require.NoError(t, err)
 				for name, x := range made(t, m, nil) {
 					require.NoError(t, s.SetInput(name, x))
@@ -186,7 +186,7 @@ func TestConvFault(t *testing.T) {
 			return &driver.Error{Call: "cudnnCreate", Code: 4000, Name: "CUDNN_STATUS_INTERNAL_ERROR", Text: "of cuDNN 9.1.0"}
 		}})
 		m, types := parsed(t, smallConvs)
-		s, err := executor.Open(m, types, d, executor.Options{})
+		s, err := executor.Open(context.Background(), m, types, d, executor.Options{})
 		require.NoError(t, err)
 		for name, x := range made(t, m, nil) {
 			require.NoError(t, s.SetInput(name, x))
@@ -208,7 +208,7 @@ func TestConvUnknownShapes(t *testing.T) {
 	d.ChooseConvolutions(driver.SearchExhaustive, false)
 	var want [][]float32
 	for _, dev := range []executor.Device{cpu.Device{}, d} {
-		s, err := executor.Open(m, types, dev, executor.Options{Dims: symbolic.Env{}})
+		s, err := executor.Open(context.Background(), m, types, dev, executor.Options{Dims: symbolic.Env{}})
 		require.NoError(t, err)
 		for name, x := range made(t, m, symbolic.Env{}) {
 			require.NoError(t, s.SetInput(name, x))

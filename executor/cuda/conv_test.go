@@ -121,7 +121,7 @@ func TestMaxPoolGradients(t *testing.T) {
 		var want []float32
 		gpu, _ := opened(t, double.Options{})
 		for _, dev := range []executor.Device{cpu.Device{}, gpu} {
-			s, err := executor.Open(m, types, dev, executor.Options{})
+			s, err := executor.Open(context.Background(), m, types, dev, executor.Options{})
 			require.NoError(t, err)
 			require.NoError(t, s.SetInput("x", randomFloats(3, 2, 3, 8, 7)))
 			require.NoError(t, s.Run(context.Background()))

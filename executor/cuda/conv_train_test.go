@@ -42,7 +42,7 @@ func TestConvTraining(t *testing.T) {
 			gpu, _ := opened(t, double.Options{})
 			own, _ := opened(t, double.Options{NoConvolutions: true})
 			for _, dev := range []executor.Device{cpu.Device{}, gpu, own} {
-				s, err := executor.Open(j.Model, j.Types, dev, executor.Options{})
+				s, err := executor.Open(context.Background(), j.Model, j.Types, dev, executor.Options{})
 				require.NoError(t, err)
 				for name, x := range inputs {
 					require.NoError(t, s.SetInput(name, x))

@@ -49,7 +49,7 @@ func sameFetched(t require.TestingT, m *graph.Model, types *op.Result, env symbo
 	o.Dims = env
 	var sessions [2]*executor.Session
 	for i := range sessions {
-		s, err := executor.Open(m, types, d, o)
+		s, err := executor.Open(context.Background(), m, types, d, o)
 		require.NoError(t, err)
 		defer s.Close()
 		sessions[i] = s
@@ -161,11 +161,11 @@ func TestFetchWaits(t *testing.T) {
 // fetchesWrong runs a few steps and reports whether the output is ever another one than the device
 // holds, or a step fails.
 func fetchesWrong(t *testing.T, m *graph.Model, types *op.Result, d *cuda.Device, o executor.Options) bool {
-	s, err := executor.Open(m, types, d, o)
+	s, err := executor.Open(context.Background(), m, types, d, o)
 	require.NoError(t, err)
 	defer s.Close()
 	s.Fetch(0)
-	want, err := executor.Open(m, types, d, executor.Options{})
+	want, err := executor.Open(context.Background(), m, types, d, executor.Options{})
 	require.NoError(t, err)
 	defer want.Close()
 	wrong := false
@@ -189,7 +189,7 @@ func TestFetchAllocatesNothing(t *testing.T) {
 	m, types := parsed(t, `<ir_version: 8, opset_import: ["" : 17]> g (float[5, 8] x) => (float[5, 8] y, float loss) { h = Exp(x)  y = Neg(h)  loss = ReduceSum<keepdims = 0>(y) }`)
 	d, dbl := opened(t, double.Options{})
 	for _, o := range []executor.Options{{}, {OnDemand: true}, {Capture: true}} {
-		s, err := executor.Open(m, types, d, o)
+		s, err := executor.Open(context.Background(), m, types, d, o)
 		require.NoError(t, err)
 		require.NoError(t, s.SetInput("x", made(t, m, nil)["x"]))
 		s.Fetch(0, 1)
@@ -213,7 +213,7 @@ func TestFetchChanges(t *testing.T) {
 	m, types := parsed(t, `<ir_version: 8, opset_import: ["" : 17]> g (float[2, 2] x) => (float[2, 2] y, float[2, 2] z) { y = Exp(x)  z = Neg(y) }`)
 	for _, capture := range []bool{false, true} {
 		d, dbl := opened(t, double.Options{Lazy: true})
-		s, err := executor.Open(m, types, d, executor.Options{Capture: capture})
+		s, err := executor.Open(context.Background(), m, types, d, executor.Options{Capture: capture})
 		require.NoError(t, err)
 		for step, asked := range [][]int{{}, {0}, {1}, {1, 0, 1}, nil, {0}} {
 			x := madeOf(t, m, nil, uint64(step))["x"]

@@ -30,7 +30,7 @@ func TestLeaks(t *testing.T) {
 	}
 	session := func(steps int, o executor.Options) (during int64) {
 		o.Dims = env
-		s, err := executor.Open(m, types, d, o)
+		s, err := executor.Open(context.Background(), m, types, d, o)
 		require.NoError(t, err)
 		for name, x := range made(t, m, env) {
 			require.NoError(t, s.SetInput(name, x))

@@ -115,7 +115,7 @@ shapes (float[N, 6] x, int64[2] given) => (float[N, 3, 2] y, int64[3] wanted, fl
 func TestShapesOnHost(t *testing.T) {
 	m, types := parsed(t, shapesModel)
 	d, _ := opened(t, double.Options{})
-	s, err := executor.Open(m, types, d, executor.Options{Dims: symbolic.Env{"N": 2, "M": 6}})
+	s, err := executor.Open(context.Background(), m, types, d, executor.Options{Dims: symbolic.Env{"N": 2, "M": 6}})
 	require.NoError(t, err)
 	defer s.Close()
 	require.NoError(t, s.SetInput("x", float32s([]int{2, 6}, make([]float32, 12)...)))
@@ -148,7 +148,7 @@ func TestFallback(t *testing.T) {
 		}`)
 	sameAsCPU(t, m, types, nil)
 	d, _ := opened(t, double.Options{Lazy: true})
-	s, err := executor.Open(m, types, d, executor.Options{})
+	s, err := executor.Open(context.Background(), m, types, d, executor.Options{})
 	require.NoError(t, err)
 	defer s.Close()
 	require.NoError(t, s.SetInput("x", float32s([]int{3, 4}, make([]float32, 12)...)))
@@ -175,7 +175,7 @@ func TestControlFlow(t *testing.T) {
 			if dev == nil {
 				dev = device(t, double.Options{Lazy: true})
 			}
-			s, err := executor.Open(m, types, dev, executor.Options{})
+			s, err := executor.Open(context.Background(), m, types, dev, executor.Options{})
 			require.NoError(t, err)
 			require.NoError(t, s.SetInput("x", float32s([]int{2}, 1, 2)))
 			require.NoError(t, s.SetInput("c", &executor.Tensor{DType: graph.Bool, Data: []byte{c}}))
@@ -204,7 +204,7 @@ func TestYieldGradients(t *testing.T) {
 			dx = Mul(dy, x)
 		}`)
 	d, _ := opened(t, double.Options{})
-	s, err := executor.Open(m, types, d, executor.Options{})
+	s, err := executor.Open(context.Background(), m, types, d, executor.Options{})
 	require.NoError(t, err)
 	defer s.Close()
 	require.NoError(t, s.SetInput("x", float32s([]int{2}, 2, 3)))
@@ -230,7 +230,7 @@ func TestOutOfMemory(t *testing.T) {
 			memory, limit int64
 		}{{48 << 10, 0}, {1 << 20, 30 << 10}} {
 			d, _ := opened(t, double.Options{Memory: c.memory})
-			s, err := executor.Open(m, types, d, executor.Options{OnDemand: onDemand, MemLimit: c.limit, Strategy: executor.SameAsRequested})
+			s, err := executor.Open(context.Background(), m, types, d, executor.Options{OnDemand: onDemand, MemLimit: c.limit, Strategy: executor.SameAsRequested})
 			require.NoError(t, err)
 			require.NoError(t, s.SetInput("x", made(t, m, nil)["x"]))
 			require.ErrorIs(t, s.Run(context.Background()), executor.ErrOutOfMemory)
@@ -238,7 +238,7 @@ func TestOutOfMemory(t *testing.T) {
 		}
 	}
 	d, _ := opened(t, double.Options{Memory: 8 << 10})
-	_, err := executor.Open(m, types, d, executor.Options{})
+	_, err := executor.Open(context.Background(), m, types, d, executor.Options{})
 	require.ErrorIs(t, err, executor.ErrOutOfMemory)
 	require.ErrorContains(t, err, "inputs and weights of 16384 bytes")
 }
@@ -249,7 +249,7 @@ func TestSharedArena(t *testing.T) {
 	d, dbl := opened(t, double.Options{})
 	arena := executor.NewArenaFor(d, executor.SameAsRequested, 0)
 	for range 2 {
-		s, err := executor.Open(m, types, d, executor.Options{Arena: arena, Dims: symbolic.Env{"N": 2, "M": 6}})
+		s, err := executor.Open(context.Background(), m, types, d, executor.Options{Arena: arena, Dims: symbolic.Env{"N": 2, "M": 6}})
 		require.NoError(t, err)
 		require.NoError(t, s.SetInput("x", float32s([]int{2, 6}, make([]float32, 12)...)))
 		require.NoError(t, s.SetInput("given", executor.NewTensor[int64](graph.Int64, []int{2}, 2, -1)))
@@ -259,7 +259,7 @@ func TestSharedArena(t *testing.T) {
 	}
 	require.Equal(t, arena.Stats().Reserved, dbl.Counts().Live)
 	require.NoError(t, arena.Close())
-	_, err := executor.Open(m, types, d, executor.Options{Arena: executor.NewArena(0, 0)})
+	_, err := executor.Open(context.Background(), m, types, d, executor.Options{Arena: executor.NewArena(0, 0)})
 	require.ErrorContains(t, err, "NewArenaFor")
 }
 
@@ -271,7 +271,7 @@ func TestUpdatedInputs(t *testing.T) {
 			y = Where(done, sum, x)
 		}`)
 	d, _ := opened(t, double.Options{})
-	s, err := executor.Open(m, types, d, executor.Options{})
+	s, err := executor.Open(context.Background(), m, types, d, executor.Options{})
 	require.NoError(t, err)
 	defer s.Close()
 	require.NoError(t, s.SetInput("sum", float32s([]int{2}, 1, 2)))

@@ -32,7 +32,7 @@ func TestOptimizerOnDevice(t *testing.T) {
 	m, types := parsed(t, optimizerModel)
 	sameAsCPU(t, m, types, nil)
 	d, dbl := opened(t, double.Options{})
-	s, err := executor.Open(m, types, d, executor.Options{Capture: true})
+	s, err := executor.Open(context.Background(), m, types, d, executor.Options{Capture: true})
 	require.NoError(t, err)
 	defer s.Close()
 	require.Empty(t, s.WhyNoCapture())

@@ -24,7 +24,7 @@ type pair struct {
 func executeBoth(ctx context.Context, baseline, planned Side, inputs map[string]*executor.Tensor, opts Options) (a, b *Run, alternated bool, err error) {
 	p := &pair{opts: opts}
 	defer p.close()
-	if p.baseline, err = start(baseline, inputs, opts); err != nil {
+	if p.baseline, err = start(ctx, baseline, inputs, opts); err != nil {
 		return nil, nil, false, fmt.Errorf("the baseline: %w", err)
 	}
 	// The steps up to the first measured one belong to one side alone.
@@ -36,13 +36,13 @@ func executeBoth(ctx context.Context, baseline, planned Side, inputs map[string]
 			return nil, nil, false, err
 		}
 	}
-	p.planned, err = start(planned, inputs, opts)
+	p.planned, err = start(ctx, planned, inputs, opts)
 	if errors.Is(err, executor.ErrOutOfMemory) && p.baseline.session != nil {
 		// The weights of both do not fit.
 		if err := p.complete(ctx, p.baseline); err != nil {
 			return nil, nil, false, err
 		}
-		p.planned, err = start(planned, inputs, opts)
+		p.planned, err = start(ctx, planned, inputs, opts)
 	}
 	if err != nil {
 		return nil, nil, false, fmt.Errorf("the planned graph: %w", err)

@@ -48,7 +48,7 @@ type trial struct {
 // gradient being 1.
 func (r *trial) run() (float64, map[string][]float32) {
 	var loss float64
-	s, err := executor.Open(r.m, r.types, cpu.Device{}, executor.Options{Dims: r.env, Threads: 2, Guard: true, Probe: func(v graph.ValueID, x *executor.Tensor) {
+	s, err := executor.Open(context.Background(), r.m, r.types, cpu.Device{}, executor.Options{Dims: r.env, Threads: 2, Guard: true, Probe: func(v graph.ValueID, x *executor.Tensor) {
 		if v == r.loss {
 			loss = float64(executor.Of[float32](x)[0])
 		}

@@ -80,7 +80,7 @@ func (r *Run) Median() time.Duration {
 // Execute opens a session for a side, runs it on the inputs and closes it. Outputs are those of the
 // last run.
 func Execute(ctx context.Context, side Side, inputs map[string]*executor.Tensor, opts Options) (*Run, error) {
-	e, err := start(side, inputs, opts)
+	e, err := start(ctx, side, inputs, opts)
 	if err != nil {
 		return nil, err
 	}
@@ -117,11 +117,11 @@ func available(d executor.Device) int64 {
 }
 
 // start opens a session for a side and gives it its inputs. The caller closes the session.
-func start(side Side, inputs map[string]*executor.Tensor, opts Options) (*execution, error) {
+func start(ctx context.Context, side Side, inputs map[string]*executor.Tensor, opts Options) (*execution, error) {
 	opts.Session.Order, opts.Session.Dims = side.Order, side.Dims
 	opts.Session.Beside = outputBytes(side)
 	before := available(opts.Device)
-	s, err := executor.Open(side.Model, side.Types, opts.Device, opts.Session)
+	s, err := executor.Open(ctx, side.Model, side.Types, opts.Device, opts.Session)
 	if err != nil {
 		return nil, err
 	}

@@ -48,7 +48,7 @@ func loss(t *testing.T, m *graph.Model, env symbolic.Env) float64 {
 	t.Helper()
 	j, err := autograd.Differentiate(m, autograd.Options{})
 	require.NoError(t, err)
-	s, err := executor.Open(j.Model, j.Types, cpu.Device{}, executor.Options{Dims: env})
+	s, err := executor.Open(context.Background(), j.Model, j.Types, cpu.Device{}, executor.Options{Dims: env})
 	require.NoError(t, err)
 	defer s.Close()
 	filler := dataset.NewFiller(j.Model.Graph, env, 1)
