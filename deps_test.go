@@ -22,6 +22,8 @@ const order = `
 	graph/examples
 	recompute planner/order planner/pack planner/remat
 	planner/arena
+	planner/place
+	planner/cluster
 	executor/half executor/einsum executor/cpu/simd executor/cpu/native
 	executor/cpu/dnnl
 	executor/cpu/blas

@@ -9,6 +9,7 @@ import (
 	"memopt/graph"
 	"memopt/graph/live"
 	"memopt/graph/op"
+	"memopt/planner/place"
 	"memopt/recompute"
 	"memopt/symbolic"
 )
@@ -87,8 +88,7 @@ func (p *Plan) withUsualDims() (*Plan, error) {
 	if q.Sizes, err = live.EvalSizes(p.Analysis.Graph, q.Options.Dims); err != nil {
 		return nil, err
 	}
-	q.program = live.NewProgram(p.Analysis.Graph, p.Analysis.Order, q.Sizes)
-	q.scratch = scratch{}
+	q.bench = place.NewBench(q.Analysis, q.Sizes, place.Memory{})
 	return &q, nil
 }
 
@@ -96,10 +96,9 @@ func (p *Plan) withUsualDims() (*Plan, error) {
 // out.
 func (p *Plan) anchor(always bool) (*Anchoring, error) {
 	base := live.NewProgram(p.Model.Graph, graph.FileOrder(p.Model.Graph), p.Sizes)
-	workspace := p.scratch.workspace
-	p.scratch.workspace = nil // ONNX Runtime's kernels have another one
-	e, err := p.simulate(p.Placements)
-	p.scratch.workspace = workspace
+	// ONNX Runtime's kernels have a workspace of their own.
+	bench := place.NewBench(p.Analysis, p.Sizes, place.Memory{CloneBytes: p.bench.Memory.CloneBytes})
+	e, err := bench.Simulate(p.Placements)
 	if err != nil {
 		return nil, err
 	}
@@ -176,8 +175,8 @@ type anchorStep struct {
 	holds     int64 // size of the largest value that stays alive as long as the step is put off
 }
 
-func newAnchorSearch(p *Plan, e *evaluated) (*anchorSearch, error) {
-	a := &anchorSearch{p: p, program: cloneProgram(e.program), places: slices.Clone(e.places), small: max(e.peak/minSplit, 1)}
+func newAnchorSearch(p *Plan, e *place.Trial) (*anchorSearch, error) {
+	a := &anchorSearch{p: p, program: e.Program.Clone(), places: slices.Clone(e.Places), small: e.Small()}
 	kernels := ortKernels{g: p.Model.Graph, opset: p.Model.OpsetVersion(""), env: p.Options.Dims}
 	a.shape, a.shapes = shapeClasses(p.Model.Graph)
 	a.arena.space = kernels.workspaces()
@@ -192,12 +191,6 @@ func newAnchorSearch(p *Plan, e *evaluated) (*anchorSearch, error) {
 	var err error
 	a.limit, err = a.peakIn(a.program, planned, false)
 	return a, err
-}
-
-func cloneProgram(p *live.Program) *live.Program {
-	c := *p
-	c.Steps, c.Bytes, c.Persistent = slices.Clone(p.Steps), slices.Clone(p.Bytes), slices.Clone(p.Persistent)
-	return &c
 }
 
 // anchored is a set of anchors and what it comes to.
@@ -327,7 +320,7 @@ func RuntimePeak(m *graph.Model, types *op.Result, dims symbolic.Env) (bytes, ar
 	if err := p.needSizes(); err != nil {
 		return 0, 0, err
 	}
-	e, err := p.simulate(nil)
+	e, err := p.bench.Simulate(nil)
 	if err != nil {
 		return 0, 0, err
 	}

@@ -108,11 +108,11 @@ func TestBoundsByBruteForce(t *testing.T) {
 		cost := tk.loose.CostBound(context.Background(), rounded(budget), 0)
 		cheapest, smallest := int64(math.MaxInt64), atPoint{arena: math.MaxInt64}
 		eachPlan(p.Analysis, m, func(placements []recompute.Placement) {
-			e, err := p.simulate(placements)
+			e, err := p.bench.Simulate(placements)
 			require.NoError(t, err)
-			taken := arena.NewLayout(context.Background(), e.timeline, e.program.Bytes).Bytes
+			taken := e.Layout(context.Background()).Bytes
 			require.LessOrEqual(t, least, taken, "seed %d: %+v", seed, placements)
-			require.LessOrEqual(t, p.Base.LowerBound, e.peak, "seed %d: %+v", seed, placements)
+			require.LessOrEqual(t, p.Base.LowerBound, e.Peak, "seed %d: %+v", seed, placements)
 			at := atPoint{taken, costOf(tk, p, placements)}
 			if taken <= budget {
 				cheapest = min(cheapest, at.cost)
@@ -140,7 +140,7 @@ func costOf(tk *tasks, p *Plan, placements []recompute.Placement) int64 {
 	total := int64(0)
 	for _, pl := range placements {
 		for _, id := range pl.Nodes {
-			total += tk.graph.Tasks[p.pos[id]].Cost
+			total += tk.graph.Tasks[p.bench.Pos[id]].Cost
 		}
 	}
 	return total

@@ -2,12 +2,13 @@ package planner
 
 import (
 	"context"
-	"errors"
 	"math"
 	"time"
 
 	"memopt/graph"
 	"memopt/planner/arena"
+	"memopt/planner/cluster"
+	"memopt/planner/place"
 	"memopt/planner/remat"
 	"memopt/recompute"
 )
@@ -158,11 +159,7 @@ func (p *Plan) fitClusters(whole context.Context) (*selection, error) {
 		ctx, cancel = context.WithDeadline(ctx, p.Options.began.Add(p.Options.Budget.Limit))
 		defer cancel()
 	}
-	sel, err := p.selectClusters(ctx, p.Options.Budget.bytes(p), p.clusterWork())
-	var unfit *UnfitError
-	if errors.As(err, &unfit) && p.Options.Budget.Total > 0 {
-		unfit.Persistent = p.Persistent
-	}
+	sel, err := p.selectClusters(ctx, p.Options.Budget.bytes(p), cluster.Work(len(p.Analysis.Order)))
 	if err != nil {
 		return nil, err
 	}
@@ -298,11 +295,6 @@ func (b *budgeter) stepCost() float64 {
 	return step
 }
 
-// simulate runs the program of the graph with placements.
-func (p *Plan) simulate(placements []recompute.Placement) (*evaluated, error) {
-	return newPlacer(p.Analysis, p.Sizes, p.pos, nil, &p.scratch).simulate(p.program, placements)
-}
-
 // takePlacements makes placements the plan, whichever candidates they belong to.
 func (p *Plan) takePlacements(placements []recompute.Placement) (*selection, error) {
 	a := p.Analysis
@@ -317,13 +309,13 @@ func (p *Plan) takePlacements(placements []recompute.Placement) (*selection, err
 			sel.applied[a.Candidates[cs[0]].Cluster]++
 		}
 	}
-	e := &evaluated{placements: placements}
+	t := &place.Trial{Placements: placements}
 	if p.Sizes != nil {
 		var err error
-		if e, err = p.simulate(placements); err != nil {
+		if t, err = p.bench.Simulate(placements); err != nil {
 			return nil, err
 		}
 	}
-	p.adopt(e)
+	p.adopt(t)
 	return sel, nil
 }

@@ -169,11 +169,11 @@ func (b *budgeter) point(a *remat.Answer) (*point, error) {
 		}
 	}
 	pt.placements = b.tasks.placements(pt.extras)
-	e, err := b.p.simulate(pt.placements)
+	e, err := b.p.bench.Simulate(pt.placements)
 	if err != nil {
 		return nil, err
 	}
-	pt.layout = arena.NewLayout(b.ctx, e.timeline, e.program.Bytes)
-	pt.live, pt.arena = e.peak, pt.layout.Bytes
+	pt.layout = e.Layout(b.ctx)
+	pt.live, pt.arena = e.Peak, pt.layout.Bytes
 	return pt, nil
 }

@@ -13,6 +13,7 @@ import (
 	"memopt/graph/examples"
 	"memopt/graph/graphtest"
 	"memopt/graph/op"
+	"memopt/planner/cluster"
 	"memopt/symbolic"
 )
 
@@ -40,7 +41,7 @@ func allConfigurations(t *testing.T, m *graph.Model, types *op.Result, dims symb
 			choices = append(choices, []ConfigEntry{{}})
 		}
 		for n := 1; n <= len(c.Members); n++ {
-			choices[k] = append(choices[k], ConfigEntry{c.ID, c.Strategy, n})
+			choices[k] = append(choices[k], ConfigEntry{Cluster: c.ID, Strategy: c.Strategy, Count: n})
 		}
 	}
 	var out []clusterOutcome
@@ -74,7 +75,7 @@ func smallTraining(t *testing.T, seed uint64, least, most int64) (*graph.Model, 
 	require.NoError(t, err)
 	p, err := Make(m, types, Options{SkipLayout: true})
 	require.NoError(t, err)
-	if n := clusterSpaceSize(newClusterAxes(p.Analysis)); n < least || n > most {
+	if n := cluster.SpaceSize(p.Analysis); n < least || n > most {
 		return nil, nil
 	}
 	return m, types
@@ -162,29 +163,31 @@ func TestClustersSearched(t *testing.T) {
 		all := allConfigurations(t, m, types, nil)
 		p, err := Make(m, types, Options{})
 		require.NoError(t, err)
-		s := p.newClusterSearch(1_000_000)
-		s.bounds()
-		s.improve(context.Background())
-		require.NoError(t, s.err)
+		s := p.clusterSearch(1_000_000)
+		require.NoError(t, s.Improve(context.Background()))
 		for _, budget := range budgetsOf(all, 8) {
 			want := cheapestOf(all, budget)
-			pt, err := s.cheapest(budget)
+			got, err := s.Cheapest(context.Background(), budget)
+			require.NoError(t, err)
 			if math.IsInf(want, 1) {
-				require.ErrorIs(t, err, ErrUnfit)
+				require.False(t, got.Fits)
 				continue
 			}
-			require.NoError(t, err, "seed %d, budget %d: %g s would fit", seed, budget, want)
-			require.LessOrEqual(t, pt.arena, budget)
-			require.GreaterOrEqual(t, pt.seconds, want*(1-1e-12))
+			require.True(t, got.Fits, "seed %d, budget %d: %g s would fit", seed, budget, want)
+			again, err := Make(m, types, Options{Config: got.Config})
+			require.NoError(t, err)
+			require.LessOrEqual(t, again.Arena.Bytes, budget)
+			seconds := again.Recompute.Seconds
+			require.GreaterOrEqual(t, seconds, want*(1-1e-12))
 			answers++
-			if pt.seconds <= want*(1+1e-12) {
+			if seconds <= want*(1+1e-12) {
 				best++
 			}
 			if want > 0 {
-				worst = max(worst, pt.seconds/want)
+				worst = max(worst, seconds/want)
 			}
 		}
-		t.Logf("seed %d: %d configurations, %d evaluated", seed, len(all), len(s.points))
+		t.Logf("seed %d: %d configurations", seed, len(all))
 	}
 	t.Logf("%d of %d answers are the cheapest, the worst takes %.3f times as long", best, answers, worst)
 	require.GreaterOrEqual(t, best*100, answers*93)

@@ -7,19 +7,6 @@ import (
 	"memopt/recompute"
 )
 
-// ConfigEntry is one "ClusterID:Strategy:Count" of an ONNX Runtime
-// configuration.
-type ConfigEntry struct {
-	Cluster  recompute.ClusterID
-	Strategy recompute.Strategy
-	// Count is how many occurrences are recomputed, the first ones in order of
-	// execution; -1 is all of them.
-	Count int
-}
-
-// String returns the entry as configurations write it.
-func (e ConfigEntry) String() string { return fmt.Sprintf("%s:%d:%d", e.Cluster, e.Strategy, e.Count) }
-
 // Level is ONNX Runtime's ORTMODULE_MEMORY_OPT_LEVEL.
 type Level int
 
@@ -90,7 +77,7 @@ func (s *selection) add(a *recompute.Analysis, candidate int) {
 	s.applied[c.Cluster]++
 }
 
-// withCheckpoints returns the selection without every so manieth entry in order of
+// withCheckpoints returns the selection without every n-th entry in order of
 // execution: their values are kept, and recomputation starts from them.
 func (s *selection) withCheckpoints(a *recompute.Analysis, every int) *selection {
 	out := newSelection()

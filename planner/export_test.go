@@ -3,7 +3,7 @@ package planner
 // AnchorWork decides about the anchors of a plan and returns how many steps it looked at, and how
 // many there are.
 func AnchorWork(p *Plan) (looked, steps int, err error) {
-	e, err := p.simulate(p.Placements)
+	e, err := p.bench.Simulate(p.Placements)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -16,4 +16,4 @@ func AnchorWork(p *Plan) (looked, steps int, err error) {
 }
 
 // Simulated returns how many steps have been simulated for a plan.
-func Simulated(p *Plan) int { return p.scratch.steps }
+func Simulated(p *Plan) int { return p.bench.Steps() }

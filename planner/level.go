@@ -112,7 +112,7 @@ func (p *Plan) weigh(sel *selection, why string) (*levelChoice, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &levelChoice{sel: sel, peak: e.peak, saved: p.savedBytes(sel), why: why}, nil
+	return &levelChoice{sel: sel, peak: e.Peak, saved: p.savedBytes(sel), why: why}, nil
 }
 
 // withinBase reports whether a selection takes no more than the graph as it is: neither live bytes
@@ -126,13 +126,13 @@ func (p *Plan) withinBase(c *levelChoice) (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		c.layout = arena.NewLayout(p.ctx, e.timeline, e.program.Bytes)
+		c.layout = e.Layout(p.ctx)
 	}
 	if c.layout.Bytes <= p.Base.Peak.Bytes-p.innerPeak() {
 		return true, nil // the arena of the graph as it is holds these bytes at once
 	}
 	if p.baseArena == nil {
-		p.baseArena = arena.NewLayout(p.ctx, p.Base, p.baseProgram().Bytes)
+		p.baseArena = arena.NewLayout(p.ctx, p.Base, p.bench.AsIs().Bytes)
 	}
 	return c.layout.Bytes <= p.baseArena.Bytes, nil
 }

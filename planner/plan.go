@@ -14,6 +14,7 @@ import (
 	"memopt/graph/live"
 	"memopt/graph/op"
 	"memopt/planner/arena"
+	"memopt/planner/place"
 	"memopt/recompute"
 	"memopt/symbolic"
 )
@@ -71,9 +72,7 @@ type Plan struct {
 	Sizes     *live.Sizes
 	Base      *live.Timeline // the graph as it is
 	Planned   *live.Timeline // the graph as it would be rewritten
-	program   *live.Program  // of the graph as it is
-	pos       []int32        // by node: its place in the order
-	scratch   scratch
+	bench     *place.Bench
 	ctx       context.Context // of Make: ends the search for layouts, and what a plan is shown beside
 	nodeCosts *nodeCosts      // nil until it is asked for
 	budgeter  *budgeter       // of a plan to a budget, for explanations
@@ -138,7 +137,6 @@ func makeIn(ctx context.Context, m *graph.Model, types *op.Result, b live.Bounda
 		probe = *opts.Probe
 	}
 	p := &Plan{Model: m, Types: types, Options: opts, Rewritten: rewritten, Analysis: recompute.Find(m, b, order, probe), ctx: ctx}
-	p.pos = order.Positions()
 	p.Warnings = append(p.Warnings, p.Analysis.Warnings...)
 	if err := p.measure(); err != nil {
 		return nil, err
@@ -190,7 +188,9 @@ func (p *Plan) measure() error {
 	g := p.Analysis.Graph
 	sizes, err := live.EvalSizes(g, p.Options.Dims)
 	var unbound *symbolic.UnboundError
+	memory := place.Memory{Workspace: p.Options.Workspace, CloneBytes: p.Options.CloneBytes}
 	if errors.As(err, &unbound) {
+		p.bench = place.NewBench(p.Analysis, nil, memory)
 		p.Unbound, p.unbound = unbound.Symbols, unbound
 		return nil
 	}
@@ -204,21 +204,9 @@ func (p *Plan) measure() error {
 	if p.Persistent, err = live.PersistentBytes(g, sizes); err != nil {
 		return err
 	}
-	p.program = live.NewProgram(g, p.Analysis.Order, sizes)
-	p.scratch.workspace, p.scratch.clonePrice = p.Options.Workspace, p.Options.CloneBytes
-	p.Base, err = p.baseProgram().Simulate()
+	p.bench = place.NewBench(p.Analysis, sizes, memory)
+	p.Base, err = p.bench.AsIs().Simulate()
 	return err
-}
-
-// baseProgram is the program of the graph as it is, workspaces included.
-func (p *Plan) baseProgram() *live.Program {
-	if p.Options.Workspace == nil {
-		return p.program
-	}
-	full := *p.program
-	full.Steps, full.Bytes, full.Persistent = slices.Clone(full.Steps), slices.Clone(full.Bytes), slices.Clone(full.Persistent)
-	withWorkspace(&full, p.Options.Workspace)
-	return &full
 }
 
 // choose selects candidates, places them and simulates the outcome.
@@ -252,16 +240,9 @@ func (p *Plan) use(sel *selection) error {
 	return err
 }
 
-// evaluate places a selection; where sizes are known it splits copies and
-// simulates. The outcome is good until the next evaluation.
-func (p *Plan) evaluate(sel *selection) (*evaluated, error) {
-	a := p.Analysis
-	placer := newPlacer(a, p.Sizes, p.pos, sel.candidates(a), &p.scratch)
-	if p.Sizes == nil {
-		s := placer.plan(nil, noLimit)
-		return &evaluated{placements: placer.placements(s), placer: placer, schedule: s}, nil
-	}
-	return placer.best(p.program)
+// evaluate tries a selection. The outcome is good until the bench's next trial.
+func (p *Plan) evaluate(sel *selection) (*place.Trial, error) {
+	return p.bench.Candidates(sel.candidates(p.Analysis))
 }
 
 // usePlacements takes over the placements of a plan file, which people may have edited.
@@ -274,21 +255,21 @@ func (p *Plan) usePlacements() (*selection, error) {
 	return p.takePlacements(placements)
 }
 
-// adopt makes an evaluated selection the plan.
-func (p *Plan) adopt(e *evaluated) {
-	e.explain()
-	p.Placements = e.placements
+// adopt makes what was tried last the plan.
+func (p *Plan) adopt(t *place.Trial) {
+	t.Explain()
+	p.Placements = t.Placements
 	var again []graph.NodeID
-	for _, pl := range e.placements {
+	for _, pl := range t.Placements {
 		again = append(again, pl.Nodes...)
 	}
 	p.Recompute.Nodes = len(again)
 	if p.Sizes == nil {
 		return
 	}
-	p.Planned = e.timeline.Clone()
+	p.Planned = t.Timeline.Clone()
 	if p.Arena, p.packed = p.packed, nil; p.Arena == nil && !p.Options.SkipLayout {
-		p.Arena = arena.NewLayout(p.ctx, p.Planned, e.program.Bytes)
+		p.Arena = t.Layout(p.ctx)
 	}
 	costs := p.costs()
 	p.Step, p.Recompute = costs.of(p.Analysis.Order), costs.of(again)

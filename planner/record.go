@@ -73,9 +73,9 @@ func (p *Plan) ConfigEntries() []ConfigEntry {
 			continue
 		}
 		if r.Enabled {
-			on = append(on, ConfigEntry{r.ID, r.Strategy, r.Requested})
+			on = append(on, ConfigEntry{Cluster: r.ID, Strategy: r.Strategy, Count: r.Requested})
 		} else if r.Strategy == recompute.Full {
-			off = append(off, ConfigEntry{r.ID, r.Strategy, 0})
+			off = append(off, ConfigEntry{Cluster: r.ID, Strategy: r.Strategy})
 		}
 	}
 	if on != nil {

@@ -64,8 +64,8 @@ func (p *Plan) fillRows(sel *selection) error {
 	if p.Base == nil || !p.Options.RowPeaks {
 		return nil
 	}
-	limit := p.scratch.steps + maxRowWork
-	for i := 0; i < len(p.Clusters) && p.scratch.steps < limit && p.ctx.Err() == nil; i++ {
+	limit := p.bench.Steps() + maxRowWork
+	for i := 0; i < len(p.Clusters) && p.bench.Steps() < limit && p.ctx.Err() == nil; i++ {
 		drop, err := p.dropAlone(p.Clusters[i].Index)
 		if err != nil {
 			return err
@@ -85,7 +85,7 @@ func (p *Plan) dropAlone(cluster int) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	return p.Base.Peak.Bytes - e.peak, nil
+	return p.Base.Peak.Bytes - e.Peak, nil
 }
 
 func (p *Plan) fillClusters(sel *selection) {

@@ -53,7 +53,7 @@ func newTasks(p *Plan, seconds []float64, workspace []int64, round func(int64) i
 	t.numberValues(p.Sizes.Bytes, round)
 	t.stamp = make([]graph.NodeID, len(t.graph.Values))
 	t.judge()
-	replayable := t.judgeReaders(p.pos)
+	replayable := t.judgeReaders(p.bench.Pos)
 	units := unitsPerSecond(seconds)
 	for _, id := range p.Analysis.Order {
 		n := g.Nodes[id]
@@ -70,7 +70,7 @@ func newTasks(p *Plan, seconds []float64, workspace []int64, round func(int64) i
 	t.graph.From = t.firstBackward()
 	t.loose = &remat.Graph{Tasks: slices.Clone(t.graph.Tasks), Values: t.graph.Values, From: t.graph.From}
 	for _, id := range replayable {
-		t.loose.Tasks[p.pos[id]].Once = t.sizes.View(g.Nodes[id])
+		t.loose.Tasks[p.bench.Pos[id]].Once = t.sizes.View(g.Nodes[id])
 	}
 	return t
 }

@@ -9,8 +9,8 @@ import (
 	"memopt/graph"
 	"memopt/graph/examples"
 	"memopt/graph/graphtest"
-	"memopt/graph/live"
 	"memopt/graph/op"
+	"memopt/planner/place"
 	"memopt/planner/remat"
 )
 
@@ -26,7 +26,7 @@ func planOf(t testing.TB, m *graph.Model, dims map[string]int64) *Plan {
 // withoutInner leaves out what lives inside subgraphs, which is in no arena.
 func withoutInner(p *Plan) *Plan {
 	p.Sizes.Inner = nil
-	p.program = live.NewProgram(p.Analysis.Graph, p.Analysis.Order, p.Sizes)
+	p.bench = place.NewBench(p.Analysis, p.Sizes, place.Memory{})
 	return p
 }
 
@@ -50,9 +50,9 @@ func randomExtras(rng *rand.Rand, tk *tasks, n int) []remat.Extra {
 func same(t *testing.T, p *Plan, tk *tasks, extras []remat.Extra) {
 	out, err := tk.graph.Simulate(extras)
 	require.NoError(t, err)
-	e, err := newPlacer(p.Analysis, p.Sizes, p.pos, nil, &p.scratch).simulate(p.program, tk.placements(extras))
+	e, err := p.bench.Simulate(tk.placements(extras))
 	require.NoError(t, err)
-	require.Equal(t, e.peak, out.Peak, "%d extra runs", len(extras))
+	require.Equal(t, e.Peak, out.Peak, "%d extra runs", len(extras))
 }
 
 func exact(n int64) int64 { return n }

@@ -77,6 +77,14 @@ func NewStep(g *graph.Graph, id graph.NodeID, sizes *Sizes) Step {
 	return s
 }
 
+// Clone returns a copy whose steps and values can be changed; operands are shared.
+func (p *Program) Clone() *Program {
+	c := *p
+	c.Steps, c.Bytes = slices.Clone(p.Steps), slices.Clone(p.Bytes)
+	c.Persistent = slices.Clone(p.Persistent)
+	return &c
+}
+
 // AddWorkspace makes so many bytes live while a step runs, besides its operands: as a value behind
 // all others, whose ID it returns, that the step makes and nobody reads. It appends to p.Bytes and
 // p.Persistent.

@@ -1,4 +1,4 @@
-package planner
+package cluster
 
 import (
 	"cmp"
@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// clusterMove sets one axis.
-type clusterMove struct {
+// move sets one axis.
+type move struct {
 	axis    int
 	setting int32
 	ratio   float64 // excess bytes saved per second when it was last evaluated
@@ -19,7 +19,7 @@ type clusterMove struct {
 // lead the list, since a cluster mostly saves less the more others are on (the lazy greedy of
 // Minoux, "Accelerated greedy algorithms for maximizing submodular set functions", 1978). Then it
 // takes back what the target does not need.
-func (s *clusterSearch) descend(ctx context.Context, from *clusterPoint, rung int) {
+func (s *Search) descend(ctx context.Context, from *point, rung int) {
 	cur := from
 	moves := s.moves()
 	s.rate(ctx, cur, moves, rung)
@@ -37,13 +37,13 @@ func (s *clusterSearch) descend(ctx context.Context, from *clusterPoint, rung in
 }
 
 // moves lists for every strategy all occurrences and half of them.
-func (s *clusterSearch) moves() []clusterMove {
-	var out []clusterMove
+func (s *Search) moves() []move {
+	var out []move
 	for i := range s.axes {
-		for _, t := range s.axes[i].strategies {
-			out = append(out, clusterMove{axis: i, setting: t.base + t.members})
+		for _, t := range s.axes[i].choices {
+			out = append(out, move{axis: i, setting: t.base + t.members})
 			if half := (t.members + 1) / 2; half < t.members {
-				out = append(out, clusterMove{axis: i, setting: t.base + half})
+				out = append(out, move{axis: i, setting: t.base + half})
 			}
 		}
 	}
@@ -51,24 +51,24 @@ func (s *clusterSearch) moves() []clusterMove {
 }
 
 // with returns the point of the settings but for one axis.
-func (s *clusterSearch) with(pt *clusterPoint, axis int, setting int32) *clusterPoint {
+func (s *Search) with(pt *point, axis int, setting int32) *point {
 	settings := slices.Clone(pt.settings)
 	settings[axis] = setting
 	return s.evaluate(settings)
 }
 
 // rate evaluates the ratios of all moves.
-func (s *clusterSearch) rate(ctx context.Context, cur *clusterPoint, moves []clusterMove, rung int) {
+func (s *Search) rate(ctx context.Context, cur *point, moves []move, rung int) {
 	for i := range moves {
 		if m := &moves[i]; !s.done(ctx) {
-			m.ratio = clusterRatio(cur, s.with(cur, m.axis, m.setting), rung)
+			m.ratio = ratioOf(cur, s.with(cur, m.axis, m.setting), rung)
 		}
 	}
 }
 
-// clusterRatio is what excess a move saves per second. A move that saves something for nothing
+// ratioOf is what excess a move saves per second. A move that saves something for nothing
 // comes before all others.
-func clusterRatio(from, to *clusterPoint, rung int) float64 {
+func ratioOf(from, to *point, rung int) float64 {
 	if to.peak == unfitPeak {
 		return 0
 	}
@@ -84,11 +84,11 @@ func clusterRatio(from, to *clusterPoint, rung int) float64 {
 
 // bestMove returns the point behind the best move, or nil where none that leads the list saves
 // anything.
-func (s *clusterSearch) bestMove(ctx context.Context, cur *clusterPoint, moves []clusterMove, rung int) *clusterPoint {
-	slices.SortStableFunc(moves, func(x, y clusterMove) int { return cmp.Compare(y.ratio, x.ratio) })
+func (s *Search) bestMove(ctx context.Context, cur *point, moves []move, rung int) *point {
+	slices.SortStableFunc(moves, func(x, y move) int { return cmp.Compare(y.ratio, x.ratio) })
 	for i := 0; i < len(moves) && moves[i].ratio > 0 && !s.done(ctx); i++ {
 		next := s.with(cur, moves[i].axis, moves[i].setting)
-		moves[i].ratio = clusterRatio(cur, next, rung)
+		moves[i].ratio = ratioOf(cur, next, rung)
 		if moves[i].ratio <= 0 {
 			continue
 		}
@@ -102,7 +102,7 @@ func (s *clusterSearch) bestMove(ctx context.Context, cur *clusterPoint, moves [
 }
 
 // trim lowers the count of each axis as far as the peak stays at the target.
-func (s *clusterSearch) trim(ctx context.Context, pt *clusterPoint, target int64) {
+func (s *Search) trim(ctx context.Context, pt *point, target int64) {
 	for i := range s.axes {
 		if pt.settings[i] == 0 {
 			continue

@@ -1,4 +1,4 @@
-package planner
+package cluster
 
 import (
 	"cmp"
@@ -12,24 +12,24 @@ import (
 // unfitPeak is the peak of a configuration that cannot be obeyed.
 const unfitPeak = math.MaxInt64
 
-// clusterDepth is how many configurations that are no dearer and peak no higher make one not worth
+// packDepth is how many configurations that are no dearer and peak no higher make one not worth
 // packing. The arena may be a little larger than the peak, so the best peak alone could miss the
 // best arena.
-const clusterDepth = 4
+const packDepth = 4
 
-// sortClusterPoints sorts by time, then by peak, then by settings.
-func sortClusterPoints(points []*clusterPoint) {
-	slices.SortFunc(points, func(x, y *clusterPoint) int {
+// sortPoints sorts by time, then by peak, then by settings.
+func sortPoints(points []*point) {
+	slices.SortFunc(points, func(x, y *point) int {
 		return cmp.Or(cmp.Compare(x.seconds, y.seconds), cmp.Compare(x.peak, y.peak), slices.Compare(x.settings, y.settings))
 	})
 }
 
 // front returns the points that fewer than depth others are at least as good as in both time and
 // peak, sorted by time. With depth 1 it is the Pareto front.
-func (s *clusterSearch) front(depth int) []*clusterPoint {
+func (s *Search) front(depth int) []*point {
 	sorted := slices.Clone(s.points)
-	sortClusterPoints(sorted)
-	var out []*clusterPoint
+	sortPoints(sorted)
+	var out []*point
 	lowest := make([]int64, 0, depth+1) // the lowest peaks so far, ascending
 	for _, pt := range sorted {
 		if pt.peak == unfitPeak || len(lowest) == depth && pt.peak >= lowest[depth-1] {
@@ -43,11 +43,21 @@ func (s *clusterSearch) front(depth int) []*clusterPoint {
 	return out
 }
 
-// cheapest returns the point of least time whose arena is within the budget, or an *UnfitError.
-// Only what is near the front is packed, a choice that does not depend on the budget; after a
-// search through all configurations it is any of them.
-func (s *clusterSearch) cheapest(budget int64) (*clusterPoint, error) {
-	depth := clusterDepth
+// Answer is what fits a budget, or how far from it the search got.
+type Answer struct {
+	Fits   bool
+	Config []Entry       // of least time among those that fit
+	Layout *arena.Layout // of its arena
+	// LowestArena is the smallest arena that any configuration reached, LowestLive the lowest peak
+	// of live bytes, where nothing fits. They may belong to different configurations.
+	LowestArena, LowestLive int64
+}
+
+// Cheapest returns the configuration of least time whose arena is within the budget, in bytes. Only
+// what is near the front is packed, a choice that does not depend on the budget; after a search
+// through all configurations it is any of them. A context that is done ends the packing of each.
+func (s *Search) Cheapest(ctx context.Context, budget int64) (*Answer, error) {
+	depth := packDepth
 	if s.exhausted {
 		depth = len(s.points)
 	}
@@ -56,42 +66,42 @@ func (s *clusterSearch) cheapest(budget int64) (*clusterPoint, error) {
 		if pt.peak > budget {
 			continue
 		}
-		if err := s.pack(pt); err != nil {
+		if err := s.pack(ctx, pt); err != nil {
 			return nil, err
 		}
 		if pt.arena <= budget {
-			return pt, nil
+			return &Answer{Fits: true, Config: configuration(s.axes, pt.settings), Layout: pt.layout}, nil
 		}
 	}
-	return nil, s.unfit(points, budget)
+	return s.lowest(ctx, points)
 }
 
-// unfit words how low the search got. It packs the points of lowest peak only.
-func (s *clusterSearch) unfit(points []*clusterPoint, budget int64) error {
-	e := &UnfitError{Budget: budget, LowestArena: math.MaxInt64, LowestLive: math.MaxInt64, What: "configuration of clusters"}
-	slices.SortStableFunc(points, func(x, y *clusterPoint) int { return cmp.Compare(x.peak, y.peak) })
+// lowest packs the points of lowest peak only.
+func (s *Search) lowest(ctx context.Context, points []*point) (*Answer, error) {
+	a := &Answer{LowestArena: math.MaxInt64, LowestLive: math.MaxInt64}
+	slices.SortStableFunc(points, func(x, y *point) int { return cmp.Compare(x.peak, y.peak) })
 	for i, pt := range points {
-		if pt.peak >= e.LowestArena || !s.exhausted && i >= clusterDepth && pt.arena < 0 {
+		if pt.peak >= a.LowestArena || !s.exhausted && i >= packDepth && pt.arena < 0 {
 			continue
 		}
-		if err := s.pack(pt); err != nil {
-			return err
+		if err := s.pack(ctx, pt); err != nil {
+			return nil, err
 		}
-		e.LowestArena, e.LowestLive = min(e.LowestArena, pt.arena), min(e.LowestLive, pt.peak)
+		a.LowestArena, a.LowestLive = min(a.LowestArena, pt.arena), min(a.LowestLive, pt.peak)
 	}
-	return e
+	return a, nil
 }
 
 // pack lays out the arena of a point.
-func (s *clusterSearch) pack(pt *clusterPoint) error {
+func (s *Search) pack(ctx context.Context, pt *point) error {
 	if pt.arena >= 0 {
 		return nil
 	}
-	e := s.place(pt.settings)
-	if e == nil {
+	t := s.place(pt.settings)
+	if t == nil {
 		return s.err
 	}
-	pt.layout = arena.NewLayout(s.p.ctx, e.timeline, e.program.Bytes)
+	pt.layout = t.Layout(ctx)
 	pt.arena = pt.layout.Bytes
 	return nil
 }
@@ -103,9 +113,10 @@ const (
 	allMoves = 2
 )
 
-// improve descends to all rungs, then evaluates the neighbours of the points on the front until it
-// does not change any more.
-func (s *clusterSearch) improve(ctx context.Context) {
+// Improve descends to all rungs, then evaluates the neighbours of the points on the front until it
+// does not change any more, the work is done or the context ends. The error is the simulator's.
+func (s *Search) Improve(ctx context.Context) error {
+	s.bounds()
 	for r := len(s.rungs) - 1; r >= 0 && !s.done(ctx); r-- {
 		s.descend(ctx, s.points[0], r)
 	}
@@ -123,22 +134,23 @@ func (s *clusterSearch) improve(ctx context.Context) {
 			hood = oneAxis
 		}
 	}
+	return s.err
 }
 
 // onFront reports whether one of the points from an index on is on the front.
-func (s *clusterSearch) onFront(from int) bool {
-	fresh := map[*clusterPoint]bool{}
+func (s *Search) onFront(from int) bool {
+	fresh := map[*point]bool{}
 	for _, pt := range s.points[from:] {
 		fresh[pt] = true
 	}
-	return slices.ContainsFunc(s.front(1), func(pt *clusterPoint) bool { return fresh[pt] })
+	return slices.ContainsFunc(s.front(1), func(pt *point) bool { return fresh[pt] })
 }
 
 // widestGap returns the point whose neighbourhood has not been evaluated and whose neighbours on
 // the front have the peaks farthest apart: there, better ones are missed most. It is nil where all
 // are done.
-func widestGap(front []*clusterPoint, hood uint8) *clusterPoint {
-	var best *clusterPoint
+func widestGap(front []*point, hood uint8) *point {
+	var best *point
 	widest := int64(-1)
 	for i, pt := range front {
 		gap := front[max(i-1, 0)].peak - front[min(i+1, len(front)-1)].peak
@@ -150,7 +162,7 @@ func widestGap(front []*clusterPoint, hood uint8) *clusterPoint {
 }
 
 // neighbours evaluates a neighbourhood of a point.
-func (s *clusterSearch) neighbours(ctx context.Context, pt *clusterPoint, hood uint8) {
+func (s *Search) neighbours(ctx context.Context, pt *point, hood uint8) {
 	for i := range s.axes {
 		for _, x := range s.nearby(i, pt.settings[i]) {
 			if s.done(ctx) {
@@ -173,14 +185,14 @@ func (s *clusterSearch) neighbours(ctx context.Context, pt *clusterPoint, hood u
 
 // nearby lists the settings of an axis that are tried from another: off and all of every strategy,
 // one more and one less, halfway to none and to all.
-func (s *clusterSearch) nearby(axis int, from int32) []int32 {
+func (s *Search) nearby(axis int, from int32) []int32 {
 	x := &s.axes[axis]
 	out := []int32{0}
-	for _, t := range x.strategies {
+	for _, t := range x.choices {
 		out = append(out, t.base+t.members)
 	}
 	if from == 0 {
-		for _, t := range x.strategies {
+		for _, t := range x.choices {
 			out = append(out, t.base+1, t.base+(t.members+1)/2)
 		}
 	} else {

@@ -1,0 +1,151 @@
+// Package place turns what is to run again into placements, and says what placements come to.
+//
+// A value is made again right before the first backward node that reads it. From there it lives on
+// to its later readers: one copy. Where that keeps it across the step at which the plan peaks, it
+// is dropped after the last reader before the peak and made once more for the next reader behind
+// it, provided that the simulated peak falls. Nodes inside a subgraph that several values need are
+// shared the same way. So sharing and copying are both decided by the peak, never by a rule of
+// thumb.
+//
+// A [Bench] tries one set of candidates or placements after the other on the program that the
+// rewritten graph would be: nothing is written for that.
+package place
+
+import (
+	"context"
+
+	"memopt/graph/live"
+	"memopt/planner/arena"
+	"memopt/recompute"
+)
+
+// Bench tries sets of placements in one graph, one after the other, in the same memory. All that is
+// searched for one plan is tried on one bench.
+type Bench struct {
+	Analysis *recompute.Analysis
+	Sizes    *live.Sizes // nil where symbols are unbound: then nothing is simulated
+	Pos      []int32     // by node: its place in the order
+	Memory   Memory
+
+	base  *live.Program // of the graph as it is, without workspaces; nil without sizes
+	clone cloner
+	sim   live.Simulator
+	steps int
+}
+
+// Memory is what counts besides the values of a graph.
+type Memory struct {
+	// Workspace is the bytes that kernels need besides their operands, by node; nil: none count.
+	Workspace []int64
+	// CloneBytes is what every node that runs again takes throughout.
+	CloneBytes int64
+}
+
+// NewBench makes a bench for an analysis and the sizes of its graph, which may be nil.
+func NewBench(a *recompute.Analysis, sizes *live.Sizes, m Memory) *Bench {
+	b := &Bench{Analysis: a, Sizes: sizes, Pos: a.Order.Positions(), Memory: m}
+	if sizes != nil {
+		b.base = live.NewProgram(a.Graph, a.Order, sizes)
+	}
+	return b
+}
+
+// AsIs returns the program of the graph as it is, workspaces included. There must be sizes.
+func (b *Bench) AsIs() *live.Program {
+	if b.Memory.Workspace == nil {
+		return b.base
+	}
+	full := b.base.Clone()
+	addWorkspaces(full, b.Memory.Workspace)
+	return full
+}
+
+// Steps is how many steps have been simulated so far.
+func (b *Bench) Steps() int { return b.steps }
+
+// Trial is a set of placements and what the simulator says of it. But for the placements it is good
+// until the bench's next trial, and empty where sizes are not known.
+type Trial struct {
+	Placements []recompute.Placement
+	Clones     int // nodes that run again
+	Peak       int64
+	Program    *live.Program // of the rewritten graph, workspaces included
+	Places     []int32       // by step of the program: its place in the order of the graph as it is
+	Timeline   *live.Timeline
+
+	reruns   *reruns   // that the placements are of, to explain them; nil where somebody else chose
+	schedule *schedule // of the placements
+}
+
+// Explain gives the placements their reasons. Many selections are weighed, and only the placements
+// of the one that is taken are read by anybody.
+func (t *Trial) Explain() {
+	if t.reruns != nil {
+		t.reruns.explain(t.schedule, t.Placements)
+	}
+}
+
+// Layout packs the arena of a trial. A context that is done ends the search for a smaller one.
+func (t *Trial) Layout(ctx context.Context) *arena.Layout {
+	return arena.NewLayout(ctx, t.Timeline, t.Program.Bytes)
+}
+
+// minSplit: a value below 1/1024 of the peak is not worth a second clone.
+const minSplit = 1024
+
+// Small is the number of bytes below which a value does not count beside the peak.
+func (t *Trial) Small() int64 { return max(t.Peak/minSplit, 1) }
+
+// Simulate tries placements, whichever candidates they belong to. The error is the simulator's.
+func (b *Bench) Simulate(placements []recompute.Placement) (*Trial, error) {
+	p := b.program(placements)
+	b.steps += len(p.Steps)
+	t, err := b.sim.Run(p)
+	if err != nil {
+		return nil, err
+	}
+	return &Trial{Placements: placements, Clones: len(p.Steps) - len(b.base.Steps), Peak: t.Peak.Bytes,
+		Program: p, Places: b.clone.places, Timeline: t}, nil
+}
+
+// maxRounds bounds how often a lower peak is looked for by splitting copies. Each round simulates
+// the whole program once; repeated layers are split together, so a few rounds reach the fixpoint.
+const maxRounds = 12
+
+// Candidates places candidates of the analysis, given by index. Copies are split at the peak as
+// long as the simulated peak falls. The error is the simulator's.
+func (b *Bench) Candidates(chosen []int) (*Trial, error) {
+	r := newReruns(b, chosen)
+	if b.Sizes == nil {
+		s := r.plan(nil, noLimit)
+		return &Trial{Placements: r.placements(s), reruns: r, schedule: s}, nil
+	}
+	var set *barriers
+	best, err := r.try(nil, noLimit)
+	if err != nil {
+		return nil, err
+	}
+	last, single := best, best.Clones
+	for range maxRounds {
+		more := best.barriers(set)
+		if set != nil && len(more.list) == len(set.list) || len(more.list) == 0 {
+			break
+		}
+		trial, err := r.try(more, maxCopies*single)
+		if err != nil {
+			return nil, err
+		}
+		if trial == nil {
+			break // more clones than that: not even simulated
+		}
+		last = trial
+		if trial.Peak >= best.Peak {
+			break
+		}
+		best, set = trial, more
+	}
+	if last != best { // the bench's memory holds a worse one
+		return r.try(set, noLimit)
+	}
+	return best, nil
+}
