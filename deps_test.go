@@ -19,11 +19,11 @@ const order = `
 	graph
 	graph/op
 	graph/onnx graph/graphtest graph/live
-	graph/examples
+	graph/examples graph/ortsim
 	recompute planner/order planner/pack planner/remat
 	planner/arena
 	planner/place
-	planner/cluster
+	planner/anchor planner/cluster
 	executor/half executor/einsum executor/cpu/simd executor/cpu/native
 	executor/cpu/dnnl
 	executor/cpu/blas

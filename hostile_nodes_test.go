@@ -18,6 +18,7 @@ import (
 	"memopt/executor/null"
 	"memopt/graph"
 	"memopt/graph/op"
+	"memopt/graph/ortsim"
 	"memopt/planner"
 	"memopt/recompute"
 )
@@ -161,7 +162,7 @@ func planHostile(m *graph.Model) error {
 			return err
 		}
 	}
-	_, _, err = planner.RuntimePeak(m, types, nil)
+	_, err = ortsim.Simulate(m, nil)
 	return err
 }
 

@@ -14,6 +14,7 @@ import (
 	"memopt/graph/live"
 	"memopt/graph/onnx"
 	"memopt/graph/op"
+	"memopt/graph/ortsim"
 	_ "memopt/internal/rapidflags"
 	"memopt/planner"
 	"memopt/recompute"
@@ -60,7 +61,7 @@ func TestAnchors(t *testing.T) {
 		if len(a.Anchors) > 0 {
 			require.LessOrEqual(t, a.Anchored, a.Base)
 		}
-		require.NoError(t, live.DefaultOrder(r.Model.Graph).Check(r.Model.Graph))
+		require.NoError(t, ortsim.DefaultOrder(r.Model.Graph).Check(r.Model.Graph))
 		checkInferred(t, r)
 		require.Equal(t, valueNumbers(m.Graph, p.Analysis.Order), withoutAnchors(r.Model.Graph, r))
 	})

@@ -4,9 +4,9 @@ import (
 	"context"
 	"math"
 
+	"memopt/planner/anchor"
 	"memopt/planner/arena"
 	"memopt/planner/remat"
-	"memopt/recompute"
 	"memopt/symbolic"
 )
 
@@ -23,8 +23,8 @@ const (
 // runtimeFit looks for a plan to a budget in stock ONNX Runtime.
 type runtimeFit struct {
 	*budgeter
-	limit  int64        // bytes of the runtime's arena
-	judged []*Anchoring // by point; nil where it was not simulated
+	limit  int64               // bytes of the runtime's arena
+	judged []*anchor.Anchoring // by point; nil where it was not simulated
 	search *remat.Search
 }
 
@@ -59,7 +59,7 @@ func (p *Plan) fitRuntime(ctx context.Context) (*selection, error) {
 // RuntimeBudget returns the bytes that the plan's budget leaves the arena of stock ONNX Runtime,
 // and whether its file stays within them; 0 and true where no budget was asked for that bounds an
 // arena, or the runtime was not simulated.
-func (p *Plan) RuntimeBudget(a *Anchoring) (limit int64, fits bool) {
+func (p *Plan) RuntimeBudget(a *anchor.Anchoring) (limit int64, fits bool) {
 	b := p.Options.Budget
 	if b == nil || b.Total == 0 && b.Share == 0 && b.Arena == 0 || a == nil || !a.Simulated {
 		return 0, true
@@ -193,25 +193,17 @@ func (r *runtimeFit) try(budget, work int64) (bool, error) {
 }
 
 // judge simulates a point in ONNX Runtime.
-func (r *runtimeFit) judge(i int) (*Anchoring, error) {
+func (r *runtimeFit) judge(i int) (*anchor.Anchoring, error) {
 	for len(r.judged) < len(r.points) {
 		r.judged = append(r.judged, nil)
 	}
 	if r.judged[i] == nil {
 		var err error
-		if r.judged[i], err = r.p.anchored(r.points[i].placements); err != nil {
+		if r.judged[i], err = r.p.anchored(r.points[i].placements, false); err != nil {
 			return nil, err
 		}
 	}
 	return r.judged[i], nil
-}
-
-// anchored decides about the anchors of placements that are not the plan's.
-func (p *Plan) anchored(placements []recompute.Placement) (*Anchoring, error) {
-	own := p.Placements
-	p.Placements = placements
-	defer func() { p.Placements = own }()
-	return p.anchor(false)
 }
 
 // best is the cheapest point within the limit, of equal ones that which takes less of the runtime's

@@ -10,7 +10,9 @@ import (
 
 	"memopt/graph"
 	"memopt/graph/op"
+	"memopt/graph/ortsim"
 	"memopt/planner"
+	"memopt/planner/anchor"
 	"memopt/recompute"
 	"memopt/symbolic"
 )
@@ -58,9 +60,9 @@ func TestRuntimeBudgets(t *testing.T) {
 	base, persistent := whole.Runtime.BaseArena, whole.Persistent
 	require.Empty(t, whole.Placements, "nothing need run again")
 	require.True(t, whole.Bound.Optimal)
-	_, plain, err := planner.RuntimePeak(m, types, dims)
+	plain, err := ortsim.Simulate(m, dims)
 	require.NoError(t, err)
-	require.Equal(t, plain, base)
+	require.Equal(t, plain.Arena, base)
 	lowest, again := int64(math.MaxInt64), 0
 	for _, share := range []float64{0.9, 0.7, 0.5, 0.35} {
 		for _, b := range []planner.Budget{{Share: share, Effort: 0.2}, {Total: int64(share*float64(base)) + persistent, Effort: 0.2}, {Arena: int64(share * float64(base))}} {
@@ -102,14 +104,14 @@ func TestRuntimeBudgetOfOthers(t *testing.T) {
 	m, types := runtimeChain(t, 6)
 	p, err := planner.Make(m, types, planner.Options{Dims: symbolic.Env{"N": 512}, Budget: &planner.Budget{Share: 0.6}})
 	require.NoError(t, err)
-	a := &planner.Anchoring{Simulated: true, BaseArena: 1000, AnchoredArena: 600}
+	a := &anchor.Anchoring{Simulated: true, BaseArena: 1000, AnchoredArena: 600}
 	limit, fits := p.RuntimeBudget(a)
 	require.EqualValues(t, 600, limit)
 	require.True(t, fits)
 	a.AnchoredArena++
 	_, fits = p.RuntimeBudget(a)
 	require.False(t, fits)
-	for _, a := range []*planner.Anchoring{nil, {BaseArena: 1000, AnchoredArena: 601}} {
+	for _, a := range []*anchor.Anchoring{nil, {BaseArena: 1000, AnchoredArena: 601}} {
 		limit, fits = p.RuntimeBudget(a)
 		require.Zero(t, limit)
 		require.True(t, fits, "not simulated")

@@ -13,6 +13,8 @@ import (
 	"memopt/graph"
 	"memopt/graph/live"
 	"memopt/graph/op"
+	"memopt/graph/ortsim"
+	"memopt/planner/anchor"
 	"memopt/planner/arena"
 	"memopt/planner/place"
 	"memopt/recompute"
@@ -91,7 +93,7 @@ type Plan struct {
 	Bound   *Bound // of its cost; nil without a budget
 	// Runtime is what the plan's file comes to in stock ONNX Runtime; nil unless the budget was for
 	// that.
-	Runtime *Anchoring
+	Runtime *anchor.Anchoring
 	Next    *NextStep // what less would cost; nil without a budget and where nothing less was found
 
 	Warnings []string
@@ -168,7 +170,7 @@ func chooseOrder(m *graph.Model, b live.Boundary, choice OrderChoice) (graph.Ord
 		if b.Kind == live.YieldBoundary {
 			yield = b.Node
 		}
-		return live.MemoryEfficientOrder(m.Graph, yield), nil
+		return ortsim.MemoryEfficientOrder(m.Graph, yield), nil
 	}
 	return nil, fmt.Errorf("order %q: wanted one of %v", choice, OrderChoices)
 }

@@ -142,8 +142,3 @@ func (a *Analysis) OfEntry(entry graph.NodeID) []int {
 	}
 	return a.numbers[from:to:to]
 }
-
-// IsConstant reports whether a node only holds contents of the file.
-func IsConstant(g *graph.Graph, id graph.NodeID) bool {
-	return op.Of(g.Nodes[id].Kind).Has(op.ConstantRole)
-}

@@ -10,6 +10,7 @@ import (
 	"memopt/graph"
 	"memopt/graph/live"
 	"memopt/graph/op"
+	"memopt/graph/ortsim"
 	"memopt/recompute"
 )
 
@@ -63,7 +64,7 @@ func analyse(m *graph.Model, probeText, orderName string) (*recompute.Analysis, 
 	}
 	order := graph.FileOrder(m.Graph)
 	if orderName == "ort" && b.Kind == live.YieldBoundary {
-		order = live.MemoryEfficientOrder(m.Graph, b.Node)
+		order = ortsim.MemoryEfficientOrder(m.Graph, b.Node)
 	}
 	return recompute.Find(m, b, order, probe), nil
 }

@@ -6,6 +6,8 @@ import (
 
 	"memopt/graph"
 	"memopt/graph/live"
+	"memopt/graph/op"
+	"memopt/graph/ortsim"
 )
 
 // Find lists what may be recomputed in a model's main graph. Types must be inferred; order must
@@ -15,7 +17,7 @@ func Find(m *graph.Model, b live.Boundary, order graph.Order, probe Probe) *Anal
 	a := &Analysis{Model: m, Graph: g, Boundary: b, Order: order, Probe: probe,
 		Backward: live.Split(g, b, order),
 		rejected: make([]int32, len(g.Nodes)), entries: make([]int32, len(g.Nodes))}
-	a.Stashed = live.Stashed(g, order, a.Backward, func(id graph.NodeID) bool { return IsConstant(g, id) })
+	a.Stashed = live.Stashed(g, order, a.Backward, func(id graph.NodeID) bool { return op.IsConstant(g, id) })
 	a.BoundaryNorms = boundaryNorms(a)
 	if probe.Layers && len(a.BoundaryNorms) == 0 {
 		a.Warnings = append(a.Warnings, "no norm that bounds a transformer layer was found, so the layer boundary of the probe has no effect")
@@ -27,7 +29,7 @@ func Find(m *graph.Model, b live.Boundary, order graph.Order, probe Probe) *Anal
 // search looks for candidates, entry by entry.
 type search struct {
 	a        *Analysis
-	edges    live.Edges
+	edges    ortsim.Edges
 	pos      []int32
 	policy   policy
 	entry    []bool  // by node: it has a stashed output
@@ -41,7 +43,7 @@ type search struct {
 
 func newSearch(a *Analysis) *search {
 	nodes := len(a.Graph.Nodes)
-	s := &search{a: a, edges: live.NewEdges(a.Graph), pos: a.Order.Positions(), policy: newPolicy(a),
+	s := &search{a: a, edges: ortsim.NewEdges(a.Graph), pos: a.Order.Positions(), policy: newPolicy(a),
 		entry: make([]bool, nodes), bound: make([]bool, nodes), visited: make([]int32, nodes), size: make([]uint8, len(a.Graph.Values)), ids: map[string]int{}}
 	norm := map[graph.ValueID]bool{}
 	for _, id := range a.BoundaryNorms {

@@ -5,6 +5,7 @@ import (
 
 	"memopt/graph"
 	"memopt/graph/op"
+	"memopt/graph/ortsim"
 )
 
 // GuardSuffix is what the names of values end in that guards make.
@@ -28,7 +29,7 @@ const GuardSuffix = "_guard"
 //	v_guard = Reshape(v, Mul(Size(input), zeros))
 type guardWriter struct {
 	*anchorWriter
-	uses   uses
+	uses   *ortsim.Uses
 	input  graph.ValueID   // a tensor that the graph is given; NoValue where there is none
 	size   graph.ValueID   // of the input
 	dims   []graph.ValueID // by rank: the zeros by which a view keeps its dims
@@ -41,10 +42,10 @@ type guardWriter struct {
 
 // guarded inserts the guards that the nodes of a rewritten graph need, in their order.
 func (r *rewriter) guarded(nodes []*graph.Node) ([]*graph.Node, error) {
-	found := findUses(r.g, nodes)
+	found := ortsim.NewUses(r.g, nodes)
 	w := &guardWriter{anchorWriter: newAnchorWriter(r, r.out.Model.OpsetVersion("")), uses: found, input: givenTensor(r.g), size: graph.NoValue, offset: graph.NoValue,
-		opaque: map[graph.ValueID]graph.ValueID{}, apart: map[graph.ValueID]graph.ValueID{}, half: found.halves(r.g, nodes)}
-	before := findUses(r.old, r.old.Nodes)
+		opaque: map[graph.ValueID]graph.ValueID{}, apart: map[graph.ValueID]graph.ValueID{}, half: found.Halves(nodes)}
+	before := ortsim.NewUses(r.old, r.old.Nodes)
 	out, origin := make([]*graph.Node, 0, len(nodes)), make([]graph.NodeID, 0, len(nodes))
 	seen := make([]bool, len(r.old.Nodes))
 	for i, n := range nodes {
@@ -54,7 +55,7 @@ func (r *rewriter) guarded(nodes []*graph.Node) ([]*graph.Node, error) {
 				w.giveState(n)
 			}
 			seen[from] = true
-			if w.uses.removes(r.g, n) && !before.removes(r.old, r.old.Nodes[from]) {
+			if w.uses.Loses(n) && !before.Loses(r.old.Nodes[from]) {
 				w.hideDropping(n)
 			}
 		}
@@ -89,7 +90,7 @@ func (w *guardWriter) hideDropping(n *graph.Node) {
 func (w *guardWriter) hideConstants(n *graph.Node) {
 	n.Inputs = slices.Clone(n.Inputs)
 	for slot, v := range n.Inputs {
-		if isConstant(w.g, v) {
+		if w.uses.Constant(v) {
 			n.Inputs[slot] = w.viewOf(v, n.Inputs[1-slot])
 		}
 	}
@@ -209,150 +210,4 @@ func givenTensor(g *graph.Graph) graph.ValueID {
 		}
 	}
 	return graph.NoValue
-}
-
-// uses knows by value how often it is read, by nodes, by their subgraphs, as a graph output, and
-// which node makes it.
-type uses struct {
-	count []int32
-	def   []*graph.Node
-}
-
-func findUses(g *graph.Graph, nodes []*graph.Node) uses {
-	u := uses{make([]int32, len(g.Values)), make([]*graph.Node, len(g.Values))}
-	for _, n := range nodes {
-		for _, list := range [][]graph.ValueID{n.Inputs, n.Captures} {
-			for _, v := range list {
-				if v != graph.NoValue {
-					u.count[v]++
-				}
-			}
-		}
-		for _, v := range n.Outputs {
-			if v != graph.NoValue {
-				u.def[v] = n
-			}
-		}
-	}
-	for _, d := range g.Outputs {
-		u.count[d.Value]++
-	}
-	return u
-}
-
-func (u *uses) of(v graph.ValueID) int32 {
-	if v == graph.NoValue {
-		return 0
-	}
-	return u.count[v]
-}
-
-// makes returns the node that makes a value if it has an operator, else nil.
-func (u *uses) makes(v graph.ValueID, kind graph.Kind) *graph.Node {
-	if v == graph.NoValue || u.def[v] == nil || u.def[v].Kind != kind {
-		return nil
-	}
-	return u.def[v]
-}
-
-// made reports whether a node makes a value, once Constant nodes have become initializers and
-// copies have been taken out.
-func (u *uses) made(v graph.ValueID) bool {
-	for n := u.makes(v, op.Identity); n != nil && n.Input(0) != graph.NoValue; n = u.makes(v, op.Identity) {
-		v = n.Inputs[0]
-	}
-	return v != graph.NoValue && u.def[v] != nil && !op.Of(u.def[v].Kind).Has(op.ConstantRole)
-}
-
-// removes reports whether stock ONNX Runtime, from the basic level of optimization on, replaces a
-// Dropout by its data although it may drop something.
-func (u *uses) removes(g *graph.Graph, n *graph.Node) bool {
-	return n.Kind == op.Dropout && u.eliminates(g, n) && !dropsNothing(g, n)
-}
-
-// eliminates reports whether it replaces a Dropout by its data at all: where nobody reads the mask,
-// the result is no graph output, and one input is made by a node.
-func (u *uses) eliminates(g *graph.Graph, n *graph.Node) bool {
-	made := 0
-	for _, v := range n.Inputs {
-		if u.made(v) {
-			made++
-		}
-	}
-	return u.of(n.Output(1)) == 0 && n.Output(0) != graph.NoValue && !g.Values[n.Output(0)].Output && made == 1
-}
-
-// dropsNothing reports whether a Dropout is known to give its data: before operator set 12 it is
-// defined for inference only.
-func dropsNothing(g *graph.Graph, n *graph.Node) bool {
-	return n.Input(2) == graph.NoValue || isZero(g, n.Input(2)) || n.Input(1) != graph.NoValue && isZero(g, n.Input(1))
-}
-
-// isZero reports whether the file says that all bytes of a value are zero.
-func isZero(g *graph.Graph, v graph.ValueID) bool {
-	t := Contents(g, v)
-	if t == nil || t.Source == nil {
-		return false
-	}
-	raw, err := t.Source.Bytes()
-	return err == nil && !slices.ContainsFunc(raw, func(b byte) bool { return b != 0 })
-}
-
-// Contents returns what the file says of a value that no input can change; nil for others.
-func Contents(g *graph.Graph, v graph.ValueID) *graph.TensorData {
-	value := &g.Values[v]
-	switch {
-	case value.IsConstant():
-		return value.Data
-	case value.Def != graph.NoNode && IsConstant(g, value.Def):
-		return g.Nodes[value.Def].TensorAttr("value")
-	}
-	return nil
-}
-
-func isConstant(g *graph.Graph, v graph.ValueID) bool {
-	value := &g.Values[v]
-	return value.IsConstant() || value.Def != graph.NoNode && int(value.Def) < len(g.Nodes) && IsConstant(g, value.Def)
-}
-
-// Eliminated marks the Dropout nodes, by node, that stock ONNX Runtime replaces by their data from
-// the basic level of optimization on.
-func Eliminated(g *graph.Graph) []bool {
-	out, found := make([]bool, len(g.Nodes)), findUses(g, g.Nodes)
-	for i, n := range g.Nodes {
-		out[i] = n.Kind == op.Dropout && found.eliminates(g, n)
-	}
-	return out
-}
-
-// LostDropouts lists those among them that may drop something: with them the runtime's numbers are
-// those without dropout.
-func LostDropouts(g *graph.Graph) []graph.NodeID {
-	var out []graph.NodeID
-	found := findUses(g, g.Nodes)
-	for i, n := range g.Nodes {
-		if found.removes(g, n) {
-			out = append(out, graph.NodeID(i))
-		}
-	}
-	return out
-}
-
-// halves marks the values h of patterns h * (1 + tanh(...)) that other nodes read, too, while h is
-// a product with a constant and the rest of the pattern has one reader each.
-func (u *uses) halves(g *graph.Graph, nodes []*graph.Node) []bool {
-	out := make([]bool, len(g.Values))
-	for _, n := range nodes {
-		if n.Kind != op.Mul {
-			continue
-		}
-		for slot, h := range n.Inputs {
-			sum, half := u.makes(n.Inputs[1-slot], op.Add), u.makes(h, op.Mul)
-			if sum == nil || half == nil || u.of(h) < 2 || u.of(n.Inputs[1-slot]) != 1 || !slices.ContainsFunc(half.Inputs, func(v graph.ValueID) bool { return isConstant(g, v) }) {
-				continue
-			}
-			out[h] = slices.ContainsFunc(sum.Inputs, func(v graph.ValueID) bool { return u.makes(v, op.Tanh) != nil && u.of(v) == 1 })
-		}
-	}
-	return out
 }

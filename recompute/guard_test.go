@@ -10,6 +10,7 @@ import (
 	"memopt/graph"
 	"memopt/graph/live"
 	"memopt/graph/op"
+	"memopt/graph/ortsim"
 	"memopt/recompute"
 )
 
@@ -104,11 +105,11 @@ func TestGuardDropout(t *testing.T) {
 		require.Equal(t, c.want, added(r), c.name)
 		require.Equal(t, strings.Count(c.want, "_guard_size ")+strings.Count(c.want, "_zeros =")+strings.Count(c.want, " = Reshape("), r.GuardNodes, c.name)
 		require.Zero(t, r.AnchorNodes, c.name)
-		require.Empty(t, recompute.LostDropouts(r.Model.Graph), c.name)
+		require.Empty(t, ortsim.LostDropouts(r.Model.Graph), c.name)
 	}
 	bare := guardCase(t, fmt.Sprintf(dropoutStep, 8, 17, constants, operands), "drop", "dr", recompute.Options{})
 	require.Equal(t, clone, added(bare))
-	require.Len(t, recompute.LostDropouts(bare.Model.Graph), 1)
+	require.Len(t, ortsim.LostDropouts(bare.Model.Graph), 1)
 }
 
 // TestGuardClones: of two clones, the first is read for its data only. Guards stand in the forward
@@ -260,13 +261,13 @@ func TestEliminated(t *testing.T) {
 		found := false
 		for i, n := range m.Graph.Nodes {
 			if n.Kind == op.Dropout {
-				found = recompute.Eliminated(m.Graph)[i]
+				found = ortsim.Eliminated(m.Graph)[i]
 			} else {
-				require.False(t, recompute.Eliminated(m.Graph)[i])
+				require.False(t, ortsim.Eliminated(m.Graph)[i])
 			}
 		}
 		require.Equal(t, c.eliminated, found, c.text)
-		require.Equal(t, c.now, len(recompute.LostDropouts(m.Graph)) > 0, c.text)
+		require.Equal(t, c.now, len(ortsim.LostDropouts(m.Graph)) > 0, c.text)
 	}
 }
 

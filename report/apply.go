@@ -5,6 +5,7 @@ import (
 	"io"
 
 	"memopt/planner"
+	"memopt/planner/anchor"
 	"memopt/recompute"
 )
 
@@ -54,7 +55,7 @@ type anchorPeakJSON struct {
 }
 
 // Apply says what a rewrite did. The CSV and Markdown forms have the fields of the table.
-func Apply(w io.Writer, format Format, out string, p *planner.Plan, r *recompute.Rewritten, anchoring *planner.Anchoring) error {
+func Apply(w io.Writer, format Format, out string, p *planner.Plan, r *recompute.Rewritten, anchoring *anchor.Anchoring) error {
 	j := applyJSON{Schema: ApplySchema, Out: out, Nodes: len(r.Model.Graph.Nodes), Clones: r.Clones, Placements: len(p.Placements), Guards: r.GuardNodes, Seeded: []string{}, Warnings: nonNil(p.Warnings)}
 	for _, id := range r.Seeded {
 		j.Seeded = append(j.Seeded, p.Analysis.Graph.NodeLabel(id))

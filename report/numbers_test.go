@@ -22,6 +22,7 @@ import (
 	"memopt/graph/op"
 	"memopt/internal/schematest"
 	"memopt/planner"
+	"memopt/planner/anchor"
 	"memopt/planner/pack"
 	"memopt/planner/remat"
 	"memopt/recompute"
@@ -90,7 +91,7 @@ func distinctPlan(t *testing.T) *planner.Plan {
 	p.Step, p.Recompute, p.Overhead = planner.Cost{Nodes: 31, FLOPs: 32, Seconds: 33}, planner.Cost{Nodes: 34, FLOPs: 35, Seconds: 36}, 0.37
 	p.Bound, p.Solver = &planner.Bound{Overhead: 0.041, Gap: 0.042, Optimal: true}, "a solver"
 	p.Next = &planner.NextStep{Live: 51, Arena: 52, Overhead: 0.53}
-	p.Runtime = &planner.Anchoring{Base: 1061, BaseArena: 1062, Bare: 1063, Anchored: 1064, AnchoredArena: 1065}
+	p.Runtime = &anchor.Anchoring{Base: 1061, BaseArena: 1062, Bare: 1063, Anchored: 1064, AnchoredArena: 1065}
 	p.Planned.Hidden = 1067
 	p.Warnings, p.Unbound = []string{"a warning"}, []string{"m"}
 	return p
@@ -234,7 +235,7 @@ func TestApplyNumbers(t *testing.T) {
 	p := distinctPlan(t)
 	p.Placements = make([]recompute.Placement, 7)
 	r := &recompute.Rewritten{Model: p.Model, Clones: 71, AnchorNodes: 72, GuardNodes: 77, Seeded: []graph.NodeID{2}}
-	anchoring := &planner.Anchoring{Anchors: make([]recompute.Anchor, 8), Nodes: 5_000_000, Base: 73, Bare: 74, Anchored: 75, BaseArena: 78, AnchoredArena: 79, Simulated: true}
+	anchoring := &anchor.Anchoring{Anchors: make([]recompute.Anchor, 8), Nodes: 5_000_000, Base: 73, Bare: 74, Anchored: 75, BaseArena: 78, AnchoredArena: 79, Simulated: true}
 	p.Options.Budget = &planner.Budget{Total: 1105}
 	form := func(f Format) func(io.Writer) error {
 		return func(w io.Writer) error { return Apply(w, f, "out.onnx", p, r, anchoring) }

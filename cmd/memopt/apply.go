@@ -11,13 +11,14 @@ import (
 	"memopt/graph/live"
 	"memopt/graph/onnx"
 	"memopt/planner"
+	"memopt/planner/anchor"
 	"memopt/recompute"
 	"memopt/report"
 )
 
 func (a *app) applyCommand() *cobra.Command {
 	var sel selectionFlags
-	var out, external, anchor string
+	var out, external, anchors string
 	cmd := &cobra.Command{
 		Use:   "apply MODEL -o OUT",
 		Short: "Rewrite the graph so that it recomputes what a plan says",
@@ -48,10 +49,10 @@ are placed where the simulated peak in stock ONNX Runtime's default order falls.
 			if out == "" {
 				return usage("apply: -o OUT is missing: where to write the rewritten model")
 			}
-			if anchor != "on" && anchor != "off" {
-				return usage("--anchor %q: wanted on or off", anchor)
+			if anchors != "on" && anchors != "off" {
+				return usage("--anchor %q: wanted on or off", anchors)
 			}
-			if anchor == "off" && sel.in == ortName {
+			if anchors == "off" && sel.in == ortName {
 				return usage("--budget-in ort and --anchor off exclude each other: without anchors a plan saves nothing in ONNX Runtime")
 			}
 			threshold, err := parseThreshold(external)
@@ -66,8 +67,8 @@ are placed where the simulated peak in stock ONNX Runtime's default order falls.
 			if a.ctx.Err() == nil {
 				a.keeper.release() // an interrupted search's plan is written, the writing of one that was done is what is interrupted
 			}
-			var anchoring *planner.Anchoring
-			if anchor == "on" {
+			var anchoring *anchor.Anchoring
+			if anchors == "on" {
 				if anchoring, err = a.anchor(p); err != nil {
 					return err
 				}
@@ -89,7 +90,7 @@ are placed where the simulated peak in stock ONNX Runtime's default order falls.
 		},
 	}
 	sel.register(cmd.Flags())
-	cmd.Flags().StringVar(&anchor, "anchor", "on", "on: keep the saving in ONNX Runtime's default order; off: a bare rewrite")
+	cmd.Flags().StringVar(&anchors, "anchor", "on", "on: keep the saving in ONNX Runtime's default order; off: a bare rewrite")
 	cmd.Flags().StringVarP(&out, "out", "o", "", "where to write the rewritten model; - is standard output")
 	cmd.Flags().StringVar(&external, "external-data", "", "move tensors of at least this size to OUT.data, for example 1MiB")
 	return cmd
@@ -97,7 +98,7 @@ are placed where the simulated peak in stock ONNX Runtime's default order falls.
 
 // anchor decides about the anchors of a plan. What keeps the saving from a runtime is said on the
 // error stream.
-func (a *app) anchor(p *planner.Plan) (*planner.Anchoring, error) {
+func (a *app) anchor(p *planner.Plan) (*anchor.Anchoring, error) {
 	anchoring, err := p.Anchor()
 	if err != nil {
 		return nil, &exitError{exitInternal, err}
@@ -110,7 +111,7 @@ func (a *app) anchor(p *planner.Plan) (*planner.Anchoring, error) {
 }
 
 // warnBudget says that a file does not stay within the budget in stock ONNX Runtime.
-func (a *app) warnBudget(p *planner.Plan, anchoring *planner.Anchoring) {
+func (a *app) warnBudget(p *planner.Plan, anchoring *anchor.Anchoring) {
 	limit, fits := p.RuntimeBudget(anchoring)
 	if fits {
 		return
@@ -126,7 +127,7 @@ func (a *app) warnBudget(p *planner.Plan, anchoring *planner.Anchoring) {
 // rewrite applies a plan, with anchors unless there are none to be, and records it in the metadata.
 // stock says that the graph is for stock ONNX Runtime, too: it is guarded against what that would
 // do to its numbers.
-func (a *app) rewrite(l *loaded, p *planner.Plan, anchoring *planner.Anchoring, stock bool) (*recompute.Rewritten, error) {
+func (a *app) rewrite(l *loaded, p *planner.Plan, anchoring *anchor.Anchoring, stock bool) (*recompute.Rewritten, error) {
 	opts := recompute.Options{Seed: a.global.seed, Guard: stock}
 	if anchoring != nil {
 		opts.Anchors = anchoring.Anchors
@@ -162,7 +163,7 @@ func (a *app) writeModel(out string, m *graph.Model, opts onnx.Options) error {
 
 // reportApply says what was done; on the error stream when the model went to
 // standard output.
-func (a *app) reportApply(format report.Format, out string, p *planner.Plan, r *recompute.Rewritten, anchoring *planner.Anchoring) error {
+func (a *app) reportApply(format report.Format, out string, p *planner.Plan, r *recompute.Rewritten, anchoring *anchor.Anchoring) error {
 	w := a.stdio.out
 	if out == "-" {
 		w = a.stdio.err

@@ -13,6 +13,7 @@ import (
 	"memopt/graph/live"
 	"memopt/graph/op"
 	"memopt/planner"
+	"memopt/planner/anchor"
 	"memopt/recompute"
 )
 
@@ -27,7 +28,7 @@ type execution struct {
 	// model.
 	differentiated bool
 	// anchoring is what holds the planned graph's order in ONNX Runtime; nil elsewhere.
-	anchoring *planner.Anchoring
+	anchoring *anchor.Anchoring
 	origins   []string // by node of the planned graph: what a clone is a clone of, else ""; nil where nothing is changed
 	set       *dataset.Set
 	inputs    map[string]*executor.Tensor
@@ -90,7 +91,7 @@ func (a *app) planExecution(x *execution, name string, sel *selectionFlags, ex *
 	x.plan = p
 	x.baseline = verify.Side{Model: x.l.Model, Types: x.l.types, Order: p.Analysis.Order, Dims: x.l.dims}
 	x.planned = x.baseline
-	var anchoring *planner.Anchoring
+	var anchoring *anchor.Anchoring
 	if ex.backend == ortName && (len(p.Placements) > 0 || c.options.Budget != nil) { // which orders nodes by itself, as memopt's own executor does not
 		if anchoring, err = a.anchor(p); err != nil {
 			return err

@@ -5,6 +5,7 @@ import (
 
 	"memopt/graph"
 	"memopt/graph/live"
+	"memopt/graph/ortsim"
 	"memopt/report"
 )
 
@@ -62,7 +63,7 @@ func (a *app) inspect(format report.Format, l *loaded, by string, top int) error
 			return invalid(err)
 		}
 		if b.Kind == live.YieldBoundary {
-			order = live.MemoryEfficientOrder(l.Graph, b.Node)
+			order = ortsim.MemoryEfficientOrder(l.Graph, b.Node)
 		}
 		in.Boundary, in.Backward = &b, live.Split(l.Graph, b, order)
 		in.Order = order

@@ -13,9 +13,9 @@ import (
 	"memopt/executor/verify"
 	"memopt/graph"
 	"memopt/graph/onnx"
+	"memopt/graph/ortsim"
 	"memopt/internal/cleanup"
 	"memopt/internal/memlimit"
-	"memopt/planner"
 	"memopt/recompute"
 	"memopt/report"
 )
@@ -94,7 +94,7 @@ func (a *app) openORT(side verify.Side, x *execution, ex *execFlags, opts verify
 
 // warnDropouts says, once, that stock ONNX Runtime takes Dropout nodes of a graph out.
 func (a *app) warnDropouts(g *graph.Graph, level ort.Level) {
-	lost := recompute.LostDropouts(g)
+	lost := ortsim.LostDropouts(g)
 	if len(lost) == 0 || level == ort.Disable || a.saidDropouts {
 		return
 	}
@@ -140,10 +140,10 @@ func ortInputs(side verify.Side, inputs map[string]*executor.Tensor) []ort.Named
 // Runtime to say.
 func (a *app) predictORT(x *execution, side verify.Side, o executor.Options) executor.Prediction {
 	out := executor.Prediction{PeakNode: graph.NoNode}
-	peak, arena, err := planner.RuntimePeak(side.Model, side.Types, side.Dims)
+	peak, err := ortsim.Simulate(side.Model, side.Dims)
 	known := err == nil
 	if w := x.anchoring; w != nil && w.Simulated && x.changed && side.Model == x.planned.Model {
-		peak, arena, known = w.Anchored, w.AnchoredArena, true // which knows what shapes the file leaves open
+		peak, known = ortsim.Peaks{Live: w.Anchored, Arena: w.AnchoredArena}, true // which knows what shapes the file leaves open
 	}
 	o.Order, o.Dims, o.MemLimit = side.Order, side.Dims, 0
 	s, err := executor.Open(a.ctx, side.Model, side.Types, null.Device{}, o)
@@ -154,7 +154,7 @@ func (a *app) predictORT(x *execution, side verify.Side, o executor.Options) exe
 		a.warn("no peak is predicted: %v", err)
 	}
 	if known {
-		out.Live, out.Arena, out.PeakNode = peak, arena, graph.NoNode
+		out.Live, out.Arena, out.PeakNode = peak.Live, peak.Arena, graph.NoNode
 	}
 	return out
 }

@@ -1,21 +1,13 @@
 // Package live answers questions about time: which nodes belong to the forward
-// half of a training graph and which to the backward half, in which order they
-// run, from which step to which a value lives, which activations are stashed for
-// the backward half, and how many bytes are live at the worst step.
+// half of a training graph and which to the backward half, from which step to which a value lives,
+// which activations are stashed for the backward half, and how many bytes are live at the worst
+// step.
 //
 // # Boundary
 //
 // [FindBoundary] looks for the place where the forward half ends: at
 // ORTModule's YieldOp, else where the model's metadata says, else at the loss.
 // [Split] then marks every node as forward or backward.
-//
-// # Orders
-//
-// [MemoryEfficientOrder] is the order in which ONNX Runtime's training build
-// executes a graph when its memory optimizer is on: the forward half by
-// depth-first search from the YieldOp, so that what is not needed for it is put
-// off, and the backward half breadth-first from there. Clusters, counts and
-// strategies of the optimizer depend on it, so it is reproduced to the node.
 //
 // # The memory model
 //

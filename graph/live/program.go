@@ -113,16 +113,16 @@ func (s *Step) inPlace() []int {
 	return op.Of(s.Kind).InPlace
 }
 
-// input returns operand i of the step, or NoValue.
-func (s *Step) input(i int) graph.ValueID {
+// Input returns operand i of the step, or NoValue.
+func (s *Step) Input(i int) graph.ValueID {
 	if i >= len(s.In) {
 		return graph.NoValue
 	}
 	return s.In[i]
 }
 
-// output0 returns the step's first output, or NoValue.
-func (s *Step) output0() graph.ValueID {
+// Output0 returns the step's first output, or NoValue.
+func (s *Step) Output0() graph.ValueID {
 	if len(s.Out) == 0 {
 		return graph.NoValue
 	}
@@ -132,7 +132,7 @@ func (s *Step) output0() graph.ValueID {
 // viewSource returns the value of which output 0 is a view, or NoValue.
 func (s *Step) viewSource() graph.ValueID {
 	if s.view() {
-		return s.input(0)
+		return s.Input(0)
 	}
 	return graph.NoValue
 }

@@ -122,7 +122,7 @@ func (s *simulation) start(p *Program) {
 func (s *simulation) views() {
 	for i := len(s.p.Steps) - 1; i >= 0; i-- {
 		step := &s.p.Steps[i]
-		if src, out := step.viewSource(), step.output0(); src != graph.NoValue && out != graph.NoValue {
+		if src, out := step.viewSource(), step.Output0(); src != graph.NoValue && out != graph.NoValue {
 			s.lastUse[src] = max(s.lastUse[src], s.lastUse[out])
 			s.pinned[src] = s.pinned[src] || s.pinned[out]
 		}
@@ -176,7 +176,7 @@ func (s *simulation) inPlaceRoot(at int32, step *Step, id graph.ValueID) graph.V
 		return graph.NoValue
 	}
 	for _, slot := range step.inPlace() {
-		in := step.input(slot)
+		in := step.Input(slot)
 		if in == graph.NoValue {
 			continue
 		}
@@ -190,12 +190,12 @@ func (s *simulation) inPlaceRoot(at int32, step *Step, id graph.ValueID) graph.V
 
 // inPlaceGain is what the step would save if it could write in place.
 func (s *simulation) inPlaceGain(step *Step) int64 {
-	out := step.output0()
+	out := step.Output0()
 	if out == graph.NoValue || s.t.Root[out] != out {
 		return 0
 	}
 	for _, slot := range step.inPlace() {
-		in := step.input(slot)
+		in := step.Input(slot)
 		if in != graph.NoValue && s.t.Root[in] != graph.NoValue && s.p.Bytes[s.t.Root[in]] == s.p.Bytes[out] {
 			return s.size(out)
 		}

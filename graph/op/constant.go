@@ -129,3 +129,20 @@ func eyeLikeRule(c *Ctx) {
 	c.wantRank(0, 2)
 	c.OutTensor(0, c.DTypeAttr("dtype", c.DType(0)), c.Shape(0))
 }
+
+// IsConstant reports whether a node only holds contents of the file.
+func IsConstant(g *graph.Graph, id graph.NodeID) bool {
+	return Of(g.Nodes[id].Kind).Has(ConstantRole)
+}
+
+// Contents returns what the file says of a value that no input can change; nil for others.
+func Contents(g *graph.Graph, v graph.ValueID) *graph.TensorData {
+	value := &g.Values[v]
+	switch {
+	case value.IsConstant():
+		return value.Data
+	case value.Def != graph.NoNode && IsConstant(g, value.Def):
+		return g.Nodes[value.Def].TensorAttr("value")
+	}
+	return nil
+}

@@ -11,6 +11,7 @@ import (
 
 	"memopt/graph"
 	"memopt/graph/live"
+	"memopt/graph/ortsim"
 )
 
 // The search for an order may visit minVisits nodes, and in large graphs visitsPerNode times as many
@@ -47,7 +48,7 @@ func Lean(ctx context.Context, m *graph.Model, b live.Boundary, start graph.Orde
 	if b.Kind == live.YieldBoundary {
 		yield = b.Node
 	}
-	s.construct(live.MemoryEfficientOrder(m.Graph, yield))
+	s.construct(ortsim.MemoryEfficientOrder(m.Graph, yield))
 	s.improve()
 	if s.err != nil {
 		return nil, s.err

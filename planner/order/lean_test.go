@@ -15,6 +15,7 @@ import (
 	"memopt/graph/graphtest"
 	"memopt/graph/live"
 	"memopt/graph/op"
+	"memopt/graph/ortsim"
 	_ "memopt/internal/rapidflags"
 	"memopt/symbolic"
 )
@@ -161,7 +162,7 @@ func usualPeak(t testing.TB, m *graph.Model, dims symbolic.Env) int64 {
 	usual, err := graph.Topological(m.Graph)
 	require.NoError(t, err)
 	if b.Kind == live.YieldBoundary {
-		usual = live.MemoryEfficientOrder(m.Graph, b.Node)
+		usual = ortsim.MemoryEfficientOrder(m.Graph, b.Node)
 	}
 	sizes, err := live.EvalSizes(m.Graph, dims)
 	require.NoError(t, err)
@@ -188,7 +189,7 @@ func TestLeanOfExamples(t *testing.T) {
 				b, err := live.FindBoundary(s)
 				require.NoError(t, err)
 				if b.Kind == live.YieldBoundary {
-					_, after = checkLean(t, s, live.MemoryEfficientOrder(s.Graph, b.Node), ex.Dims, 200_000)
+					_, after = checkLean(t, s, ortsim.MemoryEfficientOrder(s.Graph, b.Node), ex.Dims, 200_000)
 				}
 				t.Logf("peak %d, shuffled file %d, reordered %d", usual, before, after)
 				require.LessOrEqual(t, after, usual, "seed %d", seed)

@@ -1,10 +1,11 @@
-package live
+package ortsim
 
 import (
 	"cmp"
 	"slices"
 
 	"memopt/graph"
+	"memopt/graph/live"
 	"memopt/graph/op"
 )
 
@@ -16,39 +17,36 @@ import (
 // by their function bodies, whose nodes count as if they stood behind all others. The nodes must
 // stand in the file so that producers come before their readers.
 func DefaultOrder(g *graph.Graph) graph.Order {
-	p := &Program{Steps: make([]Step, len(g.Nodes)), Bytes: make([]int64, len(g.Values))}
+	p := &live.Program{Steps: make([]live.Step, len(g.Nodes)), Bytes: make([]int64, len(g.Values))}
 	for i := range g.Nodes {
-		p.Steps[i] = NewStep(g, graph.NodeID(i), &Sizes{})
+		p.Steps[i] = live.NewStep(g, graph.NodeID(i), &live.Sizes{})
 	}
 	for _, d := range g.Outputs {
 		p.Outputs = append(p.Outputs, d.Value)
 	}
 	order := make(graph.Order, len(g.Nodes))
-	for i, step := range p.DefaultOrder() {
+	for i, step := range new(orderer).run(p) {
 		order[i] = graph.NodeID(step)
 	}
 	return order
 }
 
-// DefaultOrder is the order of DefaultOrder for a program whose steps stand in the order of the
-// file that it is to be written to. Step i of the result is the step of the program that runs as
-// the i-th.
-func (p *Program) DefaultOrder() []int32 { return new(DefaultOrderer).Order(p) }
-
-// DefaultOrderer computes the default order of one program after the other in the same memory. The
-// zero value is ready for use and computes the order where all optimizations are off.
-type DefaultOrderer struct {
-	// Basic takes Identity nodes out before the walk, as ONNX Runtime does from the basic level of
+// orderer computes the default order of one program after the other in the same memory. Its zero
+// value computes the order where all optimizations are off. The steps of a program stand in the
+// order of the file that it is to be written to.
+type orderer struct {
+	// basic takes Identity nodes out before the walk, as ONNX Runtime does from the basic level of
 	// optimization on, unless the value that it copies has other readers and the copy is a graph
 	// output. They follow what they copy.
-	Basic bool
-	// Reverse turns every preference of the walk around. No runtime does so, but what peaks low in
+	basic bool
+	// reverse turns every preference of the walk around. No runtime does so, but what peaks low in
 	// either order does not depend on how nodes are numbered, which changes when a runtime fuses
 	// them.
-	Reverse bool
-	// Numbered says that the steps stand in the order of ONNX Runtime's numbers: what it expands
+	reverse bool
+	// numbered says that the steps stand in the order of ONNX Runtime's numbers: what it expands
 	// has its place among them.
-	Numbered bool
+	numbered bool
+	given    bool // the steps run as they stand
 
 	def       []int32    // by value: its producer, or -1
 	reads     []int32    // by value: how many operands it is
@@ -64,25 +62,33 @@ type DefaultOrderer struct {
 	order     []int32
 }
 
-// Order returns the default order of a program. It is good until the next call.
-func (o *DefaultOrderer) Order(p *Program) []int32 {
-	o.index(p)
+// run returns the default order of a program: step i of the result runs as the i-th. It is good
+// until the next call.
+func (o *orderer) run(p *live.Program) []int32 {
 	n := len(p.Steps)
-	o.seen, o.order, o.stack, o.late = zeroed(o.seen, n), o.order[:0], o.stack[:0], o.late[:0]
+	if o.given {
+		o.order = o.order[:0]
+		for i := range n {
+			o.order = append(o.order, int32(i))
+		}
+		return o.order
+	}
+	o.index(p)
+	o.seen, o.order, o.stack, o.late = resized(o.seen, n), o.order[:0], o.stack[:0], o.late[:0]
 	for i := range p.Steps {
 		switch {
 		case isConstant(&p.Steps[i]):
 			o.seen[i] = true
 			o.order = append(o.order, int32(i))
 		case o.read[i], o.removed[i]:
-		case !o.Numbered && Expands(p.Steps[i].Kind):
+		case !o.numbered && expands(p.Steps[i].Kind):
 			o.late = append(o.late, int32(i))
 		default:
 			o.stack = append(o.stack, int32(i))
 		}
 	}
 	o.stack = append(o.stack, o.late...)
-	if o.Reverse {
+	if o.reverse {
 		slices.Reverse(o.stack)
 	}
 	for len(o.stack) > 0 {
@@ -107,7 +113,7 @@ func (o *DefaultOrderer) Order(p *Program) []int32 {
 }
 
 // emit appends a step and the copies of what it makes that were taken out.
-func (o *DefaultOrderer) emit(step int32) {
+func (o *orderer) emit(step int32) {
 	o.order = append(o.order, step)
 	i, _ := slices.BinarySearchFunc(o.followers, step, func(f [2]int32, step int32) int { return cmp.Compare(f[0], step) })
 	for ; i < len(o.followers) && o.followers[i][0] == step; i++ {
@@ -115,26 +121,26 @@ func (o *DefaultOrderer) emit(step int32) {
 	}
 }
 
-func isConstant(s *Step) bool { return op.Of(s.Kind).Has(op.ConstantRole) }
+func isConstant(s *live.Step) bool { return op.Of(s.Kind).Has(op.ConstantRole) }
 
-// Expands reports whether ONNX Runtime's inference build runs the operator's function body, whose
+// expands reports whether ONNX Runtime's inference build runs the operator's function body, whose
 // nodes are numbered behind all others.
-func Expands(k graph.Kind) bool {
+func expands(k graph.Kind) bool {
 	return k == op.SoftmaxCrossEntropyLoss || k == op.NegativeLogLikelihoodLoss
 }
 
 // rank is what ONNX Runtime sorts a step by.
-func (o *DefaultOrderer) rank(p *Program, step int32) int32 {
-	if !o.Numbered && Expands(p.Steps[step].Kind) {
+func (o *orderer) rank(p *live.Program, step int32) int32 {
+	if !o.numbered && expands(p.Steps[step].Kind) {
 		return step + int32(len(p.Steps))
 	}
 	return step
 }
 
 // index lists the producers of every step.
-func (o *DefaultOrderer) index(p *Program) {
+func (o *orderer) index(p *live.Program) {
 	o.define(p)
-	o.read, o.start, o.producers = zeroed(o.read, len(p.Steps)), zeroed(o.start, len(p.Steps)+1), o.producers[:0]
+	o.read, o.start, o.producers = resized(o.read, len(p.Steps)), resized(o.start, len(p.Steps)+1), o.producers[:0]
 	for i := range p.Steps {
 		from := len(o.producers)
 		if !o.removed[i] {
@@ -147,7 +153,7 @@ func (o *DefaultOrderer) index(p *Program) {
 		}
 		own := o.producers[from:]
 		slices.SortFunc(own, func(a, b int32) int { return cmp.Compare(o.rank(p, a), o.rank(p, b)) })
-		if o.Reverse {
+		if o.reverse {
 			slices.Reverse(own)
 		}
 		o.producers = o.producers[:from+len(slices.Compact(own))]
@@ -156,9 +162,9 @@ func (o *DefaultOrderer) index(p *Program) {
 }
 
 // define finds the producer of every value, and the Identity steps that are taken out.
-func (o *DefaultOrderer) define(p *Program) {
-	o.def, o.reads, o.returned = zeroed(o.def, len(p.Bytes)), zeroed(o.reads, len(p.Bytes)), zeroed(o.returned, len(p.Bytes))
-	o.removed, o.followers = zeroed(o.removed, len(p.Steps)), o.followers[:0]
+func (o *orderer) define(p *live.Program) {
+	o.def, o.reads, o.returned = resized(o.def, len(p.Bytes)), resized(o.reads, len(p.Bytes)), resized(o.returned, len(p.Bytes))
+	o.removed, o.followers = resized(o.removed, len(p.Steps)), o.followers[:0]
 	for i := range o.def {
 		o.def[i] = -1
 	}
@@ -180,9 +186,9 @@ func (o *DefaultOrderer) define(p *Program) {
 	slices.SortFunc(o.followers, func(a, b [2]int32) int { return cmp.Or(cmp.Compare(a[0], b[0]), cmp.Compare(a[1], b[1])) })
 }
 
-func (o *DefaultOrderer) defineOutputs(s *Step, at int32) {
-	in, out := s.input(0), s.output0()
-	if o.Basic && s.Kind == op.Identity && in != graph.NoValue && out != graph.NoValue && o.def[in] >= 0 &&
+func (o *orderer) defineOutputs(s *live.Step, at int32) {
+	in, out := s.Input(0), s.Output0()
+	if o.basic && s.Kind == op.Identity && in != graph.NoValue && out != graph.NoValue && o.def[in] >= 0 &&
 		!o.returned[in] && (!o.returned[out] || o.reads[in] == 1) {
 		o.removed[at] = true
 		o.def[out] = o.def[in]
@@ -195,3 +201,20 @@ func (o *DefaultOrderer) defineOutputs(s *Step, at int32) {
 		}
 	}
 }
+
+// Walk is an order in which the steps of a program run that no optimization changes.
+type Walk uint8
+
+const (
+	// Given is the order of the steps.
+	Given Walk = iota
+	// Unoptimized is the default order where all optimizations are off.
+	Unoptimized
+	// Basic is the default order where copies have been taken out.
+	Basic
+	// Reversed is Basic with all preferences of the walk turned around.
+	Reversed
+	numWalks
+)
+
+var walkers = [numWalks]orderer{Given: {given: true}, Basic: {basic: true}, Reversed: {basic: true, reverse: true}}

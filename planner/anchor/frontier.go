@@ -1,4 +1,4 @@
-package planner
+package anchor
 
 import (
 	"memopt/graph"
@@ -10,7 +10,7 @@ import (
 // frontier chooses the values that must be read through an anchor at step start, so that the steps
 // up to end wait for it: one for each that does not wait by another. A step that makes nothing of
 // size need not wait.
-func (b *anchorBuilder) frontier(start, end int, serial int32) []graph.ValueID {
+func (b *builder) frontier(start, end int, serial int32) []graph.ValueID {
 	for i := start; i < end; i++ {
 		for _, v := range b.program.Steps[i].In {
 			if v != graph.NoValue {
@@ -51,7 +51,7 @@ func (b *anchorBuilder) frontier(start, end int, serial int32) []graph.ValueID {
 }
 
 // choose adds a value to those of an anchor.
-func (b *anchorBuilder) choose(out []graph.ValueID, v graph.ValueID, start int, serial int32) []graph.ValueID {
+func (b *builder) choose(out []graph.ValueID, v graph.ValueID, start int, serial int32) []graph.ValueID {
 	b.stamp[v] = serial
 	if b.def[v] >= int32(start) {
 		b.late[b.origin[v]] = serial
@@ -64,7 +64,7 @@ func reshapes(k graph.Kind) bool { return op.Of(k).View && k != op.Identity }
 
 // ready reports whether a value can be read through an anchor at step start: it is there by then,
 // or made by a view that does not wait for the anchor.
-func (b *anchorBuilder) ready(v graph.ValueID, start int) bool {
+func (b *builder) ready(v graph.ValueID, start int) bool {
 	d := b.def[v]
 	if d >= 0 && !b.activation(v) {
 		return false
@@ -74,10 +74,10 @@ func (b *anchorBuilder) ready(v graph.ValueID, start int) bool {
 
 // activation reports whether a value is, or shows, what a node has made: of views of weights the
 // shapes must stay known, or runtimes would fuse other nodes than without anchors.
-func (b *anchorBuilder) activation(v graph.ValueID) bool { return b.active[v] }
+func (b *builder) activation(v graph.ValueID) bool { return b.active[v] }
 
 // shows works that out for what a step makes, from what is known of its operands.
-func (a *anchorSearch) shows(v graph.ValueID, s *live.Step) bool {
+func (a *search) shows(v graph.ValueID, s *live.Step) bool {
 	if !reshapes(s.Kind) || len(s.In) == 0 || s.In[0] == graph.NoValue {
 		return !a.program.Persistent[v]
 	}
@@ -87,8 +87,8 @@ func (a *anchorSearch) shows(v graph.ValueID, s *live.Step) bool {
 // kept adds the forward values of size that a step is the first to read: through an anchor their
 // shapes are no longer known, and what is made of them does not take over buffers from the forward
 // half, which would have to stay allocated until then.
-func (b *anchorBuilder) kept(out []graph.ValueID, i, start int, serial int32) []graph.ValueID {
-	g := b.p.Analysis.Graph
+func (b *builder) kept(out []graph.ValueID, i, start int, serial int32) []graph.ValueID {
+	g := b.g
 	for _, v := range b.program.Steps[i].In[:b.step[i].inputs] {
 		if v == graph.NoValue || b.def[v] < 0 || b.def[v] >= int32(start) || b.step[b.def[v]].moves || b.alias[v] != v || b.stamp[v] == serial || b.program.Persistent[v] ||
 			!b.loose(v) || !b.activation(v) || b.program.Bytes[v] < b.small || recompute.Anchorable(&g.Values[b.origin[v]]) != "" {
@@ -101,7 +101,7 @@ func (b *anchorBuilder) kept(out []graph.ValueID, i, start int, serial int32) []
 
 // waits reports whether a step reads through the anchor at step start or from a step that waits for
 // it.
-func (b *anchorBuilder) waits(i, start int, serial int32) bool {
+func (b *builder) waits(i, start int, serial int32) bool {
 	for slot, v := range b.program.Steps[i].In {
 		if v == graph.NoValue {
 			continue
@@ -117,7 +117,7 @@ func (b *anchorBuilder) waits(i, start int, serial int32) bool {
 }
 
 // makes is the size of the largest output of a step.
-func (a *anchorSearch) makes(i int) int64 {
+func (a *search) makes(i int) int64 {
 	var most int64
 	for _, v := range a.program.Steps[i].Out {
 		if v != graph.NoValue {
@@ -130,8 +130,8 @@ func (a *anchorSearch) makes(i int) int64 {
 // handle is the input of a step that an anchor at step start is best put on, or NoValue: of those
 // that are there by then the one with the most readers, what a node has made before what the graph
 // is given. Weights in the file are left alone: runtimes prepare them once for all steps.
-func (b *anchorBuilder) handle(i, start int) graph.ValueID {
-	g := b.p.Analysis.Graph
+func (b *builder) handle(i, start int) graph.ValueID {
+	g := b.g
 	best, bestScore := graph.NoValue, int32(-1)
 	for _, v := range b.program.Steps[i].In[:b.step[i].inputs] {
 		if v == graph.NoValue || b.origin[v] == graph.NoValue || !b.ready(v, start) || b.fuses(v) {
@@ -155,7 +155,7 @@ func (b *anchorBuilder) handle(i, start int) graph.ValueID {
 // sinks lists a value of every step from last to start that makes something, or reads something, of
 // size, and whose results no step before start reads. Of forward steps only those count whose input
 // could be freed by start; where there are no others, all do.
-func (b *anchorBuilder) sinks(last, start int) []graph.ValueID {
+func (b *builder) sinks(last, start int) []graph.ValueID {
 	var out, rest []graph.ValueID
 	b.looked += start - last
 	for i := last; i < start; i++ {
@@ -180,7 +180,7 @@ func (b *anchorBuilder) sinks(last, start int) []graph.ValueID {
 // fuses reports whether ONNX Runtime may make one Gemm, which rounds in another way, of the MatMul
 // that makes a value and the Add that alone reads it. An anchor between the two would change the
 // numbers.
-func (a *anchorSearch) fuses(v graph.ValueID) bool {
+func (a *search) fuses(v graph.ValueID) bool {
 	d := a.def[v]
 	if d < 0 || a.program.Steps[d].Kind != op.MatMul || a.step[d].firstRead != a.step[d].lastRead {
 		return false
@@ -190,7 +190,7 @@ func (a *anchorSearch) fuses(v graph.ValueID) bool {
 
 // frees reports whether a step reads a value of size that no step from start on needs, and that is
 // larger than what the step makes of it, as the shape of an activation is read.
-func (a *anchorSearch) frees(i, start int) bool {
+func (a *search) frees(i, start int) bool {
 	for _, v := range a.program.Steps[i].In {
 		if v != graph.NoValue && !a.program.Persistent[v] && a.program.Bytes[v] >= a.small && a.program.Bytes[v] > a.makes(i) && int(a.lastUse[v]) < start {
 			return true
@@ -200,8 +200,8 @@ func (a *anchorSearch) frees(i, start int) bool {
 }
 
 // tensorOf is the first output of a step that Size can be asked of.
-func (b *anchorBuilder) tensorOf(i int) graph.ValueID {
-	g := b.p.Analysis.Graph
+func (b *builder) tensorOf(i int) graph.ValueID {
+	g := b.g
 	for _, v := range b.program.Steps[i].Out {
 		if v == graph.NoValue || b.origin[v] == graph.NoValue || b.program.Persistent[v] {
 			continue

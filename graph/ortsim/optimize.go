@@ -1,22 +1,19 @@
-package planner
+package ortsim
 
 import (
 	"slices"
 
 	"memopt/graph"
 	"memopt/graph/live"
-	"memopt/recompute"
 )
 
-// ortOptimizer rewrites a program as ONNX Runtime's optimizations at their default setting rewrite
+// optimizer rewrites a program as ONNX Runtime's optimizations at their default setting rewrite
 // its graph before they order it, as far as memory or the order depends on it: copies and repeated
 // work go, and what two or three nodes do is given to one, which is numbered behind all others. Its
 // graph_transformer_utils.cc has the passes and their order.
-type ortOptimizer struct {
-	node  []ortNode
-	same  []graph.ValueID // by value of the graph: the first one of equal small constants, or itself
-	fixed []bool          // by value of the graph: a constant
-	order live.DefaultOrderer
+type optimizer struct {
+	*Facts
+	order orderer
 
 	out     live.Program
 	in      []graph.ValueID // storage of the operands of out
@@ -31,24 +28,13 @@ type ortOptimizer struct {
 	equal   map[uint64]int32
 }
 
-func newORTOptimizer(g *graph.Graph) *ortOptimizer {
-	o := &ortOptimizer{node: make([]ortNode, len(g.Nodes)), same: sharedConstants(g), equal: map[uint64]int32{}}
-	o.order.Numbered = true
-	o.fixed = make([]bool, len(g.Values))
-	for v := range o.fixed {
-		o.fixed[v] = recompute.Contents(g, graph.ValueID(v)) != nil
-	}
-	classes := map[string]int32{}
-	eliminated := recompute.Eliminated(g)
-	for i, n := range g.Nodes {
-		o.node[i] = describeForORT(g, n, eliminated[i], classes)
-	}
-	return o
+func newOptimizer(f *Facts) *optimizer {
+	return &optimizer{Facts: f, order: orderer{numbered: true}, equal: map[uint64]int32{}}
 }
 
 // rewrite returns the program as it is after the optimizations, and the order in which its steps
 // run. Both are good until the next call.
-func (o *ortOptimizer) rewrite(p *live.Program) (*live.Program, []int32) {
+func (o *optimizer) rewrite(p *live.Program) (*live.Program, []int32) {
 	o.load(p)
 	o.removeCopies()
 	o.mergeEqual(o.compact())
@@ -64,7 +50,7 @@ func (o *ortOptimizer) rewrite(p *live.Program) (*live.Program, []int32) {
 }
 
 // pass offers every step to a fusion, in the order of execution.
-func (o *ortOptimizer) pass(fuse func(at int32)) {
+func (o *optimizer) pass(fuse func(at int32)) {
 	for _, at := range o.compact() {
 		if !o.gone[at] {
 			fuse(at)
@@ -73,7 +59,7 @@ func (o *ortOptimizer) pass(fuse func(at int32)) {
 }
 
 // load copies a program.
-func (o *ortOptimizer) load(p *live.Program) {
+func (o *optimizer) load(p *live.Program) {
 	o.out.Bytes, o.out.Persistent, o.out.Outputs = p.Bytes, p.Persistent, append(o.out.Outputs[:0], p.Outputs...)
 	o.as, o.results = resized(o.as, len(p.Bytes)), resized(o.results, len(p.Bytes))
 	copy(o.as, o.same)
@@ -94,11 +80,11 @@ func (o *ortOptimizer) load(p *live.Program) {
 
 // expand puts what ONNX Runtime replaces by function bodies behind all others: it does so between
 // the basic level and the next.
-func (o *ortOptimizer) expand() {
+func (o *optimizer) expand() {
 	n := len(o.out.Steps)
 	o.out.Steps = slices.Grow(o.out.Steps, n)
 	for i := range n {
-		if live.Expands(o.out.Steps[i].Kind) {
+		if expands(o.out.Steps[i].Kind) {
 			o.out.Steps = append(o.out.Steps, o.out.Steps[i])
 			o.gone[i] = true
 		}
@@ -107,7 +93,7 @@ func (o *ortOptimizer) expand() {
 }
 
 // append adds a step with operands of its own.
-func (o *ortOptimizer) append(s live.Step) int32 {
+func (o *optimizer) append(s live.Step) int32 {
 	from := len(o.in)
 	o.in = append(o.in, s.In...)
 	s.In = o.in[from:len(o.in):len(o.in)]
@@ -116,7 +102,7 @@ func (o *ortOptimizer) append(s live.Step) int32 {
 }
 
 // count finds where values are made and how often they are read.
-func (o *ortOptimizer) count() {
+func (o *optimizer) count() {
 	n := len(o.out.Bytes)
 	o.def, o.reads, o.reader = resized(o.def, n), resized(o.reads, n), resized(o.reader, n)
 	for v := range o.def {
@@ -138,7 +124,7 @@ func (o *ortOptimizer) count() {
 }
 
 // compact takes out the steps that are gone, and returns the order of the others.
-func (o *ortOptimizer) compact() []int32 {
+func (o *optimizer) compact() []int32 {
 	kept := o.out.Steps[:0]
 	for i := range o.out.Steps {
 		if s := o.out.Steps[i]; !o.gone[i] {
@@ -153,12 +139,12 @@ func (o *ortOptimizer) compact() []int32 {
 	o.out.Steps = kept
 	o.gone = resized(o.gone, len(kept))
 	o.count()
-	return o.order.Order(&o.out)
+	return o.order.run(&o.out)
 }
 
 // removeCopies takes out the steps that only copy, unless what they copy has other readers and the
 // copy is returned.
-func (o *ortOptimizer) removeCopies() {
+func (o *optimizer) removeCopies() {
 	for i := range o.out.Steps {
 		s := &o.out.Steps[i]
 		if s.Node == graph.NoNode || !o.node[s.Node].copies || s.In[0] == graph.NoValue || s.Out[0] == graph.NoValue || len(s.Out) > 1 && !o.unused(s.Out[1]) {
@@ -180,13 +166,13 @@ func (o *ortOptimizer) removeCopies() {
 }
 
 // unused reports whether nobody wants a value.
-func (o *ortOptimizer) unused(v graph.ValueID) bool {
+func (o *optimizer) unused(v graph.ValueID) bool {
 	return v == graph.NoValue || o.reads[v] == 0 && !o.results[v]
 }
 
 // mergeEqual keeps one of all steps that do the same to the same, the one that runs first. Nothing
 // that is returned is merged.
-func (o *ortOptimizer) mergeEqual(order []int32) {
+func (o *optimizer) mergeEqual(order []int32) {
 	clear(o.equal)
 	for _, at := range order {
 		s := &o.out.Steps[at]
@@ -219,7 +205,7 @@ func (o *ortOptimizer) mergeEqual(order []int32) {
 }
 
 // foldConstants takes out what is computed of constants and of fixed shapes alone.
-func (o *ortOptimizer) foldConstants(order []int32) {
+func (o *optimizer) foldConstants(order []int32) {
 	o.folded = resized(o.folded, len(o.out.Bytes))
 	copy(o.folded, o.fixed)
 	for _, at := range order {
@@ -237,19 +223,19 @@ func (o *ortOptimizer) foldConstants(order []int32) {
 }
 
 // constant reports whether a step can be computed before the first run.
-func (o *ortOptimizer) constant(s *live.Step) bool {
+func (o *optimizer) constant(s *live.Step) bool {
 	return o.class(s) != 0 && len(s.In) > 0 && !slices.ContainsFunc(s.In, func(v graph.ValueID) bool { return v != graph.NoValue && !o.folded[v] })
 }
 
 // class is that of a step's node. Steps that stand in no graph are views and scalars of anchors,
 // which are never equal.
-func (o *ortOptimizer) class(s *live.Step) int32 {
+func (o *optimizer) class(s *live.Step) int32 {
 	if s.Node == graph.NoNode {
 		return 0
 	}
 	return o.node[s.Node].class
 }
 
-func (o *ortOptimizer) returns(s *live.Step) bool {
+func (o *optimizer) returns(s *live.Step) bool {
 	return slices.ContainsFunc(s.Out, func(v graph.ValueID) bool { return v != graph.NoValue && o.results[v] })
 }

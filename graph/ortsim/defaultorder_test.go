@@ -1,4 +1,4 @@
-package live_test
+package ortsim
 
 import (
 	"math/rand/v2"
@@ -65,7 +65,7 @@ func TestDefaultOrderIsTheRecursiveWalk(t *testing.T) {
 		seed := rapid.Uint64().Draw(t, "seed")
 		m := graphtest.Training(rand.New(rand.NewPCG(seed, 1)), graphtest.Options{Nodes: rapid.IntRange(5, 120).Draw(t, "nodes"),
 			Yield: rapid.Bool().Draw(t, "yield"), Layers: rapid.Bool().Draw(t, "layers")})
-		order := live.DefaultOrder(m.Graph)
+		order := DefaultOrder(m.Graph)
 		require.NoError(t, order.Check(m.Graph))
 		require.Equal(t, plainDefaultOrder(m.Graph), order)
 	})
@@ -97,12 +97,12 @@ step (float[4, 8] x, float[8, 8] w1, float[8, 8] w2, int64[4] t) => (float loss,
 		}
 		return out
 	}
-	require.Equal(t, []string{"f1", "f2", "loss", "d", "dw2", "out2", "da", "dw1", "out1"}, names(live.DefaultOrder(m.Graph)))
+	require.Equal(t, []string{"f1", "f2", "loss", "d", "dw2", "out2", "da", "dw1", "out1"}, names(DefaultOrder(m.Graph)))
 	sizes, err := live.EvalSizes(m.Graph, nil)
 	require.NoError(t, err)
-	basic := &live.DefaultOrderer{Basic: true}
+	basic := &orderer{basic: true}
 	var order graph.Order
-	for _, i := range basic.Order(live.NewProgram(m.Graph, graph.FileOrder(m.Graph), sizes)) {
+	for _, i := range basic.run(live.NewProgram(m.Graph, graph.FileOrder(m.Graph), sizes)) {
 		order = append(order, graph.NodeID(i))
 	}
 	require.NoError(t, order.Check(m.Graph))
@@ -114,9 +114,9 @@ func BenchmarkDefaultOrder(b *testing.B) {
 	sizes, err := live.EvalSizes(m.Graph, nil)
 	require.NoError(b, err)
 	p := live.NewProgram(m.Graph, graph.FileOrder(m.Graph), sizes)
-	o := &live.DefaultOrderer{Basic: true}
+	o := &orderer{basic: true}
 	for b.Loop() {
-		o.Order(p)
+		o.run(p)
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(p.Steps)), "ns/node")
 }

@@ -1,4 +1,4 @@
-package planner
+package ortsim
 
 import (
 	"slices"
@@ -8,11 +8,11 @@ import (
 	"memopt/graph/op"
 )
 
-// The fusions of ortOptimizer. Each is offered the steps in their order, and puts what it makes
+// The fusions of optimizer. Each is offered the steps in their order, and puts what it makes
 // behind all others.
 
 // addRow makes one step of a dense MatMul and the Add of a row behind it (matmul_add_fusion.cc).
-func (o *ortOptimizer) addRow(at int32) {
+func (o *optimizer) addRow(at int32) {
 	s := &o.out.Steps[at]
 	if s.Kind != op.MatMul || s.Node == graph.NoNode || !o.node[s.Node].dense {
 		return
@@ -33,7 +33,7 @@ func (o *ortOptimizer) addRow(at int32) {
 }
 
 // activate makes one step of a Gemm and the activation behind it (gemm_activation_fusion.cc).
-func (o *ortOptimizer) activate(at int32) {
+func (o *optimizer) activate(at int32) {
 	s := &o.out.Steps[at]
 	if s.Kind != op.Gemm && s.Kind != op.Conv {
 		return
@@ -53,14 +53,14 @@ func isActivation(k graph.Kind) bool {
 
 // transpose lets a MatMul read its operands as they are before a Transpose
 // (matmul_transpose_fusion.cc).
-func (o *ortOptimizer) transpose(at int32) {
+func (o *optimizer) transpose(at int32) {
 	if s := &o.out.Steps[at]; o.isProduct(s) {
 		o.readThrough(at)
 	}
 }
 
 // transposeGemm does so for Gemm (gemm_transpose_fusion.cc).
-func (o *ortOptimizer) transposeGemm(at int32) {
+func (o *optimizer) transposeGemm(at int32) {
 	if o.out.Steps[at].Kind == op.Gemm {
 		o.readThrough(at)
 	}
@@ -68,7 +68,7 @@ func (o *ortOptimizer) transposeGemm(at int32) {
 
 // readThrough replaces the first two operands of a step that a Transpose makes by the operand of
 // the Transpose.
-func (o *ortOptimizer) readThrough(at int32) {
+func (o *optimizer) readThrough(at int32) {
 	s := &o.out.Steps[at]
 	fused := live.Step{Node: s.Node, Kind: s.Kind, In: slices.Clone(s.In), Out: s.Out}
 	for slot, v := range s.In[:min(2, len(s.In))] {
@@ -83,7 +83,7 @@ func (o *ortOptimizer) readThrough(at int32) {
 }
 
 // scale makes a factor before or behind a product part of it (matmul_scale_fusion.cc).
-func (o *ortOptimizer) scale(at int32) {
+func (o *optimizer) scale(at int32) {
 	s := &o.out.Steps[at]
 	if !o.isProduct(s) {
 		return
@@ -105,20 +105,20 @@ func (o *ortOptimizer) scale(at int32) {
 	}
 }
 
-func (o *ortOptimizer) isProduct(s *live.Step) bool {
+func (o *optimizer) isProduct(s *live.Step) bool {
 	return s.Node != graph.NoNode && o.node[s.Node].matrix
 }
 
 // describe returns what is known of a step's node.
-func (o *ortOptimizer) describe(at int32) ortNode {
+func (o *optimizer) describe(at int32) nodeFacts {
 	if s := &o.out.Steps[at]; s.Node != graph.NoNode {
 		return o.node[s.Node]
 	}
-	return ortNode{}
+	return nodeFacts{}
 }
 
 // maker returns the step that makes a value, or -1.
-func (o *ortOptimizer) maker(v graph.ValueID) int32 {
+func (o *optimizer) maker(v graph.ValueID) int32 {
 	if v == graph.NoValue || o.def[v] < 0 || o.gone[o.def[v]] {
 		return -1
 	}
@@ -127,7 +127,7 @@ func (o *ortOptimizer) maker(v graph.ValueID) int32 {
 
 // onlyReader returns the one step that reads what a step makes, once; -1 where there are others or
 // its result is returned.
-func (o *ortOptimizer) onlyReader(s *live.Step) int32 {
+func (o *optimizer) onlyReader(s *live.Step) int32 {
 	v := s.Out[0]
 	if v == graph.NoValue || o.reads[v] != 1 || o.results[v] {
 		return -1
@@ -136,14 +136,14 @@ func (o *ortOptimizer) onlyReader(s *live.Step) int32 {
 }
 
 // unread counts one reader less, and takes out the step that nobody reads any more.
-func (o *ortOptimizer) unread(v graph.ValueID) {
+func (o *optimizer) unread(v graph.ValueID) {
 	if o.reads[v]--; o.reads[v] == 0 && !o.results[v] {
 		o.gone[o.def[v]] = true
 	}
 }
 
 // replace puts a step in the place of others.
-func (o *ortOptimizer) replace(s live.Step, others ...int32) {
+func (o *optimizer) replace(s live.Step, others ...int32) {
 	for _, at := range others {
 		o.gone[at] = true
 	}

@@ -1,4 +1,4 @@
-package planner
+package ortsim
 
 import (
 	"math/rand/v2"

@@ -1,4 +1,4 @@
-package planner
+package ortsim
 
 import (
 	"memopt/graph"
@@ -6,30 +6,35 @@ import (
 	"memopt/graph/op"
 )
 
-// ortArena simulates how ONNX Runtime assigns values to buffers before it runs a graph (its
-// allocation_planner.cc), and what is live then. Beside views and operators that write in place, a
-// value takes over the buffer of a dead one that has the same element size and, as far as shapes
-// are known, the same shape: the one that died last. Such a buffer stays allocated in between,
-// which the memory model of package live knows nothing of.
-type ortArena struct {
-	class    []int32   // by value of the program: values of one class have the same shape and element size; -1: unknown, or a scalar
-	returned []bool    // by value of the program: it is an output
-	space    [][]int64 // by node: blocks of workspace
-
-	root  []graph.ValueID // by value: whose buffer it lies in; NoValue: in none
-	reads []int32         // by value: how often it is read
-	uses  []int32         // by root: reads to come
-	start []int32         // by root: the position of the step that allocates it
-	end   []int32         // by root: the position of the last step that it is needed at
-	out   []bool          // by root: a graph output
-	free  [][]graph.ValueID
-	delta []int64
+// bufferPlanner assigns values to buffers as ONNX Runtime does before it runs a graph
+// (PlannerImpl in core/framework/allocation_planner.cc). Beside views and operators that write in
+// place, a value takes over the buffer of a dead one that has the same element size and, as far as
+// shapes are known, the same shape: the one that died last (FindReusableTensor). Such a buffer
+// stays allocated in between, which the memory model of package live knows nothing of.
+type bufferPlanner struct {
+	bufferPlan
+	shape    []Shape           // by value of the program
+	returned []bool            // by value of the program: it is an output
+	reads    []int32           // by value: how often it is read
+	uses     []int32           // by root: reads to come
+	free     [][]graph.ValueID // by shape: roots of dead buffers, the last to die last
 }
 
-// run returns the peak of a program whose steps run in an order. copies says that an Identity whose
-// result is a graph output copies.
-func (a *ortArena) run(p *live.Program, order []int32, classes int, copies bool) int64 {
-	a.reset(p, classes)
+// bufferPlan says which values of a program share a buffer, and when it is allocated.
+type bufferPlan struct {
+	root  []graph.ValueID // by value: whose buffer it lies in; NoValue: in none
+	start []int32         // by root: the position of the step that allocates it
+	end   []int32         // by root: the position of the last step that it is needed at; -1: to the end
+	out   []bool          // by root: a graph output
+	delta []int64         // scratch memory
+}
+
+// plan assigns the values of a program, whose steps run in an order, to buffers. shape has the
+// shapes of its values, of which there are so many; copies says that an Identity whose result is a
+// graph output copies. The plan is good until the next call.
+func (a *bufferPlanner) plan(p *live.Program, order []int32, shape []Shape, shapes int, copies bool) *bufferPlan {
+	a.shape = shape
+	a.reset(p, shapes)
 	for at, i := range order {
 		s := &p.Steps[i]
 		for slot, v := range s.Out {
@@ -48,7 +53,7 @@ func (a *ortArena) run(p *live.Program, order []int32, classes int, copies bool)
 			}
 		}
 	}
-	return a.peak(p, order)
+	return &a.bufferPlan
 }
 
 // forgotten reports whether an output that nobody reads stays allocated to the end, as further
@@ -58,14 +63,14 @@ func forgotten(s *live.Step, slot int) bool {
 	return slot > 0 && s.Kind != op.Split && s.Kind != op.BatchNormalization
 }
 
-func (a *ortArena) reset(p *live.Program, classes int) {
+func (a *bufferPlanner) reset(p *live.Program, shapes int) {
 	n := len(p.Bytes)
 	a.root, a.uses, a.start, a.end, a.out = resized(a.root, n), resized(a.uses, n), resized(a.start, n), resized(a.end, n), resized(a.out, n)
 	for v := range a.root {
 		a.root[v], a.end[v] = graph.NoValue, -1
 	}
-	if len(a.free) < classes {
-		a.free = make([][]graph.ValueID, classes)
+	if len(a.free) < shapes {
+		a.free = make([][]graph.ValueID, shapes)
 	}
 	for i := range a.free {
 		a.free[i] = a.free[i][:0]
@@ -94,7 +99,7 @@ func resized[T any](s []T, n int) []T {
 }
 
 // allocate gives an output a buffer: that of an input, of a dead value, or a new one.
-func (a *ortArena) allocate(p *live.Program, s *live.Step, slot int, v graph.ValueID, at int32, copies bool) {
+func (a *bufferPlanner) allocate(p *live.Program, s *live.Step, slot int, v graph.ValueID, at int32, copies bool) {
 	if a.returned[v] && (copies || s.Kind != op.Identity || a.reads[s.In[0]] > 1) {
 		a.root[v], a.start[v], a.out[v] = v, at, true
 		return
@@ -109,7 +114,7 @@ func (a *ortArena) allocate(p *live.Program, s *live.Step, slot int, v graph.Val
 			return
 		}
 	}
-	if c := a.classOf(v); c >= 0 && len(a.free[c]) > 0 {
+	if c := a.shapeOf(v); c >= 0 && len(a.free[c]) > 0 {
 		last := len(a.free[c]) - 1
 		root := a.free[c][last]
 		a.free[c] = a.free[c][:last]
@@ -123,31 +128,31 @@ func (a *ortArena) allocate(p *live.Program, s *live.Step, slot int, v graph.Val
 
 // reuse finds the buffer of an input for output 0: of a view, or one that may be written in place.
 // NoValue stands for memory that is not the arena's.
-func (a *ortArena) reuse(p *live.Program, s *live.Step, v graph.ValueID) (graph.ValueID, bool) {
+func (a *bufferPlanner) reuse(p *live.Program, s *live.Step, v graph.ValueID) (graph.ValueID, bool) {
 	if op.Of(s.Kind).View && len(s.In) > 0 && s.In[0] != graph.NoValue {
 		return a.root[s.In[0]], true
 	}
-	for _, slot := range ortInPlace(s.Kind) {
+	for _, slot := range inPlace(s.Kind) {
 		if slot >= len(s.In) || s.In[slot] == graph.NoValue {
 			continue
 		}
 		root := a.root[s.In[slot]]
-		if root != graph.NoValue && a.uses[root] == 1 && !a.out[root] && p.Bytes[root] == p.Bytes[v] && a.classOf(s.In[slot]) == a.classOf(v) && a.classOf(v) >= 0 {
+		if root != graph.NoValue && a.uses[root] == 1 && !a.out[root] && p.Bytes[root] == p.Bytes[v] && a.shapeOf(s.In[slot]) == a.shapeOf(v) && a.shapeOf(v) >= 0 {
 			return root, true
 		}
 	}
 	return graph.NoValue, false
 }
 
-func (a *ortArena) classOf(v graph.ValueID) int32 {
-	if int(v) < len(a.class) {
-		return a.class[v]
+func (a *bufferPlanner) shapeOf(v graph.ValueID) Shape {
+	if int(v) < len(a.shape) {
+		return a.shape[v]
 	}
-	return -1
+	return UnknownShape
 }
 
 // release counts a read.
-func (a *ortArena) release(v graph.ValueID, at int32) {
+func (a *bufferPlanner) release(v graph.ValueID, at int32) {
 	root := a.root[v]
 	if root == graph.NoValue {
 		return
@@ -157,15 +162,15 @@ func (a *ortArena) release(v graph.ValueID, at int32) {
 	}
 }
 
-func (a *ortArena) drop(root graph.ValueID, at int32) {
+func (a *bufferPlanner) drop(root graph.ValueID, at int32) {
 	a.end[root] = at
-	if c := a.classOf(root); c >= 0 {
+	if c := a.shapeOf(root); c >= 0 {
 		a.free[c] = append(a.free[c], root)
 	}
 }
 
-// peak adds up what is allocated at each step.
-func (a *ortArena) peak(p *live.Program, order []int32) int64 {
+// peak adds up what is allocated at each step. space has the workspaces of kernels, by node.
+func (a *bufferPlan) peak(p *live.Program, order []int32, space [][]int64) int64 {
 	a.delta = resized(a.delta, len(order)+1)
 	for v, root := range a.root {
 		if root != graph.ValueID(v) {
@@ -183,7 +188,7 @@ func (a *ortArena) peak(p *live.Program, order []int32) int64 {
 		s := &p.Steps[i]
 		extra := s.Inner
 		if s.Node != graph.NoNode {
-			for _, bytes := range a.space[s.Node] {
+			for _, bytes := range space[s.Node] {
 				extra += bytes
 			}
 		}

@@ -1,4 +1,4 @@
-package planner
+package ortsim
 
 import (
 	"slices"
@@ -11,9 +11,9 @@ import (
 // What ONNX Runtime's CPU kernels do with memory, measured with release 1.30 by an allocator that
 // logs.
 
-// ortInPlace returns the inputs that ONNX Runtime writes an operator's output into. It is choosier
+// inPlace returns the inputs that ONNX Runtime writes an operator's output into. It is choosier
 // than memopt's own kernels: only activations, softmax and a few copies; no arithmetic.
-func ortInPlace(k graph.Kind) []int {
+func inPlace(k graph.Kind) []int {
 	switch k {
 	case op.Relu, op.Sigmoid, op.Tanh, op.LeakyRelu, op.Elu, op.Selu, op.Softplus, op.Softsign, op.HardSigmoid, op.ThresholdedRelu,
 		op.Clip, op.Not, op.Softmax, op.LogSoftmax, op.Identity, op.Trilu, op.ScatterElements, op.ScatterND:
@@ -24,15 +24,15 @@ func ortInPlace(k graph.Kind) []int {
 
 var firstInput = []int{0}
 
-// ortKernels tells what ONNX Runtime's kernels need besides their operands.
-type ortKernels struct {
+// kernels tells what ONNX Runtime's kernels need besides their operands.
+type kernels struct {
 	g     *graph.Graph
 	opset int64
 	env   symbolic.Env
 }
 
 // workspaces returns, by node, the blocks that the kernel holds at once.
-func (k *ortKernels) workspaces() [][]int64 {
+func (k *kernels) workspaces() [][]int64 {
 	out := make([][]int64, len(k.g.Nodes))
 	for i, n := range k.g.Nodes {
 		for _, bytes := range k.workspace(n) {
@@ -44,7 +44,7 @@ func (k *ortKernels) workspaces() [][]int64 {
 	return out
 }
 
-func (k *ortKernels) workspace(n *graph.Node) []int64 {
+func (k *kernels) workspace(n *graph.Node) []int64 {
 	switch n.Kind {
 	case op.Where: // the values chosen from either side, before they are put together
 		cond := k.dims(n.Input(0))
@@ -67,7 +67,7 @@ func (k *ortKernels) workspace(n *graph.Node) []int64 {
 }
 
 // softmax along another axis than the last works on two transposed copies.
-func (k *ortKernels) softmax(n *graph.Node) []int64 {
+func (k *kernels) softmax(n *graph.Node) []int64 {
 	x := k.dims(n.Input(0))
 	axis := n.Int("axis", -1)
 	if k.opset < 13 || axis == -1 || axis == int64(len(x))-1 {
@@ -79,7 +79,7 @@ func (k *ortKernels) softmax(n *graph.Node) []int64 {
 
 // crossEntropy runs as its function body: scores turned so that the classes stand last, their
 // logarithmic softmax, and copies of it.
-func (k *ortKernels) crossEntropy(n *graph.Node) []int64 {
+func (k *kernels) crossEntropy(n *graph.Node) []int64 {
 	switch {
 	case n.Kind == op.NegativeLogLikelihoodLoss:
 		return slices.Repeat([]int64{k.bytes(n.Input(1))}, 2)
@@ -91,7 +91,7 @@ func (k *ortKernels) crossEntropy(n *graph.Node) []int64 {
 
 // conv spreads one image out where it has more filters than places to put them; else a fixed buffer
 // serves.
-func (k *ortKernels) conv(n *graph.Node) []int64 {
+func (k *kernels) conv(n *graph.Node) []int64 {
 	w, y := k.dims(n.Input(1)), k.dims(n.Output(0))
 	if len(w) < 3 || len(y) != len(w) {
 		return nil
@@ -104,7 +104,7 @@ func (k *ortKernels) conv(n *graph.Node) []int64 {
 }
 
 // convTranspose multiplies into patches before it adds these up, one image at a time.
-func (k *ortKernels) convTranspose(n *graph.Node) []int64 {
+func (k *kernels) convTranspose(n *graph.Node) []int64 {
 	x, w := k.dims(n.Input(0)), k.dims(n.Input(1))
 	if len(w) < 3 || len(x) != len(w) {
 		return nil
@@ -113,7 +113,7 @@ func (k *ortKernels) convTranspose(n *graph.Node) []int64 {
 }
 
 // recurrent keeps the gates of all steps, and states of one.
-func (k *ortKernels) recurrent(n *graph.Node, gates int64) []int64 {
+func (k *kernels) recurrent(n *graph.Node, gates int64) []int64 {
 	x, r := k.dims(n.Input(0)), k.dims(n.Input(2))
 	if len(x) != 3 || len(r) != 3 {
 		return nil
@@ -124,7 +124,7 @@ func (k *ortKernels) recurrent(n *graph.Node, gates int64) []int64 {
 }
 
 // dims evaluates a value's shape; nil where it is unknown.
-func (k *ortKernels) dims(v graph.ValueID) []int64 {
+func (k *kernels) dims(v graph.ValueID) []int64 {
 	if v == graph.NoValue || !k.g.Values[v].Type.Shape.Known() {
 		return nil
 	}
@@ -139,9 +139,9 @@ func (k *ortKernels) dims(v graph.ValueID) []int64 {
 	return out
 }
 
-func (k *ortKernels) bytes(v graph.ValueID) int64 { return elements(k.dims(v)) * k.elementBytes(v) }
+func (k *kernels) bytes(v graph.ValueID) int64 { return elements(k.dims(v)) * k.elementBytes(v) }
 
-func (k *ortKernels) elementBytes(v graph.ValueID) int64 {
+func (k *kernels) elementBytes(v graph.ValueID) int64 {
 	if v == graph.NoValue {
 		return 0
 	}

@@ -1,4 +1,4 @@
-package planner
+package ortsim
 
 import (
 	"cmp"
@@ -131,19 +131,18 @@ func (a *chunkArena) byPlace(x, y int32) (first, second int32) {
 // highest of several outcomes is what can be promised.
 var chunkScales = []int64{0, 64, 1 << 10, 8 << 10, 64 << 10}
 
-// mostInChunks is the highest of several estimates of the bytes in use in ONNX Runtime's arena for
-// what was run last.
-func (a *ortArena) mostInChunks(p *live.Program, order []int32) int64 {
+// mostInChunks is the highest of several estimates of the bytes in use in ONNX Runtime's arena.
+func (a *bufferPlan) mostInChunks(p *live.Program, order []int32, space [][]int64) int64 {
 	var most int64
 	for _, skip := range chunkScales {
-		most = max(most, a.inChunks(p, order, skip))
+		most = max(most, a.inChunks(p, order, space, skip))
 	}
 	return most
 }
 
-// inChunks is the peak of the bytes in use in ONNX Runtime's arena for what was run last, without
-// values of so few bytes.
-func (a *ortArena) inChunks(p *live.Program, order []int32, skip int64) int64 {
+// inChunks is the peak of the bytes in use in ONNX Runtime's arena when the program of the plan
+// runs, without values of so few bytes. space has the workspaces of kernels, by node.
+func (a *bufferPlan) inChunks(p *live.Program, order []int32, space [][]int64, skip int64) int64 {
 	begins, ends := make([][]graph.ValueID, len(order)), make([][]graph.ValueID, len(order))
 	for v, root := range a.root {
 		if root != graph.ValueID(v) || p.Bytes[v] <= skip {
@@ -166,7 +165,7 @@ func (a *ortArena) inChunks(p *live.Program, order []int32, skip int64) int64 {
 			blocks = append(blocks, arena.alloc(s.Inner))
 		}
 		if node := p.Steps[i].Node; node != graph.NoNode {
-			for _, bytes := range a.space[node] {
+			for _, bytes := range space[node] {
 				blocks = append(blocks, arena.alloc(bytes))
 			}
 		}

@@ -1,4 +1,4 @@
-package planner
+package ortsim
 
 import (
 	"slices"
@@ -6,19 +6,23 @@ import (
 
 	"memopt/graph"
 	"memopt/graph/op"
-	"memopt/recompute"
 	"memopt/symbolic"
 )
 
-// shapeClasses numbers the shapes of a graph's values as ONNX Runtime knows them: values of one
-// class have the same shape and element size; -1 stands for shapes that it does not know. The
-// number of classes is returned, too.
-func shapeClasses(g *graph.Graph) ([]int32, int) {
-	class := make([]int32, len(g.Values))
-	numbers := map[string]int32{}
+// Shape is a number for a shape, as ONNX Runtime knows it, and an element size: values of one
+// number have the same.
+type Shape int32
+
+// UnknownShape is the shape of values of which ONNX Runtime does not know one, and of scalars.
+const UnknownShape Shape = -1
+
+// numberShapes numbers the shapes of a graph's values. The number of shapes is returned, too.
+func numberShapes(g *graph.Graph) ([]Shape, int) {
+	shape := make([]Shape, len(g.Values))
+	numbers := map[string]Shape{}
 	lost := lostShapes(g)
 	for i := range g.Values {
-		class[i] = -1
+		shape[i] = UnknownShape
 		t := &g.Values[i].Type
 		if lost[i] || t.Form != graph.FormTensor || t.Shape.Rank() <= 0 || !t.Shape.Known() || slices.ContainsFunc(t.Shape.Dims, isFormula) {
 			continue
@@ -31,12 +35,12 @@ func shapeClasses(g *graph.Graph) ([]int32, int) {
 		}
 		n, ok := numbers[key.String()]
 		if !ok {
-			n = int32(len(numbers))
+			n = Shape(len(numbers))
 			numbers[key.String()] = n
 		}
-		class[i] = n
+		shape[i] = n
 	}
-	return class, len(numbers)
+	return shape, len(numbers)
 }
 
 // isFormula reports whether a dim is neither a number nor one symbol. ONNX Runtime does not compute
@@ -75,7 +79,7 @@ func computesDims(g *graph.Graph, n *graph.Node) bool {
 	case op.Range:
 		return true
 	case op.Reshape:
-		return recompute.Contents(g, n.Input(1)) == nil
+		return op.Contents(g, n.Input(1)) == nil
 	case op.Concat:
 		return slices.ContainsFunc(n.Inputs, func(v graph.ValueID) bool { return !fixedDim(g, v, n.Int("axis", 0)) })
 	}

@@ -1,4 +1,4 @@
-package planner
+package ortsim
 
 import (
 	"strings"
@@ -22,7 +22,7 @@ func optimizedSteps(t *testing.T, text string) string {
 	require.NoError(t, err)
 	sizes, err := live.EvalSizes(m.Graph, symbolic.Env{"N": 4})
 	require.NoError(t, err)
-	p, order := newORTOptimizer(m.Graph).rewrite(live.NewProgram(m.Graph, graph.FileOrder(m.Graph), sizes))
+	p, order := newOptimizer(NewFacts(m, symbolic.Env{"N": 4})).rewrite(live.NewProgram(m.Graph, graph.FileOrder(m.Graph), sizes))
 	var out []string
 	for _, i := range order {
 		s := &p.Steps[i]

@@ -1,4 +1,4 @@
-package planner
+package ortsim
 
 import (
 	"fmt"
@@ -7,11 +7,10 @@ import (
 
 	"memopt/graph"
 	"memopt/graph/op"
-	"memopt/recompute"
 )
 
-// ortNode is what the optimizations ask about a node of the graph.
-type ortNode struct {
+// nodeFacts is what the optimizations ask about a node of the graph.
+type nodeFacts struct {
 	copies bool  // it is taken out: Identity, and a Dropout whose mask nobody reads
 	class  int32 // nodes of one class have the same operator and attributes; 0: never merged
 	swaps  bool  // a Transpose of the last two dims
@@ -22,10 +21,21 @@ type ortNode struct {
 	row    int8  // an Add: one past the operand that is a row of fixed length
 }
 
-// describeForORT describes a node. eliminated says that ONNX Runtime replaces it by its data.
-func describeForORT(g *graph.Graph, n *graph.Node, eliminated bool, classes map[string]int32) ortNode {
+// describeAll describes the nodes of a graph.
+func describeAll(g *graph.Graph) []nodeFacts {
+	out := make([]nodeFacts, len(g.Nodes))
+	classes := map[string]int32{}
+	eliminated := Eliminated(g)
+	for i, n := range g.Nodes {
+		out[i] = describe(g, n, eliminated[i], classes)
+	}
+	return out
+}
+
+// describe describes a node. eliminated says that ONNX Runtime replaces it by its data.
+func describe(g *graph.Graph, n *graph.Node, eliminated bool, classes map[string]int32) nodeFacts {
 	info := op.Of(n.Kind)
-	var d ortNode
+	var d nodeFacts
 	if !info.Random && len(info.Mutates) == 0 && !n.HasSubgraphs() && n.Kind != op.Unknown {
 		key := classKey(n)
 		if classes[key] == 0 {
@@ -121,7 +131,7 @@ func sharedConstants(g *graph.Graph) []graph.ValueID {
 	for i := range g.Values {
 		v := graph.ValueID(i)
 		out[i] = v
-		t := recompute.Contents(g, v)
+		t := op.Contents(g, v)
 		if t == nil || t.Source == nil {
 			continue
 		}
@@ -152,5 +162,5 @@ func constantScalar(g *graph.Graph, v graph.ValueID) bool {
 			return false
 		}
 	}
-	return recompute.Contents(g, v) != nil
+	return op.Contents(g, v) != nil
 }

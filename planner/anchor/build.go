@@ -1,4 +1,4 @@
-package planner
+package anchor
 
 import (
 	"memopt/graph"
@@ -7,10 +7,10 @@ import (
 	"memopt/recompute"
 )
 
-// anchorBuilder makes the program of a rewritten graph with anchors at given places, by the same
+// builder makes the program of a rewritten graph with anchors at given places, by the same
 // rules as recompute.Apply writes it.
-type anchorBuilder struct {
-	*anchorSearch
+type builder struct {
+	*search
 	out     live.Program
 	anchors []recompute.Anchor
 	alias   []graph.ValueID       // by value of the program: the view through which it is read, or itself
@@ -26,13 +26,13 @@ type anchorBuilder struct {
 	looked  int                   // steps looked at, in all builds: tests hold it to be linear
 }
 
-func newAnchorBuilder(a *anchorSearch) *anchorBuilder {
+func newBuilder(a *search) *builder {
 	n := len(a.program.Bytes)
-	return &anchorBuilder{anchorSearch: a, alias: make([]graph.ValueID, n), readers: make([]int32, n), stamp: make([]int32, n), sunk: make([]bool, n), covered: make([]bool, len(a.step)), late: make([]int32, len(a.p.Model.Graph.Values)), listed: make([]int32, len(a.p.Model.Graph.Values))}
+	return &builder{search: a, alias: make([]graph.ValueID, n), readers: make([]int32, n), stamp: make([]int32, n), sunk: make([]bool, n), covered: make([]bool, len(a.step)), late: make([]int32, len(a.g.Values)), listed: make([]int32, len(a.g.Values))}
 }
 
 // build places an anchor at every place where it holds something back. The places ascend.
-func (b *anchorBuilder) build(places []int32) {
+func (b *builder) build(places []int32) {
 	b.out.Steps, b.out.Outputs = b.out.Steps[:0], append(b.out.Outputs[:0], b.program.Outputs...)
 	b.out.Bytes, b.out.Persistent = append(b.out.Bytes[:0], b.program.Bytes...), append(b.out.Persistent[:0], b.program.Persistent...)
 	b.anchors, b.min = nil, graph.NoValue
@@ -71,7 +71,7 @@ func (b *anchorBuilder) build(places []int32) {
 }
 
 // forget takes back what was chosen for an anchor that is not to be.
-func (b *anchorBuilder) forget(values []graph.ValueID, serial int32) {
+func (b *builder) forget(values []graph.ValueID, serial int32) {
 	for _, v := range values {
 		b.stamp[v] = 0
 		if b.late[b.origin[v]] == serial {
@@ -81,7 +81,7 @@ func (b *anchorBuilder) forget(values []graph.ValueID, serial int32) {
 }
 
 // stepAt returns the first step from the given one on that stands at a place or behind it.
-func (b *anchorBuilder) stepAt(place int32, from int) int {
+func (b *builder) stepAt(place int32, from int) int {
 	for from < len(b.places) && b.places[from] < place {
 		from++
 	}
@@ -89,7 +89,7 @@ func (b *anchorBuilder) stepAt(place int32, from int) int {
 }
 
 // keep appends steps of the rewritten graph, which read through the anchors before them.
-func (b *anchorBuilder) keep(from, to int) {
+func (b *builder) keep(from, to int) {
 	for i := from; i < to; i++ {
 		s := b.program.Steps[i]
 		if b.folds(i) {
@@ -116,7 +116,7 @@ func (b *anchorBuilder) keep(from, to int) {
 
 // folds reports whether step i copies what an anchor waits for to a graph output, and lets the
 // value be that output, as recompute.Apply does.
-func (b *anchorBuilder) folds(i int) bool {
+func (b *builder) folds(i int) bool {
 	s := &b.program.Steps[i]
 	if !b.step[i].result || !b.sunk[s.In[0]] || b.alias[s.In[0]] != s.In[0] || b.at[s.In[0]] >= 0 {
 		return false
@@ -128,18 +128,18 @@ func (b *anchorBuilder) folds(i int) bool {
 }
 
 // follow appends views of the late values that a step makes.
-func (b *anchorBuilder) follow(i int) {
+func (b *builder) follow(i int) {
 	for _, v := range b.program.Steps[i].Out {
 		if v == graph.NoValue || b.origin[v] == graph.NoValue || b.late[b.origin[v]] != int32(len(b.anchors)) {
 			continue
 		}
-		rank := b.p.Analysis.Graph.Values[b.origin[v]].Type.Shape.Rank()
+		rank := b.g.Values[b.origin[v]].Type.Shape.Rank()
 		b.alias[v] = b.add(op.Reshape, b.program.Bytes[v], v, b.zeros[rank])
 	}
 }
 
 // anchor appends the steps of an anchor.
-func (b *anchorBuilder) anchor(place int32, sinks, values []graph.ValueID, start int) {
+func (b *builder) anchor(place int32, sinks, values []graph.ValueID, start int) {
 	a := recompute.Anchor{Before: b.p.Analysis.Order[place]}
 	var sizes []graph.ValueID
 	if b.min != graph.NoValue {
@@ -173,8 +173,8 @@ func (b *anchorBuilder) anchor(place int32, sinks, values []graph.ValueID, start
 }
 
 // zerosOf returns the zeros by which a value keeps its dims.
-func (b *anchorBuilder) zerosOf(v graph.ValueID) graph.ValueID {
-	rank := b.p.Analysis.Graph.Values[b.origin[v]].Type.Shape.Rank()
+func (b *builder) zerosOf(v graph.ValueID) graph.ValueID {
+	rank := b.g.Values[b.origin[v]].Type.Shape.Rank()
 	zeros, ok := b.zeros[rank]
 	if !ok {
 		zeros = b.add(op.Mul, 8*int64(rank), b.min)
@@ -184,11 +184,11 @@ func (b *anchorBuilder) zerosOf(v graph.ValueID) graph.ValueID {
 }
 
 // wait combines the sizes as recompute.Apply does.
-func (b *anchorBuilder) wait(sizes []graph.ValueID) {
+func (b *builder) wait(sizes []graph.ValueID) {
 	switch {
 	case len(sizes) == 1:
 		b.min = sizes[0]
-	case b.p.Model.OpsetVersion("") >= 12:
+	case b.p.Analysis.Model.OpsetVersion("") >= 12:
 		b.min = b.add(op.Min, 8, sizes...)
 	default:
 		b.min = b.add(op.Mul, 8, sizes[0])
@@ -199,7 +199,7 @@ func (b *anchorBuilder) wait(sizes []graph.ValueID) {
 }
 
 // add appends a step that makes one value.
-func (b *anchorBuilder) add(kind graph.Kind, bytes int64, in ...graph.ValueID) graph.ValueID {
+func (b *builder) add(kind graph.Kind, bytes int64, in ...graph.ValueID) graph.ValueID {
 	out := graph.ValueID(len(b.out.Bytes))
 	b.out.Bytes, b.out.Persistent = append(b.out.Bytes, bytes), append(b.out.Persistent, false)
 	b.out.Steps = append(b.out.Steps, live.Step{Node: graph.NoNode, Kind: kind, In: in, Out: []graph.ValueID{out}})

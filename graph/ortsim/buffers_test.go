@@ -1,4 +1,4 @@
-package planner
+package ortsim
 
 import (
 	"testing"
@@ -19,15 +19,12 @@ func arenaCase(t *testing.T, text string) int64 {
 	require.NoError(t, err)
 	sizes, err := live.EvalSizes(m.Graph, nil)
 	require.NoError(t, err)
-	kernels := ortKernels{g: m.Graph, opset: m.OpsetVersion("")}
-	a := &ortArena{space: kernels.workspaces()}
-	var classes int
-	a.class, classes = shapeClasses(m.Graph)
 	order := make([]int32, len(m.Graph.Nodes))
 	for i := range order {
 		order[i] = int32(i)
 	}
-	return a.run(live.NewProgram(m.Graph, graph.FileOrder(m.Graph), sizes), order, classes, true)
+	f, p := NewFacts(m, nil), live.NewProgram(m.Graph, graph.FileOrder(m.Graph), sizes)
+	return new(bufferPlanner).plan(p, order, f.shape, f.shapes, true).peak(p, order, f.space)
 }
 
 // TestArenaPeaks compares with what ONNX Runtime 1.30 takes, measured by an allocator that logs, in
@@ -78,7 +75,7 @@ func TestKernelWorkspaces(t *testing.T) {
 		require.NoError(t, err, c.name)
 		_, err = op.Infer(m)
 		require.NoError(t, err, c.name)
-		k := ortKernels{g: m.Graph, opset: 17}
+		k := kernels{g: m.Graph, opset: 17}
 		total := int64(0)
 		for _, bytes := range k.workspaces()[0] {
 			total += bytes

@@ -1,0 +1,257 @@
+// Package anchor decides which anchors keep the order of a rewritten graph, and so its peak, in
+// stock ONNX Runtime, which orders nodes by itself: at which places they stand is searched, and
+// each set of places is judged by the simulation of package ortsim.
+package anchor
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"memopt/graph"
+	"memopt/graph/live"
+	"memopt/graph/ortsim"
+	"memopt/planner/place"
+	"memopt/recompute"
+	"memopt/symbolic"
+)
+
+const (
+	// nodeSlack: of two sets of anchors, that with fewer nodes is taken where it peaks by at most
+	// 1/128 higher in ONNX Runtime's arena.
+	nodeSlack = 128
+	// robustSlack: sets are left out whose live bytes peak by more than 1/32 above the lowest such
+	// peak in several orders.
+	robustSlack = 32
+	// maxStride is the largest distance at which places without clones are tried.
+	maxStride = 64
+)
+
+// Anchoring is what keeps a rewritten graph's order, and so its peak, in a runtime that orders
+// nodes by itself.
+type Anchoring struct {
+	Anchors []recompute.Anchor
+	Nodes   int // that the anchors are made of
+	// Peaks of the live bytes in the default order of stock ONNX Runtime: of the graph as it is, of
+	// the rewritten graph without anchors, and with them.
+	Base, Bare, Anchored int64
+	// BaseArena and AnchoredArena are the bytes in use in its arena then, which hands out chunks of
+	// up to twice what is asked for.
+	BaseArena, AnchoredArena int64
+	Planned                  int64 // of the rewritten graph in the planned order, with the same kernels
+	Simulated                bool  // whether the peaks are known: not where symbols are unbound
+	Work                     int   // steps that the search for places has looked at
+	Warnings                 []string
+}
+
+// nodeSeconds is what a node of an anchor costs: the dispatch of a node that moves no data,
+// measured in ONNX Runtime 1.30.
+const nodeSeconds = 0.4e-6
+
+// Seconds estimates the time that the anchors take in one step.
+func (a *Anchoring) Seconds() float64 { return float64(a.Nodes) * nodeSeconds }
+
+// Plan is a rewritten graph that anchors are wanted for.
+type Plan struct {
+	Analysis *recompute.Analysis // of the graph as it is
+	Dims     symbolic.Env
+	Sizes    *live.Sizes
+	// Trial has the program of the rewritten graph in the planned order, without workspaces.
+	Trial *place.Trial
+	// Always says that the simulated peaks are no reason to leave anchors out where nodes run again.
+	Always bool
+}
+
+// Choose decides which anchors a rewritten graph needs to keep its peak in stock ONNX Runtime's
+// default order.
+//
+// An anchor stands at every place where nodes run again: these would otherwise run in the forward
+// half, and be merged with their originals. In between, anchors stand behind the last nodes of the
+// backward half, such as weight gradients, which the default order puts off to the end, as far as
+// the simulated peak in that order falls. That helps a plan that recomputes nothing, too.
+func Choose(p *Plan) *Anchoring {
+	m := p.Analysis.Model
+	a := newSearch(p)
+	clones := len(p.Trial.Placements) > 0
+	out := &Anchoring{Simulated: true}
+	base := a.sim.Run(&ortsim.Case{Program: live.NewProgram(m.Graph, graph.FileOrder(m.Graph), p.Sizes)})
+	bare := a.sim.Run(&ortsim.Case{Program: a.program, Shapes: a.shapes(a.program, false)})
+	out.Base, out.BaseArena = base.Live, base.Arena
+	out.Bare, out.AnchoredArena = bare.Live, bare.Arena
+	out.Anchored, out.Planned = out.Bare, a.limit
+	if m.OpsetVersion("") < recompute.MinAnchorOpset {
+		out.Warnings = append(out.Warnings, fmt.Sprintf("anchors need operator set %d, this model has %d: ONNX Runtime will merge the nodes that run again with their originals",
+			recompute.MinAnchorOpset, m.OpsetVersion("")))
+		return out
+	}
+	best := a.choose()
+	out.Work = a.work.looked
+	if best == nil {
+		return out
+	}
+	if !out.gains(best) && (!p.Always || !clones) {
+		if clones {
+			out.Warnings = append(out.Warnings, fmt.Sprintf("ONNX Runtime in its default order would need no less for the rewritten graph than for the graph as it is (%d and %d bytes, in its arena %d and %d): no anchors are written",
+				best.Live, out.Base, best.Arena, out.BaseArena))
+		}
+		return out
+	}
+	out.Anchors, out.Nodes, out.Anchored, out.AnchoredArena = best.anchors, best.nodes, best.Live, best.Arena
+	return out
+}
+
+// littleGain: where the live bytes fall by less than 1/16, the arena must not need more.
+const littleGain = 16
+
+// gains reports whether a set of anchors is worth writing.
+func (a *Anchoring) gains(best *anchored) bool {
+	saved := a.Base - best.Live
+	return saved > 0 && (best.Arena < a.BaseArena || saved >= a.Base/littleGain)
+}
+
+// search looks for places of anchors.
+type search struct {
+	p       *Plan
+	g       *graph.Graph // as it is
+	program *live.Program
+	places  []int32
+	step    []step
+	def     []int32         // by value of the program: its step, or -1
+	origin  []graph.ValueID // by value: the value of the graph that it is, or is a clone of
+	lastUse []int32         // by value: the last step that reads it; -1 where none does
+	active  []bool          // by value: it is, or shows, what a node has made
+	result  []int32         // by value: its place among the program's outputs, or -1
+	small   int64           // values below this size are not worth an anchor
+	limit   int64           // peaks below this are good enough: that in the planned order
+
+	facts *ortsim.Facts
+	sim   *ortsim.Simulator
+	shape []ortsim.Shape // by value of the program that was built last: scratch memory
+	work  *builder
+}
+
+// step is what the search knows of a step.
+type step struct {
+	moves     bool  // a clone or a backward node: it reads through anchors
+	backward  bool  // a backward node of the graph
+	result    bool  // it copies what a step makes to a graph output that nobody reads
+	inputs    int   // how many of its operands may be anchored: captured ones may not
+	firstRead int32 // the first step that reads what it makes; the number of steps where none does
+	lastRead  int32 // the last such step; -1 where there is none
+	holds     int64 // size of the largest value that stays alive as long as the step is put off
+}
+
+func newSearch(p *Plan) *search {
+	a := &search{p: p, g: p.Analysis.Graph, program: p.Trial.Program, places: p.Trial.Places, small: p.Trial.Small()}
+	a.facts = ortsim.NewFacts(p.Analysis.Model, p.Dims)
+	a.sim = ortsim.NewSimulator(a.facts)
+	a.index()
+	a.work = newBuilder(a)
+	a.limit = a.sim.Live(&ortsim.Case{Program: a.program, Shapes: a.shapes(a.program, false)}, ortsim.Given)
+	return a
+}
+
+// anchored is a set of anchors and what it comes to.
+type anchored struct {
+	anchors []recompute.Anchor
+	nodes   int
+	ortsim.Peaks
+	robust int64 // the highest peak of the live bytes in several orders
+}
+
+// choose returns the anchors to write, or nil.
+func (a *search) choose() *anchored {
+	needed := a.clonePlaces()
+	optional := a.sinkPlaces()
+	tried := []*anchored{a.try(needed)}
+	for stride := maxStride; stride >= 1; stride /= 2 {
+		places := slices.Clone(needed)
+		for i := stride - 1; i < len(optional); i += stride {
+			places = append(places, optional[i])
+		}
+		slices.Sort(places)
+		tried = append(tried, a.try(slices.Compact(places)))
+	}
+	return a.best(tried)
+}
+
+// best is the set of fewest nodes among those of about the lowest peak in the runtime's arena, of
+// those that keep the peak of the live bytes low in other orders, too.
+func (a *search) best(tried []*anchored) *anchored {
+	robust := tried[0].robust
+	for _, t := range tried {
+		robust = min(robust, t.robust)
+	}
+	robust = max(robust, a.limit)
+	var arena int64 = math.MaxInt64
+	for _, t := range tried {
+		if t.robust <= robust+robust/robustSlack {
+			arena = min(arena, t.Arena)
+		}
+	}
+	for _, t := range tried {
+		if t.robust <= robust+robust/robustSlack && t.Arena <= arena+arena/nodeSlack && len(t.anchors) > 0 {
+			return t
+		}
+	}
+	return nil
+}
+
+// clonePlaces lists the places at which nodes run again; before them the first backward place, so
+// that forward nodes are held to the forward half.
+func (a *search) clonePlaces() []int32 {
+	var out []int32
+	if first := slices.IndexFunc(a.step, func(s step) bool { return s.moves }); first > 0 {
+		out = append(out, a.places[first])
+	}
+	for i := range a.step {
+		if s := &a.step[i]; s.moves && !s.backward && (len(out) == 0 || out[len(out)-1] != a.places[i]) {
+			out = append(out, a.places[i])
+		}
+	}
+	return out
+}
+
+// parked: a result that the next so many steps do not read is made for later, or for nobody.
+const parked = 8
+
+// sinkPlaces lists the places behind backward nodes whose results are not needed soon: these could
+// as well run later, and would keep what they read alive until then.
+func (a *search) sinkPlaces() []int32 {
+	var out []int32
+	order, backward := a.p.Analysis.Order, a.p.Analysis.Backward
+	for i := range a.step {
+		s, next := &a.step[i], a.places[i]+1
+		if s.backward && (int(s.firstRead) == len(a.step) || int(s.firstRead) > i+parked) && int(next) < len(order) && backward[order[next]] && s.holds >= a.small {
+			out = append(out, next)
+		}
+	}
+	return out
+}
+
+// touches is the size of the largest value that a step reads or makes.
+func (a *search) touches(i int) int64 {
+	var most int64
+	for _, list := range [][]graph.ValueID{a.program.Steps[i].In, a.program.Steps[i].Out} {
+		for _, v := range list {
+			if v != graph.NoValue && !a.program.Persistent[v] {
+				most = max(most, a.program.Bytes[v])
+			}
+		}
+	}
+	return most
+}
+
+// try places anchors and simulates the outcome.
+func (a *search) try(places []int32) *anchored {
+	b := a.work
+	b.build(places)
+	c := &ortsim.Case{Program: &b.out, Shapes: a.shapes(&b.out, len(b.anchors) > 0), Cautious: true}
+	return &anchored{anchors: b.anchors, nodes: len(b.out.Steps) - len(a.program.Steps), Peaks: a.sim.Run(c), robust: a.robust(c)}
+}
+
+// robust is the highest peak of several orders: the default one with and without optimizations, and
+// one that walks the other way, for what optimizations do to the numbers of nodes.
+func (a *search) robust(c *ortsim.Case) int64 {
+	return max(a.sim.Live(c, ortsim.Unoptimized), a.sim.Live(c, ortsim.Basic), a.sim.Live(c, ortsim.Reversed))
+}
