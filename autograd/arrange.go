@@ -72,7 +72,7 @@ func (j *joint) live(nodes []*graph.Node) []*graph.Node {
 		if !slices.ContainsFunc(n.Outputs, func(v Value) bool { return v != None && used[v] }) {
 			continue
 		}
-		for _, list := range [][]Value{n.Inputs, n.Captures} {
+		for _, list := range [][]Value{n.Inputs, n.Captures()} {
 			for _, v := range list {
 				if v != None {
 					used[v] = true

@@ -223,6 +223,6 @@ func (x *conversion) used(v Value) bool {
 	if v == None {
 		return false
 	}
-	reads := func(n *graph.Node) bool { return slices.Contains(n.Inputs, v) || slices.Contains(n.Captures, v) }
+	reads := func(n *graph.Node) bool { return slices.Contains(n.Inputs, v) || slices.Contains(n.Captures(), v) }
 	return x.g.Values[v].Output || slices.ContainsFunc(x.g.Nodes, reads)
 }

@@ -41,7 +41,7 @@ func (j *joint) markReaches(order graph.Order, losses []lossValue) {
 				j.reaches[v] = true
 			}
 		}
-		for _, v := range n.Captures {
+		for _, v := range n.Captures() {
 			if carriesFloat(j.g.Values[v].Type) {
 				j.reaches[v] = true
 			}
@@ -61,7 +61,7 @@ func (j *joint) markRequires(order graph.Order, wrt []Value) {
 		for slot, v := range n.Inputs {
 			flows = flows || j.differentiable(n, slot) && j.requires[v]
 		}
-		for _, v := range n.Captures {
+		for _, v := range n.Captures() {
 			flows = flows || j.requires[v]
 		}
 		if !flows {

@@ -83,7 +83,7 @@ func (r *region) prune(c *Ctx, roots []Value) []bool {
 			r.refuseDraws(c, n, r.g)
 		}
 		kept = append(kept, n)
-		for _, v := range append(slices.Clone(n.Inputs), n.Captures...) {
+		for _, v := range append(slices.Clone(n.Inputs), n.Captures()...) {
 			if v != None {
 				live[v] = true
 			}

@@ -129,7 +129,7 @@ func (j *joint) dropSequences(order graph.Order) graph.Order {
 		if n.Kind == op.Loop {
 			j.dropCollections(n, read)
 		}
-		for _, v := range append(slices.Clone(n.Inputs), n.Captures...) {
+		for _, v := range append(slices.Clone(n.Inputs), n.Captures()...) {
 			if v != None {
 				read[v] = true
 			}

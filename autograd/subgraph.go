@@ -68,18 +68,18 @@ func (e *emitter) control(name string, attrs Attrs, outputs int, in ...Value) []
 // sealNode ends the building of a node's subgraphs: it lists what they capture.
 func sealNode(n *graph.Node) error {
 	var err error
-	n.Captures = nil
+	var captures []Value
 	n.Subgraphs(func(_ string, sub *graph.Graph) {
 		if err == nil {
 			err = sub.Seal()
 		}
 		for _, v := range sub.Values {
 			if v.Outer != None {
-				n.Captures = append(n.Captures, v.Outer)
+				captures = append(captures, v.Outer)
 			}
 		}
 	})
-	slices.Sort(n.Captures)
-	n.Captures = slices.Compact(n.Captures)
+	slices.Sort(captures)
+	n.EditRare(func(r *graph.Rare) { r.Captures = slices.Compact(captures) })
 	return err
 }

@@ -206,8 +206,8 @@ func (j *joint) sweep(order graph.Order) error {
 		row := Of(n.Kind)
 		if row.Rule == nil {
 			why := row.Why
-			if n.Fault != nil {
-				why = n.Fault.Error()
+			if fault := n.Fault(); fault != nil {
+				why = fault.Error()
 			}
 			return &NoRule{Node: j.labelOf(n), Op: n.Op, Value: j.firstWanted(n), Why: why}
 		}

@@ -63,7 +63,7 @@ func replay(t *testing.T, g *graph.Graph, schedule []byte, bytes []int64, aliase
 		require.Equal(t, again, ran[name], "%s: a run is marked if it is not the first", name)
 		ran[name] = true
 		var x execution
-		for _, v := range append(append([]graph.ValueID(nil), n.Inputs...), n.Captures...) {
+		for _, v := range append(append([]graph.ValueID(nil), n.Inputs...), n.Captures()...) {
 			if v == graph.NoValue {
 				continue
 			}

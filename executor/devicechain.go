@@ -104,7 +104,7 @@ func (f *frame) deviceChains(c Chainer) error {
 func (f *frame) lastReaders() []int {
 	last := make([]int, len(f.g.Values))
 	for i := range f.steps {
-		for _, list := range [][]graph.ValueID{f.steps[i].node.Inputs, f.steps[i].node.Captures} {
+		for _, list := range [][]graph.ValueID{f.steps[i].node.Inputs, f.steps[i].node.Captures()} {
 			for _, v := range list {
 				if v != graph.NoValue {
 					last[v] = i
@@ -152,7 +152,7 @@ func (f *frame) independentOf(i, j int) bool {
 func (f *frame) linkOf(st *step) (Link, bool) {
 	n := st.node
 	switch {
-	case st.kernel == nil || st.hostWhy != "" || st.planned.size > 0 || st.prep.Info.View || len(st.prep.Info.Mutates) > 0 || len(n.Captures) > 0:
+	case st.kernel == nil || st.hostWhy != "" || st.planned.size > 0 || st.prep.Info.View || len(st.prep.Info.Mutates) > 0 || len(n.Captures()) > 0:
 		return Link{}, false
 	case len(st.toHost)+len(st.toDevice)+len(st.stores)+len(st.updates) > 0:
 		return Link{}, false

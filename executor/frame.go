@@ -131,11 +131,11 @@ func (f *frame) makeStep(st *step, id graph.NodeID) error {
 		}
 		p.Shapes = append(p.Shapes, shape)
 	}
-	if n.Fault != nil {
-		return &Unsupported{n.Fault}
+	if fault := n.Fault(); fault != nil {
+		return &Unsupported{fault}
 	}
-	if n.Clash != nil {
-		return n.Clash
+	if clash := n.Clash(); clash != nil {
+		return clash
 	}
 	if p.Version == 0 && n.Kind != op.Unknown {
 		// Only where files are read strictly: elsewhere op.InferAsIs has given the node a version.

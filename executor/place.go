@@ -67,7 +67,7 @@ func (f *frame) makeKernel(st *step) (err error) {
 		st.kernel, err = controls[p.Node.Kind](f, st)
 		if err == nil && f.homes != nil {
 			f.onHost(st, hostControl)
-			for _, v := range st.node.Captures {
+			for _, v := range st.node.Captures() {
 				f.onHostSide(st, v) // so that it is there when the subgraph asks for it
 			}
 		}

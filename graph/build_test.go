@@ -3,6 +3,7 @@ package graph_test
 import (
 	"math"
 	"testing"
+	"unsafe"
 
 	"github.com/stretchr/testify/require"
 
@@ -29,11 +30,11 @@ func TestCaptures(t *testing.T) {
   }, else_branch = e () => (w) {}> (c)
 }`)
 	outer := g.Nodes[1]
-	require.ElementsMatch(t, []string{"x", "y", "w", "c"}, names(g, outer.Captures))
-	require.IsIncreasing(t, outer.Captures)
+	require.ElementsMatch(t, []string{"x", "y", "w", "c"}, names(g, outer.Captures()))
+	require.IsIncreasing(t, outer.Captures())
 	middle := outer.GraphAttr("then_branch")
 	inner := middle.Nodes[1]
-	require.ElementsMatch(t, []string{"y", "k", "w"}, names(middle, inner.Captures))
+	require.ElementsMatch(t, []string{"y", "k", "w"}, names(middle, inner.Captures()))
 	require.True(t, inner.HasSubgraphs())
 	require.False(t, g.Nodes[0].HasSubgraphs())
 	// A captured value names the value of the next graph outside.
@@ -241,4 +242,16 @@ func TestOpsetsAndMetadata(t *testing.T) {
 	require.Equal(t, "2", v)
 	_, ok = m.Meta("c")
 	require.False(t, ok)
+}
+
+// TestNodesAreSmall: a graph may have millions of nodes, and what a node has besides its name,
+// operator, operands and attributes costs those nothing that do not have it.
+func TestNodesAreSmall(t *testing.T) {
+	require.LessOrEqual(t, unsafe.Sizeof(graph.Node{}), uintptr(144))
+	n := &graph.Node{Op: "Relu"}
+	require.Zero(t, testing.AllocsPerRun(10, func() { n.SetRare(n.Rare()) }))
+	n.EditRare(func(r *graph.Rare) { r.Doc = "what it is" })
+	require.Equal(t, "what it is", n.Rare().Doc)
+	n.EditRare(func(r *graph.Rare) { r.Doc = "" })
+	require.Equal(t, &graph.Node{Op: "Relu"}, n)
 }

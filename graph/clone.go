@@ -25,9 +25,12 @@ func (g *Graph) Clone(outer *Graph) *Graph {
 // clone copies a node and its subgraphs into the graph that will hold it.
 func (n *Node) clone(holder *Graph) *Node {
 	c := *n
-	c.Inputs, c.Outputs, c.Captures = slices.Clone(n.Inputs), slices.Clone(n.Outputs), slices.Clone(n.Captures)
-	c.Attrs = slices.Clone(n.Attrs)
-	c.Metadata = slices.Clone(n.Metadata)
+	c.Inputs, c.Outputs, c.Attrs = slices.Clone(n.Inputs), slices.Clone(n.Outputs), slices.Clone(n.Attrs)
+	if n.rare != nil {
+		rare := *n.rare
+		rare.Captures, rare.Metadata = slices.Clone(rare.Captures), slices.Clone(rare.Metadata)
+		c.rare = &rare
+	}
 	for i := range c.Attrs {
 		switch v := c.Attrs[i].Value.(type) {
 		case *Graph:

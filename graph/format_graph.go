@@ -123,7 +123,8 @@ func (p *printer) nodes(g *Graph) {
 }
 
 func (p *printer) node(g *Graph, n *Node) {
-	p.inlineNotes(n.Doc, n.Metadata, n.Extra)
+	rare := n.Rare()
+	p.inlineNotes(rare.Doc, rare.Metadata, rare.Extra)
 	if n.Name != "" {
 		p.str("[")
 		p.name(n.Name)
@@ -158,9 +159,9 @@ func (p *printer) operator(n *Node) {
 		p.str(".")
 	}
 	p.name(n.Op)
-	if n.Overload != "" {
+	if overload := n.Rare().Overload; overload != "" {
 		p.str(":")
-		p.name(n.Overload)
+		p.name(overload)
 	}
 }
 

@@ -15,7 +15,7 @@ func keyOf(domain, name, overload string) functionKey {
 // callees lists the model-local functions that a graph calls, subgraphs included.
 func callees(g *Graph, byKey map[functionKey]int, found func(int)) {
 	for _, n := range g.Nodes {
-		if i, ok := byKey[keyOf(n.Domain, n.Op, n.Overload)]; ok {
+		if i, ok := byKey[keyOf(n.Domain, n.Op, n.Rare().Overload)]; ok {
 			found(i)
 		}
 		n.Subgraphs(func(_ string, sub *Graph) { callees(sub, byKey, found) })

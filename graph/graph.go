@@ -212,7 +212,7 @@ func (g *Graph) checkInitializer(id ValueID, name string) error {
 
 // Seal ends the building of a graph: a value that a node reads, or that the graph
 // returns, and that nothing makes is taken from the enclosing graph, or is an
-// error where there is none. It fills in Node.Captures of the nodes that hold
+// error where there is none. It fills in Rare.Captures of the nodes that hold
 // subgraphs, which must be sealed before.
 func (g *Graph) Seal() error {
 	for _, n := range g.Nodes {
@@ -249,21 +249,29 @@ func (g *Graph) bound(id ValueID) bool {
 }
 
 func (g *Graph) sealCaptures(n *Node) error {
-	n.Captures = n.Captures[:0]
+	var captures []ValueID
 	n.Subgraphs(func(_ string, sub *Graph) {
 		for i := range sub.Values {
 			if o := sub.Values[i].Outer; o != NoValue {
-				n.Captures = append(n.Captures, o)
+				captures = append(captures, o)
 			}
 		}
 	})
-	slices.Sort(n.Captures)
-	n.Captures = slices.Compact(n.Captures)
-	for _, id := range n.Captures {
+	n.setCaptures(captures)
+	for _, id := range n.Captures() {
 		if !g.bound(id) {
 			return fmt.Errorf("node %q (%s): its subgraph reads value %q, which has no producer in any enclosing graph",
 				g.NodeLabel(n.ID), n.Op, g.Values[id].Name)
 		}
 	}
 	return nil
+}
+
+// setCaptures sets Rare.Captures from a list in any order.
+func (n *Node) setCaptures(list []ValueID) {
+	if len(list) == 0 && len(n.Captures()) == 0 {
+		return
+	}
+	slices.Sort(list)
+	n.EditRare(func(r *Rare) { r.Captures = slices.Compact(list) })
 }

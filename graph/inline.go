@@ -85,7 +85,7 @@ func newInliner(m *Model) *inliner {
 
 // callee returns the index of the function that a node calls.
 func (in *inliner) callee(n *Node) (int, bool) {
-	i, ok := in.byKey[keyOf(n.Domain, n.Op, n.Overload)]
+	i, ok := in.byKey[keyOf(n.Domain, n.Op, n.Rare().Overload)]
 	return i, ok
 }
 
@@ -151,7 +151,7 @@ func (in *inliner) weighFunction(i int) weight {
 }
 
 func ownWeight(n *Node) weight {
-	return weight{nodes: 1, parts: int64(len(n.Inputs) + len(n.Outputs) + len(n.Attrs) + len(n.Metadata))}
+	return weight{nodes: 1, parts: int64(len(n.Inputs) + len(n.Outputs) + len(n.Attrs) + len(n.Rare().Metadata))}
 }
 
 // spend counts what is copied. It is a second guard: a subgraph that a call passes as an

@@ -218,14 +218,17 @@ func (c *copier) nodes() {
 func (c *copier) node(id NodeID) *Node {
 	src := c.from.Nodes[id]
 	n := *src
-	n.Captures, n.Kind = nil, 0
+	n.Kind = 0
+	rare := src.Rare()
+	rare.Captures = nil
 	n.Inputs, n.Outputs = c.values(src.Inputs), c.values(src.Outputs)
 	if c.scope != nil {
 		n.Name = c.w.in.fresh(c.w.in.labels, c.scope.label+"/"+c.from.NodeLabel(id))
-		n.Metadata = withMissing(src.Metadata, c.scope.call.Metadata)
+		rare.Metadata = withMissing(rare.Metadata, c.scope.call.Rare().Metadata)
 	} else if c.again && n.Name != "" {
 		n.Name = c.w.in.fresh(c.w.in.labels, n.Name)
 	}
+	n.SetRare(rare)
 	n.Attrs = make([]Attr, 0, len(src.Attrs))
 	for i := range src.Attrs {
 		c.attr(&n, src.Attrs[i])

@@ -89,7 +89,7 @@ func (e *evaluator) node(g *graph.Graph, n *graph.Node, env map[string]string, c
 // apply returns the terms of a node's outputs.
 func (e *evaluator) apply(n *graph.Node, in []string, own args) func(int) string {
 	for _, f := range e.m.Functions {
-		if f.Name == n.Op && f.Overload == n.Overload && graph.CanonicalDomain(f.Domain) == graph.CanonicalDomain(n.Domain) {
+		if f.Name == n.Op && f.Overload == n.Rare().Overload && graph.CanonicalDomain(f.Domain) == graph.CanonicalDomain(n.Domain) {
 			return e.call(f, in, own)
 		}
 	}
@@ -102,7 +102,7 @@ func (e *evaluator) apply(n *graph.Node, in []string, own args) func(int) string
 			attrs += a.Name + "=" + e.value(given) + ";"
 		}
 	}
-	self := hash(graph.CanonicalDomain(n.Domain), n.Op, n.Overload, attrs, strings.Join(in, ","))
+	self := hash(graph.CanonicalDomain(n.Domain), n.Op, n.Rare().Overload, attrs, strings.Join(in, ","))
 	return func(i int) string { return hash(self, i) }
 }
 

@@ -1,17 +1,28 @@
 package graph
 
-// Node is one operation.
+// Node is one operation. What few nodes have is kept apart (Rare), so that a graph may have
+// millions of them.
 type Node struct {
-	ID       NodeID
-	Name     string
-	Op       string
-	Domain   string
-	Overload string
-	Kind     Kind // row of the op table, set by op.Bind and op.Infer
-
+	ID   NodeID
+	Kind Kind // row of the op table, set by op.Bind and op.Infer
 	// Version is the schema version by which package op reads a node that is not written in that of
 	// the imported operator set; 0: it is.
-	Version int
+	Version int32
+
+	Name   string
+	Op     string
+	Domain string
+
+	Inputs  []ValueID // NoValue where an optional input is left out
+	Outputs []ValueID // NoValue where an optional output is left out
+	Attrs   []Attr
+
+	rare *Rare // nil: nothing of it
+}
+
+// Rare is what few nodes have.
+type Rare struct {
+	Overload string
 	// Fault says what the operator's definition has against the node, which is opaque then: its
 	// kind is unknown. Nil: nothing.
 	Fault error
@@ -20,14 +31,64 @@ type Node struct {
 	// none.
 	Clash error
 
-	Inputs   []ValueID // NoValue where an optional input is left out
-	Outputs  []ValueID // NoValue where an optional output is left out
 	Captures []ValueID // values of this graph that the node's subgraphs read; ascending
 
-	Attrs    []Attr
 	Doc      string
 	Metadata []Property
 	Extra    []byte
+}
+
+// Rare returns what the node has of what few nodes have; EditRare changes it.
+func (n *Node) Rare() Rare {
+	if n.rare == nil {
+		return Rare{}
+	}
+	return *n.rare
+}
+
+// EditRare changes what the node has of what few nodes have.
+func (n *Node) EditRare(edit func(*Rare)) {
+	r := n.Rare()
+	edit(&r)
+	n.SetRare(r)
+}
+
+// SetRare replaces what the node has of what few nodes have.
+func (n *Node) SetRare(r Rare) {
+	n.rare = nil
+	if !r.empty() {
+		kept := r // r itself stays off the heap where there is nothing to keep
+		n.rare = &kept
+	}
+}
+
+func (r *Rare) empty() bool {
+	return r.Overload == "" && r.Fault == nil && r.Clash == nil && len(r.Captures) == 0 &&
+		r.Doc == "" && len(r.Metadata) == 0 && len(r.Extra) == 0
+}
+
+// Captures are the values of the node's graph that its subgraphs read; ascending.
+func (n *Node) Captures() []ValueID {
+	if n.rare == nil {
+		return nil
+	}
+	return n.rare.Captures
+}
+
+// Fault is Rare.Fault.
+func (n *Node) Fault() error {
+	if n.rare == nil {
+		return nil
+	}
+	return n.rare.Fault
+}
+
+// Clash is Rare.Clash.
+func (n *Node) Clash() error {
+	if n.rare == nil {
+		return nil
+	}
+	return n.rare.Clash
 }
 
 // Input returns input i, or NoValue when it is left out.

@@ -68,7 +68,7 @@ func (g *Graph) EachProducer(id NodeID, f func(NodeID)) {
 			f(g.Values[v].Def)
 		}
 	}
-	for _, v := range n.Captures {
+	for _, v := range n.Captures() {
 		if g.Values[v].Def != NoNode {
 			f(g.Values[v].Def)
 		}

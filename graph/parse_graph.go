@@ -163,7 +163,7 @@ func (p *parser) finish(b *body, at int) {
 // unbound returns the place of the first node with an operand that nothing makes.
 func (b *body) unbound(at int) int {
 	for i, n := range b.g.Nodes {
-		for _, list := range [][]ValueID{n.Inputs, n.Captures} {
+		for _, list := range [][]ValueID{n.Inputs, n.Captures()} {
 			for _, v := range list {
 				if v != NoValue && !b.g.bound(v) {
 					return b.places[i]

@@ -5,7 +5,8 @@ import "strings"
 // node reads "[label] outputs = domain.Op:overload <attributes> (inputs)".
 func (p *parser) node(g *Graph) *Node {
 	about := p.notes()
-	n := &Node{Doc: about.doc, Metadata: about.metadata, Extra: about.extra}
+	n := &Node{}
+	n.SetRare(Rare{Doc: about.doc, Metadata: about.metadata, Extra: about.extra})
 	if p.accept("[") {
 		n.Name = p.word("the label of a node")
 		p.expect("]")
@@ -69,7 +70,8 @@ func (p *parser) operator(n *Node) {
 		p.fail(at, "an operator cannot have an empty name")
 	}
 	if p.accept(":") {
-		n.Overload = p.word("the overload of an operator")
+		overload := p.word("the overload of an operator")
+		n.EditRare(func(r *Rare) { r.Overload = overload })
 	}
 }
 

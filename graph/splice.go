@@ -60,7 +60,7 @@ func liveNodes(g *Graph) map[*Node]bool {
 		}
 		n := g.Nodes[g.Values[v].Def]
 		live[n] = true
-		todo = append(append(todo, n.Inputs...), n.Captures...)
+		todo = append(append(todo, n.Inputs...), n.Captures()...)
 	}
 	return live
 }
@@ -177,11 +177,11 @@ func (s *splicer) take(n *Node, ids []ValueID) {
 			}
 		}
 	}
-	for i, v := range n.Captures {
-		n.Captures[i] = ids[v]
+	captures := slices.Clone(n.Captures())
+	for i, v := range captures {
+		captures[i] = ids[v]
 	}
-	slices.Sort(n.Captures)
-	n.Captures = slices.Compact(n.Captures)
+	n.setCaptures(captures)
 	n.Subgraphs(func(attr string, inner *Graph) {
 		n.Attr(attr).Wire = nil
 		inner.Outer = s.g

@@ -159,7 +159,8 @@ func (r *anything) readable(g *graph.Graph) []string {
 
 func (r *anything) nodes(t *testing.T, g *graph.Graph, depth int) {
 	for range r.IntN(5) {
-		n := &graph.Node{Name: r.word(), Op: "Op" + r.word(), Domain: r.word(), Overload: r.word(), Doc: r.doc(), Metadata: r.metadata(), Extra: r.extra()}
+		n := &graph.Node{Name: r.word(), Op: "Op" + r.word(), Domain: r.word()}
+		n.SetRare(graph.Rare{Overload: r.word(), Doc: r.doc(), Metadata: r.metadata(), Extra: r.extra()})
 		names := r.readable(g)
 		for range r.IntN(4) {
 			n.Inputs = append(n.Inputs, g.Value(pick(r, names...)))

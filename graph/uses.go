@@ -38,7 +38,7 @@ func (u *Uses) Of(id ValueID) []Use { return u.uses[u.start[id]:u.start[id+1]] }
 
 func (g *Graph) eachUse(f func(ValueID, Use)) {
 	for _, n := range g.Nodes {
-		for _, id := range n.Captures {
+		for _, id := range n.Captures() {
 			f(id, Use{n.ID, Captured})
 		}
 		for slot, id := range n.Inputs {

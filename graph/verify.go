@@ -141,7 +141,7 @@ func verifySubgraphs(g *Graph, n *Node) error {
 		return err
 	}
 	slices.Sort(captures)
-	if !slices.Equal(slices.Compact(captures), n.Captures) {
+	if !slices.Equal(slices.Compact(captures), n.Captures()) {
 		return fmt.Errorf("node %q (%s): its list of captured values is stale", g.NodeLabel(n.ID), n.Op)
 	}
 	return nil

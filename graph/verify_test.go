@@ -48,7 +48,7 @@ func TestVerify(t *testing.T) {
 		{"foreign subgraph", func(m *graph.Model) { sub(m).Outer = nil }, `node "b": subgraph "then_branch" does not point at its enclosing graph`},
 		{"capture of nothing", func(m *graph.Model) { sub(m).Values[sub(m).Nodes[0].Inputs[0]].Outer = 77 }, `node "b": subgraph "then_branch": value "y" is value "77" of the enclosing graph, which has no producer`},
 		{"unsealed subgraph", func(m *graph.Model) { sub(m).Values[sub(m).Nodes[0].Inputs[0]].Outer = graph.NoValue }, `node "in" (Neg): input 0: value "y" has no producer`},
-		{"stale captures", func(m *graph.Model) { m.Graph.Nodes[1].Captures = nil }, `node "b" (If): its list of captured values is stale`},
+		{"stale captures", func(m *graph.Model) { m.Graph.Nodes[1].SetRare(graph.Rare{}) }, `node "b" (If): its list of captured values is stale`},
 		{"inside a subgraph", func(m *graph.Model) { sub(m).Nodes[0].ID = 5 }, `graph "t": node 0 says that its ID is 5`},
 		{"cycle", func(m *graph.Model) { m.Graph.Nodes[0].Inputs[1] = m.Graph.Nodes[1].Outputs[0] }, `graph "g": its nodes form a cycle: b → a → b`},
 		{"inside a function", func(m *graph.Model) { m.Functions[0].Body.Nodes[0].ID = 5 }, `function "F": graph "F": node 0 says that its ID is 5`},

@@ -135,7 +135,7 @@ func (t *tasks) judgeReaders(pos []int32) (taken []graph.NodeID) {
 		if pos[i] < from {
 			continue
 		}
-		originals := [2][]graph.ValueID{n.Captures}
+		originals := [2][]graph.ValueID{n.Captures()}
 		if !t.a.Backward[i] {
 			originals[1] = n.Inputs
 		}
@@ -166,7 +166,7 @@ func (t *tasks) firstBackward() int32 {
 
 // operands fills in what a task uses and makes.
 func (t *tasks) operands(n *graph.Node, task *remat.Task, bytes []int64) {
-	for _, list := range [][]graph.ValueID{n.Inputs, n.Captures} {
+	for _, list := range [][]graph.ValueID{n.Inputs, n.Captures()} {
 		for _, v := range list {
 			if v == graph.NoValue || t.root[v] == graph.NoValue {
 				continue

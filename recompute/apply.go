@@ -207,9 +207,11 @@ func (r *rewriter) clone(id graph.NodeID) (*graph.Node, error) {
 	r.copies[id]++
 	suffix := suffixOf(r.copies[id])
 	src := r.g.Nodes[id] // the copy, which may have a seed now
-	n := &graph.Node{Name: r.names.Node(r.cloneName(old, suffix)), Op: src.Op, Domain: src.Domain, Overload: src.Overload, Kind: src.Kind, Version: src.Version,
-		Inputs: slices.Clone(old.Inputs), Attrs: slices.Clone(src.Attrs), Metadata: slices.Clone(src.Metadata),
-		Doc: "Recompute of " + r.old.NodeLabel(id), Extra: src.Extra}
+	n := &graph.Node{Name: r.names.Node(r.cloneName(old, suffix)), Op: src.Op, Domain: src.Domain, Kind: src.Kind, Version: src.Version,
+		Inputs: slices.Clone(old.Inputs), Attrs: slices.Clone(src.Attrs)}
+	rare := src.Rare()
+	n.SetRare(graph.Rare{Overload: rare.Overload, Doc: "Recompute of " + r.old.NodeLabel(id),
+		Metadata: slices.Clone(rare.Metadata), Extra: rare.Extra})
 	r.rewire(n)
 	for _, v := range old.Outputs {
 		out, err := r.cloneValue(v, suffix)

@@ -52,7 +52,7 @@ func (r *rewriter) sunk() (out, read []bool) {
 				read[v] = true
 			}
 		}
-		for _, v := range n.Captures {
+		for _, v := range n.Captures() {
 			out[v], read[v] = false, true
 		}
 	}

@@ -75,7 +75,7 @@ func (p ortPolicy) reject(id graph.NodeID) string {
 	n := p.g.Nodes[id]
 	e := p.entry(n)
 	switch {
-	case n.Fault != nil:
+	case n.Fault() != nil:
 		return p.opaque(n)
 	case n.Kind == op.Unknown:
 		return p.name(n) + " has no row in the op table"
@@ -103,7 +103,7 @@ func (p classPolicy) reject(id graph.NodeID) string {
 	n := p.g.Nodes[id]
 	info := op.Of(n.Kind)
 	switch {
-	case n.Fault != nil:
+	case n.Fault() != nil:
 		return p.opaque(n)
 	case n.Kind == op.Unknown:
 		return p.name(n) + " has no row in the op table"

@@ -148,8 +148,9 @@ func (d *differ) node(a, b *graph.Graph, x, y *graph.Node) {
 	d.eq("name", x.Name, y.Name)
 	d.eq("operator", x.Op, y.Op)
 	d.eq("domain", x.Domain, y.Domain)
-	d.eq("overload", x.Overload, y.Overload)
-	d.notes(x.Doc, y.Doc, x.Metadata, y.Metadata, x.Extra, y.Extra)
+	p, q := x.Rare(), y.Rare()
+	d.eq("overload", p.Overload, q.Overload)
+	d.notes(p.Doc, q.Doc, p.Metadata, q.Metadata, p.Extra, q.Extra)
 	d.names("input", a, b, x.Inputs, y.Inputs)
 	d.names("output", a, b, x.Outputs, y.Outputs)
 	d.captures(a, b, x, y)
@@ -170,7 +171,7 @@ func (d *differ) captures(a, b *graph.Graph, x, y *graph.Node) {
 		slices.Sort(names)
 		return names
 	}
-	if s, t := sorted(a, x.Captures), sorted(b, y.Captures); !slices.Equal(s, t) {
+	if s, t := sorted(a, x.Captures()), sorted(b, y.Captures()); !slices.Equal(s, t) {
 		d.fail("captures: %q and %q", s, t)
 	}
 }

@@ -337,7 +337,8 @@ func manyMetadata(n int) *graph.Model {
 		list[i] = graph.Property{Key: fmt.Sprintf("key_%d", i), Value: "value"}
 	}
 	m := b.loss(b.one("", "Sigmoid", nil, b.cur))
-	m.Metadata, m.Graph.Metadata, m.Graph.Nodes[0].Metadata = list, list, list
+	m.Metadata, m.Graph.Metadata = list, list
+	m.Graph.Nodes[0].EditRare(func(r *graph.Rare) { r.Metadata = list })
 	return m
 }
 

@@ -63,8 +63,8 @@ func NewProgram(g *graph.Graph, order graph.Order, sizes *Sizes) *Program {
 func NewStep(g *graph.Graph, id graph.NodeID, sizes *Sizes) Step {
 	n := g.Nodes[id]
 	s := Step{Node: id, Kind: n.Kind, In: n.Inputs, Out: n.Outputs}
-	if len(n.Captures) > 0 {
-		s.In = append(append(make([]graph.ValueID, 0, len(n.Inputs)+len(n.Captures)), n.Inputs...), n.Captures...)
+	if len(n.Captures()) > 0 {
+		s.In = append(append(make([]graph.ValueID, 0, len(n.Inputs)+len(n.Captures())), n.Inputs...), n.Captures()...)
 	}
 	if sizes.Inner != nil {
 		s.Inner = sizes.Inner[id]

@@ -104,6 +104,7 @@ type decoder struct {
 	nodes []graph.Node    // and themselves
 	in    []graph.ValueID // operands of the node being read
 	out   []graph.ValueID
+	rare  graph.Rare // of the node being read
 }
 
 // intern returns a string of which equal ones share their memory.

@@ -190,7 +190,7 @@ func nodeTitle(n *graph.Node, index int) string {
 
 // nodeHead reads everything but the attributes and returns their number.
 func (d *decoder) nodeHead(g *graph.Graph, n *graph.Node, r reader) (attrs int, err error) {
-	d.in, d.out = d.in[:0], d.out[:0]
+	d.in, d.out, d.rare = d.in[:0], d.out[:0], graph.Rare{}
 	var f field
 	for {
 		more, err := r.next(&f)
@@ -206,27 +206,28 @@ func (d *decoder) nodeHead(g *graph.Graph, n *graph.Node, r reader) (attrs int, 
 		case nodeOutput:
 			err = operand(g, &f, "NodeProto.output", &d.out)
 		case nodeName:
-			err = text(&f, "NodeProto.name", &n.Name, &n.Extra)
+			err = text(&f, "NodeProto.name", &n.Name, &d.rare.Extra)
 		case nodeOp:
-			err = d.label(&f, "NodeProto.op_type", &n.Op, &n.Extra)
+			err = d.label(&f, "NodeProto.op_type", &n.Op, &d.rare.Extra)
 		case nodeAttribute:
 			attrs++
 		case nodeDoc:
-			err = text(&f, "NodeProto.doc_string", &n.Doc, &n.Extra)
+			err = text(&f, "NodeProto.doc_string", &d.rare.Doc, &d.rare.Extra)
 		case nodeDomain:
-			err = d.label(&f, "NodeProto.domain", &n.Domain, &n.Extra)
+			err = d.label(&f, "NodeProto.domain", &n.Domain, &d.rare.Extra)
 		case nodeOverload:
-			err = d.label(&f, "NodeProto.overload", &n.Overload, &n.Extra)
+			err = d.label(&f, "NodeProto.overload", &d.rare.Overload, &d.rare.Extra)
 		case nodeMetadata:
-			err = metadata(&f, &n.Metadata)
+			err = metadata(&f, &d.rare.Metadata)
 		default:
-			keep(&n.Extra, &f)
+			keep(&d.rare.Extra, &f)
 		}
 		if err != nil {
 			return attrs, err
 		}
 	}
 	n.Inputs, n.Outputs = d.list(d.in), d.list(d.out)
+	n.SetRare(d.rare)
 	return attrs, nil
 }
 

@@ -150,7 +150,7 @@ func TestEditsInSubgraphsReachTheFile(t *testing.T) {
 	got := recode(t, m)
 	assert.Equal(t, "Tanh", got.Graph.Nodes[0].GraphAttr("then_branch").Nodes[0].Op)
 	assert.Equal(t, "kept", got.Graph.Nodes[0].Attr("then_branch").Doc)
-	assert.Equal(t, []graph.ValueID{got.Graph.Value("x")}, got.Graph.Nodes[0].Captures)
+	assert.Equal(t, []graph.ValueID{got.Graph.Value("x")}, got.Graph.Nodes[0].Captures())
 }
 
 func TestEncodeFaults(t *testing.T) {

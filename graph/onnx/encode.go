@@ -151,7 +151,8 @@ func (e *encoder) nodes(num protowire.Number, g *graph.Graph) error {
 }
 
 func (e *encoder) node(g *graph.Graph, n *graph.Node) error {
-	e.raw(n.Extra)
+	rare := n.Rare()
+	e.raw(rare.Extra)
 	for _, id := range n.Inputs {
 		e.text(nodeInput, g.ValueName(id))
 	}
@@ -163,10 +164,10 @@ func (e *encoder) node(g *graph.Graph, n *graph.Node) error {
 	if err := e.attrs(nodeAttribute, n.Attrs); err != nil {
 		return err
 	}
-	e.optText(nodeDoc, n.Doc)
+	e.optText(nodeDoc, rare.Doc)
 	e.optText(nodeDomain, n.Domain)
-	e.optText(nodeOverload, n.Overload)
-	e.properties(nodeMetadata, n.Metadata)
+	e.optText(nodeOverload, rare.Overload)
+	e.properties(nodeMetadata, rare.Metadata)
 	return nil
 }
 

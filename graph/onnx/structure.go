@@ -128,7 +128,7 @@ func (s *structure) graph(g *graph.Graph) {
 		s.text(n.Name)
 		s.text(n.Op)
 		s.domain(n.Domain)
-		s.text(n.Overload)
+		s.text(n.Rare().Overload)
 		s.values(g, n.Inputs)
 		s.values(g, n.Outputs)
 		s.attrs(n.Attrs)

@@ -150,12 +150,12 @@ func sameNodes(t *testing.T, want []view, g *graph.Graph) {
 		require.Equal(t, w.str("op_type"), n.Op)
 		require.Equal(t, w.str("name"), n.Name)
 		require.Equal(t, w.str("domain"), n.Domain)
-		require.Equal(t, w.str("overload"), n.Overload)
-		require.Equal(t, w.str("doc_string"), n.Doc)
+		require.Equal(t, w.str("overload"), n.Rare().Overload)
+		require.Equal(t, w.str("doc_string"), n.Rare().Doc)
 		require.Equal(t, w.strs("input"), names(g, n.Inputs))
 		require.Equal(t, w.strs("output"), names(g, n.Outputs))
 		sameAttrs(t, w.msgs("attribute"), n.Attrs, g)
-		sameProps(t, w.msgs("metadata_props"), n.Metadata)
+		sameProps(t, w.msgs("metadata_props"), n.Rare().Metadata)
 	}
 }
 

@@ -21,7 +21,7 @@ func TestFoldConditions(t *testing.T) {
 		require.NoError(t, err)
 		require.False(t, again, "everything is folded at once")
 		for _, n := range m.Graph.Nodes {
-			for _, v := range n.Captures {
+			for _, v := range n.Captures() {
 				require.NotEqual(t, "unread", m.Graph.ValueName(v), "the branch that read it is gone")
 			}
 		}

@@ -243,7 +243,7 @@ func (inf *inference) node(n *graph.Node) error {
 			return err
 		}
 	}
-	n.Clash = nil
+	setFaults(n, n.Fault(), nil)
 	for slot, id := range n.Outputs {
 		if id != graph.NoValue {
 			inf.settle(n, slot, inf.ctx.outType(slot))
@@ -256,7 +256,7 @@ func (inf *inference) node(n *graph.Node) error {
 // rule finds is in inf.ctx. The error says what the definition has against the node.
 func (inf *inference) apply(n *graph.Node, kind graph.Kind, version int) error {
 	info := Of(kind)
-	n.Kind, n.Version = kind, version
+	n.Kind, n.Version = kind, int32(version)
 	c := &inf.ctx
 	*c = Ctx{inf: inf, Node: n, Info: info, Version: info.VersionOf(n, inf.versions[info.Domain]), outs: c.outs[:0]}
 	if c.Version == 0 || info.Infer == nil {
@@ -330,8 +330,8 @@ func (inf *inference) settle(n *graph.Node, slot int, inferred graph.Type) {
 		c := Conflict{Value: id, Declared: declared, Inferred: inferred}
 		if c.Refuted() {
 			merged = corrected(merged, inferred)
-			if n.Clash == nil {
-				n.Clash = inf.ctx.fault(fmt.Sprintf("output %d (%q) is %v by the operator's definition, and %v in the file", slot, v.Name, inferred, declared))
+			if n.Clash() == nil {
+				setFaults(n, n.Fault(), inf.ctx.fault(fmt.Sprintf("output %d (%q) is %v by the operator's definition, and %v in the file", slot, v.Name, inferred, declared)))
 			}
 		}
 		inf.res.Conflicts = append(inf.res.Conflicts, c)

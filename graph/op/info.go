@@ -162,7 +162,7 @@ func (i *Info) SinceVersion(imported int64) int {
 // version of its domain.
 func (i *Info) VersionOf(n *graph.Node, imported int64) int {
 	if n.Version != 0 {
-		return n.Version
+		return int(n.Version)
 	}
 	return i.SinceVersion(imported)
 }

@@ -180,7 +180,8 @@ func (inf *inference) deviate(n *graph.Node, why error, read string) {
 
 // opaque records a node of which nothing is known but what the file states of its outputs.
 func (inf *inference) opaque(n *graph.Node, why error) {
-	n.Kind, n.Version, n.Fault = Unknown, 0, why
+	n.Kind, n.Version = Unknown, 0
+	setFaults(n, why, n.Clash())
 	inf.ctx = Ctx{inf: inf, Node: n, Info: Of(Unknown), outs: inf.ctx.outs[:0]}
 	inf.deviate(n, why, "")
 }

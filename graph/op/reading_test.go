@@ -78,7 +78,7 @@ func TestReadings(t *testing.T) {
 			n := m.Graph.Nodes[len(m.Graph.Nodes)-1]
 			y, _ := m.Graph.Lookup("y")
 			require.Equal(t, c.y, m.Graph.Values[y].Type.String())
-			require.Equal(t, c.opaque, n.Fault != nil)
+			require.Equal(t, c.opaque, n.Fault() != nil)
 			if c.opaque {
 				require.Equal(t, op.Unknown, n.Kind)
 				require.Equal(t, 1, res.Opaque(m.Graph))
@@ -101,7 +101,7 @@ func TestReadings(t *testing.T) {
 			if c.opaque && !strings.HasPrefix(c.name, "SGD") && c.name != "and wrong in both versions" && c.name != "too new and wrong" {
 				require.ErrorContains(t, err, c.why)
 			}
-			require.NoError(t, n.Fault)
+			require.NoError(t, n.Fault())
 		})
 	}
 }
@@ -167,9 +167,9 @@ func TestClashes(t *testing.T) {
 				y, _ := m.Graph.Lookup("y")
 				require.Equal(t, c.y, m.Graph.Values[y].Type.String())
 				if n := m.Graph.Nodes[0]; c.clash == "" {
-					require.NoError(t, n.Clash)
+					require.NoError(t, n.Clash())
 				} else {
-					require.ErrorContains(t, n.Clash, c.clash)
+					require.ErrorContains(t, n.Clash(), c.clash)
 					require.NotEmpty(t, res.Conflicts)
 					require.True(t, res.Conflicts[0].Refuted())
 				}
@@ -215,7 +215,7 @@ func TestSignatureChecks(t *testing.T) {
 			res, err := op.InferAsIs(m)
 			require.NoError(t, err)
 			n := m.Graph.Nodes[0]
-			require.Equal(t, c.read == "", n.Fault != nil)
+			require.Equal(t, c.read == "", n.Fault() != nil)
 			if c.read == "-" {
 				require.Empty(t, res.Deviations)
 				return

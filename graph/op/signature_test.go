@@ -82,11 +82,11 @@ func TestClashEnds(t *testing.T) {
 	require.NoError(t, err)
 	_, err = Infer(m)
 	require.NoError(t, err)
-	require.Error(t, m.Graph.Nodes[0].Clash)
+	require.Error(t, m.Graph.Nodes[0].Clash())
 	m.Graph.ValueInfo = nil
 	_, err = InferGraph(m.Graph, m.Opsets)
 	require.NoError(t, err)
-	require.NoError(t, m.Graph.Nodes[0].Clash)
+	require.NoError(t, m.Graph.Nodes[0].Clash())
 }
 
 // TestSignatureFiles: what is no signature is said with its line.

@@ -85,8 +85,16 @@ func bindGraph(g *graph.Graph, local map[opKey]bool) {
 // bindNode sets the kind of a node by its name alone.
 func bindNode(n *graph.Node, local map[opKey]bool) {
 	key := opKey{graph.CanonicalDomain(n.Domain), n.Op}
-	n.Version, n.Fault, n.Clash = 0, nil, nil
+	n.Version = 0
+	setFaults(n, nil, nil)
 	if n.Kind = byName[key]; local[key] {
 		n.Kind = Unknown
+	}
+}
+
+// setFaults says what is wrong with a node: see graph.Rare.
+func setFaults(n *graph.Node, fault, clash error) {
+	if fault != nil || clash != nil || n.Fault() != nil || n.Clash() != nil {
+		n.EditRare(func(r *graph.Rare) { r.Fault, r.Clash = fault, clash })
 	}
 }

@@ -75,7 +75,7 @@ func describe(g *graph.Graph, n *graph.Node, eliminated bool, classes map[string
 // classKey names a node's operator and attributes.
 func classKey(n *graph.Node) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d %s %s %d", n.Kind, n.Domain, n.Overload, len(n.Outputs))
+	fmt.Fprintf(&b, "%d %s %s %d", n.Kind, n.Domain, n.Rare().Overload, len(n.Outputs))
 	attrs := slices.Clone(n.Attrs)
 	slices.SortFunc(attrs, func(x, y graph.Attr) int { return strings.Compare(x.Name, y.Name) })
 	for _, a := range attrs {

@@ -74,7 +74,7 @@ func (e *edges) each(g *graph.Graph, f func(producer, consumer graph.NodeID, out
 		for slot, id := range n.Inputs {
 			read(id, slot)
 		}
-		for i, id := range n.Captures {
+		for i, id := range n.Captures() {
 			read(id, len(n.Inputs)+i)
 		}
 	}

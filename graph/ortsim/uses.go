@@ -19,7 +19,7 @@ type Uses struct {
 func NewUses(g *graph.Graph, nodes []*graph.Node) *Uses {
 	u := &Uses{g, make([]int32, len(g.Values)), make([]*graph.Node, len(g.Values))}
 	for _, n := range nodes {
-		for _, list := range [][]graph.ValueID{n.Inputs, n.Captures} {
+		for _, list := range [][]graph.ValueID{n.Inputs, n.Captures()} {
 			for _, v := range list {
 				if v != graph.NoValue {
 					u.count[v]++

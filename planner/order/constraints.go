@@ -179,7 +179,7 @@ func (c *constraints) mutations(g *graph.Graph, ordered []bool, add func(from, t
 
 // eachRead calls f for every value that a node or its subgraphs read, once per reading.
 func eachRead(n *graph.Node, f func(graph.ValueID)) {
-	for _, list := range [2][]graph.ValueID{n.Inputs, n.Captures} {
+	for _, list := range [2][]graph.ValueID{n.Inputs, n.Captures()} {
 		for _, v := range list {
 			if v != graph.NoValue {
 				f(v)
