@@ -3,7 +3,6 @@ package executor
 import (
 	"slices"
 
-	"memopt/graph"
 	"memopt/graph/live"
 )
 
@@ -69,7 +68,7 @@ func (f *frame) leastLive(p *live.Program, peak int64) (int64, error) {
 		for _, w := range f.libraryWork(st) { // one at a time, in the same memory
 			now, then = max(now, w.Workspace), max(then, w.Least)
 		}
-		if id := graph.ValueID(st.planned.offset); then < now { // the workspace's, until it has a place
+		if id := st.planned.value; then < now {
 			least.Bytes[id] -= now - then
 			changed = true
 		}
