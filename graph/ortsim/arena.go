@@ -8,14 +8,14 @@ import (
 	"memopt/graph/live"
 )
 
-// Numbers of ONNX Runtime's default arena (bfc_arena.h).
+// Numbers of ONNX Runtime's default arena (BFCArena in framework/bfc_arena.h and bfc_arena.cc).
 const (
-	chunkAlign     = 256
-	firstRegion    = 1 << 20   // bytes of the first region; each further one is twice as large
-	largestRegion  = 1 << 30   // that doubling leads to
-	mostDeadBytes  = 128 << 20 // a chunk with so much more than is asked for is split, whatever its size
-	noChunk        = -1
-	chunkSplitFrom = 2 // a chunk so many times as large as what is asked for is split
+	chunkAlign     = 256       // kMinAllocationSize
+	firstRegion    = 1 << 20   // DEFAULT_INITIAL_CHUNK_SIZE_BYTES; each further region is twice as large
+	largestRegion  = 1 << 30   // DEFAULT_MAX_POWER_OF_TWO_EXTEND_BYTES: doubling ends there
+	mostDeadBytes  = 128 << 20 // DEFAULT_MAX_DEAD_BYTES_PER_CHUNK: with so much more than is asked for a chunk is split
+	chunkSplitFrom = 2         // a chunk so many times as large as what is asked for is split (SplitFreeChunkFromBin)
+	noChunk        = -1        // kInvalidChunkHandle
 )
 
 // chunkArena simulates the bytes in use of ONNX Runtime's arena (its bfc_arena.cc, after
@@ -127,8 +127,9 @@ func (a *chunkArena) byPlace(x, y int32) (first, second int32) {
 }
 
 // chunkScales are sizes below which values are left out in turn. How chunks split, and so how much
-// of them is wasted, hangs by small values and by workspaces that the model knows only roughly; the
-// highest of several outcomes is what can be promised.
+// of them is wasted, depends on small values and on workspaces that the model knows only roughly;
+// the highest of several outcomes is what can be promised. The sizes are a choice, not the
+// runtime's.
 var chunkScales = []int64{0, 64, 1 << 10, 8 << 10, 64 << 10}
 
 // mostInChunks is the highest of several estimates of the bytes in use in ONNX Runtime's arena.

@@ -57,10 +57,10 @@ func (a *bufferPlanner) plan(p *live.Program, order []int32, shape []Shape, shap
 }
 
 // forgotten reports whether an output that nobody reads stays allocated to the end, as further
-// outputs of most operators do: ONNX Runtime frees a value behind the last node that reads it. The
-// running statistics of BatchNormalization lie in its inputs.
+// outputs of most operators do: ONNX Runtime frees a value behind the last node that reads it
+// (PlannerImpl::GenerateDeallocationPlan).
 func forgotten(s *live.Step, slot int) bool {
-	return slot > 0 && s.Kind != op.Split && s.Kind != op.BatchNormalization
+	return slot > 0 && !table[s.Kind].drops
 }
 
 func (a *bufferPlanner) reset(p *live.Program, shapes int) {
@@ -100,7 +100,7 @@ func resized[T any](s []T, n int) []T {
 
 // allocate gives an output a buffer: that of an input, of a dead value, or a new one.
 func (a *bufferPlanner) allocate(p *live.Program, s *live.Step, slot int, v graph.ValueID, at int32, copies bool) {
-	if a.returned[v] && (copies || s.Kind != op.Identity || a.reads[s.In[0]] > 1) {
+	if a.returned[v] && (copies || !table[s.Kind].copies || a.reads[s.In[0]] > 1) {
 		a.root[v], a.start[v], a.out[v] = v, at, true
 		return
 	}
@@ -132,7 +132,7 @@ func (a *bufferPlanner) reuse(p *live.Program, s *live.Step, v graph.ValueID) (g
 	if op.Of(s.Kind).View && len(s.In) > 0 && s.In[0] != graph.NoValue {
 		return a.root[s.In[0]], true
 	}
-	for _, slot := range inPlace(s.Kind) {
+	for _, slot := range table[s.Kind].inPlace {
 		if slot >= len(s.In) || s.In[slot] == graph.NoValue {
 			continue
 		}

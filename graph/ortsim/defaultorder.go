@@ -81,7 +81,7 @@ func (o *orderer) run(p *live.Program) []int32 {
 			o.seen[i] = true
 			o.order = append(o.order, int32(i))
 		case o.read[i], o.removed[i]:
-		case !o.numbered && expands(p.Steps[i].Kind):
+		case !o.numbered && table[p.Steps[i].Kind].expands:
 			o.late = append(o.late, int32(i))
 		default:
 			o.stack = append(o.stack, int32(i))
@@ -123,15 +123,9 @@ func (o *orderer) emit(step int32) {
 
 func isConstant(s *live.Step) bool { return op.Of(s.Kind).Has(op.ConstantRole) }
 
-// expands reports whether ONNX Runtime's inference build runs the operator's function body, whose
-// nodes are numbered behind all others.
-func expands(k graph.Kind) bool {
-	return k == op.SoftmaxCrossEntropyLoss || k == op.NegativeLogLikelihoodLoss
-}
-
 // rank is what ONNX Runtime sorts a step by.
 func (o *orderer) rank(p *live.Program, step int32) int32 {
-	if !o.numbered && expands(p.Steps[step].Kind) {
+	if !o.numbered && table[p.Steps[step].Kind].expands {
 		return step + int32(len(p.Steps))
 	}
 	return step
@@ -188,7 +182,7 @@ func (o *orderer) define(p *live.Program) {
 
 func (o *orderer) defineOutputs(s *live.Step, at int32) {
 	in, out := s.Input(0), s.Output0()
-	if o.basic && s.Kind == op.Identity && in != graph.NoValue && out != graph.NoValue && o.def[in] >= 0 &&
+	if o.basic && table[s.Kind].copies && in != graph.NoValue && out != graph.NoValue && o.def[in] >= 0 &&
 		!o.returned[in] && (!o.returned[out] || o.reads[in] == 1) {
 		o.removed[at] = true
 		o.def[out] = o.def[in]

@@ -2,8 +2,6 @@ package ortsim
 
 import (
 	"fmt"
-	"slices"
-	"strings"
 
 	"memopt/graph"
 	"memopt/graph/op"
@@ -24,7 +22,7 @@ type nodeFacts struct {
 // describeAll describes the nodes of a graph.
 func describeAll(g *graph.Graph) []nodeFacts {
 	out := make([]nodeFacts, len(g.Nodes))
-	classes := map[string]int32{}
+	classes := map[classKey]int32{}
 	eliminated := Eliminated(g)
 	for i, n := range g.Nodes {
 		out[i] = describe(g, n, eliminated[i], classes)
@@ -32,56 +30,57 @@ func describeAll(g *graph.Graph) []nodeFacts {
 	return out
 }
 
-// describe describes a node. eliminated says that ONNX Runtime replaces it by its data.
-func describe(g *graph.Graph, n *graph.Node, eliminated bool, classes map[string]int32) nodeFacts {
-	info := op.Of(n.Kind)
-	var d nodeFacts
+// describe describes a node. eliminated says that ONNX Runtime replaces it by its data; classes
+// numbers the operators with attributes that have been met.
+func describe(g *graph.Graph, n *graph.Node, eliminated bool, classes map[classKey]int32) nodeFacts {
+	row, info := &table[n.Kind], op.Of(n.Kind)
+	f := nodeFacts{copies: row.copies || eliminated}
 	if !info.Random && len(info.Mutates) == 0 && !n.HasSubgraphs() && n.Kind != op.Unknown {
-		key := classKey(n)
+		key := classOf(n)
 		if classes[key] == 0 {
 			classes[key] = int32(len(classes)) + 1
 		}
-		d.class = classes[key]
+		f.class = classes[key]
 	}
-	switch n.Kind {
-	case op.Identity:
-		d.copies = true
-	case op.Dropout:
-		d.copies = eliminated
-	case op.Shape:
-		d.shape = fixedShape(g, n.Input(0))
-	case op.Transpose:
-		d.swaps = swapsLast(n.IntList("perm", nil), rankOf(g, n.Input(0)))
-	case op.MatMul:
-		d.matrix = true
-		d.dense = rankOf(g, n.Input(1)) == 2 && (rankOf(g, n.Input(0)) == 2 || fixedShape(g, n.Input(0)) && fixedShape(g, n.Input(1)))
-	case op.Mul, op.Div:
-		switch {
-		case constantScalar(g, n.Input(1)):
-			d.scaled = 1
-		case n.Kind == op.Mul && constantScalar(g, n.Input(0)):
-			d.scaled = 2
-		}
-	case op.Add:
-		for slot := range 2 {
-			if rankOf(g, n.Input(slot)) == 1 && fixedShape(g, n.Input(slot)) {
-				d.row = int8(slot) + 1
-			}
-		}
+	if row.describe != nil {
+		row.describe(g, n, &f)
 	}
-	return d
+	return f
 }
 
-// classKey names a node's operator and attributes.
-func classKey(n *graph.Node) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%d %s %s %d", n.Kind, n.Domain, n.Rare().Overload, len(n.Outputs))
-	attrs := slices.Clone(n.Attrs)
-	slices.SortFunc(attrs, func(x, y graph.Attr) int { return strings.Compare(x.Name, y.Name) })
-	for _, a := range attrs {
-		fmt.Fprintf(&b, " %s=%T%v", a.Name, a.Value, a.Value)
+func describeShape(g *graph.Graph, n *graph.Node, f *nodeFacts) {
+	f.shape = fixedShape(g, n.Input(0))
+}
+
+func describeTranspose(g *graph.Graph, n *graph.Node, f *nodeFacts) {
+	f.swaps = swapsLast(n.IntList("perm", nil), rankOf(g, n.Input(0)))
+}
+
+func describeMatMul(g *graph.Graph, n *graph.Node, f *nodeFacts) {
+	a, b := n.Input(0), n.Input(1)
+	f.matrix = true
+	f.dense = rankOf(g, b) == 2 && (rankOf(g, a) == 2 || fixedShape(g, a) && fixedShape(g, b))
+}
+
+func describeMul(g *graph.Graph, n *graph.Node, f *nodeFacts) {
+	describeDiv(g, n, f)
+	if f.scaled == 0 && constantScalar(g, n.Input(0)) {
+		f.scaled = 2
 	}
-	return b.String()
+}
+
+func describeDiv(g *graph.Graph, n *graph.Node, f *nodeFacts) {
+	if constantScalar(g, n.Input(1)) {
+		f.scaled = 1
+	}
+}
+
+func describeAdd(g *graph.Graph, n *graph.Node, f *nodeFacts) {
+	for slot := range 2 {
+		if rankOf(g, n.Input(slot)) == 1 && fixedShape(g, n.Input(slot)) {
+			f.row = int8(slot) + 1
+		}
+	}
 }
 
 func rankOf(g *graph.Graph, v graph.ValueID) int {
@@ -120,7 +119,7 @@ func swapsLast(perm []int64, rank int) bool {
 }
 
 // mostShared is the most elements of constants that ONNX Runtime looks for equals of
-// (constant_sharing.cc).
+// (ConstantSharing::TENSOR_ELEM_COUNT_THRESHOLD in optimizer/constant_sharing.h).
 const mostShared = 8
 
 // sharedConstants returns, for every value, the first of the constants equal to it, or the value

@@ -14,7 +14,7 @@ import (
 // addRow makes one step of a dense MatMul and the Add of a row behind it (matmul_add_fusion.cc).
 func (o *optimizer) addRow(at int32) {
 	s := &o.out.Steps[at]
-	if s.Kind != op.MatMul || s.Node == graph.NoNode || !o.node[s.Node].dense {
+	if s.Node == graph.NoNode || !o.node[s.Node].dense {
 		return
 	}
 	next := o.onlyReader(s)
@@ -22,7 +22,7 @@ func (o *optimizer) addRow(at int32) {
 		return
 	}
 	add := &o.out.Steps[next]
-	if add.Kind != op.Add || add.Node == graph.NoNode || o.node[add.Node].row == 0 {
+	if add.Node == graph.NoNode || o.node[add.Node].row == 0 {
 		return
 	}
 	row := add.In[o.node[add.Node].row-1]
@@ -35,20 +35,12 @@ func (o *optimizer) addRow(at int32) {
 // activate makes one step of a Gemm and the activation behind it (gemm_activation_fusion.cc).
 func (o *optimizer) activate(at int32) {
 	s := &o.out.Steps[at]
-	if s.Kind != op.Gemm && s.Kind != op.Conv {
+	if !table[s.Kind].activated {
 		return
 	}
-	if next := o.onlyReader(s); next >= 0 && isActivation(o.out.Steps[next].Kind) {
+	if next := o.onlyReader(s); next >= 0 && table[o.out.Steps[next].Kind].activation {
 		o.replace(live.Step{Node: s.Node, Kind: s.Kind, In: s.In, Out: o.out.Steps[next].Out}, at, next)
 	}
-}
-
-func isActivation(k graph.Kind) bool {
-	switch k {
-	case op.Relu, op.Sigmoid, op.Tanh, op.LeakyRelu, op.HardSigmoid:
-		return true
-	}
-	return false
 }
 
 // transpose lets a MatMul read its operands as they are before a Transpose
@@ -61,7 +53,7 @@ func (o *optimizer) transpose(at int32) {
 
 // transposeGemm does so for Gemm (gemm_transpose_fusion.cc).
 func (o *optimizer) transposeGemm(at int32) {
-	if o.out.Steps[at].Kind == op.Gemm {
+	if table[o.out.Steps[at].Kind].gemm {
 		o.readThrough(at)
 	}
 }

@@ -4,25 +4,8 @@ import (
 	"slices"
 
 	"memopt/graph"
-	"memopt/graph/op"
 	"memopt/symbolic"
 )
-
-// What ONNX Runtime's CPU kernels do with memory, measured with release 1.30 by an allocator that
-// logs.
-
-// inPlace returns the inputs that ONNX Runtime writes an operator's output into. It is choosier
-// than memopt's own kernels: only activations, softmax and a few copies; no arithmetic.
-func inPlace(k graph.Kind) []int {
-	switch k {
-	case op.Relu, op.Sigmoid, op.Tanh, op.LeakyRelu, op.Elu, op.Selu, op.Softplus, op.Softsign, op.HardSigmoid, op.ThresholdedRelu,
-		op.Clip, op.Not, op.Softmax, op.LogSoftmax, op.Identity, op.Trilu, op.ScatterElements, op.ScatterND:
-		return firstInput
-	}
-	return nil
-}
-
-var firstInput = []int{0}
 
 // kernels tells what ONNX Runtime's kernels need besides their operands.
 type kernels struct {
@@ -45,25 +28,20 @@ func (k *kernels) workspaces() [][]int64 {
 }
 
 func (k *kernels) workspace(n *graph.Node) []int64 {
-	switch n.Kind {
-	case op.Where: // the values chosen from either side, before they are put together
-		cond := k.dims(n.Input(0))
-		size := k.elementBytes(n.Output(0))
-		return []int64{size * elements(broadcast(cond, k.dims(n.Input(1)))), size * elements(broadcast(cond, k.dims(n.Input(2))))}
-	case op.Softmax, op.LogSoftmax:
-		return k.softmax(n)
-	case op.SoftmaxCrossEntropyLoss, op.NegativeLogLikelihoodLoss:
-		return k.crossEntropy(n)
-	case op.Conv:
-		return k.conv(n)
-	case op.ConvTranspose:
-		return k.convTranspose(n)
-	case op.GRU:
-		return k.recurrent(n, 3)
-	case op.LSTM:
-		return k.recurrent(n, 4)
+	if f := table[n.Kind].workspace; f != nil {
+		return f(k, n)
 	}
 	return nil
+}
+
+// where keeps the values chosen from either side, before they are put together.
+func (k *kernels) where(n *graph.Node) []int64 {
+	cond := k.dims(n.Input(0))
+	size := k.elementBytes(n.Output(0))
+	return []int64{
+		size * elements(broadcast(cond, k.dims(n.Input(1)))),
+		size * elements(broadcast(cond, k.dims(n.Input(2)))),
+	}
 }
 
 // softmax along another axis than the last works on two transposed copies.
@@ -78,15 +56,18 @@ func (k *kernels) softmax(n *graph.Node) []int64 {
 }
 
 // crossEntropy runs as its function body: scores turned so that the classes stand last, their
-// logarithmic softmax, and copies of it.
+// logarithmic softmax, and, unless that is an output, copies of it.
 func (k *kernels) crossEntropy(n *graph.Node) []int64 {
-	switch {
-	case n.Kind == op.NegativeLogLikelihoodLoss:
-		return slices.Repeat([]int64{k.bytes(n.Input(1))}, 2)
-	case n.Output(1) != graph.NoValue:
-		return slices.Repeat([]int64{k.bytes(n.Input(0))}, 2)
+	copies := 3
+	if n.Output(1) != graph.NoValue {
+		copies = 2
 	}
-	return slices.Repeat([]int64{k.bytes(n.Input(0))}, 3)
+	return slices.Repeat([]int64{k.bytes(n.Input(0))}, copies)
+}
+
+// likelihood runs as its function body, too, with two copies of the targets.
+func (k *kernels) likelihood(n *graph.Node) []int64 {
+	return slices.Repeat([]int64{k.bytes(n.Input(1))}, 2)
 }
 
 // conv spreads one image out where it has more filters than places to put them; else a fixed buffer
@@ -112,7 +93,10 @@ func (k *kernels) convTranspose(n *graph.Node) []int64 {
 	return []int64{elements(w[1:]) * elements(x[2:]) * k.elementBytes(n.Output(0))}
 }
 
-// recurrent keeps the gates of all steps, and states of one.
+func (k *kernels) gru(n *graph.Node) []int64  { return k.recurrent(n, 3) }
+func (k *kernels) lstm(n *graph.Node) []int64 { return k.recurrent(n, 4) }
+
+// recurrent keeps the gates of all steps, and states of one step: as many as were measured of GRU.
 func (k *kernels) recurrent(n *graph.Node, gates int64) []int64 {
 	x, r := k.dims(n.Input(0)), k.dims(n.Input(2))
 	if len(x) != 3 || len(r) != 3 {

@@ -36,24 +36,25 @@ func newOptimizer(f *Facts) *optimizer {
 // run. Both are good until the next call.
 func (o *optimizer) rewrite(p *live.Program) (*live.Program, []int32) {
 	o.load(p)
-	o.removeCopies()
-	o.mergeEqual(o.compact())
-	o.foldConstants(o.compact())
-	o.pass(o.addRow)
-	o.pass(o.transposeGemm)
+	for i := range passes {
+		o.compact()
+		passes[i].run(o)
+	}
 	o.compact()
-	o.expand()
-	o.pass(o.activate)
-	o.pass(o.transpose)
-	o.pass(o.scale)
-	return &o.out, o.compact()
+	return &o.out, o.walk()
 }
 
-// pass offers every step to a fusion, in the order of execution.
-func (o *optimizer) pass(fuse func(at int32)) {
-	for _, at := range o.compact() {
-		if !o.gone[at] {
-			fuse(at)
+// walk returns the order of the steps, in which optimizations meet them. It is good until the next
+// call.
+func (o *optimizer) walk() []int32 { return o.order.run(&o.out) }
+
+// each returns a pass that offers every step to a fusion, in the order of execution.
+func each(fuse func(o *optimizer, at int32)) func(*optimizer) {
+	return func(o *optimizer) {
+		for _, at := range o.walk() {
+			if !o.gone[at] {
+				fuse(o, at)
+			}
 		}
 	}
 }
@@ -62,8 +63,7 @@ func (o *optimizer) pass(fuse func(at int32)) {
 func (o *optimizer) load(p *live.Program) {
 	o.out.Bytes, o.out.Persistent, o.out.Outputs = p.Bytes, p.Persistent, append(o.out.Outputs[:0], p.Outputs...)
 	o.as, o.results = resized(o.as, len(p.Bytes)), resized(o.results, len(p.Bytes))
-	copy(o.as, o.same)
-	for v := len(o.same); v < len(o.as); v++ {
+	for v := range o.as {
 		o.as[v] = graph.ValueID(v)
 	}
 	o.at = resized(o.at, len(p.Bytes))
@@ -75,16 +75,23 @@ func (o *optimizer) load(p *live.Program) {
 		o.append(p.Steps[i])
 	}
 	o.gone = resized(o.gone, len(o.out.Steps))
-	o.count()
 }
 
-// expand puts what ONNX Runtime replaces by function bodies behind all others: it does so between
-// the basic level and the next.
+// shareConstants lets the readers of equal small constants read one of them.
+func (o *optimizer) shareConstants() {
+	for v, first := range o.same {
+		if first != graph.ValueID(v) {
+			o.as[v] = first
+		}
+	}
+}
+
+// expand puts what ONNX Runtime replaces by function bodies behind all others.
 func (o *optimizer) expand() {
 	n := len(o.out.Steps)
 	o.out.Steps = slices.Grow(o.out.Steps, n)
 	for i := range n {
-		if expands(o.out.Steps[i].Kind) {
+		if table[o.out.Steps[i].Kind].expands {
 			o.out.Steps = append(o.out.Steps, o.out.Steps[i])
 			o.gone[i] = true
 		}
@@ -123,8 +130,8 @@ func (o *optimizer) count() {
 	}
 }
 
-// compact takes out the steps that are gone, and returns the order of the others.
-func (o *optimizer) compact() []int32 {
+// compact takes out the steps that are gone.
+func (o *optimizer) compact() {
 	kept := o.out.Steps[:0]
 	for i := range o.out.Steps {
 		if s := o.out.Steps[i]; !o.gone[i] {
@@ -139,7 +146,6 @@ func (o *optimizer) compact() []int32 {
 	o.out.Steps = kept
 	o.gone = resized(o.gone, len(kept))
 	o.count()
-	return o.order.run(&o.out)
 }
 
 // removeCopies takes out the steps that only copy, unless what they copy has other readers and the
@@ -172,9 +178,9 @@ func (o *optimizer) unused(v graph.ValueID) bool {
 
 // mergeEqual keeps one of all steps that do the same to the same, the one that runs first. Nothing
 // that is returned is merged.
-func (o *optimizer) mergeEqual(order []int32) {
+func (o *optimizer) mergeEqual() {
 	clear(o.equal)
-	for _, at := range order {
+	for _, at := range o.walk() {
 		s := &o.out.Steps[at]
 		class := o.class(s)
 		if class == 0 {
@@ -205,10 +211,10 @@ func (o *optimizer) mergeEqual(order []int32) {
 }
 
 // foldConstants takes out what is computed of constants and of fixed shapes alone.
-func (o *optimizer) foldConstants(order []int32) {
+func (o *optimizer) foldConstants() {
 	o.folded = resized(o.folded, len(o.out.Bytes))
 	copy(o.folded, o.fixed)
-	for _, at := range order {
+	for _, at := range o.walk() {
 		s := &o.out.Steps[at]
 		if s.Node == graph.NoNode || o.returns(s) || !o.node[s.Node].shape && !o.constant(s) {
 			continue

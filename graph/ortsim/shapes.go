@@ -61,7 +61,7 @@ func lostShapes(g *graph.Graph) []bool {
 	lost := make([]bool, len(g.Values))
 	for _, id := range graph.FileOrder(g) {
 		n := g.Nodes[id]
-		if !computesDims(g, n) && !slices.ContainsFunc(dataInputs(n), func(v graph.ValueID) bool { return v != graph.NoValue && lost[v] }) {
+		if !losesDims(g, n) && !slices.ContainsFunc(dataInputs(n), func(v graph.ValueID) bool { return v != graph.NoValue && lost[v] }) {
 			continue
 		}
 		for _, v := range n.Outputs {
@@ -73,17 +73,22 @@ func lostShapes(g *graph.Graph) []bool {
 	return lost
 }
 
-// computesDims reports whether some of the dims that a node makes come of arithmetic.
-func computesDims(g *graph.Graph, n *graph.Node) bool {
-	switch n.Kind {
-	case op.Range:
-		return true
-	case op.Reshape:
-		return op.Contents(g, n.Input(1)) == nil
-	case op.Concat:
-		return slices.ContainsFunc(n.Inputs, func(v graph.ValueID) bool { return !fixedDim(g, v, n.Int("axis", 0)) })
-	}
-	return false
+// losesDims reports whether some of the dims that a node makes come of arithmetic.
+func losesDims(g *graph.Graph, n *graph.Node) bool {
+	f := table[n.Kind].losesDims
+	return f != nil && f(g, n)
+}
+
+// computes is for operators that count.
+func computes(*graph.Graph, *graph.Node) bool { return true }
+
+// readsShape is for shapes that nodes compute.
+func readsShape(g *graph.Graph, n *graph.Node) bool { return op.Contents(g, n.Input(1)) == nil }
+
+// addsUp is for dims that are sums.
+func addsUp(g *graph.Graph, n *graph.Node) bool {
+	axis := n.Int("axis", 0)
+	return slices.ContainsFunc(n.Inputs, func(v graph.ValueID) bool { return !fixedDim(g, v, axis) })
 }
 
 // fixedDim reports whether a dim is a number. A negative axis counts from the end.
@@ -101,10 +106,10 @@ func fixedDim(g *graph.Graph, v graph.ValueID, axis int64) bool {
 
 // dataInputs lists the operands that a node's shapes follow from.
 func dataInputs(n *graph.Node) []graph.ValueID {
-	switch n.Kind {
-	case op.Reshape:
+	switch table[n.Kind].told {
+	case byFirst:
 		return n.Inputs[:min(1, len(n.Inputs))]
-	case op.Expand, op.ConstantOfShape:
+	case byShape:
 		return nil
 	}
 	return n.Inputs

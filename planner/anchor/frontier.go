@@ -3,7 +3,7 @@ package anchor
 import (
 	"memopt/graph"
 	"memopt/graph/live"
-	"memopt/graph/op"
+	"memopt/graph/ortsim"
 	"memopt/recompute"
 )
 
@@ -35,7 +35,7 @@ func (b *builder) frontier(start, end int, serial int32) []graph.ValueID {
 			continue
 		}
 		b.covered[i] = b.waits(i, start, serial)
-		if reshapes(b.program.Steps[i].Kind) {
+		if ortsim.MergesViews(b.program.Steps[i].Kind) {
 			continue
 		}
 		out = b.kept(out, i, start, serial)
@@ -59,9 +59,6 @@ func (b *builder) choose(out []graph.ValueID, v graph.ValueID, start int, serial
 	return append(out, v)
 }
 
-// reshapes reports whether ONNX Runtime joins an operator with a Reshape before it.
-func reshapes(k graph.Kind) bool { return op.Of(k).View && k != op.Identity }
-
 // ready reports whether a value can be read through an anchor at step start: it is there by then,
 // or made by a view that does not wait for the anchor.
 func (b *builder) ready(v graph.ValueID, start int) bool {
@@ -69,7 +66,7 @@ func (b *builder) ready(v graph.ValueID, start int) bool {
 	if d >= 0 && !b.activation(v) {
 		return false
 	}
-	return d < int32(start) || b.step[d].moves && reshapes(b.program.Steps[d].Kind) && !b.covered[d]
+	return d < int32(start) || b.step[d].moves && ortsim.MergesViews(b.program.Steps[d].Kind) && !b.covered[d]
 }
 
 // activation reports whether a value is, or shows, what a node has made: of views of weights the
@@ -78,7 +75,7 @@ func (b *builder) activation(v graph.ValueID) bool { return b.active[v] }
 
 // shows works that out for what a step makes, from what is known of its operands.
 func (a *search) shows(v graph.ValueID, s *live.Step) bool {
-	if !reshapes(s.Kind) || len(s.In) == 0 || s.In[0] == graph.NoValue {
+	if !ortsim.MergesViews(s.Kind) || len(s.In) == 0 || s.In[0] == graph.NoValue {
 		return !a.program.Persistent[v]
 	}
 	return a.active[s.In[0]]
@@ -177,15 +174,15 @@ func (b *builder) sinks(last, start int) []graph.ValueID {
 	return rest
 }
 
-// fuses reports whether ONNX Runtime may make one Gemm, which rounds in another way, of the MatMul
-// that makes a value and the Add that alone reads it. An anchor between the two would change the
-// numbers.
+// fuses reports whether ONNX Runtime may make one Gemm of the node that makes a value and the node
+// that alone reads it. An anchor between the two would change the numbers.
 func (a *search) fuses(v graph.ValueID) bool {
 	d := a.def[v]
-	if d < 0 || a.program.Steps[d].Kind != op.MatMul || a.step[d].firstRead != a.step[d].lastRead {
+	if d < 0 || a.step[d].firstRead != a.step[d].lastRead {
 		return false
 	}
-	return a.program.Steps[a.step[d].firstRead].Kind == op.Add
+	reader := a.step[d].firstRead
+	return int(reader) < len(a.step) && ortsim.MergesIntoGemm(a.program.Steps[d].Kind, a.program.Steps[reader].Kind)
 }
 
 // frees reports whether a step reads a value of size that no step from start on needs, and that is

@@ -5,7 +5,6 @@ import (
 
 	"memopt/graph"
 	"memopt/graph/live"
-	"memopt/graph/op"
 	"memopt/graph/ortsim"
 	"memopt/recompute"
 )
@@ -58,7 +57,7 @@ func (a *search) index() {
 // copiesResult reports whether a step is an Identity by which a graph output gets its name.
 func (a *search) copiesResult(i int) bool {
 	s := &a.program.Steps[i]
-	return s.Kind == op.Identity && s.In[0] != graph.NoValue && s.Out[0] != graph.NoValue && a.def[s.In[0]] >= 0 &&
+	return ortsim.Copies(s.Kind) && s.In[0] != graph.NoValue && s.Out[0] != graph.NoValue && a.def[s.In[0]] >= 0 &&
 		a.lastUse[s.Out[0]] < 0 && a.result[s.Out[0]] >= 0
 }
 
