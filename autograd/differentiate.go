@@ -130,11 +130,15 @@ func differentiate(m *graph.Model, opts Options, version int64) (out *Joint, err
 	if j.types, err = op.NewExtender(j.m); err != nil {
 		return nil, err
 	}
-	j.taken = graph.NewNames(j.m)
+	names := graph.NewNames(m)
+	if j.taken = names; version != graph.OpsetVersion(m.Opsets, "") { // Convert gives names, too
+		j.taken = graph.NewNames(j.m)
+	}
 	if err := j.run(opts); err != nil {
 		return nil, err
 	}
-	return j.out, graph.NewNames(m).Verify(j.m)
+	names.Done()
+	return j.out, names.Verify(j.m)
 }
 
 // joint is a training graph in the making.
@@ -185,10 +189,18 @@ func (j *joint) run(opts Options) error {
 	if err := j.finish(wrt); err != nil {
 		return err
 	}
+	j.release()
 	if err := j.arrange(order, forward, losses); err != nil {
 		return err
 	}
 	return graph.Verify(j.m)
+}
+
+// release frees what only the sweep needs: in large graphs it is as much as the graph itself, and
+// types are inferred once more.
+func (j *joint) release() {
+	j.taken.Done()
+	j.types, j.requires, j.reaches, j.grads, j.stashed, j.remakes = nil, nil, nil, nil, nil, nil
 }
 
 // findLosses returns the values that are differentiated.

@@ -29,8 +29,9 @@ func (e *emitter) Op(name string, attrs Attrs, in ...Value) Value {
 // Ops emits a node with several outputs.
 func (e *emitter) Ops(name string, outputs int, attrs Attrs, in ...Value) []Value {
 	n := &graph.Node{Name: e.j.nodeName(name), Op: name, Attrs: attrs, Inputs: append([]Value(nil), in...)}
+	n.Outputs = make([]Value, 0, outputs)
 	for i := range outputs {
-		n.Outputs = append(n.Outputs, e.j.newValue(fmt.Sprintf("%s_output_%d", n.Name, i)))
+		n.Outputs = append(n.Outputs, e.j.newValue(n.Name+"_output_"+itoa(i)))
 	}
 	e.must(e.j.g.AddNode(n))
 	e.must(e.j.types.Node(n))

@@ -1,6 +1,7 @@
 package graph
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -35,7 +36,9 @@ func newNameSet() nameSet {
 }
 
 func (s *nameSet) note(name string) {
-	s.twice[name] = s.taken[name]
+	if s.taken[name] {
+		s.twice[name] = true
+	}
 	s.taken[name] = true
 }
 
@@ -91,19 +94,40 @@ func (n *Names) TakeBoth(name string) (ok bool) {
 // Verify returns an error that names what two nodes, or two values, of a model are both called,
 // unless that was so when the names were collected.
 func (n *Names) Verify(m *Model) error {
-	var err error
-	check := func(what string, was *nameSet) func(string) {
-		seen := make(map[string]bool, len(was.taken))
-		return func(name string) {
-			if seen[name] && !was.twice[name] && err == nil {
-				err = fmt.Errorf("two %s are named %q; names are unique over all graphs of a model", what, name)
-			}
-			seen[name] = true
-		}
+	values := n.values.verifier("values")
+	if m.Graph.alone() {
+		values.note = func(string) {} // a graph has no two values of one name
 	}
-	eachName(m.Graph, check("nodes", &n.nodes), check("values", &n.values))
-	return err
+	nodes := n.nodes.verifier("nodes")
+	eachName(m.Graph, nodes.note, values.note)
+	return cmp.Or(nodes.err, values.err)
 }
+
+// Done frees the memory of the names: none will be given any more. Verify goes on working.
+func (n *Names) Done() {
+	n.nodes.taken, n.nodes.tried = nil, nil
+	n.values.taken, n.values.tried = nil, nil
+}
+
+// verifier looks for names that two have and that were not had twice before.
+type verifier struct {
+	note func(string)
+	err  error
+}
+
+func (s *nameSet) verifier(what string) *verifier {
+	v, seen := &verifier{}, map[string]bool{}
+	v.note = func(name string) {
+		if seen[name] && !s.twice[name] && v.err == nil {
+			v.err = fmt.Errorf("two %s are named %q; names are unique over all graphs of a model", what, name)
+		}
+		seen[name] = true
+	}
+	return v
+}
+
+// alone reports whether none of the graph's nodes has a subgraph.
+func (g *Graph) alone() bool { return !slices.ContainsFunc(g.Nodes, (*Node).HasSubgraphs) }
 
 // Bounds of the names that Nested makes, in bytes.
 const (

@@ -37,7 +37,7 @@ func (c *Ctx) block(i int) (b block, ok bool) {
 	if id == graph.NoValue {
 		return block{}, false
 	}
-	elems := c.inf.res.contents[id]
+	elems := c.inf.res.contents.get(id)
 	if elems == nil {
 		return block{}, false
 	}
@@ -307,6 +307,15 @@ func fractions(floats []float64, double bool) ([]symbolic.Expr, int64) {
 }
 
 // den returns the denominator of a value's contents.
+// setContents records the elements of a value; nil: they are not known.
+func (r *Result) setContents(id graph.ValueID, elems []symbolic.Expr) {
+	if elems == nil {
+		r.contents.drop(id)
+		return
+	}
+	r.contents.set(id, elems)
+}
+
 func (r *Result) den(id graph.ValueID) int64 {
 	if d, ok := r.dens[id]; ok {
 		return d

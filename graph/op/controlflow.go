@@ -73,7 +73,7 @@ func (b *body) run(inputs []graph.Type, contents [][]symbolic.Expr) error {
 		v := &b.g.Values[d.Value]
 		v.Type, _ = b.inf.merge(inputs[i], b.foreign(d.Type))
 		if i < len(contents) && v.Type.Form == graph.FormTensor {
-			b.inf.res.contents[d.Value] = contents[i]
+			b.inf.res.setContents(d.Value, contents[i])
 		}
 	}
 	return b.inf.run(b.order)
@@ -150,7 +150,7 @@ func (b *body) outer() func(symbol string) bool {
 		for _, d := range v.Type.Shape.Dims {
 			d.VisitSymbols(func(s string) { entered[s] = true })
 		}
-		for _, e := range b.inf.res.contents[i] {
+		for _, e := range b.inf.res.contents.get(graph.ValueID(i)) {
 			e.VisitSymbols(func(s string) { entered[s] = true })
 		}
 	}
@@ -162,7 +162,7 @@ func (b *body) outputs() (types []graph.Type, contents [][]symbolic.Expr) {
 	allowed := b.outer()
 	for _, d := range b.g.Outputs {
 		types = append(types, withoutSymbols(b.g.Values[d.Value].Type, allowed))
-		contents = append(contents, b.inf.res.contents[d.Value])
+		contents = append(contents, b.inf.res.contents.get(d.Value))
 	}
 	return types, contents
 }
@@ -183,7 +183,7 @@ func (inf *inference) truth(id graph.ValueID) (value, known bool) {
 	if id == graph.NoValue {
 		return false, false
 	}
-	if e := inf.res.contents[id]; len(e) == 1 {
+	if e := inf.res.contents.get(id); len(e) == 1 {
 		if n, ok := e[0].Const(); ok {
 			return n != 0, true
 		}

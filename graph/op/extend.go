@@ -56,10 +56,13 @@ func (e *Extender) catchUp() {
 	if e.outer != nil {
 		e.outer.catchUp()
 	}
-	known := len(e.inf.declared)
-	for id := known; id < len(e.inf.g.Values); id++ {
-		e.inf.declared = append(e.inf.declared, graph.Type{})
-		e.inf.res.contents = append(e.inf.res.contents, nil)
+	known, values := len(e.inf.declared.at), len(e.inf.g.Values)
+	if known == values {
+		return
+	}
+	e.inf.declared.grow(values)
+	e.inf.res.contents.grow(values)
+	for id := known; id < values; id++ {
 		e.inf.startValue(graph.ValueID(id))
 	}
 }

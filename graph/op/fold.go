@@ -162,17 +162,20 @@ func (c *Ctx) setReduced(a, b block, den int64, f binary) {
 // by the denominator.
 func (c *Ctx) reduceFractions(den int64) {
 	id := c.Node.Output(0)
-	if id == graph.NoValue || c.inf.res.contents[id] == nil {
+	if id == graph.NoValue {
 		return
 	}
-	elems := c.inf.res.contents[id]
+	elems := c.inf.res.contents.get(id)
+	if elems == nil {
+		return
+	}
 	whole := make([]symbolic.Expr, len(elems))
 	for i, e := range elems {
 		if whole[i] = quotient(e, den); whole[i].IsUnknown() {
 			return
 		}
 	}
-	c.inf.res.contents[id] = whole
+	c.inf.res.setContents(id, whole)
 	c.inf.res.setDen(id, 1)
 }
 

@@ -30,7 +30,7 @@ type Result struct {
 	// the nodes: of the branches that can be taken, and of the last run where a loop took several.
 	Bodies []Body
 
-	contents [][]symbolic.Expr       // by ValueID, nil where not carried
+	contents sparse[[]symbolic.Expr] // nil where not carried
 	dens     map[graph.ValueID]int64 // denominators of contents that have one besides 1
 }
 
@@ -50,10 +50,14 @@ func (c *Conflict) Refuted() bool {
 // Contents returns the elements of a small tensor that inference could follow: of
 // integers, of bools as 0 and 1, and of floats where all of them are whole. NoValue has none.
 func (r *Result) Contents(id graph.ValueID) ([]symbolic.Expr, bool) {
-	if id == graph.NoValue || int(id) >= len(r.contents) || r.contents[id] == nil || r.den(id) != 1 {
+	if id == graph.NoValue || int(id) >= len(r.contents.at) {
 		return nil, false
 	}
-	return r.contents[id], true
+	elems := r.contents.get(id)
+	if elems == nil || r.den(id) != 1 {
+		return nil, false
+	}
+	return elems, true
 }
 
 // Infer completes the types of all values of a model's main graph and the
@@ -99,9 +103,9 @@ type inference struct {
 	opsets   []graph.Opset
 	versions map[string]int64
 	outer    *inference
-	strict   bool           // what a definition contradicts is an error
-	local    map[opKey]bool // the model's own functions
-	declared []graph.Type   // by ValueID: what the file says of node outputs
+	strict   bool               // what a definition contradicts is an error
+	local    map[opKey]bool     // the model's own functions
+	declared sparse[graph.Type] // what the file says of node outputs
 	inputs   map[string]bool
 	known    map[string]symbolic.Expr // what labels stand for, of earlier walks
 	labels   map[string]symbolic.Expr // what this walk says of labels; unknown where it contradicts itself
@@ -117,8 +121,8 @@ type inference struct {
 func newInference(g *graph.Graph, opsets []graph.Opset, outer *inference) *inference {
 	inf := &inference{g: g, opsets: opsets, outer: outer,
 		versions: make(map[string]int64, len(opsets)),
-		declared: make([]graph.Type, len(g.Values)),
-		res:      &Result{contents: make([][]symbolic.Expr, len(g.Values))}}
+		declared: newSparse[graph.Type](len(g.Values)),
+		res:      &Result{contents: newSparse[[]symbolic.Expr](len(g.Values))}}
 	if outer != nil {
 		inf.careful, inf.purse = outer.careful, outer.purse
 		if outer.terms == nil {
@@ -146,7 +150,8 @@ func (inf *inference) readDeclared() {
 			t := d.Type
 			t.Shape = withoutNegatives(t.Shape)
 			if t.Form != graph.FormUnknown {
-				inf.declared[d.Value], _ = inf.merge(t, inf.declared[d.Value])
+				merged, _ := inf.merge(t, inf.declared.get(d.Value))
+				inf.declared.set(d.Value, merged)
 			}
 		}
 	}
@@ -188,14 +193,14 @@ func (inf *inference) startValue(id graph.ValueID) {
 	switch {
 	case v.Outer != graph.NoValue && inf.outer != nil:
 		v.Type = inf.g.Outer.Values[v.Outer].Type
-		inf.res.contents[id] = inf.outer.res.contents[v.Outer]
+		inf.res.setContents(id, inf.outer.res.contents.get(v.Outer))
 		inf.res.setDen(id, inf.outer.res.den(v.Outer))
 	case v.Data != nil && v.IsConstant():
 		elems, den, err := readBlock(v.Data)
 		if err != nil && v.Data.External != nil && v.Data.DType.IsInteger() && inf.readErr == nil {
 			inf.readErr = fmt.Errorf("initializer %q: shapes may depend on its contents: %w", v.Name, err)
 		}
-		inf.res.contents[id] = elems
+		inf.res.setContents(id, elems)
 		inf.res.setDen(id, den)
 	case v.Input:
 		v.Type.Shape = inf.afford(withoutNegatives(v.Type.Shape))
@@ -324,7 +329,7 @@ func corrected(t, inferred graph.Type) graph.Type {
 func (inf *inference) settle(n *graph.Node, slot int, inferred graph.Type) {
 	id := n.Outputs[slot]
 	v := &inf.g.Values[id]
-	declared := inf.relabelled(inf.declared[id])
+	declared := inf.relabelled(inf.declared.get(id))
 	merged, ok := inf.merge(declared, inferred)
 	if !ok {
 		c := Conflict{Value: id, Declared: declared, Inferred: inferred}

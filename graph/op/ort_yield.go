@@ -30,7 +30,7 @@ func yieldRule(c *Ctx) {
 			continue
 		}
 		t := c.In(i)
-		if out := c.Node.Output(k); out != graph.NoValue && !slices.Contains(full, int64(i)) && c.inf.declared[out].Shape.Ranked {
+		if out := c.Node.Output(k); out != graph.NoValue && !slices.Contains(full, int64(i)) && c.inf.declared.get(out).Shape.Ranked {
 			t.Shape = graph.Shape{}
 		}
 		c.Out(k, t)

@@ -166,7 +166,7 @@ func (inf *inference) asStated(n *graph.Node) bool {
 		if id == graph.NoValue {
 			continue
 		}
-		if _, ok := inf.merge(inf.declared[id], inf.ctx.outType(slot)); !ok {
+		if _, ok := inf.merge(inf.declared.get(id), inf.ctx.outType(slot)); !ok {
 			return false
 		}
 	}
@@ -202,7 +202,7 @@ func (inf *inference) undo(n *graph.Node, m mark) {
 	}
 	for _, id := range n.Outputs {
 		if id != graph.NoValue {
-			r.contents[id] = nil
+			r.contents.drop(id)
 			r.setDen(id, 1)
 		}
 	}
