@@ -3,6 +3,7 @@ package planner
 import (
 	"context"
 	"math"
+	"slices"
 	"time"
 
 	"memopt/graph"
@@ -299,16 +300,16 @@ func (b *budgeter) stepCost() float64 {
 func (p *Plan) takePlacements(placements []recompute.Placement) (*selection, error) {
 	a := p.Analysis
 	sel := newSelection()
-	again := map[graph.NodeID]bool{}
+	again := make([]bool, len(a.Graph.Nodes))
 	for _, pl := range placements {
 		def := a.Graph.Values[pl.Value].Def
 		if cs := a.OfEntry(def); len(cs) > 0 && !again[def] {
 			again[def] = true
-			sel.byEntry[a.Candidates[cs[0]].Entry] = cs[0]
+			sel.add(a, cs[0])
 			sel.requested[a.Candidates[cs[0]].Cluster] = -1
-			sel.applied[a.Candidates[cs[0]].Cluster]++
 		}
 	}
+	slices.Sort(sel.chosen)
 	t := &place.Trial{Placements: placements}
 	if p.Sizes != nil {
 		var err error

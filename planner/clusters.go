@@ -20,7 +20,7 @@ func (p *Plan) clusterSearch(work int64) *cluster.Search {
 // what cannot be cloned.
 func (p *Plan) placeConfig(config []ConfigEntry) (*place.Trial, error) {
 	sel, _ := selectConfig(p.Analysis, config)
-	chosen := sel.candidates(p.Analysis)
+	chosen := sel.chosen
 	for _, i := range chosen {
 		if p.Analysis.Uncloneable(i) != "" {
 			return nil, nil

@@ -249,7 +249,7 @@ func TestClustersStopped(t *testing.T) {
 	cancel()
 	sel, err := p.selectClusters(ctx, p.Arena.Bytes, 1_000_000)
 	require.NoError(t, err)
-	require.Empty(t, sel.byEntry)
+	require.Empty(t, sel.chosen)
 	_, err = p.selectClusters(ctx, 1, 1_000_000)
 	var unfit *UnfitError
 	require.ErrorAs(t, err, &unfit)

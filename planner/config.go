@@ -3,7 +3,6 @@ package planner
 import (
 	"fmt"
 
-	"memopt/graph"
 	"memopt/recompute"
 )
 
@@ -61,27 +60,28 @@ var OrderChoices = []OrderChoice{OrderAuto, OrderFile, OrderORT, OrderMemory}
 
 // selection is what of an analysis is recomputed: at most one candidate per entry.
 type selection struct {
-	byEntry   map[graph.NodeID]int  // candidate
-	requested map[int]int           // cluster → count asked for
-	applied   map[int]int           // cluster → candidates selected
-	kept      map[graph.NodeID]bool // entries that are checkpoints
+	chosen    []int       // candidates, in order of execution
+	requested map[int]int // cluster → count asked for
+	applied   map[int]int // cluster → candidates selected
+	kept      []bool      // by node: it is an entry that is a checkpoint; nil: none is
 }
 
 func newSelection() *selection {
-	return &selection{byEntry: map[graph.NodeID]int{}, requested: map[int]int{}, applied: map[int]int{}, kept: map[graph.NodeID]bool{}}
+	return &selection{requested: map[int]int{}, applied: map[int]int{}}
 }
 
+// add selects a candidate, of an entry that has none yet.
 func (s *selection) add(a *recompute.Analysis, candidate int) {
-	c := &a.Candidates[candidate]
-	s.byEntry[c.Entry] = candidate
-	s.applied[c.Cluster]++
+	s.chosen = append(s.chosen, candidate)
+	s.applied[a.Candidates[candidate].Cluster]++
 }
 
 // withCheckpoints returns the selection without every n-th entry in order of
 // execution: their values are kept, and recomputation starts from them.
 func (s *selection) withCheckpoints(a *recompute.Analysis, every int) *selection {
 	out := newSelection()
-	for i, c := range s.candidates(a) {
+	out.kept = make([]bool, len(a.Graph.Nodes))
+	for i, c := range s.chosen {
 		out.requested[a.Candidates[c].Cluster] = -1
 		if i%every == every-1 {
 			out.kept[a.Candidates[c].Entry] = true
@@ -92,27 +92,17 @@ func (s *selection) withCheckpoints(a *recompute.Analysis, every int) *selection
 	return out
 }
 
-// candidates returns the selected candidates in order of execution.
-func (s *selection) candidates(a *recompute.Analysis) []int {
-	var out []int
-	for i := range a.Candidates {
-		if chosen, ok := s.byEntry[a.Candidates[i].Entry]; ok && chosen == i {
-			out = append(out, i)
-		}
-	}
-	return out
-}
-
 // selectLevel turns on every entry's strategy-1 candidate and, with compromise, the
 // strategy-2 candidates of entries that have no other. Candidates that cannot be cloned stay off.
 func selectLevel(a *recompute.Analysis, compromise bool) *selection {
-	s := newSelection()
+	s, taken := newSelection(), make([]bool, len(a.Graph.Nodes))
 	for i := range a.Candidates {
 		c := &a.Candidates[i]
 		if c.Strategy == recompute.Compromise && !compromise || a.Uncloneable(i) != "" {
 			continue
 		}
-		if _, taken := s.byEntry[c.Entry]; !taken {
+		if !taken[c.Entry] {
+			taken[c.Entry] = true
 			s.requested[c.Cluster] = -1
 			s.add(a, i)
 		}
@@ -147,11 +137,13 @@ func selectConfig(a *recompute.Analysis, config []ConfigEntry) (*selection, []st
 			s.requested[i], left[i] = e.Count, e.Count
 		}
 	}
+	taken := make([]bool, len(a.Graph.Nodes))
 	for i := range a.Candidates {
 		c := &a.Candidates[i]
-		if _, taken := s.byEntry[c.Entry]; taken || left[c.Cluster] == 0 {
+		if taken[c.Entry] || left[c.Cluster] == 0 {
 			continue
 		}
+		taken[c.Entry] = true
 		left[c.Cluster]--
 		s.add(a, i)
 	}

@@ -68,10 +68,12 @@ func (b *budgeter) readAtPeak() map[graph.ValueID]bool {
 	return b.atPeak
 }
 
-// maker is the node whose output a value shows.
-func (b *budgeter) maker(v graph.ValueID) graph.NodeID {
+// maker is the node whose output a value of a node shows: the node itself where no other makes it.
+func (b *budgeter) maker(v graph.ValueID, node graph.NodeID) graph.NodeID {
 	if root := b.tasks.root[v]; root != graph.NoValue {
-		return b.p.Analysis.Graph.Values[root].Def
+		if def := b.p.Analysis.Graph.Values[root].Def; def != graph.NoNode {
+			return def
+		}
 	}
-	return graph.NoNode
+	return node
 }

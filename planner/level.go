@@ -55,7 +55,7 @@ func (p *Plan) levelSelection() (*selection, error) {
 		if best, err = p.bestOf(both, floor); err != nil {
 			return nil, err
 		}
-		if best == floor && floor.why == "" && len(both.byEntry) > len(floor.sel.byEntry) {
+		if best == floor && floor.why == "" && len(both.chosen) > len(floor.sel.chosen) {
 			best.why = "strategy 2 would raise the peak and is left out: this is the plan of level 1"
 		}
 	}
@@ -72,7 +72,7 @@ func (p *Plan) levelSelection() (*selection, error) {
 // returned where nothing does; without one, a selection of nothing.
 func (p *Plan) bestOf(full *selection, floor *levelChoice) (*levelChoice, error) {
 	all, err := p.weigh(full, "")
-	if err != nil || len(full.byEntry) == 0 {
+	if err != nil || len(full.chosen) == 0 {
 		return all, err
 	}
 	counts := func(c *levelChoice) (bool, error) {
@@ -149,7 +149,7 @@ func (p *Plan) innerPeak() int64 {
 func (p *Plan) savedBytes(sel *selection) int64 {
 	a := p.Analysis
 	var total int64
-	for _, i := range sel.candidates(a) {
+	for _, i := range sel.chosen {
 		total += freed(&a.Candidates[i], p.Sizes.Bytes)
 	}
 	return total

@@ -55,7 +55,7 @@ func TestConfigStrategies(t *testing.T) {
 					want++
 				}
 			}
-			require.Len(t, sel.byEntry, want, "%s:%d", c.ID, strategy)
+			require.Len(t, sel.chosen, want, "%s:%d", c.ID, strategy)
 		}
 	}
 }

@@ -75,6 +75,7 @@ type Plan struct {
 	Base      *live.Timeline // the graph as it is
 	Planned   *live.Timeline // the graph as it would be rewritten
 	bench     *place.Bench
+	latest    tried           // by evaluate
 	ctx       context.Context // of Make: ends the search for layouts, and what a plan is shown beside
 	nodeCosts *nodeCosts      // nil until it is asked for
 	budgeter  *budgeter       // of a plan to a budget, for explanations
@@ -242,9 +243,25 @@ func (p *Plan) use(sel *selection) error {
 	return err
 }
 
-// evaluate tries a selection. The outcome is good until the bench's next trial.
+// evaluate tries a selection, unless it is the one that the bench has tried last. The outcome is
+// good until the bench's next trial.
 func (p *Plan) evaluate(sel *selection) (*place.Trial, error) {
-	return p.bench.Candidates(sel.candidates(p.Analysis))
+	if l := &p.latest; l.sel == sel && l.steps == p.bench.Steps() {
+		return l.trial, nil
+	}
+	p.latest = tried{} // its memory is free for the next one
+	trial, err := p.bench.Candidates(sel.chosen)
+	if err == nil {
+		p.latest = tried{sel, trial, p.bench.Steps()}
+	}
+	return trial, err
+}
+
+// tried is a selection and what came of it.
+type tried struct {
+	sel   *selection
+	trial *place.Trial
+	steps int // that the bench had simulated when it was done
 }
 
 // usePlacements takes over the placements of a plan file, which people may have edited.
@@ -260,7 +277,7 @@ func (p *Plan) usePlacements() (*selection, error) {
 // adopt makes what was tried last the plan.
 func (p *Plan) adopt(t *place.Trial) {
 	t.Explain()
-	p.Placements = t.Placements
+	p.Placements, p.latest = t.Placements, tried{}
 	var again []graph.NodeID
 	for _, pl := range t.Placements {
 		again = append(again, pl.Nodes...)
@@ -290,7 +307,7 @@ func (p *Plan) warn(sel *selection) {
 	if p.Planned == nil {
 		return
 	}
-	if len(sel.byEntry) > 0 && p.Planned.Peak.Bytes >= p.Base.Peak.Bytes {
+	if len(sel.chosen) > 0 && p.Planned.Peak.Bytes >= p.Base.Peak.Bytes {
 		p.Warnings = append(p.Warnings, fmt.Sprintf("the selection does not lower the peak: %d bytes before, %d after; recomputing for it is wasted time", p.Base.Peak.Bytes, p.Planned.Peak.Bytes))
 	}
 	if n := p.innerPeak(); n > 0 && p.Options.Budget != nil {

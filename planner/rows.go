@@ -81,7 +81,7 @@ func (p *Plan) dropAlone(cluster int) (int64, error) {
 	for _, i := range p.Analysis.Clusters[cluster].Members {
 		sel.add(p.Analysis, i)
 	}
-	e, err := p.evaluate(sel)
+	e, err := p.bench.Candidates(sel.chosen)
 	if err != nil {
 		return 0, err
 	}
@@ -151,15 +151,16 @@ func (p *Plan) excludes(cluster int) []string {
 }
 
 func (p *Plan) fillStashes(sel *selection) {
-	again := map[graph.NodeID]bool{}
+	again := make([]bool, len(p.Analysis.Graph.Nodes))
 	for _, pl := range p.Placements {
 		again[pl.Nodes[len(pl.Nodes)-1]] = true
 	}
+	p.Stashed = make([]StashRow, 0, len(p.Analysis.Stashed))
 	for _, st := range p.Analysis.Stashed {
 		row := StashRow{Value: st.Value, Node: st.Node}
 		switch {
 		case again[st.Node]:
-		case p.budgeter != nil && again[p.budgeter.maker(st.Value)]: // it shows what is made again
+		case p.budgeter != nil && again[p.budgeter.maker(st.Value, st.Node)]: // it shows what is made again
 		case p.budgeter != nil:
 			row.WhyKept = p.budgeter.whyHeld(st.Value, st.Node)
 		default:
@@ -175,7 +176,7 @@ func (p *Plan) whyKept(entry graph.NodeID, sel *selection) string {
 	if r, ok := a.Rejected(entry); ok {
 		return r.Reason
 	}
-	if sel.kept[entry] {
+	if sel.kept != nil && sel.kept[entry] {
 		return "it is a checkpoint: recomputation of other values starts from it"
 	}
 	cands := a.OfEntry(entry)
