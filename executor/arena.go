@@ -51,7 +51,7 @@ var ErrOutOfMemory = memlimit.ErrOutOfMemory
 type Arena struct {
 	strategy ExtendStrategy
 	limit    int64
-	source   DeviceMemory // where regions come from; nil: the operating system
+	source   DeviceMemory // where regions come from
 
 	mu      sync.Mutex
 	regions [][]byte
@@ -80,33 +80,23 @@ type block struct {
 
 // NewArena returns an empty arena. A limit above 0 bounds the bytes that it takes from the
 // operating system.
-func NewArena(s ExtendStrategy, limit int64) *Arena { return newArenaOn(nil, s, limit) }
+func NewArena(s ExtendStrategy, limit int64) *Arena { return newArenaOn(hostMemory{}, s, limit) }
 
 // NewArenaFor returns an empty arena in the memory in which sessions of a device keep their values.
 func NewArenaFor(d Device, s ExtendStrategy, limit int64) *Arena {
-	if p, ok := d.(Placer); ok {
-		return newArenaOn(p.Memory(), s, limit)
+	return newArenaOn(memoryOf(d), s, limit)
+}
+
+// memoryOf returns the memory in which sessions of a device keep their values.
+func memoryOf(d Device) DeviceMemory {
+	if a, ok := d.(Accelerator); ok {
+		return a.Memory()
 	}
-	return NewArena(s, limit)
+	return hostMemory{}
 }
 
 func newArenaOn(source DeviceMemory, s ExtendStrategy, limit int64) *Arena {
 	return &Arena{strategy: s, limit: limit, source: source, used: map[*byte]int32{}}
-}
-
-// takeRegion takes memory from where the arena's regions come from.
-func (a *Arena) takeRegion(n int) ([]byte, error) {
-	if a.source == nil {
-		return mapMemory(n)
-	}
-	return a.source.Alloc(n)
-}
-
-func (a *Arena) giveRegion(r []byte) error {
-	if a.source == nil {
-		return unmapMemory(r)
-	}
-	return a.source.Free(r)
 }
 
 // grow makes sure that n bytes are free in one block, unless the arena is not empty.
@@ -219,10 +209,10 @@ func (a *Arena) extend(size int, s ExtendStrategy) error {
 				ErrOutOfMemory, size, a.limit, a.stats.InUse, a.stats.Reserved-a.stats.InUse)
 		}
 	}
-	data, err := a.takeRegion(int(want))
+	data, err := a.source.Alloc(int(want))
 	if errors.Is(err, ErrOutOfMemory) && want > int64(size) {
 		want = int64(size) // no room to grow by more than what is needed
-		data, err = a.takeRegion(size)
+		data, err = a.source.Alloc(size)
 	}
 	if err != nil {
 		return err
@@ -311,7 +301,7 @@ func (a *Arena) Close() error {
 	defer a.mu.Unlock()
 	var first error
 	for _, r := range a.regions {
-		if err := a.giveRegion(r); err != nil && first == nil {
+		if err := a.source.Free(r); err != nil && first == nil {
 			first = err
 		}
 	}

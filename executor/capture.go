@@ -86,7 +86,7 @@ func (s *Session) planCapture() {
 		switch {
 		case c.why != "":
 			return
-		case len(st.toHost)+len(st.stores)+len(st.updates) > 0:
+		case st.needsHost():
 			c.why = fmt.Sprintf("the host has a part in node %q: it reads or makes values of the device", st.prep.Label)
 		case st.prep.Info.Random && st.hostWhy != "":
 			c.why = fmt.Sprintf("the host draws the random numbers of node %q, others in every step", st.prep.Label)

@@ -11,20 +11,18 @@ import (
 // operands of a few loops over so many float32 fit into a core's first-level caches.
 const chainBlock = 4096
 
-// chains marks runs of neighbouring loopers over the same number of elements. They run block by
-// block: what one node of the chain makes the next one finds in the cache. Each still
-// writes its output, at its planned place, and computes what it would compute alone.
+// chains marks steps that are done as one, unless something looks at the memory between them.
 func (f *frame) chains() error {
 	if f.s.opts.NoFusion || f.s.opts.Guard || f.s.opts.Probe != nil {
-		return nil // these look at the memory between nodes
+		return nil
 	}
-	if f.s.placer != nil {
-		c, ok := f.s.placer.(Chainer)
-		if !ok || f.homes == nil || f.s.opts.Blocking {
-			return nil
-		}
-		return f.deviceChains(c)
-	}
+	return f.space.chains()
+}
+
+// loopChains marks runs of neighbouring loopers over the same number of elements. They run block by
+// block: what one node of the chain makes the next one finds in the cache. Each still writes its
+// output, at its planned place, and computes what it would compute alone.
+func (f *frame) loopChains() {
 	for i := 0; i < len(f.steps); {
 		n := 1
 		for i+n < len(f.steps) && f.joins(i, i+n) {
@@ -33,7 +31,6 @@ func (f *frame) chains() error {
 		f.steps[i].chain = n
 		i += n
 	}
-	return nil
 }
 
 // joins reports whether step j can run in the same loop as the steps i..j-1.

@@ -10,18 +10,26 @@ import (
 	"memopt/graph/op"
 )
 
-// controls are the operators that run subgraphs. They are the same on every device.
-var controls = map[graph.Kind]func(f *frame, st *step) (Kernel, error){}
-
-func init() {
-	controls[op.If] = newIf
-	controls[op.Loop] = newLoop
-	controls[op.Scan] = newScan
+// newControl makes the kernel of a node that runs subgraphs, the same on every device.
+func newControl(f *frame, st *step) (Kernel, error) {
+	switch c := st.prep.Info.Control; c {
+	case op.Branches:
+		return newIf(f, st)
+	case op.Loops:
+		return newLoop(f, st)
+	case op.Scans:
+		return newScan(f, st)
+	default:
+		return nil, st.prep.Unsupported("control flow of kind %d has no kernel", c)
+	}
 }
 
 // RunsItself reports whether sessions run an operator themselves, on every device: control flow,
 // and the boundary of a training graph.
-func RunsItself(k graph.Kind) bool { return controls[k] != nil || op.Of(k).Has(op.Yield) }
+func RunsItself(k graph.Kind) bool {
+	info := op.Of(k)
+	return info.Control != op.NoControl || info.Has(op.Yield)
+}
 
 // Reasons why the host runs nodes, whatever device the session is on.
 const (
@@ -34,7 +42,7 @@ const (
 // device's decision.
 func AlwaysHost(k graph.Kind) string {
 	switch info := op.Of(k); {
-	case controls[k] != nil:
+	case info.Control != op.NoControl:
 		return hostControl
 	case info.Has(op.ConstantRole):
 		return hostConstant
@@ -105,11 +113,8 @@ func (b *body) run(ctx context.Context, step uint64) error {
 	}
 	b.f.release()
 	b.f.step = step
-	// What lives inside counts for the enclosing frames as well.
 	err := b.f.run(ctx)
-	if b.outer.mem == nil {
-		b.outer.livePeak = max(b.outer.livePeak, b.outer.live+b.f.livePeak)
-	}
+	b.outer.space.ranInside(b.f.livePeak)
 	return err
 }
 

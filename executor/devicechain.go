@@ -7,13 +7,13 @@ import (
 	"memopt/graph"
 )
 
-// Chainer is a Placer that does neighbouring nodes over equally many elements as one piece of work:
+// Chainer is an Accelerator that does neighbouring nodes over equally many elements as one piece of work:
 // what one of them makes the next one finds in registers.
 //
 // Every node of a chain takes its output's memory as if it ran alone, so that a chain changes
 // nothing of what is planned and measured. What no other node reads need not be written there.
 type Chainer interface {
-	Placer
+	Accelerator
 	// Fits reports whether nodes can be one chain, in this order, if all of their outputs are
 	// stored. A list that fits does so without its last nodes, too.
 	Fits(links []Link) bool
@@ -66,7 +66,7 @@ func (s *Session) Chained() Chained {
 	return c
 }
 
-// deviceChains marks chains of a device as chains does those of the host. Constants between the
+// deviceChains marks chains of a device as loopChains does those of the host. Constants between the
 // nodes of a chain do not part them.
 func (f *frame) deviceChains(c Chainer) error {
 	last := f.lastReaders()
@@ -154,7 +154,7 @@ func (f *frame) linkOf(st *step) (Link, bool) {
 	switch {
 	case st.kernel == nil || st.hostWhy != "" || st.planned.size > 0 || st.prep.Info.View || len(st.prep.Info.Mutates) > 0 || len(n.Captures()) > 0:
 		return Link{}, false
-	case len(st.toHost)+len(st.toDevice)+len(st.stores)+len(st.updates) > 0:
+	case st.needsHost() || len(st.toDevice) > 0:
 		return Link{}, false
 	case len(n.Outputs) == 0 || n.Outputs[0] == graph.NoValue || slices.ContainsFunc(n.Outputs[1:], func(v graph.ValueID) bool { return v != graph.NoValue }):
 		return Link{}, false

@@ -7,6 +7,9 @@
 //   - Kernel computes one node. A device makes kernels (Device.Kernel); Prep is what a kernel
 //     learns when a session is opened, Ctx what it sees when it runs.
 //   - Pool runs the loops of kernels on several threads.
+//   - A frame is a graph, or a subgraph, made ready to run: steps, values, a layout. Its space says
+//     where the values live, on the host or on an Accelerator, and what follows from that.
+//   - Session runs the main graph's frame and measures.
 //
 // Nothing here knows an operator by name.
 package executor

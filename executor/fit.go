@@ -16,10 +16,7 @@ func (s *Session) checkFit() error {
 	if s.virtual || s.opts.sizesOnly {
 		return nil
 	}
-	arena := s.root.arenaBytes
-	if s.mem != nil {
-		arena = 0 // lies in the device's memory, which says itself what fits
-	}
+	arena := s.root.space.onHost(s.root.arenaBytes)
 	held := s.arena.Stats()
 	arena = max(0, arena-(held.Reserved-held.InUse))
 	if err := memlimit.Check(arena+s.inFiles+s.opts.Beside, "%s", s.parts()); err != nil {

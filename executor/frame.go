@@ -22,12 +22,9 @@ type frame struct {
 	flags   *Flags    // of the step that is being captured; nil at other times
 	task    chainTask
 
-	// mem is the memory in which the frame's values live, nil for the host's; weights are in it.
-	mem     DeviceMemory
-	device  Device
-	weights *Arena
-	shares  shares // of memory taken on demand
-	homes   *homes // nil where mem is nil
+	space  space        // where the frame's values live
+	mem    DeviceMemory // of the space
+	shares shares       // of memory taken on demand
 
 	layout
 	live, livePeak int64 // bytes live now, and at most in this run
@@ -56,13 +53,7 @@ type step struct {
 	extra       [][]byte // workspace taken on demand
 	besideExtra [][]byte // the same, of nodes with operands whose size depends on data
 
-	// Of a frame with homes.
-	hostWhy          string     // why the step runs on the host; "": it does not
-	toHost, toDevice []transfer // copies of inputs
-	stores           []transfer // copies of outputs
-	updates          []transfer // of toHost: those that the operator updates
-	hostExtra        [][]byte   // host memory until the step ends
-	fetches          []transfer // copies of outputs for the host that begin when the step is done
+	crossing
 }
 
 // workspace is where the workspace of a step is planned.
@@ -75,7 +66,11 @@ type workspace struct {
 // newFrame makes the frame of the main graph, or of a subgraph that a step of the frame outer runs.
 // Subgraphs run on the host.
 func newFrame(s *Session, g *graph.Graph, outer *frame, owner *step) *frame {
-	f := &frame{s: s, g: g, device: s.device, shares: s.shares, weights: s.weights, vals: make([]*Tensor, len(g.Values)), shapes: make([][]int, len(g.Values)), mutable: make([]bool, len(g.Values))}
+	n := len(g.Values)
+	f := &frame{
+		s: s, g: g, shares: s.shares,
+		vals: make([]*Tensor, n), shapes: make([][]int, n), mutable: make([]bool, n),
+	}
 	for _, n := range g.Nodes {
 		for _, slot := range op.Of(n.Kind).Mutates {
 			if v := n.Input(slot); v != graph.NoValue {
@@ -85,7 +80,7 @@ func newFrame(s *Session, g *graph.Graph, outer *frame, owner *step) *frame {
 	}
 	for i := range g.Values {
 		if o := g.Values[i].Outer; o != graph.NoValue && outer != nil {
-			f.vals[i] = outer.capturedTensor(owner, o)
+			f.vals[i] = outer.space.captured(owner, o)
 			continue
 		}
 		f.vals[i] = &Tensor{DType: g.Values[i].Type.DType}
@@ -93,13 +88,7 @@ func newFrame(s *Session, g *graph.Graph, outer *frame, owner *step) *frame {
 	if outer != nil {
 		f.shares = shares{s.shares.host, s.shares.host, s.shares.host} // what subgraphs need is in no plan
 	}
-	switch {
-	case s.mem == nil:
-	case outer == nil:
-		f.mem, f.homes = s.mem, newHomes(f)
-	default:
-		f.device, f.weights = s.placer.Host(), s.hostArena
-	}
+	f.space, f.mem = s.newSpace(f, outer != nil)
 	return f
 }
 
@@ -150,8 +139,31 @@ func (f *frame) makeStep(st *step, id graph.NodeID) error {
 	if err := f.makeKernel(st); err != nil {
 		return err
 	}
-	st.ctx = NewCtx(p, f.s.pool, st, st.in, st.out)
+	var mem Memorizer = st
+	if st.hostWhy != "" {
+		mem = hostRun{st}
+	}
+	st.ctx = NewCtx(p, f.s.pool, mem, st.in, st.out)
 	return nil
+}
+
+// makeKernel makes a step's kernel: the session's own for a boundary and for control flow, but
+// where there are no data to tell which subgraph runs, or how often.
+func (f *frame) makeKernel(st *step) (err error) {
+	info := st.prep.Info
+	switch {
+	case info.Has(op.Yield):
+		if st.kernel, err = newYield(f, st); err == nil {
+			f.space.assignOwn(st, "")
+		}
+	case info.Control != op.NoControl && !f.s.virtual:
+		if st.kernel, err = newControl(f, st); err == nil {
+			f.space.assignOwn(st, hostControl)
+		}
+	default:
+		err = f.space.assign(st)
+	}
+	return err
 }
 
 func (f *frame) operand(ts []*Tensor, ds []graph.DType, v graph.ValueID) ([]*Tensor, []graph.DType) {
@@ -237,15 +249,15 @@ func (f *frame) runStep(ctx context.Context, i int, st *step) error {
 	if err == nil && f.s.inFiles > 0 {
 		err = st.checkFiles()
 	}
-	if err == nil && f.homes != nil {
-		err = st.named(st.fetch())
+	if err == nil {
+		err = st.named(f.space.fetch(st))
 	}
 	if err == nil {
 		err = Invoke(st.kernel, st.ctx)
 	}
 	st.ctx.Context = nil
-	if err == nil && f.homes != nil {
-		err = st.named(st.store())
+	if err == nil {
+		err = st.named(f.space.store(st))
 	}
 	if err == nil {
 		err = st.check()
@@ -253,7 +265,7 @@ func (f *frame) runStep(ctx context.Context, i int, st *step) error {
 	if err == nil && len(st.fetches) > 0 {
 		err = st.named(st.fetchOutputs())
 	}
-	if err == nil && f.mem != nil && (obs != nil || f.s.opts.Blocking && !f.s.captured.now) {
+	if err == nil && (obs != nil || f.s.opts.Blocking && !f.s.captured.now) {
 		err = st.named(f.mem.Sync()) // what is timed is the work, not the asking for it
 	}
 	if err == nil && f.s.opts.Probe != nil {
@@ -281,8 +293,8 @@ func (f *frame) probe(st *step) error {
 			continue
 		}
 		t := st.out[slot]
-		if f.mem != nil && st.hostWhy == "" {
-			data, err := f.readable(t.Data)
+		if st.hostWhy == "" {
+			data, err := f.space.readable(t.Data)
 			if err != nil {
 				return err
 			}

@@ -14,7 +14,7 @@ func (st *step) checkGuards() error {
 			if v == graph.NoValue {
 				continue
 			}
-			guard, err := st.f.readable(st.f.guardOf(v))
+			guard, err := st.f.space.readable(st.f.guardOf(v))
 			if err != nil {
 				return st.named(err)
 			}
@@ -27,7 +27,7 @@ func (st *step) checkGuards() error {
 	}
 	if st.planned.size > 0 && st.planned.offset >= 0 {
 		end := st.planned.offset + st.planned.size
-		guard, err := st.f.readable(st.f.s.base[end : end+guardBytes])
+		guard, err := st.f.space.readable(st.f.s.base[end : end+guardBytes])
 		if err != nil {
 			return st.named(err)
 		}

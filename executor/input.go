@@ -2,8 +2,6 @@ package executor
 
 import (
 	"fmt"
-
-	"memopt/graph"
 )
 
 // SetInput gives a graph input its data, which must stay as it is during runs. Of inputs that an
@@ -18,7 +16,7 @@ func (s *Session) SetInput(name string, t *Tensor) error {
 	for i := range s.feeds {
 		if s.feeds[i].Value == id {
 			s.feeds[i].Given = true
-			return s.feed(id, t)
+			return s.root.space.setFeed(id, t)
 		}
 	}
 	v := &g.Values[id]
@@ -34,17 +32,7 @@ func (s *Session) SetInput(name string, t *Tensor) error {
 	if n, ok := Bytes(t.DType, t.Shape); !ok || n != len(t.Data) {
 		return fmt.Errorf("input %q: %v has %d bytes of data", name, t, len(t.Data))
 	}
-	if s.mem != nil && s.root.homes.twin[id] != nil {
-		*s.root.homes.twin[id] = *t
-		if s.root.homes.read[id] {
-			s.forget() // the host computes with it what the capture has
-		}
-	}
-	if !s.root.mutable[id] && s.mem == nil {
-		*s.root.vals[id] = *t
-		return nil
-	}
-	return s.keepInput(s.root.vals[id], t)
+	return s.root.space.setInput(id, t)
 }
 
 // keepInput copies an input to memory of the session's own.
@@ -60,19 +48,7 @@ func (s *Session) keepInput(own, t *Tensor) error {
 		}
 		own.Data = data
 	}
-	return s.root.copyIn(own.Data, t.Data)
-}
-
-// feed gives a boundary node's output its gradient.
-func (s *Session) feed(id graph.ValueID, t *Tensor) error {
-	if s.mem == nil {
-		s.fed[id] = t
-		return nil
-	}
-	if s.fed[id] == nil {
-		s.fed[id] = &Tensor{}
-	}
-	return s.keepInput(s.fed[id], t)
+	return s.mem.CopyIn(own.Data, t.Data)
 }
 
 func (s *Session) boundTo(shape []int) string {

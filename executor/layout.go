@@ -87,11 +87,9 @@ func (f *frame) program(sizes *live.Sizes) *live.Program {
 	}
 	p := live.NewProgram(f.g, order, sizes)
 	p.Bytes, p.Persistent = slices.Clone(p.Bytes), slices.Clone(p.Persistent)
-	if f.homes != nil {
-		for v, host := range f.homes.onHost {
-			if host {
-				p.Bytes[v] = 0
-			}
+	for v := range f.g.Values {
+		if f.space.atHost(graph.ValueID(v)) {
+			p.Bytes[v] = 0
 		}
 	}
 	for i := range f.steps {
@@ -185,16 +183,8 @@ func (f *frame) prediction(p Prediction) Prediction {
 	return p
 }
 
-// Output gives a running node memory for an output.
+// Output gives a running node memory for an output, where the frame's values live.
 func (st *step) Output(slot, n int) ([]byte, error) {
-	if st.hostWhy != "" {
-		return st.hostOutput(slot, n)
-	}
-	return st.deviceOutput(slot, n)
-}
-
-// deviceOutput gives an output memory where the frame's values live.
-func (st *step) deviceOutput(slot, n int) ([]byte, error) {
 	f, v := st.f, st.node.Outputs[slot]
 	root := f.timeline.Root[v]
 	if root == graph.NoValue {
@@ -219,7 +209,7 @@ func (st *step) deviceOutput(slot, n int) ([]byte, error) {
 	if off := f.offsets[root]; off >= 0 {
 		f.high = max(f.high, off+int64(n)+guard)
 		data := f.s.base[off : off+int64(n)+guard]
-		return data[:n:n], f.fill(data[n:], guardByte)
+		return data[:n:n], f.mem.Fill(data[n:], guardByte)
 	}
 	if b := f.blocks[root]; b != nil && int64(len(b)) == int64(n)+guard {
 		return b[:n:n], nil // in place, or a second call
@@ -232,7 +222,7 @@ func (st *step) deviceOutput(slot, n int) ([]byte, error) {
 		return nil, fmt.Errorf("%w%s", err, f.liveNow())
 	}
 	f.blocks[root] = b
-	return b[:n:n], f.fill(b[n:], guardByte)
+	return b[:n:n], f.mem.Fill(b[n:], guardByte)
 }
 
 // takeScratch charges a step with the workspace that its kernel has announced.
@@ -252,7 +242,7 @@ func (st *step) takeScratch() error {
 	case off >= 0:
 		f.high = max(f.high, off+n+guard)
 		st.workspace = f.s.base[off : off+n]
-		if err := f.fill(f.s.base[off+n:off+n+guard], guardByte); err != nil {
+		if err := f.mem.Fill(f.s.base[off+n:off+n+guard], guardByte); err != nil {
 			return err
 		}
 	default:
@@ -271,9 +261,6 @@ func (st *step) takeScratch() error {
 // workspace with them: it is taken beside, then.
 func (st *step) Scratch(n int) ([]byte, error) {
 	f := st.f
-	if st.hostWhy != "" {
-		return st.hostBlock(n)
-	}
 	size := int64(RoundUp(n))
 	if n == 0 || f.s.virtual {
 		return nil, nil
@@ -312,6 +299,17 @@ func (st *step) unsized() bool {
 		}
 	}
 	return false
+}
+
+// shareOf returns what a value is taken from on demand.
+func (f *frame) shareOf(v graph.ValueID) *share {
+	switch {
+	case f.space.atHost(v):
+		return f.shares.host
+	case f.bytes[v] == live.Unsized:
+		return f.shares.beside
+	}
+	return f.shares.planned
 }
 
 // hold counts a value's bytes as live.

@@ -10,7 +10,6 @@ import (
 	"memopt/graph/live"
 	"memopt/graph/op"
 	"memopt/internal/mapfile"
-	"memopt/planner/arena"
 	"memopt/symbolic"
 )
 
@@ -92,14 +91,12 @@ type Session struct {
 	pool    *Pool
 	virtual bool // memory is counted and not taken
 	arena   *Arena
-	own     bool   // whether arena is the session's own
-	base    []byte // the planned layout
-	weights *Arena // copies of initializers, and what constant nodes made
-	inFiles int64  // bytes of initializers that stay in mapped files
-	// Of a device with memory of its own: weights and arena lie there, and what steps need on the
-	// host in hostArena. Else placer and mem are nil, and hostArena is arena.
-	placer    Placer
-	mem       DeviceMemory
+	own     bool         // whether arena is the session's own
+	base    []byte       // the planned layout
+	weights *Arena       // copies of initializers, and what constant nodes made
+	inFiles int64        // bytes of initializers that stay in mapped files
+	mem     DeviceMemory // in which weights and arena lie
+	// hostArena is for what steps of an accelerator need on the host; else it is arena.
 	hostArena *Arena
 	shares    shares
 	outputs   []*Tensor // copies of outputs for the host
@@ -131,10 +128,9 @@ func Open(ctx context.Context, m *graph.Model, types *op.Result, d Device, opts 
 		}
 		opts.Order = order
 	}
-	s := &Session{opts: opts, device: d, model: m, types: types, pool: NewPool(opts.Threads), arena: opts.Arena, fed: map[graph.ValueID]*Tensor{}}
-	s.placer, _ = d.(Placer)
-	if s.placer != nil {
-		s.mem = s.placer.Memory()
+	s := &Session{
+		opts: opts, device: d, model: m, types: types, pool: NewPool(opts.Threads),
+		arena: opts.Arena, mem: memoryOf(d), fed: map[graph.ValueID]*Tensor{},
 	}
 	if s.arena != nil && s.arena.source != s.mem {
 		s.pool.Close()
@@ -144,7 +140,7 @@ func Open(ctx context.Context, m *graph.Model, types *op.Result, d Device, opts 
 	if s.arena == nil {
 		s.arena, s.own = newArenaOn(s.mem, opts.Strategy, opts.MemLimit), true
 	}
-	if s.hostArena = s.arena; s.mem != nil {
+	if s.hostArena = s.arena; s.mem != (hostMemory{}) {
 		s.hostArena = NewArena(NextPowerOfTwo, 0)
 	}
 	s.shares = newShares(s.arena, s.hostArena)
@@ -177,15 +173,8 @@ func (s *Session) prepare(ctx context.Context) error {
 	}
 	s.root = newFrame(s, g, nil, nil)
 	s.root.shapes = evalShapes(g, s.opts.Dims)
-	if s.mem != nil && !s.opts.sizesOnly {
-		// One region for all of them, with room to start each at a multiple of the alignment.
-		room := int(s.pred.Persistent) + arena.Alignment*(len(g.Inputs)+len(g.Initializers))
-		if s.opts.Capture {
-			room += captureBytes(len(s.opts.Order))
-		}
-		if err := s.weights.grow(room); err != nil {
-			return fmt.Errorf("inputs and weights of %d bytes: %w", s.pred.Persistent, err)
-		}
+	if err := s.root.space.reserve(); err != nil {
+		return err
 	}
 	if err := s.root.makeSteps(s.opts.Order); err != nil {
 		return err
@@ -223,29 +212,9 @@ func (s *Session) Threads() int { return s.pool.Threads() }
 // Feeds says where the gradients come from that a boundary node hands out.
 func (s *Session) Feeds() []Feed { return s.feeds }
 
-// Output returns graph output i. It is good until the next Run or Release. Of a device with memory
-// of its own it is a copy, whose Data is nil where the device is lost.
-func (s *Session) Output(i int) *Tensor {
-	v := s.model.Graph.Outputs[i].Value
-	t := s.root.vals[v]
-	if s.mem == nil || s.root.homes.onHost[v] {
-		return t
-	}
-	if s.fetched.done && s.fetched.outputs[i] != nil {
-		return s.fetched.outputs[i]
-	}
-	if s.outputs == nil {
-		s.outputs = make([]*Tensor, len(s.model.Graph.Outputs))
-	}
-	if s.outputs[i] == nil {
-		data, err := s.root.readable(t.Data)
-		if err != nil {
-			data = nil
-		}
-		s.outputs[i] = &Tensor{DType: t.DType, Shape: t.Shape, Data: data}
-	}
-	return s.outputs[i]
-}
+// Output returns graph output i. It is good until the next Run or Release. An accelerator's is a
+// copy, whose Data is nil where the device is lost.
+func (s *Session) Output(i int) *Tensor { return s.root.space.output(i) }
 
 // Missing lists the graph inputs that have no data.
 func (s *Session) Missing() []string {
@@ -272,11 +241,10 @@ func (s *Session) Run(ctx context.Context) error {
 	s.shares.begin()
 	s.root.step = s.run
 	err := s.guardedRun(ctx)
-	if s.mem != nil {
-		// What the device was asked for last may still fail.
-		if e := s.mem.Sync(); err == nil && e != nil {
-			err = fmt.Errorf("one of the nodes of the step has failed on the device (run with --blocking to learn which): %w", e)
-		}
+	// What the device was asked for last may still fail.
+	if e := s.mem.Sync(); err == nil && e != nil {
+		err = fmt.Errorf("one of the nodes of the step has failed on the device "+
+			"(run with --blocking to learn which): %w", e)
 	}
 	s.run++
 	s.measured.Runs++
@@ -359,9 +327,9 @@ func (s *Session) Close() error {
 	s.Release()
 	s.pool.Close()
 	var err error
-	if s.mem != nil {
-		s.mem.Sync() // what is still under way may use the memory; its error was Run's
-		s.dropFetches()
+	s.mem.Sync() // what is still under way may use the memory; its error was Run's
+	s.dropFetches()
+	if s.hostArena != s.arena {
 		s.hostArena.Close()
 	}
 	if s.own {

@@ -27,7 +27,7 @@ type shares struct {
 	// beside for all others in the same memory: values whose size depends on data, and all that
 	// subgraphs need.
 	planned, beside *share
-	// host is the host's memory: beside, but for a device with memory of its own.
+	// host is the host's memory: beside, but for an accelerator.
 	host *share
 }
 

@@ -37,7 +37,7 @@ func (f *frame) loadWeights() error {
 		if !op.Of(st.node.Kind).Has(op.ConstantRole) {
 			continue
 		}
-		if err := f.runConstant(st); err != nil {
+		if err := f.space.runConstant(st); err != nil {
 			return err
 		}
 		st.kernel = nil
@@ -45,33 +45,8 @@ func (f *frame) loadWeights() error {
 	return nil
 }
 
-// runConstant runs a constant node, on the host.
-func (f *frame) runConstant(st *step) error {
-	if f.mem == nil {
-		return Invoke(st.kernel, NewCtx(st.prep, f.s.pool, weightMemory{f.weights}, st.in, st.out))
-	}
-	out := make([]*Tensor, len(st.out))
-	for i, v := range st.node.Outputs {
-		if v != graph.NoValue {
-			out[i] = f.homes.twin[v]
-		}
-	}
-	if err := Invoke(st.kernel, NewCtx(st.prep, f.s.pool, weightMemory{f.s.hostArena}, st.in, out)); err != nil {
-		return err
-	}
-	for i, t := range out {
-		if t == nil || f.s.opts.sizesOnly {
-			continue
-		}
-		if err := f.s.keepInput(st.out[i], t); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 func (f *frame) loadWeight(id graph.ValueID, data *graph.TensorData) error {
-	t, mutable := f.vals[id], f.mutable[id]
+	t := f.vals[id]
 	n, err := data.Elements()
 	if err != nil {
 		return err
@@ -99,47 +74,7 @@ func (f *frame) loadWeight(id graph.ValueID, data *graph.TensorData) error {
 		return fmt.Errorf("initializer %q (%v): has %d bytes, wanted %d", data.Name, t, len(raw), want)
 	}
 	aligned := uintptr(unsafe.Pointer(unsafe.SliceData(raw)))%8 == 0
-	if f.mem != nil {
-		return f.upload(id, raw, aligned)
-	}
-	if aligned && !mutable {
-		t.Data = raw
-		if f.s.opts.sizesOnly {
-			return nil
-		}
-		if err := f.s.stayInFile(data.Name, raw); err != nil {
-			return err
-		}
-		touch(raw)
-		return nil
-	}
-	if t.Data, err = f.weights.Alloc(want); err != nil {
-		return fmt.Errorf("initializer %q (%v): %w", data.Name, t, err)
-	}
-	copy(t.Data, raw)
-	return nil
-}
-
-// upload gives an initializer its place on the device, and its twin on the host where some step
-// reads that.
-func (f *frame) upload(id graph.ValueID, raw []byte, aligned bool) (err error) {
-	if f.s.opts.sizesOnly {
-		return nil
-	}
-	t := f.vals[id]
-	if t.Data, err = f.weights.Alloc(len(raw)); err != nil {
-		return err
-	}
-	if twin := f.homes.twin[id]; twin != nil && f.homes.read[id] {
-		twin.DType, twin.Shape, twin.Data = t.DType, t.Shape, raw
-		if !aligned {
-			if twin.Data, err = f.s.hostArena.Alloc(len(raw)); err != nil {
-				return err
-			}
-			copy(twin.Data, raw)
-		}
-	}
-	return f.mem.CopyIn(t.Data, raw)
+	return f.space.load(id, raw, aligned)
 }
 
 // touch brings a mapping's pages into memory, so that the first step does not count them as

@@ -50,35 +50,16 @@ func (k *yieldKernel) Run(c *Ctx) error {
 			if t.Len() != 1 {
 				return c.Errorf("the gradient given for %q is %v; full_shape_outputs promises %v", k.f.g.ValueName(k.node.Outputs[i]), t, x)
 			}
-			if err := k.spread(c.Out(i, x.Shape...).Data, t.Data); err != nil {
+			if err := k.f.space.spread(c.Out(i, x.Shape...).Data, t.Data); err != nil {
 				return err
 			}
 			continue
 		}
-		if err := k.f.copyWithin(c.Out(i, t.Shape...).Data, t.Data); err != nil {
+		if err := k.f.mem.Copy(c.Out(i, t.Shape...).Data, t.Data); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// spread fills dst with copies of one element.
-func (k *yieldKernel) spread(dst, one []byte) error {
-	one, err := k.f.readable(one)
-	if err != nil {
-		return err
-	}
-	all := dst
-	if k.f.mem != nil {
-		all = make([]byte, len(dst))
-	}
-	for at := 0; at < len(all); at += len(one) {
-		copy(all[at:], one)
-	}
-	if k.f.mem == nil {
-		return nil
-	}
-	return k.f.send(dst, all)
 }
 
 // findFeeds lists the gradients that a boundary node hands out.

@@ -34,10 +34,10 @@ func (d shyCPU) Kernel(p *executor.Prep) (executor.Kernel, error) {
 // shyCUDA is the CUDA device with such kernels.
 type shyCUDA struct{ *cuda.Device }
 
-func (d shyCUDA) Place(p *executor.Prep) (executor.Placed, error) {
-	placed, err := d.Device.Place(p)
-	placed.Kernel = shy{placed.Kernel}
-	return placed, err
+func (d shyCUDA) Assign(p *executor.Prep) (executor.Assigned, error) {
+	a, err := d.Device.Assign(p)
+	a.Kernel = shy{a.Kernel}
+	return a, err
 }
 
 // copyingNull is the null device, but views take memory of their own.

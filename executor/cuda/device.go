@@ -100,26 +100,26 @@ func (d *Device) Kernel(p *executor.Prep) (executor.Kernel, error) {
 	return row.New(d, p)
 }
 
-// Place returns the device's kernel for a node, or the host's where there is none.
-func (d *Device) Place(p *executor.Prep) (executor.Placed, error) {
+// Assign returns the device's kernel for a node, or the host's where there is none.
+func (d *Device) Assign(p *executor.Prep) (executor.Assigned, error) {
 	row := Of(p.Node.Kind)
 	why := row.Why
 	host, err := d.Host().Kernel(p) // which looks at attributes and types
 	if err != nil {
-		return executor.Placed{}, err
+		return executor.Assigned{}, err
 	}
 	if row.New != nil {
 		k, err := row.New(d, p)
 		if err == nil {
-			return executor.Placed{Kernel: k, HostInputs: row.HostInputs}, nil
+			return executor.Assigned{Kernel: k, HostInputs: row.HostInputs}, nil
 		}
 		unsupported := (*executor.Unsupported)(nil)
 		if !errors.As(err, &unsupported) {
-			return executor.Placed{}, err
+			return executor.Assigned{}, err
 		}
 		why = errors.Unwrap(unsupported.Err).Error() // without the node's name
 	}
-	return executor.Placed{Kernel: host, Host: why}, nil
+	return executor.Assigned{Kernel: host, Host: why}, nil
 }
 
 // function returns a kernel of a module, which is compiled for the GPU when it is first asked for.
@@ -153,4 +153,4 @@ func (d *Device) function(module, name string) (driver.Function, error) {
 // on any device.
 func hostView(d *Device, p *executor.Prep) (executor.Kernel, error) { return d.Host().Kernel(p) }
 
-var _ executor.Placer = (*Device)(nil)
+var _ executor.Accelerator = (*Device)(nil)

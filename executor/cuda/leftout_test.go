@@ -51,8 +51,8 @@ func TestLeftOutOperands(t *testing.T) {
 // onlyDevice makes the device's kernels without asking the host's first.
 type onlyDevice struct{ *cuda.Device }
 
-// Place returns the device's kernel or its error.
-func (d onlyDevice) Place(p *executor.Prep) (executor.Placed, error) {
+// Assign returns the device's kernel or its error.
+func (d onlyDevice) Assign(p *executor.Prep) (executor.Assigned, error) {
 	k, err := d.Kernel(p)
-	return executor.Placed{Kernel: k, HostInputs: cuda.Of(p.Node.Kind).HostInputs}, err
+	return executor.Assigned{Kernel: k, HostInputs: cuda.Of(p.Node.Kind).HostInputs}, err
 }

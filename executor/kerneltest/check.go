@@ -31,8 +31,8 @@ func Check(t *testing.T, d executor.Device, c Case) {
 		t.Fatalf("%s: %v", c.Label(), err)
 	}
 	want := c.Want
-	if p, ok := d.(executor.Placer); ok {
-		want = besideHost(t, p, &c)
+	if a, ok := d.(executor.Accelerator); ok {
+		want = besideHost(t, a, &c)
 	}
 	for i, want := range want {
 		if want == nil {
@@ -83,7 +83,7 @@ type Setup struct {
 // Run runs a case and returns copies of its outputs.
 func Run(d executor.Device, c *Case, s Setup) ([]*executor.Tensor, error) {
 	p := c.prep(s.Threads)
-	k, device, hostInputs, err := placed(d, p)
+	k, device, hostInputs, err := assigned(d, p)
 	if err != nil {
 		return nil, err
 	}

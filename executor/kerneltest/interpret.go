@@ -9,11 +9,10 @@ import (
 
 // Interpret runs a model in the plainest way: node after node in topological order, every value in
 // memory of its own. It is the other opinion on what a session with a planned arena computes. Types
-// are inferred first. Subgraphs are not run. Of a device with memory of its own, the host's device
-// does it.
+// are inferred first. Subgraphs are not run. Of an accelerator, the host's device does it.
 func Interpret(d executor.Device, m *graph.Model, inputs map[string]*executor.Tensor) ([]*executor.Tensor, error) {
-	if p, ok := d.(executor.Placer); ok {
-		d = p.Host()
+	if a, ok := d.(executor.Accelerator); ok {
+		d = a.Host()
 	}
 	if _, err := op.InferAsIs(m); err != nil {
 		return nil, err

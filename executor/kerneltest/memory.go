@@ -11,24 +11,26 @@ import (
 	"memopt/graph"
 )
 
-// placed makes the kernel of a node and says in which memory it computes, nil for the host's, and
+// assigned makes the kernel of a node and says in which memory it computes, nil for the host's, and
 // which inputs it reads on the host all the same.
-func placed(d executor.Device, p *executor.Prep) (executor.Kernel, executor.DeviceMemory, []int, error) {
-	placer, ok := d.(executor.Placer)
+func assigned(
+	d executor.Device, p *executor.Prep,
+) (executor.Kernel, executor.DeviceMemory, []int, error) {
+	accelerator, ok := d.(executor.Accelerator)
 	if !ok {
 		k, err := d.Kernel(p)
 		return k, nil, nil, err
 	}
-	at, err := placer.Place(p)
+	at, err := accelerator.Assign(p)
 	if err != nil || at.Host != "" {
 		return at.Kernel, nil, nil, err
 	}
-	return at.Kernel, placer.Memory(), at.HostInputs, nil
+	return at.Kernel, accelerator.Memory(), at.HostInputs, nil
 }
 
 // besideHost returns what a device's outputs are compared with: what the case wants, else what the
 // host computes.
-func besideHost(t *testing.T, d executor.Placer, c *Case) []*executor.Tensor {
+func besideHost(t *testing.T, d executor.Accelerator, c *Case) []*executor.Tensor {
 	host, err := Run(d.Host(), c, Setup{Threads: 1})
 	if err != nil {
 		t.Fatalf("%s: on the host: %v", c.Label(), err)
@@ -44,7 +46,7 @@ func besideHost(t *testing.T, d executor.Placer, c *Case) []*executor.Tensor {
 // deviceTolerance widens a case's tolerance for a device whose float arithmetic is its own: sums in
 // another order, other approximations of functions. The host's kernels are held to the case's.
 func deviceTolerance(d executor.Device, t graph.DType, tol float64) float64 {
-	if _, ok := d.(executor.Placer); !ok {
+	if _, ok := d.(executor.Accelerator); !ok {
 		return tol
 	}
 	switch t {

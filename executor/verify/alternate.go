@@ -77,8 +77,8 @@ func executeBoth(ctx context.Context, baseline, planned Side, inputs map[string]
 func fits(d executor.Device, arena int64) bool {
 	limit, ok := memlimit.Available()
 	free := limit.Bytes
-	if p, placed := d.(executor.Placer); placed {
-		free, ok = p.Memory().Available()
+	if a, isOne := d.(executor.Accelerator); isOne {
+		free, ok = a.Memory().Available()
 	}
 	return !ok || arena <= free/10*9
 }

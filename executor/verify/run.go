@@ -40,7 +40,7 @@ type Run struct {
 	Arena     executor.ArenaStats
 	Threads   int
 	Feeds     []executor.Feed
-	// Of a device with memory of its own: the nodes that the host runs, and why steps are not
+	// Of an accelerator: the nodes that the host runs, and why steps are not
 	// captured where that was asked for.
 	HostNodes    []executor.HostNode
 	LibraryNodes []executor.LibraryNode // convolutions that a vendor's library does, or could do
@@ -107,10 +107,10 @@ type execution struct {
 	available   int64 // of the device's memory before the session
 }
 
-// available returns how many bytes of a device's own memory are free, 0 where it has none.
+// available returns how many bytes of an accelerator's memory are free, 0 of other devices.
 func available(d executor.Device) int64 {
-	if p, ok := d.(executor.Placer); ok {
-		free, _ := p.Memory().Available()
+	if a, ok := d.(executor.Accelerator); ok {
+		free, _ := a.Memory().Available()
 		return free
 	}
 	return 0

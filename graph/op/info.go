@@ -58,6 +58,20 @@ const (
 	Gradient
 )
 
+// Control says how a node of control flow runs its subgraphs.
+type Control uint8
+
+const (
+	// NoControl is for operators that are no control flow.
+	NoControl Control = iota
+	// Branches: one of then_branch and else_branch, as input 0 says (If).
+	Branches
+	// Loops: body, as long as a condition holds and a count is not reached (Loop).
+	Loops
+	// Scans: body, once for each row of the scan inputs (Scan).
+	Scans
+)
+
 // Arity is the number of operands that an operator takes; Max -1 is unlimited.
 type Arity struct{ Min, Max int }
 
@@ -127,6 +141,8 @@ type Info struct {
 	// the operator sets that they import. Such a row is tried where the definition contradicts a
 	// node. "": the definition.
 	Dialect string
+	// Control says how the operator runs its subgraphs.
+	Control Control
 	// ORT has ONNX Runtime's entries for the operator.
 	ORT []Recomputable
 }

@@ -15,19 +15,19 @@ type DeviceMemory interface {
 	Available() (int64, bool)
 }
 
-// Placer is a device with memory of its own. A session keeps values there, and small integers that
-// make up shapes on the host (see place.go).
-type Placer interface {
+// Accelerator is a device with memory of its own. A session keeps values there, and small integers
+// that make up shapes on the host (see devicespace.go).
+type Accelerator interface {
 	Device
 	Memory() DeviceMemory
 	// Host is the device that runs what this one does not.
 	Host() Device
-	// Place makes the kernel of a node and says where it runs.
-	Place(p *Prep) (Placed, error)
+	// Assign makes the kernel of a node and says on which side it runs.
+	Assign(p *Prep) (Assigned, error)
 }
 
-// Placed is a kernel with the side that it runs on.
-type Placed struct {
+// Assigned is a kernel with the side that it runs on.
+type Assigned struct {
 	Kernel Kernel
 	// Host says why the kernel is the host's; "" where it is the device's.
 	Host string
@@ -48,8 +48,7 @@ type HostNode struct {
 	Label, Why string
 }
 
-// HostNodes lists the nodes of the main graph that run on the host, in order; none where the device
-// has no memory of its own.
+// HostNodes lists the nodes of the main graph that an accelerator leaves to the host, in order.
 func (s *Session) HostNodes() []HostNode {
 	var list []HostNode
 	for i := range s.root.steps {
@@ -58,43 +57,4 @@ func (s *Session) HostNodes() []HostNode {
 		}
 	}
 	return list
-}
-
-// copyIn copies host memory to where a frame's values live.
-func (f *frame) copyIn(dst, src []byte) error {
-	if f.mem == nil {
-		copy(dst, src)
-		return nil
-	}
-	return f.mem.CopyIn(dst, src)
-}
-
-// copyWithin copies between places where a frame's values live.
-func (f *frame) copyWithin(dst, src []byte) error {
-	if f.mem == nil {
-		copy(dst, src)
-		return nil
-	}
-	return f.mem.Copy(dst, src)
-}
-
-// readable returns what is at b, which lies where the frame's values live: b itself on the host,
-// else a copy.
-func (f *frame) readable(b []byte) ([]byte, error) {
-	if f.mem == nil || len(b) == 0 {
-		return b, nil
-	}
-	data := make([]byte, (len(b)+7)&^7)[:len(b)]
-	return data, f.mem.CopyOut(data, b)
-}
-
-// fill sets bytes where a frame's values live.
-func (f *frame) fill(b []byte, v byte) error {
-	if f.mem == nil {
-		for i := range b {
-			b[i] = v
-		}
-		return nil
-	}
-	return f.mem.Fill(b, v)
 }

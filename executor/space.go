@@ -1,0 +1,62 @@
+package executor
+
+import "memopt/graph"
+
+// space is the memory space of a frame's values: the host's memory, or that of an accelerator. What
+// follows from where values live is here and nowhere else: who makes the kernels, what is copied
+// between host and device, and where weights, inputs and outputs lie. The main graph's frame is in
+// the session's device; frames of subgraphs are in the host's memory.
+type space interface {
+	// assign makes a step's kernel, and says on which side it runs and where its operands are read
+	// and made.
+	assign(st *step) error
+	// assignOwn does so for a step whose kernel is the session's own; host says why the host runs
+	// it, "" where each side can.
+	assignOwn(st *step, host string)
+	// atHost reports whether a value lives in the host's memory, which is not the frame's.
+	atHost(v graph.ValueID) bool
+	// captured returns the tensor by which a subgraph that a step runs reads a value of the frame.
+	captured(st *step, v graph.ValueID) *Tensor
+	// chains marks steps that are done as one.
+	chains() error
+
+	// reserve takes memory for inputs and weights, before any of them is there.
+	reserve() error
+	// load gives an initializer its contents. aligned says that raw can be read as any element
+	// type.
+	load(id graph.ValueID, raw []byte, aligned bool) error
+	// runConstant runs a constant node. Its outputs are good as long as the session.
+	runConstant(st *step) error
+	// setInput gives a graph input its data.
+	setInput(id graph.ValueID, t *Tensor) error
+	// setFeed gives a boundary node's output its gradient.
+	setFeed(id graph.ValueID, t *Tensor) error
+
+	// fetch copies the inputs of a step that live on the other side, before it runs.
+	fetch(st *step) error
+	// store copies what a step has made to the side where it lives.
+	store(st *step) error
+	// readable returns what is at b, which lies in the frame's memory, for the host to read.
+	readable(b []byte) ([]byte, error)
+	// spread fills dst with copies of one element. Both lie in the frame's memory.
+	spread(dst, one []byte) error
+	// output returns graph output i for the host to read.
+	output(i int) *Tensor
+
+	// ranInside tells of the peak of live bytes in a subgraph that has run.
+	ranInside(peak int64)
+	// onHost returns how many of the planned bytes are taken from the host's memory.
+	onHost(planned int64) int64
+}
+
+// newSpace returns the space of a frame, and the memory that it is in.
+func (s *Session) newSpace(f *frame, subgraph bool) (space, DeviceMemory) {
+	a, ok := s.device.(Accelerator)
+	switch {
+	case !ok:
+		return &hostSpace{f: f, device: s.device, weights: s.weights}, hostMemory{}
+	case subgraph:
+		return &hostSpace{f: f, device: a.Host(), weights: s.hostArena}, hostMemory{}
+	}
+	return newDeviceSpace(f, a), a.Memory()
+}
