@@ -58,5 +58,5 @@ func (p *Plan) anchored(placements []recompute.Placement, always bool) (*anchor.
 	if err != nil {
 		return nil, err
 	}
-	return anchor.Choose(&anchor.Plan{Analysis: p.Analysis, Dims: p.Options.Dims, Sizes: p.Sizes, Trial: trial, Always: always}), nil
+	return anchor.Choose(&anchor.Plan{Analysis: p.Analysis, Dims: p.Options.Dims, Sizes: p.Sizes, Trial: trial, Always: always})
 }

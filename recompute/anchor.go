@@ -1,7 +1,6 @@
 package recompute
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 
@@ -51,19 +50,22 @@ func Anchorable(v *graph.Value) string {
 	return ""
 }
 
-// anchorWriter writes the anchors of one graph.
+// anchorWriter is the sink of anchors that makes nodes of the graph that is written. It makes the
+// nodes of guards, too.
 type anchorWriter struct {
 	*rewriter
-	opset int64
-	min   graph.ValueID                   // of the last anchor; NoValue before the first
-	zeros []graph.ValueID                 // by rank
-	times []int                           // by old value: how often it was anchored
-	nodes []*graph.Node                   // of the anchor that is being written
-	late  map[graph.ValueID]graph.ValueID // late values of the last anchor and the zeros that they wait by
+	emitter *AnchorEmitter
+	opset   int64
+	name    string          // of the anchor that is being written
+	zeros   []graph.ValueID // constants by rank
+	times   []int           // by old value: how often it was anchored
+	nodes   []*graph.Node   // of the anchor that is being written
 }
 
 func newAnchorWriter(r *rewriter, opset int64) *anchorWriter {
-	return &anchorWriter{rewriter: r, opset: opset, min: graph.NoValue, times: make([]int, len(r.old.Values))}
+	w := &anchorWriter{rewriter: r, opset: opset, times: make([]int, len(r.old.Values))}
+	w.emitter = NewAnchorEmitter(r.old, opset, w)
+	return w
 }
 
 // write returns the nodes of an anchor and lets the rewriter's later nodes read through it.
@@ -72,52 +74,49 @@ func (w *anchorWriter) write(a *Anchor) ([]*graph.Node, error) {
 		return nil, fmt.Errorf("anchors need operator set %d or later, the model imports %d: rewrite without anchors", MinAnchorOpset, w.opset)
 	}
 	w.nodes = nil
-	name := w.old.ValueName(firstOutput(w.old.Nodes[a.Before])) + AnchorSuffix
-	if err := w.minimum(name, a.Sinks); err != nil {
-		return nil, err
-	}
-	byRank := map[int]graph.ValueID{}
-	for _, v := range a.Values {
-		dims, err := w.dimsOf(name, v, byRank)
-		if err != nil {
-			return nil, err
-		}
-		w.view(v, dims)
-	}
-	w.late = make(map[graph.ValueID]graph.ValueID, len(a.Late))
-	for _, v := range a.Late {
-		dims, err := w.dimsOf(name, v, byRank)
-		if err != nil {
-			return nil, err
-		}
-		w.late[v] = dims
-	}
-	return w.nodes, nil
+	w.name = w.old.ValueName(firstOutput(w.old.Nodes[a.Before])) + AnchorSuffix
+	err := w.emitter.Emit(a.Sinks, a.Values, a.Late)
+	return w.nodes, err
 }
 
 // follow returns the nodes that late values among a node's outputs need right behind it.
 func (w *anchorWriter) follow(id graph.NodeID) []*graph.Node {
 	w.nodes = nil
 	for _, v := range w.old.Nodes[id].Outputs {
-		if dims, ok := w.late[v]; ok {
-			w.view(v, dims)
-		}
+		w.emitter.Follow(v)
 	}
 	return w.nodes
 }
 
-// dimsOf returns the zeros by which a value keeps its dims.
-func (w *anchorWriter) dimsOf(name string, v graph.ValueID, byRank map[int]graph.ValueID) (graph.ValueID, error) {
-	if why := Anchorable(&w.old.Values[v]); why != "" {
-		return graph.NoValue, fmt.Errorf("value %q cannot be read through an anchor: %s", w.old.Values[v].Name, why)
+// Origin returns the value itself: what is clone or view of it is known to the rewriter.
+func (w *anchorWriter) Origin(v graph.ValueID) graph.ValueID { return v }
+
+// Newest returns the newest clone or view of a value.
+func (w *anchorWriter) Newest(v graph.ValueID) graph.ValueID {
+	if w.newest[v] != graph.NoValue {
+		return w.newest[v]
 	}
-	rank := w.old.Values[v].Type.Shape.Rank()
-	if dims, ok := byRank[rank]; ok {
-		return dims, nil
+	return v
+}
+
+// Zeros returns a constant of as many zeros.
+func (w *anchorWriter) Zeros(n int) (graph.ValueID, error) { return w.zerosOf(n) }
+
+// Add appends a node of an anchor.
+func (w *anchorWriter) Add(n AnchorNode) graph.ValueID {
+	name := w.name
+	if n.Of != graph.NoValue {
+		name = w.old.Values[n.Of].Name + AnchorSuffix
 	}
-	dims, err := w.keepDims(name, rank)
-	byRank[rank] = dims
-	return dims, err
+	name += n.Part
+	if n.Number >= 0 {
+		name = fmt.Sprintf("%s_%d", name, n.Number)
+	}
+	shape := graph.Ints()
+	if n.Rank == 1 {
+		shape = graph.Ints(n.Dim)
+	}
+	return w.add(n.Kind, name, shape, n.Inputs...)
 }
 
 // firstOutput is the first output that a node makes.
@@ -128,55 +127,6 @@ func firstOutput(n *graph.Node) graph.ValueID {
 		}
 	}
 	return graph.NoValue
-}
-
-// minimum makes the value that waits for the sinks and for the anchor before.
-func (w *anchorWriter) minimum(name string, sinks []graph.ValueID) error {
-	var sizes []graph.ValueID
-	if w.min != graph.NoValue {
-		sizes = append(sizes, w.min)
-	}
-	for _, v := range sinks {
-		in := v
-		if w.newest[v] != graph.NoValue {
-			in = w.newest[v]
-		}
-		sizes = append(sizes, w.add(op.Size, w.old.Values[v].Name+AnchorSuffix+"_size", graph.Ints(), in))
-	}
-	switch {
-	case len(sizes) == 0:
-		return errors.New("an anchor without sinks holds nothing back")
-	case len(sizes) == 1:
-		w.min = sizes[0]
-		return nil
-	case w.opset >= 12:
-		w.min = w.add(op.Min, name+"_min", graph.Ints(), sizes...)
-		return nil
-	}
-	return w.product(name, sizes)
-}
-
-// product stands in for the minimum where Min knows no int64: zero times one size after the other,
-// which cannot overflow.
-func (w *anchorWriter) product(name string, sizes []graph.ValueID) error {
-	m, err := w.zerosOf(1)
-	if err != nil {
-		return err
-	}
-	for i, size := range sizes {
-		m = w.add(op.Mul, fmt.Sprintf("%s_min_%d", name, i), graph.Ints(1), m, size)
-	}
-	w.min = m
-	return nil
-}
-
-// keepDims makes the zeros by which Reshape keeps every dim of a value of the given rank.
-func (w *anchorWriter) keepDims(name string, rank int) (graph.ValueID, error) {
-	zeros, err := w.zerosOf(rank)
-	if err != nil {
-		return graph.NoValue, err
-	}
-	return w.add(op.Mul, fmt.Sprintf("%s_zeros_%d", name, rank), graph.Ints(int64(rank)), w.min, zeros), nil
 }
 
 // zerosOf returns a constant of as many zeros as a rank.
@@ -201,18 +151,14 @@ func (w *anchorWriter) zerosOf(rank int) (graph.ValueID, error) {
 	return w.zeros[rank], err
 }
 
-// view reads a value through the anchor from now on.
-func (w *anchorWriter) view(v, dims graph.ValueID) {
-	in := v
-	if w.newest[v] != graph.NoValue {
-		in = w.newest[v]
-	}
+// View lets readers of a value read it through the anchor from now on.
+func (w *anchorWriter) View(v, zeros graph.ValueID) {
 	w.times[v]++
 	name := w.old.Values[v].Name + AnchorSuffix
 	if w.times[v] > 1 {
 		name = fmt.Sprintf("%s_%d", name, w.times[v])
 	}
-	out := w.add(op.Reshape, name, graph.Shape{}, in, dims)
+	out := w.add(op.Reshape, name, graph.Shape{}, w.Newest(v), zeros)
 	t := w.old.Values[v].Type
 	w.g.Values[out].Type = t
 	dim := Loose(&t)

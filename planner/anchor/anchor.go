@@ -68,8 +68,9 @@ type Plan struct {
 // An anchor stands at every place where nodes run again: these would otherwise run in the forward
 // half, and be merged with their originals. In between, anchors stand behind the last nodes of the
 // backward half, such as weight gradients, which the default order puts off to the end, as far as
-// the simulated peak in that order falls. That helps a plan that recomputes nothing, too.
-func Choose(p *Plan) *Anchoring {
+// the simulated peak in that order falls. That helps a plan that recomputes nothing, too. The error
+// says which value cannot be read through an anchor; none that is chosen here.
+func Choose(p *Plan) (*Anchoring, error) {
 	m := p.Analysis.Model
 	a := newSearch(p)
 	clones := len(p.Trial.Placements) > 0
@@ -82,22 +83,22 @@ func Choose(p *Plan) *Anchoring {
 	if m.OpsetVersion("") < recompute.MinAnchorOpset {
 		out.Warnings = append(out.Warnings, fmt.Sprintf("anchors need operator set %d, this model has %d: ONNX Runtime will merge the nodes that run again with their originals",
 			recompute.MinAnchorOpset, m.OpsetVersion("")))
-		return out
+		return out, nil
 	}
-	best := a.choose()
+	best, err := a.choose()
 	out.Work = a.work.looked
-	if best == nil {
-		return out
+	if err != nil || best == nil {
+		return out, err
 	}
 	if !out.gains(best) && (!p.Always || !clones) {
 		if clones {
 			out.Warnings = append(out.Warnings, fmt.Sprintf("ONNX Runtime in its default order would need no less for the rewritten graph than for the graph as it is (%d and %d bytes, in its arena %d and %d): no anchors are written",
 				best.Live, out.Base, best.Arena, out.BaseArena))
 		}
-		return out
+		return out, nil
 	}
 	out.Anchors, out.Nodes, out.Anchored, out.AnchoredArena = best.anchors, best.nodes, best.Live, best.Arena
-	return out
+	return out, nil
 }
 
 // littleGain: where the live bytes fall by less than 1/16, the arena must not need more.
@@ -160,19 +161,27 @@ type anchored struct {
 }
 
 // choose returns the anchors to write, or nil.
-func (a *search) choose() *anchored {
+func (a *search) choose() (*anchored, error) {
 	needed := a.clonePlaces()
 	optional := a.sinkPlaces()
-	tried := []*anchored{a.try(needed)}
+	sets := [][]int32{needed}
 	for stride := maxStride; stride >= 1; stride /= 2 {
 		places := slices.Clone(needed)
 		for i := stride - 1; i < len(optional); i += stride {
 			places = append(places, optional[i])
 		}
 		slices.Sort(places)
-		tried = append(tried, a.try(slices.Compact(places)))
+		sets = append(sets, slices.Compact(places))
 	}
-	return a.best(tried)
+	var tried []*anchored
+	for _, places := range sets {
+		t, err := a.try(places)
+		if err != nil {
+			return nil, err
+		}
+		tried = append(tried, t)
+	}
+	return a.best(tried), nil
 }
 
 // best is the set of fewest nodes among those of about the lowest peak in the runtime's arena, of
@@ -243,11 +252,13 @@ func (a *search) touches(i int) int64 {
 }
 
 // try places anchors and simulates the outcome.
-func (a *search) try(places []int32) *anchored {
+func (a *search) try(places []int32) (*anchored, error) {
 	b := a.work
-	b.build(places)
+	if err := b.build(places); err != nil {
+		return nil, err
+	}
 	c := &ortsim.Case{Program: &b.out, Shapes: a.shapes(&b.out, len(b.anchors) > 0), Cautious: true}
-	return &anchored{anchors: b.anchors, nodes: len(b.out.Steps) - len(a.program.Steps), Peaks: a.sim.Run(c), robust: a.robust(c)}
+	return &anchored{anchors: b.anchors, nodes: len(b.out.Steps) - len(a.program.Steps), Peaks: a.sim.Run(c), robust: a.robust(c)}, nil
 }
 
 // robust is the highest peak of several orders: the default one with and without optimizations, and

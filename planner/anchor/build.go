@@ -7,41 +7,42 @@ import (
 	"memopt/recompute"
 )
 
-// builder makes the program of a rewritten graph with anchors at given places, by the same
-// rules as recompute.Apply writes it.
+// builder makes the program of a rewritten graph with anchors at given places. It is the sink that
+// anchors are emitted into, and so has the nodes that recompute.Apply writes.
 type builder struct {
 	*search
+	emitter *recompute.AnchorEmitter
 	out     live.Program
 	anchors []recompute.Anchor
-	alias   []graph.ValueID       // by value of the program: the view through which it is read, or itself
-	min     graph.ValueID         // that the last anchor waits by
-	readers []int32               // by value: readers in the present stretch
-	stamp   []int32               // by value: one past the stretch in which it was anchored
-	sunk    []bool                // by value of the program: an anchor waits for it
-	covered []bool                // by step: it waits for the anchor at the start of its stretch
-	late    []int32               // by value of the graph: one past the stretch in which what makes it is followed by a view of the anchor
-	listed  []int32               // by value of the graph: one past the last stretch that has it among its late values
-	at      []int32               // by value of the program: its place among out.Outputs, or -1
-	zeros   map[int]graph.ValueID // of the last anchor, by rank
-	looked  int                   // steps looked at, in all builds: tests hold it to be linear
+	alias   []graph.ValueID // by value of the program: the view through which it is read, or itself
+	readers []int32         // by value: readers in the present stretch
+	stamp   []int32         // by value: one past the stretch in which it was anchored
+	sunk    []bool          // by value of the program: an anchor waits for it
+	covered []bool          // by step: it waits for the anchor at the start of its stretch
+	listed  []int32         // by value of the graph: one past the last stretch that has it among its late values
+	at      []int32         // by value of the program: its place among out.Outputs, or -1
+	looked  int             // steps looked at, in all builds: tests hold it to be linear
 }
 
 func newBuilder(a *search) *builder {
 	n := len(a.program.Bytes)
-	return &builder{search: a, alias: make([]graph.ValueID, n), readers: make([]int32, n), stamp: make([]int32, n), sunk: make([]bool, n), covered: make([]bool, len(a.step)), late: make([]int32, len(a.g.Values)), listed: make([]int32, len(a.g.Values))}
+	b := &builder{search: a, alias: make([]graph.ValueID, n), readers: make([]int32, n), stamp: make([]int32, n),
+		sunk: make([]bool, n), covered: make([]bool, len(a.step)), listed: make([]int32, len(a.g.Values))}
+	b.emitter = recompute.NewAnchorEmitter(a.g, a.p.Analysis.Model.OpsetVersion(""), b)
+	return b
 }
 
 // build places an anchor at every place where it holds something back. The places ascend.
-func (b *builder) build(places []int32) {
+func (b *builder) build(places []int32) error {
 	b.out.Steps, b.out.Outputs = b.out.Steps[:0], append(b.out.Outputs[:0], b.program.Outputs...)
 	b.out.Bytes, b.out.Persistent = append(b.out.Bytes[:0], b.program.Bytes...), append(b.out.Persistent[:0], b.program.Persistent...)
-	b.anchors, b.min = nil, graph.NoValue
+	b.anchors = nil
+	b.emitter.Reset(b)
 	for v := range b.alias {
 		b.alias[v], b.stamp[v] = graph.ValueID(v), 0
 	}
 	clear(b.covered)
 	clear(b.sunk)
-	clear(b.late)
 	clear(b.listed)
 	b.at = append(b.at[:0], b.result...)
 	done, last := 0, 0 // steps that are built, and the first that no anchor could wait for yet
@@ -59,24 +60,24 @@ func (b *builder) build(places []int32) {
 			continue
 		}
 		sinks := b.sinks(last, start)
-		if len(sinks) == 0 && b.min == graph.NoValue {
-			b.forget(values, serial)
+		if len(sinks) == 0 && !b.emitter.Waits() {
+			b.forget(values)
 			last = start // what is no sink here will be none behind it
 			continue
 		}
-		b.anchor(place, sinks, values, start)
+		if err := b.anchor(place, sinks, values, start); err != nil {
+			return err
+		}
 		last = start
 	}
 	b.keep(done, len(b.step))
+	return nil
 }
 
 // forget takes back what was chosen for an anchor that is not to be.
-func (b *builder) forget(values []graph.ValueID, serial int32) {
+func (b *builder) forget(values []graph.ValueID) {
 	for _, v := range values {
 		b.stamp[v] = 0
-		if b.late[b.origin[v]] == serial {
-			b.late[b.origin[v]] = 0
-		}
 	}
 }
 
@@ -108,8 +109,13 @@ func (b *builder) keep(from, to int) {
 			}
 		}
 		b.out.Steps = append(b.out.Steps, s)
-		if b.step[i].moves && len(b.anchors) > 0 {
-			b.follow(i)
+		if !b.step[i].moves || len(b.anchors) == 0 {
+			continue
+		}
+		for _, v := range s.Out {
+			if v != graph.NoValue {
+				b.emitter.Follow(v)
+			}
 		}
 	}
 }
@@ -127,75 +133,53 @@ func (b *builder) folds(i int) bool {
 	return true
 }
 
-// follow appends views of the late values that a step makes.
-func (b *builder) follow(i int) {
-	for _, v := range b.program.Steps[i].Out {
-		if v == graph.NoValue || b.origin[v] == graph.NoValue || b.late[b.origin[v]] != int32(len(b.anchors)) {
-			continue
-		}
-		rank := b.g.Values[b.origin[v]].Type.Shape.Rank()
-		b.alias[v] = b.add(op.Reshape, b.program.Bytes[v], v, b.zeros[rank])
-	}
-}
-
-// anchor appends the steps of an anchor.
-func (b *builder) anchor(place int32, sinks, values []graph.ValueID, start int) {
+// anchor emits an anchor, and notes what recompute.Apply emits it from.
+func (b *builder) anchor(place int32, sinks, values []graph.ValueID, start int) error {
 	a := recompute.Anchor{Before: b.p.Analysis.Order[place]}
-	var sizes []graph.ValueID
-	if b.min != graph.NoValue {
-		sizes = append(sizes, b.min)
-	}
 	for _, v := range sinks {
 		a.Sinks = append(a.Sinks, b.origin[v])
 		b.sunk[v] = b.origin[v] == v
-		sizes = append(sizes, b.add(op.Size, 8, b.alias[v]))
 	}
-	b.wait(sizes)
-	b.zeros = map[int]graph.ValueID{}
-	var late []graph.ValueID
+	var made, late []graph.ValueID
 	serial := int32(len(b.anchors)) + 1
 	for _, v := range values {
-		if b.def[v] >= int32(start) {
-			late = append(late, v)
+		o := b.origin[v]
+		if b.def[v] < int32(start) {
+			made = append(made, v)
+			a.Values = append(a.Values, o)
 			continue
 		}
-		a.Values = append(a.Values, b.origin[v])
-		b.alias[v] = b.add(op.Reshape, b.program.Bytes[v], b.alias[v], b.zerosOf(v))
-	}
-	for _, v := range late {
-		b.zerosOf(v)
-		if o := b.origin[v]; b.listed[o] != serial {
+		late = append(late, v)
+		if b.listed[o] != serial {
 			b.listed[o] = serial
 			a.Late = append(a.Late, o)
 		}
 	}
 	b.anchors = append(b.anchors, a)
+	return b.emitter.Emit(sinks, made, late)
 }
 
-// zerosOf returns the zeros by which a value keeps its dims.
-func (b *builder) zerosOf(v graph.ValueID) graph.ValueID {
-	rank := b.g.Values[b.origin[v]].Type.Shape.Rank()
-	zeros, ok := b.zeros[rank]
-	if !ok {
-		zeros = b.add(op.Mul, 8*int64(rank), b.min)
-		b.zeros[rank] = zeros
+// Origin returns the value of the graph that a value is, or is a clone of.
+func (b *builder) Origin(v graph.ValueID) graph.ValueID { return b.origin[v] }
+
+// Newest returns the view through which a value is read, or itself.
+func (b *builder) Newest(v graph.ValueID) graph.ValueID { return b.alias[v] }
+
+// Zeros returns no value: constants are in no program.
+func (b *builder) Zeros(int) (graph.ValueID, error) { return graph.NoValue, nil }
+
+// Add appends the step of a node.
+func (b *builder) Add(n recompute.AnchorNode) graph.ValueID {
+	elements := int64(1)
+	if n.Rank == 1 {
+		elements = n.Dim
 	}
-	return zeros
+	return b.add(n.Kind, int64(graph.Int64.Bits()/8)*elements, n.Inputs...)
 }
 
-// wait combines the sizes as recompute.Apply does.
-func (b *builder) wait(sizes []graph.ValueID) {
-	switch {
-	case len(sizes) == 1:
-		b.min = sizes[0]
-	case b.p.Analysis.Model.OpsetVersion("") >= 12:
-		b.min = b.add(op.Min, 8, sizes...)
-	default:
-		b.min = b.add(op.Mul, 8, sizes[0])
-		for _, size := range sizes[1:] {
-			b.min = b.add(op.Mul, 8, b.min, size)
-		}
-	}
+// View lets readers of a value read it through a Reshape from now on.
+func (b *builder) View(v, zeros graph.ValueID) {
+	b.alias[v] = b.add(op.Reshape, b.program.Bytes[v], b.alias[v], zeros)
 }
 
 // add appends a step that makes one value.

@@ -43,7 +43,7 @@ func (b *builder) frontier(start, end int, serial int32) []graph.ValueID {
 			continue
 		}
 		if v := b.handle(i, start); v != graph.NoValue {
-			out = b.choose(out, v, start, serial)
+			out = b.choose(out, v, serial)
 			b.covered[i] = true
 		}
 	}
@@ -51,11 +51,8 @@ func (b *builder) frontier(start, end int, serial int32) []graph.ValueID {
 }
 
 // choose adds a value to those of an anchor.
-func (b *builder) choose(out []graph.ValueID, v graph.ValueID, start int, serial int32) []graph.ValueID {
+func (b *builder) choose(out []graph.ValueID, v graph.ValueID, serial int32) []graph.ValueID {
 	b.stamp[v] = serial
-	if b.def[v] >= int32(start) {
-		b.late[b.origin[v]] = serial
-	}
 	return append(out, v)
 }
 
@@ -91,7 +88,7 @@ func (b *builder) kept(out []graph.ValueID, i, start int, serial int32) []graph.
 			!b.loose(v) || !b.activation(v) || b.program.Bytes[v] < b.small || recompute.Anchorable(&g.Values[b.origin[v]]) != "" {
 			continue
 		}
-		out = b.choose(out, v, start, serial)
+		out = b.choose(out, v, serial)
 	}
 	return out
 }
@@ -168,7 +165,7 @@ func (b *builder) sinks(last, start int) []graph.ValueID {
 			rest = append(rest, v)
 		}
 	}
-	if len(out) > 0 || b.min != graph.NoValue {
+	if len(out) > 0 || b.emitter.Waits() {
 		return out
 	}
 	return rest
