@@ -205,7 +205,8 @@ func (a *Arena) extend(size int, s ExtendStrategy) error {
 			want = left // as much as there is, if it is enough
 		}
 		if want < int64(size) {
-			return fmt.Errorf("%w: %d bytes wanted; of the limit of %d bytes, %d are in use and %d reserved in pieces that are too small",
+			return fmt.Errorf("%w: %d bytes wanted; of the limit of %d bytes, %d are in use and %d reserved in "+
+				"pieces that are too small",
 				ErrOutOfMemory, size, a.limit, a.stats.InUse, a.stats.Reserved-a.stats.InUse)
 		}
 	}
@@ -279,7 +280,8 @@ func (a *Arena) newBlock(b block) int32 {
 func (a *Arena) compare(i, j int32) int {
 	b, c := &a.blocks[i], &a.blocks[j]
 	return cmp.Or(cmp.Compare(len(b.data), len(c.data)),
-		cmp.Compare(uintptr(unsafe.Pointer(unsafe.SliceData(b.data))), uintptr(unsafe.Pointer(unsafe.SliceData(c.data)))))
+		cmp.Compare(uintptr(unsafe.Pointer(unsafe.SliceData(b.data))),
+			uintptr(unsafe.Pointer(unsafe.SliceData(c.data)))))
 }
 
 func (a *Arena) list(i int32) {

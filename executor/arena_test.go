@@ -30,7 +30,8 @@ func TestArenaProperty(t *testing.T) {
 		for step := range rapid.IntRange(1, 120).Draw(rt, "steps") {
 			if len(live) > 0 && rapid.Bool().Draw(rt, "free") {
 				i := rapid.IntRange(0, len(live)-1).Draw(rt, "which")
-				require.Equal(rt, bytes.Repeat([]byte{live[i].mark}, len(live[i].data)), live[i].data, "a block was written to by another")
+				require.Equal(rt, bytes.Repeat([]byte{live[i].mark}, len(live[i].data)), live[i].data,
+					"a block was written to by another")
 				a.Free(live[i].data)
 				inUse -= rounded(len(live[i].data))
 				live = append(live[:i], live[i+1:]...)

@@ -37,7 +37,8 @@ func TestChainsAreObserved(t *testing.T) {
 	m, types := parsed(t, chainModel)
 	env := symbolic.Env{"N": 13}
 	var want []seen
-	for _, o := range []executor.Options{{NoFusion: true, Threads: 1}, {Threads: 1}, {Threads: 3}, {Threads: 2, OnDemand: true}} {
+	for _, o := range []executor.Options{{NoFusion: true, Threads: 1}, {Threads: 1}, {Threads: 3},
+		{Threads: 2, OnDemand: true}} {
 		w := &watcher{}
 		o.Dims, o.Observer = env, w
 		s := opened(t, m, types, o)
@@ -52,7 +53,8 @@ func TestChainsAreObserved(t *testing.T) {
 		for i, took := range w.took {
 			require.GreaterOrEqual(t, took, time.Duration(0))
 			if i > 0 {
-				require.False(t, w.start[i].Before(w.start[i-1].Add(w.took[i-1])), "node %d starts before the one before it ends", i)
+				require.False(t, w.start[i].Before(w.start[i-1].Add(w.took[i-1])),
+					"node %d starts before the one before it ends", i)
 			}
 		}
 	}

@@ -28,7 +28,8 @@ func drawChain(t *rapid.T) *chainCase {
 		length := rapid.SampledFrom(lengths).Draw(t, kind+" length")
 		f.shapes = append(f.shapes, []int{1, length})
 		f.bytes = append(f.bytes, size*int64(length))
-		f.offsets = append(f.offsets, rapid.SampledFrom([]int64{-1, -1, 0, 4, 8, 16, 96, 192, 288}).Draw(t, kind+" offset"))
+		f.offsets = append(f.offsets,
+			rapid.SampledFrom([]int64{-1, -1, 0, 4, 8, 16, 96, 192, 288}).Draw(t, kind+" offset"))
 		root := id
 		if kind == "input" && rapid.IntRange(0, 3).Draw(t, "weight") == 0 {
 			root = graph.NoValue
@@ -37,7 +38,10 @@ func drawChain(t *rapid.T) *chainCase {
 		return id
 	}
 	make := func() *graph.Node {
-		n := &graph.Node{Inputs: []graph.ValueID{value("input", c.n, 1, 2*c.n), graph.NoValue}, Outputs: []graph.ValueID{value("output", c.n), graph.NoValue}}
+		n := &graph.Node{
+			Inputs:  []graph.ValueID{value("input", c.n, 1, 2*c.n), graph.NoValue},
+			Outputs: []graph.ValueID{value("output", c.n), graph.NoValue},
+		}
 		if rapid.Bool().Draw(t, "second") {
 			n.Outputs = append(n.Outputs, value("output", c.n, 1))
 		}
@@ -86,7 +90,8 @@ func (c *chainCase) safe() bool {
 	}
 	for _, w := range c.late.node.Outputs {
 		for _, v := range touches {
-			if w == graph.NoValue || v == graph.NoValue || c.f.timeline.Root[v] == graph.NoValue || c.f.timeline.Root[w] == graph.NoValue {
+			if w == graph.NoValue || v == graph.NoValue || c.f.timeline.Root[v] == graph.NoValue ||
+				c.f.timeline.Root[w] == graph.NoValue {
 				continue
 			}
 			for i := range c.n {
@@ -127,8 +132,9 @@ func TestIndependentLoops(t *testing.T) {
 // TestApart: neighbours may touch but not overlap; the same place is no overlap where elements lie
 // on elements.
 func TestApart(t *testing.T) {
-	f := &frame{shapes: [][]int{{4}, {4}, {8}, {4}}, layout: layout{bytes: []int64{16, 16, 16, 32}, offsets: []int64{16, 0, 0, 0},
-		timeline: &live.Timeline{Root: []graph.ValueID{0, 1, 2, 3}}}}
+	f := &frame{shapes: [][]int{{4}, {4}, {8}, {4}},
+		layout: layout{bytes: []int64{16, 16, 16, 32}, offsets: []int64{16, 0, 0, 0},
+			timeline: &live.Timeline{Root: []graph.ValueID{0, 1, 2, 3}}}}
 	at := func(offset int64) bool {
 		f.offsets[1] = offset
 		return f.apart(0, 1, 4)

@@ -56,7 +56,8 @@ func openWeighty(t *testing.T, body string, opts executor.Options) (s *executor.
 	}
 	t.Cleanup(func() { s.Close() })
 	require.NoError(t, s.SetInput("s", executor.NewTensor(graph.Float32, []int{4}, 1, 2, 3, float32(4))))
-	require.NoError(t, s.SetInput("x", executor.NewTensor(graph.Float32, []int{512, 512}, make([]float32, elements)...)))
+	require.NoError(t, s.SetInput("x",
+		executor.NewTensor(graph.Float32, []int{512, 512}, make([]float32, elements)...)))
 	return s, path + ".data", nil
 }
 
@@ -77,7 +78,9 @@ func TestFileOfWeightsShrinks(t *testing.T) {
 		for _, threads := range []int{1, 3} {
 			for change, with := range map[string]func(path string) error{
 				"it has 4096 bytes, and had 1048576": func(path string) error { return os.Truncate(path, 4096) },
-				"it was written to":                  func(path string) error { return os.Chtimes(path, time.Time{}, time.Now().Add(time.Hour)) },
+				"it was written to": func(path string) error {
+					return os.Chtimes(path, time.Time{}, time.Now().Add(time.Hour))
+				},
 			} {
 				t.Run(name, func(t *testing.T) {
 					var act func()

@@ -7,8 +7,8 @@ import (
 	"memopt/graph"
 )
 
-// Chainer is an Accelerator that does neighbouring nodes over equally many elements as one piece of work:
-// what one of them makes the next one finds in registers.
+// Chainer is an Accelerator that does neighbouring nodes over equally many elements as one piece of
+// work: what one of them makes the next one finds in registers.
 //
 // Every node of a chain takes its output's memory as if it ran alone, so that a chain changes
 // nothing of what is planned and measured. What no other node reads need not be written there.
@@ -152,11 +152,13 @@ func (f *frame) independentOf(i, j int) bool {
 func (f *frame) linkOf(st *step) (Link, bool) {
 	n := st.node
 	switch {
-	case st.kernel == nil || st.hostWhy != "" || st.planned.size > 0 || st.prep.Info.View || len(st.prep.Info.Mutates) > 0 || len(n.Captures()) > 0:
+	case st.kernel == nil || st.hostWhy != "" || st.planned.size > 0 || st.prep.Info.View ||
+		len(st.prep.Info.Mutates) > 0 || len(n.Captures()) > 0:
 		return Link{}, false
 	case st.needsHost() || len(st.toDevice) > 0:
 		return Link{}, false
-	case len(n.Outputs) == 0 || n.Outputs[0] == graph.NoValue || slices.ContainsFunc(n.Outputs[1:], func(v graph.ValueID) bool { return v != graph.NoValue }):
+	case len(n.Outputs) == 0 || n.Outputs[0] == graph.NoValue ||
+		slices.ContainsFunc(n.Outputs[1:], func(v graph.ValueID) bool { return v != graph.NoValue }):
 		return Link{}, false
 	}
 	out := n.Outputs[0]
@@ -174,7 +176,8 @@ func (f *frame) doDeviceChain(work DeviceChain, steps []step) error {
 		err = f.mem.Sync() // what is timed is the work, not the asking for it
 	}
 	if err != nil {
-		return fmt.Errorf("nodes %q to %q, which run as one: %w", steps[0].prep.Label, steps[len(steps)-1].prep.Label, err)
+		return fmt.Errorf("nodes %q to %q, which run as one: %w",
+			steps[0].prep.Label, steps[len(steps)-1].prep.Label, err)
 	}
 	return nil
 }

@@ -50,7 +50,8 @@ func (s *Session) Fetch(outputs ...int) {
 func (s *Session) fetchOutput(m Fetcher, i int) {
 	f, v := s.root, s.model.Graph.Outputs[i].Value
 	n, ok := Bytes(f.vals[v].DType, f.shapes[v])
-	if f.space.atHost(v) || f.shapes[v] == nil || !ok || n == 0 || n > maxFetched-s.fetched.bytes || s.fetched.outputs[i] != nil {
+	if f.space.atHost(v) || f.shapes[v] == nil || !ok || n == 0 || n > maxFetched-s.fetched.bytes ||
+		s.fetched.outputs[i] != nil {
 		return
 	}
 	st := f.lastWriter(v)

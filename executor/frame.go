@@ -106,7 +106,8 @@ func (f *frame) makeSteps(order graph.Order) error {
 func (f *frame) makeStep(st *step, id graph.NodeID) error {
 	n := f.g.Nodes[id]
 	info := op.Of(n.Kind)
-	p := &Prep{Node: n, Label: f.g.NodeLabel(id), Info: info, Seed: nodeSeed(f.s.opts.Seed, f.g.ValueName(n.Output(0))), Threads: f.s.pool.Threads(),
+	p := &Prep{Node: n, Label: f.g.NodeLabel(id), Info: info, Seed: nodeSeed(f.s.opts.Seed, f.g.ValueName(n.Output(0))),
+		Threads: f.s.pool.Threads(),
 		Version: info.VersionOf(n, graph.OpsetVersion(f.s.model.Opsets, info.Domain))}
 	*st = step{f: f, node: n, prep: p}
 	for _, v := range n.Inputs {
@@ -194,7 +195,8 @@ func (f *frame) checkTypes(st *step) error {
 			case t.DType == graph.String:
 				return st.prep.Unsupported("value %q has strings; the executor has numbers and bools only", val.Name)
 			case t.DType.Bits()%8 != 0:
-				return st.prep.Unsupported("value %q has elements of %d bits; the executor has whole bytes only", val.Name, t.DType.Bits())
+				return st.prep.Unsupported("value %q has elements of %d bits; the executor has whole bytes only",
+					val.Name, t.DType.Bits())
 			}
 		}
 	}
@@ -343,7 +345,8 @@ func (st *step) check() error {
 // mismatch is the error of a run whose shapes contradict what the plan was made for.
 func (st *step) mismatch(slot int, want []int) error {
 	t := st.out[slot]
-	return &ShapeError{st.prep.Errorf("output %d (%q) is %v at run time; the model's declared shapes and dims say %v: correct the declared shapes, or the data they depend on",
+	return &ShapeError{st.prep.Errorf("output %d (%q) is %v at run time; the model's declared shapes and dims say "+
+		"%v: correct the declared shapes, or the data they depend on",
 		slot, st.f.g.ValueName(st.node.Outputs[slot]), t, &Tensor{DType: t.DType, Shape: want})}
 }
 

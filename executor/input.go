@@ -26,7 +26,8 @@ func (s *Session) SetInput(name string, t *Tensor) error {
 	if t.DType != v.Type.DType {
 		return fmt.Errorf("input %q: is %v, wanted %v", name, t, v.Type)
 	}
-	if want := s.root.shapes[id]; want != nil && !equalShapes(want, t.Shape) || v.Type.Shape.Ranked && len(v.Type.Shape.Dims) != len(t.Shape) {
+	if want := s.root.shapes[id]; want != nil && !equalShapes(want, t.Shape) ||
+		v.Type.Shape.Ranked && len(v.Type.Shape.Dims) != len(t.Shape) {
 		return fmt.Errorf("input %q: is %v, wanted %v%v", name, t, v.Type, s.boundTo(want))
 	}
 	if n, ok := Bytes(t.DType, t.Shape); !ok || n != len(t.Data) {

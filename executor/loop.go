@@ -25,10 +25,13 @@ func newLoop(f *frame, st *step) (Kernel, error) {
 	n := len(p.In) - 2
 	k := len(b.g.Outputs) - 1 - n
 	if n < 0 || k < 0 || len(b.g.Inputs) != n+2 {
-		return nil, p.Errorf("the body has %d inputs and %d outputs for %d carried values; wanted %d inputs and at least %d outputs",
+		return nil, p.Errorf("the body has %d inputs and %d outputs for %d carried values; wanted %d inputs and at "+
+			"least %d outputs",
 			len(b.g.Inputs), len(b.g.Outputs), n, n+2, n+1)
 	}
-	return &loopKernel{body: b, state: carried{arena: f.s.shares.host, state: make([]Tensor, n), rows: make([]rows, k)}}, nil
+	return &loopKernel{
+		body: b, state: carried{arena: f.s.shares.host, state: make([]Tensor, n), rows: make([]rows, k)},
+	}, nil
 }
 
 // Run runs the iterations and copies the last state and the scan outputs.

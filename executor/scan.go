@@ -40,9 +40,12 @@ func newScan(f *frame, st *step) (Kernel, error) {
 	}
 	states := len(p.In) - first - k.scans
 	if k.scans < 1 || states < 0 || len(b.g.Inputs) != states+k.scans || len(b.g.Outputs) < states {
-		return nil, p.Errorf("num_scan_inputs is %d; the node has %d inputs, the body %d inputs and %d outputs", k.scans, len(p.In), len(b.g.Inputs), len(b.g.Outputs))
+		return nil, p.Errorf("num_scan_inputs is %d; the node has %d inputs, the body %d inputs and %d outputs",
+			k.scans, len(p.In), len(b.g.Inputs), len(b.g.Outputs))
 	}
-	k.state = carried{arena: f.s.shares.host, state: make([]Tensor, states), rows: make([]rows, len(b.g.Outputs)-states)}
+	k.state = carried{
+		arena: f.s.shares.host, state: make([]Tensor, states), rows: make([]rows, len(b.g.Outputs)-states),
+	}
 	k.rows = make([]Tensor, k.scans)
 	if k.batched && p.Has(0) {
 		return nil, p.Unsupported("sequence_lens of Scan-8 is not supported")
@@ -109,7 +112,8 @@ func (k *scanKernel) scan(c *Ctx, ins []*Tensor) error {
 			return c.Errorf("scan input %d is %v; axis %d is not one of it", i, t, axis)
 		}
 		if length >= 0 && t.Shape[axis] != length {
-			return c.Errorf("scan input %d is %v; along axis %d it must have length %d as the first one", i, t, axis, length)
+			return c.Errorf("scan input %d is %v; along axis %d it must have length %d as the first one",
+				i, t, axis, length)
 		}
 		length = t.Shape[axis]
 		row := slices.Delete(slices.Clone(t.Shape), axis, axis+1)

@@ -76,8 +76,10 @@ type Measured struct {
 	Live int64 // peak of the bytes live at once
 	// Arena is the end of the highest buffer that a kernel was given in the planned layout; on
 	// demand, the most that values and workspaces of known size had in use.
-	Arena   int64
-	Dynamic int64 // peak of what was taken on demand beside these: values whose size depends on data, and what runs in subgraphs
+	Arena int64
+	// Peak of what was taken on demand beside these: values whose size depends on data, and what
+	// runs in subgraphs.
+	Dynamic int64
 	Copies  Copies
 	Runs    int
 }
@@ -231,7 +233,8 @@ func (s *Session) Missing() []string {
 // two nodes where ctx is done.
 func (s *Session) Run(ctx context.Context) error {
 	if missing := s.Missing(); len(missing) > 0 && !s.virtual {
-		return fmt.Errorf("input %q has no data (%d of %d inputs have none)", missing[0], len(missing), len(s.model.Graph.Inputs))
+		return fmt.Errorf("input %q has no data (%d of %d inputs have none)", missing[0], len(missing),
+			len(s.model.Graph.Inputs))
 	}
 	if err := s.hold(); err != nil {
 		return err
@@ -293,7 +296,8 @@ func (s *Session) guardedRun(ctx context.Context) (err error) {
 // takes no memory a limit is held all the same.
 func (s *Session) hold() error {
 	if limit := s.opts.MemLimit; s.virtual && limit > 0 && s.root.arenaBytes > limit {
-		return fmt.Errorf("the planned arena of %d bytes: %w: the limit is %d bytes%s", s.root.arenaBytes, ErrOutOfMemory, limit, s.liveAtPeak())
+		return fmt.Errorf("the planned arena of %d bytes: %w: the limit is %d bytes%s",
+			s.root.arenaBytes, ErrOutOfMemory, limit, s.liveAtPeak())
 	}
 	if s.base != nil || s.opts.OnDemand || s.virtual || s.root.arenaBytes == 0 {
 		if s.own {

@@ -99,7 +99,8 @@ func TestInputFaults(t *testing.T) {
 	require.ErrorContains(t, s.SetInput("nope", float32s([]int{1}, 1)), "no such value")
 	require.ErrorContains(t, s.SetInput("y", float32s([]int{1}, 1)), "no input")
 	require.ErrorContains(t, s.SetInput("b", float32s([]int{3}, 1, 2, 3)), "is float[3], wanted float[4096]")
-	require.ErrorContains(t, s.SetInput("b", executor.NewTensor[int64](graph.Int64, []int{4096})), "is int64[4096], wanted float[4096]")
+	require.ErrorContains(t, s.SetInput("b", executor.NewTensor[int64](graph.Int64, []int{4096})),
+		"is int64[4096], wanted float[4096]")
 	require.ErrorContains(t, s.SetInput("b", float32s([]int{4096}, 1)), "has 4 bytes")
 	_, err := executor.Open(context.Background(), m, types, cpu.Device{}, executor.Options{})
 	var unbound *symbolic.UnboundError
@@ -152,7 +153,8 @@ func TestShapeContradiction(t *testing.T) {
 func TestMemLimit(t *testing.T) {
 	m, types := parsed(t, chainModel)
 	for _, onDemand := range []bool{false, true} {
-		s := opened(t, m, types, executor.Options{Dims: symbolic.Env{"N": 8}, OnDemand: onDemand, MemLimit: 200 << 10, NoFusion: true})
+		s := opened(t, m, types,
+			executor.Options{Dims: symbolic.Env{"N": 8}, OnDemand: onDemand, MemLimit: 200 << 10, NoFusion: true})
 		fill(t, s, symbolic.Env{"N": 8})
 		err := s.Run(context.Background())
 		require.ErrorIs(t, err, executor.ErrOutOfMemory)
@@ -303,7 +305,8 @@ func TestYieldGradients(t *testing.T) {
 func BenchmarkStep(b *testing.B) {
 	for _, nodes := range []int{100, 1000, 10000} {
 		b.Run(fmt.Sprintf("nodes=%d", nodes), func(b *testing.B) {
-			m := graphtest.Training(rand.New(rand.NewPCG(1, 1)), graphtest.Options{Nodes: nodes, Symbolic: true, Layers: true})
+			m := graphtest.Training(rand.New(rand.NewPCG(1, 1)),
+				graphtest.Options{Nodes: nodes, Symbolic: true, Layers: true})
 			types, err := op.Infer(m)
 			require.NoError(b, err)
 			env := symbolic.Env{"N": 1}
@@ -322,7 +325,8 @@ func BenchmarkStep(b *testing.B) {
 // TestWorkspaceIsLiveForItsStep: what kernels need besides their operands is live during their
 // steps and no longer, planned or on demand, in the first step and in later ones.
 func TestWorkspaceIsLiveForItsStep(t *testing.T) {
-	m, types := parsed(t, `<ir_version: 8, opset_import: ["" : 17]> g (float[2, 8, 20, 20] x, float[8, 8, 5, 5] w) => (float[2, 8, 4, 4] z) {
+	m, types := parsed(t,
+		`<ir_version: 8, opset_import: ["" : 17]> g (float[2, 8, 20, 20] x, float[8, 8, 5, 5] w) => (float[2, 8, 4, 4] z) {
 		a = Conv<pads = [2, 2, 2, 2]>(x, w)  b = Conv<pads = [2, 2, 2, 2]>(a, w)  c = Conv<pads = [2, 2, 2, 2]>(b, w)
 		d = Conv<strides = [4, 4]>(c, w)  z = Relu(d) }`)
 	for _, o := range []executor.Options{{Threads: 1}, {Threads: 2, OnDemand: true}} {
@@ -342,7 +346,8 @@ func TestWorkspaceIsLiveForItsStep(t *testing.T) {
 func TestDeclaredSizeIsHeld(t *testing.T) {
 	for _, declared := range []int{0, 1, 5000} {
 		for _, onDemand := range []bool{false, true} {
-			m, types := parsed(t, fmt.Sprintf(`<ir_version: 8, opset_import: ["" : 17]> g (float[4096] x) => (float z) <float[%d] y> {
+			m, types := parsed(t,
+				fmt.Sprintf(`<ir_version: 8, opset_import: ["" : 17]> g (float[4096] x) => (float z) <float[%d] y> {
 				y = Exp(x)  z = ReduceSum<keepdims = 0>(y) }`, declared))
 			s := opened(t, m, types, executor.Options{Threads: 1, OnDemand: onDemand, NoFusion: true})
 			fill(t, s, nil)
@@ -382,7 +387,8 @@ func TestVirtualControlFlow(t *testing.T) {
 		`y = Loop<body = l (int64 i, bool more, float[4] s) => (again, u) { again = Identity(more)  u = Exp(s) }>(n, c, a)`,
 		`y = Scan<num_scan_inputs = 1, body = s (float x) => (z) { z = Exp(x) }>(a)`,
 	} {
-		m, types := parsed(t, `<ir_version: 8, opset_import: ["" : 17]> g (bool c, int64 n, float[4] a) => (r) { `+body+`  r = Neg(y) }`)
+		m, types := parsed(t, `<ir_version: 8, opset_import: ["" : 17]> g (bool c, int64 n, float[4] a) => (r) { `+body+
+			`  r = Neg(y) }`)
 		s, err := executor.Open(context.Background(), m, types, null.Device{}, executor.Options{})
 		require.NoError(t, err)
 		require.NoError(t, s.Run(context.Background()))

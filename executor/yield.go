@@ -44,11 +44,13 @@ func (k *yieldKernel) Run(c *Ctx) error {
 			t = given
 		}
 		if t.DType != c.out[i].DType {
-			return c.Errorf("the gradient given for %q is %v, wanted elements of %v", k.f.g.ValueName(k.node.Outputs[i]), t, c.out[i].DType)
+			return c.Errorf("the gradient given for %q is %v, wanted elements of %v",
+				k.f.g.ValueName(k.node.Outputs[i]), t, c.out[i].DType)
 		}
 		if k.full[i] && !slices.Equal(t.Shape, x.Shape) {
 			if t.Len() != 1 {
-				return c.Errorf("the gradient given for %q is %v; full_shape_outputs promises %v", k.f.g.ValueName(k.node.Outputs[i]), t, x)
+				return c.Errorf("the gradient given for %q is %v; full_shape_outputs promises %v",
+					k.f.g.ValueName(k.node.Outputs[i]), t, x)
 			}
 			if err := k.f.space.spread(c.Out(i, x.Shape...).Data, t.Data); err != nil {
 				return err

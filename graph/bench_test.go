@@ -16,7 +16,8 @@ import (
 func benchSizes(b *testing.B, run func(b *testing.B, m *graph.Model)) {
 	for _, nodes := range []int{1_000, 10_000, 100_000} {
 		b.Run(fmt.Sprintf("nodes=%d", nodes), func(b *testing.B) {
-			m := graphtest.Training(rand.New(rand.NewPCG(1, 1)), graphtest.Options{Nodes: nodes, Yield: true, Layers: true, Symbolic: true})
+			m := graphtest.Training(rand.New(rand.NewPCG(1, 1)),
+				graphtest.Options{Nodes: nodes, Yield: true, Layers: true, Symbolic: true})
 			b.ReportAllocs()
 			run(b, m)
 		})

@@ -51,7 +51,8 @@ func TestBuildErrors(t *testing.T) {
 	g := graph.New("g", nil)
 	x := g.Value("x")
 	require.NoError(t, g.AddInput(graph.Decl{Value: x}))
-	require.EqualError(t, g.AddInput(graph.Decl{Value: x}), `graph "g": input "x" is listed twice; every input needs a name of its own`)
+	require.EqualError(t, g.AddInput(graph.Decl{Value: x}),
+		`graph "g": input "x" is listed twice; every input needs a name of its own`)
 	_, err := g.AddInitializer(graph.Int64Tensor("", nil, 1))
 	require.EqualError(t, err, `graph "g": an initializer has no name`)
 	w, err := g.AddInitializer(graph.Int64Tensor("w", nil, 1))
@@ -65,9 +66,11 @@ func TestBuildErrors(t *testing.T) {
 		_, err := bad.AddInitializer(graph.Int64Tensor("w", nil, 1))
 		require.NoError(t, err)
 		err = bad.AddNode(&graph.Node{Op: "Neg", Outputs: []graph.ValueID{graph.NoValue, v}})
-		require.EqualError(t, err, `node "Neg#0" (Neg): output 1: value "`+g.ValueName(v)+`" is already made by `+by+`; every value needs a name of its own`)
+		require.EqualError(t, err, `node "Neg#0" (Neg): output 1: value "`+g.ValueName(v)+`" is already made by `+by+
+			`; every value needs a name of its own`)
 	}
-	require.NoError(t, g.AddNode(&graph.Node{Name: "n", Op: "If", Attrs: []graph.Attr{{Name: "b", Value: g.Clone(nil)}}}))
+	require.NoError(t, g.AddNode(&graph.Node{Name: "n", Op: "If",
+		Attrs: []graph.Attr{{Name: "b", Value: g.Clone(nil)}}}))
 	require.NoError(t, g.Seal())
 
 	lost := graph.New("g", nil)
@@ -75,7 +78,8 @@ func TestBuildErrors(t *testing.T) {
 	require.NoError(t, sub.AddOutput(graph.Decl{Value: sub.Value("nowhere")}))
 	require.NoError(t, sub.Seal())
 	require.NoError(t, lost.AddNode(&graph.Node{Name: "n", Op: "If", Attrs: []graph.Attr{{Name: "b", Value: sub}}}))
-	require.EqualError(t, lost.Seal(), `node "n" (If): its subgraph reads value "nowhere", which has no producer in any enclosing graph`)
+	require.EqualError(t, lost.Seal(),
+		`node "n" (If): its subgraph reads value "nowhere", which has no producer in any enclosing graph`)
 }
 
 // TestClone checks that editing a copy leaves the original alone.
@@ -183,8 +187,10 @@ func TestBytes(t *testing.T) {
 		require.Equal(t, c.want, c.typ.Bytes().String(), c.typ)
 	}
 	for _, typ := range []graph.Type{
-		{}, {Form: graph.FormSequence}, graph.Tensor(graph.String, graph.Ints(2)), graph.Tensor(graph.Float32, graph.Shape{}),
-		graph.Tensor(graph.Float32, graph.UnknownDims(1)), {Form: graph.FormSparse, DType: graph.Float32, Shape: graph.Ints(2)},
+		{}, {Form: graph.FormSequence}, graph.Tensor(graph.String, graph.Ints(2)),
+		graph.Tensor(graph.Float32, graph.Shape{}),
+		graph.Tensor(graph.Float32, graph.UnknownDims(1)),
+		{Form: graph.FormSparse, DType: graph.Float32, Shape: graph.Ints(2)},
 	} {
 		require.True(t, typ.Bytes().IsUnknown(), typ)
 	}
@@ -194,7 +200,8 @@ func TestBytes(t *testing.T) {
 }
 
 func TestTensorContents(t *testing.T) {
-	ints := parseGraph(t, `g () => () <int8[2] a = {-1, 127}, uint8[2] b = {255, 0}, int16[1] c = {-2}, uint16[1] d = {65535}, int32[1] e = {-3},
+	ints := parseGraph(t,
+		`g () => () <int8[2] a = {-1, 127}, uint8[2] b = {255, 0}, int16[1] c = {-2}, uint16[1] d = {65535}, int32[1] e = {-3},
  uint32[1] f = {4294967295}, int64[1] g = {-4}, uint64[1] h = {5}, bool[2] i = {1, 0}, int64[0] j = {}> {}`)
 	want := [][]int64{{-1, 127}, {255, 0}, {-2}, {65535}, {-3}, {4294967295}, {-4}, {5}, {1, 0}, {}}
 	for i, id := range ints.Initializers {
@@ -213,10 +220,13 @@ func TestTensorContents(t *testing.T) {
 		{graph.Float32Tensor("x", nil, 1), `tensor "x": has type float, wanted integers`},
 		{&graph.TensorData{Name: "x", DType: graph.Int4}, `tensor "x": has type int4, wanted integers`},
 		{&graph.TensorData{Name: "x", DType: graph.Int64}, `tensor "x" (int64[]): no contents`},
-		{&graph.TensorData{Name: "x", DType: graph.Int64, Dims: []int64{2}, Source: graph.Raw("12345678")}, `tensor "x" (int64[2]): has 8 bytes, wanted 16`},
+		{&graph.TensorData{Name: "x", DType: graph.Int64, Dims: []int64{2}, Source: graph.Raw("12345678")},
+			`tensor "x" (int64[2]): has 8 bytes, wanted 16`},
 		{&graph.TensorData{Name: "x", DType: graph.Int64, Dims: []int64{-2}}, `tensor "x": dim -2 is negative`},
-		{&graph.TensorData{Name: "x", DType: graph.Int64, Dims: []int64{1 << 62, 4}}, `tensor "x": dims [4611686018427387904 4] hold more than 2^63 elements`},
-		{&graph.TensorData{Name: "x", DType: graph.Int64, Dims: []int64{1 << 60}, Source: graph.Raw("")}, `tensor "x": dims [1152921504606846976] of int64 hold more than 2^63 bits`},
+		{&graph.TensorData{Name: "x", DType: graph.Int64, Dims: []int64{1 << 62, 4}},
+			`tensor "x": dims [4611686018427387904 4] hold more than 2^63 elements`},
+		{&graph.TensorData{Name: "x", DType: graph.Int64, Dims: []int64{1 << 60}, Source: graph.Raw("")},
+			`tensor "x": dims [1152921504606846976] of int64 hold more than 2^63 bits`},
 	} {
 		_, err := c.t.Int64s()
 		require.EqualError(t, err, c.want)

@@ -97,7 +97,8 @@ func (d DType) Bits() int {
 // IsFloat reports whether d is a real floating-point type, of any width.
 func (d DType) IsFloat() bool {
 	switch d {
-	case Float32, Float16, Float64, BFloat16, Float8E4M3FN, Float8E4M3FNUZ, Float8E5M2, Float8E5M2FNUZ, Float4E2M1, Float8E8M0:
+	case Float32, Float16, Float64, BFloat16, Float8E4M3FN, Float8E4M3FNUZ, Float8E5M2, Float8E5M2FNUZ,
+		Float4E2M1, Float8E8M0:
 		return true
 	}
 	return false

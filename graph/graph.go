@@ -137,7 +137,8 @@ func (g *Graph) define(id ValueID, n *Node, slot int) error {
 		by = "an initializer"
 	}
 	if by != "" {
-		return fmt.Errorf("node %q (%s): output %d: value %q is already made by %s; every value needs a name of its own",
+		return fmt.Errorf(
+			"node %q (%s): output %d: value %q is already made by %s; every value needs a name of its own",
 			g.NodeLabel(n.ID), n.Op, slot, v.Name, by)
 	}
 	v.Def, v.DefSlot = n.ID, int32(slot)
@@ -218,7 +219,8 @@ func (g *Graph) Seal() error {
 	for _, n := range g.Nodes {
 		for slot, id := range n.Inputs {
 			if id != NoValue && !g.bound(id) {
-				return fmt.Errorf("node %q (%s): input %d: value %q has no producer: it is no graph input, no initializer and no node's output",
+				return fmt.Errorf("node %q (%s): input %d: value %q has no producer: it is no graph input, no "+
+					"initializer and no node's output",
 					g.NodeLabel(n.ID), n.Op, slot, g.Values[id].Name)
 			}
 		}

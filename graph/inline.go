@@ -65,12 +65,14 @@ type inliner struct {
 	weight []weight // of each function's body with all its calls inlined
 	known  []bool
 
-	values map[string]int  // names of values in use, with the number tried last
-	labels map[string]int  // names of nodes
-	passed map[*Graph]bool // subgraphs among calls' attributes that have been copied: later copies need names of their own
-	spent  weight          // so far
-	names  int             // bytes of new names so far
-	err    error           // the first
+	values map[string]int // names of values in use, with the number tried last
+	labels map[string]int // names of nodes
+	// Subgraphs among calls' attributes that have been copied: later copies need names of their
+	// own.
+	passed map[*Graph]bool
+	spent  weight // so far
+	names  int    // bytes of new names so far
+	err    error  // the first
 }
 
 func newInliner(m *Model) *inliner {
@@ -112,7 +114,8 @@ func (w *weight) check() error {
 	case w.nodes > maxInlinedNodes:
 		return fmt.Errorf("inlining the model's functions makes more than %d nodes", maxInlinedNodes)
 	case w.parts > maxInlinedParts:
-		return fmt.Errorf("inlining the model's functions makes more than %d operands, attributes and values (a subgraph counts as %d)", maxInlinedParts, partsOfGraph)
+		return fmt.Errorf("inlining the model's functions makes more than %d operands, attributes and values (a "+
+			"subgraph counts as %d)", maxInlinedParts, partsOfGraph)
 	case w.depth > maxCallDepth:
 		return fmt.Errorf("functions call each other more than %d deep", maxCallDepth)
 	}
@@ -180,7 +183,8 @@ func (in *inliner) collectNames(g *Graph) {
 func (in *inliner) fresh(used map[string]int, name string) string {
 	if in.names += len(name); in.names > maxInlinedNames {
 		if in.err == nil {
-			in.err = fmt.Errorf("inlining the model's functions makes names of more than %d bytes in total", maxInlinedNames)
+			in.err = fmt.Errorf("inlining the model's functions makes names of more than %d bytes in total",
+				maxInlinedNames)
 		}
 		return name
 	}

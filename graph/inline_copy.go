@@ -192,9 +192,11 @@ func (c *copier) bindOutputs() (passed []*Node) {
 		case c.ids[v] == unmapped:
 			c.ids[v] = out
 		case c.ids[v] == NoValue:
-			c.w.fail("node %q calls function %q, whose output %d is an input that the call leaves out", s.label, s.f.Name, i)
+			c.w.fail("node %q calls function %q, whose output %d is an input that the call leaves out",
+				s.label, s.f.Name, i)
 		case OpsetVersion(c.w.in.opsets, "") == 0:
-			c.w.fail("node %q calls function %q, whose output %d is an input; that takes an Identity node, but the model does not import the operators of ONNX", s.label, s.f.Name, i)
+			c.w.fail("node %q calls function %q, whose output %d is an input; that takes an Identity node, but the "+
+				"model does not import the operators of ONNX", s.label, s.f.Name, i)
 		default:
 			passed = append(passed, &Node{Name: c.w.in.fresh(c.w.in.labels, s.label+"/Identity"), Op: "Identity",
 				Inputs: []ValueID{c.ids[v]}, Outputs: []ValueID{out}})
@@ -302,7 +304,8 @@ func (c *copier) subgraph(src *Graph, s *scope) *Graph {
 	for i, d := range src.Outputs {
 		d = sub.decl(d)
 		if d.Value == NoValue {
-			w.fail("node %q calls function %q: output %d of a subgraph is an input that the call leaves out", s.label, s.f.Name, i)
+			w.fail("node %q calls function %q: output %d of a subgraph is an input that the call leaves out",
+				s.label, s.f.Name, i)
 			return w.g
 		}
 		w.check(w.g.AddOutput(d))

@@ -38,8 +38,10 @@ func (in *inliner) mergeOpsets(opsets []Opset, f *Function) ([]Opset, error) {
 		case 0:
 			opsets = append(opsets, Opset{Domain: o.Domain, Version: o.Version})
 		default:
-			return nil, fmt.Errorf("function %q of domain %q uses version %d of the operator set %q, the rest of the model version %d; convert one of them",
-				f.Name, f.Domain, o.Version, o.Domain, have)
+			return nil,
+				fmt.Errorf("function %q of domain %q uses version %d of the operator set %q, the rest of the model "+
+					"version %d; convert one of them",
+					f.Name, f.Domain, o.Version, o.Domain, have)
 		}
 	}
 	return opsets, nil

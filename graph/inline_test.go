@@ -52,9 +52,11 @@ func TestInlineTower(t *testing.T) {
 		name, text, want string
 	}{
 		{"nodes", tower(60, 2, "z = Neg (a)"), "inlining the model's functions makes more than 2000000 nodes"},
-		{"operands", tower(13, 2, "z = Sum ("+strings.Repeat("a, ", 20_000)+"a)"), "makes more than 67108864 operands, attributes and values"},
+		{"operands", tower(13, 2, "z = Sum ("+strings.Repeat("a, ", 20_000)+"a)"),
+			"makes more than 67108864 operands, attributes and values"},
 		{"depth", tower(300, 1, "z = Neg (a)"), "functions call each other more than 256 deep"},
-		{"subgraphs", passedTower(30), "makes more than 67108864 operands, attributes and values (a subgraph counts as 512)"},
+		{"subgraphs", passedTower(30),
+			"makes more than 67108864 operands, attributes and values (a subgraph counts as 512)"},
 	} {
 		m, err := graph.Parse(c.text, c.name)
 		require.NoError(t, err, c.name)
@@ -75,7 +77,9 @@ func passedTower(levels int) string {
 	var b strings.Builder
 	b.WriteString("<opset_import: [\"\": 17]> g (c) => (y) { y = l.f0 <b = s () => (r) { r = Neg (c) }> (c) }\n")
 	for i := range levels {
-		fmt.Fprintf(&b, "<domain: \"l\"> f%d <b> (a) => (z) { z = l.f%d <b = s () => (r) { r = If <then_branch = @b, else_branch = @b> (a) }> (a) }\n", i, i+1)
+		fmt.Fprintf(&b,
+			"<domain: \"l\"> f%d <b> (a) => (z) { z = l.f%d <b = s () => (r) { r = If <then_branch = @b, "+
+				"else_branch = @b> (a) }> (a) }\n", i, i+1)
 	}
 	fmt.Fprintf(&b, "<domain: \"l\"> f%d <b> (a) => (z) { z = If <then_branch = @b, else_branch = @b> (a) }\n", levels)
 	return b.String()

@@ -89,7 +89,8 @@ func (e *evaluator) node(g *graph.Graph, n *graph.Node, env map[string]string, c
 // apply returns the terms of a node's outputs.
 func (e *evaluator) apply(n *graph.Node, in []string, own args) func(int) string {
 	for _, f := range e.m.Functions {
-		if f.Name == n.Op && f.Overload == n.Rare().Overload && graph.CanonicalDomain(f.Domain) == graph.CanonicalDomain(n.Domain) {
+		if f.Name == n.Op && f.Overload == n.Rare().Overload &&
+			graph.CanonicalDomain(f.Domain) == graph.CanonicalDomain(n.Domain) {
 			return e.call(f, in, own)
 		}
 	}

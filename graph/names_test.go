@@ -56,13 +56,15 @@ func TestNames(t *testing.T) {
 	node(m, "then_branch", "else_branch").Name = "a"
 	require.EqualError(t, names.Verify(m), `two nodes are named "a"; names are unique over all graphs of a model`)
 
-	require.EqualError(t, names.Verify(parse(t, strings.ReplaceAll(nested, "q", "p"))), `two values are named "p"; names are unique over all graphs of a model`)
+	require.EqualError(t, names.Verify(parse(t, strings.ReplaceAll(nested, "q", "p"))),
+		`two values are named "p"; names are unique over all graphs of a model`)
 
 	err := graph.RunPasses(parse(t, nested), graph.Pass{Name: "double", Run: func(m *graph.Model) (bool, error) {
 		node(m, "then_branch", "then_branch").Name = "e"
 		return true, nil
 	}})
-	require.EqualError(t, err, `pass double left the model invalid: two nodes are named "e"; names are unique over all graphs of a model`)
+	require.EqualError(t, err,
+		`pass double left the model invalid: two nodes are named "e"; names are unique over all graphs of a model`)
 }
 
 // TestRename: a copy of a subgraph stands beside the original, at any depth under names of its own.

@@ -41,7 +41,8 @@ func (o Order) Check(g *Graph) error {
 			return fmt.Errorf("graph %q: node %d is listed twice or does not exist", g.Name, id)
 		}
 		if late := g.unmetProducer(id, seen); late != NoNode {
-			return fmt.Errorf("graph %q: node %q stands before its producer %q", g.Name, g.NodeLabel(id), g.NodeLabel(late))
+			return fmt.Errorf("graph %q: node %q stands before its producer %q",
+				g.Name, g.NodeLabel(id), g.NodeLabel(late))
 		}
 		seen[id] = true
 	}
@@ -88,7 +89,8 @@ func (e *CycleError) Error() string {
 	if len(shown) > 8 {
 		shown, more = shown[:8], fmt.Sprintf(" → … (%d nodes)", len(e.Nodes))
 	}
-	return fmt.Sprintf("graph %q: its nodes form a cycle: %s%s → %s", e.Graph, strings.Join(shown, " → "), more, e.Nodes[0])
+	return fmt.Sprintf("graph %q: its nodes form a cycle: %s%s → %s", e.Graph, strings.Join(shown, " → "),
+		more, e.Nodes[0])
 }
 
 // Topological returns the order that keeps to the file as far as dependencies

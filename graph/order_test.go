@@ -117,7 +117,8 @@ func TestCycleErrorText(t *testing.T) {
 		g := graph.New("ring", nil)
 		for i := range n {
 			err := g.AddNode(&graph.Node{Name: fmt.Sprintf("n%d", i), Op: "Op",
-				Inputs: []graph.ValueID{g.Value(fmt.Sprintf("v%d", (i+n-1)%n))}, Outputs: []graph.ValueID{g.Value(fmt.Sprintf("v%d", i))}})
+				Inputs:  []graph.ValueID{g.Value(fmt.Sprintf("v%d", (i+n-1)%n))},
+				Outputs: []graph.ValueID{g.Value(fmt.Sprintf("v%d", i))}})
 			require.NoError(t, err)
 		}
 		_, err := graph.Topological(g)
@@ -125,11 +126,13 @@ func TestCycleErrorText(t *testing.T) {
 	}
 	require.Equal(t, `graph "ring": its nodes form a cycle: n0 → n0`, ring(1))
 	require.Equal(t, `graph "ring": its nodes form a cycle: n1 → n2 → n0 → n1`, ring(3))
-	require.Equal(t, `graph "ring": its nodes form a cycle: n1 → n2 → n3 → n4 → n5 → n6 → n7 → n8 → … (20 nodes) → n1`, ring(20))
+	require.Equal(t, `graph "ring": its nodes form a cycle: n1 → n2 → n3 → n4 → n5 → n6 → n7 → n8 → … (20 nodes) → n1`,
+		ring(20))
 }
 
 func TestOrderCheck(t *testing.T) {
-	g := parseGraph(t, "g (x) => (c) { [a] a = Neg (x)\n [b] b = Neg (a)\n [c] c = If <then_branch = t () => (b) {}> (x) }")
+	g := parseGraph(t, "g (x) => (c) { [a] a = Neg (x)\n [b] b = Neg (a)\n [c] c = If <then_branch = t () => (b) "+
+		"{}> (x) }")
 	for _, c := range []struct {
 		order graph.Order
 		want  string

@@ -56,7 +56,8 @@ func (p *parser) attrType() string {
 			return typ
 		}
 	}
-	p.fail(at, "got %q, wanted the type of an attribute: float, int, string, tensor, graph, sparse_tensor, type_proto or the plural of one", shorten(typ))
+	p.fail(at, "got %q, wanted the type of an attribute: float, int, string, tensor, graph, sparse_tensor, "+
+		"type_proto or the plural of one", shorten(typ))
 	return ""
 }
 

@@ -85,7 +85,9 @@ func (p *parser) elements(t *TensorData) {
 	p.expect("{")
 	if p.is("...") {
 		if !p.opts.Elided {
-			p.fail(p.tok.at, "the contents of tensor %q are elided; print the model with all elements, or allow elided contents", shorten(t.Name))
+			p.fail(p.tok.at,
+				"the contents of tensor %q are elided; print the model with all elements, or allow elided contents",
+				shorten(t.Name))
 		}
 		p.next()
 		p.expect("}")

@@ -31,7 +31,8 @@ type anything struct {
 func pick[T any](r *anything, list ...T) T { return list[r.IntN(len(list))] }
 
 func (r *anything) word() string {
-	return pick(r, "", "x", "a/b.c:0", "float", "nan", "\"", "\\", "\n\t\r", "\x00\xff", "é→", "# no comment", "(", "?", "...", "`", "_1", "9")
+	return pick(r, "", "x", "a/b.c:0", "float", "nan", "\"", "\\", "\n\t\r", "\x00\xff", "é→", "# no comment", "(", "?",
+		"...", "`", "_1", "9")
 }
 
 // unique returns a name that does not occur twice.
@@ -269,7 +270,8 @@ func (r *anything) shape() graph.Shape {
 	}
 	dims := several(r, func() symbolic.Expr {
 		a, b := symbolic.Sym(r.word()), symbolic.Sym("batch")
-		return pick(r, a, b, symbolic.Const(int64(r.IntN(9))), symbolic.Const(-3), symbolic.Unknown(), a.Mul(b).Add(symbolic.Const(1)),
+		return pick(r, a, b, symbolic.Const(int64(r.IntN(9))), symbolic.Const(-3), symbolic.Unknown(),
+			a.Mul(b).Add(symbolic.Const(1)),
 			a.FloorDiv(symbolic.Const(2)), b.Sub(a), b.CeilDiv(a.Add(b)))
 	})
 	return graph.Dims(dims...)
@@ -288,7 +290,9 @@ func (r *anything) tensor() *graph.TensorData {
 	}
 	switch {
 	case r.IntN(8) == 0:
-		d.External = &graph.External{Location: "a file" + r.word(), Offset: int64(r.IntN(2)), Length: int64(r.IntN(3)) - 1, Checksum: r.word()}
+		d.External = &graph.External{
+			Location: "a file" + r.word(), Offset: int64(r.IntN(2)), Length: int64(r.IntN(3)) - 1, Checksum: r.word(),
+		}
 	case r.IntN(8) == 0: // no contents
 	case d.DType == graph.String:
 		for range n {

@@ -70,7 +70,8 @@ func TestElided(t *testing.T) {
 	text := graph.Format(&graph.Model{Graph: g}, graph.FormatOptions{MaxElements: 2})
 	require.Contains(t, text, "int64[3] w = {...}")
 	_, err = graph.Parse(text, "test")
-	require.EqualError(t, err, `test:3:16: the contents of tensor "w" are elided; print the model with all elements, or allow elided contents`)
+	require.EqualError(t, err,
+		`test:3:16: the contents of tensor "w" are elided; print the model with all elements, or allow elided contents`)
 	m, err := graph.ParseWith(text, "test", graph.ParseOptions{Elided: true})
 	require.NoError(t, err)
 	_, err = m.Graph.Values[m.Graph.Initializers[0]].Data.Int64s()

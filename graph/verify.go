@@ -71,16 +71,19 @@ func verifyValues(g *Graph) error {
 	for i := range g.Values {
 		v, id := &g.Values[i], ValueID(i)
 		if named, ok := g.names[v.Name]; !ok || named != id {
-			return fmt.Errorf("graph %q: value %d is named %q, which is the name of value %d", g.Name, id, v.Name, named)
+			return fmt.Errorf("graph %q: value %d is named %q, which is the name of value %d",
+				g.Name, id, v.Name, named)
 		}
 		if v.Def == NoNode {
 			continue
 		}
 		if v.Def < 0 || int(v.Def) >= len(g.Nodes) || v.DefSlot < 0 || g.Nodes[v.Def].Output(int(v.DefSlot)) != id {
-			return fmt.Errorf("graph %q: value %q says that output %d of node %d makes it, which does not", g.Name, v.Name, v.DefSlot, v.Def)
+			return fmt.Errorf("graph %q: value %q says that output %d of node %d makes it, which does not",
+				g.Name, v.Name, v.DefSlot, v.Def)
 		}
 		if v.Input || v.IsInitializer() || v.Outer != NoValue {
-			return fmt.Errorf("graph %q: value %q has two producers: node %q and the graph's inputs or initializers", g.Name, v.Name, g.NodeLabel(v.Def))
+			return fmt.Errorf("graph %q: value %q has two producers: node %q and the graph's inputs or initializers",
+				g.Name, v.Name, g.NodeLabel(v.Def))
 		}
 	}
 	return nil
@@ -98,7 +101,8 @@ func verifyNode(g *Graph, id NodeID, n *Node) error {
 			return fmt.Errorf("node %q: input %d is value %d, which does not exist", g.NodeLabel(id), slot, v)
 		}
 		if !g.made(v) {
-			return fmt.Errorf("node %q (%s): input %d: value %q has no producer", g.NodeLabel(id), n.Op, slot, g.Values[v].Name)
+			return fmt.Errorf("node %q (%s): input %d: value %q has no producer", g.NodeLabel(id), n.Op, slot,
+				g.Values[v].Name)
 		}
 	}
 	for slot, v := range n.Outputs {
@@ -106,7 +110,8 @@ func verifyNode(g *Graph, id NodeID, n *Node) error {
 			continue
 		}
 		if v < 0 || int(v) >= len(g.Values) || g.Values[v].Def != id || int(g.Values[v].DefSlot) != slot {
-			return fmt.Errorf("node %q (%s): output %d: the value does not point back at it", g.NodeLabel(id), n.Op, slot)
+			return fmt.Errorf("node %q (%s): output %d: the value does not point back at it",
+				g.NodeLabel(id), n.Op, slot)
 		}
 	}
 	return verifySubgraphs(g, n)
@@ -129,7 +134,8 @@ func verifySubgraphs(g *Graph, n *Node) error {
 				continue
 			}
 			if o < 0 || int(o) >= len(g.Values) || !g.made(o) {
-				err = fmt.Errorf("node %q: subgraph %q: value %q is value %q of the enclosing graph, which has no producer",
+				err = fmt.Errorf("node %q: subgraph %q: value %q is value %q of the enclosing graph, which has no "+
+					"producer",
 					g.NodeLabel(n.ID), attr, sub.Values[i].Name, g.labelOf(o))
 				return
 			}

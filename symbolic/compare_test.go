@@ -67,7 +67,8 @@ func TestAtMost(t *testing.T) {
 		{"Mod(a, b)", "a", true},
 		{"a", "?", false},
 	} {
-		assert.Equal(t, tt.want, symbolic.AtMost(symbolic.MustParse(tt.a), symbolic.MustParse(tt.b), nil), "%s ≤ %s", tt.a, tt.b)
+		assert.Equal(t, tt.want, symbolic.AtMost(symbolic.MustParse(tt.a), symbolic.MustParse(tt.b), nil),
+			"%s ≤ %s", tt.a, tt.b)
 	}
 }
 

@@ -224,7 +224,8 @@ func TestEval(t *testing.T) {
 	got, err = symbolic.MustParse("a*b - c*b + 1").Eval(symbolic.Env{"a": 1 << 40, "b": 1 << 40, "c": 1 << 40})
 	require.NoError(t, err, "only something on the way does not fit")
 	assert.Equal(t, int64(1), got)
-	got, err = symbolic.MustParse("floor(a**2/b) + Mod(a**2, 7)*Min(a**2, 1)*Max(1, -a**2)").Eval(symbolic.Env{"a": 1 << 62, "b": 1 << 62})
+	got, err = symbolic.MustParse("floor(a**2/b) + Mod(a**2, 7)*Min(a**2, 1)*Max(1, -a**2)").Eval(
+		symbolic.Env{"a": 1 << 62, "b": 1 << 62})
 	require.NoError(t, err)
 	assert.Equal(t, int64(1<<62+2), got, "2**124 = 2 modulo 7")
 }

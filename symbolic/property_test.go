@@ -57,7 +57,8 @@ func TestQuotientsKeepValue(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		tr := &tree{op: "sym", name: "a"}
 		for range rapid.IntRange(1, 6).Draw(t, "steps") {
-			op := rapid.SampledFrom([]string{"add", "sub", "mul", "floor", "ceil", "mod", "min", "max", "floor", "ceil", "mod"}).Draw(t, "op")
+			op := rapid.SampledFrom([]string{"add", "sub", "mul", "floor", "ceil", "mod", "min", "max", "floor", "ceil",
+				"mod"}).Draw(t, "op")
 			var other *tree
 			if rapid.IntRange(0, 3).Draw(t, "leaf") == 0 {
 				other = drawTree(t, 1, []string{"add", "mul"})
@@ -100,7 +101,8 @@ func TestParseInvertsString(t *testing.T) {
 
 func TestParseInvertsStringForAnyName(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		e := symbolic.Sym(rapid.String().Draw(t, "name")).Add(symbolic.Sym(string(rapid.SliceOf(rapid.Byte()).Draw(t, "bytes"))))
+		e := symbolic.Sym(rapid.String().Draw(t, "name")).Add(
+			symbolic.Sym(string(rapid.SliceOf(rapid.Byte()).Draw(t, "bytes"))))
 		roundTrip(t, e)
 	})
 }

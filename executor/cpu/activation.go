@@ -122,7 +122,8 @@ func expParams(p *executor.Prep) expUnit {
 		alpha := float64(p.Node.Float("alpha", 1))
 		return expUnit{1, alpha, 1 / alpha}
 	case op.Selu:
-		alpha, gamma := p.Node.Float("alpha", 1.67326319217681884765625), p.Node.Float("gamma", 1.05070102214813232421875)
+		alpha, gamma := p.Node.Float("alpha", 1.67326319217681884765625), p.Node.Float("gamma",
+			1.05070102214813232421875)
 		return expUnit{float64(gamma), float64(alpha) * float64(gamma), 1}
 	}
 	return expUnit{1, float64(p.Node.Float("alpha", 1)), 1} // Elu

@@ -19,7 +19,8 @@ func inChunks(f func(dst, a, t, u, v []float32)) func(dst, a []float32) {
 		m := takeBuffers()
 		for len(dst) > 0 {
 			n := min(len(dst), activationChunkLen)
-			f(dst[:n], a[:n], elemFloats[float32](&m.b[0], n), elemFloats[float32](&m.b[1], n), elemFloats[float32](&m.b[2], n))
+			f(dst[:n], a[:n], elemFloats[float32](&m.b[0], n), elemFloats[float32](&m.b[1], n),
+				elemFloats[float32](&m.b[2], n))
 			dst, a = dst[n:], a[n:]
 		}
 		m.giveBack()

@@ -16,7 +16,8 @@ import (
 // https://onnx.ai/onnx/operators/onnx__Add.html and so on.
 func newArithmetic(p *executor.Prep) (executor.Kernel, error) {
 	if p.Version < 7 && p.Info.Since[0] == 1 && p.Info.Inputs.Max == 2 {
-		return nil, p.Unsupported("schema version %d stretches operands by attributes; from 7 on there is a kernel", p.Version)
+		return nil, p.Unsupported("schema version %d stretches operands by attributes; from 7 on there is a kernel",
+			p.Version)
 	}
 	if err := elemSameTypes(p); err != nil {
 		return nil, err

@@ -77,7 +77,8 @@ func (k *attentionKernel[T]) Workspace(in, _ [][]int) int {
 	bytes := len(executor.Memory(e[:]))
 	n := executor.RoundUp(bytes * core.block(k.p.Threads))
 	if s.Past > 0 {
-		n += executor.RoundUp(bytes*s.Batch*s.HeadsKV*s.Total*s.Size) + executor.RoundUp(bytes*s.Batch*s.HeadsKV*s.Total*s.SizeV)
+		n += executor.RoundUp(bytes*s.Batch*s.HeadsKV*s.Total*s.Size) +
+			executor.RoundUp(bytes*s.Batch*s.HeadsKV*s.Total*s.SizeV)
 	}
 	return n
 }
@@ -122,14 +123,17 @@ func (k *attentionKernel[T]) operands(c *executor.Ctx) {
 	}
 	a.y.HeadLayout = layout(a.SeqQ, a.HeadsQ, a.SizeV)
 	a.q = attentionHeads[T]{q, layout(a.SeqQ, a.HeadsQ, a.Size)}
-	a.k, a.v = attentionHeads[T]{key, layout(fresh, a.HeadsKV, a.Size)}, attentionHeads[T]{v, layout(fresh, a.HeadsKV, a.SizeV)}
+	a.k, a.v = attentionHeads[T]{key, layout(fresh, a.HeadsKV, a.Size)},
+		attentionHeads[T]{v, layout(fresh, a.HeadsKV, a.SizeV)}
 	a.k = k.present(c, 1, 4, a.k, a.Size)
 	a.v = k.present(c, 2, 5, a.v, a.SizeV)
 }
 
 // present returns the keys or values from the first of the cache to the last, and writes them to
 // output out if it is wanted.
-func (k *attentionKernel[T]) present(c *executor.Ctx, out, past int, fresh attentionHeads[T], size int) attentionHeads[T] {
+func (k *attentionKernel[T]) present(
+	c *executor.Ctx, out, past int, fresh attentionHeads[T], size int,
+) attentionHeads[T] {
 	a := &k.core
 	if a.Past == 0 && !c.Wants(out) {
 		return fresh
@@ -155,7 +159,8 @@ func (k *attentionKernel[T]) masks(c *executor.Ctx) error {
 	a.mask, a.lengths = attentionMask[T]{}, nil
 	if t := c.In(3); t != nil {
 		if !a.mask.Set(t.Shape, &a.AttentionSizes, k.p.Version >= 24) {
-			return c.Errorf("the mask, input 3, has shape %v, wanted one that broadcasts to [%d %d %d %d]", t.Shape, a.Batch, a.HeadsQ, a.SeqQ, a.Total)
+			return c.Errorf("the mask, input 3, has shape %v, wanted one that broadcasts to [%d %d %d %d]",
+				t.Shape, a.Batch, a.HeadsQ, a.SeqQ, a.Total)
 		}
 		if t.DType == graph.Bool {
 			a.mask.admit = executor.Of[uint8](t)

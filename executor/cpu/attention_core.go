@@ -104,7 +104,8 @@ func (k *attentionBlocks[T]) one(b, head, first, rows int, work []T) {
 	}
 	y := k.y.at(b, head, first)
 	if n > 0 {
-		blas.Multiply(false, false, rows, k.SizeV, n, 1, work, n, k.v.at(b, kv, 0), max(k.v.Row, 1), 0, y, max(k.y.Row, 1))
+		blas.Multiply(false, false, rows, k.SizeV, n, 1, work, n, k.v.at(b, kv, 0), max(k.v.Row, 1), 0, y,
+			max(k.y.Row, 1))
 		return
 	}
 	for i := range rows {

@@ -65,7 +65,8 @@ func (k *attentionMSKernel[T]) Run(c *executor.Ctx) (err error) {
 		return err
 	}
 	if c.Wants(1) && a.Size != a.SizeV {
-		return c.Errorf("present is wanted, and heads have %d elements in keys and %d in values, wanted the same", a.Size, a.SizeV)
+		return c.Errorf("present is wanted, and heads have %d elements in keys and %d in values, wanted the same",
+			a.Size, a.SizeV)
 	}
 	if err := k.setPadding(c.In(3), true); err != nil {
 		return err
@@ -80,7 +81,8 @@ func (k *attentionMSKernel[T]) Run(c *executor.Ctx) (err error) {
 	if a.Past > 0 || c.Wants(1) {
 		k.present(c)
 	}
-	a.y = attentionHeads[T]{executor.Of[T](c.Out(0, a.Batch, a.SeqQ, a.HeadsQ*a.SizeV)), PackedHeads(a.SeqQ, a.HeadsQ, a.SizeV)}
+	a.y = attentionHeads[T]{executor.Of[T](c.Out(0, a.Batch, a.SeqQ, a.HeadsQ*a.SizeV)),
+		PackedHeads(a.SeqQ, a.HeadsQ, a.SizeV)}
 	a.compute(c)
 	return nil
 }

@@ -30,7 +30,9 @@ func SeparateHeads(seq, heads, size int) HeadLayout {
 // HeadsOfSeveral is the layout of one of several things that each head holds side by side: [batch,
 // seq, heads, things, size].
 func HeadsOfSeveral(seq, heads, things, thing, size int) HeadLayout {
-	return HeadLayout{First: thing * size, Batch: seq * heads * things * size, Head: things * size, Row: heads * things * size}
+	return HeadLayout{
+		First: thing * size, Batch: seq * heads * things * size, Head: things * size, Row: heads * things * size,
+	}
 }
 
 // ProjectedHeads is the layout of the queries (0), keys (1) or values (2) that ReadProjected's
@@ -77,7 +79,8 @@ func (m *AttentionMask) Set(shape []int, s *AttentionSizes, padded bool) bool {
 // SetBias reads the shape of what com.microsoft's operators add to the scores.
 func (m *AttentionMask) SetBias(shape []int, s *AttentionSizes) error {
 	if len(shape) != 4 || !m.Set(shape, s, false) || shape[3] != s.Total {
-		return fmt.Errorf("the attention bias has shape %v, wanted one that broadcasts to [%d %d %d %d]", shape, s.Batch, s.HeadsQ, s.SeqQ, s.Total)
+		return fmt.Errorf("the attention bias has shape %v, wanted one that broadcasts to [%d %d %d %d]",
+			shape, s.Batch, s.HeadsQ, s.SeqQ, s.Total)
 	}
 	return nil
 }
@@ -102,7 +105,8 @@ func (f *PaddingForm) Read(shape []int, s *AttentionSizes, starts bool) error {
 	case len(shape) == 1 && shape[0] == 2*s.Batch && starts:
 		f.Starts = true
 	default:
-		return fmt.Errorf("the mask has shape %v; there are %d batch entries, %d queries and %d keys", shape, s.Batch, s.SeqQ, s.Total)
+		return fmt.Errorf("the mask has shape %v; there are %d batch entries, %d queries and %d keys",
+			shape, s.Batch, s.SeqQ, s.Total)
 	}
 	return nil
 }
@@ -113,16 +117,19 @@ func ReadAttention(s *AttentionSizes, in [][]int, heads [2]int) error {
 	q, key, v := in[0], in[1], in[2]
 	switch {
 	case len(q) == 4 && len(key) == 4 && len(v) == 4:
-		*s = AttentionSizes{Batch: q[0], HeadsQ: q[1], HeadsKV: key[1], SeqQ: q[2], Total: key[2], Size: q[3], SizeV: v[3]}
+		*s = AttentionSizes{Batch: q[0], HeadsQ: q[1], HeadsKV: key[1], SeqQ: q[2], Total: key[2], Size: q[3],
+			SizeV: v[3]}
 		if key[0] != q[0] || v[0] != q[0] || v[1] != key[1] || v[2] != key[2] || key[3] != q[3] {
 			return fmt.Errorf("queries, keys and values have shapes %v, %v and %v, which do not fit", q, key, v)
 		}
 	case len(q) == 3 && len(key) == 3 && len(v) == 3:
 		nq, nkv := heads[0], heads[1]
 		if nq < 1 || nkv < 1 || q[2]%nq != 0 || key[2]%nkv != 0 || v[2]%nkv != 0 {
-			return fmt.Errorf("queries, keys and values have shapes %v, %v and %v, which %d query heads and %d key heads do not divide", q, key, v, nq, nkv)
+			return fmt.Errorf("queries, keys and values have shapes %v, %v and %v, which %d query heads and %d key "+
+				"heads do not divide", q, key, v, nq, nkv)
 		}
-		*s = AttentionSizes{Batch: q[0], HeadsQ: nq, HeadsKV: nkv, SeqQ: q[1], Total: key[1], Size: q[2] / nq, SizeV: v[2] / nkv}
+		*s = AttentionSizes{Batch: q[0], HeadsQ: nq, HeadsKV: nkv, SeqQ: q[1], Total: key[1], Size: q[2] / nq,
+			SizeV: v[2] / nkv}
 		if key[0] != q[0] || v[0] != q[0] || v[1] != key[1] || key[2]/nkv != s.Size {
 			return fmt.Errorf("queries, keys and values have shapes %v, %v and %v, which do not fit", q, key, v)
 		}
@@ -130,13 +137,16 @@ func ReadAttention(s *AttentionSizes, in [][]int, heads [2]int) error {
 		return fmt.Errorf("queries, keys and values have shapes %v, %v and %v, wanted rank 3 or 4", q, key, v)
 	}
 	if s.HeadsKV < 1 || s.HeadsQ%s.HeadsKV != 0 {
-		return fmt.Errorf("has %d query heads and %d key heads; the first must be a multiple of the second", s.HeadsQ, s.HeadsKV)
+		return fmt.Errorf("has %d query heads and %d key heads; the first must be a multiple of the second",
+			s.HeadsQ, s.HeadsKV)
 	}
 	if len(in) > 5 && in[4] != nil && in[5] != nil {
 		pk, pv := in[4], in[5]
-		if len(pk) != 4 || len(pv) != 4 || pk[0] != s.Batch || pv[0] != s.Batch || pk[1] != s.HeadsKV || pv[1] != s.HeadsKV ||
+		if len(pk) != 4 || len(pv) != 4 || pk[0] != s.Batch || pv[0] != s.Batch || pk[1] != s.HeadsKV ||
+			pv[1] != s.HeadsKV ||
 			pk[2] != pv[2] || pk[3] != s.Size || pv[3] != s.SizeV {
-			return fmt.Errorf("past key and value have shapes %v and %v, wanted [%d %d length %d] and [%d %d length %d]",
+			return fmt.Errorf(
+				"past key and value have shapes %v and %v, wanted [%d %d length %d] and [%d %d length %d]",
 				pk, pv, s.Batch, s.HeadsKV, s.Size, s.Batch, s.HeadsKV, s.SizeV)
 		}
 		s.Past = pk[2]
@@ -154,15 +164,18 @@ func ReadMultiHead(s *AttentionSizes, q, key, v, past, pastV []int) (fresh int, 
 	case len(q) == 5 && key == nil && v == nil && q[2] == n && q[3] == 3:
 		s.Batch, s.SeqQ, s.Size, s.SizeV, fresh = q[0], q[1], q[4], q[4], q[1]
 	case len(q) != 3 || q[2]%n != 0 || key == nil:
-		return 0, bad("query and key have shapes %v and %v, wanted [batch length %d*size] and a key, or [batch length %d 3 size]", q, key, n, n)
+		return 0, bad("query and key have shapes %v and %v, wanted [batch length %d*size] and a key, or [batch "+
+			"length %d 3 size]", q, key, n, n)
 	default:
 		s.Batch, s.SeqQ, s.Size, s.SizeV = q[0], q[1], q[2]/n, q[2]/n
 		switch {
 		case len(key) == 5 && v == nil && key[0] == q[0] && key[2] == n && key[3] == 2 && key[4] == s.Size:
 			fresh = key[1]
-		case len(key) == 3 && len(v) == 3 && key[0] == q[0] && key[2] == q[2] && v[0] == q[0] && v[1] == key[1] && v[2]%n == 0:
+		case len(key) == 3 && len(v) == 3 && key[0] == q[0] && key[2] == q[2] && v[0] == q[0] && v[1] == key[1] &&
+			v[2]%n == 0:
 			fresh, s.SizeV = key[1], v[2]/n
-		case len(key) == 4 && len(v) == 4 && key[0] == q[0] && key[1] == n && key[3] == s.Size && v[0] == q[0] && v[1] == n && v[2] == key[2]:
+		case len(key) == 4 && len(v) == 4 && key[0] == q[0] && key[1] == n && key[3] == s.Size && v[0] == q[0] &&
+			v[1] == n && v[2] == key[2]:
 			fresh, s.SizeV = key[2], v[3]
 		default:
 			return 0, bad("query, key and value have shapes %v, %v and %v, which do not fit", q, key, v)
@@ -170,7 +183,8 @@ func ReadMultiHead(s *AttentionSizes, q, key, v, past, pastV []int) (fresh int, 
 	}
 	s.Past, s.Total = 0, fresh
 	if past != nil && pastV != nil {
-		if len(past) != 4 || len(pastV) != 4 || past[0] != s.Batch || pastV[0] != s.Batch || past[1] != n || pastV[1] != n ||
+		if len(past) != 4 || len(pastV) != 4 || past[0] != s.Batch || pastV[0] != s.Batch || past[1] != n ||
+			pastV[1] != n ||
 			past[2] != pastV[2] || past[3] != s.Size || pastV[3] != s.SizeV {
 			return 0, bad("past key and value have shapes %v and %v, wanted [%d %d length %d] and [%d %d length %d]",
 				past, pastV, s.Batch, n, s.Size, s.Batch, n, s.SizeV)
@@ -200,8 +214,10 @@ func ReadProjected(s *AttentionSizes, p *executor.Prep, x, w, past []int) (hidde
 	}
 	s.Batch, s.SeqQ, s.Size, s.SizeV, s.Past, s.Total = x[0], x[1], hidden/n, value/n, 0, x[1]
 	if past != nil {
-		if len(past) != 5 || past[0] != 2 || past[1] != s.Batch || past[2] != n || past[4] != s.Size || s.Size != s.SizeV {
-			return 0, fmt.Errorf("past has shape %v, wanted [2 %d %d length %d], and values as wide as keys", past, s.Batch, n, s.Size)
+		if len(past) != 5 || past[0] != 2 || past[1] != s.Batch || past[2] != n || past[4] != s.Size ||
+			s.Size != s.SizeV {
+			return 0, fmt.Errorf("past has shape %v, wanted [2 %d %d length %d], and values as wide as keys",
+				past, s.Batch, n, s.Size)
 		}
 		s.Past = past[3]
 		s.Total += s.Past

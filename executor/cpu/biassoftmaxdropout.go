@@ -82,7 +82,8 @@ func (k *biasSoftmaxDropoutKernel[T]) broadcast(c *executor.Ctx, x, bias *execut
 	k.step = append(k.step[:0], k.lead...)
 	missing := x.Rank() - bias.Rank()
 	if missing < 0 || missing > axis || !sameDims(bias.Shape[axis-missing:], x.Shape[axis:]) {
-		return c.Errorf("the bias is %v, wanted the dims of %v from axis %d on, and at most %d before", bias, x, axis, axis)
+		return c.Errorf("the bias is %v, wanted the dims of %v from axis %d on, and at most %d before",
+			bias, x, axis, axis)
 	}
 	rows := 1
 	for i := axis - 1; i >= 0; i-- {

@@ -54,7 +54,8 @@ func shiftLoop[T uint8 | uint16 | uint32 | uint64](left bool) elemLoop {
 func newBitwise(p *executor.Prep) (executor.Kernel, error) {
 	d, logic := p.DType(0), p.Node.Kind == op.And || p.Node.Kind == op.Or || p.Node.Kind == op.Xor
 	if p.Version < 7 {
-		return nil, p.Unsupported("schema version %d stretches operands by attributes; from 7 on there is a kernel", p.Version)
+		return nil, p.Unsupported("schema version %d stretches operands by attributes; from 7 on there is a kernel",
+			p.Version)
 	}
 	if err := elemSameTypes(p); err != nil {
 		return nil, err

@@ -60,7 +60,8 @@ func (k *col2Im[T]) Run(c *executor.Ctx) error {
 	p.taps = windowVolume(p.win.kernel)
 	p.inPlane, p.outPlane = windowVolume(p.win.in), windowVolume(p.win.out)
 	if x.Shape[1]%p.taps != 0 || x.Shape[2] != p.outPlane {
-		return c.Errorf("input 0 has shape %v, wanted a multiple of %d, the block's elements, on axis 1, and %d, the block's places, on axis 2",
+		return c.Errorf("input 0 has shape %v, wanted a multiple of %d, the block's elements, on axis 1, and %d, "+
+			"the block's places, on axis 2",
 			x.Shape, p.taps, p.outPlane)
 	}
 	p.n, p.c = x.Shape[0], x.Shape[1]/p.taps

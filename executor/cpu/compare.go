@@ -11,7 +11,8 @@ import (
 // https://onnx.ai/onnx/operators/onnx__Equal.html and so on.
 func newCompare(p *executor.Prep) (executor.Kernel, error) {
 	if p.Version < 7 {
-		return nil, p.Unsupported("schema version %d stretches operands by attributes; from 7 on there is a kernel", p.Version)
+		return nil, p.Unsupported("schema version %d stretches operands by attributes; from 7 on there is a kernel",
+			p.Version)
 	}
 	if err := elemSameTypes(p); err != nil {
 		return nil, err

@@ -70,7 +70,8 @@ func newConstant(p *executor.Prep) (executor.Kernel, error) {
 // constantForm returns the kernel of an attribute that holds a value, or nil for others.
 func constantForm(a *graph.Attr) (k *constantKernel, d graph.DType, err error) {
 	switch a.Name {
-	case "value", "sparse_value", "value_int", "value_ints", "value_float", "value_floats", "value_string", "value_strings":
+	case "value", "sparse_value", "value_int", "value_ints", "value_float", "value_floats", "value_string",
+		"value_strings":
 	default:
 		return nil, 0, nil
 	}

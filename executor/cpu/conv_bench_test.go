@@ -37,7 +37,9 @@ func (m *benchMemory) Scratch(n int) ([]byte, error) {
 }
 
 // benchNode measures a node with two threads. flops, if not 0, are per run.
-func benchNode(b *testing.B, kind graph.Kind, attrs []graph.Attr, in []*executor.Tensor, out []graph.DType, flops float64) {
+func benchNode(
+	b *testing.B, kind graph.Kind, attrs []graph.Attr, in []*executor.Tensor, out []graph.DType, flops float64,
+) {
 	info := op.Of(kind)
 	n := &graph.Node{Name: "n", Op: info.Name, Domain: info.Domain, Kind: kind, Attrs: attrs}
 	p := &executor.Prep{Node: n, Label: "n", Info: info, Threads: 2, Out: out, Version: info.SinceVersion(1 << 30)}
@@ -95,7 +97,8 @@ func noise(shape ...int) *executor.Tensor {
 // benchConvs are the distinct convolutions of ResNet-18.
 var benchConvs = []struct{ c, m, k, stride, size int }{
 	{3, 64, 7, 2, 224}, {64, 64, 3, 1, 56}, {64, 128, 3, 2, 56}, {64, 128, 1, 2, 56}, {128, 128, 3, 1, 28},
-	{128, 256, 3, 2, 28}, {128, 256, 1, 2, 28}, {256, 256, 3, 1, 14}, {256, 512, 3, 2, 14}, {256, 512, 1, 2, 14}, {512, 512, 3, 1, 7},
+	{128, 256, 3, 2, 28}, {128, 256, 1, 2, 28}, {256, 256, 3, 1, 14}, {256, 512, 3, 2, 14}, {256, 512, 1, 2, 14},
+	{512, 512, 3, 1, 7},
 }
 
 func convBenchAttrs(k, stride int) []graph.Attr {
@@ -108,7 +111,8 @@ func BenchmarkConv(b *testing.B) {
 		b.Run(fmt.Sprintf("c=%d,m=%d,k=%d,s=%d,hw=%d", l.c, l.m, l.k, l.stride, l.size), func(b *testing.B) {
 			out := l.size / l.stride
 			flops := 2 * 4 * float64(l.m*out*out*l.c*l.k*l.k)
-			benchNode(b, op.Conv, convBenchAttrs(l.k, l.stride), []*executor.Tensor{noise(4, l.c, l.size, l.size), noise(l.m, l.c, l.k, l.k)},
+			benchNode(b, op.Conv, convBenchAttrs(l.k, l.stride),
+				[]*executor.Tensor{noise(4, l.c, l.size, l.size), noise(l.m, l.c, l.k, l.k)},
 				[]graph.DType{graph.Float32}, flops)
 		})
 	}
@@ -127,7 +131,8 @@ func BenchmarkConvGrad(b *testing.B) {
 		b.Run(fmt.Sprintf("c=%d,m=%d,k=%d,s=%d,hw=%d", l.c, l.m, l.k, l.stride, l.size), func(b *testing.B) {
 			out := l.size / l.stride
 			flops := 4 * 4 * float64(l.m*out*out*l.c*l.k*l.k)
-			benchNode(b, op.ConvGrad, convBenchAttrs(l.k, l.stride), []*executor.Tensor{noise(4, l.m, out, out), noise(4, l.c, l.size, l.size), noise(l.m, l.c, l.k, l.k)},
+			benchNode(b, op.ConvGrad, convBenchAttrs(l.k, l.stride),
+				[]*executor.Tensor{noise(4, l.m, out, out), noise(4, l.c, l.size, l.size), noise(l.m, l.c, l.k, l.k)},
 				[]graph.DType{graph.Float32, graph.Float32}, flops)
 		})
 	}

@@ -15,7 +15,8 @@ const (
 // deep reports whether columns are better made as rows.
 func (p *convPlan) deep() bool {
 	w := &p.win
-	return p.group == 1 && p.outPlane > 0 && w.kernel[2] > w.out[2] && w.kernel[2] >= 4 && p.taps > p.outPlane && p.outPlane <= 2*convDeepColumns
+	return p.group == 1 && p.outPlane > 0 && w.kernel[2] > w.out[2] && w.kernel[2] >= 4 && p.taps > p.outPlane &&
+		p.outPlane <= 2*convDeepColumns
 }
 
 // cutDeep sets the tiles, of whole images, and how many channels are made at a time.

@@ -25,7 +25,8 @@ func deepNaive(x, w []float32, p *convPlan) []float64 {
 								if ih < 0 || iw < 0 || ih >= win.in[1] || iw >= win.in[2] {
 									continue
 								}
-								sum += float64(x[((n*p.c+c)*win.in[1]+ih)*win.in[2]+iw]) * float64(w[((m*p.cg+c)*win.kernel[1]+kh)*win.kernel[2]+kw])
+								sum += float64(x[((n*p.c+c)*win.in[1]+ih)*win.in[2]+iw]) * float64(
+									w[((m*p.cg+c)*win.kernel[1]+kh)*win.kernel[2]+kw])
 							}
 						}
 					}
@@ -51,7 +52,8 @@ func TestConvDeep(t *testing.T) {
 		}
 		x := waySample(uint32(i), 1+rng.IntN(40), 1+rng.IntN(5), size, size)
 		w := waySample(uint32(i+1), 1+rng.IntN(6), x.Shape[1], kernel, kernel)
-		attrs := windowAttrs{autoPad: "NOTSET", pads: []int{pad, pad, pad, pad}, strides: []int{stride, stride}, dilations: []int{dilation, dilation}}
+		attrs := windowAttrs{autoPad: "NOTSET", pads: []int{pad, pad, pad, pad}, strides: []int{stride, stride},
+			dilations: []int{dilation, dilation}}
 		plan, err := newConvPlan(&attrs, 1, x.Shape, w.Shape, 4)
 		if err != nil || plan.way != convDeep {
 			continue
@@ -61,7 +63,8 @@ func TestConvDeep(t *testing.T) {
 			pool := executor.NewPool(threads)
 			defer pool.Close()
 			k := &convCore[float32]{convPlan: plan, math: newConvMath[float32](), threads: threads}
-			k.x, k.w, k.y = executor.Of[float32](x), executor.Of[float32](w), make([]float32, plan.n*plan.m*plan.outPlane)
+			k.x, k.w, k.y = executor.Of[float32](x), executor.Of[float32](w),
+				make([]float32, plan.n*plan.m*plan.outPlane)
 			k.run(executor.NewCtx(&executor.Prep{}, pool, heapMemory{}, nil, nil))
 			return k.y
 		}

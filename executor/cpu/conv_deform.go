@@ -106,7 +106,8 @@ func (k *deformConv[T]) Run(c *executor.Ctx) error {
 	if y == nil || y.Len() == 0 {
 		return nil
 	}
-	k.core.x, k.core.w, k.core.y, k.offset = executor.Of[T](x), executor.Of[T](w), executor.Of[T](y), executor.Of[T](offset)
+	k.core.x, k.core.w, k.core.y, k.offset = executor.Of[T](x), executor.Of[T](w), executor.Of[T](y),
+		executor.Of[T](offset)
 	k.core.work = executor.ScratchOf[T](c, k.core.workLen(k.core.threads))
 	k.core.slots.reset(k.core.threads)
 	c.Parallel(p.tiles*p.group, 1, k)
@@ -117,7 +118,8 @@ func (k *deformConv[T]) Run(c *executor.Ctx) error {
 func (k *deformConv[T]) checkPlanes(c *executor.Ctx, t *executor.Tensor, slot, per int) error {
 	p := &k.core.convPlan
 	s := t.Shape
-	if n := per * k.offsetGroups * p.taps; len(s) != 4 || s[0] != p.n || s[1] != n || s[2] != p.win.out[1] || s[3] != p.win.out[2] {
+	if n := per * k.offsetGroups * p.taps; len(s) != 4 || s[0] != p.n || s[1] != n || s[2] != p.win.out[1] ||
+		s[3] != p.win.out[2] {
 		return c.Errorf("input %d has shape %v, wanted [%d %d %d %d]", slot, s, p.n, n, p.win.out[1], p.win.out[2])
 	}
 	return nil
@@ -159,7 +161,8 @@ func (k *deformConv[T]) sample(dst []T, og, tap, c0, c1, from, to int) {
 		n, at := j/core.outPlane, j%core.outPlane
 		plane := (n*k.offsetGroups+og)*core.taps + tap
 		y := float64(at/w.out[2]*w.stride[1]-w.begin[1]+kh*w.dilation[1]) + float64(k.offset[2*plane*core.outPlane+at])
-		x := float64(at%w.out[2]*w.stride[2]-w.begin[2]+kw*w.dilation[2]) + float64(k.offset[(2*plane+1)*core.outPlane+at])
+		x := float64(at%w.out[2]*w.stride[2]-w.begin[2]+kw*w.dilation[2]) +
+			float64(k.offset[(2*plane+1)*core.outPlane+at])
 		scale := 1.0
 		if k.mask != nil {
 			scale = float64(k.mask[plane*core.outPlane+at])

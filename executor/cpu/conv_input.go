@@ -8,7 +8,9 @@ import (
 // convBack applies the transpose of a convolution's matrix: from dy [N, M, out…] and w
 // [M, C/group, kernel…] it computes
 //
-//	dx[n, c, i…] = bias[c] + Σ dy[n, m, o…] * w[m, c, k…]   over m in c's group and all o*stride - begin + k*dilation = i
+//	dx[n, c, i…] = bias[c] + Σ dy[n, m, o…] * w[m, c, k…]
+//
+// over m in c's group and all o and k with o*stride - begin + k*dilation = i.
 //
 // That is the gradient of a convolution's input, and ConvTranspose. A piece is a block of
 // channels of some images: the product of the transposed weights and dy gives columns, tile by

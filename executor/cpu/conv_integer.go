@@ -36,7 +36,9 @@ func newConvInteger(p *executor.Prep) (executor.Kernel, error) {
 	if err != nil {
 		return nil, err
 	}
-	k := &convIntegerKernel{attrs: attrs, group: group, xSigned: p.DType(0) == graph.Int8, wSigned: p.DType(1) == graph.Int8}
+	k := &convIntegerKernel{
+		attrs: attrs, group: group, xSigned: p.DType(0) == graph.Int8, wSigned: p.DType(1) == graph.Int8,
+	}
 	k.core = convCore[float64]{math: newConvMath[float64](), threads: max(1, p.Threads)}
 	return k, nil
 }

@@ -77,11 +77,13 @@ func (t *convLibraryPieces) Range(lo, hi int) {
 // it.
 func (p *convPlan) library(d dnnl.Direction, size int) (q dnnl.Problem, ok bool) {
 	w := &p.win
-	if size != 4 || p.group != 1 || w.in[0] != 1 || w.out[0] != 1 || w.kernel[0] != 1 || w.begin[0] != 0 || p.m < convLibraryLeast ||
+	if size != 4 || p.group != 1 || w.in[0] != 1 || w.out[0] != 1 || w.kernel[0] != 1 || w.begin[0] != 0 ||
+		p.m < convLibraryLeast ||
 		p.c < convLibraryLeast && (d == dnnl.BackwardData || p.c > 4) || p.pointwise() {
 		return q, false
 	}
-	q = dnnl.Problem{Direction: d, N: p.n, C: p.c, M: p.m, In: w.plane(&w.in), Out: w.plane(&w.out), Kernel: w.plane(&w.kernel),
+	q = dnnl.Problem{Direction: d, N: p.n, C: p.c, M: p.m, In: w.plane(&w.in), Out: w.plane(&w.out),
+		Kernel: w.plane(&w.kernel),
 		Stride: w.plane(&w.stride), Dilation: w.plane(&w.dilation), Begin: w.plane(&w.begin),
 		X: dnnl.Strides{Outer: p.c * p.inPlane, Inner: p.inPlane}, W: dnnl.Strides{Outer: p.c * p.taps, Inner: p.taps},
 		Y: dnnl.Strides{Outer: p.m * p.outPlane, Inner: p.outPlane}}

@@ -41,7 +41,8 @@ func TestConvLibraryTakes(t *testing.T) {
 		{"few channels", []int{4, 8, 56, 56}, []int{64, 8, 3, 3}, pads(1), 1, false, false, false},
 		{"few filters", []int{4, 64, 56, 56}, []int{8, 64, 3, 3}, pads(1), 1, false, false, false},
 		{"groups", []int{4, 64, 56, 56}, []int{64, 32, 3, 3}, pads(1), 2, false, false, false},
-		{"three axes", []int{4, 64, 8, 14, 14}, []int{64, 64, 3, 3, 3}, windowAttrs{autoPad: "NOTSET"}, 1, false, false, false},
+		{"three axes", []int{4, 64, 8, 14, 14}, []int{64, 64, 3, 3, 3}, windowAttrs{autoPad: "NOTSET"}, 1, false,
+			false, false},
 		{"small", []int{1, 16, 5, 5}, []int{16, 16, 3, 3}, pads(1), 1, false, false, false},
 	} {
 		t.Run(c.what, func(t *testing.T) {
@@ -67,7 +68,8 @@ func TestConvLibraryTakes(t *testing.T) {
 // TestWithoutLibrary runs the cases of convolutions and products in a process that opens no oneDNN:
 // other ways must hold where it is missing, too.
 func TestWithoutLibrary(t *testing.T) {
-	cmd := exec.Command(os.Args[0], "-test.v", "-test.run", "^TestCases$/^(Conv|FusedConv|ConvGrad|ConvTranspose|MatMul|Gemm|FusedMatMul|Einsum|Attention)$")
+	cmd := exec.Command(os.Args[0], "-test.v", "-test.run",
+		"^TestCases$/^(Conv|FusedConv|ConvGrad|ConvTranspose|MatMul|Gemm|FusedMatMul|Einsum|Attention)$")
 	cmd.Env = append(os.Environ(), "MEMOPT_DNNL=off")
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, "%s", out)

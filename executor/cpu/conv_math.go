@@ -99,8 +99,10 @@ func newConvActivation(p *executor.Prep) (a convActivation, err error) {
 		name   string
 		kind   convActivationKind
 		params []float64 // defaults
-	}{{"", convNoActivation, nil}, {"Relu", convReluAct, nil}, {"Tanh", convTanhAct, nil}, {"Sigmoid", convSigmoidAct, nil},
-		{"LeakyRelu", convLeakyAct, []float64{0.01}}, {"Clip", convClipAct, []float64{-math.MaxFloat32, math.MaxFloat32}},
+	}{{"", convNoActivation, nil}, {"Relu", convReluAct, nil}, {"Tanh", convTanhAct, nil},
+		{"Sigmoid", convSigmoidAct, nil},
+		{"LeakyRelu", convLeakyAct, []float64{0.01}},
+		{"Clip", convClipAct, []float64{-math.MaxFloat32, math.MaxFloat32}},
 		{"HardSigmoid", convHardSigmoidAct, []float64{0.2, 0.5}}}
 	for _, k := range kinds {
 		if k.name != name {

@@ -27,7 +27,8 @@ func (k *convCore[T]) packRow(row []T, c int, tap [3]int, from int) {
 	at := from - n*k.outPlane
 	w := &k.win
 	lo, hi := w.places(2, tap[2])
-	flat := w.stride == [3]int{1, 1, 1} && w.in[2] == w.out[2] && w.out[0] == 1 && w.in[0] == 1 && w.kernel[0] == 1 && w.begin[0] == 0
+	flat := w.stride == [3]int{1, 1, 1} && w.in[2] == w.out[2] && w.out[0] == 1 && w.in[0] == 1 && w.kernel[0] == 1 &&
+		w.begin[0] == 0
 	for len(row) > 0 {
 		take := min(k.outPlane-at, len(row))
 		x := k.x[(n*k.c+c)*k.inPlane:][:k.inPlane]

@@ -59,7 +59,8 @@ func newConvPlan(a *windowAttrs, group int, x, w []int, size int) (p convPlan, e
 	}
 	m, cg := w[0], w[1]
 	if c%group != 0 || c/group != cg {
-		return p, fmt.Errorf("the data has %d channels in %d groups; the weights have %d channels per group", c, group, cg)
+		return p, fmt.Errorf("the data has %d channels in %d groups; the weights have %d channels per group",
+			c, group, cg)
 	}
 	if m%group != 0 {
 		return p, fmt.Errorf("the weights have %d filters, which %d groups do not share evenly", m, group)

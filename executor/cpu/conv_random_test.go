@@ -13,8 +13,10 @@ import (
 
 // windowKinds lists operators that slide windows, sample or resize.
 var windowKinds = []graph.Kind{
-	op.Conv, op.ConvTranspose, op.FusedConv, op.ConvGrad, op.MaxPool, op.AveragePool, op.LpPool, op.MaxPoolGrad, op.MaxUnpool,
-	op.GlobalAveragePool, op.GlobalMaxPool, op.GlobalLpPool, op.MaxRoiPool, op.RoiAlign, op.Col2Im, op.DeformConv, op.GridSample,
+	op.Conv, op.ConvTranspose, op.FusedConv, op.ConvGrad, op.MaxPool, op.AveragePool, op.LpPool, op.MaxPoolGrad,
+	op.MaxUnpool,
+	op.GlobalAveragePool, op.GlobalMaxPool, op.GlobalLpPool, op.MaxRoiPool, op.RoiAlign, op.Col2Im, op.DeformConv,
+	op.GridSample,
 	op.AffineGrid, op.NonMaxSuppression, op.Resize, op.Upsample, op.ResizeGrad,
 }
 
@@ -80,14 +82,22 @@ func (r windowDice) attrs() []graph.Attr {
 	n := r.axes
 	pick := func(s ...string) string { return s[r.IntN(len(s))] }
 	for _, a := range []graph.Attr{
-		{Name: "strides", Value: r.ints(n, 1, 3)}, {Name: "dilations", Value: r.ints(n, 1, 3)}, {Name: "pads", Value: r.ints(2*n, -1, 3)},
-		{Name: "kernel_shape", Value: r.ints(n, 1, 4)}, {Name: "ceil_mode", Value: int64(1)}, {Name: "count_include_pad", Value: int64(1)},
-		{Name: "storage_order", Value: int64(1)}, {Name: "output_padding", Value: r.ints(n, 0, 1)}, {Name: "pooled_shape", Value: r.ints(2, 1, 3)},
-		{Name: "output_height", Value: int64(r.IntN(4))}, {Name: "align_corners", Value: int64(1)}, {Name: "antialias", Value: int64(1)},
-		{Name: "mode", Value: pick("linear", "nearest", "cubic", "max")}, {Name: "padding_mode", Value: pick("border", "reflection")},
-		{Name: "coordinate_transformation_mode", Value: pick("half_pixel", "align_corners", "asymmetric", "tf_crop_and_resize", "output_half_pixel")},
-		{Name: "exclude_outside", Value: int64(1)}, {Name: "keep_aspect_ratio_policy", Value: pick("not_larger", "not_smaller")},
-		{Name: "auto_pad", Value: pick("SAME_UPPER", "SAME_LOWER", "VALID", "NOTSET")}, {Name: "group", Value: int64(1 + r.IntN(2))},
+		{Name: "strides", Value: r.ints(n, 1, 3)}, {Name: "dilations", Value: r.ints(n, 1, 3)},
+		{Name: "pads", Value: r.ints(2*n, -1, 3)},
+		{Name: "kernel_shape", Value: r.ints(n, 1, 4)}, {Name: "ceil_mode", Value: int64(1)},
+		{Name: "count_include_pad", Value: int64(1)},
+		{Name: "storage_order", Value: int64(1)}, {Name: "output_padding", Value: r.ints(n, 0, 1)},
+		{Name: "pooled_shape", Value: r.ints(2, 1, 3)},
+		{Name: "output_height", Value: int64(r.IntN(4))}, {Name: "align_corners", Value: int64(1)},
+		{Name: "antialias", Value: int64(1)},
+		{Name: "mode", Value: pick("linear", "nearest", "cubic", "max")},
+		{Name: "padding_mode", Value: pick("border", "reflection")},
+		{Name: "coordinate_transformation_mode",
+			Value: pick("half_pixel", "align_corners", "asymmetric", "tf_crop_and_resize", "output_half_pixel")},
+		{Name: "exclude_outside", Value: int64(1)},
+		{Name: "keep_aspect_ratio_policy", Value: pick("not_larger", "not_smaller")},
+		{Name: "auto_pad", Value: pick("SAME_UPPER", "SAME_LOWER", "VALID", "NOTSET")},
+		{Name: "group", Value: int64(1 + r.IntN(2))},
 	} {
 		if r.IntN(2) == 0 {
 			list = append(list, a)
@@ -110,7 +120,8 @@ func randomWindow(dice *rand.Rand, kind graph.Kind) kerneltest.Case {
 		if kind == op.ConvGrad {
 			y := r.shape(2 + r.axes)
 			y[0], y[1] = x[0], w[0]
-			c.In, c.Out = []*executor.Tensor{r.floats(y), r.floats(x), r.floats(w)}, []graph.DType{graph.Float32, graph.Float32, graph.Float32}
+			c.In, c.Out = []*executor.Tensor{r.floats(y), r.floats(x), r.floats(w)}, []graph.DType{graph.Float32,
+				graph.Float32, graph.Float32}
 		}
 	case op.MaxPoolGrad, op.MaxUnpool:
 		c.In = []*executor.Tensor{r.floats(x), r.numbers(x, 4), r.numbers([]int{2 + r.axes}, 9)}[:2+r.IntN(2)]
@@ -158,12 +169,18 @@ func randomWindow(dice *rand.Rand, kind graph.Kind) kerneltest.Case {
 // TestMaxPoolGradShape: where the shape of X is known, the indices need not tell it.
 func TestMaxPoolGradShape(t *testing.T) {
 	info := op.Of(op.MaxPoolGrad)
-	n := &graph.Node{Op: info.Name, Kind: op.MaxPoolGrad, Attrs: []graph.Attr{{Name: "kernel_shape", Value: []int64{2}}, {Name: "strides", Value: []int64{2}}}}
+	n := &graph.Node{
+		Op: info.Name, Kind: op.MaxPoolGrad,
+		Attrs: []graph.Attr{{Name: "kernel_shape", Value: []int64{2}}, {Name: "strides", Value: []int64{2}}},
+	}
 	for _, c := range []struct {
 		in int
 		ok bool
 	}{{4, true}, {5, true}, {6, false}} {
-		p := &executor.Prep{Node: n, Info: info, In: []graph.DType{graph.Float32, graph.Int64}, Out: []graph.DType{graph.Float32}, Shapes: [][]int{{1, 1, c.in}}}
+		p := &executor.Prep{
+			Node: n, Info: info, In: []graph.DType{graph.Float32, graph.Int64}, Out: []graph.DType{graph.Float32},
+			Shapes: [][]int{{1, 1, c.in}},
+		}
 		k, err := cpu.Device{}.Kernel(p)
 		if err != nil {
 			t.Fatal(err)
@@ -171,7 +188,8 @@ func TestMaxPoolGradShape(t *testing.T) {
 		pool := executor.NewPool(1)
 		dx := &executor.Tensor{DType: graph.Float32}
 		in := []*executor.Tensor{noise(1, 1, 2), executor.NewTensor[int64](graph.Int64, []int{1, 1, 2}, 1, 2)}
-		err = executor.Invoke(k, executor.NewCtx(p, pool, &benchMemory{out: map[int][]byte{}}, in, []*executor.Tensor{dx}))
+		err = executor.Invoke(k,
+			executor.NewCtx(p, pool, &benchMemory{out: map[int][]byte{}}, in, []*executor.Tensor{dx}))
 		pool.Close()
 		if (err == nil) != c.ok || c.ok && dx.Shape[2] != c.in {
 			t.Errorf("X of %d elements: got shape %v and error %v", c.in, dx.Shape, err)

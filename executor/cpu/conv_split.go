@@ -8,7 +8,8 @@ package cpu
 func (p *convPlan) cutSplit() {
 	w := &p.win
 	p.splitRows, p.splitHalf = 0, 0
-	if w.stride[2] != 2 || w.kernel[2] == 1 || w.kernel[0] != 1 || w.in[0] != 1 || w.out[0] != 1 || w.begin[0] != 0 || p.outPlane == 0 {
+	if w.stride[2] != 2 || w.kernel[2] == 1 || w.kernel[0] != 1 || w.in[0] != 1 || w.out[0] != 1 || w.begin[0] != 0 ||
+		p.outPlane == 0 {
 		return
 	}
 	rows := w.out[1]
@@ -42,7 +43,8 @@ func (k *convCore[T]) packSplit(dst, temp []T, ld, c0, c1, from, to int) {
 				kh, kw := tap/w.kernel[2], tap%w.kernel[2]
 				q := kw * w.dilation[2]
 				src := temp[(2*kh*w.dilation[1]+q%2)*k.splitHalf+q/2:]
-				joinRows(dst[((c-c0)*k.taps+tap)*ld+j-from:][:take], src, at-first*width, width, 2*w.stride[1]*k.splitHalf)
+				joinRows(dst[((c-c0)*k.taps+tap)*ld+j-from:][:take], src, at-first*width, width,
+					2*w.stride[1]*k.splitHalf)
 			}
 		}
 		j += take

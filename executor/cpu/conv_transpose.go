@@ -58,7 +58,8 @@ func (k *convTransposeKernel[T]) plan(x, w []int) (p convPlan, err error) {
 		return p, err
 	}
 	if len(w) != len(x) || w[0] != c || c%k.group != 0 {
-		return p, fmt.Errorf("the weights have shape %v, the data %v, in %d groups: wanted equal ranks, and %d filters, divisible by the groups",
+		return p, fmt.Errorf("the weights have shape %v, the data %v, in %d groups: wanted equal ranks, and %d "+
+			"filters, divisible by the groups",
 			append([]int(nil), w...), append([]int(nil), x...), k.group, c)
 	}
 	if p.win, err = k.attrs.onto(spatial, w[2:]); err != nil {
@@ -92,7 +93,8 @@ func (k *convTransposeKernel[T]) spread(w *slidingWindow) error {
 	}
 	for i := off; i < maxWindowAxes; i++ {
 		if extra[i] > 0 && extra[i] >= max(w.stride[i], w.dilation[i]) {
-			return fmt.Errorf("output_padding is %d on spatial axis %d, wanted less than the stride %d or the dilation %d",
+			return fmt.Errorf("output_padding is %d on spatial axis %d, wanted less than the stride %d or the "+
+				"dilation %d",
 				extra[i], i-off, w.stride[i], w.dilation[i])
 		}
 		full := (w.out[i]-1)*w.stride[i] + extra[i] + w.extent(i)
@@ -114,7 +116,8 @@ func (k *convTransposeKernel[T]) spread(w *slidingWindow) error {
 			w.finish[i] = total - w.begin[i]
 		}
 		if w.in[i] < 0 {
-			return fmt.Errorf("spatial axis %d of the output has size %d: pads %d and %d take more than there is", i-off, w.in[i], w.begin[i], w.finish[i])
+			return fmt.Errorf("spatial axis %d of the output has size %d: pads %d and %d take more than there is",
+				i-off, w.in[i], w.begin[i], w.finish[i])
 		}
 	}
 	return nil

@@ -118,7 +118,8 @@ func (t *winogradWeights[T]) Range(lo, hi int) {
 				winogradHalves(mid[j][:n], mid[3+j][:n], g[j][:], g[3+j][:], g[6+j][:])
 			}
 			at := m*k.c + c
-			rows := [4][3][]T{{g[0][:n], g[1][:n], g[2][:n]}, {mid[0][:n], mid[1][:n], mid[2][:n]}, {mid[3][:n], mid[4][:n], mid[5][:n]}, {g[6][:n], g[7][:n], g[8][:n]}}
+			rows := [4][3][]T{{g[0][:n], g[1][:n], g[2][:n]}, {mid[0][:n], mid[1][:n], mid[2][:n]},
+				{mid[3][:n], mid[4][:n], mid[5][:n]}, {g[6][:n], g[7][:n], g[8][:n]}}
 			for i := range rows {
 				r := &rows[i]
 				copy(u[at:], r[0])

@@ -82,7 +82,8 @@ func (k *divGradKernel[T]) Run(c *executor.Ctx) error {
 		}
 		full := g.terms.shape
 		if !elemStretches(x.Shape, full) {
-			return c.Errorf("input %d has shape %v, which does not stretch to that of input 0, %v", g.operand, x.Shape, full)
+			return c.Errorf("input %d has shape %v, which does not stretch to that of input 0, %v",
+				g.operand, x.Shape, full)
 		}
 		y := c.Out(g.out.slot, x.Shape...)
 		g.terms.out = g.out

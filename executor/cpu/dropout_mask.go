@@ -33,10 +33,12 @@ func keepWords(words []uint32, threshold uint64) {
 // no jumps for a processor to guess wrong.
 func selectScaled[T chunkFloat](y, x []T, keep []uint32, scale T) {
 	if chunkNative[T](graph.Float32) {
-		selectScaled32(executor.Cast[float32](executor.Memory(y)), executor.Cast[float32](executor.Memory(x)), keep, float32(scale))
+		selectScaled32(executor.Cast[float32](executor.Memory(y)), executor.Cast[float32](executor.Memory(x)), keep,
+			float32(scale))
 		return
 	}
-	selectScaled64(executor.Cast[float64](executor.Memory(y)), executor.Cast[float64](executor.Memory(x)), keep, float64(scale))
+	selectScaled64(executor.Cast[float64](executor.Memory(y)), executor.Cast[float64](executor.Memory(x)), keep,
+		float64(scale))
 }
 
 func selectScaled32(y, x []float32, keep []uint32, scale float32) {

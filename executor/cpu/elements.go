@@ -46,7 +46,8 @@ func (k *elementLines) prepare(c *executor.Ctx, i int, data []int, axis int64) e
 	}
 	for j, d := range at.Shape {
 		if j != a && d > data[j] {
-			return c.Errorf("input %d has shape %v, which is longer than the data's %v in axis %d", i, at.Shape, data, j)
+			return c.Errorf("input %d has shape %v, which is longer than the data's %v in axis %d",
+				i, at.Shape, data, j)
 		}
 	}
 	k.dims, k.dataStep, k.steps = k.dims[:0], k.dataStep[:0], k.steps[:0]

@@ -239,7 +239,8 @@ func (k *elemKernel) buffered(lo, hi int) {
 	size, wide := k.out.size, k.out.wide
 	for lo < hi {
 		n := k.step(lo, hi)
-		a, b, c := k.fetch(0, lo, n, &m.b[0], &m.b[4]), k.fetch(1, lo, n, &m.b[1], &m.b[4]), k.fetch(2, lo, n, &m.b[2], &m.b[4])
+		a, b, c := k.fetch(0, lo, n, &m.b[0], &m.b[4]), k.fetch(1, lo, n, &m.b[1], &m.b[4]),
+			k.fetch(2, lo, n, &m.b[2], &m.b[4])
 		dst := k.out.data[lo*size : (lo+n)*size]
 		if k.out.store == nil {
 			k.loop(dst, a, b, c)

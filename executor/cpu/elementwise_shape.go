@@ -66,7 +66,8 @@ func elemEqualShapes(k *elemKernel, c *executor.Ctx) error {
 	for i := range k.in[1:] {
 		in := &k.in[i+1]
 		if !slices.Equal(in.shape, first.shape) {
-			return c.Errorf("input %d has shape %v, wanted that of input %d, %v", in.slot, in.shape, first.slot, first.shape)
+			return c.Errorf("input %d has shape %v, wanted that of input %d, %v", in.slot, in.shape, first.slot,
+				first.shape)
 		}
 	}
 	k.shape = append(k.shape[:0], first.shape...)
@@ -100,11 +101,13 @@ func elemBiasLast(bias int) elemShapeRule {
 			in := &k.in[i]
 			if i == bias {
 				if len(in.shape) != 1 || len(k.shape) == 0 || in.shape[0] != k.shape[len(k.shape)-1] {
-					return c.Errorf("input %d, the bias, has shape %v, wanted a vector as long as the last dim of input %d, %v",
+					return c.Errorf("input %d, the bias, has shape %v, wanted a vector as long as the last dim of "+
+						"input %d, %v",
 						in.slot, in.shape, first.slot, k.shape)
 				}
 			} else if !slices.Equal(in.shape, k.shape) {
-				return c.Errorf("input %d has shape %v, wanted that of input %d, %v", in.slot, in.shape, first.slot, k.shape)
+				return c.Errorf("input %d has shape %v, wanted that of input %d, %v",
+					in.slot, in.shape, first.slot, k.shape)
 			}
 		}
 		return nil

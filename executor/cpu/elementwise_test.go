@@ -76,9 +76,12 @@ func TestLoopers(t *testing.T) {
 		flat bool
 		in   []*executor.Tensor
 	}{
-		{op.Tanh, true, []*executor.Tensor{x}}, {op.Add, true, []*executor.Tensor{x, y}}, {op.Mul, true, []*executor.Tensor{x, s}},
-		{op.Sub, true, []*executor.Tensor{s, x}}, {op.Where, true, []*executor.Tensor{cond, x, s}}, {op.Sum, true, []*executor.Tensor{x, y, s}},
-		{op.Clip, true, []*executor.Tensor{x, s, s}}, {op.GeluGrad, true, []*executor.Tensor{x, y}}, {op.Pow, true, []*executor.Tensor{x, s}},
+		{op.Tanh, true, []*executor.Tensor{x}}, {op.Add, true, []*executor.Tensor{x, y}},
+		{op.Mul, true, []*executor.Tensor{x, s}},
+		{op.Sub, true, []*executor.Tensor{s, x}}, {op.Where, true, []*executor.Tensor{cond, x, s}},
+		{op.Sum, true, []*executor.Tensor{x, y, s}},
+		{op.Clip, true, []*executor.Tensor{x, s, s}}, {op.GeluGrad, true, []*executor.Tensor{x, y}},
+		{op.Pow, true, []*executor.Tensor{x, s}},
 		{op.Add, false, []*executor.Tensor{x, ramp(1001)}}, {op.Add, false, []*executor.Tensor{ramp(3, 1), x}},
 		{op.BiasGelu, false, []*executor.Tensor{x, ramp(1001)}}, {op.Div, false, []*executor.Tensor{ints, ints}},
 	} {
@@ -95,7 +98,8 @@ func TestLoopers(t *testing.T) {
 		}
 		if !c.flat {
 			if n != -1 || parts.heap.calls != 0 {
-				t.Errorf("%s: Begin returned %d and asked for %d outputs, wanted -1 and none", op.Of(c.kind).Name, n, parts.heap.calls)
+				t.Errorf("%s: Begin returned %d and asked for %d outputs, wanted -1 and none",
+					op.Of(c.kind).Name, n, parts.heap.calls)
 			}
 			continue
 		}

@@ -5,9 +5,10 @@ import (
 	"memopt/graph"
 )
 
-// embedNormKernel is ONNX Runtime's EmbedLayerNormalization: s[b,t] = word[ids[b,t]] + position[p] + segment[segments[b,t]],
-// p being t or what input 8 says, and its norm over the last axis. Output 1 counts, for
-// each row of the batch, the mask's elements that are 1; without a mask it is 0. Output 2 is s.
+// embedNormKernel is ONNX Runtime's EmbedLayerNormalization: the sum
+// s[b,t] = word[ids[b,t]] + position[p] + segment[segments[b,t]], where p is t or what input 8
+// says, and its norm over the last axis. Output 1 counts, for each row of the batch, the mask's
+// elements that are 1; without a mask it is 0. Output 2 is s.
 type embedNormKernel[T normElem] struct {
 	epsilon float64
 

@@ -100,7 +100,8 @@ func gemmDims(c *executor.Ctx, transA, transB bool) (m, n, k int, err error) {
 		n, rows = rows, n
 	}
 	if rows != k {
-		return 0, 0, 0, c.Errorf("shapes %v and %v cannot be multiplied: %d columns meet %d rows", a.Shape, b.Shape, k, rows)
+		return 0, 0, 0, c.Errorf("shapes %v and %v cannot be multiplied: %d columns meet %d rows",
+			a.Shape, b.Shape, k, rows)
 	}
 	return m, n, k, nil
 }
@@ -186,7 +187,8 @@ func newIntGemm[T integers](p *executor.Prep, f *gemmActivation) (executor.Kerne
 		return nil, unsupportedTypes(p)
 	}
 	if alpha != float32(int32(alpha)) || beta != float32(int32(beta)) {
-		return nil, p.Unsupported("alpha %v and beta %v are not integers, and input 0 has type %v", alpha, beta, p.DType(0))
+		return nil, p.Unsupported("alpha %v and beta %v are not integers, and input 0 has type %v",
+			alpha, beta, p.DType(0))
 	}
 	return &intGemmKernel[T]{alpha: T(int64(alpha)), beta: T(int64(beta)),
 		transA: p.Node.Int("transA", 0) != 0, transB: p.Node.Int("transB", 0) != 0}, nil

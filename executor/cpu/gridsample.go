@@ -41,7 +41,8 @@ func newGridSample(p *executor.Prep) (executor.Kernel, error) {
 }
 
 func newGridSampleOf[T, G convFloat](p *executor.Prep) (executor.Kernel, error) {
-	k := &gridSample[T, G]{mode: p.Node.Str("mode", "linear"), padding: p.Node.Str("padding_mode", "zeros"), align: p.Node.Int("align_corners", 0) != 0}
+	k := &gridSample[T, G]{mode: p.Node.Str("mode", "linear"), padding: p.Node.Str("padding_mode", "zeros"),
+		align: p.Node.Int("align_corners", 0) != 0}
 	switch k.mode {
 	case "bilinear":
 		k.mode = "linear"
@@ -66,7 +67,8 @@ func (k *gridSample[T, G]) Run(c *executor.Ctx) error {
 	}
 	k.rank = len(spatial)
 	if g := grid.Shape; len(g) != len(x.Shape) || g[0] != n || g[len(g)-1] != k.rank {
-		return c.Errorf("input 1 (grid) has shape %v; with data of shape %v, wanted rank %d, batch %d and last dim %d", g, x.Shape, len(x.Shape), n, k.rank)
+		return c.Errorf("input 1 (grid) has shape %v; with data of shape %v, wanted rank %d, batch %d and last dim %d",
+			g, x.Shape, len(x.Shape), n, k.rank)
 	}
 	k.shape = append(append(k.shape[:0], n, ch), grid.Shape[1:1+k.rank]...)
 	y := c.Out(0, k.shape...)
@@ -120,7 +122,9 @@ func (k *gridSample[T, G]) Range(lo, hi int) {
 }
 
 // combineTaps multiplies the taps of the axes and returns how many elements count.
-func combineTaps[T convFloat](taps *[maxWindowAxes]gridTaps, dims *[maxWindowAxes]int, offset *[64]int, weight *[64]T) int {
+func combineTaps[T convFloat](
+	taps *[maxWindowAxes]gridTaps, dims *[maxWindowAxes]int, offset *[64]int, weight *[64]T,
+) int {
 	m := 0
 	for a := range taps[0].n {
 		for b := range taps[1].n {

@@ -60,7 +60,8 @@ func (k *lossGradKernel[T]) Run(c *executor.Ctx) error {
 		want = len(k.labels)
 	}
 	if k.dyAt >= 0 && c.In(0).Len() != want {
-		return c.Errorf("input 0, the loss's gradient, is %v, wanted %d elements for reduction %q", c.In(0), want, k.reduction)
+		return c.Errorf("input 0, the loss's gradient, is %v, wanted %d elements for reduction %q",
+			c.In(0), want, k.reduction)
 	}
 	k.dy, k.bias = normTensor[T]{}, normTensor[T]{}
 	if k.dyAt >= 0 {

@@ -65,7 +65,8 @@ func (o *lossOperands[T]) read(c *executor.Ctx) error {
 		bad = labels.Shape[i-1] != x.Shape[i]
 	}
 	if bad {
-		return c.Errorf("input %d, the labels, is %v; scores of shape %v want their shape without axis 1", o.labelsAt, labels, x.Shape)
+		return c.Errorf("input %d, the labels, is %v; scores of shape %v want their shape without axis 1",
+			o.labelsAt, labels, x.Shape)
 	}
 	o.n, o.c, o.d = x.Shape[0], x.Shape[1], product(x.Shape[2:])
 	if err := normVector(c, o.weightAt, "weights", o.c); err != nil {

@@ -45,7 +45,8 @@ func (k *byteMatMul[A, B]) set(c *executor.Ctx, a, za, b, zb int) error {
 		k.zeroB = executor.Of[B](t)
 		if t.Len() != 1 {
 			if !perColShape(t.Shape, y.Shape) {
-				return c.Errorf("input %d has shape %v, wanted one number or one per column of %v", zb, t.Shape, y.Shape)
+				return c.Errorf("input %d has shape %v, wanted one number or one per column of %v",
+					zb, t.Shape, y.Shape)
 			}
 			k.perCol = true
 			k.perBatchCols = t.Len() == s.n*product(s.b.dims)

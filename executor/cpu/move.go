@@ -71,7 +71,7 @@ func (m *mover) Copy(c *executor.Ctx, dst []byte, toAt int, src []byte, fromAt i
 	return nil
 }
 
-// arrange sees to it that there is a last axis, and finds planes: where dst runs along the last
+// arrange makes sure that there is a last axis, and finds planes: where dst runs along the last
 // axis and src along another one, that one becomes the last but one.
 func (m *mover) arrange() {
 	m.plane = false

@@ -17,7 +17,8 @@ func moveSize(p *executor.Prep, slots ...int) (int, error) {
 	d := p.DType(slots[0])
 	for _, i := range slots[1:] {
 		if p.DType(i) != d {
-			return 0, p.Errorf("input %d has type %v and input %d has type %v; they must be equal", slots[0], d, i, p.DType(i))
+			return 0, p.Errorf("input %d has type %v and input %d has type %v; they must be equal",
+				slots[0], d, i, p.DType(i))
 		}
 	}
 	if p.Wants(0) && p.Out[0] != d {

@@ -88,10 +88,12 @@ func BenchmarkMove(b *testing.B) {
 		benchMove(b, op.Transpose, 2*4*1024*1024, perm(1, 0), 1, benchFloats(1024, 1024))
 	})
 	b.Run("Copy", func(b *testing.B) {
-		benchMove(b, op.Concat, 2*4*8*256*256, []graph.Attr{kerneltest.Attr("axis", int64(0))}, 1, benchFloats(8, 256, 256))
+		benchMove(b, op.Concat, 2*4*8*256*256, []graph.Attr{kerneltest.Attr("axis", int64(0))}, 1,
+			benchFloats(8, 256, 256))
 	})
 	b.Run("Concat", func(b *testing.B) {
-		benchMove(b, op.Concat, 2*4*8*256*768, axis, 1, benchFloats(8, 256, 256), benchFloats(8, 256, 256), benchFloats(8, 256, 256))
+		benchMove(b, op.Concat, 2*4*8*256*768, axis, 1, benchFloats(8, 256, 256), benchFloats(8, 256, 256),
+			benchFloats(8, 256, 256))
 	})
 	b.Run("Split", func(b *testing.B) {
 		benchMove(b, op.Split, 2*4*8*256*768, axis, 3, benchFloats(8, 256, 768))
@@ -101,10 +103,12 @@ func BenchmarkMove(b *testing.B) {
 	})
 	b.Run("GatherGrad", func(b *testing.B) {
 		shape := executor.NewTensor(graph.Int64, []int{2}, int64(8192), int64(256))
-		benchMove(b, op.GatherGrad, 4*8192*256+3*4*2048*256, nil, 1, shape, benchIndices(2048, 8192), benchFloats(2048, 256))
+		benchMove(b, op.GatherGrad, 4*8192*256+3*4*2048*256, nil, 1, shape, benchIndices(2048, 8192),
+			benchFloats(2048, 256))
 	})
 	b.Run("ScatterElements", func(b *testing.B) {
 		benchMove(b, op.ScatterElements, 2*4*1024*1024, []graph.Attr{kerneltest.Attr("reduction", "add")}, 1,
-			benchFloats(1024, 512), executor.NewTensor(graph.Int64, []int{1024, 512}, make([]int64, 1024*512)...), benchFloats(1024, 512))
+			benchFloats(1024, 512), executor.NewTensor(graph.Int64, []int{1024, 512}, make([]int64, 1024*512)...),
+			benchFloats(1024, 512))
 	})
 }

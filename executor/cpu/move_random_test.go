@@ -16,10 +16,13 @@ import (
 
 // movers lists operators whose kernels read shapes, axes and indices from inputs.
 var movers = []graph.Kind{
-	op.CenterCropPad, op.Compress, op.Concat, op.ConcatTraining, op.ConstantOfShape, op.DepthToSpace, op.DynamicSlice, op.Expand,
+	op.CenterCropPad, op.Compress, op.Concat, op.ConcatTraining, op.ConstantOfShape, op.DepthToSpace,
+	op.DynamicSlice, op.Expand,
 	op.EyeLike, op.FlattenAndUnpad, op.Gather, op.GatherElements, op.GatherElementsGrad, op.GatherGrad, op.GatherND,
-	op.GatherNDGrad, op.OneHot, op.Pad, op.PadAndUnflatten, op.Range, op.Reshape, op.ReverseSequence, op.ScatterElements,
-	op.ScatterND, op.Shape, op.ShrunkenGather, op.Size, op.Slice, op.SliceGrad, op.SpaceToDepth, op.Split, op.SplitTraining,
+	op.GatherNDGrad, op.OneHot, op.Pad, op.PadAndUnflatten, op.Range, op.Reshape, op.ReverseSequence,
+	op.ScatterElements,
+	op.ScatterND, op.Shape, op.ShrunkenGather, op.Size, op.Slice, op.SliceGrad, op.SpaceToDepth, op.Split,
+	op.SplitTraining,
 	op.Squeeze, op.TensorScatter, op.Tile, op.Transpose, op.Trilu, op.Unsqueeze, op.ATen, op.Flatten,
 }
 
@@ -183,9 +186,12 @@ func randomMoveAttrs(r *rand.Rand) []graph.Attr {
 	}
 	all := []graph.Attr{
 		kerneltest.Attr("axis", int64(r.IntN(7)-3)), kerneltest.Attr("axes", ints()), kerneltest.Attr("perm", ints()),
-		kerneltest.Attr("starts", ints()), kerneltest.Attr("ends", ints()), kerneltest.Attr("split", ints()), kerneltest.Attr("pads", ints()),
-		kerneltest.Attr("blocksize", int64(r.IntN(4))), kerneltest.Attr("batch_dims", int64(r.IntN(3))), kerneltest.Attr("k", int64(r.IntN(9)-4)),
-		kerneltest.Attr("mode", []string{"constant", "edge", "reflect", "wrap", "linear", "circular", "DCR", "CRD"}[r.IntN(8)]),
+		kerneltest.Attr("starts", ints()), kerneltest.Attr("ends", ints()), kerneltest.Attr("split", ints()),
+		kerneltest.Attr("pads", ints()),
+		kerneltest.Attr("blocksize", int64(r.IntN(4))), kerneltest.Attr("batch_dims", int64(r.IntN(3))),
+		kerneltest.Attr("k", int64(r.IntN(9)-4)),
+		kerneltest.Attr("mode",
+			[]string{"constant", "edge", "reflect", "wrap", "linear", "circular", "DCR", "CRD"}[r.IntN(8)]),
 		kerneltest.Attr("reduction", []string{"none", "add", "mul", "max"}[r.IntN(4)]),
 		kerneltest.Attr("operator", []string{"embedding", "embedding_backward"}[r.IntN(2)]),
 	}

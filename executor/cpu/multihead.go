@@ -166,7 +166,8 @@ func (k *multiHeadKernel[T]) Workspace(in, _ [][]int) int {
 // Run computes the output.
 func (k *multiHeadKernel[T]) Run(c *executor.Ctx) (err error) {
 	a := &k.core
-	if k.freshSeq, err = ReadMultiHead(&a.AttentionSizes, c.Shape(0), c.Shape(1), c.Shape(2), c.Shape(6), c.Shape(7)); err != nil {
+	if k.freshSeq, err = ReadMultiHead(&a.AttentionSizes, c.Shape(0), c.Shape(1), c.Shape(2), c.Shape(6),
+		c.Shape(7)); err != nil {
 		return err
 	}
 	if err := k.setPadding(c.In(4), false); err != nil {
@@ -185,7 +186,8 @@ func (k *multiHeadKernel[T]) Run(c *executor.Ctx) (err error) {
 	}
 	a.k = k.present(c, 1, 6, a.k, a.Size)
 	a.v = k.present(c, 2, 7, a.v, a.SizeV)
-	a.y = attentionHeads[T]{executor.Of[T](c.Out(0, a.Batch, a.SeqQ, a.HeadsQ*a.SizeV)), PackedHeads(a.SeqQ, a.HeadsQ, a.SizeV)}
+	a.y = attentionHeads[T]{executor.Of[T](c.Out(0, a.Batch, a.SeqQ, a.HeadsQ*a.SizeV)),
+		PackedHeads(a.SeqQ, a.HeadsQ, a.SizeV)}
 	a.compute(c)
 	return nil
 }
@@ -204,17 +206,22 @@ func (k *multiHeadKernel[T]) views(c *executor.Ctx) {
 	key := executor.Of[T](c.In(1))
 	switch c.In(1).Rank() {
 	case 5:
-		a.k, a.v = attentionHeads[T]{key, HeadsOfSeveral(fresh, n, 2, 0, a.Size)}, attentionHeads[T]{key, HeadsOfSeveral(fresh, n, 2, 1, a.Size)}
+		a.k, a.v = attentionHeads[T]{key, HeadsOfSeveral(fresh, n, 2, 0, a.Size)},
+			attentionHeads[T]{key, HeadsOfSeveral(fresh, n, 2, 1, a.Size)}
 	case 4:
-		a.k, a.v = attentionHeads[T]{key, SeparateHeads(fresh, n, a.Size)}, attentionHeads[T]{executor.Of[T](c.In(2)), SeparateHeads(fresh, n, a.SizeV)}
+		a.k, a.v = attentionHeads[T]{key, SeparateHeads(fresh, n, a.Size)}, attentionHeads[T]{executor.Of[T](c.In(2)),
+			SeparateHeads(fresh, n, a.SizeV)}
 	default:
-		a.k, a.v = attentionHeads[T]{key, PackedHeads(fresh, n, a.Size)}, attentionHeads[T]{executor.Of[T](c.In(2)), PackedHeads(fresh, n, a.SizeV)}
+		a.k, a.v = attentionHeads[T]{key, PackedHeads(fresh, n, a.Size)}, attentionHeads[T]{executor.Of[T](c.In(2)),
+			PackedHeads(fresh, n, a.SizeV)}
 	}
 }
 
 // present returns the keys or values from the first of the cache to the last, and writes them to
 // output out if it is wanted.
-func (k *multiHeadKernel[T]) present(c *executor.Ctx, out, past int, fresh attentionHeads[T], size int) attentionHeads[T] {
+func (k *multiHeadKernel[T]) present(
+	c *executor.Ctx, out, past int, fresh attentionHeads[T], size int,
+) attentionHeads[T] {
 	a := &k.core
 	if a.Past == 0 && !c.Wants(out) {
 		return fresh

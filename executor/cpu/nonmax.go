@@ -79,7 +79,8 @@ func (k *nonMax) begin(c *executor.Ctx) error {
 		return c.Errorf("input 0 (boxes) has shape %v, wanted [batch, boxes, 4]", boxes.Shape)
 	}
 	if scores.Rank() != 3 || scores.Shape[0] != boxes.Shape[0] || scores.Shape[2] != boxes.Shape[1] {
-		return c.Errorf("input 1 (scores) has shape %v, wanted [%d, classes, %d]", scores.Shape, boxes.Shape[0], boxes.Shape[1])
+		return c.Errorf("input 1 (scores) has shape %v, wanted [%d, classes, %d]", scores.Shape, boxes.Shape[0],
+			boxes.Shape[1])
 	}
 	for i := 2; i < 5; i++ {
 		if t := c.In(i); t != nil && t.Len() != 1 {

@@ -61,7 +61,8 @@ func normInput(d graph.DType, shape ...int) *executor.Tensor {
 // runNorm measures a kernel; bytes per second count inputs and outputs once.
 func runNorm(b *testing.B, k graph.Kind, outs []graph.DType, attrs []graph.Attr, in ...*executor.Tensor) {
 	info := op.Of(k)
-	p := &executor.Prep{Node: &graph.Node{Op: info.Name, Kind: k, Attrs: attrs}, Label: info.Name, Info: info, Version: info.SinceVersion(1 << 30)}
+	p := &executor.Prep{Node: &graph.Node{Op: info.Name, Kind: k, Attrs: attrs}, Label: info.Name, Info: info,
+		Version: info.SinceVersion(1 << 30)}
 	total := 0
 	for _, t := range in {
 		p.In = append(p.In, t.DType)
@@ -116,7 +117,8 @@ func BenchmarkNorms(b *testing.B) {
 	run("half column sums", op.ReduceSum, halves, nil, normInput(graph.Float16, 2048, 1024), axesInput(0))
 	run("row maxima", op.ReduceMax, one, nil, f(2048, 1024), axesInput(1))
 	run("ArgMax", op.ArgMax, places, intAttr("axis", 1), f(2048, 1024))
-	run("TopK", op.TopK, append(one[:1:1], places...), nil, f(512, 4096), executor.NewTensor[int64](graph.Int64, []int{1}, 16))
+	run("TopK", op.TopK, append(one[:1:1], places...), nil, f(512, 4096),
+		executor.NewTensor[int64](graph.Int64, []int{1}, 16))
 	scores := f(8*4*256, 256)
 	run("Softmax", op.Softmax, one, nil, scores)
 	run("half Softmax", op.Softmax, halves, nil, normInput(graph.Float16, 8*4*256, 256))

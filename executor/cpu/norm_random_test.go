@@ -13,15 +13,21 @@ import (
 )
 
 // normKinds are the operators of two families.
-var normKinds = []graph.Kind{op.ArgMax, op.ArgMin, op.BroadcastGradientArgs, op.CumSum, op.NonZero, op.ReduceAllL2, op.ReduceL1,
-	op.ReduceL2, op.ReduceLogSum, op.ReduceLogSumExp, op.ReduceMax, op.ReduceMean, op.ReduceMin, op.ReduceProd, op.ReduceSum,
+var normKinds = []graph.Kind{op.ArgMax, op.ArgMin, op.BroadcastGradientArgs, op.CumSum, op.NonZero, op.ReduceAllL2,
+	op.ReduceL1,
+	op.ReduceL2, op.ReduceLogSum, op.ReduceLogSumExp, op.ReduceMax, op.ReduceMean, op.ReduceMin, op.ReduceProd,
+	op.ReduceSum,
 	op.ReduceSumSquare, op.ReduceSumTraining, op.TopK, op.Unique, op.BatchNormInternal, op.BatchNormalization,
-	op.BatchNormalizationGrad, op.BiasSoftmax, op.EmbedLayerNormalization, op.GroupNorm, op.GroupNormalization, op.Hardmax,
-	op.InstanceNormalization, op.InvertibleLayerNormalizationGrad, op.LRN, op.LayerNormalization, op.LayerNormalizationGrad,
+	op.BatchNormalizationGrad, op.BiasSoftmax, op.EmbedLayerNormalization, op.GroupNorm,
+	op.GroupNormalization, op.Hardmax,
+	op.InstanceNormalization, op.InvertibleLayerNormalizationGrad, op.LRN, op.LayerNormalization,
+	op.LayerNormalizationGrad,
 	op.LogSoftmax, op.LogSoftmaxGrad, op.LogSoftmaxGrad13, op.LpNormalization, op.MeanVarianceNormalization,
-	op.NegativeLogLikelihoodLoss, op.RMSNormalization, op.SimplifiedLayerNormalization, op.SimplifiedLayerNormalizationGrad,
+	op.NegativeLogLikelihoodLoss, op.RMSNormalization, op.SimplifiedLayerNormalization,
+	op.SimplifiedLayerNormalizationGrad,
 	op.SkipLayerNormalization, op.SkipSimplifiedLayerNormalization, op.Softmax, op.SoftmaxCrossEntropyLoss,
-	op.SoftmaxCrossEntropyLossGrad, op.SoftmaxCrossEntropyLossInternal, op.SoftmaxCrossEntropyLossInternalGrad, op.SoftmaxGrad, op.SoftmaxGrad13}
+	op.SoftmaxCrossEntropyLossGrad, op.SoftmaxCrossEntropyLossInternal, op.SoftmaxCrossEntropyLossInternalGrad,
+	op.SoftmaxGrad, op.SoftmaxGrad13}
 
 // TestNormsRandomOperands gives kernels operands of random shapes and types: most are wrong, and an
 // error is all that may come of it.
@@ -56,7 +62,8 @@ func randomNorm(t *testing.T, r *rand.Rand, pool *executor.Pool, k graph.Kind, a
 	info := op.Of(k)
 	n := &graph.Node{Op: info.Name, Domain: info.Domain, Kind: k}
 	p := &executor.Prep{Node: n, Label: info.Name, Info: info, Version: info.Since[r.IntN(len(info.Since))], Threads: 1}
-	for _, name := range []string{"axis", "keepdims", "training_mode", "k", "groups", "num_groups", "size", "p", "activation", "spatial", "ignore_index"} {
+	for _, name := range []string{"axis", "keepdims", "training_mode", "k", "groups", "num_groups", "size", "p",
+		"activation", "spatial", "ignore_index"} {
 		if r.IntN(2) == 0 {
 			n.SetAttr(name, int64(r.IntN(6)-2))
 		}
@@ -98,7 +105,8 @@ func randomNorm(t *testing.T, r *rand.Rand, pool *executor.Pool, k graph.Kind, a
 	out := make([]*executor.Tensor, max(info.Outputs.Min, 1))
 	for i := range out {
 		e := d
-		if k == op.ArgMax || k == op.ArgMin || k == op.NonZero || k == op.BroadcastGradientArgs || (k == op.TopK || k == op.Unique) && i > 0 {
+		if k == op.ArgMax || k == op.ArgMin || k == op.NonZero || k == op.BroadcastGradientArgs ||
+			(k == op.TopK || k == op.Unique) && i > 0 {
 			e = graph.Int64
 		} else if k == op.EmbedLayerNormalization && i == 1 {
 			e = graph.Int32

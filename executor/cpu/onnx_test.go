@@ -30,7 +30,8 @@ const knownFile = "testdata/conformance.txt"
 
 // excluded are the cases of things that a tensor executor for training has no use for, by a part of
 // their names.
-var excluded = []string{"sequence", "optional", "_opt", "_seq", "STRING", "strnorm", "tfidf", "quantize", "qlinear", "integer"}
+var excluded = []string{"sequence", "optional", "_opt", "_seq", "STRING", "strnorm", "tfidf", "quantize",
+	"qlinear", "integer"}
 
 // TestNodes runs ONNX's conformance models: at least 90 % of those that are not excluded pass, none
 // crashes, and the list of the others is up to date. ONNX_CASES=softmax,gemm runs only the cases
@@ -61,7 +62,8 @@ func TestNodes(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("%d of %d cases pass; of the %d that are not about sequences, optionals, strings or quantization, %d pass", passed, passed+len(known), counted, countedPassed)
+	t.Logf("%d of %d cases pass; of the %d that are not about sequences, optionals, strings or quantization, %d pass",
+		passed, passed+len(known), counted, countedPassed)
 	if words != "" {
 		t.Log(strings.Join(known, "\n"))
 		return
@@ -120,7 +122,9 @@ func checkKnown(t *testing.T, known []string) {
 	}
 	want, err := os.ReadFile(knownFile)
 	require.NoError(t, err)
-	require.Equal(t, string(want), text, "%s is out of date: UPDATE_CONFORMANCE=1 go test ./executor/cpu -run TestNodes writes it; look at the difference first", knownFile)
+	require.Equal(t, string(want), text,
+		"%s is out of date: UPDATE_CONFORMANCE=1 go test ./executor/cpu -run TestNodes writes it; look at the "+
+			"difference first", knownFile)
 }
 
 func containsAny(name string, words []string) bool {
@@ -142,7 +146,8 @@ func runNode(dir string) (err error) {
 	defer closer.Close()
 	var types *op.Result
 	infer := func(m *graph.Model) (bool, error) { types, err = op.Infer(m); return false, err }
-	if err := graph.RunPasses(m, graph.Pass{Name: "inline", Run: graph.InlineFunctions}, graph.Pass{Name: "infer", Run: infer}); err != nil {
+	if err := graph.RunPasses(m, graph.Pass{Name: "inline", Run: graph.InlineFunctions},
+		graph.Pass{Name: "infer", Run: infer}); err != nil {
 		return err
 	}
 	set, err := dataset.LoadDir(filepath.Join(dir, "test_data_set_0"), m.Graph, nil)

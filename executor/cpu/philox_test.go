@@ -10,8 +10,10 @@ import (
 func TestPhiloxKnownAnswers(t *testing.T) {
 	for _, v := range [][10]uint32{
 		{0, 0, 0, 0, 0, 0, 0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8},
-		{0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff, 0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd},
-		{0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344, 0xa4093822, 0x299f31d0, 0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1},
+		{0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff, 0x408f276d, 0x41c83b0e, 0xa20bc7c6,
+			0x6d5451fd},
+		{0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344, 0xa4093822, 0x299f31d0, 0xd16cfe09, 0x94fdcceb, 0x5001e420,
+			0x24126ea1},
 	} {
 		w0, w1, w2, w3 := philox(v[0], v[1], v[2], v[3], v[4], v[5])
 		if got, want := [4]uint32{w0, w1, w2, w3}, [4]uint32(v[6:]); got != want {
@@ -59,7 +61,8 @@ func TestPhiloxWide(t *testing.T) {
 		t.Skip("this processor has no AVX2: there is no assembly to compare with; any x86-64 processor since 2013 has it")
 	}
 	defer func() { philoxWide = true }()
-	for _, s := range []philoxStream{newPhiloxStream(3, 0, 0), newPhiloxStream(1<<63, 1<<32-1, 1), {1<<32 - 1, 1<<32 - 1, 1<<32 - 1, 1<<32 - 1}} {
+	for _, s := range []philoxStream{newPhiloxStream(3, 0, 0), newPhiloxStream(1<<63, 1<<32-1, 1),
+		{1<<32 - 1, 1<<32 - 1, 1<<32 - 1, 1<<32 - 1}} {
 		for _, first := range []int{0, 1, 4, 4*(1<<32) - 12, 1 << 60} {
 			for _, n := range []int{0, 31, 32, 33, 64, 100, 1000} {
 				wide, plain := make([]uint32, n+1), make([]uint32, n+1)

@@ -89,7 +89,8 @@ func (k *maxPoolGradKernel[T]) Run(c *executor.Ctx) error {
 	k.bad.Store(0)
 	c.Parallel(n*ch, 1+1<<14/max(1, k.in), k)
 	if at := k.bad.Load(); at > 0 {
-		return c.Errorf("input 1 has index %d at element %d, which is not in that element's plane of %d elements", k.index[at-1], at-1, k.in)
+		return c.Errorf("input 1 has index %d at element %d, which is not in that element's plane of %d elements",
+			k.index[at-1], at-1, k.in)
 	}
 	return nil
 }
@@ -149,7 +150,8 @@ func (k *maxPoolGradKernel[T]) candidates(i, out int) []int {
 	}
 	var multiples, others []int
 	for in := max(1, exact-s+1); in <= most; in++ {
-		one := slidingWindow{rank: 1, stride: [...]int{1, 1, s}, dilation: [...]int{1, 1, w.dilation[i]}, kernel: [...]int{1, 1, w.kernel[i]}}
+		one := slidingWindow{rank: 1, stride: [...]int{1, 1, s}, dilation: [...]int{1, 1, w.dilation[i]},
+			kernel: [...]int{1, 1, w.kernel[i]}}
 		one.in[2], one.begin[2], one.finish[2] = in, w.begin[i], w.finish[i]
 		if k.attrs.slide(&one) != nil || one.out[2] != out {
 			continue

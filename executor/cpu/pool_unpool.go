@@ -97,12 +97,14 @@ func (k *maxUnpoolKernel) stated(c *executor.Ctx, rank int) error {
 	}
 	want := executor.Of[int64](t)
 	if len(want) != rank+2 || want[0] != int64(k.shape[0]) || want[1] != int64(k.shape[1]) {
-		return c.Errorf("input 2 (output_shape) is %v, wanted batch %d, channels %d and %d spatial sizes", want, k.shape[0], k.shape[1], rank)
+		return c.Errorf("input 2 (output_shape) is %v, wanted batch %d, channels %d and %d spatial sizes",
+			want, k.shape[0], k.shape[1], rank)
 	}
 	off := maxWindowAxes - rank
 	for i := range rank {
 		if want[2+i] < int64(k.own[off+i]) || want[2+i] > 1<<40 {
-			return c.Errorf("input 2 (output_shape) is %v, wanted at least %d on spatial axis %d", want, k.own[off+i], i)
+			return c.Errorf("input 2 (output_shape) is %v, wanted at least %d on spatial axis %d",
+				want, k.own[off+i], i)
 		}
 		k.full[off+i] = int(want[2+i])
 		k.shape[2+i] = int(want[2+i])

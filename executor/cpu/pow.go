@@ -17,7 +17,8 @@ import (
 // https://onnx.ai/onnx/operators/onnx__Pow.html
 func newPow(p *executor.Prep) (executor.Kernel, error) {
 	if p.Version < 7 {
-		return nil, p.Unsupported("schema version %d stretches operands by attributes; from 7 on there is a kernel", p.Version)
+		return nil, p.Unsupported("schema version %d stretches operands by attributes; from 7 on there is a kernel",
+			p.Version)
 	}
 	base, exponent := p.DType(0), p.DType(1)
 	if !elemCastable(exponent) || exponent == graph.Bool {

@@ -9,7 +9,8 @@ import (
 // https://onnx.ai/onnx/operators/onnx__PRelu.html
 func newPRelu(p *executor.Prep) (executor.Kernel, error) {
 	if p.Version < 7 {
-		return nil, p.Unsupported("schema version %d stretches slopes otherwise; from 7 on there is a kernel", p.Version)
+		return nil, p.Unsupported("schema version %d stretches slopes otherwise; from 7 on there is a kernel",
+			p.Version)
 	}
 	if err := elemSameTypes(p); err != nil {
 		return nil, err

@@ -98,7 +98,8 @@ func (q *quantScales) blocked(c *executor.Ctx, x []int, axis, inner int) error {
 			want = blocks
 		}
 		if s.Rank() != len(x) || s.Shape[i] != want {
-			return c.Errorf("the scale is %v: block_size %d on axis %d of shape %v wants another shape", s, q.block, axis, x)
+			return c.Errorf("the scale is %v: block_size %d on axis %d of shape %v wants another shape",
+				s, q.block, axis, x)
 		}
 	}
 	if inner == 1 {

@@ -86,7 +86,8 @@ func (r *reduceColumns[A]) Range(lo, hi int) {
 		out, column := tile/k.tiles, tile%k.tiles*reduceBlock
 		n := min(p.inner-column, reduceBlock)
 		at := out*p.inner + column
-		k.foldColumns(acc[:n], sub[:n], buf[:], wide[:], p.kept(out)+column, at, chunk*k.chunk, min((chunk+1)*k.chunk, k.pieces))
+		k.foldColumns(acc[:n], sub[:n], buf[:], wide[:], p.kept(out)+column, at, chunk*k.chunk,
+			min((chunk+1)*k.chunk, k.pieces))
 		if k.chunks > 1 {
 			copy(k.part[chunk*p.outs*p.inner+at:], acc[:n])
 		} else {

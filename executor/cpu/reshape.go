@@ -24,7 +24,9 @@ type viewKernel struct {
 	named []bool
 }
 
-func newView(dims func(*viewKernel, *executor.Ctx, *executor.Tensor) error) func(*executor.Prep) (executor.Kernel, error) {
+func newView(
+	dims func(*viewKernel, *executor.Ctx, *executor.Tensor) error,
+) func(*executor.Prep) (executor.Kernel, error) {
 	return func(p *executor.Prep) (executor.Kernel, error) { return &viewKernel{p: p, dims: dims}, nil }
 }
 
@@ -98,7 +100,8 @@ func (k *viewKernel) reshape(c *executor.Ctx, x *executor.Tensor) error {
 		return nil
 	}
 	if free >= 0 || rest != n {
-		return c.Errorf("the wanted shape %v does not hold the %d elements of input 0, which has shape %v", k.shape, n, x.Shape)
+		return c.Errorf("the wanted shape %v does not hold the %d elements of input 0, which has shape %v",
+			k.shape, n, x.Shape)
 	}
 	return nil
 }
@@ -129,7 +132,8 @@ func (k *viewKernel) squeeze(c *executor.Ctx, x *executor.Tensor) error {
 	}
 	for i, d := range x.Shape {
 		if given && k.named[i] && d != 1 {
-			return c.Errorf("axis %d of input 0, which has shape %v, cannot be squeezed: its length is not 1", i, x.Shape)
+			return c.Errorf("axis %d of input 0, which has shape %v, cannot be squeezed: its length is not 1",
+				i, x.Shape)
 		}
 		if given && !k.named[i] || d != 1 {
 			k.shape = append(k.shape, d)

@@ -58,14 +58,17 @@ func newResizeSpec(p *executor.Prep) (r resizeSpec, err error) {
 	default:
 		return r, p.Errorf("attribute mode is %q, wanted nearest, linear or cubic", r.mode)
 	}
-	if !isOneOf(r.coordinates, "half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric", "tf_crop_and_resize", "tf_half_pixel_for_nn") {
+	if !isOneOf(r.coordinates, "half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners",
+		"asymmetric", "tf_crop_and_resize", "tf_half_pixel_for_nn") {
 		return r, p.Errorf("attribute coordinate_transformation_mode is %q, which is not one of ONNX's", r.coordinates)
 	}
 	if !isOneOf(r.nearest, "round_prefer_floor", "round_prefer_ceil", "floor", "ceil", "simple") {
-		return r, p.Errorf("attribute nearest_mode is %q, wanted round_prefer_floor, round_prefer_ceil, floor or ceil", r.nearest)
+		return r, p.Errorf("attribute nearest_mode is %q, wanted round_prefer_floor, round_prefer_ceil, floor or ceil",
+			r.nearest)
 	}
 	if !isOneOf(r.policy, "stretch", "not_larger", "not_smaller") {
-		return r, p.Errorf("attribute keep_aspect_ratio_policy is %q, wanted stretch, not_larger or not_smaller", r.policy)
+		return r, p.Errorf("attribute keep_aspect_ratio_policy is %q, wanted stretch, not_larger or not_smaller",
+			r.policy)
 	}
 	return r, nil
 }

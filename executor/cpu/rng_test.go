@@ -33,8 +33,9 @@ type draws struct {
 func (d draws) run(t *testing.T, step uint64) []*executor.Tensor {
 	t.Helper()
 	info := op.Of(d.kind)
-	p := &executor.Prep{Node: &graph.Node{Op: info.Name, Kind: d.kind, Attrs: d.attrs}, Label: info.Name, Info: info, Version: info.SinceVersion(1 << 30),
-		Out: d.out, Seed: d.seed, Threads: max(d.threads, 1)}
+	p := &executor.Prep{Node: &graph.Node{Op: info.Name, Kind: d.kind, Attrs: d.attrs}, Label: info.Name, Info: info,
+		Version: info.SinceVersion(1 << 30),
+		Out:     d.out, Seed: d.seed, Threads: max(d.threads, 1)}
 	for _, x := range d.in {
 		p.In = append(p.In, x.DType)
 	}
@@ -56,7 +57,8 @@ func (d draws) run(t *testing.T, step uint64) []*executor.Tensor {
 func dropout(n int, d graph.DType, ratio float32, attrs ...graph.Attr) draws {
 	x := &executor.Tensor{DType: d, Shape: []int{n}, Data: make([]byte, (n*d.Bits()/8+7)&^7)[:n*d.Bits()/8]}
 	return draws{kind: op.Dropout, attrs: attrs, out: []graph.DType{d, graph.Bool},
-		in: []*executor.Tensor{x, executor.NewTensor(graph.Float32, []int{}, ratio), executor.NewTensor[uint8](graph.Bool, []int{}, 1)}}
+		in: []*executor.Tensor{x, executor.NewTensor(graph.Float32, []int{}, ratio),
+			executor.NewTensor[uint8](graph.Bool, []int{}, 1)}}
 }
 
 func seedAttr(seed int64) graph.Attr { return graph.Attr{Name: "seed", Value: seed} }
@@ -128,7 +130,8 @@ func TestStepsAndSeedsDrawAnew(t *testing.T) {
 		d.seed = seed
 		return d.run(t, 0)[1].Data
 	}
-	masks := [][]byte{other(1, 0), other(1, 1), other(1, 2), other(1, 1<<32), other(2, 0), other(1<<32+1, 0), session(10), session(11)}
+	masks := [][]byte{other(1, 0), other(1, 1), other(1, 2), other(1, 1<<32), other(2, 0), other(1<<32+1, 0),
+		session(10), session(11)}
 	for i, a := range masks {
 		for _, b := range masks[:i] {
 			alike := 0
@@ -144,7 +147,10 @@ func TestStepsAndSeedsDrawAnew(t *testing.T) {
 func TestDistributions(t *testing.T) {
 	const n = 1 << 18
 	draw := func(k graph.Kind, attrs ...graph.Attr) []float64 {
-		d := draws{kind: k, attrs: append(attrs, graph.Attr{Name: "shape", Value: []int64{n}}), out: []graph.DType{graph.Float64}, seed: 3}
+		d := draws{
+			kind: k, attrs: append(attrs, graph.Attr{Name: "shape", Value: []int64{n}}),
+			out: []graph.DType{graph.Float64}, seed: 3,
+		}
 		return executor.Of[float64](d.run(t, 0)[0])
 	}
 	moments := func(v []float64) (mean, variance float64) {
@@ -185,7 +191,10 @@ func TestDistributions(t *testing.T) {
 	within(t, tail, n, 0.025, "above 1.96")
 	assert.InDelta(t, 0, pairs, 5*math.Sqrt(2.0/n), "correlation of pairs")
 	x := executor.NewTensor[float32](graph.Float32, []int{1, 3}, 0, float32(math.Log(2)), float32(math.Log(5)))
-	m := draws{kind: op.Multinomial, attrs: []graph.Attr{{Name: "sample_size", Value: int64(n)}}, in: []*executor.Tensor{x}, out: []graph.DType{graph.Int32}}
+	m := draws{
+		kind: op.Multinomial, attrs: []graph.Attr{{Name: "sample_size", Value: int64(n)}}, in: []*executor.Tensor{x},
+		out: []graph.DType{graph.Int32},
+	}
 	var count [3]int
 	for _, c := range executor.Of[int32](m.run(t, 0)[0]) {
 		count[c]++

@@ -91,8 +91,9 @@ func makeRecurrence[T chunkFloat](p *executor.Prep, gates int) (executor.Kernel,
 	if p.Version < 7 {
 		return nil, p.Unsupported("no kernel below operator set 7")
 	}
-	k := &rnnKernel[T]{kind: n.Kind, gates: gates, clip: T(n.Float("clip", 0)), hiddenAttr: int(n.Int("hidden_size", 0)),
-		couple: n.Int("input_forget", 0) != 0, linear: n.Int("linear_before_reset", 0) != 0,
+	k := &rnnKernel[T]{kind: n.Kind, gates: gates, clip: T(n.Float("clip", 0)),
+		hiddenAttr: int(n.Int("hidden_size", 0)),
+		couple:     n.Int("input_forget", 0) != 0, linear: n.Int("linear_before_reset", 0) != 0,
 		batchFirst: p.Version >= 14 && n.Int("layout", 0) == 1}
 	if l := n.Int("layout", 0); p.Version >= 14 && l != 0 && l != 1 {
 		return nil, p.Errorf("attribute layout is %d, wanted 0 or 1", l)
@@ -126,7 +127,8 @@ func (k *rnnKernel[T]) Workspace(in, out [][]int) int {
 	if k.batchFirst {
 		batch = in[0][0]
 	}
-	return executor.RoundUp(size*in[0][0]*in[0][1]*gates) + 3*executor.RoundUp(size*batch*hidden) + executor.RoundUp(size*gates)
+	return executor.RoundUp(size*in[0][0]*in[0][1]*gates) + 3*executor.RoundUp(size*batch*hidden) +
+		executor.RoundUp(size*gates)
 }
 
 // Run checks the operands and runs the directions.

@@ -46,7 +46,9 @@ var rnnFunctions = []rnnFunction{
 		return x
 	}},
 	{name: "ScaledTanh", params: 2, alpha: 1, beta: 1, f: func(x, a, b float64) float64 { return a * math.Tanh(b*x) }},
-	{name: "HardSigmoid", params: 2, alpha: 0.2, beta: 0.5, f: func(x, a, b float64) float64 { return min(max(a*x+b, 0), 1) }},
+	{name: "HardSigmoid", params: 2, alpha: 0.2, beta: 0.5, f: func(x, a, b float64) float64 {
+		return min(max(a*x+b, 0), 1)
+	}},
 	{name: "Elu", params: 1, alpha: 1, f: func(x, a, _ float64) float64 {
 		if x < 0 {
 			return a * math.Expm1(x)
@@ -63,7 +65,9 @@ var rnnFunctions = []rnnFunction{
 // rnnActivations reads the attributes activations, activation_alpha and activation_beta. The
 // functions that have a parameter take the values of a list in their order.
 func rnnActivations(p *executor.Prep, directions []rnnDirection) error {
-	names := map[graph.Kind][]string{op.RNN: {"Tanh"}, op.GRU: {"Sigmoid", "Tanh"}, op.LSTM: {"Sigmoid", "Tanh", "Tanh"}}[p.Node.Kind]
+	names := map[graph.Kind][]string{
+		op.RNN: {"Tanh"}, op.GRU: {"Sigmoid", "Tanh"}, op.LSTM: {"Sigmoid", "Tanh", "Tanh"},
+	}[p.Node.Kind]
 	each := len(names)
 	given := p.Node.StrList("activations", nil)
 	if len(given) > 0 && len(given) != each*len(directions) {

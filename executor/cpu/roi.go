@@ -82,10 +82,12 @@ func newRoiAlignOf[T convFloat](p *executor.Prep) (executor.Kernel, error) {
 		coordinates = n.Str("coordinate_transformation_mode", "half_pixel")
 	}
 	if h < 1 || w < 1 || h > windowBound || w > windowBound || ratio < 0 || ratio > roiBound {
-		return nil, p.Errorf("output_height is %d, output_width %d and sampling_ratio %d, wanted at least 1, 1 and 0", h, w, ratio)
+		return nil, p.Errorf("output_height is %d, output_width %d and sampling_ratio %d, wanted at least 1, 1 and 0",
+			h, w, ratio)
 	}
 	if !isOneOf(mode, "avg", "max") || !isOneOf(coordinates, "half_pixel", "output_half_pixel") {
-		return nil, p.Errorf("mode is %q and coordinate_transformation_mode %q; wanted avg or max, half_pixel or output_half_pixel", mode, coordinates)
+		return nil, p.Errorf("mode is %q and coordinate_transformation_mode %q; wanted avg or max, half_pixel or "+
+			"output_half_pixel", mode, coordinates)
 	}
 	k := &roiAlign[T]{max: mode == "max", ratio: int(ratio)}
 	k.height, k.width, k.scale = int(h), int(w), float64(n.Float("spatial_scale", 1))

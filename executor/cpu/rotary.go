@@ -50,7 +50,8 @@ func NewRotaryGeometry(p *executor.Prep, ms bool) (g RotaryGeometry, err error) 
 	}
 	g.headsAttr, g.dimAttr = int(p.Node.Int("num_heads", 0)), int(p.Node.Int("rotary_embedding_dim", 0))
 	if g.headsAttr < 0 || g.dimAttr < 0 || g.dimAttr%2 != 0 {
-		return g, p.Errorf("attributes num_heads and rotary_embedding_dim are %d and %d, wanted none below 0 and the second even", g.headsAttr, g.dimAttr)
+		return g, p.Errorf("attributes num_heads and rotary_embedding_dim are %d and %d, wanted none below 0 and "+
+			"the second even", g.headsAttr, g.dimAttr)
 	}
 	return g, nil
 }
@@ -75,7 +76,8 @@ func (g *RotaryGeometry) sizes(c *executor.Ctx, x []int) error {
 		// The angles say how long a head is.
 		cos := c.In(g.CosAt).Shape
 		if len(cos) != 2 || cos[1] == 0 || x[2]%(2*cos[1]) != 0 {
-			return c.Errorf("input 0 has shape %v and input %d %v; wanted heads of twice the second dim of the latter", x, g.CosAt, cos)
+			return c.Errorf("input 0 has shape %v and input %d %v; wanted heads of twice the second dim of the latter",
+				x, g.CosAt, cos)
 		}
 		g.Seq, g.Size = x[1], 2*cos[1]
 		g.Heads = x[2] / g.Size
@@ -89,7 +91,8 @@ func (g *RotaryGeometry) sizes(c *executor.Ctx, x []int) error {
 		g.Dim = g.Size
 	}
 	if g.Dim > g.Size || g.Dim%2 != 0 {
-		return c.Errorf("heads have %d elements, wanted an even number and not fewer than the %d to be turned", g.Size, g.Dim)
+		return c.Errorf("heads have %d elements, wanted an even number and not fewer than the %d to be turned",
+			g.Size, g.Dim)
 	}
 	return nil
 }
@@ -101,12 +104,14 @@ func (g *RotaryGeometry) angles(c *executor.Ctx, batch int) error {
 	half := g.Dim / 2
 	s := cos.Shape
 	if len(s) != sin.Rank() || !equalDims(s, sin.Shape) || len(s) == 0 || s[len(s)-1] != half {
-		return c.Errorf("inputs %d and %d have shapes %v and %v, wanted the same with %d in the last dim", g.CosAt, g.CosAt+1, s, sin.Shape, half)
+		return c.Errorf("inputs %d and %d have shapes %v and %v, wanted the same with %d in the last dim",
+			g.CosAt, g.CosAt+1, s, sin.Shape, half)
 	}
 	g.Positions, g.First = nil, 0
 	if pos == nil {
 		if len(s) != 3 || s[0] != batch && s[0] != 1 || s[1] != g.Seq {
-			return c.Errorf("input %d has shape %v, wanted [%d %d %d], as there are no positions", g.CosAt, s, batch, g.Seq, half)
+			return c.Errorf("input %d has shape %v, wanted [%d %d %d], as there are no positions",
+				g.CosAt, s, batch, g.Seq, half)
 		}
 		if g.RowSeq, g.RowBatch = half, 0; s[0] != 1 {
 			g.RowBatch = g.Seq * half

@@ -17,7 +17,8 @@ const (
 	scatterMin
 )
 
-var scatterReductions = map[string]scatterReduction{"none": scatterReplace, "add": scatterAdd, "mul": scatterMul, "max": scatterMax, "min": scatterMin}
+var scatterReductions = map[string]scatterReduction{"none": scatterReplace, "add": scatterAdd, "mul": scatterMul,
+	"max": scatterMax, "min": scatterMin}
 
 // readScatterReduction reads the attribute; it came with version 16, max and min with version 18.
 func readScatterReduction(p *executor.Prep) (scatterReduction, error) {

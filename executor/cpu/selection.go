@@ -26,7 +26,9 @@ func newCompress(p *executor.Prep) (executor.Kernel, error) {
 	if p.DType(1) != graph.Bool {
 		return nil, p.Errorf("input 1 has type %v, wanted bool", p.DType(1))
 	}
-	return &compressKernel{gatherRows: gatherRows{size: size}, flat: p.Node.Attr("axis") == nil, axis: p.Node.Int("axis", 0)}, nil
+	return &compressKernel{
+		gatherRows: gatherRows{size: size}, flat: p.Node.Attr("axis") == nil, axis: p.Node.Int("axis", 0),
+	}, nil
 }
 
 // Workspace holds the offsets of what is kept.

@@ -17,7 +17,8 @@ func benchmarkSequence(b *testing.B, kind graph.Kind, attrs []graph.Attr, in []*
 	for threads := 1; threads <= 2; threads++ {
 		b.Run(fmt.Sprintf("threads=%d", threads), func(b *testing.B) {
 			info := op.Of(kind)
-			p := &executor.Prep{Node: &graph.Node{Op: info.Name, Kind: kind, Attrs: attrs}, Info: info, Version: info.SinceVersion(1 << 30), Out: out, Threads: threads}
+			p := &executor.Prep{Node: &graph.Node{Op: info.Name, Kind: kind, Attrs: attrs}, Info: info,
+				Version: info.SinceVersion(1 << 30), Out: out, Threads: threads}
 			for _, x := range in {
 				p.In = append(p.In, x.DType)
 			}
@@ -55,7 +56,8 @@ func BenchmarkLSTM(b *testing.B) {
 	for _, batch := range []int{1, 32} {
 		b.Run(fmt.Sprintf("batch=%d", batch), func(b *testing.B) {
 			const seq, input, hidden = 50, 256, 256
-			in := []*executor.Tensor{sequenceInput(seq, batch, input), sequenceInput(1, 4*hidden, input), sequenceInput(1, 4*hidden, hidden), sequenceInput(1, 8*hidden)}
+			in := []*executor.Tensor{sequenceInput(seq, batch, input), sequenceInput(1, 4*hidden, input),
+				sequenceInput(1, 4*hidden, hidden), sequenceInput(1, 8*hidden)}
 			benchmarkSequence(b, op.LSTM, nil, in, graph.Float32, graph.Float32, graph.Float32)
 		})
 	}
@@ -68,7 +70,8 @@ func BenchmarkQuantizeLinear(b *testing.B) {
 
 func BenchmarkAdamOptimizer(b *testing.B) {
 	const n = 1 << 22
-	in := []*executor.Tensor{sequenceInput(1), executor.NewTensor[int64](graph.Int64, []int{1}, 3), sequenceInput(n), sequenceInput(n), sequenceInput(n), sequenceInput(n)}
+	in := []*executor.Tensor{sequenceInput(1), executor.NewTensor[int64](graph.Int64, []int{1}, 3), sequenceInput(n),
+		sequenceInput(n), sequenceInput(n), sequenceInput(n)}
 	benchmarkSequence(b, op.AdamOptimizer, nil, in, graph.Int64, graph.Float32, graph.Float32, graph.Float32)
 }
 

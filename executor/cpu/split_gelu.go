@@ -39,7 +39,8 @@ func (k *splitGelu[T]) Run(c *executor.Ctx) error {
 		return c.Errorf("input 0 has shape %v, wanted three dims, the last of which is even", x.Shape)
 	}
 	if bias.Rank() != 1 || bias.Shape[0] != x.Shape[2] {
-		return c.Errorf("input 1, the bias, has shape %v, wanted a vector as long as the last dim of input 0, %v", bias.Shape, x.Shape)
+		return c.Errorf("input 1, the bias, has shape %v, wanted a vector as long as the last dim of input 0, %v",
+			bias.Shape, x.Shape)
 	}
 	reserveBuffers(c)
 	k.width = x.Shape[2] / 2

@@ -17,7 +17,8 @@ type Row struct {
 	Why string
 }
 
-var table = buildTable(viewRows, elementwiseRows, reduceRows, normRows, moveRows, productRows, convRows, sequenceRows, quantRows, deeployRows)
+var table = buildTable(viewRows, elementwiseRows, reduceRows, normRows, moveRows, productRows, convRows, sequenceRows,
+	quantRows, deeployRows)
 
 // buildTable puts the rows of all families in their places. A double is a fault of the
 // program, found by the first test that runs.

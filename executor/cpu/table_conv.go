@@ -33,7 +33,9 @@ var convRows = []Row{
 }
 
 // needInputs lets a maker of kernels refuse nodes that leave out one of the first n inputs.
-func needInputs(n int, make func(*executor.Prep) (executor.Kernel, error)) func(*executor.Prep) (executor.Kernel, error) {
+func needInputs(
+	n int, make func(*executor.Prep) (executor.Kernel, error),
+) func(*executor.Prep) (executor.Kernel, error) {
 	return func(p *executor.Prep) (executor.Kernel, error) {
 		for i := range n {
 			if !p.Has(i) {

@@ -18,7 +18,8 @@ func TestComplete(t *testing.T) {
 			continue
 		}
 		if row.New == nil && row.Why == "" {
-			t.Errorf("op %s: no CPU kernel: add a row to executor/cpu/table_*.go, or mark it unsupported with a reason", info.Name)
+			t.Errorf("op %s: no CPU kernel: add a row to executor/cpu/table_*.go, or mark it unsupported with a reason",
+				info.Name)
 		}
 	}
 }

@@ -26,7 +26,8 @@ func newWindowAttrs(p *executor.Prep) (a windowAttrs, err error) {
 		name  string
 		least int
 		into  *[]int
-	}{{"kernel_shape", 1, &a.kernel}, {"strides", 1, &a.strides}, {"dilations", 1, &a.dilations}, {"pads", -windowBound, &a.pads}}
+	}{{"kernel_shape", 1, &a.kernel}, {"strides", 1, &a.strides}, {"dilations", 1, &a.dilations},
+		{"pads", -windowBound, &a.pads}}
 	for _, l := range lists {
 		if *l.into, err = windowInts(p, l.name, l.least); err != nil {
 			return a, err
@@ -80,7 +81,8 @@ func (a *windowAttrs) onto(spatial, kernel []int) (w slidingWindow, err error) {
 	if kernel == nil {
 		kernel = a.kernel
 	} else if a.kernel != nil && !sameInts(a.kernel, kernel) {
-		return w, fmt.Errorf("attribute kernel_shape is %v, the weights have %v", a.kernel, append([]int(nil), kernel...))
+		return w, fmt.Errorf("attribute kernel_shape is %v, the weights have %v",
+			a.kernel, append([]int(nil), kernel...))
 	}
 	w = slidingWindow{rank: n, stride: [...]int{1, 1, 1}, dilation: [...]int{1, 1, 1},
 		in: [...]int{1, 1, 1}, out: [...]int{1, 1, 1}, kernel: [...]int{1, 1, 1}}
@@ -152,7 +154,8 @@ func (a *windowAttrs) slide(w *slidingWindow) error {
 		}
 		room := w.in[i] + w.begin[i] + w.finish[i] - w.extent(i)
 		if room < 0 {
-			return fmt.Errorf("spatial axis %d of input 0 has size %d, which with pads %d and %d is smaller than the kernel's extent %d",
+			return fmt.Errorf("spatial axis %d of input 0 has size %d, which with pads %d and %d is smaller than "+
+				"the kernel's extent %d",
 				i-maxWindowAxes+w.rank, w.in[i], w.begin[i], w.finish[i], w.extent(i))
 		}
 		w.out[i] = room/w.stride[i] + 1
@@ -216,7 +219,8 @@ func (w *slidingWindow) places(i, k int) (lo, hi int) {
 // windowPlanes splits the shape [N, C, d…] of input 0.
 func windowPlanes(x []int) (n, c int, spatial []int, err error) {
 	if len(x) < 3 || len(x) > 2+maxWindowAxes {
-		return 0, 0, nil, fmt.Errorf("input 0 has rank %d, wanted batch, channel and 1 to %d spatial axes", len(x), maxWindowAxes)
+		return 0, 0, nil, fmt.Errorf("input 0 has rank %d, wanted batch, channel and 1 to %d spatial axes",
+			len(x), maxWindowAxes)
 	}
 	return x[0], x[1], x[2:], nil
 }

@@ -31,8 +31,10 @@ func newAdamOptimizer(d *Device, p *executor.Prep) (executor.Kernel, error) {
 		}
 	}
 	n := p.Node
-	k := &adamKernel{alpha: n.Float("alpha", 0.9), beta: n.Float("beta", 0.999), lambda: n.Float("lambda", 0), epsilon: n.Float("epsilon", 1e-8),
-		maxNorm: n.Float("max_norm_clip", 1), correct: n.Int("do_bias_correction", 1) != 0, mode: n.Int("weight_decay_mode", 0)}
+	k := &adamKernel{alpha: n.Float("alpha", 0.9), beta: n.Float("beta", 0.999), lambda: n.Float("lambda", 0),
+		epsilon: n.Float("epsilon", 1e-8),
+		maxNorm: n.Float("max_norm_clip", 1), correct: n.Int("do_bias_correction", 1) != 0,
+		mode: n.Int("weight_decay_mode", 0)}
 	var err error
 	if k.prepare, err = d.launch("adam", "adam_prepare_any"); err != nil {
 		return nil, err
@@ -101,7 +103,10 @@ func (k *adamKernel) operands(c *executor.Ctx) error {
 }
 
 // adamNumbers names the inputs that are single numbers.
-var adamNumbers = [10]string{0: "the learning rate", 1: "the update count", 7: "the loss scale", 8: "the norm of all gradients", 9: "the update signal"}
+var adamNumbers = [10]string{
+	0: "the learning rate", 1: "the update count", 7: "the loss scale", 8: "the norm of all gradients",
+	9: "the update signal",
+}
 
 // share computes what all elements share.
 func (k *adamKernel) share(c *executor.Ctx, to []byte) error {

@@ -80,7 +80,8 @@ func (k *attentionKernel) operands(c *executor.Ctx) (err error) {
 	}
 	k.y.HeadLayout = layout(k.SeqQ, k.HeadsQ, k.SizeV)
 	k.q = headRows{c.In(0).Data, layout(k.SeqQ, k.HeadsQ, k.Size)}
-	key, v := headRows{c.In(1).Data, layout(fresh, k.HeadsKV, k.Size)}, headRows{c.In(2).Data, layout(fresh, k.HeadsKV, k.SizeV)}
+	key, v := headRows{c.In(1).Data, layout(fresh, k.HeadsKV, k.Size)},
+		headRows{c.In(2).Data, layout(fresh, k.HeadsKV, k.SizeV)}
 	if k.k, err = k.present(c, 1, 4, key, k.Size); err != nil {
 		return err
 	}
@@ -93,7 +94,8 @@ func (k *attentionKernel) masks(c *executor.Ctx) error {
 	k.maskData, k.lengths = nil, nil
 	if t := c.In(3); t != nil {
 		if !k.mask.Set(t.Shape, &k.AttentionSizes, k.p.Version >= 24) {
-			return c.Errorf("the mask, input 3, has shape %v, wanted one that broadcasts to [%d %d %d %d]", t.Shape, k.Batch, k.HeadsQ, k.SeqQ, k.Total)
+			return c.Errorf("the mask, input 3, has shape %v, wanted one that broadcasts to [%d %d %d %d]",
+				t.Shape, k.Batch, k.HeadsQ, k.SeqQ, k.Total)
 		}
 		k.maskData, k.admits = t.Data, t.DType == graph.Bool
 	}

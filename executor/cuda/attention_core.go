@@ -81,7 +81,8 @@ func (k *attentionCore) part(s *cpu.AttentionSizes) (attentionPart, int) {
 	if most := attentionScores / max(row*s.SeqQ*group, 1); p.entries == 1 && p.heads > most {
 		p.heads = max(most, 1)
 	}
-	if most := max(attentionScores/max(row*group, 1), attentionQueries); p.entries == 1 && p.heads == 1 && p.queries > most {
+	if most := max(attentionScores/max(row*group, 1), attentionQueries); p.entries == 1 && p.heads == 1 &&
+		p.queries > most {
 		p.queries = most
 	}
 	return p, row * p.entries * p.heads * group * p.queries
@@ -118,7 +119,8 @@ func (k *attentionCore) compute(c *executor.Ctx) error {
 	for entry := 0; entry < k.Batch; entry += part.entries {
 		for head := 0; head < k.HeadsKV; head += part.heads {
 			for query := 0; query < k.SeqQ; query += part.queries {
-				now := attentionPart{min(part.entries, k.Batch-entry), min(part.heads, k.HeadsKV-head), min(part.queries, k.SeqQ-query)}
+				now := attentionPart{min(part.entries, k.Batch-entry), min(part.heads, k.HeadsKV-head),
+					min(part.queries, k.SeqQ-query)}
 				if err := k.one(attentionPart{entry, head, query}, now, work); err != nil {
 					return err
 				}

@@ -92,9 +92,11 @@ func batchNorm(d *Device, p *executor.Prep, training, saveInv bool) (executor.Ke
 	if err := normOperands(p, 1, 1); err != nil {
 		return nil, err
 	}
-	k := &batchNormKernel{epsilon: p.Node.Float("epsilon", 1e-5), momentum: p.Node.Float("momentum", 0.9), training: training,
-		saveInv: saveInv, perPlace: p.Version < 9 && p.Node.Int("spatial", 1) == 0 && p.Info.Domain == ""}
-	err := d.launches("batchnorm_"+suffix(p.DType(0)), []named{{&k.stats, "batchstats"}, {&k.channels, "batchchannels"}, {&k.apply, "batchapply"}})
+	k := &batchNormKernel{epsilon: p.Node.Float("epsilon", 1e-5), momentum: p.Node.Float("momentum", 0.9),
+		training: training,
+		saveInv:  saveInv, perPlace: p.Version < 9 && p.Node.Int("spatial", 1) == 0 && p.Info.Domain == ""}
+	err := d.launches("batchnorm_"+suffix(p.DType(0)),
+		[]named{{&k.stats, "batchstats"}, {&k.channels, "batchchannels"}, {&k.apply, "batchapply"}})
 	return k, err
 }
 

@@ -17,7 +17,8 @@ func newBatchNormGrad(d *Device, p *executor.Prep) (executor.Kernel, error) {
 		return nil, err
 	}
 	k := &batchNormGradKernel{}
-	err := d.launches("batchnorm_"+suffix(p.DType(0)), []named{{&k.sums, "batchgradsums"}, {&k.channels, "batchgradchannels"}, {&k.apply, "batchgradapply"}})
+	err := d.launches("batchnorm_"+suffix(p.DType(0)),
+		[]named{{&k.sums, "batchgradsums"}, {&k.channels, "batchgradchannels"}, {&k.apply, "batchgradapply"}})
 	return k, err
 }
 

@@ -133,7 +133,8 @@ func (k *biasSoftmaxDropout) Run(c *executor.Ctx) error {
 	}
 	missing := x.Rank() - bias.Rank()
 	if missing < 0 || missing > k.at || !slices.Equal(bias.Shape[k.at-missing:], x.Shape[k.at:]) {
-		return c.Errorf("the bias is %v, wanted the dims of %v from axis %d on, and at most %d before", bias, x, k.at, k.at)
+		return c.Errorf("the bias is %v, wanted the dims of %v from axis %d on, and at most %d before",
+			bias, x, k.at, k.at)
 	}
 	if !k.stretch(x.Shape, bias.Shape) {
 		return c.Errorf("the bias is %v and does not broadcast to %v", bias, x)

@@ -32,7 +32,8 @@ func TestCapture(t *testing.T) {
 		}`)
 	for _, lazy := range []bool{false, true} {
 		d, dbl := opened(t, double.Options{Lazy: lazy})
-		s, err := executor.Open(context.Background(), m, types, d, executor.Options{Capture: true, Dims: symbolic.Env{"N": 2}})
+		s, err := executor.Open(context.Background(), m, types, d,
+			executor.Options{Capture: true, Dims: symbolic.Env{"N": 2}})
 		require.NoError(t, err)
 		require.Empty(t, s.WhyNoCapture())
 		for i := range 6 {
@@ -62,7 +63,8 @@ func TestCapture(t *testing.T) {
 		require.Equal(t, 5, dbl.Counts().Replays)
 		require.NoError(t, s.Close())
 	}
-	m, types = parsed(t, `<ir_version: 8, opset_import: ["" : 17]> g (float[4] x) => (float[4] y) { c = Cast<to = 11>(x)  h = Hardmax(c)  y = Cast<to = 1>(h) }`)
+	m, types = parsed(t,
+		`<ir_version: 8, opset_import: ["" : 17]> g (float[4] x) => (float[4] y) { c = Cast<to = 11>(x)  h = Hardmax(c)  y = Cast<to = 1>(h) }`)
 	d, _ := opened(t, double.Options{})
 	s, err := executor.Open(context.Background(), m, types, d, executor.Options{Capture: true})
 	require.NoError(t, err)
@@ -73,7 +75,8 @@ func TestCapture(t *testing.T) {
 // TestFaultNamesNode: with Blocking, a fault of the device is reported with the node whose kernel
 // it was.
 func TestFaultNamesNode(t *testing.T) {
-	m, types := parsed(t, `<ir_version: 8, opset_import: ["" : 17]> g (float[4] x) => (float[4] y) { a = Neg(x)  b = Exp(a)  y = Neg(b) }`)
+	m, types := parsed(t,
+		`<ir_version: 8, opset_import: ["" : 17]> g (float[4] x) => (float[4] y) { a = Neg(x)  b = Exp(a)  y = Neg(b) }`)
 	for _, blocking := range []bool{false, true} {
 		d, dbl := opened(t, double.Options{Lazy: true})
 		s, err := executor.Open(context.Background(), m, types, d, executor.Options{Blocking: blocking})
@@ -189,7 +192,8 @@ func TestCaptureRandom(t *testing.T) {
 
 // TestCaptureRandomHost: where the host draws, a replay would see the numbers of another step.
 func TestCaptureRandomHost(t *testing.T) {
-	m, types := parsed(t, `<ir_version: 8, opset_import: ["" : 17]> g (float[4] x) => (float[4] y) { h = RandomNormalLike(x)  y = Neg(h) }`)
+	m, types := parsed(t,
+		`<ir_version: 8, opset_import: ["" : 17]> g (float[4] x) => (float[4] y) { h = RandomNormalLike(x)  y = Neg(h) }`)
 	d, _ := opened(t, double.Options{})
 	s, err := executor.Open(context.Background(), m, types, d, executor.Options{Capture: true})
 	require.NoError(t, err)
@@ -213,7 +217,8 @@ func (m deviceOutput) Scratch(int) ([]byte, error) { return nil, executor.ErrOut
 // drawn runs a node without inputs in a step and returns its output of 160 bytes.
 func drawn(t *testing.T, dev executor.Device, m deviceOutput, step uint64, stepAt []byte) []byte {
 	t.Helper()
-	p := &executor.Prep{Node: &graph.Node{Kind: op.RandomUniform, Op: "RandomUniform", Attrs: []graph.Attr{{Name: "shape", Value: []int64{40}}}},
+	p := &executor.Prep{Node: &graph.Node{Kind: op.RandomUniform, Op: "RandomUniform",
+		Attrs: []graph.Attr{{Name: "shape", Value: []int64{40}}}},
 		Info: op.Of(op.RandomUniform), Out: []graph.DType{graph.Float32}, Version: 1, Seed: 11}
 	k, err := dev.Kernel(p)
 	require.NoError(t, err)
@@ -267,7 +272,8 @@ func TestCaptureIndices(t *testing.T) {
 			require.NoError(t, run(2, 3))
 		}
 		require.Equal(t, 2, dbl.Counts().Replays)
-		require.ErrorContains(t, run(5, 7), `node "Gather#1" (Gather): input 1, index number 3: is outside an axis of length 6`)
+		require.ErrorContains(t, run(5, 7),
+			`node "Gather#1" (Gather): input 1, index number 3: is outside an axis of length 6`)
 		require.NoError(t, run(1, 1), "the next step is captured anew")
 		require.ErrorContains(t, run(6, -6), `node "Gather#2"`)
 		require.NoError(t, s.Close())
@@ -296,11 +302,13 @@ func TestCaptureLabels(t *testing.T) {
 		for _, s := range sessions {
 			require.NoError(t, run(s, last))
 		}
-		require.InEpsilon(t, executor.Of[float32](sessions[0].Output(0))[0], executor.Of[float32](sessions[1].Output(0))[0], 1e-5)
+		require.InEpsilon(t, executor.Of[float32](sessions[0].Output(0))[0],
+			executor.Of[float32](sessions[1].Output(0))[0], 1e-5)
 	}
 	require.Equal(t, 3, dbl.Counts().Replays)
 	for _, wrong := range []int64{3, -1} {
-		require.ErrorContains(t, run(sessions[1], wrong), `(SoftmaxCrossEntropyLoss): label 4 of input 1 is out of range, wanted 0 to 2`)
+		require.ErrorContains(t, run(sessions[1], wrong),
+			`(SoftmaxCrossEntropyLoss): label 4 of input 1 is out of range, wanted 0 to 2`)
 		require.NoError(t, run(sessions[1], 0))
 	}
 	for _, s := range sessions {

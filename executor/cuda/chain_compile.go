@@ -52,7 +52,8 @@ const never = math.MaxInt
 
 // compileChain makes a program of nodes, or returns false where there is none.
 func compileChain(links []executor.Link) (*chainProgram, bool) {
-	c := &chainCompiler{links: links, acc: graph.NoValue, kept: [2]graph.ValueID{graph.NoValue, graph.NoValue}, madeBy: map[graph.ValueID]int{}}
+	c := &chainCompiler{links: links, acc: graph.NoValue, kept: [2]graph.ValueID{graph.NoValue, graph.NoValue},
+		madeBy: map[graph.ValueID]int{}}
 	c.dtype, c.n = links[0].Prep.Out[0], elements(links[0].Shape)
 	if !isFloat(c.dtype) || c.n == 0 || c.n >= 1<<31-16 {
 		return nil, false
@@ -86,7 +87,8 @@ func (c *chainCompiler) takes(l *executor.Link, op chainLink) bool {
 		if in < 0 {
 			continue
 		}
-		if !l.Prep.Has(in) || in != op.cond && l.Prep.DType(in) != c.dtype || in == op.cond && l.Prep.DType(in) != graph.Bool {
+		if !l.Prep.Has(in) || in != op.cond && l.Prep.DType(in) != c.dtype ||
+			in == op.cond && l.Prep.DType(in) != graph.Bool {
 			return false
 		}
 		if _, ok := placingOf(l.Shapes[in], l.Shape); !ok {

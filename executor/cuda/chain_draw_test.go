@@ -31,8 +31,10 @@ var chainShapes = []chainShape{
 
 // chainOps are node texts: of one operand, and of two.
 var chainOps = [2][]string{
-	{"Abs", "Erf", "Exp", "Neg", "Reciprocal", "Relu", "Sigmoid", "Sqrt", "Tanh", "Log", "com.microsoft.Gelu", "com.microsoft.QuickGelu<alpha = 1.5>"},
-	{"Add", "Sub", "Mul", "Div", "Max", "Min", "Pow", "com.microsoft.GeluGrad", "com.microsoft.FastGeluGrad", "com.microsoft.QuickGeluGrad<alpha = 0.5>",
+	{"Abs", "Erf", "Exp", "Neg", "Reciprocal", "Relu", "Sigmoid", "Sqrt", "Tanh", "Log", "com.microsoft.Gelu",
+		"com.microsoft.QuickGelu<alpha = 1.5>"},
+	{"Add", "Sub", "Mul", "Div", "Max", "Min", "Pow", "com.microsoft.GeluGrad", "com.microsoft.FastGeluGrad",
+		"com.microsoft.QuickGeluGrad<alpha = 0.5>",
 		"com.microsoft.ReluGrad", "com.microsoft.SigmoidGrad", "com.microsoft.TanhGrad"},
 }
 
@@ -75,11 +77,13 @@ func drawChain(t *rapid.T) (text string, dt graph.DType) {
 			}
 			fmt.Fprintf(&body, "%s = %s(%s, %s)\n", out, chainOps[1][f], x, z)
 		case k < 11:
-			fmt.Fprintf(&body, "%s = Where(%s, %s, %s)\n", out, rapid.SampledFrom(conds).Draw(t, "cond"), one("x"), either("z"))
+			fmt.Fprintf(&body, "%s = Where(%s, %s, %s)\n", out, rapid.SampledFrom(conds).Draw(t, "cond"), one("x"),
+				either("z"))
 		case k < 12:
 			fmt.Fprintf(&body, "%s = Clip(%s)\n", out, one("x")) // which no chain has
 		default:
-			fmt.Fprintf(&body, "k%d = Constant<value = float[1] {0.5}>()\n%s = Sub(%s, %s)\n", i, out, one("x"), one("z"))
+			fmt.Fprintf(&body, "k%d = Constant<value = float[1] {0.5}>()\n%s = Sub(%s, %s)\n",
+				i, out, one("x"), one("z"))
 		}
 		whole = append(whole, out)
 	}
@@ -89,7 +93,8 @@ func drawChain(t *rapid.T) (text string, dt graph.DType) {
 			outputs = append(outputs, fmt.Sprintf("%s[%s] %s", name, shape.whole, v))
 		}
 	}
-	return fmt.Sprintf("<ir_version: 8, opset_import: [\"\" : 17, \"com.microsoft\" : 1]> g (%s) => (%s) {\n%s}", strings.Join(inputs, ", "), strings.Join(outputs, ", "), body.String()), dt
+	return fmt.Sprintf("<ir_version: 8, opset_import: [\"\" : 17, \"com.microsoft\" : 1]> g (%s) => (%s) {\n%s}",
+		strings.Join(inputs, ", "), strings.Join(outputs, ", "), body.String()), dt
 }
 
 // chainInputs makes up inputs, with some numbers that are none and some zeros among them.

@@ -34,7 +34,8 @@ func TestChainsInPlans(t *testing.T) {
 		rewritten, err := op.Infer(r.Model)
 		require.NoError(t, err)
 		inputs := made(t, m, nil)
-		want, err := runChained(d, verify.Side{Model: m, Types: types, Order: p.Analysis.Order}, inputs, executor.Options{NoFusion: true}, 1)
+		want, err := runChained(d, verify.Side{Model: m, Types: types, Order: p.Analysis.Order}, inputs,
+			executor.Options{NoFusion: true}, 1)
 		require.NoError(t, err)
 		got, err := runChained(d, verify.Side{Model: r.Model, Types: rewritten}, inputs, executor.Options{}, 2)
 		require.NoError(t, err)

@@ -33,7 +33,9 @@ func countedDevice(t testing.TB, o double.Options) (*cuda.Device, func() int) {
 }
 
 // runChained runs a model for some steps and returns its outputs.
-func runChained(d *cuda.Device, side verify.Side, inputs map[string]*executor.Tensor, o executor.Options, steps int) (*verify.Run, error) {
+func runChained(
+	d *cuda.Device, side verify.Side, inputs map[string]*executor.Tensor, o executor.Options, steps int,
+) (*verify.Run, error) {
 	return verify.Execute(context.Background(), side, inputs, verify.Options{Device: d, Session: o, Repeat: steps})
 }
 
@@ -72,7 +74,8 @@ func TestRandomChains(t *testing.T) {
 				chained++
 			}
 			if got.Measured.Arena != got.Predicted.Arena || got.Measured.Live != want.Measured.Live {
-				t.Fatalf("measured %+v, predicted %+v, one by one %+v\n%s", got.Measured, got.Predicted, want.Measured, text)
+				t.Fatalf("measured %+v, predicted %+v, one by one %+v\n%s", got.Measured, got.Predicted,
+					want.Measured, text)
 			}
 			for i, w := range want.Outputs {
 				if !sameNumbers(w.Tensor, got.Outputs[i].Tensor) {
@@ -92,7 +95,8 @@ func TestChainsInTrainingGraphs(t *testing.T) {
 	d, launches := countedDevice(t, double.Options{Lazy: true})
 	var sums [2]int
 	for seed := range uint64(8) {
-		m := graphtest.Training(rand.New(rand.NewPCG(seed, 7)), graphtest.Options{Nodes: 60, Symbolic: true, Layers: seed%2 == 0})
+		m := graphtest.Training(rand.New(rand.NewPCG(seed, 7)),
+			graphtest.Options{Nodes: 60, Symbolic: true, Layers: seed%2 == 0})
 		types, err := op.Infer(m)
 		require.NoError(t, err)
 		env := symbolic.Env{"N": 5}
@@ -111,7 +115,8 @@ func TestChainsInTrainingGraphs(t *testing.T) {
 			require.Equal(t, got.Predicted.Arena, got.Measured.Arena)
 			require.Equal(t, want.Measured.Live, got.Measured.Live)
 			for k, w := range want.Outputs {
-				require.True(t, bytes.Equal(w.Tensor.Data, got.Outputs[k].Tensor.Data), "seed %d, %+v: output %q", seed, o, w.Name)
+				require.True(t, bytes.Equal(w.Tensor.Data, got.Outputs[k].Tensor.Data), "seed %d, %+v: output %q",
+					seed, o, w.Name)
 			}
 		}
 	}
@@ -193,7 +198,8 @@ func TestChainMoves(t *testing.T) {
 		o    executor.Options
 		want executor.Chained
 	}{
-		{executor.Options{}, executor.Chained{Chains: 1, Nodes: 8, Alone: 18 * 6 * 64 * 4, Chained: 4 * 6 * 64 * 4}}, // x, dy, y, dx
+		// X, dy, y, dx.
+		{executor.Options{}, executor.Chained{Chains: 1, Nodes: 8, Alone: 18 * 6 * 64 * 4, Chained: 4 * 6 * 64 * 4}},
 		{executor.Options{NoFusion: true}, executor.Chained{}},
 		{executor.Options{Blocking: true}, executor.Chained{}},
 		{executor.Options{Guard: true}, executor.Chained{}},

@@ -9,7 +9,9 @@ import (
 
 // smallSuffixes are the names of types in those of kernels that only operators of all integers
 // have.
-var smallSuffixes = map[graph.DType]string{graph.Int8: "i8", graph.Int16: "i16", graph.Uint16: "u16", graph.Uint32: "u32", graph.Uint64: "u64"}
+var smallSuffixes = map[graph.DType]string{
+	graph.Int8: "i8", graph.Int16: "i16", graph.Uint16: "u16", graph.Uint32: "u32", graph.Uint64: "u64",
+}
 
 // numberSuffix is suffix for integers of all sizes as well, and not for bools.
 func numberSuffix(d graph.DType) string {
@@ -36,7 +38,8 @@ func newClip(d *Device, p *executor.Prep) (executor.Kernel, error) {
 		return nil, err
 	}
 	l, err := d.launch("clip", "clip_"+t)
-	return &clipKernel{launch: l, attrs: p.Version < 11, least: p.Node.Float("min", -math.MaxFloat32), most: p.Node.Float("max", math.MaxFloat32)}, err
+	return &clipKernel{launch: l, attrs: p.Version < 11, least: p.Node.Float("min", -math.MaxFloat32),
+		most: p.Node.Float("max", math.MaxFloat32)}, err
 }
 
 // Run clips.

@@ -54,7 +54,8 @@ func (k *col2Im) Run(c *executor.Ctx) error {
 		return err
 	}
 	if x.Shape[1]%w.taps != 0 || x.Shape[2] != w.outPlane {
-		return c.Errorf("input 0 has shape %v, wanted a multiple of %d, the block's elements, on axis 1, and %d, the block's places, on axis 2",
+		return c.Errorf("input 0 has shape %v, wanted a multiple of %d, the block's elements, on axis 1, and %d, "+
+			"the block's places, on axis 2",
 			x.Shape, w.taps, w.outPlane)
 	}
 	channels := x.Shape[1] / w.taps

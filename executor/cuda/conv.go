@@ -24,7 +24,9 @@ type convolver struct {
 }
 
 // convOf returns what makes a kernel that is a convolver: its geometry is read first.
-func convOf(geometry func(*executor.Prep) (*cpu.ConvGeometry, error), kernel func(*convolver) executor.Kernel) func(*Device, *executor.Prep) (executor.Kernel, error) {
+func convOf(
+	geometry func(*executor.Prep) (*cpu.ConvGeometry, error), kernel func(*convolver) executor.Kernel,
+) func(*Device, *executor.Prep) (executor.Kernel, error) {
 	return func(d *Device, p *executor.Prep) (executor.Kernel, error) {
 		g, err := geometry(p)
 		if err != nil {
@@ -48,16 +50,21 @@ func newConvolver(d *Device, p *executor.Prep, g *cpu.ConvGeometry) (*convolver,
 	if err != nil {
 		return nil, err
 	}
-	k := &convolver{product: product, geometry: g, size: t.Bits() / 8, search: convSearch{d.opts.ConvSearch, d.opts.ConvClamp}}
+	k := &convolver{
+		product: product, geometry: g, size: t.Bits() / 8, search: convSearch{d.opts.ConvSearch, d.opts.ConvClamp},
+	}
 	s, size := suffix(t), string(rune('0'+k.size))
 	own := "conv_" + s
 	list := []convLaunch{
-		{&k.columns, "conv_columns", "columns_" + size}, {&k.swap, "conv_columns", "swap_" + size}, {&k.finish, own, "finish_" + s},
-		{&k.back, own, "back_" + s}, {&k.depth, own, "depthwise_" + s}, {&k.depthBack, own, "depthback_" + s}, {&k.deep, own, "deep_" + s},
+		{&k.columns, "conv_columns", "columns_" + size}, {&k.swap, "conv_columns", "swap_" + size},
+		{&k.finish, own, "finish_" + s},
+		{&k.back, own, "back_" + s}, {&k.depth, own, "depthwise_" + s}, {&k.depthBack, own, "depthback_" + s},
+		{&k.deep, own, "deep_" + s},
 		{&k.depthWeights, own, "depthweights_" + s}, {&k.biasGrad, own, "biasgrad_" + s},
 	}
 	if k.size < 4 {
-		list = append(list, convLaunch{&k.widen, "cast", "cast_" + s + "_f32"}, convLaunch{&k.narrow, "cast", "cast_f32_" + s},
+		list = append(list, convLaunch{&k.widen, "cast", "cast_" + s + "_f32"},
+			convLaunch{&k.narrow, "cast", "cast_f32_" + s},
 			convLaunch{&k.columnsWide, own, "columnsf32_" + s}, convLaunch{&k.swapWide, "conv_columns", "swap_4"})
 	}
 	for _, l := range list {
@@ -158,7 +165,8 @@ func (k *convKernel) Run(c *executor.Ctx) error {
 	case choice.err != nil:
 		return choice.err
 	case choice.library():
-		if err := k.convolve(p, driver.ConvForward, &choice, k.x, k.w, k.y, c.Scratch(choice.algo.Workspace)); err != nil {
+		if err := k.convolve(p, driver.ConvForward, &choice, k.x, k.w, k.y,
+			c.Scratch(choice.algo.Workspace)); err != nil {
 			return err
 		}
 		return k.finishAll(0, p.n, k.y)

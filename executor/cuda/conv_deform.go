@@ -102,7 +102,8 @@ func (k *deformConv) planes(c *executor.Ctx, slot, per int) error {
 	}
 	want := [4]int{p.n, per * k.offsetGroups * p.taps, p.Out[1], p.Out[2]}
 	if t.Rank() != 4 || [4]int(t.Shape) != want {
-		return c.Errorf("input %d has shape %v, wanted [%d %d %d %d]", slot, t.Shape, want[0], want[1], want[2], want[3])
+		return c.Errorf("input %d has shape %v, wanted [%d %d %d %d]", slot, t.Shape, want[0], want[1],
+			want[2], want[3])
 	}
 	return nil
 }

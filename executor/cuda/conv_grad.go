@@ -16,7 +16,9 @@ type convGradKernel struct {
 }
 
 // newConvGrad makes the kernel of ConvGrad.
-var newConvGrad = convOf(cpu.NewConvGeometry, func(k *convolver) executor.Kernel { return &convGradKernel{convolver: k} })
+var newConvGrad = convOf(cpu.NewConvGeometry, func(k *convolver) executor.Kernel {
+	return &convGradKernel{convolver: k}
+})
 
 // Workspace returns what the libraries and the columns take.
 func (k *convGradKernel) Workspace(in, out [][]int) int {
@@ -67,7 +69,9 @@ func (k *convGradKernel) LibraryWork(in, out [][]int) (list []executor.LibraryWo
 	}
 	if wanted(out, 1) {
 		p.backwardWeights(k.size)
-		list = append(list, k.work(&p, driver.ConvFilter, "gradient of filters", p.weightBytes()+executor.RoundUp(k.d.libraryWorkspace())))
+		list = append(list,
+			k.work(&p, driver.ConvFilter, "gradient of filters",
+				p.weightBytes()+executor.RoundUp(k.d.libraryWorkspace())))
 	}
 	return list
 }

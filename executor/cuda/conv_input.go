@@ -114,7 +114,8 @@ func (k *convolver) multiplyBack(p *convPlan, count int, w, dy, columns []byte) 
 	g := &k.gemm
 	g.TransA, g.M, g.N, g.K, g.LDA, g.LDB, g.LDC = true, p.depth, p.outPlane, p.mg, p.depth, p.outPlane, p.outPlane
 	defer func() { g.TransA = false }()
-	imageY, imageC, groupW, groupY, groupC := p.m*p.outPlane, p.c*p.taps*p.outPlane, p.mg*p.depth, p.mg*p.outPlane, p.depth*p.outPlane
+	imageY, imageC, groupW, groupY, groupC := p.m*p.outPlane, p.c*p.taps*p.outPlane, p.mg*p.depth, p.mg*p.outPlane,
+		p.depth*p.outPlane
 	if p.group > count {
 		g.Batch, g.StrideA, g.StrideB, g.StrideC = p.group, groupW, groupY, groupC
 		for i := range count {
@@ -140,7 +141,8 @@ func (k *convolver) spreadBlocks(p *convPlan, w, dy, bias, columns, dx []byte) e
 	for group := range p.group {
 		for first := 0; first < p.cg; first += p.channels {
 			count := min(p.channels, p.cg-first)
-			g.TransA, g.M, g.N, g.K, g.LDA, g.LDB, g.LDC = true, count*p.taps, p.outPlane, p.mg, p.depth, p.outPlane, p.outPlane
+			g.TransA, g.M, g.N, g.K, g.LDA, g.LDB, g.LDC = true, count*p.taps, p.outPlane, p.mg, p.depth,
+				p.outPlane, p.outPlane
 			g.Batch, g.StrideA, g.StrideB, g.StrideC = 1, 0, 0, 0
 			if err := k.call(w, group*p.mg*p.depth+first*p.taps, dy, group*p.mg*p.outPlane, columns, 0); err != nil {
 				return err
@@ -150,7 +152,8 @@ func (k *convolver) spreadBlocks(p *convPlan, w, dy, bias, columns, dx []byte) e
 			if bias != nil {
 				some = bias[channel*k.size:][:count*k.size]
 			}
-			if err := k.addBack(p, columns, some, dx[channel*p.inPlane*k.size:], 1, count, count*p.taps*p.outPlane); err != nil {
+			if err := k.addBack(p, columns, some, dx[channel*p.inPlane*k.size:], 1, count,
+				count*p.taps*p.outPlane); err != nil {
 				return err
 			}
 		}

@@ -31,7 +31,8 @@ func newIntConv(quantizes bool) maker {
 			}
 		}
 		if len(p.Shapes) > 0 && len(p.Shapes[0]) > 5 {
-			return nil, p.Unsupported("the CUDA kernels have up to three spatial axes; the output has shape %v", p.Shapes[0])
+			return nil, p.Unsupported("the CUDA kernels have up to three spatial axes; the output has shape %v",
+				p.Shapes[0])
 		}
 		attributes := *p
 		attributes.In = nil

@@ -8,8 +8,10 @@ import (
 // libraryCase describes a planned convolution to the library, or says why it is none of its: the
 // library pads both ends of an axis alike.
 func (k *convolver) libraryCase(p *convPlan, kind driver.ConvKind) (driver.ConvCase, string) {
-	c := driver.ConvCase{Kind: kind, Elem: k.gemm.Elem, TF32: k.gemm.TF32 && k.gemm.Elem == driver.F32, N: p.n, C: p.c, M: p.m, Groups: p.group,
-		Axes: max(p.Rank, 2), In: p.In, Out: p.Out, Kernel: p.Kernel, Pad: p.Begin, Stride: p.Stride, Dilation: p.Dilation}
+	c := driver.ConvCase{Kind: kind, Elem: k.gemm.Elem, TF32: k.gemm.TF32 && k.gemm.Elem == driver.F32, N: p.n, C: p.c,
+		M: p.m, Groups: p.group,
+		Axes: max(p.Rank, 2), In: p.In, Out: p.Out, Kernel: p.Kernel, Pad: p.Begin, Stride: p.Stride,
+		Dilation: p.Dilation}
 	if x, w, y := c.Lens(); x == 0 || w == 0 || y == 0 {
 		return c, "there is nothing to compute"
 	}
@@ -52,7 +54,8 @@ func (k *convolver) convolve(p *convPlan, kind driver.ConvKind, c *convChoice, x
 	v := &k.conv
 	v.ConvCase, _ = k.libraryCase(p, kind)
 	nx, nw, ny := v.Lens()
-	v.X, v.W, v.Y, v.Algo, v.Workspace = x[:nx*k.size], w[:nw*k.size], y[:ny*k.size], c.algo, workspace[:c.algo.Workspace]
+	v.X, v.W, v.Y, v.Algo, v.Workspace = x[:nx*k.size], w[:nw*k.size], y[:ny*k.size], c.algo,
+		workspace[:c.algo.Workspace]
 	return withoutCuDNN(k.d.driver.Convolve(k.d.stream, v))
 }
 
@@ -87,7 +90,9 @@ func (k *convolver) workspace(in [][]int, kind driver.ConvKind, own func(*convPl
 }
 
 // libraryWork says who computes it.
-func (k *convolver) libraryWork(in [][]int, kind driver.ConvKind, what string, own func(*convPlan) int) []executor.LibraryWork {
+func (k *convolver) libraryWork(
+	in [][]int, kind driver.ConvKind, what string, own func(*convPlan) int,
+) []executor.LibraryWork {
 	p, err := newConvPlan(k.geometry, in[0], in[1], k.size)
 	if err != nil {
 		return nil

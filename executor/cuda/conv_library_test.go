@@ -97,7 +97,9 @@ func TestConvSearch(t *testing.T) {
 				require.Equal(t, s.Prediction().Live-want+c.clamped, s.Prediction().LeastLive)
 				work := s.LibraryNodes()
 				require.Len(t, work, 1)
-				require.Equal(t, executor.LibraryWork{Library: "cuDNN", What: "convolution", Workspace: want, Least: c.clamped}, work[0].LibraryWork)
+				require.Equal(t,
+					executor.LibraryWork{Library: "cuDNN", What: "convolution", Workspace: want, Least: c.clamped},
+					work[0].LibraryWork)
 				require.NoError(t, s.Close())
 			}
 			require.Equal(t, c.searches, dbl.Counts().ConvSearches)
@@ -138,8 +140,10 @@ func TestConvFallback(t *testing.T) {
 	}{
 		{"library", double.Options{}, []string{"", "", "", "", uneven}},
 		{"lazy", double.Options{Lazy: true}, []string{"", "", "", "", uneven}},
-		{"missing", double.Options{NoConvolutions: true}, []string{"to have no library", "to have no library", "to have no library", "to have no library", uneven}},
-		{"refused", double.Options{ConvFault: refused}, []string{"", "not offered", "not offered", "not offered", uneven}},
+		{"missing", double.Options{NoConvolutions: true},
+			[]string{"to have no library", "to have no library", "to have no library", "to have no library", uneven}},
+		{"refused", double.Options{ConvFault: refused},
+			[]string{"", "not offered", "not offered", "not offered", uneven}},
 		{"filters refused", double.Options{ConvFault: filters}, []string{"", "", "", "not offered", uneven}},
 	} {
 		for _, o := range []executor.Options{{Guard: true}, {OnDemand: true}, {Capture: true}} {
@@ -183,7 +187,8 @@ func TestConvFault(t *testing.T) {
 			if c.Kind != kind {
 				return nil
 			}
-			return &driver.Error{Call: "cudnnCreate", Code: 4000, Name: "CUDNN_STATUS_INTERNAL_ERROR", Text: "of cuDNN 9.1.0"}
+			return &driver.Error{Call: "cudnnCreate", Code: 4000, Name: "CUDNN_STATUS_INTERNAL_ERROR",
+				Text: "of cuDNN 9.1.0"}
 		}})
 		m, types := parsed(t, smallConvs)
 		s, err := executor.Open(context.Background(), m, types, d, executor.Options{})
@@ -191,7 +196,8 @@ func TestConvFault(t *testing.T) {
 		for name, x := range made(t, m, nil) {
 			require.NoError(t, s.SetInput(name, x))
 		}
-		require.ErrorContains(t, s.Run(context.Background()), "cudnnCreate: CUDNN_STATUS_INTERNAL_ERROR (4000): of cuDNN 9.1.0; MEMOPT_CUDNN=none leaves")
+		require.ErrorContains(t, s.Run(context.Background()),
+			"cudnnCreate: CUDNN_STATUS_INTERNAL_ERROR (4000): of cuDNN 9.1.0; MEMOPT_CUDNN=none leaves")
 		require.NoError(t, s.Close())
 	}
 }
@@ -230,7 +236,9 @@ func TestConvUnknownShapes(t *testing.T) {
 
 // TestParseConvSearch reads ONNX Runtime's names.
 func TestParseConvSearch(t *testing.T) {
-	for name, want := range map[string]driver.ConvSearch{"EXHAUSTIVE": driver.SearchExhaustive, "heuristic": driver.SearchHeuristic, "Default": driver.SearchDefault} {
+	for name, want := range map[string]driver.ConvSearch{
+		"EXHAUSTIVE": driver.SearchExhaustive, "heuristic": driver.SearchHeuristic, "Default": driver.SearchDefault,
+	} {
 		got, err := cuda.ParseConvSearch(name)
 		require.NoError(t, err)
 		require.Equal(t, want, got)

@@ -88,13 +88,17 @@ func TestRandomConvs(t *testing.T) {
 			w = append(w, k)
 			x = append(x, k+rapid.IntRange(0, 6).Draw(t, "places"))
 		}
-		attrs := []graph.Attr{kerneltest.Attr("group", int64(group)), kerneltest.Attr("strides", list("stride", 1, 3, rank)),
+		attrs := []graph.Attr{kerneltest.Attr("group", int64(group)),
+			kerneltest.Attr("strides", list("stride", 1, 3, rank)),
 			kerneltest.Attr("pads", list("pad", 0, 1, 2*rank))}
 		kind := op.Conv
 		if transpose {
 			kind = op.ConvTranspose
 		}
-		c := kerneltest.Case{Name: "random", Kind: kind, Attrs: attrs, In: []*executor.Tensor{randomFloats(1, x...), randomFloats(2, w...)}, Out: []graph.DType{graph.Float32}}
+		c := kerneltest.Case{
+			Name: "random", Kind: kind, Attrs: attrs,
+			In: []*executor.Tensor{randomFloats(1, x...), randomFloats(2, w...)}, Out: []graph.DType{graph.Float32},
+		}
 		want, err := kerneltest.Run(cpu.Device{}, &c, kerneltest.Setup{Threads: 1})
 		got, failed := kerneltest.Run(d, &c, kerneltest.Setup{Threads: 1, Runs: 2})
 		if err != nil {
@@ -110,7 +114,8 @@ func TestRandomConvs(t *testing.T) {
 // TestMaxPoolGradients: in a session, where the size of dX is known, the device adds up what the
 // host does.
 func TestMaxPoolGradients(t *testing.T) {
-	for _, attrs := range []string{"kernel_shape = [3, 2], strides = [2, 1], pads = [1, 0, 1, 1]", "kernel_shape = [2, 2], strides = [2, 2], storage_order = 1",
+	for _, attrs := range []string{"kernel_shape = [3, 2], strides = [2, 1], pads = [1, 0, 1, 1]",
+		"kernel_shape = [2, 2], strides = [2, 2], storage_order = 1",
 		"kernel_shape = [2, 3], dilations = [2, 1], ceil_mode = 1, strides = [3, 2]"} {
 		m, types := parsed(t, `<ir_version: 8, opset_import: ["" : 17, "com.microsoft" : 1]>
 			g (float[2, 3, 8, 7] x) => (float[2, 3, 8, 7] dx) {

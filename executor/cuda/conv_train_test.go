@@ -35,7 +35,8 @@ func TestConvTraining(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m, _ := parsed(t, `<ir_version: 8, opset_import: ["" : 17]> g `+body)
-			j, err := autograd.Differentiate(m, autograd.Options{Losses: []autograd.Loss{{Name: "y", Seed: true}}, Wrt: []string{"x", "w", "b"}})
+			j, err := autograd.Differentiate(m,
+				autograd.Options{Losses: []autograd.Loss{{Name: "y", Seed: true}}, Wrt: []string{"x", "w", "b"}})
 			require.NoError(t, err)
 			inputs := made(t, j.Model, symbolic.Env{})
 			var want [][]float32

@@ -15,7 +15,9 @@ type convTransposeKernel struct {
 }
 
 // newConvTranspose makes the kernel of ConvTranspose.
-var newConvTranspose = convOf(cpu.NewConvTransposeGeometry, func(k *convolver) executor.Kernel { return &convTransposeKernel{convolver: k} })
+var newConvTranspose = convOf(cpu.NewConvTransposeGeometry, func(k *convolver) executor.Kernel {
+	return &convTransposeKernel{convolver: k}
+})
 
 // Workspace returns what cuDNN takes, or the columns and cuBLAS.
 func (k *convTransposeKernel) Workspace(in, _ [][]int) int {

@@ -57,7 +57,9 @@ func TestComplete(t *testing.T) {
 			require.Nil(t, row.New, op.Of(k).Name)
 			continue
 		}
-		require.True(t, (row.New == nil) != (row.Why == ""), "op %s: no CUDA kernel: add a row to executor/cuda/table_*.go, with a kernel or with the reason why the host runs it", op.Of(k).Name)
+		require.True(t, (row.New == nil) != (row.Why == ""),
+			"op %s: no CUDA kernel: add a row to executor/cuda/table_*.go, with a kernel or with the reason why the "+
+				"host runs it", op.Of(k).Name)
 	}
 }
 

@@ -63,7 +63,10 @@ func New(drv driver.Driver, o Options) (*Device, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &Device{stream: s, fetches: f, opts: o, modules: map[string]driver.Module{}, functions: map[string]driver.Function{}, convs: map[convKey]convChoice{}}
+	d := &Device{
+		stream: s, fetches: f, opts: o, modules: map[string]driver.Module{}, functions: map[string]driver.Function{},
+		convs: map[convKey]convChoice{},
+	}
 	d.products = &products{Driver: drv, function: d.function, own: map[productKernel]driver.Function{}}
 	d.driver = d.products
 	return d, nil

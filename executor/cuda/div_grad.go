@@ -75,7 +75,8 @@ func (k *divGrad) Run(c *executor.Ctx) error {
 	full := c.In(0).Shape
 	for i := 1; i <= 2; i++ {
 		if !stretchesTo(c.In(i).Shape, full) {
-			return c.Errorf("input %d has shape %v, which does not stretch to that of input 0, %v", i, c.In(i).Shape, full)
+			return c.Errorf("input %d has shape %v, which does not stretch to that of input 0, %v",
+				i, c.In(i).Shape, full)
 		}
 	}
 	for i := range k.grads {

@@ -202,7 +202,8 @@ func (k *einsumKernel) multiply(c *executor.Ctx, s *einsum.Step) error {
 	k.axes = mergeBatch(append(k.axes, batchAxis{s.M, aRow, 0, s.C.LD}, batchAxis{s.N, 0, bCol, 1}))
 	n, m := 1, len(k.axes)
 	if m > moveDims {
-		return c.Errorf("a product of %d axes that lie apart in memory; the CUDA kernels have no more than %d", m, moveDims)
+		return c.Errorf("a product of %d axes that lie apart in memory; the CUDA kernels have no more than %d",
+			m, moveDims)
 	}
 	for _, x := range k.axes {
 		if n *= x.n; x.n >= 1<<31 {

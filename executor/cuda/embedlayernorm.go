@@ -92,17 +92,20 @@ func (k *embedNorm) addend(c *executor.Ctx, i, batch, seq, n int) error {
 		return nil // no segments
 	}
 	if table.Rank() != 2 || table.Shape[1] != n || ids == nil && table.Shape[0] < seq {
-		return c.Errorf("input %d, a table, is %v, wanted rows of %d elements, %d at least where positions are counted", slots.table, table, n, seq)
+		return c.Errorf("input %d, a table, is %v, wanted rows of %d elements, %d at least where positions are counted",
+			slots.table, table, n, seq)
 	}
 	if a.data = table.Data; ids == nil {
 		return nil
 	}
 	if a.period = ids.Len(); a.period != seq && a.period != batch*seq {
-		return c.Errorf("input %d, the rows of input %d, is %v, wanted shape [%d %d]", slots.ids, slots.table, ids, batch, seq)
+		return c.Errorf("input %d, the rows of input %d, is %v, wanted shape [%d %d]",
+			slots.ids, slots.table, ids, batch, seq)
 	}
 	for j, r := range executor.Of[int32](ids) {
 		if r < 0 || int(r) >= table.Shape[0] {
-			return c.Errorf("element %d of input %d is %d; input %d has %d rows", j, slots.ids, r, slots.table, table.Shape[0])
+			return c.Errorf("element %d of input %d is %d; input %d has %d rows", j, slots.ids, r, slots.table,
+				table.Shape[0])
 		}
 	}
 	var err error

@@ -45,7 +45,10 @@ func allOutputs(m *graph.Model) []int {
 // sameFetched runs two sessions on equal inputs, other ones in every step, and compares outputs
 // that are fetched with those that are copied when they are asked for: bit for bit, and their
 // memory.
-func sameFetched(t require.TestingT, m *graph.Model, types *op.Result, env symbolic.Env, o executor.Options, d *cuda.Device, asked []int) {
+func sameFetched(
+	t require.TestingT, m *graph.Model, types *op.Result, env symbolic.Env, o executor.Options, d *cuda.Device,
+	asked []int,
+) {
 	o.Dims = env
 	var sessions [2]*executor.Session
 	for i := range sessions {
@@ -141,7 +144,8 @@ func (f *forgetful) Wait(s driver.Stream, e driver.Event) error {
 // does not wait for the copy. One output is fetched, so that the waits of a step are these two by
 // turns.
 func TestFetchWaits(t *testing.T) {
-	m, types := parsed(t, `<ir_version: 8, opset_import: ["" : 17]> g (float[2, 2] x) => (float[2, 2] y) { a = Exp(x)  y = Neg(a)  b = Exp(y)  c = Neg(b) }`)
+	m, types := parsed(t,
+		`<ir_version: 8, opset_import: ["" : 17]> g (float[2, 2] x) => (float[2, 2] y) { a = Exp(x)  y = Neg(a)  b = Exp(y)  c = Neg(b) }`)
 	for _, capture := range []bool{false, true} {
 		for leave, name := range []string{"for the node", "for the copy", "none"} {
 			if capture {
@@ -186,7 +190,8 @@ func fetchesWrong(t *testing.T, m *graph.Model, types *op.Result, d *cuda.Device
 // TestFetchAllocatesNothing: neither steps that fetch nor reading what they have fetched allocate
 // on Go's heap.
 func TestFetchAllocatesNothing(t *testing.T) {
-	m, types := parsed(t, `<ir_version: 8, opset_import: ["" : 17]> g (float[5, 8] x) => (float[5, 8] y, float loss) { h = Exp(x)  y = Neg(h)  loss = ReduceSum<keepdims = 0>(y) }`)
+	m, types := parsed(t,
+		`<ir_version: 8, opset_import: ["" : 17]> g (float[5, 8] x) => (float[5, 8] y, float loss) { h = Exp(x)  y = Neg(h)  loss = ReduceSum<keepdims = 0>(y) }`)
 	d, dbl := opened(t, double.Options{})
 	for _, o := range []executor.Options{{}, {OnDemand: true}, {Capture: true}} {
 		s, err := executor.Open(context.Background(), m, types, d, o)
@@ -210,7 +215,8 @@ func TestFetchAllocatesNothing(t *testing.T) {
 // TestFetchChanges: what is asked for may change between runs, with and without a capture, and
 // nothing is copied that is not asked for.
 func TestFetchChanges(t *testing.T) {
-	m, types := parsed(t, `<ir_version: 8, opset_import: ["" : 17]> g (float[2, 2] x) => (float[2, 2] y, float[2, 2] z) { y = Exp(x)  z = Neg(y) }`)
+	m, types := parsed(t,
+		`<ir_version: 8, opset_import: ["" : 17]> g (float[2, 2] x) => (float[2, 2] y, float[2, 2] z) { y = Exp(x)  z = Neg(y) }`)
 	for _, capture := range []bool{false, true} {
 		d, dbl := opened(t, double.Options{Lazy: true})
 		s, err := executor.Open(context.Background(), m, types, d, executor.Options{Capture: capture})

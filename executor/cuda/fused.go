@@ -69,7 +69,9 @@ func (k *fusedKernel) Run(c *executor.Ctx) error {
 	if k.bias >= 0 {
 		if bias := c.In(k.bias); bias != nil {
 			if bias.Rank() != 1 || x.Rank() == 0 || bias.Shape[0] != x.Shape[x.Rank()-1] {
-				return c.Errorf("input %d, the bias, has shape %v, wanted a vector as long as the last dim of input %d, %v", k.bias, bias.Shape, k.x, x.Shape)
+				return c.Errorf(
+					"input %d, the bias, has shape %v, wanted a vector as long as the last dim of input %d, %v",
+					k.bias, bias.Shape, k.x, x.Shape)
 			}
 			biasData, width = bias.Data, max(bias.Shape[0], 1)
 		}
@@ -113,7 +115,8 @@ func (k *splitGelu) Run(c *executor.Ctx) error {
 		return c.Errorf("input 0 has shape %v, wanted three dims, the last of which is even", x.Shape)
 	}
 	if bias.Rank() != 1 || bias.Shape[0] != x.Shape[2] {
-		return c.Errorf("input 1, the bias, has shape %v, wanted a vector as long as the last dim of input 0, %v", bias.Shape, x.Shape)
+		return c.Errorf("input 1, the bias, has shape %v, wanted a vector as long as the last dim of input 0, %v",
+			bias.Shape, x.Shape)
 	}
 	width := x.Shape[2] / 2
 	y := c.Out(0, x.Shape[0], x.Shape[1], width)

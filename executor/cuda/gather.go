@@ -49,7 +49,8 @@ func (x *indexer) tuples(c *executor.Ctx, shape []int, batch int64) (depth int, 
 	}
 	x.axes = x.axes[:0]
 	if b, at := int(batch), c.In(x.slot).Shape; b > 0 && x.Count > 0 {
-		x.axes = append(x.axes, boxAxis{n: elements(at[:b]), from: elements(shape[b:])}, boxAxis{n: elements(at[b : len(at)-1])})
+		x.axes = append(x.axes, boxAxis{n: elements(at[:b]), from: elements(shape[b:])},
+			boxAxis{n: elements(at[b : len(at)-1])})
 	}
 	return depth, nil
 }
@@ -73,7 +74,8 @@ func (x *indexer) elements(c *executor.Ctx, shape []int, at int64) error {
 		if i == axis {
 			here, from = step, 0
 		} else if n > d {
-			return c.Errorf("input %d has shape %v, which is longer than the data's, %v, in axis %d", x.slot, idx.Shape, shape, i)
+			return c.Errorf("input %d has shape %v, which is longer than the data's, %v, in axis %d",
+				x.slot, idx.Shape, shape, i)
 		}
 		last := len(x.axes) - 1
 		if last >= 0 && x.axes[last].from == n*from {
@@ -166,7 +168,8 @@ func (g *gatherer) copyRows(c *executor.Ctx, dst, src []byte, outer, inner, stri
 		return nil
 	}
 	if g.index.Count >= 1<<31 || inner >= 1<<31 {
-		return c.Errorf("gathers %d rows of %d elements; the CUDA kernel takes numbers below 2^31", g.index.Count, inner)
+		return c.Errorf("gathers %d rows of %d elements; the CUDA kernel takes numbers below 2^31",
+			g.index.Count, inner)
 	}
 	least := bits.Len(uint(g.bytes)) - 1
 	word := least

@@ -75,7 +75,8 @@ func newGridSample(d *Device, p *executor.Prep) (executor.Kernel, error) {
 	if err := anyFloats(p, p.DType(0), p.DType(1)); err != nil {
 		return nil, err
 	}
-	k := &gridSample{padding: map[string]uint32{"border": 1, "reflection": 2}[p.Node.Str("padding_mode", "zeros")], align: p.Node.Int("align_corners", 0) != 0}
+	k := &gridSample{padding: map[string]uint32{"border": 1, "reflection": 2}[p.Node.Str("padding_mode", "zeros")],
+		align: p.Node.Int("align_corners", 0) != 0}
 	name := "grid_linear"
 	switch p.Node.Str("mode", "linear") {
 	case "nearest":
@@ -98,7 +99,8 @@ func (k *gridSample) Run(c *executor.Ctx) error {
 		return c.Errorf("input 0 has rank %d, wanted 3 to 5", x.Rank())
 	}
 	if g := grid.Shape; len(g) != x.Rank() || g[0] != x.Shape[0] || g[len(g)-1] != rank {
-		return c.Errorf("input 1 (grid) has shape %v; with data of shape %v, wanted rank %d, batch %d and last dim %d", g, x.Shape, x.Rank(), x.Shape[0], rank)
+		return c.Errorf("input 1 (grid) has shape %v; with data of shape %v, wanted rank %d, batch %d and last dim %d",
+			g, x.Shape, x.Rank(), x.Shape[0], rank)
 	}
 	k.shape = append(append(k.shape[:0], x.Shape[:2]...), grid.Shape[1:1+rank]...)
 	y := c.Out(0, k.shape...)

@@ -91,7 +91,9 @@ func (k *layerNormKernel) Workspace(in, _ [][]int) int {
 }
 
 // operand returns the elements of a scale or bias, and how far one row's are from the next one's.
-func (k *layerNormKernel) operand(c *executor.Ctx, i int, what string, x *executor.Tensor, axis int) (data []byte, step int, err error) {
+func (k *layerNormKernel) operand(
+	c *executor.Ctx, i int, what string, x *executor.Tensor, axis int,
+) (data []byte, step int, err error) {
 	t := c.In(i)
 	if t == nil {
 		return nil, 0, nil
@@ -105,7 +107,8 @@ func (k *layerNormKernel) operand(c *executor.Ctx, i int, what string, x *execut
 		bad = t.Shape[j] != 1 && t.Shape[j] != x.Shape[lead+j]
 	}
 	if bad {
-		return nil, 0, c.Errorf("input %d, the %s, has shape %v, which cannot be stretched to %v", i, what, t.Shape, x.Shape)
+		return nil, 0, c.Errorf("input %d, the %s, has shape %v, which cannot be stretched to %v",
+			i, what, t.Shape, x.Shape)
 	}
 	e := k.stretch
 	e.in, e.shape = append(e.in[:0], t), append(e.shape[:0], x.Shape...)

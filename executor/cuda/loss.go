@@ -23,7 +23,8 @@ func loss(plain bool, ignoreAt int) maker {
 			return nil, noTypes(p)
 		}
 		k := &lossKernel{lossLabels: l, plain: plain}
-		err = d.launches("loss_"+suffix(p.DType(0)), []named{{&k.rows, "lossrows"}, {&k.columns, "losscolumns"}, {&k.sum, "losssum"}})
+		err = d.launches("loss_"+suffix(p.DType(0)),
+			[]named{{&k.rows, "lossrows"}, {&k.columns, "losscolumns"}, {&k.sum, "losssum"}})
 		return k, err
 	}
 }

@@ -24,7 +24,8 @@ func lossGrad(ignoreAt, biasAt int) maker {
 			return nil, noTypes(p)
 		}
 		k := &lossGradKernel{lossLabels: l, biasAt: biasAt}
-		err = d.launches("loss_"+suffix(p.DType(1)), []named{{&k.rows, "lossgradrows"}, {&k.columns, "lossgradcolumns"}, {&k.sum, "losssum"}})
+		err = d.launches("loss_"+suffix(p.DType(1)),
+			[]named{{&k.rows, "lossgradrows"}, {&k.columns, "lossgradcolumns"}, {&k.sum, "losssum"}})
 		return k, err
 	}
 }
@@ -48,7 +49,8 @@ func (k *lossGradKernel) Run(c *executor.Ctx) error {
 		want = k.count
 	}
 	if dy.Len() != want {
-		return c.Errorf("input 0, the loss's gradient, is %v, wanted %d elements for reduction %q", dy, want, k.reduction)
+		return c.Errorf("input 0, the loss's gradient, is %v, wanted %d elements for reduction %q",
+			dy, want, k.reduction)
 	}
 	if bias != nil {
 		if err := sameShapes(c, 1, k.biasAt); err != nil {

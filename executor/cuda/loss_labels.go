@@ -27,8 +27,9 @@ type lossLabels struct {
 
 // newLossLabels looks at attributes and types; inputs of type T are listed in same.
 func newLossLabels(d *Device, p *executor.Prep, scoresAt, ignoreAt int, same ...int) (lossLabels, error) {
-	l := lossLabels{wrong: outside{d: d}, reduction: p.Node.Str("reduction", "mean"), scoresAt: scoresAt, ignoreAt: ignoreAt,
-		ignore: p.Node.Int("ignore_index", 0), ignores: ignoreAt < 0 && p.Node.Attr("ignore_index") != nil}
+	l := lossLabels{wrong: outside{d: d}, reduction: p.Node.Str("reduction", "mean"), scoresAt: scoresAt,
+		ignoreAt: ignoreAt,
+		ignore:   p.Node.Int("ignore_index", 0), ignores: ignoreAt < 0 && p.Node.Attr("ignore_index") != nil}
 	t := p.DType(scoresAt)
 	if t := p.DType(scoresAt + 1); t != graph.Int32 && t != graph.Int64 {
 		return l, noTypes(p)
@@ -61,7 +62,8 @@ func (l *lossLabels) read(c *executor.Ctx) error {
 		bad = labels.Shape[i-1] != x.Shape[i]
 	}
 	if bad {
-		return c.Errorf("input %d, the labels, is %v; scores of shape %v want their shape without axis 1", l.scoresAt+1, labels, x.Shape)
+		return c.Errorf("input %d, the labels, is %v; scores of shape %v want their shape without axis 1",
+			l.scoresAt+1, labels, x.Shape)
 	}
 	l.n, l.c, l.places = x.Shape[0], x.Shape[1], elements(x.Shape[2:])
 	if err := channelVector(c, l.scoresAt+2, "weights", l.c); err != nil {
@@ -115,5 +117,6 @@ func (l *lossLabels) checked(c *executor.Ctx) ([]byte, error) {
 
 // describe makes the error of a label that is no class.
 func (l *lossLabels) describe(place int, value string) error {
-	return fmt.Errorf("label %d of input %d is %s, wanted 0 to %d", place, l.scoresAt+1, cmp.Or(value, "out of range"), l.c-1)
+	return fmt.Errorf("label %d of input %d is %s, wanted 0 to %d",
+		place, l.scoresAt+1, cmp.Or(value, "out of range"), l.c-1)
 }

@@ -111,7 +111,8 @@ func mergeBatch(all []batchAxis) []batchAxis {
 		if x.n == 1 {
 			continue
 		}
-		if last := len(axes) - 1; last >= 0 && axes[last].a == x.a*x.n && axes[last].b == x.b*x.n && axes[last].c == x.c*x.n {
+		if last := len(axes) - 1; last >= 0 && axes[last].a == x.a*x.n && axes[last].b == x.b*x.n &&
+			axes[last].c == x.c*x.n {
 			x.n *= axes[last].n
 			axes[last] = x
 			continue

@@ -107,7 +107,8 @@ func newIntMatMul(quantizes bool) maker {
 			return nil, noTypes(p)
 		}
 		l, err := d.launch("intproduct", "int_matmul")
-		return &intMatMul{matMulKernel{product: &product{d: d}}, intProduct{launch: l, quantizes: quantizes}, [7]executor.Tensor{}}, err
+		return &intMatMul{matMulKernel{product: &product{d: d}}, intProduct{launch: l, quantizes: quantizes},
+			[7]executor.Tensor{}}, err
 	}
 }
 
@@ -121,7 +122,8 @@ func (k *intMatMul) Run(c *executor.Ctx) error {
 		k.a, k.b = intOperand{c.In(0), c.In(2), c.In(1)}, intOperand{c.In(3), c.In(5), c.In(4)}
 		k.y = intOperand{zero: c.In(7), scale: c.In(6)}
 		if k.y.scale.Len() != 1 || k.y.zero.Len() != 1 {
-			return c.Errorf("inputs 6 and 7 have shapes %v and %v, wanted one number each", k.y.scale.Shape, k.y.zero.Shape)
+			return c.Errorf("inputs 6 and 7 have shapes %v and %v, wanted one number each",
+				k.y.scale.Shape, k.y.zero.Shape)
 		}
 	}
 	a, b := k.a.data.Shape, k.b.data.Shape
@@ -130,12 +132,14 @@ func (k *intMatMul) Run(c *executor.Ctx) error {
 	}
 	for _, t := range [...]*executor.Tensor{k.a.zero, k.a.scale} {
 		if t != nil && t.Len() != 1 && !perRow(t.Shape, a) {
-			return c.Errorf("the zero point or scale of input 0 has shape %v, wanted one number or one per row of %v", t.Shape, a)
+			return c.Errorf("the zero point or scale of input 0 has shape %v, wanted one number or one per row of %v",
+				t.Shape, a)
 		}
 	}
 	for _, t := range [...]*executor.Tensor{k.b.zero, k.b.scale} {
 		if t != nil && t.Len() != 1 && !perColumn(t.Shape, b) {
-			return c.Errorf("the zero point or scale of B has shape %v, wanted one number or one per column of %v", t.Shape, b)
+			return c.Errorf("the zero point or scale of B has shape %v, wanted one number or one per column of %v",
+				t.Shape, b)
 		}
 	}
 	if k.y.data = c.Out(0, k.shape...); k.y.data == nil || k.y.data.Len() == 0 {
@@ -173,7 +177,8 @@ func (k *intMatMul) along(axes []batchAxis, at batchAxis, whole *intProduct) err
 func (k *intMatMul) one(at batchAxis, whole *intProduct) error {
 	rows, columns := at.a/max(k.k, 1), at.b/max(k.k, 1)
 	k.a = intOperand{k.view(0, whole.a.data, at.a), k.view(1, whole.a.zero, rows), k.view(2, whole.a.scale, rows)}
-	k.b = intOperand{k.view(3, whole.b.data, at.b), k.columnView(4, whole.b.zero, columns), k.columnView(5, whole.b.scale, columns)}
+	k.b = intOperand{k.view(3, whole.b.data, at.b), k.columnView(4, whole.b.zero, columns),
+		k.columnView(5, whole.b.scale, columns)}
 	k.y.data = k.view(6, whole.y.data, at.c)
 	k.intProduct.pack(k.begin())
 	return k.tiles()
@@ -206,7 +211,8 @@ func perRow(s, matrix []int) bool {
 	if n < 2 {
 		return false
 	}
-	return len(s) == 1 && s[0] == matrix[n-2] && elements(matrix[:n-2]) == 1 || len(s) == n && s[n-1] == 1 && slices.Equal(s[:n-1], matrix[:n-1])
+	return len(s) == 1 && s[0] == matrix[n-2] && elements(matrix[:n-2]) == 1 ||
+		len(s) == n && s[n-1] == 1 && slices.Equal(s[:n-1], matrix[:n-1])
 }
 
 // perColumn reports whether a shape has one entry per column of matrices: a vector for all, or 1 in
@@ -216,5 +222,6 @@ func perColumn(s, matrix []int) bool {
 	if n < 2 {
 		return false
 	}
-	return len(s) == 1 && s[0] == matrix[n-1] || len(s) == n && s[n-2] == 1 && s[n-1] == matrix[n-1] && slices.Equal(s[:n-2], matrix[:n-2])
+	return len(s) == 1 && s[0] == matrix[n-1] ||
+		len(s) == n && s[n-2] == 1 && s[n-1] == matrix[n-1] && slices.Equal(s[:n-2], matrix[:n-2])
 }

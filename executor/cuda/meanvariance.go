@@ -50,7 +50,8 @@ func (k *meanVariance) Run(c *executor.Ctx) error {
 		return nil
 	}
 	if !p.fits() {
-		return c.Errorf("axes of input 0, of shape %v, alternate more often than the CUDA kernels allow: %d times", x.Shape, maxFolds)
+		return c.Errorf("axes of input 0, of shape %v, alternate more often than the CUDA kernels allow: %d times",
+			x.Shape, maxFolds)
 	}
 	l := k.launch
 	if p.columns {

@@ -18,7 +18,8 @@ func (m memory) Alloc(n int) ([]byte, error) {
 	b, err := m.d.driver.Alloc(n)
 	if errors.Is(err, executor.ErrOutOfMemory) {
 		free, total, _ := m.d.driver.MemInfo()
-		err = fmt.Errorf("%d bytes of %s, of whose %d bytes %d are free: %w", n, m.d.driver.Info().Name, total, free, err)
+		err = fmt.Errorf("%d bytes of %s, of whose %d bytes %d are free: %w", n, m.d.driver.Info().Name,
+			total, free, err)
 	}
 	return b, err
 }

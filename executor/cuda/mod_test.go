@@ -28,7 +28,8 @@ func TestModIsExact(t *testing.T) {
 			executor.Of[float32](x)[i], executor.Of[float32](y)[i] = a, b
 			executor.Of[float32](want)[i] = float32(math.Mod(float64(a), float64(b)))
 		}
-		c := kerneltest.Case{Name: "bits", Kind: op.Mod, Attrs: []graph.Attr{kerneltest.Attr("fmod", int64(1))}, In: []*executor.Tensor{x, y}, Out: []graph.DType{graph.Float32}}
+		c := kerneltest.Case{Name: "bits", Kind: op.Mod, Attrs: []graph.Attr{kerneltest.Attr("fmod", int64(1))},
+			In: []*executor.Tensor{x, y}, Out: []graph.DType{graph.Float32}}
 		got, err := kerneltest.Run(d, &c, kerneltest.Setup{Threads: 1})
 		if err != nil {
 			t.Fatal(err)

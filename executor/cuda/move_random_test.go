@@ -39,10 +39,12 @@ func TestMovesLikeHost(t *testing.T) {
 			for i := range axes {
 				axes[i] = int64(i)
 			}
-			c.In = append(c.In, integers(bounds.Draw(t, "starts")...), integers(bounds.Draw(t, "ends")...), integers(axes...), integers(steps.Draw(t, "steps")...))
+			c.In = append(c.In, integers(bounds.Draw(t, "starts")...), integers(bounds.Draw(t, "ends")...),
+				integers(axes...), integers(steps.Draw(t, "steps")...))
 		case 2:
 			c.Kind = op.Tile
-			c.In = append(c.In, integers(rapid.SliceOfN(rapid.Int64Range(0, 3), len(shape), len(shape)).Draw(t, "repeats")...))
+			c.In = append(c.In,
+				integers(rapid.SliceOfN(rapid.Int64Range(0, 3), len(shape), len(shape)).Draw(t, "repeats")...))
 		case 3:
 			c.Kind = op.Gather
 			axis := rapid.IntRange(0, len(shape)-1).Draw(t, "axis")

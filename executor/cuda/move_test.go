@@ -76,11 +76,14 @@ func TestTransposeTiles(t *testing.T) {
 			shape []int
 			perm  []int64
 		}{
-			{[]int{33, 65}, []int64{1, 0}}, {[]int{2, 40, 3, 35}, []int64{0, 2, 3, 1}}, {[]int{3, 9, 70}, []int64{2, 0, 1}},
-			{[]int{2, 5, 4, 16}, []int64{0, 2, 1, 3}}, {[]int{2, 5, 4, 6}, []int64{2, 0, 1, 3}}, {[]int{40, 8, 2}, []int64{1, 0, 2}},
+			{[]int{33, 65}, []int64{1, 0}}, {[]int{2, 40, 3, 35}, []int64{0, 2, 3, 1}},
+			{[]int{3, 9, 70}, []int64{2, 0, 1}},
+			{[]int{2, 5, 4, 16}, []int64{0, 2, 1, 3}}, {[]int{2, 5, 4, 6}, []int64{2, 0, 1, 3}},
+			{[]int{40, 8, 2}, []int64{1, 0, 2}},
 		} {
-			c := kerneltest.Case{Name: fmt.Sprint(dt, s), Kind: op.Transpose, Attrs: []graph.Attr{{Name: "perm", Value: s.perm}},
-				In: []*executor.Tensor{counted(dt, s.shape...)}, Out: []graph.DType{dt}}
+			c := kerneltest.Case{Name: fmt.Sprint(dt, s), Kind: op.Transpose,
+				Attrs: []graph.Attr{{Name: "perm", Value: s.perm}},
+				In:    []*executor.Tensor{counted(dt, s.shape...)}, Out: []graph.DType{dt}}
 			sameBits(t, c)
 		}
 	}
@@ -95,37 +98,47 @@ func TestScatterOrder(t *testing.T) {
 		for _, rows := range []int{1, 3, 700} {
 			x, at, u := drawnFloats(r, rows), drawnInts(r, rows, n), drawnFloats(r, n)
 			for _, how := range []string{"none", "add", "max"} {
-				sameBits(t, kerneltest.Case{Name: fmt.Sprint(how, n, rows), Kind: op.ScatterElements, Attrs: []graph.Attr{{Name: "reduction", Value: how}},
-					In: []*executor.Tensor{x, at, u}, Out: []graph.DType{graph.Float32}})
+				sameBits(t,
+					kerneltest.Case{Name: fmt.Sprint(how, n, rows), Kind: op.ScatterElements,
+						Attrs: []graph.Attr{{Name: "reduction", Value: how}},
+						In:    []*executor.Tensor{x, at, u}, Out: []graph.DType{graph.Float32}})
 			}
 		}
 	}
-	sameBits(t, kerneltest.Case{Name: "rows", Kind: op.GatherGrad, Attrs: []graph.Attr{{Name: "axis", Value: int64(1)}}, Out: []graph.DType{graph.Float32},
-		In: []*executor.Tensor{integers(2, 50, 6), drawnInts(r, 50, 30, 10), drawnFloats(r, 2, 30, 10, 6)}})
+	sameBits(t, kerneltest.Case{Name: "rows", Kind: op.GatherGrad, Attrs: []graph.Attr{{Name: "axis", Value: int64(1)}},
+		Out: []graph.DType{graph.Float32},
+		In:  []*executor.Tensor{integers(2, 50, 6), drawnInts(r, 50, 30, 10), drawnFloats(r, 2, 30, 10, 6)}})
 }
 
 // TestDropoutBits: the mask and the values are the host's, in and out of whole words and packs.
 func TestDropoutBits(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	for _, n := range []int{1, 31, 1030, 4096} {
-		in := []*executor.Tensor{drawnFloats(r, n), executor.NewTensor(graph.Float32, nil, float32(0.3)), executor.NewTensor(graph.Bool, nil, uint8(1))}
-		sameBits(t, kerneltest.Case{Name: fmt.Sprint("bools ", n), Kind: op.Dropout, In: in, Out: []graph.DType{graph.Float32, graph.Bool}})
-		sameBits(t, kerneltest.Case{Name: fmt.Sprint("bits ", n), Kind: op.BitmaskDropout, In: in, Out: []graph.DType{graph.Float32, graph.Uint32}})
+		in := []*executor.Tensor{drawnFloats(r, n), executor.NewTensor(graph.Float32, nil, float32(0.3)),
+			executor.NewTensor(graph.Bool, nil, uint8(1))}
+		sameBits(t, kerneltest.Case{Name: fmt.Sprint("bools ", n), Kind: op.Dropout, In: in,
+			Out: []graph.DType{graph.Float32, graph.Bool}})
+		sameBits(t, kerneltest.Case{Name: fmt.Sprint("bits ", n), Kind: op.BitmaskDropout, In: in,
+			Out: []graph.DType{graph.Float32, graph.Uint32}})
 	}
 }
 
 // TestRandomBits: uniform numbers are the host's.
 func TestRandomBits(t *testing.T) {
 	for _, dt := range []graph.DType{graph.Float32, graph.Float64, graph.Float16, graph.BFloat16} {
-		sameBits(t, kerneltest.Case{Name: fmt.Sprint(dt), Kind: op.RandomUniform, Out: []graph.DType{dt}, Attrs: []graph.Attr{
-			{Name: "shape", Value: []int64{1001}}, {Name: "low", Value: float32(-0.1)}, {Name: "high", Value: float32(2.7)}}})
+		sameBits(t, kerneltest.Case{Name: fmt.Sprint(dt), Kind: op.RandomUniform, Out: []graph.DType{dt},
+			Attrs: []graph.Attr{
+				{Name: "shape", Value: []int64{1001}}, {Name: "low", Value: float32(-0.1)},
+				{Name: "high", Value: float32(2.7)}}})
 	}
 }
 
 // TestPadBits: all modes, with pads longer than the axis and such that cut.
 func TestPadBits(t *testing.T) {
 	for _, mode := range []string{"constant", "reflect", "edge", "wrap"} {
-		sameBits(t, kerneltest.Case{Name: mode, Kind: op.Pad, Attrs: []graph.Attr{{Name: "mode", Value: mode}}, Out: []graph.DType{graph.Float16},
-			In: []*executor.Tensor{counted(graph.Float16, 3, 4, 1, 5), integers(1, -1, 2, 7, 4, 9, 0, -2), counted(graph.Float16, 1)}})
+		sameBits(t, kerneltest.Case{Name: mode, Kind: op.Pad, Attrs: []graph.Attr{{Name: "mode", Value: mode}},
+			Out: []graph.DType{graph.Float16},
+			In: []*executor.Tensor{counted(graph.Float16, 3, 4, 1, 5), integers(1, -1, 2, 7, 4, 9, 0, -2),
+				counted(graph.Float16, 1)}})
 	}
 }

@@ -92,7 +92,8 @@ func (k *multiHeadKernel) Workspace(in, _ [][]int) int {
 
 // Run computes the output.
 func (k *multiHeadKernel) Run(c *executor.Ctx) (err error) {
-	if k.fresh, err = cpu.ReadMultiHead(&k.AttentionSizes, c.Shape(0), c.Shape(1), c.Shape(2), c.Shape(6), c.Shape(7)); err != nil {
+	if k.fresh, err = cpu.ReadMultiHead(&k.AttentionSizes, c.Shape(0), c.Shape(1), c.Shape(2), c.Shape(6),
+		c.Shape(7)); err != nil {
 		return err
 	}
 	if err := k.read(c, 4, 5, false); err != nil {
@@ -213,7 +214,8 @@ func (k *projectedAttention) Run(c *executor.Ctx) (err error) {
 		return err
 	}
 	if c.Wants(1) && k.Size != k.SizeV {
-		return c.Errorf("present is wanted, and heads have %d elements in keys and %d in values, wanted the same", k.Size, k.SizeV)
+		return c.Errorf("present is wanted, and heads have %d elements in keys and %d in values, wanted the same",
+			k.Size, k.SizeV)
 	}
 	if err := k.read(c, 3, 5, true); err != nil {
 		return err

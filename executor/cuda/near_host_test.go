@@ -92,7 +92,8 @@ func TestAttentionLikeHost(t *testing.T) {
 func drawAttention(t *rapid.T) (*kerneltest.Case, float64) {
 	dt, tol := drawFloat(t)
 	batch, kv, group := drawDim(t, 3, "batch"), drawDim(t, 3, "kv"), drawDim(t, 3, "group")
-	seq, keys, size, sizeV := drawDim(t, 12, "seq"), drawDim(t, 12, "keys"), drawDim(t, 9, "size"), drawDim(t, 9, "sizeV")
+	seq, keys, size, sizeV := drawDim(t, 12, "seq"), drawDim(t, 12, "keys"), drawDim(t, 9, "size"),
+		drawDim(t, 9, "sizeV")
 	heads, total := kv*group, keys
 	c := &kerneltest.Case{Name: "random", Kind: op.Attention, In: make([]*executor.Tensor, 7),
 		Attrs: []graph.Attr{kerneltest.Attr("is_causal", rapid.Int64Range(0, 1).Draw(t, "causal")),
@@ -103,10 +104,13 @@ func drawAttention(t *rapid.T) (*kerneltest.Case, float64) {
 		c.Out = c.Out[:1]
 	}
 	if rapid.Bool().Draw(t, "packed") {
-		c.Attrs = append(c.Attrs, kerneltest.Attr("q_num_heads", int64(heads)), kerneltest.Attr("kv_num_heads", int64(kv)))
-		c.In[0], c.In[1], c.In[2] = drawNormals(t, dt, batch, seq, heads*size), drawNormals(t, dt, batch, keys, kv*size), drawNormals(t, dt, batch, keys, kv*sizeV)
+		c.Attrs = append(c.Attrs, kerneltest.Attr("q_num_heads", int64(heads)),
+			kerneltest.Attr("kv_num_heads", int64(kv)))
+		c.In[0], c.In[1], c.In[2] = drawNormals(t, dt, batch, seq, heads*size),
+			drawNormals(t, dt, batch, keys, kv*size), drawNormals(t, dt, batch, keys, kv*sizeV)
 	} else {
-		c.In[0], c.In[1], c.In[2] = drawNormals(t, dt, batch, heads, seq, size), drawNormals(t, dt, batch, kv, keys, size), drawNormals(t, dt, batch, kv, keys, sizeV)
+		c.In[0], c.In[1], c.In[2] = drawNormals(t, dt, batch, heads, seq, size), drawNormals(t, dt, batch, kv, keys,
+			size), drawNormals(t, dt, batch, kv, keys, sizeV)
 	}
 	if rapid.Bool().Draw(t, "past") {
 		past := rapid.IntRange(0, 4).Draw(t, "before")
@@ -137,13 +141,23 @@ func TestLongRows(t *testing.T) {
 		one := normalTensor(3, graph.Float32, n)
 		f := graph.Float32
 		for _, c := range []kerneltest.Case{
-			{Kind: op.SkipLayerNormalization, In: []*executor.Tensor{x, y, one, one, one}, Out: []graph.DType{f, f, f, f}},
+			{
+				Kind: op.SkipLayerNormalization, In: []*executor.Tensor{x, y, one, one, one},
+				Out: []graph.DType{f, f, f, f},
+			},
 			{Kind: op.SkipSimplifiedLayerNormalization, In: []*executor.Tensor{x, y, one}, Out: []graph.DType{f}},
-			{Kind: op.BiasSoftmax, In: []*executor.Tensor{x, one}, Out: []graph.DType{f}, Attrs: []graph.Attr{kerneltest.Attr("axis", int64(1))}},
+			{
+				Kind: op.BiasSoftmax, In: []*executor.Tensor{x, one}, Out: []graph.DType{f},
+				Attrs: []graph.Attr{kerneltest.Attr("axis", int64(1))},
+			},
 			{Kind: op.LpNormalization, In: []*executor.Tensor{x}, Out: []graph.DType{f}},
 			{Kind: op.Hardmax, In: []*executor.Tensor{x}, Out: []graph.DType{f}},
-			{Kind: op.Attention, In: []*executor.Tensor{normalTensor(4, f, 1, 1, 3, 4), normalTensor(5, f, 1, 1, n, 4), normalTensor(6, f, 1, 1, n, 4), normalTensor(7, f, 3, n)},
-				Out: []graph.DType{f, 0, 0, f}, Attrs: []graph.Attr{kerneltest.Attr("is_causal", int64(1)), kerneltest.Attr("qk_matmul_output_mode", int64(3))}},
+			{Kind: op.Attention,
+				In: []*executor.Tensor{normalTensor(4, f, 1, 1, 3, 4), normalTensor(5, f, 1, 1, n, 4),
+					normalTensor(6, f, 1, 1, n, 4), normalTensor(7, f, 3, n)},
+				Out: []graph.DType{f, 0, 0, f},
+				Attrs: []graph.Attr{kerneltest.Attr("is_causal", int64(1)),
+					kerneltest.Attr("qk_matmul_output_mode", int64(3))}},
 		} {
 			c.Name = op.Of(c.Kind).Name
 			nearHost(t, d, &c, 1e-4)
@@ -199,13 +213,16 @@ func TestTopKLikeHost(t *testing.T) {
 		rows, inner := drawDim(t, 3, "rows"), drawDim(t, 3, "inner")
 		var x *executor.Tensor
 		if rapid.Bool().Draw(t, "integers") {
-			v := rapid.SliceOfN(rapid.SampledFrom([]int64{-1 << 62, -3, 0, 1, 5, 1 << 40}), rows*n*inner, rows*n*inner).Draw(t, "v")
+			v := rapid.SliceOfN(rapid.SampledFrom([]int64{-1 << 62, -3, 0, 1, 5, 1 << 40}), rows*n*inner,
+				rows*n*inner).Draw(t, "v")
 			x = executor.NewTensor(graph.Int64, []int{rows, n, inner}, v...)
 		} else {
 			x = drawNormals(t, graph.Float16, rows, n, inner)
 		}
-		c := &kerneltest.Case{Name: "random", Kind: op.TopK, In: []*executor.Tensor{x, integers(int64(k))}, Out: []graph.DType{x.DType, graph.Int64},
-			Attrs: []graph.Attr{kerneltest.Attr("axis", int64(1)), kerneltest.Attr("largest", rapid.Int64Range(0, 1).Draw(t, "largest"))}}
+		c := &kerneltest.Case{Name: "random", Kind: op.TopK, In: []*executor.Tensor{x, integers(int64(k))},
+			Out: []graph.DType{x.DType, graph.Int64},
+			Attrs: []graph.Attr{kerneltest.Attr("axis", int64(1)),
+				kerneltest.Attr("largest", rapid.Int64Range(0, 1).Draw(t, "largest"))}}
 		nearHost(t, d, c, 0)
 	})
 }
@@ -226,13 +243,16 @@ func TestNormsLikeHost(t *testing.T) {
 			c.Attrs = []graph.Attr{kerneltest.Attr("axes", axes)}
 		case 1:
 			c.Kind = op.LpNormalization
-			c.Attrs = []graph.Attr{kerneltest.Attr("axis", int64(axis)), kerneltest.Attr("p", rapid.Int64Range(1, 2).Draw(t, "p"))}
+			c.Attrs = []graph.Attr{kerneltest.Attr("axis", int64(axis)),
+				kerneltest.Attr("p", rapid.Int64Range(1, 2).Draw(t, "p"))}
 		case 2:
 			c.Kind = op.Hardmax
 			c.Attrs = []graph.Attr{kerneltest.Attr("axis", int64(axis))}
 		case 3:
 			c.Kind = op.LRN
-			c.Attrs = []graph.Attr{kerneltest.Attr("size", rapid.Int64Range(1, 7).Draw(t, "size")), kerneltest.Attr("beta", rapid.SampledFrom([]float32{0.75, 1.5}).Draw(t, "beta")), kerneltest.Attr("alpha", float32(0.5))}
+			c.Attrs = []graph.Attr{kerneltest.Attr("size", rapid.Int64Range(1, 7).Draw(t, "size")),
+				kerneltest.Attr("beta", rapid.SampledFrom([]float32{0.75, 1.5}).Draw(t, "beta")),
+				kerneltest.Attr("alpha", float32(0.5))}
 		case 4:
 			c.Kind = op.BiasSoftmax
 			bias := slices.Clone(shape)
@@ -242,13 +262,15 @@ func TestNormsLikeHost(t *testing.T) {
 				}
 			}
 			c.In = append(c.In, drawNormals(t, dt, bias...))
-			c.Attrs = []graph.Attr{kerneltest.Attr("axis", int64(axis)), kerneltest.Attr("is_inner_broadcast", int64(0))}
+			c.Attrs = []graph.Attr{kerneltest.Attr("axis", int64(axis)),
+				kerneltest.Attr("is_inner_broadcast", int64(0))}
 		case 5:
 			c.Kind = op.GroupNorm
 			width, groups := drawDim(t, 5, "width"), drawDim(t, 3, "groups")
 			c.In = []*executor.Tensor{drawNormals(t, dt, shape[0], shape[1], shape[2], width*groups),
 				drawNormals(t, graph.Float32, width*groups), drawNormals(t, graph.Float32, width*groups)}
-			c.Attrs = []graph.Attr{kerneltest.Attr("groups", int64(groups)), kerneltest.Attr("activation", rapid.Int64Range(0, 1).Draw(t, "swish"))}
+			c.Attrs = []graph.Attr{kerneltest.Attr("groups", int64(groups)),
+				kerneltest.Attr("activation", rapid.Int64Range(0, 1).Draw(t, "swish"))}
 			tol *= 4 // groups of few elements may have a small deviation
 		}
 		nearHost(t, d, c, tol)

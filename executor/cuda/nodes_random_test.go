@@ -18,9 +18,12 @@ import (
 type drawNode func(t *rapid.T) kerneltest.Case
 
 var randomNodes = map[string]drawNode{
-	"Clip": drawClip, "Mod": drawMod, "AdamOptimizer": drawAdam, "InPlaceAccumulator": drawAccumulator, "ReduceAllL2": drawAllL2, "DivGrad": drawDivGrad,
-	"LSTM": drawRecurrent, "QuantizeLinear": drawQuantize, "MatMulInteger": drawMatMulInteger, "ConvInteger": drawConvInteger,
-	"GridSample": drawGridSample, "DeformConv": drawDeformConv, "RoiAlign": drawRoi, "CenterCropPad": drawCenterCropPad, "Col2Im": drawCol2Im,
+	"Clip": drawClip, "Mod": drawMod, "AdamOptimizer": drawAdam, "InPlaceAccumulator": drawAccumulator,
+	"ReduceAllL2": drawAllL2, "DivGrad": drawDivGrad,
+	"LSTM": drawRecurrent, "QuantizeLinear": drawQuantize, "MatMulInteger": drawMatMulInteger,
+	"ConvInteger": drawConvInteger,
+	"GridSample":  drawGridSample, "DeformConv": drawDeformConv, "RoiAlign": drawRoi,
+	"CenterCropPad": drawCenterCropPad, "Col2Im": drawCol2Im,
 	"MaxUnpool": drawMaxUnpool,
 }
 
@@ -132,8 +135,9 @@ func chosen(t *rapid.T, name string, lo, hi int64) graph.Attr {
 
 func drawClip(t *rapid.T) kerneltest.Case {
 	d := drawnFloat.Draw(t, "type")
-	return kerneltest.Case{Kind: op.Clip, Out: []graph.DType{d}, In: []*executor.Tensor{floatsOf(t, d, 2, drawnShape(t, 0, 3)...),
-		maybe(t, floatsOf(t, d, 1)), maybe(t, floatsOf(t, d, 1))}}
+	return kerneltest.Case{Kind: op.Clip, Out: []graph.DType{d},
+		In: []*executor.Tensor{floatsOf(t, d, 2, drawnShape(t, 0, 3)...),
+			maybe(t, floatsOf(t, d, 1)), maybe(t, floatsOf(t, d, 1))}}
 }
 
 func drawMod(t *rapid.T) kerneltest.Case {
@@ -149,7 +153,8 @@ func drawMod(t *rapid.T) kerneltest.Case {
 }
 
 func drawAdam(t *rapid.T) kerneltest.Case {
-	w, g, m, h := drawnFloat.Draw(t, "weight"), drawnFloat.Draw(t, "gradient"), drawnFloat.Draw(t, "moments"), drawnFloat.Draw(t, "copy")
+	w, g, m, h := drawnFloat.Draw(t, "weight"), drawnFloat.Draw(t, "gradient"), drawnFloat.Draw(t, "moments"),
+		drawnFloat.Draw(t, "copy")
 	shape := drawnShape(t, 1, 3)
 	v := floatsOf(t, m, 1, shape...)
 	for i := range v.Data { // no moment of second order is below 0
@@ -159,18 +164,22 @@ func drawAdam(t *rapid.T) kerneltest.Case {
 	}
 	signal := executor.NewTensor(graph.Bool, nil, uint8(rapid.IntRange(0, 1).Draw(t, "update")))
 	return kerneltest.Case{Kind: op.AdamOptimizer, Out: []graph.DType{graph.Int64, m, m, w, g, h},
-		Attrs: []graph.Attr{chosen(t, "weight_decay_mode", 0, 1), chosen(t, "do_bias_correction", 0, 1), kerneltest.Attr("lambda", float32(0.25)),
+		Attrs: []graph.Attr{chosen(t, "weight_decay_mode", 0, 1), chosen(t, "do_bias_correction", 0, 1),
+			kerneltest.Attr("lambda", float32(0.25)),
 			kerneltest.Attr("epsilon", float32(0.125))},
-		In: []*executor.Tensor{floatsOf(t, graph.Float32, 1), executor.NewTensor(graph.Int64, nil, rapid.Int64Range(0, 50).Draw(t, "count")),
-			floatsOf(t, w, 1, shape...), floatsOf(t, g, 1, shape...), floatsOf(t, m, 1, shape...), v, floatsOf(t, h, 1, shape...),
+		In: []*executor.Tensor{floatsOf(t, graph.Float32, 1),
+			executor.NewTensor(graph.Int64, nil, rapid.Int64Range(0, 50).Draw(t, "count")),
+			floatsOf(t, w, 1, shape...), floatsOf(t, g, 1, shape...), floatsOf(t, m, 1, shape...), v,
+			floatsOf(t, h, 1, shape...),
 			nil, maybe(t, executor.NewTensor(graph.Float32, nil, float32(3))), maybe(t, signal)}}
 }
 
 func drawAccumulator(t *rapid.T) kerneltest.Case {
 	sum, value := drawnFloat.Draw(t, "sum"), drawnFloat.Draw(t, "value")
 	shape := drawnShape(t, 0, 3)
-	c := kerneltest.Case{Kind: op.InPlaceAccumulator, Out: []graph.DType{sum}, In: []*executor.Tensor{floatsOf(t, sum, 2, shape...), floatsOf(t, value, 2, shape...),
-		maybe(t, executor.NewTensor(graph.Bool, nil, uint8(rapid.IntRange(0, 1).Draw(t, "flag"))))}}
+	c := kerneltest.Case{Kind: op.InPlaceAccumulator, Out: []graph.DType{sum},
+		In: []*executor.Tensor{floatsOf(t, sum, 2, shape...), floatsOf(t, value, 2, shape...),
+			maybe(t, executor.NewTensor(graph.Bool, nil, uint8(rapid.IntRange(0, 1).Draw(t, "flag"))))}}
 	if rapid.Bool().Draw(t, "version 2") {
 		c.Kind, c.Out = op.InPlaceAccumulatorV2, []graph.DType{graph.Bool, sum}
 	}
@@ -198,14 +207,18 @@ func drawDivGrad(t *rapid.T) kerneltest.Case {
 			b.Data[i] = 0x40
 		}
 	}
-	return kerneltest.Case{Kind: op.DivGrad, Out: []graph.DType{d, d}, In: []*executor.Tensor{floatsOf(t, d, 1, shape...), floatsOf(t, d, 1, stretchable(t, shape)...), b}}
+	return kerneltest.Case{
+		Kind: op.DivGrad, Out: []graph.DType{d, d},
+		In: []*executor.Tensor{floatsOf(t, d, 1, shape...), floatsOf(t, d, 1, stretchable(t, shape)...), b},
+	}
 }
 
 func drawRecurrent(t *rapid.T) kerneltest.Case {
 	kinds := []graph.Kind{op.RNN, op.GRU, op.LSTM}
 	at := rapid.IntRange(0, 2).Draw(t, "operator")
 	gates, d := []int{1, 3, 4}[at], graph.Float32
-	seq, batch, in, hidden := drawnLength.Draw(t, "steps"), drawnLength.Draw(t, "batch"), drawnLength.Draw(t, "inputs"), drawnLength.Draw(t, "hidden")
+	seq, batch, in, hidden := drawnLength.Draw(t, "steps"), drawnLength.Draw(t, "batch"), drawnLength.Draw(t, "inputs"),
+		drawnLength.Draw(t, "hidden")
 	directions, direction := 1, choice(t, "direction", "forward", "reverse", "bidirectional")
 	if direction.Value == "bidirectional" {
 		directions = 2
@@ -214,12 +227,16 @@ func drawRecurrent(t *rapid.T) kerneltest.Case {
 	for i := range executor.Of[int32](lens) {
 		executor.Of[int32](lens)[i] = int32(rapid.IntRange(0, seq).Draw(t, "length"))
 	}
-	c := kerneltest.Case{Kind: kinds[at], Out: []graph.DType{d, d, d}[:min(2+at/2, 3)], Attrs: []graph.Attr{direction, chosen(t, "linear_before_reset", 0, 1),
-		chosen(t, "input_forget", 0, 1), kerneltest.Attr("clip", float32(0.75))},
-		In: []*executor.Tensor{floatsOf(t, d, 0.5, seq, batch, in), floatsOf(t, d, 0.5, directions, gates*hidden, in), floatsOf(t, d, 0.5, directions, gates*hidden, hidden),
-			maybe(t, floatsOf(t, d, 0.5, directions, 2*gates*hidden)), maybe(t, lens), maybe(t, floatsOf(t, d, 0.5, directions, batch, hidden))}}
+	c := kerneltest.Case{Kind: kinds[at], Out: []graph.DType{d, d, d}[:min(2+at/2, 3)],
+		Attrs: []graph.Attr{direction, chosen(t, "linear_before_reset", 0, 1),
+			chosen(t, "input_forget", 0, 1), kerneltest.Attr("clip", float32(0.75))},
+		In: []*executor.Tensor{floatsOf(t, d, 0.5, seq, batch, in), floatsOf(t, d, 0.5, directions, gates*hidden, in),
+			floatsOf(t, d, 0.5, directions, gates*hidden, hidden),
+			maybe(t, floatsOf(t, d, 0.5, directions, 2*gates*hidden)), maybe(t, lens),
+			maybe(t, floatsOf(t, d, 0.5, directions, batch, hidden))}}
 	if c.Kind == op.LSTM {
-		c.In = append(c.In, maybe(t, floatsOf(t, d, 0.5, directions, batch, hidden)), maybe(t, floatsOf(t, d, 0.5, directions, 3*hidden)))
+		c.In = append(c.In, maybe(t, floatsOf(t, d, 0.5, directions, batch, hidden)),
+			maybe(t, floatsOf(t, d, 0.5, directions, 3*hidden)))
 	}
 	return c
 }
@@ -238,7 +255,10 @@ func drawQuantize(t *rapid.T) kerneltest.Case {
 		executor.Of[float32](scale)[i] = float32(i%5+1) / 32
 	}
 	attrs := []graph.Attr{kerneltest.Attr("axis", int64(axis)), kerneltest.Attr("block_size", int64(block))}
-	c := kerneltest.Case{Kind: op.QuantizeLinear, Attrs: attrs, Out: []graph.DType{q}, In: []*executor.Tensor{floatsOf(t, d, 4, shape...), scale, maybe(t, bytesOf(t, q, scales...))}}
+	c := kerneltest.Case{
+		Kind: op.QuantizeLinear, Attrs: attrs, Out: []graph.DType{q},
+		In: []*executor.Tensor{floatsOf(t, d, 4, shape...), scale, maybe(t, bytesOf(t, q, scales...))},
+	}
 	if rapid.Bool().Draw(t, "back") {
 		c.Kind, c.Out, c.In[0] = op.DequantizeLinear, []graph.DType{d}, bytesOf(t, q, shape...)
 	}

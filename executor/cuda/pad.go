@@ -71,7 +71,8 @@ func (k *padder) merge(x *executor.Tensor) {
 		from /= max(d, 1)
 		a, b := k.Before[i], k.After[i]
 		last := len(k.axes) - 1
-		if a == 0 && b == 0 && last >= 0 && k.axes[last].n == k.axes[last].kept && k.axes[last].before == 0 && k.axes[last].first == 0 &&
+		if a == 0 && b == 0 && last >= 0 && k.axes[last].n == k.axes[last].kept && k.axes[last].before == 0 &&
+			k.axes[last].first == 0 &&
 			k.axes[last].from == d*from {
 			k.axes[last].n *= d
 			k.axes[last].kept *= d
@@ -86,11 +87,13 @@ func (k *padder) merge(x *executor.Tensor) {
 // fits refuses what the kernel cannot walk.
 func (k *padder) fits(c *executor.Ctx) error {
 	if len(k.axes) > moveDims {
-		return c.Errorf("pads of %d axes that lie apart in memory; the CUDA kernels have no more than %d", len(k.axes), moveDims)
+		return c.Errorf("pads of %d axes that lie apart in memory; the CUDA kernels have no more than %d",
+			len(k.axes), moveDims)
 	}
 	for _, x := range k.axes {
 		if x.n >= 1<<30 || x.kept >= 1<<30 {
-			return c.Errorf("has an axis of length %d; the CUDA kernel of Pad takes lengths below 2^30", max(x.n, x.kept))
+			return c.Errorf("has an axis of length %d; the CUDA kernel of Pad takes lengths below 2^30",
+				max(x.n, x.kept))
 		}
 	}
 	return nil

@@ -28,7 +28,8 @@ func pool(name string, outputs int32) maker {
 			return nil, err
 		}
 		l, err := d.launch("pool_"+suffix(t), name+"_"+suffix(t))
-		return &poolKernel{launch: l, geometry: g, columnMajor: int32(p.Node.Int("storage_order", 0)), p: int32(p.Node.Int("p", 2)),
+		return &poolKernel{launch: l, geometry: g, columnMajor: int32(p.Node.Int("storage_order", 0)),
+			p:        int32(p.Node.Int("p", 2)),
 			countPad: int32(p.Node.Int("count_include_pad", 0)), takes: outputs}, err
 	}
 }
@@ -142,7 +143,10 @@ func newMaxPoolGrad(d *Device, p *executor.Prep) (executor.Kernel, error) {
 		return nil, err
 	}
 	l, err := d.launch("pool_"+suffix(t), "maxpoolgrad_"+suffix(t))
-	return &maxPoolGrad{launch: l, geometry: g, columnMajor: int32(p.Node.Int("storage_order", 0)), x: executor.Tensor{Shape: p.Shapes[0]}}, err
+	return &maxPoolGrad{
+		launch: l, geometry: g, columnMajor: int32(p.Node.Int("storage_order", 0)),
+		x: executor.Tensor{Shape: p.Shapes[0]},
+	}, err
 }
 
 // Run checks the shapes and computes.

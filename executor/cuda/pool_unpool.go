@@ -105,5 +105,6 @@ func (k *maxUnpool) describe(place int, value string) error {
 	if value == "" {
 		return fmt.Errorf("input 1, element %d: the index is not in that element's plane of %d elements", place, k.own)
 	}
-	return fmt.Errorf("input 1 has index %s at element %d, which is not in that element's plane of %d elements", value, place, k.own)
+	return fmt.Errorf("input 1 has index %s at element %d, which is not in that element's plane of %d elements",
+		value, place, k.own)
 }

@@ -41,7 +41,8 @@ func (p *products) Gemm(s driver.Stream, g *driver.Gemm) error {
 		return p.load(g.Elem)
 	}
 	if a, b, c := g.Extents(); a > len(g.A) || b > len(g.B) || c > len(g.C) {
-		return fmt.Errorf("a product of %dx%d and %dx%d matrices covers %d, %d and %d bytes of its operands and is given %d, %d and %d",
+		return fmt.Errorf("a product of %dx%d and %dx%d matrices covers %d, %d and %d bytes of its operands and is "+
+			"given %d, %d and %d",
 			g.M, g.K, g.K, g.N, a, b, c, len(g.A), len(g.B), len(g.C))
 	}
 	return p.multiply(s, g)

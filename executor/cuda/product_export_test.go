@@ -39,6 +39,7 @@ func ProductTile(g *driver.Gemm) (tile, pieces int) {
 
 // ElementsOf returns numbers in the memory of a product's type.
 func ElementsOf(e driver.Elem, x []float64) []byte {
-	types := [...]graph.DType{driver.F32: graph.Float32, driver.F64: graph.Float64, driver.F16: graph.Float16, driver.BF16: graph.BFloat16}
+	types := [...]graph.DType{driver.F32: graph.Float32, driver.F64: graph.Float64, driver.F16: graph.Float16,
+		driver.BF16: graph.BFloat16}
 	return elementsOf(types[e], x)
 }

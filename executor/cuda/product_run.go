@@ -24,7 +24,8 @@ func (p *products) multiply(s driver.Stream, g *driver.Gemm) error {
 	for at := 0; at < g.Batch; at += mostBatch {
 		some := *g
 		some.Batch = min(g.Batch-at, mostBatch)
-		some.A, some.B, some.C = memoryFrom(g.A, at*g.StrideA*size), memoryFrom(g.B, at*g.StrideB*size), memoryFrom(g.C, at*g.StrideC*size)
+		some.A, some.B, some.C = memoryFrom(g.A, at*g.StrideA*size), memoryFrom(g.B, at*g.StrideB*size),
+			memoryFrom(g.C, at*g.StrideC*size)
 		if err := p.some(s, &some); err != nil {
 			return err
 		}
@@ -125,13 +126,17 @@ type vectorOf struct {
 func vectorView(g *driver.Gemm) vectorOf {
 	ea, eb, _ := g.Extents()
 	if g.N == 1 {
-		w := vectorOf{x: g.A[:ea], v: g.B[:eb], rows: g.M, deep: !g.TransA, ld: g.LDA, stepV: g.LDB, stepY: g.LDC, strideX: g.StrideA, strideV: g.StrideB}
+		w := vectorOf{x: g.A[:ea], v: g.B[:eb], rows: g.M, deep: !g.TransA, ld: g.LDA, stepV: g.LDB, stepY: g.LDC,
+			strideX: g.StrideA, strideV: g.StrideB}
 		if g.TransB {
 			w.stepV = 1
 		}
 		return w
 	}
-	w := vectorOf{x: g.B[:eb], v: g.A[:ea], rows: g.N, deep: g.TransB, ld: g.LDB, stepV: 1, stepY: 1, strideX: g.StrideB, strideV: g.StrideA}
+	w := vectorOf{
+		x: g.B[:eb], v: g.A[:ea], rows: g.N, deep: g.TransB, ld: g.LDB, stepV: 1, stepY: 1, strideX: g.StrideB,
+		strideV: g.StrideA,
+	}
 	if g.TransA {
 		w.stepV = g.LDA
 	}

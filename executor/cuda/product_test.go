@@ -30,7 +30,10 @@ type productCase struct {
 // batches that share an operand.
 func drawProduct(t *rapid.T) *productCase {
 	size := rapid.OneOf(rapid.IntRange(1, 8), rapid.IntRange(1, 150), rapid.SampledFrom([]int{1, 32, 64, 128}))
-	p := &productCase{shift: rapid.SampledFrom([]int{0, 0, 1, 4}).Draw(t, "shift"), room: rapid.SampledFrom([]int{0, 1 << 20}).Draw(t, "room")}
+	p := &productCase{
+		shift: rapid.SampledFrom([]int{0, 0, 1, 4}).Draw(t, "shift"),
+		room:  rapid.SampledFrom([]int{0, 1 << 20}).Draw(t, "room"),
+	}
 	g := &p.g
 	g.Elem = rapid.SampledFrom([]driver.Elem{driver.F32, driver.F64, driver.F16, driver.BF16}).Draw(t, "type")
 	g.M, g.N = size.Draw(t, "M"), size.Draw(t, "N")
@@ -196,5 +199,6 @@ func TestProductErrors(t *testing.T) {
 	d := ownProducts(t)
 	g := driver.Gemm{M: 4, N: 4, K: 4, LDA: 4, LDB: 4, LDC: 4, Batch: 1, Alpha: 1}
 	_, err := multiplied(d, g, make([]byte, 64), make([]byte, 60), make([]byte, 64), 0, 0)
-	require.ErrorContains(t, err, "a product of 4x4 and 4x4 matrices covers 64, 64 and 64 bytes of its operands and is given 64, 60 and 64")
+	require.ErrorContains(t, err,
+		"a product of 4x4 and 4x4 matrices covers 64, 64 and 64 bytes of its operands and is given 64, 60 and 64")
 }

@@ -19,7 +19,8 @@ func TestPTX(t *testing.T) {
 		t.Skip("clang-14 is missing, which makes the PTX: apt-get install clang-14")
 	}
 	if line, _, _ := strings.Cut(string(version), "\n"); line != kernels.Compiler() {
-		t.Skipf("the PTX is made by %q, here is %q: install that version, or make the PTX anew with go generate ./executor/cuda/kernels", kernels.Compiler(), line)
+		t.Skipf("the PTX is made by %q, here is %q: install that version, or make the PTX anew with go generate "+
+			"./executor/cuda/kernels", kernels.Compiler(), line)
 	}
 	for _, module := range kernels.Modules() {
 		t.Run(module, func(t *testing.T) {
@@ -32,7 +33,8 @@ func TestPTX(t *testing.T) {
 			require.NoError(t, err)
 			got, err := os.ReadFile(out)
 			require.NoError(t, err)
-			require.True(t, string(want) == string(got), "the PTX of %s is not what clang makes of the source: go generate ./executor/cuda/kernels", module)
+			require.True(t, string(want) == string(got),
+				"the PTX of %s is not what clang makes of the source: go generate ./executor/cuda/kernels", module)
 		})
 	}
 }

@@ -77,7 +77,8 @@ func (k *quantizeKernel) place(c *executor.Ctx) error {
 			fits = s.Shape[i] == x[i] || i == axis
 		}
 		if !fits || s.Shape[axis] != k.parts {
-			return c.Errorf("the scale is %v: block_size %d on axis %d of shape %v wants another shape", s, k.block, axis, x)
+			return c.Errorf("the scale is %v: block_size %d on axis %d of shape %v wants another shape",
+				s, k.block, axis, x)
 		}
 	} else if s.Rank() != 1 || s.Len() != k.long {
 		return c.Errorf("the scale is %v, wanted %d numbers for axis %d of shape %v", s, k.long, axis, x)
@@ -134,7 +135,8 @@ func newDynamicQuantize(d *Device, p *executor.Prep) (executor.Kernel, error) {
 		return nil, noTypes(p)
 	}
 	k := &dynamicQuantize{quantize: quantizeKernel{one: true, integers: 1}}
-	for _, l := range []named{{&k.find, "value_range"}, {&k.choose, "choose_scale"}, {&k.quantize.launch, "quantize_any"}} {
+	for _, l := range []named{{&k.find, "value_range"}, {&k.choose, "choose_scale"},
+		{&k.quantize.launch, "quantize_any"}} {
 		var err error
 		if *l.to, err = d.launch("quantize", l.name); err != nil {
 			return nil, err

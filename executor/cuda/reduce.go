@@ -120,7 +120,8 @@ func (k *reduceKernel) Run(c *executor.Ctx) error {
 	p := &k.plan
 	p.set(x.Shape, k.Folded)
 	if !p.fits() {
-		return c.Errorf("axes of input 0, of shape %v, alternate more often than the CUDA kernels allow: %d times", x.Shape, maxFolds)
+		return c.Errorf("axes of input 0, of shape %v, alternate more often than the CUDA kernels allow: %d times",
+			x.Shape, maxFolds)
 	}
 	y := c.Out(0, k.Shape...)
 	switch {

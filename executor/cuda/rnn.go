@@ -42,7 +42,8 @@ func recurrent(cell string, gates int) maker {
 		if len(types) > 4 {
 			types[4] = graph.Undefined
 		}
-		if !isFloat(p.DType(0)) || !p.Has(1) || !p.Has(2) || slices.ContainsFunc(types, func(t graph.DType) bool { return t != graph.Undefined && t != p.DType(0) }) {
+		if !isFloat(p.DType(0)) || !p.Has(1) || !p.Has(2) ||
+			slices.ContainsFunc(types, func(t graph.DType) bool { return t != graph.Undefined && t != p.DType(0) }) {
 			return nil, noTypes(p)
 		}
 		x := *p
@@ -67,7 +68,8 @@ func recurrent(cell string, gates int) maker {
 // newRecurrence reads the attributes.
 func newRecurrence(p *executor.Prep, gemm *product, gates int) *recurrence {
 	n := p.Node
-	k := &recurrence{product: gemm, kind: n.Kind, gates: gates, clip: n.Float("clip", 0), couple: n.Int("input_forget", 0) != 0,
+	k := &recurrence{product: gemm, kind: n.Kind, gates: gates, clip: n.Float("clip", 0),
+		couple: n.Int("input_forget", 0) != 0,
 		linear: n.Int("linear_before_reset", 0) != 0, batchFirst: p.Version >= 14 && n.Int("layout", 0) == 1,
 		hiddenAttr: int(n.Int("hidden_size", 0)), backward: []bool{false}, size: p.DType(0).Bits() / 8}
 	switch n.Str("direction", "forward") {
@@ -97,7 +99,8 @@ func (k *recurrence) Workspace(in, _ [][]int) int {
 
 // rooms lists the bytes of pre, rec, h, side, state and lens.
 func (k *recurrence) rooms(steps, batch, hidden int) [6]int {
-	n := [6]int{k.size * steps * k.gates * hidden, k.size * batch * k.gates * hidden, k.size * batch * hidden, 0, 0, 4 * batch}
+	n := [6]int{k.size * steps * k.gates * hidden, k.size * batch * k.gates * hidden, k.size * batch * hidden, 0,
+		0, 4 * batch}
 	switch {
 	case k.kind == op.GRU && !k.linear:
 		n[3] = n[2]
@@ -164,7 +167,8 @@ func (k *recurrence) operands(c *executor.Ctx) error {
 	if k.batchFirst {
 		first, second = second, first
 	}
-	for i, want := range [8][3]int{1: {d, rows, k.input}, 2: {d, rows, k.hidden}, 3: {d, 2 * rows, 1}, 5: {first, second, k.hidden},
+	for i, want := range [8][3]int{1: {d, rows, k.input}, 2: {d, rows, k.hidden}, 3: {d, 2 * rows, 1},
+		5: {first, second, k.hidden},
 		6: {first, second, k.hidden}, 7: {d, 3 * k.hidden, 1}} {
 		t := c.In(i)
 		if t == nil || i == 0 || i == 4 {
@@ -207,7 +211,8 @@ func (k *recurrence) multiply(m, n, depth int, a, b, y []byte, ldy int) error {
 		return k.d.Memory().Fill(y, 0)
 	}
 	g := &k.gemm
-	*g = driver.Gemm{Elem: g.Elem, TF32: g.TF32, Alpha: 1, Batch: 1, Workspace: k.workspace, TransB: true, M: m, N: n, K: depth, A: a, B: b, C: y,
+	*g = driver.Gemm{Elem: g.Elem, TF32: g.TF32, Alpha: 1, Batch: 1, Workspace: k.workspace, TransB: true, M: m, N: n,
+		K: depth, A: a, B: b, C: y,
 		LDA: depth, LDB: depth, LDC: ldy}
 	return k.d.driver.Gemm(k.d.stream, g)
 }

@@ -43,7 +43,9 @@ func (k *recurrence) direction(c *executor.Ctx, y, yh, yc *executor.Tensor) erro
 
 // copyState copies the direction's states from an operand to workspace, zeros where it is left out,
 // or back.
-func (k *recurrence) copyState(operand *executor.Tensor, t graph.DType, work []byte, workType graph.DType, start bool) error {
+func (k *recurrence) copyState(
+	operand *executor.Tensor, t graph.DType, work []byte, workType graph.DType, start bool,
+) error {
 	at, ld := k.index*k.batch*k.hidden, k.hidden
 	if k.batchFirst {
 		at, ld = k.index*k.hidden, len(k.backward)*k.hidden

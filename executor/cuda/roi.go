@@ -25,8 +25,9 @@ type roiPool struct {
 // newRoiAlign makes the kernel of RoiAlign.
 func newRoiAlign(d *Device, p *executor.Prep) (executor.Kernel, error) {
 	n := p.Node
-	k := &roiPool{numbers: 4, height: int(n.Int("output_height", 1)), width: int(n.Int("output_width", 1)), largest: n.Str("mode", "avg") == "max",
-		ratio: int(n.Int("sampling_ratio", 0))}
+	k := &roiPool{numbers: 4, height: int(n.Int("output_height", 1)), width: int(n.Int("output_width", 1)),
+		largest: n.Str("mode", "avg") == "max",
+		ratio:   int(n.Int("sampling_ratio", 0))}
 	if p.Version >= 16 && n.Str("coordinate_transformation_mode", "half_pixel") == "half_pixel" {
 		k.offset = 0.5
 	}
@@ -102,7 +103,8 @@ func (k *roiPool) Run(c *executor.Ctx) error {
 
 // badPlace is the error of a number of a region.
 func (k *roiPool) badPlace(place int, _ string) error {
-	return fmt.Errorf("input 1 has a number at element %d, in region %d, that is no place in a plane", place, place/k.numbers)
+	return fmt.Errorf("input 1 has a number at element %d, in region %d, that is no place in a plane",
+		place, place/k.numbers)
 }
 
 // badImage is the error of a region.

@@ -44,7 +44,8 @@ func TestSamples(t *testing.T) {
 			side := verify.Side{Model: m, Types: types, Dims: env}
 			want, err := verify.Execute(context.Background(), side, set.Inputs, verify.Options{Device: cpu.Device{}})
 			require.NoError(t, err)
-			got, err := verify.Execute(context.Background(), side, set.Inputs, verify.Options{Device: device(t, double.Options{})})
+			got, err := verify.Execute(context.Background(), side, set.Inputs,
+				verify.Options{Device: device(t, double.Options{})})
 			require.NoError(t, err)
 			require.Equal(t, got.Predicted.Arena, got.Measured.Arena)
 			t.Logf("copies in a step: %+v", got.Measured.Copies)

@@ -51,7 +51,8 @@ func newScatterer(d *Device, p *executor.Prep, slot int, t graph.DType, op int32
 	for _, l := range []struct {
 		to   **launch
 		name string
-	}{{&s.keys, "scatter_keys"}, {&s.count, "sort_count"}, {&s.sum, "sort_sum"}, {&s.move, "sort_move"}, {&s.finish, name}} {
+	}{{&s.keys, "scatter_keys"}, {&s.count, "sort_count"}, {&s.sum, "sort_sum"}, {&s.move, "sort_move"},
+		{&s.finish, name}} {
 		if *l.to, err = d.launch("scatter", l.name); err != nil {
 			return s, err
 		}
@@ -76,7 +77,9 @@ func (s *scatterer) scatter(c *executor.Ctx, dst, updates []byte) error {
 	}
 	rows := s.stride / s.inner
 	if n >= 1<<31 || s.inner >= 1<<31 || rows >= 1<<32 {
-		return c.Errorf("scatters %d rows of %d elements to %d; the CUDA kernel takes rows below 2^31 to fewer than 2^32", n, s.inner, rows)
+		return c.Errorf(
+			"scatters %d rows of %d elements to %d; the CUDA kernel takes rows below 2^31 to fewer than 2^32",
+			n, s.inner, rows)
 	}
 	keys, ids, err := s.sorted(c, n, rows)
 	if err != nil {

@@ -18,7 +18,8 @@ func (d *Device) SelfTest() error {
 	for i := range x {
 		x[i] = int32(i*i%211) - 50
 	}
-	sums, most, moved, reversed := make([]int32, blocks), make([]int32, len(x)), make([]int32, len(x)), make([]int32, len(x))
+	sums, most, moved, reversed := make([]int32, blocks), make([]int32, len(x)), make([]int32, len(x)),
+		make([]int32, len(x))
 	total := []int32{0, 0}
 	for i, v := range x {
 		lane, warp := i%32, i/32*32
@@ -37,7 +38,8 @@ func (d *Device) SelfTest() error {
 		x, want []int32
 		shared  int
 	}{
-		{"block_sum", x, sums, 0}, {"warp_max", x, most, 0}, {"shuffles", x, moved, 0}, {"reverse", x, reversed, 4 * threads},
+		{"block_sum", x, sums, 0}, {"warp_max", x, most, 0}, {"shuffles", x, moved, 0},
+		{"reverse", x, reversed, 4 * threads},
 		{"atomics", x, total, 0}, {"halves", floats, halves, 0},
 	} {
 		got, err := d.runSelftest("selftest_"+c.name, c.x, len(c.want), blocks, threads, c.shared)
@@ -55,7 +57,8 @@ func (d *Device) SelfTest() error {
 
 // selftestHalves returns the bits of floats, and of the float16 and bfloat16 nearest to them.
 func selftestHalves() (x, want []int32) {
-	for _, v := range []float32{0, 1, -1.5, 65519, 65520, 1e-8, 6.1e-5, 3.14159265, 1.00390625, 1.01171875, -1e30, float32(math.Inf(1))} {
+	for _, v := range []float32{0, 1, -1.5, 65519, 65520, 1e-8, 6.1e-5, 3.14159265, 1.00390625, 1.01171875, -1e30,
+		float32(math.Inf(1))} {
 		x = append(x, int32(math.Float32bits(v)))
 		want = append(want, int32(uint32(half.Float16From(v))<<16|uint32(half.BFloat16From(v))))
 	}

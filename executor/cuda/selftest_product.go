@@ -52,7 +52,8 @@ func (d *Device) selftestProduct(t graph.DType, tile int) error {
 	for _, o := range []struct {
 		to   *[]byte
 		data []byte
-	}{{&g.A, elementsOf(t, x)}, {&g.B, elementsOf(t, w)}, {&g.C, elementsOf(t, want)}, {&g.Workspace, make([]byte, 3*m*n*8)}} {
+	}{{&g.A, elementsOf(t, x)}, {&g.B, elementsOf(t, w)}, {&g.C, elementsOf(t, want)},
+		{&g.Workspace, make([]byte, 3*m*n*8)}} {
 		b, err := mem.Alloc(len(o.data))
 		if err != nil {
 			return err

@@ -82,10 +82,12 @@ func (k *cacheWriter) Run(c *executor.Ctx) error {
 	for i, at := range k.at.From {
 		first := min(update, long-at) // the rest goes to the start
 		to, from := i*outer*long*inner, i*outer*update*inner
-		if err := k.part(c, y.Data, to+at*inner, u.Data, from, outer, first*inner, long*inner, update*inner); err != nil {
+		if err := k.part(c, y.Data, to+at*inner, u.Data, from, outer, first*inner, long*inner,
+			update*inner); err != nil {
 			return err
 		}
-		if err := k.part(c, y.Data, to, u.Data, from+first*inner, outer, (update-first)*inner, long*inner, update*inner); err != nil {
+		if err := k.part(c, y.Data, to, u.Data, from+first*inner, outer, (update-first)*inner, long*inner,
+			update*inner); err != nil {
 			return err
 		}
 	}

@@ -71,12 +71,14 @@ func sameAsCPU(t *testing.T, m *graph.Model, types *op.Result, env symbolic.Env)
 	for _, s := range setups {
 		d := device(t, s.double)
 		dbl, _ := d.Driver().(*double.Double)
-		got, err := verify.Execute(context.Background(), side, inputs, verify.Options{Device: d, Session: s.session, Repeat: 2})
+		got, err := verify.Execute(context.Background(), side, inputs,
+			verify.Options{Device: d, Session: s.session, Repeat: 2})
 		require.NoError(t, err, "%+v", s)
 		require.Equal(t, got.Predicted.Arena, got.Measured.Arena, "%+v", s)
 		require.Equal(t, got.Predicted.Live, got.Measured.Live, "%+v", s)
 		if dbl != nil { // a driver takes memory for itself
-			require.Equal(t, got.Arena.Reserved+got.Weights.Reserved, got.DeviceGrowth, "every byte of the device is accounted for")
+			require.Equal(t, got.Arena.Reserved+got.Weights.Reserved, got.DeviceGrowth,
+				"every byte of the device is accounted for")
 			require.Zero(t, dbl.Counts().Live, "all memory is given back")
 			require.Positive(t, dbl.Counts().Launches)
 		}
@@ -91,7 +93,8 @@ func sameAsCPU(t *testing.T, m *graph.Model, types *op.Result, env symbolic.Env)
 func TestRandomGraphs(t *testing.T) {
 	for seed := range uint64(6) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			m := graphtest.Training(rand.New(rand.NewPCG(seed, 1)), graphtest.Options{Nodes: 40, Symbolic: true, Yield: seed%2 == 0, Layers: seed%3 == 0})
+			m := graphtest.Training(rand.New(rand.NewPCG(seed, 1)),
+				graphtest.Options{Nodes: 40, Symbolic: true, Yield: seed%2 == 0, Layers: seed%3 == 0})
 			types, err := op.Infer(m)
 			require.NoError(t, err)
 			sameAsCPU(t, m, types, symbolic.Env{"N": 3})
@@ -211,7 +214,8 @@ func TestYieldGradients(t *testing.T) {
 	for _, c := range []struct {
 		given *executor.Tensor
 		want  []float32
-	}{{nil, []float32{8, 27}}, {float32s([]int{1}, 10), []float32{20, 30}}, {float32s([]int{2}, 1, 2), []float32{2, 6}}} {
+	}{{nil, []float32{8, 27}}, {float32s([]int{1}, 10), []float32{20, 30}},
+		{float32s([]int{2}, 1, 2), []float32{2, 6}}} {
 		if c.given != nil {
 			require.NoError(t, s.SetInput("dy", c.given))
 		}
@@ -230,7 +234,8 @@ func TestOutOfMemory(t *testing.T) {
 			memory, limit int64
 		}{{48 << 10, 0}, {1 << 20, 30 << 10}} {
 			d, _ := opened(t, double.Options{Memory: c.memory})
-			s, err := executor.Open(context.Background(), m, types, d, executor.Options{OnDemand: onDemand, MemLimit: c.limit, Strategy: executor.SameAsRequested})
+			s, err := executor.Open(context.Background(), m, types, d,
+				executor.Options{OnDemand: onDemand, MemLimit: c.limit, Strategy: executor.SameAsRequested})
 			require.NoError(t, err)
 			require.NoError(t, s.SetInput("x", made(t, m, nil)["x"]))
 			require.ErrorIs(t, s.Run(context.Background()), executor.ErrOutOfMemory)
@@ -249,7 +254,8 @@ func TestSharedArena(t *testing.T) {
 	d, dbl := opened(t, double.Options{})
 	arena := executor.NewArenaFor(d, executor.SameAsRequested, 0)
 	for range 2 {
-		s, err := executor.Open(context.Background(), m, types, d, executor.Options{Arena: arena, Dims: symbolic.Env{"N": 2, "M": 6}})
+		s, err := executor.Open(context.Background(), m, types, d,
+			executor.Options{Arena: arena, Dims: symbolic.Env{"N": 2, "M": 6}})
 		require.NoError(t, err)
 		require.NoError(t, s.SetInput("x", float32s([]int{2, 6}, make([]float32, 12)...)))
 		require.NoError(t, s.SetInput("given", executor.NewTensor[int64](graph.Int64, []int{2}, 2, -1)))

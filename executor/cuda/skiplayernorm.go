@@ -117,6 +117,7 @@ func (k *skipNorm) Run(c *executor.Ctx) error {
 	if !k.simple {
 		shift = dataOf(c.In(3))
 	}
-	in := [3]sumAddend{{data: x.Data, period: rows}, {data: skip.Data, period: skip.Len() / max(n, 1)}, {data: dataOf(c.In(k.biasAt))}}
+	in := [3]sumAddend{{data: x.Data, period: rows}, {data: skip.Data, period: skip.Len() / max(n, 1)},
+		{data: dataOf(c.In(k.biasAt))}}
 	return k.normalise(x.DType, rows, n, in, c.In(2).Data, shift, out)
 }

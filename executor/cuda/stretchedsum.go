@@ -18,7 +18,8 @@ type stretchedSum struct {
 
 func newStretchedSum(d *Device, t graph.DType) (*stretchedSum, error) {
 	s := &stretchedSum{sum: &reduceKernel{fold: foldSum, width: packWidth(graph.Float32), accBytes: 4}}
-	err := d.launches("reduce_f32", []named{{&s.sum.rows, "sum_rows"}, {&s.sum.columns, "sum_columns"}, {&s.sum.parts, "sum_parts"}})
+	err := d.launches("reduce_f32",
+		[]named{{&s.sum.rows, "sum_rows"}, {&s.sum.columns, "sum_columns"}, {&s.sum.parts, "sum_parts"}})
 	if err == nil && t != graph.Float32 {
 		s.round, err = d.launch("cast", "cast_f32_"+suffix(t))
 	}
@@ -57,7 +58,8 @@ func (s *stretchedSum) run(c *executor.Ctx, terms, y *executor.Tensor) error {
 	s.sum.plan.set(terms.Shape, s.folded)
 	switch {
 	case !s.sum.plan.fits():
-		return c.Errorf("axes of shape %v alternate more often than the CUDA kernels allow: %d times", terms.Shape, maxFolds)
+		return c.Errorf("axes of shape %v alternate more often than the CUDA kernels allow: %d times",
+			terms.Shape, maxFolds)
 	case y.Len() == 0:
 		return nil
 	}

@@ -14,7 +14,7 @@ type Row struct {
 	Kind graph.Kind
 	// New makes the kernel of a node. The error is an *executor.Unsupported where a kernel for the
 	// node's element types or attributes is missing: then the host runs the node. That attributes
-	// make sense is seen to before: the host's kernel could be made.
+	// make sense is checked before: the host's kernel could be made.
 	New func(d *Device, p *executor.Prep) (executor.Kernel, error)
 	// HostInputs lists inputs whose contents New's kernel reads on the host.
 	HostInputs []int

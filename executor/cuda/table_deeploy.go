@@ -3,7 +3,8 @@ package cuda
 import "memopt/graph/op"
 
 // forMicrocontrollers is why the host runs most of Deeploy's dialect.
-const forMicrocontrollers = "the graphs of this dialect are trained on microcontrollers, and their tensors are too small for a GPU"
+const forMicrocontrollers = "the graphs of this dialect are trained on microcontrollers, and their tensors are too " +
+	"small for a GPU"
 
 // deeployRows: the dialect of Deeploy's training graphs.
 var deeployRows = []Row{

@@ -40,7 +40,10 @@ func newTopK(d *Device, p *executor.Prep) (executor.Kernel, error) {
 	if name == "" {
 		return nil, noTypes(p)
 	}
-	k := &topK{attr: p.Node.Int("k", -1), version: p.Version, axis: p.Node.Int("axis", -1), smallest: p.Node.Int("largest", 1) == 0}
+	k := &topK{
+		attr: p.Node.Int("k", -1), version: p.Version, axis: p.Node.Int("axis", -1),
+		smallest: p.Node.Int("largest", 1) == 0,
+	}
 	var err error
 	if k.warps, err = d.launch("topk", "topkwarp_"+name); err != nil {
 		return nil, err

@@ -122,7 +122,8 @@ func widenTo(c *executor.Ctx, shape []int, i int, t *executor.Tensor) error {
 		case dims[j] == 1:
 			dims[j] = d
 		case d != 1 && d != dims[j]:
-			return c.Errorf("input %d has shape %v, which does not broadcast with that of the inputs before it, %v", i, t.Shape, shape)
+			return c.Errorf("input %d has shape %v, which does not broadcast with that of the inputs before it, %v",
+				i, t.Shape, shape)
 		}
 	}
 	return nil

@@ -27,7 +27,8 @@ func newWindow(w cpu.Window) (window, error) {
 		k.taps, k.inPlane, k.outPlane = k.taps*w.Kernel[i], k.inPlane*w.In[i], k.outPlane*w.Out[i]
 		reach := w.Out[i]*k.Stride[i] + w.Kernel[i]*k.Dilation[i] + max(w.Begin[i], -w.Begin[i]) + w.In[i]
 		if reach >= bound || k.taps >= bound || k.inPlane >= bound || k.outPlane >= bound {
-			return k, fmt.Errorf("a window of %v over planes %v, strides %v and dilations %v is larger than the CUDA kernels take (2^31)",
+			return k, fmt.Errorf("a window of %v over planes %v, strides %v and dilations %v is larger than the "+
+				"CUDA kernels take (2^31)",
 				w.Kernel, w.In, w.Stride, w.Dilation)
 		}
 	}

@@ -77,7 +77,8 @@ func (f *Filler) plan(v graph.ValueID) (*executor.Tensor, int, error) {
 	val := &f.g.Values[v]
 	shape := executor.EvalShape(val.Type, f.env)
 	if shape == nil {
-		return nil, 0, fmt.Errorf("input %q: cannot make up data for %v: bind its symbols with --dim, or give the data", val.Name, val.Type)
+		return nil, 0, fmt.Errorf("input %q: cannot make up data for %v: bind its symbols with --dim, or give the data",
+			val.Name, val.Type)
 	}
 	t := &executor.Tensor{DType: val.Type.DType, Shape: shape}
 	n, ok := executor.Bytes(t.DType, shape)

@@ -80,7 +80,8 @@ func (s *Set) load(file, base string, g *graph.Graph, gradients []string) error 
 	case isInput && number-len(g.Inputs) < len(gradients):
 		s.Inputs[gradients[number-len(g.Inputs)]] = t.Tensor
 	case isInput:
-		return fmt.Errorf("%s: the model has %d inputs and no input %d; the tensor's name is %q", file, len(g.Inputs), number, t.Name)
+		return fmt.Errorf("%s: the model has %d inputs and no input %d; the tensor's name is %q",
+			file, len(g.Inputs), number, t.Name)
 	default:
 		return nil // some other file
 	}
@@ -124,7 +125,8 @@ func ReadTensor(file string) (Named, error) {
 func FromData(td *graph.TensorData) (*executor.Tensor, error) {
 	t := &executor.Tensor{DType: td.DType}
 	if td.DType == graph.String || td.DType.Bits()%8 != 0 {
-		return nil, fmt.Errorf("tensor %q: has elements of type %v; the executor has numbers and bools of whole bytes", td.Name, td.DType)
+		return nil, fmt.Errorf("tensor %q: has elements of type %v; the executor has numbers and bools of whole bytes",
+			td.Name, td.DType)
 	}
 	for _, d := range td.Dims {
 		t.Shape = append(t.Shape, int(d))

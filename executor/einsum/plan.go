@@ -152,7 +152,8 @@ func (p *Plan) views(shapes [][]int) ([]view, error) {
 		terms[i] = p.spread(term, covered)
 		for a, l := range terms[i] {
 			if d := s[a]; d != 1 && p.dims[l] != 1 && p.dims[l] != d {
-				return nil, fmt.Errorf("input %d has shape %v: axis %d is %d long, and %d elsewhere in the equation", i, s, a, d, p.dims[l])
+				return nil, fmt.Errorf("input %d has shape %v: axis %d is %d long, and %d elsewhere in the equation",
+					i, s, a, d, p.dims[l])
 			} else if d != 1 {
 				p.dims[l] = d
 			}

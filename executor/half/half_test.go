@@ -17,8 +17,10 @@ type format struct {
 }
 
 var formats = []format{
-	{"float16", 5, 10, func(h uint16) float32 { return Float16(h).Float32() }, func(f float32) uint16 { return uint16(Float16From(f)) }},
-	{"bfloat16", 8, 7, func(h uint16) float32 { return BFloat16(h).Float32() }, func(f float32) uint16 { return uint16(BFloat16From(f)) }},
+	{"float16", 5, 10, func(h uint16) float32 { return Float16(h).Float32() },
+		func(f float32) uint16 { return uint16(Float16From(f)) }},
+	{"bfloat16", 8, 7, func(h uint16) float32 { return BFloat16(h).Float32() },
+		func(f float32) uint16 { return uint16(BFloat16From(f)) }},
 }
 
 // value is the meaning of a pattern by the definition of IEEE 754.
@@ -56,7 +58,8 @@ func TestRoundTrip(t *testing.T) {
 				require.Equal(t, h|quiet, f.round(f.widen(h)), "%s: NaN keeps sign and payload", f.name)
 				continue
 			}
-			require.Equal(t, math.Float64bits(want), math.Float64bits(got), "%s %#x is %g, not %g", f.name, h, want, got)
+			require.Equal(t, math.Float64bits(want), math.Float64bits(got), "%s %#x is %g, not %g",
+				f.name, h, want, got)
 			require.Equal(t, h, f.round(f.widen(h)), "%s", f.name)
 		}
 	}

@@ -35,13 +35,16 @@ func (s adamSetting) make() Case {
 	}
 	one := func(d graph.DType, v float64) *executor.Tensor { return seqTensor(d, []int{}, []float64{v}) }
 	shape := []int{s.n}
-	c := Case{Name: s.name, Kind: op.AdamOptimizer, Attrs: []graph.Attr{Attr("alpha", float32(alpha)), Attr("beta", float32(beta)), Attr("lambda", float32(s.lambda)),
-		Attr("epsilon", float32(epsilon)), Attr("max_norm_clip", float32(2)), Attr("weight_decay_mode", s.mode)}}
+	c := Case{Name: s.name, Kind: op.AdamOptimizer,
+		Attrs: []graph.Attr{Attr("alpha", float32(alpha)), Attr("beta", float32(beta)),
+			Attr("lambda", float32(s.lambda)),
+			Attr("epsilon", float32(epsilon)), Attr("max_norm_clip", float32(2)), Attr("weight_decay_mode", s.mode)}}
 	if s.uncorrected {
 		c.Attrs = append(c.Attrs, Attr("do_bias_correction", int64(0)))
 	}
 	c.In = []*executor.Tensor{one(graph.Float32, rate), seqTensor(graph.Int64, []int{}, []float64{float64(s.count)}),
-		seqTensor(s.w, shape, w), seqTensor(s.g, shape, g), seqTensor(s.m, shape, m), seqTensor(s.m, shape, v), nil, nil, nil, nil}
+		seqTensor(s.w, shape, w), seqTensor(s.g, shape, g), seqTensor(s.m, shape, m), seqTensor(s.m, shape, v), nil,
+		nil, nil, nil}
 	divide := 1.0
 	if s.scale != 0 {
 		divide = s.scale
@@ -81,7 +84,8 @@ func (s adamSetting) make() Case {
 	} else {
 		next--
 	}
-	c.Want = []*executor.Tensor{seqTensor(graph.Int64, []int{}, []float64{next}), seqTensor(s.m, shape, m), seqTensor(s.m, shape, v),
+	c.Want = []*executor.Tensor{seqTensor(graph.Int64, []int{}, []float64{next}), seqTensor(s.m, shape, m),
+		seqTensor(s.m, shape, v),
 		seqTensor(s.w, shape, w), seqTensor(s.g, shape, d)}
 	if s.mixed != graph.Undefined {
 		c.Want = append(c.Want, seqTensor(s.mixed, shape, h))
@@ -98,7 +102,8 @@ func (s adamSetting) make() Case {
 
 func adamCases() []Case {
 	yes, no := true, false
-	f32 := adamSetting{w: graph.Float32, g: graph.Float32, m: graph.Float32, n: 700, count: 3, lambda: 0.125, delta: true}
+	f32 := adamSetting{w: graph.Float32, g: graph.Float32, m: graph.Float32, n: 700, count: 3, lambda: 0.125,
+		delta: true}
 	with := func(name string, change func(*adamSetting)) Case {
 		s := f32
 		s.name = name

@@ -15,7 +15,8 @@ func init() { register(selectCases) }
 // selectCases are of operators that choose or count along an axis.
 func selectCases() []Case {
 	var cases []Case
-	for _, group := range [][]Case{argCases(), cumSumCases(), topKCases(), uniqueCases(), nonZeroCases(), broadcastArgsCases(),
+	for _, group := range [][]Case{argCases(), cumSumCases(), topKCases(), uniqueCases(), nonZeroCases(),
+		broadcastArgsCases(),
 		reduceAllCases()} {
 		cases = append(cases, group...)
 	}
@@ -45,7 +46,8 @@ func axisViews(shape []int, axis int, f func(line int, at []int)) {
 func argCases() []Case {
 	var cases []Case
 	add := func(name string, k graph.Kind, d graph.DType, shape []int, axis int, x []float64, attrs ...graph.Attr) {
-		c := Case{Name: name, Kind: k, In: []*executor.Tensor{reduceTensor(d, shape, x)}, Out: []graph.DType{graph.Int64},
+		c := Case{Name: name, Kind: k, In: []*executor.Tensor{reduceTensor(d, shape, x)},
+			Out:   []graph.DType{graph.Int64},
 			Attrs: append([]graph.Attr{Attr("axis", int64(axis))}, attrs...)}
 		keep, last := true, false
 		for _, a := range attrs {
@@ -85,7 +87,8 @@ func argCases() []Case {
 				add(fmt.Sprintf("%v along %d, last", shape, axis), k, graph.Float32, shape, axis, x, last, drop)
 			}
 		}
-		for _, d := range []graph.DType{graph.Float64, graph.Float16, graph.BFloat16, graph.Int8, graph.Int16, graph.Int32, graph.Int64} {
+		for _, d := range []graph.DType{graph.Float64, graph.Float16, graph.BFloat16, graph.Int8, graph.Int16,
+			graph.Int32, graph.Int64} {
 			x := reduceValues(300, 5)
 			for i := range x {
 				x[i] = math.Trunc(x[i] * 4)
@@ -100,10 +103,13 @@ func argCases() []Case {
 		add("NaN", k, graph.Float32, []int{2, 3}, 1, []float64{1, nan, nan, math.Inf(1), math.Inf(-1), 0})
 		add("NaN, last", k, graph.Float32, []int{2, 3}, 1, []float64{nan, nan, 5, 0, 0, nan}, last)
 		add("no results", k, graph.Float32, []int{0, 3}, 1, nil)
-		bad := Case{Name: "nothing to choose", Kind: k, In: []*executor.Tensor{reduceTensor(graph.Float32, []int{2, 0}, nil)},
-			Attrs: []graph.Attr{Attr("axis", int64(1))}, Out: []graph.DType{graph.Int64}, Fails: "no elements to choose from"}
+		bad := Case{Name: "nothing to choose", Kind: k,
+			In:    []*executor.Tensor{reduceTensor(graph.Float32, []int{2, 0}, nil)},
+			Attrs: []graph.Attr{Attr("axis", int64(1))}, Out: []graph.DType{graph.Int64},
+			Fails: "no elements to choose from"}
 		axis := bad
-		axis.Name, axis.Attrs, axis.Fails = "axis out of range", []graph.Attr{Attr("axis", int64(2))}, "axis 2; input 0 has rank 2"
+		axis.Name, axis.Attrs, axis.Fails = "axis out of range", []graph.Attr{Attr("axis", int64(2))},
+			"axis 2; input 0 has rank 2"
 		cases = append(cases, bad, axis)
 	}
 	return cases
@@ -147,8 +153,10 @@ func cumSumCases() []Case {
 					add(name, graph.Float32, shape, int64(axis), exclusive, reverse)
 				}
 			}
-			for _, d := range []graph.DType{graph.Float64, graph.Float16, graph.BFloat16, graph.Int32, graph.Int64, graph.Uint32, graph.Uint64} {
-				add(fmt.Sprintf("%v, exclusive %v, reverse %v", d, exclusive, reverse), d, []int{2, 5}, -1, exclusive, reverse)
+			for _, d := range []graph.DType{graph.Float64, graph.Float16, graph.BFloat16, graph.Int32, graph.Int64,
+				graph.Uint32, graph.Uint64} {
+				add(fmt.Sprintf("%v, exclusive %v, reverse %v", d, exclusive, reverse), d, []int{2, 5}, -1,
+					exclusive, reverse)
 			}
 		}
 	}
@@ -161,7 +169,8 @@ func cumSumCases() []Case {
 
 // topKCase builds a case; k < 0 means that the attribute is used.
 func topKCase(name string, d graph.DType, shape []int, axis, k int, largest bool, x []float64) Case {
-	c := Case{Name: name, Kind: op.TopK, In: []*executor.Tensor{reduceTensor(d, shape, x), executor.NewTensor(graph.Int64, []int{1}, int64(k))},
+	c := Case{Name: name, Kind: op.TopK,
+		In:    []*executor.Tensor{reduceTensor(d, shape, x), executor.NewTensor(graph.Int64, []int{1}, int64(k))},
 		Attrs: []graph.Attr{Attr("axis", int64(axis))}, Out: []graph.DType{d, graph.Int64}}
 	if !largest {
 		c.Attrs = append(c.Attrs, Attr("largest", int64(0)))
@@ -202,12 +211,16 @@ func topKCases() []Case {
 			{[]int{90, 300}, -1, 20}, {[]int{2, 0}, 1, 0}, {[]int{0, 4}, 1, 2}, {[]int{3, 4}, 1, 0},
 		} {
 			x := reduceValues(reduceLen(s.shape), 11)
-			cases = append(cases, topKCase(fmt.Sprintf("%d of %v along %d, largest %v", s.k, s.shape, s.axis, largest), graph.Float32,
-				s.shape, s.axis, s.k, largest, x))
+			cases = append(cases,
+				topKCase(fmt.Sprintf("%d of %v along %d, largest %v", s.k, s.shape, s.axis, largest), graph.Float32,
+					s.shape, s.axis, s.k, largest, x))
 		}
-		for _, d := range []graph.DType{graph.Float64, graph.Float16, graph.BFloat16, graph.Int8, graph.Int16, graph.Int32, graph.Int64,
+		for _, d := range []graph.DType{graph.Float64, graph.Float16, graph.BFloat16, graph.Int8, graph.Int16,
+			graph.Int32, graph.Int64,
 			graph.Uint8, graph.Uint16, graph.Uint32, graph.Uint64} {
-			cases = append(cases, topKCase(fmt.Sprintf("%v, largest %v", d, largest), d, []int{5}, 0, 4, largest, []float64{1, 3, 2, 3, 0}))
+			cases = append(cases,
+				topKCase(fmt.Sprintf("%v, largest %v", d, largest), d, []int{5}, 0, 4, largest,
+					[]float64{1, 3, 2, 3, 0}))
 		}
 		nan := math.NaN()
 		cases = append(cases, topKCase(fmt.Sprintf("NaN, largest %v", largest), graph.Float32, []int{6}, 0, 5, largest,

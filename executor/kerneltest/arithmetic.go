@@ -23,9 +23,12 @@ func init() {
 // elemShapes are pairs of shapes that broadcast together: all the ways in which a driver may have
 // to walk through them.
 var elemShapes = [][2][]int{
-	{{4, 5}, {4, 5}}, {{}, {}}, {{1}, {}}, {{4, 5}, {}}, {{}, {4, 5}}, {{4, 5}, {5}}, {{5}, {4, 5}}, {{4, 5}, {4, 1}}, {{4, 1}, {1, 5}},
-	{{2, 3, 4}, {3, 1}}, {{2, 1, 4, 1}, {3, 1, 5}}, {{2, 3, 2, 3, 2}, {1, 3, 1, 3, 1}}, {{1, 1, 3}, {2, 1, 1}}, {{0, 3}, {3}}, {{2, 0}, {1}},
-	{{30, 70}, {70}}, {{30, 70}, {30, 1}}, {{3, 1, 70}, {1, 30, 1}}, {{1500}, {2, 3, 1500}}, {{7, 500, 3}, {3}}, {{7, 3000, 1}, {7, 1, 2}},
+	{{4, 5}, {4, 5}}, {{}, {}}, {{1}, {}}, {{4, 5}, {}}, {{}, {4, 5}}, {{4, 5}, {5}}, {{5}, {4, 5}}, {{4, 5}, {4, 1}},
+	{{4, 1}, {1, 5}},
+	{{2, 3, 4}, {3, 1}}, {{2, 1, 4, 1}, {3, 1, 5}}, {{2, 3, 2, 3, 2}, {1, 3, 1, 3, 1}}, {{1, 1, 3}, {2, 1, 1}},
+	{{0, 3}, {3}}, {{2, 0}, {1}},
+	{{30, 70}, {70}}, {{30, 70}, {30, 1}}, {{3, 1, 70}, {1, 30, 1}}, {{1500}, {2, 3, 1500}}, {{7, 500, 3}, {3}},
+	{{7, 3000, 1}, {7, 1, 2}},
 	{{150, 201}, {150, 201}}, {{150, 201}, {}}, {{20, 5, 301}, {5, 1}},
 }
 
@@ -75,9 +78,12 @@ func elemBinaryCases() []Case {
 			}
 		}
 		cases = append(cases,
-			elemFails("shapes", b.kind, graph.Float32, "[3 4]", elemFill(graph.Float32, 0, 1, 2, 4), elemFill(graph.Float32, 0, 1, 3, 4)),
-			elemFails("types", b.kind, graph.Float32, "type", elemFill(graph.Float32, 0, 1, 2), elemFill(graph.Float64, 0, 1, 2)),
-			elemFails("bools", b.kind, graph.Bool, "types", elemTensor(graph.Bool, nil, 1), elemTensor(graph.Bool, nil, 1)))
+			elemFails("shapes", b.kind, graph.Float32, "[3 4]", elemFill(graph.Float32, 0, 1, 2, 4),
+				elemFill(graph.Float32, 0, 1, 3, 4)),
+			elemFails("types", b.kind, graph.Float32, "type", elemFill(graph.Float32, 0, 1, 2),
+				elemFill(graph.Float64, 0, 1, 2)),
+			elemFails("bools", b.kind, graph.Bool, "types", elemTensor(graph.Bool, nil, 1),
+				elemTensor(graph.Bool, nil, 1)))
 	}
 	a, b := elemFill(graph.Float32, 0, 1, 3), elemFill(graph.Float32, 1, 2, 3)
 	for _, opset := range []int{7, 13, 14} {
@@ -102,7 +108,8 @@ func elemIntegerCases() []Case {
 		elemGiven("wraps", op.Mul, i8(-128, 1), i8(64, -1), i8(2, -1)),
 		elemGiven("signs", op.Div, i64(-3, -3, 3, math.MinInt64), i64(-7, 7, -7, math.MinInt64), i64(2, -2, -2, -1)),
 		elemGiven("floor", op.Mod, i64(1, -1, -1, 1, 0), i64(-7, 7, -7, 7, -6), i64(2, -2, -2, 2, 3)),
-		elemGiven("fmod", op.Mod, i64(-1, 1, -1, 1, 0), i64(-7, 7, -7, 7, -6), i64(2, -2, -2, 2, 3)).with(Attr("fmod", int64(1))),
+		elemGiven("fmod", op.Mod, i64(-1, 1, -1, 1, 0), i64(-7, 7, -7, 7, -6),
+			i64(2, -2, -2, 2, 3)).with(Attr("fmod", int64(1))),
 		elemFails("by zero", op.Div, graph.Int32, "element 3: division by zero", zero, zero),
 		elemFails("by zero", op.Mod, graph.Int32, "element 3: division by zero", zero, zero),
 		elemFails("by a scalar zero", op.Div, graph.Int64, "division by zero", i64(1, 2), i64(0)),
@@ -110,16 +117,21 @@ func elemIntegerCases() []Case {
 			executor.NewTensor[int64](graph.Int64, []int{0, 1}), i64(0)),
 		elemCase("float fmod", op.Mod, graph.Float32, mod, f, g).with(Attr("fmod", int64(1))),
 		elemFails("float without fmod", op.Mod, graph.Float32, "fmod", f, g),
-		elemGiven("by float zero", op.Div, executor.NewTensor(graph.Float32, []int{2}, float32(math.Inf(-1)), float32(math.NaN())),
-			executor.NewTensor[float32](graph.Float32, []int{2}, -1, 0), executor.NewTensor[float32](graph.Float32, []int{}, 0)),
+		elemGiven("by float zero",
+			op.Div, executor.NewTensor(graph.Float32, []int{2}, float32(math.Inf(-1)), float32(math.NaN())),
+			executor.NewTensor[float32](graph.Float32, []int{2}, -1, 0),
+			executor.NewTensor[float32](graph.Float32, []int{}, 0)),
 	}
 	for _, d := range elemTypes[4:] {
-		cases = append(cases, elemCase(fmt.Sprint("broadcast ", d), op.Mod, d, func(x []float64) float64 { return math.Mod(x[0], x[1]) },
-			elemFill(d, 0, 100, 30, 70), elemFill(d, 1, 9, 70)))
+		cases = append(cases,
+			elemCase(fmt.Sprint("broadcast ", d), op.Mod, d, func(x []float64) float64 { return math.Mod(x[0], x[1]) },
+				elemFill(d, 0, 100, 30, 70), elemFill(d, 1, 9, 70)))
 	}
 	for _, d := range elemFloats {
-		cases = append(cases, elemCase(fmt.Sprint("fmod ", d), op.Mod, d, mod, elemTensor(d, []int{3}, -5.5, 7, 9), elemTensor(d, []int{}, 4)).
-			with(Attr("fmod", int64(1))))
+		cases = append(cases,
+			elemCase(fmt.Sprint("fmod ", d), op.Mod, d, mod, elemTensor(d, []int{3}, -5.5, 7, 9),
+				elemTensor(d, []int{}, 4)).
+				with(Attr("fmod", int64(1))))
 	}
 	return cases
 }
@@ -135,9 +147,11 @@ func elemCompareCases() []Case {
 	for _, kind := range []graph.Kind{op.Equal, op.Less, op.LessOrEqual, op.Greater, op.GreaterOrEqual} {
 		f := func(x []float64) float64 { return elemBool(compare[kind](x[0], x[1])) }
 		for _, d := range elemTypes {
-			for _, s := range [][2][]int{{{3, 40}, {3, 40}}, {{3, 90}, {90}}, {{40, 2}, {40, 1}}, {{2, 3}, {}}, {{0, 2}, {2}}} {
+			for _, s := range [][2][]int{{{3, 40}, {3, 40}}, {{3, 90}, {90}}, {{40, 2}, {40, 1}}, {{2, 3}, {}},
+				{{0, 2}, {2}}} {
 				a, b := elemFill(graph.Int8, 0, 3, s[0]...), elemFill(graph.Int8, 1, 4, s[1]...)
-				a, b = elemWant(d, func(x []float64) float64 { return x[0] }, a), elemWant(d, func(x []float64) float64 { return x[0] }, b)
+				a, b = elemWant(d, func(x []float64) float64 { return x[0] }, a),
+					elemWant(d, func(x []float64) float64 { return x[0] }, b)
 				cases = append(cases, elemCase(fmt.Sprintf("%v %v %v", d, s[0], s[1]), kind, graph.Bool, f, a, b))
 			}
 		}
@@ -146,9 +160,12 @@ func elemCompareCases() []Case {
 				elemTensor(d, []int{4}, nan, 1, nan, 0), elemTensor(d, []int{4}, 1, nan, nan, math.Copysign(0, -1))))
 		}
 		cases = append(cases,
-			elemCase("large", kind, graph.Bool, f, elemFill(graph.Float32, 0, 1, 30001), elemFill(graph.Float32, 0, 1, 30001)),
-			elemFails("shapes", kind, graph.Bool, "[3]", elemFill(graph.Float32, 0, 1, 2), elemFill(graph.Float32, 0, 1, 3)))
-		bools := elemCase("bools", kind, graph.Bool, f, elemTensor(graph.Bool, []int{4}, 0, 0, 1, 1), elemTensor(graph.Bool, []int{4}, 0, 1, 0, 1))
+			elemCase("large", kind, graph.Bool, f, elemFill(graph.Float32, 0, 1, 30001),
+				elemFill(graph.Float32, 0, 1, 30001)),
+			elemFails("shapes", kind, graph.Bool, "[3]", elemFill(graph.Float32, 0, 1, 2),
+				elemFill(graph.Float32, 0, 1, 3)))
+		bools := elemCase("bools", kind, graph.Bool, f, elemTensor(graph.Bool, []int{4}, 0, 0, 1, 1),
+			elemTensor(graph.Bool, []int{4}, 0, 1, 0, 1))
 		if kind != op.Equal {
 			bools.Want, bools.Fails = nil, "types"
 		}
@@ -171,12 +188,14 @@ func elemBitCases() []Case {
 			types, other, hi = []graph.DType{graph.Bool}, graph.Uint8, 1.99
 		}
 		for _, d := range types {
-			for _, s := range [][2][]int{{{3, 40}, {3, 40}}, {{3, 90}, {90}}, {{40, 2}, {40, 1}}, {{}, {2, 3}}, {{0}, {}}} {
+			for _, s := range [][2][]int{{{3, 40}, {3, 40}}, {{3, 90}, {90}}, {{40, 2}, {40, 1}}, {{}, {2, 3}},
+				{{0}, {}}} {
 				cases = append(cases, elemCase(fmt.Sprintf("%v %v %v", d, s[0], s[1]), kind, d, f,
 					elemFill(d, 0, hi, s[0]...), elemFill(d, 0, hi, s[1]...)))
 			}
 		}
-		cases = append(cases, elemFails("type", kind, other, "types", elemTensor(other, nil, 1), elemTensor(other, nil, 1)),
+		cases = append(cases,
+			elemFails("type", kind, other, "types", elemTensor(other, nil, 1), elemTensor(other, nil, 1)),
 			elemFails("shapes", kind, types[0], "[3]", elemFill(types[0], 0, 1, 2), elemFill(types[0], 0, 1, 3)))
 	}
 	for _, d := range elemTypes[4:] {
@@ -188,9 +207,13 @@ func elemBitCases() []Case {
 			}
 			want = func(x []float64) float64 { return top - x[0] }
 			cases = append(cases,
-				elemCase(fmt.Sprint("left ", d), op.BitShift, d, func(x []float64) float64 { return math.Ldexp(x[0], int(x[1])) },
+				elemCase(fmt.Sprint("left ", d), op.BitShift, d, func(x []float64) float64 {
+					return math.Ldexp(x[0], int(x[1]))
+				},
 					elemFill(d, 0, 15, 3, 5), elemFill(d, 0, 4, 5)).with(Attr("direction", "LEFT")),
-				elemCase(fmt.Sprint("right ", d), op.BitShift, d, func(x []float64) float64 { return math.Floor(math.Ldexp(x[0], -int(x[1]))) },
+				elemCase(fmt.Sprint("right ", d), op.BitShift, d, func(x []float64) float64 {
+					return math.Floor(math.Ldexp(x[0], -int(x[1])))
+				},
 					elemFill(d, 0, 255, 3, 5), elemFill(d, 0, 9, 5)).with(Attr("direction", "RIGHT")))
 		}
 		cases = append(cases, elemCase(d.String(), op.BitwiseNot, d, want, elemFill(d, 0, 100, 3, 5)))
@@ -198,9 +221,11 @@ func elemBitCases() []Case {
 	one := elemTensor(graph.Uint8, nil, 1)
 	return append(cases,
 		elemGiven("uint64", op.BitShift, executor.NewTensor[uint64](graph.Uint64, []int{2}, 1<<63, 0),
-			executor.NewTensor[uint64](graph.Uint64, []int{2}, 1, 1), executor.NewTensor[uint64](graph.Uint64, []int{2}, 63, 64)).
+			executor.NewTensor[uint64](graph.Uint64, []int{2}, 1, 1),
+			executor.NewTensor[uint64](graph.Uint64, []int{2}, 63, 64)).
 			with(Attr("direction", "LEFT")),
 		elemFails("direction", op.BitShift, graph.Uint8, "direction", one, one),
-		elemFails("signed", op.BitShift, graph.Int8, "types", elemTensor(graph.Int8, nil, 1), elemTensor(graph.Int8, nil, 1)).
+		elemFails("signed", op.BitShift, graph.Int8, "types", elemTensor(graph.Int8, nil, 1),
+			elemTensor(graph.Int8, nil, 1)).
 			with(Attr("direction", "LEFT")))
 }

@@ -89,7 +89,8 @@ func (a productAttention) make() Case {
 		}
 		return []int{a.b, heads, seq, size}
 	}
-	in := []*executor.Tensor{productTensor(a.d, 1, shape(a.hq, a.sq, a.size)...), productTensor(a.d, 2, shape(a.hkv, a.sk, a.size)...),
+	in := []*executor.Tensor{productTensor(a.d, 1, shape(a.hq, a.sq, a.size)...),
+		productTensor(a.d, 2, shape(a.hkv, a.sk, a.size)...),
 		productTensor(a.d, 3, shape(a.hkv, a.sk, a.vize)...), nil, nil, nil, nil}
 	q, k, v := productWiden(in[0]), productWiden(in[1]), productWiden(in[2])
 	if a.packed {
@@ -98,7 +99,8 @@ func (a productAttention) make() Case {
 	}
 	before := 0
 	if a.past >= 0 {
-		in[4], in[5] = productTensor(a.d, 4, a.b, a.hkv, a.past, a.size), productTensor(a.d, 5, a.b, a.hkv, a.past, a.vize)
+		in[4], in[5] = productTensor(a.d, 4, a.b, a.hkv, a.past, a.size),
+			productTensor(a.d, 5, a.b, a.hkv, a.past, a.vize)
 		k, v, before = k.behindCache(productWiden(in[4])), v.behindCache(productWiden(in[5])), a.past
 	}
 	presentK, presentV := k, v
@@ -150,7 +152,10 @@ func (a productAttention) maskTensor() *executor.Tensor {
 		for _, d := range a.mask {
 			n *= d
 		}
-		return &executor.Tensor{DType: graph.Bool, Shape: a.mask, Data: productMemory(n, func(i int) uint8 { return uint8((i*5 + i/7) % 3 & 1) })}
+		return &executor.Tensor{
+			DType: graph.Bool, Shape: a.mask,
+			Data: productMemory(n, func(i int) uint8 { return uint8((i*5 + i/7) % 3 & 1) }),
+		}
 	}
 	t := productTensor(a.d, 6, a.mask...)
 	return t
@@ -187,7 +192,8 @@ func (a productAttention) masked(scores productWide, mask *executor.Tensor, befo
 }
 
 func attentionCases() []Case {
-	base := productAttention{b: 2, hq: 3, hkv: 3, sq: 4, sk: 6, size: 8, vize: 8, past: -1, version: 24, d: graph.Float32}
+	base := productAttention{b: 2, hq: 3, hkv: 3, sq: 4, sk: 6, size: 8, vize: 8, past: -1, version: 24,
+		d: graph.Float32}
 	var cases []Case
 	add := func(name string, edit func(a *productAttention)) {
 		a := base
@@ -198,7 +204,8 @@ func attentionCases() []Case {
 	for _, d := range []graph.DType{graph.Float32, graph.Float64, graph.Float16, graph.BFloat16} {
 		add(fmt.Sprintf("plain %v", d), func(a *productAttention) { a.d = d })
 		add(fmt.Sprintf("everything %v", d), func(a *productAttention) {
-			a.d, a.packed, a.hq, a.vize, a.past, a.causal, a.mask, a.softcap, a.outputs, a.mode = d, true, 6, 5, 3, true, []int{4, 9}, 2, 4, 2
+			a.d, a.packed, a.hq, a.vize, a.past, a.causal, a.mask, a.softcap, a.outputs, a.mode = d, true, 6, 5, 3,
+				true, []int{4, 9}, 2, 4, 2
 		})
 	}
 	add("version 23", func(a *productAttention) { a.version = 23 })
@@ -212,10 +219,13 @@ func attentionCases() []Case {
 	add("past", func(a *productAttention) { a.past, a.causal = 5, true })
 	add("past and presents", func(a *productAttention) { a.past, a.causal, a.outputs, a.packed = 5, true, 3, true })
 	add("empty past", func(a *productAttention) { a.past, a.outputs = 0, 3 })
-	for _, m := range [][]int{{4, 6}, {3, 4, 6}, {2, 1, 4, 6}, {2, 3, 4, 6}, {1, 1, 1, 6}, {4, 5}, {2, 1, 1, 3}, {4, 1}} {
+	for _, m := range [][]int{{4, 6}, {3, 4, 6}, {2, 1, 4, 6}, {2, 3, 4, 6}, {1, 1, 1, 6}, {4, 5},
+		{2, 1, 1, 3}, {4, 1}} {
 		for _, isBool := range []bool{false, true} {
 			add(fmt.Sprintf("mask %v %v", m, isBool), func(a *productAttention) { a.mask, a.boolMask = m, isBool })
-			add(fmt.Sprintf("causal and mask %v %v", m, isBool), func(a *productAttention) { a.mask, a.boolMask, a.causal = m, isBool, true })
+			add(fmt.Sprintf("causal and mask %v %v", m, isBool), func(a *productAttention) {
+				a.mask, a.boolMask, a.causal = m, isBool, true
+			})
 		}
 	}
 	for mode := range 4 {
@@ -224,7 +234,9 @@ func attentionCases() []Case {
 		})
 	}
 	add("lengths", func(a *productAttention) { a.lengths = []int64{6, 3} })
-	add("lengths, causal", func(a *productAttention) { a.lengths, a.causal, a.outputs, a.mode = []int64{5, 2}, true, 4, 3 })
+	add("lengths, causal", func(a *productAttention) {
+		a.lengths, a.causal, a.outputs, a.mode = []int64{5, 2}, true, 4, 3
+	})
 	add("no keys", func(a *productAttention) { a.lengths = []int64{0, 6} })
 	add("double softmax", func(a *productAttention) { a.precision = 11 })
 	add("float softmax", func(a *productAttention) { a.precision = 1 })
@@ -246,7 +258,8 @@ func attentionFaults(base productAttention) []Case {
 	f := graph.Float32
 	fails("rank", "wanted rank 3 or 4", func(c *Case) { c.In[1] = productTensor(f, 1, 2, 3) })
 	fails("heads missing", "do not divide", func(c *Case) {
-		c.In[0], c.In[1], c.In[2] = productTensor(f, 1, 2, 4, 24), productTensor(f, 1, 2, 6, 24), productTensor(f, 1, 2, 6, 24)
+		c.In[0], c.In[1], c.In[2] = productTensor(f, 1, 2, 4, 24), productTensor(f, 1, 2, 6, 24),
+			productTensor(f, 1, 2, 6, 24)
 	})
 	fails("head size", "do not fit", func(c *Case) { c.In[1] = productTensor(f, 1, 2, 3, 6, 7) })
 	fails("heads", "multiple of the second", func(c *Case) { c.In[0] = productTensor(f, 1, 2, 4, 4, 8) })
@@ -257,7 +270,9 @@ func attentionFaults(base productAttention) []Case {
 		c.In[4], c.In[5] = productTensor(f, 1, 2, 3, 1, 8), productTensor(f, 1, 2, 3, 2, 8)
 	})
 	fails("lengths", "wanted [2]", func(c *Case) { c.In[6] = executor.NewTensor[int64](graph.Int64, []int{1}, 3) })
-	fails("too long", "has 7 keys; there are 6", func(c *Case) { c.In[6] = executor.NewTensor[int64](graph.Int64, []int{2}, 3, 7) })
+	fails("too long", "has 7 keys; there are 6", func(c *Case) {
+		c.In[6] = executor.NewTensor[int64](graph.Int64, []int{2}, 3, 7)
+	})
 	fails("mode", "wanted 0 to 3", func(c *Case) { c.Attrs = []graph.Attr{Attr("qk_matmul_output_mode", int64(4))} })
 	fails("lengths before version 24", "input 6 has type", func(c *Case) {
 		c.Opset, c.In[6] = 23, executor.NewTensor[int64](graph.Int64, []int{2}, 3, 6)

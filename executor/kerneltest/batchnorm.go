@@ -14,7 +14,8 @@ func init() { register(planeNormCases) }
 // planeNormCases are of the norms over the places of images.
 func planeNormCases() []Case {
 	var cases []Case
-	for _, group := range [][]Case{batchNormCases(), batchNormGradCases(), groupNormCases(), lrnCases(), lpNormCases(), meanVarianceCases()} {
+	for _, group := range [][]Case{batchNormCases(), batchNormGradCases(), groupNormCases(), lrnCases(), lpNormCases(),
+		meanVarianceCases()} {
 		cases = append(cases, group...)
 	}
 	return cases
@@ -55,7 +56,8 @@ func batchNormCases() []Case {
 	}
 	for _, d := range []graph.DType{graph.Float64, graph.Float16} {
 		cases = append(cases, batchNormCase(op.BatchNormalization, d, []int{4, 3, 5}, 15, false),
-			batchNormCase(op.BatchNormalization, d, []int{4, 3, 5}, 15, true), batchNormCase(op.BatchNormInternal, d, []int{4, 3, 5}, 1, true))
+			batchNormCase(op.BatchNormalization, d, []int{4, 3, 5}, 15, true),
+			batchNormCase(op.BatchNormInternal, d, []int{4, 3, 5}, 1, true))
 	}
 	empty := batchNormCase(op.BatchNormalization, graph.Float32, []int{0, 3, 4}, 15, false)
 	bad := batchNormCase(op.BatchNormalization, graph.Float32, []int{2, 3}, 15, false)
@@ -69,8 +71,9 @@ func batchNormCases() []Case {
 	place := func(v []float64) *executor.Tensor { return reduceTensor(graph.Float32, []int{2, 2}, v) }
 	perPlace := Case{Name: "per place", Kind: op.BatchNormalization, Opset: 7, Out: []graph.DType{graph.Float32},
 		Attrs: []graph.Attr{Attr("spatial", int64(0)), Attr("epsilon", float32(0))},
-		In:    []*executor.Tensor{reduceTensor(graph.Float32, []int{1, 2, 2}, []float64{1, 2, 3, 4}), place(two), place(one), place(zero), place(one)},
-		Want:  []*executor.Tensor{reduceTensor(graph.Float32, []int{1, 2, 2}, []float64{3, 5, 7, 9})}}
+		In: []*executor.Tensor{reduceTensor(graph.Float32, []int{1, 2, 2}, []float64{1, 2, 3, 4}), place(two),
+			place(one), place(zero), place(one)},
+		Want: []*executor.Tensor{reduceTensor(graph.Float32, []int{1, 2, 2}, []float64{3, 5, 7, 9})}}
 	return append(cases, empty, bad, nothing, perPlace)
 }
 
@@ -94,10 +97,12 @@ func batchNormCase(k graph.Kind, d graph.DType, shape []int, opset int, training
 		}
 	}
 	vec := func(v []float64) *executor.Tensor { return reduceTensor(d, []int{n}, v) }
-	c := Case{Name: fmt.Sprintf("%v %v version %d training %v", d, shape, opset, training), Kind: k, Opset: opset, Tol: 2 * reduceTol(d),
-		Attrs: []graph.Attr{Attr("epsilon", float32(normTestEpsilon)), Attr("momentum", float32(0.75))}, Out: []graph.DType{d},
-		In:   []*executor.Tensor{reduceTensor(d, shape, x), vec(scale), vec(bias), vec(mean), vec(vari)},
-		Want: []*executor.Tensor{reduceTensor(d, shape, y)}}
+	c := Case{Name: fmt.Sprintf("%v %v version %d training %v", d, shape, opset, training), Kind: k, Opset: opset,
+		Tol:   2 * reduceTol(d),
+		Attrs: []graph.Attr{Attr("epsilon", float32(normTestEpsilon)), Attr("momentum", float32(0.75))},
+		Out:   []graph.DType{d},
+		In:    []*executor.Tensor{reduceTensor(d, shape, x), vec(scale), vec(bias), vec(mean), vec(vari)},
+		Want:  []*executor.Tensor{reduceTensor(d, shape, y)}}
 	if training {
 		c.Out, c.Want = append(c.Out, d, d), append(c.Want, vec(newMean), vec(newVar))
 		if opset < 14 {
@@ -115,7 +120,8 @@ func batchNormGradCases() []Case {
 	for _, shape := range batchShapes {
 		cases = append(cases, batchNormGradCase(graph.Float32, shape))
 	}
-	cases = append(cases, batchNormGradCase(graph.Float64, []int{4, 3, 5}), batchNormGradCase(graph.Float16, []int{4, 3, 5}))
+	cases = append(cases, batchNormGradCase(graph.Float64, []int{4, 3, 5}),
+		batchNormGradCase(graph.Float16, []int{4, 3, 5}))
 	bad := batchNormGradCase(graph.Float32, []int{2, 3})
 	bad.Name, bad.Want, bad.Fails = "mean does not fit", nil, "wanted a vector of 3 elements"
 	bad.In[3] = reduceTensor(graph.Float32, []int{2}, []float64{1, 1})
@@ -124,7 +130,8 @@ func batchNormGradCases() []Case {
 
 func batchNormGradCase(d graph.DType, shape []int) Case {
 	n, size := shape[1], reduceLen(shape)
-	x, dy, scale, h, dx := reduceValues(size, 91), reduceValues(size, 92), reduceValues(n, 93), make([]float64, size), make([]float64, size)
+	x, dy, scale, h, dx := reduceValues(size, 91), reduceValues(size, 92), reduceValues(n, 93), make([]float64, size),
+		make([]float64, size)
 	mean, inv, dscale, dbias := make([]float64, n), make([]float64, n), make([]float64, n), make([]float64, n)
 	for ch, at := range channelPlaces(shape) {
 		m, v := normGroup(h, x, at, normTestEpsilon)
@@ -139,7 +146,9 @@ func batchNormGradCase(d graph.DType, shape []int) Case {
 	}
 	vec := func(v []float64) *executor.Tensor { return reduceTensor(d, []int{n}, v) }
 	tol := 8 * reduceTol(d)
-	return Case{Name: fmt.Sprintf("%v %v", d, shape), Kind: op.BatchNormalizationGrad, Tol: tol, Out: []graph.DType{d, d, d},
-		In:   []*executor.Tensor{reduceTensor(d, shape, dy), reduceTensor(d, shape, x), vec(scale), vec(mean), vec(inv)},
+	return Case{Name: fmt.Sprintf("%v %v", d, shape), Kind: op.BatchNormalizationGrad, Tol: tol,
+		Out: []graph.DType{d, d, d},
+		In: []*executor.Tensor{reduceTensor(d, shape, dy), reduceTensor(d, shape, x), vec(scale),
+			vec(mean), vec(inv)},
 		Want: []*executor.Tensor{reduceTensor(d, shape, dx), vec(dscale), vec(dbias)}}
 }

@@ -51,12 +51,17 @@ func elemCastBounds() []Case {
 	for _, d := range []graph.DType{graph.Float32, graph.Float64} {
 		x := elemTensor(d, []int{6}, inf, -inf, math.NaN(), 1e30, -1e30, -0.75)
 		to := func(want *executor.Tensor) {
-			cases = append(cases, elemGiven(fmt.Sprintf("bounds %v to %v", d, want.DType), op.Cast, want, x).with(Attr("to", int64(want.DType))))
+			cases = append(cases,
+				elemGiven(fmt.Sprintf("bounds %v to %v", d, want.DType), op.Cast, want,
+					x).with(Attr("to", int64(want.DType))))
 		}
 		to(executor.NewTensor[int8](graph.Int8, []int{6}, 127, -128, 0, 127, -128, 0))
-		to(executor.NewTensor[int16](graph.Int16, []int{6}, math.MaxInt16, math.MinInt16, 0, math.MaxInt16, math.MinInt16, 0))
-		to(executor.NewTensor[int32](graph.Int32, []int{6}, math.MaxInt32, math.MinInt32, 0, math.MaxInt32, math.MinInt32, 0))
-		to(executor.NewTensor[int64](graph.Int64, []int{6}, math.MaxInt64, math.MinInt64, 0, math.MaxInt64, math.MinInt64, 0))
+		to(executor.NewTensor[int16](graph.Int16, []int{6}, math.MaxInt16, math.MinInt16, 0, math.MaxInt16,
+			math.MinInt16, 0))
+		to(executor.NewTensor[int32](graph.Int32, []int{6}, math.MaxInt32, math.MinInt32, 0, math.MaxInt32,
+			math.MinInt32, 0))
+		to(executor.NewTensor[int64](graph.Int64, []int{6}, math.MaxInt64, math.MinInt64, 0, math.MaxInt64,
+			math.MinInt64, 0))
 		to(executor.NewTensor[uint8](graph.Uint8, []int{6}, 255, 0, 0, 255, 0, 0))
 		to(executor.NewTensor[uint16](graph.Uint16, []int{6}, math.MaxUint16, 0, 0, math.MaxUint16, 0, 0))
 		to(executor.NewTensor[uint32](graph.Uint32, []int{6}, math.MaxUint32, 0, 0, math.MaxUint32, 0, 0))
@@ -67,11 +72,14 @@ func elemCastBounds() []Case {
 	edge := executor.NewTensor[float32](graph.Float32, []int{4}, 2147483520, 2147483648, -2147483648, -2147483904)
 	wide := executor.NewTensor[int32](graph.Int32, []int{5}, -1, 256, 257, math.MaxInt32, math.MinInt32)
 	return append(cases,
-		elemGiven("edge", op.Cast, executor.NewTensor[int32](graph.Int32, []int{4}, 2147483520, math.MaxInt32, math.MinInt32, math.MinInt32), edge).
+		elemGiven("edge",
+			op.Cast, executor.NewTensor[int32](graph.Int32, []int{4}, 2147483520, math.MaxInt32, math.MinInt32,
+				math.MinInt32), edge).
 			with(Attr("to", int64(graph.Int32))),
 		elemGiven("lower bits", op.Cast, executor.NewTensor[uint8](graph.Uint8, []int{5}, 255, 0, 1, 255, 0), wide).
 			with(Attr("to", int64(graph.Uint8))),
-		elemGiven("extends", op.Cast, executor.NewTensor[uint64](graph.Uint64, []int{1}, math.MaxUint64), executor.NewTensor[int8](graph.Int8, []int{1}, -1)).
+		elemGiven("extends", op.Cast, executor.NewTensor[uint64](graph.Uint64, []int{1}, math.MaxUint64),
+			executor.NewTensor[int8](graph.Int8, []int{1}, -1)).
 			with(Attr("to", int64(graph.Uint64))))
 }
 
@@ -92,11 +100,13 @@ func elemCastMore() []Case {
 	return []Case{
 		elemGiven("rounds once", op.Cast, f16, above).with(to(graph.Float16)),
 		elemGiven("rounds once to bfloat16", op.Cast, bf16, low).with(to(graph.BFloat16)),
-		elemCase("large", op.Cast, graph.Int32, func(v []float64) float64 { return math.Trunc(v[0]) }, x).with(to(graph.Int32)),
+		elemCase("large", op.Cast, graph.Int32, func(v []float64) float64 { return math.Trunc(v[0]) },
+			x).with(to(graph.Int32)),
 		elemCase("large half", op.Cast, graph.Float16, same, x).with(to(graph.Float16)),
 		elemCase("opset 9", op.Cast, graph.Float64, same, x).with(to(graph.Float64)).at(9),
 		elemGiven("empty", op.Cast, executor.NewTensor[int64](graph.Int64, []int{3, 0}), empty).with(to(graph.Int64)),
-		elemGiven("rank 0", op.Cast, elemTensor(graph.Int64, []int{}, 3), elemTensor(graph.Float32, []int{}, 3.7)).with(to(graph.Int64)),
+		elemGiven("rank 0", op.Cast, elemTensor(graph.Int64, []int{}, 3),
+			elemTensor(graph.Float32, []int{}, 3.7)).with(to(graph.Int64)),
 		text, eight,
 		elemFails("output", op.Cast, graph.Float64, "output 0", x).with(to(graph.Int32)),
 	}

@@ -122,7 +122,8 @@ func Run(d executor.Device, c *Case, s Setup) ([]*executor.Tensor, error) {
 		}
 	}
 	for i, t := range c.In {
-		if t == nil || m.inPlace == i || slices.Contains(p.Info.Mutates, i) || slices.Contains(hostInputs, i) && device != nil {
+		if t == nil || m.inPlace == i || slices.Contains(p.Info.Mutates, i) ||
+			slices.Contains(hostInputs, i) && device != nil {
 			continue
 		}
 		if err := m.unchanged(in[i], t); err != nil {

@@ -97,10 +97,12 @@ func convAt(list []int, rank, axis, def int) int {
 // over sets in and out for an input.
 func (w convWindow) over(spatial []int) *convWindow {
 	n := len(spatial)
-	full := convWindow{kernel: make([]int, 3), stride: make([]int, 3), dilation: make([]int, 3), begin: make([]int, 3), end: make([]int, 3)}
+	full := convWindow{kernel: make([]int, 3), stride: make([]int, 3), dilation: make([]int, 3), begin: make([]int, 3),
+		end: make([]int, 3)}
 	for a := range 3 {
 		full.in[a] = convAt(spatial, n, a, 1)
-		full.kernel[a], full.stride[a], full.dilation[a] = convAt(w.kernel, n, a, 1), convAt(w.stride, n, a, 1), convAt(w.dilation, n, a, 1)
+		full.kernel[a], full.stride[a], full.dilation[a] = convAt(w.kernel, n, a, 1), convAt(w.stride, n, a, 1),
+			convAt(w.dilation, n, a, 1)
 		full.begin[a], full.end[a] = convAt(w.begin, n, a, 0), convAt(w.end, n, a, 0)
 		full.out[a] = (full.in[a]+full.begin[a]+full.end[a]-(full.kernel[a]-1)*full.dilation[a]-1)/full.stride[a] + 1
 		if w.out[a] > 0 {
@@ -265,7 +267,8 @@ func (s *convSpec) fused() Case {
 	for i, v := range convNumbers(z) {
 		y[i] = max(0, y[i]+v)
 	}
-	return Case{Name: s.name, Kind: op.FusedConv, Attrs: append(s.attrs(), Attr("activation", "Relu")), In: []*executor.Tensor{x, w, b, z},
+	return Case{Name: s.name, Kind: op.FusedConv, Attrs: append(s.attrs(), Attr("activation", "Relu")),
+		In:  []*executor.Tensor{x, w, b, z},
 		Out: []graph.DType{s.kind()}, Want: []*executor.Tensor{convTensor(s.kind(), shape, y)}, Tol: convTol(s.kind())}
 }
 
@@ -283,8 +286,10 @@ func (s *convSpec) backward() Case {
 	for i, v := range dys {
 		db[i/win.volume(win.out)%s.w[0]] += v
 	}
-	return Case{Name: s.name, Kind: op.ConvGrad, Attrs: s.attrs(), In: []*executor.Tensor{dy, x, w}, Out: []graph.DType{d, d, d},
-		Want: []*executor.Tensor{convTensor(d, s.x, dx), convTensor(d, s.w, dw), convTensor(d, []int{s.w[0]}, db)}, Tol: convTol(d)}
+	return Case{Name: s.name, Kind: op.ConvGrad, Attrs: s.attrs(), In: []*executor.Tensor{dy, x, w},
+		Out:  []graph.DType{d, d, d},
+		Want: []*executor.Tensor{convTensor(d, s.x, dx), convTensor(d, s.w, dw), convTensor(d, []int{s.w[0]}, db)},
+		Tol:  convTol(d)}
 }
 
 // transposed computes what the convolution's output would spread over its input.
@@ -305,14 +310,17 @@ func (s *convSpec) transposed() Case {
 		room := win.in[a] + win.begin[a] + win.end[a] - (win.kernel[a]-1)*win.dilation[a] - 1
 		extra = append(extra, int64(room%win.stride[a]))
 	}
-	return Case{Name: s.name, Kind: op.ConvTranspose, Attrs: append(s.attrs(), Attr("output_padding", extra)), In: []*executor.Tensor{y, w, b},
+	return Case{Name: s.name, Kind: op.ConvTranspose, Attrs: append(s.attrs(), Attr("output_padding", extra)),
+		In:  []*executor.Tensor{y, w, b},
 		Out: []graph.DType{d}, Want: []*executor.Tensor{convTensor(d, s.x, x)}, Tol: convTol(d)}
 }
 
 // convAutoPads have the pads that auto_pad stands for, beside the attribute.
 func convAutoPads() []Case {
 	var cases []Case
-	pads := map[string][2][]int{"SAME_UPPER": {{0, 1}, {1, 1}}, "SAME_LOWER": {{1, 1}, {0, 1}}, "VALID": {{0, 0}, {0, 0}}}
+	pads := map[string][2][]int{
+		"SAME_UPPER": {{0, 1}, {1, 1}}, "SAME_LOWER": {{1, 1}, {0, 1}}, "VALID": {{0, 0}, {0, 0}},
+	}
 	for _, mode := range []string{"SAME_UPPER", "SAME_LOWER", "VALID"} {
 		s := convSpec{name: "auto_pad " + mode, x: []int{1, 2, 6, 7}, w: []int{2, 2, 3, 3},
 			win: convWindow{stride: []int{2, 2}, begin: pads[mode][0], end: pads[mode][1]}}
@@ -331,7 +339,8 @@ func convAutoPads() []Case {
 		c = s.transposed()
 		c.Attrs = []graph.Attr{Attr("auto_pad", mode), Attr("strides", []int64{2, 2})}
 		cases = append(cases, c)
-		c.Name, c.Attrs = fmt.Sprintf("output_shape, %s", mode), []graph.Attr{Attr("auto_pad", mode), Attr("strides", []int64{2, 2}), Attr("output_shape", []int64{6, 8})}
+		c.Name, c.Attrs = fmt.Sprintf("output_shape, %s", mode), []graph.Attr{Attr("auto_pad", mode),
+			Attr("strides", []int64{2, 2}), Attr("output_shape", []int64{6, 8})}
 		cases = append(cases, c)
 	}
 	return cases

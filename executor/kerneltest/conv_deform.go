@@ -19,7 +19,9 @@ func col2ImCases() []Case {
 		dtype        graph.DType
 	}{
 		{[]int{5, 6}, []int{2, 3}, convWindow{}, 2, 3, graph.Float32},
-		{[]int{7, 6}, []int{3, 2}, convWindow{stride: []int{2, 2}, dilation: []int{1, 2}, begin: []int{1, 0}, end: []int{1, 1}}, 1, 2, graph.Float64},
+		{[]int{7, 6}, []int{3, 2},
+			convWindow{stride: []int{2, 2}, dilation: []int{1, 2}, begin: []int{1, 0}, end: []int{1, 1}}, 1, 2,
+			graph.Float64},
 		{[]int{9}, []int{4}, convWindow{stride: []int{3}}, 1, 2, graph.Float16},
 		{[]int{3, 4, 5}, []int{2, 2, 2}, convWindow{begin: []int{0, 1, 0}, end: []int{0, 1, 0}}, 1, 1, graph.Float32},
 		{[]int{40, 50}, []int{3, 3}, convWindow{begin: []int{1, 1}, end: []int{1, 1}}, 2, 4, graph.Float32},
@@ -40,10 +42,12 @@ func col2ImCases() []Case {
 		attrs := s.win.attrs()
 		cases = append(cases, Case{Name: fmt.Sprintf("%v by %v", s.image, s.block), Kind: op.Col2Im, Attrs: attrs,
 			In: []*executor.Tensor{x, visionInts(s.image), visionInts(s.block)}, Out: []graph.DType{s.dtype},
-			Want: []*executor.Tensor{convTensor(s.dtype, append([]int{s.n, s.c}, s.image...), y)}, Tol: convTol(s.dtype)})
+			Want: []*executor.Tensor{convTensor(s.dtype, append([]int{s.n, s.c}, s.image...), y)},
+			Tol:  convTol(s.dtype)})
 	}
 	fault := func(name, text string, x *executor.Tensor, image, block []int) Case {
-		return Case{Name: name, Kind: op.Col2Im, In: []*executor.Tensor{x, visionInts(image), visionInts(block)}, Out: []graph.DType{graph.Float32}, Fails: text}
+		return Case{Name: name, Kind: op.Col2Im, In: []*executor.Tensor{x, visionInts(image), visionInts(block)},
+			Out: []graph.DType{graph.Float32}, Fails: text}
 	}
 	x := convRandom(graph.Float32, 1, 1, 6, 20)
 	return append(cases,
@@ -74,7 +78,9 @@ func deformCases() []Case {
 	var cases []Case
 	for _, d := range []deformSpec{
 		{convSpec{name: "plain", x: []int{2, 2, 5, 6}, w: []int{3, 2, 3, 3}, win: pads}, 1, false},
-		{convSpec{name: "mask and bias", x: []int{1, 4, 6, 5}, w: []int{2, 4, 3, 3}, win: convWindow{stride: []int{2, 1}, dilation: []int{1, 2}, begin: []int{1, 2}, end: []int{1, 2}}, bias: true}, 2, true},
+		{convSpec{name: "mask and bias", x: []int{1, 4, 6, 5}, w: []int{2, 4, 3, 3},
+			win:  convWindow{stride: []int{2, 1}, dilation: []int{1, 2}, begin: []int{1, 2}, end: []int{1, 2}},
+			bias: true}, 2, true},
 		{convSpec{name: "groups", x: []int{2, 4, 5, 5}, w: []int{6, 2, 2, 2}, group: 2, bias: true}, 4, true},
 		{convSpec{name: "depthwise", x: []int{1, 2, 5, 5}, w: []int{2, 1, 2, 2}, group: 2}, 1, true},
 		{convSpec{name: "float64", x: []int{1, 2, 5, 5}, w: []int{2, 2, 2, 2}, dtype: graph.Float64}, 1, true},
@@ -85,7 +91,8 @@ func deformCases() []Case {
 	}
 	x, w := convRandom(graph.Float32, 1, 1, 2, 5, 5), convRandom(graph.Float32, 2, 2, 2, 2, 2)
 	fault := func(name, text string, attrs []graph.Attr, in ...*executor.Tensor) Case {
-		return Case{Name: name, Kind: op.DeformConv, Attrs: attrs, In: in, Out: []graph.DType{graph.Float32}, Fails: text}
+		return Case{Name: name, Kind: op.DeformConv, Attrs: attrs, In: in, Out: []graph.DType{graph.Float32},
+			Fails: text}
 	}
 	offset := convRandom(graph.Float32, 3, 1, 8, 4, 4)
 	return append(cases,
@@ -102,7 +109,8 @@ func (d *deformSpec) forward() Case {
 	taps, places := win.kernel[1]*win.kernel[2], win.volume(win.out)
 	out := []int{win.out[1], win.out[2]}
 	offset := convRandom(kind, 15, append([]int{s.x[0], d.offsets * taps * 2}, out...)...)
-	c := Case{Name: s.name, Kind: op.DeformConv, Attrs: append(s.attrs(), Attr("offset_group", int64(d.offsets))), In: []*executor.Tensor{x, w, offset, b},
+	c := Case{Name: s.name, Kind: op.DeformConv, Attrs: append(s.attrs(), Attr("offset_group", int64(d.offsets))),
+		In:  []*executor.Tensor{x, w, offset, b},
 		Out: []graph.DType{kind}, Tol: convTol(kind)}
 	masks := make([]float64, s.x[0]*d.offsets*taps*places)
 	for i := range masks {
@@ -122,8 +130,10 @@ func (d *deformSpec) forward() Case {
 		for q := range cg * taps {
 			ch, k := m/mg*cg+q/taps, q%taps
 			plane := (n*d.offsets+ch/(s.x[1]/d.offsets))*taps + k
-			h := float64(o/out[1]*win.stride[1]-win.begin[1]+k/win.kernel[2]*win.dilation[1]) + offsets[2*plane*places+o]
-			v := float64(o%out[1]*win.stride[2]-win.begin[2]+k%win.kernel[2]*win.dilation[2]) + offsets[(2*plane+1)*places+o]
+			h := float64(o/out[1]*win.stride[1]-win.begin[1]+k/win.kernel[2]*win.dilation[1]) +
+				offsets[2*plane*places+o]
+			v := float64(o%out[1]*win.stride[2]-win.begin[2]+k%win.kernel[2]*win.dilation[2]) +
+				offsets[(2*plane+1)*places+o]
 			sum := 0.0
 			for a := range s.x[2] {
 				for e := range s.x[3] {

@@ -15,10 +15,13 @@ func convIntegerCases() []Case {
 		xType, wType   graph.DType
 		xShift, wShift []float64 // zero points
 	}{
-		{convSpec{name: "uint8", x: []int{2, 3, 5, 6}, w: []int{4, 3, 3, 3}, win: pads}, graph.Uint8, graph.Uint8, []float64{130}, []float64{7}},
-		{convSpec{name: "int8", x: []int{1, 3, 5, 6}, w: []int{4, 3, 3, 3}, win: pads}, graph.Int8, graph.Int8, []float64{-3}, []float64{-100, 0, 3, 127}},
+		{convSpec{name: "uint8", x: []int{2, 3, 5, 6}, w: []int{4, 3, 3, 3}, win: pads}, graph.Uint8, graph.Uint8,
+			[]float64{130}, []float64{7}},
+		{convSpec{name: "int8", x: []int{1, 3, 5, 6}, w: []int{4, 3, 3, 3}, win: pads}, graph.Int8, graph.Int8,
+			[]float64{-3}, []float64{-100, 0, 3, 127}},
 		{convSpec{name: "mixed", x: []int{1, 4, 9}, w: []int{2, 2, 3}, group: 2}, graph.Uint8, graph.Int8, nil, nil},
-		{convSpec{name: "many", x: []int{2, 5, 30, 31}, w: []int{4, 5, 3, 3}, win: pads}, graph.Uint8, graph.Int8, []float64{255}, []float64{1}},
+		{convSpec{name: "many", x: []int{2, 5, 30, 31}, w: []int{4, 5, 3, 3}, win: pads}, graph.Uint8, graph.Int8,
+			[]float64{255}, []float64{1}},
 	} {
 		s := &c.s
 		whole := func(d graph.DType, seed int, shape []int) (*executor.Tensor, []float64) {
@@ -51,8 +54,9 @@ func convIntegerCases() []Case {
 			in[2] = convTensor(c.xType, nil, c.xShift)
 			in[3] = convTensor(c.wType, []int{len(c.wShift)}, c.wShift)
 		}
-		cases = append(cases, Case{Name: s.name, Kind: op.ConvInteger, Attrs: s.attrs(), In: in, Out: []graph.DType{graph.Int32},
-			Want: []*executor.Tensor{convTensor(graph.Int32, shape, y)}})
+		cases = append(cases,
+			Case{Name: s.name, Kind: op.ConvInteger, Attrs: s.attrs(), In: in, Out: []graph.DType{graph.Int32},
+				Want: []*executor.Tensor{convTensor(graph.Int32, shape, y)}})
 	}
 	bad := cases[0]
 	bad.Name, bad.Want, bad.Fails = "zero points", nil, "w_zero_point"
@@ -78,7 +82,8 @@ func convFaults() []Case {
 	vec := convRandom(graph.Float32, 1, 3)
 	return []Case{
 		fault("stride 0", "attribute strides has entry 0", op.Conv, []graph.Attr{Attr("strides", []int64{0, 1})}, x, w),
-		fault("one stride", "strides has 1 entries, wanted 2", op.Conv, []graph.Attr{Attr("strides", []int64{1})}, x, w),
+		fault("one stride", "strides has 1 entries, wanted 2",
+			op.Conv, []graph.Attr{Attr("strides", []int64{1})}, x, w),
 		fault("short pads", "pads has 2 entries, wanted 4", op.Conv, []graph.Attr{Attr("pads", []int64{1, 1})}, x, w),
 		fault("unknown auto_pad", "auto_pad", op.Conv, []graph.Attr{Attr("auto_pad", "SOME")}, x, w),
 		fault("group 0", "group is 0", op.Conv, []graph.Attr{Attr("group", int64(0))}, x, w),
@@ -94,7 +99,10 @@ func convFaults() []Case {
 		fault("summand", "that of the output", op.FusedConv, nil, x, w, nil, vec),
 		fault("dY", "dY", op.ConvGrad, nil, x, x, w),
 		fault("weights", "weights", op.ConvTranspose, nil, x, w),
-		fault("output_padding", "output_padding is 1", op.ConvTranspose, []graph.Attr{Attr("output_padding", []int64{1, 0})}, x, convRandom(graph.Float32, 2, 3, 2, 3, 3)),
-		fault("output_shape", "output_shape has 1", op.ConvTranspose, []graph.Attr{Attr("output_shape", []int64{3})}, x, convRandom(graph.Float32, 2, 3, 2, 3, 3)),
+		fault("output_padding", "output_padding is 1",
+			op.ConvTranspose, []graph.Attr{Attr("output_padding", []int64{1, 0})}, x,
+			convRandom(graph.Float32, 2, 3, 2, 3, 3)),
+		fault("output_shape", "output_shape has 1", op.ConvTranspose, []graph.Attr{Attr("output_shape", []int64{3})}, x,
+			convRandom(graph.Float32, 2, 3, 2, 3, 3)),
 	}
 }

@@ -28,11 +28,15 @@ func sgdCases() []Case {
 	f := func(x []float64) float64 { return x[0] - float64(lr)*x[1] }
 	for _, d := range elemFloats {
 		for _, shape := range [][]int{{3, 201}, {}, {2, 0}, {20011}} {
-			cases = append(cases, elemCase(fmt.Sprint(d, shape), op.SGDDeeploy, d, f, elemFill(d, -1, 1, shape...), elemFill(d, -8, 8, shape...)).with(Attr("lr", lr)))
+			cases = append(cases,
+				elemCase(fmt.Sprint(d, shape), op.SGDDeeploy, d, f, elemFill(d, -1, 1, shape...),
+					elemFill(d, -8, 8, shape...)).with(Attr("lr", lr)))
 		}
 	}
 	x := elemFill(graph.Float32, 0, 1, 2, 3)
-	return append(cases, elemFails("shapes", op.SGDDeeploy, graph.Float32, "[3]", x, elemFill(graph.Float32, 0, 1, 3)).with(Attr("lr", lr)))
+	return append(cases,
+		elemFails("shapes", op.SGDDeeploy, graph.Float32, "[3]",
+			x, elemFill(graph.Float32, 0, 1, 3)).with(Attr("lr", lr)))
 }
 
 // batchedGemmCases are alpha*A'*B' + beta*C of stacks of matrices.
@@ -40,16 +44,22 @@ func batchedGemmCases() []Case {
 	var cases []Case
 	add := func(name string, d graph.DType, a, b, c []int, transA, transB bool, alpha, beta float32) *Case {
 		in := []*executor.Tensor{productTensor(d, 1, a...), productTensor(d, 2, b...)}
-		want := productMatMul(productTurned(productWiden(in[0]), transA, false), productTurned(productWiden(in[1]), transB, false))
+		want := productMatMul(productTurned(productWiden(in[0]), transA, false),
+			productTurned(productWiden(in[1]), transB, false))
 		bias := productWide{v: []float64{0}}
 		if c != nil {
 			in = append(in, productTensor(d, 3, c...))
 			bias = productWiden(in[2])
 		}
-		want = productEach(want.shape, func(index []int) float64 { return float64(alpha)*want.at(index) + float64(beta)*bias.at(index) })
+		want = productEach(want.shape, func(index []int) float64 {
+			return float64(alpha)*want.at(index) + float64(beta)*bias.at(index)
+		})
 		flag := map[bool]int64{true: 1}
-		cases = append(cases, Case{Name: name, Kind: op.GemmDeeploy, In: in, Out: []graph.DType{d}, Want: []*executor.Tensor{want.tensor(d)}, Tol: productTolerance(d),
-			Attrs: []graph.Attr{Attr("transA", flag[transA]), Attr("transB", flag[transB]), Attr("alpha", alpha), Attr("beta", beta)}})
+		cases = append(cases,
+			Case{Name: name, Kind: op.GemmDeeploy, In: in, Out: []graph.DType{d},
+				Want: []*executor.Tensor{want.tensor(d)}, Tol: productTolerance(d),
+				Attrs: []graph.Attr{Attr("transA", flag[transA]), Attr("transB", flag[transB]), Attr("alpha", alpha),
+					Attr("beta", beta)}})
 		return &cases[len(cases)-1]
 	}
 	for _, d := range []graph.DType{graph.Float32, graph.Float64, graph.Float16, graph.BFloat16} {
@@ -74,7 +84,8 @@ func batchedGemmCases() []Case {
 		c.Want, c.Fails = nil, text
 		edit(c)
 	}
-	bad("bias too long", "input 2 has shape [6], wanted one that broadcasts to [2 3 5]", func(c *Case) { c.In[2] = productTensor(f, 3, 6) })
+	bad("bias too long", "input 2 has shape [6], wanted one that broadcasts to [2 3 5]",
+		func(c *Case) { c.In[2] = productTensor(f, 3, 6) })
 	bad("bias of rank 4", "broadcasts to [2 3 5]", func(c *Case) { c.In[2] = productTensor(f, 3, 1, 1, 1, 5) })
 	bad("inner dims", "4 columns meet 6 rows", func(c *Case) { c.In[1] = productTensor(f, 3, 6, 5) })
 	bad("rank", "wanted matrices", func(c *Case) { c.In[1] = productTensor(f, 3, 4) })
@@ -93,7 +104,8 @@ func logProbCases() []Case {
 	for _, d := range []graph.DType{graph.Float32, graph.Float64, graph.Float16, graph.BFloat16} {
 		for _, shape := range [][]int{{3, 5}, {2, 5, 4}, {40, 1500}} {
 			for _, reduction := range []string{"mean", "sum"} {
-				l := lossTest{kind: op.SoftmaxCrossEntropyLoss, dtype: d, label: graph.Int64, shape: shape, reduction: reduction, ignored: shape[0] == 2, ignore: -1}
+				l := lossTest{kind: op.SoftmaxCrossEntropyLoss, dtype: d, label: graph.Int64, shape: shape,
+					reduction: reduction, ignored: shape[0] == 2, ignore: -1}
 				c := l.make()
 				c.Kind, c.In, c.Out, c.Want = op.SoftmaxCrossEntropyLossDeeploy, c.In[:2], c.Out[1:], c.Want[1:]
 				l.kind = op.SoftmaxCrossEntropyLossGrad

@@ -19,7 +19,8 @@ func dropoutCases() []Case {
 		c.Name = name
 		cs = append(cs, c)
 	}
-	base := dropoutCase{kind: op.Dropout, d: graph.Float32, shape: []int{3, 7}, ratio: 0.3, train: true, seed: 5, mask: true}
+	base := dropoutCase{kind: op.Dropout, d: graph.Float32, shape: []int{3, 7}, ratio: 0.3, train: true,
+		seed: 5, mask: true}
 	for _, d := range seqFloats() {
 		b := base
 		b.d, b.shape = d, []int{3, 211}
@@ -86,7 +87,8 @@ type dropoutCase struct {
 func (d dropoutCase) make() Case {
 	n := seqCount(d.shape)
 	x := seqValues(n, 1)
-	c := Case{Kind: d.kind, Opset: d.opset, Attrs: []graph.Attr{Attr("seed", d.seed)}, Tol: seqTol(d.d), Out: []graph.DType{d.d}}
+	c := Case{Kind: d.kind, Opset: d.opset, Attrs: []graph.Attr{Attr("seed", d.seed)}, Tol: seqTol(d.d),
+		Out: []graph.DType{d.d}}
 	seed := uint64(d.seed)
 	if d.noSeed {
 		c.Attrs, seed = nil, 1
@@ -106,7 +108,8 @@ func (d dropoutCase) make() Case {
 			c.In[2] = seqTensor(d.d, d.shape, rest)
 		}
 	}
-	c.In = append(c.In, seqTensor(graph.Float32, []int{}, []float64{d.ratio}), seqTensor(graph.Bool, []int{}, []float64{0}))
+	c.In = append(c.In, seqTensor(graph.Float32, []int{}, []float64{d.ratio}),
+		seqTensor(graph.Bool, []int{}, []float64{0}))
 	keep := make([]bool, n)
 	ratio := 0.0
 	for i := range keep {
@@ -142,7 +145,8 @@ func dropoutDialects(base dropoutCase) []Case {
 		ones[i] = 1
 	}
 	one := []graph.Attr{Attr("ratio", float32(0.9))}
-	floatMask := Case{Name: "operator set 7", Kind: op.Dropout, Opset: 7, Attrs: one, In: c.In[:1], Out: []graph.DType{graph.Float32, graph.Float32},
+	floatMask := Case{Name: "operator set 7", Kind: op.Dropout, Opset: 7, Attrs: one, In: c.In[:1],
+		Out:  []graph.DType{graph.Float32, graph.Float32},
 		Want: []*executor.Tensor{c.In[0], seqTensor(graph.Float32, base.shape, ones)}}
 	boolMask := floatMask
 	boolMask.Name, boolMask.Opset, boolMask.Out = "operator set 10", 10, []graph.DType{graph.Float32, graph.Bool}
@@ -199,7 +203,8 @@ func dropoutGradCases() []Case {
 				n := seqCount(shape)
 				dy, keep := seqValues(n, 4), seqKeep(9, n, 0.25)
 				c := Case{Name: d.String() + name, Kind: op.DropoutGrad, Tol: seqTol(d), Out: []graph.DType{d},
-					In: []*executor.Tensor{seqTensor(d, shape, dy), seqMask(shape, keep), seqTensor(graph.Float32, []int{1}, []float64{0.25}), nil}}
+					In: []*executor.Tensor{seqTensor(d, shape, dy), seqMask(shape, keep),
+						seqTensor(graph.Float32, []int{1}, []float64{0.25}), nil}}
 				if packed {
 					c.Kind, c.In[1] = op.BitmaskDropoutGrad, seqBits(keep)
 				}
@@ -215,7 +220,8 @@ func dropoutGradCases() []Case {
 	}
 	x, keep := seqTensor(graph.Float32, []int{4}, []float64{1, 2, 3, 4}), []bool{true, false, true, true}
 	mask := seqMask([]int{4}, keep)
-	plain := Case{Name: "ratio left out", Kind: op.DropoutGrad, In: []*executor.Tensor{x, mask}, Out: []graph.DType{graph.Float32},
+	plain := Case{Name: "ratio left out", Kind: op.DropoutGrad, In: []*executor.Tensor{x, mask},
+		Out:  []graph.DType{graph.Float32},
 		Want: []*executor.Tensor{seqTensor(graph.Float32, []int{4}, []float64{2, 0, 6, 8})}}
 	// Not training, ONNX Runtime divides all the same.
 	idle := plain
@@ -224,6 +230,8 @@ func dropoutGradCases() []Case {
 	short := plain
 	short.In = []*executor.Tensor{x, seqMask([]int{3}, keep[:3])}
 	words := plain
-	words.Kind, words.In = op.BitmaskDropoutGrad, []*executor.Tensor{x, seqTensor(graph.Uint32, []int{2}, []float64{1, 1})}
-	return append(cs, plain, idle, seqFails(short, "wrong mask", "the mask is bool[3]"), seqFails(words, "wrong mask", "wanted 1 words"))
+	words.Kind, words.In = op.BitmaskDropoutGrad,
+		[]*executor.Tensor{x, seqTensor(graph.Uint32, []int{2}, []float64{1, 1})}
+	return append(cs, plain, idle, seqFails(short, "wrong mask", "the mask is bool[3]"),
+		seqFails(words, "wrong mask", "wanted 1 words"))
 }

@@ -82,7 +82,8 @@ func einsumCases() []Case {
 		c.Want = []*executor.Tensor{productEinsum(plain, wide...).tensor(d)}
 		cases = append(cases, c)
 	}
-	for _, d := range []graph.DType{graph.Float32, graph.Float64, graph.Float16, graph.BFloat16, graph.Int32, graph.Int64, graph.Uint32, graph.Uint64} {
+	for _, d := range []graph.DType{graph.Float32, graph.Float64, graph.Float16, graph.BFloat16, graph.Int32,
+		graph.Int64, graph.Uint32, graph.Uint64} {
 		add(d, "ij,jk->ik", "ij,jk->ik", []int{3, 4}, []int{4, 5})
 		add(d, "...ij, ...jk", "aij,ajk->aik", []int{2, 3, 4}, []int{2, 4, 5})
 		add(d, "ii->i", "ii->i", []int{4, 4})
@@ -182,8 +183,10 @@ func detCases() []Case {
 	zero := executor.NewTensor[float32](graph.Float32, []int{}, 0)
 	bad := productTensor(graph.Float32, 1, 2, 3)
 	return append(cases,
-		Case{Name: "singular", Kind: op.Det, In: []*executor.Tensor{singular}, Out: []graph.DType{graph.Float32}, Want: []*executor.Tensor{zero}, Tol: 1e-9},
-		Case{Name: "not square", Kind: op.Det, In: []*executor.Tensor{bad}, Out: []graph.DType{graph.Float32}, Fails: "wanted square matrices"})
+		Case{Name: "singular", Kind: op.Det, In: []*executor.Tensor{singular}, Out: []graph.DType{graph.Float32},
+			Want: []*executor.Tensor{zero}, Tol: 1e-9},
+		Case{Name: "not square", Kind: op.Det, In: []*executor.Tensor{bad}, Out: []graph.DType{graph.Float32},
+			Fails: "wanted square matrices"})
 }
 
 func productCofactors(m []float64, n int) float64 {

@@ -13,7 +13,8 @@ import (
 // expected outputs by the plainest computation, which takes every element's coordinates apart.
 
 // elemTypes are all types of numbers.
-var elemTypes = []graph.DType{graph.Float32, graph.Float64, graph.Float16, graph.BFloat16, graph.Int8, graph.Int16, graph.Int32,
+var elemTypes = []graph.DType{graph.Float32, graph.Float64, graph.Float16, graph.BFloat16, graph.Int8, graph.Int16,
+	graph.Int32,
 	graph.Int64, graph.Uint8, graph.Uint16, graph.Uint32, graph.Uint64}
 
 // elemFloats are the floating-point types.
@@ -175,7 +176,8 @@ func elemFails(name string, kind graph.Kind, d graph.DType, text string, in ...*
 
 // elemGiven makes a case with the given output.
 func elemGiven(name string, kind graph.Kind, want *executor.Tensor, in ...*executor.Tensor) Case {
-	return Case{Name: name, Kind: kind, In: in, Out: []graph.DType{want.DType}, Want: []*executor.Tensor{want}, Tol: elemTol(want.DType)}
+	return Case{Name: name, Kind: kind, In: in, Out: []graph.DType{want.DType}, Want: []*executor.Tensor{want},
+		Tol: elemTol(want.DType)}
 }
 
 // with returns the case with attributes.

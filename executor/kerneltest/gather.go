@@ -77,7 +77,8 @@ func moveGatherCases() []Case {
 	add("large", 0, moveCount(graph.Float32, 90, 70), moveLongs(moveIndices(600, 90)...))
 	add("large rows", 0, moveCount(graph.Float32, 3, 40000), moveLongs(2, 0, 1))
 	add("large elements", 1, moveCount(graph.Float32, 20, 50), moveLongs(moveIndices(3000, 50)...))
-	shrunk := moveCase(op.ShrunkenGather, "rows", moveGathered(x, moveLongs(3, 1), 0), moveAttrs("axis", int64(0)), x, moveLongs(3, 1))
+	shrunk := moveCase(op.ShrunkenGather, "rows", moveGathered(x, moveLongs(3, 1), 0), moveAttrs("axis", int64(0)), x,
+		moveLongs(3, 1))
 	return append(all, shrunk,
 		moveOpset(7, moveCase(op.Gather, "default axis", moveGathered(x, at, 0), nil, x, at)),
 		moveFails(op.Gather, "outside", "index 4, which is outside an axis of length 4", nil, x, moveLongs(0, 4)),
@@ -123,7 +124,8 @@ func moveGatherElementsCases() []Case {
 	add("large last", 2, moveCount(graph.Float32, 40, 30, 50), indices(50, 40, 30, 33))
 	return append(all,
 		moveOpset(11, all[0]),
-		moveFails(op.GatherElements, "outside", "outside an axis of length 4", moveAttrs("axis", int64(1)), x, indices(5, 3, 4, 5)),
+		moveFails(op.GatherElements, "outside", "outside an axis of length 4", moveAttrs("axis", int64(1)), x,
+			indices(5, 3, 4, 5)),
 		moveFails(op.GatherElements, "longer", "longer than", nil, x, indices(3, 3, 5, 5)),
 		moveFails(op.GatherElements, "rank", "rank", nil, x, moveLongs(0)))
 }
@@ -157,11 +159,14 @@ func moveGatherNDCases() []Case {
 	add("no tuples", 0, x, moveEmpty(graph.Int64, 0, 2))
 	add("large", 0, moveCount(graph.Float32, 70, 60), tuples(moveIndices(30000, 60), 15000, 2))
 	return append(all,
-		moveOpset(11, moveCase(op.GatherND, "old", moveGathered(x, moveLongs(2, 0), 0), nil, x, tuples([]int64{2, 0}, 2, 1))),
+		moveOpset(11, moveCase(op.GatherND, "old", moveGathered(x, moveLongs(2, 0), 0), nil, x,
+			tuples([]int64{2, 0}, 2, 1))),
 		moveFails(op.GatherND, "outside", "index 4", nil, x, tuples([]int64{2, 4}, 1, 2)),
 		moveFails(op.GatherND, "too deep", "more axes", nil, x, tuples([]int64{0, 0, 0, 0}, 1, 4)),
-		moveFails(op.GatherND, "batch differs", "first 1 dims", moveAttrs("batch_dims", int64(1)), x, tuples([]int64{0, 0}, 2, 1)),
-		moveFails(op.GatherND, "batch_dims", "batch_dims", moveAttrs("batch_dims", int64(-1)), x, tuples([]int64{0, 0}, 2, 1)))
+		moveFails(op.GatherND, "batch differs", "first 1 dims", moveAttrs("batch_dims", int64(1)), x,
+			tuples([]int64{0, 0}, 2, 1)),
+		moveFails(op.GatherND, "batch_dims", "batch_dims", moveAttrs("batch_dims", int64(-1)), x,
+			tuples([]int64{0, 0}, 2, 1)))
 }
 
 func moveCompressCases() []Case {
@@ -172,7 +177,8 @@ func moveCompressCases() []Case {
 	return []Case{
 		moveCase(op.Compress, "rows", rows, moveAttrs("axis", int64(0)), x, cond(0, 1, 1)),
 		moveCase(op.Compress, "columns", cols, moveAttrs("axis", int64(-1)), x, cond(1, 0, 1)),
-		moveCase(op.Compress, "flat", movePick(x, []int{3}, func(i []int) int { return []int{1, 3, 4}[i[0]] }), nil, x, cond(0, 1, 0, 1, 1)),
+		moveCase(op.Compress, "flat", movePick(x, []int{3}, func(i []int) int { return []int{1, 3, 4}[i[0]] }), nil, x,
+			cond(0, 1, 0, 1, 1)),
 		moveCase(op.Compress, "none", moveEmpty(graph.Float32, 0, 4), moveAttrs("axis", int64(0)), x, cond(0, 0, 0)),
 		moveOpset(9, moveCase(op.Compress, "rows", rows, moveAttrs("axis", int64(0)), x, cond(0, 1, 1))),
 		moveFails(op.Compress, "no list", "list", nil, x, executor.NewTensor(graph.Bool, []int{1, 1}, uint8(1))),
@@ -201,7 +207,8 @@ func moveOneHotCases() []Case {
 		moveCase(op.OneHot, "axis 0", hot(0), moveAttrs("axis", int64(0)), at, moveLongs(3), values),
 		moveCase(op.OneHot, "axis -2", hot(1), moveAttrs("axis", int64(-2)), at, moveScalar(3), values),
 		moveCase(op.OneHot, "floats", hot(2), nil, floats, moveFloats([]int{}, 3), values),
-		moveCase(op.OneHot, "int64 values", executor.NewTensor(graph.Int64, []int{3}, int64(-7), int64(9), int64(-7)), nil, moveScalar(1), moveScalar(3), moveLongs(-7, 9)),
+		moveCase(op.OneHot, "int64 values", executor.NewTensor(graph.Int64, []int{3}, int64(-7), int64(9), int64(-7)),
+			nil, moveScalar(1), moveScalar(3), moveLongs(-7, 9)),
 		moveCase(op.OneHot, "bool values", executor.NewTensor(graph.Bool, []int{1, 2}, uint8(0), uint8(1)), nil,
 			moveShorts(1), moveScalar(2), executor.NewTensor(graph.Bool, []int{2}, uint8(0), uint8(1))),
 		moveCase(op.OneHot, "depth 0", moveEmpty(graph.Float32, 2, 3, 0), nil, at, moveScalar(0), values),
@@ -244,7 +251,8 @@ func moveReorderCases() []Case {
 			}
 			return moveAt(x.Shape, i...)
 		})
-		all = append(all, moveCase(op.Trilu, name, want, moveAttrs("upper", int64(upper)), append([]*executor.Tensor{x}, in...)...))
+		all = append(all,
+			moveCase(op.Trilu, name, want, moveAttrs("upper", int64(upper)), append([]*executor.Tensor{x}, in...)...))
 	}
 	for _, d := range moveTypes {
 		trilu(fmt.Sprint("upper ", d), moveCount(d, 2, 3, 4), 1, 0)

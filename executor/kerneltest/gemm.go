@@ -10,7 +10,10 @@ import (
 )
 
 // gemmCase is Y = f(alpha*A'*B' + beta*C); c is nil where C is left out.
-func gemmCase(kind graph.Kind, d graph.DType, m, n, k int, transA, transB bool, alpha, beta float32, c []int, f func(float64) float64) Case {
+func gemmCase(
+	kind graph.Kind, d graph.DType, m, n, k int, transA, transB bool, alpha, beta float32, c []int,
+	f func(float64) float64,
+) Case {
 	a, b := []int{m, k}, []int{k, n}
 	if transA {
 		a = []int{k, m}
@@ -43,13 +46,15 @@ func gemmCase(kind graph.Kind, d graph.DType, m, n, k int, transA, transB bool, 
 		return 0
 	}
 	return Case{Name: fmt.Sprintf("%v %dx%dx%d %v %v %v %v %v", d, m, n, k, transA, transB, alpha, beta, c), Kind: kind,
-		Attrs: []graph.Attr{Attr("transA", flag(transA)), Attr("transB", flag(transB)), Attr("alpha", alpha), Attr("beta", beta)},
-		In:    in, Out: []graph.DType{d}, Want: []*executor.Tensor{want.tensor(d)}, Tol: productTolerance(d)}
+		Attrs: []graph.Attr{Attr("transA", flag(transA)), Attr("transB", flag(transB)), Attr("alpha", alpha),
+			Attr("beta", beta)},
+		In: in, Out: []graph.DType{d}, Want: []*executor.Tensor{want.tensor(d)}, Tol: productTolerance(d)}
 }
 
 func gemmCases() []Case {
 	var cases []Case
-	for _, d := range []graph.DType{graph.Float32, graph.Float64, graph.Float16, graph.BFloat16, graph.Int32, graph.Int64, graph.Uint32, graph.Uint64} {
+	for _, d := range []graph.DType{graph.Float32, graph.Float64, graph.Float16, graph.BFloat16, graph.Int32,
+		graph.Int64, graph.Uint32, graph.Uint64} {
 		for bits := range 4 {
 			cases = append(cases, gemmCase(op.Gemm, d, 3, 4, 5, bits&1 != 0, bits&2 != 0, 2, 3, []int{4}, nil))
 		}
@@ -64,7 +69,8 @@ func gemmCases() []Case {
 	}
 	for _, s := range [][3]int{{150, 200, 60}, {1, 300, 256}, {0, 3, 2}, {2, 0, 3}, {2, 3, 0}} {
 		cases = append(cases, gemmCase(op.Gemm, graph.Float32, s[0], s[1], s[2], true, false, 1, 1, []int{s[1]}, nil))
-		cases = append(cases, gemmCase(op.Gemm, graph.Float32, s[0], s[1], s[2], false, false, 1, 0.5, []int{s[0], 1}, nil))
+		cases = append(cases,
+			gemmCase(op.Gemm, graph.Float32, s[0], s[1], s[2], false, false, 1, 0.5, []int{s[0], 1}, nil))
 	}
 	// With beta 0, C is not read.
 	unread := gemmCase(op.Gemm, graph.Float32, 2, 3, 4, false, false, 1, 0, []int{3}, nil)
@@ -82,7 +88,8 @@ func gemmCases() []Case {
 	bad("rank", "wanted a matrix", func(c *Case) { c.In[0] = productTensor(graph.Float32, 3, 4) })
 	bad("types", "input 1 has type", func(c *Case) { c.In[1] = productTensor(graph.Float64, 3, 4, 3) })
 	fraction := gemmCase(op.Gemm, graph.Int32, 2, 3, 4, false, false, 1, 1, nil, nil)
-	fraction.Name, fraction.Attrs[2], fraction.Fails = "fraction of integers", Attr("alpha", float32(0.5)), "not integers"
+	fraction.Name, fraction.Attrs[2], fraction.Fails = "fraction of integers", Attr("alpha", float32(0.5)),
+		"not integers"
 	return append(append(cases, fraction), fusedGemmCases()...)
 }
 

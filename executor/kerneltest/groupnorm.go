@@ -47,9 +47,12 @@ func groupNormCases() []Case {
 			}
 		}
 		vec := func(v []float64) *executor.Tensor { return reduceTensor(d, []int{n}, v) }
-		cases = append(cases, Case{Name: fmt.Sprintf("%v %v in %d groups, version %d, %d attributes", d, shape, groups, opset, len(attrs)), Kind: k, Opset: opset,
-			Attrs: append([]graph.Attr{epsilon}, attrs...), In: []*executor.Tensor{reduceTensor(d, shape, x), vec(scale), vec(bias)},
-			Out: []graph.DType{d}, Tol: 4 * reduceTol(d), Want: []*executor.Tensor{reduceTensor(d, shape, y)}})
+		cases = append(cases,
+			Case{Name: fmt.Sprintf("%v %v in %d groups, version %d, %d attributes",
+				d, shape, groups, opset, len(attrs)), Kind: k, Opset: opset,
+				Attrs: append([]graph.Attr{epsilon}, attrs...),
+				In:    []*executor.Tensor{reduceTensor(d, shape, x), vec(scale), vec(bias)},
+				Out:   []graph.DType{d}, Tol: 4 * reduceTol(d), Want: []*executor.Tensor{reduceTensor(d, shape, y)}})
 	}
 	for _, d := range []graph.DType{graph.Float32, graph.Float64, graph.Float16, graph.BFloat16} {
 		for _, shape := range [][]int{{2, 6, 5}, {1, 4, 3, 3}, {2, 4, 70, 70}, {0, 4, 3}} {
@@ -66,7 +69,8 @@ func groupNormCases() []Case {
 	}
 	add(op.GroupNorm, graph.Float32, 1, []int{2, 30, 30, 32}, 8, Attr("groups", int64(8)), Attr("activation", int64(1)))
 	bad := cases[1]
-	bad.Name, bad.Want, bad.Attrs, bad.Fails = "groups do not divide", nil, []graph.Attr{Attr("num_groups", int64(4))}, "num_groups = 4 does not divide"
+	bad.Name, bad.Want, bad.Attrs, bad.Fails = "groups do not divide", nil, []graph.Attr{Attr("num_groups", int64(4))},
+		"num_groups = 4 does not divide"
 	none := cases[1]
 	none.Name, none.Want, none.Attrs, none.Fails = "no groups", nil, nil, "attribute num_groups is 0 or missing"
 	return append(cases, bad, none)
@@ -80,9 +84,12 @@ func lrnCases() []Case {
 		size  int
 		beta  float64
 	}{
-		{graph.Float32, []int{2, 5, 3}, 3, 0.75}, {graph.Float32, []int{2, 5, 3}, 4, 0.5}, {graph.Float32, []int{2, 3}, 1, 0.75},
-		{graph.Float32, []int{1, 6, 60, 70}, 5, 0.75}, {graph.Float32, []int{1, 0, 2}, 3, 0.75}, {graph.Float64, []int{2, 5, 2, 2}, 3, 0.75},
-		{graph.Float16, []int{2, 5, 2, 2}, 3, 0.75}, {graph.BFloat16, []int{2, 7, 3, 5}, 4, 0.5}, {graph.Float32, []int{1, 2, 2}, 99, 2},
+		{graph.Float32, []int{2, 5, 3}, 3, 0.75}, {graph.Float32, []int{2, 5, 3}, 4, 0.5},
+		{graph.Float32, []int{2, 3}, 1, 0.75},
+		{graph.Float32, []int{1, 6, 60, 70}, 5, 0.75}, {graph.Float32, []int{1, 0, 2}, 3, 0.75},
+		{graph.Float64, []int{2, 5, 2, 2}, 3, 0.75},
+		{graph.Float16, []int{2, 5, 2, 2}, 3, 0.75}, {graph.BFloat16, []int{2, 7, 3, 5}, 4, 0.5},
+		{graph.Float32, []int{1, 2, 2}, 99, 2},
 	} {
 		x, y := reduceValues(reduceLen(t.shape), 111), make([]float64, reduceLen(t.shape))
 		inner := reduceLen(t.shape[2:])
@@ -96,10 +103,12 @@ func lrnCases() []Case {
 			}
 			y[p] = v / math.Pow(1.5+0.25/float64(t.size)*s, t.beta)
 		}
-		cases = append(cases, Case{Name: fmt.Sprintf("%v %v size %d beta %v", t.d, t.shape, t.size, t.beta), Kind: op.LRN,
-			Attrs: []graph.Attr{Attr("size", int64(t.size)), Attr("alpha", float32(0.25)), Attr("beta", float32(t.beta)), Attr("bias", float32(1.5))},
-			In:    []*executor.Tensor{reduceTensor(t.d, t.shape, x)}, Out: []graph.DType{t.d}, Tol: reduceTol(t.d),
-			Want: []*executor.Tensor{reduceTensor(t.d, t.shape, y)}})
+		cases = append(cases,
+			Case{Name: fmt.Sprintf("%v %v size %d beta %v", t.d, t.shape, t.size, t.beta), Kind: op.LRN,
+				Attrs: []graph.Attr{Attr("size", int64(t.size)), Attr("alpha", float32(0.25)),
+					Attr("beta", float32(t.beta)), Attr("bias", float32(1.5))},
+				In: []*executor.Tensor{reduceTensor(t.d, t.shape, x)}, Out: []graph.DType{t.d}, Tol: reduceTol(t.d),
+				Want: []*executor.Tensor{reduceTensor(t.d, t.shape, y)}})
 	}
 	bad := cases[0]
 	bad.Name, bad.Attrs, bad.Want, bad.Fails = "no size", nil, nil, "attribute size is 0 or missing"
@@ -124,14 +133,19 @@ func lpNormCases() []Case {
 						y[p] = x[p] / math.Pow(sum, 1/float64(order))
 					}
 				})
-				cases = append(cases, Case{Name: fmt.Sprintf("%v %v along %d, p %d", d, s.shape, s.axis, order), Kind: op.LpNormalization,
-					Attrs: []graph.Attr{Attr("axis", int64(s.axis)), Attr("p", int64(order))}, In: []*executor.Tensor{reduceTensor(d, s.shape, x)},
-					Out: []graph.DType{d}, Tol: reduceTol(d), Want: []*executor.Tensor{reduceTensor(d, s.shape, y)}})
+				cases = append(cases,
+					Case{Name: fmt.Sprintf("%v %v along %d, p %d", d, s.shape, s.axis, order), Kind: op.LpNormalization,
+						Attrs: []graph.Attr{Attr("axis", int64(s.axis)), Attr("p", int64(order))},
+						In:    []*executor.Tensor{reduceTensor(d, s.shape, x)},
+						Out:   []graph.DType{d}, Tol: reduceTol(d),
+						Want: []*executor.Tensor{reduceTensor(d, s.shape, y)}})
 			}
 		}
 	}
-	zero := Case{Name: "zeros stay", Kind: op.LpNormalization, In: []*executor.Tensor{reduceTensor(graph.Float32, []int{2, 2}, []float64{0, 0, 3, 4})},
-		Out: []graph.DType{graph.Float32}, Tol: 1e-6, Want: []*executor.Tensor{reduceTensor(graph.Float32, []int{2, 2}, []float64{0, 0, 0.6, 0.8})}}
+	zero := Case{Name: "zeros stay", Kind: op.LpNormalization,
+		In:  []*executor.Tensor{reduceTensor(graph.Float32, []int{2, 2}, []float64{0, 0, 3, 4})},
+		Out: []graph.DType{graph.Float32}, Tol: 1e-6,
+		Want: []*executor.Tensor{reduceTensor(graph.Float32, []int{2, 2}, []float64{0, 0, 0.6, 0.8})}}
 	bad := zero
 	bad.Name, bad.Attrs, bad.Want, bad.Fails = "order 3", []graph.Attr{Attr("p", int64(3))}, nil, "attribute p is 3"
 	return append(cases, zero, bad)
@@ -141,8 +155,9 @@ func meanVarianceCases() []Case {
 	var cases []Case
 	add := func(d graph.DType, shape []int, axes []int64) {
 		x, y := reduceValues(reduceLen(shape), 131), make([]float64, reduceLen(shape))
-		c := Case{Name: fmt.Sprintf("%v %v over %v", d, shape, axes), Kind: op.MeanVarianceNormalization, Tol: 2 * reduceTol(d),
-			In: []*executor.Tensor{reduceTensor(d, shape, x)}, Out: []graph.DType{d}}
+		c := Case{Name: fmt.Sprintf("%v %v over %v", d, shape, axes), Kind: op.MeanVarianceNormalization,
+			Tol: 2 * reduceTol(d),
+			In:  []*executor.Tensor{reduceTensor(d, shape, x)}, Out: []graph.DType{d}}
 		over := []int{0, 2, 3}
 		if axes != nil {
 			c.Attrs, over = []graph.Attr{Attr("axes", axes)}, nil
@@ -170,6 +185,7 @@ func meanVarianceCases() []Case {
 	add(graph.Float32, []int{90, 400}, []int64{0})
 	add(graph.Float32, []int{2, 0, 3, 3}, nil)
 	bad := cases[0]
-	bad.Name, bad.Attrs, bad.Want, bad.Fails = "axis out of range", []graph.Attr{Attr("axes", []int64{4})}, nil, "axis 4; input 0 has rank 4"
+	bad.Name, bad.Attrs, bad.Want, bad.Fails = "axis out of range", []graph.Attr{Attr("axes", []int64{4})}, nil,
+		"axis 4; input 0 has rank 4"
 	return append(cases, bad)
 }

@@ -46,7 +46,9 @@ func Interpret(d executor.Device, m *graph.Model, inputs map[string]*executor.Te
 	return outs, nil
 }
 
-func interpretNode(d executor.Device, m *graph.Model, id graph.NodeID, values []*executor.Tensor, pool *executor.Pool) error {
+func interpretNode(
+	d executor.Device, m *graph.Model, id graph.NodeID, values []*executor.Tensor, pool *executor.Pool,
+) error {
 	n := m.Graph.Nodes[id]
 	info := op.Of(n.Kind)
 	p := &executor.Prep{Node: n, Label: m.Graph.NodeLabel(id), Info: info, Seed: uint64(id), Threads: pool.Threads(),

@@ -113,7 +113,10 @@ func (l lossTest) build() Case {
 	if l.kind == op.NegativeLogLikelihoodLoss {
 		in = t.logProb
 	}
-	c := Case{Name: l.name(), Kind: l.kind, Attrs: attrs, In: []*executor.Tensor{reduceTensor(l.dtype, l.shape, in), labels, weight}, Tol: reduceTol(l.dtype)}
+	c := Case{
+		Name: l.name(), Kind: l.kind, Attrs: attrs,
+		In: []*executor.Tensor{reduceTensor(l.dtype, l.shape, in), labels, weight}, Tol: reduceTol(l.dtype),
+	}
 	if l.internal() {
 		c.In = append(c.In, l.ignoreTensor())
 	} else if l.ignored {
@@ -139,7 +142,8 @@ func (l lossTest) build() Case {
 }
 
 func (l lossTest) name() string {
-	return fmt.Sprintf("%v %v %s, %v labels, weights %v, ignored %v %d, bias %v", l.dtype, l.shape, l.reduction, l.label, l.weighted, l.ignored, l.ignore, l.biased)
+	return fmt.Sprintf("%v %v %s, %v labels, weights %v, ignored %v %d, bias %v", l.dtype, l.shape, l.reduction,
+		l.label, l.weighted, l.ignored, l.ignore, l.biased)
 }
 
 func (l lossTest) buildGrad() Case {
@@ -151,7 +155,8 @@ func (l lossTest) buildGrad() Case {
 		dy, dyShape = reduceValues(len(t.labels), 151), labels.Shape
 	}
 	c := Case{Name: l.name(), Kind: l.kind, Attrs: attrs, Out: []graph.DType{l.dtype}, Tol: reduceTol(l.dtype),
-		In: []*executor.Tensor{reduceTensor(l.dtype, dyShape, dy), reduceTensor(l.dtype, l.shape, t.logProb), labels, weight}}
+		In: []*executor.Tensor{reduceTensor(l.dtype, dyShape, dy), reduceTensor(l.dtype, l.shape, t.logProb),
+			labels, weight}}
 	if l.internal() {
 		c.In = append(c.In, l.ignoreTensor())
 	} else if l.ignored {
@@ -189,7 +194,8 @@ func (l lossTest) make() Case {
 
 func lossCases() []Case {
 	var cases []Case
-	for _, k := range []graph.Kind{op.NegativeLogLikelihoodLoss, op.SoftmaxCrossEntropyLoss, op.SoftmaxCrossEntropyLossInternal,
+	for _, k := range []graph.Kind{op.NegativeLogLikelihoodLoss, op.SoftmaxCrossEntropyLoss,
+		op.SoftmaxCrossEntropyLossInternal,
 		op.SoftmaxCrossEntropyLossGrad, op.SoftmaxCrossEntropyLossInternalGrad} {
 		grad := k == op.SoftmaxCrossEntropyLossGrad || k == op.SoftmaxCrossEntropyLossInternalGrad
 		plain := lossTest{kind: k, dtype: graph.Float32, label: graph.Int64, reduction: "mean"}
@@ -213,16 +219,23 @@ func lossCases() []Case {
 		cases = append(cases, lossErrors(plain)...)
 		cases = append(cases, lossIgnoredClass(plain))
 	}
-	wide := lossTest{kind: op.SoftmaxCrossEntropyLossInternal, dtype: graph.Float16, out: graph.Float32, label: graph.Int64, shape: []int{4, 6},
+	wide := lossTest{kind: op.SoftmaxCrossEntropyLossInternal, dtype: graph.Float16, out: graph.Float32,
+		label: graph.Int64, shape: []int{4, 6},
 		reduction: "mean", weighted: true, ignored: true, ignore: -1}
 	c := wide.make()
 	c.Name = "half scores, float loss"
-	alone := lossTest{kind: op.SoftmaxCrossEntropyLoss, dtype: graph.Float32, label: graph.Int64, shape: []int{4, 3000}, reduction: "sum"}.make()
+	alone := lossTest{kind: op.SoftmaxCrossEntropyLoss, dtype: graph.Float32, label: graph.Int64, shape: []int{4, 3000},
+		reduction: "sum"}.make()
 	alone.Name, alone.Out, alone.Want = "loss alone", alone.Out[:1], alone.Want[:1]
-	places := lossTest{kind: op.SoftmaxCrossEntropyLoss, dtype: graph.Float32, label: graph.Int64, shape: []int{4, 3, 5}, reduction: "none"}.make()
+	places := lossTest{
+		kind: op.SoftmaxCrossEntropyLoss, dtype: graph.Float32, label: graph.Int64, shape: []int{4, 3, 5},
+		reduction: "none",
+	}.make()
 	places.Name, places.Out, places.Want = "losses of places alone", places.Out[:1], places.Want[:1]
-	nan := lossTest{kind: op.SoftmaxCrossEntropyLoss, dtype: graph.Float32, label: graph.Int64, shape: []int{0, 3}, reduction: "mean"}.make()
-	nan.Name, nan.Want = "mean of nothing", []*executor.Tensor{reduceTensor(graph.Float32, []int{}, []float64{math.NaN()}), nil}
+	nan := lossTest{kind: op.SoftmaxCrossEntropyLoss, dtype: graph.Float32, label: graph.Int64, shape: []int{0, 3},
+		reduction: "mean"}.make()
+	nan.Name, nan.Want = "mean of nothing",
+		[]*executor.Tensor{reduceTensor(graph.Float32, []int{}, []float64{math.NaN()}), nil}
 	return append(cases, c, alone, places, nan)
 }
 
@@ -245,7 +258,8 @@ func lossErrors(l lossTest) []Case {
 	kind.Name, kind.Want, kind.Fails = "unknown reduction", nil, "attribute reduction is \"max\""
 	kind.Attrs = []graph.Attr{Attr("reduction", "max")}
 	return []Case{kind,
-		fails("label too large", fmt.Sprintf("label 1 of input %d is 5, wanted 0 to 4", first), executor.NewTensor[int64](graph.Int64, []int{3}, 0, 5, 1)),
+		fails("label too large", fmt.Sprintf("label 1 of input %d is 5, wanted 0 to 4", first),
+			executor.NewTensor[int64](graph.Int64, []int{3}, 0, 5, 1)),
 		fails("label negative", "label 2", executor.NewTensor[int64](graph.Int64, []int{3}, 0, 1, -1)),
 		fails("labels do not fit", "the labels, is int64[2]", executor.NewTensor[int64](graph.Int64, []int{2}, 0, 1))}
 }

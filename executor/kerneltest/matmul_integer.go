@@ -66,7 +66,8 @@ func matMulIntegerCases() []Case {
 	add(d, d, []int{3, 1, 4, 3}, []int{3, 1, 4, 1}, []int{2, 3, 2}, []int{2, 1, 2})
 	add(d, d, []int{120, 90}, []int{120}, []int{90, 110}, []int{110})
 	fails := func(name, text string, in ...*executor.Tensor) {
-		cases = append(cases, Case{Name: name, Kind: op.MatMulInteger, In: in, Out: []graph.DType{graph.Int32}, Fails: text})
+		cases = append(cases,
+			Case{Name: name, Kind: op.MatMulInteger, In: in, Out: []graph.DType{graph.Int32}, Fails: text})
 	}
 	x, y := productTensor(d, 1, 4, 3), productTensor(d, 1, 3, 2)
 	fails("zero points of A", "one per row", x, y, productTensor(d, 1, 3))
@@ -80,7 +81,8 @@ func qLinearMatMulCases() []Case {
 	var cases []Case
 	add := func(a, b, y, scale graph.DType, sa, qa, sb, qb []int, version int) {
 		in := []*executor.Tensor{productTensor(a, 1, sa...), productScales(scale, qa), productTensor(a, 3, qa...),
-			productTensor(b, 2, sb...), productScales(scale, qb), productTensor(b, 4, qb...), productScales(scale, nil), productTensor(y, 5)}
+			productTensor(b, 2, sb...), productScales(scale, qb), productTensor(b, 4, qb...), productScales(scale, nil),
+			productTensor(y, 5)}
 		w := make([]productWide, len(in))
 		for i, t := range in {
 			w[i] = productWiden(t)
@@ -96,8 +98,10 @@ func qLinearMatMulCases() []Case {
 		for i, v := range want.v {
 			want.v[i] = math.Max(lo, math.Min(hi, math.RoundToEven(v/w[6].v[0])+w[7].v[0]))
 		}
-		cases = append(cases, Case{Name: fmt.Sprintf("%v%v%v %v %v%v %v%v", y, a, sa, qa, b, sb, qb, scale), Kind: op.QLinearMatMul, Opset: version,
-			In: in, Out: []graph.DType{y}, Want: []*executor.Tensor{want.tensor(y)}})
+		cases = append(cases,
+			Case{Name: fmt.Sprintf("%v%v%v %v %v%v %v%v", y, a, sa, qa, b, sb, qb, scale), Kind: op.QLinearMatMul,
+				Opset: version,
+				In:    in, Out: []graph.DType{y}, Want: []*executor.Tensor{want.tensor(y)}})
 	}
 	i8, u8, f := graph.Int8, graph.Uint8, graph.Float32
 	for _, a := range []graph.DType{i8, u8} {

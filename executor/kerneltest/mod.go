@@ -30,7 +30,8 @@ func remainderCases() []Case {
 			elemGiven(fmt.Sprint("signs ", d), op.Div, ints(least, least/2, -3, -3, 3, 3, -2), a, b),
 			elemGiven(fmt.Sprint("signs ", d), op.Mod, ints(0, 0, 1, -1, 1, -1, 0), a, b),
 			elemGiven(fmt.Sprint("signs, truncated ", d), op.Mod, ints(0, 0, -1, 1, 1, -1, 0), a, b).with(trunc),
-			elemFails(fmt.Sprint("by zero ", d), op.Div, d, "input 1, element 1: division by zero", a, elemTensor(d, []int{3, 1}, 1, 0, 0)))
+			elemFails(fmt.Sprint("by zero ", d), op.Div, d, "input 1, element 1: division by zero",
+				a, elemTensor(d, []int{3, 1}, 1, 0, 0)))
 	}
 	return cases
 }

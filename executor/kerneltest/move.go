@@ -91,7 +91,9 @@ func moveReshaped(x *executor.Tensor, shape ...int) *executor.Tensor {
 
 // moveCase is a case with one output.
 func moveCase(kind graph.Kind, name string, want *executor.Tensor, attrs []graph.Attr, in ...*executor.Tensor) Case {
-	return Case{Name: name, Kind: kind, Attrs: attrs, In: in, Out: []graph.DType{want.DType}, Want: []*executor.Tensor{want}}
+	return Case{
+		Name: name, Kind: kind, Attrs: attrs, In: in, Out: []graph.DType{want.DType}, Want: []*executor.Tensor{want},
+	}
 }
 
 // moveFails is a case that ends in an error.

@@ -33,7 +33,9 @@ func moveTransposed(x *executor.Tensor, perm []int64) *executor.Tensor {
 func moveTransposeCases() []Case {
 	var all []Case
 	add := func(name string, x *executor.Tensor, perm ...int64) {
-		all = append(all, moveCase(op.Transpose, fmt.Sprintf("%s %v %v", name, x, perm), moveTransposed(x, perm), moveAttrs("perm", perm), x))
+		all = append(all,
+			moveCase(op.Transpose, fmt.Sprintf("%s %v %v", name, x, perm), moveTransposed(x, perm),
+				moveAttrs("perm", perm), x))
 	}
 	for _, d := range moveTypes {
 		add("type", moveCount(d, 3, 4, 5), 2, 0, 1)
@@ -41,7 +43,8 @@ func moveTransposeCases() []Case {
 		add("type", moveCount(d, 2, 5, 3, 4), 0, 2, 1, 3)
 	}
 	x := moveCount(graph.Float32, 2, 3, 4, 5)
-	for _, perm := range [][]int64{{0, 1, 2, 3}, {0, 1, 3, 2}, {0, 2, 1, 3}, {0, 3, 1, 2}, {3, 0, 1, 2}, {1, 2, 3, 0}, {3, 2, 1, 0}, {2, 3, 0, 1}} {
+	for _, perm := range [][]int64{{0, 1, 2, 3}, {0, 1, 3, 2}, {0, 2, 1, 3}, {0, 3, 1, 2}, {3, 0, 1, 2}, {1, 2, 3, 0},
+		{3, 2, 1, 0}, {2, 3, 0, 1}} {
 		add("rank 4", x, perm...)
 	}
 	add("ones", moveCount(graph.Float32, 1, 6, 1, 7), 2, 3, 0, 1)
@@ -57,7 +60,8 @@ func moveTransposeCases() []Case {
 	return append(all,
 		moveCase(op.Transpose, "default", moveTransposed(y, []int64{2, 1, 0}), nil, y),
 		moveCase(op.Transpose, "scalar", scalar, nil, scalar),
-		moveOpset(7, moveCase(op.Transpose, "types of opset 1", moveTransposed(y, []int64{1, 0, 2}), moveAttrs("perm", []int64{1, 0, 2}), y)),
+		moveOpset(7, moveCase(op.Transpose, "types of opset 1", moveTransposed(y, []int64{1, 0, 2}),
+			moveAttrs("perm", []int64{1, 0, 2}), y)),
 		moveFails(op.Transpose, "no permutation", "no permutation", moveAttrs("perm", []int64{0, 0, 1}), y),
 		moveFails(op.Transpose, "other rank", "perm", moveAttrs("perm", []int64{1, 0}), y))
 }
@@ -106,7 +110,8 @@ func moveExpandCases() []Case {
 	tile(moveCount(graph.Float32, 30, 1), []int{60, 900}, 2, 900)
 	x := moveCount(graph.Float32, 2, 3)
 	return append(all,
-		moveOpset(7, moveCase(op.Tile, "opset 6", movePick(x, []int{2, 6}, func(i []int) int { return i[0]*3 + i[1]%3 }), nil, x, moveLongs(1, 2))),
+		moveOpset(7, moveCase(op.Tile, "opset 6",
+			movePick(x, []int{2, 6}, func(i []int) int { return i[0]*3 + i[1]%3 }), nil, x, moveLongs(1, 2))),
 		moveFails(op.Expand, "no broadcast", "do not broadcast", nil, x, moveLongs(2, 2)),
 		moveFails(op.Expand, "negative", "dim -1", nil, x, moveLongs(-1, 3)),
 		moveFails(op.Expand, "huge", "shape", nil, x, moveLongs(1<<40, 1<<40, 1, 1)),
@@ -180,7 +185,8 @@ func moveSplitCases() []Case {
 			return moveAt(x.Shape, at...)
 		})
 	}
-	split := func(kind graph.Kind, name string, opset, axis int, attrs []graph.Attr, sizes []int, in ...*executor.Tensor) Case {
+	split := func(kind graph.Kind, name string, opset, axis int, attrs []graph.Attr, sizes []int,
+		in ...*executor.Tensor) Case {
 		c := Case{Name: name, Kind: kind, Opset: opset, Attrs: append(attrs, Attr("axis", int64(axis))), In: in}
 		from := 0
 		for _, n := range sizes {
@@ -193,7 +199,9 @@ func moveSplitCases() []Case {
 	x := moveCount(graph.Float32, 2, 6, 2)
 	var all []Case
 	for _, d := range moveTypes {
-		all = append(all, split(op.Split, fmt.Sprint("type ", d), 0, 1, nil, []int{2, 3, 1}, moveCount(d, 2, 6, 2), moveLongs(2, 3, 1)))
+		all = append(all,
+			split(op.Split, fmt.Sprint("type ", d), 0, 1, nil, []int{2, 3, 1}, moveCount(d, 2, 6, 2),
+				moveLongs(2, 3, 1)))
 	}
 	left := split(op.Split, "output left out", 13, 1, nil, []int{2, 4}, x, moveLongs(2, 4))
 	left.Out[0], left.Want[0] = graph.Undefined, nil
@@ -207,7 +215,8 @@ func moveSplitCases() []Case {
 		split(op.Split, "equal by opset 7", 7, 1, nil, []int{3, 3}, x),
 		split(op.Split, "equal by opset 13", 13, 1, nil, []int{2, 2, 2}, x),
 		split(op.Split, "num_outputs, uneven", 18, 1, moveAttrs("num_outputs", int64(4)), []int{2, 2, 2, 0}, x),
-		split(op.Split, "num_outputs, smaller last", 18, 0, moveAttrs("num_outputs", int64(2)), []int{3, 2}, moveCount(graph.Int64, 5)),
+		split(op.Split, "num_outputs, smaller last", 18, 0, moveAttrs("num_outputs", int64(2)), []int{3, 2},
+			moveCount(graph.Int64, 5)),
 		split(op.Split, "empty part", 13, 1, nil, []int{0, 6}, x, moveLongs(0, 6)),
 		split(op.Split, "empty", 13, 0, nil, []int{0, 0}, moveCount(graph.Float32, 0, 3)),
 		split(op.Split, "large", 18, 1, nil, []int{100, 130}, moveCount(graph.Float32, 120, 230), moveLongs(100, 130)),

@@ -29,15 +29,21 @@ func moveConstantCases() []Case {
 	add("empty tensor", "value", graph.Float32Tensor("", []int64{2, 0}), moveEmpty(graph.Float32, 2, 0))
 	values := graph.Float32Tensor("", []int64{2}, 7, 8)
 	want := moveFloats([]int{2, 3}, 0, 0, 7, 8, 0, 0)
-	add("sparse, flat", "sparse_value", &graph.Sparse{Dims: []int64{2, 3}, Values: values, Indices: graph.Int64Tensor("", []int64{2}, 2, 3)}, want)
-	add("sparse, tuples", "sparse_value", &graph.Sparse{Dims: []int64{2, 3}, Values: values, Indices: graph.Int64Tensor("", []int64{2, 2}, 0, 2, 1, 0)}, want)
+	add("sparse, flat", "sparse_value",
+		&graph.Sparse{Dims: []int64{2, 3}, Values: values, Indices: graph.Int64Tensor("", []int64{2}, 2, 3)}, want)
+	add("sparse, tuples", "sparse_value",
+		&graph.Sparse{Dims: []int64{2, 3}, Values: values, Indices: graph.Int64Tensor("", []int64{2, 2}, 0, 2, 1, 0)},
+		want)
 	fails := func(name, message, attr string, value any) {
-		all = append(all, Case{Name: name, Kind: op.Constant, Attrs: moveAttrs(attr, value), Out: []graph.DType{graph.Float32}, Fails: message})
+		all = append(all,
+			Case{Name: name, Kind: op.Constant, Attrs: moveAttrs(attr, value), Out: []graph.DType{graph.Float32},
+				Fails: message})
 	}
 	fails("string", "strings", "value_string", "x")
 	fails("strings", "strings", "value_strings", []string{"x"})
 	fails("nothing", "no value", "other", int64(1))
-	fails("sparse outside", "index 6", "sparse_value", &graph.Sparse{Dims: []int64{2, 3}, Values: values, Indices: graph.Int64Tensor("", []int64{2}, 2, 6)})
+	fails("sparse outside", "index 6", "sparse_value",
+		&graph.Sparse{Dims: []int64{2, 3}, Values: values, Indices: graph.Int64Tensor("", []int64{2}, 2, 6)})
 	fails("other type", "type", "value_int", int64(1))
 
 	full := func(name string, value *graph.TensorData, want *executor.Tensor, dims ...int64) {
@@ -81,10 +87,14 @@ func moveEyeCases() []Case {
 		moveFails(op.EyeLike, "rank", "matrix", nil, moveCount(graph.Float32, 3)),
 	}
 	for _, d := range moveSums {
-		all = append(all, moveCase(op.EyeLike, fmt.Sprint(d), eye(d, 3, 2, 0), moveAttrs("dtype", int64(d)), moveCount(graph.Int32, 3, 2)))
+		all = append(all,
+			moveCase(op.EyeLike, fmt.Sprint(d), eye(d, 3, 2, 0), moveAttrs("dtype", int64(d)),
+				moveCount(graph.Int32, 3, 2)))
 	}
 	for _, k := range []int{-9, -3, -2, 1, 3, 4} {
-		all = append(all, moveCase(op.EyeLike, fmt.Sprint("diagonal ", k), eye(graph.Float32, 3, 4, k), moveAttrs("k", int64(k)), moveCount(graph.Float32, 3, 4)))
+		all = append(all,
+			moveCase(op.EyeLike, fmt.Sprint("diagonal ", k), eye(graph.Float32, 3, 4, k), moveAttrs("k", int64(k)),
+				moveCount(graph.Float32, 3, 4)))
 	}
 	return all
 }
@@ -93,7 +103,8 @@ func moveRangeCases() []Case {
 	var all []Case
 	add := func(name string, d graph.DType, start, limit, delta float64, want ...float64) {
 		one := func(v float64) *executor.Tensor { return moveValues(d, []int{}, v) }
-		all = append(all, moveCase(op.Range, name, moveValues(d, []int{len(want)}, want...), nil, one(start), one(limit), one(delta)))
+		all = append(all,
+			moveCase(op.Range, name, moveValues(d, []int{len(want)}, want...), nil, one(start), one(limit), one(delta)))
 	}
 	add("up", graph.Float32, 1, 5, 2, 1, 3)
 	add("up, part", graph.Float32, 1, 5.5, 2, 1, 3, 5)
@@ -114,9 +125,12 @@ func moveRangeCases() []Case {
 		moveScalar(math.MinInt64), moveScalar(math.MaxInt64), moveScalar(math.MaxInt64))
 	return append(all, ends,
 		moveFails(op.Range, "no step", "is 0", nil, moveScalar(0), moveScalar(3), moveScalar(0)),
-		moveFails(op.Range, "huge", "no range", nil, moveScalar(math.MinInt64), moveScalar(math.MaxInt64), moveScalar(1)),
-		moveFails(op.Range, "NaN", "no range", nil, moveFloats([]int{}, 0), moveFloats([]int{}, float32(math.NaN())), moveFloats([]int{}, 1)),
-		moveFails(op.Range, "endless", "no range", nil, moveFloats([]int{}, 0), moveFloats([]int{}, float32(math.Inf(1))), moveFloats([]int{}, 1)),
+		moveFails(op.Range, "huge", "no range", nil, moveScalar(math.MinInt64), moveScalar(math.MaxInt64),
+			moveScalar(1)),
+		moveFails(op.Range, "NaN", "no range", nil, moveFloats([]int{}, 0), moveFloats([]int{}, float32(math.NaN())),
+			moveFloats([]int{}, 1)),
+		moveFails(op.Range, "endless", "no range", nil, moveFloats([]int{}, 0),
+			moveFloats([]int{}, float32(math.Inf(1))), moveFloats([]int{}, 1)),
 		moveFails(op.Range, "list", "one element", nil, moveLongs(0, 1), moveScalar(1), moveScalar(1)))
 }
 

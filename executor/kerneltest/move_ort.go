@@ -53,29 +53,34 @@ func moveGatherGradCases() []Case {
 			full = moveEmpty(graph.Int64, at.Shape[0], at.Shape[1], 1+at.Shape[2])
 			list := executor.Of[int64](full)[:0]
 			for i := range at.Shape[0] * at.Shape[1] {
-				list = append(append(list, int64(i/at.Shape[1])), executor.Of[int64](at)[i*at.Shape[2]:(i+1)*at.Shape[2]]...)
+				list = append(append(list, int64(i/at.Shape[1])),
+					executor.Of[int64](at)[i*at.Shape[2]:(i+1)*at.Shape[2]]...)
 			}
 		}
 		dx := moveScatteredRows("add", shape, moveZeros(moveEmpty(graph.Bool, shape...).Len()), full, dy)
-		all = append(all, moveCase(op.GatherNDGrad, name, moveValues(d, shape, dx...), moveAttrs("batch_dims", int64(batch)),
-			moveDims(shape), at, moveValues(d, to, dy...)))
+		all = append(all,
+			moveCase(op.GatherNDGrad, name, moveValues(d, shape, dx...), moveAttrs("batch_dims", int64(batch)),
+				moveDims(shape), at, moveValues(d, to, dy...)))
 	}
 	for _, d := range sums {
 		nd(fmt.Sprint("rows ", d), d, []int{3, 2}, []int{3, 2}, moveReshaped(moveLongs(2, 0, -1), 3, 1), 0)
 	}
 	nd("batch", graph.Float32, []int{2, 3, 2}, []int{2, 2, 2}, moveReshaped(moveLongs(1, 1, 2, -3), 2, 2, 1), 1)
-	nd("large", graph.Float32, []int{70, 60}, []int{15000}, moveReshaped(moveLongs(moveIndices(30000, 60)...), 15000, 2), 0)
+	nd("large", graph.Float32, []int{70, 60}, []int{15000},
+		moveReshaped(moveLongs(moveIndices(30000, 60)...), 15000, 2), 0)
 
 	elements := func(name string, d graph.DType, shape []int, axis int, at *executor.Tensor) {
 		dy := moveRamp(at.Len())
 		dx := moveScattered("add", shape, moveZeros(moveEmpty(graph.Bool, shape...).Len()), at, dy, axis)
-		all = append(all, moveCase(op.GatherElementsGrad, name, moveValues(d, shape, dx...), moveAttrs("axis", int64(axis)),
-			moveValues(d, at.Shape, dy...), moveDims(shape), at))
+		all = append(all,
+			moveCase(op.GatherElementsGrad, name, moveValues(d, shape, dx...), moveAttrs("axis", int64(axis)),
+				moveValues(d, at.Shape, dy...), moveDims(shape), at))
 	}
 	for _, d := range sums {
 		elements(fmt.Sprint(d), d, []int{3, 4}, 1, moveReshaped(moveLongs(1, 1, -3, 0, 3, -1), 2, 3))
 	}
-	elements("large", graph.Float32, []int{50, 60, 20}, 1, moveReshaped(moveLongs(moveIndices(50*30*20, 60)...), 50, 30, 20))
+	elements("large", graph.Float32, []int{50, 60, 20}, 1,
+		moveReshaped(moveLongs(moveIndices(50*30*20, 60)...), 50, 30, 20))
 	dy := moveFloats([]int{2, 2}, 1, 2, 3, 4)
 	grad := func(kind graph.Kind, name, message string, in ...*executor.Tensor) Case {
 		return Case{Name: name, Kind: kind, In: in, Out: []graph.DType{graph.Float32}, Fails: message}
@@ -86,8 +91,10 @@ func moveGatherGradCases() []Case {
 		grad(op.GatherGrad, "negative dim", "dim -3", moveLongs(-3, 2), moveLongs(0, 1), dy),
 		grad(op.GatherGrad, "huge", "shape", moveLongs(1<<61, 2), moveLongs(0, 1), dy),
 		grad(op.GatherNDGrad, "huge", "shape", moveLongs(1<<61, 2), moveReshaped(moveLongs(0, 1), 2, 1), dy),
-		grad(op.GatherNDGrad, "other shape", "input 2 has shape", moveLongs(3, 3), moveReshaped(moveLongs(0, 1), 2, 1), dy),
-		grad(op.GatherElementsGrad, "other shape", "input 0 has shape", dy, moveLongs(3, 3), moveReshaped(moveLongs(0, 1), 2, 1)))
+		grad(op.GatherNDGrad, "other shape", "input 2 has shape",
+			moveLongs(3, 3), moveReshaped(moveLongs(0, 1), 2, 1), dy),
+		grad(op.GatherElementsGrad, "other shape", "input 0 has shape",
+			dy, moveLongs(3, 3), moveReshaped(moveLongs(0, 1), 2, 1)))
 }
 
 // moveDims returns a shape as a list.
@@ -119,7 +126,8 @@ func movePaddingCases() []Case {
 	x := moveCount(graph.Float32, 2, 3)
 	bare := moveCount(graph.Float32, 2, 3)
 	return append(all,
-		moveCase(op.FlattenAndUnpad, "rank 2", moveGathered(moveReshaped(bare, 6), moveLongs(1), 0), nil, bare, moveLongs(1)),
+		moveCase(op.FlattenAndUnpad, "rank 2", moveGathered(moveReshaped(bare, 6), moveLongs(1), 0), nil, bare,
+			moveLongs(1)),
 		moveCase(op.PadAndUnflatten, "twice the same", movePick(x, []int{1, 2, 3}, func(i []int) int {
 			if i[1] == 1 {
 				return 3 + i[2]
@@ -149,20 +157,30 @@ func moveEmbeddingCases() []Case {
 	}
 	sum := moveScatteredRows("add", []int{50, 40}, moveZeros(2000), moveReshaped(places, 700, 1), large)
 	return []Case{
-		moveCase(op.ATen, "embedding", moveFloats([]int{2, 2, 2}, 5, 6, 1, 2, 5, 6, 3, 4), name("embedding"), w, at, minus, off, off),
-		moveCase(op.ATen, "aten::embedding", moveFloats([]int{2, 2, 2}, 5, 6, 1, 2, 5, 6, 3, 4), name("aten::embedding"), w, at),
-		moveCase(op.ATen, "backward", grad(3, 4, 7, 8, 6, 8), name("embedding_backward"), dy, at, moveScalar(3), minus, off, off),
-		moveCase(op.ATen, "backward of few inputs", grad(3, 4, 7, 8, 6, 8), name("aten::embedding_backward"), dy, at, w),
-		moveCase(op.ATen, "backward with padding", grad(3, 4, 7, 8, 0, 0), name("embedding_backward"), dy, at, moveScalar(3), moveScalar(2), off, off),
-		moveCase(op.ATen, "backward by frequency", grad(3, 4, 7, 8, 3, 4), name("embedding_backward"), dy, at, moveScalar(3), minus, flag(1), off),
-		moveCase(op.ATen, "backward, half", moveValues(graph.Float16, []int{3, 2}, 3, 4, 7, 8, 6, 8), name("embedding_backward"),
+		moveCase(op.ATen, "embedding", moveFloats([]int{2, 2, 2}, 5, 6, 1, 2, 5, 6, 3, 4), name("embedding"), w, at,
+			minus, off, off),
+		moveCase(op.ATen, "aten::embedding", moveFloats([]int{2, 2, 2}, 5, 6, 1, 2, 5, 6, 3, 4),
+			name("aten::embedding"), w, at),
+		moveCase(op.ATen, "backward", grad(3, 4, 7, 8, 6, 8), name("embedding_backward"), dy, at, moveScalar(3),
+			minus, off, off),
+		moveCase(op.ATen, "backward of few inputs",
+			grad(3, 4, 7, 8, 6, 8), name("aten::embedding_backward"), dy, at, w),
+		moveCase(op.ATen, "backward with padding", grad(3, 4, 7, 8, 0, 0), name("embedding_backward"), dy, at,
+			moveScalar(3), moveScalar(2), off, off),
+		moveCase(op.ATen, "backward by frequency", grad(3, 4, 7, 8, 3, 4), name("embedding_backward"), dy, at,
+			moveScalar(3), minus, flag(1), off),
+		moveCase(op.ATen, "backward, half", moveValues(graph.Float16, []int{3, 2}, 3, 4, 7, 8, 6, 8),
+			name("embedding_backward"),
 			moveValues(graph.Float16, []int{2, 2, 2}, 1, 2, 3, 4, 5, 6, 7, 8), at, moveScalar(3), minus, off, flag(1)),
-		moveCase(op.ATen, "backward, large", moveValues(graph.Float32, []int{50, 40}, sum...), name("embedding_backward"),
+		moveCase(op.ATen, "backward, large", moveValues(graph.Float32, []int{50, 40}, sum...),
+			name("embedding_backward"),
 			moveValues(graph.Float32, []int{700, 40}, large...), places, moveScalar(50), minus, off, off),
 		moveFails(op.ATen, "negative index", "outside", name("embedding"), w, moveLongs(-1)),
 		moveFails(op.ATen, "outside", "outside", name("embedding_backward"), dy, at, moveScalar(2), minus, off, off),
-		moveFails(op.ATen, "negative rows", "number of rows", name("embedding_backward"), dy, at, moveScalar(-2), minus, off, off),
-		moveFails(op.ATen, "other shape", "input 0 has shape", name("embedding_backward"), w, at, moveScalar(3), minus, off, off),
+		moveFails(op.ATen, "negative rows", "number of rows", name("embedding_backward"), dy, at, moveScalar(-2),
+			minus, off, off),
+		moveFails(op.ATen, "other shape", "input 0 has shape", name("embedding_backward"), w, at, moveScalar(3),
+			minus, off, off),
 		moveFails(op.ATen, "other operator", `"aten::_local_scalar_dense"`, name("aten::_local_scalar_dense"), w),
 	}
 }

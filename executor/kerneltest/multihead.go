@@ -33,7 +33,9 @@ type multiHeadCase struct {
 
 // columns returns the columns first..first+n-1 of each row of [batch, seq, columns].
 func (w productWide) columns(first, n int) productWide {
-	return productEach([]int{w.shape[0], w.shape[1], n}, func(i []int) float64 { return w.at([]int{i[0], i[1], first + i[2]}) })
+	return productEach([]int{w.shape[0], w.shape[1], n}, func(i []int) float64 {
+		return w.at([]int{i[0], i[1], first + i[2]})
+	})
 }
 
 // thing returns [batch, heads, seq, size] of things side by side: [batch, seq, heads, things,
@@ -119,7 +121,8 @@ func (m multiHeadCase) make() Case {
 		q, k, v = m.operands(&c)
 	}
 	if m.past >= 0 {
-		pk, pv := productTensor(m.d, 7, m.b, m.heads, m.past, m.size), productTensor(m.d, 8, m.b, m.heads, m.past, m.vize)
+		pk, pv := productTensor(m.d, 7, m.b, m.heads, m.past, m.size), productTensor(m.d, 8, m.b, m.heads,
+			m.past, m.vize)
 		k, v = k.behindCache(productWiden(pk)), v.behindCache(productWiden(pv))
 		if m.form == "project" {
 			both := append(append([]byte(nil), pk.Data...), pv.Data...)
@@ -159,11 +162,14 @@ func (m multiHeadCase) operands(c *Case) (q, k, v productWide) {
 		w := productWiden(c.In[1])
 		q, k, v = productWiden(c.In[0]).separate(n), w.thing(0), w.thing(1)
 	case "separate":
-		c.In[0], c.In[1], c.In[2] = productTensor(d, 1, m.b, m.sq, n*m.size), productTensor(d, 2, m.b, n, m.sk, m.size), productTensor(d, 3, m.b, n, m.sk, m.vize)
+		c.In[0], c.In[1], c.In[2] = productTensor(d, 1, m.b, m.sq, n*m.size), productTensor(d, 2, m.b, n, m.sk, m.size),
+			productTensor(d, 3, m.b, n, m.sk, m.vize)
 		q, k, v = productWiden(c.In[0]).separate(n), productWiden(c.In[1]), productWiden(c.In[2])
 	default:
-		c.In[0], c.In[1], c.In[2] = productTensor(d, 1, m.b, m.sq, n*m.size), productTensor(d, 2, m.b, m.sk, n*m.size), productTensor(d, 3, m.b, m.sk, n*m.vize)
-		q, k, v = productWiden(c.In[0]).separate(n), productWiden(c.In[1]).separate(n), productWiden(c.In[2]).separate(n)
+		c.In[0], c.In[1], c.In[2] = productTensor(d, 1, m.b, m.sq, n*m.size), productTensor(d, 2, m.b, m.sk, n*m.size),
+			productTensor(d, 3, m.b, m.sk, n*m.vize)
+		q, k, v = productWiden(c.In[0]).separate(n), productWiden(c.In[1]).separate(n),
+			productWiden(c.In[2]).separate(n)
 	}
 	if !m.bias {
 		return q, k, v
@@ -196,7 +202,8 @@ func (m multiHeadCase) project(c *Case) (q, k, v productWide) {
 		plain := w
 		w = productEach(w.shape, func(i []int) float64 { return plain.at(i) + bias.v[i[2]] })
 	}
-	return w.columns(0, hidden).separate(m.heads), w.columns(hidden, hidden).separate(m.heads), w.columns(2*hidden, value).separate(m.heads)
+	return w.columns(0, hidden).separate(m.heads), w.columns(hidden, hidden).separate(m.heads),
+		w.columns(2*hidden, value).separate(m.heads)
 }
 
 func multiHeadCases() []Case {
@@ -226,7 +233,8 @@ func multiHeadCases() []Case {
 		add("padding "+form, in(func(m *multiHeadCase) { m.padding = []int{2, 4} }))
 		add("padding of each query "+form, in(func(m *multiHeadCase) { m.padding, m.filter = []int{2, 4, 4}, -50 }))
 		add("lengths "+form, in(func(m *multiHeadCase) { m.padding, m.causal = []int{2}, true }))
-		add("bias of scores "+form, in(func(m *multiHeadCase) { m.scoreBias, m.padding, m.past = []int{1, 3, 4, 7}, []int{2, 7}, 3 }))
+		add("bias of scores "+form,
+			in(func(m *multiHeadCase) { m.scoreBias, m.padding, m.past = []int{1, 3, 4, 7}, []int{2, 7}, 3 }))
 		add("empty "+form, in(func(m *multiHeadCase) { m.b = 0 }))
 	}
 	add("other lengths", func(m *multiHeadCase) { m.sk, m.vize, m.bias = 7, 5, true })
@@ -244,14 +252,18 @@ func multiHeadCases() []Case {
 	none := func(*Case) {}
 	project := func(m *multiHeadCase) { m.form = "project" }
 	fails("heads", "num_heads is 0", func(*multiHeadCase) {}, func(c *Case) { c.Attrs = nil })
-	fails("heads that do not divide", "query and key have shapes", func(*multiHeadCase) {}, func(c *Case) { c.Attrs = []graph.Attr{Attr("num_heads", int64(4))} })
+	fails("heads that do not divide", "query and key have shapes",
+		func(*multiHeadCase) {}, func(c *Case) { c.Attrs = []graph.Attr{Attr("num_heads", int64(4))} })
 	fails("mask", "the mask has shape", func(m *multiHeadCase) { m.padding = []int{8} }, none)
-	fails("shapes", "do not fit", func(*multiHeadCase) {}, func(c *Case) { c.In[2] = productTensor(graph.Float32, 1, 2, 5, 18) })
+	fails("shapes", "do not fit", func(*multiHeadCase) {}, func(c *Case) {
+		c.In[2] = productTensor(graph.Float32, 1, 2, 5, 18)
+	})
 	fails("scores", "output of scores", func(*multiHeadCase) {}, func(c *Case) {
 		c.Out = []graph.DType{graph.Float32, graph.Undefined, graph.Undefined, graph.Float32}
 	})
 	fails("weights", "input and weights", project, func(c *Case) { c.In[1] = productTensor(graph.Float32, 1, 4, 54) })
-	fails("columns of weights", "columns for queries", project, func(c *Case) { c.In[1] = productTensor(graph.Float32, 1, 5, 53) })
+	fails("columns of weights", "columns for queries",
+		project, func(c *Case) { c.In[1] = productTensor(graph.Float32, 1, 5, 53) })
 	fails("rotary", "do_rotary", project, func(c *Case) { c.Attrs = append(c.Attrs, Attr("do_rotary", int64(1))) })
 	return cases
 }

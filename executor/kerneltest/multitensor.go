@@ -36,7 +36,8 @@ func manyTensorCases() []Case {
 		norm.Tol = 1e-5
 		cases = append(cases, norm,
 			elemGiven(fmt.Sprint("many ", d), op.IsAllFinite, elemTensor(graph.Bool, nil, 1), in...),
-			elemGiven(fmt.Sprint("many, the last infinite ", d), op.IsAllFinite, elemTensor(graph.Bool, nil, 0), bad...))
+			elemGiven(fmt.Sprint("many, the last infinite ", d), op.IsAllFinite,
+				elemTensor(graph.Bool, nil, 0), bad...))
 	}
 	return cases
 }

@@ -86,7 +86,8 @@ func (l layerTest) build(name string) Case {
 		l.scaleType = l.dtype
 	}
 	c := Case{Name: name, Kind: l.kind, Opset: l.opset, In: []*executor.Tensor{reduceTensor(l.dtype, l.shape, x)},
-		Attrs: []graph.Attr{Attr("axis", int64(l.axis)), Attr("epsilon", float32(normTestEpsilon))}, Out: []graph.DType{l.scaleType}}
+		Attrs: []graph.Attr{Attr("axis", int64(l.axis)), Attr("epsilon", float32(normTestEpsilon))},
+		Out:   []graph.DType{l.scaleType}}
 	for i, s := range [][]int{l.scale, l.bias} {
 		if s == nil {
 			continue
@@ -131,9 +132,11 @@ func layerNormCases() []Case {
 			axis  int
 			scale []int
 		}{
-			{[]int{6}, 0, []int{6}}, {[]int{3, 5}, -1, []int{5}}, {[]int{2, 3, 4}, 1, []int{3, 4}}, {[]int{2, 3, 4}, 0, []int{2, 3, 4}},
+			{[]int{6}, 0, []int{6}}, {[]int{3, 5}, -1, []int{5}}, {[]int{2, 3, 4}, 1, []int{3, 4}},
+			{[]int{2, 3, 4}, 0, []int{2, 3, 4}},
 			{[]int{2, 3, 4}, -1, []int{1, 1, 4}}, {[]int{2, 3, 4}, 1, []int{4}}, {[]int{2, 3, 4}, 2, []int{2, 1, 4}},
-			{[]int{2, 3, 4}, -1, []int{}}, {[]int{0, 4}, 1, []int{4}}, {[]int{300, 96}, -1, []int{96}}, {[]int{3, 5000}, -1, []int{5000}},
+			{[]int{2, 3, 4}, -1, []int{}}, {[]int{0, 4}, 1, []int{4}}, {[]int{300, 96}, -1, []int{96}},
+			{[]int{3, 5000}, -1, []int{5000}},
 		} {
 			l := base
 			l.shape, l.axis, l.scale = s.shape, s.axis, s.scale
@@ -154,10 +157,12 @@ func layerNormCases() []Case {
 		c.In[1], c.Want, c.Fails = reduceTensor(graph.Float32, []int{2}, []float64{1, 1}), nil, "cannot be stretched"
 		cases = append(cases, c)
 	}
-	mixed := layerTest{kind: op.LayerNormalization, opset: 16, dtype: graph.Float16, scaleType: graph.Float32, stat: graph.Float32,
+	mixed := layerTest{kind: op.LayerNormalization, opset: 16, dtype: graph.Float16, scaleType: graph.Float32,
+		stat:  graph.Float32,
 		shape: []int{3, 8}, axis: -1, scale: []int{8}, bias: []int{8}}
 	cases = append(cases, mixed.build("half input, float scale"))
-	mixed.kind, mixed.opset, mixed.dtype, mixed.scaleType, mixed.bias = op.SimplifiedLayerNormalization, 0, graph.Float32, graph.BFloat16, nil
+	mixed.kind, mixed.opset, mixed.dtype, mixed.scaleType, mixed.bias = op.SimplifiedLayerNormalization, 0,
+		graph.Float32, graph.BFloat16, nil
 	return append(cases, mixed.build("float input, bfloat16 scale"))
 }
 
@@ -165,7 +170,8 @@ func layerNormCases() []Case {
 // h[i]*h[j]/n), without 1/n if simplified.
 func layerNormGradCases() []Case {
 	var cases []Case
-	for _, k := range []graph.Kind{op.LayerNormalizationGrad, op.SimplifiedLayerNormalizationGrad, op.InvertibleLayerNormalizationGrad, op.LayerNormalizationGradDeeploy} {
+	for _, k := range []graph.Kind{op.LayerNormalizationGrad, op.SimplifiedLayerNormalizationGrad,
+		op.InvertibleLayerNormalizationGrad, op.LayerNormalizationGradDeeploy} {
 		for _, s := range []struct {
 			shape []int
 			axis  int
@@ -192,7 +198,8 @@ func layerNormGradCases() []Case {
 
 func layerNormGradCase(k graph.Kind, d graph.DType, shape []int, axis int) Case {
 	n := reduceLen(shape[(axis+len(shape))%len(shape):])
-	x, dy, scale, bias := reduceValues(reduceLen(shape), 51), reduceValues(reduceLen(shape), 52), reduceValues(n, 53), reduceValues(n, 54)
+	x, dy, scale, bias := reduceValues(reduceLen(shape), 51), reduceValues(reduceLen(shape), 52), reduceValues(n, 53),
+		reduceValues(n, 54)
 	for i := range scale {
 		scale[i] = 1 + scale[i]/4
 	}
@@ -224,7 +231,8 @@ func layerNormGradCase(k graph.Kind, d graph.DType, shape []int, axis int) Case 
 	}
 	row, stats := shape[(axis+len(shape))%len(shape):], []int{len(mean)}
 	vec := func(v []float64) *executor.Tensor { return reduceTensor(d, row, v) }
-	c := Case{Name: fmt.Sprintf("%v %v from %d", d, shape, axis), Kind: k, Attrs: []graph.Attr{Attr("axis", int64(axis))}, Tol: tol,
+	c := Case{Name: fmt.Sprintf("%v %v from %d", d, shape, axis), Kind: k,
+		Attrs: []graph.Attr{Attr("axis", int64(axis))}, Tol: tol,
 		Out:  []graph.DType{d, d},
 		In:   []*executor.Tensor{reduceTensor(d, shape, dy), reduceTensor(d, shape, x), vec(scale)},
 		Want: []*executor.Tensor{reduceTensor(d, shape, dx), vec(dscale)}}

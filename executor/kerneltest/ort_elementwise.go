@@ -38,7 +38,8 @@ func elemGradientCases() []Case {
 	}
 	slopes := []elemSlope{
 		{op.ReluGrad, nil, func(y float64) float64 { return elemBool(y > 0) }, -1, 1},
-		{op.LeakyReluGrad, []graph.Attr{Attr("alpha", float32(0.25))}, func(y float64) float64 { return max(elemBool(y > 0), 0.25) }, -1, 1},
+		{op.LeakyReluGrad, []graph.Attr{Attr("alpha", float32(0.25))},
+			func(y float64) float64 { return max(elemBool(y > 0), 0.25) }, -1, 1},
 		{op.SigmoidGrad, nil, func(y float64) float64 { return y - y*y }, 0, 1},
 		{op.TanhGrad, nil, func(y float64) float64 { return 1 - y*y }, -1, 1},
 		{op.GeluGrad, nil, elemNumeric(elemGelu), -5, 5},
@@ -54,7 +55,8 @@ func elemGradientCases() []Case {
 		f := func(x []float64) float64 { return x[0] * s.slope(x[1]) }
 		for _, d := range elemFloats {
 			for _, shape := range [][]int{{3, 201}, {}, {2, 0}, {20011}} {
-				c := elemCase(fmt.Sprint(i, " ", d, shape), s.kind, d, f, elemFill(d, -1, 1, shape...), elemFill(d, s.lo, s.hi, shape...)).with(s.attrs...)
+				c := elemCase(fmt.Sprint(i, " ", d, shape), s.kind, d, f, elemFill(d, -1, 1, shape...),
+					elemFill(d, s.lo, s.hi, shape...)).with(s.attrs...)
 				if d == graph.Float64 {
 					c.Tol = 1e-8
 				}
@@ -63,13 +65,17 @@ func elemGradientCases() []Case {
 		}
 		x := elemFill(graph.Float32, 0, 1, 2, 3)
 		cases = append(cases,
-			elemFails(fmt.Sprint(i, " shapes"), s.kind, graph.Float32, "[3]", x, elemFill(graph.Float32, 0, 1, 3)).with(s.attrs...),
-			elemFails(fmt.Sprint(i, " types"), s.kind, graph.Int32, "types", elemFill(graph.Int32, 0, 1, 3), elemFill(graph.Int32, 0, 1, 3)).with(s.attrs...))
+			elemFails(fmt.Sprint(i, " shapes"), s.kind, graph.Float32, "[3]",
+				x, elemFill(graph.Float32, 0, 1, 3)).with(s.attrs...),
+			elemFails(fmt.Sprint(i, " types"), s.kind, graph.Int32, "types", elemFill(graph.Int32, 0, 1, 3),
+				elemFill(graph.Int32, 0, 1, 3)).with(s.attrs...))
 	}
 	nan := math.NaN()
 	for _, d := range elemFloats {
-		cases = append(cases, elemGiven(fmt.Sprint("special ", d), op.ReluGrad, elemTensor(d, []int{6}, 0, 0, 0, 4, nan, 0),
-			elemTensor(d, []int{6}, 1, 2, 3, 4, nan, nan), elemTensor(d, []int{6}, nan, 0, math.Copysign(0, -1), math.Inf(1), 1, -1)))
+		cases = append(cases,
+			elemGiven(fmt.Sprint("special ", d), op.ReluGrad, elemTensor(d, []int{6}, 0, 0, 0, 4, nan, 0),
+				elemTensor(d, []int{6}, 1, 2, 3, 4, nan, nan),
+				elemTensor(d, []int{6}, nan, 0, math.Copysign(0, -1), math.Inf(1), 1, -1)))
 	}
 	return cases
 }
@@ -88,12 +94,16 @@ func elemBiasCases() []Case {
 			name := fmt.Sprint(d, shape)
 			for _, k := range kinds {
 				slope := elemNumeric(k.gelu)
-				grad := elemCase("bias "+name, k.grad, d, func(v []float64) float64 { return v[0] * slope(v[1]+v[2]) }, skip, x, bias)
+				grad := elemCase("bias "+name, k.grad, d, func(v []float64) float64 { return v[0] * slope(v[1]+v[2]) },
+					skip, x, bias)
 				grad.Tol = max(grad.Tol, 1e-8)
 				if d == graph.Float16 || d == graph.BFloat16 {
 					grad.Tol *= 2
 				}
-				cases = append(cases, grad, elemCase("bias "+name, k.kind, d, func(v []float64) float64 { return k.gelu(v[0] + v[1]) }, x, bias))
+				cases = append(cases, grad,
+					elemCase("bias "+name, k.kind, d, func(v []float64) float64 {
+						return k.gelu(v[0] + v[1])
+					}, x, bias))
 			}
 			cases = append(cases, elemCase(name, op.BiasAdd, d, elemSum, x, bias, skip))
 		}
@@ -109,7 +119,8 @@ func elemBiasCases() []Case {
 		elemFails("bias", op.BiasSplitGelu, graph.Float32, "bias", x, bias),
 		elemFails("odd", op.BiasSplitGelu, graph.Float32, "even", elemFill(graph.Float32, 0, 1, 2, 3, 3), bias),
 		elemFails("rank", op.BiasSplitGelu, graph.Float32, "dims", bias, bias),
-		elemFails("ints", op.BiasSplitGelu, graph.Int32, "types", elemFill(graph.Int32, 0, 1, 2, 3, 4), elemFill(graph.Int32, 0, 1, 4)))
+		elemFails("ints", op.BiasSplitGelu, graph.Int32, "types", elemFill(graph.Int32, 0, 1, 2, 3, 4),
+			elemFill(graph.Int32, 0, 1, 4)))
 }
 
 // elemSplitCases are of BiasSplitGelu.
@@ -124,7 +135,9 @@ func elemSplitCases(d graph.DType) []Case {
 			left := elemAt(x, row*2*n+col) + elemAt(bias, col)
 			v = append(v, left*elemGelu(elemAt(x, row*2*n+n+col)+elemAt(bias, n+col)))
 		}
-		cases = append(cases, elemGiven(fmt.Sprint(d, shape), op.BiasSplitGelu, elemTensor(d, []int{shape[0], shape[1], n}, v...), x, bias))
+		cases = append(cases,
+			elemGiven(fmt.Sprint(d, shape), op.BiasSplitGelu,
+				elemTensor(d, []int{shape[0], shape[1], n}, v...), x, bias))
 	}
 	return cases
 }
@@ -147,18 +160,21 @@ func elemDivGradCases() []Case {
 				da[ia] += elemAt(g, i) / y
 				db[ib] -= elemAt(g, i) * elemAt(a, ia) / (y * y)
 			}
-			c := Case{Name: fmt.Sprint(d, s), Kind: op.DivGrad, In: []*executor.Tensor{g, a, b}, Out: []graph.DType{d, d}, Tol: 2 * elemTol(d),
+			c := Case{Name: fmt.Sprint(d, s), Kind: op.DivGrad, In: []*executor.Tensor{g, a, b},
+				Out: []graph.DType{d, d}, Tol: 2 * elemTol(d),
 				Want: []*executor.Tensor{elemTensor(d, a.Shape, da...), elemTensor(d, b.Shape, db...)}}
 			cases = append(cases, c)
 		}
 	}
 	one := cases[0]
-	one.Name, one.Out, one.Want = "only B", []graph.DType{graph.Undefined, graph.Float32}, []*executor.Tensor{nil, one.Want[1]}
+	one.Name, one.Out, one.Want = "only B", []graph.DType{graph.Undefined, graph.Float32},
+		[]*executor.Tensor{nil, one.Want[1]}
 	x := elemFill(graph.Float32, 1, 2, 3)
 	bad := Case{Name: "shapes", Kind: op.DivGrad, In: []*executor.Tensor{x, x, elemFill(graph.Float32, 1, 2, 2)},
 		Out: []graph.DType{graph.Float32, graph.Float32}, Fails: "[2]"}
 	larger := bad
-	larger.Name, larger.In = "operand larger than the gradient", []*executor.Tensor{x, elemFill(graph.Float32, 1, 2, 2, 3), x}
+	larger.Name, larger.In = "operand larger than the gradient",
+		[]*executor.Tensor{x, elemFill(graph.Float32, 1, 2, 2, 3), x}
 	larger.Fails = "[2 3]"
 	return append(cases, one, bad, larger)
 }
@@ -174,23 +190,36 @@ func elemScaleCases() []Case {
 		bad := math.NaN()
 		cases = append(cases,
 			elemCase(d.String(), op.Scale, d, times, a, two),
-			elemCase(fmt.Sprint("down ", d), op.Scale, d, func(x []float64) float64 { return x[0] / x[1] }, a, two).with(Attr("scale_down", int64(1))),
-			elemCase(fmt.Sprint("two ", d), op.ScaledSum, d, func(x []float64) float64 { return x[0]/2 + 2*x[1] }, a, b).with(scales...),
-			elemCase(fmt.Sprint("three ", d), op.ScaledSum, d, func(x []float64) float64 { return x[0]/2 + 2*x[1] - x[2] }, a, b, c).with(scales...),
+			elemCase(fmt.Sprint("down ", d), op.Scale, d, func(x []float64) float64 { return x[0] / x[1] }, a,
+				two).with(Attr("scale_down", int64(1))),
+			elemCase(fmt.Sprint("two ", d), op.ScaledSum, d, func(x []float64) float64 { return x[0]/2 + 2*x[1] }, a,
+				b).with(scales...),
+			elemCase(fmt.Sprint("three ", d), op.ScaledSum, d, func(x []float64) float64 {
+				return x[0]/2 + 2*x[1] - x[2]
+			}, a, b, c).with(scales...),
 			elemCase(d.String(), op.InPlaceAccumulator, d, elemSum, a, b),
-			elemCase(fmt.Sprint("on ", d), op.InPlaceAccumulator, d, func(x []float64) float64 { return x[0] + x[1] }, a, b, on),
-			elemCase(fmt.Sprint("off ", d), op.InPlaceAccumulator, d, func(x []float64) float64 { return x[0] }, a, b, off),
+			elemCase(fmt.Sprint("on ", d), op.InPlaceAccumulator, d, func(x []float64) float64 {
+				return x[0] + x[1]
+			}, a, b, on),
+			elemCase(fmt.Sprint("off ", d), op.InPlaceAccumulator, d, func(x []float64) float64 {
+				return x[0]
+			}, a, b, off),
 			elemAccumulator(fmt.Sprint("adds ", d), d, elemSum, a, b),
 			elemAccumulator(fmt.Sprint("no overwrite ", d), d, elemSum, a, b, off),
 			elemAccumulator(fmt.Sprint("overwrite ", d), d, func(x []float64) float64 { return x[1] }, a, b, on),
 			elemCase(d.String(), op.ZeroGradient, d, func([]float64) float64 { return 0 }, a, on),
 			elemGiven(d.String(), op.MemcpyFromHost, a, a), elemGiven(d.String(), op.MemcpyToHost, a, a),
-			elemGiven(fmt.Sprint("finite ", d), op.IsAllFinite, elemTensor(graph.Bool, []int{}, 1), a, b, elemFill(d, 0, 1, 0)),
-			elemGiven(fmt.Sprint("NaN ", d), op.IsAllFinite, elemTensor(graph.Bool, []int{}, 0), a, elemTensor(d, []int{3}, 1, 2, bad)),
-			elemGiven(fmt.Sprint("infinite ", d), op.IsAllFinite, elemTensor(graph.Bool, []int{}, 0), elemTensor(d, []int{2}, math.Inf(-1), 2), a),
-			elemGiven(fmt.Sprint("only infinite ", d), op.IsAllFinite, elemTensor(graph.Bool, []int{}, 1), elemTensor(d, []int{1}, bad)).
+			elemGiven(fmt.Sprint("finite ", d), op.IsAllFinite, elemTensor(graph.Bool, []int{}, 1), a, b,
+				elemFill(d, 0, 1, 0)),
+			elemGiven(fmt.Sprint("NaN ", d), op.IsAllFinite, elemTensor(graph.Bool, []int{}, 0), a,
+				elemTensor(d, []int{3}, 1, 2, bad)),
+			elemGiven(fmt.Sprint("infinite ", d), op.IsAllFinite, elemTensor(graph.Bool, []int{}, 0),
+				elemTensor(d, []int{2}, math.Inf(-1), 2), a),
+			elemGiven(fmt.Sprint("only infinite ", d), op.IsAllFinite, elemTensor(graph.Bool, []int{}, 1),
+				elemTensor(d, []int{1}, bad)).
 				with(Attr("isinf_only", int64(1))),
-			elemGiven(fmt.Sprint("only NaN ", d), op.IsAllFinite, elemTensor(graph.Bool, []int{}, 1), elemTensor(d, []int{1}, math.Inf(1))).
+			elemGiven(fmt.Sprint("only NaN ", d), op.IsAllFinite, elemTensor(graph.Bool, []int{}, 1),
+				elemTensor(d, []int{1}, math.Inf(1))).
 				with(Attr("isnan_only", int64(1))))
 		for _, to := range elemFloats {
 			cases = append(cases, elemMixed(d, to)...)
@@ -204,12 +233,15 @@ func elemScaleCases() []Case {
 		elemCase("half values", op.InPlaceAccumulator, graph.Float32, elemSum, f, elemFill(graph.Float16, 0, 1, 3)),
 		elemFails("shapes", op.InPlaceAccumulator, graph.Float32, "[2]", f, elemFill(graph.Float32, 0, 1, 2)),
 		elemFails("flag", op.InPlaceAccumulator, graph.Float32, "input 2", f, f, f),
-		elemFails("vector", op.Scale, graph.Float32, "scalar", f, f), elemFails("ints", op.Scale, graph.Int32, "types", i, i),
+		elemFails("vector", op.Scale, graph.Float32, "scalar", f, f),
+		elemFails("ints", op.Scale, graph.Int32, "types", i, i),
 		elemFails("shapes", op.ScaledSum, graph.Float32, "[2]", f, elemFill(graph.Float32, 0, 1, 2)),
 		elemFails("ints", op.IsAllFinite, graph.Bool, "types", i),
-		elemFails("both", op.IsAllFinite, graph.Bool, "isnan_only", f).with(Attr("isinf_only", int64(1)), Attr("isnan_only", int64(1))),
+		elemFails("both", op.IsAllFinite, graph.Bool, "isnan_only", f).with(Attr("isinf_only", int64(1)),
+			Attr("isnan_only", int64(1))),
 		elemFails("processes", op.NcclAllReduce, graph.Float32, "no kernel", f),
-		elemCase("large", op.ScaledSum, graph.Float32, elemSum, elemFill(graph.Float32, 0, 1, 40001), elemFill(graph.Float32, 1, 2, 40001)))
+		elemCase("large", op.ScaledSum, graph.Float32, elemSum, elemFill(graph.Float32, 0, 1, 40001),
+			elemFill(graph.Float32, 1, 2, 40001)))
 }
 
 // elemAccumulator makes a case of InPlaceAccumulatorV2.
@@ -228,11 +260,14 @@ func elemMixed(from, to graph.DType) []Case {
 	tol := max(elemTol(from), elemTol(to))
 	attr := Attr("to", int64(to))
 	name := fmt.Sprintf("%v to %v", from, to)
-	both := Case{Name: name, Kind: op.MixedPrecisionScale, Attrs: []graph.Attr{attr}, In: []*executor.Tensor{scale, a, b},
+	both := Case{Name: name, Kind: op.MixedPrecisionScale, Attrs: []graph.Attr{attr},
+		In:  []*executor.Tensor{scale, a, b},
 		Out: []graph.DType{to, to}, Want: []*executor.Tensor{wa, wb}, Tol: tol}
 	fused := both
 	fused.Name, fused.Attrs = "fused "+name, []graph.Attr{attr, Attr("fuse_outputs", int64(1))}
 	fused.Out = []graph.DType{to}
-	fused.Want = []*executor.Tensor{{DType: to, Shape: []int{1507}, Data: append(append([]byte(nil), wa.Data...), wb.Data...)}}
+	fused.Want = []*executor.Tensor{
+		{DType: to, Shape: []int{1507}, Data: append(append([]byte(nil), wa.Data...), wb.Data...)},
+	}
 	return []Case{both, fused}
 }

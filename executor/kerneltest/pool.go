@@ -22,22 +22,36 @@ type poolSpec struct {
 }
 
 var poolSpecs = []poolSpec{
-	{name: "1-D", x: []int{2, 3, 9}, win: convWindow{kernel: []int{3}, stride: []int{2}, begin: []int{1}, end: []int{1}}},
+	{name: "1-D", x: []int{2, 3, 9},
+		win: convWindow{kernel: []int{3}, stride: []int{2}, begin: []int{1}, end: []int{1}}},
 	{name: "2-D", x: []int{2, 3, 6, 7}, win: convWindow{kernel: []int{2, 2}}},
-	{name: "2-D stride 2 pads", x: []int{2, 3, 12, 11}, win: convWindow{kernel: []int{3, 3}, stride: []int{2, 2}, begin: []int{1, 1}, end: []int{1, 1}}},
-	{name: "2-D stride 3", x: []int{1, 2, 12, 11}, win: convWindow{kernel: []int{3, 2}, stride: []int{3, 3}, begin: []int{1, 0}, end: []int{0, 1}}},
-	{name: "dilations", x: []int{1, 2, 9, 10}, win: convWindow{kernel: []int{3, 2}, dilation: []int{2, 3}, begin: []int{2, 1}, end: []int{1, 2}}},
-	{name: "3-D", x: []int{1, 2, 4, 5, 6}, win: convWindow{kernel: []int{2, 3, 2}, stride: []int{1, 2, 2}, begin: []int{1, 1, 0}, end: []int{0, 1, 1}}},
-	{name: "ceil", x: []int{1, 2, 6, 8}, win: convWindow{kernel: []int{3, 3}, stride: []int{2, 2}, out: [3]int{1, 3, 4}}, attrs: []graph.Attr{Attr("ceil_mode", int64(1))}},
-	{name: "ceil, window in the padding", x: []int{1, 2, 4, 5}, win: convWindow{kernel: []int{1, 2}, stride: []int{3, 3}, begin: []int{0, 1}, end: []int{1, 2}, out: [3]int{1, 2, 2}},
+	{name: "2-D stride 2 pads", x: []int{2, 3, 12, 11},
+		win: convWindow{kernel: []int{3, 3}, stride: []int{2, 2}, begin: []int{1, 1}, end: []int{1, 1}}},
+	{name: "2-D stride 3", x: []int{1, 2, 12, 11},
+		win: convWindow{kernel: []int{3, 2}, stride: []int{3, 3}, begin: []int{1, 0}, end: []int{0, 1}}},
+	{name: "dilations", x: []int{1, 2, 9, 10},
+		win: convWindow{kernel: []int{3, 2}, dilation: []int{2, 3}, begin: []int{2, 1}, end: []int{1, 2}}},
+	{name: "3-D", x: []int{1, 2, 4, 5, 6},
+		win: convWindow{kernel: []int{2, 3, 2}, stride: []int{1, 2, 2}, begin: []int{1, 1, 0}, end: []int{0, 1, 1}}},
+	{name: "ceil", x: []int{1, 2, 6, 8},
+		win:   convWindow{kernel: []int{3, 3}, stride: []int{2, 2}, out: [3]int{1, 3, 4}},
 		attrs: []graph.Attr{Attr("ceil_mode", int64(1))}},
-	{name: "many rows", x: []int{2, 8, 41, 40}, win: convWindow{kernel: []int{3, 3}, stride: []int{2, 2}, begin: []int{1, 1}, end: []int{1, 1}}},
-	{name: "wide rows", x: []int{1, 2, 3, 2500}, win: convWindow{kernel: []int{2, 3}, stride: []int{1, 3}, begin: []int{0, 1}, end: []int{0, 1}}},
+	{name: "ceil, window in the padding", x: []int{1, 2, 4, 5},
+		win: convWindow{kernel: []int{1, 2}, stride: []int{3, 3}, begin: []int{0, 1}, end: []int{1, 2},
+			out: [3]int{1, 2, 2}},
+		attrs: []graph.Attr{Attr("ceil_mode", int64(1))}},
+	{name: "many rows", x: []int{2, 8, 41, 40},
+		win: convWindow{kernel: []int{3, 3}, stride: []int{2, 2}, begin: []int{1, 1}, end: []int{1, 1}}},
+	{name: "wide rows", x: []int{1, 2, 3, 2500},
+		win: convWindow{kernel: []int{2, 3}, stride: []int{1, 3}, begin: []int{0, 1}, end: []int{0, 1}}},
 	{name: "empty", x: []int{0, 3, 6, 7}, win: convWindow{kernel: []int{2, 2}}},
 	{name: "opset 7", opset: 8, x: []int{2, 3, 6, 7}, win: convWindow{kernel: []int{2, 3}, stride: []int{1, 2}}},
-	{name: "float64", x: []int{1, 2, 6, 7}, win: convWindow{kernel: []int{3, 3}, begin: []int{1, 1}, end: []int{1, 1}}, dtype: graph.Float64},
-	{name: "float16", x: []int{1, 2, 6, 7}, win: convWindow{kernel: []int{3, 3}, begin: []int{1, 1}, end: []int{1, 1}}, dtype: graph.Float16},
-	{name: "bfloat16", x: []int{1, 2, 6, 7}, win: convWindow{kernel: []int{3, 3}, begin: []int{1, 1}, end: []int{1, 1}}, dtype: graph.BFloat16},
+	{name: "float64", x: []int{1, 2, 6, 7}, win: convWindow{kernel: []int{3, 3}, begin: []int{1, 1}, end: []int{1, 1}},
+		dtype: graph.Float64},
+	{name: "float16", x: []int{1, 2, 6, 7}, win: convWindow{kernel: []int{3, 3}, begin: []int{1, 1}, end: []int{1, 1}},
+		dtype: graph.Float16},
+	{name: "bfloat16", x: []int{1, 2, 6, 7}, win: convWindow{kernel: []int{3, 3}, begin: []int{1, 1}, end: []int{1, 1}},
+		dtype: graph.BFloat16},
 }
 
 func (s *poolSpec) kind() graph.DType {
@@ -116,18 +130,21 @@ func (s *poolSpec) max() []Case {
 		dx[i] += convNumbers(dy)[o]
 	}
 	want := convTensor(d, shape, y)
-	plain := Case{Name: s.name, Kind: op.MaxPool, Opset: s.opset, Attrs: s.attributes(), In: []*executor.Tensor{x}, Out: []graph.DType{d}, Want: []*executor.Tensor{want}}
+	plain := Case{Name: s.name, Kind: op.MaxPool, Opset: s.opset, Attrs: s.attributes(), In: []*executor.Tensor{x},
+		Out: []graph.DType{d}, Want: []*executor.Tensor{want}}
 	both := plain
 	both.Name += ", indices"
 	both.Out, both.Want = []graph.DType{d, graph.Int64}, []*executor.Tensor{want, convTensor(graph.Int64, shape, rows)}
 	other := plain
 	other.Name += ", indices by columns"
 	other.Attrs = s.attributes(Attr("storage_order", int64(1)))
-	other.Out, other.Want = []graph.DType{graph.Undefined, graph.Int64}, []*executor.Tensor{nil, convTensor(graph.Int64, shape, columns)}
+	other.Out, other.Want = []graph.DType{graph.Undefined, graph.Int64},
+		[]*executor.Tensor{nil, convTensor(graph.Int64, shape, columns)}
 	if s.x[0] == 0 {
 		return []Case{plain, both, other} // nothing tells the size of X
 	}
-	grad := Case{Name: s.name, Kind: op.MaxPoolGrad, Attrs: s.attributes(), In: []*executor.Tensor{dy, both.Want[1]}, Out: []graph.DType{d},
+	grad := Case{Name: s.name, Kind: op.MaxPoolGrad, Attrs: s.attributes(), In: []*executor.Tensor{dy, both.Want[1]},
+		Out:  []graph.DType{d},
 		Want: []*executor.Tensor{convTensor(d, s.x, dx)}, Tol: convTol(d)}
 	byColumns := grad
 	byColumns.Name += ", indices by columns"
@@ -164,8 +181,10 @@ func (s *poolSpec) average(padding bool) Case {
 	for o := range y {
 		y[o] /= max(count[o], 1)
 	}
-	c := Case{Name: fmt.Sprintf("%s, padding counts: %t", s.name, padding), Kind: op.AveragePool, Opset: s.opset, Attrs: s.attributes(),
-		In: []*executor.Tensor{x}, Out: []graph.DType{s.kind()}, Want: []*executor.Tensor{convTensor(s.kind(), shape, y)}, Tol: convTol(s.kind())}
+	c := Case{Name: fmt.Sprintf("%s, padding counts: %t", s.name, padding), Kind: op.AveragePool, Opset: s.opset,
+		Attrs: s.attributes(),
+		In:    []*executor.Tensor{x}, Out: []graph.DType{s.kind()},
+		Want: []*executor.Tensor{convTensor(s.kind(), shape, y)}, Tol: convTol(s.kind())}
 	if padding {
 		c.Attrs = append(c.Attrs, Attr("count_include_pad", int64(1)))
 	}
@@ -174,12 +193,16 @@ func (s *poolSpec) average(padding bool) Case {
 
 func (s *poolSpec) lp(p int) Case {
 	x := convRandom(s.kind(), 10, s.x...)
-	shape, y := s.reduce(convNumbers(x), func(y []float64, o, _ int, v float64) { y[o] += math.Pow(math.Abs(v), float64(p)) })
+	shape, y := s.reduce(convNumbers(x), func(y []float64, o, _ int, v float64) {
+		y[o] += math.Pow(math.Abs(v), float64(p))
+	})
 	for o := range y {
 		y[o] = math.Pow(y[o], 1/float64(p))
 	}
-	return Case{Name: fmt.Sprintf("%s, p=%d", s.name, p), Kind: op.LpPool, Opset: s.opset, Attrs: s.attributes(Attr("p", int64(p))),
-		In: []*executor.Tensor{x}, Out: []graph.DType{s.kind()}, Want: []*executor.Tensor{convTensor(s.kind(), shape, y)}, Tol: convTol(s.kind())}
+	return Case{Name: fmt.Sprintf("%s, p=%d", s.name, p), Kind: op.LpPool, Opset: s.opset,
+		Attrs: s.attributes(Attr("p", int64(p))),
+		In:    []*executor.Tensor{x}, Out: []graph.DType{s.kind()},
+		Want: []*executor.Tensor{convTensor(s.kind(), shape, y)}, Tol: convTol(s.kind())}
 }
 
 // poolInts have numbers small enough to see through.
@@ -193,18 +216,30 @@ func poolInts() []Case {
 	f := executor.NewTensor(graph.Float32, []int{1, 1, 2, 3}, 1, nan, 2, inf, inf, inf)
 	return []Case{
 		{Name: "uint8", Kind: op.MaxPool, Attrs: attrs, In: []*executor.Tensor{u}, Out: []graph.DType{graph.Uint8},
-			Want: []*executor.Tensor{executor.NewTensor[uint8](graph.Uint8, []int{1, 1, 2, 3}, 5, 5, 255, 5, 200, 255)}},
+			Want: []*executor.Tensor{
+				executor.NewTensor[uint8](graph.Uint8, []int{1, 1, 2, 3}, 5, 5, 255, 5, 200, 255),
+			}},
 		{Name: "int8", Kind: op.MaxPool, Attrs: attrs, In: []*executor.Tensor{i}, Out: []graph.DType{graph.Int8},
 			Want: []*executor.Tensor{convTensor(graph.Int8, []int{1, 1, 2, 3}, []float64{-5, 3, 7, 1, 3, 127})}},
-		{Name: "NaN and infinities", Kind: op.MaxPool, Attrs: attrs, In: []*executor.Tensor{f}, Out: []graph.DType{graph.Float32, graph.Int64},
+		{Name: "NaN and infinities", Kind: op.MaxPool, Attrs: attrs, In: []*executor.Tensor{f},
+			Out: []graph.DType{graph.Float32, graph.Int64},
 			Want: []*executor.Tensor{executor.NewTensor(graph.Float32, []int{1, 1, 2, 3}, 1, nan, nan, 1, nan, nan),
 				executor.NewTensor[int64](graph.Int64, []int{1, 1, 2, 3}, 0, 1, 1, 0, 1, 1)}},
-		{Name: "NaN without indices", Kind: op.MaxPool, Attrs: attrs, In: []*executor.Tensor{f}, Out: []graph.DType{graph.Float32},
+		{Name: "NaN without indices", Kind: op.MaxPool, Attrs: attrs, In: []*executor.Tensor{f},
+			Out:  []graph.DType{graph.Float32},
 			Want: []*executor.Tensor{executor.NewTensor(graph.Float32, []int{1, 1, 2, 3}, 1, nan, nan, 1, nan, nan)}},
-		{Name: "auto_pad", Kind: op.MaxPool, Attrs: []graph.Attr{Attr("kernel_shape", []int64{2, 2}), Attr("auto_pad", "SAME_UPPER")}, In: []*executor.Tensor{u},
-			Out: []graph.DType{graph.Uint8}, Want: []*executor.Tensor{executor.NewTensor[uint8](graph.Uint8, []int{1, 1, 2, 3}, 200, 255, 255, 200, 200, 7)}},
-		{Name: "a kernel far beyond the input", Kind: op.AveragePool, Attrs: []graph.Attr{Attr("kernel_shape", []int64{1, 1 << 30}), Attr("pads", []int64{0, 1 << 29, 0, 1 << 29})},
-			In: []*executor.Tensor{executor.NewTensor[float32](graph.Float32, []int{1, 1, 1, 2}, 1, 2)}, Out: []graph.DType{graph.Float32},
+		{Name: "auto_pad", Kind: op.MaxPool,
+			Attrs: []graph.Attr{Attr("kernel_shape", []int64{2, 2}), Attr("auto_pad", "SAME_UPPER")},
+			In:    []*executor.Tensor{u},
+			Out:   []graph.DType{graph.Uint8},
+			Want: []*executor.Tensor{
+				executor.NewTensor[uint8](graph.Uint8, []int{1, 1, 2, 3}, 200, 255, 255, 200, 200, 7),
+			}},
+		{Name: "a kernel far beyond the input", Kind: op.AveragePool,
+			Attrs: []graph.Attr{Attr("kernel_shape", []int64{1, 1 << 30}),
+				Attr("pads", []int64{0, 1 << 29, 0, 1 << 29})},
+			In:   []*executor.Tensor{executor.NewTensor[float32](graph.Float32, []int{1, 1, 1, 2}, 1, 2)},
+			Out:  []graph.DType{graph.Float32},
 			Want: []*executor.Tensor{executor.NewTensor[float32](graph.Float32, []int{1, 1, 1, 3}, 1.5, 1.5, 1.5)}},
 	}
 }
@@ -238,8 +273,9 @@ func globalPoolCases() []Case {
 				norm[p] = math.Sqrt(norm[p])
 			}
 			add := func(kind graph.Kind, want []float64) {
-				cases = append(cases, Case{Name: fmt.Sprint(x), Kind: kind, In: []*executor.Tensor{x}, Out: []graph.DType{d},
-					Want: []*executor.Tensor{convTensor(d, out, want)}, Tol: convTol(d)})
+				cases = append(cases,
+					Case{Name: fmt.Sprint(x), Kind: kind, In: []*executor.Tensor{x}, Out: []graph.DType{d},
+						Want: []*executor.Tensor{convTensor(d, out, want)}, Tol: convTol(d)})
 			}
 			add(op.GlobalAveragePool, mean)
 			add(op.GlobalMaxPool, most)
@@ -259,13 +295,16 @@ func unpoolCases() []Case {
 			Want: []*executor.Tensor{executor.NewTensor(graph.Float32, shape, v...)}}
 	}
 	larger := executor.NewTensor[int64](graph.Int64, []int{4}, 1, 1, 5, 5)
-	bad := c("index out of its plane", []*executor.Tensor{x, executor.NewTensor[int64](graph.Int64, []int{1, 1, 2, 2}, 5, 7, 13, 16)}, nil)
+	bad := c("index out of its plane",
+		[]*executor.Tensor{x, executor.NewTensor[int64](graph.Int64, []int{1, 1, 2, 2}, 5, 7, 13, 16)}, nil)
 	bad.Fails, bad.Want = "index 16", nil
-	small := c("output_shape too small", []*executor.Tensor{x, index, executor.NewTensor[int64](graph.Int64, []int{4}, 1, 1, 5, 3)}, nil)
+	small := c("output_shape too small",
+		[]*executor.Tensor{x, index, executor.NewTensor[int64](graph.Int64, []int{4}, 1, 1, 5, 3)}, nil)
 	small.Fails, small.Want = "output_shape", nil
 	return []Case{
 		c("plain", []*executor.Tensor{x, index}, []int{1, 1, 4, 4}, 0, 0, 0, 0, 0, 5, 0, 6, 0, 0, 0, 0, 0, 7, 0, 8),
-		c("output_shape", []*executor.Tensor{x, index, larger}, []int{1, 1, 5, 5}, 0, 0, 0, 0, 0, 0, 5, 0, 6, 0, 0, 0, 0, 0, 0, 0, 7, 0, 8, 0, 0, 0, 0, 0, 0),
+		c("output_shape", []*executor.Tensor{x, index, larger}, []int{1, 1, 5, 5}, 0, 0, 0, 0, 0, 0, 5, 0, 6, 0, 0, 0,
+			0, 0, 0, 0, 7, 0, 8, 0, 0, 0, 0, 0, 0),
 		bad, small,
 	}
 }
@@ -287,9 +326,11 @@ func poolFaults() []Case {
 	}
 	many := executor.NewTensor[int64](graph.Int64, []int{1, 1, 2, 2}, 0, 1, 2, 99)
 	return append(cases,
-		fault("storage_order", "storage_order is 2", op.MaxPool, []graph.Attr{kernel, Attr("storage_order", int64(2))}, x),
+		fault("storage_order", "storage_order is 2",
+			op.MaxPool, []graph.Attr{kernel, Attr("storage_order", int64(2))}, x),
 		fault("p", "attribute p is 0", op.LpPool, []graph.Attr{kernel, Attr("p", int64(0))}, x),
 		fault("empty planes", "planes are empty", op.GlobalMaxPool, nil, convRandom(graph.Float32, 1, 1, 2, 0)),
-		fault("no such indices", "no input of a MaxPool", op.MaxPoolGrad, []graph.Attr{kernel}, convRandom(graph.Float32, 1, 1, 1, 2, 2), many),
+		fault("no such indices", "no input of a MaxPool", op.MaxPoolGrad, []graph.Attr{kernel},
+			convRandom(graph.Float32, 1, 1, 1, 2, 2), many),
 		fault("indices of another shape", "that of input 0", op.MaxPoolGrad, []graph.Attr{kernel}, x, many))
 }

@@ -76,9 +76,12 @@ func (s qConvSetting) make() Case {
 		y[i] = min(max(math.RoundToEven(sum*xScale*scales[m%len(scales)]/yScale)+yZero, low), high)
 	}
 	one := func(d graph.DType, v float64) *executor.Tensor { return seqTensor(d, []int{}, []float64{v}) }
-	c := Case{Name: s.name, Kind: op.QLinearConv, Out: []graph.DType{s.types[2]}, Want: []*executor.Tensor{seqTensor(s.types[2], shape, y)},
-		In: []*executor.Tensor{seqTensor(s.types[0], s.x, x), one(graph.Float32, xScale), one(s.types[0], xZero), seqTensor(s.types[1], s.w, w),
-			seqTensor(graph.Float32, []int{len(scales)}, scales), seqTensor(s.types[1], []int{len(zeros)}, zeros), one(graph.Float32, yScale), one(s.types[2], yZero)}}
+	c := Case{Name: s.name, Kind: op.QLinearConv, Out: []graph.DType{s.types[2]},
+		Want: []*executor.Tensor{seqTensor(s.types[2], shape, y)},
+		In: []*executor.Tensor{seqTensor(s.types[0], s.x, x), one(graph.Float32, xScale), one(s.types[0], xZero),
+			seqTensor(s.types[1], s.w, w),
+			seqTensor(graph.Float32, []int{len(scales)}, scales), seqTensor(s.types[1], []int{len(zeros)}, zeros),
+			one(graph.Float32, yScale), one(s.types[2], yZero)}}
 	if s.bias {
 		c.In = append(c.In, seqTensor(graph.Int32, []int{outs}, bias))
 	}
@@ -134,7 +137,9 @@ func seqPlace(i int, shape []int) []int {
 
 func qLinearConvCases() []Case {
 	u, i := graph.Uint8, graph.Int8
-	base := qConvSetting{x: []int{2, 4, 6, 5}, w: []int{6, 2, 3, 3}, group: 2, types: [3]graph.DType{u, u, u}, bias: true}
+	base := qConvSetting{
+		x: []int{2, 4, 6, 5}, w: []int{6, 2, 3, 3}, group: 2, types: [3]graph.DType{u, u, u}, bias: true,
+	}
 	with := func(name string, change func(*qConvSetting)) Case {
 		s := base
 		s.name = name
@@ -167,7 +172,8 @@ func qLinearConvCases() []Case {
 	pads.Attrs = append(pads.Attrs, Attr("pads", []int64{1}))
 	strides := base.make()
 	strides.Attrs = append(strides.Attrs, Attr("strides", []int64{0, 1}))
-	return append(cs, seqFails(small, "too small", "smaller than the kernel"), seqFails(pads, "pads", "attribute pads"), seqFails(strides, "stride 0", "strides [0 1]"),
+	return append(cs, seqFails(small, "too small", "smaller than the kernel"), seqFails(pads, "pads", "attribute pads"),
+		seqFails(strides, "stride 0", "strides [0 1]"),
 		input("channels", "the weights", 3, seqTensor(u, []int{6, 3, 3, 3}, make([]float64, 162))),
 		input("scales", "wanted 1 or 6 numbers", 4, seqTensor(graph.Float32, []int{2}, []float64{1, 1})),
 		input("type of zero point", "input 5 has type int8", 5, seqTensor(i, []int{}, []float64{1})),

@@ -83,9 +83,12 @@ func (s *quantSetting) make(f, q graph.DType) []Case {
 	attrs := []graph.Attr{Attr("axis", s.axis), Attr("block_size", s.block)}
 	data := seqTensor(q, s.x, y)
 	name := fmt.Sprintf("%s %v %v", s.name, f, q)
-	quant := Case{Name: name, Kind: op.QuantizeLinear, Opset: s.opset, Attrs: append(attrs, Attr("output_dtype", int64(q))),
-		In: []*executor.Tensor{seqTensor(f, s.x, x), rounded, nil}, Out: []graph.DType{q}, Want: []*executor.Tensor{data}}
-	deq := Case{Name: name, Kind: op.DequantizeLinear, Opset: s.opset, Attrs: attrs, In: []*executor.Tensor{data, rounded, nil},
+	quant := Case{Name: name, Kind: op.QuantizeLinear, Opset: s.opset,
+		Attrs: append(attrs, Attr("output_dtype", int64(q))),
+		In:    []*executor.Tensor{seqTensor(f, s.x, x), rounded, nil}, Out: []graph.DType{q},
+		Want: []*executor.Tensor{data}}
+	deq := Case{Name: name, Kind: op.DequantizeLinear, Opset: s.opset, Attrs: attrs,
+		In:  []*executor.Tensor{data, rounded, nil},
 		Out: []graph.DType{f}, Want: []*executor.Tensor{seqTensor(f, s.x, back)}, Tol: seqTol(f)}
 	if s.zero {
 		z := seqTensor(q, s.scale, zero)
@@ -137,20 +140,31 @@ func quantizeSpecials() []Case {
 	inf := math.Inf(1)
 	f := func(v ...float64) *executor.Tensor { return seqTensor(graph.Float32, []int{len(v)}, v) }
 	one := f(1)
-	round := Case{Name: "halves and infinities", Kind: op.QuantizeLinear, In: []*executor.Tensor{f(0.5, 1.5, 2.5, -0.5, -1.5, -2.5, 1e9, -1e9, inf, -inf, math.NaN()), one, seqTensor(graph.Int8, []int{1}, []float64{3})},
-		Out: []graph.DType{graph.Int8}, Want: []*executor.Tensor{seqTensor(graph.Int8, []int{11}, []float64{3, 5, 5, 3, 1, 1, 127, -128, 127, -128, 3})}}
-	ints := Case{Name: "of int32", Kind: op.QuantizeLinear, In: []*executor.Tensor{seqTensor(graph.Int32, []int{4}, []float64{-7, 3, 5, 1000}), f(2), seqTensor(graph.Uint8, []int{1}, []float64{10})},
-		Out: []graph.DType{graph.Uint8}, Want: []*executor.Tensor{seqTensor(graph.Uint8, []int{4}, []float64{6, 12, 12, 255})}}
+	round := Case{Name: "halves and infinities", Kind: op.QuantizeLinear,
+		In: []*executor.Tensor{f(0.5, 1.5, 2.5, -0.5, -1.5, -2.5, 1e9, -1e9, inf, -inf, math.NaN()), one,
+			seqTensor(graph.Int8, []int{1}, []float64{3})},
+		Out: []graph.DType{graph.Int8},
+		Want: []*executor.Tensor{
+			seqTensor(graph.Int8, []int{11}, []float64{3, 5, 5, 3, 1, 1, 127, -128, 127, -128, 3}),
+		}}
+	ints := Case{Name: "of int32", Kind: op.QuantizeLinear,
+		In: []*executor.Tensor{seqTensor(graph.Int32, []int{4}, []float64{-7, 3, 5, 1000}), f(2),
+			seqTensor(graph.Uint8, []int{1}, []float64{10})},
+		Out:  []graph.DType{graph.Uint8},
+		Want: []*executor.Tensor{seqTensor(graph.Uint8, []int{4}, []float64{6, 12, 12, 255})}}
 	bad := func(name, want string, opset int, x, s, z *executor.Tensor, out graph.DType, attrs ...graph.Attr) Case {
-		return Case{Name: name, Kind: op.QuantizeLinear, Opset: opset, In: []*executor.Tensor{x, s, z}, Out: []graph.DType{out}, Attrs: attrs, Fails: want}
+		return Case{Name: name, Kind: op.QuantizeLinear, Opset: opset, In: []*executor.Tensor{x, s, z},
+			Out: []graph.DType{out}, Attrs: attrs, Fails: want}
 	}
 	x := seqTensor(graph.Float32, []int{2, 3}, seqValues(6, 1))
 	return []Case{round, ints,
 		bad("scales", "wanted 3 numbers for axis 1", 0, x, f(1, 2), nil, graph.Uint8),
 		bad("scales before 13", "the scale is float[3]", 10, x, f(1, 2, 3), nil, graph.Uint8),
 		bad("axis", "attribute axis 2", 0, x, f(1, 2, 3), nil, graph.Uint8, Attr("axis", int64(2))),
-		bad("zero points", "the zero point is", 0, x, f(1, 2, 3), seqTensor(graph.Uint8, []int{2}, []float64{1, 2}), graph.Uint8),
-		bad("zero point's type", "the zero point has type int8", 0, x, one, seqTensor(graph.Int8, []int{1}, []float64{1}), graph.Uint8),
+		bad("zero points", "the zero point is", 0, x, f(1, 2, 3), seqTensor(graph.Uint8, []int{2}, []float64{1, 2}),
+			graph.Uint8),
+		bad("zero point's type", "the zero point has type int8",
+			0, x, one, seqTensor(graph.Int8, []int{1}, []float64{1}), graph.Uint8),
 		bad("blocks", "block_size 2", 0, x, f(1, 2, 3), nil, graph.Uint8, Attr("block_size", int64(2))),
 		bad("block size", "attribute block_size is -1", 0, x, one, nil, graph.Uint8, Attr("block_size", int64(-1))),
 		bad("float8", "no kernel for output type float8e4m3fn", 0, x, one, nil, graph.Float8E4M3FN),
@@ -174,10 +188,12 @@ func dynamicQuantizeCases() []Case {
 		for i, v := range x {
 			y[i] = min(max(math.RoundToEven(float64(float32(v)/scale))+zero, 0), 255)
 		}
-		cs = append(cs, Case{Name: name, Kind: op.DynamicQuantizeLinear, In: []*executor.Tensor{seqTensor(graph.Float32, shape, x)},
-			Out: []graph.DType{graph.Uint8, graph.Float32, graph.Uint8},
-			Want: []*executor.Tensor{seqTensor(graph.Uint8, shape, y), executor.NewTensor(graph.Float32, []int{}, scale),
-				seqTensor(graph.Uint8, []int{}, []float64{zero})}})
+		cs = append(cs,
+			Case{Name: name, Kind: op.DynamicQuantizeLinear, In: []*executor.Tensor{seqTensor(graph.Float32, shape, x)},
+				Out: []graph.DType{graph.Uint8, graph.Float32, graph.Uint8},
+				Want: []*executor.Tensor{seqTensor(graph.Uint8, shape, y),
+					executor.NewTensor(graph.Float32, []int{}, scale),
+					seqTensor(graph.Uint8, []int{}, []float64{zero})}})
 	}
 	of("both signs", []int{3, 5}, seqValues(15, 1))
 	of("large", []int{70001}, seqValues(70001, 1))

@@ -14,7 +14,8 @@ func init() { register(randomCases); register(windowFunctionCases); register(bia
 func randomCases() []Case {
 	var cs []Case
 	for _, d := range seqFloats() {
-		for _, s := range []seqShape{{"", []int{3, 7}}, {" empty", []int{0}}, {" scalar", []int{}}, {" large", []int{5, 4001}}} {
+		for _, s := range []seqShape{{"", []int{3, 7}}, {" empty", []int{0}}, {" scalar", []int{}},
+			{" large", []int{5, 4001}}} {
 			name, shape := s.name, s.dims
 			n := seqCount(shape)
 			seed := float32(3.5)
@@ -31,12 +32,15 @@ func randomCases() []Case {
 			for _, s := range shape {
 				dims = append(dims, int64(s))
 			}
-			uniformAttrs := []graph.Attr{Attr("seed", seed), Attr("low", float32(-2)), Attr("high", float32(3)), Attr("shape", dims)}
-			normalAttrs := []graph.Attr{Attr("seed", seed), Attr("mean", float32(1)), Attr("scale", float32(0.5)), Attr("shape", dims)}
+			uniformAttrs := []graph.Attr{Attr("seed", seed), Attr("low", float32(-2)), Attr("high", float32(3)),
+				Attr("shape", dims)}
+			normalAttrs := []graph.Attr{Attr("seed", seed), Attr("mean", float32(1)), Attr("scale", float32(0.5)),
+				Attr("shape", dims)}
 			like := []*executor.Tensor{seqTensor(d, shape, make([]float64, n))}
 			draw := func(k graph.Kind, attrs []graph.Attr, in []*executor.Tensor, v []float64) {
-				cs = append(cs, Case{Name: d.String() + name, Kind: k, Attrs: attrs, In: in, Out: []graph.DType{d}, Tol: seqTol(d),
-					Want: []*executor.Tensor{seqTensor(d, shape, v)}})
+				cs = append(cs,
+					Case{Name: d.String() + name, Kind: k, Attrs: attrs, In: in, Out: []graph.DType{d}, Tol: seqTol(d),
+						Want: []*executor.Tensor{seqTensor(d, shape, v)}})
 			}
 			draw(op.RandomUniform, uniformAttrs, nil, uniform)
 			draw(op.RandomUniformLike, uniformAttrs[:3], like, uniform)
@@ -44,16 +48,21 @@ func randomCases() []Case {
 			draw(op.RandomNormalLike, normalAttrs[:3], like, normal)
 		}
 	}
-	bad := Case{Kind: op.RandomUniform, Attrs: []graph.Attr{Attr("shape", []int64{-1})}, Out: []graph.DType{graph.Float32}}
-	ints := Case{Kind: op.RandomNormalLike, In: []*executor.Tensor{seqTensor(graph.Int32, []int{1}, []float64{1})}, Out: []graph.DType{graph.Int32}}
-	cs = append(cs, seqFails(bad, "negative dim", "negative dims"), seqFails(ints, "integers", "no kernel for output type int32"))
+	bad := Case{
+		Kind: op.RandomUniform, Attrs: []graph.Attr{Attr("shape", []int64{-1})}, Out: []graph.DType{graph.Float32},
+	}
+	ints := Case{Kind: op.RandomNormalLike, In: []*executor.Tensor{seqTensor(graph.Int32, []int{1}, []float64{1})},
+		Out: []graph.DType{graph.Int32}}
+	cs = append(cs, seqFails(bad, "negative dim", "negative dims"),
+		seqFails(ints, "integers", "no kernel for output type int32"))
 	return append(append(cs, bernoulliCases()...), multinomialCases()...)
 }
 
 func bernoulliCases() []Case {
 	var cs []Case
 	for _, in := range seqFloats() {
-		for _, out := range []graph.DType{graph.Float32, graph.Float64, graph.Float16, graph.Bool, graph.Int8, graph.Int64, graph.Uint16, graph.Uint32} {
+		for _, out := range []graph.DType{graph.Float32, graph.Float64, graph.Float16, graph.Bool, graph.Int8,
+			graph.Int64, graph.Uint16, graph.Uint32} {
 			const n = 1300
 			p, u := seqValues(n, 3), seqUniform(1, n)
 			want := make([]float64, n)
@@ -63,8 +72,10 @@ func bernoulliCases() []Case {
 					want[i] = 1
 				}
 			}
-			cs = append(cs, Case{Name: in.String() + " to " + out.String(), Kind: op.Bernoulli, In: []*executor.Tensor{seqTensor(in, []int{13, 100}, p)},
-				Out: []graph.DType{out}, Want: []*executor.Tensor{seqTensor(out, []int{13, 100}, want)}})
+			cs = append(cs,
+				Case{Name: in.String() + " to " + out.String(), Kind: op.Bernoulli,
+					In:  []*executor.Tensor{seqTensor(in, []int{13, 100}, p)},
+					Out: []graph.DType{out}, Want: []*executor.Tensor{seqTensor(out, []int{13, 100}, want)}})
 		}
 	}
 	return cs
@@ -91,17 +102,24 @@ func multinomialCases() []Case {
 					want[i]++
 				}
 			}
-			cs = append(cs, Case{Name: in.String() + " to " + out.String(), Kind: op.Multinomial, In: []*executor.Tensor{seqTensor(in, []int{rows, classes}, x)},
-				Attrs: []graph.Attr{Attr("sample_size", int64(samples))},
-				Out:   []graph.DType{out}, Want: []*executor.Tensor{seqTensor(out, []int{rows, samples}, want)}})
+			cs = append(cs,
+				Case{Name: in.String() + " to " + out.String(), Kind: op.Multinomial,
+					In:    []*executor.Tensor{seqTensor(in, []int{rows, classes}, x)},
+					Attrs: []graph.Attr{Attr("sample_size", int64(samples))},
+					Out:   []graph.DType{out}, Want: []*executor.Tensor{seqTensor(out, []int{rows, samples}, want)}})
 		}
 	}
 	of := func(shape ...int) Case {
-		return Case{Kind: op.Multinomial, In: []*executor.Tensor{seqTensor(graph.Float32, shape, seqValues(seqCount(shape), 1))}, Out: []graph.DType{graph.Int32}}
+		return Case{
+			Kind: op.Multinomial,
+			In:   []*executor.Tensor{seqTensor(graph.Float32, shape, seqValues(seqCount(shape), 1))},
+			Out:  []graph.DType{graph.Int32},
+		}
 	}
 	empty := of(0, 3)
 	empty.Name, empty.Want = "empty", []*executor.Tensor{seqTensor(graph.Int32, []int{0, 1}, nil)}
-	return append(cs, empty, seqFails(of(2, 0), "no classes", "no class to draw"), seqFails(of(2), "rank 1", "wanted rank 2"))
+	return append(cs, empty, seqFails(of(2, 0), "no classes", "no class to draw"),
+		seqFails(of(2), "rank 1", "wanted rank 2"))
 }
 
 // windowFunctionCases compute the sums of cosines.
@@ -123,8 +141,10 @@ func windowFunctionCases() []Case {
 					want[i] = 1
 				}
 			}
-			return Case{Name: name, Kind: kind, Attrs: []graph.Attr{Attr("periodic", periodic), Attr("output_datatype", int64(d))}, Tol: seqTol(d),
-				In: []*executor.Tensor{seqTensor(graph.Int64, []int{}, []float64{float64(size)})}, Out: []graph.DType{d},
+			return Case{Name: name, Kind: kind,
+				Attrs: []graph.Attr{Attr("periodic", periodic), Attr("output_datatype", int64(d))}, Tol: seqTol(d),
+				In:   []*executor.Tensor{seqTensor(graph.Int64, []int{}, []float64{float64(size)})},
+				Out:  []graph.DType{d},
 				Want: []*executor.Tensor{seqTensor(d, []int{size}, want)}}
 		}
 		for _, d := range seqFloats() {
@@ -134,7 +154,8 @@ func windowFunctionCases() []Case {
 		short.In[0] = seqTensor(graph.Int32, []int{1}, []float64{5})
 		negative := window("", 0, 1, graph.Float32)
 		negative.In = []*executor.Tensor{seqTensor(graph.Int64, []int{}, []float64{-1})}
-		cs = append(cs, window("empty", 0, 1, graph.Float32), window("one", 1, 0, graph.Float32), window("large", 20001, 1, graph.Float32), short,
+		cs = append(cs, window("empty", 0, 1, graph.Float32), window("one", 1, 0, graph.Float32),
+			window("large", 20001, 1, graph.Float32), short,
 			seqFails(negative, "negative size", "is -1"))
 	}
 	return cs
@@ -146,8 +167,10 @@ func biasSoftmaxDropoutCases() []Case {
 	soft := func(name string, d graph.DType, shape, bias []int, axis int64, softmax bool) {
 		n := seqCount(shape)
 		x, b := seqValues(n, 5), seqValues(seqCount(bias), 6)
-		c := Case{Name: name, Kind: op.BiasSoftmaxDropout, Tol: seqTol(d), Attrs: []graph.Attr{Attr("axis", axis), Attr("seed", int64(3))},
-			In:  []*executor.Tensor{seqTensor(d, shape, x), seqTensor(d, bias, b), seqTensor(graph.Float32, []int{}, []float64{0.25})},
+		c := Case{Name: name, Kind: op.BiasSoftmaxDropout, Tol: seqTol(d),
+			Attrs: []graph.Attr{Attr("axis", axis), Attr("seed", int64(3))},
+			In: []*executor.Tensor{seqTensor(d, shape, x), seqTensor(d, bias, b),
+				seqTensor(graph.Float32, []int{}, []float64{0.25})},
 			Out: []graph.DType{d, graph.Bool}}
 		if axis < 0 {
 			axis += int64(len(shape))
@@ -191,7 +214,8 @@ func biasSoftmaxDropoutCases() []Case {
 	bad.In = []*executor.Tensor{bad.In[0], seqTensor(graph.Float32, []int{2, 2, 1, 7}, seqValues(28, 1))}
 	short := cs[0]
 	short.In = []*executor.Tensor{short.In[0], seqTensor(graph.Float32, []int{1}, seqValues(1, 1))}
-	return append(cs, seqFails(bad, "wrong bias", "does not broadcast"), seqFails(short, "short bias", "the bias is float[1]"))
+	return append(cs, seqFails(bad, "wrong bias", "does not broadcast"),
+		seqFails(short, "short bias", "the bias is float[1]"))
 }
 
 // seqBroadcast returns the element of an array of shape from that element i of one of shape to

@@ -238,7 +238,8 @@ func reduceCases() []Case {
 		}{
 			{[]int{}, nil}, {[]int{7}, []int64{0}}, {[]int{3, 5}, []int64{-1}}, {[]int{3, 5}, []int64{0}},
 			{[]int{2, 3, 4}, []int64{1}}, {[]int{2, 3, 4, 5}, []int64{0, -1}}, {[]int{2, 3, 4, 5}, []int64{3, 1}},
-			{[]int{2, 1, 3, 1}, []int64{1, 3}}, {[]int{2, 3, 2, 3, 2}, []int64{0, 2, 4}}, {[]int{3, 2, 3, 2}, []int64{}},
+			{[]int{2, 1, 3, 1}, []int64{1, 3}}, {[]int{2, 3, 2, 3, 2}, []int64{0, 2, 4}},
+			{[]int{3, 2, 3, 2}, []int64{}},
 			{[]int{40, 700}, []int64{1}}, {[]int{700, 40}, []int64{0}}, {[]int{3, 200, 40}, []int64{1}},
 		} {
 			f.shape, f.axes = s.shape, s.axes
@@ -252,26 +253,40 @@ func reduceCases() []Case {
 		add("axes attribute", old)
 		old.axes = nil
 		add("all axes", old)
-		for _, d := range []graph.DType{graph.Float64, graph.Float16, graph.BFloat16, graph.Int32, graph.Int64, graph.Uint32, graph.Uint64} {
+		for _, d := range []graph.DType{graph.Float64, graph.Float16, graph.BFloat16, graph.Int32, graph.Int64,
+			graph.Uint32, graph.Uint64} {
 			if k == op.ReduceProd && d.IsInteger() {
 				continue
 			}
-			add(fmt.Sprintf("%v last axis", d), reduceTest{kind: k, opset: 18, dtype: d, input: true, shape: []int{3, 4, 6}, axes: []int64{2}})
-			add(fmt.Sprintf("%v first axes", d), reduceTest{kind: k, opset: 18, dtype: d, input: true, shape: []int{3, 4, 6}, axes: []int64{0, 1}})
+			add(fmt.Sprintf("%v last axis", d),
+				reduceTest{kind: k, opset: 18, dtype: d, input: true, shape: []int{3, 4, 6}, axes: []int64{2}})
+			add(fmt.Sprintf("%v first axes", d),
+				reduceTest{kind: k, opset: 18, dtype: d, input: true, shape: []int{3, 4, 6}, axes: []int64{0, 1}})
 		}
 		cases = append(cases, reduceErrors(k)...)
 	}
-	add("wide", reduceTest{kind: op.ReduceSum, dtype: graph.Float32, input: true, shape: []int{70, 1500}, axes: []int64{0}})
-	add("one result", reduceTest{kind: op.ReduceSum, dtype: graph.Float32, input: true, shape: []int{101, 1003}, axes: []int64{0, 1}})
-	add("one result", reduceTest{kind: op.ReduceLogSumExp, dtype: graph.Float32, input: true, shape: []int{40000}, axes: []int64{0}})
+	add("wide", reduceTest{kind: op.ReduceSum, dtype: graph.Float32, input: true, shape: []int{70, 1500},
+		axes: []int64{0}})
+	add("one result", reduceTest{kind: op.ReduceSum, dtype: graph.Float32, input: true, shape: []int{101, 1003},
+		axes: []int64{0, 1}})
+	add("one result", reduceTest{kind: op.ReduceLogSumExp, dtype: graph.Float32, input: true, shape: []int{40000},
+		axes: []int64{0}})
 	for _, width := range []int{5, 16} {
-		add("short rows", reduceTest{kind: op.ReduceLogSumExp, dtype: graph.Float32, input: true, shape: []int{1100, width}, axes: []int64{1}})
-		add("short rows", reduceTest{kind: op.ReduceMax, dtype: graph.Float32, input: true, shape: []int{20, width, 30, width}, axes: []int64{3}})
+		add("short rows",
+			reduceTest{kind: op.ReduceLogSumExp, dtype: graph.Float32, input: true, shape: []int{1100, width},
+				axes: []int64{1}})
+		add("short rows",
+			reduceTest{kind: op.ReduceMax, dtype: graph.Float32, input: true, shape: []int{20, width, 30, width},
+				axes: []int64{3}})
 	}
-	add("many rows", reduceTest{kind: op.ReduceLogSumExp, dtype: graph.Float32, input: true, shape: []int{2000, 17}, axes: []int64{0}})
-	add("many rows of halves", reduceTest{kind: op.ReduceMean, dtype: graph.Float16, input: true, shape: []int{2000, 17}, axes: []int64{0}})
-	add("channels", reduceTest{kind: op.ReduceMean, dtype: graph.Float32, input: true, shape: []int{4, 6, 31, 33}, axes: []int64{0, 2, 3}})
-	training := reduceTest{kind: op.ReduceSumTraining, dtype: graph.Float32, input: true, shape: []int{2, 3, 4}, axes: []int64{0, 1}}
+	add("many rows", reduceTest{kind: op.ReduceLogSumExp, dtype: graph.Float32, input: true, shape: []int{2000, 17},
+		axes: []int64{0}})
+	add("many rows of halves",
+		reduceTest{kind: op.ReduceMean, dtype: graph.Float16, input: true, shape: []int{2000, 17}, axes: []int64{0}})
+	add("channels", reduceTest{kind: op.ReduceMean, dtype: graph.Float32, input: true, shape: []int{4, 6, 31, 33},
+		axes: []int64{0, 2, 3}})
+	training := reduceTest{kind: op.ReduceSumTraining, dtype: graph.Float32, input: true, shape: []int{2, 3, 4},
+		axes: []int64{0, 1}}
 	add("axes", training)
 	training.noop, training.axes = true, []int64{}
 	add("no axes", training)
@@ -286,5 +301,6 @@ func reduceErrors(k graph.Kind) []Case {
 		c.In[1], c.Want, c.Fails = executor.NewTensor(graph.Int64, []int{len(axes)}, axes...), nil, text
 		return c
 	}
-	return []Case{fails("axis out of range", "axis 2; input 0 has rank 2", 2), fails("axis twice", "axis 1 twice", 1, -1)}
+	return []Case{fails("axis out of range", "axis 2; input 0 has rank 2", 2),
+		fails("axis twice", "axis 1 twice", 1, -1)}
 }

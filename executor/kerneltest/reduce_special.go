@@ -13,22 +13,27 @@ import (
 func reduceSpecials() []Case {
 	var cases []Case
 	inf := math.Inf(1)
-	empty := map[graph.Kind]float64{op.ReduceSum: 0, op.ReduceL1: 0, op.ReduceL2: 0, op.ReduceSumSquare: 0, op.ReduceProd: 1,
-		op.ReduceLogSum: -inf, op.ReduceLogSumExp: -inf, op.ReduceMax: -inf, op.ReduceMin: inf, op.ReduceMean: math.NaN()}
-	for _, k := range []graph.Kind{op.ReduceSum, op.ReduceL1, op.ReduceL2, op.ReduceSumSquare, op.ReduceProd, op.ReduceLogSum,
+	empty := map[graph.Kind]float64{op.ReduceSum: 0, op.ReduceL1: 0, op.ReduceL2: 0, op.ReduceSumSquare: 0,
+		op.ReduceProd:   1,
+		op.ReduceLogSum: -inf, op.ReduceLogSumExp: -inf, op.ReduceMax: -inf, op.ReduceMin: inf,
+		op.ReduceMean: math.NaN()}
+	for _, k := range []graph.Kind{op.ReduceSum, op.ReduceL1, op.ReduceL2, op.ReduceSumSquare, op.ReduceProd,
+		op.ReduceLogSum,
 		op.ReduceLogSumExp, op.ReduceMax, op.ReduceMin, op.ReduceMean} {
 		for _, shape := range [][]int{{2, 0}, {0, 2}} {
 			axis := int64(0)
 			if shape[1] == 0 {
 				axis = 1
 			}
-			c := reduceTest{kind: k, opset: 18, dtype: graph.Float32, input: true, shape: shape, axes: []int64{axis}, drop: true,
+			c := reduceTest{kind: k, opset: 18, dtype: graph.Float32, input: true, shape: shape,
+				axes: []int64{axis}, drop: true,
 				x: []float64{}}.build(fmt.Sprintf("nothing in %v", shape))
 			c.Want = []*executor.Tensor{reduceTensor(graph.Float32, []int{2}, []float64{empty[k], empty[k]})}
 			cases = append(cases, c)
 		}
-		cases = append(cases, reduceTest{kind: k, opset: 18, dtype: graph.Float32, input: true, shape: []int{0, 3}, axes: []int64{1},
-			x: []float64{}}.build("no results"))
+		cases = append(cases,
+			reduceTest{kind: k, opset: 18, dtype: graph.Float32, input: true, shape: []int{0, 3}, axes: []int64{1},
+				x: []float64{}}.build("no results"))
 	}
 	exact := func(name string, k graph.Kind, d graph.DType, x []float64, want float64) {
 		c := reduceTest{kind: k, dtype: d, shape: []int{len(x)}, x: x}.build(name)

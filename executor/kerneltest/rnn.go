@@ -167,11 +167,13 @@ func (s rnnSetting) make() Case {
 		s.d = graph.Float32
 	}
 	n, rows := s.directions, s.gates*s.hid
-	k := &rnnRef{kind: s.kind, gates: s.gates, t: s.t, b: s.b, in: s.in, hid: s.hid, dir: n, act: s.act, clip: s.clip, couple: s.couple, linear: s.linear, lens: s.lens,
+	k := &rnnRef{kind: s.kind, gates: s.gates, t: s.t, b: s.b, in: s.in, hid: s.hid, dir: n, act: s.act, clip: s.clip,
+		couple: s.couple, linear: s.linear, lens: s.lens,
 		x: s.scaled(s.t*s.b*s.in, 1), w: s.scaled(n*rows*s.in, 2), r: s.scaled(n*rows*s.hid, 3)}
 	k.reverse = map[string][]bool{"forward": {false}, "reverse": {true}, "bidirectional": {false, true}}[s.direction]
 	if k.act == nil {
-		each := map[graph.Kind][]func(float64) float64{op.RNN: {math.Tanh}, op.GRU: {rnnSigmoid, math.Tanh}, op.LSTM: {rnnSigmoid, math.Tanh, math.Tanh}}[s.kind]
+		each := map[graph.Kind][]func(float64) float64{op.RNN: {math.Tanh}, op.GRU: {rnnSigmoid, math.Tanh},
+			op.LSTM: {rnnSigmoid, math.Tanh, math.Tanh}}[s.kind]
 		for range n {
 			k.act = append(k.act, each...)
 		}
@@ -195,7 +197,10 @@ func (s rnnSetting) make() Case {
 // build writes the case down.
 func (s *rnnSetting) build(k *rnnRef) Case {
 	n, rows := s.directions, s.gates*s.hid
-	c := Case{Name: s.name, Kind: s.kind, Opset: s.opset, Attrs: append([]graph.Attr{Attr("direction", s.direction), Attr("hidden_size", int64(s.hid))}, s.attrs...)}
+	c := Case{
+		Name: s.name, Kind: s.kind, Opset: s.opset,
+		Attrs: append([]graph.Attr{Attr("direction", s.direction), Attr("hidden_size", int64(s.hid))}, s.attrs...),
+	}
 	if c.Tol = 10 * seqTol(s.d); s.d == graph.Float16 {
 		c.Tol = seqTol(s.d)
 	}
@@ -209,7 +214,8 @@ func (s *rnnSetting) build(k *rnnRef) Case {
 		return seqTensor(s.d, shape, v)
 	}
 	weight := func(v []float64, shape ...int) *executor.Tensor { return seqTensor(s.d, shape, v) }
-	c.In = []*executor.Tensor{tensor(k.x, s.t, s.b, s.in), weight(k.w, n, rows, s.in), weight(k.r, n, rows, s.hid), tensor(k.bias, n, 2*rows), nil,
+	c.In = []*executor.Tensor{tensor(k.x, s.t, s.b, s.in), weight(k.w, n, rows, s.in), weight(k.r, n, rows, s.hid),
+		tensor(k.bias, n, 2*rows), nil,
 		tensor(k.h0, n, s.b, s.hid)}
 	if s.kind == op.LSTM {
 		c.In = append(c.In, tensor(k.c0, n, s.b, s.hid), tensor(k.p, n, 3*s.hid))
@@ -261,7 +267,9 @@ func rnnCases() []Case {
 		}
 		for _, d := range seqFloats() {
 			with(d.String(), func(s *rnnSetting) { s.d, s.bias, s.init = d, true, true })
-			with("bidirectional "+d.String(), func(s *rnnSetting) { s.d, s.bias, s.direction = d, true, "bidirectional" })
+			with("bidirectional "+d.String(), func(s *rnnSetting) {
+				s.d, s.bias, s.direction = d, true, "bidirectional"
+			})
 		}
 		with("plain", func(s *rnnSetting) {})
 		with("reverse", func(s *rnnSetting) { s.direction, s.init = "reverse", true })
@@ -270,7 +278,8 @@ func rnnCases() []Case {
 		with("operator set 7", func(s *rnnSetting) { s.opset, s.bias = 7, true })
 		layout := []graph.Attr{Attr("layout", int64(1))}
 		with("batch first", func(s *rnnSetting) {
-			s.batchFirst, s.attrs, s.direction, s.init, s.bias, s.lens = true, layout, "bidirectional", true, true, []int{4, 1, 2}
+			s.batchFirst, s.attrs, s.direction, s.init, s.bias, s.lens = true, layout, "bidirectional", true, true,
+				[]int{4, 1, 2}
 		})
 		with("clip", func(s *rnnSetting) {
 			s.clip, s.init, s.bias, s.attrs = 0.25, true, true, []graph.Attr{Attr("clip", float32(0.25))}
@@ -302,7 +311,8 @@ func rnnSpecials() []Case {
 	linear := []graph.Attr{Attr("linear_before_reset", int64(1))}
 	for _, d := range seqFloats()[:2] {
 		g := gru
-		g.name, g.d, g.linear, g.attrs, g.direction = "linear before reset "+d.String(), d, true, linear, "bidirectional"
+		g.name, g.d, g.linear, g.attrs, g.direction = "linear before reset "+d.String(), d, true, linear,
+			"bidirectional"
 		cs = append(cs, g.make())
 		g.name, g.bias, g.lens = "linear before reset, lengths "+d.String(), false, []int{1, 3}
 		cs = append(cs, g.make())
@@ -328,8 +338,10 @@ func rnnFunctionCases() []Case {
 	hard := func(x float64) float64 { return math.Max(0, math.Min(1, 0.25*x+0.5)) }
 	var cs []Case
 	rnn := func(name string, alpha, beta []float32, f func(float64) float64) {
-		s := rnnSetting{name: "activation " + name, kind: op.RNN, t: 2, b: 2, in: 3, hid: 4, bias: true, act: []func(float64) float64{f},
-			attrs: []graph.Attr{Attr("activations", []string{name}), Attr("activation_alpha", alpha), Attr("activation_beta", beta)}}
+		s := rnnSetting{name: "activation " + name, kind: op.RNN, t: 2, b: 2, in: 3, hid: 4, bias: true,
+			act: []func(float64) float64{f},
+			attrs: []graph.Attr{Attr("activations", []string{name}), Attr("activation_alpha", alpha),
+				Attr("activation_beta", beta)}}
 		cs = append(cs, s.make())
 		s.d = graph.Float64
 		s.name += " double"
@@ -346,11 +358,14 @@ func rnnFunctionCases() []Case {
 	rnn("Elu", []float32{0.5}, nil, elu)
 	rnn("Softsign", nil, nil, func(x float64) float64 { return x / (1 + math.Abs(x)) })
 	rnn("Softplus", nil, nil, func(x float64) float64 { return math.Log(1 + math.Exp(x)) })
-	defaults := rnnSetting{name: "activation defaults", kind: op.RNN, t: 2, b: 2, in: 3, hid: 4, act: []func(float64) float64{leaky(float64(float32(0.01)))},
+	defaults := rnnSetting{name: "activation defaults", kind: op.RNN, t: 2, b: 2, in: 3, hid: 4,
+		act:   []func(float64) float64{leaky(float64(float32(0.01)))},
 		attrs: []graph.Attr{Attr("activations", []string{"LeakyRelu"})}}
 	// The first alpha goes to LeakyRelu, the second to Elu: Tanh takes none.
-	order := rnnSetting{name: "parameters in order", kind: op.LSTM, t: 2, b: 2, in: 3, hid: 4, act: []func(float64) float64{math.Tanh, leaky(0.25), elu},
-		attrs: []graph.Attr{Attr("activations", []string{"Tanh", "LeakyRelu", "Elu"}), Attr("activation_alpha", []float32{0.25, 0.5})}}
+	order := rnnSetting{name: "parameters in order", kind: op.LSTM, t: 2, b: 2, in: 3, hid: 4,
+		act: []func(float64) float64{math.Tanh, leaky(0.25), elu},
+		attrs: []graph.Attr{Attr("activations", []string{"Tanh", "LeakyRelu", "Elu"}),
+			Attr("activation_alpha", []float32{0.25, 0.5})}}
 	return append(cs, defaults.make(), order.make())
 }
 

@@ -151,7 +151,9 @@ func rotaryCases() []Case {
 	fails("rank", "wanted rank 3 or 4", func(c *Case) { c.In[0] = productTensor(f, 1, 3, 4) })
 	fails("no heads", "does not divide", func(c *Case) { c.In[0] = productTensor(f, 1, 2, 4, 24) })
 	fails("odd size", "even number", func(c *Case) { c.In[0] = productTensor(f, 1, 2, 3, 4, 7) })
-	fails("odd attribute", "second even", func(c *Case) { c.Attrs = []graph.Attr{Attr("rotary_embedding_dim", int64(3))} })
+	fails("odd attribute", "second even", func(c *Case) {
+		c.Attrs = []graph.Attr{Attr("rotary_embedding_dim", int64(3))}
+	})
 	fails("position", "position 12; input 1 has 12", func(c *Case) {
 		c.In[3] = executor.NewTensor[int64](graph.Int64, []int{2, 4}, 0, 0, 0, 0, 0, 12, 0, 0)
 	})

@@ -68,12 +68,15 @@ func moveReduced(how string, old, update float64) float64 {
 
 // moveSums lists types that a scatter adds in, and the names of all reductions.
 var (
-	moveSums       = []graph.DType{graph.Float32, graph.Float64, graph.Float16, graph.BFloat16, graph.Int64, graph.Int32, graph.Int8, graph.Uint8}
+	moveSums = []graph.DType{graph.Float32, graph.Float64, graph.Float16, graph.BFloat16, graph.Int64,
+		graph.Int32, graph.Int8, graph.Uint8}
 	moveReductions = []string{"none", "add", "mul", "max", "min"}
 )
 
 // moveScattered computes ScatterElements element by element, in the order of the indices.
-func moveScattered(how string, shape []int, data []float64, at *executor.Tensor, updates []float64, axis int) []float64 {
+func moveScattered(
+	how string, shape []int, data []float64, at *executor.Tensor, updates []float64, axis int,
+) []float64 {
 	out := append([]float64{}, data...)
 	index := make([]int, len(shape))
 	for i := range at.Len() {
@@ -125,13 +128,17 @@ func moveScatterElementsCases() []Case {
 	nan := moveFloats([]int{2}, float32(math.NaN()), 7)
 	old := moveCase(op.Scatter, "old", moveFloats([]int{3}, 1, 9, 3), nil, x, moveLongs(1), moveFloats([]int{1}, 9))
 	sums := moveAttrs("reduction", "add")
-	return append(all, moveOpset(9, old), moveOpset(11, moveCase(op.ScatterElements, "old", old.Want[0], nil, old.In...)),
-		moveCase(op.ScatterElements, "max with NaN", moveFloats([]int{3}, 1, float32(math.NaN()), 3), moveAttrs("reduction", "max"), x, moveLongs(1, 1), nan),
+	return append(all, moveOpset(9, old),
+		moveOpset(11, moveCase(op.ScatterElements, "old", old.Want[0], nil, old.In...)),
+		moveCase(op.ScatterElements, "max with NaN", moveFloats([]int{3}, 1, float32(math.NaN()), 3),
+			moveAttrs("reduction", "max"), x, moveLongs(1, 1), nan),
 		moveFails(op.ScatterElements, "outside", "index 3", sums, x, moveLongs(0, 3), nan),
 		moveFails(op.ScatterElements, "updates", "input 2 has shape", nil, x, moveLongs(0), nan),
-		moveFails(op.ScatterElements, "reduction", "reduction", moveAttrs("reduction", "mean"), x, moveLongs(0, 1), nan),
+		moveFails(op.ScatterElements, "reduction", "reduction", moveAttrs("reduction", "mean"), x,
+			moveLongs(0, 1), nan),
 		moveFails(op.ScatterElements, "types", "type", nil, x, moveLongs(0), moveLongs(0)),
-		moveFails(op.ScatterElements, "sum of bools", "reduction", sums, moveCount(graph.Bool, 2), moveLongs(0), moveCount(graph.Bool, 1)))
+		moveFails(op.ScatterElements, "sum of bools", "reduction", sums, moveCount(graph.Bool, 2), moveLongs(0),
+			moveCount(graph.Bool, 1)))
 }
 
 // moveScatteredRows computes ScatterND tuple by tuple.
@@ -160,13 +167,16 @@ func moveScatterNDCases() []Case {
 	add := func(name, how string, d graph.DType, shape []int, at *executor.Tensor) {
 		depth := at.Shape[at.Rank()-1]
 		to := append(append([]int{}, at.Shape[:at.Rank()-1]...), shape[depth:]...)
-		data, updates := moveRamp(moveEmpty(graph.Bool, shape...).Len()), moveRamp(moveEmpty(graph.Bool, to...).Len() + 2)[2:]
+		data, updates := moveRamp(moveEmpty(graph.Bool, shape...).Len()),
+			moveRamp(moveEmpty(graph.Bool, to...).Len() + 2)[2:]
 		var attrs []graph.Attr
 		if how != "none" {
 			attrs = moveAttrs("reduction", how)
 		}
 		want := moveValues(d, shape, moveScatteredRows(how, shape, data, at, updates)...)
-		all = append(all, moveCase(op.ScatterND, fmt.Sprint(name, " ", how, " ", d), want, attrs, moveValues(d, shape, data...), at, moveValues(d, to, updates...)))
+		all = append(all,
+			moveCase(op.ScatterND, fmt.Sprint(name, " ", how, " ", d), want, attrs, moveValues(d, shape, data...), at,
+				moveValues(d, to, updates...)))
 	}
 	tuples := func(v []int64, shape ...int) *executor.Tensor { return moveReshaped(moveLongs(v...), shape...) }
 	for _, how := range moveReductions {
@@ -184,11 +194,13 @@ func moveScatterNDCases() []Case {
 	add("bools", "none", graph.Bool, []int{3, 2}, tuples([]int64{1}, 1, 1))
 	x := moveFloats([]int{3}, 1, 2, 3)
 	return append(all,
-		moveOpset(11, moveCase(op.ScatterND, "old", moveFloats([]int{3}, 1, 5, 3), nil, x, tuples([]int64{-2}, 1, 1), moveFloats([]int{1}, 5))),
+		moveOpset(11, moveCase(op.ScatterND, "old", moveFloats([]int{3}, 1, 5, 3), nil, x, tuples([]int64{-2}, 1, 1),
+			moveFloats([]int{1}, 5))),
 		moveFails(op.ScatterND, "outside", "index -4", nil, x, tuples([]int64{-4}, 1, 1), moveFloats([]int{1}, 5)),
 		moveFails(op.ScatterND, "updates", "input 2 has shape", nil, x, tuples([]int64{0}, 1, 1), x),
 		moveFails(op.ScatterND, "too deep", "more axes", nil, x, tuples([]int64{0, 0}, 1, 2), moveFloats([]int{1}, 5)),
-		moveFails(op.ScatterND, "reduction", "reduction", moveAttrs("reduction", "sum"), x, tuples([]int64{0}, 1, 1), moveFloats([]int{1}, 5)))
+		moveFails(op.ScatterND, "reduction", "reduction", moveAttrs("reduction", "sum"), x, tuples([]int64{0}, 1, 1),
+			moveFloats([]int{1}, 5)))
 }
 
 func moveTensorScatterCases() []Case {

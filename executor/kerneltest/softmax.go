@@ -51,7 +51,8 @@ var softmaxShapes = []struct {
 	shape []int
 	axis  int
 }{
-	{[]int{5}, 0}, {[]int{3, 4}, 1}, {[]int{3, 4}, 0}, {[]int{2, 3, 4}, -2}, {[]int{2, 3, 4}, 2}, {[]int{2, 0, 3}, 1}, {[]int{2, 3, 0}, 1},
+	{[]int{5}, 0}, {[]int{3, 4}, 1}, {[]int{3, 4}, 0}, {[]int{2, 3, 4}, -2}, {[]int{2, 3, 4}, 2}, {[]int{2, 0, 3}, 1},
+	{[]int{2, 3, 0}, 1},
 	{[]int{30, 1100}, 1}, {[]int{40, 3, 300}, 1}, {[]int{1, 1}, 1}, {[]int{2, 40, 20}, 1},
 }
 
@@ -67,7 +68,8 @@ func softmaxCases() []Case {
 			cases = append(cases, softmaxCase(k, d, []int{3, 5}, 1, false), softmaxCase(k, d, []int{3, 5}, 0, false))
 		}
 		bad := softmaxCase(k, graph.Float32, []int{3, 5}, 1, false)
-		bad.Name, bad.Attrs, bad.Want, bad.Fails = "axis out of range", []graph.Attr{Attr("axis", int64(2))}, nil, "axis 2; input 0 has rank 2"
+		bad.Name, bad.Attrs, bad.Want, bad.Fails = "axis out of range", []graph.Attr{Attr("axis", int64(2))}, nil,
+			"axis 2; input 0 has rank 2"
 		vector := softmaxCase(k, graph.Float32, []int{5}, 0, true)
 		vector.Name, vector.Attrs = "old default axis beyond a vector", nil
 		ones := []float64{1, 1, 1, 1, 1}
@@ -79,8 +81,10 @@ func softmaxCases() []Case {
 	}
 	inf, nan := math.Inf(1), math.NaN()
 	special := func(name string, k graph.Kind, x, y []float64) {
-		cases = append(cases, Case{Name: name, Kind: k, In: []*executor.Tensor{reduceTensor(graph.Float32, []int{1, len(x)}, x)},
-			Out: []graph.DType{graph.Float32}, Tol: 1e-6, Want: []*executor.Tensor{reduceTensor(graph.Float32, []int{1, len(x)}, y)}})
+		cases = append(cases,
+			Case{Name: name, Kind: k, In: []*executor.Tensor{reduceTensor(graph.Float32, []int{1, len(x)}, x)},
+				Out: []graph.DType{graph.Float32}, Tol: 1e-6,
+				Want: []*executor.Tensor{reduceTensor(graph.Float32, []int{1, len(x)}, y)}})
 	}
 	special("masked", op.Softmax, []float64{-inf, 0, 0, -inf}, []float64{0, 0.5, 0.5, 0})
 	special("all masked", op.Softmax, []float64{-inf, -inf}, []float64{nan, nan})
@@ -110,8 +114,9 @@ func softmaxCase(k graph.Kind, d graph.DType, shape []int, axis int, coerced boo
 	if k == op.LogSoftmax {
 		y = logOf(y)
 	}
-	c := Case{Name: fmt.Sprintf("%v %v along %d", d, shape, axis), Kind: k, Opset: 13, Attrs: []graph.Attr{Attr("axis", int64(axis))},
-		In: []*executor.Tensor{reduceTensor(d, shape, x)}, Out: []graph.DType{d}, Tol: reduceTol(d) / 4,
+	c := Case{Name: fmt.Sprintf("%v %v along %d", d, shape, axis), Kind: k, Opset: 13,
+		Attrs: []graph.Attr{Attr("axis", int64(axis))},
+		In:    []*executor.Tensor{reduceTensor(d, shape, x)}, Out: []graph.DType{d}, Tol: reduceTol(d) / 4,
 		Want: []*executor.Tensor{reduceTensor(d, shape, y)}}
 	if d == graph.Float16 || d == graph.BFloat16 {
 		c.Tol = reduceTol(d)
@@ -130,7 +135,8 @@ func softmaxGradCases() []Case {
 			cases = append(cases, softmaxGradCase(k, graph.Float32, s.shape, s.axis, coerced))
 		}
 		for _, d := range []graph.DType{graph.Float64, graph.Float16, graph.BFloat16} {
-			cases = append(cases, softmaxGradCase(k, d, []int{3, 5}, 1, coerced), softmaxGradCase(k, d, []int{2, 3, 5}, 1, coerced), softmaxGradCase(k, d, []int{2, 40, 20}, 1, coerced))
+			cases = append(cases, softmaxGradCase(k, d, []int{3, 5}, 1, coerced),
+				softmaxGradCase(k, d, []int{2, 3, 5}, 1, coerced), softmaxGradCase(k, d, []int{2, 40, 20}, 1, coerced))
 		}
 		bad := softmaxGradCase(k, graph.Float32, []int{3, 5}, 1, coerced)
 		bad.Name, bad.Want, bad.Fails = "unequal shapes", nil, "the shapes must be equal"
@@ -174,8 +180,10 @@ func softmaxGradCase(k graph.Kind, d graph.DType, shape []int, axis int, coerced
 	if log {
 		tol *= 8 // the sum of many dY multiplies the rounding of e^Y
 	}
-	return Case{Name: fmt.Sprintf("%v %v along %d", d, shape, axis), Kind: k, Attrs: []graph.Attr{Attr("axis", int64(axis))},
-		In: []*executor.Tensor{reduceTensor(d, shape, dy), reduceTensor(d, shape, in)}, Out: []graph.DType{d}, Tol: tol,
+	return Case{Name: fmt.Sprintf("%v %v along %d", d, shape, axis), Kind: k,
+		Attrs: []graph.Attr{Attr("axis", int64(axis))},
+		In:    []*executor.Tensor{reduceTensor(d, shape, dy), reduceTensor(d, shape, in)},
+		Out:   []graph.DType{d}, Tol: tol,
 		Want: []*executor.Tensor{reduceTensor(d, shape, dx)}}
 }
 
@@ -191,7 +199,8 @@ func biasSoftmaxCases() []Case {
 		axis        int
 	}{
 		{[]int{3, 4}, []int{4}, 1}, {[]int{2, 3, 4, 5}, []int{2, 1, 1, 5}, 3}, {[]int{2, 3, 4, 5}, []int{4, 5}, 3},
-		{[]int{2, 3, 4}, []int{3, 1}, 1}, {[]int{2, 3, 4}, []int{}, 2}, {[]int{2, 0}, []int{1}, 1}, {[]int{20, 8, 150}, []int{20, 1, 150}, 2},
+		{[]int{2, 3, 4}, []int{3, 1}, 1}, {[]int{2, 3, 4}, []int{}, 2}, {[]int{2, 0}, []int{1}, 1},
+		{[]int{20, 8, 150}, []int{20, 1, 150}, 2},
 	} {
 		for _, d := range []graph.DType{graph.Float32, graph.Float64, graph.Float16, graph.BFloat16} {
 			n := reduceLen(s.shape)

@@ -64,22 +64,27 @@ var elemUnaries = []elemUnary{
 	{" tanh", op.Gelu, []graph.Attr{Attr("approximate", "tanh")}, elemGeluTanh, -5, 5, false},
 	{"", op.GeluMS, nil, elemGelu, -5, 5, false},
 	{"", op.FastGelu, nil, elemGeluTanh, -5, 5, false},
-	{"", op.HardSigmoid, nil, func(x float64) float64 { return min(1, max(0, float64(float32(0.2))*x+0.5)) }, -9, 9, false},
+	{"", op.HardSigmoid, nil, func(x float64) float64 { return min(1, max(0, float64(float32(0.2))*x+0.5)) },
+		-9, 9, false},
 	{" params", op.HardSigmoid, []graph.Attr{Attr("alpha", float32(0.5)), Attr("beta", float32(0.25))},
 		func(x float64) float64 { return min(1, max(0, x/2+0.25)) }, -3, 3, false},
 	{"", op.HardSwish, nil, func(x float64) float64 { return x * min(1, max(0, x/6+0.5)) }, -5, 5, false},
 	{"", op.LeakyRelu, nil, func(x float64) float64 { return max(x, float64(float32(0.01))*x) }, -9, 9, false},
-	{" alpha", op.LeakyRelu, []graph.Attr{Attr("alpha", float32(0.5))}, func(x float64) float64 { return max(x, 0.5*x) }, -9, 9, false},
+	{" alpha", op.LeakyRelu, []graph.Attr{Attr("alpha", float32(0.5))},
+		func(x float64) float64 { return max(x, 0.5*x) }, -9, 9, false},
 	{"", op.Log, nil, math.Log, 0.01, 9, false},
 	{"", op.Mish, nil, func(x float64) float64 { return x * math.Tanh(math.Log1p(math.Exp(x))) }, -9, 30, false},
 	{"", op.Neg, nil, func(x float64) float64 { return -x }, -9, 9, true},
-	{"", op.QuickGelu, nil, func(x float64) float64 { return x * elemSigmoid(float64(float32(1.702))*x) }, -5, 5, false},
-	{" alpha", op.QuickGelu, []graph.Attr{Attr("alpha", float32(0.5))}, func(x float64) float64 { return x * elemSigmoid(0.5*x) }, -5, 5, false},
+	{"", op.QuickGelu, nil, func(x float64) float64 { return x * elemSigmoid(float64(float32(1.702))*x) },
+		-5, 5, false},
+	{" alpha", op.QuickGelu, []graph.Attr{Attr("alpha", float32(0.5))},
+		func(x float64) float64 { return x * elemSigmoid(0.5*x) }, -5, 5, false},
 	{"", op.Reciprocal, nil, func(x float64) float64 { return 1 / x }, 0.5, 9, false},
 	{"", op.Relu, nil, func(x float64) float64 { return max(x, 0) }, -9, 9, true},
 	{"", op.Round, nil, math.RoundToEven, -9, 9, false},
 	{"", op.Selu, nil, elemElu(1.67326319217681884765625, 1.05070102214813232421875, 1), -9, 9, false},
-	{" params", op.Selu, []graph.Attr{Attr("alpha", float32(2)), Attr("gamma", float32(3))}, elemElu(2, 3, 1), -9, 9, false},
+	{" params", op.Selu, []graph.Attr{Attr("alpha", float32(2)), Attr("gamma", float32(3))}, elemElu(2, 3, 1),
+		-9, 9, false},
 	{"", op.Shrink, nil, func(x float64) float64 { return elemShrink(x, 0.5, 0) }, -2, 2, true},
 	{" params", op.Shrink, []graph.Attr{Attr("lambd", float32(1.5)), Attr("bias", float32(1.5))},
 		func(x float64) float64 { return elemShrink(x, 1.5, 1.5) }, -4, 4, false},
@@ -91,11 +96,14 @@ var elemUnaries = []elemUnary{
 	{"", op.Softsign, nil, func(x float64) float64 { return x / (1 + math.Abs(x)) }, -9, 9, false},
 	{"", op.Sqrt, nil, math.Sqrt, 0, 9, false},
 	{"", op.Swish, nil, func(x float64) float64 { return x * elemSigmoid(x) }, -9, 9, false},
-	{" alpha", op.Swish, []graph.Attr{Attr("alpha", float32(2))}, func(x float64) float64 { return x * elemSigmoid(2*x) }, -9, 9, false},
+	{" alpha", op.Swish, []graph.Attr{Attr("alpha", float32(2))}, func(x float64) float64 {
+		return x * elemSigmoid(2*x)
+	}, -9, 9, false},
 	{"", op.Tan, nil, math.Tan, -1, 1, false},
 	{"", op.Tanh, nil, math.Tanh, -9, 9, false},
 	{"", op.ThresholdedRelu, nil, func(x float64) float64 { return x * elemBool(x > 1) }, -3, 3, false},
-	{" alpha", op.ThresholdedRelu, []graph.Attr{Attr("alpha", float32(-1))}, func(x float64) float64 { return x * elemBool(x > -1) }, -3, 3, false},
+	{" alpha", op.ThresholdedRelu, []graph.Attr{Attr("alpha", float32(-1))},
+		func(x float64) float64 { return x * elemBool(x > -1) }, -3, 3, false},
 }
 
 func elemShrink(x, lambd, bias float64) float64 {
@@ -124,23 +132,32 @@ func elemUnaryCases() []Case {
 				}
 				lo = max(lo, 0)
 			}
-			cases = append(cases, elemCase(fmt.Sprint(d, u.name), u.kind, d, f, elemFill(d, lo, u.hi, 3, 347)).with(u.attrs...))
+			cases = append(cases,
+				elemCase(fmt.Sprint(d, u.name), u.kind, d, f, elemFill(d, lo, u.hi, 3, 347)).with(u.attrs...))
 		}
 		cases = append(cases,
-			elemCase("large"+u.name, u.kind, graph.Float32, f, elemFill(graph.Float32, u.lo, u.hi, 20011)).with(u.attrs...),
-			elemCase("empty"+u.name, u.kind, graph.Float32, f, elemFill(graph.Float32, u.lo, u.hi, 2, 0)).with(u.attrs...),
+			elemCase("large"+u.name, u.kind, graph.Float32, f,
+				elemFill(graph.Float32, u.lo, u.hi, 20011)).with(u.attrs...),
+			elemCase("empty"+u.name, u.kind, graph.Float32, f,
+				elemFill(graph.Float32, u.lo, u.hi, 2, 0)).with(u.attrs...),
 			elemCase("rank 0"+u.name, u.kind, graph.Float16, f, elemFill(graph.Float16, u.lo, u.hi)).with(u.attrs...))
 		if u.kind != op.FastGelu { // the bias is checked
-			cases = append(cases, elemFails("bool"+u.name, u.kind, graph.Bool, "types", elemTensor(graph.Bool, []int{1}, 1)).with(u.attrs...))
+			cases = append(cases,
+				elemFails("bool"+u.name, u.kind, graph.Bool, "types",
+					elemTensor(graph.Bool, []int{1}, 1)).with(u.attrs...))
 		}
 	}
 	for _, d := range elemFloats {
 		x := elemTensor(d, []int{6}, -2.5, -1.5, -0.5, 0.5, 1.5, 2.5)
-		cases = append(cases, elemGiven(fmt.Sprint("halves ", d), op.Round, elemTensor(d, []int{6}, -2, -2, math.Copysign(0, -1), 0, 2, 2), x))
+		cases = append(cases,
+			elemGiven(fmt.Sprint("halves ", d), op.Round,
+				elemTensor(d, []int{6}, -2, -2, math.Copysign(0, -1), 0, 2, 2), x))
 	}
 	return append(cases,
-		elemFails("approximate", op.Gelu, graph.Float32, "approximate", elemFill(graph.Float32, 0, 1, 2)).with(Attr("approximate", "erf")),
-		elemFails("alpha 0", op.Celu, graph.Float32, "alpha", elemFill(graph.Float32, 0, 1, 2)).with(Attr("alpha", float32(0))))
+		elemFails("approximate", op.Gelu, graph.Float32, "approximate",
+			elemFill(graph.Float32, 0, 1, 2)).with(Attr("approximate", "erf")),
+		elemFails("alpha 0", op.Celu, graph.Float32, "alpha",
+			elemFill(graph.Float32, 0, 1, 2)).with(Attr("alpha", float32(0))))
 }
 
 // elemSpecialCases have infinities, NaN and zeros, and tests for them.
@@ -152,7 +169,9 @@ func elemSpecialCases() []Case {
 		if kind == op.IsInf || kind == op.IsNaN || kind == op.IsFinite {
 			out = graph.Bool
 		}
-		cases = append(cases, elemGiven(fmt.Sprint("special ", d), kind, elemTensor(out, []int{len(want)}, want...), elemTensor(d, []int{len(x)}, x...)))
+		cases = append(cases,
+			elemGiven(fmt.Sprint("special ", d), kind, elemTensor(out, []int{len(want)}, want...),
+				elemTensor(d, []int{len(x)}, x...)))
 	}
 	for _, d := range elemFloats {
 		x := []float64{inf, -inf, nan, 0, zero, 1}
@@ -173,16 +192,19 @@ func elemSpecialCases() []Case {
 		given(op.ThresholdedRelu, d, x, []float64{inf, 0, 0, 0, 0, 0})
 		given(op.HardSwish, d, x, []float64{inf, nan, nan, 0, zero, 1.0 * 4 / 6})
 		cases = append(cases,
-			elemGiven(fmt.Sprint("positive ", d), op.IsInf, elemTensor(graph.Bool, []int{3}, 1, 0, 0), elemTensor(d, []int{3}, inf, -inf, nan)).
+			elemGiven(fmt.Sprint("positive ", d), op.IsInf, elemTensor(graph.Bool, []int{3}, 1, 0, 0),
+				elemTensor(d, []int{3}, inf, -inf, nan)).
 				with(Attr("detect_negative", int64(0))),
-			elemGiven(fmt.Sprint("negative ", d), op.IsInf, elemTensor(graph.Bool, []int{3}, 0, 1, 0), elemTensor(d, []int{3}, inf, -inf, nan)).
+			elemGiven(fmt.Sprint("negative ", d), op.IsInf, elemTensor(graph.Bool, []int{3}, 0, 1, 0),
+				elemTensor(d, []int{3}, inf, -inf, nan)).
 				with(Attr("detect_positive", int64(0))))
 	}
 	least := executor.NewTensor[int32](graph.Int32, []int{2}, math.MinInt32, 5)
 	return append(cases,
 		elemGiven("least", op.Abs, executor.NewTensor[int32](graph.Int32, []int{2}, math.MinInt32, 5), least),
 		elemGiven("least", op.Neg, executor.NewTensor[int32](graph.Int32, []int{2}, math.MinInt32, -5), least),
-		elemGiven("bools", op.Not, elemTensor(graph.Bool, []int{2, 2}, 0, 1, 1, 0), elemTensor(graph.Bool, []int{2, 2}, 1, 0, 0, 1)),
+		elemGiven("bools", op.Not, elemTensor(graph.Bool, []int{2, 2}, 0, 1, 1, 0),
+			elemTensor(graph.Bool, []int{2, 2}, 1, 0, 0, 1)),
 		elemFails("ints", op.Not, graph.Int32, "types", least),
 		elemFails("ints", op.IsNaN, graph.Bool, "types", least))
 }

@@ -24,19 +24,26 @@ func uniqueCases() []Case {
 	nan := math.NaN()
 	cases := []Case{
 		add("sorted", x, f([]int{4}, 1, 2, 3, 4), []int64{1, 0, 3, 4}, []int64{1, 0, 0, 2, 3, 2}, []int64{2, 1, 2, 1}),
-		add("not sorted", x, f([]int{4}, 2, 1, 3, 4), []int64{0, 1, 3, 4}, []int64{0, 1, 1, 2, 3, 2}, []int64{1, 2, 2, 1}, unsorted),
-		add("rows", matrix, f([]int{3, 3}, 0, 9, 9, 1, 0, 0, 2, 3, 4), []int64{3, 0, 2}, []int64{1, 1, 2, 0}, []int64{1, 2, 1}, axis0),
-		add("rows not sorted", matrix, f([]int{3, 3}, 1, 0, 0, 2, 3, 4, 0, 9, 9), []int64{0, 2, 3}, []int64{0, 0, 1, 2}, []int64{2, 1, 1}, axis0, unsorted),
-		add("columns", f([]int{2, 3}, 5, 1, 5, 0, 0, 0), f([]int{2, 2}, 1, 5, 0, 0), []int64{1, 0}, []int64{1, 0, 1}, []int64{1, 2}, axis1),
-		add("NaN", f([]int{4}, nan, 1, nan, 0), f([]int{3}, 0, 1, nan), []int64{3, 1, 0}, []int64{2, 1, 2, 0}, []int64{1, 1, 2}),
+		add("not sorted", x, f([]int{4}, 2, 1, 3, 4), []int64{0, 1, 3, 4}, []int64{0, 1, 1, 2, 3, 2},
+			[]int64{1, 2, 2, 1}, unsorted),
+		add("rows", matrix, f([]int{3, 3}, 0, 9, 9, 1, 0, 0, 2, 3, 4), []int64{3, 0, 2}, []int64{1, 1, 2, 0},
+			[]int64{1, 2, 1}, axis0),
+		add("rows not sorted", matrix, f([]int{3, 3}, 1, 0, 0, 2, 3, 4, 0, 9, 9), []int64{0, 2, 3}, []int64{0, 0, 1, 2},
+			[]int64{2, 1, 1}, axis0, unsorted),
+		add("columns", f([]int{2, 3}, 5, 1, 5, 0, 0, 0), f([]int{2, 2}, 1, 5, 0, 0), []int64{1, 0}, []int64{1, 0, 1},
+			[]int64{1, 2}, axis1),
+		add("NaN", f([]int{4}, nan, 1, nan, 0), f([]int{3}, 0, 1, nan), []int64{3, 1, 0}, []int64{2, 1, 2, 0},
+			[]int64{1, 1, 2}),
 		add("scalar", f([]int{}, 3), f([]int{1}, 3), []int64{0}, []int64{0}, []int64{1}),
 		add("empty", f([]int{0}), f([]int{0}), nil, nil, nil),
 		add("empty rows", f([]int{3, 0}), f([]int{1, 0}), []int64{0}, []int64{0, 0, 0}, []int64{3}, axis0),
 	}
-	for _, d := range []graph.DType{graph.Float64, graph.Float16, graph.BFloat16, graph.Int8, graph.Int16, graph.Int32, graph.Int64,
+	for _, d := range []graph.DType{graph.Float64, graph.Float16, graph.BFloat16, graph.Int8, graph.Int16, graph.Int32,
+		graph.Int64,
 		graph.Uint8, graph.Uint16, graph.Uint32, graph.Uint64, graph.Bool} {
-		cases = append(cases, add(d.String(), reduceTensor(d, []int{3}, []float64{1, 0, 1}), reduceTensor(d, []int{2}, []float64{0, 1}),
-			[]int64{1, 0}, []int64{1, 0, 1}, []int64{1, 2}))
+		cases = append(cases,
+			add(d.String(), reduceTensor(d, []int{3}, []float64{1, 0, 1}), reduceTensor(d, []int{2}, []float64{0, 1}),
+				[]int64{1, 0}, []int64{1, 0, 1}, []int64{1, 2}))
 	}
 	few := add("values alone", x, f([]int{4}, 1, 2, 3, 4), nil, nil, nil)
 	few.Out, few.Want = few.Out[:1], few.Want[:1]
@@ -63,12 +70,14 @@ func nonZeroCases() []Case {
 			}
 		}
 		cases = append(cases, Case{Name: name, Kind: op.NonZero, In: []*executor.Tensor{reduceTensor(d, shape, x)},
-			Out: []graph.DType{graph.Int64}, Want: []*executor.Tensor{reduceTensor(graph.Int64, []int{rank, len(at)}, y)}})
+			Out:  []graph.DType{graph.Int64},
+			Want: []*executor.Tensor{reduceTensor(graph.Int64, []int{rank, len(at)}, y)}})
 	}
 	for _, d := range []graph.DType{graph.Float32, graph.Float64, graph.Float16, graph.BFloat16} {
 		add(d.String(), d, []int{2, 3}, []float64{0, math.NaN(), math.Copysign(0, -1), 1, 0, -2})
 	}
-	for _, d := range []graph.DType{graph.Int8, graph.Int16, graph.Int32, graph.Int64, graph.Uint8, graph.Uint16, graph.Uint32, graph.Uint64, graph.Bool} {
+	for _, d := range []graph.DType{graph.Int8, graph.Int16, graph.Int32, graph.Int64, graph.Uint8, graph.Uint16,
+		graph.Uint32, graph.Uint64, graph.Bool} {
 		add(d.String(), d, []int{2, 1, 3}, []float64{0, 1, 0, 0, 1, 1})
 	}
 	for _, shape := range [][]int{{}, {0}, {2, 0, 3}, {5, 7, 1100}} {
@@ -109,7 +118,8 @@ func reduceAllCases() []Case {
 	var cases []Case
 	for _, d := range []graph.DType{graph.Float32, graph.Float64, graph.Float16, graph.BFloat16} {
 		for _, sizes := range [][]int{{3}, {5, 0, 20000}, {7, 1}} {
-			c := Case{Name: fmt.Sprintf("%v %v", d, sizes), Kind: op.ReduceAllL2, Out: []graph.DType{d}, Tol: reduceTol(d)}
+			c := Case{Name: fmt.Sprintf("%v %v", d, sizes), Kind: op.ReduceAllL2, Out: []graph.DType{d},
+				Tol: reduceTol(d)}
 			if d != graph.Float64 {
 				c.Out[0], c.Tol = graph.Float32, 1e-5
 			}

@@ -33,16 +33,20 @@ func elemVariadicCases() []Case {
 		f := fold[kind]
 		for _, d := range elemTypes {
 			a, b, c := elemFill(d, 0, 30, 3, 1, 80), elemFill(d, 0, 30, 5, 1), elemFill(d, 0, 30, 3, 5, 80)
-			cases = append(cases, elemCase(fmt.Sprint("one ", d), kind, d, f, a), elemCase(fmt.Sprint("three ", d), kind, d, f, a, b, c),
-				elemCase(fmt.Sprint("equal ", d), kind, d, f, c, c, c, c), elemCase(fmt.Sprint("scalars ", d), kind, d, f,
+			cases = append(cases, elemCase(fmt.Sprint("one ", d), kind, d, f, a),
+				elemCase(fmt.Sprint("three ", d), kind, d, f, a, b, c),
+				elemCase(fmt.Sprint("equal ", d), kind, d, f, c, c, c, c),
+				elemCase(fmt.Sprint("scalars ", d), kind, d, f,
 					elemTensor(d, nil, 9), elemTensor(d, []int{1}, 5), elemFill(d, 0, 30, 4)))
 		}
 		x := elemFill(graph.Float32, -1, 1, 30, 1001)
 		cases = append(cases,
 			elemCase("large", kind, graph.Float32, f, x, elemFill(graph.Float32, -1, 1, 1001), x),
 			elemCase("opset 8", kind, graph.Float32, f, x, x, x).at(8),
-			elemCase("empty", kind, graph.Float32, f, elemFill(graph.Float32, 0, 1, 0, 2), elemFill(graph.Float32, 0, 1, 2), elemTensor(graph.Float32, nil, 1)),
-			elemCase("NaN", kind, graph.Float32, f, elemTensor(graph.Float32, []int{3}, nan, 1, 1), elemTensor(graph.Float32, []int{3}, 1, nan, 1),
+			elemCase("empty", kind, graph.Float32, f, elemFill(graph.Float32, 0, 1, 0, 2),
+				elemFill(graph.Float32, 0, 1, 2), elemTensor(graph.Float32, nil, 1)),
+			elemCase("NaN", kind, graph.Float32, f, elemTensor(graph.Float32, []int{3}, nan, 1, 1),
+				elemTensor(graph.Float32, []int{3}, 1, nan, 1),
 				elemTensor(graph.Float32, []int{3}, 1, 1, nan)),
 			elemFails("three shapes", kind, graph.Float32, "input 2", x, x, elemFill(graph.Float32, 0, 1, 2)),
 			elemFails("left out", kind, graph.Float32, "input 1", x, nil, x),

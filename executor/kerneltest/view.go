@@ -17,8 +17,10 @@ func viewCases() []Case {
 			Out:  []graph.DType{graph.Float32},
 			Want: []*executor.Tensor{{DType: graph.Float32, Shape: shape, Data: in.Data}}}
 	}
-	same := Case{Name: "floats", Kind: op.Identity, In: []*executor.Tensor{x}, Out: []graph.DType{graph.Float32}, Want: []*executor.Tensor{x}}
+	same := Case{Name: "floats", Kind: op.Identity, In: []*executor.Tensor{x}, Out: []graph.DType{graph.Float32},
+		Want: []*executor.Tensor{x}}
 	bad := flat("axis out of range", x, 4)
 	bad.Fails, bad.Want = "axis 4", nil
-	return []Case{same, flat("axis 0", x, 0, 1, 6), flat("axis 2", x, 2, 2, 3), flat("axis -1", x, -1, 2, 3), flat("empty", empty, 1, 2, 0), bad}
+	return []Case{same, flat("axis 0", x, 0, 1, 6), flat("axis 2", x, 2, 2, 3), flat("axis -1", x, -1, 2, 3),
+		flat("empty", empty, 1, 2, 0), bad}
 }

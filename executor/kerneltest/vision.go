@@ -83,9 +83,11 @@ func gridCases() []Case {
 	var cases []Case
 	add := func(x, grid *executor.Tensor, opset int, mode, padding string, align int64, shape []int, want []float64) {
 		d := x.DType
-		c := Case{Name: fmt.Sprintf("%v, %v, %s, %s, align %d", x, grid, mode, padding, align), Kind: op.GridSample, Opset: opset,
+		c := Case{Name: fmt.Sprintf("%v, %v, %s, %s, align %d", x, grid, mode, padding, align), Kind: op.GridSample,
+			Opset: opset,
 			Attrs: []graph.Attr{Attr("mode", mode), Attr("padding_mode", padding), Attr("align_corners", align)},
-			In:    []*executor.Tensor{x, grid}, Out: []graph.DType{d}, Want: []*executor.Tensor{convTensor(d, shape, want)}, Tol: convTol(d)}
+			In:    []*executor.Tensor{x, grid}, Out: []graph.DType{d},
+			Want: []*executor.Tensor{convTensor(d, shape, want)}, Tol: convTol(d)}
 		if d == graph.Float64 {
 			c.Tol = 1e-7 // the digits that are printed
 			if grid.DType == graph.Float32 {
@@ -103,12 +105,15 @@ func gridCases() []Case {
 		add(eighths(graph.Float32, 1, 1, 3, 4), grid(graph.Float32), 16, g.mode, g.padding, g.align, shape, g.want)
 		add(eighths(graph.Float64, 1, 1, 3, 4), grid(graph.Float64), 16, g.mode, g.padding, g.align, shape, g.want)
 		if g.mode == "bilinear" {
-			add(eighths(graph.Float64, 1, 1, 3, 4), grid(graph.Float32), 20, "linear", g.padding, g.align, shape, g.want)
-			add(eighths(graph.Float16, 1, 1, 3, 4), grid(graph.Float16), 20, "linear", g.padding, g.align, shape, g.want)
+			add(eighths(graph.Float64, 1, 1, 3, 4), grid(graph.Float32), 20, "linear",
+				g.padding, g.align, shape, g.want)
+			add(eighths(graph.Float16, 1, 1, 3, 4), grid(graph.Float16), 20, "linear",
+				g.padding, g.align, shape, g.want)
 		}
 	}
 	for _, g := range gridTorch3 {
-		add(eighths(graph.Float32, 1, 1, 2, 3, 4), convTensor(graph.Float32, []int{1, 1, 2, 2, 3}, gridPlaces3), 20, g.mode, g.padding, g.align, []int{1, 1, 1, 2, 2}, g.want)
+		add(eighths(graph.Float32, 1, 1, 2, 3, 4), convTensor(graph.Float32, []int{1, 1, 2, 2, 3}, gridPlaces3), 20,
+			g.mode, g.padding, g.align, []int{1, 1, 1, 2, 2}, g.want)
 	}
 	// The centres of all elements give the elements.
 	x := convRandom(graph.Float32, 13, 2, 7, 30, 40)
@@ -119,15 +124,22 @@ func gridCases() []Case {
 	add(x, convTensor(graph.Float32, []int{2, 30, 40, 2}, places), 0, "nearest", "zeros", 0, x.Shape, convNumbers(x))
 	odd := convTensor(graph.Float32, []int{1, 1, 2, 2}, []float64{math.NaN(), 0, math.Inf(1), 0})
 	add(eighths(graph.Float32, 1, 1, 3, 4), odd, 0, "linear", "zeros", 0, []int{1, 1, 1, 2}, []float64{0, 0})
-	add(convTensor(graph.Float32, []int{0, 1, 3, 4}, nil), convTensor(graph.Float32, []int{0, 2, 2, 2}, nil), 0, "linear", "zeros", 0, []int{0, 1, 2, 2}, nil)
+	add(convTensor(graph.Float32, []int{0, 1, 3, 4}, nil), convTensor(graph.Float32, []int{0, 2, 2, 2}, nil), 0,
+		"linear", "zeros", 0, []int{0, 1, 2, 2}, nil)
 	fault := func(name, text string, attrs []graph.Attr, x, grid *executor.Tensor) {
-		cases = append(cases, Case{Name: name, Kind: op.GridSample, Attrs: attrs, In: []*executor.Tensor{x, grid}, Out: []graph.DType{x.DType}, Fails: text})
+		cases = append(cases,
+			Case{
+				Name: name, Kind: op.GridSample, Attrs: attrs, In: []*executor.Tensor{x, grid},
+				Out: []graph.DType{x.DType}, Fails: text,
+			})
 	}
 	plane := eighths(graph.Float32, 1, 1, 3, 4)
 	fault("batch", "input 1 (grid)", nil, plane, convRandom(graph.Float32, 1, 2, 2, 2, 2))
 	fault("coordinates", "input 1 (grid)", nil, plane, convRandom(graph.Float32, 1, 1, 2, 2, 3))
-	fault("mode", "attribute mode", []graph.Attr{Attr("mode", "lanczos")}, plane, convRandom(graph.Float32, 1, 1, 2, 2, 2))
-	fault("padding", "padding_mode", []graph.Attr{Attr("padding_mode", "wrap")}, plane, convRandom(graph.Float32, 1, 1, 2, 2, 2))
+	fault("mode", "attribute mode", []graph.Attr{Attr("mode", "lanczos")}, plane,
+		convRandom(graph.Float32, 1, 1, 2, 2, 2))
+	fault("padding", "padding_mode", []graph.Attr{Attr("padding_mode", "wrap")}, plane,
+		convRandom(graph.Float32, 1, 1, 2, 2, 2))
 	return cases
 }
 
@@ -143,18 +155,26 @@ func affineCases() []Case {
 		}
 		shape = append(shape, k)
 		for _, d := range []graph.DType{graph.Float32, graph.Float64, graph.Float16} {
-			cases = append(cases, Case{Name: fmt.Sprintf("%d axes, align %d, %v", k, align, d), Kind: op.AffineGrid, Attrs: []graph.Attr{Attr("align_corners", align)},
-				In: []*executor.Tensor{convTensor(d, []int{1, k, k + 1}, theta), executor.NewTensor(graph.Int64, []int{k + 2}, size...)}, Out: []graph.DType{d},
-				Want: []*executor.Tensor{convTensor(d, shape, want)}, Tol: convTol(d)})
+			cases = append(cases,
+				Case{Name: fmt.Sprintf("%d axes, align %d, %v", k, align, d), Kind: op.AffineGrid,
+					Attrs: []graph.Attr{Attr("align_corners", align)},
+					In: []*executor.Tensor{convTensor(d, []int{1, k, k + 1}, theta),
+						executor.NewTensor(graph.Int64, []int{k + 2}, size...)}, Out: []graph.DType{d},
+					Want: []*executor.Tensor{convTensor(d, shape, want)}, Tol: convTol(d)})
 		}
 	}
-	add(plane, []int64{1, 1, 2, 3}, 0, -7./6, 11./24, -0.5, 0.625, 1./6, 19./24, -2./3, -13./24, 0, -0.375, 2./3, -5./24)
-	add(plane, []int64{1, 1, 2, 3}, 1, -1.75, 0.875, -0.75, 1.125, 0.25, 1.375, -0.75, -1.125, 0.25, -0.875, 1.25, -0.625)
-	add(volume, []int64{1, 1, 2, 1, 3}, 0, -13./24, 37./48, -1.375, 0.125, 0.9375, -1.375, 19./24, 53./48, -1.375, -19./24, 43./48, -0.625, -0.125, 1.0625, -0.625, 13./24, 59./48, -0.625)
-	add(volume, []int64{1, 1, 2, 1, 3}, 1, -0.75, 0.625, -1.75, 0.25, 0.875, -1.75, 1.25, 1.125, -1.75, -1.25, 0.875, -0.25, -0.25, 1.125, -0.25, 0.75, 1.375, -0.25)
+	add(plane, []int64{1, 1, 2, 3}, 0, -7./6, 11./24, -0.5, 0.625, 1./6, 19./24, -2./3, -13./24, 0, -0.375,
+		2./3, -5./24)
+	add(plane, []int64{1, 1, 2, 3}, 1, -1.75, 0.875, -0.75, 1.125, 0.25, 1.375, -0.75, -1.125, 0.25, -0.875,
+		1.25, -0.625)
+	add(volume, []int64{1, 1, 2, 1, 3}, 0, -13./24, 37./48, -1.375, 0.125, 0.9375, -1.375, 19./24, 53./48, -1.375,
+		-19./24, 43./48, -0.625, -0.125, 1.0625, -0.625, 13./24, 59./48, -0.625)
+	add(volume, []int64{1, 1, 2, 1, 3}, 1, -0.75, 0.625, -1.75, 0.25, 0.875, -1.75, 1.25, 1.125, -1.75, -1.25, 0.875,
+		-0.25, -0.25, 1.125, -0.25, 0.75, 1.375, -0.25)
 	bad := cases[0]
 	bad.Name, bad.Want, bad.Fails = "theta", nil, "input 0 has shape"
-	bad.In = []*executor.Tensor{convRandom(graph.Float32, 1, 1, 2, 3), executor.NewTensor[int64](graph.Int64, []int{5}, 1, 1, 2, 2, 2)}
+	bad.In = []*executor.Tensor{convRandom(graph.Float32, 1, 1, 2, 3),
+		executor.NewTensor[int64](graph.Int64, []int{5}, 1, 1, 2, 2, 2)}
 	return append(cases, bad)
 }
 
@@ -167,13 +187,18 @@ func roiCases() []Case {
 	x := convTensor(graph.Float32, []int{2, 1, 4, 4}, v)
 	one := executor.NewTensor[int64](graph.Int64, []int{1}, 1)
 	box := func(v ...float32) *executor.Tensor { return executor.NewTensor(graph.Float32, []int{1, len(v)}, v...) }
-	align := func(name string, opset int, rois, batch *executor.Tensor, h, w int, want []float64, attrs ...graph.Attr) Case {
-		return Case{Name: name, Kind: op.RoiAlign, Opset: opset, Attrs: append(attrs, Attr("output_height", int64(h)), Attr("output_width", int64(w))),
-			In: []*executor.Tensor{x, rois, batch}, Out: []graph.DType{graph.Float32}, Want: []*executor.Tensor{convTensor(graph.Float32, []int{1, 1, h, w}, want)}, Tol: 1e-5}
+	align := func(name string, opset int, rois, batch *executor.Tensor, h, w int, want []float64,
+		attrs ...graph.Attr) Case {
+		return Case{Name: name, Kind: op.RoiAlign, Opset: opset,
+			Attrs: append(attrs, Attr("output_height", int64(h)), Attr("output_width", int64(w))),
+			In:    []*executor.Tensor{x, rois, batch}, Out: []graph.DType{graph.Float32},
+			Want: []*executor.Tensor{convTensor(graph.Float32, []int{1, 1, h, w}, want)}, Tol: 1e-5}
 	}
 	pool := func(name string, rois *executor.Tensor, want ...float64) Case {
-		return Case{Name: name, Kind: op.MaxRoiPool, Attrs: []graph.Attr{Attr("pooled_shape", []int64{2, 2}), Attr("spatial_scale", float32(0.5))},
-			In: []*executor.Tensor{x, rois}, Out: []graph.DType{graph.Float32}, Want: []*executor.Tensor{convTensor(graph.Float32, []int{1, 1, 2, 2}, want)}}
+		return Case{Name: name, Kind: op.MaxRoiPool,
+			Attrs: []graph.Attr{Attr("pooled_shape", []int64{2, 2}), Attr("spatial_scale", float32(0.5))},
+			In:    []*executor.Tensor{x, rois}, Out: []graph.DType{graph.Float32},
+			Want: []*executor.Tensor{convTensor(graph.Float32, []int{1, 1, 2, 2}, want)}}
 	}
 	fault := func(c Case, name, text string) Case {
 		c.Name, c.Want, c.Fails = name, nil, text
@@ -187,9 +212,11 @@ func roiCases() []Case {
 		plain,
 		// The same half an element up and left.
 		align("half_pixel", 0, box(0, 0, 2, 2), one, 2, 2, []float64{16, 17, 20, 21}, ratio),
-		align("spatial_scale", 10, box(0, 0, 4, 4), one, 2, 2, []float64{18.5, 19.5, 22.5, 23.5}, ratio, Attr("spatial_scale", float32(0.5))),
+		align("spatial_scale", 10, box(0, 0, 4, 4), one, 2, 2, []float64{18.5, 19.5, 22.5, 23.5}, ratio,
+			Attr("spatial_scale", float32(0.5))),
 		// Two points per axis and bin: 0.25, 0.75 around 0.5.
-		align("two points", 10, box(0, 0, 2, 2), one, 2, 2, []float64{18.5, 19.5, 22.5, 23.5}, Attr("sampling_ratio", int64(2))),
+		align("two points", 10, box(0, 0, 2, 2), one, 2, 2, []float64{18.5, 19.5, 22.5, 23.5},
+			Attr("sampling_ratio", int64(2))),
 		// As many points as the bin has elements: at 0.5, 1.5.
 		align("points by size", 10, box(0, 0, 2, 2), one, 1, 1, []float64{21}),
 		// At (0.5, 0.5): the largest of the quarters of 16, 17, 20, 21.
@@ -200,7 +227,8 @@ func roiCases() []Case {
 		// Only element 2 of both axes, in every bin that has an element.
 		pool("one element", box(0, 4, 4, 4, 4), 10, 10, 10, 10),
 		pool("outside", box(0, 20, 20, 30, 30), 0, 0, 0, 0),
-		fault(align("", 0, box(0, 0, 2, 2), executor.NewTensor[int64](graph.Int64, []int{1}, 2), 1, 1, []float64{0}), "no such image", "the batch has 2"),
+		fault(align("", 0, box(0, 0, 2, 2), executor.NewTensor[int64](graph.Int64, []int{1}, 2), 1, 1, []float64{0}),
+			"no such image", "the batch has 2"),
 		fault(align("", 0, box(0, 0, 2), one, 1, 1, []float64{0}), "short region", "wanted [regions, 4]"),
 		fault(align("", 0, box(0, 0, 1e9, 2), one, 1, 1, []float64{0}), "large region", "no place in a plane"),
 		fault(align("", 0, box(0, 0, 2, 2), one, 0, 1, nil), "no height", "output_height is 0"),
@@ -221,7 +249,8 @@ func nonMaxCases() []Case {
 		return Case{Name: name, Kind: op.NonMaxSuppression, In: in, Out: []graph.DType{graph.Int64},
 			Want: []*executor.Tensor{executor.NewTensor(graph.Int64, []int{len(want) / 3, 3}, want...)}}
 	}
-	byCentre := c("centres", []*executor.Tensor{centred, scores, most(3), number(0.5)}, 0, 0, 0, 0, 0, 2, 0, 1, 1, 0, 1, 2)
+	byCentre := c("centres", []*executor.Tensor{centred, scores, most(3), number(0.5)}, 0, 0, 0, 0, 0, 2, 0,
+		1, 1, 0, 1, 2)
 	byCentre.Attrs = []graph.Attr{Attr("center_point_box", int64(1))}
 	old := c("opset 10", []*executor.Tensor{boxes, scores, most(3), number(0.5)}, 0, 0, 0, 0, 0, 2, 0, 1, 1, 0, 1, 2)
 	old.Opset = 10
@@ -233,11 +262,14 @@ func nonMaxCases() []Case {
 	return []Case{
 		byCentre, old,
 		c("corners", []*executor.Tensor{boxes, scores, most(3), number(0.5)}, 0, 0, 0, 0, 0, 2, 0, 1, 1, 0, 1, 2),
-		c("high threshold", []*executor.Tensor{boxes, scores, most(3), number(0.9)}, 0, 0, 0, 0, 0, 1, 0, 0, 2, 0, 1, 1, 0, 1, 2, 0, 1, 0),
+		c("high threshold", []*executor.Tensor{boxes, scores, most(3), number(0.9)}, 0, 0, 0, 0, 0, 1, 0, 0, 2, 0, 1, 1,
+			0, 1, 2, 0, 1, 0),
 		c("one per class", []*executor.Tensor{boxes, scores, most(1), number(0.5)}, 0, 0, 0, 0, 1, 1),
-		c("least score", []*executor.Tensor{boxes, scores, most(3), number(0.5), number(0.7)}, 0, 0, 0, 0, 1, 1, 0, 1, 2),
+		c("least score", []*executor.Tensor{boxes, scores, most(3), number(0.5), number(0.7)}, 0, 0, 0, 0, 1,
+			1, 0, 1, 2),
 		c("none asked for", []*executor.Tensor{boxes, scores}),
-		c("no boxes", []*executor.Tensor{convTensor(graph.Float32, []int{1, 0, 4}, nil), convTensor(graph.Float32, []int{1, 2, 0}, nil), most(3)}),
+		c("no boxes", []*executor.Tensor{convTensor(graph.Float32, []int{1, 0, 4}, nil),
+			convTensor(graph.Float32, []int{1, 2, 0}, nil), most(3)}),
 		fault("scores", "input 1 (scores)", boxes, convRandom(graph.Float32, 1, 1, 2, 4), most(3)),
 		fault("boxes", "input 0 (boxes)", convRandom(graph.Float32, 1, 1, 3, 5), scores, most(3)),
 		fault("threshold", "iou_threshold", boxes, scores, most(3), number(1.5)),

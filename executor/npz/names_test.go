@@ -20,8 +20,10 @@ import (
 // each is found again.
 func TestEntriesStayInside(t *testing.T) {
 	for name, want := range map[string]string{
-		"loss": "loss", "layer.0/weight": "layer.0/weight", "x:0": "x:0", "/fc/MatMul": "%2Ffc%2FMatMul", "../../x": "..%2F..%2Fx", `..\x`: "..%5Cx", `C:\x`: "C:%5Cx", "a/../b": "a%2F..%2Fb",
-		"a//b": "a%2F%2Fb", "a/": "a%2F", "..": "..", ".": ".", "a%2Fb": "a%252Fb", "100%": "100%", "a\x00": "a%00", "": "",
+		"loss": "loss", "layer.0/weight": "layer.0/weight", "x:0": "x:0", "/fc/MatMul": "%2Ffc%2FMatMul",
+		"../../x": "..%2F..%2Fx", `..\x`: "..%5Cx", `C:\x`: "C:%5Cx", "a/../b": "a%2F..%2Fb",
+		"a//b": "a%2F%2Fb", "a/": "a%2F", "..": "..", ".": ".", "a%2Fb": "a%252Fb", "100%": "100%",
+		"a\x00": "a%00", "": "",
 	} {
 		require.Equal(t, []string{want + ".npy"}, entries(t, []string{name}), "%q", name)
 	}

@@ -24,15 +24,18 @@ func (x *Index) Tuples(c *executor.Ctx, slot int, shape []int, batch int64) (dep
 		return 0, c.Errorf("input %d is %v for data of shape %v, wanted rank 1 or more of both", slot, at, shape)
 	}
 	if batch < 0 || batch >= int64(min(at.Rank(), len(shape))) {
-		return 0, c.Errorf("attribute batch_dims is %d; input %d has shape %v and the data %v", batch, slot, at.Shape, shape)
+		return 0, c.Errorf("attribute batch_dims is %d; input %d has shape %v and the data %v",
+			batch, slot, at.Shape, shape)
 	}
 	b, lead := int(batch), at.Shape[:at.Rank()-1]
 	depth = at.Shape[at.Rank()-1]
 	if depth > len(shape)-b {
-		return 0, c.Errorf("input %d has shape %v, whose last dim addresses more axes than the data has: %v", slot, at.Shape, shape[b:])
+		return 0, c.Errorf("input %d has shape %v, whose last dim addresses more axes than the data has: %v",
+			slot, at.Shape, shape[b:])
 	}
 	if !Joined(lead[:b], shape[:b], nil) {
-		return 0, c.Errorf("input %d has shape %v and the data %v; the first %d dims must be equal", slot, at.Shape, shape, b)
+		return 0, c.Errorf("input %d has shape %v and the data %v; the first %d dims must be equal",
+			slot, at.Shape, shape, b)
 	}
 	x.Count, x.Dims, x.Steps = Product(lead), append(x.Dims[:0], shape[b:b+depth]...), x.Steps[:0]
 	for j := range depth {

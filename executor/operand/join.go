@@ -24,7 +24,8 @@ func (j *Joining) Read(c *executor.Ctx) (err error) {
 			return c.Errorf("input %d has shape %v, wanted rank %d as input 0", i, x.Shape, len(j.shape))
 		}
 		if !equalBut(x.Shape, j.shape, j.Axis) {
-			return c.Errorf("input %d has shape %v and input 0 has shape %v; they may differ in axis %d alone", i, x.Shape, first.Shape, j.Axis)
+			return c.Errorf("input %d has shape %v and input 0 has shape %v; they may differ in axis %d alone",
+				i, x.Shape, first.Shape, j.Axis)
 		}
 		j.shape[j.Axis] += x.Shape[j.Axis]
 	}

@@ -15,7 +15,8 @@ import (
 
 // extreme draws numbers near the ends of int, near 0 and in between.
 func extreme() *rapid.Generator[int] {
-	return rapid.OneOf(rapid.IntRange(-9, 9), rapid.Int(), rapid.IntRange(math.MinInt, math.MinInt+2), rapid.IntRange(math.MaxInt-2, math.MaxInt))
+	return rapid.OneOf(rapid.IntRange(-9, 9), rapid.Int(), rapid.IntRange(math.MinInt, math.MinInt+2),
+		rapid.IntRange(math.MaxInt-2, math.MaxInt))
 }
 
 // TestSliceBounds holds the places that bounds leave to those that walking from start to end by

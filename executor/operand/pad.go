@@ -34,7 +34,8 @@ func NewPadding(p *executor.Prep) (Padding, error) {
 	name := p.Node.Str("mode", "constant")
 	mode, ok := padModes[name]
 	if !ok || mode == PadWrap && p.Version < 19 {
-		return Padding{}, p.Errorf("attribute mode is %q, wanted constant, reflect or edge, or wrap from version 19 on", name)
+		return Padding{},
+			p.Errorf("attribute mode is %q, wanted constant, reflect or edge, or wrap from version 19 on", name)
 	}
 	return Padding{Mode: mode, Attrs: p.Version < 11}, nil
 }

@@ -15,7 +15,8 @@ type Sequences struct {
 func NewSequences(p *executor.Prep) (Sequences, error) {
 	batch, time := p.Node.Int("batch_axis", 1), p.Node.Int("time_axis", 0)
 	if batch+time != 1 || batch*time != 0 {
-		return Sequences{}, p.Errorf("attributes batch_axis and time_axis are %d and %d, wanted 0 and 1 or 1 and 0", batch, time)
+		return Sequences{}, p.Errorf("attributes batch_axis and time_axis are %d and %d, wanted 0 and 1 or 1 and 0",
+			batch, time)
 	}
 	return Sequences{TimeFirst: time == 0}, nil
 }
@@ -95,7 +96,8 @@ func (k *CacheUpdate) read(c *executor.Ctx, x, u *executor.Tensor) error {
 		return c.Errorf("axis %d is the batch axis", k.axis)
 	}
 	if !equalBut(u.Shape, x.Shape, axis) {
-		return c.Errorf("input 1 has shape %v and input 0 has shape %v; they may differ in axis %d alone", u.Shape, x.Shape, axis)
+		return c.Errorf("input 1 has shape %v and input 0 has shape %v; they may differ in axis %d alone",
+			u.Shape, x.Shape, axis)
 	}
 	k.Long, k.Update = x.Shape[axis], u.Shape[axis]
 	k.Outer, k.Inner = Product(x.Shape[1:axis]), Product(x.Shape[axis+1:])

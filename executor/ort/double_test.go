@@ -41,7 +41,8 @@ func buildDouble(t *testing.T) string {
 		}
 	}
 	if cc == "" {
-		t.Skip("a library that stands in for ONNX Runtime needs a C compiler, cc or clang-14, which is missing: apt-get install gcc")
+		t.Skip("a library that stands in for ONNX Runtime needs a C compiler, cc or clang-14, which is missing: " +
+			"apt-get install gcc")
 	}
 	library := filepath.Join(t.TempDir(), "libonnxruntime.so")
 	out, err := exec.Command(cc, "-shared", "-fPIC", "-w", "-o", library, "testdata/fake.c").CombinedOutput()
@@ -55,7 +56,8 @@ func openDouble(t *testing.T) *double {
 	handle, err := purego.Dlopen(path, purego.RTLD_NOW|purego.RTLD_LOCAL)
 	require.NoError(t, err)
 	d := &double{}
-	for name, f := range map[string]any{"fake_reset": &d.reset, "fake_alive": &d.alive, "fake_kind": &d.kind, "fake_dtype": &d.dtype, "fake_crooked": &d.crooked, "fake_trail": &d.trail} {
+	for name, f := range map[string]any{"fake_reset": &d.reset, "fake_alive": &d.alive, "fake_kind": &d.kind,
+		"fake_dtype": &d.dtype, "fake_crooked": &d.crooked, "fake_trail": &d.trail} {
 		purego.RegisterLibFunc(f, handle, name)
 	}
 	for i, name := range []string{"CreateEnv", "DisableTelemetryEvents"} {
@@ -73,7 +75,8 @@ func openDouble(t *testing.T) *double {
 }
 
 // everyOption sets all that a session can be told.
-var everyOption = Options{Optimization: Basic, Threads: 3, InterOp: 2, Parallel: true, NoPattern: true, MemLimit: 4096, Exact: true, Split: true, Config: []string{"a.b=c=d"}}
+var everyOption = Options{Optimization: Basic, Threads: 3, InterOp: 2, Parallel: true, NoPattern: true, MemLimit: 4096,
+	Exact: true, Split: true, Config: []string{"a.b=c=d"}}
 
 // use makes a session, runs it once, and returns the first output.
 func (d *double) use(o Options) (*executor.Tensor, Stats, error) {
@@ -112,8 +115,11 @@ func TestOptions(t *testing.T) {
 		{Options{Optimization: Disable}, "level 0\n" + used},
 		{Options{Optimization: Extended, Config: []string{"k="}}, "level 2\nk=\n" + used},
 		{Options{Optimization: All, NoArena: true}, "level 99\nno arena\n" + used},
-		{Options{MemLimit: 512}, "level 99\narena arena_extend_strategy=0\narena max_mem=512\narena registered\nsession.use_env_allocators=1\n" + used},
-		{everyOption, "level 1\nthreads 3\ninter-op 2\nmode 1\nno pattern\narena arena_extend_strategy=1\narena max_mem=4096\narena max_dead_bytes_per_chunk=256\narena registered\n" +
+		{Options{MemLimit: 512},
+			"level 99\narena arena_extend_strategy=0\narena max_mem=512\narena " +
+				"registered\nsession.use_env_allocators=1\n" + used},
+		{everyOption, "level 1\nthreads 3\ninter-op 2\nmode 1\nno pattern\narena arena_extend_strategy=1\narena " +
+			"max_mem=4096\narena max_dead_bytes_per_chunk=256\narena registered\n" +
 			"session.use_env_allocators=1\na.b=c=d\n" + used},
 	} {
 		d.reset(0)
@@ -129,7 +135,9 @@ func TestOptions(t *testing.T) {
 		require.Equal(t, want, st)
 		require.Equal(t, before, d.alive(), "all is given back")
 	}
-	for _, o := range []Options{{Optimization: "most"}, {Threads: -1}, {InterOp: -1}, {MemLimit: -1}, {NoArena: true, Exact: true}, {Config: []string{"key"}}, {Config: []string{"=v"}}, {Config: []string{"k=\x00"}}} {
+	for _, o := range []Options{{Optimization: "most"}, {Threads: -1}, {InterOp: -1}, {MemLimit: -1},
+		{NoArena: true, Exact: true}, {Config: []string{"key"}}, {Config: []string{"=v"}},
+		{Config: []string{"k=\x00"}}} {
 		_, err := d.NewSession("model.onnx", o)
 		require.Error(t, err, "%+v", o)
 	}
@@ -177,8 +185,10 @@ func TestEveryCallFails(t *testing.T) {
 		}
 		require.Equal(t, want, phase, name)
 	}
-	for _, name := range []string{"CreateSessionOptions", "SetIntraOpNumThreads", "CreateArenaCfgV2", "CreateAndRegisterAllocator", "AddSessionConfigEntry", "SessionGetInputName", "SessionGetOutputName",
-		"AllocatorFree", "CreateAllocator", "CreateTensorWithDataAsOrtValue", "GetTensorTypeAndShape", "GetDimensions", "GetTensorMutableData", "AllocatorGetStats"} {
+	for _, name := range []string{"CreateSessionOptions", "SetIntraOpNumThreads", "CreateArenaCfgV2",
+		"CreateAndRegisterAllocator", "AddSessionConfigEntry", "SessionGetInputName", "SessionGetOutputName",
+		"AllocatorFree", "CreateAllocator", "CreateTensorWithDataAsOrtValue", "GetTensorTypeAndShape", "GetDimensions",
+		"GetTensorMutableData", "AllocatorGetStats"} {
 		require.Contains(t, phases, name)
 	}
 }
@@ -214,7 +224,8 @@ func TestChild(t *testing.T) {
 		_, err := c.answer(early)
 		require.ErrorContains(t, err, "cannot be served now")
 	}
-	for _, wrong := range []File{{"x", graph.Float32, []int{4}, files[0].Path}, {"x", graph.Float32, []int{3}, filepath.Join(dir, "none")}} {
+	for _, wrong := range []File{{"x", graph.Float32, []int{4}, files[0].Path},
+		{"x", graph.Float32, []int{3}, filepath.Join(dir, "none")}} {
 		_, err := c.answer(request{Open: &openRequest{"m.onnx", Options{}, []File{wrong}}})
 		require.ErrorContains(t, err, `input "x"`)
 	}
@@ -270,7 +281,11 @@ func TestProcessWithDouble(t *testing.T) {
 	library := buildDouble(t)
 	path, err := os.Executable()
 	require.NoError(t, err)
-	p, err := Start(t.Context(), Program{Path: path, Args: []string{path}, Env: []string{"MEMOPT_TEST_ORT_CHILD=serve", LibraryVariable + "=" + library}})
+	p, err := Start(t.Context(),
+		Program{
+			Path: path, Args: []string{path},
+			Env: []string{"MEMOPT_TEST_ORT_CHILD=serve", LibraryVariable + "=" + library},
+		})
 	require.NoError(t, err)
 	defer p.Close()
 	require.Equal(t, Info{Path: library, Version: "1.99.0-fake"}, p.Info())

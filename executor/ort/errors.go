@@ -12,7 +12,9 @@ type MissingError struct {
 }
 
 // howToGet says how a user gets the library.
-const howToGet = "get it with pip install onnxruntime, npm install onnxruntime-node (" + oldestRelease + " or later), the distribution's libonnxruntime, or an archive from ONNX Runtime's release page; MEMOPT_ORT_LIB=/path/to/libonnxruntime.so names the library where it is not found by itself"
+const howToGet = "get it with pip install onnxruntime, npm install onnxruntime-node (" + oldestRelease +
+	" or later), the distribution's libonnxruntime, or an archive from ONNX Runtime's release page; " +
+	"MEMOPT_ORT_LIB=/path/to/libonnxruntime.so names the library where it is not found by itself"
 
 // Error says what is missing and how to get it.
 func (e *MissingError) Error() string {

@@ -20,7 +20,8 @@ func fakeLibrary(t *testing.T, release, getAPI string) string {
 	t.Helper()
 	cc, err := exec.LookPath("cc")
 	if err != nil {
-		t.Skip("a library that only claims to be ONNX Runtime needs a C compiler, cc, which is missing: apt-get install gcc")
+		t.Skip("a library that only claims to be ONNX Runtime needs a C compiler, cc, which is missing: apt-get " +
+			"install gcc")
 	}
 	dir := t.TempDir()
 	source, library := filepath.Join(dir, "fake.c"), filepath.Join(dir, "libonnxruntime.so")
@@ -55,7 +56,8 @@ func TestOldRelease(t *testing.T) {
 
 // TestFaultInLibrary outlives a library that crashes.
 func TestFaultInLibrary(t *testing.T) {
-	for statement, says := range map[string]string{"return *(void **)8;": "SIGSEGV", "abort();": "SIGABRT", "exit(3);": "exit status 3"} {
+	for statement, says := range map[string]string{"return *(void **)8;": "SIGSEGV", "abort();": "SIGABRT",
+		"exit(3);": "exit status 3"} {
 		library := fakeLibrary(t, "1.30.0", statement)
 		_, err := ort.Start(t.Context(), program(t, "serve", ort.LibraryVariable+"="+library))
 		var crash *ort.CrashError

@@ -38,7 +38,8 @@ func Candidates(env func(string) string) []string {
 	}
 	list = append(list, libraryNames...)
 	for _, root := range pythonRoots(env) {
-		for _, pattern := range []string{"lib/python3*/site-packages", "lib/python3*/dist-packages", "lib/python3/dist-packages", "local/lib/python3*/dist-packages"} {
+		for _, pattern := range []string{"lib/python3*/site-packages", "lib/python3*/dist-packages",
+			"lib/python3/dist-packages", "local/lib/python3*/dist-packages"} {
 			list = append(list, library.Searched(libraries(filepath.Join(root, pattern, "onnxruntime", "capi")))...)
 		}
 	}

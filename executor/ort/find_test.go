@@ -10,7 +10,8 @@ import (
 )
 
 func TestNewEnough(t *testing.T) {
-	for release, want := range map[string]bool{"1.30.0": true, "1.23.0": true, "1.22.9": false, "2.0.0": true, "0.30": false, "": false, "1": false, "one.two": false, "1.24.1-dev": true} {
+	for release, want := range map[string]bool{"1.30.0": true, "1.23.0": true, "1.22.9": false, "2.0.0": true,
+		"0.30": false, "": false, "1": false, "one.two": false, "1.24.1-dev": true} {
 		require.Equal(t, want, newEnough(release), "%q", release)
 	}
 }
@@ -28,7 +29,8 @@ func TestCandidates(t *testing.T) {
 		return name
 	}
 	node := place("node", "node_modules", "onnxruntime-node", "bin", "napi-v6", "linux", "x64", "libonnxruntime.so.1")
-	place("node", "node_modules", "onnxruntime-node", "bin", "napi-v6", "linux", "x64", "libonnxruntime_providers_shared.so")
+	place("node", "node_modules", "onnxruntime-node", "bin", "napi-v6", "linux", "x64",
+		"libonnxruntime_providers_shared.so")
 	pip := place("venv", "lib", "python3.12", "site-packages", "onnxruntime", "capi", "libonnxruntime.so.1.24.0")
 	env := map[string]string{"ORT_NODE_DIR": filepath.Join(dir, "node"), "VIRTUAL_ENV": filepath.Join(dir, "venv")}
 	lookup := func(name string) string { return env[name] }

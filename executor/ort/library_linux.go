@@ -63,16 +63,19 @@ func openAt(path string) (*Library, error) {
 	version, _, _ := purego.SyscallN(entries[1])
 	l := &Library{path: path, version: goString(version)}
 	if !newEnough(l.version) {
-		return nil, fmt.Errorf("%s is ONNX Runtime %s: wanted %s or later, whose allocator says how much is in use", path, l.version, oldestRelease)
+		return nil, fmt.Errorf("%s is ONNX Runtime %s: wanted %s or later, whose allocator says how much is in use",
+			path, l.version, oldestRelease)
 	}
 	table, _, _ := purego.SyscallN(entries[0], apiVersion)
 	if table == 0 {
-		return nil, fmt.Errorf("%s is ONNX Runtime %s, which does not offer version %d of its C API", path, l.version, apiVersion)
+		return nil, fmt.Errorf("%s is ONNX Runtime %s, which does not offer version %d of its C API",
+			path, l.version, apiVersion)
 	}
 	l.api = api{address(table)}
 	const logErrors = 3 // ORT_LOGGING_LEVEL_ERROR
 	name := cString("memopt")
-	if err := l.api.call(fnCreateEnv, logErrors, uintptr(unsafe.Pointer(name)), uintptr(unsafe.Pointer(&l.env))); err != nil {
+	if err := l.api.call(fnCreateEnv, logErrors, uintptr(unsafe.Pointer(name)),
+		uintptr(unsafe.Pointer(&l.env))); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	runtime.KeepAlive(name)
@@ -118,7 +121,8 @@ func (l *Library) registerArena(o Options) error {
 		keys, values = append(keys, cString("max_dead_bytes_per_chunk")), append(values, grain)
 	}
 	var arena uintptr
-	if err := l.api.call(fnCreateArenaCfgV2, uintptr(unsafe.Pointer(&keys[0])), uintptr(unsafe.Pointer(&values[0])), uintptr(len(keys)), uintptr(unsafe.Pointer(&arena))); err != nil {
+	if err := l.api.call(fnCreateArenaCfgV2, uintptr(unsafe.Pointer(&keys[0])), uintptr(unsafe.Pointer(&values[0])),
+		uintptr(len(keys)), uintptr(unsafe.Pointer(&arena))); err != nil {
 		return err
 	}
 	runtime.KeepAlive(keys)

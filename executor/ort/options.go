@@ -34,8 +34,9 @@ type Options struct {
 	Threads      int   `json:"threads,omitempty"`      // within an operator; 0: the runtime's choice, one per core
 	InterOp      int   `json:"inter_op,omitempty"`     // between operators, where Parallel; 0: the runtime's choice
 	Parallel     bool  `json:"parallel,omitempty"`     // operators run side by side
-	NoPattern    bool  `json:"no_pattern,omitempty"`   // every value is allocated on its own in all runs (enable_mem_pattern = False)
-	NoArena      bool  `json:"no_arena,omitempty"`     // values come from malloc, of which no count is kept
+	// Every value is allocated on its own in all runs (enable_mem_pattern = False).
+	NoPattern bool `json:"no_pattern,omitempty"`
+	NoArena   bool `json:"no_arena,omitempty"` // values come from malloc, of which no count is kept
 	// MemLimit is the most that the arena may take, in bytes; 0: no limit.
 	MemLimit int64 `json:"mem_limit,omitempty"`
 	// Exact makes the arena grow by what is asked for (kSameAsRequested), not by powers of two.
@@ -54,14 +55,16 @@ func (o *Options) Check() error {
 		return fmt.Errorf("optimization level %q: wanted disable, basic, extended or all", o.Optimization)
 	}
 	if o.Threads < 0 || o.InterOp < 0 || o.MemLimit < 0 {
-		return fmt.Errorf("threads %d, inter-op threads %d, memory limit %d: wanted no negative number", o.Threads, o.InterOp, o.MemLimit)
+		return fmt.Errorf("threads %d, inter-op threads %d, memory limit %d: wanted no negative number",
+			o.Threads, o.InterOp, o.MemLimit)
 	}
 	if o.ownArena() && o.NoArena {
 		return fmt.Errorf("a memory limit and a strategy are the arena's: they need it on")
 	}
 	for _, c := range o.Config {
 		if key, _, ok := strings.Cut(c, "="); !ok || key == "" || strings.ContainsRune(c, 0) {
-			return fmt.Errorf("session configuration entry %q: wanted KEY=VALUE, for example session.intra_op.allow_spinning=0", c)
+			return fmt.Errorf("session configuration entry %q: wanted KEY=VALUE, for example "+
+				"session.intra_op.allow_spinning=0", c)
 		}
 	}
 	return nil

@@ -102,7 +102,8 @@ func TestValues(t *testing.T) {
 			p := start(t)
 			m, types := parse(t, text)
 			inputs, byName := made(t, m)
-			want, err := verify.Execute(t.Context(), verify.Side{Model: m, Types: types}, byName, verify.Options{Device: cpu.Device{}})
+			want, err := verify.Execute(t.Context(), verify.Side{Model: m, Types: types}, byName,
+				verify.Options{Device: cpu.Device{}})
 			require.NoError(t, err)
 			got := step(t, p, write(t, t.TempDir(), m, onnx.Options{}), inputs, ort.Options{})
 			require.Len(t, got, len(want.Outputs))
@@ -188,7 +189,8 @@ func TestOptions(t *testing.T) {
 	path := write(t, t.TempDir(), m, onnx.Options{})
 	want := step(t, start(t), path, inputs, ort.Options{})
 	for _, o := range []ort.Options{
-		{Threads: 2, InterOp: 2, Parallel: true, NoPattern: true, Config: []string{"session.intra_op.allow_spinning=0"}},
+		{Threads: 2, InterOp: 2, Parallel: true, NoPattern: true,
+			Config: []string{"session.intra_op.allow_spinning=0"}},
 		{NoArena: true},
 		{Exact: true, MemLimit: 1 << 20},
 		{Split: true},
@@ -224,7 +226,9 @@ func TestMemLimit(t *testing.T) {
 // TestRefusals wants the runtime's own words where it cannot run a model.
 func TestRefusals(t *testing.T) {
 	for name, c := range map[string]struct{ text, says string }{
-		"domain": {`g (float[2] x) => (float[2] y) { y = com.microsoft.YieldOp<non_differentiable_outputs = [0], full_shape_outputs = [0]>(x) }`, "YieldOp"},
+		"domain": {
+			`g (float[2] x) => (float[2] y) { y = com.microsoft.YieldOp<non_differentiable_outputs = [0], full_shape_outputs = [0]>(x) }`, "YieldOp",
+		},
 		"kernel": {`g (bfloat16[2] x) => (bfloat16[2] y) { y = Elu(x) }`, "Elu"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -259,7 +263,8 @@ func TestBadData(t *testing.T) {
 	_, err = p.Step()
 	require.ErrorAs(t, err, &e)
 	require.Equal(t, ort.PhaseRun, e.Phase)
-	wrong, err := ort.WriteInputs(t.TempDir(), []ort.Named{{Name: "x", Tensor: executor.NewTensor[float32](graph.Float32, []int{3}, 1, 2, 3)}})
+	wrong, err := ort.WriteInputs(t.TempDir(),
+		[]ort.Named{{Name: "x", Tensor: executor.NewTensor[float32](graph.Float32, []int{3}, 1, 2, 3)}})
 	require.NoError(t, err)
 	p = start(t)
 	_, err = p.Open(path, ort.Options{}, wrong)
@@ -291,7 +296,9 @@ func TestMissing(t *testing.T) {
 
 // TestCrash wants the caller to outlive a process that dies.
 func TestCrash(t *testing.T) {
-	for how, says := range map[string]string{"kill": "signal: killed", "fault": "SIGABRT", "stranger": "exit status 2; its last words: no such verb"} {
+	for how, says := range map[string]string{
+		"kill": "signal: killed", "fault": "SIGABRT", "stranger": "exit status 2; its last words: no such verb",
+	} {
 		_, err := ort.Start(t.Context(), program(t, how))
 		var crash *ort.CrashError
 		require.ErrorAs(t, err, &crash, how)
@@ -344,7 +351,8 @@ func TestManyOutputs(t *testing.T) {
 	}
 	m, _ := parse(t, "g (float[2] x) => ("+outputs.String()[2:]+") { "+nodes.String()+"}")
 	x := executor.NewTensor[float32](graph.Float32, []int{2}, 0.25, 0.5)
-	out := step(t, start(t), write(t, t.TempDir(), m, onnx.Options{}), []ort.Named{{Name: "x", Tensor: x}}, ort.Options{})
+	out := step(t, start(t), write(t, t.TempDir(), m, onnx.Options{}), []ort.Named{{Name: "x", Tensor: x}},
+		ort.Options{})
 	require.Len(t, out, n)
 	for i, o := range out {
 		require.Equal(t, fmt.Sprintf("y%d", i), o.Name)

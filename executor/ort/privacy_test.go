@@ -27,7 +27,9 @@ func TestNothingIsTold(t *testing.T) {
 	working := filepath.Join(home, "working")
 	require.NoError(t, os.Mkdir(working, 0o755))
 	t.Chdir(working)
-	p, err := ort.Start(t.Context(), program(t, "serve", "HOME="+home, "TMPDIR="+home, "XDG_CACHE_HOME="+home, "XDG_CONFIG_HOME="+home, "XDG_DATA_HOME="+home, "XDG_STATE_HOME="+home, "ORT_DISABLE_TELEMETRY=0"))
+	p, err := ort.Start(t.Context(),
+		program(t, "serve", "HOME="+home, "TMPDIR="+home, "XDG_CACHE_HOME="+home, "XDG_CONFIG_HOME="+home,
+			"XDG_DATA_HOME="+home, "XDG_STATE_HOME="+home, "ORT_DISABLE_TELEMETRY=0"))
 	require.NoError(t, err)
 	defer p.Close()
 	m, _ := parse(t, chain("16"))
@@ -56,7 +58,8 @@ func sockets(t *testing.T, pid int) (list []string) {
 	require.NoError(t, err)
 	require.NotEmpty(t, fds)
 	for _, fd := range fds {
-		if target, err := os.Readlink(filepath.Join(dir, fd.Name())); err == nil && strings.HasPrefix(target, "socket:") {
+		if target, err := os.Readlink(filepath.Join(dir, fd.Name())); err == nil &&
+			strings.HasPrefix(target, "socket:") {
 			list = append(list, target)
 		}
 	}

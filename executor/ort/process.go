@@ -65,8 +65,12 @@ func Start(ctx context.Context, program Program) (*Process, error) {
 	}
 	defer childOut.Close()
 	cmd := exec.CommandContext(ctx, program.Path)
-	p := &Process{cmd: cmd, ctx: ctx, out: out, answers: json.NewDecoder(out), said: &headWriter{}, doing: "loaded the library", gone: make(chan struct{})}
-	cmd.Args, cmd.Env = program.Args, slices.Concat(os.Environ(), program.Env, []string{noTelemetry, FolderVariable + "=" + program.Folder})
+	p := &Process{
+		cmd: cmd, ctx: ctx, out: out, answers: json.NewDecoder(out), said: &headWriter{}, doing: "loaded the library",
+		gone: make(chan struct{}),
+	}
+	cmd.Args, cmd.Env = program.Args, slices.Concat(os.Environ(), program.Env,
+		[]string{noTelemetry, FolderVariable + "=" + program.Folder})
 	cmd.Stderr, cmd.ExtraFiles = p.said, []*os.File{childOut}
 	cmd.WaitDelay = time.Second // of the error stream, which a grandchild could hold open
 	if p.in, err = cmd.StdinPipe(); err != nil {
@@ -225,7 +229,10 @@ func (p *Process) cause(err error) string {
 func WriteInputs(dir string, inputs []Named) ([]File, error) {
 	var files []File
 	for i, in := range inputs {
-		f := File{Name: in.Name, DType: in.Tensor.DType, Shape: in.Tensor.Shape, Path: filepath.Join(dir, fmt.Sprintf("input_%d", i))}
+		f := File{
+			Name: in.Name, DType: in.Tensor.DType, Shape: in.Tensor.Shape,
+			Path: filepath.Join(dir, fmt.Sprintf("input_%d", i)),
+		}
 		if err := os.WriteFile(f.Path, in.Tensor.Data, 0o600); err != nil {
 			return nil, err
 		}

@@ -52,7 +52,8 @@ func (f *Feed) value(t *executor.Tensor) (value uintptr, err error) {
 		data = make([]byte, 8)
 	}
 	f.pinned.Pin(&data[0])
-	err = f.session.lib.api.call(fnCreateTensorWithData, f.session.tensors, uintptr(unsafe.Pointer(&data[0])), uintptr(len(t.Data)),
+	err = f.session.lib.api.call(fnCreateTensorWithData, f.session.tensors, uintptr(unsafe.Pointer(&data[0])),
+		uintptr(len(t.Data)),
 		uintptr(unsafe.Pointer(&shape[0])), uintptr(len(t.Shape)), uintptr(t.DType), uintptr(unsafe.Pointer(&value)))
 	return value, err
 }
@@ -92,8 +93,10 @@ func (s *Session) Run(f *Feed) (*Results, error) {
 	}
 	const defaults = 0 // no run options
 	err := s.lib.api.call(fnRun, s.handle, defaults,
-		uintptr(unsafe.Pointer(unsafe.SliceData(f.names))), uintptr(unsafe.Pointer(unsafe.SliceData(f.values))), uintptr(len(f.values)),
-		uintptr(unsafe.Pointer(unsafe.SliceData(names))), uintptr(len(names)), uintptr(unsafe.Pointer(unsafe.SliceData(r.values))))
+		uintptr(unsafe.Pointer(unsafe.SliceData(f.names))), uintptr(unsafe.Pointer(unsafe.SliceData(f.values))),
+		uintptr(len(f.values)),
+		uintptr(unsafe.Pointer(unsafe.SliceData(names))), uintptr(len(names)),
+		uintptr(unsafe.Pointer(unsafe.SliceData(r.values))))
 	runtime.KeepAlive(f)
 	if err != nil {
 		r.Close()

@@ -36,7 +36,8 @@ func (l *Library) NewSessionBytes(model []byte, o Options) (*Session, error) {
 		data = []byte{0} // the runtime wants an address even of nothing
 	}
 	return l.newSession(o, func(options uintptr, out *uintptr) error {
-		return l.api.call(fnCreateSessionFromArray, l.env, uintptr(unsafe.Pointer(&data[0])), uintptr(len(model)), options, uintptr(unsafe.Pointer(out)))
+		return l.api.call(fnCreateSessionFromArray, l.env, uintptr(unsafe.Pointer(&data[0])), uintptr(len(model)),
+			options, uintptr(unsafe.Pointer(out)))
 	})
 }
 
@@ -153,7 +154,8 @@ func (s *Session) Stats() (Stats, error) {
 		return Stats{}, err
 	}
 	defer a.release(fnReleaseKeyValuePairs, pairs)
-	a.fetch(fnGetKeyValuePairs, pairs, uintptr(unsafe.Pointer(&keys)), uintptr(unsafe.Pointer(&values)), uintptr(unsafe.Pointer(&n)))
+	a.fetch(fnGetKeyValuePairs, pairs, uintptr(unsafe.Pointer(&keys)), uintptr(unsafe.Pointer(&values)),
+		uintptr(unsafe.Pointer(&n)))
 	var st Stats
 	fields := map[string]*int64{"InUse": &st.InUse, "MaxInUse": &st.MaxInUse, "TotalAllocated": &st.Total}
 	found := 0

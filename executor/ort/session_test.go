@@ -92,7 +92,8 @@ func deeper(n int, f func()) string {
 // BenchmarkRun times what a run costs beside the model's own work.
 func BenchmarkRun(b *testing.B) {
 	library := open(b)
-	m, err := graph.Parse(`<ir_version: 8, opset_import: ["" : 17]> g (float[1] x) => (float[1] y) { y = Neg(x) }`, "bench")
+	m, err := graph.Parse(`<ir_version: 8, opset_import: ["" : 17]> g (float[1] x) => (float[1] y) { y = Neg(x) }`,
+		"bench")
 	require.NoError(b, err)
 	var model bytes.Buffer
 	require.NoError(b, onnx.Write(&model, m))

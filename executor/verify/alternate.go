@@ -21,7 +21,9 @@ type pair struct {
 // sessions are open at once then; where memory does not suffice for that, or both would need the
 // same arena, or there is but one measured step, one side runs after the other, and alternated is
 // false.
-func executeBoth(ctx context.Context, baseline, planned Side, inputs map[string]*executor.Tensor, opts Options) (a, b *Run, alternated bool, err error) {
+func executeBoth(
+	ctx context.Context, baseline, planned Side, inputs map[string]*executor.Tensor, opts Options,
+) (a, b *Run, alternated bool, err error) {
 	p := &pair{opts: opts}
 	defer p.close()
 	if p.baseline, err = start(ctx, baseline, inputs, opts); err != nil {

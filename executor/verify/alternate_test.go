@@ -72,7 +72,10 @@ func TestStepsAlternate(t *testing.T) {
 		{"shared arena", 2, 1, true, []int{1, 1, 1, 3, 3, 3}},
 	} {
 		var got lengths
-		opts := verify.Options{Device: cpu.Device{}, Repeat: c.repeat, Warmup: c.warmup, Session: executor.Options{Threads: 1, Observer: &got}}
+		opts := verify.Options{
+			Device: cpu.Device{}, Repeat: c.repeat, Warmup: c.warmup,
+			Session: executor.Options{Threads: 1, Observer: &got},
+		}
 		if c.shared {
 			opts.Session.Arena = executor.NewArena(executor.NextPowerOfTwo, 0)
 		}
@@ -118,17 +121,19 @@ func TestVerifyNamesTheSideThatFails(t *testing.T) {
 	short, long, inputs := sides(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	_, err := verify.Verify(ctx, short, long, inputs, verify.Options{Device: cpu.Device{}, Repeat: 2}, verify.Tolerance{})
+	_, err := verify.Verify(ctx, short, long, inputs, verify.Options{Device: cpu.Device{}, Repeat: 2},
+		verify.Tolerance{})
 	require.ErrorIs(t, err, context.Canceled)
 	require.ErrorContains(t, err, "the baseline: ")
 	steps := 0
 	ctx, cancel = context.WithCancel(context.Background())
 	defer cancel()
-	_, err = verify.Verify(ctx, short, long, inputs, verify.Options{Device: cpu.Device{}, Repeat: 2, Progress: func(int, int) {
-		if steps++; steps == 3 { // the baseline's second step is done
-			cancel()
-		}
-	}}, verify.Tolerance{})
+	_, err = verify.Verify(ctx, short, long, inputs,
+		verify.Options{Device: cpu.Device{}, Repeat: 2, Progress: func(int, int) {
+			if steps++; steps == 3 { // the baseline's second step is done
+				cancel()
+			}
+		}}, verify.Tolerance{})
 	require.True(t, errors.Is(err, context.Canceled))
 	require.ErrorContains(t, err, "the planned graph: ")
 }
@@ -141,22 +146,28 @@ func TestSlowdown(t *testing.T) {
 		alternated    bool
 		want          verify.Slowdown
 	}{
-		{"one step of each", times{10}, times{13}, false, verify.Slowdown{Ratio: 1.3, Baseline: 10, Planned: 13, Least: 1.3, Most: 1.3}},
+		{"one step of each", times{10}, times{13}, false,
+			verify.Slowdown{Ratio: 1.3, Baseline: 10, Planned: 13, Least: 1.3, Most: 1.3}},
 		// 12/10, 12/10, 13/10
-		{"two of each", times{10, 10}, times{12, 13}, true, verify.Slowdown{Ratio: 1.2, Baseline: 10, Planned: 12, Pairs: 3, Least: 1.2, Most: 1.3}},
+		{"two of each", times{10, 10}, times{12, 13}, true,
+			verify.Slowdown{Ratio: 1.2, Baseline: 10, Planned: 12, Pairs: 3, Least: 1.2, Most: 1.3}},
 		// 12/10, 12/10, 12/10, 12/20, 24/20, 24/20, 90/20
 		{"a machine that slows down, one step disturbed", times{10, 10, 20, 20}, times{12, 12, 24, 90}, true,
 			verify.Slowdown{Ratio: 1.2, Baseline: 10, Planned: 12, Pairs: 7, Least: 0.6, Most: 4.5}},
 		// 12/10, 12/20
-		{"an even number of pairs", times{10, 20}, times{12}, true, verify.Slowdown{Ratio: 0.6, Baseline: 20, Planned: 12, Pairs: 2, Least: 0.6, Most: 1.2}},
+		{"an even number of pairs", times{10, 20}, times{12}, true,
+			verify.Slowdown{Ratio: 0.6, Baseline: 20, Planned: 12, Pairs: 2, Least: 0.6, Most: 1.2}},
 		// The medians are 20 and 18; pairs would say 30/10 and the like.
-		{"one graph after the other", times{10, 20, 50}, times{30, 18, 16}, false, verify.Slowdown{Ratio: 0.9, Baseline: 20, Planned: 18, Least: 0.9, Most: 0.9}},
+		{"one graph after the other", times{10, 20, 50}, times{30, 18, 16}, false,
+			verify.Slowdown{Ratio: 0.9, Baseline: 20, Planned: 18, Least: 0.9, Most: 0.9}},
 		{"nothing", nil, nil, false, verify.Slowdown{Ratio: 1, Least: 1, Most: 1}},
 		{"no baseline", nil, times{7}, true, verify.Slowdown{Ratio: 1, Least: 1, Most: 1}},
 		{"too fast for the clock", times{0}, times{5}, true, verify.Slowdown{Ratio: 1, Least: 1, Most: 1}},
-		{"some too fast", times{0, 10}, times{5, 20}, true, verify.Slowdown{Ratio: 0.5, Baseline: 10, Planned: 5, Pairs: 2, Least: 0.5, Most: 2}},
+		{"some too fast", times{0, 10}, times{5, 20}, true,
+			verify.Slowdown{Ratio: 0.5, Baseline: 10, Planned: 5, Pairs: 2, Least: 0.5, Most: 2}},
 	} {
-		v := verify.Verdict{Baseline: &verify.Run{Times: c.base}, Planned: &verify.Run{Times: c.planned}, Alternated: c.alternated}
+		v := verify.Verdict{Baseline: &verify.Run{Times: c.base}, Planned: &verify.Run{Times: c.planned},
+			Alternated: c.alternated}
 		require.Equal(t, c.want, v.Slowdown(), c.name)
 	}
 }

@@ -38,7 +38,9 @@ func (d *Difference) String() string {
 // difference of two elements.
 func Compare(name string, got, want *executor.Tensor, tol Tolerance) (*Difference, float64) {
 	if got.DType != want.DType || !slices.Equal(got.Shape, want.Shape) {
-		return &Difference{Value: name, Text: fmt.Sprintf("is %v, wanted %v", got, want), MaxAbs: math.Inf(1)}, math.Inf(1)
+		return &Difference{
+			Value: name, Text: fmt.Sprintf("is %v, wanted %v", got, want), MaxAbs: math.Inf(1),
+		}, math.Inf(1)
 	}
 	if bytes.Equal(got.Data, want.Data) {
 		return nil, 0

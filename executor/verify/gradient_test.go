@@ -27,10 +27,12 @@ var small = map[string]func() (*graph.Model, error){
 		return examples.CNN(examples.CNNOptions{Stages: 2, Blocks: 1, Channels: 4, Side: 8, Classes: 5})
 	},
 	"transformer": func() (*graph.Model, error) {
-		return examples.Transformer(examples.TransformerOptions{Layers: 2, Hidden: 16, Heads: 2, Vocab: 40, Positions: 12})
+		return examples.Transformer(examples.TransformerOptions{Layers: 2, Hidden: 16, Heads: 2, Vocab: 40,
+			Positions: 12})
 	},
 	"transformer, fast gelu": func() (*graph.Model, error) {
-		return examples.Transformer(examples.TransformerOptions{Layers: 1, Hidden: 16, Heads: 2, Vocab: 40, Positions: 12, FastGelu: true})
+		return examples.Transformer(examples.TransformerOptions{Layers: 1, Hidden: 16, Heads: 2, Vocab: 40,
+			Positions: 12, FastGelu: true})
 	},
 }
 
@@ -48,18 +50,20 @@ type trial struct {
 // gradient being 1.
 func (r *trial) run() (float64, map[string][]float32) {
 	var loss float64
-	s, err := executor.Open(context.Background(), r.m, r.types, cpu.Device{}, executor.Options{Dims: r.env, Threads: 2, Guard: true, Probe: func(v graph.ValueID, x *executor.Tensor) {
-		if v == r.loss {
-			loss = float64(executor.Of[float32](x)[0])
-		}
-	}})
+	s, err := executor.Open(context.Background(), r.m, r.types, cpu.Device{},
+		executor.Options{Dims: r.env, Threads: 2, Guard: true, Probe: func(v graph.ValueID, x *executor.Tensor) {
+			if v == r.loss {
+				loss = float64(executor.Of[float32](x)[0])
+			}
+		}})
 	require.NoError(r.t, err)
 	defer s.Close()
 	for name, x := range r.inputs {
 		require.NoError(r.t, s.SetInput(name, x))
 	}
 	for _, f := range s.Feeds() {
-		require.NoError(r.t, s.SetInput(r.m.Graph.Values[f.Value].Name, executor.NewTensor[float32](graph.Float32, []int{}, 1)))
+		require.NoError(r.t,
+			s.SetInput(r.m.Graph.Values[f.Value].Name, executor.NewTensor[float32](graph.Float32, []int{}, 1)))
 	}
 	require.NoError(r.t, s.Run(context.Background()))
 	grads := map[string][]float32{}

@@ -56,19 +56,24 @@ var setups = []executor.Options{
 
 // same runs a side in every way and compares with the plain interpreter and with want. What runs
 // inside subgraphs is beside the plan.
-func same(t *testing.T, side verify.Side, inputs map[string]*executor.Tensor, want []verify.Output, label string) []verify.Output {
+func same(
+	t *testing.T, side verify.Side, inputs map[string]*executor.Tensor, want []verify.Output, label string,
+) []verify.Output {
 	t.Helper()
 	for _, s := range setups {
-		run, err := verify.Execute(context.Background(), side, inputs, verify.Options{Device: cpu.Device{}, Session: s, Repeat: 2})
+		run, err := verify.Execute(context.Background(), side, inputs,
+			verify.Options{Device: cpu.Device{}, Session: s, Repeat: 2})
 		require.NoError(t, err, "%s, %+v", label, s)
 		if want == nil {
 			want = run.Outputs
 		}
 		for i, o := range run.Outputs {
-			require.True(t, bytes.Equal(want[i].Tensor.Data, o.Tensor.Data), "%s, %+v: output %q differs", label, s, o.Name)
+			require.True(t, bytes.Equal(want[i].Tensor.Data, o.Tensor.Data), "%s, %+v: output %q differs",
+				label, s, o.Name)
 		}
 		if !s.Guard || !s.OnDemand {
-			require.Equal(t, run.Predicted.Arena, run.Measured.Arena, "%s, %+v: the measured arena is not the planned one", label, s)
+			require.Equal(t, run.Predicted.Arena, run.Measured.Arena,
+				"%s, %+v: the measured arena is not the planned one", label, s)
 		}
 		if holdsSubgraphs(side.Model.Graph) {
 			require.LessOrEqual(t, run.Predicted.Live, run.Measured.Live, "%s, %+v: live bytes", label, s)
@@ -91,7 +96,9 @@ func TestRandomGraphs(t *testing.T) {
 	for seed := range uint64(24) {
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, 1))
-			m := graphtest.Training(rng, graphtest.Options{Nodes: 20 + rng.IntN(80), Symbolic: seed%2 == 0, Layers: seed%3 == 0, Control: seed%4 == 3})
+			m := graphtest.Training(rng,
+				graphtest.Options{Nodes: 20 + rng.IntN(80), Symbolic: seed%2 == 0, Layers: seed%3 == 0,
+					Control: seed%4 == 3})
 			env := symbolic.Env{"N": 33 + int64(seed)}
 			if seed%3 == 1 {
 				env["N"] += 128 // so many rows that neighbouring loops run as chains
@@ -102,14 +109,18 @@ func TestRandomGraphs(t *testing.T) {
 				opts := planner.Options{Level: level, Dims: env}
 				p, err := planner.Make(m, types, opts)
 				require.NoError(t, err)
-				r, err := recompute.Apply(m, p.Analysis.Boundary, p.Analysis.Order, p.Placements, recompute.Options{Seed: 3})
+				r, err := recompute.Apply(m, p.Analysis.Boundary, p.Analysis.Order, p.Placements,
+					recompute.Options{Seed: 3})
 				require.NoError(t, err)
 				base := m.Clone()
 				for i, origin := range r.Origin {
 					base.Graph.Nodes[origin].Attrs = r.Model.Graph.Nodes[i].Attrs
 				}
-				want := same(t, verify.Side{Model: base, Types: types, Order: p.Analysis.Order, Dims: env}, inputs, nil, "baseline")
-				same(t, verify.Side{Model: r.Model, Types: infer(t, r.Model), Order: graph.FileOrder(r.Model.Graph), Dims: env}, inputs, want, fmt.Sprintf("level %d", level))
+				want := same(t, verify.Side{Model: base, Types: types, Order: p.Analysis.Order, Dims: env}, inputs,
+					nil, "baseline")
+				same(t,
+					verify.Side{Model: r.Model, Types: infer(t, r.Model), Order: graph.FileOrder(r.Model.Graph),
+						Dims: env}, inputs, want, fmt.Sprintf("level %d", level))
 			}
 		})
 	}

@@ -130,8 +130,10 @@ func start(ctx context.Context, side Side, inputs map[string]*executor.Tensor, o
 		return nil, err
 	}
 	s.Fetch(losses(side)...)
-	return &execution{graph: side.Model.Graph, session: s, device: opts.Device, available: before, warmup: opts.Warmup, total: opts.Warmup + max(opts.Repeat, 1),
-		run: &Run{Predicted: s.Prediction(), Threads: s.Threads(), Feeds: s.Feeds(), HostNodes: s.HostNodes(), LibraryNodes: s.LibraryNodes(), WhyNoCapture: s.WhyNoCapture()}}, nil
+	return &execution{graph: side.Model.Graph, session: s, device: opts.Device, available: before, warmup: opts.Warmup,
+		total: opts.Warmup + max(opts.Repeat, 1),
+		run: &Run{Predicted: s.Prediction(), Threads: s.Threads(), Feeds: s.Feeds(), HostNodes: s.HostNodes(),
+			LibraryNodes: s.LibraryNodes(), WhyNoCapture: s.WhyNoCapture()}}, nil
 }
 
 // lossBytes is the size up to which an output is taken for a loss or the like, at which a training
@@ -208,7 +210,8 @@ func (e *execution) finish() error {
 	}
 	for i, d := range e.graph.Outputs {
 		t := e.session.Output(i)
-		if err := memlimit.Check(int64(len(t.Data)), "a copy of output %q (%v)", e.graph.ValueName(d.Value), t); err != nil {
+		if err := memlimit.Check(int64(len(t.Data)), "a copy of output %q (%v)", e.graph.ValueName(d.Value),
+			t); err != nil {
 			return err
 		}
 		e.run.Outputs = append(e.run.Outputs, Output{e.graph.Values[d.Value].Name,

@@ -27,7 +27,9 @@ type Verdict struct {
 var ErrOutputs = errors.New("the models have different outputs")
 
 // Verify executes both sides on the same inputs, measured steps in turn, and compares every output.
-func Verify(ctx context.Context, baseline, planned Side, inputs map[string]*executor.Tensor, opts Options, tol Tolerance) (*Verdict, error) {
+func Verify(
+	ctx context.Context, baseline, planned Side, inputs map[string]*executor.Tensor, opts Options, tol Tolerance,
+) (*Verdict, error) {
 	if err := sameOutputs(baseline.Model.Graph, planned.Model.Graph); err != nil {
 		return nil, err
 	}
@@ -56,7 +58,8 @@ func sameOutputs(a, b *graph.Graph) error {
 	for _, d := range a.Outputs {
 		name := a.Values[d.Value].Name
 		if !slices.ContainsFunc(b.Outputs, func(e graph.Decl) bool { return b.Values[e.Value].Name == name }) {
-			return fmt.Errorf("%w: output %q of the first model is none of the second, which has %s", ErrOutputs, name, outputNames(b))
+			return fmt.Errorf("%w: output %q of the first model is none of the second, which has %s",
+				ErrOutputs, name, outputNames(b))
 		}
 	}
 	return nil
@@ -72,7 +75,9 @@ func outputNames(g *graph.Graph) string {
 
 // firstDifference runs both sides once more and looks at every value on its way: it returns the
 // first one, in the baseline's order of execution, of which the planned graph makes other bits.
-func firstDifference(ctx context.Context, baseline, planned Side, inputs map[string]*executor.Tensor, opts Options) (*Difference, error) {
+func firstDifference(
+	ctx context.Context, baseline, planned Side, inputs map[string]*executor.Tensor, opts Options,
+) (*Difference, error) {
 	opts.Repeat, opts.Warmup, opts.Progress = 1, 0, nil
 	seed := maphash.MakeSeed()
 	type seen struct {

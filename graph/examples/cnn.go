@@ -22,15 +22,19 @@ func (o CNNOptions) withDefaults() (CNNOptions, error) {
 	setDefault(&o.Channels, 32)
 	setDefault(&o.Side, 32)
 	setDefault(&o.Classes, 10)
-	err := checkSizes("cnn", []size{{"Stages", o.Stages}, {"Blocks", o.Blocks}, {"Channels", o.Channels}, {"Side", o.Side}, {"Classes", o.Classes}})
+	err := checkSizes("cnn",
+		[]size{{"Stages", o.Stages}, {"Blocks", o.Blocks}, {"Channels", o.Channels}, {"Side", o.Side},
+			{"Classes", o.Classes}})
 	switch {
 	case err != nil:
 	case o.Stages > 16:
 		err = fmt.Errorf("cnn: Stages is %d; it must be in [1, 16]", o.Stages)
 	case o.Side%(1<<(o.Stages-1)) != 0:
-		err = fmt.Errorf("cnn: Side is %d, which cannot be halved %d times; choose a multiple of %d", o.Side, o.Stages-1, 1<<(o.Stages-1))
+		err = fmt.Errorf("cnn: Side is %d, which cannot be halved %d times; choose a multiple of %d",
+			o.Side, o.Stages-1, 1<<(o.Stages-1))
 	case o.Channels<<(o.Stages-1) > maxSize:
-		err = fmt.Errorf("cnn: %d Channels doubled %d times are more than %d; choose fewer", o.Channels, o.Stages-1, maxSize)
+		err = fmt.Errorf("cnn: %d Channels doubled %d times are more than %d; choose fewer",
+			o.Channels, o.Stages-1, maxSize)
 	}
 	return o, err
 }

@@ -114,7 +114,8 @@ func (g *gradient) geluErfGrad(x *value, erf1, half, dy graph.ValueID) {
 	cdf := op("Mul", "cdf", erf1, half)
 	square := op("Mul", "square", x.id, x.id)
 	exponent := op("Mul", "exponent", square, g.floatScalar("shared_minus_half", x.dtype, -0.5))
-	density := op("Mul", "density", op("Exp", "exp", exponent), g.floatScalar("shared_inv_sqrt_2pi", x.dtype, 1/math.Sqrt(2*math.Pi)))
+	density := op("Mul", "density", op("Exp", "exp", exponent),
+		g.floatScalar("shared_inv_sqrt_2pi", x.dtype, 1/math.Sqrt(2*math.Pi)))
 	slope := op("Add", "slope", cdf, op("Mul", "x_density", x.id, density))
 	g.emit(onnxDomain, "Mul", g.to(x), ids(dy, slope))
 }

@@ -20,10 +20,11 @@ type Example struct {
 // hundred MiB at least, so that there is something to plan.
 var all = []Example{
 	{
-		Name:    "cnn",
-		Summary: "residual convolutional network with batch normalization, YieldOp and ONNX Runtime's gradient operators",
-		Dims:    map[string]int64{"batch": 256},
-		Build:   func() (*graph.Model, error) { return CNN(CNNOptions{}) },
+		Name: "cnn",
+		Summary: "residual convolutional network with batch normalization, YieldOp and ONNX Runtime's gradient " +
+			"operators",
+		Dims:  map[string]int64{"batch": 256},
+		Build: func() (*graph.Model, error) { return CNN(CNNOptions{}) },
 	},
 	{
 		Name:    "mlp",
@@ -61,7 +62,9 @@ func All() []Example {
 
 // Lookup returns the example with the given name.
 func Lookup(name string) (Example, bool) {
-	i, ok := slices.BinarySearchFunc(all, name, func(e Example, name string) int { return strings.Compare(e.Name, name) })
+	i, ok := slices.BinarySearchFunc(all, name, func(e Example, name string) int {
+		return strings.Compare(e.Name, name)
+	})
 	if !ok {
 		return Example{}, false
 	}

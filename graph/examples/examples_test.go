@@ -16,9 +16,10 @@ import (
 // Small options, so that failures are readable.
 var (
 	smallTransformer = examples.TransformerOptions{Layers: 2, Hidden: 12, Heads: 3, FFN: 20, Vocab: 17, Positions: 9}
-	smallHalf        = examples.TransformerOptions{Layers: 2, Hidden: 12, Heads: 3, FFN: 20, Vocab: 17, Positions: 9, Half: true, FastGelu: true}
-	smallMLP         = examples.MLPOptions{Layers: 2, Inputs: 5, Hidden: 7, Classes: 4}
-	smallCNN         = examples.CNNOptions{Stages: 2, Blocks: 2, Channels: 3, Side: 4, Classes: 5}
+	smallHalf        = examples.TransformerOptions{Layers: 2, Hidden: 12, Heads: 3, FFN: 20, Vocab: 17, Positions: 9,
+		Half: true, FastGelu: true}
+	smallMLP = examples.MLPOptions{Layers: 2, Inputs: 5, Hidden: 7, Classes: 4}
+	smallCNN = examples.CNNOptions{Stages: 2, Blocks: 2, Channels: 3, Side: 4, Classes: 5}
 )
 
 type namedBuild struct {
@@ -292,7 +293,8 @@ func listing(m *graph.Model) string {
 			attrs[i] = fmt.Sprintf("%s=%v", a.Name, a.Value)
 		}
 		slices.Sort(attrs)
-		fmt.Fprintf(&s, "%s\n  %s = %s(%s) %s\n", n.Name, names(n.Outputs), n.Op, names(n.Inputs), strings.Join(attrs, " "))
+		fmt.Fprintf(&s, "%s\n  %s = %s(%s) %s\n", n.Name, names(n.Outputs), n.Op, names(n.Inputs),
+			strings.Join(attrs, " "))
 	}
 	decls("output", g.Outputs)
 	return s.String()

@@ -27,7 +27,8 @@ func TestInferenceKnowsEverything(t *testing.T) {
 		}
 		for i := range g.Values {
 			v := &g.Values[i]
-			assert.Truef(t, v.Type.Form == graph.FormTensor && v.Type.DType.Valid() && v.Type.Shape.Known(), "%s: %v", v.Name, v.Type)
+			assert.Truef(t, v.Type.Form == graph.FormTensor && v.Type.DType.Valid() && v.Type.Shape.Known(), "%s: %v",
+				v.Name, v.Type)
 		}
 	})
 }

@@ -32,7 +32,8 @@ func buildListed(t *testing.T, d *datadriven.TestData) (*graph.Model, error) {
 	case "transformer":
 		return examples.Transformer(examples.TransformerOptions{
 			Layers: number("layers"), Hidden: number("hidden"), Heads: number("heads"), FFN: number("ffn"),
-			Vocab: number("vocab"), Positions: number("positions"), Half: d.HasArg("half"), FastGelu: d.HasArg("fastgelu"),
+			Vocab: number("vocab"), Positions: number("positions"), Half: d.HasArg("half"),
+			FastGelu: d.HasArg("fastgelu"),
 		})
 	case "mlp":
 		return examples.MLP(examples.MLPOptions{
@@ -40,7 +41,8 @@ func buildListed(t *testing.T, d *datadriven.TestData) (*graph.Model, error) {
 		})
 	case "cnn":
 		return examples.CNN(examples.CNNOptions{
-			Stages: number("stages"), Blocks: number("blocks"), Channels: number("channels"), Side: number("side"), Classes: number("classes"),
+			Stages: number("stages"), Blocks: number("blocks"), Channels: number("channels"), Side: number("side"),
+			Classes: number("classes"),
 		})
 	}
 	d.Fatalf(t, "unknown command %q", d.Cmd)

@@ -19,8 +19,10 @@ func (t *tape) project(name string, x, w *value, in, out int) *value {
 	y := t.apply(onnxDomain, "MatMul", name, []*value{x, w})
 	t.push(name, []*value{w, x}, func(g *gradient) {
 		dy := g.gradientOf(y)
-		x2 := g.emit(onnxDomain, "Reshape", g.temp("A_reshape_2d"), ids(x.id, g.ints(-1, int64(in))), intAttr("allowzero", 0))
-		dy2 := g.emit(onnxDomain, "Reshape", g.temp("dY_reshape_2d"), ids(dy, g.ints(-1, int64(out))), intAttr("allowzero", 0))
+		x2 := g.emit(onnxDomain, "Reshape", g.temp("A_reshape_2d"), ids(x.id, g.ints(-1, int64(in))),
+			intAttr("allowzero", 0))
+		dy2 := g.emit(onnxDomain, "Reshape", g.temp("dY_reshape_2d"), ids(dy, g.ints(-1, int64(out))),
+			intAttr("allowzero", 0))
 		g.emit(onnxDomain, "Gemm", g.to(w), ids(x2, dy2), gemmAttrs(1, 0)...)
 		g.fusedMatMul(g.to(x), dy, w.id, 0, 1)
 	})
@@ -39,7 +41,8 @@ func (t *tape) batchMatMul(name string, a, b *value) *value {
 }
 
 func (g *gradient) fusedMatMul(out string, a, b graph.ValueID, transA, transB int64) {
-	g.emit(msDomain, "FusedMatMul", out, ids(a, b), floatAttr("alpha", 1), intAttr("transA", transA), intAttr("transB", transB),
+	g.emit(msDomain, "FusedMatMul", out, ids(a, b), floatAttr("alpha", 1), intAttr("transA", transA),
+		intAttr("transB", transB),
 		intAttr("transBatchA", 0), intAttr("transBatchB", 0))
 }
 
@@ -57,11 +60,13 @@ func (t *tape) gemm(name string, x, w, bias *value) *value {
 }
 
 func gemmAttrs(transA, transB int64) []graph.Attr {
-	return []graph.Attr{floatAttr("alpha", 1), floatAttr("beta", 1), intAttr("transA", transA), intAttr("transB", transB)}
+	return []graph.Attr{floatAttr("alpha", 1), floatAttr("beta", 1), intAttr("transA", transA),
+		intAttr("transB", transB)}
 }
 
 // reduceTo makes the gradient of an operand that was broadcast over the given axes: the sum over
 // them.
 func (g *gradient) reduceTo(x *value, dy graph.ValueID, axes ...int64) {
-	g.emit(onnxDomain, "ReduceSum", g.to(x), ids(dy, g.ints(axes...)), intAttr("keepdims", 0), intAttr("noop_with_empty_axes", 0))
+	g.emit(onnxDomain, "ReduceSum", g.to(x), ids(dy, g.ints(axes...)), intAttr("keepdims", 0),
+		intAttr("noop_with_empty_axes", 0))
 }

@@ -19,7 +19,8 @@ func (o MLPOptions) withDefaults() (MLPOptions, error) {
 	setDefault(&o.Inputs, 1024)
 	setDefault(&o.Hidden, 2048)
 	setDefault(&o.Classes, 1000)
-	return o, checkSizes("mlp", []size{{"Layers", o.Layers}, {"Inputs", o.Inputs}, {"Hidden", o.Hidden}, {"Classes", o.Classes}})
+	return o, checkSizes("mlp",
+		[]size{{"Layers", o.Layers}, {"Inputs", o.Inputs}, {"Hidden", o.Hidden}, {"Classes", o.Classes}})
 }
 
 // MLP returns the training graph of a classifier: Gemm and Gelu per hidden

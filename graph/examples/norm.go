@@ -24,7 +24,8 @@ func (t *tape) layerNorm(name string, x, scale, bias *value) *value {
 func (t *tape) batchNorm(name string, x, scale, bias, mean, variance *value) (y, newMean, newVariance *value) {
 	epsilon := floatAttr("epsilon", 1e-5)
 	out := t.node(msDomain, "BatchNormInternal", name, ids(x.id, scale.id, bias.id, mean.id, variance.id),
-		[]string{name + "_output_0", name + "_output_1", name + "_output_2", name + "_saved_mean", name + "_saved_inv_std"},
+		[]string{name + "_output_0", name + "_output_1", name + "_output_2", name + "_saved_mean",
+			name + "_saved_inv_std"},
 		epsilon, floatAttr("momentum", 0.9), intAttr("training_mode", 1))
 	y = t.wrap(out[0], x.dtype)
 	y.tracked = true

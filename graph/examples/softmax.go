@@ -23,7 +23,8 @@ func (t *tape) dropout(name string, x *value, ratio float64, seed int64) *value 
 	}
 	r := t.floatScalar("dropout_ratio", graph.Float32, ratio)
 	training := t.boolScalar("shared_true", true)
-	out := t.node(onnxDomain, "Dropout", name, ids(x.id, r, training), []string{name + "_output_0", name + "_output_1"}, attrs...)
+	out := t.node(onnxDomain, "Dropout", name, ids(x.id, r, training),
+		[]string{name + "_output_0", name + "_output_1"}, attrs...)
 	y, mask := t.wrap(out[0], x.dtype), out[1]
 	y.tracked = x.tracked
 	t.push(name, []*value{x}, func(g *gradient) {

@@ -114,7 +114,8 @@ func (t *tape) gradientOf(v *value) graph.ValueID {
 		return v.grad
 	}
 	if len(v.parts) != v.readers || v.readers == 0 {
-		t.check(fmt.Errorf("value %q: %d of %d gradient contributions were made; every recorded reader must make one", v.name, len(v.parts), v.readers))
+		t.check(fmt.Errorf("value %q: %d of %d gradient contributions were made; every recorded reader must make one",
+			v.name, len(v.parts), v.readers))
 		return graph.NoValue
 	}
 	v.grad = v.parts[0]

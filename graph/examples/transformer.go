@@ -40,7 +40,8 @@ func (o TransformerOptions) withDefaults() (TransformerOptions, error) {
 	switch {
 	case err != nil:
 	case o.Hidden%o.Heads != 0:
-		err = fmt.Errorf("transformer: Hidden is %d, which %d Heads do not divide; choose a multiple of Heads", o.Hidden, o.Heads)
+		err = fmt.Errorf("transformer: Hidden is %d, which %d Heads do not divide; choose a multiple of Heads",
+			o.Hidden, o.Heads)
 	case !(o.Dropout > 0 && o.Dropout < 1):
 		err = fmt.Errorf("transformer: Dropout is %v; it must be in (0, 1)", o.Dropout)
 	}
@@ -129,7 +130,8 @@ func (t *transformer) nextSeed() int64 {
 func (t *transformer) embed(tokens, positions *value) (x, table *value) {
 	table = t.weight("transformer.wte.weight", t.dtype, t.o.Vocab, t.o.Hidden)
 	places := t.weight("transformer.wpe.weight", t.dtype, t.o.Positions, t.o.Hidden)
-	x = t.add("/transformer/Add", t.gather("/transformer/wte/Gather", table, tokens), t.gather("/transformer/wpe/Gather", places, positions))
+	x = t.add("/transformer/Add", t.gather("/transformer/wte/Gather", table, tokens),
+		t.gather("/transformer/wpe/Gather", places, positions))
 	x = t.dropout("/transformer/drop/Dropout", x, t.o.Dropout, t.nextSeed())
 	return t.cast("/transformer/Cast", x, graph.Float32), table
 }

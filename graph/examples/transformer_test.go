@@ -105,7 +105,9 @@ func TestForwardDoesNotReadBackward(t *testing.T) {
 	}
 	for _, n := range g.Nodes[:yields[0].ID] {
 		assert.NotContains(t, n.Name, "_Grad/")
-		assert.False(t, slices.ContainsFunc(n.Inputs, func(v graph.ValueID) bool { return v != graph.NoValue && behind[v] }), n.Name)
+		assert.False(t,
+			slices.ContainsFunc(n.Inputs, func(v graph.ValueID) bool { return v != graph.NoValue && behind[v] }),
+			n.Name)
 	}
 }
 
@@ -143,7 +145,8 @@ func TestHalfCasts(t *testing.T) {
 	g := buildTransformer(t, smallHalf)
 	types := dtypes(g)
 	for op, want := range map[string]graph.DType{
-		"LayerNormalization": graph.Float32, "Softmax": graph.Float32, "MatMul": graph.Float16, "FastGelu": graph.Float16,
+		"LayerNormalization": graph.Float32, "Softmax": graph.Float32, "MatMul": graph.Float16,
+		"FastGelu":                        graph.Float16,
 		"SoftmaxCrossEntropyLossInternal": graph.Float32, "SoftmaxGrad_13": graph.Float32, "FusedMatMul": graph.Float16,
 		"Gemm": graph.Float16, "LayerNormalizationGrad": graph.Float32,
 	} {

@@ -118,7 +118,8 @@ func (b *maker) parameter(name string, dims ...int64) graph.ValueID {
 		size *= d
 	}
 	raw := strings.Repeat("\x00\x00\x80\x3f", int(size))
-	id, err := b.g.AddInitializer(&graph.TensorData{Name: name, DType: graph.Float32, Dims: dims, Source: graph.Raw(raw)})
+	id, err := b.g.AddInitializer(&graph.TensorData{Name: name, DType: graph.Float32, Dims: dims,
+		Source: graph.Raw(raw)})
 	if err != nil {
 		panic("graphtest: " + err.Error())
 	}
@@ -196,7 +197,8 @@ func manySymbols(n int) *graph.Model {
 	for i := range n {
 		s := symbolic.Sym(fmt.Sprintf("s%d", i))
 		in := b.input(fmt.Sprintf("in_%d", i), graph.Tensor(graph.Float32, graph.Dims(s, symbolic.Const(8))))
-		x = b.one("", "Add", nil, x, b.one("", "ReduceMean", []graph.Attr{num("keepdims", 0)}, b.one("", "Sigmoid", nil, in)))
+		x = b.one("", "Add",
+			nil, x, b.one("", "ReduceMean", []graph.Attr{num("keepdims", 0)}, b.one("", "Sigmoid", nil, in)))
 	}
 	return b.loss(x)
 }
@@ -208,7 +210,8 @@ func growing(n int, step func(b *maker, i int, x, in graph.ValueID) graph.ValueI
 	x := b.input("rows", graph.Tensor(graph.Float32, graph.Dims(symbolic.Sym("r"), symbolic.Const(8))))
 	x = b.one("", "Mul", nil, x, b.parameter("w", 8))
 	for i := range n {
-		in := b.input(fmt.Sprintf("in_%d", i), graph.Tensor(graph.Float32, graph.Dims(symbolic.Sym(fmt.Sprintf("s%d", i)), symbolic.Const(8))))
+		in := b.input(fmt.Sprintf("in_%d", i),
+			graph.Tensor(graph.Float32, graph.Dims(symbolic.Sym(fmt.Sprintf("s%d", i)), symbolic.Const(8))))
 		x = step(b, i, x, in)
 	}
 	return b.loss(x)
@@ -226,12 +229,14 @@ func productOfSums(b *maker, _ int, x, in graph.ValueID) graph.ValueID {
 	turned := b.one("", "Transpose", []graph.Attr{ints("perm", 1, 0)}, joined)
 	square := b.one("", "MatMul", nil, b.one("", "MatMul", nil, x, turned), joined)
 	flat := b.one("", "Reshape", nil, b.one("", "MatMul", nil, square, turned), b.constant([]int64{1}, -1))
-	return b.one("", "Expand", nil, b.one("", "Unsqueeze", nil, flat, b.constant([]int64{1}, 1)), b.constant([]int64{2}, 1, 8))
+	return b.one("", "Expand", nil, b.one("", "Unsqueeze", nil, flat, b.constant([]int64{1}, 1)),
+		b.constant([]int64{2}, 1, 8))
 }
 
 // nestedFloors halves and joins rows: a floor within a floor within ….
 func nestedFloors(b *maker, i int, x, in graph.ValueID) graph.ValueID {
-	half := b.one("", "Slice", nil, x, b.constant([]int64{1}, 0), b.constant([]int64{1}, 1<<40), b.constant([]int64{1}, 0), b.constant([]int64{1}, int64(2+i%3)))
+	half := b.one("", "Slice", nil, x, b.constant([]int64{1}, 0), b.constant([]int64{1}, 1<<40),
+		b.constant([]int64{1}, 0), b.constant([]int64{1}, int64(2+i%3)))
 	return b.one("", "Concat", []graph.Attr{num("axis", 0)}, half, in)
 }
 
@@ -244,7 +249,8 @@ func shapeChain(n int) *graph.Model {
 		rows := b.one("", "Gather", nil, dims, b.constant([]int64{1}, 0))
 		wide := b.one("", "Concat", []graph.Attr{num("axis", 0)}, rows, b.constant([]int64{2}, 4, 2))
 		x = b.one("", "Reshape", nil, x, wide)
-		x = b.one("", "Reshape", nil, x, b.one("", "Concat", []graph.Attr{num("axis", 0)}, rows, b.constant([]int64{1}, -1)))
+		x = b.one("", "Reshape",
+			nil, x, b.one("", "Concat", []graph.Attr{num("axis", 0)}, rows, b.constant([]int64{1}, -1)))
 		x = b.one("", "Sigmoid", nil, x)
 	}
 	return b.loss(x)
@@ -346,7 +352,9 @@ func manyMetadata(n int) *graph.Model {
 func longName(n int) *graph.Model {
 	b := plain()
 	long := strings.Repeat("0123456789", n)
-	node := &graph.Node{Name: long, Op: "Sigmoid", Inputs: []graph.ValueID{b.cur}, Outputs: []graph.ValueID{b.g.Value("v" + long)}}
+	node := &graph.Node{
+		Name: long, Op: "Sigmoid", Inputs: []graph.ValueID{b.cur}, Outputs: []graph.ValueID{b.g.Value("v" + long)},
+	}
 	if err := b.g.AddNode(node); err != nil {
 		panic("graphtest: " + err.Error())
 	}
@@ -364,8 +372,9 @@ func function(m *graph.Model, name string, body func(b *maker, x graph.ValueID) 
 	if err := b.g.Seal(); err != nil {
 		panic("graphtest: " + err.Error())
 	}
-	m.Functions = append(m.Functions, &graph.Function{Name: name, Domain: "local", Inputs: []graph.ValueID{x}, Outputs: []graph.ValueID{y}, Body: b.g,
-		Opsets: []graph.Opset{{Version: 18}, {Domain: "local", Version: 1}}})
+	m.Functions = append(m.Functions,
+		&graph.Function{Name: name, Domain: "local", Inputs: []graph.ValueID{x}, Outputs: []graph.ValueID{y}, Body: b.g,
+			Opsets: []graph.Opset{{Version: 18}, {Domain: "local", Version: 1}}})
 }
 
 // calling is a model that calls a function so many times, one call behind the other.
@@ -403,7 +412,8 @@ func nestedCalls(n int) *graph.Model {
 	}
 	for i := depth; i < n; i += depth {
 		g := m.Graph
-		call := &graph.Node{Name: fmt.Sprintf("call_%d", i), Op: fmt.Sprintf("f%d", i), Domain: "local", Inputs: []graph.ValueID{g.Nodes[0].Inputs[0]},
+		call := &graph.Node{Name: fmt.Sprintf("call_%d", i), Op: fmt.Sprintf("f%d", i), Domain: "local",
+			Inputs:  []graph.ValueID{g.Nodes[0].Inputs[0]},
 			Outputs: []graph.ValueID{g.Value(fmt.Sprintf("called_%d", i))}}
 		if err := g.AddNode(call); err != nil {
 			panic("graphtest: " + err.Error())

@@ -89,7 +89,8 @@ func withLast(t graph.Type, dims ...int64) graph.Type {
 func (r *forward) step() {
 	x, t := r.pick()
 	n, _ := lastDim(t)
-	steps := []func(graph.ValueID, graph.Type, int64){r.matmul, r.binary, r.binary, r.bias, r.unary, r.norm, r.dropout, r.cast, r.split, r.merge, r.transpose, r.concat}
+	steps := []func(graph.ValueID, graph.Type, int64){r.matmul, r.binary, r.binary, r.bias, r.unary, r.norm, r.dropout,
+		r.cast, r.split, r.merge, r.transpose, r.concat}
 	steps[r.rng.IntN(len(steps))](x, t, n)
 }
 
@@ -116,7 +117,8 @@ func (r *forward) bias(x graph.ValueID, t graph.Type, n int64) {
 }
 
 func (r *forward) unary(x graph.ValueID, t graph.Type, _ int64) {
-	ops := [][2]string{{"", "Relu"}, {"", "Tanh"}, {"", "Erf"}, {"com.microsoft", "Gelu"}, {"", "Softmax"}, {"", "Sigmoid"}}
+	ops := [][2]string{{"", "Relu"}, {"", "Tanh"}, {"", "Erf"}, {"com.microsoft", "Gelu"}, {"", "Softmax"},
+		{"", "Sigmoid"}}
 	op := ops[r.rng.IntN(len(ops))]
 	var attrs []graph.Attr
 	if op[1] == "Softmax" {

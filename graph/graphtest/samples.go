@@ -35,10 +35,13 @@ const (
 const samplesFolder = "../shared/models"
 
 var (
-	tinySamples = []string{"cnn_bn_tiny", "gpt2_tiny", "gpt2_tiny_logits", "gpt2_tiny_op17_untied", "gru_tiny", "gru_unrolled_tiny", "lenet_tiny", "mlp_bce_tiny",
-		"mlp_deep_smooth_tiny", "mlp_dropout_bn_tiny", "mlp_tiny", "mlp_tiny_logits", "mobile_tiny", "resmlp_mse_tiny", "resnet_tiny"}
-	structureSamples = []string{"densenet121", "gpt2_124m", "gpt2_124m_op17_logits", "gpt2_6l_256", "gpt2_medium", "mlp_8x1024", "resnet18", "resnet50", "vgg11_bn"}
-	ortSamples       = []string{"3layer_bloom_optimized_training", "recompute_gelu", "recompute_tile", "training_model"}
+	tinySamples = []string{"cnn_bn_tiny", "gpt2_tiny", "gpt2_tiny_logits", "gpt2_tiny_op17_untied", "gru_tiny",
+		"gru_unrolled_tiny", "lenet_tiny", "mlp_bce_tiny",
+		"mlp_deep_smooth_tiny", "mlp_dropout_bn_tiny", "mlp_tiny", "mlp_tiny_logits", "mobile_tiny", "resmlp_mse_tiny",
+		"resnet_tiny"}
+	structureSamples = []string{"densenet121", "gpt2_124m", "gpt2_124m_op17_logits", "gpt2_6l_256", "gpt2_medium",
+		"mlp_8x1024", "resnet18", "resnet50", "vgg11_bn"}
+	ortSamples = []string{"3layer_bloom_optimized_training", "recompute_gelu", "recompute_tile", "training_model"}
 )
 
 // tester is the part of testing.TB that Files needs.

@@ -33,7 +33,8 @@ func TestSamples(t *testing.T) {
 	_, err = graphtest.AllSamples.Find()
 	require.ErrorContains(t, err, "sample model cnn_bn_tiny")
 
-	for _, name := range []string{"3layer_bloom_optimized_training", "recompute_gelu", "recompute_tile", "training_model"} {
+	for _, name := range []string{"3layer_bloom_optimized_training", "recompute_gelu", "recompute_tile",
+		"training_model"} {
 		write("shared/models/ort/" + name + ".onnx")
 	}
 	list, err = graphtest.ORTGraphs.Find()

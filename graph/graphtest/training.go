@@ -67,7 +67,8 @@ type maker struct {
 }
 
 func newMaker(rng *rand.Rand, o Options) *maker {
-	b := &maker{rng: rng, opts: o, g: graph.New("training", nil), batch: symbolic.Const(cmp.Or(o.Rows, 256)), width: cmp.Or(o.Width, 64)}
+	b := &maker{rng: rng, opts: o, g: graph.New("training", nil), batch: symbolic.Const(cmp.Or(o.Rows, 256)),
+		width: cmp.Or(o.Width, 64)}
 	if o.Symbolic {
 		b.batch = symbolic.Sym("N")
 	}
@@ -111,7 +112,8 @@ func (b *maker) output(id graph.ValueID, t graph.Type) {
 // add appends a node with the given number of outputs and returns the first.
 func (b *maker) add(domain, name string, outputs int, attrs []graph.Attr, inputs ...graph.ValueID) []graph.ValueID {
 	b.serial++
-	n := &graph.Node{Name: fmt.Sprintf("/h.%d/%s_%d", b.layer, name, b.serial), Op: name, Domain: domain, Inputs: inputs, Attrs: attrs}
+	n := &graph.Node{Name: fmt.Sprintf("/h.%d/%s_%d", b.layer, name, b.serial), Op: name, Domain: domain,
+		Inputs: inputs, Attrs: attrs}
 	for i := range outputs {
 		n.Outputs = append(n.Outputs, b.g.Value(fmt.Sprintf("%s_output_%d", n.Name, i)))
 	}
@@ -175,7 +177,8 @@ func (b *maker) norm() {
 	x, scale, bias := b.cur, b.weight(b.width), b.weight(b.width)
 	out := b.add("", "LayerNormalization", 3, []graph.Attr{num("axis", -1)}, x, scale, bias)
 	b.push(out[0], func(g graph.ValueID) graph.ValueID {
-		grads := b.add("com.microsoft", "LayerNormalizationGrad", 3, []graph.Attr{num("axis", -1)}, g, x, scale, out[1], out[2])
+		grads := b.add("com.microsoft", "LayerNormalizationGrad", 3, []graph.Attr{num("axis", -1)}, g, x, scale,
+			out[1], out[2])
 		b.output(grads[1], graph.Tensor(graph.Float32, graph.Ints(b.width)))
 		return grads[0]
 	})

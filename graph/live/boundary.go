@@ -36,7 +36,8 @@ type Boundary struct {
 
 // ErrNoBoundary means that a graph has no backward half, or none that can be
 // told from its forward half.
-var ErrNoBoundary = errors.New("no boundary between a forward and a backward half: the graph has no YieldOp, no recorded boundary, and no scalar loss beside nodes that read activations; memopt plans training graphs")
+var ErrNoBoundary = errors.New("no boundary between a forward and a backward half: the graph has no YieldOp, no " +
+	"recorded boundary, and no scalar loss beside nodes that read activations; memopt plans training graphs")
 
 // BoundaryKey is the metadata key under which a model records its boundary.
 const BoundaryKey = "memopt.boundary"
@@ -79,7 +80,8 @@ func FindBoundary(m *graph.Model) (Boundary, error) {
 			continue
 		}
 		if b.Node != graph.NoNode {
-			return b, fmt.Errorf("nodes %q and %q are both YieldOps; a training graph has one", g.NodeLabel(b.Node), g.NodeLabel(n.ID))
+			return b, fmt.Errorf("nodes %q and %q are both YieldOps; a training graph has one",
+				g.NodeLabel(b.Node), g.NodeLabel(n.ID))
 		}
 		b.Kind, b.Node = YieldBoundary, n.ID
 	}
@@ -101,11 +103,15 @@ func recordedBoundary(g *graph.Graph, text string) (Boundary, error) {
 		return lossBoundary(g)
 	}
 	if err != nil || r.Schema != RecordedSchema {
-		return Boundary{}, fmt.Errorf("metadata %s: wanted JSON of schema %q, got %.80q; remove the entry to have the boundary found anew", BoundaryKey, RecordedSchema, text)
+		return Boundary{},
+			fmt.Errorf("metadata %s: wanted JSON of schema %q, got %.80q; remove the entry to have the boundary "+
+				"found anew", BoundaryKey, RecordedSchema, text)
 	}
 	id, ok := g.Lookup(r.Loss)
 	if !ok || g.Values[id].Def == graph.NoNode {
-		return Boundary{}, fmt.Errorf("metadata %s: names the loss %q, which no node makes; remove the entry to have the boundary found anew", BoundaryKey, r.Loss)
+		return Boundary{},
+			fmt.Errorf("metadata %s: names the loss %q, which no node makes; remove the entry to have the boundary "+
+				"found anew", BoundaryKey, r.Loss)
 	}
 	b := Boundary{Kind: RecordedBoundary, Node: g.Values[id].Def, Loss: id, Backward: graph.NoNode}
 	if r.Backward == "" {
@@ -117,7 +123,8 @@ func recordedBoundary(g *graph.Graph, text string) (Boundary, error) {
 			return b, nil
 		}
 	}
-	return Boundary{}, fmt.Errorf("metadata %s: names the backward node %q, which is not there; remove the entry to have the boundary found anew", BoundaryKey, r.Backward)
+	return Boundary{}, fmt.Errorf("metadata %s: names the backward node %q, which is not there; remove the entry to "+
+		"have the boundary found anew", BoundaryKey, r.Backward)
 }
 
 // lossBoundary looks for the loss among the scalar float outputs: the first one that comes from a

@@ -26,7 +26,8 @@ func TestRecordedBoundary(t *testing.T) {
 		{`{"schema":"memopt.boundary/v1","kind":"loss","loss":"loss","node":"mean"}`, "recorded", ""},
 		// The YieldOp that it speaks of has been taken out: the loss is found anew.
 		{`{"schema":"memopt.boundary/v1","kind":"yield","node":"yield"}`, "loss", ""},
-		{`{"schema":"memopt.boundary/v1","kind":"loss","loss":"x","node":"n"}`, "", `names the loss "x", which no node makes`},
+		{`{"schema":"memopt.boundary/v1","kind":"loss","loss":"x","node":"n"}`, "",
+			`names the loss "x", which no node makes`},
 		{`{"schema":"memopt.boundary/v2"}`, "", `wanted JSON of schema "memopt.boundary/v1"`},
 		{`not JSON`, "", `wanted JSON of schema "memopt.boundary/v1"`},
 	} {
@@ -71,5 +72,6 @@ g (float[2, 5] x, int64[2] labels, float[1] w) => (float[1] updated)
 	b, err := live.FindBoundary(m)
 	require.NoError(t, err)
 	require.Equal(t, "loss", m.Graph.NodeLabel(b.Node))
-	require.Equal(t, []bool{false, false, true, true, true, true, true}, live.Split(m.Graph, b, graph.FileOrder(m.Graph)))
+	require.Equal(t, []bool{false, false, true, true, true, true, true},
+		live.Split(m.Graph, b, graph.FileOrder(m.Graph)))
 }

@@ -43,7 +43,8 @@ type Timeline struct {
 // Clone returns a copy of the timeline.
 func (t *Timeline) Clone() *Timeline {
 	c := *t
-	c.Live, c.Root, c.Ranges, c.Unsized = slices.Clone(t.Live), slices.Clone(t.Root), slices.Clone(t.Ranges), slices.Clone(t.Unsized)
+	c.Live, c.Root, c.Ranges, c.Unsized = slices.Clone(t.Live), slices.Clone(t.Root), slices.Clone(t.Ranges),
+		slices.Clone(t.Unsized)
 	return &c
 }
 
@@ -97,7 +98,8 @@ func (s *simulation) start(p *Program) {
 	s.p = p
 	s.lastUse, s.pinned, s.counted = zeroed(s.lastUse, values), zeroed(s.pinned, values), zeroed(s.counted, values)
 	s.need, s.delta = zeroed(s.need, steps), zeroed(s.delta, steps+1)
-	s.t = Timeline{Live: zeroed(s.t.Live, steps), Root: zeroed(s.t.Root, values), Ranges: zeroed(s.t.Ranges, values), Unsized: s.t.Unsized[:0]}
+	s.t = Timeline{Live: zeroed(s.t.Live, steps), Root: zeroed(s.t.Root, values), Ranges: zeroed(s.t.Ranges, values),
+		Unsized: s.t.Unsized[:0]}
 	for i := range p.Steps {
 		for _, v := range p.Steps[i].In {
 			if v != graph.NoValue {
@@ -181,7 +183,8 @@ func (s *simulation) inPlaceRoot(at int32, step *Step, id graph.ValueID) graph.V
 			continue
 		}
 		root := s.t.Root[in]
-		if root != graph.NoValue && !s.pinned[root] && s.t.Ranges[root].End == at+1 && s.p.Bytes[root] == s.p.Bytes[id] {
+		if root != graph.NoValue && !s.pinned[root] && s.t.Ranges[root].End == at+1 &&
+			s.p.Bytes[root] == s.p.Bytes[id] {
 			return root
 		}
 	}

@@ -202,8 +202,10 @@ func TestLowerBoundAgainstReference(t *testing.T) {
 // that fits is none.
 func TestSumsOverflow(t *testing.T) {
 	make := func(a, b int64) *Program {
-		return &Program{Bytes: []int64{8, a, b}, Persistent: []bool{true, false, false}, Outputs: []graph.ValueID{1, 2}, Steps: []Step{
-			{Kind: op.MatMul, In: []graph.ValueID{0, 0}, Out: []graph.ValueID{1}}, {Kind: op.MatMul, In: []graph.ValueID{0, 0}, Out: []graph.ValueID{2}}}}
+		return &Program{Bytes: []int64{8, a, b}, Persistent: []bool{true, false, false}, Outputs: []graph.ValueID{1, 2},
+			Steps: []Step{
+				{Kind: op.MatMul, In: []graph.ValueID{0, 0}, Out: []graph.ValueID{1}},
+				{Kind: op.MatMul, In: []graph.ValueID{0, 0}, Out: []graph.ValueID{2}}}}
 	}
 	_, err := make(math.MaxInt64-10, 11).Simulate()
 	require.ErrorIs(t, err, symbolic.ErrOverflow)

@@ -90,7 +90,8 @@ func evalSizes(g *graph.Graph, env symbolic.Env, open func(symbol string) bool) 
 		n, err := expr.Eval(env)
 		var missing *symbolic.UnboundError
 		switch {
-		case errors.As(err, &missing) && open != nil && !slices.ContainsFunc(missing.Symbols, func(name string) bool { return !open(name) }):
+		case errors.As(err, &missing) && open != nil &&
+			!slices.ContainsFunc(missing.Symbols, func(name string) bool { return !open(name) }):
 			n = Unsized
 		case errors.As(err, &missing):
 			unbound.add(g, graph.ValueID(i), missing)
@@ -128,8 +129,10 @@ func (u unboundSymbols) add(g *graph.Graph, id graph.ValueID, missing *symbolic.
 		case v.Def == graph.NoNode:
 			u[name] = unboundSymbol{maker: graph.NoNode}
 		case !known || old.maker != graph.NoNode && v.Def < old.maker:
-			u[name] = unboundSymbol{v.Def, fmt.Sprintf("is what the file calls a dim of %q, which node %q (%s) makes: inference cannot tell how long it is",
-				v.Name, g.NodeLabel(v.Def), g.Nodes[v.Def].Op)}
+			u[name] = unboundSymbol{v.Def,
+				fmt.Sprintf("is what the file calls a dim of %q, which node %q (%s) makes: inference cannot tell "+
+					"how long it is",
+					v.Name, g.NodeLabel(v.Def), g.Nodes[v.Def].Op)}
 		}
 	}
 }
@@ -173,7 +176,9 @@ func hasNegativeDim(s graph.Shape, env symbolic.Env) bool {
 }
 
 // evalInner charges a control-flow node with the peak of its largest subgraph.
-func (s *Sizes) evalInner(g *graph.Graph, env symbolic.Env, open func(symbol string) bool, unbound unboundSymbols) error {
+func (s *Sizes) evalInner(
+	g *graph.Graph, env symbolic.Env, open func(symbol string) bool, unbound unboundSymbols,
+) error {
 	for i, n := range g.Nodes {
 		if !n.HasSubgraphs() {
 			continue

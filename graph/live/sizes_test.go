@@ -14,7 +14,8 @@ import (
 // TestUnboundSymbols: symbols without a binding are listed, those of no input with the first node
 // that makes a value with them, in subgraphs, too. A run needs the inputs' symbols alone.
 func TestUnboundSymbols(t *testing.T) {
-	m, err := graph.Parse(`<ir_version: 8, opset_import: ["" : 17]> g (float[n] x, bool c) => (int64[1, k] z) <int64[1, k] first> {
+	m, err := graph.Parse(
+		`<ir_version: 8, opset_import: ["" : 17]> g (float[n] x, bool c) => (int64[1, k] z) <int64[1, k] first> {
 		first = NonZero(x)  y = Neg(first)  z = If(c) <
 			then_branch = a () => (int64[1, k] p) <int64[1, inner] w> { w = NonZero(x)  u = Neg(w)  p = Neg(y) },
 			else_branch = b () => (int64[1, k] q) { q = Abs(y) }> }`, "open")

@@ -225,9 +225,11 @@ func checkVersions(m *graph.Model, hasGraph bool) error {
 	case !hasGraph:
 		return fmt.Errorf("the model has no graph")
 	case m.IRVersion < minIRVersion:
-		return fmt.Errorf("ir_version is %d, wanted %d or more; export the model again with a newer ONNX", m.IRVersion, minIRVersion)
+		return fmt.Errorf("ir_version is %d, wanted %d or more; export the model again with a newer ONNX",
+			m.IRVersion, minIRVersion)
 	case opset != 0 && opset < minOpset:
-		return fmt.Errorf("the model imports version %d of the ai.onnx operators, wanted %d or newer; convert it with onnx.version_converter", opset, minOpset)
+		return fmt.Errorf("the model imports version %d of the ai.onnx operators, wanted %d or newer; convert it "+
+			"with onnx.version_converter", opset, minOpset)
 	}
 	return nil
 }

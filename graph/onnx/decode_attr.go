@@ -124,7 +124,8 @@ func (h *attrHead) valueKind() (int64, error) {
 		case k == h.kind:
 			return h.kind, nil
 		case found != 0 && h.kind == 0:
-			return 0, fmt.Errorf("it has no type, and values of type %s and %s", attrKinds[found].name, attrKinds[k].name)
+			return 0, fmt.Errorf("it has no type, and values of type %s and %s",
+				attrKinds[found].name, attrKinds[k].name)
 		}
 		found = k
 	}
@@ -134,7 +135,8 @@ func (h *attrHead) valueKind() (int64, error) {
 	case h.kind == 0:
 		return found, nil
 	case found != 0:
-		return 0, fmt.Errorf("its type is %s, but its value is one of type %s", attrKinds[h.kind].name, attrKinds[found].name)
+		return 0, fmt.Errorf("its type is %s, but its value is one of type %s",
+			attrKinds[h.kind].name, attrKinds[found].name)
 	}
 	return h.kind, nil // the value that its absence means: 0, "" or an empty list
 }

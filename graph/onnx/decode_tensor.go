@@ -93,7 +93,9 @@ func (d *decoder) tensorSource(t *graph.TensorData, p tensorParts) error {
 	case p.place == placeExternal:
 		return d.externalSource(t, p.external, size)
 	case p.segment:
-		t.Source = failing{fmt.Errorf("it is stored in segments, which is not supported; save the model again with raw_data")}
+		t.Source = failing{
+			fmt.Errorf("it is stored in segments, which is not supported; save the model again with raw_data"),
+		}
 	case t.DType == graph.String:
 		return checkStrings(t, p)
 	case p.typed && len(p.raw) == 0:
@@ -147,7 +149,8 @@ func (d *decoder) externalSource(t *graph.TensorData, entries []graph.Property, 
 	case t.DType == graph.String:
 		return fmt.Errorf("strings cannot lie in external data (%q)", x.Location)
 	case x.Length >= 0 && t.DType.Valid() && x.Length != size:
-		return fmt.Errorf("external data %q: length is %d, wanted %d for %v%v", x.Location, x.Length, size, t.DType, t.Dims)
+		return fmt.Errorf("external data %q: length is %d, wanted %d for %v%v", x.Location, x.Length, size,
+			t.DType, t.Dims)
 	}
 	d.files.refer(x.Location)
 	t.Source = &outside{files: d.files, ext: x, size: size}

@@ -118,13 +118,16 @@ func TestEditsReachTheFile(t *testing.T) {
 	g.Nodes[0].SetAttr("axes", []int64{1, -1})
 	_, err := g.AddInitializer(graph.Float32Tensor("w", []int64{2}, 1, 2))
 	require.NoError(t, err)
-	require.NoError(t, g.AddNode(&graph.Node{Op: "Add", Inputs: []graph.ValueID{g.Value("y"), g.Value("w")}, Outputs: []graph.ValueID{g.Value("z")}}))
+	require.NoError(t, g.AddNode(&graph.Node{Op: "Add", Inputs: []graph.ValueID{g.Value("y"), g.Value("w")},
+		Outputs: []graph.ValueID{g.Value("z")}}))
 	require.NoError(t, g.AddOutput(graph.Decl{Value: g.Value("z"), Doc: "sum", Type: graph.Tensor(graph.Float32,
-		graph.Dims(symbolic.Sym("input-0_dim0"), symbolic.MustParse("2*n + 1"), symbolic.Const(0), symbolic.Unknown()))}))
+		graph.Dims(symbolic.Sym("input-0_dim0"), symbolic.MustParse("2*n + 1"), symbolic.Const(0),
+			symbolic.Unknown()))}))
 
 	got := recode(t, m)
 	assert.Equal(t, "memopt", got.ProducerName)
-	assert.Equal(t, []graph.Property{{Key: "a", Value: "b", Extra: got.Metadata[0].Extra}, {Key: "c", Value: "d"}}, got.Metadata)
+	assert.Equal(t, []graph.Property{{Key: "a", Value: "b", Extra: got.Metadata[0].Extra}, {Key: "c", Value: "d"}},
+		got.Metadata)
 	n := got.Graph.Nodes[0]
 	assert.Equal(t, "gelu", n.Name)
 	assert.Equal(t, float32(2), n.Float("alpha", 0))
@@ -160,11 +163,13 @@ func TestEncodeFaults(t *testing.T) {
 	m := decodeText(t, `ir_version: 8 graph { node { op_type: "Op" name: "n" output: "y" } }`)
 	m.Graph.Nodes[0].SetAttr("a", 3) // an int is no int64
 	_, err = onnx.Encode(m)
-	require.EqualError(t, err, `encoding the model: node "n" (Op): attribute "a": its value has the Go type int, which no ONNX attribute has`)
+	require.EqualError(t, err,
+		`encoding the model: node "n" (Op): attribute "a": its value has the Go type int, which no ONNX attribute has`)
 }
 
 func TestTensorFile(t *testing.T) {
-	data := fromText(t, "TensorProto", `dims: 2 data_type: 11 name: "input" double_data: 1.5 double_data: -2 metadata_props { key: "k" }`)
+	data := fromText(t, "TensorProto",
+		`dims: 2 data_type: 11 name: "input" double_data: 1.5 double_data: -2 metadata_props { key: "k" }`)
 	tensor, err := onnx.DecodeTensor(data, "input_0.pb")
 	require.NoError(t, err)
 	elems, err := tensor.Float64s()
@@ -191,10 +196,12 @@ func TestStructureHash(t *testing.T) {
 	want := hash(base)
 	require.Len(t, want, 64)
 	same := map[string][2]string{
-		"contents":            {`raw_data: "abcd"`, `raw_data: "efgh"`},
-		"typed contents":      {`raw_data: "abcd"`, `float_data: 2`},
-		"external contents":   {`raw_data: "abcd"`, `data_location: EXTERNAL external_data { key: "location" value: "w" }`},
-		"documentation":       {`graph {`, `doc_string: "d" producer_name: "p" metadata_props { key: "k" } graph { doc_string: "e"`},
+		"contents":       {`raw_data: "abcd"`, `raw_data: "efgh"`},
+		"typed contents": {`raw_data: "abcd"`, `float_data: 2`},
+		"external contents": {`raw_data: "abcd"`,
+			`data_location: EXTERNAL external_data { key: "location" value: "w" }`},
+		"documentation": {`graph {`,
+			`doc_string: "d" producer_name: "p" metadata_props { key: "k" } graph { doc_string: "e"`},
 		"spelling of domain":  {`op_type: "Add"`, `op_type: "Add" domain: "ai.onnx"`},
 		"ir_version":          {`ir_version: 8`, `ir_version: 9`},
 		"blanks around a dim": {`"n"`, `" n "`},

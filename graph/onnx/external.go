@@ -87,7 +87,8 @@ func checkLocation(location string) error {
 	}
 	for _, part := range strings.FieldsFunc(location, func(r rune) bool { return r == '/' || r == '\\' }) {
 		if part == ".." {
-			return fmt.Errorf(`external data %q: the path has a ".." in it, wanted one inside the model's folder`, location)
+			return fmt.Errorf(`external data %q: the path has a ".." in it, wanted one inside the model's folder`,
+				location)
 		}
 	}
 	if !filepath.IsLocal(location) {
@@ -120,7 +121,9 @@ func (x *externals) file(location string) ([]byte, error) {
 // openFile opens a file through an os.Root, which follows no link out of the folder.
 func (x *externals) openFile(location string) (*os.File, error) {
 	if x.dir == "" {
-		return nil, formatErr(x.path, "external data %q cannot be found: the model was read from a stream and has no folder; give its path instead", location)
+		return nil, formatErr(x.path,
+			"external data %q cannot be found: the model was read from a stream and has no folder; give its path "+
+				"instead", location)
 	}
 	root, err := os.OpenRoot(x.dir)
 	if err != nil {

@@ -120,7 +120,8 @@ func checkStable(t testing.TB, data []byte) {
 	m, err := onnx.Decode(data, "m.onnx")
 	if err != nil {
 		var fault *onnx.FormatError
-		if !errors.As(err, &fault) || strings.ContainsAny(err.Error(), "\n\r") || !strings.HasPrefix(err.Error(), "m.onnx: ") {
+		if !errors.As(err, &fault) || strings.ContainsAny(err.Error(), "\n\r") ||
+			!strings.HasPrefix(err.Error(), "m.onnx: ") {
 			t.Fatalf("a bad error: %q", err)
 		}
 		return
@@ -157,10 +158,12 @@ func TestAllocationIsBounded(t *testing.T) {
 		"empty initializers": model(repeat("\x2a\x00", n)),
 		"empty inputs":       model(repeat("\x5a\x00", n)),
 		"empty properties":   model(repeat("\x82\x01\x00", n)),
-		"empty attributes":   model(protowire.AppendBytes([]byte{0x0a}, append([]byte("\x22\x01N"), repeat("\x2a\x00", n)...))),
-		"huge dims":          model(protowire.AppendBytes([]byte{0x2a}, []byte("\x08\xff\xff\xff\xff\xff\xff\xff\x7f\x10\x01\x42\x01w"))),
-		"merged graphs":      repeat("\x3a\x04\x12\x02ab", n),
-		"same empty field":   model(repeat("\x12\x00", n)),
+		"empty attributes": model(protowire.AppendBytes([]byte{0x0a},
+			append([]byte("\x22\x01N"), repeat("\x2a\x00", n)...))),
+		"huge dims": model(protowire.AppendBytes([]byte{0x2a},
+			[]byte("\x08\xff\xff\xff\xff\xff\xff\xff\x7f\x10\x01\x42\x01w"))),
+		"merged graphs":    repeat("\x3a\x04\x12\x02ab", n),
+		"same empty field": model(repeat("\x12\x00", n)),
 	} {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
@@ -179,7 +182,9 @@ func TestManyAttributes(t *testing.T) {
 	}
 	m := decodeText(t, `ir_version: 8 graph { node { op_type: "Op" `+attrs.String()+`} }`)
 	assert.Len(t, m.Graph.Nodes[0].Attrs, 20_000)
-	_, err := onnx.Decode(fromText(t, "ModelProto", `ir_version: 8 graph { node { op_type: "Op" `+attrs.String()+`attribute { name: "a77" type: INT i: 1 } } }`), "")
+	_, err := onnx.Decode(fromText(t, "ModelProto",
+		`ir_version: 8 graph { node { op_type: "Op" `+attrs.String()+`attribute { name: "a77" type: INT i: 1 } } }`),
+		"")
 	require.ErrorContains(t, err, `attribute 20000 "a77": it is given twice`)
 }
 

@@ -56,7 +56,8 @@ var eightBytes = []byte("ABCDEFGH")
 func TestOpen(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "data/w.bin", append([]byte("skip"), eightBytes...))
-	path := write(t, dir, "m.onnx", fromText(t, "ModelProto", weightModel("location", "data/w.bin", "offset", "4", "length", "8")))
+	path := write(t, dir, "m.onnx",
+		fromText(t, "ModelProto", weightModel("location", "data/w.bin", "offset", "4", "length", "8")))
 
 	m, closer, err := onnx.Open(path)
 	require.NoError(t, err)
@@ -98,7 +99,9 @@ func TestExternalDataFaults(t *testing.T) {
 	write(t, dir, "w.bin", eightBytes)
 	write(t, dir, "../secret.bin", eightBytes)
 	require.NoError(t, os.Mkdir(filepath.Join(dir, "folder"), 0o777))
-	for link, target := range map[string]string{"inner": "w.bin", "outer": "../secret.bin", "abs": filepath.Join(dir, "..", "secret.bin"), "up": ".."} {
+	for link, target := range map[string]string{
+		"inner": "w.bin", "outer": "../secret.bin", "abs": filepath.Join(dir, "..", "secret.bin"), "up": "..",
+	} {
 		if err := os.Symlink(target, filepath.Join(dir, link)); err != nil {
 			t.Skip("this file system has no symbolic links; set TMPDIR to one that has: ", err)
 		}

@@ -13,7 +13,8 @@ import (
 
 func TestStreamLimit(t *testing.T) {
 	_, err := read(strings.NewReader(strings.Repeat("x", 101)), "-", newExternals("-"), 100)
-	require.EqualError(t, err, "reading the model -: it has more than 100 bytes, which a stream cannot have; give the path of a file")
+	require.EqualError(t, err,
+		"reading the model -: it has more than 100 bytes, which a stream cannot have; give the path of a file")
 	_, err = read(strings.NewReader(strings.Repeat("x", 100)), "-", newExternals("-"), 100)
 	require.ErrorContains(t, err, "it is a text")
 }

@@ -119,7 +119,8 @@ func read(r io.Reader, name string, files *externals, limit int64) (*graph.Model
 	}
 	data, err := inputfile.ReadAll(head, 0, limit)
 	if large := (*inputfile.SizeError)(nil); errors.As(err, &large) {
-		return nil, fmt.Errorf("reading the model %s: it has more than %d bytes, which a stream cannot have; give the path of a file", name, limit)
+		return nil, fmt.Errorf("reading the model %s: it has more than %d bytes, which a stream cannot have; give "+
+			"the path of a file", name, limit)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading the model %s: %w", name, err)

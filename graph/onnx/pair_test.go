@@ -22,7 +22,8 @@ func TestModelSurvives(t *testing.T) {
 		for i := range data {
 			data[i] = fill
 		}
-		_, err := m.Graph.AddInitializer(&graph.TensorData{Name: "w", DType: graph.Uint8, Dims: []int64{int64(len(data))}, Source: graph.Raw(data)})
+		_, err := m.Graph.AddInitializer(&graph.TensorData{Name: "w", DType: graph.Uint8,
+			Dims: []int64{int64(len(data))}, Source: graph.Raw(data)})
 		require.NoError(t, err)
 		return m
 	}

@@ -105,7 +105,8 @@ func TestRoundTripDecorated(t *testing.T) {
 var fixedFields = map[protoreflect.FullName]bool{
 	"onnx.ModelProto.ir_version": true, "onnx.NodeProto.op_type": true, "onnx.FunctionProto.name": true,
 	"onnx.AttributeProto.name": true, "onnx.AttributeProto.type": true, "onnx.TensorProto.data_type": true,
-	"onnx.ValueInfoProto.name": true, "onnx.AttributeProto.f": true, "onnx.AttributeProto.i": true, "onnx.AttributeProto.s": true,
+	"onnx.ValueInfoProto.name": true, "onnx.AttributeProto.f": true, "onnx.AttributeProto.i": true,
+	"onnx.AttributeProto.s":           true,
 	"onnx.OperatorSetIdProto.version": true, "onnx.TensorProto.raw_data": true,
 }
 
@@ -113,7 +114,8 @@ func decorate(rng *rand.Rand, m protoreflect.Message) {
 	fields := m.Descriptor().Fields()
 	for i := range fields.Len() {
 		f := fields.Get(i)
-		if m.Has(f) || f.IsList() || f.Message() != nil || f.ContainingOneof() != nil || fixedFields[f.FullName()] || rng.IntN(3) > 0 {
+		if m.Has(f) || f.IsList() || f.Message() != nil || f.ContainingOneof() != nil || fixedFields[f.FullName()] ||
+			rng.IntN(3) > 0 {
 			continue
 		}
 		m.Set(f, f.Default())

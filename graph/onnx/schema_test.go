@@ -18,8 +18,9 @@ import (
 )
 
 var enums = map[string][]string{
-	"AttributeType": {"UNDEFINED", "FLOAT", "INT", "STRING", "TENSOR", "GRAPH", "FLOATS", "INTS", "STRINGS", "TENSORS", "GRAPHS", "SPARSE_TENSOR", "SPARSE_TENSORS", "TYPE_PROTO", "TYPE_PROTOS"},
-	"DataLocation":  {"DEFAULT", "EXTERNAL"},
+	"AttributeType": {"UNDEFINED", "FLOAT", "INT", "STRING", "TENSOR", "GRAPH", "FLOATS", "INTS", "STRINGS", "TENSORS",
+		"GRAPHS", "SPARSE_TENSOR", "SPARSE_TENSORS", "TYPE_PROTO", "TYPE_PROTOS"},
+	"DataLocation": {"DEFAULT", "EXTERNAL"},
 }
 
 var scalars = map[string]descriptorpb.FieldDescriptorProto_Type{
@@ -86,7 +87,8 @@ var schema = sync.OnceValue(func() protoreflect.FileDescriptor {
 	for _, name := range []string{"AttributeType", "DataLocation"} {
 		e := &descriptorpb.EnumDescriptorProto{Name: proto.String(name)}
 		for i, v := range enums[name] {
-			e.Value = append(e.Value, &descriptorpb.EnumValueDescriptorProto{Name: proto.String(v), Number: proto.Int32(int32(i))})
+			e.Value = append(e.Value,
+				&descriptorpb.EnumValueDescriptorProto{Name: proto.String(v), Number: proto.Int32(int32(i))})
 		}
 		file.EnumType = append(file.EnumType, e)
 	}

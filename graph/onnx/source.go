@@ -32,7 +32,8 @@ func (t *typed) Bytes() ([]byte, error) {
 	}
 	// A number of one byte can stand for eight, and the parts of a tensor are gathered first.
 	const expansion = 16
-	if err := memlimit.Check(expansion*int64(len(t.wire)), "the %d bytes of a tensor in typed fields", len(t.wire)); err != nil {
+	if err := memlimit.Check(expansion*int64(len(t.wire)), "the %d bytes of a tensor in typed fields",
+		len(t.wire)); err != nil {
 		return nil, err
 	}
 	err := reader{rest: t.wire, pos: -1}.eachOf(num, func(f *field) (err error) {

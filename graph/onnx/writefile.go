@@ -58,7 +58,8 @@ func WriteFile(path string, m *graph.Model, opts Options) (err error) {
 		return err
 	}
 	if len(move.chunks) > 0 && !fileio.Replaceable(path) {
-		return fmt.Errorf("cannot write the model to %s: it has external data, which needs a file beside it; give the name of a regular file", path)
+		return fmt.Errorf("cannot write the model to %s: it has external data, which needs a file beside it; give "+
+			"the name of a regular file", path)
 	}
 	outputs := []string{path}
 	if len(move.chunks) > 0 {
@@ -77,19 +78,20 @@ func WriteFile(path string, m *graph.Model, opts Options) (err error) {
 	if len(outputs) == 1 {
 		return fileio.Write(path, unchanged(e.writeTo))
 	}
-	pair := fileio.Pair{Main: path, Data: path + dataSuffix, WriteData: unchanged(move.writeData), WriteMain: func(w io.Writer, data string) error {
-		if data == move.name {
+	pair := fileio.Pair{Main: path, Data: path + dataSuffix, WriteData: unchanged(move.writeData),
+		WriteMain: func(w io.Writer, data string) error {
+			if data == move.name {
+				return unchanged(e.writeTo)(w)
+			}
+			other := newMover(path, m, opts)
+			defer other.from.close()
+			other.name = data
+			e, err := encode(m, other)
+			if err != nil {
+				return err
+			}
 			return unchanged(e.writeTo)(w)
-		}
-		other := newMover(path, m, opts)
-		defer other.from.close()
-		other.name = data
-		e, err := encode(m, other)
-		if err != nil {
-			return err
-		}
-		return unchanged(e.writeTo)(w)
-	}}
+		}}
 	return pair.Write()
 }
 

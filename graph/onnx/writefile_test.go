@@ -69,8 +69,9 @@ func TestWriteFileSparesItsInputs(t *testing.T) {
 	assert.Equal(t, eightBytes, got)
 
 	// The data file that WriteFile would make can be an input as well.
-	path = write(t, dir, "n.onnx", fromText(t, "ModelProto", replaceOnce(weightModel("location", "out.onnx.data"), "initializer",
-		`initializer { name: "inside" dims: 1 data_type: 1 raw_data: "abcd" } initializer`)))
+	path = write(t, dir, "n.onnx",
+		fromText(t, "ModelProto", replaceOnce(weightModel("location", "out.onnx.data"), "initializer",
+			`initializer { name: "inside" dims: 1 data_type: 1 raw_data: "abcd" } initializer`)))
 	write(t, dir, "out.onnx.data", eightBytes)
 	err = onnx.WriteFile(filepath.Join(dir, "out.onnx"), open(t, path), onnx.Options{ExternalDataThreshold: 1})
 	require.ErrorIs(t, err, onnx.ErrInput)
@@ -129,10 +130,12 @@ func TestWriteFileElsewhere(t *testing.T) {
 func TestWriteFileSharesMovedBytes(t *testing.T) {
 	dir, elsewhere := t.TempDir(), t.TempDir()
 	write(t, dir, "w.bin", eightBytes)
-	text := replaceOnce(weightModel("location", "w.bin"), "initializer", `initializer { name: "tied" dims: 2 data_type: 6
+	text := replaceOnce(weightModel("location", "w.bin"), "initializer",
+		`initializer { name: "tied" dims: 2 data_type: 6
 	  data_location: EXTERNAL external_data { key: "location" value: "w.bin" } } initializer`)
 	out := filepath.Join(elsewhere, "out.onnx")
-	require.NoError(t, onnx.WriteFile(out, open(t, write(t, dir, "m.onnx", fromText(t, "ModelProto", text))), onnx.Options{}))
+	require.NoError(t, onnx.WriteFile(out, open(t, write(t, dir, "m.onnx", fromText(t, "ModelProto", text))),
+		onnx.Options{}))
 	data, err := os.ReadFile(out + ".data")
 	require.NoError(t, err)
 	assert.Equal(t, eightBytes, data)
@@ -148,12 +151,16 @@ func TestWriteFileCopies(t *testing.T) {
 		rng.Read(data)
 		write(t, dir, name, data)
 	}
-	m := &graph.Model{IRVersion: 8, Path: filepath.Join(dir, "m.onnx"), Graph: graph.New("g", nil), Opsets: []graph.Opset{{Version: 17}}}
+	m := &graph.Model{
+		IRVersion: 8, Path: filepath.Join(dir, "m.onnx"), Graph: graph.New("g", nil),
+		Opsets: []graph.Opset{{Version: 17}},
+	}
 	want := map[string][]byte{}
 	for i, part := range []struct {
 		file           string
 		offset, length int64
-	}{{"a.bin", 7, 200_000}, {"b.bin", 0, 65_536}, {"b.bin", 65_536, 65_535}, {"a.bin", 299_990, 10}, {"b.bin", 100_001, 399_999}, {"a.bin", 0, 1}} {
+	}{{"a.bin", 7, 200_000}, {"b.bin", 0, 65_536}, {"b.bin", 65_536, 65_535}, {"a.bin", 299_990, 10},
+		{"b.bin", 100_001, 399_999}, {"a.bin", 0, 1}} {
 		name := fmt.Sprint("t", i)
 		want[name] = files[part.file][part.offset : part.offset+part.length]
 		_, err := m.Graph.AddInitializer(&graph.TensorData{Name: name, DType: graph.Uint8, Dims: []int64{part.length},
@@ -174,7 +181,8 @@ func TestWriteFileCopies(t *testing.T) {
 	require.NoError(t, os.Truncate(filepath.Join(dir, "b.bin"), 499_999))
 	err := onnx.WriteFile(out, m, onnx.Options{})
 	require.ErrorContains(t, err, `tensor "t4": `)
-	require.ErrorContains(t, err, `external data "b.bin": offset 100001 and length 399999 reach beyond its 499999 bytes`)
+	require.ErrorContains(t, err,
+		`external data "b.bin": offset 100001 and length 399999 reach beyond its 499999 bytes`)
 	assert.Equal(t, before, folder(t, elsewhere))
 }
 
@@ -182,7 +190,8 @@ func TestExternalDataThreshold(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "weights.bin", []byte("0123456789abcdefghijklmnopqrstuv"))
 	m := open(t, write(t, dir, "m.onnx", everything(t)))
-	_, err := m.Graph.AddInitializer(&graph.TensorData{Name: "big", DType: graph.Uint8, Dims: []int64{100_000}, Source: graph.Raw(bytes.Repeat([]byte("x"), 100_000))})
+	_, err := m.Graph.AddInitializer(&graph.TensorData{Name: "big", DType: graph.Uint8, Dims: []int64{100_000},
+		Source: graph.Raw(bytes.Repeat([]byte("x"), 100_000))})
 	require.NoError(t, err)
 	out := filepath.Join(dir, "out.onnx")
 	require.NoError(t, onnx.WriteFile(out, m, onnx.Options{ExternalDataThreshold: 12}))
@@ -220,7 +229,8 @@ func TestWriteFileFaults(t *testing.T) {
 	err = onnx.WriteFile(elsewhere, m, onnx.Options{})
 	require.ErrorContains(t, err, "is a directory")
 
-	stream, err := onnx.Read(strings.NewReader(string(fromText(t, "ModelProto", weightModel("location", "w.bin")))), "-")
+	stream, err := onnx.Read(strings.NewReader(string(fromText(t, "ModelProto", weightModel("location", "w.bin")))),
+		"-")
 	require.NoError(t, err)
 	err = onnx.WriteFile(filepath.Join(elsewhere, "out.onnx"), stream, onnx.Options{})
 	require.ErrorContains(t, err, "read from a stream")

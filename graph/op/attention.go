@@ -66,7 +66,8 @@ func (c *Ctx) attentionHeads() heads {
 		h.seqQ = dimAt(q, 1)
 		h.seqK = c.Unify("the lengths of keys and values", dimAt(k, 1), dimAt(v, 1))
 		h.size = c.Unify("the head sizes of queries and keys",
-			c.divided("the last dim of the queries", dimAt(q, 2), nq), c.divided("the last dim of the keys", dimAt(k, 2), nkv))
+			c.divided("the last dim of the queries", dimAt(q, 2), nq),
+			c.divided("the last dim of the keys", dimAt(k, 2), nkv))
 		h.sizeV = c.divided("the last dim of the values", dimAt(v, 2), nkv)
 	}
 	nq, ok1 := h.headsQ.Const()

@@ -42,7 +42,8 @@ func (b *builder) weight(name string, dims ...int64) graph.ValueID {
 	for _, d := range dims {
 		n *= d
 	}
-	id, err := b.g.AddInitializer(&graph.TensorData{Name: name, DType: graph.Float32, Dims: dims, Source: graph.Raw(make([]byte, 4*n))})
+	id, err := b.g.AddInitializer(&graph.TensorData{Name: name, DType: graph.Float32, Dims: dims,
+		Source: graph.Raw(make([]byte, 4*n))})
 	if err != nil {
 		panic(err)
 	}
@@ -51,7 +52,8 @@ func (b *builder) weight(name string, dims ...int64) graph.ValueID {
 
 func (b *builder) node(op string, inputs []graph.ValueID, attrs ...graph.Attr) graph.ValueID {
 	out := b.g.Value(fmt.Sprintf("v%d", len(b.g.Nodes)))
-	if err := b.g.AddNode(&graph.Node{Op: op, Inputs: inputs, Outputs: []graph.ValueID{out}, Attrs: attrs}); err != nil {
+	if err := b.g.AddNode(&graph.Node{Op: op, Inputs: inputs, Outputs: []graph.ValueID{out},
+		Attrs: attrs}); err != nil {
 		panic(err)
 	}
 	return out

@@ -12,8 +12,10 @@ var laterBFloat16 = map[int][]graph.Kind{
 	16: {GreaterOrEqual, If, LeakyRelu, LessOrEqual, Loop, PRelu, Scan, Where},
 	17: {LayerNormalization},
 	20: {ConstantOfShape},
-	22: {Acos, Acosh, Asin, Asinh, Atan, Atanh, AveragePool, Conv, ConvTranspose, Cos, Cosh, Det, Elu, EyeLike, GlobalAveragePool,
-		GlobalLpPool, GlobalMaxPool, GridSample, GRU, HardSigmoid, HardSwish, InstanceNormalization, LpNormalization, LpPool, LSTM, MaxPool,
+	22: {Acos, Acosh, Asin, Asinh, Atan, Atanh, AveragePool, Conv, ConvTranspose, Cos, Cosh, Det, Elu, EyeLike,
+		GlobalAveragePool,
+		GlobalLpPool, GlobalMaxPool, GridSample, GRU, HardSigmoid, HardSwish, InstanceNormalization, LpNormalization,
+		LpPool, LSTM, MaxPool,
 		MaxUnpool, Mish, RNN, Round, Selu, Sin, Sinh, Softplus, Softsign, Tan, ThresholdedRelu},
 	24: {TopK},
 }

@@ -75,7 +75,8 @@ func (c *Ctx) attrFault(sig *signature) string {
 			return fmt.Sprintf("lacks the attribute %q, %s", spec.Name, attrKinds[spec.Kind])
 		case a == nil:
 		case a.Value == nil && a.Ref != "":
-			return fmt.Sprintf("attribute %q stands for the attribute %q of a function; inline the function first", a.Name, a.Ref)
+			return fmt.Sprintf("attribute %q stands for the attribute %q of a function; inline the function first",
+				a.Name, a.Ref)
 		case spec.Kind == "ints" && attrKind(a.Value) == "int" && !c.inf.strict: // IntList takes it
 		case attrKind(a.Value) != spec.Kind:
 			return fmt.Sprintf("attribute %q holds %s, wanted %s", a.Name, attrForm(a.Value), attrKinds[spec.Kind])
@@ -124,7 +125,8 @@ func (c *Ctx) apartFrom(sig *signature, variable string, j, i int) string {
 	if slot(sig.inputs, j).variable != variable || !apart(c.In(j), c.In(i)) {
 		return ""
 	}
-	return fmt.Sprintf("input %d has type %s and input %d has type %s; they must be equal", j, formOf(c.In(j)), i, formOf(c.In(i)))
+	return fmt.Sprintf("input %d has type %s and input %d has type %s; they must be equal",
+		j, formOf(c.In(j)), i, formOf(c.In(i)))
 }
 
 // apart reports whether two types are known to differ in more than shapes.

@@ -53,7 +53,8 @@ func (c *Ctx) commonRank() int {
 		case rank < 0:
 			rank, first = r, i
 		case r != rank:
-			c.Errorf("input %d has shape %v and input %d has shape %v; their ranks must be equal", first, c.Shape(first), i, c.Shape(i))
+			c.Errorf("input %d has shape %v and input %d has shape %v; their ranks must be equal",
+				first, c.Shape(first), i, c.Shape(i))
 		}
 	}
 	return rank

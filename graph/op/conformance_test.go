@@ -54,7 +54,8 @@ func TestConformance(t *testing.T) {
 					partials = append(partials, filepath.Base(filepath.Dir(f))+": "+detail)
 				}
 			}
-			t.Logf("%d models agree, %d partly, %d contradict, %d were left out: an older operator set, or operators without a row",
+			t.Logf("%d models agree, %d partly, %d contradict, %d were left out: an older operator set, or "+
+				"operators without a row",
 				counts[agrees], counts[partial], counts[contradicts], skipped)
 			if constant {
 				for _, p := range partials {

@@ -63,7 +63,8 @@ func (c *Ctx) constantAttr() *graph.Attr {
 		}
 		return a
 	}
-	c.Errorf("has no value: none of the attributes value, sparse_value, value_int, value_ints, value_float, value_floats, value_string, value_strings")
+	c.Errorf("has no value: none of the attributes value, sparse_value, value_int, value_ints, value_float, " +
+		"value_floats, value_string, value_strings")
 	return nil
 }
 

@@ -86,7 +86,8 @@ const (
 	bodyNodes  = 1 << 18
 )
 
-var errTooManyRounds = errors.New("the types in subgraphs within subgraphs do not settle in a reasonable time: they change with every iteration at several levels")
+var errTooManyRounds = errors.New("the types in subgraphs within subgraphs do not settle in a reasonable time: they " +
+	"change with every iteration at several levels")
 
 // spend takes nodes of a body from what the walk may spend on bodies; false where nothing is left.
 func (inf *inference) spend(nodes int) bool {
@@ -231,7 +232,9 @@ func (inf *inference) bodiesOf(id graph.NodeID) []Body {
 		inf.bodies = slices.Clone(inf.res.Bodies) // which stand in the order of execution
 		slices.SortStableFunc(inf.bodies, func(a, b Body) int { return cmp.Compare(a.Node, b.Node) })
 	}
-	from, _ := slices.BinarySearchFunc(inf.bodies, id, func(b Body, id graph.NodeID) int { return cmp.Compare(b.Node, id) })
+	from, _ := slices.BinarySearchFunc(inf.bodies, id, func(b Body, id graph.NodeID) int {
+		return cmp.Compare(b.Node, id)
+	})
 	to := from
 	for to < len(inf.bodies) && inf.bodies[to].Node == id {
 		to++

@@ -21,7 +21,8 @@ func FLOPs(g *graph.Graph, opsets []graph.Opset, r *Result) []symbolic.Expr {
 		case info.View || info.Has(ShapeOf) || info.Has(ConstantRole):
 			out[i] = symbolic.Const(0)
 		case info.FLOPs != nil:
-			out[i] = info.FLOPs(&Ctx{inf: inf, Node: n, Info: info, Version: info.VersionOf(n, inf.versions[info.Domain])})
+			out[i] = info.FLOPs(&Ctx{inf: inf, Node: n, Info: info,
+				Version: info.VersionOf(n, inf.versions[info.Domain])})
 		default:
 			out[i] = outputElements(g, n)
 		}

@@ -94,7 +94,8 @@ func (c *Ctx) OutTensor(i int, d graph.DType, s graph.Shape) { c.Out(i, graph.Te
 
 // SetContents records the elements of integer or bool output i in row-major order.
 func (c *Ctx) SetContents(i int, elems []symbolic.Expr) {
-	if id := c.Node.Output(i); id != graph.NoValue && elems != nil && len(elems) <= maxContents && c.inf.affordAll(elems) {
+	if id := c.Node.Output(i); id != graph.NoValue && elems != nil && len(elems) <= maxContents &&
+		c.inf.affordAll(elems) {
 		c.inf.res.setContents(id, elems)
 		c.inf.res.setDen(id, 1)
 	}

@@ -304,7 +304,9 @@ func decide(f func(o order) (result, known bool)) binary {
 }
 
 func foldEqual(c *Ctx) {
-	c.foldCompare(decide(func(o order) (bool, bool) { return o == equal, o != unordered && o != atMost && o != atLeast }))
+	c.foldCompare(decide(func(o order) (bool, bool) {
+		return o == equal, o != unordered && o != atMost && o != atLeast
+	}))
 }
 
 func foldLess(c *Ctx) {

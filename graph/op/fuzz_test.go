@@ -122,7 +122,10 @@ func (c *chooser) model() *graph.Model {
 	for range c.n(4) {
 		c.node(graph.Kind(1 + (c.n(256)*256+c.n(256))%int(op.NumKinds-1)))
 	}
-	return &graph.Model{Graph: c.b.g, Opsets: []graph.Opset{{Version: opset}, {Domain: "com.microsoft", Version: 1}, {Domain: "org.pytorch.aten", Version: 1}}}
+	return &graph.Model{
+		Graph: c.b.g, Opsets: []graph.Opset{{Version: opset}, {Domain: "com.microsoft", Version: 1},
+			{Domain: "org.pytorch.aten", Version: 1}},
+	}
 }
 
 // value adds a graph input or a constant.
@@ -156,7 +159,8 @@ func (c *chooser) value(i int) {
 }
 
 func (c *chooser) typ() graph.Type {
-	types := []graph.DType{graph.Float32, graph.Float32, graph.Float16, graph.Int64, graph.Int32, graph.Bool, graph.Uint8, graph.String, graph.Undefined}
+	types := []graph.DType{graph.Float32, graph.Float32, graph.Float16, graph.Int64, graph.Int32, graph.Bool,
+		graph.Uint8, graph.String, graph.Undefined}
 	t := graph.Tensor(types[c.n(len(types))], graph.Shape{})
 	if c.n(8) != 0 {
 		dims := make([]symbolic.Expr, c.n(6))
@@ -205,9 +209,12 @@ func (c *chooser) int() int64 {
 var attrNames = []string{"axis", "axes", "keepdims", "to", "perm", "shape", "value", "dtype", "blocksize",
 	"starts", "ends", "split", "num_outputs", "equation", "mode", "pads", "start", "end", "allowzero", "batch_dims",
 	"transA", "transB", "k", "scales", "keep_aspect_ratio_policy", "sample_size", "fmod", "noop_with_empty_axes",
-	"kernel_shape", "strides", "dilations", "group", "auto_pad", "ceil_mode", "output_shape", "hidden_size", "direction",
-	"layout", "num_heads", "q_num_heads", "kv_num_heads", "reduction", "size", "block_size", "value_ints", "num_scan_inputs",
-	"ratio", "seed", "output_padding", "output_height", "output_width", "pooled_shape", "num_groups", "epsilon", "stash_type"}
+	"kernel_shape", "strides", "dilations", "group", "auto_pad", "ceil_mode", "output_shape", "hidden_size",
+	"direction",
+	"layout", "num_heads", "q_num_heads", "kv_num_heads", "reduction", "size", "block_size", "value_ints",
+	"num_scan_inputs",
+	"ratio", "seed", "output_padding", "output_height", "output_width", "pooled_shape", "num_groups", "epsilon",
+	"stash_type"}
 
 func (c *chooser) attr() graph.Attr {
 	a := graph.Attr{Name: attrNames[c.n(len(attrNames))]}
@@ -221,7 +228,8 @@ func (c *chooser) attr() graph.Attr {
 		}
 		a.Value = list
 	case 5:
-		texts := []string{"", "ij,jk->ik", "...i->i...", "ij", "none", "not_larger", "SAME_UPPER", "VALID", "bidirectional", "a->,", "float"}
+		texts := []string{"", "ij,jk->ik", "...i->i...", "ij", "none", "not_larger", "SAME_UPPER", "VALID",
+			"bidirectional", "a->,", "float"}
 		a.Value = texts[c.n(len(texts))]
 	case 6:
 		a.Value = []float32{float32(c.int()), float32(math.NaN())}[:c.n(3)]

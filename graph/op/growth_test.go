@@ -67,7 +67,8 @@ func TestManyOperands(t *testing.T) {
 		m := graphtest.Select(t, "inputs-of-node")[0].Make(n)
 		sum := m.Graph.Nodes[n]
 		odd := m.Graph.Value("odd")
-		require.NoError(t, m.Graph.AddInput(graph.Decl{Value: odd, Type: graph.Tensor(graph.Float64, graph.Ints(4, 8))}))
+		require.NoError(t,
+			m.Graph.AddInput(graph.Decl{Value: odd, Type: graph.Tensor(graph.Float64, graph.Ints(4, 8))}))
 		sum.Inputs[at] = odd
 		_, err := op.Infer(m)
 		require.ErrorContains(t, err, fmt.Sprintf("input %d has type", at))

@@ -111,11 +111,13 @@ type inference struct {
 	labels   map[string]symbolic.Expr // what this walk says of labels; unknown where it contradicts itself
 	careful  bool                     // see NewExtender
 	res      *Result
-	readErr  error  // why the contents of an initializer could not be read
-	terms    *int   // of large expressions so far, of the outermost walk and all in it; nil until there are any
-	purse    *int   // nodes of bodies that may still be inferred, of the outermost walk and all in it; nil until there is one
-	ctx      Ctx    // of the node at hand
-	bodies   []Body // res.Bodies by node, for FLOPs; nil until they are asked for
+	readErr  error // why the contents of an initializer could not be read
+	terms    *int  // of large expressions so far, of the outermost walk and all in it; nil until there are any
+	// Nodes of bodies that may still be inferred, of the outermost walk and all in it; nil until
+	// there is one.
+	purse  *int
+	ctx    Ctx    // of the node at hand
+	bodies []Body // res.Bodies by node, for FLOPs; nil until they are asked for
 }
 
 func newInference(g *graph.Graph, opsets []graph.Opset, outer *inference) *inference {
@@ -301,11 +303,13 @@ func (inf *inference) checkOverflow(n *graph.Node) error {
 		}
 		for axis, d := range inf.g.Values[id].Type.Shape.Dims {
 			if err := d.Err(); err != nil {
-				return fmt.Errorf("node %q (%s): output %d (%q): dim %d: %w", inf.g.NodeLabel(n.ID), n.Op, slot, inf.g.Values[id].Name, axis, err)
+				return fmt.Errorf("node %q (%s): output %d (%q): dim %d: %w", inf.g.NodeLabel(n.ID), n.Op, slot,
+					inf.g.Values[id].Name, axis, err)
 			}
 		}
 		if err := inf.g.Values[id].Type.Bytes().Err(); errors.Is(err, symbolic.ErrOverflow) {
-			return fmt.Errorf("node %q (%s): output %d (%q): size of %v: %w", inf.g.NodeLabel(n.ID), n.Op, slot, inf.g.Values[id].Name, inf.g.Values[id].Type, err)
+			return fmt.Errorf("node %q (%s): output %d (%q): size of %v: %w", inf.g.NodeLabel(n.ID), n.Op, slot,
+				inf.g.Values[id].Name, inf.g.Values[id].Type, err)
 		}
 	}
 	return nil
@@ -336,7 +340,9 @@ func (inf *inference) settle(n *graph.Node, slot int, inferred graph.Type) {
 		if c.Refuted() {
 			merged = corrected(merged, inferred)
 			if n.Clash() == nil {
-				setFaults(n, n.Fault(), inf.ctx.fault(fmt.Sprintf("output %d (%q) is %v by the operator's definition, and %v in the file", slot, v.Name, inferred, declared)))
+				setFaults(n, n.Fault(),
+					inf.ctx.fault(fmt.Sprintf("output %d (%q) is %v by the operator's definition, and %v in the file",
+						slot, v.Name, inferred, declared)))
 			}
 		}
 		inf.res.Conflicts = append(inf.res.Conflicts, c)

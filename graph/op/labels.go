@@ -47,7 +47,8 @@ func (inf *inference) hasLabel(e symbolic.Expr) bool {
 // equate notes that a dim that may be a label is the same as another expression.
 func (inf *inference) equate(dim, other symbolic.Expr) {
 	names := dim.Symbols()
-	if len(names) != 1 || !inf.isLabel(names[0]) || !dim.Equal(symbolic.Sym(names[0])) || slices.Contains(other.Symbols(), names[0]) {
+	if len(names) != 1 || !inf.isLabel(names[0]) || !dim.Equal(symbolic.Sym(names[0])) ||
+		slices.Contains(other.Symbols(), names[0]) {
 		return
 	}
 	if inf.labels == nil {

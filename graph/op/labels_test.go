@@ -85,7 +85,8 @@ func TestLabels(t *testing.T) {
 // TestLyingLabels: where believing a label makes a node invalid, the file is read as if it did not
 // say it.
 func TestLyingLabels(t *testing.T) {
-	m, err := graph.Parse(`<ir_version: 8, opset_import: ["" : 17]> g (float[4] x, float[6] u, bool[6] keep) => (float[unk__1] y, float z) <float[unk__1] part> {
+	m, err := graph.Parse(
+		`<ir_version: 8, opset_import: ["" : 17]> g (float[4] x, float[6] u, bool[6] keep) => (float[unk__1] y, float z) <float[unk__1] part> {
 		y = Exp(x)  part = Compress(u, keep)  a = Add(part, u)  z = ReduceMax<keepdims = 0>(a) }`, "labels")
 	require.NoError(t, err)
 	_, err = op.Infer(m)

@@ -22,7 +22,8 @@ func loopRule(c *Ctx) {
 		return
 	}
 	if len(c.Node.Outputs) != n+scans {
-		c.Errorf("has %d outputs, wanted %d: %d carried values and %d scan outputs", len(c.Node.Outputs), n+scans, n, scans)
+		c.Errorf("has %d outputs, wanted %d: %d carried values and %d scan outputs",
+			len(c.Node.Outputs), n+scans, n, scans)
 		return
 	}
 	carried := make([]graph.Type, n)

@@ -113,7 +113,8 @@ func (s sample) declarationsHold(t *testing.T, env symbolic.Env) {
 		if !d.Type.Shape.Ranked {
 			continue
 		}
-		require.Len(t, v.Type.Shape.Dims, len(d.Type.Shape.Dims), "value %q: declared %v, inferred %v", v.Name, d.Type, v.Type)
+		require.Len(t, v.Type.Shape.Dims, len(d.Type.Shape.Dims), "value %q: declared %v, inferred %v",
+			v.Name, d.Type, v.Type)
 		for axis, e := range d.Type.Shape.Dims {
 			if names := e.Symbols(); len(names) == 1 && e.Equal(symbolic.Sym(names[0])) {
 				if parsed, err := symbolic.Parse(names[0]); err == nil {
@@ -127,7 +128,8 @@ func (s sample) declarationsHold(t *testing.T, env symbolic.Env) {
 			got, err := v.Type.Shape.Dims[axis].Eval(env)
 			require.NoError(t, err, "value %q", v.Name)
 			if got != want {
-				t.Errorf("value %q: declared %v, inferred %v: dim %d is %d, wanted %d", v.Name, d.Type, v.Type, axis, got, want)
+				t.Errorf("value %q: declared %v, inferred %v: dim %d is %d, wanted %d",
+					v.Name, d.Type, v.Type, axis, got, want)
 			}
 		}
 	}
@@ -153,7 +155,8 @@ func (s sample) numbersAgree(t *testing.T, file string, env symbolic.Env) {
 		}
 		want := bound(t, s.m.Graph.Values[i].Type.Shape, env)
 		if v.Type.Shape.String() != want.String() {
-			t.Errorf("value %q: with numbers %v, with symbols %v = %v", v.Name, v.Type.Shape, s.m.Graph.Values[i].Type.Shape, want)
+			t.Errorf("value %q: with numbers %v, with symbols %v = %v",
+				v.Name, v.Type.Shape, s.m.Graph.Values[i].Type.Shape, want)
 		}
 	}
 }

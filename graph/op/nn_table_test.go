@@ -54,8 +54,12 @@ func withRole(r Role) (kinds []graph.Kind) {
 // TestRoles: the analyses count on exactly these.
 func TestRoles(t *testing.T) {
 	assert.ElementsMatch(t, []graph.Kind{YieldOp}, withRole(Yield))
-	assert.ElementsMatch(t, []graph.Kind{NegativeLogLikelihoodLoss, SoftmaxCrossEntropyLoss, SoftmaxCrossEntropyLossInternal, SoftmaxCrossEntropyLossDeeploy}, withRole(Loss))
-	assert.ElementsMatch(t, []graph.Kind{LayerNormalization, SimplifiedLayerNormalization, SkipLayerNormalization, SkipSimplifiedLayerNormalization}, withRole(Norm))
+	assert.ElementsMatch(t,
+		[]graph.Kind{NegativeLogLikelihoodLoss, SoftmaxCrossEntropyLoss, SoftmaxCrossEntropyLossInternal,
+			SoftmaxCrossEntropyLossDeeploy}, withRole(Loss))
+	assert.ElementsMatch(t,
+		[]graph.Kind{LayerNormalization, SimplifiedLayerNormalization, SkipLayerNormalization,
+			SkipSimplifiedLayerNormalization}, withRole(Norm))
 	assert.ElementsMatch(t, []graph.Kind{Softmax, BiasSoftmax}, withRole(AttentionSoftmax))
 	assert.ElementsMatch(t, []graph.Kind{PythonOp}, withRole(PythonRole))
 }
@@ -73,7 +77,8 @@ func TestSeeds(t *testing.T) {
 // TestNothingWithStateIsMadeAgain: optimizers, accumulators, communication, control flow and the
 // boundary between the halves.
 func TestNothingWithStateIsMadeAgain(t *testing.T) {
-	for _, k := range []graph.Kind{AdamOptimizer, AdamWOptimizer, SGDOptimizerV2, SGDDeeploy, InPlaceAccumulator, InPlaceAccumulatorV2,
+	for _, k := range []graph.Kind{AdamOptimizer, AdamWOptimizer, SGDOptimizerV2, SGDDeeploy, InPlaceAccumulator,
+		InPlaceAccumulatorV2,
 		ZeroGradient, NcclAllReduce, YieldOp, PythonOp, PythonOpGrad, ATen, If, Loop, Scan} {
 		assert.Equal(t, Never, Of(k).Class, "op %s", Of(k).Name)
 	}

@@ -69,7 +69,8 @@ func typesText(m *graph.Model, r *op.Result) string {
 	}
 	r.Walk(m.Graph, func(g *graph.Graph, r *op.Result) {
 		for _, c := range r.Conflicts {
-			fmt.Fprintf(&b, "conflict in %s: %s is declared %v and inferred %v\n", g.Name, g.ValueName(c.Value), c.Declared, c.Inferred)
+			fmt.Fprintf(&b, "conflict in %s: %s is declared %v and inferred %v\n", g.Name, g.ValueName(c.Value),
+				c.Declared, c.Inferred)
 		}
 		for _, id := range r.NoRow {
 			fmt.Fprintf(&b, "no row in %s: %s\n", g.Name, g.Nodes[id].Op)

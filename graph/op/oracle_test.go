@@ -68,7 +68,8 @@ func TestSliceToEnd(t *testing.T) {
 // TestSliceSymbolicBounds binds bounds that are expressions.
 func TestSliceSymbolicBounds(t *testing.T) {
 	d, s := symbolic.Sym("d"), symbolic.Sym("s")
-	bounds := []symbolic.Expr{s, s.Neg(), d, d.Sub(symbolic.Const(1)), d.Add(s), symbolic.Const(0), symbolic.Const(-1), symbolic.Const(3)}
+	bounds := []symbolic.Expr{s, s.Neg(), d, d.Sub(symbolic.Const(1)), d.Add(s), symbolic.Const(0), symbolic.Const(-1),
+		symbolic.Const(3)}
 	for _, step := range []int64{1, 2, -1, -3} {
 		for _, start := range bounds {
 			for _, end := range bounds {
@@ -81,7 +82,8 @@ func TestSliceSymbolicBounds(t *testing.T) {
 						to, _ := end.Eval(env)
 						got, err := e.Eval(env)
 						require.NoError(t, err)
-						require.Equal(t, sliced(n, from, to, step), got, "[%v:%v:%d] = %v with %v", start, end, step, e, env)
+						require.Equal(t, sliced(n, from, to, step), got, "[%v:%v:%d] = %v with %v",
+							start, end, step, e, env)
 					}
 				}
 			}
@@ -112,7 +114,8 @@ func TestTruncDiv(t *testing.T) {
 // TestCompare binds the symbols of expressions whose order is claimed.
 func TestCompare(t *testing.T) {
 	a, b := symbolic.Sym("a"), symbolic.Sym("b")
-	exprs := []symbolic.Expr{a, b, a.Mul(b), a.Add(b), a.Sub(b), a.Neg(), symbolic.Const(0), symbolic.Const(1), symbolic.Const(3),
+	exprs := []symbolic.Expr{a, b, a.Mul(b), a.Add(b), a.Sub(b), a.Neg(), symbolic.Const(0), symbolic.Const(1),
+		symbolic.Const(3),
 		a.Sub(symbolic.Const(1)), a.FloorDiv(symbolic.Const(2)), symbolic.Min(a, b), symbolic.Max(a, symbolic.Const(2))}
 	holds := map[order]func(x, y int64) bool{
 		less: func(x, y int64) bool { return x < y }, equal: func(x, y int64) bool { return x == y },
@@ -145,7 +148,8 @@ func TestFraction(t *testing.T) {
 	for _, c := range []struct {
 		x        float64
 		num, den int64
-	}{{0.5, 1, 2}, {0.1, 1, 10}, {float64(float32(0.1)), 1, 10}, {2, 2, 1}, {-1.5, -3, 2}, {0, 0, 1}, {float64(float32(1) / 3), 1, 3}} {
+	}{{0.5, 1, 2}, {0.1, 1, 10}, {float64(float32(0.1)), 1, 10}, {2, 2, 1}, {-1.5, -3, 2}, {0, 0, 1},
+		{float64(float32(1) / 3), 1, 3}} {
 		num, den, ok := fraction(c.x, false)
 		require.True(t, ok, "%v", c.x)
 		assert.Equal(t, [2]int64{c.num, c.den}, [2]int64{num, den}, "%v", c.x)

@@ -41,7 +41,8 @@ func (c *Ctx) valueSize(columns symbolic.Expr) symbolic.Expr {
 		c.Errorf("attribute qkv_hidden_sizes is %v, wanted the three sizes of queries, keys and values", sizes)
 		return symbolic.Unknown()
 	}
-	c.Unify("the weights' second dim and the sum of qkv_hidden_sizes", columns, symbolic.Const(sizes[0]+sizes[1]+sizes[2]))
+	c.Unify("the weights' second dim and the sum of qkv_hidden_sizes",
+		columns, symbolic.Const(sizes[0]+sizes[1]+sizes[2]))
 	return symbolic.Const(sizes[2])
 }
 

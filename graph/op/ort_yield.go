@@ -30,7 +30,8 @@ func yieldRule(c *Ctx) {
 			continue
 		}
 		t := c.In(i)
-		if out := c.Node.Output(k); out != graph.NoValue && !slices.Contains(full, int64(i)) && c.inf.declared.get(out).Shape.Ranked {
+		if out := c.Node.Output(k); out != graph.NoValue && !slices.Contains(full, int64(i)) &&
+			c.inf.declared.get(out).Shape.Ranked {
 			t.Shape = graph.Shape{}
 		}
 		c.Out(k, t)
@@ -112,7 +113,8 @@ func pythonOpGradRule(c *Ctx) { c.pythonTensors(0) }
 func (c *Ctx) pythonTensors(first int) {
 	types, ranks := c.listAttr("output_tensor_types"), c.listAttr("output_tensor_ranks")
 	if ranks != nil && len(ranks) != len(types) {
-		c.Errorf("output_tensor_ranks has %d entries and output_tensor_types %d; they must be equal", len(ranks), len(types))
+		c.Errorf("output_tensor_ranks has %d entries and output_tensor_types %d; they must be equal",
+			len(ranks), len(types))
 		return
 	}
 	for k, n := range types {

@@ -138,7 +138,8 @@ func (inf *inference) whyNot(n *graph.Node, kind graph.Kind, fault error) error 
 	var text, title string
 	switch m := inf.moved(n, kind); {
 	case m != nil:
-		title, text = info.Title(version), fmt.Sprintf("has the attribute %q, which is input %d from version %d on", m.Attr, m.Slot, m.Since)
+		title, text = info.Title(version), fmt.Sprintf("has the attribute %q, which is input %d from version %d on",
+			m.Attr, m.Slot, m.Since)
 	case fault != nil:
 		return fault
 	case kind == Unknown:

@@ -15,9 +15,11 @@ func recurrenceRule(gates int64, states int) func(*Ctx) {
 		if !ok {
 			return
 		}
-		y, state := []symbolic.Expr{r.seq, r.directions, r.batch, r.hidden}, []symbolic.Expr{r.directions, r.batch, r.hidden}
+		y, state := []symbolic.Expr{r.seq, r.directions, r.batch, r.hidden}, []symbolic.Expr{r.directions,
+			r.batch, r.hidden}
 		if r.batchFirst {
-			y, state = []symbolic.Expr{r.batch, r.seq, r.directions, r.hidden}, []symbolic.Expr{r.batch, r.directions, r.hidden}
+			y, state = []symbolic.Expr{r.batch, r.seq, r.directions, r.hidden},
+				[]symbolic.Expr{r.batch, r.directions, r.hidden}
 		}
 		c.OutTensor(0, c.DType(0), graph.Dims(y...))
 		for k := range states {

@@ -78,7 +78,10 @@ func nonsense(rng *rand.Rand, info *Info) *graph.Model {
 		panic(err)
 	}
 	opset := 7 + rng.Int63n(19)
-	return &graph.Model{Graph: g, Opsets: []graph.Opset{{Version: opset}, {Domain: domainMS, Version: 1}, {Domain: domainATen, Version: 1}}}
+	return &graph.Model{
+		Graph: g, Opsets: []graph.Opset{{Version: opset}, {Domain: domainMS, Version: 1},
+			{Domain: domainATen, Version: 1}},
+	}
 }
 
 func nonsenseInput(rng *rand.Rand, g *graph.Graph, i int) graph.ValueID {
@@ -109,7 +112,8 @@ func nonsenseInput(rng *rand.Rand, g *graph.Graph, i int) graph.ValueID {
 }
 
 func nonsenseType(rng *rand.Rand) graph.Type {
-	dtype := []graph.DType{graph.Float32, graph.Float32, graph.Float32, graph.Float16, graph.Int64, graph.Bool, graph.String, graph.Undefined}[rng.Intn(8)]
+	dtype := []graph.DType{graph.Float32, graph.Float32, graph.Float32, graph.Float16, graph.Int64, graph.Bool,
+		graph.String, graph.Undefined}[rng.Intn(8)]
 	t := graph.Tensor(dtype, graph.Shape{})
 	if rng.Intn(8) > 0 {
 		t.Shape.Ranked = true
@@ -150,20 +154,28 @@ func nonsenseAttrs(rng *rand.Rand, g *graph.Graph) []graph.Attr {
 			attrs = append(attrs, graph.Attr{Name: name, Value: value})
 		}
 	}
-	for _, name := range []string{"axis", "group", "num_heads", "kv_num_heads", "q_num_heads", "to", "num_groups", "groups",
-		"keepdims", "ceil_mode", "size", "hidden_size", "layout", "batch_dims", "blocksize", "num_outputs", "num_scan_inputs",
-		"output_height", "output_width", "offset_group", "p", "transA", "transB", "transBatchA", "training_mode", "output_dtype",
-		"dtype", "k", "start", "end", "new_axis", "noop_with_empty_axes", "stash_type", "output_datatype", "fuse_outputs", "output_type",
-		"exclusive", "reverse", "block_size", "allowzero", "past_present_share_buffer", "sample_size", "batch_axis", "time_axis"} {
+	for _, name := range []string{"axis", "group", "num_heads", "kv_num_heads", "q_num_heads", "to",
+		"num_groups", "groups",
+		"keepdims", "ceil_mode", "size", "hidden_size", "layout", "batch_dims", "blocksize", "num_outputs",
+		"num_scan_inputs",
+		"output_height", "output_width", "offset_group", "p", "transA", "transB", "transBatchA", "training_mode",
+		"output_dtype",
+		"dtype", "k", "start", "end", "new_axis", "noop_with_empty_axes", "stash_type", "output_datatype",
+		"fuse_outputs", "output_type",
+		"exclusive", "reverse", "block_size", "allowzero", "past_present_share_buffer", "sample_size", "batch_axis",
+		"time_axis"} {
 		v := rng.Int63n(12) - 2
 		if rng.Intn(20) == 0 {
 			v = []int64{-1 << 63, 1<<63 - 1, 1 << 40}[rng.Intn(3)]
 		}
 		add(name, v)
 	}
-	for _, name := range []string{"kernel_shape", "strides", "pads", "dilations", "axes", "perm", "split", "output_padding",
-		"output_shape", "pooled_shape", "shape", "scan_input_axes", "scan_output_axes", "directions", "scan_input_directions",
-		"qkv_hidden_sizes", "output_tensor_types", "output_tensor_ranks", "non_differentiable_outputs", "full_shape_outputs",
+	for _, name := range []string{"kernel_shape", "strides", "pads", "dilations", "axes", "perm", "split",
+		"output_padding",
+		"output_shape", "pooled_shape", "shape", "scan_input_axes", "scan_output_axes", "directions",
+		"scan_input_directions",
+		"qkv_hidden_sizes", "output_tensor_types", "output_tensor_ranks", "non_differentiable_outputs",
+		"full_shape_outputs",
 		"starts", "ends", "repeats", "block_shape"} {
 		list := make([]int64, rng.Intn(5))
 		for i := range list {
@@ -200,7 +212,10 @@ func nonsenseBody(rng *rand.Rand, outer *graph.Graph) *graph.Graph {
 	}
 	for i := range rng.Intn(5) {
 		name := fmt.Sprintf("o%d", i)
-		n := &graph.Node{Op: []string{"Identity", "Relu", "Unsqueeze", "Transpose"}[rng.Intn(4)], Outputs: []graph.ValueID{g.Value(name)}}
+		n := &graph.Node{
+			Op:      []string{"Identity", "Relu", "Unsqueeze", "Transpose"}[rng.Intn(4)],
+			Outputs: []graph.ValueID{g.Value(name)},
+		}
 		if count > 0 {
 			n.Inputs = append(n.Inputs, graph.ValueID(rng.Intn(count)))
 		}

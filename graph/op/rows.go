@@ -15,7 +15,9 @@ type option func(*Info)
 func versions(v ...int) []int { return v }
 
 // row is a row of ONNX's own domain with a dense-tensor rule.
-func row(k graph.Kind, name string, since []int, in, out Arity, class RecomputeClass, rule func(*Ctx), opts ...option) Info {
+func row(
+	k graph.Kind, name string, since []int, in, out Arity, class RecomputeClass, rule func(*Ctx), opts ...option,
+) Info {
 	r := Info{Kind: k, Name: name, Since: since, Inputs: in, Outputs: out, Class: class, Infer: dense(rule)}
 	for _, o := range opts {
 		o(&r)
@@ -37,7 +39,8 @@ func exactly(n int) Arity { return Arity{n, n} }
 
 // unary is an elementwise operator of one operand: cheap and possible in place.
 func unary(k graph.Kind, name string, since []int, set dtypeSet, opts ...option) Info {
-	return row(k, name, since, exactly(1), exactly(1), Cheap, unaryRule(set, nil), append([]option{inPlace(0)}, opts...)...)
+	return row(k, name, since, exactly(1), exactly(1), Cheap, unaryRule(set, nil),
+		append([]option{inPlace(0)}, opts...)...)
 }
 
 // floatUnary is unary for floating-point numbers alone.
@@ -47,7 +50,8 @@ func floatUnary(k graph.Kind, name string, since []int, opts ...option) Info {
 
 // arithmetic is an elementwise operator of two operands of one type.
 func arithmetic(k graph.Kind, name string, since []int, set dtypeSet, fold func(*Ctx), opts ...option) Info {
-	return row(k, name, since, exactly(2), exactly(1), Cheap, binaryRule(set, fold), append([]option{inPlace(0, 1)}, opts...)...)
+	return row(k, name, since, exactly(2), exactly(1), Cheap, binaryRule(set, fold),
+		append([]option{inPlace(0, 1)}, opts...)...)
 }
 
 // comparison is an elementwise operator of two operands with bools as result.
@@ -62,7 +66,8 @@ func variadic(k graph.Kind, name string, since []int, fold func(*Ctx)) Info {
 
 // reduction is an operator that folds axes, which are an input from version axesSince on.
 func reduction(k graph.Kind, name string, since []int, axesSince int, fold binary) Info {
-	return row(k, name, since, Arity{1, 2}, exactly(1), Cheap, reduceRule(axesSince, fold), flops(inputElements), moved(axesSince, 1, "axes"))
+	return row(k, name, since, Arity{1, 2}, exactly(1), Cheap, reduceRule(axesSince, fold), flops(inputElements),
+		moved(axesSince, 1, "axes"))
 }
 
 // moves is an operator that moves or selects elements and computes nothing.

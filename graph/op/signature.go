@@ -131,7 +131,8 @@ func (s typeSet) String() string {
 	for _, form := range []struct {
 		set  uint32
 		text string
-	}{{s.tensor, ""}, {s.sequence, "a sequence of "}, {s.optional, "an optional of "}, {s.optionalSequence, "an optional sequence of "}} {
+	}{{s.tensor, ""}, {s.sequence, "a sequence of "}, {s.optional, "an optional of "},
+		{s.optionalSequence, "an optional sequence of "}} {
 		if form.set != 0 {
 			parts = append(parts, form.text+elementNames(form.set))
 		}

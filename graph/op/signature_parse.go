@@ -54,7 +54,8 @@ var signatures = sync.OnceValue(func() [][]signature {
 			panic(err)
 		}
 		if err := parseSignatures(string(text), sets, kinds, byKind); err != nil {
-			panic(fmt.Sprintf("op: signatures/%s.txt: %v", family.file, err)) // a fault of the program, found by the first test
+			// A fault of the program, found by the first test.
+			panic(fmt.Sprintf("op: signatures/%s.txt: %v", family.file, err))
 		}
 	}
 	return byKind
@@ -162,7 +163,9 @@ func parseOperands(text string, variables map[string]typeSet, sets map[string]ui
 func parseTypes(text string, sets map[string]uint32) (s typeSet, err error) {
 	for _, word := range strings.Split(text, ",") {
 		to := &s.tensor
-		for prefix, form := range map[string]*uint32{"seq:": &s.sequence, "opt:": &s.optional, "optseq:": &s.optionalSequence} {
+		for prefix, form := range map[string]*uint32{
+			"seq:": &s.sequence, "opt:": &s.optional, "optseq:": &s.optionalSequence,
+		} {
 			if name, is := strings.CutPrefix(word, prefix); is {
 				word, to = name, form
 			}

@@ -48,13 +48,19 @@ func TestTypeSets(t *testing.T) {
 		t    graph.Type
 		want bool
 	}{
-		{"float", f, true}, {"float", i, false}, {"float", graph.Tensor(graph.Undefined, graph.Shape{}), true}, {"seq:float", graph.Tensor(graph.Undefined, graph.Shape{}), false},
+		{"float", f, true}, {"float", i, false}, {"float", graph.Tensor(graph.Undefined, graph.Shape{}), true},
+		{"seq:float", graph.Tensor(graph.Undefined, graph.Shape{}), false},
 		{"float", graph.Type{}, true}, {"float", floats, false},
-		{"seq:float", floats, true}, {"seq:float", ints, false}, {"seq:float", of(graph.FormSequence, nil), true}, {"seq:float", of(graph.FormSequence, &graph.Type{}), true},
-		{"float", of(graph.FormSequence, nil), false}, {"seq:float", of(graph.FormSequence, &floats), false}, {"seq:float", f, false},
-		{"opt:float", of(graph.FormOptional, &f), true}, {"opt:float", of(graph.FormOptional, &i), false}, {"opt:float", of(graph.FormOptional, &floats), false},
-		{"optseq:float", of(graph.FormOptional, &floats), true}, {"optseq:float", of(graph.FormOptional, &ints), false}, {"optseq:float", of(graph.FormOptional, &f), false},
-		{"optseq:float", of(graph.FormOptional, nil), true}, {"opt:float", of(graph.FormOptional, &graph.Type{}), true}, {"float", of(graph.FormOptional, nil), false},
+		{"seq:float", floats, true}, {"seq:float", ints, false}, {"seq:float", of(graph.FormSequence, nil), true},
+		{"seq:float", of(graph.FormSequence, &graph.Type{}), true},
+		{"float", of(graph.FormSequence, nil), false}, {"seq:float", of(graph.FormSequence, &floats), false},
+		{"seq:float", f, false},
+		{"opt:float", of(graph.FormOptional, &f), true}, {"opt:float", of(graph.FormOptional, &i), false},
+		{"opt:float", of(graph.FormOptional, &floats), false},
+		{"optseq:float", of(graph.FormOptional, &floats), true}, {"optseq:float", of(graph.FormOptional, &ints), false},
+		{"optseq:float", of(graph.FormOptional, &f), false},
+		{"optseq:float", of(graph.FormOptional, nil), true}, {"opt:float", of(graph.FormOptional, &graph.Type{}), true},
+		{"float", of(graph.FormOptional, nil), false},
 		{"float,seq:float", floats, true}, {"float,int64", i, true},
 	} {
 		set, err := parseTypes(c.set, typeSets())
@@ -65,7 +71,8 @@ func TestTypeSets(t *testing.T) {
 
 // TestSignatureFaults: what has no text form.
 func TestSignatureFaults(t *testing.T) {
-	m, err := graph.Parse(`<ir_version: 8, opset_import: ["" : 17]> g (float[3] x, float[3] z) => (y, a) { y = Sum(x, z)  a = LeakyRelu<alpha = 1.0>(y) }`, "g")
+	m, err := graph.Parse(
+		`<ir_version: 8, opset_import: ["" : 17]> g (float[3] x, float[3] z) => (y, a) { y = Sum(x, z)  a = LeakyRelu<alpha = 1.0>(y) }`, "g")
 	require.NoError(t, err)
 	z, _ := m.Graph.Lookup("z")
 	m.Graph.Values[z].Type.DType = graph.Undefined
@@ -78,7 +85,8 @@ func TestSignatureFaults(t *testing.T) {
 
 // TestClashEnds: what the file no longer states is forgotten.
 func TestClashEnds(t *testing.T) {
-	m, err := graph.Parse(`<ir_version: 8, opset_import: ["" : 17]> g (float[3] x) => (y) <int8[3] y> { y = Relu(x) }`, "g")
+	m, err := graph.Parse(`<ir_version: 8, opset_import: ["" : 17]> g (float[3] x) => (y) <int8[3] y> { y = Relu(x) }`,
+		"g")
 	require.NoError(t, err)
 	_, err = Infer(m)
 	require.NoError(t, err)

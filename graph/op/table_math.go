@@ -12,8 +12,10 @@ var mathRows = []Info{
 	arithmetic(Add, "Add", versions(1, 6, 7, 13, 14), numbers, foldAdd, role(AddNode),
 		recomputable(0, versions(1, 6, 7, 13, 14))),
 	arithmetic(And, "And", versions(1, 7), bools, foldAnd),
-	row(ArgMax, "ArgMax", versions(1, 11, 12, 13), exactly(1), exactly(1), Cheap, argRule, flops(inputElements), nonDiff(0)),
-	row(ArgMin, "ArgMin", versions(1, 11, 12, 13), exactly(1), exactly(1), Cheap, argRule, flops(inputElements), nonDiff(0)),
+	row(ArgMax, "ArgMax", versions(1, 11, 12, 13), exactly(1), exactly(1), Cheap, argRule, flops(inputElements),
+		nonDiff(0)),
+	row(ArgMin, "ArgMin", versions(1, 11, 12, 13), exactly(1), exactly(1), Cheap, argRule, flops(inputElements),
+		nonDiff(0)),
 	floatUnary(Asin, "Asin", versions(7, 22), transcendental),
 	floatUnary(Asinh, "Asinh", versions(9, 22), transcendental),
 	floatUnary(Atan, "Atan", versions(7, 22), transcendental),
@@ -29,14 +31,16 @@ var mathRows = []Info{
 		role(CastRole), nonDiff(1)),
 	row(Ceil, "Ceil", versions(1, 6, 13), exactly(1), exactly(1), Cheap, unaryRule(floats, foldCeil), inPlace(0)),
 	floatUnary(Celu, "Celu", versions(12), transcendental),
-	row(Clip, "Clip", versions(1, 6, 11, 12, 13), Arity{1, 3}, exactly(1), Cheap, clipRule, inPlace(0), moved(11, 1, "min", "max")),
+	row(Clip, "Clip", versions(1, 6, 11, 12, 13), Arity{1, 3}, exactly(1), Cheap, clipRule, inPlace(0),
+		moved(11, 1, "min", "max")),
 	floatUnary(Cos, "Cos", versions(7, 22), transcendental, recomputable(0, versions(7))),
 	floatUnary(Cosh, "Cosh", versions(9, 22), transcendental),
 	row(CumSum, "CumSum", versions(11, 14), exactly(2), exactly(1), Cheap, cumSumRule,
 		recomputable(0, versions(11, 14), 1)),
 	row(Det, "Det", versions(11, 22), exactly(1), exactly(1), Expensive, detRule, flops(detFLOPs)),
 	arithmetic(Div, "Div", versions(1, 6, 7, 13, 14), numbers, foldDiv, recomputable(0, versions(1, 6, 7, 13, 14))),
-	row(Einsum, "Einsum", versions(12), Arity{1, -1}, exactly(1), Expensive, einsumRule, // a product of matrices in most uses
+	// A product of matrices in most uses.
+	row(Einsum, "Einsum", versions(12), Arity{1, -1}, exactly(1), Expensive, einsumRule,
 		flops(einsumFLOPs), recomputable(0, versions(12))),
 	floatUnary(Elu, "Elu", versions(1, 6, 22), transcendental),
 	comparison(Equal, "Equal", versions(1, 7, 11, 13, 19), anyType, foldEqual,
@@ -44,9 +48,11 @@ var mathRows = []Info{
 	unary(Erf, "Erf", versions(9, 13), numbers, transcendental),
 	floatUnary(Exp, "Exp", versions(1, 6, 13), transcendental),
 	row(Floor, "Floor", versions(1, 6, 13), exactly(1), exactly(1), Cheap, unaryRule(floats, foldFloor), inPlace(0)),
-	floatUnary(Gelu, "Gelu", versions(20), opsEach(15), recomputable(0, versions(20))), // an erf or tanh and a few products
+	// An erf or tanh and a few products.
+	floatUnary(Gelu, "Gelu", versions(20), opsEach(15), recomputable(0, versions(20))),
 	row(Gemm, "Gemm", versions(1, 6, 7, 9, 11, 13), Arity{2, 3}, exactly(1), Expensive, gemmRule,
-		flops(gemmFLOPs), recomputable(0, versions(1, 6, 7, 9, 11, 13))), // ONNX Runtime has it at level 0, unlike MatMul
+		// ONNX Runtime has it at level 0, unlike MatMul
+		flops(gemmFLOPs), recomputable(0, versions(1, 6, 7, 9, 11, 13))),
 	comparison(Greater, "Greater", versions(1, 7, 9, 13), numbers, foldGreater),
 	comparison(GreaterOrEqual, "GreaterOrEqual", versions(12, 16), numbers, foldGreaterOrEqual),
 	floatUnary(HardSigmoid, "HardSigmoid", versions(1, 6, 22), opsEach(4)),

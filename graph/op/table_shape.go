@@ -12,7 +12,8 @@ var shapeRows = []Info{
 	moves(CenterCropPad, "CenterCropPad", versions(18), exactly(2), centerCropPadRule),
 	moves(Compress, "Compress", versions(9, 11), exactly(2), compressRule),
 	moves(Concat, "Concat", versions(1, 4, 11, 13), Arity{1, -1}, concatRule),
-	moves(Constant, "Constant", versions(1, 9, 11, 12, 13, 19, 21, 23, 24, 25), exactly(0), constantRule, role(ConstantRole)),
+	moves(Constant, "Constant", versions(1, 9, 11, 12, 13, 19, 21, 23, 24, 25), exactly(0), constantRule,
+		role(ConstantRole)),
 	moves(ConstantOfShape, "ConstantOfShape", versions(9, 20, 21, 23, 24, 25), exactly(1), constantOfShapeRule,
 		recomputable(0, versions(9, 20), 0)),
 	moves(DepthToSpace, "DepthToSpace", versions(1, 11, 13), exactly(1), depthToSpaceRule),
@@ -26,19 +27,22 @@ var shapeRows = []Info{
 	random(Multinomial, "Multinomial", versions(7, 22), exactly(1), multinomialRule),
 	moves(NonZero, "NonZero", versions(9, 13), exactly(1), nonZeroRule, nonDiff(0), recomputable(0, versions(9, 13))),
 	moves(OneHot, "OneHot", versions(9, 11), exactly(3), oneHotRule, nonDiff(0, 1)),
-	moves(Pad, "Pad", versions(1, 2, 11, 13, 18, 19, 21, 23, 24, 25), Arity{1, 4}, padRule, moved(11, 1, "pads", "value")),
+	moves(Pad, "Pad", versions(1, 2, 11, 13, 18, 19, 21, 23, 24, 25), Arity{1, 4}, padRule,
+		moved(11, 1, "pads", "value")),
 	random(RandomNormal, "RandomNormal", versions(1, 22), exactly(0), randomRule),
 	random(RandomNormalLike, "RandomNormalLike", versions(1, 22), exactly(1), randomLikeRule),
 	random(RandomUniform, "RandomUniform", versions(1, 22), exactly(0), randomRule),
 	random(RandomUniformLike, "RandomUniformLike", versions(1, 22), exactly(1), randomLikeRule),
-	moves(Range, "Range", versions(11), exactly(3), rangeRule, nonDiff(0, 1, 2), recomputable(0, versions(11), 0, 1, 2)),
+	moves(Range, "Range", versions(11), exactly(3), rangeRule, nonDiff(0, 1, 2),
+		recomputable(0, versions(11), 0, 1, 2)),
 	view(Reshape, "Reshape", versions(1, 5, 13, 14, 19, 21, 23, 24, 25), Arity{1, 2}, reshapeRule, moved(5, 1, "shape"),
 		recomputable(0, versions(1, 5, 13, 14, 19))), // the shape is followed
 	row(Resize, "Resize", versions(10, 11, 13, 18, 19), Arity{1, 4}, exactly(1), Cheap, resizeRule, nonDiff(1, 2, 3)),
 	moves(ReverseSequence, "ReverseSequence", versions(10), exactly(2), reverseSequenceRule),
 	moves(ScatterElements, "ScatterElements", versions(11, 13, 16, 18), exactly(3), scatterElementsRule, inPlace(0)),
 	moves(ScatterND, "ScatterND", versions(11, 13, 16, 18), exactly(3), scatterNDRule, inPlace(0)),
-	moves(Scatter, "Scatter", versions(9, 11), exactly(3), scatterElementsRule, inPlace(0)), // replaced by ScatterElements
+	// Replaced by ScatterElements.
+	moves(Scatter, "Scatter", versions(9, 11), exactly(3), scatterElementsRule, inPlace(0)),
 	moves(Shape, "Shape", versions(1, 13, 15, 19, 21, 23, 24, 25), exactly(1), shapeRule, role(ShapeOf), nonDiff(0)),
 	moves(Size, "Size", versions(1, 13, 19, 21, 23, 24, 25), exactly(1), sizeRule, role(ShapeOf), nonDiff(0)),
 	moves(Slice, "Slice", versions(1, 10, 11, 13), Arity{1, 5}, sliceRule, moved(10, 1, "starts", "ends", "axes"),
@@ -51,12 +55,15 @@ var shapeRows = []Info{
 	moves(Tile, "Tile", versions(1, 6, 13), Arity{2, 3}, tileRule,
 		recomputable(0, versions(1), 1, 2), recomputable(0, versions(6, 13), 1)),
 	topKRow(),
-	moves(Transpose, "Transpose", versions(1, 13, 21, 23, 24, 25), exactly(1), transposeRule, recomputable(0, versions(1, 13))),
+	moves(Transpose, "Transpose", versions(1, 13, 21, 23, 24, 25), exactly(1), transposeRule,
+		recomputable(0, versions(1, 13))),
 	moves(Trilu, "Trilu", versions(14), Arity{1, 2}, triluRule, inPlace(0), recomputable(0, versions(14), 1)),
 	uniqueRow(),
 	view(Unsqueeze, "Unsqueeze", squeezeVersions, Arity{1, 2}, unsqueezeRule, moved(13, 1, "axes"),
 		recomputable(0, versions(1, 11)), recomputable(0, versions(13), 1)),
-	row(Upsample, "Upsample", versions(1, 7, 9, 10), Arity{1, 2}, exactly(1), Cheap, upsampleRule, nonDiff(1), moved(9, 1, "scales")), // replaced by Resize
+	// Replaced by Resize.
+	row(Upsample, "Upsample", versions(1, 7, 9, 10), Arity{1, 2}, exactly(1), Cheap, upsampleRule, nonDiff(1),
+		moved(9, 1, "scales")),
 }
 
 // identityRow: the one row here that also takes sequences and optionals.
@@ -75,7 +82,8 @@ func splitRow() Info {
 
 // topKRow: a partial sort, which takes several passes over the input.
 func topKRow() Info {
-	r := row(TopK, "TopK", versions(1, 10, 11, 24), Arity{1, 2}, Arity{1, 2}, Expensive, topKRule, flops(inputElements), moved(10, 1, "k"))
+	r := row(TopK, "TopK", versions(1, 10, 11, 24), Arity{1, 2}, Arity{1, 2}, Expensive, topKRule, flops(inputElements),
+		moved(10, 1, "k"))
 	return r
 }
 

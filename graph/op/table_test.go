@@ -49,7 +49,8 @@ func TestTableIsComplete(t *testing.T) {
 			continue
 		}
 		if other, dup := seen[key]; dup {
-			t.Errorf("op %s of domain %q has two kinds, %d and %d: remove one of them from kind.go", row.Name, row.Domain, other, k)
+			t.Errorf("op %s of domain %q has two kinds, %d and %d: remove one of them from kind.go",
+				row.Name, row.Domain, other, k)
 		}
 		seen[key] = k
 		assert.Equal(t, k, Lookup(row.Domain, row.Name), "Lookup of %s", row.Name)
@@ -69,18 +70,21 @@ func rowFaults(r *Info) (faults []string) {
 	}
 	check(r.Infer != nil, "has no shape rule (Infer)")
 	check(len(r.Since) > 0, "lists no schema version (Since)")
-	check(slices.IsSorted(r.Since) && len(slices.Compact(slices.Clone(r.Since))) == len(r.Since), "its versions (Since) do not ascend")
+	check(slices.IsSorted(r.Since) && len(slices.Compact(slices.Clone(r.Since))) == len(r.Since),
+		"its versions (Since) do not ascend")
 	check(int(r.Class) < len(classNames), "has an unknown class")
 	check(arityOK(r.Inputs) && arityOK(r.Outputs), "has an impossible arity")
 	check(!r.View || r.Class == Free, "is a view and must have the class Free")
 	check(!r.Random || r.Class == Seeded || r.Class == Never, "is random and must have the class Seeded or Never")
 	check(r.Class != Seeded || r.SeedAttr != "", "has the class Seeded and no attribute that holds the seed")
 	for _, slot := range slices.Concat(r.InPlace, r.NonDiff) {
-		check(slot >= 0 && (r.Inputs.Max < 0 || slot < r.Inputs.Max), "names an input (InPlace or NonDiff) that it does not have")
+		check(slot >= 0 && (r.Inputs.Max < 0 || slot < r.Inputs.Max),
+			"names an input (InPlace or NonDiff) that it does not have")
 	}
 	for _, e := range r.ORT {
 		check(e.Level == 0 || e.Level == 1, "has an entry of ONNX Runtime with a level other than 0 and 1")
-		check(slices.IsSorted(e.Versions) && len(e.Versions) > 0, "has an entry of ONNX Runtime without ascending versions")
+		check(slices.IsSorted(e.Versions) && len(e.Versions) > 0,
+			"has an entry of ONNX Runtime without ascending versions")
 	}
 	return faults
 }

@@ -146,7 +146,8 @@ func (w *window) slide(c *Ctx, i int, in symbolic.Expr) symbolic.Expr {
 		out = w.slideCeil(i, in)
 	}
 	if n, ok := out.Const(); ok && n < 1 {
-		c.Errorf("spatial axis %d of input %d has size %v, which with pads %d and %d is smaller than the kernel's extent %v",
+		c.Errorf("spatial axis %d of input %d has size %v, which with pads %d and %d is smaller than the kernel's "+
+			"extent %v",
 			i, w.firstInput, in, w.padBegin[i], w.padEnd[i], extent)
 	}
 	return out

@@ -42,7 +42,8 @@ func TestSlide(t *testing.T) {
 		w, ok := c.window(0, -1, 1)
 		require.True(t, ok)
 		want := places(in, begin, end, stride, extent, ceil)
-		msg := fmt.Sprintf("seed %d: in %d kernel %d stride %d dilation %d pads %d %d ceil %v", seed, in, kernel, stride, dilation, begin, end, ceil)
+		msg := fmt.Sprintf("seed %d: in %d kernel %d stride %d dilation %d pads %d %d ceil %v",
+			seed, in, kernel, stride, dilation, begin, end, ceil)
 		got, isConst := w.slide(c, 0, symbolic.Const(in)).Const()
 		require.True(t, isConst, msg)
 		require.Equal(t, want, got, msg)

@@ -48,7 +48,8 @@ func (a *bufferPlanner) plan(p *live.Program, order []int32, shape []Shape, shap
 			}
 		}
 		for slot, v := range s.Out {
-			if v != graph.NoValue && a.root[v] != graph.NoValue && a.uses[a.root[v]] == 0 && !a.out[a.root[v]] && a.end[a.root[v]] < int32(at) && !forgotten(s, slot) {
+			if v != graph.NoValue && a.root[v] != graph.NoValue && a.uses[a.root[v]] == 0 && !a.out[a.root[v]] &&
+				a.end[a.root[v]] < int32(at) && !forgotten(s, slot) {
 				a.drop(a.root[v], int32(at))
 			}
 		}
@@ -65,7 +66,8 @@ func forgotten(s *live.Step, slot int) bool {
 
 func (a *bufferPlanner) reset(p *live.Program, shapes int) {
 	n := len(p.Bytes)
-	a.root, a.uses, a.start, a.end, a.out = resized(a.root, n), resized(a.uses, n), resized(a.start, n), resized(a.end, n), resized(a.out, n)
+	a.root, a.uses, a.start, a.end, a.out = resized(a.root, n), resized(a.uses, n), resized(a.start, n),
+		resized(a.end, n), resized(a.out, n)
 	for v := range a.root {
 		a.root[v], a.end[v] = graph.NoValue, -1
 	}
@@ -137,7 +139,8 @@ func (a *bufferPlanner) reuse(p *live.Program, s *live.Step, v graph.ValueID) (g
 			continue
 		}
 		root := a.root[s.In[slot]]
-		if root != graph.NoValue && a.uses[root] == 1 && !a.out[root] && p.Bytes[root] == p.Bytes[v] && a.shapeOf(s.In[slot]) == a.shapeOf(v) && a.shapeOf(v) >= 0 {
+		if root != graph.NoValue && a.uses[root] == 1 && !a.out[root] && p.Bytes[root] == p.Bytes[v] &&
+			a.shapeOf(s.In[slot]) == a.shapeOf(v) && a.shapeOf(v) >= 0 {
 			return root, true
 		}
 	}

@@ -44,7 +44,8 @@ func TestArenaPeaks(t *testing.T) {
 		{"a chain alternates between two buffers", "c = Exp (a)\n d = Exp (c)\n b = Exp (d)", 2},
 		// The buffer of a, which is dead once c is made, waits for b while c and d, of another
 		// shape, are live.
-		{"a dead buffer waits", "c = Concat <axis = 0> (a, a)\n d = Exp (c)\n b, e = Split <axis = 0, num_outputs = 2> (d)", 5},
+		{"a dead buffer waits",
+			"c = Concat <axis = 0> (a, a)\n d = Exp (c)\n b, e = Split <axis = 0, num_outputs = 2> (d)", 5},
 	} {
 		peak := arenaCase(t, `<ir_version: 8, opset_import: ["" : 18]>
 g (float[32, 32] x) => (float y)
@@ -62,13 +63,20 @@ func TestKernelWorkspaces(t *testing.T) {
 		name, text string
 		bytes      int64
 	}{
-		{"Where keeps what it chooses from either side", "(bool[4, 8] c, float[4, 8] x, float s) => (float[4, 8] y) { y = Where (c, x, s) }", 2 * 4 * 8 * 4},
+		{"Where keeps what it chooses from either side",
+			"(bool[4, 8] c, float[4, 8] x, float s) => (float[4, 8] y) { y = Where (c, x, s) }", 2 * 4 * 8 * 4},
 		{"a convolution with more filters than places spreads an image out",
-			"(float[4, 256, 14, 14] x, float[256, 256, 3, 3] w) => (float[4, 256, 14, 14] y) { y = Conv <pads = [1, 1, 1, 1]> (x, w) }", 256 * 9 * 14 * 14 * 4},
-		{"one with fewer does not", "(float[4, 64, 56, 56] x, float[64, 64, 3, 3] w) => (float[4, 64, 56, 56] y) { y = Conv <pads = [1, 1, 1, 1]> (x, w) }", 0},
+			"(float[4, 256, 14, 14] x, float[256, 256, 3, 3] w) => (float[4, 256, 14, 14] y) { y = Conv <pads = [1, " +
+				"1, 1, 1]> (x, w) }", 256 * 9 * 14 * 14 * 4},
+		{"one with fewer does not",
+			"(float[4, 64, 56, 56] x, float[64, 64, 3, 3] w) => (float[4, 64, 56, 56] y) { y = Conv <pads = [1, 1, " +
+				"1, 1]> (x, w) }", 0},
 		{"a transposed convolution always does",
-			"(float[4, 64, 56, 56] x, float[64, 64, 3, 3] w) => (float[4, 64, 56, 56] y) { y = ConvTranspose <pads = [1, 1, 1, 1]> (x, w) }", 64 * 9 * 56 * 56 * 4},
-		{"GRU keeps the gates", "(float[50, 64, 12] x, float[1, 48, 12] w, float[1, 48, 16] r) => (float[50, 1, 64, 16] y) { y = GRU <hidden_size = 16> (x, w, r) }",
+			"(float[4, 64, 56, 56] x, float[64, 64, 3, 3] w) => (float[4, 64, 56, 56] y) { y = ConvTranspose <pads " +
+				"= [1, 1, 1, 1]> (x, w) }", 64 * 9 * 56 * 56 * 4},
+		{"GRU keeps the gates",
+			"(float[50, 64, 12] x, float[1, 48, 12] w, float[1, 48, 16] r) => (float[50, 1, 64, 16] y) { y = GRU " +
+				"<hidden_size = 16> (x, w, r) }",
 			16 * (3*50*64 + 7*64) * 4},
 	} {
 		m, err := graph.Parse(`<ir_version: 8, opset_import: ["" : 17]> g `+c.text, "case")

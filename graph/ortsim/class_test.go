@@ -30,7 +30,9 @@ func TestClasses(t *testing.T) {
 	require.NotEqual(t, node(op.Einsum, graph.Attr{Name: "equation", Value: "a,b"}),
 		node(op.Einsum, graph.Attr{Name: "equation", Value: []string{"a,b"}}))
 	outside := func(offset int64) classKey {
-		data := &graph.TensorData{DType: graph.Int64, Dims: []int64{1}, External: &graph.External{Location: "w", Offset: offset}}
+		data := &graph.TensorData{
+			DType: graph.Int64, Dims: []int64{1}, External: &graph.External{Location: "w", Offset: offset},
+		}
 		return node(op.Constant, graph.Attr{Name: "value", Value: data})
 	}
 	require.Equal(t, outside(8), outside(8))

@@ -115,7 +115,9 @@ func (o *orderer) run(p *live.Program) []int32 {
 // emit appends a step and the copies of what it makes that were taken out.
 func (o *orderer) emit(step int32) {
 	o.order = append(o.order, step)
-	i, _ := slices.BinarySearchFunc(o.followers, step, func(f [2]int32, step int32) int { return cmp.Compare(f[0], step) })
+	i, _ := slices.BinarySearchFunc(o.followers, step, func(f [2]int32, step int32) int {
+		return cmp.Compare(f[0], step)
+	})
 	for ; i < len(o.followers) && o.followers[i][0] == step; i++ {
 		o.order = append(o.order, o.followers[i][1])
 	}
@@ -157,7 +159,8 @@ func (o *orderer) index(p *live.Program) {
 
 // define finds the producer of every value, and the Identity steps that are taken out.
 func (o *orderer) define(p *live.Program) {
-	o.def, o.reads, o.returned = resized(o.def, len(p.Bytes)), resized(o.reads, len(p.Bytes)), resized(o.returned, len(p.Bytes))
+	o.def, o.reads, o.returned = resized(o.def, len(p.Bytes)), resized(o.reads, len(p.Bytes)),
+		resized(o.returned, len(p.Bytes))
 	o.removed, o.followers = resized(o.removed, len(p.Steps)), o.followers[:0]
 	for i := range o.def {
 		o.def[i] = -1
@@ -177,7 +180,9 @@ func (o *orderer) define(p *live.Program) {
 			o.defineOutputs(s, int32(i))
 		}
 	}
-	slices.SortFunc(o.followers, func(a, b [2]int32) int { return cmp.Or(cmp.Compare(a[0], b[0]), cmp.Compare(a[1], b[1])) })
+	slices.SortFunc(o.followers, func(a, b [2]int32) int {
+		return cmp.Or(cmp.Compare(a[0], b[0]), cmp.Compare(a[1], b[1]))
+	})
 }
 
 func (o *orderer) defineOutputs(s *live.Step, at int32) {

@@ -63,8 +63,9 @@ func plainDefaultOrder(g *graph.Graph) graph.Order {
 func TestDefaultOrderIsTheRecursiveWalk(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		seed := rapid.Uint64().Draw(t, "seed")
-		m := graphtest.Training(rand.New(rand.NewPCG(seed, 1)), graphtest.Options{Nodes: rapid.IntRange(5, 120).Draw(t, "nodes"),
-			Yield: rapid.Bool().Draw(t, "yield"), Layers: rapid.Bool().Draw(t, "layers")})
+		m := graphtest.Training(rand.New(rand.NewPCG(seed, 1)),
+			graphtest.Options{Nodes: rapid.IntRange(5, 120).Draw(t, "nodes"),
+				Yield: rapid.Bool().Draw(t, "yield"), Layers: rapid.Bool().Draw(t, "layers")})
 		order := DefaultOrder(m.Graph)
 		require.NoError(t, order.Check(m.Graph))
 		require.Equal(t, plainDefaultOrder(m.Graph), order)
@@ -97,7 +98,8 @@ step (float[4, 8] x, float[8, 8] w1, float[8, 8] w2, int64[4] t) => (float loss,
 		}
 		return out
 	}
-	require.Equal(t, []string{"f1", "f2", "loss", "d", "dw2", "out2", "da", "dw1", "out1"}, names(DefaultOrder(m.Graph)))
+	require.Equal(t, []string{"f1", "f2", "loss", "d", "dw2", "out2", "da", "dw1", "out1"},
+		names(DefaultOrder(m.Graph)))
 	sizes, err := live.EvalSizes(m.Graph, nil)
 	require.NoError(t, err)
 	basic := &orderer{basic: true}

@@ -22,7 +22,9 @@ type Facts struct {
 func NewFacts(m *graph.Model, env symbolic.Env) *Facts {
 	g := m.Graph
 	k := kernels{g: g, opset: m.OpsetVersion(""), env: env}
-	f := &Facts{node: describeAll(g), same: sharedConstants(g), fixed: make([]bool, len(g.Values)), space: k.workspaces()}
+	f := &Facts{
+		node: describeAll(g), same: sharedConstants(g), fixed: make([]bool, len(g.Values)), space: k.workspaces(),
+	}
 	f.shape, f.shapes = numberShapes(g)
 	for v := range f.fixed {
 		f.fixed[v] = op.Contents(g, graph.ValueID(v)) != nil

@@ -88,7 +88,8 @@ func (o *optimizer) scale(at int32) {
 			o.unread(v)
 		}
 	}
-	if next := o.onlyReader(s); next >= 0 && o.describe(next).scaled > 0 && o.out.Steps[next].In[o.describe(next).scaled-1] == s.Out[0] {
+	if next := o.onlyReader(s); next >= 0 && o.describe(next).scaled > 0 &&
+		o.out.Steps[next].In[o.describe(next).scaled-1] == s.Out[0] {
 		fused.Out = o.out.Steps[next].Out
 		replaced = append(replaced, next)
 	}

@@ -321,7 +321,8 @@ func TestOrderWithoutYield(t *testing.T) {
 				continue
 			}
 			for at := pos[def] + 1; at < pos[n.ID]; at++ {
-				require.Equal(t, "Shape", g.Nodes[order[at]].Op, "seed %d: %s stands away from its producer", seed, n.Name)
+				require.Equal(t, "Shape", g.Nodes[order[at]].Op, "seed %d: %s stands away from its producer",
+					seed, n.Name)
 			}
 		}
 	}

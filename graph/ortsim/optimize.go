@@ -153,7 +153,8 @@ func (o *optimizer) compact() {
 func (o *optimizer) removeCopies() {
 	for i := range o.out.Steps {
 		s := &o.out.Steps[i]
-		if s.Node == graph.NoNode || !o.node[s.Node].copies || s.In[0] == graph.NoValue || s.Out[0] == graph.NoValue || len(s.Out) > 1 && !o.unused(s.Out[1]) {
+		if s.Node == graph.NoNode || !o.node[s.Node].copies || s.In[0] == graph.NoValue || s.Out[0] == graph.NoValue ||
+			len(s.Out) > 1 && !o.unused(s.Out[1]) {
 			continue
 		}
 		in, out := o.as[s.In[0]], s.Out[0]
@@ -199,7 +200,8 @@ func (o *optimizer) mergeEqual() {
 			o.equal[hash] = at
 			continue
 		}
-		if f := &o.out.Steps[first]; o.class(f) == class && slices.Equal(f.In, s.In) && len(f.Out) == len(s.Out) && !o.returns(s) {
+		if f := &o.out.Steps[first]; o.class(f) == class && slices.Equal(f.In, s.In) && len(f.Out) == len(s.Out) &&
+			!o.returns(s) {
 			o.gone[at] = true
 			for slot, v := range s.Out {
 				if v != graph.NoValue && f.Out[slot] != graph.NoValue {
@@ -230,7 +232,8 @@ func (o *optimizer) foldConstants() {
 
 // constant reports whether a step can be computed before the first run.
 func (o *optimizer) constant(s *live.Step) bool {
-	return o.class(s) != 0 && len(s.In) > 0 && !slices.ContainsFunc(s.In, func(v graph.ValueID) bool { return v != graph.NoValue && !o.folded[v] })
+	return o.class(s) != 0 && len(s.In) > 0 &&
+		!slices.ContainsFunc(s.In, func(v graph.ValueID) bool { return v != graph.NoValue && !o.folded[v] })
 }
 
 // class is that of a step's node. Steps that stand in no graph are views and scalars of anchors,

@@ -22,7 +22,8 @@ func optimizedSteps(t *testing.T, text string) string {
 	require.NoError(t, err)
 	sizes, err := live.EvalSizes(m.Graph, symbolic.Env{"N": 4})
 	require.NoError(t, err)
-	p, order := newOptimizer(NewFacts(m, symbolic.Env{"N": 4})).rewrite(live.NewProgram(m.Graph, graph.FileOrder(m.Graph), sizes))
+	p, order := newOptimizer(NewFacts(m, symbolic.Env{"N": 4})).rewrite(
+		live.NewProgram(m.Graph, graph.FileOrder(m.Graph), sizes))
 	var out []string
 	for _, i := range order {
 		s := &p.Steps[i]
@@ -44,40 +45,63 @@ func TestORTOptimizations(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
 		{"equal nodes are merged", "(float[4] x) => (float[4] y) { a = Exp(x)  b = Exp(x)  y = Add(a, b) }",
 			"b = Exp(x); y = Add(b, b)"},
-		{"so are readers of equal constants", "(float[1, 4] x) => (float[4] y) <int64[1] i = {0}, int64[1] j = {0}> { a = Squeeze(x, i)  b = Squeeze(x, j)  y = Add(a, b) }",
+		{"so are readers of equal constants",
+			"(float[1, 4] x) => (float[4] y) <int64[1] i = {0}, int64[1] j = {0}> { a = Squeeze(x, i)  b = " +
+				"Squeeze(x, j)  y = Add(a, b) }",
 			"b = Squeeze(x, i); y = Add(b, b)"},
 		{"results are not merged", "(float[4] x) => (float[4] y, float[4] z) { y = Exp(x)  z = Exp(x) }",
 			"z = Exp(x); y = Exp(x)"},
 		{"a copy that is returned goes", "(float[4] x) => (float[4] y) { a = Exp(x)  y = Identity(a) }",
 			"a = Exp(x)"},
-		{"unless something else reads its input", "(float[4] x) => (float[4] y, float[4] z) { a = Exp(x)  y = Identity(a)  z = Neg(a) }",
+		{"unless something else reads its input",
+			"(float[4] x) => (float[4] y, float[4] z) { a = Exp(x)  y = Identity(a)  z = Neg(a) }",
 			"a = Exp(x); z = Neg(a); y = Identity(a)"},
-		{"a dropout of ratio 0 copies", "(float[4] x, bool t) => (float[4] y) <float r = {0.0}> { a = Exp(x)  b = Dropout(a, r, t)  y = Neg(b) }",
+		{"a dropout of ratio 0 copies",
+			"(float[4] x, bool t) => (float[4] y) <float r = {0.0}> { a = Exp(x)  b = Dropout(a, r, t)  y = Neg(b) }",
 			"a = Exp(x); y = Neg(a)"},
-		{"so does any other whose mask nobody reads", "(float[4] x, bool t) => (float[4] y) <float r = {0.5}> { a = Exp(x)  b, k = Dropout(a, r, t)  y = Neg(b) }",
+		{"so does any other whose mask nobody reads",
+			"(float[4] x, bool t) => (float[4] y) <float r = {0.5}> { a = Exp(x)  b, k = Dropout(a, r, t)  y = Neg(b) }",
 			"a = Exp(x); y = Neg(a)"},
-		{"of the others, none does", "(float[4] x, bool t) => (float[4] y) <float r = {0.0}> { a = Exp(x)  b, k = Dropout(a, r, t)  y = Where(k, a, b) }",
+		{"of the others, none does",
+			"(float[4] x, bool t) => (float[4] y) <float r = {0.0}> { a = Exp(x)  b, k = Dropout(a, r, t)  y = " +
+				"Where(k, a, b) }",
 			"a = Exp(x); b = Dropout(a, r, t); y = Where(k, a, b)"},
-		{"nor one that is returned", "(float[4] x, bool t) => (float[4] y) <float r = {0.5}> { a = Exp(x)  y = Dropout(a, r, t) }",
+		{"nor one that is returned",
+			"(float[4] x, bool t) => (float[4] y) <float r = {0.5}> { a = Exp(x)  y = Dropout(a, r, t) }",
 			"a = Exp(x); y = Dropout(a, r, t)"},
-		{"fixed shapes are folded", "(float[4, 2] x, float[8] z) => (float[4, 2] y) { s = Shape(x)  y = Reshape(z, s) }",
+		{"fixed shapes are folded",
+			"(float[4, 2] x, float[8] z) => (float[4, 2] y) { s = Shape(x)  y = Reshape(z, s) }",
 			"y = Reshape(z, s)"},
-		{"a product reads through a transpose", "(float[N, 4] x, float[8, 4] w) => (float[N, 8] y) { t = Transpose(w)  a = MatMul(x, t)  y = Exp(a) }",
+		{"a product reads through a transpose",
+			"(float[N, 4] x, float[8, 4] w) => (float[N, 8] y) { t = Transpose(w)  a = MatMul(x, t)  y = Exp(a) }",
 			"a = MatMul(x, w); y = Exp(a)"},
-		{"which stays for its other readers", "(float[N, 4] x, float[8, 4] w) => (float[N, 8] y, float[4, 8] z) { t = Transpose(w)  y = MatMul(x, t)  z = Exp(t) }",
+		{"which stays for its other readers",
+			"(float[N, 4] x, float[8, 4] w) => (float[N, 8] y, float[4, 8] z) { t = Transpose(w)  y = MatMul(x, t)  " +
+				"z = Exp(t) }",
 			"y = MatMul(x, w); t = Transpose(w); z = Exp(t)"},
-		{"factors belong to products", "(float[N, 4] x, float[4, 8] w) => (float[N, 8] y) <float c = {0.5}> { s = Mul(x, c)  a = MatMul(s, w)  b = Div(a, c)  y = Exp(b) }",
+		{"factors belong to products",
+			"(float[N, 4] x, float[4, 8] w) => (float[N, 8] y) <float c = {0.5}> { s = Mul(x, c)  a = MatMul(s, w)  " +
+				"b = Div(a, c)  y = Exp(b) }",
 			"b = MatMul(x, w); y = Exp(b)"},
-		{"an activation belongs to its Gemm", "(float[N, 4] x, float[4, 8] w) => (float[N, 8] y) { a = Gemm(x, w)  b = Relu(a)  y = Exp(b) }",
+		{"an activation belongs to its Gemm",
+			"(float[N, 4] x, float[4, 8] w) => (float[N, 8] y) { a = Gemm(x, w)  b = Relu(a)  y = Exp(b) }",
 			"b = Gemm(x, w); y = Exp(b)"},
-		{"a row belongs to a product of fixed shapes", "(float[3, 4] x, float[8, 4] w, float[8] b) => (float[3, 8] y) { t = Transpose(w)  a = MatMul(x, t)  c = Add(a, b)  y = Exp(c) }",
+		{"a row belongs to a product of fixed shapes",
+			"(float[3, 4] x, float[8, 4] w, float[8] b) => (float[3, 8] y) { t = Transpose(w)  a = MatMul(x, t)  c " +
+				"= Add(a, b)  y = Exp(c) }",
 			"c = Gemm(x, w, b); y = Exp(c)"},
-		{"and to one of matrices", "(float[N, 4] x, float[4, 8] w, float[8] b) => (float[N, 8] y) { a = MatMul(x, w)  c = Add(a, b)  y = Exp(c) }",
+		{"and to one of matrices",
+			"(float[N, 4] x, float[4, 8] w, float[8] b) => (float[N, 8] y) { a = MatMul(x, w)  c = Add(a, b)  y = " +
+				"Exp(c) }",
 			"c = Gemm(x, w, b); y = Exp(c)"},
-		{"but not where more sizes are open", "(float[N, 3, 4] x, float[4, 8] w, float[8] b) => (float[N, 3, 8] y) { a = MatMul(x, w)  c = Add(a, b)  y = Exp(c) }",
+		{"but not where more sizes are open",
+			"(float[N, 3, 4] x, float[4, 8] w, float[8] b) => (float[N, 3, 8] y) { a = MatMul(x, w)  c = Add(a, b)  " +
+				"y = Exp(c) }",
 			"a = MatMul(x, w); c = Add(a, b); y = Exp(c)"},
 		// What is made by a fusion is numbered behind all others, so that it is walked first.
-		{"fusions change the order", "(float[N, 4] x, float[4, 4] w) => (float[N, 4] y) { g = Gemm(x, w)  r = Relu(g)  e = Exp(x)  y = Add(e, r) }",
+		{"fusions change the order",
+			"(float[N, 4] x, float[4, 4] w) => (float[N, 4] y) { g = Gemm(x, w)  r = Relu(g)  e = Exp(x)  y = " +
+				"Add(e, r) }",
 			"r = Gemm(x, w); e = Exp(x); y = Add(e, r)"},
 	} {
 		require.Equal(t, c.want, optimizedSteps(t, c.text), c.name)

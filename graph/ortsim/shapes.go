@@ -24,7 +24,8 @@ func numberShapes(g *graph.Graph) ([]Shape, int) {
 	for i := range g.Values {
 		shape[i] = UnknownShape
 		t := &g.Values[i].Type
-		if lost[i] || t.Form != graph.FormTensor || t.Shape.Rank() <= 0 || !t.Shape.Known() || slices.ContainsFunc(t.Shape.Dims, isFormula) {
+		if lost[i] || t.Form != graph.FormTensor || t.Shape.Rank() <= 0 || !t.Shape.Known() ||
+			slices.ContainsFunc(t.Shape.Dims, isFormula) {
 			continue
 		}
 		var key strings.Builder
@@ -61,7 +62,8 @@ func lostShapes(g *graph.Graph) []bool {
 	lost := make([]bool, len(g.Values))
 	for _, id := range graph.FileOrder(g) {
 		n := g.Nodes[id]
-		if !losesDims(g, n) && !slices.ContainsFunc(dataInputs(n), func(v graph.ValueID) bool { return v != graph.NoValue && lost[v] }) {
+		if !losesDims(g, n) &&
+			!slices.ContainsFunc(dataInputs(n), func(v graph.ValueID) bool { return v != graph.NoValue && lost[v] }) {
 			continue
 		}
 		for _, v := range n.Outputs {

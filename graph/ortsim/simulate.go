@@ -56,7 +56,8 @@ func (s *Simulator) Run(c *Case) Peaks {
 // its steps.
 func (s *Simulator) Live(c *Case, w Walk) int64 {
 	order := s.walks[w].run(c.Program)
-	return s.planner.plan(c.Program, order, s.shapesOf(c), s.Facts.shapes, w == Unoptimized).peak(c.Program, order, s.space)
+	return s.planner.plan(c.Program, order, s.shapesOf(c), s.Facts.shapes, w == Unoptimized).peak(c.Program,
+		order, s.space)
 }
 
 func (s *Simulator) shapesOf(c *Case) []Shape {

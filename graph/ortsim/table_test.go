@@ -24,7 +24,8 @@ func TestTableIsComplete(t *testing.T) {
 		count(rows[i].kind)
 	}
 	for k := op.Unknown + 1; k < op.NumKinds; k++ {
-		assert.Equal(t, 1, times[k], "op %s: one row in graph/ortsim/table.go, among rows, plain or unmeasured", op.Of(k).Name)
+		assert.Equal(t, 1, times[k], "op %s: one row in graph/ortsim/table.go, among rows, plain or unmeasured",
+			op.Of(k).Name)
 	}
 }
 

@@ -141,7 +141,8 @@ func (u *Uses) Halves(nodes []*graph.Node) []bool {
 		for slot, h := range n.Inputs {
 			other := n.Inputs[1-slot]
 			sum, half := u.maker(other, op.Add), u.maker(h, op.Mul)
-			if sum == nil || half == nil || u.of(h) < 2 || u.of(other) != 1 || !slices.ContainsFunc(half.Inputs, u.Constant) {
+			if sum == nil || half == nil || u.of(h) < 2 || u.of(other) != 1 ||
+				!slices.ContainsFunc(half.Inputs, u.Constant) {
 				continue
 			}
 			out[h] = slices.ContainsFunc(sum.Inputs, func(v graph.ValueID) bool {

@@ -17,7 +17,8 @@ func TestRandomAddresses(t *testing.T) {
 				rng := rand.New(rand.NewPCG(seed, 9))
 				for range 500 {
 					if p := drawProduct(rng); !p.sameBits(rng) {
-						t.Errorf("seed %d: %d×%d×%d, transposed %t %t: other bits at other addresses", seed, p.m, p.n, p.k, p.ta, p.tb)
+						t.Errorf("seed %d: %d×%d×%d, transposed %t %t: other bits at other addresses",
+							seed, p.m, p.n, p.k, p.ta, p.tb)
 						return
 					}
 				}
@@ -35,7 +36,8 @@ type drawnProduct struct {
 }
 
 func drawProduct(rng *rand.Rand) drawnProduct {
-	p := drawnProduct{m: 1 + rng.IntN(70), n: 1 + rng.IntN(70), k: 1 + rng.IntN(200), ta: rng.IntN(2) == 0, tb: rng.IntN(2) == 0}
+	p := drawnProduct{m: 1 + rng.IntN(70), n: 1 + rng.IntN(70), k: 1 + rng.IntN(200), ta: rng.IntN(2) == 0,
+		tb: rng.IntN(2) == 0}
 	switch rng.IntN(4) {
 	case 0:
 		p.m = 1

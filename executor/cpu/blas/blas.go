@@ -25,8 +25,10 @@ type Float interface{ float32 | float64 }
 // backend computes products of checked operands: none of m, n, k and alpha is 0.
 type backend struct {
 	name  string
-	sgemm func(ta, tb bool, m, n, k int, alpha float32, a []float32, lda int, b []float32, ldb int, beta float32, c []float32, ldc int)
-	dgemm func(ta, tb bool, m, n, k int, alpha float64, a []float64, lda int, b []float64, ldb int, beta float64, c []float64, ldc int)
+	sgemm func(ta, tb bool, m, n, k int, alpha float32, a []float32, lda int, b []float32, ldb int, beta float32,
+		c []float32, ldc int)
+	dgemm func(ta, tb bool, m, n, k int, alpha float64, a []float64, lda int, b []float64, ldb int, beta float64,
+		c []float64, ldc int)
 }
 
 // chosen is the backend in use; nil before the first use.
@@ -75,26 +77,36 @@ func Warm() {
 //
 // With beta 0, C is written and not read. With alpha 0 or k 0, A and B are not read. Everything
 // else follows IEEE arithmetic: a zero times an infinity is NaN.
-func Sgemm(transA, transB bool, m, n, k int, alpha float32, a []float32, lda int, b []float32, ldb int, beta float32, c []float32, ldc int) {
+func Sgemm(
+	transA, transB bool, m, n, k int, alpha float32, a []float32, lda int, b []float32, ldb int, beta float32,
+	c []float32, ldc int,
+) {
 	if prepare(transA, transB, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc) {
 		active().sgemm(transA, transB, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc)
 	}
 }
 
 // Dgemm is Sgemm for float64.
-func Dgemm(transA, transB bool, m, n, k int, alpha float64, a []float64, lda int, b []float64, ldb int, beta float64, c []float64, ldc int) {
+func Dgemm(
+	transA, transB bool, m, n, k int, alpha float64, a []float64, lda int, b []float64, ldb int, beta float64,
+	c []float64, ldc int,
+) {
 	if prepare(transA, transB, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc) {
 		active().dgemm(transA, transB, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc)
 	}
 }
 
 // Multiply is Sgemm or Dgemm.
-func Multiply[T Float](transA, transB bool, m, n, k int, alpha T, a []T, lda int, b []T, ldb int, beta T, c []T, ldc int) {
+func Multiply[T Float](
+	transA, transB bool, m, n, k int, alpha T, a []T, lda int, b []T, ldb int, beta T, c []T, ldc int,
+) {
 	if unsafe.Sizeof(alpha) == 4 {
-		Sgemm(transA, transB, m, n, k, float32(alpha), as[float32](a), lda, as[float32](b), ldb, float32(beta), as[float32](c), ldc)
+		Sgemm(transA, transB, m, n, k, float32(alpha), as[float32](a), lda, as[float32](b), ldb, float32(beta),
+			as[float32](c), ldc)
 		return
 	}
-	Dgemm(transA, transB, m, n, k, float64(alpha), as[float64](a), lda, as[float64](b), ldb, float64(beta), as[float64](c), ldc)
+	Dgemm(transA, transB, m, n, k, float64(alpha), as[float64](a), lda, as[float64](b), ldb, float64(beta),
+		as[float64](c), ldc)
 }
 
 // as views a slice of T, which has U's size, as a slice of U.

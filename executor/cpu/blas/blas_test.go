@@ -83,7 +83,8 @@ func TestAgainstNaive(t *testing.T) {
 }
 
 func againstNaive[T Float](t *testing.T, tol float64) {
-	sizes := [][3]int{{1, 1, 1}, {2, 3, 4}, {7, 1, 5}, {1, 9, 3}, {17, 33, 65}, {70, 200, 300}, {0, 3, 2}, {3, 0, 2}, {3, 2, 0}}
+	sizes := [][3]int{{1, 1, 1}, {2, 3, 4}, {7, 1, 5}, {1, 9, 3}, {17, 33, 65}, {70, 200, 300}, {0, 3, 2},
+		{3, 0, 2}, {3, 2, 0}}
 	for _, s := range sizes {
 		for _, scalars := range [][2]T{{1, 0}, {1, 1}, {0.5, -2}, {0, 0}, {0, 3}, {-1, 0.25}} {
 			for bits := range 8 {
@@ -147,9 +148,12 @@ func TestMisuse(t *testing.T) {
 // product.
 func TestGemm(t *testing.T) {
 	backends(t, func(t *testing.T) {
-		for _, s := range [][4]int{{300, 700, 64, 1}, {2048, 64, 100, 1}, {60, 70, 50, 40}, {200, 300, 20, 3}, {0, 4, 4, 1}, {4, 4, 0, 2}, {300, 400, 0, 1}, {5, 5, 5, 0}} {
+		for _, s := range [][4]int{{300, 700, 64, 1}, {2048, 64, 100, 1}, {60, 70, 50, 40}, {200, 300, 20, 3},
+			{0, 4, 4, 1}, {4, 4, 0, 2}, {300, 400, 0, 1}, {5, 5, 5, 0}} {
 			for bits := range 4 {
-				t.Run(fmt.Sprint(s, bits), func(t *testing.T) { checkGemm(t, s[0], s[1], s[2], s[3], bits&1 != 0, bits&2 != 0) })
+				t.Run(fmt.Sprint(s, bits), func(t *testing.T) {
+					checkGemm(t, s[0], s[1], s[2], s[3], bits&1 != 0, bits&2 != 0)
+				})
 			}
 		}
 	})
@@ -225,7 +229,8 @@ func TestOpenLibrary(t *testing.T) {
 // A product has the same bits wherever its operands lie.
 func TestAddresses(t *testing.T) {
 	backends(t, func(t *testing.T) {
-		for _, s := range [][3]int{{64, 64, 64}, {300, 257, 129}, {5, 2048, 300}, {2048, 5, 300}, {1, 500, 300}, {500, 1, 300}, {40, 48, 4096}, {1000, 70, 16}} {
+		for _, s := range [][3]int{{64, 64, 64}, {300, 257, 129}, {5, 2048, 300}, {2048, 5, 300}, {1, 500, 300},
+			{500, 1, 300}, {40, 48, 4096}, {1000, 70, 16}} {
 			for bits := range 4 {
 				ta, tb := bits&1 != 0, bits&2 != 0
 				a, b := newMatrix[float32](ta, s[0], s[2], 0, 1), newMatrix[float32](tb, s[2], s[1], 0, 2)
@@ -237,7 +242,8 @@ func TestAddresses(t *testing.T) {
 				var want []float32
 				for _, shift := range []int{0, 1, 5, 16} {
 					c := make([]float32, s[0]*s[1]+shift)[shift:]
-					Sgemm(ta, tb, s[0], s[1], s[2], 1, shifted(a.data, shift), a.ld, shifted(b.data, 2*shift), b.ld, 0, c, s[1])
+					Sgemm(ta, tb, s[0], s[1], s[2], 1, shifted(a.data, shift), a.ld, shifted(b.data, 2*shift),
+						b.ld, 0, c, s[1])
 					if want == nil {
 						want = c
 					}

@@ -97,7 +97,8 @@ func gonumTransposed[T Float](ta bool, m, n, k int, alpha T, a []T, lda int, b [
 				}
 			}
 			for i := 0; i < m; i += gonumRows {
-				gonumPiece(ta, min(gonumRows, m-i), cols, sum, alpha, a[place(ta, i, l, lda):], lda, turned, cols, keep, c[i*ldc+j:], ldc)
+				gonumPiece(ta, min(gonumRows, m-i), cols, sum, alpha, a[place(ta, i, l, lda):], lda, turned, cols, keep,
+					c[i*ldc+j:], ldc)
 			}
 			keep = 1
 		}

@@ -63,7 +63,9 @@ type call struct {
 var gemmCallABI0 uintptr
 
 // product makes a product of an address of sgemm_ or dgemm_.
-func product[T Float](fn uintptr) func(ta, tb bool, m, n, k int, alpha T, a []T, lda int, b []T, ldb int, beta T, c []T, ldc int) {
+func product[T Float](
+	fn uintptr,
+) func(ta, tb bool, m, n, k int, alpha T, a []T, lda int, b []T, ldb int, beta T, c []T, ldc int) {
 	return func(ta, tb bool, m, n, k int, alpha T, a []T, lda int, b []T, ldb int, beta T, c []T, ldc int) {
 		args := call{
 			fn: fn, transA: letter(tb), transB: letter(ta), m: int64(n), n: int64(m), k: int64(k),

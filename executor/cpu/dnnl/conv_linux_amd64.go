@@ -63,7 +63,9 @@ func New(p Problem, slots int) (*Conv, error) {
 	if p.multiplications() < leastMultiplications {
 		return nil, errors.New("the problem is small")
 	}
-	k := &Conv{problem: p, count: slots, convs: map[sizes]*primitive{}, moves: map[move]*primitive{}, handles: &handles{}}
+	k := &Conv{
+		problem: p, count: slots, convs: map[sizes]*primitive{}, moves: map[move]*primitive{}, handles: &handles{},
+	}
 	k.axes, k.round = p.cut()
 	h := k.handles
 	if err := k.build(); err != nil {
@@ -187,7 +189,8 @@ func (k *Conv) addMove(key move, l *layout) error {
 
 func (k *Conv) addReorder(key move, from, to *layout, attr uintptr) error {
 	var desc uintptr
-	if err := check("reorder_primitive_desc_create", lib.reorder(&desc, from, lib.engine, to, lib.engine, attr)); err != nil {
+	if err := check("reorder_primitive_desc_create",
+		lib.reorder(&desc, from, lib.engine, to, lib.engine, attr)); err != nil {
 		return err
 	}
 	defer lib.descriptorDestroy(desc)
@@ -254,7 +257,8 @@ func (k *Conv) Pack(round, i, slot int, a, b, work []float32) {
 	s := k.problem.strides(o)
 	_ = from[k.lengths[which]-1]
 	to := work[k.inputs[which]+i*k.bytes[o]/4:][:k.bytes[o]/4]
-	k.moves[move{operand: o, sizes: [2]int{first.N, second.N}}].run(slot, from[first.From*s.Outer+second.From*s.Inner:], to, nil, nil)
+	k.moves[move{operand: o, sizes: [2]int{first.N, second.N}}].run(slot, from[first.From*s.Outer+second.From*s.Inner:],
+		to, nil, nil)
 }
 
 // at returns the spans of block i of an operand in a round.
@@ -288,5 +292,6 @@ func (k *Conv) Piece(round, i, slot int, out, work []float32) {
 	strides := k.problem.strides(r.out)
 	_ = out[k.problem.length(r.out)-1]
 	add := d == BackwardWeights && round > 0
-	k.moves[move{r.out, [2]int{first.N, second.N}, add}].run(slot, made, out[first.From*strides.Outer+second.From*strides.Inner:], nil, nil)
+	k.moves[move{r.out, [2]int{first.N, second.N}, add}].run(slot, made,
+		out[first.From*strides.Outer+second.From*strides.Inner:], nil, nil)
 }

@@ -8,7 +8,10 @@ import "errors"
 func FastProducts() bool { return false }
 
 // Sgemm needs a library.
-func Sgemm(transA, transB bool, m, n, k int, alpha float32, a []float32, lda int, b []float32, ldb int, beta float32, c []float32, ldc int) {
+func Sgemm(
+	transA, transB bool, m, n, k int, alpha float32, a []float32, lda int, b []float32, ldb int, beta float32,
+	c []float32, ldc int,
+) {
 	panic("dnnl: this build opens no library")
 }
 

@@ -15,7 +15,8 @@ import (
 
 // dense is a problem with operands in the order of ONNX.
 func dense(d Direction, n, c, m int, in, kernel, stride, dilation, begin, end [2]int) Problem {
-	p := Problem{Direction: d, N: n, C: c, M: m, In: in, Kernel: kernel, Stride: stride, Dilation: dilation, Begin: begin}
+	p := Problem{Direction: d, N: n, C: c, M: m, In: in, Kernel: kernel, Stride: stride, Dilation: dilation,
+		Begin: begin}
 	for i := range p.Out {
 		p.Out[i] = (in[i]+begin[i]+end[i]-(kernel[i]-1)*dilation[i]-1)/stride[i] + 1
 	}
@@ -39,13 +40,15 @@ func two(n int) [2]int { return [2]int{n, n} }
 func problems() map[string]Problem {
 	list := map[string]Problem{}
 	for name, p := range map[string]Problem{
-		"3x3":                   dense(0, 4, 64, 64, two(12), two(3), two(1), two(1), two(1), two(1)),
-		"uneven channels":       dense(0, 3, 50, 75, [2]int{17, 11}, two(3), two(1), two(1), two(1), two(1)),
-		"stride":                dense(0, 2, 32, 48, [2]int{30, 27}, two(3), two(2), two(1), two(1), two(1)),
-		"stride that leaves":    dense(0, 3, 64, 64, [2]int{30, 31}, two(3), two(2), two(1), [2]int{0, 1}, two(0)),
-		"dilation":              dense(0, 4, 32, 48, two(16), [2]int{3, 2}, two(1), [2]int{2, 3}, two(2), two(2)),
-		"5x3, uneven pads":      dense(0, 2, 32, 32, [2]int{14, 19}, [2]int{5, 3}, two(1), two(1), [2]int{1, 2}, [2]int{3, 0}),
-		"one axis":              dense(0, 4, 64, 64, [2]int{1, 90}, [2]int{1, 5}, two(1), two(1), [2]int{0, 2}, [2]int{0, 2}),
+		"3x3":                dense(0, 4, 64, 64, two(12), two(3), two(1), two(1), two(1), two(1)),
+		"uneven channels":    dense(0, 3, 50, 75, [2]int{17, 11}, two(3), two(1), two(1), two(1), two(1)),
+		"stride":             dense(0, 2, 32, 48, [2]int{30, 27}, two(3), two(2), two(1), two(1), two(1)),
+		"stride that leaves": dense(0, 3, 64, 64, [2]int{30, 31}, two(3), two(2), two(1), [2]int{0, 1}, two(0)),
+		"dilation":           dense(0, 4, 32, 48, two(16), [2]int{3, 2}, two(1), [2]int{2, 3}, two(2), two(2)),
+		"5x3, uneven pads": dense(0, 2, 32, 32, [2]int{14, 19}, [2]int{5, 3}, two(1), two(1), [2]int{1, 2},
+			[2]int{3, 0}),
+		"one axis": dense(0, 4, 64, 64, [2]int{1, 90}, [2]int{1, 5}, two(1), two(1), [2]int{0, 2},
+			[2]int{0, 2}),
 		"pointwise":             dense(0, 2, 64, 160, two(20), two(1), two(1), two(1), two(0), two(0)),
 		"many images":           dense(0, 70, 16, 16, two(48), two(1), two(1), two(1), two(0), two(0)),
 		"one image, few pieces": dense(0, 1, 48, 32, two(40), two(3), two(1), two(1), two(1), two(1)),
@@ -99,7 +102,9 @@ func compute(t *testing.T, p Problem, slots int, a, b []float32) []float32 {
 	}
 	for round := range k.Rounds() {
 		spread(k.Packs(round), slots, func(i, slot int) { k.Pack(round, i, slot, a, b, work[:k.Workspace()]) })
-		spread(k.Pieces(round), slots, func(i, slot int) { k.Piece(round, i, slot, out[:len(out)-16], work[:k.Workspace()]) })
+		spread(k.Pieces(round), slots, func(i, slot int) {
+			k.Piece(round, i, slot, out[:len(out)-16], work[:k.Workspace()])
+		})
 	}
 	assert.Equal(t, slices.Repeat([]float32{guard}, 16), out[len(out)-16:], "behind the output")
 	assert.Equal(t, slices.Repeat([]float32{guard}, 16), work[k.Workspace():], "behind the workspace")
@@ -255,14 +260,16 @@ func BenchmarkConv(b *testing.B) {
 	if !Available() {
 		b.Skip(Name())
 	}
-	for _, s := range []struct{ c, m, k, stride, size int }{{64, 64, 3, 1, 56}, {128, 128, 3, 1, 28}, {256, 256, 3, 1, 14}, {512, 512, 3, 1, 7}, {64, 128, 3, 2, 56}} {
+	for _, s := range []struct{ c, m, k, stride, size int }{{64, 64, 3, 1, 56}, {128, 128, 3, 1, 28},
+		{256, 256, 3, 1, 14}, {512, 512, 3, 1, 7}, {64, 128, 3, 2, 56}} {
 		for d := range Direction(3) {
 			b.Run(fmt.Sprint(s, d), func(b *testing.B) {
 				p := dense(d, 4, s.c, s.m, two(s.size), two(s.k), two(s.stride), two(1), two(s.k/2), two(s.k/2))
 				r := roles[d]
 				k, err := New(p, 1)
 				require.NoError(b, err)
-				x, y, out, work := numbers(p.length(r.in[0]), 1), numbers(p.length(r.in[1]), 2), make([]float32, p.length(r.out)), aligned(k.Workspace())
+				x, y, out, work := numbers(p.length(r.in[0]), 1), numbers(p.length(r.in[1]), 2),
+					make([]float32, p.length(r.out)), aligned(k.Workspace())
 				for b.Loop() {
 					for round := range k.Rounds() {
 						for i := range k.Packs(round) {

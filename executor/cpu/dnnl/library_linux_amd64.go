@@ -48,21 +48,24 @@ type (
 
 // lib is the open library. Functions that return an int32 return a status.
 var lib struct {
-	version            func() *[3]int32 // major, minor, patch, …
-	engineCreate       func(engine *uintptr, kind int32, index uintptr) int32
-	streamCreate       func(stream *uintptr, engine uintptr, flags int32) int32
-	attrCreate         func(attr *uintptr) int32
-	attrScratchpad     func(attr uintptr, mode int32) int32
-	attrPostOps        func(attr, ops uintptr) int32
-	postOpsCreate      func(ops *uintptr) int32
-	postOpsSum         func(ops uintptr, scale float32) int32
-	layoutByStrides    func(l *layout, rank int32, dims *dims, dtype int32, strides *dims) int32
-	layoutByTag        func(l *layout, rank int32, dims *dims, dtype, tag int32) int32
-	layoutSize         func(l *layout) uintptr
-	layoutEqual        func(a, b *layout) int32 // not a status: 1 for yes
-	forward            func(c *convolution, kind, algorithm int32, x, w, bias, y *layout, strides, dilations, begin, end *dims) int32
-	backwardData       func(c *convolution, algorithm int32, x, w, y *layout, strides, dilations, begin, end *dims) int32
-	backwardWeights    func(c *convolution, algorithm int32, x, w, bias, y *layout, strides, dilations, begin, end *dims) int32
+	version         func() *[3]int32 // major, minor, patch, …
+	engineCreate    func(engine *uintptr, kind int32, index uintptr) int32
+	streamCreate    func(stream *uintptr, engine uintptr, flags int32) int32
+	attrCreate      func(attr *uintptr) int32
+	attrScratchpad  func(attr uintptr, mode int32) int32
+	attrPostOps     func(attr, ops uintptr) int32
+	postOpsCreate   func(ops *uintptr) int32
+	postOpsSum      func(ops uintptr, scale float32) int32
+	layoutByStrides func(l *layout, rank int32, dims *dims, dtype int32, strides *dims) int32
+	layoutByTag     func(l *layout, rank int32, dims *dims, dtype, tag int32) int32
+	layoutSize      func(l *layout) uintptr
+	layoutEqual     func(a, b *layout) int32 // not a status: 1 for yes
+	forward         func(c *convolution, kind, algorithm int32, x, w, bias, y *layout,
+		strides, dilations, begin, end *dims) int32
+	backwardData func(c *convolution, algorithm int32, x, w, y *layout,
+		strides, dilations, begin, end *dims) int32
+	backwardWeights func(c *convolution, algorithm int32, x, w, bias, y *layout,
+		strides, dilations, begin, end *dims) int32
 	descriptor         func(d *uintptr, c *convolution, attr, engine, hint uintptr) int32
 	descriptorDestroy  func(d uintptr) int32
 	query              func(d uintptr, what, index int32, result *uintptr) int32
@@ -94,16 +97,19 @@ func start(l *native.Library) (string, error) {
 	if err := l.Functions("dnnl_", map[string]any{
 		"version": &lib.version, "engine_create": &lib.engineCreate, "stream_create": &lib.streamCreate,
 		"primitive_attr_create": &lib.attrCreate, "primitive_attr_set_scratchpad_mode": &lib.attrScratchpad,
-		"primitive_attr_set_post_ops": &lib.attrPostOps, "post_ops_create": &lib.postOpsCreate, "post_ops_append_sum": &lib.postOpsSum,
+		"primitive_attr_set_post_ops": &lib.attrPostOps, "post_ops_create": &lib.postOpsCreate,
+		"post_ops_append_sum":         &lib.postOpsSum,
 		"memory_desc_init_by_strides": &lib.layoutByStrides, "memory_desc_init_by_tag": &lib.layoutByTag,
 		"memory_desc_get_size": &lib.layoutSize, "memory_desc_equal": &lib.layoutEqual,
 		"dilated_convolution_forward_desc_init":          &lib.forward,
 		"dilated_convolution_backward_data_desc_init":    &lib.backwardData,
 		"dilated_convolution_backward_weights_desc_init": &lib.backwardWeights,
-		"primitive_desc_create":                          &lib.descriptor, "primitive_desc_destroy": &lib.descriptorDestroy,
-		"primitive_desc_query": &lib.query, "primitive_desc_query_md": &lib.queryLayout,
-		"reorder_primitive_desc_create": &lib.reorder, "primitive_create": &lib.primitive, "primitive_destroy": &lib.primitiveDestroy,
-		"memory_create": &lib.memory, "memory_destroy": &lib.memoryDestroy,
+		"primitive_desc_create":                          &lib.descriptor,
+		"primitive_desc_destroy":                         &lib.descriptorDestroy,
+		"primitive_desc_query":                           &lib.query, "primitive_desc_query_md": &lib.queryLayout,
+		"reorder_primitive_desc_create": &lib.reorder, "primitive_create": &lib.primitive,
+		"primitive_destroy": &lib.primitiveDestroy,
+		"memory_create":     &lib.memory, "memory_destroy": &lib.memoryDestroy,
 		"memory_set_data_handle": &lib.setHandle, "primitive_execute": &lib.execute, "sgemm": &lib.sgemm,
 	}); err != nil {
 		return "", err
@@ -122,7 +128,8 @@ func start(l *native.Library) (string, error) {
 		{"engine_create", lib.engineCreate(&lib.engine, engineCPU, 0)},
 		{"stream_create", lib.streamCreate(&lib.stream, lib.engine, streamInOrder)},
 		{"primitive_attr_create", lib.attrCreate(&lib.own) + lib.attrCreate(&lib.adding)},
-		{"primitive_attr_set_scratchpad_mode", lib.attrScratchpad(lib.own, scratchpadUser) + lib.attrScratchpad(lib.adding, scratchpadUser)},
+		{"primitive_attr_set_scratchpad_mode",
+			lib.attrScratchpad(lib.own, scratchpadUser) + lib.attrScratchpad(lib.adding, scratchpadUser)},
 		{"post_ops_create", lib.postOpsCreate(&sum)},
 		{"post_ops_append_sum", lib.postOpsSum(sum, 1)},
 		{"primitive_attr_set_post_ops", lib.attrPostOps(lib.adding, sum)},

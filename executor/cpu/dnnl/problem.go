@@ -48,7 +48,8 @@ var axesOf = [3][2]axis{opX: {axisN, axisC}, opW: {axisM, axisC}, opY: {axisN, a
 var roles = [3]struct {
 	in  [2]operand
 	out operand
-}{Forward: {[2]operand{opX, opW}, opY}, BackwardData: {[2]operand{opY, opW}, opX}, BackwardWeights: {[2]operand{opX, opY}, opW}}
+}{Forward: {[2]operand{opX, opW}, opY}, BackwardData: {[2]operand{opY, opW}, opX},
+	BackwardWeights: {[2]operand{opX, opY}, opW}}
 
 func (p *Problem) strides(o operand) Strides { return [3]Strides{p.X, p.W, p.Y}[o] }
 

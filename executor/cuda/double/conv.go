@@ -85,7 +85,8 @@ func (d *Double) ConvAlgos(s driver.Stream, c *driver.Conv, how driver.ConvSearc
 func convFits(c *driver.ConvCase) error {
 	for i := 3 - c.Axes; i < 3; i++ {
 		if c.Pad[i] < 0 || c.Out[i] != c.Places(i) {
-			return fmt.Errorf("double: a convolution whose Y has %d places on axis %d; %d follow from %+v", c.Out[i], i, c.Places(i), *c)
+			return fmt.Errorf("double: a convolution whose Y has %d places on axis %d; %d follow from %+v",
+				c.Out[i], i, c.Places(i), *c)
 		}
 	}
 	if c.Axes < 2 || c.Axes > 3 || c.Groups < 1 || c.C%c.Groups != 0 || c.M%c.Groups != 0 {

@@ -3,12 +3,14 @@
 // a lost context or with wrong numbers:
 //
 //   - The host cannot touch device memory: its addresses are reserved and nothing is behind them.
-//   - Every pointer of a launch must lie in an allocation that lives, with the bytes that were announced for it. A
-//     kernel sees copies of these bytes, with others around them that it must not write to, and that spoil results if it reads
-//     them; nor may it write to what was announced as input.
+//   - Every pointer of a launch must lie in an allocation that lives, with the bytes that were
+//     announced for it. A kernel sees copies of these bytes, with others around them that it must
+//     not write to and that spoil results if it reads them; nor may it write to what was announced
+//     as input.
 //   - New memory holds NaNs. Every other launch runs its threads backwards.
-//   - With Lazy, work is done when it is waited for and no earlier. Streams that no event orders run in another order every
-//     other time, and what is copied beside them holds NaNs until the copy is done.
+//   - With Lazy, work is done when it is waited for and no earlier. Streams that no event orders
+//     run in another order every other time, and what is copied beside them holds NaNs until the
+//     copy is done.
 //   - Close reports memory that was not given back.
 package double
 
@@ -94,7 +96,8 @@ func (d *Double) Counts() Counts {
 
 // Info describes a device that does not exist.
 func (d *Double) Info() driver.Info {
-	return driver.Info{Name: "driver double", Major: 7, Processors: 4, Memory: d.opts.Memory, DriverVersion: 12000, SharedPerBlock: sharedPerBlock}
+	return driver.Info{Name: "driver double", Major: 7, Processors: 4, Memory: d.opts.Memory, DriverVersion: 12000,
+		SharedPerBlock: sharedPerBlock}
 }
 
 // poison is what memory holds that nothing was written to: NaN in every float type.
@@ -108,7 +111,8 @@ func (d *Double) Alloc(n int) ([]byte, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.counts.Live+int64(n) > d.opts.Memory {
-		return nil, fmt.Errorf("%w: the double's device has %d bytes, %d of them in use; %d more wanted", executor.ErrOutOfMemory, d.opts.Memory, d.counts.Live, n)
+		return nil, fmt.Errorf("%w: the double's device has %d bytes, %d of them in use; %d more wanted",
+			executor.ErrOutOfMemory, d.opts.Memory, d.counts.Live, n)
 	}
 	address, err := reserve(n)
 	if err != nil {
@@ -180,9 +184,11 @@ func (d *Double) find(b []byte) ([]byte, error) {
 	blk, off := &d.blocks[at], int(address-d.blocks[at].address)
 	switch {
 	case blk.data == nil:
-		return nil, fmt.Errorf("double: use of %d bytes at %d of a block of %d bytes after it was freed", len(b), off, blk.size)
+		return nil, fmt.Errorf("double: use of %d bytes at %d of a block of %d bytes after it was freed",
+			len(b), off, blk.size)
 	case off+len(b) > blk.size:
-		return nil, fmt.Errorf("double: %d bytes at %d are beyond the end of a block of %d bytes", len(b), off, blk.size)
+		return nil, fmt.Errorf("double: %d bytes at %d are beyond the end of a block of %d bytes",
+			len(b), off, blk.size)
 	}
 	return blk.data[off : off+len(b) : off+len(b)], nil
 }
@@ -216,7 +222,8 @@ func (d *Double) Unpin(b []byte) error {
 func (d *Double) isPinned(b []byte) bool {
 	at := uintptr(unsafe.Pointer(unsafe.SliceData(b)))
 	for _, p := range d.pinned {
-		if start := uintptr(unsafe.Pointer(unsafe.SliceData(p))); at >= start && at-start+uintptr(len(b)) <= uintptr(len(p)) {
+		if start := uintptr(unsafe.Pointer(unsafe.SliceData(p))); at >= start &&
+			at-start+uintptr(len(b)) <= uintptr(len(p)) {
 			return true
 		}
 	}

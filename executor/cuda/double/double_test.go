@@ -114,7 +114,8 @@ func samples(lo, hi float64) []float32 {
 				x = append(x, math.Float32frombits(bits), math.Float32frombits(bits|1<<31))
 			}
 		}
-		return append(x, 0, float32(math.Copysign(0, -1)), float32(math.Inf(1)), float32(math.Inf(-1)), float32(math.NaN()))
+		return append(x, 0, float32(math.Copysign(0, -1)), float32(math.Inf(1)), float32(math.Inf(-1)),
+			float32(math.NaN()))
 	}
 	const n = 8191
 	for i := range n + 1 {
@@ -178,7 +179,8 @@ func TestRules(t *testing.T) {
 		require.NoError(t, err)
 		y, err := e.Alloc(16)
 		require.NoError(t, err)
-		require.ErrorContains(t, e.Launch(kernel(t, e, "unary_f32", "neg_f32"), driver.Line(1, 32), 0, c.args(x, y)), c.want)
+		require.ErrorContains(t,
+			e.Launch(kernel(t, e, "unary_f32", "neg_f32"), driver.Line(1, 32), 0, c.args(x, y)), c.want)
 		require.Error(t, e.Close(), "the launch has failed, and memory was not given back")
 	}
 }
@@ -210,7 +212,8 @@ func TestDivider(t *testing.T) {
 		a := new(driver.Args).Reset()
 		a.Divider(d)
 		b := executor.Cast[uint32](a.Bytes())
-		for _, n := range []uint32{0, 1, 2, 9, 1000, 1<<31 - 1, 1<<31 - 2, uint32(d), uint32(d - 1), uint32(min(2*d, 1<<31-1))} {
+		for _, n := range []uint32{0, 1, 2, 9, 1000, 1<<31 - 1, 1<<31 - 2, uint32(d), uint32(d - 1),
+			uint32(min(2*d, 1<<31-1))} {
 			q := (uint32(uint64(n)*uint64(b[1])>>32) + n) >> b[2]
 			require.Equal(t, n/uint32(d), q, "%d / %d", n, d)
 		}
@@ -229,7 +232,8 @@ func TestShapes(t *testing.T) {
 		{driver.Line(1, 288), "a block of 288 threads, where its PTX promises at most 256"},
 		{driver.Line(0, 32), "a launch of grid [0 1 1]"},
 		{driver.Shape{Grid: [3]uint32{1, 65536, 1}, Block: [3]uint32{32, 1, 1}}, "a launch of grid [1 65536 1]"},
-		{driver.Shape{Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{32, 1, 1}, Shared: 48<<10 + 1}, "49153 bytes of shared memory"},
+		{driver.Shape{Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{32, 1, 1}, Shared: 48<<10 + 1},
+			"49153 bytes of shared memory"},
 	} {
 		e := double.New(double.Options{}) // the first error is for good
 		defer e.Close()

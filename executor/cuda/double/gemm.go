@@ -19,7 +19,8 @@ func (d *Double) Gemm(s driver.Stream, g *driver.Gemm) error {
 	d.counts.Gemms++
 	ea, eb, ec := g.Extents()
 	if ea > len(g.A) || eb > len(g.B) || ec > len(g.C) {
-		return fmt.Errorf("double: a product of operands that cover %d, %d and %d bytes is given %d, %d and %d", ea, eb, ec, len(g.A), len(g.B), len(g.C))
+		return fmt.Errorf("double: a product of operands that cover %d, %d and %d bytes is given %d, %d and %d",
+			ea, eb, ec, len(g.A), len(g.B), len(g.C))
 	}
 	if least := max(1, g.N); g.LDC < least || g.LDA < 1 || g.LDB < 1 {
 		return fmt.Errorf("double: a product with leading dims %d, %d and %d", g.LDA, g.LDB, g.LDC)

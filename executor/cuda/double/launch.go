@@ -91,9 +91,12 @@ func (k *kernel) admits(shape driver.Shape, args int) error {
 	switch e := &k.entry; {
 	case *e == kernels.Entry{}:
 	case threads > e.Threads:
-		return fmt.Errorf("kernel %s: a block of %d threads, where its PTX promises at most %d: THREADS_AT_MOST (kernels/bounds.h) sets the bound", k.name, threads, e.Threads)
+		return fmt.Errorf("kernel %s: a block of %d threads, where its PTX promises at most %d: THREADS_AT_MOST "+
+			"(kernels/bounds.h) sets the bound", k.name, threads, e.Threads)
 	case e.Shared+int(shape.Shared) > sharedPerBlock:
-		return fmt.Errorf("kernel %s: a block of %d bytes of shared memory, of which a launch asks for %d: there are %d", k.name, e.Shared+int(shape.Shared), shape.Shared, sharedPerBlock)
+		return fmt.Errorf(
+			"kernel %s: a block of %d bytes of shared memory, of which a launch asks for %d: there are %d",
+			k.name, e.Shared+int(shape.Shared), shape.Shared, sharedPerBlock)
 	case args != e.Params:
 		return fmt.Errorf("kernel %s: %d bytes of arguments, where its PTX takes %d", k.name, args, e.Params)
 	}
@@ -121,7 +124,8 @@ func (d *Double) launch(f driver.Function, shape driver.Shape, args []byte, poin
 	if err != nil {
 		return fmt.Errorf("kernel %s: %w", k.name, err)
 	}
-	c.launch = launch{grid: shape.Grid, block: shape.Block, shared: shape.Shared, args: unsafe.Pointer(&args[0]), argsBytes: uint64(len(args)), message: &c.message[0]}
+	c.launch = launch{grid: shape.Grid, block: shape.Block, shared: shape.Shared, args: unsafe.Pointer(&args[0]),
+		argsBytes: uint64(len(args)), message: &c.message[0]}
 	c.launch.backwards = uint32(d.counts.Launches % 2)
 	c.message[0] = 0
 	k.call(&c.launch)

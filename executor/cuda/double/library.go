@@ -68,7 +68,8 @@ func cgocall(fn uintptr, arg unsafe.Pointer) int32
 
 // hostFlags compile a kernel for the host. -O1: kernels run for moments, and compilers run for
 // longer the more they are asked for.
-var hostFlags = []string{"-x", "c++", "-std=c++17", "-O1", "-ffp-contract=off", "-fPIC", "-shared", "-fvisibility=hidden", "-DMEMOPT_HOST"}
+var hostFlags = []string{"-x", "c++", "-std=c++17", "-O1", "-ffp-contract=off", "-fPIC", "-shared",
+	"-fvisibility=hidden", "-DMEMOPT_HOST"}
 
 // ErrNoCompiler says that kernels cannot be compiled for the host.
 var ErrNoCompiler = errors.New("no C++ compiler: clang-14, clang++ or g++ is wanted (apt-get install g++)")
@@ -148,7 +149,8 @@ func build(cc, name, path string, contents map[string][]byte) error {
 // reserve returns addresses behind which there is nothing, so that whoever touches them is stopped.
 func reserve(n int) (uintptr, error) {
 	const page = 4096
-	p, err := unix.MmapPtr(-1, 0, nil, uintptr(n+2*page-1)/page*page, unix.PROT_NONE, unix.MAP_ANON|unix.MAP_PRIVATE|unix.MAP_NORESERVE)
+	p, err := unix.MmapPtr(-1, 0, nil, uintptr(n+2*page-1)/page*page, unix.PROT_NONE,
+		unix.MAP_ANON|unix.MAP_PRIVATE|unix.MAP_NORESERVE)
 	return uintptr(p), err
 }
 

@@ -41,7 +41,8 @@ func reader(t *testing.T, d driver.Driver, wait bool) func() []float32 {
 // TestStreams: what an event orders is done in that order, and what none orders sometimes in the
 // other one.
 func TestStreams(t *testing.T) {
-	for _, c := range []struct{ lazy, wait, right bool }{{false, true, true}, {true, true, true}, {true, false, false}} {
+	for _, c := range []struct{ lazy, wait, right bool }{{false, true, true}, {true, true, true},
+		{true, false, false}} {
 		read, right := reader(t, opened(t, double.Options{Lazy: c.lazy}), c.wait), true
 		for range 8 {
 			right = slices.Equal(read(), []float32{-1, -2, -3, -4}) && right

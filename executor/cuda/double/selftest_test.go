@@ -126,7 +126,8 @@ func TestHalves(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	var x []int32
 	for range 40000 {
-		x = append(x, int32(rng.Uint32()), int32(math.Float32bits(float32(rng.NormFloat64()))), int32(math.Float32bits(rng.Float32()*1e-5)))
+		x = append(x, int32(rng.Uint32()), int32(math.Float32bits(float32(rng.NormFloat64()))),
+			int32(math.Float32bits(rng.Float32()*1e-5)))
 	}
 	x = append(x, 0x477fefff, 0x477ff000, 0x477fe000, 0x387fffff, 0x33000000, 0x33000001, 0x7f7fffff, 0x7f800000)
 	for i, got := range selftest(t, "halves", x, len(x), driver.Line(1, 256))[0] {

@@ -19,7 +19,8 @@ func (c *call) do(...uintptr) uintptr { return 0 }
 
 // openLibrary finds no library in this build.
 func openLibrary([]string) (uintptr, error) {
-	return 0, errors.New("this build of memopt opens no C libraries (it is for linux on amd64 without the build tag nodl that they are opened)")
+	return 0, errors.New("this build of memopt opens no C libraries (it is for linux on amd64 without the build tag " +
+		"nodl that they are opened)")
 }
 
 func symbol(uintptr, string) (uintptr, error) { return 0, errors.New("no library is open") }

@@ -52,7 +52,8 @@ func (c *Conv) check() error {
 	x, w, y := c.Lens()
 	size := c.Elem.Size()
 	if len(c.X) != x*size || len(c.W) != w*size || len(c.Y) != y*size {
-		return fmt.Errorf("a convolution of operands of %d, %d and %d bytes is given %d, %d and %d", x*size, w*size, y*size, len(c.X), len(c.W), len(c.Y))
+		return fmt.Errorf("a convolution of operands of %d, %d and %d bytes is given %d, %d and %d",
+			x*size, w*size, y*size, len(c.X), len(c.W), len(c.Y))
 	}
 	return nil
 }
@@ -60,7 +61,8 @@ func (c *Conv) check() error {
 // CheckRun looks at the lengths of the operands and of the workspace before a run.
 func (c *Conv) CheckRun() error {
 	if len(c.Workspace) < c.Algo.Workspace {
-		return fmt.Errorf("a convolution by algorithm %d needs a workspace of %d bytes and is given %d", c.Algo.Number, c.Algo.Workspace, len(c.Workspace))
+		return fmt.Errorf("a convolution by algorithm %d needs a workspace of %d bytes and is given %d",
+			c.Algo.Number, c.Algo.Workspace, len(c.Workspace))
 	}
 	return c.check()
 }

@@ -50,16 +50,21 @@ func (d *cuda) library() (*cublas, error) {
 	}
 	lib, err := openWithParts(cublasNames(d.info.DriverVersion), "libcublasLt")
 	if err != nil {
-		return nil, &Missing{fmt.Errorf("libcublas is not to be found (in the linker's path, CUDA_HOME or pip's nvidia packages; MEMOPT_CUBLAS may name the file): %w", firstLine(err))}
+		return nil, &Missing{
+			fmt.Errorf("libcublas is not to be found (in the linker's path, CUDA_HOME or pip's nvidia packages; "+
+				"MEMOPT_CUBLAS may name the file): %w", firstLine(err)),
+		}
 	}
 	b := &cublas{}
 	for _, f := range []struct {
 		to   *uintptr
 		name string
 	}{{&b.create, "cublasCreate_v2"}, {&b.destroy, "cublasDestroy_v2"}, {&b.setStream, "cublasSetStream_v2"},
-		{&b.setWorkspace, "cublasSetWorkspace_v2"}, {&b.setMode, "cublasSetMathMode"}, {&b.gemm, "cublasGemmStridedBatchedEx"}} {
+		{&b.setWorkspace, "cublasSetWorkspace_v2"}, {&b.setMode, "cublasSetMathMode"},
+		{&b.gemm, "cublasGemmStridedBatchedEx"}} {
 		if *f.to, err = symbol(lib, f.name); err != nil {
-			return nil, &Missing{fmt.Errorf("libcublas is too old; version 11.2 or later is wanted: %w", firstLine(err))}
+			return nil,
+				&Missing{fmt.Errorf("libcublas is too old; version 11.2 or later is wanted: %w", firstLine(err))}
 		}
 	}
 	library.Note("libcublas", "libcublas", b.create)
@@ -93,7 +98,8 @@ func (b *cublas) close(d *cuda) { d.blasCall("cublasDestroy", b.destroy, b.handl
 const blasAllocFailed = 3
 
 // blasStatus names the codes of cublasStatus_t.
-var blasStatus = map[int]string{1: "NOT_INITIALIZED", 3: "ALLOC_FAILED", 7: "INVALID_VALUE", 8: "ARCH_MISMATCH", 11: "MAPPING_ERROR",
+var blasStatus = map[int]string{1: "NOT_INITIALIZED", 3: "ALLOC_FAILED", 7: "INVALID_VALUE", 8: "ARCH_MISMATCH",
+	11: "MAPPING_ERROR",
 	13: "EXECUTION_FAILED", 14: "INTERNAL_ERROR", 15: "NOT_SUPPORTED", 16: "LICENSE_ERROR"}
 
 // blasCall calls a function of the library.
@@ -144,7 +150,8 @@ func (d *cuda) Gemm(s Stream, g *Gemm) error {
 		return err
 	}
 	if n := max(g.M, g.N, g.K, g.LDA, g.LDB, g.LDC); n > math.MaxInt32 {
-		return fmt.Errorf("libcublas takes sizes below 2^31; a product of %dx%d and %dx%d matrices has one of %d", g.M, g.K, g.K, g.N, n)
+		return fmt.Errorf("libcublas takes sizes below 2^31; a product of %dx%d and %dx%d matrices has one of %d",
+			g.M, g.K, g.K, g.N, n)
 	}
 	compute := blasCompute[g.Elem]
 	if g.Elem == F32 && g.TF32 {

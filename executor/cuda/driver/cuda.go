@@ -57,12 +57,19 @@ func libraryNames() []string {
 func Open(ordinal int) (Driver, error) {
 	lib, err := openLibrary(libraryNames())
 	if err != nil {
-		return nil, &Missing{fmt.Errorf("no NVIDIA driver: %w (it comes with the package of the driver; MEMOPT_LIBCUDA may name the file)", firstLine(err))}
+		return nil, &Missing{
+			fmt.Errorf("no NVIDIA driver: %w (it comes with the package of the driver; "+
+				"MEMOPT_LIBCUDA may name the file)", firstLine(err)),
+		}
 	}
 	d := &cuda{lib: lib, capture: capture{graphs: map[Graph][]uintptr{}, pinned: map[uintptr]int{}}}
 	for i, name := range functionNames {
 		if d.fn[i], err = symbol(lib, name); err != nil {
-			return nil, &Missing{fmt.Errorf("the NVIDIA driver lacks %s: it is too old; version 470 of 2021 or later is wanted: %w", name, firstLine(err))}
+			return nil,
+				&Missing{
+					fmt.Errorf("the NVIDIA driver lacks %s: it is too old; version 470 of 2021 or later is wanted: %w",
+						name, firstLine(err)),
+				}
 		}
 	}
 	library.Note("libcuda", libraryNames()[0], d.fn[cuInit])
@@ -87,7 +94,8 @@ func (d *cuda) open(ordinal int) error {
 	}
 	d.info.DriverVersion = int(int32(d.out[0]))
 	if d.info.DriverVersion < minVersion {
-		return &Missing{fmt.Errorf("the NVIDIA driver supports CUDA %d.%d; 11.4 or later is wanted: update the driver", d.info.DriverVersion/1000, d.info.DriverVersion%1000/10)}
+		return &Missing{fmt.Errorf("the NVIDIA driver supports CUDA %d.%d; 11.4 or later is wanted: update the driver",
+			d.info.DriverVersion/1000, d.info.DriverVersion%1000/10)}
 	}
 	if err := d.do(cuDeviceGetCount, d.addr(0)); err != nil {
 		return err
@@ -103,7 +111,8 @@ func (d *cuda) open(ordinal int) error {
 		return err
 	}
 	if d.info.Major < 7 {
-		return &Missing{fmt.Errorf("CUDA device %d (%s) has compute capability %d.%d; 7.0 or later is wanted", ordinal, d.info.Name, d.info.Major, d.info.Minor)}
+		return &Missing{fmt.Errorf("CUDA device %d (%s) has compute capability %d.%d; 7.0 or later is wanted",
+			ordinal, d.info.Name, d.info.Major, d.info.Minor)}
 	}
 	return d.enter()
 }
@@ -121,7 +130,8 @@ func (d *cuda) enter() error {
 	// Any call tells whether a context that this process has lost before is whole again.
 	if err := d.do(cuMemGetInfo, d.addr(0), d.addr(1)); err != nil {
 		d.Close()
-		return fmt.Errorf("the context of CUDA device %d (%s) does not work; one that was lost may come back in a new process alone: start the program again: %w", d.info.Ordinal, d.info.Name, err)
+		return fmt.Errorf("the context of CUDA device %d (%s) does not work; one that was lost may come back in a "+
+			"new process alone: start the program again: %w", d.info.Ordinal, d.info.Name, err)
 	}
 	if d.do(cuDeviceGetPCIBusId, uintptr(unsafe.Pointer(&d.name[0])), uintptr(len(d.name)), d.dev) == nil {
 		d.manager = openNVML(&d.name)
@@ -146,7 +156,8 @@ func (d *cuda) describe(ordinal int) error {
 	for _, a := range []struct {
 		to   *int
 		attr uintptr
-	}{{&d.info.Major, attrMajor}, {&d.info.Minor, attrMinor}, {&d.info.Processors, attrProcessors}, {&d.info.SharedPerBlock, attrSharedPerBlock}} {
+	}{{&d.info.Major, attrMajor}, {&d.info.Minor, attrMinor}, {&d.info.Processors, attrProcessors},
+		{&d.info.SharedPerBlock, attrSharedPerBlock}} {
 		if err := d.do(cuDeviceGetAttribute, d.addr(0), a.attr, d.dev); err != nil {
 			return err
 		}
@@ -197,7 +208,10 @@ func sticky(code int) bool {
 
 // fail makes the error of a call.
 func (d *cuda) fail(name string, code int) error {
-	e := &Error{Call: name, Code: code, Name: d.describeCode(cuGetErrorName, code), Text: d.describeCode(cuGetErrorString, code), Sticky: sticky(code)}
+	e := &Error{
+		Call: name, Code: code, Name: d.describeCode(cuGetErrorName, code),
+		Text: d.describeCode(cuGetErrorString, code), Sticky: sticky(code),
+	}
 	if code == codeOutOfMemory {
 		return fmt.Errorf("%w: %w", executor.ErrOutOfMemory, e)
 	}

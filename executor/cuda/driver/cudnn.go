@@ -44,15 +44,22 @@ const (
 )
 
 var dnnNames = [numDNN]string{
-	dnnGetErrorString: "cudnnGetErrorString", dnnCreate: "cudnnCreate", dnnDestroy: "cudnnDestroy", dnnSetStream: "cudnnSetStream",
-	dnnCreateTensor: "cudnnCreateTensorDescriptor", dnnSetTensor: "cudnnSetTensorNdDescriptor", dnnDestroyTensor: "cudnnDestroyTensorDescriptor",
-	dnnCreateFilter: "cudnnCreateFilterDescriptor", dnnSetFilter: "cudnnSetFilterNdDescriptor", dnnDestroyFilter: "cudnnDestroyFilterDescriptor",
-	dnnCreateConv: "cudnnCreateConvolutionDescriptor", dnnSetConv: "cudnnSetConvolutionNdDescriptor", dnnSetGroups: "cudnnSetConvolutionGroupCount",
-	dnnSetMath: "cudnnSetConvolutionMathType", dnnDestroyConv: "cudnnDestroyConvolutionDescriptor",
+	dnnGetErrorString: "cudnnGetErrorString", dnnCreate: "cudnnCreate", dnnDestroy: "cudnnDestroy",
+	dnnSetStream:    "cudnnSetStream",
+	dnnCreateTensor: "cudnnCreateTensorDescriptor", dnnSetTensor: "cudnnSetTensorNdDescriptor",
+	dnnDestroyTensor: "cudnnDestroyTensorDescriptor",
+	dnnCreateFilter:  "cudnnCreateFilterDescriptor", dnnSetFilter: "cudnnSetFilterNdDescriptor",
+	dnnDestroyFilter: "cudnnDestroyFilterDescriptor",
+	dnnCreateConv:    "cudnnCreateConvolutionDescriptor", dnnSetConv: "cudnnSetConvolutionNdDescriptor",
+	dnnSetGroups: "cudnnSetConvolutionGroupCount",
+	dnnSetMath:   "cudnnSetConvolutionMathType", dnnDestroyConv: "cudnnDestroyConvolutionDescriptor",
 	dnnRun: "cudnnConvolutionForward", "cudnnConvolutionBackwardData", "cudnnConvolutionBackwardFilter",
-	dnnWorkspace: "cudnnGetConvolutionForwardWorkspaceSize", "cudnnGetConvolutionBackwardDataWorkspaceSize", "cudnnGetConvolutionBackwardFilterWorkspaceSize",
-	dnnGuess: "cudnnGetConvolutionForwardAlgorithm_v7", "cudnnGetConvolutionBackwardDataAlgorithm_v7", "cudnnGetConvolutionBackwardFilterAlgorithm_v7",
-	dnnFind: "cudnnFindConvolutionForwardAlgorithmEx", "cudnnFindConvolutionBackwardDataAlgorithmEx", "cudnnFindConvolutionBackwardFilterAlgorithmEx",
+	dnnWorkspace: "cudnnGetConvolutionForwardWorkspaceSize", "cudnnGetConvolutionBackwardDataWorkspaceSize",
+	"cudnnGetConvolutionBackwardFilterWorkspaceSize",
+	dnnGuess: "cudnnGetConvolutionForwardAlgorithm_v7", "cudnnGetConvolutionBackwardDataAlgorithm_v7",
+	"cudnnGetConvolutionBackwardFilterAlgorithm_v7",
+	dnnFind: "cudnnFindConvolutionForwardAlgorithmEx", "cudnnFindConvolutionBackwardDataAlgorithmEx",
+	"cudnnFindConvolutionBackwardFilterAlgorithmEx",
 }
 
 // cudnn is the library of convolutions, opened when it is first needed.
@@ -85,7 +92,8 @@ const oldestDNN = 8000
 
 // dnnParts are the parts of the library that convolutions take, of version 9 and of version 8, each
 // after those that it needs.
-var dnnParts = []string{"libcudnn_graph", "libcudnn_ops", "libcudnn_heuristic", "libcudnn_engines_runtime_compiled", "libcudnn_engines_precompiled", "libcudnn_cnn",
+var dnnParts = []string{"libcudnn_graph", "libcudnn_ops", "libcudnn_heuristic", "libcudnn_engines_runtime_compiled",
+	"libcudnn_engines_precompiled", "libcudnn_cnn",
 	"libcudnn_ops_infer", "libcudnn_ops_train", "libcudnn_cnn_infer", "libcudnn_cnn_train"}
 
 // cudnnNames lists where the library may be, unless MEMOPT_CUDNN names the file.
@@ -108,7 +116,10 @@ func (d *cuda) openDNN() (*cudnn, error) {
 	_, _ = d.library() // cuDNN asks the linker for cuBLAS by its bare name, and finds it where it is loaded already
 	lib, err := openWithParts(cudnnNames(), dnnParts...)
 	if err != nil {
-		return nil, &Missing{fmt.Errorf("libcudnn is not to be found (in the linker's path, CUDA_HOME or pip's nvidia packages; MEMOPT_CUDNN may name the file): %w", firstLine(err))}
+		return nil, &Missing{
+			fmt.Errorf("libcudnn is not to be found (in the linker's path, CUDA_HOME or pip's nvidia packages; "+
+				"MEMOPT_CUDNN may name the file): %w", firstLine(err)),
+		}
 	}
 	getVersion, err := symbol(lib, "cudnnGetVersion")
 	if err != nil {
@@ -118,15 +129,21 @@ func (d *cuda) openDNN() (*cudnn, error) {
 	l := &cudnn{cases: map[ConvCase]*convDescriptors{}, stream: ^Stream(0)}
 	d.c.fn = getVersion
 	if l.version = int(d.c.do()); l.version < oldestDNN {
-		return nil, &Missing{fmt.Errorf("libcudnn is too old: it has version %s; version 8.0 or later is wanted", dnnVersion(l.version))}
+		return nil, &Missing{fmt.Errorf("libcudnn is too old: it has version %s; version 8.0 or later is wanted",
+			dnnVersion(l.version))}
 	}
 	for f, name := range dnnNames {
 		if l.fn[f], err = symbol(lib, name); err != nil {
-			return nil, &Missing{fmt.Errorf("libcudnn of version %s lacks %s; version 8 or 9 is wanted: %w", dnnVersion(l.version), name, firstLine(err))}
+			return nil,
+				&Missing{
+					fmt.Errorf("libcudnn of version %s lacks %s; version 8 or 9 is wanted: %w",
+						dnnVersion(l.version), name, firstLine(err)),
+				}
 		}
 	}
 	if err := l.do(d, dnnCreate, d.addr(0)); err != nil {
-		if missing := (*Missing)(nil); errors.Is(err, executor.ErrOutOfMemory) || errors.As(err, &missing) || d.lost != nil {
+		if missing := (*Missing)(nil); errors.Is(err, executor.ErrOutOfMemory) || errors.As(err, &missing) ||
+			d.lost != nil {
 			return nil, err
 		}
 		return nil, &Missing{fmt.Errorf("libcudnn does not start (is it for another driver?): %w", err)}
@@ -230,8 +247,10 @@ func (d *cuda) Convolve(s Stream, c *Conv) error {
 	if c.Algo.Workspace > 0 {
 		room = Address(c.Workspace)
 	}
-	return l.do(d, dnnRun+dnnFunction(c.Kind), l.handle, uintptr(unsafe.Pointer(&l.one)), desc.order[0], Address(data[0]), desc.order[1], Address(data[1]),
-		desc.conv, uintptr(c.Algo.Number), room, uintptr(c.Algo.Workspace), uintptr(unsafe.Pointer(&l.zero)), desc.order[2], Address(data[2]))
+	return l.do(d, dnnRun+dnnFunction(c.Kind), l.handle, uintptr(unsafe.Pointer(&l.one)), desc.order[0],
+		Address(data[0]), desc.order[1], Address(data[1]),
+		desc.conv, uintptr(c.Algo.Number), room, uintptr(c.Algo.Workspace), uintptr(unsafe.Pointer(&l.zero)),
+		desc.order[2], Address(data[2]))
 }
 
 // operands lists X, W and Y as all functions of the library take them: two that are read, then the
@@ -295,10 +314,12 @@ func (d *cuda) ConvAlgos(s Stream, c *Conv, how ConvSearch) ([]ConvAlgo, error) 
 	}
 	count, perf := d.addr(1), uintptr(unsafe.Pointer(&l.perf))
 	if how == SearchHeuristic {
-		err = l.do(d, dnnGuess+dnnFunction(c.Kind), l.handle, desc.order[0], desc.order[1], desc.conv, desc.order[2], mostConvAlgos, count, perf)
+		err = l.do(d, dnnGuess+dnnFunction(c.Kind), l.handle, desc.order[0], desc.order[1], desc.conv, desc.order[2],
+			mostConvAlgos, count, perf)
 	} else {
 		data := c.operands()
-		err = l.do(d, dnnFind+dnnFunction(c.Kind), l.handle, desc.order[0], Address(data[0]), desc.order[1], Address(data[1]), desc.conv, desc.order[2], Address(data[2]),
+		err = l.do(d, dnnFind+dnnFunction(c.Kind), l.handle, desc.order[0], Address(data[0]), desc.order[1],
+			Address(data[1]), desc.conv, desc.order[2], Address(data[2]),
 			mostConvAlgos, count, perf, Address(c.Workspace), uintptr(len(c.Workspace)))
 	}
 	runtime.KeepAlive(c)
@@ -316,7 +337,10 @@ func (l *cudnn) algorithms(d *cuda, c *Conv, desc *convDescriptors, n int) ([]Co
 		if p.status != 0 || c.math() == mathFMA && p.math != mathFMA {
 			continue // an algorithm that fails, or one in a precision that was not asked for
 		}
-		a := ConvAlgo{Number: int(p.algo), Math: int(p.math), Deterministic: p.deterministic == 1, Millis: max(float64(p.millis), 0)}
+		a := ConvAlgo{
+			Number: int(p.algo), Math: int(p.math), Deterministic: p.deterministic == 1,
+			Millis: max(float64(p.millis), 0),
+		}
 		var err error
 		refused := (*Refused)(nil)
 		switch a.Workspace, err = desc.workspace(l, d, c.Kind, a); {

@@ -15,8 +15,10 @@ import (
 
 // drawCase draws a small case whose Out is right.
 func drawCase(t *rapid.T, axes int) ConvCase {
-	c := ConvCase{Kind: ConvKind(rapid.IntRange(0, 2).Draw(t, "kind")), TF32: rapid.Bool().Draw(t, "tf32"), Axes: axes, Groups: rapid.IntRange(1, 2).Draw(t, "groups"),
-		N: rapid.IntRange(1, 2).Draw(t, "n"), In: [3]int{1, 1, 1}, Out: [3]int{1, 1, 1}, Kernel: [3]int{1, 1, 1}, Stride: [3]int{1, 1, 1}, Dilation: [3]int{1, 1, 1}}
+	c := ConvCase{Kind: ConvKind(rapid.IntRange(0, 2).Draw(t, "kind")), TF32: rapid.Bool().Draw(t, "tf32"), Axes: axes,
+		Groups: rapid.IntRange(1, 2).Draw(t, "groups"),
+		N:      rapid.IntRange(1, 2).Draw(t, "n"), In: [3]int{1, 1, 1}, Out: [3]int{1, 1, 1}, Kernel: [3]int{1, 1, 1},
+		Stride: [3]int{1, 1, 1}, Dilation: [3]int{1, 1, 1}}
 	c.C, c.M = c.Groups*rapid.IntRange(1, 2).Draw(t, "c"), c.Groups*rapid.IntRange(1, 2).Draw(t, "m")
 	for i := 3 - axes; i < 3; i++ {
 		c.Kernel[i], c.Dilation[i] = rapid.IntRange(1, 3).Draw(t, "kernel"), rapid.IntRange(1, 2).Draw(t, "dilation")
@@ -129,7 +131,10 @@ func TestConvolve(t *testing.T) {
 // plainCase is a case that a test needs one of.
 func plainCase() *Conv {
 	one := [3]int{1, 1, 1}
-	return &Conv{ConvCase: ConvCase{N: 1, C: 1, M: 1, Groups: 1, Axes: 2, In: [3]int{1, 2, 2}, Out: [3]int{1, 2, 2}, Kernel: one, Stride: one, Dilation: one}}
+	return &Conv{
+		ConvCase: ConvCase{N: 1, C: 1, M: 1, Groups: 1, Axes: 2, In: [3]int{1, 2, 2}, Out: [3]int{1, 2, 2}, Kernel: one,
+			Stride: one, Dilation: one},
+	}
 }
 
 // TestConvAlgos: the searches differ in what they list and in what order; precisions follow the
@@ -222,7 +227,8 @@ func TestNoCuDNN(t *testing.T) {
 	}{
 		{fakeLibrary(), 7605, "libcudnn is too old: it has version 7.6.5; version 8.0 or later is wanted"},
 		{"/nowhere/libcudnn.so", 90100, "MEMOPT_CUDNN may name the file"},
-		{without, 90100, "libcudnn of version 9.1.0 lacks cudnnFindConvolutionForwardAlgorithmEx; version 8 or 9 is wanted"},
+		{without, 90100,
+			"libcudnn of version 9.1.0 lacks cudnnFindConvolutionForwardAlgorithmEx; version 8 or 9 is wanted"},
 	} {
 		t.Setenv("MEMOPT_CUDNN", c.file)
 		set(fakeDNNVersion, c.version)

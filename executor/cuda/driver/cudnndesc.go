@@ -70,8 +70,10 @@ func (desc *convDescriptors) open(l *cudnn, d *cuda, c *ConvCase) error {
 	if err := l.do(d, dnnSetFilter, desc.w, dnnTypes[c.Elem], formatNCHW, uintptr(2+c.Axes), dims); err != nil {
 		return err
 	}
-	pad, stride, dilation := l.list(0, c.Pad[3-c.Axes:]), l.list(1, c.Stride[3-c.Axes:]), l.list(2, c.Dilation[3-c.Axes:])
-	if err := l.do(d, dnnSetConv, desc.conv, uintptr(c.Axes), pad, stride, dilation, crossCorrelates, dnnSums[c.Elem]); err != nil {
+	pad, stride, dilation := l.list(0, c.Pad[3-c.Axes:]), l.list(1, c.Stride[3-c.Axes:]),
+		l.list(2, c.Dilation[3-c.Axes:])
+	if err := l.do(d, dnnSetConv, desc.conv, uintptr(c.Axes), pad, stride, dilation, crossCorrelates,
+		dnnSums[c.Elem]); err != nil {
 		return err
 	}
 	return l.do(d, dnnSetGroups, desc.conv, uintptr(c.Groups))
@@ -113,7 +115,8 @@ func (desc *convDescriptors) workspace(l *cudnn, d *cuda, kind ConvKind, a ConvA
 	if err := desc.setMath(l, d, a.Math); err != nil {
 		return 0, err
 	}
-	err := l.do(d, dnnWorkspace+dnnFunction(kind), l.handle, desc.order[0], desc.order[1], desc.conv, desc.order[2], uintptr(a.Number), d.addr(0))
+	err := l.do(d, dnnWorkspace+dnnFunction(kind), l.handle, desc.order[0], desc.order[1], desc.conv, desc.order[2],
+		uintptr(a.Number), d.addr(0))
 	return int(d.out[0]), err
 }
 

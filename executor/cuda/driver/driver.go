@@ -35,7 +35,8 @@ type Driver interface {
 	// library counts them, or false where it does not say.
 	ProcessMemory() (int64, bool)
 
-	CopyIn(s Stream, dst, src []byte) error  // from the host; src may be changed when it returns, and in a capture, unless it is pinned
+	// From the host; src may be changed when it returns, and in a capture, unless it is pinned.
+	CopyIn(s Stream, dst, src []byte) error
 	CopyOut(s Stream, dst, src []byte) error // to the host; done when it returns
 	// CopyOutAsync copies to the host's memory that Pin gave, and may be under way when it returns.
 	CopyOutAsync(s Stream, dst, src []byte) error
@@ -169,7 +170,8 @@ func (g *Gemm) Extents() (a, b, c int) {
 		}
 		return ((g.Batch-1)*stride + (r-1)*ld + c) * g.Elem.Size()
 	}
-	return rows(g.TransA, g.M, g.K, g.LDA, g.StrideA), rows(g.TransB, g.K, g.N, g.LDB, g.StrideB), rows(false, g.M, g.N, g.LDC, g.StrideC)
+	return rows(g.TransA, g.M, g.K, g.LDA, g.StrideA), rows(g.TransB, g.K, g.N, g.LDB, g.StrideB),
+		rows(false, g.M, g.N, g.LDC, g.StrideC)
 }
 
 // Missing says that a library or a device is not there.

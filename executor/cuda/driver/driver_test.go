@@ -126,7 +126,8 @@ func opened(t testing.TB) (Driver, Stream) {
 func TestCalls(t *testing.T) {
 	_, get := fake(t)
 	d, s := opened(t)
-	require.Equal(t, Info{Name: "fake 11", Ordinal: 1, Major: 9, Processors: 132, Memory: 80 << 30, DriverVersion: 12040, SharedPerBlock: 49152}, d.Info())
+	require.Equal(t, Info{Name: "fake 11", Ordinal: 1, Major: 9, Processors: 132, Memory: 80 << 30,
+		DriverVersion: 12040, SharedPerBlock: 49152}, d.Info())
 	free, total, err := d.MemInfo()
 	require.NoError(t, err)
 	require.Equal(t, [2]int64{7, 9}, [2]int64{free, total})
@@ -214,7 +215,8 @@ func TestGemm(t *testing.T) {
 	d, s := opened(t)
 	const m, n, k, batch = 2, 3, 4, 2
 	for _, c := range []struct{ ta, tb bool }{{false, false}, {true, false}, {false, true}, {true, true}} {
-		g := &Gemm{TransA: c.ta, TransB: c.tb, M: m, N: n, K: k, Alpha: 2, Beta: 0.5, LDA: k, LDB: n, LDC: n, StrideA: m * k, StrideB: k * n, StrideC: m * n, Batch: batch, TF32: c.ta}
+		g := &Gemm{TransA: c.ta, TransB: c.tb, M: m, N: n, K: k, Alpha: 2, Beta: 0.5, LDA: k, LDB: n, LDC: n,
+			StrideA: m * k, StrideB: k * n, StrideC: m * n, Batch: batch, TF32: c.ta}
 		if c.ta {
 			g.LDA = m
 		}
@@ -276,7 +278,9 @@ func TestErrors(t *testing.T) {
 	require.ErrorContains(t, err, "cuMemAlloc_v2: CUDA_ERROR_OUT_OF_MEMORY (2)")
 	fail(failLoad, 218)
 	_, err = d.Load("unary_f32", []byte("x"))
-	require.ErrorContains(t, err, "compiling the kernels of unary_f32 for fake 10: cuModuleLoadDataEx: CUDA_ERROR_OTHER (218): a text line 3: no such instruction")
+	require.ErrorContains(t, err,
+		"compiling the kernels of unary_f32 for fake 10: cuModuleLoadDataEx: CUDA_ERROR_OTHER (218): a text line 3: "+
+			"no such instruction")
 	fail(failGemm, 13)
 	err = d.Gemm(5, &Gemm{M: 1, N: 1, Batch: 1})
 	require.ErrorContains(t, err, "CUBLAS_STATUS_EXECUTION_FAILED (13)")

@@ -22,7 +22,8 @@ func TestNoContext(t *testing.T) {
 	set(fakeFailCode, 46)
 	_, err := Open(0)
 	require.ErrorAs(t, err, &missing)
-	require.ErrorContains(t, err, "CUDA device 0 (fake 10) cannot be used: cuDevicePrimaryCtxRetain: CUDA_ERROR_OTHER (46)")
+	require.ErrorContains(t, err,
+		"CUDA device 0 (fake 10) cannot be used: cuDevicePrimaryCtxRetain: CUDA_ERROR_OTHER (46)")
 	set(fakeFailCall, failRetain)
 	set(fakeFailCode, 2)
 	_, err = Open(0)
@@ -82,8 +83,10 @@ func TestNoProducts(t *testing.T) {
 	set(fakeFailCode, 1)
 	err := d.Gemm(s, product)
 	require.ErrorAs(t, err, &missing)
-	require.ErrorContains(t, err, "libcublas does not start (is it for another driver?): cublasCreate: CUBLAS_STATUS_NOT_INITIALIZED (1)")
-	require.ErrorContains(t, d.Gemm(s, &Gemm{M: 1, N: 1, K: 1 << 31, LDA: 1, LDB: 1, LDC: 1, Batch: 1}), "one of 2147483648")
+	require.ErrorContains(t, err,
+		"libcublas does not start (is it for another driver?): cublasCreate: CUBLAS_STATUS_NOT_INITIALIZED (1)")
+	require.ErrorContains(t, d.Gemm(s, &Gemm{M: 1, N: 1, K: 1 << 31, LDA: 1, LDB: 1, LDC: 1, Batch: 1}),
+		"one of 2147483648")
 }
 
 // TestLibraryVersions: of several versions of the library, those are tried that the driver can run,
@@ -132,7 +135,8 @@ func TestSearched(t *testing.T) {
 		require.True(t, filepath.IsAbs(name), name)
 	}
 	t.Setenv("HOME", root)
-	file = filepath.Join(root, ".local", "lib", "python3.12", "site-packages", "nvidia", "cublas", "lib", "libcublas.so.12")
+	file = filepath.Join(root, ".local", "lib", "python3.12", "site-packages", "nvidia", "cublas", "lib",
+		"libcublas.so.12")
 	require.Contains(t, searched("libcublas.so.12", "nvidia/cublas/lib"), file)
 	require.NoError(t, os.Chmod(filepath.Dir(file), 0o777))
 	require.NotContains(t, searched("libcublas.so.12", "nvidia/cublas/lib"), file)
@@ -155,12 +159,16 @@ func TestLargeBatch(t *testing.T) {
 	require.NoError(t, err)
 	defer d.Free(c)
 	require.NoError(t, d.CopyIn(s, a, executor.Memory(x)))
-	require.NoError(t, d.Gemm(s, &Gemm{M: 1, N: 1, K: 1, Alpha: 2, A: a, B: a, C: c, LDA: 1, LDB: 1, LDC: 1, StrideA: 1, StrideB: 0, StrideC: 1, Batch: batch}))
+	require.NoError(t, d.Gemm(s,
+		&Gemm{M: 1, N: 1, K: 1, Alpha: 2, A: a, B: a, C: c, LDA: 1, LDB: 1, LDC: 1, StrideA: 1, StrideB: 0, StrideC: 1,
+			Batch: batch}))
 	require.NoError(t, d.CopyOut(s, executor.Memory(y), c))
 	for i := range x {
 		require.Equal(t, 2*x[i]*x[0], y[i])
 	}
-	require.NoError(t, d.Gemm(s, &Gemm{M: 1, N: 1, K: 1, Alpha: 2, A: a, B: a, C: c, LDA: 1, LDB: 1, LDC: 1, StrideA: 1, StrideB: 1, StrideC: 1, Batch: batch}))
+	require.NoError(t, d.Gemm(s,
+		&Gemm{M: 1, N: 1, K: 1, Alpha: 2, A: a, B: a, C: c, LDA: 1, LDB: 1, LDC: 1, StrideA: 1, StrideB: 1, StrideC: 1,
+			Batch: batch}))
 	require.NoError(t, d.CopyOut(s, executor.Memory(y), c))
 	for i := range x {
 		require.Equal(t, 2*x[i]*x[i], y[i])
@@ -186,7 +194,8 @@ func TestLentWorkspace(t *testing.T) {
 func TestPartsOfCuDNN(t *testing.T) {
 	set, _ := fake(t)
 	missing := (*Missing)(nil)
-	for _, c := range []struct{ version, code int }{{90100, 1008}, {90100, 1002}, {90100, 1001}, {8900, 14}, {8900, 11}} {
+	for _, c := range []struct{ version, code int }{{90100, 1008}, {90100, 1002}, {90100, 1001}, {8900, 14},
+		{8900, 11}} {
 		set(fakeDNNVersion, c.version)
 		d, s := opened(t)
 		set(fakeFailCall, failDNN)
@@ -210,7 +219,8 @@ func TestPartsOfCuDNN(t *testing.T) {
 // TestParts: a library that needs another one by its bare name opens where that lies beside it.
 func TestParts(t *testing.T) {
 	if fakeLibrary() == "" || !opensLibraries {
-		t.Skip("a C compiler is missing, or a build that opens C libraries: apt-get install gcc, on linux, amd64, without the build tag nodl")
+		t.Skip("a C compiler is missing, or a build that opens C libraries: apt-get install gcc, on linux, amd64, " +
+			"without the build tag nodl")
 	}
 	dir := t.TempDir()
 	cc, err := exec.LookPath("cc")
@@ -220,7 +230,8 @@ func TestParts(t *testing.T) {
 	source := filepath.Join(dir, "part.c")
 	require.NoError(t, os.WriteFile(source, []byte("int memopt_part(void) { return 42; }\n"), 0o644))
 	whole := filepath.Join(dir, "whole.c")
-	require.NoError(t, os.WriteFile(whole, []byte("int memopt_part(void); int memopt_whole(void) { return memopt_part(); }\n"), 0o644))
+	require.NoError(t, os.WriteFile(whole,
+		[]byte("int memopt_part(void); int memopt_whole(void) { return memopt_part(); }\n"), 0o644))
 	for _, args := range [][]string{
 		{"-shared", "-fPIC", "-Wl,-soname,libmemopt_part.so.9", "-o", "libmemopt_part.so.9", source},
 		{"-shared", "-fPIC", "-o", "libmemopt_whole.so.9", whole, "-L.", "-l:libmemopt_part.so.9"},

@@ -23,7 +23,8 @@ func searched(file string, folders ...string) []string {
 	if conda := os.Getenv("CONDA_PREFIX"); conda != "" {
 		names = append(names, filepath.Join(conda, "lib", file))
 	}
-	for _, root := range []string{os.Getenv("VIRTUAL_ENV"), os.Getenv("CONDA_PREFIX"), pythonRoot(), filepath.Join(os.Getenv("HOME"), ".local"), "/usr/local", "/usr"} {
+	for _, root := range []string{os.Getenv("VIRTUAL_ENV"), os.Getenv("CONDA_PREFIX"), pythonRoot(),
+		filepath.Join(os.Getenv("HOME"), ".local"), "/usr/local", "/usr"} {
 		if root == "" {
 			continue
 		}
@@ -55,7 +56,8 @@ func openWithParts(names []string, parts ...string) (uintptr, error) {
 		_, version, _ := strings.Cut(filepath.Base(name), ".so")
 		if _, err := os.Stat(name); err == nil && filepath.IsAbs(name) {
 			for _, part := range parts {
-				_, _ = openLibrary([]string{filepath.Join(filepath.Dir(name), part+".so"+version)}) // each version has parts of its own
+				// Each version has parts of its own.
+				_, _ = openLibrary([]string{filepath.Join(filepath.Dir(name), part+".so"+version)})
 			}
 		}
 		lib, err := openLibrary([]string{name})

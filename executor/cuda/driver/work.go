@@ -160,8 +160,12 @@ func withoutCompiler(err error) error {
 		return err
 	}
 	switch cudaErr.Code {
-	case 209, 221, 222, 223: // NO_BINARY_FOR_GPU, JIT_COMPILER_NOT_FOUND, UNSUPPORTED_PTX_VERSION, JIT_COMPILATION_DISABLED
-		return &Missing{fmt.Errorf("%w (update the NVIDIA driver, see that libnvidia-ptxjitcompiler.so.1 is there and CUDA_DISABLE_PTX_JIT is not set)", err)}
+	// NO_BINARY_FOR_GPU, JIT_COMPILER_NOT_FOUND, UNSUPPORTED_PTX_VERSION, JIT_COMPILATION_DISABLED
+	case 209, 221, 222, 223:
+		return &Missing{
+			fmt.Errorf("%w (update the NVIDIA driver, see that libnvidia-ptxjitcompiler.so.1 is there and "+
+				"CUDA_DISABLE_PTX_JIT is not set)", err),
+		}
 	}
 	return err
 }

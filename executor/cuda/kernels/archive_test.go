@@ -20,7 +20,8 @@ func TestManifest(t *testing.T) {
 	}
 	want, err := os.ReadFile("ptx.sha256")
 	require.NoError(t, err)
-	require.Equal(t, string(want), kernels.Manifest(kernels.Compiler(), kernels.Modules(), ptx), "go generate ./executor/cuda/kernels")
+	require.Equal(t, string(want), kernels.Manifest(kernels.Compiler(), kernels.Modules(), ptx),
+		"go generate ./executor/cuda/kernels")
 }
 
 // TestArchiveIsDeterministic: nothing but names and contents goes into an archive.

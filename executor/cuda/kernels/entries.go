@@ -19,7 +19,8 @@ type Entry struct {
 const UnboundThreads = 256
 
 var (
-	entryText  = regexp.MustCompile(`(?m)^\.visible \.entry (\w+)\(\n\s*\.param (?:\.align \d+ )?\.b8 \w+\[(\d+)\]\n\)\n(?:\.maxntid (\d+), (\d+), (\d+)\n)?`)
+	entryText = regexp.MustCompile(
+		`(?m)^\.visible \.entry (\w+)\(\n\s*\.param (?:\.align \d+ )?\.b8 \w+\[(\d+)\]\n\)\n(?:\.maxntid (\d+), (\d+), (\d+)\n)?`)
 	sharedText = regexp.MustCompile(`(?m)^\s*\.shared \.align (\d+) \.b8 \w+\[(\d+)\];`)
 )
 

@@ -17,7 +17,8 @@ func TestEntries(t *testing.T) {
 		require.NoError(t, err)
 		entries, err := kernels.Entries(module)
 		require.NoError(t, err)
-		require.Equal(t, bytes.Count(image, []byte(".visible .entry")), len(entries), "%s: a kernel whose parameter is no struct, or which has several", module)
+		require.Equal(t, bytes.Count(image, []byte(".visible .entry")), len(entries),
+			"%s: a kernel whose parameter is no struct, or which has several", module)
 		for name, e := range entries {
 			require.Positive(t, e.Params, name)
 			require.LessOrEqual(t, e.Params, 4096, "%s: bytes of parameters", name)
@@ -33,9 +34,12 @@ func TestEntryFacts(t *testing.T) {
 		module, name string
 		want         kernels.Entry
 	}{
-		{"selftest", "selftest_block_sum", kernels.Entry{Params: 24, Threads: 256, Shared: 128}}, // two pointers, n; 32 partial sums
-		{"softmax_f32", "softmax_f32", kernels.Entry{Params: entryOf(t, "softmax_f32", "softmaxcolumns_f32").Params, Threads: 512, Shared: 128}},
-		{"loss_f32", "losssum_f32", kernels.Entry{Params: 64, Threads: 1024, Shared: 256}}, // five pointers, n, three u32; 32 partial sums of float64
+		// Two pointers, n; 32 partial sums.
+		{"selftest", "selftest_block_sum", kernels.Entry{Params: 24, Threads: 256, Shared: 128}},
+		{"softmax_f32", "softmax_f32",
+			kernels.Entry{Params: entryOf(t, "softmax_f32", "softmaxcolumns_f32").Params, Threads: 512, Shared: 128}},
+		// Five pointers, n, three u32; 32 partial sums of float64.
+		{"loss_f32", "losssum_f32", kernels.Entry{Params: 64, Threads: 1024, Shared: 256}},
 	} {
 		require.Equal(t, c.want, entryOf(t, c.module, c.name), c.name)
 	}

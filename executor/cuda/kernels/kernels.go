@@ -19,7 +19,8 @@ var Sources embed.FS
 // Flags are what clang is given to compile a kernel to PTX, besides file names: no toolkit, and
 // what every device from compute capability 7.0 on runs. Products and sums are not fused but where
 // a kernel says so: they round as on the host, and in every kernel alike.
-var Flags = strings.Fields("-x cuda --cuda-device-only -nocudainc -nocudalib --cuda-gpu-arch=sm_70 -Xclang -target-feature -Xclang +ptx63 -std=c++17 -O3 -ffp-contract=off -Wall -Wextra -Werror -S")
+var Flags = strings.Fields("-x cuda --cuda-device-only -nocudainc -nocudalib --cuda-gpu-arch=sm_70 -Xclang " +
+	"-target-feature -Xclang +ptx63 -std=c++17 -O3 -ffp-contract=off -Wall -Wextra -Werror -S")
 
 // Modules lists the modules by name.
 func Modules() []string {
