@@ -92,12 +92,7 @@ func (w *anchorWriter) follow(id graph.NodeID) []*graph.Node {
 func (w *anchorWriter) Origin(v graph.ValueID) graph.ValueID { return v }
 
 // Newest returns the newest clone or view of a value.
-func (w *anchorWriter) Newest(v graph.ValueID) graph.ValueID {
-	if w.newest[v] != graph.NoValue {
-		return w.newest[v]
-	}
-	return v
-}
+func (w *anchorWriter) Newest(v graph.ValueID) graph.ValueID { return w.newest.Of(v) }
 
 // Zeros returns a constant of as many zeros.
 func (w *anchorWriter) Zeros(n int) (graph.ValueID, error) { return w.zerosOf(n) }
@@ -166,7 +161,7 @@ func (w *anchorWriter) View(v, zeros graph.ValueID) {
 		dim = 0 // of two views in a row, the second of known shape, ONNX Runtime makes one, which waits for nothing
 	}
 	w.g.ValueInfo = append(w.g.ValueInfo, graph.Decl{Value: out, Type: loosened(t, dim)})
-	w.newest[v] = out
+	w.newest.Set(v, out)
 }
 
 // add appends a node with one output of int64 and the given shape, if that is ranked. It is named

@@ -61,13 +61,11 @@ func Apply(m *graph.Model, b live.Boundary, order graph.Order, placements []Plac
 		return nil, err
 	}
 	r := &rewriter{old: m.Graph, backward: backward, opts: opts, out: &Rewritten{Model: m.Clone()},
-		newest: make([]graph.ValueID, len(m.Graph.Values)), copies: make([]int, len(m.Graph.Nodes)), guards: map[*graph.Node]bool{}}
+		copies: make([]int, len(m.Graph.Nodes)), guards: map[*graph.Node]bool{}}
 	r.opts.Guard = opts.Guard && b.Kind != live.YieldBoundary && r.out.Model.OpsetVersion("") >= MinAnchorOpset
 	r.g, r.names = r.out.Model.Graph, graph.NewNames(m)
 	r.versions = m.Opsets
-	for i := range r.newest {
-		r.newest[i] = graph.NoValue
-	}
+	r.newest.Reset(len(m.Graph.Values))
 	if err := r.rewrite(order, placements); err != nil {
 		return nil, err
 	}
@@ -117,50 +115,21 @@ type rewriter struct {
 	backward []bool
 	opts     Options
 	out      *Rewritten
-	newest   []graph.ValueID // by old value: its newest clone
-	copies   []int           // by old node: how often it was cloned
+	newest   Versions // of the old values
+	copies   []int    // by old node: how often it was cloned
 	guards   map[*graph.Node]bool
 }
 
 func (r *rewriter) rewrite(order graph.Order, placements []Placement) error {
-	nodes := make([]*graph.Node, 0, len(order)+len(placements))
-	anchors := r.opts.Anchors
-	w := newAnchorWriter(r, r.out.Model.OpsetVersion(""))
-	for _, id := range order {
-		for ; len(anchors) > 0 && anchors[0].Before == id; anchors = anchors[1:] {
-			written, err := w.write(&anchors[0])
-			if err != nil {
-				return fmt.Errorf("anchor before %q: %w", r.old.NodeLabel(id), err)
-			}
-			nodes = r.anchored(nodes, written)
-		}
-		for ; len(placements) > 0 && placements[0].Before == id; placements = placements[1:] {
-			p := &placements[0]
-			for _, c := range p.Nodes {
-				clone, err := r.clone(c)
-				if err != nil {
-					return fmt.Errorf("placement of %q before %q: %w", r.old.Values[p.Value].Name, r.old.NodeLabel(id), err)
-				}
-				nodes = append(nodes, clone)
-				r.out.Origin = append(r.out.Origin, c)
-				r.out.Clones++
-				nodes = r.anchored(nodes, w.follow(c))
-			}
-		}
-		n := r.g.Nodes[id]
-		if r.backward[id] {
-			r.rewire(n)
-		}
-		nodes = append(nodes, n)
-		r.out.Origin = append(r.out.Origin, id)
-		if r.backward[id] {
-			nodes = r.anchored(nodes, w.follow(id))
-		}
+	sink := &graphSink{rewriter: r, anchors: r.opts.Anchors, writer: newAnchorWriter(r, r.out.Model.OpsetVersion("")),
+		nodes: make([]*graph.Node, 0, len(order)+len(placements))}
+	if err := Emit(order, placements, sink); err != nil {
+		return err
 	}
-	if len(anchors) > 0 {
-		return fmt.Errorf("%w: anchors are out of order at the one before %q", ErrPlacement, r.old.NodeLabel(anchors[0].Before))
+	if len(sink.anchors) > 0 {
+		return fmt.Errorf("%w: anchors are out of order at the one before %q", ErrPlacement, r.old.NodeLabel(sink.anchors[0].Before))
 	}
-	nodes = r.foldCopies(nodes)
+	nodes := r.foldCopies(sink.nodes)
 	if r.opts.Guard {
 		var err error
 		if nodes, err = r.guarded(nodes); err != nil {
@@ -177,6 +146,55 @@ func (r *rewriter) rewrite(order graph.Order, placements []Placement) error {
 	return nil
 }
 
+// graphSink is the sink of a rewrite that makes the nodes of a graph.
+type graphSink struct {
+	*rewriter
+	writer  *anchorWriter
+	anchors []Anchor // that are not written yet
+	nodes   []*graph.Node
+}
+
+// Arrive writes the anchors before a node.
+func (s *graphSink) Arrive(id graph.NodeID) error {
+	for ; len(s.anchors) > 0 && s.anchors[0].Before == id; s.anchors = s.anchors[1:] {
+		written, err := s.writer.write(&s.anchors[0])
+		if err != nil {
+			return fmt.Errorf("anchor before %q: %w", s.old.NodeLabel(id), err)
+		}
+		s.nodes = s.anchored(s.nodes, written)
+	}
+	return nil
+}
+
+// Clone appends a clone of a node.
+func (s *graphSink) Clone(id graph.NodeID, _ int32, p *Placement) error {
+	n, err := s.clone(id)
+	if err != nil {
+		return fmt.Errorf("placement of %q before %q: %w", s.old.Values[p.Value].Name, s.old.NodeLabel(p.Before), err)
+	}
+	s.out.Clones++
+	s.append(n, id)
+	s.nodes = s.anchored(s.nodes, s.writer.follow(id))
+	return nil
+}
+
+// Keep appends a node of the graph itself.
+func (s *graphSink) Keep(id graph.NodeID, _ int32) {
+	n := s.g.Nodes[id]
+	if !s.backward[id] {
+		s.append(n, id)
+		return
+	}
+	n.Inputs = s.newest.Rewire(n.Inputs, len(n.Inputs))
+	s.append(n, id)
+	s.nodes = s.anchored(s.nodes, s.writer.follow(id))
+}
+
+func (s *graphSink) append(n *graph.Node, origin graph.NodeID) {
+	s.nodes = append(s.nodes, n)
+	s.out.Origin = append(s.out.Origin, origin)
+}
+
 // anchored appends nodes that anchors are made of.
 func (r *rewriter) anchored(nodes, written []*graph.Node) []*graph.Node {
 	for range written {
@@ -184,15 +202,6 @@ func (r *rewriter) anchored(nodes, written []*graph.Node) []*graph.Node {
 	}
 	r.out.AnchorNodes += len(written)
 	return append(nodes, written...)
-}
-
-// rewire lets a node read the newest clones.
-func (r *rewriter) rewire(n *graph.Node) {
-	for i, v := range n.Inputs {
-		if v != graph.NoValue && r.newest[v] != graph.NoValue {
-			n.Inputs[i] = r.newest[v]
-		}
-	}
 }
 
 // clone returns a clone of an old node that reads the newest clones of its inputs.
@@ -208,11 +217,10 @@ func (r *rewriter) clone(id graph.NodeID) (*graph.Node, error) {
 	suffix := suffixOf(r.copies[id])
 	src := r.g.Nodes[id] // the copy, which may have a seed now
 	n := &graph.Node{Name: r.names.Node(r.cloneName(old, suffix)), Op: src.Op, Domain: src.Domain, Kind: src.Kind, Version: src.Version,
-		Inputs: slices.Clone(old.Inputs), Attrs: slices.Clone(src.Attrs)}
+		Inputs: slices.Clone(r.newest.Rewire(old.Inputs, len(old.Inputs))), Attrs: slices.Clone(src.Attrs)}
 	rare := src.Rare()
 	n.SetRare(graph.Rare{Overload: rare.Overload, Doc: "Recompute of " + r.old.NodeLabel(id),
 		Metadata: slices.Clone(rare.Metadata), Extra: rare.Extra})
-	r.rewire(n)
 	for _, v := range old.Outputs {
 		out, err := r.cloneValue(v, suffix)
 		if err != nil {
@@ -222,7 +230,7 @@ func (r *rewriter) clone(id graph.NodeID) (*graph.Node, error) {
 	}
 	for slot, v := range old.Outputs {
 		if v != graph.NoValue && !(r.opts.Guard && info.Updated(slot)) {
-			r.newest[v] = n.Outputs[slot]
+			r.newest.Set(v, n.Outputs[slot])
 		}
 	}
 	return n, nil

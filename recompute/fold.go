@@ -43,7 +43,7 @@ func (r *rewriter) sunk() (out, read []bool) {
 	out, read = make([]bool, len(r.old.Values)), make([]bool, len(r.old.Values))
 	for i := range r.opts.Anchors {
 		for _, v := range r.opts.Anchors[i].Sinks {
-			out[v] = r.newest[v] == graph.NoValue && r.old.Values[v].Def != graph.NoNode && !r.old.Values[v].Output
+			out[v] = r.newest.Of(v) == v && r.old.Values[v].Def != graph.NoNode && !r.old.Values[v].Output
 		}
 	}
 	for _, n := range r.old.Nodes {

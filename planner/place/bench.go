@@ -98,7 +98,10 @@ func (t *Trial) Small() int64 { return max(t.Peak/minSplit, 1) }
 
 // Simulate tries placements, whichever candidates they belong to. The error is the simulator's.
 func (b *Bench) Simulate(placements []recompute.Placement) (*Trial, error) {
-	p := b.program(placements)
+	p, err := b.program(placements)
+	if err != nil {
+		return nil, err
+	}
 	b.steps += len(p.Steps)
 	t, err := b.sim.Run(p)
 	if err != nil {

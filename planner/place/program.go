@@ -10,38 +10,32 @@ import (
 
 // program makes the program of the rewritten graph, workspaces included. It is good until the next
 // one.
-func (b *Bench) program(placements []recompute.Placement) *live.Program {
+func (b *Bench) program(placements []recompute.Placement) (*live.Program, error) {
 	clones := 0
 	for i := range placements {
 		clones += len(placements[i].Nodes)
 	}
-	c, a := &b.clone, b.Analysis
+	c := &b.clone
 	c.reset(b, clones)
-	rest := placements
-	for place, id := range a.Order {
-		for ; len(rest) > 0 && rest[0].Before == id; rest = rest[1:] {
-			for _, again := range rest[0].Nodes {
-				c.clone(again, int32(place))
-			}
-		}
-		c.keep(&b.base.Steps[place], int32(place), a.Backward[id])
+	if err := recompute.Emit(b.Analysis.Order, placements, c); err != nil {
+		return nil, err
 	}
 	if b.Memory.Workspace != nil {
 		addWorkspaces(&c.out, b.Memory.Workspace)
 	}
-	return &c.out
+	return &c.out, nil
 }
 
-// cloner makes the program of a rewritten graph without writing the graph, by the
-// same rule as recompute.Apply: backward steps and clones read the newest clone.
+// cloner is the sink of a rewrite that makes a program: nothing is written.
 type cloner struct {
-	g       *graph.Graph
-	sizes   *live.Sizes
-	out     live.Program
-	places  []int32         // by step: the place in the old order that it stands at
-	newest  []graph.ValueID // by value of the graph; NoValue where there is no clone
-	changed bool            // whether there is a clone at all
-	price   int64           // hidden bytes of every clone
+	g        *graph.Graph
+	base     []live.Step // of the graph as it is, by place
+	backward []bool      // by node
+	sizes    *live.Sizes
+	out      live.Program
+	places   []int32            // by step: the place in the old order that it stands at
+	newest   recompute.Versions // of the graph's values
+	price    int64              // hidden bytes of every clone
 }
 
 // reset starts the program of another set of placements, with so many clones, in the same memory.
@@ -53,56 +47,36 @@ func (c *cloner) reset(b *Bench, clones int) {
 	c.out.Outputs, c.out.Hidden = base.Outputs, base.Hidden
 	c.out.Bytes = append(slices.Grow(c.out.Bytes[:0], values), base.Bytes...)
 	c.out.Persistent = append(slices.Grow(c.out.Persistent[:0], values), base.Persistent...)
-	if c.newest == nil {
-		c.newest = make([]graph.ValueID, len(c.g.Values))
-	}
-	for i := range c.newest {
-		c.newest[i] = graph.NoValue
-	}
-	c.changed = false
+	c.base, c.backward = base.Steps, b.Analysis.Backward
+	c.newest.Reset(len(c.g.Values))
 }
 
-// keep appends a step of the original program.
-func (c *cloner) keep(s *live.Step, place int32, backward bool) {
-	step := *s
+// Arrive has nothing to do: anchors stand in programs of their own (package anchor).
+func (c *cloner) Arrive(graph.NodeID) error { return nil }
+
+// Keep appends a step of the original program.
+func (c *cloner) Keep(id graph.NodeID, place int32) {
+	step := c.base[place]
 	switch {
-	case !c.changed:
 	case c.sizes.Aliased != nil:
 		// A schedule of runs has one version of each value, which all later readers read.
-		step.In = c.rewire(step.In, len(step.In))
-	case backward:
+		step.In = c.newest.Rewire(step.In, len(step.In))
+	case c.backward[id]:
 		// Captured values, which follow the inputs, keep their originals.
-		step.In = c.rewire(step.In, len(c.g.Nodes[step.Node].Inputs))
+		step.In = c.newest.Rewire(step.In, len(c.g.Nodes[id].Inputs))
 	}
 	c.out.Steps = append(c.out.Steps, step)
 	c.places = append(c.places, place)
 }
 
-// rewire replaces the first n operands by their newest clones. It copies the list only if
-// something changes.
-func (c *cloner) rewire(in []graph.ValueID, n int) []graph.ValueID {
-	shared := true
-	for i, v := range in[:n] {
-		if v == graph.NoValue || c.newest[v] == graph.NoValue {
-			continue
-		}
-		if shared {
-			in, shared = slices.Clone(in), false
-		}
-		in[i] = c.newest[v]
-	}
-	return in
-}
-
-// clone appends a second execution of a node.
-func (c *cloner) clone(id graph.NodeID, place int32) {
-	c.changed = true
+// Clone appends a second execution of a node.
+func (c *cloner) Clone(id graph.NodeID, place int32, _ *recompute.Placement) error {
 	step := live.NewStep(c.g, id, c.sizes)
 	if step.Memory == live.Aliasing {
 		step.Memory = live.Owning // the runtime aliases what it was asked about; a clone is another node
 	}
 	c.out.Hidden += c.price
-	step.In = c.rewire(step.In, len(step.In))
+	step.In = c.newest.Rewire(step.In, len(step.In))
 	step.Out = slices.Clone(step.Out)
 	for i, v := range step.Out {
 		if v == graph.NoValue {
@@ -114,11 +88,12 @@ func (c *cloner) clone(id graph.NodeID, place int32) {
 	}
 	for i, v := range c.g.Nodes[id].Outputs {
 		if v != graph.NoValue {
-			c.newest[v] = step.Out[i]
+			c.newest.Set(v, step.Out[i])
 		}
 	}
 	c.out.Steps = append(c.out.Steps, step)
 	c.places = append(c.places, place)
+	return nil
 }
 
 // addWorkspaces adds what kernels need besides their operands, in the order of the steps: as
