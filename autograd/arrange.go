@@ -28,7 +28,8 @@ func (j *joint) arrange(order graph.Order, forward int, losses []lossValue) erro
 	j.dropConstants()
 	j.out.Backward = graph.NodeID(first)
 	j.m.Path += " (differentiated)"
-	b := live.Boundary{Kind: live.RecordedBoundary, Node: j.g.Values[losses[0].value].Def, Loss: losses[0].value, Backward: graph.NoNode}
+	b := live.Boundary{Kind: live.RecordedBoundary, Node: j.g.Values[losses[0].value].Def, Loss: losses[0].value,
+		Backward: graph.NoNode}
 	if first < len(nodes) {
 		b.Backward = j.out.Backward
 	}

@@ -15,16 +15,22 @@ import (
 // TestStretchedDims: which operand of a broadcast was stretched shows at run time, whatever the
 // file calls the dims.
 func TestStretchedDims(t *testing.T) {
-	bindings := []symbolic.Env{{"A": 1, "B": 4, "C": 4}, {"A": 4, "B": 1, "C": 4}, {"A": 4, "B": 4, "C": 1}, {"A": 1, "B": 1, "C": 3}, {"A": 4, "B": 4, "C": 4}}
+	bindings := []symbolic.Env{{"A": 1, "B": 4, "C": 4}, {"A": 4, "B": 1, "C": 4}, {"A": 4, "B": 4, "C": 1},
+		{"A": 1, "B": 1, "C": 3}, {"A": 4, "B": 4, "C": 4}}
 	for _, body := range []string{
-		"y = Add(a, b)", "y = Add(b, a)", "y = Sub(a, b)", "y = Sub(b, a)", "y = Mul(a, b)", "y = Mul(b, a)", "y = Div(a, p)", "y = Div(p, a)",
-		"y = Pow(p, b)", "y = Max(a, b, p)", "y = Min(p, b, a)", "y = Sum(a, p, b)", "y = Mean(b, p)", "y = Mod<fmod = 1>(a, p)", "y = PRelu(ab, b)",
-		"y = Where(which, a, b)", "y = Where(which, b, a)", "y = MatMul(a3, b3)", "y = MatMul(b3, a3)", `y = Einsum<equation = "ij,ij->ij">(a, b)`,
-		`y = Einsum<equation = "...i,...i->...">(b3, a3)`, "to = Shape(b) y = Expand(a, to)", "to = Shape(a) y = Expand(b, to)",
+		"y = Add(a, b)", "y = Add(b, a)", "y = Sub(a, b)", "y = Sub(b, a)", "y = Mul(a, b)", "y = Mul(b, a)",
+		"y = Div(a, p)", "y = Div(p, a)",
+		"y = Pow(p, b)", "y = Max(a, b, p)", "y = Min(p, b, a)", "y = Sum(a, p, b)", "y = Mean(b, p)",
+		"y = Mod<fmod = 1>(a, p)", "y = PRelu(ab, b)",
+		"y = Where(which, a, b)", "y = Where(which, b, a)", "y = MatMul(a3, b3)", "y = MatMul(b3, a3)",
+		`y = Einsum<equation = "ij,ij->ij">(a, b)`,
+		`y = Einsum<equation = "...i,...i->...">(b3, a3)`, "to = Shape(b) y = Expand(a, to)",
+		"to = Shape(a) y = Expand(b, to)",
 		"y = Gemm<transA = 1>(w, w, column)", "y = LayerNormalization(wide, a)",
 		"y = Mul(wide, b)", "y = Add(b, wide)",
 		// What follows sees the stretched dims.
-		"h = Add(a, b) y = Mul(h, a)", "h = Add(b, a) r = Relu(h) y = Mul(a, r)", "h = Mul(a, b) y = MatMul(h, v)", "h = Mul(b, a) y = ReduceSum(h, zero)",
+		"h = Add(a, b) y = Mul(h, a)", "h = Add(b, a) r = Relu(h) y = Mul(a, r)", "h = Mul(a, b) y = MatMul(h, v)",
+		"h = Mul(b, a) y = ReduceSum(h, zero)",
 		"h = Mul(p, a) k = Concat<axis = 1>(h, h) y = Mul(k, tall)",
 		`y = If(yes) <then_branch = g1 () => (double[?, 3] t) { t = Mul(a, b) }, else_branch = g2 () => (double[?, 3] e) { e = Add(b, a) }>`,
 		`y = Loop(three, yes, ab) <body = b1 (int64 i, bool c, double[T, 3] s) => (bool d, double[?, 3] u) { d = Identity(c) m = Mul(a, b) u = Add(s, m) }>`,
@@ -39,7 +45,11 @@ func TestStretchedDims(t *testing.T) {
 				double[B, B] w, double[2, 5, A, 3] wide, bool[C, 3] which) => (double[] y) <int64[1] zero = {0}, int64 three = {3}, bool yes = {1}>
 				{ ab = Add(a, b) ` + body + ` }`
 			name := fmt.Sprintf("%s A=%d B=%d C=%d", body, env["A"], env["B"], env["C"])
-			checkGradients(t, []gradCase{{Name: name, Graph: text, Dims: env, Opset: 17, Seeds: 1, Tol: 1e-4, Range: [2]float64{0.5, 2.5}, In: map[string]*executor.Tensor{"which": which}}})
+			checkGradients(t,
+				[]gradCase{
+					{Name: name, Graph: text, Dims: env, Opset: 17, Seeds: 1, Tol: 1e-4, Range: [2]float64{0.5, 2.5},
+						In: map[string]*executor.Tensor{"which": which}},
+				})
 		}
 	}
 }
@@ -53,10 +63,12 @@ func TestMaybeStretched(t *testing.T) {
 	}{
 		{"declared", "<float[A, 3] h> { h = Add(a, b)  loss = ReduceSum<keepdims = 0>(h) }", 2},
 		{"unknown", "{ u = Reshape(b, shape)  h = Mul(a, u)  y = Mul(h, a)  loss = ReduceSum<keepdims = 0>(y) }", 4},
-		{"in a branch", `{ u = Reshape(b, shape)  y = If(c) <then_branch = g1 () => (float[?, 3] t) { h = Mul(u, a)  t = Mul(a, h) },
+		{"in a branch",
+			`{ u = Reshape(b, shape)  y = If(c) <then_branch = g1 () => (float[?, 3] t) { h = Mul(u, a)  t = Mul(a, h) },
 			else_branch = g2 () => (float[?, 3] e) { e = Identity(u) }>  loss = ReduceSum<keepdims = 0>(y) }`, 4},
 	} {
-		m, err := graph.Parse(`<ir_version: 8, opset_import: ["" : 17]> g (float[A, 3] a, float[B, 3] b, int64[2] shape, bool c) => (float loss) `+c.body, c.name)
+		m, err := graph.Parse(
+			`<ir_version: 8, opset_import: ["" : 17]> g (float[A, 3] a, float[B, 3] b, int64[2] shape, bool c) => (float loss) `+c.body, c.name)
 		require.NoError(t, err)
 		j, err := autograd.Differentiate(m, autograd.Options{Wrt: []string{"a", "b"}})
 		require.NoError(t, err)

@@ -145,7 +145,9 @@ func (c *gradCase) check(t *testing.T, seed uint64) {
 }
 
 // compare takes the central difference in up to 24 elements of an input.
-func (c *gradCase) compare(t *testing.T, name string, x, grad *executor.Tensor, loss func() float64, tol float64, rng *rand.Rand, seed uint64) {
+func (c *gradCase) compare(
+	t *testing.T, name string, x, grad *executor.Tensor, loss func() float64, tol float64, rng *rand.Rand, seed uint64,
+) {
 	t.Helper()
 	require.Equal(t, x.Shape, grad.Shape, "shape of the gradient of %s", name)
 	elems, got := executor.Of[float64](x), executor.Of[float64](grad)
@@ -204,7 +206,8 @@ func newRunner(t *testing.T, m *graph.Model, dims symbolic.Env) func(map[string]
 		t.Helper()
 		if s == nil {
 			var err error
-			s, err = executor.Open(context.Background(), m, types, cpu.Device{}, executor.Options{Threads: 1, Dims: dims})
+			s, err = executor.Open(context.Background(), m, types, cpu.Device{},
+				executor.Options{Threads: 1, Dims: dims})
 			require.NoError(t, err)
 			t.Cleanup(func() { s.Close() })
 		}
@@ -216,7 +219,10 @@ func newRunner(t *testing.T, m *graph.Model, dims symbolic.Env) func(map[string]
 		var outs []*executor.Tensor
 		for i := range m.Graph.Outputs {
 			o := s.Output(i)
-			outs = append(outs, &executor.Tensor{DType: o.DType, Shape: append([]int{}, o.Shape...), Data: append([]byte(nil), o.Data...)})
+			outs = append(outs,
+				&executor.Tensor{
+					DType: o.DType, Shape: append([]int{}, o.Shape...), Data: append([]byte(nil), o.Data...),
+				})
 		}
 		return outs
 	}

@@ -86,7 +86,8 @@ func (c *Ctx) everyStride(v Value, s *slide) Value {
 	}
 	n := s.axes()
 	ends := slices.Repeat([]int64{math.MaxInt64}, n)
-	return c.Op("Slice", nil, v, c.Vector(make([]int64, n)...), c.Vector(ends...), c.Vector(axesFrom(2, int64(n+2))...), c.Vector(s.strides...))
+	return c.Op("Slice", nil, v, c.Vector(make([]int64, n)...), c.Vector(ends...), c.Vector(axesFrom(2, int64(n+2))...),
+		c.Vector(s.strides...))
 }
 
 // swapFirst is the permutation that swaps the first two of rank axes.

@@ -16,7 +16,8 @@ func convCases(op string, opset int64, list [][4]string) []gradCase {
 	var cases []gradCase
 	for _, l := range list {
 		x, w, attrs, what := l[0], l[1], l[2], l[3]
-		text := fmt.Sprintf(`g (double[%s] x, double[%s] w, double[B] b) => (double[%s] y) { y = %s<%s>(x, w, b) }`, x, w, unknownDims(x), op, attrs)
+		text := fmt.Sprintf(`g (double[%s] x, double[%s] w, double[B] b) => (double[%s] y) { y = %s<%s>(x, w, b) }`,
+			x, w, unknownDims(x), op, attrs)
 		bias := strings.Split(w, ", ")[0]
 		if op == "ConvTranspose" {
 			bias = fmt.Sprint(outChannels(w, attrs))
@@ -81,14 +82,24 @@ func TestConv(t *testing.T) {
 		{"2, 2, 6", "3, 2, 2", `auto_pad = "SAME_LOWER"`, "same lower, even"},
 		{"2, 2, 6", "3, 2, 3", `auto_pad = "VALID", strides = [2]`, "valid"},
 	}))
-	checkGradients(t, convCases("Conv", 11, [][4]string{{"2, 2, 6, 5", "3, 2, 3, 2", "pads = [1, 0, 1, 1], strides = [2, 3]", "opset 11"}}))
-	checkGradients(t, convCases("Conv", 18, [][4]string{{"2, 2, 6, 5", "3, 2, 3, 2", "pads = [1, 0, 1, 1], strides = [2, 3]", "opset 18"}}))
+	checkGradients(t, convCases("Conv",
+		11, [][4]string{{"2, 2, 6, 5", "3, 2, 3, 2", "pads = [1, 0, 1, 1], strides = [2, 3]", "opset 11"}}))
+	checkGradients(t, convCases("Conv",
+		18, [][4]string{{"2, 2, 6, 5", "3, 2, 3, 2", "pads = [1, 0, 1, 1], strides = [2, 3]", "opset 18"}}))
 	checkGradients(t, []gradCase{
-		{Name: "same, symbolic", Graph: `g (double[2, 2, D] x, double[3, 2, 2] w) => (double[2, 3, E] y) { y = Conv<auto_pad = "SAME_UPPER">(x, w) }`, Dims: symbolic.Env{"D": 5}},
-		{Name: "same, symbolic, stride", Graph: `g (double[2, 2, D] x, double[3, 2, 2] w) => (double[2, 3, E] y) { y = Conv<auto_pad = "SAME_UPPER", strides = [2]>(x, w) }`, Fails: "auto_pad"},
-		{Name: "crop", Graph: `g (double[2, 2, 5] x, double[3, 2, 2] w) => (double[2, 3, E] y) { y = Conv<pads = [-1, 0]>(x, w) }`, Fails: "negative pads"},
-		{Name: "unknown channels", Graph: `g (double[N, C, D] x, double[M, C, 3] w) => (double[N, M, E] y) { y = Conv(x, w) }`, Dims: symbolic.Env{"N": 2, "C": 3, "D": 5, "M": 2}},
-		{Name: "fused", Graph: `g (double[2, 2, 5] x, double[3, 2, 2] w, double[3] b, double[2, 3, 4] z) => (double[2, 3, 4] y) { y = com.microsoft.FusedConv<activation = "Relu">(x, w, b, z) }`},
+		{Name: "same, symbolic",
+			Graph: `g (double[2, 2, D] x, double[3, 2, 2] w) => (double[2, 3, E] y) { y = Conv<auto_pad = "SAME_UPPER">(x, w) }`,
+			Dims:  symbolic.Env{"D": 5}},
+		{Name: "same, symbolic, stride",
+			Graph: `g (double[2, 2, D] x, double[3, 2, 2] w) => (double[2, 3, E] y) { y = Conv<auto_pad = "SAME_UPPER", strides = [2]>(x, w) }`,
+			Fails: "auto_pad"},
+		{Name: "crop", Graph: `g (double[2, 2, 5] x, double[3, 2, 2] w) => (double[2, 3, E] y) { y = Conv<pads = [-1, 0]>(x, w) }`,
+			Fails: "negative pads"},
+		{Name: "unknown channels",
+			Graph: `g (double[N, C, D] x, double[M, C, 3] w) => (double[N, M, E] y) { y = Conv(x, w) }`,
+			Dims:  symbolic.Env{"N": 2, "C": 3, "D": 5, "M": 2}},
+		{Name: "fused",
+			Graph: `g (double[2, 2, 5] x, double[3, 2, 2] w, double[3] b, double[2, 3, 4] z) => (double[2, 3, 4] y) { y = com.microsoft.FusedConv<activation = "Relu">(x, w, b, z) }`},
 	})
 }
 
@@ -106,13 +117,15 @@ func TestConvTranspose(t *testing.T) {
 		{"2, 3, 3, 2", "3, 1, 3, 2", "group = 3, strides = [2, 2], pads = [1, 1, 1, 1]", "depthwise"},
 		{"2, 2, 4", "2, 3, 1", "", "pointwise"},
 		{"2, 2, 4, 3", "2, 3, 1, 1", "strides = [2, 3], output_padding = [1, 2]", "pointwise stride"},
-		{"2, 2, 4", "2, 3, 1", "strides = [2], dilations = [4], output_padding = [3]", "pointwise, more over than a stride"},
+		{"2, 2, 4", "2, 3, 1", "strides = [2], dilations = [4], output_padding = [3]",
+			"pointwise, more over than a stride"},
 		{"1, 2, 2, 3, 2", "2, 2, 2, 3, 2", "pads = [1, 1, 0, 0, 1, 1], strides = [1, 2, 1]", "3-d"},
 		{"2, 2, 4", "2, 3, 3", `auto_pad = "SAME_UPPER", strides = [2]`, "same upper"},
 		{"2, 2, 4", "2, 3, 3", `auto_pad = "SAME_LOWER", strides = [2]`, "same lower"},
 	}))
 	checkGradients(t, []gradCase{
-		{Name: "output shape", Graph: `g (double[2, 2, 4] x, double[2, 3, 3] w) => (double[2, 3, 8] y) { y = ConvTranspose<strides = [2], output_shape = [8]>(x, w) }`},
+		{Name: "output shape",
+			Graph: `g (double[2, 2, 4] x, double[2, 3, 3] w) => (double[2, 3, 8] y) { y = ConvTranspose<strides = [2], output_shape = [8]>(x, w) }`},
 	})
 }
 
@@ -154,8 +167,11 @@ func TestMaxPool(t *testing.T) {
 	checkGradients(t, poolCases("MaxPool", 17, list))
 	checkGradients(t, poolCases("MaxPool", 12, list))
 	checkGradients(t, []gradCase{
-		{Name: "with indices", Graph: `g (double[1, 2, 4, 4] x) => (double[1, 2, 2, 2] y, int64[1, 2, 2, 2] i) { y, i = MaxPool<kernel_shape = [2, 2], strides = [2, 2]>(x) }`},
-		{Name: "order", Graph: `g (double[1, 2, 4, 4] x) => (double[1, 2, 2, 2] y) { y = MaxPool<kernel_shape = [2, 2], storage_order = 1>(x) }`, Fails: "storage_order"},
+		{Name: "with indices",
+			Graph: `g (double[1, 2, 4, 4] x) => (double[1, 2, 2, 2] y, int64[1, 2, 2, 2] i) { y, i = MaxPool<kernel_shape = [2, 2], strides = [2, 2]>(x) }`},
+		{Name: "order",
+			Graph: `g (double[1, 2, 4, 4] x) => (double[1, 2, 2, 2] y) { y = MaxPool<kernel_shape = [2, 2], storage_order = 1>(x) }`,
+			Fails: "storage_order"},
 	})
 }
 
@@ -166,23 +182,32 @@ func TestAveragePool(t *testing.T) {
 		{"2, 2, 7", "kernel_shape = [2], strides = [2]", "rest"},
 		{"2, 2, 7", "kernel_shape = [3]", "overlapping"},
 		{"2, 2, 6, 5", "kernel_shape = [3, 2], strides = [2, 2], pads = [1, 0, 1, 1]", "pads"},
-		{"2, 2, 6, 5", "kernel_shape = [3, 2], strides = [2, 2], pads = [1, 0, 1, 1], count_include_pad = 1", "pads counted"},
+		{"2, 2, 6, 5", "kernel_shape = [3, 2], strides = [2, 2], pads = [1, 0, 1, 1], count_include_pad = 1",
+			"pads counted"},
 		{"2, 2, 6, 7", "kernel_shape = [3, 2], strides = [2, 2], ceil_mode = 1", "ceil"},
-		{"2, 2, 6, 7", "kernel_shape = [3, 2], strides = [2, 2], pads = [1, 0, 0, 1], ceil_mode = 1, count_include_pad = 1", "ceil, pads counted"},
+		{"2, 2, 6, 7", "kernel_shape = [3, 2], strides = [2, 2], pads = [1, 0, 0, 1], ceil_mode = 1, " +
+			"count_include_pad = 1", "ceil, pads counted"},
 		{"1, 2, 3, 4, 4", "kernel_shape = [2, 2, 2], strides = [1, 2, 2], pads = [1, 1, 1, 1, 1, 1]", "3-d"},
 		{"2, 2, 7", `kernel_shape = [4], strides = [2], auto_pad = "SAME_UPPER"`, "same"},
-		{"2, 2, 7", `kernel_shape = [4], strides = [2], auto_pad = "SAME_LOWER", count_include_pad = 1`, "same counted"},
+		{"2, 2, 7", `kernel_shape = [4], strides = [2], auto_pad = "SAME_LOWER", count_include_pad = 1`,
+			"same counted"},
 	}
 	checkGradients(t, poolCases("AveragePool", 17, list))
 	checkGradients(t, poolCases("AveragePool", 19, append(list,
-		[3]string{"2, 2, 7, 7", "kernel_shape = [2, 2], strides = [2, 1], dilations = [2, 3], pads = [1, 1, 1, 1]", "dilations"})))
+		[3]string{"2, 2, 7, 7", "kernel_shape = [2, 2], strides = [2, 1], dilations = [2, 3], pads = [1, 1, 1, 1]",
+			"dilations"})))
 	checkGradients(t, poolCases("AveragePool", 10, list[:5]))
 	n := symbolic.Env{"N": 2, "C": 3, "H": 2, "W": 4}
 	checkGradients(t, []gradCase{
-		{Name: "ceil, symbolic", Graph: `g (double[N, C, H] x) => (double[N, C, K] y) { y = AveragePool<kernel_shape = [3], strides = [2], ceil_mode = 1>(x) }`, Fails: "ceil_mode"},
+		{Name: "ceil, symbolic",
+			Graph: `g (double[N, C, H] x) => (double[N, C, K] y) { y = AveragePool<kernel_shape = [3], strides = [2], ceil_mode = 1>(x) }`,
+			Fails: "ceil_mode"},
 		{Name: "global", Graph: `g (double[2, 3, 2, 4] x) => (double[2, 3, 1, 1] y) { y = GlobalAveragePool(x) }`},
 		{Name: "global 1-d", Graph: `g (double[2, 3, 4] x) => (double[2, 3, 1] y) { y = GlobalAveragePool(x) }`},
-		{Name: "global symbolic", Graph: `g (double[N, C, H, W] x) => (double[N, C, 1, 1] y) { y = GlobalAveragePool(x) }`, Dims: n},
-		{Name: "global batch", Graph: `g (double[N, 3, 2, 4] x) => (double[N, 3, 1, 1] y) { y = GlobalAveragePool(x) }`, Dims: n},
+		{Name: "global symbolic",
+			Graph: `g (double[N, C, H, W] x) => (double[N, C, 1, 1] y) { y = GlobalAveragePool(x) }`,
+			Dims:  n},
+		{Name: "global batch", Graph: `g (double[N, 3, 2, 4] x) => (double[N, 3, 1, 1] y) { y = GlobalAveragePool(x) }`,
+			Dims: n},
 	})
 }

@@ -30,9 +30,12 @@ func Convert(m *graph.Model, version int64) ([]string, error) {
 	case version == from:
 		return nil, nil
 	case from < oldestSet || version > newestSet:
-		return nil, fmt.Errorf("operator set %d cannot be raised to %d: it must be %d or newer, and the other %d or older", from, version, oldestSet, newestSet)
+		return nil, fmt.Errorf(
+			"operator set %d cannot be raised to %d: it must be %d or newer, and the other %d or older",
+			from, version, oldestSet, newestSet)
 	case len(m.Functions) > 0:
-		return nil, fmt.Errorf("function %q: its calls must be inlined before the operator set is raised", m.Functions[0].Name)
+		return nil, fmt.Errorf("function %q: its calls must be inlined before the operator set is raised",
+			m.Functions[0].Name)
 	}
 	if _, err := op.InferAsIs(m); err != nil { // some changes depend on types
 		return nil, err
@@ -145,7 +148,8 @@ func (x *conversion) value(base string) Value { return x.g.Value(x.names.Value(b
 
 // node makes a node with one output.
 func (x *conversion) node(name string, attrs Attrs, out Value, in ...Value) *graph.Node {
-	return &graph.Node{Name: x.names.Node(x.label + "/" + name), Op: name, Kind: op.Lookup("", name), Attrs: attrs, Inputs: in, Outputs: []Value{out}}
+	return &graph.Node{Name: x.names.Node(x.label + "/" + name), Op: name, Kind: op.Lookup("", name), Attrs: attrs,
+		Inputs: in, Outputs: []Value{out}}
 }
 
 // first puts a node before the one at hand, and returns its output.

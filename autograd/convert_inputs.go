@@ -126,7 +126,8 @@ func scalesToInput(x *conversion) (string, error) {
 	for _, s := range scales {
 		raw = binary.LittleEndian.AppendUint32(raw, math.Float32bits(s))
 	}
-	v, err := x.constant(&graph.TensorData{DType: graph.Float32, Dims: []int64{int64(len(scales))}, Source: graph.Raw(raw)})
+	v, err := x.constant(&graph.TensorData{DType: graph.Float32, Dims: []int64{int64(len(scales))},
+		Source: graph.Raw(raw)})
 	x.set(1, v)
 	x.take("scales")
 	return "the scales become an input", err

@@ -46,7 +46,8 @@ func (x *conversion) shrinks(scales Value) (bool, error) {
 		return false, nil
 	}
 	if t == nil {
-		return false, errors.New("its scales are not known before the run, and with them not which neighbour is the nearest")
+		return false, errors.New("its scales are not known before the run, and with them not which neighbour is the " +
+			"nearest")
 	}
 	list, err := t.Float64s()
 	if err != nil {

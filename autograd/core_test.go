@@ -28,8 +28,11 @@ func TestCore(t *testing.T) {
 		{Name: "broadcast", Graph: `g (double[2, 3] x, double[3] b) => (double[2, 3] y) { y = Mul(x, b) }`},
 		{Name: "broadcast ones", Graph: `g (double[2, 1] x, double[1, 3] b) => (double[2, 3] y) { y = Mul(x, b) }`},
 		{Name: "symbolic", Graph: `g (double[N, 3] x, double[3] b) => (double[N, 3] y) { y = Mul(x, b) }`, Dims: n},
-		{Name: "maybe broadcast", Graph: `g (double[N, 3] x, double[M, 3] b) => (double[K, 3] y) { y = Mul(x, b) }`, Dims: symbolic.Env{"N": 3, "M": 1, "K": 3}},
-		{Name: "maybe broadcast, equal", Graph: `g (double[N, 3] x, double[M, 3] b) => (double[K, 3] y) { y = Mul(x, b) }`, Dims: symbolic.Env{"N": 3, "M": 3, "K": 3}},
+		{Name: "maybe broadcast", Graph: `g (double[N, 3] x, double[M, 3] b) => (double[K, 3] y) { y = Mul(x, b) }`,
+			Dims: symbolic.Env{"N": 3, "M": 1, "K": 3}},
+		{Name: "maybe broadcast, equal",
+			Graph: `g (double[N, 3] x, double[M, 3] b) => (double[K, 3] y) { y = Mul(x, b) }`,
+			Dims:  symbolic.Env{"N": 3, "M": 3, "K": 3}},
 		{Name: "two outputs", Graph: `g (double[4] x) => (double[4] y, double[4] z) { y = Relu(x)  z = Mul(y, x) }`},
 		{Name: "no rule", Graph: `g (double[4] x) => (double[4] y) { y = Unique(x) }`, Fails: "Unique"},
 	})
@@ -62,17 +65,25 @@ func TestParameters(t *testing.T) {
 		opts               autograd.Options
 		wrt, data, guessed []string
 	}{
-		{name: "rows of the labels", inputs: "float[8, 3] x, float[3, 4] w, float[8, 4] y, int64[8] ids", wrt: []string{"w"}, data: []string{"x", "y"}, guessed: []string{"w"}},
-		{name: "rows of an input with a symbol", inputs: "float[8, K] x, float[3, 4] w, float[8, 4] y, int64[M] ids", wrt: []string{"w"}, data: []string{"y"}},
+		{name: "rows of the labels", inputs: "float[8, 3] x, float[3, 4] w, float[8, 4] y, int64[8] ids",
+			wrt: []string{"w"}, data: []string{"x", "y"}, guessed: []string{"w"}},
+		{name: "rows of an input with a symbol", inputs: "float[8, K] x, float[3, 4] w, float[8, 4] y, int64[M] ids",
+			wrt: []string{"w"}, data: []string{"y"}},
 		{name: "symbols", inputs: "float[N, 3] x, float[3, 4] w, float[N, 4] y, int64[N] ids", wrt: []string{"w"}},
-		{name: "nothing tells", inputs: "float[8, 3] x, float[3, 4] w, float[8, 4] y, int64 ids", wrt: []string{"x", "w", "y"}, guessed: []string{"x", "w", "y"}},
-		{name: "an initializer's default", inputs: "float[8, 3] x, float[3, 4] w, float[8, 4] y = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32}, int64[8] ids",
+		{name: "nothing tells", inputs: "float[8, 3] x, float[3, 4] w, float[8, 4] y, int64 ids",
+			wrt: []string{"x", "w", "y"}, guessed: []string{"x", "w", "y"}},
+		{name: "an initializer's default",
+			inputs: "float[8, 3] x, float[3, 4] w, float[8, 4] y = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, " +
+				"15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32}, int64[8] ids",
 			wrt: []string{"w", "y"}, data: []string{"x"}, guessed: []string{"w"}},
-		{name: "asked for", inputs: "float[8, 3] x, float[3, 4] w, float[8, 4] y, int64[8] ids", opts: autograd.Options{Params: []string{"x"}}, wrt: []string{"x"}},
-		{name: "all", inputs: "float[8, 3] x, float[3, 4] w, float[N, 4] y, int64[8] ids", opts: autograd.Options{AllInputs: true}, wrt: []string{"x", "w", "y"}},
+		{name: "asked for", inputs: "float[8, 3] x, float[3, 4] w, float[8, 4] y, int64[8] ids",
+			opts: autograd.Options{Params: []string{"x"}}, wrt: []string{"x"}},
+		{name: "all", inputs: "float[8, 3] x, float[3, 4] w, float[N, 4] y, int64[8] ids",
+			opts: autograd.Options{AllInputs: true}, wrt: []string{"x", "w", "y"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			m, err := graph.Parse(`<ir_version: 8, opset_import: ["" : 17]> g (`+c.inputs+`) => (float loss)`+body, c.name)
+			m, err := graph.Parse(`<ir_version: 8, opset_import: ["" : 17]> g (`+c.inputs+`) => (float loss)`+
+				body, c.name)
 			require.NoError(t, err)
 			j, err := autograd.Differentiate(m, c.opts)
 			require.NoError(t, err)
@@ -91,7 +102,8 @@ func TestLossIsMade(t *testing.T) {
 		require.NoError(t, err)
 		return m
 	}
-	j, err := autograd.Differentiate(parse(`g (float s, float[3] x) => (float s, float b, float loss) <float b = {1}> { y = Mul(x, s)  loss = ReduceSum<keepdims = 0>(y) }`), autograd.Options{})
+	j, err := autograd.Differentiate(
+		parse(`g (float s, float[3] x) => (float s, float b, float loss) <float b = {1}> { y = Mul(x, s)  loss = ReduceSum<keepdims = 0>(y) }`), autograd.Options{})
 	require.NoError(t, err)
 	require.Contains(t, j.Wrt, "s")
 	_, err = live.FindBoundary(j.Model)

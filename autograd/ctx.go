@@ -68,7 +68,8 @@ func (c *Ctx) Set(i int, g Value) {
 		return
 	}
 	x, want := c.Node.Input(i), c.j.g.Values[c.Node.Input(i)].Type
-	if got := c.Type(g); got.DType != want.DType || got.Shape.Ranked && want.Shape.Ranked && !compatible(got.Shape, want.Shape) {
+	if got := c.Type(g); got.DType != want.DType ||
+		got.Shape.Ranked && want.Shape.Ranked && !compatible(got.Shape, want.Shape) {
 		c.Errorf("the gradient of input %d (%q) is %v, wanted %v", i, c.j.g.Values[x].Name, got, want)
 	}
 	c.j.accumulate(c, x, g)

@@ -223,7 +223,8 @@ func (j *joint) findLosses(opts Options) ([]lossValue, error) {
 			return nil, fmt.Errorf("loss %q: is an input or a weight, wanted a value that a node makes", l.Name)
 		}
 		if n, ok := t.Shape.Elements().Const(); !l.Seed && !(ok && n == 1) {
-			return nil, fmt.Errorf("loss %q: is %v, wanted a scalar; a loss of another shape needs a seed gradient", l.Name, t)
+			return nil,
+				fmt.Errorf("loss %q: is %v, wanted a scalar; a loss of another shape needs a seed gradient", l.Name, t)
 		}
 		out = append(out, lossValue{id, l})
 	}

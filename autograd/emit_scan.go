@@ -79,7 +79,8 @@ func (s *scan) Emit() (states, stacks []Value) {
 	for _, a := range []struct {
 		name string
 		list []int64
-	}{{"scan_input_axes", s.inAxes}, {"scan_input_directions", s.inBack}, {"scan_output_axes", s.outAxes}, {"scan_output_directions", s.outBack}} {
+	}{{"scan_input_axes", s.inAxes}, {"scan_input_directions", s.inBack}, {"scan_output_axes", s.outAxes},
+		{"scan_output_directions", s.outBack}} {
 		if slices.ContainsFunc(a.list, func(v int64) bool { return v != 0 }) {
 			attrs = append(attrs, A(a.name, a.list))
 		}

@@ -10,7 +10,8 @@ import (
 // differentiable reports whether a gradient can flow into a node's input.
 func (j *joint) differentiable(n *graph.Node, slot int) bool {
 	v := n.Input(slot)
-	return v != None && carriesFloat(j.g.Values[v].Type) && !slices.Contains(op.Of(n.Kind).NonDiff, slot) && Of(n.Kind).None == ""
+	return v != None && carriesFloat(j.g.Values[v].Type) && !slices.Contains(op.Of(n.Kind).NonDiff, slot) &&
+		Of(n.Kind).None == ""
 }
 
 // carriesFloat reports whether a gradient can flow through a value of a type: a tensor of floats, a

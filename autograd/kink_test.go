@@ -118,7 +118,8 @@ func TestKinks(t *testing.T) {
 		{"Pow(a, two)", []list{{0, 2}}, []list{{0, 4}}},
 		{"Pow(a, three)", []list{{0, 2}}, []list{{0, 12}}},
 		{"Pow(a, quarter)", []list{{0, 1}}, []list{{inf, 0.25}}},
-		{"Pow(a, b)", []list{{0, 0, 0, 2, 0}, {0, 1, 2, 3, 0.5}}, []list{{0, 1, 0, 12, inf}, {0, 0, 0, 5.545177444479562, 0}}},
+		{"Pow(a, b)", []list{{0, 0, 0, 2, 0}, {0, 1, 2, 3, 0.5}},
+			[]list{{0, 1, 0, 12, inf}, {0, 0, 0, 5.545177444479562, 0}}},
 		{"Pow(a, b)", []list{{0, 2}, {-1, -1}}, []list{{-inf, -0.25}, {-inf, 0.34657359027997264}}},
 		{"PRelu(a, b)", []list{{-1, 0, 2}, {0.25, 0.25, 0.25}}, []list{{0.25, 0.25, 1}, {-1, 0, 0}}},
 		{"ThresholdedRelu(a)", []list{{0.5, 1, 2}}, []list{{0, 0, 1}}},
@@ -141,7 +142,8 @@ func TestKinks(t *testing.T) {
 				inputs += fmt.Sprintf(", double[%d] %s", len(x), name)
 				in[name] = floatTensor(graph.Float64, []int{len(x)}, x...)
 			}
-			text := fmt.Sprintf(`g (%s) => (double[] y) <double lo = {-1}, double hi = {1}, double zero = {0}, double one = {1}, double two = {2}, double three = {3},
+			text := fmt.Sprintf(
+				`g (%s) => (double[] y) <double lo = {-1}, double hi = {1}, double zero = {0}, double one = {1}, double two = {2}, double three = {3},
 				double quarter = {0.25}, int64[1] k = {1}, int64[3] plane = {1, 1, -1}> { pool = Reshape(a, plane)  y = %s }`, inputs[2:], c.call)
 			for i, g := range gradientsOf(t, text, graph.Float64, in) {
 				for k, got := range floatElems(g) {
@@ -156,16 +158,24 @@ func TestKinks(t *testing.T) {
 
 // TestFloatTypes: in the narrower types the rules give what they give in float64, but for rounding.
 func TestFloatTypes(t *testing.T) {
-	calls := []string{"Abs(a)", "Acos(s)", "Acosh(p)", "Add(a, b)", "Asin(s)", "Asinh(a)", "Atan(a)", "Atanh(s)", "Celu<alpha=2.0>(a)", "Clip(a, lo, hi)",
-		"Cos(a)", "Cosh(a)", "Div(a, p)", "Elu(a)", "Erf(a)", "Exp(a)", "Gelu(a)", `Gelu<approximate="tanh">(a)`, "HardSigmoid(a)", "HardSwish(a)", "LeakyRelu(a)",
-		"Log(p)", "Max(a, b)", "Mean(a, b)", "Min(a, b)", "Mish(a)", "Mul(a, b)", "Neg(a)", "PRelu(a, b)", "Pow(p, two)", "Pow(p, b)", "Reciprocal(p)",
-		"Selu(a)", "Shrink(a)", "Sigmoid(a)", "Sin(a)", "Sinh(a)", "Softplus(a)", "Softsign(a)", "Sqrt(p)", "Sub(a, b)", "Sum(a, b)", "Tan(s)", "Tanh(a)",
-		"ThresholdedRelu(a)", "com.microsoft.BiasGelu(a, v)", "com.microsoft.FastGelu(a, v)", "com.microsoft.BiasAdd(a, v, b)", "com.microsoft.QuickGelu(a)",
+	calls := []string{"Abs(a)", "Acos(s)", "Acosh(p)", "Add(a, b)", "Asin(s)", "Asinh(a)", "Atan(a)", "Atanh(s)",
+		"Celu<alpha=2.0>(a)", "Clip(a, lo, hi)",
+		"Cos(a)", "Cosh(a)", "Div(a, p)", "Elu(a)", "Erf(a)", "Exp(a)", "Gelu(a)", `Gelu<approximate="tanh">(a)`,
+		"HardSigmoid(a)", "HardSwish(a)", "LeakyRelu(a)",
+		"Log(p)", "Max(a, b)", "Mean(a, b)", "Min(a, b)", "Mish(a)", "Mul(a, b)", "Neg(a)", "PRelu(a, b)",
+		"Pow(p, two)", "Pow(p, b)", "Reciprocal(p)",
+		"Selu(a)", "Shrink(a)", "Sigmoid(a)", "Sin(a)", "Sinh(a)", "Softplus(a)", "Softsign(a)", "Sqrt(p)", "Sub(a, b)",
+		"Sum(a, b)", "Tan(s)", "Tanh(a)",
+		"ThresholdedRelu(a)", "com.microsoft.BiasGelu(a, v)", "com.microsoft.FastGelu(a, v)",
+		"com.microsoft.BiasAdd(a, v, b)", "com.microsoft.QuickGelu(a)",
 		"com.microsoft.Scale(a, lo)", "com.microsoft.ScaledSum(a, b)",
-		"ReduceL1(a)", "ReduceL2(a)", "ReduceLogSum(p)", "ReduceLogSumExp(a)", "ReduceMax(a)", "ReduceMean(a)", "ReduceMin(a)", "ReduceProd(a)", "ReduceSum(a)",
+		"ReduceL1(a)", "ReduceL2(a)", "ReduceLogSum(p)", "ReduceLogSumExp(a)", "ReduceMax(a)", "ReduceMean(a)",
+		"ReduceMin(a)", "ReduceProd(a)", "ReduceSum(a)",
 		"ReduceSumSquare(a)", "CumSum(a, axis)", "TopK(a, k)"}
-	names := map[graph.DType]string{graph.Float32: "float", graph.Float16: "float16", graph.BFloat16: "bfloat16", graph.Float64: "double"}
-	data := map[string][]float64{"a": {-1.5, 0.5, 2.25, -0.75, 1.125, 0.25}, "b": {0.5, 1.75, -1, 0.125, -2, 1}, "p": {1.5, 2, 3.25, 1.25, 2.5, 1.75},
+	names := map[graph.DType]string{graph.Float32: "float", graph.Float16: "float16", graph.BFloat16: "bfloat16",
+		graph.Float64: "double"}
+	data := map[string][]float64{"a": {-1.5, 0.5, 2.25, -0.75, 1.125, 0.25}, "b": {0.5, 1.75, -1, 0.125, -2, 1},
+		"p": {1.5, 2, 3.25, 1.25, 2.5, 1.75},
 		"s": {-0.5, 0.25, 0.75, -0.125, 0.5, 0.625}, "v": {0.5, -0.25, 1}}
 	for _, call := range calls {
 		gradients := map[graph.DType][]*executor.Tensor{}
@@ -179,11 +189,13 @@ func TestFloatTypes(t *testing.T) {
 				in[name] = floatTensor(d, shape, x...)
 			}
 			n := names[d]
-			text := fmt.Sprintf(`g (%s[2, 3] a, %s[2, 3] b, %s[2, 3] p, %s[2, 3] s, %s[3] v) => (%s[X, Y] y) <float one = {1}, float m = {-1}, float t = {2}, int64 axis = {1}, int64[1] k = {2}>
+			text := fmt.Sprintf(
+				`g (%s[2, 3] a, %s[2, 3] b, %s[2, 3] p, %s[2, 3] s, %s[3] v) => (%s[X, Y] y) <float one = {1}, float m = {-1}, float t = {2}, int64 axis = {1}, int64[1] k = {2}>
 				{ hi = Cast<to=%d>(one)  lo = Cast<to=%d>(m) two = Cast<to=%d>(t) y = %s }`, n, n, n, n, n, n, d, d, d, call)
 			t.Run(call+" "+n, func(t *testing.T) {
 				gradients[d] = gradientsOf(t, text, d, in)
-				tol := map[graph.DType]float64{graph.Float64: 0, graph.Float32: 1e-5, graph.Float16: 1e-2, graph.BFloat16: 6e-2}[d]
+				tol := map[graph.DType]float64{graph.Float64: 0, graph.Float32: 1e-5, graph.Float16: 1e-2,
+					graph.BFloat16: 6e-2}[d]
 				for i, g := range gradients[d] {
 					want := floatElems(gradients[graph.Float64][i])
 					for k, got := range floatElems(g) {
@@ -202,7 +214,8 @@ func TestManyHalves(t *testing.T) {
 	in := map[string]*executor.Tensor{"x": floatTensor(graph.Float16, []int{manyHalves})}
 	for _, call := range []string{"ReduceMax(x)", "ReduceMean(x)"} {
 		for _, dim := range []string{"70000", "Many"} {
-			g := gradientsOf(t, fmt.Sprintf(`g (float16[%s] x) => (float16[1] y) { y = %s }`, dim, call), graph.Float16, in)
+			g := gradientsOf(t, fmt.Sprintf(`g (float16[%s] x) => (float16[1] y) { y = %s }`, dim, call),
+				graph.Float16, in)
 			require.InDelta(t, 1./manyHalves, floatElems(g[0])[manyHalves/2], 1e-7, call)
 		}
 	}
@@ -212,15 +225,23 @@ func TestManyHalves(t *testing.T) {
 // as PyTorch's. More labels than float16 can count are counted all the same.
 func TestNothingCounts(t *testing.T) {
 	for _, loss := range []string{"SoftmaxCrossEntropyLoss", "NegativeLogLikelihoodLoss"} {
-		for _, args := range []string{`<ignore_index = -100>(x, l)`, `<ignore_index = -100>(x, l, w)`, `<ignore_index = -100, reduction = "sum">(x, l)`} {
-			in := map[string]*executor.Tensor{"x": floatTensor(graph.Float64, []int{2, 3}, 1, 2, 3, 4, 5, 6), "l": nnInts([]int{2}, -100, -100)}
-			g := gradientsOf(t, `g (double[2, 3] x, int64[2] l) => (double y) <double[3] w = {1, 2, 3}> { y = `+loss+args+` }`, graph.Float64, in)
+		for _, args := range []string{`<ignore_index = -100>(x, l)`, `<ignore_index = -100>(x, l, w)`,
+			`<ignore_index = -100, reduction = "sum">(x, l)`} {
+			in := map[string]*executor.Tensor{"x": floatTensor(graph.Float64, []int{2, 3}, 1, 2, 3, 4, 5, 6),
+				"l": nnInts([]int{2}, -100, -100)}
+			g := gradientsOf(t, `g (double[2, 3] x, int64[2] l) => (double y) <double[3] w = {1, 2, 3}> { y = `+
+				loss+args+` }`,
+				graph.Float64, in)
 			require.Equal(t, make([]float64, 6), floatElems(g[0]), loss+args)
 		}
 		labels := make([]int64, manyHalves)
 		labels[0] = -100
-		in := map[string]*executor.Tensor{"x": floatTensor(graph.Float16, []int{manyHalves, 2}), "l": nnInts([]int{manyHalves}, labels...)}
-		g := gradientsOf(t, `g (float16[Many, 2] x, int64[Many] l) => (float16 y) { y = `+loss+`<ignore_index = -100>(x, l) }`, graph.Float16, in)
+		in := map[string]*executor.Tensor{
+			"x": floatTensor(graph.Float16, []int{manyHalves, 2}), "l": nnInts([]int{manyHalves}, labels...),
+		}
+		g := gradientsOf(t, `g (float16[Many, 2] x, int64[Many] l) => (float16 y) { y = `+loss+
+			`<ignore_index = -100>(x, l) }`,
+			graph.Float16, in)
 		want := map[string]float64{"SoftmaxCrossEntropyLoss": 0.5, "NegativeLogLikelihoodLoss": 1}[loss]
 		require.InDelta(t, -want/(manyHalves-1), floatElems(g[0])[2], 1e-7, loss)
 		require.Zero(t, floatElems(g[0])[0])

@@ -58,10 +58,13 @@ func scanRule(c *Ctx) {
 		return 0
 	}
 	for i := range scanned {
-		p.slices = append(p.slices, repeatedSlice{states + i, states + i, entry("scan_input_axes", i), entry("scan_input_directions", i) == 1})
+		p.slices = append(p.slices,
+			repeatedSlice{states + i, states + i, entry("scan_input_axes", i), entry("scan_input_directions", i) == 1})
 	}
 	for i := range len(p.body.Outputs) - states {
-		p.stacks = append(p.stacks, repeatedStack{states + i, states + i, entry("scan_output_axes", i), entry("scan_output_directions", i) == 1})
+		p.stacks = append(p.stacks,
+			repeatedStack{states + i, states + i, entry("scan_output_axes", i),
+				entry("scan_output_directions", i) == 1})
 	}
 	p.reverse()
 }
@@ -295,7 +298,8 @@ func (b *backward) always(cond Value) {
 	for i := range dims {
 		dims[i] = 1
 	}
-	_, err := b.region.g.AddInitializer(&graph.TensorData{Name: v.Name, DType: graph.Bool, Dims: dims, Source: graph.Raw{1}})
+	_, err := b.region.g.AddInitializer(&graph.TensorData{Name: v.Name, DType: graph.Bool, Dims: dims,
+		Source: graph.Raw{1}})
 	b.must(err)
 }
 

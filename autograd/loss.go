@@ -59,7 +59,8 @@ func (c *Ctx) averaged(g, weights, skipped, labels Value) Value {
 // negativeLogLikelihoodLossRule: dX is -g at the labels, zero elsewhere. Stashes the labels.
 func negativeLogLikelihoodLossRule(c *Ctx) {
 	l := c.labelGradients()
-	c.Set(0, c.Op("ScatterElements", Attrs{A("axis", int64(1))}, c.zerosOf(c.shapeVia(c.In(0), l.at), l.g), l.at, c.Neg(l.g)))
+	c.Set(0, c.Op("ScatterElements", Attrs{A("axis", int64(1))}, c.zerosOf(c.shapeVia(c.In(0), l.at), l.g), l.at,
+		c.Neg(l.g)))
 }
 
 // softmaxCrossEntropyLossRule: dX = softmax(X)·g, less g at the labels. Where the node gives the

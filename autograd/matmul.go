@@ -78,7 +78,8 @@ func (c *Ctx) gemmGradients(g Value) {
 		}
 		c.Set(2, bias)
 	}
-	c.productGradients(matrixView{c.In(0), c.Node.Int("transA", 0) != 0}, matrixView{c.In(1), c.Node.Int("transB", 0) != 0}, g, alpha)
+	c.productGradients(matrixView{c.In(0), c.Node.Int("transA", 0) != 0},
+		matrixView{c.In(1), c.Node.Int("transB", 0) != 0}, g, alpha)
 }
 
 // productGradients gives inputs 0 and 1, whose product times alpha has the gradient g, theirs.

@@ -92,7 +92,8 @@ func compareSet(t *testing.T, meta *sampleMeta, m *graph.Model, j *autograd.Join
 		}
 	}
 	if meta.Loss == "" {
-		set.Inputs["logits"+autograd.SeedSuffix] = crossEntropyGradient(t, set.Outputs[0].Tensor, filepath.Join(filepath.Dir(data), labelFolder(grads), "_labels.pb"))
+		set.Inputs["logits"+autograd.SeedSuffix] = crossEntropyGradient(t, set.Outputs[0].Tensor,
+			filepath.Join(filepath.Dir(data), labelFolder(grads), "_labels.pb"))
 	}
 	results := newRunner(t, j.Model, env)(set.Inputs)
 	for i, want := range set.Outputs {

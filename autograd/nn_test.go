@@ -30,12 +30,18 @@ func TestSoftmax(t *testing.T) {
 		{Name: "first", Graph: `g (double[2, 3, 4] x) => (double[2, 3, 4] y) { y = Softmax<axis = 0>(x) }`},
 		{Name: "middle", Graph: `g (double[N, 3, M] x) => (double[N, 3, M] y) { y = Softmax<axis = -2>(x) }`, Dims: n},
 		{Name: "coerced", Opset: 11, Graph: `g (double[2, 3, 2] x) => (double[2, 3, 2] y) { y = Softmax(x) }`},
-		{Name: "coerced, 0", Opset: 12, Graph: `g (double[N, M, 2] x) => (double[N, M, 2] y) { y = Softmax<axis = 0>(x) }`, Dims: n},
-		{Name: "coerced, last", Opset: 12, Graph: `g (double[N, M, 2] x) => (double[N, M, 2] y) { y = Softmax<axis = -1>(x) }`, Dims: n},
+		{Name: "coerced, 0", Opset: 12,
+			Graph: `g (double[N, M, 2] x) => (double[N, M, 2] y) { y = Softmax<axis = 0>(x) }`,
+			Dims:  n},
+		{Name: "coerced, last", Opset: 12,
+			Graph: `g (double[N, M, 2] x) => (double[N, M, 2] y) { y = Softmax<axis = -1>(x) }`,
+			Dims:  n},
 		{Name: "log", Graph: `g (double[2, 3] x) => (double[2, 3] y) { y = LogSoftmax(x) }`},
-		{Name: "log, first", Graph: `g (double[N, 3, M] x) => (double[N, 3, M] y) { y = LogSoftmax<axis = 0>(x) }`, Dims: n},
+		{Name: "log, first", Graph: `g (double[N, 3, M] x) => (double[N, 3, M] y) { y = LogSoftmax<axis = 0>(x) }`,
+			Dims: n},
 		{Name: "log, coerced", Opset: 12, Graph: `g (double[2, 3, 2] x) => (double[2, 3, 2] y) { y = LogSoftmax(x) }`},
-		{Name: "log, 18", Opset: 18, Graph: `g (double[2, 3, 2] x) => (double[2, 3, 2] y) { y = LogSoftmax<axis = 1>(x) }`},
+		{Name: "log, 18", Opset: 18,
+			Graph: `g (double[2, 3, 2] x) => (double[2, 3, 2] y) { y = LogSoftmax<axis = 1>(x) }`},
 	})
 }
 
@@ -51,20 +57,39 @@ func TestLosses(t *testing.T) {
 	cases := []gradCase{
 		{Name: "mean", Graph: `g (double[4, 3] x, int64[4] l) => (double y) { y = %s(x, l) }`, In: four},
 		{Name: "int32", Graph: `g (double[4, 3] x, int32[4] l) => (double y) { y = %s(x, l) }`, In: four32},
-		{Name: "sum", Graph: `g (double[4, 3] x, int64[4] l) => (double y) { y = %s<reduction = "sum">(x, l) }`, In: four},
-		{Name: "none", Graph: `g (double[4, 3] x, int64[4] l) => (double[4] y) { y = %s<reduction = "none">(x, l) }`, In: four},
-		{Name: "weights", Graph: `g (double[4, 3] x, int64[4] l) => (double y) <double[3] w = {0.5, 2, 1.5}> { y = %s(x, l, w) }`, In: four},
-		{Name: "weights none", Graph: `g (double[4, 3] x, int64[4] l) => (double[4] y) <double[3] w = {0.5, 2, 1.5}> { y = %s<reduction = "none">(x, l, w) }`, In: four},
-		{Name: "ignored", Graph: `g (double[4, 3] x, int64[4] l) => (double y) { y = %s<ignore_index = -100>(x, l) }`, In: ignored},
-		{Name: "ignored none", Graph: `g (double[4, 3] x, int64[4] l) => (double[4] y) { y = %s<ignore_index = -100, reduction = "none">(x, l) }`, In: ignored},
-		{Name: "ignored weights", Graph: `g (double[N, C] x, int64[N] l) => (double y) <double[3] w = {0.5, 2, 1.5}> { y = %s<ignore_index = -100>(x, l, w) }`, In: ignored, Dims: n},
-		{Name: "ignored weights sum", Opset: 18, Graph: `g (double[N, C] x, int64[N] l) => (double y) <double[3] w = {0.5, 2, 1.5}> { y = %s<ignore_index = 2, reduction = "sum">(x, l, w) }`, In: four, Dims: n},
+		{Name: "sum", Graph: `g (double[4, 3] x, int64[4] l) => (double y) { y = %s<reduction = "sum">(x, l) }`,
+			In: four},
+		{Name: "none", Graph: `g (double[4, 3] x, int64[4] l) => (double[4] y) { y = %s<reduction = "none">(x, l) }`,
+			In: four},
+		{Name: "weights",
+			Graph: `g (double[4, 3] x, int64[4] l) => (double y) <double[3] w = {0.5, 2, 1.5}> { y = %s(x, l, w) }`,
+			In:    four},
+		{Name: "weights none",
+			Graph: `g (double[4, 3] x, int64[4] l) => (double[4] y) <double[3] w = {0.5, 2, 1.5}> { y = %s<reduction = "none">(x, l, w) }`,
+			In:    four},
+		{Name: "ignored", Graph: `g (double[4, 3] x, int64[4] l) => (double y) { y = %s<ignore_index = -100>(x, l) }`,
+			In: ignored},
+		{Name: "ignored none",
+			Graph: `g (double[4, 3] x, int64[4] l) => (double[4] y) { y = %s<ignore_index = -100, reduction = "none">(x, l) }`,
+			In:    ignored},
+		{Name: "ignored weights",
+			Graph: `g (double[N, C] x, int64[N] l) => (double y) <double[3] w = {0.5, 2, 1.5}> { y = %s<ignore_index = -100>(x, l, w) }`,
+			In:    ignored, Dims: n},
+		{Name: "ignored weights sum", Opset: 18,
+			Graph: `g (double[N, C] x, int64[N] l) => (double y) <double[3] w = {0.5, 2, 1.5}> { y = %s<ignore_index = 2, reduction = "sum">(x, l, w) }`,
+			In:    four, Dims: n},
 		{Name: "symbolic", Graph: `g (double[N, C] x, int64[N] l) => (double y) { y = %s(x, l) }`, In: four, Dims: n},
 		{Name: "spatial", Graph: `g (double[2, 3, 2] x, int64[2, 2] l) => (double y) { y = %s(x, l) }`, In: spatial},
-		{Name: "spatial ignored", Graph: `g (double[N, C, D] x, int64[N, D] l) => (double y) { y = %s<ignore_index = 0>(x, l) }`, In: spatialIgnored, Dims: m},
-		{Name: "spatial none", Graph: `g (double[N, C, D] x, int64[N, D] l) => (double[N, D] y) { y = %s<reduction = "none">(x, l) }`, In: spatial, Dims: m},
-		{Name: "opset 12", Opset: 12, Graph: `g (double[2, 3, 2] x, int64[2, 2] l) => (double y) { y = %s(x, l) }`, In: spatial},
-		{Name: "opset 12 matrix", Opset: 12, Graph: `g (double[4, 3] x, int64[4] l) => (double y) { y = %s(x, l) }`, In: four},
+		{Name: "spatial ignored",
+			Graph: `g (double[N, C, D] x, int64[N, D] l) => (double y) { y = %s<ignore_index = 0>(x, l) }`,
+			In:    spatialIgnored, Dims: m},
+		{Name: "spatial none",
+			Graph: `g (double[N, C, D] x, int64[N, D] l) => (double[N, D] y) { y = %s<reduction = "none">(x, l) }`,
+			In:    spatial, Dims: m},
+		{Name: "opset 12", Opset: 12, Graph: `g (double[2, 3, 2] x, int64[2, 2] l) => (double y) { y = %s(x, l) }`,
+			In: spatial},
+		{Name: "opset 12 matrix", Opset: 12,
+			Graph: `g (double[4, 3] x, int64[4] l) => (double y) { y = %s(x, l) }`, In: four},
 	}
 	for _, name := range []string{"SoftmaxCrossEntropyLoss", "NegativeLogLikelihoodLoss"} {
 		for _, c := range cases {
@@ -74,10 +99,18 @@ func TestLosses(t *testing.T) {
 		}
 	}
 	checkGradients(t, []gradCase{
-		{Name: "log-probabilities too", Graph: `g (double[4, 3] x, int64[4] l) => (double y, double[4, 3] p) { y, p = SoftmaxCrossEntropyLoss(x, l) }`, In: four},
-		{Name: "log-probabilities alone", Graph: `g (double[4, 3] x, int64[4] l) => (double[4, 3] q) { y, p = SoftmaxCrossEntropyLoss(x, l)  q = Relu(p)  z = Floor(y) }`, In: four, Range: [2]float64{-2, 2}},
-		{Name: "log-probabilities unread", Graph: `g (double[4, 3] x, int64[4] l) => (double y) { y, p = SoftmaxCrossEntropyLoss(x, l) }`, In: four},
-		{Name: "spatial log-probabilities", Graph: `g (double[N, C, D] x, int64[N, D] l) => (double y, double[N, C, D] p) { y, p = SoftmaxCrossEntropyLoss<ignore_index = 0>(x, l) }`, In: spatial, Dims: m},
+		{Name: "log-probabilities too",
+			Graph: `g (double[4, 3] x, int64[4] l) => (double y, double[4, 3] p) { y, p = SoftmaxCrossEntropyLoss(x, l) }`,
+			In:    four},
+		{Name: "log-probabilities alone",
+			Graph: `g (double[4, 3] x, int64[4] l) => (double[4, 3] q) { y, p = SoftmaxCrossEntropyLoss(x, l)  q = Relu(p)  z = Floor(y) }`,
+			In:    four, Range: [2]float64{-2, 2}},
+		{Name: "log-probabilities unread",
+			Graph: `g (double[4, 3] x, int64[4] l) => (double y) { y, p = SoftmaxCrossEntropyLoss(x, l) }`,
+			In:    four},
+		{Name: "spatial log-probabilities",
+			Graph: `g (double[N, C, D] x, int64[N, D] l) => (double y, double[N, C, D] p) { y, p = SoftmaxCrossEntropyLoss<ignore_index = 0>(x, l) }`,
+			In:    spatial, Dims: m},
 	})
 }
 
@@ -85,16 +118,33 @@ func TestLosses(t *testing.T) {
 func TestLayerNormalization(t *testing.T) {
 	n := symbolic.Env{"N": 2, "M": 3}
 	checkGradients(t, []gradCase{
-		{Name: "last", Graph: `g (double[2, 4] x, double[4] s, double[4] b) => (double[2, 4] y) { y = LayerNormalization(x, s, b) }`},
-		{Name: "no bias", Graph: `g (double[2, 3, 4] x, double[4] s) => (double[2, 3, 4] y) { y = LayerNormalization(x, s) }`},
-		{Name: "two axes", Graph: `g (double[2, 3, 4] x, double[3, 4] s, double[3, 4] b) => (double[2, 3, 4] y) { y = LayerNormalization<axis = 1, epsilon = 0.1>(x, s, b) }`},
-		{Name: "all axes", Graph: `g (double[2, 3] x, double[2, 3] s, double[2, 3] b) => (double[2, 3] y) { y = LayerNormalization<axis = 0>(x, s, b) }`},
-		{Name: "broadcast", Graph: `g (double[2, 3, 4] x, double[3, 1] s, double[1] b) => (double[2, 3, 4] y) { y = LayerNormalization<axis = -2>(x, s, b) }`},
-		{Name: "symbolic", Graph: `g (double[N, M, 4] x, double[4] s, double[4] b) => (double[N, M, 4] y) { y = LayerNormalization(x, s, b) }`, Dims: n},
-		{Name: "symbolic row", Graph: `g (double[N, M] x, double[M] s, double[M] b) => (double[N, M] y) { y = LayerNormalization(x, s, b) }`, Dims: n},
-		{Name: "18", Opset: 18, Graph: `g (double[N, M, 4] x, double[4] s, double[4] b) => (double[N, M, 4] y) { y = LayerNormalization(x, s, b) }`, Dims: n},
-		{Name: "data alone", Graph: `g (double[2, 4] x, double[4] s, double[4] b) => (double[2, 4] y) { y = LayerNormalization(x, s, b) }`, Wrt: []string{"x"}},
-		{Name: "scale alone", Graph: `g (double[2, 4] x, double[4] s, double[4] b) => (double[2, 4] y) { y = LayerNormalization(x, s, b) }`, Wrt: []string{"s"}},
+		{
+			Name:  "last",
+			Graph: `g (double[2, 4] x, double[4] s, double[4] b) => (double[2, 4] y) { y = LayerNormalization(x, s, b) }`,
+		},
+		{Name: "no bias",
+			Graph: `g (double[2, 3, 4] x, double[4] s) => (double[2, 3, 4] y) { y = LayerNormalization(x, s) }`},
+		{Name: "two axes",
+			Graph: `g (double[2, 3, 4] x, double[3, 4] s, double[3, 4] b) => (double[2, 3, 4] y) { y = LayerNormalization<axis = 1, epsilon = 0.1>(x, s, b) }`},
+		{Name: "all axes",
+			Graph: `g (double[2, 3] x, double[2, 3] s, double[2, 3] b) => (double[2, 3] y) { y = LayerNormalization<axis = 0>(x, s, b) }`},
+		{Name: "broadcast",
+			Graph: `g (double[2, 3, 4] x, double[3, 1] s, double[1] b) => (double[2, 3, 4] y) { y = LayerNormalization<axis = -2>(x, s, b) }`},
+		{Name: "symbolic",
+			Graph: `g (double[N, M, 4] x, double[4] s, double[4] b) => (double[N, M, 4] y) { y = LayerNormalization(x, s, b) }`,
+			Dims:  n},
+		{Name: "symbolic row",
+			Graph: `g (double[N, M] x, double[M] s, double[M] b) => (double[N, M] y) { y = LayerNormalization(x, s, b) }`,
+			Dims:  n},
+		{Name: "18", Opset: 18,
+			Graph: `g (double[N, M, 4] x, double[4] s, double[4] b) => (double[N, M, 4] y) { y = LayerNormalization(x, s, b) }`,
+			Dims:  n},
+		{Name: "data alone",
+			Graph: `g (double[2, 4] x, double[4] s, double[4] b) => (double[2, 4] y) { y = LayerNormalization(x, s, b) }`,
+			Wrt:   []string{"x"}},
+		{Name: "scale alone",
+			Graph: `g (double[2, 4] x, double[4] s, double[4] b) => (double[2, 4] y) { y = LayerNormalization(x, s, b) }`,
+			Wrt:   []string{"s"}},
 	})
 }
 
@@ -104,22 +154,58 @@ func TestBatchNormalization(t *testing.T) {
 	all := []string{"x", "s", "b"}
 	v := &executor.Tensor{DType: graph.Float64, Shape: []int{2}, Data: executor.Memory([]float64{0.5, 2})}
 	in := map[string]*executor.Tensor{"v": v, "m": v}
-	const static, dynamic = `double[3, 2, 4] x, double[2] s, double[2] b, double[2] m, double[2] v`, `double[N, C, D] x, double[C] s, double[C] b, double[C] m, double[C] v`
+	const static, dynamic = `double[3, 2, 4] x, double[2] s, double[2] b, double[2] m, double[2] v`,
+		`double[N, C, D] x, double[C] s, double[C] b, double[C] m, double[C] v`
 	checkGradients(t, []gradCase{
-		{Name: "training", Opset: 15, Graph: `g (` + static + `) => (double[3, 2, 4] y) { y, rm, rv = BatchNormalization<training_mode = 1>(x, s, b, m, v) }`, In: in, Wrt: all},
-		{Name: "training, y alone", Opset: 14, Graph: `g (` + static + `) => (double[3, 2, 4] y) { y = BatchNormalization<training_mode = 1>(x, s, b, m, v) }`, In: in, Wrt: all},
-		{Name: "training, symbolic", Opset: 17, Graph: `g (` + dynamic + `) => (double[N, C, D] y) { y, rm, rv = BatchNormalization<training_mode = 1, epsilon = 0.1>(x, s, b, m, v) }`, In: in, Wrt: all, Dims: n},
-		{Name: "training, 18", Opset: 18, Graph: `g (` + dynamic + `) => (double[N, C, D] y) { y, rm, rv = BatchNormalization<training_mode = 1>(x, s, b, m, v) }`, In: in, Wrt: all, Dims: n},
-		{Name: "training, rank 2", Graph: `g (double[N, 2] x, double[2] s, double[2] b, double[2] m, double[2] v) => (double[N, 2] y) { y, rm, rv = BatchNormalization<training_mode = 1>(x, s, b, m, v) }`, In: in, Wrt: all, Dims: n},
-		{Name: "training, rank 4", Graph: `g (double[N, 2, 2, 3] x, double[2] s, double[2] b, double[2] m, double[2] v) => (double[N, 2, 2, 3] y) { y, rm, rv = BatchNormalization<training_mode = 1>(x, s, b, m, v) }`, In: in, Wrt: all, Dims: n},
-		{Name: "training, scale", Opset: 15, Graph: `g (` + static + `) => (double[3, 2, 4] y) { y, rm, rv = BatchNormalization<training_mode = 1>(x, s, b, m, v) }`, In: in, Wrt: []string{"s"}},
-		{Name: "training, data", Opset: 15, Graph: `g (` + static + `) => (double[3, 2, 4] y) { y, rm, rv = BatchNormalization<training_mode = 1>(x, s, b, m, v) }`, In: in, Wrt: []string{"x"}},
-		{Name: "training, 9", Opset: 9, Graph: `g (` + static + `) => (double[3, 2, 4] y) { y, rm, rv, sm, sv = BatchNormalization(x, s, b, m, v) }`, In: in, Wrt: all},
-		{Name: "running", Opset: 15, Graph: `g (` + static + `) => (double[3, 2, 4] y) { y = BatchNormalization(x, s, b, m, v) }`, In: in, Wrt: all},
-		{Name: "running, symbolic", Opset: 15, Graph: `g (` + dynamic + `) => (double[N, C, D] y) { y = BatchNormalization(x, s, b, m, v) }`, In: in, Wrt: all, Dims: n},
-		{Name: "running, 9", Opset: 9, Graph: `g (` + static + `) => (double[3, 2, 4] y) { y = BatchNormalization(x, s, b, m, v) }`, In: in, Wrt: all},
-		{Name: "running, 7", Opset: 7, Graph: `g (` + static + `) => (double[3, 2, 4] y) { y = BatchNormalization(x, s, b, m, v) }`, In: in, Wrt: all},
-		{Name: "per place", Opset: 7, Graph: `g (double[3, 2] x, double[2] s, double[2] b, double[2] m, double[2] v) => (double[3, 2] y) { y = BatchNormalization<spatial = 0>(x, s, b, m, v) }`, Fails: "spatial", Wrt: all},
+		{Name: "training", Opset: 15,
+			Graph: `g (` + static +
+				`) => (double[3, 2, 4] y) { y, rm, rv = BatchNormalization<training_mode = 1>(x, s, b, m, v) }`,
+			In: in, Wrt: all},
+		{Name: "training, y alone", Opset: 14,
+			Graph: `g (` + static +
+				`) => (double[3, 2, 4] y) { y = BatchNormalization<training_mode = 1>(x, s, b, m, v) }`,
+			In: in, Wrt: all},
+		{Name: "training, symbolic", Opset: 17,
+			Graph: `g (` + dynamic +
+				`) => (double[N, C, D] y) { y, rm, rv = BatchNormalization<training_mode = 1, epsilon = 0.1>(x, s, b, m, v) }`,
+			In: in, Wrt: all, Dims: n},
+		{Name: "training, 18", Opset: 18,
+			Graph: `g (` + dynamic +
+				`) => (double[N, C, D] y) { y, rm, rv = BatchNormalization<training_mode = 1>(x, s, b, m, v) }`,
+			In: in, Wrt: all, Dims: n},
+		{Name: "training, rank 2",
+			Graph: `g (double[N, 2] x, double[2] s, double[2] b, double[2] m, double[2] v) => (double[N, 2] y) { y, rm, rv = BatchNormalization<training_mode = 1>(x, s, b, m, v) }`,
+			In:    in, Wrt: all, Dims: n},
+		{Name: "training, rank 4",
+			Graph: `g (double[N, 2, 2, 3] x, double[2] s, double[2] b, double[2] m, double[2] v) => (double[N, 2, 2, 3] y) { y, rm, rv = BatchNormalization<training_mode = 1>(x, s, b, m, v) }`,
+			In:    in, Wrt: all, Dims: n},
+		{Name: "training, scale", Opset: 15,
+			Graph: `g (` + static +
+				`) => (double[3, 2, 4] y) { y, rm, rv = BatchNormalization<training_mode = 1>(x, s, b, m, v) }`,
+			In: in, Wrt: []string{"s"}},
+		{Name: "training, data", Opset: 15,
+			Graph: `g (` + static +
+				`) => (double[3, 2, 4] y) { y, rm, rv = BatchNormalization<training_mode = 1>(x, s, b, m, v) }`,
+			In: in, Wrt: []string{"x"}},
+		{Name: "training, 9", Opset: 9,
+			Graph: `g (` + static +
+				`) => (double[3, 2, 4] y) { y, rm, rv, sm, sv = BatchNormalization(x, s, b, m, v) }`,
+			In: in, Wrt: all},
+		{Name: "running", Opset: 15,
+			Graph: `g (` + static + `) => (double[3, 2, 4] y) { y = BatchNormalization(x, s, b, m, v) }`,
+			In:    in, Wrt: all},
+		{Name: "running, symbolic", Opset: 15,
+			Graph: `g (` + dynamic + `) => (double[N, C, D] y) { y = BatchNormalization(x, s, b, m, v) }`,
+			In:    in, Wrt: all, Dims: n},
+		{Name: "running, 9", Opset: 9,
+			Graph: `g (` + static + `) => (double[3, 2, 4] y) { y = BatchNormalization(x, s, b, m, v) }`,
+			In:    in, Wrt: all},
+		{Name: "running, 7", Opset: 7,
+			Graph: `g (` + static + `) => (double[3, 2, 4] y) { y = BatchNormalization(x, s, b, m, v) }`,
+			In:    in, Wrt: all},
+		{Name: "per place", Opset: 7,
+			Graph: `g (double[3, 2] x, double[2] s, double[2] b, double[2] m, double[2] v) => (double[3, 2] y) { y = BatchNormalization<spatial = 0>(x, s, b, m, v) }`,
+			Fails: "spatial", Wrt: all},
 	})
 }
 
@@ -132,16 +218,29 @@ func dropoutMode(on byte) *executor.Tensor {
 func TestDropoutIdentity(t *testing.T) {
 	ratio := &executor.Tensor{DType: graph.Float64, Shape: []int{}, Data: executor.Memory([]float64{0.25})}
 	checkGradients(t, []gradCase{
-		{Name: "all", Graph: `g (double[4, 6] x) => (double[4, 6] y) <double r = {0}, bool t = {1}> { y = Dropout<seed = 7>(x, r, t) }`},
-		{Name: "off", Graph: `g (double[4, 6] x) => (double[4, 6] y) <double r = {0.5}, bool t = {0}> { y = Dropout<seed = 7>(x, r, t) }`},
-		{Name: "never on", Graph: `g (double[4, 6] x) => (double[4, 6] y) <double r = {0.5}> { y = Dropout<seed = 7>(x, r) }`},
+		{
+			Name:  "all",
+			Graph: `g (double[4, 6] x) => (double[4, 6] y) <double r = {0}, bool t = {1}> { y = Dropout<seed = 7>(x, r, t) }`,
+		},
+		{
+			Name:  "off",
+			Graph: `g (double[4, 6] x) => (double[4, 6] y) <double r = {0.5}, bool t = {0}> { y = Dropout<seed = 7>(x, r, t) }`,
+		},
+		{Name: "never on",
+			Graph: `g (double[4, 6] x) => (double[4, 6] y) <double r = {0.5}> { y = Dropout<seed = 7>(x, r) }`},
 		{Name: "opset 10", Opset: 10, Graph: `g (double[4, 6] x) => (double[4, 6] y) { y = Dropout<ratio = 0.5>(x) }`},
-		{Name: "mode given", Graph: `g (double[4, 6] x, double r, bool t) => (double[4, 6] y) { y = Dropout<seed = 7>(x, r, t) }`,
-			In: map[string]*executor.Tensor{"r": ratio, "t": dropoutMode(0)}, Wrt: []string{"x"}},
-		{Name: "bias and residual", Graph: `g (double[4, 6] x, double[6] b, double[4, 6] r) => (double[4, 6] y) { y = com.microsoft.BiasDropout(x, b, r) }`},
-		{Name: "bias alone", Opset: 11, Graph: `g (double[4, 6] x, double[6] b) => (double[4, 6] y) { y = com.microsoft.BitmaskBiasDropout(x, b) }`},
-		{Name: "packed mask", Graph: `g (double[4, 6] x) => (double[4, 6] y, uint32[1] m) { y, m = com.microsoft.BitmaskDropout(x) }`, Fails: "not made"},
-		{Name: "old", Opset: 6, Graph: `g (double[4, 6] x) => (double[4, 6] y) { y = Dropout(x) }`, Fails: "training mode"},
+		{Name: "mode given",
+			Graph: `g (double[4, 6] x, double r, bool t) => (double[4, 6] y) { y = Dropout<seed = 7>(x, r, t) }`,
+			In:    map[string]*executor.Tensor{"r": ratio, "t": dropoutMode(0)}, Wrt: []string{"x"}},
+		{Name: "bias and residual",
+			Graph: `g (double[4, 6] x, double[6] b, double[4, 6] r) => (double[4, 6] y) { y = com.microsoft.BiasDropout(x, b, r) }`},
+		{Name: "bias alone", Opset: 11,
+			Graph: `g (double[4, 6] x, double[6] b) => (double[4, 6] y) { y = com.microsoft.BitmaskBiasDropout(x, b) }`},
+		{Name: "packed mask",
+			Graph: `g (double[4, 6] x) => (double[4, 6] y, uint32[1] m) { y, m = com.microsoft.BitmaskDropout(x) }`,
+			Fails: "not made"},
+		{Name: "old", Opset: 6, Graph: `g (double[4, 6] x) => (double[4, 6] y) { y = Dropout(x) }`,
+			Fails: "training mode"},
 	})
 }
 
@@ -152,18 +251,26 @@ func TestDropout(t *testing.T) {
 	ratio := &executor.Tensor{DType: graph.Float64, Shape: []int{}, Data: executor.Memory([]float64{0.25})}
 	given := map[string]*executor.Tensor{"r": ratio, "t": dropoutMode(1)}
 	for _, c := range []gradCase{
-		{Name: "training", Graph: `g (double[N, 8] x) => (double[N, 8] y) <double r = {0.25}, bool t = {1}> { y = Dropout<seed = 7>(x, r, t) }`},
+		{Name: "training",
+			Graph: `g (double[N, 8] x) => (double[N, 8] y) <double r = {0.25}, bool t = {1}> { y = Dropout<seed = 7>(x, r, t) }`},
 		{Name: "half", Graph: `g (double[16, 8] x) => (double[16, 8] y) <bool t = {1}> { y = Dropout(x, , t) }`},
-		{Name: "mask", Opset: 13, Graph: `g (double[16, 8] x) => (double[16, 8] y) <double r = {0.5}, bool t = {1}> { y, m = Dropout(x, r, t) }`},
-		{Name: "ratio given", Graph: `g (double[16, 8] x, double r, bool t) => (double[16, 8] y) { y = Dropout(x, r, t) }`, In: given},
-		{Name: "constants", Graph: `g (double[16, 8] x) => (double[16, 8] y) { r = Constant<value = double {0.3}>()  t = Constant<value = bool {1}>()  y = Dropout(x, r, t) }`},
-		{Name: "bitmask", Graph: `g (double[16, 8] x) => (double[16, 8] y) <double r = {0.4}, bool t = {1}> { y = com.microsoft.BitmaskDropout(x, r, t) }`},
-		{Name: "with a bias", Graph: `g (double[16, 8] x) => (double[16, 8] y) <double r = {0.4}, bool t = {1}, double[8] b = {0, 0, 0, 0, 0, 0, 0, 0}> { y, m = com.microsoft.BiasDropout(x, b, , r, t) }`},
+		{Name: "mask", Opset: 13,
+			Graph: `g (double[16, 8] x) => (double[16, 8] y) <double r = {0.5}, bool t = {1}> { y, m = Dropout(x, r, t) }`},
+		{Name: "ratio given",
+			Graph: `g (double[16, 8] x, double r, bool t) => (double[16, 8] y) { y = Dropout(x, r, t) }`,
+			In:    given},
+		{Name: "constants",
+			Graph: `g (double[16, 8] x) => (double[16, 8] y) { r = Constant<value = double {0.3}>()  t = Constant<value = bool {1}>()  y = Dropout(x, r, t) }`},
+		{Name: "bitmask",
+			Graph: `g (double[16, 8] x) => (double[16, 8] y) <double r = {0.4}, bool t = {1}> { y = com.microsoft.BitmaskDropout(x, r, t) }`},
+		{Name: "with a bias",
+			Graph: `g (double[16, 8] x) => (double[16, 8] y) <double r = {0.4}, bool t = {1}, double[8] b = {0, 0, 0, 0, 0, 0, 0, 0}> { y, m = com.microsoft.BiasDropout(x, b, , r, t) }`},
 	} {
 		t.Run(c.Name, func(t *testing.T) {
 			c.Dims = n
 			m := c.parse(t)
-			j, err := autograd.Differentiate(m, autograd.Options{Wrt: []string{"x"}, Losses: []autograd.Loss{{Name: "y", Seed: true}}})
+			j, err := autograd.Differentiate(m,
+				autograd.Options{Wrt: []string{"x"}, Losses: []autograd.Loss{{Name: "y", Seed: true}}})
 			require.NoError(t, err)
 			rng := rand.New(rand.NewPCG(1, 2))
 			in := c.inputs(t, m, rng)
@@ -171,7 +278,9 @@ func TestDropout(t *testing.T) {
 			for i := range seed {
 				seed[i] = rng.NormFloat64()
 			}
-			in["y"+autograd.SeedSuffix] = &executor.Tensor{DType: graph.Float64, Shape: []int{16, 8}, Data: executor.Memory(seed)}
+			in["y"+autograd.SeedSuffix] = &executor.Tensor{
+				DType: graph.Float64, Shape: []int{16, 8}, Data: executor.Memory(seed),
+			}
 			out := newRunner(t, j.Model, n)(in)
 			x, y, grad := executor.Of[float64](in["x"]), executor.Of[float64](out[0]), executor.Of[float64](out[1])
 			kept := 0

@@ -12,7 +12,8 @@ func simplifiedLayerNormalizationRule(c *Ctx) {
 // made again.
 func rmsNormalizationRule(c *Ctx) {
 	c.rmsGradients(func(x Value, axes []int64) Value {
-		return c.inverseDeviation(c.meanSquare(x, c.countOver(x, x, axes...), axes), float64(c.Node.Float("epsilon", 1e-5)))
+		return c.inverseDeviation(c.meanSquare(x, c.countOver(x, x, axes...), axes),
+			float64(c.Node.Float("epsilon", 1e-5)))
 	})
 }
 
@@ -175,7 +176,8 @@ func lrnRule(c *Ctx) {
 		c.Unsupported("with rank %d", rank)
 	}
 	size := c.Node.Int("size", 1)
-	alpha, beta, bias := float64(c.Node.Float("alpha", 1e-4)), float64(c.Node.Float("beta", 0.75)), float64(c.Node.Float("bias", 1))
+	alpha, beta, bias := float64(c.Node.Float("alpha", 1e-4)), float64(c.Node.Float("beta", 0.75)),
+		float64(c.Node.Float("bias", 1))
 	before, after := (size-1)/2, size-1-(size-1)/2
 	d := c.mathScale(c.channelMeans(c.Mul(x, x), size, before, after), alpha)
 	d = c.Add(d, c.Scalar(bias, d))
@@ -192,7 +194,8 @@ func (c *Ctx) channelMeans(v Value, size, before, after int64) Value {
 		kernel[i] = 1
 	}
 	kernel[0], pads[0], pads[spatial] = size, before, after
-	pool := c.Op("AveragePool", Attrs{A("count_include_pad", int64(1)), A("kernel_shape", kernel), A("pads", pads)}, c.Unsqueeze(v, 1))
+	pool := c.Op("AveragePool", Attrs{A("count_include_pad", int64(1)), A("kernel_shape", kernel), A("pads", pads)},
+		c.Unsqueeze(v, 1))
 	return c.Squeeze(pool, 1)
 }
 

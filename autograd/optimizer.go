@@ -65,13 +65,16 @@ func AppendOptimizer(j *Joint, o Optimizer) (err error) {
 		case failure:
 			err = r.err
 		case raise:
-			err = fmt.Errorf("optimizer %s: needs operator set %d, the model imports %d: raise it first", o.Kind, r.version, j.Model.OpsetVersion(""))
+			err = fmt.Errorf("optimizer %s: needs operator set %d, the model imports %d: raise it first",
+				o.Kind, r.version, j.Model.OpsetVersion(""))
 		default:
 			panic(r)
 		}
 	}()
-	u := &updater{Optimizer: o, emitter: emitter{&joint{m: j.Model, g: j.Model.Graph, taken: graph.NewNames(j.Model), constants: map[string]Value{},
-		out: j, base: "/optimizer/", prefix: "/optimizer/"}}, finite: None, copies: map[Value]bool{}}
+	u := &updater{Optimizer: o,
+		emitter: emitter{&joint{m: j.Model, g: j.Model.Graph, taken: graph.NewNames(j.Model),
+			constants: map[string]Value{},
+			out:       j, base: "/optimizer/", prefix: "/optimizer/"}}, finite: None, copies: map[Value]bool{}}
 	if u.j.types, err = op.NewExtender(j.Model); err != nil {
 		return err
 	}
@@ -114,11 +117,14 @@ func (o *Optimizer) inRange() error {
 		value float64
 		below float64 // what it must be less than
 	}{
-		{"learning rate", o.LR, math.Inf(1)}, {"weight decay", o.WeightDecay, math.Inf(1)}, {"momentum", o.Momentum, math.Inf(1)},
-		{"bound of the norm", o.MaxNorm, math.Inf(1)}, {"beta1", o.Beta1, 1}, {"beta2", o.Beta2, 1}, {"eps", o.Eps, math.Inf(1)},
+		{"learning rate", o.LR, math.Inf(1)}, {"weight decay", o.WeightDecay, math.Inf(1)},
+		{"momentum", o.Momentum, math.Inf(1)},
+		{"bound of the norm", o.MaxNorm, math.Inf(1)}, {"beta1", o.Beta1, 1}, {"beta2", o.Beta2, 1},
+		{"eps", o.Eps, math.Inf(1)},
 	} {
 		if !(p.value >= 0 && p.value < p.below) {
-			return fmt.Errorf("optimizer %s: its %s is %v; it must be at least 0 and less than %v", o.Kind, p.name, p.value, p.below)
+			return fmt.Errorf("optimizer %s: its %s is %v; it must be at least 0 and less than %v",
+				o.Kind, p.name, p.value, p.below)
 		}
 	}
 	return nil
@@ -133,8 +139,10 @@ type updater struct {
 	rate          Value          // the learning rate, double
 	finite        Value          // bool, or None: no loss scale
 
-	step                 Value // of adam: after this update, int64
-	stepSize, correction Value // of adam, double: the learning rate without the first mean's bias, the root of the second one's
+	step Value // of adam: after this update, int64
+	// Of adam, double: the learning rate without the first mean's bias, the root of the second
+	// one's.
+	stepSize, correction Value
 }
 
 func (u *updater) run() {

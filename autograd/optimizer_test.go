@@ -38,21 +38,28 @@ var optimizerCases = []struct {
 	{"sgd", autograd.Optimizer{Kind: "sgd", LR: 0.01},
 		[]float64{0.3612576, -0.21864, 0.9087707}, []float64{0.0386592, 0.3774, 0.0260754}},
 	{"momentum", autograd.Optimizer{Kind: "sgd", LR: 0.01, Momentum: 0.9, WeightDecay: 0.1},
-		[]float64{0.3026608875, 0.106950753, 0.452769939}, []float64{-0.000511946099999983, 0.4913434278, 0.2371747683}},
+		[]float64{0.3026608875, 0.106950753, 0.452769939},
+		[]float64{-0.000511946099999983, 0.4913434278, 0.2371747683}},
 	{"nesterov", autograd.Optimizer{Kind: "sgd", LR: 0.01, Momentum: 0.9, Nesterov: true},
 		[]float64{0.2106179184, 0.28147704, -0.0773534887}, []float64{-0.0426102672, 0.553647, 0.4143095286}},
 	{"clipped", autograd.Optimizer{Kind: "sgd", LR: 0.1, Momentum: 0.5, MaxNorm: 1.5},
-		[]float64{0.443597122786641, -0.649357495291608, 1.53491488266669}, []float64{0.0633153506591062, 0.31296587050216, -0.0980375032092265}},
+		[]float64{0.443597122786641, -0.649357495291608, 1.53491488266669},
+		[]float64{0.0633153506591062, 0.31296587050216, -0.0980375032092265}},
 	{"clip that does nothing", autograd.Optimizer{Kind: "sgd", LR: 0.001, MaxNorm: 1e6},
 		[]float64{0.4849352976, -0.89588136, 1.8709129757}, []float64{0.0934474992, 0.22226484, -0.2627381946}},
 	{"adam", autograd.Optimizer{Kind: "adam", LR: 0.1},
-		[]float64{0.213252445466687, -0.722265090472078, 1.7222855590107}, []float64{-0.199852306640632, 0.494764348742337, -0.00510092209853338}},
+		[]float64{0.213252445466687, -0.722265090472078, 1.7222855590107},
+		[]float64{-0.199852306640632, 0.494764348742337, -0.00510092209853338}},
 	{"adam, decay", autograd.Optimizer{Kind: "adam", LR: 0.1, Beta1: 0.8, Beta2: 0.95, Eps: 1e-3, WeightDecay: 0.2},
-		[]float64{0.208183310602107, -0.716559420480179, 1.71644178097634}, []float64{-0.200718533439448, 0.49750128374391, -0.00223735398252839}},
+		[]float64{0.208183310602107, -0.716559420480179, 1.71644178097634},
+		[]float64{-0.200718533439448, 0.49750128374391, -0.00223735398252839}},
 	{"adamw", autograd.Optimizer{Kind: "adamw", LR: 0.1, WeightDecay: 0.2},
-		[]float64{0.188709759878505, -0.668477471688754, 1.60976438927798}, []float64{-0.19991021685732, 0.477676713442223, 0.00716344484958732}},
-	{"adamw, clipped", autograd.Optimizer{Kind: "adamw", LR: 0.05, Beta1: 0.8, Beta2: 0.95, WeightDecay: 0.01, MaxNorm: 2},
-		[]float64{0.350030022941192, -0.848053225847612, 1.84666710185708}, []float64{-0.0368363507250079, 0.341252608733674, -0.159161195135165}},
+		[]float64{0.188709759878505, -0.668477471688754, 1.60976438927798},
+		[]float64{-0.19991021685732, 0.477676713442223, 0.00716344484958732}},
+	{"adamw, clipped", autograd.Optimizer{Kind: "adamw", LR: 0.05, Beta1: 0.8, Beta2: 0.95, WeightDecay: 0.01,
+		MaxNorm: 2},
+		[]float64{0.350030022941192, -0.848053225847612, 1.84666710185708},
+		[]float64{-0.0368363507250079, 0.341252608733674, -0.159161195135165}},
 }
 
 // training runs updates of (x*w+b)², summed, in a type.
@@ -70,14 +77,17 @@ func newTraining(t *testing.T, dtype graph.DType, o autograd.Optimizer, scale st
 	text := `<ir_version: 8, opset_import: ["" : 17]> g (T[3] x, T[3] w, T[3] b) => (T[3] y) { xw = Mul(x, w)  a = Add(xw, b)  y = Mul(a, a) }`
 	m, err := graph.Parse(strings.ReplaceAll(text, "T[", dtype.String()+"["), "training")
 	require.NoError(t, err)
-	j, err := autograd.Differentiate(m, autograd.Options{Losses: []autograd.Loss{{Name: "y", Seed: true}}, Wrt: []string{"w", "b"}, LossScale: scale})
+	j, err := autograd.Differentiate(m,
+		autograd.Options{Losses: []autograd.Loss{{Name: "y", Seed: true}}, Wrt: []string{"w", "b"}, LossScale: scale})
 	require.NoError(t, err)
 	require.NoError(t, autograd.AppendOptimizer(j, o))
 	tr := &training{t: t, dtype: dtype, model: j.Model, in: map[string]*executor.Tensor{}}
 	for _, d := range j.Model.Graph.Inputs {
 		shape := executor.EvalShape(d.Type, nil)
 		n, _ := executor.Bytes(d.Type.DType, shape)
-		tr.in[j.Model.Graph.ValueName(d.Value)] = &executor.Tensor{DType: d.Type.DType, Shape: shape, Data: make([]byte, n)}
+		tr.in[j.Model.Graph.ValueName(d.Value)] = &executor.Tensor{
+			DType: d.Type.DType, Shape: shape, Data: make([]byte, n),
+		}
 	}
 	tr.set("w", 0.5, -1, 2)
 	tr.set("b", 0.1, 0.2, -0.3)
@@ -149,7 +159,8 @@ func TestOptimizers(t *testing.T) {
 				dtype graph.DType
 				scale string
 				tol   float64
-			}{{graph.Float64, "", 1e-12}, {graph.Float32, "", 2e-6}, {graph.Float16, "loss_scale", 1e-2}, {graph.Float64, "loss_scale", 1e-12}} {
+			}{{graph.Float64, "", 1e-12}, {graph.Float32, "", 2e-6}, {graph.Float16, "loss_scale", 1e-2},
+				{graph.Float64, "loss_scale", 1e-12}} {
 				tr := newTraining(t, v.dtype, c.o, v.scale)
 				if v.scale != "" {
 					tr.set(v.scale, 256)
@@ -204,9 +215,13 @@ func TestOptimizerGraph(t *testing.T) {
 	m, err := graph.Parse(`<ir_version: 8, opset_import: ["" : 17]>
 		g (float[3] x) => (float[3] y) <float[3] w = {1, 2, 3}, float[3] b = {4, 5, 6}> { xw = Mul(x, w)  y = Add(xw, b) }`, "g")
 	require.NoError(t, err)
-	j, err := autograd.Differentiate(m, autograd.Options{Losses: []autograd.Loss{{Name: "y", Seed: true}}, Wrt: []string{"w", "b"}})
+	j, err := autograd.Differentiate(m,
+		autograd.Options{Losses: []autograd.Loss{{Name: "y", Seed: true}}, Wrt: []string{"w", "b"}})
 	require.NoError(t, err)
-	o := autograd.Optimizer{Kind: "sgd", LR: 0.5, WeightDecay: 0.1, MaxNorm: 1, KeepGrads: true, NoDecay: func(p string) bool { return p == "b" }}
+	o := autograd.Optimizer{
+		Kind: "sgd", LR: 0.5, WeightDecay: 0.1, MaxNorm: 1, KeepGrads: true,
+		NoDecay: func(p string) bool { return p == "b" },
+	}
 	require.NoError(t, autograd.AppendOptimizer(j, o))
 	var ins, outs []string
 	for _, d := range j.Model.Graph.Inputs {
@@ -220,7 +235,8 @@ func TestOptimizerGraph(t *testing.T) {
 	f := func(v ...float32) *executor.Tensor {
 		return &executor.Tensor{DType: graph.Float32, Shape: []int{len(v)}, Data: executor.Memory(v)}
 	}
-	got := newRunner(t, j.Model, nil)(map[string]*executor.Tensor{"x": f(1, 1, 0), "y_grad_seed": f(3, 4, 0), "w": f(1, 2, 3), "b": f(4, 5, 6)})
+	got := newRunner(t, j.Model,
+		nil)(map[string]*executor.Tensor{"x": f(1, 1, 0), "y_grad_seed": f(3, 4, 0), "w": f(1, 2, 3), "b": f(4, 5, 6)})
 	norm := math.Sqrt(50)
 	require.InDelta(t, norm, executor.Of[float32](got[3])[0], 1e-5)
 	for i, w := range []float64{1, 2, 3} {
@@ -249,9 +265,12 @@ func TestOptimizerErrors(t *testing.T) {
 		{autograd.Optimizer{Kind: "adam", Eps: -1}, "eps is -1"},
 		{autograd.Optimizer{Kind: "sgd"}, `has a value "lr" already`},
 	} {
-		m, err := graph.Parse(`<ir_version: 8, opset_import: ["" : 17]> g (float[3] lr) => (float[3] y) { y = Relu(lr) }`, "g")
+		m, err := graph.Parse(
+			`<ir_version: 8, opset_import: ["" : 17]> g (float[3] lr) => (float[3] y) { y = Relu(lr) }`,
+			"g")
 		require.NoError(t, err)
-		j, err := autograd.Differentiate(m, autograd.Options{Losses: []autograd.Loss{{Name: "y", Seed: true}}, Wrt: []string{"lr"}})
+		j, err := autograd.Differentiate(m,
+			autograd.Options{Losses: []autograd.Loss{{Name: "y", Seed: true}}, Wrt: []string{"lr"}})
 		require.NoError(t, err)
 		require.ErrorContains(t, autograd.AppendOptimizer(j, c.o), c.want)
 	}

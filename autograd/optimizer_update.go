@@ -25,7 +25,9 @@ func (u *updater) update(param, grad Value) {
 // sgd: m' = momentum·m + g; p' = p - lr·m', or with Nesterov's momentum p - lr·(g + momentum·m').
 func (u *updater) sgd(param, old, grad Value) Value {
 	if u.Momentum != 0 {
-		moved := u.state(param, MomentumSuffix, func(m Value) Value { return u.Add(u.Mul(m, u.Scalar(u.Momentum, m)), grad) })
+		moved := u.state(param, MomentumSuffix, func(m Value) Value {
+			return u.Add(u.Mul(m, u.Scalar(u.Momentum, m)), grad)
+		})
 		if u.Nesterov {
 			moved = u.Add(grad, u.Mul(moved, u.Scalar(u.Momentum, moved)))
 		}

@@ -50,7 +50,8 @@ var foreign = map[string]string{
 func TestStockRuntime(t *testing.T) {
 	dir := os.Getenv("ORT_NODE_DIR")
 	if dir == "" {
-		t.Skip("ORT_NODE_DIR names no folder with npm's onnxruntime-node: npm install --ignore-scripts onnxruntime-node@1.30.0 makes one")
+		t.Skip("ORT_NODE_DIR names no folder with npm's onnxruntime-node: npm install --ignore-scripts " +
+			"onnxruntime-node@1.30.0 makes one")
 	}
 	root := t.TempDir()
 	want := map[string][]*executor.Tensor{}

@@ -51,7 +51,8 @@ func (j *joint) choose(opts Options) ([]Value, error) {
 		}
 	}
 	if len(out) == 0 {
-		return nil, fmt.Errorf("nothing to differentiate with respect to: no float initializer and no float input with a static shape that is no data reaches the loss; name inputs with params")
+		return nil, fmt.Errorf("nothing to differentiate with respect to: no float initializer and no float input " +
+			"with a static shape that is no data reaches the loss; name inputs with params")
 	}
 	return out, nil
 }
@@ -129,7 +130,8 @@ func (j *joint) named(globs []string) ([]Value, error) {
 			hit = hit || graph.MatchGlob(glob, j.g.ValueName(v))
 		}
 		if !hit {
-			return nil, fmt.Errorf("params %q matches no float input or initializer; those that reach the loss are %s", glob, j.names(j.parameters(true)))
+			return nil, fmt.Errorf("params %q matches no float input or initializer; those that reach the loss are %s",
+				glob, j.names(j.parameters(true)))
 		}
 	}
 	return out, nil

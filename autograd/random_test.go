@@ -34,7 +34,9 @@ func doubled(t *testing.T, m *graph.Model) {
 		if v.Data != nil && v.Data.DType == graph.Float32 {
 			elems, err := v.Data.Float64s()
 			require.NoError(t, err)
-			v.Data = &graph.TensorData{Name: v.Data.Name, DType: graph.Float64, Dims: v.Data.Dims, Source: graph.Raw(executor.Memory(elems))}
+			v.Data = &graph.TensorData{
+				Name: v.Data.Name, DType: graph.Float64, Dims: v.Data.Dims, Source: graph.Raw(executor.Memory(elems)),
+			}
 		}
 	}
 	for _, n := range g.Nodes {
@@ -55,7 +57,8 @@ func TestRandomGraphs(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 17))
 		m := graphtest.Random(rng, graphtest.Options{Nodes: 6 + rng.IntN(14), Symbolic: seed%2 == 0})
 		doubled(t, m)
-		c := &gradCase{Name: fmt.Sprintf("seed %d", seed), Dims: symbolic.Env{"batch": 2, "seq": 3, "N": 2}, Tol: 2e-4, model: m}
+		c := &gradCase{Name: fmt.Sprintf("seed %d", seed), Dims: symbolic.Env{"batch": 2, "seq": 3, "N": 2},
+			Tol: 2e-4, model: m}
 		opts := autograd.Options{}
 		for _, d := range m.Graph.Outputs {
 			if d.Type.DType.IsFloat() {

@@ -13,13 +13,19 @@ import (
 // that is constant or comes at run time.
 func reduceCases(op string, lo, hi float64) []gradCase {
 	forms := []struct{ axes, kept, dropped string }{
-		{"", "[1, 1, 1]", ""}, {"0", "[1, 3, 4]", "[3, 4]"}, {"-1", "[2, 3, 1]", "[2, 3]"}, {"1", "[2, 1, 4]", "[2, 4]"},
-		{"2, 0", "[1, 3, 1]", "[3]"}, {"0, 1", "[1, 1, 4]", "[4]"}, {"-2, -1", "[2, 1, 1]", "[2]"}, {"0, 1, 2", "[1, 1, 1]", ""},
+		{"", "[1, 1, 1]", ""}, {"0", "[1, 3, 4]", "[3, 4]"}, {"-1", "[2, 3, 1]", "[2, 3]"},
+		{"1", "[2, 1, 4]", "[2, 4]"},
+		{"2, 0", "[1, 3, 1]", "[3]"}, {"0, 1", "[1, 1, 4]", "[4]"}, {"-2, -1", "[2, 1, 1]", "[2]"},
+		{"0, 1, 2", "[1, 1, 1]", ""},
 	}
 	var out []gradCase
 	env := symbolic.Env{"N": 2, "M": 3, "A": 0}
 	add := func(opset int64, name, text string, in map[string]*executor.Tensor) {
-		out = append(out, gradCase{Name: fmt.Sprintf("%s %d %s", op, opset, name), Graph: text, Opset: opset, Range: [2]float64{lo, hi}, Dims: env, In: in})
+		out = append(out,
+			gradCase{
+				Name: fmt.Sprintf("%s %d %s", op, opset, name), Graph: text, Opset: opset, Range: [2]float64{lo, hi},
+				Dims: env, In: in,
+			})
 	}
 	for i, f := range forms {
 		n := len(axesVector(f.axes))
@@ -49,16 +55,21 @@ func reduceCases(op string, lo, hi float64) []gradCase {
 				if i%2 == 0 {
 					add(11, name, fmt.Sprintf(attr, axesAttr, ""), nil)
 				}
-				constant := fmt.Sprintf("g (double%s x) => (%s y) <int64[%d] a = {%s}> { y = %s<keepdims = %d>(x, a) }", x, rank, n, f.axes, op, keep)
+				constant := fmt.Sprintf("g (double%s x) => (%s y) <int64[%d] a = {%s}> { y = %s<keepdims = %d>(x, a) }",
+					x, rank, n, f.axes, op, keep)
 				opset := int64(18)
 				if op == "ReduceSum" {
 					opset = 13
 				}
 				add(opset, name+" constant", constant, nil)
-				dynamic := fmt.Sprintf("g (double%s x, int64[%d] a) => (%s y) { y = %s<keepdims = %d>(x, a) }", x, n, rank, op, keep)
-				add(opset, name+" at run time", dynamic, map[string]*executor.Tensor{"a": executor.NewTensor(graph.Int64, []int{n}, axesVector(f.axes)...)})
-				dynamic = fmt.Sprintf("g (double%s x, int64[A] a) => (double y) { r = %s<keepdims = %d>(x, a)  y = ReduceSum<keepdims = 0>(r) }", x, op, keep)
-				add(opset, name+" of unknown number", dynamic, map[string]*executor.Tensor{"a": executor.NewTensor(graph.Int64, []int{n}, axesVector(f.axes)...)})
+				dynamic := fmt.Sprintf("g (double%s x, int64[%d] a) => (%s y) { y = %s<keepdims = %d>(x, a) }",
+					x, n, rank, op, keep)
+				add(opset, name+" at run time", dynamic,
+					map[string]*executor.Tensor{"a": executor.NewTensor(graph.Int64, []int{n}, axesVector(f.axes)...)})
+				dynamic = fmt.Sprintf("g (double%s x, int64[A] a) => (double y) { r = %s<keepdims = %d>(x, a)  y = "+
+					"ReduceSum<keepdims = 0>(r) }", x, op, keep)
+				add(opset, name+" of unknown number", dynamic,
+					map[string]*executor.Tensor{"a": executor.NewTensor(graph.Int64, []int{n}, axesVector(f.axes)...)})
 			}
 		}
 	}
@@ -66,11 +77,16 @@ func reduceCases(op string, lo, hi float64) []gradCase {
 	if op == "ReduceSum" {
 		opset = 13
 	}
-	add(opset, "noop", fmt.Sprintf("g (double[N, M] x) => (double[N, M] y) { y = %s<noop_with_empty_axes = 1>(x) }", op), nil)
-	add(opset, "noop, empty", fmt.Sprintf("g (double[N, M] x) => (double[N, M] y) <int64[0] a = {}> { y = %s<noop_with_empty_axes = 1, keepdims = 0>(x, a) }", op), nil)
+	add(opset, "noop", fmt.Sprintf("g (double[N, M] x) => (double[N, M] y) { y = %s<noop_with_empty_axes = 1>(x) }",
+		op), nil)
+	add(opset, "noop, empty",
+		fmt.Sprintf("g (double[N, M] x) => (double[N, M] y) <int64[0] a = {}> { y = %s<noop_with_empty_axes = 1, "+
+			"keepdims = 0>(x, a) }", op), nil)
 	for keep := range 2 {
 		none := map[string]*executor.Tensor{"a": executor.NewTensor[int64](graph.Int64, []int{0})}
-		add(opset, fmt.Sprint("noop, empty at run time, keep ", keep), fmt.Sprintf("g (double[2, 1, 3] x, int64[A] a) => (double y) { r = %s<noop_with_empty_axes = 1, keepdims = %d>(x, a)  y = ReduceSum<keepdims = 0>(r) }", op, keep), none)
+		add(opset, fmt.Sprint("noop, empty at run time, keep ", keep),
+			fmt.Sprintf("g (double[2, 1, 3] x, int64[A] a) => (double y) { r = %s<noop_with_empty_axes = 1, "+
+				"keepdims = %d>(x, a)  y = ReduceSum<keepdims = 0>(r) }", op, keep), none)
 	}
 	add(opset, "scalar", fmt.Sprintf("g (double x) => (double y) { y = %s(x) }", op), nil)
 	return out
@@ -97,7 +113,8 @@ func axesVector(text string) []int64 {
 }
 
 func TestReduce(t *testing.T) {
-	for _, op := range []string{"ReduceL1", "ReduceL2", "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum", "ReduceSumSquare"} {
+	for _, op := range []string{"ReduceL1", "ReduceL2", "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin",
+		"ReduceProd", "ReduceSum", "ReduceSumSquare"} {
 		checkGradients(t, reduceCases(op, -2, 2))
 	}
 	checkGradients(t, reduceCases("ReduceLogSum", 0.5, 2))

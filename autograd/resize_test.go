@@ -15,7 +15,8 @@ import (
 func (c *gradCase) gradient(t *testing.T, of string) []float64 {
 	t.Helper()
 	m := c.parse(t)
-	j, err := autograd.Differentiate(m, autograd.Options{Wrt: []string{of}, Losses: []autograd.Loss{{Name: "y", Seed: true}}})
+	j, err := autograd.Differentiate(m,
+		autograd.Options{Wrt: []string{of}, Losses: []autograd.Loss{{Name: "y", Seed: true}}})
 	require.NoError(t, err)
 	in := map[string]*executor.Tensor{}
 	for name, x := range c.In {
@@ -42,28 +43,59 @@ func TestResize(t *testing.T) {
 	const size = ` => (double[a, b, c, d] y) <float[0] r = {}, float[0] s = {}, int64[4] z = {1, 2, 5, 3}> { y = Resize`
 	x := []string{"x"}
 	checkGradients(t, []gradCase{
-		{Name: "nearest, repeats", Graph: `g (` + two + `)` + up + `<coordinate_transformation_mode = "asymmetric", nearest_mode = "floor">(x, r, s) }`},
+		{Name: "nearest, repeats",
+			Graph: `g (` + two + `)` + up +
+				`<coordinate_transformation_mode = "asymmetric", nearest_mode = "floor">(x, r, s) }`},
 		{Name: "nearest, half pixel", Graph: `g (` + free + `)` + up + `(x, r, s) }`, Dims: n},
-		{Name: "nearest, ceil", Graph: `g (` + two + `)` + up + `<coordinate_transformation_mode = "asymmetric", nearest_mode = "ceil">(x, r, s) }`},
+		{Name: "nearest, ceil",
+			Graph: `g (` + two + `)` + up +
+				`<coordinate_transformation_mode = "asymmetric", nearest_mode = "ceil">(x, r, s) }`},
 		{Name: "nearest, odd", Graph: `g (` + two + `)` + odd + `(x, , s) }`},
 		{Name: "nearest, opset 11", Opset: 11, Graph: `g (` + two + `)` + odd + `(x, r, s) }`},
-		{Name: "nearest, shifted", Opset: 11, Graph: `g (` + two + `)` + odd + `<coordinate_transformation_mode = "tf_half_pixel_for_nn">(x, r, s) }`},
+		{Name: "nearest, shifted", Opset: 11,
+			Graph: `g (` + two + `)` + odd + `<coordinate_transformation_mode = "tf_half_pixel_for_nn">(x, r, s) }`},
 		{Name: "linear", Graph: `g (` + free + `)` + odd + `<mode = "linear">(x, r, s) }`, Dims: n},
-		{Name: "linear, corners", Graph: `g (` + two + `)` + odd + `<mode = "linear", coordinate_transformation_mode = "align_corners">(x, r, s) }`},
-		{Name: "linear, pytorch", Graph: `g (` + two + `)` + size + `<mode = "linear", coordinate_transformation_mode = "pytorch_half_pixel">(x, r, s, z) }`},
-		{Name: "linear, sizes, opset 11", Opset: 11, Graph: `g (` + two + `)` + size + `<mode = "linear">(x, r, s, z) }`},
+		{Name: "linear, corners",
+			Graph: `g (` + two + `)` + odd +
+				`<mode = "linear", coordinate_transformation_mode = "align_corners">(x, r, s) }`},
+		{Name: "linear, pytorch",
+			Graph: `g (` + two + `)` + size +
+				`<mode = "linear", coordinate_transformation_mode = "pytorch_half_pixel">(x, r, s, z) }`},
+		{Name: "linear, sizes, opset 11", Opset: 11,
+			Graph: `g (` + two + `)` + size + `<mode = "linear">(x, r, s, z) }`},
 		{Name: "cubic", Graph: `g (` + two + `)` + odd + `<mode = "cubic", cubic_coeff_a = -0.5>(x, r, s) }`},
-		{Name: "cubic, excluding", Graph: `g (` + two + `)` + size + `<mode = "cubic", exclude_outside = 1>(x, , , z) }`},
+		{Name: "cubic, excluding",
+			Graph: `g (` + two + `)` + size + `<mode = "cubic", exclude_outside = 1>(x, , , z) }`},
 		{Name: "antialias", Opset: 18, Graph: `g (` + two + `)` + odd + `<mode = "linear", antialias = 1>(x, r, s) }`},
-		{Name: "axes", Opset: 18, Graph: `g (` + free + `) => (double[a, b, c, d] y) <float[2] s = {1.5, 2}> { y = Resize<mode = "linear", axes = [3, -3]>(x, , s) }`, Dims: n},
-		{Name: "given scales", Opset: 18, Graph: `g (` + free + `, float[4] s) => (double[a, b, c, d] y) { y = Resize<mode = "linear">(x, , s) }`, Dims: given, In: map[string]*executor.Tensor{"s": scales}, Wrt: x},
-		{Name: "given sizes", Opset: 19, Graph: `g (` + free + `, int64[4] z) => (double[a, b, c, d] y) { y = Resize<mode = "linear">(x, , , z) }`, Dims: stated, In: map[string]*executor.Tensor{"z": nnInts([]int{4}, 2, 2, 5, 3)}, Wrt: x},
-		{Name: "opset 10", Opset: 10, Graph: `g (` + two + `) => (double[a, b, c, d] y) <float[4] s = {1, 1, 1.5, 2}> { y = Resize<mode = "linear">(x, s) }`},
-		{Name: "opset 10, repeats", Opset: 10, Graph: `g (` + two + `) => (double[a, b, c, d] y) <float[4] s = {1, 1, 3, 2}> { y = Resize(x, s) }`},
-		{Name: "upsample 9", Opset: 9, Graph: `g (` + two + `) => (double[a, b, c, d] y) <float[4] s = {1, 1, 1.5, 2}> { y = Upsample<mode = "linear">(x, s) }`},
-		{Name: "upsample 9, repeats", Opset: 9, Graph: `g (` + free + `) => (double[a, b, c, d] y) <float[4] s = {1, 1, 3, 2}> { y = Upsample(x, s) }`, Dims: n},
-		{Name: "upsample 7", Opset: 7, Graph: `g (` + two + `) => (double[a, b, c, d] y) { y = Upsample<scales = [1.0, 1.0, 2.0, 2.0]>(x) }`},
-		{Name: "upsample 7, linear", Opset: 7, Graph: `g (` + two + `) => (double[a, b, c, d] y) { y = Upsample<mode = "linear", scales = [1.0, 1.0, 2.0, 2.0]>(x) }`, Fails: "EyeLike"},
-		{Name: "crop", Graph: `g (` + two + `) => (double[a, b, c, d] y) <float[8] r = {0, 0, 0, 0, 1, 1, 1, 1}, float[4] s = {1, 1, 2, 2}> { y = Resize<coordinate_transformation_mode = "tf_crop_and_resize">(x, r, s) }`, Fails: "tf_crop_and_resize"},
+		{Name: "axes", Opset: 18,
+			Graph: `g (` + free +
+				`) => (double[a, b, c, d] y) <float[2] s = {1.5, 2}> { y = Resize<mode = "linear", axes = [3, -3]>(x, , s) }`,
+			Dims: n},
+		{Name: "given scales", Opset: 18,
+			Graph: `g (` + free + `, float[4] s) => (double[a, b, c, d] y) { y = Resize<mode = "linear">(x, , s) }`,
+			Dims:  given, In: map[string]*executor.Tensor{"s": scales}, Wrt: x},
+		{Name: "given sizes", Opset: 19,
+			Graph: `g (` + free + `, int64[4] z) => (double[a, b, c, d] y) { y = Resize<mode = "linear">(x, , , z) }`,
+			Dims:  stated, In: map[string]*executor.Tensor{"z": nnInts([]int{4}, 2, 2, 5, 3)}, Wrt: x},
+		{Name: "opset 10", Opset: 10,
+			Graph: `g (` + two +
+				`) => (double[a, b, c, d] y) <float[4] s = {1, 1, 1.5, 2}> { y = Resize<mode = "linear">(x, s) }`},
+		{Name: "opset 10, repeats", Opset: 10,
+			Graph: `g (` + two + `) => (double[a, b, c, d] y) <float[4] s = {1, 1, 3, 2}> { y = Resize(x, s) }`},
+		{Name: "upsample 9", Opset: 9,
+			Graph: `g (` + two +
+				`) => (double[a, b, c, d] y) <float[4] s = {1, 1, 1.5, 2}> { y = Upsample<mode = "linear">(x, s) }`},
+		{Name: "upsample 9, repeats", Opset: 9,
+			Graph: `g (` + free + `) => (double[a, b, c, d] y) <float[4] s = {1, 1, 3, 2}> { y = Upsample(x, s) }`,
+			Dims:  n},
+		{Name: "upsample 7", Opset: 7,
+			Graph: `g (` + two + `) => (double[a, b, c, d] y) { y = Upsample<scales = [1.0, 1.0, 2.0, 2.0]>(x) }`},
+		{Name: "upsample 7, linear", Opset: 7,
+			Graph: `g (` + two +
+				`) => (double[a, b, c, d] y) { y = Upsample<mode = "linear", scales = [1.0, 1.0, 2.0, 2.0]>(x) }`,
+			Fails: "EyeLike"},
+		{Name: "crop", Graph: `g (` + two +
+			`) => (double[a, b, c, d] y) <float[8] r = {0, 0, 0, 0, 1, 1, 1, 1}, float[4] s = {1, 1, 2, 2}> { y = Resize<coordinate_transformation_mode = "tf_crop_and_resize">(x, r, s) }`,
+			Fails: "tf_crop_and_resize"},
 	})
 }

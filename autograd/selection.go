@@ -65,7 +65,8 @@ func oneHotRule(c *Ctx) {
 	c.must(err)
 	one, err := scalarBytes(c.DType(g), 1)
 	c.must(err)
-	values := c.j.constant(&graph.TensorData{DType: c.DType(g), Dims: []int64{2}, Source: graph.Raw(append(zero, one...))})
+	values := c.j.constant(&graph.TensorData{DType: c.DType(g), Dims: []int64{2},
+		Source: graph.Raw(append(zero, one...))})
 	hot := c.Op("OneHot", Attrs{A("axis", c.Node.Int("axis", -1))}, c.In(0), c.In(1), values)
 	on := c.sumOf(c.Mul(g, hot))
 	off := c.Sub(c.sumOf(g), on)

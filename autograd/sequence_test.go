@@ -27,12 +27,15 @@ func (r recurrence) text() string {
 		r.seq, r.batch = "3", "2"
 	}
 	const in = 3
-	x, state, y := fmt.Sprintf("%s, %s, %d", r.seq, r.batch, in), fmt.Sprintf("%d, %s, %d", r.dirs, r.batch, r.hid), fmt.Sprintf("%s, %d, %s, %d", r.seq, r.dirs, r.batch, r.hid)
+	x, state, y := fmt.Sprintf("%s, %s, %d", r.seq, r.batch, in), fmt.Sprintf("%d, %s, %d", r.dirs, r.batch, r.hid),
+		fmt.Sprintf("%s, %d, %s, %d", r.seq, r.dirs, r.batch, r.hid)
 	if r.layout == 1 {
-		x, state, y = fmt.Sprintf("%s, %s, %d", r.batch, r.seq, in), fmt.Sprintf("%s, %d, %d", r.batch, r.dirs, r.hid), fmt.Sprintf("%s, %s, %d, %d", r.batch, r.seq, r.dirs, r.hid)
+		x, state, y = fmt.Sprintf("%s, %s, %d", r.batch, r.seq, in), fmt.Sprintf("%s, %d, %d", r.batch, r.dirs, r.hid),
+			fmt.Sprintf("%s, %s, %d, %d", r.batch, r.seq, r.dirs, r.hid)
 	}
 	rows := r.gates * r.hid
-	ins := []string{fmt.Sprintf("double[%s] X", x), fmt.Sprintf("double[%d, %d, %d] W", r.dirs, rows, in), fmt.Sprintf("double[%d, %d, %d] R", r.dirs, rows, r.hid)}
+	ins := []string{fmt.Sprintf("double[%s] X", x), fmt.Sprintf("double[%d, %d, %d] W", r.dirs, rows, in),
+		fmt.Sprintf("double[%d, %d, %d] R", r.dirs, rows, r.hid)}
 	args := []string{"X", "W", "R", "", "", "", "", ""}
 	give := func(on bool, slot int, name, decl string) {
 		if on {
@@ -73,9 +76,14 @@ func (r recurrence) text() string {
 }
 
 func (r recurrence) gradCase(name string) gradCase {
-	c := gradCase{Name: r.op + " " + name, Graph: r.text(), Opset: r.opset, Range: [2]float64{-1, 1}, Dims: symbolic.Env{"S": 4, "B": 2}}
+	c := gradCase{
+		Name: r.op + " " + name, Graph: r.text(), Opset: r.opset, Range: [2]float64{-1, 1},
+		Dims: symbolic.Env{"S": 4, "B": 2},
+	}
 	if r.lens {
-		c.In = map[string]*executor.Tensor{"lens": {DType: graph.Int32, Shape: []int{2}, Data: executor.Memory([]int32{2, 3})}}
+		c.In = map[string]*executor.Tensor{
+			"lens": {DType: graph.Int32, Shape: []int{2}, Data: executor.Memory([]int32{2, 3})},
+		}
 	}
 	return c
 }
@@ -85,7 +93,8 @@ func (r recurrence) gradCase(name string) gradCase {
 func TestRecurrences(t *testing.T) {
 	var cases []gradCase
 	for _, base := range []recurrence{
-		{op: "RNN", gates: 1}, {op: "GRU", gates: 3}, {op: "GRU", gates: 3, attrs: "linear_before_reset = 1"}, {op: "LSTM", gates: 4},
+		{op: "RNN", gates: 1}, {op: "GRU", gates: 3}, {op: "GRU", gates: 3, attrs: "linear_before_reset = 1"},
+		{op: "LSTM", gates: 4},
 	} {
 		base.hid, base.dirs = 2, 1
 		lstm := base.op == "LSTM"
@@ -132,8 +141,12 @@ func TestRecurrences(t *testing.T) {
 		add("clip", func(r *recurrence) { r.out = "y"; attr(r, "clip = 1.0") })
 		cases[len(cases)-1].Fails = "attribute clip"
 	}
-	for _, f := range []string{"Relu", "Tanh", "Sigmoid", "Affine", "LeakyRelu", "ThresholdedRelu", "ScaledTanh", "HardSigmoid", "Elu", "Softsign", "Softplus"} {
-		cases = append(cases, recurrence{op: "RNN", gates: 1, dirs: 1, hid: 2, h0: true, out: "yh", attrs: fmt.Sprintf("activations = [%q]", f)}.gradCase(f))
+	for _, f := range []string{"Relu", "Tanh", "Sigmoid", "Affine", "LeakyRelu", "ThresholdedRelu", "ScaledTanh",
+		"HardSigmoid", "Elu", "Softsign", "Softplus"} {
+		cases = append(cases,
+			recurrence{
+				op: "RNN", gates: 1, dirs: 1, hid: 2, h0: true, out: "yh", attrs: fmt.Sprintf("activations = [%q]", f),
+			}.gradCase(f))
 	}
 	cases = append(cases,
 		recurrence{op: "LSTM", gates: 4, dirs: 1, hid: 2, h0: true, c0: true, out: "c"}.gradCase("last cell alone"),

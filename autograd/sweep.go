@@ -115,10 +115,14 @@ func (j *joint) expand(order graph.Order) (graph.Order, error) {
 				continue
 			}
 			if slot >= len(outs) || outs[slot] == None {
-				return nil, &NoRule{Node: j.labelOf(n), Op: n.Op, Value: j.g.ValueName(v), Why: "this output of the function body is not made"}
+				return nil, &NoRule{
+					Node: j.labelOf(n), Op: n.Op, Value: j.g.ValueName(v),
+					Why: "this output of the function body is not made",
+				}
 			}
 			j.g.Values[v].Def = graph.NoNode
-			same := &graph.Node{Name: j.nodeName("Identity"), Op: "Identity", Inputs: []Value{outs[slot]}, Outputs: []Value{v}}
+			same := &graph.Node{Name: j.nodeName("Identity"), Op: "Identity", Inputs: []Value{outs[slot]},
+				Outputs: []Value{v}}
 			if err := j.g.AddNode(same); err != nil {
 				return nil, err
 			}
@@ -126,7 +130,9 @@ func (j *joint) expand(order graph.Order) (graph.Order, error) {
 				return nil, err
 			}
 		}
-		j.out.Changes = append(j.out.Changes, fmt.Sprintf("node %q (%s) is replaced by the %d nodes that define it", j.labelOf(n), n.Op, len(j.g.Nodes)-first))
+		j.out.Changes = append(j.out.Changes,
+			fmt.Sprintf("node %q (%s) is replaced by the %d nodes that define it",
+				j.labelOf(n), n.Op, len(j.g.Nodes)-first))
 		for i := first; i < len(j.g.Nodes); i++ {
 			out = append(out, graph.NodeID(i))
 		}
@@ -241,7 +247,8 @@ func (j *joint) finish(wrt []Value) error {
 		}
 		j.out.Wrt = append(j.out.Wrt, name)
 		if !j.taken.TakeValue(name + GradSuffix) {
-			return fmt.Errorf("the graph has a value %q already, the name for the gradient of %q", name+GradSuffix, name)
+			return fmt.Errorf("the graph has a value %q already, the name for the gradient of %q",
+				name+GradSuffix, name)
 		}
 		out := j.g.Value(name + GradSuffix)
 		n := &graph.Node{Name: j.nodeName("Identity"), Op: "Identity", Inputs: []Value{g}, Outputs: []Value{out}}

@@ -9,7 +9,8 @@ import (
 // TestDropoutWide compares the assembly with the Go loops.
 func TestDropoutWide(t *testing.T) {
 	if !philoxWide {
-		t.Skip("this processor has no AVX2: there is no assembly to compare with; any x86-64 processor since 2013 has it")
+		t.Skip("this processor has no AVX2: there is no assembly to compare with; " +
+			"any x86-64 processor since 2013 has it")
 	}
 	defer func() { philoxWide = true }()
 	for _, n := range []int{0, 1, 31, 32, 33, 64, 127, 512} {

@@ -58,7 +58,8 @@ func TestPhiloxStreamsDiffer(t *testing.T) {
 // TestPhiloxWide compares the assembly with the plain function.
 func TestPhiloxWide(t *testing.T) {
 	if !philoxWide {
-		t.Skip("this processor has no AVX2: there is no assembly to compare with; any x86-64 processor since 2013 has it")
+		t.Skip("this processor has no AVX2: there is no assembly to compare with; " +
+			"any x86-64 processor since 2013 has it")
 	}
 	defer func() { philoxWide = true }()
 	for _, s := range []philoxStream{newPhiloxStream(3, 0, 0), newPhiloxStream(1<<63, 1<<32-1, 1),

@@ -60,7 +60,8 @@ func TestORTOptimizations(t *testing.T) {
 			"(float[4] x, bool t) => (float[4] y) <float r = {0.0}> { a = Exp(x)  b = Dropout(a, r, t)  y = Neg(b) }",
 			"a = Exp(x); y = Neg(a)"},
 		{"so does any other whose mask nobody reads",
-			"(float[4] x, bool t) => (float[4] y) <float r = {0.5}> { a = Exp(x)  b, k = Dropout(a, r, t)  y = Neg(b) }",
+			"(float[4] x, bool t) => (float[4] y) <float r = {0.5}> { a = Exp(x)  b, k = Dropout(a, r, t)  " +
+				"y = Neg(b) }",
 			"a = Exp(x); y = Neg(a)"},
 		{"of the others, none does",
 			"(float[4] x, bool t) => (float[4] y) <float r = {0.0}> { a = Exp(x)  b, k = Dropout(a, r, t)  y = " +

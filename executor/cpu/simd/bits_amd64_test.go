@@ -32,7 +32,8 @@ func with(avx2, avx512 bool, f func()) {
 
 func needAssembly(t testing.TB) {
 	if !useAVX2 {
-		t.Skip("this processor has no AVX2: there is no assembly to compare with; any x86-64 processor since 2013 has it")
+		t.Skip("this processor has no AVX2: there is no assembly to compare with; " +
+			"any x86-64 processor since 2013 has it")
 	}
 }
 
