@@ -1,18 +1,17 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 
 	"github.com/spf13/cobra"
 
+	"memopt"
 	"memopt/executor/ort"
 	"memopt/graph"
 	"memopt/graph/live"
 	"memopt/graph/onnx"
 	"memopt/planner"
 	"memopt/planner/anchor"
-	"memopt/recompute"
 	"memopt/report"
 )
 
@@ -59,23 +58,23 @@ are placed where the simulated peak in stock ONNX Runtime's default order falls.
 			if err != nil {
 				return err
 			}
-			l, p, _, err := a.makePlan(args[0], &sel, false)
+			p, _, err := a.makePlan(args[0], &sel, false)
 			if err != nil {
 				return err
 			}
-			defer l.close()
+			defer p.Of.Close()
 			if a.ctx.Err() == nil {
 				a.keeper.release() // an interrupted search's plan is written, the writing of one that was done is what is interrupted
 			}
-			var anchoring *anchor.Anchoring
+			o := memopt.RewriteOptions{Stock: true, Seed: a.global.seed}
 			if anchors == "on" {
-				if anchoring, err = a.anchor(p); err != nil {
+				if o.Anchors, err = a.anchor(p); err != nil {
 					return err
 				}
 			}
-			r, err := a.rewrite(l, p, anchoring, true)
+			r, err := p.Rewrite(o)
 			if err != nil {
-				return err
+				return classify(err)
 			}
 			if p.Analysis.Boundary.Kind != live.YieldBoundary {
 				a.warnDropouts(r.Model.Graph, ort.All)
@@ -83,7 +82,7 @@ are placed where the simulated peak in stock ONNX Runtime's default order falls.
 			if err := a.writeModel(out, r.Model, onnx.Options{ExternalDataThreshold: threshold}); err != nil {
 				return err
 			}
-			if err := a.reportApply(format, out, p, r, anchoring); err != nil {
+			if err := a.reportApply(format, out, r); err != nil {
 				return err
 			}
 			return sel.budgetFlags.finish(a, p)
@@ -98,15 +97,15 @@ are placed where the simulated peak in stock ONNX Runtime's default order falls.
 
 // anchor decides about the anchors of a plan. What keeps the saving from a runtime is said on the
 // error stream.
-func (a *app) anchor(p *planner.Plan) (*anchor.Anchoring, error) {
+func (a *app) anchor(p *memopt.Plan) (*anchor.Anchoring, error) {
 	anchoring, err := p.Anchor()
 	if err != nil {
-		return nil, &exitError{exitInternal, err}
+		return nil, classify(err)
 	}
 	for _, w := range anchoring.Warnings {
 		a.warn("%s", w)
 	}
-	a.warnBudget(p, anchoring)
+	a.warnBudget(p.Plan, anchoring)
 	return anchoring, nil
 }
 
@@ -122,29 +121,6 @@ func (a *app) warnBudget(p *planner.Plan, anchoring *anchor.Anchoring) {
 		asked = "the budget of " + report.Bytes(total)
 	}
 	a.warn("in stock ONNX Runtime the arena is predicted to take %s, more than %s: the plan fits in memopt's order and arena; --budget-in ort plans for the runtime's", took, asked)
-}
-
-// rewrite applies a plan, with anchors unless there are none to be, and records it in the metadata.
-// stock says that the graph is for stock ONNX Runtime, too: it is guarded against what that would
-// do to its numbers.
-func (a *app) rewrite(l *loaded, p *planner.Plan, anchoring *anchor.Anchoring, stock bool) (*recompute.Rewritten, error) {
-	opts := recompute.Options{Seed: a.global.seed, Guard: stock}
-	if anchoring != nil {
-		opts.Anchors = anchoring.Anchors
-	}
-	r, err := recompute.Apply(l.Model, p.Analysis.Boundary, p.Analysis.Order, p.Placements, opts)
-	if err != nil {
-		return nil, invalid(fmt.Errorf("%s: %w", l.Path, err))
-	}
-	written := p.Record(l.sha, a.global.seed)
-	written.Anchors = len(opts.Anchors)
-	record, err := json.Marshal(written)
-	if err != nil {
-		return nil, &exitError{exitInternal, err}
-	}
-	r.Model.SetMeta(recompute.Key, string(record))
-	r.Model.SetMeta(live.BoundaryKey, r.Boundary.Record(r.Model.Graph))
-	return r, nil
 }
 
 func (a *app) writeModel(out string, m *graph.Model, opts onnx.Options) error {
@@ -163,10 +139,10 @@ func (a *app) writeModel(out string, m *graph.Model, opts onnx.Options) error {
 
 // reportApply says what was done; on the error stream when the model went to
 // standard output.
-func (a *app) reportApply(format report.Format, out string, p *planner.Plan, r *recompute.Rewritten, anchoring *anchor.Anchoring) error {
+func (a *app) reportApply(format report.Format, out string, r *memopt.Rewritten) error {
 	w := a.stdio.out
 	if out == "-" {
 		w = a.stdio.err
 	}
-	return report.Apply(w, format, out, p, r, anchoring)
+	return report.Apply(w, format, out, r.By.Plan, r.Rewritten, r.Anchoring)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"memopt"
 	"memopt/planner"
 	"memopt/report"
 )
@@ -168,7 +169,7 @@ func (b *budgetFlags) duration() (time.Duration, error) {
 }
 
 // finish is the exit code of a plan that was made and printed.
-func (b *budgetFlags) finish(a *app, p *planner.Plan) error {
+func (b *budgetFlags) finish(a *app, p *memopt.Plan) error {
 	if !b.asks() {
 		return nil
 	}

@@ -6,13 +6,14 @@ import (
 	"slices"
 	"strings"
 
+	"memopt"
 	"memopt/configs"
 	"memopt/planner"
 )
 
 // resolveCosts reads what recomputation costs: a device profile, and measured times where there are
 // some. Where no device is named, it is the one that executes, or on which was measured.
-func (s *selectionFlags) resolveCosts(a *app, c *chosen, l *loaded) error {
+func (s *selectionFlags) resolveCosts(a *app, c *chosen, l *memopt.Model) error {
 	if s.bare {
 		return nil // two models are compared: nothing is planned
 	}
@@ -48,12 +49,12 @@ func (s *selectionFlags) resolveCosts(a *app, c *chosen, l *loaded) error {
 const cpuDevice = "cpu"
 
 // warnStale warns where a trace is of another model or of other dims than what is planned.
-func (s *selectionFlags) warnStale(a *app, t *configs.Trace, l *loaded) {
+func (s *selectionFlags) warnStale(a *app, t *configs.Trace, l *memopt.Model) {
 	about := &t.About
-	if about.StructureSHA256 != "" && about.StructureSHA256 != l.sha {
-		a.warn("%s: was measured on a model with structure_sha256 %.12s…, this one has %.12s…: times count where nodes have equal names and operators", s.cost, about.StructureSHA256, l.sha)
+	if about.StructureSHA256 != "" && about.StructureSHA256 != l.StructureSHA256 {
+		a.warn("%s: was measured on a model with structure_sha256 %.12s…, this one has %.12s…: times count where nodes have equal names and operators", s.cost, about.StructureSHA256, l.StructureSHA256)
 	}
-	dims := map[string]int64(l.dims)
+	dims := map[string]int64(l.Dims)
 	if about.Schema != "" && !maps.Equal(about.Dims, dims) {
 		a.warn("%s: was measured with %s, this is planned with %s: its times may be wrong by as much", s.cost, dimText(about.Dims), dimText(dims))
 	}

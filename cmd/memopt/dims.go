@@ -2,13 +2,11 @@ package main
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
 
-	"memopt/graph"
-	"memopt/symbolic"
+	"memopt"
 )
 
 // binding is what --dim says of one symbol.
@@ -36,39 +34,33 @@ func parseBindings(flags []string) ([]binding, error) {
 	return list, nil
 }
 
-// parseDims reads --dim flags over the given defaults.
-func parseDims(flags []string, defaults map[string]int64) (symbolic.Env, error) {
+// parseDims reads --dim flags.
+func parseDims(flags []string) (map[string]int64, error) {
 	list, err := parseBindings(flags)
-	if err != nil {
-		return nil, err
-	}
-	env := symbolic.Env(maps.Clone(defaults))
-	if env == nil {
-		env = symbolic.Env{}
-	}
+	dims := map[string]int64{}
 	for _, b := range list {
-		env[b.symbol] = b.value
+		dims[b.symbol] = b.value
 	}
-	return env, nil
+	return dims, err
 }
 
 // checkDims wants one of the models to have each symbol that --dim binds: another one is misspelt.
 // It says what it means that one is bound to 0.
-func (a *app) checkDims(models ...*loaded) error {
+func (a *app) checkDims(models ...*memopt.Model) error {
 	list, err := parseBindings(a.global.dims)
 	if err != nil {
 		return err
 	}
-	var symbols, declared, paths []string
-	for _, l := range models {
-		symbols, declared, paths = append(symbols, modelSymbols(l.Graph)...), append(declared, l.declared...), append(paths, l.Path)
+	var symbols, paths []string
+	for _, m := range models {
+		symbols, paths = append(symbols, m.Symbols()...), append(paths, m.Path)
 	}
 	slices.Sort(symbols)
 	symbols = slices.Compact(symbols)
 	for _, b := range list {
 		_, found := slices.BinarySearch(symbols, b.symbol)
 		switch {
-		case !found && slices.Contains(declared, b.symbol):
+		case !found && slices.ContainsFunc(models, func(m *memopt.Model) bool { return m.HasLabel(b.symbol) }):
 			a.warn("--dim %s: changes nothing: that symbol is a label of the file's, in whose place inference has put what it stands for", b.symbol)
 		case !found:
 			return usage("--dim %s: %s of that name%s; %s", b.symbol, noSymbol(paths), suggest(b.symbol, symbols), symbolText(symbols))
@@ -99,15 +91,4 @@ func symbolText(symbols []string) string {
 		return "there is " + symbols[0]
 	}
 	return "there are " + strings.Join(symbols, ", ")
-}
-
-// modelSymbols lists the symbols in the types of a graph, sorted.
-func modelSymbols(g *graph.Graph) []string {
-	seen := map[string]bool{}
-	for i := range g.Values {
-		for _, d := range g.Values[i].Type.Shape.Dims {
-			d.VisitSymbols(func(s string) { seen[s] = true })
-		}
-	}
-	return slices.Sorted(maps.Keys(seen))
 }

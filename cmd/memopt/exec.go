@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"memopt"
 	"memopt/configs"
 	"memopt/executor"
 	"memopt/executor/dataset"
@@ -19,8 +20,8 @@ import (
 
 // execution is what run and verify execute.
 type execution struct {
-	l        *loaded
-	plan     *planner.Plan // nil where the graph has no boundary
+	l        *memopt.Model
+	plan     *memopt.Plan // nil where the graph has no boundary
 	baseline verify.Side
 	planned  verify.Side // the baseline where nothing is selected
 	changed  bool        // whether planned is another graph
@@ -53,11 +54,10 @@ func (a *app) prepareExecution(name string, sel *selectionFlags, ex *execFlags) 
 		return nil, err
 	}
 	if ex.differentiate || sel.asks(a) {
-		forward := l.Model
-		if err := a.differentiate(l); err != nil {
+		if x.l, err = a.training(l); err != nil {
 			return nil, err
 		}
-		x.differentiated = l.Model != forward
+		x.differentiated = x.l != l
 	}
 	if err := a.planExecution(x, name, sel, ex); err != nil {
 		return nil, err
@@ -71,14 +71,15 @@ func (a *app) planExecution(x *execution, name string, sel *selectionFlags, ex *
 	if err != nil {
 		return err
 	}
-	if c.options.Budget != nil && (ex.backend != ortName || sel.forCPU()) {
-		if c.options.Workspace, err = a.workspaces(x.l, planBackend(ex.backend)); err != nil {
-			return classifyRun(name, err)
+	if ex.backend != ortName || sel.forCPU() {
+		if c.options.Device, err = backend(planBackend(ex.backend)); err != nil {
+			return err
 		}
+		c.options.Threads = a.global.threads
 	}
-	p, err := planner.MakeContext(a.ctx, x.l.Model, x.l.types, c.options)
+	p, err := x.l.Plan(a.ctx, c.options)
 	if errors.Is(err, live.ErrNoBoundary) && !sel.selects(c) {
-		x.baseline = verify.Side{Model: x.l.Model, Types: x.l.types, Dims: x.l.dims}
+		x.baseline = verify.Side{Model: x.l.Model, Types: x.l.Types, Dims: x.l.Dims}
 		x.planned = x.baseline
 		return nil
 	}
@@ -89,7 +90,7 @@ func (a *app) planExecution(x *execution, name string, sel *selectionFlags, ex *
 		a.warn("%s", w)
 	}
 	x.plan = p
-	x.baseline = verify.Side{Model: x.l.Model, Types: x.l.types, Order: p.Analysis.Order, Dims: x.l.dims}
+	x.baseline = verify.Side{Model: x.l.Model, Types: x.l.Types, Order: p.Analysis.Order, Dims: x.l.Dims}
 	x.planned = x.baseline
 	var anchoring *anchor.Anchoring
 	if ex.backend == ortName && (len(p.Placements) > 0 || c.options.Budget != nil) { // which orders nodes by itself, as memopt's own executor does not
@@ -101,21 +102,21 @@ func (a *app) planExecution(x *execution, name string, sel *selectionFlags, ex *
 		return nil
 	}
 	x.anchoring = anchoring
-	r, err := a.rewrite(x.l, p, anchoring, ex.backend == ortName)
+	r, err := p.Rewrite(memopt.RewriteOptions{Anchors: anchoring, Stock: ex.backend == ortName, Seed: a.global.seed})
 	if err != nil {
-		return err
+		return classify(err)
 	}
 	types, err := op.InferAsIs(r.Model)
-	if err == nil && types.Opaque(r.Model.Graph) > x.l.types.Opaque(x.l.Graph) {
+	if err == nil && types.Opaque(r.Model.Graph) > x.l.Types.Opaque(x.l.Graph) {
 		err = fmt.Errorf("%w", types.Deviations[len(types.Deviations)-1].Why)
 	}
 	if err != nil {
 		return &exitError{exitInternal, fmt.Errorf("%s: the rewritten graph: %w", name, err)}
 	}
 	x.changed = true
-	x.planned = verify.Side{Model: r.Model, Types: types, Order: graph.FileOrder(r.Model.Graph), Dims: x.l.dims}
-	x.seedAlike(r)
-	x.origins = cloneOrigins(x.l.Graph, r)
+	x.planned = verify.Side{Model: r.Model, Types: types, Order: graph.FileOrder(r.Model.Graph), Dims: x.l.Dims}
+	x.seedAlike(r.Rewritten)
+	x.origins = cloneOrigins(x.l.Graph, r.Rewritten)
 	return nil
 }
 

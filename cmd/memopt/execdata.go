@@ -44,7 +44,7 @@ func (x *execution) loadData(a *app, dir string) error {
 			values[id] = t
 		}
 	}
-	if x.l.dims, err = executor.BindDims(g, values, x.l.dims); err != nil {
+	if x.l.Dims, err = executor.BindDims(g, values, x.l.Dims); err != nil {
 		return usage("--data-dir %s: %w", dir, err)
 	}
 	return nil
@@ -79,7 +79,7 @@ func (x *execution) fill(ex *execFlags, seed int64, device executor.Device) erro
 	if err := x.bound(); err != nil {
 		return err
 	}
-	filler := dataset.NewFiller(g, x.l.dims, uint64(start+seed))
+	filler := dataset.NewFiller(g, x.l.Dims, uint64(start+seed))
 	var made []graph.ValueID
 	for _, d := range g.Inputs {
 		v := &g.Values[d.Value]
@@ -108,7 +108,7 @@ func (x *execution) bound() error {
 	for _, d := range x.l.Graph.Inputs {
 		for _, dim := range d.Type.Shape.Dims {
 			for _, s := range dim.Symbols() {
-				if _, ok := x.l.dims[s]; !ok && !slices.Contains(unbound, s) {
+				if _, ok := x.l.Dims[s]; !ok && !slices.Contains(unbound, s) {
 					unbound = append(unbound, s)
 				}
 			}

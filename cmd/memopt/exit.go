@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"memopt"
 	"memopt/configs"
 	"memopt/executor"
 	"memopt/executor/cuda/driver"
@@ -61,10 +62,14 @@ func fileError(format string, args ...any) error {
 // invalid is a fault of the model.
 func invalid(err error) error { return &exitError{exitInvalid, err} }
 
+// faultCodes are the codes of errors of which only memopt.Error says whose fault they are.
+var faultCodes = [...]int{memopt.OfCaller: exitUsage, memopt.OfModel: exitInvalid, memopt.OfMemopt: exitInternal}
+
 // classify gives an error of the planning packages its code: faults of
 // bindings and files are the caller's, all others are the model's.
 func classify(err error) error {
 	var have *exitError
+	var fault *memopt.Error
 	var unbound *symbolic.UnboundError
 	var config *configs.Error
 	var missing *driver.Missing
@@ -73,6 +78,8 @@ func classify(err error) error {
 	switch {
 	case err == nil || errors.As(err, &have):
 		return err
+	case errors.As(err, &fault):
+		return &exitError{faultCodes[fault.Fault], err}
 	case errors.Is(err, context.Canceled):
 		return &exitError{exitInterrupted, errors.New(interrupted)}
 	case errors.Is(err, executor.ErrOutOfMemory), errors.Is(err, planner.ErrUnfit):

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"memopt"
 	"memopt/internal/fileio"
 )
 
@@ -63,7 +64,7 @@ func flagValue(cmd *cobra.Command, name string) string {
 func (a *app) reads(what, path string) error {
 	var err error
 	switch {
-	case strings.HasPrefix(path, examplePrefix):
+	case strings.HasPrefix(path, memopt.ExamplePrefix):
 	case path == streamName:
 		if f, ok := a.in.(*os.File); ok {
 			err = a.files.InputFile("standard input", f)

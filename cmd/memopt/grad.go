@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"memopt"
 	"memopt/autograd"
-	"memopt/graph/live"
 	"memopt/graph/onnx"
 	"memopt/report"
 )
@@ -143,17 +143,13 @@ func (a *app) grad(name string, gf *gradFlags) error {
 	if err != nil {
 		return err
 	}
-	defer l.close()
-	j, err := autograd.Differentiate(l.Model, opts)
+	defer l.Close()
+	step, j, err := l.Differentiate(opts, gf.update())
 	if err != nil {
 		return classifyGrad(name, err)
 	}
-	if err := gf.appendOptimizer(j); err != nil {
-		return usage("%w", err)
-	}
 	a.noteGrad(j)
-	j.Model.Path = l.Path // the file that must not be overwritten, and beside which external data lies
-	if err := a.writeModel(gf.out, j.Model, onnx.Options{ExternalDataThreshold: threshold}); err != nil {
+	if err := a.writeModel(gf.out, step.Model, onnx.Options{ExternalDataThreshold: threshold}); err != nil {
 		return err
 	}
 	w := a.out
@@ -163,13 +159,13 @@ func (a *app) grad(name string, gf *gradFlags) error {
 	return report.Grad(w, format, gf.out, l.Model, j)
 }
 
-// appendOptimizer adds the update that the flags ask for.
-func (gf *gradFlags) appendOptimizer(j *autograd.Joint) error {
+// update is what the flags say of the parameters' update; nil: there is none.
+func (gf *gradFlags) update() *autograd.Optimizer {
 	if gf.optimizer == "" {
 		return nil
 	}
-	return autograd.AppendOptimizer(j, autograd.Optimizer{Kind: gf.optimizer, LR: gf.lr, WeightDecay: gf.weightDecay, Momentum: gf.momentum,
-		Nesterov: gf.nesterov, Beta1: gf.beta1, Beta2: gf.beta2, Eps: gf.eps, MaxNorm: gf.clip, KeepGrads: gf.keepGrads})
+	return &autograd.Optimizer{Kind: gf.optimizer, LR: gf.lr, WeightDecay: gf.weightDecay, Momentum: gf.momentum,
+		Nesterov: gf.nesterov, Beta1: gf.beta1, Beta2: gf.beta2, Eps: gf.eps, MaxNorm: gf.clip, KeepGrads: gf.keepGrads}
 }
 
 // noteGrad says what the user did not ask for.
@@ -191,6 +187,10 @@ func (a *app) noteGrad(j *autograd.Joint) {
 // classifyGrad gives an error of differentiation its code.
 func classifyGrad(name string, err error) error {
 	var none *autograd.NoRule
+	var fault *memopt.Error
+	if errors.As(err, &fault) {
+		return classify(err)
+	}
 	if errors.Is(err, autograd.ErrNoLoss) {
 		err = fmt.Errorf("%w (memopt grad -o train.onnx --loss NAME, or NAME=seed for an output of any shape, makes the training graph)", err)
 	}
@@ -201,20 +201,14 @@ func classifyGrad(name string, err error) error {
 	return usage("%w", wrap(name, err))
 }
 
-// differentiate makes a training graph of a forward model, in place; a training graph is left as it
-// is.
-func (a *app) differentiate(l *loaded) error {
-	_, err := live.FindBoundary(l.Model)
-	if !errors.Is(err, live.ErrNoBoundary) {
-		return nil // its faults are the planner's to report
-	}
-	path := l.Path
-	j, err := autograd.Differentiate(l.Model, autograd.Options{})
+// training makes a training graph of a forward model; a training graph is what it is.
+func (a *app) training(m *memopt.Model) (*memopt.Model, error) {
+	step, how, err := m.Training()
 	if err != nil {
-		return classifyGrad(path, fmt.Errorf("a forward model: %w", err))
+		return nil, classifyGrad(m.Path, err)
 	}
-	a.noteGrad(j)
-	l.Model, l.types = j.Model, j.Types
-	l.Path = path
-	return nil
+	if how != nil {
+		a.noteGrad(how)
+	}
+	return step, nil
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
+	"memopt"
 	"memopt/graph"
 	"memopt/graph/live"
 	"memopt/graph/ortsim"
@@ -41,7 +42,7 @@ types that inference found.`,
 			if err != nil {
 				return err
 			}
-			defer l.close()
+			defer l.Close()
 			if text {
 				_, err := a.out.Write([]byte(graph.Format(l.Model, graph.FormatOptions{Types: true})))
 				return err
@@ -55,8 +56,8 @@ types that inference found.`,
 	return cmd
 }
 
-func (a *app) inspect(format report.Format, l *loaded, by string, top int) error {
-	in := &report.Inspection{Model: l.Model, Types: l.types, Dims: l.dims, SHA: l.sha, By: by, Top: top}
+func (a *app) inspect(format report.Format, l *memopt.Model, by string, top int) error {
+	in := &report.Inspection{Model: l.Model, Types: l.Types, Dims: l.Dims, SHA: l.StructureSHA256, By: by, Top: top}
 	if b, err := live.FindBoundary(l.Model); err == nil {
 		order, err := graph.Topological(l.Graph)
 		if err != nil {

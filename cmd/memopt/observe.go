@@ -125,7 +125,7 @@ func (o *observer) origin(id graph.NodeID) string {
 
 // traceTo has the observer write a Chrome trace.
 func (o *observer) traceTo(w io.Writer, x *execution, backend string, threads int) {
-	h := report.TraceHeader{Schema: configs.TraceSchema, StructureSHA256: x.l.sha, Dims: x.l.dims, Backend: backend, Threads: threads, Rewritten: x.changed}
+	h := report.TraceHeader{Schema: configs.TraceSchema, StructureSHA256: x.l.StructureSHA256, Dims: x.l.Dims, Backend: backend, Threads: threads, Rewritten: x.changed}
 	if h.Dims == nil {
 		h.Dims = map[string]int64{}
 	}

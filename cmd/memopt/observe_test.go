@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"memopt"
 	"memopt/executor/verify"
 	"memopt/graph"
 )
@@ -19,7 +20,7 @@ func TestObserverDoesNotGrow(t *testing.T) {
 	m, err := graph.Parse(`<ir_version: 8, opset_import: ["" : 17]>
 m (float[2] x) => (float[2] y) { a = Exp(x)  y = Tanh(a) }`, "m")
 	require.NoError(t, err)
-	x := &execution{l: &loaded{Model: m}, planned: verify.Side{Model: m}}
+	x := &execution{l: &memopt.Model{Model: m}, planned: verify.Side{Model: m}}
 	for _, traced := range []bool{false, true} {
 		o := newObserver(x)
 		if traced {

@@ -165,7 +165,7 @@ func ortExecution(t *testing.T, model, data string, args []string) *execution {
 		return x
 	}
 	require.NoError(t, err)
-	t.Cleanup(func() { x.l.close() })
+	t.Cleanup(func() { x.l.Close() })
 	require.NoError(t, x.fill(&ex, 0, ortDevice{}))
 	return x
 }

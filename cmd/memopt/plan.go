@@ -8,7 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"memopt"
 	"memopt/configs"
+	"memopt/executor/cpu"
 	"memopt/planner"
 	"memopt/report"
 )
@@ -61,21 +63,21 @@ Without bindings for all symbols it prints formulas in place of bytes.`,
 			if saveConfig != "" && sel.budgetFlags.asks() && sel.what != "clusters" {
 				return usage("--save-config: a configuration cannot say what a plan to a budget recomputes; add --select clusters, or write the plan with --save-plan")
 			}
-			l, p, c, err := a.makePlan(args[0], &sel, true)
+			p, c, err := a.makePlan(args[0], &sel, true)
 			if err != nil {
 				return err
 			}
-			defer l.close()
-			if err := a.savePlanFiles(l, p, args[0], saveConfig, savePlan, sel.deeploy); err != nil {
+			defer p.Of.Close()
+			if err := a.savePlanFiles(p, args[0], saveConfig, savePlan, sel.deeploy); err != nil {
 				return err
 			}
 			view := report.PlanView{ConfigPath: c.configPath, Details: details, Stashes: a.listLimit()}
 			if a.ctx.Err() == nil { // else what there is is shown at once
-				if view.Next, err = next(format, l, p); err != nil {
+				if view.Next, err = next(format, p); err != nil {
 					return classify(wrap(args[0], err))
 				}
 			}
-			if err := a.printPlan(format, l, p, view); err != nil {
+			if err := a.printPlan(format, p, view); err != nil {
 				return err
 			}
 			return sel.budgetFlags.finish(a, p)
@@ -100,8 +102,8 @@ func (a *app) pareto(name string, sel *selectionFlags, format report.Format, n i
 	if err != nil {
 		return err
 	}
-	defer l.close()
-	if err := a.differentiate(l); err != nil {
+	defer l.Close()
+	if l, err = a.training(l); err != nil {
 		return err
 	}
 	c, err := sel.resolve(a, l)
@@ -116,7 +118,7 @@ func (a *app) pareto(name string, sel *selectionFlags, format report.Format, n i
 	c.options.Budget = &planner.Budget{Share: 1, Solver: sel.solver, Seed: a.global.seed, Effort: cmp.Or(sel.effort, limit.Seconds()), Found: a.keeper.keep}
 	ctx, cancel := context.WithTimeout(a.ctx, max(limit, time.Second))
 	defer cancel()
-	curve, err := planner.Pareto(ctx, l.Model, l.types, c.options, n)
+	curve, err := l.Pareto(ctx, c.options, n)
 	if err != nil {
 		return classify(wrap(name, err))
 	}
@@ -141,46 +143,42 @@ func exactModel(cmd *cobra.Command, args []string) error {
 }
 
 // makePlan loads a model and plans it. The caller closes the model.
-func (a *app) makePlan(name string, sel *selectionFlags, rowPeaks bool) (*loaded, *planner.Plan, *chosen, error) {
-	l, err := a.load(name)
+func (a *app) makePlan(name string, sel *selectionFlags, rowPeaks bool) (*memopt.Plan, *chosen, error) {
+	m, err := a.load(name)
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, nil, err
 	}
-	if err := a.differentiate(l); err != nil {
-		return nil, nil, nil, err
+	if m, err = a.training(m); err != nil {
+		return nil, nil, err
 	}
-	c, err := sel.resolve(a, l)
+	c, err := sel.resolve(a, m)
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, nil, err
 	}
 	c.options.RowPeaks = rowPeaks
 	if c.options.Budget != nil {
 		c.options.Budget.Found = a.keeper.keep
 	}
-	if c.options.Budget != nil && sel.forCPU() {
-		if c.options.Workspace, err = a.workspaces(l, cpuDevice); err != nil {
-			return nil, nil, nil, classifyRun(name, err)
-		}
+	if sel.forCPU() {
+		c.options.Device, c.options.Threads = cpu.Device{}, a.global.threads
 	}
-	p, err := planner.MakeContext(a.ctx, l.Model, l.types, c.options)
+	p, err := m.Plan(a.ctx, c.options)
 	if err != nil {
-		return nil, nil, nil, a.classifyPlan(name, err)
+		return nil, nil, a.classifyPlan(name, err)
 	}
 	for _, w := range p.Warnings {
 		a.warn("%s", w)
 	}
-	return l, p, c, nil
+	return p, c, nil
 }
 
-// next plans level 1 for a table of a plan that enables nothing, so that the table can say what
-// enabling everything would bring, and for one of a plan to a budget, which is shown beside it.
-func next(format report.Format, l *loaded, p *planner.Plan) (*planner.Plan, error) {
+// next is level 1, planned for a table of a plan that enables nothing, so that the table can say
+// what enabling everything would bring, and for one of a plan to a budget, which is shown beside it.
+func next(format report.Format, p *memopt.Plan) (*planner.Plan, error) {
 	if format != report.TableFormat || p.Enabled() && p.Bound == nil || p.Base == nil {
 		return nil, nil
 	}
-	opts := p.Options
-	opts.Level, opts.Probe, opts.RowPeaks, opts.SkipLayout, opts.Budget = planner.Layerwise, nil, false, true, nil
-	return planner.Make(l.Model, l.types, opts)
+	return p.Layerwise()
 }
 
 // listLimit is how many stashed activations or outputs a table lists.
@@ -191,7 +189,7 @@ func (a *app) listLimit() int {
 	return 10
 }
 
-func (a *app) savePlanFiles(l *loaded, p *planner.Plan, model, saveConfig, savePlan string, deeploy bool) error {
+func (a *app) savePlanFiles(p *memopt.Plan, model, saveConfig, savePlan string, deeploy bool) error {
 	if saveConfig != "" {
 		if err := a.writeArtefact("--save-config", saveConfig, configs.FormatORT(p.ConfigEntries())); err != nil {
 			return err
@@ -201,27 +199,27 @@ func (a *app) savePlanFiles(l *loaded, p *planner.Plan, model, saveConfig, saveP
 		return nil
 	}
 	if deeploy {
-		data, err := configs.FormatSchedule(p)
+		data, err := configs.FormatSchedule(p.Plan)
 		if err != nil {
 			return usage("%s: --save-plan: %w", model, err)
 		}
 		return a.writeArtefact("--save-plan", savePlan, data)
 	}
-	data, err := configs.FormatPlan(p.Record(l.sha, a.global.seed))
+	data, err := p.File(a.global.seed)
 	if err != nil {
-		return &exitError{exitInternal, err}
+		return classify(err)
 	}
 	return a.writeArtefact("--save-plan", savePlan, data)
 }
 
-func (a *app) printPlan(format report.Format, l *loaded, p *planner.Plan, view report.PlanView) error {
+func (a *app) printPlan(format report.Format, p *memopt.Plan, view report.PlanView) error {
 	switch format {
 	case report.JSONFormat:
-		return report.PlanJSON(a.out, p, l.sha)
+		return report.PlanJSON(a.out, p.Plan, p.Of.StructureSHA256)
 	case report.CSVFormat:
-		return report.PlanCSV(a.out, p)
+		return report.PlanCSV(a.out, p.Plan)
 	case report.MarkdownFormat:
-		return report.PlanMarkdown(a.out, p)
+		return report.PlanMarkdown(a.out, p.Plan)
 	}
-	return report.PlanTable(a.out, p, view)
+	return report.PlanTable(a.out, p.Plan, view)
 }

@@ -74,7 +74,7 @@ func (a *app) runModel(name string, sel *selectionFlags, ex *execFlags, phases b
 	if err != nil {
 		return err
 	}
-	defer x.l.close()
+	defer x.l.Close()
 	if err := x.fill(ex, 0, opts.Device); err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"memopt"
 	"memopt/configs"
 	"memopt/planner"
 	"memopt/recompute"
@@ -53,13 +54,13 @@ func (s *selectionFlags) forCPU() bool {
 
 // chosen is a selection with where it came from.
 type chosen struct {
-	options    planner.Options
+	options    memopt.PlanOptions
 	configPath string
 }
 
 // resolve makes planner options of the flags and of ORTModule's variables.
-func (s *selectionFlags) resolve(a *app, l *loaded) (*chosen, error) {
-	c := &chosen{options: planner.Options{Dims: l.dims, Order: planner.OrderChoice(s.order)}}
+func (s *selectionFlags) resolve(a *app, l *memopt.Model) (*chosen, error) {
+	c := &chosen{options: memopt.PlanOptions{Options: planner.Options{Order: planner.OrderChoice(s.order)}}}
 	if s.probe != "" {
 		probe, err := recompute.ParseProbe(s.probe)
 		if err != nil {
@@ -99,7 +100,7 @@ func (s *selectionFlags) resolve(a *app, l *loaded) (*chosen, error) {
 }
 
 // resolveMemory reads what the flags say of the memory of another runtime.
-func (s *selectionFlags) resolveMemory(a *app, c *chosen, l *loaded) error {
+func (s *selectionFlags) resolveMemory(a *app, c *chosen, l *memopt.Model) error {
 	if s.cloneBytes != "" {
 		n, err := report.ParseBytes(s.cloneBytes)
 		if err != nil {
@@ -208,22 +209,9 @@ func (s *selectionFlags) resolveConfig(a *app, c *chosen) error {
 }
 
 // usePlan takes over the placements of a plan file made for the same structure.
-func (s *selectionFlags) usePlan(c *chosen, l *loaded) error {
-	r, err := configs.LoadPlan(s.plan)
-	if err != nil {
+func (s *selectionFlags) usePlan(c *chosen, l *memopt.Model) error {
+	if err := l.UsePlan(&c.options, s.plan); err != nil {
 		return usage("%w", err)
-	}
-	if r.StructureSHA256 != l.sha {
-		return usage("%s: was made for a model with structure_sha256 %.12s…, this one has %.12s…; plan anew", s.plan, r.StructureSHA256, l.sha)
-	}
-	if c.options.Placements, err = recompute.ResolvePlacements(l.Graph, r.Placements); err != nil {
-		return usage("%s: %w", s.plan, err)
-	}
-	if c.options.Placements == nil {
-		c.options.Placements = []recompute.Placement{}
-	}
-	if c.options.FixedOrder, err = recompute.ResolveOrder(l.Graph, r.Order); err != nil {
-		return usage("%s: %w", s.plan, err)
 	}
 	c.configPath = s.plan
 	return nil

@@ -97,13 +97,13 @@ func (a *app) verifyModels(args []string, sel *selectionFlags, ex *execFlags, vf
 	if err != nil {
 		return err
 	}
-	defer x.l.close()
+	defer x.l.Close()
 	if len(args) == 2 {
 		other, err := a.prepareExecution(args[1], &selectionFlags{order: sel.order, bare: true}, ex)
 		if err != nil {
 			return err
 		}
-		defer other.l.close()
+		defer other.l.Close()
 		x.planned, x.changed = other.planned, true
 		if err := a.checkDims(x.l, other.l); err != nil {
 			return err

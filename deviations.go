@@ -1,0 +1,63 @@
+package memopt
+
+import (
+	"fmt"
+
+	"memopt/graph"
+	"memopt/graph/op"
+)
+
+// deviating is what the nodes of one operator have in common that are read in one way.
+type deviating struct {
+	first op.Deviation
+	count int
+}
+
+// warn says of which nodes the operators' definitions are not what the file means, once for every
+// operator and way to read it, and of which values the file states a wrong type.
+func (m *Model) warn(say func(text string)) {
+	for _, d := range m.deviations() {
+		say(d.text())
+	}
+	m.Types.Walk(m.Graph, func(g *graph.Graph, r *op.Result) {
+		for _, c := range r.Conflicts {
+			stands := "the file's word is taken"
+			if c.Refuted() {
+				stands = "the operator's word is taken, and run and verify refuse the node"
+			}
+			say(fmt.Sprintf("value %q: the file says %v, inference says %v; %s",
+				g.Values[c.Value].Name, c.Declared, c.Inferred, stands))
+		}
+	})
+}
+
+// deviations lists what deviates in the order in which the file has it.
+func (m *Model) deviations() []*deviating {
+	type key struct{ domain, name, read string }
+	kinds := map[key]*deviating{}
+	var list []*deviating
+	m.Types.Walk(m.Graph, func(g *graph.Graph, r *op.Result) {
+		for _, d := range r.Deviations {
+			n := g.Nodes[d.Node]
+			k := key{n.Domain, n.Op, d.Read}
+			if kinds[k] == nil {
+				kinds[k] = &deviating{first: d}
+				list = append(list, kinds[k])
+			}
+			kinds[k].count++
+		}
+	})
+	return list
+}
+
+func (d *deviating) text() string {
+	also := ""
+	if d.count > 1 {
+		also = fmt.Sprintf(" (and %d more)", d.count-1)
+	}
+	if !d.first.Opaque() {
+		return fmt.Sprintf("%v%s; read as %s", d.first.Why, also, d.first.Read)
+	}
+	return fmt.Sprintf("%v%s; planned as an opaque node, with the types that the file states: "+
+		"never recomputed, and refused by run and verify", d.first.Why, also)
+}

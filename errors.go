@@ -1,0 +1,21 @@
+package memopt
+
+// Fault says whose fault an error is.
+type Fault int
+
+const (
+	OfCaller Fault = iota + 1 // a file, a name or a size that is not to be had
+	OfModel                   // the model is not what it should be
+	OfMemopt                  // memopt is wrong
+)
+
+// Error is an error of which its type alone does not say whose fault it is. Others have the types
+// of the packages that they come from: *onnx.FormatError, *symbolic.UnboundError,
+// planner.ErrUnfit, live.ErrNoBoundary, executor.ErrOutOfMemory and so on.
+type Error struct {
+	Fault Fault
+	Err   error
+}
+
+func (e *Error) Error() string { return e.Err.Error() }
+func (e *Error) Unwrap() error { return e.Err }

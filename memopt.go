@@ -1,0 +1,214 @@
+// Package memopt makes training fit in memory. It takes an ONNX training graph from its file to a
+// rewritten one that keeps fewer activations and makes them again, and executes both to prove equal
+// numbers and the promised peak:
+//
+//	m, err := memopt.Open(ctx, "model.onnx", memopt.Options{Dims: map[string]int64{"batch": 8}})
+//	m, _, err = m.Training()                               // of a forward model: differentiate it
+//	p, err := m.Plan(ctx, memopt.PlanOptions{…})           // what to make again, and the peak then
+//	r, err := p.Rewrite(memopt.RewriteOptions{})           // the graph that does so
+//	err = r.WriteFile("out.onnx", memopt.WriteOptions{})
+//
+// Each step gives a value that is complete and is not changed by the next one, so one model can be
+// planned in several ways, and one plan be rewritten for several runtimes. What the steps give has
+// the types of the packages that do the work, which say more: graph, planner, recompute, verify.
+// The program is cmd/memopt, which adds flags, exit codes and printing; ARCHITECTURE.md says where
+// everything is.
+package memopt
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+
+	"memopt/autograd"
+	"memopt/graph"
+	"memopt/graph/examples"
+	"memopt/graph/live"
+	"memopt/graph/onnx"
+	"memopt/graph/op"
+	"memopt/internal/memlimit"
+	"memopt/symbolic"
+)
+
+// Options says how a model is read. The zero value will do.
+type Options struct {
+	// Dims binds symbols of the model to sizes; ones that it does not have do no harm. Without a
+	// binding for all, bytes are formulas, and what needs numbers ends with a
+	// *symbolic.UnboundError.
+	Dims map[string]int64
+	// Strict refuses nodes that are not what their operator sets say.
+	Strict bool
+	// Warn is told, in one line each, of what in the file is not as it should be; nil: nobody.
+	Warn func(text string)
+	// Opened is told of the model as it was read, and of the files that it goes on being read from,
+	// before anything is done with it; its error ends the reading. nil: nobody is told.
+	Opened func(m *graph.Model, files []string) error
+}
+
+// Model is an ONNX model, ready for planning and running: calls of its functions are inlined, the
+// types of all values inferred.
+type Model struct {
+	*graph.Model
+	Types *op.Result
+	Dims  symbolic.Env // the bindings of symbols; never nil
+	// StructureSHA256 is the hash of the model as it was read, tensors' contents left out.
+	StructureSHA256 string
+	labels          []string // the symbols of the file's own types, sorted
+	close           func() error
+}
+
+// Open reads a model's file. Its weights stay there, and are read when they are used: the caller
+// closes the model after that. The errors are an *onnx.FormatError for what is no model, and an
+// *Error.
+func Open(path string, o Options) (*Model, error) {
+	m, opened, err := onnx.Open(path)
+	if err != nil {
+		return nil, readError(err)
+	}
+	out, err := prepare(path, m, nil, opened.External(), o)
+	if err != nil {
+		opened.Close()
+		return nil, err
+	}
+	out.close = opened.Close
+	return out, nil
+}
+
+// Read reads a model from a stream; name stands for it in messages.
+func Read(r io.Reader, name string, o Options) (*Model, error) {
+	m, err := onnx.Read(r, name)
+	if err != nil {
+		return nil, readError(err)
+	}
+	return prepare(name, m, nil, nil, o)
+}
+
+// ExamplePrefix begins the paths of built-in models.
+const ExamplePrefix = "example:"
+
+// Example makes a built-in model, such as "mlp"; package examples lists them. Its symbols are
+// bound; Options.Dims binds them otherwise.
+func Example(name string, o Options) (*Model, error) {
+	path := ExamplePrefix + name
+	ex, ok := examples.Lookup(name)
+	if !ok {
+		return nil, &Error{OfCaller, fmt.Errorf("%s: there is no such example", path)}
+	}
+	m, err := ex.Build()
+	if err != nil {
+		return nil, &Error{OfMemopt, fmt.Errorf("%s: %w", path, err)}
+	}
+	m.Path = path
+	return prepare(path, m, ex.Dims, nil, o)
+}
+
+// prepare makes a model that was read ready for analysis.
+func prepare(name string, read *graph.Model, dims map[string]int64, files []string,
+	o Options) (*Model, error) {
+	if o.Opened != nil {
+		if err := o.Opened(read, files); err != nil {
+			return nil, err
+		}
+	}
+	m := &Model{Model: read, Dims: symbolic.Env{}, close: func() error { return nil },
+		StructureSHA256: onnx.StructureSHA256(read), labels: symbols(read.Graph)}
+	maps.Copy(m.Dims, dims)
+	maps.Copy(m.Dims, o.Dims)
+	if err := graph.RunPasses(read, m.passes(o.Strict)...); err != nil {
+		return nil, &Error{OfModel, fmt.Errorf("%s: %w", name, err)}
+	}
+	if o.Warn != nil {
+		m.warn(o.Warn)
+	}
+	return m, nil
+}
+
+// passes is the list of edits before analysis, in order.
+func (m *Model) passes(strict bool) []graph.Pass {
+	return []graph.Pass{
+		{Name: "inline", Run: graph.InlineFunctions,
+			Doc: "calls of model-local functions become their bodies: analyses see operators only"},
+		{Name: "fold", Run: op.FoldConditions,
+			Doc: "an If that always takes one branch becomes that branch; the other one may " +
+				"contradict the shapes"},
+		{Name: "infer", Doc: "types of all values; needs operators in place of calls",
+			Run: func(read *graph.Model) (bool, error) {
+				infer := op.InferAsIs
+				if strict {
+					infer = op.Infer
+				}
+				var err error
+				m.Types, err = infer(read)
+				return false, err
+			}},
+	}
+}
+
+// Close lets go of the model's file. Models that were made of this one go with it.
+func (m *Model) Close() error { return m.close() }
+
+// Symbols lists the symbols in the types of all values, sorted: what Options.Dims can bind.
+func (m *Model) Symbols() []string { return symbols(m.Graph) }
+
+// HasLabel reports whether the file has a symbol that inference may have replaced by what it stands
+// for, so that a binding of it changes nothing.
+func (m *Model) HasLabel(symbol string) bool {
+	_, found := slices.BinarySearch(m.labels, symbol)
+	return found
+}
+
+// symbols lists the symbols in the types of a graph, sorted.
+func symbols(g *graph.Graph) []string {
+	seen := map[string]bool{}
+	for i := range g.Values {
+		for _, d := range g.Values[i].Type.Shape.Dims {
+			d.VisitSymbols(func(s string) { seen[s] = true })
+		}
+	}
+	return slices.Sorted(maps.Keys(seen))
+}
+
+// Training returns the training step of a forward model, with gradients of its loss for all
+// parameters; how it was made says what was guessed. A model that has a backward half is its own
+// training step, and nothing was made. Errors are those of Differentiate.
+func (m *Model) Training() (step *Model, how *autograd.Joint, err error) {
+	if _, err := live.FindBoundary(m.Model); !errors.Is(err, live.ErrNoBoundary) {
+		return m, nil, nil // its faults are the planner's to report
+	}
+	step, how, err = m.Differentiate(autograd.Options{}, nil)
+	if err != nil {
+		return nil, nil, fmt.Errorf("a forward model: %w", err)
+	}
+	return step, how, nil
+}
+
+// Differentiate makes a training graph of a forward model, and appends what updates its parameters
+// unless the optimizer is nil. The model itself is left alone. The errors are those of
+// autograd.Differentiate, and an *Error for an optimizer that is none.
+func (m *Model) Differentiate(o autograd.Options, update *autograd.Optimizer) (*Model,
+	*autograd.Joint, error) {
+	j, err := autograd.Differentiate(m.Model, o)
+	if err != nil {
+		return nil, nil, err
+	}
+	if update != nil {
+		if err := autograd.AppendOptimizer(j, *update); err != nil {
+			return nil, nil, &Error{OfCaller, err}
+		}
+	}
+	j.Model.Path = m.Path // beside which external data lies, and which is not to be overwritten
+	step := *m
+	step.Model, step.Types = j.Model, j.Types
+	return &step, j, nil
+}
+
+// readError says whose fault it is that a model was not read.
+func readError(err error) error {
+	var format *onnx.FormatError
+	if errors.As(err, &format) || errors.Is(err, memlimit.ErrOutOfMemory) {
+		return err
+	}
+	return &Error{OfCaller, err}
+}

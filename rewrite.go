@@ -1,0 +1,74 @@
+package memopt
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"memopt/graph/live"
+	"memopt/graph/onnx"
+	"memopt/planner/anchor"
+	"memopt/recompute"
+)
+
+// RewriteOptions says for whom a graph is rewritten. The zero value is for a runtime that executes
+// the nodes in the order of the file, as memopt's own executor does.
+type RewriteOptions struct {
+	// Anchors keep the order, and so the saving, in a runtime that orders nodes by itself, as ONNX
+	// Runtime does: what Plan.Anchor returned. nil: there are none.
+	Anchors *anchor.Anchoring
+	// Stock guards the graph against what stock ONNX Runtime would do to its numbers.
+	Stock bool
+	// Seed goes into the seeds that random nodes without one are given.
+	Seed int64
+}
+
+// Rewritten is a graph that recomputes what a plan says, in the order that the plan assumes.
+type Rewritten struct {
+	*recompute.Rewritten
+	By        *Plan
+	Anchoring *anchor.Anchoring // nil: there is none
+}
+
+// Anchor decides which anchors the rewritten graph needs to keep its peak in stock ONNX Runtime.
+func (p *Plan) Anchor() (*anchor.Anchoring, error) {
+	a, err := p.Plan.Anchor()
+	if err != nil {
+		return nil, &Error{OfMemopt, err}
+	}
+	return a, nil
+}
+
+// Rewrite applies the plan to a copy of the model, and records it and the boundary between the
+// halves in the copy's metadata.
+func (p *Plan) Rewrite(o RewriteOptions) (*Rewritten, error) {
+	opts := recompute.Options{Seed: o.Seed, Guard: o.Stock}
+	if o.Anchors != nil {
+		opts.Anchors = o.Anchors.Anchors
+	}
+	a := p.Analysis
+	r, err := recompute.Apply(p.Of.Model, a.Boundary, a.Order, p.Placements, opts)
+	if err != nil {
+		return nil, &Error{OfModel, fmt.Errorf("%s: %w", p.Of.Path, err)}
+	}
+	written := p.Record(o.Seed)
+	written.Anchors = len(opts.Anchors)
+	record, err := json.Marshal(written)
+	if err != nil {
+		return nil, &Error{OfMemopt, err}
+	}
+	r.Model.SetMeta(recompute.Key, string(record))
+	r.Model.SetMeta(live.BoundaryKey, r.Boundary.Record(r.Model.Graph))
+	return &Rewritten{r, p, o.Anchors}, nil
+}
+
+// WriteOptions says how a model is written. The zero value leaves tensors where they are.
+type WriteOptions = onnx.Options
+
+// WriteFile writes the rewritten model, whole or not at all.
+func (r *Rewritten) WriteFile(path string, o WriteOptions) error {
+	return onnx.WriteFile(path, r.Model, o)
+}
+
+// Write writes the rewritten model to a stream.
+func (r *Rewritten) Write(w io.Writer) error { return onnx.Write(w, r.Model) }
