@@ -28,7 +28,8 @@ const order = `
 	executor/cpu/dnnl
 	executor/cpu/blas
 	autograd executor
-	executor/dataset executor/npz executor/operand executor/ort
+	executor/npz
+	executor/dataset executor/operand executor/ort
 	executor/cpu executor/null executor/kerneltest executor/verify executor/cuda/kernels executor/cuda/driver
 	executor/cuda/double executor/cuda/kernels/compile
 	executor/cuda

@@ -88,7 +88,7 @@ func runCase(m *graph.Model, set *dataset.Set) (err error) {
 		return err
 	}
 	run, err := verify.Execute(context.Background(), verify.Side{Model: m, Types: types}, set.Inputs,
-		verify.Options{Device: cpu.Device{}, Session: executor.Options{Threads: 1}})
+		verify.Options{Engine: verify.On(cpu.Device{}), Session: executor.Options{Threads: 1}})
 	if err != nil {
 		return err
 	}

@@ -360,13 +360,13 @@ func TestOutputTable(t *testing.T) {
 }
 
 // distinctRuntime is what is known of ONNX Runtime.
-func distinctRuntime() *Runtime {
-	return &Runtime{Version: "1.2.3", Library: "/lib/ort", Optimization: "basic", MemPattern: true, Arena: true, Parallel: true, Exact: true, Config: []string{"a=b"}, Created: 251, LaterArena: 999, LaterResident: 253, Bounded: true}
+func distinctRuntime() *verify.Runtime {
+	return &verify.Runtime{Version: "1.2.3", Library: "/lib/ort", Optimization: "basic", MemPattern: true, Arena: true, Parallel: true, Exact: true, Config: []string{"a=b"}, Created: 251, LaterArena: 999, LaterResident: 253, Bounded: true}
 }
 
 func TestRuntimeNumbers(t *testing.T) {
 	v := distinctView(t)
-	v.Runtime = distinctRuntime()
+	v.Run.Runtime = distinctRuntime()
 	want := maps.Clone(runLeaves)
 	facts := []string{
 		"the memory pattern, which is on, makes later steps take 999 B of the arena, 4.50 times the first step's 222 B; SessionOptions.enable_mem_pattern = False (--mem-pattern off) avoids that",
@@ -381,7 +381,7 @@ func TestRuntimeNumbers(t *testing.T) {
 		"later steps 999 B the most of the arena in a step after the first", "arena reserved 233 B taken from the system, what the session holds included", "Note: " + facts[0] + ".", "Note: " + facts[1] + "."} {
 		require.Contains(t, table, line+"\n")
 	}
-	*v.Runtime = Runtime{MemPattern: true, LaterResident: 404, Config: nil}
+	*v.Run.Runtime = verify.Runtime{MemPattern: true, LaterResident: 404, Config: nil}
 	v.Run.Threads = 0
 	got := leaves(t, "run", form(JSONFormat))
 	require.Equal(t, "with the memory pattern on, later steps take 404 B of the process's memory, 2.00 times the first step's 202 B", got["runtime.facts.0"])
@@ -448,9 +448,9 @@ func TestVerifyNumbers(t *testing.T) {
 
 func TestRuntimeVerify(t *testing.T) {
 	v := distinctVerify(t)
-	v.Baseline.Runtime, v.Planned.Runtime = distinctRuntime(), distinctRuntime()
-	v.Planned.Runtime.LaterArena, v.Planned.Runtime.Created, v.Planned.Runtime.Version = 333, 261, "1.2.4"
-	v.Baseline.Runtime.Exact = false
+	v.Baseline.Run.Runtime, v.Planned.Run.Runtime = distinctRuntime(), distinctRuntime()
+	v.Planned.Run.Runtime.LaterArena, v.Planned.Run.Runtime.Created, v.Planned.Run.Runtime.Version = 333, 261, "1.2.4"
+	v.Baseline.Run.Runtime.Exact = false
 	form := func(f Format) func(io.Writer) error { return func(w io.Writer) error { return Verify(w, f, v) } }
 	table := squeezed(printed(t, form(TableFormat)))
 	for _, line := range []string{
@@ -462,7 +462,7 @@ func TestRuntimeVerify(t *testing.T) {
 	}
 	require.Equal(t, "1.2.4", leaves(t, "verify", form(JSONFormat))["planned.runtime.version"])
 	// Without an arena, the process's growth is what is saved.
-	v.Baseline.Runtime.Arena, v.Planned.Runtime.Arena = false, false
+	v.Baseline.Run.Runtime.Arena, v.Planned.Run.Runtime.Arena = false, false
 	require.Equal(t, "100", leaves(t, "verify", form(JSONFormat))["saved_bytes"])
 	v.Verdict.Planned.Resident = 2
 	require.Equal(t, "200", leaves(t, "verify", form(JSONFormat))["saved_bytes"])

@@ -28,8 +28,7 @@ type RunView struct {
 	Virtual  bool // nothing was computed
 	Checks   []Check
 	Phases   []Phase
-	Listed   int      // how many outputs the table lists besides those that differ; -1: all
-	Runtime  *Runtime // of a run in ONNX Runtime; else nil
+	Listed   int // how many outputs the table lists besides those that differ; -1: all
 	// Libraries are the C libraries that have been opened until now.
 	Libraries []library.Opened
 }
@@ -288,7 +287,7 @@ func (t *Table) runRows(v *RunView) {
 
 func (t *Table) arenaRows(v *RunView) {
 	r := v.Run
-	if v.Runtime != nil {
+	if v.Run.Runtime != nil {
 		t.runtimeRows(v)
 		return
 	}

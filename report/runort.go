@@ -5,26 +5,9 @@ import (
 	"io"
 	"math"
 	"strings"
-)
 
-// Runtime is what is known of an execution in ONNX Runtime beside what every execution has.
-type Runtime struct {
-	Version      string
-	Library      string // the file
-	Optimization string
-	MemPattern   bool
-	Arena        bool // whether the arena's counts are known
-	Parallel     bool
-	Exact        bool // the arena splits chunks to fit
-	Config       []string
-	Created      int64 // bytes in use in the arena once the session was made: weights as the runtime holds them
-	// LaterArena and LaterResident are the most that steps after the first took; 0 where there was
-	// but one.
-	LaterArena, LaterResident int64
-	// Bounded says that making the session took more than a step, so that the step's figure is an
-	// upper bound.
-	Bounded bool
-}
+	"memopt/executor/verify"
+)
 
 type runtimeJSON struct {
 	Name          string   `json:"name"`
@@ -45,7 +28,7 @@ type runtimeJSON struct {
 
 // newRuntimeJSON returns nil for another backend's run.
 func newRuntimeJSON(v *RunView) *runtimeJSON {
-	r := v.Runtime
+	r := v.Run.Runtime
 	if r == nil {
 		return nil
 	}
@@ -66,7 +49,7 @@ const patternShare = 1.02
 
 // runtimeFacts says what the runtime's settings cost in this run, with figures.
 func (v *RunView) runtimeFacts() []string {
-	r, first := v.Runtime, v.Run.Measured.Arena
+	r, first := v.Run.Runtime, v.Run.Measured.Arena
 	var facts []string
 	if r.MemPattern && float64(r.LaterArena) > patternShare*float64(first) && first > 0 {
 		facts = append(facts, fmt.Sprintf("the memory pattern, which is on, makes later steps take %s of the arena, %.2f times the first step's %s; SessionOptions.enable_mem_pattern = False (--mem-pattern off) avoids that",
@@ -86,8 +69,8 @@ func (v *RunView) runtimeFacts() []string {
 
 // runtimeRows adds what an execution in ONNX Runtime measured.
 func (t *Table) runtimeRows(v *RunView) {
-	r := v.Runtime
-	t.Add("ONNX Runtime", r.Version, r.settings())
+	r := v.Run.Runtime
+	t.Add("ONNX Runtime", r.Version, runtimeSettings(r))
 	if r.Arena {
 		t.Add("measured arena", Bytes(v.Run.Measured.Arena), fmt.Sprintf("of the first step, outputs included; beside %s that the session holds", Bytes(r.Created)))
 	}
@@ -100,8 +83,8 @@ func (t *Table) runtimeRows(v *RunView) {
 	t.Add("arena reserved", Bytes(v.Run.Arena.Reserved), "taken from the system, what the session holds included")
 }
 
-// settings says how the runtime was set up.
-func (r *Runtime) settings() string {
+// runtimeSettings says how the runtime was set up.
+func runtimeSettings(r *verify.Runtime) string {
 	parts := []string{"optimizations " + r.Optimization}
 	for _, s := range []struct {
 		set  bool
@@ -116,7 +99,7 @@ func (r *Runtime) settings() string {
 
 // writeFacts writes what there is to say below a table.
 func (v *RunView) writeFacts(w io.Writer, who string) error {
-	if v.Runtime == nil {
+	if v.Run.Runtime == nil {
 		return nil
 	}
 	for _, f := range v.runtimeFacts() {
@@ -135,8 +118,8 @@ func (v *VerifyView) runtimeVerify(w io.Writer, format Format) error {
 		}
 	}
 	t := Table{Header: []string{"what", "baseline", "planned", ""}, Right: []bool{false, true, true, false}}
-	a, b, r, s := v.Verdict.Baseline, v.Verdict.Planned, v.Baseline.Runtime, v.Planned.Runtime
-	t.Add("ONNX Runtime", r.Version, s.Version, r.settings())
+	a, b, r, s := v.Verdict.Baseline, v.Verdict.Planned, v.Baseline.Run.Runtime, v.Planned.Run.Runtime
+	t.Add("ONNX Runtime", r.Version, s.Version, runtimeSettings(r))
 	t.Add("predicted live", Bytes(a.Predicted.Live), Bytes(b.Predicted.Live), "in ONNX Runtime's default order, simulated")
 	if r.Arena && !r.Exact && b.Predicted.Arena > 0 {
 		t.Add("predicted arena", Bytes(a.Predicted.Arena), Bytes(b.Predicted.Arena), "which hands out chunks of up to twice what is asked for")

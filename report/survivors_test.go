@@ -50,8 +50,8 @@ func TestLeftOut(t *testing.T) {
 	inspection := printed(t, func(w io.Writer) error { return Inspect(w, TableFormat, &Inspection{Model: m, Types: types, By: "op"}) })
 	require.NotContains(t, inspection, "Unknown ")
 	v := distinctView(t)
-	v.Runtime = distinctRuntime()
-	v.Runtime.LaterArena = 0
+	v.Run.Runtime = distinctRuntime()
+	v.Run.Runtime.LaterArena = 0
 	require.NotContains(t, printed(t, func(w io.Writer) error { return RunReport(w, TableFormat, v) }), "later steps")
 	v = distinctView(t)
 	v.Run.DeviceGrowth, v.Run.HostNodes, v.Run.LibraryNodes, v.Run.Resident, v.Run.WhyNoCapture = 0, nil, nil, 0, ""

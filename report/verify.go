@@ -71,7 +71,7 @@ func (v *VerifyView) saved() int64 {
 // needed is what a saving is measured by: the arena, or the process's growth where ONNX Runtime
 // runs without one.
 func (v *VerifyView) needed(r *verify.Run) int64 {
-	if v.Baseline.Runtime != nil && !v.Baseline.Runtime.Arena {
+	if v.Baseline.Run.Runtime != nil && !v.Baseline.Run.Runtime.Arena {
 		return r.Resident
 	}
 	return r.Measured.Arena
@@ -91,7 +91,7 @@ func Verify(w io.Writer, format Format, v *VerifyView) error {
 		}
 		return writeJSON(w, j)
 	}
-	if v.Baseline.Runtime != nil {
+	if v.Baseline.Run.Runtime != nil {
 		return v.runtimeVerify(w, format)
 	}
 	if format == TableFormat {

@@ -7,6 +7,7 @@ import (
 
 	"memopt"
 	"memopt/executor/ort"
+	"memopt/executor/ort/ortengine"
 	"memopt/graph"
 	"memopt/graph/live"
 	"memopt/graph/onnx"
@@ -77,7 +78,9 @@ are placed where the simulated peak in stock ONNX Runtime's default order falls.
 				return classify(err)
 			}
 			if p.Analysis.Boundary.Kind != live.YieldBoundary {
-				a.warnDropouts(r.Model.Graph, ort.All)
+				if lost := ortengine.FindLostDropouts(r.Model.Graph, ort.All); lost != nil {
+					a.warnDropouts(lost)
+				}
 			}
 			if err := a.writeModel(out, r.Model, onnx.Options{ExternalDataThreshold: threshold}); err != nil {
 				return err

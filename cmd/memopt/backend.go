@@ -6,45 +6,36 @@ import (
 	"strconv"
 	"strings"
 
-	"memopt/executor"
 	"memopt/executor/cpu"
 	"memopt/executor/cuda"
 	"memopt/executor/cuda/driver"
 	"memopt/executor/null"
+	"memopt/executor/verify"
 )
 
-// backends are the devices of -e that are open; a GPU is opened when it is first asked for, and
-// stays open.
-var backends = map[string]executor.Device{"cpu": cpu.Device{}, "null": null.Device{}, ortName: ortDevice{}}
+// backends are the engines of -e that need no opening. Tests add doubles of a GPU.
+var backends = map[string]verify.Engine{"cpu": verify.On(cpu.Device{}), "null": verify.On(null.Device{})}
 
-// backend returns the device that a name means.
-func backend(name string) (executor.Device, error) {
-	if d := backends[name]; d != nil {
-		return d, nil
-	}
-	kind, number, numbered := strings.Cut(name, ":")
+// engine returns what -e names. A GPU is opened when it is first asked for.
+func (e *execFlags) engine(a *app) (verify.Engine, error) {
+	kind, number, numbered := strings.Cut(e.backend, ":")
 	switch {
+	case backends[e.backend] != nil:
+		return backends[e.backend], nil
+	case e.backend == ortName:
+		return a.ortEngine()
 	case kind == "cuda":
 		ordinal, err := strconv.Atoi(number)
 		if numbered && (err != nil || ordinal < 0) {
-			return nil, usage("--backend %q: wanted cuda, or cuda:N with the number of a GPU, from 0 on", name)
+			return nil, usage("--backend %q: wanted cuda, or cuda:N with the number of a GPU, from 0 on", e.backend)
 		}
-		d, err := openCUDA(ordinal)
-		if err != nil {
-			return nil, err
-		}
-		backends[name] = d
-		return d, nil
+		return openCUDA(ordinal)
 	}
-	return nil, usage("--backend %q: wanted cpu, null, cuda or ort", name)
+	return nil, usage("--backend %q: wanted cpu, null, cuda or ort", e.backend)
 }
 
-// onCPU reports whether plans are made for the CPU where no device is named: for memopt's own
-// executor. What ONNX Runtime is given is the file that apply writes, so the plan is that of apply.
-func onCPU(d executor.Device) bool { return !virtual(d) && !isORT(d) }
-
 // openCUDA opens a GPU.
-func openCUDA(ordinal int) (executor.Device, error) {
+func openCUDA(ordinal int) (verify.Engine, error) {
 	d, err := cuda.Open(ordinal, cuda.Options{})
 	missing := (*driver.Missing)(nil)
 	switch {
@@ -53,11 +44,9 @@ func openCUDA(ordinal int) (executor.Device, error) {
 	case err != nil:
 		return nil, fmt.Errorf("--backend cuda: %w", err)
 	}
-	return d, nil
+	return verify.On(d), nil
 }
 
-// virtual reports whether a device computes nothing.
-func virtual(d executor.Device) bool {
-	v, ok := d.(executor.Virtual)
-	return ok && v.Virtual()
-}
+// onCPU reports whether plans are made for the CPU where no device is named: for memopt's own
+// executor. What ONNX Runtime is given is the file that apply writes, so the plan is that of apply.
+func onCPU(t verify.Traits) bool { return t.Device != nil && !t.Virtual }

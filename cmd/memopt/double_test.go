@@ -3,6 +3,7 @@ package main
 import (
 	"memopt/executor/cuda"
 	"memopt/executor/cuda/double"
+	"memopt/executor/verify"
 )
 
 // init gives the scripts a backend "double": the CUDA device on a driver double, where kernels can
@@ -13,7 +14,7 @@ func init() {
 	}
 	for name, bare := range map[string]bool{"double": false, "double-bare": true} {
 		if d, err := cuda.New(double.New(double.Options{Memory: 8 << 30, NoLibrary: bare}), cuda.Options{}); err == nil {
-			backends[name] = d
+			backends[name] = verify.On(d)
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"memopt/executor"
 	"memopt/executor/cuda"
+	"memopt/executor/ort/ortengine"
 	"memopt/executor/verify"
 	"memopt/report"
 )
@@ -55,13 +56,13 @@ func (e *execFlags) register(f *pflag.FlagSet) {
 	f.BoolVar(&e.blocking, "blocking", false, "wait for the GPU after every node, so that a fault is reported with the node that caused it")
 	numberVar(f, &e.atol, "atol", "", verify.DefaultTolerance.Abs, notNegative, "absolute tolerance of comparisons that are not bitwise")
 	numberVar(f, &e.rtol, "rtol", "", verify.DefaultTolerance.Rel, notNegative, "relative tolerance of comparisons that are not bitwise")
-	numberVar(f, &e.above, "peak-tolerance", "", 0, notNegative, fmt.Sprintf("by how much the measured arena may exceed the planned one, as a share of it; %g with -e ort where it is not given", ortTolerance))
+	numberVar(f, &e.above, "peak-tolerance", "", 0, notNegative, fmt.Sprintf("by how much the measured arena may exceed the planned one, as a share of it; %g with -e ort where it is not given", new(ortengine.Engine).Traits().PeakTolerance))
 }
 
 // peakTolerance is by how much a measured arena may exceed the planned one, as a share of it.
-func (e *execFlags) peakTolerance(d executor.Device) float64 {
-	if isORT(d) && !e.set.Changed("peak-tolerance") {
-		return ortTolerance
+func (e *execFlags) peakTolerance(engine verify.Engine) float64 {
+	if !e.set.Changed("peak-tolerance") {
+		return engine.Traits().PeakTolerance
 	}
 	return e.above
 }
@@ -70,17 +71,18 @@ func (e *execFlags) peakTolerance(d executor.Device) float64 {
 func (e *execFlags) options(a *app) (verify.Options, error) {
 	var o verify.Options
 	var err error
-	if o.Device, err = backend(e.backend); err != nil {
+	if o.Engine, err = e.engine(a); err != nil {
 		return o, err
 	}
-	o.Repeat, o.Warmup = e.repeat, e.warmupSteps(o.Device)
+	traits := o.Engine.Traits()
+	o.Repeat, o.Warmup = e.repeat, e.warmupSteps(traits)
 	s := &o.Session
 	s.Threads, s.Seed = a.global.threads, uint64(a.global.seed)
 	s.Capture, s.Blocking = e.cudaGraph, e.blocking
-	if err := e.gpuOptions(o.Device); err != nil {
+	if err := e.gpuOptions(traits.Device); err != nil {
 		return o, err
 	}
-	e.warnIdle(a, o.Device)
+	e.warnIdle(a, traits.Device)
 	switch e.memPattern {
 	case "on", "off":
 		s.OnDemand = e.memPattern == "off"
@@ -96,13 +98,11 @@ func (e *execFlags) options(a *app) (verify.Options, error) {
 		}
 		a.warnBare("--mem-limit", e.memLimit, s.MemLimit)
 	}
-	if _, err := e.ortOptions(s); err != nil {
+	if err := e.ort.options(o.Engine, s); err != nil {
 		return o, err
 	}
-	if isORT(o.Device) {
-		if err := a.checkORT(); err != nil {
-			return o, err
-		}
+	if err := o.Engine.Ready(a.ctx); err != nil {
+		return o, classify(err)
 	}
 	o.Progress = a.progress("steps")
 	return o, nil
@@ -111,11 +111,11 @@ func (e *execFlags) options(a *app) (verify.Options, error) {
 // warmupSteps is how many steps are run before the measured ones. The first step pays for what
 // later ones find done: pages that are touched for the first time, libraries that are loaded,
 // kernels that are compiled; with --cuda-graph, the second for the capture.
-func (e *execFlags) warmupSteps(d executor.Device) int {
+func (e *execFlags) warmupSteps(t verify.Traits) int {
 	switch {
 	case e.set.Changed("warmup"):
 		return e.warmup
-	case virtual(d):
+	case t.Virtual:
 		return 0
 	case e.cudaGraph:
 		return 2
@@ -154,7 +154,7 @@ func (e *execFlags) warnIdle(a *app, device executor.Device) {
 	if len(gpu) > 0 && !isGPU {
 		a.warn("%s: for -e cuda; with -e %s it changes nothing", strings.Join(gpu, ", "), e.backend)
 	}
-	if len(runtime) > 0 && !isORT(device) {
+	if len(runtime) > 0 && device != nil {
 		a.warn("%s: for -e ort; with -e %s it changes nothing", strings.Join(runtime, ", "), e.backend)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"memopt/configs"
 	"memopt/executor"
 	"memopt/executor/cuda/driver"
+	"memopt/executor/ort/ortengine"
 	"memopt/executor/verify"
 	"memopt/graph/live"
 	"memopt/internal/mapfile"
@@ -70,6 +71,7 @@ var faultCodes = [...]int{memopt.OfCaller: exitUsage, memopt.OfModel: exitInvali
 func classify(err error) error {
 	var have *exitError
 	var fault *memopt.Error
+	var runtime *ortengine.Error
 	var unbound *symbolic.UnboundError
 	var config *configs.Error
 	var missing *driver.Missing
@@ -78,6 +80,8 @@ func classify(err error) error {
 	switch {
 	case err == nil || errors.As(err, &have):
 		return err
+	case errors.As(err, &runtime):
+		return classifyORT(runtime)
 	case errors.As(err, &fault):
 		return &exitError{faultCodes[fault.Fault], err}
 	case errors.Is(err, context.Canceled):

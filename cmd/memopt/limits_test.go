@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"memopt/executor/ort"
+	"memopt/executor/ort/ortengine"
 	"memopt/internal/memlimit"
 )
 
@@ -51,9 +52,9 @@ func TestDoesNotFit(t *testing.T) {
 // a process of its that the system kills had no memory.
 func TestRuntimeDoesNotFit(t *testing.T) {
 	var e *exitError
-	require.ErrorAs(t, classifyORT(nil, &ort.CrashError{Cause: "signal: killed"}), &e)
+	require.ErrorAs(t, classify(&ortengine.Error{Err: &ort.CrashError{Cause: "signal: killed"}}), &e)
 	require.Equal(t, exitUnfit, e.code)
-	require.ErrorAs(t, classifyORT(nil, &ort.CrashError{Cause: "signal: segmentation fault"}), &e)
+	require.ErrorAs(t, classify(&ortengine.Error{Err: &ort.CrashError{Cause: "signal: segmentation fault"}}), &e)
 	require.Equal(t, exitMissing, e.code)
 	if findORT(t) == "" {
 		return // nothing is predicted for a runtime that is not there

@@ -6,12 +6,9 @@ import (
 	"time"
 
 	"memopt/configs"
-	"memopt/executor/verify"
 	"memopt/graph"
-	"memopt/graph/live"
 	"memopt/internal/cleanup"
 	"memopt/internal/fileio"
-	"memopt/recompute"
 	"memopt/report"
 )
 
@@ -33,21 +30,11 @@ type observer struct {
 
 // newObserver returns an observer of what run executes.
 func newObserver(x *execution) *observer {
-	side := x.side()
-	return &observer{g: side.Model.Graph, last: -1, origins: x.origins, backward: backward(side)}
-}
-
-// backward returns, by node, whether it is of the backward half; nil for a graph that has none.
-func backward(side verify.Side) []bool {
-	b, err := live.FindBoundary(side.Model)
-	if err != nil {
-		return nil
+	o := &observer{g: x.Planned.Model.Graph, last: -1, backward: x.Planned.Backward()}
+	if x.Rewritten != nil {
+		o.origins = x.Rewritten.Labels()
 	}
-	order := side.Order
-	if order == nil {
-		order, _ = graph.Topological(side.Model.Graph)
-	}
-	return live.Split(side.Model.Graph, b, order)
+	return o
 }
 
 // Node notes one execution.
@@ -74,17 +61,6 @@ func (o *observer) Node(i int, id graph.NodeID, start time.Time, took time.Durat
 	o.trace.Event(o.nodes[id], start.Sub(o.first), took, bytes, o.step)
 }
 
-// backwardNodes counts the nodes of the backward half.
-func backwardNodes(side verify.Side) int {
-	n := 0
-	for _, is := range backward(side) {
-		if is {
-			n++
-		}
-	}
-	return n
-}
-
 var phaseNames = [2]string{"forward", "backward"}
 
 // phases returns the halves that the graph has.
@@ -100,21 +76,6 @@ func (o *observer) phases() []report.Phase {
 	return list
 }
 
-// cloneOrigins returns, by node of a rewritten graph, the label of the old node whose times it
-// counts for where its own label is another one.
-func cloneOrigins(g *graph.Graph, r *recompute.Rewritten) []string {
-	origins := make([]string, len(r.Origin))
-	for i, old := range r.Origin {
-		if old == graph.NoNode {
-			continue
-		}
-		if label := g.NodeLabel(old); label != r.Model.Graph.NodeLabel(graph.NodeID(i)) {
-			origins[i] = label
-		}
-	}
-	return origins
-}
-
 // origin returns what a node is a clone of, or "".
 func (o *observer) origin(id graph.NodeID) string {
 	if o.origins == nil {
@@ -125,7 +86,7 @@ func (o *observer) origin(id graph.NodeID) string {
 
 // traceTo has the observer write a Chrome trace.
 func (o *observer) traceTo(w io.Writer, x *execution, backend string, threads int) {
-	h := report.TraceHeader{Schema: configs.TraceSchema, StructureSHA256: x.l.StructureSHA256, Dims: x.l.Dims, Backend: backend, Threads: threads, Rewritten: x.changed}
+	h := report.TraceHeader{Schema: configs.TraceSchema, StructureSHA256: x.Of.StructureSHA256, Dims: x.Of.Dims, Backend: backend, Threads: threads, Rewritten: x.Changed()}
 	if h.Dims == nil {
 		h.Dims = map[string]int64{}
 	}

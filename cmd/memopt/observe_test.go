@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"memopt"
-	"memopt/executor/verify"
 	"memopt/graph"
 )
 
@@ -20,7 +19,7 @@ func TestObserverDoesNotGrow(t *testing.T) {
 	m, err := graph.Parse(`<ir_version: 8, opset_import: ["" : 17]>
 m (float[2] x) => (float[2] y) { a = Exp(x)  y = Tanh(a) }`, "m")
 	require.NoError(t, err)
-	x := &execution{l: &memopt.Model{Model: m}, planned: verify.Side{Model: m}}
+	x := &execution{Execution: (&memopt.Model{Model: m}).Execution()}
 	for _, traced := range []bool{false, true} {
 		o := newObserver(x)
 		if traced {

@@ -2,48 +2,19 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"os"
-	"strings"
-	"unicode"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"memopt/executor"
-	"memopt/executor/null"
 	"memopt/executor/ort"
-	"memopt/graph"
+	"memopt/executor/ort/ortengine"
+	"memopt/executor/verify"
 )
 
 // ortName is the value of -e that means ONNX Runtime.
-const ortName = "ort"
-
-// ortTolerance is how far ONNX Runtime's arena may exceed the simulated peak where --peak-tolerance
-// does not say: its optimizations change the graph that was simulated.
-const ortTolerance = 0.15
-
-// ortDevice stands for ONNX Runtime where a device is asked for: it has no kernels of memopt's, so
-// that what is to be known of memory before a run is counted as the null device does.
-type ortDevice struct{ null.Device }
-
-// Name returns the backend's name.
-func (ortDevice) Name() string { return ortName }
-
-// Virtual says that something is computed.
-func (ortDevice) Virtual() bool { return false }
-
-// planBackend returns the backend whose workspaces a plan to a budget counts. Those of ONNX Runtime
-// are not known: as for apply, the CPU's stand for them.
-func planBackend(name string) string {
-	if name == ortName {
-		return cpuDevice
-	}
-	return name
-}
-
-// isORT reports whether ONNX Runtime executes.
-func isORT(d executor.Device) bool { _, ok := d.(ortDevice); return ok }
+const ortName = ortengine.Name
 
 // ortFlags are the settings of ONNX Runtime that other backends do not have.
 type ortFlags struct {
@@ -62,47 +33,51 @@ func (o *ortFlags) register(f *pflag.FlagSet) {
 	f.StringArrayVar(&o.config, "ort-config", nil, "with -e ort: a session configuration entry KEY=VALUE (repeatable)")
 }
 
-// ortOptions checks the flags of ONNX Runtime and makes the runtime's options of all flags.
-func (e *execFlags) ortOptions(s *executor.Options) (ort.Options, error) {
-	f := &e.ort
-	o := ort.Options{Threads: s.Threads, InterOp: f.interOp, NoPattern: s.OnDemand, MemLimit: s.MemLimit, Config: f.config,
-		Exact: s.Strategy == executor.SameAsRequested, Parallel: f.execution == "parallel", NoArena: f.arena == "off", Split: f.arena == "exact"}
-	var err error
-	if o.Optimization, err = ort.ParseLevel(f.level); err != nil {
-		return o, usage("--ort-opt %w", err)
-	}
-	if f.arena != "on" && f.arena != "exact" && f.arena != "off" {
-		return o, usage("--ort-arena %q: wanted on, exact or off", f.arena)
-	}
-	if f.execution != "sequential" && f.execution != "parallel" {
-		return o, usage("--ort-execution %q: wanted sequential or parallel", f.execution)
-	}
-	if err := o.Check(); err != nil {
-		return o, usage("--backend ort: %w", err)
-	}
-	return o, nil
-}
-
-// checkORT makes sure, before any work is done, that ONNX Runtime is there.
-func (a *app) checkORT() error {
-	p, err := a.startORT("")
-	if err == nil {
-		p.Close()
-	}
-	return err
-}
-
-// startORT starts this program a second time, as the process in which ONNX Runtime runs and which
-// removes a folder when it ends.
-func (a *app) startORT(folder string) (*ort.Process, error) {
+// ortEngine is ONNX Runtime, in a second process of this program.
+func (a *app) ortEngine() (verify.Engine, error) {
 	path, err := os.Executable()
 	if err != nil {
 		return nil, &exitError{exitInternal, err}
 	}
-	program := ortProgram(path)
-	program.Folder = folder
-	p, err := ort.Start(a.ctx, program)
-	return p, classifyORT(nil, err)
+	return &ortengine.Engine{Program: ortProgram(path), Seed: a.global.seed, Warn: a.warnORT}, nil
+}
+
+// options checks the flags of ONNX Runtime, and hands them to the engine where it is that.
+func (f *ortFlags) options(engine verify.Engine, s *executor.Options) error {
+	o := ort.Options{InterOp: f.interOp, Config: f.config, Parallel: f.execution == "parallel", NoArena: f.arena == "off", Split: f.arena == "exact"}
+	var err error
+	if o.Optimization, err = ort.ParseLevel(f.level); err != nil {
+		return usage("--ort-opt %w", err)
+	}
+	if f.arena != "on" && f.arena != "exact" && f.arena != "off" {
+		return usage("--ort-arena %q: wanted on, exact or off", f.arena)
+	}
+	if f.execution != "sequential" && f.execution != "parallel" {
+		return usage("--ort-execution %q: wanted sequential or parallel", f.execution)
+	}
+	with := ortengine.RuntimeOptions(o, s)
+	if err := with.Check(); err != nil {
+		return usage("--backend ort: %w", err)
+	}
+	if runtime, ok := engine.(*ortengine.Engine); ok {
+		runtime.Options = o
+	}
+	return nil
+}
+
+// warnORT prints what ONNX Runtime's engine has to say.
+func (a *app) warnORT(what error) {
+	var lost *ortengine.LostDropouts
+	if errors.As(what, &lost) {
+		a.warnDropouts(lost)
+		return
+	}
+	a.warn("%v", what)
+}
+
+// warnDropouts says that stock ONNX Runtime takes Dropout nodes of a graph out.
+func (a *app) warnDropouts(lost *ortengine.LostDropouts) {
+	a.warn("%v; --ort-opt disable keeps them", lost)
 }
 
 // ortChildVerb is the verb of the second process. People have no use for it; the environment marks
@@ -134,61 +109,19 @@ func (a *app) ortChildCommand() *cobra.Command {
 	}
 }
 
-// classifyORT gives an error of ONNX Runtime its exit code, and names the node of a graph that its
-// message is about.
-func classifyORT(g *graph.Graph, err error) error {
+// classifyORT gives an error of ONNX Runtime's engine its exit code. What it says needs no names in
+// front of it.
+func classifyORT(e *ortengine.Error) error {
 	var missing *ort.MissingError
 	var crash *ort.CrashError
 	var failed *ort.RuntimeError
 	switch {
-	case errors.As(err, &crash) && crash.Killed():
-		return &exitError{exitUnfit, err}
-	case errors.As(err, &missing), errors.As(err, &crash):
-		return &exitError{exitMissing, err}
-	case errors.As(err, &failed) && failed.OutOfMemory():
-		return &exitError{exitUnfit, err}
-	case errors.As(err, &failed):
-		if label := blamed(g, failed.Message); label != "" {
-			err = fmt.Errorf("%w (node %q)", err, label)
-		}
-		return &exitError{exitInvalid, err}
+	case e.OutOfMemory():
+		return &exitError{exitUnfit, e}
+	case errors.As(e, &missing), errors.As(e, &crash):
+		return &exitError{exitMissing, e}
+	case errors.As(e, &failed):
+		return &exitError{exitInvalid, e}
 	}
-	return err
+	return &exitError{exitUsage, e}
 }
-
-// blamed returns the label of the node that a message of the runtime is about, or "": the first one
-// whose name it quotes or whose operator it names.
-func blamed(g *graph.Graph, message string) string {
-	if g == nil {
-		return ""
-	}
-	for id, n := range g.Nodes {
-		if n.Name != "" && (strings.Contains(message, "'"+n.Name+"'") || strings.Contains(message, "("+n.Name+")")) {
-			return g.NodeLabel(graph.NodeID(id))
-		}
-	}
-	for id, n := range g.Nodes {
-		if namesOperator(message, n.Op) {
-			return g.NodeLabel(graph.NodeID(id))
-		}
-	}
-	return ""
-}
-
-// namesOperator looks for an operator as the runtime's messages write it: with its version in
-// brackets behind it, "Elu(6)", or "Elu node".
-func namesOperator(message, name string) bool {
-	for rest := message; ; {
-		at := strings.Index(rest, name)
-		if at < 0 {
-			return false
-		}
-		before, after := strings.TrimRightFunc(rest[:at], isWordPart), rest[at+len(name):]
-		if len(before) == at && (strings.HasPrefix(after, "(") || strings.HasPrefix(after, " node")) {
-			return true
-		}
-		rest = after
-	}
-}
-
-func isWordPart(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) || r == '_' }

@@ -19,6 +19,7 @@ import (
 	"memopt/executor"
 	"memopt/executor/cpu"
 	"memopt/executor/ort"
+	"memopt/executor/ort/ortengine"
 	"memopt/executor/verify"
 	"memopt/graph"
 	"memopt/graph/onnx"
@@ -122,20 +123,20 @@ func ortNumbers(t *testing.T, library *ort.Library, model, data string, flags ..
 	applied := false
 	for _, selection := range ortNumberSelections {
 		x := ortExecution(t, model, data, append(flags, selection...))
-		applied = applied || x.changed
-		require.True(t, slices.ContainsFunc(x.baseline.Model.Graph.Outputs, func(d graph.Decl) bool {
-			return strings.HasSuffix(x.baseline.Model.Graph.Values[d.Value].Name, "_grad")
+		applied = applied || x.Changed()
+		require.True(t, slices.ContainsFunc(x.Baseline.Model.Graph.Outputs, func(d graph.Decl) bool {
+			return strings.HasSuffix(x.Baseline.Model.Graph.Values[d.Value].Name, "_grad")
 		}), "it has no gradients")
 		for _, level := range []ort.Level{ort.Disable, ort.Basic, ort.Extended, ort.All} {
-			want := ortOutputs(t, library, x.baseline, x.inputs, level)
-			if level == ort.Disable && !random(x.baseline.Model.Graph) {
-				run, err := verify.Execute(t.Context(), x.baseline, x.inputs, verify.Options{Device: cpu.Device{}})
+			want := ortOutputs(t, library, x.Baseline, x.Inputs, level)
+			if level == ort.Disable && !random(x.Baseline.Model.Graph) {
+				run, err := verify.Execute(t.Context(), x.Baseline, x.Inputs, verify.Options{Engine: verify.On(cpu.Device{})})
 				require.NoError(t, err)
 				for i, o := range run.Outputs {
 					requireNear(t, want[0][i], ort.Named{Name: o.Name, Tensor: o.Tensor}, 1e-3, fmt.Sprintf("%v, the runtime beside the CPU device", selection))
 				}
 			}
-			for step, outputs := range ortOutputs(t, library, x.planned, x.inputs, level) {
+			for step, outputs := range ortOutputs(t, library, x.Planned, x.Inputs, level) {
 				for i, o := range outputs {
 					requireNear(t, o, want[step][i], 2e-5, fmt.Sprintf("%v, optimizations %s, step %d", selection, level, step))
 				}
@@ -159,14 +160,14 @@ func ortExecution(t *testing.T, model, data string, args []string) *execution {
 	sel.register(set)
 	set.StringArrayVar(&a.global.dims, "dim", nil, "")
 	require.NoError(t, set.Parse(args))
-	x, err := a.prepareExecution(model, &sel, &ex)
+	x, err := a.prepareExecution(model, &sel, &ex, stock)
 	if err != nil && strings.Contains(err.Error(), "no plan fits") {
 		x = ortExecution(t, model, data, append(args[:len(args)-4:len(args)-4], "--level", "0"))
 		return x
 	}
 	require.NoError(t, err)
-	t.Cleanup(func() { x.l.Close() })
-	require.NoError(t, x.fill(&ex, 0, ortDevice{}))
+	t.Cleanup(func() { x.Of.Close() })
+	require.NoError(t, x.fill(&ex, 0, stock))
 	return x
 }
 
@@ -179,7 +180,7 @@ func ortOutputs(t *testing.T, library *ort.Library, side verify.Side, inputs map
 	session, err := library.NewSessionBytes(model.Bytes(), ort.Options{Optimization: level, Threads: 1})
 	require.NoError(t, err, "%s", level)
 	defer session.Close()
-	given := ortInputs(side, inputs)
+	given := ortengine.Inputs(side, inputs)
 	for i := range given {
 		given[i].Tensor = &executor.Tensor{DType: given[i].Tensor.DType, Shape: given[i].Tensor.Shape, Data: bytes.Clone(given[i].Tensor.Data)}
 	}

@@ -49,7 +49,7 @@ func TestOutputNames(t *testing.T) {
 	arrays, err := npz.Read(data + ".npz")
 	require.NoError(t, err)
 	require.Len(t, arrays, len(names))
-	set, err := loadNPZ(data+".npz", g)
+	set, err := dataset.Load(data+".npz", g)
 	require.NoError(t, err)
 	require.Len(t, set.Outputs, len(names))
 	for i, name := range names {

@@ -14,6 +14,7 @@ import (
 	"memopt/executor/cpu"
 	"memopt/executor/cuda"
 	"memopt/executor/null"
+	"memopt/executor/ort/ortengine"
 	"memopt/executor/verify"
 	"memopt/graph"
 	"memopt/graph/onnx"
@@ -56,10 +57,18 @@ func (k copying) Run(c *executor.Ctx) error {
 	return nil
 }
 
+// deviceOf returns the device of a backend; nil: there is no such backend.
+func deviceOf(name string) executor.Device {
+	if e := backends[name]; e != nil {
+		return e.Traits().Device
+	}
+	return nil
+}
+
 // lend makes a backend known for the length of a test.
 func lend(t *testing.T, name string, d executor.Device) {
 	t.Helper()
-	backends[name] = d
+	backends[name] = verify.On(d)
 	t.Cleanup(func() { delete(backends, name) })
 }
 
@@ -74,7 +83,7 @@ func TestPromises(t *testing.T) {
 		{"shy", "example:cnn --dim batch=2 --init random:1"},
 		{"copying", "example:transformer --dim batch=2,seq=16"},
 	}
-	if d, ok := backends["double"].(*cuda.Device); ok {
+	if d, ok := deviceOf("double").(*cuda.Device); ok {
 		lend(t, "shy-double", shyCUDA{d})
 		cases = append(cases, struct{ backend, model string }{"shy-double", "conv.onnx --level 0 --init random:1"})
 	} else {
@@ -137,6 +146,11 @@ func runOf(planned, measured int64) *verify.Run {
 	return r
 }
 
+// viewOf is a run of a graph with so many values.
+func viewOf(r *verify.Run, values int) *report.RunView {
+	return &report.RunView{Run: r, Graph: &graph.Graph{Values: make([]graph.Value, values)}}
+}
+
 // TestVerdict: numbers count first, then the promise, of both sides alike.
 func TestVerdict(t *testing.T) {
 	for _, c := range []struct {
@@ -156,6 +170,7 @@ func TestVerdict(t *testing.T) {
 		{"other numbers and above", runOf(100, 200), runOf(50, 50), true, 0, exitDiffers, `m: the numbers differ: value "y": is wrong`},
 	} {
 		v := &report.VerifyView{Verdict: &verify.Verdict{Equal: !c.differ, Baseline: c.baseline, Planned: c.planned}}
+		v.Baseline, v.Planned = *viewOf(c.baseline, 0), *viewOf(c.planned, 0)
 		if c.differ {
 			v.Verdict.First = &verify.Difference{Value: "y", Text: "is wrong"}
 		}
@@ -177,10 +192,10 @@ func requireCode(t *testing.T, code int, says string, err error, name string) {
 
 // TestAboveORT: what is promised of ONNX Runtime's arena, to the byte.
 func TestAboveORT(t *testing.T) {
-	exact, chunks := &report.Runtime{Arena: true, Exact: true}, &report.Runtime{Arena: true}
+	exact, chunks := &verify.Runtime{Arena: true, Exact: true}, &verify.Runtime{Arena: true}
 	for _, c := range []struct {
 		name        string
-		facts       *report.Runtime
+		facts       *verify.Runtime
 		live, arena int64
 		values      int
 		measured    int64
@@ -195,28 +210,28 @@ func TestAboveORT(t *testing.T) {
 		{name: "tolerated", facts: exact, live: 1000, measured: 1150, tolerance: 0.15},
 		{name: "not tolerated", facts: exact, live: 1000, measured: 1151, tolerance: 0.15, above: true},
 		{name: "nothing predicted", facts: chunks, measured: 5000},
-		{name: "no arena", facts: &report.Runtime{}, live: 1000, measured: 5000},
+		{name: "no arena", facts: &verify.Runtime{}, live: 1000, measured: 5000},
 	} {
-		r := &verify.Run{}
+		r := &verify.Run{Runtime: c.facts}
 		r.Predicted.Live, r.Predicted.Arena, r.Measured.Arena = c.live, c.arena, c.measured
 		code := 0
 		if c.above {
 			code = exitAbove
 		}
-		requireCode(t, code, "m: in ONNX Runtime", aboveORT("m", r, c.facts, c.values, c.tolerance), c.name)
+		requireCode(t, code, "m: in ONNX Runtime", above("m", "a step", viewOf(r, c.values), c.tolerance), c.name)
 	}
 	unchanged := &report.VerifyView{Verdict: &verify.Verdict{Equal: true, Planned: runOf(1, 2)}, Unchanged: true}
-	unchanged.Planned.Runtime = chunks
+	unchanged.Planned.Run = &verify.Run{Runtime: chunks}
 	require.NoError(t, verdict("m", unchanged, 0), "nothing is promised of a graph as it is")
 }
 
 // TestPeakTolerance: the default is the backend's, a value given counts everywhere.
 func TestPeakTolerance(t *testing.T) {
-	for args, want := range map[string][2]float64{"": {0, ortTolerance}, "--peak-tolerance 0": {0, 0}, "--peak-tolerance 0.5": {0.5, 0.5}} {
+	for args, want := range map[string][2]float64{"": {0, 0.15}, "--peak-tolerance 0": {0, 0}, "--peak-tolerance 0.5": {0.5, 0.5}} {
 		var ex execFlags
 		flags := pflag.NewFlagSet("run", pflag.ContinueOnError)
 		ex.register(flags)
 		require.NoError(t, flags.Parse(strings.Fields(args)))
-		require.Equal(t, want, [2]float64{ex.peakTolerance(cpu.Device{}), ex.peakTolerance(ortDevice{})}, args)
+		require.Equal(t, want, [2]float64{ex.peakTolerance(backends["cpu"]), ex.peakTolerance(&ortengine.Engine{})}, args)
 	}
 }

@@ -30,8 +30,6 @@ type app struct {
 	ctx     context.Context // done when a signal asks for the end
 	keeper  *keeper
 	files   fileio.Ledger
-
-	saidDropouts bool // what warnDropouts has to say
 }
 
 // env looks up a variable.

@@ -66,16 +66,17 @@ func (a *app) runModel(name string, sel *selectionFlags, ex *execFlags, phases b
 	if err != nil {
 		return err
 	}
-	if isORT(opts.Device) && (phases || profile != "") {
+	traits := opts.Engine.Traits()
+	if traits.Reorders && (phases || profile != "") {
 		return usage("--phases and --profile look at every node: memopt's own executor (-e cpu) shows them, -e ort does not")
 	}
-	sel.executes = onCPU(opts.Device)
-	x, err := a.prepareExecution(name, sel, ex)
+	sel.executes = onCPU(traits)
+	x, err := a.prepareExecution(name, sel, ex, traits)
 	if err != nil {
 		return err
 	}
-	defer x.l.Close()
-	if err := x.fill(ex, 0, opts.Device); err != nil {
+	defer x.Of.Close()
+	if err := x.fill(ex, 0, traits); err != nil {
 		return err
 	}
 	a.noteExecuted(name, x)
@@ -90,14 +91,14 @@ func (a *app) runModel(name string, sel *selectionFlags, ex *execFlags, phases b
 			return err
 		}
 		defer trace.discard()
-		obs.traceTo(trace, x, opts.Device.Name(), executor.Threads(opts.Session.Threads))
+		obs.traceTo(trace, x, opts.Engine.Name(), executor.Threads(opts.Session.Threads))
 	}
-	r, facts, err := a.executeSide(x, ex, opts)
+	r, err := x.Run(a.ctx, opts)
 	if err != nil {
 		return classifyRun(name, err)
 	}
-	v := a.runView(r, x.side(), opts)
-	v.Runtime, v.Listed = facts, a.listLimit()
+	v := a.runView(r, x.Planned, opts)
+	v.Listed = a.listLimit()
 	if phases {
 		v.Phases = obs.phases()
 	}
@@ -111,29 +112,26 @@ func (a *app) runModel(name string, sel *selectionFlags, ex *execFlags, phases b
 		if err := a.saveOutputs(ex, r); err != nil {
 			return err
 		}
-		first = v.Checked(x.expected(), ex.tolerance())
+		first = v.Checked(x.Expected(), ex.tolerance())
 	}
 	if err := report.RunReport(a.out, format, &v); err != nil {
 		return err
 	}
-	switch {
-	case first != nil:
+	if first != nil {
 		return &exitError{exitDiffers, fmt.Errorf("%s: an expected output differs: %s", name, first)}
-	case facts == nil:
-		err = abovePlan(name, "a step", r, ex.peakTolerance(opts.Device))
-	case x.changed:
-		err = aboveORT(name, r, facts, len(v.Graph.Values), ex.peakTolerance(opts.Device))
 	}
-	if err != nil {
-		return err
+	if r.Runtime == nil || x.Changed() {
+		if err := above(name, "a step", &v, ex.peakTolerance(opts.Engine)); err != nil {
+			return err
+		}
 	}
-	return sel.budgetFlags.finish(a, x.plan)
+	return sel.budgetFlags.finish(a, x.Plan)
 }
 
 // noteExecuted says on the error stream whether a training step is executed, or a forward model as
 // it is.
 func (a *app) noteExecuted(name string, x *execution) {
-	b := backwardNodes(x.side())
+	b := x.Planned.BackwardNodes()
 	if b == 0 {
 		a.note("%s: forward only is run: the model has no backward half; --level 0 runs the training step that memopt grad makes of it", name)
 		return
@@ -142,14 +140,5 @@ func (a *app) noteExecuted(name string, x *execution) {
 	if x.differentiated {
 		of = " that memopt has made of the forward model"
 	}
-	a.note("%s: a training step%s is run: %d nodes forward, %d backward", name, of, len(x.side().Model.Graph.Nodes)-b, b)
-}
-
-// executeSide runs what run executes; the second result is nil but for ONNX Runtime.
-func (a *app) executeSide(x *execution, ex *execFlags, opts verify.Options) (*verify.Run, *report.Runtime, error) {
-	if isORT(opts.Device) {
-		return a.executeORT(x.side(), x, ex, opts)
-	}
-	r, err := verify.Execute(a.ctx, x.side(), x.inputs, opts)
-	return r, nil, err
+	a.note("%s: a training step%s is run: %d nodes forward, %d backward", name, of, len(x.Planned.Model.Graph.Nodes)-b, b)
 }

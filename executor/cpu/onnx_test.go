@@ -156,7 +156,7 @@ func runNode(dir string) (err error) {
 	}
 	declare(m.Graph, set)
 	run, err := verify.Execute(context.Background(), verify.Side{Model: m, Types: types}, set.Inputs,
-		verify.Options{Device: cpu.Device{}, Session: executor.Options{Threads: 2, Guard: true}, Repeat: 2})
+		verify.Options{Engine: verify.On(cpu.Device{}), Session: executor.Options{Threads: 2, Guard: true}, Repeat: 2})
 	if err != nil {
 		return err
 	}

@@ -75,7 +75,7 @@ func TestCaptureFaults(t *testing.T) {
 			inputs[name] = x
 		}
 		want, err := verify.Execute(context.Background(), verify.Side{Model: m, Types: types}, inputs,
-			verify.Options{Device: cpu.Device{}})
+			verify.Options{Engine: verify.On(cpu.Device{})})
 		require.NoError(t, err, c.graph)
 		for _, lazy := range []bool{false, true} {
 			d, dbl := opened(t, double.Options{Lazy: lazy})

@@ -42,10 +42,10 @@ func TestSamples(t *testing.T) {
 			env, err := executor.BindDims(m.Graph, values, nil)
 			require.NoError(t, err)
 			side := verify.Side{Model: m, Types: types, Dims: env}
-			want, err := verify.Execute(context.Background(), side, set.Inputs, verify.Options{Device: cpu.Device{}})
+			want, err := verify.Execute(context.Background(), side, set.Inputs, verify.Options{Engine: verify.On(cpu.Device{})})
 			require.NoError(t, err)
 			got, err := verify.Execute(context.Background(), side, set.Inputs,
-				verify.Options{Device: device(t, double.Options{})})
+				verify.Options{Engine: verify.On(device(t, double.Options{}))})
 			require.NoError(t, err)
 			require.Equal(t, got.Predicted.Arena, got.Measured.Arena)
 			t.Logf("copies in a step: %+v", got.Measured.Copies)

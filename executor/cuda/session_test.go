@@ -66,13 +66,13 @@ var setups = []struct {
 func sameAsCPU(t *testing.T, m *graph.Model, types *op.Result, env symbolic.Env) {
 	t.Helper()
 	side, inputs := verify.Side{Model: m, Types: types, Dims: env}, made(t, m, env)
-	want, err := verify.Execute(context.Background(), side, inputs, verify.Options{Device: cpu.Device{}, Repeat: 2})
+	want, err := verify.Execute(context.Background(), side, inputs, verify.Options{Engine: verify.On(cpu.Device{}), Repeat: 2})
 	require.NoError(t, err)
 	for _, s := range setups {
 		d := device(t, s.double)
 		dbl, _ := d.Driver().(*double.Double)
 		got, err := verify.Execute(context.Background(), side, inputs,
-			verify.Options{Device: d, Session: s.session, Repeat: 2})
+			verify.Options{Engine: verify.On(d), Session: s.session, Repeat: 2})
 		require.NoError(t, err, "%+v", s)
 		require.Equal(t, got.Predicted.Arena, got.Measured.Arena, "%+v", s)
 		require.Equal(t, got.Predicted.Live, got.Measured.Live, "%+v", s)

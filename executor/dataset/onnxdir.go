@@ -11,10 +11,14 @@ import (
 	"memopt/executor"
 	"memopt/graph"
 	"memopt/graph/onnx"
+	"memopt/graph/op"
 	"memopt/internal/fileio"
 	"memopt/internal/inputfile"
 	"memopt/internal/memlimit"
 )
+
+// npzSuffix ends the names of files of arrays.
+const npzSuffix = ".npz"
 
 // Named is a tensor with its name.
 type Named struct {
@@ -28,6 +32,34 @@ type Set struct {
 	Files   []string                    // that it was read from
 	Inputs  map[string]*executor.Tensor // by name of the value
 	Outputs map[int]Named               // by place among the model's outputs: expected ones
+}
+
+// Load reads inputs for a graph, and the outputs to expect of it: from an .npz file, from a folder
+// of arrays, or from one in ONNX's test layout.
+func Load(path string, g *graph.Graph) (*Set, error) {
+	switch {
+	case strings.HasSuffix(path, npzSuffix):
+		return loadNPZ(path, g)
+	case hasArrays(path):
+		return loadArrays(path, g)
+	}
+	return LoadDir(path, g, yielded(g))
+}
+
+// yielded lists the gradients that a boundary node hands out.
+func yielded(g *graph.Graph) []string {
+	var names []string
+	for _, n := range g.Nodes {
+		if !op.Of(n.Kind).Has(op.Yield) {
+			continue
+		}
+		for _, v := range n.Outputs {
+			if v != graph.NoValue {
+				names = append(names, g.Values[v].Name)
+			}
+		}
+	}
+	return names
 }
 
 // LoadDir reads input_N.pb and output_N.pb of a folder; N counts the graph's inputs and outputs. A
@@ -158,6 +190,14 @@ func FromData(td *graph.TensorData) (*executor.Tensor, error) {
 // FileName returns the name of the file in which WriteDir keeps a value: the value's with "/" as
 // %2F, and more where that is no name of a file, or another value's ([fileio.Name]).
 func FileName(value string) string { return fileio.Name(value, ".pb") }
+
+// Write writes tensors to an .npz file, or else to a folder as WriteDir does.
+func Write(path string, tensors []Named, files *fileio.Ledger) error {
+	if strings.HasSuffix(path, npzSuffix) {
+		return writeNPZ(path, tensors)
+	}
+	return WriteDir(path, tensors, files)
+}
 
 // WriteDir writes one TensorProto per tensor, to the file that FileName says; the tensor's own name
 // is exact. The ledger has a say in each file before it is written.

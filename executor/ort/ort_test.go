@@ -103,7 +103,7 @@ func TestValues(t *testing.T) {
 			m, types := parse(t, text)
 			inputs, byName := made(t, m)
 			want, err := verify.Execute(t.Context(), verify.Side{Model: m, Types: types}, byName,
-				verify.Options{Device: cpu.Device{}})
+				verify.Options{Engine: verify.On(cpu.Device{})})
 			require.NoError(t, err)
 			got := step(t, p, write(t, t.TempDir(), m, onnx.Options{}), inputs, ort.Options{})
 			require.Len(t, got, len(want.Outputs))

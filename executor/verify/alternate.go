@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"memopt/executor"
-	"memopt/internal/memlimit"
 )
 
 // pair is two executions side by side.
@@ -18,7 +17,7 @@ type pair struct {
 
 // executeBoth executes two sides. Their measured steps alternate, so that what else the machine
 // does meanwhile slows both down alike and the ratio of their times is worth something. Both
-// sessions are open at once then; where memory does not suffice for that, or both would need the
+// sides are open at once then; where memory does not suffice for that, or both would need the
 // same arena, or there is but one measured step, one side runs after the other, and alternated is
 // false.
 func executeBoth(
@@ -33,13 +32,13 @@ func executeBoth(
 	if err := p.advance(ctx, p.baseline, max(opts.Warmup, 1)); err != nil {
 		return nil, nil, false, err
 	}
-	if opts.Repeat <= 1 || opts.Session.Arena != nil {
+	if opts.Repeat <= 1 || !p.baseline.steps.Shares() {
 		if err := p.complete(ctx, p.baseline); err != nil {
 			return nil, nil, false, err
 		}
 	}
 	p.planned, err = start(ctx, planned, inputs, opts)
-	if errors.Is(err, executor.ErrOutOfMemory) && p.baseline.session != nil {
+	if errors.Is(err, executor.ErrOutOfMemory) && p.baseline.steps != nil {
 		// The weights of both do not fit.
 		if err := p.complete(ctx, p.baseline); err != nil {
 			return nil, nil, false, err
@@ -49,7 +48,7 @@ func executeBoth(
 	if err != nil {
 		return nil, nil, false, fmt.Errorf("the planned graph: %w", err)
 	}
-	if !fits(opts.Device, p.planned.run.Predicted.Arena) {
+	if !p.planned.steps.Fits() {
 		if err := p.complete(ctx, p.baseline); err != nil {
 			return nil, nil, false, err
 		}
@@ -57,7 +56,7 @@ func executeBoth(
 	if err := p.advance(ctx, p.planned, max(opts.Warmup, 1)); err != nil {
 		return nil, nil, false, err
 	}
-	alternated = p.baseline.session != nil
+	alternated = p.baseline.steps != nil
 	for n := p.planned.done; n <= p.planned.total; n++ {
 		if err := p.advance(ctx, p.baseline, n); err != nil {
 			return nil, nil, false, err
@@ -72,17 +71,6 @@ func executeBoth(
 		}
 	}
 	return p.baseline.run, p.planned.run, alternated, nil
-}
-
-// fits reports whether there is memory for an arena of so many bytes beside what is in use. A tenth
-// stays for the rest of the machine.
-func fits(d executor.Device, arena int64) bool {
-	limit, ok := memlimit.Available()
-	free := limit.Bytes
-	if a, isOne := d.(executor.Accelerator); isOne {
-		free, ok = a.Memory().Available()
-	}
-	return !ok || arena <= free/10*9
 }
 
 // advance runs steps until n of an execution are done.
@@ -105,13 +93,13 @@ func (p *pair) advance(ctx context.Context, e *execution, n int) error {
 // complete runs what is left of an execution, notes its outcome and closes it. Once it is closed,
 // nothing happens.
 func (p *pair) complete(ctx context.Context, e *execution) error {
-	if e.session == nil {
+	if e.steps == nil {
 		return nil
 	}
 	if err := p.advance(ctx, e, e.total); err != nil {
 		return err
 	}
-	err := e.finish()
+	err := e.steps.Finish(ctx)
 	e.close()
 	return err
 }

@@ -73,7 +73,7 @@ func TestStepsAlternate(t *testing.T) {
 	} {
 		var got lengths
 		opts := verify.Options{
-			Device: cpu.Device{}, Repeat: c.repeat, Warmup: c.warmup,
+			Engine: verify.On(cpu.Device{}), Repeat: c.repeat, Warmup: c.warmup,
 			Session: executor.Options{Threads: 1, Observer: &got},
 		}
 		if c.shared {
@@ -108,7 +108,7 @@ func TestStepsDoNotAlternate(t *testing.T) {
 	for n, want := range map[int64][]int{3: {1, 3, 1, 3, 1, 3}, 1 << 50: {1, 1, 1, 3, 3, 3}} {
 		short.Dims, long.Dims = symbolic.Env{"N": n}, symbolic.Env{"N": n}
 		var got lengths
-		opts := verify.Options{Device: null.Device{}, Repeat: 2, Warmup: 1, Session: executor.Options{Observer: &got}}
+		opts := verify.Options{Engine: verify.On(null.Device{}), Repeat: 2, Warmup: 1, Session: executor.Options{Observer: &got}}
 		v, err := verify.Verify(context.Background(), short, long, nil, opts, verify.Tolerance{})
 		require.NoError(t, err)
 		require.Equal(t, n == 3, v.Alternated)
@@ -121,7 +121,7 @@ func TestVerifyNamesTheSideThatFails(t *testing.T) {
 	short, long, inputs := sides(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	_, err := verify.Verify(ctx, short, long, inputs, verify.Options{Device: cpu.Device{}, Repeat: 2},
+	_, err := verify.Verify(ctx, short, long, inputs, verify.Options{Engine: verify.On(cpu.Device{}), Repeat: 2},
 		verify.Tolerance{})
 	require.ErrorIs(t, err, context.Canceled)
 	require.ErrorContains(t, err, "the baseline: ")
@@ -129,7 +129,7 @@ func TestVerifyNamesTheSideThatFails(t *testing.T) {
 	ctx, cancel = context.WithCancel(context.Background())
 	defer cancel()
 	_, err = verify.Verify(ctx, short, long, inputs,
-		verify.Options{Device: cpu.Device{}, Repeat: 2, Progress: func(int, int) {
+		verify.Options{Engine: verify.On(cpu.Device{}), Repeat: 2, Progress: func(int, int) {
 			if steps++; steps == 3 { // the baseline's second step is done
 				cancel()
 			}

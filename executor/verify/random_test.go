@@ -62,7 +62,7 @@ func same(
 	t.Helper()
 	for _, s := range setups {
 		run, err := verify.Execute(context.Background(), side, inputs,
-			verify.Options{Device: cpu.Device{}, Session: s, Repeat: 2})
+			verify.Options{Engine: verify.On(cpu.Device{}), Session: s, Repeat: 2})
 		require.NoError(t, err, "%s, %+v", label, s)
 		if want == nil {
 			want = run.Outputs

@@ -65,7 +65,7 @@ func runSample(t *testing.T, file, dir string, info meta) {
 	require.NoError(t, err)
 	for _, s := range []executor.Options{{Threads: 1}, {Threads: 2, Guard: true}} {
 		run, err := verify.Execute(context.Background(), verify.Side{Model: m, Types: types, Dims: env}, set.Inputs,
-			verify.Options{Device: cpu.Device{}, Session: s})
+			verify.Options{Engine: verify.On(cpu.Device{}), Session: s})
 		require.NoError(t, err)
 		require.Equal(t, run.Predicted.Arena, run.Measured.Arena)
 		for i, got := range run.Outputs {

@@ -43,7 +43,7 @@ func Verify(
 			v.Equal, v.First = false, d
 		}
 	}
-	if v.Equal || !tol.Bitwise {
+	if v.Equal || !tol.Bitwise || opts.Engine.Traits().Reorders {
 		return v, nil
 	}
 	first, err := firstDifference(ctx, baseline, planned, inputs, opts)

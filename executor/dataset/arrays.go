@@ -1,4 +1,4 @@
-package main
+package dataset
 
 import (
 	"cmp"
@@ -12,9 +12,7 @@ import (
 	"strings"
 
 	"memopt/executor"
-	"memopt/executor/dataset"
 	"memopt/executor/npz"
-	"memopt/executor/verify"
 	"memopt/graph"
 )
 
@@ -31,8 +29,8 @@ func hasArrays(dir string) bool {
 }
 
 // loadArrays reads the inputs of a folder, and the outputs to expect where it has them.
-func loadArrays(dir string, g *graph.Graph) (*dataset.Set, error) {
-	s := &dataset.Set{Dir: dir, Inputs: map[string]*executor.Tensor{}, Outputs: map[int]dataset.Named{}}
+func loadArrays(dir string, g *graph.Graph) (*Set, error) {
+	s := &Set{Dir: dir, Inputs: map[string]*executor.Tensor{}, Outputs: map[int]Named{}}
 	in, err := npz.Read(filepath.Join(dir, arraysIn))
 	if err != nil {
 		return nil, err
@@ -69,7 +67,7 @@ func loadArrays(dir string, g *graph.Graph) (*dataset.Set, error) {
 		if i < 0 {
 			return nil, fmt.Errorf("%s: array %q: the model has no output of that name", arraysOut, a.Name)
 		}
-		s.Outputs[i] = dataset.Named{Name: names[i], Tensor: a.Tensor}
+		s.Outputs[i] = Named{Name: names[i], Tensor: a.Tensor}
 	}
 	return s, nil
 }
@@ -108,7 +106,7 @@ func nameArrays(arrays []npz.Array, file string, g *graph.Graph, names []string)
 }
 
 // loadNPZ reads inputs, and outputs to expect, from one file of arrays that are named after them.
-func loadNPZ(path string, g *graph.Graph) (*dataset.Set, error) {
+func loadNPZ(path string, g *graph.Graph) (*Set, error) {
 	arrays, err := npz.Read(path)
 	if err != nil {
 		return nil, err
@@ -116,7 +114,7 @@ func loadNPZ(path string, g *graph.Graph) (*dataset.Set, error) {
 	if err := nameArrays(arrays, filepath.Base(path), g, graphInputs(g)); err != nil {
 		return nil, err
 	}
-	s := &dataset.Set{Dir: path, Files: []string{path}, Inputs: map[string]*executor.Tensor{}, Outputs: map[int]dataset.Named{}}
+	s := &Set{Dir: path, Files: []string{path}, Inputs: map[string]*executor.Tensor{}, Outputs: map[int]Named{}}
 	for _, a := range arrays {
 		if err := enter(s, g, a); err != nil {
 			return nil, err
@@ -127,7 +125,7 @@ func loadNPZ(path string, g *graph.Graph) (*dataset.Set, error) {
 
 // enter adds an array to a data set. Its name is the value's as a Writer writes it, else as it
 // stands.
-func enter(s *dataset.Set, g *graph.Graph, a npz.Array) error {
+func enter(s *Set, g *graph.Graph, a npz.Array) error {
 	name := npz.ValueName(a.Name)
 	id, ok := g.Lookup(name)
 	if !ok {
@@ -142,7 +140,7 @@ func enter(s *dataset.Set, g *graph.Graph, a npz.Array) error {
 		if _, twice := s.Outputs[out]; twice {
 			return fmt.Errorf("two arrays are the output %q", name)
 		}
-		s.Outputs[out] = dataset.Named{Name: name, Tensor: a.Tensor}
+		s.Outputs[out] = Named{Name: name, Tensor: a.Tensor}
 		return nil
 	}
 	if s.Inputs[name] != nil {
@@ -152,13 +150,13 @@ func enter(s *dataset.Set, g *graph.Graph, a npz.Array) error {
 	return nil
 }
 
-// saveNPZ writes the outputs of a run as arrays named after them.
-func saveNPZ(path string, r *verify.Run) (err error) {
+// writeNPZ writes tensors as arrays named after them.
+func writeNPZ(path string, tensors []Named) (err error) {
 	w, err := npz.Create(path)
 	if err != nil {
 		return err
 	}
-	for _, o := range r.Outputs {
+	for _, o := range tensors {
 		if err = w.Add(o.Name, o.Tensor); err != nil {
 			break
 		}

@@ -1,0 +1,208 @@
+package memopt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"memopt/executor"
+	"memopt/executor/dataset"
+	"memopt/executor/verify"
+	"memopt/graph"
+	"memopt/graph/op"
+	"memopt/graph/ortsim"
+	"memopt/internal/memlimit"
+	"memopt/symbolic"
+)
+
+// Execution is a graph and itself rewritten, to be executed on the same inputs.
+type Execution struct {
+	Of        *Model
+	Plan      *Plan      // nil: nothing was planned
+	Rewritten *Rewritten // nil: nothing was rewritten
+	// Baseline is the graph as it is, Planned what the plan makes of it: the same where nothing was
+	// rewritten.
+	Baseline, Planned verify.Side
+	// Data are inputs that are given, and outputs that are expected; nil: none are.
+	Data *dataset.Set
+	// Inputs are by name, those of Data among them. Fill makes up others.
+	Inputs map[string]*executor.Tensor
+}
+
+// Bind binds the model's symbols to the dims that inputs have. The error says which input
+// contradicts its declaration, a binding or another input.
+func (m *Model) Bind(inputs map[string]*executor.Tensor) error {
+	values := make([]*executor.Tensor, len(m.Graph.Values))
+	for name, t := range inputs {
+		if id, ok := m.Graph.Lookup(name); ok {
+			values[id] = t
+		}
+	}
+	dims, err := executor.BindDims(m.Graph, values, m.Dims)
+	if err != nil {
+		return &Error{OfCaller, err}
+	}
+	m.Dims = dims
+	return nil
+}
+
+// Execution prepares the model for execution as it is.
+func (m *Model) Execution() *Execution {
+	side := verify.Side{Model: m.Model, Types: m.Types, Dims: m.Dims}
+	return &Execution{Of: m, Baseline: side, Planned: side, Inputs: map[string]*executor.Tensor{}}
+}
+
+// Execution prepares the model for execution as it is, in the order that the plan assumes.
+func (p *Plan) Execution() *Execution {
+	x := p.Of.Execution()
+	x.Plan, x.Baseline.Order = p, p.Analysis.Order
+	x.Planned = x.Baseline
+	return x
+}
+
+// Execution prepares both graphs for execution. Random nodes of the baseline get the seeds that the
+// rewrite fixed, so that both graphs draw the same numbers.
+func (r *Rewritten) Execution() (*Execution, error) {
+	m := r.By.Of
+	types, err := op.InferAsIs(r.Model)
+	if err == nil && types.Opaque(r.Model.Graph) > m.Types.Opaque(m.Graph) {
+		err = fmt.Errorf("%w", types.Deviations[len(types.Deviations)-1].Why)
+	}
+	if err != nil {
+		return nil, &Error{OfMemopt, fmt.Errorf("%s: the rewritten graph: %w", m.Path, err)}
+	}
+	x := r.By.Execution()
+	x.Rewritten = r
+	x.Baseline.Model = r.seedAlike(m.Model)
+	x.Planned = verify.Side{Model: r.Model, Types: types, Order: graph.FileOrder(r.Model.Graph),
+		Dims: m.Dims}
+	if a := r.Anchoring; a != nil && a.Simulated { // which knows what shapes the file leaves open
+		x.Planned.Simulated = &ortsim.Peaks{Live: a.Anchored, Arena: a.AnchoredArena}
+	}
+	return x, nil
+}
+
+// seedAlike returns the old model with the seeds that its random nodes were given.
+func (r *Rewritten) seedAlike(old *graph.Model) *graph.Model {
+	if len(r.Seeded) == 0 {
+		return old
+	}
+	m := old.Clone()
+	for i, origin := range r.Origin {
+		if slices.Contains(r.Seeded, origin) {
+			m.Graph.Nodes[origin].Attrs = slices.Clone(r.Model.Graph.Nodes[i].Attrs)
+		}
+	}
+	return m
+}
+
+// Labels returns, by node of the rewritten graph, the label of the old node whose times it counts
+// for where its own label is another one, else "".
+func (r *Rewritten) Labels() []string {
+	labels := make([]string, len(r.Origin))
+	for i, old := range r.Origin {
+		if old == graph.NoNode {
+			continue
+		}
+		label := r.By.Of.Graph.NodeLabel(old)
+		if label != r.Model.Graph.NodeLabel(graph.NodeID(i)) {
+			labels[i] = label
+		}
+	}
+	return labels
+}
+
+// Against puts another model's graph in the place of the planned one.
+func (x *Execution) Against(other *Execution) { x.Planned = other.Planned }
+
+// Changed reports whether the planned graph is another one than the baseline.
+func (x *Execution) Changed() bool { return x.Baseline.Model != x.Planned.Model }
+
+// Give sets inputs and expected outputs.
+func (x *Execution) Give(data *dataset.Set) {
+	x.Data = data
+	for name, t := range data.Inputs {
+		x.Inputs[name] = t
+	}
+}
+
+// Unfed lists the inputs for which neither the model nor Data has values. The error is a
+// *symbolic.UnboundError where symbols in the inputs' shapes are unbound.
+func (x *Execution) Unfed() ([]graph.ValueID, error) {
+	g := x.Of.Graph
+	var unfed []graph.ValueID
+	var unbound []string
+	for _, d := range g.Inputs {
+		for _, dim := range d.Type.Shape.Dims {
+			dim.VisitSymbols(func(s string) {
+				if _, ok := x.Of.Dims[s]; !ok {
+					unbound = append(unbound, s)
+				}
+			})
+		}
+		v := &g.Values[d.Value]
+		if v.Data == nil && (x.Data == nil || x.Data.Inputs[v.Name] == nil) {
+			unfed = append(unfed, d.Value)
+		}
+	}
+	if len(unbound) > 0 {
+		slices.Sort(unbound)
+		err := &symbolic.UnboundError{Symbols: slices.Compact(unbound)}
+		return nil, fmt.Errorf("%s: %w", x.Of.Path, err)
+	}
+	return unfed, nil
+}
+
+// Fill makes up the inputs that have no data, by the part that they play: scales of norms are 1,
+// indices lie within what they index, weights are normal with deviation 0.02. The errors are those
+// of Unfed, and what wraps executor.ErrOutOfMemory.
+func (x *Execution) Fill(seed uint64) error {
+	unfed, err := x.Unfed()
+	if err != nil {
+		return err
+	}
+	g := x.Of.Graph
+	for _, v := range unfed {
+		delete(x.Inputs, g.Values[v].Name) // of the set before, which takes no memory beside this one
+	}
+	filler := dataset.NewFiller(g, x.Of.Dims, seed)
+	err = filler.Check(unfed)
+	for i := 0; i < len(unfed) && err == nil; i++ {
+		x.Inputs[g.Values[unfed[i]].Name], err = filler.Fill(unfed[i])
+	}
+	if err == nil {
+		return nil
+	}
+	err = fmt.Errorf("%s: %w", x.Of.Path, err)
+	if errors.Is(err, memlimit.ErrOutOfMemory) {
+		return err
+	}
+	return &Error{OfCaller, err}
+}
+
+// Expected lists the outputs that Data expects.
+func (x *Execution) Expected() []verify.Output {
+	if x.Data == nil {
+		return nil
+	}
+	var want []verify.Output
+	for i, d := range x.Of.Graph.Outputs {
+		if t, ok := x.Data.Outputs[i]; ok {
+			want = append(want, verify.Output{Name: x.Of.Graph.Values[d.Value].Name, Tensor: t.Tensor})
+		}
+	}
+	return want
+}
+
+// Run executes the planned graph. Options.Engine executes; Options.Progress is told of the steps.
+func (x *Execution) Run(ctx context.Context, o verify.Options) (*verify.Run, error) {
+	return verify.Execute(ctx, x.Planned, x.Inputs, o)
+}
+
+// Verify executes both graphs, measured steps in turn, and compares every output. Whether the
+// measured peak is the promised one is for [verify.Run.Above] to say, of either.
+func (x *Execution) Verify(ctx context.Context, o verify.Options,
+	within verify.Tolerance) (*verify.Verdict, error) {
+	return verify.Verify(ctx, x.Baseline, x.Planned, x.Inputs, o, within)
+}

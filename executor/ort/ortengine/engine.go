@@ -1,0 +1,225 @@
+// Package ortengine executes models in ONNX Runtime, beside a simulation of what they should take
+// there: the engine of package verify that is not memopt's own executor.
+//
+// Each side runs in a process of its own (package ort), on the file that a rewrite writes. A step's
+// measure is what its arena took beyond what was in use once the session was made.
+package ortengine
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+
+	"memopt/executor"
+	"memopt/executor/null"
+	"memopt/executor/ort"
+	"memopt/executor/verify"
+	"memopt/graph"
+	"memopt/graph/onnx"
+	"memopt/graph/ortsim"
+	"memopt/internal/cleanup"
+	"memopt/internal/memlimit"
+	"memopt/recompute"
+)
+
+// Name is what reports call the engine.
+const Name = "ort"
+
+// peakTolerance is how far the runtime's arena may exceed the simulated peak: its optimizations
+// change the graph that was simulated.
+const peakTolerance = 0.15
+
+// Engine is ONNX Runtime.
+type Engine struct {
+	// Program starts a process that calls ort.Serve.
+	Program ort.Program
+	// Options are those of the runtime that a session of memopt's does not have: threads, memory
+	// limit and the like are the session's.
+	Options ort.Options
+	// Seed goes into the seeds of random nodes without one.
+	Seed int64
+	// Warn is told of what users should know, a *LostDropouts for example; nil: nobody.
+	Warn func(error)
+
+	told bool // of lost Dropout nodes
+}
+
+// Name returns the name.
+func (*Engine) Name() string { return Name }
+
+// Traits says what sets the runtime apart.
+func (*Engine) Traits() verify.Traits {
+	return verify.Traits{Reorders: true, PeakTolerance: peakTolerance}
+}
+
+// RuntimeOptions completes the runtime's options by those of a session.
+func RuntimeOptions(o ort.Options, s *executor.Options) ort.Options {
+	o.Threads, o.NoPattern, o.MemLimit = s.Threads, s.OnDemand, s.MemLimit
+	o.Exact = s.Strategy == executor.SameAsRequested
+	return o
+}
+
+// Ready starts the process once, which looks for the runtime's library.
+func (e *Engine) Ready(ctx context.Context) error {
+	p, err := e.start(ctx, "")
+	if err == nil {
+		p.Close()
+	}
+	return err
+}
+
+// start starts the process, which removes a folder when it ends.
+func (e *Engine) start(ctx context.Context, folder string) (*ort.Process, error) {
+	program := e.Program
+	program.Folder = folder
+	p, err := ort.Start(ctx, program)
+	if err != nil {
+		return nil, failed(nil, err)
+	}
+	return p, nil
+}
+
+// Open starts a process with a session for a side. The errors are an *Error, and what wraps
+// executor.ErrOutOfMemory.
+func (e *Engine) Open(ctx context.Context, side verify.Side, inputs map[string]*executor.Tensor,
+	opts verify.Options) (_ verify.Steps, err error) {
+	o := RuntimeOptions(e.Options, &opts.Session)
+	s := &steps{side: side, pattern: !o.NoPattern, run: &verify.Run{Threads: o.Threads}}
+	defer func() {
+		if err != nil {
+			s.Close()
+		}
+	}()
+	s.run.Predicted = e.predict(ctx, side, opts.Session)
+	if p := s.run.Predicted; p.Live > 0 {
+		if err := memlimit.Check(p.Live+p.Persistent, "what ONNX Runtime is predicted to take, "+
+			"%d bytes of values and %d of inputs and weights", p.Live, p.Persistent); err != nil {
+			return nil, err
+		}
+	}
+	if s.dir, s.folder, err = cleanup.Folder("", "memopt-ort-"); err != nil {
+		return nil, exchange("a folder for what ONNX Runtime reads cannot be made: %w", err)
+	}
+	// The process removes the folder where this one is killed: it starts before there is anything
+	// in it.
+	if s.process, err = e.start(ctx, s.dir); err != nil {
+		return nil, err
+	}
+	e.warnDropouts(side.Model.Graph, o.Optimization)
+	files, err := s.write(recompute.Seed(side.Model, e.Seed), inputs)
+	if err != nil {
+		return nil, err
+	}
+	if s.opened, err = s.process.Open(s.model(), o, files); err != nil {
+		return nil, s.failed(err)
+	}
+	info := s.process.Info()
+	s.run.Runtime = &verify.Runtime{Version: info.Version, Library: info.Path,
+		Optimization: string(o.Optimization), MemPattern: s.pattern, Arena: s.opened.Arena.Known,
+		Parallel: o.Parallel, Exact: o.Split, Config: o.Config, Created: s.opened.Arena.InUse}
+	return s, nil
+}
+
+// predict says what a side should take: a training graph in the order in which ONNX Runtime
+// executes it, and with its kernels. Where that fails nothing is predicted: whether the model runs
+// is for ONNX Runtime to say.
+func (e *Engine) predict(ctx context.Context, side verify.Side,
+	o executor.Options) executor.Prediction {
+	out := executor.Prediction{PeakNode: graph.NoNode}
+	peak := side.Simulated
+	if peak == nil {
+		if simulated, err := ortsim.Simulate(side.Model, side.Dims); err == nil {
+			peak = &simulated
+		}
+	}
+	o.Order, o.Dims, o.MemLimit = side.Order, side.Dims, 0
+	s, err := executor.Open(ctx, side.Model, side.Types, null.Device{}, o)
+	if err == nil {
+		defer s.Close()
+		out = s.Prediction()
+	} else if peak == nil && e.Warn != nil {
+		e.Warn(fmt.Errorf("no peak is predicted: %w", err))
+	}
+	if peak != nil {
+		out.Live, out.Arena, out.PeakNode = peak.Live, peak.Arena, graph.NoNode
+	}
+	return out
+}
+
+// LostDropouts says that stock ONNX Runtime takes Dropout nodes of a graph out.
+type LostDropouts struct {
+	Nodes int
+	First string // the label of one
+}
+
+func (l *LostDropouts) Error() string {
+	return fmt.Sprintf("stock ONNX Runtime takes %d Dropout nodes out (the first is %q), whatever their "+
+		"training_mode says, because nobody reads their masks: its numbers are those without them",
+		l.Nodes, l.First)
+}
+
+// FindLostDropouts returns what a level of optimization takes out of a graph; nil: nothing.
+func FindLostDropouts(g *graph.Graph, level ort.Level) *LostDropouts {
+	lost := ortsim.LostDropouts(g)
+	if len(lost) == 0 || level == ort.Disable {
+		return nil
+	}
+	return &LostDropouts{len(lost), g.NodeLabel(lost[0])}
+}
+
+// warnDropouts tells, once, of Dropout nodes that the runtime takes out.
+func (e *Engine) warnDropouts(g *graph.Graph, level ort.Level) {
+	if e.told || e.Warn == nil {
+		return
+	}
+	if lost := FindLostDropouts(g, level); lost != nil {
+		e.told = true
+		e.Warn(lost)
+	}
+}
+
+// write writes what the runtime reads: the model and its inputs. The folder is this run's own: its
+// files are no outputs of anybody's, and one of an earlier run may have had the same inode.
+func (s *steps) write(m *graph.Model, inputs map[string]*executor.Tensor) ([]ort.File, error) {
+	o := onnx.Options{ExternalDataThreshold: ExternalData(m.Graph)}
+	if err := onnx.WriteFile(s.model(), m, o); err != nil {
+		return nil, exchange("%w", err)
+	}
+	files, err := ort.WriteInputs(s.dir, Inputs(s.side, inputs))
+	if err != nil {
+		return nil, exchange("inputs for ONNX Runtime cannot be written: %w", err)
+	}
+	return files, nil
+}
+
+// model returns the name of the file that the runtime reads.
+func (s *steps) model() string { return filepath.Join(s.dir, "model.onnx") }
+
+// ExternalData returns the size from which on weights go to a file of their own, 0 where all stay
+// in the model's: a file of ONNX cannot exceed 2 GiB.
+func ExternalData(g *graph.Graph) int64 {
+	const most, large = 3 << 29, 1 << 20
+	var total int64
+	for i := range g.Values {
+		if d := g.Values[i].Data; d != nil && d.External == nil {
+			n, _ := d.Bytes() // a faulty one is reported when it is written
+			total += n
+		}
+		if total > most {
+			return large
+		}
+	}
+	return 0
+}
+
+// Inputs lists what there is of a side's inputs, in its order.
+func Inputs(side verify.Side, inputs map[string]*executor.Tensor) []ort.Named {
+	var list []ort.Named
+	for _, d := range side.Model.Graph.Inputs {
+		name := side.Model.Graph.Values[d.Value].Name
+		if t := inputs[name]; t != nil {
+			list = append(list, ort.Named{Name: name, Tensor: t})
+		}
+	}
+	return list
+}

@@ -1,0 +1,90 @@
+package verify
+
+import (
+	"context"
+	"time"
+
+	"memopt/executor"
+)
+
+// Engine is what executes models: a device of memopt's ([On]), or another runtime.
+type Engine interface {
+	// Name is what reports call it.
+	Name() string
+	Traits() Traits
+	// Ready says, before any work is done, whether the engine is to be had.
+	Ready(ctx context.Context) error
+	// Open readies a side for steps on inputs, by their names; those that only the other side has
+	// are left out. The error wraps executor.ErrOutOfMemory where memory does not suffice. The
+	// caller closes what it gets.
+	Open(ctx context.Context, side Side, inputs map[string]*executor.Tensor, o Options) (Steps, error)
+}
+
+// Traits is what sets engines apart. The zero value is a device that computes.
+type Traits struct {
+	// Device is the device of memopt's that executes; nil: another runtime does.
+	Device executor.Device
+	// Virtual says that nothing is computed: memory is counted, and outputs mean nothing.
+	Virtual bool
+	// Reorders says that the engine orders, merges and fuses nodes by itself, as stock ONNX Runtime
+	// does. A rewritten graph needs anchors and guards there, equal graphs need not give equal
+	// bits, and no observer is told of nodes.
+	Reorders bool
+	// PeakTolerance is by how much a measured arena may exceed the prediction where the caller does
+	// not say, as a share of it.
+	PeakTolerance float64
+}
+
+// Steps is a side that an engine has open.
+type Steps interface {
+	// Step executes one step and returns how long it took.
+	Step(ctx context.Context) (time.Duration, error)
+	// Run is what the steps until now gave and needed. Its times are the caller's to note.
+	Run() *Run
+	// Shares reports, after a step or more, whether another side can be opened and executed while
+	// this one stays open.
+	Shares() bool
+	// Fits reports whether there is memory for the steps of this side beside what is in use.
+	Fits() bool
+	// Finish fetches the outputs of the last step.
+	Finish(ctx context.Context) error
+	Close() error
+}
+
+// execution is an open side with the steps that are done.
+type execution struct {
+	steps       Steps // nil: closed
+	run         *Run
+	warmup      int
+	done, total int
+}
+
+// start opens a side.
+func start(ctx context.Context, side Side, inputs map[string]*executor.Tensor, o Options) (*execution, error) {
+	s, err := o.Engine.Open(ctx, side, inputs, o)
+	if err != nil {
+		return nil, err
+	}
+	return &execution{steps: s, run: s.Run(), warmup: o.Warmup, total: o.Warmup + max(o.Repeat, 1)}, nil
+}
+
+// step executes one step; the first ones warm up.
+func (e *execution) step(ctx context.Context) error {
+	took, err := e.steps.Step(ctx)
+	if err != nil {
+		return err
+	}
+	if e.done >= e.warmup {
+		e.run.Times = append(e.run.Times, took)
+	}
+	e.done++
+	return nil
+}
+
+// close closes the side, once.
+func (e *execution) close() {
+	if e.steps != nil {
+		e.steps.Close()
+	}
+	e.steps = nil
+}

@@ -1,0 +1,23 @@
+package verify
+
+// grain is by how much ONNX Runtime's arena rounds up each value.
+const grain = 256
+
+// Above reports whether a run of a graph with so many values took more of the arena than was
+// predicted, by more than a share of it, and how much that was. In ONNX Runtime the prediction is
+// of the arena's chunks where it may hand out larger ones than are asked for, else of live bytes.
+// Where nothing was predicted there, or the arena's counts are unknown, nothing is above.
+func (r *Run) Above(values int, tolerance float64) (promised int64, above bool) {
+	measured := float64(r.Measured.Arena)
+	if r.Runtime == nil {
+		return r.Predicted.Arena, measured > float64(r.Predicted.Arena)*(1+tolerance)
+	}
+	promised = r.Predicted.Live
+	if !r.Runtime.Exact {
+		promised = max(promised, r.Predicted.Arena)
+	}
+	if promised == 0 || !r.Runtime.Arena {
+		return promised, false
+	}
+	return promised, measured > float64(promised)*(1+tolerance)+float64(grain*values)
+}
