@@ -34,7 +34,7 @@ const order = `
 	executor/cuda/double executor/cuda/kernels/compile
 	executor/cuda
 	planner
-	report configs
+	executor/ort/ortengine report configs
 	memopt
 	bench/gpu/stages
 	cmd/memopt bench/forward bench/gpu

@@ -4,7 +4,7 @@
 //
 //	m, err := memopt.Open(ctx, "model.onnx", memopt.Options{Dims: map[string]int64{"batch": 8}})
 //	m, _, err = m.Training()                               // of a forward model: differentiate it
-//	p, err := m.Plan(ctx, memopt.PlanOptions{…})           // what to make again, and the peak then
+//	p, err := m.Plan(ctx, memopt.Budget{Share: 0.6}, memopt.PlanOptions{})
 //	r, err := p.Rewrite(memopt.RewriteOptions{})           // the graph that does so
 //	err = r.WriteFile("out.onnx", memopt.WriteOptions{})
 //

@@ -2,7 +2,6 @@ package memopt
 
 import (
 	"context"
-	"fmt"
 
 	"memopt/configs"
 	"memopt/executor"
@@ -10,8 +9,8 @@ import (
 	"memopt/recompute"
 )
 
-// PlanOptions says what to recompute and what it is planned for. The zero value recomputes nothing:
-// its plan lists what could be. Level, Config, Placements or Budget choose; Dims are the model's.
+// PlanOptions says for what a plan is made. The zero value will do. The model's Dims count, and what
+// the strategy says.
 type PlanOptions struct {
 	planner.Options
 	// Device is what a plan to a budget is for: the workspace of its kernels counts. nil: none does.
@@ -29,8 +28,11 @@ type Plan struct {
 // the best plan so far; Budget.Found is told when there is a first one. The error is
 // live.ErrNoBoundary for a model without a backward half, a *planner.UnfitError where nothing fits
 // the budget, a *symbolic.UnboundError where sizes are needed that no binding gives.
-func (m *Model) Plan(ctx context.Context, o PlanOptions) (*Plan, error) {
+func (m *Model) Plan(ctx context.Context, s Strategy, o PlanOptions) (*Plan, error) {
 	o.Dims = m.Dims
+	if s != nil {
+		s.choose(&o.Options)
+	}
 	if o.Budget != nil && o.Device != nil {
 		var err error
 		o.Workspace, err = executor.Workspaces(ctx, m.Model, m.Types, o.Device,
@@ -46,34 +48,12 @@ func (m *Model) Plan(ctx context.Context, o PlanOptions) (*Plan, error) {
 	return &Plan{p, m}, nil
 }
 
-// Pareto plans for so many budgets, from the lowest peak that can be reached to none at all. A
-// context that is done ends the curve where it is.
-func (m *Model) Pareto(ctx context.Context, o PlanOptions, budgets int) (*planner.Curve, error) {
+// Pareto plans for so many budgets, from the lowest peak that can be reached to none at all. The
+// budget says how to search. A context that is done ends the curve where it is.
+func (m *Model) Pareto(ctx context.Context, b Budget, o PlanOptions, n int) (*planner.Curve, error) {
 	o.Dims = m.Dims
-	return planner.Pareto(ctx, m.Model, m.Types, o.Options, budgets)
-}
-
-// UsePlan has the options take the placements and the order of a plan file, which must have been
-// made for a model of the same structure. The error is the file's.
-func (m *Model) UsePlan(o *PlanOptions, path string) error {
-	r, err := configs.LoadPlan(path)
-	if err != nil {
-		return err
-	}
-	if r.StructureSHA256 != m.StructureSHA256 {
-		return fmt.Errorf("%s: was made for a model with structure_sha256 %.12s…, this one has "+
-			"%.12s…; plan anew", path, r.StructureSHA256, m.StructureSHA256)
-	}
-	if o.Placements, err = recompute.ResolvePlacements(m.Graph, r.Placements); err != nil {
-		return fmt.Errorf("%s: %w", path, err)
-	}
-	if o.Placements == nil {
-		o.Placements = []recompute.Placement{}
-	}
-	if o.FixedOrder, err = recompute.ResolveOrder(m.Graph, r.Order); err != nil {
-		return fmt.Errorf("%s: %w", path, err)
-	}
-	return nil
+	b.choose(&o.Options)
+	return planner.Pareto(ctx, m.Model, m.Types, o.Options, n)
 }
 
 // Record returns the plan as plan files and the metadata of rewritten models have it. The seed is
@@ -82,7 +62,7 @@ func (p *Plan) Record(seed int64) *recompute.Record {
 	return p.Plan.Record(p.Of.StructureSHA256, seed)
 }
 
-// File returns the plan as a plan file, for UsePlan.
+// File returns the plan as a plan file, for Model.PlanFile.
 func (p *Plan) File(seed int64) ([]byte, error) {
 	data, err := configs.FormatPlan(p.Record(seed))
 	if err != nil {

@@ -8,7 +8,6 @@ import (
 	"memopt/executor/cpu"
 	"memopt/executor/verify"
 	"memopt/graph/live"
-	"memopt/planner"
 )
 
 // execution is what run and verify execute.
@@ -61,7 +60,7 @@ func (a *app) planExecution(m *memopt.Model, name string, sel *selectionFlags, t
 	if traits.Device == nil && sel.forCPU() {
 		c.options.Device = cpu.Device{}
 	}
-	p, err := m.Plan(a.ctx, c.options)
+	p, err := m.Plan(a.ctx, c.strategy, c.options)
 	if errors.Is(err, live.ErrNoBoundary) && !sel.selects(c) {
 		return m.Execution(), nil
 	}
@@ -72,7 +71,7 @@ func (a *app) planExecution(m *memopt.Model, name string, sel *selectionFlags, t
 		a.warn("%s", w)
 	}
 	o := memopt.RewriteOptions{Stock: traits.Reorders, Seed: a.global.seed}
-	if traits.Reorders && (len(p.Placements) > 0 || c.options.Budget != nil) {
+	if traits.Reorders && (len(p.Placements) > 0 || sel.budgetFlags.asks()) {
 		if o.Anchors, err = a.anchor(p); err != nil {
 			return nil, err
 		}
@@ -100,7 +99,7 @@ func (s *selectionFlags) asks(a *app) bool {
 
 // selects reports whether the flags ask for a plan.
 func (s *selectionFlags) selects(c *chosen) bool {
-	return c.options.Level != planner.UserSpecified || c.options.Config != nil || c.options.Placements != nil || c.options.Budget != nil || s.probe != ""
+	return c.strategy != nil || s.probe != ""
 }
 
 // classifyRun gives an error of an execution its code.

@@ -114,11 +114,10 @@ func (a *app) pareto(name string, sel *selectionFlags, format report.Format, n i
 	if err != nil {
 		return err
 	}
-	c.options.Level, c.options.Config = planner.UserSpecified, nil
-	c.options.Budget = &planner.Budget{Share: 1, Solver: sel.solver, Seed: a.global.seed, Effort: cmp.Or(sel.effort, limit.Seconds()), Found: a.keeper.keep}
+	b := memopt.Budget{Share: 1, Solver: sel.solver, Seed: a.global.seed, Effort: cmp.Or(sel.effort, limit.Seconds()), Found: a.keeper.keep}
 	ctx, cancel := context.WithTimeout(a.ctx, max(limit, time.Second))
 	defer cancel()
-	curve, err := l.Pareto(ctx, c.options, n)
+	curve, err := l.Pareto(ctx, b, c.options, n)
 	if err != nil {
 		return classify(wrap(name, err))
 	}
@@ -156,13 +155,14 @@ func (a *app) makePlan(name string, sel *selectionFlags, rowPeaks bool) (*memopt
 		return nil, nil, err
 	}
 	c.options.RowPeaks = rowPeaks
-	if c.options.Budget != nil {
-		c.options.Budget.Found = a.keeper.keep
+	if b, ok := c.strategy.(memopt.Budget); ok {
+		b.Found = a.keeper.keep
+		c.strategy = b
 	}
 	if sel.forCPU() {
 		c.options.Device, c.options.Threads = cpu.Device{}, a.global.threads
 	}
-	p, err := m.Plan(a.ctx, c.options)
+	p, err := m.Plan(a.ctx, c.strategy, c.options)
 	if err != nil {
 		return nil, nil, a.classifyPlan(name, err)
 	}

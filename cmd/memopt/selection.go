@@ -54,6 +54,7 @@ func (s *selectionFlags) forCPU() bool {
 
 // chosen is a selection with where it came from.
 type chosen struct {
+	strategy   memopt.Strategy
 	options    memopt.PlanOptions
 	configPath string
 }
@@ -134,9 +135,12 @@ func (s *selectionFlags) resolveBudget(a *app, c *chosen) error {
 		}
 	}
 	a.warnUnused("a budget, a plan to which chooses by itself")
-	var err error
-	c.options.Budget, err = s.budgetFlags.resolve(a)
-	return err
+	b, err := s.budgetFlags.resolve(a)
+	if err != nil {
+		return err
+	}
+	c.strategy = memopt.Budget(*b)
+	return nil
 }
 
 // warnUnused says which of ORTModule's variables do not count because a flag does. Level 0 asks for
@@ -184,7 +188,9 @@ func (s *selectionFlags) resolveLevel(a *app, c *chosen) error {
 	if err != nil {
 		return usage("%w", err)
 	}
-	c.options.Level = level
+	if level != planner.UserSpecified {
+		c.strategy = memopt.Level(level)
+	}
 	return nil
 }
 
@@ -196,21 +202,24 @@ func (s *selectionFlags) resolveConfig(a *app, c *chosen) error {
 	if path == "" {
 		return nil
 	}
-	if c.options.Level != planner.UserSpecified {
-		a.warn("the configuration %s is ignored: level %d recomputes every cluster; use level 0 for it", path, c.options.Level)
+	if c.strategy != nil {
+		a.warn("the configuration %s is ignored: level %d recomputes every cluster; use level 0 for it", path, c.strategy)
 		return nil
 	}
 	entries, err := configs.LoadORT(path)
 	if err != nil {
 		return usage("%w", err)
 	}
-	c.options.Config, c.configPath = entries, path
+	if c.configPath = path; entries != nil {
+		c.strategy = memopt.Config(entries)
+	}
 	return a.reads(configs.ConfigVariable, path)
 }
 
 // usePlan takes over the placements of a plan file made for the same structure.
 func (s *selectionFlags) usePlan(c *chosen, l *memopt.Model) error {
-	if err := l.UsePlan(&c.options, s.plan); err != nil {
+	var err error
+	if c.strategy, err = l.PlanFile(s.plan); err != nil {
 		return usage("%w", err)
 	}
 	c.configPath = s.plan
