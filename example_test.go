@@ -106,7 +106,8 @@ func ExampleExecution_Verify() {
 	if err := x.Fill(1); err != nil {
 		log.Fatal(err)
 	}
-	v, err := x.Verify(ctx, verify.Options{Engine: verify.On(cpu.Device{})}, verify.Tolerance{Bitwise: true})
+	o := verify.Options{Engine: verify.On(cpu.Device{})}
+	v, err := x.Verify(ctx, o, verify.Tolerance{Bitwise: true})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"memopt"
 	"memopt/autograd"
 	"memopt/executor"
 	"memopt/executor/cpu"
@@ -19,8 +20,6 @@ import (
 	"memopt/graph"
 	"memopt/graph/op"
 	"memopt/graph/ortsim"
-	"memopt/planner"
-	"memopt/recompute"
 )
 
 // everyNth is how many of the bent nodes the tests take: one of so many. HOSTILE_NODES=1 takes all
@@ -145,12 +144,12 @@ func inferStrictly(m *graph.Model) error {
 
 // planHostile plans, anchors and rewrites.
 func planHostile(m *graph.Model) error {
-	types, err := prepared(m)
+	ready, err := memopt.New(m, memopt.Options{})
 	if err != nil {
 		return err
 	}
-	for _, level := range []planner.Level{0, 2} {
-		p, err := planner.Make(m, types, planner.Options{Level: level})
+	for _, level := range []memopt.Level{0, 2} {
+		p, err := ready.Plan(context.Background(), level, memopt.PlanOptions{})
 		if err != nil {
 			return err
 		}
@@ -158,7 +157,7 @@ func planHostile(m *graph.Model) error {
 		if err != nil {
 			return err
 		}
-		if _, err := recompute.Apply(m, p.Analysis.Boundary, p.Analysis.Order, p.Placements, recompute.Options{Anchors: a.Anchors}); err != nil {
+		if _, err := p.Rewrite(memopt.RewriteOptions{Anchors: a}); err != nil {
 			return err
 		}
 	}

@@ -2,15 +2,25 @@
 // rewritten one that keeps fewer activations and makes them again, and executes both to prove equal
 // numbers and the promised peak:
 //
-//	m, err := memopt.Open(ctx, "model.onnx", memopt.Options{Dims: map[string]int64{"batch": 8}})
-//	m, _, err = m.Training()                               // of a forward model: differentiate it
+//	m, err := memopt.Open("model.onnx", memopt.Options{Dims: map[string]int64{"batch": 8}})
+//	m, _, err = m.Training()  // of a forward model: differentiates it
 //	p, err := m.Plan(ctx, memopt.Budget{Share: 0.6}, memopt.PlanOptions{})
-//	r, err := p.Rewrite(memopt.RewriteOptions{})           // the graph that does so
+//	r, err := p.Rewrite(memopt.RewriteOptions{})
 //	err = r.WriteFile("out.onnx", memopt.WriteOptions{})
+//	x, err := r.Execution()  // both graphs, on the same inputs
+//	err = x.Fill(1)          // which are made up
+//	v, err := x.Verify(ctx, verify.Options{Engine: verify.On(cpu.Device{})}, verify.DefaultTolerance)
 //
-// Each step gives a value that is complete and is not changed by the next one, so one model can be
-// planned in several ways, and one plan be rewritten for several runtimes. What the steps give has
-// the types of the packages that do the work, which say more: graph, planner, recompute, verify.
+// Each step gives a value that the next one does not change, so one model can be planned in several
+// ways, and one plan be rewritten for several runtimes. A [Strategy] says what a plan recomputes; a
+// [verify.Engine], which is a device or ONNX Runtime, executes, and lends its steps one by one to
+// who wants to loop over them. What the steps give has the types of the packages that do the work,
+// which say more: graph, planner, recompute, executor/verify.
+//
+// A context ends searches, with the best plan so far, and executions. Budget.Found is told of the
+// first plan that fits, verify.Options.Progress of steps that are done, and Options.Warn of what is
+// wrong with a file. No function prints.
+//
 // The program is cmd/memopt, which adds flags, exit codes and printing; ARCHITECTURE.md says where
 // everything is.
 package memopt
@@ -84,6 +94,9 @@ func Read(r io.Reader, name string, o Options) (*Model, error) {
 	}
 	return prepare(name, m, nil, nil, o)
 }
+
+// New takes a model that was made in memory, and edits it in place.
+func New(m *graph.Model, o Options) (*Model, error) { return prepare(m.Path, m, nil, nil, o) }
 
 // ExamplePrefix begins the paths of built-in models.
 const ExamplePrefix = "example:"

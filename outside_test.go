@@ -19,7 +19,8 @@ func TestOutside(t *testing.T) {
 	sums, err := os.ReadFile("go.sum")
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "go.sum"), sums, 0o644))
-	module := "module example.com/outside\n\ngo 1.26\n\nrequire memopt v0.0.0\n\nreplace memopt => " + root + "\n"
+	module := "module example.com/outside\n\ngo 1.26\n\n" +
+		"require memopt v0.0.0\n\nreplace memopt => " + root + "\n"
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "go.mod"), []byte(module), 0o644))
 	build := exec.Command("go", "build", "-o", "outside", ".")
 	build.Dir = dir

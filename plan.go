@@ -9,8 +9,8 @@ import (
 	"memopt/recompute"
 )
 
-// PlanOptions says for what a plan is made. The zero value will do. The model's Dims count, and what
-// the strategy says.
+// PlanOptions says for what a plan is made; the zero value will do. Dims are the model's, and what
+// is recomputed is for the strategy to say.
 type PlanOptions struct {
 	planner.Options
 	// Device is what a plan to a budget is for: the workspace of its kernels counts. nil: none does.
@@ -50,7 +50,8 @@ func (m *Model) Plan(ctx context.Context, s Strategy, o PlanOptions) (*Plan, err
 
 // Pareto plans for so many budgets, from the lowest peak that can be reached to none at all. The
 // budget says how to search. A context that is done ends the curve where it is.
-func (m *Model) Pareto(ctx context.Context, b Budget, o PlanOptions, n int) (*planner.Curve, error) {
+func (m *Model) Pareto(ctx context.Context, b Budget, o PlanOptions,
+	n int) (*planner.Curve, error) {
 	o.Dims = m.Dims
 	b.choose(&o.Options)
 	return planner.Pareto(ctx, m.Model, m.Types, o.Options, n)

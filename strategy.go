@@ -13,8 +13,8 @@ import (
 // ([Model.PlanFile]). Nil recomputes nothing: the plan lists what could be.
 type Strategy interface{ choose(o *planner.Options) }
 
-// Level recomputes every cluster of subgraphs that ONNX Runtime's memory optimizer finds: 1 layer by
-// layer, 2 with compromises. 0 recomputes nothing.
+// Level recomputes every cluster of subgraphs that ONNX Runtime's memory optimizer finds: 1 layer
+// by layer, 2 with compromises. 0 recomputes nothing.
 type Level planner.Level
 
 func (l Level) choose(o *planner.Options) { o.Level = planner.Level(l) }
@@ -25,8 +25,9 @@ type Config []planner.ConfigEntry
 
 func (c Config) choose(o *planner.Options) { o.Config = c }
 
-// Budget recomputes what makes a step fit at the least cost: Share of the baseline's peak, or Total
-// bytes of weights, inputs and arena. With Effort and Limit left out it is the first plan that fits.
+// Budget recomputes what makes a step fit at the least cost: into a Share of the baseline's peak,
+// or into Total bytes of weights, inputs and arena together. Where Effort, the seconds that the
+// search may count on, is left out, it is the first plan that fits.
 type Budget planner.Budget
 
 func (b Budget) choose(o *planner.Options) { o.Budget = (*planner.Budget)(&b) }

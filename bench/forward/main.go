@@ -25,13 +25,13 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"memopt"
 	"memopt/autograd"
 	"memopt/executor"
 	"memopt/executor/cpu"
 	"memopt/executor/dataset"
 	"memopt/graph"
 	"memopt/graph/onnx"
-	"memopt/graph/op"
 	"memopt/symbolic"
 )
 
@@ -174,33 +174,24 @@ func agree(runners []*runner) error {
 // newOwn opens a session in this process and writes its inputs, and the training graph, for the
 // peers.
 func newOwn(file, dir string, env symbolic.Env, threads int, step bool) (*runner, error) {
-	m, closer, err := onnx.Open(file)
-	if err != nil {
-		return nil, err
-	}
-	if err := graph.RunPasses(m, graph.Pass{Name: "inline", Run: graph.InlineFunctions}); err != nil {
-		return nil, err
-	}
-	types, err := op.Infer(m)
+	m, err := memopt.Open(file, memopt.Options{Dims: env, Strict: true})
 	if err != nil {
 		return nil, err
 	}
 	if step {
-		j, err := autograd.Differentiate(m, autograd.Options{})
-		if err != nil {
+		if m, _, err = m.Differentiate(autograd.Options{}, nil); err != nil {
 			return nil, err
 		}
-		m, types = j.Model, j.Types
-		if err := onnx.WriteFile(filepath.Join(dir, "train.onnx"), m, onnx.Options{}); err != nil {
+		if err := onnx.WriteFile(filepath.Join(dir, "train.onnx"), m.Model, onnx.Options{}); err != nil {
 			return nil, err
 		}
 	}
-	s, err := executor.Open(context.Background(), m, types, cpu.Device{}, executor.Options{Threads: threads, Dims: env})
+	s, err := executor.Open(context.Background(), m.Model, m.Types, cpu.Device{}, executor.Options{Threads: threads, Dims: env})
 	if err != nil {
 		return nil, err
 	}
 	fmt.Printf("%s: planned arena %.1f MiB\n", filepath.Base(filepath.Dir(file)), float64(s.Prediction().Arena)/(1<<20))
-	if err := feed(s, m, dir, env); err != nil {
+	if err := feed(s, m.Model, dir, env); err != nil {
 		return nil, err
 	}
 	take := func() (took, float64, error) {
@@ -213,7 +204,7 @@ func newOwn(file, dir string, env symbolic.Env, threads int, step bool) (*runner
 		}
 		return t, float64(executor.Of[float32](s.Output(0))[0]), nil
 	}
-	return &runner{name: "memopt", step: take, close: func() { s.Close(); closer.Close() }}, nil
+	return &runner{name: "memopt", step: take, close: func() { s.Close(); m.Close() }}, nil
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

@@ -20,7 +20,8 @@ type execution struct {
 
 // prepareExecution loads a model and its data, plans it and rewrites it. Of two models that are
 // compared the caller checks the symbols: each may have some of its own.
-func (a *app) prepareExecution(name string, sel *selectionFlags, ex *execFlags, traits verify.Traits) (*execution, error) {
+func (a *app) prepareExecution(name string, sel *selectionFlags, ex *execFlags,
+	traits verify.Traits) (*execution, error) {
 	load := a.load
 	if sel.bare {
 		load = a.read
@@ -51,7 +52,8 @@ func (a *app) prepareExecution(name string, sel *selectionFlags, ex *execFlags, 
 }
 
 // planExecution plans a model, and rewrites it where there is anything to be done.
-func (a *app) planExecution(m *memopt.Model, name string, sel *selectionFlags, traits verify.Traits) (*memopt.Execution, error) {
+func (a *app) planExecution(m *memopt.Model, name string, sel *selectionFlags,
+	traits verify.Traits) (*memopt.Execution, error) {
 	c, err := sel.resolve(a, m)
 	if err != nil {
 		return nil, err

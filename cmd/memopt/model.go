@@ -47,7 +47,8 @@ func (a *app) read(name string) (*memopt.Model, error) {
 func (a *app) open(name string, o memopt.Options) (*memopt.Model, error) {
 	if example, ok := strings.CutPrefix(name, memopt.ExamplePrefix); ok {
 		if _, ok := examples.Lookup(example); !ok {
-			return nil, usage("%s: there is no such example%s; memopt examples lists them", name, suggest(name, exampleNames()))
+			return nil, usage("%s: there is no such example%s; memopt examples lists them", name,
+				suggest(name, exampleNames()))
 		}
 		return memopt.Example(example, o)
 	}

@@ -116,6 +116,36 @@ func TestStepsDoNotAlternate(t *testing.T) {
 	}
 }
 
+// lonely is an engine beside whose open sides there is no room for another.
+type lonely struct{ verify.Engine }
+
+func (l lonely) Open(ctx context.Context, side verify.Side, inputs map[string]*executor.Tensor, o verify.Options) (verify.Steps, error) {
+	s, err := l.Engine.Open(ctx, side, inputs, o)
+	return alone{s}, err
+}
+
+type alone struct{ verify.Steps }
+
+func (alone) Shares() bool { return false }
+
+// TestEngineWithoutRoom: what an engine says of its room decides whether steps alternate, not what
+// kind of engine it is.
+func TestEngineWithoutRoom(t *testing.T) {
+	short, long, inputs := sides(t)
+	for engine, want := range map[verify.Engine][]int{
+		verify.On(cpu.Device{}):         {1, 3, 1, 3},
+		lonely{verify.On(cpu.Device{})}: {1, 1, 3, 3},
+	} {
+		var got lengths
+		opts := verify.Options{Engine: engine, Repeat: 2, Session: executor.Options{Threads: 1, Observer: &got}}
+		v, err := verify.Verify(t.Context(), short, long, inputs, opts, verify.Tolerance{Bitwise: true})
+		require.NoError(t, err)
+		require.Equal(t, want, []int(got))
+		require.Equal(t, want[1] == 3, v.Alternated)
+		require.Len(t, v.Baseline.Times, 2)
+	}
+}
+
 // TestVerifyNamesTheSideThatFails: an error says which graph it is of.
 func TestVerifyNamesTheSideThatFails(t *testing.T) {
 	short, long, inputs := sides(t)

@@ -60,12 +60,14 @@ type execution struct {
 }
 
 // start opens a side.
-func start(ctx context.Context, side Side, inputs map[string]*executor.Tensor, o Options) (*execution, error) {
+func start(ctx context.Context, side Side, inputs map[string]*executor.Tensor,
+	o Options) (*execution, error) {
 	s, err := o.Engine.Open(ctx, side, inputs, o)
 	if err != nil {
 		return nil, err
 	}
-	return &execution{steps: s, run: s.Run(), warmup: o.Warmup, total: o.Warmup + max(o.Repeat, 1)}, nil
+	total := o.Warmup + max(o.Repeat, 1)
+	return &execution{steps: s, run: s.Run(), warmup: o.Warmup, total: total}, nil
 }
 
 // step executes one step; the first ones warm up.

@@ -49,7 +49,8 @@ func available(d executor.Device) int64 {
 }
 
 // Open opens a session for a side and gives it its inputs.
-func (n native) Open(ctx context.Context, side Side, inputs map[string]*executor.Tensor, o Options) (Steps, error) {
+func (n native) Open(ctx context.Context, side Side, inputs map[string]*executor.Tensor,
+	o Options) (Steps, error) {
 	o.Session.Order, o.Session.Dims = side.Order, side.Dims
 	o.Session.Beside = outputBytes(side)
 	before := available(n.device)
@@ -62,8 +63,8 @@ func (n native) Open(ctx context.Context, side Side, inputs map[string]*executor
 		return nil, err
 	}
 	s.Fetch(losses(side)...)
-	run := &Run{Predicted: s.Prediction(), Threads: s.Threads(), Feeds: s.Feeds(), HostNodes: s.HostNodes(),
-		LibraryNodes: s.LibraryNodes(), WhyNoCapture: s.WhyNoCapture()}
+	run := &Run{Predicted: s.Prediction(), Threads: s.Threads(), Feeds: s.Feeds(),
+		HostNodes: s.HostNodes(), LibraryNodes: s.LibraryNodes(), WhyNoCapture: s.WhyNoCapture()}
 	return &session{Session: s, graph: side.Model.Graph, run: run, device: n.device,
 		shared: o.Session.Arena != nil, available: before}, nil
 }
@@ -150,7 +151,8 @@ func (s *session) Finish(context.Context) error {
 	}
 	for i, d := range s.graph.Outputs {
 		t := s.Output(i)
-		if err := memlimit.Check(int64(len(t.Data)), "a copy of output %q (%v)", s.graph.ValueName(d.Value), t); err != nil {
+		name := s.graph.ValueName(d.Value)
+		if err := memlimit.Check(int64(len(t.Data)), "a copy of output %q (%v)", name, t); err != nil {
 			return err
 		}
 		s.run.Outputs = append(s.run.Outputs, Output{s.graph.Values[d.Value].Name,

@@ -153,8 +153,8 @@ type LostDropouts struct {
 }
 
 func (l *LostDropouts) Error() string {
-	return fmt.Sprintf("stock ONNX Runtime takes %d Dropout nodes out (the first is %q), whatever their "+
-		"training_mode says, because nobody reads their masks: its numbers are those without them",
+	return fmt.Sprintf("stock ONNX Runtime takes %d Dropout nodes out (the first is %q), whatever "+
+		"their training_mode says, because nobody reads their masks: its numbers are those without them",
 		l.Nodes, l.First)
 }
 

@@ -30,7 +30,8 @@ func (e *Error) Unwrap() error { return e.Err }
 func (e *Error) OutOfMemory() bool {
 	var crash *ort.CrashError
 	var failed *ort.RuntimeError
-	return errors.As(e.Err, &crash) && crash.Killed() || errors.As(e.Err, &failed) && failed.OutOfMemory()
+	return errors.As(e.Err, &crash) && crash.Killed() ||
+		errors.As(e.Err, &failed) && failed.OutOfMemory()
 }
 
 // exchange is the error of a file that is exchanged with the runtime.

@@ -47,7 +47,8 @@ func (s *steps) note(step *ort.Step) {
 	r, facts := s.run, s.run.Runtime
 	if r.Measured.Runs == 0 {
 		r.Measured.Arena, r.Measured.Live, r.Resident = arena, arena, resident
-		r.Arena = executor.ArenaStats{InUse: step.Arena.InUse, Peak: step.Arena.MaxInUse, Reserved: step.Arena.Total}
+		r.Arena = executor.ArenaStats{InUse: step.Arena.InUse, Peak: step.Arena.MaxInUse,
+			Reserved: step.Arena.Total}
 		facts.Bounded = step.Arena.Known && step.Arena.MaxInUse == s.opened.Arena.MaxInUse &&
 			step.Arena.MaxInUse > step.Arena.InUse
 	} else {
