@@ -212,6 +212,11 @@ func (b *budgeter) fit() (*point, error) {
 		return nil, err
 	}
 	if b.points[0].arena > b.budget {
+		if b.huge() {
+			if err := b.checkpoints(); err != nil {
+				return nil, err
+			}
+		}
 		if err := b.climb(); err != nil {
 			return nil, err
 		}

@@ -1,0 +1,56 @@
+package planner
+
+import (
+	"memopt/graph"
+)
+
+// checkpoints adds plans that recompute everything but one stash in so many, until one fits. In huge
+// graphs a search by single runs comes to nothing within minutes, and each of these takes seconds.
+// Limits of regions are not theirs to keep.
+func (b *budgeter) checkpoints() error {
+	if len(b.opts.Regions) > 0 || b.opts.Runtime {
+		return nil
+	}
+	defer b.first()()
+	full := selectLevel(b.p.Analysis, false)
+	for _, every := range fewSpacings {
+		if b.ctx.Err() != nil {
+			return nil
+		}
+		pt, err := b.checkpointed(full.withCheckpoints(b.p.Analysis, every))
+		if err != nil {
+			return err
+		}
+		b.points = append(b.points, *pt)
+		if pt.arena <= b.budget {
+			b.opts.found()
+			return nil
+		}
+	}
+	return nil
+}
+
+// checkpointed is the plan of a selection.
+func (b *budgeter) checkpointed(sel *selection) (*point, error) {
+	t, err := b.p.bench.Candidates(sel.chosen)
+	if err != nil {
+		return nil, err
+	}
+	pt := &point{placements: t.Placements, live: t.Peak, layout: t.Layout(b.ctx), method: "checkpoints"}
+	if pt.arena = pt.layout.Bytes; pt.arena <= b.budget {
+		t.Explain()
+	}
+	for i := range pt.placements {
+		pt.cost += b.costOf(pt.placements[i].Nodes)
+	}
+	return pt, nil
+}
+
+// costOf is the cost of running nodes once more.
+func (b *budgeter) costOf(nodes []graph.NodeID) int64 {
+	total := int64(0)
+	for _, id := range nodes {
+		total += b.tasks.graph.Tasks[b.p.bench.Pos[id]].Cost
+	}
+	return total
+}
