@@ -63,7 +63,7 @@ func (a *app) open(name string, o memopt.Options) (*memopt.Model, error) {
 // what is in use before it does, in place of as much again.
 const (
 	largeGraph   = 250_000
-	largeGraphGC = 40
+	largeGraphGC = 35
 )
 
 // spareMemory trades time for memory where a graph is large, unless the user has settled that by

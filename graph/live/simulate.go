@@ -56,7 +56,14 @@ func Simulate(g *graph.Graph, order graph.Order, sizes *Sizes) (*Timeline, error
 
 // Simulate executes the program under the memory model. The error says that
 // the sizes of all values together leave int64.
-func (p *Program) Simulate() (*Timeline, error) { return new(Simulator).Run(p) }
+func (p *Program) Simulate() (*Timeline, error) {
+	t, err := new(Simulator).Run(p)
+	if err != nil {
+		return nil, err
+	}
+	alone := *t // so that it does not keep the simulator's memory
+	return &alone, nil
+}
 
 // Simulator simulates one program after the other in the same memory. The
 // zero value is ready for use.

@@ -50,12 +50,17 @@ type Layout struct {
 // for a smaller arena: the layout is whole all the same.
 func NewLayout(ctx context.Context, t *live.Timeline, bytes []int64) *Layout {
 	l := &Layout{Offsets: make([]int64, len(t.Root))}
-	var ids []graph.ValueID
-	var buffers []pack.Buffer
-	for i, root := range t.Root {
-		l.Offsets[i] = -1
-		if id := graph.ValueID(i); root == id && bytes[i] > 0 {
-			ids = append(ids, id)
+	own := func(i int) bool { return t.Root[i] == graph.ValueID(i) && bytes[i] > 0 }
+	count := 0
+	for i := range t.Root {
+		if own(i) {
+			count++
+		}
+	}
+	ids, buffers := make([]graph.ValueID, 0, count), make([]pack.Buffer, 0, count)
+	for i := range t.Root {
+		if l.Offsets[i] = -1; own(i) {
+			ids = append(ids, graph.ValueID(i))
 			r := t.Ranges[i]
 			buffers = append(buffers, pack.Buffer{
 				Lower: int64(r.Start), Upper: int64(r.End), Size: Align(bytes[i]),

@@ -13,6 +13,7 @@ package place
 
 import (
 	"context"
+	"slices"
 
 	"memopt/graph/live"
 	"memopt/planner/arena"
@@ -27,7 +28,7 @@ type Bench struct {
 	Pos      []int32     // by node: its place in the order
 	Memory   Memory
 
-	base  *live.Program // of the graph as it is, without workspaces; nil without sizes
+	base  *live.Program // of the graph as it is, without workspaces and steps; nil without sizes
 	clone cloner
 	sim   live.Simulator
 	steps int
@@ -45,19 +46,20 @@ type Memory struct {
 func NewBench(a *recompute.Analysis, sizes *live.Sizes, m Memory) *Bench {
 	b := &Bench{Analysis: a, Sizes: sizes, Pos: a.Order.Positions(), Memory: m}
 	if sizes != nil {
-		b.base = live.NewProgram(a.Graph, a.Order, sizes)
+		// Steps are made where they are needed: all of them take a tenth of a large plan's memory.
+		b.base = live.NewProgram(a.Graph, nil, sizes)
 	}
 	return b
 }
 
 // AsIs returns the program of the graph as it is, workspaces included. There must be sizes.
 func (b *Bench) AsIs() *live.Program {
-	if b.Memory.Workspace == nil {
-		return b.base
+	p := live.NewProgram(b.Analysis.Graph, b.Analysis.Order, b.Sizes)
+	if b.Memory.Workspace != nil {
+		p.Bytes = slices.Clone(p.Bytes) // those of the sizes
+		addWorkspaces(p, b.Memory.Workspace)
 	}
-	full := b.base.Clone()
-	addWorkspaces(full, b.Memory.Workspace)
-	return full
+	return p
 }
 
 // Steps is how many steps have been simulated so far.
@@ -107,7 +109,7 @@ func (b *Bench) Simulate(placements []recompute.Placement) (*Trial, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Trial{Placements: placements, Clones: len(p.Steps) - len(b.base.Steps), Peak: t.Peak.Bytes,
+	return &Trial{Placements: placements, Clones: len(p.Steps) - len(b.Analysis.Order), Peak: t.Peak.Bytes,
 		Program: p, Places: b.clone.places, Timeline: t}, nil
 }
 

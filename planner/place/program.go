@@ -29,8 +29,7 @@ func (b *Bench) program(placements []recompute.Placement) (*live.Program, error)
 // cloner is the sink of a rewrite that makes a program: nothing is written.
 type cloner struct {
 	g        *graph.Graph
-	base     []live.Step // of the graph as it is, by place
-	backward []bool      // by node
+	backward []bool // by node
 	sizes    *live.Sizes
 	out      live.Program
 	places   []int32            // by step: the place in the old order that it stands at
@@ -42,12 +41,12 @@ type cloner struct {
 func (c *cloner) reset(b *Bench, clones int) {
 	base := b.base
 	c.g, c.sizes, c.price = b.Analysis.Graph, b.Sizes, b.Memory.CloneBytes
-	steps, values := len(base.Steps)+clones, len(base.Bytes)+clones
+	steps, values := len(b.Analysis.Order)+clones, len(base.Bytes)+clones
 	c.out.Steps, c.places = slices.Grow(c.out.Steps[:0], steps), slices.Grow(c.places[:0], steps)
 	c.out.Outputs, c.out.Hidden = base.Outputs, base.Hidden
 	c.out.Bytes = append(slices.Grow(c.out.Bytes[:0], values), base.Bytes...)
 	c.out.Persistent = append(slices.Grow(c.out.Persistent[:0], values), base.Persistent...)
-	c.base, c.backward = base.Steps, b.Analysis.Backward
+	c.backward = b.Analysis.Backward
 	c.newest.Reset(len(c.g.Values))
 }
 
@@ -56,7 +55,7 @@ func (c *cloner) Arrive(graph.NodeID) error { return nil }
 
 // Keep appends a step of the original program.
 func (c *cloner) Keep(id graph.NodeID, place int32) {
-	step := c.base[place]
+	step := live.NewStep(c.g, id, c.sizes)
 	switch {
 	case c.sizes.Aliased != nil:
 		// A schedule of runs has one version of each value, which all later readers read.
