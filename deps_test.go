@@ -24,6 +24,7 @@ const order = `
 	planner/arena
 	planner/place
 	planner/anchor planner/cluster
+	planner/budget
 	executor/half executor/einsum executor/cpu/simd executor/cpu/native
 	executor/cpu/dnnl
 	executor/cpu/blas

@@ -9,8 +9,8 @@ import (
 	"memopt/recompute"
 )
 
-// PlanOptions says for what a plan is made; the zero value will do. Dims are the model's, and what
-// is recomputed is for the strategy to say.
+// PlanOptions says for what a plan is made; the zero value will do. Dims are the model's, and the
+// strategy is the one that Model.Plan is given.
 type PlanOptions struct {
 	planner.Options
 	// Device is what a plan to a budget is for: the workspace of its kernels counts. nil: none does.
@@ -29,11 +29,8 @@ type Plan struct {
 // live.ErrNoBoundary for a model without a backward half, a *planner.UnfitError where nothing fits
 // the budget, a *symbolic.UnboundError where sizes are needed that no binding gives.
 func (m *Model) Plan(ctx context.Context, s Strategy, o PlanOptions) (*Plan, error) {
-	o.Dims = m.Dims
-	if s != nil {
-		s.choose(&o.Options)
-	}
-	if o.Budget != nil && o.Device != nil {
+	o.Dims, o.Strategy = m.Dims, s
+	if o.Options.Budget() != nil && o.Device != nil {
 		var err error
 		o.Workspace, err = executor.Workspaces(ctx, m.Model, m.Types, o.Device,
 			executor.Options{Dims: m.Dims, Threads: o.Threads})
@@ -52,8 +49,7 @@ func (m *Model) Plan(ctx context.Context, s Strategy, o PlanOptions) (*Plan, err
 // budget says how to search. A context that is done ends the curve where it is.
 func (m *Model) Pareto(ctx context.Context, b Budget, o PlanOptions,
 	n int) (*planner.Curve, error) {
-	o.Dims = m.Dims
-	b.choose(&o.Options)
+	o.Dims, o.Strategy = m.Dims, b
 	return planner.Pareto(ctx, m.Model, m.Types, o.Options, n)
 }
 
@@ -75,6 +71,7 @@ func (p *Plan) File(seed int64) ([]byte, error) {
 // Layerwise plans level 1 of the same model in the same way: what a plan is shown beside.
 func (p *Plan) Layerwise() (*planner.Plan, error) {
 	o := p.Options
-	o.Level, o.Probe, o.RowPeaks, o.SkipLayout, o.Budget = planner.Layerwise, nil, false, true, nil
+	o.Strategy, o.Probe, o.SkipLayout = planner.Layerwise, nil, true
+	o.RowPeaks, o.Alternatives = false, false
 	return planner.Make(p.Of.Model, p.Of.Types, o)
 }

@@ -169,7 +169,7 @@ func checkSchedule(t *testing.T, m *graph.Model, types *op.Result, aliases []str
 	require.Equal(t, r.clones, r.alive, "clones alive")
 	require.Equal(t, int64(r.clones)*opts.CloneBytes, p.PeakRecord().CloneBytes)
 	require.LessOrEqual(t, p.Planned.Peak.Bytes, p.Arena.Bytes)
-	if b := opts.Budget; b != nil && b.Arena > 0 {
+	if b := opts.Budget(); b != nil && b.Arena > 0 {
 		require.LessOrEqual(t, p.Arena.Bytes, b.Arena)
 	}
 	return p
@@ -192,14 +192,14 @@ func TestScheduleOfRandomGraphs(t *testing.T) {
 		opts := planner.Options{CloneBytes: int64(seed%4) * 64}
 		base := checkSchedule(t, m, types, aliases, opts)
 		for _, level := range []planner.Level{planner.Layerwise, planner.LayerwiseCompromise} {
-			opts.Level = level
+			opts.Strategy = level
 			if p := checkSchedule(t, m, types, aliases, opts); p != nil {
 				recomputed += p.Recompute.Nodes
 			}
 		}
-		opts.Level = planner.UserSpecified
+		opts.Strategy = planner.UserSpecified
 		for _, share := range []float64{0.5, 0.7, 0.9} {
-			opts.Budget = &planner.Budget{Arena: int64(share * float64(base.Arena.Bytes)), Solver: "greedy"}
+			opts.Strategy = &planner.Budget{Arena: int64(share * float64(base.Arena.Bytes)), Solver: "greedy"}
 			if p := checkSchedule(t, m, types, aliases, opts); p != nil {
 				recomputed += p.Recompute.Nodes
 			}
@@ -232,9 +232,9 @@ func TestScheduleOfDeeploysGraphs(t *testing.T) {
 			require.LessOrEqual(t, free.Planned.Peak.Bytes, plain.Planned.Peak.Bytes)
 			for _, aliases := range [][]string{nil, reshapes} {
 				for _, price := range []int64{0, 200} {
-					opts := planner.Options{Level: planner.Layerwise, CloneBytes: price}
+					opts := planner.Options{Strategy: planner.Layerwise, CloneBytes: price}
 					require.NotNil(t, checkSchedule(t, m, types, aliases, opts))
-					opts = planner.Options{CloneBytes: price, Budget: &planner.Budget{Arena: plain.Arena.Bytes * 97 / 100, Solver: "greedy"}}
+					opts = planner.Options{CloneBytes: price, Strategy: &planner.Budget{Arena: plain.Arena.Bytes * 97 / 100, Solver: "greedy"}}
 					checkSchedule(t, m, types, aliases, opts)
 				}
 			}
@@ -281,7 +281,7 @@ func TestClonePrice(t *testing.T) {
 		a = Exp(x)  b = Tanh(a)  c = Sin(b)  d = Tanh(c)  loss = ReduceMean<keepdims = 0>(d)  e = Mul(d, c)  f = Mul(e, b)  h = Mul(f, a)  g = Mul(h, x) }`)
 	base := checkSchedule(t, m, types, nil, planner.Options{})
 	budget := func(arena, price int64) *planner.Plan {
-		return checkSchedule(t, m, types, nil, planner.Options{CloneBytes: price, Budget: &planner.Budget{Arena: arena, Solver: "greedy"}})
+		return checkSchedule(t, m, types, nil, planner.Options{CloneBytes: price, Strategy: &planner.Budget{Arena: arena, Solver: "greedy"}})
 	}
 	arena := base.Arena.Bytes - 4096
 	free := budget(arena, 0)
@@ -298,7 +298,7 @@ func TestClonePrice(t *testing.T) {
 func TestPlacedBeforeItsReader(t *testing.T) {
 	m, types := parse(t, `g (float[1024] x) => (float loss, float[1024] g) {
 		a = Exp(x)  b = Tanh(a)  loss = ReduceMean<keepdims = 0>(b)  c = Neg(b)  e = Mul(c, c)  h = Mul(e, a)  g = Mul(h, x) }`)
-	p := checkSchedule(t, m, types, nil, planner.Options{Level: planner.Layerwise})
+	p := checkSchedule(t, m, types, nil, planner.Options{Strategy: planner.Layerwise})
 	backward := p.Analysis.Backward
 	runs := p.Sequence()
 	for i, run := range runs {

@@ -15,48 +15,60 @@ import (
 // Runtime's default order. Where symbols are unbound, their places are those that suit usual sizes.
 func (p *Plan) Anchor() (*anchor.Anchoring, error) {
 	if p.Sizes != nil {
-		return p.anchored(p.Placements, false)
+		return p.toAnchor().choose(p.Placements)
 	}
 	guess, err := p.withUsualDims()
 	if err != nil {
-		return &anchor.Anchoring{Warnings: []string{fmt.Sprintf("no anchors are written, because no sizes are known: %v; bind symbols with --dim", err)}}, nil
+		why := fmt.Sprintf("no anchors are written, because no sizes are known: %v; bind symbols with --dim",
+			err)
+		return &anchor.Anchoring{Warnings: []string{why}}, nil
 	}
-	out, err := guess.anchored(p.Placements, true)
+	out, err := guess.choose(p.Placements)
 	if err == nil {
 		out = &anchor.Anchoring{Anchors: out.Anchors, Nodes: out.Nodes, Warnings: out.Warnings}
 	}
 	return out, err
 }
 
+// anchoring decides about the anchors of placements in one graph.
+type anchoring struct {
+	bench *place.Bench
+	dims  symbolic.Env
+	// always says that the simulated peaks are no reason to leave anchors out.
+	always bool
+}
+
+// newAnchoring does so with a bench without workspaces: ONNX Runtime's kernels have others.
+func newAnchoring(a *recompute.Analysis, sizes *live.Sizes, o *Options) *anchoring {
+	bench := place.NewBench(a, sizes, place.Memory{CloneBytes: o.CloneBytes})
+	return &anchoring{bench: bench, dims: o.Dims}
+}
+
+func (p *Plan) toAnchor() *anchoring { return newAnchoring(p.Analysis, p.Sizes, &p.Options) }
+
 // usualDim is what an unbound symbol is taken to be where only the order of sizes counts.
 const usualDim = 64
 
-// withUsualDims returns a copy of a plan without sizes in which every symbol is bound.
-func (p *Plan) withUsualDims() (*Plan, error) {
-	q := *p
-	q.Options.Dims = maps.Clone(p.Options.Dims)
-	if q.Options.Dims == nil {
-		q.Options.Dims = symbolic.Env{}
-	}
+// withUsualDims has every symbol bound for a plan without sizes.
+func (p *Plan) withUsualDims() (*anchoring, error) {
+	dims := symbolic.Env{}
+	maps.Copy(dims, p.Options.Dims)
 	for _, symbol := range p.Unbound {
-		q.Options.Dims[symbol] = usualDim
+		dims[symbol] = usualDim
 	}
-	var err error
-	if q.Sizes, err = live.EvalSizes(p.Analysis.Graph, q.Options.Dims); err != nil {
-		return nil, err
-	}
-	q.bench = place.NewBench(q.Analysis, q.Sizes, place.Memory{})
-	return &q, nil
-}
-
-// anchored decides about the anchors of placements. always says that the simulated peaks are no
-// reason to leave them out.
-func (p *Plan) anchored(placements []recompute.Placement, always bool) (*anchor.Anchoring, error) {
-	// ONNX Runtime's kernels have a workspace of their own.
-	bench := place.NewBench(p.Analysis, p.Sizes, place.Memory{CloneBytes: p.bench.Memory.CloneBytes})
-	trial, err := bench.Simulate(placements)
+	sizes, err := live.EvalSizes(p.Analysis.Graph, dims)
 	if err != nil {
 		return nil, err
 	}
-	return anchor.Choose(&anchor.Plan{Analysis: p.Analysis, Dims: p.Options.Dims, Sizes: p.Sizes, Trial: trial, Always: always})
+	bench := place.NewBench(p.Analysis, sizes, place.Memory{})
+	return &anchoring{bench: bench, dims: dims, always: true}, nil
+}
+
+func (a *anchoring) choose(placements []recompute.Placement) (*anchor.Anchoring, error) {
+	t, err := a.bench.Simulate(placements)
+	if err != nil {
+		return nil, err
+	}
+	return anchor.Choose(&anchor.Plan{Analysis: a.bench.Analysis, Dims: a.dims, Sizes: a.bench.Sizes,
+		Trial: t, Always: a.always})
 }

@@ -32,7 +32,7 @@ func smallTraining(rng *rand.Rand, seed uint64) *graph.Model {
 func unfit(t *testing.T, m *graph.Model, types *op.Result, opts planner.Options, b planner.Budget) *planner.UnfitError {
 	t.Helper()
 	b.Arena = 1
-	opts.Budget = &b
+	opts.Strategy = &b
 	_, err := planner.Make(m, types, opts)
 	var no *planner.UnfitError
 	require.ErrorAs(t, err, &no)
@@ -95,25 +95,25 @@ func TestBoundsAreBelow(t *testing.T) {
 		}
 		for level := range planner.Level(3) {
 			for _, order := range []planner.OrderChoice{planner.OrderAuto, planner.OrderFile, planner.OrderORT, planner.OrderMemory} {
-				p := plan(planner.Options{Level: level, Order: order, Probe: &recompute.Probe{Level: int(seed % 2)}})
+				p := plan(planner.Options{Strategy: level, Order: order, Probe: &recompute.Probe{Level: int(seed % 2)}})
 				require.GreaterOrEqual(t, p.Planned.Peak.Bytes, plain.Base.LowerBound, "seed %d, level %d, order %s", seed, level, order)
 			}
 		}
 		for range 8 {
 			if edited := randomPlacements(rng, plain); len(edited) > 0 {
-				plan(planner.Options{Placements: edited})
+				plan(planner.Options{Strategy: &planner.PlanFile{Placements: edited}})
 			}
 		}
-		middle := plan(planner.Options{Budget: &planner.Budget{Effort: 0.01, Arena: (no.LowestArena + plain.Arena.Bytes) / 2}})
+		middle := plan(planner.Options{Strategy: &planner.Budget{Effort: 0.01, Arena: (no.LowestArena + plain.Arena.Bytes) / 2}})
 		for _, p := range plans {
 			require.GreaterOrEqual(t, p.Planned.Peak.Bytes, p.Base.LowerBound, "seed %d", seed)
 			if !sameOrder(p, plain) {
 				continue
 			}
-			require.GreaterOrEqual(t, p.Arena.Bytes, no.LowerBound, "seed %d: %v", seed, p.Options.Level)
-			if p.Arena.Bytes <= middle.Options.Budget.Arena {
+			require.GreaterOrEqual(t, p.Arena.Bytes, no.LowerBound, "seed %d: %v", seed, p.Options.Level())
+			if p.Arena.Bytes <= middle.Options.Budget().Arena {
 				below++
-				require.GreaterOrEqual(t, p.Overhead*(1+1e-9), middle.Bound.Overhead, "seed %d: %v", seed, p.Options.Level)
+				require.GreaterOrEqual(t, p.Overhead*(1+1e-9), middle.Bound.Overhead, "seed %d: %v", seed, p.Options.Level())
 			}
 		}
 	}
@@ -145,7 +145,7 @@ func TestLowestArena(t *testing.T) {
 		for _, d := range []int64{0, 1, 100, 300, no.LowestArena / 50} {
 			b := budget
 			b.Arena = no.LowestArena - d
-			p, err := planner.Make(m, types, planner.Options{Budget: &b})
+			p, err := planner.Make(m, types, planner.Options{Strategy: &b})
 			if d == 0 {
 				require.NoError(t, err, "seed %d: the smallest arena that was reached cannot be had", seed)
 				require.LessOrEqual(t, p.Arena.Bytes, no.LowestArena)
@@ -173,7 +173,7 @@ func TestNeverAboveTheBaseline(t *testing.T) {
 			}
 		}
 		make := func(level planner.Level, order planner.OrderChoice) *planner.Plan {
-			p, err := planner.Make(m, types, planner.Options{Level: level, Order: order, Workspace: workspace})
+			p, err := planner.Make(m, types, planner.Options{Strategy: level, Order: order, Workspace: workspace})
 			require.NoError(t, err, "seed %d", seed)
 			return p
 		}
@@ -181,8 +181,8 @@ func TestNeverAboveTheBaseline(t *testing.T) {
 			base := make(planner.UserSpecified, order)
 			one, two := make(planner.Layerwise, order), make(planner.LayerwiseCompromise, order)
 			for _, p := range []*planner.Plan{one, two} {
-				require.LessOrEqual(t, p.Planned.Peak.Bytes, base.Planned.Peak.Bytes, "seed %d, order %s, level %d", seed, order, p.Options.Level)
-				require.LessOrEqual(t, p.Arena.Bytes, base.Arena.Bytes, "seed %d, order %s, level %d", seed, order, p.Options.Level)
+				require.LessOrEqual(t, p.Planned.Peak.Bytes, base.Planned.Peak.Bytes, "seed %d, order %s, level %d", seed, order, p.Options.Level())
+				require.LessOrEqual(t, p.Arena.Bytes, base.Arena.Bytes, "seed %d, order %s, level %d", seed, order, p.Options.Level())
 			}
 			require.LessOrEqual(t, two.Planned.Peak.Bytes, one.Planned.Peak.Bytes, "seed %d, order %s", seed, order)
 		}
@@ -215,7 +215,7 @@ func TestInnerIsBeside(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, arena.NewLayout(context.Background(), tl, p.Sizes.Bytes).Bytes, p.Arena.Bytes)
 		require.GreaterOrEqual(t, p.Base.Peak.Bytes, tl.Peak.Bytes)
-		same, err := planner.Make(m, types, planner.Options{Budget: &planner.Budget{Arena: p.Arena.Bytes, Effort: 0.01}})
+		same, err := planner.Make(m, types, planner.Options{Strategy: &planner.Budget{Arena: p.Arena.Bytes, Effort: 0.01}})
 		require.NoError(t, err)
 		require.Zero(t, same.Recompute.Nodes, "the graph as it is fits its own arena")
 		warned := fmt.Sprintf("takes up to %d bytes beside it", slices.Max(p.Sizes.Inner))

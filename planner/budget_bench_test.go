@@ -23,16 +23,20 @@ func BenchmarkBudget(b *testing.B) {
 			types, err := op.Infer(m)
 			require.NoError(b, err)
 			var p *planner.Plan
+			opts := planner.Options{Dims: dims, Strategy: &planner.Budget{Share: 0.5, Effort: 10}}
 			for b.Loop() {
-				p, err = planner.Make(m, types, planner.Options{Dims: dims, Budget: &planner.Budget{Share: 0.5, Effort: 10}})
+				p, err = planner.Make(m, types, opts)
 				require.NoError(b, err)
 			}
 			b.ReportMetric(100*p.Overhead, "overhead-%")
 			b.ReportMetric(100*p.Bound.Overhead, "bound-%")
-			level1, err := planner.Make(m, types, planner.Options{Dims: dims, Level: planner.Layerwise, SkipLayout: true})
+			level1, err := planner.Make(m, types, planner.Options{Dims: dims, Strategy: planner.Layerwise, SkipLayout: true})
 			require.NoError(b, err)
 			b.ReportMetric(100*level1.Overhead, "level1-%")
-			for _, alt := range p.Alternatives() {
+			opts.Alternatives = true
+			beside, err := planner.Make(m, types, opts)
+			require.NoError(b, err)
+			for _, alt := range beside.Alternatives {
 				if alt.Fits {
 					b.ReportMetric(100*alt.Overhead, "layers-%")
 				}

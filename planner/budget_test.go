@@ -22,7 +22,7 @@ func sweep(t *testing.T, m *graph.Model, opts planner.Options, budget planner.Bu
 	last := -1.0
 	for _, share := range shares {
 		budget.Share = share
-		opts.Budget = &budget
+		opts.Strategy = &budget
 		p, err := planner.Make(m, types, opts)
 		var no *planner.UnfitError
 		if err != nil {
@@ -43,9 +43,9 @@ func sweep(t *testing.T, m *graph.Model, opts planner.Options, budget planner.Bu
 			require.Equal(t, p.Bound.Optimal, p.Bound.Gap == 0)
 			require.InDelta(t, (p.Overhead-p.Bound.Overhead)/(1+p.Overhead), p.Bound.Gap, 1e-6)
 		}
-		if p.Next != nil {
-			require.Less(t, p.Next.Arena, p.Arena.Bytes)
-			require.GreaterOrEqual(t, p.Next.Overhead, p.Overhead*(1-1e-9)-1e-12)
+		if p.Lower != nil {
+			require.Less(t, p.Lower.Arena, p.Arena.Bytes)
+			require.GreaterOrEqual(t, p.Lower.Overhead, p.Overhead*(1-1e-9)-1e-12)
 		}
 		checkPlan(t, p, 0)
 		fits++
@@ -93,7 +93,7 @@ func TestPareto(t *testing.T) {
 		require.NoError(t, err)
 		types, err := op.Infer(m)
 		require.NoError(t, err)
-		c, err := planner.Pareto(context.Background(), m, types, planner.Options{Dims: ex.Dims, Budget: &planner.Budget{Effort: 0.03}}, 20)
+		c, err := planner.Pareto(context.Background(), m, types, planner.Options{Dims: ex.Dims, Strategy: &planner.Budget{Effort: 0.03}}, 20)
 		require.NoError(t, err)
 		require.Len(t, c.Points, 20)
 		for i, pt := range c.Points {
@@ -126,7 +126,7 @@ func TestWorkspaceCounts(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, plain.Base.Peak.Bytes+extra, more.Base.Peak.Bytes)
 	require.LessOrEqual(t, more.Base.Peak.Bytes, more.Arena.Bytes)
-	opts.Budget = &planner.Budget{Arena: plain.Base.Peak.Bytes, Effort: 0.1}
+	opts.Strategy = &planner.Budget{Arena: plain.Base.Peak.Bytes, Effort: 0.1}
 	p, err := planner.Make(m, types, opts)
 	require.NoError(t, err)
 	require.LessOrEqual(t, p.Arena.Bytes, plain.Base.Peak.Bytes)
@@ -155,12 +155,12 @@ func TestRegions(t *testing.T) {
 	before := stash(plain)
 	require.Positive(t, before)
 	for _, share := range []float64{0, 0.8} {
-		p, err := planner.Make(m, types, planner.Options{Dims: ex.Dims, Budget: &planner.Budget{Share: share, Effort: 0.1, Regions: []planner.Region{{Glob: "*ln_*", Bytes: before / 2}}}})
+		p, err := planner.Make(m, types, planner.Options{Dims: ex.Dims, Strategy: &planner.Budget{Share: share, Effort: 0.1, Regions: []planner.Region{{Glob: "*ln_*", Bytes: before / 2}}}})
 		require.NoError(t, err)
 		require.LessOrEqual(t, stash(p), before/2)
 		require.Positive(t, p.Recompute.Nodes)
 		checkPlan(t, p, 0)
 	}
-	_, err = planner.Make(m, types, planner.Options{Dims: ex.Dims, Budget: &planner.Budget{Regions: []planner.Region{{Glob: "nothing*", Bytes: 1}}}})
+	_, err = planner.Make(m, types, planner.Options{Dims: ex.Dims, Strategy: &planner.Budget{Regions: []planner.Region{{Glob: "nothing*", Bytes: 1}}}})
 	require.ErrorIs(t, err, planner.ErrRegion)
 }

@@ -53,7 +53,7 @@ func TestRuntimeBudgets(t *testing.T) {
 	dims := symbolic.Env{"N": 1024}
 	plan := func(b planner.Budget) (*planner.Plan, error) {
 		b.Runtime = true
-		return planner.Make(m, types, planner.Options{Dims: dims, Budget: &b})
+		return planner.Make(m, types, planner.Options{Dims: dims, Strategy: &b})
 	}
 	whole, err := plan(planner.Budget{Share: 1, Effort: 0.2})
 	require.NoError(t, err)
@@ -84,7 +84,7 @@ func TestRuntimeBudgets(t *testing.T) {
 		}
 	}
 	require.Positive(t, again)
-	own, err := planner.Make(m, types, planner.Options{Dims: dims, Budget: &planner.Budget{Share: 0.5, Effort: 0.2}})
+	own, err := planner.Make(m, types, planner.Options{Dims: dims, Strategy: &planner.Budget{Share: 0.5, Effort: 0.2}})
 	require.NoError(t, err)
 	require.Nil(t, own.Runtime)
 	_, err = plan(planner.Budget{Total: persistent + base/20, Effort: 0.2})
@@ -102,7 +102,7 @@ func TestRuntimeBudgets(t *testing.T) {
 // the runtime.
 func TestRuntimeBudgetOfOthers(t *testing.T) {
 	m, types := runtimeChain(t, 6)
-	p, err := planner.Make(m, types, planner.Options{Dims: symbolic.Env{"N": 512}, Budget: &planner.Budget{Share: 0.6}})
+	p, err := planner.Make(m, types, planner.Options{Dims: symbolic.Env{"N": 512}, Strategy: &planner.Budget{Share: 0.6}})
 	require.NoError(t, err)
 	a := &anchor.Anchoring{Simulated: true, BaseArena: 1000, AnchoredArena: 600}
 	limit, fits := p.RuntimeBudget(a)
@@ -116,11 +116,11 @@ func TestRuntimeBudgetOfOthers(t *testing.T) {
 		require.Zero(t, limit)
 		require.True(t, fits, "not simulated")
 	}
-	p.Options.Budget = &planner.Budget{Total: p.Persistent + 500}
+	p.Options.Strategy = &planner.Budget{Total: p.Persistent + 500}
 	limit, fits = p.RuntimeBudget(a)
 	require.EqualValues(t, 500, limit)
 	require.False(t, fits)
-	p.Options.Budget = nil
+	p.Options.Strategy = nil
 	limit, fits = p.RuntimeBudget(a)
 	require.Zero(t, limit)
 	require.True(t, fits, "no budget")
@@ -129,7 +129,7 @@ func TestRuntimeBudgetOfOthers(t *testing.T) {
 // TestRuntimeBudgetUnbound needs sizes.
 func TestRuntimeBudgetUnbound(t *testing.T) {
 	m, types := runtimeChain(t, 2)
-	_, err := planner.Make(m, types, planner.Options{Budget: &planner.Budget{Share: 0.6, Runtime: true}})
+	_, err := planner.Make(m, types, planner.Options{Strategy: &planner.Budget{Share: 0.6, Runtime: true}})
 	var unbound *symbolic.UnboundError
 	require.ErrorAs(t, err, &unbound)
 	require.Equal(t, []string{"N"}, unbound.Symbols)

@@ -3,60 +3,60 @@ package planner
 import (
 	"context"
 
+	"memopt/planner/budget"
 	"memopt/planner/cluster"
 	"memopt/planner/place"
 )
 
-// ConfigEntry is one "ClusterID:Strategy:Count" of an ONNX Runtime configuration.
-type ConfigEntry = cluster.Entry
+// fitClusters chooses the configuration of clusters that recomputes for the least time among those
+// that fit a budget; work bounds the steps that are simulated. When the context ends, or the time,
+// that is the best so far. The error is an *UnfitError where nothing fits.
+func (m *maker) fitClusters(whole context.Context, o *budget.Options, work int64) (*choice, error) {
+	ctx := whole
+	if o.Limit > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(ctx, o.Began.Add(o.Limit))
+		defer cancel()
+	}
+	s := m.clusterSearch(work)
+	if err := s.Run(ctx); err != nil {
+		return nil, err
+	}
+	best, err := s.Cheapest(whole, o.Bytes)
+	if err != nil {
+		return nil, err
+	}
+	stopped := ctx.Err() != nil
+	if !best.Fits {
+		return nil, &UnfitError{Budget: o.Bytes, LowestArena: best.LowestArena,
+			LowestLive: best.LowestLive, Persistent: o.Persistent, Stopped: stopped,
+			What: "configuration of clusters"}
+	}
+	if o.Found != nil {
+		o.Found()
+	}
+	sel, _ := selectConfig(m.analysis, best.Config)
+	t, err := m.try(sel)
+	if err != nil {
+		return nil, err
+	}
+	return &choice{sel: sel, trial: t, layout: best.Layout, solver: "clusters",
+		stopped: stopped && whole.Err() == nil}, nil
+}
 
-// clusterSearch searches configurations, with so many simulated steps.
-func (p *Plan) clusterSearch(work int64) *cluster.Search {
-	return cluster.NewSearch(&cluster.Problem{Bench: p.bench, Base: p.Base, Seconds: p.NodeSeconds(),
-		Place: p.placeConfig}, work)
+func (m *maker) clusterSearch(work int64) *cluster.Search {
+	return cluster.NewSearch(&cluster.Problem{Bench: m.bench, Base: m.base, Seconds: m.costs.seconds,
+		Place: m.placeConfig}, work)
 }
 
 // placeConfig tries what ONNX Runtime would make of a configuration; nil where that would clone
 // what cannot be cloned.
-func (p *Plan) placeConfig(config []ConfigEntry) (*place.Trial, error) {
-	sel, _ := selectConfig(p.Analysis, config)
-	chosen := sel.chosen
-	for _, i := range chosen {
-		if p.Analysis.Uncloneable(i) != "" {
+func (m *maker) placeConfig(config []ConfigEntry) (*place.Trial, error) {
+	sel, _ := selectConfig(m.analysis, config)
+	for _, i := range sel.chosen {
+		if m.analysis.Uncloneable(i) != "" {
 			return nil, nil
 		}
 	}
-	return p.bench.Candidates(chosen)
-}
-
-// selectClusters returns what the configuration means that recomputes for the least time among
-// those whose arena stays within the budget, in bytes and without persistent ones. work bounds the
-// steps that are simulated. The error is a *symbolic.UnboundError without sizes and an *UnfitError
-// where nothing fits. When the context ends, the answer is the best so far.
-func (p *Plan) selectClusters(ctx context.Context, budget, work int64) (*selection, error) {
-	if err := p.needSizes(); err != nil {
-		return nil, err
-	}
-	s := p.clusterSearch(work)
-	if err := s.Run(ctx); err != nil {
-		return nil, err
-	}
-	best, err := s.Cheapest(p.ctx, budget)
-	if err != nil {
-		return nil, err
-	}
-	if !best.Fits {
-		unfit := &UnfitError{Budget: budget, LowestArena: best.LowestArena, LowestLive: best.LowestLive,
-			Stopped: ctx.Err() != nil, What: "configuration of clusters"}
-		if b := p.Options.Budget; b != nil && b.Total > 0 {
-			unfit.Persistent = p.Persistent
-		}
-		return nil, unfit
-	}
-	p.packed = best.Layout
-	if p.Options.Budget != nil {
-		p.Options.Budget.found()
-	}
-	sel, _ := selectConfig(p.Analysis, best.Config)
-	return sel, nil
+	return m.bench.Candidates(sel.chosen)
 }

@@ -13,6 +13,8 @@ import (
 	"memopt/graph/examples"
 	"memopt/graph/graphtest"
 	"memopt/graph/op"
+	"memopt/planner/arena"
+	"memopt/planner/budget"
 	"memopt/planner/cluster"
 	"memopt/symbolic"
 )
@@ -48,7 +50,7 @@ func allConfigurations(t *testing.T, m *graph.Model, types *op.Result, dims symb
 	var rest func(k int, config []ConfigEntry)
 	rest = func(k int, config []ConfigEntry) {
 		if k == len(choices) {
-			p, err := Make(m, types, Options{Dims: dims, Config: config})
+			p, err := Make(m, types, Options{Dims: dims, Strategy: Config(config)})
 			require.NoError(t, err)
 			out = append(out, clusterOutcome{slices.Clone(config), p.Recompute.Seconds, p.Arena.Bytes, p.Planned.Peak.Bytes})
 			return
@@ -119,7 +121,7 @@ func TestClustersExact(t *testing.T) {
 		all := allConfigurations(t, m, types, nil)
 		lowest := slices.MinFunc(all, func(a, b clusterOutcome) int { return int(a.arena - b.arena) }).arena
 		for _, budget := range budgetsOf(all, 8) {
-			p, err := Make(m, types, Options{Budget: &Budget{Arena: budget, Clusters: true}})
+			p, err := Make(m, types, Options{Strategy: &Budget{Arena: budget, Clusters: true}})
 			if budget < lowest {
 				var unfit *UnfitError
 				require.ErrorAs(t, err, &unfit)
@@ -140,7 +142,7 @@ func TestClustersExact(t *testing.T) {
 func checkRoundTrip(t *testing.T, p *Plan) {
 	t.Helper()
 	opts := p.Options
-	opts.Budget, opts.Config = nil, p.ConfigEntries()
+	opts.Strategy = Config(p.ConfigEntries())
 	again, err := Make(p.Model, p.Types, opts)
 	require.NoError(t, err)
 	require.Equal(t, p.Placements, again.Placements)
@@ -161,9 +163,7 @@ func TestClustersSearched(t *testing.T) {
 		}
 		graphs++
 		all := allConfigurations(t, m, types, nil)
-		p, err := Make(m, types, Options{})
-		require.NoError(t, err)
-		s := p.clusterSearch(1_000_000)
+		s := makerOf(t, m, types, Options{}).clusterSearch(1_000_000)
 		require.NoError(t, s.Improve(context.Background()))
 		for _, budget := range budgetsOf(all, 8) {
 			want := cheapestOf(all, budget)
@@ -174,7 +174,7 @@ func TestClustersSearched(t *testing.T) {
 				continue
 			}
 			require.True(t, got.Fits, "seed %d, budget %d: %g s would fit", seed, budget, want)
-			again, err := Make(m, types, Options{Config: got.Config})
+			again, err := Make(m, types, Options{Strategy: Config(got.Config)})
 			require.NoError(t, err)
 			require.LessOrEqual(t, again.Arena.Bytes, budget)
 			seconds := again.Recompute.Seconds
@@ -204,26 +204,36 @@ func TestClustersOfExamples(t *testing.T) {
 			require.NoError(t, err)
 			types, err := op.Infer(m)
 			require.NoError(t, err)
-			p, err := Make(m, types, Options{Dims: ex.Dims})
-			require.NoError(t, err)
+			mk := makerOf(t, m, types, Options{Dims: ex.Dims})
 			last := math.Inf(1)
 			for percent := int64(60); percent <= 110; percent += 10 {
-				budget := p.Base.Peak.Bytes / 100 * percent
-				sel, err := p.selectClusters(context.Background(), budget, 400_000)
+				bytes := mk.base.Peak.Bytes / 100 * percent
+				c, err := mk.fitClusters(t.Context(), &budget.Options{Bytes: bytes}, 400_000)
 				require.NoError(t, err)
-				require.NoError(t, p.use(sel))
-				require.LessOrEqual(t, p.Arena.Bytes, budget)
+				p, err := mk.plan(t.Context(), c)
+				require.NoError(t, err)
+				require.LessOrEqual(t, p.Arena.Bytes, bytes)
 				require.LessOrEqual(t, p.Recompute.Seconds, last, "at %d %% of the peak", percent)
 				last = p.Recompute.Seconds
-				p.Clusters, p.Stashed = nil, nil
-				require.NoError(t, p.fillRows(sel))
 				checkRoundTrip(t, p)
 			}
 			require.Zero(t, last, "nothing needs to be recomputed above the peak")
-			_, err = p.selectClusters(context.Background(), p.Base.LowerBound, 400_000)
+			_, err = mk.fitClusters(t.Context(), &budget.Options{Bytes: mk.base.LowerBound}, 400_000)
 			require.ErrorIs(t, err, ErrUnfit)
 		})
 	}
+}
+
+// makerOf makes what plans are made by.
+func makerOf(t *testing.T, m *graph.Model, types *op.Result, opts Options) *maker {
+	t.Helper()
+	r, err := newRequest(m, types, opts)
+	require.NoError(t, err)
+	o, err := chooseOrder(m, r.boundary, opts.Order)
+	require.NoError(t, err)
+	mk, err := newMaker(r, o)
+	require.NoError(t, err)
+	return mk
 }
 
 // TestClustersNeedSizes: a budget in bytes says nothing of a graph without bindings.
@@ -233,7 +243,7 @@ func TestClustersNeedSizes(t *testing.T) {
 	require.NoError(t, err)
 	types, err := op.Infer(m)
 	require.NoError(t, err)
-	_, err = Make(m, types, Options{Budget: &Budget{Arena: 1 << 30, Clusters: true}})
+	_, err = Make(m, types, Options{Strategy: &Budget{Arena: 1 << 30, Clusters: true}})
 	var unbound *symbolic.UnboundError
 	require.ErrorAs(t, err, &unbound)
 	require.Equal(t, []string{"batch"}, unbound.Symbols)
@@ -243,14 +253,14 @@ func TestClustersNeedSizes(t *testing.T) {
 // there may be more.
 func TestClustersStopped(t *testing.T) {
 	m, types := smallTraining(t, 102, 50, 900)
-	p, err := Make(m, types, Options{})
-	require.NoError(t, err)
+	mk := makerOf(t, m, types, Options{})
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	sel, err := p.selectClusters(ctx, p.Arena.Bytes, 1_000_000)
+	fits := arena.NewLayout(ctx, mk.base, mk.bench.AsIs().Bytes).Bytes
+	c, err := mk.fitClusters(ctx, &budget.Options{Bytes: fits}, 1_000_000)
 	require.NoError(t, err)
-	require.Empty(t, sel.chosen)
-	_, err = p.selectClusters(ctx, 1, 1_000_000)
+	require.Empty(t, c.sel.chosen)
+	_, err = mk.fitClusters(ctx, &budget.Options{Bytes: 1}, 1_000_000)
 	var unfit *UnfitError
 	require.ErrorAs(t, err, &unfit)
 	require.True(t, unfit.Stopped)

@@ -1,7 +1,6 @@
 package planner
 
 import (
-	"fmt"
 	"math"
 	"strings"
 
@@ -91,21 +90,16 @@ func (c *nodeCosts) of(nodes []graph.NodeID) Cost {
 	return total
 }
 
-// costs returns what the nodes cost, computed once. It may only be asked of a plan with sizes.
-func (p *Plan) costs() *nodeCosts {
-	if p.nodeCosts != nil {
-		return p.nodeCosts
-	}
-	g := p.Analysis.Graph
+// newNodeCosts returns what the nodes cost: as measured, else by the profile.
+func newNodeCosts(m *graph.Model, types *op.Result, sizes *live.Sizes, o *Options) *nodeCosts {
 	profile := &DefaultProfile
-	if p.Options.Profile != nil {
-		profile = p.Options.Profile
+	if o.Profile != nil {
+		profile = o.Profile
 	}
-	c := newProfileCosts(g, p.Sizes, op.FLOPs(g, p.Model.Opsets, p.Types), p.Options.Dims, profile)
-	if p.Options.Costs != nil {
-		c.measure(p.Options.Costs)
+	c := newProfileCosts(m.Graph, sizes, op.FLOPs(m.Graph, m.Opsets, types), o.Dims, profile)
+	if o.Costs != nil {
+		c.measure(o.Costs)
 	}
-	p.nodeCosts = c
 	return c
 }
 
@@ -113,10 +107,10 @@ func (p *Plan) costs() *nodeCosts {
 // there is one, else the estimate of the profile. It is nil where sizes are not known, and must not
 // be changed.
 func (p *Plan) NodeSeconds() []float64 {
-	if p.Sizes == nil {
+	if p.costs == nil {
 		return nil
 	}
-	return p.costs().seconds
+	return p.costs.seconds
 }
 
 // MeasuredPrefix starts the names of costs that come from measured times; the file follows.
@@ -135,10 +129,12 @@ func (p *Plan) ProfileName() string {
 
 // warnUnmeasured says how many times are estimates where most are measured.
 func (p *Plan) warnUnmeasured() {
-	if p.nodeCosts == nil || len(p.nodeCosts.unmeasured) == 0 {
+	if p.costs == nil || len(p.costs.unmeasured) == 0 {
 		return
 	}
-	list := p.nodeCosts.unmeasured
-	p.Warnings = append(p.Warnings, fmt.Sprintf("%d of %d nodes have no measured time in %s, the first being %q: theirs are estimated from the device profile, scaled to the measured ones",
-		len(list), len(p.Analysis.Graph.Nodes), strings.TrimPrefix(p.ProfileName(), MeasuredPrefix), p.Analysis.Graph.NodeLabel(list[0])))
+	list := p.costs.unmeasured
+	g := p.Analysis.Graph
+	p.warnf("%d of %d nodes have no measured time in %s, the first being %q: theirs are estimated from "+
+		"the device profile, scaled to the measured ones", len(list), len(g.Nodes),
+		strings.TrimPrefix(p.ProfileName(), MeasuredPrefix), g.NodeLabel(list[0]))
 }

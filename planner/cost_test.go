@@ -91,7 +91,7 @@ func TestMeasuredCosts(t *testing.T) {
 		require.NoError(rt, err)
 		n := len(m.Graph.Nodes)
 		costs := rapid.SliceOfN(rapid.OneOf(rapid.Float64Range(0, 5), rapid.Just(math.NaN()), rapid.Just(-1.0), rapid.Just(math.Inf(1))), n, n).Draw(rt, "costs")
-		opts := planner.Options{Level: planner.Layerwise}
+		opts := planner.Options{Strategy: planner.Layerwise}
 		estimated, err := planner.Make(m, types, opts)
 		require.NoError(rt, err)
 		opts.Costs, opts.CostSource = costs, planner.MeasuredPrefix+"t.json"

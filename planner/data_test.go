@@ -41,6 +41,7 @@ func TestData(t *testing.T) {
 
 func options(t *testing.T, d *datadriven.TestData) planner.Options {
 	opts := planner.Options{RowPeaks: true}
+	var config planner.Config
 	for _, a := range d.CmdArgs {
 		switch a.Key {
 		case "level":
@@ -48,7 +49,7 @@ func options(t *testing.T, d *datadriven.TestData) planner.Options {
 			if err != nil {
 				d.Fatalf(t, "%v", err)
 			}
-			opts.Level = planner.Level(n)
+			opts.Strategy = planner.Level(n)
 		case "probe":
 			probe, err := recompute.ParseProbe(a.Vals[0])
 			if err != nil {
@@ -60,9 +61,12 @@ func options(t *testing.T, d *datadriven.TestData) planner.Options {
 				parts := strings.Split(v, ":")
 				strategy, _ := strconv.Atoi(parts[1])
 				count, _ := strconv.Atoi(parts[2])
-				opts.Config = append(opts.Config, planner.ConfigEntry{Cluster: recompute.ClusterID(parts[0]), Strategy: recompute.Strategy(strategy), Count: count})
+				config = append(config, planner.ConfigEntry{Cluster: recompute.ClusterID(parts[0]), Strategy: recompute.Strategy(strategy), Count: count})
 			}
 		}
+	}
+	if opts.Level() == planner.UserSpecified {
+		opts.Strategy = config
 	}
 	return opts
 }

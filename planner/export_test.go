@@ -1,4 +1,30 @@
 package planner
 
-// Simulated returns how many steps have been simulated for a plan.
-func Simulated(p *Plan) int { return p.bench.Steps() }
+import (
+	"context"
+
+	"memopt/graph"
+	"memopt/graph/op"
+)
+
+// Simulated makes a plan and returns how many steps have been simulated for it.
+func Simulated(m *graph.Model, types *op.Result, opts Options) (int, error) {
+	r, err := newRequest(m, types, opts)
+	if err != nil {
+		return 0, err
+	}
+	o, err := chooseOrder(m, r.boundary, opts.Order)
+	if err != nil {
+		return 0, err
+	}
+	mk, err := newMaker(r, o)
+	if err != nil {
+		return 0, err
+	}
+	c, err := opts.Strategy.choose(context.Background(), mk)
+	if err != nil {
+		return 0, err
+	}
+	_, err = mk.plan(context.Background(), c)
+	return mk.bench.Steps(), err
+}

@@ -2,12 +2,91 @@ package planner
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 
+	"memopt/graph"
 	"memopt/planner/arena"
 	"memopt/recompute"
 )
+
+// Level is the strategy of ONNX Runtime's ORTMODULE_MEMORY_OPT_LEVEL.
+type Level int
+
+const (
+	// UserSpecified recomputes what the configuration lists.
+	UserSpecified Level = 0
+	// Layerwise recomputes every candidate of strategy 1, layer by layer.
+	Layerwise Level = 1
+	// LayerwiseCompromise adds strategy 2 where strategy 1 does not apply.
+	LayerwiseCompromise Level = 2
+)
+
+// Valid reports whether the level is one of the three.
+func (l Level) Valid() bool { return l >= UserSpecified && l <= LayerwiseCompromise }
+
+// String returns ONNX Runtime's name of the level.
+func (l Level) String() string {
+	switch l {
+	case UserSpecified:
+		return "USER_SPECIFIED"
+	case Layerwise:
+		return "TRANSFORMER_LAYERWISE_RECOMPUTE"
+	case LayerwiseCompromise:
+		return "TRANSFORMER_LAYERWISE_RECOMPUTE_WITH_COMPROMISE"
+	}
+	return fmt.Sprintf("level %d", int(l))
+}
+
+// DefaultProbe is the probe that ONNX Runtime uses with the level.
+func (l Level) DefaultProbe() recompute.Probe {
+	return recompute.Probe{Level: 1, Layers: l != UserSpecified}
+}
+
+func (l Level) enables() bool          { return l != UserSpecified }
+func (l Level) probe() recompute.Probe { return l.DefaultProbe() }
+func (Level) fixedOrder() graph.Order  { return nil }
+
+func (l Level) choose(ctx context.Context, m *maker) (*choice, error) {
+	if !l.Valid() {
+		return nil, fmt.Errorf("level %d: wanted 0, 1 or 2", int(l))
+	}
+	if l == UserSpecified {
+		return Config(nil).choose(ctx, m)
+	}
+	best, err := m.levelSelection(ctx, l)
+	if err != nil {
+		return nil, err
+	}
+	t, err := m.try(best.sel)
+	if err != nil {
+		return nil, err
+	}
+	c := &choice{sel: best.sel, trial: t, layout: best.layout, solver: l.String()}
+	if best.why != "" {
+		c.warnings = []string{best.why}
+	}
+	return c, nil
+}
+
+// selectLevel turns on every entry's strategy-1 candidate and, with compromise, the
+// strategy-2 candidates of entries that have no other. Candidates that cannot be cloned stay off.
+func selectLevel(a *recompute.Analysis, compromise bool) *selection {
+	s, taken := newSelection(), make([]bool, len(a.Graph.Nodes))
+	for i := range a.Candidates {
+		c := &a.Candidates[i]
+		if c.Strategy == recompute.Compromise && !compromise || a.Uncloneable(i) != "" {
+			continue
+		}
+		if !taken[c.Entry] {
+			taken[c.Entry] = true
+			s.requested[c.Cluster] = -1
+			s.add(a, i)
+		}
+	}
+	return s
+}
 
 // checkpointSpacings are the distances at which checkpoints are tried where recomputing
 // everything does not lower the peak.
@@ -27,6 +106,17 @@ func spacings(nodes int) []int {
 	return checkpointSpacings
 }
 
+// checkpointed yields the candidates of level 1 without every n-th, for the distances that huge
+// graphs are tried with.
+func (m *maker) checkpointed(yield func([]int) bool) {
+	full := selectLevel(m.analysis, false)
+	for _, every := range fewSpacings {
+		if !yield(full.withCheckpoints(m.analysis, every).chosen) {
+			return
+		}
+	}
+}
+
 // levelChoice is a selection that a level may mean, with what it comes to.
 type levelChoice struct {
 	sel    *selection
@@ -36,59 +126,64 @@ type levelChoice struct {
 	layout *arena.Layout // nil: not packed yet
 }
 
-// levelSelection returns the selection that the plan's level means: all candidates, of which some
-// are kept as checkpoints where nothing else lowers the peak, and none where that would take more
-// than the graph as it is. Level 2 looks among more selections than level 1 and neither peaks
-// higher nor frees less. Without sizes it is all candidates.
-func (p *Plan) levelSelection() (*selection, error) {
-	compromise := p.Options.Level == LayerwiseCompromise
-	if p.Sizes == nil {
-		return selectLevel(p.Analysis, compromise), nil
+// levelSelection returns the selection that a level other than UserSpecified means: all candidates,
+// of which some are kept as checkpoints where nothing else lowers the peak, and none where that
+// would take more than the graph as it is. Level 2 looks among more selections than level 1 and
+// neither peaks higher nor frees less. Without sizes it is all candidates.
+func (m *maker) levelSelection(ctx context.Context, l Level) (*levelChoice, error) {
+	compromise := l == LayerwiseCompromise
+	if m.sizes == nil {
+		return &levelChoice{sel: selectLevel(m.analysis, compromise)}, nil
 	}
-	best, err := p.bestOf(selectLevel(p.Analysis, false), nil)
-	if err != nil {
+	w := &weigher{maker: m, ctx: ctx}
+	best, err := w.bestOf(selectLevel(m.analysis, false), nil)
+	if err != nil || !compromise {
+		return best, err
+	}
+	floor := best
+	both := selectLevel(m.analysis, true)
+	if best, err = w.bestOf(both, floor); err != nil {
 		return nil, err
 	}
-	if compromise {
-		floor := best
-		both := selectLevel(p.Analysis, true)
-		if best, err = p.bestOf(both, floor); err != nil {
-			return nil, err
-		}
-		if best == floor && floor.why == "" && len(both.chosen) > len(floor.sel.chosen) {
-			best.why = "strategy 2 would raise the peak and is left out: this is the plan of level 1"
-		}
+	if best == floor && floor.why == "" && len(both.chosen) > len(floor.sel.chosen) {
+		best.why = "strategy 2 would raise the peak and is left out: this is the plan of level 1"
 	}
-	if best.why != "" {
-		p.Warnings = append(p.Warnings, best.why)
-	}
-	p.packed = best.layout
-	return best.sel, nil
+	return best, nil
+}
+
+// weigher compares selections.
+type weigher struct {
+	*maker
+	ctx       context.Context
+	baseArena *arena.Layout // of the graph as it is; nil until it is asked for
 }
 
 // bestOf returns the selection, or that with the lowest peak among it with checkpoints where it
 // does not lower the peak alone. What takes more than the graph as it is does not count. With a
 // floor, what peaks as high or frees less than the floor does not count either, and the floor is
 // returned where nothing does; without one, a selection of nothing.
-func (p *Plan) bestOf(full *selection, floor *levelChoice) (*levelChoice, error) {
-	all, err := p.weigh(full, "")
+func (w *weigher) bestOf(full *selection, floor *levelChoice) (*levelChoice, error) {
+	all, err := w.weigh(full, "")
 	if err != nil || len(full.chosen) == 0 {
 		return all, err
 	}
 	counts := func(c *levelChoice) (bool, error) {
-		if floor != nil && (c.peak > floor.peak || c.peak == floor.peak && c != all || c.saved < floor.saved) {
+		if floor != nil && (c.peak > floor.peak || c.peak == floor.peak && c != all ||
+			c.saved < floor.saved) {
 			return false, nil
 		}
-		return p.withinBase(c)
+		return w.withinBase(c)
 	}
 	ok, err := counts(all)
-	if err != nil || ok && all.peak < p.Base.Peak.Bytes {
+	if err != nil || ok && all.peak < w.base.Peak.Bytes {
 		return all, err
 	}
 	choices := []*levelChoice{all}
-	for _, every := range spacings(len(p.Analysis.Graph.Nodes)) {
-		c, err := p.weigh(full.withCheckpoints(p.Analysis, every), fmt.Sprintf(
-			"recomputing everything would not lower the peak, because nothing is left to start from: one value in %d is kept as a checkpoint (--save-plan records which; a configuration cannot)", every))
+	for _, every := range spacings(len(w.analysis.Graph.Nodes)) {
+		why := fmt.Sprintf("recomputing everything would not lower the peak, because nothing is left "+
+			"to start from: one value in %d is kept as a checkpoint (--save-plan records which; a "+
+			"configuration cannot)", every)
+		c, err := w.weigh(full.withCheckpoints(w.analysis, every), why)
 		if err != nil {
 			return nil, err
 		}
@@ -103,54 +198,47 @@ func (p *Plan) bestOf(full *selection, floor *levelChoice) (*levelChoice, error)
 	if floor != nil {
 		return floor, nil
 	}
-	return p.weigh(newSelection(), "nothing is recomputed: it would take more memory than the graph as it is")
+	return w.weigh(newSelection(),
+		"nothing is recomputed: it would take more memory than the graph as it is")
 }
 
 // weigh evaluates a selection.
-func (p *Plan) weigh(sel *selection, why string) (*levelChoice, error) {
-	e, err := p.evaluate(sel)
+func (w *weigher) weigh(sel *selection, why string) (*levelChoice, error) {
+	e, err := w.try(sel)
 	if err != nil {
 		return nil, err
 	}
-	return &levelChoice{sel: sel, peak: e.Peak, saved: p.savedBytes(sel), why: why}, nil
+	return &levelChoice{sel: sel, peak: e.Peak, saved: w.savedBytes(sel), why: why}, nil
 }
 
 // withinBase reports whether a selection takes no more than the graph as it is: neither live bytes
 // at the peak nor, where layouts are wanted, bytes of the arena.
-func (p *Plan) withinBase(c *levelChoice) (bool, error) {
-	if c.peak > p.Base.Peak.Bytes || p.Options.SkipLayout {
-		return c.peak <= p.Base.Peak.Bytes, nil
+func (w *weigher) withinBase(c *levelChoice) (bool, error) {
+	if c.peak > w.base.Peak.Bytes || w.opts.SkipLayout {
+		return c.peak <= w.base.Peak.Bytes, nil
 	}
 	if c.layout == nil {
-		e, err := p.evaluate(c.sel)
+		e, err := w.try(c.sel)
 		if err != nil {
 			return false, err
 		}
-		c.layout = e.Layout(p.ctx)
+		c.layout = e.Layout(w.ctx)
 	}
-	if c.layout.Bytes <= p.Base.Peak.Bytes-p.innerPeak() {
+	if c.layout.Bytes <= w.base.Peak.Bytes-w.innerPeak() {
 		return true, nil // the arena of the graph as it is holds these bytes at once
 	}
-	if p.baseArena == nil {
-		p.baseArena = arena.NewLayout(p.ctx, p.Base, p.bench.AsIs().Bytes)
+	if w.baseArena == nil {
+		w.baseArena = arena.NewLayout(w.ctx, w.base, w.bench.AsIs().Bytes)
 	}
-	return c.layout.Bytes <= p.baseArena.Bytes, nil
-}
-
-// innerPeak is the most that lives inside the subgraphs of one node.
-func (p *Plan) innerPeak() int64 {
-	if p.Sizes.Inner == nil {
-		return 0
-	}
-	return slices.Max(p.Sizes.Inner)
+	return c.layout.Bytes <= w.baseArena.Bytes, nil
 }
 
 // savedBytes sums what the selected candidates free of their stashes.
-func (p *Plan) savedBytes(sel *selection) int64 {
-	a := p.Analysis
+func (w *weigher) savedBytes(sel *selection) int64 {
+	a := w.analysis
 	var total int64
 	for _, i := range sel.chosen {
-		total += freed(&a.Candidates[i], p.Sizes.Bytes)
+		total += freed(&a.Candidates[i], w.sizes.Bytes)
 	}
 	return total
 }

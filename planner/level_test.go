@@ -59,3 +59,12 @@ func TestConfigStrategies(t *testing.T) {
 		}
 	}
 }
+
+func planOf(t testing.TB, m *graph.Model, dims map[string]int64) *Plan {
+	types, err := op.Infer(m)
+	require.NoError(t, err)
+	p, err := Make(m, types, Options{Dims: dims})
+	require.NoError(t, err)
+	require.NotNil(t, p.Base)
+	return p
+}

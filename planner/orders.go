@@ -8,29 +8,71 @@ import (
 
 	"memopt/graph"
 	"memopt/graph/live"
-	"memopt/graph/op"
+	"memopt/graph/ortsim"
 	"memopt/planner/order"
+	"memopt/recompute"
 )
 
-// makeForMemory plans a model in the order of least memory that is found. A lower peak of live
+// OrderChoice names an order of execution.
+type OrderChoice string
+
+const (
+	// OrderAuto is OrderORT for a graph with a YieldOp that memopt has not
+	// rewritten, else OrderFile.
+	OrderAuto OrderChoice = "auto"
+	// OrderFile is the order of the file.
+	OrderFile OrderChoice = "file"
+	// OrderORT is ONNX Runtime's memory-efficient order.
+	OrderORT OrderChoice = "ort"
+	// OrderMemory starts from the order that OrderAuto is and looks for one with a lower peak. It
+	// needs sizes.
+	OrderMemory OrderChoice = "memory"
+)
+
+// OrderChoices lists the valid choices.
+var OrderChoices = []OrderChoice{OrderAuto, OrderFile, OrderORT, OrderMemory}
+
+// chooseOrder returns the order that a choice other than OrderMemory means.
+func chooseOrder(m *graph.Model, b live.Boundary, choice OrderChoice) (graph.Order, error) {
+	if choice == "" || choice == OrderAuto {
+		choice = OrderFile
+		if _, rewritten := m.Meta(recompute.Key); b.Kind == live.YieldBoundary && !rewritten {
+			choice = OrderORT
+		}
+	}
+	switch choice {
+	case OrderFile:
+		return graph.Topological(m.Graph)
+	case OrderORT:
+		yield := graph.NoNode
+		if b.Kind == live.YieldBoundary {
+			yield = b.Node
+		}
+		return ortsim.MemoryEfficientOrder(m.Graph, yield), nil
+	}
+	return nil, fmt.Errorf("order %q: wanted one of %v", choice, OrderChoices)
+}
+
+// inLeast makes the plan in the order of least memory that is found. A lower peak of live
 // bytes may come with a larger arena, and with a higher peak once something is recomputed: so what
 // counts is the plan. It is worse in neither than that in the order of OrderAuto, nor than that in
 // the file's.
 //
 // A plan to a budget takes the order that is best for the graph as it is, and another one only
 // where nothing fits in that.
-func makeForMemory(ctx context.Context, m *graph.Model, types *op.Result, b live.Boundary, opts Options) (*Plan, error) {
-	orders, err := memoryOrders(ctx, m, b, opts)
+func (r *request) inLeast(ctx context.Context) (*Plan, error) {
+	orders, err := r.memoryOrders(ctx)
 	if err != nil {
 		return nil, err
 	}
-	judged := opts
-	if opts.Budget != nil {
-		judged.Budget, judged.Level, judged.Config, judged.Placements, judged.RowPeaks = nil, UserSpecified, nil, nil, false
+	judged := *r
+	budgeted := r.opts.Budget() != nil
+	if budgeted {
+		judged.opts.Strategy, judged.opts.RowPeaks = nil, false
 	}
 	var plans []*Plan // the best first
-	for _, order := range orders {
-		p, err := makeIn(ctx, m, types, b, order, judged)
+	for _, o := range orders {
+		p, err := judged.in(ctx, o)
 		if err != nil {
 			return nil, err
 		}
@@ -40,12 +82,12 @@ func makeForMemory(ctx context.Context, m *graph.Model, types *op.Result, b live
 			plans = append(plans, p)
 		}
 	}
-	if opts.Budget == nil {
+	if !budgeted {
 		return plans[0], nil
 	}
 	var first error
 	for _, p := range plans {
-		fit, err := makeIn(ctx, m, types, b, p.Analysis.Order, opts)
+		fit, err := r.in(ctx, p.Analysis.Order)
 		if !errors.Is(err, ErrUnfit) {
 			return fit, err
 		}
@@ -58,12 +100,14 @@ func makeForMemory(ctx context.Context, m *graph.Model, types *op.Result, b live
 
 // worse reports whether a plan takes more than another in any way.
 func (p *Plan) worse(q *Plan) bool {
-	return p.Planned.Peak.Bytes > q.Planned.Peak.Bytes || p.Arena != nil && q.Arena != nil && p.Arena.Bytes > q.Arena.Bytes
+	return p.Planned.Peak.Bytes > q.Planned.Peak.Bytes ||
+		p.Arena != nil && q.Arena != nil && p.Arena.Bytes > q.Arena.Bytes
 }
 
 // memoryOrders returns the file's order, that of OrderAuto, and that with the lowest peak of live
 // bytes that is found, each once.
-func memoryOrders(ctx context.Context, m *graph.Model, b live.Boundary, opts Options) ([]graph.Order, error) {
+func (r *request) memoryOrders(ctx context.Context) ([]graph.Order, error) {
+	m, b, opts := r.model, r.boundary, &r.opts
 	file, err := chooseOrder(m, b, OrderFile)
 	if err != nil {
 		return nil, err

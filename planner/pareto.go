@@ -7,18 +7,10 @@ import (
 
 	"memopt/graph"
 	"memopt/graph/op"
-	"memopt/planner/remat"
+	"memopt/planner/budget"
+	"memopt/planner/place"
+	"memopt/symbolic"
 )
-
-// ParetoPoint is a plan on the curve of peak and cost.
-type ParetoPoint struct {
-	Budget     int64   // bytes of the arena that were allowed
-	Live       int64   // peak of live bytes
-	Arena      int64   // bytes of the planned layout
-	Overhead   float64 // as a share of a step
-	LowerBound float64 // no plan in this order within the budget costs less
-	Nodes      int     // that run again
-}
 
 // Curve is what plans of one graph cost at rising budgets.
 type Curve struct {
@@ -27,100 +19,34 @@ type Curve struct {
 }
 
 // Pareto plans to n budgets spread evenly from the lowest peak that is reached to the baseline.
-// Peaks are within the budgets, and overheads never rise with them. A context that is done leaves
-// the budgets out that were not searched yet: those at the upper end.
-func Pareto(ctx context.Context, m *graph.Model, types *op.Result, opts Options, n int) (*Curve, error) {
+// Peaks are within the budgets, and overheads never rise with them. The strategy, if it is a
+// budget, says how to search. A context that is done leaves the budgets out that were not searched
+// yet: those at the upper end.
+func Pareto(ctx context.Context, m *graph.Model, types *op.Result, opts Options,
+	n int) (*Curve, error) {
 	if n < 1 {
 		return nil, errors.New("a curve needs at least one point")
 	}
-	budget := opts.Budget
-	if budget == nil {
-		budget = &Budget{Share: 1, Effort: 10}
+	b := opts.Budget()
+	if b == nil {
+		b = &Budget{Share: 1, Effort: 10}
 	}
-	opts.Budget, opts.SkipLayout = nil, true
+	began := time.Now()
+	opts.Strategy, opts.SkipLayout = nil, true
 	p, err := MakeContext(ctx, m, types, opts)
 	if err != nil {
 		return nil, err
 	}
-	if err := p.needSizes(); err != nil {
-		return nil, err
+	if p.Sizes == nil {
+		return nil, &symbolic.UnboundError{Symbols: p.Unbound}
 	}
-	p.Options.Budget = budget
-	points, err := p.newBudgeter(ctx).pareto(n)
+	memory := place.Memory{Workspace: opts.Workspace, CloneBytes: opts.CloneBytes}
+	problem := &budget.Problem{Bench: place.NewBench(p.Analysis, p.Sizes, memory), Base: p.Base,
+		Seconds: p.NodeSeconds()}
+	o := b.options(p.Persistent, p.Base.Peak.Bytes, began)
+	points, err := budget.Pareto(ctx, problem, o, n)
 	if err != nil {
 		return nil, err
 	}
 	return &Curve{Persistent: p.Persistent, Points: points}, nil
-}
-
-func (b *budgeter) pareto(n int) ([]ParetoPoint, error) {
-	base, err := b.point(&remat.Answer{Method: "order"})
-	if err != nil {
-		return nil, err
-	}
-	b.points = append(b.points, *base)
-	work := max(int64(b.opts.Effort*effortWork)/int64(n+2), 1)
-	search := remat.NewSearch(b.tasks.graph, b.opts.Seed)
-	low := base
-	done := b.part(n + 1)
-	answer, err := search.Lowest(b.ctx, work)
-	done()
-	if err == nil {
-		if low, err = b.point(answer); err != nil {
-			return nil, err
-		}
-		b.points = append(b.points, *low)
-	}
-	from, to := min(low.arena, base.arena), base.arena
-	var out []ParetoPoint
-	for i := range n {
-		budget := to
-		if i < n-1 {
-			budget = from + int64(float64(to-from)*float64(i)/float64(n-1))
-		}
-		done := b.part(2 * (n - i))
-		err := b.search(search, budget, work)
-		done()
-		if err != nil {
-			return nil, err
-		}
-		if best := b.cheapest(budget); best != nil {
-			done := b.part(2*(n-i) - 1)
-			out = append(out, b.paretoPoint(best, budget, work))
-			done()
-			b.opts.found()
-		}
-		if b.ctx.Err() != nil {
-			break
-		}
-	}
-	return out, nil
-}
-
-// part limits what is done from now on to one of so many equal parts of the time that the context
-// leaves, so that every budget gets some.
-func (b *budgeter) part(of int) (done func()) {
-	whole := b.ctx
-	end, ok := whole.Deadline()
-	if !ok {
-		return func() {}
-	}
-	ctx, cancel := context.WithTimeout(whole, time.Until(end)/time.Duration(of))
-	b.ctx = ctx
-	return func() {
-		cancel()
-		b.ctx = whole
-	}
-}
-
-func (b *budgeter) paretoPoint(pt *point, budget, work int64) ParetoPoint {
-	out := ParetoPoint{Budget: budget, Live: pt.live, Arena: pt.arena, Nodes: len(pt.extras)}
-	least := int64(0)
-	if len(pt.extras) > 0 {
-		least = min(b.tasks.loose.CostBound(b.ctx, rounded(budget), work), pt.cost)
-	}
-	if step := b.stepCost(); step > 0 {
-		out.Overhead, out.LowerBound = float64(pt.cost)/step, float64(least)/step
-	}
-	return out
 }

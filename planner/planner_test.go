@@ -119,7 +119,7 @@ func TestPlansOfRandomGraphs(t *testing.T) {
 		var savings [3]int64
 		for level := planner.UserSpecified; level <= planner.LayerwiseCompromise; level++ {
 			for _, probe := range []recompute.Probe{{Level: 0}, {Level: 1}, {Level: 1, Layers: true}} {
-				p, err := planner.Make(m, types, planner.Options{Level: level, Probe: &probe, Dims: dims, RowPeaks: true})
+				p, err := planner.Make(m, types, planner.Options{Strategy: level, Probe: &probe, Dims: dims, RowPeaks: true})
 				require.NoError(t, err, "seed %d", seed)
 				checkPlan(t, p, seed)
 				peaks[level], savings[level] = p.Planned.Peak.Bytes, saved(p)
@@ -166,10 +166,10 @@ func TestPlansOfExamples(t *testing.T) {
 			types, err := op.Infer(m)
 			require.NoError(t, err)
 			for level := planner.UserSpecified; level <= planner.LayerwiseCompromise; level++ {
-				p, err := planner.Make(m, types, planner.Options{Level: level, Dims: ex.Dims, RowPeaks: true})
+				p, err := planner.Make(m, types, planner.Options{Strategy: level, Dims: ex.Dims, RowPeaks: true})
 				require.NoError(t, err)
 				checkPlan(t, p, 0)
-				unbound, err := planner.Make(m, types, planner.Options{Level: level})
+				unbound, err := planner.Make(m, types, planner.Options{Strategy: level})
 				require.NoError(t, err)
 				require.Nil(t, unbound.Planned)
 				require.NotEmpty(t, unbound.Unbound)
@@ -188,11 +188,11 @@ func TestEditedPlans(t *testing.T) {
 		m := graphtest.Training(rng, graphtest.Options{Nodes: 40 + rng.IntN(100), Yield: seed%2 == 0})
 		types, err := op.Infer(m)
 		require.NoError(t, err)
-		p, err := planner.Make(m, types, planner.Options{Level: planner.Layerwise})
+		p, err := planner.Make(m, types, planner.Options{Strategy: planner.Layerwise})
 		require.NoError(t, err)
 		edited := slices.Clone(p.Placements)
 		rng.Shuffle(len(edited), func(i, j int) { edited[i], edited[j] = edited[j], edited[i] })
-		opts := planner.Options{Placements: append([]recompute.Placement{}, edited...)}
+		opts := planner.Options{Strategy: &planner.PlanFile{Placements: append([]recompute.Placement{}, edited...)}}
 		again, err := planner.Make(m, types, opts)
 		require.NoError(t, err, "seed %d", seed)
 		require.Equal(t, p.Planned.Peak, again.Planned.Peak, "seed %d", seed)
@@ -207,9 +207,9 @@ func TestEditedPlans(t *testing.T) {
 			func(p *recompute.Placement) { p.Value = graph.ValueID(len(m.Graph.Values)) },
 			func(p *recompute.Placement) { p.Nodes = []graph.NodeID{p.Before} },
 		} {
-			opts.Placements = slices.Clone(edited)
-			spoil(&opts.Placements[0])
-			_, err := planner.Make(m, types, opts)
+			spoilt := slices.Clone(edited)
+			spoil(&spoilt[0])
+			_, err := planner.Make(m, types, planner.Options{Strategy: &planner.PlanFile{Placements: spoilt}})
 			require.ErrorIs(t, err, recompute.ErrPlacement, "seed %d", seed)
 		}
 	}
@@ -251,7 +251,7 @@ func BenchmarkPlan(b *testing.B) {
 			require.NoError(b, err)
 			var p *planner.Plan
 			for b.Loop() {
-				p, err = planner.Make(m, types, planner.Options{Level: planner.Layerwise, RowPeaks: true})
+				p, err = planner.Make(m, types, planner.Options{Strategy: planner.Layerwise, RowPeaks: true})
 				require.NoError(b, err)
 			}
 			b.ReportMetric(float64(p.Base.Peak.Bytes), "baseline-B")

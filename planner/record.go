@@ -4,15 +4,10 @@ import (
 	"memopt/recompute"
 )
 
-// Enabled reports whether the options ask for anything to be recomputed.
-func (p *Plan) Enabled() bool {
-	return p.Options.Level != UserSpecified || len(p.Options.Config) > 0 || p.Options.Placements != nil || p.Options.Budget != nil
-}
-
-// PeakRecord returns the peaks that the plan predicts. It may only be asked of a plan
-// with sizes.
+// PeakRecord returns the peaks that the plan predicts; nil for a plan without sizes, or without a
+// layout.
 func (p *Plan) PeakRecord() *recompute.PeakRecord {
-	if p.Base == nil {
+	if p.Base == nil || p.Arena == nil {
 		return nil
 	}
 	return &recompute.PeakRecord{
@@ -29,8 +24,9 @@ func (p *Plan) PeakRecord() *recompute.PeakRecord {
 // Record returns the plan as plan.json has it. sha is the model's structure hash.
 func (p *Plan) Record(sha string, seed int64) *recompute.Record {
 	a := p.Analysis
-	r := &recompute.Record{Schema: recompute.Schema, StructureSHA256: sha, Dims: map[string]int64{}, Order: make([]int32, len(a.Order)),
-		Placements: recompute.RecordPlacements(a.Graph, p.Placements), Predicted: p.PeakRecord(), Solver: p.solver(), Seed: seed}
+	r := &recompute.Record{Schema: recompute.Schema, StructureSHA256: sha, Dims: map[string]int64{},
+		Order: make([]int32, len(a.Order)), Predicted: p.PeakRecord(), Solver: p.Solver, Seed: seed,
+		Placements: recompute.RecordPlacements(a.Graph, p.Placements)}
 	if p.Bound != nil {
 		r.Bound = p.Bound
 	}
@@ -41,19 +37,6 @@ func (p *Plan) Record(sha string, seed int64) *recompute.Record {
 		r.Order[i] = int32(id)
 	}
 	return r
-}
-
-// solver names what chose the placements.
-func (p *Plan) solver() string {
-	switch {
-	case p.Options.Budget != nil:
-		return p.Solver
-	case p.Options.Placements != nil:
-		return "plan-file"
-	case p.Options.Level == UserSpecified:
-		return "config"
-	}
-	return p.Options.Level.String()
 }
 
 // ConfigEntries returns the enabled clusters as a configuration of ONNX Runtime, in the order of

@@ -2,10 +2,12 @@ package planner
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 
 	"memopt/graph"
+	"memopt/planner/budget"
 	"memopt/recompute"
 	"memopt/symbolic"
 )
@@ -58,15 +60,19 @@ type StashRow struct {
 // least saving ones, are left out.
 const maxRowWork = 10_000_000
 
-func (p *Plan) fillRows(sel *selection) error {
-	p.fillClusters(sel)
-	p.fillStashes(sel)
-	if p.Base == nil || !p.Options.RowPeaks {
+// fillRows says of clusters and stashes what the plan makes of them.
+func (m *maker) fillRows(ctx context.Context, p *Plan, c *choice) error {
+	p.fillClusters(c.sel)
+	p.fillStashes(c)
+	if m.base == nil || !m.opts.RowPeaks {
 		return nil
 	}
-	limit := p.bench.Steps() + maxRowWork
-	for i := 0; i < len(p.Clusters) && p.bench.Steps() < limit && p.ctx.Err() == nil; i++ {
-		drop, err := p.dropAlone(p.Clusters[i].Index)
+	limit := m.bench.Steps() + maxRowWork
+	for i := range p.Clusters {
+		if m.bench.Steps() >= limit || ctx.Err() != nil {
+			break
+		}
+		drop, err := m.dropAlone(p.Clusters[i].Index)
 		if err != nil {
 			return err
 		}
@@ -76,24 +82,25 @@ func (p *Plan) fillRows(sel *selection) error {
 }
 
 // dropAlone returns by how much a cluster lowers the peak when only it is enabled.
-func (p *Plan) dropAlone(cluster int) (int64, error) {
+func (m *maker) dropAlone(cluster int) (int64, error) {
 	sel := newSelection()
-	for _, i := range p.Analysis.Clusters[cluster].Members {
-		sel.add(p.Analysis, i)
+	for _, i := range m.analysis.Clusters[cluster].Members {
+		sel.add(m.analysis, i)
 	}
-	e, err := p.bench.Candidates(sel.chosen)
+	t, err := m.bench.Candidates(sel.chosen)
 	if err != nil {
 		return 0, err
 	}
-	return p.Base.Peak.Bytes - e.Peak, nil
+	return m.base.Peak.Bytes - t.Peak, nil
 }
 
 func (p *Plan) fillClusters(sel *selection) {
 	a := p.Analysis
 	for i := range a.Clusters {
 		c := &a.Clusters[i]
-		row := ClusterRow{Index: i, ID: c.ID, Strategy: c.Strategy, Config: c.Config(), Frequency: len(c.Members),
-			Ratio: a.Candidates[c.Members[0]].Ratio, Requested: sel.requested[i], Applied: sel.applied[i]}
+		row := ClusterRow{Index: i, ID: c.ID, Strategy: c.Strategy, Config: c.Config(),
+			Frequency: len(c.Members), Ratio: a.Candidates[c.Members[0]].Ratio,
+			Requested: sel.requested[i], Applied: sel.applied[i]}
 		row.Enabled = row.Requested != 0
 		row.Saving, row.SavingDen = p.saving(c)
 		if n, err := row.Saving.Eval(p.Options.Dims); err == nil {
@@ -150,21 +157,25 @@ func (p *Plan) excludes(cluster int) []string {
 	return out
 }
 
-func (p *Plan) fillStashes(sel *selection) {
+func (p *Plan) fillStashes(c *choice) {
 	again := make([]bool, len(p.Analysis.Graph.Nodes))
 	for _, pl := range p.Placements {
 		again[pl.Nodes[len(pl.Nodes)-1]] = true
+	}
+	var held *budget.Explainer
+	if c.answer != nil {
+		held = c.answer.Explainer(p.Planned)
 	}
 	p.Stashed = make([]StashRow, 0, len(p.Analysis.Stashed))
 	for _, st := range p.Analysis.Stashed {
 		row := StashRow{Value: st.Value, Node: st.Node}
 		switch {
 		case again[st.Node]:
-		case p.budgeter != nil && again[p.budgeter.maker(st.Value, st.Node)]: // it shows what is made again
-		case p.budgeter != nil:
-			row.WhyKept = p.budgeter.whyHeld(st.Value, st.Node)
+		case held != nil && again[held.Maker(st.Value, st.Node)]: // it shows what is made again
+		case held != nil:
+			row.WhyKept = held.WhyKept(st.Value, st.Node)
 		default:
-			row.WhyKept = p.whyKept(st.Node, sel)
+			row.WhyKept = p.whyKept(st.Node, c.sel)
 		}
 		p.Stashed = append(p.Stashed, row)
 	}

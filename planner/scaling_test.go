@@ -38,7 +38,7 @@ func TestAnchorWorkIsLinear(t *testing.T) {
 	const sets, looks = 8, 3
 	for _, f := range graphtest.Select(t, linearPlans...) {
 		m, types := training(t, f, 1600)
-		p, err := planner.Make(m, types, planner.Options{Level: planner.Layerwise, SkipLayout: true})
+		p, err := planner.Make(m, types, planner.Options{Strategy: planner.Layerwise, SkipLayout: true})
 		require.NoError(t, err)
 		a, err := p.Anchor()
 		require.NoError(t, err)
@@ -56,9 +56,9 @@ func TestPlacingIsLinear(t *testing.T) {
 	for _, f := range graphtest.Select(t, linearPlans...) {
 		for _, n := range []int{100, 800} {
 			m, types := training(t, f, n)
-			p, err := planner.Make(m, types, planner.Options{Level: planner.LayerwiseCompromise, SkipLayout: true})
+			steps, err := planner.Simulated(m, types, planner.Options{Strategy: planner.LayerwiseCompromise, SkipLayout: true})
 			require.NoError(t, err)
-			require.LessOrEqual(t, planner.Simulated(p), most*len(m.Graph.Nodes), "%s of %d", f.Name, n)
+			require.LessOrEqual(t, steps, most*len(m.Graph.Nodes), "%s of %d", f.Name, n)
 		}
 	}
 }
@@ -75,7 +75,7 @@ func BenchmarkChainMillion(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		m, types := training(b, chain, n)
-		p, err := planner.Make(m, types, planner.Options{Level: planner.Layerwise})
+		p, err := planner.Make(m, types, planner.Options{Strategy: planner.Layerwise})
 		require.NoError(b, err)
 		b.ReportMetric(float64(len(p.Analysis.Order)), "nodes")
 	}
@@ -90,7 +90,7 @@ func BenchmarkLevels(b *testing.B) {
 		b.Run(fmt.Sprintf("nodes=%d", n), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				_, err := planner.Make(m, types, planner.Options{Level: planner.Layerwise})
+				_, err := planner.Make(m, types, planner.Options{Strategy: planner.Layerwise})
 				require.NoError(b, err)
 			}
 		})

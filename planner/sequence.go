@@ -1,6 +1,8 @@
 package planner
 
-import "memopt/graph"
+import (
+	"memopt/graph"
+)
 
 // Run is one execution of a node in a plan.
 type Run struct {

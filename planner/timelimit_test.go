@@ -35,7 +35,7 @@ func TestTimeLimit(t *testing.T) {
 			c.budget.Limit = 50 * time.Millisecond
 			told := 0
 			c.budget.Found = func() { told++ }
-			p, err := planner.Make(m, types, planner.Options{Dims: dims, Budget: &c.budget, Order: c.order})
+			p, err := planner.Make(m, types, planner.Options{Dims: dims, Strategy: &c.budget, Order: c.order})
 			require.NoError(t, err)
 			require.True(t, p.Stopped)
 			require.Positive(t, told, "nobody was told of a plan")
@@ -46,7 +46,7 @@ func TestTimeLimit(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
-	curve, err := planner.Pareto(ctx, m, types, planner.Options{Dims: dims, Budget: &planner.Budget{Share: 1, Effort: endless}}, 4)
+	curve, err := planner.Pareto(ctx, m, types, planner.Options{Dims: dims, Strategy: &planner.Budget{Share: 1, Effort: endless}}, 4)
 	require.NoError(t, err)
 	require.NotEmpty(t, curve.Points)
 }
@@ -63,12 +63,12 @@ func TestInterruptedPlan(t *testing.T) {
 	for _, clusters := range []bool{false, true} {
 		for _, order := range planner.OrderChoices {
 			opts := planner.Options{Dims: map[string]int64{"batch": 4, "seq": 32}, Order: order, RowPeaks: true}
-			opts.Budget = &planner.Budget{Share: 2, Effort: endless, Limit: time.Hour, Clusters: clusters}
+			opts.Strategy = &planner.Budget{Share: 2, Effort: endless, Limit: time.Hour, Clusters: clusters}
 			p, err := planner.MakeContext(ctx, m, types, opts)
 			require.NoError(t, err)
 			require.False(t, p.Stopped, "it is not the limit that ended it")
 			require.NotNil(t, p.Arena)
-			opts.Budget = &planner.Budget{Share: 0.2, Effort: endless, Limit: time.Hour, Clusters: clusters}
+			opts.Strategy = &planner.Budget{Share: 0.2, Effort: endless, Limit: time.Hour, Clusters: clusters}
 			_, err = planner.MakeContext(ctx, m, types, opts)
 			require.ErrorIs(t, err, planner.ErrUnfit)
 		}

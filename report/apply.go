@@ -71,7 +71,7 @@ func Apply(w io.Writer, format Format, out string, p *planner.Plan, r *recompute
 	}
 	if limit, fits := p.RuntimeBudget(anchoring); limit != 0 {
 		j.Budget = &budgetJSON{In: "memopt", Arena: limit, Taken: anchoring.AnchoredArena, Fits: fits}
-		if p.Options.Budget.Runtime {
+		if p.Options.Budget().Runtime {
 			j.Budget.In = "ort"
 		}
 	}

@@ -24,7 +24,7 @@ func budgetSummary(w io.Writer, p, level1 *planner.Plan) error {
 	} else {
 		text += fmt.Sprintf("no plan in this order costs less than +%s: at most %s of a step is given away.\n", Percent(b.Overhead), Percent(b.Gap))
 	}
-	if n := p.Next; n != nil {
+	if n := p.Lower; n != nil {
 		text += fmt.Sprintf("The peak is at node %q. The next plan below it that was found: %s live, an arena of %s, for +%s time.\n",
 			p.Analysis.Graph.NodeLabel(p.Planned.Peak.Node), Bytes(n.Live), Bytes(n.Arena), Percent(n.Overhead))
 	}
@@ -42,7 +42,7 @@ func besides(w io.Writer, p, level1 *planner.Plan) error {
 	if level1 != nil {
 		t.Add("--level 1", Bytes(level1.Planned.Peak.Bytes)+fits(level1.Planned.Peak.Bytes <= p.Planned.Peak.Bytes), "+"+Percent(level1.Overhead))
 	}
-	for _, alt := range p.Alternatives() {
+	for _, alt := range p.Alternatives {
 		t.Add(alt.Name, Bytes(alt.Live)+fits(alt.Fits), "+"+Percent(alt.Overhead))
 	}
 	if len(t.Rows) < 2 {

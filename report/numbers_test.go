@@ -77,7 +77,7 @@ func distinctPlan(t *testing.T) *planner.Plan {
 	m, types := stepModel(t)
 	p, err := planner.Make(m, types, planner.Options{Dims: symbolic.Env{"n": 10}})
 	require.NoError(t, err)
-	p.Options.Level, p.Rewritten = planner.LayerwiseCompromise, true
+	p.Options.Strategy, p.Rewritten = planner.LayerwiseCompromise, true
 	p.Clusters = []planner.ClusterRow{
 		{Index: 0, ID: "Mul+", Strategy: recompute.Full, Config: "Mul+:1:-1", Frequency: 11, Ratio: recompute.Ratio{Num: 1, Den: 4}, Saving: symbolic.Sym("n").Mul(symbolic.Const(12)), SavingDen: 1,
 			SavingBytes: 13, Evaluated: true, PeakDrop: 14, Dropped: true, Enabled: true, Requested: 15, Applied: 16, Excludes: []string{"Cast+:2:-1"}},
@@ -90,7 +90,7 @@ func distinctPlan(t *testing.T) *planner.Plan {
 	p.Base.LowerBound, p.Arena.Bytes, p.Persistent = 1023, 1024, 1025
 	p.Step, p.Recompute, p.Overhead = planner.Cost{Nodes: 31, FLOPs: 32, Seconds: 33}, planner.Cost{Nodes: 34, FLOPs: 35, Seconds: 36}, 0.37
 	p.Bound, p.Solver = &planner.Bound{Overhead: 0.041, Gap: 0.042, Optimal: true}, "a solver"
-	p.Next = &planner.NextStep{Live: 51, Arena: 52, Overhead: 0.53}
+	p.Lower = &planner.Lower{Live: 51, Arena: 52, Overhead: 0.53}
 	p.Runtime = &anchor.Anchoring{Base: 1061, BaseArena: 1062, Bare: 1063, Anchored: 1064, AnchoredArena: 1065}
 	p.Planned.Hidden = 1067
 	p.Warnings, p.Unbound = []string{"a warning"}, []string{"m"}
@@ -130,7 +130,7 @@ func TestPlanNumbers(t *testing.T) {
 	}
 	require.Equal(t, []string{"### Clusters", "### Peak of one step", "### Stashed activations (2)"}, linesWith(markdown, "###"))
 
-	p.Bound, p.Next = nil, nil
+	p.Bound, p.Lower = nil, nil
 	table := printed(t, func(w io.Writer) error { return PlanTable(w, p, PlanView{ConfigPath: "c.json", Stashes: 1}) })
 	for _, line := range []string{
 		"Memory Optimizer  :  ON  :  Memory Optimization Level: [TRANSFORMER_LAYERWISE_RECOMPUTE_WITH_COMPROMISE], Optimization Config: [c.json]  ",
@@ -189,11 +189,11 @@ func TestUnboundPlan(t *testing.T) {
 
 func TestBudgetTable(t *testing.T) {
 	p := distinctPlan(t)
-	p.Options.Budget = &planner.Budget{}
+	p.Options.Strategy = &planner.Budget{}
 	p.Placements = []recompute.Placement{{Value: 1, Nodes: []graph.NodeID{0, 1}}, {Value: 1, Nodes: []graph.NodeID{0}}}
 	level1 := distinctPlan(t)
 	level1.Planned.Peak.Bytes, level1.Overhead = 1033, 0.61
-	table := squeezed(printed(t, func(w io.Writer) error { return PlanTable(w, p, PlanView{Stashes: -1, Next: level1}) }))
+	table := squeezed(printed(t, func(w io.Writer) error { return PlanTable(w, p, PlanView{Stashes: -1, Level1: level1}) }))
 	seconds := p.NodeSeconds()
 	for _, line := range []string{
 		"Clones' own memory 1.04 KiB 1,067 in the planned lines above, for 34 clones\n", "In ONNX Runtime 1.04 KiB 1,065 its arena, predicted, anchors included; 1.04 KiB as the graph is\n",
@@ -207,13 +207,13 @@ func TestBudgetTable(t *testing.T) {
 	p.Runtime = nil
 	p.Bound.Optimal = false
 	level1.Planned.Peak.Bytes = 1022
-	table = squeezed(printed(t, func(w io.Writer) error { return PlanTable(w, p, PlanView{Next: level1}) }))
+	table = squeezed(printed(t, func(w io.Writer) error { return PlanTable(w, p, PlanView{Level1: level1}) }))
 	require.Contains(t, table, "Budget: the arena fits. Found by a solver; no plan in this order costs less than +4.1 %: at most 4.2 % of a step is given away.\n")
 	require.Contains(t, table, "--level 1 1022 B +61.0 %\n")
 	// Without a budget, what the next level would bring.
-	p.Bound, p.Next = nil, nil
+	p.Bound, p.Lower = nil, nil
 	level1.Planned.Peak.Bytes = 510
-	table = printed(t, func(w io.Writer) error { return PlanTable(w, p, PlanView{Next: level1}) })
+	table = printed(t, func(w io.Writer) error { return PlanTable(w, p, PlanView{Level1: level1}) })
 	require.Contains(t, table, "With --level 1 the peak would be 510 B, 50.0 % less, for an estimated 61.0 % more time.\n")
 }
 
@@ -236,7 +236,7 @@ func TestApplyNumbers(t *testing.T) {
 	p.Placements = make([]recompute.Placement, 7)
 	r := &recompute.Rewritten{Model: p.Model, Clones: 71, AnchorNodes: 72, GuardNodes: 77, Seeded: []graph.NodeID{2}}
 	anchoring := &anchor.Anchoring{Anchors: make([]recompute.Anchor, 8), Nodes: 5_000_000, Base: 73, Bare: 74, Anchored: 75, BaseArena: 78, AnchoredArena: 79, Simulated: true}
-	p.Options.Budget = &planner.Budget{Total: 1105}
+	p.Options.Strategy = &planner.Budget{Total: 1105}
 	form := func(f Format) func(io.Writer) error {
 		return func(w io.Writer) error { return Apply(w, f, "out.onnx", p, r, anchoring) }
 	}
@@ -252,9 +252,9 @@ func TestApplyNumbers(t *testing.T) {
 		"anchors,8", "nodes of anchors,72", `"peak before, in ONNX Runtime",73 B`, `"peak after, in ONNX Runtime",75 B`, "nodes that keep its numbers,77"} {
 		require.Contains(t, csv, "\n"+line+"\n")
 	}
-	p.Options.Budget.Total = 1103
+	p.Options.Budget().Total = 1103
 	require.Equal(t, "false", leaves(t, "apply", form(JSONFormat))["budget.runtime_fits"])
-	p.Options.Budget = nil
+	p.Options.Strategy = nil
 	require.Equal(t, "<nil>", leaves(t, "apply", form(JSONFormat))["budget"])
 	anchoring.Simulated, r.Seeded, p.Warnings = false, nil, nil
 	got := leaves(t, "apply", form(JSONFormat))

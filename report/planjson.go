@@ -145,7 +145,7 @@ func newPlanJSON(p *planner.Plan, sha string) *planJSON {
 	j := &planJSON{Schema: PlanSchema,
 		Model:    modelJSON{Path: p.Model.Path, StructureSHA256: sha, Nodes: len(a.Graph.Nodes)},
 		Boundary: boundaryJSON{Kind: string(a.Boundary.Kind), Node: a.Graph.NodeLabel(a.Boundary.Node)},
-		Dims:     map[string]int64(p.Options.Dims), UnboundSymbols: nonNil(p.Unbound), Level: int(p.Options.Level), Probe: a.Probe.String(), Rewritten: p.Rewritten,
+		Dims:     map[string]int64(p.Options.Dims), UnboundSymbols: nonNil(p.Unbound), Level: int(p.Options.Level()), Probe: a.Probe.String(), Rewritten: p.Rewritten,
 		Order: make([]int32, len(a.Order)), Clusters: []clusterJSON{}, Stashed: []stashJSON{}, BoundaryNorms: []string{},
 		Recompute: recomputeJSON{Nodes: p.Recompute.Nodes, Profile: p.ProfileName()}, Warnings: nonNil(p.Warnings)}
 	if j.Dims == nil {
@@ -174,13 +174,13 @@ func newPlanJSON(p *planner.Plan, sha string) *planJSON {
 		j.Solver = &p.Solver
 	}
 	j.Alternatives = []otherJSON{}
-	for _, alt := range p.Alternatives() {
+	for _, alt := range p.Alternatives {
 		j.Alternatives = append(j.Alternatives, otherJSON{alt.Name, alt.Live, alt.Overhead, alt.Fits})
 	}
 	if a := p.Runtime; a != nil {
 		j.Runtime = &runtimePeakJSON{a.Base, a.BaseArena, a.Anchored, a.AnchoredArena, a.AnchoredArena + p.Persistent}
 	}
-	if n := p.Next; n != nil {
+	if n := p.Lower; n != nil {
 		j.Next = &nextJSON{n.Live, n.Arena, n.Overhead}
 	}
 	return j

@@ -18,8 +18,8 @@ type PlanView struct {
 	ConfigPath string // of the configuration in force, or ""
 	Details    bool   // the node-level table too
 	Stashes    int    // how many stashed activations to list; -1: all
-	// Next is the plan of level 1, to say what it would bring; nil for none.
-	Next *planner.Plan
+	// Level1 is the plan of level 1, to say what it would bring; nil for none.
+	Level1 *planner.Plan
 }
 
 // PlanTable writes a plan for people: the table of clusters as ONNX Runtime prints it at
@@ -37,10 +37,10 @@ func PlanTable(w io.Writer, p *planner.Plan, view PlanView) error {
 	if err := peakSummary(w, p); err != nil {
 		return err
 	}
-	if err := budgetSummary(w, p, view.Next); err != nil {
+	if err := budgetSummary(w, p, view.Level1); err != nil {
 		return err
 	}
-	if err := nextStep(w, p, view.Next); err != nil {
+	if err := levelSummary(w, p, view.Level1); err != nil {
 		return err
 	}
 	return stashTable(p, view.Stashes).write(w)
@@ -83,10 +83,10 @@ type titled struct {
 func infoTable(w io.Writer, p *planner.Plan, configPath string) error {
 	on := "OFF"
 	what := "Enable with --level 1, --level 2 or --config FILE (or " + "ORTMODULE_MEMORY_OPT_LEVEL, ORTMODULE_MEMORY_OPT_CONFIG)"
-	if p.Enabled() {
+	if p.Options.Enabled() {
 		on = "ON"
-		what = fmt.Sprintf("Memory Optimization Level: [%s], Optimization Config: [%s]", p.Options.Level, configPath)
-		if p.Options.Budget != nil {
+		what = fmt.Sprintf("Memory Optimization Level: [%s], Optimization Config: [%s]", p.Options.Level(), configPath)
+		if p.Options.Budget() != nil {
 			what = "a plan to a budget"
 		}
 	}
@@ -187,14 +187,14 @@ func peakSummary(w io.Writer, p *planner.Plan) error {
 	return err
 }
 
-// nextStep says what the next level would bring.
-func nextStep(w io.Writer, p, next *planner.Plan) error {
-	if next == nil || p.Bound != nil || next.Planned.Peak.Bytes >= p.Base.Peak.Bytes {
+// levelSummary says what level 1 would bring.
+func levelSummary(w io.Writer, p, level1 *planner.Plan) error {
+	if level1 == nil || p.Bound != nil || level1.Planned.Peak.Bytes >= p.Base.Peak.Bytes {
 		return nil
 	}
-	drop := 1 - float64(next.Planned.Peak.Bytes)/float64(p.Base.Peak.Bytes)
+	drop := 1 - float64(level1.Planned.Peak.Bytes)/float64(p.Base.Peak.Bytes)
 	_, err := fmt.Fprintf(w, "With --level 1 the peak would be %s, %s less, for an estimated %s more time.\n\n",
-		Bytes(next.Planned.Peak.Bytes), Percent(drop), Percent(next.Overhead))
+		Bytes(level1.Planned.Peak.Bytes), Percent(drop), Percent(level1.Overhead))
 	return err
 }
 

@@ -119,7 +119,7 @@ func (a *app) warnBudget(p *planner.Plan, anchoring *anchor.Anchoring) {
 		return
 	}
 	took, asked := report.Bytes(anchoring.AnchoredArena), fmt.Sprintf("%s, which is what is asked for of the %s that the graph takes there as it is", report.Bytes(limit), report.Bytes(anchoring.BaseArena))
-	if total := p.Options.Budget.Total; total > 0 {
+	if total := p.Options.Budget().Total; total > 0 {
 		took = fmt.Sprintf("%s and inputs and weights %s, together %s", took, report.Bytes(p.Persistent), report.Bytes(anchoring.AnchoredArena+p.Persistent))
 		asked = "the budget of " + report.Bytes(total)
 	}

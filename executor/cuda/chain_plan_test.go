@@ -24,7 +24,7 @@ func TestChainsInPlans(t *testing.T) {
 		m := graphtest.Training(rand.New(rand.NewPCG(seed, 9)), graphtest.Options{Nodes: 50, Layers: seed%2 == 0})
 		types, err := op.Infer(m)
 		require.NoError(t, err)
-		p, err := planner.Make(m, types, planner.Options{Level: 2})
+		p, err := planner.Make(m, types, planner.Options{Strategy: planner.LayerwiseCompromise})
 		require.NoError(t, err)
 		r, err := recompute.Apply(m, p.Analysis.Boundary, p.Analysis.Order, p.Placements, recompute.Options{Seed: 3})
 		require.NoError(t, err)

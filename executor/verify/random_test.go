@@ -106,7 +106,7 @@ func TestRandomGraphs(t *testing.T) {
 			types := infer(t, m)
 			inputs := made(t, m, env, seed)
 			for level := range planner.Level(3) {
-				opts := planner.Options{Level: level, Dims: env}
+				opts := planner.Options{Strategy: level, Dims: env}
 				p, err := planner.Make(m, types, opts)
 				require.NoError(t, err)
 				r, err := recompute.Apply(m, p.Analysis.Boundary, p.Analysis.Order, p.Placements,

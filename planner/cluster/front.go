@@ -20,7 +20,8 @@ const packDepth = 4
 // sortPoints sorts by time, then by peak, then by settings.
 func sortPoints(points []*point) {
 	slices.SortFunc(points, func(x, y *point) int {
-		return cmp.Or(cmp.Compare(x.seconds, y.seconds), cmp.Compare(x.peak, y.peak), slices.Compare(x.settings, y.settings))
+		return cmp.Or(cmp.Compare(x.seconds, y.seconds), cmp.Compare(x.peak, y.peak),
+			slices.Compare(x.settings, y.settings))
 	})
 }
 
@@ -70,7 +71,8 @@ func (s *Search) Cheapest(ctx context.Context, budget int64) (*Answer, error) {
 			return nil, err
 		}
 		if pt.arena <= budget {
-			return &Answer{Fits: true, Config: configuration(s.axes, pt.settings), Layout: pt.layout}, nil
+			config := configuration(s.axes, pt.settings)
+			return &Answer{Fits: true, Config: config, Layout: pt.layout}, nil
 		}
 	}
 	return s.lowest(ctx, points)

@@ -1,5 +1,5 @@
-// Package cluster looks for configurations of ONNX Runtime, which name clusters of subgraphs and how
-// many of each to recompute, that fit a budget for the least time.
+// Package cluster looks for configurations of ONNX Runtime, which name clusters of subgraphs and
+// how many of each to recompute, that fit a budget for the least time.
 //
 // What is searched does not depend on the budget, so a larger one never gets a configuration that
 // takes longer: the front of time against peak is explored, and the budget only picks from it.

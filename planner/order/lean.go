@@ -14,8 +14,8 @@ import (
 	"memopt/graph/ortsim"
 )
 
-// The search for an order may visit minVisits nodes, and in large graphs visitsPerNode times as many
-// as there are.
+// The search for an order may visit minVisits nodes, and in large graphs visitsPerNode times as
+// many as there are.
 const (
 	minVisits     = 4_000_000
 	visitsPerNode = 600

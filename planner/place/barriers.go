@@ -65,6 +65,8 @@ func (t *Trial) barriers(known *barriers) *barriers {
 			out = append(out, barrier{t.Places[step], t.Small()})
 		}
 	}
-	slices.SortFunc(out, func(a, b barrier) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.bytes, b.bytes)) })
+	slices.SortFunc(out, func(a, b barrier) int {
+		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.bytes, b.bytes))
+	})
 	return newBarriers(slices.CompactFunc(out, func(a, b barrier) bool { return a.at == b.at }))
 }

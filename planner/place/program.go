@@ -72,7 +72,8 @@ func (c *cloner) Keep(id graph.NodeID, place int32) {
 func (c *cloner) Clone(id graph.NodeID, place int32, _ *recompute.Placement) error {
 	step := live.NewStep(c.g, id, c.sizes)
 	if step.Memory == live.Aliasing {
-		step.Memory = live.Owning // the runtime aliases what it was asked about; a clone is another node
+		// The runtime aliases what it was asked about; a clone is another node.
+		step.Memory = live.Owning
 	}
 	c.out.Hidden += c.price
 	step.In = c.newest.Rewire(step.In, len(step.In))

@@ -193,8 +193,8 @@ func (r *reruns) explain(s *schedule, placements []recompute.Placement) {
 	}
 }
 
-// try places the nodes with barriers and simulates the outcome; nil where there would be more clones
-// than the limit.
+// try places the nodes with barriers and simulates the outcome; nil where there would be more
+// clones than the limit.
 func (r *reruns) try(set *barriers, limit int) (*Trial, error) {
 	s := r.plan(set, limit)
 	if s == nil {

@@ -1,4 +1,4 @@
-package planner
+package budget
 
 import (
 	"context"
@@ -85,15 +85,14 @@ func TestBoundsByBruteForce(t *testing.T) {
 	for seed := range uint64(120) {
 		rng := rand.New(rand.NewPCG(seed, 41))
 		m := withViews(t, rng, graphtest.Vectors(5+rng.IntN(4), rng.IntN))
-		b, err := live.FindBoundary(m)
-		if err != nil {
+		if _, err := live.FindBoundary(m); err != nil {
 			continue // nothing reads what the forward half makes
 		}
-		p, err := makeIn(context.Background(), m, &op.Result{}, b, graph.FileOrder(m.Graph), Options{})
-		require.NoError(t, err)
+		p := problemOf(t, m, nil, graph.FileOrder(m.Graph))
+		sizes := p.Bench.Sizes
 		lowest := int64(math.MaxInt64)
 		graphtest.EachOrder(m.Graph, func(order graph.Order) {
-			tl, err := live.Simulate(m.Graph, order, p.Sizes)
+			tl, err := live.Simulate(m.Graph, order, sizes)
 			require.NoError(t, err)
 			lowest = min(lowest, tl.Peak.Bytes)
 			require.LessOrEqual(t, p.Base.LowerBound, tl.Peak.Bytes, "seed %d: order %v", seed, order)
@@ -102,13 +101,14 @@ func TestBoundsByBruteForce(t *testing.T) {
 		if lowest == p.Base.LowerBound {
 			tight++
 		}
-		tk := newTasks(p, p.NodeSeconds(), nil, arena.Align)
+		tk := newTasks(p.Bench, p.Seconds, arena.Align)
 		least := tk.loose.PeakBound(context.Background(), 0) - (arena.Alignment - 1)
-		budget := least + rng.Int64N(max(1, p.Arena.Bytes-least))
+		whole := arena.NewLayout(context.Background(), p.Base, sizes.Bytes).Bytes
+		budget := least + rng.Int64N(max(1, whole-least))
 		cost := tk.loose.CostBound(context.Background(), rounded(budget), 0)
 		cheapest, smallest := int64(math.MaxInt64), atPoint{arena: math.MaxInt64}
-		eachPlan(p.Analysis, m, func(placements []recompute.Placement) {
-			e, err := p.bench.Simulate(placements)
+		eachPlan(p.Bench.Analysis, m, func(placements []recompute.Placement) {
+			e, err := p.Bench.Simulate(placements)
 			require.NoError(t, err)
 			taken := e.Layout(context.Background()).Bytes
 			require.LessOrEqual(t, least, taken, "seed %d: %+v", seed, placements)
@@ -124,7 +124,7 @@ func TestBoundsByBruteForce(t *testing.T) {
 		require.LessOrEqual(t, cost, cheapest, "seed %d: budget %d", seed, budget)
 		checkBoundAt(t, p, smallest)
 		var no *UnfitError
-		_, err = makeIn(context.Background(), m, p.Types, b, p.Analysis.Order, Options{Budget: &Budget{Arena: 1}})
+		_, err := Fit(context.Background(), p, &Options{Bytes: 1})
 		require.ErrorAs(t, err, &no)
 		require.Equal(t, max(0, least), no.LowerBound)
 		if cost > 0 && cost == cheapest {
@@ -136,11 +136,11 @@ func TestBoundsByBruteForce(t *testing.T) {
 }
 
 // costOf is the cost of placements in units of the search.
-func costOf(tk *tasks, p *Plan, placements []recompute.Placement) int64 {
+func costOf(tk *tasks, p *Problem, placements []recompute.Placement) int64 {
 	total := int64(0)
 	for _, pl := range placements {
 		for _, id := range pl.Nodes {
-			total += tk.graph.Tasks[p.bench.Pos[id]].Cost
+			total += tk.graph.Tasks[p.Bench.Pos[id]].Cost
 		}
 	}
 	return total
@@ -152,17 +152,18 @@ type atPoint struct{ arena, cost int64 }
 // checkBoundAt plans to the arena of a plan: the bound is no more than that plan costs. The search
 // may miss that arena: it counts rounded sizes, and leaves those nodes alone whose originals are
 // read behind.
-func checkBoundAt(t *testing.T, p *Plan, at atPoint) {
+func checkBoundAt(t *testing.T, p *Problem, at atPoint) {
 	t.Helper()
-	fit, err := makeIn(context.Background(), p.Model, p.Types, p.Analysis.Boundary, p.Analysis.Order, Options{Budget: &Budget{Arena: at.arena, Effort: 0.01}})
+	b := newBudgeter(context.Background(), p, &Options{Bytes: at.arena, Effort: 0.01})
+	best, err := b.fit()
 	var no *UnfitError
 	if errors.As(err, &no) {
 		require.LessOrEqual(t, no.LowerBound, at.arena)
 		return
 	}
 	require.NoError(t, err)
-	b := fit.budgeter
-	require.LessOrEqual(t, fit.Bound.Overhead*b.stepCost(), float64(at.cost)*(1+1e-9))
+	step := b.tasks.stepCost()
+	require.LessOrEqual(t, b.bound(best).Overhead*step, float64(at.cost)*(1+1e-9))
 	onCurve := b.paretoPoint(b.cheapest(at.arena), at.arena, 0)
-	require.LessOrEqual(t, onCurve.LowerBound*b.stepCost(), float64(at.cost)*(1+1e-9))
+	require.LessOrEqual(t, onCurve.LowerBound*step, float64(at.cost)*(1+1e-9))
 }

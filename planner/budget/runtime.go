@@ -1,4 +1,4 @@
-package planner
+package budget
 
 import (
 	"context"
@@ -7,7 +7,7 @@ import (
 	"memopt/planner/anchor"
 	"memopt/planner/arena"
 	"memopt/planner/remat"
-	"memopt/symbolic"
+	"memopt/recompute"
 )
 
 // A plan to a budget in stock ONNX Runtime is the cheapest of a set of plans whose files, anchors
@@ -23,58 +23,40 @@ const (
 // runtimeFit looks for a plan to a budget in stock ONNX Runtime.
 type runtimeFit struct {
 	*budgeter
+	rt     *Runtime
 	limit  int64               // bytes of the runtime's arena
 	judged []*anchor.Anchoring // by point; nil where it was not simulated
 	search *remat.Search
 }
 
-// fitRuntime makes the cheapest plan that is found whose file stays within the budget in stock ONNX
-// Runtime the plan. The error is an *UnfitError where none was found, with the lowest peak that was
-// reached there.
-func (p *Plan) fitRuntime(ctx context.Context) (*selection, error) {
-	if p.Sizes == nil {
-		return nil, &symbolic.UnboundError{Symbols: p.Unbound}
-	}
-	r := &runtimeFit{budgeter: p.newBudgeter(ctx)}
-	best, err := r.fit()
+// Runtime says what plans come to in stock ONNX Runtime, with the anchors of their files.
+type Runtime struct {
+	// Anchor decides about the anchors of placements, and simulates the file.
+	Anchor func([]recompute.Placement) (*anchor.Anchoring, error)
+	// Limit is what the budget leaves the runtime's arena, of which the graph as it is takes some
+	// bytes.
+	Limit func(base int64) int64
+}
+
+// FitRuntime returns the cheapest plan that is found whose file stays within the budget in stock
+// ONNX Runtime; Options.Bytes does not count. The error is an *UnfitError where none was found,
+// with the lowest peak that was reached there, or that of Fit.
+func FitRuntime(ctx context.Context, p *Problem, o *Options, rt *Runtime) (*Answer, error) {
+	r := &runtimeFit{budgeter: newBudgeter(ctx, p, o), rt: rt}
+	r.runtime = true
+	at, err := r.fit()
 	if err != nil {
 		return nil, err
 	}
-	p.packed = r.points[best].layout
-	sel, err := p.takePlacements(r.points[best].placements)
-	if err != nil {
-		return nil, err
+	best := &r.points[at]
+	r.budget = best.arena // what explanations compare with
+	a := r.answer(best)
+	a.Runtime = r.judged[at]
+	a.Bound.Optimal = best.cost == 0 // of what other plans come to in the runtime, nothing is known
+	if step := r.tasks.stepCost(); step > 0 {
+		a.Bound.Gap = float64(best.cost) / (step + float64(best.cost))
 	}
-	p.Solver, p.Runtime = r.points[best].method, r.judged[best]
-	r.budget = r.points[best].arena // what explanations compare with
-	p.budgeter = r.budgeter
-	cost := r.points[best].cost
-	p.Bound = &Bound{Optimal: cost == 0} // of what other plans come to in the runtime, nothing is known
-	if step := r.stepCost(); step > 0 {
-		p.Bound.Gap = float64(cost) / (step + float64(cost))
-	}
-	return sel, nil
-}
-
-// RuntimeBudget returns the bytes that the plan's budget leaves the arena of stock ONNX Runtime,
-// and whether its file stays within them; 0 and true where no budget was asked for that bounds an
-// arena, or the runtime was not simulated.
-func (p *Plan) RuntimeBudget(a *anchor.Anchoring) (limit int64, fits bool) {
-	b := p.Options.Budget
-	if b == nil || b.Total == 0 && b.Share == 0 && b.Arena == 0 || a == nil || !a.Simulated {
-		return 0, true
-	}
-	limit = b.InRuntime(p, a.BaseArena)
-	return limit, a.AnchoredArena <= limit
-}
-
-// InRuntime returns the bytes that a budget leaves ONNX Runtime's arena, of which a graph as it is
-// takes base bytes: a share is one of these.
-func (b *Budget) InRuntime(p *Plan, base int64) int64 {
-	if b.Share > 0 {
-		return int64(b.Share * float64(base))
-	}
-	return b.bytes(p)
+	return a, nil
 }
 
 func (r *runtimeFit) fit() (int, error) {
@@ -88,7 +70,7 @@ func (r *runtimeFit) fit() (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	r.limit = r.opts.InRuntime(r.p, base.BaseArena)
+	r.limit = r.rt.Limit(base.BaseArena)
 	if base.AnchoredArena > r.limit {
 		if err := r.descend(); err != nil {
 			return 0, err
@@ -107,7 +89,7 @@ func (r *runtimeFit) descend() error {
 	r.search = r.newSearch()
 	done := r.first()
 	defer func() { done() }()
-	above := r.points[0].arena // budgets of memopt's arena: one that is too high, and one that is low enough
+	above := r.points[0].arena // budgets of memopt's arena: one too high, and one low enough
 	fits := int64(-1)
 	for k := int64(runtimeGrid - 1); k > 0 && fits < 0 && r.ctx.Err() == nil; k-- {
 		budget := r.points[0].arena / runtimeGrid * k
@@ -157,7 +139,10 @@ type halving struct {
 // run tries the lower budget again, with more effort, and then those in the middle of what is left.
 func (h *halving) run(ctx context.Context, work int64) error {
 	budget := h.fits
-	for step := 0; step < runtimeHalving && h.above-h.fits > arena.Alignment && work > 0 && ctx.Err() == nil; step++ {
+	for range runtimeHalving {
+		if h.above-h.fits <= arena.Alignment || work <= 0 || ctx.Err() != nil {
+			break
+		}
 		ok, err := h.try(budget, work)
 		if err != nil {
 			return err
@@ -199,7 +184,7 @@ func (r *runtimeFit) judge(i int) (*anchor.Anchoring, error) {
 	}
 	if r.judged[i] == nil {
 		var err error
-		if r.judged[i], err = r.p.anchored(r.points[i].placements, false); err != nil {
+		if r.judged[i], err = r.rt.Anchor(r.points[i].placements); err != nil {
 			return nil, err
 		}
 	}
@@ -214,7 +199,9 @@ func (r *runtimeFit) best() int {
 		if a == nil || a.AnchoredArena > r.limit {
 			continue
 		}
-		if best < 0 || r.points[i].cost < r.points[best].cost || r.points[i].cost == r.points[best].cost && a.AnchoredArena < r.judged[best].AnchoredArena {
+		cost := r.points[i].cost
+		if best < 0 || cost < r.points[best].cost ||
+			cost == r.points[best].cost && a.AnchoredArena < r.judged[best].AnchoredArena {
 			best = i
 		}
 	}
@@ -222,14 +209,12 @@ func (r *runtimeFit) best() int {
 }
 
 func (r *runtimeFit) unfit() error {
-	e := &UnfitError{Budget: r.limit, LowestArena: math.MaxInt64, LowestLive: math.MaxInt64, What: "plan for stock ONNX Runtime"}
-	e.Stopped = r.p.Stopped
-	if r.opts.Total > 0 {
-		e.Persistent = r.p.Persistent
-	}
+	e := &UnfitError{Budget: r.limit, LowestArena: math.MaxInt64, LowestLive: math.MaxInt64,
+		What: "plan for stock ONNX Runtime", Stopped: r.stopped, Persistent: r.opts.Persistent}
 	for _, a := range r.judged {
 		if a != nil {
-			e.LowestArena, e.LowestLive = min(e.LowestArena, a.AnchoredArena), min(e.LowestLive, a.Anchored)
+			e.LowestArena = min(e.LowestArena, a.AnchoredArena)
+			e.LowestLive = min(e.LowestLive, a.Anchored)
 		}
 	}
 	return e

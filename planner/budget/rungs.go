@@ -1,4 +1,4 @@
-package planner
+package budget
 
 import (
 	"errors"
@@ -153,7 +153,7 @@ func (b *budgeter) add(a *remat.Answer) error {
 		return err
 	}
 	b.points = append(b.points, *pt)
-	if !b.opts.Runtime && pt.arena <= b.opts.bytes(b.p) {
+	if !b.runtime && pt.arena <= b.opts.Bytes {
 		b.opts.found()
 	}
 	return nil
@@ -169,7 +169,7 @@ func (b *budgeter) point(a *remat.Answer) (*point, error) {
 		}
 	}
 	pt.placements = b.tasks.placements(pt.extras)
-	e, err := b.p.bench.Simulate(pt.placements)
+	e, err := b.p.Bench.Simulate(pt.placements)
 	if err != nil {
 		return nil, err
 	}

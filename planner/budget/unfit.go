@@ -1,4 +1,4 @@
-package planner
+package budget
 
 import (
 	"cmp"
@@ -33,11 +33,14 @@ func (e *UnfitError) Error() string {
 	text := fmt.Sprintf("no %s fits an arena of %d bytes", what, e.Budget)
 	switch {
 	case e.Persistent > 0 && e.Budget <= 0:
-		text = fmt.Sprintf("no %s fits the budget of %d bytes: inputs and weights alone take %d", what, e.Budget+e.Persistent, e.Persistent)
+		text = fmt.Sprintf("no %s fits the budget of %d bytes: inputs and weights alone take %d", what,
+			e.Budget+e.Persistent, e.Persistent)
 	case e.Persistent > 0:
-		text += fmt.Sprintf(", which is what inputs and weights (%d) leave of the budget of %d", e.Persistent, e.Budget+e.Persistent)
+		text += fmt.Sprintf(", which is what inputs and weights (%d) leave of the budget of %d",
+			e.Persistent, e.Budget+e.Persistent)
 	}
-	text += fmt.Sprintf(": the smallest arena that was reached is %d bytes (%d live)", e.LowestArena, e.LowestLive)
+	text += fmt.Sprintf(": the smallest arena that was reached is %d bytes (%d live)", e.LowestArena,
+		e.LowestLive)
 	if e.LowerBound > 0 {
 		text += fmt.Sprintf(", and no plan in this order has one of less than %d", e.LowerBound)
 	}

@@ -1,4 +1,4 @@
-package planner
+package budget
 
 import (
 	"errors"
@@ -16,17 +16,19 @@ var ErrRegion = errors.New("region")
 // region is a Region of a plan: which of the search's values count, and its limit.
 type region struct {
 	Region
-	in []bool // by value of the search's graph: made by a forward node of that name and read by backward ones
+	// in says by value of the search's graph whether it counts: a forward node of that name makes
+	// it, and backward ones read it.
+	in []bool
 }
 
 // regions finds what the budget's regions mean. A glob that no stashing node matches is an error.
 func (b *budgeter) regions() ([]region, error) {
-	g, tk := b.p.Analysis.Graph, b.tasks
+	g, tk := b.p.Bench.Analysis.Graph, b.tasks
 	var out []region
 	for _, r := range b.opts.Regions {
 		reg := region{Region: r, in: make([]bool, len(tk.graph.Values))}
 		any := false
-		for _, st := range b.p.Analysis.Stashed {
+		for _, st := range b.p.Bench.Analysis.Stashed {
 			root := tk.root[st.Value]
 			if root == graph.NoValue || !graph.MatchGlob(r.Glob, g.NodeLabel(g.Values[root].Def)) {
 				continue
@@ -34,7 +36,8 @@ func (b *budgeter) regions() ([]region, error) {
 			reg.in[tk.value[root]], any = true, true
 		}
 		if !any {
-			return nil, fmt.Errorf("%w %q: no node of that name makes an activation that is stashed", ErrRegion, r.Glob)
+			return nil, fmt.Errorf("%w %q: no node of that name makes an activation that is stashed",
+				ErrRegion, r.Glob)
 		}
 		out = append(out, reg)
 	}
@@ -109,7 +112,8 @@ func (b *budgeter) limitRegions() error {
 				break
 			}
 			if try == regionTries || capacity <= 0 {
-				return &UnfitError{Budget: r.Bytes, LowestArena: low, LowestLive: low, What: "plan for the nodes " + r.Glob}
+				return &UnfitError{Budget: r.Bytes, LowestArena: low, LowestLive: low,
+					What: "plan for the nodes " + r.Glob}
 			}
 			capacity -= left - r.Bytes
 		}
@@ -124,7 +128,8 @@ func (b *budgeter) limitRegions() error {
 // it returns those that hold the least.
 func (b *budgeter) cut(r *region, bytes int64) []remat.Extra {
 	g := *b.tasks.graph
-	g.Values, g.Tasks = slices.Clone(g.Values), slices.Insert(slices.Clone(g.Tasks), int(g.From), remat.Task{Once: true})
+	g.Values = slices.Clone(g.Values)
+	g.Tasks = slices.Insert(slices.Clone(g.Tasks), int(g.From), remat.Task{Once: true})
 	for v := range g.Values {
 		if !r.in[v] {
 			g.Values[v].Size = 0

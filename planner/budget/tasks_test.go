@@ -1,4 +1,4 @@
-package planner
+package budget
 
 import (
 	"math/rand/v2"
@@ -9,24 +9,53 @@ import (
 	"memopt/graph"
 	"memopt/graph/examples"
 	"memopt/graph/graphtest"
+	"memopt/graph/live"
 	"memopt/graph/op"
+	"memopt/graph/ortsim"
 	"memopt/planner/place"
 	"memopt/planner/remat"
+	"memopt/recompute"
 )
 
-func planOf(t testing.TB, m *graph.Model, dims map[string]int64) *Plan {
+// problemOf is a graph in an order, nil being the usual one. Nodes cost what they move and compute.
+func problemOf(t testing.TB, m *graph.Model, dims map[string]int64, o graph.Order) *Problem {
+	t.Helper()
 	types, err := op.Infer(m)
 	require.NoError(t, err)
-	p, err := Make(m, types, Options{Dims: dims})
+	b, err := live.FindBoundary(m)
 	require.NoError(t, err)
-	require.NotNil(t, p.Base)
-	return p
+	if o == nil {
+		o, err = graph.Topological(m.Graph)
+		require.NoError(t, err)
+		if b.Kind == live.YieldBoundary {
+			o = ortsim.MemoryEfficientOrder(m.Graph, b.Node)
+		}
+	}
+	sizes, err := live.EvalSizes(m.Graph, dims)
+	require.NoError(t, err)
+	bench := place.NewBench(recompute.Find(m, b, o, recompute.Probe{Level: 1}), sizes, place.Memory{})
+	base, err := bench.AsIs().Simulate()
+	require.NoError(t, err)
+	return &Problem{Bench: bench, Base: base, Seconds: costsOf(m, types, sizes, dims)}
+}
+
+func costsOf(m *graph.Model, types *op.Result, sizes *live.Sizes, dims map[string]int64) []float64 {
+	flops := op.FLOPs(m.Graph, m.Opsets, types)
+	seconds := make([]float64, len(m.Graph.Nodes))
+	for i := range seconds {
+		step := live.NewStep(m.Graph, graph.NodeID(i), sizes)
+		seconds[i] = float64(step.Traffic(sizes)) / 1e12
+		if n, err := flops[i].Eval(dims); err == nil {
+			seconds[i] = max(seconds[i], float64(n)/1e13)
+		}
+	}
+	return seconds
 }
 
 // withoutInner leaves out what lives inside subgraphs, which is in no arena.
-func withoutInner(p *Plan) *Plan {
-	p.Sizes.Inner = nil
-	p.bench = place.NewBench(p.Analysis, p.Sizes, place.Memory{})
+func withoutInner(p *Problem) *Problem {
+	p.Bench.Sizes.Inner = nil
+	p.Bench = place.NewBench(p.Bench.Analysis, p.Bench.Sizes, place.Memory{})
 	return p
 }
 
@@ -47,10 +76,10 @@ func randomExtras(rng *rand.Rand, tk *tasks, n int) []remat.Extra {
 
 // same checks that the tasks with some extra runs and the program with their placements have one
 // peak.
-func same(t *testing.T, p *Plan, tk *tasks, extras []remat.Extra) {
+func same(t *testing.T, p *Problem, tk *tasks, extras []remat.Extra) {
 	out, err := tk.graph.Simulate(extras)
 	require.NoError(t, err)
-	e, err := p.bench.Simulate(tk.placements(extras))
+	e, err := p.Bench.Simulate(tk.placements(extras))
 	require.NoError(t, err)
 	require.Equal(t, e.Peak, out.Peak, "%d extra runs", len(extras))
 }
@@ -63,8 +92,8 @@ func TestTasksAgree(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 11))
 		m := graphtest.Training(rng, graphtest.Options{Nodes: 20 + rng.IntN(100), Yield: seed%3 == 0, Layers: seed%2 == 0,
 			Control: seed%4 > 1, Rows: 1 + rng.Int64N(40), Width: 1 + rng.Int64N(64)})
-		p := withoutInner(planOf(t, m, nil))
-		tk := newTasks(p, nil, nil, exact)
+		p := withoutInner(problemOf(t, m, nil, nil))
+		tk := newTasks(p.Bench, nil, exact)
 		same(t, p, tk, nil)
 		if int(tk.graph.From) == len(tk.graph.Tasks) {
 			continue
@@ -76,8 +105,8 @@ func TestTasksAgree(t *testing.T) {
 	for _, ex := range examples.All() {
 		m, err := ex.Build()
 		require.NoError(t, err)
-		p := planOf(t, m, ex.Dims)
-		tk := newTasks(p, nil, nil, exact)
+		p := problemOf(t, m, ex.Dims, nil)
+		tk := newTasks(p.Bench, nil, exact)
 		rng := rand.New(rand.NewPCG(1, 11))
 		for k := range 20 {
 			same(t, p, tk, randomExtras(rng, tk, 3*k))

@@ -1,4 +1,4 @@
-package planner
+package budget
 
 // descents bounds how often a smaller arena than the smallest so far is looked for.
 const descents = 4

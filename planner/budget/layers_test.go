@@ -1,4 +1,4 @@
-package planner
+package budget
 
 import (
 	"strings"
@@ -7,7 +7,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"memopt/graph/examples"
-	"memopt/graph/op"
 )
 
 // TestLayers: the layers of the built-in transformer are found, and a plan to a budget is cheaper
@@ -16,25 +15,31 @@ func TestLayers(t *testing.T) {
 	ex, _ := examples.Lookup("transformer")
 	m, err := ex.Build()
 	require.NoError(t, err)
-	types, err := op.Infer(m)
+	p := problemOf(t, m, ex.Dims, nil)
+	answer, err := Fit(t.Context(), p, &Options{Bytes: p.Base.Peak.Bytes / 2, Effort: 0.1})
 	require.NoError(t, err)
-	p, err := Make(m, types, Options{Dims: ex.Dims, Budget: &Budget{Share: 0.5, Effort: 0.1}})
-	require.NoError(t, err)
-	layers := p.budgeter.layers()
+	layers := answer.tasks.layers()
 	require.Len(t, layers, 4)
 	for i, l := range layers {
 		require.Less(t, l.from, l.to)
 		if i > 0 {
 			require.Equal(t, layers[i-1].to, l.from)
-			first := m.Graph.NodeLabel(p.Analysis.Order[l.from])
+			first := m.Graph.NodeLabel(p.Bench.Analysis.Order[l.from])
 			require.True(t, strings.HasSuffix(first, "/ln_2/LayerNormalization"), first)
 		}
 	}
-	others := p.Alternatives()
+	cost := int64(0)
+	for _, pl := range answer.Placements {
+		for _, id := range pl.Nodes {
+			cost += answer.tasks.graph.Tasks[p.Bench.Pos[id]].Cost
+		}
+	}
+	overhead := float64(cost) / answer.tasks.stepCost()
+	others := answer.Alternatives(t.Context())
 	require.NotEmpty(t, others)
 	for _, o := range others {
 		require.True(t, o.Fits, o.Name)
-		require.Less(t, p.Overhead, o.Overhead)
+		require.Less(t, overhead, o.Overhead)
 		require.Less(t, o.Live, p.Base.Peak.Bytes)
 	}
 }

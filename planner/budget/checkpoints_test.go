@@ -1,4 +1,4 @@
-package planner
+package budget
 
 import (
 	"fmt"
@@ -11,6 +11,7 @@ import (
 	"memopt/graph"
 	"memopt/graph/op"
 	"memopt/planner/remat"
+	"memopt/recompute"
 )
 
 // TestCheckpointsOfHugeGraphs: the plans that huge graphs get without a search are what the
@@ -29,15 +30,22 @@ func TestCheckpointsOfHugeGraphs(t *testing.T) {
 	require.NoError(t, err)
 	joint, err := autograd.Differentiate(m, autograd.Options{})
 	require.NoError(t, err)
-	p, err := Make(joint.Model, joint.Types, Options{})
-	require.NoError(t, err)
+	p := problemOf(t, joint.Model, nil, nil)
+	distances := []int{8, 32, 128}
+	p.Checkpoints = func(yield func([]int) bool) {
+		for _, every := range distances {
+			if !yield(withoutEvery(p.Bench.Analysis, every)) {
+				return
+			}
+		}
+	}
 	for _, c := range []struct {
 		share float64
 		plans int // the graph as it is included
-	}{{0.9, 2}, {0.001, 1 + len(fewSpacings)}} {
+	}{{0.9, 2}, {0.001, 1 + len(distances)}} {
 		found := 0
-		p.Options.Budget = &Budget{Share: c.share, Found: func() { found++ }}
-		b := p.newBudgeter(t.Context())
+		bytes := int64(c.share * float64(p.Base.Peak.Bytes))
+		b := newBudgeter(t.Context(), p, &Options{Bytes: bytes, Found: func() { found++ }})
 		require.NoError(t, b.add(&remat.Answer{Method: "order"}))
 		require.NoError(t, b.checkpoints())
 		require.Equal(t, c.plans, len(b.points))
@@ -49,11 +57,36 @@ func TestCheckpointsOfHugeGraphs(t *testing.T) {
 		}
 		require.Equal(t, 1, found)
 		require.NotEmpty(t, best.placements[0].Reason)
-		_, err = p.takePlacements(best.placements)
+		again, err := p.Bench.Simulate(best.placements)
 		require.NoError(t, err)
-		require.Equal(t, p.Planned.Peak.Bytes, best.live)
-		require.Equal(t, p.Arena.Bytes, best.arena)
+		require.Equal(t, again.Peak, best.live)
+		require.Equal(t, again.Layout(t.Context()).Bytes, best.arena)
 		require.Less(t, best.arena, p.Base.Peak.Bytes)
-		require.InEpsilon(t, p.Overhead, float64(best.cost)/b.stepCost(), 1e-3)
+		seconds, step := 0.0, 0.0
+		for _, pl := range best.placements {
+			for _, id := range pl.Nodes {
+				seconds += p.Seconds[id]
+			}
+		}
+		for _, s := range p.Seconds {
+			step += s
+		}
+		require.InEpsilon(t, seconds/step, float64(best.cost)/b.tasks.stepCost(), 1e-3)
 	}
+}
+
+// withoutEvery lists the candidates of strategy 1 but every n-th.
+func withoutEvery(a *recompute.Analysis, n int) []int {
+	var all, out []int
+	for i := range a.Candidates {
+		if a.Candidates[i].Strategy == recompute.Full && a.Uncloneable(i) == "" {
+			all = append(all, i)
+		}
+	}
+	for k, i := range all {
+		if k%n != n-1 {
+			out = append(out, i)
+		}
+	}
+	return out
 }

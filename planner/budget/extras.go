@@ -1,4 +1,4 @@
-package planner
+package budget
 
 import (
 	"fmt"
@@ -12,8 +12,10 @@ import (
 // reads a view of something made again gets a clone of the view, too.
 func (t *tasks) placements(extras []remat.Extra) []recompute.Placement {
 	g := t.a.Graph
-	w := &placementWriter{tasks: t, version: make([]int32, len(g.Nodes)), copies: make([]int, len(g.Nodes))}
-	var pending []graph.NodeID // runs before a forward node, which reads originals, go before the next backward one
+	w := &placementWriter{tasks: t, version: make([]int32, len(g.Nodes)),
+		copies: make([]int, len(g.Nodes))}
+	// Runs before a forward node, which reads originals, go before the next backward one.
+	var pending []graph.NodeID
 	for place, id := range t.a.Order {
 		for ; len(extras) > 0 && extras[0].Before == int32(place); extras = extras[1:] {
 			pending = append(pending, t.a.Order[extras[0].Task])
@@ -91,7 +93,8 @@ func (w *placementWriter) refresh(view graph.NodeID) {
 func (w *placementWriter) place(id, before graph.NodeID) {
 	g := w.a.Graph
 	w.copies[id]++
-	w.out = append(w.out, recompute.Placement{Value: w.stashed(id), Nodes: w.nodes, Before: before, Copy: w.copies[id],
+	w.out = append(w.out, recompute.Placement{Value: w.stashed(id), Nodes: w.nodes, Before: before,
+		Copy:   w.copies[id],
 		Reason: fmt.Sprintf("%q is the next to need it or what is made of it", g.NodeLabel(before))})
 	w.nodes = nil
 }

@@ -1,7 +1,8 @@
-package planner
+package budget
 
 import (
 	"cmp"
+	"context"
 	"hash/maphash"
 	"maps"
 	"math"
@@ -19,26 +20,27 @@ type Alternative struct {
 }
 
 // Alternatives says what checkpoints of whole layers would come to: of all of them, and of as many,
-// from the first one on, as the budget needs. It is nil for a plan without a budget, for graphs in
-// which no layers are found and where the context of the plan's making is done: an interrupted plan
-// is to be shown at once. Only live peaks are compared, no arenas.
-func (p *Plan) Alternatives() []Alternative {
-	b := p.budgeter
-	if b == nil || p.ctx.Err() != nil {
+// from the first one on, as the budget needs. It is nil for graphs in which no layers are found and
+// where the context is done: an interrupted plan is to be shown at once. Only live peaks are
+// compared, no arenas.
+func (a *Answer) Alternatives(ctx context.Context) []Alternative {
+	if ctx.Err() != nil {
 		return nil
 	}
-	layers := b.layers()
+	layers := a.tasks.layers()
 	if len(layers) < 2 {
 		return nil
 	}
-	all := b.alternative("every layer from its input", layers)
+	all := a.alternative("every layer from its input", layers)
 	out := []Alternative{all}
 	if !all.Fits {
 		return out
 	}
-	k := 1 + searchFirst(len(layers)-1, func(i int) bool { return p.ctx.Err() != nil || b.alternative("", layers[:i+1]).Fits })
-	if k < len(layers) && p.ctx.Err() == nil {
-		out = append(out, b.alternative("as many layers as the budget needs", layers[:k]))
+	k := 1 + searchFirst(len(layers)-1, func(i int) bool {
+		return ctx.Err() != nil || a.alternative("", layers[:i+1]).Fits
+	})
+	if k < len(layers) && ctx.Err() == nil {
+		out = append(out, a.alternative("as many layers as the budget needs", layers[:k]))
 	}
 	return out
 }
@@ -56,8 +58,8 @@ func searchFirst(n int, fits func(int) bool) int {
 
 // alternative runs everything in some layers again, right before the first backward reader that
 // needs a part of it.
-func (b *budgeter) alternative(name string, layers []span) Alternative {
-	g, last := b.tasks.graph, b.lastForward()
+func (a *Answer) alternative(name string, layers []span) Alternative {
+	g, last := a.tasks.graph, a.tasks.lastForward()
 	var again []int32
 	for _, l := range layers {
 		for t := l.from; t < l.to; t++ {
@@ -68,22 +70,22 @@ func (b *budgeter) alternative(name string, layers []span) Alternative {
 			}
 		}
 	}
-	a := Alternative{Name: name, Live: math.MaxInt64}
-	out, err := g.Simulate(b.wholeLayers(layers, again))
+	alt := Alternative{Name: name, Live: math.MaxInt64}
+	out, err := g.Simulate(a.tasks.wholeLayers(layers, again))
 	if err != nil {
-		return a
+		return alt
 	}
-	a.Live, a.Fits = out.Peak, out.Peak <= b.budget
-	if step := b.stepCost(); step > 0 {
-		a.Overhead = float64(out.Cost) / step
+	alt.Live, alt.Fits = out.Peak, out.Peak <= a.bytes
+	if step := a.tasks.stepCost(); step > 0 {
+		alt.Overhead = float64(out.Cost) / step
 	}
-	return a
+	return alt
 }
 
 // wholeLayers places the runs of a layer before the first reader of anything that it makes, as
 // checkpointing does: all at once.
-func (b *budgeter) wholeLayers(layers []span, again []int32) []remat.Extra {
-	g := b.tasks.graph
+func (t *tasks) wholeLayers(layers []span, again []int32) []remat.Extra {
+	g := t.graph
 	extras := g.FromCut(again, g.From)
 	var out []remat.Extra
 	for _, l := range layers {
@@ -112,25 +114,25 @@ const maxCuts = 32
 // from the tasks before to those behind cut it in segments, and the shortest sequence of segments
 // that repeats itself is a layer. Of several ways to cut, the one whose layers cost most in all
 // counts, of equal ones that with fewer layers.
-func (b *budgeter) layers() []span {
-	carried := b.carried()
+func (t *tasks) layers() []span {
+	carried := t.carried()
 	var best []span
 	covered := int64(0)
 	for _, level := range commonMinima(carried) {
 		segments := segmentsAt(carried, level)
 		hashes := make([]uint64, len(segments))
 		for i, s := range segments {
-			hashes[i] = b.segmentHash(s)
+			hashes[i] = t.segmentHash(s)
 		}
 		for period := 1; period <= min(8, len(segments)/2); period++ {
 			from, n := longestRepeat(hashes, period)
 			if n < 2*period {
 				continue
 			}
-			layers := b.group(segments, hashes, from, n, period)
+			layers := t.group(segments, hashes, from, n, period)
 			cost := int64(0)
 			for _, l := range layers {
-				cost += b.spanCost(l)
+				cost += t.spanCost(l)
 			}
 			if cost > covered || cost == covered && len(layers) < len(best) {
 				best, covered = layers, cost
@@ -143,12 +145,12 @@ func (b *budgeter) layers() []span {
 // group makes layers of segments [from, from+n), with the parts of a layer beside them: what begins
 // like one behind, and in front what comes before the first whole one, if it is no dearer than
 // that.
-func (b *budgeter) group(segments []span, hashes []uint64, from, n, period int) []span {
+func (t *tasks) group(segments []span, hashes []uint64, from, n, period int) []span {
 	var layers []span
 	for i := from; i+period <= from+n; i += period {
 		layers = append(layers, span{segments[i].from, segments[i+period-1].to})
 	}
-	if front := (span{0, layers[0].from}); front.to > 0 && b.spanCost(front) <= b.spanCost(layers[0]) {
+	if front := (span{0, layers[0].from}); front.to > 0 && t.spanCost(front) <= t.spanCost(layers[0]) {
 		layers = slices.Insert(layers, 0, front)
 	}
 	end := from + n
@@ -161,10 +163,10 @@ func (b *budgeter) group(segments []span, hashes []uint64, from, n, period int) 
 	return layers
 }
 
-func (b *budgeter) spanCost(s span) int64 {
+func (t *tasks) spanCost(s span) int64 {
 	cost := int64(0)
-	for t := s.from; t < s.to; t++ {
-		cost += b.tasks.graph.Tasks[t].Cost
+	for k := s.from; k < s.to; k++ {
+		cost += t.graph.Tasks[k].Cost
 	}
 	return cost
 }
@@ -225,12 +227,12 @@ func longestRepeat(h []uint64, period int) (from, n int) {
 }
 
 // lastForward is the last forward task that reads a value, 0 where none does.
-func (b *budgeter) lastForward() []int32 {
-	g := b.tasks.graph
+func (t *tasks) lastForward() []int32 {
+	g := t.graph
 	last := make([]int32, len(g.Values))
-	for t := range g.From {
-		for _, u := range g.Tasks[t].Uses {
-			last[u] = t
+	for k := range g.From {
+		for _, u := range g.Tasks[k].Uses {
+			last[u] = k
 		}
 	}
 	return last
@@ -238,22 +240,22 @@ func (b *budgeter) lastForward() []int32 {
 
 // carried is, for every forward task, the bytes made by it and those before that forward tasks
 // behind it read.
-func (b *budgeter) carried() []int64 {
-	g, last := b.tasks.graph, b.lastForward()
+func (t *tasks) carried() []int64 {
+	g, last := t.graph, t.lastForward()
 	delta := make([]int64, g.From+1)
-	for t := range g.From {
-		for _, v := range g.Tasks[t].Makes {
-			if last[v] > t {
-				delta[t] += g.Values[v].Size
+	for k := range g.From {
+		for _, v := range g.Tasks[k].Makes {
+			if last[v] > k {
+				delta[k] += g.Values[v].Size
 				delta[last[v]] -= g.Values[v].Size
 			}
 		}
 	}
 	out := make([]int64, g.From)
 	sum := int64(0)
-	for t := range out {
-		sum += delta[t]
-		out[t] = sum
+	for k := range out {
+		sum += delta[k]
+		out[k] = sum
 	}
 	return out
 }
@@ -262,14 +264,14 @@ func (b *budgeter) carried() []int64 {
 var segmentSeed = maphash.MakeSeed()
 
 // segmentHash tells segments of different costs and sizes apart.
-func (b *budgeter) segmentHash(s span) uint64 {
+func (t *tasks) segmentHash(s span) uint64 {
 	var h maphash.Hash
 	h.SetSeed(segmentSeed)
-	for t := s.from; t < s.to; t++ {
-		task := &b.tasks.graph.Tasks[t]
+	for k := s.from; k < s.to; k++ {
+		task := &t.graph.Tasks[k]
 		maphash.WriteComparable(&h, task.Cost)
 		for _, v := range task.Makes {
-			maphash.WriteComparable(&h, b.tasks.graph.Values[v].Size)
+			maphash.WriteComparable(&h, t.graph.Values[v].Size)
 		}
 	}
 	return h.Sum64()

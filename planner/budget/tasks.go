@@ -1,4 +1,4 @@
-package planner
+package budget
 
 import (
 	"math"
@@ -6,6 +6,7 @@ import (
 
 	"memopt/graph"
 	"memopt/graph/live"
+	"memopt/planner/place"
 	"memopt/planner/remat"
 	"memopt/recompute"
 )
@@ -45,17 +46,19 @@ func unitsPerSecond(seconds []float64) float64 {
 	return stepUnits / total
 }
 
-// newTasks translates the plan's graph. seconds has the time of every node, workspace the bytes
-// that it needs besides its operands (nil: none). round is arena.Align, but for tests.
-func newTasks(p *Plan, seconds []float64, workspace []int64, round func(int64) int64) *tasks {
-	g := p.Analysis.Graph
-	t := &tasks{a: p.Analysis, graph: &remat.Graph{}, sizes: p.Sizes, root: rootsOf(g, p.Sizes), value: make([]int32, len(g.Values)), whyNot: make([]string, len(g.Nodes))}
-	t.numberValues(p.Sizes.Bytes, round)
+// newTasks translates the graph on a bench. seconds has the time of every node. round is
+// arena.Align, but for tests.
+func newTasks(b *place.Bench, seconds []float64, round func(int64) int64) *tasks {
+	a, sizes, workspace := b.Analysis, b.Sizes, b.Memory.Workspace
+	g := a.Graph
+	t := &tasks{a: a, graph: &remat.Graph{}, sizes: sizes, root: rootsOf(g, sizes),
+		value: make([]int32, len(g.Values)), whyNot: make([]string, len(g.Nodes))}
+	t.numberValues(sizes.Bytes, round)
 	t.stamp = make([]graph.NodeID, len(t.graph.Values))
 	t.judge()
-	replayable := t.judgeReaders(p.bench.Pos)
+	replayable := t.judgeReaders(b.Pos)
 	units := unitsPerSecond(seconds)
-	for _, id := range p.Analysis.Order {
+	for _, id := range a.Order {
 		n := g.Nodes[id]
 		task := remat.Task{Once: t.whyNot[id] != "" || t.sizes.View(n)}
 		if id := int(id); id < len(seconds) {
@@ -64,13 +67,13 @@ func newTasks(p *Plan, seconds []float64, workspace []int64, round func(int64) i
 		if workspace != nil {
 			task.Workspace = round(workspace[id])
 		}
-		t.operands(n, &task, p.Sizes.Bytes)
+		t.operands(n, &task, sizes.Bytes)
 		t.graph.Tasks = append(t.graph.Tasks, task)
 	}
 	t.graph.From = t.firstBackward()
 	t.loose = &remat.Graph{Tasks: slices.Clone(t.graph.Tasks), Values: t.graph.Values, From: t.graph.From}
 	for _, id := range replayable {
-		t.loose.Tasks[p.bench.Pos[id]].Once = t.sizes.View(g.Nodes[id])
+		t.loose.Tasks[b.Pos[id]].Once = t.sizes.View(g.Nodes[id])
 	}
 	return t
 }
@@ -195,4 +198,13 @@ func (t *tasks) operands(n *graph.Node, task *remat.Task, bytes []int64) {
 			task.InPlace = append(task.InPlace, u)
 		}
 	}
+}
+
+// stepCost is the cost of a step of the graph as it is.
+func (t *tasks) stepCost() float64 {
+	step := 0.0
+	for i := range t.graph.Tasks {
+		step += float64(t.graph.Tasks[i].Cost)
+	}
+	return step
 }

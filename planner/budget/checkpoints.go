@@ -1,23 +1,20 @@
-package planner
+package budget
 
-import (
-	"memopt/graph"
-)
+import "memopt/graph"
 
 // checkpoints adds plans that recompute everything but one stash in so many, until one fits. In huge
 // graphs a search by single runs comes to nothing within minutes, and each of these takes seconds.
 // Limits of regions are not theirs to keep.
 func (b *budgeter) checkpoints() error {
-	if len(b.opts.Regions) > 0 || b.opts.Runtime {
+	if len(b.opts.Regions) > 0 || b.runtime || b.p.Checkpoints == nil {
 		return nil
 	}
 	defer b.first()()
-	full := selectLevel(b.p.Analysis, false)
-	for _, every := range fewSpacings {
+	for chosen := range b.p.Checkpoints {
 		if b.ctx.Err() != nil {
 			return nil
 		}
-		pt, err := b.checkpointed(full.withCheckpoints(b.p.Analysis, every))
+		pt, err := b.checkpointed(chosen)
 		if err != nil {
 			return err
 		}
@@ -30,9 +27,9 @@ func (b *budgeter) checkpoints() error {
 	return nil
 }
 
-// checkpointed is the plan of a selection.
-func (b *budgeter) checkpointed(sel *selection) (*point, error) {
-	t, err := b.p.bench.Candidates(sel.chosen)
+// checkpointed is the plan of candidates of the analysis.
+func (b *budgeter) checkpointed(chosen []int) (*point, error) {
+	t, err := b.p.Bench.Candidates(chosen)
 	if err != nil {
 		return nil, err
 	}
@@ -50,7 +47,7 @@ func (b *budgeter) checkpointed(sel *selection) (*point, error) {
 func (b *budgeter) costOf(nodes []graph.NodeID) int64 {
 	total := int64(0)
 	for _, id := range nodes {
-		total += b.tasks.graph.Tasks[b.p.bench.Pos[id]].Cost
+		total += b.tasks.graph.Tasks[b.p.Bench.Pos[id]].Cost
 	}
 	return total
 }

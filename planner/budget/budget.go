@@ -1,0 +1,291 @@
+// Package budget finds the cheapest plan that fits a budget of bytes.
+//
+// Any forward node that can be replayed may run again. The graph becomes a problem of package
+// remat, which searches and proves; its answers become placements, which a bench tries and package
+// arena packs. Which plans are searched does not depend on the budget: it only picks from them, so
+// that a larger one does not cost more. Searches end by counted work, so that a plan does not
+// depend on the machine, or when a time limit or a context ends them, with the best plan so far.
+package budget
+
+import (
+	"context"
+	"iter"
+	"math"
+	"time"
+
+	"memopt/graph/live"
+	"memopt/planner/anchor"
+	"memopt/planner/arena"
+	"memopt/planner/place"
+	"memopt/planner/remat"
+	"memopt/recompute"
+)
+
+// A plan to a budget is the cheapest of a set of plans that fits, and the set does not depend on
+// the budget, so that a larger budget does not cost more: for each rung, a whole percentage of the
+// baseline peak, one plan is searched for, from what the rung below has come to. Up to ladderTasks
+// tasks all rungs up to the budget are searched. In larger graphs they are searched in blocks, each
+// by itself, and those up to the budget in two blocks count, that of the budget and the one below:
+// there the law holds as far as searches of neighbouring rungs differ by less than the rungs
+// themselves.
+const (
+	rungs       = 100
+	ladderTasks = 1000
+	blockSize   = 2
+	// rungSlack keeps a rung below the same percentage computed with another rounding.
+	rungSlack = 64
+	// packTries is how often a rung is searched again with less, where the layout took more than
+	// the live bytes.
+	packTries = 3
+	// lowestWork is the least counted work for the lowest peak: what can fit should be found with
+	// little effort, too.
+	lowestWork = 2_000_000
+	// effortWork is the counted work that a search does per second of effort, in all its rungs
+	// together.
+	effortWork = 5_000_000
+)
+
+// Problem is a graph that plans to budgets are wanted for.
+type Problem struct {
+	Bench   *place.Bench   // with sizes
+	Base    *live.Timeline // of the graph as it is
+	Seconds []float64      // by node, of one execution
+	// Checkpoints are lists of candidates of the analysis that leave fewer and fewer stashes: what is
+	// tried first in huge graphs. nil: nothing is.
+	Checkpoints iter.Seq[[]int]
+}
+
+// Options say what is to fit, and how to search. The zero value wants the first plan found whose
+// arena has no bytes.
+type Options struct {
+	Bytes   int64    // of the arena; math.MaxInt64: no limit
+	Regions []Region // limits of parts of the graph
+	// Persistent is the bytes of inputs and weights where the budget was for these, too, for
+	// errors; else 0.
+	Persistent int64
+	// Solver is "auto" or "", "greedy" (the first plan that fits) or "lns" (without dynamic
+	// programming).
+	Solver string
+	Seed   int64 // of random choices
+	// Effort is how many seconds the search should take on a usual core: its work is counted, so
+	// that the plan does not depend on the machine. 0 asks for the first plan that fits.
+	Effort float64
+	// Began is when the time began that Limit bounds, after which the search stops with the best
+	// plan so far; 0: none. For the first plan that fits there is leastTime in any case.
+	Began time.Time
+	Limit time.Duration
+	// Found, where it is not nil, is told that there is a plan that fits, whatever ends the search
+	// from then on.
+	Found func()
+}
+
+func (o *Options) found() {
+	if o.Found != nil {
+		o.Found()
+	}
+}
+
+// Region limits what is stashed by nodes with certain names.
+type Region struct {
+	Glob  string // of node names
+	Bytes int64  // that these nodes' outputs may take at the end of the forward half
+}
+
+// point is a plan of the set.
+type point struct {
+	extras     []remat.Extra
+	placements []recompute.Placement
+	cost       int64 // of the extra runs, in units of the search's graph
+	live       int64
+	arena      int64
+	layout     *arena.Layout // which the plan takes over: later there may be less time for one as good
+	method     string
+}
+
+// Answer is the cheapest plan that was found within a budget. It is complete and not changed any
+// more.
+type Answer struct {
+	Placements []recompute.Placement
+	// Layout is that of the arena, to be taken over: later there may be less time for one as good.
+	Layout  *arena.Layout
+	Method  string // that found the plan
+	Stopped bool   // the time limit ended the search for it
+	Bound   Bound  // of its cost
+	Lower   *Lower // what less memory would cost; nil where nothing less was found
+	// Runtime is what the plan's file comes to in stock ONNX Runtime; nil unless the budget was for
+	// that.
+	Runtime *anchor.Anchoring
+
+	tasks   *tasks
+	seconds []float64 // by node
+	bytes   int64     // of the arena that the plan was to fit, for what it is shown beside
+}
+
+// Fit returns the cheapest plan that is found whose arena is within the budget. A context that is
+// done ends the search with the best plan so far. The error is an *UnfitError where none was found,
+// wraps ErrRegion, or is the simulator's.
+func Fit(ctx context.Context, p *Problem, o *Options) (*Answer, error) {
+	b := newBudgeter(ctx, p, o)
+	best, err := b.fit()
+	if err != nil {
+		return nil, err
+	}
+	a := b.answer(best)
+	a.Bound = b.bound(best)
+	if len(best.extras) > 0 {
+		a.Lower = b.lower(best)
+	}
+	return a, nil
+}
+
+// answer makes an answer of a point.
+func (b *budgeter) answer(best *point) *Answer {
+	return &Answer{Placements: best.placements, Layout: best.layout, Method: best.method,
+		Stopped: b.stopped, seconds: b.p.Seconds, tasks: b.tasks, bytes: b.budget}
+}
+
+// budgeter searches for plans of one graph.
+type budgeter struct {
+	ctx     context.Context
+	p       *Problem
+	opts    *Options
+	budget  int64 // bytes of the arena
+	runtime bool  // that does not count, but what the runtime takes
+	tasks   *tasks
+	forced  []remat.Extra // that keep the regions within their limits
+	limits  []region
+	points  []point
+	share   float64 // of the time, for what climb does
+	stopped bool    // the time limit ended something
+}
+
+func newBudgeter(ctx context.Context, p *Problem, o *Options) *budgeter {
+	return &budgeter{ctx: ctx, p: p, opts: o, budget: o.Bytes, share: searchShare,
+		tasks: newTasks(p.Bench, p.Seconds, arena.Align)}
+}
+
+// The parts of the time by which the search for the plan ends, and that for the lowest arena where
+// none fits; the rest is for the bound.
+const (
+	searchShare = 0.7
+	lowestShare = 0.9
+)
+
+// leastTime is what the search for a first plan may take however short the limit is: that one fits
+// is worth more than a moment.
+const leastTime = 2 * time.Second
+
+// within limits what is done from now on to a part of the time. Without a limit it does nothing.
+func (b *budgeter) within(share float64) (done func()) {
+	return b.until(time.Duration(share * float64(b.opts.Limit)))
+}
+
+// first limits the search for a first plan.
+func (b *budgeter) first() (done func()) { return b.until(max(b.opts.Limit, leastTime)) }
+
+// until ends what is done from now on so long after the start, unless there is no limit at all.
+// That it did end something is noted.
+func (b *budgeter) until(d time.Duration) (done func()) {
+	if b.opts.Limit <= 0 {
+		return func() {}
+	}
+	whole := b.ctx
+	ctx, cancel := context.WithDeadline(whole, b.opts.Began.Add(d))
+	b.ctx = ctx
+	return func() {
+		b.stopped = b.stopped || ctx.Err() != nil && whole.Err() == nil
+		cancel()
+		b.ctx = whole
+	}
+}
+
+// fit returns the cheapest plan that is found within the budget.
+func (b *budgeter) fit() (*point, error) {
+	if err := b.limitRegions(); err != nil {
+		return nil, err
+	}
+	if err := b.add(&remat.Answer{Method: "order"}); err != nil {
+		return nil, err
+	}
+	if b.points[0].arena > b.budget {
+		if b.huge() {
+			if err := b.checkpoints(); err != nil {
+				return nil, err
+			}
+		}
+		if err := b.climb(); err != nil {
+			return nil, err
+		}
+	}
+	if best := b.cheapest(b.budget); best != nil {
+		return best, nil
+	}
+	if err := b.descend(); err != nil {
+		return nil, err
+	}
+	if best := b.cheapest(b.budget); best != nil {
+		return best, nil
+	}
+	return nil, b.unfit()
+}
+
+func (b *budgeter) cheapest(budget int64) *point { return b.cheapestOf(b.points, budget) }
+
+// cheapestOf returns the cheapest plan within a budget, of equal ones that with the smaller arena,
+// or nil.
+func (b *budgeter) cheapestOf(points []point, budget int64) *point {
+	var best *point
+	for i := range points {
+		pt := &points[i]
+		if pt.arena <= budget && (best == nil || pt.cost < best.cost ||
+			pt.cost == best.cost && pt.arena < best.arena) {
+			best = pt
+		}
+	}
+	return best
+}
+
+// work is the counted work of one question besides the search: a bound, or the lowest peak.
+func (b *budgeter) work() int64 { return int64(max(b.opts.Effort, 0.1) * effortWork) }
+
+// unfit says how low the search came.
+func (b *budgeter) unfit() error {
+	e := &UnfitError{Budget: b.budget, LowestArena: b.smallest(), LowestLive: math.MaxInt64,
+		Persistent: b.opts.Persistent}
+	done := b.within(1)
+	e.LowerBound = max(0, b.peakBound(b.work())-(arena.Alignment-1))
+	done()
+	e.Stopped = b.stopped
+	for i := range b.points {
+		e.LowestLive = min(e.LowestLive, b.points[i].live)
+	}
+	return e
+}
+
+// Bound is what is known of the cheapest plan.
+type Bound struct {
+	// Overhead is a share of a step: no plan in this order costs less.
+	Overhead float64 `json:"overhead_lower_bound"`
+	// Gap lies between the plan's step and the bound's, as a share of the plan's.
+	Gap     float64 `json:"gap"`
+	Optimal bool    `json:"optimal"`
+}
+
+// bound asks for a lower bound of the plan's cost.
+func (b *budgeter) bound(best *point) Bound {
+	stopped := b.stopped
+	done := b.within(1)
+	least := int64(0)
+	if len(best.extras) > 0 && !b.huge() {
+		least = min(b.tasks.loose.CostBound(b.ctx, rounded(b.budget), b.work()), best.cost)
+	}
+	done()
+	b.stopped = stopped // the bound is what is said of it
+	step := b.tasks.stepCost()
+	bound := Bound{Optimal: best.cost == least}
+	if step > 0 {
+		bound.Overhead = float64(least) / step
+		bound.Gap = float64(best.cost-least) / (step + float64(best.cost))
+	}
+	return bound
+}

@@ -1,0 +1,185 @@
+package planner
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"memopt/graph"
+	"memopt/graph/live"
+	"memopt/graph/op"
+	"memopt/planner/place"
+	"memopt/recompute"
+	"memopt/symbolic"
+)
+
+// request is what Make was asked for.
+type request struct {
+	model    *graph.Model
+	types    *op.Result
+	boundary live.Boundary
+	opts     Options
+	began    time.Time
+}
+
+func newRequest(m *graph.Model, types *op.Result, opts Options) (*request, error) {
+	b, err := live.FindBoundary(m)
+	return &request{model: m, types: types, boundary: b, opts: opts, began: time.Now()}, err
+}
+
+// in makes the plan in an order.
+func (r *request) in(ctx context.Context, o graph.Order) (*Plan, error) {
+	m, err := newMaker(r, o)
+	if err != nil {
+		return nil, err
+	}
+	c, err := r.opts.strategy().choose(ctx, m)
+	if err != nil {
+		return nil, err
+	}
+	return m.plan(ctx, c)
+}
+
+// maker makes a plan in one order: what is known of the graph before anything is chosen, and the
+// bench on which strategies try placements.
+type maker struct {
+	*request
+	analysis   *recompute.Analysis
+	unbound    *symbolic.UnboundError // nil where sizes are known; then there are no bytes
+	sizes      *live.Sizes
+	persistent int64 // bytes of inputs and weights
+	bench      *place.Bench
+	latest     tried
+	base       *live.Timeline // of the graph as it is
+	costs      *nodeCosts
+}
+
+func newMaker(r *request, o graph.Order) (*maker, error) {
+	probe := r.opts.strategy().probe()
+	if r.opts.Probe != nil {
+		probe = *r.opts.Probe
+	}
+	m := &maker{request: r, analysis: recompute.Find(r.model, r.boundary, o, probe)}
+	return m, m.measure()
+}
+
+// measure evaluates sizes and simulates the graph as it is. Without bindings for all symbols it
+// leaves bytes out.
+func (m *maker) measure() error {
+	g := m.analysis.Graph
+	memory := place.Memory{Workspace: m.opts.Workspace, CloneBytes: m.opts.CloneBytes}
+	sizes, err := live.EvalSizes(g, m.opts.Dims)
+	if errors.As(err, &m.unbound) {
+		m.bench = place.NewBench(m.analysis, nil, memory)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if m.opts.Aliased != nil {
+		sizes.Alias(g, m.opts.Aliased)
+	}
+	m.sizes = sizes
+	if m.persistent, err = live.PersistentBytes(g, sizes); err != nil {
+		return err
+	}
+	m.bench = place.NewBench(m.analysis, sizes, memory)
+	m.base, err = m.bench.AsIs().Simulate()
+	m.costs = newNodeCosts(m.model, m.types, sizes, &m.opts)
+	return err
+}
+
+// needSizes returns a *symbolic.UnboundError that lists the symbols without a binding, if there are
+// any.
+func (m *maker) needSizes() error {
+	if m.sizes == nil {
+		return m.unbound
+	}
+	return nil
+}
+
+// tried is a selection and what came of it.
+type tried struct {
+	sel   *selection
+	trial *place.Trial
+	steps int // that the bench had simulated when it was done
+}
+
+// try tries a selection, unless it is the one that the bench has tried last. The outcome is good
+// until the bench's next trial.
+func (m *maker) try(sel *selection) (*place.Trial, error) {
+	if l := &m.latest; l.sel == sel && l.steps == m.bench.Steps() {
+		return l.trial, nil
+	}
+	m.latest = tried{} // its memory is free for the next one
+	trial, err := m.bench.Candidates(sel.chosen)
+	if err == nil {
+		m.latest = tried{sel, trial, m.bench.Steps()}
+	}
+	return trial, err
+}
+
+// place chooses placements, whichever candidates they belong to.
+func (m *maker) place(placements []recompute.Placement) (*choice, error) {
+	c := &choice{sel: selectionOf(m.analysis, placements), trial: &place.Trial{Placements: placements}}
+	if m.sizes == nil {
+		return c, nil
+	}
+	var err error
+	c.trial, err = m.bench.Simulate(placements)
+	return c, err
+}
+
+// innerPeak is the most that lives inside the subgraphs of one node.
+func (m *maker) innerPeak() int64 {
+	if m.sizes.Inner == nil {
+		return 0
+	}
+	return slices.Max(m.sizes.Inner)
+}
+
+// plan makes the plan of a choice.
+func (m *maker) plan(ctx context.Context, c *choice) (*Plan, error) {
+	_, rewritten := m.model.Meta(recompute.Key)
+	p := &Plan{Model: m.model, Types: m.types, Options: m.opts, Rewritten: rewritten,
+		Analysis: m.analysis, Sizes: m.sizes, Persistent: m.persistent, Base: m.base, costs: m.costs,
+		Solver: c.solver, Stopped: c.stopped}
+	if m.unbound != nil {
+		p.Unbound = m.unbound.Symbols
+	}
+	m.adopt(ctx, p, c)
+	if a := c.answer; a != nil {
+		p.Bound, p.Lower, p.Runtime = &a.Bound, a.Lower, a.Runtime
+		if m.opts.Alternatives {
+			p.Alternatives = a.Alternatives(ctx)
+		}
+	}
+	if err := m.fillRows(ctx, p, c); err != nil {
+		return nil, err
+	}
+	m.warn(p, c)
+	return p, nil
+}
+
+// adopt makes the choice the plan.
+func (m *maker) adopt(ctx context.Context, p *Plan, c *choice) {
+	c.trial.Explain()
+	p.Placements, m.latest = c.trial.Placements, tried{}
+	var again []graph.NodeID
+	for _, pl := range p.Placements {
+		again = append(again, pl.Nodes...)
+	}
+	p.Recompute.Nodes = len(again)
+	if m.sizes == nil {
+		return
+	}
+	p.Planned = c.trial.Timeline.Clone()
+	if p.Arena = c.layout; p.Arena == nil && !m.opts.SkipLayout {
+		p.Arena = c.trial.Layout(ctx)
+	}
+	p.Step, p.Recompute = m.costs.of(m.analysis.Order), m.costs.of(again)
+	if p.Step.Seconds > 0 {
+		p.Overhead = p.Recompute.Seconds / p.Step.Seconds
+	}
+}

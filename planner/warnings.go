@@ -1,0 +1,53 @@
+package planner
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// warn adds what the user should know before trusting the plan.
+func (m *maker) warn(p *Plan, c *choice) {
+	p.Warnings = append(slices.Clone(m.analysis.Warnings), c.warnings...)
+	if p.Rewritten {
+		p.warnf("this graph has been rewritten by memopt already: its clones count as backward nodes, " +
+			"and the plan is on top of what was done")
+	}
+	p.warnUnknown()
+	p.warnUnmeasured()
+	if p.Planned == nil {
+		return
+	}
+	if len(c.sel.chosen) > 0 && p.Planned.Peak.Bytes >= p.Base.Peak.Bytes {
+		p.warnf("the selection does not lower the peak: %d bytes before, %d after; recomputing for it "+
+			"is wasted time", p.Base.Peak.Bytes, p.Planned.Peak.Bytes)
+	}
+	if n := m.innerPeak(); n > 0 && p.Options.Budget() != nil {
+		p.warnf("the budget is that of the arena: what runs inside subgraphs takes up to %d bytes "+
+			"beside it", n)
+	}
+	if n := len(p.Base.Unsized); n > 0 {
+		p.warnf("%d values have a size that depends on data or is unknown and count as 0 bytes, the "+
+			"first being %q", n, p.Analysis.Graph.Values[p.Base.Unsized[0]].Name)
+	}
+}
+
+func (p *Plan) warnf(format string, args ...any) {
+	p.Warnings = append(p.Warnings, fmt.Sprintf(format, args...))
+}
+
+// warnUnknown names the operators that memopt does not know.
+func (p *Plan) warnUnknown() {
+	names := map[string]bool{}
+	for _, id := range p.Types.NoRow {
+		n := p.Analysis.Graph.Nodes[id]
+		names[cmp.Or(n.Domain, "ai.onnx")+"."+n.Op] = true
+	}
+	if len(names) > 0 {
+		p.warnf("%d nodes have operators that memopt does not know; their outputs have the types that "+
+			"the file states and are never recomputed: %s", len(p.Types.NoRow),
+			strings.Join(slices.Sorted(maps.Keys(names)), ", "))
+	}
+}
