@@ -276,3 +276,16 @@ func TestExitCodesAreExplained(t *testing.T) {
 		require.Equal(t, 1, strings.Count(help, fmt.Sprintf("\n%5d  ", code)), "%d", code)
 	}
 }
+
+// TestSameMessage: of two flags that are refused, the message names the same one every time.
+func TestSameMessage(t *testing.T) {
+	exitFolder(t)
+	require.NoError(t, os.WriteFile("gelu.json", []byte(`["Gelu+:1:-1"]`), 0o666))
+	line := "plan example:mlp --level 1 --config gelu.json --budget 50%"
+	first := inProcess(t.Context(), nil, line)
+	require.Equal(t, exitUsage, first.code)
+	require.Contains(t, first.errors, "--level and --budget exclude each other")
+	for range 49 {
+		require.Equal(t, first, inProcess(t.Context(), nil, line))
+	}
+}

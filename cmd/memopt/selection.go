@@ -129,9 +129,9 @@ func (s *selectionFlags) resolveMemory(a *app, c *chosen, l *memopt.Model) error
 // resolveBudget takes the budget, which stands in for level and configuration: those of ORTModule's
 // variables are not asked.
 func (s *selectionFlags) resolveBudget(a *app, c *chosen) error {
-	for flag, text := range map[string]string{"--level": s.level, "--config": s.config} {
-		if text != "" {
-			return usage("%s and --budget exclude each other: a plan to a budget chooses by itself", flag)
+	for _, f := range []struct{ flag, text string }{{"--level", s.level}, {"--config", s.config}} {
+		if f.text != "" {
+			return usage("%s and --budget exclude each other: a plan to a budget chooses by itself", f.flag)
 		}
 	}
 	a.warnUnused("a budget, a plan to which chooses by itself")

@@ -85,9 +85,12 @@ func (s qConvSetting) make() Case {
 	if s.bias {
 		c.In = append(c.In, seqTensor(graph.Int32, []int{outs}, bias))
 	}
-	for name, v := range map[string][]int64{"strides": s.strides, "dilations": s.dilations, "pads": s.pads} {
-		if v != nil {
-			c.Attrs = append(c.Attrs, Attr(name, v))
+	for _, a := range []struct {
+		name string
+		v    []int64
+	}{{"strides", s.strides}, {"dilations", s.dilations}, {"pads", s.pads}} {
+		if a.v != nil {
+			c.Attrs = append(c.Attrs, Attr(a.name, a.v))
 		}
 	}
 	if s.autoPad != "" {

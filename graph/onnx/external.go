@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -169,8 +171,8 @@ func (x *externals) close() error {
 	defer x.mu.Unlock()
 	x.closed = true
 	var errs []error
-	for _, m := range x.maps {
-		errs = append(errs, m.Close())
+	for _, location := range slices.Sorted(maps.Keys(x.maps)) {
+		errs = append(errs, x.maps[location].Close())
 	}
 	x.maps = nil
 	return errors.Join(errs...)

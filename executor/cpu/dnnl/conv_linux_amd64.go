@@ -3,9 +3,12 @@
 package dnnl
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"runtime"
+	"slices"
 	"strings"
 )
 
@@ -88,8 +91,11 @@ func (k *Conv) build() error {
 			}
 		}
 	}
-	for key, l := range layouts {
-		if err := k.addMove(key, l); err != nil {
+	moves := slices.SortedFunc(maps.Keys(layouts), func(a, b move) int {
+		return cmp.Or(cmp.Compare(a.operand, b.operand), slices.Compare(a.sizes[:], b.sizes[:]))
+	})
+	for _, key := range moves {
+		if err := k.addMove(key, layouts[key]); err != nil {
 			return err
 		}
 	}

@@ -3,8 +3,10 @@
 package native
 
 import (
+	"maps"
 	"os"
 	"runtime"
+	"slices"
 	"unsafe"
 
 	"github.com/ebitengine/purego"
@@ -61,7 +63,8 @@ func (l *Library) Note(name, function string) {
 // Functions looks functions up by name, each behind prefix. A target is a pointer to a Go func,
 // which then calls the function, or to an uintptr, which gets its address.
 func (l *Library) Functions(prefix string, targets map[string]any) error {
-	for name, target := range targets {
+	for _, name := range slices.Sorted(maps.Keys(targets)) { // an error names the first one
+		target := targets[name]
 		address, err := purego.Dlsym(l.handle, prefix+name)
 		if err != nil {
 			return err
