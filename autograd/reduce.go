@@ -15,13 +15,14 @@ type reduceNode struct {
 	known bool    // list holds the axes, which may be none
 	list  []int64 // ascending and in [0, rank) where the rank is known
 	input Value   // the axes, where they are not known
-	noop  int64   // attribute noop_with_empty_axes
+	noop  bool    // attribute noop_with_empty_axes
 }
 
 // reduceNodeOf reads a node. The axes were an attribute before some schema version and are an input
 // since.
 func reduceNodeOf(c *Ctx) *reduceNode {
-	r := &reduceNode{c: c, keep: c.Node.Int("keepdims", 1) != 0, noop: c.Node.Int("noop_with_empty_axes", 0), known: true}
+	r := &reduceNode{c: c, keep: c.Node.Int("keepdims", 1) == 1, known: true}
+	r.noop = c.Node.Int("noop_with_empty_axes", 0) == 1
 	since := otherAxesInput
 	switch c.Node.Kind {
 	case op.ReduceSum:
@@ -37,7 +38,7 @@ func reduceNodeOf(c *Ctx) *reduceNode {
 			r.input = c.In(1)
 		}
 	}
-	r.all = r.known && len(r.list) == 0 && r.noop == 0
+	r.all = r.known && len(r.list) == 0 && !r.noop
 	if dims, ok := c.Dims(c.In(0)); ok {
 		for i := range r.list {
 			r.list[i] = c.Axis(r.list[i], len(dims))
@@ -54,7 +55,7 @@ func (r *reduceNode) kept(v Value) Value {
 	case !r.known:
 		r.c.need(axesInput)
 		switch {
-		case r.keep && r.noop != 0:
+		case r.keep && r.noop:
 			return v // the axes may be none, which to Squeeze means all dims of 1
 		case r.keep:
 			// What the model declares of its dims hides that some are 1: they are taken away and
@@ -83,7 +84,11 @@ func (r *reduceNode) over(name string, v Value) Value {
 	case r.known:
 		return r.c.Reduce(name, v, true, r.list...)
 	}
-	return r.c.Op(name, Attrs{keep, A("noop_with_empty_axes", r.noop)}, v, r.input)
+	attrs := Attrs{keep}
+	if r.noop {
+		attrs = append(attrs, A("noop_with_empty_axes", int64(1)))
+	}
+	return r.c.Op(name, attrs, v, r.input)
 }
 
 // count returns how many elements are folded into one, where that is known.

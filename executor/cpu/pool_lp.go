@@ -4,18 +4,16 @@ import (
 	"math"
 
 	"memopt/executor"
+	"memopt/executor/operand"
 )
 
 // lpNorm is the norm (Σ|x|^p)^(1/p).
-type lpNorm[T convFloat] struct{ p int }
+type lpNorm[T convFloat] struct{ p float64 }
 
 // newLpNorm reads the attribute p.
 func newLpNorm[T convFloat](p *executor.Prep) (lpNorm[T], error) {
-	n := p.Node.Int("p", 2)
-	if n < 1 || n > 1<<20 {
-		return lpNorm[T]{}, p.Errorf("attribute p is %d, wanted at least 1", n)
-	}
-	return lpNorm[T]{int(n)}, nil
+	order, err := operand.LpOrder(p)
+	return lpNorm[T]{order}, err
 }
 
 // add adds |x[i*s]|^p to y[i].
@@ -35,7 +33,7 @@ func (n lpNorm[T]) add(y, x []T, s int) {
 		}
 	default:
 		for i := range y {
-			y[i] += T(math.Pow(math.Abs(float64(x[at])), float64(n.p)))
+			y[i] += T(math.Pow(math.Abs(float64(x[at])), n.p))
 			at += s
 		}
 	}
@@ -49,7 +47,7 @@ func (n lpNorm[T]) root(y []T) {
 		case 2:
 			y[i] = T(math.Sqrt(float64(v)))
 		default:
-			y[i] = T(math.Pow(float64(v), 1/float64(n.p)))
+			y[i] = T(math.Pow(float64(v), 1/n.p))
 		}
 	}
 }
@@ -65,7 +63,7 @@ func (n lpNorm[T]) whole(x []T) T {
 		case 2:
 			s += a * a
 		default:
-			s += math.Pow(a, float64(n.p))
+			s += math.Pow(a, n.p)
 		}
 	}
 	switch n.p {
@@ -74,5 +72,5 @@ func (n lpNorm[T]) whole(x []T) T {
 	case 2:
 		return T(math.Sqrt(s))
 	}
-	return T(math.Pow(s, 1/float64(n.p)))
+	return T(math.Pow(s, 1/n.p))
 }

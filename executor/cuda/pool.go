@@ -1,10 +1,12 @@
 package cuda
 
 import (
+	"math"
 	"slices"
 
 	"memopt/executor"
 	"memopt/executor/cpu"
+	"memopt/executor/operand"
 	"memopt/graph"
 )
 
@@ -27,10 +29,14 @@ func pool(name string, outputs int32) maker {
 		if err != nil {
 			return nil, err
 		}
+		order, err := wholeOrder(p)
+		if err != nil {
+			return nil, err
+		}
 		l, err := d.launch("pool_"+suffix(t), name+"_"+suffix(t))
-		return &poolKernel{launch: l, geometry: g, columnMajor: int32(p.Node.Int("storage_order", 0)),
-			p:        int32(p.Node.Int("p", 2)),
-			countPad: int32(p.Node.Int("count_include_pad", 0)), takes: outputs}, err
+		return &poolKernel{launch: l, geometry: g, p: order, takes: outputs,
+			columnMajor: int32(p.Node.Int("storage_order", 0)),
+			countPad:    int32(p.Node.Int("count_include_pad", 0))}, err
 	}
 }
 
@@ -85,9 +91,23 @@ func global(name string) maker {
 		if !isFloat(t) {
 			return nil, noTypes(p)
 		}
+		order, err := wholeOrder(p)
+		if err != nil {
+			return nil, err
+		}
 		l, err := d.launch("pool_"+suffix(t), name+"_"+suffix(t))
-		return &globalPool{launch: l, p: int32(p.Node.Int("p", 2))}, err
+		return &globalPool{launch: l, p: order}, err
 	}
+}
+
+// wholeOrder reads the order of a norm, of which the kernels know whole numbers. Other pools have
+// none, and then it is 2.
+func wholeOrder(p *executor.Prep) (int32, error) {
+	order, err := operand.LpOrder(p)
+	if err == nil && order != math.Trunc(order) {
+		err = p.Unsupported("no CUDA kernel takes p = %g, which is no whole number", order)
+	}
+	return int32(order), err
 }
 
 // Run checks the shape and computes.

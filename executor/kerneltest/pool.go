@@ -90,6 +90,9 @@ func poolCases() []Case {
 		cases = append(cases, s.max()...)
 		cases = append(cases, s.average(false), s.average(true), s.lp(1), s.lp(2), s.lp(3))
 	}
+	first := poolSpecs[0]
+	first.name, first.opset = "version 1", 1
+	cases = append(cases, first.lp(1.5), first.lp(3))
 	cases = append(cases, poolInts()...)
 	cases = append(cases, globalPoolCases()...)
 	cases = append(cases, unpoolCases()...)
@@ -191,18 +194,19 @@ func (s *poolSpec) average(padding bool) Case {
 	return c
 }
 
-func (s *poolSpec) lp(p int) Case {
+// lp is an LpPool: of version 1, whose order is a float, where the specification is.
+func (s *poolSpec) lp(p float64) Case {
 	x := convRandom(s.kind(), 10, s.x...)
-	shape, y := s.reduce(convNumbers(x), func(y []float64, o, _ int, v float64) {
-		y[o] += math.Pow(math.Abs(v), float64(p))
-	})
+	shape, y := s.reduce(convNumbers(x), func(y []float64, o, _ int, v float64) { y[o] += math.Pow(math.Abs(v), p) })
 	for o := range y {
-		y[o] = math.Pow(y[o], 1/float64(p))
+		y[o] = math.Pow(y[o], 1/p)
 	}
-	return Case{Name: fmt.Sprintf("%s, p=%d", s.name, p), Kind: op.LpPool, Opset: s.opset,
-		Attrs: s.attributes(Attr("p", int64(p))),
-		In:    []*executor.Tensor{x}, Out: []graph.DType{s.kind()},
-		Want: []*executor.Tensor{convTensor(s.kind(), shape, y)}, Tol: convTol(s.kind())}
+	order := Attr("p", int64(p))
+	if s.opset == 1 {
+		order = Attr("p", float32(p))
+	}
+	return Case{Name: fmt.Sprintf("%s, p=%g", s.name, p), Kind: op.LpPool, Opset: s.opset, Attrs: s.attributes(order),
+		In: []*executor.Tensor{x}, Out: []graph.DType{s.kind()}, Want: []*executor.Tensor{convTensor(s.kind(), shape, y)}, Tol: convTol(s.kind())}
 }
 
 // poolInts have numbers small enough to see through.
@@ -251,7 +255,8 @@ func globalPoolCases() []Case {
 		for _, d := range []graph.DType{graph.Float32, graph.Float64, graph.Float16} {
 			x := convRandom(d, 11, shape...)
 			planes := shape[0] * shape[1]
-			mean, most, norm := make([]float64, planes), make([]float64, planes), make([]float64, planes)
+			mean, most := make([]float64, planes), make([]float64, planes)
+			norm, one := make([]float64, planes), make([]float64, planes)
 			out := append([]int{}, shape[:2]...)
 			for range shape[2:] {
 				out = append(out, 1)
@@ -268,18 +273,23 @@ func globalPoolCases() []Case {
 				mean[p] += v / float64(n)
 				most[p] = max(most[p], v)
 				norm[p] += v * v
+				one[p] += math.Pow(math.Abs(v), 1.5)
 			}
 			for p := range norm {
 				norm[p] = math.Sqrt(norm[p])
+				one[p] = math.Pow(one[p], 1/1.5)
 			}
-			add := func(kind graph.Kind, want []float64) {
-				cases = append(cases,
-					Case{Name: fmt.Sprint(x), Kind: kind, In: []*executor.Tensor{x}, Out: []graph.DType{d},
-						Want: []*executor.Tensor{convTensor(d, out, want)}, Tol: convTol(d)})
+			add := func(kind graph.Kind, want []float64) *Case {
+				cases = append(cases, Case{Name: fmt.Sprint(x), Kind: kind, In: []*executor.Tensor{x}, Out: []graph.DType{d},
+					Want: []*executor.Tensor{convTensor(d, out, want)}, Tol: convTol(d)})
+				return &cases[len(cases)-1]
 			}
 			add(op.GlobalAveragePool, mean)
 			add(op.GlobalMaxPool, most)
 			add(op.GlobalLpPool, norm)
+			first := add(op.GlobalLpPool, one)
+			first.Name, first.Opset = first.Name+", version 1, p=1.5", 1
+			first.Attrs = []graph.Attr{Attr("p", float32(1.5))}
 		}
 	}
 	return cases

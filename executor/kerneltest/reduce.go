@@ -154,6 +154,7 @@ type reduceTest struct {
 	input bool    // the axes are an input
 	drop  bool    // keepdims = 0
 	noop  bool
+	odd   bool      // the flags are other numbers than 0 and 1, which are no 1
 	x     []float64 // nil: made up
 	tol   float64   // 0: that of the type
 }
@@ -189,6 +190,9 @@ func (r reduceTest) build(name string) Case {
 	if r.noop {
 		c.Attrs = append(c.Attrs, Attr("noop_with_empty_axes", int64(1)))
 	}
+	if r.odd {
+		c.Attrs = append(c.Attrs, Attr("keepdims", int64(8)), Attr("noop_with_empty_axes", int64(8)))
+	}
 	c.Want = []*executor.Tensor{r.want(x)}
 	return c
 }
@@ -212,7 +216,7 @@ func (r reduceTest) want(x []float64) *executor.Tensor {
 		}
 		y[i] = reduceFormulas[r.kind](part)
 	}
-	if r.drop {
+	if r.drop || r.odd {
 		var left []int
 		for i, d := range kept {
 			if !slices.Contains(axes, i) {
@@ -249,6 +253,8 @@ func reduceCases() []Case {
 		add("keepdims 0", f)
 		f.shape, f.axes, f.noop = []int{2, 3}, []int64{}, true
 		add("no axes", f)
+		f.axes, f.drop, f.noop, f.odd = nil, false, false, true
+		add("flags that are not 1", f)
 		old := reduceTest{kind: k, opset: 11, dtype: graph.Float32, shape: []int{2, 3, 4}, axes: []int64{0, 2}}
 		add("axes attribute", old)
 		old.axes = nil

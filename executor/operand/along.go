@@ -17,7 +17,7 @@ type ArgSearch struct {
 // NewArgSearch reads the attributes.
 func NewArgSearch(p *executor.Prep, less bool) ArgSearch {
 	return ArgSearch{Less: less, Last: p.Node.Int("select_last_index", 0) != 0, attr: p.Node.Int("axis", 0),
-		keep: p.Node.Int("keepdims", 1) != 0}
+		keep: p.Node.Int("keepdims", 1) == 1}
 }
 
 // Begin sets the axis, which has elements, and makes output 0. It returns nil where there is

@@ -22,7 +22,7 @@ type FoldAxes struct {
 // NewFoldAxes reads the attributes of an operator whose axes are an input since a version.
 func NewFoldAxes(p *executor.Prep, since int) FoldAxes {
 	return FoldAxes{input: p.Version >= since, attr: p.Node.IntList("axes", nil),
-		keep: p.Node.Int("keepdims", 1) != 0, noop: p.Node.Int("noop_with_empty_axes", 0) != 0}
+		keep: p.Node.Int("keepdims", 1) == 1, noop: p.Node.Int("noop_with_empty_axes", 0) == 1}
 }
 
 // Read sets Folded and Shape for input 0.

@@ -9,16 +9,18 @@ import (
 
 // reduceRule is the rule of reductions. The axes were an attribute before schema version
 // since and are input 1 from then on. No axes means all of them, or none with noop_with_empty_axes.
+// As in ONNX Runtime, the flags noop_with_empty_axes and keepdims are set where they are 1, and not
+// where they are another number.
 func reduceRule(since int, fold binary) func(*Ctx) {
 	return func(c *Ctx) {
 		in := c.Shape(0)
-		keep := c.Int("keepdims", 1) != 0
+		keep := c.Int("keepdims", 1) == 1
 		a := c.axesOf(1, since, in.Rank())
 		if c.Failed() {
 			return
 		}
 		if a.known && len(a.list) == 0 && a.count <= 0 {
-			if c.Int("noop_with_empty_axes", 0) != 0 {
+			if c.Int("noop_with_empty_axes", 0) == 1 {
 				c.Out(0, tensorOf(c.In(0)))
 				c.passContents()
 				return
@@ -108,7 +110,7 @@ func argRule(c *Ctx) {
 	in := c.Shape(0)
 	c.want(0, numbers)
 	c.Int("select_last_index", 0)
-	keep := c.Int("keepdims", 1) != 0
+	keep := c.Int("keepdims", 1) == 1
 	if !in.Ranked {
 		c.OutTensor(0, graph.Int64, graph.Shape{})
 		return
