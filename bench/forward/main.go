@@ -21,7 +21,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"text/tabwriter"
 	"time"
 
@@ -208,15 +207,6 @@ func newOwn(file, dir string, env symbolic.Env, threads int, step bool) (*runner
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
-
-// processorTime returns what this process has taken of all processors.
-func processorTime() time.Duration {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		panic(err) // it has no other errors than bad arguments
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
-}
 
 type item struct {
 	Name  string `json:"name"`

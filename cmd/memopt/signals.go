@@ -166,7 +166,9 @@ func (w *watch) end(ctx context.Context, force bool) {
 func (w *watch) quit() {
 	w.clean()
 	signal.Reset(syscall.SIGQUIT)
-	syscall.Kill(os.Getpid(), syscall.SIGQUIT)
+	if p, err := os.FindProcess(os.Getpid()); err == nil {
+		p.Signal(syscall.SIGQUIT)
+	}
 	select {}
 }
 
