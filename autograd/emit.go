@@ -148,11 +148,8 @@ func (e *emitter) Zeros(like Value) Value {
 }
 
 // axesInput is the operator set from which on ReduceSum, Squeeze and Unsqueeze take their axes as
-// an input; the other reductions do from otherAxesInput on.
-const (
-	axesInput      = 13
-	otherAxesInput = 18
-)
+// an input.
+const axesInput = 13
 
 // Reduce emits a reduction (ReduceSum, ReduceMean, …) over axes in [0, rank). No axes: v itself.
 func (e *emitter) Reduce(name string, v Value, keep bool, axes ...int64) Value {
@@ -163,11 +160,7 @@ func (e *emitter) Reduce(name string, v Value, keep bool, axes ...int64) Value {
 	if keep {
 		keepdims = 1
 	}
-	from := int64(otherAxesInput)
-	if name == "ReduceSum" {
-		from = axesInput
-	}
-	if e.j.opset() >= from {
+	if e.j.opset() >= int64(op.Of(op.Lookup("", name)).InputSince("axes")) {
 		return e.Op(name, Attrs{A("keepdims", keepdims)}, v, e.Vector(axes...))
 	}
 	return e.Op(name, Attrs{A("axes", axes), A("keepdims", keepdims)}, v)

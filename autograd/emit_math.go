@@ -5,6 +5,7 @@ import (
 
 	"memopt/executor/half"
 	"memopt/graph"
+	"memopt/graph/op"
 )
 
 // mathScale returns v * x; v itself for 1.
@@ -77,14 +78,15 @@ func (e *emitter) mathConstant(v Value) (x float64, ok bool) {
 		if val.Def == graph.NoNode {
 			return 0, false
 		}
-		switch n := e.j.g.Nodes[val.Def]; {
-		case n.Op == "Constant" && n.Attr("value_float") != nil:
+		n := e.j.g.Nodes[val.Def]
+		switch info := opInfo(n); {
+		case info.Has(op.ConstantRole) && n.Attr("value_float") != nil:
 			return float64(n.Float("value_float", 0)), true
-		case n.Op == "Constant" && n.Attr("value_int") != nil:
+		case info.Has(op.ConstantRole) && n.Attr("value_int") != nil:
 			return float64(n.Int("value_int", 0)), true
-		case n.Op == "Constant":
+		case info.Has(op.ConstantRole):
 			return mathOneElement(n.TensorAttr("value"))
-		case n.Op == "Identity", (n.Op == "Cast" || n.Op == "CastLike") && val.Type.DType.IsFloat():
+		case info.Has(op.IdentityRole), info.Has(op.CastRole) && val.Type.DType.IsFloat():
 			v = n.Input(0)
 		default:
 			return 0, false

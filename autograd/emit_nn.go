@@ -2,6 +2,7 @@ package autograd
 
 import (
 	"memopt/graph"
+	"memopt/graph/op"
 	"memopt/symbolic"
 )
 
@@ -71,7 +72,7 @@ func (e *emitter) knownFloats(v Value) []float64 {
 	}
 	value := &e.j.g.Values[v]
 	data := value.Data
-	if value.Def != graph.NoNode && e.j.g.Nodes[value.Def].Op == "Constant" {
+	if value.Def != graph.NoNode && opInfo(e.j.g.Nodes[value.Def]).Has(op.ConstantRole) {
 		n := e.j.g.Nodes[value.Def]
 		if list := n.FloatList("value_floats", nil); list != nil {
 			data = graph.Float32Tensor("", []int64{int64(len(list))}, list...)

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"memopt/graph"
+	"memopt/graph/op"
 	"memopt/symbolic"
 )
 
@@ -36,7 +37,7 @@ func (e *emitter) through(m matrixView) matrixView {
 	}
 	n := e.j.g.Nodes[def]
 	perm := n.IntList("perm", nil)
-	if n.Op != "Transpose" || n.Domain != "" || len(perm) < 2 || !slices.Equal(perm, lastTwo(len(perm))) {
+	if !opInfo(n).Has(op.TransposeRole) || len(perm) < 2 || !slices.Equal(perm, lastTwo(len(perm))) {
 		return m
 	}
 	return matrixView{n.Inputs[0], !m.t}

@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"memopt/graph"
-	"memopt/graph/op"
 )
 
 // reduceNode is over which axes a node reduces its input 0.
@@ -23,15 +22,8 @@ type reduceNode struct {
 func reduceNodeOf(c *Ctx) *reduceNode {
 	r := &reduceNode{c: c, keep: c.Node.Int("keepdims", 1) == 1, known: true}
 	r.noop = c.Node.Int("noop_with_empty_axes", 0) == 1
-	since := otherAxesInput
-	switch c.Node.Kind {
-	case op.ReduceSum:
-		since = axesInput
-	case op.ReduceSumTraining:
-		since = 1
-	}
 	switch {
-	case c.Version < since:
+	case c.Version < opInfo(c.Node).InputSince("axes"):
 		r.list = slices.Clone(c.Node.IntList("axes", nil))
 	case c.Has(1):
 		if r.list, r.known = c.Ints(c.In(1)); !r.known {

@@ -106,7 +106,7 @@ func (r *region) prune(c *Ctx, roots []Value) []bool {
 // refuseDraws ends the rule where a node that is to run again draws random numbers: they would be
 // others.
 func (r *region) refuseDraws(c *Ctx, n *graph.Node, in *graph.Graph) {
-	if op.Of(n.Kind).Random && !r.restingDropout(n, in) {
+	if op.Of(n.Kind).Random && !r.rests(n, in) {
 		c.Unsupported("its subgraph has the random node %q (%s), which would have to run again", n.Name, n.Op)
 	}
 	n.Subgraphs(func(_ string, g *graph.Graph) {
@@ -116,10 +116,10 @@ func (r *region) refuseDraws(c *Ctx, n *graph.Node, in *graph.Graph) {
 	})
 }
 
-// restingDropout reports whether a node is a Dropout that drops nothing: one without training mode.
-func (r *region) restingDropout(n *graph.Node, in *graph.Graph) bool {
-	const training = 2
-	if n.Kind != op.Dropout || r.opset() < 7 {
+// rests reports whether a random node draws nothing: a Dropout without training mode.
+func (r *region) rests(n *graph.Node, in *graph.Graph) bool {
+	training := opInfo(n).Training
+	if training == 0 || r.opset() < int64(opInfo(n).TrainingSince) {
 		return false
 	}
 	if n.Input(training) == None { // as always before operator set 12

@@ -33,12 +33,13 @@ func resizeRule(c *Ctx) {
 	c.Set(0, g)
 }
 
-// resizeSlots are the inputs that say how far to resize, -1 for none.
+// resizeSlots are the inputs that say how far to resize, -1 for none. Upsample has versions up to
+// 10, Resize from 10 on.
 func (c *Ctx) resizeSlots() (scales, sizes int) {
 	switch {
-	case c.Node.Op == "Upsample" && c.Version < 9:
+	case c.Version < 9:
 		return -1, -1
-	case c.Node.Op == "Upsample" || c.Version < 11:
+	case c.Version < 11:
 		return 1, -1
 	}
 	sizes = 3
@@ -201,7 +202,7 @@ func (c *Ctx) blockSums(g Value) Value {
 
 // repeats reports whether enlarging by whole numbers repeats every element.
 func (c *Ctx) repeats() bool {
-	if c.Node.Op == "Upsample" || c.Version < 11 {
+	if c.Version < 11 {
 		return true
 	}
 	nearest := c.Node.Str("nearest_mode", "round_prefer_floor")

@@ -140,7 +140,7 @@ func newRecurrence(c *Ctx, gates int) *recurrence {
 	default:
 		r.directions = []bool{false}
 	}
-	r.acts = rnnActs(c, len(r.directions))
+	r.acts = rnnActs(c, gates, len(r.directions))
 	r.x, r.y = r.timeFirst(c.In(rnnX), 1, 0, 2), r.timeFirst(c.Out(0), 1, 2, 0, 3)
 	r.dy, r.dyh, r.dyc = r.timeFirst(c.Grad(0), 1, 2, 0, 3), r.timeFirst(c.Grad(1), 1, 0, 2), r.timeFirst(c.Grad(2), 1, 0, 2)
 	if c.Has(rnnLens) {

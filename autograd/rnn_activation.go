@@ -2,9 +2,6 @@ package autograd
 
 import (
 	"strings"
-
-	"memopt/graph"
-	"memopt/graph/op"
 )
 
 // rnnAct is an activation function of a recurrence with its parameters.
@@ -82,10 +79,14 @@ func (a rnnAct) apply(e *emitter, x Value) Value {
 // grad emits the derivative at x, where the function is y. x may be None where needsArg is false.
 func (a rnnAct) grad(e *emitter, x, y Value) Value { return a.slope(e, a, x, y) }
 
+// usualActs are the functions of a direction where a node names none, by the number of gates.
+var usualActs = [...][]string{rnnGates: {"Tanh"}, gruGates: {"Sigmoid", "Tanh"},
+	lstmGates: {"Sigmoid", "Tanh", "Tanh"}}
+
 // rnnActs reads the attributes activations, activation_alpha and activation_beta. The functions
 // that have a parameter take the values of a list in their order.
-func rnnActs(c *Ctx, directions int) []rnnAct {
-	names := map[graph.Kind][]string{op.RNN: {"Tanh"}, op.GRU: {"Sigmoid", "Tanh"}, op.LSTM: {"Sigmoid", "Tanh", "Tanh"}}[c.Node.Kind]
+func rnnActs(c *Ctx, gates, directions int) []rnnAct {
+	names := usualActs[gates]
 	given := c.Node.StrList("activations", nil)
 	if len(given) > 0 && len(given) != len(names)*directions {
 		c.Errorf("attribute activations is %q, wanted %d names", given, len(names)*directions)

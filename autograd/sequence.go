@@ -4,13 +4,26 @@ import (
 	"slices"
 
 	"memopt/graph"
-	"memopt/graph/op"
 )
 
 // Sequences have no gradients of their own. What exporters make of them can do without: a tensor
 // that is taken out of a sequence made of tensors, or of the parts of one, is that tensor or a
 // slice, and joining such a sequence is a concatenation. Joining what the iterations of a Loop have
 // appended to a sequence one by one is joining their rows (sequence_loop.go).
+
+// sequence is an operator's part in that.
+type sequence struct {
+	// made says that sequences are all that it makes of its inputs: it goes where nobody reads them.
+	made bool
+	// empty says that it makes a sequence of nothing, and inserts that it puts a tensor into one.
+	empty, inserts bool
+	// joined returns the tensors of the sequence that node p makes as c's node joins them, and part
+	// tensor i of it; nil where that is not known.
+	joined func(c *Ctx, p *graph.Node) []Value
+	part   func(c *Ctx, p *graph.Node, i int64) []Value
+	// tidy takes out of a node what it does for sequences that nobody reads.
+	tidy func(j *joint, n *graph.Node, read []bool)
+}
 
 // noSequences is the rule of what is left.
 func noSequences(c *Ctx) { c.Unsupported("gradients do not flow through this sequence") }
@@ -26,13 +39,14 @@ func (c *Ctx) producer(i int) *graph.Node {
 // concatFromSequenceExpand: the sequence's tensors, joined.
 func concatFromSequenceExpand(c *Ctx) []Value {
 	p := c.producer(0)
-	switch p.Kind {
-	case op.SequenceConstruct:
-	case op.Loop:
-		return c.joinedRows(p)
-	default:
-		return nil
+	if joined := table[p.Kind].Sequence.joined; joined != nil {
+		return joined(c, p)
 	}
+	return nil
+}
+
+// joinedTensors joins the inputs of a SequenceConstruct.
+func (c *Ctx) joinedTensors(p *graph.Node) []Value {
 	axis, parts := c.Node.Int("axis", 0), slices.Clone(p.Inputs)
 	if c.Node.Int("new_axis", 0) != 0 {
 		for i, v := range parts {
@@ -49,20 +63,22 @@ func sequenceAtExpand(c *Ctx) []Value {
 	if !ok || len(at) != 1 {
 		return nil
 	}
-	switch p.Kind {
-	case op.SequenceConstruct:
-		i := at[0]
-		if i < 0 {
-			i += int64(len(p.Inputs))
-		}
-		if i < 0 || i >= int64(len(p.Inputs)) {
-			c.Errorf("place %d; the sequence has %d tensors", at[0], len(p.Inputs))
-		}
-		return []Value{p.Inputs[i]}
-	case op.SplitToSequence:
-		return c.splitPart(p, at[0])
+	if part := table[p.Kind].Sequence.part; part != nil {
+		return part(c, p, at[0])
 	}
 	return nil
+}
+
+// listedTensor is tensor i of what a SequenceConstruct makes.
+func (c *Ctx) listedTensor(p *graph.Node, i int64) []Value {
+	at := i
+	if at < 0 {
+		at += int64(len(p.Inputs))
+	}
+	if at < 0 || at >= int64(len(p.Inputs)) {
+		c.Errorf("place %d; the sequence has %d tensors", i, len(p.Inputs))
+	}
+	return []Value{p.Inputs[at]}
 }
 
 // splitPart returns part i of what a SplitToSequence node makes, or nil where its place is not
@@ -123,11 +139,12 @@ func (j *joint) dropSequences(order graph.Order) graph.Order {
 	for _, id := range slices.Backward(order) {
 		n := j.g.Nodes[id]
 		unread := !slices.ContainsFunc(n.Outputs, func(v Value) bool { return v != None && read[v] })
-		if unread && (n.Kind == op.SequenceConstruct || n.Kind == op.SequenceEmpty || n.Kind == op.SplitToSequence) {
+		part := &table[n.Kind].Sequence
+		if unread && part.made {
 			continue
 		}
-		if n.Kind == op.Loop {
-			j.dropCollections(n, read)
+		if part.tidy != nil {
+			part.tidy(j, n, read)
 		}
 		for _, v := range append(slices.Clone(n.Inputs), n.Captures()...) {
 			if v != None {

@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"memopt/graph"
-	"memopt/graph/op"
 )
 
 // collection is a state of a Loop to which every iteration appends one tensor, and which begins
@@ -23,7 +22,7 @@ func (j *joint) collectionOf(n *graph.Node, i int) (s collection, ok bool) {
 		return s, false
 	}
 	def := j.g.Values[n.Inputs[2+i]].Def
-	if def == graph.NoNode || j.g.Nodes[def].Kind != op.SequenceEmpty {
+	if def == graph.NoNode || !table[j.g.Nodes[def].Kind].Sequence.empty {
 		return s, false
 	}
 	s = collection{body: body, in: body.Inputs[2+i].Value}
@@ -33,7 +32,7 @@ func (j *joint) collectionOf(n *graph.Node, i int) (s collection, ok bool) {
 	}
 	s.push = body.Nodes[body.Values[out].Def]
 	uses := graph.NewUses(body)
-	ok = s.push.Kind == op.SequenceInsert && s.push.Input(0) == s.in && s.push.Input(2) == None &&
+	ok = table[s.push.Kind].Sequence.inserts && s.push.Input(0) == s.in && s.push.Input(2) == None &&
 		len(uses.Of(s.in)) == 1 && len(uses.Of(out)) == 0 && !body.Values[s.in].Output
 	return s, ok
 }

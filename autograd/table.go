@@ -22,6 +22,8 @@ type Row struct {
 	// Cheap says that one pass over the input makes the output, if the other inputs are constants:
 	// the backward half may do so in place of stashing it (Ctx.In).
 	Cheap bool
+	// Sequence is the operator's part in sequences of tensors (sequence.go).
+	Sequence sequence
 	// None says why no gradient flows through the operator: its derivative is zero wherever it
 	// exists, or it has no differentiable input.
 	None string

@@ -11,5 +11,6 @@
 //     where the values live, on the host or on an Accelerator, and what follows from that.
 //   - Session runs the main graph's frame and measures.
 //
-// Nothing here knows an operator by name.
+// Nothing here knows an operator by name but control flow, which sessions run themselves, alike on
+// every device (control.go).
 package executor

@@ -24,8 +24,10 @@ func (a *app) applyCommand() *cobra.Command {
 		Short: "Rewrite the graph so that it recomputes what a plan says",
 		Long: `apply writes a copy of the model in which the plan's subgraphs run again right
 before the first backward node that needs them, in the order of execution that
-the plan assumes. Everything else in the file stays as it is. What was done is
-recorded in the model's metadata.
+the plan assumes. Weights, inputs and outputs stay as they are. Random nodes that run
+again get seeds, so that they draw the same numbers twice; calls of the model's own
+functions become the nodes of their bodies, and an If that always takes one branch
+becomes that branch. What was done is recorded in the model's metadata.
 
 Anchors keep the saving in a runtime that orders nodes by itself and merges equal ones, as
 ONNX Runtime does: views that copy nothing and wait for the gradients made before. They

@@ -17,6 +17,8 @@
 // whose row allows it writes into an input of the same size that nobody reads
 // any more. Graph inputs, initializers and Constant nodes are persistent: live
 // throughout and counted apart. [Simulate] applies these rules to an order and
-// returns the live bytes of every step. The planner's predictions, the
-// executors' arenas and the reports all stand on this one function.
+// returns the live bytes of every step. The planner's predictions, the executor's
+// arenas and the reports stand on this function. The search to a budget keeps sums of
+// its own over lists of extra runs (planner/remat), which a test holds to it byte by
+// byte; what stock ONNX Runtime takes is that runtime's matter (graph/ortsim).
 package live

@@ -56,6 +56,10 @@ const (
 	PythonRole
 	// Gradient is an operator that only occurs in backward halves.
 	Gradient
+	// IdentityRole gives its input as it is.
+	IdentityRole
+	// TransposeRole permutes the axes of its input, by the attribute perm.
+	TransposeRole
 )
 
 // Control says how a node of control flow runs its subgraphs.
@@ -132,6 +136,10 @@ type Info struct {
 	SeedAttr  string
 	SeedSince int
 	FloatSeed bool
+	// Training is the input of a random operator that, left out or false, keeps it from drawing,
+	// in versions from TrainingSince on, before which an attribute says it. 0: it always draws.
+	Training      int
+	TrainingSince int
 	// NonDiff lists inputs through which no gradient flows and which are no
 	// parameters even where they are float: running statistics, ratios.
 	NonDiff []int
@@ -152,6 +160,17 @@ type Moved struct {
 	Attr  string
 	Since int
 	Slot  int
+}
+
+// InputSince returns the schema version from which on a former attribute is an input; 0 where it
+// never was an attribute.
+func (i *Info) InputSince(attr string) int {
+	for _, m := range i.Moved {
+		if m.Attr == attr {
+			return m.Since
+		}
+	}
+	return 0
 }
 
 // Has reports whether the row has a role.

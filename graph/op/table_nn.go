@@ -39,7 +39,7 @@ var nnRows = []Info{
 		Infer:   dequantizeLinearRule, Class: Cheap, FLOPs: perElement(2, 0), NonDiff: []int{2}},
 	{Kind: Dropout, Name: "Dropout", Since: []int{1, 6, 7, 10, 12, 13, 22}, Inputs: Arity{1, 3}, Outputs: Arity{1, 2},
 		Moved: []Moved{{"ratio", 12, 1}}, Infer: dropoutRule, Class: Seeded, InPlace: []int{0}, FLOPs: perElement(2, 0),
-		Random: true, SeedAttr: "seed", SeedSince: 12, NonDiff: []int{1, 2},
+		Random: true, SeedAttr: "seed", SeedSince: 12, Training: 2, TrainingSince: 7, NonDiff: []int{1, 2},
 		ORT: []Recomputable{{Level: 0, Versions: []int{12, 13}, Skip: []int{1, 2}}}},
 	{Kind: DynamicQuantizeLinear, Name: "DynamicQuantizeLinear", Since: []int{11}, Inputs: Arity{1, 1},
 		Outputs: Arity{3, 3},
