@@ -26,9 +26,9 @@ type Rare struct {
 	// Fault says what the operator's definition has against the node, which is opaque then: its
 	// kind is unknown. Nil: nothing.
 	Fault error
-	// Clash says which output the file states to have other elements, or another rank, than the
-	// operator gives. Analyses take the operator's word for it; no executor runs the node. Nil:
-	// none.
+	// Clash says which output, or which input of a subgraph, the file states to have other
+	// elements, or another rank, than the operator gives. Analyses take the operator's word for it;
+	// no executor runs the node. Nil: none.
 	Clash error
 
 	Captures []ValueID // values of this graph that the node's subgraphs read; ascending

@@ -64,6 +64,7 @@ var forwardModels = map[string]string{
 	"weights.onnx": `weights (float[4] x) => (float loss) <float[4] w = {1, 2, 3, 4}> { y = Mul(x, w)  t = Tanh(y)  loss = ReduceMean<keepdims = 0>(t) }`,
 	// What the file says of y contradicts Add; s and k are outputs that no node makes.
 	"clash.onnx":     `clash (float[4] x, float[4] w) => (float loss) <int8[4] y> { y = Add(x, w)  t = Tanh(y)  loss = ReduceMean<keepdims = 0>(t) }`,
+	"bodyinput.onnx": `bodyinput (float[4] x) => (float loss) <int64 n = {2}, bool c = {1}> { y = Loop<body = l (int64 i, bool m, int8[4] s) => (bool m2, float[4] u) { m2 = Identity(m)  u = Tanh(s) }>(n, c, x)  loss = ReduceMean<keepdims = 0>(y) }`,
 	"inside.onnx":    `inside (bool c, float[4] x) => (float loss) { y = If<then_branch = t () => (int8[4] z) { z = Relu(x) }, else_branch = e () => (float[4] w) { w = Tanh(x) }>(c)  loss = ReduceMean<keepdims = 0>(y) }`,
 	"leftout.onnx":   `leftout (float[4] x) => (float loss) <float[4] y> { y = Sub(, x)  t = Tanh(y)  loss = ReduceMean<keepdims = 0>(t) }`,
 	"given.onnx":     `given (float[4] x, float s) => (float s, float k, float loss) <float k = {2}> { y = Exp(x)  z = Mul(y, s)  loss = ReduceMean<keepdims = 0>(z) }`,

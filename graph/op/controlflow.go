@@ -3,6 +3,7 @@ package op
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"slices"
 
 	"memopt/graph"
@@ -71,7 +72,13 @@ func (b *body) run(inputs []graph.Type, contents [][]symbolic.Expr) error {
 	b.inf.inputs = b.c.inf.inputs
 	for i, d := range b.g.Inputs {
 		v := &b.g.Values[d.Value]
-		v.Type, _ = b.inf.merge(inputs[i], b.foreign(d.Type))
+		stated, ok := b.foreign(d.Type), false
+		if v.Type, ok = b.inf.merge(inputs[i], stated); !ok {
+			c := Conflict{Value: d.Value, Declared: stated, Inferred: inputs[i]}
+			if c.Refuted() {
+				b.inf.res.Conflicts = append(b.inf.res.Conflicts, c)
+			}
+		}
 		if i < len(contents) && v.Type.Form == graph.FormTensor {
 			b.inf.res.setContents(d.Value, contents[i])
 		}
@@ -171,11 +178,26 @@ func (b *body) outputs() (types []graph.Type, contents [][]symbolic.Expr) {
 // keep records what the latest run found. A body with unknown operators makes the node that
 // holds it one whose outputs may be unknown.
 func (b *body) keep() {
+	b.clash()
 	b.c.inf.takeLabels(b.inf.labels)
 	res := b.c.inf.res
 	res.Bodies = append(res.Bodies, Body{b.c.Node.ID, b.attr, b.inf.res})
 	if n := len(res.NoRow); len(b.inf.res.NoRow) > 0 && (n == 0 || res.NoRow[n-1] != b.c.Node.ID) {
 		res.NoRow = append(res.NoRow, b.c.Node.ID)
+	}
+}
+
+// clash notes where the file states other elements, or another rank, of an input of the body than
+// the node gives it: what the node gives stands, and no executor runs the node.
+func (b *body) clash() {
+	n := b.c.Node
+	for i := range b.inf.res.Conflicts {
+		c := &b.inf.res.Conflicts[i]
+		v := &b.g.Values[c.Value]
+		if v.Input && n.Clash() == nil {
+			setFaults(n, n.Fault(), b.c.fault(fmt.Sprintf("%s: input %q is %v as the node gives it, and %v in the file",
+				b.attr, v.Name, c.Inferred, c.Declared)))
+		}
 	}
 }
 

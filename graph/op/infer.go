@@ -241,6 +241,7 @@ func (inf *inference) run(order graph.Order) error {
 // node infers the outputs of a node.
 func (inf *inference) node(n *graph.Node) error {
 	if inf.strict {
+		setFaults(n, n.Fault(), nil)
 		if err := inf.apply(n, n.Kind, 0); err != nil {
 			return err
 		}
@@ -250,7 +251,6 @@ func (inf *inference) node(n *graph.Node) error {
 			return err
 		}
 	}
-	setFaults(n, n.Fault(), nil)
 	for slot, id := range n.Outputs {
 		if id != graph.NoValue {
 			inf.settle(n, slot, inf.ctx.outType(slot))
@@ -349,4 +349,21 @@ func (inf *inference) settle(n *graph.Node, slot int, inferred graph.Type) {
 	}
 	merged.Shape = inf.afford(merged.Shape)
 	v.Type = merged
+}
+
+// Clash returns the Clash of the first node that has one, in a graph and in its subgraphs; nil where
+// the file states nothing that contradicts an operator.
+func Clash(g *graph.Graph) error {
+	for _, n := range g.Nodes {
+		err := n.Clash()
+		n.Subgraphs(func(_ string, sub *graph.Graph) {
+			if err == nil {
+				err = Clash(sub)
+			}
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -16,6 +16,7 @@ import (
 	"memopt/executor/verify"
 	"memopt/graph"
 	"memopt/graph/onnx"
+	"memopt/graph/op"
 	"memopt/graph/ortsim"
 	"memopt/internal/cleanup"
 	"memopt/internal/memlimit"
@@ -83,6 +84,10 @@ func (e *Engine) start(ctx context.Context, folder string) (*ort.Process, error)
 // executor.ErrOutOfMemory.
 func (e *Engine) Open(ctx context.Context, side verify.Side, inputs map[string]*executor.Tensor,
 	opts verify.Options) (_ verify.Steps, err error) {
+	// The library would say less clearly what it has against the file.
+	if err := op.Clash(side.Model.Graph); err != nil {
+		return nil, err
+	}
 	o := RuntimeOptions(e.Options, &opts.Session)
 	s := &steps{side: side, pattern: !o.NoPattern, run: &verify.Run{Threads: o.Threads}}
 	defer func() {
