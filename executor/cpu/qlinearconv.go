@@ -43,7 +43,8 @@ func newQLinearConv(p *executor.Prep) (executor.Kernel, error) {
 	n := p.Node
 	k := &qConvKernel{group: int(n.Int("group", 1)), autoPad: n.Str("auto_pad", "NOTSET"),
 		types:   [3]graph.DType{p.DType(0), p.DType(3), p.Out[0]},
-		strides: qConvInts(n, "strides"), dilations: qConvInts(n, "dilations"), pads: qConvInts(n, "pads"), kernelShape: qConvInts(n, "kernel_shape")}
+		strides: qConvInts(n, "strides"), dilations: qConvInts(n, "dilations"), pads: qConvInts(n, "pads"),
+		kernelShape: qConvInts(n, "kernel_shape")}
 	for _, d := range k.types {
 		if d != graph.Int8 && d != graph.Uint8 {
 			return nil, unsupportedTypes(p)
@@ -52,7 +53,8 @@ func newQLinearConv(p *executor.Prep) (executor.Kernel, error) {
 	for _, in := range []struct {
 		index int
 		want  graph.DType
-	}{{1, graph.Float32}, {2, k.types[0]}, {4, graph.Float32}, {5, k.types[1]}, {6, graph.Float32}, {7, k.types[2]}} {
+	}{{1, graph.Float32}, {2, k.types[0]}, {4, graph.Float32},
+		{5, k.types[1]}, {6, graph.Float32}, {7, k.types[2]}} {
 		if got := p.DType(in.index); got != in.want {
 			return nil, p.Errorf("input %d has type %v, wanted %v", in.index, got, in.want)
 		}
@@ -179,7 +181,8 @@ func (k *qConvKernel) axis(c *executor.Ctx, i, n int) error {
 	default:
 		room := k.in[i] + begin + end - extent
 		if out = room/s + 1; room < 0 || k.kern[i] < 1 {
-			return c.Errorf("spatial axis %d: size %d with pads %d and %d is smaller than the kernel's extent %d", i, k.in[i], begin, end, extent)
+			return c.Errorf("spatial axis %d: size %d with pads %d and %d is smaller than the kernel's extent %d",
+				i, k.in[i], begin, end, extent)
 		}
 	}
 	k.stride, k.dil, k.begin, k.out = append(k.stride, s), append(k.dil, d), append(k.begin, begin), append(k.out, out)

@@ -206,7 +206,8 @@ func (s *poolSpec) lp(p float64) Case {
 		order = Attr("p", float32(p))
 	}
 	return Case{Name: fmt.Sprintf("%s, p=%g", s.name, p), Kind: op.LpPool, Opset: s.opset, Attrs: s.attributes(order),
-		In: []*executor.Tensor{x}, Out: []graph.DType{s.kind()}, Want: []*executor.Tensor{convTensor(s.kind(), shape, y)}, Tol: convTol(s.kind())}
+		In: []*executor.Tensor{x}, Out: []graph.DType{s.kind()},
+		Want: []*executor.Tensor{convTensor(s.kind(), shape, y)}, Tol: convTol(s.kind())}
 }
 
 // poolInts have numbers small enough to see through.

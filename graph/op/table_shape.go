@@ -55,7 +55,8 @@ var shapeRows = []Info{
 	moves(Tile, "Tile", versions(1, 6, 13), Arity{2, 3}, tileRule,
 		recomputable(0, versions(1), 1, 2), recomputable(0, versions(6, 13), 1)),
 	topKRow(),
-	moves(Transpose, "Transpose", versions(1, 13, 21, 23, 24, 25), exactly(1), transposeRule, role(TransposeRole), recomputable(0, versions(1, 13))),
+	moves(Transpose, "Transpose", versions(1, 13, 21, 23, 24, 25), exactly(1), transposeRule,
+		role(TransposeRole), recomputable(0, versions(1, 13))),
 	moves(Trilu, "Trilu", versions(14), Arity{1, 2}, triluRule, inPlace(0), recomputable(0, versions(14), 1)),
 	uniqueRow(),
 	view(Unsqueeze, "Unsqueeze", squeezeVersions, Arity{1, 2}, unsqueezeRule, moved(13, 1, "axes"),
@@ -67,8 +68,8 @@ var shapeRows = []Info{
 
 // identityRow: the one row here that also takes sequences and optionals.
 func identityRow() Info {
-	r := view(Identity, "Identity", versions(1, 13, 14, 16, 19, 21, 23, 24, 25), exactly(1), identityRule, role(IdentityRole))
-	r.Infer, r.Role = identityRule, 0
+	r := view(Identity, "Identity", versions(1, 13, 14, 16, 19, 21, 23, 24, 25), exactly(1), identityRule)
+	r.Infer, r.Role = identityRule, IdentityRole
 	return r
 }
 
