@@ -80,8 +80,8 @@ func (e *Engine) start(ctx context.Context, folder string) (*ort.Process, error)
 	return p, nil
 }
 
-// Open starts a process with a session for a side. The errors are an *Error, and what wraps
-// executor.ErrOutOfMemory.
+// Open starts a process with a session for a side. The errors are an *Error, what wraps
+// executor.ErrOutOfMemory, and the clash of a node with its file (op.Clash).
 func (e *Engine) Open(ctx context.Context, side verify.Side, inputs map[string]*executor.Tensor,
 	opts verify.Options) (_ verify.Steps, err error) {
 	// The library would say less clearly what it has against the file.
