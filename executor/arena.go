@@ -47,7 +47,8 @@ const firstRegion = 1 << 20
 var ErrOutOfMemory = memlimit.ErrOutOfMemory
 
 // Arena hands out blocks of memory that lies outside Go's heap, each at a multiple of
-// arena.Alignment: best fit, free neighbours merged. Several sessions may share one; it is safe for concurrent use.
+// arena.Alignment: best fit, free neighbours merged. Several sessions may share one; it is safe for
+// concurrent use.
 type Arena struct {
 	strategy ExtendStrategy
 	limit    int64

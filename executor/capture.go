@@ -8,21 +8,21 @@ import (
 	"memopt/planner/arena"
 )
 
-// Capturer is a DeviceMemory whose device can note what it is asked for and do it again at once.
+// Capturer is a DeviceMemory whose device can record what it is asked for and replay it as a whole.
 type Capturer interface {
 	Pinner
 	BeginCapture() error
 	EndCapture() (Capture, error)
 }
 
-// Pinner has memory of the host that a device copies from and to by itself: captures whenever they
-// are replayed, and fetches while something else is computed.
+// Pinner has memory of the host from and to which a device copies by itself: captures do so
+// whenever they are replayed, fetches while something else is computed.
 type Pinner interface {
 	Pin(n int) ([]byte, error)
 	Unpin(b []byte) error
 }
 
-// Capture is work that was noted.
+// Capture is work that was recorded.
 type Capture interface {
 	Replay() error
 	Free() error
@@ -75,7 +75,7 @@ func (s *Session) planCapture() {
 	}
 	switch {
 	case s.opts.OnDemand:
-		c.why = "memory is taken on demand, at other places in every step"
+		c.why = "memory is taken on demand, at different addresses in every step"
 	case s.opts.Guard || s.opts.Probe != nil || s.opts.Observer != nil:
 		c.why = "something looks at the step node by node"
 	case len(s.pred.Unsized) > 0:
@@ -89,7 +89,7 @@ func (s *Session) planCapture() {
 		case st.needsHost():
 			c.why = fmt.Sprintf("the host has a part in node %q: it reads or makes values of the device", st.prep.Label)
 		case st.prep.Info.Random && st.hostWhy != "":
-			c.why = fmt.Sprintf("the host draws the random numbers of node %q, others in every step", st.prep.Label)
+			c.why = fmt.Sprintf("the host draws the random numbers of node %q, different ones in every step", st.prep.Label)
 		}
 		c.random = c.random || st.prep.Info.Random
 	}
@@ -167,7 +167,7 @@ func (s *Session) runRoot(ctx context.Context) error {
 	return s.replay()
 }
 
-// capture notes a step.
+// capture records a step.
 func (s *Session) capture(ctx context.Context) error {
 	m, c := s.mem.(Capturer), &s.captured
 	if err := m.BeginCapture(); err != nil {

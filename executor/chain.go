@@ -126,8 +126,8 @@ type chainTask struct {
 	took  []atomic.Int64 // by step, nanoseconds in the blocks that are timed; empty where nobody observes
 }
 
-// timedBlocks says that one block in so many is timed where a chain is observed: to look at the
-// clock after every loop of every block would be a good part of what is measured.
+// timedBlocks: where a chain is observed, one block of this many is timed. Looking at the clock
+// after every loop of every block would be a good part of what is measured.
 const timedBlocks = 4
 
 // Range does the elements lo..hi-1 of every step.

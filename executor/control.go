@@ -118,7 +118,7 @@ func (b *body) run(ctx context.Context, step uint64) error {
 	return err
 }
 
-// output returns output i, good until the next run.
+// output returns output i, which is valid until the next run.
 func (b *body) output(i int) *Tensor { return b.f.vals[b.g.Outputs[i].Value] }
 
 // copyOut copies a tensor to an output.

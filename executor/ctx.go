@@ -78,7 +78,7 @@ func (c *Ctx) Wants(i int) bool { return i < len(c.out) && c.out[i] != nil }
 // holds what was there before. Output 0 may lie in the memory of an input that the operator's row
 // in graph/op lists as InPlace; no other output overlaps an input.
 //
-// A run ends here, with an error, where the memory is not to be had.
+// A run ends here, with an error, where there is not enough memory.
 func (c *Ctx) Out(i int, shape ...int) *Tensor {
 	if !c.Wants(i) {
 		return nil

@@ -173,7 +173,7 @@ func (f *frame) linkOf(st *step) (Link, bool) {
 func (f *frame) doDeviceChain(work DeviceChain, steps []step) error {
 	err := work.Run()
 	if err == nil && f.observer() != nil {
-		err = f.mem.Sync() // what is timed is the work, not the asking for it
+		err = f.mem.Sync() // what is timed is the work, not the request for it
 	}
 	if err != nil {
 		return fmt.Errorf("nodes %q to %q, which run as one: %w",

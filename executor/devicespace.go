@@ -119,7 +119,8 @@ func (d *deviceSpace) smallInts(v graph.ValueID) bool {
 	return ok && n <= hostBytes
 }
 
-// runOnHost makes a step run on the host. What it makes is at home there where it is small integers.
+// runOnHost makes a step run on the host. What it makes is at home there where it is small
+// integers.
 func (d *deviceSpace) runOnHost(st *step, why string) {
 	st.hostWhy = why
 	if !st.prep.Info.Has(op.ShapeOf) {

@@ -30,8 +30,8 @@ type fetched struct {
 // from now on, while the device computes what comes after them: Output returns such a copy, and
 // allocates nothing. Where values are on the host anyway it does nothing. Outputs whose size
 // depends on data, that are inputs or weights, or for which there is no memory to pin, are copied
-// when Output is called, as without Fetch. Copies that Output has returned before are not good any
-// more.
+// when Output is called, as without Fetch. Copies that Output has returned before are no longer
+// valid.
 func (s *Session) Fetch(outputs ...int) {
 	s.forget() // it has the old copies
 	s.dropFetches()

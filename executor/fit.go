@@ -25,7 +25,7 @@ func (s *Session) checkFit() error {
 	return nil
 }
 
-// parts says what a step needs at once.
+// parts says what a step needs in memory at the same time.
 func (s *Session) parts() string {
 	text := fmt.Sprintf("the planned arena of %d bytes", s.root.arenaBytes)
 	if s.inFiles > 0 {

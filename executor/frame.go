@@ -268,7 +268,7 @@ func (f *frame) runStep(ctx context.Context, i int, st *step) error {
 		err = st.named(st.fetchOutputs())
 	}
 	if err == nil && (obs != nil || f.s.opts.Blocking && !f.s.captured.now) {
-		err = st.named(f.mem.Sync()) // what is timed is the work, not the asking for it
+		err = st.named(f.mem.Sync()) // what is timed is the work, not the request for it
 	}
 	if err == nil && f.s.opts.Probe != nil {
 		err = st.named(f.probe(st))

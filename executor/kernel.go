@@ -106,7 +106,7 @@ type Looper interface {
 
 // Beginner is a node's part in a chain before its elements are computed.
 type Beginner interface {
-	// Begin checks the operands, calls Ctx.Out and returns the number of elements; or it returns
-	// -1 and has done nothing, where this run is no such loop: then Run must be called.
+	// Begin checks the operands, calls Ctx.Out and returns the number of elements. Where this run
+	// is no such loop, it does nothing and returns -1; then Run must be called.
 	Begin(c *Ctx) (n int, err error)
 }

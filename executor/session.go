@@ -30,8 +30,7 @@ type Options struct {
 	Guard bool
 	// NoFusion runs every node on its own: no chains, on the host or on a device.
 	NoFusion bool
-	// Capture has a device that can do so note a step and do it again at once, from the second step
-	// on.
+	// Capture has a device that can do so record the second step and replay it from then on.
 	Capture bool
 	// Blocking waits for a device after every node, none of which run as a chain, so that a fault
 	// is reported with the node that caused it.
@@ -73,7 +72,7 @@ type Prediction struct {
 
 // Measured is what a session's runs needed, in bytes.
 type Measured struct {
-	Live int64 // peak of the bytes live at once
+	Live int64 // peak of the bytes that are live at once
 	// Arena is the end of the highest buffer that a kernel was given in the planned layout; on
 	// demand, the most that values and workspaces of known size had in use.
 	Arena int64
@@ -120,8 +119,8 @@ type Feed struct {
 
 // Open makes a model ready to run. Its types must be inferred (op.Infer). The error is an
 // *Unsupported where the device lacks a kernel, or a *symbolic.UnboundError; it wraps
-// ErrOutOfMemory where weights and arena do not fit into the memory that there is. A context that is
-// done ends the search for a smaller arena; the session is whole all the same.
+// ErrOutOfMemory where weights and arena do not fit into the memory that there is. A context that
+// is done ends the search for a smaller arena; the session is complete nevertheless.
 func Open(ctx context.Context, m *graph.Model, types *op.Result, d Device, opts Options) (*Session, error) {
 	if opts.Order == nil {
 		order, err := graph.Topological(m.Graph)
@@ -214,7 +213,7 @@ func (s *Session) Threads() int { return s.pool.Threads() }
 // Feeds says where the gradients come from that a boundary node hands out.
 func (s *Session) Feeds() []Feed { return s.feeds }
 
-// Output returns graph output i. It is good until the next Run or Release. An accelerator's is a
+// Output returns graph output i. It is valid until the next Run or Release. An accelerator's is a
 // copy, whose Data is nil where the device is lost.
 func (s *Session) Output(i int) *Tensor { return s.root.space.output(i) }
 
@@ -292,8 +291,8 @@ func (s *Session) guardedRun(ctx context.Context) (err error) {
 	return s.checkFiles()
 }
 
-// hold takes the planned block from the arena, unless the session has it already. Of a device that
-// takes no memory a limit is held all the same.
+// hold takes the planned block from the arena, unless the session has it already. A device that
+// takes no memory is held to the limit as well.
 func (s *Session) hold() error {
 	if limit := s.opts.MemLimit; s.virtual && limit > 0 && s.root.arenaBytes > limit {
 		return fmt.Errorf("the planned arena of %d bytes: %w: the limit is %d bytes%s",

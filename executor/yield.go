@@ -13,7 +13,7 @@ type yieldKernel struct {
 	f      *frame
 	node   *graph.Node
 	source []int  // by output: the input of which it is the gradient
-	full   []bool // by output: whether it has the input's shape for sure
+	full   []bool // by output: whether it certainly has the input's shape
 }
 
 // newYield reads the attributes of ONNX Runtime's YieldOp.

@@ -85,9 +85,9 @@ func (p *Program) Clone() *Program {
 	return &c
 }
 
-// AddWorkspace makes so many bytes live while a step runs, besides its operands: as a value behind
-// all others, whose ID it returns, that the step makes and nobody reads. It appends to p.Bytes and
-// p.Persistent.
+// AddWorkspace makes that many bytes live while a step runs, besides its operands: as a value
+// behind all others, whose ID it returns, that the step makes and nobody reads. It appends to
+// p.Bytes and p.Persistent.
 func (p *Program) AddWorkspace(step int, bytes int64) graph.ValueID {
 	id := graph.ValueID(len(p.Bytes))
 	p.Bytes, p.Persistent = append(p.Bytes, bytes), append(p.Persistent, false)

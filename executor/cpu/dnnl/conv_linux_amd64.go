@@ -57,7 +57,7 @@ func (h *handles) destroy() {
 // save.
 const leastMultiplications = 1 << 22
 
-// New makes a Conv whose work may be done in so many slots at a time. The error says why a problem
+// New makes a Conv whose work may be done in that many slots at a time. The error says why a problem
 // is better computed otherwise.
 func New(p Problem, slots int) (*Conv, error) {
 	if !Available() {
