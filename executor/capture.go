@@ -89,7 +89,8 @@ func (s *Session) planCapture() {
 		case st.needsHost():
 			c.why = fmt.Sprintf("the host has a part in node %q: it reads or makes values of the device", st.prep.Label)
 		case st.prep.Info.Random && st.hostWhy != "":
-			c.why = fmt.Sprintf("the host draws the random numbers of node %q, different ones in every step", st.prep.Label)
+			c.why = fmt.Sprintf("the host draws the random numbers of node %q, different ones in every step",
+				st.prep.Label)
 		}
 		c.random = c.random || st.prep.Info.Random
 	}

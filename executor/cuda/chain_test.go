@@ -36,7 +36,8 @@ func countedDevice(t testing.TB, o double.Options) (*cuda.Device, func() int) {
 func runChained(
 	d *cuda.Device, side verify.Side, inputs map[string]*executor.Tensor, o executor.Options, steps int,
 ) (*verify.Run, error) {
-	return verify.Execute(context.Background(), side, inputs, verify.Options{Engine: verify.On(d), Session: o, Repeat: steps})
+	return verify.Execute(context.Background(), side, inputs,
+		verify.Options{Engine: verify.On(d), Session: o, Repeat: steps})
 }
 
 // TestRandomChains: chains give the bits that their nodes give one by one, in the memory that is

@@ -42,7 +42,8 @@ func TestSamples(t *testing.T) {
 			env, err := executor.BindDims(m.Graph, values, nil)
 			require.NoError(t, err)
 			side := verify.Side{Model: m, Types: types, Dims: env}
-			want, err := verify.Execute(context.Background(), side, set.Inputs, verify.Options{Engine: verify.On(cpu.Device{})})
+			want, err := verify.Execute(context.Background(), side, set.Inputs,
+				verify.Options{Engine: verify.On(cpu.Device{})})
 			require.NoError(t, err)
 			got, err := verify.Execute(context.Background(), side, set.Inputs,
 				verify.Options{Engine: verify.On(device(t, double.Options{}))})

@@ -66,7 +66,8 @@ var setups = []struct {
 func sameAsCPU(t *testing.T, m *graph.Model, types *op.Result, env symbolic.Env) {
 	t.Helper()
 	side, inputs := verify.Side{Model: m, Types: types, Dims: env}, made(t, m, env)
-	want, err := verify.Execute(context.Background(), side, inputs, verify.Options{Engine: verify.On(cpu.Device{}), Repeat: 2})
+	want, err := verify.Execute(context.Background(), side, inputs,
+		verify.Options{Engine: verify.On(cpu.Device{}), Repeat: 2})
 	require.NoError(t, err)
 	for _, s := range setups {
 		d := device(t, s.double)

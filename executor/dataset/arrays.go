@@ -96,7 +96,8 @@ func nameArrays(arrays []npz.Array, file string, g *graph.Graph, names []string)
 		place[a.Name] = n
 	}
 	if len(arrays) != len(names) {
-		return fmt.Errorf("%s: has %d numbered arrays, the model wants %d: %s", file, len(arrays), len(names), strings.Join(names, ", "))
+		return fmt.Errorf("%s: has %d numbered arrays, the model wants %d: %s", file, len(arrays), len(names),
+			strings.Join(names, ", "))
 	}
 	slices.SortFunc(arrays, func(a, b npz.Array) int { return cmp.Compare(place[a.Name], place[b.Name]) })
 	for i := range arrays {

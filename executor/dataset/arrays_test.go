@@ -19,19 +19,29 @@ func TestArrays(t *testing.T) {
 		<float[1] w = {1}> { p = Add(x, w)  q = Neg(z) }`, "g")
 	require.NoError(t, err)
 	g := m.Graph
-	two, three := executor.NewTensor[float32](graph.Float32, []int{2}, 1, 2), executor.NewTensor[float32](graph.Float32, []int{3}, 3, 4, 5)
+	two, three := executor.NewTensor[float32](graph.Float32, []int{2}, 1, 2), executor.NewTensor[float32](graph.Float32,
+		[]int{3}, 3, 4, 5)
 	for _, c := range []struct {
 		name    string
 		in, out []npz.Array
 		fails   string
 	}{
-		{name: "names", in: []npz.Array{{Name: "z", Tensor: three}, {Name: "x", Tensor: two}}, out: []npz.Array{{Name: "q", Tensor: three}, {Name: "p", Tensor: two}}},
-		{name: "numbers", in: []npz.Array{{Name: "arr_0000", Tensor: two}, {Name: "arr_0001", Tensor: three}}, out: []npz.Array{{Name: "arr_0", Tensor: two}, {Name: "arr_1", Tensor: three}}},
-		{name: "numbers, shuffled", in: []npz.Array{{Name: "arr_10", Tensor: three}, {Name: "arr_9", Tensor: two}}, out: []npz.Array{{Name: "arr_1", Tensor: three}, {Name: "arr_0", Tensor: two}}},
+		{name: "names", in: []npz.Array{{Name: "z", Tensor: three}, {Name: "x", Tensor: two}},
+			out: []npz.Array{{Name: "q", Tensor: three}, {Name: "p", Tensor: two}}},
+		{name: "numbers", in: []npz.Array{{Name: "arr_0000", Tensor: two}, {Name: "arr_0001", Tensor: three}},
+			out: []npz.Array{{Name: "arr_0", Tensor: two}, {Name: "arr_1", Tensor: three}}},
+		{name: "numbers, shuffled", in: []npz.Array{{Name: "arr_10", Tensor: three}, {Name: "arr_9", Tensor: two}},
+			out: []npz.Array{{Name: "arr_1", Tensor: three}, {Name: "arr_0", Tensor: two}}},
 		{name: "no outputs", in: []npz.Array{{Name: "x", Tensor: two}, {Name: "z", Tensor: three}}},
-		{name: "too many", in: []npz.Array{{Name: "arr_0", Tensor: two}, {Name: "arr_1", Tensor: three}, {Name: "arr_2", Tensor: two}}, fails: "inputs.npz: has 3 numbered arrays, the model wants 2: x, z"},
-		{name: "unknown input", in: []npz.Array{{Name: "y", Tensor: two}}, fails: `inputs.npz: array "y": the model has no value of that name`},
-		{name: "unknown output", in: []npz.Array{{Name: "x", Tensor: two}}, out: []npz.Array{{Name: "z", Tensor: three}}, fails: `outputs.npz: array "z": the model has no output of that name`},
+		{name: "too many",
+			in: []npz.Array{{Name: "arr_0", Tensor: two}, {Name: "arr_1", Tensor: three},
+				{Name: "arr_2", Tensor: two}},
+			fails: "inputs.npz: has 3 numbered arrays, the model wants 2: x, z"},
+		{name: "unknown input", in: []npz.Array{{Name: "y", Tensor: two}},
+			fails: `inputs.npz: array "y": the model has no value of that name`},
+		{name: "unknown output", in: []npz.Array{{Name: "x", Tensor: two}},
+			out:   []npz.Array{{Name: "z", Tensor: three}},
+			fails: `outputs.npz: array "z": the model has no output of that name`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := t.TempDir()

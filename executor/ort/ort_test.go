@@ -227,7 +227,8 @@ func TestMemLimit(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	for name, c := range map[string]struct{ text, says string }{
 		"domain": {
-			`g (float[2] x) => (float[2] y) { y = com.microsoft.YieldOp<non_differentiable_outputs = [0], full_shape_outputs = [0]>(x) }`, "YieldOp",
+			`g (float[2] x) => (float[2] y) { y = com.microsoft.YieldOp<non_differentiable_outputs = [0], full_shape_outputs = [0]>(x) }`,
+			"YieldOp",
 		},
 		"kernel": {`g (bfloat16[2] x) => (bfloat16[2] y) { y = Elu(x) }`, "Elu"},
 	} {

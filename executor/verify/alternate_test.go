@@ -108,7 +108,9 @@ func TestStepsDoNotAlternate(t *testing.T) {
 	for n, want := range map[int64][]int{3: {1, 3, 1, 3, 1, 3}, 1 << 50: {1, 1, 1, 3, 3, 3}} {
 		short.Dims, long.Dims = symbolic.Env{"N": n}, symbolic.Env{"N": n}
 		var got lengths
-		opts := verify.Options{Engine: verify.On(null.Device{}), Repeat: 2, Warmup: 1, Session: executor.Options{Observer: &got}}
+		opts := verify.Options{
+			Engine: verify.On(null.Device{}), Repeat: 2, Warmup: 1, Session: executor.Options{Observer: &got},
+		}
 		v, err := verify.Verify(context.Background(), short, long, nil, opts, verify.Tolerance{})
 		require.NoError(t, err)
 		require.Equal(t, n == 3, v.Alternated)
@@ -119,7 +121,9 @@ func TestStepsDoNotAlternate(t *testing.T) {
 // lonely is an engine beside whose open sides there is no room for another.
 type lonely struct{ verify.Engine }
 
-func (l lonely) Open(ctx context.Context, side verify.Side, inputs map[string]*executor.Tensor, o verify.Options) (verify.Steps, error) {
+func (l lonely) Open(
+	ctx context.Context, side verify.Side, inputs map[string]*executor.Tensor, o verify.Options,
+) (verify.Steps, error) {
 	s, err := l.Engine.Open(ctx, side, inputs, o)
 	return alone{s}, err
 }

@@ -100,7 +100,8 @@ func TestReadings(t *testing.T) {
 			graph: `(float[2, 5] d, float[2, 5] x, float[5] s, float[5] b) => (y) { y = com.microsoft.LayerNormalizationGrad(d, x, s, b) }`,
 			read:  "LayerNormalizationGrad of Deeploy's dialect", y: "float[2, 5]", why: "has 1 outputs, wanted 3"},
 		{name: "gradient of a norm, a bias that does not fit", opsets: `"" : 13, "com.microsoft" : 1`,
-			graph: `(float[2, 5] d, float[2, 5] x, float[5] s, float[2] b) => (y) { y = com.microsoft.LayerNormalizationGrad(d, x, s, b) }`, opaque: true, y: "?", why: "has 1 outputs"},
+			graph:  `(float[2, 5] d, float[2, 5] x, float[5] s, float[2] b) => (y) { y = com.microsoft.LayerNormalizationGrad(d, x, s, b) }`,
+			opaque: true, y: "?", why: "has 1 outputs"},
 		{name: "other stated types alone", opsets: `"" : 17`, graph: `(float[3] x) => (y) <float[4] y> { y = Relu(x) }`,
 			y: "float[4]"},
 		{name: "no such operator", opsets: `"" : 17`, graph: `(float[3] x) => (y) <float[4] y> { y = Nonesuch(x) }`,
@@ -147,7 +148,8 @@ func TestReadings(t *testing.T) {
 // TestReadingVersion: what asks for the version of a node is told the one in which it is written.
 func TestReadingVersion(t *testing.T) {
 	m, err := graph.Parse(
-		`<ir_version: 8, opset_import: ["" : 17]> g (float[1, 1, 3] x) => (y) { a = Squeeze<axes = [1]>(x)  y = Unsqueeze<axes = [0]>(a)  z = Relu(a) }`, "g")
+		`<ir_version: 8, opset_import: ["" : 17]> g (float[1, 1, 3] x) => (y) { a = Squeeze<axes = [1]>(x)  y = Unsqueeze<axes = [0]>(a)  z = Relu(a) }`,
+		"g")
 	require.NoError(t, err)
 	_, err = op.InferAsIs(m)
 	require.NoError(t, err)

@@ -72,7 +72,8 @@ func TestTypeSets(t *testing.T) {
 // TestSignatureFaults: what has no text form.
 func TestSignatureFaults(t *testing.T) {
 	m, err := graph.Parse(
-		`<ir_version: 8, opset_import: ["" : 17]> g (float[3] x, float[3] z) => (y, a) { y = Sum(x, z)  a = LeakyRelu<alpha = 1.0>(y) }`, "g")
+		`<ir_version: 8, opset_import: ["" : 17]> g (float[3] x, float[3] z) => (y, a) { y = Sum(x, z)  a = LeakyRelu<alpha = 1.0>(y) }`,
+		"g")
 	require.NoError(t, err)
 	z, _ := m.Graph.Lookup("z")
 	m.Graph.Values[z].Type.DType = graph.Undefined
