@@ -5,6 +5,7 @@ import (
 	"maps"
 
 	"memopt/graph/live"
+	"memopt/graph/ortsim"
 	"memopt/planner/anchor"
 	"memopt/planner/place"
 	"memopt/recompute"
@@ -33,7 +34,7 @@ func (p *Plan) Anchor() (*anchor.Anchoring, error) {
 // anchoring decides about the anchors of placements in one graph.
 type anchoring struct {
 	bench *place.Bench
-	dims  symbolic.Env
+	facts *ortsim.Facts
 	// always says that the simulated peaks are no reason to leave anchors out.
 	always bool
 }
@@ -41,7 +42,7 @@ type anchoring struct {
 // newAnchoring does so with a bench without workspaces: ONNX Runtime's kernels have others.
 func newAnchoring(a *recompute.Analysis, sizes *live.Sizes, o *Options) *anchoring {
 	bench := place.NewBench(a, sizes, place.Memory{CloneBytes: o.CloneBytes})
-	return &anchoring{bench: bench, dims: o.Dims}
+	return &anchoring{bench: bench, facts: ortsim.NewFacts(a.Model, o.Dims)}
 }
 
 func (p *Plan) toAnchor() *anchoring { return newAnchoring(p.Analysis, p.Sizes, &p.Options) }
@@ -61,7 +62,7 @@ func (p *Plan) withUsualDims() (*anchoring, error) {
 		return nil, err
 	}
 	bench := place.NewBench(p.Analysis, sizes, place.Memory{})
-	return &anchoring{bench: bench, dims: dims, always: true}, nil
+	return &anchoring{bench: bench, facts: ortsim.NewFacts(p.Model, dims), always: true}, nil
 }
 
 func (a *anchoring) choose(placements []recompute.Placement) (*anchor.Anchoring, error) {
@@ -69,6 +70,6 @@ func (a *anchoring) choose(placements []recompute.Placement) (*anchor.Anchoring,
 	if err != nil {
 		return nil, err
 	}
-	return anchor.Choose(&anchor.Plan{Analysis: a.bench.Analysis, Dims: a.dims, Sizes: a.bench.Sizes,
+	return anchor.Choose(&anchor.Plan{Analysis: a.bench.Analysis, Facts: a.facts, Sizes: a.bench.Sizes,
 		Trial: t, Always: a.always})
 }

@@ -13,7 +13,6 @@ import (
 	"memopt/graph/ortsim"
 	"memopt/planner/place"
 	"memopt/recompute"
-	"memopt/symbolic"
 )
 
 const (
@@ -54,7 +53,7 @@ func (a *Anchoring) Seconds() float64 { return float64(a.Nodes) * nodeSeconds }
 // Plan is a rewritten graph that anchors are wanted for.
 type Plan struct {
 	Analysis *recompute.Analysis // of the graph as it is
-	Dims     symbolic.Env
+	Facts    *ortsim.Facts       // of that graph
 	Sizes    *live.Sizes
 	// Trial has the program of the rewritten graph in the planned order, without workspaces.
 	Trial *place.Trial
@@ -144,7 +143,7 @@ type step struct {
 
 func newSearch(p *Plan) *search {
 	a := &search{p: p, g: p.Analysis.Graph, program: p.Trial.Program, places: p.Trial.Places, small: p.Trial.Small()}
-	a.facts = ortsim.NewFacts(p.Analysis.Model, p.Dims)
+	a.facts = p.Facts
 	a.sim = ortsim.NewSimulator(a.facts)
 	a.index()
 	a.work = newBuilder(a)
