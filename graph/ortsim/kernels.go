@@ -107,6 +107,23 @@ func (k *kernels) recurrent(n *graph.Node, gates int64) []int64 {
 	return append(slices.Repeat([]int64{step}, states), gates*x[0]*step)
 }
 
+// loop keeps what the iterations give to scan outputs, a buffer for each, until all are joined
+// behind the last one (LoopImpl::SaveOutputsAndUpdateFeeds and ConcatenateLoopOutput in loop.cc).
+// Buffers start at multiples of 256 bytes.
+func (k *kernels) loop(n *graph.Node) []int64 {
+	const unit = 256
+	var held []int64
+	for i := max(len(n.Inputs)-2, 0); i < len(n.Outputs); i++ {
+		rows := k.dims(n.Output(i))
+		if len(rows) == 0 || rows[0] <= 0 {
+			continue
+		}
+		row := (k.bytes(n.Output(i))/rows[0] + unit - 1) / unit * unit
+		held = append(held, rows[0]*row)
+	}
+	return held
+}
+
 // dims evaluates a value's shape; nil where it is unknown.
 func (k *kernels) dims(v graph.ValueID) []int64 {
 	if v == graph.NoValue || !k.g.Values[v].Type.Shape.Known() {

@@ -77,6 +77,7 @@ var rows = []row{
 	{kind: op.ConvTranspose, workspace: (*kernels).convTranspose},
 	{kind: op.GRU, workspace: (*kernels).gru},
 	{kind: op.LSTM, workspace: (*kernels).lstm},
+	{kind: op.Loop, workspace: (*kernels).loop},
 
 	{kind: op.MatMul, describe: describeMatMul},
 	{kind: op.Gemm, gemm: true, activated: true},
@@ -122,7 +123,7 @@ var plain = []graph.Kind{
 	op.LpPool, op.MatMulInteger, op.MaxPool, op.MaxRoiPool, op.MaxUnpool,
 	op.MeanVarianceNormalization, op.NonMaxSuppression, op.QLinearConv, op.QLinearMatMul,
 	op.QuantizeLinear, op.RMSNormalization, op.RNN, op.RoiAlign, op.RotaryEmbedding,
-	op.ConcatFromSequence, op.If, op.Loop, op.Optional, op.OptionalGetElement,
+	op.ConcatFromSequence, op.If, op.Optional, op.OptionalGetElement,
 	op.OptionalHasElement, op.Scan, op.SequenceAt, op.SequenceConstruct, op.SequenceEmpty,
 	op.SequenceErase, op.SequenceInsert, op.SequenceLength, op.SplitToSequence,
 }
