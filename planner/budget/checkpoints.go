@@ -4,14 +4,16 @@ import "memopt/graph"
 
 // checkpoints adds plans that recompute everything but one stash in so many, until one fits. In huge
 // graphs a search by single runs comes to nothing within minutes, and each of these takes seconds.
-// Limits of regions are not theirs to keep.
+// The first is tried however late it is: that one fits is worth more than a moment. Limits of regions
+// are not theirs to keep.
 func (b *budgeter) checkpoints() error {
 	if len(b.opts.Regions) > 0 || b.runtime || b.p.Checkpoints == nil {
 		return nil
 	}
+	whole := b.ctx
 	defer b.first()()
 	for chosen := range b.p.Checkpoints {
-		if b.ctx.Err() != nil {
+		if whole.Err() != nil || b.ctx.Err() != nil && len(b.points) > 1 {
 			return nil
 		}
 		pt, err := b.checkpointed(chosen)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -42,10 +43,14 @@ func TestCheckpointsOfHugeGraphs(t *testing.T) {
 	for _, c := range []struct {
 		share float64
 		plans int // the graph as it is included
-	}{{0.9, 2}, {0.001, 1 + len(distances)}} {
+		late  bool
+	}{{0.9, 2, false}, {0.9, 2, true}, {0.001, 1 + len(distances), false}, {0.001, 2, true}} {
 		found := 0
 		bytes := int64(c.share * float64(p.Base.Peak.Bytes))
 		b := newBudgeter(t.Context(), p, &Options{Bytes: bytes, Found: func() { found++ }})
+		if c.late {
+			b.opts.Began, b.opts.Limit = time.Now().Add(-time.Hour), time.Minute
+		}
 		require.NoError(t, b.add(&remat.Answer{Method: "order"}))
 		require.NoError(t, b.checkpoints())
 		require.Equal(t, c.plans, len(b.points))
