@@ -220,7 +220,8 @@ func (e *emitter) SumTo(g, like Value) Value {
 	}
 	extra := len(have) - len(want)
 	if extra < 0 {
-		e.j.unsupported("a gradient of rank %d is to have the shape of %q, whose rank is %d", len(have), e.j.g.Values[like].Name, len(want))
+		e.j.unsupported("a gradient of rank %d is to have the shape of %q, whose rank is %d",
+			len(have), e.j.g.Values[like].Name, len(want))
 	}
 	var lead, kept []int64
 	for i := range extra {

@@ -99,7 +99,9 @@ func (r *region) prune(c *Ctx, roots []Value) []bool {
 	dead := func(v Value) bool { return !live[v] }
 	r.g.Initializers = slices.DeleteFunc(r.g.Initializers, dead)
 	r.g.Sparse = slices.DeleteFunc(r.g.Sparse, dead)
-	r.g.ValueInfo = slices.DeleteFunc(r.g.ValueInfo, func(d graph.Decl) bool { return r.g.Values[d.Value].Def == graph.NoNode })
+	r.g.ValueInfo = slices.DeleteFunc(r.g.ValueInfo, func(d graph.Decl) bool {
+		return r.g.Values[d.Value].Def == graph.NoNode
+	})
 	return live
 }
 

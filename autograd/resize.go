@@ -142,7 +142,8 @@ func (c *Ctx) resizeMatrix(g Value, r resized) Value {
 	n := c.Dim(c.In(0), r.axis)
 	eye := c.Op("EyeLike", nil, c.filled(0, c.joinInts(n, n), g))
 	var attrs Attrs
-	for _, name := range []string{"antialias", "coordinate_transformation_mode", "cubic_coeff_a", "exclude_outside", "mode", "nearest_mode"} {
+	for _, name := range []string{"antialias", "coordinate_transformation_mode", "cubic_coeff_a", "exclude_outside",
+		"mode", "nearest_mode"} {
 		if a := c.Node.Attr(name); a != nil {
 			attrs = append(attrs, A(name, a.Value))
 		}
@@ -183,7 +184,8 @@ func (c *Ctx) blockSums(g Value) Value {
 	slot, sizes := c.resizeSlots()
 	rank := c.Rank(c.In(0))
 	axes := c.resizeAxisList()
-	if c.Node.Str("mode", "nearest") != "nearest" || sizes >= 0 || rank < 3 || rank > 5 || len(axes) != rank || !c.repeats() {
+	if c.Node.Str("mode", "nearest") != "nearest" || sizes >= 0 || rank < 3 || rank > 5 || len(axes) != rank ||
+		!c.repeats() {
 		return None
 	}
 	scales := c.knownScales(slot)

@@ -142,7 +142,8 @@ func newRecurrence(c *Ctx, gates int) *recurrence {
 	}
 	r.acts = rnnActs(c, gates, len(r.directions))
 	r.x, r.y = r.timeFirst(c.In(rnnX), 1, 0, 2), r.timeFirst(c.Out(0), 1, 2, 0, 3)
-	r.dy, r.dyh, r.dyc = r.timeFirst(c.Grad(0), 1, 2, 0, 3), r.timeFirst(c.Grad(1), 1, 0, 2), r.timeFirst(c.Grad(2), 1, 0, 2)
+	r.dy, r.dyh, r.dyc = r.timeFirst(c.Grad(0), 1, 2, 0, 3), r.timeFirst(c.Grad(1), 1, 0, 2),
+		r.timeFirst(c.Grad(2), 1, 0, 2)
 	if c.Has(rnnLens) {
 		steps := c.Op("Range", nil, c.Int(0), c.Squeeze(c.Dim(r.x, 0), 0), c.Int(1))
 		lens := c.Cast(c.In(rnnLens), graph.Int64)
@@ -162,7 +163,8 @@ func (r *recurrence) timeFirst(v Value, perm ...int64) Value {
 // way returns direction i.
 func (r *recurrence) way(i int) *way {
 	each := len(r.acts) / len(r.directions)
-	w := &way{recurrence: r, back: r.directions[i], acts: r.acts[i*each : (i+1)*each], x: r.x, zeroState: None, wb: None, rb: None}
+	w := &way{recurrence: r, back: r.directions[i], acts: r.acts[i*each : (i+1)*each], x: r.x, zeroState: None,
+		wb: None, rb: None}
 	w.y, w.w, w.r = r.pick(r.y, 1, i), r.pick(r.In(rnnW), 0, i), r.pick(r.In(rnnR), 0, i)
 	if r.Has(rnnB) {
 		b := r.splitEqual(r.pick(r.In(rnnB), 0, i), 0, 2)

@@ -25,25 +25,32 @@ type rnnFunction struct {
 var rnnFunctions = []rnnFunction{
 	{name: "Relu", slope: func(e *emitter, _ rnnAct, _, y Value) Value { return e.positive(y, 1, 0) }},
 	{name: "Tanh", slope: func(e *emitter, _ rnnAct, _, y Value) Value { return e.Sub(e.Scalar(1, y), e.Mul(y, y)) }},
-	{name: "Sigmoid", slope: func(e *emitter, _ rnnAct, _, y Value) Value { return e.Mul(y, e.Sub(e.Scalar(1, y), y)) }},
-	{name: "Affine", params: 2, alpha: 1, slope: func(e *emitter, a rnnAct, _, y Value) Value { return e.ExpandLike(e.Scalar(a.alpha, y), y) }},
+	{name: "Sigmoid", slope: func(e *emitter, _ rnnAct, _, y Value) Value {
+		return e.Mul(y, e.Sub(e.Scalar(1, y), y))
+	}},
+	{name: "Affine", params: 2, alpha: 1, slope: func(e *emitter, a rnnAct, _, y Value) Value {
+		return e.ExpandLike(e.Scalar(a.alpha, y), y)
+	}},
 	{name: "LeakyRelu", params: 1, alpha: 0.01, attrs: true, needsArg: true,
 		slope: func(e *emitter, a rnnAct, x, _ Value) Value { return e.positive(x, 1, a.alpha) }},
 	{name: "ThresholdedRelu", params: 1, alpha: 1, attrs: true, needsArg: true,
 		slope: func(e *emitter, a rnnAct, x, _ Value) Value {
 			return e.positive(e.Sub(x, e.Scalar(a.alpha, x)), 1, 0)
 		}},
-	{name: "ScaledTanh", params: 2, alpha: 1, beta: 1, needsArg: true, slope: func(e *emitter, a rnnAct, x, _ Value) Value {
-		t := e.Op("Tanh", nil, e.Mul(x, e.Scalar(a.beta, x)))
-		return e.Mul(e.Scalar(a.alpha*a.beta, x), e.Sub(e.Scalar(1, x), e.Mul(t, t)))
-	}},
-	{name: "HardSigmoid", params: 2, alpha: 0.2, beta: 0.5, attrs: true, slope: func(e *emitter, a rnnAct, _, y Value) Value {
-		inside := e.Op("And", nil, e.Op("Greater", nil, y, e.Scalar(0, y)), e.Op("Less", nil, y, e.Scalar(1, y)))
-		return e.Where(inside, e.Scalar(a.alpha, y), e.Scalar(0, y))
-	}},
-	{name: "Elu", params: 1, alpha: 1, attrs: true, needsArg: true, slope: func(e *emitter, a rnnAct, x, y Value) Value {
-		return e.Where(e.Op("Greater", nil, x, e.Scalar(0, x)), e.Scalar(1, x), e.Add(y, e.Scalar(a.alpha, y)))
-	}},
+	{name: "ScaledTanh", params: 2, alpha: 1, beta: 1, needsArg: true,
+		slope: func(e *emitter, a rnnAct, x, _ Value) Value {
+			t := e.Op("Tanh", nil, e.Mul(x, e.Scalar(a.beta, x)))
+			return e.Mul(e.Scalar(a.alpha*a.beta, x), e.Sub(e.Scalar(1, x), e.Mul(t, t)))
+		}},
+	{name: "HardSigmoid", params: 2, alpha: 0.2, beta: 0.5, attrs: true,
+		slope: func(e *emitter, a rnnAct, _, y Value) Value {
+			inside := e.Op("And", nil, e.Op("Greater", nil, y, e.Scalar(0, y)), e.Op("Less", nil, y, e.Scalar(1, y)))
+			return e.Where(inside, e.Scalar(a.alpha, y), e.Scalar(0, y))
+		}},
+	{name: "Elu", params: 1, alpha: 1, attrs: true, needsArg: true,
+		slope: func(e *emitter, a rnnAct, x, y Value) Value {
+			return e.Where(e.Op("Greater", nil, x, e.Scalar(0, x)), e.Scalar(1, x), e.Add(y, e.Scalar(a.alpha, y)))
+		}},
 	{name: "Softsign", slope: func(e *emitter, _ rnnAct, _, y Value) Value {
 		d := e.Sub(e.Scalar(1, y), e.Op("Abs", nil, y))
 		return e.Mul(d, d)

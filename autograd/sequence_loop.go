@@ -18,7 +18,8 @@ type collection struct {
 // the body reads.
 func (j *joint) collectionOf(n *graph.Node, i int) (s collection, ok bool) {
 	body := n.GraphAttr("body")
-	if body == nil || i >= len(n.Inputs)-2 || i+2 >= len(body.Inputs) || i+1 >= len(body.Outputs) || n.Inputs[2+i] == None {
+	if body == nil || i >= len(n.Inputs)-2 || i+2 >= len(body.Inputs) || i+1 >= len(body.Outputs) ||
+		n.Inputs[2+i] == None {
 		return s, false
 	}
 	def := j.g.Values[n.Inputs[2+i]].Def

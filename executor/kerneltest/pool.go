@@ -281,8 +281,9 @@ func globalPoolCases() []Case {
 				one[p] = math.Pow(one[p], 1/1.5)
 			}
 			add := func(kind graph.Kind, want []float64) *Case {
-				cases = append(cases, Case{Name: fmt.Sprint(x), Kind: kind, In: []*executor.Tensor{x}, Out: []graph.DType{d},
-					Want: []*executor.Tensor{convTensor(d, out, want)}, Tol: convTol(d)})
+				cases = append(cases,
+					Case{Name: fmt.Sprint(x), Kind: kind, In: []*executor.Tensor{x}, Out: []graph.DType{d},
+						Want: []*executor.Tensor{convTensor(d, out, want)}, Tol: convTol(d)})
 				return &cases[len(cases)-1]
 			}
 			add(op.GlobalAveragePool, mean)
