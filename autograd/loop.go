@@ -175,6 +175,7 @@ func (b *backward) seed(s *scan) {
 	}
 	for i, st := range b.stacks {
 		if g := b.Grad(st.nodeOut); g != None && b.requires[b.outputs[st.bodyOut]] {
+			b.refuseRank(st, g)
 			b.rows[i] = s.Slice(g, st.axis, !st.back)
 			b.addGrad(b.outputs[st.bodyOut], b.rows[i])
 		}
@@ -183,6 +184,18 @@ func (b *backward) seed(s *scan) {
 }
 
 func (b *backward) j() *joint { return b.region.joint }
+
+// refuseRank ends the rule where a scan output has no axis to be cut along: a file may state such a
+// type where nobody knows what the iteration makes.
+func (b *backward) refuseRank(st repeatedStack, g Value) {
+	shape := b.Type(g).Shape
+	if !shape.Ranked {
+		return
+	}
+	if rank := int64(len(shape.Dims)); st.axis >= rank || st.axis < -rank {
+		b.Unsupported("scan output %d has rank %d, and its rows lie along axis %d", st.nodeOut, rank, st.axis)
+	}
+}
 
 // refuseChanges ends the rule where iterations change the shape of a state: rows of different
 // shapes cannot be stacked.

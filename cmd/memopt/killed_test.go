@@ -42,9 +42,6 @@ type victim struct {
 // it reads from; nil: nothing.
 func startVictim(t *testing.T, input *os.File, env []string, line string) *victim {
 	t.Helper()
-	if runtime.GOOS == "windows" {
-		t.Skip("the test needs signals, which Windows does not have: run it on Linux or macOS")
-	}
 	path, err := os.Executable()
 	require.NoError(t, err)
 	v := &victim{work: t.TempDir(), temp: t.TempDir(), ended: make(chan error, 1)}
