@@ -21,7 +21,8 @@ func TestGoldenFilesSayTheirCheck(t *testing.T) {
 		text, err := os.ReadFile(path)
 		if bytes.Contains(text, []byte("\n----\n")) { // the form of datadriven
 			found++
-			require.True(t, bytes.HasPrefix(text, []byte("# Checked by ")), "%s: its first line does not say by what it was checked", path)
+			require.True(t, bytes.HasPrefix(text, []byte("# Checked by ")),
+				"%s: its first line does not say by what it was checked", path)
 		}
 		return err
 	}))

@@ -114,9 +114,13 @@ func bendModel(m *graph.Model, f func(what string, bend func())) {
 // bentTypes are what declarations are given.
 func bentTypes() []graph.Type {
 	f, i := graph.Tensor(graph.Float32, graph.Ints(3)), graph.Tensor(graph.Int64, graph.Ints())
-	types := []graph.Type{{}, graph.Tensor(graph.Undefined, graph.Shape{}), i, graph.Tensor(graph.Float32, graph.Ints()), graph.Tensor(graph.Float32, graph.Ints(0)),
-		graph.Tensor(graph.Float32, graph.Ints(2, 3, 4, 5)), graph.Tensor(graph.Float32, graph.Dims(symbolic.Sym("n"), symbolic.Unknown())), graph.Tensor(graph.Float32, graph.Ints(1<<62, 1<<62)),
-		{Form: graph.FormSequence, Elem: &f}, {Form: graph.FormOptional, Elem: &f}, {Form: graph.FormSequence}, {Form: graph.FormOptional, Elem: &graph.Type{Form: graph.FormSequence, Elem: &i}}}
+	types := []graph.Type{{}, graph.Tensor(graph.Undefined, graph.Shape{}), i,
+		graph.Tensor(graph.Float32, graph.Ints()), graph.Tensor(graph.Float32, graph.Ints(0)),
+		graph.Tensor(graph.Float32, graph.Ints(2, 3, 4, 5)),
+		graph.Tensor(graph.Float32, graph.Dims(symbolic.Sym("n"), symbolic.Unknown())),
+		graph.Tensor(graph.Float32, graph.Ints(1<<62, 1<<62)),
+		{Form: graph.FormSequence, Elem: &f}, {Form: graph.FormOptional, Elem: &f}, {Form: graph.FormSequence},
+		{Form: graph.FormOptional, Elem: &graph.Type{Form: graph.FormSequence, Elem: &i}}}
 	for _, d := range dtypes {
 		types = append(types, graph.Tensor(d, graph.Shape{}))
 	}
@@ -164,7 +168,9 @@ func bendWeight(where string, w *graph.TensorData, f func(what string, bend func
 		f(fmt.Sprintf("%s weight %q of %v", where, w.Name, d), func() { w.DType, w.Wire = d, nil })
 	}
 	for _, n := range []int{0, 1, 3, 64} {
-		f(fmt.Sprintf("%s weight %q of %d bytes", where, w.Name, n), func() { w.Source, w.Wire = graph.Raw(make([]byte, n)), nil })
+		f(fmt.Sprintf("%s weight %q of %d bytes", where, w.Name, n), func() {
+			w.Source, w.Wire = graph.Raw(make([]byte, n)), nil
+		})
 	}
 }
 
@@ -174,7 +180,8 @@ func bendNode(where string, g *graph.Graph, n *graph.Node, f func(what string, b
 		f(fmt.Sprintf("%s: input %d removed", where, i), func() { n.Inputs = slices.Delete(n.Inputs, i, i+1) })
 		for v := range g.Values {
 			if v < 12 && graph.ValueID(v) != n.Inputs[i] {
-				f(fmt.Sprintf("%s: input %d is %q", where, i, g.Values[v].Name), func() { n.Inputs[i] = graph.ValueID(v) })
+				f(fmt.Sprintf("%s: input %d is %q", where, i, g.Values[v].Name),
+					func() { n.Inputs[i] = graph.ValueID(v) })
 			}
 		}
 	}
@@ -192,10 +199,13 @@ func bendNode(where string, g *graph.Graph, n *graph.Node, f func(what string, b
 			f(fmt.Sprintf("%s: %s = %T %v", where, a.Name, v, v), func() { a.Value, a.Wire, a.Ref = v, nil, "" })
 		}
 		for j := range n.Attrs {
-			f(fmt.Sprintf("%s: %s is %s", where, a.Name, n.Attrs[j].Name), func() { a.Value, a.Wire = n.Attrs[j].Value, nil })
+			f(fmt.Sprintf("%s: %s is %s", where, a.Name, n.Attrs[j].Name), func() {
+				a.Value, a.Wire = n.Attrs[j].Value, nil
+			})
 		}
 	}
-	for _, other := range []string{"Identity", "Add", "If", "Loop", "Scan", "SequenceAt", "Constant", "Shape", "Concat", "Relu", "Split", "OptionalGetElement", "Cast", "Mystery"} {
+	for _, other := range []string{"Identity", "Add", "If", "Loop", "Scan", "SequenceAt", "Constant", "Shape", "Concat",
+		"Relu", "Split", "OptionalGetElement", "Cast", "Mystery"} {
 		f(where+": is "+other, func() { n.Op, n.Domain = other, "" })
 	}
 }

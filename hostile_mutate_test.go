@@ -48,7 +48,10 @@ func specimens(each int) []specimen {
 				s.in = append(s.in, operand{absent: true})
 				continue
 			}
-			s.in = append(s.in, operand{dtype: t.DType, shape: t.Shape, data: t.Data, constant: !t.DType.IsFloat(), form: graph.FormTensor})
+			s.in = append(s.in,
+				operand{
+					dtype: t.DType, shape: t.Shape, data: t.Data, constant: !t.DType.IsFloat(), form: graph.FormTensor,
+				})
 		}
 		for _, d := range c.Out {
 			s.out, s.absent = append(s.out, graph.Type{}), append(s.absent, d == graph.Undefined)
@@ -72,12 +75,14 @@ func small(in []*executor.Tensor) bool {
 func (s *specimen) clone(format string, args ...any) *specimen {
 	c := *s
 	c.label += ": " + fmt.Sprintf(format, args...)
-	c.attrs, c.in, c.out, c.absent = slices.Clone(s.attrs), slices.Clone(s.in), slices.Clone(s.out), slices.Clone(s.absent)
+	c.attrs, c.in, c.out, c.absent = slices.Clone(s.attrs), slices.Clone(s.in), slices.Clone(s.out),
+		slices.Clone(s.absent)
 	return &c
 }
 
 // dtypes are the element types that operands are given: of every width, and one that no device has.
-var dtypes = []graph.DType{graph.Float32, graph.Float64, graph.Float16, graph.BFloat16, graph.Int64, graph.Int32, graph.Int8, graph.Uint8,
+var dtypes = []graph.DType{graph.Float32, graph.Float64, graph.Float16, graph.BFloat16, graph.Int64, graph.Int32,
+	graph.Int8, graph.Uint8,
 	graph.Uint16, graph.Bool, graph.String, graph.Complex64, graph.Int4, graph.Float8E5M2}
 
 // mutants calls f with every way to bend a specimen.
@@ -153,7 +158,8 @@ func (s *specimen) bendInput(i int, f func(*specimen)) {
 	for _, form := range []graph.Form{graph.FormUnknown, graph.FormSequence, graph.FormOptional} {
 		with("has form %v", func(o *operand) { o.form, o.constant = form, false }, form)
 	}
-	shapes := [][]int{{}, {0}, {1}, {3}, {2, 3}, {1, 1, 1, 1, 1, 1}, append([]int{1}, s.in[i].shape...), append([]int{0}, s.in[i].shape...),
+	shapes := [][]int{{}, {0}, {1}, {3}, {2, 3}, {1, 1, 1, 1, 1, 1}, append([]int{1}, s.in[i].shape...),
+		append([]int{0}, s.in[i].shape...),
 		append(slices.Clone(s.in[i].shape), 1), append(slices.Clone(s.in[i].shape), 2)}
 	for axis, d := range s.in[i].shape {
 		for _, n := range []int{0, 1, d + 1} {
@@ -201,7 +207,8 @@ func (s *specimen) bendOutput(i int, f func(*specimen)) {
 	for _, d := range dtypes {
 		states(graph.Tensor(d, graph.Shape{}))
 	}
-	for _, shape := range []graph.Shape{graph.Ints(), graph.Ints(0), graph.Ints(7), graph.Ints(2, 3), graph.Ints(1, 1, 1, 1, 1), graph.UnknownDims(3),
+	for _, shape := range []graph.Shape{graph.Ints(), graph.Ints(0), graph.Ints(7), graph.Ints(2, 3),
+		graph.Ints(1, 1, 1, 1, 1), graph.UnknownDims(3),
 		graph.Dims(symbolic.Sym("n"), symbolic.Const(2)), graph.Ints(1 << 40)} {
 		states(graph.Tensor(graph.Float32, shape))
 		states(graph.Tensor(graph.Int64, shape))
@@ -213,9 +220,11 @@ func (s *specimen) bendOutput(i int, f func(*specimen)) {
 }
 
 // attrValues are what attributes are given: of every kind, and out of every range.
-var attrValues = []any{int64(0), int64(1), int64(-1), int64(2), int64(7), int64(99), int64(math.MaxInt64), int64(math.MinInt64), int64(1 << 33),
+var attrValues = []any{int64(0), int64(1), int64(-1), int64(2), int64(7), int64(99), int64(math.MaxInt64),
+	int64(math.MinInt64), int64(1 << 33),
 	float32(0), float32(-1), float32(math.NaN()), float32(math.Inf(1)), "", "?", "mean", "linear",
-	[]int64{}, []int64{0}, []int64{-1}, []int64{1, 1}, []int64{2, 0, 1}, []int64{1, 1, 1, 1}, []int64{0, 0, 0, 0, 0, 0}, []int64{math.MaxInt64, 1}, []int64{-3, math.MinInt64}, []int64{1 << 33, 1 << 33},
+	[]int64{}, []int64{0}, []int64{-1}, []int64{1, 1}, []int64{2, 0, 1}, []int64{1, 1, 1, 1}, []int64{0, 0, 0, 0, 0, 0},
+	[]int64{math.MaxInt64, 1}, []int64{-3, math.MinInt64}, []int64{1 << 33, 1 << 33},
 	[]float32{}, []float32{0, 0}, []float32{float32(math.NaN()), 1, 1, 1}, []string{"Relu"}, []string{},
 	graph.Int64Tensor("", []int64{1}, 3), graph.Float32Tensor("", []int64{0}), graph.Int64Tensor("", nil, 1)}
 
@@ -286,7 +295,11 @@ func (s *specimen) model(boundary bool) (*graph.Model, error) {
 	if err := g.Seal(); err != nil {
 		return nil, err
 	}
-	m := &graph.Model{IRVersion: 8, Graph: g, Opsets: []graph.Opset{{Version: 22}, {Domain: "com.microsoft", Version: 1}, {Domain: "org.pytorch.aten", Version: 1}}}
+	m := &graph.Model{
+		IRVersion: 8, Graph: g,
+		Opsets: []graph.Opset{{Version: 22}, {Domain: "com.microsoft", Version: 1},
+			{Domain: "org.pytorch.aten", Version: 1}},
+	}
 	for i := range m.Opsets {
 		if m.Opsets[i].Domain == s.info.Domain && s.info.Domain == "" {
 			m.Opsets[i].Version = max(s.version(), 13)
@@ -310,11 +323,13 @@ func (s *specimen) addOutputs(g *graph.Graph, n *graph.Node, boundary bool) erro
 			continue
 		}
 		grad, read := g.Value(fmt.Sprintf("g%d", i)), g.Value(fmt.Sprintf("r%d", i))
-		if err := g.AddNode(&graph.Node{Op: "YieldOp", Domain: "com.microsoft", Inputs: []graph.ValueID{id}, Outputs: []graph.ValueID{grad},
-			Attrs: []graph.Attr{{Name: "full_shape_outputs", Value: []int64{0}}}}); err != nil {
+		if err := g.AddNode(&graph.Node{Op: "YieldOp", Domain: "com.microsoft", Inputs: []graph.ValueID{id},
+			Outputs: []graph.ValueID{grad},
+			Attrs:   []graph.Attr{{Name: "full_shape_outputs", Value: []int64{0}}}}); err != nil {
 			return err
 		}
-		if err := g.AddNode(&graph.Node{Op: "Mul", Inputs: []graph.ValueID{id, grad}, Outputs: []graph.ValueID{read}}); err != nil {
+		if err := g.AddNode(&graph.Node{Op: "Mul", Inputs: []graph.ValueID{id, grad},
+			Outputs: []graph.ValueID{read}}); err != nil {
 			return err
 		}
 		if err := g.AddOutput(graph.Decl{Value: read}); err != nil {

@@ -94,7 +94,8 @@ func (h *hostile) all(label string, m *graph.Model) {
 	for _, st := range []struct {
 		name string
 		run  func(m *graph.Model) error
-	}{{"infer", inferStrictly}, {"plan", planHostile}, {"grad", gradHostile}, {"cpu", onDevice(cpu.Device{})}, {"null", onDevice(null.Device{})}} {
+	}{{"infer", inferStrictly}, {"plan", planHostile}, {"grad", gradHostile}, {"cpu", onDevice(cpu.Device{})},
+		{"null", onDevice(null.Device{})}} {
 		h.guard(st.name, label, func() error { return st.run(m.Clone()) })
 	}
 }
@@ -119,7 +120,8 @@ func placeOf(stack string) string {
 	_, stack, _ = strings.Cut(stack, "panic(")
 	var lines []string
 	for line := range strings.Lines(stack) {
-		if line = strings.TrimSpace(line); strings.Contains(line, ".go:") && !strings.Contains(line, "/usr/") && !strings.Contains(line, "/go/src/") {
+		if line = strings.TrimSpace(line); strings.Contains(line, ".go:") && !strings.Contains(line, "/usr/") &&
+			!strings.Contains(line, "/go/src/") {
 			file, _, _ := strings.Cut(line, " +")
 			lines = append(lines, file[strings.LastIndexByte(file[:strings.LastIndexByte(file, '/')], '/')+1:])
 		}
@@ -209,7 +211,8 @@ func onDevice(d executor.Device) func(m *graph.Model) error {
 		if err != nil {
 			return err
 		}
-		s, err := executor.Open(context.Background(), m, types, d, executor.Options{Threads: 1, MemLimit: 64 << 20, Guard: true})
+		s, err := executor.Open(context.Background(), m, types, d,
+			executor.Options{Threads: 1, MemLimit: 64 << 20, Guard: true})
 		if err != nil {
 			return err
 		}

@@ -37,7 +37,8 @@ func TestREADME(t *testing.T) {
 		require.NoError(t, os.WriteFile(path, []byte(real), 0o644))
 		return
 	}
-	require.Equal(t, real, string(text), "the README shows other output than memopt prints; UPDATE_README=1 go test . updates it")
+	require.Equal(t, real, string(text),
+		"the README shows other output than memopt prints; UPDATE_README=1 go test . updates it")
 }
 
 // fillConsole replaces the output in every console block by what run returns for its commands. Long
@@ -188,6 +189,7 @@ slowdown                 …           …  …: the median of 5 paired ratios (
 `
 	require.Equal(t, want, console(slow))
 	require.Equal(t, want, console(fast))
-	const plain = "Sizes\n  Bytes  Value  Op\n-------  -----  --------\n     12  a\n1234567  b      1.25 GiB\nand 2 more  so  it  goes, 1.25 GiB\n"
+	const plain = "Sizes\n  Bytes  Value  Op\n-------  -----  --------\n     12  a\n1234567  b      1.25 GiB\nand 2 " +
+		"more  so  it  goes, 1.25 GiB\n"
 	require.Equal(t, plain, console(plain))
 }

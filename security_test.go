@@ -73,7 +73,9 @@ func TestOneWayToWrite(t *testing.T) {
 		if err != nil || !writes.Match(data) {
 			return err
 		}
-		at := slices.IndexFunc(writers, func(prefix string) bool { return strings.HasPrefix(filepath.ToSlash(path), prefix) })
+		at := slices.IndexFunc(writers, func(prefix string) bool {
+			return strings.HasPrefix(filepath.ToSlash(path), prefix)
+		})
 		if at < 0 {
 			t.Errorf("%s writes files by itself (%s): package internal/fileio does that", path, writes.Find(data))
 			return nil

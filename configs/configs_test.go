@@ -28,7 +28,8 @@ func TestParseORT(t *testing.T) {
 		{"one", `["Gelu+:1:-1"]`, []planner.ConfigEntry{entry("Gelu+", 1, -1)}},
 		{"off", `["Gelu+:0:0"]`, []planner.ConfigEntry{entry("Gelu+", 0, 0)}},
 		{"several in one string", `["A+:1:2,B+:2:-1"]`, []planner.ConfigEntry{entry("A+", 1, 2), entry("B+", 2, -1)}},
-		{"empty pieces vanish", `["A+::1:-1", ",,A+:1:1,"]`, []planner.ConfigEntry{entry("A+", 1, -1), entry("A+", 1, 1)}},
+		{"empty pieces vanish", `["A+::1:-1", ",,A+:1:1,"]`,
+			[]planner.ConfigEntry{entry("A+", 1, -1), entry("A+", 1, 1)}},
 		{"nothing is trimmed", `[" A+:1:1"]`, []planner.ConfigEntry{entry(" A+", 1, 1)}},
 		{"junk behind digits", `["A+:1x:3 "]`, []planner.ConfigEntry{entry("A+", 1, 3)}},
 		{"overflow reads as 0", `["A+:1:99999999999"]`, []planner.ConfigEntry{entry("A+", 1, 0)}},
@@ -98,7 +99,8 @@ func TestLoadList(t *testing.T) {
 		"Cast+Reshape+:1:-1,Gelu+:1:2": `["Cast+Reshape+:1:-1", "Gelu+:1:2"]`,
 		"Gelu+:1:-1":                   `["Gelu+:1:-1"]`,
 		",A+::1:2x,, B+:2:-1":          `[",A+::1:2x,, B+:2:-1"]`,
-		strings.Repeat("LongEnoughToBeNoNameOfAFile+", 20) + ":1:-1": `["` + strings.Repeat("LongEnoughToBeNoNameOfAFile+", 20) + `:1:-1"]`,
+		strings.Repeat("LongEnoughToBeNoNameOfAFile+", 20) + ":1:-1": `["` +
+			strings.Repeat("LongEnoughToBeNoNameOfAFile+", 20) + `:1:-1"]`,
 	} {
 		want, err := configs.ParseORT([]byte(file), "file")
 		require.NoError(t, err)
@@ -155,7 +157,9 @@ func TestExamples(t *testing.T) {
 }
 
 func FuzzParseORT(f *testing.F) {
-	for _, seed := range []string{`[]`, `["Gelu+:1:-1"]`, `["A+::1:-1,B+:2:0"]`, `{"a":[1]}`, `["A+:1:99999999999"]`, "[\"\u00e9+:1:1\"]", `["`, strings.Repeat("[", 100)} {
+	for _, seed := range []string{`[]`, `["Gelu+:1:-1"]`, `["A+::1:-1,B+:2:0"]`, `{"a":[1]}`, `["A+:1:99999999999"]`,
+		"[\"\u00e9+:1:1\"]", `["`,
+		strings.Repeat("[", 100)} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {

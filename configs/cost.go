@@ -199,7 +199,9 @@ func (t *Trace) Costs(g *graph.Graph) ([]float64, int, error) {
 		}
 	}
 	if measured == 0 {
-		return nil, 0, faultf(t.Where, "none of its %d nodes, the first being %q, is a node of this graph; measure it with memopt run MODEL --level 0 -r 3 --profile FILE",
+		return nil, 0, faultf(t.Where,
+			"none of its %d nodes, the first being %q, is a node of this graph; measure it with memopt run MODEL "+
+				"--level 0 -r 3 --profile FILE",
 			len(t.nodes), t.nodes[0].label)
 	}
 	return costs, measured, nil

@@ -17,7 +17,8 @@ import (
 
 // event is a node's event as run --profile writes it; more is added to its args.
 func event(name, op string, step int, us float64, more string) string {
-	return fmt.Sprintf(`{"name": %q, "cat": "forward", "ph": "X", "ts": 1, "dur": %v, "pid": 1, "tid": 1, "args": {"op": %q, "step": %d, "live_bytes": 8%s}}`, name, us, op, step, more)
+	return fmt.Sprintf(`{"name": %q, "cat": "forward", "ph": "X", "ts": 1, "dur": %v, "pid": 1, "tid": 1, "args": {"op": %q, "step": %d, "live_bytes": 8%s}}`,
+		name, us, op, step, more)
 }
 
 func trace(events ...string) string {
@@ -49,19 +50,32 @@ func TestTraceCosts(t *testing.T) {
 		want   []float64 // microseconds
 	}{
 		{"one step counts", []string{event("a", "Relu", 0, 7, "")}, []float64{7, nan, nan, nan, nan}},
-		{"the first of several does not", []string{event("a", "Relu", 0, 100, ""), event("a", "Relu", 1, 7, "")}, []float64{7, nan, nan, nan, nan}},
-		{"the median of the rest", []string{event("a", "Relu", 3, 9, ""), event("a", "Relu", 0, 100, ""), event("a", "Relu", 1, 7, ""), event("a", "Relu", 2, 50, "")}, []float64{9, nan, nan, nan, nan}},
-		{"the mean of two in the middle", []string{event("a", "Relu", 0, 100, ""), event("a", "Relu", 1, 7, ""), event("a", "Relu", 2, 8, "")}, []float64{7.5, nan, nan, nan, nan}},
-		{"steps that do not start at 0", []string{event("a", "Relu", 4, 3, ""), event("a", "Relu", 5, 5, "")}, []float64{4, nan, nan, nan, nan}},
-		{"nodes of one name share", []string{event("twin", "Neg", 0, 2, ""), event("twin", "Neg", 0, 6, "")}, []float64{nan, 4, 4, nan, nan}},
+		{"the first of several does not", []string{event("a", "Relu", 0, 100, ""), event("a", "Relu", 1, 7, "")},
+			[]float64{7, nan, nan, nan, nan}},
+		{"the median of the rest",
+			[]string{event("a", "Relu", 3, 9, ""), event("a", "Relu", 0, 100, ""), event("a", "Relu", 1, 7, ""),
+				event("a", "Relu", 2, 50, "")}, []float64{9, nan, nan, nan, nan}},
+		{"the mean of two in the middle",
+			[]string{event("a", "Relu", 0, 100, ""), event("a", "Relu", 1, 7, ""), event("a", "Relu", 2, 8, "")},
+			[]float64{7.5, nan, nan, nan, nan}},
+		{"steps that do not start at 0", []string{event("a", "Relu", 4, 3, ""), event("a", "Relu", 5, 5, "")},
+			[]float64{4, nan, nan, nan, nan}},
+		{"nodes of one name share", []string{event("twin", "Neg", 0, 2, ""), event("twin", "Neg", 0, 6, "")},
+			[]float64{nan, 4, 4, nan, nan}},
 		{"unnamed", []string{event("Exp#3", "Exp", 0, 2, "")}, []float64{nan, nan, nan, 2, nan}},
-		{"clones count for their originals", []string{event("a", "Relu", 0, 2, ""), event("a_recompute", "Relu", 0, 4, ""), event("last_recompute_2", "Abs", 0, 5, "")}, []float64{3, nan, nan, nan, 5}},
-		{"so do clones with another name", []string{event("Exp_recompute", "Exp", 0, 4, `, "origin": "Exp#3"`)}, []float64{nan, nan, nan, 4, nan}},
-		{"another operator is another node", []string{event("a", "Tanh", 0, 9, ""), event("last", "Abs", 0, 1, "")}, []float64{nan, nan, nan, nan, 1}},
+		{"clones count for their originals",
+			[]string{event("a", "Relu", 0, 2, ""), event("a_recompute", "Relu", 0, 4, ""),
+				event("last_recompute_2", "Abs", 0, 5, "")}, []float64{3, nan, nan, nan, 5}},
+		{"so do clones with another name", []string{event("Exp_recompute", "Exp", 0, 4, `, "origin": "Exp#3"`)},
+			[]float64{nan, nan, nan, 4, nan}},
+		{"another operator is another node", []string{event("a", "Tanh", 0, 9, ""), event("last", "Abs", 0, 1, "")},
+			[]float64{nan, nan, nan, nan, 1}},
 	} {
 		tr, err := configs.ParseTrace(strings.NewReader(trace(c.events...)), "t.json")
 		require.NoError(t, err, c.name)
-		require.Equal(t, configs.TraceAbout{Schema: "memopt.trace/v1", StructureSHA256: "abc", Dims: map[string]int64{"N": 3}, Backend: "cpu", Threads: 2}, tr.About)
+		require.Equal(t,
+			configs.TraceAbout{Schema: "memopt.trace/v1", StructureSHA256: "abc", Dims: map[string]int64{"N": 3},
+				Backend: "cpu", Threads: 2}, tr.About)
 		got, measured, err := tr.Costs(g)
 		require.NoError(t, err, c.name)
 		known := 0

@@ -47,9 +47,11 @@ func ownNames(g *graph.Graph) error {
 	for i, n := range g.Nodes {
 		switch {
 		case n.Name == "":
-			return fmt.Errorf("node %q has no name, by which Deeploy finds nodes; name the nodes of the model first", g.NodeLabel(graph.NodeID(i)))
+			return fmt.Errorf("node %q has no name, by which Deeploy finds nodes; name the nodes of the model first",
+				g.NodeLabel(graph.NodeID(i)))
 		case seen[n.Name]:
-			return fmt.Errorf("two nodes have the name %q, by which Deeploy finds nodes; give each its own first", n.Name)
+			return fmt.Errorf("two nodes have the name %q, by which Deeploy finds nodes; give each its own first",
+				n.Name)
 		}
 		seen[n.Name] = true
 	}
@@ -90,7 +92,10 @@ func LoadAliases(path string, g *graph.Graph) (aliased []bool, unknown []string,
 		}
 	}
 	if n := len(*list.Aliased); float64(n-len(unknown)) < leastKnown*float64(n) {
-		return nil, nil, faultf(path, "the model has %d of the %d nodes that it names, the first missing one being %q; it is the list of another model", n-len(unknown), n, unknown[0])
+		return nil, nil,
+			faultf(path,
+				"the model has %d of the %d nodes that it names, the first missing one being %q; it is the list of "+
+					"another model", n-len(unknown), n, unknown[0])
 	}
 	return aliased, unknown, nil
 }

@@ -37,7 +37,9 @@ type replayed struct {
 // text and the names in the graph. What the list of aliases names lies in its first input's buffer,
 // but its clones do not; every clone takes a number of bytes throughout. Graph outputs have a
 // reader behind the step.
-func replay(t *testing.T, g *graph.Graph, schedule []byte, bytes []int64, aliased map[string]bool, cloneBytes int64) replayed {
+func replay(
+	t *testing.T, g *graph.Graph, schedule []byte, bytes []int64, aliased map[string]bool, cloneBytes int64,
+) replayed {
 	t.Helper()
 	var file struct{ Seq [][2]any }
 	require.NoError(t, json.Unmarshal(schedule, &file))
@@ -139,7 +141,9 @@ func named(m *graph.Model) *graph.Model {
 }
 
 // checkSchedule makes a plan and holds what it claims against the replay of its schedule.
-func checkSchedule(t *testing.T, m *graph.Model, types *op.Result, aliases []string, opts planner.Options) *planner.Plan {
+func checkSchedule(
+	t *testing.T, m *graph.Model, types *op.Result, aliases []string, opts planner.Options,
+) *planner.Plan {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "aliases.json")
 	text, err := json.Marshal(map[string]any{"aliased": append([]string{}, aliases...), "by_op": map[string]int{}})
@@ -234,7 +238,10 @@ func TestScheduleOfDeeploysGraphs(t *testing.T) {
 				for _, price := range []int64{0, 200} {
 					opts := planner.Options{Strategy: planner.Layerwise, CloneBytes: price}
 					require.NotNil(t, checkSchedule(t, m, types, aliases, opts))
-					opts = planner.Options{CloneBytes: price, Strategy: &planner.Budget{Arena: plain.Arena.Bytes * 97 / 100, Solver: "greedy"}}
+					opts = planner.Options{
+						CloneBytes: price,
+						Strategy:   &planner.Budget{Arena: plain.Arena.Bytes * 97 / 100, Solver: "greedy"},
+					}
 					checkSchedule(t, m, types, aliases, opts)
 				}
 			}
@@ -281,7 +288,8 @@ func TestClonePrice(t *testing.T) {
 		a = Exp(x)  b = Tanh(a)  c = Sin(b)  d = Tanh(c)  loss = ReduceMean<keepdims = 0>(d)  e = Mul(d, c)  f = Mul(e, b)  h = Mul(f, a)  g = Mul(h, x) }`)
 	base := checkSchedule(t, m, types, nil, planner.Options{})
 	budget := func(arena, price int64) *planner.Plan {
-		return checkSchedule(t, m, types, nil, planner.Options{CloneBytes: price, Strategy: &planner.Budget{Arena: arena, Solver: "greedy"}})
+		return checkSchedule(t, m, types, nil,
+			planner.Options{CloneBytes: price, Strategy: &planner.Budget{Arena: arena, Solver: "greedy"}})
 	}
 	arena := base.Arena.Bytes - 4096
 	free := budget(arena, 0)
@@ -322,7 +330,8 @@ func TestAliasFaults(t *testing.T) {
 		{`{"aliased": []}`, ""},
 		{`{"alias": ["n0"]}`, `is no list of aliases; wanted {"aliased": ["node name", …]}`},
 		{`["n0"]`, "is no list of aliases"},
-		{`{"aliased": ["n0", "x", "y"]}`, `the model has 1 of the 3 nodes that it names, the first missing one being "x"; it is the list of another model`},
+		{`{"aliased": ["n0", "x", "y"]}`,
+			`the model has 1 of the 3 nodes that it names, the first missing one being "x"; it is the list of another model`},
 		{`{"aliased": ["n2"]}`, `node "n2" cannot alias: it has no first input or no first output`},
 	} {
 		file := filepath.Join(t.TempDir(), "aliases.json")
@@ -346,8 +355,10 @@ func TestAliasFaults(t *testing.T) {
 
 // TestScheduleNeedsNames: the replay finds nodes by name.
 func TestScheduleNeedsNames(t *testing.T) {
-	for _, c := range []struct{ first, second, fails string }{{"", "b", "has no name"}, {"a", "a", `two nodes have the name "a"`}} {
-		m, types := parse(t, `g (float[4] x) => (float loss, float[4] g) { a = Exp(x)  loss = ReduceMean<keepdims = 0>(a)  g = Mul(a, a) }`)
+	for _, c := range []struct{ first, second, fails string }{{"", "b", "has no name"},
+		{"a", "a", `two nodes have the name "a"`}} {
+		m, types := parse(t,
+			`g (float[4] x) => (float loss, float[4] g) { a = Exp(x)  loss = ReduceMean<keepdims = 0>(a)  g = Mul(a, a) }`)
 		m.Graph.Nodes[0].Name, m.Graph.Nodes[1].Name = c.first, c.second
 		p, err := planner.Make(m, types, planner.Options{})
 		require.NoError(t, err)

@@ -64,7 +64,8 @@ func LoadDevice(name string) (*planner.Profile, error) {
 	}
 	data, err := deviceFiles.ReadFile(path.Join("devices", name+".json"))
 	if err != nil {
-		text := fmt.Sprintf("no device has this name; wanted one of %s, or the path of a .json file", strings.Join(DeviceNames(), ", "))
+		text := fmt.Sprintf("no device has this name; wanted one of %s, or the path of a .json file",
+			strings.Join(DeviceNames(), ", "))
 		if near := planner.Nearest(strings.ToLower(name), DeviceNames()); near != "" {
 			text += fmt.Sprintf("; did you mean %q?", near)
 		}
@@ -79,7 +80,8 @@ func ParseDevice(data []byte, where string) (*planner.Profile, error) {
 	dec.DisallowUnknownFields()
 	var j deviceJSON
 	if err := dec.Decode(&j); err != nil {
-		return nil, faultf(where, "is no device profile: %v; wanted the form of memopt's configs/devices/a100.json", err)
+		return nil, faultf(where, "is no device profile: %v; wanted the form of memopt's configs/devices/a100.json",
+			err)
 	}
 	if _, err := dec.Token(); err != io.EOF {
 		return nil, faultf(where, "has something after the device profile; wanted one JSON object")
@@ -121,4 +123,5 @@ func (j *deviceJSON) figures() []figure {
 	return list
 }
 
-var dtypeFields = map[graph.DType]string{graph.Float64: "float64", graph.Float32: "float32", graph.Float16: "float16", graph.BFloat16: "bfloat16"}
+var dtypeFields = map[graph.DType]string{graph.Float64: "float64", graph.Float32: "float32", graph.Float16: "float16",
+	graph.BFloat16: "bfloat16"}

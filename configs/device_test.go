@@ -72,7 +72,8 @@ func TestParseDevice(t *testing.T) {
 
 func TestUnknownDevice(t *testing.T) {
 	_, err := configs.LoadDevice("H10O")
-	require.EqualError(t, err, `"H10O": no device has this name; wanted one of a100, cpu, h100, h200, rtx4090, or the path of a .json file; did you mean "h100"?`)
+	require.EqualError(t, err,
+		`"H10O": no device has this name; wanted one of a100, cpu, h100, h200, rtx4090, or the path of a .json file; did you mean "h100"?`)
 	_, err = configs.LoadDevice("abacus")
 	require.Error(t, err)
 	require.NotContains(t, err.Error(), "did you mean")

@@ -26,5 +26,6 @@ func ParseLevel(text, where string) (planner.Level, error) {
 	if level := planner.Level(n); level.Valid() {
 		return level, nil
 	}
-	return 0, faultf(where, "level %d does not exist; wanted 0 (user configuration), 1 (layerwise recompute) or 2 (with compromise)", n)
+	return 0, faultf(where,
+		"level %d does not exist; wanted 0 (user configuration), 1 (layerwise recompute) or 2 (with compromise)", n)
 }

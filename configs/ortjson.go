@@ -128,7 +128,9 @@ func parseEntries(text string) ([]planner.ConfigEntry, error) {
 			return nil, fmt.Errorf("entry %q: strategy: %v", entry, err)
 		}
 		if strategy < 0 || strategy > 2 {
-			return nil, fmt.Errorf("entry %q: strategy is %d, wanted 0 (off), 1 (recompute) or 2 (recompute with compromise)", entry, strategy)
+			return nil,
+				fmt.Errorf("entry %q: strategy is %d, wanted 0 (off), 1 (recompute) or 2 (recompute with compromise)",
+					entry, strategy)
 		}
 		count, err := parseInt(pieces[2])
 		if err != nil {
@@ -137,7 +139,9 @@ func parseEntries(text string) ([]planner.ConfigEntry, error) {
 		if count < -1 {
 			return nil, fmt.Errorf("entry %q: count is %d, wanted -1 (all occurrences) or more", entry, count)
 		}
-		out = append(out, planner.ConfigEntry{Cluster: recompute.ClusterID(pieces[0]), Strategy: recompute.Strategy(strategy), Count: count})
+		out = append(out,
+			planner.ConfigEntry{Cluster: recompute.ClusterID(pieces[0]), Strategy: recompute.Strategy(strategy),
+				Count: count})
 	}
 	return out, nil
 }

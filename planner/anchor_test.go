@@ -44,8 +44,11 @@ func TestAnchors(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		seed := rapid.Uint64().Draw(t, "seed")
 		rng := rand.New(rand.NewPCG(seed, 3))
-		m := graphtest.Training(rng, graphtest.Options{Nodes: rapid.IntRange(20, 150).Draw(t, "nodes"), Layers: rapid.Bool().Draw(t, "layers"), Yield: rapid.Bool().Draw(t, "yield")})
-		m.Opsets[0].Version = rapid.Int64Range(10, 21).Draw(t, "opset") // before 10 the masks of Dropout are floats, which DropoutGrad does not take
+		m := graphtest.Training(rng,
+			graphtest.Options{Nodes: rapid.IntRange(20, 150).Draw(t, "nodes"), Layers: rapid.Bool().Draw(t, "layers"),
+				Yield: rapid.Bool().Draw(t, "yield")})
+		// Before 10 the masks of Dropout are floats, which DropoutGrad does not take.
+		m.Opsets[0].Version = rapid.Int64Range(10, 21).Draw(t, "opset")
 		op.Bind(m)
 		types, err := op.Infer(m)
 		require.NoError(t, err)
@@ -54,7 +57,8 @@ func TestAnchors(t *testing.T) {
 		require.NoError(t, err)
 		a, err := p.Anchor()
 		require.NoError(t, err)
-		r, err := recompute.Apply(m, p.Analysis.Boundary, p.Analysis.Order, p.Placements, recompute.Options{Anchors: a.Anchors})
+		r, err := recompute.Apply(m, p.Analysis.Boundary, p.Analysis.Order, p.Placements,
+			recompute.Options{Anchors: a.Anchors})
 		require.NoError(t, err)
 		require.NoError(t, graph.FileOrder(r.Model.Graph).Check(r.Model.Graph))
 		require.Equal(t, a.Nodes, r.AnchorNodes)
@@ -74,14 +78,16 @@ func TestAnchoredClonesDiffer(t *testing.T) {
 		m := graphtest.Training(rand.New(rand.NewPCG(seed, 5)), graphtest.Options{Nodes: 150, Layers: true})
 		types, err := op.Infer(m)
 		require.NoError(t, err)
-		p, err := planner.Make(m, types, planner.Options{Strategy: planner.Layerwise, Probe: &recompute.Probe{Level: 1}})
+		p, err := planner.Make(m, types,
+			planner.Options{Strategy: planner.Layerwise, Probe: &recompute.Probe{Level: 1}})
 		require.NoError(t, err)
 		a, err := p.Anchor()
 		require.NoError(t, err)
 		if len(a.Anchors) == 0 {
 			continue
 		}
-		r, err := recompute.Apply(m, p.Analysis.Boundary, p.Analysis.Order, p.Placements, recompute.Options{Anchors: a.Anchors})
+		r, err := recompute.Apply(m, p.Analysis.Boundary, p.Analysis.Order, p.Placements,
+			recompute.Options{Anchors: a.Anchors})
 		require.NoError(t, err)
 		first := map[graph.NodeID]*graph.Node{}
 		for i, n := range r.Model.Graph.Nodes {
@@ -90,7 +96,8 @@ func TestAnchoredClonesDiffer(t *testing.T) {
 				continue
 			}
 			if original := first[origin]; original != nil {
-				require.False(t, slices.Equal(original.Inputs, n.Inputs), "seed %d: node %q reads what its original reads", seed, n.Name)
+				require.False(t, slices.Equal(original.Inputs, n.Inputs),
+					"seed %d: node %q reads what its original reads", seed, n.Name)
 			} else {
 				first[origin] = n
 			}

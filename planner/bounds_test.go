@@ -64,7 +64,9 @@ func randomPlacements(rng *rand.Rand, p *planner.Plan) []recompute.Placement {
 			nodes := forward[from:min(len(forward), from+1+rng.IntN(4))]
 			last := nodes[len(nodes)-1]
 			copies[last]++
-			out = append(out, recompute.Placement{Value: a.Graph.Nodes[last].Output(0), Nodes: nodes, Before: before, Copy: copies[last]})
+			out = append(out,
+				recompute.Placement{Value: a.Graph.Nodes[last].Output(0), Nodes: nodes, Before: before,
+					Copy: copies[last]})
 		}
 	}
 	return out
@@ -94,9 +96,11 @@ func TestBoundsAreBelow(t *testing.T) {
 			return p
 		}
 		for level := range planner.Level(3) {
-			for _, order := range []planner.OrderChoice{planner.OrderAuto, planner.OrderFile, planner.OrderORT, planner.OrderMemory} {
+			for _, order := range []planner.OrderChoice{planner.OrderAuto, planner.OrderFile, planner.OrderORT,
+				planner.OrderMemory} {
 				p := plan(planner.Options{Strategy: level, Order: order, Probe: &recompute.Probe{Level: int(seed % 2)}})
-				require.GreaterOrEqual(t, p.Planned.Peak.Bytes, plain.Base.LowerBound, "seed %d, level %d, order %s", seed, level, order)
+				require.GreaterOrEqual(t, p.Planned.Peak.Bytes, plain.Base.LowerBound, "seed %d, level %d, order %s",
+					seed, level, order)
 			}
 		}
 		for range 8 {
@@ -104,7 +108,8 @@ func TestBoundsAreBelow(t *testing.T) {
 				plan(planner.Options{Strategy: &planner.PlanFile{Placements: edited}})
 			}
 		}
-		middle := plan(planner.Options{Strategy: &planner.Budget{Effort: 0.01, Arena: (no.LowestArena + plain.Arena.Bytes) / 2}})
+		middle := plan(planner.Options{Strategy: &planner.Budget{Effort: 0.01,
+			Arena: (no.LowestArena + plain.Arena.Bytes) / 2}})
 		for _, p := range plans {
 			require.GreaterOrEqual(t, p.Planned.Peak.Bytes, p.Base.LowerBound, "seed %d", seed)
 			if !sameOrder(p, plain) {
@@ -113,7 +118,8 @@ func TestBoundsAreBelow(t *testing.T) {
 			require.GreaterOrEqual(t, p.Arena.Bytes, no.LowerBound, "seed %d: %v", seed, p.Options.Level())
 			if p.Arena.Bytes <= middle.Options.Budget().Arena {
 				below++
-				require.GreaterOrEqual(t, p.Overhead*(1+1e-9), middle.Bound.Overhead, "seed %d: %v", seed, p.Options.Level())
+				require.GreaterOrEqual(t, p.Overhead*(1+1e-9), middle.Bound.Overhead, "seed %d: %v",
+					seed, p.Options.Level())
 			}
 		}
 	}
@@ -152,7 +158,8 @@ func TestLowestArena(t *testing.T) {
 				continue
 			}
 			var again *planner.UnfitError
-			require.True(t, errors.As(err, &again), "seed %d: %d was the smallest arena, and %d fits", seed, no.LowestArena, b.Arena)
+			require.True(t, errors.As(err, &again), "seed %d: %d was the smallest arena, and %d fits",
+				seed, no.LowestArena, b.Arena)
 			require.LessOrEqual(t, again.LowestArena, no.LowestArena, "seed %d", seed)
 		}
 	}
@@ -181,8 +188,10 @@ func TestNeverAboveTheBaseline(t *testing.T) {
 			base := make(planner.UserSpecified, order)
 			one, two := make(planner.Layerwise, order), make(planner.LayerwiseCompromise, order)
 			for _, p := range []*planner.Plan{one, two} {
-				require.LessOrEqual(t, p.Planned.Peak.Bytes, base.Planned.Peak.Bytes, "seed %d, order %s, level %d", seed, order, p.Options.Level())
-				require.LessOrEqual(t, p.Arena.Bytes, base.Arena.Bytes, "seed %d, order %s, level %d", seed, order, p.Options.Level())
+				require.LessOrEqual(t, p.Planned.Peak.Bytes, base.Planned.Peak.Bytes, "seed %d, order %s, level %d",
+					seed, order, p.Options.Level())
+				require.LessOrEqual(t, p.Arena.Bytes, base.Arena.Bytes, "seed %d, order %s, level %d",
+					seed, order, p.Options.Level())
 			}
 			require.LessOrEqual(t, two.Planned.Peak.Bytes, one.Planned.Peak.Bytes, "seed %d, order %s", seed, order)
 		}
@@ -215,11 +224,13 @@ func TestInnerIsBeside(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, arena.NewLayout(context.Background(), tl, p.Sizes.Bytes).Bytes, p.Arena.Bytes)
 		require.GreaterOrEqual(t, p.Base.Peak.Bytes, tl.Peak.Bytes)
-		same, err := planner.Make(m, types, planner.Options{Strategy: &planner.Budget{Arena: p.Arena.Bytes, Effort: 0.01}})
+		same, err := planner.Make(m, types,
+			planner.Options{Strategy: &planner.Budget{Arena: p.Arena.Bytes, Effort: 0.01}})
 		require.NoError(t, err)
 		require.Zero(t, same.Recompute.Nodes, "the graph as it is fits its own arena")
 		warned := fmt.Sprintf("takes up to %d bytes beside it", slices.Max(p.Sizes.Inner))
-		require.Equal(t, slices.Max(p.Sizes.Inner) > 0, strings.Contains(strings.Join(same.Warnings, "\n"), warned), same.Warnings)
+		require.Equal(t, slices.Max(p.Sizes.Inner) > 0, strings.Contains(strings.Join(same.Warnings, "\n"), warned),
+			same.Warnings)
 	}
 	require.Greater(t, inner, 10)
 }

@@ -30,7 +30,8 @@ func BenchmarkBudget(b *testing.B) {
 			}
 			b.ReportMetric(100*p.Overhead, "overhead-%")
 			b.ReportMetric(100*p.Bound.Overhead, "bound-%")
-			level1, err := planner.Make(m, types, planner.Options{Dims: dims, Strategy: planner.Layerwise, SkipLayout: true})
+			level1, err := planner.Make(m, types,
+				planner.Options{Dims: dims, Strategy: planner.Layerwise, SkipLayout: true})
 			require.NoError(b, err)
 			b.ReportMetric(100*level1.Overhead, "level1-%")
 			opts.Alternatives = true

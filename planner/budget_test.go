@@ -65,7 +65,8 @@ func TestBudgetsOfRandomGraphs(t *testing.T) {
 	fits := 0
 	for seed := range uint64(12) {
 		rng := rand.New(rand.NewPCG(seed, 21))
-		m := graphtest.Training(rng, graphtest.Options{Nodes: 20 + rng.IntN(100), Yield: seed%3 == 0, Layers: seed%2 == 0})
+		m := graphtest.Training(rng,
+			graphtest.Options{Nodes: 20 + rng.IntN(100), Yield: seed%3 == 0, Layers: seed%2 == 0})
 		budget := planner.Budget{Effort: 0.01, Seed: int64(seed), Clusters: seed%5 == 4}
 		fits += sweep(t, m, planner.Options{}, budget, shares(0.3, 1.1, 6))
 	}
@@ -93,7 +94,8 @@ func TestPareto(t *testing.T) {
 		require.NoError(t, err)
 		types, err := op.Infer(m)
 		require.NoError(t, err)
-		c, err := planner.Pareto(context.Background(), m, types, planner.Options{Dims: ex.Dims, Strategy: &planner.Budget{Effort: 0.03}}, 20)
+		c, err := planner.Pareto(context.Background(), m, types,
+			planner.Options{Dims: ex.Dims, Strategy: &planner.Budget{Effort: 0.03}}, 20)
 		require.NoError(t, err)
 		require.Len(t, c.Points, 20)
 		for i, pt := range c.Points {
@@ -155,12 +157,21 @@ func TestRegions(t *testing.T) {
 	before := stash(plain)
 	require.Positive(t, before)
 	for _, share := range []float64{0, 0.8} {
-		p, err := planner.Make(m, types, planner.Options{Dims: ex.Dims, Strategy: &planner.Budget{Share: share, Effort: 0.1, Regions: []planner.Region{{Glob: "*ln_*", Bytes: before / 2}}}})
+		p, err := planner.Make(m, types,
+			planner.Options{
+				Dims: ex.Dims,
+				Strategy: &planner.Budget{
+					Share: share, Effort: 0.1, Regions: []planner.Region{{Glob: "*ln_*", Bytes: before / 2}},
+				},
+			})
 		require.NoError(t, err)
 		require.LessOrEqual(t, stash(p), before/2)
 		require.Positive(t, p.Recompute.Nodes)
 		checkPlan(t, p, 0)
 	}
-	_, err = planner.Make(m, types, planner.Options{Dims: ex.Dims, Strategy: &planner.Budget{Regions: []planner.Region{{Glob: "nothing*", Bytes: 1}}}})
+	_, err = planner.Make(m, types,
+		planner.Options{
+			Dims: ex.Dims, Strategy: &planner.Budget{Regions: []planner.Region{{Glob: "nothing*", Bytes: 1}}},
+		})
 	require.ErrorIs(t, err, planner.ErrRegion)
 }

@@ -34,11 +34,14 @@ func runtimeChain(t *testing.T, layers int) (*graph.Model, *op.Result) {
 		if i > 0 {
 			in = fmt.Sprintf("e%d", i-1)
 		}
-		fmt.Fprintf(&backward, "m%[1]d = Mul(%[2]s, e%[1]d)  n%[1]d = Mul(m%[1]d, t%[1]d)  g%[1]d = Gemm<transA = 1>(%[3]s, n%[1]d)  d%[1]d = Gemm<transB = 1>(n%[1]d, w%[1]d)\n", i, grad, in)
+		fmt.Fprintf(&backward,
+			"m%[1]d = Mul(%[2]s, e%[1]d)  n%[1]d = Mul(m%[1]d, t%[1]d)  g%[1]d = Gemm<transA = 1>(%[3]s, n%[1]d)  "+
+				"d%[1]d = Gemm<transB = 1>(n%[1]d, w%[1]d)\n", i, grad, in)
 		grad = fmt.Sprintf("d%d", i)
 		outputs += fmt.Sprintf(", float[64, 64] g%d", i)
 	}
-	m, err := graph.Parse(fmt.Sprintf(`<ir_version: 8, opset_import: ["" : 17], metadata_props: ["memopt.boundary": "{\"schema\":\"memopt.boundary/v1\",\"kind\":\"recorded\",\"loss\":\"loss\",\"node\":\"loss\",\"backward\":\"d\"}"]>
+	m, err := graph.Parse(
+		fmt.Sprintf(`<ir_version: 8, opset_import: ["" : 17], metadata_props: ["memopt.boundary": "{\"schema\":\"memopt.boundary/v1\",\"kind\":\"recorded\",\"loss\":\"loss\",\"node\":\"loss\",\"backward\":\"d\"}"]>
 chain (float[N, 64] x%s) => (float loss%s) { %s [loss] loss = ReduceMean<keepdims = 0>(%s)  [d] d = Mul(%s, loss) %s }`, &weights, outputs, &forward, before, before, &backward), "chain")
 	require.NoError(t, err)
 	types, err := op.Infer(m)
@@ -65,7 +68,8 @@ func TestRuntimeBudgets(t *testing.T) {
 	require.Equal(t, plain.Arena, base)
 	lowest, again := int64(math.MaxInt64), 0
 	for _, share := range []float64{0.9, 0.7, 0.5, 0.35} {
-		for _, b := range []planner.Budget{{Share: share, Effort: 0.2}, {Total: int64(share*float64(base)) + persistent, Effort: 0.2}, {Arena: int64(share * float64(base))}} {
+		for _, b := range []planner.Budget{{Share: share, Effort: 0.2},
+			{Total: int64(share*float64(base)) + persistent, Effort: 0.2}, {Arena: int64(share * float64(base))}} {
 			p, err := plan(b)
 			require.NoError(t, err, "%v", b)
 			limit, fits := p.RuntimeBudget(p.Runtime)
@@ -75,7 +79,8 @@ func TestRuntimeBudgets(t *testing.T) {
 			a, err := p.Anchor()
 			require.NoError(t, err)
 			require.Equal(t, p.Runtime, a, "what apply writes")
-			r, err := recompute.Apply(m, p.Analysis.Boundary, p.Analysis.Order, p.Placements, recompute.Options{Anchors: a.Anchors})
+			r, err := recompute.Apply(m, p.Analysis.Boundary, p.Analysis.Order, p.Placements,
+				recompute.Options{Anchors: a.Anchors})
 			require.NoError(t, err)
 			require.NoError(t, graph.Verify(r.Model))
 			require.Equal(t, valueNumbers(m.Graph, graph.FileOrder(m.Graph)), withoutAnchors(r.Model.Graph, r))
@@ -102,7 +107,8 @@ func TestRuntimeBudgets(t *testing.T) {
 // the runtime.
 func TestRuntimeBudgetOfOthers(t *testing.T) {
 	m, types := runtimeChain(t, 6)
-	p, err := planner.Make(m, types, planner.Options{Dims: symbolic.Env{"N": 512}, Strategy: &planner.Budget{Share: 0.6}})
+	p, err := planner.Make(m, types,
+		planner.Options{Dims: symbolic.Env{"N": 512}, Strategy: &planner.Budget{Share: 0.6}})
 	require.NoError(t, err)
 	a := &anchor.Anchoring{Simulated: true, BaseArena: 1000, AnchoredArena: 600}
 	limit, fits := p.RuntimeBudget(a)

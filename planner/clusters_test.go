@@ -52,7 +52,8 @@ func allConfigurations(t *testing.T, m *graph.Model, types *op.Result, dims symb
 		if k == len(choices) {
 			p, err := Make(m, types, Options{Dims: dims, Strategy: Config(config)})
 			require.NoError(t, err)
-			out = append(out, clusterOutcome{slices.Clone(config), p.Recompute.Seconds, p.Arena.Bytes, p.Planned.Peak.Bytes})
+			out = append(out,
+				clusterOutcome{slices.Clone(config), p.Recompute.Seconds, p.Arena.Bytes, p.Planned.Peak.Bytes})
 			return
 		}
 		for _, e := range choices[k] {

@@ -26,7 +26,9 @@ type nodeCosts struct {
 }
 
 // newProfileCosts estimates every node by a device profile.
-func newProfileCosts(g *graph.Graph, sizes *live.Sizes, flops []symbolic.Expr, env symbolic.Env, p *Profile) *nodeCosts {
+func newProfileCosts(
+	g *graph.Graph, sizes *live.Sizes, flops []symbolic.Expr, env symbolic.Env, p *Profile,
+) *nodeCosts {
 	c := &nodeCosts{flops: make([]float64, len(g.Nodes)), seconds: make([]float64, len(g.Nodes))}
 	for i, n := range g.Nodes {
 		if f, err := flops[i].Eval(env); err == nil {

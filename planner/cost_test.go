@@ -86,11 +86,13 @@ func TestRoofline(t *testing.T) {
 func TestMeasuredCosts(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		seed := rapid.Uint64Range(0, 1000).Draw(rt, "seed")
-		m := graphtest.Training(rand.New(rand.NewPCG(seed, 3)), graphtest.Options{Nodes: rapid.IntRange(10, 80).Draw(rt, "nodes"), Layers: true})
+		m := graphtest.Training(rand.New(rand.NewPCG(seed, 3)),
+			graphtest.Options{Nodes: rapid.IntRange(10, 80).Draw(rt, "nodes"), Layers: true})
 		types, err := op.Infer(m)
 		require.NoError(rt, err)
 		n := len(m.Graph.Nodes)
-		costs := rapid.SliceOfN(rapid.OneOf(rapid.Float64Range(0, 5), rapid.Just(math.NaN()), rapid.Just(-1.0), rapid.Just(math.Inf(1))), n, n).Draw(rt, "costs")
+		costs := rapid.SliceOfN(rapid.OneOf(rapid.Float64Range(0, 5), rapid.Just(math.NaN()), rapid.Just(-1.0),
+			rapid.Just(math.Inf(1))), n, n).Draw(rt, "costs")
 		opts := planner.Options{Strategy: planner.Layerwise}
 		estimated, err := planner.Make(m, types, opts)
 		require.NoError(rt, err)

@@ -61,7 +61,9 @@ func options(t *testing.T, d *datadriven.TestData) planner.Options {
 				parts := strings.Split(v, ":")
 				strategy, _ := strconv.Atoi(parts[1])
 				count, _ := strconv.Atoi(parts[2])
-				config = append(config, planner.ConfigEntry{Cluster: recompute.ClusterID(parts[0]), Strategy: recompute.Strategy(strategy), Count: count})
+				config = append(config,
+					planner.ConfigEntry{Cluster: recompute.ClusterID(parts[0]), Strategy: recompute.Strategy(strategy),
+						Count: count})
 			}
 		}
 	}
@@ -75,14 +77,16 @@ func printPlan(p *planner.Plan) string {
 	var b strings.Builder
 	g := p.Analysis.Graph
 	for _, c := range p.Clusters {
-		fmt.Fprintf(&b, "cluster %s frequency %d saves %d drops %d applied %d\n", c.Config, c.Frequency, c.SavingBytes, c.PeakDrop, c.Applied)
+		fmt.Fprintf(&b, "cluster %s frequency %d saves %d drops %d applied %d\n", c.Config, c.Frequency, c.SavingBytes,
+			c.PeakDrop, c.Applied)
 	}
 	for _, pl := range p.Placements {
 		names := make([]string, len(pl.Nodes))
 		for i, id := range pl.Nodes {
 			names[i] = g.NodeLabel(id)
 		}
-		fmt.Fprintf(&b, "copy %d of %s before %s: %s; %s\n", pl.Copy, g.Values[pl.Value].Name, g.NodeLabel(pl.Before), strings.Join(names, " "), pl.Reason)
+		fmt.Fprintf(&b, "copy %d of %s before %s: %s; %s\n", pl.Copy, g.Values[pl.Value].Name, g.NodeLabel(pl.Before),
+			strings.Join(names, " "), pl.Reason)
 	}
 	fmt.Fprintf(&b, "baseline %d at %s: %v\n", p.Base.Peak.Bytes, g.NodeLabel(p.Base.Peak.Node), p.Base.Live)
 	fmt.Fprintf(&b, "planned %d at %s: %v\n", p.Planned.Peak.Bytes, g.NodeLabel(p.Planned.Peak.Node), p.Planned.Live)

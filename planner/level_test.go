@@ -51,7 +51,8 @@ func TestConfigStrategies(t *testing.T) {
 			sel, _ := selectConfig(p.Analysis, []ConfigEntry{{Cluster: c.ID, Strategy: strategy, Count: -1}})
 			want := 0
 			for k := range p.Analysis.Candidates {
-				if at := p.Analysis.Clusters[p.Analysis.Candidates[k].Cluster]; at.ID == c.ID && at.Strategy == strategy && strategy != recompute.Keep {
+				if at := p.Analysis.Clusters[p.Analysis.Candidates[k].Cluster]; at.ID == c.ID &&
+					at.Strategy == strategy && strategy != recompute.Keep {
 					want++
 				}
 			}

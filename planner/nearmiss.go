@@ -11,7 +11,8 @@ import (
 
 // unknownCluster words the warning about a configuration entry that names no cluster.
 func unknownCluster(a *recompute.Analysis, e ConfigEntry) string {
-	text := fmt.Sprintf("config entry %q: no cluster of this graph has the id %q at probe %s, so it changes nothing", e, e.Cluster, a.Probe)
+	text := fmt.Sprintf("config entry %q: no cluster of this graph has the id %q at probe %s, so it changes nothing",
+		e, e.Cluster, a.Probe)
 	ids := make([]string, len(a.Clusters))
 	for i := range a.Clusters {
 		ids[i] = string(a.Clusters[i].ID)

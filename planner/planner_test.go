@@ -96,7 +96,8 @@ func checkPlan(t *testing.T, p *planner.Plan, seed uint64) {
 	require.NoError(t, err)
 	tl, err := live.Simulate(m.Graph, order, sizes)
 	require.NoError(t, err)
-	require.Equal(t, p.Planned.Peak.Bytes, tl.Peak.Bytes, "seed %d: the peak of the rewritten graph is not the promised one", seed)
+	require.Equal(t, p.Planned.Peak.Bytes, tl.Peak.Bytes,
+		"seed %d: the peak of the rewritten graph is not the promised one", seed)
 	require.GreaterOrEqual(t, p.Planned.Peak.Bytes, p.Base.LowerBound, "seed %d", seed)
 	require.GreaterOrEqual(t, p.Arena.Bytes, p.Planned.Peak.Bytes, "seed %d", seed)
 }
@@ -104,7 +105,8 @@ func checkPlan(t *testing.T, p *planner.Plan, seed uint64) {
 func TestPlansOfRandomGraphs(t *testing.T) {
 	for seed := range uint64(60) {
 		rng := rand.New(rand.NewPCG(seed, 11))
-		m := graphtest.Training(rng, graphtest.Options{Nodes: 20 + rng.IntN(150), Symbolic: seed%2 == 0, Yield: seed%3 != 0})
+		m := graphtest.Training(rng,
+			graphtest.Options{Nodes: 20 + rng.IntN(150), Symbolic: seed%2 == 0, Yield: seed%3 != 0})
 		types, err := op.Infer(m)
 		require.NoError(t, err, "seed %d", seed)
 		dims := symbolic.Env{}
@@ -119,7 +121,8 @@ func TestPlansOfRandomGraphs(t *testing.T) {
 		var savings [3]int64
 		for level := planner.UserSpecified; level <= planner.LayerwiseCompromise; level++ {
 			for _, probe := range []recompute.Probe{{Level: 0}, {Level: 1}, {Level: 1, Layers: true}} {
-				p, err := planner.Make(m, types, planner.Options{Strategy: level, Probe: &probe, Dims: dims, RowPeaks: true})
+				p, err := planner.Make(m, types,
+					planner.Options{Strategy: level, Probe: &probe, Dims: dims, RowPeaks: true})
 				require.NoError(t, err, "seed %d", seed)
 				checkPlan(t, p, seed)
 				peaks[level], savings[level] = p.Planned.Peak.Bytes, saved(p)
@@ -140,7 +143,8 @@ func saved(p *planner.Plan) int64 {
 	for _, pl := range p.Placements {
 		entry := pl.Nodes[len(pl.Nodes)-1]
 		for _, i := range p.Analysis.OfEntry(entry) {
-			if c := &p.Analysis.Candidates[i]; c.Strategy == recompute.Compromise && len(p.Analysis.OfEntry(entry)) == 1 {
+			if c := &p.Analysis.Candidates[i]; c.Strategy == recompute.Compromise &&
+				len(p.Analysis.OfEntry(entry)) == 1 {
 				strategy2[entry] = true
 			}
 		}

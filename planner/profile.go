@@ -35,7 +35,8 @@ func (r Rates) Of(d graph.DType) float64 {
 		return r.Float64
 	case graph.BFloat16:
 		return r.BFloat16
-	case graph.Float16, graph.Float8E4M3FN, graph.Float8E4M3FNUZ, graph.Float8E5M2, graph.Float8E5M2FNUZ, graph.Float8E8M0, graph.Float4E2M1:
+	case graph.Float16, graph.Float8E4M3FN, graph.Float8E4M3FNUZ, graph.Float8E5M2, graph.Float8E5M2FNUZ,
+		graph.Float8E8M0, graph.Float4E2M1:
 		return r.Float16
 	}
 	return r.Float32
@@ -51,10 +52,12 @@ var DefaultProfile = Profile{
 	Source:        a100Source,
 }
 
-const a100Source = "NVIDIA A100 80GB SXM data sheet (2021): FP64 9.7, FP64 Tensor Core 19.5, FP32 19.5, TF32 156, BFLOAT16 and FP16 Tensor Core 312 TFLOPS without sparsity, 2,039 GB/s; " +
+const a100Source = "NVIDIA A100 80GB SXM data sheet (2021): FP64 9.7, FP64 Tensor Core 19.5, FP32 19.5, TF32 156, " +
+	"BFLOAT16 and FP16 Tensor Core 312 TFLOPS without sparsity, 2,039 GB/s; " +
 	"NVIDIA A100 Tensor Core GPU Architecture (2020), table 1: non-tensor FP16 78, BF16 39 TFLOPS; " +
 	"products of float32 run as TF32, as ONNX Runtime lets them by default (CUDA execution provider, use_tf32); " +
-	"launch: 3.8 us per short kernel started one after the other, A. Gray, Getting Started with CUDA Graphs, NVIDIA technical blog (2019), on a V100"
+	"launch: 3.8 us per short kernel started one after the other, A. Gray, Getting Started with CUDA Graphs, NVIDIA " +
+	"technical blog (2019), on a V100"
 
 // seconds estimates one execution of a node by the roofline model (Williams, Waterman and
 // Patterson, CACM 52(4), 2009): the larger of arithmetic time and memory time, and no less than a

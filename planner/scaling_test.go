@@ -30,7 +30,8 @@ func training(t testing.TB, f graphtest.Family, n int) (*graph.Model, *op.Result
 }
 
 // linearPlans are families in which every size is a number.
-var linearPlans = []string{"chain", "training", "yield", "inputs-of-node", "readers", "graph-outputs", "branches", "views"}
+var linearPlans = []string{"chain", "training", "yield", "inputs-of-node", "readers", "graph-outputs",
+	"branches", "views"}
 
 // TestAnchorWorkIsLinear: however anchors are placed, every step is looked at a few times for each
 // set of places.
@@ -56,7 +57,8 @@ func TestPlacingIsLinear(t *testing.T) {
 	for _, f := range graphtest.Select(t, linearPlans...) {
 		for _, n := range []int{100, 800} {
 			m, types := training(t, f, n)
-			steps, err := planner.Simulated(m, types, planner.Options{Strategy: planner.LayerwiseCompromise, SkipLayout: true})
+			steps, err := planner.Simulated(m, types,
+				planner.Options{Strategy: planner.LayerwiseCompromise, SkipLayout: true})
 			require.NoError(t, err)
 			require.LessOrEqual(t, steps, most*len(m.Graph.Nodes), "%s of %d", f.Name, n)
 		}

@@ -18,7 +18,8 @@ const endless = 1e5
 // TestTimeLimit: whatever is searched, the limit ends it with a plan, which says so, and with the
 // layout that it was judged by.
 func TestTimeLimit(t *testing.T) {
-	m, err := examples.Transformer(examples.TransformerOptions{Layers: 3, Hidden: 64, Heads: 4, Vocab: 500, Positions: 64})
+	m, err := examples.Transformer(examples.TransformerOptions{Layers: 3, Hidden: 64, Heads: 4, Vocab: 500,
+		Positions: 64})
 	require.NoError(t, err)
 	types, err := op.Infer(m)
 	require.NoError(t, err)
@@ -46,7 +47,8 @@ func TestTimeLimit(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
-	curve, err := planner.Pareto(ctx, m, types, planner.Options{Dims: dims, Strategy: &planner.Budget{Share: 1, Effort: endless}}, 4)
+	curve, err := planner.Pareto(ctx, m, types,
+		planner.Options{Dims: dims, Strategy: &planner.Budget{Share: 1, Effort: endless}}, 4)
 	require.NoError(t, err)
 	require.NotEmpty(t, curve.Points)
 }
@@ -54,7 +56,8 @@ func TestTimeLimit(t *testing.T) {
 // TestInterruptedPlan: a context that is done when it is asked for leaves a plan where the first
 // one fits, and nothing endless.
 func TestInterruptedPlan(t *testing.T) {
-	m, err := examples.Transformer(examples.TransformerOptions{Layers: 2, Hidden: 32, Heads: 4, Vocab: 100, Positions: 32})
+	m, err := examples.Transformer(examples.TransformerOptions{Layers: 2, Hidden: 32, Heads: 4, Vocab: 100,
+		Positions: 32})
 	require.NoError(t, err)
 	types, err := op.Infer(m)
 	require.NoError(t, err)

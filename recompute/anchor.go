@@ -71,7 +71,8 @@ func newAnchorWriter(r *rewriter, opset int64) *anchorWriter {
 // write returns the nodes of an anchor and lets the rewriter's later nodes read through it.
 func (w *anchorWriter) write(a *Anchor) ([]*graph.Node, error) {
 	if w.opset < MinAnchorOpset {
-		return nil, fmt.Errorf("anchors need operator set %d or later, the model imports %d: rewrite without anchors", MinAnchorOpset, w.opset)
+		return nil, fmt.Errorf("anchors need operator set %d or later, the model imports %d: rewrite without anchors",
+			MinAnchorOpset, w.opset)
 	}
 	w.nodes = nil
 	w.name = w.old.ValueName(firstOutput(w.old.Nodes[a.Before])) + AnchorSuffix

@@ -32,7 +32,9 @@ step (float[N, 8] x, float[8, 8] w1, float[8, 8] w2, float s) => (float loss, fl
 
 // anchorCase rewrites the graph with given anchors: act runs again before dr, behind the gradient
 // of w2.
-func anchorCase(t *testing.T, ir, opset int, edit func(*recompute.Anchor, map[string]graph.ValueID)) (*recompute.Rewritten, error) {
+func anchorCase(
+	t *testing.T, ir, opset int, edit func(*recompute.Anchor, map[string]graph.ValueID),
+) (*recompute.Rewritten, error) {
 	t.Helper()
 	m, err := graph.Parse(fmt.Sprintf(anchorGraph, ir, opset), "step")
 	require.NoError(t, err)
@@ -47,7 +49,9 @@ func anchorCase(t *testing.T, ir, opset int, edit func(*recompute.Anchor, map[st
 		named[m.Graph.Values[i].Name] = graph.ValueID(i)
 	}
 	b := live.Boundary{Kind: live.RecordedBoundary, Node: node["loss"], Backward: node["d"]}
-	anchor := recompute.Anchor{Before: node["dr"], Sinks: []graph.ValueID{named["g2"], named["dv"]}, Values: []graph.ValueID{named["a"]}}
+	anchor := recompute.Anchor{
+		Before: node["dr"], Sinks: []graph.ValueID{named["g2"], named["dv"]}, Values: []graph.ValueID{named["a"]},
+	}
 	if edit != nil {
 		edit(&anchor, named)
 	}
@@ -57,7 +61,8 @@ func anchorCase(t *testing.T, ir, opset int, edit func(*recompute.Anchor, map[st
 }
 
 func TestAnchorNodes(t *testing.T) {
-	common := "f1: a = MatMul(x, w1)\nact: r = Tanh(a)\nview: v = Reshape(r, flat)\nf2: b = MatMul(v, w2)\nloss: loss = ReduceMean(b)\nd: d = Mul(b, s)\n" +
+	common := "f1: a = MatMul(x, w1)\nact: r = Tanh(a)\nview: v = Reshape(r, flat)\nf2: b = MatMul(v, w2)\nloss: " +
+		"loss = ReduceMean(b)\nd: d = Mul(b, s)\n" +
 		"dw2: g2 = Gemm(v, d)\ndv: dv = Gemm(d, w2)\n" +
 		"g2_anchor_size: g2_anchor_size = Size(g2)\ndv_anchor_size: dv_anchor_size = Size(dv)\n"
 	ending := "a_anchor: a_anchor = Reshape(a, dr_anchor_zeros_2)\nact_recompute: r_recompute = Tanh(a_anchor)\n" +
@@ -100,7 +105,9 @@ func TestAnchorTypes(t *testing.T) {
 
 // TestLateAnchor reads a value that is made behind the anchor through a view of its own.
 func TestLateAnchor(t *testing.T) {
-	r, err := anchorCase(t, 8, 17, func(a *recompute.Anchor, named map[string]graph.ValueID) { a.Late = []graph.ValueID{named["dr"]} })
+	r, err := anchorCase(t, 8, 17, func(a *recompute.Anchor, named map[string]graph.ValueID) {
+		a.Late = []graph.ValueID{named["dr"]}
+	})
 	require.NoError(t, err)
 	require.Contains(t, printNodes(r.Model.Graph), "dr: dr = Mul(dv, r_recompute)\n"+
 		"dr_anchor: dr_anchor = Reshape(dr, dr_anchor_zeros_2)\ndw1: g1 = Gemm(x, dr_anchor)\n")
@@ -113,9 +120,12 @@ func TestAnchorErrors(t *testing.T) {
 		want  string
 	}{
 		{6, nil, "anchors need operator set 7 or later, the model imports 6"},
-		{17, func(a *recompute.Anchor, named map[string]graph.ValueID) { a.Sinks = nil }, "an anchor without sinks holds nothing back"},
-		{17, func(a *recompute.Anchor, named map[string]graph.ValueID) { a.Values = []graph.ValueID{named["s"]} }, `value "s" cannot be read through an anchor: it is a scalar`},
-		{17, func(a *recompute.Anchor, named map[string]graph.ValueID) { a.Before = 0 }, `an anchor stands before what it waits for`},
+		{17, func(a *recompute.Anchor, named map[string]graph.ValueID) { a.Sinks = nil },
+			"an anchor without sinks holds nothing back"},
+		{17, func(a *recompute.Anchor, named map[string]graph.ValueID) { a.Values = []graph.ValueID{named["s"]} },
+			`value "s" cannot be read through an anchor: it is a scalar`},
+		{17, func(a *recompute.Anchor, named map[string]graph.ValueID) { a.Before = 0 },
+			`an anchor stands before what it waits for`},
 	} {
 		_, err := anchorCase(t, 8, c.opset, c.edit)
 		require.ErrorContains(t, err, c.want)

@@ -51,7 +51,9 @@ type Rewritten struct {
 // Random nodes without a seed are given one before they are cloned, so that the
 // clone draws what the original drew. The result verifies; a placement that cannot be obeyed is an
 // error that names it.
-func Apply(m *graph.Model, b live.Boundary, order graph.Order, placements []Placement, opts Options) (*Rewritten, error) {
+func Apply(
+	m *graph.Model, b live.Boundary, order graph.Order, placements []Placement, opts Options,
+) (*Rewritten, error) {
 	if err := order.Check(m.Graph); err != nil {
 		return nil, err
 	}
@@ -127,7 +129,8 @@ func (r *rewriter) rewrite(order graph.Order, placements []Placement) error {
 		return err
 	}
 	if len(sink.anchors) > 0 {
-		return fmt.Errorf("%w: anchors are out of order at the one before %q", ErrPlacement, r.old.NodeLabel(sink.anchors[0].Before))
+		return fmt.Errorf("%w: anchors are out of order at the one before %q",
+			ErrPlacement, r.old.NodeLabel(sink.anchors[0].Before))
 	}
 	nodes := r.foldCopies(sink.nodes)
 	if r.opts.Guard {
@@ -216,8 +219,9 @@ func (r *rewriter) clone(id graph.NodeID) (*graph.Node, error) {
 	r.copies[id]++
 	suffix := suffixOf(r.copies[id])
 	src := r.g.Nodes[id] // the copy, which may have a seed now
-	n := &graph.Node{Name: r.names.Node(r.cloneName(old, suffix)), Op: src.Op, Domain: src.Domain, Kind: src.Kind, Version: src.Version,
-		Inputs: slices.Clone(r.newest.Rewire(old.Inputs, len(old.Inputs))), Attrs: slices.Clone(src.Attrs)}
+	n := &graph.Node{Name: r.names.Node(r.cloneName(old, suffix)), Op: src.Op, Domain: src.Domain, Kind: src.Kind,
+		Version: src.Version,
+		Inputs:  slices.Clone(r.newest.Rewire(old.Inputs, len(old.Inputs))), Attrs: slices.Clone(src.Attrs)}
 	rare := src.Rare()
 	n.SetRare(graph.Rare{Overload: rare.Overload, Doc: "Recompute of " + r.old.NodeLabel(id),
 		Metadata: slices.Clone(rare.Metadata), Extra: rare.Extra})
@@ -259,7 +263,8 @@ func (r *rewriter) cloneValue(v graph.ValueID, suffix string) (graph.ValueID, er
 	}
 	name := r.old.Values[v].Name + suffix
 	if !r.names.TakeValue(name) {
-		return graph.NoValue, fmt.Errorf("value %q exists already; was this graph rewritten before? start from the original", name)
+		return graph.NoValue,
+			fmt.Errorf("value %q exists already; was this graph rewritten before? start from the original", name)
 	}
 	id := r.g.Value(name)
 	t := r.old.Values[v].Type

@@ -123,7 +123,8 @@ func uncloneable(g *graph.Graph, id graph.NodeID) string {
 	n := g.Nodes[id]
 	switch {
 	case op.Of(n.Kind).Has(op.PythonRole):
-		return fmt.Sprintf("node %q calls the Python function %q, which memopt cannot clone", g.NodeLabel(id), n.Str("func_name", ""))
+		return fmt.Sprintf("node %q calls the Python function %q, which memopt cannot clone",
+			g.NodeLabel(id), n.Str("func_name", ""))
 	case n.HasSubgraphs():
 		return fmt.Sprintf("node %q (%s) has subgraphs, which memopt does not clone", g.NodeLabel(id), n.Op)
 	}

@@ -88,7 +88,8 @@ func describe(a *recompute.Analysis) string {
 		fmt.Fprintf(&b, "boundary norms %s\n", names(a.BoundaryNorms))
 	}
 	for _, c := range a.Candidates {
-		fmt.Fprintf(&b, "candidate %s:%d at %s frees %d/%d: %s\n", a.Clusters[c.Cluster].ID, c.Strategy, g.NodeLabel(c.Entry), c.Ratio.Num, c.Ratio.Den, names(c.Nodes))
+		fmt.Fprintf(&b, "candidate %s:%d at %s frees %d/%d: %s\n", a.Clusters[c.Cluster].ID, c.Strategy,
+			g.NodeLabel(c.Entry), c.Ratio.Num, c.Ratio.Den, names(c.Nodes))
 	}
 	for _, r := range a.Rejections {
 		fmt.Fprintf(&b, "rejected %s: %s\n", g.NodeLabel(r.Entry), r.Reason)
@@ -113,7 +114,8 @@ func rewrite(t *testing.T, d *datadriven.TestData, a *recompute.Analysis) string
 				first = s.Readers[0]
 			}
 		}
-		placements = append(placements, recompute.Placement{Value: c.Stashed[0], Nodes: c.Nodes, Before: first, Copy: 1})
+		placements = append(placements,
+			recompute.Placement{Value: c.Stashed[0], Nodes: c.Nodes, Before: first, Copy: 1})
 	}
 	r, err := recompute.Apply(a.Model, a.Boundary, a.Order, placements, recompute.Options{})
 	if err != nil {

@@ -143,7 +143,8 @@ func (e *AnchorEmitter) product(sizes []graph.ValueID) error {
 		return err
 	}
 	for i, size := range sizes {
-		m = e.sink.Add(AnchorNode{Kind: op.Mul, Of: graph.NoValue, Part: "_min", Number: i, Rank: 1, Dim: 1, Inputs: operands(m, size)})
+		m = e.sink.Add(AnchorNode{Kind: op.Mul, Of: graph.NoValue, Part: "_min", Number: i, Rank: 1, Dim: 1,
+			Inputs: operands(m, size)})
 	}
 	e.min = m
 	return nil
@@ -164,7 +165,8 @@ func (e *AnchorEmitter) zerosOf(v graph.ValueID) (graph.ValueID, error) {
 		if err != nil {
 			return graph.NoValue, err
 		}
-		e.zeros[rank] = e.sink.Add(AnchorNode{Kind: op.Mul, Of: graph.NoValue, Part: "_zeros", Number: rank, Rank: 1, Dim: int64(rank),
+		e.zeros[rank] = e.sink.Add(AnchorNode{Kind: op.Mul, Of: graph.NoValue, Part: "_zeros", Number: rank, Rank: 1,
+			Dim:    int64(rank),
 			Inputs: operands(e.min, zeros)})
 	}
 	return e.zeros[rank], nil

@@ -20,7 +20,8 @@ func Find(m *graph.Model, b live.Boundary, order graph.Order, probe Probe) *Anal
 	a.Stashed = live.Stashed(g, order, a.Backward, func(id graph.NodeID) bool { return op.IsConstant(g, id) })
 	a.BoundaryNorms = boundaryNorms(a)
 	if probe.Layers && len(a.BoundaryNorms) == 0 {
-		a.Warnings = append(a.Warnings, "no norm that bounds a transformer layer was found, so the layer boundary of the probe has no effect")
+		a.Warnings = append(a.Warnings,
+			"no norm that bounds a transformer layer was found, so the layer boundary of the probe has no effect")
 	}
 	newSearch(a).run()
 	return a
@@ -44,7 +45,8 @@ type search struct {
 func newSearch(a *Analysis) *search {
 	nodes := len(a.Graph.Nodes)
 	s := &search{a: a, edges: ortsim.NewEdges(a.Graph), pos: a.Order.Positions(), policy: newPolicy(a),
-		entry: make([]bool, nodes), bound: make([]bool, nodes), visited: make([]int32, nodes), size: make([]uint8, len(a.Graph.Values)), ids: map[string]int{}}
+		entry: make([]bool, nodes), bound: make([]bool, nodes), visited: make([]int32, nodes),
+		size: make([]uint8, len(a.Graph.Values)), ids: map[string]int{}}
 	norm := map[graph.ValueID]bool{}
 	for _, id := range a.BoundaryNorms {
 		norm[a.Graph.Nodes[id].Input(0)] = true
@@ -74,7 +76,9 @@ func (s *search) entryNode(entry graph.NodeID, values []graph.ValueID) {
 		return
 	}
 	if s.a.Probe.Layers && s.bound[entry] {
-		s.reject(entry, graph.NoNode, "it is what the norm at the start of a transformer layer reads: the probe keeps it as the layer's checkpoint")
+		s.reject(entry, graph.NoNode,
+			"it is what the norm at the start of a transformer layer reads: the probe keeps it as the layer's "+
+				"checkpoint")
 		return
 	}
 	full := s.subgraph(entry, false)

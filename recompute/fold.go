@@ -33,7 +33,9 @@ func (r *rewriter) foldCopies(nodes []*graph.Node) []*graph.Node {
 		rename(n.Inputs, as)
 		rename(n.Outputs, as)
 	}
-	r.g.ValueInfo = slices.DeleteFunc(r.g.ValueInfo, func(d graph.Decl) bool { return int(d.Value) < len(as) && as[d.Value] != d.Value })
+	r.g.ValueInfo = slices.DeleteFunc(r.g.ValueInfo, func(d graph.Decl) bool {
+		return int(d.Value) < len(as) && as[d.Value] != d.Value
+	})
 	return kept
 }
 

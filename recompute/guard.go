@@ -14,14 +14,17 @@ const GuardSuffix = "_guard"
 // A guard keeps what stock ONNX Runtime does to a rewritten graph from changing its numbers. Three
 // things would, all of them because a rewrite changes who reads what:
 //
-//   - A Dropout whose mask nobody reads is taken out, whatever its training_mode says (its dropout_elimination.cc). In a rewritten graph
-//     the masks of originals, and of clones that were made for their data, have lost their readers. It is taken out only while no more than
-//     one of its inputs is made by a node: its ratio and its training_mode are read through views.
-//   - The half of x in x/2 * (1 + tanh(...)) vanishes in a FastGelu even where other nodes read it, and the file is refused (fast_gelu_fusion.cc).
-//     In a graph as it is the backward half reads other values of the pattern, too, which prevents that. The factor is read through a view.
-//   - A BatchNormalization in training mode writes the running statistics into the memory of those it is given, weights of the file
-//     included, so that a clone would update them again. A clone is given others, which do not count for what it normalizes, and nothing
-//     reads the statistics that it makes.
+//   - A Dropout whose mask nobody reads is taken out, whatever its training_mode says (its
+//     dropout_elimination.cc). In a rewritten graph the masks of originals, and of clones that were
+//     made for their data, have lost their readers. It is taken out only while no more than one of
+//     its inputs is made by a node: its ratio and its training_mode are read through views.
+//   - The half of x in x/2 * (1 + tanh(...)) vanishes in a FastGelu even where other nodes read it,
+//     and the file is refused (fast_gelu_fusion.cc). In a graph as it is the backward half reads
+//     other values of the pattern, too, which prevents that. The factor is read through a view.
+//   - A BatchNormalization in training mode writes the running statistics into the memory of those
+//     it is given, weights of the file included, so that a clone would update them again. A clone
+//     is given others, which do not count for what it normalizes, and nothing reads the statistics
+//     that it makes.
 //
 // The view that a constant v is read through is a Reshape that no runtime can fold, as those of
 // anchors are:
@@ -43,7 +46,8 @@ type guardWriter struct {
 // guarded inserts the guards that the nodes of a rewritten graph need, in their order.
 func (r *rewriter) guarded(nodes []*graph.Node) ([]*graph.Node, error) {
 	found := ortsim.NewUses(r.g, nodes)
-	w := &guardWriter{anchorWriter: newAnchorWriter(r, r.out.Model.OpsetVersion("")), uses: found, input: givenTensor(r.g), size: graph.NoValue, offset: graph.NoValue,
+	w := &guardWriter{anchorWriter: newAnchorWriter(r, r.out.Model.OpsetVersion("")), uses: found,
+		input: givenTensor(r.g), size: graph.NoValue, offset: graph.NoValue,
 		opaque: map[graph.ValueID]graph.ValueID{}, apart: map[graph.ValueID]graph.ValueID{}, half: found.Halves(nodes)}
 	before := ortsim.NewUses(r.old, r.old.Nodes)
 	out, origin := make([]*graph.Node, 0, len(nodes)), make([]graph.NodeID, 0, len(nodes))

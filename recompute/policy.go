@@ -84,7 +84,8 @@ func (p ortPolicy) reject(id graph.NodeID) string {
 	case e.Level > p.level:
 		return fmt.Sprintf("%s is recomputed from probe level %d on", p.name(n), e.Level)
 	case op.Of(n.Kind).Has(op.PythonRole) && !slices.Contains(op.RecomputablePythonFunctions, n.Str("func_name", "")):
-		return fmt.Sprintf("the Python function %q is not among those that ONNX Runtime recomputes", n.Str("func_name", ""))
+		return fmt.Sprintf("the Python function %q is not among those that ONNX Runtime recomputes",
+			n.Str("func_name", ""))
 	}
 	return ""
 }

@@ -53,7 +53,8 @@ func (s *search) subgraph(entry graph.NodeID, compromise bool) found {
 				continue // at hand: stashed itself
 			}
 			if why := s.policy.reject(id); why != "" {
-				f.fail(id, fmt.Sprintf("it needs %q, which is not at hand in backward and cannot be recomputed: %s", s.a.Graph.NodeLabel(id), why))
+				f.fail(id, fmt.Sprintf("it needs %q, which is not at hand in backward and cannot be recomputed: %s",
+					s.a.Graph.NodeLabel(id), why))
 				return f
 			}
 		}

@@ -41,8 +41,10 @@ func TestCompromiseRatio(t *testing.T) {
 		from, to string
 		want     recompute.Ratio // zero: no strategy 2
 	}{
-		{"uint8", "1", recompute.Ratio{Num: 3, Den: 4}}, {"float16", "1", recompute.Ratio{Num: 1, Den: 2}}, {"float16", "11", recompute.Ratio{Num: 3, Den: 4}},
-		{"uint8", "11", recompute.Ratio{Num: 7, Den: 8}}, {"int32", "1", recompute.Ratio{}}, {"double", "1", recompute.Ratio{}},
+		{"uint8", "1", recompute.Ratio{Num: 3, Den: 4}}, {"float16", "1", recompute.Ratio{Num: 1, Den: 2}},
+		{"float16", "11", recompute.Ratio{Num: 3, Den: 4}},
+		{"uint8", "11", recompute.Ratio{Num: 7, Den: 8}}, {"int32", "1", recompute.Ratio{}},
+		{"double", "1", recompute.Ratio{}},
 	} {
 		a, err := analyse(parsed(t, fmt.Sprintf(`g (%s[n, 4096] x) => (? g) {
 			[same] s = Identity (x)  [wide] w = Cast <to = %s> (s)  [act] a = Add (w, w)

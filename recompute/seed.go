@@ -13,7 +13,8 @@ func (r *rewriter) fixSeed(id graph.NodeID) error {
 	n := r.g.Nodes[id]
 	info := op.Of(n.Kind)
 	if !info.CanSeed(info.VersionOf(n, graph.OpsetVersion(r.versions, info.Domain))) {
-		return fmt.Errorf("node %q (%s) draws random numbers and has no attribute that fixes them", r.old.NodeLabel(id), n.Op)
+		return fmt.Errorf("node %q (%s) draws random numbers and has no attribute that fixes them",
+			r.old.NodeLabel(id), n.Op)
 	}
 	if n.Attr(info.SeedAttr) != nil {
 		return nil
@@ -41,7 +42,8 @@ func Seed(m *graph.Model, seed int64) *graph.Model {
 	out := m
 	for id, n := range m.Graph.Nodes {
 		info := op.Of(n.Kind)
-		if !info.Random || info.SeedAttr == "" || !info.CanSeed(info.SinceVersion(m.OpsetVersion(info.Domain))) || n.Attr(info.SeedAttr) != nil {
+		if !info.Random || info.SeedAttr == "" || !info.CanSeed(info.SinceVersion(m.OpsetVersion(info.Domain))) ||
+			n.Attr(info.SeedAttr) != nil {
 			continue
 		}
 		if out == m {

@@ -55,8 +55,13 @@ type anchorPeakJSON struct {
 }
 
 // Apply says what a rewrite did. The CSV and Markdown forms have the fields of the table.
-func Apply(w io.Writer, format Format, out string, p *planner.Plan, r *recompute.Rewritten, anchoring *anchor.Anchoring) error {
-	j := applyJSON{Schema: ApplySchema, Out: out, Nodes: len(r.Model.Graph.Nodes), Clones: r.Clones, Placements: len(p.Placements), Guards: r.GuardNodes, Seeded: []string{}, Warnings: nonNil(p.Warnings)}
+func Apply(
+	w io.Writer, format Format, out string, p *planner.Plan, r *recompute.Rewritten, anchoring *anchor.Anchoring,
+) error {
+	j := applyJSON{
+		Schema: ApplySchema, Out: out, Nodes: len(r.Model.Graph.Nodes), Clones: r.Clones, Placements: len(p.Placements),
+		Guards: r.GuardNodes, Seeded: []string{}, Warnings: nonNil(p.Warnings),
+	}
 	for _, id := range r.Seeded {
 		j.Seeded = append(j.Seeded, p.Analysis.Graph.NodeLabel(id))
 	}
@@ -66,7 +71,8 @@ func Apply(w io.Writer, format Format, out string, p *planner.Plan, r *recompute
 	if anchoring != nil {
 		j.Anchors = &anchorJSON{Anchors: len(anchoring.Anchors), Nodes: r.AnchorNodes, Seconds: anchoring.Seconds()}
 		if anchoring.Simulated {
-			j.Anchors.Peak = &anchorPeakJSON{anchoring.Base, anchoring.Bare, anchoring.Anchored, anchoring.BaseArena, anchoring.AnchoredArena}
+			j.Anchors.Peak = &anchorPeakJSON{anchoring.Base, anchoring.Bare, anchoring.Anchored, anchoring.BaseArena,
+				anchoring.AnchoredArena}
 		}
 	}
 	if limit, fits := p.RuntimeBudget(anchoring); limit != 0 {

@@ -22,10 +22,12 @@ func budgetSummary(w io.Writer, p, level1 *planner.Plan) error {
 	if b.Optimal {
 		text += "no plan in this order is cheaper.\n"
 	} else {
-		text += fmt.Sprintf("no plan in this order costs less than +%s: at most %s of a step is given away.\n", Percent(b.Overhead), Percent(b.Gap))
+		text += fmt.Sprintf("no plan in this order costs less than +%s: at most %s of a step is given away.\n",
+			Percent(b.Overhead), Percent(b.Gap))
 	}
 	if n := p.Lower; n != nil {
-		text += fmt.Sprintf("The peak is at node %q. The next plan below it that was found: %s live, an arena of %s, for +%s time.\n",
+		text += fmt.Sprintf("The peak is at node %q. The next plan below it that was found: %s live, an arena of "+
+			"%s, for +%s time.\n",
 			p.Analysis.Graph.NodeLabel(p.Planned.Peak.Node), Bytes(n.Live), Bytes(n.Arena), Percent(n.Overhead))
 	}
 	if _, err := io.WriteString(w, text+"\n"); err != nil {
@@ -37,10 +39,13 @@ func budgetSummary(w io.Writer, p, level1 *planner.Plan) error {
 // besides shows the plan beside what else is done: ONNX Runtime's level 1, and checkpoints of whole
 // layers.
 func besides(w io.Writer, p, level1 *planner.Plan) error {
-	t := Table{Title: "Beside it", Header: []string{"What runs again", "Peak, live", "Time"}, Right: []bool{false, true, true}}
+	t := Table{
+		Title: "Beside it", Header: []string{"What runs again", "Peak, live", "Time"}, Right: []bool{false, true, true},
+	}
 	t.Add("this plan", Bytes(p.Planned.Peak.Bytes), "+"+Percent(p.Overhead))
 	if level1 != nil {
-		t.Add("--level 1", Bytes(level1.Planned.Peak.Bytes)+fits(level1.Planned.Peak.Bytes <= p.Planned.Peak.Bytes), "+"+Percent(level1.Overhead))
+		t.Add("--level 1", Bytes(level1.Planned.Peak.Bytes)+fits(level1.Planned.Peak.Bytes <= p.Planned.Peak.Bytes),
+			"+"+Percent(level1.Overhead))
 	}
 	for _, alt := range p.Alternatives {
 		t.Add(alt.Name, Bytes(alt.Live)+fits(alt.Fits), "+"+Percent(alt.Overhead))
@@ -91,17 +96,20 @@ func Pareto(w io.Writer, f Format, model string, c *planner.Curve) error {
 		}
 		return writeJSON(w, j)
 	}
-	t := &Table{Title: "Budget and cost", Header: []string{"budget_bytes", "peak_bytes", "arena_bytes", "overhead", "overhead_lower_bound", "nodes"},
-		Right: []bool{true, true, true, true, true, true}}
+	t := &Table{Title: "Budget and cost",
+		Header: []string{"budget_bytes", "peak_bytes", "arena_bytes", "overhead", "overhead_lower_bound", "nodes"},
+		Right:  []bool{true, true, true, true, true, true}}
 	if f == TableFormat {
 		t.Header = []string{"Budget", "Peak", "Arena", "Overhead", "At least", "Nodes run again"}
 	}
 	for _, pt := range c.Points {
 		if f == TableFormat {
-			t.Add(Bytes(pt.Budget), Bytes(pt.Live), Bytes(pt.Arena), Percent(pt.Overhead), Percent(pt.LowerBound), Thousands(int64(pt.Nodes)))
+			t.Add(Bytes(pt.Budget), Bytes(pt.Live), Bytes(pt.Arena), Percent(pt.Overhead), Percent(pt.LowerBound),
+				Thousands(int64(pt.Nodes)))
 			continue
 		}
-		t.Add(fmt.Sprint(pt.Budget), fmt.Sprint(pt.Live), fmt.Sprint(pt.Arena), fmt.Sprintf("%.6f", pt.Overhead), fmt.Sprintf("%.6f", pt.LowerBound), fmt.Sprint(pt.Nodes))
+		t.Add(fmt.Sprint(pt.Budget), fmt.Sprint(pt.Live), fmt.Sprint(pt.Arena), fmt.Sprintf("%.6f", pt.Overhead),
+			fmt.Sprintf("%.6f", pt.LowerBound), fmt.Sprint(pt.Nodes))
 	}
 	switch f {
 	case CSVFormat:
@@ -145,8 +153,13 @@ func againTable(p *planner.Plan) *Table {
 			}
 		}
 	}
-	slices.SortStableFunc(rows, func(a, b row) int { return cmp.Or(cmp.Compare(b.time, a.time), cmp.Compare(b.bytes, a.bytes)) })
-	t := &Table{Title: "What runs again", Header: []string{"Op", "Runs", "Makes", "Time of a step"}, Right: []bool{false, true, true, true}}
+	slices.SortStableFunc(rows, func(a, b row) int {
+		return cmp.Or(cmp.Compare(b.time, a.time), cmp.Compare(b.bytes, a.bytes))
+	})
+	t := &Table{
+		Title: "What runs again", Header: []string{"Op", "Runs", "Makes", "Time of a step"},
+		Right: []bool{false, true, true, true},
+	}
 	for _, r := range rows {
 		share := 0.0
 		if p.Step.Seconds > 0 {

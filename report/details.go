@@ -26,13 +26,18 @@ type pattern struct {
 func detailTable(w io.Writer, p *planner.Plan, configPath string) error {
 	const first = 7 // width of the first column
 	empty := "|" + strings.Repeat(" ", first) + "|"
-	rows := []string{fmt.Sprintf("|%-*s| Memory Optimization Opportunities (Clustered by node-level activation patterns)", first, "Freq"), separator}
+	rows := []string{
+		fmt.Sprintf("|%-*s| Memory Optimization Opportunities (Clustered by node-level activation patterns)",
+			first, "Freq"), separator,
+	}
 	row := make([]*planner.ClusterRow, len(p.Clusters)) // by cluster
 	for i := range p.Clusters {
 		row[p.Clusters[i].Index] = &p.Clusters[i]
 	}
 	for _, pat := range patterns(p) {
-		rows = append(rows, fmt.Sprintf("|%-*d|For each row options are mutually exclusive, only one of them can be enabled.", first, pat.freq))
+		rows = append(rows,
+			fmt.Sprintf("|%-*d|For each row options are mutually exclusive, only one of them can be enabled.",
+				first, pat.freq))
 		for i, c := range pat.options {
 			rows = append(rows, empty)
 			for _, line := range optionLines(p, row, i+1, c) {
@@ -69,7 +74,9 @@ func patterns(p *planner.Plan) []pattern {
 		}
 		i += len(options)
 	}
-	slices.SortFunc(out, func(x, y pattern) int { return cmp.Or(cmp.Compare(y.freq, x.freq), cmp.Compare(y.key, x.key)) })
+	slices.SortFunc(out, func(x, y pattern) int {
+		return cmp.Or(cmp.Compare(y.freq, x.freq), cmp.Compare(y.key, x.key))
+	})
 	return out
 }
 
@@ -105,7 +112,8 @@ func optionLines(p *planner.Plan, row []*planner.ClusterRow, number, candidate i
 	for _, v := range c.Stashed {
 		val := &a.Graph.Values[v]
 		lines = append(lines, field(fmt.Sprintf("   - Output %d", val.DefSlot),
-			fmt.Sprintf("[%s], byte/elem: %d, %d%% saved", countText(val.Type.Shape), val.Type.DType.Bits()/8, int(c.Ratio.Float()*100))))
+			fmt.Sprintf("[%s], byte/elem: %d, %d%% saved", countText(val.Type.Shape), val.Type.DType.Bits()/8,
+				int(c.Ratio.Float()*100))))
 	}
 	return lines
 }

@@ -25,7 +25,8 @@ type gradJSON struct {
 
 // Grad says what a differentiation made.
 func Grad(w io.Writer, format Format, out string, m *graph.Model, j *autograd.Joint) error {
-	r := gradJSON{GradSchema, out, nonNil(j.Wrt), nonNil(j.Unreached), len(m.Graph.Nodes), len(j.Model.Graph.Nodes), j.From, j.To, nonNil(j.Changes)}
+	r := gradJSON{GradSchema, out, nonNil(j.Wrt), nonNil(j.Unreached), len(m.Graph.Nodes), len(j.Model.Graph.Nodes),
+		j.From, j.To, nonNil(j.Changes)}
 	if format == JSONFormat {
 		return writeJSON(w, r)
 	}

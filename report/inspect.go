@@ -63,7 +63,9 @@ func (in *Inspection) groups() ([]*group, []live.Stash) {
 	var stashed []live.Stash
 	isStashed := make([]bool, len(g.Values))
 	if in.Order != nil {
-		stashed = live.Stashed(g, in.Order, in.Backward, func(id graph.NodeID) bool { return op.Of(g.Nodes[id].Kind).Has(op.ConstantRole) })
+		stashed = live.Stashed(g, in.Order, in.Backward, func(id graph.NodeID) bool {
+			return op.Of(g.Nodes[id].Kind).Has(op.ConstantRole)
+		})
 		for _, s := range stashed {
 			isStashed[s.Value] = true
 		}

@@ -74,9 +74,21 @@ type groupJSON struct {
 
 func (in *Inspection) json(groups []*group, stashed []live.Stash) *inspectJSON {
 	g := in.Model.Graph
-	j := &inspectJSON{Schema: InspectSchema, Model: modelJSON{in.Model.Path, in.SHA, len(g.Nodes)}, Opsets: []opsetJSON{},
-		Symbols: nonNil(in.symbols()), Dims: in.Dims, Inputs: []valueJSON{}, Outputs: []valueJSON{}, Stashed: []valueJSON{},
-		By: in.By, Groups: []groupJSON{}, UnknownOps: nonNil(in.unknownOps()), Deviations: in.deviations(), StashedExpr: stashedBytes(g, stashed).String()}
+	j := &inspectJSON{
+		Schema:      InspectSchema,
+		Model:       modelJSON{in.Model.Path, in.SHA, len(g.Nodes)},
+		Opsets:      []opsetJSON{},
+		Symbols:     nonNil(in.symbols()),
+		Dims:        in.Dims,
+		Inputs:      []valueJSON{},
+		Outputs:     []valueJSON{},
+		Stashed:     []valueJSON{},
+		By:          in.By,
+		Groups:      []groupJSON{},
+		UnknownOps:  nonNil(in.unknownOps()),
+		Deviations:  in.deviations(),
+		StashedExpr: stashedBytes(g, stashed).String(),
+	}
 	for _, o := range in.Model.Opsets {
 		j.Opsets = append(j.Opsets, opsetJSON{o.Domain, o.Version})
 	}
@@ -93,7 +105,12 @@ func (in *Inspection) json(groups []*group, stashed []live.Stash) *inspectJSON {
 		j.Stashed = append(j.Stashed, in.value(s.Value))
 	}
 	for _, gr := range groups {
-		j.Groups = append(j.Groups, groupJSON{gr.name, gr.nodes, gr.values, in.evaluated(gr.bytes), gr.bytes.String(), in.evaluated(gr.stashed), gr.stashed.String(), gr.unknown})
+		j.Groups = append(j.Groups, groupJSON{
+			gr.name, gr.nodes, gr.values,
+			in.evaluated(gr.bytes), gr.bytes.String(),
+			in.evaluated(gr.stashed), gr.stashed.String(),
+			gr.unknown,
+		})
 	}
 	if sizes, err := live.EvalSizes(g, in.Dims); err == nil {
 		if n, err := live.PersistentBytes(g, sizes); err == nil {

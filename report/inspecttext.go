@@ -15,13 +15,15 @@ import (
 
 func (in *Inspection) table(groups []*group) *Table {
 	title := map[string]string{"op": "Operator", "node": "Node", "layer": "Layer", "category": "Category"}[in.By]
-	t := &Table{Header: []string{title, "Nodes", "Values", "Bytes made", "Stashed bytes", "Bytes made, formula"}, Right: []bool{false, true, true, true, true}}
+	t := &Table{Header: []string{title, "Nodes", "Values", "Bytes made", "Stashed bytes", "Bytes made, formula"},
+		Right: []bool{false, true, true, true, true}}
 	for _, gr := range groups {
 		name := gr.name
 		if gr.unknown > 0 {
 			name += fmt.Sprintf(" (%d values of unknown size)", gr.unknown)
 		}
-		t.Add(name, fmt.Sprint(gr.nodes), fmt.Sprint(gr.values), in.number(gr.bytes), in.number(gr.stashed), gr.bytes.String())
+		t.Add(name, fmt.Sprint(gr.nodes), fmt.Sprint(gr.values), in.number(gr.bytes), in.number(gr.stashed),
+			gr.bytes.String())
 	}
 	return t
 }
@@ -48,7 +50,8 @@ func (in *Inspection) head(w io.Writer, stashed []live.Stash) error {
 	g, m := in.Model.Graph, in.Model
 	var b strings.Builder
 	producer := strings.TrimSpace(m.ProducerName + " " + m.ProducerVersion)
-	line(&b, "Model     %s: graph %q, %d nodes, %d values, %d functions", m.Path, g.Name, len(g.Nodes), len(g.Values), len(m.Functions))
+	line(&b, "Model     %s: graph %q, %d nodes, %d values, %d functions", m.Path, g.Name, len(g.Nodes), len(g.Values),
+		len(m.Functions))
 	line(&b, "Opsets    %s; IR version %d; made by %s", in.opsetText(), m.IRVersion, cmp.Or(producer, "(not said)"))
 	line(&b, "Symbols   %s", cmp.Or(strings.Join(in.symbolText(), ", "), "none"))
 	for i, d := range g.Inputs {
@@ -67,12 +70,14 @@ func (in *Inspection) head(w io.Writer, stashed []live.Stash) error {
 	}
 	if in.Boundary != nil {
 		total := stashedBytes(g, stashed)
-		line(&b, "Boundary  node %s (%s); %d stashed activations: %s bytes = %s", g.NodeLabel(in.Boundary.Node), in.Boundary.Kind, len(stashed), in.number(total), total)
+		line(&b, "Boundary  node %s (%s); %d stashed activations: %s bytes = %s", g.NodeLabel(in.Boundary.Node),
+			in.Boundary.Kind, len(stashed), in.number(total), total)
 	} else {
 		b.WriteString("Boundary  none: this graph has no backward half\n")
 	}
 	if len(in.Types.NoRow) > 0 {
-		line(&b, "Unknown   %d nodes of operators without a row in the op table: %s", len(in.Types.NoRow), strings.Join(in.unknownOps(), ", "))
+		line(&b, "Unknown   %d nodes of operators without a row in the op table: %s",
+			len(in.Types.NoRow), strings.Join(in.unknownOps(), ", "))
 	}
 	b.WriteByte('\n')
 	_, err := io.WriteString(w, b.String())

@@ -55,7 +55,8 @@ func (t *Table) libraryRows(r *verify.Run) {
 	}
 	t.Add("convolutions", fmt.Sprintf("%d of %d", j.ByLibrary, j.Convolutions), joined("by cuDNN", own))
 	if j.Workspace > 0 {
-		t.Add("cuDNN workspace", Bytes(j.Workspace), fmt.Sprintf("of the arena, for one convolution at a time; %s", j.clamped()))
+		t.Add("cuDNN workspace",
+			Bytes(j.Workspace), fmt.Sprintf("of the arena, for one convolution at a time; %s", j.clamped()))
 	}
 }
 
@@ -64,7 +65,8 @@ func (j *libraryJSON) clamped() string {
 	if j.Clamped >= j.Workspace {
 		return "as much with --cudnn-conv-use-max-workspace off"
 	}
-	return fmt.Sprintf("with --cudnn-conv-use-max-workspace off %s, and %s predicted live", Bytes(j.Clamped), Bytes(j.ClampedLive))
+	return fmt.Sprintf("with --cudnn-conv-use-max-workspace off %s, and %s predicted live",
+		Bytes(j.Clamped), Bytes(j.ClampedLive))
 }
 
 func joined(a, b string) string {

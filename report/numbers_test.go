@@ -79,16 +79,20 @@ func distinctPlan(t *testing.T) *planner.Plan {
 	require.NoError(t, err)
 	p.Options.Strategy, p.Rewritten = planner.LayerwiseCompromise, true
 	p.Clusters = []planner.ClusterRow{
-		{Index: 0, ID: "Mul+", Strategy: recompute.Full, Config: "Mul+:1:-1", Frequency: 11, Ratio: recompute.Ratio{Num: 1, Den: 4}, Saving: symbolic.Sym("n").Mul(symbolic.Const(12)), SavingDen: 1,
-			SavingBytes: 13, Evaluated: true, PeakDrop: 14, Dropped: true, Enabled: true, Requested: 15, Applied: 16, Excludes: []string{"Cast+:2:-1"}},
-		{Index: 1, ID: "Cast+Exp+", Strategy: recompute.Compromise, Config: "Cast+Exp+:2:-1", Frequency: 17, Ratio: recompute.Ratio{Num: 1, Den: 2}, Saving: symbolic.Unknown(), Requested: 18, Applied: 19},
+		{Index: 0, ID: "Mul+", Strategy: recompute.Full, Config: "Mul+:1:-1", Frequency: 11,
+			Ratio: recompute.Ratio{Num: 1, Den: 4}, Saving: symbolic.Sym("n").Mul(symbolic.Const(12)), SavingDen: 1,
+			SavingBytes: 13, Evaluated: true, PeakDrop: 14, Dropped: true, Enabled: true, Requested: 15, Applied: 16,
+			Excludes: []string{"Cast+:2:-1"}},
+		{Index: 1, ID: "Cast+Exp+", Strategy: recompute.Compromise, Config: "Cast+Exp+:2:-1", Frequency: 17,
+			Ratio: recompute.Ratio{Num: 1, Den: 2}, Saving: symbolic.Unknown(), Requested: 18, Applied: 19},
 	}
 	y, x := m.Graph.Value("y"), m.Graph.Value("x")
 	p.Stashed = []planner.StashRow{{Value: y, Node: 0, WhyKept: "it is cheap to keep"}, {Value: x, Node: 1}}
 	p.Analysis.BoundaryNorms = []graph.NodeID{1}
 	p.Base.Peak, p.Planned.Peak = live.Peak{Bytes: 1021, Node: 0}, live.Peak{Bytes: 1022, Node: 2}
 	p.Base.LowerBound, p.Arena.Bytes, p.Persistent = 1023, 1024, 1025
-	p.Step, p.Recompute, p.Overhead = planner.Cost{Nodes: 31, FLOPs: 32, Seconds: 33}, planner.Cost{Nodes: 34, FLOPs: 35, Seconds: 36}, 0.37
+	p.Step, p.Recompute, p.Overhead = planner.Cost{Nodes: 31, FLOPs: 32, Seconds: 33},
+		planner.Cost{Nodes: 34, FLOPs: 35, Seconds: 36}, 0.37
 	p.Bound, p.Solver = &planner.Bound{Overhead: 0.041, Gap: 0.042, Optimal: true}, "a solver"
 	p.Lower = &planner.Lower{Live: 51, Arena: 52, Overhead: 0.53}
 	p.Runtime = &anchor.Anchoring{Base: 1061, BaseArena: 1062, Bare: 1063, Anchored: 1064, AnchoredArena: 1065}
@@ -101,42 +105,60 @@ func TestPlanNumbers(t *testing.T) {
 	p := distinctPlan(t)
 	want := map[string]string{
 		"model.path": "step.onnx", "model.structure_sha256": "5ha", "model.nodes": "3",
-		"boundary.kind": "loss", "boundary.node": "mean", "dims.n": "10", "unbound_symbols.0": "m", "level": "2", "probe": p.Analysis.Probe.String(), "rewritten": "true",
-		"order.0": "0", "order.1": "1", "order.2": "2", "boundary_norms.0": "mean", "warnings.0": "a warning", "solver": "a solver", "alternatives": "[]",
-		"clusters.0.id": "Mul+", "clusters.0.strategy": "1", "clusters.0.config": "Mul+:1:-1", "clusters.0.frequency": "11", "clusters.0.save_ratio": "0.25", "clusters.0.saving_expr": "12.0*n",
-		"clusters.0.saving_bytes": "13", "clusters.0.peak_drop_bytes": "14", "clusters.0.enabled": "true", "clusters.0.requested": "15", "clusters.0.applied": "16", "clusters.0.excludes.0": "Cast+:2:-1",
-		"clusters.1.id": "Cast+Exp+", "clusters.1.strategy": "2", "clusters.1.config": "Cast+Exp+:2:-1", "clusters.1.frequency": "17", "clusters.1.save_ratio": "0.5", "clusters.1.saving_expr": "<nil>",
-		"clusters.1.saving_bytes": "<nil>", "clusters.1.peak_drop_bytes": "<nil>", "clusters.1.enabled": "false", "clusters.1.requested": "18", "clusters.1.applied": "19", "clusters.1.excludes": "[]",
-		"stashed.0.value": "y", "stashed.0.producer": "square", "stashed.0.op": "Mul", "stashed.0.bytes": "160", "stashed.0.expr": "16*n", "stashed.0.why_kept": "it is cheap to keep",
-		"stashed.1.value": "x", "stashed.1.producer": "mean", "stashed.1.op": "ReduceMean", "stashed.1.bytes": "160", "stashed.1.expr": "16*n", "stashed.1.why_kept": "<nil>",
-		"peak.baseline_bytes": "1021", "peak.planned_bytes": "1022", "peak.lower_bound_bytes": "1023", "peak.arena_bytes": "1024", "peak.persistent_bytes": "1025", "peak.total_bytes": "2049",
-		"peak.baseline_node": "square", "peak.planned_node": "back", "recompute.nodes": "34", "recompute.flops": "35", "recompute.overhead": "0.37", "recompute.profile": p.ProfileName(),
-		"bound.overhead_lower_bound": "0.041", "bound.gap": "0.042", "bound.optimal": "true", "next.live_bytes": "51", "next.arena_bytes": "52", "next.overhead": "0.53",
-		"runtime.baseline_bytes": "1061", "runtime.baseline_arena_bytes": "1062", "runtime.planned_bytes": "1064", "runtime.arena_bytes": "1065", "runtime.total_bytes": "2090", "peak.clone_bytes": "1067",
+		"boundary.kind": "loss", "boundary.node": "mean", "dims.n": "10", "unbound_symbols.0": "m", "level": "2",
+		"probe": p.Analysis.Probe.String(), "rewritten": "true",
+		"order.0": "0", "order.1": "1", "order.2": "2", "boundary_norms.0": "mean", "warnings.0": "a warning",
+		"solver": "a solver", "alternatives": "[]",
+		"clusters.0.id": "Mul+", "clusters.0.strategy": "1", "clusters.0.config": "Mul+:1:-1",
+		"clusters.0.frequency": "11", "clusters.0.save_ratio": "0.25", "clusters.0.saving_expr": "12.0*n",
+		"clusters.0.saving_bytes": "13", "clusters.0.peak_drop_bytes": "14", "clusters.0.enabled": "true",
+		"clusters.0.requested": "15", "clusters.0.applied": "16", "clusters.0.excludes.0": "Cast+:2:-1",
+		"clusters.1.id": "Cast+Exp+", "clusters.1.strategy": "2", "clusters.1.config": "Cast+Exp+:2:-1",
+		"clusters.1.frequency": "17", "clusters.1.save_ratio": "0.5", "clusters.1.saving_expr": "<nil>",
+		"clusters.1.saving_bytes": "<nil>", "clusters.1.peak_drop_bytes": "<nil>", "clusters.1.enabled": "false",
+		"clusters.1.requested": "18", "clusters.1.applied": "19", "clusters.1.excludes": "[]",
+		"stashed.0.value": "y", "stashed.0.producer": "square", "stashed.0.op": "Mul", "stashed.0.bytes": "160",
+		"stashed.0.expr": "16*n", "stashed.0.why_kept": "it is cheap to keep",
+		"stashed.1.value": "x", "stashed.1.producer": "mean", "stashed.1.op": "ReduceMean", "stashed.1.bytes": "160",
+		"stashed.1.expr": "16*n", "stashed.1.why_kept": "<nil>",
+		"peak.baseline_bytes": "1021", "peak.planned_bytes": "1022", "peak.lower_bound_bytes": "1023",
+		"peak.arena_bytes": "1024", "peak.persistent_bytes": "1025", "peak.total_bytes": "2049",
+		"peak.baseline_node": "square", "peak.planned_node": "back", "recompute.nodes": "34", "recompute.flops": "35",
+		"recompute.overhead": "0.37", "recompute.profile": p.ProfileName(),
+		"bound.overhead_lower_bound": "0.041", "bound.gap": "0.042", "bound.optimal": "true", "next.live_bytes": "51",
+		"next.arena_bytes": "52", "next.overhead": "0.53",
+		"runtime.baseline_bytes": "1061", "runtime.baseline_arena_bytes": "1062", "runtime.planned_bytes": "1064",
+		"runtime.arena_bytes": "1065", "runtime.total_bytes": "2090", "peak.clone_bytes": "1067",
 	}
 	require.Equal(t, want, leaves(t, "plan", func(w io.Writer) error { return PlanJSON(w, p, "5ha") }))
 
-	require.Equal(t, "id,strategy,config,frequency,save_ratio,saving_bytes,saving_expr,peak_drop_bytes,enabled,requested,applied\n"+
+	require.Equal(t, "id,strategy,config,frequency,save_ratio,saving_bytes,saving_expr,peak_drop_bytes,"+
+		"enabled,requested,applied\n"+
 		"Mul+,1,Mul+:1:-1,11,0.25,13,12.0*n,14,true,15,16\n"+
-		"Cast+Exp+,2,Cast+Exp+:2:-1,17,0.5,,unknown,,false,18,19\n", printed(t, func(w io.Writer) error { return PlanCSV(w, p) }))
+		"Cast+Exp+,2,Cast+Exp+:2:-1,17,0.5,,unknown,,false,18,19\n",
+		printed(t, func(w io.Writer) error { return PlanCSV(w, p) }))
 
 	markdown := printed(t, func(w io.Writer) error { return PlanMarkdown(w, p) })
 	for _, line := range []string{
 		"| Mul+ | 1 | Mul+:1:-1 | 11 | 0.25 | 13 | 12.0\\*n | 14 | true | 15 | 16 |",
-		"| baseline, live | 1021 |", "| planned, live | 1022 |", "| lower bound | 1023 |", "| planned, arena | 1024 |", "| inputs and weights | 1025 |", "| total | 2049 |",
+		"| baseline, live | 1021 |", "| planned, live | 1022 |", "| lower bound | 1023 |", "| planned, arena | 1024 |",
+		"| inputs and weights | 1025 |", "| total | 2049 |",
 		"| 160 | y | Mul | it is cheap to keep |", "| 160 | x | ReduceMean | recomputed |",
 	} {
 		require.Contains(t, markdown, line+"\n")
 	}
-	require.Equal(t, []string{"### Clusters", "### Peak of one step", "### Stashed activations (2)"}, linesWith(markdown, "###"))
+	require.Equal(t, []string{"### Clusters", "### Peak of one step", "### Stashed activations (2)"},
+		linesWith(markdown, "###"))
 
 	p.Bound, p.Lower = nil, nil
 	table := printed(t, func(w io.Writer) error { return PlanTable(w, p, PlanView{ConfigPath: "c.json", Stashes: 1}) })
 	for _, line := range []string{
-		"Memory Optimizer  :  ON  :  Memory Optimization Level: [TRANSFORMER_LAYERWISE_RECOMPUTE_WITH_COMPROMISE], Optimization Config: [c.json]  ",
+		"Memory Optimizer  :  ON  :  Memory Optimization Level: [TRANSFORMER_LAYERWISE_RECOMPUTE_WITH_COMPROMISE], " +
+			"Optimization Config: [c.json]  ",
 		" - Plan 1  :  ON   :  Mul+:1:-1       11    13                 12.0*n                  14                ",
 		" - Plan 2  :  OFF  :  Cast+Exp+:2:-1  17    unknown            unknown                 -                 ",
-		"1 rows share stashed activations with another row (a node has both strategy 1 and 2): of such rows one can be on, and their savings do not add up.",
+		"1 rows share stashed activations with another row (a node has both strategy 1 and 2): of such rows one can " +
+			"be on, and their savings do not add up.",
 		"Savings are for n=10.", "Bind m with --dim NAME=VALUE to see bytes and the peak.",
 		"Baseline, live      1021 B  1,021  node square",
 		"Planned, live       1022 B  1,022  node back",
@@ -179,7 +201,8 @@ func TestUnboundPlan(t *testing.T) {
 			require.Equal(t, "<nil>", text, path)
 		}
 	}
-	for _, path := range []string{"runtime", "recompute.flops", "recompute.overhead", "bound.overhead_lower_bound", "bound.gap", "solver", "next"} {
+	for _, path := range []string{"runtime", "recompute.flops", "recompute.overhead", "bound.overhead_lower_bound",
+		"bound.gap", "solver", "next"} {
 		require.Equal(t, "<nil>", got[path], path)
 	}
 	require.Equal(t, "n", got["unbound_symbols.0"])
@@ -193,14 +216,20 @@ func TestBudgetTable(t *testing.T) {
 	p.Placements = []recompute.Placement{{Value: 1, Nodes: []graph.NodeID{0, 1}}, {Value: 1, Nodes: []graph.NodeID{0}}}
 	level1 := distinctPlan(t)
 	level1.Planned.Peak.Bytes, level1.Overhead = 1033, 0.61
-	table := squeezed(printed(t, func(w io.Writer) error { return PlanTable(w, p, PlanView{Stashes: -1, Level1: level1}) }))
+	table := squeezed(printed(t, func(w io.Writer) error {
+		return PlanTable(w, p, PlanView{Stashes: -1, Level1: level1})
+	}))
 	seconds := p.NodeSeconds()
 	for _, line := range []string{
-		"Clones' own memory 1.04 KiB 1,067 in the planned lines above, for 34 clones\n", "In ONNX Runtime 1.04 KiB 1,065 its arena, predicted, anchors included; 1.04 KiB as the graph is\n",
-		"Total there 2.04 KiB 2,090 arena + inputs and weights\n", "Budget: the arena of stock ONNX Runtime fits. Found by a solver; no plan in this order is cheaper.\n",
-		"The peak is at node \"back\". The next plan below it that was found: 51 B live, an arena of 52 B, for +53.0 % time.\n",
+		"Clones' own memory 1.04 KiB 1,067 in the planned lines above, for 34 clones\n",
+		"In ONNX Runtime 1.04 KiB 1,065 its arena, predicted, anchors included; 1.04 KiB as the graph is\n",
+		"Total there 2.04 KiB 2,090 arena + inputs and weights\n",
+		"Budget: the arena of stock ONNX Runtime fits. Found by a solver; no plan in this order is cheaper.\n",
+		"The peak is at node \"back\". The next plan below it that was found: 51 B live, an arena of 52 B, for " +
+			"+53.0 % time.\n",
 		"this plan 1022 B +37.0 %\n", "--level 1 1.01 KiB (too much) +61.0 %\n",
-		fmt.Sprintf("\nMul 2 320 B +%s\n", Percent(2*seconds[0]/33)), fmt.Sprintf("\nReduceMean 1 4 B +%s\n", Percent(seconds[1]/33)),
+		fmt.Sprintf("\nMul 2 320 B +%s\n", Percent(2*seconds[0]/33)),
+		fmt.Sprintf("\nReduceMean 1 4 B +%s\n", Percent(seconds[1]/33)),
 	} {
 		require.Contains(t, table, line)
 	}
@@ -208,23 +237,34 @@ func TestBudgetTable(t *testing.T) {
 	p.Bound.Optimal = false
 	level1.Planned.Peak.Bytes = 1022
 	table = squeezed(printed(t, func(w io.Writer) error { return PlanTable(w, p, PlanView{Level1: level1}) }))
-	require.Contains(t, table, "Budget: the arena fits. Found by a solver; no plan in this order costs less than +4.1 %: at most 4.2 % of a step is given away.\n")
+	require.Contains(t, table,
+		"Budget: the arena fits. Found by a solver; no plan in this order costs less than +4.1 %: at most 4.2 % of "+
+			"a step is given away.\n")
 	require.Contains(t, table, "--level 1 1022 B +61.0 %\n")
 	// Without a budget, what the next level would bring.
 	p.Bound, p.Lower = nil, nil
 	level1.Planned.Peak.Bytes = 510
 	table = printed(t, func(w io.Writer) error { return PlanTable(w, p, PlanView{Level1: level1}) })
-	require.Contains(t, table, "With --level 1 the peak would be 510 B, 50.0 % less, for an estimated 61.0 % more time.\n")
+	require.Contains(t, table,
+		"With --level 1 the peak would be 510 B, 50.0 % less, for an estimated 61.0 % more time.\n")
 }
 
 func TestParetoNumbers(t *testing.T) {
-	c := &planner.Curve{Persistent: 1001, Points: []planner.ParetoPoint{{Budget: 1002, Live: 1003, Arena: 1004, Overhead: 0.0101, LowerBound: 0.0102, Nodes: 1005}}}
+	c := &planner.Curve{
+		Persistent: 1001,
+		Points: []planner.ParetoPoint{
+			{Budget: 1002, Live: 1003, Arena: 1004, Overhead: 0.0101, LowerBound: 0.0102, Nodes: 1005},
+		},
+	}
 	form := func(f Format) func(io.Writer) error {
 		return func(w io.Writer) error { return Pareto(w, f, "m.onnx", c) }
 	}
-	require.Equal(t, map[string]string{"model": "m.onnx", "persistent_bytes": "1001", "points.0.budget_bytes": "1002", "points.0.peak_bytes": "1003", "points.0.arena_bytes": "1004",
-		"points.0.overhead": "0.0101", "points.0.overhead_lower_bound": "0.0102", "points.0.nodes": "1005"}, leaves(t, "pareto", form(JSONFormat)))
-	require.Equal(t, "budget_bytes,peak_bytes,arena_bytes,overhead,overhead_lower_bound,nodes\n1002,1003,1004,0.010100,0.010200,1005\n", printed(t, form(CSVFormat)))
+	require.Equal(t, map[string]string{"model": "m.onnx", "persistent_bytes": "1001", "points.0.budget_bytes": "1002",
+		"points.0.peak_bytes": "1003", "points.0.arena_bytes": "1004",
+		"points.0.overhead": "0.0101", "points.0.overhead_lower_bound": "0.0102", "points.0.nodes": "1005"},
+		leaves(t, "pareto", form(JSONFormat)))
+	require.Equal(t, "budget_bytes,peak_bytes,arena_bytes,overhead,overhead_lower_bound,nodes\n"+
+		"1002,1003,1004,0.010100,0.010200,1005\n", printed(t, form(CSVFormat)))
 	require.Contains(t, printed(t, form(MarkdownFormat)), "| 1002 | 1003 | 1004 | 0.010100 | 0.010200 | 1005 |\n")
 	table := squeezed(printed(t, form(TableFormat)))
 	require.Contains(t, table, "1002 B 1003 B 1004 B 1.0 % 1.0 % 1,005\n")
@@ -235,21 +275,30 @@ func TestApplyNumbers(t *testing.T) {
 	p := distinctPlan(t)
 	p.Placements = make([]recompute.Placement, 7)
 	r := &recompute.Rewritten{Model: p.Model, Clones: 71, AnchorNodes: 72, GuardNodes: 77, Seeded: []graph.NodeID{2}}
-	anchoring := &anchor.Anchoring{Anchors: make([]recompute.Anchor, 8), Nodes: 5_000_000, Base: 73, Bare: 74, Anchored: 75, BaseArena: 78, AnchoredArena: 79, Simulated: true}
+	anchoring := &anchor.Anchoring{Anchors: make([]recompute.Anchor, 8), Nodes: 5_000_000, Base: 73, Bare: 74,
+		Anchored: 75, BaseArena: 78, AnchoredArena: 79, Simulated: true}
 	p.Options.Strategy = &planner.Budget{Total: 1105}
 	form := func(f Format) func(io.Writer) error {
 		return func(w io.Writer) error { return Apply(w, f, "out.onnx", p, r, anchoring) }
 	}
 	want := map[string]string{
-		"out": "out.onnx", "nodes": "3", "clones": "71", "placements": "7", "seeded.0": "back", "warnings.0": "a warning", "guard_nodes": "77",
-		"peak.baseline_bytes": "1021", "peak.planned_bytes": "1022", "peak.lower_bound_bytes": "1023", "peak.arena_bytes": "1024", "peak.persistent_bytes": "1025", "peak.total_bytes": "2049",
-		"peak.baseline_node": "square", "peak.planned_node": "back", "anchors.anchors": "8", "anchors.nodes": "72", "anchors.seconds": "2",
-		"anchors.peak.baseline_bytes": "73", "anchors.peak.bare_bytes": "74", "anchors.peak.anchored_bytes": "75", "anchors.peak.baseline_arena_bytes": "78", "anchors.peak.anchored_arena_bytes": "79",
-		"budget.in": "memopt", "budget.arena_bytes": "80", "budget.runtime_bytes": "79", "budget.runtime_fits": "true", "peak.clone_bytes": "1067"}
+		"out": "out.onnx", "nodes": "3", "clones": "71", "placements": "7", "seeded.0": "back",
+		"warnings.0": "a warning", "guard_nodes": "77",
+		"peak.baseline_bytes": "1021", "peak.planned_bytes": "1022", "peak.lower_bound_bytes": "1023",
+		"peak.arena_bytes": "1024", "peak.persistent_bytes": "1025", "peak.total_bytes": "2049",
+		"peak.baseline_node": "square", "peak.planned_node": "back", "anchors.anchors": "8", "anchors.nodes": "72",
+		"anchors.seconds":             "2",
+		"anchors.peak.baseline_bytes": "73", "anchors.peak.bare_bytes": "74", "anchors.peak.anchored_bytes": "75",
+		"anchors.peak.baseline_arena_bytes": "78", "anchors.peak.anchored_arena_bytes": "79",
+		"budget.in": "memopt", "budget.arena_bytes": "80", "budget.runtime_bytes": "79", "budget.runtime_fits": "true",
+		"peak.clone_bytes": "1067"}
 	require.Equal(t, want, leaves(t, "apply", form(JSONFormat)))
 	csv := printed(t, form(CSVFormat))
-	for _, line := range []string{"written to,out.onnx", "nodes,3", "nodes that run again,71", "values made again,7", "random nodes given a seed,1", `"peak before, live",1021 B`, `"peak after, live",1022 B`,
-		"anchors,8", "nodes of anchors,72", `"peak before, in ONNX Runtime",73 B`, `"peak after, in ONNX Runtime",75 B`, "nodes that keep its numbers,77"} {
+	for _, line := range []string{"written to,out.onnx", "nodes,3", "nodes that run again,71", "values made again,7",
+		"random nodes given a seed,1", `"peak before, live",1021 B`,
+		`"peak after, live",1022 B`,
+		"anchors,8", "nodes of anchors,72", `"peak before, in ONNX Runtime",73 B`, `"peak after, in ONNX Runtime",75 B`,
+		"nodes that keep its numbers,77"} {
 		require.Contains(t, csv, "\n"+line+"\n")
 	}
 	p.Options.Budget().Total = 1103
@@ -268,50 +317,73 @@ func TestGradNumbers(t *testing.T) {
 	m, types := stepModel(t)
 	joint := m.Clone()
 	joint.Graph.Nodes = append(slices.Clone(joint.Graph.Nodes), joint.Graph.Nodes...)
-	j := &autograd.Joint{Model: joint, Types: types, Wrt: []string{"w", "v"}, Unreached: []string{"v"}, Raised: true, From: 11, To: 17, Changes: []string{"a change"}}
+	j := &autograd.Joint{Model: joint, Types: types, Wrt: []string{"w", "v"}, Unreached: []string{"v"}, Raised: true,
+		From: 11, To: 17, Changes: []string{"a change"}}
 	form := func(f Format) func(io.Writer) error {
 		return func(w io.Writer) error { return Grad(w, f, "out.onnx", m, j) }
 	}
-	require.Equal(t, map[string]string{"out": "out.onnx", "parameters.0": "w", "parameters.1": "v", "unreached.0": "v", "forward_nodes": "3", "nodes": "6", "opset_from": "11", "opset_to": "17", "changes.0": "a change"},
+	require.Equal(t, map[string]string{"out": "out.onnx", "parameters.0": "w", "parameters.1": "v", "unreached.0": "v",
+		"forward_nodes": "3", "nodes": "6", "opset_from": "11", "opset_to": "17", "changes.0": "a change"},
 		leaves(t, "grad", form(JSONFormat)))
-	require.Equal(t, "what,value\nwritten to,out.onnx\nparameters with gradients,2\nnodes before,3\nnodes,6\noperator set,\"17, raised from 11\"\n", printed(t, form(CSVFormat)))
+	require.Equal(t, "what,value\nwritten to,out.onnx\nparameters with gradients,2\nnodes "+
+		"before,3\nnodes,6\noperator set,\"17, raised from 11\"\n", printed(t, form(CSVFormat)))
 	j.Raised = false
 	require.Contains(t, printed(t, form(CSVFormat)), "operator set,17\n")
 }
 
 // distinctRun is a run in which each number is another one.
 func distinctRun() *verify.Run {
-	r := &verify.Run{Threads: 201, Resident: 202, DeviceGrowth: 10_000, WhyNoCapture: "why no capture", Remarks: []string{"a remark"},
-		Times:     []time.Duration{5 * time.Millisecond, 3 * time.Millisecond, 11 * time.Millisecond},
-		Outputs:   []verify.Output{{Name: "loss", Tensor: executor.NewTensor[float32](graph.Float32, []int{}, 1)}, {Name: "g", Tensor: executor.NewTensor[float32](graph.Float32, []int{1, 2}, 3, 4)}},
+	r := &verify.Run{Threads: 201, Resident: 202, DeviceGrowth: 10_000, WhyNoCapture: "why no capture",
+		Remarks: []string{"a remark"},
+		Times:   []time.Duration{5 * time.Millisecond, 3 * time.Millisecond, 11 * time.Millisecond},
+		Outputs: []verify.Output{{Name: "loss", Tensor: executor.NewTensor[float32](graph.Float32, []int{}, 1)},
+			{Name: "g", Tensor: executor.NewTensor[float32](graph.Float32, []int{1, 2}, 3, 4)}},
 		HostNodes: []executor.HostNode{{Label: "h", Why: "no kernel"}, {Label: "i", Why: "no kernel"}},
 		Feeds:     []executor.Feed{{Value: 0, Given: true}, {Value: 1}},
 		LibraryNodes: []executor.LibraryNode{
-			{Label: "c", LibraryWork: executor.LibraryWork{Workspace: 301, Least: 302}}, {Label: "d", LibraryWork: executor.LibraryWork{Workspace: 303, Least: 204, Own: "odd pads"}}}}
-	r.Predicted = executor.Prediction{Live: 211, LeastLive: 212, Arena: 213, LowerBound: 209, Workspace: 215, Persistent: 216, PeakNode: 2, Unsized: make([]graph.ValueID, 3)}
-	r.Measured = executor.Measured{Live: 221, Arena: 222, Dynamic: 223, Copies: executor.Copies{In: 224, Out: 225, InBytes: 226, OutBytes: 227}, Runs: 4}
-	r.Arena, r.Weights = executor.ArenaStats{InUse: 231, Peak: 232, Reserved: 233, Regions: 234}, executor.ArenaStats{Reserved: 235}
+			{Label: "c", LibraryWork: executor.LibraryWork{Workspace: 301, Least: 302}},
+			{Label: "d", LibraryWork: executor.LibraryWork{Workspace: 303, Least: 204, Own: "odd pads"}}}}
+	r.Predicted = executor.Prediction{Live: 211, LeastLive: 212, Arena: 213, LowerBound: 209, Workspace: 215,
+		Persistent: 216, PeakNode: 2, Unsized: make([]graph.ValueID, 3)}
+	r.Measured = executor.Measured{
+		Live: 221, Arena: 222, Dynamic: 223,
+		Copies: executor.Copies{In: 224, Out: 225, InBytes: 226, OutBytes: 227}, Runs: 4,
+	}
+	r.Arena, r.Weights = executor.ArenaStats{InUse: 231, Peak: 232, Reserved: 233, Regions: 234},
+		executor.ArenaStats{Reserved: 235}
 	return r
 }
 
 func distinctView(t *testing.T) *RunView {
 	m, _ := stepModel(t)
-	return &RunView{Run: distinctRun(), Backend: "cuda", Steps: 9, Warmup: 6, Graph: m.Graph, Backward: 1, Planned: true, Listed: -1,
-		Checks: []Check{{Output: "g", MaxAbs: 0.125, Equal: true}}, Phases: []Phase{{"forward", 241, 242}, {"backward", 243, 244}}}
+	return &RunView{Run: distinctRun(), Backend: "cuda", Steps: 9, Warmup: 6, Graph: m.Graph, Backward: 1,
+		Planned: true, Listed: -1,
+		Checks: []Check{{Output: "g", MaxAbs: 0.125, Equal: true}},
+		Phases: []Phase{{"forward", 241, 242}, {"backward", 243, 244}}}
 }
 
 // runLeaves is what the JSON of distinctView says.
 var runLeaves = map[string]string{
-	"backend": "cuda", "executes": "training_step", "threads": "201", "steps": "9", "warmup": "6", "time_ms.min": "3", "time_ms.median": "5", "time_ms.max": "11",
-	"peak.predicted_live_bytes": "211", "peak.arena_bytes": "213", "peak.arena_lower_bound_bytes": "209", "peak.measured_arena_bytes": "222", "peak.measured_live_bytes": "221", "peak.dynamic_bytes": "223",
-	"peak.workspace_bytes": "215", "peak.persistent_bytes": "216", "peak.device_bytes": "233", "peak.device_growth_bytes": "10000", "peak.device_weights_bytes": "235", "peak.rss_bytes": "202", "peak.node": "back",
+	"backend": "cuda", "executes": "training_step", "threads": "201", "steps": "9", "warmup": "6", "time_ms.min": "3",
+	"time_ms.median": "5", "time_ms.max": "11",
+	"peak.predicted_live_bytes": "211", "peak.arena_bytes": "213", "peak.arena_lower_bound_bytes": "209",
+	"peak.measured_arena_bytes": "222", "peak.measured_live_bytes": "221", "peak.dynamic_bytes": "223",
+	"peak.workspace_bytes": "215", "peak.persistent_bytes": "216", "peak.device_bytes": "233",
+	"peak.device_growth_bytes": "10000", "peak.device_weights_bytes": "235", "peak.rss_bytes": "202",
+	"peak.node":                  "back",
 	"peak.data_dependent_values": "3", "peak.mem_pattern": "true",
-	"phases.0.name": "forward", "phases.0.allocated_bytes": "241", "phases.0.peak_bytes": "242", "phases.1.name": "backward", "phases.1.allocated_bytes": "243", "phases.1.peak_bytes": "244",
+	"phases.0.name": "forward", "phases.0.allocated_bytes": "241", "phases.0.peak_bytes": "242",
+	"phases.1.name": "backward", "phases.1.allocated_bytes": "243", "phases.1.peak_bytes": "244",
 	"gradients.0.value": "x", "gradients.0.given": "true", "gradients.1.value": "loss", "gradients.1.given": "false",
-	"copies.to_device": "224", "copies.from_device": "225", "copies.to_device_bytes": "226", "copies.from_device_bytes": "227", "on_host.no kernel": "2", "not_captured": "why no capture", "device_remarks.0": "a remark",
-	"cudnn.convolutions": "2", "cudnn.by_library": "1", "cudnn.own_kernels.odd pads": "1", "cudnn.workspace_bytes": "303", "cudnn.clamped_workspace_bytes": "302", "cudnn.clamped_predicted_live_bytes": "212",
-	"outputs.0.name": "loss", "outputs.0.dtype": "float", "outputs.0.shape": "[]", "outputs.0.checked": "false", "outputs.0.max_abs_diff": "<nil>",
-	"outputs.1.name": "g", "outputs.1.dtype": "float", "outputs.1.shape.0": "1", "outputs.1.shape.1": "2", "outputs.1.checked": "true", "outputs.1.max_abs_diff": "0.125",
+	"copies.to_device": "224", "copies.from_device": "225", "copies.to_device_bytes": "226",
+	"copies.from_device_bytes": "227", "on_host.no kernel": "2", "not_captured": "why no capture",
+	"device_remarks.0":   "a remark",
+	"cudnn.convolutions": "2", "cudnn.by_library": "1", "cudnn.own_kernels.odd pads": "1",
+	"cudnn.workspace_bytes": "303", "cudnn.clamped_workspace_bytes": "302", "cudnn.clamped_predicted_live_bytes": "212",
+	"outputs.0.name": "loss", "outputs.0.dtype": "float", "outputs.0.shape": "[]", "outputs.0.checked": "false",
+	"outputs.0.max_abs_diff": "<nil>",
+	"outputs.1.name":         "g", "outputs.1.dtype": "float", "outputs.1.shape.0": "1", "outputs.1.shape.1": "2",
+	"outputs.1.checked": "true", "outputs.1.max_abs_diff": "0.125",
 }
 
 func TestRunNumbers(t *testing.T) {
@@ -320,14 +392,22 @@ func TestRunNumbers(t *testing.T) {
 	require.Equal(t, runLeaves, leaves(t, "run", form(JSONFormat)))
 	table := squeezed(printed(t, form(TableFormat)))
 	for _, line := range []string{
-		"forward end: 241 B allocated, peak 242 B", "backward end: 243 B allocated, peak 244 B", "backend cuda 201 threads", "executed training step 2 nodes forward, 1 backward; 9 steps, 6 of them to warm up",
-		"time of a step 5.00 ms median of 3; min 3.00 ms, max 11.00 ms", "predicted live 211 B at back", "largest workspace 215 B of one node; counted in the lines around",
-		"planned arena 213 B 1.91 % above the lower bound", "measured arena 222 B +9 bytes to the plan", "beside the plan 223 B taken when made: 3 values whose size depends on data, and subgraphs",
-		"inputs and weights 216 B live throughout, in no other line", "process 202 B growth of resident memory (VmHWM - VmRSS before the first step)",
+		"forward end: 241 B allocated, peak 242 B", "backward end: 243 B allocated, peak 244 B",
+		"backend cuda 201 threads", "executed training step 2 nodes forward, 1 backward; 9 steps, 6 of them to warm up",
+		"time of a step 5.00 ms median of 3; min 3.00 ms, max 11.00 ms", "predicted live 211 B at back",
+		"largest workspace 215 B of one node; counted in the lines around",
+		"planned arena 213 B 1.91 % above the lower bound", "measured arena 222 B +9 bytes to the plan",
+		"beside the plan 223 B taken when made: 3 values whose size depends on data, and subgraphs",
+		"inputs and weights 216 B live throughout, in no other line",
+		"process 202 B growth of resident memory (VmHWM - VmRSS before the first step)",
 		"GPU memory 9.77 KiB as its driver counts: arena 233 B, inputs and weights 235 B, the driver's own 9.31 KiB",
-		"convolutions 1 of 2 by cuDNN; own kernels for the others, of those d: odd pads", "cuDNN workspace 303 B of the arena, for one convolution at a time; with --cudnn-conv-use-max-workspace off 302 B, and 212 B predicted live",
-		"nodes on the host 2 of those h: no kernel", "device a remark", "copies 449 in all steps: 226 B to the device, 227 B from it", "not captured why no capture",
-		"gradient x as given", "gradient loss equal to the forward half's output: no gradient is given for it", "\ng float[1,2] equal; largest difference 0.125",
+		"convolutions 1 of 2 by cuDNN; own kernels for the others, of those d: odd pads",
+		"cuDNN workspace 303 B of the arena, for one convolution at a time; with --cudnn-conv-use-max-workspace off " +
+			"302 B, and 212 B predicted live",
+		"nodes on the host 2 of those h: no kernel", "device a remark",
+		"copies 449 in all steps: 226 B to the device, 227 B from it", "not captured why no capture",
+		"gradient x as given", "gradient loss equal to the forward half's output: no gradient is given for it",
+		"\ng float[1,2] equal; largest difference 0.125",
 	} {
 		require.Contains(t, table, line+"\n")
 	}
@@ -337,7 +417,8 @@ func TestRunNumbers(t *testing.T) {
 	// Forward alone, on demand, nothing measured.
 	v.Backward, v.Warmup, v.Steps, v.Planned, v.Run.Times = 0, 0, 1, false, nil
 	got := leaves(t, "run", form(JSONFormat))
-	require.Equal(t, [3]string{"forward", "false", "<nil>"}, [3]string{got["executes"], got["peak.mem_pattern"], got["time_ms"]})
+	require.Equal(t, [3]string{"forward", "false", "<nil>"},
+		[3]string{got["executes"], got["peak.mem_pattern"], got["time_ms"]})
 	table = squeezed(printed(t, form(TableFormat)))
 	require.Contains(t, table, "executed forward only 3 nodes, no backward half; 1 step\n")
 	require.Contains(t, table, "arena in use 222 B peak, on demand; 233 B reserved in 234 regions\n")
@@ -349,10 +430,13 @@ func TestOutputTable(t *testing.T) {
 	v := distinctView(t)
 	v.Listed = 1
 	v.Checks = []Check{{Output: "g", MaxAbs: 0.5}}
-	require.Contains(t, squeezed(printed(t, func(w io.Writer) error { return RunReport(w, TableFormat, v) })), "\nloss float[]\ng float[1,2] DIFFERS; largest difference 0.5\n")
+	require.Contains(t, squeezed(printed(t, func(w io.Writer) error { return RunReport(w, TableFormat, v) })),
+		"\nloss float[]\ng float[1,2] DIFFERS; largest difference 0.5\n")
 	v.Checks = nil
-	require.Contains(t, squeezed(printed(t, func(w io.Writer) error { return RunReport(w, TableFormat, v) })), "\nloss float[]\n… and 1 more; -v lists all.\n")
-	want := []verify.Output{{Name: "g", Tensor: executor.NewTensor[float32](graph.Float32, []int{1, 2}, 3, 6)}, {Name: "other", Tensor: nil}}
+	require.Contains(t, squeezed(printed(t, func(w io.Writer) error { return RunReport(w, TableFormat, v) })),
+		"\nloss float[]\n… and 1 more; -v lists all.\n")
+	want := []verify.Output{{Name: "g", Tensor: executor.NewTensor[float32](graph.Float32, []int{1, 2}, 3, 6)},
+		{Name: "other", Tensor: nil}}
 	d := v.Checked(want, verify.Tolerance{})
 	require.NotNil(t, d)
 	require.Equal(t, "g", d.Value)
@@ -361,7 +445,9 @@ func TestOutputTable(t *testing.T) {
 
 // distinctRuntime is what is known of ONNX Runtime.
 func distinctRuntime() *verify.Runtime {
-	return &verify.Runtime{Version: "1.2.3", Library: "/lib/ort", Optimization: "basic", MemPattern: true, Arena: true, Parallel: true, Exact: true, Config: []string{"a=b"}, Created: 251, LaterArena: 999, LaterResident: 253, Bounded: true}
+	return &verify.Runtime{Version: "1.2.3", Library: "/lib/ort", Optimization: "basic", MemPattern: true, Arena: true,
+		Parallel: true, Exact: true, Config: []string{"a=b"}, Created: 251, LaterArena: 999, LaterResident: 253,
+		Bounded: true}
 }
 
 func TestRuntimeNumbers(t *testing.T) {
@@ -369,24 +455,34 @@ func TestRuntimeNumbers(t *testing.T) {
 	v.Run.Runtime = distinctRuntime()
 	want := maps.Clone(runLeaves)
 	facts := []string{
-		"the memory pattern, which is on, makes later steps take 999 B of the arena, 4.50 times the first step's 222 B; SessionOptions.enable_mem_pattern = False (--mem-pattern off) avoids that",
+		"the memory pattern, which is on, makes later steps take 999 B of the arena, 4.50 times the first step's " +
+			"222 B; SessionOptions.enable_mem_pattern = False (--mem-pattern off) avoids that",
 		"making the session took more of the arena than a step: the measured arena is an upper bound"}
-	maps.Copy(want, map[string]string{"runtime.name": "ONNX Runtime", "runtime.version": "1.2.3", "runtime.library": "/lib/ort", "runtime.optimization": "basic", "runtime.mem_pattern": "true", "runtime.arena": "true",
-		"runtime.parallel": "true", "runtime.arena_exact": "true", "runtime.config.0": "a=b", "runtime.session_arena_bytes": "251", "runtime.later_arena_bytes": "999", "runtime.later_rss_bytes": "253",
+	maps.Copy(want, map[string]string{"runtime.name": "ONNX Runtime", "runtime.version": "1.2.3",
+		"runtime.library": "/lib/ort", "runtime.optimization": "basic", "runtime.mem_pattern": "true",
+		"runtime.arena":    "true",
+		"runtime.parallel": "true", "runtime.arena_exact": "true", "runtime.config.0": "a=b",
+		"runtime.session_arena_bytes": "251", "runtime.later_arena_bytes": "999", "runtime.later_rss_bytes": "253",
 		"runtime.measured_arena_is_upper_bound": "true", "runtime.facts.0": facts[0], "runtime.facts.1": facts[1]})
 	form := func(f Format) func(io.Writer) error { return func(w io.Writer) error { return RunReport(w, f, v) } }
 	require.Equal(t, want, leaves(t, "run", form(JSONFormat)))
 	table := squeezed(printed(t, form(TableFormat)))
-	for _, line := range []string{"ONNX Runtime 1.2.3 optimizations basic, arena exact, parallel, a=b", "measured arena 222 B of the first step, outputs included; beside 251 B that the session holds",
-		"later steps 999 B the most of the arena in a step after the first", "arena reserved 233 B taken from the system, what the session holds included", "Note: " + facts[0] + ".", "Note: " + facts[1] + "."} {
+	for _, line := range []string{"ONNX Runtime 1.2.3 optimizations basic, arena exact, parallel, a=b",
+		"measured arena 222 B of the first step, outputs included; beside 251 B that the session holds",
+		"later steps 999 B the most of the arena in a step after the first",
+		"arena reserved 233 B taken from the system, what the session holds included", "Note: " + facts[0] + ".",
+		"Note: " + facts[1] + "."} {
 		require.Contains(t, table, line+"\n")
 	}
 	*v.Run.Runtime = verify.Runtime{MemPattern: true, LaterResident: 404, Config: nil}
 	v.Run.Threads = 0
 	got := leaves(t, "run", form(JSONFormat))
-	require.Equal(t, "with the memory pattern on, later steps take 404 B of the process's memory, 2.00 times the first step's 202 B", got["runtime.facts.0"])
-	require.Equal(t, "the runtime keeps no count without its arena: only the process's memory is measured", got["runtime.facts.1"])
-	require.Equal(t, [3]string{"<nil>", "404", "[]"}, [3]string{got["runtime.later_arena_bytes"], got["runtime.later_rss_bytes"], got["runtime.config"]})
+	require.Equal(t, "with the memory pattern on, later steps take 404 B of the process's memory, 2.00 times the "+
+		"first step's 202 B", got["runtime.facts.0"])
+	require.Equal(t, "the runtime keeps no count without its arena: only the process's memory is measured",
+		got["runtime.facts.1"])
+	require.Equal(t, [3]string{"<nil>", "404", "[]"},
+		[3]string{got["runtime.later_arena_bytes"], got["runtime.later_rss_bytes"], got["runtime.config"]})
 	table = squeezed(printed(t, form(TableFormat)))
 	require.Contains(t, table, "backend cuda threads as the runtime chooses\n")
 	require.Contains(t, table, "optimizations , arena off\n")
@@ -396,11 +492,13 @@ func TestRuntimeNumbers(t *testing.T) {
 // distinctVerify is a comparison in which each number is another one.
 func distinctVerify(t *testing.T) *VerifyView {
 	baseline, planned := distinctView(t), distinctView(t)
-	planned.Run.Predicted.Live, planned.Run.Predicted.Arena, planned.Run.Measured.Arena, planned.Run.Measured.Dynamic = 111, 113, 122, 123
+	planned.Run.Predicted.Live, planned.Run.Predicted.Arena = 111, 113
+	planned.Run.Measured.Arena, planned.Run.Measured.Dynamic = 122, 123
 	planned.Run.Resident, planned.Run.Predicted.Persistent = 102, 116
 	planned.Run.Times = []time.Duration{6 * time.Millisecond, 6 * time.Millisecond, 9 * time.Millisecond}
 	planned.Run.LibraryNodes = planned.Run.LibraryNodes[:1]
-	return &VerifyView{Verdict: &verify.Verdict{Baseline: baseline.Run, Planned: planned.Run, Alternated: true, First: &verify.Difference{Value: "y", Text: "is wrong"}},
+	return &VerifyView{Verdict: &verify.Verdict{Baseline: baseline.Run, Planned: planned.Run, Alternated: true,
+		First: &verify.Difference{Value: "y", Text: "is wrong"}},
 		Baseline: *baseline, Planned: *planned, Seeds: 7, Bitwise: true, Predicted: 1.875, Profile: "cpu"}
 }
 
@@ -413,17 +511,25 @@ func TestVerifyNumbers(t *testing.T) {
 	}
 	require.Equal(t, "memopt.run/v1", got["baseline.schema"])
 	// Ratios: 6/5, 6/3, 6/3, 6/11, 9/11.
-	for path, text := range map[string]string{"equal": "false", "bitwise": "true", "seeds": "7", "first_difference.value": "y", "first_difference.text": "is wrong", "saved_bytes": "100",
-		"slowdown": "1.2", "slowdown_basis.statistic": "median_of_paired_ratios", "slowdown_basis.pairs": "5", "slowdown_basis.baseline_ms": "5", "slowdown_basis.planned_ms": "6",
-		"slowdown_basis.least_ratio": "0.5454545454545454", "slowdown_basis.most_ratio": "2", "predicted_slowdown": "1.875", "profile": "cpu",
-		"planned.peak.predicted_live_bytes": "111", "planned.peak.arena_bytes": "113", "planned.peak.measured_arena_bytes": "122", "planned.peak.rss_bytes": "102"} {
+	for path, text := range map[string]string{"equal": "false", "bitwise": "true", "seeds": "7",
+		"first_difference.value": "y", "first_difference.text": "is wrong", "saved_bytes": "100",
+		"slowdown": "1.2", "slowdown_basis.statistic": "median_of_paired_ratios", "slowdown_basis.pairs": "5",
+		"slowdown_basis.baseline_ms": "5", "slowdown_basis.planned_ms": "6",
+		"slowdown_basis.least_ratio": "0.5454545454545454", "slowdown_basis.most_ratio": "2",
+		"predicted_slowdown": "1.875", "profile": "cpu",
+		"planned.peak.predicted_live_bytes": "111", "planned.peak.arena_bytes": "113",
+		"planned.peak.measured_arena_bytes": "122", "planned.peak.rss_bytes": "102"} {
 		require.Equal(t, text, got[path], path)
 	}
 	table := squeezed(printed(t, form(TableFormat)))
 	for _, line := range []string{
-		`DIFFERENT: value "y": is wrong.`, "predicted live 211 B 111 B", "planned arena 213 B 113 B", "measured arena 222 B 122 B differs from the plan", "beside the plan 223 B 123 B sizes depend on data, or inside subgraphs",
-		"cuDNN workspace 303 B 301 B of the arena; the planned graph's as much with --cudnn-conv-use-max-workspace off", "process 202 B 102 B VmHWM - VmRSS before the first step",
-		"inputs and weights 216 B 116 B in no other line", "time of a step 5.00 ms 6.00 ms medians of 3 steps", "slowdown 5.00 ms 6.00 ms 1.200 times: the median of 5 paired ratios (0.545 to 2.000)",
+		`DIFFERENT: value "y": is wrong.`, "predicted live 211 B 111 B", "planned arena 213 B 113 B",
+		"measured arena 222 B 122 B differs from the plan",
+		"beside the plan 223 B 123 B sizes depend on data, or inside subgraphs",
+		"cuDNN workspace 303 B 301 B of the arena; the planned graph's as much with --cudnn-conv-use-max-workspace off",
+		"process 202 B 102 B VmHWM - VmRSS before the first step",
+		"inputs and weights 216 B 116 B in no other line", "time of a step 5.00 ms 6.00 ms medians of 3 steps",
+		"slowdown 5.00 ms 6.00 ms 1.200 times: the median of 5 paired ratios (0.545 to 2.000)",
 		"device a remark", "predicted time 1.875 times by the cpu profile",
 	} {
 		require.Contains(t, table, line+"\n")
@@ -432,17 +538,23 @@ func TestVerifyNumbers(t *testing.T) {
 	v.Verdict.Baseline.Measured.Arena, v.Verdict.Planned.Measured.Arena = 213, 113
 	got = leaves(t, "verify", form(JSONFormat))
 	require.Equal(t, [6]string{"true", "<nil>", "<nil>", "<nil>", "ratio_of_medians", "0"},
-		[6]string{got["equal"], got["first_difference"], got["predicted_slowdown"], got["profile"], got["slowdown_basis.statistic"], got["slowdown_basis.pairs"]})
+		[6]string{got["equal"], got["first_difference"], got["predicted_slowdown"], got["profile"],
+			got["slowdown_basis.statistic"], got["slowdown_basis.pairs"]})
 	table = squeezed(printed(t, form(TableFormat)))
-	require.Contains(t, table, "Equal: all 2 outputs, bit for bit, on 7 sets of inputs. Saved: 100 B of 213 B (46.9 %).\n")
+	require.Contains(t, table,
+		"Equal: all 2 outputs, bit for bit, on 7 sets of inputs. Saved: 100 B of 213 B (46.9 %).\n")
 	require.Contains(t, table, "measured arena 213 B 113 B as planned, to the byte\n")
-	require.Contains(t, table, "time of a step 5.00 ms 6.00 ms medians of 3 steps, 1.200 times: one graph ran after the other\n")
+	require.Contains(t, table,
+		"time of a step 5.00 ms 6.00 ms medians of 3 steps, 1.200 times: one graph ran after the other\n")
 	v.Bitwise, v.Seeds, v.Unchanged = false, 1, true
-	require.Contains(t, printed(t, form(TableFormat)), "Equal: all 2 outputs, within the tolerance, on 1 set of inputs. Nothing is selected, so both graphs are the same: try --level 1.\n")
+	require.Contains(t, printed(t, form(TableFormat)),
+		"Equal: all 2 outputs, within the tolerance, on 1 set of inputs. Nothing is selected, so both graphs are "+
+			"the same: try --level 1.\n")
 	v.Asked = true
 	require.Contains(t, printed(t, form(TableFormat)), "The selection recomputes nothing: both graphs are the same.\n")
 	v.Baseline.Virtual = true
-	require.Contains(t, printed(t, form(TableFormat)), "Nothing was computed on cuda: the peaks are counted, no output is compared.\n")
+	require.Contains(t, printed(t, form(TableFormat)),
+		"Nothing was computed on cuda: the peaks are counted, no output is compared.\n")
 	require.NotContains(t, printed(t, form(TableFormat)), "time of a step")
 }
 
@@ -454,9 +566,14 @@ func TestRuntimeVerify(t *testing.T) {
 	form := func(f Format) func(io.Writer) error { return func(w io.Writer) error { return Verify(w, f, v) } }
 	table := squeezed(printed(t, form(TableFormat)))
 	for _, line := range []string{
-		"ONNX Runtime 1.2.3 1.2.4 optimizations basic, parallel, a=b", "predicted live 211 B 111 B in ONNX Runtime's default order, simulated", "predicted arena 213 B 113 B which hands out chunks of up to twice what is asked for",
-		"measured arena 222 B 122 B of the first step, outputs included: saved 45.0 %", "later steps 999 B 333 B saved 66.7 %", "process 202 B 102 B VmHWM - VmRSS before the first step: saved 49.5 %",
-		"the session holds 251 B 261 B of the arena, before the first step", "slowdown 5.00 ms 6.00 ms 1.200 times: the median of 5 paired ratios (0.545 to 2.000)", "predicted time 1.875 times by the cpu profile",
+		"ONNX Runtime 1.2.3 1.2.4 optimizations basic, parallel, a=b",
+		"predicted live 211 B 111 B in ONNX Runtime's default order, simulated",
+		"predicted arena 213 B 113 B which hands out chunks of up to twice what is asked for",
+		"measured arena 222 B 122 B of the first step, outputs included: saved 45.0 %",
+		"later steps 999 B 333 B saved 66.7 %", "process 202 B 102 B VmHWM - VmRSS before the first step: saved 49.5 %",
+		"the session holds 251 B 261 B of the arena, before the first step",
+		"slowdown 5.00 ms 6.00 ms 1.200 times: the median of 5 paired ratios (0.545 to 2.000)",
+		"predicted time 1.875 times by the cpu profile",
 	} {
 		require.Contains(t, table, line+"\n")
 	}
@@ -469,9 +586,12 @@ func TestRuntimeVerify(t *testing.T) {
 }
 
 func TestPackNumbers(t *testing.T) {
-	v := &PackView{Result: &pack.Result{Height: 1001, LowerBound: 1002, Optimal: true, Nodes: 1003, Method: "a method"}, Buffers: 1004, Capacity: 1005, Took: 6 * time.Millisecond}
+	v := &PackView{Result: &pack.Result{Height: 1001, LowerBound: 1002, Optimal: true, Nodes: 1003, Method: "a method"},
+		Buffers: 1004, Capacity: 1005, Took: 6 * time.Millisecond}
 	form := func(f Format) func(io.Writer) error { return func(w io.Writer) error { return Pack(w, f, v) } }
-	require.Equal(t, map[string]string{"buffers": "1004", "arena_bytes": "1001", "lower_bound_bytes": "1002", "capacity_bytes": "1005", "fits": "true", "optimal": "true", "nodes": "1003", "method": "a method", "time_ms": "6"},
+	require.Equal(t, map[string]string{"buffers": "1004", "arena_bytes": "1001", "lower_bound_bytes": "1002",
+		"capacity_bytes": "1005", "fits": "true", "optimal": "true", "nodes": "1003", "method": "a method",
+		"time_ms": "6"},
 		leaves(t, "pack", form(JSONFormat)))
 	v.Capacity = 1000
 	require.Equal(t, "false", leaves(t, "pack", form(JSONFormat))["fits"])
@@ -484,17 +604,23 @@ func TestPackNumbers(t *testing.T) {
 }
 
 func TestSolveNumbers(t *testing.T) {
-	in, err := remat.Read(strings.NewReader(`{"name":"two","budget":9,"nodes":[{"id":5,"cost":10,"size":3,"inputs":[]},{"id":6,"cost":30,"size":4,"inputs":[5]}]}`))
+	in, err := remat.Read(
+		strings.NewReader(
+			`{"name":"two","budget":9,"nodes":[{"id":5,"cost":10,"size":3,"inputs":[]},{"id":6,"cost":30,"size":4,"inputs":[5]}]}`))
 	require.NoError(t, err)
 	r := &remat.Result{CostLowerBound: 101, PeakLowerBound: 102, Optimal: true, Solver: "a solver", InOrder: true}
 	r.Cost, r.Peak = 50, 104
 	form := func(f Format) func(io.Writer) error { return func(w io.Writer) error { return Solve(w, f, in, r) } }
-	want := map[string]string{"name": "two", "cost": "50", "peak": "104", "cost_lower_bound": "101", "peak_lower_bound": "102", "optimal": "true", "in_order": "true", "solver": "a solver", "overhead": "0.25"}
+	want := map[string]string{
+		"name": "two", "cost": "50", "peak": "104", "cost_lower_bound": "101", "peak_lower_bound": "102",
+		"optimal": "true", "in_order": "true", "solver": "a solver", "overhead": "0.25",
+	}
 	got := leaves(t, "solve", form(JSONFormat))
 	delete(got, "budget_bytes")
 	require.Equal(t, want, got)
 	table := squeezed(printed(t, form(TableFormat)))
-	for _, line := range []string{"nodes 2", "peak 104 B no schedule has less than 102 B", "overhead 25.00 % proved to be the least in the given order", "found by a solver"} {
+	for _, line := range []string{"nodes 2", "peak 104 B no schedule has less than 102 B",
+		"overhead 25.00 % proved to be the least in the given order", "found by a solver"} {
 		require.Contains(t, table, line+"\n")
 	}
 	r.Optimal, r.CostLowerBound = false, 44
@@ -505,9 +631,11 @@ func TestSolveNumbers(t *testing.T) {
 func TestVersionNumbers(t *testing.T) {
 	v := Version{Version: "1.2", Revision: "abc", Modified: true, Go: "go9", OS: "plan9", Arch: "mips"}
 	form := func(f Format) func(io.Writer) error { return func(w io.Writer) error { return VersionReport(w, f, v) } }
-	require.Equal(t, map[string]string{"version": "1.2", "revision": "abc", "modified": "true", "go": "go9", "os": "plan9", "arch": "mips"}, leaves(t, "version", form(JSONFormat)))
+	require.Equal(t, map[string]string{"version": "1.2", "revision": "abc", "modified": "true", "go": "go9",
+		"os": "plan9", "arch": "mips"}, leaves(t, "version", form(JSONFormat)))
 	require.Equal(t, "memopt 1.2 abc (modified) go9 plan9/mips\n", printed(t, form(TableFormat)))
-	require.Equal(t, "what,value\nversion,1.2\nrevision,abc (modified)\ngo,go9\nos,plan9\narch,mips\n", printed(t, form(CSVFormat)))
+	require.Equal(t, "what,value\nversion,1.2\nrevision,abc (modified)\ngo,go9\nos,plan9\narch,mips\n",
+		printed(t, form(CSVFormat)))
 	v.Revision, v.Modified = "", false
 	require.Equal(t, "<nil>", leaves(t, "version", form(JSONFormat))["revision"])
 	require.Equal(t, "memopt 1.2 go9 plan9/mips\n", printed(t, form(TableFormat)))
@@ -520,18 +648,30 @@ func TestInspectNumbers(t *testing.T) {
 	require.NoError(t, err)
 	order, err := graph.Topological(m.Graph)
 	require.NoError(t, err)
-	in := &Inspection{Model: m, Types: types, Dims: symbolic.Env{"n": 10}, SHA: "5ha", By: "op", Boundary: &b, Order: order, Backward: live.Split(m.Graph, b, order)}
+	in := &Inspection{Model: m, Types: types, Dims: symbolic.Env{"n": 10}, SHA: "5ha", By: "op", Boundary: &b,
+		Order: order, Backward: live.Split(m.Graph, b, order)}
 	form := func(f Format) func(io.Writer) error { return func(w io.Writer) error { return Inspect(w, f, in) } }
-	want := map[string]string{"model.path": "step.onnx", "model.structure_sha256": "5ha", "model.nodes": "3", "opsets.0.domain": "", "opsets.0.version": "17", "symbols.0": "n", "dims.n": "10",
-		"boundary.kind": "loss", "boundary.node": "mean", "inputs.0.name": "x", "inputs.0.type": "float[n, 4]", "inputs.0.bytes": "160", "inputs.0.expr": "16*n",
-		"outputs.0.name": "loss", "outputs.0.type": "float", "outputs.0.bytes": "4", "outputs.0.expr": "4", "outputs.1.name": "g", "outputs.1.type": "float[n, 4]", "outputs.1.bytes": "160", "outputs.1.expr": "16*n",
-		"stashed.0.name": "y", "stashed.0.type": "float[n, 4]", "stashed.0.bytes": "160", "stashed.0.expr": "16*n", "by": "op", "persistent_bytes": "160", "stashed_expr": "16*n", "unknown_ops": "[]", "deviations": "[]",
-		"groups.0.name": "Mul", "groups.0.nodes": "2", "groups.0.values": "2", "groups.0.bytes": "320", "groups.0.expr": "32*n", "groups.0.stashed_bytes": "160", "groups.0.stashed_expr": "16*n", "groups.0.unknown_sizes": "0",
-		"groups.1.name": "ReduceMean", "groups.1.nodes": "1", "groups.1.values": "1", "groups.1.bytes": "4", "groups.1.expr": "4", "groups.1.stashed_bytes": "0", "groups.1.stashed_expr": "0", "groups.1.unknown_sizes": "0"}
+	want := map[string]string{"model.path": "step.onnx", "model.structure_sha256": "5ha", "model.nodes": "3",
+		"opsets.0.domain": "", "opsets.0.version": "17", "symbols.0": "n", "dims.n": "10",
+		"boundary.kind": "loss", "boundary.node": "mean", "inputs.0.name": "x", "inputs.0.type": "float[n, 4]",
+		"inputs.0.bytes": "160", "inputs.0.expr": "16*n",
+		"outputs.0.name": "loss", "outputs.0.type": "float", "outputs.0.bytes": "4", "outputs.0.expr": "4",
+		"outputs.1.name": "g", "outputs.1.type": "float[n, 4]", "outputs.1.bytes": "160", "outputs.1.expr": "16*n",
+		"stashed.0.name": "y", "stashed.0.type": "float[n, 4]", "stashed.0.bytes": "160", "stashed.0.expr": "16*n",
+		"by": "op", "persistent_bytes": "160", "stashed_expr": "16*n", "unknown_ops": "[]", "deviations": "[]",
+		"groups.0.name": "Mul", "groups.0.nodes": "2", "groups.0.values": "2", "groups.0.bytes": "320",
+		"groups.0.expr": "32*n", "groups.0.stashed_bytes": "160", "groups.0.stashed_expr": "16*n",
+		"groups.0.unknown_sizes": "0",
+		"groups.1.name":          "ReduceMean", "groups.1.nodes": "1", "groups.1.values": "1", "groups.1.bytes": "4",
+		"groups.1.expr": "4", "groups.1.stashed_bytes": "0", "groups.1.stashed_expr": "0",
+		"groups.1.unknown_sizes": "0"}
 	require.Equal(t, want, leaves(t, "inspect", form(JSONFormat)))
-	require.Equal(t, "Operator,Nodes,Values,Bytes made,Stashed bytes,\"Bytes made, formula\"\nMul,2,2,320,160,32*n\nReduceMean,1,1,4,0,4\n", printed(t, form(CSVFormat)))
+	require.Equal(t, "Operator,Nodes,Values,Bytes made,Stashed bytes,\"Bytes made, "+
+		"formula\"\nMul,2,2,320,160,32*n\nReduceMean,1,1,4,0,4\n", printed(t, form(CSVFormat)))
 	table := squeezed(printed(t, form(TableFormat)))
-	for _, line := range []string{`Model step.onnx: graph "step", 3 nodes, 4 values, 0 functions`, "Opsets ai.onnx 17; IR version 8; made by a producer", "Symbols n=10", "Input x float[n, 4]", "Output g float[n, 4]",
+	for _, line := range []string{`Model step.onnx: graph "step", 3 nodes, 4 values, 0 functions`,
+		"Opsets ai.onnx 17; IR version 8; made by a producer", "Symbols n=10", "Input x float[n, 4]",
+		"Output g float[n, 4]",
 		"Boundary node mean (loss); 1 stashed activations: 160 bytes = 16*n"} {
 		require.Contains(t, table, line+"\n")
 	}
@@ -542,32 +682,41 @@ func TestInspectNumbers(t *testing.T) {
 		at := fmt.Sprintf("groups.%d.", i)
 		byName[got[at+"name"]] = got[at+"values"] + " " + got[at+"bytes"]
 	}
-	require.Equal(t, map[string]string{"graph inputs": "1 160", "stashed activations": "1 160", "backward values": "1 160", "other activations": "1 4"}, byName)
+	require.Equal(t, map[string]string{"graph inputs": "1 160", "stashed activations": "1 160",
+		"backward values": "1 160", "other activations": "1 4"}, byName)
 	in.By, in.Top = "node", 1
-	require.Equal(t, "Node,Nodes,Values,Bytes made,Stashed bytes,\"Bytes made, formula\"\nsquare,1,1,160,160,16*n\n", printed(t, form(CSVFormat)))
+	require.Equal(t, "Node,Nodes,Values,Bytes made,Stashed bytes,\"Bytes made, formula\"\nsquare,1,1,160,160,16*n\n",
+		printed(t, form(CSVFormat)))
 	in.Boundary, in.Order, in.Dims = nil, nil, symbolic.Env{}
 	got = leaves(t, "inspect", form(JSONFormat))
-	require.Equal(t, [4]string{"<nil>", "<nil>", "[]", "<nil>"}, [4]string{got["boundary"], got["groups.0.bytes"], got["stashed"], got["persistent_bytes"]})
+	require.Equal(t, [4]string{"<nil>", "<nil>", "[]", "<nil>"},
+		[4]string{got["boundary"], got["groups.0.bytes"], got["stashed"], got["persistent_bytes"]})
 	require.Contains(t, printed(t, form(TableFormat)), "none: this graph has no backward half\n")
 }
 
 func TestChromeTrace(t *testing.T) {
-	h := TraceHeader{Schema: "s", StructureSHA256: "5ha", Dims: map[string]int64{"n": 3}, Backend: "cpu", Threads: 2, Rewritten: true}
+	h := TraceHeader{Schema: "s", StructureSHA256: "5ha", Dims: map[string]int64{"n": 3}, Backend: "cpu", Threads: 2,
+		Rewritten: true}
 	var b bytes.Buffer
 	w := NewTraceWriter(&b, h)
 	n, m := NewTraceNode("n", "Mul", "forward", "o"), NewTraceNode("m\x1b\"\u202e", "Add", "backward", "")
 	w.Event(n, 4*time.Microsecond, 5*time.Microsecond, 6, 7)
 	w.Event(m, 1500*time.Nanosecond, 0, 0, 0)
-	require.Zero(t, testing.AllocsPerRun(100, func() { w.Event(n, time.Hour, time.Nanosecond, 1<<60, 1<<30) }), "a trace does not grow in memory")
+	require.Zero(t, testing.AllocsPerRun(100, func() { w.Event(n, time.Hour, time.Nanosecond, 1<<60, 1<<30) }),
+		"a trace does not grow in memory")
 	require.NoError(t, w.Close())
 	require.NotContains(t, b.String(), "\x1b")
 	require.NotContains(t, b.String(), "\u202e")
 	var doc any
 	require.NoError(t, json.Unmarshal(b.Bytes(), &doc))
 	got := schematest.Leaves(doc)
-	for path, v := range map[string]any{"displayTimeUnit": "ms", "otherData.schema": "s", "otherData.structure_sha256": "5ha", "otherData.dims.n": 3.0, "otherData.backend": "cpu", "otherData.threads": 2.0, "otherData.rewritten": true,
-		"traceEvents.1.name": "n", "traceEvents.1.cat": "forward", "traceEvents.1.ph": "X", "traceEvents.1.ts": 4.0, "traceEvents.1.dur": 5.0, "traceEvents.1.args.op": "Mul", "traceEvents.1.args.step": 7.0,
-		"traceEvents.1.args.live_bytes": 6.0, "traceEvents.1.args.origin": "o", "traceEvents.2.name": "live bytes", "traceEvents.2.ph": "C", "traceEvents.2.ts": 4.0, "traceEvents.2.args.bytes": 6.0} {
+	for path, v := range map[string]any{"displayTimeUnit": "ms", "otherData.schema": "s",
+		"otherData.structure_sha256": "5ha", "otherData.dims.n": 3.0, "otherData.backend": "cpu",
+		"otherData.threads": 2.0, "otherData.rewritten": true,
+		"traceEvents.1.name": "n", "traceEvents.1.cat": "forward", "traceEvents.1.ph": "X", "traceEvents.1.ts": 4.0,
+		"traceEvents.1.dur": 5.0, "traceEvents.1.args.op": "Mul", "traceEvents.1.args.step": 7.0,
+		"traceEvents.1.args.live_bytes": 6.0, "traceEvents.1.args.origin": "o", "traceEvents.2.name": "live bytes",
+		"traceEvents.2.ph": "C", "traceEvents.2.ts": 4.0, "traceEvents.2.args.bytes": 6.0} {
 		require.Equal(t, v, got[path], path)
 	}
 	require.NotContains(t, got, "traceEvents.3.args.origin")

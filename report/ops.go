@@ -46,16 +46,23 @@ func Ops(w io.Writer, format Format, rows []*op.Info, f OpFacts) error {
 		list := make([]opJSON, 0, len(rows))
 		for _, r := range rows {
 			level, versions := ortEntry(r)
-			list = append(list, opJSON{r.Domain, r.Name, r.Dialect, r.Since, r.Class.String(), r.View, nonNilInts(r.InPlace), r.Random, level, nonNilInts(versions),
-				f.CPU(r) == "", f.CPU(r), f.CUDA(r) == "", f.CUDA(r), f.Gradient(r)})
+			list = append(list, opJSON{
+				r.Domain, r.Name, r.Dialect, r.Since, r.Class.String(), r.View, nonNilInts(r.InPlace),
+				r.Random, level, nonNilInts(versions),
+				f.CPU(r) == "", f.CPU(r), f.CUDA(r) == "", f.CUDA(r), f.Gradient(r),
+			})
 		}
 		return writeJSON(w, map[string]any{"schema": OpsSchema, "ops": list})
 	}
-	t := Table{Header: []string{"Operator", "Versions", "Recompute class", "Memory", "CPU kernel", "CUDA kernel", "Gradient", "ONNX Runtime recomputes it"}}
+	t := Table{
+		Header: []string{"Operator", "Versions", "Recompute class", "Memory", "CPU kernel", "CUDA kernel", "Gradient",
+			"ONNX Runtime recomputes it"},
+	}
 	var words strings.Builder
 	for _, r := range rows {
 		cell, sentence := f.cuda(r)
-		t.Add(qualified(r), joinInts(r.Since), r.Class.String(), memoryText(r), kernelText(f.CPU(r)), cell, f.Gradient(r), ortText(r))
+		t.Add(qualified(r), joinInts(r.Since), r.Class.String(), memoryText(r), kernelText(f.CPU(r)), cell,
+			f.Gradient(r), ortText(r))
 		fmt.Fprintf(&words, "\n%s: %s.\n", qualified(r), sentence)
 	}
 	if err := t.writeAs(w, format); err != nil || !f.Words || format == CSVFormat {
@@ -69,7 +76,8 @@ func Ops(w io.Writer, format Format, rows []*op.Info, f OpFacts) error {
 func (f *OpFacts) cuda(r *op.Info) (cell, sentence string) {
 	why := f.CUDA(r)
 	if why == "" {
-		return "yes", "with -e cuda the device runs it, and the host those nodes for whose element types or attributes the device has no kernel"
+		return "yes", "with -e cuda the device runs it, and the host those nodes for whose element types or " +
+			"attributes the device has no kernel"
 	}
 	if f.CPU(r) == "" {
 		return "host: " + why, "with -e cuda the host runs it, to which its operands are copied: " + why

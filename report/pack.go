@@ -36,7 +36,8 @@ type packJSON struct {
 func Pack(w io.Writer, format Format, v *PackView) error {
 	fits := v.Capacity == 0 || v.Height <= v.Capacity
 	if format == JSONFormat {
-		j := packJSON{PackSchema, v.Buffers, v.Height, v.LowerBound, nil, fits, v.Optimal, v.Nodes, v.Method, ms(v.Took)}
+		j := packJSON{PackSchema, v.Buffers, v.Height, v.LowerBound, nil, fits, v.Optimal, v.Nodes,
+			v.Method, ms(v.Took)}
 		if v.Capacity > 0 {
 			j.Capacity = &v.Capacity
 		}

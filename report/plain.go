@@ -62,7 +62,8 @@ func cut(text, note string) string {
 		return text
 	}
 	const half = maxMessage / 2
-	return strings.ToValidUTF8(text[:half], "") + " …" + fmt.Sprintf(note, n-2*half) + "… " + strings.ToValidUTF8(text[n-half:], "")
+	return strings.ToValidUTF8(text[:half], "") + " …" + fmt.Sprintf(note, n-2*half) + "… " +
+		strings.ToValidUTF8(text[n-half:], "")
 }
 
 // shownCell returns a cell of a table for people. A name of a megabyte would make every row of its
@@ -101,7 +102,8 @@ func csvCell(text string) string {
 		if i > 0 {
 			b.WriteByte(';')
 		}
-		if rest := strings.TrimLeft(part, ` "'`); strings.HasPrefix(part, "'") || rest == "" || !strings.ContainsRune("=+-@＝＋－＠﹦﹢﹣﹫", firstRune(rest)) {
+		if rest := strings.TrimLeft(part, ` "'`); strings.HasPrefix(part, "'") || rest == "" ||
+			!strings.ContainsRune("=+-@＝＋－＠﹦﹢﹣﹫", firstRune(rest)) {
 			b.WriteString(part)
 		} else {
 			b.WriteString("'" + part)
@@ -115,8 +117,8 @@ func firstRune(text string) rune {
 	return r
 }
 
-// plainJSON returns JSON in which all that would steer a terminal is escaped, as JSON has it, in strings: nothing else holds
-// such runes. The encoder escapes what is ASCII.
+// plainJSON returns JSON in which all that would steer a terminal is escaped, as JSON has it, in
+// strings: nothing else holds such runes. The encoder escapes what is ASCII.
 func plainJSON(text []byte) []byte {
 	at := bytes.IndexFunc(text, steersJSON)
 	if at < 0 {

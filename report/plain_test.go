@@ -123,7 +123,9 @@ func TestPlainJSON(t *testing.T) {
 	want := "a\x1b[2J\u009b31m\u202e\u2028\U000e0001\u00a0\x7f\nü重\U0001f600"
 	var out bytes.Buffer
 	require.NoError(t, writeJSON(&out, map[string]string{want: want}))
-	require.Equal(t, -1, strings.IndexFunc(strings.TrimSuffix(out.String(), "\n"), func(r rune) bool { return r != '\n' && steers(r) }), "%q", out.String())
+	require.Equal(t, -1,
+		strings.IndexFunc(strings.TrimSuffix(out.String(), "\n"), func(r rune) bool { return r != '\n' && steers(r) }),
+		"%q", out.String())
 	require.Contains(t, out.String(), `\u001b[2J\u009b31m\u202e\u2028\udb40\udc01\u00a0\u007f\nü重😀`)
 	var got map[string]string
 	require.NoError(t, json.Unmarshal(out.Bytes(), &got))

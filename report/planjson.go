@@ -90,7 +90,8 @@ type peakJSON struct {
 	TotalBytes      *int64  `json:"total_bytes"`
 	BaselineNode    *string `json:"baseline_node"`
 	PlannedNode     *string `json:"planned_node"`
-	CloneBytes      int64   `json:"clone_bytes,omitempty"` // what clones take besides values, in planned, arena and total bytes
+	// What clones take besides values, in planned, arena and total bytes.
+	CloneBytes int64 `json:"clone_bytes,omitempty"`
 }
 
 type recomputeJSON struct {
@@ -145,9 +146,11 @@ func newPlanJSON(p *planner.Plan, sha string) *planJSON {
 	j := &planJSON{Schema: PlanSchema,
 		Model:    modelJSON{Path: p.Model.Path, StructureSHA256: sha, Nodes: len(a.Graph.Nodes)},
 		Boundary: boundaryJSON{Kind: string(a.Boundary.Kind), Node: a.Graph.NodeLabel(a.Boundary.Node)},
-		Dims:     map[string]int64(p.Options.Dims), UnboundSymbols: nonNil(p.Unbound), Level: int(p.Options.Level()), Probe: a.Probe.String(), Rewritten: p.Rewritten,
-		Order: make([]int32, len(a.Order)), Clusters: []clusterJSON{}, Stashed: []stashJSON{}, BoundaryNorms: []string{},
-		Recompute: recomputeJSON{Nodes: p.Recompute.Nodes, Profile: p.ProfileName()}, Warnings: nonNil(p.Warnings)}
+		Dims:     map[string]int64(p.Options.Dims), UnboundSymbols: nonNil(p.Unbound), Level: int(p.Options.Level()),
+		Probe: a.Probe.String(), Rewritten: p.Rewritten,
+		Order: make([]int32, len(a.Order)), Clusters: []clusterJSON{}, Stashed: []stashJSON{},
+		BoundaryNorms: []string{},
+		Recompute:     recomputeJSON{Nodes: p.Recompute.Nodes, Profile: p.ProfileName()}, Warnings: nonNil(p.Warnings)}
 	if j.Dims == nil {
 		j.Dims = map[string]int64{}
 	}
@@ -165,7 +168,8 @@ func newPlanJSON(p *planner.Plan, sha string) *planJSON {
 	}
 	if p.Base != nil {
 		r := p.PeakRecord()
-		j.Peak = peakJSON{&r.BaselineBytes, &r.PlannedBytes, &r.LowerBoundBytes, &r.ArenaBytes, &r.PersistentBytes, &r.TotalBytes,
+		j.Peak = peakJSON{&r.BaselineBytes, &r.PlannedBytes, &r.LowerBoundBytes, &r.ArenaBytes, &r.PersistentBytes,
+			&r.TotalBytes,
 			label(a.Graph, p.Base.Peak.Node), label(a.Graph, p.Planned.Peak.Node), r.CloneBytes}
 		j.Recompute.FLOPs, j.Recompute.Overhead = &p.Recompute.FLOPs, &p.Overhead
 	}
@@ -202,7 +206,8 @@ func label(g *graph.Graph, id graph.NodeID) *string {
 
 func newClusterJSON(r *planner.ClusterRow) clusterJSON {
 	c := clusterJSON{ID: string(r.ID), Strategy: int(r.Strategy), Config: r.Config, Frequency: r.Frequency,
-		SaveRatio: r.Ratio.Float(), Enabled: r.Enabled, Requested: r.Requested, Applied: r.Applied, Excludes: nonNil(r.Excludes)}
+		SaveRatio: r.Ratio.Float(), Enabled: r.Enabled, Requested: r.Requested, Applied: r.Applied,
+		Excludes: nonNil(r.Excludes)}
 	if r.Saving.IsKnown() {
 		c.SavingExpr = ptr(r.SavingExpr())
 	}

@@ -82,7 +82,8 @@ type titled struct {
 // infoTable is ONNX Runtime's INFO table with one more column, the drop of the peak.
 func infoTable(w io.Writer, p *planner.Plan, configPath string) error {
 	on := "OFF"
-	what := "Enable with --level 1, --level 2 or --config FILE (or " + "ORTMODULE_MEMORY_OPT_LEVEL, ORTMODULE_MEMORY_OPT_CONFIG)"
+	what := "Enable with --level 1, --level 2 or --config FILE (or " +
+		"ORTMODULE_MEMORY_OPT_LEVEL, ORTMODULE_MEMORY_OPT_CONFIG)"
 	if p.Options.Enabled() {
 		on = "ON"
 		what = fmt.Sprintf("Memory Optimization Level: [%s], Optimization Config: [%s]", p.Options.Level(), configPath)
@@ -93,7 +94,9 @@ func infoTable(w io.Writer, p *planner.Plan, configPath string) error {
 	if err := columns(w, [][]string{{"Memory Optimizer", ":", on, ":", what}}); err != nil {
 		return err
 	}
-	rows := [][]string{{"", "", "", "", "Configs", "Freq", "Max Saving(Bytes)", "Saving Symbolic(Bytes)", "Peak Drop(Bytes)"}}
+	rows := [][]string{
+		{"", "", "", "", "Configs", "Freq", "Max Saving(Bytes)", "Saving Symbolic(Bytes)", "Peak Drop(Bytes)"},
+	}
 	for i := range p.Clusters {
 		rows = append(rows, infoRow(i, &p.Clusters[i]))
 	}
@@ -115,7 +118,8 @@ func infoRow(i int, r *planner.ClusterRow) []string {
 	if r.Dropped {
 		drop = Thousands(r.PeakDrop)
 	}
-	return []string{fmt.Sprintf(" - Plan %d", i+1), ":", on, ":", r.Config, fmt.Sprint(r.Frequency), bytes, r.SavingExpr(), drop}
+	return []string{fmt.Sprintf(" - Plan %d", i+1), ":", on, ":", r.Config, fmt.Sprint(r.Frequency), bytes,
+		r.SavingExpr(), drop}
 }
 
 func infoNotes(w io.Writer, p *planner.Plan) error {
@@ -130,7 +134,9 @@ func infoNotes(w io.Writer, p *planner.Plan) error {
 		b.WriteString("No recomputable cluster was found; the list of stashed activations says why for each.\n")
 	}
 	if exclusive > 0 {
-		fmt.Fprintf(&b, "%d rows share stashed activations with another row (a node has both strategy 1 and 2): of such rows one can be on, and their savings do not add up.\n", exclusive)
+		fmt.Fprintf(&b,
+			"%d rows share stashed activations with another row (a node has both strategy 1 and 2): of such rows "+
+				"one can be on, and their savings do not add up.\n", exclusive)
 	}
 	if len(p.Options.Dims) > 0 {
 		line(&b, "Savings are for %s.", dimsText(p.Options.Dims))
@@ -159,7 +165,9 @@ func peakSummary(w io.Writer, p *planner.Plan) error {
 		return nil
 	}
 	g, r := p.Analysis.Graph, p.PeakRecord()
-	t := Table{Title: "Peak of one step", Header: []string{"", "Size", "Bytes", "At"}, Right: []bool{false, true, true, false}}
+	t := Table{
+		Title: "Peak of one step", Header: []string{"", "Size", "Bytes", "At"}, Right: []bool{false, true, true, false},
+	}
 	add := func(name string, n int64, at string) { t.Add(name, Bytes(n), Thousands(n), at) }
 	at := func(node *string) string {
 		if node == nil {
@@ -172,18 +180,22 @@ func peakSummary(w io.Writer, p *planner.Plan) error {
 	add("Lower bound", r.LowerBoundBytes, "no order and no recomputation needs less")
 	add("Planned, arena", r.ArenaBytes, fmt.Sprintf("live values packed at offsets of %d bytes", arena.Alignment))
 	if r.CloneBytes > 0 {
-		add("Clones' own memory", r.CloneBytes, "in the planned lines above, for "+strconv.Itoa(p.Recompute.Nodes)+" clones")
+		add("Clones' own memory",
+			r.CloneBytes, "in the planned lines above, for "+strconv.Itoa(p.Recompute.Nodes)+" clones")
 	}
 	add("Inputs and weights", r.PersistentBytes, "live throughout")
 	add("Total", r.TotalBytes, "arena + inputs and weights")
 	if a := p.Runtime; a != nil {
-		add("In ONNX Runtime", a.AnchoredArena, fmt.Sprintf("its arena, predicted, anchors included; %s as the graph is", Bytes(a.BaseArena)))
+		add("In ONNX Runtime",
+			a.AnchoredArena,
+			fmt.Sprintf("its arena, predicted, anchors included; %s as the graph is", Bytes(a.BaseArena)))
 		add("Total there", a.AnchoredArena+p.Persistent, "arena + inputs and weights")
 	}
 	if err := t.WriteText(w); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(w, "Recomputed: %d nodes; +%s time %s (an estimate).\n\n", p.Recompute.Nodes, Percent(p.Overhead), costNote(p.ProfileName()))
+	_, err := fmt.Fprintf(w, "Recomputed: %d nodes; +%s time %s (an estimate).\n\n",
+		p.Recompute.Nodes, Percent(p.Overhead), costNote(p.ProfileName()))
 	return err
 }
 
@@ -258,7 +270,9 @@ func PlanMarkdown(w io.Writer, p *planner.Plan) error {
 }
 
 func clusterTable(p *planner.Plan) *Table {
-	t := &Table{Title: "Clusters", Header: []string{"id", "strategy", "config", "frequency", "save_ratio", "saving_bytes", "saving_expr", "peak_drop_bytes", "enabled", "requested", "applied"},
+	t := &Table{Title: "Clusters",
+		Header: []string{"id", "strategy", "config", "frequency", "save_ratio", "saving_bytes", "saving_expr",
+			"peak_drop_bytes", "enabled", "requested", "applied"},
 		Right: []bool{false, true, false, true, true, true, false, true, false, true, true}}
 	for i := range p.Clusters {
 		r := &p.Clusters[i]

@@ -13,8 +13,9 @@ import (
 
 func TestBytes(t *testing.T) {
 	for n, want := range map[int64]string{
-		0: "0 B", 1: "1 B", 1023: "1023 B", 1024: "1.00 KiB", 1536: "1.50 KiB", 1 << 20: "1.00 MiB", 1<<20 - 1: "1.00 MiB",
-		5 << 30: "5.00 GiB", 1 << 40: "1.00 TiB", math.MaxInt64: "8.00 EiB", -1536: "-1.50 KiB",
+		0: "0 B", 1: "1 B", 1023: "1023 B", 1024: "1.00 KiB", 1536: "1.50 KiB", 1 << 20: "1.00 MiB",
+		1<<20 - 1: "1.00 MiB",
+		5 << 30:   "5.00 GiB", 1 << 40: "1.00 TiB", math.MaxInt64: "8.00 EiB", -1536: "-1.50 KiB",
 	} {
 		assert.Equal(t, want, Bytes(n), "%d", n)
 	}
@@ -22,28 +23,33 @@ func TestBytes(t *testing.T) {
 
 func TestParseBytes(t *testing.T) {
 	for text, want := range map[string]int64{
-		"0": 0, "17": 17, "16GiB": 16 << 30, "16Gi": 16 << 30, "16G": 16 << 30, "16GB": 16e9, "1.5KiB": 1536, "2 MiB": 2 << 20, "3K": 3072, "7B": 7, "1TB": 1e12,
-		"9223372036854775807": math.MaxInt64, "24gb": 24e9, "24g": 24 << 30, "1.5kIb": 1536, "2M": 2 << 20, "5t": 5 << 40, "1e3": 1000, "8b": 8, "3ki": 3072, "4tb": 4e12,
+		"0": 0, "17": 17, "16GiB": 16 << 30, "16Gi": 16 << 30, "16G": 16 << 30, "16GB": 16e9, "1.5KiB": 1536,
+		"2 MiB": 2 << 20, "3K": 3072, "7B": 7, "1TB": 1e12,
+		"9223372036854775807": math.MaxInt64, "24gb": 24e9, "24g": 24 << 30, "1.5kIb": 1536, "2M": 2 << 20,
+		"5t": 5 << 40, "1e3": 1000, "8b": 8, "3ki": 3072, "4tb": 4e12,
 	} {
 		got, err := ParseBytes(text)
 		if assert.NoError(t, err, text) {
 			assert.Equal(t, want, got, text)
 		}
 	}
-	for _, text := range []string{"", "GiB", "-1", "-1GiB", "1XB", "1e30GiB", "nan", "inf", "16 Gibi", "9223372036854775808", "80%", "0.5", "1.5B"} {
+	for _, text := range []string{"", "GiB", "-1", "-1GiB", "1XB", "1e30GiB", "nan", "inf", "16 Gibi",
+		"9223372036854775808", "80%", "0.5", "1.5B"} {
 		_, err := ParseBytes(text)
 		assert.Error(t, err, text)
 	}
 }
 
 func TestBareNumber(t *testing.T) {
-	for text, want := range map[string]bool{"24": true, " 7 ": true, "1.5": true, "2.": true, "24g": false, "24B": false, "": false, "1e3": true} {
+	for text, want := range map[string]bool{"24": true, " 7 ": true, "1.5": true, "2.": true, "24g": false,
+		"24B": false, "": false, "1e3": true} {
 		assert.Equal(t, want, BareNumber(text), text)
 	}
 }
 
 func TestThousands(t *testing.T) {
-	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", 1234567: "1,234,567", -1000: "-1,000", math.MinInt64: "-9,223,372,036,854,775,808"} {
+	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", 1234567: "1,234,567", -1000: "-1,000",
+		math.MinInt64: "-9,223,372,036,854,775,808"} {
 		assert.Equal(t, want, Thousands(n))
 	}
 }

@@ -45,7 +45,8 @@ func (v *RunView) executes() string {
 func (v *RunView) executed() (what, note string) {
 	what, note = "forward only", fmt.Sprintf("%s nodes, no backward half", Thousands(int64(len(v.Graph.Nodes))))
 	if v.Backward > 0 {
-		what, note = "training step", fmt.Sprintf("%s nodes forward, %s backward", Thousands(int64(len(v.Graph.Nodes)-v.Backward)), Thousands(int64(v.Backward)))
+		what, note = "training step", fmt.Sprintf("%s nodes forward, %s backward",
+			Thousands(int64(len(v.Graph.Nodes)-v.Backward)), Thousands(int64(v.Backward)))
 	}
 	note += fmt.Sprintf("; %d %s", v.Steps, plural(v.Steps, "step", "steps"))
 	if v.Warmup > 0 {
@@ -153,10 +154,14 @@ func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
 func newRunJSON(v *RunView) *runJSON {
 	r := v.Run
-	j := &runJSON{Schema: RunSchema, Backend: v.Backend, Executes: v.executes(), Threads: r.Threads, Steps: v.Steps, Warmup: v.Warmup, Outputs: []outputsJSON{}, Peak: runPeakJSON{
-		PredictedLive: r.Predicted.Live, Arena: r.Predicted.Arena, LowerBound: r.Predicted.LowerBound, MeasuredArena: r.Measured.Arena,
-		MeasuredLive: r.Measured.Live, Dynamic: r.Measured.Dynamic, Workspace: r.Predicted.Workspace, Persistent: r.Predicted.Persistent,
-		Device: r.Arena.Reserved, RSS: r.Resident, DataDependent: len(r.Predicted.Unsized), MemoryPlannedOn: v.Planned}}
+	j := &runJSON{Schema: RunSchema, Backend: v.Backend, Executes: v.executes(), Threads: r.Threads, Steps: v.Steps,
+		Warmup: v.Warmup, Outputs: []outputsJSON{}, Peak: runPeakJSON{
+			PredictedLive: r.Predicted.Live, Arena: r.Predicted.Arena, LowerBound: r.Predicted.LowerBound,
+			MeasuredArena: r.Measured.Arena,
+			MeasuredLive:  r.Measured.Live, Dynamic: r.Measured.Dynamic, Workspace: r.Predicted.Workspace,
+			Persistent: r.Predicted.Persistent,
+			Device:     r.Arena.Reserved, RSS: r.Resident, DataDependent: len(r.Predicted.Unsized),
+			MemoryPlannedOn: v.Planned}}
 	if r.Predicted.PeakNode != graph.NoNode {
 		label := v.Graph.NodeLabel(r.Predicted.PeakNode)
 		j.Peak.Node = &label
@@ -211,7 +216,8 @@ func RunReport(w io.Writer, format Format, v *RunView) error {
 	}
 	if format == TableFormat {
 		for _, p := range v.Phases {
-			if _, err := fmt.Fprintf(w, "%s end: %s allocated, peak %s\n", p.Name, Bytes(p.Allocated), Bytes(p.Peak)); err != nil {
+			if _, err := fmt.Fprintf(w, "%s end: %s allocated, peak %s\n", p.Name, Bytes(p.Allocated),
+				Bytes(p.Peak)); err != nil {
 				return err
 			}
 		}
@@ -241,7 +247,9 @@ func (t *Table) runRows(v *RunView) {
 	what, of := v.executed()
 	t.Add("executed", what, of)
 	if len(r.Times) > 0 && !v.Virtual {
-		t.Add("time of a step", duration(r.Median()), fmt.Sprintf("median of %d; min %s, max %s", len(r.Times), duration(r.Min()), duration(r.Max())))
+		t.Add("time of a step",
+			duration(r.Median()),
+			fmt.Sprintf("median of %d; min %s, max %s", len(r.Times), duration(r.Min()), duration(r.Max())))
 	}
 	note := ""
 	if r.Predicted.PeakNode != graph.NoNode {
@@ -253,7 +261,9 @@ func (t *Table) runRows(v *RunView) {
 	}
 	t.arenaRows(v)
 	if r.Measured.Dynamic > 0 {
-		t.Add("beside the plan", Bytes(r.Measured.Dynamic), fmt.Sprintf("taken when made: %d values whose size depends on data, and subgraphs", len(r.Predicted.Unsized)))
+		t.Add("beside the plan", Bytes(r.Measured.Dynamic),
+			fmt.Sprintf("taken when made: %d values whose size depends on data, and subgraphs",
+				len(r.Predicted.Unsized)))
 	}
 	t.Add("inputs and weights", Bytes(r.Predicted.Persistent), "live throughout, in no other line")
 	if r.Resident > 0 && !v.Virtual {
@@ -261,7 +271,10 @@ func (t *Table) runRows(v *RunView) {
 	}
 	if r.DeviceGrowth > 0 {
 		own := r.DeviceGrowth - r.Arena.Reserved - r.Weights.Reserved
-		t.Add("GPU memory", Bytes(r.DeviceGrowth), fmt.Sprintf("as its driver counts: arena %s, inputs and weights %s, the driver's own %s", Bytes(r.Arena.Reserved), Bytes(r.Weights.Reserved), Bytes(own)))
+		t.Add("GPU memory",
+			Bytes(r.DeviceGrowth),
+			fmt.Sprintf("as its driver counts: arena %s, inputs and weights %s, the driver's own %s",
+				Bytes(r.Arena.Reserved), Bytes(r.Weights.Reserved), Bytes(own)))
 	}
 	t.libraryRows(r)
 	if n := len(r.HostNodes); n > 0 {
@@ -271,7 +284,9 @@ func (t *Table) runRows(v *RunView) {
 		t.Add("device", "", remark)
 	}
 	if c := r.Measured.Copies; c != (executor.Copies{}) {
-		t.Add("copies", fmt.Sprint(c.In+c.Out), fmt.Sprintf("in all steps: %s to the device, %s from it", Bytes(c.InBytes), Bytes(c.OutBytes)))
+		t.Add("copies",
+			fmt.Sprint(c.In+c.Out),
+			fmt.Sprintf("in all steps: %s to the device, %s from it", Bytes(c.InBytes), Bytes(c.OutBytes)))
 	}
 	if r.WhyNoCapture != "" {
 		t.Add("not captured", "", r.WhyNoCapture)
@@ -292,12 +307,15 @@ func (t *Table) arenaRows(v *RunView) {
 		return
 	}
 	if !v.Planned {
-		t.Add("arena in use", Bytes(r.Measured.Arena), fmt.Sprintf("peak, on demand; %s reserved in %d regions", Bytes(r.Arena.Reserved), r.Arena.Regions))
+		t.Add("arena in use",
+			Bytes(r.Measured.Arena),
+			fmt.Sprintf("peak, on demand; %s reserved in %d regions", Bytes(r.Arena.Reserved), r.Arena.Regions))
 		return
 	}
 	gap := "equal to the lower bound"
 	if r.Predicted.Arena > r.Predicted.LowerBound && r.Predicted.LowerBound > 0 {
-		gap = fmt.Sprintf("%.2f %% above the lower bound", 100*(float64(r.Predicted.Arena)/float64(r.Predicted.LowerBound)-1))
+		gap = fmt.Sprintf("%.2f %% above the lower bound",
+			100*(float64(r.Predicted.Arena)/float64(r.Predicted.LowerBound)-1))
 	}
 	t.Add("planned arena", Bytes(r.Predicted.Arena), gap)
 	same := "equal to the plan, to the byte"

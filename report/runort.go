@@ -32,8 +32,10 @@ func newRuntimeJSON(v *RunView) *runtimeJSON {
 	if r == nil {
 		return nil
 	}
-	j := &runtimeJSON{Name: "ONNX Runtime", Version: r.Version, Library: r.Library, Optimization: r.Optimization, MemPattern: r.MemPattern, Arena: r.Arena,
-		Parallel: r.Parallel, Exact: r.Exact, Config: append([]string{}, r.Config...), Created: r.Created, UpperBound: r.Bounded, Facts: append([]string{}, v.runtimeFacts()...)}
+	j := &runtimeJSON{Name: "ONNX Runtime", Version: r.Version, Library: r.Library, Optimization: r.Optimization,
+		MemPattern: r.MemPattern, Arena: r.Arena,
+		Parallel: r.Parallel, Exact: r.Exact, Config: append([]string{}, r.Config...), Created: r.Created,
+		UpperBound: r.Bounded, Facts: append([]string{}, v.runtimeFacts()...)}
 	if r.LaterArena > 0 {
 		j.LaterArena = &r.LaterArena
 	}
@@ -52,14 +54,20 @@ func (v *RunView) runtimeFacts() []string {
 	r, first := v.Run.Runtime, v.Run.Measured.Arena
 	var facts []string
 	if r.MemPattern && float64(r.LaterArena) > patternShare*float64(first) && first > 0 {
-		facts = append(facts, fmt.Sprintf("the memory pattern, which is on, makes later steps take %s of the arena, %.2f times the first step's %s; SessionOptions.enable_mem_pattern = False (--mem-pattern off) avoids that",
-			Bytes(r.LaterArena), float64(r.LaterArena)/float64(first), Bytes(first)))
-	} else if r.MemPattern && float64(r.LaterResident) > patternShare*float64(v.Run.Resident) && !r.Arena && v.Run.Resident > 0 {
-		facts = append(facts, fmt.Sprintf("with the memory pattern on, later steps take %s of the process's memory, %.2f times the first step's %s",
-			Bytes(r.LaterResident), float64(r.LaterResident)/float64(v.Run.Resident), Bytes(v.Run.Resident)))
+		facts = append(facts,
+			fmt.Sprintf("the memory pattern, which is on, makes later steps take %s of the arena, %.2f times the "+
+				"first step's %s; SessionOptions.enable_mem_pattern = False (--mem-pattern off) avoids that",
+				Bytes(r.LaterArena), float64(r.LaterArena)/float64(first), Bytes(first)))
+	} else if r.MemPattern && float64(r.LaterResident) > patternShare*float64(v.Run.Resident) && !r.Arena &&
+		v.Run.Resident > 0 {
+		facts = append(facts,
+			fmt.Sprintf("with the memory pattern on, later steps take %s of the process's memory, %.2f times the "+
+				"first step's %s",
+				Bytes(r.LaterResident), float64(r.LaterResident)/float64(v.Run.Resident), Bytes(v.Run.Resident)))
 	}
 	if r.Bounded {
-		facts = append(facts, "making the session took more of the arena than a step: the measured arena is an upper bound")
+		facts = append(facts,
+			"making the session took more of the arena than a step: the measured arena is an upper bound")
 	}
 	if !r.Arena {
 		facts = append(facts, "the runtime keeps no count without its arena: only the process's memory is measured")
@@ -72,7 +80,8 @@ func (t *Table) runtimeRows(v *RunView) {
 	r := v.Run.Runtime
 	t.Add("ONNX Runtime", r.Version, runtimeSettings(r))
 	if r.Arena {
-		t.Add("measured arena", Bytes(v.Run.Measured.Arena), fmt.Sprintf("of the first step, outputs included; beside %s that the session holds", Bytes(r.Created)))
+		t.Add("measured arena", Bytes(v.Run.Measured.Arena),
+			fmt.Sprintf("of the first step, outputs included; beside %s that the session holds", Bytes(r.Created)))
 	}
 	if r.Arena && r.LaterArena > 0 {
 		t.Add("later steps", Bytes(r.LaterArena), "the most of the arena in a step after the first")
@@ -89,7 +98,8 @@ func runtimeSettings(r *verify.Runtime) string {
 	for _, s := range []struct {
 		set  bool
 		text string
-	}{{!r.MemPattern, "memory pattern off"}, {!r.Arena, "arena off"}, {r.Exact, "arena exact"}, {r.Parallel, "parallel"}} {
+	}{{!r.MemPattern, "memory pattern off"}, {!r.Arena, "arena off"}, {r.Exact, "arena exact"},
+		{r.Parallel, "parallel"}} {
 		if s.set {
 			parts = append(parts, s.text)
 		}
@@ -120,18 +130,22 @@ func (v *VerifyView) runtimeVerify(w io.Writer, format Format) error {
 	t := Table{Header: []string{"what", "baseline", "planned", ""}, Right: []bool{false, true, true, false}}
 	a, b, r, s := v.Verdict.Baseline, v.Verdict.Planned, v.Baseline.Run.Runtime, v.Planned.Run.Runtime
 	t.Add("ONNX Runtime", r.Version, s.Version, runtimeSettings(r))
-	t.Add("predicted live", Bytes(a.Predicted.Live), Bytes(b.Predicted.Live), "in ONNX Runtime's default order, simulated")
+	t.Add("predicted live", Bytes(a.Predicted.Live), Bytes(b.Predicted.Live),
+		"in ONNX Runtime's default order, simulated")
 	if r.Arena && !r.Exact && b.Predicted.Arena > 0 {
-		t.Add("predicted arena", Bytes(a.Predicted.Arena), Bytes(b.Predicted.Arena), "which hands out chunks of up to twice what is asked for")
+		t.Add("predicted arena", Bytes(a.Predicted.Arena), Bytes(b.Predicted.Arena),
+			"which hands out chunks of up to twice what is asked for")
 	}
 	if r.Arena {
-		t.Add("measured arena", Bytes(a.Measured.Arena), Bytes(b.Measured.Arena), "of the first step, outputs included: "+v.saving(a.Measured.Arena, b.Measured.Arena))
+		t.Add("measured arena", Bytes(a.Measured.Arena), Bytes(b.Measured.Arena),
+			"of the first step, outputs included: "+v.saving(a.Measured.Arena, b.Measured.Arena))
 	}
 	if r.LaterArena > 0 && s.LaterArena > 0 {
 		t.Add("later steps", Bytes(r.LaterArena), Bytes(s.LaterArena), v.saving(r.LaterArena, s.LaterArena))
 	}
 	if a.Resident > 0 {
-		t.Add("process", Bytes(a.Resident), Bytes(b.Resident), "VmHWM - VmRSS before the first step: "+v.saving(a.Resident, b.Resident))
+		t.Add("process", Bytes(a.Resident), Bytes(b.Resident),
+			"VmHWM - VmRSS before the first step: "+v.saving(a.Resident, b.Resident))
 	}
 	if r.Arena {
 		t.Add("the session holds", Bytes(r.Created), Bytes(s.Created), "of the arena, before the first step")

@@ -36,7 +36,8 @@ func TestParseShare(t *testing.T) {
 func TestBoxed(t *testing.T) {
 	var b bytes.Buffer
 	require.NoError(t, writeBoxed(&b, "Title", []string{"|Freq   | what", separator, "|3      |abcdef"}, "Note"))
-	require.Equal(t, "Title\n=================\n|Freq   | what  |\n|_ _ _ _|_ _ _ _|\n|3      |abcdef |\n=================\nNote\n\n", b.String())
+	require.Equal(t, "Title\n=================\n|Freq   | what  |\n|_ _ _ _|_ _ _ _|\n|3      |abcdef "+
+		"|\n=================\nNote\n\n", b.String())
 }
 
 // TestLeftOut: rows of what there is nothing of are left out.
@@ -47,7 +48,9 @@ func TestLeftOut(t *testing.T) {
 	require.NotContains(t, table, "Clones' own memory")
 	require.NotContains(t, table, "In ONNX Runtime")
 	m, types := stepModel(t)
-	inspection := printed(t, func(w io.Writer) error { return Inspect(w, TableFormat, &Inspection{Model: m, Types: types, By: "op"}) })
+	inspection := printed(t, func(w io.Writer) error {
+		return Inspect(w, TableFormat, &Inspection{Model: m, Types: types, By: "op"})
+	})
 	require.NotContains(t, inspection, "Unknown ")
 	v := distinctView(t)
 	v.Run.Runtime = distinctRuntime()
@@ -57,11 +60,13 @@ func TestLeftOut(t *testing.T) {
 	v.Run.DeviceGrowth, v.Run.HostNodes, v.Run.LibraryNodes, v.Run.Resident, v.Run.WhyNoCapture = 0, nil, nil, 0, ""
 	v.Run.Measured.Copies, v.Run.Measured.Dynamic, v.Run.Predicted.Workspace = executor.Copies{}, 0, 0
 	table = printed(t, func(w io.Writer) error { return RunReport(w, TableFormat, v) })
-	for _, row := range []string{"GPU memory", "nodes on the host", "convolutions", "cuDNN", "process", "copies", "beside the plan", "largest workspace", "not captured"} {
+	for _, row := range []string{"GPU memory", "nodes on the host", "convolutions", "cuDNN", "process", "copies",
+		"beside the plan", "largest workspace", "not captured"} {
 		require.NotContains(t, table, row)
 	}
 	got := leaves(t, "run", func(w io.Writer) error { return RunReport(w, JSONFormat, v) })
-	for _, path := range []string{"peak.device_growth_bytes", "peak.device_weights_bytes", "copies.to_device", "cudnn.convolutions", "not_captured"} {
+	for _, path := range []string{"peak.device_growth_bytes", "peak.device_weights_bytes", "copies.to_device",
+		"cudnn.convolutions", "not_captured"} {
 		require.NotContains(t, got, path)
 	}
 }
@@ -70,23 +75,28 @@ func TestLeftOut(t *testing.T) {
 func TestHostNodesFirst(t *testing.T) {
 	v := distinctView(t)
 	v.Run.HostNodes[1].Why = "another reason"
-	require.Contains(t, squeezed(printed(t, func(w io.Writer) error { return RunReport(w, TableFormat, v) })), "nodes on the host 2 of those h: no kernel\n")
+	require.Contains(t, squeezed(printed(t, func(w io.Writer) error { return RunReport(w, TableFormat, v) })),
+		"nodes on the host 2 of those h: no kernel\n")
 	got := leaves(t, "run", func(w io.Writer) error { return RunReport(w, JSONFormat, v) })
 	require.Equal(t, [2]string{"1", "1"}, [2]string{got["on_host.no kernel"], got["on_host.another reason"]})
 	v.Run.DeviceGrowth = 1
-	require.Equal(t, "1", leaves(t, "run", func(w io.Writer) error { return RunReport(w, JSONFormat, v) })["peak.device_growth_bytes"])
+	require.Equal(t, "1",
+		leaves(t, "run", func(w io.Writer) error { return RunReport(w, JSONFormat, v) })["peak.device_growth_bytes"])
 	v.Run.LibraryNodes = v.Run.LibraryNodes[:1]
 	v.Run.LibraryNodes[0].Least = v.Run.LibraryNodes[0].Workspace
-	require.Contains(t, printed(t, func(w io.Writer) error { return RunReport(w, TableFormat, v) }), "as much with --cudnn-conv-use-max-workspace off\n")
+	require.Contains(t, printed(t, func(w io.Writer) error { return RunReport(w, TableFormat, v) }),
+		"as much with --cudnn-conv-use-max-workspace off\n")
 }
 
 // TestOneStepOfEach: one measured step a side is no statistic, and is said to be none.
 func TestOneStepOfEach(t *testing.T) {
 	v := distinctVerify(t)
 	v.Verdict.Alternated = false
-	v.Verdict.Baseline.Times, v.Verdict.Planned.Times = []time.Duration{10 * time.Millisecond}, []time.Duration{13 * time.Millisecond}
+	v.Verdict.Baseline.Times, v.Verdict.Planned.Times = []time.Duration{10 * time.Millisecond},
+		[]time.Duration{13 * time.Millisecond}
 	table := squeezed(printed(t, func(w io.Writer) error { return Verify(w, TableFormat, v) }))
-	require.Contains(t, table, "time of a step 10.00 ms 13.00 ms 1.300 times, by one step of each; -r 5 measures more\n")
+	require.Contains(t, table,
+		"time of a step 10.00 ms 13.00 ms 1.300 times, by one step of each; -r 5 measures more\n")
 	require.NotContains(t, table, "\nslowdown")
 	v.Verdict.Planned.Times = nil
 	require.NotContains(t, printed(t, func(w io.Writer) error { return Verify(w, TableFormat, v) }), "time of a step")
@@ -95,7 +105,8 @@ func TestOneStepOfEach(t *testing.T) {
 
 // TestSolveFile: the file has the schedule's steps and what is known of it.
 func TestSolveFile(t *testing.T) {
-	in, err := remat.Read(strings.NewReader(`{"name":"one","budget":9,"nodes":[{"id":5,"cost":10,"size":3,"inputs":[]}]}`))
+	in, err := remat.Read(
+		strings.NewReader(`{"name":"one","budget":9,"nodes":[{"id":5,"cost":10,"size":3,"inputs":[]}]}`))
 	require.NoError(t, err)
 	r, err := remat.Solve(t.Context(), in, remat.Options{})
 	require.NoError(t, err)

@@ -82,7 +82,8 @@ func Verify(w io.Writer, format Format, v *VerifyView) error {
 	if format == JSONFormat {
 		slowdown := v.Verdict.Slowdown()
 		j := verifyJSON{Schema: VerifySchema, Equal: v.Verdict.Equal, Bitwise: v.Bitwise, Seeds: v.Seeds,
-			Baseline: newRunJSON(&v.Baseline), Planned: newRunJSON(&v.Planned), SavedBytes: v.saved(), Slowdown: slowdown.Ratio, Basis: newBasisJSON(slowdown)}
+			Baseline: newRunJSON(&v.Baseline), Planned: newRunJSON(&v.Planned), SavedBytes: v.saved(),
+			Slowdown: slowdown.Ratio, Basis: newBasisJSON(slowdown)}
 		if v.Predicted > 0 {
 			j.Predicted, j.Profile = &v.Predicted, &v.Profile
 		}
@@ -105,10 +106,12 @@ func Verify(w io.Writer, format Format, v *VerifyView) error {
 	t.Add("planned arena", Bytes(a.Predicted.Arena), Bytes(b.Predicted.Arena), "")
 	t.Add("measured arena", Bytes(a.Measured.Arena), Bytes(b.Measured.Arena), v.promise())
 	if a.Measured.Dynamic > 0 || b.Measured.Dynamic > 0 {
-		t.Add("beside the plan", Bytes(a.Measured.Dynamic), Bytes(b.Measured.Dynamic), "sizes depend on data, or inside subgraphs")
+		t.Add("beside the plan", Bytes(a.Measured.Dynamic), Bytes(b.Measured.Dynamic),
+			"sizes depend on data, or inside subgraphs")
 	}
 	if x, y := newLibraryJSON(a), newLibraryJSON(b); x != nil && y != nil && max(x.Workspace, y.Workspace) > 0 {
-		t.Add("cuDNN workspace", Bytes(x.Workspace), Bytes(y.Workspace), "of the arena; the planned graph's "+y.clamped())
+		t.Add("cuDNN workspace", Bytes(x.Workspace), Bytes(y.Workspace),
+			"of the arena; the planned graph's "+y.clamped())
 	}
 	if a.Resident > 0 {
 		t.Add("process", Bytes(a.Resident), Bytes(b.Resident), "VmHWM - VmRSS before the first step")
@@ -141,7 +144,8 @@ func (t *Table) timeRows(v *verify.Verdict) {
 	}
 	t.Add("time of a step", duration(a.Median()), duration(b.Median()), note)
 	if s.Pairs > 0 {
-		t.Add("slowdown", duration(s.Baseline), duration(s.Planned), fmt.Sprintf("%.3f times: the median of %d paired ratios (%.3f to %.3f)", s.Ratio, s.Pairs, s.Least, s.Most))
+		t.Add("slowdown", duration(s.Baseline), duration(s.Planned),
+			fmt.Sprintf("%.3f times: the median of %d paired ratios (%.3f to %.3f)", s.Ratio, s.Pairs, s.Least, s.Most))
 	}
 }
 
@@ -162,12 +166,14 @@ func (v *VerifyView) headline() string {
 		how = "bit for bit"
 	}
 	if v.Baseline.Virtual {
-		return fmt.Sprintf("Nothing was computed on %s: the peaks are counted, no output is compared.\n", v.Baseline.Backend)
+		return fmt.Sprintf("Nothing was computed on %s: the peaks are counted, no output is compared.\n",
+			v.Baseline.Backend)
 	}
 	if !v.Verdict.Equal {
 		return fmt.Sprintf("DIFFERENT: %s.\n", v.Verdict.First)
 	}
-	text := fmt.Sprintf("Equal: all %d outputs, %s, on %d %s.", outputs, how, v.Seeds, plural(v.Seeds, "set of inputs", "sets of inputs"))
+	text := fmt.Sprintf("Equal: all %d outputs, %s, on %d %s.",
+		outputs, how, v.Seeds, plural(v.Seeds, "set of inputs", "sets of inputs"))
 	switch {
 	case v.Unchanged && v.Asked:
 		return text + " The selection recomputes nothing: both graphs are the same.\n"

@@ -38,7 +38,8 @@ func VersionReport(w io.Writer, format Format, v Version) error {
 		_, err := fmt.Fprintf(w, "memopt %s%s %s %s/%s\n", v.Version, spaced(revision), v.Go, v.OS, v.Arch)
 		return err
 	case JSONFormat:
-		j := versionJSON{Schema: VersionSchema, Version: v.Version, Modified: v.Modified, Go: v.Go, OS: v.OS, Arch: v.Arch}
+		j := versionJSON{Schema: VersionSchema, Version: v.Version, Modified: v.Modified, Go: v.Go, OS: v.OS,
+			Arch: v.Arch}
 		if v.Revision != "" {
 			j.Revision = &v.Revision
 		}

@@ -39,7 +39,8 @@ func main() {
 		key := e.Package + " " + e.Test
 		switch e.Action {
 		case "output", "build-output":
-			if e.Test == "" && e.Action == "output" && !strings.HasPrefix(e.Output, "=== ") && e.Output != "PASS\n" || e.Action == "build-output" {
+			if e.Test == "" && e.Action == "output" && !strings.HasPrefix(e.Output, "=== ") && e.Output != "PASS\n" ||
+				e.Action == "build-output" {
 				fmt.Print(e.Output)
 				continue
 			}

@@ -185,7 +185,8 @@ func newOwn(file, dir string, env symbolic.Env, threads int, step bool) (*runner
 			return nil, err
 		}
 	}
-	s, err := executor.Open(context.Background(), m.Model, m.Types, cpu.Device{}, executor.Options{Threads: threads, Dims: env})
+	s, err := executor.Open(context.Background(), m.Model, m.Types, cpu.Device{},
+		executor.Options{Threads: threads, Dims: env})
 	if err != nil {
 		return nil, err
 	}
@@ -215,7 +216,8 @@ type item struct {
 	File  string `json:"file"`
 }
 
-var numpyNames = map[graph.DType]string{graph.Float32: "float32", graph.Int64: "int64", graph.Int32: "int32", graph.Bool: "bool", graph.Float64: "float64"}
+var numpyNames = map[graph.DType]string{graph.Float32: "float32", graph.Int64: "int64", graph.Int32: "int32",
+	graph.Bool: "bool", graph.Float64: "float64"}
 
 func feed(s *executor.Session, m *graph.Model, dir string, env symbolic.Env) error {
 	filler := dataset.NewFiller(m.Graph, env, 1)

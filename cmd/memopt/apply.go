@@ -55,7 +55,8 @@ are placed where the simulated peak in stock ONNX Runtime's default order falls.
 				return usage("--anchor %q: wanted on or off", anchors)
 			}
 			if anchors == "off" && sel.in == ortName {
-				return usage("--budget-in ort and --anchor off exclude each other: without anchors a plan saves nothing in ONNX Runtime")
+				return usage("--budget-in ort and --anchor off exclude each other: without anchors a plan saves " +
+					"nothing in ONNX Runtime")
 			}
 			threshold, err := parseThreshold(external)
 			if err != nil {
@@ -67,7 +68,9 @@ are placed where the simulated peak in stock ONNX Runtime's default order falls.
 			}
 			defer p.Of.Close()
 			if a.ctx.Err() == nil {
-				a.keeper.release() // an interrupted search's plan is written, the writing of one that was done is what is interrupted
+				// An interrupted search's plan is written, the writing of one that was done is what
+				// is interrupted.
+				a.keeper.release()
 			}
 			o := memopt.RewriteOptions{Stock: true, Seed: a.global.seed}
 			if anchors == "on" {
@@ -94,9 +97,11 @@ are placed where the simulated peak in stock ONNX Runtime's default order falls.
 		},
 	}
 	sel.register(cmd.Flags())
-	cmd.Flags().StringVar(&anchors, "anchor", "on", "on: keep the saving in ONNX Runtime's default order; off: a bare rewrite")
+	cmd.Flags().StringVar(&anchors, "anchor", "on",
+		"on: keep the saving in ONNX Runtime's default order; off: a bare rewrite")
 	cmd.Flags().StringVarP(&out, "out", "o", "", "where to write the rewritten model; - is standard output")
-	cmd.Flags().StringVar(&external, "external-data", "", "move tensors of at least this size to OUT.data, for example 1MiB")
+	cmd.Flags().StringVar(&external, "external-data", "",
+		"move tensors of at least this size to OUT.data, for example 1MiB")
 	return cmd
 }
 
@@ -120,12 +125,16 @@ func (a *app) warnBudget(p *planner.Plan, anchoring *anchor.Anchoring) {
 	if fits {
 		return
 	}
-	took, asked := report.Bytes(anchoring.AnchoredArena), fmt.Sprintf("%s, which is what is asked for of the %s that the graph takes there as it is", report.Bytes(limit), report.Bytes(anchoring.BaseArena))
+	took, asked := report.Bytes(anchoring.AnchoredArena),
+		fmt.Sprintf("%s, which is what is asked for of the %s that the graph takes there as it is",
+			report.Bytes(limit), report.Bytes(anchoring.BaseArena))
 	if total := p.Options.Budget().Total; total > 0 {
-		took = fmt.Sprintf("%s and inputs and weights %s, together %s", took, report.Bytes(p.Persistent), report.Bytes(anchoring.AnchoredArena+p.Persistent))
+		took = fmt.Sprintf("%s and inputs and weights %s, together %s", took, report.Bytes(p.Persistent),
+			report.Bytes(anchoring.AnchoredArena+p.Persistent))
 		asked = "the budget of " + report.Bytes(total)
 	}
-	a.warn("in stock ONNX Runtime the arena is predicted to take %s, more than %s: the plan fits in memopt's order and arena; --budget-in ort plans for the runtime's", took, asked)
+	a.warn("in stock ONNX Runtime the arena is predicted to take %s, more than %s: the plan fits in memopt's order "+
+		"and arena; --budget-in ort plans for the runtime's", took, asked)
 }
 
 func (a *app) writeModel(out string, m *graph.Model, opts onnx.Options) error {

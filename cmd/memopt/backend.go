@@ -40,7 +40,8 @@ func openCUDA(ordinal int) (verify.Engine, error) {
 	missing := (*driver.Missing)(nil)
 	switch {
 	case errors.As(err, &missing):
-		return nil, &exitError{exitMissing, fmt.Errorf("--backend cuda: %w; without a GPU, -e cpu executes and -e null counts memory", err)}
+		return nil, &exitError{exitMissing,
+			fmt.Errorf("--backend cuda: %w; without a GPU, -e cpu executes and -e null counts memory", err)}
 	case err != nil:
 		return nil, fmt.Errorf("--backend cuda: %w", err)
 	}

@@ -29,13 +29,27 @@ type budgetFlags struct {
 
 func (b *budgetFlags) register(f *pflag.FlagSet) {
 	b.set = f
-	f.StringVar(&b.budget, "budget", "", "the cheapest plan that fits: 16GiB of inputs, weights and arena together, or 50% of the baseline peak for the arena")
-	f.StringArrayVar(&b.regions, "budget-for", nil, "'GLOB=SIZE': what nodes with such names stash may take so much at the end of the forward half (repeatable)")
-	f.StringVar(&b.in, "budget-in", "memopt", "in what the budget is kept: memopt, its own order and arena; ort, the simulated arena of stock ONNX Runtime, with the anchors of the file that apply writes")
-	f.StringVar(&b.what, "select", "nodes", "what a plan to a budget chooses: nodes, any that can run again, or clusters, what a configuration of ONNX Runtime can say")
-	f.StringVar(&b.solver, "solver", "auto", "auto; greedy, the first plan that fits; lns, the search without dynamic programming over layers")
-	f.StringVar(&b.limit, "time-limit", "10s", "what the search may take in all: 10s, 2m, or a number of seconds; then the best plan so far is the answer. 0: until the first that fits")
-	numberVar(f, &b.effort, "effort", "", 0, notNegative, "counted work of the search, in seconds of a usual core: with a generous --time-limit the plan is the same on every machine; 0: the time limit's")
+	f.StringVar(&b.budget, "budget", "",
+		"the cheapest plan that fits: 16GiB of inputs, weights and arena together, or 50% of the baseline peak for "+
+			"the arena")
+	f.StringArrayVar(&b.regions, "budget-for",
+		nil, "'GLOB=SIZE': what nodes with such names stash may take so much at the end of the forward half "+
+			"(repeatable)")
+	f.StringVar(&b.in, "budget-in", "memopt",
+		"in what the budget is kept: memopt, its own order and arena; ort, the simulated arena of stock ONNX "+
+			"Runtime, with the anchors of the file that apply writes")
+	f.StringVar(&b.what, "select", "nodes",
+		"what a plan to a budget chooses: nodes, any that can run again, or clusters, what a configuration of ONNX "+
+			"Runtime can say")
+	f.StringVar(&b.solver, "solver", "auto",
+		"auto; greedy, the first plan that fits; lns, the search without dynamic programming over layers")
+	f.StringVar(&b.limit, "time-limit", "10s",
+		"what the search may take in all: 10s, 2m, or a number of seconds; then the best plan so far is the answer. "+
+			"0: until the first that fits")
+	numberVar(f, &b.effort, "effort", "",
+		0, notNegative,
+		"counted work of the search, in seconds of a usual core: with a generous --time-limit the plan is the same "+
+			"on every machine; 0: the time limit's")
 	f.BoolVar(&b.optimal, "require-optimal", false, "end with 8 where no proof was found that no plan is cheaper")
 }
 
@@ -58,7 +72,8 @@ func (b *budgetFlags) search(a *app) (*planner.Budget, error) {
 		return nil, usage("--budget-in %q: wanted memopt or ort", b.in)
 	}
 	if out.Runtime && out.Clusters {
-		return nil, usage("--budget-in ort and --select clusters exclude each other: what a configuration says runs in ONNX Runtime's training build, which needs no anchors")
+		return nil, usage("--budget-in ort and --select clusters exclude each other: what a configuration says runs " +
+			"in ONNX Runtime's training build, which needs no anchors")
 	}
 	switch b.solver {
 	case "auto", "greedy", "lns":
@@ -116,7 +131,8 @@ func (b *budgetFlags) idle(a *app) error {
 		}
 	}
 	if len(idle) > 0 {
-		a.warn("%s: for a plan to a budget; without --budget or --budget-for it changes nothing", strings.Join(idle, ", "))
+		a.warn("%s: for a plan to a budget; without --budget or --budget-for it changes nothing",
+			strings.Join(idle, ", "))
 	}
 	return nil
 }
@@ -133,7 +149,8 @@ func (a *app) parseBudget(text string, out *planner.Budget) error {
 		err = errors.New("is zero")
 	}
 	if err != nil {
-		return usage("--budget %q: %v; wanted a positive size such as 16GiB, or a share of the baseline peak such as %s", text, err, shareLike(text))
+		return usage("--budget %q: %v; wanted a positive size such as 16GiB, "+
+			"or a share of the baseline peak such as %s", text, err, shareLike(text))
 	}
 	if !ok {
 		a.warnBare("--budget", text, out.Total)
@@ -180,7 +197,9 @@ func (b *budgetFlags) finish(a *app, p *memopt.Plan) error {
 		a.note("the time limit of %s ended the search: the plan is the best that was found until then", b.limit)
 	}
 	if b.optimal && (p.Bound == nil || !p.Bound.Optimal) {
-		return &exitError{exitEarly, fmt.Errorf("%s: the plan fits, but it is not proved that no plan is cheaper; give the search more time with --time-limit", p.Model.Path)}
+		return &exitError{exitEarly,
+			fmt.Errorf("%s: the plan fits, but it is not proved that no plan is cheaper; give the search more time "+
+				"with --time-limit", p.Model.Path)}
 	}
 	return nil
 }

@@ -40,7 +40,8 @@ func TestBudgetSearch(t *testing.T) {
 
 // TestShareLike: a fraction in place of a budget is meant as a share.
 func TestShareLike(t *testing.T) {
-	for text, want := range map[string]string{"0.5": "50%", " 0.625 ": "62.5%", "1": "50%", "0": "50%", "-0.5": "50%", "lots": "50%", "1.5": "50%", "0.333333": "33.33%"} {
+	for text, want := range map[string]string{"0.5": "50%", " 0.625 ": "62.5%", "1": "50%", "0": "50%", "-0.5": "50%",
+		"lots": "50%", "1.5": "50%", "0.333333": "33.33%"} {
 		require.Equal(t, want, shareLike(text), text)
 	}
 }

@@ -52,11 +52,13 @@ const cpuDevice = "cpu"
 func (s *selectionFlags) warnStale(a *app, t *configs.Trace, l *memopt.Model) {
 	about := &t.About
 	if about.StructureSHA256 != "" && about.StructureSHA256 != l.StructureSHA256 {
-		a.warn("%s: was measured on a model with structure_sha256 %.12s…, this one has %.12s…: times count where nodes have equal names and operators", s.cost, about.StructureSHA256, l.StructureSHA256)
+		a.warn("%s: was measured on a model with structure_sha256 %.12s…, this one has %.12s…: times count "+
+			"where nodes have equal names and operators", s.cost, about.StructureSHA256, l.StructureSHA256)
 	}
 	dims := map[string]int64(l.Dims)
 	if about.Schema != "" && !maps.Equal(about.Dims, dims) {
-		a.warn("%s: was measured with %s, this is planned with %s: its times may be wrong by as much", s.cost, dimText(about.Dims), dimText(dims))
+		a.warn("%s: was measured with %s, this is planned with %s: its times may be wrong by as much",
+			s.cost, dimText(about.Dims), dimText(dims))
 	}
 	if about.Backend == "null" {
 		a.warn("%s: was measured on the null device, which computes nothing", s.cost)

@@ -61,9 +61,11 @@ func (a *app) checkDims(models ...*memopt.Model) error {
 		_, found := slices.BinarySearch(symbols, b.symbol)
 		switch {
 		case !found && slices.ContainsFunc(models, func(m *memopt.Model) bool { return m.HasLabel(b.symbol) }):
-			a.warn("--dim %s: changes nothing: that symbol is a label of the file's, in whose place inference has put what it stands for", b.symbol)
+			a.warn("--dim %s: changes nothing: that symbol is a label of the file's, in whose place inference has "+
+				"put what it stands for", b.symbol)
 		case !found:
-			return usage("--dim %s: %s of that name%s; %s", b.symbol, noSymbol(paths), suggest(b.symbol, symbols), symbolText(symbols))
+			return usage("--dim %s: %s of that name%s; %s", b.symbol, noSymbol(paths), suggest(b.symbol, symbols),
+				symbolText(symbols))
 		case b.value == 0:
 			a.warn("--dim %s=0: all tensors with that dim are empty: what is reported is a step over no data", b.symbol)
 		}

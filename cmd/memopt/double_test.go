@@ -13,7 +13,8 @@ func init() {
 		return
 	}
 	for name, bare := range map[string]bool{"double": false, "double-bare": true} {
-		if d, err := cuda.New(double.New(double.Options{Memory: 8 << 30, NoLibrary: bare}), cuda.Options{}); err == nil {
+		if d, err := cuda.New(double.New(double.Options{Memory: 8 << 30, NoLibrary: bare}),
+			cuda.Options{}); err == nil {
 			backends[name] = verify.On(d)
 		}
 	}

@@ -48,7 +48,8 @@ func (x *execution) fill(ex *execFlags, seed int64, traits verify.Traits) error 
 	}
 	if len(unfed) > 0 {
 		v := &x.Of.Graph.Values[unfed[0]]
-		return usage("%s: input %q (%v) has no data: give a folder of input_N.pb with --data-dir, or make it up with --init random:1", x.Of.Path, v.Name, v.Type)
+		return usage("%s: input %q (%v) has no data: give a folder of input_N.pb with --data-dir, or make it up "+
+			"with --init random:1", x.Of.Path, v.Name, v.Type)
 	}
 	return nil
 }

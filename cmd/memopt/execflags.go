@@ -39,24 +39,44 @@ type execFlags struct {
 
 func (e *execFlags) register(f *pflag.FlagSet) {
 	e.set = f
-	f.StringVarP(&e.backend, "backend", "e", "cpu", "what executes: cpu; cuda, or cuda:N for GPU number N; ort, which is ONNX Runtime's library; or null, which computes nothing and counts memory")
-	f.StringVar(&e.dataDir, "data-dir", "", "inputs: a folder with input_N.pb by graph input order (output_N.pb are compared with), or with inputs.npz (and outputs.npz); or an .npz file")
+	f.StringVarP(&e.backend, "backend", "e", "cpu",
+		"what executes: cpu; cuda, or cuda:N for GPU number N; ort, which is ONNX Runtime's library; or null, which "+
+			"computes nothing and counts memory")
+	f.StringVar(&e.dataDir, "data-dir", "",
+		"inputs: a folder with input_N.pb by graph input order (output_N.pb are compared with), or with inputs.npz "+
+			"(and outputs.npz); or an .npz file")
 	f.StringVar(&e.saveOutputs, "save-outputs", "", "write the outputs: to a folder as NAME.pb, or to an .npz file")
 	f.StringVar(&e.init, "init", "", "random:SEED makes up inputs and weights that have no data")
 	numberVar(f, &e.repeat, "repeat", "r", 1, positive, "measured steps")
-	numberVar(f, &e.warmup, "warmup", "", 1, notNegative, "steps before the measured ones; where it is not given, 2 with --cuda-graph, which captures the second, and none with -e null")
+	numberVar(f, &e.warmup, "warmup", "",
+		1, notNegative,
+		"steps before the measured ones; where it is not given, 2 with --cuda-graph, which captures the second, and "+
+			"none with -e null")
 	f.StringVar(&e.memLimit, "mem-limit", "", "the most that the arena may take, for example 2GiB")
-	f.StringVar(&e.memPattern, "mem-pattern", "on", "on: all offsets are planned before the run; off: memory is taken when a value is made")
-	f.StringVar(&e.strategy, "arena-extend-strategy", executor.NextPowerOfTwo.String(), "how the arena grows on demand: kNextPowerOfTwo or kSameAsRequested")
+	f.StringVar(&e.memPattern, "mem-pattern", "on",
+		"on: all offsets are planned before the run; off: memory is taken when a value is made")
+	f.StringVar(&e.strategy, "arena-extend-strategy", executor.NextPowerOfTwo.String(),
+		"how the arena grows on demand: kNextPowerOfTwo or kSameAsRequested")
 	e.ort.register(f)
-	f.BoolVar(&e.cudaGraph, "cuda-graph", false, "capture a step as a CUDA graph and replay it, where the host has no part in the step")
+	f.BoolVar(&e.cudaGraph, "cuda-graph",
+		false, "capture a step as a CUDA graph and replay it, where the host has no part in the step")
 	f.BoolVar(&e.tf32, "tf32", false, "let a GPU round the operands of float32 products to 10 bits (TF32)")
-	f.StringVar(&e.convSearch, "cudnn-conv-algo-search", "heuristic", "how a GPU's algorithm for a convolution is found, as by ONNX Runtime's cudnn_conv_algo_search: heuristic, exhaustive, which times all of them and may choose others the next time, or default")
-	f.StringVar(&e.convRoom, "cudnn-conv-use-max-workspace", "on", "off leaves out algorithms for convolutions that want more than 32 MiB, as ONNX Runtime's cudnn_conv_use_max_workspace=0")
-	f.BoolVar(&e.blocking, "blocking", false, "wait for the GPU after every node, so that a fault is reported with the node that caused it")
-	numberVar(f, &e.atol, "atol", "", verify.DefaultTolerance.Abs, notNegative, "absolute tolerance of comparisons that are not bitwise")
-	numberVar(f, &e.rtol, "rtol", "", verify.DefaultTolerance.Rel, notNegative, "relative tolerance of comparisons that are not bitwise")
-	numberVar(f, &e.above, "peak-tolerance", "", 0, notNegative, fmt.Sprintf("by how much the measured arena may exceed the planned one, as a share of it; %g with -e ort where it is not given", new(ortengine.Engine).Traits().PeakTolerance))
+	f.StringVar(&e.convSearch, "cudnn-conv-algo-search", "heuristic",
+		"how a GPU's algorithm for a convolution is found, as by ONNX Runtime's cudnn_conv_algo_search: heuristic, "+
+			"exhaustive, which times all of them and may choose others the next time, or default")
+	f.StringVar(&e.convRoom, "cudnn-conv-use-max-workspace", "on",
+		"off leaves out algorithms for convolutions that want more than 32 MiB, as ONNX Runtime's "+
+			"cudnn_conv_use_max_workspace=0")
+	f.BoolVar(&e.blocking, "blocking",
+		false, "wait for the GPU after every node, so that a fault is reported with the node that caused it")
+	numberVar(f, &e.atol, "atol", "", verify.DefaultTolerance.Abs, notNegative,
+		"absolute tolerance of comparisons that are not bitwise")
+	numberVar(f, &e.rtol, "rtol", "", verify.DefaultTolerance.Rel, notNegative,
+		"relative tolerance of comparisons that are not bitwise")
+	numberVar(f, &e.above, "peak-tolerance", "",
+		0, notNegative,
+		fmt.Sprintf("by how much the measured arena may exceed the planned one, as a share of it; %g with -e ort "+
+			"where it is not given", new(ortengine.Engine).Traits().PeakTolerance))
 }
 
 // peakTolerance is by how much a measured arena may exceed the planned one, as a share of it.

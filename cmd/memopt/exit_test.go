@@ -153,7 +153,8 @@ var exitCodes = []struct {
 	{"run example:transformer --budget 40% --time-limit 0 --require-optimal -e null", 8, "not proved"},
 	{"verify example:transformer --budget 40% --time-limit 0 --require-optimal -e null", 8, "not proved"},
 	{"plan example:mlp --dim batch=8 --budget 110% --require-optimal", 0, ""},
-	{"solve hard.json -o schedule.json --budget 70% --solver greedy --time-limit 0 --require-optimal", 8, "without a proof"},
+	{"solve hard.json -o schedule.json --budget 70% --solver greedy --time-limit 0 --require-optimal", 8,
+		"without a proof"},
 	{"solve chain.json -o schedule.json --require-optimal", 0, ""},
 }
 
@@ -162,7 +163,8 @@ func TestExitCodes(t *testing.T) {
 	exitFolder(t)
 	t.Setenv("MEMOPT_LIBCUDA", "/nowhere/libcuda.so.1")
 	t.Setenv(ort.LibraryVariable, "/nowhere/libonnxruntime.so")
-	require.Zero(t, inProcess(t.Context(), nil, "run forward.onnx --dim batch=4 --init random:1 --save-outputs outputs.npz").code)
+	require.Zero(t, inProcess(t.Context(), nil,
+		"run forward.onnx --dim batch=4 --init random:1 --save-outputs outputs.npz").code)
 	seen := map[int]bool{}
 	for _, c := range exitCodes {
 		got := inProcess(t.Context(), strings.NewReader(""), c.line)
@@ -232,7 +234,8 @@ func (full) Write([]byte) (int, error) { return 0, errors.New("no space left on 
 // TestReportIsWritten: a report that cannot be written is no success.
 func TestReportIsWritten(t *testing.T) {
 	exitFolder(t)
-	for _, line := range []string{"version", "plan example:mlp -O json", "plan example:mlp", "inspect forward.onnx", "examples", "ops", "verify forward.onnx --dim batch=4 --init random:1",
+	for _, line := range []string{"version", "plan example:mlp -O json", "plan example:mlp", "inspect forward.onnx",
+		"examples", "ops", "verify forward.onnx --dim batch=4 --init random:1",
 		"run forward.onnx --dim batch=4 --init random:1", "pack buffers.csv -o -", "help exit-codes"} {
 		var errs bytes.Buffer
 		require.Equal(t, exitUsage, run(strings.Fields(line), stdio{nil, full{}, &errs}, nil), line)
@@ -272,7 +275,8 @@ func TestClassify(t *testing.T) {
 // TestExitCodesAreExplained: the help names each code once.
 func TestExitCodesAreExplained(t *testing.T) {
 	help := (&app{}).exitCodesTopic().Long
-	for _, code := range []int{0, exitInternal, exitUsage, exitUnfit, exitDiffers, exitAbove, exitInvalid, exitMissing, exitEarly, exitHungUp, exitInterrupted, exitPipe, exitTerminated} {
+	for _, code := range []int{0, exitInternal, exitUsage, exitUnfit, exitDiffers, exitAbove, exitInvalid, exitMissing,
+		exitEarly, exitHungUp, exitInterrupted, exitPipe, exitTerminated} {
 		require.Equal(t, 1, strings.Count(help, fmt.Sprintf("\n%5d  ", code)), "%d", code)
 	}
 }

@@ -13,7 +13,8 @@ import (
 )
 
 // readsFiles says what the arguments of a verb are, where they are files that it reads.
-var readsFiles = map[string]string{"plan": "the model", "apply": "the model", "grad": "the model", "run": "the model", "verify": "a model", "inspect": "the model",
+var readsFiles = map[string]string{"plan": "the model", "apply": "the model", "grad": "the model", "run": "the model",
+	"verify": "a model", "inspect": "the model",
 	"solve": "the instance", "pack": "the buffers"}
 
 // The flags whose values are files, and folders of them. A test looks for others.

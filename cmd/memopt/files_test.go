@@ -9,8 +9,10 @@ import (
 )
 
 // notFiles are the flags with a text for a value that names no file.
-var notFiles = []string{"output", "color", "level", "probe", "order", "clone-bytes", "budget", "budget-in", "budget-for", "select", "solver", "time-limit", "anchor", "external-data",
-	"format", "loss-scale", "optimizer", "backend", "init", "mem-limit", "mem-pattern", "arena-extend-strategy", "ort-opt", "ort-arena", "ort-execution", "cudnn-conv-algo-search",
+var notFiles = []string{"output", "color", "level", "probe", "order", "clone-bytes", "budget", "budget-in",
+	"budget-for", "select", "solver", "time-limit", "anchor", "external-data",
+	"format", "loss-scale", "optimizer", "backend", "init", "mem-limit", "mem-pattern", "arena-extend-strategy",
+	"ort-opt", "ort-arena", "ort-execution", "cudnn-conv-algo-search",
 	"cudnn-conv-use-max-workspace", "bitwise", "by", "capacity"}
 
 // notReading are the verbs whose arguments are no files.
@@ -29,13 +31,15 @@ func TestFileFlags(t *testing.T) {
 			}
 		}
 		if f.Value.Type() == "string" {
-			require.Equal(t, 1, known, "--%s: is it a file? Then inputFlags or outputFlags of files.go has it, else notFiles", f.Name)
+			require.Equal(t, 1, known,
+				"--%s: is it a file? Then inputFlags or outputFlags of files.go has it, else notFiles", f.Name)
 		}
 		seen[f.Name] = true
 	}
 	root.PersistentFlags().VisitAll(check)
 	for _, cmd := range root.Commands() {
-		require.NotEqual(t, readsFiles[cmd.Name()] != "", slices.Contains(notReading, cmd.Name()), "%s: do its arguments name files? Then readsFiles has it, else notReading", cmd.Name())
+		require.NotEqual(t, readsFiles[cmd.Name()] != "", slices.Contains(notReading, cmd.Name()),
+			"%s: do its arguments name files? Then readsFiles has it, else notReading", cmd.Name())
 		cmd.Flags().VisitAll(check)
 		seen[cmd.Name()] = true
 	}

@@ -98,10 +98,12 @@ func (b *bench) smallSamples(t testing.TB) []sample {
 		list = append(list, encoded(t, name, m))
 	}
 	slices.SortFunc(list, func(a, b sample) int { return strings.Compare(a.name, b.name) })
-	for seed, o := range []graphtest.Options{{Nodes: 12, Rows: 4, Width: 8}, {Nodes: 30, Control: true, Rows: 4, Width: 8}, {Nodes: 25, Yield: true, Symbolic: true}} {
+	for seed, o := range []graphtest.Options{{Nodes: 12, Rows: 4, Width: 8},
+		{Nodes: 30, Control: true, Rows: 4, Width: 8}, {Nodes: 25, Yield: true, Symbolic: true}} {
 		list = append(list, encoded(t, "random", graphtest.Training(rand.New(rand.NewPCG(uint64(seed), 0)), o)))
 	}
-	for _, made := range []sample{{name: "plan.json", kind: planInput}, {name: "config.json", kind: configInput}, {name: "trace.json", kind: traceInput}, {name: "arrays.npz", kind: arraysInput}} {
+	for _, made := range []sample{{name: "plan.json", kind: planInput}, {name: "config.json", kind: configInput},
+		{name: "trace.json", kind: traceInput}, {name: "arrays.npz", kind: arraysInput}} {
 		var err error
 		made.data, err = os.ReadFile(filepath.Join(b.data, made.name))
 		require.NoError(t, err)

@@ -45,7 +45,8 @@ const benchMemory = 512 << 20
 func newBench(t testing.TB) *bench {
 	t.Helper()
 	root := t.TempDir()
-	b := &bench{data: filepath.Join(root, "data"), in: filepath.Join(root, "in"), out: filepath.Join(root, "out"), temp: filepath.Join(root, "temp"), limits: defaultLimits}
+	b := &bench{data: filepath.Join(root, "data"), in: filepath.Join(root, "in"), out: filepath.Join(root, "out"),
+		temp: filepath.Join(root, "temp"), limits: defaultLimits}
 	for _, dir := range []string{b.data, b.in, b.out, b.temp} {
 		require.NoError(t, os.Mkdir(dir, 0o777))
 	}
@@ -60,7 +61,8 @@ func newBench(t testing.TB) *bench {
 	require.NoError(t, onnx.WriteFile(filepath.Join(b.data, "model.onnx"), m, onnx.Options{}))
 	for _, line := range []string{
 		"plan DATA/model.onnx --level 1 --dim batch=4 --save-plan DATA/plan.json --save-config DATA/config.json",
-		"run DATA/model.onnx --level 0 --dim batch=4 --init random:1 --profile DATA/trace.json --save-outputs DATA/arrays.npz",
+		"run DATA/model.onnx --level 0 --dim batch=4 --init random:1 --profile DATA/trace.json --save-outputs " +
+			"DATA/arrays.npz",
 	} {
 		got := inProcess(t.Context(), nil, strings.ReplaceAll(line, "DATA", b.data))
 		require.Zero(t, got.code, "%s\n%s", line, got.errors)
@@ -93,7 +95,9 @@ type trial struct {
 
 // try runs the lines and returns what is wrong, nil where nothing is.
 func (b *bench) try(line fuzzLine, mutant []byte, again bool) (*finding, *trial) {
-	x := &trial{bench: b, fuzzLine: line, mutant: mutant, again: again && !line.timed, path: filepath.Join(b.in, "mutant")}
+	x := &trial{
+		bench: b, fuzzLine: line, mutant: mutant, again: again && !line.timed, path: filepath.Join(b.in, "mutant"),
+	}
 	if line.name != "" {
 		x.path = filepath.Join(b.in, line.name)
 	} else if line.input == modelInput {
@@ -144,7 +148,8 @@ func (x *trial) lay() error {
 func (x *trial) words(text string) []string {
 	text = strings.ReplaceAll(text, " ", "\x00")
 	text = strings.ReplaceAll(text, "\x00DIMS", x.dims)
-	text = strings.NewReplacer("DATA/", x.data+"/", "OUT/", x.out+"/", "FOLDER", x.in, "\x00IN", "\x00"+x.path).Replace(text)
+	text = strings.NewReplacer("DATA/", x.data+"/", "OUT/", x.out+"/", "FOLDER", x.in, "\x00IN",
+		"\x00"+x.path).Replace(text)
 	return strings.Split(text, "\x00")
 }
 
@@ -196,7 +201,8 @@ func (x *trial) judge(args []string, got watchedEnd, nth int) *finding {
 	case !slices.Contains(fuzzCodes, got.code):
 		return &finding{"exit", fmt.Sprintf("%s ends with %d: %s", verb, got.code, general(last)), got.out}
 	case nth > 0 && got.code != 0 && !got.stopped && x.rereads(verb) && !strings.Contains(last, "external data"):
-		return &finding{"reload", fmt.Sprintf("%s of what was written ends with %d: %s", verb, got.code, general(last)), ""}
+		return &finding{"reload", fmt.Sprintf("%s of what was written ends with %d: %s", verb, got.code, general(last)),
+			""}
 	}
 	if f := x.messages(got); f != nil {
 		return f
@@ -218,7 +224,8 @@ func (x *trial) expects() bool {
 // draws reports whether the mutant may have random nodes. One without a seed draws other numbers in
 // another file, where a plan has given it a seed; verify of one file gives both sides that seed.
 func (x *trial) draws() bool {
-	return slices.ContainsFunc([]string{"Dropout", "Random", "Bernoulli", "Multinomial"}, func(op string) bool { return bytes.Contains(x.mutant, []byte(op)) })
+	return slices.ContainsFunc([]string{"Dropout", "Random", "Bernoulli", "Multinomial"},
+		func(op string) bool { return bytes.Contains(x.mutant, []byte(op)) })
 }
 
 // prefixes are those of lines on the error stream.
@@ -233,13 +240,16 @@ func (x *trial) messages(got watchedEnd) *finding {
 	faults := 0
 	for line := range strings.Lines(got.errors) {
 		switch {
-		case !slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(line, p) }) && !strings.Contains(strings.Join(x.lines, " "), "-o -"):
+		case !slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(line, p) }) &&
+			!strings.Contains(strings.Join(x.lines, " "), "-o -"):
 			return bad("a line of its own", line)
 		case !strings.HasSuffix(line, "\n"):
 			return bad("a line that does not end", line)
 		case len(line) > longestMessage:
 			return bad("a long line", line)
-		case strings.ContainsFunc(strings.TrimSuffix(line, "\n"), func(r rune) bool { return r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 }):
+		case strings.ContainsFunc(strings.TrimSuffix(line, "\n"), func(r rune) bool {
+			return r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0
+		}):
 			return bad("a line with controls", line)
 		}
 		if strings.HasPrefix(line, "memopt: ") {
@@ -270,7 +280,8 @@ func (x *trial) report(args []string, got watchedEnd) *finding {
 	switch form {
 	case "json":
 		if err := x.schemas[verb].Validate([]byte(got.out)); err != nil {
-			return &finding{"report", verb + " prints other JSON than its schema says: " + general(err.Error()), got.out}
+			return &finding{"report", verb + " prints other JSON than its schema says: " +
+				general(err.Error()), got.out}
 		}
 	case "csv":
 		r := csv.NewReader(strings.NewReader(got.out))
@@ -294,9 +305,11 @@ func (x *trial) same(args []string, first watchedEnd) *finding {
 	}
 	switch {
 	case first.code != second.code || first.errors != second.errors:
-		return &finding{"unsteady", args[0] + " says something else the second time", first.errors + "\n---\n" + second.errors}
+		return &finding{"unsteady", args[0] + " says something else the second time",
+			first.errors + "\n---\n" + second.errors}
 	case args[0] != "run" && args[0] != "verify" && first.out != second.out: // which print times
-		return &finding{"unsteady", args[0] + " prints something else the second time", first.out + "\n---\n" + second.out}
+		return &finding{"unsteady", args[0] + " prints something else the second time",
+			first.out + "\n---\n" + second.out}
 	}
 	for name, data := range before {
 		if now := x.written()[name]; now != data && name != "trace.json" {
@@ -344,7 +357,8 @@ func (x *trial) leftovers(code int) *finding {
 	}
 	list, _ := os.ReadDir(x.out)
 	if len(x.lines) == 1 && len(list) > 0 && (code == exitUsage || code == exitInvalid) {
-		return &finding{"files", fmt.Sprintf("%s ends with %d and leaves a file", x.lines[0][:4], code), list[0].Name() + "\n" + x.said.String()}
+		return &finding{"files", fmt.Sprintf("%s ends with %d and leaves a file", x.lines[0][:4], code),
+			list[0].Name() + "\n" + x.said.String()}
 	}
 	return nil
 }

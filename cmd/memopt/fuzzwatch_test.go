@@ -54,10 +54,12 @@ func (l limits) watch(line func(context.Context) ended) (watchedEnd, *finding) {
 		switch {
 		case now > memory+l.memory:
 			stacks := allStacks()
-			return out, &finding{"memory", "more than allowed at " + busyAt(stacks), fmt.Sprintf("%d MiB more than at the start\n%s", (now-memory)>>20, stacks)}
+			return out, &finding{"memory", "more than allowed at " + busyAt(stacks),
+				fmt.Sprintf("%d MiB more than at the start\n%s", (now-memory)>>20, stacks)}
 		case took > l.run+l.end || waited > l.wait+l.wait/2:
 			stacks := allStacks()
-			return out, &finding{"hang", "deaf at " + busyAt(stacks), fmt.Sprintf("after %v of processor and %v\n%s", took, waited, stacks)}
+			return out, &finding{"hang", "deaf at " + busyAt(stacks),
+				fmt.Sprintf("after %v of processor and %v\n%s", took, waited, stacks)}
 		case !out.stopped && (took > l.run || waited > l.wait):
 			out.stopped = true
 			cancel()

@@ -65,7 +65,10 @@ func gpuBundle(t *testing.T) (bundle, models string) {
 		m, err := graph.Parse(`<ir_version: 8, opset_import: ["" : 17]> `+text, name)
 		require.NoError(t, err)
 		require.NoError(t, onnx.WriteFile(filepath.Join(dir, "model.onnx"), m, onnx.Options{}))
-		require.NoError(t, os.WriteFile(filepath.Join(dir, "meta.json"), []byte(`{"dims_traced": {"batch": 4`+map[bool]string{true: `, "seq": 3`}[name == "gpt2_tiny"]+`}}`), 0o666))
+		require.NoError(t,
+			os.WriteFile(filepath.Join(dir, "meta.json"),
+				[]byte(`{"dims_traced": {"batch": 4`+map[bool]string{true: `, "seq": 3`}[name == "gpt2_tiny"]+`}}`),
+				0o666))
 	}
 	return bundle, models
 }
@@ -123,7 +126,8 @@ func TestGPUVerify(t *testing.T) {
 	// A test that fails is a failed check; the other stages keep their records.
 	failing := strings.Replace(toyTests, "PASS: TestLeaks (", "FAIL: TestLeaks (", 1) + "exit 1\n"
 	require.NoError(t, os.WriteFile(filepath.Join(bundle, "bin", "cuda.test"), []byte(failing), 0o777))
-	table, errs, code = gpuVerify(t, nil, append([]string{"run", bundle, "--stage", "kernels", "--stage", "sanitizer"}, onDouble...)...)
+	table, errs, code = gpuVerify(t, nil,
+		append([]string{"run", bundle, "--stage", "kernels", "--stage", "sanitizer"}, onDouble...)...)
 	require.Equal(t, 1, code, "%s%s", table, errs)
 	require.Regexp(t, `kernels +executor/cuda +fail +.*1 failed, of them TestLeaks`, table)
 	require.Regexp(t, `models +resnet_tiny: verify +pass`, table)
@@ -132,7 +136,8 @@ func TestGPUVerify(t *testing.T) {
 	record := filepath.Join(out, "stage-oom.json")
 	data, err = os.ReadFile(record)
 	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(record, []byte(strings.Replace(string(data), `"finished": true`, `"finished": false`, 1)), 0o666))
+	require.NoError(t, os.WriteFile(record,
+		[]byte(strings.Replace(string(data), `"finished": true`, `"finished": false`, 1)), 0o666))
 	table, errs, code = gpuVerify(t, nil, "report", bundle, "--out", out)
 	require.Equal(t, 1, code, "%s%s", table, errs)
 	require.Regexp(t, `oom +the stage ends +fail +it was stopped`, table)
@@ -148,7 +153,8 @@ func TestGPUVerifyWithout(t *testing.T) {
 	require.Empty(t, out)
 	require.Equal(t, 1, strings.Count(errs, "\n"), errs)
 	require.Contains(t, errs, "no NVIDIA driver: /nonexistent")
-	for _, args := range [][]string{{}, {"run"}, {"run", bundle, "--stage", "nonesuch"}, {"run", bundle, "--nonesuch"}, {"run", t.TempDir()}, {"report"}, {"build"}, {"build", bundle}} {
+	for _, args := range [][]string{{}, {"run"}, {"run", bundle, "--stage", "nonesuch"}, {"run", bundle, "--nonesuch"},
+		{"run", t.TempDir()}, {"report"}, {"build"}, {"build", bundle}} {
 		_, errs, code := gpuVerify(t, nil, args...)
 		require.Equal(t, 2, code, "%v: %s", args, errs)
 		require.NotEmpty(t, errs)

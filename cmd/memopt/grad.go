@@ -69,7 +69,8 @@ characters). Other inputs get gradients where --params names them.`,
 	f := cmd.Flags()
 	f.StringVarP(&gf.out, "out", "o", "", "where to write the training graph; - is standard output")
 	f.StringVar(&gf.external, "external-data", "", "move tensors of at least this size to OUT.data, for example 1MiB")
-	f.StringArrayVar(&gf.loss, "loss", nil, "what to differentiate: NAME, NAME=WEIGHT, or NAME=seed for one whose gradient is an input (repeatable)")
+	f.StringArrayVar(&gf.loss, "loss",
+		nil, "what to differentiate: NAME, NAME=WEIGHT, or NAME=seed for one whose gradient is an input (repeatable)")
 	f.StringSliceVar(&gf.params, "params", nil, "globs of the inputs and initializers whose gradients are wanted")
 	f.StringSliceVar(&gf.noGrad, "no-grad", nil, "globs of parameters to leave out")
 	f.BoolVar(&gf.inputs, "input-grads", false, "take float inputs of any shape as parameters too")
@@ -82,7 +83,9 @@ characters). Other inputs get gradients where --params names them.`,
 	numberVar(f, &gf.beta2, "beta2", "", 0, shareBelow1, "of adam and adamw; 0: 0.999")
 	numberVar(f, &gf.eps, "eps", "", 0, notNegative, "of adam and adamw; 0: 1e-8")
 	numberVar(f, &gf.clip, "clip-norm", "", 0, notNegative, "bound of the global norm of all gradients; 0: none")
-	f.StringVar(&gf.lossScale, "loss-scale", "", "add an input of this name, a float scalar that multiplies all gradients, for float16; the optimizer divides by it again")
+	f.StringVar(&gf.lossScale, "loss-scale", "",
+		"add an input of this name, a float scalar that multiplies all gradients, for float16; the optimizer "+
+			"divides by it again")
 	f.BoolVar(&gf.keepGrads, "keep-grads", false, "keep the gradients as outputs beside an optimizer")
 	return cmd
 }
@@ -92,9 +95,11 @@ func (gf *gradFlags) checkOptimizer(flags *pflag.FlagSet) error {
 	if gf.optimizer != "" {
 		return nil
 	}
-	for _, name := range []string{"lr", "weight-decay", "momentum", "nesterov", "beta1", "beta2", "eps", "clip-norm", "keep-grads"} {
+	for _, name := range []string{"lr", "weight-decay", "momentum", "nesterov", "beta1", "beta2", "eps", "clip-norm",
+		"keep-grads"} {
 		if flags.Changed(name) {
-			return usage("--%s says how parameters are updated, and without --optimizer nothing updates them: add --optimizer sgd, adam or adamw", name)
+			return usage("--%s says how parameters are updated, and without --optimizer nothing updates them: add "+
+				"--optimizer sgd, adam or adamw", name)
 		}
 	}
 	return nil
@@ -174,10 +179,12 @@ func (a *app) noteGrad(j *autograd.Joint) {
 		a.warn("%s", c)
 	}
 	if len(j.DataInputs) > 0 {
-		a.warn("taken as data, since they have as many rows as the data inputs: %s (memopt grad --params lists what gets gradients)", strings.Join(j.DataInputs, ", "))
+		a.warn("taken as data, since they have as many rows as the data inputs: %s (memopt grad --params lists what "+
+			"gets gradients)", strings.Join(j.DataInputs, ", "))
 	}
 	if len(j.GuessedInputs) > 0 {
-		a.warn("taken as parameters, since their shapes are static: the inputs %s (memopt grad --no-grad leaves out what is data)", strings.Join(j.GuessedInputs, ", "))
+		a.warn("taken as parameters, since their shapes are static: the inputs %s (memopt grad --no-grad leaves out "+
+			"what is data)", strings.Join(j.GuessedInputs, ", "))
 	}
 	if n := len(j.Unreached); n > 0 {
 		a.warn("%d parameters do not reach the loss, their gradients are zeros: %s", n, strings.Join(j.Unreached, ", "))
@@ -192,7 +199,8 @@ func classifyGrad(name string, err error) error {
 		return classify(err)
 	}
 	if errors.Is(err, autograd.ErrNoLoss) {
-		err = fmt.Errorf("%w (memopt grad -o train.onnx --loss NAME, or NAME=seed for an output of any shape, makes the training graph)", err)
+		err = fmt.Errorf("%w (memopt grad -o train.onnx --loss NAME, or NAME=seed for an output of any shape, makes "+
+			"the training graph)", err)
 	}
 	switch {
 	case errors.As(err, &none), errors.Is(err, autograd.ErrNoLoss), errors.Is(err, autograd.ErrBackward):

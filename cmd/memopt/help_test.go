@@ -25,7 +25,8 @@ func TestHelpFits(t *testing.T) {
 			text = text[at:]
 		}
 		for line := range strings.Lines(text) {
-			require.LessOrEqual(t, utf8.RuneCountInString(strings.TrimRight(line, "\n")), width, "%s: %s", cmd.Name(), line)
+			require.LessOrEqual(t, utf8.RuneCountInString(strings.TrimRight(line, "\n")), width, "%s: %s",
+				cmd.Name(), line)
 		}
 	}
 }

@@ -25,7 +25,8 @@ const hostile = "\nmemopt: fake\r\x1b[31m\u202e\u009b1m"
 // writeHostile writes a forward model in which every name is hostile.
 func writeHostile(t *testing.T, path string) {
 	t.Helper()
-	m, err := graph.Parse("<ir_version: 8, opset_import: [\"\" : 17]> "+strings.ReplaceAll(forwardModels["forward.onnx"], "'", `"`), "forward")
+	m, err := graph.Parse("<ir_version: 8, opset_import: [\"\" : 17]> "+
+		strings.ReplaceAll(forwardModels["forward.onnx"], "'", `"`), "forward")
 	require.NoError(t, err)
 	rename := func(s graph.Shape) {
 		for k, d := range s.Dims {
@@ -54,27 +55,41 @@ func TestHostileNames(t *testing.T) {
 	model := filepath.Join(dir, "model.onnx")
 	writeHostile(t, model)
 	dim := "batch" + hostile + "=4"
-	data, saved, buffers, instance, config := filepath.Join(dir, "data"+hostile), filepath.Join(dir, "saved"+hostile), filepath.Join(dir, "b.csv"), filepath.Join(dir, "i.json"), filepath.Join(dir, "config"+hostile+".json")
+	data, saved, buffers, instance, config := filepath.Join(dir, "data"+hostile), filepath.Join(dir, "saved"+hostile),
+		filepath.Join(dir, "b.csv"), filepath.Join(dir, "i.json"), filepath.Join(dir, "config"+hostile+".json")
 	require.NoError(t, os.Mkdir(data, 0o755))
-	for file, text := range map[string]string{config: `{"` + "a\u001b\u202e\u009b" + `": "` + hostile + `"}`, filepath.Join(data, "input_0.pb"): "x" + hostile, buffers: "id,lower,upper,size\n\"a" + hostile + "\",0,2,8\n",
+	for file, text := range map[string]string{config: `{"` + "a\u001b\u202e\u009b" + `": "` + hostile + `"}`,
+		filepath.Join(data, "input_0.pb"): "x" + hostile, buffers: "id,lower,upper,size\n\"a" + hostile + "\",0,2,8\n",
 		instance: `{"name": "i\u001b\u202e\u009b\n", "budget": 1, "nodes": [{"id": 0, "cost": 1, "size": 2, "inputs": []}]}`} {
 		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
 	}
 	for _, args := range [][]string{
-		{"inspect", model}, {"inspect", model, "--text"}, {"inspect", model, "--by", "layer", "-v"}, {"inspect", model, "--by", "category"}, {"inspect", model, "--by", "node"}, {"inspect", model, "--dim", dim},
-		{"plan", model}, {"plan", model, "--details", "--level", "1"}, {"plan", model, "--level", "1", "--dim", dim, "-v"}, {"plan", model, "--budget", "90%"},
-		{"plan", model, "--budget", "1%", "--dim", dim}, {"plan", model, "--pareto", "3", "--dim", dim}, {"plan", model, "--dim", "batch\x1b=3"},
-		{"grad", model, "-o", filepath.Join(dir, "step.onnx")}, {"grad", model, "-o", filepath.Join(dir, "step.onnx"), "--loss", "x" + hostile},
+		{"inspect", model}, {"inspect", model, "--text"}, {"inspect", model, "--by", "layer", "-v"},
+		{"inspect", model, "--by", "category"}, {"inspect", model, "--by", "node"}, {"inspect", model, "--dim", dim},
+		{"plan", model}, {"plan", model, "--details", "--level", "1"},
+		{"plan", model, "--level", "1", "--dim", dim, "-v"}, {"plan", model, "--budget", "90%"},
+		{"plan", model, "--budget", "1%", "--dim", dim}, {"plan", model, "--pareto", "3", "--dim", dim},
+		{"plan", model, "--dim", "batch\x1b=3"},
+		{"grad", model, "-o", filepath.Join(dir, "step.onnx")},
+		{"grad", model, "-o", filepath.Join(dir, "step.onnx"), "--loss", "x" + hostile},
 		{"apply", model, "--level", "1", "--dim", dim, "-o", filepath.Join(dir, "out.onnx")},
-		{"run", model, "--init", "random:1", "--dim", dim, "--phases"}, {"run", model, "--init", "random:1"}, {"run", model, "--init", "random:1", "--dim", dim, "--mem-limit", "1"},
+		{"run", model, "--init", "random:1", "--dim", dim, "--phases"}, {"run", model, "--init", "random:1"},
+		{"run", model, "--init", "random:1", "--dim", dim, "--mem-limit", "1"},
 		{"verify", model, "--level", "1", "--init", "random:1", "--dim", dim},
-		{"verify", model, model, "--init", "random:1", "--dim", dim}, {"verify", model, model, "--init", "random:1"}, {"run", model, "--data-dir", data}, {"run", model, "-e", "null", "--dim", dim, "-v"},
-		{"plan", model, "--config", config}, {"plan", model, "--plan", config}, {"plan", model, "--cost", config}, {"plan", model, "--device", config}, {"plan", model, "--aliases", config},
-		{"plan", model, "--config", "Op" + hostile + "+:1:-1"}, {"plan", model, "--device", hostile}, {"plan", model, "--level", hostile}, {"plan", model, "--order", hostile},
-		{"plan", model, "--budget", hostile}, {"plan", model, "--budget-for", hostile + "=1"}, {"plan", model, "-O" + hostile}, {"plan", model, "--no" + hostile}, {"plan", model, hostile},
-		{"plan", model, "--save-plan", filepath.Join(dir, "no"+hostile, "such")}, {"run", model, "--init", hostile}, {"run", model, "--mem-limit", hostile}, {"run", model, "-e", "dev" + hostile},
-		{"run", model, "--init", "random:1", "--dim", dim, "--save-outputs", saved}, {"solve", config, "-o", "-"}, {"pack", config, "-o", "-"}, {"pack", buffers, "-o", saved + ".csv", "--capacity", "1"},
-		{"solve", instance, "-o", saved + ".json"}, {"help", "topic" + hostile}, {"help", "plan" + hostile}, {"completion", hostile}, {"examples", hostile}, {"version", hostile},
+		{"verify", model, model, "--init", "random:1", "--dim", dim}, {"verify", model, model, "--init", "random:1"},
+		{"run", model, "--data-dir", data}, {"run", model, "-e", "null", "--dim", dim, "-v"},
+		{"plan", model, "--config", config}, {"plan", model, "--plan", config}, {"plan", model, "--cost", config},
+		{"plan", model, "--device", config}, {"plan", model, "--aliases", config},
+		{"plan", model, "--config", "Op" + hostile + "+:1:-1"}, {"plan", model, "--device", hostile},
+		{"plan", model, "--level", hostile}, {"plan", model, "--order", hostile},
+		{"plan", model, "--budget", hostile}, {"plan", model, "--budget-for", hostile + "=1"},
+		{"plan", model, "-O" + hostile}, {"plan", model, "--no" + hostile}, {"plan", model, hostile},
+		{"plan", model, "--save-plan", filepath.Join(dir, "no"+hostile, "such")}, {"run", model, "--init", hostile},
+		{"run", model, "--mem-limit", hostile}, {"run", model, "-e", "dev" + hostile},
+		{"run", model, "--init", "random:1", "--dim", dim, "--save-outputs", saved}, {"solve", config, "-o", "-"},
+		{"pack", config, "-o", "-"}, {"pack", buffers, "-o", saved + ".csv", "--capacity", "1"},
+		{"solve", instance, "-o", saved + ".json"}, {"help", "topic" + hostile}, {"help", "plan" + hostile},
+		{"completion", hostile}, {"examples", hostile}, {"version", hostile},
 		{"plan", filepath.Join(dir, "missing"+hostile)}, {"ops", "Op" + hostile}, {"verb" + hostile},
 	} {
 		for _, format := range []string{"table", "csv", "markdown", "json"} {
@@ -87,7 +102,8 @@ func TestHostileNames(t *testing.T) {
 				require.Equal(t, -1, at, "%q -O %s: %q", args, format, text[max(0, at-20):])
 				require.NotContains(t, "\n"+text, "\nmemopt: fake", "%q -O %s", args, format)
 			}
-			if code == 0 && format == "json" && !slices.Contains(args, "--text") && args[0] != "help" && args[0] != "completion" {
+			if code == 0 && format == "json" && !slices.Contains(args, "--text") && args[0] != "help" &&
+				args[0] != "completion" {
 				require.True(t, json.Valid(out.Bytes()), "%q: %s", args, &out)
 			}
 		}

@@ -147,7 +147,8 @@ func (h *hunter) draw(n uint64) (line int, s sample, genome []byte) {
 	for {
 		s = h.samples[rng.IntN(len(h.samples))]
 		line = rng.IntN(len(h.lines))
-		if (s.kind == modelInput) == models && h.lines[line].input == s.kind && (len(s.data) < 20_000 || len(h.lines) > len(runtimeLines) && rng.IntN(10) == 0) {
+		if (s.kind == modelInput) == models && h.lines[line].input == s.kind &&
+			(len(s.data) < 20_000 || len(h.lines) > len(runtimeLines) && rng.IntN(10) == 0) {
 			break
 		}
 	}
@@ -176,7 +177,8 @@ func (h *hunter) one(n uint64) (*finding, string) {
 	if f == nil {
 		return nil, ""
 	}
-	return f, fmt.Sprintf("mutant %d of %s, %d bytes:\n%s\n%s", n, s.name, len(mutant), strings.Join(did, "\n"), x.said.String())
+	return f, fmt.Sprintf("mutant %d of %s, %d bytes:\n%s\n%s", n, s.name, len(mutant), strings.Join(did, "\n"),
+		x.said.String())
 }
 
 // untilDeadline tries mutants until the time is over or the process should start anew.
@@ -329,7 +331,8 @@ func largeSamples(t testing.TB) []sample {
 	}
 	for seed := range uint64(20) {
 		rng := rand.New(rand.NewPCG(seed, 1))
-		o := graphtest.Options{Nodes: 5 + rng.IntN(60), Rows: int64(1 + rng.IntN(6)), Width: int64(1 + rng.IntN(10)), Yield: seed%4 == 0, Symbolic: seed%3 == 0, Control: seed%2 == 0, Layers: seed%5 == 0}
+		o := graphtest.Options{Nodes: 5 + rng.IntN(60), Rows: int64(1 + rng.IntN(6)), Width: int64(1 + rng.IntN(10)),
+			Yield: seed%4 == 0, Symbolic: seed%3 == 0, Control: seed%2 == 0, Layers: seed%5 == 0}
 		list = append(list, encoded(t, fmt.Sprint("random ", seed), graphtest.Training(rng, o)))
 	}
 	list = append(list, kernelCases(t)...)
@@ -387,7 +390,9 @@ func kernelCases(t testing.TB) (list []sample) {
 		if version == 0 {
 			version = int64(slices.Max(append(info.Since, 1)))
 		}
-		m := &graph.Model{IRVersion: 10, Graph: g, Opsets: []graph.Opset{{Version: 21}, {Domain: info.Domain, Version: version}}}
+		m := &graph.Model{
+			IRVersion: 10, Graph: g, Opsets: []graph.Opset{{Version: 21}, {Domain: info.Domain, Version: version}},
+		}
 		if info.Domain == "" {
 			m.Opsets = m.Opsets[1:]
 		}

@@ -46,7 +46,8 @@ func startVictim(t *testing.T, input *os.File, env []string, line string) *victi
 	require.NoError(t, err)
 	v := &victim{work: t.TempDir(), temp: t.TempDir(), ended: make(chan error, 1)}
 	v.cmd = exec.Command(path)
-	v.cmd.Args = append([]string{"memopt"}, strings.Fields(strings.ReplaceAll(line, "WORK", v.work))...) // which is what makes this program memopt
+	// Which is what makes this program memopt.
+	v.cmd.Args = append([]string{"memopt"}, strings.Fields(strings.ReplaceAll(line, "WORK", v.work))...)
 	v.cmd.Env = append(append(os.Environ(), "TMPDIR="+v.temp), env...)
 	v.cmd.Stdout, v.cmd.Stderr = &v.out, &v.err
 	if input != nil {
@@ -139,7 +140,8 @@ func TestKilledAnywhere(t *testing.T) {
 				time.Sleep(time.Duration(rng.ExpFloat64() * float64(100*time.Millisecond)))
 				v.cmd.Process.Signal(e.signal)
 				code := v.code(t)
-				require.Contains(t, []int{0, e.code, -1}, code, v.err.String()) // -1: it came before the program listened
+				// -1: it came before the program listened
+				require.Contains(t, []int{0, e.code, -1}, code, v.err.String())
 				if code == -1 {
 					require.Equal(t, e.signal, v.cmd.ProcessState.Sys().(syscall.WaitStatus).Signal())
 				}
@@ -163,7 +165,8 @@ func TestKilledWhileItWaits(t *testing.T) {
 	require.NoError(t, err)
 	defer in.Close()
 	defer out.Close()
-	for _, line := range []string{"plan FIFO", "plan -", "grad - -o WORK/out", "pack - -o WORK/out", "solve FIFO -o WORK/out", "run example:mlp --dim batch=2 --data-dir FIFO", "plan example:mlp --config FIFO",
+	for _, line := range []string{"plan FIFO", "plan -", "grad - -o WORK/out", "pack - -o WORK/out",
+		"solve FIFO -o WORK/out", "run example:mlp --dim batch=2 --data-dir FIFO", "plan example:mlp --config FIFO",
 		"plan example:mlp --cost FIFO", "apply example:mlp -o FIFO"} {
 		for _, e := range endings() {
 			v, code := whileItWaits(t, in, nil, strings.ReplaceAll(line, "FIFO", fifo), e.signal)
@@ -257,9 +260,11 @@ func TestChildOfTheKilled(t *testing.T) {
 	if real == "" {
 		t.Skip("ONNX Runtime's library is missing: npm install onnxruntime-node, and name its folder by ORT_NODE_DIR")
 	}
-	library := hangingLibrary(t, "MEMOPT_ORT_FOLDER", real) // the second time it is loaded, in the process that is to run
+	// The second time it is loaded, in the process that is to run.
+	library := hangingLibrary(t, "MEMOPT_ORT_FOLDER", real)
 	for range 3 {
-		v := startVictim(t, nil, []string{ort.LibraryVariable + "=" + library}, "run example:mlp --dim batch=2 --init random:1 -e ort")
+		v := startVictim(t, nil, []string{ort.LibraryVariable + "=" + library},
+			"run example:mlp --dim batch=2 --init random:1 -e ort")
 		pid := v.cmd.Process.Pid
 		var children []int
 		vanishes(t, "what comes before the second process and its folder", func() bool {

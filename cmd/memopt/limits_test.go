@@ -27,12 +27,17 @@ func TestDoesNotFit(t *testing.T) {
 		left int64
 		want string
 	}{
-		{"run example:cnn --dim batch=4 --init random:1 --save-outputs out", 2 << 20, "inputs, the largest of which is"},
+		{"run example:cnn --dim batch=4 --init random:1 --save-outputs out", 2 << 20,
+			"inputs, the largest of which is"},
 		{"run example:cnn --dim batch=4 --init random:1 --save-outputs out", 8 << 20, "the planned arena of"},
-		{"run example:cnn --dim batch=4 --init random:1 --mem-pattern off --save-outputs out", 8 << 20, ", copies of outputs of "},
-		{"verify example:cnn --dim batch=4 --init random:1 --save-outputs out", 8 << 20, "the baseline: the planned arena of"},
-		{"verify example:cnn --level 1 --dim batch=4 --init random:1 --save-outputs out", 8 << 20, "the baseline: the planned arena of"},
-		{"run example:cnn --dim batch=4 --data-dir data.npz --init random:1 --save-outputs out", 512 << 10, "an array of float["},
+		{"run example:cnn --dim batch=4 --init random:1 --mem-pattern off --save-outputs out", 8 << 20,
+			", copies of outputs of "},
+		{"verify example:cnn --dim batch=4 --init random:1 --save-outputs out", 8 << 20,
+			"the baseline: the planned arena of"},
+		{"verify example:cnn --level 1 --dim batch=4 --init random:1 --save-outputs out", 8 << 20,
+			"the baseline: the planned arena of"},
+		{"run example:cnn --dim batch=4 --data-dir data.npz --init random:1 --save-outputs out", 512 << 10,
+			"an array of float["},
 	} {
 		restore := memlimit.Pretend(c.left)
 		got := inProcess(t.Context(), nil, c.line+" -q")
@@ -87,7 +92,8 @@ func TestControlGroup(t *testing.T) {
 		"run example:mlp --dim batch=1024 --init random:1 --mem-pattern off": exitUnfit,
 		"run example:mlp --dim batch=8 --init random:1":                      0,
 	} {
-		cmd := exec.CommandContext(context.Background(), "sh", "-c", fmt.Sprintf("echo $$ >%s/cgroup.procs && exec %s %s -q", group, program, line))
+		cmd := exec.CommandContext(context.Background(), "sh", "-c",
+			fmt.Sprintf("echo $$ >%s/cgroup.procs && exec %s %s -q", group, program, line))
 		out, err := cmd.CombinedOutput()
 		require.Equal(t, want, cmd.ProcessState.ExitCode(), "%s: %v\n%s", line, err, out)
 		if want != 0 {

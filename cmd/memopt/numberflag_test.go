@@ -23,7 +23,8 @@ func TestNumberFlags(t *testing.T) {
 					return
 				}
 				seen[f.Name] = true
-				for _, text := range []string{"NaN", "Inf", "-Inf", "+Inf", "-1", "1e400", "", "x", "-1e-300", "99999999999999999999999x"} {
+				for _, text := range []string{"NaN", "Inf", "-Inf", "+Inf", "-1", "1e400", "", "x", "-1e-300",
+					"99999999999999999999999x"} {
 					err := f.Value.Set(text)
 					require.Error(t, err, "memopt %s --%s %q", cmd.Name(), f.Name, text)
 					require.ErrorContains(t, err, "wanted a ", "%s", f.Name)
@@ -32,7 +33,8 @@ func TestNumberFlags(t *testing.T) {
 			})
 		}
 	}
-	for _, name := range []string{"atol", "rtol", "peak-tolerance", "lr", "beta1", "weight-decay", "clip-norm", "effort", "threads", "repeat", "seeds", "pareto"} {
+	for _, name := range []string{"atol", "rtol", "peak-tolerance", "lr", "beta1", "weight-decay", "clip-norm",
+		"effort", "threads", "repeat", "seeds", "pareto"} {
 		require.True(t, seen[name], "%s", name)
 	}
 }
@@ -79,16 +81,20 @@ func TestNumberBounds(t *testing.T) {
 func TestNumbersAreUsage(t *testing.T) {
 	most := maxThreads()
 	for _, c := range []struct{ line, want string }{
-		{"run example:mlp --atol NaN", "--atol"}, {"verify example:mlp --rtol Inf", "--rtol"}, {"run example:mlp --peak-tolerance -1", "--peak-tolerance"},
-		{"grad example:mlp -o x --optimizer sgd --lr Inf", "--lr"}, {"grad example:mlp -o x --optimizer adam --beta2 1", "--beta2"},
-		{fmt.Sprintf("plan example:mlp --threads %d", most+1), fmt.Sprintf("from 0 to %d", most)}, {"run example:mlp --threads 3000000", "--threads"},
+		{"run example:mlp --atol NaN", "--atol"}, {"verify example:mlp --rtol Inf", "--rtol"},
+		{"run example:mlp --peak-tolerance -1", "--peak-tolerance"},
+		{"grad example:mlp -o x --optimizer sgd --lr Inf", "--lr"},
+		{"grad example:mlp -o x --optimizer adam --beta2 1", "--beta2"},
+		{fmt.Sprintf("plan example:mlp --threads %d", most+1), fmt.Sprintf("from 0 to %d", most)},
+		{"run example:mlp --threads 3000000", "--threads"},
 	} {
 		got := inProcess(t.Context(), nil, c.line)
 		require.Equal(t, exitUsage, got.code, c.line)
 		require.Contains(t, got.errors, c.want, c.line)
 	}
 	var errs bytes.Buffer
-	code := runUntil(t.Context(), &keeper{}, []string{"run", "example:mlp"}, stdio{nil, io.Discard, &errs}, []string{"MEMOPT_RTOL=NaN"})
+	code := runUntil(t.Context(), &keeper{}, []string{"run", "example:mlp"}, stdio{nil, io.Discard, &errs},
+		[]string{"MEMOPT_RTOL=NaN"})
 	require.Equal(t, exitUsage, code)
 	require.Contains(t, errs.String(), "MEMOPT_RTOL: ")
 	require.Contains(t, errs.String(), "wanted a number of 0 or more")

@@ -86,7 +86,8 @@ func (o *observer) origin(id graph.NodeID) string {
 
 // traceTo has the observer write a Chrome trace.
 func (o *observer) traceTo(w io.Writer, x *execution, backend string, threads int) {
-	h := report.TraceHeader{Schema: configs.TraceSchema, StructureSHA256: x.Of.StructureSHA256, Dims: x.Of.Dims, Backend: backend, Threads: threads, Rewritten: x.Changed()}
+	h := report.TraceHeader{Schema: configs.TraceSchema, StructureSHA256: x.Of.StructureSHA256, Dims: x.Of.Dims,
+		Backend: backend, Threads: threads, Rewritten: x.Changed()}
 	if h.Dims == nil {
 		h.Dims = map[string]int64{}
 	}

@@ -68,7 +68,8 @@ func TestProfile(t *testing.T) {
 
 	require.NoError(t, os.Remove("t.json"))
 	for _, profile := range []string{"t.json", "-"} {
-		got = inProcess(t.Context(), nil, "run forward.onnx --dim batch=4 --init random:1 --mem-limit 1 --profile "+profile)
+		got = inProcess(t.Context(), nil,
+			"run forward.onnx --dim batch=4 --init random:1 --mem-limit 1 --profile "+profile)
 		require.Equal(t, exitUnfit, got.code, got.errors)
 		require.Empty(t, got.out)
 	}

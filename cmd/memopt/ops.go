@@ -69,9 +69,11 @@ and at which probe level ONNX Runtime recomputes it. Of one operator it also say
 			}
 			rows := op.Named(name)
 			if len(rows) == 0 {
-				return usage("ops %s: the table has no such operator%s; memopt ops lists them", name, suggest(name, operatorNames()))
+				return usage("ops %s: the table has no such operator%s; memopt ops lists them",
+					name, suggest(name, operatorNames()))
 			}
-			return report.Ops(a.out, format, rows, report.OpFacts{CPU: missingKernel, CUDA: hostOnCUDA, Gradient: gradientOf, Words: name != ""})
+			return report.Ops(a.out, format, rows,
+				report.OpFacts{CPU: missingKernel, CUDA: hostOnCUDA, Gradient: gradientOf, Words: name != ""})
 		},
 	}
 }

@@ -26,10 +26,15 @@ type ortFlags struct {
 }
 
 func (o *ortFlags) register(f *pflag.FlagSet) {
-	f.StringVar(&o.level, "ort-opt", string(ort.All), "with -e ort: graph optimizations: disable, basic, extended or all")
-	f.StringVar(&o.arena, "ort-arena", "on", "with -e ort: on; exact: chunks are split to fit, so that its count is of live bytes; or off: values come from malloc, of which there is no count")
-	f.StringVar(&o.execution, "ort-execution", "sequential", "with -e ort: sequential, or parallel: operators run side by side")
-	numberVar(f, &o.interOp, "ort-inter-op", "", 0, bounds{least: 0, most: float64(maxThreads())}, "with -e ort: threads of parallel execution; 0: one per core")
+	f.StringVar(&o.level, "ort-opt",
+		string(ort.All), "with -e ort: graph optimizations: disable, basic, extended or all")
+	f.StringVar(&o.arena, "ort-arena", "on",
+		"with -e ort: on; exact: chunks are split to fit, so that its count is of live bytes; or off: values come "+
+			"from malloc, of which there is no count")
+	f.StringVar(&o.execution, "ort-execution", "sequential",
+		"with -e ort: sequential, or parallel: operators run side by side")
+	numberVar(f, &o.interOp, "ort-inter-op", "", 0, bounds{least: 0, most: float64(maxThreads())},
+		"with -e ort: threads of parallel execution; 0: one per core")
 	f.StringArrayVar(&o.config, "ort-config", nil, "with -e ort: a session configuration entry KEY=VALUE (repeatable)")
 }
 
@@ -44,7 +49,10 @@ func (a *app) ortEngine() (verify.Engine, error) {
 
 // options checks the flags of ONNX Runtime, and hands them to the engine where it is that.
 func (f *ortFlags) options(engine verify.Engine, s *executor.Options) error {
-	o := ort.Options{InterOp: f.interOp, Config: f.config, Parallel: f.execution == "parallel", NoArena: f.arena == "off", Split: f.arena == "exact"}
+	o := ort.Options{
+		InterOp: f.interOp, Config: f.config, Parallel: f.execution == "parallel", NoArena: f.arena == "off",
+		Split: f.arena == "exact",
+	}
 	var err error
 	if o.Optimization, err = ort.ParseLevel(f.level); err != nil {
 		return usage("--ort-opt %w", err)

@@ -21,13 +21,15 @@ var stock = new(ortengine.Engine).Traits()
 func TestORTFile(t *testing.T) {
 	for _, args := range [][]string{
 		{"example:mlp", "--level", "1", "--dim", "batch=4096"},
-		{"example:mlp", "--budget", "100%", "--time-limit", "0", "--dim", "batch=4096"}, // anchors, although nothing runs again
+		// Anchors, although nothing runs again.
+		{"example:mlp", "--budget", "100%", "--time-limit", "0", "--dim", "batch=4096"},
 		{"example:mlp", "--budget", "70%", "--budget-in", "ort", "--time-limit", "0", "--dim", "batch=4096"},
 		{"example:transformer", "--level", "1", "--dim", "batch=2,seq=16"},
 		{"example:transformer", "--budget", "90%", "--time-limit", "0", "--dim", "batch=8,seq=256"},
 	} {
 		out := filepath.Join(t.TempDir(), "out.onnx")
-		require.Zero(t, run(append([]string{"apply", "-o", out, "-q"}, args...), stdio{nil, io.Discard, os.Stderr}, os.Environ()))
+		require.Zero(t,
+			run(append([]string{"apply", "-o", out, "-q"}, args...), stdio{nil, io.Discard, os.Stderr}, os.Environ()))
 		a := &app{stdio: stdio{nil, io.Discard, os.Stderr}, ctx: t.Context()}
 		var sel selectionFlags
 		ex := execFlags{backend: ortName, differentiate: true}

@@ -83,7 +83,8 @@ var ortNumberModels = map[string]string{
 }
 
 // tinyModels are the sample models with weights and a loss.
-var tinyModels = []string{"cnn_bn_tiny", "gpt2_tiny", "gpt2_tiny_op17_untied", "gru_tiny", "gru_unrolled_tiny", "lenet_tiny", "mlp_bce_tiny", "mlp_deep_smooth_tiny", "mlp_dropout_bn_tiny", "mlp_tiny",
+var tinyModels = []string{"cnn_bn_tiny", "gpt2_tiny", "gpt2_tiny_op17_untied", "gru_tiny", "gru_unrolled_tiny",
+	"lenet_tiny", "mlp_bce_tiny", "mlp_deep_smooth_tiny", "mlp_dropout_bn_tiny", "mlp_tiny",
 	"mobile_tiny", "resmlp_mse_tiny", "resnet_tiny"}
 
 // ortNumberSelections are the plans whose files are run.
@@ -94,7 +95,8 @@ var ortNumberSelections = [][]string{{"--level", "1"}, {"--budget", "85%", "--ti
 // first is the CPU device's where nothing is drawn.
 func TestORTNumbers(t *testing.T) {
 	if findORT(t) == "" {
-		t.Skip("ONNX Runtime is missing: npm install --ignore-scripts onnxruntime-node@1.30.0, then ORT_NODE_DIR names the folder")
+		t.Skip("ONNX Runtime is missing: npm install --ignore-scripts onnxruntime-node@1.30.0, then ORT_NODE_DIR " +
+			"names the folder")
 	}
 	library, err := ort.Open(ort.Candidates(os.Getenv))
 	require.NoError(t, err)
@@ -130,15 +132,18 @@ func ortNumbers(t *testing.T, library *ort.Library, model, data string, flags ..
 		for _, level := range []ort.Level{ort.Disable, ort.Basic, ort.Extended, ort.All} {
 			want := ortOutputs(t, library, x.Baseline, x.Inputs, level)
 			if level == ort.Disable && !random(x.Baseline.Model.Graph) {
-				run, err := verify.Execute(t.Context(), x.Baseline, x.Inputs, verify.Options{Engine: verify.On(cpu.Device{})})
+				run, err := verify.Execute(t.Context(), x.Baseline, x.Inputs,
+					verify.Options{Engine: verify.On(cpu.Device{})})
 				require.NoError(t, err)
 				for i, o := range run.Outputs {
-					requireNear(t, want[0][i], ort.Named{Name: o.Name, Tensor: o.Tensor}, 1e-3, fmt.Sprintf("%v, the runtime beside the CPU device", selection))
+					requireNear(t, want[0][i], ort.Named{Name: o.Name, Tensor: o.Tensor}, 1e-3,
+						fmt.Sprintf("%v, the runtime beside the CPU device", selection))
 				}
 			}
 			for step, outputs := range ortOutputs(t, library, x.Planned, x.Inputs, level) {
 				for i, o := range outputs {
-					requireNear(t, o, want[step][i], 2e-5, fmt.Sprintf("%v, optimizations %s, step %d", selection, level, step))
+					requireNear(t, o, want[step][i], 2e-5,
+						fmt.Sprintf("%v, optimizations %s, step %d", selection, level, step))
 				}
 			}
 		}
@@ -173,7 +178,9 @@ func ortExecution(t *testing.T, model, data string, args []string) *execution {
 
 // ortOutputs runs two steps of a side and returns what they give. What the runtime is given stays
 // as it is.
-func ortOutputs(t *testing.T, library *ort.Library, side verify.Side, inputs map[string]*executor.Tensor, level ort.Level) (out [2][]ort.Named) {
+func ortOutputs(
+	t *testing.T, library *ort.Library, side verify.Side, inputs map[string]*executor.Tensor, level ort.Level,
+) (out [2][]ort.Named) {
 	t.Helper()
 	var model bytes.Buffer
 	require.NoError(t, onnx.Write(&model, recompute.Seed(side.Model, 0)))
@@ -182,7 +189,8 @@ func ortOutputs(t *testing.T, library *ort.Library, side verify.Side, inputs map
 	defer session.Close()
 	given := ortengine.Inputs(side, inputs)
 	for i := range given {
-		given[i].Tensor = &executor.Tensor{DType: given[i].Tensor.DType, Shape: given[i].Tensor.Shape, Data: bytes.Clone(given[i].Tensor.Data)}
+		given[i].Tensor = &executor.Tensor{DType: given[i].Tensor.DType, Shape: given[i].Tensor.Shape,
+			Data: bytes.Clone(given[i].Tensor.Data)}
 	}
 	feed, err := session.Feed(given)
 	require.NoError(t, err)
@@ -198,7 +206,8 @@ func ortOutputs(t *testing.T, library *ort.Library, side verify.Side, inputs map
 		results.Close()
 	}
 	for _, in := range given {
-		require.True(t, bytes.Equal(inputs[in.Name].Data, in.Tensor.Data), "%s: input %q has been written to", level, in.Name)
+		require.True(t, bytes.Equal(inputs[in.Name].Data, in.Tensor.Data), "%s: input %q has been written to",
+			level, in.Name)
 	}
 	return out
 }
@@ -221,7 +230,8 @@ func requireNear(t *testing.T, got, want ort.Named, share float64, where string)
 	}
 	for i, w := range b {
 		if d := math.Abs(float64(a[i]) - float64(w)); !(d <= share*most) && (a[i] == a[i] || w == w) {
-			require.FailNow(t, "numbers differ", "%s: element %d of %s is %v, wanted %v; the largest is %v", where, i, want.Name, a[i], w, most)
+			require.FailNow(t, "numbers differ", "%s: element %d of %s is %v, wanted %v; the largest is %v",
+				where, i, want.Name, a[i], w, most)
 		}
 	}
 }

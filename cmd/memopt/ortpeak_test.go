@@ -25,7 +25,8 @@ var ortFamilies = []struct {
 }{
 	{"mlp", "batch=1024", []string{"--budget", "75%"}, mlpText, "float[batch, 256] x, int64[batch] labels"},
 	{"convolutions", "batch=8", []string{"--level", "1"}, convText, "float[batch, 8, 32, 32] x, int64[batch] labels"},
-	{"attention", "batch=4,seq=64", []string{"--level", "1"}, attentionText, "float[batch, seq, 64] x, int64[rows] labels"},
+	{"attention", "batch=4,seq=64", []string{"--level", "1"}, attentionText,
+		"float[batch, seq, 64] x, int64[rows] labels"},
 	{"dropout", "batch=1024", []string{"--level", "1"}, dropoutText, "float[batch, 256] x, int64[batch] labels"},
 	{"lstm", "batch=16,seq=32", []string{"--level", "1"}, lstmText, "float[seq, batch, 64] x, int64[rows] labels"},
 }
@@ -50,7 +51,8 @@ func dropoutText(b *modelText) {
 	b.constants.WriteString("float ratio = {0.4}, bool training = {1}")
 	for i := range 8 {
 		b.weight("float[256, 256] w%d, float[256] b%d", i, i)
-		b.node("h%d = Gemm(%s, w%d, b%d)  a%d = Relu(h%d)  r%d, m%d = Dropout(a%d, ratio, training)", i, before("r", i), i, i, i, i, i, i, i)
+		b.node("h%d = Gemm(%s, w%d, b%d)  a%d = Relu(h%d)  r%d, m%d = Dropout(a%d, ratio, training)",
+			i, before("r", i), i, i, i, i, i, i, i)
 	}
 	b.node("loss = SoftmaxCrossEntropyLoss(r7, labels)")
 }
@@ -58,16 +60,19 @@ func dropoutText(b *modelText) {
 func convText(b *modelText) {
 	for i := range 4 {
 		b.weight("float[8, 8, 3, 3] w%d, float[8] s%d, float[8] o%d, float[8] m%d, float[8] v%d", i, i, i, i, i)
-		b.node("c%d = Conv<pads = [1, 1, 1, 1]>(%s, w%d)  n%d, nm%d, nv%d = BatchNormalization<training_mode = 1>(c%d, s%d, o%d, m%d, v%d)", i, before("r", i), i, i, i, i, i, i, i, i, i)
+		b.node("c%d = Conv<pads = [1, 1, 1, 1]>(%s, w%d)  n%d, nm%d, nv%d = BatchNormalization<training_mode = "+
+			"1>(c%d, s%d, o%d, m%d, v%d)", i, before("r", i), i, i, i, i, i, i, i, i, i)
 		b.node("a%d = Add(n%d, %s)  r%d = Relu(a%d)", i, i, before("r", i), i, i)
 	}
 	b.node("p = GlobalAveragePool(r3)  f = Flatten(p)  loss = SoftmaxCrossEntropyLoss(f, labels)")
 }
 
 func attentionText(b *modelText) {
-	b.constants.WriteString("int64[4] heads = {0, 0, 4, 16}, int64[3] flat = {0, 0, 64}, int64[2] rows2 = {-1, 64}, float scale = {0.25}")
+	b.constants.WriteString("int64[4] heads = {0, 0, 4, 16}, int64[3] flat = {0, 0, 64}, int64[2] rows2 = {-1, 64}, " +
+		"float scale = {0.25}")
 	for i := range 3 {
-		b.weight("float[64] g%d, float[64] o%d, float[64, 64] q%d, float[64, 64] k%d, float[64, 64] v%d, float[64, 64] p%d, float[64, 256] u%d, float[256] ub%d, float[256, 64] d%d", i, i, i, i, i, i, i, i, i)
+		b.weight("float[64] g%d, float[64] o%d, float[64, 64] q%d, float[64, 64] k%d, float[64, 64] v%d, float[64, "+
+			"64] p%d, float[64, 256] u%d, float[256] ub%d, float[256, 64] d%d", i, i, i, i, i, i, i, i, i)
 		x := before("r", i)
 		b.node("n%d = LayerNormalization(%s, g%d, o%d)", i, x, i, i)
 		for _, m := range []string{"q", "k", "v"} {
@@ -75,11 +80,15 @@ func attentionText(b *modelText) {
 			if m == "k" {
 				perm = "0, 2, 3, 1"
 			}
-			b.node("%[1]sx%[2]d = MatMul(n%[2]d, %[1]s%[2]d)  %[1]sh%[2]d = Reshape(%[1]sx%[2]d, heads)  %[1]st%[2]d = Transpose<perm = [%[3]s]>(%[1]sh%[2]d)", m, i, perm)
+			b.node("%[1]sx%[2]d = MatMul(n%[2]d, %[1]s%[2]d)  %[1]sh%[2]d = Reshape(%[1]sx%[2]d, heads)  "+
+				"%[1]st%[2]d = Transpose<perm = [%[3]s]>(%[1]sh%[2]d)", m, i, perm)
 		}
-		b.node("s%[1]d = MatMul(qt%[1]d, kt%[1]d)  sc%[1]d = Mul(s%[1]d, scale)  w%[1]d = Softmax(sc%[1]d)  c%[1]d = MatMul(w%[1]d, vt%[1]d)", i)
-		b.node("ct%[1]d = Transpose<perm = [0, 2, 1, 3]>(c%[1]d)  cf%[1]d = Reshape(ct%[1]d, flat)  y%[1]d = MatMul(cf%[1]d, p%[1]d)  z%[1]d = Add(%[2]s, y%[1]d)", i, x)
-		b.node("f%[1]d = MatMul(z%[1]d, u%[1]d)  fb%[1]d = Add(f%[1]d, ub%[1]d)  e%[1]d = Tanh(fb%[1]d)  t%[1]d = MatMul(e%[1]d, d%[1]d)  r%[1]d = Add(z%[1]d, t%[1]d)", i)
+		b.node("s%[1]d = MatMul(qt%[1]d, kt%[1]d)  sc%[1]d = Mul(s%[1]d, scale)  w%[1]d = Softmax(sc%[1]d)  c%[1]d "+
+			"= MatMul(w%[1]d, vt%[1]d)", i)
+		b.node("ct%[1]d = Transpose<perm = [0, 2, 1, 3]>(c%[1]d)  cf%[1]d = Reshape(ct%[1]d, flat)  y%[1]d = "+
+			"MatMul(cf%[1]d, p%[1]d)  z%[1]d = Add(%[2]s, y%[1]d)", i, x)
+		b.node("f%[1]d = MatMul(z%[1]d, u%[1]d)  fb%[1]d = Add(f%[1]d, ub%[1]d)  e%[1]d = Tanh(fb%[1]d)  t%[1]d = "+
+			"MatMul(e%[1]d, d%[1]d)  r%[1]d = Add(z%[1]d, t%[1]d)", i)
 	}
 	b.node("l = Reshape(r2, rows2)  loss = SoftmaxCrossEntropyLoss(l, labels)")
 }
@@ -88,7 +97,8 @@ func lstmText(b *modelText) {
 	b.constants.WriteString("int64[1] one = {1}, int64[2] rows2 = {-1, 64}")
 	for i := range 3 {
 		b.weight("float[1, 256, 64] w%[1]d, float[1, 256, 64] u%[1]d, float[1, 512] b%[1]d", i)
-		b.node("h%[1]d, hn%[1]d, cn%[1]d = LSTM<hidden_size = 64>(%[2]s, w%[1]d, u%[1]d, b%[1]d)  s%[1]d = Squeeze(h%[1]d, one)  r%[1]d = Tanh(s%[1]d)", i, before("r", i))
+		b.node("h%[1]d, hn%[1]d, cn%[1]d = LSTM<hidden_size = 64>(%[2]s, w%[1]d, u%[1]d, b%[1]d)  s%[1]d = "+
+			"Squeeze(h%[1]d, one)  r%[1]d = Tanh(s%[1]d)", i, before("r", i))
 	}
 	b.node("l = Reshape(r2, rows2)  loss = SoftmaxCrossEntropyLoss(l, labels)")
 }
@@ -107,7 +117,8 @@ func before(name string, layer int) string {
 func TestORTPeaks(t *testing.T) {
 	library := findORT(t)
 	if library == "" {
-		t.Skip("ONNX Runtime is missing: npm install --ignore-scripts onnxruntime-node@1.30.0, then ORT_NODE_DIR names the folder")
+		t.Skip("ONNX Runtime is missing: npm install --ignore-scripts onnxruntime-node@1.30.0, then ORT_NODE_DIR " +
+			"names the folder")
 	}
 	for _, f := range ortFamilies {
 		t.Run(f.name, func(t *testing.T) {
@@ -122,7 +133,8 @@ func TestORTPeaks(t *testing.T) {
 				require.InEpsilon(t, exact[i].Predicted, exact[i].Measured, within, "%s, live", side)
 				require.LessOrEqual(t, chunks[i].Measured, 1.15*chunks[i].Arena, "%s, arena", side)
 			}
-			require.GreaterOrEqual(t, chunks[0].Measured-chunks[1].Measured, 0.85*(chunks[0].Arena-chunks[1].Arena), "saving")
+			require.GreaterOrEqual(t, chunks[0].Measured-chunks[1].Measured,
+				0.85*(chunks[0].Arena-chunks[1].Arena), "saving")
 			require.Greater(t, exact[0].Measured, exact[1].Measured)
 		})
 	}
@@ -134,11 +146,14 @@ func familyArgs(t *testing.T, name, inputs, dims string, nodes func(*modelText),
 	t.Helper()
 	var text modelText
 	nodes(&text)
-	m, err := graph.Parse(fmt.Sprintf("<ir_version: 8, opset_import: [\"\" : 17]> %s (%s%s) => (float loss)\n<%s>\n{\n%s}", name, inputs, &text.weights, &text.constants, &text.nodes), name)
+	m, err := graph.Parse(
+		fmt.Sprintf("<ir_version: 8, opset_import: [\"\" : 17]> %s (%s%s) => (float loss)\n<%s>\n{\n%s}",
+			name, inputs, &text.weights, &text.constants, &text.nodes), name)
 	require.NoError(t, err)
 	path := filepath.Join(t.TempDir(), name+".onnx")
 	require.NoError(t, onnx.WriteFile(path, m, onnx.Options{}))
-	args := append([]string{"verify", path, "--dim", dims, "--init", "random:1", "-e", "ort", "--threads", "1", "-q", "-O", "json"}, selection...)
+	args := append([]string{"verify", path, "--dim", dims, "--init", "random:1", "-e", "ort", "--threads", "1", "-q",
+		"-O", "json"}, selection...)
 	if strings.Contains(inputs, "rows") {
 		args = append(args, "--dim", fmt.Sprintf("rows=%d", rowsOf(dims)))
 	}
@@ -149,14 +164,17 @@ func familyArgs(t *testing.T, name, inputs, dims string, nodes func(*modelText),
 // than the prediction's share above that.
 func TestORTBudgets(t *testing.T) {
 	if findORT(t) == "" {
-		t.Skip("ONNX Runtime is missing: npm install --ignore-scripts onnxruntime-node@1.30.0, then ORT_NODE_DIR names the folder")
+		t.Skip("ONNX Runtime is missing: npm install --ignore-scripts onnxruntime-node@1.30.0, then ORT_NODE_DIR " +
+			"names the folder")
 	}
 	for _, f := range ortFamilies {
 		if f.name == "lstm" || f.name == "convolutions" {
 			continue // as the others, for more time
 		}
 		t.Run(f.name, func(t *testing.T) {
-			sides := ortPeaks(t, familyArgs(t, f.name, f.inputs, f.dims, f.nodes, []string{"--budget", "66%", "--budget-in", "ort", "--time-limit", "0"}))
+			sides := ortPeaks(t,
+				familyArgs(t, f.name, f.inputs, f.dims, f.nodes,
+					[]string{"--budget", "66%", "--budget-in", "ort", "--time-limit", "0"}))
 			require.LessOrEqual(t, sides[1].Arena, 0.66*sides[0].Arena, "predicted")
 			require.LessOrEqual(t, sides[1].Measured, 1.05*0.66*sides[0].Arena, "measured")
 		})

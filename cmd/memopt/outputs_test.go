@@ -17,13 +17,15 @@ import (
 // TestOutputNames: values whose names are no names of files, or each other's, keep apart and stay
 // in the folder; what is saved is found again.
 func TestOutputNames(t *testing.T) {
-	names := []string{"plain", "a/b", "a%2Fb", "a%2fb", "../../escaped", "/absolute", "..", ".", "A", "a", "x:0", "new\nline", "\u202e", "=1+1", strings.Repeat("long/", 80) + "1", strings.Repeat("long/", 80) + "2", `C:\x`}
+	names := []string{"plain", "a/b", "a%2Fb", "a%2fb", "../../escaped", "/absolute", "..", ".", "A", "a", "x:0",
+		"new\nline", "\u202e", "=1+1", strings.Repeat("long/", 80) + "1", strings.Repeat("long/", 80) + "2", `C:\x`}
 	m, err := graph.Parse(`<ir_version: 8, opset_import: ["" : 17]> g (float[2] x) => (plain) { plain = Neg(x) }`, "g")
 	require.NoError(t, err)
 	g := m.Graph
 	for _, name := range names[1:] {
 		v := g.Value(name)
-		require.NoError(t, g.AddNode(&graph.Node{Op: "Neg", Inputs: []graph.ValueID{g.Value("x")}, Outputs: []graph.ValueID{v}}))
+		require.NoError(t,
+			g.AddNode(&graph.Node{Op: "Neg", Inputs: []graph.ValueID{g.Value("x")}, Outputs: []graph.ValueID{v}}))
 		require.NoError(t, g.AddOutput(graph.Decl{Value: v}))
 	}
 	dir := t.TempDir()

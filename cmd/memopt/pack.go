@@ -34,7 +34,8 @@ was found is written all the same.`,
         the smallest arena that half a minute finds`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return usage("%s wants one file of buffers (a path or -), got %d arguments", cmd.CommandPath(), len(args))
+				return usage("%s wants one file of buffers (a path or -), got %d arguments",
+					cmd.CommandPath(), len(args))
 			}
 			return nil
 		},
@@ -42,8 +43,10 @@ was found is written all the same.`,
 			return a.pack(args[0], out, capacity, limit, cmd.Flags().Changed("time-limit"))
 		},
 	}
-	cmd.Flags().StringVarP(&out, "out", "o", "", "where to write the buffers with a column offset; - is standard output")
-	cmd.Flags().StringVar(&capacity, "capacity", "", "bytes that the arena may have, for example 1048576 or 1MiB; none: as few as possible")
+	cmd.Flags().StringVarP(&out, "out", "o", "",
+		"where to write the buffers with a column offset; - is standard output")
+	cmd.Flags().StringVar(&capacity, "capacity", "",
+		"bytes that the arena may have, for example 1048576 or 1MiB; none: as few as possible")
 	cmd.Flags().StringVar(&limit, "time-limit", "10s", "when to stop the search: 10s, 2m, or a number of seconds")
 	return cmd
 }
@@ -92,12 +95,15 @@ func (a *app) pack(path, out, capacity, limit string, asked bool) error {
 			return usage("%s: %w", path, err)
 		}
 	}
-	return a.finishPack(format, path, out, table, r, report.PackView{Capacity: opts.Capacity, Buffers: len(table.Buffers), Result: r, Took: time.Since(start)}, err)
+	return a.finishPack(format, path, out, table, r,
+		report.PackView{Capacity: opts.Capacity, Buffers: len(table.Buffers), Result: r, Took: time.Since(start)}, err)
 }
 
 // finishPack checks, writes and reports a packing; cause says why the search ended, nil where it
 // was done.
-func (a *app) finishPack(format report.Format, path, out string, table *pack.Table, r *pack.Result, view report.PackView, cause error) error {
+func (a *app) finishPack(
+	format report.Format, path, out string, table *pack.Table, r *pack.Result, view report.PackView, cause error,
+) error {
 	if err := pack.Check(table.Buffers, r.Offsets, 0); err != nil {
 		return &exitError{exitInternal, fmt.Errorf("%s: the packing is wrong: %w", path, err)}
 	}
@@ -119,9 +125,12 @@ func (a *app) finishPack(format report.Format, path, out string, table *pack.Tab
 	case a.ctx.Err() != nil:
 		return &exitError{exitInterrupted, fmt.Errorf("%s: interrupted; the best packing so far is in %s", path, out)}
 	case errors.Is(cause, pack.ErrInfeasible):
-		return &exitError{exitUnfit, fmt.Errorf("%s: the buffers do not fit into %d bytes: %d live at once", path, view.Capacity, r.LowerBound)}
+		return &exitError{exitUnfit,
+			fmt.Errorf("%s: the buffers do not fit into %d bytes: %d live at once", path, view.Capacity, r.LowerBound)}
 	case view.Capacity > 0 && r.Height > view.Capacity:
-		return &exitError{exitUnfit, fmt.Errorf("%s: no packing within %d bytes was found in time: the best has %d, %d are proved to be needed; try a longer --time-limit", path, view.Capacity, r.Height, r.LowerBound)}
+		return &exitError{exitUnfit,
+			fmt.Errorf("%s: no packing within %d bytes was found in time: the best has %d, %d are proved to be "+
+				"needed; try a longer --time-limit", path, view.Capacity, r.Height, r.LowerBound)}
 	}
 	return nil
 }

@@ -61,7 +61,8 @@ Without bindings for all symbols it prints formulas in place of bytes.`,
 				return a.pareto(args[0], &sel, format, pareto)
 			}
 			if saveConfig != "" && sel.budgetFlags.asks() && sel.what != "clusters" {
-				return usage("--save-config: a configuration cannot say what a plan to a budget recomputes; add --select clusters, or write the plan with --save-plan")
+				return usage("--save-config: a configuration cannot say what a plan to a budget recomputes; add " +
+					"--select clusters, or write the plan with --save-plan")
 			}
 			p, c, err := a.makePlan(args[0], &sel, true)
 			if err != nil {
@@ -87,8 +88,11 @@ Without bindings for all symbols it prints formulas in place of bytes.`,
 	cmd.Flags().BoolVar(&details, "details", false, "print the node-level table too")
 	cmd.Flags().StringVar(&saveConfig, "save-config", "", "write the enabled clusters as an ONNX Runtime configuration")
 	cmd.Flags().StringVar(&savePlan, "save-plan", "", "write the placements as a plan.json")
-	cmd.Flags().StringVarP(&planFormat, "format", "F", "memopt", "of --save-plan: memopt, or deeploy, a schedule {\"seq\": [[node, 0|1], …]}; then memory counts as Deeploy's replay counts it")
-	numberVar(cmd.Flags(), &pareto, "pareto", "", 0, bounds{least: 2, most: 1000}, "print what so many budgets would cost, from the lowest peak that can be reached to none")
+	cmd.Flags().StringVarP(&planFormat, "format", "F", "memopt",
+		"of --save-plan: memopt, or deeploy, a schedule {\"seq\": [[node, 0|1], …]}; then memory counts as "+
+			"Deeploy's replay counts it")
+	numberVar(cmd.Flags(), &pareto, "pareto", "", 0, bounds{least: 2, most: 1000},
+		"print what so many budgets would cost, from the lowest peak that can be reached to none")
 	return cmd
 }
 
@@ -114,7 +118,8 @@ func (a *app) pareto(name string, sel *selectionFlags, format report.Format, n i
 	if err != nil {
 		return err
 	}
-	b := memopt.Budget{Share: 1, Solver: sel.solver, Seed: a.global.seed, Effort: cmp.Or(sel.effort, limit.Seconds()), Found: a.keeper.keep}
+	b := memopt.Budget{Share: 1, Solver: sel.solver, Seed: a.global.seed, Effort: cmp.Or(sel.effort, limit.Seconds()),
+		Found: a.keeper.keep}
 	ctx, cancel := context.WithTimeout(a.ctx, max(limit, time.Second))
 	defer cancel()
 	curve, err := l.Pareto(ctx, b, c.options, n)
@@ -128,7 +133,8 @@ func (a *app) pareto(name string, sel *selectionFlags, format report.Format, n i
 		return &exitError{exitInterrupted, errors.New("interrupted: the curve ends where it was")}
 	}
 	if len(curve.Points) < n {
-		a.warn("the time limit ended the curve after %d of %d budgets: give more with --time-limit", len(curve.Points), n)
+		a.warn("the time limit ended the curve after %d of %d budgets: give more with --time-limit",
+			len(curve.Points), n)
 	}
 	return nil
 }

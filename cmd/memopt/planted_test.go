@@ -16,8 +16,10 @@ import (
 )
 
 // planted are the libraries that memopt looks for, by the names that it looks for.
-var planted = []string{"libonnxruntime.so", "libonnxruntime.so.1", "libonnxruntime.so.1.30.0", "libopenblas.so.0", "libopenblas.so", "libdnnl.so.2", "libcuda.so.1", "libcuda.so",
-	"libcublas.so.11", "libcublas.so.12", "libcublas.so.13", "libcublasLt.so.12", "libcudnn.so.8", "libcudnn.so.9", "libnvidia-ml.so.1"}
+var planted = []string{"libonnxruntime.so", "libonnxruntime.so.1", "libonnxruntime.so.1.30.0", "libopenblas.so.0",
+	"libopenblas.so", "libdnnl.so.2", "libcuda.so.1", "libcuda.so",
+	"libcublas.so.11", "libcublas.so.12", "libcublas.so.13", "libcublasLt.so.12", "libcudnn.so.8", "libcudnn.so.9",
+	"libnvidia-ml.so.1"}
 
 // plant compiles a library whose constructor leaves a file, and puts it below a folder by all those
 // names, wherever packages keep them.
@@ -29,16 +31,20 @@ func plant(t *testing.T, dir, mark string) string {
 	}
 	build := t.TempDir()
 	source, library := filepath.Join(build, "planted.c"), filepath.Join(build, "planted.so")
-	require.NoError(t, os.WriteFile(source, []byte("#include <stdio.h>\n__attribute__((constructor)) static void ran(void) { FILE *f = fopen(\""+mark+"\", \"w\"); if (f) fclose(f); }\n"), 0o600))
+	require.NoError(t, os.WriteFile(source,
+		[]byte("#include <stdio.h>\n__attribute__((constructor)) static void ran(void) { FILE *f = fopen(\""+mark+
+			"\", \"w\"); if (f) fclose(f); }\n"), 0o600))
 	out, err := exec.Command(cc, "-shared", "-fPIC", "-o", library, source).CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	arch := map[string]string{"amd64": "x64", "arm64": "arm64"}[runtime.GOARCH]
-	for _, folder := range []string{".", "lib", "lib64", "bin", "node_modules/onnxruntime-node/bin/napi-v6/linux/" + arch, "onnxruntime/capi"} {
+	for _, folder := range []string{".", "lib", "lib64", "bin", "node_modules/onnxruntime-node/bin/napi-v6/linux/" +
+		arch, "onnxruntime/capi"} {
 		plantIn(t, library, filepath.Join(dir, folder))
 	}
 	for _, root := range []string{".", ".local", "local", "venv"} {
 		for _, packages := range []string{"python3.11/site-packages", "python3/dist-packages"} {
-			for _, folder := range []string{"onnxruntime/capi", "nvidia/cublas/lib", "nvidia/cudnn/lib", "nvidia/cu12/lib", "nvidia/cu13/lib"} {
+			for _, folder := range []string{"onnxruntime/capi", "nvidia/cublas/lib", "nvidia/cudnn/lib",
+				"nvidia/cu12/lib", "nvidia/cu13/lib"} {
 				plantIn(t, library, filepath.Join(dir, root, "lib", packages, folder))
 			}
 		}
@@ -76,11 +82,13 @@ func TestPlantedLibraries(t *testing.T) {
 	require.NoError(t, err)
 	kept := slices.DeleteFunc(os.Environ(), func(v string) bool {
 		name, _, _ := strings.Cut(v, "=")
-		return slices.Contains([]string{"HOME", "ORT_NODE_DIR", "LD_LIBRARY_PATH", "VIRTUAL_ENV", "CONDA_PREFIX", "CUDA_HOME", "CUDA_PATH", "TMPDIR", ort.LibraryVariable}, name)
+		return slices.Contains([]string{"HOME", "ORT_NODE_DIR", "LD_LIBRARY_PATH", "VIRTUAL_ENV", "CONDA_PREFIX",
+			"CUDA_HOME", "CUDA_PATH", "TMPDIR", ort.LibraryVariable}, name)
 	})
 	run := func(backend string, env ...string) string {
 		cmd := exec.Command(self)
-		cmd.Args = []string{"memopt", "run", "forward.onnx", "--init", "random:1", "--dim", "batch=4", "-e", backend, "-v"}
+		cmd.Args = []string{"memopt", "run", "forward.onnx", "--init", "random:1", "--dim", "batch=4", "-e",
+			backend, "-v"}
 		cmd.Dir, cmd.Env = work, append(slices.Clone(kept), env...)
 		var errs bytes.Buffer
 		cmd.Stderr = &errs
@@ -137,5 +145,6 @@ func TestLibrariesAreTold(t *testing.T) {
 	var errs bytes.Buffer
 	cmd.Stderr = &errs
 	require.NoError(t, cmd.Run(), "%s", &errs)
-	require.Contains(t, errs.String(), "warning: ONNX Runtime was opened from "+copied+": anybody can write to "+open+", and what is put there runs as this program\n")
+	require.Contains(t, errs.String(), "warning: ONNX Runtime was opened from "+copied+": anybody can write to "+open+
+		", and what is put there runs as this program\n")
 }

@@ -21,7 +21,8 @@ func (a *app) progress(what string) func(done, total int) {
 		}
 		if bar == nil || bar.GetMax() != total {
 			bar = progressbar.NewOptions(total, progressbar.OptionSetWriter(f), progressbar.OptionSetDescription(what),
-				progressbar.OptionShowCount(), progressbar.OptionClearOnFinish(), progressbar.OptionSetPredictTime(true))
+				progressbar.OptionShowCount(), progressbar.OptionClearOnFinish(),
+				progressbar.OptionSetPredictTime(true))
 		}
 		bar.Set(done)
 	}
@@ -34,7 +35,8 @@ func (a *app) spinner(what string) func(text string) {
 	if !ok || a.global.quiet || !term.IsTerminal(int(f.Fd())) {
 		return nil
 	}
-	bar := progressbar.NewOptions(-1, progressbar.OptionSetWriter(f), progressbar.OptionSetDescription(what), progressbar.OptionClearOnFinish())
+	bar := progressbar.NewOptions(-1, progressbar.OptionSetWriter(f), progressbar.OptionSetDescription(what),
+		progressbar.OptionClearOnFinish())
 	return func(text string) {
 		bar.Describe(text)
 		bar.Add(1)

@@ -100,7 +100,8 @@ func TestPromises(t *testing.T) {
 			require.Zero(t, got.code, "memopt %s\n%s", line, got.errors)
 		}
 	}
-	for _, line := range []string{"run example:cnn --dim batch=2 --init random:1 --mem-pattern off", "run example:transformer --dim batch=2,seq=16 -e null --mem-pattern off"} {
+	for _, line := range []string{"run example:cnn --dim batch=2 --init random:1 --mem-pattern off",
+		"run example:transformer --dim batch=2,seq=16 -e null --mem-pattern off"} {
 		require.Zero(t, inProcess(t.Context(), nil, line).code, line)
 	}
 }
@@ -114,7 +115,8 @@ const wasteful = `<ir_version: 8, opset_import: ["" : 17]> wasteful (float[64, 2
 func TestORTPromises(t *testing.T) {
 	library := findORT(t)
 	if library == "" {
-		t.Skip("ONNX Runtime is missing: npm install --ignore-scripts onnxruntime-node@1.30.0, then ORT_NODE_DIR names the folder")
+		t.Skip("ONNX Runtime is missing: npm install --ignore-scripts onnxruntime-node@1.30.0, then ORT_NODE_DIR " +
+			"names the folder")
 	}
 	t.Chdir(t.TempDir())
 	var text modelText
@@ -129,11 +131,14 @@ func TestORTPromises(t *testing.T) {
 		line := verb + " wasteful.onnx --level 1 --init random:1 -e ort --threads 1"
 		got := inProcess(t.Context(), nil, line)
 		require.Equal(t, exitAbove, got.code, "memopt %s\n%s", line, got.errors)
-		require.Regexp(t, `in ONNX Runtime \S+ the planned graph took .* of the arena, .* were predicted \(\d+ and \d+ bytes; --peak-tolerance 0.15\)\n$`, got.errors)
+		require.Regexp(t,
+			`in ONNX Runtime \S+ the planned graph took .* of the arena, .* were predicted \(\d+ and \d+ bytes; --peak-tolerance 0.15\)\n$`,
+			got.errors)
 		got = inProcess(t.Context(), nil, line+" --peak-tolerance 1000")
 		require.Zero(t, got.code, "memopt %s\n%s", line, got.errors)
 		// Nothing is promised of a graph as it is.
-		require.Zero(t, inProcess(t.Context(), nil, verb+" wasteful.onnx --level 0 --init random:1 -e ort --threads 1").code)
+		require.Zero(t,
+			inProcess(t.Context(), nil, verb+" wasteful.onnx --level 0 --init random:1 -e ort --threads 1").code)
 	}
 	_, err = os.Stat("wasteful.onnx")
 	require.NoError(t, err)
@@ -163,11 +168,14 @@ func TestVerdict(t *testing.T) {
 	}{
 		{"as planned", runOf(100, 100), runOf(50, 50), false, 0, 0, ""},
 		{"below", runOf(100, 90), runOf(50, 1), false, 0, 0, ""},
-		{"baseline above", runOf(100, 101), runOf(50, 50), false, 0, exitAbove, "m: the baseline took an arena of 101 bytes, 100 were planned"},
-		{"planned above", runOf(100, 100), runOf(50, 51), false, 0, exitAbove, "m: the planned graph took an arena of 51 bytes, 50 were planned"},
+		{"baseline above", runOf(100, 101), runOf(50, 50), false, 0, exitAbove,
+			"m: the baseline took an arena of 101 bytes, 100 were planned"},
+		{"planned above", runOf(100, 100), runOf(50, 51), false, 0, exitAbove,
+			"m: the planned graph took an arena of 51 bytes, 50 were planned"},
 		{"tolerated to the byte", runOf(100, 110), runOf(50, 55), false, 0.1, 0, ""},
 		{"a byte more than tolerated", runOf(1000, 1101), runOf(50, 55), false, 0.1, exitAbove, "1101 bytes"},
-		{"other numbers and above", runOf(100, 200), runOf(50, 50), true, 0, exitDiffers, `m: the numbers differ: value "y": is wrong`},
+		{"other numbers and above", runOf(100, 200), runOf(50, 50), true, 0, exitDiffers,
+			`m: the numbers differ: value "y": is wrong`},
 	} {
 		v := &report.VerifyView{Verdict: &verify.Verdict{Equal: !c.differ, Baseline: c.baseline, Planned: c.planned}}
 		v.Baseline, v.Planned = *viewOf(c.baseline, 0), *viewOf(c.planned, 0)
@@ -227,11 +235,14 @@ func TestAboveORT(t *testing.T) {
 
 // TestPeakTolerance: the default is the backend's, a value given counts everywhere.
 func TestPeakTolerance(t *testing.T) {
-	for args, want := range map[string][2]float64{"": {0, 0.15}, "--peak-tolerance 0": {0, 0}, "--peak-tolerance 0.5": {0.5, 0.5}} {
+	for args, want := range map[string][2]float64{
+		"": {0, 0.15}, "--peak-tolerance 0": {0, 0}, "--peak-tolerance 0.5": {0.5, 0.5},
+	} {
 		var ex execFlags
 		flags := pflag.NewFlagSet("run", pflag.ContinueOnError)
 		ex.register(flags)
 		require.NoError(t, flags.Parse(strings.Fields(args)))
-		require.Equal(t, want, [2]float64{ex.peakTolerance(backends["cpu"]), ex.peakTolerance(&ortengine.Engine{})}, args)
+		require.Equal(t, want, [2]float64{ex.peakTolerance(backends["cpu"]), ex.peakTolerance(&ortengine.Engine{})},
+			args)
 	}
 }

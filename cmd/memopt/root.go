@@ -160,7 +160,8 @@ Every flag can be set by a variable of its name, too: MEMOPT_THREADS=2 for
 		}
 		return cmd.Help()
 	}
-	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages ", fmt.Sprintf(".FlagUsagesWrapped %d ", terminalWidth())))
+	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages ",
+		fmt.Sprintf(".FlagUsagesWrapped %d ", terminalWidth())))
 	root.SetIn(a.in)
 	root.SetOut(a.out)
 	root.SetErr(a.err)
@@ -172,10 +173,13 @@ Every flag can be set by a variable of its name, too: MEMOPT_THREADS=2 for
 	f.BoolVarP(&a.global.verbose, "verbose", "v", false, "print more")
 	f.BoolVar(&a.global.strict, "strict", false, "refuse a model with nodes that are not what the operator sets say")
 	f.Int64Var(&a.global.seed, "seed", 0, "goes into the seeds that random nodes without one are given")
-	numberVar(f, &a.global.threads, "threads", "", 0, bounds{least: 0, most: float64(maxThreads())}, "threads to run on; 0: one per core")
+	numberVar(f, &a.global.threads, "threads", "", 0, bounds{least: 0, most: float64(maxThreads())},
+		"threads to run on; 0: one per core")
 	root.PersistentPreRunE = a.prepare
 	root.SetFlagErrorFunc(a.wrongFlag)
-	root.AddCommand(a.planCommand(), a.applyCommand(), a.gradCommand(), a.runCommand(), a.verifyCommand(), a.packCommand(), a.solveCommand(), a.inspectCommand(), a.opsCommand(), a.examplesCommand(), a.versionCommand(), a.exitCodesTopic(), a.environmentTopic(), a.ortChildCommand())
+	root.AddCommand(a.planCommand(), a.applyCommand(), a.gradCommand(), a.runCommand(), a.verifyCommand(),
+		a.packCommand(), a.solveCommand(), a.inspectCommand(), a.opsCommand(), a.examplesCommand(), a.versionCommand(),
+		a.exitCodesTopic(), a.environmentTopic(), a.ortChildCommand())
 	return root
 }
 
@@ -228,7 +232,8 @@ func (a *app) wrongFlag(cmd *cobra.Command, err error) error {
 	}
 	var names []string
 	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, "--"+f.Name) })
-	return usage("%v%s; %s --help lists the flags", err, suggest("--"+unknown.GetSpecifiedName(), names), cmd.CommandPath())
+	return usage("%v%s; %s --help lists the flags", err, suggest("--"+unknown.GetSpecifiedName(), names),
+		cmd.CommandPath())
 }
 
 // suggest is the part of a message that asks for what may have been meant; "" where nothing is much

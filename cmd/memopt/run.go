@@ -68,7 +68,8 @@ func (a *app) runModel(name string, sel *selectionFlags, ex *execFlags, phases b
 	}
 	traits := opts.Engine.Traits()
 	if traits.Reorders && (phases || profile != "") {
-		return usage("--phases and --profile look at every node: memopt's own executor (-e cpu) shows them, -e ort does not")
+		return usage("--phases and --profile look at every node: memopt's own executor (-e cpu) shows them, -e ort " +
+			"does not")
 	}
 	sel.executes = onCPU(traits)
 	x, err := a.prepareExecution(name, sel, ex, traits)
@@ -133,12 +134,14 @@ func (a *app) runModel(name string, sel *selectionFlags, ex *execFlags, phases b
 func (a *app) noteExecuted(name string, x *execution) {
 	b := x.Planned.BackwardNodes()
 	if b == 0 {
-		a.note("%s: forward only is run: the model has no backward half; --level 0 runs the training step that memopt grad makes of it", name)
+		a.note("%s: forward only is run: the model has no backward half; --level 0 runs the training step that "+
+			"memopt grad makes of it", name)
 		return
 	}
 	of := ""
 	if x.differentiated {
 		of = " that memopt has made of the forward model"
 	}
-	a.note("%s: a training step%s is run: %d nodes forward, %d backward", name, of, len(x.Planned.Model.Graph.Nodes)-b, b)
+	a.note("%s: a training step%s is run: %d nodes forward, %d backward",
+		name, of, len(x.Planned.Model.Graph.Nodes)-b, b)
 }

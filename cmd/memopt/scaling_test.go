@@ -71,7 +71,8 @@ func TestAllocationsAreLinear(t *testing.T) {
 				require.NotEqual(t, exitInternal, out.code, "%s of %s: %s", verb, file, out.errors)
 			}
 			require.Equal(t, codes[0], codes[1], "%s of %s", verb, f.Name)
-			require.LessOrEqual(t, float64(bytes[1]), slack*times*float64(bytes[0]+started), "%s of %s: %d bytes, then %d", verb, f.Name, bytes[0], bytes[1])
+			require.LessOrEqual(t, float64(bytes[1]), slack*times*float64(bytes[0]+started),
+				"%s of %s: %d bytes, then %d", verb, f.Name, bytes[0], bytes[1])
 		}
 	}
 }

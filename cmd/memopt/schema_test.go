@@ -16,7 +16,8 @@ import (
 func TestSchemas(t *testing.T) {
 	folder := schematest.Folder(t)
 	exitFolder(t)
-	require.Zero(t, inProcess(t.Context(), nil, "run forward.onnx --dim batch=4 --init random:1 --save-outputs outputs.npz -q").code)
+	require.Zero(t, inProcess(t.Context(), nil,
+		"run forward.onnx --dim batch=4 --init random:1 --save-outputs outputs.npz -q").code)
 	checked := map[string]bool{}
 	for _, c := range []struct{ verb, line string }{
 		{"plan", "plan example:transformer"},
@@ -48,9 +49,12 @@ func TestSchemas(t *testing.T) {
 		checked[c.verb] = true
 	}
 	if d := backends["double"]; d != nil {
-		schematest.Load(t, folder, "run").Check(t, []byte(inProcess(t.Context(), nil, "run pads.onnx --level 0 --init random:1 -e double --cuda-graph -O json -q").out))
+		schematest.Load(t, folder, "run").Check(t,
+			[]byte(inProcess(t.Context(), nil,
+				"run pads.onnx --level 0 --init random:1 -e double --cuda-graph -O json -q").out))
 	}
-	require.Zero(t, inProcess(t.Context(), nil, "plan example:mlp --dim batch=4096 --budget 60% --time-limit 0 --save-plan plan.json").code)
+	require.Zero(t, inProcess(t.Context(), nil,
+		"plan example:mlp --dim batch=4096 --budget 60% --time-limit 0 --save-plan plan.json").code)
 	data, err := os.ReadFile("plan.json")
 	require.NoError(t, err)
 	schematest.Load(t, folder, "recompute").Check(t, data)

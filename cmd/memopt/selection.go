@@ -35,15 +35,21 @@ type selectionFlags struct {
 }
 
 func (s *selectionFlags) register(f *pflag.FlagSet) {
-	f.StringVar(&s.level, "level", "", "0: what the configuration lists (default), 1: every cluster, layer by layer, 2: with compromises")
-	f.StringVar(&s.config, "config", "", "ONNX Runtime configuration, a JSON array of \"ClusterID:Strategy:Count\"; for level 0")
+	f.StringVar(&s.level, "level", "",
+		"0: what the configuration lists (default), 1: every cluster, layer by layer, 2: with compromises")
+	f.StringVar(&s.config, "config", "",
+		"ONNX Runtime configuration, a JSON array of \"ClusterID:Strategy:Count\"; for level 0")
 	f.StringVar(&s.probe, "probe", "", "how far to search, LEVEL:LAYERS; default 1:0 at level 0, else 1:1")
 	f.StringVar(&s.plan, "plan", "", "use the placements of a plan.json")
 	f.StringVar(&s.cost, "cost", "", "times of the nodes, from a file that run --profile wrote")
-	f.StringVar(&s.device, "device", "", "estimate times for a device: "+strings.Join(configs.DeviceNames(), ", ")+", or a .json file; default a100, cpu for run and verify")
+	f.StringVar(&s.device, "device", "", "estimate times for a device: "+strings.Join(configs.DeviceNames(), ", ")+
+		", or a .json file; default a100, cpu for run and verify")
 	f.StringVar(&s.order, "order", "auto", "order of execution: auto, file, ort or memory (looks for a lower peak)")
-	f.StringVar(&s.aliases, "aliases", "", "a list {\"aliased\": [node, …]} of what shares its first input's memory in a runtime that writes nothing in place, as Deeploy")
-	f.StringVar(&s.cloneBytes, "clone-bytes", "", "memory that each node that runs again takes throughout besides its outputs, such as 200 or 1KiB")
+	f.StringVar(&s.aliases, "aliases", "",
+		"a list {\"aliased\": [node, …]} of what shares its first input's memory in a runtime that writes nothing "+
+			"in place, as Deeploy")
+	f.StringVar(&s.cloneBytes, "clone-bytes", "",
+		"memory that each node that runs again takes throughout besides its outputs, such as 200 or 1KiB")
 	s.budgetFlags.register(f)
 }
 
@@ -203,7 +209,8 @@ func (s *selectionFlags) resolveConfig(a *app, c *chosen) error {
 		return nil
 	}
 	if c.strategy != nil {
-		a.warn("the configuration %s is ignored: level %d recomputes every cluster; use level 0 for it", path, c.strategy)
+		a.warn("the configuration %s is ignored: level %d recomputes every cluster; use level 0 for it",
+			path, c.strategy)
 		return nil
 	}
 	entries, err := configs.LoadORT(path)

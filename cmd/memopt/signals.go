@@ -19,7 +19,9 @@ var (
 )
 
 // asks are the signals that ask for the end, with the cause that a context has then.
-var asks = map[os.Signal]error{os.Interrupt: context.Canceled, syscall.SIGTERM: errTerminated, syscall.SIGHUP: errHungUp}
+var asks = map[os.Signal]error{
+	os.Interrupt: context.Canceled, syscall.SIGTERM: errTerminated, syscall.SIGHUP: errHungUp,
+}
 
 // endCode is the exit code of what a signal has ended.
 func endCode(ctx context.Context) int {

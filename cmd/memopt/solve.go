@@ -48,9 +48,11 @@ bound are printed.`,
 	}
 	f := cmd.Flags()
 	f.StringVarP(&sf.out, "out", "o", "", "where to write the schedule; - is standard output")
-	f.StringVar(&sf.budget, "budget", "", "bytes, as 16GiB or 80% of the peak without recomputation; none: the instance's own")
+	f.StringVar(&sf.budget, "budget", "",
+		"bytes, as 16GiB or 80% of the peak without recomputation; none: the instance's own")
 	f.StringVar(&sf.solver, "solver", "auto", "auto, greedy, lns, exact (up to 128 nodes) or chain")
-	f.StringVar(&sf.limit, "time-limit", "10s", "when to stop the search: 10s, 2m, or a number of seconds; 0: with the first valid schedule")
+	f.StringVar(&sf.limit, "time-limit", "10s",
+		"when to stop the search: 10s, 2m, or a number of seconds; 0: with the first valid schedule")
 	f.BoolVar(&sf.optimal, "require-optimal", false, "end with 8 where the schedule is not proved to be optimal")
 	return cmd
 }
@@ -105,7 +107,8 @@ func (a *app) solve(path string, sf *solveFlags) error {
 		return e
 	}
 	if a.ctx.Err() != nil {
-		return &exitError{exitInterrupted, errors.New("interrupted: the schedule is the best that was found until then")}
+		return &exitError{exitInterrupted,
+			errors.New("interrupted: the schedule is the best that was found until then")}
 	}
 	return classifySolve(path, err)
 }
@@ -143,7 +146,8 @@ func (sf *solveFlags) bytes(in *remat.Instance) (int64, error) {
 
 // onePassPeak is the peak of computing every node once in the given order.
 func onePassPeak(in *remat.Instance) int64 {
-	r, err := remat.Solve(context.Background(), in, remat.Options{Budget: math.MaxInt64 / 2, Solver: "greedy", Nodes: 1})
+	r, err := remat.Solve(context.Background(), in,
+		remat.Options{Budget: math.MaxInt64 / 2, Solver: "greedy", Nodes: 1})
 	if err != nil {
 		return 0
 	}
@@ -154,7 +158,9 @@ func onePassPeak(in *remat.Instance) int64 {
 const firstLimit = 30 * time.Second
 
 // context limits the search.
-func (sf *solveFlags) context(parent context.Context, opts *remat.Options) (context.Context, context.CancelFunc, error) {
+func (sf *solveFlags) context(
+	parent context.Context, opts *remat.Options,
+) (context.Context, context.CancelFunc, error) {
 	if sf.limit == "0" || sf.limit == "0s" {
 		opts.First = true
 		ctx, cancel := context.WithTimeout(parent, firstLimit)

@@ -46,9 +46,12 @@ func TestExternalDataIsStreamed(t *testing.T) {
 		require.NoError(t, err)
 	}
 	require.NoError(t, f.Close())
-	m, err := graph.Parse(fmt.Sprintf(`<ir_version: 8, opset_import: ["" : 17]> wide (float[1] x, float[%d] w) => (float loss) { y = Mul(x, w)  loss = ReduceSum<keepdims = 0>(y) }`, size/4), "wide")
+	m, err := graph.Parse(
+		fmt.Sprintf(`<ir_version: 8, opset_import: ["" : 17]> wide (float[1] x, float[%d] w) => (float loss) { y = Mul(x, w)  loss = ReduceSum<keepdims = 0>(y) }`,
+			size/4), "wide")
 	require.NoError(t, err)
-	_, err = m.Graph.AddInitializer(&graph.TensorData{Name: "w", DType: graph.Float32, Dims: []int64{size / 4}, External: &graph.External{Location: "weights.bin", Length: -1}})
+	_, err = m.Graph.AddInitializer(&graph.TensorData{Name: "w", DType: graph.Float32, Dims: []int64{size / 4},
+		External: &graph.External{Location: "weights.bin", Length: -1}})
 	require.NoError(t, err)
 	m.Path = filepath.Join(dir, "model.onnx")
 	require.NoError(t, onnx.WriteFile(m.Path, m, onnx.Options{}))

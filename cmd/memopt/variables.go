@@ -77,7 +77,8 @@ func (a *app) warnVariables(root *cobra.Command) {
 	}
 	for _, name := range a.environ.names() {
 		rest, ours := strings.CutPrefix(name, variablePrefix)
-		if _, found := slices.BinarySearch(known, name); !ours || found || a.environ[name] == "" || name == ortChildMark || name == ort.FolderVariable || strings.HasPrefix(name, testPrefix) {
+		if _, found := slices.BinarySearch(known, name); !ours || found || a.environ[name] == "" ||
+			name == ortChildMark || name == ort.FolderVariable || strings.HasPrefix(name, testPrefix) {
 			continue
 		}
 		near := ""
@@ -126,5 +127,7 @@ command line counts before its variable, and that before those of ORTModule.
 		fmt.Fprintf(w, "  %s\t%s\n", v.name, v.meaning)
 	}
 	w.Flush()
-	return &cobra.Command{Use: "environment", Short: "What environment variables mean", Long: strings.TrimSuffix(b.String(), "\n")}
+	return &cobra.Command{
+		Use: "environment", Short: "What environment variables mean", Long: strings.TrimSuffix(b.String(), "\n"),
+	}
 }

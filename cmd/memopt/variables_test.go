@@ -26,7 +26,8 @@ func TestVariablesAreKnown(t *testing.T) {
 		}
 		text, err := os.ReadFile(path)
 		for _, m := range read.FindAllStringSubmatch(string(text), -1) {
-			if found++; strings.HasPrefix(m[1], testPrefix) || m[1] == ortChildMark || m[1] == ort.FolderVariable || m[1] == variablePrefix {
+			if found++; strings.HasPrefix(m[1], testPrefix) || m[1] == ortChildMark || m[1] == ort.FolderVariable ||
+				m[1] == variablePrefix {
 				continue
 			}
 			require.Contains(t, known, m[1], "%s: add it to the lists in variables.go", path)

@@ -51,7 +51,8 @@ there; at --ort-opt basic or disable, --bitwise on holds as well.`,
         two files, on three sets of inputs`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) < 1 || len(args) > 2 {
-				return usage("memopt verify wants one MODEL or two (paths, - or example:NAME), got %d arguments", len(args))
+				return usage("memopt verify wants one MODEL or two (paths, - or example:NAME), got %d arguments",
+					len(args))
 			}
 			return nil
 		},
@@ -61,8 +62,10 @@ there; at --ort-opt basic or disable, --bitwise on holds as well.`,
 	}
 	sel.register(cmd.Flags())
 	ex.register(cmd.Flags())
-	cmd.Flags().StringVar(&vf.bitwise, "bitwise", "", "on: outputs must be equal bit for bit; off: within --atol and --rtol (default on; off with -e ort)")
-	numberVar(cmd.Flags(), &vf.seeds, "seeds", "", 1, positive, "how many sets of inputs; those after the first are made up anew where --init makes up inputs")
+	cmd.Flags().StringVar(&vf.bitwise, "bitwise", "",
+		"on: outputs must be equal bit for bit; off: within --atol and --rtol (default on; off with -e ort)")
+	numberVar(cmd.Flags(), &vf.seeds, "seeds", "",
+		1, positive, "how many sets of inputs; those after the first are made up anew where --init makes up inputs")
 	return cmd
 }
 
@@ -90,7 +93,8 @@ func (a *app) verifyModels(args []string, sel *selectionFlags, ex *execFlags, vf
 	ex.differentiate = len(args) == 1
 	if len(args) == 2 {
 		if sel.level != "" || sel.config != "" || sel.plan != "" || sel.probe != "" || sel.budgetFlags.asks() {
-			return usage("verify A B compares two models as they are: --level, --config, --plan, --budget and --probe are for one model")
+			return usage("verify A B compares two models as they are: --level, --config, --plan, --budget and " +
+				"--probe are for one model")
 		}
 		sel.bare = true
 	}
@@ -110,7 +114,10 @@ func (a *app) verifyModels(args []string, sel *selectionFlags, ex *execFlags, vf
 			return err
 		}
 	}
-	v := &report.VerifyView{Bitwise: vf.bitwise == "on" || vf.bitwise == "" && !traits.Reorders, Unchanged: !x.Changed(), Asked: sel.asks(a)}
+	v := &report.VerifyView{
+		Bitwise: vf.bitwise == "on" || vf.bitwise == "" && !traits.Reorders, Unchanged: !x.Changed(),
+		Asked: sel.asks(a),
+	}
 	if x.Plan != nil && x.Changed() && len(args) == 1 {
 		v.Predicted, v.Profile = 1+x.Plan.Overhead, x.Plan.ProfileName()
 	}
@@ -133,7 +140,9 @@ func (a *app) verifyModels(args []string, sel *selectionFlags, ex *execFlags, vf
 
 // verifySeeds compares the sides on one set of inputs after the other, up to the first on which
 // they differ.
-func (a *app) verifySeeds(name string, x *execution, ex *execFlags, vf *verifyFlags, v *report.VerifyView, opts verify.Options) error {
+func (a *app) verifySeeds(
+	name string, x *execution, ex *execFlags, vf *verifyFlags, v *report.VerifyView, opts verify.Options,
+) error {
 	within := ex.tolerance()
 	within.Bitwise = v.Bitwise
 	for v.Seeds < vf.seeds {
@@ -153,8 +162,10 @@ func (a *app) verifySeeds(name string, x *execution, ex *execFlags, vf *verifyFl
 }
 
 func (a *app) runView(r *verify.Run, side verify.Side, opts verify.Options) report.RunView {
-	return report.RunView{Run: r, Backend: opts.Engine.Name(), Steps: opts.Repeat + opts.Warmup, Warmup: opts.Warmup, Graph: side.Model.Graph,
-		Backward: side.BackwardNodes(), Planned: !opts.Session.OnDemand, Virtual: opts.Engine.Traits().Virtual, Libraries: library.List()}
+	return report.RunView{Run: r, Backend: opts.Engine.Name(), Steps: opts.Repeat + opts.Warmup, Warmup: opts.Warmup,
+		Graph:    side.Model.Graph,
+		Backward: side.BackwardNodes(), Planned: !opts.Session.OnDemand, Virtual: opts.Engine.Traits().Virtual,
+		Libraries: library.List()}
 }
 
 // verdict is the exit code of a comparison. Of a baseline in ONNX Runtime nothing is promised: the
@@ -182,8 +193,12 @@ func above(name, what string, v *report.RunView, tolerance float64) error {
 	case !above:
 		return nil
 	case r.Runtime == nil:
-		return &exitError{exitAbove, fmt.Errorf("%s: %s took an arena of %d bytes, %d were planned", name, what, r.Measured.Arena, promised)}
+		return &exitError{exitAbove,
+			fmt.Errorf("%s: %s took an arena of %d bytes, %d were planned", name, what, r.Measured.Arena, promised)}
 	}
-	return &exitError{exitAbove, fmt.Errorf("%s: in ONNX Runtime %s the planned graph took %s of the arena, %s were predicted (%d and %d bytes; --peak-tolerance %g)",
-		name, r.Runtime.Version, report.Bytes(r.Measured.Arena), report.Bytes(promised), r.Measured.Arena, promised, tolerance)}
+	return &exitError{exitAbove,
+		fmt.Errorf("%s: in ONNX Runtime %s the planned graph took %s of the arena, %s were predicted (%d and %d "+
+			"bytes; --peak-tolerance %g)",
+			name, r.Runtime.Version, report.Bytes(r.Measured.Arena), report.Bytes(promised), r.Measured.Arena,
+			promised, tolerance)}
 }

@@ -16,11 +16,14 @@ func TestReadBuild(t *testing.T) {
 		info debug.BuildInfo
 		want report.Version
 	}{
-		{"a build of a release", debug.BuildInfo{Main: debug.Module{Version: "v1.2.3"}}, report.Version{Version: "v1.2.3"}},
+		{"a build of a release", debug.BuildInfo{Main: debug.Module{Version: "v1.2.3"}},
+			report.Version{Version: "v1.2.3"}},
 		{"a build of a checkout with changes", debug.BuildInfo{
-			Main:     debug.Module{Version: "v0.0.0-20260102030405-0123456789ab+dirty"},
-			Settings: []debug.BuildSetting{{Key: "vcs.revision", Value: "0123456789abcdef"}, {Key: "vcs.modified", Value: "true"}},
-		}, report.Version{Version: "v0.0.0-20260102030405-0123456789ab+dirty", Revision: "0123456789abcdef", Modified: true}},
+			Main: debug.Module{Version: "v0.0.0-20260102030405-0123456789ab+dirty"},
+			Settings: []debug.BuildSetting{{Key: "vcs.revision", Value: "0123456789abcdef"},
+				{Key: "vcs.modified", Value: "true"}},
+		}, report.Version{Version: "v0.0.0-20260102030405-0123456789ab+dirty", Revision: "0123456789abcdef",
+			Modified: true}},
 		{"go run", debug.BuildInfo{Main: debug.Module{Version: "(devel)"}}, report.Version{Version: unversioned}},
 		{"no module", debug.BuildInfo{}, report.Version{Version: unversioned}},
 	} {

@@ -229,7 +229,8 @@ func syncFolder(dir string) {
 }
 
 // errOwner says that an older file belongs to somebody else.
-var errOwner = errors.New("the file that is there belongs to another user or group, and a new one cannot be given to them: remove it first, or choose another name")
+var errOwner = errors.New("the file that is there belongs to another user or group, and a new one cannot be given " +
+	"to them: remove it first, or choose another name")
 
 var errIsFolder = errors.New("it is a directory; give the name of a file")
 

@@ -75,7 +75,8 @@ func TestPermissions(t *testing.T) {
 		require.NoError(t, WriteFile(path, []byte(path)))
 		require.Equal(t, map[bool]os.FileMode{true: 0o600, false: 0o666 &^ umask()}[path == hard], mode(t, path))
 	}
-	require.Equal(t, map[string]string{"plain": "", "out": "second", "link": link, "dangling": dangling, "hard": hard}, contents(t, dir))
+	require.Equal(t, map[string]string{"plain": "", "out": "second", "link": link, "dangling": dangling, "hard": hard},
+		contents(t, dir))
 }
 
 // TestTemporaryNamesAreExclusive: what somebody has put at the name that a temporary file was to
@@ -235,7 +236,8 @@ func TestInPlace(t *testing.T) {
 	if runtime.GOOS == "linux" {
 		second := filepath.Join(dir, "second")
 		require.NoError(t, os.Symlink(filepath.Join("link", number), second))
-		paths = append(paths, "/proc/self/fd/"+number, "/proc/thread-self/fd/"+number, filepath.Join(link, number), second)
+		paths = append(paths, "/proc/self/fd/"+number, "/proc/thread-self/fd/"+number,
+			filepath.Join(link, number), second)
 	}
 	want := "said, "
 	for _, path := range paths {

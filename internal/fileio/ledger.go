@@ -90,7 +90,8 @@ func (l *Ledger) input(what, path string, info os.FileInfo) error {
 		if info.Size() == 0 {
 			emptied = ", and the shell has emptied it already"
 		}
-		return &StreamError{info, fmt.Sprintf("%s goes to the file that is read as %s%s; send it to another one", stream, name, emptied)}
+		return &StreamError{info,
+			fmt.Sprintf("%s goes to the file that is read as %s%s; send it to another one", stream, name, emptied)}
 	}
 	if c, ok := l.outputs[id]; ok {
 		return overwrites(c.what, c.path, name)
@@ -101,7 +102,8 @@ func (l *Ledger) input(what, path string, info os.FileInfo) error {
 
 // overwrites is the refusal of an output that is an input.
 func overwrites(what, path, input string) error {
-	return fmt.Errorf("%s: is the file that is read as %s, and an input is never overwritten; choose another name", output(what, path), input)
+	return fmt.Errorf("%s: is the file that is read as %s, and an input is never overwritten; choose another name",
+		output(what, path), input)
 }
 
 func output(what, path string) string {
@@ -130,7 +132,9 @@ func (l *Ledger) Output(what, path string) error {
 			return overwrites(what, path, input)
 		}
 		if stream, ok := l.streams[id]; ok {
-			return &StreamError{info, fmt.Sprintf("%s: %s goes to this file, too; choose another name for one of them", output(what, path), stream)}
+			return &StreamError{info,
+				fmt.Sprintf("%s: %s goes to this file, too; choose another name for one of them",
+					output(what, path), stream)}
 		}
 		if other, ok := l.outputs[id]; ok && other != c {
 			return twice(c, other)
@@ -154,7 +158,8 @@ func (l *Ledger) Output(what, path string) error {
 }
 
 func twice(a, b claim) error {
-	return fmt.Errorf("%s and %s are one file; choose another name for one of them", output(b.what, b.path), output(a.what, a.path))
+	return fmt.Errorf("%s and %s are one file; choose another name for one of them",
+		output(b.what, b.path), output(a.what, a.path))
 }
 
 // outputDescriptor is Output for a descriptor: what is written there goes where the descriptor

@@ -19,7 +19,8 @@ func names(t *testing.T, path string) []string {
 	require.NoError(t, os.Link(path, hard))
 	require.NoError(t, os.Symlink(base, symbolic))
 	require.NoError(t, os.Symlink(".", folder))
-	return []string{path, dir + "./" + base, filepath.Join(dir, "folder", base), filepath.Join(dir, "folder", "hard"), hard, symbolic}
+	return []string{path, dir + "./" + base, filepath.Join(dir, "folder", base), filepath.Join(dir, "folder", "hard"),
+		hard, symbolic}
 }
 
 // TestInputsAreSpared: whatever an input is called, and whether it or the output is noted first.
@@ -29,13 +30,16 @@ func TestInputsAreSpared(t *testing.T) {
 	for _, name := range names(t, in) {
 		var l Ledger
 		require.NoError(t, l.Input("--config", in))
-		require.EqualError(t, l.Output("--save-plan", name), "--save-plan "+name+": is the file that is read as --config "+in+", and an input is never overwritten; choose another name")
+		require.EqualError(t, l.Output("--save-plan", name),
+			"--save-plan "+name+": is the file that is read as --config "+in+
+				", and an input is never overwritten; choose another name")
 		require.NoError(t, l.Output("--save-plan", other))
 
 		l = Ledger{}
 		require.NoError(t, l.Output("--save-plan", name))
 		require.NoError(t, l.Output("--save-plan", name), "before it is written")
-		require.EqualError(t, l.Input("--config", in), "--save-plan "+name+": is the file that is read as --config "+in+", and an input is never overwritten; choose another name")
+		require.EqualError(t, l.Input("--config", in), "--save-plan "+name+": is the file that is read as --config "+in+
+			", and an input is never overwritten; choose another name")
 
 		f, err := os.Open(name)
 		require.NoError(t, err)
@@ -71,9 +75,12 @@ func TestOutputsAreApart(t *testing.T) {
 		require.NoError(t, l.Output("--save-plan", name))
 		require.NoError(t, l.Output("--save-config", filepath.Join(dir, "new")))
 		require.NoError(t, l.Output("--save-config", filepath.Join(dir, "new")))
-		require.EqualError(t, l.Output("--save-config", filepath.Join(dir, "out")), "--save-plan "+name+" and --save-config "+filepath.Join(dir, "out")+" are one file; choose another name for one of them")
+		require.EqualError(t, l.Output("--save-config", filepath.Join(dir, "out")),
+			"--save-plan "+name+" and --save-config "+filepath.Join(dir, "out")+
+				" are one file; choose another name for one of them")
 		folder := filepath.Join(dir, "folder", "new")
-		require.EqualError(t, l.Output("--profile", folder), "--save-config "+filepath.Join(dir, "new")+" and --profile "+folder+" are one file; choose another name for one of them")
+		require.EqualError(t, l.Output("--profile", folder), "--save-config "+filepath.Join(dir, "new")+
+			" and --profile "+folder+" are one file; choose another name for one of them")
 	}
 	// Where the file system takes two names for one, it shows when the first is written.
 	var l Ledger
@@ -103,19 +110,23 @@ func TestStreams(t *testing.T) {
 		var e *StreamError
 		err := l.Input("the model", name)
 		require.ErrorAs(t, err, &e)
-		require.EqualError(t, err, "standard output goes to the file that is read as the model "+name+"; send it to another one")
+		require.EqualError(t, err, "standard output goes to the file that is read as the model "+name+
+			"; send it to another one")
 		require.True(t, e.Concerns(stream))
 		require.False(t, e.Concerns(other))
 		err = l.Output("--profile", other.Name())
 		require.ErrorAs(t, err, &e)
-		require.EqualError(t, err, "--profile "+other.Name()+": standard error goes to this file, too; choose another name for one of them")
+		require.EqualError(t, err,
+			"--profile "+other.Name()+": standard error goes to this file, too; choose another name for one of them")
 		require.True(t, e.Concerns(other))
 	}
 	require.NoError(t, os.Truncate(in, 0))
 	var l Ledger
 	l.Stream("standard output", stream)
 	l.Stream("standard error", stream)
-	require.EqualError(t, l.Input("the model", in), "standard output and standard error goes to the file that is read as the model "+in+", and the shell has emptied it already; send it to another one")
+	require.EqualError(t, l.Input("the model", in),
+		"standard output and standard error goes to the file that is read as the model "+in+
+			", and the shell has emptied it already; send it to another one")
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	require.NoError(t, err)
 	defer null.Close()

@@ -18,7 +18,8 @@ import (
 // TestNames: every value has a file of its own, in its folder.
 func TestNames(t *testing.T) {
 	for value, want := range map[string]string{
-		"loss": "loss.pb", "a/b": "a%2Fb.pb", "a%2Fb": "a%252Fb.pb", "a%2fb": "a%252fb.pb", "100%": "100%.pb", "%zz": "%zz.pb", "/": "%2F.pb", "%/": "%%2F.pb", "": ".pb",
+		"loss": "loss.pb", "a/b": "a%2Fb.pb", "a%2Fb": "a%252Fb.pb", "a%2fb": "a%252fb.pb", "100%": "100%.pb",
+		"%zz": "%zz.pb", "/": "%2F.pb", "%/": "%%2F.pb", "": ".pb",
 		"..": "...pb", "../../etc/passwd": "..%2F..%2Fetc%2Fpasswd.pb", "a\x00b": "a%00b.pb", "ä": "ä.pb",
 		strings.Repeat("x", 252): strings.Repeat("x", 252) + ".pb",
 	} {

@@ -67,7 +67,8 @@ var before = []struct {
 	{map[string]string{"m": "old m.data", "m.data": "old"}, "old"},
 	{map[string]string{"m.data": "another"}, ""},
 	{map[string]string{"m": "old elsewhere", "elsewhere": "old"}, "old"},
-	{map[string]string{"m": "old m.0123456789abcdef.data", "m.0123456789abcdef.data": "old", "m.data": "older"}, "old"}, // after a kill
+	// After a kill.
+	{map[string]string{"m": "old m.0123456789abcdef.data", "m.0123456789abcdef.data": "old", "m.data": "older"}, "old"},
 }
 
 // TestPairSurvives: whatever step a process dies at, there is the old pair or the new one; in the

@@ -93,7 +93,8 @@ func TestSizes(t *testing.T) {
 // TestStreams: a stream without an end ends at the limit, whatever the pieces it comes in.
 func TestStreams(t *testing.T) {
 	text := strings.Repeat("0123456789", 10000)
-	for _, wrap := range []func(io.Reader) io.Reader{func(r io.Reader) io.Reader { return r }, iotest.HalfReader, iotest.DataErrReader} {
+	for _, wrap := range []func(io.Reader) io.Reader{func(r io.Reader) io.Reader { return r }, iotest.HalfReader,
+		iotest.DataErrReader} {
 		data, err := inputfile.ReadAll(wrap(strings.NewReader(text)), 0, int64(len(text)))
 		require.NoError(t, err)
 		require.Equal(t, text, string(data))

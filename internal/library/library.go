@@ -56,7 +56,9 @@ func Note(name, asked string, function uintptr) Opened {
 // paths, since what lies in the working folder may be anybody's, and such that nobody but their
 // owner and the system's can write them. Files that the user names, by a variable, need not pass.
 func Searched(paths []string) []string {
-	return slices.DeleteFunc(slices.Clone(paths), func(path string) bool { return !filepath.IsAbs(path) || Writable(path) != "" })
+	return slices.DeleteFunc(slices.Clone(paths), func(path string) bool {
+		return !filepath.IsAbs(path) || Writable(path) != ""
+	})
 }
 
 // Doubt returns a reason to distrust a file: anybody can write it, or put another one in its place,

@@ -33,7 +33,8 @@ func TestDoubt(t *testing.T) {
 		path string
 		mode os.FileMode
 		why  string
-	}{{file, 0o757, "anybody can write to " + file}, {deep, 0o757, "anybody can write to " + deep}, {above, 0o777, "anybody can write to " + above}, {deep, 0o777 | os.ModeSticky, ""}, {file, 0o775, ""}} {
+	}{{file, 0o757, "anybody can write to " + file}, {deep, 0o757, "anybody can write to " + deep},
+		{above, 0o777, "anybody can write to " + above}, {deep, 0o777 | os.ModeSticky, ""}, {file, 0o775, ""}} {
 		require.NoError(t, os.Chmod(c.path, c.mode))
 		for _, path := range both {
 			require.Equal(t, c.why, Writable(path))

@@ -29,7 +29,8 @@ func mapData(f *os.File, size int64) (data []byte, held bool, err error) {
 		data, err = readWhole(f, size) // a file system without mappings
 		return data, false, err
 	case errors.Is(err, unix.ENOMEM):
-		return nil, false, fmt.Errorf("mapping the %d bytes of %s: %w: %w", size, f.Name(), memlimit.ErrOutOfMemory, err)
+		return nil, false, fmt.Errorf("mapping the %d bytes of %s: %w: %w",
+			size, f.Name(), memlimit.ErrOutOfMemory, err)
 	}
 	return nil, false, fmt.Errorf("mapping %s: %w", f.Name(), err)
 }

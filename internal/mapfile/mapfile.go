@@ -4,11 +4,13 @@
 // its new end raises SIGBUS; where it writes, numbers change under way. Two things make an error of
 // that:
 //
-//   - Guard, and debug.SetPanicOnFault on goroutines that do the work of a guarded one, make a panic of the signal and an
-//     error of the panic. That holds for Go and for its assembly, and for nothing else: a fault in a C library ends the process.
-//   - Check compares the size and the time of modification with what they were when the file was mapped. It is for
-//     before a C library reads the file, which leaves only the time of the call itself, and for after the last read, so that nothing is made
-//     of a file that was changed meanwhile.
+//   - Guard, and debug.SetPanicOnFault on goroutines that do the work of a guarded one, make a
+//     panic of the signal and an error of the panic. That holds for Go and for its assembly, and
+//     for nothing else: a fault in a C library ends the process.
+//   - Check compares the size and the time of modification with what they were when the file was
+//     mapped. It is for before a C library reads the file, which leaves only the time of the call
+//     itself, and for after the last read, so that nothing is made of a file that was changed
+//     meanwhile.
 //
 // To copy every file would do without both and cost its size in memory, which is what mappings are
 // there to save; a lease (fcntl(2), F_SETLEASE) would hold up the process that writes.
@@ -165,7 +167,9 @@ func Holding(data []byte) *File {
 
 func at(addr uintptr) *File {
 	list := mapped()
-	i, found := slices.BinarySearchFunc(list, addr, func(m *File, addr uintptr) int { return cmp.Compare(m.start(), addr) })
+	i, found := slices.BinarySearchFunc(list, addr, func(m *File, addr uintptr) int {
+		return cmp.Compare(m.start(), addr)
+	})
 	if !found {
 		i--
 	}

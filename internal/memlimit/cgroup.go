@@ -28,7 +28,8 @@ type groupFiles struct {
 }
 
 var (
-	version1 = &groupFiles{"memory.limit_in_bytes", "memory.usage_in_bytes", "memory.memsw.limit_in_bytes", "memory.memsw.usage_in_bytes", true,
+	version1 = &groupFiles{"memory.limit_in_bytes", "memory.usage_in_bytes", "memory.memsw.limit_in_bytes",
+		"memory.memsw.usage_in_bytes", true,
 		[]string{"total_inactive_file", "total_active_file"}}
 	version2 = &groupFiles{"memory.max", "memory.current", "memory.swap.max", "memory.swap.current", false,
 		[]string{"inactive_file", "active_file", "slab_reclaimable"}}

@@ -27,9 +27,11 @@ func tree(t *testing.T, files map[string]string, limits ...rlimit) *System {
 }
 
 const (
-	mountV2    = "30 23 0:26 / /sys/fs/cgroup rw,relatime shared:4 - cgroup2 cgroup2 rw,nsdelegate\n"
-	mountV1    = "22 1 0:5 / /proc rw - proc proc rw\n32 31 0:32 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n35 31 0:32 / /sys/fs/cgroup/memory rw,relatime - cgroup cgroup rw,memory\n"
-	plenty     = "MemTotal:       67108864 kB\nMemFree:  1 kB\nMemAvailable:   67108864 kB\nSwapFree:              0 kB\nHugePages_Total:       0\n"
+	mountV2 = "30 23 0:26 / /sys/fs/cgroup rw,relatime shared:4 - cgroup2 cgroup2 rw,nsdelegate\n"
+	mountV1 = "22 1 0:5 / /proc rw - proc proc rw\n32 31 0:32 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n35 " +
+		"31 0:32 / /sys/fs/cgroup/memory rw,relatime - cgroup cgroup rw,memory\n"
+	plenty = "MemTotal:       67108864 kB\nMemFree:  1 kB\nMemAvailable:   67108864 kB\nSwapFree:              " +
+		"0 kB\nHugePages_Total:       0\n"
 	noSwap     = "SwapFree: 0 kB\n"
 	outer      = "sys/fs/cgroup/a/"
 	inner      = "sys/fs/cgroup/a/b/"
@@ -48,55 +50,83 @@ func TestAvailable(t *testing.T) {
 		want     int64
 		by       string
 	}{
-		"machine": {files: map[string]string{"proc/meminfo": "MemAvailable: 1048576 kB\n"}, want: 1024*mib - keptMemory, by: "MemAvailable"},
-		"machine with swap": {files: map[string]string{"proc/meminfo": "MemAvailable: 1048576 kB\nSwapFree: 1024 kB\n"}, swap: true,
+		"machine": {files: map[string]string{"proc/meminfo": "MemAvailable: 1048576 kB\n"}, want: 1024*mib - keptMemory,
+			by: "MemAvailable"},
+		"machine with swap": {files: map[string]string{"proc/meminfo": "MemAvailable: 1048576 kB\nSwapFree: 1024 kB\n"},
+			swap: true,
 			want: 1025*mib - keptMemory, by: "SwapFree"},
-		"swap is not counted unless asked": {files: map[string]string{"proc/meminfo": "MemAvailable: 1048576 kB\nSwapFree: 1024 kB\n"},
+		"swap is not counted unless asked": {files: map[string]string{"proc/meminfo": "MemAvailable: 1048576 " +
+			"kB\nSwapFree: 1024 kB\n"},
 			want: 1024*mib - keptMemory, by: "MemAvailable"},
-		"what is promised and not resident": {files: map[string]string{"proc/meminfo": "MemAvailable: 1048576 kB\n", "proc/self/status": "VmSize: 1 kB\nRssAnon: 102400 kB\n"},
+		"what is promised and not resident": {files: map[string]string{"proc/meminfo": "MemAvailable: 1048576 kB\n",
+			"proc/self/status": "VmSize: 1 kB\nRssAnon: 102400 kB\n"},
 			promised: 300 * mib, want: 824*mib - keptMemory, by: "MemAvailable"},
-		"version 2": {files: map[string]string{"proc/meminfo": plenty, "proc/self/mountinfo": mountV2, "proc/self/cgroup": "0::/a\n",
+		"version 2": {files: map[string]string{"proc/meminfo": plenty, "proc/self/mountinfo": mountV2,
+			"proc/self/cgroup":   "0::/a\n",
 			outer + "memory.max": "524288000\n", outer + "memory.current": "209715200\n",
-			outer + "memory.stat": "anon 1\nfile 9\ninactive_file 52428800\nactive_file 20971520\nshmem 99\nslab_reclaimable 1048576\n"},
+			outer + "memory.stat": "anon 1\nfile 9\ninactive_file 52428800\nactive_file 20971520\nshmem " +
+				"99\nslab_reclaimable 1048576\n"},
 			want: 371*mib - keptMemory, by: "/sys/fs/cgroup/a/memory.max"},
-		"version 2, bound by the outer group": {files: map[string]string{"proc/meminfo": plenty, "proc/self/mountinfo": mountV2, "proc/self/cgroup": "0::/a/b\n",
+		"version 2, bound by the outer group": {files: map[string]string{"proc/meminfo": plenty,
+			"proc/self/mountinfo": mountV2, "proc/self/cgroup": "0::/a/b\n",
 			inner + "memory.max": "max\n", inner + "memory.current": "1\n",
 			outer + "memory.max": "524288000\n", outer + "memory.current": "104857600\n"},
 			want: 400*mib - keptMemory, by: "/sys/fs/cgroup/a/memory.max"},
-		"version 2, bound by the inner group": {files: map[string]string{"proc/meminfo": plenty, "proc/self/mountinfo": mountV2, "proc/self/cgroup": "0::/a/b\n",
+		"version 2, bound by the inner group": {files: map[string]string{"proc/meminfo": plenty,
+			"proc/self/mountinfo": mountV2, "proc/self/cgroup": "0::/a/b\n",
 			inner + "memory.max": "104857600\n", inner + "memory.current": "0\n",
 			outer + "memory.max": "524288000\n", outer + "memory.current": "104857600\n"},
 			want: 100*mib - keptMemory, by: "/sys/fs/cgroup/a/b/memory.max"},
-		"version 2, swap": {files: map[string]string{"proc/meminfo": "MemAvailable: 67108864 kB\nSwapFree: 102400 kB\n", "proc/self/mountinfo": mountV2, "proc/self/cgroup": "0::/a\n",
-			outer + "memory.max": "524288000\n", outer + "memory.current": "0\n", outer + "memory.swap.max": "31457280\n", outer + "memory.swap.current": "10485760\n"},
+		"version 2, swap": {files: map[string]string{"proc/meminfo": "MemAvailable: 67108864 kB\nSwapFree: 102400 kB\n",
+			"proc/self/mountinfo": mountV2, "proc/self/cgroup": "0::/a\n",
+			outer + "memory.max": "524288000\n", outer + "memory.current": "0\n",
+			outer + "memory.swap.max": "31457280\n", outer + "memory.swap.current": "10485760\n"},
 			swap: true, want: 520*mib - keptMemory, by: "memory.max"},
-		"version 2, more used than allowed": {files: map[string]string{"proc/meminfo": plenty, "proc/self/mountinfo": mountV2, "proc/self/cgroup": "0::/a\n",
+		"version 2, more used than allowed": {files: map[string]string{"proc/meminfo": plenty,
+			"proc/self/mountinfo": mountV2, "proc/self/cgroup": "0::/a\n",
 			outer + "memory.max": "1048576\n", outer + "memory.current": "2097152\n"}, want: 0, by: "memory.max"},
-		"a container without a name space of groups": {files: map[string]string{"proc/meminfo": plenty, "proc/self/cgroup": "0::/docker/x/a\n",
+		"a container without a name space of groups": {files: map[string]string{"proc/meminfo": plenty,
+			"proc/self/cgroup":    "0::/docker/x/a\n",
 			"proc/self/mountinfo": "30 23 0:26 /docker/x /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n",
-			outer + "memory.max":  "524288000\n", outer + "memory.current": "0\n"}, want: 500*mib - keptMemory, by: "/sys/fs/cgroup/a/memory.max"},
-		"a group that is not to be seen": {files: map[string]string{"proc/meminfo": plenty, "proc/self/cgroup": "0::/../../a\n", "proc/self/mountinfo": mountV2,
-			"sys/fs/cgroup/memory.max": "524288000\n", "sys/fs/cgroup/memory.current": "0\n"}, want: 500*mib - keptMemory, by: "/sys/fs/cgroup/memory.max"},
-		"a mount of another group": {files: map[string]string{"proc/meminfo": plenty, "proc/self/cgroup": "0::/docker/xy\n",
+			outer + "memory.max":  "524288000\n", outer + "memory.current": "0\n"}, want: 500*mib - keptMemory,
+			by: "/sys/fs/cgroup/a/memory.max"},
+		"a group that is not to be seen": {files: map[string]string{"proc/meminfo": plenty,
+			"proc/self/cgroup": "0::/../../a\n", "proc/self/mountinfo": mountV2,
+			"sys/fs/cgroup/memory.max": "524288000\n", "sys/fs/cgroup/memory.current": "0\n"},
+			want: 500*mib - keptMemory, by: "/sys/fs/cgroup/memory.max"},
+		"a mount of another group": {files: map[string]string{"proc/meminfo": plenty,
+			"proc/self/cgroup":         "0::/docker/xy\n",
 			"proc/self/mountinfo":      "30 23 0:26 /docker/x /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n",
-			"sys/fs/cgroup/memory.max": "524288000\n", "sys/fs/cgroup/memory.current": "0\n"}, want: 500*mib - keptMemory, by: "/sys/fs/cgroup/memory.max"},
+			"sys/fs/cgroup/memory.max": "524288000\n", "sys/fs/cgroup/memory.current": "0\n"},
+			want: 500*mib - keptMemory, by: "/sys/fs/cgroup/memory.max"},
 		"a mount point with a blank": {files: map[string]string{"proc/meminfo": plenty, "proc/self/cgroup": "0::/\n",
 			"proc/self/mountinfo":  "30 23 0:26 / /my\\040groups rw - cgroup2 cgroup2 rw\n",
-			"my groups/memory.max": "524288000\n", "my groups/memory.current": "0\n"}, want: 500*mib - keptMemory, by: "/my groups/memory.max"},
-		"version 1": {files: map[string]string{"proc/meminfo": plenty, "proc/self/mountinfo": mountV1, "proc/self/cgroup": "9:name=systemd:/\n4:cpu,memory:/a\n0::/\n",
+			"my groups/memory.max": "524288000\n", "my groups/memory.current": "0\n"}, want: 500*mib - keptMemory,
+			by: "/my groups/memory.max"},
+		"version 1": {files: map[string]string{"proc/meminfo": plenty, "proc/self/mountinfo": mountV1,
+			"proc/self/cgroup":                 "9:name=systemd:/\n4:cpu,memory:/a\n0::/\n",
 			memoryV1 + "memory.limit_in_bytes": "524288000\n", memoryV1 + "memory.usage_in_bytes": "209715200\n",
 			memoryV1 + "memory.stat": "inactive_file 1\ntotal_inactive_file 52428800\ntotal_active_file 10485760\n"},
 			want: 360*mib - keptMemory, by: "/sys/fs/cgroup/memory/a/memory.limit_in_bytes"},
-		"version 1 without a limit": {files: map[string]string{"proc/meminfo": plenty, "proc/self/mountinfo": mountV1, "proc/self/cgroup": "4:memory:/a\n",
-			memoryV1 + "memory.limit_in_bytes": noLimitV1, memoryV1 + "memory.usage_in_bytes": megabyteV1}, want: 65536*mib - keptMemory, by: "MemAvailable"},
-		"version 1, memory and swap together": {files: map[string]string{"proc/meminfo": "MemAvailable: 67108864 kB\nSwapFree: 102400 kB\n", "proc/self/mountinfo": mountV1,
-			"proc/self/cgroup": "4:memory:/a\n", memoryV1 + "memory.limit_in_bytes": "524288000\n", memoryV1 + "memory.usage_in_bytes": "0\n",
-			memoryV1 + "memory.memsw.limit_in_bytes": "545259520\n", memoryV1 + "memory.memsw.usage_in_bytes": megabyteV1},
+		"version 1 without a limit": {files: map[string]string{"proc/meminfo": plenty, "proc/self/mountinfo": mountV1,
+			"proc/self/cgroup":                 "4:memory:/a\n",
+			memoryV1 + "memory.limit_in_bytes": noLimitV1, memoryV1 + "memory.usage_in_bytes": megabyteV1},
+			want: 65536*mib - keptMemory, by: "MemAvailable"},
+		"version 1, memory and swap together": {files: map[string]string{"proc/meminfo": "MemAvailable: 67108864 " +
+			"kB\nSwapFree: 102400 kB\n", "proc/self/mountinfo": mountV1,
+			"proc/self/cgroup": "4:memory:/a\n", memoryV1 + "memory.limit_in_bytes": "524288000\n",
+			memoryV1 + "memory.usage_in_bytes":       "0\n",
+			memoryV1 + "memory.memsw.limit_in_bytes": "545259520\n",
+			memoryV1 + "memory.memsw.usage_in_bytes": megabyteV1},
 			swap: true, want: 519*mib - keptMemory, by: "limit_in_bytes"},
-		"a resource limit": {files: map[string]string{"proc/meminfo": plenty, "proc/self/status": "VmSize:\t  204800 kB\nVmData: 1 kB\n"},
-			limits: []rlimit{{"VmSize", 500 * mib, "ulimit -v", ""}, {"VmData", 600 * mib, "ulimit -d", ""}}, want: 300 * mib, by: "ulimit -v"},
-		"promises are in the size of a process": {files: map[string]string{"proc/meminfo": plenty, "proc/self/status": "VmSize: 204800 kB\n"},
-			limits: []rlimit{{"VmSize", 500 * mib, "ulimit -v", ""}}, promised: 100 * mib, want: 300 * mib, by: "ulimit -v"},
+		"a resource limit": {files: map[string]string{"proc/meminfo": plenty,
+			"proc/self/status": "VmSize:\t  204800 kB\nVmData: 1 kB\n"},
+			limits: []rlimit{{"VmSize", 500 * mib, "ulimit -v", ""}, {"VmData", 600 * mib, "ulimit -d", ""}},
+			want:   300 * mib, by: "ulimit -v"},
+		"promises are in the size of a process": {files: map[string]string{"proc/meminfo": plenty,
+			"proc/self/status": "VmSize: 204800 kB\n"},
+			limits: []rlimit{{"VmSize", 500 * mib, "ulimit -v", ""}}, promised: 100 * mib, want: 300 * mib,
+			by: "ulimit -v"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l, ok := tree(t, c.files, c.limits...).available(c.promised, c.swap)
@@ -111,8 +141,11 @@ func TestAvailable(t *testing.T) {
 func TestNoLimits(t *testing.T) {
 	for name, files := range map[string]map[string]string{
 		"no files": nil,
-		"nonsense": {"proc/meminfo": "MemAvailable: many kB\nMemAvailable 5 kB\nMemAvailable: 99999999999999999999 kB\n", "proc/self/mountinfo": "- - -\n1 2 3 4 5 6 - cgroup2\n\n" + mountV2,
-			"proc/self/cgroup": "0::\n1:memory\n::::\n", "sys/fs/cgroup/memory.max": "-5\n"},
+		"nonsense": {
+			"proc/meminfo": "MemAvailable: many kB\nMemAvailable 5 kB\n" +
+				"MemAvailable: 99999999999999999999 kB\n",
+			"proc/self/mountinfo": "- - -\n1 2 3 4 5 6 - cgroup2\n\n" + mountV2,
+			"proc/self/cgroup":    "0::\n1:memory\n::::\n", "sys/fs/cgroup/memory.max": "-5\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, ok := tree(t, files).available(0, true)
@@ -144,7 +177,8 @@ func TestCheck(t *testing.T) {
 	require.Error(t, Check(piece, "beyond the credit"))
 	require.Error(t, Check(largeBytes, "never on credit"))
 	require.Error(t, Check(math.MaxInt64, "everything"))
-	require.Zero(t, testing.AllocsPerRun(10, func() { process.credit.Store(mib); _ = Check(1, "small") }), "a small piece costs nothing")
+	require.Zero(t, testing.AllocsPerRun(10, func() { process.credit.Store(mib); _ = Check(1, "small") }),
+		"a small piece costs nothing")
 }
 
 // TestBoundHeap: the collector is told of the limit, unless the user has said something else.

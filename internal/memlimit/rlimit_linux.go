@@ -15,7 +15,9 @@ func rlimits() []rlimit {
 			list = append(list, rlimit{field, int64(r.Cur) - kept, by, raise})
 		}
 	}
-	add(unix.RLIMIT_AS, "VmSize", keptSpace, "the limit of address space (RLIMIT_AS, ulimit -v)", "raise that limit (ulimit -v)")
-	add(unix.RLIMIT_DATA, "VmData", keptData, "the limit of data (RLIMIT_DATA, ulimit -d)", "raise that limit (ulimit -d)")
+	add(unix.RLIMIT_AS, "VmSize", keptSpace, "the limit of address space (RLIMIT_AS, ulimit -v)",
+		"raise that limit (ulimit -v)")
+	add(unix.RLIMIT_DATA, "VmData", keptData, "the limit of data (RLIMIT_DATA, ulimit -d)",
+		"raise that limit (ulimit -d)")
 	return list
 }

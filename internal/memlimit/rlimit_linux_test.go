@@ -31,10 +31,12 @@ func TestResourceLimits(t *testing.T) {
 			require.Greater(t, l.Bytes, int64(room/2))
 			require.Contains(t, l.By, "RLIMIT")
 			require.NoError(t, Check(l.Bytes-8*mib, "a mapping"))
-			data, err := unix.Mmap(-1, 0, int(l.Bytes-8*mib), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE|unix.MAP_NORESERVE)
+			data, err := unix.Mmap(-1, 0, int(l.Bytes-8*mib), unix.PROT_READ|unix.PROT_WRITE,
+				unix.MAP_ANON|unix.MAP_PRIVATE|unix.MAP_NORESERVE)
 			require.NoError(t, err)
 			require.NoError(t, unix.Munmap(data))
-			_, err = unix.Mmap(-1, 0, 2*room, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE|unix.MAP_NORESERVE)
+			_, err = unix.Mmap(-1, 0, 2*room, unix.PROT_READ|unix.PROT_WRITE,
+				unix.MAP_ANON|unix.MAP_PRIVATE|unix.MAP_NORESERVE)
 			require.ErrorIs(t, err, unix.ENOMEM)
 			require.ErrorIs(t, Check(2*room, "a mapping"), ErrOutOfMemory)
 		})

@@ -65,7 +65,8 @@ func (s *System) available(promised int64, swap bool) (least Limit, ok bool) {
 	for i := range s.groups {
 		g := &s.groups[i]
 		if left, has := g.left(swapFree); has {
-			consider(left-untouched-keptMemory, "the limit of the control group ("+g.limitFile()+")", "raise that limit")
+			consider(left-untouched-keptMemory, "the limit of the control group ("+g.limitFile()+")",
+				"raise that limit")
 		}
 	}
 	for _, l := range s.rlimits() {
@@ -83,7 +84,8 @@ func (s *System) fields(name string) map[string]int64 {
 	for line := range strings.Lines(s.read(name)) {
 		key, text, _ := strings.Cut(line, ":")
 		number, isSize := strings.CutSuffix(strings.TrimSpace(text), " kB")
-		if kib, err := strconv.ParseInt(strings.TrimSpace(number), 10, 64); isSize && err == nil && kib <= math.MaxInt64>>10 {
+		if kib, err := strconv.ParseInt(strings.TrimSpace(number), 10, 64); isSize && err == nil &&
+			kib <= math.MaxInt64>>10 {
 			m[key] = kib << 10
 		}
 	}

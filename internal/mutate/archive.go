@@ -81,13 +81,19 @@ func npyHeader(rng *rand.Rand, data []byte) ([]byte, string) {
 	header := string(data[npyPrefix:end])
 	switch rng.IntN(4) {
 	case 0:
-		old := pick(rng, []string{"<f4", "<i8", "<f8", "|b1", "False", "fortran_order", "descr", "shape", "(", ")", "}"})
-		header = strings.Replace(header, old, pick(rng, []string{"<f8", ">f4", "<i4", "|u1", "|O", "<U7", "<f2", "<c8", "|S0", "<M8[ns]", "True", "x", ""}), 1)
+		old := pick(rng,
+			[]string{"<f4", "<i8", "<f8", "|b1", "False", "fortran_order", "descr", "shape", "(", ")", "}"})
+		header = strings.Replace(header, old,
+			pick(rng, []string{"<f8", ">f4", "<i4", "|u1", "|O", "<U7", "<f2", "<c8", "|S0", "<M8[ns]", "True",
+				"x", ""}), 1)
 	case 1:
 		at := strings.IndexByte(header, '(')
 		close := strings.IndexByte(header, ')')
 		if at >= 0 && at < close {
-			header = header[:at] + pick(rng, []string{"()", "(0,)", "(-1,)", "(9223372036854775807,)", "(4294967296, 4294967296)", "(3,)", "(1, 1, 1, 1, 1, 1, 1, 1, 1)", "(1e3,)", "(,)", "(((("}) + header[close+1:]
+			header = header[:at] +
+				pick(rng,
+					[]string{"()", "(0,)", "(-1,)", "(9223372036854775807,)", "(4294967296, 4294967296)", "(3,)",
+						"(1, 1, 1, 1, 1, 1, 1, 1, 1)", "(1e3,)", "(,)", "(((("}) + header[close+1:]
 		}
 	case 2:
 		header = header[:rng.IntN(len(header)+1)]

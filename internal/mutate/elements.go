@@ -56,7 +56,9 @@ func (s *state) splice() string {
 	}
 	donor := &state{models: s.models, rng: s.rng, root: decode(messages["ModelProto"], pick(s.rng, s.models.Donors), 0)}
 	donor.index()
-	x, ok := s.any("GraphProto.node", "GraphProto.initializer", "GraphProto.value_info", "GraphProto.input", "GraphProto.output", "NodeProto.attribute", "ModelProto.opset_import", "AttributeProto.t", "ValueInfoProto.type")
+	x, ok := s.any("GraphProto.node", "GraphProto.initializer", "GraphProto.value_info", "GraphProto.input",
+		"GraphProto.output", "NodeProto.attribute", "ModelProto.opset_import", "AttributeProto.t",
+		"ValueInfoProto.type")
 	if !ok {
 		return ""
 	}

@@ -109,7 +109,9 @@ func (t *tree) walk(visit func(*tree)) {
 }
 
 // leaves are values of JSON, some of which are none.
-var leaves = []string{"null", "true", "0", "-1", "1", "2", "0.5", "-0", "1e400", "9223372036854775807", "9223372036854775808", "-9223372036854775808", "4294967296", "1e18", "1e-400", "NaN", "[]", "{}", `""`, `"x"`, `"\u0000"`, `"\ud800"`, `"*"`, `"1GiB"`}
+var leaves = []string{"null", "true", "0", "-1", "1", "2", "0.5", "-0", "1e400", "9223372036854775807",
+	"9223372036854775808", "-9223372036854775808", "4294967296", "1e18", "1e-400", "NaN", "[]", "{}", `""`,
+	`"x"`, `"\u0000"`, `"\ud800"`, `"*"`, `"1GiB"`}
 
 // mutate changes one place of the tree and says how.
 func (t *tree) mutate(rng *rand.Rand) string {

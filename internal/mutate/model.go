@@ -157,9 +157,12 @@ type operation struct {
 // operations are all kinds; those that contradict the operators' rules are the most.
 var operations = []operation{
 	{6, (*state).element}, {3, (*state).number}, {1, (*state).float}, {2, (*state).name},
-	{6, (*state).input}, {3, (*state).output}, {3, (*state).graphOutput}, {2, (*state).graphInput}, {5, (*state).operator},
-	{5, (*state).elementType}, {5, (*state).shape}, {3, (*state).form}, {4, (*state).payload}, {2, (*state).contents}, {2, (*state).external},
-	{5, (*state).attribute}, {4, (*state).newAttribute}, {4, (*state).node}, {2, (*state).nest}, {2, (*state).control}, {2, (*state).splice},
+	{6, (*state).input}, {3, (*state).output}, {3, (*state).graphOutput}, {2, (*state).graphInput},
+	{5, (*state).operator},
+	{5, (*state).elementType}, {5, (*state).shape}, {3, (*state).form}, {4, (*state).payload}, {2, (*state).contents},
+	{2, (*state).external},
+	{5, (*state).attribute}, {4, (*state).newAttribute}, {4, (*state).node}, {2, (*state).nest}, {2, (*state).control},
+	{2, (*state).splice},
 	{2, (*state).opset}, {1, (*state).function}, {2, (*state).order}, {1, (*state).symbol},
 }
 

@@ -83,7 +83,9 @@ func TestOperations(t *testing.T) {
 	for i, operation := range operations {
 		changed := 0
 		for seed := range uint64(100) {
-			s := &state{models: o, root: decode(messages["ModelProto"], data, 0), rng: rand.New(rand.NewPCG(seed, uint64(i)))}
+			s := &state{
+				models: o, root: decode(messages["ModelProto"], data, 0), rng: rand.New(rand.NewPCG(seed, uint64(i))),
+			}
 			s.index()
 			said := operation.run(s)
 			if now := s.root.encode(); !bytes.Equal(now, data) {
@@ -134,7 +136,8 @@ func TestTree(t *testing.T) {
 	clone := m.clone()
 	clone.all("dims")[0].num = 9
 	require.EqualValues(t, 3, m.all("dims")[0].num, "a clone shares nothing")
-	group := append(protowire.AppendTag(nil, 9, protowire.StartGroupType), protowire.AppendTag(nil, 9, protowire.EndGroupType)...)
+	group := append(protowire.AppendTag(nil, 9, protowire.StartGroupType),
+		protowire.AppendTag(nil, 9, protowire.EndGroupType)...)
 	require.Equal(t, group, decode(messages["TensorProto"], group, 0).encode())
 }
 
@@ -153,7 +156,8 @@ func TestAnyBytes(t *testing.T) {
 			data, _ = flipBytes(rng, data)
 		}
 		genome := Genome(rng, 1+rng.IntN(5))
-		for _, mutate := range []func(data, genome []byte) ([]byte, []string){o.Mutate, o.MutateTensor, JSON, CSV, NPZ} {
+		for _, mutate := range []func(data, genome []byte) ([]byte, []string){o.Mutate, o.MutateTensor,
+			JSON, CSV, NPZ} {
 			a, did := mutate(data, genome)
 			b, _ := mutate(data, genome)
 			require.Equal(t, a, b)

@@ -66,7 +66,10 @@ func TestSymbols(t *testing.T) {
 // TestShrink: what does not matter to a failure is left out, of a genome and of a model.
 func TestShrink(t *testing.T) {
 	genome := []byte("aaaabbbbccccdd")
-	require.Equal(t, []byte("bbbbdd"), mutate.ShrinkGenome(genome, func(g []byte) bool { return bytes.Contains(g, []byte("bbbb")) && bytes.HasSuffix(g, []byte("dd")) }))
+	require.Equal(t, []byte("bbbbdd"),
+		mutate.ShrinkGenome(genome, func(g []byte) bool {
+			return bytes.Contains(g, []byte("bbbb")) && bytes.HasSuffix(g, []byte("dd"))
+		}))
 
 	fails := func(data []byte) bool {
 		m, err := onnx.Decode(data, "m")

@@ -232,7 +232,8 @@ func (s *state) control() string {
 	n := x.f.msg
 	ins, outs := n.texts("input"), n.texts("output")
 	kind := pick(s.rng, []string{"If", "Loop", "Scan", "SequenceMap"})
-	names := map[string][]string{"If": {"then_branch", "else_branch"}, "Loop": {"body"}, "Scan": {"body"}, "SequenceMap": {"body"}}[kind]
+	names := map[string][]string{"If": {"then_branch", "else_branch"}, "Loop": {"body"}, "Scan": {"body"},
+		"SequenceMap": {"body"}}[kind]
 	inner := n.clone()
 	n.drop("attribute")
 	s.setOperator(n, Operator{"", kind})

@@ -57,7 +57,8 @@ type fieldInfo struct {
 
 // wires says how the schema's scalar types are encoded.
 var wires = map[string]protowire.Type{
-	"string": protowire.BytesType, "bytes": protowire.BytesType, "int32": protowire.VarintType, "int64": protowire.VarintType,
+	"string": protowire.BytesType, "bytes": protowire.BytesType, "int32": protowire.VarintType,
+	"int64":  protowire.VarintType,
 	"uint64": protowire.VarintType, "float": protowire.Fixed32Type, "double": protowire.Fixed64Type,
 }
 
@@ -85,7 +86,8 @@ func parseSchema() (map[string]*messageType, map[string]*fieldInfo) {
 
 func parseField(text string, types map[string]*messageType) *fieldInfo {
 	parts := strings.SplitN(text, ":", 3)
-	f := &fieldInfo{key: parts[0], wire: protowire.BytesType, repeated: strings.HasSuffix(parts[2], "*"), text: strings.HasPrefix(parts[2], "string")}
+	f := &fieldInfo{key: parts[0], wire: protowire.BytesType, repeated: strings.HasSuffix(parts[2], "*"),
+		text: strings.HasPrefix(parts[2], "string")}
 	if _, err := fmt.Sscan(parts[1], &f.num); err != nil {
 		panic("mutate: the schema says " + text)
 	}

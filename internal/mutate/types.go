@@ -99,7 +99,8 @@ func (s *state) form() string {
 var attributeForms = []struct {
 	field string
 	typ   int64
-}{{"f", 1}, {"i", 2}, {"s", 3}, {"t", 4}, {"g", 5}, {"floats", 6}, {"ints", 7}, {"strings", 8}, {"tensors", 9}, {"sparse_tensor", 11}, {"tp", 13}}
+}{{"f", 1}, {"i", 2}, {"s", 3}, {"t", 4}, {"g", 5}, {"floats", 6}, {"ints", 7}, {"strings", 8}, {"tensors", 9},
+	{"sparse_tensor", 11}, {"tp", 13}}
 
 // attribute changes the value of an attribute, its type, or its name.
 func (s *state) attribute() string {
@@ -155,7 +156,9 @@ func (s *state) attributeText() string {
 	if y, ok := s.any("AttributeProto.s"); ok && one(s.rng, 3) {
 		return string(y.f.data)
 	}
-	return pick(s.rng, []string{"", "SAME_UPPER", "VALID", "NOTSET", "reverse", "bidirectional", "sum", "mean", "none", "i->", "ij,jk->ik", "...ij->...ji", "ii->i", ",->", "a,b", "linear", "cubic", "edge", "reflect", "wrap", "tanh", "exact", "DCR", "\xff"})
+	return pick(s.rng, []string{"", "SAME_UPPER", "VALID", "NOTSET", "reverse", "bidirectional", "sum", "mean", "none",
+		"i->", "ij,jk->ik", "...ij->...ji", "ii->i", ",->", "a,b", "linear", "cubic", "edge", "reflect", "wrap", "tanh",
+		"exact", "DCR", "\xff"})
 }
 
 // setAttribute gives an attribute a value of any form.
@@ -192,11 +195,16 @@ func (s *state) setAttribute(a *message) string {
 
 // attributeNames are those that rules and kernels read; a node seldom has the ones that its
 // operator does not know.
-var attributeNames = []string{"axis", "axes", "keepdims", "to", "perm", "shape", "value", "value_ints", "value_float", "dtype", "blocksize", "starts", "ends", "split", "num_outputs", "equation", "mode", "pads",
-	"allowzero", "batch_dims", "transA", "transB", "alpha", "beta", "k", "keep_aspect_ratio_policy", "noop_with_empty_axes", "kernel_shape", "strides", "dilations", "group", "auto_pad", "ceil_mode",
-	"output_shape", "output_padding", "hidden_size", "direction", "layout", "num_heads", "q_num_heads", "kv_num_heads", "reduction", "ignore_index", "epsilon", "momentum", "training_mode", "seed", "ratio",
-	"count_include_pad", "storage_order", "body", "then_branch", "else_branch", "num_scan_inputs", "scan_input_axes", "scan_input_directions", "exclusive", "reverse", "largest", "sorted", "stash_type", "num_groups",
-	"is_causal", "scale", "linear_before_reset", "activations", "clip", "select_last_index", "fmod", "upper", "time_axis", "p", "min", "max"}
+var attributeNames = []string{"axis", "axes", "keepdims", "to", "perm", "shape", "value", "value_ints", "value_float",
+	"dtype", "blocksize", "starts", "ends", "split", "num_outputs", "equation", "mode", "pads",
+	"allowzero", "batch_dims", "transA", "transB", "alpha", "beta", "k", "keep_aspect_ratio_policy",
+	"noop_with_empty_axes", "kernel_shape", "strides", "dilations", "group", "auto_pad", "ceil_mode",
+	"output_shape", "output_padding", "hidden_size", "direction", "layout", "num_heads", "q_num_heads", "kv_num_heads",
+	"reduction", "ignore_index", "epsilon", "momentum", "training_mode", "seed", "ratio",
+	"count_include_pad", "storage_order", "body", "then_branch", "else_branch", "num_scan_inputs", "scan_input_axes",
+	"scan_input_directions", "exclusive", "reverse", "largest", "sorted", "stash_type", "num_groups",
+	"is_causal", "scale", "linear_before_reset", "activations", "clip", "select_last_index", "fmod", "upper",
+	"time_axis", "p", "min", "max"}
 
 // newAttribute gives a node an attribute more.
 func (s *state) newAttribute() string {

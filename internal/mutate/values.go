@@ -11,7 +11,8 @@ import (
 )
 
 // extremes are whole numbers at which code goes wrong.
-var extremes = []int64{0, 1, -1, 2, 3, -2, 4, 7, 8, 16, 255, 256, -128, math.MaxInt32, math.MaxInt32 + 1, math.MinInt32, math.MaxUint32, math.MaxUint32 + 1, 1 << 20, 1 << 40,
+var extremes = []int64{0, 1, -1, 2, 3, -2, 4, 7, 8, 16, 255, 256, -128, math.MaxInt32, math.MaxInt32 + 1, math.MinInt32,
+	math.MaxUint32, math.MaxUint32 + 1, 1 << 20, 1 << 40,
 	1 << 53, 1 << 62, math.MaxInt64, math.MaxInt64 - 1, math.MinInt64, math.MinInt64 + 1, 1e9 + 7}
 
 // whole returns a whole number in place of n: mostly a neighbor or an extreme.
@@ -30,10 +31,12 @@ func whole(rng *rand.Rand, n int64) int64 {
 }
 
 // floats are numbers at which arithmetic goes wrong.
-var floats = []float64{0, math.Copysign(0, -1), 1, -1, 0.5, math.NaN(), math.Inf(1), math.Inf(-1), math.MaxFloat32, -math.MaxFloat32, math.SmallestNonzeroFloat32, 1e-45, 1e300, -1e-300, 1 << 24}
+var floats = []float64{0, math.Copysign(0, -1), 1, -1, 0.5, math.NaN(), math.Inf(1), math.Inf(-1), math.MaxFloat32,
+	-math.MaxFloat32, math.SmallestNonzeroFloat32, 1e-45, 1e300, -1e-300, 1 << 24}
 
 // texts are names that are none.
-var texts = []string{"", " ", ".", "..", "/", "../x", "a/b", "a%2Fb", "x\x00y", "\n", "name\nmemopt: fake", "\x1b[31m", "\u202e", "\xff\xfe", "0", "-1", "batch", "batch*2", "N", "a,b", "=x", "{}", "\"", "*", "loss", "é", "unk__1"}
+var texts = []string{"", " ", ".", "..", "/", "../x", "a/b", "a%2Fb", "x\x00y", "\n", "name\nmemopt: fake", "\x1b[31m",
+	"\u202e", "\xff\xfe", "0", "-1", "batch", "batch*2", "N", "a,b", "=x", "{}", "\"", "*", "loss", "é", "unk__1"}
 
 // word returns a text in place of one.
 func word(rng *rand.Rand, old string) string {
@@ -85,7 +88,9 @@ func (s *state) number() string {
 
 // float replaces a floating-point number.
 func (s *state) float() string {
-	x, ok := s.where(func(f *fieldInfo) bool { return f.wire == protowire.Fixed32Type || f.wire == protowire.Fixed64Type })
+	x, ok := s.where(func(f *fieldInfo) bool {
+		return f.wire == protowire.Fixed32Type || f.wire == protowire.Fixed64Type
+	})
 	if !ok || x.f.wire != x.f.info.wire {
 		return ""
 	}
@@ -133,7 +138,9 @@ func (s *state) setDim(dim *message) string {
 	case 0:
 		return "no size"
 	case 1:
-		name := pick(s.rng, []string{"batch", "seq", "N", "unk__7", "batch + 1", "2*batch", "batch/seq", "", "?", "-1", "batch*seq*9223372036854775807"})
+		name := pick(s.rng,
+			[]string{"batch", "seq", "N", "unk__7", "batch + 1", "2*batch", "batch/seq", "", "?", "-1",
+				"batch*seq*9223372036854775807"})
 		if y, ok := s.any("Dimension.dim_param"); ok && one(s.rng, 2) {
 			name = string(y.f.data)
 		}
@@ -174,7 +181,8 @@ func (s *state) payload() string {
 		f.data = append(f.data[:min(n, len(f.data)):min(n, len(f.data))], make([]byte, max(0, n-len(f.data)))...)
 		return fmt.Sprintf("%v: %d raw bytes", x, n)
 	}
-	key := pick(s.rng, []string{"raw_data", "float_data", "int32_data", "int64_data", "string_data", "double_data", "uint64_data"})
+	key := pick(s.rng, []string{"raw_data", "float_data", "int32_data", "int64_data", "string_data", "double_data",
+		"uint64_data"})
 	t.drop(key)
 	return fmt.Sprintf("%v: without %s", x, key)
 }
@@ -185,7 +193,8 @@ func (s *state) tensor() (site, bool) {
 		root := &field{info: fields["AttributeProto.t"], msg: s.root}
 		return site{in: &message{typ: messages["AttributeProto"], fields: []*field{root}}, f: root}, true
 	}
-	x, ok := s.any("GraphProto.initializer", "AttributeProto.t", "AttributeProto.tensors", "SparseTensorProto.values", "SparseTensorProto.indices")
+	x, ok := s.any("GraphProto.initializer", "AttributeProto.t", "AttributeProto.tensors", "SparseTensorProto.values",
+		"SparseTensorProto.indices")
 	return x, ok
 }
 
@@ -242,12 +251,15 @@ func (s *state) external() string {
 		e.addText("key", key)
 		e.addText("value", value)
 	}
-	place := pick(s.rng, []string{"weights.bin", "model.onnx", "../model.onnx", "/etc/hostname", ".", "", "nowhere", "/dev/zero", "x\x00"})
+	place := pick(s.rng,
+		[]string{"weights.bin", "model.onnx", "../model.onnx", "/etc/hostname", ".", "", "nowhere",
+			"/dev/zero", "x\x00"})
 	entry("location", place)
 	var numbers []string
 	for _, key := range []string{"offset", "length"} {
 		if !one(s.rng, 3) {
-			text := pick(s.rng, []string{"0", "4", "16", "64", "-1", "9223372036854775807", "18446744073709551616", "1e3", "", "x"})
+			text := pick(s.rng,
+				[]string{"0", "4", "16", "64", "-1", "9223372036854775807", "18446744073709551616", "1e3", "", "x"})
 			numbers = append(numbers, key+"="+text)
 			entry(key, text)
 		}

@@ -76,7 +76,8 @@ func closeObjects(node any) {
 // Check holds a document to the schema and returns it decoded.
 func (s *Schema) Check(t testing.TB, data []byte) any {
 	t.Helper()
-	require.NoError(t, s.Validate(data), "what is printed is not what docs/schemas says: change the schema with it, where a field is new\n%s", data)
+	require.NoError(t, s.Validate(data),
+		"what is printed is not what docs/schemas says: change the schema with it, where a field is new\n%s", data)
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(data))
 	require.NoError(t, err)
 	return doc
@@ -124,7 +125,8 @@ func (s *Schema) Described(t testing.TB) {
 		properties, _ := object.(map[string]any)["properties"].(map[string]any)
 		for property, p := range properties {
 			text, _ := p.(map[string]any)["description"].(string)
-			require.True(t, strings.HasSuffix(text, "."), "%v: property %s.%s has no description, a sentence", root["$id"], name, property)
+			require.True(t, strings.HasSuffix(text, "."), "%v: property %s.%s has no description, a sentence",
+				root["$id"], name, property)
 		}
 	}
 }

@@ -80,8 +80,10 @@ func Choose(p *Plan) (*Anchoring, error) {
 	out.Bare, out.AnchoredArena = bare.Live, bare.Arena
 	out.Anchored, out.Planned = out.Bare, a.limit
 	if m.OpsetVersion("") < recompute.MinAnchorOpset {
-		out.Warnings = append(out.Warnings, fmt.Sprintf("anchors need operator set %d, this model has %d: ONNX Runtime will merge the nodes that run again with their originals",
-			recompute.MinAnchorOpset, m.OpsetVersion("")))
+		out.Warnings = append(out.Warnings,
+			fmt.Sprintf("anchors need operator set %d, this model has %d: ONNX Runtime will merge the nodes that "+
+				"run again with their originals",
+				recompute.MinAnchorOpset, m.OpsetVersion("")))
 		return out, nil
 	}
 	best, err := a.choose()
@@ -91,8 +93,10 @@ func Choose(p *Plan) (*Anchoring, error) {
 	}
 	if !out.gains(best) && (!p.Always || !clones) {
 		if clones {
-			out.Warnings = append(out.Warnings, fmt.Sprintf("ONNX Runtime in its default order would need no less for the rewritten graph than for the graph as it is (%d and %d bytes, in its arena %d and %d): no anchors are written",
-				best.Live, out.Base, best.Arena, out.BaseArena))
+			out.Warnings = append(out.Warnings,
+				fmt.Sprintf("ONNX Runtime in its default order would need no less for the rewritten graph than for "+
+					"the graph as it is (%d and %d bytes, in its arena %d and %d): no anchors are written",
+					best.Live, out.Base, best.Arena, out.BaseArena))
 		}
 		return out, nil
 	}
@@ -230,7 +234,8 @@ func (a *search) sinkPlaces() []int32 {
 	order, backward := a.p.Analysis.Order, a.p.Analysis.Backward
 	for i := range a.step {
 		s, next := &a.step[i], a.places[i]+1
-		if s.backward && (int(s.firstRead) == len(a.step) || int(s.firstRead) > i+parked) && int(next) < len(order) && backward[order[next]] && s.holds >= a.small {
+		if s.backward && (int(s.firstRead) == len(a.step) || int(s.firstRead) > i+parked) && int(next) < len(order) &&
+			backward[order[next]] && s.holds >= a.small {
 			out = append(out, next)
 		}
 	}
@@ -257,7 +262,8 @@ func (a *search) try(places []int32) (*anchored, error) {
 		return nil, err
 	}
 	c := &ortsim.Case{Program: &b.out, Shapes: a.shapes(&b.out, len(b.anchors) > 0), Cautious: true}
-	return &anchored{anchors: b.anchors, nodes: len(b.out.Steps) - len(a.program.Steps), Peaks: a.sim.Run(c), robust: a.robust(c)}, nil
+	return &anchored{anchors: b.anchors, nodes: len(b.out.Steps) - len(a.program.Steps), Peaks: a.sim.Run(c),
+		robust: a.robust(c)}, nil
 }
 
 // robust is the highest peak of several orders: the default one with and without optimizations, and

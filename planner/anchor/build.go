@@ -35,7 +35,8 @@ func newBuilder(a *search) *builder {
 // build places an anchor at every place where it holds something back. The places ascend.
 func (b *builder) build(places []int32) error {
 	b.out.Steps, b.out.Outputs = b.out.Steps[:0], append(b.out.Outputs[:0], b.program.Outputs...)
-	b.out.Bytes, b.out.Persistent = append(b.out.Bytes[:0], b.program.Bytes...), append(b.out.Persistent[:0], b.program.Persistent...)
+	b.out.Bytes, b.out.Persistent = append(b.out.Bytes[:0], b.program.Bytes...),
+		append(b.out.Persistent[:0], b.program.Persistent...)
 	b.anchors = nil
 	b.emitter.Reset(b)
 	for v := range b.alias {

@@ -84,8 +84,10 @@ func (a *search) shows(v graph.ValueID, s *live.Step) bool {
 func (b *builder) kept(out []graph.ValueID, i, start int, serial int32) []graph.ValueID {
 	g := b.g
 	for _, v := range b.program.Steps[i].In[:b.step[i].inputs] {
-		if v == graph.NoValue || b.def[v] < 0 || b.def[v] >= int32(start) || b.step[b.def[v]].moves || b.alias[v] != v || b.stamp[v] == serial || b.program.Persistent[v] ||
-			!b.loose(v) || !b.activation(v) || b.program.Bytes[v] < b.small || recompute.Anchorable(&g.Values[b.origin[v]]) != "" {
+		if v == graph.NoValue || b.def[v] < 0 || b.def[v] >= int32(start) || b.step[b.def[v]].moves ||
+			b.alias[v] != v || b.stamp[v] == serial || b.program.Persistent[v] ||
+			!b.loose(v) || !b.activation(v) || b.program.Bytes[v] < b.small ||
+			recompute.Anchorable(&g.Values[b.origin[v]]) != "" {
 			continue
 		}
 		out = b.choose(out, v, serial)
@@ -186,7 +188,8 @@ func (a *search) fuses(v graph.ValueID) bool {
 // larger than what the step makes of it, as the shape of an activation is read.
 func (a *search) frees(i, start int) bool {
 	for _, v := range a.program.Steps[i].In {
-		if v != graph.NoValue && !a.program.Persistent[v] && a.program.Bytes[v] >= a.small && a.program.Bytes[v] > a.makes(i) && int(a.lastUse[v]) < start {
+		if v != graph.NoValue && !a.program.Persistent[v] && a.program.Bytes[v] >= a.small &&
+			a.program.Bytes[v] > a.makes(i) && int(a.lastUse[v]) < start {
 			return true
 		}
 	}

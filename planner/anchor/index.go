@@ -12,7 +12,8 @@ import (
 // index finds out what is what among the steps.
 func (a *search) index() {
 	g, backward := a.g, a.p.Analysis.Backward
-	a.def, a.lastUse, a.origin = make([]int32, len(a.program.Bytes)), make([]int32, len(a.program.Bytes)), make([]graph.ValueID, len(a.program.Bytes))
+	a.def, a.lastUse, a.origin = make([]int32, len(a.program.Bytes)), make([]int32, len(a.program.Bytes)),
+		make([]graph.ValueID, len(a.program.Bytes))
 	a.active, a.result = make([]bool, len(a.def)), make([]int32, len(a.def))
 	for v := range a.def {
 		a.def[v], a.lastUse[v], a.origin[v], a.result[v] = -1, -1, graph.NoValue, -1

@@ -36,8 +36,13 @@ func withViews(t *testing.T, rng *rand.Rand, m *graph.Model) *graph.Model {
 			for _, name := range []string{"then_branch", "else_branch"} {
 				sub := graph.New(name, m.Graph)
 				out := sub.Value(n.Name + "_" + name)
-				require.NoError(t, sub.AddNode(&graph.Node{Name: n.Name + "/" + name, Op: "Exp", Inputs: []graph.ValueID{sub.Value(m.Graph.ValueName(n.Inputs[0]))}, Outputs: []graph.ValueID{out}}))
-				require.NoError(t, sub.AddOutput(graph.Decl{Value: out, Type: graph.Type{Form: graph.FormTensor, DType: graph.Float32}}))
+				require.NoError(t,
+					sub.AddNode(&graph.Node{Name: n.Name + "/" + name, Op: "Exp",
+						Inputs:  []graph.ValueID{sub.Value(m.Graph.ValueName(n.Inputs[0]))},
+						Outputs: []graph.ValueID{out}}))
+				require.NoError(t,
+					sub.AddOutput(graph.Decl{Value: out,
+						Type: graph.Type{Form: graph.FormTensor, DType: graph.Float32}}))
 				require.NoError(t, sub.Seal())
 				n.Attrs = append(n.Attrs, graph.Attr{Name: name, Value: sub})
 			}
@@ -61,7 +66,9 @@ func eachPlan(a *recompute.Analysis, m *graph.Model, f func([]recompute.Placemen
 		}
 		for _, id := range a.Order {
 			if !a.Backward[id] && replays.WhyNot(id) == "" {
-				one = append(one, recompute.Placement{Value: m.Graph.Nodes[id].Output(0), Nodes: []graph.NodeID{id}, Before: before, Copy: 1})
+				one = append(one,
+					recompute.Placement{Value: m.Graph.Nodes[id].Output(0), Nodes: []graph.NodeID{id},
+						Before: before, Copy: 1})
 			}
 		}
 	}
@@ -96,7 +103,8 @@ func TestBoundsByBruteForce(t *testing.T) {
 			require.NoError(t, err)
 			lowest = min(lowest, tl.Peak.Bytes)
 			require.LessOrEqual(t, p.Base.LowerBound, tl.Peak.Bytes, "seed %d: order %v", seed, order)
-			require.Equal(t, p.Base.LowerBound, tl.LowerBound, "seed %d: the bound for all orders depends on the order", seed)
+			require.Equal(t, p.Base.LowerBound, tl.LowerBound,
+				"seed %d: the bound for all orders depends on the order", seed)
 		})
 		if lowest == p.Base.LowerBound {
 			tight++

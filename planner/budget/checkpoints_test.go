@@ -19,7 +19,8 @@ import (
 // simulator and the costs of a step say, and the first that fits ends the list.
 func TestCheckpointsOfHugeGraphs(t *testing.T) {
 	var text strings.Builder
-	text.WriteString("<ir_version: 8, opset_import: [\"\": 18]> g (float[64, 64] x) => (float loss) <float w = {1}> {\nv0 = Mul (x, w)\n")
+	text.WriteString("<ir_version: 8, opset_import: [\"\": 18]> g (float[64, 64] x) => (float loss) <float w = {1}> " +
+		"{\nv0 = Mul (x, w)\n")
 	const nodes = 400
 	for i := range nodes {
 		fmt.Fprintf(&text, "v%d = Relu (v%d)\n", i+1, i)

@@ -49,7 +49,8 @@ func TestLongestRepeat(t *testing.T) {
 		text            string
 		period, from, n int
 	}{
-		{"xabababy", 2, 1, 6}, {"abab", 2, 0, 4}, {"xaaay", 1, 1, 3}, {"abc", 1, 0, 0}, {"ababx", 2, 0, 4}, {"xababa", 2, 1, 4}, {"", 1, 0, 0},
+		{"xabababy", 2, 1, 6}, {"abab", 2, 0, 4}, {"xaaay", 1, 1, 3}, {"abc", 1, 0, 0}, {"ababx", 2, 0, 4},
+		{"xababa", 2, 1, 4}, {"", 1, 0, 0},
 	} {
 		var h []uint64
 		for _, r := range c.text {

@@ -12,7 +12,8 @@ import (
 // equal ones that with the smaller arena there.
 func TestRuntimeBest(t *testing.T) {
 	points := []point{{cost: 0}, {cost: 9}, {cost: 5}, {cost: 5}, {cost: 3}, {cost: 1}}
-	judged := []*anchor.Anchoring{{AnchoredArena: 101}, {AnchoredArena: 40}, {AnchoredArena: 80}, {AnchoredArena: 70}, nil, {AnchoredArena: 100}}
+	judged := []*anchor.Anchoring{{AnchoredArena: 101}, {AnchoredArena: 40}, {AnchoredArena: 80}, {AnchoredArena: 70},
+		nil, {AnchoredArena: 100}}
 	for limit, want := range map[int64]int{39: -1, 40: 1, 69: 1, 70: 3, 99: 3, 100: 5, 101: 0} {
 		r := &runtimeFit{budgeter: &budgeter{points: points}, judged: judged, limit: limit}
 		require.Equal(t, want, r.best(), "limit %d", limit)

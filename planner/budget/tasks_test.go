@@ -90,8 +90,9 @@ func exact(n int64) int64 { return n }
 func TestTasksAgree(t *testing.T) {
 	for seed := range uint64(200) {
 		rng := rand.New(rand.NewPCG(seed, 11))
-		m := graphtest.Training(rng, graphtest.Options{Nodes: 20 + rng.IntN(100), Yield: seed%3 == 0, Layers: seed%2 == 0,
-			Control: seed%4 > 1, Rows: 1 + rng.Int64N(40), Width: 1 + rng.Int64N(64)})
+		m := graphtest.Training(rng,
+			graphtest.Options{Nodes: 20 + rng.IntN(100), Yield: seed%3 == 0, Layers: seed%2 == 0,
+				Control: seed%4 > 1, Rows: 1 + rng.Int64N(40), Width: 1 + rng.Int64N(64)})
 		p := withoutInner(problemOf(t, m, nil, nil))
 		tk := newTasks(p.Bench, nil, exact)
 		same(t, p, tk, nil)

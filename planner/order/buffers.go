@@ -22,8 +22,10 @@ type buffers struct {
 
 func newBuffers(g *graph.Graph, p *live.Program, order graph.Order) *buffers {
 	values, nodes := len(g.Values), len(g.Nodes)
-	b := &buffers{size: make([]int64, values), pinned: make([]bool, values), readers: make([]int32, values), maker: make([]graph.NodeID, values), stamp: make([]graph.NodeID, values),
-		makes: make([][]graph.ValueID, nodes), reads: make([][]graph.ValueID, nodes), inPlace: make([][]graph.ValueID, nodes)}
+	b := &buffers{size: make([]int64, values), pinned: make([]bool, values), readers: make([]int32, values),
+		maker: make([]graph.NodeID, values), stamp: make([]graph.NodeID, values),
+		makes: make([][]graph.ValueID, nodes), reads: make([][]graph.ValueID, nodes),
+		inPlace: make([][]graph.ValueID, nodes)}
 	root := viewRoots(g, order)
 	for v := range b.maker {
 		b.maker[v] = graph.NoNode
@@ -66,7 +68,8 @@ func (b *buffers) node(n *graph.Node, p *live.Program, root []graph.ValueID) {
 		return
 	}
 	for _, slot := range op.Of(n.Kind).InPlace {
-		if v := n.Input(slot); v != graph.NoValue && !p.Persistent[root[v]] && !b.pinned[root[v]] && b.size[root[v]] == b.size[out] {
+		if v := n.Input(slot); v != graph.NoValue && !p.Persistent[root[v]] && !b.pinned[root[v]] &&
+			b.size[root[v]] == b.size[out] {
 			b.inPlace[n.ID] = append(b.inPlace[n.ID], root[v])
 		}
 	}

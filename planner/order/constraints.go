@@ -104,7 +104,8 @@ func dependsOnMoment(m *graph.Model, n *graph.Node) bool {
 	if n.Kind == op.Unknown || info.Has(op.PythonRole) || hasState(info) {
 		return true
 	}
-	if info.Random && (!info.CanSeed(info.VersionOf(n, graph.OpsetVersion(m.Opsets, info.Domain))) || n.Attr(info.SeedAttr) == nil) {
+	if info.Random && (!info.CanSeed(info.VersionOf(n, graph.OpsetVersion(m.Opsets, info.Domain))) ||
+		n.Attr(info.SeedAttr) == nil) {
 		return true
 	}
 	inside := false

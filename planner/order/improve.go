@@ -81,7 +81,8 @@ func (p *polisher) shake(rng *rand.Rand) {
 		for low > 0 && c.backward[order[low-1]] == c.backward[id] && !slices.Contains(c.succ.of(order[low-1]), id) {
 			low--
 		}
-		for high+1 < len(order) && c.backward[order[high+1]] == c.backward[id] && !slices.Contains(c.pred.of(order[high+1]), id) {
+		for high+1 < len(order) && c.backward[order[high+1]] == c.backward[id] &&
+			!slices.Contains(c.pred.of(order[high+1]), id) {
 			high++
 		}
 		order = rotated(order, from, low+rng.IntN(high-low+1))
@@ -163,7 +164,8 @@ func (p *polisher) sink(v graph.ValueID, at int32, far bool) graph.Order {
 		return nil
 	}
 	end := at + 1
-	for far && int(end) < len(order) && c.backward[order[end]] == c.backward[order[at]] && !p.touches(c.pred.of(order[end])) {
+	for far && int(end) < len(order) && c.backward[order[end]] == c.backward[order[at]] &&
+		!p.touches(c.pred.of(order[end])) {
 		end++
 	}
 	return p.moved(from, end, false)
@@ -193,7 +195,8 @@ func (p *polisher) hoist(v graph.ValueID, at int32, far bool) graph.Order {
 		return nil
 	}
 	begin := at
-	for far && begin > 0 && c.backward[order[begin-1]] == c.backward[order[at]] && !p.touches(c.succ.of(order[begin-1])) {
+	for far && begin > 0 && c.backward[order[begin-1]] == c.backward[order[at]] &&
+		!p.touches(c.succ.of(order[begin-1])) {
 		begin--
 	}
 	return p.moved(begin, last+1, true)
@@ -230,7 +233,8 @@ func (p *polisher) shift() bool {
 		return false
 	}
 	for i, id := range order {
-		for j := i + 1; j < len(order) && c.backward[order[j]] == c.backward[id] && !slices.Contains(c.pred.of(order[j]), id); j++ {
+		for j := i + 1; j < len(order) && c.backward[order[j]] == c.backward[id] &&
+			!slices.Contains(c.pred.of(order[j]), id); j++ {
 			if p.s.done() {
 				return false
 			}
@@ -238,7 +242,8 @@ func (p *polisher) shift() bool {
 				return true
 			}
 		}
-		for j := i - 1; j >= 0 && c.backward[order[j]] == c.backward[id] && !slices.Contains(c.succ.of(order[j]), id); j-- {
+		for j := i - 1; j >= 0 && c.backward[order[j]] == c.backward[id] &&
+			!slices.Contains(c.succ.of(order[j]), id); j-- {
 			if p.s.done() {
 				return false
 			}

@@ -34,7 +34,9 @@ func Work(g *graph.Graph) int64 { return max(minVisits, visitsPerNode*int64(len(
 // bounds the nodes that are visited, in simulations and otherwise. What it returns never peaks
 // higher than start; where it finds nothing better, or the halves of start are interleaved in a way
 // that only start itself allows, that is start. The error is one of the simulator's.
-func Lean(ctx context.Context, m *graph.Model, b live.Boundary, start graph.Order, sizes *live.Sizes, work int64) (graph.Order, error) {
+func Lean(
+	ctx context.Context, m *graph.Model, b live.Boundary, start graph.Order, sizes *live.Sizes, work int64,
+) (graph.Order, error) {
 	c := newConstraints(m, b, start)
 	if c == nil {
 		return start, nil
@@ -53,7 +55,8 @@ func Lean(ctx context.Context, m *graph.Model, b live.Boundary, start graph.Orde
 	if s.err != nil {
 		return nil, s.err
 	}
-	if best := s.kept[0]; best.peak < s.start.peak && best.order.Check(m.Graph) == nil && slices.Equal(live.Split(m.Graph, b, best.order), c.backward) {
+	if best := s.kept[0]; best.peak < s.start.peak && best.order.Check(m.Graph) == nil &&
+		slices.Equal(live.Split(m.Graph, b, best.order), c.backward) {
 		return best.order, nil
 	}
 	return start, nil

@@ -61,7 +61,9 @@ func lowestPeak(t require.TestingT, m *graph.Model, b live.Boundary, start graph
 
 // checkLean reorders a graph and holds the order to its promises. It returns the peaks
 // before and after.
-func checkLean(t require.TestingT, m *graph.Model, start graph.Order, dims symbolic.Env, work int64) (before, after int64) {
+func checkLean(
+	t require.TestingT, m *graph.Model, start graph.Order, dims symbolic.Env, work int64,
+) (before, after int64) {
 	b, err := live.FindBoundary(m)
 	require.NoError(t, err)
 	sizes, err := live.EvalSizes(m.Graph, dims)
@@ -185,7 +187,8 @@ func TestLeanOfExamples(t *testing.T) {
 			for seed := range uint64(3) {
 				s := shuffledModel(t, m, rand.New(rand.NewPCG(seed, 32)))
 				before, after := checkLean(t, s, graph.FileOrder(s.Graph), ex.Dims, 200_000)
-				require.LessOrEqual(t, after, file, "seed %d: reordering the shuffled file peaks above reordering the file", seed)
+				require.LessOrEqual(t, after, file,
+					"seed %d: reordering the shuffled file peaks above reordering the file", seed)
 				b, err := live.FindBoundary(s)
 				require.NoError(t, err)
 				if b.Kind == live.YieldBoundary {
@@ -236,7 +239,8 @@ g (float[64] x, float[64] acc) => (float[64] out, float[64] old, float[64] late,
 		}
 		pos := c.legal(list).Positions()
 		require.NoError(t, c.legal(list).Check(m.Graph))
-		require.True(t, pos[old] < pos[update] && pos[update] < pos[late] && pos[update] < pos[draw1] && pos[draw1] < pos[draw2], "seed %d", seed)
+		require.True(t, pos[old] < pos[update] && pos[update] < pos[late] && pos[update] < pos[draw1] &&
+			pos[draw1] < pos[draw2], "seed %d", seed)
 	}
 }
 

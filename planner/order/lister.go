@@ -46,7 +46,8 @@ func (x slope) before(y slope) bool {
 
 func newLister(c *constraints, b *buffers, rule listRule) *lister {
 	l := &lister{c: c, b: b, rule: rule, from: &c.pred, to: &c.succ, half: rule.reverse,
-		waits: make([]int32, len(c.start)), left: make([]int32, len(b.readers)), order: make(graph.Order, 0, len(c.start))}
+		waits: make([]int32, len(c.start)), left: make([]int32, len(b.readers)),
+		order: make(graph.Order, 0, len(c.start))}
 	start := c.start
 	if rule.reverse {
 		l.from, l.to = l.to, l.from

@@ -20,7 +20,8 @@ func valid(buffers []Buffer, offsets []int64, capacity int64) bool {
 		}
 		for k := range i {
 			o := buffers[k]
-			if b.Size > 0 && o.Size > 0 && meet(buffers, i, k) && offsets[i] < offsets[k]+o.Size && offsets[k] < offsets[i]+b.Size {
+			if b.Size > 0 && o.Size > 0 && meet(buffers, i, k) && offsets[i] < offsets[k]+o.Size &&
+				offsets[k] < offsets[i]+b.Size {
 				return false
 			}
 		}

@@ -20,7 +20,8 @@ const minimallocCapacity = 1048576
 func minimalloc(t testing.TB, name string) []Buffer {
 	f, err := os.Open(filepath.Join("../../../shared/bench/minimalloc", name+".1048576.csv"))
 	if err != nil {
-		t.Skip("google/minimalloc's instances are missing; they lie beside the project in ../shared/bench/minimalloc: ", err)
+		t.Skip("google/minimalloc's instances are missing; they lie beside the project in ../shared/bench/minimalloc: ",
+			err)
 	}
 	defer f.Close()
 	table, err := ReadCSV(f)
@@ -36,7 +37,8 @@ func TestMinimalloc(t *testing.T) {
 			start := time.Now()
 			r, err := Solve(context.Background(), buffers, opts)
 			require.NoError(t, err)
-			t.Logf("%d buffers, %d nodes, %s, %v", len(buffers), r.Nodes, r.Method, time.Since(start).Round(time.Millisecond))
+			t.Logf("%d buffers, %d nodes, %s, %v", len(buffers), r.Nodes, r.Method,
+				time.Since(start).Round(time.Millisecond))
 			require.NoError(t, Check(buffers, r.Offsets, minimallocCapacity))
 			again, err := Solve(context.Background(), buffers, opts)
 			require.NoError(t, err)

@@ -66,7 +66,8 @@ func validate(buffers []Buffer) error {
 	for i, b := range buffers {
 		switch {
 		case b.Lower >= b.Upper:
-			return fmt.Errorf("pack: buffer %d is live from %d to %d: the end must come after the start", i, b.Lower, b.Upper)
+			return fmt.Errorf("pack: buffer %d is live from %d to %d: the end must come after the start",
+				i, b.Lower, b.Upper)
 		case b.Size < 0:
 			return fmt.Errorf("pack: buffer %d has the size %d: it must not be negative", i, b.Size)
 		case b.Size > math.MaxInt64-sum:

@@ -72,7 +72,8 @@ func TestReference(t *testing.T) {
 			if ref.Best != nil {
 				best = *ref.Best
 			}
-			t.Logf("%-16s best %8.4f got %8.4f r %.3f bound %8.4f optimal %v %s last %.2fs of %.2fs", ref.Name, best, over, (over+0.5)/(best+0.5), low, r.Optimal, r.Solver,
+			t.Logf("%-16s best %8.4f got %8.4f r %.3f bound %8.4f optimal %v %s last %.2fs of %.2fs",
+				ref.Name, best, over, (over+0.5)/(best+0.5), low, r.Optimal, r.Solver,
 				last.Seconds(), hit.Seconds())
 			require.LessOrEqual(t, low, over)
 			require.True(t, r.InOrder)

@@ -40,7 +40,8 @@ func newChainProgram(ctx context.Context, c *chain, bytes int64) *chainProgram {
 	}
 	for s, st := range c.stages {
 		p.need[s] = chainUnits{
-			input: p.units(st.input), pass: p.units(st.pass), keep: p.units(st.keep), reverse: p.units(st.back + st.reverse),
+			input: p.units(st.input), pass: p.units(st.pass), keep: p.units(st.keep),
+			reverse: p.units(st.back + st.reverse),
 			carried: p.units(st.carried),
 		}
 		for _, o := range st.options {

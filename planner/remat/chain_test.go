@@ -115,7 +115,8 @@ func TestChainOfAnything(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g, budget := graphs(t, 14)
 		if rapid.IntRange(0, 3).Draw(t, "kind") > 0 {
-			g = randomTraining(rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 5)), rapid.IntRange(3, 12).Draw(t, "layers"))
+			g = randomTraining(rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 5)),
+				rapid.IntRange(3, 12).Draw(t, "layers"))
 			plain, err := g.Simulate(nil)
 			require.NoError(t, err)
 			budget = plain.Peak * rapid.Int64Range(70, 95).Draw(t, "percent") / 100

@@ -45,9 +45,11 @@ func randomDropRule(rng *rand.Rand) dropRule {
 }
 
 const (
-	dropAll      = 160 // tasks held over a run of which all are scored, for a construction
-	dropSome     = 64  // tasks scored where there are more,
-	dropFew      = 10  // and in graphs of more than dropMany tasks, where so many drops are made that each must be quick
+	dropAll  = 160 // tasks held over a run of which all are scored, for a construction
+	dropSome = 64  // tasks scored where there are more,
+	// And in graphs of more than dropMany tasks, where so many drops are made that each must be
+	// quick.
+	dropFew      = 10
 	dropMany     = 20_000
 	dropCut      = 2 // scores so far below the best are not looked at
 	longestChain = 1 << 13
@@ -99,7 +101,8 @@ func newDropper(l *ledger, rng *rand.Rand) *dropper {
 	}
 	return &dropper{
 		mean:   sum / int64(max(1, len(l.g.Values))),
-		ledger: l, rng: rng, mark: make([]int32, len(l.runs)), barred: make([]int64, len(l.runs)), guess: guess, all: dropAll, some: sampleSize(len(l.runs)), cut: dropCut,
+		ledger: l, rng: rng, mark: make([]int32, len(l.runs)), barred: make([]int64, len(l.runs)), guess: guess,
+		all: dropAll, some: sampleSize(len(l.runs)), cut: dropCut,
 	}
 }
 

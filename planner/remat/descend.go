@@ -3,9 +3,10 @@ package remat
 import "slices"
 
 const (
-	firstWork    = 20_000_000 // a call without work gives up after this and
-	firstPart    = 2000       // so much by task
-	freshTries   = 3          // constructions from the plain order without success before the budget is approached in steps
+	firstWork = 20_000_000 // a call without work gives up after this and
+	firstPart = 2000       // so much by task
+	// Constructions from the plain order without success before the budget is approached in steps.
+	freshTries   = 3
 	dearest      = 8          // a construction gives up when its extra runs cost so many times the first runs
 	mostBuilding = 50_000_000 // work of a call, besides that of three constructions, of which that part is taken
 	buildingPart = 8          // constructions may take this part of the work once there is an answer

@@ -41,7 +41,9 @@ type exactSearch struct {
 // newExactSearch starts a search. The extra runs of all schedules are known to cost no less than
 // low.
 func newExactSearch(ctx context.Context, p *problem, low int64) *exactSearch {
-	e := &exactSearch{problem: p, below: math.MaxInt64, reads: make([][]nodeSet, p.n+1), expanded: make([][]int32, p.n+1)}
+	e := &exactSearch{
+		problem: p, below: math.MaxInt64, reads: make([][]nodeSet, p.n+1), expanded: make([][]int32, p.n+1),
+	}
 	for t := range p.n {
 		e.reads[t] = make([]nodeSet, p.n+1)
 		for left := t + 2; left <= p.n; left++ {

@@ -137,7 +137,8 @@ func (e *exactSearch) later(s *exactState, x int32, bytes int64) bool {
 		return false
 	}
 	behind := &e.states[s.behind]
-	if behind.left != y+1 || !behind.wanted.has(x) || bytes > e.budget-e.size[y]-e.problem.work[y] || slices.Contains(e.uses[y], x) {
+	if behind.left != y+1 || !behind.wanted.has(x) || bytes > e.budget-e.size[y]-e.problem.work[y] ||
+		slices.Contains(e.uses[y], x) {
 		return false
 	}
 	need := behind.bytes + e.problem.work[x]

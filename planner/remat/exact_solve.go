@@ -24,7 +24,8 @@ type prover struct {
 
 // tooLarge is the error of a solver that takes small instances only.
 func tooLarge(solver string, nodes, most int) error {
-	return fmt.Errorf("remat: the solver %s takes at most %d nodes, the instance has %d: use auto or lns", solver, most, nodes)
+	return fmt.Errorf("remat: the solver %s takes at most %d nodes, the instance has %d: use auto or lns",
+		solver, most, nodes)
 }
 
 // exactShare and exactLittle are the parts of all work that go to the exact search, one in so many.

@@ -102,7 +102,8 @@ func TestExactQueue(t *testing.T) {
 func TestExactProves(t *testing.T) {
 	for _, ref := range references(t) {
 		switch ref.Name {
-		case "dev_mlp7_b50", "dev_mlp7_b70", "dev_mlp7_b80", "dev_mlp7_b90", "dev_rl30_b70", "dev_rl30_b80", "dev_rl30_b90",
+		case "dev_mlp7_b50", "dev_mlp7_b70", "dev_mlp7_b80", "dev_mlp7_b90", "dev_rl30_b70", "dev_rl30_b80",
+			"dev_rl30_b90",
 			"dev_resnet4_b90", "dev_tf2_b70", "dev_unet3_b90":
 		default:
 			continue

@@ -126,7 +126,8 @@ func (g *Graph) checkExtra(x Extra) error {
 	case g.Tasks[x.Task].Once:
 		return fmt.Errorf("remat: task %d must not run again", x.Task)
 	case x.Before < g.From:
-		return fmt.Errorf("remat: task %d cannot run again before task %d: nothing can before task %d", x.Task, x.Before, g.From)
+		return fmt.Errorf("remat: task %d cannot run again before task %d: nothing can before task %d",
+			x.Task, x.Before, g.From)
 	}
 	return nil
 }

@@ -82,7 +82,8 @@ func TestGraphAgainstInstance(t *testing.T) {
 				}
 			}
 			task.Uses = uses
-			in.Nodes = append(in.Nodes, Node{Cost: task.Cost, Size: g.Values[v].Size, Inputs: uses, Workspace: task.Workspace, Alias: -1})
+			in.Nodes = append(in.Nodes,
+				Node{Cost: task.Cost, Size: g.Values[v].Size, Inputs: uses, Workspace: task.Workspace, Alias: -1})
 		}
 		var extras []Extra
 		for range rng.IntN(6) {

@@ -24,7 +24,9 @@ var rules = []rule{
 }
 
 func randomRule(rng *rand.Rand) rule {
-	return rule{mass: 1.5 * rng.Float64(), far: 1.5 * rng.Float64(), dear: 2 * rng.Float64(), noise: 0.5 * rng.Float64()}
+	return rule{
+		mass: 1.5 * rng.Float64(), far: 1.5 * rng.Float64(), dear: 2 * rng.Float64(), noise: 0.5 * rng.Float64(),
+	}
 }
 
 const (

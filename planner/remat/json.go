@@ -159,7 +159,8 @@ func Write(w io.Writer, in *Instance) error {
 	for v := range in.Nodes {
 		node := &in.Nodes[v]
 		id := in.id(v)
-		n := fileNode{ID: &id, Cost: &node.Cost, Size: &node.Size, Inputs: []int64{}, Keep: node.Keep, Workspace: node.Workspace}
+		n := fileNode{ID: &id, Cost: &node.Cost, Size: &node.Size, Inputs: []int64{}, Keep: node.Keep,
+			Workspace: node.Workspace}
 		for _, u := range node.Inputs {
 			n.Inputs = append(n.Inputs, in.id(int(u)))
 		}

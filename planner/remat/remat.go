@@ -85,7 +85,8 @@ func (e *InfeasibleError) Error() string {
 	if e.Proved() {
 		why = "there is none"
 	}
-	return fmt.Sprintf("remat: no schedule within the budget of %d bytes: %s (lowest peak found %d, every schedule needs %d)",
+	return fmt.Sprintf("remat: no schedule within the budget of %d bytes: %s (lowest peak found %d, every schedule "+
+		"needs %d)",
 		e.Budget, why, e.LowestPeak, e.PeakLowerBound)
 }
 
@@ -114,10 +115,12 @@ func (in *Instance) Validate() error {
 		}
 		n := &in.Nodes[v]
 		if n.Cost > maxTotal-costs {
-			return fmt.Errorf("remat: node %d: with its cost of %d all costs add up to more than %d", in.id(v), n.Cost, int64(maxTotal))
+			return fmt.Errorf("remat: node %d: with its cost of %d all costs add up to more than %d",
+				in.id(v), n.Cost, int64(maxTotal))
 		}
 		if n.Size > maxTotal-bytes || n.Workspace > maxTotal-bytes-n.Size {
-			return fmt.Errorf("remat: node %d: with its size of %d all sizes add up to more than %d", in.id(v), n.Size, int64(maxTotal))
+			return fmt.Errorf("remat: node %d: with its size of %d all sizes add up to more than %d",
+				in.id(v), n.Size, int64(maxTotal))
 		}
 		costs += n.Cost
 		bytes += n.Size + n.Workspace

@@ -222,7 +222,8 @@ func BenchmarkLedger(b *testing.B) {
 
 // TestSearchSmallest: graphs without tasks, or without anything to run again.
 func TestSearchSmallest(t *testing.T) {
-	for _, g := range []*Graph{{}, {Tasks: []Task{{Cost: 1, Makes: []int32{0}, Once: true}}, Values: []Value{{Size: 5, Keep: true}}}} {
+	for _, g := range []*Graph{{},
+		{Tasks: []Task{{Cost: 1, Makes: []int32{0}, Once: true}}, Values: []Value{{Size: 5, Keep: true}}}} {
 		s := NewSearch(g, 1)
 		a, err := s.Fit(context.Background(), 5, 100)
 		require.NoError(t, err)

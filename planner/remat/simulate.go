@@ -21,7 +21,8 @@ func Simulate(in *Instance, steps []Step) (cost, peak int64, err error) {
 			case node.Keep:
 				return 0, 0, fmt.Errorf("remat: step %d frees node %d, which must be kept", i, in.id(int(v)))
 			case sharers[v] > 0:
-				return 0, 0, fmt.Errorf("remat: step %d frees node %d, whose memory is shared by a live output", i, in.id(int(v)))
+				return 0, 0, fmt.Errorf("remat: step %d frees node %d, whose memory is shared by a live output",
+					i, in.id(int(v)))
 			}
 			live[v] = false
 			if node.Alias >= 0 {
@@ -36,7 +37,8 @@ func Simulate(in *Instance, steps []Step) (cost, peak int64, err error) {
 		}
 		for _, u := range node.Inputs {
 			if !live[u] {
-				return 0, 0, fmt.Errorf("remat: step %d computes node %d, whose input %d is not live", i, in.id(int(v)), in.id(int(u)))
+				return 0, 0, fmt.Errorf("remat: step %d computes node %d, whose input %d is not live",
+					i, in.id(int(v)), in.id(int(u)))
 			}
 		}
 		live[v] = true

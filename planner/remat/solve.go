@@ -65,7 +65,8 @@ func Solve(ctx context.Context, in *Instance, opts Options) (*Result, error) {
 			return nil, tooLarge(opts.Solver, len(local.Nodes), exactNodes)
 		}
 	default:
-		return nil, fmt.Errorf("remat: there is no solver %q: it must be auto, greedy, lns, exact or chain", opts.Solver)
+		return nil, fmt.Errorf("remat: there is no solver %q: it must be auto, greedy, lns, exact or chain",
+			opts.Solver)
 	}
 	s := newSolver(ctx, newProblem(&local, local.Budget), opts)
 	s.run()
@@ -100,7 +101,8 @@ func newSolver(ctx context.Context, p *problem, opts Options) *solver {
 
 // ended reports whether the work or the time is used up, or there is nothing left to gain.
 func (s *solver) ended() bool {
-	return s.cost <= s.bound || s.opts.First && s.best != nil || s.opts.Nodes > 0 && s.work >= s.opts.Nodes || s.ctx.Err() != nil
+	return s.cost <= s.bound || s.opts.First && s.best != nil || s.opts.Nodes > 0 && s.work >= s.opts.Nodes ||
+		s.ctx.Err() != nil
 }
 
 // found takes a sequence of computes that is within the budget.

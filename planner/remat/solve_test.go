@@ -18,7 +18,9 @@ func instances(t *rapid.T, most int) *Instance {
 	n := rapid.IntRange(1, most).Draw(t, "n")
 	in := &Instance{Name: "random"}
 	for v := range n {
-		node := Node{Alias: -1, Cost: rapid.Int64Range(1, 9).Draw(t, "cost"), Size: rapid.Int64Range(1, 9).Draw(t, "size")}
+		node := Node{
+			Alias: -1, Cost: rapid.Int64Range(1, 9).Draw(t, "cost"), Size: rapid.Int64Range(1, 9).Draw(t, "size"),
+		}
 		for u := range v {
 			if rapid.IntRange(0, 2).Draw(t, "edge") == 0 {
 				node.Inputs = append(node.Inputs, int32(u))
@@ -209,7 +211,9 @@ func TestDeterminism(t *testing.T) {
 
 // TestInfeasible: the error carries what is known.
 func TestInfeasible(t *testing.T) {
-	in := &Instance{Budget: 10, Nodes: []Node{{Cost: 1, Size: 6, Alias: -1}, {Cost: 1, Size: 6, Inputs: []int32{0}, Alias: -1}}}
+	in := &Instance{
+		Budget: 10, Nodes: []Node{{Cost: 1, Size: 6, Alias: -1}, {Cost: 1, Size: 6, Inputs: []int32{0}, Alias: -1}},
+	}
 	_, err := Solve(context.Background(), in, Options{})
 	var no *InfeasibleError
 	require.ErrorAs(t, err, &no)

@@ -70,7 +70,8 @@ func (r *runner) benchmark(s sized, peer string, p precision) {
 	r.time(m.name+", "+p.name+", memopt, captured", m, append(args, "--cuda-graph"))
 	theirs := r.peer(peer, p, s)
 	if ok && theirs > 0 {
-		r.judge(m.name+", "+p.name+": time beside PyTorch's", own <= slower*theirs || r.toy, fmt.Sprintf("more than %v times PyTorch's", slower), Figure{"ratio", own / theirs, ""})
+		r.judge(m.name+", "+p.name+": time beside PyTorch's", own <= slower*theirs || r.toy,
+			fmt.Sprintf("more than %v times PyTorch's", slower), Figure{"ratio", own / theirs, ""})
 	}
 }
 
@@ -78,7 +79,9 @@ func (r *runner) benchmark(s sized, peer string, p precision) {
 func (r *runner) time(check string, m *model, args []string) (float64, bool) {
 	var v runReport
 	a := r.onDevice(&v, "run", m.file, args...)
-	figures := []Figure{{"median", v.Time.Median, "ms"}, {"min", v.Time.Min, "ms"}, {"arena", float64(v.Peak.Measured), "bytes"}, {"inputs and weights", float64(v.Peak.Persistent), "bytes"}, {"nodes on the host", nodes(v.OnHost), ""}}
+	figures := []Figure{{"median", v.Time.Median, "ms"}, {"min", v.Time.Min, "ms"},
+		{"arena", float64(v.Peak.Measured), "bytes"}, {"inputs and weights", float64(v.Peak.Persistent), "bytes"},
+		{"nodes on the host", nodes(v.OnHost), ""}}
 	switch {
 	case a.code == exitUnfit:
 		r.row(check, NotAvailable, a.why())
@@ -100,7 +103,8 @@ func (r *runner) peer(name string, p precision, s sized) float64 {
 	if r.backend != "cuda" {
 		device = "cpu"
 	}
-	args := []string{filepath.Join(r.bundle, "peer_torch.py"), name, p.name, device, fmt.Sprint(s.dims["batch"]), fmt.Sprint(s.dims["seq"])}
+	args := []string{filepath.Join(r.bundle, "peer_torch.py"), name, p.name, device, fmt.Sprint(s.dims["batch"]),
+		fmt.Sprint(s.dims["seq"])}
 	if r.toy {
 		args = append(args, "toy")
 	}
@@ -120,7 +124,8 @@ func (r *runner) peer(name string, p precision, s sized) float64 {
 	case v.Missing != "":
 		r.row(check, NotAvailable, v.Missing)
 	default:
-		r.row(check+" "+v.Version, Pass, "", Figure{"median", v.Median, "ms"}, Figure{"min", v.Min, "ms"}, Figure{"peak", v.Memory, "bytes"})
+		r.row(check+" "+v.Version, Pass, "", Figure{"median", v.Median, "ms"}, Figure{"min", v.Min, "ms"},
+			Figure{"peak", v.Memory, "bytes"})
 		return v.Median
 	}
 	return 0
@@ -132,7 +137,8 @@ const predictionError = 0.10
 // runBenchRecompute compares what recomputing costs with what was predicted: by times of this
 // machine, and by the profile of the card where there is one.
 func runBenchRecompute(r *runner) {
-	list := []sized{{"gpt2_124m", map[string]int64{"batch": 4, "seq": 1024}}, {"resnet50", map[string]int64{"batch": 32}}}
+	list := []sized{{"gpt2_124m", map[string]int64{"batch": 4, "seq": 1024}},
+		{"resnet50", map[string]int64{"batch": 32}}}
 	if r.toy {
 		list = []sized{toyBatch}
 	}
@@ -144,7 +150,8 @@ func runBenchRecompute(r *runner) {
 		r.overhead(m, s, "times of this machine", func() ([]string, string) {
 			times := filepath.Join(r.tmp, s.name+".json")
 			var v runReport
-			a := r.onDevice(&v, "run", m.file, append(m.inputs(s.dims), "--level", "0", "--warmup", "2", "-r", "3", "--profile", times)...)
+			a := r.onDevice(&v, "run",
+				m.file, append(m.inputs(s.dims), "--level", "0", "--warmup", "2", "-r", "3", "--profile", times)...)
 			if a.code != 0 {
 				return nil, a.why()
 			}
@@ -179,7 +186,8 @@ func (r *runner) overhead(m *model, s sized, way string, costs func() ([]string,
 		return
 	}
 	var v verifyReport
-	a := r.onDevice(&v, "verify", m.file, slices.Concat(m.inputs(s.dims), []string{"--warmup", "1", "-r", "5"}, r.budgetOf("70%"), args)...)
+	a := r.onDevice(&v, "verify",
+		m.file, slices.Concat(m.inputs(s.dims), []string{"--warmup", "1", "-r", "5"}, r.budgetOf("70%"), args)...)
 	switch {
 	case a.code == exitUnfit:
 		r.row(check, NotAvailable, a.why())
@@ -190,5 +198,6 @@ func (r *runner) overhead(m *model, s sized, way string, costs func() ([]string,
 	}
 	off := math.Abs(*v.Predicted-v.Slowdown) / v.Slowdown
 	r.judge(check, off <= predictionError || r.toy, fmt.Sprintf("more than %.0f %% off", 100*predictionError),
-		Figure{"predicted", *v.Predicted, "times"}, Figure{"measured", v.Slowdown, "times"}, Figure{"saved", float64(v.Saved), "bytes"})
+		Figure{"predicted", *v.Predicted, "times"}, Figure{"measured", v.Slowdown, "times"},
+		Figure{"saved", float64(v.Saved), "bytes"})
 }

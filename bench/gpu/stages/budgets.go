@@ -19,7 +19,8 @@ func (r *runner) budgetModels() []sized {
 	if r.toy {
 		return []sized{toyBatch}
 	}
-	return []sized{{"gpt2_tiny", nil}, {"resnet_tiny", nil}, {"gpt2_6l_256", map[string]int64{"batch": 8, "seq": 256}}, {"resnet18", map[string]int64{"batch": 16}}}
+	return []sized{{"gpt2_tiny", nil}, {"resnet_tiny", nil}, {"gpt2_6l_256", map[string]int64{"batch": 8, "seq": 256}},
+		{"resnet18", map[string]int64{"batch": 16}}}
 }
 
 // driversOwn is what the driver may take for itself in a session beside 1 % of arena and weights:
@@ -70,16 +71,20 @@ func (r *runner) budget(m *model, dims map[string]int64, share string) {
 		return
 	}
 	p := v.Planned.Peak
-	figures := []Figure{{"planned arena", float64(p.Planned), "bytes"}, {"measured arena", float64(p.Measured), "bytes"}, {"saved", float64(v.Saved), "bytes"}, {"slowdown", v.Slowdown, ""}}
+	figures := []Figure{{"planned arena", float64(p.Planned), "bytes"},
+		{"measured arena", float64(p.Measured), "bytes"}, {"saved", float64(v.Saved), "bytes"},
+		{"slowdown", v.Slowdown, ""}}
 	if p.Growth == 0 {
 		r.judge(check, p.Planned == p.Measured, "planned and measured bytes differ", figures...)
 		return
 	}
 	own := p.Growth - p.Reserved - p.Weights
 	allowed := driversOwn + (p.Reserved+p.Weights)/100
-	figures = append(figures, Figure{"GPU memory", float64(p.Growth), "bytes"}, Figure{"the driver's own of it", float64(own), "bytes"})
+	figures = append(figures, Figure{"GPU memory", float64(p.Growth), "bytes"},
+		Figure{"the driver's own of it", float64(own), "bytes"})
 	r.judge(check, p.Planned == p.Measured && own >= -driversSlack && own <= allowed,
-		fmt.Sprintf("wanted equal planned and measured bytes, and a GPU memory of arena and weights with at most %d bytes of the driver's own", allowed), figures...)
+		fmt.Sprintf("wanted equal planned and measured bytes, and a GPU memory of arena and weights with at most %d "+
+			"bytes of the driver's own", allowed), figures...)
 }
 
 // largestBatch takes what a step needs without recomputing for a limit, finds the largest batch for
@@ -107,13 +112,15 @@ func (r *runner) largestBatch() {
 		v := new(runReport)
 		return r.onDevice(v, "run", m.file, append(m.inputs(dims), r.budgetOf(fmt.Sprint(limit))...)...), v
 	})
-	figures := []Figure{{"limit", float64(limit), "bytes"}, {"batch without recomputing", float64(first), ""}, {"largest batch", float64(best), ""}}
+	figures := []Figure{{"limit", float64(limit), "bytes"}, {"batch without recomputing", float64(first), ""},
+		{"largest batch", float64(best), ""}}
 	if v == nil {
 		r.row(check, Fail, refused, figures...)
 		return
 	}
 	took := v.Peak.Measured + v.Peak.Persistent
-	r.judge(check, took <= limit, "more than the limit", append(figures, Figure{"arena, inputs and weights", float64(took), "bytes"})...)
+	r.judge(check, took <= limit, "more than the limit",
+		append(figures, Figure{"arena, inputs and weights", float64(took), "bytes"})...)
 }
 
 // closeEnough ends the search for the largest batch: within so many parts of it.

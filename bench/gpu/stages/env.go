@@ -60,7 +60,8 @@ func (r *runner) version() {
 
 // card asks nvidia-smi.
 func (r *runner) card() {
-	a := r.exec("", nil, "nvidia-smi", "--query-gpu=name,driver_version,memory.total,memory.used,power.limit", "--format=csv,noheader")
+	a := r.exec("", nil, "nvidia-smi", "--query-gpu=name,driver_version,memory.total,memory.used,power.limit",
+		"--format=csv,noheader")
 	if a.code != 0 {
 		r.row("nvidia-smi", NotAvailable, a.why())
 		return
@@ -85,8 +86,10 @@ func (r *runner) device() {
 		r.row("the driver", Fail, err.Error())
 		return
 	}
-	r.row(fmt.Sprintf("%s, compute capability %d.%d, driver for CUDA %d.%d", i.Name, i.Major, i.Minor, i.DriverVersion/1000, i.DriverVersion%1000/10), Pass, "",
-		Figure{"multiprocessors", float64(i.Processors), ""}, Figure{"memory", float64(total), "bytes"}, Figure{"free", float64(free), "bytes"})
+	r.row(fmt.Sprintf("%s, compute capability %d.%d, driver for CUDA %d.%d", i.Name, i.Major, i.Minor,
+		i.DriverVersion/1000, i.DriverVersion%1000/10), Pass, "",
+		Figure{"multiprocessors", float64(i.Processors), ""}, Figure{"memory", float64(total), "bytes"},
+		Figure{"free", float64(free), "bytes"})
 	r.ownLibraries(d)
 	if maps, err := os.ReadFile("/proc/self/maps"); err == nil {
 		r.row("libraries that are open", Pass, strings.Join(mapped(string(maps)), " "))
@@ -101,7 +104,8 @@ func (r *runner) ownLibraries(d driver.Driver) {
 		r.row("a stream", Fail, err.Error())
 		return
 	}
-	point := driver.ConvCase{N: 1, C: 1, M: 1, Groups: 1, Axes: 2, In: [3]int{1, 1, 1}, Out: [3]int{1, 1, 1}, Kernel: [3]int{1, 1, 1}, Stride: [3]int{1, 1, 1}, Dilation: [3]int{1, 1, 1}}
+	point := driver.ConvCase{N: 1, C: 1, M: 1, Groups: 1, Axes: 2, In: [3]int{1, 1, 1}, Out: [3]int{1, 1, 1},
+		Kernel: [3]int{1, 1, 1}, Stride: [3]int{1, 1, 1}, Dilation: [3]int{1, 1, 1}}
 	_, conv := d.ConvAlgos(s, &driver.Conv{ConvCase: point}, driver.SearchHeuristic)
 	for _, l := range []struct {
 		name string
@@ -125,7 +129,10 @@ func mapped(maps string) []string {
 	for line := range strings.Lines(maps) {
 		_, file, ok := strings.Cut(line, "/")
 		file = "/" + strings.TrimSpace(file)
-		if ok && !slices.Contains(files, file) && slices.ContainsFunc(libraries, func(name string) bool { return strings.HasPrefix(filepath.Base(file), name) }) {
+		if ok && !slices.Contains(files, file) &&
+			slices.ContainsFunc(libraries, func(name string) bool {
+				return strings.HasPrefix(filepath.Base(file), name)
+			}) {
 			files = append(files, file)
 		}
 	}

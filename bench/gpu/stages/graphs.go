@@ -11,7 +11,8 @@ func (r *runner) graphModels() []string {
 	if r.toy {
 		return []string{"mlp_tiny", "mlp_dropout_bn_tiny"}
 	}
-	return []string{"mlp_tiny", "mlp_dropout_bn_tiny", "lenet_tiny", "resnet_tiny", "gpt2_tiny", "gpt2_tiny_op17_untied", "mlp_8x1024", "gpt2_6l_256", "resnet18"}
+	return []string{"mlp_tiny", "mlp_dropout_bn_tiny", "lenet_tiny", "resnet_tiny", "gpt2_tiny",
+		"gpt2_tiny_op17_untied", "mlp_8x1024", "gpt2_6l_256", "resnet18"}
 }
 
 // runGraphs compares steps that are captured with steps that are not.
@@ -29,7 +30,8 @@ func (r *runner) captured(m *model) {
 	var files [2][]byte
 	for i, flag := range []string{"--cuda-graph=false", "--cuda-graph"} {
 		file := filepath.Join(r.tmp, m.name+[]string{".npz", ".graph.npz"}[i])
-		a := r.onDevice(&reports[i], "run", m.file, append(m.inputs(nil), "--level", "1", "--warmup", "3", "-r", "5", "--save-outputs", file, flag)...)
+		a := r.onDevice(&reports[i], "run",
+			m.file, append(m.inputs(nil), "--level", "1", "--warmup", "3", "-r", "5", "--save-outputs", file, flag)...)
 		if a.code != 0 {
 			r.row(m.name, Fail, flag+": "+a.why())
 			return

@@ -90,7 +90,8 @@ func TestToBFloat16(t *testing.T) {
 
 // TestFinite: rounding keeps what is finite finite, and what is not as it is.
 func TestFinite(t *testing.T) {
-	for _, f := range []float32{0, 1, -1.5, math.MaxFloat32, -math.MaxFloat32, 0x1.fffp127, math.SmallestNonzeroFloat32} {
+	for _, f := range []float32{0, 1, -1.5, math.MaxFloat32, -math.MaxFloat32, 0x1.fffp127,
+		math.SmallestNonzeroFloat32} {
 		h := float64(finite(f).Float32())
 		require.False(t, math.IsInf(h, 0), f)
 		require.InDelta(t, float64(f), h, math.Abs(float64(f))/256+1e-38)

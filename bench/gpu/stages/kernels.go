@@ -26,7 +26,8 @@ func (r *runner) tests(p testProgram, wrapper []string, args ...string) *answer 
 	if r.backend == "cuda" {
 		env = []string{"MEMOPT_TEST_GPU=1"}
 	}
-	line := append(append([]string{}, wrapper...), filepath.Join(r.bundle, "bin", p.name), "-test.v", "-test.timeout=390s", "-test.skip", needsSources)
+	line := append(append([]string{}, wrapper...), filepath.Join(r.bundle, "bin", p.name), "-test.v",
+		"-test.timeout=390s", "-test.skip", needsSources)
 	line = append(line, args...)
 	return r.exec(filepath.Join(r.bundle, "tests", p.dir), env, line[0], line[1:]...)
 }
@@ -49,7 +50,9 @@ func count(out []byte) *tally {
 	for lines.Scan() {
 		line := lines.Text()
 		text := strings.TrimSpace(line)
-		name, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(strings.TrimPrefix(text, "--- PASS: "), "--- FAIL: "), "--- SKIP: "), " ")
+		name, _, _ := strings.Cut(
+			strings.TrimPrefix(strings.TrimPrefix(strings.TrimPrefix(text, "--- PASS: "), "--- FAIL: "), "--- SKIP: "),
+			" ")
 		whole := !strings.HasPrefix(line, " ")
 		switch {
 		case strings.HasPrefix(text, "--- PASS: ") && whole:
@@ -94,7 +97,8 @@ func runKernels(r *runner) {
 // judgeTests writes down what a test program found.
 func (r *runner) judgeTests(check string, a *answer) {
 	t := count(a.stdout)
-	figures := []Figure{{"passed", float64(t.passed), "tests"}, {"with", float64(t.cases), "cases"}, {"skipped", float64(t.skips), "tests"}}
+	figures := []Figure{{"passed", float64(t.passed), "tests"}, {"with", float64(t.cases), "cases"},
+		{"skipped", float64(t.skips), "tests"}}
 	switch {
 	case len(t.failed) > 0:
 		r.row(check, Fail, fmt.Sprintf("%d failed, of them %s", len(t.failed), t.failed[0]), figures...)
@@ -139,7 +143,8 @@ func sanitizer(tool string) func(*runner) {
 // firstError is the first line in which compute-sanitizer names an error.
 func firstError(out []byte) string {
 	for line := range strings.Lines(string(out)) {
-		if text, ok := strings.CutPrefix(line, "========= "); ok && !strings.HasPrefix(text, "COMPUTE-SANITIZER") && strings.TrimSpace(text) != "" {
+		if text, ok := strings.CutPrefix(line, "========= "); ok && !strings.HasPrefix(text, "COMPUTE-SANITIZER") &&
+			strings.TrimSpace(text) != "" {
 			return strings.TrimSpace(text)
 		}
 	}

@@ -22,6 +22,8 @@ func runLeaks(r *runner) {
 		}
 	}
 	a, b := reports[0].Peak, reports[1].Peak
-	r.judge(fmt.Sprintf("memopt run of %d and of %d steps", few, many), a.Growth == b.Growth && a.Reserved == b.Reserved && a.Weights == b.Weights,
-		"the device's memory has grown with the steps", Figure{"GPU memory", float64(a.Growth), "bytes"}, Figure{"after more steps", float64(b.Growth), "bytes"})
+	r.judge(fmt.Sprintf("memopt run of %d and of %d steps", few, many), a.Growth == b.Growth &&
+		a.Reserved == b.Reserved && a.Weights == b.Weights,
+		"the device's memory has grown with the steps", Figure{"GPU memory", float64(a.Growth), "bytes"},
+		Figure{"after more steps", float64(b.Growth), "bytes"})
 }

@@ -58,7 +58,8 @@ func (r *runner) open(dir string) (*model, error) {
 		return nil, err
 	}
 	for _, file := range inputs {
-		if err := os.Symlink(file, filepath.Join(m.feed, filepath.Base(file))); err != nil && !errors.Is(err, os.ErrExist) {
+		if err := os.Symlink(file, filepath.Join(m.feed, filepath.Base(file))); err != nil &&
+			!errors.Is(err, os.ErrExist) {
 			return nil, err
 		}
 	}
@@ -97,7 +98,10 @@ func (r *runner) listModels() []*model {
 		}
 	}
 	if len(files) == 0 {
-		r.row("models", NotAvailable, "there are none in "+r.models+": gpu-verify build --models DIR puts them into the bundle, run --models DIR names another folder")
+		r.row("models",
+			NotAvailable,
+			"there are none in "+r.models+
+				": gpu-verify build --models DIR puts them into the bundle, run --models DIR names another folder")
 	}
 	return list
 }

@@ -30,7 +30,8 @@ func runModels(r *runner) {
 		}
 		if m.set == "" { // models with data are small
 			if size, why := r.size(m, nil); why != "" || size > limit {
-				r.row(m.name, NotAvailable, cmp.Or(why, "it is not small"), Figure{"arena, inputs and weights", float64(size), "bytes"})
+				r.row(m.name, NotAvailable, cmp.Or(why, "it is not small"),
+					Figure{"arena, inputs and weights", float64(size), "bytes"})
 				continue
 			}
 		}
@@ -70,7 +71,9 @@ func (r *runner) levels(m *model) {
 			return
 		}
 		if v.Planned.Peak.Measured != v.Planned.Peak.Planned {
-			r.row(m.name+": verify", Fail, fmt.Sprintf("level %s: the measured arena is %d bytes, %d were planned", level, v.Planned.Peak.Measured, v.Planned.Peak.Planned), figures...)
+			r.row(m.name+": verify", Fail,
+				fmt.Sprintf("level %s: the measured arena is %d bytes, %d were planned", level, v.Planned.Peak.Measured,
+					v.Planned.Peak.Planned), figures...)
 			return
 		}
 		figures = append(figures, Figure{"arena at level " + level, float64(v.Planned.Peak.Measured), "bytes"})
@@ -102,7 +105,8 @@ func (r *runner) references(m *model) {
 		}
 	}
 	r.judge(check, worst <= 1, where+" is further off than the tolerance of meta.json",
-		Figure{"compared", float64(compared), "tensors"}, Figure{"worst difference", worst, "of the tolerance"}, Figure{"nodes on the host", nodes(v.OnHost), ""})
+		Figure{"compared", float64(compared), "tensors"}, Figure{"worst difference", worst, "of the tolerance"},
+		Figure{"nodes on the host", nodes(v.OnHost), ""})
 }
 
 func nodes(onHost map[string]int) float64 {
@@ -127,7 +131,8 @@ func (m *model) apart(reference, dir string, gradient bool) (share float64, name
 	if err != nil {
 		return 0, "", err
 	}
-	if want.Tensor.DType != graph.Float32 || got.Tensor.DType != graph.Float32 || want.Tensor.Len() != got.Tensor.Len() {
+	if want.Tensor.DType != graph.Float32 || got.Tensor.DType != graph.Float32 ||
+		want.Tensor.Len() != got.Tensor.Len() {
 		return 0, "", fmt.Errorf("%s is %v, wanted %v", name, got.Tensor, want.Tensor)
 	}
 	g, off, largest := executor.Of[float32](got.Tensor), 0.0, 0.0

@@ -37,18 +37,22 @@ func TestCount(t *testing.T) {
 --- SKIP: TestE (0.00s)
 FAIL
 `))
-	require.Equal(t, &tally{passed: 1, cases: 2, failed: []string{"TestB"}, skips: 3, skipped: []string{"TestC, TestD: a compiler is missing", "TestE: data are missing"}}, got)
+	require.Equal(t, &tally{passed: 1, cases: 2, failed: []string{"TestB"}, skips: 3,
+		skipped: []string{"TestC, TestD: a compiler is missing", "TestE: data are missing"}}, got)
 }
 
 // TestFirstError: what compute-sanitizer found first.
 func TestFirstError(t *testing.T) {
-	require.Equal(t, "Invalid __global__ read of size 4 bytes", firstError([]byte("x\n========= COMPUTE-SANITIZER\n========= \n========= Invalid __global__ read of size 4 bytes\n=========     at 0x10\n")))
+	require.Equal(t, "Invalid __global__ read of size 4 bytes",
+		firstError([]byte("x\n========= COMPUTE-SANITIZER\n========= \n========= Invalid __global__ read of size 4 "+
+			"bytes\n=========     at 0x10\n")))
 	require.Equal(t, "it found errors", firstError(nil))
 }
 
 // TestMapped: libraries of NVIDIA among the files that are mapped, each once.
 func TestMapped(t *testing.T) {
-	require.Equal(t, []string{"/usr/lib/libcuda.so.1", "/opt/x y/libcublasLt.so.12"}, mapped(`7f00-7f01 r--p 00000000 08:01 12 /usr/lib/libcuda.so.1
+	require.Equal(t, []string{"/usr/lib/libcuda.so.1", "/opt/x y/libcublasLt.so.12"},
+		mapped(`7f00-7f01 r--p 00000000 08:01 12 /usr/lib/libcuda.so.1
 7f01-7f02 r-xp 00000000 08:01 12 /usr/lib/libcuda.so.1
 7f02-7f03 rw-p 00000000 00:00 0
 7f03-7f04 r-xp 00000000 08:01 13 /lib/libc.so.6
@@ -84,7 +88,10 @@ func TestBisect(t *testing.T) {
 func TestApart(t *testing.T) {
 	refs, got := t.TempDir(), t.TempDir()
 	write := func(dir, name string, v ...float32) {
-		require.NoError(t, dataset.WriteDir(dir, []dataset.Named{{Name: name, Tensor: executor.NewTensor(graph.Float32, []int{len(v)}, v...)}}, new(fileio.Ledger)))
+		require.NoError(t,
+			dataset.WriteDir(dir,
+				[]dataset.Named{{Name: name, Tensor: executor.NewTensor(graph.Float32, []int{len(v)}, v...)}},
+				new(fileio.Ledger)))
 	}
 	write(refs, "w", 1, -4, 2)
 	write(got, "w_grad", 1, -4, 2.05)
@@ -114,7 +121,8 @@ func TestMergeFaults(t *testing.T) {
 
 // TestUsage: words that mean nothing end with exit code 2 and the usage.
 func TestUsage(t *testing.T) {
-	for _, args := range [][]string{{}, {"nonesuch"}, {"stage"}, {"report", "x"}, {"half", "a"}, {"list", "nonesuch"}, {"stage", "env", "--nonesuch"}} {
+	for _, args := range [][]string{{}, {"nonesuch"}, {"stage"}, {"report", "x"}, {"half", "a"}, {"list", "nonesuch"},
+		{"stage", "env", "--nonesuch"}} {
 		var out, errs strings.Builder
 		require.Equal(t, exitUsage, Main(args, &out, &errs), "%v", args)
 		require.NotEmpty(t, errs.String())

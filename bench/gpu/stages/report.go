@@ -35,7 +35,10 @@ func merge(out string) (*merged, error) {
 			return nil, err
 		}
 		if !r.Finished {
-			r.Rows = append(r.Rows, Row{Check: "the stage ends", Result: Fail, Note: "it was stopped: run it again with --stage " + r.Stage})
+			r.Rows = append(r.Rows,
+				Row{
+					Check: "the stage ends", Result: Fail, Note: "it was stopped: run it again with --stage " + r.Stage,
+				})
 		}
 		for _, row := range r.Rows {
 			if row.Result == Fail {

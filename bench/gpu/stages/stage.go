@@ -26,12 +26,14 @@ type stage struct {
 // first.
 var all = []stage{
 	{"env", "the card, its driver and the libraries that are found", runEnv},
-	{"kernels", "the device's tests: every kernel against the CPU's, and the parts that kernels are made of", runKernels},
+	{"kernels", "the device's tests: every kernel against the CPU's, and the parts that kernels are made of",
+		runKernels},
 	{"sanitizer-memcheck", "compute-sanitizer on the kernels: addresses", sanitizer("memcheck")},
 	{"sanitizer-racecheck", "compute-sanitizer on the kernels: shared memory", sanitizer("racecheck")},
 	{"sanitizer-initcheck", "compute-sanitizer on the kernels: memory that was never written", sanitizer("initcheck")},
 	{"models", "verify of every model at levels 0, 1 and 2, and its outputs and gradients beside PyTorch's", runModels},
-	{"budgets", "verify at 80, 60 and 40 % of the peak, planned and measured bytes, the largest batch under a limit", runBudgets},
+	{"budgets", "verify at 80, 60 and 40 % of the peak, planned and measured bytes, the largest batch under a limit",
+		runBudgets},
 	{"oom", "what happens where memory is short", runOOM},
 	{"leaks", "the device's memory over 1,000 steps and over sessions", runLeaks},
 	{"graphs", "captured steps give what other steps give", runGraphs},
@@ -90,7 +92,11 @@ func runStage(ctx context.Context, s *stage, o options) error {
 		return err
 	}
 	defer os.RemoveAll(tmp)
-	r := &runner{options: o, ctx: ctx, tmp: tmp, rec: &Record{Schema: Schema, Stage: s.name, Backend: o.backend, Started: time.Now().UTC().Truncate(time.Second), Rows: []Row{}}}
+	r := &runner{
+		options: o, ctx: ctx, tmp: tmp,
+		rec: &Record{Schema: Schema, Stage: s.name, Backend: o.backend, Started: time.Now().UTC().Truncate(time.Second),
+			Rows: []Row{}},
+	}
 	if err := r.rec.write(o.out); err != nil {
 		return err
 	}
