@@ -24,7 +24,6 @@ var askedFor = map[string]string{
 	"executor/operand/":    "what the makers of both devices read",
 	"executor/kerneltest/": "cases of operators, by name",
 	"graph/ortsim/":        "what ONNX Runtime does with single operators: a table of rewrites",
-	"recompute/fold.go":    "the same",
 	"bench/":               "programs that measure",
 }
 

@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"memopt/graph"
-	"memopt/graph/op"
+	"memopt/graph/ortsim"
 )
 
 // foldCopies takes out the Identity nodes that copy what anchors wait for to graph outputs, and
@@ -63,7 +63,7 @@ func (r *rewriter) sunk() (out, read []bool) {
 
 // copiesToOutput reports whether a node copies a sunk value to a graph output that nobody reads.
 func (r *rewriter) copiesToOutput(n *graph.Node, sunk, read []bool) bool {
-	if n.Kind != op.Identity || n.Input(0) == graph.NoValue || n.Output(0) == graph.NoValue {
+	if !ortsim.Copies(n.Kind) || n.Input(0) == graph.NoValue || n.Output(0) == graph.NoValue {
 		return false
 	}
 	in, out := n.Inputs[0], n.Outputs[0]
