@@ -17,13 +17,15 @@ func (j *joint) arrange(order graph.Order, forward int, losses []lossValue) erro
 		nodes = append(nodes, j.g.Nodes[id])
 		nodes = append(nodes, early[id]...)
 	}
-	first := len(nodes)
-	backward := j.live(j.g.Nodes[forward:])
-	for _, n := range backward {
+	var backward []*graph.Node
+	for _, n := range j.live(j.g.Nodes[forward:], nil) {
 		if _, moved := j.shapeOfForward(n, forward); !moved {
-			nodes = append(nodes, n)
+			backward = append(backward, n)
 		}
 	}
+	nodes = j.dropUnread(nodes, backward, losses)
+	first := len(nodes)
+	nodes = append(nodes, backward...)
 	j.g.SetNodes(nodes)
 	j.dropConstants()
 	j.out.Backward = graph.NodeID(first)
@@ -44,7 +46,7 @@ func (j *joint) arrange(order graph.Order, forward int, losses []lossValue) erro
 // and not the value.
 func (j *joint) earlyShapes(forward int) map[graph.NodeID][]*graph.Node {
 	early := map[graph.NodeID][]*graph.Node{}
-	for _, n := range j.live(j.g.Nodes[forward:]) {
+	for _, n := range j.live(j.g.Nodes[forward:], nil) {
 		if def, ok := j.shapeOfForward(n, forward); ok {
 			early[def] = append(early[def], n)
 		}
@@ -62,11 +64,15 @@ func (j *joint) shapeOfForward(n *graph.Node, forward int) (graph.NodeID, bool) 
 	return def, def == graph.NoNode || int(def) < forward
 }
 
-// live returns the nodes of a list in order of execution that something reads in the end.
-func (j *joint) live(nodes []*graph.Node) []*graph.Node {
+// live returns the nodes of a list in order of execution that a graph output, or one of the losses,
+// depends on in the end.
+func (j *joint) live(nodes []*graph.Node, losses []lossValue) []*graph.Node {
 	used := make([]bool, len(j.g.Values))
 	for _, d := range j.g.Outputs {
 		used[d.Value] = true
+	}
+	for _, l := range losses {
+		used[l.value] = true
 	}
 	var kept []*graph.Node
 	for _, n := range slices.Backward(nodes) {

@@ -28,6 +28,9 @@ type Options struct {
 	// AllInputs takes float inputs of any shape as parameters, and not only those of static shape
 	// that are no data.
 	AllInputs bool
+	// Outputs chooses by globs (Match) which outputs of the forward model stay outputs; none: all.
+	// The others end where training reads them last, and nodes that nothing reads then are dropped.
+	Outputs []string
 	// LossScale names a new graph input, a float scalar, by which the gradients of the losses are
 	// multiplied, and so all gradients: small ones of float16 do not vanish then. AppendOptimizer
 	// divides by it. "": none.
@@ -151,6 +154,7 @@ type joint struct {
 	reaches   []bool          // by value: a loss depends on it
 	grads     []Value         // by value: its gradient so far
 	taken     *graph.Names    // in all graphs of the model
+	fewer     bool            // outputs of the model were left out
 	forward   int             // the number of nodes before the sweep; 0: nothing is made again
 	stashed   []bool          // by value: an emitted node reads it
 	remakes   map[Value]Value // of forward values that the backward half makes again
@@ -167,6 +171,9 @@ func (j *joint) run(opts Options) error {
 	}
 	losses, err := j.findLosses(opts)
 	if err != nil {
+		return err
+	}
+	if err := j.keepOutputs(opts.Outputs); err != nil {
 		return err
 	}
 	if order, err = j.expand(order); err != nil {

@@ -21,6 +21,7 @@ type gradFlags struct {
 	out, external  string
 	loss           []string
 	params, noGrad []string
+	outputs        []string
 	inputs         bool
 	optimizer      string
 	lr             float64
@@ -47,7 +48,10 @@ The loss is the first scalar float output, one that comes from a loss operator b
 others. The parameters are all float initializers that the loss depends on, and all float
 inputs with a static shape but for data: inputs with as many rows as one of integers or
 with a symbol among its dims. --params and --no-grad choose by globs (* matches any
-characters). Other inputs get gradients where --params names them.`,
+characters). Other inputs get gradients where --params names them.
+
+--outputs names what stays of the original outputs. One that training does not need, such
+as the logits beside the loss, lives to the end of the step otherwise.`,
 		Example: `  memopt grad model.onnx -o train.onnx
         gradients of the loss with respect to all parameters
   memopt grad model.onnx -o train.onnx --params '*.weight' --no-grad 'embed.*'
@@ -56,6 +60,8 @@ characters). Other inputs get gradients where --params names them.`,
         of a weighted sum of two losses
   memopt grad model.onnx -o train.onnx --loss logits=seed
         of an output of any shape, its gradient being the input logits_grad_seed
+  memopt grad model.onnx -o train.onnx --outputs loss
+        without the other outputs, which would take memory throughout the backward half
   memopt grad model.onnx -o step.onnx --optimizer adamw --lr 3e-4 --weight-decay 0.01
         a whole training step`,
 		Args: exactModel,
@@ -73,6 +79,8 @@ characters). Other inputs get gradients where --params names them.`,
 		nil, "what to differentiate: NAME, NAME=WEIGHT, or NAME=seed for one whose gradient is an input (repeatable)")
 	f.StringSliceVar(&gf.params, "params", nil, "globs of the inputs and initializers whose gradients are wanted")
 	f.StringSliceVar(&gf.noGrad, "no-grad", nil, "globs of parameters to leave out")
+	f.StringSliceVar(&gf.outputs, "outputs", nil,
+		"globs of the model's outputs that stay outputs; the others are dropped with what only they need")
 	f.BoolVar(&gf.inputs, "input-grads", false, "take float inputs of any shape as parameters too")
 	f.StringVar(&gf.optimizer, "optimizer", "", "append the update of the parameters: sgd, adam or adamw")
 	numberVar(f, &gf.lr, "lr", "", 0, notNegative, "learning rate; 0: a graph input named lr")
@@ -107,7 +115,8 @@ func (gf *gradFlags) checkOptimizer(flags *pflag.FlagSet) error {
 
 // options makes autograd's options of the flags.
 func (gf *gradFlags) options() (autograd.Options, error) {
-	o := autograd.Options{Params: gf.params, NoGrad: gf.noGrad, AllInputs: gf.inputs}
+	o := autograd.Options{Params: gf.params, NoGrad: gf.noGrad, AllInputs: gf.inputs,
+		Outputs: gf.outputs}
 	for _, text := range gf.loss {
 		l := autograd.Loss{Name: text}
 		if at := strings.LastIndexByte(text, '='); at > 0 {
