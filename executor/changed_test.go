@@ -21,7 +21,7 @@ import (
 )
 
 // weighty has a small node, and behind it what reads a weight of 1 MiB: a product, which a C
-// library computes where there is one, and loops, which run as a chain.
+// library computes where there is one, and loops, which are fused.
 const weighty = `<ir_version: 8, opset_import: ["" : 17]>
 weighty (float[4] s, float[512,512] x) => (float[4] r, float[512,512] y)
 <float[512,512] w = {0%s}>
@@ -34,7 +34,7 @@ weighty (float[4] s, float[512,512] x) => (float[4] r, float[512,512] y)
 var readers = map[string]string{
 	"product": `y = MatMul(x, w)`,
 	"loop":    `y = Add(x, w)`,
-	"chain":   "a = Add(x, w)\n\tb = Mul(a, x)\n\ty = Sub(b, x)",
+	"fused":   "a = Add(x, w)\n\tb = Mul(a, x)\n\ty = Sub(b, x)",
 	"view":    "n = Constant<value_ints = [512, 512]>()\n\tv = Reshape(w, n)\n\ty = MatMul(x, v)",
 }
 

@@ -192,12 +192,12 @@ func (d *deviceSpace) atHost(v graph.ValueID) bool { return d.host[v] }
 // captured has the node that runs the subgraph fetch the value: subgraphs run on the host.
 func (d *deviceSpace) captured(st *step, v graph.ValueID) *Tensor { return d.onHostSide(st, v) }
 
-func (d *deviceSpace) chains() error {
-	c, ok := d.device.(Chainer)
+func (d *deviceSpace) fuse() error {
+	c, ok := d.device.(Fuser)
 	if !ok || d.f.s.opts.Blocking {
 		return nil
 	}
-	return d.f.deviceChains(c)
+	return d.f.fuseOnDevice(c)
 }
 
 // ranInside counts nothing: what lives in a subgraph is in the host's memory.

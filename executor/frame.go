@@ -20,7 +20,7 @@ type frame struct {
 	step    uint64    // of training, for random draws
 	stepAt  []byte    // memory of the device that holds step while a step is captured; nil at other times
 	flags   *Flags    // of the step that is being captured; nil at other times
-	task    chainTask
+	task    fusionTask
 
 	space  space        // where the frame's values live
 	mem    DeviceMemory // of the space
@@ -40,16 +40,16 @@ type step struct {
 	ctx    *Ctx
 	in     []*Tensor
 	out    []*Tensor
-	chain  int             // how many steps from this one on run block by block; 0 or 1: this one alone
-	link   Beginner        // the step's part in a device's chain; nil elsewhere
-	work   DeviceChain     // of a device's chain whose first step this is; nil elsewhere
+	fused  int             // how many steps from this one on run block by block; 0 or 1: this one alone
+	part   Beginner        // the step's part in a device's fusion group; nil elsewhere
+	work   FusionGroup     // of a device's fusion group whose first step this is; nil elsewhere
 	ends   []graph.ValueID // roots whose memory ends with this step
 
 	planned     workspace
 	workspace   []byte
 	scratchUsed int64
 	scratchLive int64    // of it and of what is planned, what counts as live
-	live        int64    // bytes live in the frame while a chain's step ran
+	live        int64    // bytes live in the frame while a fusion group's step ran
 	extra       [][]byte // workspace taken on demand
 	besideExtra [][]byte // the same, of nodes with operands whose size depends on data
 
@@ -220,8 +220,8 @@ func (f *frame) run(ctx context.Context) error {
 			return err
 		}
 		st := &f.steps[i]
-		if st.chain > 1 {
-			n, err := f.runChain(i, f.steps[i:i+st.chain])
+		if st.fused > 1 {
+			n, err := f.runGroup(i, f.steps[i:i+st.fused])
 			if err != nil {
 				return err
 			}

@@ -25,8 +25,8 @@ func (h *hostSpace) atHost(graph.ValueID) bool { return false }
 
 func (h *hostSpace) captured(_ *step, v graph.ValueID) *Tensor { return h.f.vals[v] }
 
-func (h *hostSpace) chains() error {
-	h.f.loopChains()
+func (h *hostSpace) fuse() error {
+	h.f.fuseLoops()
 	return nil
 }
 

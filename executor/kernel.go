@@ -104,7 +104,7 @@ type Looper interface {
 	Range(lo, hi int)
 }
 
-// Beginner is a node's part in a chain before its elements are computed.
+// Beginner is a node's part in a fusion group before its elements are computed.
 type Beginner interface {
 	// Begin checks the operands, calls Ctx.Out and returns the number of elements. Where this run
 	// is no such loop, it does nothing and returns -1; then Run must be called.

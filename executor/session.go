@@ -28,12 +28,12 @@ type Options struct {
 	// Guard puts bytes of a known value behind every buffer and checks them after
 	// every node: for tests.
 	Guard bool
-	// NoFusion runs every node on its own: no chains, on the host or on a device.
+	// NoFusion runs every node on its own: no fusion groups, on the host or on a device.
 	NoFusion bool
 	// Capture has a device that can do so record the second step and replay it from then on.
 	Capture bool
-	// Blocking waits for a device after every node, none of which run as a chain, so that a fault
-	// is reported with the node that caused it.
+	// Blocking waits for a device after every node, none of which run as a fusion group, so that a
+	// fault is reported with the node that caused it.
 	Blocking bool
 
 	// Beside is what the caller will take in host memory before it closes the session: it has to
@@ -50,7 +50,7 @@ type Options struct {
 type Observer interface {
 	// Node is called after the node at place i of the order has run: when it started, how long it
 	// took, and the bytes that were live meanwhile. Nodes that run in one loop (Looper), or in one
-	// piece of a device's work (Chainer), are reported one after the other when the loop is done,
+	// piece of a device's work (Fuser), are reported one after the other when the loop is done,
 	// each with its share of the time.
 	Node(i int, id graph.NodeID, start time.Time, took time.Duration, live int64)
 }
@@ -188,7 +188,7 @@ func (s *Session) prepare(ctx context.Context) error {
 	}
 	if !s.opts.OnDemand {
 		s.root.pack(ctx)
-		if err := s.root.chains(); err != nil {
+		if err := s.root.fuse(); err != nil {
 			return err
 		}
 	}
@@ -278,7 +278,7 @@ func (s *Session) guardedRun(ctx context.Context) (err error) {
 		switch r := recover().(type) {
 		case nil:
 		case Fault:
-			err = r.Err // of a chain, which runs in no Invoke
+			err = r.Err // of a fusion group, which runs in no Invoke
 		default:
 			if err = mapfile.Fault(r); err == nil {
 				panic(r)

@@ -54,8 +54,8 @@ func float32s(shape []int, v ...float32) *executor.Tensor {
 	return executor.NewTensor(graph.Float32, shape, v...)
 }
 
-const chainModel = `<ir_version: 8, opset_import: ["" : 17]>
-chain (float[N, 4096] x, float[4096] b) => (float[N, 4096] y, float[N, 4096] kept) {
+const fusionModel = `<ir_version: 8, opset_import: ["" : 17]>
+fused (float[N, 4096] x, float[4096] b) => (float[N, 4096] y, float[N, 4096] kept) {
 	a = Mul(x, x)
 	c = Add(a, b)
 	kept = Relu(c)
@@ -66,7 +66,7 @@ chain (float[N, 4096] x, float[4096] b) => (float[N, 4096] y, float[N, 4096] kep
 
 // TestRunAllocatesNothing: after the first step, steps allocate nothing on Go's heap.
 func TestRunAllocatesNothing(t *testing.T) {
-	chain, types := parsed(t, chainModel)
+	fused, types := parsed(t, fusionModel)
 	training := graphtest.Training(rand.New(rand.NewPCG(5, 5)), graphtest.Options{Nodes: 120, Layers: true})
 	trainingTypes, err := op.Infer(training)
 	require.NoError(t, err)
@@ -74,7 +74,7 @@ func TestRunAllocatesNothing(t *testing.T) {
 		name  string
 		m     *graph.Model
 		types *op.Result
-	}{{"chain", chain, types}, {"training", training, trainingTypes}} {
+	}{{"fused", fused, types}, {"training", training, trainingTypes}} {
 		for _, onDemand := range []bool{false, true} {
 			s := opened(t, c.m, c.types, executor.Options{Threads: 2, Dims: symbolic.Env{"N": 16}, OnDemand: onDemand})
 			fill(t, s, symbolic.Env{"N": 16})
@@ -93,7 +93,7 @@ func TestRunAllocatesNothing(t *testing.T) {
 // TestInputFaults: what is wrong with an input is said with its name, what it is and what was
 // wanted.
 func TestInputFaults(t *testing.T) {
-	m, types := parsed(t, chainModel)
+	m, types := parsed(t, fusionModel)
 	s := opened(t, m, types, executor.Options{Dims: symbolic.Env{"N": 2}})
 	require.ErrorContains(t, s.Run(context.Background()), `input "x" has no data`)
 	require.ErrorContains(t, s.SetInput("nope", float32s([]int{1}, 1)), "no such value")
@@ -151,7 +151,7 @@ func TestShapeContradiction(t *testing.T) {
 
 // TestMemLimit: a limit below the need ends with an error that says what was live.
 func TestMemLimit(t *testing.T) {
-	m, types := parsed(t, chainModel)
+	m, types := parsed(t, fusionModel)
 	for _, onDemand := range []bool{false, true} {
 		s := opened(t, m, types,
 			executor.Options{Dims: symbolic.Env{"N": 8}, OnDemand: onDemand, MemLimit: 200 << 10, NoFusion: true})
@@ -169,7 +169,7 @@ func TestMemLimit(t *testing.T) {
 // TestSharedArena: sessions in turn use one arena, which never holds more than the larger one
 // needs.
 func TestSharedArena(t *testing.T) {
-	m, types := parsed(t, chainModel)
+	m, types := parsed(t, fusionModel)
 	arena := executor.NewArena(executor.SameAsRequested, 0)
 	defer arena.Close()
 	var sessions []*executor.Session
@@ -191,7 +191,7 @@ func TestSharedArena(t *testing.T) {
 
 // TestCancel: a step ends between two nodes when its context does, and the session can run again.
 func TestCancel(t *testing.T) {
-	m, types := parsed(t, chainModel)
+	m, types := parsed(t, fusionModel)
 	ctx, cancel := context.WithCancel(context.Background())
 	seen := 0
 	s := opened(t, m, types, executor.Options{Dims: symbolic.Env{"N": 2}, Probe: func(graph.ValueID, *executor.Tensor) {
@@ -231,7 +231,7 @@ func TestNothingLeaks(t *testing.T) {
 	if executor.ReadProcessMemory().Resident == 0 {
 		t.Skip("/proc/self/status is missing: the test needs Linux, which says there how much memory is resident")
 	}
-	m, types := parsed(t, chainModel)
+	m, types := parsed(t, fusionModel)
 	env := symbolic.Env{"N": 64}
 	cycle := func(steps int) {
 		s, err := executor.Open(context.Background(), m, types, cpu.Device{}, executor.Options{Threads: 2, Dims: env})

@@ -17,8 +17,8 @@ type space interface {
 	atHost(v graph.ValueID) bool
 	// captured returns the tensor by which a subgraph that a step runs reads a value of the frame.
 	captured(st *step, v graph.ValueID) *Tensor
-	// chains marks steps that are done as one.
-	chains() error
+	// fuse marks steps that are done as one.
+	fuse() error
 
 	// reserve takes memory for inputs and weights, before any of them is there.
 	reserve() error

@@ -82,7 +82,7 @@ func TestFaultNamesNode(t *testing.T) {
 		s, err := executor.Open(context.Background(), m, types, d, executor.Options{Blocking: blocking})
 		require.NoError(t, err)
 		require.NoError(t, s.SetInput("x", float32s([]int{4}, 1, 2, 3, 4)))
-		kernel := "chain_f32" // of all three nodes; where every node is waited for, each has its own
+		kernel := "fusion_f32" // of all three nodes; where every node is waited for, each has its own
 		if blocking {
 			kernel = "exp_f32"
 		}

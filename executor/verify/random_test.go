@@ -101,7 +101,7 @@ func TestRandomGraphs(t *testing.T) {
 					Control: seed%4 == 3})
 			env := symbolic.Env{"N": 33 + int64(seed)}
 			if seed%3 == 1 {
-				env["N"] += 128 // so many rows that neighbouring loops run as chains
+				env["N"] += 128 // so many rows that neighbouring loops are fused
 			}
 			types := infer(t, m)
 			inputs := made(t, m, env, seed)

@@ -10,16 +10,16 @@ import (
 	"memopt/graph/live"
 )
 
-// chainCase is two neighbouring loops over n elements each, with values of several lengths that lie
-// anywhere.
-type chainCase struct {
+// fusionCase is two neighbouring loops over n elements each, with values of several lengths that
+// lie anywhere.
+type fusionCase struct {
 	f           *frame
 	n           int
 	early, late step
 }
 
-func drawChain(t *rapid.T) *chainCase {
-	c := &chainCase{n: rapid.IntRange(2, 6).Draw(t, "n"), f: &frame{}}
+func drawFusion(t *rapid.T) *fusionCase {
+	c := &fusionCase{n: rapid.IntRange(2, 6).Draw(t, "n"), f: &frame{}}
 	f := c.f
 	f.timeline = &live.Timeline{}
 	value := func(kind string, lengths ...int) graph.ValueID {
@@ -62,7 +62,7 @@ func drawChain(t *rapid.T) *chainCase {
 
 // place is the bytes [from, to) that element i of a value takes; all of the value where it does not
 // have n elements, since any of them may be touched for any i.
-func (c *chainCase) place(v graph.ValueID, i int) (block, from, to int64) {
+func (c *fusionCase) place(v graph.ValueID, i int) (block, from, to int64) {
 	f, root := c.f, c.f.timeline.Root[v]
 	if off := f.offsets[root]; off >= 0 {
 		block, from = -1, off
@@ -79,7 +79,7 @@ func (c *chainCase) place(v graph.ValueID, i int) (block, from, to int64) {
 // safe says by definition whether the late loop may do element i as soon as the early one has done
 // it, whatever the early one has done of the others: what it reads is there, and it writes nothing
 // that the early one touches for another element.
-func (c *chainCase) safe() bool {
+func (c *fusionCase) safe() bool {
 	touches := append(append([]graph.ValueID{}, c.early.node.Inputs...), c.early.node.Outputs...)
 	for _, v := range c.early.node.Outputs {
 		for _, in := range c.late.node.Inputs {
@@ -114,7 +114,7 @@ func (c *chainCase) safe() bool {
 func TestIndependentLoops(t *testing.T) {
 	joined, refused := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
-		c := drawChain(t)
+		c := drawFusion(t)
 		got := c.f.independent(&c.early, &c.late)
 		if safe := c.safe(); !safe {
 			refused++

@@ -7,28 +7,28 @@ import (
 	"memopt/graph"
 )
 
-// chainBlock is the number of elements that a chain of loops does at a time: the
+// fusionBlock is the number of elements that a group of fused loops does at a time: the
 // operands of a few loops over so many float32 fit into a core's first-level caches.
-const chainBlock = 4096
+const fusionBlock = 4096
 
-// chains marks steps that are done as one, unless something looks at the memory between them.
-func (f *frame) chains() error {
+// fuse marks steps that are done as one, unless something looks at the memory between them.
+func (f *frame) fuse() error {
 	if f.s.opts.NoFusion || f.s.opts.Guard || f.s.opts.Probe != nil {
 		return nil
 	}
-	return f.space.chains()
+	return f.space.fuse()
 }
 
-// loopChains marks runs of neighbouring loopers over the same number of elements. They run block by
-// block: what one node of the chain makes the next one finds in the cache. Each still writes its
+// fuseLoops marks runs of neighbouring loopers over the same number of elements. They run block by
+// block: what one node of the group makes the next one finds in the cache. Each still writes its
 // output, at its planned place, and computes what it would compute alone.
-func (f *frame) loopChains() {
+func (f *frame) fuseLoops() {
 	for i := 0; i < len(f.steps); {
 		n := 1
 		for i+n < len(f.steps) && f.joins(i, i+n) {
 			n++
 		}
-		f.steps[i].chain = n
+		f.steps[i].fused = n
 		i += n
 	}
 }
@@ -38,7 +38,7 @@ func (f *frame) joins(i, j int) bool {
 	a, b := &f.steps[i], &f.steps[j]
 	n, ok := f.loopLength(a)
 	m, ok2 := f.loopLength(b)
-	if !ok || !ok2 || n != m || n < 2*chainBlock {
+	if !ok || !ok2 || n != m || n < 2*fusionBlock {
 		return false
 	}
 	for k := i; k < j; k++ {
@@ -120,21 +120,21 @@ func (f *frame) apart(v, w graph.ValueID, n int) bool {
 	return a+f.bytes[rv] <= b || b+f.bytes[rw] <= a
 }
 
-// chainTask runs a chain's loops block by block.
-type chainTask struct {
+// fusionTask runs a fusion group's loops block by block.
+type fusionTask struct {
 	steps []step
 	took  []atomic.Int64 // by step, nanoseconds in the blocks that are timed; empty where nobody observes
 }
 
-// timedBlocks: where a chain is observed, one block of this many is timed. Looking at the clock
-// after every loop of every block would be a good part of what is measured.
+// timedBlocks: where a fusion group is observed, one block of this many is timed. Looking at the
+// clock after every loop of every block would be a good part of what is measured.
 const timedBlocks = 4
 
 // Range does the elements lo..hi-1 of every step.
-func (t *chainTask) Range(lo, hi int) {
-	for ; lo < hi; lo += chainBlock {
-		end := min(lo+chainBlock, hi)
-		if len(t.took) > 0 && lo/chainBlock%timedBlocks == 0 {
+func (t *fusionTask) Range(lo, hi int) {
+	for ; lo < hi; lo += fusionBlock {
+		end := min(lo+fusionBlock, hi)
+		if len(t.took) > 0 && lo/fusionBlock%timedBlocks == 0 {
 			t.timed(lo, end)
 			continue
 		}
@@ -145,7 +145,7 @@ func (t *chainTask) Range(lo, hi int) {
 }
 
 // timed does a block and notes how long each step takes.
-func (t *chainTask) timed(lo, hi int) {
+func (t *fusionTask) timed(lo, hi int) {
 	last := time.Now()
 	for i := range t.steps {
 		t.steps[i].kernel.(Looper).Range(lo, hi)
@@ -155,10 +155,10 @@ func (t *chainTask) timed(lo, hi int) {
 	}
 }
 
-// runChain runs the steps of a chain, which starts at place i of the order, or those before the
-// first one that is no plain loop after all: there the chain is cut for good. It returns how many
-// steps it has run. Steps without a kernel, constants, are passed over.
-func (f *frame) runChain(at int, steps []step) (int, error) {
+// runGroup runs the steps of a fusion group, which starts at place i of the order, or those before
+// the first one that is no plain loop after all: there the group is cut for good. It returns how
+// many steps it has run. Steps without a kernel, constants, are passed over.
+func (f *frame) runGroup(at int, steps []step) (int, error) {
 	start := f.watch(len(steps))
 	want := length(f.shapes[steps[0].node.Outputs[0]])
 	for i := range steps {
@@ -182,7 +182,7 @@ func (f *frame) runChain(at int, steps []step) (int, error) {
 		st.live = f.live
 		f.settle(st) // as if each were done before the next begins
 	}
-	if err := f.doChain(want, steps); err != nil {
+	if err := f.doGroup(want, steps); err != nil {
 		return 0, err
 	}
 	for i := range steps {
@@ -199,17 +199,17 @@ func (f *frame) runChain(at int, steps []step) (int, error) {
 	return len(steps), nil
 }
 
-// doChain does what the steps of a chain have begun, over n elements each. There are none where the
-// first one was no plain loop.
-func (f *frame) doChain(n int, steps []step) error {
+// doGroup does what the steps of a fusion group have begun, over n elements each. There are none
+// where the first one was no plain loop.
+func (f *frame) doGroup(n int, steps []step) error {
 	if len(steps) == 0 {
 		return nil
 	}
 	if work := steps[0].work; work != nil {
-		return f.doDeviceChain(work, steps)
+		return f.doDeviceGroup(work, steps)
 	}
 	f.task.steps = steps
-	f.s.pool.Run(n, chainBlock, &f.task)
+	f.s.pool.Run(n, fusionBlock, &f.task)
 	f.task.steps = nil
 	return nil
 }
@@ -222,7 +222,7 @@ func (f *frame) observer() Observer {
 	return nil
 }
 
-// watch prepares to time a chain of n steps, if it is observed, and returns the time.
+// watch prepares to time a fusion group of n steps, if it is observed, and returns the time.
 func (f *frame) watch(n int) time.Time {
 	if f.observer() == nil {
 		return time.Time{}
@@ -236,8 +236,8 @@ func (f *frame) watch(n int) time.Time {
 	return time.Now()
 }
 
-// report tells the observer of the steps of a chain. The time of the chain is divided among them as
-// the timed blocks were, equally where the clock did not move.
+// report tells the observer of the steps of a fusion group. The time of the group is divided among
+// them as the timed blocks were, equally where the clock did not move.
 func (f *frame) report(at int, steps []step, start time.Time) {
 	obs := f.observer()
 	if obs == nil {
@@ -266,17 +266,17 @@ func (f *frame) report(at int, steps []step, start time.Time) {
 
 // cut makes step i, whose Begin has computed nothing, a step of its own.
 func cut(steps []step, i int) {
-	steps[0].chain = i
-	steps[i].chain = 0
+	steps[0].fused = i
+	steps[i].fused = 0
 	if rest := steps[i+1:]; len(rest) > 0 {
-		rest[0].chain = len(rest)
+		rest[0].fused = len(rest)
 	}
 }
 
-// loop returns how a step of a chain begins.
+// loop returns how a step of a fusion group begins.
 func (st *step) loop() Beginner {
-	if st.link != nil {
-		return st.link
+	if st.part != nil {
+		return st.part
 	}
 	return st.kernel.(Looper)
 }

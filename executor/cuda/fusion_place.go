@@ -1,14 +1,15 @@
 package cuda
 
-// Where the second operand of a chain's step comes from: the same numbers as in kernels/chain.h.
+// Where the second operand of a fusion group's step comes from: the same numbers as in
+// kernels/fusion.h.
 const (
-	chainFromAcc = iota
-	chainFromKept0
-	chainFromKept1
-	chainFromPack // from here on: memory
-	chainFromOne
-	chainFromRow
-	chainFromPlaces
+	fusionFromAcc = iota
+	fusionFromKept0
+	fusionFromKept1
+	fusionFromPack // from here on: memory
+	fusionFromOne
+	fusionFromRow
+	fusionFromPlaces
 )
 
 // placing says where an operand has element i of the result: at i where full holds, else at (i /
@@ -54,11 +55,11 @@ func placingOf(from, to []int) (placing, bool) {
 func (p placing) from(width int) uint32 {
 	switch {
 	case p.full:
-		return chainFromPack
+		return fusionFromPack
 	case p.count == 1 || p.inner%width == 0:
-		return chainFromOne
+		return fusionFromOne
 	case p.inner == 1 && p.count%width == 0:
-		return chainFromRow
+		return fusionFromRow
 	}
-	return chainFromPlaces
+	return fusionFromPlaces
 }

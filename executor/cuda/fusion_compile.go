@@ -7,20 +7,20 @@ import (
 	"memopt/graph"
 )
 
-// Flags of steps in kernels/chain.h.
+// Flags of steps in kernels/fusion.h.
 const (
-	chainSwap = 1 << iota
-	chainKeepY
-	chainYIn1
-	chainKeep
-	chainIn1
+	fusionSwap = 1 << iota
+	fusionKeepY
+	fusionYIn1
+	fusionKeep
+	fusionIn1
 )
 
-// chainStep is a step of a program.
-type chainStep struct {
+// fusionStep is a step of a program.
+type fusionStep struct {
 	code, flags      uint32
 	alpha, beta      float32
-	link             int // the node whose operands these are
+	node             int // the node whose operands these are
 	from             uint32
 	input            int // y, where from says that it is in memory
 	place, condPlace placing
@@ -28,20 +28,20 @@ type chainStep struct {
 	store            bool
 }
 
-// chainProgram is what the interpreter does for the nodes of a chain.
-type chainProgram struct {
+// fusionProgram is what the interpreter does for the nodes of a fusion group.
+type fusionProgram struct {
 	dtype        graph.DType
 	n, width     int // elements, and those of 16 bytes
-	steps        []chainStep
+	steps        []fusionStep
 	alone, moved int64 // bytes of tensors with n elements that the nodes move one by one, and that the program moves
 }
 
-// chainCompiler makes a program. Registers are given by next use (Belady 1966): of values that are
+// fusionCompiler makes a program. Registers are given by next use (Belady 1966): of values that are
 // used again, those whose use is farthest live in memory.
-type chainCompiler struct {
-	chainProgram
-	links  []executor.Link
-	ops    []chainLink
+type fusionCompiler struct {
+	fusionProgram
+	nodes  []executor.Fusible
+	ops    []fusionNode
 	acc    graph.ValueID
 	kept   [2]graph.ValueID
 	madeBy map[graph.ValueID]int // the step that makes a value
@@ -50,36 +50,36 @@ type chainCompiler struct {
 // never is the next use of a value that is not used again.
 const never = math.MaxInt
 
-// compileChain makes a program of nodes, or returns false where there is none.
-func compileChain(links []executor.Link) (*chainProgram, bool) {
-	c := &chainCompiler{links: links, acc: graph.NoValue, kept: [2]graph.ValueID{graph.NoValue, graph.NoValue},
+// compileFusion makes a program of nodes, or returns false where there is none.
+func compileFusion(nodes []executor.Fusible) (*fusionProgram, bool) {
+	c := &fusionCompiler{nodes: nodes, acc: graph.NoValue, kept: [2]graph.ValueID{graph.NoValue, graph.NoValue},
 		madeBy: map[graph.ValueID]int{}}
-	c.dtype, c.n = links[0].Prep.Out[0], elements(links[0].Shape)
+	c.dtype, c.n = nodes[0].Prep.Out[0], elements(nodes[0].Shape)
 	if !isFloat(c.dtype) || c.n == 0 || c.n >= 1<<31-16 {
 		return nil, false
 	}
 	c.width = 16 / (c.dtype.Bits() / 8)
-	for i := range links {
-		op, ok := linkOf(&links[i])
-		if !ok || !c.takes(&links[i], op) {
+	for i := range nodes {
+		op, ok := fusionNodeOf(&nodes[i])
+		if !ok || !c.takes(&nodes[i], op) {
 			return nil, false
 		}
 		c.ops = append(c.ops, op)
 	}
-	for i := range links {
+	for i := range nodes {
 		if !c.add(i) {
 			return nil, false
 		}
 	}
-	if len(c.steps) > chainSteps {
+	if len(c.steps) > fusionSteps {
 		return nil, false
 	}
 	c.count()
-	return &c.chainProgram, true
+	return &c.fusionProgram, true
 }
 
-// takes reports whether a node's operands are of the chain's type and can be placed.
-func (c *chainCompiler) takes(l *executor.Link, op chainLink) bool {
+// takes reports whether a node's operands are of the group's type and can be placed.
+func (c *fusionCompiler) takes(l *executor.Fusible, op fusionNode) bool {
 	if l.Prep.Out[0] != c.dtype {
 		return false
 	}
@@ -100,8 +100,8 @@ func (c *chainCompiler) takes(l *executor.Link, op chainLink) bool {
 
 // value returns the value that a node reads in full by an input, NoValue where it is broadcast or
 // left out.
-func (c *chainCompiler) value(i, in int) graph.ValueID {
-	l := &c.links[i]
+func (c *fusionCompiler) value(i, in int) graph.ValueID {
+	l := &c.nodes[i]
 	if in < 0 {
 		return graph.NoValue
 	}
@@ -112,8 +112,8 @@ func (c *chainCompiler) value(i, in int) graph.ValueID {
 }
 
 // next returns the first node behind node i that reads a value in full.
-func (c *chainCompiler) next(v graph.ValueID, i int) int {
-	for j := i + 1; j < len(c.links) && v != graph.NoValue; j++ {
+func (c *fusionCompiler) next(v graph.ValueID, i int) int {
+	for j := i + 1; j < len(c.nodes) && v != graph.NoValue; j++ {
 		if c.value(j, c.ops[j].x) == v || c.value(j, c.ops[j].z) == v {
 			return j
 		}
@@ -122,47 +122,47 @@ func (c *chainCompiler) next(v graph.ValueID, i int) int {
 }
 
 // add adds node i's steps.
-func (c *chainCompiler) add(i int) bool {
+func (c *fusionCompiler) add(i int) bool {
 	op := c.ops[i]
 	x, z := c.value(i, op.x), c.value(i, op.z)
-	s := chainStep{code: op.code, alpha: op.alpha, beta: op.beta, link: i, cond: op.cond, store: c.links[i].Stored}
+	s := fusionStep{code: op.code, alpha: op.alpha, beta: op.beta, node: i, cond: op.cond, store: c.nodes[i].Stored}
 	if op.cond >= 0 {
-		s.condPlace, _ = placingOf(c.links[i].Shapes[op.cond], c.links[i].Shape)
+		s.condPlace, _ = placingOf(c.nodes[i].Shapes[op.cond], c.nodes[i].Shape)
 	}
 	y := op.z
 	switch in := c.acc != graph.NoValue; {
 	case op.z < 0:
-		s.flags, y = chainSwap, op.x
+		s.flags, y = fusionSwap, op.x
 	case in && x == c.acc:
 	case in && z == c.acc:
-		s.flags, y = chainSwap, op.x
+		s.flags, y = fusionSwap, op.x
 	default:
 		c.take(i, op.x, z)
 	}
 	c.read(&s, i, y)
-	if s.from >= chainFromPack {
+	if s.from >= fusionFromPack {
 		if r, ok := c.keep(c.value(i, y), i, i, graph.NoValue); ok {
-			s.flags |= chainKeepY | uint32(r)*chainYIn1
+			s.flags |= fusionKeepY | uint32(r)*fusionYIn1
 		}
 	}
-	out := c.links[i].Out
+	out := c.nodes[i].Out
 	c.acc, c.madeBy[out] = out, len(c.steps)
 	c.steps = append(c.steps, s)
 	// Node i+1 finds it in acc; those behind do not.
 	if r, ok := c.keep(out, i, i+1, graph.NoValue); ok {
-		c.steps[len(c.steps)-1].flags |= chainKeep | uint32(r)*chainIn1
+		c.steps[len(c.steps)-1].flags |= fusionKeep | uint32(r)*fusionIn1
 	}
-	return len(c.steps) <= chainSteps
+	return len(c.steps) <= fusionSteps
 }
 
 // take puts an operand of node i into acc, without taking a register from the other operand.
-func (c *chainCompiler) take(i, in int, other graph.ValueID) {
-	s := chainStep{code: chainTake, link: i, cond: -1}
+func (c *fusionCompiler) take(i, in int, other graph.ValueID) {
+	s := fusionStep{code: fusionTake, node: i, cond: -1}
 	c.read(&s, i, in)
 	v := c.value(i, in)
-	if s.from >= chainFromPack {
+	if s.from >= fusionFromPack {
 		if r, ok := c.keep(v, i, i, other); ok {
-			s.flags |= chainKeepY | uint32(r)*chainYIn1
+			s.flags |= fusionKeepY | uint32(r)*fusionYIn1
 		}
 	}
 	c.acc = v
@@ -170,25 +170,25 @@ func (c *chainCompiler) take(i, in int, other graph.ValueID) {
 }
 
 // read says where a step finds an operand of node i.
-func (c *chainCompiler) read(s *chainStep, i, in int) {
+func (c *fusionCompiler) read(s *fusionStep, i, in int) {
 	switch v := c.value(i, in); {
 	case v != graph.NoValue && v == c.acc:
-		s.from = chainFromAcc
+		s.from = fusionFromAcc
 	case v != graph.NoValue && v == c.kept[0]:
-		s.from = chainFromKept0
+		s.from = fusionFromKept0
 	case v != graph.NoValue && v == c.kept[1]:
-		s.from = chainFromKept1
+		s.from = fusionFromKept1
 	default:
 		s.input = in
-		s.place, _ = placingOf(c.links[i].Shapes[in], c.links[i].Shape)
+		s.place, _ = placingOf(c.nodes[i].Shapes[in], c.nodes[i].Shape)
 		s.from = s.place.from(c.width)
 	}
 }
 
 // keep finds a register for a value of node i that is read behind node after: a free one, or that
 // of a value whose next use is farther. What has no register is read from memory again, so it must
-// be stored if the chain has made it. spare's register is not given away.
-func (c *chainCompiler) keep(v graph.ValueID, i, after int, spare graph.ValueID) (int, bool) {
+// be stored if the group has made it. spare's register is not given away.
+func (c *fusionCompiler) keep(v graph.ValueID, i, after int, spare graph.ValueID) (int, bool) {
 	if c.next(v, after) == never {
 		return 0, false
 	}
@@ -215,15 +215,15 @@ func (c *chainCompiler) keep(v graph.ValueID, i, after int, spare graph.ValueID)
 	return register, true
 }
 
-// spill has a value stored that the chain has made.
-func (c *chainCompiler) spill(v graph.ValueID) {
+// spill has a value stored that the group has made.
+func (c *fusionCompiler) spill(v graph.ValueID) {
 	if at, ok := c.madeBy[v]; ok {
 		c.steps[at].store = true
 	}
 }
 
 // count counts the bytes of tensors with n elements.
-func (c *chainCompiler) count() {
+func (c *fusionCompiler) count() {
 	size := int64(c.n) * int64(c.dtype.Bits()/8)
 	for i, op := range c.ops {
 		c.alone += size
@@ -234,7 +234,7 @@ func (c *chainCompiler) count() {
 		}
 	}
 	for _, s := range c.steps {
-		if s.from >= chainFromPack && s.place.full {
+		if s.from >= fusionFromPack && s.place.full {
 			c.moved += size
 		}
 		if s.store {

@@ -32,21 +32,21 @@ func countedDevice(t testing.TB, o double.Options) (*cuda.Device, func() int) {
 	return d, func() int { return 0 }
 }
 
-// runChained runs a model for some steps and returns its outputs.
-func runChained(
+// runFused runs a model for some steps and returns its outputs.
+func runFused(
 	d *cuda.Device, side verify.Side, inputs map[string]*executor.Tensor, o executor.Options, steps int,
 ) (*verify.Run, error) {
 	return verify.Execute(context.Background(), side, inputs,
 		verify.Options{Engine: verify.On(d), Session: o, Repeat: steps})
 }
 
-// TestRandomChains: chains give the bits that their nodes give one by one, in the memory that is
-// planned, captured or not.
-func TestRandomChains(t *testing.T) {
+// TestRandomFusions: fusion groups give the bits that their nodes give one by one, in the memory
+// that is planned, captured or not.
+func TestRandomFusions(t *testing.T) {
 	d, launches := countedDevice(t, double.Options{})
-	chained := 0
+	fused := 0
 	rapid.Check(t, func(t *rapid.T) {
-		text, dt := drawChain(t)
+		text, dt := drawFusion(t)
 		m, err := graph.Parse(text, "test")
 		if err != nil {
 			t.Fatalf("%v\n%s", err, text)
@@ -55,9 +55,9 @@ func TestRandomChains(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%v\n%s", err, text)
 		}
-		side, inputs := verify.Side{Model: m, Types: types}, chainInputs(m, dt, rapid.Uint64().Draw(t, "seed"))
+		side, inputs := verify.Side{Model: m, Types: types}, fusionInputs(m, dt, rapid.Uint64().Draw(t, "seed"))
 		before := launches()
-		want, err := runChained(d, side, inputs, executor.Options{NoFusion: true}, 1)
+		want, err := runFused(d, side, inputs, executor.Options{NoFusion: true}, 1)
 		if err != nil {
 			t.Fatalf("%v\n%s", err, text)
 		}
@@ -67,12 +67,12 @@ func TestRandomChains(t *testing.T) {
 			if o.Capture {
 				steps = 3
 			}
-			got, err := runChained(d, side, inputs, o, steps)
+			got, err := runFused(d, side, inputs, o, steps)
 			if err != nil {
 				t.Fatalf("%v\n%s", err, text)
 			}
 			if !o.Capture && launches()-before < single {
-				chained++
+				fused++
 			}
 			if got.Measured.Arena != got.Predicted.Arena || got.Measured.Live != want.Measured.Live {
 				t.Fatalf("measured %+v, predicted %+v, one by one %+v\n%s", got.Measured, got.Predicted,
@@ -86,13 +86,13 @@ func TestRandomChains(t *testing.T) {
 		}
 	})
 	if launches() > 0 {
-		require.Positive(t, chained)
+		require.Positive(t, fused)
 	}
 }
 
-// TestChainsInTrainingGraphs: random training graphs give the same bits with chains and without, in
+// TestFusionInTrainingGraphs: random training graphs give the same bits with fusion and without, in
 // less launches.
-func TestChainsInTrainingGraphs(t *testing.T) {
+func TestFusionInTrainingGraphs(t *testing.T) {
 	d, launches := countedDevice(t, double.Options{Lazy: true})
 	var sums [2]int
 	for seed := range uint64(8) {
@@ -105,7 +105,7 @@ func TestChainsInTrainingGraphs(t *testing.T) {
 		var want *verify.Run
 		for i, o := range []executor.Options{{NoFusion: true}, {}, {Capture: true}} {
 			before := launches()
-			got, err := runChained(d, side, inputs, o, 3)
+			got, err := runFused(d, side, inputs, o, 3)
 			require.NoError(t, err)
 			if i < 2 {
 				sums[i] += launches() - before
@@ -124,11 +124,11 @@ func TestChainsInTrainingGraphs(t *testing.T) {
 	if launches() > 0 {
 		require.Less(t, sums[1], sums[0])
 	}
-	t.Logf("launches: %d one by one, %d with chains", sums[0], sums[1])
+	t.Logf("launches: %d one by one, %d fused", sums[0], sums[1])
 }
 
-// TestChainCopiesBits: what Where passes on keeps the bits that it has, those of unusual NaN too.
-func TestChainCopiesBits(t *testing.T) {
+// TestFusionCopiesBits: what Where passes on keeps the bits that it has, those of unusual NaN too.
+func TestFusionCopiesBits(t *testing.T) {
 	d := device(t, double.Options{})
 	for _, dt := range []string{"float", "float16", "bfloat16"} {
 		m, types := parsed(t, fmt.Sprintf(`<ir_version: 8, opset_import: ["" : 17]>
@@ -140,9 +140,9 @@ func TestChainCopiesBits(t *testing.T) {
 			}
 		}
 		side := verify.Side{Model: m, Types: types}
-		want, err := runChained(d, side, inputs, executor.Options{NoFusion: true}, 1)
+		want, err := runFused(d, side, inputs, executor.Options{NoFusion: true}, 1)
 		require.NoError(t, err)
-		got, err := runChained(d, side, inputs, executor.Options{}, 1)
+		got, err := runFused(d, side, inputs, executor.Options{}, 1)
 		require.NoError(t, err)
 		require.Equal(t, want.Outputs[0].Tensor.Data, got.Outputs[0].Tensor.Data)
 	}
@@ -172,16 +172,16 @@ const geluModel = `<ir_version: 8, opset_import: ["" : 17]>
 		dx = Mul(n, f)
 	}`
 
-// TestChainsAreObserved: of nodes in a chain an observer is told what it is told of them one by
-// one.
-func TestChainsAreObserved(t *testing.T) {
+// TestFusionIsObserved: of nodes in a fusion group an observer is told what it is told of them one
+// by one.
+func TestFusionIsObserved(t *testing.T) {
 	m, types := parsed(t, geluModel)
 	var want []string
 	for _, o := range []executor.Options{{NoFusion: true}, {}} {
 		d, _ := opened(t, double.Options{Lazy: true})
 		w := &nodeWatcher{}
 		o.Observer = w
-		_, err := runChained(d, verify.Side{Model: m, Types: types}, made(t, m, nil), o, 2)
+		_, err := runFused(d, verify.Side{Model: m, Types: types}, made(t, m, nil), o, 2)
 		require.NoError(t, err)
 		if want == nil {
 			want = w.seen
@@ -191,33 +191,34 @@ func TestChainsAreObserved(t *testing.T) {
 	}
 }
 
-// TestChainMoves: a chain reads what comes from outside once, and writes what is read outside.
-func TestChainMoves(t *testing.T) {
+// TestFusionMoves: a fusion group reads what comes from outside once, and writes what is read
+// outside.
+func TestFusionMoves(t *testing.T) {
 	m, types := parsed(t, geluModel)
 	d, _ := opened(t, double.Options{})
 	for _, c := range []struct {
 		o    executor.Options
-		want executor.Chained
+		want executor.Fused
 	}{
 		// X, dy, y, dx.
-		{executor.Options{}, executor.Chained{Chains: 1, Nodes: 8, Alone: 18 * 6 * 64 * 4, Chained: 4 * 6 * 64 * 4}},
-		{executor.Options{NoFusion: true}, executor.Chained{}},
-		{executor.Options{Blocking: true}, executor.Chained{}},
-		{executor.Options{Guard: true}, executor.Chained{}},
-		{executor.Options{OnDemand: true}, executor.Chained{}},
+		{executor.Options{}, executor.Fused{Groups: 1, Nodes: 8, Alone: 18 * 6 * 64 * 4, Fused: 4 * 6 * 64 * 4}},
+		{executor.Options{NoFusion: true}, executor.Fused{}},
+		{executor.Options{Blocking: true}, executor.Fused{}},
+		{executor.Options{Guard: true}, executor.Fused{}},
+		{executor.Options{OnDemand: true}, executor.Fused{}},
 	} {
 		s, err := executor.Open(context.Background(), m, types, d, c.o)
 		require.NoError(t, err)
-		require.Equal(t, c.want, s.Chained(), "%+v", c.o)
+		require.Equal(t, c.want, s.Fused(), "%+v", c.o)
 		require.NoError(t, s.Close())
 	}
 }
 
-// TestChainRegisters: the interpreter's registers are a GPU's; in local memory they would cost what
-// chains save.
-func TestChainRegisters(t *testing.T) {
+// TestFusionRegisters: the interpreter's registers are a GPU's; in local memory they would cost
+// what fusion groups save.
+func TestFusionRegisters(t *testing.T) {
 	for _, dt := range []string{"f32", "f16", "bf16"} {
-		ptx, err := kernels.PTX("chain_" + dt)
+		ptx, err := kernels.PTX("fusion_" + dt)
 		require.NoError(t, err)
 		require.NotContains(t, string(ptx), ".local")
 		require.Contains(t, string(ptx), "ld.global.v4")

@@ -1,10 +1,10 @@
-// Chains of elementwise operators over equally many elements: one launch interprets a small program on 16 bytes of elements at a time, which stay in
-// registers from step to step. chain_TYPE.cu defines T and FLOAT and includes this. chain.go makes the programs.
+// Fusion groups of elementwise operators over equally many elements: one launch interprets a small program on 16 bytes of elements at a time, which stay in
+// registers from step to step. fusion_TYPE.cu defines T and FLOAT and includes this. fusion.go makes the programs.
 //
 // A step puts f(acc, y), f(y, acc) or y into acc, where y comes from memory, from acc or from one of two kept registers. y and the result may be
 // kept, and the result may be stored. Registers hold elements as memory does, so that every step rounds as a kernel of its own would.
-#ifndef MEMOPT_CHAIN_H
-#define MEMOPT_CHAIN_H
+#ifndef MEMOPT_FUSION_H
+#define MEMOPT_FUSION_H
 #include "elementwise.h"
 #include "wide.h"
 
@@ -17,9 +17,9 @@
 #include "unary.h"
 #pragma pop_macro("KERNEL")
 
-#define CHAIN_STEPS 16
+#define FUSION_STEPS 16
 
-// Where y comes from; chain_place.go has the same numbers. Operands start at multiples of 16 bytes.
+// Where y comes from; fusion_place.go has the same numbers. Operands start at multiples of 16 bytes.
 enum {
 	FROM_ACC,
 	FROM_KEPT0,
@@ -30,18 +30,18 @@ enum {
 	FROM_PLACES, // element by element: places are (i / inner) % count
 };
 
-// chain_operand says where an operand lies.
-struct chain_operand {
+// fusion_operand says where an operand lies.
+struct fusion_operand {
 	const void *p;
 	u32 from;
 	divider inner, count;
 };
 
-// chain_step: bits of flags are below. cond is Where's, of bools.
-struct chain_step {
+// fusion_step: bits of flags are below. cond is Where's, of bools.
+struct fusion_step {
 	u32 code, flags;
 	f32 alpha, beta;
-	chain_operand y, cond;
+	fusion_operand y, cond;
 	void *out; // null: the result is not stored
 };
 
@@ -53,22 +53,22 @@ enum {
 	STEP_IN_1 = 16,
 };
 
-struct chain_args {
+struct fusion_args {
 	i64 n, steps; // n is below 2^31
-	chain_step step[CHAIN_STEPS];
+	fusion_step step[FUSION_STEPS];
 };
 
 typedef pack<T, 16 / sizeof(T)> elements;
 #define WIDTH ((int)(16 / sizeof(T)))
 
 // place returns where an operand has element i.
-DEV inline u32 place(const chain_operand &o, u32 i) {
+DEV inline u32 place(const fusion_operand &o, u32 i) {
 	u32 q = divide(i, o.inner);
 	return q - divide(q, o.count) * o.count.d;
 }
 
-// chain_load returns elements i..i+m-1 of an operand, with anything behind them; m is WIDTH but at the end.
-DEV inline words chain_load(const chain_operand &o, u32 i, int m) {
+// fusion_load returns elements i..i+m-1 of an operand, with anything behind them; m is WIDTH but at the end.
+DEV inline words fusion_load(const fusion_operand &o, u32 i, int m) {
 	const T *p = (const T *)o.p;
 	if (m == WIDTH) {
 		if (o.from == FROM_PACK) return read_wide<words>(p + i);
@@ -90,8 +90,8 @@ UNROLL
 // truths are the bools of a pack, a byte each, the first one lowest.
 struct truths { u32 v[WIDTH / 4]; };
 
-// chain_truths is chain_load for bools.
-DEV inline truths chain_truths(const chain_operand &o, u32 i, int m) {
+// fusion_truths is fusion_load for bools.
+DEV inline truths fusion_truths(const fusion_operand &o, u32 i, int m) {
 	const u8 *p = (const u8 *)o.p;
 	truths t = {};
 	if (m == WIDTH && (o.from == FROM_PACK || o.from == FROM_ROW)) {
@@ -106,8 +106,8 @@ UNROLL
 	return t;
 }
 
-// chain_store stores elements i..i+m-1 of a step's result.
-DEV inline void chain_store(const chain_step &s, u32 i, int m, const words &x) {
+// fusion_store stores elements i..i+m-1 of a step's result.
+DEV inline void fusion_store(const fusion_step &s, u32 i, int m, const words &x) {
 	T *p = (T *)s.out + i;
 	if (m == WIDTH) {
 		write_wide(p, x);
@@ -134,7 +134,7 @@ template <typename F> struct of_biased {
 	DEV static f32 of(f32 x, f32 bias, f32 alpha, f32) { return F::of(0.0f, x + bias, alpha); }
 };
 
-template <typename F> DEV inline words each(const words &x, const words &z, const chain_step &s) {
+template <typename F> DEV inline words each(const words &x, const words &z, const fusion_step &s) {
 	elements a = from_words<T>(x), b = from_words<T>(z), y;
 UNROLL
 	for (int j = 0; j < WIDTH; j++) y.v[j] = store<T>(F::of(load(a.v[j]), load(b.v[j]), s.alpha, s.beta));
@@ -149,8 +149,8 @@ UNROLL
 	return to_words<T>(y);
 }
 
-// CHAIN_OPERATORS lists the operators in the order of their codes, from 2 on; chain.go has the same list. 0 takes y, 1 is Where.
-#define CHAIN_OPERATORS(one, two, gradient, biased)                                                             \
+// FUSION_OPERATORS lists the operators in the order of their codes, from 2 on; fusion.go has the same list. 0 takes y, 1 is Where.
+#define FUSION_OPERATORS(one, two, gradient, biased)                                                             \
 	two(add) two(sub) two(mul) two(div) two(max) two(min) two(pow)                                              \
 	one(abs) one(erf) one(exp) one(gelu) one(gelutanh) one(log) one(neg) one(quickgelu) one(reciprocal)         \
 	one(relu) one(sigmoid) one(sqrt) one(tanh)                                                                  \
@@ -158,19 +158,19 @@ UNROLL
 	gradient(tanhgrad) biased(biasgelu) biased(fastgelu)
 
 #define CODE(name) CODE_##name,
-enum { CODE_take, CODE_where, CHAIN_OPERATORS(CODE, CODE, CODE, CODE) };
+enum { CODE_take, CODE_where, FUSION_OPERATORS(CODE, CODE, CODE, CODE) };
 #undef CODE
 
-// chain_apply returns what step s makes of x and z.
-DEV inline words chain_apply(const chain_step &s, u32 i, int m, const words &x, const words &z) {
+// fusion_apply returns what step s makes of x and z.
+DEV inline words fusion_apply(const fusion_step &s, u32 i, int m, const words &x, const words &z) {
 #define CASE(name, how) case CODE_##name: return each<how<name##_function>>(x, z, s);
 #define ONE(name) CASE(name, of_one)
 #define TWO(name) CASE(name, of_two)
 #define GRADIENT(name) CASE(name, of_gradient)
 #define BIASED(name) CASE(name, of_biased)
 	switch (s.code) {
-	case CODE_where: return chosen(chain_truths(s.cond, i, m), x, z);
-	CHAIN_OPERATORS(ONE, TWO, GRADIENT, BIASED)
+	case CODE_where: return chosen(fusion_truths(s.cond, i, m), x, z);
+	FUSION_OPERATORS(ONE, TWO, GRADIENT, BIASED)
 	}
 	return z;
 #undef CASE
@@ -180,20 +180,20 @@ DEV inline words chain_apply(const chain_step &s, u32 i, int m, const words &x, 
 #undef BIASED
 }
 
-KERNEL(JOIN(chain, T), chain_args) {
+KERNEL(JOIN(fusion, T), fusion_args) {
 	i64 packs = (a.n + WIDTH - 1) / WIDTH;
 	for (i64 at = global_thread(); at < packs; at += global_threads()) {
 		u32 i = (u32)(at * WIDTH);
 		int m = a.n - i < WIDTH ? (int)(a.n - i) : WIDTH;
 		words acc = {}, kept0 = {}, kept1 = {};
 		for (i64 k = 0; k < a.steps; k++) {
-			const chain_step &s = a.step[k];
+			const fusion_step &s = a.step[k];
 			words y = acc;
 			switch (s.y.from) {
 			case FROM_ACC: break;
 			case FROM_KEPT0: y = kept0; break;
 			case FROM_KEPT1: y = kept1; break;
-			default: y = chain_load(s.y, i, m);
+			default: y = fusion_load(s.y, i, m);
 			}
 			if (s.flags & STEP_KEEP_Y) {
 				if (s.flags & STEP_Y_IN_1) kept1 = y;
@@ -201,12 +201,12 @@ KERNEL(JOIN(chain, T), chain_args) {
 			}
 			bool swap = s.flags & STEP_SWAP;
 			words x = swap ? y : acc, z = swap ? acc : y;
-			acc = chain_apply(s, i, m, x, z);
+			acc = fusion_apply(s, i, m, x, z);
 			if (s.flags & STEP_KEEP) {
 				if (s.flags & STEP_IN_1) kept1 = acc;
 				else kept0 = acc;
 			}
-			if (s.out) chain_store(s, i, m, acc);
+			if (s.out) fusion_store(s, i, m, acc);
 		}
 	}
 }

@@ -31,10 +31,10 @@ func (w *watcher) Node(i int, id graph.NodeID, start time.Time, took time.Durati
 	w.start, w.took = append(w.start, start), append(w.took, took)
 }
 
-// TestChainsAreObserved: of nodes that run block by block an observer is told the same as where
+// TestFusionIsObserved: of nodes that run block by block an observer is told the same as where
 // every node runs on its own, and their times follow each other.
-func TestChainsAreObserved(t *testing.T) {
-	m, types := parsed(t, chainModel)
+func TestFusionIsObserved(t *testing.T) {
+	m, types := parsed(t, fusionModel)
 	env := symbolic.Env{"N": 13}
 	var want []seen
 	for _, o := range []executor.Options{{NoFusion: true, Threads: 1}, {Threads: 1}, {Threads: 3},
@@ -63,7 +63,7 @@ func TestChainsAreObserved(t *testing.T) {
 // TestObservingChangesNothing: the outputs of observed steps are those of steps that nobody looks
 // at.
 func TestObservingChangesNothing(t *testing.T) {
-	m, types := parsed(t, chainModel)
+	m, types := parsed(t, fusionModel)
 	env := symbolic.Env{"N": 13}
 	var want []byte
 	for _, obs := range []executor.Observer{nil, &watcher{}} {
@@ -77,9 +77,9 @@ func TestObservingChangesNothing(t *testing.T) {
 	}
 }
 
-// TestChainIsCut: a node that turns out to be no plain loop when the run comes to it, as a
-// broadcast, runs on its own, first in its chain or not.
-func TestChainIsCut(t *testing.T) {
+// TestFusionIsCut: a node that turns out to be no plain loop when the run comes to it, as a
+// broadcast, runs on its own, first in its group or not.
+func TestFusionIsCut(t *testing.T) {
 	m, types := parsed(t, `<ir_version: 8, opset_import: ["" : 17]>
 		cut (float[N, 4096] x, float[N, 1] b) => (float[N, 4096] y) { a = Add(x, b)  c = Exp(a)  d = Mul(c, b)  y = Neg(d) }`)
 	env := symbolic.Env{"N": 13}

@@ -1,3 +1,3 @@
 #define T bf16
 #define FLOAT
-#include "chain.h"
+#include "fusion.h"

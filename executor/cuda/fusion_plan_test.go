@@ -16,9 +16,9 @@ import (
 	"memopt/recompute"
 )
 
-// TestChainsInPlans: what a plan rewrites gives the bits of the graph that it was made of, with
-// chains, which are others there.
-func TestChainsInPlans(t *testing.T) {
+// TestFusionInPlans: what a plan rewrites gives the bits of the graph that it was made of, with
+// fusion groups, which are others there.
+func TestFusionInPlans(t *testing.T) {
 	d := device(t, double.Options{})
 	for seed := range uint64(4) {
 		m := graphtest.Training(rand.New(rand.NewPCG(seed, 9)), graphtest.Options{Nodes: 50, Layers: seed%2 == 0})
@@ -34,10 +34,10 @@ func TestChainsInPlans(t *testing.T) {
 		rewritten, err := op.Infer(r.Model)
 		require.NoError(t, err)
 		inputs := made(t, m, nil)
-		want, err := runChained(d, verify.Side{Model: m, Types: types, Order: p.Analysis.Order}, inputs,
+		want, err := runFused(d, verify.Side{Model: m, Types: types, Order: p.Analysis.Order}, inputs,
 			executor.Options{NoFusion: true}, 1)
 		require.NoError(t, err)
-		got, err := runChained(d, verify.Side{Model: r.Model, Types: rewritten}, inputs, executor.Options{}, 2)
+		got, err := runFused(d, verify.Side{Model: r.Model, Types: rewritten}, inputs, executor.Options{}, 2)
 		require.NoError(t, err)
 		require.Equal(t, got.Predicted.Arena, got.Measured.Arena)
 		require.Equal(t, got.Predicted.Live, got.Measured.Live)

@@ -15,13 +15,13 @@ import (
 	_ "memopt/internal/rapidflags"
 )
 
-// chainShape is a shape with an operand shape for every way in which an operand is broadcast.
-type chainShape struct {
+// fusionShape is a shape with an operand shape for every way in which an operand is broadcast.
+type fusionShape struct {
 	whole string
 	parts []string
 }
 
-var chainShapes = []chainShape{
+var fusionShapes = []fusionShape{
 	{"2, 3, 8", []string{"", "8", "3, 8", "2, 1, 1", "2, 3, 1", "3, 1", "1, 3, 1", "1"}},
 	{"5, 7", []string{"", "7", "5, 1", "1, 7", "1"}},
 	{"2, 2, 33, 16", []string{"", "16", "33, 16", "2, 1, 1", "2, 33, 1", "1, 2, 33, 1", "1, 33, 16"}},
@@ -29,8 +29,8 @@ var chainShapes = []chainShape{
 	{"3", []string{"", "1"}},
 }
 
-// chainOps are node texts: of one operand, and of two.
-var chainOps = [2][]string{
+// fusionOps are node texts: of one operand, and of two.
+var fusionOps = [2][]string{
 	{"Abs", "Erf", "Exp", "Neg", "Reciprocal", "Relu", "Sigmoid", "Sqrt", "Tanh", "Log", "com.microsoft.Gelu",
 		"com.microsoft.QuickGelu<alpha = 1.5>"},
 	{"Add", "Sub", "Mul", "Div", "Max", "Min", "Pow", "com.microsoft.GeluGrad", "com.microsoft.FastGeluGrad",
@@ -38,11 +38,11 @@ var chainOps = [2][]string{
 		"com.microsoft.ReluGrad", "com.microsoft.SigmoidGrad", "com.microsoft.TanhGrad"},
 }
 
-// drawChain draws the text of a graph whose nodes are elementwise, with some that part them.
-func drawChain(t *rapid.T) (text string, dt graph.DType) {
+// drawFusion draws the text of a graph whose nodes are elementwise, with some that part them.
+func drawFusion(t *rapid.T) (text string, dt graph.DType) {
 	dt = rapid.SampledFrom([]graph.DType{graph.Float32, graph.Float16, graph.BFloat16}).Draw(t, "type")
 	name := map[graph.DType]string{graph.Float32: "float", graph.Float16: "float16", graph.BFloat16: "bfloat16"}[dt]
-	shape := rapid.SampledFrom(chainShapes).Draw(t, "shape")
+	shape := rapid.SampledFrom(fusionShapes).Draw(t, "shape")
 	inputs := []string{fmt.Sprintf("%s[%s] a", name, shape.whole), fmt.Sprintf("%s[%s] b", name, shape.whole)}
 	whole, rows, conds := []string{"a", "b"}, []string(nil), []string(nil)
 	for i, p := range shape.parts {
@@ -66,21 +66,21 @@ func drawChain(t *rapid.T) (text string, dt graph.DType) {
 		}
 		switch k := rapid.IntRange(0, 12).Draw(t, "kind"); {
 		case k < 3:
-			fmt.Fprintf(&body, "%s = %s(%s)\n", out, rapid.SampledFrom(chainOps[0]).Draw(t, "op"), one("x"))
+			fmt.Fprintf(&body, "%s = %s(%s)\n", out, rapid.SampledFrom(fusionOps[0]).Draw(t, "op"), one("x"))
 		case k < 9:
 			x, z := one("x"), either("z")
-			f := rapid.IntRange(0, len(chainOps[1])-1).Draw(t, "op")
+			f := rapid.IntRange(0, len(fusionOps[1])-1).Draw(t, "op")
 			if f >= 7 { // gradients are not broadcast
 				z = one("z")
 			} else if rapid.Bool().Draw(t, "swapped") {
 				x, z = z, x
 			}
-			fmt.Fprintf(&body, "%s = %s(%s, %s)\n", out, chainOps[1][f], x, z)
+			fmt.Fprintf(&body, "%s = %s(%s, %s)\n", out, fusionOps[1][f], x, z)
 		case k < 11:
 			fmt.Fprintf(&body, "%s = Where(%s, %s, %s)\n", out, rapid.SampledFrom(conds).Draw(t, "cond"), one("x"),
 				either("z"))
 		case k < 12:
-			fmt.Fprintf(&body, "%s = Clip(%s)\n", out, one("x")) // which no chain has
+			fmt.Fprintf(&body, "%s = Clip(%s)\n", out, one("x")) // which no fusion group has
 		default:
 			fmt.Fprintf(&body, "k%d = Constant<value = float[1] {0.5}>()\n%s = Sub(%s, %s)\n",
 				i, out, one("x"), one("z"))
@@ -97,8 +97,8 @@ func drawChain(t *rapid.T) (text string, dt graph.DType) {
 		strings.Join(inputs, ", "), strings.Join(outputs, ", "), body.String()), dt
 }
 
-// chainInputs makes up inputs, with some numbers that are none and some zeros among them.
-func chainInputs(m *graph.Model, dt graph.DType, seed uint64) map[string]*executor.Tensor {
+// fusionInputs makes up inputs, with some numbers that are none and some zeros among them.
+func fusionInputs(m *graph.Model, dt graph.DType, seed uint64) map[string]*executor.Tensor {
 	r := rand.New(rand.NewPCG(seed, 5))
 	inputs := map[string]*executor.Tensor{}
 	for _, d := range m.Graph.Inputs {

@@ -1,3 +1,3 @@
 #define T f32
 #define FLOAT
-#include "chain.h"
+#include "fusion.h"
