@@ -58,12 +58,11 @@ type anchorWriter struct {
 	opset   int64
 	name    string          // of the anchor that is being written
 	zeros   []graph.ValueID // constants by rank
-	times   []int           // by old value: how often it was anchored
 	nodes   []*graph.Node   // of the anchor that is being written
 }
 
 func newAnchorWriter(r *rewriter, opset int64) *anchorWriter {
-	w := &anchorWriter{rewriter: r, opset: opset, times: make([]int, len(r.old.Values))}
+	w := &anchorWriter{rewriter: r, opset: opset}
 	w.emitter = NewAnchorEmitter(r.old, opset, w)
 	return w
 }
@@ -95,6 +94,12 @@ func (w *anchorWriter) Origin(v graph.ValueID) graph.ValueID { return v }
 // Newest returns the newest clone or view of a value.
 func (w *anchorWriter) Newest(v graph.ValueID) graph.ValueID { return w.newest.Of(v) }
 
+// SetNewest lets the rewriter's later nodes read a view.
+func (w *anchorWriter) SetNewest(v, view graph.ValueID) { w.newest.Set(v, view) }
+
+// Itself reports whether a value has no clone and no view.
+func (w *anchorWriter) Itself(v graph.ValueID) bool { return w.newest.Of(v) == v }
+
 // Zeros returns a constant of as many zeros.
 func (w *anchorWriter) Zeros(n int) (graph.ValueID, error) { return w.zerosOf(n) }
 
@@ -109,10 +114,28 @@ func (w *anchorWriter) Add(n AnchorNode) graph.ValueID {
 		name = fmt.Sprintf("%s_%d", name, n.Number)
 	}
 	shape := graph.Ints()
-	if n.Rank == 1 {
+	switch {
+	case n.View:
+		shape = graph.Shape{}
+	case n.Rank == 1:
 		shape = graph.Ints(n.Dim)
 	}
-	return w.add(n.Kind, name, shape, n.Inputs...)
+	out := w.add(n.Kind, name, shape, n.Inputs...)
+	if n.View {
+		w.declareView(out, n.Of)
+	}
+	return out
+}
+
+// declareView says what type a view of an old value has.
+func (w *anchorWriter) declareView(view, of graph.ValueID) {
+	t := w.old.Values[of].Type
+	w.g.Values[view].Type = t
+	dim := Loose(&t)
+	if def := w.old.Values[of].Def; def != graph.NoNode && op.Of(w.old.Nodes[def].Kind).View {
+		dim = 0 // of two views in a row, the second of known shape, ONNX Runtime makes one, which waits for nothing
+	}
+	w.g.ValueInfo = append(w.g.ValueInfo, graph.Decl{Value: view, Type: loosened(t, dim)})
 }
 
 // firstOutput is the first output that a node makes.
@@ -145,24 +168,6 @@ func (w *anchorWriter) zerosOf(rank int) (graph.ValueID, error) {
 	var err error
 	w.zeros[rank], err = w.g.AddInitializer(data)
 	return w.zeros[rank], err
-}
-
-// View lets readers of a value read it through the anchor from now on.
-func (w *anchorWriter) View(v, zeros graph.ValueID) {
-	w.times[v]++
-	name := w.old.Values[v].Name + AnchorSuffix
-	if w.times[v] > 1 {
-		name = fmt.Sprintf("%s_%d", name, w.times[v])
-	}
-	out := w.add(op.Reshape, name, graph.Shape{}, w.Newest(v), zeros)
-	t := w.old.Values[v].Type
-	w.g.Values[out].Type = t
-	dim := Loose(&t)
-	if def := w.old.Values[v].Def; def != graph.NoNode && op.Of(w.old.Nodes[def].Kind).View {
-		dim = 0 // of two views in a row, the second of known shape, ONNX Runtime makes one, which waits for nothing
-	}
-	w.g.ValueInfo = append(w.g.ValueInfo, graph.Decl{Value: out, Type: loosened(t, dim)})
-	w.newest.Set(v, out)
 }
 
 // add appends a node with one output of int64 and the given shape, if that is ranked. It is named

@@ -132,7 +132,7 @@ func (r *rewriter) rewrite(order graph.Order, placements []Placement) error {
 		return fmt.Errorf("%w: anchors are out of order at the one before %q",
 			ErrPlacement, r.old.NodeLabel(sink.anchors[0].Before))
 	}
-	nodes := r.foldCopies(sink.nodes)
+	nodes := sink.foldCopies()
 	if r.opts.Guard {
 		var err error
 		if nodes, err = r.guarded(nodes); err != nil {

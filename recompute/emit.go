@@ -19,15 +19,19 @@ type AnchorSink interface {
 	Zeros(n int) (graph.ValueID, error)
 	// Add appends a node and returns what it makes.
 	Add(n AnchorNode) graph.ValueID
-	// View lets readers of a value read it through a Reshape by zeros from now on.
-	View(v, zeros graph.ValueID)
+	// SetNewest lets readers of a value read a view of it from now on.
+	SetNewest(v, view graph.ValueID)
+	// Itself reports whether nodes have read a value of the graph itself up to here, and no clone or
+	// view in its place.
+	Itself(v graph.ValueID) bool
 }
 
-// AnchorNode is a node of an anchor. It makes int64 numbers.
+// AnchorNode is a node of an anchor. It makes int64 numbers, or shows its first input.
 type AnchorNode struct {
 	Kind   graph.Kind
 	Inputs []graph.ValueID
-	Rank   int           // of what it makes: 0 or 1
+	View   bool          // it shows its first input, with the type of Of
+	Rank   int           // of the numbers that it makes: 0 or 1
 	Dim    int64         // at rank 1
 	Of     graph.ValueID // the value that it is named after; NoValue: the anchor
 	Part   string        // what follows in its name
@@ -46,11 +50,14 @@ type AnchorEmitter struct {
 	zeros  []graph.ValueID // of the last anchor, by rank; NoValue where no value has needed them
 	late   []graph.ValueID // by value of the graph: the zeros that it waits by once it is made, or NoValue
 	listed []graph.ValueID // the late values of the last anchor
+	views  []int           // by value of the graph: how many views of it there are
+	folds  folding
 }
 
 // NewAnchorEmitter emits anchors of a graph in an operator set of at least MinAnchorOpset.
 func NewAnchorEmitter(g *graph.Graph, opset int64, sink AnchorSink) *AnchorEmitter {
-	e := &AnchorEmitter{g: g, sink: sink, opset: opset, late: make([]graph.ValueID, len(g.Values))}
+	e := &AnchorEmitter{g: g, sink: sink, opset: opset, late: make([]graph.ValueID, len(g.Values)),
+		views: make([]int, len(g.Values)), folds: newFolding(g)}
 	for v := range e.late {
 		e.late[v] = graph.NoValue
 	}
@@ -61,6 +68,8 @@ func NewAnchorEmitter(g *graph.Graph, opset int64, sink AnchorSink) *AnchorEmitt
 // Reset starts anew, in another sink.
 func (e *AnchorEmitter) Reset(sink AnchorSink) {
 	e.sink, e.min = sink, graph.NoValue
+	clear(e.views)
+	e.folds.reset()
 	e.forget()
 }
 
@@ -83,13 +92,16 @@ func (e *AnchorEmitter) Emit(sinks, values, late []graph.ValueID) error {
 	if err := e.wait(sinks); err != nil {
 		return err
 	}
+	for _, v := range sinks {
+		e.folds.wait(e.sink.Origin(v))
+	}
 	e.forget()
 	for _, v := range values {
 		zeros, err := e.zerosOf(v)
 		if err != nil {
 			return err
 		}
-		e.sink.View(v, zeros)
+		e.view(v, zeros)
 	}
 	for _, v := range late {
 		zeros, err := e.zerosOf(v)
@@ -109,7 +121,18 @@ func (e *AnchorEmitter) Follow(v graph.ValueID) {
 	if origin == graph.NoValue || e.late[origin] == graph.NoValue {
 		return
 	}
-	e.sink.View(v, e.late[origin])
+	e.view(v, e.late[origin])
+}
+
+// view lets readers of a value read it through a Reshape by zeros from now on.
+func (e *AnchorEmitter) view(v, zeros graph.ValueID) {
+	n := AnchorNode{Kind: op.Reshape, View: true, Of: e.sink.Origin(v), Number: -1,
+		Inputs: []graph.ValueID{e.sink.Newest(v), zeros}}
+	e.views[n.Of]++
+	if e.views[n.Of] > 1 {
+		n.Number = e.views[n.Of]
+	}
+	e.sink.SetNewest(v, e.sink.Add(n))
 }
 
 // wait makes the number that is there once all sinks are made.

@@ -7,67 +7,92 @@ import (
 	"memopt/graph/ortsim"
 )
 
-// foldCopies takes out the Identity nodes that copy what anchors wait for to graph outputs, and
-// lets the nodes that make these values make the outputs. ONNX Runtime does so by itself where
-// nothing else reads the value; an anchor reads its size.
-func (r *rewriter) foldCopies(nodes []*graph.Node) []*graph.Node {
-	sunk, read := r.sunk()
-	if !slices.Contains(sunk, true) {
-		return nodes
-	}
-	as := make([]graph.ValueID, len(r.old.Values))
-	for v := range as {
-		as[v] = graph.ValueID(v)
-	}
-	kept, origin := nodes[:0], r.out.Origin[:0]
-	for i, n := range nodes {
-		if from := r.out.Origin[i]; from != graph.NoNode && n == r.g.Nodes[from] && r.copiesToOutput(n, sunk, read) {
-			sunk[n.Inputs[0]] = false
-			as[n.Inputs[0]] = n.Outputs[0]
-			continue
-		}
-		kept, origin = append(kept, n), append(origin, r.out.Origin[i])
-	}
-	r.out.Origin = origin
-	for _, n := range kept {
-		rename(n.Inputs, as)
-		rename(n.Outputs, as)
-	}
-	r.g.ValueInfo = slices.DeleteFunc(r.g.ValueInfo, func(d graph.Decl) bool {
-		return int(d.Value) < len(as) && as[d.Value] != d.Value
-	})
-	return kept
+// folding is the rule by which copies fold: a node that copies what anchors wait for to a graph
+// output is left out, and the node that makes the value makes the output. ONNX Runtime does so by
+// itself where nothing else reads the value; an anchor reads its size.
+type folding struct {
+	copies []bool // by node: it copies what a node makes to a graph output that nobody reads
+	may    []bool // by value: nodes of the graph itself alone read it, and it is no graph output
+	sunk   []bool // by value: an anchor waits for it, and no copy of it has been left out
 }
 
-// sunk marks the values of the old graph that anchors wait for and that only nodes of the graph
-// itself read, and all values that are read by nodes.
-func (r *rewriter) sunk() (out, read []bool) {
-	out, read = make([]bool, len(r.old.Values)), make([]bool, len(r.old.Values))
-	for i := range r.opts.Anchors {
-		for _, v := range r.opts.Anchors[i].Sinks {
-			out[v] = r.newest.Of(v) == v && r.old.Values[v].Def != graph.NoNode && !r.old.Values[v].Output
-		}
+func newFolding(g *graph.Graph) folding {
+	f := folding{copies: make([]bool, len(g.Nodes)), may: make([]bool, len(g.Values)),
+		sunk: make([]bool, len(g.Values))}
+	read := make([]bool, len(g.Values))
+	for v := range f.may {
+		f.may[v] = g.Values[v].Def != graph.NoNode && !g.Values[v].Output
 	}
-	for _, n := range r.old.Nodes {
+	for _, n := range g.Nodes {
 		for _, v := range n.Inputs {
 			if v != graph.NoValue {
 				read[v] = true
 			}
 		}
 		for _, v := range n.Captures() {
-			out[v], read[v] = false, true
+			f.may[v], read[v] = false, true
 		}
 	}
-	return out, read
+	for i, n := range g.Nodes {
+		in, out := n.Input(0), n.Output(0)
+		f.copies[i] = ortsim.Copies(n.Kind) && in != graph.NoValue && out != graph.NoValue &&
+			g.Values[in].Def != graph.NoNode && g.Values[out].Output && !read[out]
+	}
+	return f
 }
 
-// copiesToOutput reports whether a node copies a sunk value to a graph output that nobody reads.
-func (r *rewriter) copiesToOutput(n *graph.Node, sunk, read []bool) bool {
-	if !ortsim.Copies(n.Kind) || n.Input(0) == graph.NoValue || n.Output(0) == graph.NoValue {
+// reset forgets what anchors wait for.
+func (f *folding) reset() { clear(f.sunk) }
+
+// wait says that an anchor waits for a value of the graph.
+func (f *folding) wait(v graph.ValueID) { f.sunk[v] = f.may[v] }
+
+// CopiesResult reports whether a node of the graph copies what a node makes to a graph output that
+// nobody reads.
+func (e *AnchorEmitter) CopiesResult(id graph.NodeID) bool { return e.folds.copies[id] }
+
+// Folds reports whether a node of the graph is left out because its input becomes the output that
+// it makes. It is asked once all anchors are emitted, of the nodes in the order in which they
+// stand: of several copies of a value the first folds.
+func (e *AnchorEmitter) Folds(id graph.NodeID) bool {
+	if !e.folds.copies[id] {
 		return false
 	}
-	in, out := n.Inputs[0], n.Outputs[0]
-	return int(in) < len(sunk) && sunk[in] && int(out) < len(sunk) && r.old.Values[out].Output && !read[out]
+	in := e.g.Nodes[id].Inputs[0]
+	if !e.folds.sunk[in] || !e.sink.Itself(in) {
+		return false
+	}
+	e.folds.sunk[in] = false
+	return true
+}
+
+// foldCopies takes out the nodes that fold, and lets the nodes that make their inputs make their
+// outputs.
+func (s *graphSink) foldCopies() []*graph.Node {
+	as := make([]graph.ValueID, len(s.old.Values))
+	for v := range as {
+		as[v] = graph.ValueID(v)
+	}
+	kept, origin := s.nodes[:0], s.out.Origin[:0]
+	for i, n := range s.nodes {
+		if from := s.out.Origin[i]; from != graph.NoNode && n == s.g.Nodes[from] && s.writer.emitter.Folds(from) {
+			as[n.Inputs[0]] = n.Outputs[0]
+			continue
+		}
+		kept, origin = append(kept, n), append(origin, s.out.Origin[i])
+	}
+	if len(kept) == len(s.nodes) {
+		return kept
+	}
+	s.out.Origin = origin
+	for _, n := range kept {
+		rename(n.Inputs, as)
+		rename(n.Outputs, as)
+	}
+	s.g.ValueInfo = slices.DeleteFunc(s.g.ValueInfo, func(d graph.Decl) bool {
+		return int(d.Value) < len(as) && as[d.Value] != d.Value
+	})
+	return kept
 }
 
 func rename(list, as []graph.ValueID) {

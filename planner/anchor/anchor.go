@@ -138,7 +138,6 @@ type search struct {
 type step struct {
 	moves     bool  // a clone or a backward node: it reads through anchors
 	backward  bool  // a backward node of the graph
-	result    bool  // it copies what a step makes to a graph output that nobody reads
 	inputs    int   // how many of its operands may be anchored: captured ones may not
 	firstRead int32 // the first step that reads what it makes; the number of steps where none does
 	lastRead  int32 // the last such step; -1 where there is none

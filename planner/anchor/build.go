@@ -15,19 +15,20 @@ type builder struct {
 	out     live.Program
 	anchors []recompute.Anchor
 	alias   []graph.ValueID // by value of the program: the view through which it is read, or itself
+	version []graph.ValueID // by value of the graph: its newest clone so far, or itself
 	readers []int32         // by value: readers in the present stretch
 	stamp   []int32         // by value: one past the stretch in which it was anchored
-	sunk    []bool          // by value of the program: an anchor waits for it
+	folded  []graph.ValueID // by value of the program: what it was a copy of that has been left out, or NoValue
 	covered []bool          // by step: it waits for the anchor at the start of its stretch
 	listed  []int32         // by value of the graph: one past the last stretch that has it among its late values
-	at      []int32         // by value of the program: its place among out.Outputs, or -1
 	looked  int             // steps looked at, in all builds: tests hold it to be linear
 }
 
 func newBuilder(a *search) *builder {
 	n := len(a.program.Bytes)
-	b := &builder{search: a, alias: make([]graph.ValueID, n), readers: make([]int32, n), stamp: make([]int32, n),
-		sunk: make([]bool, n), covered: make([]bool, len(a.step)), listed: make([]int32, len(a.g.Values))}
+	b := &builder{search: a, alias: make([]graph.ValueID, n),
+		version: make([]graph.ValueID, len(a.g.Values)), readers: make([]int32, n), stamp: make([]int32, n),
+		folded: make([]graph.ValueID, n), covered: make([]bool, len(a.step)), listed: make([]int32, len(a.g.Values))}
 	b.emitter = recompute.NewAnchorEmitter(a.g, a.p.Analysis.Model.OpsetVersion(""), b)
 	return b
 }
@@ -40,12 +41,13 @@ func (b *builder) build(places []int32) error {
 	b.anchors = nil
 	b.emitter.Reset(b)
 	for v := range b.alias {
-		b.alias[v], b.stamp[v] = graph.ValueID(v), 0
+		b.alias[v], b.stamp[v], b.folded[v] = graph.ValueID(v), 0, graph.NoValue
+	}
+	for v := range b.version {
+		b.version[v] = graph.ValueID(v)
 	}
 	clear(b.covered)
-	clear(b.sunk)
 	clear(b.listed)
-	b.at = append(b.at[:0], b.result...)
 	done, last := 0, 0 // steps that are built, and the first that no anchor could wait for yet
 	for i, place := range places {
 		start := b.stepAt(place, done)
@@ -72,6 +74,7 @@ func (b *builder) build(places []int32) error {
 		last = start
 	}
 	b.keep(done, len(b.step))
+	b.foldCopies()
 	return nil
 }
 
@@ -94,9 +97,6 @@ func (b *builder) stepAt(place int32, from int) int {
 func (b *builder) keep(from, to int) {
 	for i := from; i < to; i++ {
 		s := b.program.Steps[i]
-		if b.folds(i) {
-			continue
-		}
 		if b.step[i].moves {
 			shared := true
 			for slot, v := range s.In[:b.step[i].inputs] {
@@ -110,28 +110,42 @@ func (b *builder) keep(from, to int) {
 			}
 		}
 		b.out.Steps = append(b.out.Steps, s)
-		if !b.step[i].moves || len(b.anchors) == 0 {
+		if !b.step[i].moves {
 			continue
 		}
 		for _, v := range s.Out {
-			if v != graph.NoValue {
-				b.emitter.Follow(v)
+			if v == graph.NoValue || b.origin[v] == graph.NoValue {
+				continue
 			}
+			b.version[b.origin[v]] = v
+			b.emitter.Follow(v)
 		}
 	}
 }
 
-// folds reports whether step i copies what an anchor waits for to a graph output, and lets the
-// value be that output, as recompute.Apply does.
-func (b *builder) folds(i int) bool {
-	s := &b.program.Steps[i]
-	if !b.step[i].result || !b.sunk[s.In[0]] || b.alias[s.In[0]] != s.In[0] || b.at[s.In[0]] >= 0 {
-		return false
+// foldCopies takes out the steps that fold, and lets their inputs be the outputs that they make.
+// Nothing reads these but anchors that wait for them.
+func (b *builder) foldCopies() {
+	kept := b.out.Steps[:0]
+	for _, s := range b.out.Steps {
+		if b.copiesResult(&s) && b.emitter.Folds(s.Node) {
+			b.out.Outputs[b.result[s.Out[0]]] = s.In[0]
+			b.folded[s.Out[0]] = s.In[0]
+			continue
+		}
+		if s.Kind == op.Size && s.Node == graph.NoNode && int(s.In[0]) < len(b.folded) &&
+			b.folded[s.In[0]] != graph.NoValue {
+			s.In[0] = b.folded[s.In[0]]
+		}
+		kept = append(kept, s)
 	}
-	at := b.at[s.Out[0]]
-	b.out.Outputs[at] = s.In[0]
-	b.at[s.In[0]], b.at[s.Out[0]] = at, -1
-	return true
+	b.out.Steps = kept
+}
+
+// copiesResult reports whether a step is a node of the graph itself that copies what a node makes
+// to a graph output that nobody reads.
+func (b *builder) copiesResult(s *live.Step) bool {
+	return s.Node != graph.NoNode && b.emitter.CopiesResult(s.Node) && s.Out[0] == b.g.Nodes[s.Node].Outputs[0]
 }
 
 // anchor emits an anchor, and notes what recompute.Apply emits it from.
@@ -139,7 +153,6 @@ func (b *builder) anchor(place int32, sinks, values []graph.ValueID, start int) 
 	a := recompute.Anchor{Before: b.p.Analysis.Order[place]}
 	for _, v := range sinks {
 		a.Sinks = append(a.Sinks, b.origin[v])
-		b.sunk[v] = b.origin[v] == v
 	}
 	var made, late []graph.ValueID
 	serial := int32(len(b.anchors)) + 1
@@ -163,30 +176,30 @@ func (b *builder) anchor(place int32, sinks, values []graph.ValueID, start int) 
 // Origin returns the value of the graph that a value is, or is a clone of.
 func (b *builder) Origin(v graph.ValueID) graph.ValueID { return b.origin[v] }
 
-// Newest returns the view through which a value is read, or itself.
-func (b *builder) Newest(v graph.ValueID) graph.ValueID { return b.alias[v] }
+// Newest returns the newest clone of what a value is, or the view through which that is read.
+func (b *builder) Newest(v graph.ValueID) graph.ValueID { return b.alias[b.version[b.origin[v]]] }
 
 // Zeros returns no value: constants are in no program.
 func (b *builder) Zeros(int) (graph.ValueID, error) { return graph.NoValue, nil }
 
+// Itself reports whether a value has no clone and is read through no view.
+func (b *builder) Itself(v graph.ValueID) bool { return b.version[v] == v && b.alias[v] == v }
+
+// SetNewest lets readers of a value read a view from now on.
+func (b *builder) SetNewest(v, view graph.ValueID) { b.alias[v] = view }
+
 // Add appends the step of a node.
 func (b *builder) Add(n recompute.AnchorNode) graph.ValueID {
-	elements := int64(1)
-	if n.Rank == 1 {
-		elements = n.Dim
+	bytes := int64(graph.Int64.Bits() / 8)
+	switch {
+	case n.View:
+		bytes = b.out.Bytes[n.Inputs[0]]
+	case n.Rank == 1:
+		bytes *= n.Dim
 	}
-	return b.add(n.Kind, int64(graph.Int64.Bits()/8)*elements, n.Inputs...)
-}
-
-// View lets readers of a value read it through a Reshape from now on.
-func (b *builder) View(v, zeros graph.ValueID) {
-	b.alias[v] = b.add(op.Reshape, b.program.Bytes[v], b.alias[v], zeros)
-}
-
-// add appends a step that makes one value.
-func (b *builder) add(kind graph.Kind, bytes int64, in ...graph.ValueID) graph.ValueID {
 	out := graph.ValueID(len(b.out.Bytes))
 	b.out.Bytes, b.out.Persistent = append(b.out.Bytes, bytes), append(b.out.Persistent, false)
-	b.out.Steps = append(b.out.Steps, live.Step{Node: graph.NoNode, Kind: kind, In: in, Out: []graph.ValueID{out}})
+	b.out.Steps = append(b.out.Steps,
+		live.Step{Node: graph.NoNode, Kind: n.Kind, In: n.Inputs, Out: []graph.ValueID{out}})
 	return out
 }

@@ -31,7 +31,7 @@ func (b *builder) frontier(start, end int, serial int32) []graph.ValueID {
 	var out []graph.ValueID
 	b.looked += end - start
 	for i := start; i < end; i++ {
-		if !b.step[i].moves || b.step[i].result {
+		if !b.step[i].moves || b.copiesResult(&b.program.Steps[i]) {
 			continue
 		}
 		b.covered[i] = b.waits(i, start, serial)

@@ -51,15 +51,8 @@ func (a *search) index() {
 		}
 	}
 	for i := range a.step {
-		a.step[i].holds, a.step[i].result = a.holds(i), a.copiesResult(i)
+		a.step[i].holds = a.holds(i)
 	}
-}
-
-// copiesResult reports whether a step is an Identity by which a graph output gets its name.
-func (a *search) copiesResult(i int) bool {
-	s := &a.program.Steps[i]
-	return ortsim.Copies(s.Kind) && s.In[0] != graph.NoValue && s.Out[0] != graph.NoValue && a.def[s.In[0]] >= 0 &&
-		a.lastUse[s.Out[0]] < 0 && a.result[s.Out[0]] >= 0
 }
 
 // holds finds the size of the largest value that a step, or one that is made for this step alone,
