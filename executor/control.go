@@ -201,6 +201,31 @@ func (s *carried) keep(t *Tensor) (Tensor, error) {
 	return Tensor{DType: t.DType, Shape: slices.Clone(t.Shape), Data: data}, nil
 }
 
+// carry hands the results of a body that has run to the next iteration: from output first on those
+// that replace the state, behind them the rows. One result may be a view of another's old state, so
+// all are copied before any is replaced.
+func (s *carried) carry(b *body, first int) error {
+	n := len(s.state)
+	for i := range s.rows {
+		if err := s.add(i, b.output(first+n+i)); err != nil {
+			return err
+		}
+	}
+	next := make([]Tensor, n)
+	for i := range n {
+		kept, err := s.keep(b.output(first + i))
+		if err != nil {
+			return err
+		}
+		next[i] = kept
+	}
+	for i := range n {
+		s.arena.Free(s.state[i].Data)
+		s.state[i] = next[i]
+	}
+	return nil
+}
+
 // set replaces state i.
 func (s *carried) set(i int, t *Tensor) error {
 	kept, err := s.keep(t)

@@ -1,6 +1,8 @@
 package executor
 
 import (
+	"slices"
+
 	"memopt/graph"
 )
 
@@ -14,30 +16,35 @@ func (st *step) checkGuards() error {
 			if v == graph.NoValue {
 				continue
 			}
-			guard, err := st.f.space.readable(st.f.guardOf(v))
+			i, err := st.touched(st.f.guardOf(v))
 			if err != nil {
-				return st.named(err)
+				return err
 			}
-			for i, b := range guard {
-				if b != guardByte {
-					return st.prep.Errorf("byte %d behind value %q has been written to", i, st.f.g.ValueName(v))
-				}
+			if i >= 0 {
+				return st.prep.Errorf("byte %d behind value %q has been written to", i, st.f.g.ValueName(v))
 			}
 		}
 	}
 	if st.planned.size > 0 && st.planned.offset >= 0 {
 		end := st.planned.offset + st.planned.size
-		guard, err := st.f.space.readable(st.f.s.base[end : end+guardBytes])
+		i, err := st.touched(st.f.s.base[end : end+guardBytes])
 		if err != nil {
-			return st.named(err)
+			return err
 		}
-		for i, b := range guard {
-			if b != guardByte {
-				return st.prep.Errorf("byte %d behind the workspace has been written to", i)
-			}
+		if i >= 0 {
+			return st.prep.Errorf("byte %d behind the workspace has been written to", i)
 		}
 	}
 	return nil
+}
+
+// touched returns the first byte of a guard that has been written to, or -1.
+func (st *step) touched(guard []byte) (int, error) {
+	guard, err := st.f.space.readable(guard)
+	if err != nil {
+		return -1, st.named(err)
+	}
+	return slices.IndexFunc(guard, func(b byte) bool { return b != guardByte }), nil
 }
 
 // guardOf returns the guard behind a value's buffer, nil where it has none.

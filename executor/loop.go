@@ -109,31 +109,7 @@ func (k *loopKernel) iterate(c *Ctx, i int64, cond bool) (bool, error) {
 		return false, c.Errorf("the body's condition is %v, wanted one bool", again)
 	}
 	next := again.Data[0] != 0
-	n := len(k.state.state)
-	for j := range k.state.rows {
-		if err := k.state.add(j, b.output(1+n+j)); err != nil {
-			return false, err
-		}
-	}
-	return next, k.carry(n)
-}
-
-// carry hands the body's results to the next iteration. One result may be a view of another's old
-// state, so all are copied before any is replaced.
-func (k *loopKernel) carry(n int) error {
-	next := make([]Tensor, n)
-	for j := range n {
-		kept, err := k.state.keep(k.body.output(1 + j))
-		if err != nil {
-			return err
-		}
-		next[j] = kept
-	}
-	for j := range n {
-		k.state.arena.Free(k.state.state[j].Data)
-		k.state.state[j] = next[j]
-	}
-	return nil
+	return next, k.state.carry(b, 1)
 }
 
 func (k *loopKernel) results(c *Ctx) error {

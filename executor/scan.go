@@ -155,24 +155,7 @@ func (k *scanKernel) iterate(c *Ctx, ins []*Tensor, step, length int) error {
 	if err := b.run(c.Context, c.Step<<20+uint64(step)); err != nil {
 		return err
 	}
-	for i := range k.state.rows {
-		if err := k.state.add(i, b.output(n+i)); err != nil {
-			return err
-		}
-	}
-	next := make([]Tensor, n)
-	for i := range n {
-		kept, err := k.state.keep(b.output(i))
-		if err != nil {
-			return err
-		}
-		next[i] = kept
-	}
-	for i := range n {
-		k.state.arena.Free(k.state.state[i].Data)
-		k.state.state[i] = next[i]
-	}
-	return nil
+	return k.state.carry(b, 0)
 }
 
 // runBatch scans sequence after sequence of a batch.

@@ -3,6 +3,7 @@ package verify
 import (
 	"bytes"
 	"context"
+	"iter"
 	"slices"
 	"time"
 
@@ -75,11 +76,8 @@ const lossBytes = 4096
 
 // losses lists the numbers of the outputs that are copied from the device in every step.
 func losses(side Side) (list []int) {
-	g := side.Model.Graph
-	for i, d := range g.Outputs {
-		t := g.Values[d.Value].Type
-		shape := executor.EvalShape(t, side.Dims)
-		if n, ok := executor.Bytes(t.DType, shape); ok && shape != nil && n <= lossBytes {
+	for i, n := range outputSizes(side) {
+		if n <= lossBytes {
 			list = append(list, i)
 		}
 	}
@@ -88,15 +86,24 @@ func losses(side Side) (list []int) {
 
 // outputBytes is what the copies of the outputs will take, as far as their sizes are known.
 func outputBytes(side Side) (sum int64) {
-	g := side.Model.Graph
-	for _, d := range g.Outputs {
-		t := g.Values[d.Value].Type
-		shape := executor.EvalShape(t, side.Dims)
-		if n, ok := executor.Bytes(t.DType, shape); ok && shape != nil {
-			sum += int64(n)
-		}
+	for _, n := range outputSizes(side) {
+		sum += int64(n)
 	}
 	return sum
+}
+
+// outputSizes goes over the numbers of the outputs whose sizes are known, and their bytes.
+func outputSizes(side Side) iter.Seq2[int, int] {
+	return func(yield func(i, bytes int) bool) {
+		g := side.Model.Graph
+		for i, d := range g.Outputs {
+			t := g.Values[d.Value].Type
+			shape := executor.EvalShape(t, side.Dims)
+			if n, ok := executor.Bytes(t.DType, shape); ok && shape != nil && !yield(i, n) {
+				return
+			}
+		}
+	}
 }
 
 // Run is what the steps gave and needed.
