@@ -215,3 +215,33 @@ func newCelu(p *executor.Prep) (executor.Kernel, error) {
 	}
 	return newFloatUnary(p)
 }
+
+// newShrink makes the kernel of Shrink: x+bias below -lambd, x-bias above lambd, 0 between.
+// Integers are computed in float64 and converted as Cast does.
+// https://onnx.ai/onnx/operators/onnx__Shrink.html
+func newShrink(p *executor.Prep) (executor.Kernel, error) {
+	lambd, bias := p.Node.Float("lambd", 0.5), p.Node.Float("bias", 0)
+	d := p.DType(0)
+	as := elemWide(d)
+	if d.IsInteger() && elemCastable(d) {
+		as = graph.Float64
+	}
+	var loop elemLoop
+	switch as {
+	case graph.Float32:
+		loop = shrinkLoop(lambd, bias)
+	case graph.Float64:
+		loop = shrinkLoop(float64(lambd), float64(bias))
+	}
+	return elemNode(p, loop, as, as)
+}
+
+func shrinkLoop[T elemFloat](lambd, bias T) elemLoop {
+	return loop1(func(dst, a []T) {
+		a = a[:len(dst)]
+		for i, x := range a {
+			y := elemPick(x < -lambd, x+bias, 0)
+			dst[i] = elemPick(x > lambd, x-bias, y)
+		}
+	})
+}

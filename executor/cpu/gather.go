@@ -187,3 +187,36 @@ func (x *moveIndexer) tuples(c *executor.Ctx, shape []int, i int, batch int64) (
 	}
 	return depth, nil
 }
+
+// gatherElementsKernel: the result has the shape of the indices.
+// https://onnx.ai/onnx/operators/onnx__GatherElements.html
+type gatherElementsKernel struct {
+	elementLines
+	axis int64
+}
+
+func newGatherElements(p *executor.Prep) (executor.Kernel, error) {
+	if err := moveNeeds(p, 0, 1); err != nil {
+		return nil, err
+	}
+	size, err := moveSize(p, 0)
+	if err != nil {
+		return nil, err
+	}
+	return &gatherElementsKernel{elementLines{size: size, gather: true}, p.Node.Int("axis", 0)}, nil
+}
+
+// Workspace holds the offsets.
+func (k *gatherElementsKernel) Workspace(in, _ [][]int) int { return moveIndexBytes(product(in[1])) }
+
+// Run picks the elements.
+func (k *gatherElementsKernel) Run(c *executor.Ctx) error {
+	x := c.In(0)
+	if err := k.prepare(c, 1, x.Shape, k.axis); err != nil {
+		return err
+	}
+	if y := c.Out(0, c.In(1).Shape...); y != nil {
+		k.run(c, x.Data, y.Data)
+	}
+	return nil
+}

@@ -117,3 +117,55 @@ func (k *gatherNDGradKernel) Run(c *executor.Ctx) error {
 	k.finish(c, 2)
 	return nil
 }
+
+// gatherElementsGradKernel is the gradient of GatherElements, with the inputs incoming gradient,
+// shape of the data, and indices: zeros, to which each element is added where it came from.
+type gatherElementsGradKernel struct {
+	elementLines
+	moveFiller
+	axis  int64
+	shape []int
+}
+
+func newGatherElementsGrad(p *executor.Prep) (executor.Kernel, error) {
+	return widened(makeGatherElementsGrad)(p)
+}
+
+func makeGatherElementsGrad(p *executor.Prep) (executor.Kernel, error) {
+	if err := moveNeeds(p, 0, 1, 2); err != nil {
+		return nil, err
+	}
+	size, err := moveSize(p, 0)
+	if err != nil {
+		return nil, err
+	}
+	if !scatterCan(p.DType(0)) {
+		return nil, unsupportedTypes(p)
+	}
+	return &gatherElementsGradKernel{axis: p.Node.Int("axis", 0),
+		elementLines: elementLines{size: size, dtype: p.DType(0), reduce: scatterAdd}}, nil
+}
+
+// Workspace holds the offsets.
+func (k *gatherElementsGradKernel) Workspace(in, _ [][]int) int {
+	return moveIndexBytes(product(in[2]))
+}
+
+// Run adds the elements.
+func (k *gatherElementsGradKernel) Run(c *executor.Ctx) error {
+	var err error
+	if k.shape, err = operand.Shape(c, 1, k.shape[:0]); err != nil {
+		return err
+	}
+	if err := operand.Like(c, 0, 2); err != nil {
+		return err
+	}
+	if err := k.prepare(c, 2, k.shape, k.axis); err != nil {
+		return err
+	}
+	if dx := c.Out(0, k.shape...); dx != nil {
+		k.zero(c, dx.Data)
+		k.elementLines.run(c, dx.Data, c.In(0).Data)
+	}
+	return nil
+}

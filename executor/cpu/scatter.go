@@ -199,3 +199,58 @@ func (k *scatterNDKernel) Run(c *executor.Ctx) error {
 	k.scatterRows.run(c, y.Data, u.Data)
 	return nil
 }
+
+// scatterElementsKernel is a copy of the data in which single elements are combined with
+// updates; those of one element in the order of the indices. Scatter is its old name.
+// https://onnx.ai/onnx/operators/onnx__ScatterElements.html
+type scatterElementsKernel struct {
+	wholeCopy
+	elementLines
+	axis int64
+}
+
+func newScatterElements(p *executor.Prep) (executor.Kernel, error) {
+	if p.Node.Str("reduction", "none") != "none" {
+		return widened(makeScatterElements)(p)
+	}
+	return makeScatterElements(p)
+}
+
+func makeScatterElements(p *executor.Prep) (executor.Kernel, error) {
+	if err := moveNeeds(p, 0, 1, 2); err != nil {
+		return nil, err
+	}
+	size, err := moveSize(p, 0, 2)
+	if err != nil {
+		return nil, err
+	}
+	r, err := readScatterReduction(p)
+	if err != nil {
+		return nil, err
+	}
+	return &scatterElementsKernel{axis: p.Node.Int("axis", 0),
+		elementLines: elementLines{size: size, dtype: p.DType(0), reduce: r}}, nil
+}
+
+// Workspace holds the offsets.
+func (k *scatterElementsKernel) Workspace(in, _ [][]int) int { return moveIndexBytes(product(in[1])) }
+
+// Run copies the data, unless it is in place, and scatters.
+func (k *scatterElementsKernel) Run(c *executor.Ctx) error {
+	if err := operand.Like(c, 2, 1); err != nil {
+		return err
+	}
+	x, u := c.In(0), c.In(2)
+	if err := k.prepare(c, 1, x.Shape, k.axis); err != nil {
+		return err
+	}
+	y := c.Out(0, x.Shape...)
+	if y == nil {
+		return nil
+	}
+	if err := k.copyUnlessSame(c, y.Data, x.Data); err != nil {
+		return err
+	}
+	k.elementLines.run(c, y.Data, u.Data)
+	return nil
+}

@@ -2,7 +2,6 @@ package cuda
 
 import (
 	"memopt/executor"
-	"memopt/executor/operand"
 	"memopt/graph"
 )
 
@@ -53,48 +52,4 @@ func (l *lines) start(x, y []byte, first, second bool, warps bool) error {
 		return k.folding(l.rows, 1)
 	}
 	return k.folding(l.rows, l.n)
-}
-
-// argKernel is ArgMax or ArgMin.
-type argKernel struct {
-	lines
-	operand.ArgSearch
-}
-
-// newArg makes ArgMax, or ArgMin where less holds.
-func newArg(less bool) maker {
-	return func(d *Device, p *executor.Prep) (executor.Kernel, error) {
-		l, err := lineKernels(d, p, "arg", "arg")
-		return &argKernel{l, operand.NewArgSearch(p, less)}, err
-	}
-}
-
-// Run searches.
-func (k *argKernel) Run(c *executor.Ctx) error {
-	y, err := k.Begin(c)
-	if y == nil {
-		return err
-	}
-	return k.run(c.In(0), y, k.Axis, k.Less, k.Last, false)
-}
-
-// cumSumKernel is CumSum.
-type cumSumKernel struct {
-	lines
-	operand.RunningSum
-}
-
-// newCumSum makes CumSum.
-func newCumSum(d *Device, p *executor.Prep) (executor.Kernel, error) {
-	l, err := lineKernels(d, p, "cumsum", "cumsum")
-	return &cumSumKernel{l, operand.NewRunningSum(p)}, err
-}
-
-// Run adds up.
-func (k *cumSumKernel) Run(c *executor.Ctx) error {
-	y, err := k.Begin(c)
-	if y == nil {
-		return err
-	}
-	return k.run(c.In(0), y, k.Axis, k.Exclusive, k.Reverse, true)
 }

@@ -133,3 +133,23 @@ func (k *copyKernel) Run(c *executor.Ctx) error {
 	}
 	return k.d.driver.Copy(k.d.stream, y.Data, x.Data)
 }
+
+// classify makes kernels of classify.cu, of one float.
+func classify(name string) maker {
+	return func(d *Device, p *executor.Prep) (executor.Kernel, error) {
+		if t := p.DType(0); !isFloat(t) && t != graph.Float64 {
+			return nil, noTypes(p)
+		}
+		return newUnary(d, p, "classify", name+"_"+suffix(p.DType(0)))
+	}
+}
+
+// newIsInf makes the kernel of IsInf.
+func newIsInf(d *Device, p *executor.Prep) (executor.Kernel, error) {
+	k, err := classify("isinf")(d, p)
+	if err == nil {
+		u := k.(*unaryKernel)
+		u.alpha, u.beta = float32(p.Node.Int("detect_positive", 1)), float32(p.Node.Int("detect_negative", 1))
+	}
+	return k, err
+}

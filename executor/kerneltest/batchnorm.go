@@ -9,16 +9,9 @@ import (
 	"memopt/graph/op"
 )
 
-func init() { register(planeNormCases) }
-
-// planeNormCases are of the norms over the places of images.
-func planeNormCases() []Case {
-	var cases []Case
-	for _, group := range [][]Case{batchNormCases(), batchNormGradCases(), groupNormCases(), lrnCases(), lpNormCases(),
-		meanVarianceCases()} {
-		cases = append(cases, group...)
-	}
-	return cases
+func init() {
+	register(batchNormCases)
+	register(batchNormGradCases)
 }
 
 // normGroup normalises the elements of x at the given places into y and returns their mean and

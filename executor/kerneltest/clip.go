@@ -9,6 +9,8 @@ import (
 	"memopt/graph/op"
 )
 
+func init() { register(elemClipCases) }
+
 func elemClipCases() []Case {
 	var cases []Case
 	clip := func(x []float64) float64 { return math.Min(math.Max(x[0], x[1]), x[2]) }

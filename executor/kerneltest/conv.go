@@ -215,7 +215,6 @@ func convCases() []Case {
 		cases = append(cases, s.forward(), s.fused(), s.backward(), s.transposed())
 	}
 	cases = append(cases, convAutoPads()...)
-	cases = append(cases, convIntegerCases()...)
 	return append(cases, convFaults()...)
 }
 

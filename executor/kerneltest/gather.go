@@ -12,9 +12,6 @@ func init() {
 	register(moveGatherCases)
 	register(moveGatherElementsCases)
 	register(moveGatherNDCases)
-	register(moveCompressCases)
-	register(moveOneHotCases)
-	register(moveReorderCases)
 }
 
 // movePlace counts an index of an axis from the front.
@@ -167,107 +164,4 @@ func moveGatherNDCases() []Case {
 			tuples([]int64{0, 0}, 2, 1)),
 		moveFails(op.GatherND, "batch_dims", "batch_dims", moveAttrs("batch_dims", int64(-1)), x,
 			tuples([]int64{0, 0}, 2, 1)))
-}
-
-func moveCompressCases() []Case {
-	x := moveCount(graph.Float32, 3, 4)
-	cond := func(v ...uint8) *executor.Tensor { return executor.NewTensor(graph.Bool, []int{len(v)}, v...) }
-	rows := movePick(x, []int{2, 4}, func(i []int) int { return (i[0]+1)*4*1 + i[1] })
-	cols := movePick(x, []int{3, 2}, func(i []int) int { return i[0]*4 + i[1]*2 })
-	return []Case{
-		moveCase(op.Compress, "rows", rows, moveAttrs("axis", int64(0)), x, cond(0, 1, 1)),
-		moveCase(op.Compress, "columns", cols, moveAttrs("axis", int64(-1)), x, cond(1, 0, 1)),
-		moveCase(op.Compress, "flat", movePick(x, []int{3}, func(i []int) int { return []int{1, 3, 4}[i[0]] }), nil, x,
-			cond(0, 1, 0, 1, 1)),
-		moveCase(op.Compress, "none", moveEmpty(graph.Float32, 0, 4), moveAttrs("axis", int64(0)), x, cond(0, 0, 0)),
-		moveOpset(9, moveCase(op.Compress, "rows", rows, moveAttrs("axis", int64(0)), x, cond(0, 1, 1))),
-		moveFails(op.Compress, "no list", "list", nil, x, executor.NewTensor(graph.Bool, []int{1, 1}, uint8(1))),
-		moveFails(op.Compress, "no bools", "bool", nil, x, moveLongs(1)),
-	}
-}
-
-func moveOneHotCases() []Case {
-	values := moveFloats([]int{2}, 2, 5)
-	at := moveReshaped(moveLongs(0, -1, 2, 3, -4, 1), 2, 3)
-	hot := func(axis int) *executor.Tensor {
-		shape := append(append(append([]int{}, at.Shape[:axis]...), 3), at.Shape[axis:]...)
-		return movePick(values, shape, func(index []int) int {
-			rest := append(append([]int{}, index[:axis]...), index[axis+1:]...)
-			if movePlace(at, moveAt(at.Shape, rest...), 3) == index[axis] {
-				return 1
-			}
-			return 0
-		})
-	}
-	// An index of -4 is outside for a depth of 3, as is one of 3.
-	floats := moveFloats([]int{2, 3}, 0, -1, 2.5, 3, -4, 1)
-	large := moveLongs(moveIndices(5000, 9)...)
-	return []Case{
-		moveCase(op.OneHot, "last axis", hot(2), nil, at, moveScalar(3), values),
-		moveCase(op.OneHot, "axis 0", hot(0), moveAttrs("axis", int64(0)), at, moveLongs(3), values),
-		moveCase(op.OneHot, "axis -2", hot(1), moveAttrs("axis", int64(-2)), at, moveScalar(3), values),
-		moveCase(op.OneHot, "floats", hot(2), nil, floats, moveFloats([]int{}, 3), values),
-		moveCase(op.OneHot, "int64 values", executor.NewTensor(graph.Int64, []int{3}, int64(-7), int64(9), int64(-7)),
-			nil, moveScalar(1), moveScalar(3), moveLongs(-7, 9)),
-		moveCase(op.OneHot, "bool values", executor.NewTensor(graph.Bool, []int{1, 2}, uint8(0), uint8(1)), nil,
-			moveShorts(1), moveScalar(2), executor.NewTensor(graph.Bool, []int{2}, uint8(0), uint8(1))),
-		moveCase(op.OneHot, "depth 0", moveEmpty(graph.Float32, 2, 3, 0), nil, at, moveScalar(0), values),
-		moveCase(op.OneHot, "large", movePick(values, []int{5000, 9}, func(i []int) int {
-			if movePlace(large, i[0], 9) == i[1] {
-				return 1
-			}
-			return 0
-		}), nil, large, moveScalar(9), values),
-		moveOpset(9, moveCase(op.OneHot, "last axis", hot(2), nil, at, moveScalar(3), values)),
-		moveFails(op.OneHot, "negative depth", "depth", nil, values, moveScalar(-1), values),
-		moveFails(op.OneHot, "depth list", "one element", nil, values, moveLongs(1, 2), values),
-		moveFails(op.OneHot, "axis outside", "axis 2", moveAttrs("axis", int64(2)), values, moveScalar(2), values),
-	}
-}
-
-func moveReorderCases() []Case {
-	var all []Case
-	for _, d := range moveTypes {
-		x := moveCount(d, 4, 3, 2)
-		all = append(all,
-			moveCase(op.ReverseSequence, fmt.Sprint("time first ", d), movePick(x, x.Shape, func(i []int) int {
-				if n := []int{4, 2, 1}[i[1]]; i[0] < n {
-					return moveAt(x.Shape, n-1-i[0], i[1], i[2])
-				}
-				return moveAt(x.Shape, i...)
-			}), nil, x, moveLongs(4, 2, 1)),
-			moveCase(op.ReverseSequence, fmt.Sprint("batch first ", d), movePick(x, x.Shape, func(i []int) int {
-				if n := []int{0, 3, 2, 1}[i[0]]; i[1] < n {
-					return moveAt(x.Shape, i[0], n-1-i[1], i[2])
-				}
-				return moveAt(x.Shape, i...)
-			}), moveAttrs("batch_axis", int64(0), "time_axis", int64(1)), x, moveLongs(0, 3, 2, 1)))
-	}
-	trilu := func(name string, x *executor.Tensor, upper, k int, in ...*executor.Tensor) {
-		want := movePick(x, x.Shape, func(i []int) int {
-			above := i[len(i)-1] - i[len(i)-2] - k
-			if upper == 1 && above < 0 || upper == 0 && above > 0 {
-				return -1
-			}
-			return moveAt(x.Shape, i...)
-		})
-		all = append(all,
-			moveCase(op.Trilu, name, want, moveAttrs("upper", int64(upper)), append([]*executor.Tensor{x}, in...)...))
-	}
-	for _, d := range moveTypes {
-		trilu(fmt.Sprint("upper ", d), moveCount(d, 2, 3, 4), 1, 0)
-		trilu(fmt.Sprint("lower ", d), moveCount(d, 2, 3, 4), 0, 0)
-	}
-	for _, k := range []int{-5, -3, -1, 1, 3, 4, 9} {
-		trilu(fmt.Sprint("upper by ", k), moveCount(graph.Float32, 2, 3, 4), 1, k, moveScalar(int64(k)))
-		trilu(fmt.Sprint("lower by ", k), moveCount(graph.Float32, 2, 4, 3), 0, k, moveScalar(int64(k)))
-	}
-	trilu("empty", moveEmpty(graph.Float32, 3, 0), 1, 0)
-	trilu("large", moveCount(graph.Float32, 4, 90, 80), 0, 0)
-	x := moveCount(graph.Float32, 4, 3, 2)
-	return append(all,
-		moveFails(op.Trilu, "rank 1", "matrices", nil, moveCount(graph.Float32, 3)),
-		moveFails(op.ReverseSequence, "length", "length 5", nil, x, moveLongs(5, 0, 0)),
-		moveFails(op.ReverseSequence, "count", "3 sequences", nil, x, moveLongs(1)),
-		moveFails(op.ReverseSequence, "axes", "batch_axis", moveAttrs("batch_axis", int64(0)), x, moveLongs(1, 1, 1)))
 }

@@ -9,6 +9,8 @@ import (
 	"memopt/graph/op"
 )
 
+func init() { register(gemmCases) }
+
 // gemmCase is Y = f(alpha*A'*B' + beta*C); c is nil where C is left out.
 func gemmCase(
 	kind graph.Kind, d graph.DType, m, n, k int, transA, transB bool, alpha, beta float32, c []int,

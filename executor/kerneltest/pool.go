@@ -94,8 +94,6 @@ func poolCases() []Case {
 	first.name, first.opset = "version 1", 1
 	cases = append(cases, first.lp(1.5), first.lp(3))
 	cases = append(cases, poolInts()...)
-	cases = append(cases, globalPoolCases()...)
-	cases = append(cases, unpoolCases()...)
 	return append(cases, poolFaults()...)
 }
 
@@ -246,78 +244,6 @@ func poolInts() []Case {
 			In:   []*executor.Tensor{executor.NewTensor[float32](graph.Float32, []int{1, 1, 1, 2}, 1, 2)},
 			Out:  []graph.DType{graph.Float32},
 			Want: []*executor.Tensor{executor.NewTensor[float32](graph.Float32, []int{1, 1, 1, 3}, 1.5, 1.5, 1.5)}},
-	}
-}
-
-// globalPoolCases reduce whole planes.
-func globalPoolCases() []Case {
-	var cases []Case
-	for _, shape := range [][]int{{2, 3, 5}, {3, 4, 7, 7}, {1, 2, 2, 3, 4}, {4, 64, 14, 14}, {0, 3, 4}} {
-		for _, d := range []graph.DType{graph.Float32, graph.Float64, graph.Float16} {
-			x := convRandom(d, 11, shape...)
-			planes := shape[0] * shape[1]
-			mean, most := make([]float64, planes), make([]float64, planes)
-			norm, one := make([]float64, planes), make([]float64, planes)
-			out := append([]int{}, shape[:2]...)
-			for range shape[2:] {
-				out = append(out, 1)
-			}
-			n := 0
-			if planes > 0 {
-				n = x.Len() / planes
-			}
-			for i, v := range convNumbers(x) {
-				p := i / n
-				if i%n == 0 {
-					most[p] = v
-				}
-				mean[p] += v / float64(n)
-				most[p] = max(most[p], v)
-				norm[p] += v * v
-				one[p] += math.Pow(math.Abs(v), 1.5)
-			}
-			for p := range norm {
-				norm[p] = math.Sqrt(norm[p])
-				one[p] = math.Pow(one[p], 1/1.5)
-			}
-			add := func(kind graph.Kind, want []float64) *Case {
-				cases = append(cases,
-					Case{Name: fmt.Sprint(x), Kind: kind, In: []*executor.Tensor{x}, Out: []graph.DType{d},
-						Want: []*executor.Tensor{convTensor(d, out, want)}, Tol: convTol(d)})
-				return &cases[len(cases)-1]
-			}
-			add(op.GlobalAveragePool, mean)
-			add(op.GlobalMaxPool, most)
-			add(op.GlobalLpPool, norm)
-			first := add(op.GlobalLpPool, one)
-			first.Name, first.Opset = first.Name+", version 1, p=1.5", 1
-			first.Attrs = []graph.Attr{Attr("p", float32(1.5))}
-		}
-	}
-	return cases
-}
-
-// unpoolCases put elements where the indices say.
-func unpoolCases() []Case {
-	x := executor.NewTensor[float32](graph.Float32, []int{1, 1, 2, 2}, 5, 6, 7, 8)
-	index := executor.NewTensor[int64](graph.Int64, []int{1, 1, 2, 2}, 5, 7, 13, 15)
-	attrs := []graph.Attr{Attr("kernel_shape", []int64{2, 2}), Attr("strides", []int64{2, 2})}
-	c := func(name string, in []*executor.Tensor, shape []int, v ...float32) Case {
-		return Case{Name: name, Kind: op.MaxUnpool, Attrs: attrs, In: in, Out: []graph.DType{graph.Float32},
-			Want: []*executor.Tensor{executor.NewTensor(graph.Float32, shape, v...)}}
-	}
-	larger := executor.NewTensor[int64](graph.Int64, []int{4}, 1, 1, 5, 5)
-	bad := c("index out of its plane",
-		[]*executor.Tensor{x, executor.NewTensor[int64](graph.Int64, []int{1, 1, 2, 2}, 5, 7, 13, 16)}, nil)
-	bad.Fails, bad.Want = "index 16", nil
-	small := c("output_shape too small",
-		[]*executor.Tensor{x, index, executor.NewTensor[int64](graph.Int64, []int{4}, 1, 1, 5, 3)}, nil)
-	small.Fails, small.Want = "output_shape", nil
-	return []Case{
-		c("plain", []*executor.Tensor{x, index}, []int{1, 1, 4, 4}, 0, 0, 0, 0, 0, 5, 0, 6, 0, 0, 0, 0, 0, 7, 0, 8),
-		c("output_shape", []*executor.Tensor{x, index, larger}, []int{1, 1, 5, 5}, 0, 0, 0, 0, 0, 0, 5, 0, 6, 0, 0, 0,
-			0, 0, 0, 0, 7, 0, 8, 0, 0, 0, 0, 0, 0),
-		bad, small,
 	}
 }
 

@@ -9,6 +9,8 @@ import (
 	"memopt/graph/op"
 )
 
+func init() { register(elemPowCases) }
+
 func elemPowCases() []Case {
 	pow := func(x []float64) float64 { return math.Pow(x[0], x[1]) }
 	var cases []Case

@@ -296,7 +296,7 @@ func reduceCases() []Case {
 	add("axes", training)
 	training.noop, training.axes = true, []int64{}
 	add("no axes", training)
-	return append(cases, reduceSpecials()...)
+	return append(cases, reduceEdges()...)
 }
 
 // reduceErrors are of nodes that say something impossible.

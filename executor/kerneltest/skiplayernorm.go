@@ -8,6 +8,11 @@ import (
 	"memopt/graph/op"
 )
 
+func init() {
+	register(skipNormCases)
+	register(embedNormCases)
+}
+
 // skipNormCases are of ONNX Runtime's norms of a sum.
 func skipNormCases() []Case {
 	var cases []Case

@@ -8,6 +8,8 @@ import (
 	"memopt/graph/op"
 )
 
+func init() { register(elemVariadicCases) }
+
 // elemVariadicCases have other numbers of operands than two.
 func elemVariadicCases() []Case {
 	fold := map[graph.Kind]func(x []float64) float64{

@@ -7,6 +7,8 @@ import (
 	"memopt/graph/op"
 )
 
+func init() { register(elemWhereCases) }
+
 func elemWhereCases() []Case {
 	choose := func(x []float64) float64 {
 		if x[0] != 0 {

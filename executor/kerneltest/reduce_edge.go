@@ -9,8 +9,8 @@ import (
 	"memopt/graph/op"
 )
 
-// reduceSpecials are of reductions over nothing, of small types, and of what is not finite.
-func reduceSpecials() []Case {
+// reduceEdges are of reductions over nothing, of small types, and of what is not finite.
+func reduceEdges() []Case {
 	var cases []Case
 	inf := math.Inf(1)
 	empty := map[graph.Kind]float64{op.ReduceSum: 0, op.ReduceL1: 0, op.ReduceL2: 0, op.ReduceSumSquare: 0,

@@ -8,12 +8,7 @@ import (
 	"memopt/graph/op"
 )
 
-func init() {
-	register(moveGatherGradCases)
-	register(movePaddingCases)
-	register(moveEmbeddingCases)
-	register(movePythonCases)
-}
+func init() { register(moveGatherGradCases) }
 
 // moveZeros returns n zeros.
 func moveZeros(n int) []float64 { return make([]float64, n) }
@@ -104,91 +99,4 @@ func moveDims(shape []int) *executor.Tensor {
 		executor.Of[int64](t)[i] = int64(d)
 	}
 	return t
-}
-
-func movePaddingCases() []Case {
-	var all []Case
-	for _, d := range moveTypes {
-		x, at := moveCount(d, 2, 3, 4), moveLongs(5, 0, 2)
-		rows := moveGathered(moveReshaped(x, 6, 4), at, 0)
-		unpad := moveCase(op.FlattenAndUnpad, fmt.Sprint(d), rows, nil, x, at)
-		unpad.Out, unpad.Want = append(unpad.Out, graph.Int64), append(unpad.Want, moveLongs(2, 3))
-		padded := movePick(rows, []int{2, 3, 4}, func(i []int) int {
-			for n, o := range []int{5, 0, 2} {
-				if o == i[0]*3+i[1] {
-					return n*4 + i[2]
-				}
-			}
-			return -1
-		})
-		all = append(all, unpad, moveCase(op.PadAndUnflatten, fmt.Sprint(d), padded, nil, rows, at, moveLongs(2, 3)))
-	}
-	x := moveCount(graph.Float32, 2, 3)
-	bare := moveCount(graph.Float32, 2, 3)
-	return append(all,
-		moveCase(op.FlattenAndUnpad, "rank 2", moveGathered(moveReshaped(bare, 6), moveLongs(1), 0), nil, bare,
-			moveLongs(1)),
-		moveCase(op.PadAndUnflatten, "twice the same", movePick(x, []int{1, 2, 3}, func(i []int) int {
-			if i[1] == 1 {
-				return 3 + i[2]
-			}
-			return -1
-		}), nil, x, moveLongs(1, 1), moveLongs(1, 2)),
-		moveFails(op.FlattenAndUnpad, "outside", "index 6", nil, x, moveLongs(6)),
-		moveFails(op.FlattenAndUnpad, "rank", "rank", nil, moveCount(graph.Float32, 3), moveLongs(1)),
-		moveFails(op.PadAndUnflatten, "outside", "index 2", nil, x, moveLongs(0, 2), moveLongs(1, 2)),
-		moveFails(op.PadAndUnflatten, "count", "as many", nil, x, moveLongs(0), moveLongs(1, 2)),
-		moveFails(op.PadAndUnflatten, "huge", "memory", nil, x, moveLongs(0, 1), moveLongs(1<<40, 1<<40)))
-}
-
-// moveEmbeddingCases: the numbers are those of torch.nn.functional.embedding and of its gradient.
-func moveEmbeddingCases() []Case {
-	name := func(s string) []graph.Attr { return moveAttrs("operator", s) }
-	flag := func(v uint8) *executor.Tensor { return executor.NewTensor(graph.Bool, []int{}, v) }
-	w := moveFloats([]int{3, 2}, 1, 2, 3, 4, 5, 6)
-	at := moveReshaped(moveLongs(2, 0, 2, 1), 2, 2)
-	dy := moveFloats([]int{2, 2, 2}, 1, 2, 3, 4, 5, 6, 7, 8)
-	off, minus := flag(0), moveScalar(-1)
-	grad := func(v ...float32) *executor.Tensor { return moveFloats([]int{3, 2}, v...) }
-	large := moveRamp(700 * 40)
-	places := moveLongs(moveIndices(700, 50)...)
-	for i, p := range executor.Of[int64](places) {
-		executor.Of[int64](places)[i] = (p + 50) % 50
-	}
-	sum := moveScatteredRows("add", []int{50, 40}, moveZeros(2000), moveReshaped(places, 700, 1), large)
-	return []Case{
-		moveCase(op.ATen, "embedding", moveFloats([]int{2, 2, 2}, 5, 6, 1, 2, 5, 6, 3, 4), name("embedding"), w, at,
-			minus, off, off),
-		moveCase(op.ATen, "aten::embedding", moveFloats([]int{2, 2, 2}, 5, 6, 1, 2, 5, 6, 3, 4),
-			name("aten::embedding"), w, at),
-		moveCase(op.ATen, "backward", grad(3, 4, 7, 8, 6, 8), name("embedding_backward"), dy, at, moveScalar(3),
-			minus, off, off),
-		moveCase(op.ATen, "backward of few inputs",
-			grad(3, 4, 7, 8, 6, 8), name("aten::embedding_backward"), dy, at, w),
-		moveCase(op.ATen, "backward with padding", grad(3, 4, 7, 8, 0, 0), name("embedding_backward"), dy, at,
-			moveScalar(3), moveScalar(2), off, off),
-		moveCase(op.ATen, "backward by frequency", grad(3, 4, 7, 8, 3, 4), name("embedding_backward"), dy, at,
-			moveScalar(3), minus, flag(1), off),
-		moveCase(op.ATen, "backward, half", moveValues(graph.Float16, []int{3, 2}, 3, 4, 7, 8, 6, 8),
-			name("embedding_backward"),
-			moveValues(graph.Float16, []int{2, 2, 2}, 1, 2, 3, 4, 5, 6, 7, 8), at, moveScalar(3), minus, off, flag(1)),
-		moveCase(op.ATen, "backward, large", moveValues(graph.Float32, []int{50, 40}, sum...),
-			name("embedding_backward"),
-			moveValues(graph.Float32, []int{700, 40}, large...), places, moveScalar(50), minus, off, off),
-		moveFails(op.ATen, "negative index", "outside", name("embedding"), w, moveLongs(-1)),
-		moveFails(op.ATen, "outside", "outside", name("embedding_backward"), dy, at, moveScalar(2), minus, off, off),
-		moveFails(op.ATen, "negative rows", "number of rows", name("embedding_backward"), dy, at, moveScalar(-2),
-			minus, off, off),
-		moveFails(op.ATen, "other shape", "input 0 has shape", name("embedding_backward"), w, at, moveScalar(3),
-			minus, off, off),
-		moveFails(op.ATen, "other operator", `"aten::_local_scalar_dense"`, name("aten::_local_scalar_dense"), w),
-	}
-}
-
-func movePythonCases() []Case {
-	x := moveCount(graph.Float32, 2)
-	return []Case{
-		moveFails(op.PythonOp, "call", "calls Python", nil, x),
-		moveFails(op.PythonOpGrad, "call", "calls Python", nil, x),
-	}
 }

@@ -1,23 +1,10 @@
 package cuda
 
 import (
-	"strings"
-
 	"memopt/executor"
 	"memopt/executor/operand"
 	"memopt/graph"
 )
-
-// newATen makes the kernel of PyTorch's embedding: a Gather of rows whose indices are not negative.
-func newATen(d *Device, p *executor.Prep) (executor.Kernel, error) {
-	name := strings.TrimPrefix(p.Node.Str("operator", ""), "aten::")
-	if name != "embedding" {
-		return nil, p.Unsupported("no CUDA kernel for PyTorch's operator %q", name)
-	}
-	g, err := newGatherer(d, p)
-	g.index.strict = 1
-	return &gather{gatherer: g}, err
-}
 
 // unpadder takes the rows of input 0, [d0, d1, d...], at the indices of input 1 into its first two
 // axes taken as one. Output 1 lists d0 and d1.

@@ -9,19 +9,13 @@ import (
 	"memopt/graph/op"
 )
 
-func init() { register(normCases) }
+func init() {
+	register(layerNormCases)
+	register(layerNormGradCases)
+}
 
 // normTestEpsilon is the epsilon of all cases, a float32.
 const normTestEpsilon = 0x1p-10
-
-// normCases are of the norms over the last axes.
-func normCases() []Case {
-	var cases []Case
-	for _, group := range [][]Case{layerNormCases(), layerNormGradCases(), skipNormCases(), embedNormCases()} {
-		cases = append(cases, group...)
-	}
-	return cases
-}
 
 // normedRows returns x, of rows of n elements, less the mean of each row unless simple, over its
 // deviation from that, with the means and inverse deviations.
