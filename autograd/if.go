@@ -30,18 +30,18 @@ func ifRule(c *Ctx) {
 
 // branch is a branch of an If with its gradients, by captured value.
 type branch struct {
-	*region // nil: a branch that contradicts the shapes at hand and is never taken
-	name    string
-	grads   map[Value]Value
+	*nestedJoint // nil: a branch that contradicts the shapes at hand and is never taken
+	name         string
+	grads        map[Value]Value
 }
 
 func (c *Ctx) branch(name string) *branch {
 	b := &branch{name: name, grads: map[Value]Value{}}
-	r, err := c.region(c.Node.GraphAttr(name), name)
+	r, err := c.nested(c.Node.GraphAttr(name), name)
 	if err != nil {
 		return b
 	}
-	b.region = r
+	b.nestedJoint = r
 	e := &emitter{r.joint}
 	var ends, seeds []Value
 	for i, v := range r.outputs {
@@ -67,7 +67,7 @@ func (c *Ctx) branch(name string) *branch {
 // emit returns the branch that makes the gradients of the wanted values.
 func (b *branch) emit(c *Ctx, wanted []Value) *graph.Graph {
 	e := &emitter{}
-	if b.region == nil {
+	if b.nestedJoint == nil {
 		e = c.body(b.name)
 	} else {
 		e.j = b.joint
@@ -80,7 +80,7 @@ func (b *branch) emit(c *Ctx, wanted []Value) *graph.Graph {
 		}
 		roots[i] = g
 	}
-	if b.region != nil {
+	if b.nestedJoint != nil {
 		b.prune(c, roots)
 	}
 	for _, v := range roots {

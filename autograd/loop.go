@@ -88,7 +88,7 @@ func loopRule(c *Ctx) {
 // backward is the body of the Scan in the making.
 type backward struct {
 	*repeated
-	*region
+	*nestedJoint
 	ins      []Value       // the body's inputs, by slot
 	rows     map[int]Value // by place in stacks: the gradient of a row
 	carried  map[int]Value // by place in states: the gradient of what the iteration makes
@@ -98,9 +98,10 @@ type backward struct {
 
 // reverse emits the node.
 func (p *repeated) reverse() {
-	r, err := p.region(p.body, "body")
+	r, err := p.nested(p.body, "body")
 	p.must(err)
-	b := &backward{repeated: p, region: r, rows: map[int]Value{}, carried: map[int]Value{}, sums: map[Value]Value{}}
+	b := &backward{repeated: p, nestedJoint: r,
+		rows: map[int]Value{}, carried: map[int]Value{}, sums: map[Value]Value{}}
 	for _, d := range r.g.Inputs {
 		b.ins = append(b.ins, d.Value)
 	}
@@ -115,12 +116,12 @@ func (p *repeated) reverse() {
 }
 
 // isFloat reports whether a value of the body can have a gradient.
-func (b *backward) isFloat(v Value) bool { return carriesFloat(b.region.g.Values[v].Type) }
+func (b *backward) isFloat(v Value) bool { return carriesFloat(b.nestedJoint.g.Values[v].Type) }
 
 // mark finds out through which values of the body gradients flow: a state that the next iteration
 // passes on is on the way if what becomes of it is.
 func (b *backward) mark() {
-	b.captured = b.region.captured(b.Ctx.j)
+	b.captured = b.nestedJoint.captured(b.Ctx.j)
 	from, to := slices.Clone(b.captured), []Value{}
 	for _, s := range b.repeated.slices {
 		if b.Wants(s.nodeIn) {
@@ -183,7 +184,7 @@ func (b *backward) seed(s *scan) {
 	b.j().grow()
 }
 
-func (b *backward) j() *joint { return b.region.joint }
+func (b *backward) j() *joint { return b.nestedJoint.joint }
 
 // refuseRank ends the rule where a scan output has no axis to be cut along: a file may state such a
 // type where nobody knows what the iteration makes.
@@ -204,7 +205,7 @@ func (b *backward) refuseChanges(st repeatedState) {
 		b.Unsupported("state %d is no tensor", st.nodeOut)
 	}
 	in := b.Type(b.In(st.nodeIn)).Shape
-	inside := b.region.g.Values[b.ins[st.bodyIn]].Type.Shape
+	inside := b.nestedJoint.g.Values[b.ins[st.bodyIn]].Type.Shape
 	if !in.Ranked {
 		return
 	}
@@ -235,7 +236,7 @@ func (b *backward) finish(s *scan) {
 		if g == None {
 			continue
 		}
-		outer := b.region.g.Values[v].Outer
+		outer := b.nestedJoint.g.Values[v].Outer
 		s.Next(s.Add(s.State(b.Zeros(outer)), g))
 		owners = append(owners, func(v Value) { b.Ctx.j.accumulate(b.Ctx, outer, v) })
 	}
@@ -298,20 +299,20 @@ func (b *backward) feed(s *scan, read []bool) {
 
 // take reports whether an input of the forward body is read; one that is not is an input no more.
 func (b *backward) take(v Value, read []bool) bool {
-	b.region.g.Values[v].Input = read[v]
+	b.nestedJoint.g.Values[v].Input = read[v]
 	return read[v]
 }
 
 // always makes a value of the body the constant true: what the condition is in every iteration that
 // takes place.
 func (b *backward) always(cond Value) {
-	v := &b.region.g.Values[cond]
+	v := &b.nestedJoint.g.Values[cond]
 	v.Input = false
 	dims := make([]int64, len(v.Type.Shape.Dims))
 	for i := range dims {
 		dims[i] = 1
 	}
-	_, err := b.region.g.AddInitializer(&graph.TensorData{Name: v.Name, DType: graph.Bool, Dims: dims,
+	_, err := b.nestedJoint.g.AddInitializer(&graph.TensorData{Name: v.Name, DType: graph.Bool, Dims: dims,
 		Source: graph.Raw{1}})
 	b.must(err)
 }

@@ -14,7 +14,7 @@ import (
 
 // What plans to budgets give and take, for callers that need no more of package budget.
 type (
-	Region      = budget.Region
+	StashLimit  = budget.StashLimit
 	Bound       = budget.Bound
 	Lower       = budget.Lower
 	Alternative = budget.Alternative
@@ -24,17 +24,17 @@ type (
 
 // Errors of plans to budgets.
 var (
-	ErrUnfit  = budget.ErrUnfit
-	ErrRegion = budget.ErrRegion
+	ErrUnfit      = budget.ErrUnfit
+	ErrStashLimit = budget.ErrStashLimit
 )
 
 // Budget is the strategy that keeps a limit at the least cost. Total, Share and Arena exclude each
-// other; without any there must be Regions.
+// other; without any there must be StashLimits.
 type Budget struct {
-	Total   int64    // bytes of inputs, weights and the arena together; 0: none
-	Share   float64  // of the baseline peak: bounds the bytes of the arena; 0: none
-	Arena   int64    // bytes of the arena; 0: none
-	Regions []Region // limits of parts of the graph
+	Total       int64        // bytes of inputs, weights and the arena together; 0: none
+	Share       float64      // of the baseline peak: bounds the bytes of the arena; 0: none
+	Arena       int64        // bytes of the arena; 0: none
+	StashLimits []StashLimit // limits of what parts of the graph stash
 	// Clusters says that only what a configuration of ONNX Runtime can express may be chosen.
 	Clusters bool
 	// Runtime says that what counts is the arena of stock ONNX Runtime at default settings, as
@@ -73,7 +73,7 @@ func (b Budget) bytes(persistent, base int64) int64 {
 
 // options are what package budget is asked for.
 func (b Budget) options(persistent, peak int64, began time.Time) *budget.Options {
-	o := &budget.Options{Bytes: b.bytes(persistent, peak), Regions: b.Regions, Solver: b.Solver,
+	o := &budget.Options{Bytes: b.bytes(persistent, peak), StashLimits: b.StashLimits, Solver: b.Solver,
 		Seed: b.Seed, Effort: b.Effort, Began: began, Limit: b.Limit, Found: b.Found}
 	if b.Total > 0 {
 		o.Persistent = persistent

@@ -135,9 +135,9 @@ func TestWorkspaceCounts(t *testing.T) {
 	require.Positive(t, p.Recompute.Nodes)
 }
 
-// TestRegions: what nodes of a name stash stays within the limit, with and without a budget for
+// TestStashLimits: what nodes of a name stash stays within the limit, with and without a budget for
 // all.
-func TestRegions(t *testing.T) {
+func TestStashLimits(t *testing.T) {
 	ex, _ := examples.Lookup("transformer")
 	m, err := ex.Build()
 	require.NoError(t, err)
@@ -161,7 +161,7 @@ func TestRegions(t *testing.T) {
 			planner.Options{
 				Dims: ex.Dims,
 				Strategy: &planner.Budget{
-					Share: share, Effort: 0.1, Regions: []planner.Region{{Glob: "*ln_*", Bytes: before / 2}},
+					Share: share, Effort: 0.1, StashLimits: []planner.StashLimit{{Glob: "*ln_*", Bytes: before / 2}},
 				},
 			})
 		require.NoError(t, err)
@@ -171,7 +171,7 @@ func TestRegions(t *testing.T) {
 	}
 	_, err = planner.Make(m, types,
 		planner.Options{
-			Dims: ex.Dims, Strategy: &planner.Budget{Regions: []planner.Region{{Glob: "nothing*", Bytes: 1}}},
+			Dims: ex.Dims, Strategy: &planner.Budget{StashLimits: []planner.StashLimit{{Glob: "nothing*", Bytes: 1}}},
 		})
-	require.ErrorIs(t, err, planner.ErrRegion)
+	require.ErrorIs(t, err, planner.ErrStashLimit)
 }

@@ -29,7 +29,7 @@ type planJSON struct {
 	Recompute      recomputeJSON    `json:"recompute"`
 	Bound          boundJSON        `json:"bound"`
 	Solver         *string          `json:"solver"`
-	Next           *nextJSON        `json:"next"`
+	Lower          *lowerJSON       `json:"next"`
 	Runtime        *runtimePeakJSON `json:"runtime"`
 	Alternatives   []otherJSON      `json:"alternatives"`
 	Warnings       []string         `json:"warnings"`
@@ -107,8 +107,8 @@ type boundJSON struct {
 	Optimal            bool     `json:"optimal"`
 }
 
-// nextJSON is the cheapest plan that was found below this one.
-type nextJSON struct {
+// lowerJSON is the lower plan: the cheapest found with a smaller arena.
+type lowerJSON struct {
 	LiveBytes  int64   `json:"live_bytes"`
 	ArenaBytes int64   `json:"arena_bytes"`
 	Overhead   float64 `json:"overhead"`
@@ -185,7 +185,7 @@ func newPlanJSON(p *planner.Plan, sha string) *planJSON {
 		j.Runtime = &runtimePeakJSON{a.Base, a.BaseArena, a.Anchored, a.AnchoredArena, a.AnchoredArena + p.Persistent}
 	}
 	if n := p.Lower; n != nil {
-		j.Next = &nextJSON{n.Live, n.Arena, n.Overhead}
+		j.Lower = &lowerJSON{n.Live, n.Arena, n.Overhead}
 	}
 	return j
 }

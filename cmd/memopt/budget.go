@@ -17,7 +17,7 @@ import (
 // budgetFlags are the selection flags that ask for a plan to a budget.
 type budgetFlags struct {
 	budget  string
-	regions []string
+	limits  []string
 	in      string
 	what    string
 	solver  string
@@ -32,7 +32,7 @@ func (b *budgetFlags) register(f *pflag.FlagSet) {
 	f.StringVar(&b.budget, "budget", "",
 		"the cheapest plan that fits: 16GiB of inputs, weights and arena together, or 50% of the baseline peak for "+
 			"the arena")
-	f.StringArrayVar(&b.regions, "budget-for",
+	f.StringArrayVar(&b.limits, "budget-for",
 		nil, "'GLOB=SIZE': what nodes with such names stash may take so much at the end of the forward half "+
 			"(repeatable)")
 	f.StringVar(&b.in, "budget-in", "memopt",
@@ -54,7 +54,7 @@ func (b *budgetFlags) register(f *pflag.FlagSet) {
 }
 
 // asks reports whether there is a budget.
-func (b *budgetFlags) asks() bool { return b.budget != "" || len(b.regions) > 0 }
+func (b *budgetFlags) asks() bool { return b.budget != "" || len(b.limits) > 0 }
 
 // search checks the flags that say how to search, and makes a budget without a limit of them.
 func (b *budgetFlags) search(a *app) (*planner.Budget, error) {
@@ -103,7 +103,7 @@ func (b *budgetFlags) resolve(a *app) (*planner.Budget, error) {
 	if err := a.parseBudget(b.budget, out); err != nil {
 		return nil, err
 	}
-	for _, text := range b.regions {
+	for _, text := range b.limits {
 		at := strings.LastIndexByte(text, '=')
 		if at <= 0 {
 			return nil, usage("--budget-for %q: wanted GLOB=SIZE, for example '/h.*=1GiB'", text)
@@ -113,7 +113,7 @@ func (b *budgetFlags) resolve(a *app) (*planner.Budget, error) {
 			return nil, usage("--budget-for %q: %w", text, err)
 		}
 		a.warnBare("--budget-for", text[at+1:], size)
-		out.Regions = append(out.Regions, planner.Region{Glob: text[:at], Bytes: size})
+		out.StashLimits = append(out.StashLimits, planner.StashLimit{Glob: text[:at], Bytes: size})
 	}
 	return out, nil
 }

@@ -256,7 +256,7 @@ func TestClassify(t *testing.T) {
 		{&symbolic.UnboundError{Symbols: []string{"n"}}, exitUsage},
 		{&configs.Error{Where: "f", What: "w"}, exitUsage},
 		{recompute.ErrPlacement, exitUsage},
-		{planner.ErrRegion, exitUsage},
+		{planner.ErrStashLimit, exitUsage},
 		{verify.ErrOutputs, exitUsage},
 		{&driver.Missing{}, exitMissing},
 		{&driver.Error{}, exitInternal},

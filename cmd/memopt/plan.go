@@ -74,7 +74,7 @@ Without bindings for all symbols it prints formulas in place of bytes.`,
 			}
 			view := report.PlanView{ConfigPath: c.configPath, Details: details, Stashes: a.listLimit()}
 			if a.ctx.Err() == nil { // else what there is is shown at once
-				if view.Level1, err = next(format, p); err != nil {
+				if view.Level1, err = levelOne(format, p); err != nil {
 					return classify(wrap(args[0], err))
 				}
 			}
@@ -147,7 +147,8 @@ func exactModel(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// makePlan loads a model and plans it, with what is only shown if it is. The caller closes the model.
+// makePlan loads a model and plans it, with what is only shown if it is. The caller closes the
+// model.
 func (a *app) makePlan(name string, sel *selectionFlags, shown bool) (*memopt.Plan, *chosen, error) {
 	m, err := a.load(name)
 	if err != nil {
@@ -178,9 +179,10 @@ func (a *app) makePlan(name string, sel *selectionFlags, shown bool) (*memopt.Pl
 	return p, c, nil
 }
 
-// next is level 1, planned for a table of a plan that enables nothing, so that the table can say
-// what enabling everything would bring, and for one of a plan to a budget, which is shown beside it.
-func next(format report.Format, p *memopt.Plan) (*planner.Plan, error) {
+// levelOne is level 1, planned for a table of a plan that enables nothing, so that the table can
+// say what enabling everything would bring, and for one of a plan to a budget, which is shown
+// beside it.
+func levelOne(format report.Format, p *memopt.Plan) (*planner.Plan, error) {
 	if format != report.TableFormat || p.Options.Enabled() && p.Bound == nil || p.Base == nil {
 		return nil, nil
 	}

@@ -50,16 +50,16 @@ type Problem struct {
 	Bench   *place.Bench   // with sizes
 	Base    *live.Timeline // of the graph as it is
 	Seconds []float64      // by node, of one execution
-	// Checkpoints are lists of candidates of the analysis that leave fewer and fewer stashes: what is
-	// tried first in huge graphs. nil: nothing is.
+	// Checkpoints are lists of candidates of the analysis that leave fewer and fewer stashes: what
+	// is tried first in huge graphs. nil: nothing is.
 	Checkpoints iter.Seq[[]int]
 }
 
 // Options say what is to fit, and how to search. The zero value wants the first plan found whose
 // arena has no bytes.
 type Options struct {
-	Bytes   int64    // of the arena; math.MaxInt64: no limit
-	Regions []Region // limits of parts of the graph
+	Bytes       int64        // of the arena; math.MaxInt64: no limit
+	StashLimits []StashLimit // limits of what parts of the graph stash
 	// Persistent is the bytes of inputs and weights where the budget was for these, too, for
 	// errors; else 0.
 	Persistent int64
@@ -85,8 +85,8 @@ func (o *Options) found() {
 	}
 }
 
-// Region limits what is stashed by nodes with certain names.
-type Region struct {
+// StashLimit limits the bytes stashed by nodes with certain names.
+type StashLimit struct {
 	Glob  string // of node names
 	Bytes int64  // that these nodes' outputs may take at the end of the forward half
 }
@@ -123,7 +123,7 @@ type Answer struct {
 
 // Fit returns the cheapest plan that is found whose arena is within the budget. A context that is
 // done ends the search with the best plan so far. The error is an *UnfitError where none was found,
-// wraps ErrRegion, or is the simulator's.
+// wraps ErrStashLimit, or is the simulator's.
 func Fit(ctx context.Context, p *Problem, o *Options) (*Answer, error) {
 	b := newBudgeter(ctx, p, o)
 	best, err := b.fit()
@@ -152,8 +152,8 @@ type budgeter struct {
 	budget  int64 // bytes of the arena
 	runtime bool  // that does not count, but what the runtime takes
 	tasks   *tasks
-	forced  []remat.Extra // that keep the regions within their limits
-	limits  []region
+	forced  []remat.Extra // that keep the stash limits
+	limits  []stashLimit
 	points  []point
 	share   float64 // of the time, for what climb does
 	stopped bool    // the time limit ended something
@@ -201,7 +201,7 @@ func (b *budgeter) until(d time.Duration) (done func()) {
 
 // fit returns the cheapest plan that is found within the budget.
 func (b *budgeter) fit() (*point, error) {
-	if err := b.limitRegions(); err != nil {
+	if err := b.applyLimits(); err != nil {
 		return nil, err
 	}
 	if err := b.add(&remat.Answer{Method: "order"}); err != nil {

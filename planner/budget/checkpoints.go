@@ -2,12 +2,12 @@ package budget
 
 import "memopt/graph"
 
-// checkpoints adds plans that recompute everything but one stash in so many, until one fits. In huge
-// graphs a search by single runs comes to nothing within minutes, and each of these takes seconds.
-// The first is tried however late it is: that one fits is worth more than a moment. Limits of regions
-// are not theirs to keep.
+// checkpoints adds plans that recompute everything but one stash in so many, until one fits. In
+// huge graphs a search by single runs comes to nothing within minutes, and each of these takes
+// seconds. The first is tried however late it is: that one fits is worth more than a moment. Stash
+// limits are not theirs to keep.
 func (b *budgeter) checkpoints() error {
-	if len(b.opts.Regions) > 0 || b.runtime || b.p.Checkpoints == nil {
+	if len(b.opts.StashLimits) > 0 || b.runtime || b.p.Checkpoints == nil {
 		return nil
 	}
 	whole := b.ctx

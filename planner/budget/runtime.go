@@ -60,7 +60,7 @@ func FitRuntime(ctx context.Context, p *Problem, o *Options, rt *Runtime) (*Answ
 }
 
 func (r *runtimeFit) fit() (int, error) {
-	if err := r.limitRegions(); err != nil {
+	if err := r.applyLimits(); err != nil {
 		return 0, err
 	}
 	if err := r.add(&remat.Answer{Method: "order"}); err != nil {

@@ -39,7 +39,7 @@ const (
 	cold     = 0.004 // last temperature
 	seeking  = 0.2   // temperature while there is no schedule
 	priceGap = 256   // moves between two changes of the price
-	chainOdd = 0.4   // chance that a missing input is computed anew instead of held
+	redoOdd  = 0.4   // chance that a missing input is computed anew instead of held
 )
 
 // seek moves until the tape is within the budget. The price rises all the while; when
@@ -206,7 +206,7 @@ func (a *annealer) again(x, u int32, depth int) {
 		return
 	}
 	for _, y := range a.uses[x] {
-		if !a.has(f, y) && !a.keep[y] && a.rng.Float64() < chainOdd {
+		if !a.has(f, y) && !a.keep[y] && a.rng.Float64() < redoOdd {
 			a.again(y, f, depth+1)
 		}
 	}

@@ -54,7 +54,7 @@ func (d *dropper) score(r *drop, relief int64, cost float64) float64 {
 }
 
 // appraise scores a drop for the run at p; ok tells whether it helps. The runs that it takes are in
-// chain.
+// again.
 func (d *dropper) appraise(r *drop, p place) (ok bool) {
 	d.work++
 	most := math.Inf(1) // cost up to which the score may reach the floor
@@ -70,16 +70,16 @@ func (d *dropper) appraise(r *drop, p place) (ok bool) {
 	return true
 }
 
-// follow collects in chain what must run again with x at a stage, and returns the bytes that are
+// follow collects in again what must run again with x at a stage, and returns the bytes that are
 // held over p for it instead, and its cost. It fails where that would cost more than most, save
 // more than bytes or take too many runs.
 func (d *dropper) follow(x, stage int32, p place, bytes int64, most float64) (held int64, cost float64, ok bool) {
 	d.stamp++
-	d.chain = append(d.chain[:0], x)
+	d.again = append(d.again[:0], x)
 	d.mark[x] = d.stamp
 	cost = float64(d.g.Tasks[x].Cost)
-	for i := 0; i < len(d.chain); i++ {
-		y := d.chain[i]
+	for i := 0; i < len(d.again); i++ {
+		y := d.again[i]
 		for _, u := range d.g.Tasks[y].Uses {
 			m := d.maker[u]
 			if d.mark[m] == d.stamp {
@@ -100,11 +100,11 @@ func (d *dropper) follow(x, stage int32, p place, bytes int64, most float64) (he
 			if hold {
 				continue
 			}
-			if len(d.chain) == d.dropRule.chain || held >= bytes || cost > most {
+			if len(d.again) == d.dropRule.reruns || held >= bytes || cost > most {
 				return held, cost, false
 			}
 			d.mark[m] = d.stamp
-			d.chain = append(d.chain, m)
+			d.again = append(d.again, m)
 			if k := d.newest(m, stage); k+1 < len(d.runs[m]) {
 				cost += d.share * float64(d.g.Tasks[m].Cost)
 			} else {

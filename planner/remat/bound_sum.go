@@ -5,7 +5,7 @@ import "math"
 // Extra runs before the first run of t and behind it are different ones. So what is proved of those
 // before t, with only the needs of first runs up to t, and what is proved of those behind t add up.
 // The bounds on the extra runs before are found from the first task to the last, each from those
-// before it and one cut: a chain of windows, each with the moment at its start that proves most.
+// before it and one cut: a row of windows, each with the moment at its start that proves most.
 // Windows help where the budget is tight all the time, as in graphs without much structure; in a
 // training graph with one high point there is one window.
 
@@ -31,7 +31,7 @@ func (b *bounder) runWindows() {
 		b.best = one // the work was not enough
 	}
 	if b.at == 0 {
-		b.at = at // the best chain of windows ends before the last moment that proves anything
+		b.at = at // the best row of windows ends before the last moment that proves anything
 	}
 	if left := b.limit - b.spent(); left > 0 && b.best < math.MaxInt64 {
 		before := b.before[b.at]

@@ -16,17 +16,17 @@ type dropRule struct {
 	noise           float64 // scores are multiplied by e^(noise·normal)
 	share           float64 // part of the cost that counts for a run that may replace a later one of the same task
 	hold            float64 // an input is held instead of made again if it is so small in parts of the relief
-	chain           int     // most runs for one drop
+	reruns          int     // most runs for one drop
 }
 
 // dropRules are tried in this order before random ones.
 var dropRules = []dropRule{
-	{mass: 1, far: 0.5, dear: 1, share: 0.5, hold: 0.1, chain: 24},
-	{mass: 1, far: 1, dear: 1.5, share: 1, hold: 0, chain: 24},
-	{mass: 0.5, far: 1, dear: 0.25, share: 1, hold: 0.03, chain: 24},
-	{mass: 1, far: 0, dear: 1, share: 0, hold: 0.1, chain: 128},
-	{mass: 1, far: 0.25, dear: 2, share: 0.5, hold: 0.3, chain: 12},
-	{mass: 0, far: 1, dear: 0, share: 1, hold: 0, chain: 24},
+	{mass: 1, far: 0.5, dear: 1, share: 0.5, hold: 0.1, reruns: 24},
+	{mass: 1, far: 1, dear: 1.5, share: 1, hold: 0, reruns: 24},
+	{mass: 0.5, far: 1, dear: 0.25, share: 1, hold: 0.03, reruns: 24},
+	{mass: 1, far: 0, dear: 1, share: 0, hold: 0.1, reruns: 128},
+	{mass: 1, far: 0.25, dear: 2, share: 0.5, hold: 0.3, reruns: 12},
+	{mass: 0, far: 1, dear: 0, share: 1, hold: 0, reruns: 24},
 }
 
 // sampleSize is how many tasks are scored for a drop in a graph of n tasks.
@@ -40,7 +40,7 @@ func sampleSize(n int) int {
 func randomDropRule(rng *rand.Rand) dropRule {
 	return dropRule{
 		mass: 1.5 * rng.Float64(), far: 1.2 * rng.Float64(), dear: 2 * rng.Float64(), noise: 0.5 * rng.Float64(),
-		share: rng.Float64(), hold: 0.4 * rng.Float64(), chain: 8 << rng.IntN(5),
+		share: rng.Float64(), hold: 0.4 * rng.Float64(), reruns: 8 << rng.IntN(5),
 	}
 }
 
@@ -52,7 +52,7 @@ const (
 	dropFew      = 10
 	dropMany     = 20_000
 	dropCut      = 2 // scores so far below the best are not looked at
-	longestChain = 1 << 13
+	mostReruns   = 1 << 13
 	dropPatience = 12
 	dropLevels   = 16
 	mostSetbacks = 400 // of one construction
@@ -66,12 +66,12 @@ type dropper struct {
 	budget   int64
 	all      int     // tasks held over a run of which all are scored
 	some     int     // tasks scored where there are more
-	patience int     // random choices without success before chains are lengthened
-	longest  int     // bound to which chains are lengthened where nothing else helps; 0 to give up early
+	patience int     // random choices without success before a drop may take more runs
+	longest  int     // runs that a drop may take where nothing else helps; 0 to give up early
 	cut      float64 // scores so far below the best do not matter
 	mark     []int32 // by task: the appraisal that it belongs to
 	stamp    int32
-	chain    []int32 // tasks that run again for the drop appraised last, in no order
+	again    []int32 // tasks that run again for the drop appraised last, in no order
 	drops    []drop
 	mean     int64     // mean size of a value
 	excess   int64     // bytes to save at the run at hand, at least 1
@@ -169,10 +169,10 @@ func sortDrops(drops []drop) {
 }
 
 // relieve drops values held over the run at p until it is within the budget. Where it finds nothing
-// to drop, it tries again, then allows for longer chains, and in the end looks at all values.
+// to drop, it tries again, then lets a drop take more runs, and in the end looks at all values.
 func (d *dropper) relieve(p place, stop func() bool) bool {
-	all, misses, chain := false, 0, d.dropRule.chain
-	defer func() { d.dropRule.chain = chain }()
+	all, misses, reruns := false, 0, d.dropRule.reruns
+	defer func() { d.dropRule.reruns = reruns }()
 	for d.needAt(p) > d.budget {
 		if stop() {
 			return false
@@ -187,8 +187,8 @@ func (d *dropper) relieve(p place, stop func() bool) bool {
 			all, misses = false, 0
 		case sampled && misses < d.patience:
 			misses++
-		case d.dropRule.chain < d.longest:
-			d.dropRule.chain = min(4*d.dropRule.chain, d.longest)
+		case d.dropRule.reruns < d.longest:
+			d.dropRule.reruns = min(4*d.dropRule.reruns, d.longest)
 		case sampled && !all && d.longest > 0:
 			all = true
 		default:

@@ -44,7 +44,7 @@ func (s *Search) construct(work int64) {
 func (s *Search) build(try int, from []Extra, most int64) bool {
 	d := s.d
 	d.all, d.some, d.cut = dropAll, sampleSize(len(d.runs)), dropCut
-	d.patience, d.longest = dropPatience, longestChain
+	d.patience, d.longest = dropPatience, mostReruns
 	d.dropRule = randomDropRule(s.rng)
 	if try < len(dropRules) {
 		d.dropRule = dropRules[try]

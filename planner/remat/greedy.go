@@ -32,7 +32,7 @@ func randomRule(rng *rand.Rand) rule {
 const (
 	sampleAll  = 192 // live values of which all are scored for an eviction
 	sampleSome = 64  // values scored where there are more
-	chainNodes = 24  // nodes of a chain whose costs are added up
+	againNodes = 24  // nodes whose costs are added up for one value that is gone
 )
 
 // greedy computes the nodes in the given order. When memory is short it throws away the live
@@ -47,7 +47,7 @@ type greedy struct {
 	place  []int32 // where a value stands in live, or -1
 	lock   []int32 // how often a value is needed by computes under way
 	next   []int32 // by node: how many of its users have been computed first
-	chain  []int32 // scratch of again
+	redo   []int32 // scratch of again
 	mark   []int32
 	stamp  int32
 	now    int32
@@ -200,18 +200,18 @@ func (g *greedy) score(v int32) float64 {
 // off after a few nodes.
 func (g *greedy) again(v int32) int64 {
 	g.stamp++
-	g.chain = append(g.chain[:0], v)
+	g.redo = append(g.redo[:0], v)
 	g.mark[v] = g.stamp
 	sum := int64(0)
-	for i := 0; i < len(g.chain); i++ {
-		sum += g.cost[g.chain[i]]
-		for _, u := range g.uses[g.chain[i]] {
+	for i := 0; i < len(g.redo); i++ {
+		sum += g.cost[g.redo[i]]
+		for _, u := range g.uses[g.redo[i]] {
 			if g.mark[u] != g.stamp && g.place[u] < 0 {
-				if len(g.chain) == chainNodes {
+				if len(g.redo) == againNodes {
 					return 4 * sum
 				}
 				g.mark[u] = g.stamp
-				g.chain = append(g.chain, u)
+				g.redo = append(g.redo, u)
 			}
 		}
 	}

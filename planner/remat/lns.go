@@ -61,7 +61,7 @@ func (s *Search) step(room float64) {
 	before := d.cost
 	d.turn++
 	d.dropRule = randomDropRule(s.rng)
-	d.dropRule.chain = 24
+	d.dropRule.reruns = 24
 	x := d.extras[s.rng.IntN(len(d.extras))]
 	stage := x.Before
 	if s.rng.IntN(4) == 0 {

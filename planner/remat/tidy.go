@@ -8,12 +8,12 @@ import (
 // apply inserts the runs of the drop that was appraised last, and takes out later runs of the same
 // tasks where their values can be held until then.
 func (d *dropper) apply(stage int32) {
-	slices.Sort(d.chain)
-	for _, y := range d.chain {
+	slices.Sort(d.again)
+	for _, y := range d.again {
 		d.insert(y, stage)
 	}
-	for i := len(d.chain) - 1; i >= 0; i-- {
-		y := d.chain[i]
+	for i := len(d.again) - 1; i >= 0; i-- {
+		y := d.again[i]
 		if k := d.newest(y, stage); k+1 < len(d.runs[y]) {
 			d.tryRemove(Extra{y, d.runs[y][k+1]})
 		}

@@ -10,43 +10,43 @@ import (
 	"memopt/planner/remat"
 )
 
-// ErrRegion means that a region of a budget is not there.
-var ErrRegion = errors.New("region")
+// ErrStashLimit means that a stash limit applies to no stashed activation.
+var ErrStashLimit = errors.New("stash limit")
 
-// region is a Region of a plan: which of the search's values count, and its limit.
-type region struct {
-	Region
+// stashLimit is a StashLimit with the values of the search that it applies to.
+type stashLimit struct {
+	StashLimit
 	// in says by value of the search's graph whether it counts: a forward node of that name makes
 	// it, and backward ones read it.
 	in []bool
 }
 
-// regions finds what the budget's regions mean. A glob that no stashing node matches is an error.
-func (b *budgeter) regions() ([]region, error) {
+// stashLimits resolves the globs of the limits. A glob that matches no stashing node is an error.
+func (b *budgeter) stashLimits() ([]stashLimit, error) {
 	g, tk := b.p.Bench.Analysis.Graph, b.tasks
-	var out []region
-	for _, r := range b.opts.Regions {
-		reg := region{Region: r, in: make([]bool, len(tk.graph.Values))}
+	var out []stashLimit
+	for _, r := range b.opts.StashLimits {
+		limit := stashLimit{StashLimit: r, in: make([]bool, len(tk.graph.Values))}
 		any := false
 		for _, st := range b.p.Bench.Analysis.Stashed {
 			root := tk.root[st.Value]
 			if root == graph.NoValue || !graph.MatchGlob(r.Glob, g.NodeLabel(g.Values[root].Def)) {
 				continue
 			}
-			reg.in[tk.value[root]], any = true, true
+			limit.in[tk.value[root]], any = true, true
 		}
 		if !any {
-			return nil, fmt.Errorf("%w %q: no node of that name makes an activation that is stashed",
-				ErrRegion, r.Glob)
+			return nil, fmt.Errorf("%w %q: no node of that name makes a stashed activation",
+				ErrStashLimit, r.Glob)
 		}
-		out = append(out, reg)
+		out = append(out, limit)
 	}
 	return out, nil
 }
 
-// stashed is the bytes of a region's values whose first run is still needed when the backward half
+// stashed is the bytes of the limited values whose first run is still needed when the backward half
 // begins.
-func (b *budgeter) stashed(r *region, extras []remat.Extra) int64 {
+func (b *budgeter) stashed(r *stashLimit, extras []remat.Extra) int64 {
 	total := int64(0)
 	for v, held := range b.held(extras) {
 		if held && r.in[v] {
@@ -89,19 +89,19 @@ func (b *budgeter) makers() []int32 {
 	return maker
 }
 
-// regionTries is how often the limit of a region is tightened until what is left is within it.
-const regionTries = 12
+// limitTries is how often a limit is tightened until what is left is within it.
+const limitTries = 12
 
-// limitRegions finds extra runs with which every region is within its limit: those that a minimum
-// cut at the end of the forward half suggests where only the region's bytes count.
-func (b *budgeter) limitRegions() error {
-	regions, err := b.regions()
+// applyLimits finds extra runs that keep every stash limit: those that a minimum
+// cut at the end of the forward half suggests where only the limited bytes count.
+func (b *budgeter) applyLimits() error {
+	limits, err := b.stashLimits()
 	if err != nil {
 		return err
 	}
 	var all []remat.Extra
-	for i := range regions {
-		r := &regions[i]
+	for i := range limits {
+		r := &limits[i]
 		capacity, low := r.Bytes, int64(math.MaxInt64)
 		for try := 0; ; try++ {
 			extras := b.cut(r, max(capacity, 0))
@@ -111,7 +111,7 @@ func (b *budgeter) limitRegions() error {
 				all = append(all, extras...)
 				break
 			}
-			if try == regionTries || capacity <= 0 {
+			if try == limitTries || capacity <= 0 {
 				return &UnfitError{Budget: r.Bytes, LowestArena: low, LowestLive: low,
 					What: "plan for the nodes " + r.Glob}
 			}
@@ -119,14 +119,14 @@ func (b *budgeter) limitRegions() error {
 		}
 	}
 	b.forced = remat.SortExtras(all)
-	b.limits = regions
+	b.limits = limits
 	return nil
 }
 
-// cut asks for the cheapest extra runs after which a region holds no more than some bytes over the
-// end of the forward half, where a task is put in that needs nothing itself. Without any that fit
-// it returns those that hold the least.
-func (b *budgeter) cut(r *region, bytes int64) []remat.Extra {
+// cut asks for the cheapest extra runs after which the limited values hold no more than some bytes
+// over the end of the forward half, where a task is put in that needs nothing itself. Without any
+// that fit it returns those that hold the least.
+func (b *budgeter) cut(r *stashLimit, bytes int64) []remat.Extra {
 	g := *b.tasks.graph
 	g.Values = slices.Clone(g.Values)
 	g.Tasks = slices.Insert(slices.Clone(g.Tasks), int(g.From), remat.Task{Once: true})
@@ -147,9 +147,9 @@ func (b *budgeter) cut(r *region, bytes int64) []remat.Extra {
 }
 
 // complete adds runs so that nothing that runs again in backward, and no reader behind such a run,
-// reads a value of the region from its first run where a second one is made anyway: it moves the
+// reads a limited value from its first run where a second one is made anyway: it moves the
 // second run before the earliest reader.
-func (b *budgeter) complete(extras []remat.Extra, r *region) []remat.Extra {
+func (b *budgeter) complete(extras []remat.Extra, r *stashLimit) []remat.Extra {
 	g, maker := b.tasks.graph, b.makers()
 	dropped := make([]bool, len(g.Tasks))
 	for _, x := range extras {
@@ -185,7 +185,7 @@ func (b *budgeter) complete(extras []remat.Extra, r *region) []remat.Extra {
 	return extras
 }
 
-// withForced adds what the regions need to an answer of the search.
+// withForced adds what the stash limits need to an answer of the search.
 func (b *budgeter) withForced(extras []remat.Extra) []remat.Extra {
 	if len(b.forced) == 0 {
 		return extras

@@ -7,21 +7,21 @@ import (
 	"memopt/graph/op"
 )
 
-// region is a copy of a subgraph inside which gradients are made, under names of its own. Its
+// nestedJoint is a copy of a subgraph inside which gradients are made, under names of its own. Its
 // forward nodes run once more, those that the gradients need.
-type region struct {
+type nestedJoint struct {
 	*joint
 	order   graph.Order
 	forward int     // nodes from here on have been emitted
 	outputs []Value // what the subgraph returned
 }
 
-// region copies a subgraph of a node.
-func (c *Ctx) region(g *graph.Graph, name string) (*region, error) {
+// nested copies a subgraph of a node.
+func (c *Ctx) nested(g *graph.Graph, name string) (*nestedJoint, error) {
 	cp := g.Clone(c.j.g)
 	cp.Name = c.j.prefix + name
 	c.j.taken.Rename(cp, cp.Name+"/")
-	r := &region{}
+	r := &nestedJoint{}
 	for _, d := range cp.Outputs {
 		r.outputs = append(r.outputs, d.Value)
 		v := &cp.Values[d.Value]
@@ -43,7 +43,7 @@ func (c *Ctx) region(g *graph.Graph, name string) (*region, error) {
 }
 
 // flow marks the values on the ways from some values to others.
-func (r *region) flow(from, to []Value) {
+func (r *nestedJoint) flow(from, to []Value) {
 	losses := make([]lossValue, len(to))
 	for i, v := range to {
 		losses[i].value = v
@@ -53,7 +53,7 @@ func (r *region) flow(from, to []Value) {
 }
 
 // captured lists the captured values whose gradients the enclosing graph wants.
-func (r *region) captured(outer *joint) []Value {
+func (r *nestedJoint) captured(outer *joint) []Value {
 	var out []Value
 	for i := range r.g.Values {
 		v := &r.g.Values[i]
@@ -66,7 +66,7 @@ func (r *region) captured(outer *joint) []Value {
 
 // prune drops everything that the roots do not depend on, and puts the nodes in order. It returns
 // which values are read.
-func (r *region) prune(c *Ctx, roots []Value) []bool {
+func (r *nestedJoint) prune(c *Ctx, roots []Value) []bool {
 	live := make([]bool, len(r.g.Values))
 	for _, v := range roots {
 		live[v] = true
@@ -107,7 +107,7 @@ func (r *region) prune(c *Ctx, roots []Value) []bool {
 
 // refuseDraws ends the rule where a node that is to run again draws random numbers: they would be
 // others.
-func (r *region) refuseDraws(c *Ctx, n *graph.Node, in *graph.Graph) {
+func (r *nestedJoint) refuseDraws(c *Ctx, n *graph.Node, in *graph.Graph) {
 	if op.Of(n.Kind).Random && !r.rests(n, in) {
 		c.Unsupported("its subgraph has the random node %q (%s), which would have to run again", n.Name, n.Op)
 	}
@@ -119,7 +119,7 @@ func (r *region) refuseDraws(c *Ctx, n *graph.Node, in *graph.Graph) {
 }
 
 // rests reports whether a random node draws nothing: a Dropout without training mode.
-func (r *region) rests(n *graph.Node, in *graph.Graph) bool {
+func (r *nestedJoint) rests(n *graph.Node, in *graph.Graph) bool {
 	training := opInfo(n).Training
 	if training == 0 || r.opset() < int64(opInfo(n).TrainingSince) {
 		return false
