@@ -3,7 +3,6 @@ package anchor
 import (
 	"memopt/graph"
 	"memopt/graph/live"
-	"memopt/graph/op"
 	"memopt/recompute"
 )
 
@@ -133,9 +132,12 @@ func (b *builder) foldCopies() {
 			b.folded[s.Out[0]] = s.In[0]
 			continue
 		}
-		if s.Kind == op.Size && s.Node == graph.NoNode && int(s.In[0]) < len(b.folded) &&
-			b.folded[s.In[0]] != graph.NoValue {
-			s.In[0] = b.folded[s.In[0]]
+		if s.Node == graph.NoNode {
+			for slot, v := range s.In {
+				if int(v) < len(b.folded) && b.folded[v] != graph.NoValue {
+					s.In[slot] = b.folded[v]
+				}
+			}
 		}
 		kept = append(kept, s)
 	}

@@ -32,7 +32,8 @@ func withCopies(m *graph.Model, rng *rand.Rand) {
 		}
 		for range 1 + rng.IntN(2) {
 			out := g.Value(fmt.Sprintf("result_%d", len(nodes)))
-			c := &graph.Node{Op: "Identity", Kind: op.Identity, Inputs: []graph.ValueID{v}, Outputs: []graph.ValueID{out}}
+			c := &graph.Node{Op: "Identity", Kind: op.Identity,
+				Inputs: []graph.ValueID{v}, Outputs: []graph.ValueID{out}}
 			at := slices.Index(nodes, n) + 1
 			nodes = slices.Insert(nodes, at+rng.IntN(len(nodes)-at+1), c)
 			g.Outputs = append(g.Outputs, graph.Decl{Value: out, Type: g.Values[v].Type})
