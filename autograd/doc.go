@@ -5,8 +5,9 @@
 // by one sweep over the forward nodes from the last to the first. A node whose outputs have
 // gradients hands them to the Rule of its operator, which emits nodes for the vector-Jacobian
 // products and so gives gradients to the node's inputs. Gradients that a value gets from several
-// readers are added up as they come. table.go lists the rules, one row per operator; each says what
-// it stashes: which forward values its backward nodes read.
+// readers are added up as they come, each sum in the memory of one of its terms. table.go lists the
+// rules, one row per operator; each says what it stashes: which forward values its backward nodes
+// read.
 //
 // Conventions: the gradient of a value has the value's type and shape. Integers, bools and the
 // inputs that the operator table calls non-differentiable have none.
