@@ -75,6 +75,19 @@ func (c *Ctx) Set(i int, g Value) {
 	c.j.accumulate(c, x, g)
 }
 
+// Sum returns the gradient that input i has from other readers so far, for a rule that adds to it by
+// an operator of its own and gives the result to SetSum: that spares zeros in the input's shape, and
+// a copy. None where there is no gradient yet, or none is wanted.
+func (c *Ctx) Sum(i int) Value {
+	if !c.Wants(i) {
+		return None
+	}
+	return c.j.gradOf(c.Node.Input(i))
+}
+
+// SetSum sets the gradient of input i to what a rule has made of Sum.
+func (c *Ctx) SetSum(i int, g Value) { c.j.grads[c.Node.Input(i)] = g }
+
 // compatible reports whether two shapes may be equal.
 func compatible(a, b graph.Shape) bool {
 	if len(a.Dims) != len(b.Dims) {

@@ -9,6 +9,11 @@
 // rules, one row per operator; each says what it stashes: which forward values its backward nodes
 // read.
 //
+// A rule that scatters, Gather's, scatters onto the gradient that is there: the table of an embedding
+// that is also a matrix of scores has one gradient, and none of zeros beside it. The slices are then
+// added one after the other to what is there, and not as a sum of their own, so that a row that was
+// looked up twice may be rounded otherwise than by the plain sum, and -0 may stand for 0.
+//
 // Conventions: the gradient of a value has the value's type and shape. Integers, bools and the
 // inputs that the operator table calls non-differentiable have none.
 //

@@ -1,22 +1,41 @@
 package autograd
 
-// gatherRule: the gradient's slices are added up at the indices, in zeros: one ScatterND along the
-// leading axis. A run of constant indices is a slice, whose gradient has zeros around it. Stashes
-// the indices.
+import "memopt/graph"
+
+// gatherRule: the gradient's slices are added up at the indices: one ScatterND along the leading
+// axis, onto the gradient that the table has from other readers, or onto zeros. So the slices are
+// added to that gradient one by one, and not as their sum: where an index occurs twice, another
+// rounding. A run of constant indices is a slice, whose gradient has zeros around it. Stashes the
+// indices.
 func gatherRule(c *Ctx) {
 	if !c.Wants(0) {
 		return
 	}
 	x := c.In(0)
 	axis := c.Axis(c.Node.Int("axis", 0), c.Rank(x))
+	if sum := c.Sum(0); sum != None && axis == 0 && c.j.opset() >= scatterReduce && !c.isRun(c.In(1)) {
+		c.SetSum(0, c.scatterRows(sum, c.Grad(0), c.In(1)))
+		return
+	}
 	c.Set(0, c.ungather(c.Grad(0), x, c.In(1), axis))
+}
+
+// scatterRows adds the slices of g to rows of a sum.
+func (c *Ctx) scatterRows(sum, g, indices Value) Value {
+	return c.scatterND(sum, c.Unsqueeze(c.Cast(indices, graph.Int64), int64(c.Rank(indices))), g, true)
+}
+
+// isRun reports whether indices are a run of constants, one scalar among them.
+func (c *Ctx) isRun(indices Value) bool {
+	ints, constant := c.intsOf(indices)
+	return constant && c.Rank(indices) <= 1 && oneRun(ints)
 }
 
 // ungather is the gradient of x from that of the slices of x at indices of an axis.
 func (c *Ctx) ungather(g, x, indices Value, axis int64) Value {
 	q := c.Rank(indices)
 	ints, constant := c.intsOf(indices)
-	if constant && q <= 1 && oneRun(ints) {
+	if c.isRun(indices) {
 		if q == 0 {
 			g = c.Unsqueeze(g, axis)
 		}
@@ -75,20 +94,28 @@ func distinct(ints []int64) bool {
 	return true
 }
 
-// gatherElementsRule: each element of the gradient is added where it was taken from. Stashes the
-// indices.
+// gatherElementsRule: each element of the gradient is added where it was taken from, onto what is
+// there, as in gatherRule. Stashes the indices.
 func gatherElementsRule(c *Ctx) {
 	if !c.Wants(0) {
 		return
 	}
 	c.need(scatterReduce)
 	axis := c.Node.Int("axis", 0)
-	zeros := c.zerosOf(c.ShapeOf(c.In(0)), c.Grad(0))
-	c.Set(0, c.Op("ScatterElements", Attrs{A("axis", axis), A("reduction", "add")}, zeros, c.In(1), c.Grad(0)))
+	c.SetSum(0, c.Op("ScatterElements", Attrs{A("axis", axis), A("reduction", "add")}, c.sumOrZeros(0), c.In(1),
+		c.Grad(0)))
 }
 
-// gatherNDRule: the slices of the gradient are added where they were taken from. Stashes the
-// indices. Batch dims become leading elements of the tuples.
+// sumOrZeros is what a scatter adds to: the gradient of input i so far, or zeros.
+func (c *Ctx) sumOrZeros(i int) Value {
+	if sum := c.Sum(i); sum != None {
+		return sum
+	}
+	return c.zerosOf(c.ShapeOf(c.In(i)), c.Grad(0))
+}
+
+// gatherNDRule: the slices of the gradient are added where they were taken from, onto what is there,
+// as in gatherRule. Stashes the indices. Batch dims become leading elements of the tuples.
 func gatherNDRule(c *Ctx) {
 	if !c.Wants(0) {
 		return
@@ -97,8 +124,8 @@ func gatherNDRule(c *Ctx) {
 	if batch := int(c.Node.Int("batch_dims", 0)); batch > 0 {
 		indices = c.batchTuples(indices, batch)
 	}
-	zeros := c.zerosOf(c.ShapeOf(c.In(0)), c.Grad(0))
-	c.Set(0, c.scatterND(zeros, indices, c.Grad(0), true))
+	c.need(scatterReduce)
+	c.SetSum(0, c.scatterND(c.sumOrZeros(0), indices, c.Grad(0), true))
 }
 
 // batchTuples puts the place in the batch before each tuple of indices.

@@ -41,6 +41,9 @@ var foreign = map[string]string{
 		sum = Sum(a, b)  q = ReduceSumSquare<keepdims = 0>(rows)  l = ReduceMean<keepdims = 0>(sum)  loss = Add(l, q) }`,
 	"stretched": `g (float[N, 4] x, float[P, 4] one, float[S, 4] some) => (float loss) {
 		a = Mul(x, one)  b = Mul(one, a)  row = ReduceSum<keepdims = 1>(some)  c = Mul(b, row)  loss = ReduceMean<keepdims = 0>(c) }`,
+	"tied": `g (int64[N, S] ids, float[20, 8] w, float[5, 20] v) => (float loss) <int64[2] flat = {-1, 8}, int64[4, 1] at = {3, 0, 3, 2}> {
+		h = Gather(w, ids)  f = Reshape(h, flat)  t = Transpose(w)  s = MatMul(f, t)  p = Softmax(s)  m = MatMul(v, w)  n = GatherND(w, at)
+		a = ReduceSumSquare<keepdims = 0>(p)  b = ReduceSumSquare<keepdims = 0>(m)  c = ReduceSumSquare<keepdims = 0>(n)  loss = Sum(a, b, c) }`,
 	"smooth": `g (float[N, 6] x, float[6, 6] w) => (float loss) {
 		h = MatMul(x, w)  a = Tanh(h)  s = Sigmoid(h)  m = Mul(a, s)  e = Erf(m)  n = ReduceL2<axes = [1], keepdims = 1>(e)  d = Div(e, n)  t = Softplus(d)  u = Mul(t, t)  loss = ReduceMean<keepdims = 0>(u) }`,
 }
