@@ -154,6 +154,7 @@ type joint struct {
 	reaches   []bool          // by value: a loss depends on it
 	grads     []Value         // by value: its gradient so far
 	taken     *graph.Names    // in all graphs of the model
+	readers   []int32         // by value: how often forward nodes read it; nil: nobody has counted
 	fewer     bool            // outputs of the model were left out
 	forward   int             // the number of nodes before the sweep; 0: nothing is made again
 	stashed   []bool          // by value: an emitted node reads it
@@ -187,6 +188,7 @@ func (j *joint) run(opts Options) error {
 	j.markRequires(order, wrt)
 	forward := len(j.g.Nodes)
 	j.forward, j.remakes = forward, map[Value]Value{}
+	j.countReaders(order)
 	if err := j.seed(losses, opts.LossScale); err != nil {
 		return err
 	}
@@ -208,6 +210,7 @@ func (j *joint) run(opts Options) error {
 func (j *joint) release() {
 	j.taken.Done()
 	j.types, j.requires, j.reaches, j.grads, j.stashed, j.remakes = nil, nil, nil, nil, nil, nil
+	j.readers = nil
 }
 
 // findLosses returns the values that are differentiated.

@@ -1,5 +1,12 @@
 package autograd
 
+import (
+	"slices"
+
+	"memopt/graph"
+	"memopt/graph/op"
+)
+
 // matMulRule: for Y = A·B, dA = dY·Bᵀ and dB = Aᵀ·dY, summed over what broadcasting added. Stashes
 // A for dB and B for dA. An operand of rank 1 is a row or a column. Where B is one matrix
 // and A a stack of them, dB is one product of the flattened stacks, not a sum of many.
@@ -41,8 +48,8 @@ func matMulRule(c *Ctx) {
 // stackProducts multiplies matrices or stacks of matrices and undoes broadcasting.
 func (c *Ctx) stackProducts(a, b, g Value) (da, db Value) {
 	da, db = None, None
-	if c.Wants(1) {
-		db = c.SumTo(c.product(matrixView{a, true}, matrixView{g, false}, 1), b)
+	if left, dy := (matrixView{a, true}), (matrixView{g, false}); c.Wants(1) && !c.setUntransposed(1, left, dy, 1) {
+		db = c.SumTo(c.product(left, dy, 1), b)
 	}
 	if c.Wants(0) {
 		da = c.SumTo(c.product(matrixView{g, false}, matrixView{b, true}, 1), a)
@@ -55,13 +62,51 @@ func (c *Ctx) flatProducts(a, b, g Value) (da, db Value) {
 	da, db = None, None
 	rows := c.rowsOf(g)
 	if c.Wants(1) {
-		db = c.product(matrixView{c.rowsOf(a), true}, matrixView{rows, false}, 1)
+		left, dy := matrixView{c.rowsOf(a), true}, matrixView{rows, false}
+		if !c.setUntransposed(1, left, dy, 1) {
+			db = c.product(left, dy, 1)
+		}
 	}
 	if c.Wants(0) {
 		da = c.product(matrixView{rows, false}, matrixView{b, true}, 1)
 		da = c.formVia(da, a, g)
 	}
 	return da, db
+}
+
+// setUntransposed gives a tied matrix, of which input i is the transpose, the transpose of a product
+// of two matrices as its gradient: as the product of their transposes, since a Transpose of the
+// product would be a second copy of the largest weight, a table of words. Each element is the same
+// sum, but libraries add it up in another order; those of matrices that are read but once keep theirs.
+func (c *Ctx) setUntransposed(i int, left, right matrixView, alpha float32) bool {
+	l, _ := c.Dims(left.v)
+	r, _ := c.Dims(right.v)
+	matrix := c.j.tiedMatrix(c.Node.Input(i))
+	if matrix == None || len(l) != 2 || len(r) != 2 {
+		return false
+	}
+	c.j.accumulate(c, matrix, c.product(right.T(), left.T(), alpha))
+	return true
+}
+
+// tiedMatrix returns the matrix of which v is the transpose, where v has one reader, the matrix has
+// more, and its gradient is wanted; else None.
+func (j *joint) tiedMatrix(v Value) Value {
+	def := j.g.Values[v].Def
+	if def == graph.NoNode || int(v) >= len(j.readers) || j.readers[v] != 1 || j.g.Values[v].Output {
+		return None
+	}
+	n := j.g.Nodes[def]
+	if !opInfo(n).Has(op.TransposeRole) || len(j.g.Values[v].Type.Shape.Dims) != 2 {
+		return None
+	}
+	if matrix := n.Inputs[0]; j.readers[matrix] < 2 || !j.requires[matrix] {
+		return None
+	}
+	if perm := n.IntList("perm", nil); perm != nil && !slices.Equal(perm, lastTwo(2)) {
+		return None
+	}
+	return n.Inputs[0]
 }
 
 // gemmRule: for Y = alpha·A'·B' + beta·C with A' and B' transposed on demand, dA' = alpha·dY·B'ᵀ,
@@ -90,7 +135,9 @@ func (c *Ctx) productGradients(a, b matrixView, g Value, alpha float32) {
 		if b.t {
 			left, right = dy.T(), a
 		}
-		c.Set(1, c.SumTo(c.product(left, right, alpha), c.In(1)))
+		if !c.setUntransposed(1, left, right, alpha) {
+			c.Set(1, c.SumTo(c.product(left, right, alpha), c.In(1)))
+		}
 	}
 	if c.Wants(0) {
 		left, right := dy, b.T()

@@ -123,3 +123,16 @@ func TestSumsInPlace(t *testing.T) {
 	}
 	require.Greater(t, sums, 50)
 }
+
+// TestTransposedTable: a table of which the transpose is multiplied by has no second gradient.
+func TestTransposedTable(t *testing.T) {
+	m, err := graph.Parse(`<ir_version: 8, opset_import: ["" : 17]> g (float[V, 64] w, int64[N] i) => (float loss) {
+		h = Gather(w, i)  t = Transpose<perm = [1, 0]>(w)  s = MatMul(h, t)  loss = SoftmaxCrossEntropyLoss(s, i) }`, "g")
+	require.NoError(t, err)
+	inferred(t, m)
+	j, err := autograd.Differentiate(m, autograd.Options{Wrt: []string{"w"}})
+	require.NoError(t, err)
+	const table = 4 * 1000 * 64
+	timeline := simulated(t, j.Model, symbolic.Env{"V": 1000, "N": 4})
+	require.Less(t, timeline.Peak.Bytes, int64(3*table/2), "at node %q", j.Model.Graph.NodeLabel(timeline.Peak.Node))
+}
