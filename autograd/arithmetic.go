@@ -16,9 +16,9 @@ func addRule(c *Ctx) {
 
 // sumRule: every input gets the gradient, summed over what broadcasting added. Stashes nothing.
 func sumRule(c *Ctx) {
-	for i, v := range c.Node.Inputs {
+	for i := range c.Node.Inputs {
 		if c.Wants(i) {
-			c.Set(i, c.SumTo(c.Grad(0), v))
+			c.Set(i, c.SumToInput(c.Grad(0), i))
 		}
 	}
 }
@@ -133,7 +133,7 @@ func sqrtRule(c *Ctx) {
 }
 
 // castRule: the gradient in the type of the input. Stashes nothing.
-func castRule(c *Ctx) { c.Set(0, c.Cast(c.Grad(0), c.DType(c.In(0)))) }
+func castRule(c *Ctx) { c.Set(0, c.Cast(c.Grad(0), c.DType(c.Node.Input(0)))) }
 
 // whereRule: the gradient goes to the operand that each element was taken from. Stashes the
 // condition.

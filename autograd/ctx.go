@@ -21,13 +21,20 @@ type Rule func(c *Ctx)
 type Ctx struct {
 	Node    *graph.Node
 	Version int // schema version of its operator
+	cut     *cut
 	emitter
 }
 
 // In returns input i, or None where it is left out; in place of a value that is the same as another
 // one, element by element, the one that came first: the backward half then keeps one and not both.
 // A cheap form of what it keeps anyway is made again.
-func (c *Ctx) In(i int) Value { return c.remade(c.j.source(c.Node.Input(i))) }
+func (c *Ctx) In(i int) Value {
+	v := c.remade(c.j.source(c.Node.Input(i)))
+	if c.cut != nil {
+		return c.slice(i, v)
+	}
+	return v
+}
 
 // Has reports whether input i is given.
 func (c *Ctx) Has(i int) bool { return c.Node.Input(i) != None }
@@ -49,8 +56,11 @@ func (c *Ctx) Out(i int) Value {
 // Grad returns the gradient of output i, or None: nothing depends on the output.
 func (c *Ctx) Grad(i int) Value {
 	v := c.Node.Output(i)
-	if v == None {
+	switch {
+	case v == None:
 		return None
+	case c.cut != nil:
+		return c.cut.g
 	}
 	return c.j.gradOf(v)
 }
@@ -65,6 +75,10 @@ func (c *Ctx) Wants(i int) bool {
 // the input's.
 func (c *Ctx) Set(i int, g Value) {
 	if g == None || !c.Wants(i) {
+		return
+	}
+	if c.cut != nil && c.cut.axes[i] >= 0 {
+		c.setCut(i, g)
 		return
 	}
 	x, want := c.Node.Input(i), c.j.g.Values[c.Node.Input(i)].Type

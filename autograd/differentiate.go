@@ -150,15 +150,16 @@ type joint struct {
 	g         *graph.Graph
 	types     *op.Extender
 	out       *Joint
-	requires  []bool          // by value: a wanted gradient depends on its gradient
-	reaches   []bool          // by value: a loss depends on it
-	grads     []Value         // by value: its gradient so far
-	taken     *graph.Names    // in all graphs of the model
-	readers   []int32         // by value: how often forward nodes read it; nil: nobody has counted
-	fewer     bool            // outputs of the model were left out
-	forward   int             // the number of nodes before the sweep; 0: nothing is made again
-	stashed   []bool          // by value: an emitted node reads it
-	remakes   map[Value]Value // of forward values that the backward half makes again
+	requires  []bool           // by value: a wanted gradient depends on its gradient
+	reaches   []bool           // by value: a loss depends on it
+	grads     []Value          // by value: its gradient so far
+	parts     map[Value][]part // by value: gradients of parts that wait to be added
+	taken     *graph.Names     // in all graphs of the model
+	readers   []int32          // by value: how often forward nodes read it; nil: nobody has counted
+	fewer     bool             // outputs of the model were left out
+	forward   int              // the number of nodes before the sweep; 0: nothing is made again
+	stashed   []bool           // by value: an emitted node reads it
+	remakes   map[Value]Value  // of forward values that the backward half makes again
 	constants map[string]Value
 	base      string      // of the names of everything that is made in a subgraph; "" in the main graph
 	prefix    string      // of the names of emitted nodes
@@ -210,7 +211,7 @@ func (j *joint) run(opts Options) error {
 func (j *joint) release() {
 	j.taken.Done()
 	j.types, j.requires, j.reaches, j.grads, j.stashed, j.remakes = nil, nil, nil, nil, nil, nil
-	j.readers = nil
+	j.readers, j.parts = nil, nil
 }
 
 // findLosses returns the values that are differentiated.

@@ -1,6 +1,9 @@
 package autograd
 
-import "memopt/graph"
+import (
+	"memopt/graph"
+	"memopt/symbolic"
+)
 
 // gatherRule: the gradient's slices are added up at the indices: one ScatterND along the leading
 // axis, onto the gradient that the table has from other readers, or onto zeros. So the slices are
@@ -13,11 +16,34 @@ func gatherRule(c *Ctx) {
 	}
 	x := c.In(0)
 	axis := c.Axis(c.Node.Int("axis", 0), c.Rank(x))
-	if sum := c.Sum(0); sum != None && axis == 0 && c.j.opset() >= scatterReduce && !c.isRun(c.In(1)) {
+	if c.isRun(c.In(1)) {
+		c.setRun(x, axis)
+		return
+	}
+	if sum := c.Sum(0); sum != None && axis == 0 && c.j.opset() >= scatterReduce {
 		c.SetSum(0, c.scatterRows(sum, c.Grad(0), c.In(1)))
 		return
 	}
 	c.Set(0, c.ungather(c.Grad(0), x, c.In(1), axis))
+}
+
+// setRun gives x the gradient of the run of places that was taken from its axis.
+func (c *Ctx) setRun(x Value, axis int64) {
+	ints, _ := c.intsOf(c.In(1))
+	g, n, d := c.Grad(0), int64(len(ints)), c.extentOf(x, axis).length
+	if c.Rank(c.In(1)) == 0 {
+		g = c.Unsqueeze(g, axis)
+	}
+	p := part{g: g, axis: axis, first: symbolic.Const(ints[0]), length: symbolic.Const(n)}
+	p.pad = func() Value { return c.padRun(g, x, axis, ints[0], n) }
+	if ints[0] < 0 {
+		p.first = d.Add(p.first)
+		if _, known := d.Const(); !known && ints[n-1] != -1 { // it is not at a number, nor at the end
+			c.Set(0, p.pad())
+			return
+		}
+	}
+	c.setPart(0, p)
 }
 
 // scatterRows adds the slices of g to rows of a sum.

@@ -44,6 +44,12 @@ var foreign = map[string]string{
 	"tied": `g (int64[N, S] ids, float[20, 8] w, float[5, 20] v) => (float loss) <int64[2] flat = {-1, 8}, int64[4, 1] at = {3, 0, 3, 2}> {
 		h = Gather(w, ids)  f = Reshape(h, flat)  t = Transpose(w)  s = MatMul(f, t)  p = Softmax(s)  m = MatMul(v, w)  n = GatherND(w, at)
 		a = ReduceSumSquare<keepdims = 0>(p)  b = ReduceSumSquare<keepdims = 0>(m)  c = ReduceSumSquare<keepdims = 0>(n)  loss = Sum(a, b, c) }`,
+	"parts": `g (float[N, S, 8] x, int64[N, S] labels, float[8, 20] w, float[20] b, float[16, 16] v) => (float loss, float[N, ?, 20] scores) <
+			int64[1] o = {0}, int64[1] m = {4}, int64[1] e = {9223372036854775807}, int64[1] a = {1}, int64[1] l = {-1}, int64[2] rows = {-1, 20}> {
+		p = Slice(x, o, m, l)  q = Slice(x, m, e, l)  n = Neg(q)  r = Concat<axis = -1>(n, p)  h = Add(x, r)
+		k = MatMul(h, w)  i = Add(k, b)  scores = Slice(i, o, l, a)  t = Slice(labels, a, e, a)
+		u = Reshape(scores, rows)  z = Reshape(t, l)  f = SoftmaxCrossEntropyLoss(u, z)
+		c = Slice(v, a, e, o)  d = Mul(c, c)  y = Tanh(v)  g = Slice(y, o, l, o)  j = Mul(g, d)  s = ReduceSum<keepdims = 0>(j)  loss = Add(f, s) }`,
 	"smooth": `g (float[N, 6] x, float[6, 6] w) => (float loss) {
 		h = MatMul(x, w)  a = Tanh(h)  s = Sigmoid(h)  m = Mul(a, s)  e = Erf(m)  n = ReduceL2<axes = [1], keepdims = 1>(e)  d = Div(e, n)  t = Softplus(d)  u = Mul(t, t)  loss = ReduceMean<keepdims = 0>(u) }`,
 }

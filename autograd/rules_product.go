@@ -10,7 +10,7 @@ var productRules = []Row{
 	{Kind: op.FusedGemm, Rule: fusedGemmRule},
 	{Kind: op.FusedMatMul, Rule: fusedMatMulRule},
 	{Kind: op.Gemm, Rule: gemmRule},
-	{Kind: op.MatMul, Rule: matMulRule},
+	{Kind: op.MatMul, Rule: matMulRule, Cut: cutMatMul, CutPays: true},
 	{Kind: op.MatMulInteger, None: ofIntegers},
 	{Kind: op.MultiHeadAttention, Expand: expandMultiHeadAttention},
 	{Kind: op.QLinearMatMul, None: ofIntegers},

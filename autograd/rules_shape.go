@@ -24,7 +24,7 @@ var shapeRules = []Row{
 	{Kind: op.Gather, Rule: gatherRule},
 	{Kind: op.GatherElements, Rule: gatherElementsRule},
 	{Kind: op.GatherND, Rule: gatherNDRule},
-	{Kind: op.Identity, Rule: identityRule, Same: func(*Ctx) bool { return true }},
+	{Kind: op.Identity, Rule: identityRule, Same: func(*Ctx) bool { return true }, Cut: cutSame},
 	{Kind: op.MemcpyFromHost, Rule: identityRule},
 	{Kind: op.MemcpyToHost, Rule: identityRule},
 	{Kind: op.Multinomial, None: drawn},

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"memopt/graph"
+	"memopt/symbolic"
 )
 
 // bounds are what a Slice does to its axes. The lists of numbers are nil where they are not known
@@ -13,9 +14,9 @@ type bounds struct {
 	startsAt, endsAt, axesAt, stepAt Value
 }
 
-// sliceRule: zeros where the slice took nothing. Axes with step 1 are padded, a reversed axis is
-// reversed again, and along others the gradient is scattered to the places that the slice of 0, 1,
-// 2, … names. Stashes the bounds; where dims are symbols, the input for its shape.
+// sliceRule: zeros where the slice took nothing. One axis with step 1 gives a part, more are padded, a
+// reversed axis is reversed again, and along others the gradient is scattered to the places that the
+// slice of 0, 1, 2, … names. Stashes the bounds; where dims are symbols, the input for its shape.
 func sliceRule(c *Ctx) {
 	if !c.Wants(0) {
 		return
@@ -36,10 +37,59 @@ func sliceRule(c *Ctx) {
 			g = c.unstride(g, x, &b, i)
 		}
 	}
+	if p, ok := c.slicePart(g, dims, have, &b, padded); ok {
+		p.pad = func() Value { return c.padBack(g, x, &b, padded) }
+		c.setPart(0, p)
+		return
+	}
 	if len(padded) > 0 {
 		g = c.padBack(g, x, &b, padded)
 	}
 	c.Set(0, g)
+}
+
+// slicePart is the gradient as that of a part of one axis; ok is false where more axes are cut, or it
+// is not known where.
+func (c *Ctx) slicePart(g Value, dims, have []extent, b *bounds, padded []int) (p part, ok bool) {
+	if b.starts == nil || len(padded) < len(b.axes) {
+		return p, false
+	}
+	which := -1
+	for _, i := range padded {
+		axis := b.axes[i]
+		if b.starts[i] == 0 && have[axis].length.Equal(dims[axis].length) {
+			continue
+		}
+		if which >= 0 {
+			return p, false
+		}
+		which = i
+	}
+	if which < 0 {
+		return p, false
+	}
+	axis := b.axes[which]
+	p = part{g: g, axis: axis, length: have[axis].length}
+	p.first, ok = firstOf(b, which, dims[axis].length, p.length)
+	return p, ok
+}
+
+// firstOf is where a Slice begins on an axis that is d long, of which it takes n.
+func firstOf(b *bounds, i int, d, n symbolic.Expr) (symbolic.Expr, bool) {
+	start := b.starts[i]
+	taken, known := n.Const()
+	all, fixed := d.Const()
+	switch {
+	case !d.IsKnown() || !n.IsKnown():
+		return d, false
+	case start == 0:
+		return symbolic.Const(0), true
+	case b.ends != nil && b.ends[i] >= math.MaxInt32: // up to the end
+		return d.Sub(n), true
+	case start < 0:
+		return symbolic.Const(max(start+all, 0)), fixed && known
+	}
+	return symbolic.Const(start), known && taken > 0 || n.Equal(d.Sub(symbolic.Const(start)))
 }
 
 // bounds reads the operands of the Slice; axes count from 0.

@@ -58,7 +58,9 @@ func (j *joint) grow() {
 	}
 }
 
+// gradOf returns the gradient of a whole value, or None.
 func (j *joint) gradOf(v Value) Value {
+	j.joinParts(v)
 	j.grow()
 	return j.grads[v]
 }
@@ -85,6 +87,9 @@ func (j *joint) accumulate(c *Ctx, v, g Value) { j.addGrad(v, g) }
 
 func (j *joint) addGrad(v, g Value) {
 	j.grow()
+	if j.grads[v] != None {
+		j.joinParts(v) // before a second term, so that each element's terms are added as they come
+	}
 	if old := j.grads[v]; old != None {
 		g = (&emitter{j}).Add(old, g)
 		j.grow()
@@ -202,7 +207,7 @@ func (j *joint) sweep(order graph.Order) error {
 		n := j.g.Nodes[id]
 		wanted := None
 		for _, v := range n.Outputs {
-			if v != None && j.gradOf(v) != None && j.requires[v] {
+			if v != None && j.hasGrad(v) && j.requires[v] {
 				wanted = v
 			}
 		}
@@ -218,7 +223,11 @@ func (j *joint) sweep(order graph.Order) error {
 			return &NoRule{Node: j.labelOf(n), Op: n.Op, Value: j.firstWanted(n), Why: why}
 		}
 		j.prefix = graph.Nested(j.base, j.labelOf(n)+"_grad/")
-		row.Rule(j.ctx(n))
+		if c := j.cutNode(n); c != nil {
+			row.Rule(c)
+		} else {
+			row.Rule(j.ctx(n))
+		}
 	}
 	return nil
 }

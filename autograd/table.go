@@ -22,6 +22,12 @@ type Row struct {
 	// Cheap says that one pass over the input makes the output, if the other inputs are constants:
 	// the backward half may do so in place of stashing it (Ctx.In).
 	Cheap bool
+	// Cut says of which parts of the inputs a part of the output along an axis is made: the axis of
+	// each input that is cut in the same places, -1 for one that is needed whole; nil: it is not made
+	// of parts. The rule asks for inputs by In and for shapes by SumToInput then. nil: it never is.
+	Cut func(c *Ctx, axis int64) []int64
+	// CutPays says that the backward half then saves more than the slices take.
+	CutPays bool
 	// Sequence is the operator's part in sequences of tensors (sequence.go).
 	Sequence sequence
 	// None says why no gradient flows through the operator: its derivative is zero wherever it
