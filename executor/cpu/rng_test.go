@@ -3,6 +3,7 @@ package cpu_test
 import (
 	"bytes"
 	"math"
+	"math/bits"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -10,6 +11,7 @@ import (
 
 	"memopt/executor"
 	"memopt/executor/cpu"
+	"memopt/executor/kerneltest"
 	"memopt/graph"
 	"memopt/graph/op"
 )
@@ -143,29 +145,56 @@ func TestStepsAndSeedsDrawAnew(t *testing.T) {
 	}
 }
 
-// TestDistributions looks at means, variances and shares of other draws.
-func TestDistributions(t *testing.T) {
-	const n = 1 << 18
-	draw := func(k graph.Kind, attrs ...graph.Attr) []float64 {
-		d := draws{
-			kind: k, attrs: append(attrs, graph.Attr{Name: "shape", Value: []int64{n}}),
-			out: []graph.DType{graph.Float64}, seed: 3,
+// distributions test what the operators that draw promise of their draws, by mean, variance and
+// shares.
+var distributions = map[graph.Kind]func(t *testing.T, k graph.Kind){
+	op.RandomUniform: uniform, op.RandomUniformLike: uniform, op.RandomNormal: normal, op.RandomNormalLike: normal,
+	op.Bernoulli: bernoulli, op.Multinomial: multinomial, op.Dropout: kept, op.BitmaskDropout: kept,
+	op.BiasDropout: kept, op.BitmaskBiasDropout: kept, op.BiasSoftmaxDropout: kept,
+}
+
+// TestDraws: each operator whose cases rest on memopt's own streams has the distribution that it
+// promises.
+func TestDraws(t *testing.T) {
+	for k := op.Unknown + 1; k < op.NumKinds; k++ {
+		test := distributions[k]
+		require.Equal(t, kerneltest.OracleOf(k).By&kerneltest.Streams != 0, test != nil, op.Of(k).Name)
+		if test != nil {
+			t.Run(op.Of(k).Name, func(t *testing.T) { test(t, k) })
 		}
-		return executor.Of[float64](d.run(t, 0)[0])
 	}
-	moments := func(v []float64) (mean, variance float64) {
-		for _, x := range v {
-			mean += x / n
-		}
-		for _, x := range v {
-			variance += (x - mean) * (x - mean) / n
-		}
-		return mean, variance
+}
+
+// manyDraws is how many draws are looked at.
+const manyDraws = 1 << 18
+
+// numbers draws, by a shape or by a tensor to resemble.
+func numbers(t *testing.T, k graph.Kind) []float64 {
+	d := draws{kind: k, out: []graph.DType{graph.Float64}, seed: 3}
+	if op.Of(k).Inputs.Max == 0 {
+		d.attrs = []graph.Attr{{Name: "shape", Value: []int64{manyDraws}}}
+	} else {
+		d.in = []*executor.Tensor{executor.NewTensor(graph.Float64, []int{manyDraws}, make([]float64, manyDraws)...)}
 	}
-	u := draw(op.RandomUniform)
+	return executor.Of[float64](d.run(t, 0)[0])
+}
+
+func moments(v []float64) (mean, variance float64) {
+	n := float64(len(v))
+	for _, x := range v {
+		mean += x / n
+	}
+	for _, x := range v {
+		variance += (x - mean) * (x - mean) / n
+	}
+	return mean, variance
+}
+
+func uniform(t *testing.T, k graph.Kind) {
+	u := numbers(t, k)
 	mean, variance := moments(u)
-	assert.InDelta(t, 0.5, mean, 5*math.Sqrt(1.0/12/n))
-	assert.InDelta(t, 1.0/12, variance, 5*math.Sqrt(1.0/180/n))
+	assert.InDelta(t, 0.5, mean, 5*math.Sqrt(1.0/12/manyDraws))
+	assert.InDelta(t, 1.0/12, variance, 5*math.Sqrt(1.0/180/manyDraws))
 	for i := range 10 {
 		count := 0
 		for _, x := range u {
@@ -173,35 +202,82 @@ func TestDistributions(t *testing.T) {
 				count++
 			}
 		}
-		within(t, count, n, 0.1, "in a tenth")
+		within(t, count, manyDraws, 0.1, "in a tenth")
 	}
-	z := draw(op.RandomNormal)
-	mean, variance = moments(z)
-	assert.InDelta(t, 0, mean, 5*math.Sqrt(1.0/n))
-	assert.InDelta(t, 1, variance, 5*math.Sqrt(2.0/n))
+}
+
+func normal(t *testing.T, k graph.Kind) {
+	z := numbers(t, k)
+	mean, variance := moments(z)
+	assert.InDelta(t, 0, mean, 5*math.Sqrt(1.0/manyDraws))
+	assert.InDelta(t, 1, variance, 5*math.Sqrt(2.0/manyDraws))
 	tail, pairs := 0, 0.0
 	for i, x := range z {
 		if x > 1.959964 {
 			tail++
 		}
 		if i%2 == 1 {
-			pairs += x * z[i-1] / (n / 2)
+			pairs += x * z[i-1] / (manyDraws / 2)
 		}
 	}
-	within(t, tail, n, 0.025, "above 1.96")
-	assert.InDelta(t, 0, pairs, 5*math.Sqrt(2.0/n), "correlation of pairs")
-	x := executor.NewTensor[float32](graph.Float32, []int{1, 3}, 0, float32(math.Log(2)), float32(math.Log(5)))
-	m := draws{
-		kind: op.Multinomial, attrs: []graph.Attr{{Name: "sample_size", Value: int64(n)}}, in: []*executor.Tensor{x},
-		out: []graph.DType{graph.Int32},
+	within(t, tail, manyDraws, 0.025, "above 1.96")
+	assert.InDelta(t, 0, pairs, 5*math.Sqrt(2.0/manyDraws), "correlation of pairs")
+}
+
+func bernoulli(t *testing.T, k graph.Kind) {
+	for _, p := range []float64{0, 0.1, 0.5, 0.99, 1} {
+		x := make([]float64, manyDraws)
+		for i := range x {
+			x[i] = p
+		}
+		d := draws{kind: k, in: []*executor.Tensor{executor.NewTensor(graph.Float64, []int{manyDraws}, x...)},
+			out: []graph.DType{graph.Bool}, seed: 3}
+		within(t, ones(d.run(t, 0)[0].Data), manyDraws, p, "drawn")
 	}
+}
+
+func multinomial(t *testing.T, k graph.Kind) {
+	x := executor.NewTensor[float32](graph.Float32, []int{1, 3}, 0, float32(math.Log(2)), float32(math.Log(5)))
+	m := draws{kind: k, attrs: []graph.Attr{{Name: "sample_size", Value: int64(manyDraws)}},
+		in: []*executor.Tensor{x}, out: []graph.DType{graph.Int32}}
 	var count [3]int
 	for _, c := range executor.Of[int32](m.run(t, 0)[0]) {
 		count[c]++
 	}
 	for i, p := range []float64{0.125, 0.25, 0.625} {
-		within(t, count[i], n, p, "class drawn")
+		within(t, count[i], manyDraws, p, "class drawn")
 	}
+}
+
+// kept looks at how many elements dropouts keep.
+func kept(t *testing.T, k graph.Kind) {
+	const ratio = 0.3
+	row := []int{manyDraws / 64, 64}
+	tensor := func(shape ...int) *executor.Tensor {
+		x := &executor.Tensor{DType: graph.Float32, Shape: shape}
+		return executor.NewTensor(graph.Float32, shape, make([]float32, x.Len())...)
+	}
+	d := draws{kind: k, attrs: []graph.Attr{seedAttr(9)}, in: []*executor.Tensor{tensor(row...)},
+		out: []graph.DType{graph.Float32, graph.Bool}}
+	one := executor.NewTensor[uint8](graph.Bool, []int{}, 1)
+	share := executor.NewTensor[float32](graph.Float32, []int{}, ratio)
+	switch k {
+	case op.BiasSoftmaxDropout:
+		d.attrs = append(d.attrs, graph.Attr{Name: "axis", Value: int64(1)})
+		d.in = append(d.in, tensor(row...), share)
+	case op.BiasDropout, op.BitmaskBiasDropout:
+		d.in = append(d.in, tensor(64), tensor(row...), share, one)
+	default:
+		d.in = append(d.in, share, one)
+	}
+	if k == op.BitmaskDropout || k == op.BitmaskBiasDropout {
+		d.out[1] = graph.Uint32
+	}
+	count := 0
+	for _, b := range d.run(t, 0)[1].Data {
+		count += bits.OnesCount8(b)
+	}
+	within(t, count, manyDraws, 1-ratio, "kept")
 }
 
 func BenchmarkDropout(b *testing.B) {

@@ -17,7 +17,8 @@ type Case struct {
 	In    []*executor.Tensor // nil: left out
 	// Out has the element types of the outputs; Undefined: left out.
 	Out []graph.DType
-	// Want has the outputs that an independent computation gives, nil where there is none.
+	// Want has the outputs, as an independent computation gives them; nil for those left out. See
+	// OracleOf for what holds them.
 	Want []*executor.Tensor
 	// Tol bounds the error of floating-point elements: |got-want| ≤ Tol*(1+|want|).
 	// 0: equal bit for bit, NaN being equal to NaN.

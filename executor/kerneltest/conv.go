@@ -170,14 +170,19 @@ func convTerms(x, w []int, group int, win *convWindow, f func(y, x, w int)) {
 	for _, k := range w[2:] {
 		taps *= k
 	}
+	var plane [][3]int // place, tap and element of the products of one plane
+	win.each(func(o, k, i int) {
+		if i >= 0 {
+			plane = append(plane, [3]int{o, k, i})
+		}
+	})
 	for n := range x[0] {
 		for m := range w[0] {
 			for c := range cg {
-				win.each(func(o, k, i int) {
-					if i >= 0 {
-						f((n*w[0]+m)*out+o, (n*x[1]+m/mg*cg+c)*in+i, (m*cg+c)*taps+k)
-					}
-				})
+				toY, toX, toW := (n*w[0]+m)*out, (n*x[1]+m/mg*cg+c)*in, (m*cg+c)*taps
+				for _, p := range plane {
+					f(toY+p[0], toX+p[2], toW+p[1])
+				}
 			}
 		}
 	}
