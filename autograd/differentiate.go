@@ -29,7 +29,8 @@ type Options struct {
 	// that are no data.
 	AllInputs bool
 	// Outputs chooses by globs (Match) which outputs of the forward model stay outputs; none: all.
-	// The others end where training reads them last, and nodes that nothing reads then are dropped.
+	// The others end where training reads them last, nodes that nothing reads then are dropped, and
+	// a product of which a Slice takes a part computes that part alone.
 	Outputs []string
 	// LossScale names a new graph input, a float scalar, by which the gradients of the losses are
 	// multiplied, and so all gradients: small ones of float16 do not vanish then. AppendOptimizer
@@ -178,6 +179,7 @@ func (j *joint) run(opts Options) error {
 	if err := j.keepOutputs(opts.Outputs); err != nil {
 		return err
 	}
+	order = j.sinkSlices(order)
 	if order, err = j.expand(order); err != nil {
 		return err
 	}

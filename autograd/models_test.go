@@ -35,11 +35,15 @@ type sampleMeta struct {
 // TestModels differentiates exported networks and compares outputs and gradients with PyTorch's.
 func TestModels(t *testing.T) {
 	for _, s := range graphtest.Tiny.Files(t) {
-		t.Run(s.Name, func(t *testing.T) { compareModel(t, s.Folder) })
+		t.Run(s.Name, func(t *testing.T) { compareModel(t, s.Folder, false) })
+		if s.Name == "gpt2_tiny" { // its scores are shifted by one: less of them is computed then
+			t.Run(s.Name+", the loss alone", func(t *testing.T) { compareModel(t, s.Folder, true) })
+		}
 	}
 }
 
-func compareModel(t *testing.T, dir string) {
+// compareModel differentiates a model; lossOnly leaves the other outputs out.
+func compareModel(t *testing.T, dir string, lossOnly bool) {
 	var meta sampleMeta
 	text, err := os.ReadFile(filepath.Join(dir, "meta.json"))
 	require.NoError(t, err)
@@ -55,6 +59,9 @@ func compareModel(t *testing.T, dir string) {
 	if meta.Loss == "" { // the reference is the mean cross-entropy over the logits, outside the graph
 		opts.Losses[0] = autograd.Loss{Name: "logits", Seed: true}
 	}
+	if lossOnly {
+		opts.Outputs = []string{meta.Loss}
+	}
 	for _, p := range meta.Trainable {
 		opts.Wrt = append(opts.Wrt, p.Name)
 	}
@@ -63,7 +70,7 @@ func compareModel(t *testing.T, dir string) {
 	require.False(t, j.Raised && j.To > 16, "operator set %d", j.To)
 	for _, set := range []struct{ data, grads string }{{"test_data_set_0", "grads64"}, {"test_data_set_1", "grads_1"}} {
 		if _, err := os.Stat(filepath.Join(dir, set.data)); err == nil {
-			compareSet(t, &meta, m, j, filepath.Join(dir, set.data), filepath.Join(dir, set.grads))
+			compareSet(t, &meta, m, j, filepath.Join(dir, set.data), filepath.Join(dir, set.grads), lossOnly)
 		}
 	}
 }
@@ -77,7 +84,9 @@ func dropNoise(m *graph.Model) {
 	}
 }
 
-func compareSet(t *testing.T, meta *sampleMeta, m *graph.Model, j *autograd.Joint, data, grads string) {
+func compareSet(
+	t *testing.T, meta *sampleMeta, m *graph.Model, j *autograd.Joint, data, grads string, lossOnly bool,
+) {
 	if _, err := os.Stat(grads); err != nil {
 		return
 	}
@@ -96,13 +105,19 @@ func compareSet(t *testing.T, meta *sampleMeta, m *graph.Model, j *autograd.Join
 			filepath.Join(filepath.Dir(data), labelFolder(grads), "_labels.pb"))
 	}
 	results := newRunner(t, j.Model, env)(set.Inputs)
-	for i, want := range set.Outputs {
-		compareTensor(t, meta, data+": "+want.Name, results[i], want.Tensor)
+	byName := map[string]*executor.Tensor{}
+	for i, d := range j.Model.Graph.Outputs {
+		byName[j.Model.Graph.ValueName(d.Value)] = results[i]
 	}
-	for i, name := range j.Wrt {
+	for _, want := range set.Outputs {
+		if got := byName[want.Name]; got != nil || !lossOnly {
+			compareTensor(t, meta, data+": "+want.Name, got, want.Tensor)
+		}
+	}
+	for _, name := range j.Wrt {
 		want, err := dataset.ReadTensor(filepath.Join(grads, name+".pb"))
 		require.NoError(t, err)
-		compareTensor(t, meta, grads+": "+name, results[len(m.Graph.Outputs)+i], want.Tensor)
+		compareTensor(t, meta, grads+": "+name, byName[name+autograd.GradSuffix], want.Tensor)
 	}
 }
 

@@ -68,22 +68,26 @@ func TestStockRuntime(t *testing.T) {
 	for name, text := range foreign {
 		m, err := graph.Parse(`<ir_version: 8, opset_import: ["" : 17]> `+text, name)
 		require.NoError(t, err)
-		want[name] = prepareForeign(t, m, filepath.Join(root, name), symbolic.Env{"N": 3, "S": 4, "P": 1})
-		folders = append(folders, filepath.Join(root, name))
+		for label, outputs := range map[string][]string{name: nil, name + ", the loss alone": {"loss"}} {
+			want[label] = prepareForeign(t, m, filepath.Join(root, label), symbolic.Env{"N": 3, "S": 4, "P": 1}, outputs)
+			folders = append(folders, filepath.Join(root, label))
+		}
 	}
 	out, err := exec.Command("node", folders...).CombinedOutput()
 	require.NoError(t, err, "%s", out)
-	for name := range foreign {
+	for name := range want {
 		compareForeign(t, name, filepath.Join(root, name), want[name])
 	}
 }
 
 // prepareForeign differentiates a model, writes it with made-up inputs, and returns the CPU
 // executor's outputs.
-func prepareForeign(t *testing.T, m *graph.Model, folder string, env symbolic.Env) []*executor.Tensor {
+func prepareForeign(
+	t *testing.T, m *graph.Model, folder string, env symbolic.Env, outputs []string,
+) []*executor.Tensor {
 	t.Helper()
 	inferred(t, m)
-	j, err := autograd.Differentiate(m, autograd.Options{AllInputs: true})
+	j, err := autograd.Differentiate(m, autograd.Options{AllInputs: true, Outputs: outputs})
 	require.NoError(t, err)
 	require.NoError(t, os.MkdirAll(folder, 0o777))
 	require.NoError(t, onnx.WriteFile(filepath.Join(folder, "model.onnx"), j.Model, onnx.Options{}))

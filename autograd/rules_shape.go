@@ -44,7 +44,7 @@ var shapeRules = []Row{
 	{Kind: op.Shape, None: onlyShape},
 	{Kind: op.ShrunkenGather, Rule: gatherRule},
 	{Kind: op.Size, None: onlyShape},
-	{Kind: op.Slice, Rule: sliceRule},
+	{Kind: op.Slice, Rule: sliceRule, Sinks: true},
 	{Kind: op.SpaceToDepth, Rule: spaceToDepthRule},
 	{Kind: op.Split, Rule: splitRule},
 	{Kind: op.SplitTraining, Rule: splitRule},

@@ -54,24 +54,30 @@ func (c *Ctx) slicePart(g Value, dims, have []extent, b *bounds, padded []int) (
 	if b.starts == nil || len(padded) < len(b.axes) {
 		return p, false
 	}
-	which := -1
-	for _, i := range padded {
-		axis := b.axes[i]
+	i := b.onlyCut(dims, have)
+	if i < 0 {
+		return p, false
+	}
+	axis := b.axes[i]
+	p = part{g: g, axis: axis, length: have[axis].length}
+	p.first, ok = firstOf(b, i, dims[axis].length, p.length)
+	return p, ok
+}
+
+// onlyCut is the place in the bounds of the one axis of which something may be cut off, by the
+// lengths before and after; -1 where there is none, or more than one.
+func (b *bounds) onlyCut(dims, have []extent) int {
+	found := -1
+	for i, axis := range b.axes {
 		if b.starts[i] == 0 && have[axis].length.Equal(dims[axis].length) {
 			continue
 		}
-		if which >= 0 {
-			return p, false
+		if found >= 0 {
+			return -1
 		}
-		which = i
+		found = i
 	}
-	if which < 0 {
-		return p, false
-	}
-	axis := b.axes[which]
-	p = part{g: g, axis: axis, length: have[axis].length}
-	p.first, ok = firstOf(b, which, dims[axis].length, p.length)
-	return p, ok
+	return found
 }
 
 // firstOf is where a Slice begins on an axis that is d long, of which it takes n.

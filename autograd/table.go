@@ -28,6 +28,9 @@ type Row struct {
 	Cut func(c *Ctx, axis int64) []int64
 	// CutPays says that the backward half then saves more than the slices take.
 	CutPays bool
+	// Sinks says that the operator takes slices of its input between bounds that are inputs, and so may
+	// do that before the node that makes the input.
+	Sinks bool
 	// Sequence is the operator's part in sequences of tensors (sequence.go).
 	Sequence sequence
 	// None says why no gradient flows through the operator: its derivative is zero wherever it
