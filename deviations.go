@@ -7,23 +7,23 @@ import (
 	"memopt/graph/op"
 )
 
-// deviating is what the nodes of one operator have in common that are read in one way.
+// deviating describes the nodes of one operator whose definition is read in the same way.
 type deviating struct {
 	first op.Deviation
 	count int
 }
 
-// warn says of which nodes the operators' definitions are not what the file means, once for every
-// operator and way to read it, and of which values the file states a wrong type.
+// warn reports nodes that deviate from their operators' definitions, once for each operator and way
+// of reading it, and values whose type the file states wrongly.
 func (m *Model) warn(say func(text string)) {
 	for _, d := range m.deviations() {
 		say(d.text())
 	}
 	m.Types.Walk(m.Graph, func(g *graph.Graph, r *op.Result) {
 		for _, c := range r.Conflicts {
-			stands := "the file's word is taken"
+			stands := "the file's type is used"
 			if c.Refuted() {
-				stands = "the operator's word is taken, and run and verify refuse the node"
+				stands = "the operator's type is used, and run and verify refuse the node"
 			}
 			say(fmt.Sprintf("value %q: the file says %v, inference says %v; %s",
 				g.Values[c.Value].Name, c.Declared, c.Inferred, stands))
@@ -31,7 +31,7 @@ func (m *Model) warn(say func(text string)) {
 	})
 }
 
-// deviations lists what deviates in the order in which the file has it.
+// deviations lists what deviates, in the order of the file.
 func (m *Model) deviations() []*deviating {
 	type key struct{ domain, name, read string }
 	kinds := map[key]*deviating{}

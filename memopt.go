@@ -8,21 +8,23 @@
 //	r, err := p.Rewrite(memopt.RewriteOptions{})
 //	err = r.WriteFile("out.onnx", memopt.WriteOptions{})
 //	x, err := r.Execution()  // both graphs, on the same inputs
-//	err = x.Fill(1)          // which are made up
+//
+// err = x.Fill(1)          // which are generated
+//
 //	v, err := x.Verify(ctx, verify.Options{Engine: verify.On(cpu.Device{})}, verify.DefaultTolerance)
 //
-// Each step gives a value that the next one does not change, so one model can be planned in several
-// ways, and one plan be rewritten for several runtimes. A [Strategy] says what a plan recomputes; a
-// [verify.Engine], which is a device or ONNX Runtime, executes, and lends its steps one by one to
-// who wants to loop over them. What the steps give has the types of the packages that do the work,
-// which say more: graph, planner, recompute, executor/verify.
+// Each step returns a value that the next one does not change, so one model can be planned in
+// several ways, and one plan can be rewritten for several runtimes. A [Strategy] says what a plan
+// recomputes; a [verify.Engine], which is a device or ONNX Runtime, executes, and can also be
+// driven one step at a time. The results have the types of the packages that do the work: graph,
+// planner, recompute, executor/verify; see their documentation.
 //
-// A context ends searches, with the best plan so far, and executions. Budget.Found is told of the
-// first plan that fits, verify.Options.Progress of steps that are done, and Options.Warn of what is
-// wrong with a file. No function prints.
+// A context ends searches, which then return the best plan so far, and executions. Budget.Found is
+// told of the first plan that fits, verify.Options.Progress of steps that are done, and
+// Options.Warn of what is wrong with a file. No function prints.
 //
-// The program is cmd/memopt, which adds flags, exit codes and printing; ARCHITECTURE.md says where
-// everything is.
+// The program cmd/memopt adds flags, exit codes and printing; ARCHITECTURE.md says where everything
+// is.
 package memopt
 
 import (
@@ -42,18 +44,18 @@ import (
 	"memopt/symbolic"
 )
 
-// Options says how a model is read. The zero value will do.
+// Options says how a model is read. The zero value is valid.
 type Options struct {
-	// Dims binds symbols of the model to sizes; ones that it does not have do no harm. Without a
-	// binding for all, bytes are formulas, and what needs numbers ends with a
+	// Dims binds symbols of the model to sizes; symbols that the model does not have are ignored.
+	// Unless all are bound, bytes are formulas, and what needs numbers fails with a
 	// *symbolic.UnboundError.
 	Dims map[string]int64
-	// Strict refuses nodes that are not what their operator sets say.
+	// Strict rejects nodes that contradict their operators' definitions.
 	Strict bool
-	// Warn is told, in one line each, of what in the file is not as it should be; nil: nobody.
+	// Warn is called with one line for each thing that is wrong with the file; it may be nil.
 	Warn func(text string)
-	// Opened is told of the model as it was read, and of the files that it goes on being read from,
-	// before anything is done with it; its error ends the reading. nil: nobody is told.
+	// Opened is called with the model as it was read, before anything is done with it, and with the
+	// files that stay open for its contents; an error from it ends the reading. It may be nil.
 	Opened func(m *graph.Model, files []string) error
 }
 
@@ -63,14 +65,14 @@ type Model struct {
 	*graph.Model
 	Types *op.Result
 	Dims  symbolic.Env // the bindings of symbols; never nil
-	// StructureSHA256 is the hash of the model as it was read, tensors' contents left out.
+	// StructureSHA256 is the hash of the model as it was read, without the contents of tensors.
 	StructureSHA256 string
 	labels          []string // the symbols of the file's own types, sorted
 	close           func() error
 }
 
-// Open reads a model's file. Its weights stay there, and are read when they are used: the caller
-// closes the model after that. The errors are an *onnx.FormatError for what is no model, and an
+// Open reads a model's file. Weights stay in the file and are read when they are used; the caller
+// closes the model afterwards. The error is an *onnx.FormatError if the file is not a model, or an
 // *Error.
 func Open(path string, o Options) (*Model, error) {
 	m, opened, err := onnx.Open(path)
@@ -95,7 +97,7 @@ func Read(r io.Reader, name string, o Options) (*Model, error) {
 	return prepare(name, m, nil, nil, o)
 }
 
-// New takes a model that was made in memory, and edits it in place.
+// New prepares a model that was made in memory, which it edits in place.
 func New(m *graph.Model, o Options) (*Model, error) { return prepare(m.Path, m, nil, nil, o) }
 
 // ExamplePrefix begins the paths of built-in models.
@@ -144,7 +146,7 @@ func (m *Model) passes(strict bool) []graph.Pass {
 		{Name: "inline", Run: graph.InlineFunctions,
 			Doc: "calls of model-local functions become their bodies: analyses see operators only"},
 		{Name: "fold", Run: op.FoldConditions,
-			Doc: "an If that always takes one branch becomes that branch; the other one may " +
+			Doc: "an If that always takes the same branch becomes that branch; the other one may " +
 				"contradict the shapes"},
 		{Name: "infer", Doc: "types of all values; needs operators in place of calls",
 			Run: func(read *graph.Model) (bool, error) {
@@ -159,14 +161,14 @@ func (m *Model) passes(strict bool) []graph.Pass {
 	}
 }
 
-// Close lets go of the model's file. Models that were made of this one go with it.
+// Close closes the model's file, for models that were made from this one, too.
 func (m *Model) Close() error { return m.close() }
 
 // Symbols lists the symbols in the types of all values, sorted: what Options.Dims can bind.
 func (m *Model) Symbols() []string { return symbols(m.Graph) }
 
-// HasLabel reports whether the file has a symbol that inference may have replaced by what it stands
-// for, so that a binding of it changes nothing.
+// HasLabel reports whether the file uses a symbol that inference may have replaced by what it
+// stands for, so that binding it has no effect.
 func (m *Model) HasLabel(symbol string) bool {
 	_, found := slices.BinarySearch(m.labels, symbol)
 	return found
@@ -183,12 +185,12 @@ func symbols(g *graph.Graph) []string {
 	return slices.Sorted(maps.Keys(seen))
 }
 
-// Training returns the training step of a forward model, with gradients of its loss for all
-// parameters; how it was made says what was guessed. A model that has a backward half is its own
-// training step, and nothing was made. Errors are those of Differentiate.
+// Training returns the training step of a forward model, with gradients of its loss with respect to
+// all parameters; the second result says what was guessed. A model that has a backward half is its
+// own training step, and the second result is nil. Errors are those of Differentiate.
 func (m *Model) Training() (step *Model, how *autograd.Joint, err error) {
 	if _, err := live.FindBoundary(m.Model); !errors.Is(err, live.ErrNoBoundary) {
-		return m, nil, nil // its faults are the planner's to report
+		return m, nil, nil // the planner reports what is wrong with it
 	}
 	step, how, err = m.Differentiate(autograd.Options{}, nil)
 	if err != nil {
@@ -197,9 +199,9 @@ func (m *Model) Training() (step *Model, how *autograd.Joint, err error) {
 	return step, how, nil
 }
 
-// Differentiate makes a training graph of a forward model, and appends what updates its parameters
-// unless the optimizer is nil. The model itself is left alone. The errors are those of
-// autograd.Differentiate, and an *Error for an optimizer that is none.
+// Differentiate makes a training graph from a forward model, and appends the update of its
+// parameters unless the optimizer is nil. The model itself is not changed. The errors are those of
+// autograd.Differentiate, and an *Error for an invalid optimizer.
 func (m *Model) Differentiate(o autograd.Options, update *autograd.Optimizer) (*Model,
 	*autograd.Joint, error) {
 	j, err := autograd.Differentiate(m.Model, o)
@@ -211,13 +213,13 @@ func (m *Model) Differentiate(o autograd.Options, update *autograd.Optimizer) (*
 			return nil, nil, &Error{OfCaller, err}
 		}
 	}
-	j.Model.Path = m.Path // beside which external data lies, and which is not to be overwritten
+	j.Model.Path = m.Path // external data lies next to it, and it must not be overwritten
 	step := *m
 	step.Model, step.Types = j.Model, j.Types
 	return &step, j, nil
 }
 
-// readError says whose fault it is that a model was not read.
+// readError says whose fault it is that a model could not be read.
 func readError(err error) error {
 	var format *onnx.FormatError
 	if errors.As(err, &format) || errors.Is(err, memlimit.ErrOutOfMemory) {

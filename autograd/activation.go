@@ -19,7 +19,7 @@ func leakyReluRule(c *Ctx) {
 // not positive, summed over what it was stretched to. Stashes x, and for its gradient the slope.
 func preluRule(c *Ctx) {
 	if c.Version < 7 {
-		c.Unsupported("schema version %d stretches the slope otherwise", c.Version)
+		c.Unsupported("schema version %d broadcasts the slope differently", c.Version)
 	}
 	g, x, slope := c.Grad(0), c.In(0), c.In(1)
 	positive := c.mathAbove(x, 0)

@@ -10,9 +10,9 @@ import (
 //
 //	Y = softmax(softcap(scale·Q·Kᵀ) + masks)·V
 //
-// so that each gradient is that of plain operators, and what is stashed, the probabilities above
-// all, is up to whoever plans the graph. Where several query heads share a key head, the queries of
-// the group are the rows of one matrix: keys and values are not repeated.
+// so that each gradient is that of plain operators, and the planner decides what is stashed, above
+// all the probabilities. Where several query heads share a key head, the queries of the group are
+// the rows of one matrix: keys and values are not repeated.
 
 // attend is an attention at work. Queries, keys and values are [batch, heads, length, size].
 type attend struct {
@@ -124,7 +124,7 @@ func (c *Ctx) joinHeads(v Value) Value {
 func (c *Ctx) headCount(v Value) int64 {
 	n, ok := c.Ranked(v, 2)[1].Const()
 	if !ok {
-		c.Unsupported("with a number of heads that is no number")
+		c.Unsupported("with a number of heads that is not static")
 	}
 	return n
 }

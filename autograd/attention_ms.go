@@ -16,7 +16,7 @@ func expandMultiHeadAttention(c *Ctx) []Value {
 	if c.Has(3) {
 		size, ok := c.Ranked(q, 3)[2].Const()
 		if !ok {
-			c.Unsupported("with a bias and a width that is no number")
+			c.Unsupported("with a bias and a width that is not static")
 		}
 		part := func(x Value, from, to int64) Value {
 			return c.Add(x, c.Slice(c.In(3), c.Vector(from), c.Vector(to), c.Vector(0)))
@@ -73,7 +73,7 @@ func expandAttentionMS(c *Ctx) []Value {
 	if len(sizes) != 3 {
 		n, ok := c.Ranked(all, 3)[2].Const()
 		if !ok {
-			c.Unsupported("with a width that is no number")
+			c.Unsupported("with a width that is not static")
 		}
 		sizes = []int64{n / 3, n / 3, n / 3}
 	}

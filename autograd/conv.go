@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// convRule: dX is the transposed convolution of dY with W; dW is a convolution of X with dY, batch
-// and channels swapped, where strides and dilations change places; dbias sums dY. Stashes X for dW
-// and W for dX.
+// convRule: dX is the transposed convolution of dY with W; dW is a convolution of X with dY in
+// which batch and channels as well as strides and dilations are swapped; dbias sums dY. Stashes X
+// for dW and W for dX.
 func convRule(c *Ctx) { c.convGradients(c.Grad(0)) }
 
 // fusedConvRule: Conv and an activation, of which only Relu is known here. Stashes X and W, and the
@@ -68,8 +68,8 @@ func (c *Ctx) kernelGradient(s *slide, large, small, w Value, group int64) Value
 	return c.Transpose(y, swap...)
 }
 
-// pointwise reports whether the kernel is one element, which meets every element of the input that
-// a step by strides leads to.
+// pointwise reports whether the kernel is one element, which is applied to every element that the
+// strides lead to.
 func (s *slide) pointwise() bool {
 	for i, k := range s.kernel {
 		if k != 1 || s.begin[i] != 0 || s.end[i] != 0 || s.over[i] >= s.strides[i] {
@@ -106,7 +106,7 @@ func (c *Ctx) groupsSwapped(x, w Value, group int64) Value {
 	dims := c.Ranked(w, 2)
 	per, ok := dims[1].Const()
 	if !ok {
-		c.Unsupported("with groups and a number of channels that is no number")
+		c.Unsupported("with groups and a number of channels that is not static")
 	}
 	split := c.Reshape(x, c.Vector(0, group, per, -1))
 	turned := c.Transpose(split, 2, 1, 0, 3)
@@ -114,7 +114,7 @@ func (c *Ctx) groupsSwapped(x, w Value, group int64) Value {
 }
 
 // convTransposeRule: the converse of convRule: dX is the convolution of dY with W, and dW is formed
-// as there with X and dY in each other's places. Stashes X for dW and W for dX.
+// as there with X and dY swapped. Stashes X for dW and W for dX.
 func convTransposeRule(c *Ctx) {
 	x, w, g, group := c.In(0), c.In(1), c.Grad(0), c.Node.Int("group", 1)
 	s := c.transposedSlide(x, g, c.kernelOf(w))
@@ -151,7 +151,7 @@ func (c *Ctx) transposedSlide(small, large Value, kernel []int64) *slide {
 			have, ok := in[i+2].Const()
 			want, ok2 := out[i+2].Const()
 			if !ok || !ok2 {
-				c.Unsupported("with output_shape or auto_pad and a size that is no number")
+				c.Unsupported("with output_shape or auto_pad and a size that is not static")
 			}
 			total := s.strides[i]*(have-1) + extra[i] + s.extent(i) - want
 			s.begin[i] = total / 2

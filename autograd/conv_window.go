@@ -11,8 +11,8 @@ import (
 type slide struct {
 	kernel, strides, dilations, begin []int64
 	// end is the padding that the last place needs, over how many elements of the larger tensor lie
-	// after it; one of both is 0. Where that is open, known at run time only, end is as the node
-	// has it.
+	// after it; one of both is 0. If that is open, known only at run time, end is as the node
+	// states it.
 	end, over []int64
 	open      []bool
 }
@@ -66,7 +66,7 @@ func (c *Ctx) kernelOf(w Value) []int64 {
 	for i := range kernel {
 		k, ok := dims[i+2].Const()
 		if !ok {
-			c.Unsupported("with a kernel whose size is no number")
+			c.Unsupported("with a kernel whose size is not static")
 		}
 		kernel[i] = k
 	}
@@ -121,7 +121,7 @@ func (c *Ctx) autoPad(s *slide, i int, in symbolic.Expr) {
 	if s.strides[i] > 1 {
 		n, ok := in.Const()
 		if !ok {
-			c.Unsupported("with auto_pad %s, a stride and a size that is no number", mode)
+			c.Unsupported("with auto_pad %s, a stride and a size that is not static", mode)
 		}
 		places := (n + s.strides[i] - 1) / s.strides[i]
 		total = max((places-1)*s.strides[i]+s.extent(i)-n, 0)
@@ -145,7 +145,7 @@ func (c *Ctx) settle(s *slide, i int, in, out symbolic.Expr) {
 	case ok:
 		s.end[i], s.over[i] = max(end, 0), max(-end, 0)
 	case ceil:
-		c.Unsupported("with ceil_mode and a size that is no number")
+		c.Unsupported("with ceil_mode and a size that is not static")
 	default:
 		s.open[i] = true
 	}
@@ -158,7 +158,7 @@ func (c *Ctx) spread(s *slide, g, w, large Value, group int64) Value {
 	extra := append([]int64(nil), s.over...)
 	var ends Value
 	if s.anyOpen() {
-		// Room for all that a place at the end may leave over; what is too much is cut off.
+		// Room for all elements that may be left over at the end; the excess is cut off.
 		for i, open := range s.open {
 			if open {
 				extra[i] = s.strides[i] - 1

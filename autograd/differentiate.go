@@ -18,23 +18,23 @@ type Options struct {
 	Losses []Loss
 	// Wrt lists the values whose gradients are wanted, in order: graph inputs or initializers. nil:
 	// the parameters. These are, in the order of the file, the float initializers that a loss
-	// depends on by differentiable inputs, and the float graph inputs of static shape, but for
-	// those with as many rows as an input that is data: one of integers, or with a symbol among its
-	// dims.
+	// depends on through differentiable inputs, and the float graph inputs of static shape, except
+	// for those with as many rows as a data input, which is one of integers or with a symbol among
+	// its dims.
 	Wrt []string
-	// Params and NoGrad choose by globs (Match): Params lists what to take in place of the
-	// parameters, NoGrad what to leave out.
+	// Params and NoGrad are globs (Match): Params lists what to take instead of the parameters,
+	// NoGrad what to leave out.
 	Params, NoGrad []string
-	// AllInputs takes float inputs of any shape as parameters, and not only those of static shape
-	// that are no data.
+	// AllInputs takes float inputs of any shape as parameters, not only those of static shape that
+	// are not data.
 	AllInputs bool
-	// Outputs chooses by globs (Match) which outputs of the forward model stay outputs; none: all.
-	// The others end where training reads them last, nodes that nothing reads then are dropped, and
-	// a product of which a Slice takes a part computes that part alone.
+	// Outputs are globs (Match) of the outputs of the forward model that stay outputs; none: all.
+	// The others die where training reads them last, nodes that are then never read are dropped, and
+	// a product of which a Slice takes a part computes only that part.
 	Outputs []string
-	// LossScale names a new graph input, a float scalar, by which the gradients of the losses are
-	// multiplied, and so all gradients: small ones of float16 do not vanish then. AppendOptimizer
-	// divides by it. "": none.
+	// LossScale names a new graph input, a float scalar, by which the gradients of the losses, and
+	// so all gradients, are multiplied, so that small ones of float16 do not vanish.
+	// AppendOptimizer divides by it. "": none.
 	LossScale string
 }
 
@@ -61,8 +61,8 @@ type Joint struct {
 	Wrt   []string // whose gradients are outputs, in order
 	// Unreached lists those of Wrt on which no loss depends: their gradients are zeros.
 	Unreached []string
-	// DataInputs lists float inputs of static shape that have as many rows as the data and so were
-	// not taken as parameters; GuessedInputs those that were taken in a model where no shape tells
+	// DataInputs lists float inputs of static shape that were not taken as parameters because they
+	// have as many rows as the data; GuessedInputs those that were taken although no shape tells
 	// data from parameters.
 	DataInputs, GuessedInputs []string
 	// LossScale is the graph input by which all gradients are multiplied, or "".
@@ -71,20 +71,20 @@ type Joint struct {
 	Raised   bool
 	From, To int64
 	Backward graph.NodeID // the first backward node
-	Changes  []string     // what was changed in the forward half, for people
+	Changes  []string     // readable list of changes in the forward half
 }
 
-// The errors that callers tell apart.
+// The errors that callers can test for.
 var (
 	// ErrNoLoss: there is nothing to differentiate.
 	ErrNoLoss = errors.New("no loss to differentiate: the graph makes no scalar float output; name the loss")
 	// ErrBackward: the graph is a training graph already.
-	ErrBackward = errors.New("the graph has a backward half already")
+	ErrBackward = errors.New("the graph already has a backward half")
 )
 
 // Differentiate returns a copy of a forward model with the gradients of its losses as further
-// outputs. The model itself is left alone. The error is a *NoRule where an operator on the way has
-// no rule.
+// outputs. The model itself is not changed. The error is a *NoRule if an operator on the way has no
+// rule.
 func Differentiate(m *graph.Model, opts Options) (*Joint, error) {
 	from := graph.OpsetVersion(m.Opsets, "")
 	for version := from; ; {
@@ -208,8 +208,8 @@ func (j *joint) run(opts Options) error {
 	return graph.Verify(j.m)
 }
 
-// release frees what only the sweep needs: in large graphs it is as much as the graph itself, and
-// types are inferred once more.
+// release frees what only the sweep needs: in large graphs that is as much as the graph itself, and
+// types are still to be inferred once more.
 func (j *joint) release() {
 	j.taken.Done()
 	j.types, j.requires, j.reaches, j.grads, j.stashed, j.remakes = nil, nil, nil, nil, nil, nil
@@ -249,8 +249,8 @@ type lossValue struct {
 	Loss
 }
 
-// defaultLoss is the first output of one float element that a node makes, one that a loss operator
-// leads to before others.
+// defaultLoss is the first output that a node makes with one float element; outputs that a loss
+// operator leads to come first.
 func (j *joint) defaultLoss() (Value, error) {
 	if _, err := live.FindBoundary(j.m); err == nil {
 		return None, ErrBackward

@@ -12,8 +12,8 @@ import (
 // for each iteration. Carried along are the gradients of the states, and sums of those of the
 // captured values.
 
-// repeated is a Scan or Loop in the hands of its rule, or an iteration of it. Slots are those of
-// the node and of the body.
+// repeated is a Scan or Loop as its rule sees it, or an iteration of it. Slots are those of the
+// node and of the body.
 type repeated struct {
 	*Ctx
 	body   *graph.Graph // the forward one
@@ -42,7 +42,7 @@ type repeatedStack struct {
 // scanRule: see above. Stashes the scanned inputs, what the body captures, and the states.
 func scanRule(c *Ctx) {
 	if c.Version < 9 {
-		c.Unsupported("before operator set 9 Scan has a batch of sequences")
+		c.Unsupported("before operator set 9, Scan has a batch of sequences")
 	}
 	n := c.Node
 	p := &repeated{Ctx: c, body: n.GraphAttr("body")}
@@ -69,9 +69,9 @@ func scanRule(c *Ctx) {
 	p.reverse()
 }
 
-// loopRule: see above. However a Loop ends, the number of its iterations is that of the rows that
-// it stacked. Stashes what the body captures, the states and the iterations' numbers, as far as
-// they are needed.
+// loopRule: see above. However a Loop ends, it has as many iterations as rows that it stacked.
+// Stashes what the body captures, the states and the iterations' numbers, as far as they are
+// needed.
 func loopRule(c *Ctx) {
 	n := c.Node
 	p := &repeated{Ctx: c, body: n.GraphAttr("body"), counts: []int{0, 1}}
@@ -118,8 +118,8 @@ func (p *repeated) reverse() {
 // isFloat reports whether a value of the body can have a gradient.
 func (b *backward) isFloat(v Value) bool { return carriesFloat(b.nestedJoint.g.Values[v].Type) }
 
-// mark finds out through which values of the body gradients flow: a state that the next iteration
-// passes on is on the way if what becomes of it is.
+// mark finds the values of the body that gradients flow through: a state counts if gradients flow
+// through what the next iteration makes of it.
 func (b *backward) mark() {
 	b.captured = b.nestedJoint.captured(b.Ctx.j)
 	from, to := slices.Clone(b.captured), []Value{}
@@ -186,8 +186,8 @@ func (b *backward) seed(s *scan) {
 
 func (b *backward) j() *joint { return b.nestedJoint.joint }
 
-// refuseRank ends the rule where a scan output has no axis to be cut along: a file may state such a
-// type where nobody knows what the iteration makes.
+// refuseRank ends the rule if a scan output has no axis to be cut along: a file may state such a
+// type where the iteration's is unknown.
 func (b *backward) refuseRank(st repeatedStack, g Value) {
 	shape := b.Type(g).Shape
 	if !shape.Ranked {
@@ -198,11 +198,11 @@ func (b *backward) refuseRank(st repeatedStack, g Value) {
 	}
 }
 
-// refuseChanges ends the rule where iterations change the shape of a state: rows of different
+// refuseChanges ends the rule if iterations change the shape of a state, because rows of different
 // shapes cannot be stacked.
 func (b *backward) refuseChanges(st repeatedState) {
 	if b.Type(b.In(st.nodeIn)).Form != graph.FormTensor {
-		b.Unsupported("state %d is no tensor", st.nodeOut)
+		b.Unsupported("state %d is not a tensor", st.nodeOut)
 	}
 	in := b.Type(b.In(st.nodeIn)).Shape
 	inside := b.nestedJoint.g.Values[b.ins[st.bodyIn]].Type.Shape
@@ -297,14 +297,15 @@ func (b *backward) feed(s *scan, read []bool) {
 	}
 }
 
-// take reports whether an input of the forward body is read; one that is not is an input no more.
+// take reports whether an input of the forward body is read; one that is not read is removed from
+// the inputs.
 func (b *backward) take(v Value, read []bool) bool {
 	b.nestedJoint.g.Values[v].Input = read[v]
 	return read[v]
 }
 
-// always makes a value of the body the constant true: what the condition is in every iteration that
-// takes place.
+// always makes a value of the body the constant true, which the condition is in every iteration
+// that runs.
 func (b *backward) always(cond Value) {
 	v := &b.nestedJoint.g.Values[cond]
 	v.Input = false

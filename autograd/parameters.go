@@ -17,7 +17,7 @@ func matchAny(globs []string, name string) bool {
 }
 
 // choose applies the globs of the options to the parameters. Params may also name inputs and
-// initializers that are no parameters by themselves.
+// initializers that are not parameters by default.
 func (j *joint) choose(opts Options) ([]Value, error) {
 	var found []Value
 	var err error
@@ -51,15 +51,16 @@ func (j *joint) choose(opts Options) ([]Value, error) {
 		}
 	}
 	if len(out) == 0 {
-		return nil, fmt.Errorf("nothing to differentiate with respect to: no float initializer and no float input " +
-			"with a static shape that is no data reaches the loss; name inputs with params")
+		return nil, fmt.Errorf("nothing to differentiate with respect to: the loss depends on no " +
+			"float initializer and on no float input of static shape other than data; name inputs " +
+			"with params")
 	}
 	return out, nil
 }
 
-// withoutData leaves out the inputs of static shape that are data: as long in their first dim as an
-// input that is data for sure. It notes what is left out, and what is taken although no symbol of
-// another input says that the file's shapes tell data from parameters.
+// withoutData leaves out the inputs of static shape that are data: those whose first dim is that of
+// an input that is certainly data. It notes what is left out, and what is taken although no symbol
+// in another input shows that the file's shapes tell data from parameters.
 func (j *joint) withoutData(found []Value) []Value {
 	batches, dynamic := j.batches()
 	var out, inputs []Value
@@ -82,8 +83,8 @@ func (j *joint) withoutData(found []Value) []Value {
 	return out
 }
 
-// batches has the first dims of the inputs that are data, the numbers among them: of those that are
-// no floats or have a symbol. dynamic says that one has a symbol.
+// batches has the first dims, where they are numbers, of the inputs that are data: those that are
+// not floats or have a symbol. dynamic says that one has a symbol.
 func (j *joint) batches() (first map[int64]bool, dynamic bool) {
 	first = map[int64]bool{}
 	for _, d := range j.g.Inputs {

@@ -15,12 +15,12 @@ func globalMaxPoolRule(c *Ctx) {
 // lpOrder reads the attribute p.
 func (c *Ctx) lpOrder() int64 {
 	if c.Version < 2 && c.Node.Attr("p") != nil {
-		c.Unsupported("with an order p that is a float")
+		c.Unsupported("with an order p that is not an integer")
 	}
 	return c.Node.Int("p", 2)
 }
 
-// lpShare is dY·Y^(1-p), zero where Y is: what each element's gradient is a multiple of.
+// lpShare is dY·Y^(1-p), zero where Y is: the common factor of the elements' gradients.
 func (c *Ctx) lpShare(p int64) Value {
 	g, y := c.Grad(0), c.Out(0)
 	switch p {
@@ -61,4 +61,25 @@ func lpPoolRule(c *Ctx) {
 	x := c.In(0)
 	s := c.newSlide(x, c.Grad(0), c.kernelOf(None))
 	c.Set(0, c.lpTimes(c.spreadPlanes(s, c.lpShare(p), x, 1), p))
+}
+
+// col2ImRule: the gradient of the blocks is what lies under each of them: a convolution with a
+// kernel per place in the block. Stashes nothing.
+func col2ImRule(c *Ctx) {
+	g := c.Grad(0)
+	block, ok := c.Ints(c.In(2))
+	if !ok {
+		c.Unsupported("with a block_shape that is not known before the run")
+	}
+	n := len(block)
+	size := int64(1)
+	for _, b := range block {
+		size *= b
+	}
+	square := c.filled(0, c.Vector(size, size), g)
+	kernel := c.Reshape(c.Op("EyeLike", nil, square), c.Vector(append([]int64{size, 1}, block...)...))
+	planes := c.Reshape(g, c.joinInts(c.Vector(-1, 1), c.spatialDims(g)))
+	attrs := Attrs{A("dilations", c.listOr("dilations", n, 1)), A("pads", c.listOr("pads", 2*n, 0)),
+		A("strides", c.listOr("strides", n, 1))}
+	c.Set(0, c.Reshape(c.Op("Conv", attrs, planes, kernel), c.shapeVia(c.In(0), g)))
 }

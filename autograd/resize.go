@@ -25,7 +25,7 @@ func resizeRule(c *Ctx) {
 		return
 	}
 	if c.j.opset() < 9 {
-		c.Unsupported("before operator set 9, which has no EyeLike")
+		c.Unsupported("before operator set 9, which introduces EyeLike")
 	}
 	for _, r := range c.resizedAxes() {
 		g = c.resizeBack(g, r)

@@ -88,4 +88,4 @@ func (c *Ctx) scatterExtremum(p placed) {
 }
 
 // tensorScatterRule: TensorScatter writes into the caches of inference.
-func tensorScatterRule(c *Ctx) { c.Unsupported("it updates a cache, which training has no use for") }
+func tensorScatterRule(c *Ctx) { c.Unsupported("it updates a cache, which training does not use") }

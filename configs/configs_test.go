@@ -47,9 +47,9 @@ func TestParseORT(t *testing.T) {
 
 func TestParseORTErrors(t *testing.T) {
 	for json, want := range map[string]string{
-		``:                 "is no JSON",
-		`[`:                "is no JSON",
-		`[] []`:            "is no JSON",
+		``:                 "is not JSON",
+		`[`:                "is not JSON",
+		`[] []`:            "is not JSON",
 		`{"a": 1}`:         "holds an object; wanted an array of strings",
 		`"A+:1:1"`:         "holds a string; wanted an array of strings",
 		`null`:             "holds null; wanted an array of strings",
@@ -61,11 +61,11 @@ func TestParseORTErrors(t *testing.T) {
 		`["A+:3:1"]`:       "strategy is 3, wanted 0",
 		`["A+:-1:1"]`:      "strategy is -1, wanted 0",
 		`["A+:1:-2"]`:      "count is -2, wanted -1",
-		`["A+:one:1"]`:     `strategy: "one" is no integer`,
-		`["A+:1: 1"]`:      `count: " 1" is no integer`,
-		`["A+:1:+1"]`:      `count: "+1" is no integer`,
-		`["A+:1:-"]`:       `count: "-" is no integer`,
-		"[\"A+\xff:1:1\"]": "is no UTF-8 text",
+		`["A+:one:1"]`:     `strategy: "one" is not an integer`,
+		`["A+:1: 1"]`:      `count: " 1" is not an integer`,
+		`["A+:1:+1"]`:      `count: "+1" is not an integer`,
+		`["A+:1:-"]`:       `count: "-" is not an integer`,
+		"[\"A+\xff:1:1\"]": "is not UTF-8 text",
 	} {
 		_, err := configs.ParseORT([]byte(json), "config.json")
 		if assert.Error(t, err, json) {
@@ -110,7 +110,7 @@ func TestLoadList(t *testing.T) {
 		assert.Equal(t, want, got, text)
 	}
 	for text, want := range map[string]string{
-		"Gelu+:1":           `Gelu+:1: is no file, and read as a list: entry "Gelu+:1" has 2 pieces`,
+		"Gelu+:1":           `Gelu+:1: is not a file; read as a list: entry "Gelu+:1" has 2 pieces`,
 		"Gelu+:3:-1":        "strategy is 3",
 		"Gelu:1:-1":         "cannot be read: no such file", // no cluster id ends so
 		"Gelu+:1:-1/a.json": "",

@@ -80,7 +80,8 @@ func ParseTrace(r io.Reader, where string) (*Trace, error) {
 	t := &Trace{Where: where, index: map[string]int{}}
 	dec := json.NewDecoder(r)
 	if tok, err := dec.Token(); err != nil || tok != json.Delim('{') {
-		return nil, faultf(where, "is no JSON object; wanted a trace that memopt run --profile wrote")
+		return nil, faultf(where, "is not a JSON object; wanted a trace that memopt run --profile "+
+			"wrote")
 	}
 	for dec.More() {
 		key, err := dec.Token()
@@ -108,7 +109,7 @@ func (t *Trace) fault(err error) error {
 	if e, ok := err.(*Error); ok {
 		return e
 	}
-	return faultf(t.Where, "is no trace: %v; wanted what memopt run --profile wrote", err)
+	return faultf(t.Where, "is not a trace: %v; wanted what memopt run --profile wrote", err)
 }
 
 // field reads a field of the outer object.
@@ -120,7 +121,7 @@ func (t *Trace) field(dec *json.Decoder, key json.Token) error {
 		if tok, err := dec.Token(); err != nil {
 			return err
 		} else if tok != json.Delim('[') {
-			return faultf(t.Where, "traceEvents is no array")
+			return faultf(t.Where, "traceEvents is not an array")
 		}
 		for i := 0; dec.More(); i++ {
 			var e traceEvent
@@ -147,7 +148,8 @@ func (t *Trace) add(i int, e *traceEvent) error {
 	case e.Name == "":
 		return faultf(t.Where, "event %d has no name; wanted a node's", i)
 	case e.Dur == nil || !(*e.Dur >= 0) || math.IsInf(*e.Dur, 1):
-		return faultf(t.Where, "event %d, of node %.80q, has no dur of 0 or more microseconds", i, e.Name)
+		return faultf(t.Where, "event %d, of node %.80q, has no valid dur; wanted 0 or more "+
+			"microseconds", i, e.Name)
 	case e.Args.Step < 0:
 		return faultf(t.Where, "event %d, of node %.80q, is of step %d; wanted 0 or more", i, e.Name, e.Args.Step)
 	}
@@ -200,8 +202,8 @@ func (t *Trace) Costs(g *graph.Graph) ([]float64, int, error) {
 	}
 	if measured == 0 {
 		return nil, 0, faultf(t.Where,
-			"none of its %d nodes, the first being %q, is a node of this graph; measure it with memopt run MODEL "+
-				"--level 0 -r 3 --profile FILE",
+			"none of its %d nodes (the first is %q) is in this graph; measure this graph with "+
+				"memopt run MODEL --level 0 -r 3 --profile FILE",
 			len(t.nodes), t.nodes[0].label)
 	}
 	return costs, measured, nil

@@ -94,18 +94,18 @@ func TestTraceCosts(t *testing.T) {
 func TestTraceFaults(t *testing.T) {
 	good := trace(event("a", "Relu", 0, 7, ""))
 	for _, c := range []struct{ old, new, want string }{
-		{good, ``, "is no JSON object"},
-		{good, `[]`, "is no JSON object"},
+		{good, ``, "is not a JSON object"},
+		{good, `[]`, "is not a JSON object"},
 		{good, `{}`, "has no events of nodes"},
-		{good, `{"traceEvents": {}}`, "traceEvents is no array"},
-		{good, `{"traceEvents": [`, "is no trace"},
-		{good, good[:len(good)-1], "is no trace"},
+		{good, `{"traceEvents": {}}`, "traceEvents is not an array"},
+		{good, `{"traceEvents": [`, "is not a trace"},
+		{good, good[:len(good)-1], "is not a trace"},
 		{`trace/v1`, `trace/v7`, `has schema "memopt.trace/v7", wanted "memopt.trace/v1"`},
 		{`"ph": "X"`, `"ph": "B"`, "has no events of nodes"},
 		{`"name": "a"`, `"name": ""`, "event 1 has no name"},
-		{`"dur": 7`, `"dur": -7`, `event 1, of node "a", has no dur of 0 or more`},
-		{`"dur": 7, `, ``, `event 1, of node "a", has no dur`},
-		{`"dur": 7`, `"dur": "7"`, "is no trace"},
+		{`"dur": 7`, `"dur": -7`, `event 1, of node "a", has no valid dur`},
+		{`"dur": 7, `, ``, `event 1, of node "a", has no valid dur`},
+		{`"dur": 7`, `"dur": "7"`, "is not a trace"},
 		{`"step": 0`, `"step": -1`, "is of step -1"},
 	} {
 		require.Contains(t, good, c.old)
@@ -118,7 +118,7 @@ func TestTraceFaults(t *testing.T) {
 	tr, err := configs.ParseTrace(strings.NewReader(trace(event("other", "Relu", 0, 7, ""))), "t.json")
 	require.NoError(t, err)
 	_, _, err = tr.Costs(costGraph(t))
-	require.ErrorContains(t, err, `t.json: none of its 1 nodes, the first being "other", is a node of this graph`)
+	require.ErrorContains(t, err, `t.json: none of its 1 nodes (the first is "other") is in this graph`)
 }
 
 func TestLoadTrace(t *testing.T) {

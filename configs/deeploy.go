@@ -47,10 +47,12 @@ func ownNames(g *graph.Graph) error {
 	for i, n := range g.Nodes {
 		switch {
 		case n.Name == "":
-			return fmt.Errorf("node %q has no name, by which Deeploy finds nodes; name the nodes of the model first",
+			return fmt.Errorf("node %q has no name, but Deeploy finds nodes by name; name the "+
+				"model's nodes first",
 				g.NodeLabel(graph.NodeID(i)))
 		case seen[n.Name]:
-			return fmt.Errorf("two nodes have the name %q, by which Deeploy finds nodes; give each its own first",
+			return fmt.Errorf("two nodes are named %q, but Deeploy finds nodes by name; give each "+
+				"its own name first",
 				n.Name)
 		}
 		seen[n.Name] = true
@@ -73,7 +75,8 @@ func LoadAliases(path string, g *graph.Graph) (aliased []bool, unknown []string,
 		Aliased *[]string `json:"aliased"`
 	}
 	if err := json.Unmarshal(data, &list); err != nil || list.Aliased == nil {
-		return nil, nil, faultf(path, "is no list of aliases; wanted {\"aliased\": [\"node name\", …]}")
+		return nil, nil, faultf(path, "is not a list of aliases; wanted {\"aliased\": [\"node "+
+			"name\", …]}")
 	}
 	byName := make(map[string]graph.NodeID, len(g.Nodes))
 	for i, n := range g.Nodes {
@@ -94,8 +97,8 @@ func LoadAliases(path string, g *graph.Graph) (aliased []bool, unknown []string,
 	if n := len(*list.Aliased); float64(n-len(unknown)) < leastKnown*float64(n) {
 		return nil, nil,
 			faultf(path,
-				"the model has %d of the %d nodes that it names, the first missing one being %q; it is the list of "+
-					"another model", n-len(unknown), n, unknown[0])
+				"the model has only %d of the %d nodes in the list (the first missing one is %q); "+
+					"the list is for another model", n-len(unknown), n, unknown[0])
 	}
 	return aliased, unknown, nil
 }

@@ -328,10 +328,10 @@ func TestAliasFaults(t *testing.T) {
 	for _, c := range []struct{ text, fails string }{
 		{`{"aliased": ["n0", "n1"]}`, ""},
 		{`{"aliased": []}`, ""},
-		{`{"alias": ["n0"]}`, `is no list of aliases; wanted {"aliased": ["node name", …]}`},
-		{`["n0"]`, "is no list of aliases"},
+		{`{"alias": ["n0"]}`, `is not a list of aliases; wanted {"aliased": ["node name", …]}`},
+		{`["n0"]`, "is not a list of aliases"},
 		{`{"aliased": ["n0", "x", "y"]}`,
-			`the model has 1 of the 3 nodes that it names, the first missing one being "x"; it is the list of another model`},
+			`the model has only 1 of the 3 nodes in the list (the first missing one is "x"); the list is for another model`},
 		{`{"aliased": ["n2"]}`, `node "n2" cannot alias: it has no first input or no first output`},
 	} {
 		file := filepath.Join(t.TempDir(), "aliases.json")
@@ -356,7 +356,7 @@ func TestAliasFaults(t *testing.T) {
 // TestScheduleNeedsNames: the replay finds nodes by name.
 func TestScheduleNeedsNames(t *testing.T) {
 	for _, c := range []struct{ first, second, fails string }{{"", "b", "has no name"},
-		{"a", "a", `two nodes have the name "a"`}} {
+		{"a", "a", `two nodes are named "a"`}} {
 		m, types := parse(t,
 			`g (float[4] x) => (float loss, float[4] g) { a = Exp(x)  loss = ReduceMean<keepdims = 0>(a)  g = Mul(a, a) }`)
 		m.Graph.Nodes[0].Name, m.Graph.Nodes[1].Name = c.first, c.second

@@ -80,17 +80,18 @@ func ParseDevice(data []byte, where string) (*planner.Profile, error) {
 	dec.DisallowUnknownFields()
 	var j deviceJSON
 	if err := dec.Decode(&j); err != nil {
-		return nil, faultf(where, "is no device profile: %v; wanted the form of memopt's configs/devices/a100.json",
+		return nil, faultf(where, "is not a device profile: %v; wanted the form of memopt's "+
+			"configs/devices/a100.json",
 			err)
 	}
 	if _, err := dec.Token(); err != io.EOF {
-		return nil, faultf(where, "has something after the device profile; wanted one JSON object")
+		return nil, faultf(where, "has data after the device profile; wanted one JSON object")
 	}
 	if j.Schema != DeviceSchema {
 		return nil, faultf(where, "has schema %q, wanted %q", j.Schema, DeviceSchema)
 	}
 	if j.Name == "" {
-		return nil, faultf(where, "has no name; reports want one")
+		return nil, faultf(where, "has no name, which reports need")
 	}
 	for _, f := range j.figures() {
 		if !(f.value > 0) || math.IsInf(f.value, 1) {

@@ -48,15 +48,15 @@ func TestParseDevice(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, want, got)
 	for _, c := range []struct{ old, new, want string }{
-		{device, ``, "is no device profile"},
-		{device, `[]`, "is no device profile"},
-		{`"source": "made up"}`, `"source": "made up"} {}`, "something after"},
+		{device, ``, "is not a device profile"},
+		{device, `[]`, "is not a device profile"},
+		{`"source": "made up"}`, `"source": "made up"} {}`, "data after"},
 		{`device/v1`, `plan/v1`, `has schema "memopt.plan/v1", wanted "memopt.device/v1"`},
 		{`"mine"`, `""`, "has no name"},
 		{`"float16": 7`, `"float16": 0`, "products_flops.float16 is 0; wanted a positive number"},
 		{`"float64": 1, `, ``, "loops_flops.float64 is 0; wanted a positive number"},
 		{`"bytes_per_second": 9`, `"bytes_per_second": -9`, "bytes_per_second is -9; wanted a positive number"},
-		{`"bytes_per_second": 9`, `"bytes_per_second": 1e999`, "is no device profile"},
+		{`"bytes_per_second": 9`, `"bytes_per_second": 1e999`, "is not a device profile"},
 		{`"bytes_per_second"`, `"bandwidth"`, `unknown field "bandwidth"`},
 		{`"launch_seconds": 0`, `"launch_seconds": -1`, "launch_seconds is -1; wanted 0 or more"},
 	} {

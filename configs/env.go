@@ -21,7 +21,7 @@ func ParseLevel(text, where string) (planner.Level, error) {
 	plain := len(digits) > 0 && digits[0] != '_' && digits[len(digits)-1] != '_' && !strings.Contains(digits, "__")
 	n, err := strconv.ParseInt(strings.ReplaceAll(trimmed, "_", ""), 10, 32)
 	if err != nil || !plain {
-		return 0, faultf(where, "%q is no integer; wanted 0, 1 or 2", text)
+		return 0, faultf(where, "%q is not an integer; wanted 0, 1 or 2", text)
 	}
 	if level := planner.Level(n); level.Valid() {
 		return level, nil

@@ -53,7 +53,7 @@ func LoadORT(config string) ([]planner.ConfigEntry, error) {
 	if _, err := os.Stat(config); err != nil && strings.Contains(config, idEnd) {
 		entries, err := parseEntries(config)
 		if err != nil {
-			return nil, faultf(config, "is no file, and read as a list: %v", err)
+			return nil, faultf(config, "is not a file; read as a list: %v", err)
 		}
 		return entries, nil
 	}
@@ -75,11 +75,13 @@ const idEnd = "+:"
 func ParseORT(data []byte, where string) ([]planner.ConfigEntry, error) {
 	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
 	if !utf8.Valid(data) {
-		return nil, faultf(where, "is no UTF-8 text; wanted a JSON array of strings such as [\"Gelu+:1:-1\"]")
+		return nil, faultf(where, "is not UTF-8 text; wanted a JSON array of strings such as "+
+			"[\"Gelu+:1:-1\"]")
 	}
 	var list any
 	if err := json.Unmarshal(data, &list); err != nil {
-		return nil, faultf(where, "is no JSON: %v; wanted an array of strings such as [\"Gelu+:1:-1\"]", err)
+		return nil, faultf(where, "is not JSON: %v; wanted an array of strings such as "+
+			"[\"Gelu+:1:-1\"]", err)
 	}
 	items, ok := list.([]any)
 	if !ok {
@@ -169,7 +171,7 @@ func parseInt(text string) (int, error) {
 		}
 	}
 	if i == 0 {
-		return 0, fmt.Errorf("%q is no integer", text)
+		return 0, fmt.Errorf("%q is not an integer", text)
 	}
 	if len(digits) < len(text) {
 		n = -n

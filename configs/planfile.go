@@ -22,7 +22,8 @@ func ParsePlan(data []byte, where string) (*recompute.Record, error) {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	var r recompute.Record
 	if err := dec.Decode(&r); err != nil {
-		return nil, faultf(where, "is no plan: %v; wanted the JSON that plan --save-plan writes", err)
+		return nil, faultf(where, "is not a plan: %v; wanted the JSON that plan --save-plan "+
+			"writes", err)
 	}
 	if r.Schema != recompute.Schema {
 		return nil, faultf(where, "has schema %q, wanted %q", r.Schema, recompute.Schema)

@@ -42,8 +42,8 @@ func ParseExtendStrategy(name string) (ExtendStrategy, error) {
 // firstRegion is the size of an arena's first region under NextPowerOfTwo, as in ONNX Runtime.
 const firstRegion = 1 << 20
 
-// ErrOutOfMemory is wrapped by the error of an allocation beyond an arena's limit, or beyond what
-// there is.
+// ErrOutOfMemory is wrapped by the error of an allocation beyond an arena's limit or beyond the
+// available memory.
 var ErrOutOfMemory = memlimit.ErrOutOfMemory
 
 // Arena hands out blocks of memory that lies outside Go's heap, each at a multiple of
@@ -127,8 +127,8 @@ func (a *Arena) ResetPeak() {
 	a.stats.Peak = a.stats.InUse
 }
 
-// Alloc returns a block of n bytes, with anything in them. The error wraps ErrOutOfMemory
-// where the limit forbids it.
+// Alloc returns a block of n bytes with undefined contents. The error wraps ErrOutOfMemory if the
+// limit forbids it.
 func (a *Arena) Alloc(n int) ([]byte, error) { return a.alloc(n, a.strategy) }
 
 // Reserve is Alloc for a block that is planned to hold everything: where the arena must grow
@@ -203,17 +203,17 @@ func (a *Arena) extend(size int, s ExtendStrategy) error {
 	}
 	if a.limit > 0 {
 		if left := (a.limit - a.stats.Reserved) / arena.Alignment * arena.Alignment; want > left {
-			want = left // as much as there is, if it is enough
+			want = left // all that is left, if it is enough
 		}
 		if want < int64(size) {
-			return fmt.Errorf("%w: %d bytes wanted; of the limit of %d bytes, %d are in use and %d reserved in "+
-				"pieces that are too small",
+			return fmt.Errorf("%w: wanted %d bytes; of the limit of %d bytes, %d are in use and "+
+				"%d are reserved in pieces that are too small",
 				ErrOutOfMemory, size, a.limit, a.stats.InUse, a.stats.Reserved-a.stats.InUse)
 		}
 	}
 	data, err := a.source.Alloc(int(want))
 	if errors.Is(err, ErrOutOfMemory) && want > int64(size) {
-		want = int64(size) // no room to grow by more than what is needed
+		want = int64(size) // no room to grow by more than is needed
 		data, err = a.source.Alloc(size)
 	}
 	if err != nil {

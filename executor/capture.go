@@ -8,15 +8,15 @@ import (
 	"memopt/planner/arena"
 )
 
-// Capturer is a DeviceMemory whose device can record what it is asked for and replay it as a whole.
+// Capturer is a DeviceMemory whose device can record work and replay it as a whole.
 type Capturer interface {
 	Pinner
 	BeginCapture() error
 	EndCapture() (Capture, error)
 }
 
-// Pinner has memory of the host from and to which a device copies by itself: captures do so
-// whenever they are replayed, fetches while something else is computed.
+// Pinner provides host memory from and to which a device copies by itself: captures do so whenever
+// they are replayed, fetches while something else is computed.
 type Pinner interface {
 	Pin(n int) ([]byte, error)
 	Unpin(b []byte) error
@@ -41,7 +41,7 @@ type capturing struct {
 	flags   Flags
 }
 
-// captureBytes is the device's memory that a captured step of so many nodes wants for the step's
+// captureBytes is the device memory that a captured step of that many nodes needs for the step's
 // number and the flags.
 func captureBytes(nodes int) int {
 	return arena.Alignment + blockSize(flagsSize(nodes))
@@ -62,8 +62,8 @@ func (s *Session) pin(src []byte) ([]byte, error) {
 // "" where it does.
 func (s *Session) WhyNoCapture() string { return s.captured.why }
 
-// planCapture finds out whether steps can be captured: the device is asked for the same in every
-// one, and the host has no part in it.
+// planCapture finds out whether steps can be captured: the device must do the same in each, and the
+// host must not take part.
 func (s *Session) planCapture() {
 	c := &s.captured
 	if c.wanted = s.opts.Capture; !c.wanted {
@@ -77,7 +77,7 @@ func (s *Session) planCapture() {
 	case s.opts.OnDemand:
 		c.why = "memory is taken on demand, at different addresses in every step"
 	case s.opts.Guard || s.opts.Probe != nil || s.opts.Observer != nil:
-		c.why = "something looks at the step node by node"
+		c.why = "the step is observed node by node"
 	case len(s.pred.Unsized) > 0:
 		c.why = fmt.Sprintf("the size of %q depends on data", s.root.g.ValueName(s.pred.Unsized[0]))
 	}
@@ -87,7 +87,8 @@ func (s *Session) planCapture() {
 		case c.why != "":
 			return
 		case st.needsHost():
-			c.why = fmt.Sprintf("the host has a part in node %q: it reads or makes values of the device", st.prep.Label)
+			c.why = fmt.Sprintf("the host takes part in node %q: it reads or writes values on the "+
+				"device", st.prep.Label)
 		case st.prep.Info.Random && st.hostWhy != "":
 			c.why = fmt.Sprintf("the host draws the random numbers of node %q, different ones in every step",
 				st.prep.Label)
@@ -96,7 +97,7 @@ func (s *Session) planCapture() {
 	}
 }
 
-// forget drops what was captured: memory or inputs are not what they were.
+// forget drops the capture, because memory or inputs have changed.
 func (s *Session) forget() {
 	c := &s.captured
 	if c.capture != nil {
@@ -110,8 +111,8 @@ func (s *Session) forget() {
 	c.pinned, c.step = nil, nil
 }
 
-// beginCapture has the capture that has begun copy the step's number to the device, where its
-// random nodes read it, and clear the flags.
+// beginCapture makes the capture begin by copying the step's number to the device, where its random
+// nodes read it, and clearing the flags.
 func (s *Session) beginCapture() (err error) {
 	c := &s.captured
 	if c.stepAt == nil {
@@ -135,7 +136,7 @@ func (s *Session) beginCapture() (err error) {
 	return s.mem.Fill(c.flags.block, 0)
 }
 
-// replay does what was captured as the session's step number s.run. The step before has ended:
+// replay runs the capture as the session's step number s.run. The previous step has ended, so
 // nothing reads the pinned number.
 func (s *Session) replay() error {
 	c := &s.captured
@@ -148,8 +149,8 @@ func (s *Session) replay() error {
 	return c.flags.check(s.mem)
 }
 
-// runRoot runs the main graph: node by node the first time, so that everything is there that is
-// made when it is first needed; then as a capture, where steps can be captured.
+// runRoot runs the main graph: node by node the first time, so that everything that is made on
+// first use exists; then as a capture, if steps can be captured.
 func (s *Session) runRoot(ctx context.Context) error {
 	c := &s.captured
 	if !c.wanted || c.why != "" || s.measured.Runs == 0 {

@@ -77,7 +77,7 @@ func TestFileOfWeightsShrinks(t *testing.T) {
 	for name, body := range readers {
 		for _, threads := range []int{1, 3} {
 			for change, with := range map[string]func(path string) error{
-				"it has 4096 bytes, and had 1048576": func(path string) error { return os.Truncate(path, 4096) },
+				"it has 4096 bytes, but had 1048576": func(path string) error { return os.Truncate(path, 4096) },
 				"it was written to": func(path string) error {
 					return os.Chtimes(path, time.Time{}, time.Now().Add(time.Hour))
 				},

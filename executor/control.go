@@ -33,13 +33,13 @@ func RunsItself(k graph.Kind) bool {
 
 // Reasons why the host runs nodes, whatever device the session is on.
 const (
-	hostControl  = "it runs subgraphs, which are the host's"
+	hostControl  = "it runs subgraphs, which the host executes"
 	hostConstant = "its output is made once, before the first step"
 	hostShapes   = "it computes shapes"
 )
 
-// AlwaysHost says why the host runs an operator whatever device a session is on; "": that is the
-// device's decision.
+// AlwaysHost says why the host runs an operator whatever device a session is on; "": the device
+// decides.
 func AlwaysHost(k graph.Kind) string {
 	switch info := op.Of(k); {
 	case info.Control != op.NoControl:
@@ -52,8 +52,8 @@ func AlwaysHost(k graph.Kind) string {
 	return ""
 }
 
-// body is a subgraph. It is made ready on its first run: a branch that is never taken need not be
-// one that could run.
+// body is a subgraph. It is prepared on its first run, so a branch that is never taken need not be
+// executable.
 type body struct {
 	outer *frame
 	owner *step // the node that runs it
@@ -302,8 +302,7 @@ func copyRow(t *Tensor, axis, i int, row []byte, toTensor bool) {
 	}
 }
 
-// emptyRow returns the shape of a scan output's rows where there was no iteration: dims that nobody
-// knows are 0.
+// emptyRow returns the shape of a scan output's rows if there was no iteration: unknown dims are 0.
 func (b *body) emptyRow(i int) []int {
 	t := b.g.Values[b.g.Outputs[i].Value].Type
 	var row []int

@@ -4,9 +4,10 @@ import (
 	"fmt"
 )
 
-// SetInput gives a graph input its data, which must stay as it is during runs. Of inputs that an
-// operator updates, such as gradient accumulators, the session keeps a copy from step to step.
-// Gradients that a boundary node hands out are given in the same way, by the name of the value.
+// SetInput gives a graph input its data, which must stay as it is during runs. The session keeps
+// its own copy of inputs that an operator updates, such as gradient accumulators, from step to
+// step. Gradients that a boundary node hands out are given in the same way, by the name of the
+// value.
 func (s *Session) SetInput(name string, t *Tensor) error {
 	g := s.model.Graph
 	id, ok := g.Lookup(name)
@@ -21,7 +22,7 @@ func (s *Session) SetInput(name string, t *Tensor) error {
 	}
 	v := &g.Values[id]
 	if !v.Input {
-		return fmt.Errorf("input %q: is no input of the model", name)
+		return fmt.Errorf("input %q: is not an input of the model", name)
 	}
 	if t.DType != v.Type.DType {
 		return fmt.Errorf("input %q: is %v, wanted %v", name, t, v.Type)
@@ -40,7 +41,7 @@ func (s *Session) SetInput(name string, t *Tensor) error {
 func (s *Session) keepInput(own, t *Tensor) error {
 	own.DType, own.Shape = t.DType, append(own.Shape[:0], t.Shape...)
 	if len(own.Data) != len(t.Data) {
-		s.forget() // it knows the old place
+		s.forget() // the capture has the old place
 		s.weights.Free(own.Data)
 		own.Data = nil
 		data, err := s.weights.Alloc(len(t.Data))

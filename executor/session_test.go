@@ -97,7 +97,7 @@ func TestInputFaults(t *testing.T) {
 	s := opened(t, m, types, executor.Options{Dims: symbolic.Env{"N": 2}})
 	require.ErrorContains(t, s.Run(context.Background()), `input "x" has no data`)
 	require.ErrorContains(t, s.SetInput("nope", float32s([]int{1}, 1)), "no such value")
-	require.ErrorContains(t, s.SetInput("y", float32s([]int{1}, 1)), "no input")
+	require.ErrorContains(t, s.SetInput("y", float32s([]int{1}, 1)), "is not an input")
 	require.ErrorContains(t, s.SetInput("b", float32s([]int{3}, 1, 2, 3)), "is float[3], wanted float[4096]")
 	require.ErrorContains(t, s.SetInput("b", executor.NewTensor[int64](graph.Int64, []int{4096})),
 		"is int64[4096], wanted float[4096]")

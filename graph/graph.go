@@ -43,8 +43,8 @@ type Value struct {
 // IsInitializer reports whether the file holds the value's contents.
 func (v *Value) IsInitializer() bool { return v.Data != nil || v.SparseData != nil }
 
-// IsConstant reports whether the value is an initializer that the caller
-// cannot override: one that is no graph input.
+// IsConstant reports whether the value is an initializer that the caller cannot override: one that
+// is not a graph input.
 func (v *Value) IsConstant() bool { return v.IsInitializer() && !v.Input }
 
 // Decl is what a file says of a value in its lists of inputs, outputs and
@@ -219,8 +219,8 @@ func (g *Graph) Seal() error {
 	for _, n := range g.Nodes {
 		for slot, id := range n.Inputs {
 			if id != NoValue && !g.bound(id) {
-				return fmt.Errorf("node %q (%s): input %d: value %q has no producer: it is no graph input, no "+
-					"initializer and no node's output",
+				return fmt.Errorf("node %q (%s): input %d: value %q has no producer: it is not a "+
+					"graph input, an initializer or a node's output",
 					g.NodeLabel(n.ID), n.Op, slot, g.Values[id].Name)
 			}
 		}

@@ -117,7 +117,7 @@ func (p *parser) valueInfos(b *body, initializers bool) {
 			p.fail(at, "the body of a function has no initializers; use a Constant node")
 		}
 		if d.Doc != "" {
-			p.fail(at, `the doc_string of an initializer stands behind its "="`)
+			p.fail(at, `the doc_string of an initializer comes after its "="`)
 		}
 		p.initializer(b.g, d, at)
 	})

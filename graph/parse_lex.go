@@ -104,7 +104,7 @@ func (p *parser) punct() {
 		size = 3
 	case strings.IndexByte("()<>[]{},:=.@?", rest[0]) < 0:
 		_, size = utf8.DecodeRuneInString(rest)
-		p.fail(p.at, "unexpected %q; put names that are no identifiers in quotes", rest[:size])
+		p.fail(p.at, "unexpected %q; put names that are not identifiers in quotes", rest[:size])
 	}
 	p.tok.kind, p.tok.text = tokPunct, p.src[p.at:p.at+size]
 	p.at += size
@@ -135,7 +135,7 @@ func (p *parser) unquote() string {
 			buf = append(buf, c)
 		}
 	}
-	p.fail(p.at, "quote without its partner")
+	p.fail(p.at, "unclosed quote")
 	return ""
 }
 
@@ -143,7 +143,7 @@ func (p *parser) unquote() string {
 func (p *parser) escape(at int) (b byte, size int) {
 	rest := p.src[at+1:]
 	if rest == "" {
-		p.fail(at, "a backslash at the end of the text")
+		p.fail(at, "backslash at the end of the text")
 	}
 	switch rest[0] {
 	case '"', '\\':

@@ -9,7 +9,7 @@ import (
 // dense reads the contents of a tensor whose type stands at a place.
 func (p *parser) dense(at int, t Type, name string) *TensorData {
 	if t.Form != FormTensor {
-		p.fail(at, "contents want a tensor type in front, got %s", shorten(typeText(t)))
+		p.fail(at, "contents must follow a tensor type, got %s", shorten(typeText(t)))
 	}
 	d := &TensorData{Name: name, DType: t.DType, Dims: p.fixedDims(at, t)}
 	_, err := d.Bytes()
@@ -22,13 +22,14 @@ func (p *parser) dense(at int, t Type, name string) *TensorData {
 func (p *parser) fixedDims(at int, t Type) []int64 {
 	s := t.Shape
 	if !s.Ranked {
-		p.fail(at, "contents want dims that are numbers, got an unknown rank; a scalar's type has no brackets")
+		p.fail(at, "contents need numeric dims, got an unknown rank; a scalar's type has no "+
+			"brackets")
 	}
 	dims := make([]int64, len(s.Dims))
 	for i, e := range s.Dims {
 		c, ok := e.Const()
 		if !ok || c < 0 {
-			p.fail(at, "contents want dims that are numbers, got %s", shorten(typeText(t)))
+			p.fail(at, "contents need numeric dims, got %s", shorten(typeText(t)))
 		}
 		dims[i] = c
 	}

@@ -178,6 +178,6 @@ func (p *parser) expr() symbolic.Expr {
 		p.next()
 		return e
 	}
-	p.fail(p.tok.at, "parenthesis without its partner")
+	p.fail(p.tok.at, "unclosed parenthesis")
 	return symbolic.Expr{}
 }

@@ -228,7 +228,7 @@ func TestInnerIsBeside(t *testing.T) {
 			planner.Options{Strategy: &planner.Budget{Arena: p.Arena.Bytes, Effort: 0.01}})
 		require.NoError(t, err)
 		require.Zero(t, same.Recompute.Nodes, "the graph as it is fits its own arena")
-		warned := fmt.Sprintf("takes up to %d bytes beside it", slices.Max(p.Sizes.Inner))
+		warned := fmt.Sprintf("take up to %d more bytes outside it", slices.Max(p.Sizes.Inner))
 		require.Equal(t, slices.Max(p.Sizes.Inner) > 0, strings.Contains(strings.Join(same.Warnings, "\n"), warned),
 			same.Warnings)
 	}

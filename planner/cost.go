@@ -53,9 +53,9 @@ func computeType(g *graph.Graph, n *graph.Node) graph.DType {
 	return graph.Float32
 }
 
-// measure replaces estimates by measured times, by NodeID; NaN and negative ones are none. The
-// estimates that stay are scaled by what the measured nodes took over what was estimated for them,
-// so that all costs are times on the machine that was measured.
+// measure replaces estimates by measured times, by NodeID; NaN and negative numbers mean no
+// measurement. The estimates that stay are scaled by what the measured nodes took over what was
+// estimated for them, so that all costs are times on the machine that was measured.
 func (c *nodeCosts) measure(measured []float64) {
 	var took, estimated float64
 	for i, s := range measured {
@@ -129,14 +129,14 @@ func (p *Plan) ProfileName() string {
 	return DefaultProfile.Name
 }
 
-// warnUnmeasured says how many times are estimates where most are measured.
+// warnUnmeasured says how many times are estimates if the others are measured.
 func (p *Plan) warnUnmeasured() {
 	if p.costs == nil || len(p.costs.unmeasured) == 0 {
 		return
 	}
 	list := p.costs.unmeasured
 	g := p.Analysis.Graph
-	p.warnf("%d of %d nodes have no measured time in %s, the first being %q: theirs are estimated from "+
-		"the device profile, scaled to the measured ones", len(list), len(g.Nodes),
+	p.warnf("%d of %d nodes have no measured time in %s (the first is %q): their times are "+
+		"estimated from the device profile and scaled to the measured ones", len(list), len(g.Nodes),
 		strings.TrimPrefix(p.ProfileName(), MeasuredPrefix), g.NodeLabel(list[0]))
 }

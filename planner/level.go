@@ -122,14 +122,14 @@ type levelChoice struct {
 	sel    *selection
 	peak   int64
 	saved  int64
-	why    string        // why it is not simply all candidates
+	why    string        // why it is not all candidates
 	layout *arena.Layout // nil: not packed yet
 }
 
 // levelSelection returns the selection that a level other than UserSpecified means: all candidates,
 // of which some are kept as checkpoints where nothing else lowers the peak, and none where that
-// would take more than the graph as it is. Level 2 looks among more selections than level 1 and
-// neither peaks higher nor frees less. Without sizes it is all candidates.
+// would take more than the graph as it is. Level 2 considers more selections than level 1; its peak
+// is no higher, and it frees no less. Without sizes it is all candidates.
 func (m *maker) levelSelection(ctx context.Context, l Level) (*levelChoice, error) {
 	compromise := l == LayerwiseCompromise
 	if m.sizes == nil {
@@ -146,7 +146,7 @@ func (m *maker) levelSelection(ctx context.Context, l Level) (*levelChoice, erro
 		return nil, err
 	}
 	if best == floor && floor.why == "" && len(both.chosen) > len(floor.sel.chosen) {
-		best.why = "strategy 2 would raise the peak and is left out: this is the plan of level 1"
+		best.why = "strategy 2 would raise the peak and is not used: this is the plan of level 1"
 	}
 	return best, nil
 }
@@ -158,10 +158,10 @@ type weigher struct {
 	baseArena *arena.Layout // of the graph as it is; nil until it is asked for
 }
 
-// bestOf returns the selection, or that with the lowest peak among it with checkpoints where it
-// does not lower the peak alone. What takes more than the graph as it is does not count. With a
-// floor, what peaks as high or frees less than the floor does not count either, and the floor is
-// returned where nothing does; without one, a selection of nothing.
+// bestOf returns the selection, or, if it does not lower the peak by itself, the one with the
+// lowest peak among its variants with checkpoints. What takes more than the graph as it is does not
+// count. With a floor, what peaks as high or frees less than the floor does not count either, and
+// the floor is returned if nothing is left; without one, an empty selection.
 func (w *weigher) bestOf(full *selection, floor *levelChoice) (*levelChoice, error) {
 	all, err := w.weigh(full, "")
 	if err != nil || len(full.chosen) == 0 {
@@ -199,7 +199,7 @@ func (w *weigher) bestOf(full *selection, floor *levelChoice) (*levelChoice, err
 		return floor, nil
 	}
 	return w.weigh(newSelection(),
-		"nothing is recomputed: it would take more memory than the graph as it is")
+		"nothing is recomputed: recomputation would take more memory than the graph as it is")
 }
 
 // weigh evaluates a selection.

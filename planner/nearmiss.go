@@ -9,9 +9,10 @@ import (
 	"memopt/recompute"
 )
 
-// unknownCluster words the warning about a configuration entry that names no cluster.
+// unknownCluster is the warning about a configuration entry that names no cluster.
 func unknownCluster(a *recompute.Analysis, e ConfigEntry) string {
-	text := fmt.Sprintf("config entry %q: no cluster of this graph has the id %q at probe %s, so it changes nothing",
+	text := fmt.Sprintf("config entry %q: no cluster of this graph has the id %q at probe %s, so "+
+		"it has no effect",
 		e, e.Cluster, a.Probe)
 	ids := make([]string, len(a.Clusters))
 	for i := range a.Clusters {
@@ -23,11 +24,11 @@ func unknownCluster(a *recompute.Analysis, e ConfigEntry) string {
 	return text
 }
 
-// longestName is the longest name that anybody misspells, in bytes.
+// longestName is the longest name, in bytes, that is taken for a misspelling.
 const longestName = 1000
 
-// Nearest returns the name most like a misspelt one, or "" where none is much like it. It is for
-// messages.
+// Nearest returns the name most similar to a misspelt one, or "" if none is similar enough. It is
+// for messages.
 func Nearest(misspelt string, names []string) string {
 	best, bestScore := "", 0.6 // less alike than this is no misspelling
 	for _, name := range names {

@@ -8,12 +8,12 @@ import (
 	"strings"
 )
 
-// warn adds what the user should know before trusting the plan.
+// warn adds what users should know before they trust the plan.
 func (m *maker) warn(p *Plan, c *choice) {
 	p.Warnings = append(slices.Clone(m.analysis.Warnings), c.warnings...)
 	if p.Rewritten {
-		p.warnf("this graph has been rewritten by memopt already: its clones count as backward nodes, " +
-			"and the plan is on top of what was done")
+		p.warnf("memopt has already rewritten this graph: its clones count as backward nodes, and " +
+			"this plan adds to the earlier one")
 	}
 	p.warnUnknown()
 	p.warnUnmeasured()
@@ -21,16 +21,15 @@ func (m *maker) warn(p *Plan, c *choice) {
 		return
 	}
 	if len(c.sel.chosen) > 0 && p.Planned.Peak.Bytes >= p.Base.Peak.Bytes {
-		p.warnf("the selection does not lower the peak: %d bytes before, %d after; recomputing for it "+
-			"is wasted time", p.Base.Peak.Bytes, p.Planned.Peak.Bytes)
+		p.warnf("the selection does not lower the peak: %d bytes before, %d after; recomputation "+
+			"only costs time", p.Base.Peak.Bytes, p.Planned.Peak.Bytes)
 	}
 	if n := m.innerPeak(); n > 0 && p.Options.Budget() != nil {
-		p.warnf("the budget is that of the arena: what runs inside subgraphs takes up to %d bytes "+
-			"beside it", n)
+		p.warnf("the budget covers the arena only: subgraphs take up to %d more bytes outside it", n)
 	}
 	if n := len(p.Base.Unsized); n > 0 {
-		p.warnf("%d values have a size that depends on data or is unknown and count as 0 bytes, the "+
-			"first being %q", n, p.Analysis.Graph.Values[p.Base.Unsized[0]].Name)
+		p.warnf("%d values (the first is %q) have a size that depends on data or is unknown, and "+
+			"count as 0 bytes", n, p.Analysis.Graph.Values[p.Base.Unsized[0]].Name)
 	}
 }
 

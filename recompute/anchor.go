@@ -9,7 +9,7 @@ import (
 	"memopt/symbolic"
 )
 
-// AnchorSuffix is what the names of values end in that are read through an anchor.
+// AnchorSuffix ends the names of values that are read through an anchor.
 const AnchorSuffix = "_anchor"
 
 // MinAnchorOpset is the oldest operator set that anchors can be written in: that in which Mul
@@ -31,8 +31,8 @@ type Anchor struct {
 	Sinks  []graph.ValueID // made before that place
 	Values []graph.ValueID // made before that place, tensors of known rank, no scalars
 	// Late values are made behind that place and before the next anchor. They are outputs of views
-	// that take no part in the anchor themselves: of two views in a row ONNX Runtime makes one, and
-	// what the first waited for would be lost.
+	// that take no part in the anchor themselves: ONNX Runtime merges two views in a row, and what
+	// the first waited for would be lost.
 	Late []graph.ValueID
 }
 
@@ -41,7 +41,7 @@ func Anchorable(v *graph.Value) string {
 	t := &v.Type
 	switch {
 	case t.Form != graph.FormTensor:
-		return "it is no tensor"
+		return "it is not a tensor"
 	case t.Shape.Rank() < 0:
 		return "its rank is unknown"
 	case t.Shape.Rank() == 0:
@@ -79,7 +79,7 @@ func (w *anchorWriter) write(a *Anchor) ([]*graph.Node, error) {
 	return w.nodes, err
 }
 
-// follow returns the nodes that late values among a node's outputs need right behind it.
+// follow returns the nodes to put right behind a node for the late values among its outputs.
 func (w *anchorWriter) follow(id graph.NodeID) []*graph.Node {
 	w.nodes = nil
 	for _, v := range w.old.Nodes[id].Outputs {
@@ -88,7 +88,7 @@ func (w *anchorWriter) follow(id graph.NodeID) []*graph.Node {
 	return w.nodes
 }
 
-// Origin returns the value itself: what is clone or view of it is known to the rewriter.
+// Origin returns the value itself: the rewriter knows its clones and views.
 func (w *anchorWriter) Origin(v graph.ValueID) graph.ValueID { return v }
 
 // Newest returns the newest clone or view of a value.
@@ -133,7 +133,7 @@ func (w *anchorWriter) declareView(view, of graph.ValueID) {
 	w.g.Values[view].Type = t
 	dim := Loose(&t)
 	if def := w.old.Values[of].Def; def != graph.NoNode && op.Of(w.old.Nodes[def].Kind).View {
-		dim = 0 // of two views in a row, the second of known shape, ONNX Runtime makes one, which waits for nothing
+		dim = 0 // with a known shape ONNX Runtime would merge it with the view before, and wait for nothing
 	}
 	w.g.ValueInfo = append(w.g.ValueInfo, graph.Decl{Value: view, Type: loosened(t, dim)})
 }
@@ -196,8 +196,8 @@ func (w *anchorWriter) freeName(name string) string {
 	}
 }
 
-// Loose returns the number of the dim of a type that anchored graphs leave open, the first one that
-// is no number, or -1: in a graph of fixed sizes runtimes fuse nodes by what they know of shapes,
+// Loose returns the index of the dim of a type that anchored graphs leave open, the first that is
+// not a number, or -1: in a graph of fixed sizes runtimes fuse nodes by what they know of shapes,
 // and the numbers should not change.
 func Loose(t *graph.Type) int {
 	if t.Form != graph.FormTensor {
@@ -219,7 +219,7 @@ func loosened(t graph.Type, dim int) graph.Type {
 	return t
 }
 
-// loosen leaves a dim unknown, if one is no number, in what the file says of the values that clones
+// loosen leaves a dim that is not a number unknown in what the file says of the values that clones
 // and backward nodes make. ONNX Runtime would otherwise put such a value into the buffer of a
 // forward value of the same shape and keep that buffer allocated in between, which undoes what
 // recomputing saves.

@@ -44,10 +44,10 @@ func Labels(g *graph.Graph) []string {
 // ErrPlacement means that placements do not fit the graph that they are for.
 var ErrPlacement = errors.New("the placements do not fit this graph")
 
-// Arrange checks that the placements can be obeyed in an order of the graph and returns them in the
-// sequence in which they run: by the place of their reader and, before one reader, by that of the
-// node that makes the value, so that what one makes is there when another needs it. The error wraps
-// ErrPlacement and names the first that cannot be obeyed.
+// Arrange checks that the placements can be applied in an order of the graph and returns them in
+// the sequence in which they run: by the place of their reader and, before one reader, by that of
+// the node that makes the value, so that what one makes is available when another needs it. The
+// error wraps ErrPlacement and names the first that cannot be applied.
 func Arrange(g *graph.Graph, order graph.Order, backward []bool, placements []Placement) ([]Placement, error) {
 	for i := range placements {
 		if err := checkPlacement(g, backward, &placements[i]); err != nil {
@@ -78,7 +78,7 @@ func checkPlacement(g *graph.Graph, backward []bool, p *Placement) error {
 	}
 	for _, id := range p.Nodes {
 		if id < 0 || int(id) >= len(g.Nodes) || backward[id] {
-			return fmt.Errorf("value %q: node %d is no forward node", name, id)
+			return fmt.Errorf("value %q: node %d is not a forward node", name, id)
 		}
 		if why := uncloneable(g, id); why != "" {
 			return fmt.Errorf("value %q: %s; leave its cluster out", name, why)

@@ -10,12 +10,12 @@ import (
 )
 
 const (
-	// smallElements is the number of elements below which ONNX Runtime's search does
-	// not follow a value of known, numeric shape: it is taken to be at hand.
+	// smallElements is the number of elements below which ONNX Runtime's search does not follow a
+	// value of known, numeric shape: it counts as available.
 	smallElements = 1 << 20
-	// maxSubgraph and maxWork keep the search from taking quadratic time and space on
-	// graphs where many entries lead to one large subgraph. ONNX Runtime has
-	// no such limits; a subgraph of thousands of nodes is no bargain either way.
+	// maxSubgraph and maxWork keep the search from taking quadratic time and space on graphs where
+	// many entries lead to one large subgraph. ONNX Runtime has no such limits; a subgraph of
+	// thousands of nodes is not worth recomputing anyway.
 	maxSubgraph = 20_000
 	maxWork     = 20_000_000
 )
@@ -50,10 +50,11 @@ func (s *search) subgraph(entry graph.NodeID, compromise bool) found {
 		s.work++
 		if id != entry {
 			if s.entry[id] {
-				continue // at hand: stashed itself
+				continue // available: stashed itself
 			}
 			if why := s.policy.reject(id); why != "" {
-				f.fail(id, fmt.Sprintf("it needs %q, which is not at hand in backward and cannot be recomputed: %s",
+				f.fail(id, fmt.Sprintf("it needs %q, which is not available in the backward half "+
+					"and cannot be recomputed: %s",
 					s.a.Graph.NodeLabel(id), why))
 				return f
 			}
@@ -107,8 +108,8 @@ const (
 	large
 )
 
-// widening returns the ratio of input to output size of a Cast, and whether it is
-// below 1. It goes by the operator's name alone, as ONNX Runtime does.
+// widening returns the ratio of input to output size of a Cast, and whether it is below 1. It only
+// looks at the operator's name, as ONNX Runtime does.
 func (s *search) widening(id graph.NodeID) (Ratio, bool) {
 	n := s.a.Graph.Nodes[id]
 	if !op.Of(n.Kind).Has(op.CastRole) || n.Input(0) == graph.NoValue || n.Output(0) == graph.NoValue {

@@ -96,7 +96,7 @@ func Apply(
 	}
 	j.Anchors.addTo(&t)
 	if j.Guards > 0 {
-		t.Add("nodes that keep its numbers", fmt.Sprint(j.Guards))
+		t.Add("nodes of guards", fmt.Sprint(j.Guards))
 	}
 	return t.writeAs(w, format)
 }
@@ -111,7 +111,7 @@ func (j *anchorJSON) addTo(t *Table) {
 	if j.Peak != nil {
 		t.Add("peak before, in ONNX Runtime", Bytes(j.Peak.Baseline))
 		t.Add("peak after, in ONNX Runtime", Bytes(j.Peak.Anchored))
-		t.Add("its arena then", Bytes(j.Peak.AnchoredArena))
+		t.Add("arena after, in ONNX Runtime", Bytes(j.Peak.AnchoredArena))
 	}
 }
 

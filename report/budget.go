@@ -22,12 +22,13 @@ func budgetSummary(w io.Writer, p, level1 *planner.Plan) error {
 	if b.Optimal {
 		text += "no plan in this order is cheaper.\n"
 	} else {
-		text += fmt.Sprintf("no plan in this order costs less than +%s: at most %s of a step is given away.\n",
+		text += fmt.Sprintf("no plan in this order costs less than +%s: at most %s of a step "+
+			"could still be saved.\n",
 			Percent(b.Overhead), Percent(b.Gap))
 	}
 	if n := p.Lower; n != nil {
-		text += fmt.Sprintf("The peak is at node %q. The next plan below it that was found: %s live, an arena of "+
-			"%s, for +%s time.\n",
+		text += fmt.Sprintf("The peak is at node %q. The next lower plan found: %s live, an arena "+
+			"of %s, for +%s time.\n",
 			p.Analysis.Graph.NodeLabel(p.Planned.Peak.Node), Bytes(n.Live), Bytes(n.Arena), Percent(n.Overhead))
 	}
 	if _, err := io.WriteString(w, text+"\n"); err != nil {
@@ -40,7 +41,8 @@ func budgetSummary(w io.Writer, p, level1 *planner.Plan) error {
 // layers.
 func besides(w io.Writer, p, level1 *planner.Plan) error {
 	t := Table{
-		Title: "Beside it", Header: []string{"What runs again", "Peak, live", "Time"}, Right: []bool{false, true, true},
+		Title: "Alternatives", Header: []string{"What runs again", "Peak, live", "Time"},
+		Right: []bool{false, true, true},
 	}
 	t.Add("this plan", Bytes(p.Planned.Peak.Bytes), "+"+Percent(p.Overhead))
 	if level1 != nil {
@@ -64,7 +66,7 @@ func fits(ok bool) string {
 	if ok {
 		return ""
 	}
-	return " (too much)"
+	return " (does not fit)"
 }
 
 // ParetoSchema is the schema of the JSON of a curve.
@@ -120,7 +122,7 @@ func Pareto(w io.Writer, f Format, model string, c *planner.Curve) error {
 	if err := t.WriteText(w); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(w, "Sizes are without inputs and weights, which take %s.\n", Bytes(c.Persistent))
+	_, err := fmt.Fprintf(w, "Sizes exclude inputs and weights, which take %s.\n", Bytes(c.Persistent))
 	return err
 }
 

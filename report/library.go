@@ -49,7 +49,7 @@ func (t *Table) libraryRows(r *verify.Run) {
 	own := ""
 	for _, n := range r.LibraryNodes {
 		if n.Own != "" {
-			own = fmt.Sprintf("own kernels for the others, of those %s: %s", n.Label, n.Own)
+			own = fmt.Sprintf("own kernels for the others, such as %s: %s", n.Label, n.Own)
 			break
 		}
 	}

@@ -157,13 +157,13 @@ func TestPlanNumbers(t *testing.T) {
 			"Optimization Config: [c.json]  ",
 		" - Plan 1  :  ON   :  Mul+:1:-1       11    13                 12.0*n                  14                ",
 		" - Plan 2  :  OFF  :  Cast+Exp+:2:-1  17    unknown            unknown                 -                 ",
-		"1 rows share stashed activations with another row (a node has both strategy 1 and 2): of such rows one can " +
-			"be on, and their savings do not add up.",
+		"1 rows share stashed activations with another row (a node has both strategy 1 and 2): " +
+			"only one of such rows can be enabled, and their savings do not add up.",
 		"Savings are for n=10.", "Bind m with --dim NAME=VALUE to see bytes and the peak.",
 		"Baseline, live      1021 B  1,021  node square",
 		"Planned, live       1022 B  1,022  node back",
-		"Lower bound         1023 B  1,023  no order and no recomputation needs less",
-		"Planned, arena    1.00 KiB  1,024  live values packed at offsets of 256 bytes",
+		"Lower bound         1023 B  1,023  no order and no recomputation can go below it",
+		"Planned, arena    1.00 KiB  1,024  live values packed at multiples of 256 bytes",
 		"Inputs and weights  1.00 KiB  1,025  live throughout",
 		"Total             2.00 KiB  2,049  arena + inputs and weights",
 		"Recomputed: 34 nodes; +37.0 % time by the a100 profile (an estimate).",
@@ -221,13 +221,14 @@ func TestBudgetTable(t *testing.T) {
 	}))
 	seconds := p.NodeSeconds()
 	for _, line := range []string{
-		"Clones' own memory 1.04 KiB 1,067 in the planned lines above, for 34 clones\n",
-		"In ONNX Runtime 1.04 KiB 1,065 its arena, predicted, anchors included; 1.04 KiB as the graph is\n",
+		"Clones' own memory 1.04 KiB 1,067 included in the planned lines above, for 34 clones\n",
+		"In ONNX Runtime 1.04 KiB 1,065 predicted size of its arena, anchors included; " +
+			"1.04 KiB for the original graph\n",
 		"Total there 2.04 KiB 2,090 arena + inputs and weights\n",
 		"Budget: the arena of stock ONNX Runtime fits. Found by a solver; no plan in this order is cheaper.\n",
-		"The peak is at node \"back\". The next plan below it that was found: 51 B live, an arena of 52 B, for " +
+		"The peak is at node \"back\". The next lower plan found: 51 B live, an arena of 52 B, for " +
 			"+53.0 % time.\n",
-		"this plan 1022 B +37.0 %\n", "--level 1 1.01 KiB (too much) +61.0 %\n",
+		"this plan 1022 B +37.0 %\n", "--level 1 1.01 KiB (does not fit) +61.0 %\n",
 		fmt.Sprintf("\nMul 2 320 B +%s\n", Percent(2*seconds[0]/33)),
 		fmt.Sprintf("\nReduceMean 1 4 B +%s\n", Percent(seconds[1]/33)),
 	} {
@@ -239,7 +240,7 @@ func TestBudgetTable(t *testing.T) {
 	table = squeezed(printed(t, func(w io.Writer) error { return PlanTable(w, p, PlanView{Level1: level1}) }))
 	require.Contains(t, table,
 		"Budget: the arena fits. Found by a solver; no plan in this order costs less than +4.1 %: at most 4.2 % of "+
-			"a step is given away.\n")
+			"a step could still be saved.\n")
 	require.Contains(t, table, "--level 1 1022 B +61.0 %\n")
 	// Without a budget, what the next level would bring.
 	p.Bound, p.Lower = nil, nil
@@ -298,7 +299,7 @@ func TestApplyNumbers(t *testing.T) {
 		"random nodes given a seed,1", `"peak before, live",1021 B`,
 		`"peak after, live",1022 B`,
 		"anchors,8", "nodes of anchors,72", `"peak before, in ONNX Runtime",73 B`, `"peak after, in ONNX Runtime",75 B`,
-		"nodes that keep its numbers,77"} {
+		"nodes of guards,77"} {
 		require.Contains(t, csv, "\n"+line+"\n")
 	}
 	p.Options.Budget().Total = 1103
@@ -395,18 +396,20 @@ func TestRunNumbers(t *testing.T) {
 		"forward end: 241 B allocated, peak 242 B", "backward end: 243 B allocated, peak 244 B",
 		"backend cuda 201 threads", "executed training step 2 nodes forward, 1 backward; 9 steps, 6 of them to warm up",
 		"time of a step 5.00 ms median of 3; min 3.00 ms, max 11.00 ms", "predicted live 211 B at back",
-		"largest workspace 215 B of one node; counted in the lines around",
-		"planned arena 213 B 1.91 % above the lower bound", "measured arena 222 B +9 bytes to the plan",
-		"beside the plan 223 B taken when made: 3 values whose size depends on data, and subgraphs",
-		"inputs and weights 216 B live throughout, in no other line",
+		"largest workspace 215 B of one node; included in the other lines",
+		"planned arena 213 B 1.91 % above the lower bound", "measured arena 222 B +9 bytes relative to the plan",
+		"beside the plan 223 B allocated during the run: 3 values whose size depends on data, and subgraphs",
+		"inputs and weights 216 B live throughout; not included in other lines",
 		"process 202 B growth of resident memory (VmHWM - VmRSS before the first step)",
-		"GPU memory 9.77 KiB as its driver counts: arena 233 B, inputs and weights 235 B, the driver's own 9.31 KiB",
-		"convolutions 1 of 2 by cuDNN; own kernels for the others, of those d: odd pads",
+		"GPU memory 9.77 KiB as counted by its driver: arena 233 B, " +
+			"inputs and weights 235 B, the driver's own 9.31 KiB",
+		"convolutions 1 of 2 by cuDNN; own kernels for the others, such as d: odd pads",
 		"cuDNN workspace 303 B of the arena, for one convolution at a time; with --cudnn-conv-use-max-workspace off " +
 			"302 B, and 212 B predicted live",
-		"nodes on the host 2 of those h: no kernel", "device a remark",
-		"copies 449 in all steps: 226 B to the device, 227 B from it", "not captured why no capture",
-		"gradient x as given", "gradient loss equal to the forward half's output: no gradient is given for it",
+		"nodes on the host 2 such as h: no kernel", "device a remark",
+		"copies 449 in all steps: 226 B to the device, 227 B from the device", "not captured why no capture",
+		"gradient x as given", "gradient loss equal to the forward half's output, because no " +
+			"gradient is given",
 		"\ng float[1,2] equal; largest difference 0.125",
 	} {
 		require.Contains(t, table, line+"\n")
@@ -455,9 +458,10 @@ func TestRuntimeNumbers(t *testing.T) {
 	v.Run.Runtime = distinctRuntime()
 	want := maps.Clone(runLeaves)
 	facts := []string{
-		"the memory pattern, which is on, makes later steps take 999 B of the arena, 4.50 times the first step's " +
-			"222 B; SessionOptions.enable_mem_pattern = False (--mem-pattern off) avoids that",
-		"making the session took more of the arena than a step: the measured arena is an upper bound"}
+		"with the memory pattern on, later steps take 999 B of the arena, 4.50 times the first step's " +
+			"222 B; set SessionOptions.enable_mem_pattern = False (--mem-pattern off) to avoid that",
+		"creating the session took more of the arena than a step takes: the measured arena is an " +
+			"upper bound"}
 	maps.Copy(want, map[string]string{"runtime.name": "ONNX Runtime", "runtime.version": "1.2.3",
 		"runtime.library": "/lib/ort", "runtime.optimization": "basic", "runtime.mem_pattern": "true",
 		"runtime.arena":    "true",
@@ -468,9 +472,9 @@ func TestRuntimeNumbers(t *testing.T) {
 	require.Equal(t, want, leaves(t, "run", form(JSONFormat)))
 	table := squeezed(printed(t, form(TableFormat)))
 	for _, line := range []string{"ONNX Runtime 1.2.3 optimizations basic, arena exact, parallel, a=b",
-		"measured arena 222 B of the first step, outputs included; beside 251 B that the session holds",
-		"later steps 999 B the most of the arena in a step after the first",
-		"arena reserved 233 B taken from the system, what the session holds included", "Note: " + facts[0] + ".",
+		"measured arena 222 B of the first step, outputs included; the session holds another 251 B",
+		"later steps 999 B the largest peak of a step after the first",
+		"arena reserved 233 B taken from the system, including what the session holds", "Note: " + facts[0] + ".",
 		"Note: " + facts[1] + "."} {
 		require.Contains(t, table, line+"\n")
 	}
@@ -479,12 +483,13 @@ func TestRuntimeNumbers(t *testing.T) {
 	got := leaves(t, "run", form(JSONFormat))
 	require.Equal(t, "with the memory pattern on, later steps take 404 B of the process's memory, 2.00 times the "+
 		"first step's 202 B", got["runtime.facts.0"])
-	require.Equal(t, "the runtime keeps no count without its arena: only the process's memory is measured",
+	require.Equal(t, "without its arena the runtime counts nothing: only the memory of the "+
+		"process is measured",
 		got["runtime.facts.1"])
 	require.Equal(t, [3]string{"<nil>", "404", "[]"},
 		[3]string{got["runtime.later_arena_bytes"], got["runtime.later_rss_bytes"], got["runtime.config"]})
 	table = squeezed(printed(t, form(TableFormat)))
-	require.Contains(t, table, "backend cuda threads as the runtime chooses\n")
+	require.Contains(t, table, "backend cuda threads chosen by the runtime\n")
 	require.Contains(t, table, "optimizations , arena off\n")
 	require.NotContains(t, table, "measured arena")
 }
@@ -525,10 +530,11 @@ func TestVerifyNumbers(t *testing.T) {
 	for _, line := range []string{
 		`DIFFERENT: value "y": is wrong.`, "predicted live 211 B 111 B", "planned arena 213 B 113 B",
 		"measured arena 222 B 122 B differs from the plan",
-		"beside the plan 223 B 123 B sizes depend on data, or inside subgraphs",
+		"beside the plan 223 B 123 B values whose size depends on data, and subgraphs",
 		"cuDNN workspace 303 B 301 B of the arena; the planned graph's as much with --cudnn-conv-use-max-workspace off",
 		"process 202 B 102 B VmHWM - VmRSS before the first step",
-		"inputs and weights 216 B 116 B in no other line", "time of a step 5.00 ms 6.00 ms medians of 3 steps",
+		"inputs and weights 216 B 116 B not included in other lines",
+		"time of a step 5.00 ms 6.00 ms medians of 3 steps",
 		"slowdown 5.00 ms 6.00 ms 1.200 times: the median of 5 paired ratios (0.545 to 2.000)",
 		"device a remark", "predicted time 1.875 times by the cpu profile",
 	} {
@@ -554,7 +560,7 @@ func TestVerifyNumbers(t *testing.T) {
 	require.Contains(t, printed(t, form(TableFormat)), "The selection recomputes nothing: both graphs are the same.\n")
 	v.Baseline.Virtual = true
 	require.Contains(t, printed(t, form(TableFormat)),
-		"Nothing was computed on cuda: the peaks are counted, no output is compared.\n")
+		"Nothing was computed on cuda: peaks are counted, and no outputs are compared.\n")
 	require.NotContains(t, printed(t, form(TableFormat)), "time of a step")
 }
 
@@ -568,7 +574,7 @@ func TestRuntimeVerify(t *testing.T) {
 	for _, line := range []string{
 		"ONNX Runtime 1.2.3 1.2.4 optimizations basic, parallel, a=b",
 		"predicted live 211 B 111 B in ONNX Runtime's default order, simulated",
-		"predicted arena 213 B 113 B which hands out chunks of up to twice what is asked for",
+		"predicted arena 213 B 113 B whose chunks are up to twice as large as requested",
 		"measured arena 222 B 122 B of the first step, outputs included: saved 45.0 %",
 		"later steps 999 B 333 B saved 66.7 %", "process 202 B 102 B VmHWM - VmRSS before the first step: saved 49.5 %",
 		"the session holds 251 B 261 B of the arena, before the first step",

@@ -76,13 +76,14 @@ func Ops(w io.Writer, format Format, rows []*op.Info, f OpFacts) error {
 func (f *OpFacts) cuda(r *op.Info) (cell, sentence string) {
 	why := f.CUDA(r)
 	if why == "" {
-		return "yes", "with -e cuda the device runs it, and the host those nodes for whose element types or " +
-			"attributes the device has no kernel"
+		return "yes", "with -e cuda the device runs it; the host runs nodes with element types or " +
+			"attributes for which the device has no kernel"
 	}
 	if f.CPU(r) == "" {
-		return "host: " + why, "with -e cuda the host runs it, to which its operands are copied: " + why
+		return "host: " + why, "with -e cuda the host runs it, and its operands are copied to the " +
+			"host: " + why
 	}
-	return kernelText(why), "with -e cuda it cannot run, and on the CPU neither: " + why
+	return kernelText(why), "it can run neither with -e cuda nor on the CPU: " + why
 }
 
 func kernelText(missing string) string {

@@ -53,7 +53,7 @@ func Pack(w io.Writer, format Format, v *PackView) error {
 		note = ""
 	}
 	t.Add("arena", Bytes(v.Height), note)
-	t.Add("lower bound", Bytes(v.LowerBound), "the most that lives at once")
+	t.Add("lower bound", Bytes(v.LowerBound), "the most bytes that are live at once")
 	if v.Capacity > 0 {
 		answer := "fits"
 		if !fits {

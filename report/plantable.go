@@ -135,8 +135,8 @@ func infoNotes(w io.Writer, p *planner.Plan) error {
 	}
 	if exclusive > 0 {
 		fmt.Fprintf(&b,
-			"%d rows share stashed activations with another row (a node has both strategy 1 and 2): of such rows "+
-				"one can be on, and their savings do not add up.\n", exclusive)
+			"%d rows share stashed activations with another row (a node has both strategy 1 and "+
+				"2): only one of such rows can be enabled, and their savings do not add up.\n", exclusive)
 	}
 	if len(p.Options.Dims) > 0 {
 		line(&b, "Savings are for %s.", dimsText(p.Options.Dims))
@@ -177,18 +177,18 @@ func peakSummary(w io.Writer, p *planner.Plan) error {
 	}
 	add("Baseline, live", r.BaselineBytes, at(label(g, p.Base.Peak.Node)))
 	add("Planned, live", r.PlannedBytes, at(label(g, p.Planned.Peak.Node)))
-	add("Lower bound", r.LowerBoundBytes, "no order and no recomputation needs less")
-	add("Planned, arena", r.ArenaBytes, fmt.Sprintf("live values packed at offsets of %d bytes", arena.Alignment))
+	add("Lower bound", r.LowerBoundBytes, "no order and no recomputation can go below it")
+	add("Planned, arena", r.ArenaBytes, fmt.Sprintf("live values packed at multiples of %d bytes", arena.Alignment))
 	if r.CloneBytes > 0 {
 		add("Clones' own memory",
-			r.CloneBytes, "in the planned lines above, for "+strconv.Itoa(p.Recompute.Nodes)+" clones")
+			r.CloneBytes, "included in the planned lines above, for "+strconv.Itoa(p.Recompute.Nodes)+" clones")
 	}
 	add("Inputs and weights", r.PersistentBytes, "live throughout")
 	add("Total", r.TotalBytes, "arena + inputs and weights")
 	if a := p.Runtime; a != nil {
 		add("In ONNX Runtime",
 			a.AnchoredArena,
-			fmt.Sprintf("its arena, predicted, anchors included; %s as the graph is", Bytes(a.BaseArena)))
+			fmt.Sprintf("predicted size of its arena, anchors included; %s for the original graph", Bytes(a.BaseArena)))
 		add("Total there", a.AnchoredArena+p.Persistent, "arena + inputs and weights")
 	}
 	if err := t.WriteText(w); err != nil {

@@ -241,7 +241,7 @@ func (t *Table) runRows(v *RunView) {
 	r := v.Run
 	threads := fmt.Sprintf("%d threads", r.Threads)
 	if r.Threads == 0 {
-		threads = "threads as the runtime chooses"
+		threads = "threads chosen by the runtime"
 	}
 	t.Add("backend", v.Backend, threads)
 	what, of := v.executed()
@@ -257,15 +257,18 @@ func (t *Table) runRows(v *RunView) {
 	}
 	t.Add("predicted live", Bytes(r.Predicted.Live), note)
 	if r.Predicted.Workspace > 0 {
-		t.Add("largest workspace", Bytes(r.Predicted.Workspace), "of one node; counted in the lines around")
+		t.Add("largest workspace", Bytes(r.Predicted.Workspace), "of one node; included in the "+
+			"other lines")
 	}
 	t.arenaRows(v)
 	if r.Measured.Dynamic > 0 {
 		t.Add("beside the plan", Bytes(r.Measured.Dynamic),
-			fmt.Sprintf("taken when made: %d values whose size depends on data, and subgraphs",
+			fmt.Sprintf("allocated during the run: %d values whose size depends on data, and "+
+				"subgraphs",
 				len(r.Predicted.Unsized)))
 	}
-	t.Add("inputs and weights", Bytes(r.Predicted.Persistent), "live throughout, in no other line")
+	t.Add("inputs and weights", Bytes(r.Predicted.Persistent), "live throughout; not included in "+
+		"other lines")
 	if r.Resident > 0 && !v.Virtual {
 		t.Add("process", Bytes(r.Resident), "growth of resident memory (VmHWM - VmRSS before the first step)")
 	}
@@ -273,12 +276,13 @@ func (t *Table) runRows(v *RunView) {
 		own := r.DeviceGrowth - r.Arena.Reserved - r.Weights.Reserved
 		t.Add("GPU memory",
 			Bytes(r.DeviceGrowth),
-			fmt.Sprintf("as its driver counts: arena %s, inputs and weights %s, the driver's own %s",
+			fmt.Sprintf("as counted by its driver: arena %s, inputs and weights %s, the driver's "+
+				"own %s",
 				Bytes(r.Arena.Reserved), Bytes(r.Weights.Reserved), Bytes(own)))
 	}
 	t.libraryRows(r)
 	if n := len(r.HostNodes); n > 0 {
-		t.Add("nodes on the host", fmt.Sprint(n), "of those "+r.HostNodes[0].Label+": "+r.HostNodes[0].Why)
+		t.Add("nodes on the host", fmt.Sprint(n), "such as "+r.HostNodes[0].Label+": "+r.HostNodes[0].Why)
 	}
 	for _, remark := range r.Remarks {
 		t.Add("device", "", remark)
@@ -286,13 +290,13 @@ func (t *Table) runRows(v *RunView) {
 	if c := r.Measured.Copies; c != (executor.Copies{}) {
 		t.Add("copies",
 			fmt.Sprint(c.In+c.Out),
-			fmt.Sprintf("in all steps: %s to the device, %s from it", Bytes(c.InBytes), Bytes(c.OutBytes)))
+			fmt.Sprintf("in all steps: %s to the device, %s from the device", Bytes(c.InBytes), Bytes(c.OutBytes)))
 	}
 	if r.WhyNoCapture != "" {
 		t.Add("not captured", "", r.WhyNoCapture)
 	}
 	for _, f := range r.Feeds {
-		from := "equal to the forward half's output: no gradient is given for it"
+		from := "equal to the forward half's output, because no gradient is given"
 		if f.Given {
 			from = "as given"
 		}
@@ -320,7 +324,7 @@ func (t *Table) arenaRows(v *RunView) {
 	t.Add("planned arena", Bytes(r.Predicted.Arena), gap)
 	same := "equal to the plan, to the byte"
 	if d := r.Measured.Arena - r.Predicted.Arena; d != 0 {
-		same = fmt.Sprintf("%+d bytes to the plan", d)
+		same = fmt.Sprintf("%+d bytes relative to the plan", d)
 	}
 	t.Add("measured arena", Bytes(r.Measured.Arena), same)
 }

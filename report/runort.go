@@ -55,8 +55,9 @@ func (v *RunView) runtimeFacts() []string {
 	var facts []string
 	if r.MemPattern && float64(r.LaterArena) > patternShare*float64(first) && first > 0 {
 		facts = append(facts,
-			fmt.Sprintf("the memory pattern, which is on, makes later steps take %s of the arena, %.2f times the "+
-				"first step's %s; SessionOptions.enable_mem_pattern = False (--mem-pattern off) avoids that",
+			fmt.Sprintf("with the memory pattern on, later steps take %s of the arena, %.2f times "+
+				"the first step's %s; set SessionOptions.enable_mem_pattern = False "+
+				"(--mem-pattern off) to avoid that",
 				Bytes(r.LaterArena), float64(r.LaterArena)/float64(first), Bytes(first)))
 	} else if r.MemPattern && float64(r.LaterResident) > patternShare*float64(v.Run.Resident) && !r.Arena &&
 		v.Run.Resident > 0 {
@@ -67,10 +68,12 @@ func (v *RunView) runtimeFacts() []string {
 	}
 	if r.Bounded {
 		facts = append(facts,
-			"making the session took more of the arena than a step: the measured arena is an upper bound")
+			"creating the session took more of the arena than a step takes: the measured arena is "+
+				"an upper bound")
 	}
 	if !r.Arena {
-		facts = append(facts, "the runtime keeps no count without its arena: only the process's memory is measured")
+		facts = append(facts, "without its arena the runtime counts nothing: only the memory of "+
+			"the process is measured")
 	}
 	return facts
 }
@@ -81,15 +84,16 @@ func (t *Table) runtimeRows(v *RunView) {
 	t.Add("ONNX Runtime", r.Version, runtimeSettings(r))
 	if r.Arena {
 		t.Add("measured arena", Bytes(v.Run.Measured.Arena),
-			fmt.Sprintf("of the first step, outputs included; beside %s that the session holds", Bytes(r.Created)))
+			fmt.Sprintf("of the first step, outputs included; the session holds another %s", Bytes(r.Created)))
 	}
 	if r.Arena && r.LaterArena > 0 {
-		t.Add("later steps", Bytes(r.LaterArena), "the most of the arena in a step after the first")
+		t.Add("later steps", Bytes(r.LaterArena), "the largest peak of a step after the first")
 	}
 	if !r.Arena {
 		return
 	}
-	t.Add("arena reserved", Bytes(v.Run.Arena.Reserved), "taken from the system, what the session holds included")
+	t.Add("arena reserved", Bytes(v.Run.Arena.Reserved), "taken from the system, including what "+
+		"the session holds")
 }
 
 // runtimeSettings says how the runtime was set up.
@@ -134,7 +138,7 @@ func (v *VerifyView) runtimeVerify(w io.Writer, format Format) error {
 		"in ONNX Runtime's default order, simulated")
 	if r.Arena && !r.Exact && b.Predicted.Arena > 0 {
 		t.Add("predicted arena", Bytes(a.Predicted.Arena), Bytes(b.Predicted.Arena),
-			"which hands out chunks of up to twice what is asked for")
+			"whose chunks are up to twice as large as requested")
 	}
 	if r.Arena {
 		t.Add("measured arena", Bytes(a.Measured.Arena), Bytes(b.Measured.Arena),

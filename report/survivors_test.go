@@ -76,7 +76,7 @@ func TestHostNodesFirst(t *testing.T) {
 	v := distinctView(t)
 	v.Run.HostNodes[1].Why = "another reason"
 	require.Contains(t, squeezed(printed(t, func(w io.Writer) error { return RunReport(w, TableFormat, v) })),
-		"nodes on the host 2 of those h: no kernel\n")
+		"nodes on the host 2 such as h: no kernel\n")
 	got := leaves(t, "run", func(w io.Writer) error { return RunReport(w, JSONFormat, v) })
 	require.Equal(t, [2]string{"1", "1"}, [2]string{got["on_host.no kernel"], got["on_host.another reason"]})
 	v.Run.DeviceGrowth = 1
@@ -96,7 +96,7 @@ func TestOneStepOfEach(t *testing.T) {
 		[]time.Duration{13 * time.Millisecond}
 	table := squeezed(printed(t, func(w io.Writer) error { return Verify(w, TableFormat, v) }))
 	require.Contains(t, table,
-		"time of a step 10.00 ms 13.00 ms 1.300 times, by one step of each; -r 5 measures more\n")
+		"time of a step 10.00 ms 13.00 ms 1.300 times, from one step of each; measure more with -r 5\n")
 	require.NotContains(t, table, "\nslowdown")
 	v.Verdict.Planned.Times = nil
 	require.NotContains(t, printed(t, func(w io.Writer) error { return Verify(w, TableFormat, v) }), "time of a step")

@@ -107,7 +107,7 @@ func Verify(w io.Writer, format Format, v *VerifyView) error {
 	t.Add("measured arena", Bytes(a.Measured.Arena), Bytes(b.Measured.Arena), v.promise())
 	if a.Measured.Dynamic > 0 || b.Measured.Dynamic > 0 {
 		t.Add("beside the plan", Bytes(a.Measured.Dynamic), Bytes(b.Measured.Dynamic),
-			"sizes depend on data, or inside subgraphs")
+			"values whose size depends on data, and subgraphs")
 	}
 	if x, y := newLibraryJSON(a), newLibraryJSON(b); x != nil && y != nil && max(x.Workspace, y.Workspace) > 0 {
 		t.Add("cuDNN workspace", Bytes(x.Workspace), Bytes(y.Workspace),
@@ -116,7 +116,8 @@ func Verify(w io.Writer, format Format, v *VerifyView) error {
 	if a.Resident > 0 {
 		t.Add("process", Bytes(a.Resident), Bytes(b.Resident), "VmHWM - VmRSS before the first step")
 	}
-	t.Add("inputs and weights", Bytes(a.Predicted.Persistent), Bytes(b.Predicted.Persistent), "in no other line")
+	t.Add("inputs and weights", Bytes(a.Predicted.Persistent), Bytes(b.Predicted.Persistent), "not "+
+		"included in other lines")
 	if !v.Baseline.Virtual {
 		t.timeRows(v.Verdict)
 	}
@@ -138,7 +139,7 @@ func (t *Table) timeRows(v *verify.Verdict) {
 	note := fmt.Sprintf("medians of %d steps", len(b.Times))
 	switch {
 	case s.Pairs == 0 && len(b.Times) == 1:
-		note = fmt.Sprintf("%.3f times, by one step of each; -r 5 measures more", s.Ratio)
+		note = fmt.Sprintf("%.3f times, from one step of each; measure more with -r 5", s.Ratio)
 	case s.Pairs == 0:
 		note += fmt.Sprintf(", %.3f times: one graph ran after the other", s.Ratio)
 	}
@@ -166,7 +167,8 @@ func (v *VerifyView) headline() string {
 		how = "bit for bit"
 	}
 	if v.Baseline.Virtual {
-		return fmt.Sprintf("Nothing was computed on %s: the peaks are counted, no output is compared.\n",
+		return fmt.Sprintf("Nothing was computed on %s: peaks are counted, and no outputs are "+
+			"compared.\n",
 			v.Baseline.Backend)
 	}
 	if !v.Verdict.Equal {

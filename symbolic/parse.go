@@ -20,7 +20,7 @@ const (
 	powWork = 16
 )
 
-// ParseError says where a text is no expression.
+// ParseError says where a text is not an expression.
 type ParseError struct {
 	Text   string
 	Offset int // in bytes, from 0
@@ -53,7 +53,7 @@ func Parse(text string) (e Expr, err error) {
 		}
 	}()
 	if len(text) > MaxText {
-		p.fail(MaxText, nil, "text has %d bytes, at most %d are read", len(text), MaxText)
+		p.fail(MaxText, nil, "text has %d bytes, wanted at most %d", len(text), MaxText)
 	}
 	p.next()
 	v := p.whole(p.sum())
@@ -63,7 +63,7 @@ func Parse(text string) (e Expr, err error) {
 	return v, nil
 }
 
-// MustParse is Parse for texts that are known to be right, as in tables; it panics on others.
+// MustParse is Parse for texts that are known to be valid, as in tables; it panics otherwise.
 func MustParse(text string) Expr {
 	e, err := Parse(text)
 	if err != nil {
@@ -110,7 +110,7 @@ func (p *parser) check(e Expr, at int) Expr {
 	return e
 }
 
-// spend counts work and fails if there was too much.
+// spend counts work and fails if there is too much.
 func (p *parser) spend(work, at int) {
 	if p.work += work; p.work > maxWork {
 		p.fail(at, ErrTooLarge, "%v", ErrTooLarge)

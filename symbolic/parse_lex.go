@@ -39,7 +39,7 @@ func (p *parser) next() {
 		n := identifierLength(rest)
 		if n == 0 {
 			_, size := utf8.DecodeRuneInString(rest)
-			p.fail(p.pos, nil, "unexpected %q; put names that are no identifiers in backquotes", rest[:size])
+			p.fail(p.pos, nil, "unexpected %q; put names that are not identifiers in backquotes", rest[:size])
 		}
 		p.take(tokName, n)
 	}
@@ -75,5 +75,5 @@ func (p *parser) quoted(rest string) {
 		p.pos += i + 1
 		return
 	}
-	p.fail(p.pos, nil, "backquote without its partner")
+	p.fail(p.pos, nil, "unclosed backquote")
 }

@@ -24,20 +24,22 @@ func (a *app) applyCommand() *cobra.Command {
 		Short: "Rewrite the graph so that it recomputes what a plan says",
 		Long: `apply writes a copy of the model in which the plan's subgraphs run again right
 before the first backward node that needs them, in the order of execution that
-the plan assumes. Weights, inputs and outputs stay as they are. Random nodes that run
-again get seeds, so that they draw the same numbers twice; calls of the model's own
-functions become the nodes of their bodies, and an If that always takes one branch
-becomes that branch. What was done is recorded in the model's metadata.
+the plan assumes. Weights, inputs and outputs stay as they are. Random nodes
+that run again get seeds, so that they draw the same numbers twice; calls to
+the model's own functions are inlined, and an If that always takes the same
+branch is replaced by that branch. The rewrite is recorded in the model's
+metadata.
 
-Anchors keep the saving in a runtime that orders nodes by itself and merges equal ones, as
-ONNX Runtime does: views that copy nothing and wait for the gradients made before. They
-are placed where the simulated peak in stock ONNX Runtime's default order falls.`,
+Anchors preserve the saving in a runtime that reorders nodes and merges equal
+ones, as ONNX Runtime does. An anchor is a view, which copies nothing, and
+waits for gradients computed earlier. Anchors are placed where they lower the
+simulated peak in stock ONNX Runtime's default order.`,
 		Example: `  memopt apply model.onnx --level 1 -o out.onnx
         recompute layer by layer
   memopt apply model.onnx --config config.json -o out.onnx --dim batch=8,seq=1024
-        what a configuration lists; with bindings, copies are placed by the peak
+        what a configuration lists; with bindings, clones are placed to lower the peak
   memopt apply model.onnx --budget 16GiB --budget-in ort -o out.onnx
-        the cheapest file that needs no more in stock ONNX Runtime
+        the cheapest file that stays within 16 GiB in stock ONNX Runtime
   memopt apply model.onnx --level 1 --anchor off -o out.onnx
         for a runtime that executes nodes in the order of the file
   memopt apply example:transformer --level 1 -o - | memopt plan -
@@ -49,14 +51,14 @@ are placed where the simulated peak in stock ONNX Runtime's default order falls.
 				return usage("%w", err)
 			}
 			if out == "" {
-				return usage("apply: -o OUT is missing: where to write the rewritten model")
+				return usage("apply: -o OUT is missing: name the file for the rewritten model")
 			}
 			if anchors != "on" && anchors != "off" {
 				return usage("--anchor %q: wanted on or off", anchors)
 			}
 			if anchors == "off" && sel.in == ortName {
-				return usage("--budget-in ort and --anchor off exclude each other: without anchors a plan saves " +
-					"nothing in ONNX Runtime")
+				return usage("--budget-in ort and --anchor off cannot be combined: without " +
+					"anchors a plan saves nothing in ONNX Runtime")
 			}
 			threshold, err := parseThreshold(external)
 			if err != nil {
@@ -68,8 +70,8 @@ are placed where the simulated peak in stock ONNX Runtime's default order falls.
 			}
 			defer p.Of.Close()
 			if a.ctx.Err() == nil {
-				// An interrupted search's plan is written, the writing of one that was done is what
-				// is interrupted.
+				// The plan of an interrupted search is still written; a signal during the writing
+				// of a finished plan interrupts the writing.
 				a.keeper.release()
 			}
 			o := memopt.RewriteOptions{Stock: true, Seed: a.global.seed}
@@ -98,15 +100,14 @@ are placed where the simulated peak in stock ONNX Runtime's default order falls.
 	}
 	sel.register(cmd.Flags())
 	cmd.Flags().StringVar(&anchors, "anchor", "on",
-		"on: keep the saving in ONNX Runtime's default order; off: a bare rewrite")
+		"on: preserve the saving in ONNX Runtime's default order; off: rewrite without anchors")
 	cmd.Flags().StringVarP(&out, "out", "o", "", "where to write the rewritten model; - is standard output")
 	cmd.Flags().StringVar(&external, "external-data", "",
 		"move tensors of at least this size to OUT.data, for example 1MiB")
 	return cmd
 }
 
-// anchor decides about the anchors of a plan. What keeps the saving from a runtime is said on the
-// error stream.
+// anchor chooses the anchors of a plan. It warns about what keeps a runtime from saving memory.
 func (a *app) anchor(p *memopt.Plan) (*anchor.Anchoring, error) {
 	anchoring, err := p.Anchor()
 	if err != nil {
@@ -119,22 +120,22 @@ func (a *app) anchor(p *memopt.Plan) (*anchor.Anchoring, error) {
 	return anchoring, nil
 }
 
-// warnBudget says that a file does not stay within the budget in stock ONNX Runtime.
+// warnBudget warns that a file does not stay within the budget in stock ONNX Runtime.
 func (a *app) warnBudget(p *planner.Plan, anchoring *anchor.Anchoring) {
 	limit, fits := p.RuntimeBudget(anchoring)
 	if fits {
 		return
 	}
 	took, asked := report.Bytes(anchoring.AnchoredArena),
-		fmt.Sprintf("%s, which is what is asked for of the %s that the graph takes there as it is",
+		fmt.Sprintf("the %s that the budget allows of the %s that the unchanged graph takes there",
 			report.Bytes(limit), report.Bytes(anchoring.BaseArena))
 	if total := p.Options.Budget().Total; total > 0 {
-		took = fmt.Sprintf("%s and inputs and weights %s, together %s", took, report.Bytes(p.Persistent),
+		took = fmt.Sprintf("%s, plus %s of inputs and weights: %s in total", took, report.Bytes(p.Persistent),
 			report.Bytes(anchoring.AnchoredArena+p.Persistent))
 		asked = "the budget of " + report.Bytes(total)
 	}
-	a.warn("in stock ONNX Runtime the arena is predicted to take %s, more than %s: the plan fits in memopt's order "+
-		"and arena; --budget-in ort plans for the runtime's", took, asked)
+	a.warn("in stock ONNX Runtime the arena is predicted to take %s, more than %s: the plan fits "+
+		"memopt's own order and arena; plan for ONNX Runtime with --budget-in ort", took, asked)
 }
 
 func (a *app) writeModel(out string, m *graph.Model, opts onnx.Options) error {
@@ -151,8 +152,7 @@ func (a *app) writeModel(out string, m *graph.Model, opts onnx.Options) error {
 	return nil
 }
 
-// reportApply says what was done; on the error stream when the model went to
-// standard output.
+// reportApply reports the rewrite, on the error stream if the model went to standard output.
 func (a *app) reportApply(format report.Format, out string, r *memopt.Rewritten) error {
 	w := a.stdio.out
 	if out == "-" {

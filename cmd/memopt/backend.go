@@ -13,10 +13,10 @@ import (
 	"memopt/executor/verify"
 )
 
-// backends are the engines of -e that need no opening. Tests add doubles of a GPU.
+// backends are the engines of -e that need not be opened. Tests add doubles of a GPU.
 var backends = map[string]verify.Engine{"cpu": verify.On(cpu.Device{}), "null": verify.On(null.Device{})}
 
-// engine returns what -e names. A GPU is opened when it is first asked for.
+// engine returns the engine that -e names. A GPU is opened on first use.
 func (e *execFlags) engine(a *app) (verify.Engine, error) {
 	kind, number, numbered := strings.Cut(e.backend, ":")
 	switch {
@@ -27,7 +27,8 @@ func (e *execFlags) engine(a *app) (verify.Engine, error) {
 	case kind == "cuda":
 		ordinal, err := strconv.Atoi(number)
 		if numbered && (err != nil || ordinal < 0) {
-			return nil, usage("--backend %q: wanted cuda, or cuda:N with the number of a GPU, from 0 on", e.backend)
+			return nil, usage("--backend %q: wanted cuda, or cuda:N with the number of a GPU, "+
+				"counted from 0", e.backend)
 		}
 		return openCUDA(ordinal)
 	}
@@ -41,13 +42,14 @@ func openCUDA(ordinal int) (verify.Engine, error) {
 	switch {
 	case errors.As(err, &missing):
 		return nil, &exitError{exitMissing,
-			fmt.Errorf("--backend cuda: %w; without a GPU, -e cpu executes and -e null counts memory", err)}
+			fmt.Errorf("--backend cuda: %w; without a GPU, use -e cpu to execute or -e null to "+
+				"count memory", err)}
 	case err != nil:
 		return nil, fmt.Errorf("--backend cuda: %w", err)
 	}
 	return verify.On(d), nil
 }
 
-// onCPU reports whether plans are made for the CPU where no device is named: for memopt's own
-// executor. What ONNX Runtime is given is the file that apply writes, so the plan is that of apply.
+// onCPU reports whether plans without a named device are for the CPU, as for memopt's own executor.
+// ONNX Runtime gets the file that apply writes, so its plan is that of apply.
 func onCPU(t verify.Traits) bool { return t.Device != nil && !t.Virtual }

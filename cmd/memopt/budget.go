@@ -30,33 +30,35 @@ type budgetFlags struct {
 func (b *budgetFlags) register(f *pflag.FlagSet) {
 	b.set = f
 	f.StringVar(&b.budget, "budget", "",
-		"the cheapest plan that fits: 16GiB of inputs, weights and arena together, or 50% of the baseline peak for "+
-			"the arena")
+		"find the cheapest plan that fits: 16GiB for inputs, weights and arena together, or 50% "+
+			"of the baseline peak for the arena")
 	f.StringArrayVar(&b.limits, "budget-for",
-		nil, "'GLOB=SIZE': what nodes with such names stash may take so much at the end of the forward half "+
-			"(repeatable)")
+		nil, "'GLOB=SIZE': limit what nodes with matching names stash to SIZE at the end of the "+
+			"forward half (repeatable)")
 	f.StringVar(&b.in, "budget-in", "memopt",
-		"in what the budget is kept: memopt, its own order and arena; ort, the simulated arena of stock ONNX "+
-			"Runtime, with the anchors of the file that apply writes")
+		"where the budget applies: memopt, in memopt's own order and arena; ort, in the simulated "+
+			"arena of stock ONNX Runtime, with the anchors of the file that apply writes")
 	f.StringVar(&b.what, "select", "nodes",
-		"what a plan to a budget chooses: nodes, any that can run again, or clusters, what a configuration of ONNX "+
-			"Runtime can say")
+		"what a plan to a budget chooses from: nodes, any that can run again; or clusters, what "+
+			"an ONNX Runtime configuration can express")
 	f.StringVar(&b.solver, "solver", "auto",
-		"auto; greedy, the first plan that fits; lns, the search without dynamic programming over layers")
+		"auto; greedy, which stops at the first plan that fits; or lns, the search without "+
+			"dynamic programming over layers")
 	f.StringVar(&b.limit, "time-limit", "10s",
-		"what the search may take in all: 10s, 2m, or a number of seconds; then the best plan so far is the answer. "+
-			"0: until the first that fits")
+		"time for the whole search: 10s, 2m, or a number of seconds; when it is over, the best "+
+			"plan so far is the answer. 0: stop at the first plan that fits")
 	numberVar(f, &b.effort, "effort", "",
 		0, notNegative,
-		"counted work of the search, in seconds of a usual core: with a generous --time-limit the plan is the same "+
-			"on every machine; 0: the time limit's")
-	f.BoolVar(&b.optimal, "require-optimal", false, "end with 8 where no proof was found that no plan is cheaper")
+		"work of the search, counted in seconds of a typical core: with a generous --time-limit "+
+			"the plan is the same on every machine; 0: as much as the time limit")
+	f.BoolVar(&b.optimal, "require-optimal", false, "exit with 8 unless it is proved that no plan "+
+		"is cheaper")
 }
 
 // asks reports whether there is a budget.
 func (b *budgetFlags) asks() bool { return b.budget != "" || len(b.limits) > 0 }
 
-// search checks the flags that say how to search, and makes a budget without a limit of them.
+// search checks the flags that say how to search, and returns a budget without a limit.
 func (b *budgetFlags) search(a *app) (*planner.Budget, error) {
 	out := &planner.Budget{Seed: a.global.seed, Solver: b.solver}
 	switch b.what {
@@ -72,8 +74,8 @@ func (b *budgetFlags) search(a *app) (*planner.Budget, error) {
 		return nil, usage("--budget-in %q: wanted memopt or ort", b.in)
 	}
 	if out.Runtime && out.Clusters {
-		return nil, usage("--budget-in ort and --select clusters exclude each other: what a configuration says runs " +
-			"in ONNX Runtime's training build, which needs no anchors")
+		return nil, usage("--budget-in ort and --select clusters cannot be combined: a " +
+			"configuration is for ONNX Runtime's training build, which needs no anchors")
 	}
 	switch b.solver {
 	case "auto", "greedy", "lns":
@@ -118,8 +120,7 @@ func (b *budgetFlags) resolve(a *app) (*planner.Budget, error) {
 	return out, nil
 }
 
-// idle checks the flags where there is no budget, and says which of those that were given change
-// nothing then.
+// idle checks the flags if there is no budget, and warns about those that then have no effect.
 func (b *budgetFlags) idle(a *app) error {
 	if _, err := b.search(a); err != nil || b.set.Changed("pareto") {
 		return err
@@ -131,7 +132,7 @@ func (b *budgetFlags) idle(a *app) error {
 		}
 	}
 	if len(idle) > 0 {
-		a.warn("%s: for a plan to a budget; without --budget or --budget-for it changes nothing",
+		a.warn("%s: no effect without --budget or --budget-for",
 			strings.Join(idle, ", "))
 	}
 	return nil
@@ -158,8 +159,8 @@ func (a *app) parseBudget(text string, out *planner.Budget) error {
 	return nil
 }
 
-// shareLike is an example of a share of the baseline peak: the one that was meant, if a budget such
-// as 0.5 means one.
+// shareLike is an example of a share of the baseline peak: the intended one, if a budget such as
+// 0.5 suggests it.
 func shareLike(text string) string {
 	if x, err := strconv.ParseFloat(strings.TrimSpace(text), 64); err == nil && x > 0 && x < 1 {
 		return strconv.FormatFloat(100*x, 'g', 4, 64) + "%"
@@ -167,13 +168,13 @@ func shareLike(text string) string {
 	return "50%"
 }
 
-// bareSize is what a size without a unit should have at least: nobody has so little memory.
+// bareSize is the smallest plausible size without a unit: less is no useful amount of memory.
 const bareSize = 1 << 20
 
-// warnBare says that a small number without a unit is bytes.
+// warnBare warns that a small number without a unit is in bytes.
 func (a *app) warnBare(flag, text string, n int64) {
 	if report.BareNumber(text) && n < bareSize {
-		a.warn("%s %s: a number without a unit is bytes; %sGiB has one", flag, text, strings.TrimSpace(text))
+		a.warn("%s %s: a number without a unit is in bytes; did you mean %sGiB?", flag, text, strings.TrimSpace(text))
 	}
 }
 
@@ -191,15 +192,16 @@ func (b *budgetFlags) finish(a *app, p *memopt.Plan) error {
 		return nil
 	}
 	if a.ctx.Err() != nil {
-		return &exitError{exitInterrupted, errors.New("interrupted: the plan is the best that was found until then")}
+		return &exitError{exitInterrupted, errors.New("interrupted: this is the best plan found " +
+			"so far")}
 	}
 	if p.Stopped {
-		a.note("the time limit of %s ended the search: the plan is the best that was found until then", b.limit)
+		a.note("the time limit of %s ended the search: this is the best plan found so far", b.limit)
 	}
 	if b.optimal && (p.Bound == nil || !p.Bound.Optimal) {
 		return &exitError{exitEarly,
-			fmt.Errorf("%s: the plan fits, but it is not proved that no plan is cheaper; give the search more time "+
-				"with --time-limit", p.Model.Path)}
+			fmt.Errorf("%s: the plan fits, but it is not proved that no plan is cheaper; raise "+
+				"--time-limit", p.Model.Path)}
 	}
 	return nil
 }

@@ -43,13 +43,13 @@ m (float[n, %d] x) => (float[n, %d] y) <float[%d, %d] w = {0%s}> { y = MatMul(x,
 		code     int
 		want     string
 	}{
-		{0, "model.onnx", exitUsage, "model.onnx changed while it was read: it has 8192 bytes, and had"},
+		{0, "model.onnx", exitUsage, "model.onnx changed while it was read: it has 8192 bytes, but had"},
 		// It is mapped when its contents are wanted, and is then too short as any other may be.
 		{1, "model.onnx.data", exitInvalid, "offset 0 and length 1048576 reach beyond its 8192 bytes"},
 	} {
 		for _, flags := range []string{"", " --threads 1 -r 3", " --mem-pattern off"} {
 			require.NoError(t, onnx.WriteFile("model.onnx", m, onnx.Options{ExternalDataThreshold: c.external}))
-			errs := &onText{text: "forward only is run", do: func() error { return os.Truncate(c.file, 8192) }}
+			errs := &onText{text: "only its forward half is run", do: func() error { return os.Truncate(c.file, 8192) }}
 			line := "run model.onnx --dim n=4 --init random:1 --save-outputs out" + flags
 			code := runUntil(t.Context(), &keeper{}, strings.Fields(line), stdio{nil, io.Discard, errs}, nil)
 			require.NoError(t, errs.err)

@@ -11,8 +11,8 @@ import (
 	"memopt/planner"
 )
 
-// resolveCosts reads what recomputation costs: a device profile, and measured times where there are
-// some. Where no device is named, it is the one that executes, or on which was measured.
+// resolveCosts reads what recomputation costs: a device profile, and measured times if there are
+// any. The default device is the one that executes, or on which the times were measured.
 func (s *selectionFlags) resolveCosts(a *app, c *chosen, l *memopt.Model) error {
 	if s.bare {
 		return nil // two models are compared: nothing is planned
@@ -48,16 +48,18 @@ func (s *selectionFlags) resolveCosts(a *app, c *chosen, l *memopt.Model) error 
 // cpuDevice is the profile of the backend of the same name.
 const cpuDevice = "cpu"
 
-// warnStale warns where a trace is of another model or of other dims than what is planned.
+// warnStale warns if a trace is of another model or of other dims than the plan.
 func (s *selectionFlags) warnStale(a *app, t *configs.Trace, l *memopt.Model) {
 	about := &t.About
 	if about.StructureSHA256 != "" && about.StructureSHA256 != l.StructureSHA256 {
-		a.warn("%s: was measured on a model with structure_sha256 %.12s…, this one has %.12s…: times count "+
-			"where nodes have equal names and operators", s.cost, about.StructureSHA256, l.StructureSHA256)
+		a.warn("%s: was measured on a model with structure_sha256 %.12s…, this one has %.12s…: "+
+			"only the times of nodes with the same name and operator are used",
+			s.cost, about.StructureSHA256, l.StructureSHA256)
 	}
 	dims := map[string]int64(l.Dims)
 	if about.Schema != "" && !maps.Equal(about.Dims, dims) {
-		a.warn("%s: was measured with %s, this is planned with %s: its times may be wrong by as much",
+		a.warn("%s: was measured with %s, but this plan is for %s: its times may be off in "+
+			"proportion",
 			s.cost, dimText(about.Dims), dimText(dims))
 	}
 	if about.Backend == "null" {

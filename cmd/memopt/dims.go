@@ -44,8 +44,8 @@ func parseDims(flags []string) (map[string]int64, error) {
 	return dims, err
 }
 
-// checkDims wants one of the models to have each symbol that --dim binds: another one is misspelt.
-// It says what it means that one is bound to 0.
+// checkDims requires that one of the models has each symbol that --dim binds, to catch
+// misspellings. It warns if a symbol is bound to 0.
 func (a *app) checkDims(models ...*memopt.Model) error {
 	list, err := parseBindings(a.global.dims)
 	if err != nil {
@@ -61,19 +61,20 @@ func (a *app) checkDims(models ...*memopt.Model) error {
 		_, found := slices.BinarySearch(symbols, b.symbol)
 		switch {
 		case !found && slices.ContainsFunc(models, func(m *memopt.Model) bool { return m.HasLabel(b.symbol) }):
-			a.warn("--dim %s: changes nothing: that symbol is a label of the file's, in whose place inference has "+
-				"put what it stands for", b.symbol)
+			a.warn("--dim %s: has no effect: the file uses that symbol as a label only, and "+
+				"inference has replaced it by what it stands for", b.symbol)
 		case !found:
 			return usage("--dim %s: %s of that name%s; %s", b.symbol, noSymbol(paths), suggest(b.symbol, symbols),
 				symbolText(symbols))
 		case b.value == 0:
-			a.warn("--dim %s=0: all tensors with that dim are empty: what is reported is a step over no data", b.symbol)
+			a.warn("--dim %s=0: all tensors with that dim are empty: the report is of a step "+
+				"without data", b.symbol)
 		}
 	}
 	return nil
 }
 
-// noSymbol says of one model or two that there is no symbol.
+// noSymbol says that one model, or neither of two, has a symbol.
 func noSymbol(paths []string) string {
 	if len(paths) == 2 {
 		return fmt.Sprintf("neither %s nor %s has a symbol", paths[0], paths[1])

@@ -10,7 +10,7 @@ import (
 	"memopt/executor/verify"
 )
 
-// loadData reads the inputs and binds the dims that they have; nil without a folder.
+// loadData reads the inputs and binds their dims; it returns nil without a folder.
 func (a *app) loadData(m *memopt.Model, dir string) (*dataset.Set, error) {
 	if dir == "" {
 		return nil, nil
@@ -30,7 +30,7 @@ func (a *app) loadData(m *memopt.Model, dir string) (*dataset.Set, error) {
 	return set, nil
 }
 
-// fill makes up the inputs that have no data. An engine that computes nothing needs none.
+// fill generates the inputs that have no data. An engine that computes nothing needs none.
 func (x *execution) fill(ex *execFlags, seed int64, traits verify.Traits) error {
 	if traits.Virtual {
 		return nil
@@ -48,8 +48,8 @@ func (x *execution) fill(ex *execFlags, seed int64, traits verify.Traits) error 
 	}
 	if len(unfed) > 0 {
 		v := &x.Of.Graph.Values[unfed[0]]
-		return usage("%s: input %q (%v) has no data: give a folder of input_N.pb with --data-dir, or make it up "+
-			"with --init random:1", x.Of.Path, v.Name, v.Type)
+		return usage("%s: input %q (%v) has no data: name a folder of input_N.pb with --data-dir, "+
+			"or generate data with --init random:1", x.Of.Path, v.Name, v.Type)
 	}
 	return nil
 }

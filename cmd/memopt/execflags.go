@@ -40,32 +40,34 @@ type execFlags struct {
 func (e *execFlags) register(f *pflag.FlagSet) {
 	e.set = f
 	f.StringVarP(&e.backend, "backend", "e", "cpu",
-		"what executes: cpu; cuda, or cuda:N for GPU number N; ort, which is ONNX Runtime's library; or null, which "+
-			"computes nothing and counts memory")
+		"what executes the model: cpu; cuda, or cuda:N for GPU number N; ort, ONNX Runtime's "+
+			"library; or null, which computes nothing and only counts memory")
 	f.StringVar(&e.dataDir, "data-dir", "",
-		"inputs: a folder with input_N.pb by graph input order (output_N.pb are compared with), or with inputs.npz "+
-			"(and outputs.npz); or an .npz file")
+		"inputs: a folder with input_N.pb in the order of the graph's inputs (and output_N.pb to "+
+			"compare with), or with inputs.npz (and outputs.npz); or an .npz file")
 	f.StringVar(&e.saveOutputs, "save-outputs", "", "write the outputs: to a folder as NAME.pb, or to an .npz file")
-	f.StringVar(&e.init, "init", "", "random:SEED makes up inputs and weights that have no data")
+	f.StringVar(&e.init, "init", "", "random:SEED generates inputs and weights that have no data")
 	numberVar(f, &e.repeat, "repeat", "r", 1, positive, "measured steps")
 	numberVar(f, &e.warmup, "warmup", "",
 		1, notNegative,
-		"steps before the measured ones; where it is not given, 2 with --cuda-graph, which captures the second, and "+
-			"none with -e null")
+		"unmeasured steps before the measured ones; by default 2 with --cuda-graph, which "+
+			"captures the second, and none with -e null")
 	f.StringVar(&e.memLimit, "mem-limit", "", "the most that the arena may take, for example 2GiB")
 	f.StringVar(&e.memPattern, "mem-pattern", "on",
-		"on: all offsets are planned before the run; off: memory is taken when a value is made")
+		"on: plan all offsets before the run; off: allocate memory when a value is made")
 	f.StringVar(&e.strategy, "arena-extend-strategy", executor.NextPowerOfTwo.String(),
 		"how the arena grows on demand: kNextPowerOfTwo or kSameAsRequested")
 	e.ort.register(f)
 	f.BoolVar(&e.cudaGraph, "cuda-graph",
-		false, "capture a step as a CUDA graph and replay it, where the host has no part in the step")
+		false, "capture a step as a CUDA graph and replay it, if the host takes no part in the "+
+			"step")
 	f.BoolVar(&e.tf32, "tf32", false, "let a GPU round the operands of float32 products to 10 bits (TF32)")
 	f.StringVar(&e.convSearch, "cudnn-conv-algo-search", "heuristic",
-		"how a GPU's algorithm for a convolution is found, as by ONNX Runtime's cudnn_conv_algo_search: heuristic, "+
-			"exhaustive, which times all of them and may choose others the next time, or default")
+		"how the GPU's algorithm for a convolution is chosen, as with ONNX Runtime's "+
+			"cudnn_conv_algo_search: heuristic; exhaustive, which times all of them and may "+
+			"choose differently the next time; or default")
 	f.StringVar(&e.convRoom, "cudnn-conv-use-max-workspace", "on",
-		"off leaves out algorithms for convolutions that want more than 32 MiB, as ONNX Runtime's "+
+		"off: skip algorithms for convolutions that need more than 32 MiB, as with ONNX Runtime's "+
 			"cudnn_conv_use_max_workspace=0")
 	f.BoolVar(&e.blocking, "blocking",
 		false, "wait for the GPU after every node, so that a fault is reported with the node that caused it")
@@ -75,8 +77,8 @@ func (e *execFlags) register(f *pflag.FlagSet) {
 		"relative tolerance of comparisons that are not bitwise")
 	numberVar(f, &e.above, "peak-tolerance", "",
 		0, notNegative,
-		fmt.Sprintf("by how much the measured arena may exceed the planned one, as a share of it; %g with -e ort "+
-			"where it is not given", new(ortengine.Engine).Traits().PeakTolerance))
+		fmt.Sprintf("by how much the measured arena may exceed the planned one, as a share of it; "+
+			"%g by default with -e ort", new(ortengine.Engine).Traits().PeakTolerance))
 }
 
 // peakTolerance is by how much a measured arena may exceed the planned one, as a share of it.
@@ -128,9 +130,9 @@ func (e *execFlags) options(a *app) (verify.Options, error) {
 	return o, nil
 }
 
-// warmupSteps is how many steps are run before the measured ones. The first step pays for what
-// later ones find done: pages that are touched for the first time, libraries that are loaded,
-// kernels that are compiled; with --cuda-graph, the second for the capture.
+// warmupSteps is how many steps are run before the measured ones. The first step pays for work that
+// later ones do not repeat: touching pages for the first time, loading libraries, compiling
+// kernels; with --cuda-graph, the second pays for the capture.
 func (e *execFlags) warmupSteps(t verify.Traits) int {
 	switch {
 	case e.set.Changed("warmup"):
@@ -143,7 +145,7 @@ func (e *execFlags) warmupSteps(t verify.Traits) int {
 	return e.warmup
 }
 
-// gpuOptions checks the flags of GPUs, and hands them to the device where it is one.
+// gpuOptions checks the flags of GPUs, and passes them to the device if it is one.
 func (e *execFlags) gpuOptions(device executor.Device) error {
 	search, err := cuda.ParseConvSearch(e.convSearch)
 	if err != nil {
@@ -159,7 +161,7 @@ func (e *execFlags) gpuOptions(device executor.Device) error {
 	return nil
 }
 
-// warnIdle says which of the flags that were given are for another backend than the device's.
+// warnIdle warns about given flags that are for another backend than the device's.
 func (e *execFlags) warnIdle(a *app, device executor.Device) {
 	_, isGPU := device.(*cuda.Device)
 	var gpu, runtime []string
@@ -172,10 +174,10 @@ func (e *execFlags) warnIdle(a *app, device executor.Device) {
 		}
 	})
 	if len(gpu) > 0 && !isGPU {
-		a.warn("%s: for -e cuda; with -e %s it changes nothing", strings.Join(gpu, ", "), e.backend)
+		a.warn("%s: only for -e cuda, no effect with -e %s", strings.Join(gpu, ", "), e.backend)
 	}
 	if len(runtime) > 0 && device != nil {
-		a.warn("%s: for -e ort; with -e %s it changes nothing", strings.Join(runtime, ", "), e.backend)
+		a.warn("%s: only for -e ort, no effect with -e %s", strings.Join(runtime, ", "), e.backend)
 	}
 }
 

@@ -37,7 +37,7 @@ const (
 	exitTerminated  = 143
 )
 
-// exitError is an error with the code that the program ends with.
+// exitError is an error with the exit code of the program.
 type exitError struct {
 	code int
 	err  error
@@ -46,12 +46,12 @@ type exitError struct {
 func (e *exitError) Error() string { return e.err.Error() }
 func (e *exitError) Unwrap() error { return e.err }
 
-// usage is a fault of the command line or of what it names.
+// usage is an error of the command line or of what it names.
 func usage(format string, args ...any) error {
 	return &exitError{exitUsage, fmt.Errorf(format, args...)}
 }
 
-// fileError is a fault of a file: usage, unless there is no memory for it.
+// fileError is an error of a file: usage, unless memory for it is lacking.
 func fileError(format string, args ...any) error {
 	err := fmt.Errorf(format, args...)
 	if errors.Is(err, memlimit.ErrOutOfMemory) {
@@ -60,7 +60,7 @@ func fileError(format string, args ...any) error {
 	return &exitError{exitUsage, err}
 }
 
-// invalid is a fault of the model.
+// invalid is an error of the model.
 func invalid(err error) error { return &exitError{exitInvalid, err} }
 
 // faultCodes are the codes of errors of which only memopt.Error says whose fault they are.
@@ -101,8 +101,8 @@ func classify(err error) error {
 	return invalid(err)
 }
 
-// classifyPlan gives an error of planning a model its code. That nothing fits is not known where
-// the search was interrupted.
+// classifyPlan gives an error of planning a model its code. After an interrupted search it is
+// unknown whether nothing fits.
 func (a *app) classifyPlan(name string, err error) error {
 	if a.ctx.Err() != nil && errors.Is(err, planner.ErrUnfit) {
 		return &exitError{exitInterrupted, fmt.Errorf("%s: interrupted before a plan that fits was found", name)}
@@ -113,22 +113,24 @@ func (a *app) classifyPlan(name string, err error) error {
 func (a *app) exitCodesTopic() *cobra.Command {
 	return &cobra.Command{
 		Use:   "exit-codes",
-		Short: "What the exit codes mean",
+		Short: "The exit codes and their meaning",
 		Long: `Exit codes of memopt:
 
-    0  done; also when a time limit ended a search with a valid answer
-    1  internal error: a fault of memopt, please report it
-    2  usage: a wrong flag, an unbound symbol, a file that is not to be had
-    3  does not fit: into a budget, and the lowest peak that can be reached is
-       printed; or into memory, and the bytes are printed, with what limits them
+    0  done; also if a time limit ended a search that has a valid answer
+    1  internal error: a bug in memopt, please report it
+    2  usage: a wrong flag, an unbound symbol, a file that cannot be read or
+       written
+    3  does not fit: into a budget, in which case the lowest peak that was
+       reached is printed; or into memory, in which case the bytes and the limit
+       are printed
     4  numbers differ between the baseline and the planned graph
     5  the measured peak is above the prediction or the budget
     6  the model is invalid, or an operator in it is unsupported
     7  a runtime or device is missing
     8  the solver stopped early under --require-optimal
-  129  the terminal is gone (SIGHUP); the best plan so far is kept
+  129  the terminal was closed (SIGHUP); the best plan so far is kept
   130  interrupted, likewise
-  141  nobody reads the output any more
+  141  the reader of the output has gone away
   143  terminated by the system (SIGTERM), likewise`,
 	}
 }

@@ -112,7 +112,7 @@ var exitCodes = []struct {
 	{"run forward.onnx --dim batch=4 --init random:1 --atol -1", 2, "--atol"},
 	{"run forward.onnx --dim batch=4 --init random:1 --peak-tolerance -1", 2, "--peak-tolerance"},
 	{"run forward.onnx --dim batch=4 --init random:1 -e tpu", 2, "--backend"},
-	{"verify example:mlp conv.onnx --dim batch=1 --init random:1", 2, "is none of the second"},
+	{"verify example:mlp conv.onnx --dim batch=1 --init random:1", 2, "is not an output of the second"},
 	{"apply example:mlp --level 1 -o nowhere/out.onnx", 2, "nowhere"},
 	{"grad forward.onnx -o forward.onnx", 2, "an input is never overwritten"},
 	{"ops Nonesuch", 2, "no such operator"},
@@ -133,7 +133,7 @@ var exitCodes = []struct {
 
 	{"plan empty.onnx", 6, "empty"},
 	{"plan - --level 1", 6, "standard input"},
-	{"plan text.onnx", 6, "no ONNX model"},
+	{"plan text.onnx", 6, "not an ONNX model"},
 	{"plan noloss.onnx", 6, "noloss.onnx"},
 	{"verify norule.onnx --level 1 --dim batch=2 --init random:1", 6, "Unique"},
 	{"grad norule.onnx -o written.onnx", 6, "Unique"},
@@ -288,7 +288,7 @@ func TestSameMessage(t *testing.T) {
 	line := "plan example:mlp --level 1 --config gelu.json --budget 50%"
 	first := inProcess(t.Context(), nil, line)
 	require.Equal(t, exitUsage, first.code)
-	require.Contains(t, first.errors, "--level and --budget exclude each other")
+	require.Contains(t, first.errors, "--level and --budget cannot be combined")
 	for range 49 {
 		require.Equal(t, first, inProcess(t.Context(), nil, line))
 	}

@@ -40,28 +40,31 @@ func (a *app) gradCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "grad MODEL -o OUT",
 		Short: "Make a training graph of a forward model",
-		Long: `grad differentiates a forward model: the file that it writes has the original outputs,
-first and unchanged, then NAME_grad for every parameter, in the order of the
-parameters. It has ONNX's own operators only, so any runtime can run it.
+		Long: `grad differentiates a forward model. The file that it writes has the original
+outputs, first and unchanged, then NAME_grad for every parameter, in the order
+of the parameters. It uses only ONNX's own operators, so any runtime can run
+it.
 
-The loss is the first scalar float output, one that comes from a loss operator before
-others. The parameters are all float initializers that the loss depends on, and all float
-inputs with a static shape but for data: inputs with as many rows as one of integers or
-with a symbol among its dims. --params and --no-grad choose by globs (* matches any
-characters). Other inputs get gradients where --params names them.
+The loss is the first scalar float output; outputs of loss operators come
+first. The parameters are all float initializers that the loss depends on, and
+all float inputs of static shape, except for data: inputs with as many rows as
+an input that holds integers or has a symbol among its dims. --params and
+--no-grad select by globs (* matches any characters). Other inputs get
+gradients if --params names them.
 
---outputs names what stays of the original outputs. One that training does not need, such
-as the logits beside the loss, lives to the end of the step otherwise.`,
+--outputs names the original outputs to keep. An output that training does not
+need, such as the logits beside the loss, otherwise stays in memory to the end
+of the step.`,
 		Example: `  memopt grad model.onnx -o train.onnx
         gradients of the loss with respect to all parameters
   memopt grad model.onnx -o train.onnx --params '*.weight' --no-grad 'embed.*'
-        of some parameters only
+        with respect to some parameters only
   memopt grad model.onnx -o train.onnx --loss main --loss aux=0.4
         of a weighted sum of two losses
   memopt grad model.onnx -o train.onnx --loss logits=seed
-        of an output of any shape, its gradient being the input logits_grad_seed
+        of an output of any shape; its gradient is the input logits_grad_seed
   memopt grad model.onnx -o train.onnx --outputs loss
-        without the other outputs, which would take memory throughout the backward half
+        without the other outputs, which would occupy memory throughout the backward half
   memopt grad model.onnx -o step.onnx --optimizer adamw --lr 3e-4 --weight-decay 0.01
         a whole training step`,
 		Args: exactModel,
@@ -76,13 +79,15 @@ as the logits beside the loss, lives to the end of the step otherwise.`,
 	f.StringVarP(&gf.out, "out", "o", "", "where to write the training graph; - is standard output")
 	f.StringVar(&gf.external, "external-data", "", "move tensors of at least this size to OUT.data, for example 1MiB")
 	f.StringArrayVar(&gf.loss, "loss",
-		nil, "what to differentiate: NAME, NAME=WEIGHT, or NAME=seed for one whose gradient is an input (repeatable)")
+		nil, "what to differentiate: NAME, NAME=WEIGHT, or NAME=seed for an output whose gradient "+
+			"is an input (repeatable)")
 	f.StringSliceVar(&gf.params, "params", nil, "globs of the inputs and initializers whose gradients are wanted")
 	f.StringSliceVar(&gf.noGrad, "no-grad", nil, "globs of parameters to leave out")
 	f.StringSliceVar(&gf.outputs, "outputs", nil,
-		"globs of the model's outputs that stay outputs; the others are dropped with what only they need")
+		"globs of the outputs to keep; the others are dropped, with the nodes that only they need")
 	f.BoolVar(&gf.inputs, "input-grads", false, "take float inputs of any shape as parameters too")
-	f.StringVar(&gf.optimizer, "optimizer", "", "append the update of the parameters: sgd, adam or adamw")
+	f.StringVar(&gf.optimizer, "optimizer", "", "append an optimizer that updates the parameters: "+
+		"sgd, adam or adamw")
 	numberVar(f, &gf.lr, "lr", "", 0, notNegative, "learning rate; 0: a graph input named lr")
 	numberVar(f, &gf.weightDecay, "weight-decay", "", 0, notNegative, "weight decay, as PyTorch's optimizers define it")
 	numberVar(f, &gf.momentum, "momentum", "", 0, notNegative, "momentum of sgd")
@@ -90,11 +95,13 @@ as the logits beside the loss, lives to the end of the step otherwise.`,
 	numberVar(f, &gf.beta1, "beta1", "", 0, shareBelow1, "of adam and adamw; 0: 0.9")
 	numberVar(f, &gf.beta2, "beta2", "", 0, shareBelow1, "of adam and adamw; 0: 0.999")
 	numberVar(f, &gf.eps, "eps", "", 0, notNegative, "of adam and adamw; 0: 1e-8")
-	numberVar(f, &gf.clip, "clip-norm", "", 0, notNegative, "bound of the global norm of all gradients; 0: none")
+	numberVar(f, &gf.clip, "clip-norm", "", 0, notNegative, "upper bound of the global norm of "+
+		"all gradients; 0: none")
 	f.StringVar(&gf.lossScale, "loss-scale", "",
-		"add an input of this name, a float scalar that multiplies all gradients, for float16; the optimizer "+
-			"divides by it again")
-	f.BoolVar(&gf.keepGrads, "keep-grads", false, "keep the gradients as outputs beside an optimizer")
+		"add an input of this name, a float scalar that scales all gradients, for float16; the "+
+			"optimizer divides by it again")
+	f.BoolVar(&gf.keepGrads, "keep-grads", false, "with an optimizer, keep the gradients as "+
+		"outputs")
 	return cmd
 }
 
@@ -106,8 +113,8 @@ func (gf *gradFlags) checkOptimizer(flags *pflag.FlagSet) error {
 	for _, name := range []string{"lr", "weight-decay", "momentum", "nesterov", "beta1", "beta2", "eps", "clip-norm",
 		"keep-grads"} {
 		if flags.Changed(name) {
-			return usage("--%s says how parameters are updated, and without --optimizer nothing updates them: add "+
-				"--optimizer sgd, adam or adamw", name)
+			return usage("--%s configures an optimizer, but there is none: add --optimizer sgd, "+
+				"adam or adamw", name)
 		}
 	}
 	return nil
@@ -143,7 +150,7 @@ func (a *app) grad(name string, gf *gradFlags) error {
 		return usage("%w", err)
 	}
 	if gf.out == "" {
-		return usage("grad: -o OUT is missing: where to write the training graph")
+		return usage("grad: -o OUT is missing: name the file for the training graph")
 	}
 	threshold, err := parseThreshold(gf.external)
 	if err != nil {
@@ -173,7 +180,7 @@ func (a *app) grad(name string, gf *gradFlags) error {
 	return report.Grad(w, format, gf.out, l.Model, j)
 }
 
-// update is what the flags say of the parameters' update; nil: there is none.
+// update is the optimizer that the flags describe; nil: none.
 func (gf *gradFlags) update() *autograd.Optimizer {
 	if gf.optimizer == "" {
 		return nil
@@ -182,21 +189,22 @@ func (gf *gradFlags) update() *autograd.Optimizer {
 		Nesterov: gf.nesterov, Beta1: gf.beta1, Beta2: gf.beta2, Eps: gf.eps, MaxNorm: gf.clip, KeepGrads: gf.keepGrads}
 }
 
-// noteGrad says what the user did not ask for.
+// noteGrad reports what was decided without being asked for.
 func (a *app) noteGrad(j *autograd.Joint) {
 	for _, c := range j.Changes {
 		a.warn("%s", c)
 	}
 	if len(j.DataInputs) > 0 {
-		a.warn("taken as data, since they have as many rows as the data inputs: %s (memopt grad --params lists what "+
-			"gets gradients)", strings.Join(j.DataInputs, ", "))
+		a.warn("treated as data, because they have as many rows as the data inputs: %s (name what "+
+			"gets gradients with memopt grad --params)", strings.Join(j.DataInputs, ", "))
 	}
 	if len(j.GuessedInputs) > 0 {
-		a.warn("taken as parameters, since their shapes are static: the inputs %s (memopt grad --no-grad leaves out "+
-			"what is data)", strings.Join(j.GuessedInputs, ", "))
+		a.warn("treated as parameters, because their shapes are static: the inputs %s (leave out "+
+			"data with memopt grad --no-grad)", strings.Join(j.GuessedInputs, ", "))
 	}
 	if n := len(j.Unreached); n > 0 {
-		a.warn("%d parameters do not reach the loss, their gradients are zeros: %s", n, strings.Join(j.Unreached, ", "))
+		a.warn("the loss does not depend on %d parameters, whose gradients are zeros: %s",
+			n, strings.Join(j.Unreached, ", "))
 	}
 }
 
@@ -208,8 +216,8 @@ func classifyGrad(name string, err error) error {
 		return classify(err)
 	}
 	if errors.Is(err, autograd.ErrNoLoss) {
-		err = fmt.Errorf("%w (memopt grad -o train.onnx --loss NAME, or NAME=seed for an output of any shape, makes "+
-			"the training graph)", err)
+		err = fmt.Errorf("%w (make the training graph with memopt grad -o train.onnx --loss NAME, "+
+			"or NAME=seed for an output of any shape)", err)
 	}
 	switch {
 	case errors.As(err, &none), errors.Is(err, autograd.ErrNoLoss), errors.Is(err, autograd.ErrBackward):
@@ -218,7 +226,7 @@ func classifyGrad(name string, err error) error {
 	return usage("%w", wrap(name, err))
 }
 
-// training makes a training graph of a forward model; a training graph is what it is.
+// training makes a training graph from a forward model; a training graph is returned as it is.
 func (a *app) training(m *memopt.Model) (*memopt.Model, error) {
 	step, how, err := m.Training()
 	if err != nil {

@@ -16,17 +16,17 @@ func (a *app) inspectCommand() *cobra.Command {
 	var text bool
 	cmd := &cobra.Command{
 		Use:   "inspect MODEL",
-		Short: "Say what is in the graph: operators, dims, sizes as formulas",
+		Short: "Show what is in the graph: operators, dims, sizes as formulas",
 		Long: `inspect prints what a model holds: its operator sets, symbols, inputs and
 outputs, and then its operators, nodes, layers or categories of values with
 their sizes as formulas, and which of them are stashed for the backward half.
 
-With --text it prints the graph itself, in ONNX's textual syntax, with the
-types that inference found.`,
+With --text it prints the graph itself, in ONNX's textual syntax, with inferred
+types.`,
 		Example: `  memopt inspect model.onnx
-        operators by the bytes that they make
+        operators by the bytes that they produce
   memopt inspect model.onnx --by node --top 20
-        the 20 nodes that make most
+        the 20 nodes that produce the most bytes
   memopt inspect model.onnx --text
         the graph as text`,
 		Args: exactModel,

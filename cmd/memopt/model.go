@@ -9,7 +9,7 @@ import (
 	"memopt/graph/examples"
 )
 
-// load reads a model as read does, and wants it to have the symbols that --dim binds.
+// load reads a model as read does, and requires it to have the symbols that --dim binds.
 func (a *app) load(name string) (*memopt.Model, error) {
 	m, err := a.read(name)
 	if err != nil {
@@ -22,8 +22,8 @@ func (a *app) load(name string) (*memopt.Model, error) {
 	return m, nil
 }
 
-// read reads the model that a name means. That --dim cannot be read is said once it is known that
-// the model can.
+// read reads the model that a name stands for. An error in --dim is reported only if the model
+// could be read.
 func (a *app) read(name string) (*memopt.Model, error) {
 	dims, wrongDims := parseDims(a.global.dims)
 	m, err := a.open(name, memopt.Options{Dims: dims, Strict: a.global.strict,
@@ -43,11 +43,11 @@ func (a *app) read(name string) (*memopt.Model, error) {
 	return m, nil
 }
 
-// open finds the model that a name means.
+// open finds the model that a name stands for.
 func (a *app) open(name string, o memopt.Options) (*memopt.Model, error) {
 	if example, ok := strings.CutPrefix(name, memopt.ExamplePrefix); ok {
 		if _, ok := examples.Lookup(example); !ok {
-			return nil, usage("%s: there is no such example%s; memopt examples lists them", name,
+			return nil, usage("%s: there is no such example%s; list them with memopt examples", name,
 				suggest(name, exampleNames()))
 		}
 		return memopt.Example(example, o)
@@ -59,15 +59,14 @@ func (a *app) open(name string, o memopt.Options) (*memopt.Model, error) {
 }
 
 // A graph of largeGraph nodes or more takes gigabytes to plan. There the garbage collector runs
-// more often, for a fifth of the time more or less: the heap grows by largeGraphGC percent over
-// what is in use before it does, in place of as much again.
+// more often, at the cost of roughly a fifth of the time: it starts when the heap has grown by
+// largeGraphGC percent, and not by 100.
 const (
 	largeGraph   = 250_000
 	largeGraphGC = 35
 )
 
-// spareMemory trades time for memory where a graph is large, unless the user has settled that by
-// GOGC.
+// spareMemory trades time for memory if a graph is large, unless the user has set GOGC.
 func (a *app) spareMemory(g *graph.Graph) {
 	if _, set := a.env("GOGC"); !set && len(g.Nodes) >= largeGraph {
 		debug.SetGCPercent(largeGraphGC)

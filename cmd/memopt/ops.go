@@ -22,7 +22,7 @@ func missingKernel(info *op.Info) string {
 // hostOnCUDA says why the host runs an operator with -e cuda; "": the device does.
 func hostOnCUDA(info *op.Info) string { return cuda.OnHost(info.Kind) }
 
-// gradientOf says what autograd does with an operator.
+// gradientOf says how autograd treats an operator.
 func gradientOf(info *op.Info) string {
 	row := autograd.Of(info.Kind)
 	switch {
@@ -31,7 +31,7 @@ func gradientOf(info *op.Info) string {
 	case row.Why != "":
 		return "no rule: " + row.Why
 	case row.Expand != nil:
-		return "by its function body"
+		return "through its function body"
 	}
 	return "rule"
 }
@@ -48,11 +48,13 @@ func operatorNames() []string {
 func (a *app) opsCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "ops [NAME]",
-		Short: "Say what memopt knows of each operator",
-		Long: `ops prints the rows of the operator tables: versions, the recompute class, whether
-the output is a view or may be written in place, whether the CPU executor has a
-kernel (or why not), whether the CUDA device has one (or why the host runs it there), whether it can be differentiated,
-and at which probe level ONNX Runtime recomputes it. Of one operator it also says in words where its nodes run with -e cuda.`,
+		Short: "Show what memopt knows about each operator",
+		Long: `ops prints the rows of the operator tables: versions, the recompute class,
+whether the output is a view or may be written in place, whether the CPU
+executor has a kernel (or why not), whether the CUDA device has one (or why the
+host runs it instead), whether it can be differentiated, and at which probe
+level ONNX Runtime recomputes it. For a single operator it also explains where
+its nodes run with -e cuda.`,
 		Example: `  memopt ops
         all operators
   memopt ops Softmax
@@ -69,7 +71,7 @@ and at which probe level ONNX Runtime recomputes it. Of one operator it also say
 			}
 			rows := op.Named(name)
 			if len(rows) == 0 {
-				return usage("ops %s: the table has no such operator%s; memopt ops lists them",
+				return usage("ops %s: the table has no such operator%s; list them with memopt ops",
 					name, suggest(name, operatorNames()))
 			}
 			return report.Ops(a.out, format, rows,

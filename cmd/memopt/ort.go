@@ -29,10 +29,10 @@ func (o *ortFlags) register(f *pflag.FlagSet) {
 	f.StringVar(&o.level, "ort-opt",
 		string(ort.All), "with -e ort: graph optimizations: disable, basic, extended or all")
 	f.StringVar(&o.arena, "ort-arena", "on",
-		"with -e ort: on; exact: chunks are split to fit, so that its count is of live bytes; or off: values come "+
-			"from malloc, of which there is no count")
+		"with -e ort: on; exact, which splits chunks to fit, so that the arena counts live bytes; "+
+			"or off, which takes values from malloc, where nothing is counted")
 	f.StringVar(&o.execution, "ort-execution", "sequential",
-		"with -e ort: sequential, or parallel: operators run side by side")
+		"with -e ort: sequential, or parallel, which runs operators side by side")
 	numberVar(f, &o.interOp, "ort-inter-op", "", 0, bounds{least: 0, most: float64(maxThreads())},
 		"with -e ort: threads of parallel execution; 0: one per core")
 	f.StringArrayVar(&o.config, "ort-config", nil, "with -e ort: a session configuration entry KEY=VALUE (repeatable)")
@@ -47,7 +47,7 @@ func (a *app) ortEngine() (verify.Engine, error) {
 	return &ortengine.Engine{Program: ortProgram(path), Seed: a.global.seed, Warn: a.warnORT}, nil
 }
 
-// options checks the flags of ONNX Runtime, and hands them to the engine where it is that.
+// options checks the flags of ONNX Runtime, and passes them to the engine if that is ONNX Runtime.
 func (f *ortFlags) options(engine verify.Engine, s *executor.Options) error {
 	o := ort.Options{
 		InterOp: f.interOp, Config: f.config, Parallel: f.execution == "parallel", NoArena: f.arena == "off",
@@ -73,7 +73,7 @@ func (f *ortFlags) options(engine verify.Engine, s *executor.Options) error {
 	return nil
 }
 
-// warnORT prints what ONNX Runtime's engine has to say.
+// warnORT prints warnings of ONNX Runtime's engine.
 func (a *app) warnORT(what error) {
 	var lost *ortengine.LostDropouts
 	if errors.As(what, &lost) {
@@ -83,13 +83,13 @@ func (a *app) warnORT(what error) {
 	a.warn("%v", what)
 }
 
-// warnDropouts says that stock ONNX Runtime takes Dropout nodes of a graph out.
+// warnDropouts warns that stock ONNX Runtime removes Dropout nodes from a graph.
 func (a *app) warnDropouts(lost *ortengine.LostDropouts) {
 	a.warn("%v; --ort-opt disable keeps them", lost)
 }
 
-// ortChildVerb is the verb of the second process. People have no use for it; the environment marks
-// that memopt has started it, with the pipes that it needs.
+// ortChildVerb is the verb of the second process. It is not for users; the environment marks that
+// memopt started it, with the pipes that it needs.
 const (
 	ortChildVerb = "ort-child"
 	ortChildMark = "MEMOPT_STARTED_ORT_CHILD"
@@ -102,7 +102,7 @@ func ortProgram(path string) ort.Program {
 func (a *app) ortChildCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:    ortChildVerb,
-		Short:  "Run models in ONNX Runtime for the process that started this one",
+		Short:  "Run models in ONNX Runtime on behalf of the parent process",
 		Hidden: true,
 		Args:   cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
@@ -117,7 +117,7 @@ func (a *app) ortChildCommand() *cobra.Command {
 	}
 }
 
-// classifyORT gives an error of ONNX Runtime's engine its exit code. What it says needs no names in
+// classifyORT gives an error of ONNX Runtime's engine its exit code. The error needs no name in
 // front of it.
 func classifyORT(e *ortengine.Error) error {
 	var missing *ort.MissingError

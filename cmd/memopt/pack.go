@@ -19,19 +19,20 @@ func (a *app) packCommand() *cobra.Command {
 	var out, capacity, limit string
 	cmd := &cobra.Command{
 		Use:   "pack B.csv -o OUT.csv",
-		Short: "Give buffers with known live ranges their places in an arena",
-		Long: `pack reads buffers (id, lower, upper, size: live in the half-open range of steps
-[lower, upper)) and gives each an offset so that no two that live together overlap.
-With --capacity it stops when they fit; without it looks for the smallest arena (for
-20,000 buffers and more, only if --time-limit is given: the first answer is close to
-what a search finds). The format is that of google/minimalloc.
+		Short: "Assign arena offsets to buffers with known live ranges",
+		Long: `pack reads buffers (id, lower, upper, size: live in the half-open range of
+steps [lower, upper)) and gives each an offset, so that no two buffers that are
+live at the same time overlap. With --capacity it stops when they fit; without,
+it looks for the smallest arena (for 20,000 buffers or more, only if
+--time-limit is given: the first answer is close to what a search finds). The
+format is that of google/minimalloc.
 
-It ends with 3 where the buffers do not fit into the capacity; the best packing that
-was found is written all the same.`,
+It exits with 3 if the buffers do not fit into the capacity; the best packing
+found is written all the same.`,
 		Example: `  memopt pack B.csv -o OUT.csv --capacity 1048576
         offsets within the capacity
   memopt pack B.csv -o OUT.csv --time-limit 30s
-        the smallest arena that half a minute finds`,
+        the smallest arena found within half a minute`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return usage("%s wants one file of buffers (a path or -), got %d arguments",
@@ -44,15 +45,15 @@ was found is written all the same.`,
 		},
 	}
 	cmd.Flags().StringVarP(&out, "out", "o", "",
-		"where to write the buffers with a column offset; - is standard output")
+		"where to write the buffers with their offset column; - is standard output")
 	cmd.Flags().StringVar(&capacity, "capacity", "",
-		"bytes that the arena may have, for example 1048576 or 1MiB; none: as few as possible")
+		"largest size of the arena, for example 1048576 or 1MiB; none: as small as possible")
 	cmd.Flags().StringVar(&limit, "time-limit", "10s", "when to stop the search: 10s, 2m, or a number of seconds")
 	return cmd
 }
 
-// manyBuffers is the number of buffers from which on a search hardly improves on the greedy orders:
-// it is made only where a time limit asks for it, or where the greedy answer does not fit.
+// manyBuffers is the number of buffers above which a search hardly improves on the greedy orders:
+// it is then made only if a time limit asks for it, or if the greedy answer does not fit.
 const manyBuffers = 20_000
 
 func (a *app) pack(path, out, capacity, limit string, asked bool) error {
@@ -61,7 +62,7 @@ func (a *app) pack(path, out, capacity, limit string, asked bool) error {
 		return usage("%w", err)
 	}
 	if out == "" {
-		return usage("pack: -o OUT is missing: where to write the offsets")
+		return usage("pack: -o OUT is missing: name the file for the offsets")
 	}
 	opts := pack.Options{Seed: a.global.seed}
 	if capacity != "" {
@@ -82,7 +83,7 @@ func (a *app) pack(path, out, capacity, limit string, asked bool) error {
 			bar(fmt.Sprintf("packing: %s, at least %s", report.Bytes(p.Height), report.Bytes(p.LowerBound)))
 		}
 	}
-	a.keeper.keep() // the first packing comes at once
+	a.keeper.keep() // a first packing is found at once
 	ctx, cancel := context.WithTimeout(a.ctx, wait)
 	defer cancel()
 	start := time.Now()
@@ -99,8 +100,8 @@ func (a *app) pack(path, out, capacity, limit string, asked bool) error {
 		report.PackView{Capacity: opts.Capacity, Buffers: len(table.Buffers), Result: r, Took: time.Since(start)}, err)
 }
 
-// finishPack checks, writes and reports a packing; cause says why the search ended, nil where it
-// was done.
+// finishPack checks, writes and reports a packing; cause says why the search ended early, or is
+// nil.
 func (a *app) finishPack(
 	format report.Format, path, out string, table *pack.Table, r *pack.Result, view report.PackView, cause error,
 ) error {
@@ -129,8 +130,8 @@ func (a *app) finishPack(
 			fmt.Errorf("%s: the buffers do not fit into %d bytes: %d live at once", path, view.Capacity, r.LowerBound)}
 	case view.Capacity > 0 && r.Height > view.Capacity:
 		return &exitError{exitUnfit,
-			fmt.Errorf("%s: no packing within %d bytes was found in time: the best has %d, %d are proved to be "+
-				"needed; try a longer --time-limit", path, view.Capacity, r.Height, r.LowerBound)}
+			fmt.Errorf("%s: no packing within %d bytes was found in time: the best takes %d, and "+
+				"at least %d are needed; try a longer --time-limit", path, view.Capacity, r.Height, r.LowerBound)}
 	}
 	return nil
 }

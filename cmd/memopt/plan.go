@@ -22,19 +22,19 @@ func (a *app) planCommand() *cobra.Command {
 	var saveConfig, savePlan, planFormat string
 	cmd := &cobra.Command{
 		Use:   "plan MODEL",
-		Short: "Say what to recompute, what it saves and where the peak is",
+		Short: "Show what to recompute, what it saves and where the peak is",
 		Long: `plan lists the clusters of subgraphs that can be recomputed instead of stashed,
 as ONNX Runtime's memory optimizer does, with what each saves in total and by
-how much it alone lowers the peak of a step; then the peak before and after,
-and the stashed activations with the reason why each is kept.
+how much each alone lowers the peak of a step. Then it prints the peak before
+and after, and the stashed activations with the reason why each is kept.
 
-Without bindings for all symbols it prints formulas in place of bytes.`,
+If some symbols are not bound, it prints formulas instead of bytes.`,
 		Example: `  memopt plan example:transformer
         the clusters of a built-in training graph, nothing enabled
   memopt plan model.onnx --dim batch=8,seq=1024 --level 1
         recompute layer by layer; the peak before and after
   memopt plan model.onnx --level 1 --device h100
-        its time estimated for another device
+        with times estimated for another device
   memopt plan model.onnx --level 1 --save-config config.json
         a configuration for ORTMODULE_MEMORY_OPT_CONFIG
   memopt plan model.onnx --config config.json -O json
@@ -51,7 +51,8 @@ Without bindings for all symbols it prints formulas in place of bytes.`,
 			case "memopt":
 			case "deeploy":
 				if savePlan == "" {
-					return usage("-F deeploy: --save-plan FILE is missing: where to write the schedule")
+					return usage("-F deeploy: --save-plan FILE is missing: name the file for the " +
+						"schedule")
 				}
 				sel.deeploy = true
 			default:
@@ -61,8 +62,8 @@ Without bindings for all symbols it prints formulas in place of bytes.`,
 				return a.pareto(args[0], &sel, format, pareto)
 			}
 			if saveConfig != "" && sel.budgetFlags.asks() && sel.what != "clusters" {
-				return usage("--save-config: a configuration cannot say what a plan to a budget recomputes; add " +
-					"--select clusters, or write the plan with --save-plan")
+				return usage("--save-config: a configuration cannot express what a plan to a " +
+					"budget recomputes; add --select clusters, or save the plan with --save-plan")
 			}
 			p, c, err := a.makePlan(args[0], &sel, true)
 			if err != nil {
@@ -73,7 +74,7 @@ Without bindings for all symbols it prints formulas in place of bytes.`,
 				return err
 			}
 			view := report.PlanView{ConfigPath: c.configPath, Details: details, Stashes: a.listLimit()}
-			if a.ctx.Err() == nil { // else what there is is shown at once
+			if a.ctx.Err() == nil { // else the result so far is shown at once
 				if view.Level1, err = levelOne(format, p); err != nil {
 					return classify(wrap(args[0], err))
 				}
@@ -85,23 +86,24 @@ Without bindings for all symbols it prints formulas in place of bytes.`,
 		},
 	}
 	sel.register(cmd.Flags())
-	cmd.Flags().BoolVar(&details, "details", false, "print the node-level table too")
+	cmd.Flags().BoolVar(&details, "details", false, "also print the node-level table")
 	cmd.Flags().StringVar(&saveConfig, "save-config", "", "write the enabled clusters as an ONNX Runtime configuration")
 	cmd.Flags().StringVar(&savePlan, "save-plan", "", "write the placements as a plan.json")
 	cmd.Flags().StringVarP(&planFormat, "format", "F", "memopt",
-		"of --save-plan: memopt, or deeploy, a schedule {\"seq\": [[node, 0|1], …]}; then memory counts as "+
-			"Deeploy's replay counts it")
+		"format of --save-plan: memopt; or deeploy, a schedule {\"seq\": [[node, 0|1], …]}, for "+
+			"which memory is counted as Deeploy's replay counts it")
 	numberVar(cmd.Flags(), &pareto, "pareto", "", 0, bounds{least: 2, most: 1000},
-		"print what so many budgets would cost, from the lowest peak that can be reached to none")
+		"print the cost of this many budgets, from the lowest peak that was reached to no budget")
 	return cmd
 }
 
 // pareto prints the curve of budget and cost.
 func (a *app) pareto(name string, sel *selectionFlags, format report.Format, n int) error {
 	if sel.level != "" || sel.config != "" || sel.plan != "" || sel.budgetFlags.asks() {
-		return usage("--pareto chooses budgets by itself: leave out --level, --config, --plan and --budget")
+		return usage("--pareto chooses its own budgets: leave out --level, --config, --plan and " +
+			"--budget")
 	}
-	a.warnUnused("--pareto, which chooses budgets by itself")
+	a.warnUnused("--pareto, which chooses its own budgets")
 	l, err := a.load(name)
 	if err != nil {
 		return err
@@ -130,10 +132,10 @@ func (a *app) pareto(name string, sel *selectionFlags, format report.Format, n i
 		return err
 	}
 	if a.ctx.Err() != nil {
-		return &exitError{exitInterrupted, errors.New("interrupted: the curve ends where it was")}
+		return &exitError{exitInterrupted, errors.New("interrupted: the curve is incomplete")}
 	}
 	if len(curve.Points) < n {
-		a.warn("the time limit ended the curve after %d of %d budgets: give more with --time-limit",
+		a.warn("the time limit ended the curve after %d of %d budgets: raise --time-limit",
 			len(curve.Points), n)
 	}
 	return nil
@@ -147,7 +149,7 @@ func exactModel(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// makePlan loads a model and plans it, with what is only shown if it is. The caller closes the
+// makePlan loads a model and plans it, including parts that are only shown. The caller closes the
 // model.
 func (a *app) makePlan(name string, sel *selectionFlags, shown bool) (*memopt.Plan, *chosen, error) {
 	m, err := a.load(name)
@@ -179,9 +181,8 @@ func (a *app) makePlan(name string, sel *selectionFlags, shown bool) (*memopt.Pl
 	return p, c, nil
 }
 
-// levelOne is level 1, planned for a table of a plan that enables nothing, so that the table can
-// say what enabling everything would bring, and for one of a plan to a budget, which is shown
-// beside it.
+// levelOne plans level 1 for tables: that of a plan that enables nothing says what enabling
+// everything would save, and that of a plan to a budget compares the two.
 func levelOne(format report.Format, p *memopt.Plan) (*planner.Plan, error) {
 	if format != report.TableFormat || p.Options.Enabled() && p.Bound == nil || p.Base == nil {
 		return nil, nil

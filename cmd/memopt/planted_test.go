@@ -64,7 +64,7 @@ func plantIn(t *testing.T, library, folder string) {
 
 // TestPlantedLibraries: no code runs of libraries in the working folder, in those above it and in
 // that of temporary files, nor of those in packages of which a relative path, an unset HOME or a
-// folder that anybody can write to would make a place to look.
+// folder that any user can write to would make a place to look.
 func TestPlantedLibraries(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("the test needs Linux, whose dynamic linker it is about: run it there")
@@ -145,6 +145,6 @@ func TestLibrariesAreTold(t *testing.T) {
 	var errs bytes.Buffer
 	cmd.Stderr = &errs
 	require.NoError(t, cmd.Run(), "%s", &errs)
-	require.Contains(t, errs.String(), "warning: ONNX Runtime was opened from "+copied+": anybody can write to "+open+
-		", and what is put there runs as this program\n")
+	require.Contains(t, errs.String(), "warning: ONNX Runtime was opened from "+copied+": any user can write to "+open+
+		", so anything put there runs with this program's rights\n")
 }

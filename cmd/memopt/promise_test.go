@@ -94,7 +94,7 @@ func TestPromises(t *testing.T) {
 			line := fmt.Sprintf("%s %s -e %s --mem-pattern off", verb, c.model, c.backend)
 			got := inProcess(t.Context(), nil, line)
 			require.Equal(t, exitAbove, got.code, "memopt %s\n%s", line, got.errors)
-			require.Regexp(t, `took an arena of \d+ bytes, \d+ were planned\n$`, got.errors)
+			require.Regexp(t, `took an arena of \d+ bytes, but \d+ were planned\n$`, got.errors)
 			require.NotEmpty(t, got.out, "the report is there all the same")
 			got = inProcess(t.Context(), nil, line+" --peak-tolerance 1000")
 			require.Zero(t, got.code, "memopt %s\n%s", line, got.errors)
@@ -169,9 +169,9 @@ func TestVerdict(t *testing.T) {
 		{"as planned", runOf(100, 100), runOf(50, 50), false, 0, 0, ""},
 		{"below", runOf(100, 90), runOf(50, 1), false, 0, 0, ""},
 		{"baseline above", runOf(100, 101), runOf(50, 50), false, 0, exitAbove,
-			"m: the baseline took an arena of 101 bytes, 100 were planned"},
+			"m: the baseline took an arena of 101 bytes, but 100 were planned"},
 		{"planned above", runOf(100, 100), runOf(50, 51), false, 0, exitAbove,
-			"m: the planned graph took an arena of 51 bytes, 50 were planned"},
+			"m: the planned graph took an arena of 51 bytes, but 50 were planned"},
 		{"tolerated to the byte", runOf(100, 110), runOf(50, 55), false, 0.1, 0, ""},
 		{"a byte more than tolerated", runOf(1000, 1101), runOf(50, 55), false, 0.1, exitAbove, "1101 bytes"},
 		{"other numbers and above", runOf(100, 200), runOf(50, 50), true, 0, exitDiffers,

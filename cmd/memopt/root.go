@@ -50,8 +50,8 @@ type globalFlags struct {
 	threads int
 }
 
-// run executes a command line in an environment, which has the form of os.Environ, and returns its
-// exit code.
+// run executes a command line in an environment, in the form of os.Environ, and returns its exit
+// code.
 func run(args []string, io stdio, environ []string) int {
 	w := &watch{keeper: &keeper{}, err: io.err, clean: cleanup.All, exit: os.Exit}
 	ctx, stop := w.untilSignal(context.Background())
@@ -59,8 +59,8 @@ func run(args []string, io stdio, environ []string) int {
 	return runUntil(ctx, w.keeper, args, io, environ)
 }
 
-// runUntil is run with a context that says when the user or the system wants the end, and with what
-// is told of what there is to show then.
+// runUntil is run with a context that ends when the user or the system wants the program to end,
+// and with a keeper that is told whether there is something to show then.
 func runUntil(ctx context.Context, k *keeper, args []string, io stdio, environ []string) int {
 	streams := io
 	report := &reportWriter{Writer: io.out, keeper: k}
@@ -75,7 +75,7 @@ func runUntil(ctx context.Context, k *keeper, args []string, io stdio, environ [
 	}
 	switch {
 	case report.broken:
-		return exitPipe // as of all that is killed by a pipe that nobody reads, there is nothing to be said
+		return exitPipe // as for any program killed by a closed pipe, there is nothing to report
 	case ctx.Err() != nil && (err == nil || errors.Is(err, context.Canceled)):
 		err = &exitError{exitInterrupted, errors.New(interrupted)}
 	case err == nil:
@@ -93,8 +93,8 @@ func runUntil(ctx context.Context, k *keeper, args []string, io stdio, environ [
 	return e.code
 }
 
-// execute runs the verb that the arguments name. What a verb should never do, to panic, ends with
-// one line, too.
+// execute runs the verb that the arguments name. Even a panic, which a verb should never cause,
+// ends with one line.
 func (a *app) execute(root *cobra.Command) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true)) // a mapped file that becomes shorter (mapfile)
 	defer func() {
@@ -109,14 +109,15 @@ func (a *app) execute(root *cobra.Command) (err error) {
 		if a.global.verbose {
 			fmt.Fprintf(a.err, "%s", debug.Stack())
 		}
-		err = &exitError{exitInternal, fmt.Errorf("internal error: %v; please report it, with what -v prints", p)}
+		err = &exitError{exitInternal, fmt.Errorf("internal error: %v; please report it with the "+
+			"output of -v", p)}
 	}()
 	root.SetArgs(a.args)
 	return root.Execute()
 }
 
-// helpWidth is how many columns the list of a verb's flags takes at most, those of a terminal as it
-// opens; wideHelp in a wider one.
+// helpWidth is the most columns that the list of a verb's flags takes, those of a terminal of
+// default size; wideHelp that in a wider one.
 const (
 	helpWidth = 80
 	wideHelp  = 140
@@ -135,19 +136,20 @@ func (a *app) command() *cobra.Command {
 		Use:   "memopt",
 		Short: "Make training fit in memory: plan and apply recomputation in ONNX training graphs",
 		Long: `memopt reads an ONNX training graph, finds the activations that are stashed for
-the backward half, says what recomputing them would save, rewrites the graph so
-that it does, and executes both to prove equal numbers and the promised peak.
+the backward half, shows what recomputing them would save, rewrites the graph
+to do so, and executes both graphs to prove equal numbers and the promised
+peak.
 
-A model is a path, "-" for standard input, or example:NAME for one that is
-built in (memopt examples lists them).
+A model is a path, "-" for standard input, or example:NAME for a built-in model
+(memopt examples lists them).
 
-Every flag can be set by a variable of its name, too: MEMOPT_THREADS=2 for
---threads 2 (memopt help environment).`,
+Every flag can also be set by an environment variable: MEMOPT_THREADS=2 for
+--threads 2 (see memopt help environment).`,
 		Example: `  memopt plan example:transformer              what could be recomputed, and where the peak is
   memopt plan example:transformer --level 1    the plan that recomputes layer by layer
   memopt apply model.onnx --level 1 -o out.onnx --dim batch=8,seq=1024
   memopt verify example:mlp --level 1 --init random:1 --dim batch=64
-                                               both graphs executed: equal numbers, the promised peak
+                                               execute both graphs: equal numbers, the promised peak
   memopt inspect model.onnx                    operators, dims and sizes as formulas`,
 		SilenceUsage: true, SilenceErrors: true,
 		Args: noCommand,
@@ -166,13 +168,16 @@ Every flag can be set by a variable of its name, too: MEMOPT_THREADS=2 for
 	root.SetOut(a.out)
 	root.SetErr(a.err)
 	f := root.PersistentFlags()
-	f.StringVarP(&a.global.output, "output", "O", "table", "form of the report: table, json, csv or markdown")
+	f.StringVarP(&a.global.output, "output", "O", "table", "format of the report: table, json, "+
+		"csv or markdown")
 	f.StringArrayVar(&a.global.dims, "dim", nil, "bind symbols of the model: batch=8,seq=1024 (repeatable)")
-	f.StringVar(&a.global.color, "color", "auto", "color messages: auto, always or never")
-	f.BoolVarP(&a.global.quiet, "quiet", "q", false, "print no warnings and hints")
+	f.StringVar(&a.global.color, "color", "auto", "when to color messages: auto, always or never")
+	f.BoolVarP(&a.global.quiet, "quiet", "q", false, "print no warnings or hints")
 	f.BoolVarP(&a.global.verbose, "verbose", "v", false, "print more")
-	f.BoolVar(&a.global.strict, "strict", false, "refuse a model with nodes that are not what the operator sets say")
-	f.Int64Var(&a.global.seed, "seed", 0, "goes into the seeds that random nodes without one are given")
+	f.BoolVar(&a.global.strict, "strict", false, "reject a model with nodes that contradict their "+
+		"operators' definitions")
+	f.Int64Var(&a.global.seed, "seed", 0, "seed from which random nodes without a seed of their "+
+		"own get one")
 	numberVar(f, &a.global.threads, "threads", "", 0, bounds{least: 0, most: float64(maxThreads())},
 		"threads to run on; 0: one per core")
 	root.PersistentPreRunE = a.prepare
@@ -183,7 +188,7 @@ Every flag can be set by a variable of its name, too: MEMOPT_THREADS=2 for
 	return root
 }
 
-// noCommand words the error of a word that is no command.
+// noCommand is the error for a word that is not a command.
 func noCommand(root *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -194,12 +199,12 @@ func noCommand(root *cobra.Command, args []string) error {
 			names = append(names, cmd.Name())
 		}
 	}
-	return usage("unknown command %q%s; memopt help lists the commands", args[0], suggest(args[0], names))
+	return usage("unknown command %q%s; list the commands with memopt help", args[0], suggest(args[0], names))
 }
 
 // firstWord returns the first argument that is neither a flag nor a flag's value, or "": the verb,
-// where there is one. Of a flag that is not the program's own it is taken, as by cobra, that the
-// next word is its value.
+// where there is one. As in cobra, the word after a flag that is not the program's own counts as
+// its value.
 func firstWord(root *cobra.Command, args []string) string {
 	for i := 0; i < len(args); i++ {
 		name, isFlag := strings.CutPrefix(args[i], "-")
@@ -220,8 +225,8 @@ func firstWord(root *cobra.Command, args []string) string {
 	return ""
 }
 
-// wrongFlag words an error of the flags: with the flag that was meant, where one is much like what
-// was given. Where the verb is none, its flags are no fault.
+// wrongFlag is an error of the flags, with a suggestion if a similar flag exists. If the verb
+// itself is wrong, its flags are not reported.
 func (a *app) wrongFlag(cmd *cobra.Command, err error) error {
 	if word := firstWord(cmd.Root(), a.args); word != "" && !cmd.HasParent() {
 		return noCommand(cmd, []string{word})
@@ -232,12 +237,12 @@ func (a *app) wrongFlag(cmd *cobra.Command, err error) error {
 	}
 	var names []string
 	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, "--"+f.Name) })
-	return usage("%v%s; %s --help lists the flags", err, suggest("--"+unknown.GetSpecifiedName(), names),
+	return usage("%v%s; list the flags with %s --help", err, suggest("--"+unknown.GetSpecifiedName(), names),
 		cmd.CommandPath())
 }
 
-// suggest is the part of a message that asks for what may have been meant; "" where nothing is much
-// like what was given.
+// suggest is the part of a message that suggests what may have been meant; "" if nothing is
+// similar.
 func suggest(given string, names []string) string {
 	if near := nearest(given, names); near != "" {
 		return fmt.Sprintf(" (did you mean %s?)", near)
@@ -245,8 +250,7 @@ func suggest(given string, names []string) string {
 	return ""
 }
 
-// nearest returns the name that is most like a misspelt one, or "". That letters are large or small
-// does not make names different.
+// nearest returns the name most similar to a misspelt one, or "". It ignores case.
 func nearest(given string, names []string) string {
 	for _, name := range names {
 		if strings.EqualFold(name, given) {
@@ -294,19 +298,20 @@ func (a *app) warn(format string, args ...any) {
 	}
 }
 
-// note prints what is good to know to the error stream unless -q is given.
+// note prints useful information to the error stream unless -q is given.
 func (a *app) note(format string, args ...any) {
 	if !a.global.quiet {
 		a.say("note:", fmt.Sprintf(format, args...))
 	}
 }
 
-// tellLibraries says which C libraries have been opened, with -v, and in any case which of them
-// somebody else could have put there.
+// tellLibraries lists the C libraries that were opened, with -v, and always warns about those that
+// another user could have put there.
 func (a *app) tellLibraries() {
 	for _, l := range library.List() {
 		if l.Doubt != "" {
-			a.warn("%s was opened from %s: %s, and what is put there runs as this program", l.Name, l.Path, l.Doubt)
+			a.warn("%s was opened from %s: %s, so anything put there runs with this program's "+
+				"rights", l.Name, l.Path, l.Doubt)
 		} else if a.global.verbose {
 			a.note("%s was opened from %s", l.Name, l.Path)
 		}
@@ -317,8 +322,8 @@ func (a *app) complain(err error) {
 	a.say(a.paint("31", "memopt:"), err.Error())
 }
 
-// say prints one line to the error stream. What of it comes from a model cannot make it two, nor
-// steer the terminal.
+// say prints one line to the error stream. Text from a model can neither add lines nor control the
+// terminal.
 func (a *app) say(who, text string) {
 	fmt.Fprintf(a.err, "%s %s\n", who, report.Message(text, a.global.verbose))
 }

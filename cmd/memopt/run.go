@@ -18,27 +18,28 @@ func (a *app) runCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run MODEL",
 		Short: "Execute a model: time and measured memory",
-		Long: `run executes a model, as it is or as a plan rewrites it, and reports the time of
-a step and the memory that it needed beside what was predicted.
+		Long: `run executes a model, as it is or as a plan rewrites it, and reports the time
+of a step and the memory that it needed, next to the prediction.
 
-A forward model is run as it is, which measures inference; with a selection, be it --level 0,
-the training step that memopt grad makes of it is run. One step warms up before the measured
-ones (--warmup).
+A forward model is run as it is, which measures inference; with a selection,
+even --level 0, run executes the training step that memopt grad makes of the
+model. One step warms up before the measured ones (--warmup).
 
-It ends with 4 where an expected output differs, and with 5 where the measured arena is above
-the planned one.
+It exits with 4 if an expected output differs, and with 5 if the measured arena
+is larger than the planned one.
 
-Inputs come from --data-dir; --init random:SEED makes up what has no data: norm
-scales 1, biases 0, indices within the tables that they index, weights normal
-with deviation 0.02.
+Inputs come from --data-dir; --init random:SEED generates what has no data:
+norm scales are 1, biases 0, indices lie within the tables that they index, and
+weights are normally distributed with standard deviation 0.02.
 
-With -e ort, ONNX Runtime executes the file that apply writes, in a process of its own: its
-arena's count and the growth of that process are measured. The library is found by
-MEMOPT_ORT_LIB, else where npm, pip and the system put it.`,
+With -e ort, ONNX Runtime executes the file that apply writes, in a process of
+its own: what its arena counts and the growth of that process are measured. The
+library is found through MEMOPT_ORT_LIB, or where npm, pip and the system
+install it.`,
 		Example: `  memopt run example:mlp --dim batch=64 --init random:1
-        a built-in training graph on made-up data
+        a built-in training graph on generated data
   memopt run model.onnx --data-dir test_data_set_0
-        on given inputs; expected outputs in the folder are compared with
+        on given inputs; outputs are compared with those in the folder
   memopt run model.onnx --init random:1 -e ort --threads 1 -r 5
         in stock ONNX Runtime
   memopt run model.onnx --data-dir data.npz --level 1 -r 10 --warmup 3
@@ -52,7 +53,8 @@ MEMOPT_ORT_LIB, else where npm, pip and the system put it.`,
 	}
 	sel.register(cmd.Flags())
 	ex.register(cmd.Flags())
-	cmd.Flags().BoolVar(&phases, "phases", false, "print the memory at the ends of the forward and the backward half")
+	cmd.Flags().BoolVar(&phases, "phases", false, "print the memory at the end of the forward and "+
+		"of the backward half")
 	cmd.Flags().StringVar(&profile, "profile", "", "write a Chrome trace of every node and the live bytes")
 	return cmd
 }
@@ -68,8 +70,8 @@ func (a *app) runModel(name string, sel *selectionFlags, ex *execFlags, phases b
 	}
 	traits := opts.Engine.Traits()
 	if traits.Reorders && (phases || profile != "") {
-		return usage("--phases and --profile look at every node: memopt's own executor (-e cpu) shows them, -e ort " +
-			"does not")
+		return usage("--phases and --profile observe every node, which -e ort does not allow; use " +
+			"memopt's own executor (-e cpu)")
 	}
 	sel.executes = onCPU(traits)
 	x, err := a.prepareExecution(name, sel, ex, traits)
@@ -129,19 +131,19 @@ func (a *app) runModel(name string, sel *selectionFlags, ex *execFlags, phases b
 	return sel.budgetFlags.finish(a, x.Plan)
 }
 
-// noteExecuted says on the error stream whether a training step is executed, or a forward model as
+// noteExecuted notes on the error stream whether a training step is executed, or a forward model as
 // it is.
 func (a *app) noteExecuted(name string, x *execution) {
 	b := x.Planned.BackwardNodes()
 	if b == 0 {
-		a.note("%s: forward only is run: the model has no backward half; --level 0 runs the training step that "+
-			"memopt grad makes of it", name)
+		a.note("%s: the model has no backward half: only its forward half is run; add --level 0 "+
+			"to run the training step that memopt grad makes of it", name)
 		return
 	}
 	of := ""
 	if x.differentiated {
-		of = " that memopt has made of the forward model"
+		of = " that memopt made of the forward model"
 	}
-	a.note("%s: a training step%s is run: %d nodes forward, %d backward",
+	a.note("%s: running a training step%s: %d nodes forward, %d backward",
 		name, of, len(x.Planned.Model.Graph.Nodes)-b, b)
 }

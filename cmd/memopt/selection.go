@@ -27,38 +27,40 @@ type selectionFlags struct {
 	aliases    string
 	cloneBytes string
 	deeploy    bool
-	// executes says that the verb executes on the CPU, whose profile then counts where none is
-	// named.
+	// executes says that the verb executes on the CPU, whose profile is then the default.
 	executes bool
-	bare     bool // no selection, whatever ORTModule's variables say: of two models that are compared
+	bare     bool // no selection, whatever ORTModule's variables say: two models are compared
 	budgetFlags
 }
 
 func (s *selectionFlags) register(f *pflag.FlagSet) {
 	f.StringVar(&s.level, "level", "",
-		"0: what the configuration lists (default), 1: every cluster, layer by layer, 2: with compromises")
+		"0: recompute what the configuration lists (default); 1: every cluster, layer by layer; "+
+			"2: with compromises")
 	f.StringVar(&s.config, "config", "",
-		"ONNX Runtime configuration, a JSON array of \"ClusterID:Strategy:Count\"; for level 0")
+		"ONNX Runtime configuration, a JSON array of \"ClusterID:Strategy:Count\", for level 0")
 	f.StringVar(&s.probe, "probe", "", "how far to search, LEVEL:LAYERS; default 1:0 at level 0, else 1:1")
 	f.StringVar(&s.plan, "plan", "", "use the placements of a plan.json")
-	f.StringVar(&s.cost, "cost", "", "times of the nodes, from a file that run --profile wrote")
+	f.StringVar(&s.cost, "cost", "", "take the times of nodes from a file that run --profile "+
+		"wrote")
 	f.StringVar(&s.device, "device", "", "estimate times for a device: "+strings.Join(configs.DeviceNames(), ", ")+
 		", or a .json file; default a100, cpu for run and verify")
-	f.StringVar(&s.order, "order", "auto", "order of execution: auto, file, ort or memory (looks for a lower peak)")
+	f.StringVar(&s.order, "order", "auto", "order of execution: auto, file, ort, or memory, which "+
+		"looks for a lower peak")
 	f.StringVar(&s.aliases, "aliases", "",
-		"a list {\"aliased\": [node, …]} of what shares its first input's memory in a runtime that writes nothing "+
-			"in place, as Deeploy")
+		"JSON {\"aliased\": [node, …]}: the nodes whose outputs share the memory of their first "+
+			"input, for a runtime that writes nothing in place, such as Deeploy")
 	f.StringVar(&s.cloneBytes, "clone-bytes", "",
-		"memory that each node that runs again takes throughout besides its outputs, such as 200 or 1KiB")
+		"memory that each clone takes throughout, in addition to its outputs, such as 200 or 1KiB")
 	s.budgetFlags.register(f)
 }
 
-// forCPU reports whether the flags name the CPU as what a plan is for.
+// forCPU reports whether the flags say that the plan is for the CPU.
 func (s *selectionFlags) forCPU() bool {
 	return s.device == cpuDevice || s.device == "" && s.cost != ""
 }
 
-// chosen is a selection with where it came from.
+// chosen is a selection and where it came from.
 type chosen struct {
 	strategy   memopt.Strategy
 	options    memopt.PlanOptions
@@ -86,9 +88,10 @@ func (s *selectionFlags) resolve(a *app, l *memopt.Model) (*chosen, error) {
 	}
 	if s.plan != "" {
 		if s.budgetFlags.asks() {
-			return nil, usage("--plan and --budget exclude each other: a plan file has its placements")
+			return nil, usage("--plan and --budget cannot be combined: a plan file has its own " +
+				"placements")
 		}
-		a.warnUnused("--plan, which has its placements")
+		a.warnUnused("--plan, which has its own placements")
 		return c, s.usePlan(c, l)
 	}
 	if s.bare {
@@ -126,21 +129,23 @@ func (s *selectionFlags) resolveMemory(a *app, c *chosen, l *memopt.Model) error
 		return usage("--aliases: %w", err)
 	}
 	if len(unknown) > 0 {
-		a.warn("--aliases %s: the model has no node %q (and %d more such names)", s.aliases, unknown[0], len(unknown)-1)
+		a.warn("--aliases %s: the model has no node %q (nor %d more of the listed nodes)",
+			s.aliases, unknown[0], len(unknown)-1)
 	}
 	c.options.Aliased = aliased
 	return nil
 }
 
-// resolveBudget takes the budget, which stands in for level and configuration: those of ORTModule's
-// variables are not asked.
+// resolveBudget takes the budget, which replaces level and configuration: ORTModule's variables are
+// ignored.
 func (s *selectionFlags) resolveBudget(a *app, c *chosen) error {
 	for _, f := range []struct{ flag, text string }{{"--level", s.level}, {"--config", s.config}} {
 		if f.text != "" {
-			return usage("%s and --budget exclude each other: a plan to a budget chooses by itself", f.flag)
+			return usage("%s and --budget cannot be combined: a plan to a budget chooses what to "+
+				"recompute", f.flag)
 		}
 	}
-	a.warnUnused("a budget, a plan to which chooses by itself")
+	a.warnUnused("--budget, which chooses what to recompute")
 	b, err := s.budgetFlags.resolve(a)
 	if err != nil {
 		return err
@@ -149,8 +154,7 @@ func (s *selectionFlags) resolveBudget(a *app, c *chosen) error {
 	return nil
 }
 
-// warnUnused says which of ORTModule's variables do not count because a flag does. Level 0 asks for
-// nothing.
+// warnUnused warns about ORTModule's variables that a flag overrides. Level 0 asks for nothing.
 func (a *app) warnUnused(beside string) {
 	var names []string
 	if level, _ := a.env(configs.LevelVariable); level != "" && level != "0" {
@@ -160,7 +164,7 @@ func (a *app) warnUnused(beside string) {
 		names = append(names, configs.ConfigVariable+"="+config)
 	}
 	if len(names) > 0 {
-		a.warn("%s %s not count beside %s", strings.Join(names, " and "), plural(len(names), "does", "do"), beside)
+		a.warn("%s %s ignored because of %s", strings.Join(names, " and "), plural(len(names), "is", "are"), beside)
 	}
 }
 
@@ -209,7 +213,8 @@ func (s *selectionFlags) resolveConfig(a *app, c *chosen) error {
 		return nil
 	}
 	if c.strategy != nil {
-		a.warn("the configuration %s is ignored: level %d recomputes every cluster; use level 0 for it",
+		a.warn("the configuration %s is ignored: level %d recomputes every cluster; use level 0 "+
+			"to apply it",
 			path, c.strategy)
 		return nil
 	}

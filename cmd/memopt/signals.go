@@ -12,18 +12,18 @@ import (
 	"time"
 )
 
-// The causes of a context that ended because a signal other than an interrupt asks for the end.
+// The causes of a context that was ended by a signal other than an interrupt.
 var (
 	errTerminated = errors.New("terminated")
-	errHungUp     = errors.New("the terminal is gone")
+	errHungUp     = errors.New("the terminal was closed")
 )
 
-// asks are the signals that ask for the end, with the cause that a context has then.
+// asks are the signals that ask the program to end, with the cause that the context then has.
 var asks = map[os.Signal]error{
 	os.Interrupt: context.Canceled, syscall.SIGTERM: errTerminated, syscall.SIGHUP: errHungUp,
 }
 
-// endCode is the exit code of what a signal has ended.
+// endCode is the exit code after a signal.
 func endCode(ctx context.Context) int {
 	switch cause := context.Cause(ctx); {
 	case errors.Is(cause, errTerminated):
@@ -36,27 +36,26 @@ func endCode(ctx context.Context) int {
 
 // How long a program that was asked to end may take for it.
 const (
-	// patience is for a verb that has nothing to show: it is not waited for until whatever it does,
-	// deep in a pass or in a foreign library, hears of it.
+	// patience is for a verb that has nothing to show: the program does not wait until code deep in
+	// a pass or in a foreign library notices the signal.
 	patience = 350 * time.Millisecond
-	// longPatience is for one that has: a plan that was found is made whole, printed and written.
-	// It is less than the ten seconds after which service managers kill.
+	// longPatience is for a verb that has something: a plan that was found is completed, printed
+	// and written. It is less than the ten seconds after which service managers kill a process.
 	longPatience = 6 * time.Second
-	// cleaning is for removing what must not be left.
+	// cleaning is for removing files that must not be left behind.
 	cleaning = 2 * time.Second
 )
 
-// keeper says whether a verb has something that the end must not lose. A verb that has nothing may
-// be cut off anywhere; once it is, nothing more comes of it: whoever has something then waits for
-// the end.
+// keeper says whether a verb has a result that must not be lost. A verb without one may be cut off
+// anywhere; after that it has no further effect: keep and release then wait for the end.
 type keeper struct {
 	mu    sync.Mutex
 	keeps bool
 	cut   bool
-	never chan struct{} // what comes after the cut waits for; nil but in tests
+	never chan struct{} // what waits after the cut waits for this; nil except in tests
 }
 
-// keep says that from now on there is an answer to be shown.
+// keep says that from now on there is an answer to show.
 func (k *keeper) keep() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -66,7 +65,7 @@ func (k *keeper) keep() {
 	k.keeps = true
 }
 
-// release says that what is left to be done shows nothing before it is done.
+// release says that the remaining work has nothing to show until it is complete.
 func (k *keeper) release() {
 	k.mu.Lock()
 	k.keeps = false
@@ -86,10 +85,10 @@ func (k *keeper) cutOff(force bool) bool {
 	return true
 }
 
-// watch waits for signals while a verb runs. The first one that asks for the end ends the context,
-// which verbs listen to: they stop and show the best that they have. What does not end by itself
-// soon enough, because a library hangs, a pipe has no writer or a pass listens to nothing, is ended
-// from here; so is what gets a second signal.
+// watch waits for signals while a verb runs. The first signal that asks for the end ends the
+// context, which verbs watch: they stop and show the best result so far. A verb that does not end
+// soon enough, because a library hangs, a pipe has no writer or a pass does not watch the context,
+// is ended here; so is one that gets a second signal.
 type watch struct {
 	keeper *keeper
 	err    io.Writer
@@ -111,8 +110,7 @@ func (w *watch) untilSignal(parent context.Context) (context.Context, func()) {
 	if !signal.Ignored(syscall.SIGQUIT) {
 		signal.Notify(signals, syscall.SIGQUIT)
 	}
-	// A pipe that nobody reads any more is an error of the write, so that what was made until then
-	// is cleaned up.
+	// A closed pipe is an error of the write, so that temporary files are cleaned up.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	over := make(chan struct{})
 	go w.run(signals, cancel, over, ctx)
@@ -164,7 +162,7 @@ func (w *watch) end(ctx context.Context, force bool) {
 	w.exit(endCode(ctx))
 }
 
-// quit lets SIGQUIT do what it does, print where everything stands, but for leaving files behind.
+// quit lets SIGQUIT print all stacks as usual, but without leaving files behind.
 func (w *watch) quit() {
 	w.clean()
 	signal.Reset(syscall.SIGQUIT)
@@ -174,11 +172,11 @@ func (w *watch) quit() {
 	select {}
 }
 
-// interrupted is what is said, on one line, of what a signal has ended.
+// interrupted is the line that says that a signal ended the program.
 const interrupted = "interrupted"
 
-// reportWriter is where reports go. A report that has begun is to be whole; where nobody reads it
-// any more, broken says so.
+// reportWriter is where reports go. A report that has begun is completed; broken says that its
+// reader has gone away.
 type reportWriter struct {
 	io.Writer
 	keeper *keeper

@@ -27,13 +27,13 @@ func (a *app) solveCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "solve I.json -o S.json",
 		Short: "Schedule an abstract recomputation instance within a budget",
-		Long: `solve reads a graph of computations with costs and sizes, of any framework, and
-looks for the cheapest schedule whose peak is within the budget: each node runs at
-least once, and may run again. A valid schedule comes early, better ones until the
-time limit or a proof.
+		Long: `solve reads a graph of computations with costs and sizes, from any framework,
+and looks for the cheapest schedule whose peak is within the budget: each node
+runs at least once, and may run again. A valid schedule is found early and
+improved until the time limit or until it is proved to be optimal.
 
-It ends with 3 where no schedule fits; the lowest peak that was found and the proved
-bound are printed.`,
+It exits with 3 if no schedule fits, and prints the lowest peak found and the
+proved lower bound.`,
 		Example: `  memopt solve instance.json -o schedule.json
         within the instance's own budget
   memopt solve instance.json -o schedule.json --budget 80% --time-limit 30s
@@ -49,11 +49,12 @@ bound are printed.`,
 	f := cmd.Flags()
 	f.StringVarP(&sf.out, "out", "o", "", "where to write the schedule; - is standard output")
 	f.StringVar(&sf.budget, "budget", "",
-		"bytes, as 16GiB or 80% of the peak without recomputation; none: the instance's own")
+		"bytes, such as 16GiB, or 80% of the peak without recomputation; none: the instance's own")
 	f.StringVar(&sf.solver, "solver", "auto", "auto, greedy, lns, exact (up to 128 nodes) or chain")
 	f.StringVar(&sf.limit, "time-limit", "10s",
-		"when to stop the search: 10s, 2m, or a number of seconds; 0: with the first valid schedule")
-	f.BoolVar(&sf.optimal, "require-optimal", false, "end with 8 where the schedule is not proved to be optimal")
+		"when to stop the search: 10s, 2m, or a number of seconds; 0: at the first valid schedule")
+	f.BoolVar(&sf.optimal, "require-optimal", false, "exit with 8 unless the schedule is proved "+
+		"to be optimal")
 	return cmd
 }
 
@@ -63,7 +64,7 @@ func (a *app) solve(path string, sf *solveFlags) error {
 		return usage("%w", err)
 	}
 	if sf.out == "" {
-		return usage("solve: -o OUT is missing: where to write the schedule")
+		return usage("solve: -o OUT is missing: name the file for the schedule")
 	}
 	in, err := a.readInstance(path)
 	if err != nil {
@@ -108,7 +109,7 @@ func (a *app) solve(path string, sf *solveFlags) error {
 	}
 	if a.ctx.Err() != nil {
 		return &exitError{exitInterrupted,
-			errors.New("interrupted: the schedule is the best that was found until then")}
+			errors.New("interrupted: this is the best schedule found so far")}
 	}
 	return classifySolve(path, err)
 }
@@ -154,7 +155,7 @@ func onePassPeak(in *remat.Instance) int64 {
 	return r.Peak
 }
 
-// firstLimit is when a search gives up that was asked for the first valid schedule.
+// firstLimit is when a search for the first valid schedule gives up.
 const firstLimit = 30 * time.Second
 
 // context limits the search.

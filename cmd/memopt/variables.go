@@ -19,7 +19,7 @@ const variablePrefix = "MEMOPT_"
 // testPrefix begins the names of variables that only tests read.
 const testPrefix = "MEMOPT_TEST_"
 
-// variable is an environment variable that is read beside those that are named like flags.
+// variable is an environment variable that is read besides those named after flags.
 type variable struct{ name, meaning string }
 
 // variables lists them. A test looks for others in the code.
@@ -31,9 +31,9 @@ var variables = []variable{
 	{"MEMOPT_CUBLAS", "path of libcublas; off: own kernels"},
 	{"MEMOPT_CUDNN", "path of libcudnn; off: own kernels"},
 	{"MEMOPT_NVML", "path of libnvidia-ml"},
-	{configs.LevelVariable, "what --level says, where no flag does"},
-	{configs.ConfigVariable, "what --config says: a file, or entries"},
-	{"NO_COLOR", "set to anything: messages have no color"},
+	{configs.LevelVariable, "default of --level"},
+	{configs.ConfigVariable, "default of --config: a file, or its entries"},
+	{"NO_COLOR", "set to anything: do not color messages"},
 }
 
 // buildVariables are read by the programs and tests that build kernels, which may run in the same
@@ -45,10 +45,10 @@ func flagVariable(flag string) string {
 	return variablePrefix + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }
 
-// hasVariable reports whether a variable may stand for a flag: what only asks for a text has none.
+// hasVariable reports whether a flag can be set by a variable: flags that only print a text cannot.
 func hasVariable(f *pflag.Flag) bool { return f.Name != "help" && f.Name != "version" }
 
-// knownVariables lists all variables with memopt's prefix that mean something to some verb.
+// knownVariables lists all variables with memopt's prefix that some verb reads.
 func knownVariables(root *cobra.Command) []string {
 	names := slices.Clone(buildVariables)
 	for _, v := range variables {
@@ -67,11 +67,10 @@ func knownVariables(root *cobra.Command) []string {
 	return slices.Compact(names)
 }
 
-// warnVariables says which variables with memopt's prefix mean nothing: most likely they are
-// misspelt.
+// warnVariables warns about unknown variables with memopt's prefix, which are most likely misspelt.
 func (a *app) warnVariables(root *cobra.Command) {
 	known := knownVariables(root)
-	bare := make([]string, len(known)) // what all names begin with makes none alike
+	bare := make([]string, len(known)) // the common prefix must not make names similar
 	for i, name := range known {
 		bare[i] = strings.TrimPrefix(name, variablePrefix)
 	}
@@ -85,7 +84,8 @@ func (a *app) warnVariables(root *cobra.Command) {
 		if n := nearest(rest, bare); n != "" {
 			near = fmt.Sprintf(" (did you mean %s%s?)", variablePrefix, n)
 		}
-		a.warn("the variable %s means nothing to memopt%s; memopt help environment lists those that do", name, near)
+		a.warn("memopt does not know the variable %s%s; list the known ones with memopt help "+
+			"environment", name, near)
 	}
 }
 
@@ -117,9 +117,10 @@ func (a *app) environmentTopic() *cobra.Command {
 	var b strings.Builder
 	b.WriteString(`Environment variables of memopt:
 
-Every flag can be set by a variable of its name, MEMOPT_THREADS=2 for
---threads 2, for all verbs that have it; an empty one is as none. A flag on the
-command line counts before its variable, and that before those of ORTModule.
+Every flag can be set by a variable of its name, such as MEMOPT_THREADS=2 for
+--threads 2, in all verbs that have the flag; an empty variable is ignored. A
+flag on the command line takes precedence over its variable, and that over
+ORTModule's.
 
 `)
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
@@ -128,6 +129,7 @@ command line counts before its variable, and that before those of ORTModule.
 	}
 	w.Flush()
 	return &cobra.Command{
-		Use: "environment", Short: "What environment variables mean", Long: strings.TrimSuffix(b.String(), "\n"),
+		Use: "environment", Short: "Environment variables that memopt reads",
+		Long: strings.TrimSuffix(b.String(), "\n"),
 	}
 }

@@ -23,28 +23,31 @@ func (a *app) verifyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "verify MODEL | verify A B",
 		Short: "Prove a plan: equal numbers and the promised peak",
-		Long: `verify executes the graph as it is and as the plan rewrites it, on the same
-inputs, weights and seeds; or two models. It compares every output, by default bit
-for bit, and the measured arena with the planned one. Of several measured steps (-r)
-one of each graph runs in turn, both graphs being in memory. The slowdown is the median of
-the ratios of such neighbours, which means something on a busy machine, where the ratio of
-the medians does not; beside it stands the predicted one, by the profile of a typical CPU or,
-better, by times of this machine (--cost). One step of each graph warms up first (--warmup).
+		Long: `verify executes the graph as it is and as the plan rewrites it, or two models,
+on the same inputs, weights and seeds. It compares every output, by default bit
+for bit, and the measured arena with the planned one. With several measured
+steps (-r), steps of the two graphs alternate. The slowdown is the median of
+the ratios of neighbouring steps, which is meaningful even on a busy machine,
+where the ratio of the medians is not. Next to it stands the predicted
+slowdown, from the profile of a typical CPU or, better, from times measured on
+this machine (--cost). One step of each graph warms up first (--warmup).
 
-It ends with 0 where all is as promised, 4 where numbers differ (the first value
-that differs is named), 5 where the measured arena is above the planned one.
+It exits with 0 if all is as promised, with 4 if numbers differ (the first
+value that differs is named), and with 5 if the measured arena is larger than
+the planned one.
 
-With -e ort, ONNX Runtime executes both files, the planned one being what apply writes:
-the peak of its arena is compared with the one that was simulated. Its
-optimizations may treat the two graphs differently, so equal means within the tolerance
-there; at --ort-opt basic or disable, --bitwise on holds as well.`,
+With -e ort, ONNX Runtime executes both files; the planned one is what apply
+writes. The peak of its arena is compared with the simulated peak. ONNX Runtime
+may optimize the two graphs differently, so outputs are compared within the
+tolerance; with --ort-opt basic or disable, they are equal bit for bit
+(--bitwise on).`,
 		Example: `  memopt verify example:mlp --level 1 --dim batch=64 --init random:1
-        a built-in training graph and its rewritten self
+        a built-in training graph and its rewritten form
   memopt verify model.onnx --config config.json --data-dir test_data_set_0
         what a configuration does, on given inputs
   memopt run model.onnx --level 0 --init random:1 -r 5 --profile times.json
   memopt verify model.onnx --level 1 --init random:1 -r 5 --cost times.json
-        predict the slowdown from times of this machine, then measure it
+        predict the slowdown from times on this machine, then measure it
   memopt verify model.onnx --budget 60% --init random:1 -e ort -r 5
         what the plan saves in stock ONNX Runtime
   memopt verify model.onnx rewritten.onnx --data-dir test_data_set_0 --seeds 3
@@ -63,9 +66,10 @@ there; at --ort-opt basic or disable, --bitwise on holds as well.`,
 	sel.register(cmd.Flags())
 	ex.register(cmd.Flags())
 	cmd.Flags().StringVar(&vf.bitwise, "bitwise", "",
-		"on: outputs must be equal bit for bit; off: within --atol and --rtol (default on; off with -e ort)")
+		"on: outputs must be equal bit for bit; off: equal within --atol and --rtol (default on; "+
+			"off with -e ort)")
 	numberVar(cmd.Flags(), &vf.seeds, "seeds", "",
-		1, positive, "how many sets of inputs; those after the first are made up anew where --init makes up inputs")
+		1, positive, "number of sets of inputs; after the first, --init generates each set anew")
 	return cmd
 }
 
@@ -168,8 +172,8 @@ func (a *app) runView(r *verify.Run, side verify.Side, opts verify.Options) repo
 		Libraries: library.List()}
 }
 
-// verdict is the exit code of a comparison. Of a baseline in ONNX Runtime nothing is promised: the
-// runtime's own order decides its peak.
+// verdict is the exit code of a comparison. Nothing is promised about a baseline in ONNX Runtime,
+// whose own order decides its peak.
 func verdict(name string, v *report.VerifyView, tolerance float64) error {
 	switch {
 	case !v.Verdict.Equal:
@@ -194,11 +198,11 @@ func above(name, what string, v *report.RunView, tolerance float64) error {
 		return nil
 	case r.Runtime == nil:
 		return &exitError{exitAbove,
-			fmt.Errorf("%s: %s took an arena of %d bytes, %d were planned", name, what, r.Measured.Arena, promised)}
+			fmt.Errorf("%s: %s took an arena of %d bytes, but %d were planned", name, what, r.Measured.Arena, promised)}
 	}
 	return &exitError{exitAbove,
-		fmt.Errorf("%s: in ONNX Runtime %s the planned graph took %s of the arena, %s were predicted (%d and %d "+
-			"bytes; --peak-tolerance %g)",
+		fmt.Errorf("%s: in ONNX Runtime %s the planned graph took %s of the arena, but %s were "+
+			"predicted (%d and %d bytes; --peak-tolerance %g)",
 			name, r.Runtime.Version, report.Bytes(r.Measured.Arena), report.Bytes(promised), r.Measured.Arena,
 			promised, tolerance)}
 }

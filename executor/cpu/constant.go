@@ -208,7 +208,7 @@ func newConstantOfShape(p *executor.Prep) (executor.Kernel, error) {
 	if p.Node.Attr("value") != nil {
 		t := p.Node.TensorAttr("value")
 		if t == nil {
-			return nil, p.Errorf("attribute value is no tensor")
+			return nil, p.Errorf("attribute value is not a tensor")
 		}
 		if n, err := t.Elements(); err != nil || n != 1 {
 			return nil, p.Errorf("attribute value has dims %v, wanted one element", t.Dims)

@@ -46,7 +46,7 @@ func (k *rangeKernel[T]) Run(c *executor.Ctx) error {
 	}
 	n, ok := rangeCount(k.start, limit, k.delta)
 	if !ok {
-		return c.Errorf("from %v to %v by %v is no range", k.start, limit, k.delta)
+		return c.Errorf("from %v to %v by %v is not a range", k.start, limit, k.delta)
 	}
 	y := c.Out(0, n)
 	if y == nil {

@@ -34,7 +34,8 @@ func (k *roiCore[T]) begin(c *executor.Ctx, stride int) (*executor.Tensor, error
 	k.x, k.rois = executor.Of[T](x), executor.Of[T](rois)
 	for i, v := range k.rois {
 		if !(math.Abs(float64(v)*k.scale) < roiBound) {
-			return nil, c.Errorf("input 1 has %g at element %d, which is no place in a plane", float64(v), i)
+			return nil, c.Errorf("input 1 has %g at element %d, which is not a coordinate in a "+
+				"plane", float64(v), i)
 		}
 	}
 	if k.inH*k.inW == 0 && k.regions > 0 {

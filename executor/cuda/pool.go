@@ -100,12 +100,11 @@ func global(name string) maker {
 	}
 }
 
-// wholeOrder reads the order of a norm, of which the kernels know whole numbers. Other pools have
-// none, and then it is 2.
+// wholeOrder reads the order of a norm; the kernels support whole numbers. For other pools it is 2.
 func wholeOrder(p *executor.Prep) (int32, error) {
 	order, err := operand.LpOrder(p)
 	if err == nil && order != math.Trunc(order) {
-		err = p.Unsupported("no CUDA kernel takes p = %g, which is no whole number", order)
+		err = p.Unsupported("no CUDA kernel takes p = %g, which is not a whole number", order)
 	}
 	return int32(order), err
 }
@@ -141,7 +140,7 @@ func (k *globalPool) Run(c *executor.Ctx) error {
 }
 
 // maxPoolGrad is ONNX Runtime's MaxPoolGrad, where the shape of dX is known before the run. An
-// index that does not lie under its window adds nothing.
+// index outside its window adds nothing.
 type maxPoolGrad struct {
 	*launch
 	geometry    *cpu.PoolGeometry

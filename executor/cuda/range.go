@@ -38,7 +38,7 @@ func (k *counter) Run(c *executor.Ctx) error {
 	}
 	n, ok := rangeLength(k.dtype, start, limit, delta)
 	if !ok {
-		return c.Errorf("from %v to %v by %v is no range", start.real, limit.real, delta.real)
+		return c.Errorf("from %v to %v by %v is not a range", start.real, limit.real, delta.real)
 	}
 	y := c.Out(0, n)
 	if y == nil {

@@ -7,11 +7,11 @@ import (
 	"memopt/graph"
 )
 
-// roiPool is RoiAlign or MaxRoiPool. The device says which regions are none; a run waits for that,
+// roiPool is RoiAlign or MaxRoiPool. The device reports invalid regions; a run waits for that,
 // unless its step is captured.
 type roiPool struct {
 	*launch
-	places           outside // numbers that are no place
+	places           outside // numbers that are not coordinates
 	absent           outside // regions of images that are not there
 	noPlace, noImage describeFunc
 	height, width    int
@@ -59,7 +59,7 @@ func (k *roiPool) load(d *Device, p *executor.Prep, name string) (executor.Kerne
 	return k, err
 }
 
-// Workspace has room for what the device finds fault with.
+// Workspace has room for the faults that the device reports.
 func (k *roiPool) Workspace(_, _ [][]int) int { return 2 * executor.RoundUp(outsideBytes) }
 
 // Run checks the operands and pools.
@@ -103,7 +103,8 @@ func (k *roiPool) Run(c *executor.Ctx) error {
 
 // badPlace is the error of a number of a region.
 func (k *roiPool) badPlace(place int, _ string) error {
-	return fmt.Errorf("input 1 has a number at element %d, in region %d, that is no place in a plane",
+	return fmt.Errorf("input 1 has a number at element %d, in region %d, that is not a coordinate "+
+		"in a plane",
 		place, place/k.numbers)
 }
 

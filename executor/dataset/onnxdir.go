@@ -165,7 +165,7 @@ func FromData(td *graph.TensorData) (*executor.Tensor, error) {
 	}
 	n, ok := executor.Bytes(t.DType, t.Shape)
 	if !ok {
-		return nil, fmt.Errorf("tensor %q: shape %v is no shape of a tensor in memory", td.Name, td.Dims)
+		return nil, fmt.Errorf("tensor %q: shape %v is not a valid shape for a tensor in memory", td.Name, td.Dims)
 	}
 	if n == 0 {
 		return t, nil
@@ -200,7 +200,7 @@ func Write(path string, tensors []Named, files *fileio.Ledger) error {
 }
 
 // WriteDir writes one TensorProto per tensor, to the file that FileName says; the tensor's own name
-// is exact. The ledger has a say in each file before it is written.
+// is exact. The ledger must accept each file before it is written.
 func WriteDir(dir string, tensors []Named, files *fileio.Ledger) error {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return err

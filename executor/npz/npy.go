@@ -29,7 +29,7 @@ func WriteArray(w io.Writer, t *executor.Tensor) error {
 // ReadArray reads a .npy file to its end.
 func ReadArray(r io.Reader) (*executor.Tensor, error) { return readArray(r, -1) }
 
-// readArray reads a .npy file. size is its length in bytes, or -1 where nobody knows.
+// readArray reads a .npy file. size is its length in bytes, or -1 if unknown.
 func readArray(r io.Reader, size int64) (*executor.Tensor, error) {
 	h, length, err := readHeader(r)
 	if err != nil {
@@ -59,10 +59,10 @@ func readArray(r io.Reader, size int64) (*executor.Tensor, error) {
 func readHeader(r io.Reader) (h header, length int64, err error) {
 	var start [12]byte
 	if _, err := io.ReadFull(r, start[:10]); err != nil {
-		return h, 0, fmt.Errorf("no .npy file: %w", err)
+		return h, 0, fmt.Errorf("not a .npy file: %w", err)
 	}
 	if string(start[:len(magic)]) != magic {
-		return h, 0, fmt.Errorf("no .npy file: it starts with %q", start[:len(magic)])
+		return h, 0, fmt.Errorf("not a .npy file: it starts with %q", start[:len(magic)])
 	}
 	n, before := int(binary.LittleEndian.Uint16(start[8:])), 10
 	switch major := start[6]; major {
@@ -86,8 +86,8 @@ func readHeader(r io.Reader) (h header, length int64, err error) {
 	return h, int64(before + n), err
 }
 
-// readExactly reads n bytes and makes sure that none follow. Memory grows with what is really
-// there: a header can promise anything.
+// readExactly reads n bytes and makes sure that none follow. Memory grows with the data that is
+// really there, because a header can promise anything.
 func readExactly(r io.Reader, n int) ([]byte, error) {
 	const step = 1 << 20
 	data := make([]byte, 0, (min(n, step)+7)&^7)
@@ -116,8 +116,8 @@ func readExactly(r io.Reader, n int) ([]byte, error) {
 	return data, nil
 }
 
-// arrange makes the array one of this module: little-endian, the last dim running fastest, bools 0
-// or 1.
+// arrange converts the array to this module's form: little-endian, the last dim running fastest,
+// bools 0 or 1.
 func (h *header) arrange(t *executor.Tensor) error {
 	size := t.DType.Bits() / 8
 	if h.swapped {

@@ -49,7 +49,8 @@ func readFile(r io.ReaderAt, size int64) ([]Array, error) {
 // maxArrays bounds the files of an archive.
 const maxArrays = 1 << 20
 
-// maxRatio is by how much deflate can shrink data; a file that claims more is a lie.
+// maxRatio is the largest ratio by which deflate can shrink data; a file that claims more is
+// invalid.
 const maxRatio = 1100
 
 func readArchive(r io.ReaderAt, size int64) ([]Array, error) {
@@ -60,7 +61,8 @@ func readArchive(r io.ReaderAt, size int64) ([]Array, error) {
 	if len(z.File) > maxArrays {
 		return nil, fmt.Errorf("%d files, wanted at most %d", len(z.File), maxArrays)
 	}
-	// Entries of a bomb lie on top of each other. Honest ones share the file's length.
+	// The entries of a zip bomb overlap each other. Those of a proper archive share the file's
+	// length.
 	var packed uint64
 	seen := map[string]bool{}
 	var arrays []Array
@@ -105,7 +107,7 @@ type Writer struct {
 	closed bool
 }
 
-// Create starts a .npz file. It takes its name in Close, so that path always holds a whole file.
+// Create starts a .npz file. It gets its name in Close, so that path always holds a complete file.
 func Create(path string) (*Writer, error) {
 	f, err := fileio.Create(path)
 	if err != nil {
@@ -129,7 +131,7 @@ func (w *Writer) Add(name string, t *executor.Tensor) error {
 
 func (w *Writer) add(name string, t *executor.Tensor) error {
 	if w.seen[name] {
-		return fmt.Errorf("it is there already")
+		return fmt.Errorf("it already exists")
 	}
 	w.seen[name] = true
 	f, err := w.zip.CreateHeader(&zip.FileHeader{Name: entryName(name), Method: zip.Store})
@@ -139,8 +141,7 @@ func (w *Writer) add(name string, t *executor.Tensor) error {
 	return WriteArray(f, t)
 }
 
-// Close ends the file and gives it its name, unless there has been an error: then nothing is left
-// of it.
+// Close ends the file and gives it its name; after an error it is removed instead.
 func (w *Writer) Close() error {
 	if w.closed {
 		return w.err

@@ -157,7 +157,7 @@ func npy(header string, data ...byte) []byte {
 func TestHostileArrays(t *testing.T) {
 	const good = "{'descr': '|u1', 'fortran_order': False, 'shape': (2,), }"
 	for _, c := range []struct{ name, file, want string }{
-		{"empty", "", "no .npy file"},
+		{"empty", "", "not a .npy file"},
 		{"no magic", "0123456789ab", "it starts with"},
 		{"version 9", "\x93NUMPY\x09\x00\x01\x00\n\n\n", "version 9"},
 		{"long header", "\x93NUMPY\x02\x00\xff\xff\xff\x7f{}", "the header has 2147483647 bytes"},

@@ -45,7 +45,7 @@ func (k *Blocks) depthToSpace(c *executor.Ctx, m Copier) error {
 	x, b := c.In(0), k.side
 	n, h, w, ch := x.Shape[0], x.Shape[2], x.Shape[3], x.Shape[1]/(b*b)
 	if ch*b*b != x.Shape[1] {
-		return c.Errorf("input 0 has shape %v and %d channels are no multiple of %d", x.Shape, x.Shape[1], b*b)
+		return c.Errorf("input 0 has shape %v, and %d channels are not a multiple of %d", x.Shape, x.Shape[1], b*b)
 	}
 	y := c.Out(0, n, ch, Times(h, b), Times(w, b))
 	if y == nil {
@@ -69,7 +69,7 @@ func (k *Blocks) spaceToDepth(c *executor.Ctx, m Copier) error {
 	x, b := c.In(0), k.side
 	n, ch, h, w := x.Shape[0], x.Shape[1], x.Shape[2]/b, x.Shape[3]/b
 	if h*b != x.Shape[2] || w*b != x.Shape[3] {
-		return c.Errorf("input 0 has shape %v, whose plane is no multiple of %d", x.Shape, b)
+		return c.Errorf("input 0 has shape %v, whose plane is not a multiple of %d", x.Shape, b)
 	}
 	y := c.Out(0, n, Times(ch, b*b), h, w)
 	if y == nil {

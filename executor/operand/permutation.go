@@ -20,7 +20,7 @@ func NewPermutation(p *executor.Prep) (Move, error) {
 			k.perm[i] = axis
 		}
 		if axis < 0 || axis >= len(k.perm) || seen[axis] {
-			return nil, p.Errorf("attribute perm is %v, which is no permutation", p.Node.IntList("perm", nil))
+			return nil, p.Errorf("attribute perm is %v, which is not a permutation", p.Node.IntList("perm", nil))
 		}
 		seen[axis] = true
 	}

@@ -294,7 +294,7 @@ func TestProcessWithDouble(t *testing.T) {
 	files, err := WriteInputs(dir, []Named{{"x", x}})
 	require.NoError(t, err)
 	_, err = p.Open("m.onnx", Options{Threads: -1}, files)
-	require.ErrorContains(t, err, "no negative number")
+	require.ErrorContains(t, err, "none may be negative")
 	_, err = p.Step()
 	require.ErrorContains(t, err, "cannot be served now")
 	opened, err := p.Open("m.onnx", everyOption, files)

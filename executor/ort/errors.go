@@ -5,16 +5,16 @@ import (
 	"strings"
 )
 
-// MissingError says that there is no ONNX Runtime that can be used.
+// MissingError says that no usable ONNX Runtime was found.
 type MissingError struct {
-	// Reason is why a library that was found cannot be used; "" where none was found.
+	// Reason is why a library that was found cannot be used; "" if none was found.
 	Reason string
 }
 
 // howToGet says how a user gets the library.
 const howToGet = "get it with pip install onnxruntime, npm install onnxruntime-node (" + oldestRelease +
-	" or later), the distribution's libonnxruntime, or an archive from ONNX Runtime's release page; " +
-	"MEMOPT_ORT_LIB=/path/to/libonnxruntime.so names the library where it is not found by itself"
+	" or later), the distribution's libonnxruntime, or an archive from ONNX Runtime's release " +
+	"page; set MEMOPT_ORT_LIB=/path/to/libonnxruntime.so if it is installed elsewhere"
 
 // Error says what is missing and how to get it.
 func (e *MissingError) Error() string {
@@ -38,7 +38,7 @@ type RuntimeError struct {
 	Message string `json:"message"`
 }
 
-// Error passes the runtime's message on.
+// Error returns the runtime's message.
 func (e *RuntimeError) Error() string {
 	text := strings.Join(strings.Fields(e.Message), " ")
 	switch e.Phase {
@@ -63,7 +63,7 @@ type CrashError struct {
 	Said  string // the end of what it wrote to its error stream, on one line
 }
 
-// Killed reports whether somebody has killed the process, as the system does when memory runs out.
+// Killed reports whether the process was killed, as the system does when memory runs out.
 func (e *CrashError) Killed() bool { return strings.Contains(e.Cause, "killed") }
 
 // Error says how the process died.
@@ -73,7 +73,7 @@ func (e *CrashError) Error() string {
 		text += " (the system kills a process when memory runs out)"
 	}
 	if e.Said != "" {
-		text += "; its last words: " + e.Said
+		text += "; its last output: " + e.Said
 	}
 	return text
 }

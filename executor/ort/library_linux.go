@@ -34,7 +34,7 @@ func Open(candidates []string) (*Library, error) {
 		if err == nil {
 			return l, nil
 		}
-		// A bare name that the linker does not find is no library that cannot be used.
+		// A bare name that the linker does not find is not reported as an unusable library.
 		if missing.Reason == "" && (filepath.Base(path) != path || len(candidates) == 1) {
 			missing.Reason = err.Error()
 		}
@@ -43,7 +43,7 @@ func Open(candidates []string) (*Library, error) {
 }
 
 func openAt(path string) (*Library, error) {
-	// The text of an error belongs to the thread that the call was made on.
+	// The text of an error belongs to the thread that made the call.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	handle, err := purego.Dlopen(path, purego.RTLD_NOW|purego.RTLD_LOCAL)
@@ -63,7 +63,8 @@ func openAt(path string) (*Library, error) {
 	version, _, _ := purego.SyscallN(entries[1])
 	l := &Library{path: path, version: goString(version)}
 	if !newEnough(l.version) {
-		return nil, fmt.Errorf("%s is ONNX Runtime %s: wanted %s or later, whose allocator says how much is in use",
+		return nil, fmt.Errorf("%s is ONNX Runtime %s: wanted %s or later, whose allocator "+
+			"reports how much is in use",
 			path, l.version, oldestRelease)
 	}
 	table, _, _ := purego.SyscallN(entries[0], apiVersion)

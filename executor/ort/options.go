@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Level is how much the runtime may change a graph before it runs (GraphOptimizationLevel).
+// Level is how much the runtime may change a graph before running it (GraphOptimizationLevel).
 type Level string
 
 // The levels, from none to the runtime's default.
@@ -36,10 +36,10 @@ type Options struct {
 	Parallel     bool  `json:"parallel,omitempty"`     // operators run side by side
 	// Every value is allocated on its own in all runs (enable_mem_pattern = False).
 	NoPattern bool `json:"no_pattern,omitempty"`
-	NoArena   bool `json:"no_arena,omitempty"` // values come from malloc, of which no count is kept
+	NoArena   bool `json:"no_arena,omitempty"` // values come from malloc, and nothing is counted
 	// MemLimit is the most that the arena may take, in bytes; 0: no limit.
 	MemLimit int64 `json:"mem_limit,omitempty"`
-	// Exact makes the arena grow by what is asked for (kSameAsRequested), not by powers of two.
+	// Exact makes the arena grow by the requested size (kSameAsRequested), not by powers of two.
 	Exact bool `json:"exact,omitempty"`
 	// Split makes the arena give every value just the bytes that it needs, in multiples of 256. By
 	// default the arena hands out a free chunk of up to twice the size asked for as a whole, and
@@ -49,17 +49,17 @@ type Options struct {
 	Config []string `json:"config,omitempty"`
 }
 
-// Check says what is wrong with options.
+// Check returns what is wrong with options, or nil.
 func (o *Options) Check() error {
 	if _, ok := levels[o.Optimization]; !ok {
 		return fmt.Errorf("optimization level %q: wanted disable, basic, extended or all", o.Optimization)
 	}
 	if o.Threads < 0 || o.InterOp < 0 || o.MemLimit < 0 {
-		return fmt.Errorf("threads %d, inter-op threads %d, memory limit %d: wanted no negative number",
+		return fmt.Errorf("threads %d, inter-op threads %d, memory limit %d: none may be negative",
 			o.Threads, o.InterOp, o.MemLimit)
 	}
 	if o.ownArena() && o.NoArena {
-		return fmt.Errorf("a memory limit and a strategy are the arena's: they need it on")
+		return fmt.Errorf("a memory limit and an extend strategy apply to the arena, which is off")
 	}
 	for _, c := range o.Config {
 		if key, _, ok := strings.Cut(c, "="); !ok || key == "" || strings.ContainsRune(c, 0) {

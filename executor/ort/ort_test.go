@@ -298,7 +298,8 @@ func TestMissing(t *testing.T) {
 // TestCrash wants the caller to outlive a process that dies.
 func TestCrash(t *testing.T) {
 	for how, says := range map[string]string{
-		"kill": "signal: killed", "fault": "SIGABRT", "stranger": "exit status 2; its last words: no such verb",
+		"kill": "signal: killed", "fault": "SIGABRT", "stranger": "exit status 2; its last " +
+			"output: no such verb",
 	} {
 		_, err := ort.Start(t.Context(), program(t, how))
 		var crash *ort.CrashError

@@ -23,7 +23,7 @@ type Verdict struct {
 	Alternated bool
 }
 
-// ErrOutputs says that two models cannot be compared: one lacks an output of the other.
+// ErrOutputs means that two models cannot be compared because one lacks an output of the other.
 var ErrOutputs = errors.New("the models have different outputs")
 
 // Verify executes both sides on the same inputs, measured steps in turn, and compares every output.
@@ -53,12 +53,13 @@ func Verify(
 	return v, err
 }
 
-// sameOutputs wants the planned graph to have every output of the baseline.
+// sameOutputs requires the planned graph to have every output of the baseline.
 func sameOutputs(a, b *graph.Graph) error {
 	for _, d := range a.Outputs {
 		name := a.Values[d.Value].Name
 		if !slices.ContainsFunc(b.Outputs, func(e graph.Decl) bool { return b.Values[e.Value].Name == name }) {
-			return fmt.Errorf("%w: output %q of the first model is none of the second, which has %s",
+			return fmt.Errorf("%w: output %q of the first model is not an output of the second, "+
+				"which has %s",
 				ErrOutputs, name, outputNames(b))
 		}
 	}
@@ -73,8 +74,8 @@ func outputNames(g *graph.Graph) string {
 	return strings.Join(names, ", ")
 }
 
-// firstDifference runs both sides once more and looks at every value on its way: it returns the
-// first one, in the baseline's order of execution, of which the planned graph makes other bits.
+// firstDifference runs both sides once more and compares every value: it returns the first one, in
+// the baseline's order of execution, whose bits differ in the planned graph.
 func firstDifference(
 	ctx context.Context, baseline, planned Side, inputs map[string]*executor.Tensor, opts Options,
 ) (*Difference, error) {

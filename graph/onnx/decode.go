@@ -18,8 +18,8 @@ const MaxDepth = 64
 // walks their calls goes as deep as there are functions.
 const MaxFunctions = 100_000
 
-// The oldest IR version and the oldest operator set of the ONNX domain that are understood. Newer
-// ones than memopt knows are read: what is new in them travels along.
+// The oldest IR version and the oldest operator set of the ONNX domain that are supported. Versions
+// newer than memopt knows are read, too: what is new in them is passed through.
 const (
 	minIRVersion = 3
 	minOpset     = 7
@@ -56,12 +56,12 @@ func decode(data []byte, path string, files *externals) (*graph.Model, error) {
 		return m, nil
 	}
 	if other := looksLike(data); other != "" {
-		return nil, formatErr(path, "this is no ONNX model: %s", other)
+		return nil, formatErr(path, "this is not an ONNX model: %s", other)
 	}
 	return nil, &FormatError{Path: path, Err: err}
 }
 
-// looksLike recognises files that are given in place of a model.
+// looksLike recognises files that are commonly mistaken for models.
 func looksLike(data []byte) string {
 	head := data[:min(len(data), 256)]
 	switch {
@@ -73,7 +73,7 @@ func looksLike(data []byte) string {
 		return "it is compressed with gzip; unpack it first"
 	case isText(head):
 		line, _, _ := strings.Cut(string(head), "\n")
-		return fmt.Sprintf("it is a text that starts with %.40q", strings.TrimRight(line, "\r"))
+		return fmt.Sprintf("it is text that starts with %.40q", strings.TrimRight(line, "\r"))
 	}
 	return ""
 }
@@ -221,7 +221,7 @@ func checkVersions(m *graph.Model, hasGraph bool) error {
 	opset := m.OpsetVersion("")
 	switch {
 	case !hasGraph && m.IRVersion == 0:
-		return fmt.Errorf("this is no ONNX model: it has neither a graph nor an ir_version")
+		return fmt.Errorf("this is not an ONNX model: it has neither a graph nor an ir_version")
 	case !hasGraph:
 		return fmt.Errorf("the model has no graph")
 	case m.IRVersion < minIRVersion:

@@ -24,7 +24,7 @@ func (d *decoder) nodeAttrs(g *graph.Graph, n *graph.Node, r reader, count int) 
 		}
 		a, err := d.attr(g, sub)
 		if err == nil && names.taken(n, a.Name) {
-			err = fmt.Errorf("it is given twice")
+			err = fmt.Errorf("it appears twice")
 		}
 		if err != nil {
 			return fmt.Errorf("attribute %d %q: %w", len(n.Attrs), a.Name, err)

@@ -130,7 +130,7 @@ func checkStrings(t *graph.TensorData, p tensorParts) error {
 		return err
 	}
 	if p.hasRaw && len(p.raw) > 0 {
-		return fmt.Errorf("it holds strings, but has raw_data; strings belong into string_data")
+		return fmt.Errorf("it holds strings, but has raw_data; strings belong in string_data")
 	}
 	if len(t.Strings) > 0 && int64(len(t.Strings)) != n {
 		return fmt.Errorf("string_data has %d elements, wanted %d for dims %v", len(t.Strings), n, t.Dims)

@@ -43,8 +43,8 @@ func (x *externals) refer(location string) {
 	x.named = append(x.named, location)
 }
 
-// checkLinks refuses files that are links out of the model's folder before anybody asks for their
-// contents. Files that are missing are no fault of a model that is only looked at.
+// checkLinks refuses files that are links out of the model's folder before their contents are used.
+// Missing files are not an error for a model that is only inspected.
 func (x *externals) checkLinks() error {
 	if x.dir == "" || len(x.named) == 0 {
 		return nil
@@ -64,7 +64,7 @@ func (x *externals) checkLinks() error {
 	return nil
 }
 
-// linkError words the refusal of os.Root to follow a link.
+// linkError describes the refusal of os.Root to follow a link.
 func linkError(location string, err error) error {
 	return fmt.Errorf("external data %q is a link that leads out of the model's folder: %w", location, err)
 }
@@ -133,7 +133,7 @@ func (x *externals) openFile(location string) (*os.File, error) {
 	}
 	defer root.Close()
 	if info, err := root.Stat(location); err == nil && !info.Mode().IsRegular() {
-		return nil, formatErr(x.path, "external data %q is no regular file", location)
+		return nil, formatErr(x.path, "external data %q is not a regular file", location)
 	}
 	f, err := root.Open(location)
 	if err != nil {
@@ -155,8 +155,8 @@ func (x *externals) open(location string) (*mapfile.File, error) {
 	return m, nil
 }
 
-// openError tells the system's refusals from those of os.Root, which has an
-// error without a number for a link that leads out of the folder.
+// openError tells the system's errors from those of os.Root, whose error for a link that leads out
+// of the folder has no error number.
 func (x *externals) openError(location string, err error) error {
 	var number syscall.Errno
 	if errors.As(err, &number) {

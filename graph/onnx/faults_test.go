@@ -185,7 +185,7 @@ func TestManyAttributes(t *testing.T) {
 	_, err := onnx.Decode(fromText(t, "ModelProto",
 		`ir_version: 8 graph { node { op_type: "Op" `+attrs.String()+`attribute { name: "a77" type: INT i: 1 } } }`),
 		"")
-	require.ErrorContains(t, err, `attribute 20000 "a77": it is given twice`)
+	require.ErrorContains(t, err, `attribute 20000 "a77": it appears twice`)
 }
 
 func TestFunctionsAreLimited(t *testing.T) {

@@ -90,7 +90,7 @@ func TestOpenFaults(t *testing.T) {
 	require.ErrorAs(t, err, &fault)
 
 	_, _, err = onnx.Open(write(t, dir, "text.onnx", []byte("no model at all")))
-	require.ErrorContains(t, err, `this is no ONNX model: it is a text that starts with "no model at all"`)
+	require.ErrorContains(t, err, `this is not an ONNX model: it is text that starts with "no model at all"`)
 	require.ErrorAs(t, err, &fault)
 }
 
@@ -117,7 +117,7 @@ func TestExternalDataFaults(t *testing.T) {
 		{[]string{"location", "outer"}, "is a link that leads out of the model's folder", true},
 		{[]string{"location", "abs"}, "is a link that leads out of the model's folder", true},
 		{[]string{"location", "up/secret.bin"}, "is a link that leads out of the model's folder", true},
-		{[]string{"location", "folder"}, "is no regular file", true},
+		{[]string{"location", "folder"}, "is not a regular file", true},
 		{[]string{"location", "absent"}, "no such file", false},
 		{[]string{"location", "w.bin", "offset", "1"}, "offset 1 and length 8 reach beyond its 8 bytes", true},
 		{[]string{"location", "w.bin", "offset", "9223372036854775807"}, "reach beyond its 8 bytes", true},

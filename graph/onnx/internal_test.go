@@ -16,7 +16,7 @@ func TestStreamLimit(t *testing.T) {
 	require.EqualError(t, err,
 		"reading the model -: it has more than 100 bytes, which a stream cannot have; give the path of a file")
 	_, err = read(strings.NewReader(strings.Repeat("x", 100)), "-", newExternals("-"), 100)
-	require.ErrorContains(t, err, "it is a text")
+	require.ErrorContains(t, err, "it is text")
 }
 
 // TestRope builds random nested messages, with parts of every size around the one

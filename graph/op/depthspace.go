@@ -43,7 +43,7 @@ func (c *Ctx) blockSize() (symbolic.Expr, bool) {
 func (c *Ctx) split(d, by symbolic.Expr) symbolic.Expr {
 	n, ok := d.Const()
 	if k, _ := by.Const(); ok && n%k != 0 {
-		c.Errorf("a dim of %d is no multiple of %d", n, k)
+		c.Errorf("a dim of %d is not a multiple of %d", n, k)
 	}
 	return divide(d, by)
 }

@@ -58,7 +58,7 @@ func (c *Ctx) divided(what string, n symbolic.Expr, d int64) symbolic.Expr {
 		return symbolic.Unknown()
 	}
 	if v, ok := n.Const(); ok && v%d != 0 {
-		c.Errorf("%s is %d, which is no multiple of %d", what, v, d)
+		c.Errorf("%s is %d, which is not a multiple of %d", what, v, d)
 		return symbolic.Unknown()
 	}
 	if n.IsUnknown() {

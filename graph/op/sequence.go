@@ -200,7 +200,7 @@ func optionalRule(c *Ctx) {
 	if a := c.Node.Attr("type"); a != nil && !c.Has(0) {
 		t, ok := a.Value.(graph.Type)
 		if !ok {
-			c.Errorf("attribute type is no type")
+			c.Errorf("attribute type is not a type")
 			return
 		}
 		elem = t

@@ -48,7 +48,7 @@ func (c *Ctx) permutation(list []int64, given bool, rank int) ([]int, bool) {
 	}
 	for i, axis := range list {
 		if axis < 0 || axis >= int64(rank) || seen[axis] {
-			c.Errorf("attribute perm is %v, which is no permutation of 0 to %d", list, rank-1)
+			c.Errorf("attribute perm is %v, which is not a permutation of 0 to %d", list, rank-1)
 			return nil, false
 		}
 		perm[i], seen[axis] = int(axis), true

@@ -12,8 +12,7 @@ import (
 	"memopt/internal/cleanup"
 )
 
-// File is an output on its way: what is written to it is not to be seen under its name before
-// Commit.
+// File is an output being written: its contents do not appear under its name before Commit.
 type File struct {
 	f      *os.File
 	path   string
@@ -48,7 +47,7 @@ func Create(path string) (*File, error) {
 	}
 	old, err := os.Lstat(path)
 	if err != nil || !old.Mode().IsRegular() {
-		old = nil // nothing is there, or a link, whose permissions say nothing
+		old = nil // there is no file, or a link, whose permissions mean nothing
 	}
 	f, item, err := createTemp(filepath.Dir(path))
 	if err != nil {
@@ -83,7 +82,7 @@ func begin(path string, write func(io.Writer) error) (*File, error) {
 	}
 	returns := false
 	defer func() {
-		if !returns { // but panics, for whoever knows why: a mapped file that has become shorter makes it so
+		if !returns { // but panics, as when a mapped file has become shorter; the caller handles it
 			f.Discard()
 		}
 	}()
@@ -92,7 +91,7 @@ func begin(path string, write func(io.Writer) error) (*File, error) {
 	return f, f.Seal()
 }
 
-// failed words an error of a call on the output.
+// failed makes the error of a call on the output.
 func failed(path string, err error) error {
 	switch e := err.(type) { // of what is wrapped the text stays: it is not about the output
 	case *os.PathError:
@@ -103,7 +102,7 @@ func failed(path string, err error) error {
 	return fmt.Errorf("cannot write %s: %w", path, err)
 }
 
-// fail remembers the first error, and returns it. One that is about another file, of which the
+// fail remembers the first error, and returns it. An error about another file, from which the
 // output is copied, keeps its path.
 func (f *File) fail(err error) error {
 	if err == nil || f.err != nil {
@@ -142,8 +141,8 @@ func Replaceable(path string) bool {
 // is.
 func (f *File) InPlace() bool { return f.temp == "" }
 
-// Seal gives the file its permissions, flushes it to the disk and closes it; only its name is still
-// to come.
+// Seal gives the file its permissions, flushes it to the disk and closes it; only the renaming is
+// left.
 func (f *File) Seal() error {
 	if f.sealed || f.err != nil {
 		return f.err
@@ -159,8 +158,8 @@ func (f *File) Seal() error {
 	return f.err
 }
 
-// Commit gives the file its name; what had that name is gone. After an error, which may be one of
-// an earlier call, all is as it was.
+// Commit gives the file its name, replacing a file of that name. After an error, which may be one
+// of an earlier call, everything is as before.
 func (f *File) Commit() error {
 	defer f.Discard()
 	if err := f.Seal(); err != nil {
@@ -182,7 +181,7 @@ func (f *File) place() error {
 	return f.err
 }
 
-// Discard ends a file that is not to be. After Commit it does nothing.
+// Discard ends a file that is not wanted. After Commit it does nothing.
 func (f *File) Discard() {
 	if f == nil {
 		return
@@ -195,7 +194,7 @@ func (f *File) Discard() {
 	if !f.InPlace() {
 		trace("remove", f.temp)
 	}
-	f.item.Undo() // gone already where it has been renamed
+	f.item.Undo() // it is already gone if it has been renamed
 }
 
 // unique returns a name that begins with prefix, ends with suffix and has 64 random bits between.
@@ -220,7 +219,7 @@ func createTemp(dir string) (*os.File, cleanup.Item, error) {
 	}
 }
 
-// syncFolder makes new names durable, where the system can do that.
+// syncFolder makes new names durable, if the system supports it.
 func syncFolder(dir string) {
 	if f, err := os.Open(dir); err == nil {
 		_ = f.Sync() // some file systems cannot; the files themselves are flushed
@@ -228,13 +227,13 @@ func syncFolder(dir string) {
 	}
 }
 
-// errOwner says that an older file belongs to somebody else.
-var errOwner = errors.New("the file that is there belongs to another user or group, and a new one cannot be given " +
-	"to them: remove it first, or choose another name")
+// errOwner says that an older file belongs to another user.
+var errOwner = errors.New("the existing file belongs to another user or group, to whom a new one " +
+	"cannot be given: remove it first, or choose another name")
 
 var errIsFolder = errors.New("it is a directory; give the name of a file")
 
-// permissions is what a new file has but for the umask.
+// permissions is what a new file has before the umask applies.
 const permissions = 0o666
 
 // settle gives a new file the permissions of the one that it replaces, else what the umask leaves.
@@ -251,11 +250,12 @@ func settle(f *os.File, old os.FileInfo) error {
 	return f.Chmod(old.Mode().Perm())
 }
 
-// observer is told, by tests, of each change to the file system before it is made.
+// observer, set by tests, is called before each change to the file system.
 var observer func(op, path string)
 
-// Observe has a function called before each change to the file system, with its kind and the path,
-// so that tests can see what a process leaves that dies there. The returned function ends that.
+// Observe makes a function be called before each change to the file system, with its kind and the
+// path, so that tests can see what a process leaves behind if it dies there. The returned function
+// ends that.
 func Observe(f func(op, path string)) (end func()) {
 	observer = f
 	return func() { observer = nil }

@@ -18,9 +18,8 @@ type Pair struct {
 	WriteData  func(w io.Writer) error
 }
 
-// Write writes both. Where an older pair is replaced, there is at no moment one file of the old
-// pair beside one of the new pair that fits it not: whenever the process is killed, Main and what
-// it refers to are both old or both new.
+// Write writes both. When an older pair is replaced, files of the old and the new pair are never
+// mixed: whenever the process is killed, Main and what it refers to are both old or both new.
 //
 // No file system renames two files at once. So the new data lies under a name of its own first, and
 // a Main that refers to that takes the place of the old one; only then does the data take the place
@@ -38,7 +37,7 @@ func (p *Pair) Write() error {
 	case info.IsDir():
 		return failed(p.Data, errIsFolder)
 	case info.Mode()&os.ModeType&^os.ModeSymlink != 0:
-		return failed(p.Data, errors.New("it is no regular file, and data needs one"))
+		return failed(p.Data, errors.New("it is not a regular file, which external data needs"))
 	}
 	return p.replace()
 }
@@ -74,7 +73,7 @@ func (p *Pair) create() error {
 	})
 }
 
-// replace writes a pair whose data takes the place of older data. What may fail for want of space
+// replace writes a pair whose data takes the place of older data. What may fail for lack of space
 // is done before the first rename.
 func (p *Pair) replace() error {
 	interim := p.interim()
@@ -128,14 +127,15 @@ func (p *Pair) replace() error {
 // interim is where the data lies while the pair is replaced.
 func (p *Pair) interim() string {
 	dir, base := filepath.Split(p.Main)
-	const most = 200 // with what is added, no file system finds the name too long
+	const most = 200 // with the suffixes, the name is short enough for every file system
 	if len(base) > most {
 		base = strings.ToValidUTF8(base[:most], "")
 	}
 	return dir + unique(base+".", ".data")
 }
 
-// second gives the data a second name; where the file system has no hard links, a second copy.
+// second gives the data a second name or, if the file system has no hard links, makes a second
+// copy.
 func (p *Pair) second(data *File, path string) error {
 	trace("link", path)
 	if os.Link(data.temp, path) == nil {

@@ -203,7 +203,7 @@ func TestPairFolders(t *testing.T) {
 	require.ErrorContains(t, pair(main, "new", 0).Write(), "m.data: it is a directory")
 	require.NoError(t, os.Remove(main+".data"))
 	require.NoError(t, syscall.Mkfifo(main+".data", 0o666))
-	require.ErrorContains(t, pair(main, "new", 0).Write(), "m.data: it is no regular file")
+	require.ErrorContains(t, pair(main, "new", 0).Write(), "m.data: it is not a regular file")
 	require.NoError(t, os.Remove(main+".data"))
 	require.Equal(t, map[string]string{"m": "old"}, contents(t, dir))
 	require.ErrorContains(t, pair(dir, "new", 0).Write(), "cannot write "+dir+": it is a directory")
@@ -232,7 +232,7 @@ func TestPairWithoutLinks(t *testing.T) {
 	require.Equal(t, "new", string(text))
 	require.Equal(t, os.FileMode(0o640), mode(t, second))
 	p.WriteData = func(io.Writer) error { return syscall.EIO }
-	require.Error(t, p.second(data, second), "it is there already")
+	require.Error(t, p.second(data, second), "it already exists")
 	require.FileExists(t, second)
 	require.ErrorIs(t, p.second(data, filepath.Join(dir, "third")), syscall.EIO)
 	require.NoFileExists(t, filepath.Join(dir, "third"))

@@ -1,6 +1,6 @@
-// Package inputfile opens the files that users name. What is no regular file and no pipe, or is
-// larger than what is read of its kind, is refused before it is read: /dev/zero has no end, and
-// what is not there by size may still be promised.
+// Package inputfile opens the files that users name. What is neither a regular file nor a pipe, or
+// is larger than the limit for its kind, is rejected before it is read: /dev/zero has no end, and a
+// sparse file may claim any size.
 package inputfile
 
 import (
@@ -27,7 +27,7 @@ func (e *Error) Unwrap() error { return e.Why }
 
 // SizeError says that there are more bytes than are read.
 type SizeError struct {
-	Size  int64 // -1: nobody has counted
+	Size  int64 // -1: not counted
 	Limit int64
 }
 
@@ -48,19 +48,18 @@ func Open(path string, limit int64) (*os.File, fs.FileInfo, error) {
 	return open(path, func(info fs.FileInfo) error { return check(info, limit) })
 }
 
-// OpenRegular is Open for a file that is not read from its beginning to its end: a pipe will not
-// do.
+// OpenRegular is Open for a file that is not read from beginning to end, which excludes pipes.
 func OpenRegular(path string) (*os.File, fs.FileInfo, error) {
 	return open(path, func(info fs.FileInfo) error {
 		if info.Mode()&fs.ModeNamedPipe != 0 {
-			return errors.New("is a pipe; wanted a file, which is read here and there")
+			return errors.New("is a pipe; wanted a file, because it is not read from start to end")
 		}
 		return check(info, Unlimited)
 	})
 }
 
 func open(path string, check func(fs.FileInfo) error) (*os.File, fs.FileInfo, error) {
-	// The kind is asked first: to open a device can be to use it.
+	// The kind is checked first, because opening a device can have side effects.
 	info, err := os.Stat(path)
 	if err == nil {
 		err = check(info)
@@ -101,9 +100,9 @@ func Read(path string, limit int64) ([]byte, error) {
 	return data, nil
 }
 
-// ReadAll reads a stream to its end, which is to come after at most limit bytes: else the error is
-// a *SizeError. size is how many bytes are expected, 0 where nobody knows. Memory is asked for
-// before it is taken.
+// ReadAll reads a stream to its end, which must come after at most limit bytes: otherwise the error
+// is a *SizeError. size is how many bytes are expected, 0 if unknown. Memory is checked before it
+// is taken.
 func ReadAll(r io.Reader, size, limit int64) ([]byte, error) {
 	const least = 64 << 10
 	room := max(size, least) + 1 // with room to see the end
@@ -132,8 +131,8 @@ func ReadAll(r io.Reader, size, limit int64) ([]byte, error) {
 	}
 }
 
-// Limited returns a reader of at most limit bytes; what goes on beyond them is an error. So is the
-// end of memory, which what is made of the bytes has taken meanwhile.
+// Limited returns a reader of at most limit bytes; more data is an error. So is running out of
+// memory, which the data read so far may have used up.
 func Limited(r io.Reader, limit int64) io.Reader { return &limited{r: r, left: limit, limit: limit} }
 
 type limited struct {
@@ -150,13 +149,13 @@ func (l *limited) Read(p []byte) (int, error) {
 	if l.left -= int64(n); l.left < 0 {
 		return 0, &SizeError{-1, l.limit}
 	}
-	if e := memlimit.Check(int64(n), "what is made of the first %d bytes and more", l.limit-l.left); e != nil {
+	if e := memlimit.Check(int64(n), "reading the first %d bytes and more", l.limit-l.left); e != nil {
 		return 0, e
 	}
 	return n, err
 }
 
-// check refuses kinds and sizes.
+// check rejects kinds and sizes.
 func check(info fs.FileInfo, limit int64) error {
 	switch mode := info.Mode(); {
 	case mode.IsRegular():
@@ -171,7 +170,7 @@ func check(info fs.FileInfo, limit int64) error {
 	}
 }
 
-// kind says what a file is that is neither a regular one nor a pipe.
+// kind names the kind of a file that is neither regular nor a pipe.
 func kind(mode fs.FileMode) string {
 	switch {
 	case mode.IsDir():

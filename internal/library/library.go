@@ -1,6 +1,6 @@
 // Package library says which files the C libraries that are opened at run time come from, and
-// whether somebody else could have put them there. A library's code runs as soon as it is opened,
-// with all that its user may do.
+// whether another user could have put them there. A library's code runs as soon as it is opened,
+// with all rights of its user.
 package library
 
 import (
@@ -15,7 +15,7 @@ import (
 type Opened struct {
 	Name string // "OpenBLAS"
 	Path string // of the file that the dynamic linker took, its links resolved
-	// Doubt is a reason to distrust the file, such as "anybody can write to /opt/lib"; "" where
+	// Doubt is a reason to distrust the file, such as "any user can write to /opt/lib"; "" where
 	// there is none.
 	Doubt string
 }
@@ -41,7 +41,8 @@ func Record(o Opened) {
 	}
 }
 
-// Note adds the library in which a function lies to the list; asked is what it was opened by.
+// Note adds the library in which a function lies to the list; asked is the name by which it was
+// opened.
 func Note(name, asked string, function uintptr) Opened {
 	o := Opened{Name: name, Path: File(function)}
 	if o.Path == "" {
@@ -53,17 +54,17 @@ func Note(name, asked string, function uintptr) Opened {
 }
 
 // Searched returns those of the files that a search has found which may be opened: with absolute
-// paths, since what lies in the working folder may be anybody's, and such that nobody but their
-// owner and the system's can write them. Files that the user names, by a variable, need not pass.
+// paths, since anyone may have put a file in the working folder, and only writable by their owner
+// and the system. Files that the user names by a variable need not pass.
 func Searched(paths []string) []string {
 	return slices.DeleteFunc(slices.Clone(paths), func(path string) bool {
 		return !filepath.IsAbs(path) || Writable(path) != ""
 	})
 }
 
-// Doubt returns a reason to distrust a file: anybody can write it, or put another one in its place,
-// or it belongs to a user who is neither this one nor root. What is no path is none of ours: the
-// dynamic linker looks for bare names.
+// Doubt returns a reason to distrust a file: any user can write it or replace it, or it belongs to
+// a user who is neither this one nor root. A bare name is not checked: the dynamic linker looks for
+// it.
 func Doubt(path string) string {
 	if why := Writable(path); why != "" {
 		return why
@@ -76,15 +77,13 @@ func Doubt(path string) string {
 	return ""
 }
 
-// Writable says that anybody can write a file, or, in one of the folders above it, put another one
-// in its place; "" where nobody can. In a folder with the sticky bit, as /tmp has, only owners
-// replace files.
+// Writable says that any user can write a file, or replace it in one of the folders above it; "" if
+// not. In a folder with the sticky bit, as /tmp has, only owners replace files.
 func Writable(path string) string {
 	if filepath.Base(path) == path {
 		return ""
 	}
-	// Whoever can put another link in a link's place can do as well as who can write what it leads
-	// to.
+	// Whoever can replace a link can do as much as whoever can write its target.
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return ""
@@ -104,7 +103,7 @@ func writableAt(path string) string {
 		}
 		const anybody = 0o002
 		if info.Mode()&anybody != 0 && (first || info.Mode()&os.ModeSticky == 0) {
-			return "anybody can write to " + path
+			return "any user can write to " + path
 		}
 		above := filepath.Dir(path)
 		if above == path {

@@ -33,8 +33,8 @@ func TestDoubt(t *testing.T) {
 		path string
 		mode os.FileMode
 		why  string
-	}{{file, 0o757, "anybody can write to " + file}, {deep, 0o757, "anybody can write to " + deep},
-		{above, 0o777, "anybody can write to " + above}, {deep, 0o777 | os.ModeSticky, ""}, {file, 0o775, ""}} {
+	}{{file, 0o757, "any user can write to " + file}, {deep, 0o757, "any user can write to " + deep},
+		{above, 0o777, "any user can write to " + above}, {deep, 0o777 | os.ModeSticky, ""}, {file, 0o775, ""}} {
 		require.NoError(t, os.Chmod(c.path, c.mode))
 		for _, path := range both {
 			require.Equal(t, c.why, Writable(path))
@@ -47,7 +47,7 @@ func TestDoubt(t *testing.T) {
 	require.NoError(t, os.Mkdir(filepath.Dir(hidden), 0o755))
 	require.NoError(t, os.Chmod(filepath.Dir(hidden), 0o777))
 	require.NoError(t, os.Symlink(file, hidden))
-	require.Equal(t, "anybody can write to "+filepath.Dir(hidden), Doubt(hidden))
+	require.Equal(t, "any user can write to "+filepath.Dir(hidden), Doubt(hidden))
 	require.Empty(t, Doubt("lib.so"), "the dynamic linker looks for bare names")
 	require.Empty(t, Doubt(filepath.Join(dir, "missing.so")))
 	if os.Geteuid() == 0 {

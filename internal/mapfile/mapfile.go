@@ -1,19 +1,19 @@
 // Package mapfile maps files into memory and notices when they change.
 //
-// A mapping shows what the file is now. Where another process makes the file shorter, a read behind
-// its new end raises SIGBUS; where it writes, numbers change under way. Two things make an error of
-// that:
+// A mapping shows the current contents of the file. If another process makes the file shorter, a
+// read beyond its new end raises SIGBUS; if it writes to the file, numbers change during the run.
+// Two things turn that into an error:
 //
 //   - Guard, and debug.SetPanicOnFault on goroutines that do the work of a guarded one, make a
 //     panic of the signal and an error of the panic. That holds for Go and for its assembly, and
 //     for nothing else: a fault in a C library ends the process.
 //   - Check compares the size and the time of modification with what they were when the file was
 //     mapped. It is for before a C library reads the file, which leaves only the time of the call
-//     itself, and for after the last read, so that nothing is made of a file that was changed
+//     itself, and for after the last read, so that no result is made from a file that was changed
 //     meanwhile.
 //
-// To copy every file would do without both and cost its size in memory, which is what mappings are
-// there to save; a lease (fcntl(2), F_SETLEASE) would hold up the process that writes.
+// Copying every file would avoid both, but cost the memory that mappings save; a lease (fcntl(2),
+// F_SETLEASE) would block the process that writes.
 package mapfile
 
 import (
@@ -39,7 +39,7 @@ type File struct {
 	was  state
 }
 
-// state is what tells a file from itself at another time.
+// state is what shows that a file has changed.
 type state struct {
 	size  int64
 	mtime time.Time
@@ -47,16 +47,16 @@ type state struct {
 
 func stateOf(info fs.FileInfo) state { return state{info.Size(), info.ModTime()} }
 
-// ChangedError says that a file is no longer what was read of it.
+// ChangedError says that a file has changed since it was read.
 type ChangedError struct{ Path, How string }
 
 // Error names the file, and what helps.
 func (e *ChangedError) Error() string {
-	return fmt.Sprintf("%s changed while it was read: %s; run again when nobody writes to it", e.Path, e.How)
+	return fmt.Sprintf("%s changed while it was read: %s; run again when nothing writes to it", e.Path, e.How)
 }
 
-// maxWatched bounds the files that are kept open to be looked at, below what a process may have
-// open. Of more files those behind are not compared, but faults are noticed.
+// maxWatched bounds the files that are kept open to be checked, below what a process may have open.
+// Further files are not compared, but faults are noticed.
 const maxWatched = 256
 
 // files are the mapped files.
@@ -66,7 +66,7 @@ var files struct {
 	sorted  atomic.Pointer[[]*File] // by address; a new slice with every change
 }
 
-// Map maps a regular file, which is f's to the end: Map closes it, or File.Close does.
+// Map maps a regular file and takes over f: Map closes it, or File.Close does.
 func Map(f *os.File) (*File, error) {
 	info, err := f.Stat()
 	if err != nil {
@@ -101,7 +101,7 @@ func mapped() []*File {
 	return nil
 }
 
-// Close ends the mapping. Data is not to be used any more.
+// Close ends the mapping. Data must not be used any more.
 func (m *File) Close() error {
 	if m == nil {
 		return nil
@@ -123,7 +123,7 @@ func (m *File) Close() error {
 	return unmap(data)
 }
 
-// Check returns a *ChangedError where the file is not what it was when it was mapped.
+// Check returns a *ChangedError if the file has changed since it was mapped.
 func (m *File) Check() error {
 	if m == nil || m.file == nil {
 		return nil
@@ -138,14 +138,14 @@ func (m *File) Check() error {
 func (m *File) compare(is state) error {
 	switch {
 	case is.size != m.was.size:
-		return &ChangedError{m.path, fmt.Sprintf("it has %d bytes, and had %d", is.size, m.was.size)}
+		return &ChangedError{m.path, fmt.Sprintf("it has %d bytes, but had %d", is.size, m.was.size)}
 	case !is.mtime.Equal(m.was.mtime):
 		return &ChangedError{m.path, "it was written to"}
 	}
 	return nil
 }
 
-// Check looks at all files that are mapped.
+// Check checks all mapped files.
 func Check() error {
 	for _, m := range mapped() {
 		if err := m.Check(); err != nil {
@@ -157,7 +157,7 @@ func Check() error {
 
 func (m *File) start() uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(m.Data))) }
 
-// Holding returns the file in whose mapping memory starts; nil where it is in none.
+// Holding returns the file in whose mapping memory starts; nil if it is in none.
 func Holding(data []byte) *File {
 	if len(data) == 0 {
 		return nil
@@ -185,7 +185,7 @@ func (m *File) extent() int {
 	return (len(m.Data) + page - 1) / page * page
 }
 
-// Fault returns the error of a panic that came of a read of a mapped file, nil of any other panic.
+// Fault returns the error of a panic caused by reading a mapped file, nil for any other panic.
 func Fault(recovered any) error {
 	fault, ok := recovered.(interface {
 		runtime.Error
@@ -201,10 +201,10 @@ func Fault(recovered any) error {
 	if err := m.Check(); err != nil {
 		return err
 	}
-	return &ChangedError{m.path, fmt.Sprintf("byte %d cannot be read any more", fault.Addr()-m.start())}
+	return &ChangedError{m.path, fmt.Sprintf("byte %d can no longer be read", fault.Addr()-m.start())}
 }
 
-// Guard has reads of mapped files that fail return an error from the calling function:
+// Guard turns failing reads of mapped files into an error of the calling function:
 //
 //	defer mapfile.Guard(&err)()
 func Guard(err *error) (end func()) {

@@ -52,7 +52,7 @@ func TestFaults(t *testing.T) {
 			var changed *ChangedError
 			require.True(t, errors.As(err, &changed), "%v", err)
 			require.Equal(t, path, changed.Path)
-			require.ErrorContains(t, err, "it has 100 bytes, and had")
+			require.ErrorContains(t, err, "it has 100 bytes, but had")
 			require.False(t, debug.SetPanicOnFault(false), "the guard has put back what was")
 		})
 	}
@@ -141,7 +141,7 @@ func TestManyFiles(t *testing.T) {
 		_ = bytes.Clone(last.Data)
 		return nil
 	}()
-	require.ErrorContains(t, err, " cannot be read any more")
+	require.ErrorContains(t, err, " can no longer be read")
 }
 
 // TestFileState is Check of a file that is not mapped.
@@ -155,5 +155,5 @@ func TestFileState(t *testing.T) {
 	require.Equal(t, int64(pages*os.Getpagesize()), size)
 	require.NoError(t, s.Check(f))
 	require.NoError(t, os.Truncate(path, 1))
-	require.ErrorContains(t, s.Check(f), "it has 1 bytes, and had")
+	require.ErrorContains(t, s.Check(f), "it has 1 bytes, but had")
 }

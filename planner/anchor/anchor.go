@@ -1,6 +1,6 @@
-// Package anchor decides which anchors keep the order of a rewritten graph, and so its peak, in
-// stock ONNX Runtime, which orders nodes by itself: at which places they stand is searched, and
-// each set of places is judged by the simulation of package ortsim.
+// Package anchor decides which anchors preserve the order of a rewritten graph, and with it the
+// peak, in stock ONNX Runtime, which reorders nodes. It searches for the places of anchors and
+// judges each set of places by the simulation of package ortsim.
 package anchor
 
 import (
@@ -16,26 +16,26 @@ import (
 )
 
 const (
-	// nodeSlack: of two sets of anchors, that with fewer nodes is taken where it peaks by at most
-	// 1/128 higher in ONNX Runtime's arena.
+	// nodeSlack: of two sets of anchors, the one with fewer nodes is taken if its peak in ONNX
+	// Runtime's arena is at most 1/128 higher.
 	nodeSlack = 128
-	// robustSlack: sets are left out whose live bytes peak by more than 1/32 above the lowest such
-	// peak in several orders.
+	// robustSlack: a set is rejected if its peak of live bytes over several orders is more than
+	// 1/32 above the lowest such peak.
 	robustSlack = 32
 	// maxStride is the largest distance at which places without clones are tried.
 	maxStride = 64
 )
 
-// Anchoring is what keeps a rewritten graph's order, and so its peak, in a runtime that orders
-// nodes by itself.
+// Anchoring is a set of anchors, which preserve a rewritten graph's order, and with it the peak, in
+// a runtime that reorders nodes.
 type Anchoring struct {
 	Anchors []recompute.Anchor
 	Nodes   int // that the anchors are made of
 	// Peaks of the live bytes in the default order of stock ONNX Runtime: of the graph as it is, of
 	// the rewritten graph without anchors, and with them.
 	Base, Bare, Anchored int64
-	// BaseArena and AnchoredArena are the bytes in use in its arena then, which hands out chunks of
-	// up to twice what is asked for.
+	// BaseArena and AnchoredArena are the bytes in use in its arena then, whose chunks are up to
+	// twice as large as requested.
 	BaseArena, AnchoredArena int64
 	Planned                  int64 // of the rewritten graph in the planned order, with the same kernels
 	Simulated                bool  // whether the peaks are known: not where symbols are unbound
@@ -50,14 +50,14 @@ const nodeSeconds = 0.4e-6
 // Seconds estimates the time that the anchors take in one step.
 func (a *Anchoring) Seconds() float64 { return float64(a.Nodes) * nodeSeconds }
 
-// Plan is a rewritten graph that anchors are wanted for.
+// Plan is a rewritten graph that needs anchors.
 type Plan struct {
 	Analysis *recompute.Analysis // of the graph as it is
 	Facts    *ortsim.Facts       // of that graph
 	Sizes    *live.Sizes
 	// Trial has the program of the rewritten graph in the planned order, without workspaces.
 	Trial *place.Trial
-	// Always says that the simulated peaks are no reason to leave anchors out where nodes run again.
+	// Always asks for anchors wherever nodes run again, whatever the simulated peaks.
 	Always bool
 }
 
@@ -66,9 +66,9 @@ type Plan struct {
 //
 // An anchor stands at every place where nodes run again: these would otherwise run in the forward
 // half, and be merged with their originals. In between, anchors stand behind the last nodes of the
-// backward half, such as weight gradients, which the default order puts off to the end, as far as
-// the simulated peak in that order falls. That helps a plan that recomputes nothing, too. The error
-// says which value cannot be read through an anchor; none that is chosen here.
+// backward half, such as weight gradients, which the default order defers to the end, as long as
+// that lowers the simulated peak in that order. This helps even a plan that recomputes nothing. The
+// error says which value cannot be read through an anchor; none that is chosen here.
 func Choose(p *Plan) (*Anchoring, error) {
 	m := p.Analysis.Model
 	a := newSearch(p)
@@ -94,8 +94,9 @@ func Choose(p *Plan) (*Anchoring, error) {
 	if !out.gains(best) && (!p.Always || !clones) {
 		if clones {
 			out.Warnings = append(out.Warnings,
-				fmt.Sprintf("ONNX Runtime in its default order would need no less for the rewritten graph than for "+
-					"the graph as it is (%d and %d bytes, in its arena %d and %d): no anchors are written",
+				fmt.Sprintf("in its default order, ONNX Runtime would need at least as much "+
+					"memory for the rewritten graph as for the original (%d and %d bytes; in its "+
+					"arena %d and %d): no anchors are written",
 					best.Live, out.Base, best.Arena, out.BaseArena))
 		}
 		return out, nil
@@ -104,7 +105,7 @@ func Choose(p *Plan) (*Anchoring, error) {
 	return out, nil
 }
 
-// littleGain: where the live bytes fall by less than 1/16, the arena must not need more.
+// littleGain: if the live bytes fall by less than 1/16, the arena must not grow.
 const littleGain = 16
 
 // gains reports whether a set of anchors is worth writing.
@@ -208,8 +209,8 @@ func (a *search) best(tried []*anchored) *anchored {
 	return nil
 }
 
-// clonePlaces lists the places at which nodes run again; before them the first backward place, so
-// that forward nodes are held to the forward half.
+// clonePlaces lists the first backward place, so that forward nodes stay in the forward half, and
+// then the places at which nodes run again.
 func (a *search) clonePlaces() []int32 {
 	var out []int32
 	if first := slices.IndexFunc(a.step, func(s step) bool { return s.moves }); first > 0 {
@@ -223,11 +224,11 @@ func (a *search) clonePlaces() []int32 {
 	return out
 }
 
-// parked: a result that the next so many steps do not read is made for later, or for nobody.
+// parked: a result that is not read within this many steps is made for later, or never read.
 const parked = 8
 
-// sinkPlaces lists the places behind backward nodes whose results are not needed soon: these could
-// as well run later, and would keep what they read alive until then.
+// sinkPlaces lists the places behind backward nodes whose results are not needed soon: such a node
+// could run later, and would keep what it reads alive until then.
 func (a *search) sinkPlaces() []int32 {
 	var out []int32
 	order, backward := a.p.Analysis.Order, a.p.Analysis.Backward
@@ -265,8 +266,8 @@ func (a *search) try(places []int32) (*anchored, error) {
 		robust: a.robust(c)}, nil
 }
 
-// robust is the highest peak of several orders: the default one with and without optimizations, and
-// one that walks the other way, for what optimizations do to the numbers of nodes.
+// robust is the highest peak over several orders: the default one with and without optimizations,
+// and one that walks the other way, since optimizations renumber nodes.
 func (a *search) robust(c *ortsim.Case) int64 {
 	return max(a.sim.Live(c, ortsim.Unoptimized), a.sim.Live(c, ortsim.Basic), a.sim.Live(c, ortsim.Reversed))
 }

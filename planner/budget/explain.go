@@ -34,7 +34,7 @@ type Explainer struct {
 	atPeak  []bool // by value: it is the root of what the node at the plan's peak reads
 }
 
-// Explainer returns what explains an answer, of which planned is the timeline.
+// Explainer returns an explainer of an answer, whose timeline is planned.
 func (a *Answer) Explainer(planned *live.Timeline) *Explainer {
 	g := a.tasks.a.Graph
 	e := &Explainer{a: a, planned: planned, atPeak: make([]bool, len(g.Values))}
@@ -52,7 +52,7 @@ func (a *Answer) Explainer(planned *live.Timeline) *Explainer {
 	return e
 }
 
-// WhyKept words why a stashed value, made by an entry, is not recomputed.
+// WhyKept says why a stashed value, made by an entry, is not recomputed.
 func (e *Explainer) WhyKept(v graph.ValueID, entry graph.NodeID) string {
 	t, g := e.a.tasks, e.a.tasks.a.Graph
 	if why := t.whyNot[entry]; why != "" {
@@ -61,11 +61,11 @@ func (e *Explainer) WhyKept(v graph.ValueID, entry graph.NodeID) string {
 	root := t.root[v]
 	switch {
 	case root == graph.NoValue:
-		return "it shows an input or a weight, which are there throughout"
+		return "it is a view of an input or a weight, which is live throughout"
 	case t.sizes.Bytes[root] <= 0:
 		return "it takes no bytes"
 	case t.graph.Values[t.value[root]].Keep:
-		return "it is an output of the graph, or shows one"
+		return "it is an output of the graph, or a view of one"
 	}
 	peak := e.planned.Peak
 	r := e.planned.Ranges[e.planned.Root[v]]
@@ -78,10 +78,11 @@ func (e *Explainer) WhyKept(v graph.ValueID, entry graph.NodeID) string {
 		return fmt.Sprintf("the node at the peak, %q, reads it", g.NodeLabel(peak.Node))
 	}
 	took := time.Duration(e.a.seconds[entry] * 1e9).Round(time.Nanosecond)
-	return fmt.Sprintf("the plan fits with it, and another run of its node alone takes %v", took)
+	return fmt.Sprintf("the plan fits with it, and running its node again alone takes %v", took)
 }
 
-// Maker is the node whose output a value of a node shows: the node itself where no other makes it.
+// Maker is the node that makes the bytes of a value: the value's own node, or, for a view, the node
+// whose output it shows.
 func (e *Explainer) Maker(v graph.ValueID, node graph.NodeID) graph.NodeID {
 	if root := e.a.tasks.root[v]; root != graph.NoValue {
 		if def := e.a.tasks.a.Graph.Values[root].Def; def != graph.NoNode {

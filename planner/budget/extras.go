@@ -71,8 +71,8 @@ func (w *placementWriter) views(id graph.NodeID) {
 	}
 }
 
-// refresh makes a view again where its source is newer. It goes up a chain of views first: these
-// are as deep as people write them.
+// refresh makes a view again where its source is newer. It walks up the views first, without
+// recursion: they can be nested arbitrarily deep.
 func (w *placementWriter) refresh(view graph.NodeID) {
 	g := w.a.Graph
 	n := g.Nodes[view]
@@ -95,7 +95,7 @@ func (w *placementWriter) place(id, before graph.NodeID) {
 	w.copies[id]++
 	w.out = append(w.out, recompute.Placement{Value: w.stashed(id), Nodes: w.nodes, Before: before,
 		Copy:   w.copies[id],
-		Reason: fmt.Sprintf("%q is the next to need it or what is made of it", g.NodeLabel(before))})
+		Reason: fmt.Sprintf("%q is the next node that needs it or a value made from it", g.NodeLabel(before))})
 	w.nodes = nil
 }
 

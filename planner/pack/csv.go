@@ -37,7 +37,8 @@ func ReadCSV(r io.Reader) (*Table, error) {
 	in := csv.NewReader(r)
 	header, err := in.Read()
 	if errors.Is(err, io.EOF) {
-		return nil, errors.New("pack: the file is empty: a header with id, lower, upper and size was wanted")
+		return nil, errors.New("pack: the file is empty: wanted a header with id, lower, upper " +
+			"and size")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("pack: %w", err)
@@ -78,13 +79,14 @@ func (t *Table) columns() (map[string]int, error) {
 		}
 		t.Header[i] = name
 		if _, ok := columns[name]; ok {
-			return nil, fmt.Errorf("pack: line 1: the column %q is there twice", name)
+			return nil, fmt.Errorf("pack: line 1: the column %q appears twice", name)
 		}
 		columns[name] = i
 	}
 	for _, name := range []string{columnID, columnLower, columnUpper, columnSize} {
 		if _, ok := columns[name]; !ok {
-			return nil, fmt.Errorf("pack: line 1: no column %q in the header %q: id, lower, upper and size were wanted",
+			return nil, fmt.Errorf("pack: line 1: no column %q in the header %q: wanted id, "+
+				"lower, upper and size",
 				name, strings.Join(t.Header, ","))
 		}
 	}
@@ -100,7 +102,7 @@ func (t *Table) add(row []string, columns map[string]int, line int) error {
 		case errors.Is(err, strconv.ErrRange):
 			return 0, fmt.Errorf("pack: line %d: %s %s does not fit into 64 bits", line, name, text)
 		case err != nil:
-			return 0, fmt.Errorf("pack: line %d: %s is %q: a whole number was wanted", line, name, text)
+			return 0, fmt.Errorf("pack: line %d: %s is %q: wanted a whole number", line, name, text)
 		}
 		return v, nil
 	}
@@ -123,7 +125,8 @@ func (t *Table) add(row []string, columns map[string]int, line int) error {
 	}
 	if i, ok := columns[columnAlignment]; ok {
 		if v := strings.TrimSpace(row[i]); v != "" && v != "1" {
-			return fmt.Errorf("pack: line %d: alignment %s: only 1 is handled; round the sizes up instead", line, v)
+			return fmt.Errorf("pack: line %d: alignment %s: only 1 is supported; round the sizes "+
+				"up instead", line, v)
 		}
 	}
 	if _, ok := columns[columnOffset]; ok {

@@ -34,19 +34,19 @@ func TestCSV(t *testing.T) {
 func TestCSVErrors(t *testing.T) {
 	const header = "id,lower,upper,size\n"
 	for in, want := range map[string]string{
-		"":                                    "the file is empty: a header with id, lower, upper and size was wanted",
+		"":                                    "the file is empty: wanted a header with id, lower, upper and size",
 		"id,lower,upper\n":                    `line 1: no column "size" in the header "id,lower,upper"`,
 		"0,1,2,3\n":                           `line 1: no column "id"`,
-		"id,lower,upper,size,id\n":            `line 1: the column "id" is there twice`,
+		"id,lower,upper,size,id\n":            `line 1: the column "id" appears twice`,
 		header + "a,0,1\n":                    "record on line 2: wrong number of fields",
-		header + "a,0,1,2\nb,x,1,2\n":         `line 3: lower is "x": a whole number was wanted`,
-		header + "a,0,1.5,2\n":                `line 2: upper is "1.5": a whole number was wanted`,
+		header + "a,0,1,2\nb,x,1,2\n":         `line 3: lower is "x": wanted a whole number`,
+		header + "a,0,1.5,2\n":                `line 2: upper is "1.5": wanted a whole number`,
 		header + "a,0,1,-2\n":                 "line 2: size is -2: it must not be negative",
 		header + "a,5,5,2\n":                  "line 2: lower is 5 and upper is 5: upper must be greater",
 		header + "a,0,1,99999999999999999999": "line 2: size 99999999999999999999 does not fit into 64 bits",
 		header + "a,0,1,2\n\na,0,1,2\n":       `line 4: id "a" is on line 2 already`,
-		"id,lower,upper,size,alignment\na,0,1,2,1\nb,0,1,2,64\n": "line 3: alignment 64: only 1 is handled",
-		"id,lower,upper,size,offset\na,0,1,2,?\n":                `line 2: offset is "?": a whole number was wanted`,
+		"id,lower,upper,size,alignment\na,0,1,2,1\nb,0,1,2,64\n": "line 3: alignment 64: only 1 is supported",
+		"id,lower,upper,size,offset\na,0,1,2,?\n":                `line 2: offset is "?": wanted a whole number`,
 	} {
 		_, err := ReadCSV(strings.NewReader(in))
 		assert.ErrorContains(t, err, want, "%q", in)

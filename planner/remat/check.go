@@ -2,10 +2,10 @@ package remat
 
 import "fmt"
 
-// Check verifies a schedule against the instance from first principles, as a second opinion
-// on Simulate: it keeps the set of live nodes and adds up their bytes anew at
-// every compute while that set is small, else now and then. The peak must be within the budget, and
-// cost and peak must be the announced ones.
+// Check verifies a schedule against the instance from first principles, as a second opinion on
+// Simulate: it keeps the set of live nodes and adds up their bytes anew at every compute while that
+// set is small, else now and then. The peak must be within the budget, and cost and peak must be as
+// announced.
 func Check(in *Instance, s *Schedule) error {
 	c := checker{in: in, set: map[int32]int64{}, ever: map[int32]bool{}}
 	for i, step := range s.Steps {
@@ -24,9 +24,9 @@ func Check(in *Instance, s *Schedule) error {
 	case len(c.ever) != len(in.Nodes):
 		return fmt.Errorf("remat: check: %d of %d nodes were computed", len(c.ever), len(in.Nodes))
 	case c.cost != s.Cost:
-		return fmt.Errorf("remat: check: the cost is %d, announced was %d", c.cost, s.Cost)
+		return fmt.Errorf("remat: check: the cost is %d, but %d was announced", c.cost, s.Cost)
 	case c.peak != s.Peak:
-		return fmt.Errorf("remat: check: the peak is %d, announced was %d", c.peak, s.Peak)
+		return fmt.Errorf("remat: check: the peak is %d, but %d was announced", c.peak, s.Peak)
 	case c.peak > in.Budget:
 		return fmt.Errorf("remat: check: the peak of %d is above the budget of %d", c.peak, in.Budget)
 	}
@@ -69,7 +69,7 @@ func (c *checker) compute(v int32, at int) error {
 			sum += b
 		}
 		if sum != c.bytes {
-			return fmt.Errorf("%d bytes are live, counted were %d", sum, c.bytes)
+			return fmt.Errorf("%d bytes are live, but %d were counted", sum, c.bytes)
 		}
 	}
 	c.cost += node.Cost
@@ -83,7 +83,7 @@ func (c *checker) free(v int32, _ int) error {
 		return fmt.Errorf("it is freed while not live")
 	}
 	if c.in.Nodes[v].Keep {
-		return fmt.Errorf("it is freed and must be kept")
+		return fmt.Errorf("it is freed, but must be kept")
 	}
 	if w, ok := c.shared(v); ok {
 		return fmt.Errorf("it is freed while node %d shares its memory", c.in.id(int(w)))

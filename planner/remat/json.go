@@ -41,7 +41,7 @@ func Read(r io.Reader) (*Instance, error) {
 		return nil, fmt.Errorf("remat: %w", err)
 	}
 	if _, err := d.Token(); err != io.EOF {
-		return nil, fmt.Errorf("remat: there is something after the end of the instance")
+		return nil, fmt.Errorf("remat: there is data after the end of the instance")
 	}
 	if !rd.budget {
 		return nil, fmt.Errorf("remat: the instance has no budget")
@@ -76,7 +76,7 @@ func (r *reader) object() error {
 		}
 		key := fmt.Sprint(t)
 		if seen[key] {
-			return fmt.Errorf("%q is there twice", key)
+			return fmt.Errorf("%q appears twice", key)
 		}
 		seen[key] = true
 		switch key {

@@ -43,7 +43,7 @@ func TestReadErrors(t *testing.T) {
 		{node(`"size":1`), "position 1 needs"},
 		{node(`"cost":1,"size":1,"inputs":[5]`), "node -7: its input 5"},
 		{node(`"cost":1,"size":1,"inputs":[-7]`), "node -7: its input -7"},
-		{node(`"cost":1,"size":1,"inputs":[4,4]`), "node -7: the input 4 is there twice"},
+		{node(`"cost":1,"size":1,"inputs":[4,4]`), "node -7: the input 4 appears twice"},
 		{node(`"cost":0,"size":1`), "node -7: the cost is 0"},
 		{node(`"cost":1,"size":0`), "node -7: the size is 0"},
 		{node(`"cost":1,"size":-1`), "node -7: the size is -1"},

@@ -19,7 +19,7 @@
 // size: a ledger tells after each change what a list of extra runs needs, constructions drop values
 // level by level until the budget holds (see dropper), and a large neighbourhood search makes the
 // list cheaper (see anneal in lns.go). Solve uses the tape for small instances, a Search for large
-// ones, and both by turns between.
+// ones, and both in turn in between.
 package remat
 
 import (
@@ -73,7 +73,7 @@ type Schedule struct {
 // kind are of type *InfeasibleError.
 var ErrInfeasible = errors.New("remat: no schedule within the budget")
 
-// InfeasibleError tells how far the search came.
+// InfeasibleError tells how far the search got.
 type InfeasibleError struct {
 	Budget         int64
 	LowestPeak     int64 // of any schedule that was found
@@ -100,7 +100,7 @@ func (e *InfeasibleError) Unwrap() error { return ErrInfeasible }
 // forms can overflow.
 const maxTotal = math.MaxInt64 >> 12
 
-// Validate names the first node that makes no sense.
+// Validate names the first invalid node.
 func (in *Instance) Validate() error {
 	if in.Budget <= 0 {
 		return fmt.Errorf("remat: the budget is %d bytes: it must be positive", in.Budget)
@@ -147,7 +147,7 @@ func (in *Instance) validateNode(v int) error {
 			return fmt.Errorf("the input at position %d does not come before it", u)
 		}
 		if i > 0 && seen[i-1] == u {
-			return fmt.Errorf("the input %d is there twice", in.id(int(u)))
+			return fmt.Errorf("the input %d appears twice", in.id(int(u)))
 		}
 	}
 	return nil

@@ -87,7 +87,7 @@ type convPerf struct {
 	_                   [3]int32
 }
 
-// oldestDNN is the first version that can be told to leave TF32 alone (CUDNN_FMA_MATH).
+// oldestDNN is the first version that can be told not to use TF32 (CUDNN_FMA_MATH).
 const oldestDNN = 8000
 
 // dnnParts are the parts of the library that convolutions take, of version 9 and of version 8, each
@@ -123,7 +123,7 @@ func (d *cuda) openDNN() (*cudnn, error) {
 	}
 	getVersion, err := symbol(lib, "cudnnGetVersion")
 	if err != nil {
-		return nil, &Missing{fmt.Errorf("this is no libcudnn: %w", firstLine(err))}
+		return nil, &Missing{fmt.Errorf("this is not libcudnn: %w", firstLine(err))}
 	}
 	library.Note("libcudnn", "libcudnn", getVersion)
 	l := &cudnn{cases: map[ConvCase]*convDescriptors{}, stream: ^Stream(0)}
@@ -152,7 +152,7 @@ func (d *cuda) openDNN() (*cudnn, error) {
 	return l, nil
 }
 
-// dnnVersion writes a version as people do.
+// dnnVersion formats a version as usual.
 func dnnVersion(v int) string {
 	major := 1000
 	if v >= 90000 {
@@ -161,8 +161,8 @@ func dnnVersion(v int) string {
 	return fmt.Sprintf("%d.%d.%d", v/major, v%major/100, v%100)
 }
 
-// do calls a function of the library. The error is a *Refused where the library does not do such a
-// thing.
+// do calls a function of the library. The error is a *Refused if the library does not support the
+// request.
 func (l *cudnn) do(d *cuda, f dnnFunction, args ...uintptr) error {
 	if d.lost != nil {
 		return d.lost
@@ -182,7 +182,8 @@ func (l *cudnn) do(d *cuda, f dnnFunction, args ...uintptr) error {
 	case l.refuses(code):
 		return &Refused{e}
 	case l.lacks(code):
-		return &Missing{fmt.Errorf("libcudnn is there in part, or its parts are of several versions: %w", e)}
+		return &Missing{fmt.Errorf("libcudnn is incomplete, or its parts are of different "+
+			"versions: %w", e)}
 	case code == 2 && l.version < 90000, code == 4004: // ALLOC_FAILED, INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED
 		return fmt.Errorf("%w: %w", executor.ErrOutOfMemory, e)
 	}
@@ -208,7 +209,7 @@ func (l *cudnn) refuses(code int) bool {
 	return code == 3 || code == 6 || code == 9
 }
 
-// close gives back what the library holds.
+// close frees what the library holds.
 func (l *cudnn) close(d *cuda) {
 	for _, c := range l.cases {
 		c.close(l, d)

@@ -1,5 +1,5 @@
-// Package ortengine executes models in ONNX Runtime, beside a simulation of what they should take
-// there: the engine of package verify that is not memopt's own executor.
+// Package ortengine executes models in ONNX Runtime and simulates what they should take there: it
+// is the engine of package verify that is not memopt's own executor.
 //
 // Each side runs in a process of its own (package ort), on the file that a rewrite writes. A step's
 // measure is what its arena took beyond what was in use once the session was made.
@@ -34,12 +34,12 @@ const peakTolerance = 0.15
 type Engine struct {
 	// Program starts a process that calls ort.Serve.
 	Program ort.Program
-	// Options are those of the runtime that a session of memopt's does not have: threads, memory
+	// Options are those options of the runtime that a memopt session does not have; threads, memory
 	// limit and the like are the session's.
 	Options ort.Options
-	// Seed goes into the seeds of random nodes without one.
+	// Seed determines the seeds of random nodes that have none.
 	Seed int64
-	// Warn is told of what users should know, a *LostDropouts for example; nil: nobody.
+	// Warn is called with what users should know, such as a *LostDropouts; it may be nil.
 	Warn func(error)
 
 	told bool // of lost Dropout nodes
@@ -48,7 +48,7 @@ type Engine struct {
 // Name returns the name.
 func (*Engine) Name() string { return Name }
 
-// Traits says what sets the runtime apart.
+// Traits describes the runtime.
 func (*Engine) Traits() verify.Traits {
 	return verify.Traits{Reorders: true, PeakTolerance: peakTolerance}
 }
@@ -69,7 +69,7 @@ func (e *Engine) Ready(ctx context.Context) error {
 	return err
 }
 
-// start starts the process, which removes a folder when it ends.
+// start starts the process, which removes the folder when it ends.
 func (e *Engine) start(ctx context.Context, folder string) (*ort.Process, error) {
 	program := e.Program
 	program.Folder = folder
@@ -84,7 +84,7 @@ func (e *Engine) start(ctx context.Context, folder string) (*ort.Process, error)
 // executor.ErrOutOfMemory, and the clash of a node with its file (op.Clash).
 func (e *Engine) Open(ctx context.Context, side verify.Side, inputs map[string]*executor.Tensor,
 	opts verify.Options) (_ verify.Steps, err error) {
-	// The library would say less clearly what it has against the file.
+	// The library's message would be less clear.
 	if err := op.Clash(side.Model.Graph); err != nil {
 		return nil, err
 	}
@@ -103,9 +103,9 @@ func (e *Engine) Open(ctx context.Context, side verify.Side, inputs map[string]*
 		}
 	}
 	if s.dir, s.folder, err = cleanup.Folder("", "memopt-ort-"); err != nil {
-		return nil, exchange("a folder for what ONNX Runtime reads cannot be made: %w", err)
+		return nil, exchange("cannot create a folder for the files that ONNX Runtime reads: %w", err)
 	}
-	// The process removes the folder where this one is killed: it starts before there is anything
+	// The process removes the folder if this one is killed, so it starts before there is anything
 	// in it.
 	if s.process, err = e.start(ctx, s.dir); err != nil {
 		return nil, err
@@ -126,8 +126,8 @@ func (e *Engine) Open(ctx context.Context, side verify.Side, inputs map[string]*
 }
 
 // predict says what a side should take: a training graph in the order in which ONNX Runtime
-// executes it, and with its kernels. Where that fails nothing is predicted: whether the model runs
-// is for ONNX Runtime to say.
+// executes it, and with its kernels. If that fails, nothing is predicted: whether the model runs is
+// up to ONNX Runtime.
 func (e *Engine) predict(ctx context.Context, side verify.Side,
 	o executor.Options) executor.Prediction {
 	out := executor.Prediction{PeakNode: graph.NoNode}
@@ -151,19 +151,20 @@ func (e *Engine) predict(ctx context.Context, side verify.Side,
 	return out
 }
 
-// LostDropouts says that stock ONNX Runtime takes Dropout nodes of a graph out.
+// LostDropouts says that stock ONNX Runtime removes Dropout nodes from a graph.
 type LostDropouts struct {
 	Nodes int
 	First string // the label of one
 }
 
 func (l *LostDropouts) Error() string {
-	return fmt.Sprintf("stock ONNX Runtime takes %d Dropout nodes out (the first is %q), whatever "+
-		"their training_mode says, because nobody reads their masks: its numbers are those without them",
+	return fmt.Sprintf("stock ONNX Runtime removes %d Dropout nodes (the first is %q), whatever "+
+		"their training_mode, because nothing reads their masks: its numbers are those without "+
+		"them",
 		l.Nodes, l.First)
 }
 
-// FindLostDropouts returns what a level of optimization takes out of a graph; nil: nothing.
+// FindLostDropouts returns what a level of optimization removes from a graph; nil: nothing.
 func FindLostDropouts(g *graph.Graph, level ort.Level) *LostDropouts {
 	lost := ortsim.LostDropouts(g)
 	if len(lost) == 0 || level == ort.Disable {
@@ -172,7 +173,7 @@ func FindLostDropouts(g *graph.Graph, level ort.Level) *LostDropouts {
 	return &LostDropouts{len(lost), g.NodeLabel(lost[0])}
 }
 
-// warnDropouts tells, once, of Dropout nodes that the runtime takes out.
+// warnDropouts warns, once, about Dropout nodes that the runtime removes.
 func (e *Engine) warnDropouts(g *graph.Graph, level ort.Level) {
 	if e.told || e.Warn == nil {
 		return
@@ -184,7 +185,7 @@ func (e *Engine) warnDropouts(g *graph.Graph, level ort.Level) {
 }
 
 // write writes what the runtime reads: the model and its inputs. The folder is this run's own: its
-// files are no outputs of anybody's, and one of an earlier run may have had the same inode.
+// files are not outputs, and one of an earlier run may have had the same inode.
 func (s *steps) write(m *graph.Model, inputs map[string]*executor.Tensor) ([]ort.File, error) {
 	o := onnx.Options{ExternalDataThreshold: ExternalData(m.Graph)}
 	if err := onnx.WriteFile(s.model(), m, o); err != nil {
@@ -192,7 +193,7 @@ func (s *steps) write(m *graph.Model, inputs map[string]*executor.Tensor) ([]ort
 	}
 	files, err := ort.WriteInputs(s.dir, Inputs(s.side, inputs))
 	if err != nil {
-		return nil, exchange("inputs for ONNX Runtime cannot be written: %w", err)
+		return nil, exchange("cannot write the inputs for ONNX Runtime: %w", err)
 	}
 	return files, nil
 }
@@ -217,7 +218,7 @@ func ExternalData(g *graph.Graph) int64 {
 	return 0
 }
 
-// Inputs lists what there is of a side's inputs, in its order.
+// Inputs lists the available inputs of a side, in its order.
 func Inputs(side verify.Side, inputs map[string]*executor.Tensor) []ort.Named {
 	var list []ort.Named
 	for _, d := range side.Model.Graph.Inputs {
