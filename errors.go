@@ -4,14 +4,14 @@ package memopt
 type Fault int
 
 const (
-	OfCaller Fault = iota + 1 // a file, a name or a size that is not to be had
-	OfModel                   // the model is not what it should be
-	OfMemopt                  // memopt is wrong
+	OfCaller Fault = iota + 1 // a file, a name or a size that is not available
+	OfModel                   // the model is invalid
+	OfMemopt                  // a bug in memopt
 )
 
-// Error is an error of which its type alone does not say whose fault it is. Others have the types
-// of the packages that they come from: *onnx.FormatError, *symbolic.UnboundError,
-// planner.ErrUnfit, live.ErrNoBoundary, executor.ErrOutOfMemory and so on.
+// Error is an error whose type alone does not say whose fault it is. Other errors have the types of
+// the packages that they come from: *onnx.FormatError, *symbolic.UnboundError, planner.ErrUnfit,
+// live.ErrNoBoundary, executor.ErrOutOfMemory and so on.
 type Error struct {
 	Fault Fault
 	Err   error

@@ -16,17 +16,17 @@ import (
 	"memopt/symbolic"
 )
 
-// Execution is a graph and itself rewritten, to be executed on the same inputs.
+// Execution is a graph and its rewritten form, to be executed on the same inputs.
 type Execution struct {
 	Of        *Model
 	Plan      *Plan      // nil: nothing was planned
 	Rewritten *Rewritten // nil: nothing was rewritten
-	// Baseline is the graph as it is, Planned what the plan makes of it: the same where nothing was
-	// rewritten.
+	// Baseline is the graph as it is, Planned the graph as the plan rewrites it; they are the same
+	// if nothing was rewritten.
 	Baseline, Planned verify.Side
-	// Data are inputs that are given, and outputs that are expected; nil: none are.
+	// Data holds given inputs and expected outputs; nil: there are none.
 	Data *dataset.Set
-	// Inputs are by name, those of Data among them. Fill makes up others.
+	// Inputs are by name and include those of Data. Fill generates the others.
 	Inputs map[string]*executor.Tensor
 }
 
@@ -77,7 +77,7 @@ func (r *Rewritten) Execution() (*Execution, error) {
 	x.Baseline.Model = r.seedAlike(m.Model)
 	x.Planned = verify.Side{Model: r.Model, Types: types, Order: graph.FileOrder(r.Model.Graph),
 		Dims: m.Dims}
-	if a := r.Anchoring; a != nil && a.Simulated { // which knows what shapes the file leaves open
+	if a := r.Anchoring; a != nil && a.Simulated { // the simulation knows which shapes the file leaves open
 		x.Planned.Simulated = &ortsim.Peaks{Live: a.Anchored, Arena: a.AnchoredArena}
 	}
 	return x, nil
@@ -97,8 +97,8 @@ func (r *Rewritten) seedAlike(old *graph.Model) *graph.Model {
 	return m
 }
 
-// Labels returns, by node of the rewritten graph, the label of the old node whose times it counts
-// for where its own label is another one, else "".
+// Labels returns, by node of the rewritten graph, the label of the original node that its times
+// count for, if that differs from its own label, else "".
 func (r *Rewritten) Labels() []string {
 	labels := make([]string, len(r.Origin))
 	for i, old := range r.Origin {
@@ -113,10 +113,10 @@ func (r *Rewritten) Labels() []string {
 	return labels
 }
 
-// Against puts another model's graph in the place of the planned one.
+// Against replaces the planned graph by that of another model.
 func (x *Execution) Against(other *Execution) { x.Planned = other.Planned }
 
-// Changed reports whether the planned graph is another one than the baseline.
+// Changed reports whether the planned graph differs from the baseline.
 func (x *Execution) Changed() bool { return x.Baseline.Model != x.Planned.Model }
 
 // Give sets inputs and expected outputs.
@@ -154,9 +154,9 @@ func (x *Execution) Unfed() ([]graph.ValueID, error) {
 	return unfed, nil
 }
 
-// Fill makes up the inputs that have no data, by the part that they play: scales of norms are 1,
-// indices lie within what they index, weights are normal with deviation 0.02. The errors are those
-// of Unfed, and what wraps executor.ErrOutOfMemory.
+// Fill generates the inputs that have no data, according to their role: scales of norms are 1,
+// indices lie within what they index, weights are normally distributed with standard deviation
+// 0.02. The errors are those of Unfed, and errors that wrap executor.ErrOutOfMemory.
 func (x *Execution) Fill(seed uint64) error {
 	unfed, err := x.Unfed()
 	if err != nil {
@@ -164,7 +164,7 @@ func (x *Execution) Fill(seed uint64) error {
 	}
 	g := x.Of.Graph
 	for _, v := range unfed {
-		delete(x.Inputs, g.Values[v].Name) // of the set before, which takes no memory beside this one
+		delete(x.Inputs, g.Values[v].Name) // of the previous set, which must not take memory in addition
 	}
 	filler := dataset.NewFiller(g, x.Of.Dims, seed)
 	err = filler.Check(unfed)
@@ -195,13 +195,13 @@ func (x *Execution) Expected() []verify.Output {
 	return want
 }
 
-// Run executes the planned graph. Options.Engine executes; Options.Progress is told of the steps.
+// Run executes the planned graph on Options.Engine and reports the steps to Options.Progress.
 func (x *Execution) Run(ctx context.Context, o verify.Options) (*verify.Run, error) {
 	return verify.Execute(ctx, x.Planned, x.Inputs, o)
 }
 
-// Verify executes both graphs, measured steps in turn, and compares every output. Whether the
-// measured peak is the promised one is for [verify.Run.Above] to say, of either.
+// Verify executes both graphs, alternating their measured steps, and compares every output.
+// [verify.Run.Above] tells whether the measured peak of either keeps the promise.
 func (x *Execution) Verify(ctx context.Context, o verify.Options,
 	within verify.Tolerance) (*verify.Verdict, error) {
 	return verify.Verify(ctx, x.Baseline, x.Planned, x.Inputs, o, within)

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestGoldenFilesSayTheirCheck: a file of expected output that -rewrite can write anew begins with
-// what it was checked by, so that who rewrites it knows what a difference must be held to.
+// TestGoldenFilesSayTheirCheck: a file of expected output that -rewrite can regenerate begins with
+// how it was checked, so that whoever rewrites it knows how to judge a difference.
 func TestGoldenFilesSayTheirCheck(t *testing.T) {
 	found := 0
 	require.NoError(t, filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {

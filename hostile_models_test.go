@@ -85,7 +85,7 @@ func bendsOf(m *graph.Model) (list []bend) {
 	return list
 }
 
-// throughFile writes and reads a model: what no file holds is nil.
+// throughFile writes and reads a model; it returns nil for a model that no file can hold.
 func throughFile(m *graph.Model) *graph.Model {
 	data, err := onnx.Encode(m)
 	if err != nil {

@@ -22,8 +22,8 @@ import (
 	"memopt/graph/ortsim"
 )
 
-// everyNth is how many of the bent nodes the tests take: one of so many. HOSTILE_NODES=1 takes all
-// of them, which is for whoever changes the check of nodes, a rule or a kernel.
+// everyNth: the tests take one in so many of the bent nodes. Set HOSTILE_NODES=1 to take all of
+// them after a change to the check of nodes, a rule or a kernel.
 func everyNth(t *testing.T) uint64 {
 	n, err := strconv.ParseUint(cmpOr(os.Getenv("HOSTILE_NODES"), "60"), 10, 64)
 	require.NoError(t, err)
@@ -64,7 +64,7 @@ func hashOf(s string) uint64 {
 	return h.Sum64()
 }
 
-// hostile collects what panicked, once for every place.
+// hostile collects panics, one for each place in the code.
 type hostile struct {
 	t     *testing.T
 	nodes int
@@ -78,7 +78,7 @@ func (h *hostile) try(s *specimen) {
 	h.guard("build", s.label, func() error {
 		forward, err := s.model(false)
 		if err != nil {
-			return nil // no file holds it either
+			return nil // no file could hold it either
 		}
 		h.all(s.label, forward)
 		training, err := s.model(true)
@@ -191,7 +191,8 @@ func gradHostile(m *graph.Model) error {
 	return nil
 }
 
-// polled is a context that ends when it has been asked often enough, for loops that do not.
+// polled is a context that ends after it has been polled a number of times, for loops that would
+// not end.
 type polled struct {
 	context.Context
 	left int

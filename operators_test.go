@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// askedFor lists files outside the tables that may ask which operator a node is, with the reason.
-// Folders count with all that is in them. Package op, which has the table, names kinds without a
+// askedFor lists files outside the tables that may ask which operator a node is, with the reason. A
+// folder stands for all files in it. Package op, which has the table, names kinds without a
 // qualifier, so the test does not see it.
 var askedFor = map[string]string{
 	"executor/cpu/":        "kernels of one family share a maker, which asks which of them it makes",
@@ -27,8 +27,8 @@ var askedFor = map[string]string{
 	"bench/":               "programs that measure",
 }
 
-// TestOperatorsAreRows: nobody outside the tables compares a node's kind or name with that of an
-// operator: what is true of an operator is a column. op.Unknown is the kind of no operator.
+// TestOperatorsAreRows: no code outside the tables compares a node's kind or name with that of an
+// operator; what is true of an operator is a column. op.Unknown is not the kind of an operator.
 func TestOperatorsAreRows(t *testing.T) {
 	kinds := kindNames(t)
 	var found []string

@@ -10,7 +10,8 @@ import (
 )
 
 // TestOutside builds and runs a program of another module, which takes memopt from this folder.
-// What memopt imports is in the module cache, from which this test was built: no network is asked.
+// What memopt imports is in the module cache that this test was built from, so no network is
+// needed.
 func TestOutside(t *testing.T) {
 	root, err := os.Getwd()
 	require.NoError(t, err)

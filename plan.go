@@ -9,11 +9,12 @@ import (
 	"memopt/recompute"
 )
 
-// PlanOptions says for what a plan is made; the zero value will do. Dims are the model's, and the
-// strategy is the one that Model.Plan is given.
+// PlanOptions says what a plan is made for; the zero value is valid. Dims are the model's, and the
+// strategy is the argument of Model.Plan.
 type PlanOptions struct {
 	planner.Options
-	// Device is what a plan to a budget is for: the workspace of its kernels counts. nil: none does.
+	// Device is the device that a plan to a budget is for: the workspaces of its kernels count.
+	// nil: no workspaces count.
 	Device  executor.Device
 	Threads int // of the device, on which workspace may depend; 0: one per core
 }
@@ -26,8 +27,8 @@ type Plan struct {
 
 // Plan plans a training graph. A context that is done ends the search for a plan to a budget with
 // the best plan so far; Budget.Found is told when there is a first one. The error is
-// live.ErrNoBoundary for a model without a backward half, a *planner.UnfitError where nothing fits
-// the budget, a *symbolic.UnboundError where sizes are needed that no binding gives.
+// live.ErrNoBoundary for a model without a backward half, a *planner.UnfitError if nothing fits the
+// budget, or a *symbolic.UnboundError if sizes are needed but symbols are unbound.
 func (m *Model) Plan(ctx context.Context, s Strategy, o PlanOptions) (*Plan, error) {
 	o.Dims, o.Strategy = m.Dims, s
 	if o.Options.Budget() != nil && o.Device != nil {
@@ -45,16 +46,16 @@ func (m *Model) Plan(ctx context.Context, s Strategy, o PlanOptions) (*Plan, err
 	return &Plan{p, m}, nil
 }
 
-// Pareto plans for so many budgets, from the lowest peak that can be reached to none at all. The
-// budget says how to search. A context that is done ends the curve where it is.
+// Pareto plans for the given number of budgets, from the lowest peak that was reached up to the
+// baseline. The budget says how to search. A context that is done cuts the curve short.
 func (m *Model) Pareto(ctx context.Context, b Budget, o PlanOptions,
 	n int) (*planner.Curve, error) {
 	o.Dims, o.Strategy = m.Dims, b
 	return planner.Pareto(ctx, m.Model, m.Types, o.Options, n)
 }
 
-// Record returns the plan as plan files and the metadata of rewritten models have it. The seed is
-// that of the random nodes, of which a rewrite writes down what they draw.
+// Record returns the plan in the form used by plan files and the metadata of rewritten models. The
+// seed is the one from which a rewrite derives the seeds of random nodes.
 func (p *Plan) Record(seed int64) *recompute.Record {
 	return p.Plan.Record(p.Of.StructureSHA256, seed)
 }
@@ -68,7 +69,7 @@ func (p *Plan) File(seed int64) ([]byte, error) {
 	return data, nil
 }
 
-// Layerwise plans level 1 of the same model in the same way: what a plan is shown beside.
+// Layerwise plans level 1 of the same model with the same options, to compare the plan with.
 func (p *Plan) Layerwise() (*planner.Plan, error) {
 	o := p.Options
 	o.Strategy, o.Probe, o.SkipLayout = planner.Layerwise, nil, true

@@ -11,15 +11,15 @@ import (
 	"memopt/recompute"
 )
 
-// RewriteOptions says for whom a graph is rewritten. The zero value is for a runtime that executes
-// the nodes in the order of the file, as memopt's own executor does.
+// RewriteOptions says which runtime a graph is rewritten for. The zero value is for a runtime that
+// executes the nodes in the order of the file, as memopt's own executor does.
 type RewriteOptions struct {
-	// Anchors keep the order, and so the saving, in a runtime that orders nodes by itself, as ONNX
-	// Runtime does: what Plan.Anchor returned. nil: there are none.
+	// Anchors, from Plan.Anchor, preserve the order, and with it the saving, in a runtime that
+	// reorders nodes, as ONNX Runtime does. nil: no anchors.
 	Anchors *anchor.Anchoring
 	// Stock guards the graph against what stock ONNX Runtime would do to its numbers.
 	Stock bool
-	// Seed goes into the seeds that random nodes without one are given.
+	// Seed determines the seeds of random nodes that have none of their own.
 	Seed int64
 }
 
@@ -27,7 +27,7 @@ type RewriteOptions struct {
 type Rewritten struct {
 	*recompute.Rewritten
 	By        *Plan
-	Anchoring *anchor.Anchoring // nil: there is none
+	Anchoring *anchor.Anchoring // nil: no anchors
 }
 
 // Anchor decides which anchors the rewritten graph needs to keep its peak in stock ONNX Runtime.

@@ -50,8 +50,8 @@ func TestPromisesAreTested(t *testing.T) {
 	require.GreaterOrEqual(t, rows, 10)
 }
 
-// writers are the files that write by themselves: what nobody names, or what is made when memopt is
-// built.
+// writers are the source files that write without package fileio: files that no user names, or that
+// are made when memopt is built.
 var writers = []string{
 	"internal/fileio/", "bench/", "executor/cuda/double/", "executor/cuda/kernels/compile/", "executor/cpu/simd/asm/",
 	"cmd/memopt/observe.go",       // a spool of its own, in the folder of temporary files
@@ -60,8 +60,8 @@ var writers = []string{
 	"executor/rss.go",             // /proc/self/clear_refs
 }
 
-// TestOneWayToWrite: whatever people name is written through package fileio, so that its promises
-// hold for it.
+// TestOneWayToWrite: every file that a user names is written through package fileio, so that its
+// promises hold.
 func TestOneWayToWrite(t *testing.T) {
 	writes := regexp.MustCompile(`\bos\.(Create|CreateTemp|WriteFile|OpenFile|Rename|Link|Symlink|Truncate)\(`)
 	used := map[string]bool{}

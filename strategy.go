@@ -8,7 +8,7 @@ import (
 	"memopt/recompute"
 )
 
-// Strategies, which say what a plan recomputes. They are values, and plans leave them alone.
+// Strategies say what a plan recomputes. They are values, which planning does not change.
 type (
 	// Strategy is a Level, a Config, a Budget, or what a plan file has ([Model.PlanFile]). Nil
 	// recomputes nothing: the plan lists what could be.
@@ -19,9 +19,9 @@ type (
 	// Config recomputes the clusters of a configuration of ONNX Runtime; package configs reads
 	// files of them.
 	Config = planner.Config
-	// Budget recomputes what makes a step fit at the least cost: into a Share of the baseline's
-	// peak, or into Total bytes of weights, inputs and arena together. Where Effort, the seconds
-	// that the search may count on, is left out, it is the first plan that fits.
+	// Budget makes a step fit at the least cost: into a Share of the baseline's peak, or into Total
+	// bytes of weights, inputs and arena together. Without Effort, the work of the search in
+	// seconds, the result is the first plan that fits.
 	Budget = planner.Budget
 )
 

@@ -1,7 +1,7 @@
 package autograd
 
-// numpyBroadcast ends the rule of a node of before operator set 7 that stretches an operand from an
-// axis on, which no later operator does.
+// numpyBroadcast rejects nodes from before operator set 7 that broadcast an operand from an axis
+// on, which no later operator does.
 func numpyBroadcast(c *Ctx) {
 	if c.Version < 7 && c.Node.Int("broadcast", 0) != 0 {
 		c.Unsupported("schema version %d broadcasts by attributes", c.Version)
@@ -60,8 +60,8 @@ func mulRule(c *Ctx) {
 	}
 }
 
-// divRule: y = a / b. The dividend gets g/b, the divisor -(g/b)*y. Stashes b, and for its
-// gradient y; where a was stretched, and so is smaller than y, it reads -(g/b)*a/b off a instead.
+// divRule: y = a / b. The dividend gets g/b, the divisor -(g/b)*y. Stashes b, and for its gradient
+// y; where a was stretched, and so is smaller than y, it uses -(g/b)*a/b with a instead.
 func divRule(c *Ctx) {
 	numpyBroadcast(c)
 	a, b := c.In(0), c.In(1)
@@ -80,8 +80,8 @@ func divRule(c *Ctx) {
 	}
 }
 
-// mathSameDims reports whether two values are known to have one shape, or whose ranks are not both
-// known.
+// mathSameDims reports whether two values are known to have the same shape, or not both have a
+// known rank.
 func mathSameDims(c *Ctx, a, b Value) bool {
 	p, ok := c.Dims(a)
 	q, ok2 := c.Dims(b)
@@ -147,8 +147,8 @@ func whereRule(c *Ctx) {
 	}
 }
 
-// clipRule: the gradient where x is within the bounds or on one of them, which is where clipping it
-// again changes nothing. The bounds get no gradient. Stashes x and the bounds.
+// clipRule: the gradient where x is within the bounds or on one of them, that is, where clipping
+// changes nothing. The bounds get no gradient. Stashes x and the bounds.
 func clipRule(c *Ctx) {
 	if !c.Wants(0) {
 		return

@@ -8,7 +8,7 @@ import (
 	"memopt/graph/op"
 )
 
-// arrange puts the nodes in order of execution, forward half first, drops what nobody reads, and
+// arrange puts the nodes in order of execution, forward half first, drops what is never read, and
 // records where the halves meet.
 func (j *joint) arrange(order graph.Order, forward int, losses []lossValue) error {
 	early := j.earlyShapes(forward)

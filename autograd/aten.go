@@ -6,8 +6,8 @@ import (
 	"memopt/graph"
 )
 
-// atenRule: of PyTorch's operators only embedding has a rule: that of Gather, in which the row of
-// the padding gets no gradient. Stashes the indices.
+// atenRule: of PyTorch's operators only embedding has a rule: that of Gather, with no gradient for
+// the padding row. Stashes the indices.
 func atenRule(c *Ctx) {
 	name := strings.TrimPrefix(c.Node.Str("operator", ""), "aten::")
 	if name != "embedding" {

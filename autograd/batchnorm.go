@@ -7,8 +7,8 @@ package autograd
 //	dX = scale·r·(dY - dbias/n - (X-m)·r·dscale/n)   in training mode
 //	dX = scale·r·dY                                  with running statistics
 //
-// Stashes X alone: the statistics of the batch are made from it again, as the running ones that the
-// node gives round them. The running statistics get no gradient.
+// Stashes only X: the statistics of the batch are made from it again, because the node returns only
+// running ones, which are rounded. The running statistics get no gradient.
 func batchNormalizationRule(c *Ctx) {
 	if c.Version < 9 && c.Node.Int("spatial", 1) == 0 {
 		c.Unsupported("with spatial = 0")

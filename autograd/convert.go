@@ -11,15 +11,15 @@ import (
 
 func opInfo(n *graph.Node) *op.Info { return op.Of(n.Kind) }
 
-// Convert takes models from oldestSet on up to newestSet, the last of which the changes are known.
+// Convert takes models from oldestSet up to newestSet, the last set whose changes are known.
 const (
 	oldestSet = 7
 	newestSet = 26
 )
 
 // Convert raises the version of ONNX's own operators that a model imports, and rewrites the nodes
-// whose operators have changed in between, in subgraphs too, so that they mean what they meant. It
-// returns what it changed, for people. The functions of the model must have been inlined.
+// whose operators have changed in between, in subgraphs too, so that their meaning stays the same.
+// It returns a readable list of the changes. The functions of the model must have been inlined.
 func Convert(m *graph.Model, version int64) ([]string, error) {
 	from := graph.OpsetVersion(m.Opsets, "")
 	switch {
@@ -131,8 +131,8 @@ func changeOf(n *graph.Node, version int64) change {
 	return changes[kindSince{n.Kind, version}]
 }
 
-// conversion is a node in the hands of its change, which edits it and may put other nodes before
-// and behind it, in the dialect of the operator set at hand.
+// conversion is a node being converted: its change edits it and may put other nodes before and
+// behind it, in the current operator set.
 type conversion struct {
 	*converter
 	g             *graph.Graph
@@ -166,7 +166,7 @@ func (x *conversion) then(i int, name string, attrs Attrs, in ...Value) {
 	x.after = append(x.after, x.node(name, attrs, out, append([]Value{x.n.Outputs[i]}, in...)...))
 }
 
-// constant returns an initializer of the graph at hand; equal ones of one step are one.
+// constant returns an initializer of the current graph; equal constants of one step share one.
 func (x *conversion) constant(t *graph.TensorData) (Value, error) {
 	raw, err := t.Source.Bytes()
 	if err != nil {
@@ -222,7 +222,7 @@ func (x *conversion) typeOf(i int) graph.Type {
 	return graph.Type{}
 }
 
-// used reports whether somebody reads a value.
+// used reports whether a value is read.
 func (x *conversion) used(v Value) bool {
 	if v == None {
 		return false

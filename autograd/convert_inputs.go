@@ -110,7 +110,7 @@ func maskToBool(x *conversion) (string, error) {
 }
 
 // ratioToInput: before 12 Dropout was defined for inference only, where it drops nothing; without
-// an input training_mode it still does.
+// an input training_mode it still drops nothing.
 func ratioToInput(x *conversion) (string, error) {
 	ratio := x.n.Float("ratio", 0.5)
 	x.take("ratio")

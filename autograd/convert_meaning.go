@@ -26,7 +26,8 @@ func softmaxOneAxis(x *conversion) (string, error) {
 	return "the axes from the given one on are flattened", nil
 }
 
-// oneLongAxis returns the axis that is meant where of those from axis on all but one are 1 long.
+// oneLongAxis returns the axis that is meant if, of the axes from axis on, all but one have
+// length 1.
 func oneLongAxis(s graph.Shape, axis int64) (int64, bool) {
 	rank := int64(len(s.Dims))
 	if axis < 0 {

@@ -84,7 +84,7 @@ func (x *conversion) data(v Value) *graph.TensorData {
 }
 
 // resizeModeGone: the coordinates tf_half_pixel_for_nn, which 13 does not have, are those of
-// half_pixel and half a pixel more; rounding differently says the same.
+// half_pixel plus half a pixel; rounding differently has the same effect.
 func resizeModeGone(x *conversion) (string, error) {
 	if x.n.Str("coordinate_transformation_mode", "half_pixel") != "tf_half_pixel_for_nn" {
 		return "", nil

@@ -5,8 +5,8 @@ import (
 	"memopt/graph/op"
 )
 
-// change rewrites a node for the operator set at which its operator changed. It says what it did,
-// or "" where nothing was to do.
+// change rewrites a node for the operator set at which its operator changed. It returns what it
+// did, or "" if there was nothing to do.
 type change func(x *conversion) (what string, err error)
 
 // since names an operator without a row in package op, and the set at which it changed; kindSince
@@ -22,7 +22,7 @@ type kindSince struct {
 }
 
 // changes has every change of ONNX's operators after operator set 7 that gives a node another form
-// or another meaning. Changes that only admit more types, attributes or inputs are none.
+// or another meaning. Changes that only admit more types, attributes or inputs are left out.
 var changes = map[kindSince]change{
 	{op.BatchNormalization, 9}: spatialGone,
 	{op.Scan, 9}:               scanWithoutBatch,
@@ -69,7 +69,7 @@ var changes = map[kindSince]change{
 	{op.GroupNormalization, 21}: scalePerChannel,
 }
 
-// unlisted are the changes of operators that package op does not know.
+// unlisted are the changes of operators that package op does not have.
 var unlisted = map[since]change{
 	{"DFT", 20}: fourierAxis,
 }

@@ -7,17 +7,17 @@ import (
 	"memopt/symbolic"
 )
 
-// Value is a value of the graph; None stands for one that is not there.
+// Value is a value of the graph; None stands for a missing one.
 type Value = graph.ValueID
 
 // None is no value: an input left out, an output without a gradient.
 const None = graph.NoValue
 
 // Rule emits the gradients of a node's inputs: for every i with Wants(i) it calls Set. At least one
-// output has a gradient. What a rule cannot do it says with Errorf.
+// output has a gradient. A rule reports what it cannot do with Errorf.
 type Rule func(c *Ctx)
 
-// Ctx is a forward node in the hands of its rule.
+// Ctx is a forward node as its rule sees it.
 type Ctx struct {
 	Node    *graph.Node
 	Version int // schema version of its operator
@@ -25,9 +25,9 @@ type Ctx struct {
 	emitter
 }
 
-// In returns input i, or None where it is left out; in place of a value that is the same as another
-// one, element by element, the one that came first: the backward half then keeps one and not both.
-// A cheap form of what it keeps anyway is made again.
+// In returns input i, or None if it is left out. If the value is equal to an earlier one, element
+// by element, it returns that one, so that the backward half keeps one and not both. A value that
+// is cheap to make from one that is kept anyway is made again.
 func (c *Ctx) In(i int) Value {
 	v := c.remade(c.j.source(c.Node.Input(i)))
 	if c.cut != nil {
@@ -146,7 +146,7 @@ func (j *joint) unsupported(format string, args ...any) {
 	j.unsupportedAt(j.node, why)
 }
 
-// NoRule says which node has no gradient rule.
+// NoRule names a node that has no gradient rule.
 type NoRule struct {
 	Node, Op string
 	Value    string // whose gradient is wanted
@@ -165,8 +165,8 @@ func (e *NoRule) Error() string {
 	return text
 }
 
-// Need makes sure that the model imports at least a version of ONNX's operators: where it imports
-// an older one, the model is raised to it and differentiated anew.
+// Need makes sure that the model imports at least the given version of ONNX's operators: if it
+// imports an older one, the model is converted to it and differentiated anew.
 func (c *Ctx) Need(version int64) {
 	if c.j.opset() < version {
 		panic(raise{version})
@@ -191,11 +191,11 @@ func (c *emitter) Dims(v Value) (dims []symbolic.Expr, ok bool) {
 	return s.Dims, s.Ranked
 }
 
-// Rank returns the rank of a value; a rule that needs it ends where it is not known.
+// Rank returns the rank of a value; if it is unknown, the rule ends with an error.
 func (c *Ctx) Rank(v Value) int { return len(c.Ranked(v, 0)) }
 
-// Ranked returns the dims of a value; a rule that looks at so many of them ends where there are
-// fewer, or where not even the rank is known.
+// Ranked returns the dims of a value, of which there must be at least n: otherwise, or if the rank
+// is unknown, the rule ends with an error.
 func (e *emitter) Ranked(v Value, least int) []symbolic.Expr {
 	dims, ok := e.Dims(v)
 	switch name := e.j.g.Values[v].Name; {

@@ -34,8 +34,8 @@
 //	ReduceL2                  0 where the norm is 0
 //	cross-entropies           0 where all labels are ignored, though the mean itself is no number
 //
-// Three functions of PyTorch become an operator that another function becomes, too, and get that
-// one's subgradient: hardtanh and relu6 are Clip in a file, and have 1 and not 0 on their bounds;
-// max over a dim is ReduceMax, and shares its gradient among equals instead of giving it to one;
-// clamp by tensors is Max and Min, and gives halves to equals.
+// Three functions of PyTorch are exported as an operator that also stands for another function, and
+// get that one's subgradient: hardtanh and relu6 are Clip in a file, and have 1 and not 0 on their
+// bounds; max over a dim is ReduceMax, and shares its gradient among equals instead of giving it to
+// one; clamp by tensors is Max and Min, and gives halves to equals.
 package autograd

@@ -38,7 +38,7 @@ func (c *Ctx) dropsNothing() bool {
 	return fixed && ratio == 0
 }
 
-// dropoutScaled divides by 1-ratio, if the node trains. What is dropped need not be finite here: a
+// dropoutScaled divides by 1-ratio, if the node trains. Dropped elements need not be finite: a
 // ratio of 1 drops all.
 func (c *Ctx) dropoutScaled(g Value, ratio float64, fixed, trains bool) Value {
 	one := c.Scalar(1, g)
@@ -66,10 +66,10 @@ func expandBiasDropout(c *Ctx) []Value {
 	return out
 }
 
-// expandBitmaskBiasDropout: the same, whose mask of packed bits nothing here can make.
+// expandBitmaskBiasDropout: the same with a mask of packed bits, which nothing here can make.
 func expandBitmaskBiasDropout(c *Ctx) []Value { return expandBiasDropout(c)[:1] }
 
-// expandBitmaskDropout: a Dropout whose mask of packed bits nothing here can make.
+// expandBitmaskDropout: a Dropout with a mask of packed bits, which nothing here can make.
 func expandBitmaskDropout(c *Ctx) []Value { return c.plainDropout(c.In(0), 1)[:1] }
 
 // plainDropout emits a Dropout with its result and its mask; ratio is the input slot of the ratio,

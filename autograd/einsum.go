@@ -7,7 +7,7 @@ import (
 	"memopt/graph"
 )
 
-// equation is one in Einstein's notation, with a letter per axis.
+// equation is an equation in Einstein's notation, with a letter per axis.
 type equation struct {
 	terms  [][]byte
 	result []byte
@@ -73,7 +73,7 @@ func joinTerms(terms [][]byte) []byte {
 	return []byte(strings.Join(list, ","))
 }
 
-// narrower reports whether a dim of g is 1 that is something else in x: the operands broadcast one
+// narrower reports whether g has a dim of 1 where x has another length: the operands broadcast one
 // label.
 func (c *Ctx) narrower(g, x Value) bool {
 	have := c.Ranked(g, 0)

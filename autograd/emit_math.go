@@ -49,7 +49,7 @@ func (e *emitter) mathEqual(a, b Value) Value {
 	return e.mathOf("Not", differ)
 }
 
-// mathWhere returns a where cond holds, else b. There is no such operator before operator set 9.
+// mathWhere returns a where cond holds, else b. Before operator set 9 there is no such operator.
 func (e *emitter) mathWhere(cond, a, b Value) Value {
 	e.need(9)
 	return e.Where(cond, a, b)
@@ -61,7 +61,7 @@ func (e *emitter) mathIf(cond, v Value) Value { return e.mathWhere(cond, v, e.Sc
 // mathUnless returns 0 where cond holds, else v.
 func (e *emitter) mathUnless(cond, v Value) Value { return e.mathWhere(cond, e.Scalar(0, v), v) }
 
-// mathSign returns the sign of v. There is no such operator before operator set 9.
+// mathSign returns the sign of v. Before operator set 9 there is no such operator.
 func (e *emitter) mathSign(v Value) Value {
 	e.need(9)
 	return e.mathOf("Sign", v)

@@ -43,7 +43,7 @@ func (e *emitter) countOver(v Value, like Value, axes ...int64) Value {
 	return e.Cast(count, e.DType(like))
 }
 
-// overCount divides g by countOver, 16-bit values as float32: float16 ends at 65504.
+// overCount divides g by countOver, 16-bit values as float32, because float16 ends at 65504.
 func (e *emitter) overCount(g, v Value, axes ...int64) Value {
 	d := e.DType(g)
 	g = e.Cast(g, e.normType(g))

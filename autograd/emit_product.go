@@ -29,7 +29,7 @@ func lastTwo(rank int) []int64 {
 }
 
 // through looks through a Transpose that swaps the last two axes: x as a weight that the forward
-// half transposes is read untransposed, so that the transposed copy need not live on.
+// half transposes is read untransposed, so that the transposed copy need not be kept.
 func (e *emitter) through(m matrixView) matrixView {
 	def := e.j.g.Values[m.v].Def
 	if def == graph.NoNode {

@@ -109,7 +109,7 @@ func (e *emitter) impliedShape(v Value, want []extent) ([]int64, bool) {
 		n, isConst := x.length.Const()
 		switch {
 		case isConst && n == 0:
-			return nil, false // in a shape it would mean a copy
+			return nil, false // in a shape it would mean to copy a dim
 		case isConst:
 			shape[i] = n
 		case i < len(have) && x.length.Equal(have[i]):

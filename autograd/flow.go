@@ -15,7 +15,7 @@ func (j *joint) differentiable(n *graph.Node, slot int) bool {
 }
 
 // carriesFloat reports whether a gradient can flow through a value of a type: a tensor of floats, a
-// sequence or an optional of such, or what nobody knows.
+// sequence or an optional of such, or of unknown type.
 func carriesFloat(t graph.Type) bool {
 	switch {
 	case t.Form == graph.FormSequence || t.Form == graph.FormOptional:

@@ -108,7 +108,7 @@ func (c *Ctx) padRun(g, x Value, axis, first, n int64) Value {
 	return c.Op("Pad", nil, g, c.Concat(0, parts...))
 }
 
-// distinct reports whether indices are surely different: of one sign, and no number twice.
+// distinct reports whether indices are certainly distinct: of one sign, and no number twice.
 func distinct(ints []int64) bool {
 	seen := map[int64]bool{}
 	for _, x := range ints {

@@ -8,7 +8,7 @@ import (
 
 // ifRule: an If with the same condition, whose branches make the gradients of what either branch
 // captures; a value that a branch does not depend on has zeros there. Stashes what the branches
-// capture: they run again as far as their gradients need them.
+// capture: the branches run again as far as the gradients need them.
 func ifRule(c *Ctx) {
 	branches := []*branch{c.branch("then_branch"), c.branch("else_branch")}
 	var wanted []Value // of c's graph

@@ -7,7 +7,7 @@ import "memopt/graph"
 //	dX = inv·(ḡ - mean(ḡ) - x̂·mean(ḡ·x̂)),  dscale = Σ dY·x̂,  dbias = Σ dY
 //
 // with means over the normalised axes. Stashes X and the outputs mean and inverse deviation, which
-// are small. 16-bit values are computed with as float32.
+// are small. 16-bit values are converted to float32.
 func layerNormalizationRule(c *Ctx) {
 	x, g := c.In(0), c.Grad(0)
 	if g == None {
@@ -31,8 +31,8 @@ func layerNormalizationRule(c *Ctx) {
 	}
 }
 
-// statisticGradients adds what the outputs mean and inverse deviation bring back to x: mean' = 1/n,
-// inv' = -inv²·x̂/n.
+// statisticGradients adds the gradients that x gets through the outputs mean and inverse deviation:
+// mean' = 1/n, inv' = -inv²·x̂/n.
 func (c *Ctx) statisticGradients(dx, hat, inv, x Value, axes []int64) Value {
 	d := c.DType(dx)
 	if m := c.Grad(1); m != None {
@@ -41,7 +41,8 @@ func (c *Ctx) statisticGradients(dx, hat, inv, x Value, axes []int64) Value {
 	return c.deviationGradient(dx, c.Grad(2), hat, inv, x, axes)
 }
 
-// deviationGradient adds what the inverse deviation, whose gradient is g, brings back to x.
+// deviationGradient adds the gradient that x gets through the inverse deviation, whose gradient is
+// g.
 func (c *Ctx) deviationGradient(dx, g, hat, inv, x Value, axes []int64) Value {
 	if g == None {
 		return dx
@@ -58,56 +59,11 @@ func (c *Ctx) normScale(g, hat Value, d graph.DType) {
 	}
 }
 
-// normData takes the gradient g of x̂ back to x. centred says that the mean was taken off as well.
+// normData takes the gradient g of x̂ back to x. centred says that the mean was subtracted as well.
 func (c *Ctx) normData(hat, inv, g Value, centred bool, axes []int64) Value {
 	along := c.Mul(hat, c.meanOver(c.Mul(g, hat), axes...))
 	if centred {
 		g = c.Sub(g, c.meanOver(g, axes...))
 	}
 	return c.Mul(c.Sub(g, along), inv)
-}
-
-// simplifiedLayerNormalizationRule: layerNormalizationRule without the mean. Stashes X and the
-// output that is the inverse root of the mean square, which is small.
-func simplifiedLayerNormalizationRule(c *Ctx) {
-	c.rmsGradients(func(Value, []int64) Value { return c.Out(1) })
-}
-
-// rmsNormalizationRule: the same where the node has no such output. Stashes X, of which the root is
-// made again.
-func rmsNormalizationRule(c *Ctx) {
-	c.rmsGradients(func(x Value, axes []int64) Value {
-		return c.inverseDeviation(c.meanSquare(x, c.countOver(x, x, axes...), axes),
-			float64(c.Node.Float("epsilon", 1e-5)))
-	})
-}
-
-func (c *Ctx) rmsGradients(inverse func(x Value, axes []int64) Value) {
-	rank := c.Rank(c.In(0))
-	axes := axesFrom(c.Axis(c.Node.Int("axis", -1), rank), int64(rank))
-	d := c.normType(c.In(0))
-	x := c.Cast(c.In(0), d)
-	inv := c.Cast(inverse(x, axes), d)
-	hat := c.Mul(x, inv)
-	g := c.Grad(0)
-	if g == None {
-		g = c.Zeros(c.In(0)) // the inverse root alone has a gradient
-	}
-	c.normScale(g, hat, d)
-	if c.Wants(0) {
-		dx := c.normData(hat, inv, c.Mul(c.Cast(g, d), c.Cast(c.In(1), d)), false, axes)
-		c.Set(0, c.Cast(c.deviationGradient(dx, c.Grad(1), hat, inv, x, axes), c.DType(c.In(0))))
-	}
-}
-
-// meanSquare averages squares, n at a time, without a tensor of them.
-func (c *Ctx) meanSquare(x, n Value, axes []int64) Value {
-	return c.Div(c.Reduce("ReduceSumSquare", x, true, axes...), n)
-}
-
-// statistics returns x less its mean over the axes, and the inverse deviation, n being the number
-// of elements that they are of.
-func (c *Ctx) statistics(x, n Value, axes []int64) (off, inv Value) {
-	off = c.Sub(x, c.meanOver(x, axes...))
-	return off, c.inverseDeviation(c.meanSquare(off, n, axes), float64(c.Node.Float("epsilon", 1e-5)))
 }

@@ -10,8 +10,8 @@ type labelled struct {
 	g  Value // like at: the gradient, 0 for those that are ignored
 }
 
-// labelGradients weighs the gradient of a loss. Labels that are ignored get 0 and not a weight of
-// 0: where all of them are, the mean divides by 0.
+// labelGradients weighs the gradient of a loss. Ignored labels get the gradient 0 and not a weight
+// of 0: if all are ignored, the mean divides by 0.
 func (c *Ctx) labelGradients() labelled {
 	labels, g := c.In(1), c.Grad(0)
 	skipped, weights := None, None // of the labels; no weights: all 1
@@ -65,8 +65,8 @@ func negativeLogLikelihoodLossRule(c *Ctx) {
 
 // softmaxCrossEntropyLossRule: dX = softmax(X)·g, less g at the labels. Where the node gives the
 // log-probabilities, their exponential is the softmax, and their own gradient G adds G -
-// softmax(X)·ΣG. Stashes the log-probabilities if they are there, else X: it is alive at the loss
-// anyway, and becomes the softmax in place.
+// softmax(X)·ΣG. Stashes the log-probabilities if they are there, else X: it is live at the loss
+// anyway, and the softmax is computed in place.
 func softmaxCrossEntropyLossRule(c *Ctx) {
 	at, g, dx := None, None, None
 	if c.Grad(0) != None {

@@ -1,9 +1,8 @@
 package autograd
 
 // maxRule and minRule: Max(a, b, c, …) is max(max(max(a, b), c), …), and the gradient of each pair
-// goes to the one that is chosen, in halves to both where they are equal. So of three equal ones
-// the first two get a quarter each. Stash all inputs, from which the earlier results are made
-// again.
+// goes to the chosen one, or half to each if they are equal. So of three equal ones the first two
+// get a quarter each. Stash all inputs, from which the earlier results are made again.
 func maxRule(c *Ctx) { extremeRule(c, "Less") }
 
 func minRule(c *Ctx) { extremeRule(c, "Greater") }
@@ -17,7 +16,7 @@ func extremeRule(c *Ctx, loses string) {
 			before = before || c.Wants(i)
 		}
 		if !before && !c.Wants(k) {
-			continue // and so do those before
+			continue // and the inputs before it
 		}
 		a, b := c.In(0), c.In(k)
 		if k > 1 {

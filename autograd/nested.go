@@ -105,8 +105,8 @@ func (r *nestedJoint) prune(c *Ctx, roots []Value) []bool {
 	return live
 }
 
-// refuseDraws ends the rule where a node that is to run again draws random numbers: they would be
-// others.
+// refuseDraws ends the rule if a node that would run again draws random numbers, since they would
+// differ.
 func (r *nestedJoint) refuseDraws(c *Ctx, n *graph.Node, in *graph.Graph) {
 	if op.Of(n.Kind).Random && !r.rests(n, in) {
 		c.Unsupported("its subgraph has the random node %q (%s), which would have to run again", n.Name, n.Op)

@@ -29,7 +29,7 @@ type Optimizer struct {
 
 	// MaxNorm bounds the norm of all gradients together, as clip_grad_norm_ does; 0: no bound.
 	MaxNorm float64
-	// KeepGrads leaves the gradients graph outputs; else each is gone once its parameter is
+	// KeepGrads keeps the gradients as graph outputs; otherwise each dies once its parameter is
 	// updated.
 	KeepGrads bool
 }
@@ -49,12 +49,11 @@ const (
 
 // AppendOptimizer makes a training graph update its parameters, those of j.Wrt. States, which begin
 // as zeros, come in as graph inputs named after the parameter; the updated parameters and states
-// are outputs. A parameter that is an initializer becomes a graph input as well, whose default it
-// then is.
+// are outputs. A parameter that is an initializer becomes a graph input as well, with the
+// initializer as its default.
 //
 // Parameters of float16 and bfloat16 are updated in float32, and their states are float32. With a
-// loss scale the gradients are divided by it, and where one of them is not finite everything stays
-// as it was.
+// loss scale the gradients are divided by it, and if one of them is not finite, nothing is updated.
 func AppendOptimizer(j *Joint, o Optimizer) (err error) {
 	if err := o.complete(); err != nil {
 		return err
@@ -86,7 +85,7 @@ func AppendOptimizer(j *Joint, o Optimizer) (err error) {
 	return names.Verify(j.Model)
 }
 
-// complete checks an optimizer and fills in what it leaves open.
+// complete checks an optimizer and fills in defaults.
 func (o *Optimizer) complete() error {
 	if err := o.inRange(); err != nil {
 		return err
@@ -110,7 +109,7 @@ func (o *Optimizer) complete() error {
 	return nil
 }
 
-// inRange refuses numbers that no optimizer can have.
+// inRange rejects numbers that no optimizer can have.
 func (o *Optimizer) inRange() error {
 	for _, p := range []struct {
 		name  string
@@ -135,7 +134,7 @@ type updater struct {
 	Optimizer
 	emitter
 	params, grads []Value        // the gradients in the type in which the update is computed
-	copies        map[Value]bool // of gradients that are no graph outputs any more: nobody reads them
+	copies        map[Value]bool // of gradients that are no longer graph outputs: they are not read
 	rate          Value          // the learning rate, double
 	finite        Value          // bool, or None: no loss scale
 
@@ -156,7 +155,7 @@ func (u *updater) run() {
 	}
 }
 
-// findGrads lists the gradients, which are no graph outputs from now on unless they are to be kept.
+// findGrads lists the gradients, which stop being graph outputs unless they are to be kept.
 func (u *updater) findGrads() {
 	g := u.j.g
 	for _, name := range u.j.out.Wrt {
@@ -193,7 +192,7 @@ func (u *updater) unscale() {
 	sum := None
 	for i, g := range u.grads {
 		g = u.Mul(g, u.Cast(factor, u.DType(g)))
-		// An element times 0 is 0 if it is finite and no number if it is not.
+		// An element times 0 is 0 if it is finite and NaN if it is not.
 		nothing := u.Cast(u.sum(u.Mul(g, u.Scalar(0, g))), graph.Float32)
 		if u.grads[i] = g; sum != None {
 			nothing = u.Add(sum, nothing)
@@ -297,7 +296,7 @@ func (u *updater) chosen(updated, old Value) Value {
 }
 
 // arrange moves each node of the update behind the last one that it waits for, and drops copies of
-// gradients that nobody reads.
+// gradients that are not read.
 func (u *updater) arrange(first int) error {
 	g := u.j.g
 	after := make([]int, len(g.Nodes))

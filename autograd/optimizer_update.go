@@ -56,7 +56,7 @@ func (u *updater) adam(param, old, grad Value, decay float64) Value {
 }
 
 // state adds a state of a parameter: an input, and what f makes of it as an output. It returns the
-// latter as the update sees it.
+// latter as the update uses it.
 func (u *updater) state(param Value, suffix string, f func(Value) Value) Value {
 	t := u.Type(param)
 	if t.DType == graph.Float16 || t.DType == graph.BFloat16 {

@@ -8,8 +8,8 @@ import (
 	"memopt/graph"
 )
 
-// keepOutputs leaves those outputs of the forward model that a glob matches; no globs: all. What
-// only the others need is dropped when the graph is arranged, but for what leads to a loss.
+// keepOutputs keeps the outputs of the forward model that a glob matches; no globs: all. What only
+// the others need is dropped when the graph is arranged, unless a loss depends on it.
 func (j *joint) keepOutputs(globs []string) error {
 	if len(globs) == 0 {
 		return nil

@@ -50,8 +50,7 @@ func (r *reduceNode) kept(v Value) Value {
 		case r.keep && r.noop:
 			return v // the axes may be none, which to Squeeze means all dims of 1
 		case r.keep:
-			// What the model declares of its dims hides that some are 1: they are taken away and
-			// come back unknown.
+			// The declared dims hide that some are 1: they are removed and come back as unknown.
 			v = r.c.Op("Squeeze", nil, v, r.input)
 		}
 		return r.c.Op("Unsqueeze", nil, v, r.input)
@@ -83,7 +82,7 @@ func (r *reduceNode) over(name string, v Value) Value {
 	return r.c.Op(name, attrs, v, r.input)
 }
 
-// count returns how many elements are folded into one, where that is known.
+// count returns how many elements are reduced to one, if that is known.
 func (r *reduceNode) count() (int64, bool) {
 	dims, ok := r.c.Dims(r.c.In(0))
 	if !ok || !r.known {

@@ -7,7 +7,7 @@ import (
 
 // remade returns a value that the backward half makes again in place of v, or v itself: where v is
 // a scaled, shifted or converted form of a value that is stashed anyway, one pass over memory
-// stands for a second stash.
+// replaces a second stash.
 func (c *Ctx) remade(v Value) Value {
 	if v == None {
 		return v
@@ -33,7 +33,7 @@ func (c *Ctx) remade(v Value) Value {
 	return again
 }
 
-// remakeFrom returns the one input of a node that is no constant, where the node is cheap and
+// remakeFrom returns the only input of a node that is not constant, if the node is cheap and
 // changes neither shape nor number of bytes; else None.
 func (j *joint) remakeFrom(n *graph.Node) Value {
 	if !Of(n.Kind).Cheap {

@@ -15,8 +15,8 @@ import (
 // R. The gradients of the weights and of X are again large products, of the gates' gradients with
 // X, Y and W.
 
-// recurrence is a recurrent node in the hands of its rule. Its operands have time in front, as with
-// layout 0.
+// recurrence is a recurrent node as its rule sees it. Time is the first axis of its operands, as
+// with layout 0.
 type recurrence struct {
 	*Ctx
 	gates      int // number of blocks in the weights
@@ -97,7 +97,7 @@ func recurrenceRule(gates int, cell func(*way) wayGrads) Rule {
 	}
 }
 
-// weightGrads appends the gradients of the operands that each direction has its own of.
+// weightGrads appends the gradients of the operands that each direction has separately.
 func (w *way) weightGrads(grads map[int][]Value, g wayGrads) {
 	add := func(slot int, v func() Value) {
 		if w.Wants(slot) {
@@ -252,7 +252,7 @@ func (w *way) masked(a, b Value) Value {
 func (w *way) previous(states, first Value) Value {
 	first = w.Unsqueeze(first, 0)
 	if w.back {
-		// Behind its end a sequence has zeros in Y; its first step reads the first state.
+		// After its end a sequence has zeros in Y; its first step reads the first state.
 		states = w.masked(states, first)
 		return w.Concat(0, w.Slice(states, w.Vector(1), w.Vector(1<<62), w.Vector(0)), first)
 	}
@@ -287,7 +287,7 @@ func (w *way) outerProduct(g, v Value) Value {
 // flat joins steps and batch.
 func (w *way) flat(v Value) Value { return w.Op("Flatten", Attrs{A("axis", int64(2))}, v) }
 
-// keep is 1 behind the end of a sequence, where the state stays as it is, or None: there are no
+// keep is 1 after the end of a sequence, where the state stays as it is, or None if there are no
 // such steps.
 func (w *way) keep() Value {
 	if w.mask == None {
@@ -296,8 +296,8 @@ func (w *way) keep() Value {
 	return w.Where(w.mask, w.Scalar(0, w.x), w.Scalar(1, w.x))
 }
 
-// stepGrad is the gradient of h_t in the body of a Scan that runs against the direction: what came
-// from the next step, and what Y gives.
+// stepGrad is the gradient of h_t in the body of a Scan that runs in the opposite direction: what
+// comes from the next step, and the part from Y.
 func (w *way) stepGrad(s *scan, carried Value) Value {
 	if w.dy == None {
 		return carried
@@ -305,5 +305,5 @@ func (w *way) stepGrad(s *scan, carried Value) Value {
 	return s.Add(carried, s.Slice(w.dy, 0, !w.back))
 }
 
-// itoa names things by number.
+// itoa formats a number for a name.
 func itoa(i int) string { return strconv.Itoa(i) }

@@ -60,7 +60,7 @@ var rnnFunctions = []rnnFunction{
 	}},
 }
 
-// positive is one number where v is greater than 0 and another where it is not.
+// positive is one number where v is greater than 0 and another elsewhere.
 func (e *emitter) positive(v Value, yes, no float64) Value {
 	return e.Where(e.Op("Greater", nil, v, e.Scalar(0, v)), e.Scalar(yes, v), e.Scalar(no, v))
 }

@@ -6,26 +6,26 @@ import (
 	"memopt/graph"
 )
 
-// Sequences have no gradients of their own. What exporters make of them can do without: a tensor
-// that is taken out of a sequence made of tensors, or of the parts of one, is that tensor or a
-// slice, and joining such a sequence is a concatenation. Joining what the iterations of a Loop have
-// appended to a sequence one by one is joining their rows (sequence_loop.go).
+// Sequences have no gradients of their own. What exporters make with them does not need any: a
+// tensor that is taken out of a sequence made of tensors, or of the parts of one, is that tensor or
+// a slice, and joining such a sequence is a concatenation. Joining what the iterations of a Loop
+// have appended to a sequence one by one is joining their rows (sequence_loop.go).
 
-// sequence is an operator's part in that.
+// sequence is an operator's role in that.
 type sequence struct {
-	// made says that sequences are all that it makes of its inputs: it goes where nobody reads them.
+	// made says that it only makes sequences from its inputs: it is dropped if they are not read.
 	made bool
-	// empty says that it makes a sequence of nothing, and inserts that it puts a tensor into one.
+	// empty says that it makes an empty sequence, and inserts that it puts a tensor into one.
 	empty, inserts bool
 	// joined returns the tensors of the sequence that node p makes as c's node joins them, and part
 	// tensor i of it; nil where that is not known.
 	joined func(c *Ctx, p *graph.Node) []Value
 	part   func(c *Ctx, p *graph.Node, i int64) []Value
-	// tidy takes out of a node what it does for sequences that nobody reads.
+	// tidy removes from a node what it does for sequences that are not read.
 	tidy func(j *joint, n *graph.Node, read []bool)
 }
 
-// noSequences is the rule of what is left.
+// noSequences is the rule of the remaining cases.
 func noSequences(c *Ctx) { c.Unsupported("gradients do not flow through this sequence") }
 
 // producer returns the node that makes input i.
@@ -129,7 +129,7 @@ func (c *Ctx) partOf(x Value, axis, start, end int64) []Value {
 	return []Value{c.Slice(x, c.Vector(start), c.Vector(end), c.Vector(axis))}
 }
 
-// dropSequences takes nodes out of the order that make sequences which nobody reads any more.
+// dropSequences removes from the order nodes that make sequences which are no longer read.
 func (j *joint) dropSequences(order graph.Order) graph.Order {
 	read := make([]bool, len(j.g.Values))
 	for _, d := range j.g.Outputs {

@@ -39,7 +39,7 @@ func (j *joint) collectionOf(n *graph.Node, i int) (s collection, ok bool) {
 }
 
 // joinedRows joins what the iterations of a Loop have appended to the sequence that is input 0: the
-// tensors become rows that the Loop stacks. They must have one shape where they are not stacked
+// tensors become rows that the Loop stacks. They must have one shape unless they are stacked
 // anyway.
 func (c *Ctx) joinedRows(p *graph.Node) []Value {
 	s, ok := c.j.collectionOf(p, int(c.j.g.Values[c.In(0)].DefSlot))
@@ -90,7 +90,7 @@ func (c *Ctx) collect(p *graph.Node, s collection) Value {
 	return v
 }
 
-// dropCollections takes the collections out of a Loop whose sequences nobody reads.
+// dropCollections removes the collections from a Loop whose sequences are not read.
 func (j *joint) dropCollections(n *graph.Node, read []bool) {
 	e := &emitter{j}
 	for i := len(n.Inputs) - 3; i >= 0; i-- {

@@ -136,8 +136,7 @@ func (c *Ctx) bounds() bounds {
 	return b
 }
 
-// startCount is the number of starts: that of a list where it has some, else the length of the
-// value.
+// startCount is the number of starts: the length of the list if it has any, else that of the value.
 func (c *Ctx) startCount(starts Value, listed int) int {
 	if listed > 0 || starts == None {
 		return listed
@@ -200,8 +199,8 @@ func (c *Ctx) padBack(g, x Value, b *bounds, which []int) Value {
 	return c.Op("Pad", nil, g, c.Concat(0, before, c.Sub(left, before)))
 }
 
-// fullStarts lists a start for every axis; inside says that all of them are places in their axes
-// for sure, as 0 is, and what something was taken from.
+// fullStarts lists a start for every axis; inside says that all of them certainly lie within their
+// axes, as 0 does, and as do starts from which something was taken.
 func (c *Ctx) fullStarts(b *bounds, which []int, rank int) (v Value, inside bool) {
 	full, inside := make([]int64, rank), b.starts != nil
 	var axes, places []int64

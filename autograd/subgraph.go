@@ -47,7 +47,8 @@ func (e *emitter) output(v Value) {
 	e.must(e.j.g.AddOutput(graph.Decl{Value: v, Type: withoutShape(e.Type(v))}))
 }
 
-// withoutShape leaves the element type of a tensor: what a subgraph need say of its results.
+// withoutShape leaves the element type of a tensor: all that a subgraph has to say about its
+// results.
 func withoutShape(t graph.Type) graph.Type {
 	t.Shape = graph.Shape{}
 	return t

@@ -20,13 +20,13 @@ func (j *joint) nodeName(op string) string { return j.taken.Node(j.prefix + op) 
 func (j *joint) newValue(name string) Value {
 	for {
 		unique := j.taken.Value(name)
-		if _, dead := j.g.Lookup(unique); !dead { // one that nothing makes any more
+		if _, dead := j.g.Lookup(unique); !dead { // one that is no longer made
 			return j.g.Value(unique)
 		}
 	}
 }
 
-// constant returns an initializer with the tensor's contents; equal ones are one.
+// constant returns an initializer with the tensor's contents; equal constants share one.
 func (j *joint) constant(t *graph.TensorData) Value {
 	raw, err := t.Source.Bytes()
 	if err != nil {
@@ -82,7 +82,7 @@ func (j *joint) source(v Value) Value {
 	return v
 }
 
-// accumulate adds a gradient to what a value has already.
+// accumulate adds a gradient to the one that a value already has.
 func (j *joint) accumulate(c *Ctx, v, g Value) { j.addGrad(v, g) }
 
 func (j *joint) addGrad(v, g Value) {

@@ -7,14 +7,14 @@ import (
 	"memopt/graph/op"
 )
 
-// Row is what autograd knows of an operator.
+// Row is what autograd knows about an operator.
 type Row struct {
 	Kind graph.Kind
 	// Rule emits the gradients.
 	Rule Rule
 	// Expand replaces the forward node by simpler ones before differentiation, for operators that
-	// ONNX defines by a function body: it returns the values that stand for the node's outputs, or
-	// nil: the node stays.
+	// ONNX defines by a function body: it returns the values that replace the node's outputs, or
+	// nil to keep the node.
 	Expand func(c *Ctx) []Value
 	// Same reports whether output 0 of a node is its input 0, element by element and with the same
 	// shape. nil: it never is.
@@ -42,14 +42,14 @@ type Row struct {
 
 var table [op.NumKinds]Row
 
-// init fills the table. It is no initial value because rules read the table by way of what they
+// init fills the table. The table is not an initial value because rules read it through what they
 // call.
 func init() {
 	table = buildTable(mathRules, reduceRules, shapeRules, productRules, nnRules, sequenceRules, missingRules)
 }
 
-// buildTable puts the rows of all families in their places. A double is a fault of the
-// program, found by the first test that runs.
+// buildTable puts the rows of all families in their places. A duplicate is a bug, found by the
+// first test that runs.
 func buildTable(families ...[]Row) [op.NumKinds]Row {
 	var t [op.NumKinds]Row
 	for _, rows := range families {

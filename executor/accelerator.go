@@ -1,17 +1,18 @@
 package executor
 
-// DeviceMemory is a device's own memory. It is handed around as []byte like any other, but the
-// bytes are the device's: what is at such an address the host learns by CopyOut alone. Work is done
-// in the order of the calls, that of kernels included; a call may return before its work is done.
+// DeviceMemory is a device's own memory. It is passed around as []byte like any other, but the
+// bytes are the device's: the host can read what is at such an address only through CopyOut. Work,
+// that of kernels included, is done in the order of the calls; a call may return before its work is
+// done.
 type DeviceMemory interface {
-	Alloc(n int) ([]byte, error) // at a multiple of arena.Alignment; wraps ErrOutOfMemory where there is not enough
+	Alloc(n int) ([]byte, error) // at a multiple of arena.Alignment; wraps ErrOutOfMemory if there is not enough
 	Free(b []byte) error
 	CopyIn(dst, src []byte) error  // from the host; src may change when it returns
 	CopyOut(dst, src []byte) error // to the host; done when it returns
 	Copy(dst, src []byte) error    // within the device
 	Fill(dst []byte, v byte) error
 	Sync() error // waits for all work, fetches included, and returns its errors
-	// Available returns how many bytes can be allocated, or false where the device does not say.
+	// Available returns how many bytes can be allocated, or false if the device cannot say.
 	Available() (int64, bool)
 }
 
@@ -29,14 +30,14 @@ type Accelerator interface {
 // Assigned is a kernel with the side that it runs on.
 type Assigned struct {
 	Kernel Kernel
-	// Host says why the kernel is the host's; "" where it is the device's.
+	// Host says why the kernel runs on the host; "" if it runs on the device.
 	Host string
 	// HostInputs lists inputs whose contents a device's kernel reads on the host: shapes, axes,
 	// ratios.
 	HostInputs []int
 }
 
-// Copies counts copies between host and device, in runs alone: not those of weights, inputs and
+// Copies counts copies between host and device during runs, without those of weights, inputs and
 // outputs.
 type Copies struct {
 	In, Out           int // to the device, from the device

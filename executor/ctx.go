@@ -10,17 +10,17 @@ import (
 
 // Ctx is what a kernel sees of one run of its node.
 type Ctx struct {
-	// Step counts the training steps of the session from 0: random nodes draw other numbers
-	// in every step.
+	// Step counts the training steps of the session from 0: random nodes draw different numbers in
+	// every step.
 	Step uint64
-	// StepAt is memory of the device from which work of a step that is being captured reads Step, 8
-	// bytes with the lowest first: a replay does the same work in another step. nil where nothing
-	// is captured.
+	// StepAt is device memory from which a step that is being captured reads Step, as 8 bytes in
+	// little-endian order, because a replay does the same work in another step. nil if nothing is
+	// captured.
 	StepAt []byte
-	// Flags is where a kernel says what it has found while the step is being captured and nothing
-	// can be waited for; nil where it can look for itself.
+	// Flags is where a kernel reports what it finds while the step is being captured and it cannot
+	// wait for the device; nil where it can check by itself.
 	Flags *Flags
-	// Context ends the run where it is done; kernels that run long look at it.
+	// Context ends the run when it is done; kernels that run long check it.
 	Context context.Context
 
 	prep *Prep
@@ -71,14 +71,14 @@ func (c *Ctx) Shape(i int) []int {
 // Outputs returns the number of outputs, left-out ones included.
 func (c *Ctx) Outputs() int { return len(c.out) }
 
-// Wants reports whether somebody wants output i.
+// Wants reports whether output i is wanted.
 func (c *Ctx) Wants(i int) bool { return i < len(c.out) && c.out[i] != nil }
 
-// Out gives output i its shape and memory and returns it, or nil where nobody wants it. The memory
-// holds what was there before. Output 0 may lie in the memory of an input that the operator's row
+// Out gives output i its shape and memory and returns it, or nil if it is not wanted. The contents
+// of the memory are undefined. Output 0 may lie in the memory of an input that the operator's row
 // in graph/op lists as InPlace; no other output overlaps an input.
 //
-// A run ends here, with an error, where there is not enough memory.
+// If there is not enough memory, the run ends here with an error.
 func (c *Ctx) Out(i int, shape ...int) *Tensor {
 	if !c.Wants(i) {
 		return nil
@@ -111,8 +111,8 @@ func (c *Ctx) View(i int, src *Tensor, shape ...int) {
 	t.Data = src.Data
 }
 
-// Scratch returns n bytes of workspace, with anything in them. All calls in a run together may take
-// what the kernel's Workspace announced, each rounded up to a multiple of 64.
+// Scratch returns n bytes of workspace with undefined contents. All calls in a run together may
+// take what the kernel's Workspace announced, each rounded up to a multiple of 64.
 func (c *Ctx) Scratch(n int) []byte {
 	data, err := c.mem.Scratch(n)
 	if err != nil {
@@ -136,8 +136,8 @@ func (c *Ctx) Parallel(n, grain int, t Task) { c.pool.Run(n, grain, t) }
 // Threads returns the number of threads that Parallel uses at most.
 func (c *Ctx) Threads() int { return c.pool.Threads() }
 
-// Errorf makes an error about the node: what is wrong with which operand. The
-// session adds the node's name.
+// Errorf makes an error about the node: which operand is wrong, and how. The session adds the
+// node's name.
 func (c *Ctx) Errorf(format string, args ...any) error { return fmt.Errorf(format, args...) }
 
 // Named puts the node's name in front of an error that is reported after the run.
@@ -146,7 +146,7 @@ func (c *Ctx) Named(err error) error { return c.prep.named(err) }
 // Prep returns what was known of the node before the run.
 func (c *Ctx) Prep() *Prep { return c.prep }
 
-// Fault carries an error out of the depth of a run; Invoke turns it back.
+// Fault carries an error out of the depth of a run as a panic; Invoke turns it back into an error.
 type Fault struct{ Err error }
 
 // Invoke runs a kernel and returns its error, with the node's name.

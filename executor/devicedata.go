@@ -26,7 +26,7 @@ func (d *deviceSpace) reserve() error {
 	return nil
 }
 
-// load gives an initializer its place on the device, and its twin on the host where some step reads
+// load gives an initializer its place on the device, and its twin on the host if some step reads
 // that.
 func (d *deviceSpace) load(id graph.ValueID, raw []byte, aligned bool) (err error) {
 	s, t := d.f.s, d.f.vals[id]
@@ -76,7 +76,7 @@ func (d *deviceSpace) setInput(id graph.ValueID, t *Tensor) error {
 	if d.twin[id] != nil {
 		*d.twin[id] = *t
 		if d.read[id] {
-			d.f.s.forget() // the host computes with it what the capture has
+			d.f.s.forget() // what the host computes with it is part of the capture
 		}
 	}
 	return d.f.s.keepInput(d.f.vals[id], t)

@@ -16,7 +16,7 @@ import (
 type Fuser interface {
 	Accelerator
 	// Fits reports whether nodes can be one group, in this order, if all of their outputs are
-	// stored. A list that fits does so without its last nodes, too.
+	// stored. If a list fits, so does every beginning of it.
 	Fits(nodes []Fusible) bool
 	// Fuse makes a group of nodes that fit, or returns nil where it would save nothing.
 	Fuse(nodes []Fusible) (FusionGroup, error)
@@ -31,7 +31,7 @@ type Fusible struct {
 	Shapes [][]int         // of the inputs
 	Out    graph.ValueID
 	Shape  []int // of the output
-	Stored bool  // somebody outside the group reads the output
+	Stored bool  // the output is read outside the group
 }
 
 // FusionGroup is a group of nodes of one session.
@@ -47,7 +47,7 @@ type FusionGroup interface {
 
 // Fused is what a session's fusion groups save in a step on a device.
 type Fused struct {
-	Groups, Nodes int   // that many nodes are done in that many pieces of work
+	Groups, Nodes int   // the nodes run in that many groups
 	Alone, Fused  int64 // bytes that the nodes move one by one, and that the fusion groups move: FusionGroup.Bytes
 }
 
@@ -68,7 +68,7 @@ func (s *Session) Fused() Fused {
 }
 
 // fuseOnDevice marks fusion groups of a device as fuseLoops does those of the host. Constants
-// between the nodes of a fusion group do not part them.
+// between the nodes of a fusion group do not separate them.
 func (f *frame) fuseOnDevice(c Fuser) error {
 	last := f.lastReaders()
 	for i := 0; i < len(f.steps); i++ {
@@ -170,7 +170,7 @@ func (f *frame) fusible(st *step) (Fusible, bool) {
 	return Fusible{Kernel: st.kernel, Prep: st.prep, In: n.Inputs, Shapes: in, Out: out, Shape: f.shapes[out]}, true
 }
 
-// doDeviceGroup has the device do a fusion group, and waits for it where somebody observes.
+// doDeviceGroup lets the device run a fusion group, and waits for it if there is an observer.
 func (f *frame) doDeviceGroup(work FusionGroup, steps []step) error {
 	err := work.Run()
 	if err == nil && f.observer() != nil {

@@ -13,7 +13,7 @@ import (
 // for shapes and what is computed from them: the results of Shape and Size, and small integers that
 // are made of such and of constants only. These are made on the host by the host's kernels, so that
 // a kernel that must know a shape before it can start need not wait for the device. Inputs, weights
-// and constants can be read on the host as well: there they are anyway.
+// and constants can be read on the host as well, where they are anyway.
 //
 // A step that reads a value on the other side reads a copy, made right before it: in host memory,
 // or as part of its planned workspace on the device. What a node makes on the host for the device
@@ -203,5 +203,5 @@ func (d *deviceSpace) fuse() error {
 // ranInside counts nothing: what lives in a subgraph is in the host's memory.
 func (d *deviceSpace) ranInside(int64) {}
 
-// onHost returns 0: the device says itself what fits.
+// onHost returns 0: the device itself knows what fits.
 func (d *deviceSpace) onHost(int64) int64 { return 0 }

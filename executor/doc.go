@@ -3,7 +3,7 @@
 //
 // The parts, from the inside out:
 //
-//   - Tensor is a typed view of memory that somebody else owns.
+//   - Tensor is a typed view of memory that it does not own.
 //   - Kernel computes one node. A device makes kernels (Device.Kernel); Prep is what a kernel
 //     learns when a session is opened, Ctx what it sees when it runs.
 //   - Pool runs the loops of kernels on several threads.
@@ -11,6 +11,6 @@
 //     where the values live, on the host or on an Accelerator, and what follows from that.
 //   - Session runs the main graph's frame and measures.
 //
-// Nothing here knows an operator by name but control flow, which sessions run themselves, alike on
-// every device (control.go).
+// Nothing here knows an operator by name except for control flow, which sessions run themselves in
+// the same way on every device (control.go).
 package executor

@@ -9,14 +9,13 @@ import (
 // Fetcher is a DeviceMemory whose device copies to the host while it computes.
 type Fetcher interface {
 	Pinner
-	// Fetch copies to pinned memory of the host what src holds after all work that was asked for so
-	// far. What is asked for later does not wait for it, and must leave src as it is; Sync waits
-	// for it, and captures end with it.
+	// Fetch copies to pinned host memory what src holds after all work requested so far. Later work
+	// does not wait for it, and must not change src; Sync waits for it, and captures end with it.
 	Fetch(dst, src []byte) error
 }
 
-// maxFetched is how many bytes of the host a session pins for outputs at most: pinned memory is
-// lost to everything else on the machine. Outputs beyond it are copied when they are asked for.
+// maxFetched is the most host memory that a session pins for outputs, because pinned memory is lost
+// to everything else on the machine. Outputs beyond it are copied on demand.
 const maxFetched = 1 << 30
 
 // fetched is what Session.Fetch has asked for.
@@ -26,12 +25,11 @@ type fetched struct {
 	done    bool // the last run has copied them
 }
 
-// Fetch has the graph outputs with these numbers, and no others, copied to the host in every run
-// from now on, while the device computes what comes after them: Output returns such a copy, and
-// allocates nothing. Where values are on the host anyway it does nothing. Outputs whose size
-// depends on data, that are inputs or weights, or for which there is no memory to pin, are copied
-// when Output is called, as without Fetch. Copies that Output has returned before are no longer
-// valid.
+// Fetch makes every later run copy the graph outputs with these numbers, and no others, to the host
+// while the device computes what comes after them: Output returns such a copy, and allocates
+// nothing. If values are on the host anyway, Fetch does nothing. Outputs whose size depends on
+// data, that are inputs or weights, or for which there is no memory to pin, are copied when Output
+// is called, as without Fetch. Copies that Output has returned before are no longer valid.
 func (s *Session) Fetch(outputs ...int) {
 	s.forget() // it has the old copies
 	s.dropFetches()
@@ -45,8 +43,8 @@ func (s *Session) Fetch(outputs ...int) {
 	}
 }
 
-// fetchOutput gives a graph output its pinned memory, and the step its copy after which it stays as
-// it is.
+// fetchOutput gives a graph output its pinned memory, and attaches the copy to the step after which
+// the output no longer changes.
 func (s *Session) fetchOutput(m Fetcher, i int) {
 	f, v := s.root, s.model.Graph.Outputs[i].Value
 	n, ok := Bytes(f.vals[v].DType, f.shapes[v])
@@ -101,7 +99,7 @@ func (st *step) fetchOutputs() error {
 	return nil
 }
 
-// dropFetches gives the copies' memory back. None is under way: a run waits for its own.
+// dropFetches frees the copies' memory. No copy is under way, because a run waits for its own.
 func (s *Session) dropFetches() {
 	for _, t := range s.fetched.outputs {
 		if t != nil {

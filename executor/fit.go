@@ -10,8 +10,8 @@ import (
 
 // checkFit makes sure, before the first step, that what the steps will touch fits beside what is in
 // memory already: the arena, on the host, what the caller takes beside it, and the weights that
-// stay in their files. These can be dropped and read again, but every step needs them all: where
-// they do not fit as well, a step would wait for the disk for every one.
+// stay in their files. These can be dropped and read again, but every step needs them all: if they
+// do not fit as well, every step would wait for the disk for each of them.
 func (s *Session) checkFit() error {
 	if s.virtual || s.opts.sizesOnly {
 		return nil
@@ -48,8 +48,8 @@ func (s *Session) stayInFile(name string, raw []byte) error {
 	return memlimit.Check(s.inFiles, "weights up to %q", name)
 }
 
-// checkFiles looks at the mapped files in which a step's inputs lie: that they have become shorter
-// must be known before a C library reads them.
+// checkFiles checks the mapped files that hold a step's inputs: a file that has become shorter must
+// be detected before a C library reads it.
 func (st *step) checkFiles() error {
 	var last *mapfile.File
 	for _, t := range st.in {
@@ -66,8 +66,8 @@ func (st *step) checkFiles() error {
 	return nil
 }
 
-// checkFiles looks at the files in which the session's weights lie: what was computed while one of
-// them changed is worth nothing.
+// checkFiles checks the files that hold the session's weights: what was computed while one of them
+// changed is useless.
 func (s *Session) checkFiles() error {
 	if s.inFiles == 0 {
 		return nil

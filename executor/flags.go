@@ -2,9 +2,9 @@ package executor
 
 import "encoding/binary"
 
-// Flags are words of the device's memory in which kernels of a captured step say what they have
-// found, because a step that is captured cannot wait for it. They are 0 when a replay begins; after
-// it the session reads them.
+// Flags are words of device memory in which kernels of a captured step report what they find,
+// because a captured step cannot wait for it. They are 0 when a replay begins; after it the session
+// reads them.
 type Flags struct {
 	block   []byte // of the device
 	read    []byte // of the host
@@ -16,11 +16,11 @@ const (
 	nodeFlags = 2 // that a node's kernel may ask for: RoiAlign looks at the numbers and at the image of each region
 )
 
-// flagsSize is the size of the flags of so many nodes.
+// flagsSize is the size of the flags of that many nodes.
 func flagsSize(nodes int) int { return flagBytes * nodeFlags * nodes }
 
-// Add returns a flag, and has report make an error of what lies there after a replay, unless that
-// is 0. A node's kernel asks for nodeFlags at most.
+// Add returns a flag. After a replay, report turns its value into an error unless that is 0. A
+// node's kernel uses at most nodeFlags.
 func (f *Flags) Add(report func(word uint32) error) []byte {
 	at := flagBytes * len(f.reports)
 	f.reports = append(f.reports, report)

@@ -36,7 +36,7 @@ type step struct {
 	f      *frame
 	node   *graph.Node
 	prep   *Prep
-	kernel Kernel // nil: a constant, whose output is there already
+	kernel Kernel // nil: a constant, whose output already exists
 	ctx    *Ctx
 	in     []*Tensor
 	out    []*Tensor
@@ -86,7 +86,7 @@ func newFrame(s *Session, g *graph.Graph, outer *frame, owner *step) *frame {
 		f.vals[i] = &Tensor{DType: g.Values[i].Type.DType}
 	}
 	if outer != nil {
-		f.shares = shares{s.shares.host, s.shares.host, s.shares.host} // what subgraphs need is in no plan
+		f.shares = shares{s.shares.host, s.shares.host, s.shares.host} // what subgraphs need is not planned
 	}
 	f.space, f.mem = s.newSpace(f, outer != nil)
 	return f
@@ -128,8 +128,8 @@ func (f *frame) makeStep(st *step, id graph.NodeID) error {
 		return clash
 	}
 	if p.Version == 0 && n.Kind != op.Unknown {
-		// Only where files are read strictly: elsewhere op.InferAsIs has given the node a version.
-		// Nothing has been checked of such a node.
+		// Only if files are read strictly: otherwise op.InferAsIs has given the node a version.
+		// Nothing has been checked about such a node.
 		return &Unsupported{fmt.Errorf(
 			"node %q (%s): the model imports no operator set that has it; it came with %d",
 			p.Label, n.Op, info.Since[0])}
@@ -148,8 +148,8 @@ func (f *frame) makeStep(st *step, id graph.NodeID) error {
 	return nil
 }
 
-// makeKernel makes a step's kernel: the session's own for a boundary and for control flow, but
-// where there are no data to tell which subgraph runs, or how often.
+// makeKernel makes a step's kernel: the session's own for a boundary and for control flow, unless
+// there are no data to tell which subgraph runs, or how often.
 func (f *frame) makeKernel(st *step) (err error) {
 	info := st.prep.Info
 	switch {
@@ -174,8 +174,8 @@ func (f *frame) operand(ts []*Tensor, ds []graph.DType, v graph.ValueID) ([]*Ten
 	return append(ts, f.vals[v]), append(ds, f.vals[v].DType)
 }
 
-// checkTypes refuses what no device computes on: operands that are no tensors, or of an unknown
-// type.
+// checkTypes rejects operands that no device computes on: those that are not tensors, or of an
+// unknown type.
 func (f *frame) checkTypes(st *step) error {
 	for _, list := range [][]graph.ValueID{st.node.Inputs, st.node.Outputs} {
 		for _, v := range list {
@@ -316,7 +316,7 @@ func (f *frame) finish(st *step) {
 	}
 }
 
-// settle takes what ends with a step out of the count of live bytes.
+// settle subtracts from the live bytes what ends with a step.
 func (f *frame) settle(st *step) {
 	f.live -= st.scratchLive
 	st.scratchLive = 0

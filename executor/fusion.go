@@ -11,7 +11,7 @@ import (
 // operands of a few loops over so many float32 fit into a core's first-level caches.
 const fusionBlock = 4096
 
-// fuse marks steps that are done as one, unless something looks at the memory between them.
+// fuse marks steps that run as one, unless something inspects the memory between them.
 func (f *frame) fuse() error {
 	if f.s.opts.NoFusion || f.s.opts.Guard || f.s.opts.Probe != nil {
 		return nil
@@ -123,11 +123,11 @@ func (f *frame) apart(v, w graph.ValueID, n int) bool {
 // fusionTask runs a fusion group's loops block by block.
 type fusionTask struct {
 	steps []step
-	took  []atomic.Int64 // by step, nanoseconds in the blocks that are timed; empty where nobody observes
+	took  []atomic.Int64 // by step, nanoseconds in the blocks that are timed; empty without an observer
 }
 
-// timedBlocks: where a fusion group is observed, one block of this many is timed. Looking at the
-// clock after every loop of every block would be a good part of what is measured.
+// timedBlocks: where a fusion group is observed, one block of this many is timed. Reading the clock
+// after every loop of every block would take a good part of the measured time.
 const timedBlocks = 4
 
 // Range does the elements lo..hi-1 of every step.
@@ -156,8 +156,8 @@ func (t *fusionTask) timed(lo, hi int) {
 }
 
 // runGroup runs the steps of a fusion group, which starts at place i of the order, or those before
-// the first one that is no plain loop after all: there the group is cut for good. It returns how
-// many steps it has run. Steps without a kernel, constants, are passed over.
+// the first one that turns out not to be a plain loop: there the group is cut for good. It returns
+// how many steps it has run. Steps without a kernel, constants, are passed over.
 func (f *frame) runGroup(at int, steps []step) (int, error) {
 	start := f.watch(len(steps))
 	want := length(f.shapes[steps[0].node.Outputs[0]])
@@ -199,8 +199,8 @@ func (f *frame) runGroup(at int, steps []step) (int, error) {
 	return len(steps), nil
 }
 
-// doGroup does what the steps of a fusion group have begun, over n elements each. There are none
-// where the first one was no plain loop.
+// doGroup completes what the steps of a fusion group have begun, over n elements each. There are
+// none if the first was not a plain loop.
 func (f *frame) doGroup(n int, steps []step) error {
 	if len(steps) == 0 {
 		return nil
@@ -214,7 +214,7 @@ func (f *frame) doGroup(n int, steps []step) error {
 	return nil
 }
 
-// observer returns who is told of the nodes of this frame, or nil.
+// observer returns the observer of this frame's nodes, or nil.
 func (f *frame) observer() Observer {
 	if f == f.s.root {
 		return f.s.opts.Observer
@@ -237,7 +237,7 @@ func (f *frame) watch(n int) time.Time {
 }
 
 // report tells the observer of the steps of a fusion group. The time of the group is divided among
-// them as the timed blocks were, equally where the clock did not move.
+// them as the timed blocks were, or equally if the clock did not advance.
 func (f *frame) report(at int, steps []step, start time.Time) {
 	obs := f.observer()
 	if obs == nil {

@@ -11,15 +11,14 @@ import (
 // Device makes kernels.
 type Device interface {
 	Name() string
-	// Kernel returns the kernel for a node. The error is an *Unsupported where
-	// the device has none.
+	// Kernel returns the kernel for a node. The error is an *Unsupported if the device has none.
 	Kernel(p *Prep) (Kernel, error)
 }
 
 // Virtual is a device whose memory is counted and not taken.
 type Virtual interface{ Virtual() bool }
 
-// Prep is what is known of a node before the first run.
+// Prep is what is known about a node before the first run.
 type Prep struct {
 	Node    *graph.Node
 	Label   string // how messages name the node
@@ -27,7 +26,7 @@ type Prep struct {
 	Version int           // schema version of the operator
 	In, Out []graph.DType // element types; Undefined for an operand that is left out
 	Shapes  [][]int       // of the outputs, nil where not known before the run
-	// Seed starts the draws of a random node that fixes no seed of its own.
+	// Seed is the seed of a random node that has none of its own.
 	Seed    uint64
 	Threads int // how many threads Ctx.Parallel uses at most
 }
@@ -75,26 +74,25 @@ func (e *Unsupported) Unwrap() error { return e.Err }
 // by one goroutine at a time, so it may keep state between Run and Ctx.Parallel's
 // calls, and buffers from run to run.
 //
-// From the second run with the same shapes on, Run allocates nothing on Go's
-// heap. What it computes depends on the inputs (and, for random nodes, on Prep.Seed and
-// Ctx.Step) only: not on the addresses of operands, on the number of
-// threads, nor on whether output 0 lies in an input's memory.
+// From the second run with the same shapes on, Run allocates nothing on Go's heap. What it computes
+// depends only on the inputs (and, for random nodes, on Prep.Seed and Ctx.Step): not on the
+// addresses of operands, the number of threads, or whether output 0 lies in an input's memory.
 type Kernel interface {
 	Run(c *Ctx) error
 }
 
 // Workspacer is a kernel that needs memory besides its operands.
 type Workspacer interface {
-	// Workspace returns the bytes that a run with operands of these shapes takes
-	// by Ctx.Scratch. A left-out operand has a nil shape. Shapes may be wrong: then
-	// the run will fail, and any number will do.
+	// Workspace returns the bytes that a run with operands of these shapes takes by Ctx.Scratch. A
+	// left-out operand has a nil shape. Shapes may be wrong: the run will then fail, and the result
+	// does not matter.
 	Workspace(in, out [][]int) int
 }
 
-// Looper is a kernel that is one loop over the elements of output 0, each of which depends on
-// inputs at the same place, or on inputs that are the same for the whole run, only. Neighbouring
-// loopers of the same length may be run block by block, one after the other within each block: each
-// still reads and writes its own operands, but finds them in the cache.
+// Looper is a kernel that is one loop over the elements of output 0, each of which depends only on
+// inputs at the same place, or on inputs that are the same for the whole run. Neighbouring loopers
+// of the same length may be run block by block, one after the other within each block: each still
+// reads and writes its own operands, but finds them in the cache.
 //
 // Run is the same as Begin and Ctx.Parallel over the kernel itself.
 type Looper interface {
@@ -106,7 +104,7 @@ type Looper interface {
 
 // Beginner is a node's part in a fusion group before its elements are computed.
 type Beginner interface {
-	// Begin checks the operands, calls Ctx.Out and returns the number of elements. Where this run
-	// is no such loop, it does nothing and returns -1; then Run must be called.
+	// Begin checks the operands, calls Ctx.Out and returns the number of elements. If this run is
+	// not such a loop, it does nothing and returns -1; then Run must be called.
 	Begin(c *Ctx) (n int, err error)
 }

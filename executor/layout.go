@@ -35,7 +35,7 @@ func (s *Session) guard() int64 {
 	return 0
 }
 
-// plan simulates the run. Everything is taken on demand unless pack follows.
+// plan simulates the run. Everything is allocated on demand unless pack follows.
 func (f *frame) plan(sizes *live.Sizes) error {
 	p := f.program(sizes)
 	t, err := p.Simulate()
@@ -58,7 +58,7 @@ func (f *frame) plan(sizes *live.Sizes) error {
 	return nil
 }
 
-// pack gives what has a known size its place in one block.
+// pack places everything of known size in one block.
 func (f *frame) pack(ctx context.Context) {
 	padded := f.bytes
 	if g := f.s.guard(); g > 0 {
@@ -175,7 +175,7 @@ func onDemandPeak(t *live.Timeline, bytes []int64) int64 {
 	return peak
 }
 
-// prediction returns what is known of the memory before a run.
+// prediction returns what is known about the memory before a run.
 func (f *frame) prediction(p Prediction) Prediction {
 	p.Live, p.LeastLive, p.PeakNode = f.peak.Bytes, f.least, f.peak.Node
 	p.Arena, p.LowerBound, p.Workspace = f.arenaBytes, f.bound, f.workspace
@@ -256,9 +256,9 @@ func (st *step) takeScratch() error {
 	return nil
 }
 
-// Scratch gives a running node workspace: of what is planned, as long as it lasts. More than that
-// is a fault of the kernel's promise, but where the sizes of operands depend on data, and the
-// workspace with them: it is taken beside, then.
+// Scratch gives a running node workspace from what is planned, as long as it lasts. To ask for more
+// breaks the kernel's promise, unless the sizes of operands, and with them the workspace, depend on
+// data: it is then allocated separately.
 func (st *step) Scratch(n int) ([]byte, error) {
 	f := st.f
 	size := int64(RoundUp(n))
@@ -301,7 +301,7 @@ func (st *step) unsized() bool {
 	return false
 }
 
-// shareOf returns what a value is taken from on demand.
+// shareOf returns the share that a value is allocated from on demand.
 func (f *frame) shareOf(v graph.ValueID) *share {
 	switch {
 	case f.space.atHost(v):
@@ -325,7 +325,7 @@ func (f *frame) drop(v graph.ValueID) {
 	f.blocks[v] = nil
 }
 
-// freeExtra gives back what a step has taken until its end.
+// freeExtra frees what a step has allocated until its end.
 func (st *step) freeExtra() {
 	for _, b := range st.extra {
 		st.f.shares.planned.Free(b)

@@ -10,10 +10,10 @@ import (
 // that is part of the kernel's.
 type LibraryWork struct {
 	Library, What string
-	// Own says why the device's own kernels do it; "" where the library does.
+	// Own says why the device's own kernels do it; "" if the library does.
 	Own string
 	// Workspace is the bytes that the library is lent, 0 where it does not do the work. Least is
-	// what it would be lent if the algorithm had to do with little
+	// what it would be lent if the algorithm were limited to little
 	// (cudnn_conv_use_max_workspace=0).
 	Workspace, Least int64
 }
@@ -56,7 +56,7 @@ func (f *frame) libraryWork(st *step) []LibraryWork {
 	return k.LibraryWork(in, out)
 }
 
-// leastLive returns the peak of live bytes that the frame would have if libraries had to do with
+// leastLive returns the peak of live bytes that the frame would have if libraries were limited to
 // the least workspace.
 func (f *frame) leastLive(p *live.Program, peak int64) (int64, error) {
 	least := *p

@@ -64,7 +64,7 @@ func (k *loopKernel) Run(c *Ctx) error {
 		}
 	}
 	for i := int64(0); i < limit && cond; i++ {
-		err := ended(c.Context) // a body without nodes does not look
+		err := ended(c.Context) // a body without nodes does not check it
 		if err != nil {
 			return err
 		}
@@ -75,7 +75,7 @@ func (k *loopKernel) Run(c *Ctx) error {
 	return k.results(c)
 }
 
-// ended returns why a context is done; nil where it goes on, or where there is none.
+// ended returns why a context is done; nil if it is not, or if there is none.
 func ended(ctx context.Context) error {
 	if ctx == nil {
 		return nil

@@ -28,7 +28,7 @@ type Pool struct {
 	fault    atomic.Pointer[any] // the value of the first panic
 }
 
-// Threads is how many threads a pool of so many has; 0 means one per core.
+// Threads is how many threads a pool has if that many are requested; 0 means one per core.
 func Threads(asked int) int {
 	if asked <= 0 {
 		return runtime.GOMAXPROCS(0)
@@ -61,9 +61,9 @@ func (p *Pool) Threads() int { return p.threads }
 
 // Run does the items 0..n-1 of a task in pieces of grain items (the last one may be shorter; pieces
 // may come together in one call, so that lo is a multiple of grain). It returns when all are done,
-// panics where one did, with a Fault where that came of a mapped file that has changed, and
-// allocates nothing: a pointer to a struct that exists already makes a Task for free. What a task
-// computes must not depend on the pieces.
+// panics if one of them did, with a Fault if a mapped file has changed, and allocates nothing: a
+// pointer to an existing struct makes a Task for free. What a task computes must not depend on the
+// pieces.
 func (p *Pool) Run(n, grain int, t Task) {
 	if n <= 0 {
 		return

@@ -9,9 +9,9 @@ import (
 )
 
 // rows are what iterations add to one scan output: tensors of one type and shape, in the order in
-// which they were made. They lie behind one another in blocks of the arena, so that a row takes
-// nothing beside its contents: how many there will be nobody knows, and a limit on the arena is to
-// hold for all that is kept.
+// which they were made. They lie behind one another in blocks of the arena, so that a row takes no
+// more than its contents: their number is not known in advance, and a limit on the arena must hold
+// for all that is kept.
 type rows struct {
 	dtype graph.DType
 	shape []int // of each
@@ -22,8 +22,8 @@ type rows struct {
 	left   int // rows
 }
 
-// rowBlock is up to how many bytes small rows share a block: many beside what Go and the arena
-// note of a block, some 200 bytes, and few beside what a step takes.
+// rowBlock is up to how many bytes small rows share a block: many compared with the some 200 bytes
+// that Go and the arena keep about a block, and few compared with what a step takes.
 const rowBlock = 4 << 10
 
 // add copies a tensor behind the rows; all must have the first one's shape.
@@ -59,7 +59,7 @@ func (r *rows) add(from *share, t *Tensor) error {
 // each calls f with the contents of every row.
 func (r *rows) each(f func(i int, data []byte)) {
 	if r.size == 0 {
-		return // there is nothing in them
+		return // the rows are empty
 	}
 	i := 0
 	for _, block := range r.blocks {
@@ -70,7 +70,7 @@ func (r *rows) each(f func(i int, data []byte)) {
 	}
 }
 
-// release gives the blocks back; there is no row any more.
+// release frees the blocks; there are no rows any more.
 func (r *rows) release(from *share) {
 	for _, block := range r.blocks {
 		from.Free(block)

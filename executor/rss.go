@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// ProcessMemory is what the operating system says of this process, in bytes; 0 where it
-// does not say.
+// ProcessMemory is the memory of this process as the operating system reports it, in bytes; 0 if it
+// does not.
 type ProcessMemory struct {
 	Resident int64 // VmRSS
 	Peak     int64 // VmHWM: the most that was resident
@@ -40,11 +40,11 @@ func ReadProcessMemory() ProcessMemory {
 	return m
 }
 
-// SettleProcessMemory gives unused memory back to the operating system, makes what is
-// resident then the peak, where the system allows that, and returns the state.
+// SettleProcessMemory returns unused memory to the operating system, resets the peak to what is
+// then resident, if the system allows it, and returns the state.
 func SettleProcessMemory() ProcessMemory {
 	debug.FreeOSMemory()
-	// 5 resets VmHWM: proc(5). Where it is not allowed, the peak of before stays.
+	// 5 resets VmHWM: proc(5). If that is not allowed, the old peak remains.
 	if f, err := os.OpenFile("/proc/self/clear_refs", os.O_WRONLY, 0); err == nil {
 		f.WriteString("5")
 		f.Close()

@@ -200,7 +200,7 @@ func (k *scanKernel) runBatch(c *Ctx) error {
 	return nil
 }
 
-// place returns the part of an output that one sequence gives; nil where nobody wants it.
+// place returns the part of an output that one sequence gives; nil if it is not wanted.
 func (k *scanKernel) place(c *Ctx, out, b, batch int, shape []int) []byte {
 	if !c.Wants(out) {
 		return nil

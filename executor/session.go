@@ -18,8 +18,8 @@ type Options struct {
 	Threads int          // 0: one per core
 	Order   graph.Order  // nil: graph.Topological
 	Dims    symbolic.Env // bindings of all symbols of the inputs
-	// OnDemand takes memory for each value when it is made ("memory pattern off"), in
-	// place of offsets that are planned before the run.
+	// OnDemand allocates memory for each value when it is made ("memory pattern off"), instead of
+	// planning offsets before the run.
 	OnDemand bool
 	Arena    *Arena         // shared with other sessions; nil: one of its own
 	Strategy ExtendStrategy // of an arena of its own
@@ -30,19 +30,20 @@ type Options struct {
 	Guard bool
 	// NoFusion runs every node on its own: no fusion groups, on the host or on a device.
 	NoFusion bool
-	// Capture has a device that can do so record the second step and replay it from then on.
+	// Capture makes a device that supports it record the second step and replay it from then on.
 	Capture bool
-	// Blocking waits for a device after every node, none of which run as a fusion group, so that a
-	// fault is reported with the node that caused it.
+	// Blocking waits for a device after every node and fuses none, so that a fault is reported with
+	// the node that caused it.
 	Blocking bool
 
-	// Beside is what the caller will take in host memory before it closes the session: it has to
-	// fit with the arena.
+	// Beside is the host memory that the caller will take before it closes the session: it must fit
+	// together with the arena.
 	Beside int64
 
 	sizesOnly bool     // weights are not loaded to the device: no run will follow
 	Observer  Observer // nil: none
-	// Probe is shown every value that a node has made, while its memory is good; nil: nobody looks.
+	// Probe, if not nil, is called with every value that a node has made, while its memory is
+	// valid.
 	Probe func(v graph.ValueID, t *Tensor)
 }
 
@@ -55,8 +56,8 @@ type Observer interface {
 	Node(i int, id graph.NodeID, start time.Time, took time.Duration, live int64)
 }
 
-// Prediction is what is known of a session's memory before it runs. Bytes of
-// inputs and weights are Persistent and in none of the other figures.
+// Prediction is what is known about a session's memory before it runs. Bytes of inputs and weights
+// are in Persistent and in none of the other figures.
 type Prediction struct {
 	Live       int64 // peak of the bytes that are live at once, workspaces included
 	LeastLive  int64 // what Live would be if libraries had to do with the least workspace (LibraryWork)
@@ -118,9 +119,9 @@ type Feed struct {
 }
 
 // Open makes a model ready to run. Its types must be inferred (op.Infer). The error is an
-// *Unsupported where the device lacks a kernel, or a *symbolic.UnboundError; it wraps
-// ErrOutOfMemory where weights and arena do not fit into the memory that there is. A context that
-// is done ends the search for a smaller arena; the session is complete nevertheless.
+// *Unsupported if the device lacks a kernel, or a *symbolic.UnboundError; it wraps ErrOutOfMemory
+// if weights and arena do not fit into the available memory. A context that is done ends the search
+// for a smaller arena; the session is complete nevertheless.
 func Open(ctx context.Context, m *graph.Model, types *op.Result, d Device, opts Options) (*Session, error) {
 	if opts.Order == nil {
 		order, err := graph.Topological(m.Graph)
@@ -156,7 +157,7 @@ func Open(ctx context.Context, m *graph.Model, types *op.Result, d Device, opts 
 	return s, nil
 }
 
-// guardedPrepare is prepare where a file of weights that becomes shorter is an error.
+// guardedPrepare is prepare, but reports a file of weights that becomes shorter as an error.
 func (s *Session) guardedPrepare(ctx context.Context) (err error) {
 	defer mapfile.Guard(&err)()
 	return s.prepare(ctx)
@@ -201,7 +202,7 @@ func (s *Session) prepare(ctx context.Context) error {
 // Model returns the model.
 func (s *Session) Model() *graph.Model { return s.model }
 
-// Prediction returns what is known of the memory before a run.
+// Prediction returns what is known about the memory before a run.
 func (s *Session) Prediction() Prediction { return s.pred }
 
 // Measured returns what the runs so far needed.
@@ -214,7 +215,7 @@ func (s *Session) Threads() int { return s.pool.Threads() }
 func (s *Session) Feeds() []Feed { return s.feeds }
 
 // Output returns graph output i. It is valid until the next Run or Release. An accelerator's is a
-// copy, whose Data is nil where the device is lost.
+// copy, whose Data is nil if the device is lost.
 func (s *Session) Output(i int) *Tensor { return s.root.space.output(i) }
 
 // Missing lists the graph inputs that have no data.
@@ -228,8 +229,8 @@ func (s *Session) Missing() []string {
 	return names
 }
 
-// Run executes one step of training: every node once, in order. It ends with ctx.Err between
-// two nodes where ctx is done.
+// Run executes one step of training: every node once, in order. If ctx is done, it ends between two
+// nodes with ctx.Err.
 func (s *Session) Run(ctx context.Context) error {
 	if missing := s.Missing(); len(missing) > 0 && !s.virtual {
 		return fmt.Errorf("input %q has no data (%d of %d inputs have none)", missing[0], len(missing),
@@ -243,7 +244,7 @@ func (s *Session) Run(ctx context.Context) error {
 	s.shares.begin()
 	s.root.step = s.run
 	err := s.guardedRun(ctx)
-	// What the device was asked for last may still fail.
+	// The last work requested from the device may still fail.
 	if e := s.mem.Sync(); err == nil && e != nil {
 		err = fmt.Errorf("one of the nodes of the step has failed on the device "+
 			"(run with --blocking to learn which): %w", e)
@@ -270,7 +271,8 @@ func (s *Session) Run(ctx context.Context) error {
 	return err
 }
 
-// guardedRun is runRoot where a file of weights that changes is an error: see package mapfile.
+// guardedRun is runRoot, but reports a file of weights that changes as an error: see package
+// mapfile.
 func (s *Session) guardedRun(ctx context.Context) (err error) {
 	old := debug.SetPanicOnFault(true)
 	defer func() {
@@ -278,7 +280,7 @@ func (s *Session) guardedRun(ctx context.Context) (err error) {
 		switch r := recover().(type) {
 		case nil:
 		case Fault:
-			err = r.Err // of a fusion group, which runs in no Invoke
+			err = r.Err // of a fusion group, which does not run in Invoke
 		default:
 			if err = mapfile.Fault(r); err == nil {
 				panic(r)
@@ -291,8 +293,8 @@ func (s *Session) guardedRun(ctx context.Context) (err error) {
 	return s.checkFiles()
 }
 
-// hold takes the planned block from the arena, unless the session has it already. A device that
-// takes no memory is held to the limit as well.
+// hold takes the planned block from the arena, unless the session has it already. The limit also
+// holds for a device that takes no memory.
 func (s *Session) hold() error {
 	if limit := s.opts.MemLimit; s.virtual && limit > 0 && s.root.arenaBytes > limit {
 		return fmt.Errorf("the planned arena of %d bytes: %w: the limit is %d bytes%s",
@@ -313,7 +315,7 @@ func (s *Session) hold() error {
 	return nil
 }
 
-// Release gives what the session holds of the arena back, outputs included, so that another session
+// Release returns what the session holds of the arena, outputs included, so that another session
 // that shares it can run. The next Run takes it again.
 func (s *Session) Release() {
 	s.forget()
@@ -325,7 +327,7 @@ func (s *Session) Release() {
 	s.base = nil
 }
 
-// Close gives all memory back and ends the session's threads.
+// Close frees all memory and ends the session's threads.
 func (s *Session) Close() error {
 	s.Release()
 	s.pool.Close()

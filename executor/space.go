@@ -2,8 +2,8 @@ package executor
 
 import "memopt/graph"
 
-// space is the memory space of a frame's values: the host's memory, or that of an accelerator. What
-// follows from where values live is here and nowhere else: who makes the kernels, what is copied
+// space is the memory space of a frame's values: the host's memory, or that of an accelerator. All
+// that depends on where values live is decided here: which device makes the kernels, what is copied
 // between host and device, and where weights, inputs and outputs lie. The main graph's frame is in
 // the session's device; frames of subgraphs are in the host's memory.
 type space interface {
@@ -17,15 +17,15 @@ type space interface {
 	atHost(v graph.ValueID) bool
 	// captured returns the tensor by which a subgraph that a step runs reads a value of the frame.
 	captured(st *step, v graph.ValueID) *Tensor
-	// fuse marks steps that are done as one.
+	// fuse marks steps that run as one.
 	fuse() error
 
-	// reserve takes memory for inputs and weights, before any of them is there.
+	// reserve takes memory for inputs and weights, before any of them is loaded.
 	reserve() error
 	// load gives an initializer its contents. aligned says that raw can be read as any element
 	// type.
 	load(id graph.ValueID, raw []byte, aligned bool) error
-	// runConstant runs a constant node. Its outputs are good as long as the session.
+	// runConstant runs a constant node. Its outputs are valid as long as the session.
 	runConstant(st *step) error
 	// setInput gives a graph input its data.
 	setInput(id graph.ValueID, t *Tensor) error
@@ -43,13 +43,13 @@ type space interface {
 	// output returns graph output i for the host to read.
 	output(i int) *Tensor
 
-	// ranInside tells of the peak of live bytes in a subgraph that has run.
+	// ranInside reports the peak of live bytes in a subgraph that has run.
 	ranInside(peak int64)
 	// onHost returns how many of the planned bytes are taken from the host's memory.
 	onHost(planned int64) int64
 }
 
-// newSpace returns the space of a frame, and the memory that it is in.
+// newSpace returns the space of a frame, and its memory.
 func (s *Session) newSpace(f *frame, subgraph bool) (space, DeviceMemory) {
 	a, ok := s.device.(Accelerator)
 	switch {

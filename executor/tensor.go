@@ -74,8 +74,8 @@ func NewTensor[T Elem](d graph.DType, shape []int, elems ...T) *Tensor {
 	return &Tensor{DType: d, Shape: shape, Data: Memory(elems)}
 }
 
-// Bytes returns the memory that n elements in the given shape need. ok is false
-// where a dim is negative or the product leaves int.
+// Bytes returns the memory that n elements in the given shape need. ok is false if a dim is
+// negative or the product overflows int.
 func Bytes(d graph.DType, shape []int) (n int, ok bool) {
 	p := uint64(d.Bits() / 8)
 	for _, dim := range shape {
@@ -84,7 +84,7 @@ func Bytes(d graph.DType, shape []int) (n int, ok bool) {
 		}
 		hi, lo := bits.Mul64(p, uint64(dim))
 		if hi != 0 || lo > 1<<62 {
-			// A later 0 would make the product 0 again: no tensor is that large on the way.
+			// A later 0 would make the product 0 again, but intermediate products must fit, too.
 			return 0, false
 		}
 		p = lo

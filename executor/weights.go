@@ -10,7 +10,7 @@ import (
 )
 
 // loadWeights gives every initializer its contents, and every constant node its output. Contents
-// that lie in the file as the executor needs them stay there.
+// that the file holds in the form that the executor needs stay there.
 func (f *frame) loadWeights() error {
 	if f.s.virtual {
 		for i := range f.steps {
@@ -77,8 +77,7 @@ func (f *frame) loadWeight(id graph.ValueID, data *graph.TensorData) error {
 	return f.space.load(id, raw, aligned)
 }
 
-// touch brings a mapping's pages into memory, so that the first step does not count them as
-// its own.
+// touch brings a mapping's pages into memory, so that they do not count for the first step.
 func touch(data []byte) {
 	const page = 4096
 	var sum byte

@@ -37,7 +37,7 @@
 //
 // # Who may edit
 //
-// Analyses return new values and leave the graph alone. Edits are [Pass]es:
-// shape inference fills in Value.Type, inlining replaces calls to functions,
-// and package recompute rewrites graphs. [Verify] states what a valid graph is.
+// Analyses return new values and do not change the graph. Edits are [Pass]es: shape inference fills
+// in Value.Type, inlining replaces calls to functions, and package recompute rewrites graphs.
+// [Verify] states what a valid graph is.
 package graph

@@ -30,7 +30,7 @@ const DefaultMaxElements = 64
 // scalar, "float[]" of a tensor of unknown rank. It is extended where ONNX has no
 // notation:
 //
-//   - A name that is no identifier, or that is a word of the syntax (float, seq, nan),
+//   - A name that is not an identifier, or that is a word of the syntax (float, seq, nan),
 //     is quoted wherever it stands. In quotes, \" \\ \n \r \t stand for one
 //     character, \xHH for one byte.
 //   - A dim that is an expression stands in parentheses: float[(2*batch + 1), 64].
@@ -38,7 +38,7 @@ const DefaultMaxElements = 64
 //   - What describes a part stands in front of it: <doc_string: "...",
 //     metadata_props: ["key": "value"], extra: "wire fields"> before a graph, node,
 //     attribute or declared value, and between "=" and the contents of a tensor.
-//   - ? is a type that nobody stated, undefined an element type of number 0, and
+//   - ? is a type that is not stated, undefined an element type of number 0, and
 //     dtype(99) one of a number without a name.
 //   - sparse_tensor(float[3, 4]) name = {values, indices} is a sparse tensor: two
 //     dense ones.

@@ -56,7 +56,7 @@ func (p *printer) decl(g *Graph, d *Decl) {
 	p.typed(t, v.Name)
 }
 
-// typed prints a name with its type in front, if anybody stated one.
+// typed prints a name with its type in front, if one is stated.
 func (p *printer) typed(t *Type, name string) {
 	if t.Form != FormUnknown {
 		p.typ(t)

@@ -6,8 +6,8 @@ import (
 	"strconv"
 )
 
-// ErrElided is what reading the contents of a tensor gives where the text that it
-// was parsed from left them out.
+// ErrElided is the error of reading the contents of a tensor that were left out of the text it was
+// parsed from.
 var ErrElided = errors.New("the contents were elided from the text; print it with FormatOptions.MaxElements -1")
 
 // elided is the Source of contents that a text left out.

@@ -31,7 +31,7 @@ const (
 //   - Operator sets that the bodies use join the model's; a domain that both import in
 //     different versions is an error.
 //
-// More than 2,000,000 nodes are an error. After an error the model is not to be used.
+// More than 2,000,000 nodes are an error. After an error the model must not be used.
 func InlineFunctions(m *Model) (changed bool, err error) {
 	if len(m.Functions) == 0 {
 		return false, nil

@@ -346,7 +346,7 @@ func (c *copier) initializers() {
 	}
 }
 
-// valueInfos declares what the file says of values that nobody has declared yet.
+// valueInfos declares what the file says of values that have not been declared yet.
 func (c *copier) valueInfos() {
 	if c.w.in.err != nil {
 		return

@@ -11,8 +11,8 @@ import (
 // ONNX wants the name of a value to be none of an enclosing graph's, and runtimes refuse a graph
 // that has two nodes of one name. Memopt gives no name twice in a file, whichever graphs it is for.
 //
-// What a file has twice when it comes is its own affair: only what is given away, and what Verify
-// finds new, must be unique.
+// Names that a file already has twice are tolerated: only new names must be unique, which Verify
+// checks.
 type Names struct {
 	nodes, values nameSet
 }
@@ -103,13 +103,13 @@ func (n *Names) Verify(m *Model) error {
 	return cmp.Or(nodes.err, values.err)
 }
 
-// Done frees the memory of the names: none will be given any more. Verify goes on working.
+// Done frees the memory of the names: no more will be given. Verify still works.
 func (n *Names) Done() {
 	n.nodes.taken, n.nodes.tried = nil, nil
 	n.values.taken, n.values.tried = nil, nil
 }
 
-// verifier looks for names that two have and that were not had twice before.
+// verifier looks for names that occur twice and did not before.
 type verifier struct {
 	note func(string)
 	err  error

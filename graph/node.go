@@ -1,7 +1,7 @@
 package graph
 
-// Node is one operation. What few nodes have is kept apart (Rare), so that a graph may have
-// millions of them.
+// Node is one operation. Properties that few nodes have are kept apart (Rare), so that a graph may
+// have millions of nodes.
 type Node struct {
 	ID   NodeID
 	Kind Kind // row of the op table, set by op.Bind and op.Infer
@@ -20,15 +20,15 @@ type Node struct {
 	rare *Rare // nil: nothing of it
 }
 
-// Rare is what few nodes have.
+// Rare holds properties that few nodes have.
 type Rare struct {
 	Overload string
-	// Fault says what the operator's definition has against the node, which is opaque then: its
-	// kind is unknown. Nil: nothing.
+	// Fault says how the node contradicts its operator's definition, if it does; the node is then
+	// opaque: its kind is unknown.
 	Fault error
 	// Clash says which output, or which input of a subgraph, the file states to have other
-	// elements, or another rank, than the operator gives. Analyses take the operator's word for it;
-	// no executor runs the node. Nil: none.
+	// elements, or another rank, than the operator gives. Analyses use the operator's type; no
+	// executor runs the node. Nil: none.
 	Clash error
 
 	Captures []ValueID // values of this graph that the node's subgraphs read; ascending
@@ -38,7 +38,7 @@ type Rare struct {
 	Extra    []byte
 }
 
-// Rare returns what the node has of what few nodes have; EditRare changes it.
+// Rare returns the node's rare properties; EditRare changes them.
 func (n *Node) Rare() Rare {
 	if n.rare == nil {
 		return Rare{}
@@ -46,14 +46,14 @@ func (n *Node) Rare() Rare {
 	return *n.rare
 }
 
-// EditRare changes what the node has of what few nodes have.
+// EditRare changes the node's rare properties.
 func (n *Node) EditRare(edit func(*Rare)) {
 	r := n.Rare()
 	edit(&r)
 	n.SetRare(r)
 }
 
-// SetRare replaces what the node has of what few nodes have.
+// SetRare replaces the node's rare properties.
 func (n *Node) SetRare(r Rare) {
 	n.rare = nil
 	if !r.empty() {

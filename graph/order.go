@@ -11,7 +11,7 @@ import (
 // before its readers.
 type Order []NodeID
 
-// FileOrder returns the order of the file, which Check may find wanting.
+// FileOrder returns the order of the file, which may not pass Check.
 func FileOrder(g *Graph) Order {
 	o := make(Order, len(g.Nodes))
 	for i := range o {

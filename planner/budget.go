@@ -12,7 +12,7 @@ import (
 	"memopt/recompute"
 )
 
-// What plans to budgets give and take, for callers that need no more of package budget.
+// Types of plans to budgets, for callers that need no more of package budget.
 type (
 	StashLimit  = budget.StashLimit
 	Bound       = budget.Bound
@@ -28,8 +28,8 @@ var (
 	ErrStashLimit = budget.ErrStashLimit
 )
 
-// Budget is the strategy that keeps a limit at the least cost. Total, Share and Arena exclude each
-// other; without any there must be StashLimits.
+// Budget is the strategy that keeps within a limit at the least cost. Total, Share and Arena
+// exclude each other; without any there must be StashLimits.
 type Budget struct {
 	Total       int64        // bytes of inputs, weights and the arena together; 0: none
 	Share       float64      // of the baseline peak: bounds the bytes of the arena; 0: none
@@ -45,20 +45,19 @@ type Budget struct {
 	// programming).
 	Solver string
 	Seed   int64 // of random choices
-	// Effort is how many seconds the search should take on a usual core: its work is counted, so
+	// Effort is how many seconds the search should take on a typical core: its work is counted, so
 	// that the plan does not depend on the machine. 0 asks for the first plan that fits.
 	Effort float64
-	// Limit is when the search stops with the best plan so far, counted from the call of Make and
-	// all that it does included; 0: none. For the first plan that fits there are some seconds in
-	// any case.
+	// Limit is the time, counted from the call of Make, after which the search stops with the best
+	// plan so far; 0: none. The search for a first plan has some seconds in any case.
 	Limit time.Duration
-	// Found, where it is not nil, is told by the search that it has a plan that fits, whatever ends
-	// it from then on.
+	// Found, if not nil, is called when the search has a plan that fits; from then on, ending the
+	// search still yields a plan.
 	Found func()
 }
 
-// bytes is the most that an arena may take besides persistent bytes, where that of the graph as it
-// is takes, or peaks at, base bytes: a share is one of these.
+// bytes is the most that an arena may take besides persistent bytes; a share is of base, the bytes
+// or the peak of the arena of the graph as it is.
 func (b Budget) bytes(persistent, base int64) int64 {
 	switch {
 	case b.Total > 0:
@@ -71,7 +70,7 @@ func (b Budget) bytes(persistent, base int64) int64 {
 	return math.MaxInt64
 }
 
-// options are what package budget is asked for.
+// options are the options for package budget.
 func (b Budget) options(persistent, peak int64, began time.Time) *budget.Options {
 	o := &budget.Options{Bytes: b.bytes(persistent, peak), StashLimits: b.StashLimits, Solver: b.Solver,
 		Seed: b.Seed, Effort: b.Effort, Began: began, Limit: b.Limit, Found: b.Found}

@@ -3,21 +3,21 @@
 // [Make] takes a model with its types and a [Strategy]: a [Level], a [Config] of
 // "ClusterID:Strategy:Count" entries, a [Budget], or the placements of a [PlanFile]. What it
 // returns is a [Plan], complete and not changed afterwards. A strategy sees the analysis of package
-// recompute, sizes, costs and the graph as it is, and a bench (package place) on which it tries
-// what it might choose; what every search of one plan shares is a maker.
+// recompute, sizes, costs and the graph as it is, and a bench (package place) on which it tries its
+// choices; a maker holds what the searches of one plan share.
 //
 // # Strategies
 //
-// A level or a configuration turns candidates on; package place decides where in the backward half
-// each value is made again and in how many copies. A budget wants the cheapest plan whose arena
+// A level or a configuration selects candidates; package place decides where in the backward half
+// each value is made again and in how many copies. A budget asks for the cheapest plan whose arena
 // fits, over all forward nodes that can run again: package budget searches and proves. [Pareto]
-// does so for many budgets. With Budget.Clusters only what a configuration can say is searched, by
-// package cluster. Which plans are searched does not depend on the budget.
+// does so for many budgets. With Budget.Clusters only what a configuration can express is searched,
+// by package cluster. Which plans are searched does not depend on the budget.
 //
 // # Order
 //
 // OrderMemory looks for an order of execution with a lower peak before anything is recomputed
-// (package order), and takes it where the plan in it is no worse.
+// (package order), and takes it if the plan in it is no worse.
 //
 // # Promise
 //

@@ -53,13 +53,13 @@ func chooseOrder(m *graph.Model, b live.Boundary, choice OrderChoice) (graph.Ord
 	return nil, fmt.Errorf("order %q: wanted one of %v", choice, OrderChoices)
 }
 
-// inLeast makes the plan in the order of least memory that is found. A lower peak of live
-// bytes may come with a larger arena, and with a higher peak once something is recomputed: so what
-// counts is the plan. It is worse in neither than that in the order of OrderAuto, nor than that in
-// the file's.
+// inLeast makes the plan in the order of least memory that is found. An order with a lower peak of
+// live bytes may have a larger arena, and a higher peak once something is recomputed, so plans are
+// compared: in neither is the result worse than the plan in the order of OrderAuto or in the file's
+// order.
 //
-// A plan to a budget takes the order that is best for the graph as it is, and another one only
-// where nothing fits in that.
+// A plan to a budget takes the order that is best for the graph as it is, and another one only if
+// nothing fits in that.
 func (r *request) inLeast(ctx context.Context) (*Plan, error) {
 	orders, err := r.memoryOrders(ctx)
 	if err != nil {

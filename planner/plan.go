@@ -18,16 +18,16 @@ type Options struct {
 	Strategy Strategy         // chooses what is recomputed; nil: nothing is
 	Probe    *recompute.Probe // nil: the strategy's own
 	Order    OrderChoice      // "": OrderAuto
-	Dims     symbolic.Env     // bindings of symbols; extra ones do no harm
+	Dims     symbolic.Env     // bindings of symbols; others are ignored
 	Profile  *Profile         // nil: DefaultProfile
 	// Costs are measured seconds of one execution by node; NaN and negative ones, like
 	// all where it is nil, come from the profile.
 	Costs      []float64
 	CostSource string // where Costs come from, as reports say it: "measured:trace.json"
-	// RowPeaks says that every cluster's row should say how much it alone lowers the
-	// peak, which takes one simulation per cluster or more.
+	// RowPeaks asks for every cluster's row to say how much it alone lowers the peak, which takes
+	// at least one simulation per cluster.
 	RowPeaks bool
-	// Alternatives says that a plan to a budget should be shown beside checkpoints of whole layers.
+	// Alternatives asks for checkpoints of whole layers to compare a plan to a budget with.
 	Alternatives bool
 	// Workspace is the bytes that a device's kernels need besides their operands, by node; nil:
 	// none. They count in peaks and in the arena.
@@ -42,7 +42,7 @@ type Options struct {
 	SkipLayout bool
 }
 
-// strategy is the one that counts.
+// strategy is the strategy in effect.
 func (o *Options) strategy() Strategy {
 	if o.Strategy == nil {
 		return Config(nil)
@@ -50,13 +50,13 @@ func (o *Options) strategy() Strategy {
 	return o.Strategy
 }
 
-// Level is the level that is the strategy; UserSpecified where there is another one, or none.
+// Level is the strategy's level; UserSpecified if the strategy is not a level.
 func (o *Options) Level() Level {
 	l, _ := o.Strategy.(Level)
 	return l
 }
 
-// Budget is the budget that is the strategy; nil where there is another one, or none.
+// Budget is the strategy's budget; nil if the strategy is not a budget.
 func (o *Options) Budget() *Budget {
 	switch b := o.Strategy.(type) {
 	case Budget:
@@ -102,8 +102,8 @@ type Plan struct {
 	// Runtime is what the plan's file comes to in stock ONNX Runtime; nil unless the budget was for
 	// that.
 	Runtime *anchor.Anchoring
-	// Alternatives are what the plan is shown beside; nil unless Options asks for them, where no
-	// layers are found, and where the context of Make is done: then the plan is to be shown at
+	// Alternatives are what to compare the plan with; nil if Options does not ask for them, if no
+	// layers are found, or if the context of Make is done, since the plan should then be shown at
 	// once.
 	Alternatives []Alternative
 
@@ -119,7 +119,7 @@ func Make(m *graph.Model, types *op.Result, opts Options) (*Plan, error) {
 
 // MakeContext plans a model whose types are inferred. A context that is done ends the search for a
 // plan to a budget with the best plan so far. The error is live.ErrNoBoundary for a model without a
-// backward half, an *UnfitError where nothing fits the budget, or says what contradicts what.
+// backward half, an *UnfitError if nothing fits the budget, or names a contradiction.
 func MakeContext(ctx context.Context, m *graph.Model, types *op.Result, opts Options) (*Plan, error) {
 	if n := len(m.Graph.Nodes); opts.Costs != nil && len(opts.Costs) != n {
 		return nil, fmt.Errorf("%d measured costs for %d nodes: wanted one for each",

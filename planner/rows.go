@@ -12,7 +12,7 @@ import (
 	"memopt/symbolic"
 )
 
-// ClusterRow is a cluster with what it would save and what the plan makes of it.
+// ClusterRow is a cluster with what it would save and what the plan does with it.
 type ClusterRow struct {
 	Index     int // in Analysis.Clusters
 	ID        recompute.ClusterID
@@ -60,7 +60,7 @@ type StashRow struct {
 // least saving ones, are left out.
 const maxRowWork = 10_000_000
 
-// fillRows says of clusters and stashes what the plan makes of them.
+// fillRows fills in what the plan does with clusters and stashes.
 func (m *maker) fillRows(ctx context.Context, p *Plan, c *choice) error {
 	p.fillClusters(c.sel)
 	p.fillStashes(c)
@@ -181,7 +181,7 @@ func (p *Plan) fillStashes(c *choice) {
 	}
 }
 
-// whyKept words why an entry is not recomputed.
+// whyKept says why an entry is not recomputed.
 func (p *Plan) whyKept(entry graph.NodeID, sel *selection) string {
 	a := p.Analysis
 	if r, ok := a.Rejected(entry); ok {

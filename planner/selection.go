@@ -40,7 +40,7 @@ func (s *selection) withCheckpoints(a *recompute.Analysis, every int) *selection
 	return out
 }
 
-// selectionOf returns the candidates that placements, whoever chose them, stand for.
+// selectionOf returns the candidates that placements stand for, however these were chosen.
 func selectionOf(a *recompute.Analysis, placements []recompute.Placement) *selection {
 	sel := newSelection()
 	again := make([]bool, len(a.Graph.Nodes))

@@ -10,8 +10,8 @@ import (
 	"memopt/recompute"
 )
 
-// Strategy chooses what a plan recomputes: a Level, a Config, a Budget or a PlanFile. It is a
-// value that any number of plans can be made by, and making one leaves it alone.
+// Strategy chooses what a plan recomputes: a Level, a Config, a Budget or a PlanFile. It is a value
+// from which any number of plans can be made; making a plan does not change it.
 type Strategy interface {
 	// enables reports whether it asks for anything to be recomputed.
 	enables() bool
@@ -19,7 +19,7 @@ type Strategy interface {
 	probe() recompute.Probe
 	// fixedOrder is the only order that it can be followed in; nil: any.
 	fixedOrder() graph.Order
-	// choose chooses by what the maker knows, trying on its bench.
+	// choose makes a choice from what the maker knows, trying candidates on its bench.
 	choose(ctx context.Context, m *maker) (*choice, error)
 }
 

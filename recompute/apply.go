@@ -9,17 +9,16 @@ import (
 	"memopt/graph/op"
 )
 
-// Suffix is what the names of clones end in; further copies get Suffix_2, Suffix_3 ….
+// Suffix ends the names of clones; further copies get Suffix_2, Suffix_3 ….
 const Suffix = "_recompute"
 
 // Options of Apply.
 type Options struct {
-	// Seed goes into the seeds that random nodes without one are given.
+	// Seed determines the seeds of random nodes that have none of their own.
 	Seed int64
-	// Anchors are written in the order of their places. They are as package planner decided; nil:
-	// none.
+	// Anchors, as package planner chose them, are written in the order of their places; nil: none.
 	Anchors []Anchor
-	// Guard writes what keeps stock ONNX Runtime's optimizations and kernels from changing the
+	// Guard adds nodes that keep stock ONNX Runtime's optimizations and kernels from changing the
 	// rewritten graph's numbers, at any level of optimization. Graphs with a YieldOp, which stock
 	// ONNX Runtime does not run, get none.
 	Guard bool
@@ -30,7 +29,7 @@ type Rewritten struct {
 	Model *graph.Model
 	// Origin maps every node of the new graph to the node that it is, or is a clone of, in the old
 	// one; nodes of anchors and guards to NoNode. An Identity that copies what an anchor waits for
-	// to a graph output has no place in it: its input takes its name.
+	// to a graph output is left out: its input takes its name.
 	Origin []graph.NodeID
 	// Clones counts the nodes that run again.
 	Clones int
@@ -44,13 +43,13 @@ type Rewritten struct {
 	Seeded []graph.NodeID
 }
 
-// Apply returns a copy of the model in which the placements' nodes run again and every
-// backward node reads the newest clone made before it. The nodes stand in order
-// of execution. The model itself is left alone.
+// Apply returns a copy of the model in which the placements' nodes run again and every backward
+// node reads the newest clone made before it. The nodes stand in order of execution. The model
+// itself is not changed.
 //
-// Random nodes without a seed are given one before they are cloned, so that the
-// clone draws what the original drew. The result verifies; a placement that cannot be obeyed is an
-// error that names it.
+// Random nodes without a seed are given one before they are cloned, so that the clone draws what
+// the original drew. The result is a valid graph; the error names a placement that cannot be
+// applied.
 func Apply(
 	m *graph.Model, b live.Boundary, order graph.Order, placements []Placement, opts Options,
 ) (*Rewritten, error) {
@@ -153,7 +152,7 @@ func (r *rewriter) rewrite(order graph.Order, placements []Placement) error {
 type graphSink struct {
 	*rewriter
 	writer  *anchorWriter
-	anchors []Anchor // that are not written yet
+	anchors []Anchor // that have not been written yet
 	nodes   []*graph.Node
 }
 

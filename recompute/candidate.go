@@ -15,7 +15,7 @@ type Strategy int
 const (
 	// Keep changes nothing: the cluster is switched off.
 	Keep Strategy = 0
-	// Full recomputes the entry's stashed outputs from what is at hand.
+	// Full recomputes the entry's stashed outputs from what is available.
 	Full Strategy = 1
 	// Compromise recomputes from a widening Cast on and stashes its input instead.
 	Compromise Strategy = 2
@@ -79,7 +79,7 @@ type Rejection struct {
 	Reason  string
 }
 
-// Analysis is what Find knows of a training graph.
+// Analysis is what Find knows about a training graph.
 type Analysis struct {
 	Model    *graph.Model
 	Graph    *graph.Graph

@@ -1,14 +1,14 @@
-// Package recompute finds what may be computed a second time in the backward
-// half instead of being stashed, and rewrites a graph so that it is.
+// Package recompute finds what may be computed a second time in the backward half instead of being
+// stashed, and rewrites a graph to do so.
 //
 // # Finding
 //
-// [Find] takes every node with a stashed output (an entry) and searches upstream from
-// it for the nodes that a second computation has to run. The search ends well where it
-// meets values that the backward half has at hand anyway: outputs of other entries, graph
-// inputs, initializers, small shapes. It fails at an operator that must not run
-// twice. What it took is a [Candidate]; candidates with the same operators in the
-// same order share a [ClusterID], the name by which plans refer to them.
+// [Find] takes every node with a stashed output (an entry) and searches upstream from it for the
+// nodes that a second computation has to run. The search succeeds where it meets values that are
+// available in the backward half anyway: outputs of other entries, graph inputs, initializers,
+// small shapes. It fails at an operator that must not run twice. What it found is a [Candidate];
+// candidates with the same operators in the same order share a [ClusterID], the name by which plans
+// refer to them.
 //
 // With a YieldOp the search is that of ONNX Runtime's memory optimizer (its
 // recompute_analysis.cc), so that a configuration made for ORTModule means the
@@ -21,7 +21,7 @@
 //
 // # Rewriting
 //
-// [Apply] obeys a list of [Placement]s and decides nothing: it clones the named nodes
-// before the named reader and lets the backward nodes that run later read the
-// newest clone. Package planner chooses placements.
+// [Apply] applies a list of [Placement]s and decides nothing: it clones the named nodes before the
+// named reader and lets the backward nodes that run later read the newest clone. Package planner
+// chooses placements.
 package recompute

@@ -8,29 +8,29 @@ import (
 	"memopt/graph/op"
 )
 
-// AnchorSink is what anchors are emitted into: the graph that Apply writes, or the program by which
-// a planner judges them before any graph is written. Values are those of the sink.
+// AnchorSink is what anchors are emitted into: the graph that Apply writes, or the program that a
+// planner simulates before any graph is written. Values are those of the sink.
 type AnchorSink interface {
 	// Origin returns the value of the graph as it is that a value is, or is a clone of.
 	Origin(v graph.ValueID) graph.ValueID
 	// Newest returns what readers of a value read at this place: a clone, a view, or itself.
 	Newest(v graph.ValueID) graph.ValueID
-	// Zeros returns a constant of so many zeros; NoValue where constants do not count.
+	// Zeros returns a constant of the given number of zeros; NoValue where constants do not count.
 	Zeros(n int) (graph.ValueID, error)
 	// Add appends a node and returns what it makes.
 	Add(n AnchorNode) graph.ValueID
 	// SetNewest lets readers of a value read a view of it from now on.
 	SetNewest(v, view graph.ValueID)
-	// Itself reports whether nodes have read a value of the graph itself up to here, and no clone or
-	// view in its place.
+	// Itself reports whether nodes up to here have read a value of the graph itself, and not a
+	// clone or view of it.
 	Itself(v graph.ValueID) bool
 }
 
-// AnchorNode is a node of an anchor. It makes int64 numbers, or shows its first input.
+// AnchorNode is a node of an anchor. It makes int64 numbers, or a view of its first input.
 type AnchorNode struct {
 	Kind   graph.Kind
 	Inputs []graph.ValueID
-	View   bool          // it shows its first input, with the type of Of
+	View   bool          // it is a view of its first input, with the type of Of
 	Rank   int           // of the numbers that it makes: 0 or 1
 	Dim    int64         // at rank 1
 	Of     graph.ValueID // the value that it is named after; NoValue: the anchor
@@ -41,7 +41,7 @@ type AnchorNode struct {
 // minOfInt64 is the operator set from which on Min takes int64.
 const minOfInt64 = 12
 
-// AnchorEmitter says which nodes an anchor is made of, whatever they are emitted into.
+// AnchorEmitter knows the nodes of an anchor, whatever they are emitted into.
 type AnchorEmitter struct {
 	g      *graph.Graph // as it is
 	sink   AnchorSink
@@ -115,7 +115,8 @@ func (e *AnchorEmitter) Emit(sinks, values, late []graph.ValueID) error {
 	return nil
 }
 
-// Follow lets a value that has just been made be read through the last anchor, if that wants it.
+// Follow lets a value that has just been made be read through the last anchor, if it is one of its
+// late values.
 func (e *AnchorEmitter) Follow(v graph.ValueID) {
 	origin := e.sink.Origin(v)
 	if origin == graph.NoValue || e.late[origin] == graph.NoValue {
@@ -135,7 +136,7 @@ func (e *AnchorEmitter) view(v, zeros graph.ValueID) {
 	e.sink.SetNewest(v, e.sink.Add(n))
 }
 
-// wait makes the number that is there once all sinks are made.
+// wait makes the number that is available once all sinks are made.
 func (e *AnchorEmitter) wait(sinks []graph.ValueID) error {
 	var sizes []graph.ValueID
 	if e.min != graph.NoValue {
@@ -158,8 +159,8 @@ func (e *AnchorEmitter) wait(sinks []graph.ValueID) error {
 	return nil
 }
 
-// product stands in for the minimum where Min knows no int64: zero times one size after the other,
-// which cannot overflow.
+// product replaces the minimum where Min does not support int64: zero times one size after the
+// other, which cannot overflow.
 func (e *AnchorEmitter) product(sizes []graph.ValueID) error {
 	m, err := e.sink.Zeros(1)
 	if err != nil {

@@ -36,7 +36,7 @@ type search struct {
 	entry    []bool  // by node: it has a stashed output
 	bound    []bool  // by node: a stashed output of it is what a boundary norm normalizes
 	visited  []int32 // by node: the number of the search that last met it
-	size     []uint8 // by value: whether it is small, once somebody has asked
+	size     []uint8 // by value: whether it is small, once isSmall has been called
 	searches int32
 	work     int // nodes met by all searches
 	ids      map[string]int

@@ -8,11 +8,11 @@ import (
 	"memopt/graph/ortsim"
 )
 
-// GuardSuffix is what the names of values end in that guards make.
+// GuardSuffix ends the names of values that guards make.
 const GuardSuffix = "_guard"
 
-// A guard keeps what stock ONNX Runtime does to a rewritten graph from changing its numbers. Three
-// things would, all of them because a rewrite changes who reads what:
+// A guard keeps stock ONNX Runtime from changing the numbers of a rewritten graph. Three things
+// would change them, all because a rewrite changes which nodes read a value:
 //
 //   - A Dropout whose mask nobody reads is taken out, whatever its training_mode says (its
 //     dropout_elimination.cc). In a rewritten graph the masks of originals, and of clones that were
@@ -26,8 +26,8 @@ const GuardSuffix = "_guard"
 //     is given others, which do not count for what it normalizes, and nothing reads the statistics
 //     that it makes.
 //
-// The view that a constant v is read through is a Reshape that no runtime can fold, as those of
-// anchors are:
+// The view through which a constant v is read is a Reshape that no runtime can fold, like those of
+// anchors:
 //
 //	v_guard = Reshape(v, Mul(Size(input), zeros))
 type guardWriter struct {
@@ -77,8 +77,8 @@ func (r *rewriter) guarded(nodes []*graph.Node) ([]*graph.Node, error) {
 }
 
 // hideDropping lets a Dropout read its ratio and its training mode through views. A ratio that is
-// left out is stated: should the node that makes the data be taken out, a single one that makes an
-// input would be put in its place.
+// left out is stated: otherwise, if the node that makes the data were removed, a single node that
+// makes an input could take its place.
 func (w *guardWriter) hideDropping(n *graph.Node) {
 	const ratio, mode = 1, 2
 	n.Inputs = slices.Clone(n.Inputs)
@@ -100,8 +100,8 @@ func (w *guardWriter) hideConstants(n *graph.Node) {
 	}
 }
 
-// viewOf returns a view of a value that no runtime can fold; of a value of unknown rank, which no
-// file has here, the value itself. Where the graph is given nothing, the view waits for another
+// viewOf returns a view of a value that no runtime can fold; for a value of unknown rank, which
+// does not occur here, the value itself. If the graph has no input, the view waits for another
 // operand of its reader.
 func (w *guardWriter) viewOf(v, other graph.ValueID) graph.ValueID {
 	t := w.g.Values[v].Type
@@ -167,9 +167,9 @@ func (w *guardWriter) constant(data *graph.TensorData) graph.ValueID {
 	return v
 }
 
-// stateOffset is added to the running statistics that clones are given: ONNX Runtime makes one of
-// small constants that are equal, and no other constant is likely to be one more than this than a
-// norm's statistics.
+// stateOffset is added to the running statistics that clones are given: ONNX Runtime merges small
+// constants that are equal, and no other constant is likely to exceed a norm's statistics by just
+// this much.
 const stateOffset = 0.7853
 
 // giveState gives a clone running statistics of its own.

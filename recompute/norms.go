@@ -37,7 +37,7 @@ func (f *normFinder) isBoundary(norm graph.NodeID) bool {
 	if in == graph.NoValue || !f.inForward(norm) {
 		return false
 	}
-	// Of several additions the last to run is taken for the one that closes the block.
+	// Of several additions the last to run is taken as the one that closes the block.
 	add := graph.NoNode
 	for _, u := range f.uses.Of(in) {
 		if op.Of(g.Nodes[u.Node].Kind).Has(op.AddNode) && (add == graph.NoNode || f.pos[u.Node] > f.pos[add]) {

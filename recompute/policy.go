@@ -52,7 +52,7 @@ func (p *basePolicy) name(n *graph.Node) string {
 	return fmt.Sprintf("%s-%d", n.Op, p.since(n))
 }
 
-// opaque words the rejection of a node that its operator's definition contradicts.
+// opaque is the rejection of a node that contradicts its operator's definition.
 func (p *basePolicy) opaque(n *graph.Node) string {
 	return fmt.Sprintf("operator %s of domain %q is not used as it is defined", n.Op, n.Domain)
 }

@@ -7,7 +7,7 @@ import (
 	"memopt/graph"
 )
 
-// Key is the metadata key under which a rewritten model records what was done.
+// Key is the metadata key under which a rewritten model records the rewrite.
 const Key = "memopt.recompute"
 
 // Schema is the schema of Record.
@@ -45,7 +45,8 @@ type PeakRecord struct {
 	ArenaBytes      int64 `json:"arena_bytes"`
 	PersistentBytes int64 `json:"persistent_bytes"`
 	TotalBytes      int64 `json:"total_bytes"`
-	// CloneBytes is what clones take besides values, in planned, arena and total bytes.
+	// CloneBytes is what clones take besides values; it is included in planned, arena and total
+	// bytes.
 	CloneBytes int64 `json:"clone_bytes,omitempty"`
 }
 

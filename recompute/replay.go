@@ -7,8 +7,8 @@ import (
 	"memopt/graph/op"
 )
 
-// Replays says which nodes may run a second time at all: more than what ONNX Runtime's list admits.
-// A plan to a budget chooses among them.
+// Replays says which nodes may run a second time at all: more than ONNX Runtime's list admits. A
+// plan to a budget chooses among them.
 type Replays struct{ policy classPolicy }
 
 // NewReplays returns the rule for a model.

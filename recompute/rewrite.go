@@ -6,13 +6,13 @@ import (
 	"memopt/graph"
 )
 
-// Sink is what a rewrite is emitted into: the graph that Apply writes, or the program by which a
-// planner judges it before any graph is written.
+// Sink is what a rewrite is emitted into: the graph that Apply writes, or the program that a
+// planner simulates before any graph is written.
 type Sink interface {
 	// Arrive says that what follows stands before a node of the graph, or is that node.
 	Arrive(id graph.NodeID) error
-	// Clone appends a clone of a node for a placement; place is that of the node that it stands
-	// before in the order.
+	// Clone appends a clone of a node for a placement; place is the place in the order of the node
+	// that it stands before.
 	Clone(id graph.NodeID, place int32, p *Placement) error
 	// Keep appends a node of the graph itself, which stands at a place in the order.
 	Keep(id graph.NodeID, place int32)
@@ -37,14 +37,14 @@ func Emit(order graph.Order, placements []Placement, sink Sink) error {
 	return nil
 }
 
-// Versions knows what stands for each value of a graph at the place that a rewrite has come to: its
-// newest clone, a view of it, or itself. Backward nodes and clones read the newest version.
+// Versions knows the current version of each value of a graph during a rewrite: its newest clone, a
+// view of it, or the value itself. Backward nodes and clones read the newest version.
 type Versions struct {
 	newest []graph.ValueID // NoValue: the value itself
 	any    bool            // whether any value has another version
 }
 
-// Reset starts anew, for a graph of so many values.
+// Reset starts anew, for a graph with the given number of values.
 func (v *Versions) Reset(values int) {
 	if len(v.newest) != values {
 		v.newest = make([]graph.ValueID, values)
@@ -69,8 +69,8 @@ func (v *Versions) Set(id, newest graph.ValueID) {
 	v.any = true
 }
 
-// Rewire returns a list of operands whose first n are the newest versions. It is another list only
-// where something changes.
+// Rewire returns a list of operands whose first n are the newest versions: a new list if something
+// changes, else the list itself.
 func (v *Versions) Rewire(in []graph.ValueID, n int) []graph.ValueID {
 	if !v.any {
 		return in

@@ -36,8 +36,8 @@ func setSeed(n *graph.Node, info *op.Info, output string, seed int64) {
 }
 
 // Seed returns a copy of a model in which all random nodes have seeds: those without one are given
-// what Apply would give them. A model in which none lacks one is returned as it is. Nodes of
-// subgraphs, and operators that have no seed, are left alone.
+// what Apply would give them. A model in which none lacks a seed is returned as it is. Nodes of
+// subgraphs, and operators without a seed, are not changed.
 func Seed(m *graph.Model, seed int64) *graph.Model {
 	out := m
 	for id, n := range m.Graph.Nodes {

@@ -40,17 +40,17 @@
 //
 // # Unknown and failed values
 //
-// [Unknown] is a dim that nobody knows; like NaN it absorbs what it meets and equals nothing. An
-// operation that fails returns a value with an [Expr.Err], which absorbs likewise, so a chain
-// of operations is checked once at its end. An error outweighs unknown.
+// [Unknown] is a dim that is not known; like NaN it absorbs what it meets and equals nothing. An
+// operation that fails returns a value with an [Expr.Err], which absorbs likewise, so a series of
+// operations is checked once at its end. An error outweighs unknown.
 //
 // # Limits
 //
-// Coefficients are int64; the operation whose coefficient leaves that range fails with
-// [ErrOverflow], it never wraps. Expressions are kept small: [MaxTerms], [MaxSize], [MaxDegree]
-// and [MaxDepth] bound them, and beyond is [ErrTooLarge]. Together they bound the time and the
-// memory that any operation takes. [Expr.Eval] is exact: it fails with [ErrOverflow]
-// only where the value itself does not fit int64.
+// Coefficients are int64; an operation whose coefficient leaves that range fails with
+// [ErrOverflow]; it never wraps. Expressions are kept small: [MaxTerms], [MaxSize], [MaxDegree] and
+// [MaxDepth] bound them, and larger ones fail with [ErrTooLarge]. Together they bound the time and
+// the memory that any operation takes. [Expr.Eval] is exact: it fails with [ErrOverflow] only where
+// the value itself does not fit int64.
 //
 // # Text
 //

@@ -14,7 +14,7 @@ var (
 	ErrDivisionByZero = errors.New("division by zero")
 	// ErrTooLarge means that an expression outgrew MaxTerms, MaxSize, MaxDegree or MaxDepth.
 	ErrTooLarge = errors.New("expression too large")
-	// ErrUnknown means that an expression holds a dim that nobody knows.
+	// ErrUnknown means that an expression holds an unknown dim.
 	ErrUnknown = errors.New("unknown dimension")
 )
 
@@ -38,8 +38,8 @@ const (
 // UnboundError lists the symbols that an evaluation needed and did not have.
 type UnboundError struct {
 	Symbols []string // sorted, each once
-	// Origins says of symbols where they come from, in words that follow the symbol's name: of
-	// those that nobody can look up among the inputs. It may be nil.
+	// Origins says where symbols that do not occur in the inputs come from, in words that follow
+	// the symbol's name. It may be nil.
 	Origins map[string]string
 }
 

@@ -1,7 +1,7 @@
 package symbolic
 
-// Expr is an integer expression in normal form. It is immutable and 16 bytes small; the zero
-// value is the constant 0, and a constant takes no allocation.
+// Expr is an integer expression in normal form. It is immutable and takes 16 bytes; the zero value
+// is the constant 0, and a constant needs no allocation.
 type Expr struct {
 	c int64 // the value where p is nil, else 0
 	p *poly // a polynomial that is not constant, or one of the special values
@@ -53,7 +53,7 @@ func constant(c int64, fits bool) Expr {
 	return Const(c)
 }
 
-// Unknown returns the dim that nobody knows. It absorbs whatever it meets, zero included.
+// Unknown returns the unknown dim. It absorbs whatever it meets, zero included.
 func Unknown() Expr { return without(stateUnknown) }
 
 // Sym returns the symbol with that name. Any text is a name; names are equal by content. The
@@ -65,7 +65,7 @@ func Sym(name string) Expr {
 	return internSymbol(name).expr
 }
 
-// IsUnknown reports whether a depends on a dim that nobody knows.
+// IsUnknown reports whether a depends on an unknown dim.
 func (a Expr) IsUnknown() bool { return a.state() == stateUnknown }
 
 // IsKnown reports whether a has a value: neither unknown nor failed.

@@ -10,7 +10,7 @@ type Range struct{ Lo, Hi int64 }
 // without an upper bound. A Range with Lo > Hi holds no value and is read as no bound at all.
 type Bounds map[string]Range
 
-// Dim is the range of a symbol about which nothing is said.
+// Dim is the range of a symbol without a stated range.
 var Dim = Range{1, maxInt64}
 
 func (b Bounds) interval(name string) interval {

@@ -8,9 +8,9 @@ import (
 )
 
 // String prints a as sympy's str does: terms in lexicographic order of their products, ** for
-// powers, floor(batch/2), ceiling, Mod, Min, Max. Names that are no identifiers stand in
-// backquotes. Unknown prints as ?, a failed value as its error in angle brackets. [Parse]
-// reads everything but the last.
+// powers, floor(batch/2), ceiling, Mod, Min, Max. Names that are not identifiers are in backquotes.
+// Unknown prints as ?, a failed value as its error in angle brackets. [Parse] reads everything but
+// the last.
 func (a Expr) String() string {
 	switch {
 	case a.p == nil:
@@ -67,7 +67,7 @@ func constantFirst(parts []part) bool {
 // displayTerm returns how t/den displays, den > 0. Ceilings may turn its sign where mayNegate.
 func displayTerm(t term, den int64, mayNegate bool) part {
 	p := part{coef: newRatio(t.coef, den)}
-	mayNegate = mayNegate && t.coef != minInt64 // which no text could carry with the other sign
+	mayNegate = mayNegate && t.coef != minInt64 // whose opposite no text can express
 	for _, f := range t.mono.factors {
 		b, negative := displayAtom(f.atom, mayNegate)
 		b.exp = f.pow

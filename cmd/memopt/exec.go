@@ -18,8 +18,8 @@ type execution struct {
 	differentiated bool
 }
 
-// prepareExecution loads a model and its data, plans it and rewrites it. Of two models that are
-// compared the caller checks the symbols: each may have some of its own.
+// prepareExecution loads a model and its data, plans it and rewrites it. If two models are
+// compared, the caller checks the symbols, since each may have some of its own.
 func (a *app) prepareExecution(name string, sel *selectionFlags, ex *execFlags,
 	traits verify.Traits) (*execution, error) {
 	load := a.load
@@ -51,7 +51,7 @@ func (a *app) prepareExecution(name string, sel *selectionFlags, ex *execFlags,
 	return x, nil
 }
 
-// planExecution plans a model, and rewrites it where there is anything to be done.
+// planExecution plans a model, and rewrites it if there is anything to recompute.
 func (a *app) planExecution(m *memopt.Model, name string, sel *selectionFlags,
 	traits verify.Traits) (*memopt.Execution, error) {
 	c, err := sel.resolve(a, m)
@@ -105,7 +105,7 @@ func (s *selectionFlags) selects(c *chosen) bool {
 	return c.strategy != nil || s.probe != ""
 }
 
-// classifyRun gives an error of an execution its code.
+// classifyRun gives an error of an execution its exit code.
 func classifyRun(name string, err error) error {
 	return classify(wrap(name, err))
 }

@@ -17,7 +17,7 @@ var readsFiles = map[string]string{"plan": "the model", "apply": "the model", "g
 	"verify": "a model", "inspect": "the model",
 	"solve": "the instance", "pack": "the buffers"}
 
-// The flags whose values are files, and folders of them. A test looks for others.
+// The flags whose values are files, or folders of files. A test looks for others.
 var (
 	inputFlags  = []string{"config", "plan", "cost", "device", "aliases", "data-dir"}
 	outputFlags = []string{"out", "save-config", "save-plan", "save-outputs", "profile"}
@@ -26,9 +26,10 @@ var (
 // streamName is the argument that stands for standard input or output.
 const streamName = "-"
 
-// announceFiles notes all files that the command line names, before any of them is read or written,
-// so that no input is overwritten, by whatever name, and no hour is spent on an output that cannot
-// be. What they lead to, external data and folders of data, is noted when it is found.
+// announceFiles notes all files that the command line names before any of them is read or written,
+// so that no input is overwritten under any name, and no hour is spent on an output that cannot be
+// written. Files that these refer to, external data and folders of data, are noted when they are
+// found.
 func (a *app) announceFiles(cmd *cobra.Command, args []string) error {
 	if what, ok := readsFiles[cmd.Name()]; ok {
 		for _, path := range args {
@@ -86,8 +87,8 @@ func refused(err error) error {
 	return &exitError{exitUsage, err}
 }
 
-// spare keeps a message from a stream that goes to an input: it is told on the other one, or not at
-// all.
+// spare keeps messages off a stream that goes to an input: they go to the other stream, or are
+// dropped.
 func (a *app) spare(streams stdio, err error) {
 	var e *fileio.StreamError
 	if !errors.As(err, &e) || !concerns(e, streams.err) {

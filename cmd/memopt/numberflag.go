@@ -10,9 +10,9 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// number is the value of a flag that holds a number within bounds. What is outside is refused where
-// the flag is read, be it from the command line or a variable, so that nobody checks it anew:
-// infinities and what is no number are outside all bounds.
+// number is the value of a flag that holds a number within bounds. Other numbers are rejected when
+// the flag is read, from the command line or a variable, so that no further check is needed:
+// infinities and NaN are outside all bounds.
 type number[T int | float64] struct {
 	to *T
 	bounds
@@ -21,7 +21,7 @@ type number[T int | float64] struct {
 // bounds is an interval. An infinite end bounds nothing but infinity itself.
 type bounds struct {
 	least, most float64
-	below       bool // most itself is outside
+	below       bool // most itself is excluded
 }
 
 // Bounds that several flags have.
@@ -32,8 +32,8 @@ var (
 )
 
 // maxThreads is the most threads that --threads takes: 256, or one per core where there are more.
-// More would wait for each other, and each has a stack and buffers of the libraries that it calls,
-// which OpenBLAS has for so many callers.
+// More would wait for each other, and each needs a stack and buffers of the libraries that it
+// calls; OpenBLAS has buffers for that many callers.
 func maxThreads() int { return max(256, runtime.NumCPU()) }
 
 // numberVar registers a flag of a number.
@@ -50,7 +50,7 @@ func (n *number[T]) String() string {
 	return strconv.FormatFloat(float64(*n.to), 'g', -1, 64)
 }
 
-// Type is what help calls the value.
+// Type is the name of the value's type in help texts.
 func (n *number[T]) Type() string {
 	if _, whole := any(T(0)).(int); whole {
 		return "int"
@@ -58,7 +58,7 @@ func (n *number[T]) Type() string {
 	return "float"
 }
 
-// Set reads the value. The error says what is wanted.
+// Set reads the value. The error says which values are valid.
 func (n *number[T]) Set(text string) error {
 	v, err := n.parse(text)
 	if err != nil || !n.holds(float64(v)) {

@@ -13,8 +13,8 @@ import (
 )
 
 // observer collects what --phases reports, and writes what --profile traces as it happens. It tells
-// steps apart by the place in the order, which starts anew with every step. Nothing that it holds
-// grows with the steps.
+// steps apart by the place in the order, which starts anew with every step. Its memory does not
+// grow with the number of steps.
 type observer struct {
 	g        *graph.Graph
 	origins  []string            // by node: of a clone, the node that it is a clone of; nil where nothing was rewritten
@@ -84,7 +84,7 @@ func (o *observer) origin(id graph.NodeID) string {
 	return o.origins[id]
 }
 
-// traceTo has the observer write a Chrome trace.
+// traceTo makes the observer write a Chrome trace.
 func (o *observer) traceTo(w io.Writer, x *execution, backend string, threads int) {
 	h := report.TraceHeader{Schema: configs.TraceSchema, StructureSHA256: x.Of.StructureSHA256, Dims: x.Of.Dims,
 		Backend: backend, Threads: threads, Rewritten: x.Changed()}
@@ -129,7 +129,7 @@ func (p *profileFile) Write(data []byte) (int, error) {
 	return p.file.Write(data)
 }
 
-// commitProfile ends the trace and gives the file its name.
+// commitProfile ends the trace and renames the file to its final name.
 func (a *app) commitProfile(p *profileFile, trace *report.TraceWriter) error {
 	err := trace.Close()
 	if p.spool != nil {
@@ -151,7 +151,7 @@ func (a *app) commitProfile(p *profileFile, trace *report.TraceWriter) error {
 	return nil
 }
 
-// discard removes what has not become a trace.
+// discard removes an unfinished trace.
 func (p *profileFile) discard() {
 	if p == nil {
 		return

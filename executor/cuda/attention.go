@@ -32,7 +32,7 @@ func newAttention(d *Device, p *executor.Prep) (executor.Kernel, error) {
 	return k, err
 }
 
-// Workspace holds presents that nobody wants, the lengths, and the scores at work.
+// Workspace holds presents that are not wanted, the lengths, and the scores of the current part.
 func (k *attentionKernel) Workspace(in, _ [][]int) int {
 	var s cpu.AttentionSizes
 	if len(in) < 3 || cpu.ReadAttention(&s, in, k.heads) != nil {

@@ -42,7 +42,7 @@ type attentionCore struct {
 	stage          int
 }
 
-// newAttentionCore loads what all attentions have in common.
+// newAttentionCore loads the kernels that all attentions have in common.
 func newAttentionCore(d *Device, p *executor.Prep) (k attentionCore, err error) {
 	t := p.DType(0)
 	k.d, k.t, k.size = d, t, operand.ElementBytes(t)
@@ -59,15 +59,16 @@ func newAttentionCore(d *Device, p *executor.Prep) (k attentionCore, err error) 
 	return k, err
 }
 
-// attentionScores is how many bytes of scores are at work at once: enough to keep a GPU busy. A few
-// queries of one head may take more.
+// attentionScores is how many bytes of scores are computed at once: enough to keep a GPU busy. A
+// few queries of one head may take more.
 var attentionScores = 64 << 20
 
-// attentionQueries is the least number of queries that are done together, where there are so many.
+// attentionQueries is the least number of queries that are processed together, if there are that
+// many.
 var attentionQueries = 64
 
-// attentionPart is how much is done at once: entries of the batch, heads of keys and queries, of
-// which only the first that is not 1 may be less than all there are.
+// attentionPart is how much is processed at once: entries of the batch, heads of keys and queries.
+// Only the first of these that is not 1 may be less than the total.
 type attentionPart struct{ entries, heads, queries int }
 
 // part chooses the part from the shapes alone, and returns the bytes of its scores.

@@ -5,7 +5,7 @@ import (
 	"memopt/executor/cuda/driver"
 )
 
-// channelLayout is how channels lie in x [N, C, D].
+// channelLayout is the layout of channels in x [N, C, D].
 type channelLayout struct {
 	n, c, d int
 	chunks  int // per channel
@@ -190,7 +190,7 @@ func (l *channelLayout) packApply(a *driver.Args, x, dy *executor.Tensor, factor
 // runChannels makes the statistics and factors of each channel.
 func (k *batchNormKernel) runChannels(c *executor.Ctx, part, factors []byte) error {
 	a := k.channels.begin()
-	a.Out(part) // which nothing has written to where there is no training
+	a.Out(part) // which has not been written to without training
 	for i := 1; i < 5; i++ {
 		a.In(c.In(i).Data)
 	}

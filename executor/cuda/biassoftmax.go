@@ -121,7 +121,7 @@ func newBiasSoftmaxDropout(d *Device, p *executor.Prep) (executor.Kernel, error)
 	return &biasSoftmaxDropout{s, &dropout{launch: l, seed: operand.Seed(p)}}, err
 }
 
-// Run computes the softmax, in y's memory where nobody wants it, and drops.
+// Run computes the softmax, in y's memory if s is not wanted, and drops elements.
 func (k *biasSoftmaxDropout) Run(c *executor.Ctx) error {
 	x, bias := c.In(0), c.In(1)
 	ratio, err := ratioOf(c, 2)

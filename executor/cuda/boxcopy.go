@@ -46,7 +46,7 @@ func newBoxCopy(d *Device, p *executor.Prep, size int) (boxCopy, error) {
 	return b, err
 }
 
-// sizeName is how kernels' names end that are for elements of a size.
+// sizeName ends the names of kernels for elements of a size.
 func sizeName(size int) string {
 	if size == 16 {
 		return "16"
@@ -57,8 +57,8 @@ func sizeName(size int) string {
 // Begin starts the description of a box.
 func (b *boxCopy) Begin() { b.axes = b.axes[:0] }
 
-// Add adds an axis inside those that were added before. It becomes one with its neighbour where
-// both arrays step through the two as through one.
+// Add adds an axis inside those that were added before. It is merged with its neighbour if both
+// arrays step through the two as through one.
 func (b *boxCopy) Add(n, to, from int) {
 	if n == 1 {
 		return
@@ -112,7 +112,7 @@ func (b *boxCopy) Copy(c *executor.Ctx, dst []byte, toAt int, src []byte, fromAt
 	return k.line(total, 1)
 }
 
-// fits refuses boxes that kernels cannot walk.
+// fits rejects boxes that the kernels cannot handle.
 func fits(c *executor.Ctx, axes []boxAxis) error {
 	if len(axes) > moveDims {
 		return c.Errorf("%d axes lie apart in memory; the CUDA kernels have no more than %d", len(axes), moveDims)

@@ -7,8 +7,7 @@ import (
 	"memopt/graph"
 )
 
-// smallSuffixes are the names of types in those of kernels that only operators of all integers
-// have.
+// smallSuffixes are the types in the names of kernels that only operators on all integers have.
 var smallSuffixes = map[graph.DType]string{
 	graph.Int8: "i8", graph.Int16: "i16", graph.Uint16: "u16", graph.Uint32: "u32", graph.Uint64: "u64",
 }

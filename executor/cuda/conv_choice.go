@@ -12,15 +12,15 @@ import (
 	"memopt/executor/cuda/driver"
 )
 
-// Convolutions are cuDNN's where it is there, by an algorithm that is chosen once for each case
-// when the first session that has it is opened: the workspace is announced, so that it lies in the
-// arena. A Device keeps its choices, for graphs that have a convolution twice, as it was and
-// recomputed, are to get the same bits from both, and a plan is to count what the run will take.
+// Convolutions are computed by cuDNN if it is available. The algorithm is chosen once for each
+// case, when the first session that has it is opened, because the workspace must be known in order
+// to lie in the arena. A Device keeps its choices, so that a recomputed convolution gives the same
+// bits as the original, and so that a plan counts what the run will take.
 //
 // The searches and the clamp are those of ONNX Runtime's CUDA execution provider (its
 // documentation, section "Performance tuning" and the options cudnn_conv_algo_search and
-// cudnn_conv_use_max_workspace), but that only deterministic algorithms are taken, and that the
-// clamp holds for all three searches.
+// cudnn_conv_use_max_workspace), except that only deterministic algorithms are taken, and that the
+// clamp applies to all three searches.
 
 // clampedWorkspace is the most that an algorithm may want where cudnn_conv_use_max_workspace is 0.
 const clampedWorkspace = 32 << 20
@@ -44,7 +44,7 @@ type convKey struct {
 	convSearch
 }
 
-// convSearch is how to choose: what the device's options were when the kernel was made, for its
+// convSearch is how to choose: the device's options at the time the kernel was made, since its
 // session plans with them.
 type convSearch struct {
 	how   driver.ConvSearch
@@ -56,12 +56,12 @@ type convChoice struct {
 	algo driver.ConvAlgo
 	own  string // why memopt's own kernels compute it; "": cuDNN does
 	err  error  // of the search
-	// clamped is the workspace that the clamp would leave it, -1 where own kernels would compute it
-	// then.
+	// clamped is the workspace under the clamp, -1 if own kernels would then compute the
+	// convolution.
 	clamped int
 }
 
-// chooseConv returns the choice for a case: it searches at the first time.
+// chooseConv returns the choice for a case; it searches the first time.
 func (d *Device) chooseConv(key convKey) convChoice {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -98,7 +98,7 @@ func (d *Device) searchConv(key convKey) convChoice {
 	return choice
 }
 
-// withoutCuDNN tells what to do about a library that fails.
+// withoutCuDNN says what to do about a library that fails.
 func withoutCuDNN(err error) error {
 	if err == nil {
 		return nil
@@ -115,8 +115,8 @@ func bestConv(list []driver.ConvAlgo, limit int) (driver.ConvAlgo, bool) {
 	return list[i], true
 }
 
-// offeredConvs lists algorithms for a case, the one to prefer first. Those that the library guesses
-// to be good stand in where the default one is not offered or is too large, and where there is no
+// offeredConvs lists algorithms for a case, the one to prefer first. Those that the library's
+// heuristics suggest are used if the default one is not offered or is too large, and if there is no
 // memory to time any.
 func (d *Device) offeredConvs(key convKey, limit int) ([]driver.ConvAlgo, error) {
 	conv := &driver.Conv{ConvCase: key.ConvCase}
@@ -142,8 +142,8 @@ func (d *Device) offeredConvs(key convKey, limit int) ([]driver.ConvAlgo, error)
 	return guessed, nil
 }
 
-// timeConvs runs all algorithms that fit, on memory beside the arena that is given back at once. It
-// returns nil where there is not enough.
+// timeConvs runs all algorithms that fit, in memory outside the arena that is freed at once. It
+// returns nil if there is not enough.
 func (d *Device) timeConvs(c *driver.Conv, guessed []driver.ConvAlgo, limit int) (list []driver.ConvAlgo, err error) {
 	x, w, y := c.Lens()
 	size := c.Elem.Size()

@@ -147,7 +147,7 @@ func (k *convGradKernel) weights(c *executor.Ctx, dy, x, dw, lent []byte) error 
 	room = c.Scratch(p.images * p.m * p.outPlane * 4)
 	sums := c.Scratch(p.m * p.depth * 4)
 	elem, tf32 := g.Elem, g.TF32
-	g.Elem, g.TF32 = driver.F32, true // which has room for all bits of halves
+	g.Elem, g.TF32 = driver.F32, true // which can represent all bits of halves
 	err := k.addWeights(dy, x, sums, columns, right, room)
 	g.Elem, g.TF32 = elem, tf32
 	if err != nil {

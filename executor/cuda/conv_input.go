@@ -6,8 +6,7 @@ import (
 )
 
 // spread applies the transpose of a convolution: dx [N, C, in…] of dy [N, M, out…], weights [M,
-// C/group, kernel…] and a bias for each of C, or nil. lent is cuDNN's workspace where it has a part
-// in it.
+// C/group, kernel…] and a bias for each of C, or nil. lent is cuDNN's workspace if it takes part.
 func (k *convolver) spread(c *executor.Ctx, p *convPlan, dy, w, bias, dx, lent []byte) error {
 	if len(dx) == 0 {
 		return nil

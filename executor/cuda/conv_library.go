@@ -5,8 +5,8 @@ import (
 	"memopt/executor/cuda/driver"
 )
 
-// libraryCase describes a planned convolution to the library, or says why it is none of its: the
-// library pads both ends of an axis alike.
+// libraryCase describes a planned convolution to the library, or says why the library cannot
+// compute it: it pads both ends of an axis alike.
 func (k *convolver) libraryCase(p *convPlan, kind driver.ConvKind) (driver.ConvCase, string) {
 	c := driver.ConvCase{Kind: kind, Elem: k.gemm.Elem, TF32: k.gemm.TF32 && k.gemm.Elem == driver.F32, N: p.n, C: p.c,
 		M: p.m, Groups: p.group,
@@ -48,7 +48,7 @@ func (c *convChoice) library() bool { return c.own == "" && c.err == nil }
 // bytes returns the workspace that the library is lent; 0 where it does nothing.
 func (c *convChoice) bytes() int { return executor.RoundUp(c.algo.Workspace) }
 
-// convolve has the library compute a planned convolution, in a workspace that may be larger than
+// convolve lets the library compute a planned convolution, in a workspace that may be larger than
 // its algorithm's.
 func (k *convolver) convolve(p *convPlan, kind driver.ConvKind, c *convChoice, x, w, y, workspace []byte) error {
 	v := &k.conv

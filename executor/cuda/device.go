@@ -1,5 +1,5 @@
-// Package cuda is the device that NVIDIA's GPUs are: one row per operator says which kernel
-// computes it, or why the host does. README.md says how to add a kernel.
+// Package cuda is the device for NVIDIA GPUs: one row per operator says which kernel computes it,
+// or why the host does. README.md says how to add a kernel.
 package cuda
 
 import (
@@ -20,13 +20,13 @@ type Options struct {
 	TF32 bool
 	// ConvSearch is how cuDNN's algorithm for a convolution is found: cudnn_conv_algo_search.
 	ConvSearch driver.ConvSearch
-	// ConvClamp leaves out algorithms that want more than 32 MiB of workspace:
+	// ConvClamp excludes algorithms that need more than 32 MiB of workspace:
 	// cudnn_conv_use_max_workspace=0.
 	ConvClamp bool
 }
 
-// Device is one GPU with a stream on which everything is done in order, but for copies of outputs
-// (fetches). It serves one session at a time, or several that take turns.
+// Device is one GPU with a stream on which everything is done in order, except for copies of
+// outputs (fetches). It serves one session at a time, or several that take turns.
 type Device struct {
 	driver   driver.Driver // which is products
 	products *products
@@ -40,7 +40,7 @@ type Device struct {
 	convs     map[convKey]convChoice
 }
 
-// Open opens GPU number ordinal. The error wraps a *driver.Missing where there is none.
+// Open opens GPU number ordinal. The error wraps a *driver.Missing if there is none.
 func Open(ordinal int, o Options) (*Device, error) {
 	drv, err := driver.Open(ordinal)
 	if err != nil {
@@ -75,8 +75,7 @@ func New(drv driver.Driver, o Options) (*Device, error) {
 // Close closes the driver. Sessions are closed before.
 func (d *Device) Close() error { return d.driver.Close() }
 
-// AllowTF32 lets products of kernels that are made from now on round float32 operands to 10 bits,
-// or not.
+// AllowTF32 says whether products of kernels made later may round float32 operands to 10 bits.
 func (d *Device) AllowTF32(allow bool) { d.opts.TF32 = allow }
 
 // ChooseConvolutions says how cuDNN's algorithms are found for sessions that are opened from now
@@ -152,8 +151,8 @@ func (d *Device) function(module, name string) (driver.Function, error) {
 	return f, nil
 }
 
-// hostView makes the kernels of operators that only name memory anew, and touch none: the host's do
-// on any device.
+// hostView makes the kernels of operators that only reinterpret memory without touching it: the
+// host's work on any device.
 func hostView(d *Device, p *executor.Prep) (executor.Kernel, error) { return d.Host().Kernel(p) }
 
 var _ executor.Accelerator = (*Device)(nil)

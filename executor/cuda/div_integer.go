@@ -30,7 +30,7 @@ func division(name string, floats maker) maker {
 	}
 }
 
-// Workspace has room for what the device finds fault with.
+// Workspace has room for the faults that the device reports.
 func (k *intDivision) Workspace(_, _ [][]int) int { return executor.RoundUp(outsideBytes) }
 
 // Run divides.

@@ -98,8 +98,8 @@ func (k *einsumKernel) Run(c *executor.Ctx) error {
 	return nil
 }
 
-// einsumSmall is the size of a product of matrices below which the library is not worth its call:
-// as executor/cpu has it.
+// einsumSmall is the size of a product of matrices below which calling the library does not pay, as
+// in executor/cpu.
 const einsumSmall = 64
 
 func (k *einsumKernel) step(c *executor.Ctx, s *einsum.Step) error {
@@ -130,8 +130,8 @@ func (k *einsumKernel) batch(s *einsum.Step) {
 	k.axes = mergeBatch(k.axes)
 }
 
-// longestLast changes places of the longest axis and the last one: the library's batch is to be as
-// large as can be.
+// longestLast swaps the longest axis and the last one, so that the library's batch is as large as
+// possible.
 func longestLast(axes []batchAxis) []batchAxis {
 	last := len(axes) - 1
 	for i := range axes {
@@ -158,7 +158,7 @@ func addKept(b *boxCopy, s *einsum.Step) {
 	}
 }
 
-// einsumTerms is the number of terms from which on more than a thread adds up a result.
+// einsumTerms is the number of terms from which on more than one thread adds up a result.
 const einsumTerms = 256
 
 // fold runs a gather that sums.

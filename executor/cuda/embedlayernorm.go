@@ -6,8 +6,8 @@ import (
 )
 
 // embedNorm is ONNX Runtime's EmbedLayerNormalization: the norm of rows of a word table, a position
-// table and, where there are segments, a segment table. The ids are looked at on the host, where a
-// wrong one can be reported, and sent to the device.
+// table and, where there are segments, a segment table. The ids are checked on the host, where an
+// invalid one can be reported, and sent to the device.
 type embedNorm struct {
 	sumNorm
 	count *launch

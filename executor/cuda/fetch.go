@@ -6,11 +6,11 @@ import (
 )
 
 // fetches are copies to the host that run on a stream of their own, while the device's stream goes
-// on. In a capture they are branches of the graph, for the streams are ordered by the same two
+// on. In a capture they are branches of the graph, since the streams are ordered by the same two
 // events.
 type fetches struct {
 	stream  driver.Stream
-	made    driver.Event // on the device's stream: what is to be fetched next is there
+	made    driver.Event // on the device's stream: what is to be fetched next exists
 	copied  driver.Event // on the fetches' stream: all of them are done
 	pending bool         // there are some for which the device's stream does not wait yet
 }
@@ -26,7 +26,7 @@ func newFetches(drv driver.Driver) (f fetches, err error) {
 	return f, err
 }
 
-// Fetch has the copy wait for what the device's stream was asked for so far.
+// Fetch makes the copy wait for the work requested so far on the device's stream.
 func (m memory) Fetch(dst, src []byte) error {
 	drv, f := m.d.driver, &m.d.fetches
 	if err := drv.Record(f.made, m.d.stream); err != nil {
@@ -39,7 +39,7 @@ func (m memory) Fetch(dst, src []byte) error {
 	return drv.CopyOutAsync(f.stream, dst, src)
 }
 
-// joinFetches has the device's stream wait for all fetches.
+// joinFetches makes the device's stream wait for all fetches.
 func (d *Device) joinFetches() error {
 	f := &d.fetches
 	if !f.pending {

@@ -66,8 +66,8 @@ func fusionNodeOf(l *executor.Fusible) (fusionNode, bool) {
 func fusedNode(l *executor.Fusible, k *fusedKernel) (fusionNode, bool) {
 	node := fusionNode{code: codeOf(k.launch), alpha: k.alpha, x: k.x, z: k.bias, cond: -1}
 	biased := k.bias >= 0 && l.Prep.Has(k.bias)
-	// The interpreter has biasgelu and fastgelu with a bias alone, and gradients without. What a
-	// kernel of its own would refuse it refuses.
+	// The interpreter has biasgelu and fastgelu only with a bias, and gradients only without. It
+	// rejects what the operator's own kernel would reject.
 	switch {
 	case node.code == fusionTake || biased != (k.dy < 0):
 		return node, false

@@ -32,7 +32,7 @@ func (l *launch) line(n, perThread int) error {
 	}
 	const threads = 256
 	blocks := (n + threads*perThread - 1) / (threads * perThread)
-	// More blocks than can be there at once have nothing to do but start.
+	// More blocks than fit on the device at once would only add launch cost.
 	return l.run(driver.Line(min(blocks, 32*l.d.driver.Info().Processors), threads))
 }
 

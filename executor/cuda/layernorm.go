@@ -19,7 +19,7 @@ func statType(t graph.DType) uint32 {
 	return 0
 }
 
-// normOperands refuses operands whose types the kernels of norms do not take: all are of the type
+// normOperands rejects operands whose types the kernels of norms do not take: all are of the type
 // of input 0, statistics, inputs from statIn and outputs from statOut on, are any float.
 func normOperands(p *executor.Prep, statIn, statOut int) error {
 	for _, list := range []struct {

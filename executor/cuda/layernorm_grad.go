@@ -75,7 +75,7 @@ func (k *layerNormGradKernel) Workspace(in, _ [][]int) int {
 // normGradRun is what a run has to do.
 type normGradRun struct {
 	dy, x, scale, bias, mean, inv *executor.Tensor
-	dx, dscale, dbias             *executor.Tensor // nil where nobody wants them
+	dx, dscale, dbias             *executor.Tensor // nil if not wanted
 	part                          []byte           // the chunks' sums
 	rows, n, chunks, chunk        int
 }

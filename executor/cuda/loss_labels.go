@@ -10,8 +10,8 @@ import (
 )
 
 // lossLabels is what losses and their gradients share: scores [N, C, D], labels [N, D] that choose
-// a class, and weights of the classes. The kernels read labels that were looked at before: int32,
-// -1 for ignored ones.
+// a class, and weights of the classes. The kernels read labels that were checked before: int32, -1
+// for ignored ones.
 type lossLabels struct {
 	reduction string
 	ignores   bool
@@ -25,7 +25,7 @@ type lossLabels struct {
 	wrong        outside
 }
 
-// newLossLabels looks at attributes and types; inputs of type T are listed in same.
+// newLossLabels checks attributes and types; inputs of type T are listed in same.
 func newLossLabels(d *Device, p *executor.Prep, scoresAt, ignoreAt int, same ...int) (lossLabels, error) {
 	l := lossLabels{wrong: outside{d: d}, reduction: p.Node.Str("reduction", "mean"), scoresAt: scoresAt,
 		ignoreAt: ignoreAt,
@@ -90,7 +90,7 @@ func (l *lossLabels) space(in [][]int) int {
 	return executor.RoundUp(4*elements(in[l.scoresAt+1])) + executor.RoundUp(outsideBytes)
 }
 
-// checked returns the labels in workspace on the device, looked at.
+// checked returns the checked labels, in workspace on the device.
 func (l *lossLabels) checked(c *executor.Ctx) ([]byte, error) {
 	to := c.Scratch(4 * l.count)
 	if l.count == 0 {
@@ -115,7 +115,7 @@ func (l *lossLabels) checked(c *executor.Ctx) ([]byte, error) {
 	return to, l.wrong.end(c, labels, bad, l)
 }
 
-// describe makes the error of a label that is no class.
+// describe makes the error of a label that is not a class.
 func (l *lossLabels) describe(place int, value string) error {
 	return fmt.Errorf("label %d of input %d is %s, wanted 0 to %d",
 		place, l.scoresAt+1, cmp.Or(value, "out of range"), l.c-1)

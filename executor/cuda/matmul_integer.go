@@ -112,7 +112,7 @@ func newIntMatMul(quantizes bool) maker {
 	}
 }
 
-// Workspace is none: the library of products has no part in this.
+// Workspace is 0: the library of products takes no part in this.
 func (k *intMatMul) Workspace(_, _ [][]int) int { return 0 }
 
 // Run multiplies.

@@ -45,7 +45,7 @@ func (m memory) Sync() error {
 func (m memory) Pin(n int) ([]byte, error) { return m.d.driver.Pin(n) }
 func (m memory) Unpin(b []byte) error      { return m.d.driver.Unpin(b) }
 
-// BeginCapture notes the stream's work from now on in place of doing it.
+// BeginCapture records the stream's later work instead of doing it.
 func (m memory) BeginCapture() error { return m.d.driver.BeginCapture(m.d.stream) }
 
 // EndCapture makes a CUDA graph of it.

@@ -49,8 +49,8 @@ func (k *multiHead) output(c *executor.Ctx) error {
 	return k.compute(c)
 }
 
-// multiHeadKernel is com.microsoft's MultiHeadAttention: executor/cpu says how queries, keys and
-// values may lie.
+// multiHeadKernel is com.microsoft's MultiHeadAttention: executor/cpu describes the layouts of
+// queries, keys and values.
 type multiHeadKernel struct {
 	multiHead
 	bias  *launch
@@ -68,7 +68,8 @@ func newMultiHeadAttention(d *Device, p *executor.Prep) (executor.Kernel, error)
 	return k, err
 }
 
-// Workspace holds biased operands, presents that nobody wants, and the scores at work.
+// Workspace holds biased operands, presents that are not wanted, and the scores of the current
+// part.
 func (k *multiHeadKernel) Workspace(in, _ [][]int) int {
 	shape := func(i int) []int {
 		if i < len(in) {
@@ -195,7 +196,8 @@ func newAttentionMS(d *Device, p *executor.Prep) (executor.Kernel, error) {
 	return k, err
 }
 
-// Workspace holds queries, keys and values, a present that nobody wants, and the scores at work.
+// Workspace holds queries, keys and values, a present that is not wanted, and the scores of the
+// current part.
 func (k *projectedAttention) Workspace(in, _ [][]int) int {
 	var past []int
 	if len(in) > 4 {

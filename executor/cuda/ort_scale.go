@@ -7,7 +7,7 @@ import (
 	"memopt/graph"
 )
 
-// anyFloats refuses required operands that are not of types that kernels/anyfloat.h has.
+// anyFloats rejects required operands whose types kernels/anyfloat.h does not have.
 func anyFloats(p *executor.Prep, types ...graph.DType) error {
 	for _, t := range types {
 		if !isFloat(t) {
@@ -165,9 +165,9 @@ func (k *scaledSum) Run(c *executor.Ctx) error {
 	return k.line(x.Len(), 4)
 }
 
-// accumulateKernel is InPlaceAccumulator, or InPlaceAccumulatorV2 where replace holds: then the
-// scalar in input 2 says that the value takes the sum's place, else that nothing is added where it
-// is false.
+// accumulateKernel is InPlaceAccumulator, or InPlaceAccumulatorV2 where replace holds: in V2, the
+// scalar in input 2 says that the value replaces the sum; otherwise it says, if it is false, that
+// nothing is added.
 type accumulateKernel struct {
 	*launch
 	replace bool

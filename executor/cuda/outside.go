@@ -9,8 +9,9 @@ import (
 )
 
 // outside learns from the device which element of an integer input a kernel could not use: the
-// kernel leaves the complement of the place of the first such element in a word that is 0 before.
-// One wait for the device tells, or a flag after the step where the step is captured.
+// kernel stores the complement of the index of the first such element in a word that was 0. The
+// host reads it after waiting for the device, or, if the step is captured, as a flag after the
+// step.
 type outside struct {
 	d    *Device
 	word [8]byte
@@ -19,8 +20,8 @@ type outside struct {
 // outsideBytes is the workspace that it takes.
 const outsideBytes = 4
 
-// A describer makes the error of an element that cannot be used. value is what the element is, or
-// "" where that is not known any more.
+// A describer makes the error of an element that cannot be used. value is the element, or "" if it
+// is no longer known.
 type describer interface {
 	describe(place int, value string) error
 }
@@ -39,8 +40,8 @@ func (o *outside) begin(c *executor.Ctx, who describer) ([]byte, error) {
 	return bad, o.d.Memory().Fill(bad, 0)
 }
 
-// end reads the word when the kernel has been launched on the elements of at. Where at is nil,
-// their values are not told.
+// end reads the word when the kernel has been launched on the elements of at. If at is nil, their
+// values are not reported.
 func (o *outside) end(c *executor.Ctx, at *executor.Tensor, bad []byte, who describer) error {
 	if c.Flags != nil {
 		return nil // after the step

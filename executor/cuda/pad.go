@@ -63,7 +63,7 @@ func (k *padder) Run(c *executor.Ctx) error {
 	return k.line(y.Len(), 1)
 }
 
-// merge sets axes: neighbours that nothing is added to or taken from are one.
+// merge sets axes; neighbours that are neither padded nor cut are merged.
 func (k *padder) merge(x *executor.Tensor) {
 	k.axes = k.axes[:0]
 	from := x.Len()
@@ -84,7 +84,7 @@ func (k *padder) merge(x *executor.Tensor) {
 	}
 }
 
-// fits refuses what the kernel cannot walk.
+// fits rejects what the kernel cannot handle.
 func (k *padder) fits(c *executor.Ctx) error {
 	if len(k.axes) > moveDims {
 		return c.Errorf("pads of %d axes that lie apart in memory; the CUDA kernels have no more than %d",

@@ -8,15 +8,15 @@ import (
 	"memopt/executor/cuda/driver"
 )
 
-// products is the opened driver, whose products of matrices memopt's own kernels (kernels/gemm.h)
-// compute where libcublas cannot be opened. Whoever multiplies calls Gemm here, which is the one
-// place that chooses.
+// products is the opened driver; if libcublas cannot be opened, memopt's own kernels
+// (kernels/gemm.h) compute products of matrices. All multiplications call Gemm here, the one place
+// that chooses.
 type products struct {
 	driver.Driver
 	function func(module, name string) (driver.Function, error)
 
 	mu   sync.Mutex
-	why  *driver.Missing // why own kernels are used; nil: the library is, as far as is known
+	why  *driver.Missing // why own kernels are used; nil: the library is used, as far as is known
 	own  map[productKernel]driver.Function
 	args driver.Args
 }
@@ -27,7 +27,8 @@ type productKernel struct {
 	elem driver.Elem
 }
 
-// Gemm multiplies. An empty product settles who does, and loads what it takes.
+// Gemm multiplies. An empty product decides between library and own kernels, and loads what is
+// needed.
 func (p *products) Gemm(s driver.Stream, g *driver.Gemm) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -82,11 +83,11 @@ func (p *products) kernel(name string, e driver.Elem) (driver.Function, error) {
 	return f, err
 }
 
-// ownWorkspace is how much of the arena own kernels are lent for the sums of the pieces of K.
+// ownWorkspace is how much of the arena is lent to own kernels for the sums of the pieces of K.
 const ownWorkspace = 8 << 20
 
-// libraryWorkspace is how much of the arena is lent for a product: to cuBLAS what its documentation
-// recommends, by whether the GPU is of the Hopper generation or later.
+// libraryWorkspace is how much of the arena is lent for a product: for cuBLAS what its
+// documentation recommends, which depends on whether the GPU is of the Hopper generation or later.
 func (d *Device) libraryWorkspace() int {
 	switch {
 	case d.products.missing() != nil:
@@ -97,7 +98,7 @@ func (d *Device) libraryWorkspace() int {
 	return 4 << 20
 }
 
-// Remarks says what a report of a run should tell of the device: that own kernels multiply, and
+// Remarks are what a report of a run should say about the device: that own kernels multiply, and
 // why.
 func (d *Device) Remarks() []string {
 	if why := d.products.missing(); why != nil {

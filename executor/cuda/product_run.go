@@ -122,7 +122,7 @@ type vectorOf struct {
 	strideX, strideV int
 }
 
-// vectorView takes a product with M or N 1 for one of a matrix and a vector.
+// vectorView treats a product with M or N 1 as one of a matrix and a vector.
 func vectorView(g *driver.Gemm) vectorOf {
 	ea, eb, _ := g.Extents()
 	if g.N == 1 {

@@ -126,7 +126,7 @@ type dynamicQuantize struct {
 	scale        executor.Tensor
 }
 
-// rangeParts is into how many parts an input is cut at most whose range is wanted.
+// rangeParts is the most parts that an input is cut into to find its range.
 const rangeParts = 1024
 
 // newDynamicQuantize makes the kernel of DynamicQuantizeLinear.

@@ -8,8 +8,8 @@ import (
 	"memopt/graph/op"
 )
 
-// packStream packs what kernels/random.cu makes the stream of a node's draws in a step of.
-// executor/cpu/philox.go says what key and counter are.
+// packStream packs what kernels/random.cu derives the stream of a node's draws in a step from.
+// executor/cpu/philox.go defines key and counter.
 func packStream(a *driver.Args, seed uint64, c *executor.Ctx) {
 	step := c.Step
 	if c.StepAt != nil {

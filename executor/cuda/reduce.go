@@ -7,8 +7,8 @@ import (
 	"memopt/graph"
 )
 
-// fold is what a reduction does: the operator of kernels/reduce.h, what of the elements it adds,
-// and what is done to a sum at last.
+// fold is what a reduction does: the operator of kernels/reduce.h, which function of the elements
+// it adds, and what is done to the final sum.
 type fold struct {
 	name       string
 	of, finish uint32
@@ -16,7 +16,7 @@ type fold struct {
 	order      bool // there is one for bytes, which are compared
 }
 
-// What of the elements is added, and what is done to a sum at last: OF_ and FINISH_ of
+// Which function of the elements is added, and what is done to the final sum: OF_ and FINISH_ of
 // kernels/reduce.h.
 const (
 	ofItself, ofSize, ofSquare                    = 0, 1, 2
@@ -85,9 +85,9 @@ func (k *reduceKernel) Workspace(in, out [][]int) int {
 	return k.spaceFor(in[0], out[0])
 }
 
-// spaceFor returns the bytes of accumulators for shapes of the input and of the output. Where axes
-// are left out of the output's, it is not known which they are: then there is room for any. Run
-// takes what is announced.
+// spaceFor returns the bytes of accumulators for shapes of the input and of the output. If the
+// output's shape lacks axes, it is not known which they are, so there is room for any. Run takes
+// what is announced.
 func (k *reduceKernel) spaceFor(x, y []int) int {
 	results := elements(y)
 	if len(x) != len(y) {

@@ -63,8 +63,8 @@ func (p *foldPlan) set(shape []int, folded []bool) {
 	}
 }
 
-// What a reduction aims at: enough blocks to fill a GPU, each with enough work. Fixed numbers, so
-// that the order of additions depends on the shape alone.
+// The goal of a reduction: enough blocks to fill a GPU, each with enough work. The numbers are
+// fixed, so that the order of additions depends only on the shape.
 const (
 	foldBlocks    = 2048
 	foldLeast     = 4096 // elements of a result that are worth a block

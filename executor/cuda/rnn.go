@@ -32,7 +32,7 @@ type recurrence struct {
 	lens                      []byte
 	workspace                 []byte // of the library
 	pre, rec, h, side, state  []byte // state: LSTM's C, in float32
-	index, time               int    // of the direction and the step at hand
+	index, time               int    // of the current direction and step
 }
 
 // recurrent makes the kernels of RNN, GRU and LSTM, by their number of gates.
@@ -185,7 +185,7 @@ func (k *recurrence) operands(c *executor.Ctx) error {
 	return k.lengths(c)
 }
 
-// lengths looks at sequence_lens, which are in host memory.
+// lengths checks sequence_lens, which are in host memory.
 func (k *recurrence) lengths(c *executor.Ctx) error {
 	t := c.In(4)
 	if t == nil {

@@ -95,7 +95,7 @@ func (k *recurrence) step(c *executor.Ctx, y *executor.Tensor) error {
 	return k.cells(c, k.cell, y)
 }
 
-// cells runs a kernel of recurrent.cu on the step at hand.
+// cells runs a kernel of recurrent.cu on the current step.
 func (k *recurrence) cells(c *executor.Ctx, l *launch, y *executor.Tensor) error {
 	rows, hidden, d := k.gates*k.hidden, k.hidden, len(k.backward)
 	pre, preLD := k.time*k.batch*rows, rows

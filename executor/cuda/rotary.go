@@ -5,7 +5,7 @@ import (
 	"memopt/executor/cpu"
 )
 
-// rotaryKernel is RotaryEmbedding. The positions are looked at on the host, where a wrong one can
+// rotaryKernel is RotaryEmbedding. The positions are checked on the host, where an invalid one can
 // be reported, and sent to the device.
 type rotaryKernel struct {
 	*launch

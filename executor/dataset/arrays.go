@@ -22,7 +22,7 @@ const (
 	arraysOut = "outputs.npz"
 )
 
-// hasArrays reports whether a folder of data holds arrays in place of ONNX's test data.
+// hasArrays reports whether a folder of data holds arrays instead of ONNX's test data.
 func hasArrays(dir string) bool {
 	_, err := os.Stat(filepath.Join(dir, arraysIn))
 	return err == nil

@@ -13,10 +13,10 @@ import (
 	"memopt/symbolic"
 )
 
-// weightDeviation is the standard deviation of made-up weights: that of GPT-2's initial ones.
+// weightDeviation is the standard deviation of generated weights, that of GPT-2's initial ones.
 const weightDeviation = 0.02
 
-// Filler makes up inputs by what the graph does with them.
+// Filler generates inputs according to what the graph does with them.
 type Filler struct {
 	g    *graph.Graph
 	uses *graph.Uses
@@ -29,12 +29,12 @@ func NewFiller(g *graph.Graph, env symbolic.Env, seed uint64) *Filler {
 	return &Filler{g: g, uses: graph.NewUses(g), env: env, seed: seed}
 }
 
-// Fill makes up the elements of a value: scales 1, shifts 0, variances 1, indices within the tables
-// that they index, weights (static shapes of two dims or more) normal with deviation 0.02, other
-// floats normal with deviation 1, other integers 1, bools true. The error says which dim has no
-// number.
+// Fill generates the elements of a value: scales 1, shifts 0, variances 1, indices within the
+// tables that they index, weights (static shapes of two dims or more) normal with deviation 0.02,
+// other floats normal with deviation 1, other integers 1, bools true. The error says which dim has
+// no number.
 //
-// It wraps executor.ErrOutOfMemory where there is no memory for them.
+// It wraps executor.ErrOutOfMemory if there is no memory for them.
 func (f *Filler) Fill(v graph.ValueID) (*executor.Tensor, error) {
 	t, n, err := f.plan(v)
 	if err != nil {
@@ -53,9 +53,9 @@ func (f *Filler) Fill(v graph.ValueID) (*executor.Tensor, error) {
 	return t, f.integers(t, val, role, rng)
 }
 
-// Check makes sure that there is memory for several values together, before the first is made up.
+// Check makes sure that there is memory for several values together, before the first is generated.
 func (f *Filler) Check(values []graph.ValueID) error {
-	sum := uint64(0) // of numbers of at most 62 bits; a sum beyond them is more than there is
+	sum := uint64(0) // of numbers of at most 62 bits; a larger sum exceeds any memory
 	var largest *executor.Tensor
 	var name string
 	most := 0
@@ -96,14 +96,14 @@ func hash(name string) uint64 {
 	return h
 }
 
-// use is what the readers of a value make of it.
+// use is how the readers of a value use it.
 type use struct {
 	role  op.FillRole
 	limit int64 // of indices: one more than the largest; of lengths: the length
 }
 
-// role follows a value through operators that only move it to the first one that says what it is.
-// Among several tables that it indexes, the smallest counts.
+// role follows a value through operators that only move it to the first one that determines its
+// role. Among several tables that it indexes, the smallest counts.
 func (f *Filler) role(v graph.ValueID, seen map[graph.ValueID]bool) use {
 	if seen[v] {
 		return use{}

@@ -4,8 +4,7 @@ import "slices"
 
 // contract multiplies two operands and sums over the labels that are not kept. Labels of both
 // operands that are kept are the batch axes; kept ones of x alone are the rows of the products,
-// those of y alone the columns. With a target, the product is written there if it lies so that it
-// can be.
+// those of y alone the columns. With a target, the product is written there if its layout permits.
 func (p *Plan) contract(x, y view, keep []byte, target *view) view {
 	x, y = p.sumOut(x, y.labels, keep), p.sumOut(y, x.labels, keep)
 	order := slices.Clone(x.labels)
@@ -39,7 +38,7 @@ func (p *Plan) contract(x, y view, keep []byte, target *view) view {
 	return p.multiply(x, y, batch, rows, cols, sum, target)
 }
 
-// multiply adds the product step of a contraction, and copies of operands that do not lie as
+// multiply adds the product step of a contraction, and copies of operands that are not laid out as
 // matrices.
 func (p *Plan) multiply(x, y view, batch, rows, cols, sum []byte, target *view) view {
 	s := Step{Product: true}
@@ -82,8 +81,8 @@ func (p *Plan) size(labels []byte) int {
 	return n
 }
 
-// matrix returns a view as matrices with the given labels for rows and columns, of a copy where it
-// must be.
+// matrix returns a view as matrices with the given labels for rows and columns, of a copy if
+// necessary.
 func (p *Plan) matrix(v view, batch, rows, cols []byte) (view, Matrix) {
 	ld, trans, ok := v.asMatrix(rows, cols)
 	if !ok {

@@ -49,7 +49,7 @@ type Step struct {
 // Axis is an axis of a batch, and how far apart matrices are along it.
 type Axis struct{ N, A, B, C int }
 
-// Matrix says how matrices lie in a buffer.
+// Matrix is the layout of matrices in a buffer.
 type Matrix struct {
 	Buffer int
 	Trans  bool
@@ -113,7 +113,7 @@ func (p *Plan) Build(shapes [][]int) error {
 	return nil
 }
 
-// spread puts labels of their own in the place of an ellipsis of n axes.
+// spread replaces an ellipsis of n axes by labels of its own.
 func (p *Plan) spread(term []byte, n int) []byte {
 	out := []byte{}
 	for _, l := range term {

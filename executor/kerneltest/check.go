@@ -14,10 +14,10 @@ import (
 	"memopt/graph"
 )
 
-// Check runs a case on a device. It compares the outputs with the wanted ones, and makes sure
-// that the kernel leaves its inputs alone, keeps within its memory and announced
-// workspace, gives the same bits with several threads, at other addresses,
-// in place and when run again, and that it allocates nothing then.
+// Check runs a case on a device. It compares the outputs with the wanted ones, and makes sure that
+// the kernel does not change its inputs, keeps within its memory and announced workspace, gives the
+// same bits with several threads, at other addresses, in place and when run again, and that it
+// allocates nothing then.
 func Check(t *testing.T, d executor.Device, c Case) {
 	t.Helper()
 	first, err := Run(d, &c, Setup{Threads: 1, Runs: 2})
@@ -176,8 +176,8 @@ func (m *memory) fetch(out []*executor.Tensor) error {
 	return nil
 }
 
-// allocations counts how often a function allocates. The Go runtime allocates for itself now and
-// then, so the smallest of a few counts is the function's.
+// allocations counts how often a function allocates. The Go runtime allocates for itself
+// occasionally, so the smallest of a few counts is the function's.
 func allocations(f func()) float64 {
 	least := testing.AllocsPerRun(1, f)
 	for range 4 {

@@ -136,7 +136,7 @@ func (d dropoutCase) make() Case {
 	return c
 }
 
-// dropoutDialects are operands that are written otherwise, or wrong.
+// dropoutDialects are operands in another form, or invalid ones.
 func dropoutDialects(base dropoutCase) []Case {
 	c := base.make()
 	n := seqCount(base.shape)
@@ -223,7 +223,7 @@ func dropoutGradCases() []Case {
 	plain := Case{Name: "ratio left out", Kind: op.DropoutGrad, In: []*executor.Tensor{x, mask},
 		Out:  []graph.DType{graph.Float32},
 		Want: []*executor.Tensor{seqTensor(graph.Float32, []int{4}, []float64{2, 0, 6, 8})}}
-	// Not training, ONNX Runtime divides all the same.
+	// Even without training, ONNX Runtime divides.
 	idle := plain
 	idle.Name = "training mode false"
 	idle.In = []*executor.Tensor{x, mask, nil, seqTensor(graph.Bool, []int{}, []float64{0})}

@@ -28,8 +28,8 @@ func assigned(
 	return at.Kernel, accelerator.Memory(), at.HostInputs, nil
 }
 
-// besideHost returns what a device's outputs are compared with: what the case wants, else what the
-// host computes.
+// besideHost returns what a device's outputs are compared with: the case's expected outputs, else
+// what the host computes.
 func besideHost(t *testing.T, d executor.Accelerator, c *Case) []*executor.Tensor {
 	host, err := Run(d.Host(), c, Setup{Threads: 1})
 	if err != nil {
@@ -44,7 +44,8 @@ func besideHost(t *testing.T, d executor.Accelerator, c *Case) []*executor.Tenso
 }
 
 // deviceTolerance widens a case's tolerance for a device whose float arithmetic is its own: sums in
-// another order, other approximations of functions. The host's kernels are held to the case's.
+// another order, other approximations of functions. The host's kernels must meet the case's own
+// tolerance.
 func deviceTolerance(d executor.Device, t graph.DType, tol float64) float64 {
 	if _, ok := d.(executor.Accelerator); !ok {
 		return tol
@@ -83,7 +84,7 @@ type piece struct {
 	lo, n int
 }
 
-// close gives a device's memory back.
+// close frees a device's memory.
 func (m *memory) close() {
 	for _, o := range m.owned {
 		o.close()

@@ -8,8 +8,8 @@ import (
 	"memopt/graph"
 )
 
-// Helpers of the cases of operators that move data. Elements are counted from 1 in the bits
-// of their type, so that every element (of the first 255) is another one.
+// Helpers of the cases of operators that move data. Elements are counted from 1 in the bits of
+// their type, so that the first 255 elements all differ.
 
 // moveTypes has a type of each element size.
 var moveTypes = []graph.DType{graph.Bool, graph.Float16, graph.Float32, graph.Int64}

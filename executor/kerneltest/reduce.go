@@ -154,8 +154,8 @@ type reduceTest struct {
 	input bool    // the axes are an input
 	drop  bool    // keepdims = 0
 	noop  bool
-	odd   bool      // the flags are other numbers than 0 and 1, which are no 1
-	x     []float64 // nil: made up
+	odd   bool      // the flags are numbers other than 0 and 1, which do not count as 1
+	x     []float64 // nil: generated
 	tol   float64   // 0: that of the type
 }
 
@@ -299,7 +299,7 @@ func reduceCases() []Case {
 	return append(cases, reduceEdges()...)
 }
 
-// reduceErrors are of nodes that say something impossible.
+// reduceErrors are of nodes that ask for something impossible.
 func reduceErrors(k graph.Kind) []Case {
 	r := reduceTest{kind: k, opset: 18, dtype: graph.Float32, input: true, shape: []int{2, 3}}
 	fails := func(name, text string, axes ...int64) Case {

@@ -194,7 +194,7 @@ func (s rnnSetting) make() Case {
 	return s.build(k)
 }
 
-// build writes the case down.
+// build makes the case.
 func (s *rnnSetting) build(k *rnnRef) Case {
 	n, rows := s.directions, s.gates*s.hid
 	c := Case{
@@ -295,7 +295,7 @@ func rnnCases() []Case {
 	return append(append(cs, rnnFunctionCases()...), rnnWrong()...)
 }
 
-// rnnSpecials are what one kind alone has.
+// rnnSpecials are cases for features that only one kind has.
 func rnnSpecials() []Case {
 	lstm := rnnSetting{kind: op.LSTM, t: 3, b: 2, in: 4, hid: 5, bias: true, init: true}
 	gru := lstm

@@ -25,7 +25,7 @@ var descrs = map[graph.DType]string{
 	graph.Uint8: "|u1", graph.Uint16: "<u2", graph.Uint32: "<u4", graph.Uint64: "<u8",
 }
 
-// header is what a .npy file says of its array.
+// header is what a .npy file says about its array.
 type header struct {
 	dtype   graph.DType
 	swapped bool // big-endian
@@ -167,7 +167,7 @@ func (p *parser) tuple() []int {
 			p.fail("%.20q, wanted a dim", p.text)
 			break
 		}
-		p.text = strings.TrimPrefix(p.text[n:], "L") // as Python 2 wrote long numbers
+		p.text = strings.TrimPrefix(p.text[n:], "L") // the suffix of Python 2's long integers
 		if shape = append(shape, d); len(shape) > maxRank {
 			p.fail("more than %d dims", maxRank)
 		}

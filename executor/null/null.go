@@ -1,5 +1,5 @@
-// Package null is a device that computes nothing: its kernels take the memory that a run would
-// take and count it. Plans for any machine can be walked through on any other.
+// Package null is a device that computes nothing: its kernels take the memory that a run would take
+// and count it. Plans for any machine can be checked on any other.
 package null
 
 import "memopt/executor"
@@ -13,7 +13,7 @@ func (Device) Name() string { return "null" }
 // Virtual says that the memory is counted and not taken.
 func (Device) Virtual() bool { return true }
 
-// Kernel returns a kernel that takes memory for outputs of the shapes that inference knows. Of
+// Kernel returns a kernel that takes memory for outputs of the shapes that inference knows. For
 // control flow that is all: what its subgraphs would take is not counted.
 func (Device) Kernel(p *executor.Prep) (executor.Kernel, error) {
 	for i, s := range p.Shapes {

@@ -11,7 +11,7 @@ func Axis(c *executor.Ctx, axis int64, rank int) (int, error) {
 	return at, nil
 }
 
-// DataAxis is Axis for axes of input 0, of which the error speaks.
+// DataAxis is Axis for axes of input 0, which the error names.
 func DataAxis(c *executor.Ctx, axis int64, rank int) (int, error) {
 	at, ok := fromFront(axis, rank)
 	if !ok {

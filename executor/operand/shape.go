@@ -15,8 +15,8 @@ func Product(dims []int) int {
 	return n
 }
 
-// Times multiplies two numbers that are not negative. Where the product leaves int it returns -1, a
-// dim that Ctx.Out refuses.
+// Times multiplies two numbers that are not negative. If the product overflows int it returns -1, a
+// dim that Ctx.Out rejects.
 func Times(a, b int) int {
 	if hi, lo := bits.Mul64(uint64(a), uint64(b)); hi == 0 && lo < 1<<62 {
 		return int(lo)
@@ -65,7 +65,7 @@ func equalBut(a, b []int, axis int) bool {
 // SameMemory reports whether output memory is an input's: the run is in place.
 func SameMemory(a, b []byte) bool { return len(a) > 0 && len(b) > 0 && &a[0] == &b[0] }
 
-// Like refuses input i if its shape is not that of input j.
+// Like rejects input i if its shape is not that of input j.
 func Like(c *executor.Ctx, i, j int) error {
 	if a, b := c.In(i), c.In(j); !Joined(a.Shape, b.Shape, nil) {
 		return c.Errorf("input %d has shape %v, wanted %v as input %d", i, a.Shape, b.Shape, j)
@@ -73,8 +73,8 @@ func Like(c *executor.Ctx, i, j int) error {
 	return nil
 }
 
-// OutListed makes output 0 with the shape that input i lists. It returns nil where nobody wants the
-// output. The shape is read into a buffer that is returned.
+// OutListed makes output 0 with the shape that input i lists. It returns nil if the output is not
+// wanted. The shape is read into a buffer that is returned.
 func OutListed(c *executor.Ctx, i int, buffer []int) (y *executor.Tensor, shape []int, err error) {
 	if shape, err = Shape(c, i, buffer[:0]); err != nil {
 		return nil, shape, err
@@ -82,8 +82,8 @@ func OutListed(c *executor.Ctx, i int, buffer []int) (y *executor.Tensor, shape 
 	return c.Out(0, shape...), shape, nil
 }
 
-// OutMatrix makes output 0 with the shape of input 0, a matrix. It returns nil where nobody wants
-// the output.
+// OutMatrix makes output 0 with the shape of input 0, a matrix. It returns nil if the output is not
+// wanted.
 func OutMatrix(c *executor.Ctx) (y *executor.Tensor, err error) {
 	x := c.In(0)
 	if x.Rank() != 2 {
@@ -92,7 +92,7 @@ func OutMatrix(c *executor.Ctx) (y *executor.Tensor, err error) {
 	return c.Out(0, x.Shape...), nil
 }
 
-// outWithElements makes output 0; nil: nobody wants it, or it has no elements.
+// outWithElements makes output 0; nil: it is not wanted, or it has no elements.
 func outWithElements(c *executor.Ctx, shape []int) *executor.Tensor {
 	if y := c.Out(0, shape...); y != nil && len(y.Data) > 0 {
 		return y

@@ -10,8 +10,8 @@ import (
 const maxSpan = 1 << 48
 
 // IntSpan is the length of a Range from start to limit by delta, which is not 0: max(0,
-// ceil((limit-start)/delta)). It is counted in integers, since float64 has not all int64. ok is
-// false where no memory holds as many elements.
+// ceil((limit-start)/delta)). It is computed in integers, since float64 cannot represent every
+// int64. ok is false if no memory holds that many elements.
 func IntSpan(start, limit, delta int64) (n int, ok bool) {
 	if start < limit != (delta > 0) || start == limit {
 		return 0, true
@@ -24,7 +24,7 @@ func IntSpan(start, limit, delta int64) (n int, ok bool) {
 	return int(length), length < maxSpan
 }
 
-// FloatSpan is IntSpan for floats. ok is false for lengths that are no numbers too.
+// FloatSpan is IntSpan for floats. ok is false also if the length is NaN.
 func FloatSpan(start, limit, delta float64) (n int, ok bool) {
 	length := math.Ceil((limit - start) / delta)
 	if math.IsNaN(length) || length > maxSpan {

@@ -21,7 +21,7 @@ import (
 
 // Serve is what the second process does: it loads the library, says so, and answers requests until
 // there are no more. It returns the process's exit status. Signals that a terminal sends to both
-// processes are for the first one to hear. However that one ends, the pipe with its requests ends,
+// processes are handled by the first one. However that one ends, the pipe with its requests ends,
 // and this process with it, whatever the library is doing.
 func Serve(in, out *os.File) int {
 	// A crash of the library would leave a model's contents in a file.
@@ -51,10 +51,10 @@ func Serve(in, out *os.File) int {
 	return 0
 }
 
-// obey ends the process on SIGTERM, which the system sends, too, when the parent ends, in case
-// something holds the pipe open. That is asked for here and not by the parent, since a process that
-// dies of it before it comes here removes nothing. While the parent lives, which may have been sent
-// the same signal, that one has a moment to end this one.
+// obey ends the process on SIGTERM, which the system also sends when the parent ends, in case
+// something holds the pipe open. This process requests that signal itself, because if it died of it
+// earlier, it would not remove its files. While the parent, which may have received the same
+// signal, is alive, it has a moment to end this process.
 func obey(terminated <-chan os.Signal, parent int) {
 	const moment = 2 * time.Second
 	runtime.LockOSThread() // to which the request belongs
@@ -82,7 +82,7 @@ func tidy() {
 	os.Remove(dir)
 }
 
-// readRequests passes requests on. At their end the parent is gone: a step that runs ends with the
+// readRequests passes requests on. When they end, the parent is gone: a running step ends with the
 // process.
 func readRequests(in io.Reader, requests chan<- request) {
 	d := json.NewDecoder(in)
@@ -96,7 +96,7 @@ func readRequests(in io.Reader, requests chan<- request) {
 	}
 }
 
-// failure is the answer that tells of an error.
+// failure is the answer that reports an error.
 func failure(err error) answer {
 	var m *MissingError
 	var r *RuntimeError
@@ -132,7 +132,8 @@ func (c *child) answer(r request) (answer, error) {
 	return answer{}, fmt.Errorf("a request that cannot be served now: %+v", r)
 }
 
-// open makes the session and has all inputs in memory, so that what a step adds is its own.
+// open makes the session and brings all inputs into memory, so that they are not counted for a
+// step.
 func (c *child) open(r *openRequest) (*Opened, error) {
 	var inputs []Named
 	for _, f := range r.Inputs {

@@ -20,9 +20,9 @@ var libraryNames = []string{"libonnxruntime.so.1", "libonnxruntime.so"}
 // MEMOPT_ORT_LIB names and nothing else; npm's package below ORT_NODE_DIR; what the dynamic linker
 // finds; pip's package in the active environment, in the user's folder and in the system's.
 //
-// The working directory is no such place, nor are the folders above it: whoever can write there
-// could plant a library, whose code runs as soon as it is opened. Where anybody can write is none
-// either, unless a variable names it.
+// The working directory and the folders above it are not searched: whoever can write there could
+// plant a library, whose code runs as soon as it is opened. Nor are folders that any user can write
+// to, unless a variable names them.
 func Candidates(env func(string) string) []string {
 	if path := env(LibraryVariable); path != "" {
 		if info, err := os.Stat(path); err == nil && info.IsDir() {

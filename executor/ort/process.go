@@ -27,18 +27,18 @@ type Program struct {
 	Path string
 	Args []string // the program's own name first
 	Env  []string // beside the caller's
-	// Folder is where what is exchanged lies, "" where nothing is. The process removes it with the
-	// files in it when it ends, so that it goes where the caller is killed, too.
+	// Folder holds the files that are exchanged; "" if there are none. The process removes it when
+	// it ends, so that it is removed even if the caller is killed.
 	Folder string
 }
 
 // FolderVariable names the folder to the second process.
 const FolderVariable = "MEMOPT_ORT_FOLDER"
 
-// noTelemetry keeps the library from starting what sends events about models to its makers: since
-// 1.30 its Linux builds write names of nodes and values to a store in the user's cache folder, and
-// logs to the folder of temporary files. It is read when the library is loaded. Library.openAt
-// switches off what other builds have, too.
+// noTelemetry keeps the library from sending events about models to its makers: since 1.30 its
+// Linux builds write names of nodes and values to a store in the user's cache folder, and logs to
+// the folder of temporary files. It is read when the library is loaded. Library.openAt also
+// switches off what other builds have.
 const noTelemetry = "ORT_DISABLE_TELEMETRY=1"
 
 // Process is a second process with ONNX Runtime in it. It is used by one goroutine at a time.
@@ -51,13 +51,13 @@ type Process struct {
 	said    *headWriter
 	info    Info
 	doing   string
-	ended   error // why the process is no more
+	ended   error // why the process has ended
 	killed  cleanup.Item
 	gone    chan struct{} // closed when it has ended
 }
 
-// Start starts a process and waits until it has loaded the library. The error is a *MissingError
-// where there is none. The process ends with the context.
+// Start starts a process and waits until it has loaded the library. The error is a *MissingError if
+// there is none. The process ends with the context.
 func Start(ctx context.Context, program Program) (*Process, error) {
 	out, childOut, err := os.Pipe()
 	if err != nil {
@@ -97,8 +97,8 @@ func Start(ctx context.Context, program Program) (*Process, error) {
 	return p, nil
 }
 
-// start starts the process. To the system the process's parent is the thread that has started it,
-// whose end obey hears of: so that is kept for it.
+// start starts the process. To the system, its parent is the thread that started it, whose end
+// triggers obey, so that thread is kept alive.
 func (p *Process) start() (err error) {
 	p.killed, err = cleanup.Make(func() (func(), error) {
 		started := make(chan error)
@@ -187,12 +187,12 @@ func (p *Process) ask(doing string, r request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	// A write to a process that is gone fails; how it went is seen when its answer is read.
+	// A write to a process that is gone fails; the reason shows when its answer is read.
 	p.in.Write(append(data, '\n'))
 	return p.read()
 }
 
-// read reads one answer and makes an error of one that tells of an error.
+// read reads one answer and returns an error if the answer reports one.
 func (p *Process) read() (answer, error) {
 	var a answer
 	if err := p.answers.Decode(&a); err != nil {
@@ -241,8 +241,8 @@ func WriteInputs(dir string, inputs []Named) ([]File, error) {
 	return files, nil
 }
 
-// headWriter keeps the beginning of what is written to it. A process that dies of a fault says
-// first which, and then where all its goroutines stood.
+// headWriter keeps the beginning of what is written to it. A process that crashes first prints the
+// fault and then the stacks of all its goroutines.
 type headWriter struct{ head bytes.Buffer }
 
 const headBytes = 16 << 10

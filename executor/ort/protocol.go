@@ -14,11 +14,10 @@ type Named struct {
 	Tensor *executor.Tensor
 }
 
-// The two processes exchange one JSON object per line. The child speaks first, with its library;
-// then it answers every request with one answer. Tensors travel in files, whose bytes are the
-// elements.
+// The two processes exchange one JSON object per line. The child begins by naming its library; then
+// it answers every request with one answer. Tensors travel in files, whose bytes are the elements.
 
-// request is one of its fields.
+// Exactly one field of a request is set.
 type request struct {
 	Open    *openRequest    `json:"open,omitempty"`
 	Step    *struct{}       `json:"step,omitempty"`
@@ -45,7 +44,7 @@ type File struct {
 	Path  string      `json:"path"`
 }
 
-// answer is one of its fields.
+// Exactly one field of an answer is set.
 type answer struct {
 	Hello   *Info         `json:"hello,omitempty"`
 	Opened  *Opened       `json:"opened,omitempty"`
@@ -77,12 +76,12 @@ type Opened struct {
 type Step struct {
 	Nanoseconds int64 `json:"ns"`
 	Arena       Stats `json:"arena"` // after it, its outputs alive
-	// Resident is the most that the process had in memory during the step, in bytes; 0 where the
-	// system does not say.
+	// Resident is the most that the process had in memory during the step, in bytes; 0 if the
+	// system does not report it.
 	Resident int64 `json:"resident"`
 }
 
-// reply writes an answer. Where nobody reads it, the caller's next read ends.
+// reply writes an answer. If it is not read, the caller's next read ends.
 func reply(w io.Writer, a answer) {
 	data, err := json.Marshal(a)
 	if err != nil {

@@ -21,7 +21,7 @@ type Feed struct {
 	pinned  runtime.Pinner
 }
 
-// Feed makes inputs ready for any number of runs.
+// Feed prepares inputs for any number of runs.
 func (s *Session) Feed(inputs []Named) (*Feed, error) {
 	f := &Feed{session: s}
 	for _, in := range inputs {
@@ -105,7 +105,7 @@ func (s *Session) Run(f *Feed) (*Results, error) {
 	return r, nil
 }
 
-// Tensor returns output i. Its memory is the runtime's and good until Close.
+// Tensor returns output i. Its memory is the runtime's and valid until Close.
 func (r *Results) Tensor(i int) (*executor.Tensor, error) {
 	t, err := r.tensor(r.values[i])
 	if err != nil {

@@ -33,7 +33,7 @@ func (l *Library) NewSession(path string, o Options) (*Session, error) {
 func (l *Library) NewSessionBytes(model []byte, o Options) (*Session, error) {
 	data := model
 	if len(data) == 0 {
-		data = []byte{0} // the runtime wants an address even of nothing
+		data = []byte{0} // the runtime requires an address even for no data
 	}
 	return l.newSession(o, func(options uintptr, out *uintptr) error {
 		return l.api.call(fnCreateSessionFromArray, l.env, uintptr(unsafe.Pointer(&data[0])), uintptr(len(model)),
@@ -178,7 +178,7 @@ func element(array uintptr, i int) uintptr {
 	return *(*uintptr)(unsafe.Add(address(array), uintptr(i)*unsafe.Sizeof(array)))
 }
 
-// Close gives the session's memory back.
+// Close frees the session's memory.
 func (s *Session) Close() {
 	a := s.lib.api
 	a.release(fnReleaseAllocator, s.allocator)

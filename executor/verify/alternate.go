@@ -15,11 +15,10 @@ type pair struct {
 	done              int // steps of both
 }
 
-// executeBoth executes two sides. Their measured steps alternate, so that what else the machine
-// does meanwhile slows both down alike and the ratio of their times is worth something. Both
-// sides are open at once then; where memory does not suffice for that, or both would need the
-// same arena, or there is but one measured step, one side runs after the other, and alternated is
-// false.
+// executeBoth executes two sides. Their measured steps alternate, so that other work on the machine
+// slows both down alike and the ratio of their times is meaningful. Both sides are then open at
+// once; if memory does not suffice for that, or both would need the same arena, or there is only
+// one measured step, one side runs after the other, and alternated is false.
 func executeBoth(
 	ctx context.Context, baseline, planned Side, inputs map[string]*executor.Tensor, opts Options,
 ) (a, b *Run, alternated bool, err error) {
@@ -90,8 +89,8 @@ func (p *pair) advance(ctx context.Context, e *execution, n int) error {
 	return nil
 }
 
-// complete runs what is left of an execution, notes its outcome and closes it. Once it is closed,
-// nothing happens.
+// complete runs the rest of an execution, notes its outcome and closes it. If it is closed already,
+// it does nothing.
 func (p *pair) complete(ctx context.Context, e *execution) error {
 	if e.steps == nil {
 		return nil

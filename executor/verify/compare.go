@@ -21,7 +21,7 @@ type Tolerance struct {
 // DefaultTolerance is that of comparisons that need not be bitwise.
 var DefaultTolerance = Tolerance{Abs: 1e-5, Rel: 1e-3}
 
-// Difference is what two tensors differ in.
+// Difference describes how two tensors differ.
 type Difference struct {
 	Value    string
 	Text     string // what the first difference is
@@ -34,7 +34,7 @@ func (d *Difference) String() string {
 	return fmt.Sprintf("value %q: %s", d.Value, d.Text)
 }
 
-// Compare returns in what got differs from want, nil where nothing does, and the largest absolute
+// Compare returns how got differs from want, nil if it does not, and the largest absolute
 // difference of two elements.
 func Compare(name string, got, want *executor.Tensor, tol Tolerance) (*Difference, float64) {
 	if got.DType != want.DType || !slices.Equal(got.Shape, want.Shape) {

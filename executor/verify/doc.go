@@ -1,3 +1,3 @@
-// Package verify executes models and compares what they give and what they need: a graph with
-// its rewritten self, or any two models.
+// Package verify executes models and compares their outputs and the memory that they need: a graph
+// with its rewritten form, or any two models.
 package verify

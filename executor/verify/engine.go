@@ -12,15 +12,15 @@ type Engine interface {
 	// Name is what reports call it.
 	Name() string
 	Traits() Traits
-	// Ready says, before any work is done, whether the engine is to be had.
+	// Ready says, before any work is done, whether the engine is available.
 	Ready(ctx context.Context) error
 	// Open readies a side for steps on inputs, by their names; those that only the other side has
-	// are left out. The error wraps executor.ErrOutOfMemory where memory does not suffice. The
-	// caller closes what it gets.
+	// are left out. The error wraps executor.ErrOutOfMemory if memory does not suffice. The caller
+	// closes the steps.
 	Open(ctx context.Context, side Side, inputs map[string]*executor.Tensor, o Options) (Steps, error)
 }
 
-// Traits is what sets engines apart. The zero value is a device that computes.
+// Traits is how engines differ. The zero value is a device that computes.
 type Traits struct {
 	// Device is the device of memopt's that executes; nil: another runtime does.
 	Device executor.Device
@@ -30,8 +30,8 @@ type Traits struct {
 	// does. A rewritten graph needs anchors and guards there, equal graphs need not give equal
 	// bits, and no observer is told of nodes.
 	Reorders bool
-	// PeakTolerance is by how much a measured arena may exceed the prediction where the caller does
-	// not say, as a share of it.
+	// PeakTolerance is by how much a measured arena may exceed the prediction by default, as a
+	// share of it.
 	PeakTolerance float64
 }
 
@@ -39,7 +39,7 @@ type Traits struct {
 type Steps interface {
 	// Step executes one step and returns how long it took.
 	Step(ctx context.Context) (time.Duration, error)
-	// Run is what the steps until now gave and needed. Its times are the caller's to note.
+	// Run is what the steps so far returned and needed. The caller fills in the times.
 	Run() *Run
 	// Shares reports, after a step or more, whether another side can be opened and executed while
 	// this one stays open.

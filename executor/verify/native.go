@@ -26,7 +26,7 @@ func (n native) Traits() Traits {
 	return Traits{Device: n.device, Virtual: ok && v.Virtual()}
 }
 
-// Ready has nothing to say: a device is there.
+// Ready returns nil: a device is always available.
 func (native) Ready(context.Context) error { return nil }
 
 // session is a side that a device executes.
@@ -70,8 +70,8 @@ func (n native) Open(ctx context.Context, side Side, inputs map[string]*executor
 		shared: o.Session.Arena != nil, available: before}, nil
 }
 
-// lossBytes is the size up to which an output is taken for a loss or the like, at which a training
-// loop looks in every step. The larger ones are copied from the device after the last step.
+// lossBytes is the size up to which an output counts as a loss or the like, which a training loop
+// reads in every step. Larger ones are copied from the device after the last step.
 const lossBytes = 4096
 
 // losses lists the numbers of the outputs that are copied from the device in every step.
@@ -84,7 +84,7 @@ func losses(side Side) (list []int) {
 	return list
 }
 
-// outputBytes is what the copies of the outputs will take, as far as their sizes are known.
+// outputBytes is the size of the copies of the outputs, as far as their sizes are known.
 func outputBytes(side Side) (sum int64) {
 	for _, n := range outputSizes(side) {
 		sum += int64(n)
@@ -123,8 +123,8 @@ func (s *session) Fits() bool {
 	return !ok || s.run.Predicted.Arena <= free/10*9
 }
 
-// Step runs one step. By how much resident memory grows is seen at the first one, before another
-// session is there.
+// Step runs one step. The growth of resident memory is measured at the first one, before another
+// session exists.
 func (s *session) Step(ctx context.Context) (time.Duration, error) {
 	first := !s.begun
 	if first {
@@ -147,7 +147,7 @@ func (s *session) Step(ctx context.Context) (time.Duration, error) {
 	return took, nil
 }
 
-// remarker is a device that has something to say of how it runs graphs.
+// remarker is a device that has remarks about how it runs graphs.
 type remarker interface{ Remarks() []string }
 
 // Finish notes what all steps needed and copies the outputs of the last one.
@@ -168,7 +168,7 @@ func (s *session) Finish(context.Context) error {
 	return nil
 }
 
-// feed gives a session its inputs; those of the other model's alone are left out.
+// feed gives a session its inputs; those that only the other model has are left out.
 func feed(s *executor.Session, inputs map[string]*executor.Tensor) error {
 	g := s.Model().Graph
 	for _, d := range g.Inputs {

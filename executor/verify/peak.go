@@ -3,10 +3,10 @@ package verify
 // grain is by how much ONNX Runtime's arena rounds up each value.
 const grain = 256
 
-// Above reports whether a run of a graph with so many values took more of the arena than was
-// predicted, by more than a share of it, and how much that was. In ONNX Runtime the prediction is
-// of the arena's chunks where it may hand out larger ones than are asked for, else of live bytes.
-// Where nothing was predicted there, or the arena's counts are unknown, nothing is above.
+// Above reports whether a run of a graph with that many values took more of the arena than
+// predicted, by more than a share of it, and how much. In ONNX Runtime the prediction is of the
+// arena's chunks if it may hand out larger ones than requested, else of live bytes. If nothing was
+// predicted there, or the arena's counts are unknown, nothing is above.
 func (r *Run) Above(values int, tolerance float64) (promised int64, above bool) {
 	measured := float64(r.Measured.Arena)
 	if r.Runtime == nil {

@@ -13,7 +13,7 @@ import (
 	"memopt/symbolic"
 )
 
-// Side is a model with what it takes to run it.
+// Side is a model with all that is needed to run it.
 type Side struct {
 	Model *graph.Model
 	Types *op.Result
@@ -30,11 +30,11 @@ type Options struct {
 	Session executor.Options // Order and Dims are the side's
 	Repeat  int              // measured runs; 0: 1
 	Warmup  int              // runs before these
-	// Progress is told of every run that is done; nil: nobody.
+	// Progress, if not nil, is called after every run.
 	Progress func(done, total int)
 }
 
-// Run is what an execution gave and needed.
+// Run is what an execution returned and needed.
 type Run struct {
 	Outputs   []Output
 	Predicted executor.Prediction
@@ -42,29 +42,29 @@ type Run struct {
 	Arena     executor.ArenaStats
 	Threads   int
 	Feeds     []executor.Feed
-	// Of an accelerator: the nodes that the host runs, and why steps are not
-	// captured where that was asked for.
+	// For an accelerator: the nodes that the host runs, and why steps are not captured although
+	// that was requested.
 	HostNodes    []executor.HostNode
 	LibraryNodes []executor.LibraryNode // convolutions that a vendor's library does, or could do
 	WhyNoCapture string
-	// Remarks is what the device says of how it ran the graph: which libraries it went without.
+	// Remarks are the device's remarks about how it ran the graph, such as libraries that it did
+	// without.
 	Remarks []string
 	// Weights is what the session holds for inputs and weights that it has copied.
 	Weights executor.ArenaStats
-	// DeviceGrowth is by how much less memory the device says it has after the first step than
-	// before the session was opened: arena, weights, and what its driver takes for itself; 0 where
-	// the device has no memory of its own.
+	// DeviceGrowth is by how much the free memory that the device reports has shrunk from the
+	// opening of the session to the end of the first step: arena, weights, and what its driver
+	// takes for itself; 0 if the device has no memory of its own.
 	DeviceGrowth int64
-	// Resident is by how much the process's resident memory grew over what it was before
-	// the first step, in that step; 0 where the system does not say.
+	// Resident is by how much the process's resident memory grew in the first step; 0 if the system
+	// does not report it.
 	Resident int64
 	Times    []time.Duration
-	// Runtime is what there is to say of another runtime that executed; nil: a device of memopt's
-	// did.
+	// Runtime describes another runtime that executed; nil: a memopt device did.
 	Runtime *Runtime
 }
 
-// Runtime is what is known of ONNX Runtime where it executed.
+// Runtime is what is known about ONNX Runtime if it executed.
 type Runtime struct {
 	Version      string
 	Library      string // the file
@@ -74,13 +74,13 @@ type Runtime struct {
 	Parallel     bool
 	Exact        bool // the arena splits chunks to fit
 	Config       []string
-	// Created is the bytes in use in the arena once the session was made: weights as the runtime
-	// holds them.
+	// Created is the bytes in use in the arena after the session was created: weights as the
+	// runtime holds them.
 	Created int64
-	// LaterArena and LaterResident are the most that steps after the first took; 0 where there was
-	// but one.
+	// LaterArena and LaterResident are the most that steps after the first took; 0 if there was
+	// only one.
 	LaterArena, LaterResident int64
-	// Bounded says that making the session took more than a step, so that the step's figure is an
+	// Bounded says that creating the session took more than a step, so that the step's figure is an
 	// upper bound.
 	Bounded bool
 }

@@ -6,22 +6,22 @@ import (
 	"time"
 )
 
-// Slowdown is how many times as long as the baseline's a step of the planned graph takes.
+// Slowdown is how many times as long a step of the planned graph takes as one of the baseline.
 type Slowdown struct {
 	// Ratio is Planned divided by Baseline; 1 where nothing was measured.
 	Ratio             float64
 	Baseline, Planned time.Duration
-	// Pairs is how many pairs of neighbouring steps there are of which Ratio is the median; 0 where
-	// the graphs ran one after the other and Ratio is that of their median times. Least and Most
-	// are the extremes of these ratios.
+	// Pairs is the number of pairs of neighbouring steps of which Ratio is the median; 0 if the
+	// graphs ran one after the other and Ratio is that of their median times. Least and Most are
+	// the extremes of these ratios.
 	Pairs       int
 	Least, Most float64
 }
 
 // Slowdown compares the times of both sides. Where steps alternated it is the median of the ratios
 // of steps that ran one right after the other, the lower one of two in the middle: noise that lasts
-// for some steps changes both times of a ratio and so hardly the ratio. In six recordings on a
-// machine whose steps varied by a factor of two, it had a standard deviation of 6 percent on
+// for some steps changes both times of a ratio, and so hardly changes the ratio. In six recordings
+// on a machine whose steps varied by a factor of two, it had a standard deviation of 6 percent on
 // average (2 to 12) over windows of five steps each, the ratio of the two minima one of 9 (3 to
 // 14).
 func (v *Verdict) Slowdown() Slowdown {

@@ -19,8 +19,7 @@ const (
 	irVersion   = 8 // the one that came with operator set 17
 )
 
-// builder adds nodes to a model. It keeps the first error: what follows it is
-// built in vain and thrown away.
+// builder adds nodes to a model. It keeps the first error: what is built after it is discarded.
 type builder struct {
 	m   *graph.Model
 	g   *graph.Graph
@@ -66,8 +65,8 @@ func (b *builder) output(id graph.ValueID, t graph.Type) {
 	}
 }
 
-// constant adds an initializer unless one of its name is there: equal
-// constants share one, as after ONNX Runtime's constant sharing.
+// constant adds an initializer unless one of that name exists: equal constants share one, as after
+// ONNX Runtime's constant sharing.
 func (b *builder) constant(t *graph.TensorData) graph.ValueID {
 	if id, ok := b.g.Lookup(t.Name); ok {
 		return id

@@ -16,8 +16,8 @@ type Example struct {
 	Build   func() (*graph.Model, error)
 }
 
-// all lists the examples by name. The default bindings make the activations of each a few
-// hundred MiB at least, so that there is something to plan.
+// all lists the examples by name. The default bindings make the activations of each at least a few
+// hundred MiB, so that there is something to plan.
 var all = []Example{
 	{
 		Name: "cnn",

@@ -17,10 +17,10 @@ func (t *tape) layerNorm(name string, x, scale, bias *value) *value {
 	return y
 }
 
-// batchNorm normalises over every dim but the channels, with the statistics of the
-// batch, and returns the running statistics as they are after this step. It is the
-// com.microsoft operator that ONNX Runtime puts in the place of a training BatchNormalization:
-// that one does not give away the statistics that the gradient reads.
+// batchNorm normalises over every dim but the channels, with the statistics of the batch, and
+// returns the running statistics as they are after this step. It is the com.microsoft operator with
+// which ONNX Runtime replaces a training BatchNormalization: that one does not output the
+// statistics that the gradient reads.
 func (t *tape) batchNorm(name string, x, scale, bias, mean, variance *value) (y, newMean, newVariance *value) {
 	epsilon := floatAttr("epsilon", 1e-5)
 	out := t.node(msDomain, "BatchNormInternal", name, ids(x.id, scale.id, bias.id, mean.id, variance.id),

@@ -8,8 +8,8 @@ func setDefault[T int | float64](field *T, def T) {
 	}
 }
 
-// maxSize bounds every option that counts something: no weight leaves int64
-// elements, and no option makes a graph of unreasonable size by a slip of the keyboard.
+// maxSize bounds every option that counts something: the elements of a weight fit int64, and a
+// typing error in an option does not make a graph of unreasonable size.
 const maxSize = 1 << 20
 
 type size struct {

@@ -6,8 +6,7 @@ import (
 	"memopt/graph"
 )
 
-// value is a value of the forward half and what the backward half will make
-// of it.
+// value is a value of the forward half and what the backward half needs to know about it.
 type value struct {
 	id      graph.ValueID
 	name    string
@@ -150,7 +149,7 @@ func (g *gradient) to(x *value) string {
 // temp returns the name of a value of the gradient's own.
 func (g *gradient) temp(name string) string { return g.name + "/" + name }
 
-// emit adds a node with one output, unless that is the contribution to a gradient that nobody needs
+// emit adds a node with one output, unless that is a contribution to a gradient that is not needed
 // (see to).
 func (g *gradient) emit(domain, op, out string, in []graph.ValueID, attrs ...graph.Attr) graph.ValueID {
 	if out == "" {

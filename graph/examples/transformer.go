@@ -66,8 +66,8 @@ type transformer struct {
 // the YieldOp scales all gradients (1 for the plain ones). Outputs: the gradients of all
 // weights.
 //
-// Every Dropout has a seed but the one on the attention of layer 0: so a
-// rewrite that recomputes it must fix one first.
+// Every Dropout has a seed except that on the attention of layer 0, so a rewrite that recomputes it
+// must fix one first.
 func Transformer(o TransformerOptions) (*graph.Model, error) {
 	o, err := o.withDefaults()
 	if err != nil {

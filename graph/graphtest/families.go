@@ -16,8 +16,8 @@ type Family struct {
 	Name string
 	// Make returns the member of size n. Its file grows linearly in n.
 	Make func(n int) *graph.Model
-	// Bounded says that work on it is not linear but has a bound, beyond which members end with an
-	// error, or with sizes that are unknown.
+	// Bounded says that the work on it is not linear but bounded: beyond the bound, members end
+	// with an error or with unknown sizes.
 	Bounded bool
 }
 
@@ -329,7 +329,7 @@ func manyStrings(n int) *graph.Model {
 	return b.opaque(graph.Attr{Name: "list", Value: list})
 }
 
-// opaque is a small graph beside which a node that nobody knows has the given attributes.
+// opaque is a small graph with a node of an unknown operator that has the given attributes.
 func (b *maker) opaque(attrs ...graph.Attr) *graph.Model {
 	b.output(b.one("some.domain", "Opaque", attrs, b.cur), b.act)
 	return b.loss(b.one("", "Mul", nil, b.cur, b.parameter("w", 8)))

@@ -9,10 +9,10 @@ import (
 )
 
 // Random makes a random forward graph of about o.Nodes nodes, of operators that have rows in the
-// table: a layered graph in which most nodes read recent values and some read old
-// ones. Every value_info and output is declared with the type that shape inference
-// finds. With o.Symbolic the first two dims are symbols, "batch" and "seq". Of the other
-// options only Width means something here. It takes time linear in o.Nodes.
+// table: a layered graph in which most nodes read recent values and some read old ones. Every
+// value_info and output is declared with the type that shape inference finds. With o.Symbolic the
+// first two dims are symbols, "batch" and "seq". Of the other options only Width applies. It takes
+// time linear in o.Nodes.
 func Random(rng *rand.Rand, o Options) *graph.Model {
 	r := &forward{maker: newMaker(rng, o), byType: map[string][]graph.ValueID{}}
 	lead := []symbolic.Expr{symbolic.Const(4), symbolic.Const(12)}
@@ -212,7 +212,7 @@ func (r *forward) concat(x graph.ValueID, t graph.Type, n int64) {
 	r.keep(r.one("", "Concat", []graph.Attr{num("axis", -1)}, x, same[r.rng.IntN(len(same))]), withLast(t, 2*n))
 }
 
-// declare makes graph outputs of the values that nobody reads and declares all others.
+// declare makes the values that are not read graph outputs and declares all others.
 func (r *forward) declare() {
 	read := make([]bool, len(r.g.Values))
 	for _, n := range r.g.Nodes {

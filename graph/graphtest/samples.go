@@ -9,7 +9,7 @@ import (
 	"slices"
 )
 
-// Sample is one of the models for developers that lie beside the repository.
+// Sample is one of the models for developers that are kept beside the repository.
 type Sample struct {
 	Name   string // of the model, in subtests
 	Folder string
@@ -64,8 +64,8 @@ func (s Samples) Files(t tester) []Sample {
 	return list
 }
 
-// Find lists the samples of the given sets; none where their folder is missing. That one of them is
-// missing beside others is an error.
+// Find lists the samples of the given sets; none where their folder is missing. It is an error if
+// some are missing while others are there.
 func (s Samples) Find() ([]Sample, error) {
 	root, err := moduleRoot()
 	if err != nil {

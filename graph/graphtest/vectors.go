@@ -106,7 +106,7 @@ func (b *vectorMaker) output(t graph.Type) {
 	b.check(b.g.AddOutput(graph.Decl{Value: b.values[len(b.values)-1], Type: t}))
 }
 
-// EachOrder calls f with every topological order of a graph. The order is good until f returns.
+// EachOrder calls f with every topological order of a graph. The order is valid until f returns.
 func EachOrder(g *graph.Graph, f func(graph.Order)) {
 	done := make([]bool, len(g.Nodes))
 	var order graph.Order

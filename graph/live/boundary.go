@@ -34,8 +34,8 @@ type Boundary struct {
 	Backward graph.NodeID
 }
 
-// ErrNoBoundary means that a graph has no backward half, or none that can be
-// told from its forward half.
+// ErrNoBoundary means that a graph has no backward half, or none that can be told apart from its
+// forward half.
 var ErrNoBoundary = errors.New("no boundary between a forward and a backward half: the graph has no YieldOp, no " +
 	"recorded boundary, and no scalar loss beside nodes that read activations; memopt plans training graphs")
 
@@ -94,8 +94,7 @@ func FindBoundary(m *graph.Model) (Boundary, error) {
 	return lossBoundary(g)
 }
 
-// recordedBoundary reads a record. One of a YieldOp that somebody has taken out since says
-// nothing any more.
+// recordedBoundary reads a record. The record of a YieldOp that has since been removed is ignored.
 func recordedBoundary(g *graph.Graph, text string) (Boundary, error) {
 	var r Recorded
 	err := json.Unmarshal([]byte(text), &r)
@@ -128,8 +127,8 @@ func recordedBoundary(g *graph.Graph, text string) (Boundary, error) {
 }
 
 // lossBoundary looks for the loss among the scalar float outputs: the first one that comes from a
-// loss operator where there is one, else the first. What comes from an operator of backward halves
-// is none: it may be a weight of one element. A graph whose loss is no output has its last loss
+// loss operator where there is one, else the first. The output of an operator of backward halves is
+// not a loss: it may be a weight of one element. A graph whose loss is no output has its last loss
 // operator as boundary.
 func lossBoundary(g *graph.Graph) (Boundary, error) {
 	fromLoss, lastLoss := reachable(g, op.Loss)

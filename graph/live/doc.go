@@ -11,14 +11,13 @@
 //
 // # The memory model
 //
-// A value occupies its bytes from the step that makes it to the last step that reads
-// it; graph outputs to the end. Everything that a step reads and writes is live
-// during the step. Views cost nothing and keep their source alive; an operator
-// whose row allows it writes into an input of the same size that nobody reads
-// any more. Graph inputs, initializers and Constant nodes are persistent: live
-// throughout and counted apart. [Simulate] applies these rules to an order and
-// returns the live bytes of every step. The planner's predictions, the executor's
-// arenas and the reports stand on this function. The search to a budget keeps sums of
-// its own over lists of extra runs (planner/remat), which a test holds to it byte by
-// byte; what stock ONNX Runtime takes is that runtime's matter (graph/ortsim).
+// A value occupies its bytes from the step that makes it to the last step that reads it; graph
+// outputs to the end. Everything that a step reads and writes is live during the step. Views cost
+// nothing and keep their source alive; an operator whose row allows it writes into an input of the
+// same size that is not read any more. Graph inputs, initializers and Constant nodes are
+// persistent: live throughout and counted apart. [Simulate] applies these rules to an order and
+// returns the live bytes of every step. The planner's predictions, the executor's arenas and the
+// reports stand on this function. The search to a budget keeps sums of its own over lists of extra
+// runs (planner/remat), which a test holds to it byte by byte; what stock ONNX Runtime takes is
+// that runtime's matter (graph/ortsim).
 package live

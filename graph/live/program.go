@@ -13,7 +13,7 @@ import (
 // behind those of the graph.
 type Program struct {
 	Steps      []Step
-	Bytes      []int64         // by value: Unsized where nobody knows
+	Bytes      []int64         // by value: Unsized where unknown
 	Persistent []bool          // by value: live throughout, counted apart
 	Outputs    []graph.ValueID // live to the end once made
 	// Hidden is bytes that are taken throughout and belong to no value.
@@ -39,7 +39,7 @@ type Step struct {
 	Inner int64 // bytes live inside the node's subgraphs at their worst step
 	Node  graph.NodeID
 	Kind  graph.Kind
-	// Memory overrides what the op table says of views and of writing in place.
+	// Memory overrides what the op table says about views and writing in place.
 	Memory Memory
 }
 
@@ -86,7 +86,7 @@ func (p *Program) Clone() *Program {
 }
 
 // AddWorkspace makes that many bytes live while a step runs, besides its operands: as a value
-// behind all others, whose ID it returns, that the step makes and nobody reads. It appends to
+// behind all others, whose ID it returns, that the step makes and no step reads. It appends to
 // p.Bytes and p.Persistent.
 func (p *Program) AddWorkspace(step int, bytes int64) graph.ValueID {
 	id := graph.ValueID(len(p.Bytes))

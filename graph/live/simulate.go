@@ -35,8 +35,8 @@ type Timeline struct {
 	Unsized []graph.ValueID
 	// Hidden is the bytes in Live and Peak that belong to no value and are taken throughout.
 	Hidden int64
-	// LowerBound is a number of bytes that no order and no recomputation gets below: the
-	// need of the hungriest single step, or of the graph's outputs together.
+	// LowerBound is a number of bytes that no order and no recomputation gets below: the largest
+	// need of a single step, or that of the graph's outputs together.
 	LowerBound int64
 }
 
@@ -54,8 +54,8 @@ func Simulate(g *graph.Graph, order graph.Order, sizes *Sizes) (*Timeline, error
 	return NewProgram(g, order, sizes).Simulate()
 }
 
-// Simulate executes the program under the memory model. The error says that
-// the sizes of all values together leave int64.
+// Simulate executes the program under the memory model. The error says that the sizes of all values
+// together exceed int64.
 func (p *Program) Simulate() (*Timeline, error) {
 	t, err := new(Simulator).Run(p)
 	if err != nil {
@@ -69,7 +69,7 @@ func (p *Program) Simulate() (*Timeline, error) {
 // zero value is ready for use.
 type Simulator struct{ s simulation }
 
-// Run simulates a program. The timeline is good until the next Run.
+// Run simulates a program. The timeline is valid until the next Run.
 func (r *Simulator) Run(p *Program) (*Timeline, error) {
 	s := &r.s
 	s.start(p)

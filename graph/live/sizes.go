@@ -12,7 +12,7 @@ import (
 	"memopt/symbolic"
 )
 
-// Unsized is the size of a value of which nobody knows the size.
+// Unsized is the size of a value whose size is unknown.
 const Unsized int64 = -1
 
 // Sizes has the bytes of every value of a graph, by ValueID: Unsized where
@@ -26,8 +26,8 @@ type Sizes struct {
 	Aliased []bool
 }
 
-// Alias makes the sizes those of a runtime of which it is known which nodes share memory. What
-// updates its operands has outputs of no size there.
+// Alias makes the sizes those of a runtime of which it is known which nodes share memory. There,
+// what updates its operands has outputs without a size of their own.
 func (s *Sizes) Alias(g *graph.Graph, aliased []bool) {
 	s.Aliased = aliased
 	for _, n := range g.Nodes {
@@ -59,8 +59,8 @@ func (s *Sizes) InPlace(n *graph.Node) []int {
 }
 
 // EvalSizes evaluates the sizes of all values at the given bindings. The error is a
-// *symbolic.UnboundError that lists every symbol without a binding, or names the value
-// whose size is negative or leaves int64.
+// *symbolic.UnboundError that lists every symbol without a binding, or names the value whose size
+// is negative or exceeds int64.
 func EvalSizes(g *graph.Graph, env symbolic.Env) (*Sizes, error) { return evalSizes(g, env, nil) }
 
 // EvalRunSizes is EvalSizes for a run, which finds out for itself what a symbol stands for that no
@@ -75,8 +75,8 @@ func EvalRunSizes(g *graph.Graph, env symbolic.Env) (*Sizes, error) {
 	return evalSizes(g, env, func(symbol string) bool { return !inputs[symbol] })
 }
 
-// evalSizes evaluates sizes; those are Unsized that lack nothing but symbols that may stay open.
-// open is nil where none may.
+// evalSizes evaluates sizes; those that lack only symbols that may stay open are Unsized. open is
+// nil if none may.
 func evalSizes(g *graph.Graph, env symbolic.Env, open func(symbol string) bool) (*Sizes, error) {
 	s := &Sizes{Bytes: make([]int64, len(g.Values))}
 	unbound := unboundSymbols{}
@@ -119,8 +119,8 @@ type unboundSymbol struct {
 	origin string       // in words; "" there
 }
 
-// add notes the symbols that a value's size lacks. Of several values that have a symbol that counts
-// whose node stands first.
+// add notes the symbols that a value's size lacks. Of several values with the same symbol, the one
+// whose node comes first counts.
 func (u unboundSymbols) add(g *graph.Graph, id graph.ValueID, missing *symbolic.UnboundError) {
 	v := &g.Values[id]
 	for _, name := range missing.Symbols {

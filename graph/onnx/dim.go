@@ -24,8 +24,8 @@ func parseDim(text string) symbolic.Expr {
 	return symbolic.Sym(text)
 }
 
-// Formulas beyond these bounds stay names, so that a hostile file cannot make
-// its reader multiply out polynomials all day.
+// Formulas beyond these bounds stay names, so that a hostile file cannot keep its reader busy
+// multiplying out polynomials.
 const (
 	maxFormulaBytes = 256
 	maxFormulaTerms = 512

@@ -3,14 +3,13 @@
 //
 // # Reading
 //
-// An ONNX file is one protocol buffer message, ModelProto, defined by onnx.proto
-// of the ONNX project (IR versions 3 to 13 are understood). [Open] maps the file
-// into memory and [Decode] walks its wire format once: it builds nodes,
-// values, types and small attributes, and notes where tensors lie. Contents of
-// tensors are not looked at until somebody asks a [graph.Source] for them, so a
-// model of ten gigabytes opens as fast as its structure alone. Tensors in files of
-// their own ("external data") are mapped when they are asked for; their paths
-// may not leave the model's folder.
+// An ONNX file is one protocol buffer message, ModelProto, defined by onnx.proto of the ONNX
+// project (IR versions 3 to 13 are understood). [Open] maps the file into memory and [Decode] walks
+// its wire format once: it builds nodes, values, types and small attributes, and notes where
+// tensors lie. Contents of tensors are not looked at until a [graph.Source] is asked for them, so a
+// model of ten gigabytes opens as fast as its structure alone. Tensors in files of their own
+// ("external data") are mapped when they are asked for; their paths may not leave the model's
+// folder.
 //
 // # What keeps a file whole
 //

@@ -65,9 +65,8 @@ func (m *mover) movedFrom(t *graph.TensorData, size int64) (*graph.External, err
 	return x, nil
 }
 
-// Offsets of large tensors are multiples of the largest common page size's
-// granularity that runtimes ask for to map them; small ones are aligned for
-// vector instructions.
+// Offsets of large tensors are multiples of the largest granularity that runtimes need to map them;
+// small ones are aligned for vector instructions.
 const (
 	smallAlign = 64
 	largeAlign = 4096
@@ -85,7 +84,7 @@ func (m *mover) add(t *graph.TensorData, size int64) *graph.External {
 	return &graph.External{Location: m.name, Offset: offset, Length: size}
 }
 
-// stays reports whether an encoded tensor needs no second look.
+// stays reports whether an encoded tensor stays as it is.
 func (m *mover) stays(wire []byte, weight bool) (bool, error) {
 	stays := !weight || m.threshold <= 0
 	err := reader{rest: wire, pos: -1}.eachOf(tensorDataPlace, func(*field) error {

@@ -24,8 +24,8 @@ const MaxStreamBytes = 2 << 30
 // mapped when their contents are asked for and released with it. A pipe is read as by
 // [Read]; what is neither a regular file nor a pipe is refused.
 //
-// The error is a *FormatError where the file is no valid model, and a *mapfile.ChangedError where
-// somebody writes to it meanwhile. Whoever reads contents later does so under mapfile.Guard.
+// The error is a *FormatError if the file is not a valid model, and a *mapfile.ChangedError if it
+// is written to meanwhile. Contents that are read later must be read under mapfile.Guard.
 func Open(path string) (*graph.Model, *Opened, error) {
 	f, info, err := inputfile.Open(path, inputfile.Unlimited)
 	if err != nil {
@@ -109,7 +109,7 @@ func Read(r io.Reader, name string) (*graph.Model, error) {
 const longestTag = 10
 
 func read(r io.Reader, name string, files *externals, limit int64) (*graph.Model, error) {
-	// What does not begin as a model is not read to its end, which may never come.
+	// What does not begin like a model is not read to its end, which may never come.
 	head := bufio.NewReader(r)
 	if start, _ := head.Peek(longestTag); len(start) == longestTag {
 		if _, _, n := protowire.ConsumeTag(start); n < 0 {

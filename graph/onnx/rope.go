@@ -142,8 +142,8 @@ func (r *rope) contents() []byte {
 	return b
 }
 
-// strict makes an error of a write that takes less than it was given and does not
-// say why; a bufio.Writer would try for ever.
+// strict makes an error of a write that takes less than it was given and does not say why; a
+// bufio.Writer would retry forever.
 type strict struct{ w io.Writer }
 
 func (s strict) Write(p []byte) (int, error) {

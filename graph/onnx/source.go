@@ -10,7 +10,7 @@ import (
 	"memopt/internal/memlimit"
 )
 
-// failing is the Source of contents that cannot be had.
+// failing is the Source of contents that are not available.
 type failing struct{ err error }
 
 // Bytes returns the reason.

@@ -94,7 +94,7 @@ func (r *reader) fault(what string, n int) error {
 	if errors.Is(err, io.ErrUnexpectedEOF) {
 		return at(r.pos, "%s runs past the end of the data that holds it (%d bytes left)", what, len(r.rest))
 	}
-	// The module varies the blank after its prefix from build to build.
+	// The module varies the space after its prefix from build to build.
 	why := strings.TrimSpace(strings.TrimPrefix(err.Error(), "proto:"))
 	return at(r.pos, "%s is malformed: %s", what, why)
 }

@@ -19,8 +19,8 @@ type Options struct {
 	// stored outside the model, in a file with the model's name and ".data" added;
 	// 0 moves none there. Attributes' tensors and strings always stay in the model.
 	ExternalDataThreshold int64
-	// Check, where there is one, is asked about each file before anything is written; its error
-	// ends the write.
+	// Check, if not nil, is called for each file before anything is written; its error ends the
+	// write.
 	Check func(path string) error
 }
 
@@ -38,14 +38,14 @@ var ErrInput = errors.New("the output would overwrite an input of the model; cho
 // named as the output with ".data" added, so that the output can be read. It is copied
 // from file to file and takes no memory.
 //
-// A path that is a device, a pipe or a descriptor (/dev/stdout) is written to as it is.
+// A device, a pipe or a descriptor (/dev/stdout) is written to directly.
 //
-// The error is a *mapfile.ChangedError where a file that is read for it has changed since it was
-// mapped; what was made of it is not kept.
+// The error is a *mapfile.ChangedError if a file that is read for it has changed since it was
+// mapped; the output is then not kept.
 func WriteFile(path string, m *graph.Model, opts Options) (err error) {
 	defer func() {
-		// What failed because of it means nothing: the system says of a write from a mapping that
-		// has become shorter "bad address".
+		// Errors that follow from it are meaningless: the system reports "bad address" for a write
+		// from a mapping that has become shorter.
 		if changed := mapfile.Check(); err != nil && changed != nil {
 			err = changed
 		}

@@ -112,7 +112,7 @@ func (a *chunkArena) release(c int32) {
 		if after != noChunk {
 			a.chunks[after].prev = first
 		}
-		a.chunks[second].size = 0 // it is nobody's any more
+		a.chunks[second].size = 0 // it is no longer in use
 		c = first
 	}
 	a.put(c)

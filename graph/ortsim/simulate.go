@@ -22,7 +22,7 @@ type Case struct {
 // Peaks are the highest bytes of one step, without inputs and weights.
 type Peaks struct {
 	Live  int64 // of the values that are alive
-	Arena int64 // in use in the runtime's arena, which hands out chunks of up to twice what is asked for
+	Arena int64 // in use in the runtime's arena, whose chunks are up to twice as large as requested
 }
 
 // Simulator simulates one program of a graph after the other in the same memory. What it returns

@@ -1,9 +1,9 @@
 // Package cleanup is the one place that knows what a program must not leave behind when a signal
 // ends it: temporary files and folders, and processes. Deferred calls do not run then.
 //
-// What makes such a thing makes it through Make, so that there is no moment at which it exists and
-// is not known here, and says Undo or Keep when it is done with it. Whoever ends the program calls
-// All, after which nothing more is made.
+// Such a thing is made through Make, so that it never exists without being known here, and Undo or
+// Keep is called when it is no longer needed or is to stay. Whatever ends the program calls All,
+// after which nothing more is made.
 package cleanup
 
 import (
@@ -79,8 +79,8 @@ func (i Item) Undo() {
 	}
 }
 
-// Keep leaves the thing alone from now on: it has become what was wanted. After a call of Undo it
-// does nothing.
+// Keep makes the thing permanent: it has become what was wanted. After a call of Undo it does
+// nothing.
 func (i Item) Keep() {
 	mu.Lock()
 	defer mu.Unlock()
@@ -97,9 +97,8 @@ func (i Item) forget() bool {
 	return true
 }
 
-// Whole does something that the end of the program must not cut in two, such as giving two files
-// that belong together their names: it is done whole or not begun. It must not make, keep or undo
-// items.
+// Whole does something that the end of the program must not interrupt, such as renaming two files
+// that belong together: it is done completely or not begun. It must not make, keep or undo items.
 func Whole(do func() error) error {
 	mu.Lock()
 	defer mu.Unlock()

@@ -11,7 +11,7 @@ import (
 // descriptor reports whether a path is a name of one of the process's own descriptors, as
 // /dev/stdout, /dev/fd/3 and /proc/self/fd/3 are: a rename would put a file in that name's place.
 func descriptor(path string) (fd int, ok bool) {
-	const links = 16 // more than any system has in such a name
+	const links = 16 // more than occur in such a name on any system
 	for range links {
 		if path == "/dev/stdout" {
 			return 1, true

@@ -7,9 +7,9 @@ import (
 )
 
 // Ledger knows the files that one run reads and writes, whatever they are called: hard and symbolic
-// links, "./x" beside "x", bind mounts and file systems that do not tell large letters from small
-// ones make no difference. Only regular files count: of a device or a pipe nothing is lost. The
-// zero value is empty. It is used by one goroutine.
+// links, "./x" beside "x", bind mounts and case-insensitive file systems make no difference. Only
+// regular files count: nothing is lost by writing to a device or a pipe. The zero value is empty.
+// It is used by one goroutine.
 type Ledger struct {
 	inputs  map[identity]string
 	outputs map[identity]claim // of files that exist
@@ -47,7 +47,7 @@ type StreamError struct {
 	text string
 }
 
-// Concerns reports whether a stream goes to the file: what is written to it would spoil that.
+// Concerns reports whether a stream goes to the file, which writing to the stream would spoil.
 func (e *StreamError) Concerns(f *os.File) bool {
 	info, err := f.Stat()
 	return err == nil && os.SameFile(info, e.file)
@@ -57,12 +57,12 @@ func (e *StreamError) Concerns(f *os.File) bool {
 func (e *StreamError) Error() string { return e.text }
 
 // Input notes a file that is read; what is the flag that names it, or what it is. An error says
-// that an output, or a stream, would overwrite it. What does not exist, and what is no regular
-// file, is not noted.
+// that an output, or a stream, would overwrite it. Files that do not exist, and files that are not
+// regular, are not noted.
 func (l *Ledger) Input(what, path string) error {
 	info, err := os.Stat(path)
 	if err != nil {
-		return nil // whoever reads it says so
+		return nil // reading it will report that
 	}
 	return l.input(what, path, info)
 }
@@ -113,11 +113,10 @@ func output(what, path string) string {
 	return what + " " + path
 }
 
-// Output announces a file that is to be written; what is the flag that names it. It is refused
-// where it is a file that was noted as an input, one that a stream goes to, or one that was
-// announced under another name or for something else. What was announced may be announced again,
-// right before it is written: where names that did not exist turn out to be one file's, that is
-// seen then.
+// Output announces a file that is to be written; what is the flag that names it. It is refused if
+// it was noted as an input, if a stream goes to it, or if it was announced under another name or
+// for something else. An output may be announced again right before it is written, which detects
+// that names that did not exist before stand for one file.
 func (l *Ledger) Output(what, path string) error {
 	if fd, ok := descriptor(path); ok {
 		return l.outputDescriptor(what, path, fd)
@@ -143,7 +142,7 @@ func (l *Ledger) Output(what, path string) error {
 	}
 	info, err := os.Stat(filepath.Dir(path))
 	if err != nil {
-		return nil // whoever writes it says so
+		return nil // writing it will report that
 	}
 	folder, known := identify(info, filepath.Dir(path))
 	if !known {
@@ -180,8 +179,8 @@ func (l *Ledger) outputDescriptor(what, path string, fd int) error {
 	return nil
 }
 
-// Written notes that an output has been written: it is another file now than the one that was
-// there.
+// Written notes that an output has been written: it is now a different file from the one that
+// existed.
 func (l *Ledger) Written(what, path string) {
 	info, err := os.Stat(path)
 	if err != nil || !info.Mode().IsRegular() {

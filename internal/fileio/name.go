@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// MaxName is how many bytes a file's name may have on every file system of note.
+// MaxName is how many bytes a file's name may have on all common file systems.
 const MaxName = 255
 
 // Name returns the name of the file that holds a value, suffix at its end. Different values have
@@ -20,7 +20,7 @@ func Name(value, suffix string) string {
 		return name + suffix
 	}
 	hash := sha256.Sum256([]byte(value))
-	end := fmt.Sprintf("%%~%x", hash[:8]) // no escape, and where a value's own name ends so the file is there already
+	end := fmt.Sprintf("%%~%x", hash[:8]) // not an escape; a name that ends so exists already
 	cut := MaxName - len(suffix) - len(end)
 	for cut > 0 && !utf8.RuneStart(name[cut]) {
 		cut--

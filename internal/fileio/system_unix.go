@@ -16,7 +16,7 @@ const noFollow = unix.O_NOFOLLOW
 
 // umask returns the permissions that new files of this process do not get.
 var umask = sync.OnceValue(func() os.FileMode {
-	// Linux tells; elsewhere it is only told when it is set.
+	// Linux reports it; elsewhere it can only be read by setting it.
 	status, _ := os.ReadFile("/proc/self/status")
 	for line := range strings.Lines(string(status)) {
 		if text, ok := strings.CutPrefix(line, "Umask:"); ok {

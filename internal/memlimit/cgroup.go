@@ -37,8 +37,8 @@ var (
 
 func (g *group) limitFile() string { return "/" + path.Join(g.dir, g.files.limit) }
 
-// left returns how many bytes the group and those in it may still take where so much swap is free;
-// false where the group has no limit.
+// left returns how many bytes the group and those in it may still take with the given free swap;
+// false if the group has no limit.
 func (g *group) left(swapFree int64) (int64, bool) {
 	limit, ok := g.number(g.files.limit)
 	if !ok {
@@ -139,7 +139,7 @@ func parseMount(line string) (m mount, ok bool) {
 	return mount{unescape(head[3]), unescape(head[4]), tail[0], tail[2]}, true
 }
 
-// unescape undoes how a blank and the like are written in mountinfo: as \040.
+// unescape undoes the escapes of mountinfo, such as \040 for a space.
 func unescape(text string) string {
 	var b strings.Builder
 	for i := 0; i < len(text); i++ {

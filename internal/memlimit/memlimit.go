@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 )
 
-// ErrOutOfMemory is wrapped by the error of what wants more memory than there is.
+// ErrOutOfMemory is wrapped by errors about a lack of memory.
 var ErrOutOfMemory = errors.New("out of memory")
 
 // Limit is the bound that leaves the least.
@@ -27,7 +27,7 @@ type Error struct {
 	Limit  Limit
 }
 
-// Error names what wants how much, what there is and by what it is limited, and what helps.
+// Error names what needs how much memory, what is left, the limit, and a remedy.
 func (e *Error) Error() string {
 	text := fmt.Sprintf("%v: %d bytes are wanted and %d are left, by %s; take smaller sizes, or %s",
 		ErrOutOfMemory, e.Wanted, e.Limit.Bytes, e.Limit.By, e.Limit.Raise)
@@ -40,9 +40,9 @@ func (e *Error) Error() string {
 // Unwrap returns ErrOutOfMemory.
 func (e *Error) Unwrap() error { return ErrOutOfMemory }
 
-// What is not asked of the system anew: up to so many bytes in all, or half of what is left, in
-// pieces below largeBytes. Many small pieces are thus bounded like one large one, and a small one
-// costs an addition.
+// Bytes that may be taken without asking the system again: up to this many in all, or half of what
+// is left, in pieces below largeBytes. Many small pieces are thus bounded like one large one, and a
+// small one costs an addition.
 const (
 	creditBytes = 16 << 20
 	largeBytes  = 1 << 20
@@ -58,8 +58,8 @@ var process struct {
 
 func init() { process.system = sync.OnceValue(func() *System { return newSystem("/", rlimits) }) }
 
-// Available returns what bounds the memory that may still be taken without swapping; false where
-// nothing does.
+// Available returns the limit of the memory that may still be taken without swapping; false if
+// there is none.
 func Available() (Limit, bool) {
 	if l := process.pretend.Load(); l != nil {
 		return *l, true
@@ -75,7 +75,7 @@ func Check(n int64, format string, args ...any) error {
 	}
 	l, ok := Room()
 	if ok && n > l.Bytes {
-		debug.FreeOSMemory() // what is garbage counts as used
+		debug.FreeOSMemory() // garbage counts as used
 		l, ok = Room()
 	}
 	if ok && n > l.Bytes {
@@ -96,9 +96,9 @@ func Room() (Limit, bool) {
 	return process.system().available(process.promised.Load(), true)
 }
 
-// BoundHeap has Go's collector work harder, and give back what is free, rather than let the heap
-// grow beyond what there is now: by itself it lets garbage double the heap. Where the variable
-// GOMEMLIMIT says how large it may be, that stays.
+// BoundHeap makes Go's collector work harder, and return free memory, instead of letting the heap
+// grow beyond the available memory: by default it lets garbage double the heap. A limit set by the
+// variable GOMEMLIMIT stays.
 func BoundHeap() {
 	if l, ok := Available(); ok && os.Getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(max(l.Bytes, leastHeap))
@@ -108,11 +108,10 @@ func BoundHeap() {
 // leastHeap is what the heap may have in any case: below it the collector would run all the time.
 const leastHeap = 64 << 20
 
-// Promise announces that n bytes have been mapped and will be touched; a negative n takes that
-// back.
+// Promise announces that n bytes have been mapped and will be touched; a negative n revokes that.
 func Promise(n int64) { process.promised.Add(n) }
 
-// Pretend makes Check and Available say that so much is left, until restore is called: for tests.
+// Pretend makes Check and Available report the given limit until restore is called: for tests.
 func Pretend(bytes int64) (restore func()) {
 	process.pretend.Store(&Limit{Bytes: bytes, By: "a test", Raise: "end the test"})
 	process.credit.Store(0)

@@ -30,11 +30,11 @@ func newSystem(root string, rlimits func() []rlimit) *System {
 	return s
 }
 
-// What is kept back for what nobody asks for: Go's heap and its collector, stacks, page tables.
+// What is kept back for implicit needs: Go's heap and its collector, stacks, page tables.
 const (
 	keptMemory = 24 << 20
 	// keptData is of writable memory, which Go's heap takes by 64 MiB, and keptSpace of address
-	// space, of which threads' stacks take 8 MiB each besides, and libraries what they are long.
+	// space, of which threads' stacks take 8 MiB each besides, and libraries their length.
 	keptData  = 96 << 20
 	keptSpace = 160 << 20
 )
@@ -43,8 +43,8 @@ const (
 func (s *System) available(promised int64, swap bool) (least Limit, ok bool) {
 	status := s.fields("proc/self/status")
 	meminfo := s.fields("proc/meminfo")
-	// What is resident of the promised bytes is in the system's counts already. How much that is,
-	// is known from above by all anonymous memory of the process.
+	// The resident part of the promised bytes is already in the system's counts. All anonymous
+	// memory of the process is an upper bound of it.
 	untouched := max(0, promised-status["RssAnon"])
 	swapFree := int64(0)
 	if swap {

@@ -1,11 +1,11 @@
-// Package mutate makes hostile inputs of good ones, for fuzzing: ONNX models at the level of their
-// messages, JSON, tables of comma-separated values, and numpy's archives. A mutant of a model is
-// mostly a file that decodes: what is wrong with it is its meaning, such as an operand too few, a
-// type that contradicts, a name that occurs twice, a size that no machine has.
+// Package mutate makes hostile inputs from valid ones, for fuzzing: ONNX models at the level of
+// their messages, JSON, tables of comma-separated values, and numpy's archives. A mutant of a model
+// is usually a file that decodes: its meaning is wrong, such as a missing operand, a contradictory
+// type, a name that occurs twice, or a size that no machine has.
 //
-// What is done to an input is a function of a genome, a string of bytes of which each four are one
-// mutation. So a fuzzer that mutates bytes mutates lists of mutations, and a finding is made
-// smaller by leaving out genes (Shrink).
+// The mutations are a function of a genome, a string of bytes of which every four are one mutation.
+// So a fuzzer that mutates bytes mutates lists of mutations, and a finding is made smaller by
+// leaving out genes (Shrink).
 package mutate
 
 import (

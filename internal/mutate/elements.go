@@ -6,7 +6,7 @@ import (
 )
 
 // element leaves out a field, doubles it, swaps it with another, moves it to another message, or
-// has another in its place.
+// replaces it by another.
 func (s *state) element() string {
 	x, ok := s.where(func(*fieldInfo) bool { return true })
 	if !ok {
@@ -67,7 +67,7 @@ func (s *state) splice() string {
 		return ""
 	}
 	f := y.f.clone()
-	if f.info.key == "GraphProto.node" { // so that it has something to do with this graph
+	if f.info.key == "GraphProto.node" { // so that it is connected to this graph
 		s.adopt(f.msg, x)
 	}
 	if one(s.rng, 2) {

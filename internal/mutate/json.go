@@ -25,7 +25,7 @@ func JSON(data, genome []byte) ([]byte, []string) {
 	root, err := parseJSON(dec)
 	var did []string
 	for _, rng := range genes(genome) {
-		if err != nil || one(rng, 20) { // what is no JSON is bytes
+		if err != nil || one(rng, 20) { // what is not JSON is treated as bytes
 			if err == nil {
 				data, err = root.append(nil), fmt.Errorf("from here on bytes")
 			}
@@ -108,7 +108,7 @@ func (t *tree) walk(visit func(*tree)) {
 	}
 }
 
-// leaves are values of JSON, some of which are none.
+// leaves are JSON values, some of them invalid.
 var leaves = []string{"null", "true", "0", "-1", "1", "2", "0.5", "-0", "1e400", "9223372036854775807",
 	"9223372036854775808", "-9223372036854775808", "4294967296", "1e18", "1e-400", "NaN", "[]", "{}", `""`,
 	`"x"`, `"\u0000"`, `"\ud800"`, `"*"`, `"1GiB"`}

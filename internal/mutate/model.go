@@ -53,7 +53,7 @@ func (o *Models) mutate(typ string, data, genome []byte) ([]byte, []string) {
 	return out, did
 }
 
-// state is a model on its way.
+// state is a model being mutated.
 type state struct {
 	models *Models
 	root   *message
@@ -173,7 +173,7 @@ var weights = func() (n int) {
 	return n
 }()
 
-// tries is how often another kind of mutation is drawn where the model has nothing for one.
+// tries is how often another kind of mutation is drawn if the model has nothing for one.
 const tries = 20
 
 // step makes one mutation.
@@ -194,7 +194,7 @@ func (s *state) step() string {
 }
 
 // HasLoss gives the first float output of a model's graph a mean that is a scalar output of its
-// own, so that verbs that want a loss have one. A model without a float output stays as it is.
+// own, so that verbs that need a loss have one. A model without a float output stays as it is.
 func HasLoss(model []byte) []byte {
 	root := decode(messages["ModelProto"], model, 0)
 	graph := root.get("graph")

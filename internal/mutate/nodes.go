@@ -37,7 +37,8 @@ func (s *state) value(x site) string {
 	return pick(s.rng, names)
 }
 
-// input empties an operand of a node, has it read another value, or gives the node more or fewer.
+// input empties an operand of a node, lets it read another value, or gives the node more or fewer
+// operands.
 func (s *state) input() string {
 	x, ok := s.any("NodeProto.input")
 	if !ok || x.f.msg != nil {
@@ -62,7 +63,7 @@ func (s *state) input() string {
 	return fmt.Sprintf("%v: %.40q in place of %.40q", x, x.f.data, old)
 }
 
-// output does so for what a node makes.
+// output does the same for what a node makes.
 func (s *state) output() string {
 	x, ok := s.any("NodeProto.output")
 	if !ok || x.f.msg != nil {
@@ -88,7 +89,7 @@ func (s *state) output() string {
 	return fmt.Sprintf("%v: %.40q in place of %.40q", x, x.f.data, old)
 }
 
-// graphOutput has a graph hand out another value, or one more.
+// graphOutput lets a graph return another value, or one more.
 func (s *state) graphOutput() string {
 	if len(s.graphs) == 0 {
 		return ""
@@ -222,8 +223,8 @@ func (s *state) nest() string {
 	return fmt.Sprintf("%v: has a copy of %.40q as %s, %d times", x, g.text("name"), name, depth)
 }
 
-// control turns a node into an If, a Loop or a Scan, with the subgraphs that those want, and
-// sometimes ones that do not fit.
+// control turns a node into an If, a Loop or a Scan, with the subgraphs that these need, and
+// sometimes with ones that do not fit.
 func (s *state) control() string {
 	x, ok := s.any("GraphProto.node")
 	if !ok {

@@ -17,10 +17,10 @@ type builder struct {
 	version []graph.ValueID // by value of the graph: its newest clone so far, or itself
 	readers []int32         // by value: readers in the present stretch
 	stamp   []int32         // by value: one past the stretch in which it was anchored
-	folded  []graph.ValueID // by value of the program: what it was a copy of that has been left out, or NoValue
+	folded  []graph.ValueID // by value of the program: what a copy left out was of, or NoValue
 	covered []bool          // by step: it waits for the anchor at the start of its stretch
 	listed  []int32         // by value of the graph: one past the last stretch that has it among its late values
-	looked  int             // steps looked at, in all builds: tests hold it to be linear
+	looked  int             // steps looked at, in all builds: tests check that it is linear
 }
 
 func newBuilder(a *search) *builder {
@@ -77,7 +77,7 @@ func (b *builder) build(places []int32) error {
 	return nil
 }
 
-// forget takes back what was chosen for an anchor that is not to be.
+// forget undoes the choice for an anchor that is not placed.
 func (b *builder) forget(values []graph.ValueID) {
 	for _, v := range values {
 		b.stamp[v] = 0
@@ -122,8 +122,8 @@ func (b *builder) keep(from, to int) {
 	}
 }
 
-// foldCopies takes out the steps that fold, and lets their inputs be the outputs that they make.
-// Nothing reads these but anchors that wait for them.
+// foldCopies removes the steps that fold, and lets their inputs stand for their outputs. Only
+// anchors that wait for these outputs read them.
 func (b *builder) foldCopies() {
 	kept := b.out.Steps[:0]
 	for _, s := range b.out.Steps {
@@ -181,7 +181,7 @@ func (b *builder) Origin(v graph.ValueID) graph.ValueID { return b.origin[v] }
 // Newest returns the newest clone of what a value is, or the view through which that is read.
 func (b *builder) Newest(v graph.ValueID) graph.ValueID { return b.alias[b.version[b.origin[v]]] }
 
-// Zeros returns no value: constants are in no program.
+// Zeros returns no value: programs have no constants.
 func (b *builder) Zeros(int) (graph.ValueID, error) { return graph.NoValue, nil }
 
 // Itself reports whether a value has no clone and is read through no view.

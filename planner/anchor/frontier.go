@@ -8,8 +8,8 @@ import (
 )
 
 // frontier chooses the values that must be read through an anchor at step start, so that the steps
-// up to end wait for it: one for each that does not wait by another. A step that makes nothing of
-// size need not wait.
+// up to end wait for it: one for each step that does not already wait through another. A step that
+// makes nothing of size need not wait.
 func (b *builder) frontier(start, end int, serial int32) []graph.ValueID {
 	for i := start; i < end; i++ {
 		for _, v := range b.program.Steps[i].In {
@@ -70,7 +70,7 @@ func (b *builder) ready(v graph.ValueID, start int) bool {
 // shapes must stay known, or runtimes would fuse other nodes than without anchors.
 func (b *builder) activation(v graph.ValueID) bool { return b.active[v] }
 
-// shows works that out for what a step makes, from what is known of its operands.
+// shows computes that for what a step makes, from what is known of its operands.
 func (a *search) shows(v graph.ValueID, s *live.Step) bool {
 	if !ortsim.MergesViews(s.Kind) || len(s.In) == 0 || s.In[0] == graph.NoValue {
 		return !a.program.Persistent[v]

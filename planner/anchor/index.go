@@ -9,7 +9,7 @@ import (
 	"memopt/recompute"
 )
 
-// index finds out what is what among the steps.
+// index classifies the steps.
 func (a *search) index() {
 	g, backward := a.g, a.p.Analysis.Backward
 	a.def, a.lastUse, a.origin = make([]int32, len(a.program.Bytes)), make([]int32, len(a.program.Bytes)),

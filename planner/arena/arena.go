@@ -1,6 +1,6 @@
-// Package arena lays out one allocation for many values: from what lives when to an offset for
-// each. Planners and executors place values by the same rule, so that a plan's arena is that of its
-// run.
+// Package arena lays out many values in one allocation: from their live ranges it computes an
+// offset for each. Planners and executors place values by the same rule, so a plan's arena is that
+// of its run.
 package arena
 
 import (
@@ -16,7 +16,8 @@ import (
 // blocks that cudaMalloc gives (CUDA C++ Programming Guide, Device Memory Accesses).
 const Alignment = 256
 
-// Align returns a number of bytes rounded up to the alignment; as it is where that leaves int64.
+// Align returns a number of bytes rounded up to the alignment, or unchanged if that would overflow
+// int64.
 func Align(n int64) int64 {
 	if n > math.MaxInt64-Alignment {
 		return n
@@ -46,8 +47,8 @@ type Layout struct {
 }
 
 // NewLayout packs the buffers of a timeline: every buffer takes its size rounded up to the
-// alignment, and no two that live at once share a byte. A context that is done ends the search
-// for a smaller arena: the layout is whole all the same.
+// alignment, and no two that live at once share a byte. A context that is done ends the search for
+// a smaller arena; the layout is complete all the same.
 func NewLayout(ctx context.Context, t *live.Timeline, bytes []int64) *Layout {
 	l := &Layout{Offsets: make([]int64, len(t.Root))}
 	own := func(i int) bool { return t.Root[i] == graph.ValueID(i) && bytes[i] > 0 }
@@ -76,7 +77,7 @@ func NewLayout(ctx context.Context, t *live.Timeline, bytes []int64) *Layout {
 		r, err = pack.Solve(ctx, buffers, pack.Options{Nodes: packNodes(len(buffers))})
 	}
 	if err != nil {
-		// The timeline has checked that the sizes add up within int64; the rounding may still leave
+		// The timeline has checked that the sizes add up within int64; rounding may still overflow
 		// it.
 		r = stacked(buffers)
 	}
@@ -89,7 +90,7 @@ func NewLayout(ctx context.Context, t *live.Timeline, bytes []int64) *Layout {
 	return l
 }
 
-// stacked puts every buffer on top of the one before, as far as int64 goes.
+// stacked puts every buffer on top of the previous one, up to the limit of int64.
 func stacked(buffers []pack.Buffer) *pack.Result {
 	r := &pack.Result{Offsets: make([]int64, len(buffers)), Method: "stacked"}
 	for i, b := range buffers {

@@ -26,8 +26,7 @@ import (
 // baseline peak, one plan is searched for, from what the rung below has come to. Up to ladderTasks
 // tasks all rungs up to the budget are searched. In larger graphs they are searched in blocks, each
 // by itself, and those up to the budget in two blocks count, that of the budget and the one below:
-// there the law holds as far as searches of neighbouring rungs differ by less than the rungs
-// themselves.
+// there the rule holds if searches of neighbouring rungs differ by less than the rungs themselves.
 const (
 	rungs       = 100
 	ladderTasks = 1000
@@ -45,17 +44,17 @@ const (
 	effortWork = 5_000_000
 )
 
-// Problem is a graph that plans to budgets are wanted for.
+// Problem is a graph to plan to budgets.
 type Problem struct {
 	Bench   *place.Bench   // with sizes
 	Base    *live.Timeline // of the graph as it is
 	Seconds []float64      // by node, of one execution
-	// Checkpoints are lists of candidates of the analysis that leave fewer and fewer stashes: what
-	// is tried first in huge graphs. nil: nothing is.
+	// Checkpoints are lists of candidates of the analysis that leave fewer and fewer stashes, to be
+	// tried first in huge graphs; nil: none.
 	Checkpoints iter.Seq[[]int]
 }
 
-// Options say what is to fit, and how to search. The zero value wants the first plan found whose
+// Options say what is to fit, and how to search. The zero value asks for the first plan found whose
 // arena has no bytes.
 type Options struct {
 	Bytes       int64        // of the arena; math.MaxInt64: no limit
@@ -67,15 +66,15 @@ type Options struct {
 	// programming).
 	Solver string
 	Seed   int64 // of random choices
-	// Effort is how many seconds the search should take on a usual core: its work is counted, so
+	// Effort is how many seconds the search should take on a typical core: its work is counted, so
 	// that the plan does not depend on the machine. 0 asks for the first plan that fits.
 	Effort float64
-	// Began is when the time began that Limit bounds, after which the search stops with the best
-	// plan so far; 0: none. For the first plan that fits there is leastTime in any case.
+	// Limit bounds the time since Began, after which the search stops with the best plan so far; 0:
+	// none. The search for a first plan has leastTime in any case.
 	Began time.Time
 	Limit time.Duration
-	// Found, where it is not nil, is told that there is a plan that fits, whatever ends the search
-	// from then on.
+	// Found, if not nil, is called when there is a plan that fits; from then on, ending the search
+	// still yields a plan.
 	Found func()
 }
 
@@ -98,15 +97,16 @@ type point struct {
 	cost       int64 // of the extra runs, in units of the search's graph
 	live       int64
 	arena      int64
-	layout     *arena.Layout // which the plan takes over: later there may be less time for one as good
+	layout     *arena.Layout // which the plan takes over: there may be no time for one as good
 	method     string
 }
 
-// Answer is the cheapest plan that was found within a budget. It is complete and not changed any
-// more.
+// Answer is the cheapest plan that was found within a budget. It is complete and is not changed
+// afterwards.
 type Answer struct {
 	Placements []recompute.Placement
-	// Layout is that of the arena, to be taken over: later there may be less time for one as good.
+	// Layout is that of the arena. Take it over: there may be too little time to find an equally
+	// good one.
 	Layout  *arena.Layout
 	Method  string // that found the plan
 	Stopped bool   // the time limit ended the search for it
@@ -150,7 +150,7 @@ type budgeter struct {
 	p       *Problem
 	opts    *Options
 	budget  int64 // bytes of the arena
-	runtime bool  // that does not count, but what the runtime takes
+	runtime bool  // what counts is not that budget, but what the runtime takes
 	tasks   *tasks
 	forced  []remat.Extra // that keep the stash limits
 	limits  []stashLimit
@@ -171,11 +171,11 @@ const (
 	lowestShare = 0.9
 )
 
-// leastTime is what the search for a first plan may take however short the limit is: that one fits
-// is worth more than a moment.
+// leastTime is what the search for a first plan may take however short the limit is: a plan that
+// fits is worth the wait.
 const leastTime = 2 * time.Second
 
-// within limits what is done from now on to a part of the time. Without a limit it does nothing.
+// within limits the following work to a part of the time. Without a limit it does nothing.
 func (b *budgeter) within(share float64) (done func()) {
 	return b.until(time.Duration(share * float64(b.opts.Limit)))
 }
@@ -183,8 +183,8 @@ func (b *budgeter) within(share float64) (done func()) {
 // first limits the search for a first plan.
 func (b *budgeter) first() (done func()) { return b.until(max(b.opts.Limit, leastTime)) }
 
-// until ends what is done from now on so long after the start, unless there is no limit at all.
-// That it did end something is noted.
+// until ends the following work at a time after the start, unless there is no limit at all, and
+// notes whether it ended anything.
 func (b *budgeter) until(d time.Duration) (done func()) {
 	if b.opts.Limit <= 0 {
 		return func() {}
@@ -231,8 +231,8 @@ func (b *budgeter) fit() (*point, error) {
 
 func (b *budgeter) cheapest(budget int64) *point { return b.cheapestOf(b.points, budget) }
 
-// cheapestOf returns the cheapest plan within a budget, of equal ones that with the smaller arena,
-// or nil.
+// cheapestOf returns the cheapest plan within a budget, of equally cheap ones the one with the
+// smaller arena, or nil.
 func (b *budgeter) cheapestOf(points []point, budget int64) *point {
 	var best *point
 	for i := range points {
@@ -262,7 +262,7 @@ func (b *budgeter) unfit() error {
 	return e
 }
 
-// Bound is what is known of the cheapest plan.
+// Bound is what is known about the cost of the cheapest plan.
 type Bound struct {
 	// Overhead is a share of a step: no plan in this order costs less.
 	Overhead float64 `json:"overhead_lower_bound"`

@@ -3,9 +3,9 @@ package budget
 import "memopt/graph"
 
 // checkpoints adds plans that recompute everything but one stash in so many, until one fits. In
-// huge graphs a search by single runs comes to nothing within minutes, and each of these takes
-// seconds. The first is tried however late it is: that one fits is worth more than a moment. Stash
-// limits are not theirs to keep.
+// huge graphs a search over single runs achieves nothing within minutes, while each of these takes
+// seconds. The first is tried however late it is: a plan that fits is worth the wait. They do not
+// keep stash limits.
 func (b *budgeter) checkpoints() error {
 	if len(b.opts.StashLimits) > 0 || b.runtime || b.p.Checkpoints == nil {
 		return nil

@@ -11,7 +11,7 @@ import (
 	"memopt/planner/remat"
 )
 
-// Alternative is a way to save memory that a plan to a budget is shown beside.
+// Alternative is another way to save memory, to compare a plan to a budget with.
 type Alternative struct {
 	Name     string
 	Live     int64   // peak of live bytes
@@ -19,10 +19,10 @@ type Alternative struct {
 	Fits     bool    // whether the peak is within the budget
 }
 
-// Alternatives says what checkpoints of whole layers would come to: of all of them, and of as many,
-// from the first one on, as the budget needs. It is nil for graphs in which no layers are found and
-// where the context is done: an interrupted plan is to be shown at once. Only live peaks are
-// compared, no arenas.
+// Alternatives says what checkpointing of whole layers would achieve: of all layers, and of as
+// many, from the first one on, as the budget needs. It is nil if no layers are found or if the
+// context is done, since an interrupted plan should be shown at once. Only live peaks are compared,
+// no arenas.
 func (a *Answer) Alternatives(ctx context.Context) []Alternative {
 	if ctx.Err() != nil {
 		return nil
@@ -63,7 +63,7 @@ func (a *Answer) alternative(name string, layers []span) Alternative {
 	var again []int32
 	for _, l := range layers {
 		for t := l.from; t < l.to; t++ {
-			// What a later layer reads is a checkpoint, or shared by all.
+			// What a later layer reads is a checkpoint, or is shared by all.
 			leaves := slices.ContainsFunc(g.Tasks[t].Makes, func(v int32) bool { return last[v] >= l.to })
 			if !g.Tasks[t].Once && !leaves {
 				again = append(again, t)
@@ -112,8 +112,8 @@ const maxCuts = 32
 
 // layers finds the repeated part of the forward half: the places at which equally little is carried
 // from the tasks before to those behind cut it in segments, and the shortest sequence of segments
-// that repeats itself is a layer. Of several ways to cut, the one whose layers cost most in all
-// counts, of equal ones that with fewer layers.
+// that repeats itself is a layer. Of several ways to cut, it takes the one whose layers cost most
+// in total, and of equal ones the one with fewer layers.
 func (t *tasks) layers() []span {
 	carried := t.carried()
 	var best []span

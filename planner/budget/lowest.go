@@ -3,9 +3,9 @@ package budget
 // descents bounds how often a smaller arena than the smallest so far is looked for.
 const descents = 4
 
-// descend looks for the smallest arena, where nothing has come within the budget: first that of the
-// lowest peak of live bytes that a search reaches, then, as long as there is one, a plan to a
-// budget right below the smallest arena so far, searched for as if that had been asked for.
+// descend looks for the smallest arena if nothing fits the budget: first that of the lowest peak of
+// live bytes that a search reaches, then, as long as there is one, a plan to a budget right below
+// the smallest arena so far, searched for as if that had been asked for.
 func (b *budgeter) descend() error {
 	asked := b.budget
 	defer func() { b.budget = asked }()

@@ -18,8 +18,8 @@ type ParetoPoint struct {
 }
 
 // Pareto plans to n budgets spread evenly from the lowest peak that is reached to the baseline.
-// Peaks are within the budgets, and overheads never rise with them. A context that is done leaves
-// the budgets out that were not searched yet: those at the upper end.
+// Peaks are within the budgets, and overheads never rise with them. When the context is done, the
+// budgets not searched yet, those at the upper end, are left out.
 func Pareto(ctx context.Context, p *Problem, o *Options, n int) ([]ParetoPoint, error) {
 	return newBudgeter(ctx, p, o).pareto(n)
 }
@@ -68,8 +68,8 @@ func (b *budgeter) pareto(n int) ([]ParetoPoint, error) {
 	return out, nil
 }
 
-// part limits what is done from now on to one of so many equal parts of the time that the context
-// leaves, so that every budget gets some.
+// part limits the following work to one of n equal parts of the time that the context leaves, so
+// that every budget gets some.
 func (b *budgeter) part(of int) (done func()) {
 	whole := b.ctx
 	end, ok := whole.Deadline()

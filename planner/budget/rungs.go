@@ -9,7 +9,7 @@ import (
 	"memopt/planner/remat"
 )
 
-// climb searches the rungs that count for the budget. A first plan comes at once; where time runs
+// climb searches the rungs that count for the budget. A first plan is found at once; if time runs
 // out, the cheapest so far is the answer.
 func (b *budgeter) climb() error {
 	if b.peakBound(lowestWork) > rounded(b.budget) {
@@ -38,7 +38,7 @@ func (b *budgeter) climb() error {
 
 // hugeTasks is the number of tasks from which on a plan to a budget is the greedy one and has no
 // bound but what single runs need. Improving it, dynamic programming over layers, and cuts keep
-// hundreds of bytes by task for several searches at a time, and would not come far.
+// hundreds of bytes per task for several searches at a time, and would not get far.
 const hugeTasks = 500_000
 
 func (b *budgeter) huge() bool { return len(b.tasks.graph.Tasks) > hugeTasks }
@@ -109,7 +109,7 @@ func rounded(budget int64) int64 {
 	return min(budget, math.MaxInt64-arena.Alignment) + arena.Alignment - 1
 }
 
-// search adds the cheapest plan within a budget that a search comes to, if there is one.
+// search adds the cheapest plan within a budget that a search finds, if there is one.
 func (b *budgeter) search(s *remat.Search, budget, work int64) error {
 	target := rounded(budget)
 	for range packTries {
@@ -137,8 +137,8 @@ func (b *budgeter) search(s *remat.Search, budget, work int64) error {
 	return nil
 }
 
-// chain asks for an answer by dynamic programming over layers. In graphs with a ladder that takes
-// longer than what it saves.
+// chain asks for an answer by dynamic programming over layers. In graphs small enough for a ladder
+// that takes longer than it saves.
 func (b *budgeter) chain(budget, work int64) []remat.Extra {
 	if work == 0 || b.opts.Solver == "lns" || len(b.tasks.graph.Tasks) <= ladderTasks {
 		return nil

@@ -11,10 +11,10 @@ import (
 )
 
 // A plan to a budget in stock ONNX Runtime is the cheapest of a set of plans whose files, anchors
-// included, are within the budget in the simulation of its arena. That peak and memopt's own go up
-// and down together, but not step by step: anchors hold an order back as far as they can, and the
-// arena rounds. So budgets of memopt's arena are tried on a grid, from the highest on until one is
-// low enough, and then between that and the one before.
+// included, are within the budget in the simulation of its arena. That peak and memopt's own rise
+// and fall together, but not exactly: anchors constrain the order only in part, and the arena
+// rounds. So budgets of memopt's arena are tried on a grid, from the highest on until one is low
+// enough, and then between that and the one before.
 const (
 	runtimeGrid    = 8
 	runtimeHalving = 5
@@ -29,7 +29,7 @@ type runtimeFit struct {
 	search *remat.Search
 }
 
-// Runtime says what plans come to in stock ONNX Runtime, with the anchors of their files.
+// Runtime says what plans need in stock ONNX Runtime, with the anchors of their files.
 type Runtime struct {
 	// Anchor decides about the anchors of placements, and simulates the file.
 	Anchor func([]recompute.Placement) (*anchor.Anchoring, error)
@@ -52,7 +52,7 @@ func FitRuntime(ctx context.Context, p *Problem, o *Options, rt *Runtime) (*Answ
 	r.budget = best.arena // what explanations compare with
 	a := r.answer(best)
 	a.Runtime = r.judged[at]
-	a.Bound.Optimal = best.cost == 0 // of what other plans come to in the runtime, nothing is known
+	a.Bound.Optimal = best.cost == 0 // nothing is known of what other plans need in the runtime
 	if step := r.tasks.stepCost(); step > 0 {
 		a.Bound.Gap = float64(best.cost) / (step + float64(best.cost))
 	}

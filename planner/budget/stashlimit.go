@@ -124,8 +124,8 @@ func (b *budgeter) applyLimits() error {
 }
 
 // cut asks for the cheapest extra runs after which the limited values hold no more than some bytes
-// over the end of the forward half, where a task is put in that needs nothing itself. Without any
-// that fit it returns those that hold the least.
+// over the end of the forward half, where a task is put in that needs nothing itself. If none fit,
+// it returns those that hold the least.
 func (b *budgeter) cut(r *stashLimit, bytes int64) []remat.Extra {
 	g := *b.tasks.graph
 	g.Values = slices.Clone(g.Values)

@@ -129,9 +129,9 @@ func (t *tasks) judge() {
 	}
 }
 
-// judgeReaders takes those nodes from the search, and returns them, whose results are read where a
-// clone would not be read in their place: by forward nodes behind the first backward one, and by
-// subgraphs there.
+// judgeReaders excludes from the search, and returns, the nodes whose results are read where a
+// clone would not replace them: by forward nodes behind the first backward one, and by subgraphs
+// there.
 func (t *tasks) judgeReaders(pos []int32) (taken []graph.NodeID) {
 	g, from := t.a.Graph, t.firstBackward()
 	for i, n := range g.Nodes {

@@ -18,7 +18,7 @@ type move struct {
 // always that move which saves most per second. Ratios are evaluated again only for the moves that
 // lead the list, since a cluster mostly saves less the more others are on (the lazy greedy of
 // Minoux, "Accelerated greedy algorithms for maximizing submodular set functions", 1978). Then it
-// takes back what the target does not need.
+// undoes what the target does not need.
 func (s *Search) descend(ctx context.Context, from *point, rung int) {
 	cur := from
 	moves := s.moves()
@@ -66,8 +66,8 @@ func (s *Search) rate(ctx context.Context, cur *point, moves []move, rung int) {
 	}
 }
 
-// ratioOf is what excess a move saves per second. A move that saves something for nothing
-// comes before all others.
+// ratioOf is what excess a move saves per second. A move that saves something at no cost comes
+// before all others.
 func ratioOf(from, to *point, rung int) float64 {
 	if to.peak == unfitPeak {
 		return 0

@@ -9,7 +9,7 @@ import (
 	"memopt/planner/arena"
 )
 
-// unfitPeak is the peak of a configuration that cannot be obeyed.
+// unfitPeak is the peak of a configuration that cannot be applied.
 const unfitPeak = math.MaxInt64
 
 // packDepth is how many configurations that are no dearer and peak no higher make one not worth
@@ -55,8 +55,8 @@ type Answer struct {
 }
 
 // Cheapest returns the configuration of least time whose arena is within the budget, in bytes. Only
-// what is near the front is packed, a choice that does not depend on the budget; after a search
-// through all configurations it is any of them. A context that is done ends the packing of each.
+// configurations near the front are packed, a choice that does not depend on the budget; after an
+// exhaustive search it may be any of them. A context that is done ends the packing of each.
 func (s *Search) Cheapest(ctx context.Context, budget int64) (*Answer, error) {
 	depth := packDepth
 	if s.exhausted {

@@ -26,8 +26,8 @@ type point struct {
 	peak     int64   // live bytes; MaxInt64 where it selects what cannot be cloned
 	arena    int64   // -1: not packed yet
 	layout   *arena.Layout
-	// excess has for every rung the sum over all steps of the bytes above it: a measure of the way
-	// to go that falls even where one of several equal peaks goes and the others stay.
+	// excess has for every rung the sum over all steps of the bytes above it: a measure of the
+	// remaining distance that falls even if only one of several equal peaks is removed.
 	excess   []float64
 	explored uint8 // neighbourhoods that have been evaluated
 }
@@ -44,7 +44,7 @@ type Search struct {
 	axes      []axis
 	rungs     []int64
 	limit     int // of steps
-	idle      int // steps that count for configurations that cannot be obeyed
+	idle      int // steps that count for configurations that cannot be applied
 	points    []*point
 	known     map[string]*point
 	key       []byte
@@ -87,8 +87,8 @@ func NewSearch(p *Problem, work int64) *Search {
 // steps counts the work so far.
 func (s *Search) steps() int { return s.p.Bench.Steps() + s.idle }
 
-// allMargin is how much of the work must be left over for a search through all configurations to be
-// started: they take longer than the two from which the work is estimated where copies are split.
+// allMargin is how much of the work must be left for an exhaustive search to be started: where
+// copies are split, configurations take longer than the two from which the work is estimated.
 const allMargin = 3
 
 // Run evaluates configurations until the work is done, nothing is left to try, or the context ends.
@@ -186,7 +186,7 @@ func (s *Search) place(settings []int32) *place.Trial {
 		return nil
 	}
 	if t == nil {
-		s.idle += len(s.p.Base.Live) // so that the search ends where this is all it finds
+		s.idle += len(s.p.Base.Live) // so that the search ends even if it finds nothing else
 	}
 	return t
 }

@@ -98,7 +98,7 @@ func (c *constraints) orderedNodes(m *graph.Model, add func(from, to graph.NodeI
 
 // dependsOnMoment reports whether the results of a program may change when a node runs before
 // another of the kind: it has state or side effects, draws random numbers from a common generator,
-// or nobody knows what it does.
+// or its effect is unknown.
 func dependsOnMoment(m *graph.Model, n *graph.Node) bool {
 	info := op.Of(n.Kind)
 	if n.Kind == op.Unknown || info.Has(op.PythonRole) || hasState(info) {

@@ -18,7 +18,7 @@ const (
 // improve moves nodes in the best orders as long as that helps. Then it goes on from the best by
 // iterated local search (Lourenço, Martin and Stützle, "Iterated local search", 2003): it shakes a
 // few nodes near the peak, improves the outcome, and starts from that if it is no worse. The random
-// numbers are always the same.
+// numbers are the same in every run.
 func (s *search) improve() {
 	for _, j := range slices.Clone(s.kept) {
 		p := &polisher{s: s, cur: j, stamp: make([]int32, len(j.order))}
@@ -45,7 +45,7 @@ func (s *search) improve() {
 	}
 }
 
-// idleShakes is how often in a row shaking may be in vain.
+// idleShakes is how often in a row shaking may fail.
 const idleShakes = 200
 
 // polisher improves one order.

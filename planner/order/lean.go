@@ -21,7 +21,7 @@ const (
 	visitsPerNode = 600
 )
 
-// Work returns the nodes that Lean may visit for an order of a graph that is worth it.
+// Work returns the nodes that Lean may visit in a graph that is worth it.
 func Work(g *graph.Graph) int64 { return max(minVisits, visitsPerNode*int64(len(g.Nodes))) }
 
 // Lean looks for an order of the main graph with a lower simulated peak than the start
@@ -67,7 +67,7 @@ type judged struct {
 	order graph.Order
 	peak  int64
 	// energy sums the squares of the live bytes near the peak, in units of the peak: of two orders
-	// with one peak, that with less is closer to a lower one.
+	// with the same peak, the one with less energy is closer to a lower peak.
 	energy float64
 }
 

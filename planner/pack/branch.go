@@ -141,9 +141,9 @@ type option struct {
 	slack   int64
 }
 
-// pick returns the section to decide on and leaves its candidates in scratch. It must be
-// one at whose floor nothing open can slip below a candidate; at
-// the lowest floor of all that cannot happen. A run that must end picks any.
+// pick returns the section to decide on and leaves its candidates in scratch. It must be one at
+// whose floor nothing open can slip below a candidate; at the lowest floor of all that cannot
+// happen. A run that must end picks any section.
 func (x *exact) pick(a, b int32, depth int) int32 {
 	options := x.options[:0]
 	for k := a; k < b; k++ {

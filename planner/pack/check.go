@@ -13,10 +13,9 @@ type span struct {
 	id          int
 }
 
-// Check returns an error that names the first buffers found to overlap, a buffer that leaves
-// [0, capacity), or one that makes no sense; nil if the packing is valid. A capacity
-// of 0 sets no limit. It sweeps through time with the live buffers ordered by offset and
-// shares no code with the search.
+// Check returns an error that names the first buffers found to overlap, a buffer that leaves [0,
+// capacity), or an invalid buffer; nil if the packing is valid. A capacity of 0 sets no limit. It
+// sweeps through time with the live buffers ordered by offset and shares no code with the search.
 func Check(buffers []Buffer, offsets []int64, capacity int64) error {
 	if err := validate(buffers); err != nil {
 		return err

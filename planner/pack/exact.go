@@ -96,7 +96,7 @@ const (
 const haltWork = 1 << 16
 
 // spend counts steps and reports whether the run must end. What a conclusion has raised until then
-// stays true, so a conclusion may end early; nothing is decided on it any more.
+// stays true, so a conclusion may end early; no further decision depends on it.
 func (x *exact) spend(n int) bool {
 	if x.steps += int64(n); x.steps >= x.pause {
 		x.steps = 0

@@ -26,8 +26,8 @@ func (a answer) better(b answer) answer {
 const greedyWork = 1 << 27
 
 // Greedy is the fast first answer alone: the best of several greedy orders, near-linear in the
-// number of buffers. A context that is done ends it with a poorer one. Buffers that make no sense
-// have no meaning here; Solve names them.
+// number of buffers. A context that is done ends it with a poorer one. Buffers must be valid; Solve
+// reports those that are not.
 func Greedy(ctx context.Context, buffers []Buffer) *Result {
 	r := &Result{Offsets: make([]int64, len(buffers)), Optimal: true}
 	groups := split(buffers)
@@ -79,8 +79,8 @@ func compareProduct(a, b job) int {
 	return cmp.Or(cmp.Compare(ah, bh), cmp.Compare(al, bl))
 }
 
-// greedy tries the orders until one reaches the goal, each with a budget of work, or until
-// it is halted. Then the first answer may be a poor one, but there is one.
+// greedy tries the orders until one reaches the goal, each with a budget of work, or until it is
+// halted. Then the first answer may be poor, but there always is one.
 func (p *problem) greedy(goal, work int64, halt func() bool) answer {
 	best := p.inTime(halt)
 	for _, o := range greedyOrders {

@@ -5,14 +5,14 @@ import (
 	"sort"
 )
 
-// mark is a state of the search to come back to.
+// mark is a state of the search to return to.
 type mark struct{ placed, records, sets, blocked, floors int }
 
 func (x *exact) mark() mark {
 	return mark{len(x.placed), len(x.records), len(x.sets), len(x.blocked), len(x.floors)}
 }
 
-// undo takes back all that was done since the mark.
+// undo reverts everything since the mark.
 func (x *exact) undo(m mark) {
 	for i := len(x.placed) - 1; i >= m.placed; i-- {
 		x.lift(x.placed[i])

@@ -20,8 +20,8 @@ import (
 // Buffer is a piece of memory that is live from time Lower up to, but without, Upper.
 type Buffer struct{ Lower, Upper, Size int64 }
 
-// Options are the wishes of a caller of Solve. The zero value asks for the smallest
-// arena that can be found before the context ends.
+// Options are the options of Solve. The zero value asks for the smallest arena that can be found
+// before the context ends.
 type Options struct {
 	Capacity int64 // bytes the arena may have; 0 asks for the smallest arena
 	Seed     int64 // of the randomised orders; any value, 0 included
@@ -50,14 +50,14 @@ type Result struct {
 	Method     string  // the stage that found the packing
 }
 
-// The errors of Solve with a capacity, beside those of bad input. They come with the best
+// The errors of Solve with a capacity, apart from those of bad input. They come with the best
 // packing found, which is valid but higher than the capacity.
 var (
 	ErrInfeasible = errors.New("pack: the buffers cannot fit into the capacity")
 	ErrTimeLimit  = errors.New("pack: the search ended before the buffers fitted into the capacity")
 )
 
-// validate names the first buffer that makes no sense.
+// validate names the first invalid buffer.
 func validate(buffers []Buffer) error {
 	if len(buffers) > math.MaxInt32/4 {
 		return fmt.Errorf("pack: %d buffers are too many: at most %d", len(buffers), math.MaxInt32/4)

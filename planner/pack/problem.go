@@ -13,7 +13,7 @@ type job struct {
 	size   int64
 }
 
-// problem is a group of buffers whose live ranges hang together.
+// problem is a group of buffers whose live ranges are connected by overlaps.
 type problem struct {
 	jobs     []job
 	ids      []int // jobs[i] is the caller's buffer ids[i]

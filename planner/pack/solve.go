@@ -96,7 +96,7 @@ func (s *solver) upper() int64 {
 // goal is the height that is good enough.
 func (s *solver) goal() int64 { return max(s.lower(), s.opts.Capacity) }
 
-// ended reports whether the context or the nodes are at their end.
+// ended reports whether the context is done or the nodes are used up.
 func (s *solver) ended() bool {
 	return s.ctx.Err() != nil || s.opts.Nodes > 0 && s.nodes >= s.opts.Nodes
 }
@@ -105,8 +105,8 @@ func (s *solver) done() bool {
 	return s.ended() || s.upper() <= s.goal() || s.opts.Capacity > 0 && s.lower() > s.opts.Capacity
 }
 
-// worst is the group to work on: of those above the goal the one with the fewest
-// rounds, the highest of several.
+// worst is the group to work on: of those above the goal the one with the fewest rounds, and of
+// several the highest.
 func (s *solver) worst() *group {
 	goal := s.goal()
 	var open []*group

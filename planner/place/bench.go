@@ -1,11 +1,11 @@
-// Package place turns what is to run again into placements, and says what placements come to.
+// Package place turns what is to run again into placements, and evaluates placements.
 //
 // A value is made again right before the first backward node that reads it. From there it lives on
 // to its later readers: one copy. Where that keeps it across the step at which the plan peaks, it
 // is dropped after the last reader before the peak and made once more for the next reader behind
-// it, provided that the simulated peak falls. Nodes inside a subgraph that several values need are
-// shared the same way. So sharing and copying are both decided by the peak, never by a rule of
-// thumb.
+// it, provided that this lowers the simulated peak. Nodes inside a subgraph that several values
+// need are shared the same way. So sharing and copying are both decided by the peak, never by a
+// rule of thumb.
 //
 // A [Bench] tries one set of candidates or placements after the other on the program that the
 // rewritten graph would be: nothing is written for that.
@@ -20,8 +20,8 @@ import (
 	"memopt/recompute"
 )
 
-// Bench tries sets of placements in one graph, one after the other, in the same memory. All that is
-// searched for one plan is tried on one bench.
+// Bench tries sets of placements in one graph, one after the other, in the same memory. All
+// searches for one plan use one bench.
 type Bench struct {
 	Analysis *recompute.Analysis
 	Sizes    *live.Sizes // nil where symbols are unbound: then nothing is simulated
@@ -65,8 +65,8 @@ func (b *Bench) AsIs() *live.Program {
 // Steps is how many steps have been simulated so far.
 func (b *Bench) Steps() int { return b.steps }
 
-// Trial is a set of placements and what the simulator says of it. But for the placements it is good
-// until the bench's next trial, and empty where sizes are not known.
+// Trial is a set of placements and what the simulator says of it. Apart from the placements it is
+// valid until the bench's next trial, and empty if sizes are unknown.
 type Trial struct {
 	Placements []recompute.Placement
 	Clones     int // nodes that run again
@@ -75,12 +75,12 @@ type Trial struct {
 	Places     []int32       // by step of the program: its place in the order of the graph as it is
 	Timeline   *live.Timeline
 
-	reruns   *reruns   // that the placements are of, to explain them; nil where somebody else chose
+	reruns   *reruns   // that the placements are of, to explain them; nil if they were chosen elsewhere
 	schedule *schedule // of the placements
 }
 
-// Explain gives the placements their reasons. Many selections are weighed, and only the placements
-// of the one that is taken are read by anybody.
+// Explain gives the placements their reasons. Many selections are tried, but only the placements of
+// the chosen one are ever read.
 func (t *Trial) Explain() {
 	if t.reruns != nil {
 		t.reruns.explain(t.schedule, t.Placements)
@@ -149,7 +149,7 @@ func (b *Bench) Candidates(chosen []int) (*Trial, error) {
 		}
 		best, set = trial, more
 	}
-	if last != best { // the bench's memory holds a worse one
+	if last != best { // the bench's memory holds a worse trial
 		return r.try(set, noLimit)
 	}
 	return best, nil

@@ -50,7 +50,7 @@ func (c *cloner) reset(b *Bench, clones int) {
 	c.newest.Reset(len(c.g.Values))
 }
 
-// Arrive has nothing to do: anchors stand in programs of their own (package anchor).
+// Arrive does nothing: programs with anchors are built in package anchor.
 func (c *cloner) Arrive(graph.NodeID) error { return nil }
 
 // Keep appends a step of the original program.
@@ -72,7 +72,7 @@ func (c *cloner) Keep(id graph.NodeID, place int32) {
 func (c *cloner) Clone(id graph.NodeID, place int32, _ *recompute.Placement) error {
 	step := live.NewStep(c.g, id, c.sizes)
 	if step.Memory == live.Aliasing {
-		// The runtime aliases what it was asked about; a clone is another node.
+		// The runtime was asked about the original's aliasing; a clone is a different node.
 		step.Memory = live.Owning
 	}
 	c.out.Hidden += c.price

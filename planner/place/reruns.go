@@ -11,8 +11,8 @@ import (
 )
 
 // maxCopies: split copies may make a plan execute at most so many times what it executes with one
-// copy of each value. Without layers to stop at, a chain in which everything is recomputed would
-// otherwise be run from its start for each of its values.
+// copy of each value. Otherwise a long row of nodes in which everything is recomputed, without
+// layers to stop at, would be run from its start for each of its values.
 const maxCopies = 2
 
 // reruns are the nodes that run again for selected candidates, and who reads what they make.

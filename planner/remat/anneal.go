@@ -94,7 +94,7 @@ func (a *annealer) reprice(inside int) {
 }
 
 // move tries one change. How much worse it may make the tape is drawn first, so that hopeless
-// changes are dropped before or while they are taken in.
+// changes are dropped early.
 func (a *annealer) move(t float64) {
 	a.walked++
 	a.moved++
@@ -145,7 +145,7 @@ func (a *annealer) change() bool {
 
 func (a *annealer) extra() int32 { return a.extras[a.rng.IntN(len(a.extras))] }
 
-// spot is a random entry, one above the budget by preference where there are any.
+// spot is a random entry, preferably one above the budget.
 func (a *annealer) spot() int32 {
 	k := a.rng.IntN(a.n + len(a.extras))
 	e := int32(k)

@@ -24,7 +24,7 @@ import (
 // with the highest envelope, finds the best cut for the price there, which lowers the envelope, and
 // ends when no moment promises more than is proved.
 
-// choice is what a set of tasks that run again behind a moment comes to.
+// choice is the outcome of a set of tasks that run again behind a moment.
 type choice struct {
 	bytes int64 // live during the first run
 	cost  int64 // of the tasks

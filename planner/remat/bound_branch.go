@@ -87,7 +87,7 @@ func (r *brancher) solve(c *branch) {
 	fits := slices.Clone(r.cut.again)
 	_, large, both := r.cut.price(r.t, 0, r.budget, r.left())
 	if !full || !both {
-		c.split = 0 // anything: the work is used up
+		c.split = 0 // any task: the work is used up
 		return
 	}
 	if large.bytes <= r.budget {

@@ -30,7 +30,7 @@ type momentCut struct {
 	mark                 []int32 // by value: stamp where it is held in any case
 	node                 []int32 // by value: its node, noNode, or wanted where the task that reads it is in reader
 	reader               []int32
-	pinned               []int32 // values that are held in any case besides; the caller's wish
+	pinned               []int32 // values that are held in any case at the caller's request
 	must, mustNot, force []int32 // see brancher
 	again                []bool  // by task: runs again in the last choice
 	scale                int     // of the last flow, with the price of the bytes that are free
@@ -47,7 +47,7 @@ type heldArc struct {
 type runArc struct{ arc, task int32 }
 
 const (
-	noNode    = int32(-1) // nobody needs the value behind t
+	noNode    = int32(-1) // the value is not needed behind t
 	oneReader = int32(-2) // one task that runs again does
 )
 

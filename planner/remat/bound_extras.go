@@ -4,8 +4,8 @@ import "math"
 
 // FromCut turns tasks that run again behind the first run of task t (see CutExtras) into extra
 // runs: each task once, right before the first reader behind t of what it makes, a task that runs
-// again there included. Tasks that nobody needs behind t are left out. The answer is valid, but it
-// may be above the budget elsewhere.
+// again there included. Tasks that are not needed behind t are left out. The answer is valid, but
+// it may be above the budget elsewhere.
 func (g *Graph) FromCut(tasks []int32, t int32) []Extra {
 	before := g.rerunPlaces(tasks, t)
 	var extras []Extra

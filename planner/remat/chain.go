@@ -55,7 +55,7 @@ func (g *Graph) ChainExtras(ctx context.Context, budget int64) []Extra {
 	for turn, c := range newChainGraphs(ctx, g, budget) {
 		for i, grain := range chainGrains {
 			if i > 0 && len(c.cuts) < grain/2 || i == 0 && turn > 0 && len(c.cuts) >= grain/2 {
-				continue // the same stages as before, nearly, or so many that they are worth their time once only
+				continue // nearly the same stages as before, or so many that they are worth the time only once
 			}
 			if ctx.Err() != nil {
 				return best

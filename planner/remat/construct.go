@@ -78,7 +78,7 @@ type dropper struct {
 	floor    float64   // scores below do not matter
 	turn     int64     // runs that relieve was called for
 	barred   []int64   // by task: the turn up to which it is not dropped
-	guess    []float64 // by task: cost of running it again with what that takes, as of late
+	guess    []float64 // by task: latest estimate of the cost of running it again, with what that takes
 	queue    []Extra   // scratch of prune
 }
 
@@ -198,13 +198,13 @@ func (d *dropper) relieve(p place, stop func() bool) bool {
 	return true
 }
 
-// many tells whether it takes so many drops at p that looking at all values pays.
+// many tells whether so many drops are needed at p that it pays to look at all values.
 func (d *dropper) many(p place) bool {
 	return d.longest > 0 && (d.needAt(p)-d.budget)/dropAll > d.mean
 }
 
-// take makes the best drops collected, as far as they are still as good as they were and p is above
-// the budget.
+// take makes the best of the collected drops, as long as they are still as good as estimated and p
+// is above the budget.
 func (d *dropper) take(p place, most int) (done int) {
 	for _, old := range d.drops {
 		if done == most || d.needAt(p) <= d.budget {
@@ -250,9 +250,9 @@ func (d *dropper) lower(limit int64, reached func(), stop func() bool) bool {
 	return true
 }
 
-// descend makes drops until the peak is within the budget. Where nothing helps at a run, it takes
-// back what was done around there, bars that for a while and goes on; after too many such setbacks
-// or when the cost exceeds limit it gives up.
+// descend makes drops until the peak is within the budget. Where nothing helps at a run, it undoes
+// what was done near it, bars that for a while and goes on; after too many such setbacks or when
+// the cost exceeds limit it gives up.
 func (d *dropper) descend(limit int64, stop func() bool) bool {
 	setbacks := 0
 	for d.peak() > d.budget {

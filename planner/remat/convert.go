@@ -70,7 +70,6 @@ func (s *solver) share() {
 			extras = append(extras, Extra{v, next})
 		}
 	}
-	// A list with a second run of an alias's source is refused, which is fine: it stays with the
-	// tape.
+	// A list with a second run of an alias's source is rejected, which is fine: the tape keeps it.
 	_ = s.search.Add(extras, "lns")
 }

@@ -26,7 +26,7 @@ type exactSearch struct {
 	*problem
 	exactTable
 	queue  exactQueue
-	below  int64       // schedules with extra runs of this cost or more are of no interest
+	below  int64       // schedules with extra runs of this cost or more are not wanted
 	reads  [][]nodeSet // by t and left: what first runs behind t and below left read
 	kept   nodeSet
 	bound  *bounder

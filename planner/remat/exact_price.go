@@ -8,7 +8,7 @@ package remat
 // Where a state wants x and an extra run of x is put before it, the new state wants the inputs of
 // x. Each path that met N in x alone either ends with x, and these amount to no more than the cost
 // of x, or goes on to an input of x. So the bound falls by no more than that cost: it is
-// consistent, as A* likes it.
+// consistent, as A* requires.
 type priceCut struct {
 	t       int32
 	scale   int

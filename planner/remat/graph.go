@@ -12,7 +12,7 @@ import (
 //
 // Every task runs once in the given order. Extra runs of tasks stand between these first runs (see
 // Extra). A reader gets what the newest run before it has made. What a run makes lives to its last
-// reader; what nobody reads lives during the run.
+// reader; what is never read lives during the run.
 type Graph struct {
 	Tasks  []Task
 	Values []Value
@@ -26,7 +26,7 @@ type Task struct {
 	Uses      []int32 // values that must be live, each once, made by earlier tasks
 	Makes     []int32 // values; each value is made by one task
 
-	// InPlace lists those of Uses whose bytes Makes[0] takes over where nobody needs them
+	// InPlace lists those of Uses whose bytes Makes[0] takes over if they are not needed
 	// afterwards, in the order in which they are tried. Their sizes are that of Makes[0].
 	InPlace []int32
 	Once    bool // never runs again
@@ -46,7 +46,7 @@ func compareExtras(a, b Extra) int {
 	return cmp.Or(cmp.Compare(a.Before, b.Before), cmp.Compare(a.Task, b.Task))
 }
 
-// Outcome is what a list of extra runs comes to.
+// Outcome is the outcome of a list of extra runs.
 type Outcome struct {
 	Cost int64 // of the extra runs
 	Peak int64
@@ -79,8 +79,8 @@ func SortExtras(extras []Extra) []Extra {
 	return slices.Compact(extras)
 }
 
-// Simulate executes the graph with the given extra runs, which it sorts, and returns what they come
-// to. It is the plain definition of the model, in time linear in the graph; searches keep the same
+// Simulate executes the graph with the given extra runs, which it sorts, and returns the outcome.
+// It is the plain definition of the model, in time linear in the graph; searches keep the same
 // figures up to date step by step.
 func (g *Graph) Simulate(extras []Extra) (*Outcome, error) {
 	extras = SortExtras(slices.Clone(extras))

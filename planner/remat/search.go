@@ -29,7 +29,7 @@ type Search struct {
 	ctx    context.Context
 }
 
-// Answer is a list of extra runs with its cost and the peak that it comes to.
+// Answer is a list of extra runs with its cost and its peak.
 type Answer struct {
 	Extras     []Extra // in order of execution
 	Cost, Peak int64   // Cost is that of the extra runs only

@@ -7,8 +7,8 @@ import (
 	"math/rand/v2"
 )
 
-// Options are the wishes of a caller of Solve. The zero value asks for the cheapest
-// schedule that can be found before the context ends.
+// Options are the options of Solve. The zero value asks for the cheapest schedule that can be found
+// before the context ends.
 type Options struct {
 	Budget int64  // bytes; 0 takes the budget of the instance
 	Solver string // "auto" or "", "greedy", "lns", "exact" or "chain"

@@ -9,7 +9,7 @@ import (
 	"memopt/executor/cuda/driver"
 )
 
-// The double's library of convolutions has made-up algorithms that differ in what they ask for, and
+// The double's library of convolutions has invented algorithms that differ in their workspace, but
 // not in what they compute:
 //
 //	0  adds up in any order, says the library; no workspace; the fastest. Forward it is deterministic and the slowest.
@@ -40,7 +40,7 @@ func convAlgos(c *driver.ConvCase) []driver.ConvAlgo {
 	return append([]driver.ConvAlgo{plain}, list...)
 }
 
-// ConvAlgos lists made-up algorithms.
+// ConvAlgos lists the invented algorithms.
 func (d *Double) ConvAlgos(s driver.Stream, c *driver.Conv, how driver.ConvSearch) ([]driver.ConvAlgo, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -81,7 +81,7 @@ func (d *Double) ConvAlgos(s driver.Stream, c *driver.Conv, how driver.ConvSearc
 	return list, nil
 }
 
-// convFits refuses what a library refuses: sizes that do not follow from each other.
+// convFits rejects what a library rejects: sizes that do not fit together.
 func convFits(c *driver.ConvCase) error {
 	for i := 3 - c.Axes; i < 3; i++ {
 		if c.Pad[i] < 0 || c.Out[i] != c.Places(i) {

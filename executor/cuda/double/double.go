@@ -1,6 +1,6 @@
 // Package double is a stand-in for the CUDA driver on machines without one. It runs the same kernel
-// sources, compiled for the host (kernels/host.h), and keeps the rules that a device punishes with
-// a lost context or with wrong numbers:
+// sources, compiled for the host (kernels/host.h), and enforces the rules whose violation costs a
+// device its context or gives wrong numbers:
 //
 //   - The host cannot touch device memory: its addresses are reserved and nothing is behind them.
 //   - Every pointer of a launch must lie in an allocation that lives, with the bytes that were
@@ -11,7 +11,7 @@
 //   - With Lazy, work is done when it is waited for and no earlier. Streams that no event orders
 //     run in another order every other time, and what is copied beside them holds NaNs until the
 //     copy is done.
-//   - Close reports memory that was not given back.
+//   - Close reports memory that was not freed.
 package double
 
 import (
@@ -30,15 +30,16 @@ import (
 type Options struct {
 	Memory    int64 // bytes of the device
 	Lazy      bool
-	NoLibrary bool // products are refused as where libcublas is missing
+	NoLibrary bool // products are refused as if libcublas were missing
 	NoPinning bool // there is no memory of the host to pin
-	// NoConvolutions leaves out the library of convolutions. ConvFault is what it answers when it
-	// is asked for its algorithms for one, nil for those that it has; nil: it has some for all.
+	// NoConvolutions leaves out the library of convolutions. ConvFault is its error when it is
+	// asked for the algorithms of a convolution, nil if it has some; a nil function: it has some
+	// for all.
 	NoConvolutions bool
 	ConvFault      func(*driver.ConvCase) error
 }
 
-// Counts says what a double was asked for.
+// Counts says what a double was asked to do.
 type Counts struct {
 	Allocs, Frees, Launches, CopiesIn, CopiesOut, Gemms, Syncs, Replays int
 	Convolutions, ConvSearches                                          int
@@ -80,7 +81,7 @@ func New(o Options) *Double {
 	return &Double{opts: o, streams: make([]stream, 1)}
 }
 
-// FailKernel makes all launches of a kernel fail, as if it had touched what is not its own.
+// FailKernel makes all launches of a kernel fail, as if it had touched memory of others.
 func (d *Double) FailKernel(name string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

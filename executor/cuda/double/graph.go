@@ -17,7 +17,7 @@ type graph struct {
 	orders [2][]func() error
 }
 
-// BeginCapture notes what comes in place of doing it.
+// BeginCapture records work instead of doing it.
 func (d *Double) BeginCapture(s driver.Stream) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -103,7 +103,7 @@ func inOrder(work [][]piece, early bool) (list []func() error) {
 	return list
 }
 
-// Replay does what was captured, in one order and in the other by turns.
+// Replay does what was captured, alternately in one order and in the other.
 func (d *Double) Replay(g driver.Graph, s driver.Stream) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

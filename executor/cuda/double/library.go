@@ -66,8 +66,8 @@ func (l *library) function(name string) (func(*launch), error) {
 //go:noescape
 func cgocall(fn uintptr, arg unsafe.Pointer) int32
 
-// hostFlags compile a kernel for the host. -O1: kernels run for moments, and compilers run for
-// longer the more they are asked for.
+// hostFlags compile a kernel for the host. -O1: kernels run only briefly, while compilers take
+// longer at higher levels.
 var hostFlags = []string{"-x", "c++", "-std=c++17", "-O1", "-ffp-contract=off", "-fPIC", "-shared",
 	"-fvisibility=hidden", "-DMEMOPT_HOST"}
 
@@ -87,8 +87,8 @@ func Compiler() (string, error) {
 	return "", ErrNoCompiler
 }
 
-// compile returns the path of a module's library. Libraries are kept, under names that tell sources
-// and compiler.
+// compile returns the path of a module's library. Libraries are kept under names that identify
+// sources and compiler.
 func compile(name string) (string, error) {
 	cc, err := Compiler()
 	if err != nil {
@@ -146,7 +146,7 @@ func build(cc, name, path string, contents map[string][]byte) error {
 	return os.Rename(filepath.Join(dir, "out.so"), path)
 }
 
-// reserve returns addresses behind which there is nothing, so that whoever touches them is stopped.
+// reserve returns addresses with no memory behind them, so that touching them faults.
 func reserve(n int) (uintptr, error) {
 	const page = 4096
 	p, err := unix.MmapPtr(-1, 0, nil, uintptr(n+2*page-1)/page*page, unix.PROT_NONE,

@@ -10,7 +10,7 @@ import (
 	"memopt/executor/cuda/driver"
 )
 
-// margin is the number of bytes before and behind an operand that a kernel must leave alone.
+// margin is the number of bytes before and behind an operand that a kernel must not touch.
 const margin = 256
 
 // operands are copies of the memory that a launch was given, kept from launch to launch.
@@ -104,7 +104,7 @@ func (o *operands) copyIn(i int) {
 	fill(s.buffer[s.at+len(s.device):], poison)
 }
 
-// scatter looks at what a kernel has done to the copies, and copies back what it may have written.
+// scatter checks what a kernel has done to the copies, and copies back what it may have written.
 func (o *operands) scatter() error {
 	for i := range o.spans {
 		s := &o.spans[i]

@@ -43,8 +43,8 @@ func (d *Double) queue(s driver.Stream, p piece) error {
 
 // run does all work of a stream, and of others as far as it waits for them. Every other time the
 // others, which nothing orders with it, are done as early as they can be; else they stay where they
-// are. The times follow the Thue-Morse sequence, which goes by turns for those who wait any fixed
-// number of times in a step.
+// are. The times follow the Thue-Morse sequence, so that both cases occur however often a step
+// waits.
 func (d *Double) run(s driver.Stream) error {
 	d.waits++
 	early := bits.OnesCount(d.waits)%2 == 0
@@ -114,8 +114,8 @@ func (d *Double) NewEvent() (driver.Event, error) {
 	return driver.Event(len(d.events)), nil
 }
 
-// Record makes the event happen when the stream comes to it; who waits for it later waits for this.
-// Where work is done at once it has happened.
+// Record makes the event happen when the stream reaches it; later waits refer to this record. If
+// work is done at once, it has happened.
 func (d *Double) Record(e driver.Event, s driver.Stream) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -125,7 +125,7 @@ func (d *Double) Record(e driver.Event, s driver.Stream) error {
 		return d.queue(s, piece{record: m})
 	}
 	if d.events[e-1].queued {
-		d.events[e-1] = new(mark) // somebody may wait for the old one
+		d.events[e-1] = new(mark) // a stream may be waiting for the old one
 	}
 	d.happens(d.events[e-1])
 	return d.lost

@@ -25,7 +25,7 @@ func (c *capture) holds(b []byte) bool {
 
 // stage returns memory that a graph can read when it is replayed, with what src holds now: src
 // itself, unless the stream is being captured and src is not pinned. A graph would read such memory
-// through its address, at a time when it may hold something else.
+// later, when its contents may have changed.
 func (d *cuda) stage(s Stream, src []byte) ([]byte, error) {
 	c := &d.capture
 	if !c.on || s != c.stream || len(src) == 0 || c.holds(src) {
@@ -97,7 +97,7 @@ func (d *cuda) Replay(g Graph, s Stream) error {
 	return d.do(cuGraphLaunch, uintptr(g), uintptr(s))
 }
 
-// FreeGraph gives a graph back.
+// FreeGraph frees a graph.
 func (d *cuda) FreeGraph(g Graph) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

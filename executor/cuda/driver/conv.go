@@ -11,8 +11,8 @@ const (
 	ConvFilter                  // the gradient of W, in W's place, of X and that of Y
 )
 
-// ConvCase is all that a convolution's result depends on but the numbers. X is [N, C, In…], W is
-// [M, C/Groups, Kernel…] and Y is [N, M, Out…], each in rows without gaps. Tap k of place o is
+// ConvCase is all that a convolution's result depends on except for the numbers. X is [N, C, In…],
+// W is [M, C/Groups, Kernel…] and Y is [N, M, Out…], each in rows without gaps. Tap k of place o is
 // element o*Stride - Pad + k*Dilation of the input, and 0 where there is none. Of the lists, the
 // last Axes count: 2, or 3 where a volume is convolved. An axis that does not count has one
 // element, one place and one tap.
@@ -47,7 +47,7 @@ type Conv struct {
 	Workspace []byte // of the device: Algo.Workspace bytes, or more
 }
 
-// check looks at the lengths of what a convolution is given.
+// check checks the lengths of a convolution's operands.
 func (c *Conv) check() error {
 	x, w, y := c.Lens()
 	size := c.Elem.Size()
@@ -58,7 +58,7 @@ func (c *Conv) check() error {
 	return nil
 }
 
-// CheckRun looks at the lengths of the operands and of the workspace before a run.
+// CheckRun checks the lengths of the operands and of the workspace before a run.
 func (c *Conv) CheckRun() error {
 	if len(c.Workspace) < c.Algo.Workspace {
 		return fmt.Errorf("a convolution by algorithm %d needs a workspace of %d bytes and is given %d",
@@ -67,7 +67,7 @@ func (c *Conv) CheckRun() error {
 	return c.check()
 }
 
-// ConvAlgo is a way of the library to compute a convolution.
+// ConvAlgo is a library algorithm for a convolution.
 type ConvAlgo struct {
 	Number, Math  int // as the library numbers algorithms and precisions
 	Workspace     int // bytes
@@ -84,7 +84,7 @@ const (
 	SearchDefault                      // the one that the library's documentation recommends for any case
 )
 
-// Refused says that a library is there and does not do what was asked for.
+// Refused says that a library is available, but does not support what was requested.
 type Refused struct{ Err error }
 
 func (e *Refused) Error() string { return e.Err.Error() }

@@ -75,8 +75,8 @@ func (d *cuda) library() (*cublas, error) {
 	return b, nil
 }
 
-// begin makes the library's handle. A library that does not start, as one for another driver or
-// GPU, is as good as none.
+// begin makes the library's handle. A library that does not start, such as one for another driver
+// or GPU, counts as missing.
 func (b *cublas) begin(d *cuda) error {
 	if err := d.blasCall("cublasCreate", b.create, d.addr(0)); err != nil {
 		if errors.Is(err, executor.ErrOutOfMemory) || d.lost != nil {
@@ -175,13 +175,12 @@ func (d *cuda) Gemm(s Stream, g *Gemm) error {
 }
 
 // mostBlasBatch is how many products the library is asked for at once: with more than a grid has
-// blocks along its third dimension, 65535, versions of it go wrong on devices of compute capability
-// 7 (PyTorch's issue 45724). A multiple of 1024 keeps operands aligned.
+// blocks along its third dimension, 65535, some versions fail on devices of compute capability 7
+// (PyTorch's issue 45724). A multiple of 1024 keeps operands aligned.
 const mostBlasBatch = 63 * 1024
 
-// prepare gives the library its stream and workspace, where they are not what they were. Setting a
-// stream gives it its own workspace back (cublasSetStream), which is all that it has where none is
-// lent.
+// prepare sets the library's stream and workspace if they have changed. Setting a stream restores
+// the library's own workspace (cublasSetStream), which is all that it has if none is lent.
 func (b *cublas) prepare(d *cuda, s Stream, workspace []byte) error {
 	if b.stream != s || len(workspace) == 0 && b.workspaceBytes > 0 {
 		if err := d.blasCall("cublasSetStream", b.setStream, b.handle, uintptr(s)); err != nil {

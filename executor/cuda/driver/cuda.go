@@ -52,8 +52,8 @@ func libraryNames() []string {
 	return []string{"libcuda.so.1", "libcuda.so"}
 }
 
-// Open opens device number ordinal. The error is a *Missing where there is no driver, no device or
-// no such device.
+// Open opens device number ordinal. The error is a *Missing if there is no driver, no device or no
+// such device.
 func Open(ordinal int) (Driver, error) {
 	lib, err := openLibrary(libraryNames())
 	if err != nil {
@@ -127,7 +127,7 @@ func (d *cuda) enter() error {
 	}
 	d.ctx = uintptr(d.out[0])
 	d.c.pre, d.c.ctx = d.fn[cuCtxSetCurrent], d.ctx
-	// Any call tells whether a context that this process has lost before is whole again.
+	// Any call shows whether a context that this process has lost before works again.
 	if err := d.do(cuMemGetInfo, d.addr(0), d.addr(1)); err != nil {
 		d.Close()
 		return fmt.Errorf("the context of CUDA device %d (%s) does not work; one that was lost may come back in a "+
@@ -253,7 +253,7 @@ type made struct {
 // Info describes the device.
 func (d *cuda) Info() Info { return d.info }
 
-// Close gives the device back.
+// Close releases the device.
 func (d *cuda) Close() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -275,8 +275,8 @@ func (d *cuda) Close() error {
 	d.lost, d.c.pre, d.ctx, d.made = nil, 0, 0, nil
 	var err error
 	if lost != nil {
-		// Only a reset clears a sticky error, so that the next Open finds a fresh context. It gives
-		// back none that was retained.
+		// Only a reset clears a sticky error, so that the next Open finds a fresh context. It does
+		// not release a retained one.
 		err = d.do(cuDevicePrimaryCtxReset, d.dev)
 		d.lost = nil
 	}

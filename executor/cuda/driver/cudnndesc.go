@@ -39,7 +39,7 @@ func (l *cudnn) describe(d *cuda, c *ConvCase) (*convDescriptors, error) {
 	return desc, nil
 }
 
-// fits refuses tensors of more elements than the library counts (2^31 - 1,
+// fits rejects tensors of more elements than the library can count (2^31 - 1,
 // cudnnSetTensorNdDescriptor).
 func (c *ConvCase) fits() error {
 	x, w, y := c.Lens()
@@ -120,7 +120,7 @@ func (desc *convDescriptors) workspace(l *cudnn, d *cuda, kind ConvKind, a ConvA
 	return int(d.out[0]), err
 }
 
-// close gives the descriptions back.
+// close frees the descriptions.
 func (desc *convDescriptors) close(l *cudnn, d *cuda) {
 	for _, one := range []struct {
 		desc    uintptr

@@ -1,6 +1,6 @@
-// Package driver opens what NVIDIA's driver offers to programs, by name and at run time: libcuda,
-// libcublas, libcudnn and libnvidia-ml. Neither cgo nor a toolkit is needed to build it, and where
-// a library is absent Open says so.
+// Package driver opens NVIDIA's libraries by name and at run time: libcuda, libcublas, libcudnn and
+// libnvidia-ml. Neither cgo nor a toolkit is needed to build it, and if a library is absent, Open
+// says so.
 //
 // Driver is all that executor/cuda asks of it, so that a double on the host can stand in
 // (executor/cuda/double).
@@ -11,18 +11,18 @@ import (
 	"unsafe"
 )
 
-// Driver is one device, opened. Memory of the device is a []byte whose address means something to
-// the device only: the host must not read or write it. Work of one stream is done in the order in
-// which it was asked for.
+// Driver is one device, opened. Memory of the device is a []byte whose address is valid only on the
+// device: the host must not read or write it. Work of one stream is done in the order in which it
+// was requested.
 //
 // A Driver is safe for concurrent use. After an error with Sticky true nothing works any more:
-// close the driver and open another one.
+// close the driver and open a new one.
 type Driver interface {
 	Info() Info
 	// Alloc returns n bytes of the device's memory at a multiple of 256. The error wraps
-	// ErrOutOfMemory where there is not enough.
+	// ErrOutOfMemory if there is not enough.
 	Alloc(n int) ([]byte, error)
-	// Free gives back what Alloc returned, when all work that was asked for is done.
+	// Free frees what Alloc returned, once all requested work is done.
 	Free(b []byte) error
 	// Pin returns n bytes of the host's memory that the device can read by itself: copies from
 	// there may be under way when they return, and graphs read it whenever they are replayed. Unpin
@@ -32,7 +32,7 @@ type Driver interface {
 	// MemInfo returns how many bytes of the device's memory are free, and how many there are.
 	MemInfo() (free, total int64, err error)
 	// ProcessMemory returns the bytes of the device that belong to this process, as the management
-	// library counts them, or false where it does not say.
+	// library counts them, or false if it cannot say.
 	ProcessMemory() (int64, bool)
 
 	// From the host; src may be changed when it returns, and in a capture, unless it is pinned.
@@ -48,15 +48,15 @@ type Driver interface {
 	Function(m Module, name string) (Function, error)
 	// Launch runs a kernel whose one parameter is the struct packed in a.
 	Launch(f Function, shape Shape, s Stream, a *Args) error
-	// Gemm multiplies matrices by the vendor's library. The error wraps a *Missing where it is not
-	// there, for an empty product too.
+	// Gemm multiplies matrices with the vendor's library. The error wraps a *Missing if the library
+	// is missing, even for an empty product.
 	Gemm(s Stream, g *Gemm) error
 
 	// ConvAlgos lists the algorithms of the vendor's library for a convolution, best first.
 	// SearchExhaustive runs and times them on the operands of c, overwriting the one that is
-	// computed, and leaves out those whose workspace is larger than that of c; the others look at
-	// c's ConvCase alone. The error wraps a *Missing where the library is not there, and a *Refused
-	// where it does not offer the case.
+	// computed, and leaves out those whose workspace is larger than that of c; the others only use
+	// c's ConvCase. The error wraps a *Missing if the library is missing, and a *Refused if it does
+	// not offer the case.
 	ConvAlgos(s Stream, c *Conv, how ConvSearch) ([]ConvAlgo, error)
 	// Convolve runs a convolution by an algorithm that ConvAlgos has named for its ConvCase.
 	Convolve(s Stream, c *Conv) error
@@ -64,17 +64,17 @@ type Driver interface {
 	NewStream() (Stream, error)
 	Sync(s Stream) error // waits for the stream, and returns errors of what it did
 	NewEvent() (Event, error)
-	// Record makes the event happen when the stream comes to where it is now. Wait makes a stream
-	// wait for what Record was asked for last: the event may be recorded anew right after it.
+	// Record makes the event happen when the stream has done all work requested so far. Wait makes
+	// a stream wait for the latest record: the event may be recorded again right afterwards.
 	Record(e Event, s Stream) error
 	Wait(s Stream, e Event) error
 	// Elapsed returns the milliseconds between two events that have happened.
 	Elapsed(from, to Event) (float64, error)
 
-	// BeginCapture notes what the stream is asked to do from now on in place of doing it;
-	// EndCapture makes a graph of it, which Replay does at once. Streams that wait for an event
-	// that was recorded meanwhile become a part of the capture, until it ends; before that its
-	// stream waits for all of their work.
+	// BeginCapture records the later work of the stream instead of doing it; EndCapture makes a
+	// graph of it, which Replay does at once. Streams that wait for an event that was recorded
+	// meanwhile become a part of the capture, until it ends; before that its stream waits for all
+	// of their work.
 	BeginCapture(s Stream) error
 	EndCapture(s Stream) (Graph, error)
 	Replay(g Graph, s Stream) error
@@ -120,7 +120,7 @@ func Address(b []byte) uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(
 
 // Memory views n bytes of device memory at an address.
 func Memory(address uintptr, n int) []byte {
-	// The address is the device's, so it is no pointer that Go could know of.
+	// The address is the device's, so it is not a pointer that Go could know.
 	return unsafe.Slice(*(**byte)(unsafe.Pointer(&address)), n)
 }
 
@@ -174,7 +174,7 @@ func (g *Gemm) Extents() (a, b, c int) {
 		rows(false, g.M, g.N, g.LDC, g.StrideC)
 }
 
-// Missing says that a library or a device is not there.
+// Missing says that a library or a device is missing.
 type Missing struct{ Err error }
 
 func (e *Missing) Error() string { return e.Err.Error() }

@@ -12,7 +12,7 @@ import (
 
 // searched lists where a library of NVIDIA's may be: where the dynamic linker finds it, in a
 // toolkit, in conda's, and in pip's packages, whose folders below site-packages are given. Places
-// that anybody can write to are left out, and so is the working folder.
+// that any user can write to are left out, and so is the working folder.
 func searched(file string, folders ...string) []string {
 	var names []string
 	for _, home := range []string{os.Getenv("CUDA_HOME"), os.Getenv("CUDA_PATH"), "/usr/local/cuda"} {
@@ -49,7 +49,7 @@ func pythonRoot() string {
 // openWithParts opens the first of the named libraries that is there. Where a name is a path, the
 // parts that lie beside it, of the same version, are opened before, in their order: libraries ask
 // the linker for their parts by bare names, which it finds when they are open already, and cuDNN
-// ends the process where one is not to be found.
+// ends the process if one cannot be found.
 func openWithParts(names []string, parts ...string) (uintptr, error) {
 	var all []error
 	for _, name := range names {

@@ -25,9 +25,9 @@ type nvmlProcess struct {
 	instance, slices uint32
 }
 
-// openNVML opens the library, or returns nil where it is not there. The device is that at a place
-// of the PCI bus, as libcuda writes it: the two libraries number devices each in an order of its
-// own, and CUDA_VISIBLE_DEVICES hides some from one of them.
+// openNVML opens the library, or returns nil if it is missing. The device is identified by its
+// place on the PCI bus, as libcuda writes it: the two libraries number devices in different orders,
+// and CUDA_VISIBLE_DEVICES hides some from one of them.
 func openNVML(bus *[256]byte) *nvml {
 	name := "libnvidia-ml.so.1"
 	if path := os.Getenv("MEMOPT_NVML"); path != "" {

@@ -23,7 +23,7 @@ func (d *cuda) Alloc(n int) ([]byte, error) {
 	return Memory(uintptr(d.out[0]), n), nil
 }
 
-// Free gives memory back.
+// Free frees memory.
 func (d *cuda) Free(b []byte) error {
 	if len(b) == 0 {
 		return nil
@@ -47,7 +47,7 @@ func (d *cuda) Pin(n int) ([]byte, error) {
 	return Memory(uintptr(d.out[0]), n), nil
 }
 
-// Unpin gives it back.
+// Unpin frees it.
 func (d *cuda) Unpin(b []byte) error {
 	if len(b) == 0 {
 		return nil
@@ -136,7 +136,7 @@ const (
 func (d *cuda) Load(name string, image []byte) (Module, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.image = append(bytes.TrimRight(image, "\x00"), 0) // of d, as what C reads must not lie on a stack: that may move
+	d.image = append(bytes.TrimRight(image, "\x00"), 0) // kept in d: a stack may move while C reads
 	defer func() { d.image = nil }()
 	d.opt.keys[0], d.opt.keys[1] = jitErrorLog, jitErrorLogSize
 	d.opt.values[0], d.opt.values[1] = uintptr(unsafe.Pointer(&d.log[0])), uintptr(len(d.log))

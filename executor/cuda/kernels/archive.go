@@ -18,7 +18,7 @@ import (
 //go:embed ptx.zip
 var archive []byte
 
-// manifest is what a reviewer reads in place of the archive: the compiler, then a line for each
+// manifest is what a reviewer reads instead of the archive: the compiler, then a line for each
 // module as sha256sum writes and checks them.
 //
 //go:embed ptx.sha256

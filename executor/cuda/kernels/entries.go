@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// Entry is what a module declares of a kernel: what a launch must keep to.
+// Entry is what a module declares about a kernel, which a launch must respect.
 type Entry struct {
 	Params  int // bytes of its one parameter, a struct
 	Threads int // the most threads of a block: UnboundThreads where the source sets no bound

@@ -17,8 +17,8 @@ import (
 var Sources embed.FS
 
 // Flags are what clang is given to compile a kernel to PTX, besides file names: no toolkit, and
-// what every device from compute capability 7.0 on runs. Products and sums are not fused but where
-// a kernel says so: they round as on the host, and in every kernel alike.
+// what every device from compute capability 7.0 on runs. Products and sums are not fused unless a
+// kernel says so: they round as on the host, and in every kernel alike.
 var Flags = strings.Fields("-x cuda --cuda-device-only -nocudainc -nocudalib --cuda-gpu-arch=sm_70 -Xclang " +
 	"-target-feature -Xclang +ptx63 -std=c++17 -O3 -ffp-contract=off -Wall -Wextra -Werror -S")
 

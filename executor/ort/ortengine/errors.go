@@ -10,8 +10,9 @@ import (
 	"memopt/graph"
 )
 
-// Error is what ONNX Runtime says of a model (an *ort.RuntimeError), or why it cannot be asked: an
-// *ort.MissingError, an *ort.CrashError, or what has to do with the files that are exchanged.
+// Error is an error of ONNX Runtime about a model (an *ort.RuntimeError), or the reason why it
+// cannot be used: an *ort.MissingError, an *ort.CrashError, or an error of the files that are
+// exchanged.
 type Error struct {
 	Err  error
 	Node string // the label of the node that it is about; "": none is known
@@ -26,7 +27,7 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// OutOfMemory reports whether memory did not suffice for the runtime.
+// OutOfMemory reports whether the runtime ran out of memory.
 func (e *Error) OutOfMemory() bool {
 	var crash *ort.CrashError
 	var failed *ort.RuntimeError
@@ -55,8 +56,8 @@ func failed(g *graph.Graph, err error) error {
 	return err
 }
 
-// failed is an error of the runtime's, in which the name of the temporary file, which would tell
-// the user nothing, does not occur.
+// failed is an error of the runtime without the name of the temporary file, which means nothing to
+// the user.
 func (s *steps) failed(err error) error {
 	var e *ort.RuntimeError
 	if errors.As(err, &e) {
@@ -66,8 +67,8 @@ func (s *steps) failed(err error) error {
 	return failed(s.side.Model.Graph, err)
 }
 
-// blamed returns the label of the node that a message of the runtime is about, or "": the first one
-// whose name it quotes or whose operator it names.
+// blamed returns the label of the node that a message of the runtime is about, the first one whose
+// name it quotes or whose operator it names, or "".
 func blamed(g *graph.Graph, message string) string {
 	if g == nil {
 		return ""

@@ -22,10 +22,10 @@ type steps struct {
 	run     *verify.Run
 }
 
-// Run is what the steps gave and needed.
+// Run is what the steps returned and needed.
 func (s *steps) Run() *verify.Run { return s.run }
 
-// Step has the runtime execute one step.
+// Step makes the runtime execute one step.
 func (s *steps) Step(context.Context) (time.Duration, error) {
 	step, err := s.process.Step()
 	if err != nil {
@@ -35,7 +35,7 @@ func (s *steps) Step(context.Context) (time.Duration, error) {
 	return time.Duration(step.Nanoseconds), nil
 }
 
-// note takes down what memory a step took.
+// note records how much memory a step took.
 func (s *steps) note(step *ort.Step) {
 	arena, resident := int64(0), int64(0)
 	if step.Arena.Known {
@@ -59,8 +59,8 @@ func (s *steps) note(step *ort.Step) {
 	r.Measured.Runs++
 }
 
-// Finish fetches the outputs. Where there was only one step and the memory pattern is on, one more
-// shows what later steps take; that it fails says nothing of the step that was asked for.
+// Finish fetches the outputs. If there was only one step and the memory pattern is on, another one
+// shows what later steps take; its failure does not affect the requested step.
 func (s *steps) Finish(ctx context.Context) error {
 	outputs, err := s.process.Outputs(s.dir)
 	if err != nil {
@@ -86,7 +86,7 @@ func (s *steps) taken() int64 { return max(s.run.Measured.Arena, s.run.Resident)
 // much again for its session as for a step, in which this one may grow as well.
 func (s *steps) Shares() bool { return free(4 * s.taken()) }
 
-// Fits has nothing to say that Shares of the other side has not.
+// Fits returns nothing that Shares of the other side does not cover.
 func (*steps) Fits() bool { return true }
 
 // free reports whether there is memory for so many bytes; a tenth stays for the rest of the
