@@ -55,6 +55,7 @@ var undone = map[graph.Kind]undo{
 	op.DivGrad:    whole(op.Div, 0, []int{1, 2}, []int{0, 1}),
 	op.ResizeGrad: whole(op.Resize, 0, []int{1, -1, 3}, []int{0}),
 
+	op.MaxPoolGrad:        pooled,
 	op.GatherGrad:         gathered(op.Gather, 0, 2, 1),
 	op.GatherNDGrad:       gathered(op.GatherND, 0, 2, 1),
 	op.GatherElementsGrad: gathered(op.GatherElements, 1, 0, 2),
@@ -294,6 +295,12 @@ func gathered(k graph.Kind, shape, dy int, operands ...int) undo {
 		d.forward.Attrs = c.Attrs
 		return d, true
 	}
+}
+
+// pooled is of dY and the places, counted by rows, of the elements that were taken.
+func pooled(c *kerneltest.Case) (derivative, bool) {
+	columns := slices.ContainsFunc(c.Attrs, func(a graph.Attr) bool { return a.Name == "storage_order" })
+	return step(op.Gather, c.In[0], []int{0}, zeros(c.Want[0].Len()), c.In[1]), !columns
 }
 
 // loss is of dY, the logarithms of probabilities, labels and perhaps weights, an index to ignore and

@@ -11,9 +11,6 @@ const (
 	onGPUs     = "stock ONNX Runtime has no kernel of it for processors"
 	dialect    = "only Deeploy has it, as C code for microcontrollers"
 	ownDraws   = "every program draws other random numbers"
-	isSlice    = "ONNX has dropped it; it is Slice by another name"
-
-	isQuickGelu = "newer than ONNX Runtime 1.30 and than the node tests; QuickGelu is it with another default"
 )
 
 // oracleGroups are what holds the cases of operators, by what does.
@@ -51,8 +48,15 @@ var oracleGroups = []struct {
 		op.SimplifiedLayerNormalization, op.SkipLayerNormalization,
 		op.SkipSimplifiedLayerNormalization,
 	}},
+	{by: Formula | Runtime, kinds: []graph.Kind{ // under other names
+		op.BatchNormInternal, op.InPlaceAccumulator, op.ReduceSumTraining,
+		op.SoftmaxCrossEntropyLossInternal, op.SoftmaxCrossEntropyLossDeeploy, op.Swish,
+	}},
+	{by: Places | Runtime, kinds: []graph.Kind{ // under other names
+		op.ConcatTraining, op.DynamicSlice, op.ShrunkenGather, op.SplitTraining,
+	}},
 	{by: Formula | Differences, kinds: []graph.Kind{
-		op.BatchNormalizationGrad, op.BiasFastGeluGradDX, op.BiasGeluGradDX, op.ConvGrad,
+		op.MaxPoolGrad, op.BatchNormalizationGrad, op.BiasFastGeluGradDX, op.BiasGeluGradDX, op.ConvGrad,
 		op.DivGrad, op.FastGeluGrad, op.GatherElementsGrad, op.GatherGrad, op.GatherNDGrad,
 		op.GeluGrad, op.InvertibleLayerNormalizationGrad, op.LayerNormalizationGrad,
 		op.LeakyReluGrad, op.LogSoftmaxGrad, op.LogSoftmaxGrad13, op.QuickGeluGrad,
@@ -62,10 +66,9 @@ var oracleGroups = []struct {
 		op.LayerNormalizationGradDeeploy, op.SoftmaxCrossEntropyLossGradDeeploy,
 	}},
 	{by: Formula, why: inTraining, kinds: []graph.Kind{
-		op.AdamOptimizer, op.BatchNormInternal, op.BitmaskDropoutGrad, op.DropoutGrad,
-		op.InPlaceAccumulator, op.InPlaceAccumulatorV2, op.IsFinite, op.MaxPoolGrad,
-		op.MixedPrecisionScale, op.ReduceAllL2, op.ReduceSumTraining, op.Scale, op.ScaledSum,
-		op.SoftmaxCrossEntropyLossInternal, op.ZeroGradient,
+		op.AdamOptimizer, op.BitmaskDropoutGrad, op.DropoutGrad, op.InPlaceAccumulatorV2,
+		op.IsFinite, op.MixedPrecisionScale, op.ReduceAllL2, op.Scale, op.ScaledSum,
+		op.ZeroGradient,
 	}},
 	{by: Formula, why: onGPUs, kinds: []graph.Kind{
 		op.BiasAdd, op.BiasSoftmax, op.BiasSplitGelu, op.GroupNorm, op.IsAllFinite,
@@ -74,9 +77,8 @@ var oracleGroups = []struct {
 		op.BiasDropout, op.BitmaskBiasDropout, op.BitmaskDropout,
 	}},
 	{by: Formula, why: dialect, kinds: []graph.Kind{
-		op.GemmDeeploy, op.SGDDeeploy, op.SoftmaxCrossEntropyLossDeeploy,
+		op.GemmDeeploy, op.SGDDeeploy,
 	}},
-	{by: Formula, why: isQuickGelu, kinds: []graph.Kind{op.Swish}},
 	{by: Formula | Streams | NodeTests | Runtime, kinds: []graph.Kind{
 		op.Dropout,
 	}},
@@ -91,13 +93,11 @@ var oracleGroups = []struct {
 		op.MaxUnpool,
 	}},
 	{by: Places, why: inTraining, kinds: []graph.Kind{
-		op.ConcatTraining, op.FlattenAndUnpad, op.PadAndUnflatten, op.ShrunkenGather,
-		op.SplitTraining,
+		op.FlattenAndUnpad, op.PadAndUnflatten,
 	}},
 	{by: Places | Runtime, kinds: []graph.Kind{
 		op.CenterCropPad, op.TensorScatter, op.MemcpyFromHost, op.MemcpyToHost,
 	}},
-	{by: Places, why: isSlice, kinds: []graph.Kind{op.DynamicSlice}},
 	{by: Places | Differences, kinds: []graph.Kind{
 		op.SliceGrad,
 	}},
