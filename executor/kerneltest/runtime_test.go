@@ -26,9 +26,10 @@ const newestOpset = 25
 // olderOpset is one for which the runtime has kernels that it lacks for newer ones.
 const olderOpset = 17
 
-// TestRuntime gives the cases to stock ONNX Runtime, under the names of its operators (aliases). It takes some types less than memopt, and
-// refuses those cases; whatever it computes is what the case wants, but for the differences that
-// are listed. Which operators it holds in this way is what the table of oracles says.
+// TestRuntime gives the cases to stock ONNX Runtime, under the names of its operators (aliases). It
+// takes some types less than memopt, and refuses those cases; whatever it computes is what the case
+// wants, but for the differences that are listed. Which operators it holds in this way is what the
+// table of oracles says.
 func TestRuntime(t *testing.T) {
 	library, err := ort.Open(ort.Candidates(os.Getenv))
 	var missing *ort.MissingError
