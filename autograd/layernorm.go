@@ -67,3 +67,48 @@ func (c *Ctx) normData(hat, inv, g Value, centred bool, axes []int64) Value {
 	}
 	return c.Mul(c.Sub(g, along), inv)
 }
+
+// simplifiedLayerNormalizationRule: layerNormalizationRule without the mean. Stashes X and the
+// output that is the inverse root of the mean square, which is small.
+func simplifiedLayerNormalizationRule(c *Ctx) {
+	c.rmsGradients(func(Value, []int64) Value { return c.Out(1) })
+}
+
+// rmsNormalizationRule: the same where the node has no such output. Stashes X, of which the root is
+// made again.
+func rmsNormalizationRule(c *Ctx) {
+	c.rmsGradients(func(x Value, axes []int64) Value {
+		return c.inverseDeviation(c.meanSquare(x, c.countOver(x, x, axes...), axes),
+			float64(c.Node.Float("epsilon", 1e-5)))
+	})
+}
+
+func (c *Ctx) rmsGradients(inverse func(x Value, axes []int64) Value) {
+	rank := c.Rank(c.In(0))
+	axes := axesFrom(c.Axis(c.Node.Int("axis", -1), rank), int64(rank))
+	d := c.normType(c.In(0))
+	x := c.Cast(c.In(0), d)
+	inv := c.Cast(inverse(x, axes), d)
+	hat := c.Mul(x, inv)
+	g := c.Grad(0)
+	if g == None {
+		g = c.Zeros(c.In(0)) // the inverse root alone has a gradient
+	}
+	c.normScale(g, hat, d)
+	if c.Wants(0) {
+		dx := c.normData(hat, inv, c.Mul(c.Cast(g, d), c.Cast(c.In(1), d)), false, axes)
+		c.Set(0, c.Cast(c.deviationGradient(dx, c.Grad(1), hat, inv, x, axes), c.DType(c.In(0))))
+	}
+}
+
+// meanSquare averages squares, n at a time, without a tensor of them.
+func (c *Ctx) meanSquare(x, n Value, axes []int64) Value {
+	return c.Div(c.Reduce("ReduceSumSquare", x, true, axes...), n)
+}
+
+// statistics returns x less its mean over the axes, and the inverse deviation, n being the number
+// of elements that they are of.
+func (c *Ctx) statistics(x, n Value, axes []int64) (off, inv Value) {
+	off = c.Sub(x, c.meanOver(x, axes...))
+	return off, c.inverseDeviation(c.meanSquare(off, n, axes), float64(c.Node.Float("epsilon", 1e-5)))
+}

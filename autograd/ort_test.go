@@ -69,7 +69,8 @@ func TestStockRuntime(t *testing.T) {
 		m, err := graph.Parse(`<ir_version: 8, opset_import: ["" : 17]> `+text, name)
 		require.NoError(t, err)
 		for label, outputs := range map[string][]string{name: nil, name + ", the loss alone": {"loss"}} {
-			want[label] = prepareForeign(t, m, filepath.Join(root, label), symbolic.Env{"N": 3, "S": 4, "P": 1}, outputs)
+			want[label] = prepareForeign(t, m, filepath.Join(root, label),
+				symbolic.Env{"N": 3, "S": 4, "P": 1}, outputs)
 			folders = append(folders, filepath.Join(root, label))
 		}
 	}

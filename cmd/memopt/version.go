@@ -6,26 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"memopt/graph/examples"
 	"memopt/report"
 )
-
-func (a *app) examplesCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "examples",
-		Short: "List the built-in models",
-		Long: "examples lists the models built into memopt, which you can use as example:NAME. " +
-			"They are generated in memory, without files or network.",
-		Args: cobra.NoArgs,
-		RunE: func(_ *cobra.Command, _ []string) error {
-			format, err := report.ParseFormat(a.global.output)
-			if err != nil {
-				return usage("%w", err)
-			}
-			return report.Examples(a.out, format, examples.All())
-		},
-	}
-}
 
 func (a *app) versionCommand() *cobra.Command {
 	return &cobra.Command{

@@ -1,0 +1,25 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"memopt/graph/examples"
+	"memopt/report"
+)
+
+func (a *app) examplesCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "examples",
+		Short: "List the built-in models",
+		Long: "examples lists the models that are built into memopt, for use as example:NAME. They are generated " +
+			"in memory: no file, no network.",
+		Args: cobra.NoArgs,
+		RunE: func(_ *cobra.Command, _ []string) error {
+			format, err := report.ParseFormat(a.global.output)
+			if err != nil {
+				return usage("%w", err)
+			}
+			return report.Examples(a.out, format, examples.All())
+		},
+	}
+}
