@@ -30,11 +30,9 @@ func Align(n int64) int64 {
 // does so in that.
 func packNodes(buffers int) int64 { return int64(buffers + buffers/8 + 64) }
 
-// A layout of many buffers that is within 1/closeEnough of the bound is not searched any further.
-const (
-	manyBuffers = 1000
-	closeEnough = 200
-)
+// manyBuffers is the number of buffers from which on the exact search is left out: it takes long,
+// and finds nothing where packing below a skyline has not come to the bound.
+const manyBuffers = 1000
 
 // Layout places every buffer of a timeline in an arena.
 type Layout struct {
@@ -68,19 +66,7 @@ func NewLayout(ctx context.Context, t *live.Timeline, bytes []int64) *Layout {
 			})
 		}
 	}
-	var r *pack.Result
-	var err error
-	if len(buffers) > manyBuffers {
-		r = pack.Greedy(ctx, buffers)
-	}
-	if r == nil || r.Height > r.LowerBound+r.LowerBound/closeEnough {
-		r, err = pack.Solve(ctx, buffers, pack.Options{Nodes: packNodes(len(buffers))})
-	}
-	if err != nil {
-		// The timeline has checked that the sizes add up within int64; rounding may still overflow
-		// it.
-		r = stacked(buffers)
-	}
+	r := packed(ctx, buffers)
 	l.LowerBound, l.Method = r.LowerBound, r.Method
 	for i, id := range ids {
 		l.Offsets[id] = r.Offsets[i]
@@ -88,6 +74,27 @@ func NewLayout(ctx context.Context, t *live.Timeline, bytes []int64) *Layout {
 	}
 	l.Bytes, l.LowerBound = l.Bytes+t.Hidden, l.LowerBound+t.Hidden
 	return l
+}
+
+// packed gives buffers their places.
+func packed(ctx context.Context, buffers []pack.Buffer) *pack.Result {
+	sum := int64(0)
+	for _, b := range buffers {
+		// The timeline has checked that the sizes add up within int64; rounding may still overflow
+		// it.
+		if b.Size > math.MaxInt64-sum {
+			return stacked(buffers)
+		}
+		sum += b.Size
+	}
+	if len(buffers) > manyBuffers {
+		return pack.Greedy(ctx, buffers)
+	}
+	r, err := pack.Solve(ctx, buffers, pack.Options{Nodes: packNodes(len(buffers))})
+	if err != nil {
+		return stacked(buffers)
+	}
+	return r
 }
 
 // stacked puts every buffer on top of the previous one, up to the limit of int64.

@@ -1,11 +1,6 @@
 package pack
 
-import (
-	"cmp"
-	"context"
-	"math/bits"
-	"slices"
-)
+import "context"
 
 // answer is a packing of one problem.
 type answer struct {
@@ -26,8 +21,9 @@ func (a answer) better(b answer) answer {
 const greedyWork = 1 << 27
 
 // Greedy is the fast first answer alone: the best of several greedy orders, near-linear in the
-// number of buffers. A context that is done ends it with a poorer one. Buffers must be valid; Solve
-// reports those that are not.
+// number of buffers, and, where these leave anything above the bound, of packings below a skyline
+// (see skyline), within counted work. A context that is done ends it with a poorer one. Buffers
+// must be valid; Solve reports those that are not.
 func Greedy(ctx context.Context, buffers []Buffer) *Result {
 	r := &Result{Offsets: make([]int64, len(buffers)), Optimal: true}
 	groups := split(buffers)
@@ -35,7 +31,8 @@ func Greedy(ctx context.Context, buffers []Buffer) *Result {
 		r.LowerBound = max(r.LowerBound, p.bound*p.unit)
 	}
 	for _, p := range groups {
-		a := p.greedy(r.LowerBound/p.unit, greedyWork, func() bool { return ctx.Err() != nil })
+		goal := r.LowerBound / p.unit
+		a := p.greedy(goal, p.enough(goal), greedyWork, func() bool { return ctx.Err() != nil })
 		r.take(p, a)
 	}
 	r.Optimal = r.Height == r.LowerBound
@@ -52,56 +49,45 @@ func (r *Result) take(p *problem, a answer) {
 	}
 }
 
-// greedyOrders are the orders in which jobs may choose their places, by name.
-var greedyOrders = []struct {
-	name    string
-	compare func(a, b job) int
-}{
-	{"greedy by area", func(a, b job) int { return compareProduct(b, a) }},
-	{"greedy by size", func(a, b job) int {
-		return cmp.Or(cmp.Compare(b.size, a.size), cmp.Compare(b.hi-b.lo, a.hi-a.lo))
-	}},
-	{"greedy by lifetime", func(a, b job) int {
-		return cmp.Or(cmp.Compare(b.hi-b.lo, a.hi-a.lo), cmp.Compare(b.size, a.size))
-	}},
-	{"greedy by start", func(a, b job) int {
-		return cmp.Or(cmp.Compare(a.lo, b.lo), cmp.Compare(b.hi, a.hi), cmp.Compare(b.size, a.size))
-	}},
-	{"greedy by end", func(a, b job) int {
-		return cmp.Or(cmp.Compare(b.hi, a.hi), cmp.Compare(a.lo, b.lo), cmp.Compare(b.size, a.size))
-	}},
+// greedyOrders are the orders in which jobs may choose their places (see byLetters), by name.
+var greedyOrders = []struct{ name, letters string }{
+	{"greedy by area", "A"},
+	{"greedy by size", "SW"},
+	{"greedy by lifetime", "WS"},
+	{"greedy by start", "BES"},
+	{"greedy by end", "EBS"},
 }
 
-// compareProduct orders by lifetime times size, which may need 128 bits.
-func compareProduct(a, b job) int {
-	ah, al := bits.Mul64(uint64(a.hi-a.lo), uint64(a.size))
-	bh, bl := bits.Mul64(uint64(b.hi-b.lo), uint64(b.size))
-	return cmp.Or(cmp.Compare(ah, bh), cmp.Compare(al, bl))
+// manyJobs is the number of jobs from which on a packing within 1/closeEnough of the goal is not
+// improved any further.
+const (
+	manyJobs    = 1000
+	closeEnough = 1000
+)
+
+// enough is the height at which greedy stops where there is no capacity.
+func (p *problem) enough(goal int64) int64 {
+	if len(p.jobs) > manyJobs {
+		return goal + goal/closeEnough
+	}
+	return goal
 }
 
-// greedy tries the orders until one reaches the goal, each with a budget of work, or until it is
-// halted. Then the first answer may be poor, but there always is one.
-func (p *problem) greedy(goal, work int64, halt func() bool) answer {
+// greedy tries the orders until one reaches the goal, each with a budget of work, or until
+// it is halted. Where that has not given a packing that is low enough, it packs below a skyline.
+// Halted, the first answer may be poor, but there always is one.
+func (p *problem) greedy(goal, enough, work int64, halt func() bool) answer {
 	best := p.inTime(halt)
 	for _, o := range greedyOrders {
 		if best.height <= goal || halt() {
-			break
+			return best
 		}
-		best = best.better(p.inOrder(p.sorted(o.compare), work, o.name, halt))
+		best = best.better(p.inOrder(p.byLetters(o.letters), work, o.name, halt))
+	}
+	if best.height > enough {
+		best = best.better(p.below(goal, enough, halt))
 	}
 	return best
-}
-
-// sorted returns the jobs in an order.
-func (p *problem) sorted(compare func(a, b job) int) []int32 {
-	order := make([]int32, len(p.jobs))
-	for i := range order {
-		order[i] = int32(i)
-	}
-	slices.SortFunc(order, func(a, b int32) int {
-		return cmp.Or(compare(p.jobs[a], p.jobs[b]), cmp.Compare(a, b))
-	})
-	return order
 }
 
 // orderPause is the number of slots that are looked at between two questions whether the search

@@ -74,7 +74,7 @@ func TestNoSmallSteps(t *testing.T) {
 	for _, run := range exactRuns {
 		for _, above := range []int64{0, 1, 1 << 20} {
 			asked = 0
-			x.run(problems[0].bound+above, 100, x.ranks(exactOrders[run.order]), run.by)
+			x.run(problems[0].bound+above, 100, rankOf(problems[0].byLetters(exactOrders[run.order])), run.by)
 			require.Less(t, asked, 100_000, run.name)
 			most = max(most, len(x.records))
 		}
@@ -95,7 +95,7 @@ func TestHaltedAnywhere(t *testing.T) {
 		left := polls
 		x.halt, x.pause = func() bool { left--; return left < 0 }, 1<<(polls%12)
 		run := exactRuns[polls%len(exactRuns)]
-		o := x.run(problems[0].bound, math.MaxInt64, x.ranks(exactOrders[run.order]), run.by)
+		o := x.run(problems[0].bound, math.MaxInt64, rankOf(problems[0].byLetters(exactOrders[run.order])), run.by)
 		require.Equal(t, limited, o)
 		require.Equal(t, -1, left, "it was asked again")
 	}

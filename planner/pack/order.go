@@ -2,7 +2,9 @@ package pack
 
 import (
 	"cmp"
+	"math/bits"
 	"slices"
+	"strings"
 )
 
 // ranked turns keys into ranks: the smallest key gets 0.
@@ -12,36 +14,41 @@ func ranked[K cmp.Ordered](keys []K) []int32 {
 		order[i] = int32(i)
 	}
 	slices.SortStableFunc(order, func(a, b int32) int { return cmp.Compare(keys[a], keys[b]) })
-	rank := make([]int32, len(keys))
-	for at, i := range order {
-		rank[i] = int32(at)
-	}
-	return rank
+	return rankOf(order)
 }
 
-// exactOrders are the orders in which the exact search tries candidates: by width in sections (W),
-// area (A), the largest sum of sizes in a section of the job (T) or size (S), largest first, later
-// letters deciding ties.
+// exactOrders are the orders in which the exact search tries candidates: see byLetters.
 var exactOrders = []string{"AWT", "WAT", "TAW", "TWA", "SWT"}
 
-// ranks computes an order of exactOrders.
-func (x *exact) ranks(name string) []int32 {
-	crowd := make([]int64, len(x.jobs))
-	sum := make([]int64, x.sections)
-	for _, j := range x.jobs {
+// crowds sums up the sizes in each section, and finds for each job the largest such sum of its
+// sections.
+func (p *problem) crowds() (sums, most []int64) {
+	sums, most = make([]int64, p.sections), make([]int64, len(p.jobs))
+	for _, j := range p.jobs {
 		for k := j.lo; k < j.hi; k++ {
-			sum[k] += j.size
+			sums[k] += j.size
 		}
 	}
-	for i, j := range x.jobs {
-		crowd[i] = slices.Max(sum[j.lo:j.hi])
+	for i, j := range p.jobs {
+		most[i] = slices.Max(sums[j.lo:j.hi])
 	}
-	order := make([]int32, len(x.jobs))
+	return sums, most
+}
+
+// byLetters returns the jobs in an order: by width in sections (W), area (A), the largest sum of
+// sizes in a section of the job (T) or size (S), largest first, by beginning (B), earliest first,
+// or by end (E), latest first; later letters decide ties.
+func (p *problem) byLetters(name string) []int32 {
+	var crowd []int64
+	if strings.Contains(name, "T") {
+		_, crowd = p.crowds()
+	}
+	order := make([]int32, len(p.jobs))
 	for i := range order {
 		order[i] = int32(i)
 	}
-	slices.SortStableFunc(order, func(p, q int32) int {
-		a, b := x.jobs[p], x.jobs[q]
+	slices.SortStableFunc(order, func(x, y int32) int {
+		a, b := p.jobs[x], p.jobs[y]
 		for _, letter := range name {
 			c := 0
 			switch letter {
@@ -50,9 +57,13 @@ func (x *exact) ranks(name string) []int32 {
 			case 'A':
 				c = compareProduct(b, a)
 			case 'T':
-				c = cmp.Compare(crowd[q], crowd[p])
+				c = cmp.Compare(crowd[y], crowd[x])
 			case 'S':
 				c = cmp.Compare(b.size, a.size)
+			case 'B':
+				c = cmp.Compare(a.lo, b.lo)
+			case 'E':
+				c = cmp.Compare(b.hi, a.hi)
 			}
 			if c != 0 {
 				return c
@@ -60,9 +71,26 @@ func (x *exact) ranks(name string) []int32 {
 		}
 		return 0
 	})
+	return order
+}
+
+// rankOf returns the place of every job in an order.
+func rankOf(order []int32) []int32 {
 	rank := make([]int32, len(order))
 	for at, i := range order {
 		rank[i] = int32(at)
 	}
 	return rank
+}
+
+// byKeys orders jobs by keys, by their numbers on a tie.
+func byKeys(order []int32, keys []float64) {
+	slices.SortFunc(order, func(a, b int32) int { return cmp.Or(cmp.Compare(keys[a], keys[b]), cmp.Compare(a, b)) })
+}
+
+// compareProduct orders by lifetime times size, which may need 128 bits.
+func compareProduct(a, b job) int {
+	ah, al := bits.Mul64(uint64(a.hi-a.lo), uint64(a.size))
+	bh, bl := bits.Mul64(uint64(b.hi-b.lo), uint64(b.size))
+	return cmp.Or(cmp.Compare(ah, bh), cmp.Compare(al, bl))
 }

@@ -3,12 +3,13 @@
 // bytes; two buffers that are live at once must not share a byte. The question is
 // either whether everything fits into a given capacity or how small the arena can be.
 //
-// The problem is NP-hard. Greedy orders, which take near-linear time, give a first answer.
-// Where that is not good enough, an exact search (see exact) is run by many rules in short
-// turns; it finds a packing within a given height or proves that there is none. Problems that are
-// too large for it are improved by shaking the greedy orders. Strategies change by counted work,
-// never by the clock, so the same input, seed and node limit give the same answer; a
-// deadline only decides where the search ends.
+// The problem is NP-hard. Greedy orders, which take near-linear time, give a first answer. Where
+// they leave something above the bound, packing below a skyline (see skyline) mostly does not.
+// Where that is not good enough, an exact search (see exact) is run by many rules in short turns;
+// it finds a packing within a given height or proves that there is none. Problems that are too
+// large for it are improved by shaking the greedy orders. Strategies change by counted work, never
+// by the clock, so the same input, seed and node limit give the same answer; a deadline only
+// decides where the search ends.
 package pack
 
 import (

@@ -56,7 +56,7 @@ func (s *solver) round(g *group) {
 		g.shake = newShaker(g.problem, g.best, s.opts.Seed)
 		if g.exact != nil {
 			for _, name := range exactOrders {
-				g.ranks = append(g.ranks, g.exact.ranks(name))
+				g.ranks = append(g.ranks, rankOf(g.byLetters(name)))
 			}
 		}
 	}

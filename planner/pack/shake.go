@@ -1,10 +1,6 @@
 package pack
 
-import (
-	"cmp"
-	"math/rand"
-	"slices"
-)
+import "math/rand"
 
 // shaker looks for a better order of placing: by turns one of the greedy orders with the jobs
 // moved by chance, and that of the offsets of the best packing with
@@ -26,12 +22,7 @@ func newShaker(p *problem, best answer, seed int64) *shaker {
 func (s *shaker) step(work int64, halt func() bool) {
 	if s.ranks == nil {
 		for _, o := range greedyOrders {
-			order := s.sorted(o.compare)
-			rank := make([]int32, len(order))
-			for at, i := range order {
-				rank[i] = int32(at)
-			}
-			s.ranks = append(s.ranks, rank)
+			s.ranks = append(s.ranks, rankOf(s.byLetters(o.letters)))
 		}
 	}
 	switch {
@@ -47,9 +38,7 @@ func (s *shaker) step(work int64, halt func() bool) {
 	for i := range order {
 		order[i] = int32(i)
 	}
-	slices.SortFunc(order, func(a, b int32) int {
-		return cmp.Or(cmp.Compare(s.keys[a], s.keys[b]), cmp.Compare(a, b))
-	})
+	byKeys(order, s.keys)
 	a := s.inOrder(order, work, "greedy order shaken", halt)
 	if a.offsets != nil && a.height <= s.best.height {
 		s.best = a

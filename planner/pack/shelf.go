@@ -121,32 +121,37 @@ func newRoof(sections int) *roof {
 }
 
 // height is the highest point over the sections [lo, hi).
-func (r *roof) height(lo, hi int32) int64 { return r.heightAt(1, 0, r.leaves, lo, hi) }
-
-func (r *roof) heightAt(node, from, to, lo, hi int32) int64 {
-	if hi <= from || to <= lo {
-		return 0
+func (r *roof) height(lo, hi int32) int64 {
+	h := int64(0)
+	a, b := lo+r.leaves, hi-1+r.leaves
+	for l, u := a, b; l <= u; l, u = (l+1)/2, (u-1)/2 {
+		h = max(h, r.best[l], r.best[u])
 	}
-	if lo <= from && to <= hi {
-		return r.best[node]
+	for a > 1 { // the whole of a node that holds an end is over that end, too
+		a, b = a/2, b/2
+		h = max(h, r.whole[a], r.whole[b])
 	}
-	mid := (from + to) / 2
-	return max(r.whole[node], r.heightAt(2*node, from, mid, lo, hi), r.heightAt(2*node+1, mid, to, lo, hi))
+	return h
 }
 
 // raise lifts the sections [lo, hi) to at least a height.
-func (r *roof) raise(lo, hi int32, to int64) { r.raiseAt(1, 0, r.leaves, lo, hi, to) }
+func (r *roof) raise(lo, hi int32, to int64) {
+	a, b := lo+r.leaves, hi-1+r.leaves
+	for l, u := a, b; l <= u; l, u = (l+1)/2, (u-1)/2 {
+		if l%2 == 1 {
+			r.lift(l, to)
+		}
+		if u%2 == 0 {
+			r.lift(u, to)
+		}
+	}
+	for a > 1 {
+		a, b = a/2, b/2
+		r.best[a], r.best[b] = max(r.best[a], to), max(r.best[b], to)
+	}
+}
 
-func (r *roof) raiseAt(node, from, to, lo, hi int32, v int64) {
-	if hi <= from || to <= lo {
-		return
-	}
-	r.best[node] = max(r.best[node], v)
-	if lo <= from && to <= hi {
-		r.whole[node] = max(r.whole[node], v)
-		return
-	}
-	mid := (from + to) / 2
-	r.raiseAt(2*node, from, mid, lo, hi, v)
-	r.raiseAt(2*node+1, mid, to, lo, hi, v)
+// lift raises the whole of a node.
+func (r *roof) lift(node int32, to int64) {
+	r.best[node], r.whole[node] = max(r.best[node], to), max(r.whole[node], to)
 }

@@ -70,7 +70,11 @@ func newSolver(ctx context.Context, buffers []Buffer, opts Options) *solver {
 	}
 	goal := max(s.lower(), opts.Capacity)
 	for _, g := range s.groups {
-		g.best = g.greedy(goal/g.unit, greedyWork, s.ended)
+		enough := g.enough(goal / g.unit)
+		if opts.Capacity > 0 {
+			enough = math.MaxInt64 // the exact search is as fast, and may prove that nothing fits
+		}
+		g.best = g.greedy(goal/g.unit, enough, greedyWork, s.ended)
 	}
 	s.report()
 	return s

@@ -102,10 +102,10 @@ func TestExactAlone(t *testing.T) {
 		for _, run := range exactRuns {
 			left := rapid.IntRange(0, 3).Draw(t, "questions before it is halted")
 			x.halt, x.pause = func() bool { left--; return left < 0 }, 1
-			x.run(want-1, 1e6, x.ranks(exactOrders[run.order]), run.by)
+			x.run(want-1, 1e6, rankOf(p.byLetters(exactOrders[run.order])), run.by)
 			x.halt = func() bool { return false }
 			for capacity := want - 2; capacity < want+2; capacity++ {
-				o := x.run(capacity, 1e6, x.ranks(exactOrders[run.order]), run.by)
+				o := x.run(capacity, 1e6, rankOf(p.byLetters(exactOrders[run.order])), run.by)
 				if capacity < want {
 					require.Equal(t, failed, o, "%s, capacity %d of %d", run.name, capacity, want)
 					continue
@@ -161,7 +161,7 @@ func TestStackingIsValid(t *testing.T) {
 		work := rapid.Int64Range(-1, 300).Draw(t, "work")
 		r := &Result{Offsets: make([]int64, len(buffers))}
 		for _, p := range split(buffers) {
-			r.take(p, p.inOrder(p.sorted(greedyOrders[1].compare), work, "", func() bool { return false }))
+			r.take(p, p.inOrder(p.byLetters(greedyOrders[1].letters), work, "", func() bool { return false }))
 		}
 		require.NoError(t, Check(buffers, r.Offsets, 0))
 		require.Equal(t, height(buffers, r.Offsets), r.Height)

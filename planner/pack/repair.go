@@ -1,0 +1,86 @@
+package pack
+
+import (
+	"math"
+	"math/rand"
+	"slices"
+)
+
+// skylineRules are how jobs wait and which order decides between those that take part at one
+// height (see byLetters). The first two settle most training graphs.
+var skylineRules = []struct {
+	eighths int64
+	order   string
+}{{1, "TWA"}, {0, "AWT"}, {2, "EBS"}, {1, "TAW"}, {2, "TWA"}, {1, "EBS"}}
+
+// repairs is the number of attempts to mend the best packing that the rules have found, unless it
+// is within 1/closeEnough of the goal.
+const repairs = 64
+
+// below packs below a skyline by all rules until one gives a packing that is low enough, and then
+// mends the best. Where the problem is too large for that, or the search halted, there may be none.
+func (p *problem) below(goal, enough int64, halt func() bool) answer {
+	s := newSkyline(p, goal)
+	if s == nil {
+		return answer{}
+	}
+	r := repairer{skyline: s, enough: enough, best: answer{height: math.MaxInt64 - 1}, halt: halt}
+	for _, rule := range skylineRules {
+		s.waitFor(rule.eighths)
+		if r.try(p.byLetters(rule.order)); r.done() {
+			return r.best
+		}
+	}
+	r.enough = goal + goal/closeEnough
+	r.mend()
+	return r.best
+}
+
+// repairer keeps the best packing below a skyline.
+type repairer struct {
+	*skyline
+	enough int64 // no lower packing is looked for
+	halt   func() bool
+	best   answer
+	order  []int32 // of the best packing
+	wait   []int64
+	over   []int32 // of the last packing that could not keep to the goal
+}
+
+// done reports whether the best packing is low enough, or the work is used up.
+func (r *repairer) done() bool { return r.best.height <= r.enough || r.looks < 0 || r.halt() }
+
+// try packs, and keeps the packing if it is no higher than the best.
+func (r *repairer) try(order []int32) {
+	a, ok := r.pass(order, r.best.height+1, r.halt)
+	r.over = append(r.over[:0], r.skyline.over...)
+	if ok {
+		r.best, r.order, r.wait = a, slices.Clone(order), slices.Clone(r.skyline.wait)
+	}
+}
+
+// mend lets some of the jobs for which there was no room any more go earlier than in the best
+// packing: forward in the order, and by turns as if they rested lower, too.
+func (r *repairer) mend() {
+	rng := rand.New(rand.NewSource(1))
+	keys := make([]float64, len(r.jobs))
+	for n := 0; n < repairs && !r.done(); n++ {
+		for rank, i := range r.order {
+			keys[i] = float64(rank)
+		}
+		copy(r.skyline.wait, r.wait)
+		for _, i := range r.over {
+			if len(r.over) > 2 && rng.Intn(2) == 0 {
+				continue
+			}
+			keys[i] *= rng.Float64()
+			if n%2 == 0 {
+				by := rng.Float64() * rng.Float64() / 4 * float64(r.goal)
+				r.skyline.wait[i] = max(r.skyline.wait[i]-int64(by), -r.goal)
+			}
+		}
+		order := slices.Clone(r.order)
+		byKeys(order, keys)
+		r.try(order)
+	}
+}
