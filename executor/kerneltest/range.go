@@ -36,11 +36,11 @@ func moveRangeCases() []Case {
 		moveScalar(math.MinInt64), moveScalar(math.MaxInt64), moveScalar(math.MaxInt64))
 	return append(all, ends,
 		moveFails(op.Range, "no step", "is 0", nil, moveScalar(0), moveScalar(3), moveScalar(0)),
-		moveFails(op.Range, "huge", "no range", nil, moveScalar(math.MinInt64), moveScalar(math.MaxInt64),
+		moveFails(op.Range, "huge", "not a range", nil, moveScalar(math.MinInt64), moveScalar(math.MaxInt64),
 			moveScalar(1)),
-		moveFails(op.Range, "NaN", "no range", nil, moveFloats([]int{}, 0), moveFloats([]int{}, float32(math.NaN())),
+		moveFails(op.Range, "NaN", "not a range", nil, moveFloats([]int{}, 0), moveFloats([]int{}, float32(math.NaN())),
 			moveFloats([]int{}, 1)),
-		moveFails(op.Range, "endless", "no range", nil, moveFloats([]int{}, 0),
+		moveFails(op.Range, "endless", "not a range", nil, moveFloats([]int{}, 0),
 			moveFloats([]int{}, float32(math.Inf(1))), moveFloats([]int{}, 1)),
 		moveFails(op.Range, "list", "one element", nil, moveLongs(0, 1), moveScalar(1), moveScalar(1)))
 }

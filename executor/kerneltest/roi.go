@@ -60,7 +60,7 @@ func roiCases() []Case {
 		fault(align("", 0, box(0, 0, 2, 2), executor.NewTensor[int64](graph.Int64, []int{1}, 2), 1, 1, []float64{0}),
 			"no such image", "the batch has 2"),
 		fault(align("", 0, box(0, 0, 2), one, 1, 1, []float64{0}), "short region", "wanted [regions, 4]"),
-		fault(align("", 0, box(0, 0, 1e9, 2), one, 1, 1, []float64{0}), "large region", "no place in a plane"),
+		fault(align("", 0, box(0, 0, 1e9, 2), one, 1, 1, []float64{0}), "large region", "not a coordinate in a plane"),
 		fault(align("", 0, box(0, 0, 2, 2), one, 0, 1, nil), "no height", "output_height is 0"),
 		fault(align("", 0, box(0, 0, 2, 2), one, 1, 1, []float64{0}, Attr("mode", "sum")), "mode", "mode is"),
 		fault(pool("", box(2, 0, 0, 6, 6), 0, 0, 0, 0), "no such image", "the batch has 2"),
