@@ -16,8 +16,8 @@ func (c *Ctx) Float(name string, def float32) float32 { return attrOr(c, name, d
 // Str returns a string attribute, or def.
 func (c *Ctx) Str(name, def string) string { return attrOr(c, name, def) }
 
-// IntList returns an attribute that lists integers; given is false where the
-// node lacks it. A single integer counts as a list of one where files are taken as they are.
+// IntList returns an attribute that lists integers; given is false where the node lacks it. A
+// single integer counts as a list of one if files are read leniently.
 func (c *Ctx) IntList(name string) (list []int64, given bool) {
 	if a := c.Node.Attr(name); a != nil && !c.inf.strict {
 		if v, one := a.Value.(int64); one {

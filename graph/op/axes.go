@@ -7,12 +7,12 @@ import (
 	"memopt/symbolic"
 )
 
-// axesOf is what a node says of the axes that it works on.
+// axesOf is what a node says about the axes that it works on.
 type axesOf struct {
 	list  []int // ascending, in [0, rank)
 	given bool  // the node has a list, which may be empty
 	known bool  // list holds it
-	count int   // how many there are, or -1: even of a list that is not known
+	count int   // how many there are, even if the list is not known, or -1
 }
 
 // Axes reads the axes of an operator that has them as the attribute "axes" before

@@ -23,8 +23,7 @@ func (c *Ctx) Broadcast(slots ...int) graph.Shape {
 	return out
 }
 
-// BroadcastShapes is Broadcast for two shapes. It calls Errorf where they
-// contradict each other.
+// BroadcastShapes is Broadcast for two shapes. It calls Errorf if they contradict each other.
 func (c *Ctx) BroadcastShapes(a, b graph.Shape) graph.Shape {
 	s, fault := c.inf.broadcastShapes(a, b)
 	if fault != "" {

@@ -6,13 +6,12 @@ import (
 	"memopt/graph"
 )
 
-// checkDefinition holds a node to what the schema of its version says of operands and attributes.
-// No rule, of shapes or of gradients, and no kernel sees a node that the schema has something
-// against.
+// checkDefinition checks a node's operands and attributes against the schema of its version. No
+// rule, of shapes or of gradients, and no kernel sees a node that contradicts the schema.
 func (c *Ctx) checkDefinition() {
 	sig := c.Info.signature(c.Version)
 	if sig == nil {
-		return // row 0: nothing is known of the operator
+		return // row 0: the operator is unknown
 	}
 	c.checkCounts(sig)
 	c.laterOrNever(sig, (*Ctx).attrFault)
@@ -20,8 +19,8 @@ func (c *Ctx) checkDefinition() {
 	c.laterOrNever(sig, (*Ctx).typeFault)
 }
 
-// laterOrNever holds a node to a signature. What a later version of the operator admits is noted
-// and taken: rules and kernels are written for all versions.
+// laterOrNever checks a node against a signature. What only a later version of the operator admits
+// is noted and accepted: rules and kernels are written for all versions.
 func (c *Ctx) laterOrNever(sig *signature, fault func(*Ctx, *signature) string) {
 	text := fault(c, sig)
 	if text == "" || c.err != nil {
@@ -34,8 +33,8 @@ func (c *Ctx) laterOrNever(sig *signature, fault func(*Ctx, *signature) string) 
 	}
 }
 
-// checkCounts refuses operands that the version does not know: their meaning in another version
-// need not be what the rule of this one makes of them.
+// checkCounts rejects operands that the version does not have: in another version they may mean
+// something else than this version's rule assumes.
 func (c *Ctx) checkCounts(sig *signature) {
 	if n, want := len(c.Node.Inputs), arity(sig.inputs); want.Max >= 0 && n > want.Max {
 		c.Errorf("has %d inputs, wanted %v", n, want)
@@ -64,8 +63,8 @@ func (c *Ctx) givenFault(sig *signature) string {
 	return ""
 }
 
-// attrFault holds attributes to the kinds that a schema gives them. Those that it does not have say
-// nothing.
+// attrFault checks the kinds of attributes against the schema. Attributes that the schema does not
+// have are ignored.
 func (c *Ctx) attrFault(sig *signature) string {
 	for i := range sig.attrs {
 		spec := &sig.attrs[i]
@@ -77,7 +76,7 @@ func (c *Ctx) attrFault(sig *signature) string {
 		case a.Value == nil && a.Ref != "":
 			return fmt.Sprintf("attribute %q stands for the attribute %q of a function; inline the function first",
 				a.Name, a.Ref)
-		case spec.Kind == "ints" && attrKind(a.Value) == "int" && !c.inf.strict: // IntList takes it
+		case spec.Kind == "ints" && attrKind(a.Value) == "int" && !c.inf.strict: // IntList accepts it
 		case attrKind(a.Value) != spec.Kind:
 			return fmt.Sprintf("attribute %q holds %s, wanted %s", a.Name, attrForm(a.Value), attrKinds[spec.Kind])
 		}

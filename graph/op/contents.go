@@ -68,15 +68,14 @@ func smallDims(s graph.Shape, elements int) ([]int, bool) {
 	return dims, int(n) == elements
 }
 
-// setBlock records the contents of output i. Contents of which no element is
-// known are not worth keeping.
+// setBlock records the contents of output i. Contents without any known element are not kept.
 func (c *Ctx) setBlock(i int, b block) {
 	id := c.Node.Output(i)
 	if id == graph.NoValue || len(b.elems) > maxContents || b.den > maxDen {
 		return
 	}
 	if n, known := c.OutElements(i).Const(); known && n != int64(len(b.elems)) {
-		return // a shape that no run has; the contents cannot say which
+		return // no run has such a shape; it cannot be represented
 	}
 	if b.elems = withoutFailures(b.elems); b.elems != nil {
 		c.SetContents(i, b.elems)
@@ -84,8 +83,8 @@ func (c *Ctx) setBlock(i int, b block) {
 	}
 }
 
-// withoutFailures makes elements unknown whose computation left int64: a run
-// wraps them. It returns nil where nothing is known.
+// withoutFailures makes elements unknown whose computation overflowed int64, because a run wraps
+// them. It returns nil where nothing is known.
 func withoutFailures(elems []symbolic.Expr) []symbolic.Expr {
 	known := len(elems) == 0
 	out := elems

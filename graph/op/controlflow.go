@@ -67,8 +67,8 @@ func (b *body) run(inputs []graph.Type, contents [][]symbolic.Expr) error {
 		return errTooManyRounds
 	}
 	b.inf = newInference(b.g, b.c.inf.opsets, b.c.inf)
-	// The body's inputs are named by its own file text; only symbols that come
-	// from outside mean anything there.
+	// The body's inputs are named by its own file text; only symbols that come from outside are
+	// meaningful there.
 	b.inf.inputs = b.c.inf.inputs
 	for i, d := range b.g.Inputs {
 		v := &b.g.Values[d.Value]
@@ -96,7 +96,7 @@ const (
 var errTooManyRounds = errors.New("the types in subgraphs within subgraphs do not settle in a reasonable time: they " +
 	"change with every iteration at several levels")
 
-// spend takes nodes of a body from what the walk may spend on bodies; false where nothing is left.
+// spend subtracts nodes of a body from what the walk may spend on bodies; false if nothing is left.
 func (inf *inference) spend(nodes int) bool {
 	if inf.purse == nil {
 		inf.purse = newPurse(inf.g.Nodes...)
@@ -119,7 +119,7 @@ func countNodes(nodes []*graph.Node) int {
 	return total
 }
 
-// foreign returns a type that the body's text states without the symbols that mean nothing
+// foreign returns a type that the body's text states without the symbols that are meaningless
 // outside of it.
 func (b *body) foreign(t graph.Type) graph.Type {
 	return withoutSymbols(t, func(s string) bool { return b.c.inf.inputs[s] })
@@ -175,8 +175,8 @@ func (b *body) outputs() (types []graph.Type, contents [][]symbolic.Expr) {
 	return types, contents
 }
 
-// keep records what the latest run found. A body with unknown operators makes the node that
-// holds it one whose outputs may be unknown.
+// keep records what the latest run found. If the body has unknown operators, the outputs of the
+// node that holds it may be unknown.
 func (b *body) keep() {
 	b.clash()
 	b.c.inf.takeLabels(b.inf.labels)
@@ -188,7 +188,7 @@ func (b *body) keep() {
 }
 
 // clash notes where the file states other elements, or another rank, of an input of the body than
-// the node gives it: what the node gives stands, and no executor runs the node.
+// the node gives it: the node's type is used, and no executor runs the node.
 func (b *body) clash() {
 	n := b.c.Node
 	for i := range b.inf.res.Conflicts {

@@ -7,8 +7,8 @@ import (
 	"memopt/symbolic"
 )
 
-// Ctx is a node in the hands of its shape rule: the rule reads inputs and
-// attributes and calls Out for each output that it knows something of.
+// Ctx is a node as its shape rule sees it: the rule reads inputs and attributes and calls Out for
+// each output that it knows something about.
 type Ctx struct {
 	Node    *graph.Node
 	Info    *Info
@@ -101,15 +101,15 @@ func (c *Ctx) SetContents(i int, elems []symbolic.Expr) {
 	}
 }
 
-// Errorf records that the node contradicts its operator's definition. The message
-// follows the node's name and should say what was got and what is wanted.
+// Errorf records that the node contradicts its operator's definition. The message follows the
+// node's name and should say what was found and what is wanted.
 func (c *Ctx) Errorf(format string, args ...any) {
 	if c.err == nil {
 		c.err = c.fault(fmt.Sprintf(format, args...))
 	}
 }
 
-// loosely records what is against the definition and taken all the same.
+// loosely records a deviation from the definition that is accepted.
 func (c *Ctx) loosely(format string, args ...any) {
 	if c.loose == nil {
 		c.loose = c.fault(fmt.Sprintf(format, args...))

@@ -19,7 +19,7 @@
 // tensors, which the rules carry along as expressions: Shape → Gather →
 // Concat → Reshape gives a shape in terms of the graph's own symbols.
 //
-// What a rule takes for granted:
+// What a rule assumes:
 //
 //   - A symbol is a dim of at least 1; sizes that a legal run divides divide
 //     without remainder (Reshape, Split into equal parts).
@@ -27,9 +27,9 @@
 //     [Ctx.Broadcast].
 //   - Floats in the arithmetic of shapes are exact fractions.
 //
-// What it cannot know stays unknown: no rule invents a symbol and none guesses 1. What
-// contradicts the operator's definition is an error that names the node; no
-// input makes a rule panic, or take time or memory beyond what its size justifies.
+// What it cannot know stays unknown: no rule invents a symbol or guesses 1. What contradicts the
+// operator's definition is an error that names the node; no input makes a rule panic, or take time
+// or memory beyond what its size justifies.
 //
 // The contents of a tensor are carried for up to 256 elements of integers and bools and
 // 16 of floats; a shape has a handful.

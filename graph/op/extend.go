@@ -10,7 +10,7 @@ type Extender struct {
 }
 
 // NewExtender infers the types of a model's main graph as InferAsIs does and is ready for nodes to
-// come. It is careful where Infer looks for the likeliest description: two dims are the same
+// come. It is conservative where Infer looks for the most likely description: two dims are the same
 // expression only if they are equal in every legal run, also where one operand of a broadcast may
 // be stretched and where the file says that it is not.
 func NewExtender(m *graph.Model) (*Extender, error) {
@@ -41,7 +41,7 @@ func (e *Extender) Body(g *graph.Graph) (*Extender, error) {
 }
 
 // Node sets the kind of a node that has been added to the graph and infers the types of its
-// outputs. All its inputs must be known already. What the definition has against it is an error, as
+// outputs. All its inputs must be known already. A contradiction to the definition is an error, as
 // for Infer.
 func (e *Extender) Node(n *graph.Node) error {
 	e.catchUp()
@@ -51,7 +51,7 @@ func (e *Extender) Node(n *graph.Node) error {
 	return e.inf.node(n)
 }
 
-// catchUp gives values that the graph has got since then their types.
+// catchUp sets the types of values that were added to the graph since then.
 func (e *Extender) catchUp() {
 	if e.outer != nil {
 		e.outer.catchUp()

@@ -2,8 +2,8 @@ package op
 
 import "memopt/graph"
 
-// FillRole says what an input of an operator is, for programs that make up data for
-// models that come without.
+// FillRole is the role of an operator's input, for programs that generate data for models without
+// any.
 type FillRole uint8
 
 const (

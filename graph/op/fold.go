@@ -7,9 +7,8 @@ import (
 	"memopt/symbolic"
 )
 
-// This file computes elementwise operators on contents. Sizes are taken to be what legal runs have:
-// symbols as package symbolic bounds them. What does not follow from
-// that stays unknown.
+// This file computes elementwise operators on contents. Sizes are assumed to be those of legal
+// runs, with symbols bounded as in package symbolic. What does not follow from that stays unknown.
 
 // binary is an elementwise function of two numbers over one denominator.
 type binary func(x, y symbolic.Expr) symbolic.Expr
@@ -99,7 +98,7 @@ func foldMax(c *Ctx) { c.foldVariadic(larger) }
 func foldMin(c *Ctx) { c.foldVariadic(smaller) }
 func foldSum(c *Ctx) { c.foldVariadic(add) }
 
-// foldVariadic applies f to one or two inputs; lists of more are no shape arithmetic.
+// foldVariadic applies f to one or two inputs; more inputs do not occur in shape arithmetic.
 func (c *Ctx) foldVariadic(f binary) {
 	switch len(c.Node.Inputs) {
 	case 1:
@@ -147,8 +146,8 @@ func (c *Ctx) foldZeros(zeros block, other int) {
 	c.setZip(zeros, unknown, 1, func(symbolic.Expr, symbolic.Expr) symbolic.Expr { return symbolic.Const(0) })
 }
 
-// setReduced is setZip, then takes out of the fractions what all constants among them
-// have in common: 1/2 times 4 is 2, not 4/2.
+// setReduced is setZip, then reduces the fractions by the common factor of all constants among
+// them: 1/2 times 4 is 2, not 4/2.
 func (c *Ctx) setReduced(a, b block, den int64, f binary) {
 	if den == 1 {
 		c.setZip(a, b, 1, f)

@@ -7,9 +7,9 @@ import (
 )
 
 // FoldConditions replaces every If whose condition is the same in every run, as inference finds it,
-// by the branch that is taken, in subgraphs too. Exporters ask for shapes that way; the other
-// branch may contradict them, and the symbols in it mean nothing. A model that inference refuses is
-// left as it is.
+// by the branch that is taken, in subgraphs too. Exporters test shapes in this way; the other
+// branch may contradict them, and its symbols are meaningless. A model that inference rejects is
+// not changed.
 func FoldConditions(m *graph.Model) (changed bool, err error) {
 	if !hasIf(m.Graph) {
 		return false, nil
@@ -82,7 +82,7 @@ func (r *Result) taken(n *graph.Node) *graph.Graph {
 	return sub
 }
 
-// sealAll lists anew what subgraphs capture, from the innermost to the outermost.
+// sealAll recomputes what subgraphs capture, from the innermost to the outermost.
 func sealAll(g *graph.Graph) (err error) {
 	for _, n := range g.Nodes {
 		n.Subgraphs(func(_ string, sub *graph.Graph) {

@@ -48,7 +48,8 @@ func (inf *inference) affordAll(elems []symbolic.Expr) bool {
 	return inf.charge(size)
 }
 
-// charge takes a number of terms, if they count, and reports whether there was room for them.
+// charge counts a number of terms, if they are large enough, and reports whether there was room for
+// them.
 func (inf *inference) charge(terms int) bool {
 	if terms <= largeExpr {
 		return true

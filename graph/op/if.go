@@ -8,7 +8,7 @@ import (
 )
 
 // ifRule takes the branch that the condition picks, or, where it may be either, what both have in
-// common. A branch that contradicts the shapes at hand is one that this model does not take:
+// common. A branch that contradicts the known shapes is one that this model does not take:
 // exporters write If(dim == 1, Squeeze, Identity); only two such branches are an error.
 func ifRule(c *Ctx) {
 	if !c.rankIn(0, 0, 1) || !c.want(0, bools) {
@@ -75,7 +75,7 @@ func joinContents(a, b []symbolic.Expr) []symbolic.Expr {
 	return out
 }
 
-// ifFLOPs is the dearer branch.
+// ifFLOPs is the cost of the more expensive branch.
 func ifFLOPs(c *Ctx) symbolic.Expr {
 	return symbolic.Max(c.bodyFLOPs("then_branch"), c.bodyFLOPs("else_branch"))
 }

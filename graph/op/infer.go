@@ -23,7 +23,8 @@ type Result struct {
 	// NoRow lists nodes whose operator has no row in the table, or no schema in
 	// the imported operator set: their outputs are what the file says, or unknown.
 	NoRow []graph.NodeID
-	// Deviations lists nodes that are not what the operator sets say of them. InferAsIs has some.
+	// Deviations lists nodes that deviate from the operator sets' definitions. Only InferAsIs has
+	// some.
 	Deviations []Deviation
 
 	// Bodies has the results of the subgraphs of If, Loop and Scan nodes, in the order of
@@ -34,7 +35,7 @@ type Result struct {
 	dens     map[graph.ValueID]int64 // denominators of contents that have one besides 1
 }
 
-// Conflict is a value of which the file says something else than inference.
+// Conflict is a value for which the file and inference disagree.
 type Conflict struct {
 	Value              graph.ValueID
 	Declared, Inferred graph.Type
