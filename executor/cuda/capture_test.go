@@ -68,7 +68,7 @@ func TestCapture(t *testing.T) {
 	d, _ := opened(t, double.Options{})
 	s, err := executor.Open(context.Background(), m, types, d, executor.Options{Capture: true})
 	require.NoError(t, err)
-	require.Contains(t, s.WhyNoCapture(), "the host has a part in node")
+	require.Contains(t, s.WhyNoCapture(), "the host takes part in node")
 	require.NoError(t, s.Close())
 }
 
