@@ -10,6 +10,7 @@ import (
 	"memopt/executor/dataset"
 	"memopt/executor/verify"
 	"memopt/graph"
+	"memopt/graph/live"
 	"memopt/graph/op"
 	"memopt/graph/ortsim"
 	"memopt/internal/memlimit"
@@ -167,6 +168,7 @@ func (x *Execution) Fill(seed uint64) error {
 		delete(x.Inputs, g.Values[v].Name) // of the previous set, which must not take memory in addition
 	}
 	filler := dataset.NewFiller(g, x.Of.Dims, seed)
+	filler.BeginAtZero(live.OptimizerStates(x.Of.Model))
 	err = filler.Check(unfed)
 	for i := 0; i < len(unfed) && err == nil; i++ {
 		x.Inputs[g.Values[unfed[i]].Name], err = filler.Fill(unfed[i])

@@ -3,7 +3,7 @@
 // numbers and the promised peak:
 //
 //	m, err := memopt.Open("model.onnx", memopt.Options{Dims: map[string]int64{"batch": 8}})
-//	m, _, err = m.Training()  // of a forward model: differentiates it
+//	m, _, err = m.Training(nil)  // of a forward model: differentiates it
 //	p, err := m.Plan(ctx, memopt.Budget{Share: 0.6}, memopt.PlanOptions{})
 //	r, err := p.Rewrite(memopt.RewriteOptions{})
 //	err = r.WriteFile("out.onnx", memopt.WriteOptions{})
@@ -52,6 +52,9 @@ type Options struct {
 	Dims map[string]int64
 	// Strict rejects nodes that contradict their operators' definitions.
 	Strict bool
+	// States are pairs IN=OUT of an input or initializer and the output that is its next value, in
+	// addition to those that the model's metadata, operators and names reveal (live.FindStates).
+	States []string
 	// Warn is called with one line for each thing that is wrong with the file; it may be nil.
 	Warn func(text string)
 	// Opened is called with the model as it was read, before anything is done with it, and with the
@@ -134,10 +137,42 @@ func prepare(name string, read *graph.Model, dims map[string]int64, files []stri
 	if err := graph.RunPasses(read, m.passes(o.Strict)...); err != nil {
 		return nil, &Error{OfModel, fmt.Errorf("%s: %w", name, err)}
 	}
+	if err := m.addStates(o.States); err != nil {
+		return nil, &Error{OfCaller, fmt.Errorf("%s: %w", name, err)}
+	}
 	if o.Warn != nil {
 		m.warn(o.Warn)
 	}
 	return m, nil
+}
+
+// addStates records the states of a training step that the caller names. One whose input or output
+// is in another one already takes its place.
+func (m *Model) addStates(texts []string) error {
+	if len(texts) == 0 {
+		return nil
+	}
+	known, err := live.Pairs(m.Model)
+	if err != nil {
+		return err
+	}
+	for _, text := range texts {
+		p, err := live.ParseStatePair(text, func(p live.StatePair) bool {
+			_, in := m.Graph.Lookup(p.Input)
+			_, out := m.Graph.Lookup(p.Output)
+			return in && out
+		})
+		if err != nil {
+			return err
+		}
+		known = append(slices.DeleteFunc(known, func(old live.StatePair) bool {
+			return old.Input == p.Input && old.Output != p.Output ||
+				old.Output == p.Output && old.Input != p.Input
+		}), p)
+	}
+	live.RecordStates(m.Model, known)
+	_, err = live.FindStates(m.Model)
+	return err
 }
 
 // passes is the list of edits before analysis, in order.
@@ -186,13 +221,14 @@ func symbols(g *graph.Graph) []string {
 }
 
 // Training returns the training step of a forward model, with gradients of its loss with respect to
-// all parameters; the second result says what was guessed. A model that has a backward half is its
-// own training step, and the second result is nil. Errors are those of Differentiate.
-func (m *Model) Training() (step *Model, how *autograd.Joint, err error) {
+// all parameters, which the optimizer updates unless it is nil; the second result says what was
+// guessed. A model that has a backward half is its own training step, and the second result is nil.
+// Errors are those of Differentiate.
+func (m *Model) Training(update *autograd.Optimizer) (step *Model, how *autograd.Joint, err error) {
 	if _, err := live.FindBoundary(m.Model); !errors.Is(err, live.ErrNoBoundary) {
 		return m, nil, nil // the planner reports what is wrong with it
 	}
-	step, how, err = m.Differentiate(autograd.Options{}, nil)
+	step, how, err = m.Differentiate(autograd.Options{}, update)
 	if err != nil {
 		return nil, nil, fmt.Errorf("a forward model: %w", err)
 	}

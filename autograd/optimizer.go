@@ -6,13 +6,13 @@ import (
 	"slices"
 
 	"memopt/graph"
+	"memopt/graph/live"
 	"memopt/graph/op"
 )
 
 // Optimizer says how parameters are updated. The rules are those of PyTorch's torch.optim.
 type Optimizer struct {
-	// Kind is "sgd", "adam" or "adamw".
-	Kind string
+	Kind string // one of OptimizerKinds
 	// LR is the learning rate; 0: it comes from the graph input lr, a float scalar.
 	LR float64
 
@@ -33,6 +33,9 @@ type Optimizer struct {
 	// updated.
 	KeepGrads bool
 }
+
+// OptimizerKinds lists the optimizers that there are.
+var OptimizerKinds = []string{"sgd", "adam", "adamw"}
 
 // Names of what an optimizer adds to the graph. The updated form of input x is output x +
 // NewSuffix.
@@ -82,6 +85,11 @@ func AppendOptimizer(j *Joint, o Optimizer) (err error) {
 	if err := u.arrange(first); err != nil {
 		return err
 	}
+	pairs, err := live.Pairs(j.Model)
+	if err != nil {
+		return err
+	}
+	live.RecordStates(j.Model, append(pairs, u.states...))
 	return names.Verify(j.Model)
 }
 
@@ -91,7 +99,7 @@ func (o *Optimizer) complete() error {
 		return err
 	}
 	switch {
-	case o.Kind != "sgd" && o.Kind != "adam" && o.Kind != "adamw":
+	case !slices.Contains(OptimizerKinds, o.Kind):
 		return fmt.Errorf("optimizer %q: wanted sgd, adam or adamw", o.Kind)
 	case o.Nesterov && o.Momentum == 0:
 		return fmt.Errorf("optimizer %s: Nesterov's momentum needs a momentum", o.Kind)
@@ -138,6 +146,9 @@ type updater struct {
 	rate          Value          // the learning rate, double
 	finite        Value          // bool, or None: no loss scale
 
+	states []live.StatePair // what the next step goes on with
+	begin  []int            // by parameter: the first node of its update
+
 	step Value // of adam: after this update, int64
 	// Of adam, double: the learning rate without the first mean's bias, the root of the second
 	// one's.
@@ -150,6 +161,7 @@ func (u *updater) run() {
 	u.clip()
 	u.rates()
 	for i, p := range u.params {
+		u.begin = append(u.begin, len(u.j.g.Nodes))
 		u.j.prefix = u.j.base + u.j.g.ValueName(p) + "/"
 		u.update(p, u.grads[i])
 	}
@@ -255,7 +267,7 @@ func (u *updater) rates() {
 	unbiased := func(beta float64) Value { return u.Sub(u.double(1), u.Op("Pow", nil, u.double(beta), t)) }
 	u.stepSize = u.Div(u.rate, unbiased(u.Beta1))
 	u.correction = u.Op("Sqrt", nil, unbiased(u.Beta2))
-	u.result(StepInput+NewSuffix, u.chosen(u.step, old))
+	u.next(StepInput, u.chosen(u.step, old))
 }
 
 // double is a constant of type double.
@@ -287,6 +299,12 @@ func (u *updater) result(name string, v Value) {
 	u.must(u.j.g.AddOutput(graph.Decl{Value: out, Type: u.Type(v)}))
 }
 
+// next makes a value the next one of an input.
+func (u *updater) next(input string, v Value) {
+	u.result(input+NewSuffix, v)
+	u.states = append(u.states, live.StatePair{Input: input, Output: input + NewSuffix})
+}
+
 // chosen is the updated value, or the old one where a gradient is not finite.
 func (u *updater) chosen(updated, old Value) Value {
 	if u.finite == None {
@@ -296,16 +314,28 @@ func (u *updater) chosen(updated, old Value) Value {
 }
 
 // arrange moves each node of the update behind the last one that it waits for, and drops copies of
-// gradients that are not read.
+// gradients that are not read. The update of a parameter waits for its gradient, even where a node
+// of it does not need that, and what reads the parameter there waits for all others that do so: then
+// new values can be written in the old ones' place, and not before they must be.
 func (u *updater) arrange(first int) error {
 	g := u.j.g
-	after := make([]int, len(g.Nodes))
+	after, reader := make([]int, len(g.Nodes)), u.lastReaders(first)
 	for i := range g.Nodes {
 		after[i] = i
 		if i < first {
 			continue
 		}
 		after[i] = int(u.j.out.Backward)
+		if k, _ := slices.BinarySearch(u.begin, i+1); k > 0 {
+			if grad := g.Values[u.grads[k-1]].Def; grad != graph.NoNode {
+				after[i] = max(after[i], after[grad])
+			}
+		}
+		for _, v := range g.Nodes[i].Inputs {
+			if v != None {
+				after[i] = max(after[i], reader[v])
+			}
+		}
 		g.EachProducer(graph.NodeID(i), func(p graph.NodeID) { after[i] = max(after[i], after[p]) })
 	}
 	order := graph.FileOrder(g)
@@ -323,4 +353,30 @@ func (u *updater) arrange(first int) error {
 	var err error
 	u.j.out.Types, err = op.InferAsIs(u.j.m)
 	return err
+}
+
+// lastReaders returns the last of the nodes before a number that reads each parameter, or a view of
+// it; 0 for other values.
+func (u *updater) lastReaders(before int) []int {
+	g := u.j.g
+	last, shows := make([]int, len(g.Values)), make([]Value, len(g.Values))
+	for v := range shows {
+		shows[v] = None
+	}
+	for _, p := range u.params {
+		shows[p] = p
+	}
+	for i, n := range g.Nodes[:before] {
+		for _, list := range [...][]Value{n.Inputs, n.Captures()} {
+			for _, v := range list {
+				if v != None && shows[v] != None {
+					last[shows[v]] = i
+				}
+			}
+		}
+		if out := n.Output(0); op.Of(n.Kind).View && out != None && n.Input(0) != None {
+			shows[out] = shows[n.Input(0)]
+		}
+	}
+	return last
 }

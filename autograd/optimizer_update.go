@@ -19,7 +19,7 @@ func (u *updater) update(param, grad Value) {
 		updated = u.adam(param, old, grad, decay)
 	}
 	updated = u.chosen(updated, old) // in float32: Where takes no bfloat16 before operator set 16
-	u.result(u.j.g.ValueName(param)+NewSuffix, u.Cast(updated, u.DType(param)))
+	u.next(u.j.g.ValueName(param), u.Cast(updated, u.DType(param)))
 }
 
 // sgd: m' = momentum·m + g; p' = p - lr·m', or with Nesterov's momentum p - lr·(g + momentum·m').
@@ -36,17 +36,17 @@ func (u *updater) sgd(param, old, grad Value) Value {
 	return u.Sub(old, u.Mul(grad, u.Cast(u.rate, u.DType(grad))))
 }
 
-// adam: m' = b1·m + (1-b1)·g; v' = b2·v + (1-b2)·g²; p' = p - lr/(1-b1^t)·m'/(√v'/√(1-b2^t) + eps).
-// Decay in adamw's way is p·(1 - lr·decay) in place of p.
+// adam: m' = b1·(m-g) + g; v' = b2·v + (1-b2)·g²; p' = p - lr/(1-b1^t)·m'/(√v'/√(1-b2^t) + eps).
+// Decay in adamw's way is p·(1 - lr·decay) in place of p. In these forms every product and sum can be
+// written over one of its operands, so that an update needs no memory besides the gradient's.
 func (u *updater) adam(param, old, grad Value, decay float64) Value {
 	d := u.DType(grad)
-	mean := func(beta float64, x Value) func(Value) Value {
-		return func(m Value) Value {
-			return u.Add(u.Mul(m, u.Scalar(beta, m)), u.Mul(x, u.Scalar(1-beta, x)))
-		}
-	}
-	avg := u.state(param, AvgSuffix, mean(u.Beta1, grad))
-	sq := u.state(param, SqAvgSuffix, mean(u.Beta2, u.Mul(grad, grad)))
+	avg := u.state(param, AvgSuffix, func(m Value) Value {
+		return u.Add(u.Mul(u.Sub(m, grad), u.Scalar(u.Beta1, m)), grad)
+	})
+	sq := u.state(param, SqAvgSuffix, func(v Value) Value {
+		return u.Add(u.Mul(v, u.Scalar(u.Beta2, v)), u.Mul(u.Mul(grad, grad), u.Scalar(1-u.Beta2, v)))
+	})
 	if decay != 0 && u.Kind == "adamw" {
 		kept := u.Sub(u.double(1), u.Mul(u.rate, u.double(decay)))
 		old = u.Mul(old, u.Cast(kept, d))
@@ -65,6 +65,6 @@ func (u *updater) state(param Value, suffix string, f func(Value) Value) Value {
 	name := u.j.g.ValueName(param) + suffix
 	old := u.newInput(name, t)
 	updated := f(old)
-	u.result(name+NewSuffix, u.chosen(updated, old))
+	u.next(name, u.chosen(updated, old))
 	return updated
 }

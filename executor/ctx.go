@@ -76,7 +76,8 @@ func (c *Ctx) Wants(i int) bool { return i < len(c.out) && c.out[i] != nil }
 
 // Out gives output i its shape and memory and returns it, or nil if it is not wanted. The contents
 // of the memory are undefined. Output 0 may lie in the memory of an input that the operator's row
-// in graph/op lists as InPlace; no other output overlaps an input.
+// in graph/op lists as InPlace, and an output in the memory of an input of which it is the next
+// value (op.Info.States); no other output overlaps an input.
 //
 // If there is not enough memory, the run ends here with an error.
 func (c *Ctx) Out(i int, shape ...int) *Tensor {

@@ -73,6 +73,9 @@ func (d *deviceSpace) runConstant(st *step) error {
 }
 
 func (d *deviceSpace) setInput(id graph.ValueID, t *Tensor) error {
+	if d.f.s.states.is[id] {
+		return d.f.s.keepState(d.f.vals[id], t, id)
+	}
 	if d.twin[id] != nil {
 		*d.twin[id] = *t
 		if d.read[id] {

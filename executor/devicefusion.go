@@ -164,7 +164,9 @@ func (f *frame) fusible(st *step) (Fusible, bool) {
 	}
 	out := n.Outputs[0]
 	in, ok := f.knownShapes(n.Inputs)
-	if root := f.timeline.Root[out]; !ok || f.shapes[out] == nil || root == graph.NoValue || f.offsets[root] < 0 {
+	root := f.timeline.Root[out]
+	if !ok || f.shapes[out] == nil ||
+		f.stateOf(out) == graph.NoValue && (root == graph.NoValue || f.offsets[root] < 0) {
 		return Fusible{}, false
 	}
 	return Fusible{Kernel: st.kernel, Prep: st.prep, In: n.Inputs, Shapes: in, Out: out, Shape: f.shapes[out]}, true

@@ -16,7 +16,7 @@ type frame struct {
 	steps   []step
 	vals    []*Tensor // by value; captured values share the enclosing frame's
 	shapes  [][]int   // by value: as planned; nil where not known
-	mutable []bool    // by value: whether an operator updates it
+	mutable []bool    // by value: whether an operator updates it, or it is a state
 	step    uint64    // of training, for random draws
 	stepAt  []byte    // memory of the device that holds step while a step is captured; nil at other times
 	flags   *Flags    // of the step that is being captured; nil at other times
@@ -27,6 +27,7 @@ type frame struct {
 	shares shares       // of memory taken on demand
 
 	layout
+	ran            int   // steps that this run has begun
 	live, livePeak int64 // bytes live now, and at most in this run
 	high           int64 // end of the highest planned buffer that a kernel was given
 }
@@ -76,6 +77,11 @@ func newFrame(s *Session, g *graph.Graph, outer *frame, owner *step) *frame {
 			if v := n.Input(slot); v != graph.NoValue {
 				f.mutable[v] = true
 			}
+		}
+	}
+	if outer == nil {
+		for _, st := range s.states.pairs {
+			f.mutable[st.In] = true
 		}
 	}
 	for i := range g.Values {
@@ -216,11 +222,13 @@ func nodeSeed(seed uint64, name string) uint64 {
 func (f *frame) run(ctx context.Context) error {
 	f.live, f.livePeak, f.high = 0, 0, 0
 	for i := 0; i < len(f.steps); {
-		if err := ctx.Err(); err != nil {
+		// A step that has begun to write its states is finished.
+		if err := ctx.Err(); err != nil && (f != f.s.root || i <= f.s.states.first) {
 			return err
 		}
 		st := &f.steps[i]
-		if st.fused > 1 {
+		if f.ran = i; st.fused > 1 {
+			f.ran += st.fused - 1
 			n, err := f.runGroup(i, f.steps[i:i+st.fused])
 			if err != nil {
 				return err

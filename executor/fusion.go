@@ -106,15 +106,20 @@ func length(shape []int) int {
 // apart reports whether two values share no memory, or lie in the same place element by element, of
 // which a loop over n does one at a time.
 func (f *frame) apart(v, w graph.ValueID, n int) bool {
+	sv, sw := f.stateOf(v), f.stateOf(w)
+	aligned := f.bytes[v] == f.bytes[w] && length(f.shapes[v]) == n && length(f.shapes[w]) == n
+	if sv != graph.NoValue || sw != graph.NoValue {
+		return sv != sw || aligned
+	}
 	rv, rw := f.timeline.Root[v], f.timeline.Root[w]
 	if rv == graph.NoValue || rw == graph.NoValue {
-		return true // inputs and weights are never written
+		return true // other inputs and weights are never written
 	}
 	a, b := f.offsets[rv], f.offsets[rw]
 	if a < 0 || b < 0 {
 		return rv != rw
 	}
-	if a == b && f.bytes[v] == f.bytes[w] && length(f.shapes[v]) == n && length(f.shapes[w]) == n {
+	if a == b && aligned {
 		return true
 	}
 	return a+f.bytes[rv] <= b || b+f.bytes[rw] <= a

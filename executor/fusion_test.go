@@ -34,7 +34,11 @@ func drawFusion(t *rapid.T) *fusionCase {
 		if kind == "input" && rapid.IntRange(0, 3).Draw(t, "weight") == 0 {
 			root = graph.NoValue
 		}
-		f.timeline.Root = append(f.timeline.Root, root)
+		state := graph.NoValue
+		if rapid.IntRange(0, 3).Draw(t, "in a state's memory") == 0 {
+			state, root = graph.ValueID(rapid.IntRange(0, 1).Draw(t, "state")), graph.NoValue
+		}
+		f.timeline.Root, f.timeline.State = append(f.timeline.Root, root), append(f.timeline.State, state)
 		return id
 	}
 	make := func() *graph.Node {
@@ -56,6 +60,7 @@ func drawFusion(t *rapid.T) *fusionCase {
 	case 2: // in place: the late output lies where something of the early step's does
 		shared := rapid.SampledFrom([]graph.ValueID{c.early.node.Inputs[0], outs[0]}).Draw(t, "shared")
 		f.timeline.Root[c.late.node.Outputs[0]] = f.timeline.Root[shared]
+		f.timeline.State[c.late.node.Outputs[0]] = f.timeline.State[shared]
 	}
 	return c
 }
@@ -64,7 +69,9 @@ func drawFusion(t *rapid.T) *fusionCase {
 // have n elements, since any of them may be touched for any i.
 func (c *fusionCase) place(v graph.ValueID, i int) (block, from, to int64) {
 	f, root := c.f, c.f.timeline.Root[v]
-	if off := f.offsets[root]; off >= 0 {
+	if s := f.timeline.State[v]; s != graph.NoValue {
+		block = -2 - int64(s)
+	} else if off := f.offsets[root]; off >= 0 {
 		block, from = -1, off
 	} else {
 		block = int64(root) // memory of its own
@@ -74,6 +81,11 @@ func (c *fusionCase) place(v graph.ValueID, i int) (block, from, to int64) {
 		return block, from + int64(i)*size, from + int64(i+1)*size
 	}
 	return block, from, from + f.bytes[v]
+}
+
+// weight reports whether a value lies in memory that nobody writes.
+func (c *fusionCase) weight(v graph.ValueID) bool {
+	return c.f.timeline.Root[v] == graph.NoValue && c.f.timeline.State[v] == graph.NoValue
 }
 
 // safe says by definition whether the late loop may do element i as soon as the early one has done
@@ -90,8 +102,7 @@ func (c *fusionCase) safe() bool {
 	}
 	for _, w := range c.late.node.Outputs {
 		for _, v := range touches {
-			if w == graph.NoValue || v == graph.NoValue || c.f.timeline.Root[v] == graph.NoValue ||
-				c.f.timeline.Root[w] == graph.NoValue {
+			if w == graph.NoValue || v == graph.NoValue || c.weight(v) || c.weight(w) {
 				continue
 			}
 			for i := range c.n {
@@ -157,4 +168,10 @@ func TestApart(t *testing.T) {
 	require.False(t, f.apart(0, 1, 4), "one block on demand")
 	f.timeline.Root[1] = graph.NoValue
 	require.True(t, f.apart(0, 1, 4), "inputs are not written")
+
+	f.timeline.State = []graph.ValueID{0, 0, 0, 0}
+	require.True(t, f.apart(0, 1, 4), "element on element in a state's memory")
+	require.False(t, f.apart(0, 2, 4), "eight elements over four")
+	f.timeline.State[1] = 1
+	require.True(t, f.apart(0, 1, 4), "of two states")
 }

@@ -60,6 +60,9 @@ func (h *hostSpace) runConstant(st *step) error {
 
 // setInput reads an input where the caller has it, unless the session updates it.
 func (h *hostSpace) setInput(id graph.ValueID, t *Tensor) error {
+	if h.f.s.states.is[id] {
+		return h.f.s.keepState(h.f.vals[id], t, id)
+	}
 	if h.f.mutable[id] {
 		return h.f.s.keepInput(h.f.vals[id], t)
 	}

@@ -193,6 +193,9 @@ func (st *step) Output(slot, n int) ([]byte, error) {
 	if want := f.bytes[v]; want >= 0 && int64(n) != want {
 		return nil, st.mismatch(slot, f.shapes[v])
 	}
+	if in := f.stateOf(v); in != graph.NoValue {
+		return st.intoState(slot, in, n)
+	}
 	if n == 0 {
 		return nil, nil
 	}

@@ -36,6 +36,10 @@ type Options struct {
 	// the node that caused it.
 	Blocking bool
 
+	// AdoptStates hands the memory of inputs that are states over to the session, which writes their
+	// next values there instead of into copies of its own.
+	AdoptStates bool
+
 	// Beside is the host memory that the caller will take before it closes the session: it must fit
 	// together with the arena.
 	Beside int64
@@ -110,6 +114,7 @@ type Session struct {
 	measured  Measured
 	fed       map[graph.ValueID]*Tensor // gradients for YieldOp's outputs
 	feeds     []Feed
+	states    states
 }
 
 // Feed says where the gradient that a boundary node hands out comes from.
@@ -170,6 +175,10 @@ func (s *Session) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := s.findStates(); err != nil {
+		return err
+	}
+	sizes.States = s.states.pairs
 	if s.pred.Persistent, err = live.PersistentBytes(g, sizes); err != nil {
 		return err
 	}
@@ -187,6 +196,7 @@ func (s *Session) prepare(ctx context.Context) error {
 	if err := s.root.plan(sizes); err != nil {
 		return err
 	}
+	s.root.planStates()
 	if !s.opts.OnDemand {
 		s.root.pack(ctx)
 		if err := s.root.fuse(); err != nil {
@@ -236,6 +246,9 @@ func (s *Session) Run(ctx context.Context) error {
 		return fmt.Errorf("input %q has no data (%d of %d inputs have none)", missing[0], len(missing),
 			len(s.model.Graph.Inputs))
 	}
+	if s.states.torn != nil {
+		return s.states.torn
+	}
 	if err := s.hold(); err != nil {
 		return err
 	}
@@ -249,6 +262,7 @@ func (s *Session) Run(ctx context.Context) error {
 		err = fmt.Errorf("one of the nodes of the step has failed on the device "+
 			"(run with --blocking to learn which): %w", e)
 	}
+	err = s.settleStates(err, s.root.ran)
 	s.run++
 	s.measured.Runs++
 	s.measured.Live = max(s.measured.Live, s.root.livePeak)

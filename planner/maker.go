@@ -77,6 +77,9 @@ func (m *maker) measure() error {
 	if err != nil {
 		return err
 	}
+	if sizes.States, err = live.FindStates(m.model); err != nil {
+		return err
+	}
 	if m.opts.Aliased != nil {
 		sizes.Alias(g, m.opts.Aliased)
 	}

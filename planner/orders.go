@@ -120,6 +120,9 @@ func (r *request) memoryOrders(ctx context.Context) ([]graph.Order, error) {
 	if err != nil {
 		return nil, fmt.Errorf("order %q: %w", OrderMemory, err)
 	}
+	if sizes.States, err = live.FindStates(m); err != nil {
+		return nil, err
+	}
 	if opts.Aliased != nil {
 		sizes.Alias(m.Graph, opts.Aliased)
 	}
@@ -146,5 +149,7 @@ func withScratch(sizes *live.Sizes, workspace []int64) *live.Sizes {
 	for i, n := range sizes.Inner {
 		inner[i] += n
 	}
-	return &live.Sizes{Bytes: sizes.Bytes, Inner: inner}
+	scratch := *sizes
+	scratch.Inner = inner
+	return &scratch
 }

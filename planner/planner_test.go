@@ -3,6 +3,7 @@ package planner_test
 import (
 	"bytes"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -94,12 +95,65 @@ func checkPlan(t *testing.T, p *planner.Plan, seed uint64) {
 	}
 	sizes, err := live.EvalSizes(m.Graph, p.Options.Dims)
 	require.NoError(t, err)
+	sizes.States, err = live.FindStates(m)
+	require.NoError(t, err)
 	tl, err := live.Simulate(m.Graph, order, sizes)
 	require.NoError(t, err)
 	require.Equal(t, p.Planned.Peak.Bytes, tl.Peak.Bytes,
 		"seed %d: the peak of the rewritten graph is not the promised one", seed)
 	require.GreaterOrEqual(t, p.Planned.Peak.Bytes, p.Base.LowerBound, "seed %d", seed)
 	require.GreaterOrEqual(t, p.Arena.Bytes, p.Planned.Peak.Bytes, "seed %d", seed)
+}
+
+// recordStates makes states of the inputs that have outputs of their types.
+func recordStates(t *testing.T, m *graph.Model) []live.StatePair {
+	t.Helper()
+	_, err := op.Infer(m)
+	require.NoError(t, err)
+	g := m.Graph
+	var pairs []live.StatePair
+	for in := range g.Values {
+		if !g.Values[in].Input && !g.Values[in].IsInitializer() {
+			continue
+		}
+		for _, d := range g.Outputs {
+			pair := live.StatePair{Input: g.Values[in].Name, Output: g.ValueName(d.Value)}
+			live.RecordStates(m, append(pairs, pair))
+			if _, err := live.FindStates(m); err == nil {
+				pairs = append(pairs, pair)
+				break
+			}
+		}
+	}
+	live.RecordStates(m, pairs)
+	return pairs
+}
+
+// Plans of graphs with states keep their promises, and what lies in states' buffers is in no arena.
+func TestPlansWithStates(t *testing.T) {
+	placed, copied := 0, 0
+	for seed := range uint64(24) {
+		rng := rand.New(rand.NewPCG(seed, 12))
+		m := graphtest.Training(rng,
+			graphtest.Options{Nodes: 20 + rng.IntN(60), Yield: seed%3 != 0, Layers: seed%2 == 0})
+		pairs := recordStates(t, m)
+		types, err := op.Infer(m)
+		require.NoError(t, err)
+		for _, s := range []planner.Strategy{planner.Layerwise, planner.Budget{Share: 0.8, Effort: 0.02}} {
+			for _, o := range []planner.OrderChoice{planner.OrderAuto, planner.OrderMemory} {
+				p, err := planner.Make(m, types, planner.Options{Strategy: s, Order: o})
+				if errors.Is(err, planner.ErrUnfit) {
+					continue
+				}
+				require.NoError(t, err, "seed %d", seed)
+				checkPlan(t, p, seed)
+				copied += len(p.Planned.Copied)
+				placed += len(pairs) - len(p.Planned.Copied)
+			}
+		}
+	}
+	require.Greater(t, placed, 20)
+	require.Greater(t, copied, 5)
 }
 
 func TestPlansOfRandomGraphs(t *testing.T) {

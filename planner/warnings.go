@@ -24,12 +24,27 @@ func (m *maker) warn(p *Plan, c *choice) {
 		p.warnf("the selection does not lower the peak: %d bytes before, %d after; recomputation "+
 			"only costs time", p.Base.Peak.Bytes, p.Planned.Peak.Bytes)
 	}
+	p.warnCopied()
 	if n := m.innerPeak(); n > 0 && p.Options.Budget() != nil {
 		p.warnf("the budget covers the arena only: subgraphs take up to %d more bytes outside it", n)
 	}
 	if n := len(p.Base.Unsized); n > 0 {
 		p.warnf("%d values (the first is %q) have a size that depends on data or is unknown, and "+
 			"count as 0 bytes", n, p.Analysis.Graph.Values[p.Base.Unsized[0]].Name)
+	}
+}
+
+// warnCopied names the states whose next values cannot be written in place.
+func (p *Plan) warnCopied() {
+	copied, bytes := p.Planned.Copied, int64(0)
+	for _, s := range copied {
+		bytes += max(p.Sizes.Bytes[s.Out], 0)
+	}
+	if bytes > 0 {
+		g := p.Analysis.Graph
+		p.warnf("%d of %d states take %d bytes beside their inputs to the end of a step, where they are "+
+			"copied: the old value is needed when the next one is made; the first is %q, whose next value is %q",
+			len(copied), len(p.Sizes.States), bytes, g.ValueName(copied[0].In), g.ValueName(copied[0].Out))
 	}
 }
 

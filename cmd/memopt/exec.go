@@ -22,6 +22,10 @@ type execution struct {
 // compared, the caller checks the symbols, since each may have some of its own.
 func (a *app) prepareExecution(name string, sel *selectionFlags, ex *execFlags,
 	traits verify.Traits) (*execution, error) {
+	if err := sel.optimizer.check(); err != nil {
+		return nil, err
+	}
+	a.states = sel.states
 	load := a.load
 	if sel.bare {
 		load = a.read
@@ -37,7 +41,7 @@ func (a *app) prepareExecution(name string, sel *selectionFlags, ex *execFlags,
 	x := &execution{}
 	if ex.differentiate || sel.asks(a) {
 		forward := m
-		if m, err = a.training(m); err != nil {
+		if m, err = a.training(m, sel); err != nil {
 			return nil, err
 		}
 		x.differentiated = m != forward
@@ -96,7 +100,7 @@ func (s *selectionFlags) asks(a *app) bool {
 	}
 	level, _ := a.env(configs.LevelVariable)
 	config, _ := a.env(configs.ConfigVariable)
-	return s.level != "" || s.config != "" || s.plan != "" || s.probe != "" || s.budgetFlags.asks() || level != "" ||
+	return s.optimizer.kind != "" || s.level != "" || s.config != "" || s.plan != "" || s.probe != "" || s.budgetFlags.asks() || level != "" ||
 		config != ""
 }
 

@@ -21,6 +21,7 @@ type execFlags struct {
 	init        string
 	repeat      int
 	warmup      int
+	independent bool
 	memLimit    string
 	memPattern  string
 	strategy    string
@@ -52,6 +53,9 @@ func (e *execFlags) register(f *pflag.FlagSet) {
 		1, notNegative,
 		"unmeasured steps before the measured ones; by default 2 with --cuda-graph, which "+
 			"captures the second, and none with -e null")
+	f.BoolVar(&e.independent, "independent-steps", false,
+		"let every step begin with the given states, such as weights and moments, in place of those that the "+
+			"step before left")
 	f.StringVar(&e.memLimit, "mem-limit", "", "the most that the arena may take, for example 2GiB")
 	f.StringVar(&e.memPattern, "mem-pattern", "on",
 		"on: plan all offsets before the run; off: allocate memory when a value is made")
@@ -97,7 +101,7 @@ func (e *execFlags) options(a *app) (verify.Options, error) {
 		return o, err
 	}
 	traits := o.Engine.Traits()
-	o.Repeat, o.Warmup = e.repeat, e.warmupSteps(traits)
+	o.Repeat, o.Warmup, o.Independent = e.repeat, e.warmupSteps(traits), e.independent
 	s := &o.Session
 	s.Threads, s.Seed = a.global.threads, uint64(a.global.seed)
 	s.Capture, s.Blocking = e.cudaGraph, e.blocking

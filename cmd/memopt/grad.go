@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"memopt"
 	"memopt/autograd"
@@ -23,16 +22,8 @@ type gradFlags struct {
 	params, noGrad []string
 	outputs        []string
 	inputs         bool
-	optimizer      string
-	lr             float64
-	weightDecay    float64
-	momentum       float64
-	nesterov       bool
-	beta1, beta2   float64
-	eps            float64
-	clip           float64
+	optimizer      optimizerFlags
 	lossScale      string
-	keepGrads      bool
 }
 
 func (a *app) gradCommand() *cobra.Command {
@@ -68,8 +59,8 @@ of the step.`,
   memopt grad model.onnx -o step.onnx --optimizer adamw --lr 3e-4 --weight-decay 0.01
         a whole training step`,
 		Args: exactModel,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := gf.checkOptimizer(cmd.Flags()); err != nil {
+		RunE: func(_ *cobra.Command, args []string) error {
+			if err := gf.optimizer.check(); err != nil {
 				return err
 			}
 			return a.grad(args[0], &gf)
@@ -86,38 +77,11 @@ of the step.`,
 	f.StringSliceVar(&gf.outputs, "outputs", nil,
 		"globs of the outputs to keep; the others are dropped, with the nodes that only they need")
 	f.BoolVar(&gf.inputs, "input-grads", false, "take float inputs of any shape as parameters too")
-	f.StringVar(&gf.optimizer, "optimizer", "", "append an optimizer that updates the parameters: "+
-		"sgd, adam or adamw")
-	numberVar(f, &gf.lr, "lr", "", 0, notNegative, "learning rate; 0: a graph input named lr")
-	numberVar(f, &gf.weightDecay, "weight-decay", "", 0, notNegative, "weight decay, as PyTorch's optimizers define it")
-	numberVar(f, &gf.momentum, "momentum", "", 0, notNegative, "momentum of sgd")
-	f.BoolVar(&gf.nesterov, "nesterov", false, "Nesterov's momentum, for sgd")
-	numberVar(f, &gf.beta1, "beta1", "", 0, shareBelow1, "of adam and adamw; 0: 0.9")
-	numberVar(f, &gf.beta2, "beta2", "", 0, shareBelow1, "of adam and adamw; 0: 0.999")
-	numberVar(f, &gf.eps, "eps", "", 0, notNegative, "of adam and adamw; 0: 1e-8")
-	numberVar(f, &gf.clip, "clip-norm", "", 0, notNegative, "upper bound of the global norm of "+
-		"all gradients; 0: none")
+	gf.optimizer.register(f, "")
 	f.StringVar(&gf.lossScale, "loss-scale", "",
 		"add an input of this name, a float scalar that scales all gradients, for float16; the "+
 			"optimizer divides by it again")
-	f.BoolVar(&gf.keepGrads, "keep-grads", false, "with an optimizer, keep the gradients as "+
-		"outputs")
 	return cmd
-}
-
-// checkOptimizer refuses flags of an optimizer without one.
-func (gf *gradFlags) checkOptimizer(flags *pflag.FlagSet) error {
-	if gf.optimizer != "" {
-		return nil
-	}
-	for _, name := range []string{"lr", "weight-decay", "momentum", "nesterov", "beta1", "beta2", "eps", "clip-norm",
-		"keep-grads"} {
-		if flags.Changed(name) {
-			return usage("--%s configures an optimizer, but there is none: add --optimizer sgd, "+
-				"adam or adamw", name)
-		}
-	}
-	return nil
 }
 
 // options makes autograd's options of the flags.
@@ -165,7 +129,7 @@ func (a *app) grad(name string, gf *gradFlags) error {
 		return err
 	}
 	defer l.Close()
-	step, j, err := l.Differentiate(opts, gf.update())
+	step, j, err := l.Differentiate(opts, gf.optimizer.update())
 	if err != nil {
 		return classifyGrad(name, err)
 	}
@@ -178,15 +142,6 @@ func (a *app) grad(name string, gf *gradFlags) error {
 		w = a.err
 	}
 	return report.Grad(w, format, gf.out, l.Model, j)
-}
-
-// update is the optimizer that the flags describe; nil: none.
-func (gf *gradFlags) update() *autograd.Optimizer {
-	if gf.optimizer == "" {
-		return nil
-	}
-	return &autograd.Optimizer{Kind: gf.optimizer, LR: gf.lr, WeightDecay: gf.weightDecay, Momentum: gf.momentum,
-		Nesterov: gf.nesterov, Beta1: gf.beta1, Beta2: gf.beta2, Eps: gf.eps, MaxNorm: gf.clip, KeepGrads: gf.keepGrads}
 }
 
 // noteGrad reports what was decided without being asked for.
@@ -226,14 +181,16 @@ func classifyGrad(name string, err error) error {
 	return usage("%w", wrap(name, err))
 }
 
-// training makes a training graph from a forward model; a training graph is returned as it is.
-func (a *app) training(m *memopt.Model) (*memopt.Model, error) {
-	step, how, err := m.Training()
+// training makes a training graph from a forward model, with the optimizer that the flags describe;
+// a training graph is returned as it is.
+func (a *app) training(m *memopt.Model, sel *selectionFlags) (*memopt.Model, error) {
+	step, how, err := m.Training(sel.optimizer.update())
 	if err != nil {
 		return nil, classifyGrad(m.Path, err)
 	}
-	if how != nil {
-		a.noteGrad(how)
+	if how == nil {
+		return step, sel.optimizer.refuse(m.Path)
 	}
+	a.noteGrad(how)
 	return step, nil
 }

@@ -26,7 +26,7 @@ func (a *app) load(name string) (*memopt.Model, error) {
 // could be read.
 func (a *app) read(name string) (*memopt.Model, error) {
 	dims, wrongDims := parseDims(a.global.dims)
-	m, err := a.open(name, memopt.Options{Dims: dims, Strict: a.global.strict,
+	m, err := a.open(name, memopt.Options{Dims: dims, Strict: a.global.strict, States: a.states,
 		Warn: func(text string) { a.warn("%s", text) },
 		Opened: func(m *graph.Model, files []string) error {
 			for _, file := range files {

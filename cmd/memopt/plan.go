@@ -104,12 +104,16 @@ func (a *app) pareto(name string, sel *selectionFlags, format report.Format, n i
 			"--budget")
 	}
 	a.warnUnused("--pareto, which chooses its own budgets")
+	if err := sel.optimizer.check(); err != nil {
+		return err
+	}
+	a.states = sel.states
 	l, err := a.load(name)
 	if err != nil {
 		return err
 	}
 	defer l.Close()
-	if l, err = a.training(l); err != nil {
+	if l, err = a.training(l, sel); err != nil {
 		return err
 	}
 	c, err := sel.resolve(a, l)
@@ -152,11 +156,15 @@ func exactModel(cmd *cobra.Command, args []string) error {
 // makePlan loads a model and plans it, including parts that are only shown. The caller closes the
 // model.
 func (a *app) makePlan(name string, sel *selectionFlags, shown bool) (*memopt.Plan, *chosen, error) {
+	if err := sel.optimizer.check(); err != nil {
+		return nil, nil, err
+	}
+	a.states = sel.states
 	m, err := a.load(name)
 	if err != nil {
 		return nil, nil, err
 	}
-	if m, err = a.training(m); err != nil {
+	if m, err = a.training(m, sel); err != nil {
 		return nil, nil, err
 	}
 	c, err := sel.resolve(a, m)

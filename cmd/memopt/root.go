@@ -30,6 +30,7 @@ type app struct {
 	ctx     context.Context // done when a signal asks for the end
 	keeper  *keeper
 	files   fileio.Ledger
+	states  []string // of the model that is loaded next, as --state has them
 }
 
 // env looks up a variable.

@@ -28,6 +28,11 @@ model. One step warms up before the measured ones (--warmup).
 It exits with 4 if an expected output differs, and with 5 if the measured arena
 is larger than the planned one.
 
+Weights and other states that the model updates carry over from step to step:
+-r 5 makes five updates. The updates of warm-up steps are undone. With
+--independent-steps every step starts from the given values; so it does if a data
+set has expected outputs, and in ONNX Runtime.
+
 Inputs come from --data-dir; --init random:SEED generates what has no data:
 norm scales are 1, biases 0, indices lie within the tables that they index, and
 weights are normally distributed with standard deviation 0.02.
@@ -96,6 +101,9 @@ func (a *app) runModel(name string, sel *selectionFlags, ex *execFlags, phases b
 		defer trace.discard()
 		obs.traceTo(trace, x, opts.Engine.Name(), executor.Threads(opts.Session.Threads))
 	}
+	// What a data set expects is what one step makes of the inputs.
+	opts.Independent = opts.Independent || len(x.Expected()) > 0
+	opts.Session.AdoptStates = !opts.Independent && opts.Warmup == 0
 	r, err := x.Run(a.ctx, opts)
 	if err != nil {
 		return classifyRun(name, err)

@@ -69,7 +69,10 @@ var forwardModels = map[string]string{
 	"leftout.onnx":   `leftout (float[4] x) => (float loss) <float[4] y> { y = Sub(, x)  t = Tanh(y)  loss = ReduceMean<keepdims = 0>(t) }`,
 	"given.onnx":     `given (float[4] x, float s) => (float s, float k, float loss) <float k = {2}> { y = Exp(x)  z = Mul(y, s)  loss = ReduceMean<keepdims = 0>(z) }`,
 	"givenloss.onnx": `givenloss (float[4] x, float s) => (float s) { y = Exp(x) }`,
-	"unused.onnx":    `unused (float[8] x, float[8] w, float[3] idle) => (float loss, float[3] other) { y = Mul(x, w)  loss = ReduceSum<keepdims = 0>(y)  other = Neg(idle) }`,
+	// A step of another tool: the name of an output tells whose next value it is.
+	"stateful.onnx": `stateful (float[8] x, float[8] w, float[8] v, float[4] m) => (float[8] w_updated, float[4] next) {
+		vx = Mul(v, x)  w_updated = Sub(w, vx)  next = Exp(m) }`,
+	"unused.onnx": `unused (float[8] x, float[8] w, float[3] idle) => (float loss, float[3] other) { y = Mul(x, w)  loss = ReduceSum<keepdims = 0>(y)  other = Neg(idle) }`,
 }
 
 func writeForward(dir string) error {

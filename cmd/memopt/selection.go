@@ -28,8 +28,10 @@ type selectionFlags struct {
 	cloneBytes string
 	deeploy    bool
 	// executes says that the verb executes on the CPU, whose profile is then the default.
-	executes bool
-	bare     bool // no selection, whatever ORTModule's variables say: two models are compared
+	executes  bool
+	states    []string
+	optimizer optimizerFlags
+	bare      bool // no selection, whatever ORTModule's variables say: two models are compared
 	budgetFlags
 }
 
@@ -52,6 +54,11 @@ func (s *selectionFlags) register(f *pflag.FlagSet) {
 			"input, for a runtime that writes nothing in place, such as Deeploy")
 	f.StringVar(&s.cloneBytes, "clone-bytes", "",
 		"memory that each clone takes throughout, in addition to its outputs, such as 200 or 1KiB")
+	f.StringArrayVar(&s.states, "state", nil,
+		"IN=OUT: the output is the next value of this input or initializer and replaces it "+
+			"(repeatable); steps made by grad --optimizer, operators that update their inputs "+
+			"and outputs named X_updated need no flag")
+	s.optimizer.register(f, " of a forward model")
 	s.budgetFlags.register(f)
 }
 

@@ -96,9 +96,10 @@ func (a *app) verifyModels(args []string, sel *selectionFlags, ex *execFlags, vf
 	sel.executes = onCPU(traits)
 	ex.differentiate = len(args) == 1
 	if len(args) == 2 {
-		if sel.level != "" || sel.config != "" || sel.plan != "" || sel.probe != "" || sel.budgetFlags.asks() {
-			return usage("verify A B compares two models as they are: --level, --config, --plan, --budget and " +
-				"--probe are for one model")
+		if sel.level != "" || sel.config != "" || sel.plan != "" || sel.probe != "" || sel.budgetFlags.asks() ||
+			sel.optimizer.kind != "" || len(sel.states) > 0 {
+			return usage("verify A B compares two models as they are: --level, --config, --plan, --budget, " +
+				"--probe, --optimizer and --state are for one model")
 		}
 		sel.bare = true
 	}

@@ -22,6 +22,7 @@ type Filler struct {
 	uses *graph.Uses
 	env  symbolic.Env
 	seed uint64
+	zero []bool // by value: it begins as zeros; nil: none does
 }
 
 // NewFiller returns a filler for a graph with inferred types. Equal seeds give equal data.
@@ -29,10 +30,18 @@ func NewFiller(g *graph.Graph, env symbolic.Env, seed uint64) *Filler {
 	return &Filler{g: g, uses: graph.NewUses(g), env: env, seed: seed}
 }
 
+// BeginAtZero says which values are states of an optimizer: they begin as zeros.
+func (f *Filler) BeginAtZero(states []graph.ValueID) {
+	f.zero = make([]bool, len(f.g.Values))
+	for _, v := range states {
+		f.zero[v] = true
+	}
+}
+
 // Fill generates the elements of a value: scales 1, shifts 0, variances 1, indices within the
 // tables that they index, weights (static shapes of two dims or more) normal with deviation 0.02,
-// other floats normal with deviation 1, other integers 1, bools true. The error says which dim has
-// no number.
+// other floats normal with deviation 1, other integers 1, bools true, states of optimizers 0. The
+// error says which dim has no number.
 //
 // It wraps executor.ErrOutOfMemory if there is no memory for them.
 func (f *Filler) Fill(v graph.ValueID) (*executor.Tensor, error) {
@@ -45,6 +54,9 @@ func (f *Filler) Fill(v graph.ValueID) (*executor.Tensor, error) {
 		return nil, err
 	}
 	t.Data = make([]byte, (n+7)&^7)[:n]
+	if f.zero != nil && f.zero[v] {
+		return t, nil
+	}
 	role := f.role(v, map[graph.ValueID]bool{})
 	rng := rand.New(rand.NewPCG(f.seed, hash(val.Name)))
 	if t.DType.IsFloat() {

@@ -36,7 +36,9 @@ type session struct {
 	run       *Run
 	device    executor.Device
 	shared    bool  // the arena is the caller's
-	begun     bool  // a step is done
+	restart   bool  // every step begins with the states that were given
+	done      int   // steps
+	warmup    int   // steps of these that the states forget
 	available int64 // of the device's memory before the session
 }
 
@@ -67,7 +69,8 @@ func (n native) Open(ctx context.Context, side Side, inputs map[string]*executor
 	run := &Run{Predicted: s.Prediction(), Threads: s.Threads(), Feeds: s.Feeds(),
 		HostNodes: s.HostNodes(), LibraryNodes: s.LibraryNodes(), WhyNoCapture: s.WhyNoCapture()}
 	return &session{Session: s, graph: side.Model.Graph, run: run, device: n.device,
-		shared: o.Session.Arena != nil, available: before}, nil
+		shared: o.Session.Arena != nil, warmup: o.Warmup, restart: o.Independent,
+		available: before}, nil
 }
 
 // lossBytes is the size up to which an output counts as a loss or the like, which a training loop
@@ -126,7 +129,7 @@ func (s *session) Fits() bool {
 // Step runs one step. The growth of resident memory is measured at the first one, before another
 // session exists.
 func (s *session) Step(ctx context.Context) (time.Duration, error) {
-	first := !s.begun
+	first := s.done == 0
 	if first {
 		before := executor.SettleProcessMemory()
 		defer func() {
@@ -134,6 +137,11 @@ func (s *session) Step(ctx context.Context) (time.Duration, error) {
 				s.run.Resident = max(after.Peak-before.Resident, 0)
 			}
 		}()
+	}
+	if !first && (s.restart || s.done == s.warmup) {
+		if err := s.Restart(); err != nil {
+			return 0, err
+		}
 	}
 	begin := time.Now()
 	if err := s.Session.Run(ctx); err != nil {
@@ -143,7 +151,7 @@ func (s *session) Step(ctx context.Context) (time.Duration, error) {
 	if first {
 		s.run.DeviceGrowth = s.available - available(s.device)
 	}
-	s.begun = true
+	s.done++
 	return took, nil
 }
 

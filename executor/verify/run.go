@@ -30,6 +30,10 @@ type Options struct {
 	Session executor.Options // Order and Dims are the side's
 	Repeat  int              // measured runs; 0: 1
 	Warmup  int              // runs before these
+	// Independent has every step begin with the states that the inputs have. Else the first measured
+	// one does, and each goes on with what the step before left, where the engine has states in
+	// place.
+	Independent bool
 	// Progress, if not nil, is called after every run.
 	Progress func(done, total int)
 }

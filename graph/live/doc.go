@@ -15,9 +15,11 @@
 // outputs to the end. Everything that a step reads and writes is live during the step. Views cost
 // nothing and keep their source alive; an operator whose row allows it writes into an input of the
 // same size that is not read any more. Graph inputs, initializers and Constant nodes are
-// persistent: live throughout and counted apart. [Simulate] applies these rules to an order and
-// returns the live bytes of every step. The planner's predictions, the executor's arenas and the
-// reports stand on this function. The search to a budget keeps sums of its own over lists of extra
-// runs (planner/remat), which a test holds to it byte by byte; what stock ONNX Runtime takes is
-// that runtime's matter (graph/ortsim).
+// persistent: live throughout and counted apart. The next value of a [State], an input that the
+// next training step reads anew, is written into that input's buffer if the old value is not read
+// any more; otherwise it has bytes of its own to the end, where it is copied. [Simulate] applies
+// these rules to an order and returns the live bytes of every step. The planner's predictions, the
+// executor's arenas and the reports stand on this function. The search to a budget keeps sums of
+// its own over lists of extra runs (planner/remat), which a test holds to it byte by byte; what
+// stock ONNX Runtime takes is that runtime's matter (graph/ortsim).
 package live

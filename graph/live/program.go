@@ -16,6 +16,7 @@ type Program struct {
 	Bytes      []int64         // by value: Unsized where unknown
 	Persistent []bool          // by value: live throughout, counted apart
 	Outputs    []graph.ValueID // live to the end once made
+	States     []State         // whose outputs are inputs of the next step
 	// Hidden is bytes that are taken throughout and belong to no value.
 	Hidden int64
 }
@@ -46,7 +47,8 @@ type Step struct {
 // NewProgram returns the program of a graph executed in an order. It shares the operand
 // lists of the nodes.
 func NewProgram(g *graph.Graph, order graph.Order, sizes *Sizes) *Program {
-	p := &Program{Steps: make([]Step, len(order)), Bytes: sizes.Bytes, Persistent: make([]bool, len(g.Values))}
+	p := &Program{Steps: make([]Step, len(order)), Bytes: sizes.Bytes, Persistent: make([]bool, len(g.Values)),
+		States: sizes.States}
 	for i := range g.Values {
 		p.Persistent[i] = Persistent(g, graph.ValueID(i))
 	}

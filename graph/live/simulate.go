@@ -38,6 +38,12 @@ type Timeline struct {
 	// LowerBound is a number of bytes that no order and no recomputation gets below: the largest
 	// need of a single step, or that of the graph's outputs together.
 	LowerBound int64
+	// State maps every value that lies in the buffer of a state to the state's input, also that
+	// input itself; others to NoValue. Their Root is NoValue. Nil where the program has no states.
+	State []graph.ValueID
+	// Copied lists the states whose next value has a buffer of its own to the end of the step, and
+	// is copied to the input's then.
+	Copied []State
 }
 
 // Clone returns a copy of the timeline.
@@ -45,6 +51,7 @@ func (t *Timeline) Clone() *Timeline {
 	c := *t
 	c.Live, c.Root, c.Ranges, c.Unsized = slices.Clone(t.Live), slices.Clone(t.Root), slices.Clone(t.Ranges),
 		slices.Clone(t.Unsized)
+	c.State, c.Copied = slices.Clone(t.State), slices.Clone(t.Copied)
 	return &c
 }
 
@@ -74,6 +81,7 @@ func (r *Simulator) Run(p *Program) (*Timeline, error) {
 	s := &r.s
 	s.start(p)
 	s.views()
+	s.inherit()
 	for i := range p.Steps {
 		s.run(int32(i), &p.Steps[i])
 	}
@@ -88,6 +96,7 @@ type simulation struct {
 	pinned  []bool  // by value: it, a view of it or what was written into it is a graph output
 	counted []int32 // by root: one past the last step whose inputs it was counted among
 	need    []int64 // by step: bytes that the step cannot do without
+	state   inheritance
 }
 
 // zeroed returns a slice of n zero elements, in the memory of s where it is large enough.
@@ -150,12 +159,14 @@ func (s *simulation) run(at int32, step *Step) {
 		if s.p.Bytes[id] == Unsized {
 			s.t.Unsized = append(s.t.Unsized, id)
 		}
-		if slot == 0 && s.reuse(at, step, id) {
+		if slot == 0 && s.reuse(at, step, id) || s.intoState(at, step, slot, id) {
 			continue
 		}
 		s.t.Root[id] = id
 		s.t.Ranges[id] = Range{at, max(s.lastUse[id], at+1)}
-		need = addSat(need, s.size(id))
+		if !s.heir(id) { // in another order it might lie in the state's buffer
+			need = addSat(need, s.size(id))
+		}
 	}
 	// In another order the step might write in place; the bound must hold there too.
 	s.need[at] = need - min(need, s.inPlaceGain(step))
@@ -165,6 +176,10 @@ func (s *simulation) run(at int32, step *Step) {
 func (s *simulation) reuse(at int32, step *Step, id graph.ValueID) bool {
 	if src := step.viewSource(); src != graph.NoValue {
 		s.t.Root[id] = s.t.Root[src]
+		s.state.view(id, src)
+		return true
+	}
+	if s.intoState(at, step, 0, id) {
 		return true
 	}
 	root := s.inPlaceRoot(at, step, id)
@@ -222,6 +237,9 @@ func (s *simulation) inputBytes(at int32, step *Step) int64 {
 		}
 		if root := s.t.Root[id]; s.counted[root] != at+1 {
 			s.counted[root] = at + 1
+			if s.heir(root) {
+				continue
+			}
 			total = addSat(total, s.size(root))
 		}
 	}
@@ -259,6 +277,7 @@ func (s *simulation) finish() (*Timeline, error) {
 		t.LowerBound = max(t.LowerBound, s.need[i])
 	}
 	t.LowerBound = max(t.LowerBound, s.outputBytes())
+	s.settle()
 	return t, nil
 }
 
@@ -280,7 +299,7 @@ func (s *simulation) outputBytes() int64 {
 	var total int64
 	counted := make(map[graph.ValueID]bool, len(s.p.Outputs))
 	for _, v := range s.p.Outputs {
-		if root := s.t.Root[v]; root != graph.NoValue && !counted[root] {
+		if root := s.t.Root[v]; root != graph.NoValue && !counted[root] && !s.heir(root) {
 			counted[root] = true
 			total = addSat(total, s.size(root))
 		}

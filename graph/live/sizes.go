@@ -24,12 +24,15 @@ type Sizes struct {
 	// in a runtime that writes nothing in place and has no other views. Nil: the op table says what
 	// is a view and what may be written in place.
 	Aliased []bool
+	// States are written into the buffers of their inputs where that is possible. A runtime of which
+	// Aliased speaks has none.
+	States []State
 }
 
 // Alias makes the sizes those of a runtime of which it is known which nodes share memory. There,
 // what updates its operands has outputs without a size of their own.
 func (s *Sizes) Alias(g *graph.Graph, aliased []bool) {
-	s.Aliased = aliased
+	s.Aliased, s.States = aliased, nil
 	for _, n := range g.Nodes {
 		if len(op.Of(n.Kind).Mutates) == 0 {
 			continue

@@ -97,7 +97,7 @@ type Recomputable struct {
 	Skip     []int // inputs that the search does not follow
 }
 
-// Update is an input and the output that is its new value.
+// Update is an input and the output that is its next value.
 type Update struct{ In, Out int }
 
 // Info is a row of the table.
@@ -126,6 +126,10 @@ type Info struct {
 	// made, no other output depends on the statistics, and ONNX Runtime's kernels write the new
 	// ones into the memory of the old, be they weights of the file.
 	Updates []Update
+	// States lists what an optimizer reads of the step before and the outputs that are the next
+	// values. Kernels may write these into the inputs' memory: what they read of an element there
+	// they have read before they write it.
+	States []Update
 	// FLOPs is the number of floating-point operations of one execution; nil means
 	// one per element of the outputs, none for views and shape arithmetic.
 	FLOPs func(*Ctx) symbolic.Expr

@@ -109,7 +109,7 @@ func TestBoundsByBruteForce(t *testing.T) {
 		if lowest == p.Base.LowerBound {
 			tight++
 		}
-		tk := newTasks(p.Bench, p.Seconds, arena.Align)
+		tk := newTasks(p.Bench, p.Seconds, arena.Align, p.Base.State)
 		least := tk.loose.PeakBound(context.Background(), 0) - (arena.Alignment - 1)
 		whole := arena.NewLayout(context.Background(), p.Base, sizes.Bytes).Bytes
 		budget := least + rng.Int64N(max(1, whole-least))

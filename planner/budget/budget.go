@@ -161,7 +161,7 @@ type budgeter struct {
 
 func newBudgeter(ctx context.Context, p *Problem, o *Options) *budgeter {
 	return &budgeter{ctx: ctx, p: p, opts: o, budget: o.Bytes, share: searchShare,
-		tasks: newTasks(p.Bench, p.Seconds, arena.Align)}
+		tasks: newTasks(p.Bench, p.Seconds, arena.Align, p.Base.State)}
 }
 
 // The parts of the time by which the search for the plan ends, and that for the lowest arena where

@@ -67,6 +67,9 @@ func (e *Explainer) WhyKept(v graph.ValueID, entry graph.NodeID) string {
 	case t.graph.Values[t.value[root]].Keep:
 		return "it is an output of the graph, or a view of one"
 	}
+	if e.planned.Root[v] == graph.NoValue {
+		return "it lies in the memory of an input"
+	}
 	peak := e.planned.Peak
 	r := e.planned.Ranges[e.planned.Root[v]]
 	switch {

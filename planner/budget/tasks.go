@@ -47,11 +47,12 @@ func unitsPerSecond(seconds []float64) float64 {
 }
 
 // newTasks translates the graph on a bench. seconds has the time of every node. round is
-// arena.Align, but for tests.
-func newTasks(b *place.Bench, seconds []float64, round func(int64) int64) *tasks {
+// arena.Align, but for tests. state has the values that lie in the buffers of states, as the
+// timeline of the graph as it is says it: they have no bytes.
+func newTasks(b *place.Bench, seconds []float64, round func(int64) int64, state []graph.ValueID) *tasks {
 	a, sizes, workspace := b.Analysis, b.Sizes, b.Memory.Workspace
 	g := a.Graph
-	t := &tasks{a: a, graph: &remat.Graph{}, sizes: sizes, root: rootsOf(g, sizes),
+	t := &tasks{a: a, graph: &remat.Graph{}, sizes: sizes, root: rootsOf(g, sizes, state),
 		value: make([]int32, len(g.Values)), whyNot: make([]string, len(g.Nodes))}
 	t.numberValues(sizes.Bytes, round)
 	t.stamp = make([]graph.NodeID, len(t.graph.Values))
@@ -79,11 +80,11 @@ func newTasks(b *place.Bench, seconds []float64, round func(int64) int64) *tasks
 }
 
 // rootsOf finds for every value the one whose bytes it shows.
-func rootsOf(g *graph.Graph, sizes *live.Sizes) []graph.ValueID {
+func rootsOf(g *graph.Graph, sizes *live.Sizes, state []graph.ValueID) []graph.ValueID {
 	root := make([]graph.ValueID, len(g.Values))
 	for i := range root {
 		root[i] = graph.ValueID(i)
-		if live.Persistent(g, graph.ValueID(i)) {
+		if live.Persistent(g, graph.ValueID(i)) || state != nil && state[i] != graph.NoValue {
 			root[i] = graph.NoValue
 		}
 	}

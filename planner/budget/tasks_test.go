@@ -94,7 +94,7 @@ func TestTasksAgree(t *testing.T) {
 			graphtest.Options{Nodes: 20 + rng.IntN(100), Yield: seed%3 == 0, Layers: seed%2 == 0,
 				Control: seed%4 > 1, Rows: 1 + rng.Int64N(40), Width: 1 + rng.Int64N(64)})
 		p := withoutInner(problemOf(t, m, nil, nil))
-		tk := newTasks(p.Bench, nil, exact)
+		tk := newTasks(p.Bench, nil, exact, p.Base.State)
 		same(t, p, tk, nil)
 		if int(tk.graph.From) == len(tk.graph.Tasks) {
 			continue
@@ -107,7 +107,7 @@ func TestTasksAgree(t *testing.T) {
 		m, err := ex.Build()
 		require.NoError(t, err)
 		p := problemOf(t, m, ex.Dims, nil)
-		tk := newTasks(p.Bench, nil, exact)
+		tk := newTasks(p.Bench, nil, exact, p.Base.State)
 		rng := rand.New(rand.NewPCG(1, 11))
 		for k := range 20 {
 			same(t, p, tk, randomExtras(rng, tk, 3*k))

@@ -43,7 +43,7 @@ func (c *cloner) reset(b *Bench, clones int) {
 	c.g, c.sizes, c.price = b.Analysis.Graph, b.Sizes, b.Memory.CloneBytes
 	steps, values := len(b.Analysis.Order)+clones, len(base.Bytes)+clones
 	c.out.Steps, c.places = slices.Grow(c.out.Steps[:0], steps), slices.Grow(c.places[:0], steps)
-	c.out.Outputs, c.out.Hidden = base.Outputs, base.Hidden
+	c.out.Outputs, c.out.States, c.out.Hidden = base.Outputs, base.States, base.Hidden
 	c.out.Bytes = append(slices.Grow(c.out.Bytes[:0], values), base.Bytes...)
 	c.out.Persistent = append(slices.Grow(c.out.Persistent[:0], values), base.Persistent...)
 	c.backward = b.Analysis.Backward

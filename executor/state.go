@@ -1,0 +1,174 @@
+package executor
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"memopt/graph"
+	"memopt/graph/live"
+	"memopt/internal/mapfile"
+)
+
+// States of training: inputs whose next values a step writes into their own memory, so that the
+// next step reads what this one wrote. The memory model says which outputs lie there
+// (live.Timeline.State); what does not is copied when the step is done.
+
+// states is what a session knows of its states.
+type states struct {
+	pairs []live.State
+	is    []bool                    // by value: it is the input of a pair
+	given map[graph.ValueID]*Tensor // by input: what SetInput was given; initializers have their files
+	// copied are the states that a step copies when it is done.
+	copied []live.State
+	// first is the number of the first step that writes into the memory of a state.
+	first int
+	// torn is the error of a step that ended after it had begun to write; nil: none has.
+	torn error
+}
+
+// TornError says that a step failed after it had begun to write its states: some have their next
+// values, others the old ones, and no further step makes sense before all are given anew.
+type TornError struct{ Err error }
+
+func (e *TornError) Error() string {
+	return fmt.Sprintf("%v; the step had begun to update its states, so that what they hold now belongs to no step: "+
+		"start from a checkpoint, or from the inputs", e.Err)
+}
+
+func (e *TornError) Unwrap() error { return e.Err }
+
+// findStates asks which inputs the model updates.
+func (s *Session) findStates() (err error) {
+	s.states.pairs, err = live.FindStates(s.model)
+	s.states.given = map[graph.ValueID]*Tensor{}
+	s.states.is = make([]bool, len(s.model.Graph.Values))
+	for _, st := range s.states.pairs {
+		s.states.is[st.In] = true
+	}
+	s.states.first = math.MaxInt
+	return err
+}
+
+// planStates notes what the memory model says of the states.
+func (f *frame) planStates() {
+	s := &f.s.states
+	s.copied = s.copied[:0]
+	for _, st := range s.pairs {
+		if f.stateOf(st.Out) != st.In {
+			s.copied = append(s.copied, st)
+		}
+	}
+	for i := range f.steps {
+		if f.steps[i].prep.Info.View {
+			continue // it shows what is there
+		}
+		for _, v := range f.steps[i].node.Outputs {
+			if v != graph.NoValue && f.stateOf(v) != graph.NoValue {
+				s.first = min(s.first, i)
+			}
+		}
+	}
+}
+
+// stateOf returns the input in whose memory a value lies, be it the input itself; NoValue where it
+// lies in none.
+func (f *frame) stateOf(v graph.ValueID) graph.ValueID {
+	if f.timeline.State == nil {
+		return graph.NoValue
+	}
+	return f.timeline.State[v]
+}
+
+// intoState returns the memory of a state for output slot of a step, of n bytes.
+func (st *step) intoState(slot int, in graph.ValueID, n int) ([]byte, error) {
+	f := st.f
+	if f.s.virtual || n == 0 {
+		return nil, nil
+	}
+	if data := f.vals[in].Data; len(data) == n {
+		return data[:n:n], nil
+	}
+	return nil, st.mismatch(slot, f.vals[in].Shape)
+}
+
+// commit copies the next values that do not lie in their inputs' memory. None of them lies in that
+// of another state: live.FindStates refuses such pairs.
+func (s *Session) commit() error {
+	f := s.root
+	for _, st := range s.states.copied {
+		in, out := f.vals[st.In], f.vals[st.Out]
+		if len(in.Data) != len(out.Data) {
+			return fmt.Errorf("state %q is %v, and its next value %q is %v",
+				f.g.ValueName(st.In), in, f.g.ValueName(st.Out), out)
+		}
+		if len(in.Data) == 0 {
+			continue
+		}
+		move := s.mem.Copy
+		if f.space.atHost(st.Out) {
+			move = s.mem.CopyIn
+		}
+		if err := move(in.Data, out.Data); err != nil {
+			return fmt.Errorf("state %q: %w", f.g.ValueName(st.In), err)
+		}
+	}
+	return nil
+}
+
+// settleStates ends a step: its states have their next values, or it is known that they are torn.
+// ran is how many nodes had run when it ended.
+func (s *Session) settleStates(err error, ran int) error {
+	if s.virtual || len(s.states.pairs) == 0 {
+		return err
+	}
+	if err == nil {
+		if err = s.commit(); err != nil {
+			ran = math.MaxInt
+		}
+	}
+	if err != nil && ran >= s.states.first {
+		s.states.torn = &TornError{err}
+		return s.states.torn
+	}
+	return err
+}
+
+// keepState gives a state's input its first value. Where the session was told that it may
+// (Options.AdoptStates), it goes on in the caller's memory.
+func (s *Session) keepState(own, t *Tensor, id graph.ValueID) error {
+	s.states.given[id] = t
+	if s.opts.AdoptStates && s.mem == (hostMemory{}) && mapfile.Holding(t.Data) == nil {
+		*own = *t
+		return nil
+	}
+	return s.keepInput(own, t)
+}
+
+// Restart gives all states what they began with: what SetInput was given, else what the model's
+// file has. The next step is as the first one was, but for random draws.
+func (s *Session) Restart() error {
+	if s.opts.AdoptStates {
+		return fmt.Errorf("the session has written its states into the memory that it was given")
+	}
+	for _, st := range s.states.pairs {
+		t := s.states.given[st.In]
+		own, data := s.root.vals[st.In], s.root.g.Values[st.In].Data
+		switch {
+		case t != nil:
+		case data == nil || data.Source == nil || len(own.Data) == 0:
+			continue // it has no data at all, which Run will say
+		default:
+			raw, err := data.Source.Bytes()
+			if err != nil {
+				return fmt.Errorf("initializer %q: %w", data.Name, err)
+			}
+			t = &Tensor{DType: own.DType, Shape: slices.Clone(own.Shape), Data: raw}
+		}
+		if err := s.keepInput(own, t); err != nil {
+			return err
+		}
+	}
+	s.states.torn = nil
+	return nil
+}
