@@ -100,8 +100,8 @@ func (s *selectionFlags) asks(a *app) bool {
 	}
 	level, _ := a.env(configs.LevelVariable)
 	config, _ := a.env(configs.ConfigVariable)
-	return s.optimizer.kind != "" || s.level != "" || s.config != "" || s.plan != "" || s.probe != "" || s.budgetFlags.asks() || level != "" ||
-		config != ""
+	return s.optimizer.kind != "" || s.level != "" || s.config != "" || s.plan != "" || s.probe != "" ||
+		s.budgetFlags.asks() || level != "" || config != ""
 }
 
 // selects reports whether the flags ask for a plan.

@@ -25,7 +25,8 @@ type optimizerFlags struct {
 // register adds the flags. where says to which models they apply, behind what --optimizer does.
 func (o *optimizerFlags) register(f *pflag.FlagSet, where string) {
 	o.set = f
-	f.StringVar(&o.kind, "optimizer", "", "append an optimizer that updates the parameters"+where+": sgd, adam or adamw")
+	f.StringVar(&o.kind, "optimizer", "",
+		"append an optimizer that updates the parameters"+where+": sgd, adam or adamw")
 	numberVar(f, &o.lr, "lr", "", 0, notNegative, "learning rate; 0: a graph input named lr")
 	numberVar(f, &o.weightDecay, "weight-decay", "", 0, notNegative, "weight decay, as PyTorch's optimizers define it")
 	numberVar(f, &o.momentum, "momentum", "", 0, notNegative, "momentum of sgd")
