@@ -9,7 +9,7 @@ import (
 )
 
 // accumulateInto is InPlaceAccumulatorV2 without its second output: it adds a value to the buffer
-// in input 0, or replaces the buffer by the value where the scalar in input 2 is given and true.
+// in input 0, or replaces the buffer with the value if the scalar in input 2 is given and true.
 type accumulateInto struct{ sum, value *executor.Tensor }
 
 func newAccumulateInto(p *executor.Prep) (executor.Kernel, error) {

@@ -11,8 +11,8 @@ import (
 
 // newFloatUnary makes the kernels of functions of one floating-point number.
 //
-// Each function is defined once, for float64, by scalarFunc. float32 has loops of its own where
-// vectorFunc knows one; the others are computed in float64 and rounded.
+// Each function is defined once, for float64, by scalarFunc. float32 uses the loop that vectorFunc
+// returns, if any; everything else is computed in float64 and rounded.
 //
 // https://onnx.ai/onnx/operators/onnx__Acos.html and so on.
 func newFloatUnary(p *executor.Prep) (executor.Kernel, error) {
@@ -101,7 +101,7 @@ func scalarFunc(p *executor.Prep) func(x float64) float64 {
 	return expFunc(p)
 }
 
-// expFunc is scalarFunc for the operators that are made of e^x-1 where x is negative.
+// expFunc is scalarFunc for the operators that use e^x-1 for negative x.
 func expFunc(p *executor.Prep) func(x float64) float64 {
 	c := expParams(p)
 	return func(x float64) float64 {
@@ -153,7 +153,7 @@ const (
 	geluCubic = 0.044715
 )
 
-// vectorFunc returns the float32 loop of an operator, nil where there is none.
+// vectorFunc returns the float32 loop of an operator, or nil if there is none.
 func vectorFunc(p *executor.Prep) func(dst, a []float32) {
 	switch p.Node.Kind {
 	case op.Erf:

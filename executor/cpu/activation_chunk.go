@@ -6,14 +6,14 @@ import (
 	"memopt/executor/cpu/simd"
 )
 
-// Float32 functions made of several loops of package simd, chunk by chunk with values on the way in
-// buffers.
+// Float32 functions built from several loops of package simd, chunk by chunk, with intermediate
+// values in buffers.
 
 // activationChunkLen is the number of elements of a chunk: a buffer of float32.
 const activationChunkLen = elemBytes / 4
 
-// inChunks makes a loop of a function of a chunk. It has three buffers as long as dst, and may
-// write dst[i] only when it needs a[i] no more: dst may be a.
+// inChunks makes a loop from a function that computes a chunk. The function has three buffers as
+// long as dst, and may write dst[i] only once it no longer needs a[i]: dst may be a.
 func inChunks(f func(dst, a, t, u, v []float32)) func(dst, a []float32) {
 	return func(dst, a []float32) {
 		m := takeBuffers()

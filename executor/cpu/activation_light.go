@@ -8,8 +8,8 @@ import (
 	"memopt/graph/op"
 )
 
-// lightFunc returns the loop of a function of one number that takes few instructions, nil for
-// others.
+// lightFunc returns the loop of a function of one number that takes few instructions, or nil for
+// other functions.
 func lightFunc[T elemFloat](p *executor.Prep) func(dst, a []T) {
 	n := p.Node
 	switch n.Kind {
@@ -52,7 +52,7 @@ func floorLoop[T elemFloat](dst, a []T) {
 	}
 }
 
-// roundLoop rounds to integers, halves to even ones.
+// roundLoop rounds to integers, ties to even.
 func roundLoop[T elemFloat](dst, a []T) {
 	a = a[:len(dst)]
 	for i, x := range a {
@@ -93,7 +93,7 @@ func hardSigmoidLoop[T elemFloat](dst, a []T, alpha, beta T) {
 	}
 }
 
-// leakyLoop: alpha*x below 0, x from there on.
+// leakyLoop: alpha*x for x below 0, else x.
 func leakyLoop[T elemFloat](dst, a []T, alpha T) {
 	a = a[:len(dst)]
 	for i, x := range a {

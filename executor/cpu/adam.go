@@ -19,8 +19,8 @@ import (
 //	mode 1: p = rate*√b/a * m' / (√v' + epsilon),  d = -p - rate*lambda*(w-p)
 //
 // Inputs: rate, count, w, g, m, v, w in 16 bits, loss_scale, the norm of all gradients, whether to
-// update. Outputs: count+1, m', v', w+d, d, w+d in 16 bits. Where there is no update, the outputs
-// are the inputs.
+// update. Outputs: count+1, m', v', w+d, d, w+d in 16 bits. If there is no update, the outputs are
+// the inputs.
 // https://github.com/microsoft/onnxruntime/blob/main/orttraining/orttraining/core/graph/training_op_defs.cc
 
 type adamKernel[T chunkFloat] struct {
@@ -166,7 +166,8 @@ func (k *adamKernel[T]) Range(lo, hi int) {
 	}
 }
 
-// step replaces weights, moments and, by what is added to the weights, gradients.
+// step replaces the weights and moments, and overwrites the gradients with the change of the
+// weights.
 func (k *adamKernel[T]) step(w, g, m, v []T) {
 	size := k.rate * T(math.Sqrt(float64(k.b))) / k.a
 	for i := range w {
@@ -185,8 +186,8 @@ func (k *adamKernel[T]) step(w, g, m, v []T) {
 	}
 }
 
-// step32 is step with vector instructions. Divisions by numbers that are the same for all elements
-// are products with their inverses.
+// step32 is step with vector instructions. Divisions by a number that is the same for all elements
+// become products with its inverse.
 func (k *adamKernel[T]) step32(w, g, m, v []float32) {
 	var buf [chunkLen]float32
 	t := buf[:len(w)]
@@ -197,7 +198,7 @@ func (k *adamKernel[T]) step32(w, g, m, v []float32) {
 	simd.Mul(t, g, g)
 	simd.MulScalar(v, v, float32(k.beta))
 	simd.Axpy(v, t, 1-float32(k.beta))
-	var factor float32 // of m/(√ + epsilon) in what is added to w
+	var factor float32 // of m/(√ + epsilon) in the change of w
 	if k.mode == 0 {
 		simd.MulScalar(t, v, 1/b)
 		simd.Sqrt(t, t)

@@ -6,8 +6,8 @@ import (
 )
 
 // affineGrid is AffineGrid: for theta [N, k, k+1] and size (N, C, d1…dk), k being 2 or 3, a grid
-// [N, d1…dk, k] for GridSample: theta times (x, y, [z,] 1) at every place, x being the coordinate
-// on the last axis, all from -1 to 1.
+// [N, d1…dk, k] for GridSample: theta times (x, y, [z,] 1) at every place, where x is the
+// coordinate on the last axis, all from -1 to 1.
 //
 // https://onnx.ai/onnx/operators/onnx__AffineGrid.html
 type affineGrid[T convFloat] struct {
@@ -88,7 +88,7 @@ func (k *affineGrid[T]) Range(lo, hi int) {
 	}
 }
 
-// coordinate returns the place of element i of n; the middle where there is but one.
+// coordinate returns the coordinate of element i of n: the middle if there is only one.
 func (k *affineGrid[T]) coordinate(i, n int) float64 {
 	if !k.align {
 		return float64(2*i+1)/float64(n) - 1

@@ -6,8 +6,8 @@ import (
 	"memopt/graph"
 )
 
-// argKernel is ArgMax or ArgMin: the place of the largest or smallest element along an axis, the
-// first one of equals or, with select_last_index, the last. NaN wins over every number in both.
+// argKernel is ArgMax or ArgMin: the place along an axis of the largest or smallest element: the
+// first of equal elements or, with select_last_index, the last. NaN wins over every number in both.
 // https://onnx.ai/onnx/operators/onnx__ArgMax.html
 type argKernel[T reduceElem] struct {
 	operand.ArgSearch
@@ -88,8 +88,8 @@ func (k *argKernel[T]) Range(lo, hi int) {
 	}
 }
 
-// row searches a row of neighbouring elements, block by block: where in a block the best element is
-// matters only if that beats the best one of earlier blocks.
+// row searches a row of neighbouring elements, block by block: the place of the best element in a
+// block matters only if that element beats the best one of earlier blocks.
 func (k *argKernel[T]) row(base int, buf []T) int64 {
 	var best T
 	at := -1
@@ -108,7 +108,7 @@ func (k *argKernel[T]) row(base int, buf []T) int64 {
 	return int64(at)
 }
 
-// argPlace returns where v is in a: the first or the last place.
+// argPlace returns the first or the last place of v in a.
 func argPlace[T reduceElem](a []T, v T, last bool) int {
 	at := 0
 	for i, w := range a {
@@ -134,7 +134,7 @@ func argBeats[T reduceElem](v, best T, less, last bool) bool {
 	return v > best
 }
 
-// better updates the best elements of neighbouring results by their elements j.
+// better updates the best elements of neighbouring results from their elements j.
 func (k *argKernel[T]) better(best, a []T, at []int64, j int64) {
 	best, at = best[:len(a)], at[:len(a)]
 	if !k.Less && !k.Last {

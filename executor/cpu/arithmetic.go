@@ -9,7 +9,7 @@ import (
 
 // newArithmetic makes the kernels of Add, Sub, Mul, Div, and of Mod, Max and Min with two operands.
 //
-// Integers wrap around. Division of integers cuts off the fraction, and one by zero is an error.
+// Integers wrap around. Division of integers cuts off the fraction; division by zero is an error.
 // The larger or smaller of a number and NaN is NaN. 16-bit floating-point numbers are computed in
 // float32.
 //

@@ -8,8 +8,8 @@ import (
 	"memopt/graph"
 )
 
-// newATen makes the kernel of a call of PyTorch's operator library, where it is one of
-// those that exporters of training graphs leave.
+// newATen makes the kernel of a call to PyTorch's operator library, if it is one of those that
+// exporters leave in training graphs.
 func newATen(p *executor.Prep) (executor.Kernel, error) {
 	name := p.Node.Str("operator", "")
 	switch strings.TrimPrefix(name, "aten::") {
@@ -37,7 +37,7 @@ func newEmbedding(p *executor.Prep) (executor.Kernel, error) {
 // it: inputs are the incoming gradient, the indices, how many rows there are (or the matrix
 // itself), and optionally padding_idx, whose rows get no gradient, scale_grad_by_freq, by which
 // each row is divided by how often its index occurs, and sparse, which says how PyTorch would store
-// the result and changes no number.
+// the result and does not change its values.
 // https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.embedding.html
 type embeddingBackward struct {
 	rowsGrad
@@ -113,7 +113,7 @@ func moveFlag(x *executor.Tensor) bool {
 	return x != nil && x.DType == graph.Bool && len(x.Data) == 1 && x.Data[0] != 0
 }
 
-// skip takes out the rows with an offset.
+// skip drops the rows that have an offset.
 func (k *embeddingBackward) skip(offset int64) {
 	for i, o := range k.index.offsets {
 		if o == offset {

@@ -11,8 +11,8 @@ import (
 // attentionKernel is https://onnx.ai/onnx/operators/onnx__Attention.html: inputs Q, K, V, mask,
 // past key, past value, lengths of keys; outputs Y, present key, present value, scores.
 //
-// The softcap comes before the masks, as the operator's description has had it since the correction
-// of 2026 for both versions: otherwise masked keys would get finite scores.
+// The softcap comes before the masks, as in the operator's description since its correction in
+// 2026, for both versions: otherwise masked keys would get finite scores.
 type attentionKernel[T blas.Float] struct {
 	p      *executor.Prep
 	core   attentionCore[T]
@@ -66,7 +66,8 @@ func newAttentionOf[T blas.Float](p *executor.Prep) (executor.Kernel, error) {
 	return k, nil
 }
 
-// Workspace holds presents that nobody wants, and the scores at work.
+// Workspace holds the present keys and values that are not wanted as outputs, and the scores in
+// progress.
 func (k *attentionKernel[T]) Workspace(in, _ [][]int) int {
 	var s AttentionSizes
 	if ReadAttention(&s, in, k.heads) != nil {
@@ -108,8 +109,8 @@ func (k *attentionKernel[T]) Run(c *executor.Ctx) error {
 	return nil
 }
 
-// operands finds the heads of queries, keys, values and Y. Keys and values that follow a cache
-// are put behind it.
+// operands finds the heads of queries, keys, values and Y. Keys and values that follow a cache are
+// appended to it.
 func (k *attentionKernel[T]) operands(c *executor.Ctx) {
 	a := &k.core
 	q, key, v := executor.Of[T](c.In(0)), executor.Of[T](c.In(1)), executor.Of[T](c.In(2))

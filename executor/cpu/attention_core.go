@@ -20,7 +20,7 @@ func (h *attentionHeads[T]) at(b, head, i int) []T {
 	return h.data[h.First+b*h.Batch+head*h.Head+i*h.Row:]
 }
 
-// attentionMask is added to the scores, or, where its elements are bools, admits keys.
+// attentionMask is added to the scores or, if its elements are bools, admits keys.
 type attentionMask[T any] struct {
 	AttentionMask
 	add   []T
@@ -54,11 +54,11 @@ type attentionCore[T blas.Float] struct {
 	work            []T
 }
 
-// attentionWork is how many scores a block of queries has at most, but for long rows.
+// attentionWork is the most scores that a block of queries has, except with long rows.
 const attentionWork = 1 << 17
 
-// block chooses the number of queries that are done together, from the shapes alone, and
-// returns the elements of workspace that a run with some number of threads takes.
+// block chooses how many queries are done together, from the shapes alone, and returns the elements
+// of workspace that a run with the given number of threads takes.
 func (k *attentionCore[T]) block(threads int) int {
 	k.rows = min(max(attentionWork/max(k.Total, 1), 16), 256, max(k.SeqQ, 1))
 	k.blocks = k.Batch * k.HeadsQ * ((k.SeqQ + k.rows - 1) / k.rows)
@@ -66,7 +66,7 @@ func (k *attentionCore[T]) block(threads int) int {
 	return k.strands * k.rows * k.Total
 }
 
-// compute runs all blocks. Each strand does every strands-th of them in a piece of work of its own.
+// compute runs all blocks. Strand i takes blocks i, i+strands, i+2*strands…, as one piece of work.
 func (k *attentionCore[T]) compute(c *executor.Ctx) {
 	n := k.block(c.Prep().Threads)
 	k.work = executor.ScratchOf[T](c, n)
@@ -113,8 +113,8 @@ func (k *attentionBlocks[T]) one(b, head, first, rows int, work []T) {
 	}
 }
 
-// visible returns how many keys query i may look at; the last of its batch entry's, and where it is
-// causal, itself at most.
+// visible returns how many keys query i may look at: up to the last of its batch entry and, if the
+// attention is causal, up to the query's own position.
 func (k *attentionBlocks[T]) visible(b, i int) int {
 	n := k.Total
 	if k.lengths != nil {
@@ -215,8 +215,8 @@ func attentionSoftcap[T blas.Float](x []T, limit T) {
 	}
 }
 
-// attentionSoftmax sets x = e^x / sum(e^x); all 0 where all x are -Inf, that is, where a
-// query may look at no key.
+// attentionSoftmax sets x = e^x / sum(e^x); all 0 if all x are -Inf, that is, if a query may look
+// at no key.
 func attentionSoftmax[T blas.Float](x []T, wide bool) {
 	if len(x) == 0 {
 		return
@@ -247,7 +247,7 @@ func attentionSoftmax[T blas.Float](x []T, wide bool) {
 	}
 }
 
-// floats32 returns x as float32 elements, or nil where they are wider.
+// floats32 returns x as float32 elements, or nil if they are wider.
 func floats32[T blas.Float](x []T) []float32 {
 	if unsafe.Sizeof(*unsafe.SliceData(x)) != 4 {
 		return nil
@@ -255,7 +255,7 @@ func floats32[T blas.Float](x []T) []float32 {
 	return unsafe.Slice((*float32)(unsafe.Pointer(unsafe.SliceData(x))), len(x))
 }
 
-// attentionCache writes keys or values behind those of a cache: [batch, heads, past+seq, size].
+// attentionCache writes keys or values after those of a cache: [batch, heads, past+seq, size].
 type attentionCache[T any] struct {
 	old, new, all            attentionHeads[T]
 	heads, past, total, size int

@@ -38,7 +38,8 @@ func newAttentionMS(p *executor.Prep) (executor.Kernel, error) {
 	return nil, unsupportedTypes(p)
 }
 
-// Workspace holds queries, keys and values, a present that nobody wants, and the scores at work.
+// Workspace holds queries, keys and values, the present if it is not wanted as an output, and the
+// scores in progress.
 func (k *attentionMSKernel[T]) Workspace(in, _ [][]int) int {
 	core := attentionCore[T]{AttentionSizes: k.core.AttentionSizes}
 	s := &core.AttentionSizes
@@ -111,7 +112,7 @@ func (k *attentionMSKernel[T]) projected(c *executor.Ctx) error {
 	return nil
 }
 
-// present puts keys and values behind those of the cache.
+// present puts keys and values after those of the cache.
 func (k *attentionMSKernel[T]) present(c *executor.Ctx) {
 	a := &k.core
 	var old, all []T

@@ -13,8 +13,8 @@ type AttentionSizes struct {
 	Batch, HeadsQ, HeadsKV, SeqQ, Past, Total, Size, SizeV int
 }
 
-// HeadLayout says where the rows of each head lie: First is the place of the first element, the
-// others are how far apart entries of the batch, heads and rows are.
+// HeadLayout says where the rows of each head lie: First is the place of the first element; the
+// others are the distances between entries of the batch, between heads and between rows.
 type HeadLayout struct{ First, Batch, Head, Row int }
 
 // PackedHeads is the layout of heads that lie side by side in rows: [batch, seq, heads*size].
@@ -93,7 +93,7 @@ type PaddingForm struct {
 }
 
 // Read reads the shape of a mask of paddings: [batch, total], [batch, seqQ, total], [batch]
-// lengths, or, where starts may be given, [2*batch] ends and starts.
+// lengths, or, if starts may be given, [2*batch] ends and starts.
 func (f *PaddingForm) Read(shape []int, s *AttentionSizes, starts bool) error {
 	*f = PaddingForm{}
 	switch {
@@ -196,7 +196,8 @@ func ReadMultiHead(s *AttentionSizes, q, key, v, past, pastV []int) (fresh int, 
 }
 
 // ReadProjected reads the shapes of com.microsoft's Attention; hidden is the width of all query
-// heads. s has the number of heads, and the node p may say how wide queries, keys and values are.
+// heads together. s has the number of heads, and the node p may state the widths of queries, keys
+// and values.
 func ReadProjected(s *AttentionSizes, p *executor.Prep, x, w, past []int) (hidden int, err error) {
 	n := s.HeadsQ
 	if len(x) != 3 || len(w) != 2 || x[2] != w[0] {

@@ -7,22 +7,23 @@ import (
 	"memopt/graph"
 )
 
-// BatchNormalization of x [N, C, D…]: y = (x-m)*scale/√(v+epsilon) + bias for each channel, m and v
-// being the running mean and variance or, in training, those of the batch. Training also moves the
-// running ones: running*momentum + batch*(1-momentum); the variance is that of the population.
+// BatchNormalization of x [N, C, D…]: y = (x-m)*scale/√(v+epsilon) + bias for each channel, where m
+// and v are the running mean and variance or, in training, those of the batch. Training also
+// updates the running ones: running*momentum + batch*(1-momentum); the variance is that of the
+// population.
 // https://onnx.ai/onnx/operators/onnx__BatchNormalization.html
 //
 // What outputs 3 and 4 are depends on the form: the batch's mean and variance before version 14,
 // its mean and inverse deviation in ONNX Runtime's BatchNormInternal.
 
-// batchLayout is how channels lie in memory. Channels are done in tiles, so that short ones share
-// cache lines; sums over a channel go plane by plane.
+// batchLayout says how channels lie in memory. Channels are processed in tiles, so that short ones
+// share cache lines; sums over a channel go plane by plane.
 type batchLayout struct {
 	n, c, d int
 	tile    int // channels
 }
 
-// batchTile is how many channels are done together at most.
+// batchTile is the most channels that are processed together.
 const batchTile = 64
 
 // read sets the layout of a shape; one place per element of a sample if perPlace.

@@ -7,8 +7,7 @@ import (
 
 // biasSoftmaxKernel is ONNX Runtime's BiasSoftmax: softmax(data + bias) over all dims from the axis
 // on. The bias is stretched to the data as in other operators: its dims of 1, and those it lacks in
-// front. The attribute is_inner_broadcast tells which of these a bias has, which its shape says
-// too.
+// front. The attribute is_inner_broadcast says which of these a bias has; its shape says so too.
 type biasSoftmaxKernel[T normElem] struct {
 	softmaxAxis
 	x, bias, y []T

@@ -10,8 +10,8 @@ import (
 )
 
 // BiasSoftmaxDropout: s = softmax(x + bias) over all dims from axis on together, y = dropout(s).
-// The bias has x's dims from axis on; before, it is broadcast. It always draws: there is no
-// training mode. Outputs: y, the mask, s.
+// The bias has x's dims from axis on and is broadcast over the axes before it. It always draws:
+// there is no training mode. Outputs: y, the mask, s.
 // https://github.com/microsoft/onnxruntime/blob/main/orttraining/orttraining/core/graph/training_op_defs.cc
 
 var newBiasSoftmaxDropout = widened(func(p *executor.Prep) (executor.Kernel, error) {
@@ -66,7 +66,7 @@ func (k *biasSoftmaxDropoutKernel[T]) Run(c *executor.Ctx) error {
 	if m := c.Out(1, x.Shape...); m != nil {
 		k.mask = m.Data
 	}
-	// Where nobody wants the softmax it is computed in y's memory.
+	// If the softmax is not wanted, it is computed in y's memory.
 	k.s = k.y
 	if s := c.Out(2, x.Shape...); s != nil {
 		k.s = executor.Of[T](s)
@@ -128,7 +128,7 @@ func (k *biasSoftmaxDropoutKernel[T]) Range(lo, hi int) {
 	}
 }
 
-// softmaxInPlace sets x[i] = e^(x[i]-m) / sum of e^(x-m), m being the largest element.
+// softmaxInPlace sets x[i] = e^(x[i]-m) / sum of e^(x-m), where m is the largest element.
 func softmaxInPlace[T chunkFloat](x []T) {
 	var e T
 	if len(x) == 0 {

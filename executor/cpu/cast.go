@@ -11,10 +11,9 @@ import (
 // newCast makes the kernels of Cast and CastLike.
 //
 // Floating-point numbers become integers by cutting off the fraction. Where the specification
-// leaves the result open, numbers that the integer type does not have become the nearest one that
-// it has, and NaN becomes 0, as on GPUs. Integers become narrower ones by their lower bits. What is
-// not 0 becomes true; true becomes 1. Rounding to a narrower floating-point type is to nearest,
-// ties to even.
+// leaves the result open, numbers outside the integer type's range become the nearest one in it,
+// and NaN becomes 0, as on GPUs. Integers are narrowed to their lower bits. Anything but 0 becomes
+// true; true becomes 1. Rounding to a narrower floating-point type is to nearest, ties to even.
 //
 // https://onnx.ai/onnx/operators/onnx__Cast.html
 func newCast(p *executor.Prep) (executor.Kernel, error) {
@@ -47,7 +46,7 @@ func elemCastable(d graph.DType) bool {
 	return false
 }
 
-// elemConversion returns the conversion between two types, nil where they are the same or there is
+// elemConversion returns the conversion between two types, or nil if they are the same or there is
 // none.
 func elemConversion(from, to graph.DType) elemConvert {
 	switch {
@@ -148,9 +147,9 @@ func toInteger[R elemInteger, A elemNumber](least, most R) elemConvert {
 	})
 }
 
-// truncated cuts off the fraction of x and moves it between two bounds; NaN becomes 0.
+// truncated cuts off the fraction of x and clamps it to two bounds; NaN becomes 0.
 //
-// The upper bound of 64 bits has no float64 of its own: it is rounded up, to the first number that
+// float64 cannot represent the upper bound of 64 bits: it is rounded up, to the first number that
 // is too large.
 func truncated[R elemInteger](x float64, least, most R) R {
 	switch {
@@ -183,7 +182,7 @@ func toHalf[A elemNumber](to graph.DType) elemConvert {
 	}
 }
 
-// oddFloat32 rounds x to one of the two float32 numbers beside it, that with the odd last bit.
+// oddFloat32 rounds x to the one of the two adjacent float32 numbers whose last bit is odd.
 // Rounding that again, to fewer bits, gives the same as rounding x at once would.
 func oddFloat32(x float64) float32 {
 	f := float32(x)
@@ -200,7 +199,7 @@ func oddFloat32(x float64) float32 {
 	return math.Float32frombits(b + 1)
 }
 
-// fromHalf converts a 16-bit type by way of float32. size is that of an element of the result.
+// fromHalf converts a 16-bit type by way of float32. size is the size of an element of the result.
 func fromHalf(from graph.DType, next elemConvert, size int) elemConvert {
 	if next == nil {
 		return nil

@@ -86,7 +86,7 @@ func clipLoopsOf[T elemNumber]() (low, high, both elemLoop) {
 	return loop2(maxLoop[T]), loop2(minLoop[T]), loop3(clipLoop[T])
 }
 
-// clipLoop has each bound as many times as there are elements; they are all the same.
+// clipLoop gets each bound repeated for every element; all copies are equal.
 func clipLoop[T elemNumber](dst, a, low, high []T) {
 	if len(dst) == 0 {
 		return

@@ -5,8 +5,8 @@ import (
 	"memopt/graph"
 )
 
-// col2Im is Col2Im: the columns X [N, C*block, L] are added up to the images [N, C, d…] that they
-// are cut from: column l lists the elements under place l of a sliding block. Inputs 1 and 2 are
+// col2Im is Col2Im: the columns X [N, C*block, L] are added up into the images [N, C, d…] that they
+// were cut from: column l lists the elements under place l of a sliding block. Inputs 1 and 2 are
 // the shapes of image and block.
 //
 // https://onnx.ai/onnx/operators/onnx__Col2Im.html

@@ -88,7 +88,7 @@ func lessOrEqualLoop[T elemNumber](dst []uint8, a, b []T) {
 	}
 }
 
-// elemTruth is a bool as an element. The compiler makes no branch of it.
+// elemTruth returns a bool as an element. The compiler emits no branch for it.
 func elemTruth(b bool) uint8 {
 	var t uint8
 	if b {

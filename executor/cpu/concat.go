@@ -45,7 +45,7 @@ func (k *concatKernel) Run(c *executor.Ctx) error {
 	return k.whole.Run(c, &k.mover)
 }
 
-// lengths lists the inputs' lengths in output 1 where it is wanted.
+// lengths lists the inputs' lengths in output 1 if that is wanted.
 func (k *concatKernel) lengths(c *executor.Ctx) {
 	if !c.Wants(1) {
 		return

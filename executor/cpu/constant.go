@@ -31,7 +31,7 @@ func moveElementOf(d graph.DType, v float64) (e [8]byte, ok bool) {
 	default:
 		return e, false
 	}
-	// The lower bytes come first: those beyond the element's size do not count.
+	// The lower bytes come first: bytes beyond the element's size are ignored.
 	binary.LittleEndian.PutUint64(e[:], bits)
 	return e, true
 }
@@ -241,8 +241,8 @@ func (k *constantOfShape) Run(c *executor.Ctx) error {
 	return nil
 }
 
-// eyeLike is a matrix like the input with ones in diagonal k, which is above the main
-// one where k is positive.
+// eyeLike is a matrix like the input with ones on diagonal k, which is above the main one if k is
+// positive.
 // https://onnx.ai/onnx/operators/onnx__EyeLike.html
 type eyeLike struct {
 	moveFiller

@@ -10,7 +10,7 @@ import (
 	"memopt/graph/op"
 )
 
-// benchMemory gives a node's outputs and workspace memory that stays from run to run.
+// benchMemory gives a node's outputs and workspace memory that is kept from run to run.
 type benchMemory struct {
 	out     map[int][]byte
 	scratch [][]byte

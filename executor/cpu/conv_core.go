@@ -18,7 +18,7 @@ type convCore[T convFloat] struct {
 	convPlan
 	math convMath[T]
 	act  convActivation
-	lib  *convLibrary // nil: own ways alone
+	lib  *convLibrary // nil: own methods only
 
 	x, w, y, bias, z []T // of a run; bias and z may be nil
 	work             []T
@@ -137,8 +137,8 @@ func (t *convProducts[T]) Range(lo, hi int) {
 	}
 }
 
-// multiply computes the filters m0..m1-1 at the columns from..to-1, which are in b. Where the
-// columns are of several images, the product is made in temp first.
+// multiply computes the filters m0..m1-1 at the columns from..to-1, which are in b. If the columns
+// belong to several images, the product is first made in temp.
 func (k *convCore[T]) multiply(m0, m1, from, to int, b []T, ldb int, temp []T) {
 	w := k.w[m0*k.depth : m1*k.depth]
 	plane := k.outPlane
@@ -156,8 +156,8 @@ func (k *convCore[T]) multiply(m0, m1, from, to int, b []T, ldb int, temp []T) {
 	k.scatter(m0, m1, from, to, temp)
 }
 
-// scatter brings a product of the filters m0..m1-1 at the columns from..to-1 of whole images to its
-// places, and finishes it.
+// scatter puts a product of the filters m0..m1-1 at the columns from..to-1 of whole images where it
+// belongs, and finishes it.
 func (k *convCore[T]) scatter(m0, m1, from, to int, temp []T) {
 	plane, ld := k.outPlane, to-from
 	for m := m0; m < m1; m++ {

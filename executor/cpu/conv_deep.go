@@ -1,9 +1,9 @@
 package cpu
 
-// The gradient of a convolution's weights is a convolution, too: of the data by the gradient of the
-// output, whose kernel is as large as a plane and whose output as small as the old kernel. Columns
-// are then long and few. They are made as rows, one per place of the output, so that a row of the
-// kernel is one copy.
+// The gradient of a convolution's weights is also a convolution: of the data with the gradient of
+// the output as its kernel, which is as large as a plane, while the output is as small as the old
+// kernel. Columns are then long and few. They are made as rows, one per place of the output, so
+// that a row of the kernel is one copy.
 
 const (
 	// convDeepColumns is about how many columns a tile has.

@@ -38,8 +38,8 @@ func deepNaive(x, w []float32, p *convPlan) []float64 {
 	return y
 }
 
-// TestConvDeep compares large kernels over small outputs with the definition, and several threads
-// with one.
+// TestConvDeep compares large kernels over small outputs with the definition, and results on
+// several threads with those on one.
 func TestConvDeep(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	taken := 0

@@ -10,8 +10,8 @@ import (
 // deformConv is DeformConv for planes: a convolution whose taps are moved. Inputs X [N, C, H, W], W
 // [M, C/group, kh, kw], offset [N, offset_group*kh*kw*2, H', W'], bias [M] and mask [N,
 // offset_group*kh*kw, H', W']. At every place, tap k sees X at its regular element plus (offset 2k,
-// offset 2k+1), interpolated between the four elements around, times the mask; what lies outside is
-// 0.
+// offset 2k+1), interpolated between the four elements around it, times the mask; elements outside
+// X count as 0.
 //
 // https://onnx.ai/onnx/operators/onnx__DeformConv.html
 type deformConv[T convFloat] struct {
@@ -48,7 +48,7 @@ func newDeformConvOf[T convFloat](p *executor.Prep) (executor.Kernel, error) {
 	return k, nil
 }
 
-// plan cuts the work as for a Conv, but that every tile makes its own columns.
+// plan cuts the work as for a Conv, except that every tile makes its own columns.
 func (k *deformConv[T]) plan(x, w []int) (convPlan, error) {
 	p, err := newConvPlan(&k.attrs, k.group, x, w, sizeOfElem[T]())
 	p.splitRows = 0 // columns are made in another way

@@ -25,8 +25,8 @@ func (t *convDepthwise[T]) Range(lo, hi int) {
 	}
 }
 
-// depthRow adds all taps to one row of the output. Where the stride is 2, rows of the input are
-// split into halves first.
+// depthRow adds all taps to one row of the output. If the stride is 2, rows of the input are split
+// into halves first.
 func (k *convCore[T]) depthRow(y, x, weights []T, od, oh int, halves []T) {
 	w := &k.win
 	d0, dlo, dhi := w.taps(0, od)

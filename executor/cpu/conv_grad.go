@@ -7,7 +7,7 @@ import (
 )
 
 // convGradKernel is ConvGrad of com.microsoft: from dY [N, M, out…], X [N, C, in…] and
-// W [M, C/group, k…] the gradients dX, dW and dB [M] of a Conv, each where somebody wants it:
+// W [M, C/group, k…] the gradients dX, dW and dB [M] of a Conv, each if it is wanted:
 //
 //	dX  the transposed convolution of dY
 //	dW  for every channel and tap, the sum of dY times the element under the tap

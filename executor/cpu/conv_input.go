@@ -14,14 +14,14 @@ import (
 //
 // That is the gradient of a convolution's input, and ConvTranspose. A piece is a block of
 // channels of some images: the product of the transposed weights and dy gives columns, tile by
-// tile, which are added to dx in their order. Where Winograd's way serves, the whole is a
-// convolution of dy with the weights turned around.
+// tile, which are added to dx in order. If Winograd's method applies, the whole is a convolution of
+// dy with the flipped weights.
 type convBack[T convFloat] struct {
 	convCore[T]      // with dy in y and dx in x
 	channels    int  // of a block
 	blocks      int  // of channels, per group
 	images      int  // per piece; more than 1 only where planes are small
-	gather      bool // whether dy of several images is brought together first
+	gather      bool // whether dy of several images is gathered first
 
 	turned    convCore[T]
 	turn      bool // whether turned does the work
@@ -168,7 +168,7 @@ func (t *convBackPieces[T]) Range(lo, hi int) {
 	}
 }
 
-// gathered computes the columns of several images by one product.
+// gathered computes the columns of several images in one product.
 func (k *convBack[T]) gathered(work []T, g, n0, n1, c0, c1 int) {
 	b := work[k.channels*k.taps*k.tile:]
 	ld := (n1 - n0) * k.outPlane

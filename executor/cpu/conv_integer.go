@@ -8,7 +8,7 @@ import (
 // convIntegerKernel is ConvInteger: the convolution of x - x_zero_point and w - w_zero_point,
 // which are 8-bit integers, in 32-bit integers. Padding counts as x_zero_point.
 //
-// The products are made in float64, where every sum below 2^53 is exact: that is 2^37 taps.
+// The products are computed in float64, where every sum below 2^53 is exact: that is 2^37 taps.
 //
 // https://onnx.ai/onnx/operators/onnx__ConvInteger.html
 type convIntegerKernel struct {

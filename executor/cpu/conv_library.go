@@ -5,15 +5,15 @@ import (
 	"memopt/executor/cpu/dnnl"
 )
 
-// convLibrary computes convolutions by oneDNN where that is quicker: float32, one group, at most
-// two spatial axes. Which do is decided by shapes alone. Own ways remain for pointwise convolutions
-// without strides, which are products as they are, for few channels, which fill no vector, and for
-// what the library has no fast implementation of.
+// convLibrary computes convolutions with oneDNN where that is quicker: in float32, with one group
+// and at most two spatial axes. The shapes alone decide. This package's own methods remain for
+// pointwise convolutions without strides, which already are products, for few channels, which do
+// not fill a vector, and for everything of which the library has no fast implementation.
 type convLibrary struct {
 	threads int
 	problem dnnl.Problem // that conv is for
 	settled bool
-	conv    *dnnl.Conv // nil: other ways are better
+	conv    *dnnl.Conv // nil: other methods are better
 
 	a, b, out, work []float32 // of a run
 	slots           slotList
@@ -21,10 +21,10 @@ type convLibrary struct {
 }
 
 // convLibraryLeast is the number of channels below which oneDNN's blocks of 16 are mostly padding.
-// Only images are read by fewer.
+// Only input images may have fewer.
 const convLibraryLeast = 16
 
-// prepare settles whether a problem is the library's, and makes what computes it.
+// prepare decides whether the library computes a problem, and if so makes the Conv for it.
 func (k *convLibrary) prepare(p dnnl.Problem) bool {
 	if !k.settled || k.problem != p {
 		k.problem, k.settled, k.conv = p, true, nil
@@ -38,7 +38,7 @@ func (k *convLibrary) prepare(p dnnl.Problem) bool {
 // workspace returns the bytes that run takes.
 func (k *convLibrary) workspace() int { return executor.RoundUp(4 * k.conv.Workspace()) }
 
-// convByLibrary computes out from a and b, which are float32.
+// convByLibrary computes out from a and b, all of them float32.
 func convByLibrary[T convFloat](k *convLibrary, c *executor.Ctx, a, b, out []T) {
 	k.a, k.b, k.out = floats32(a), floats32(b), floats32(out)
 	k.work = executor.ScratchOf[float32](c, k.conv.Workspace())
@@ -73,8 +73,7 @@ func (t *convLibraryPieces) Range(lo, hi int) {
 	}
 }
 
-// library returns the problem that a plan is in a direction, and whether oneDNN may be better at
-// it.
+// library returns a plan's problem in a direction, and whether oneDNN may be better at it.
 func (p *convPlan) library(d dnnl.Direction, size int) (q dnnl.Problem, ok bool) {
 	w := &p.win
 	if size != 4 || p.group != 1 || w.in[0] != 1 || w.out[0] != 1 || w.kernel[0] != 1 || w.begin[0] != 0 ||
@@ -90,18 +89,18 @@ func (p *convPlan) library(d dnnl.Direction, size int) (q dnnl.Problem, ok bool)
 	return q, true
 }
 
-// plane returns the last two entries of a list of the window's.
+// plane returns the last two entries of one of the window's lists.
 func (w *slidingWindow) plane(list *[maxWindowAxes]int) [2]int { return [2]int{list[1], list[2]} }
 
-// libraryDeep returns the problem that a deep convolution is: the gradient of the weights, where
+// libraryDeep returns a deep convolution as a problem: the gradient of the weights, where
 //
 //	images of the data    are channels
 //	channels              are images
 //	the kernel            is the gradient of the output, its filters being channels
 //	the output            is the gradient of the weights
 //
-// and strides and dilations change places. Only the two axes before the spatial ones lie in other
-// orders.
+// and strides and dilations are swapped. Only the two axes before the spatial ones are in a
+// different order.
 func (p *convPlan) libraryDeep(size int) (q dnnl.Problem, ok bool) {
 	if !p.deep() {
 		return q, false
@@ -119,7 +118,7 @@ func (p *convPlan) libraryDeep(size int) (q dnnl.Problem, ok bool) {
 	return q, true
 }
 
-// preferLibrary gives a convolution to oneDNN where that is quicker.
+// preferLibrary gives a convolution to oneDNN if that is quicker.
 func (k *convCore[T]) preferLibrary() {
 	size := sizeOfElem[T]()
 	q, ok := k.libraryDeep(size)

@@ -11,7 +11,7 @@ import (
 	"memopt/executor/cpu/dnnl"
 )
 
-// TestConvLibraryTakes says which convolutions and gradients oneDNN computes, of those of ResNet
+// TestConvLibraryTakes checks which convolutions and gradients oneDNN computes, those of ResNet
 // among others.
 func TestConvLibraryTakes(t *testing.T) {
 	if !dnnl.Available() {
@@ -65,8 +65,8 @@ func TestConvLibraryTakes(t *testing.T) {
 	}
 }
 
-// TestWithoutLibrary runs the cases of convolutions and products in a process that opens no oneDNN:
-// other ways must hold where it is missing, too.
+// TestWithoutLibrary runs the cases of convolutions and products in a process that does not open
+// oneDNN: the other methods must work without it.
 func TestWithoutLibrary(t *testing.T) {
 	cmd := exec.Command(os.Args[0], "-test.v", "-test.run",
 		"^TestCases$/^(Conv|FusedConv|ConvGrad|ConvTranspose|MatMul|Gemm|FusedMatMul|Einsum|Attention)$")

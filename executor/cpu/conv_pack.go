@@ -1,7 +1,7 @@
 package cpu
 
 // pack writes the rows of the channels c0..c1-1 (of all channels) at the columns from..to-1 to dst:
-// row (c-c0)*taps + tap, of which each is ld elements from the next. temp has splitLen elements.
+// row (c-c0)*taps + tap; rows start ld elements apart. temp has splitLen elements.
 func (k *convCore[T]) pack(dst, temp []T, ld, c0, c1, from, to int) {
 	if k.splitRows > 0 {
 		k.packSplit(dst, temp, ld, c0, c1, from, to)
@@ -41,8 +41,8 @@ func (k *convCore[T]) packRow(row []T, c int, tap [3]int, from int) {
 	}
 }
 
-// packFlat serves stride 1 where rows of the output are as long as rows of the input: a tap sees
-// the plane shifted, so all rows are one copy, but for the elements that the shift brings in from
+// packFlat serves stride 1 if rows of the output are as long as rows of the input: a tap sees the
+// plane shifted, so all rows are one copy, except for the elements that the shift brings in from
 // the neighbouring rows. at is the first place; places lo..hi-1 of a row see the input.
 func packFlat[T convFloat](dst, x []T, w *slidingWindow, tap [3]int, at, lo, hi int) {
 	width := w.out[2]

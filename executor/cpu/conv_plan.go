@@ -11,7 +11,7 @@ type convPlan struct {
 	inPlane, outPlane int
 	way               convWay
 	tile              int // columns of a tile
-	perPlane          int // tiles per image, or 0 where a tile holds several images
+	perPlane          int // tiles per image, or 0 if a tile holds several images
 	tiles             int // per group
 	fast              winogradCut
 	deepChannels      int // of convDeep: channels whose columns are made at a time
@@ -25,7 +25,7 @@ type convWay uint8
 const (
 	convTiled    convWay = iota // every piece makes the columns of its tile
 	convShared                  // all columns are made first, then multiplied by blocks of filters
-	convPoint                   // the input itself has the columns: one tap, no stride, no padding
+	convPoint                   // the input already is the columns: one tap, no stride, no padding
 	convWinograd                // 3x3 kernels: fewer multiplications, by tiles of the output
 	convDeep                    // large kernels over small outputs: long columns, made as rows
 	convDepth                   // one channel per group: row by row, without columns
@@ -39,7 +39,7 @@ const (
 	convLeastTile = 192
 	// convSharedBytes bounds the columns that are made at once.
 	convSharedBytes = 16 << 20
-	// convSharedTile is about how many of them a piece multiplies where planes are small.
+	// convSharedTile is about how many of them a piece multiplies if planes are small.
 	convSharedTile = 512
 	// convFewPieces is the number of pieces below which threads would starve.
 	convFewPieces = 8
@@ -48,7 +48,7 @@ const (
 	convFilterBlock, convFilterBlockOfMany = 128, 256
 )
 
-// newConvPlan checks shapes against each other and plans.
+// newConvPlan checks the shapes against each other and makes the plan.
 func newConvPlan(a *windowAttrs, group int, x, w []int, size int) (p convPlan, err error) {
 	n, c, spatial, err := windowPlanes(x)
 	if err != nil {
@@ -91,7 +91,7 @@ func (p *convPlan) cut(size int) {
 	want := max(convLeastTile, convTileBytes/(size*max(p.depth, 1)))
 	if p.outPlane >= want/2 {
 		count := max(1, (p.outPlane+want/4)/want)
-		// Rather smaller tiles than few of them.
+		// Smaller tiles are better than too few of them.
 		if images := max(1, p.n*p.group); images*count < convFewPieces {
 			count = max(count, min((convFewPieces+images-1)/images, p.outPlane/convLeastTile))
 		}
@@ -124,7 +124,7 @@ func (p *convPlan) choose(size int) {
 		p.way = convPoint
 	case p.group == 1 && p.tiles < convFewPieces && p.depth*columns*size <= convSharedBytes:
 		p.way = convShared
-		// Tiles are of whole images: of one where that is enough for a product.
+		// A tile holds whole images: one if that is enough for a product.
 		images := 1
 		if p.perPlane == 0 {
 			images = max(1, convSharedTile/max(1, p.outPlane))

@@ -76,7 +76,7 @@ func (r windowDice) numbers(s []int, hi int) *executor.Tensor {
 	return executor.NewTensor(graph.Int64, s, r.ints(noise(s...).Len(), -r.IntN(2), hi)...)
 }
 
-// attrs gives each attribute that the kinds know, or not.
+// attrs includes or leaves out, at random, each attribute that the kinds know.
 func (r windowDice) attrs() []graph.Attr {
 	var list []graph.Attr
 	n := r.axes
@@ -166,7 +166,7 @@ func randomWindow(dice *rand.Rand, kind graph.Kind) kerneltest.Case {
 	return c
 }
 
-// TestMaxPoolGradShape: where the shape of X is known, the indices need not tell it.
+// TestMaxPoolGradShape: if the shape of X is known, it need not follow from the indices.
 func TestMaxPoolGradShape(t *testing.T) {
 	info := op.Of(op.MaxPoolGrad)
 	n := &graph.Node{

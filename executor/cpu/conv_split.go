@@ -1,10 +1,10 @@
 package cpu
 
-// Where every second column of the input is under a tap, columns are made in two steps: the rows of
-// the input are split into even and odd elements, padding included; then all taps are plain copies.
+// If every second column of the input is under a tap, columns are made in two steps: the rows of
+// the input are split into even and odd elements, padding included; then every tap is a plain copy.
 
-// cutSplit decides whether tiles are made so, and how many rows of the input a tile sees. The
-// tiles are cut before.
+// cutSplit decides whether tiles are made this way, and how many rows of the input a tile sees. The
+// tiles are already cut.
 func (p *convPlan) cutSplit() {
 	w := &p.win
 	p.splitRows, p.splitHalf = 0, 0
@@ -61,7 +61,7 @@ func joinRows[T convFloat](dst, src []T, col, width, step int) {
 	}
 }
 
-// splitRow splits row h of a plane: the even elements, then the odd ones, counted from the begin of
+// splitRow splits row h of a plane: the even elements, then the odd ones, counted from the start of
 // the padding.
 func (k *convCore[T]) splitRow(dst, x []T, h int) {
 	w := &k.win

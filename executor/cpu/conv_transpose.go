@@ -75,13 +75,13 @@ func (k *convTransposeKernel[T]) plan(x, w []int) (p convPlan, err error) {
 	return p, nil
 }
 
-// spread turns the window around: what onto took for its input is where it has places, and its
-// input has the size of Y.
+// spread reverses the window: what onto took for the input becomes the places, and the input has
+// the size of Y.
 func (k *convTransposeKernel[T]) spread(w *slidingWindow) error {
 	w.out = w.in
 	stated := k.stated
 	if len(stated) == w.rank+2 {
-		stated = stated[2:] // files that list batch and channel, too, are common
+		stated = stated[2:] // files that also list batch and channel are common
 	}
 	if len(stated) != 0 && len(stated) != w.rank {
 		return fmt.Errorf("attribute output_shape has %d entries, wanted %d", len(stated), w.rank)

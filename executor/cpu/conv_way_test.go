@@ -9,7 +9,7 @@ import (
 	"memopt/graph"
 )
 
-// heapMemory gives memory of Go's heap.
+// heapMemory allocates on Go's heap.
 type heapMemory struct{}
 
 func (heapMemory) Output(_, n int) ([]byte, error) { return make([]byte, n), nil }
@@ -45,7 +45,7 @@ func waySample(seed uint32, shape ...int) *executor.Tensor {
 }
 
 // TestConvWays compares Winograd's filtering, by blocks and step by step, with the plain products,
-// and both with themselves on several threads.
+// and each method's results on one thread and on several.
 func TestConvWays(t *testing.T) {
 	for _, s := range []struct {
 		n, c, m, h, w int

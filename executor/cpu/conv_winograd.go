@@ -10,21 +10,21 @@ import "memopt/executor"
 //	     | 0 -1  1  0 |       | 1/2 -1/2  1/2 |
 //	     | 0  1  0 -1 |       |  0    0    1  |
 //
-// a tile is A'[Σ (G g G') * (B' d B)]A, the sum being over channels and * element by element. For
+// a tile is A'[Σ (G g G') * (B' d B)]A, summed over channels, where * is element by element. For
 // each of the 16 elements, all tiles and filters together are a product of matrices: 16
 // multiplications per tile instead of 36. (A. Lavin, S. Gray: Fast Algorithms for Convolutional
 // Neural Networks, 2015.)
 //
-// Rounding is about that of the plain sum. An infinity may become NaN in outputs near it.
+// The rounding error is about that of the plain sum. An infinity may become NaN in outputs near it.
 
-// winogradCut says how the tiles are cut. A block is some rows of tiles, which may be of several
+// winogradCut says how the tiles are cut. A block is some rows of tiles, possibly of several
 // images.
 type winogradCut struct {
 	rows, width int  // rows of tiles in all, tiles per row
 	height      int  // rows of tiles per image
 	block       int  // rows of tiles per block
-	blocks      int  // 1 where all threads share each step
-	flip        bool // whether w is [C, M, 3, 3] and turned around: the transposed convolution
+	blocks      int  // 1 if all threads share each step
+	flip        bool // whether w is [C, M, 3, 3] and flipped: the transposed convolution
 }
 
 const (
@@ -35,7 +35,7 @@ const (
 	winogradWeightBytes = 32 << 20
 )
 
-// winograd reports whether the fast way serves, and cuts the work. It is for float32 alone.
+// winograd reports whether the fast method applies, and cuts the work. It is for float32 alone.
 func (p *convPlan) winograd(size int) bool {
 	w := &p.win
 	one := [3]int{1, 1, 1}
@@ -49,7 +49,7 @@ func (p *convPlan) winograd(size int) bool {
 	f.rows = p.n * f.height
 	tiles := f.rows * f.width
 	perTile := 16 * size * (p.c + p.m)
-	// Tiles at the edge are computed in full: at least 3/2 must be saved of 9/4.
+	// Tiles at the edge are computed in full: of the saving by 9/4, at least 3/2 must remain.
 	if tiles < winogradLeastTiles || 32*tiles*3 > 2*2*9*p.n*p.outPlane || perTile*f.width > 4*winogradBytes {
 		return false
 	}

@@ -1,14 +1,14 @@
 // Package blas multiplies float32 and float64 matrices in row-major order.
 //
-// On Linux on amd64, where the machine has OpenBLAS, products run there: the library is opened at
-// run time, without cgo. Otherwise gonum's Go code computes them. The environment variable
+// On Linux on amd64, OpenBLAS computes products if the machine has it: the library is opened at run
+// time, without cgo. Otherwise gonum's Go code computes them. The environment variable
 // MEMOPT_OPENBLAS gives the path of a library to use, or "off"; a build with the tag nodl never
-// opens one. Where there is oneDNN, which package dnnl opens, and AVX-512, it computes products in
-// float32.
+// opens one. If there are both oneDNN, which package dnnl opens, and AVX-512, oneDNN computes
+// products in float32.
 //
 // Every call computes in the calling goroutine alone, and calls may run at the same time. A Gemm
 // cuts a product into tiles for several threads, always at the same places, so that results have
-// the same bits with any number of threads.
+// the same bits whatever the number of threads.
 package blas
 
 import (
@@ -55,13 +55,13 @@ func withOneDNN(b *backend) *backend {
 	return &backend{name: dnnl.Name() + " for float32, " + b.name + " for float64", sgemm: dnnl.Sgemm, dgemm: b.dgemm}
 }
 
-// Name says what computes the products: "OpenBLAS 0.3.21", "gonum", with the reason where a library
+// Name says what computes the products: "OpenBLAS 0.3.21", "gonum", with the reason if a library
 // was asked for and cannot be used, or "oneDNN 2.6.3 for float32, OpenBLAS 0.3.21 for float64".
 func Name() string { return active().name }
 
 var warm sync.Once
 
-// Warm opens the library, and makes it get the memory that its first call takes.
+// Warm opens the library and makes it allocate the memory that its first call takes.
 func Warm() {
 	warm.Do(func() {
 		const n = 256
@@ -71,9 +71,8 @@ func Warm() {
 }
 
 // Sgemm computes C = alpha*op(A)*op(B) + beta*C in the calling goroutine. op(A) has m rows and k
-// columns, op(B) k rows and n columns; op transposes where transA or transB asks for it. Rows of
-// the matrices as they lie in memory start lda, ldb and ldc elements apart. C must not overlap A or
-// B.
+// columns, op(B) k rows and n columns; op transposes if transA or transB asks for it. Rows of the
+// matrices as they lie in memory start lda, ldb and ldc elements apart. C must not overlap A or B.
 //
 // With beta 0, C is written and not read. With alpha 0 or k 0, A and B are not read. Everything
 // else follows IEEE arithmetic: a zero times an infinity is NaN.
@@ -133,7 +132,7 @@ func prepare[T Float](ta, tb bool, m, n, k int, alpha T, a []T, lda int, b []T, 
 	return true
 }
 
-// checkMatrix panics where a matrix is not inside its slice: C code would not.
+// checkMatrix panics if a matrix is not inside its slice: C code would not.
 func checkMatrix(name string, trans bool, rows, cols, length, ld int) {
 	if trans {
 		rows, cols = cols, rows

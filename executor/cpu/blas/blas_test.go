@@ -38,7 +38,7 @@ func backends(t *testing.T, f func(t *testing.T)) {
 	})
 }
 
-// matrix is an operand with what lies around it in memory.
+// matrix is an operand with its surroundings in memory.
 type matrix[T Float] struct {
 	rows, cols, ld int
 	data           []T
@@ -144,8 +144,8 @@ func TestMisuse(t *testing.T) {
 	assert.Panics(t, func() { Sgemm(false, false, -1, 2, 3, 1, x, 3, x, 2, 0, x, 2) }, "negative")
 }
 
-// A Gemm gives the bits of its tiles in any order and at any time, and the numbers of a single
-// product.
+// A Gemm gives the same bits whenever and in whatever order its tiles run, and the numbers of a
+// single product.
 func TestGemm(t *testing.T) {
 	backends(t, func(t *testing.T) {
 		for _, s := range [][4]int{{300, 700, 64, 1}, {2048, 64, 100, 1}, {60, 70, 50, 40}, {200, 300, 20, 3},
@@ -236,7 +236,7 @@ func TestAddresses(t *testing.T) {
 				a, b := newMatrix[float32](ta, s[0], s[2], 0, 1), newMatrix[float32](tb, s[2], s[1], 0, 2)
 				for _, m := range []matrix[float32]{a, b} {
 					for i := range m.data {
-						m.data[i] = float32(math.Sin(float64(i))) // sums in another order have other bits
+						m.data[i] = float32(math.Sin(float64(i))) // the order of a sum shows in its bits
 					}
 				}
 				var want []float32
@@ -254,10 +254,10 @@ func TestAddresses(t *testing.T) {
 	})
 }
 
-// shifted copies a slice to n elements behind the begin of a piece of memory.
+// shifted copies a slice to n elements past the start of a piece of memory.
 func shifted(s []float32, n int) []float32 { return append(make([]float32, n, n+len(s)), s...)[n:] }
 
-// Products run at the same time in many threads, among them ones that OpenBLAS has not seen.
+// Products run at the same time in many threads, including ones that OpenBLAS has not seen.
 func TestConcurrent(t *testing.T) {
 	backends(t, concurrent)
 }

@@ -49,8 +49,8 @@ func (g *Gemm[T]) Plan() (tiles, grain int) {
 }
 
 // What tiles cost, in multiply-adds: OpenBLAS copies a tile's operands into the order in which it
-// reads them, at copyCost per element; a call takes callCost. A piece of work for one thread should
-// take pieceCost.
+// reads them, at copyCost per element; a call costs callCost. A piece of work for one thread should
+// cost pieceCost.
 const (
 	copyCost  = 64
 	callCost  = 1e5
@@ -62,8 +62,8 @@ func (g *Gemm[T]) tileCost(rows, cols int) float64 {
 	return (r*c+(r+c)*copyCost)*k + callCost
 }
 
-// cut chooses the size of tiles that suits 2 to 16 threads best: small numbers of large tiles
-// cost least in all, and large numbers of small ones keep many threads busy.
+// cut chooses the size of tiles that suits 2 to 16 threads best: a few large tiles cost least in
+// all, and many small ones keep many threads busy.
 func (g *Gemm[T]) cut(batch int) {
 	const most, smallest = 16, 64
 	best := 0.0
@@ -73,7 +73,7 @@ func (g *Gemm[T]) cut(batch int) {
 			d, a := (g.M+rows-1)/rows, (g.N+cols-1)/cols
 			cost := 0.0
 			for threads := 2; threads <= most; threads *= 2 {
-				// The product of threads and time, half as important for twice the threads.
+				// The product of threads and time, with half the weight for twice the threads.
 				rounds := (batch*d*a + threads - 1) / threads
 				cost += float64(rounds) * g.tileCost(rows, cols)
 			}

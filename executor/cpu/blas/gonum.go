@@ -8,7 +8,7 @@ import (
 	"gonum.org/v1/gonum/blas/gonum"
 )
 
-// newGonum returns the backend in Go; why says why no library is used, where one was wanted.
+// newGonum returns the backend in Go; why says why no library is used, if one was wanted.
 func newGonum(why error) *backend {
 	g := &backend{name: "gonum", sgemm: gonumMultiply[float32], dgemm: gonumMultiply[float64]}
 	if why != nil {
@@ -54,8 +54,8 @@ const gonumTransposedSum = 64
 // turnedPiece is memory for a transposed piece of either type.
 type turnedPiece [gonumTransposedSum * gonumCols]float64
 
-// pieces are some for all goroutines: as many as have been used at a time. They stay, so that a
-// product allocates nothing when it is computed again.
+// pieces is a pool for all goroutines: as many pieces as have been in use at once. They are kept,
+// so that computing a product again allocates nothing.
 type pieces struct {
 	mu   sync.Mutex
 	free []*turnedPiece
@@ -81,7 +81,7 @@ func (p *pieces) give(piece *turnedPiece) {
 	p.free = append(p.free, piece)
 }
 
-// gonumTransposed computes a product with op(B) = Bᵀ, which it turns around piece by piece: gonum
+// gonumTransposed computes a product with op(B) = Bᵀ, which it transposes piece by piece: gonum
 // would compute scalar products of rows, in an order that depends on the rows' addresses.
 func gonumTransposed[T Float](ta bool, m, n, k int, alpha T, a []T, lda int, b []T, ldb int, beta T, c []T, ldc int) {
 	buf := spare.take()

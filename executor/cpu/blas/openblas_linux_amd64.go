@@ -46,10 +46,10 @@ func newOpenBLAS(l *native.Library) (*backend, error) {
 	return b, nil
 }
 
-// call holds the arguments of xGEMM for the assembly: it passes all by address, as
-// Fortran does, so that one piece of code serves both types and no register holds a float.
-// A matrix in rows is its transpose in columns: the product is Cᵀ = op(B)ᵀ*op(A)ᵀ, and A
-// below is the first operand of that, the caller's B.
+// call holds the arguments of xGEMM for the assembly: it passes all of them by address, as Fortran
+// does, so that one piece of code serves both types and no register holds a float. A row-major
+// matrix is its transpose in column-major order: the product is Cᵀ = op(B)ᵀ*op(A)ᵀ, and A below is
+// the first operand of that, the caller's B.
 type call struct {
 	fn             uintptr
 	a, b, c        unsafe.Pointer
@@ -62,7 +62,7 @@ type call struct {
 // gemmCallABI0 is the address of the assembly that calls fn with the arguments in a call.
 var gemmCallABI0 uintptr
 
-// product makes a product of an address of sgemm_ or dgemm_.
+// product wraps the address of sgemm_ or dgemm_ as a product function.
 func product[T Float](
 	fn uintptr,
 ) func(ta, tb bool, m, n, k int, alpha T, a []T, lda int, b []T, ldb int, beta T, c []T, ldc int) {

@@ -12,9 +12,8 @@ import (
 	"strings"
 )
 
-// Conv computes a Problem. It is done in rounds, which follow one another; in each, all copies
-// (Pack) come before all pieces (Piece). Copies may be made, and pieces computed, at the same time,
-// in different slots.
+// Conv computes a Problem in rounds, one after another; in each, all copies (Pack) come before all
+// pieces (Piece). Copies may be made, and pieces computed, at the same time, in different slots.
 type Conv struct {
 	problem Problem
 	axes    [3][]Span
@@ -22,8 +21,8 @@ type Conv struct {
 	convs   map[sizes]*primitive
 	moves   map[move]*primitive // of operands, into the library's layout and back
 	bytes   [3]int              // of an operand's largest block in the library's layout
-	inputs  [2]int              // elements from the workspace's begin to the blocks of inputs
-	slots   int                 // elements from the workspace's begin to the slots
+	inputs  [2]int              // elements from the workspace's start to the blocks of inputs
+	slots   int                 // elements from the workspace's start to the slots
 	slot    int                 // elements of one
 	count   int
 	handles *handles
@@ -33,15 +32,15 @@ type Conv struct {
 // sizes are a piece's along the three axes.
 type sizes [3]int
 
-// move is a copy of a block of an operand with sizes along its first two axes. The output of a
-// round but the first is added to what is there.
+// move is a copy of a block of an operand with sizes along its first two axes. From the second
+// round on, the output is added to what is there.
 type move struct {
 	operand
 	sizes [2]int
 	add   bool
 }
 
-// handles are objects of the library that end with a Conv.
+// handles are objects of the library that live as long as a Conv.
 type handles struct{ primitives, memories []uintptr }
 
 func (h *handles) destroy() {
@@ -53,12 +52,12 @@ func (h *handles) destroy() {
 	}
 }
 
-// leastMultiplications is the size of a problem below which calls and copies cost more than they
+// leastMultiplications is the size below which a problem's calls and copies cost more than they
 // save.
 const leastMultiplications = 1 << 22
 
-// New makes a Conv whose work may be done in that many slots at a time. The error says why a problem
-// is better computed otherwise.
+// New makes a Conv whose work may be done in the given number of slots at a time. The error says
+// why a problem is better computed otherwise.
 func New(p Problem, slots int) (*Conv, error) {
 	if !Available() {
 		return nil, errors.New("there is no library")
@@ -169,7 +168,8 @@ func (k *Conv) addConv(s sizes, layouts map[move]*layout) error {
 	return err
 }
 
-// addMove makes the copy of a block: in, for inputs; out of the library's layout for the output.
+// addMove makes the copy of a block: into the library's layout for inputs, out of it for the
+// output.
 func (k *Conv) addMove(key move, l *layout) error {
 	p := &k.problem
 	s := p.strides(key.operand)
@@ -222,7 +222,7 @@ func (k *Conv) images(round int) []Span {
 	return k.axes[axisN][round*k.round : min((round+1)*k.round, len(k.axes[axisN]))]
 }
 
-// along are the spans of an axis that a round has to do with.
+// along are the spans of an axis that a round covers.
 func (k *Conv) along(a axis, round int) []Span {
 	if a == axisN {
 		return k.images(round)

@@ -71,7 +71,8 @@ func TestConv(t *testing.T) {
 	for name, p := range problems() {
 		t.Run(name, func(t *testing.T) {
 			if name == "dilation, weights" && !FastProducts() {
-				// Without AVX-512 the library has no kernel made for it, and leaves it to memopt's.
+				// Without AVX-512 the library has no dedicated kernel, and New leaves the problem
+				// to memopt's.
 				_, err := New(p, 1)
 				require.ErrorContains(t, err, "oneDNN has only")
 				return
@@ -92,8 +93,8 @@ func TestConv(t *testing.T) {
 	}
 }
 
-// compute solves a problem with so many slots in as many goroutines, and checks that nothing else
-// is written.
+// compute solves a problem with the given number of slots, each in a goroutine of its own, and
+// checks that nothing else is written.
 func compute(t *testing.T, p Problem, slots int, a, b []float32) []float32 {
 	t.Helper()
 	k, err := New(p, slots)
@@ -191,7 +192,7 @@ func eachTerm(p *Problem, f func(x, w, y int)) {
 	}
 }
 
-// TestDeclined: what has no fast implementation is left to others, with the reason.
+// TestDeclined: New declines what has no fast implementation, and says why.
 func TestDeclined(t *testing.T) {
 	needLibrary(t)
 	_, err := New(dense(Forward, 1, 16, 16, two(8), two(3), two(1), two(1), two(1), two(1)), 1)

@@ -26,8 +26,8 @@ func spans(total, size int) []Span {
 	return list
 }
 
-// slice is the size of the slices of an axis of channels of which there should be count, whole
-// blocks of them.
+// slice is the size, in whole blocks, of the slices of an axis of channels that should be cut into
+// count of them.
 func slice(total, count, least int) int {
 	return min(max(roundUp(ceil(total, count), block), least), max(total, 1))
 }
@@ -39,8 +39,8 @@ func roundUp(n, to int) int { return ceil(n, to) * to }
 // cut says where a problem is cut along its axes, and how many stretches of images make a round:
 // the inputs of a round are copied together, and rounds follow one another.
 //
-// The gradient of the weights is cut along both kinds of channels; what rounds give is added up.
-// Other directions are cut along the channels of the output, and into images.
+// The gradient of the weights is cut along both kinds of channels; the results of the rounds are
+// added up. Other directions are cut along the channels of the output, and into images.
 func (p *Problem) cut() (axes [3][]Span, round int) {
 	if p.Direction == BackwardWeights {
 		return p.cutWeights()
@@ -67,7 +67,8 @@ func (p *Problem) cut() (axes [3][]Span, round int) {
 	return axes, max(1, min(roundBytes/perGroup, len(axes[axisN])))
 }
 
-// cutWeights halves the larger kind of channels until there are pieces enough, and none too large.
+// cutWeights halves the larger kind of channels until there are enough pieces and none is too
+// large.
 func (p *Problem) cutWeights() (axes [3][]Span, round int) {
 	c, m := p.C, p.M
 	for max(c, m) > mostSlice || ceil(p.C, c)*ceil(p.M, m) < fewPieces {
@@ -89,7 +90,7 @@ func (p *Problem) withChannels(c, m int) (axes [3][]Span, round int) {
 	return [3][]Span{axisN: spans(p.N, images), axisC: spans(p.C, c), axisM: spans(p.M, m)}, 1
 }
 
-// padded is how many channels the library's layout has for so many: an image's few are as they are.
+// padded is the number of channels in the library's layout: the few of an image are not padded.
 func padded(channels int) int {
 	if channels < block {
 		return channels

@@ -1,12 +1,12 @@
-// Package dnnl computes convolutions and their gradients in float32 by oneDNN, where the machine
-// has that library: on Linux on amd64 it is opened at run time, without cgo. The environment
-// variable MEMOPT_DNNL gives the path of a library to use, or "off"; a build with the tag nodl
-// never opens one.
+// Package dnnl computes convolutions and their gradients in float32 with oneDNN, if the machine has
+// that library: on Linux on amd64 it is opened at run time, without cgo. The environment variable
+// MEMOPT_DNNL gives the path of a library to use, or "off"; a build with the tag nodl never opens
+// one.
 //
 // A Conv is cut into pieces, always at the same places, and each piece computes in the calling
-// thread alone, so that results have the same bits with any number of threads. What oneDNN wants in
-// layouts of its own is copied there piece by piece, in workspace of the caller's; the library
-// takes no memory of its own for operands.
+// thread alone, so that results have the same bits whatever the number of threads. Operands that
+// oneDNN wants in its own layouts are copied piece by piece into the caller's workspace; the
+// library takes no memory of its own for operands.
 //
 // The library's interface is described in oneDNN's developer guide, "oneDNN C API", version 2.6.
 package dnnl
@@ -34,8 +34,8 @@ func Available() bool {
 	return opened
 }
 
-// Name says what is used: "oneDNN 2.6.3" or "none", with the reason where a library was asked for
-// and cannot be used.
+// Name says what is used: "oneDNN 2.6.3" or "none", with the reason if a library was asked for and
+// cannot be used.
 func Name() string {
 	Available()
 	return name

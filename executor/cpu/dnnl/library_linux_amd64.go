@@ -33,7 +33,8 @@ const (
 	convolutionBytes = 5976 // of a dnnl_convolution_desc_t
 )
 
-// What an operand is called in each direction: in queries for its layout, and among arguments.
+// The numbers by which each direction names an operand: in queries for its layout, and among
+// arguments.
 var (
 	queries   = [3][3]uintptr{Forward: {129, 131, 133}, BackwardData: {130, 131, 134}, BackwardWeights: {129, 132, 134}}
 	arguments = [3][3]int32{Forward: {1, 33, 17}, BackwardData: {129, 33, 145}, BackwardWeights: {1, 161, 145}}
@@ -79,7 +80,7 @@ var lib struct {
 	sgemm              uintptr // called by sgemmABI0
 
 	engine, stream uintptr
-	own, adding    uintptr // attributes: scratchpads come from the caller; results are added to what is there, too
+	own, adding    uintptr // attributes: scratchpads are the caller's; adding: results are added
 }
 
 // openLibrary opens oneDNN and returns its name and version. Without a library, the error is nil
@@ -141,7 +142,7 @@ func start(l *native.Library) (string, error) {
 	return name, nil
 }
 
-// check makes an error of a status.
+// check turns a status into an error.
 func check(what string, status int32) error {
 	if status != 0 {
 		return fmt.Errorf("oneDNN: dnnl_%s ends with status %d", what, status)

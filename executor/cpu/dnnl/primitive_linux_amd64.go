@@ -128,7 +128,7 @@ func newDescriptor(c *convolution, hint uintptr) (desc uintptr, err error) {
 	return desc, check("primitive_desc_create", lib.descriptor(&desc, c, lib.own, lib.engine, hint))
 }
 
-// implementation names what the library would compute with.
+// implementation names the implementation that the library would use.
 func implementation(desc uintptr) string {
 	var text uintptr
 	if lib.query(desc, queryName, 0, &text) != 0 || text == 0 {

@@ -11,8 +11,8 @@ const (
 	BackwardWeights                  // w, its gradient, from x and y's gradient
 )
 
-// Problem is a convolution with one group over two spatial axes. What lies after the last element
-// that a place reads is left out, or padding: whatever In and Out ask for.
+// Problem is a convolution with one group over two spatial axes. Elements after the last one that a
+// place reads are left out, or are padding, as In and Out require.
 type Problem struct {
 	Direction                                Direction
 	N, C, M                                  int
@@ -67,7 +67,8 @@ func (p *Problem) length(o operand) int {
 
 func (p *Problem) size(a axis) int { return [3]int{p.N, p.C, p.M}[a] }
 
-// end is the padding behind the input that Out asks for; below 0 where places leave elements over.
+// end is the padding after the input that Out requires; negative if the places leave elements
+// unread.
 func (p *Problem) end(i int) int {
 	return (p.Out[i]-1)*p.Stride[i] + (p.Kernel[i]-1)*p.Dilation[i] + 1 - p.In[i] - p.Begin[i]
 }

@@ -20,9 +20,9 @@ type Library struct {
 	handle uintptr
 }
 
-// Find opens a library: the one whose path is in the environment variable, none where that says
-// "off", else the first of names that the dynamic linker finds. use puts it to work. Where there is
-// none, or none that use takes, Find reports false, with an error where the user named a library.
+// Find opens a library: the one whose path is in the environment variable, none if that says "off",
+// else the first of names that the dynamic linker finds. use sets it up. If there is none, or none
+// that use accepts, Find reports false, with an error if the user named a library.
 func Find(variable string, names []string, use func(*Library) error) (bool, error) {
 	path := os.Getenv(variable)
 	switch path {
@@ -43,7 +43,7 @@ func Find(variable string, names []string, use func(*Library) error) (bool, erro
 // open opens a library that starts no threads of its own, and uses it.
 func open(path string, use func(*Library) error) error {
 	defer oneThread()()
-	// The text of an error belongs to the thread that the call was made on.
+	// The text of an error belongs to the thread that made the call.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	handle, err := purego.Dlopen(path, purego.RTLD_NOW|purego.RTLD_LOCAL)
@@ -53,7 +53,7 @@ func open(path string, use func(*Library) error) error {
 	return use(&Library{path, handle})
 }
 
-// Note lists the library as opened, under a name; function is one of its own.
+// Note lists the library as opened, under a name; function is the name of one of its functions.
 func (l *Library) Note(name, function string) {
 	if address, err := purego.Dlsym(l.handle, function); err == nil {
 		library.Note(name, l.Path, address)
@@ -79,7 +79,7 @@ func (l *Library) Functions(prefix string, targets map[string]any) error {
 }
 
 // oneThread keeps libraries from starting threads of their own when they are opened: OpenBLAS, and
-// what runs on OpenMP, read variables then. The returned function restores the environment.
+// libraries that use OpenMP, read variables then. The returned function restores the environment.
 func oneThread() (restore func()) {
 	names := [...]string{"OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"}
 	var old [len(names)]string
@@ -113,8 +113,8 @@ func Text(at uintptr) string {
 // lets other goroutines run meanwhile. arg may lie on the goroutine's stack, which does not move
 // during a call.
 //
-// purego.SyscallN would do as well, were it not for its pool of argument blocks, from which
-// a call sometimes has to allocate.
+// purego.SyscallN would do as well, except that its pool of argument blocks sometimes makes a call
+// allocate.
 //
 //go:linkname Call runtime.cgocall
 //go:noescape
