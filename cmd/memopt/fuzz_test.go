@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"memopt/autograd"
 	"memopt/graph"
 	"memopt/graph/graphtest"
 	"memopt/graph/onnx"
@@ -102,6 +103,7 @@ func (b *bench) smallSamples(t testing.TB) []sample {
 		{Nodes: 30, Control: true, Rows: 4, Width: 8}, {Nodes: 25, Yield: true, Symbolic: true}} {
 		list = append(list, encoded(t, "random", graphtest.Training(rand.New(rand.NewPCG(uint64(seed), 0)), o)))
 	}
+	list = append(list, encoded(t, "step", smallStep(t)))
 	for _, made := range []sample{{name: "plan.json", kind: planInput}, {name: "config.json", kind: configInput},
 		{name: "trace.json", kind: traceInput}, {name: "arrays.npz", kind: arraysInput}} {
 		var err error
@@ -145,6 +147,20 @@ var faultyModels = map[string]string{
 // fuzzDevice is a device profile.
 const fuzzDevice = `{"schema":"memopt.device/v1","name":"d","loops_flops":{"float64":1e12,"float32":1e13,"float16":1e13,"bfloat16":1e13},
 	"products_flops":{"float64":1e12,"float32":1e13,"float16":1e14,"bfloat16":1e14},"bytes_per_second":1e12,"launch_seconds":1e-6,"source":"none"}`
+
+// smallStep is a training step whose metadata says what its states are.
+func smallStep(t testing.TB) *graph.Model {
+	t.Helper()
+	m, err := graph.Parse(`<ir_version: 8, opset_import: ["" : 17]> step (float[4, 8] x, float[8, 3] w, float[3] b) => (float loss) {
+		h = MatMul(x, w)  y = Add(h, b)  t = Tanh(y)  loss = ReduceMean<keepdims = 0>(t) }`, "step")
+	require.NoError(t, err)
+	_, err = op.Infer(m)
+	require.NoError(t, err)
+	j, err := autograd.Differentiate(m, autograd.Options{Wrt: []string{"w", "b"}})
+	require.NoError(t, err)
+	require.NoError(t, autograd.AppendOptimizer(j, autograd.Optimizer{Kind: "adamw", LR: 0.1}))
+	return j.Model
+}
 
 func encoded(t testing.TB, name string, m *graph.Model) sample {
 	t.Helper()

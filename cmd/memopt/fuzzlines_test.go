@@ -131,6 +131,12 @@ var fuzzLines = []fuzzLine{
 			"--mem-limit 128MiB"}},
 	{lines: []string{"grad IN --input-grads --keep-grads --optimizer adamw -o OUT/model.onnx",
 		"verify OUT/model.onnx --level 2 --mem-pattern off -O json" + bounded}},
+	{lines: []string{"plan IN DIMS --optimizer adamw --clip-norm 1 --level 1 -O json"}},
+	{lines: []string{"run IN --optimizer sgd --momentum 0.9 -r 3 --save-outputs OUT/y.npz -O json" + bounded,
+		"run IN --optimizer sgd --momentum 0.9 -r 3 --mem-pattern off -O json" + bounded}},
+	{lines: []string{"verify IN --level 1 -r 2 -O json" + bounded,
+		"run IN -r 2 --independent-steps -O json" + bounded}},
+	{lines: []string{"run IN --state x=y --state w=w_updated -r 2 -O json" + bounded}},
 }
 
 // runtimeLines are lines in ONNX Runtime, which is another program: they are for hunts that ask for
