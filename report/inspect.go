@@ -25,7 +25,8 @@ type Inspection struct {
 	By       string         // op, node, layer or category
 	Top      int            // how many groups; 0: all
 	Boundary *live.Boundary // nil for a graph without a backward half
-	Order    graph.Order    // nil likewise
+	States   []live.State
+	Order    graph.Order // nil likewise
 	Backward []bool
 }
 

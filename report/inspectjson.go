@@ -14,6 +14,7 @@ type inspectJSON struct {
 	Symbols     []string      `json:"symbols"`
 	Dims        symbolic.Env  `json:"dims"`
 	Boundary    *boundaryJSON `json:"boundary"`
+	States      []stateJSON   `json:"states"`
 	Inputs      []valueJSON   `json:"inputs"`
 	Outputs     []valueJSON   `json:"outputs"`
 	Stashed     []valueJSON   `json:"stashed"`
@@ -23,6 +24,13 @@ type inspectJSON struct {
 	Deviations  []deviation   `json:"deviations"`
 	Persistent  *int64        `json:"persistent_bytes"`
 	StashedExpr string        `json:"stashed_expr"`
+}
+
+// stateJSON is an input and the output that is its next value.
+type stateJSON struct {
+	Input  string `json:"input"`
+	Output string `json:"output"`
+	Bytes  *int64 `json:"bytes"`
 }
 
 // deviation is a node that is not what the operator sets say; Read is null where it is opaque.
@@ -80,6 +88,7 @@ func (in *Inspection) json(groups []*group, stashed []live.Stash) *inspectJSON {
 		Opsets:      []opsetJSON{},
 		Symbols:     nonNil(in.symbols()),
 		Dims:        in.Dims,
+		States:      []stateJSON{},
 		Inputs:      []valueJSON{},
 		Outputs:     []valueJSON{},
 		Stashed:     []valueJSON{},
@@ -94,6 +103,10 @@ func (in *Inspection) json(groups []*group, stashed []live.Stash) *inspectJSON {
 	}
 	if in.Boundary != nil {
 		j.Boundary = &boundaryJSON{string(in.Boundary.Kind), g.NodeLabel(in.Boundary.Node)}
+	}
+	for _, s := range in.States {
+		j.States = append(j.States, stateJSON{g.ValueName(s.In), g.ValueName(s.Out),
+			in.evaluated(g.Values[s.In].Type.Bytes())})
 	}
 	for _, d := range g.Inputs {
 		j.Inputs = append(j.Inputs, in.value(d.Value))

@@ -75,6 +75,10 @@ func (in *Inspection) head(w io.Writer, stashed []live.Stash) error {
 	} else {
 		b.WriteString("Boundary  none: this graph has no backward half\n")
 	}
+	if n := len(in.States); n > 0 {
+		line(&b, "States    %d inputs with a next value among the outputs: %s bytes; %s is followed by %s",
+			n, in.number(in.stateBytes()), g.ValueName(in.States[0].In), g.ValueName(in.States[0].Out))
+	}
 	if len(in.Types.NoRow) > 0 {
 		line(&b, "Unknown   %d nodes of operators without a row in the op table: %s",
 			len(in.Types.NoRow), strings.Join(in.unknownOps(), ", "))
@@ -82,6 +86,15 @@ func (in *Inspection) head(w io.Writer, stashed []live.Stash) error {
 	b.WriteByte('\n')
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// stateBytes adds up the inputs of states.
+func (in *Inspection) stateBytes() symbolic.Expr {
+	total := symbolic.Const(0)
+	for _, s := range in.States {
+		total = total.Add(in.Model.Graph.Values[s.In].Type.Bytes())
+	}
+	return total
 }
 
 func stashedBytes(g *graph.Graph, stashed []live.Stash) symbolic.Expr {

@@ -656,10 +656,14 @@ func TestInspectNumbers(t *testing.T) {
 	require.NoError(t, err)
 	in := &Inspection{Model: m, Types: types, Dims: symbolic.Env{"n": 10}, SHA: "5ha", By: "op", Boundary: &b,
 		Order: order, Backward: live.Split(m.Graph, b, order)}
+	x, _ := m.Graph.Lookup("x")
+	g, _ := m.Graph.Lookup("g")
+	in.States = []live.State{{In: x, Out: g}}
 	form := func(f Format) func(io.Writer) error { return func(w io.Writer) error { return Inspect(w, f, in) } }
 	want := map[string]string{"model.path": "step.onnx", "model.structure_sha256": "5ha", "model.nodes": "3",
 		"opsets.0.domain": "", "opsets.0.version": "17", "symbols.0": "n", "dims.n": "10",
 		"boundary.kind": "loss", "boundary.node": "mean", "inputs.0.name": "x", "inputs.0.type": "float[n, 4]",
+		"states.0.input": "x", "states.0.output": "g", "states.0.bytes": "160",
 		"inputs.0.bytes": "160", "inputs.0.expr": "16*n",
 		"outputs.0.name": "loss", "outputs.0.type": "float", "outputs.0.bytes": "4", "outputs.0.expr": "4",
 		"outputs.1.name": "g", "outputs.1.type": "float[n, 4]", "outputs.1.bytes": "160", "outputs.1.expr": "16*n",

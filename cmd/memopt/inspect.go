@@ -58,6 +58,10 @@ types.`,
 
 func (a *app) inspect(format report.Format, l *memopt.Model, by string, top int) error {
 	in := &report.Inspection{Model: l.Model, Types: l.Types, Dims: l.Dims, SHA: l.StructureSHA256, By: by, Top: top}
+	var err error
+	if in.States, err = live.FindStates(l.Model); err != nil {
+		a.warn("%s: %v", l.Path, err)
+	}
 	if b, err := live.FindBoundary(l.Model); err == nil {
 		order, err := graph.Topological(l.Graph)
 		if err != nil {

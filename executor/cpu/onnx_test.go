@@ -169,7 +169,8 @@ func runNode(dir string) (kind graph.Kind, err error) {
 	}
 	declare(m.Graph, set)
 	run, err := verify.Execute(context.Background(), verify.Side{Model: m, Types: types}, set.Inputs,
-		verify.Options{Engine: verify.On(cpu.Device{}), Session: executor.Options{Threads: 2, Guard: true}, Repeat: 2})
+		verify.Options{Engine: verify.On(cpu.Device{}), Session: executor.Options{Threads: 2, Guard: true}, Repeat: 2,
+			Independent: true})
 	if err != nil {
 		return kind, err
 	}

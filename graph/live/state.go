@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"memopt/graph"
 	"memopt/graph/op"
@@ -59,11 +60,14 @@ func ParseStatePair(text string, known func(StatePair) bool) (StatePair, error) 
 }
 
 // RecordStates writes pairs into the model's metadata, in place of those that are there. Without
-// pairs the record says that there are none.
+// pairs the record says that there are none. Names that are not UTF-8, which JSON cannot hold, are
+// left out with their pairs.
 func RecordStates(m *graph.Model, pairs []StatePair) {
-	r := RecordedStates{statesSchema, pairs}
-	if pairs == nil {
-		r.Pairs = []StatePair{}
+	r := RecordedStates{statesSchema, []StatePair{}}
+	for _, p := range pairs {
+		if utf8.ValidString(p.Input) && utf8.ValidString(p.Output) {
+			r.Pairs = append(r.Pairs, p)
+		}
 	}
 	text, err := json.Marshal(r)
 	if err != nil {
