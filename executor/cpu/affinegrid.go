@@ -5,9 +5,9 @@ import (
 	"memopt/graph"
 )
 
-// affineGrid is AffineGrid: for theta [N, k, k+1] and size (N, C, d1…dk), k being 2 or 3, a grid
-// [N, d1…dk, k] for GridSample: theta times (x, y, [z,] 1) at every place, where x is the
-// coordinate on the last axis, all from -1 to 1.
+// affineGrid is AffineGrid: for theta [N, k, k+1] and size (N, C, d1…dk), with k 2 or 3, a grid [N,
+// d1…dk, k] for GridSample: theta times (x, y, [z,] 1) at every place, where x is the coordinate on
+// the last axis, all from -1 to 1.
 //
 // https://onnx.ai/onnx/operators/onnx__AffineGrid.html
 type affineGrid[T convFloat] struct {

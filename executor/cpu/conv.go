@@ -69,7 +69,7 @@ func newConvAttrs(p *executor.Prep) (windowAttrs, int, error) {
 	return attrs, int(group), nil
 }
 
-// Workspace returns what the columns take.
+// Workspace returns the bytes of workspace for the columns.
 func (k *convKernel[T]) Workspace(in, _ [][]int) int {
 	plan, err := newConvPlan(&k.attrs, k.group, in[0], in[1], sizeOfElem[T]())
 	if err != nil {

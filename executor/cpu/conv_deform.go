@@ -61,7 +61,7 @@ func (k *deformConv[T]) plan(x, w []int) (convPlan, error) {
 	return p, err
 }
 
-// Workspace returns what the columns take.
+// Workspace returns the bytes of workspace for the columns.
 func (k *deformConv[T]) Workspace(in, _ [][]int) int {
 	plan, err := k.plan(in[0], in[1])
 	if err != nil {

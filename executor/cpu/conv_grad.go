@@ -43,7 +43,7 @@ func newConvGradKernel[T convFloat](p *executor.Prep) (executor.Kernel, error) {
 	return k, nil
 }
 
-// Workspace returns what the columns take.
+// Workspace returns the bytes of workspace for the columns.
 func (k *convGradKernel[T]) Workspace(in, out [][]int) int {
 	plan, err := newConvPlan(&k.attrs, k.group, in[1], in[2], sizeOfElem[T]())
 	if err != nil {

@@ -43,7 +43,7 @@ func newConvInteger(p *executor.Prep) (executor.Kernel, error) {
 	return k, nil
 }
 
-// Workspace returns what the operands in float64 and the columns take.
+// Workspace returns the bytes of workspace for the operands in float64 and the columns.
 func (k *convIntegerKernel) Workspace(in, _ [][]int) int {
 	plan, err := newConvPlan(&k.attrs, k.group, in[0], in[1], 8)
 	if err != nil {

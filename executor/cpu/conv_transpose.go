@@ -123,7 +123,7 @@ func (k *convTransposeKernel[T]) spread(w *slidingWindow) error {
 	return nil
 }
 
-// Workspace returns what the columns take.
+// Workspace returns the bytes of workspace for the columns.
 func (k *convTransposeKernel[T]) Workspace(in, _ [][]int) int {
 	plan, err := k.plan(in[0], in[1])
 	if err != nil {

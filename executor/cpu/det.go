@@ -55,8 +55,8 @@ func (k *detKernel[T]) Range(lo, hi int) {
 	}
 }
 
-// determinant turns an n×n matrix into a triangular one, with the largest element of the rest of a
-// column as its pivot, and multiplies the diagonal. The determinant of no rows is 1.
+// determinant reduces an n×n matrix to a triangular one, with the largest remaining element of a
+// column as its pivot, and multiplies the diagonal. The determinant of an empty matrix is 1.
 func determinant(m []float64, n int) float64 {
 	det := 1.0
 	for col := range n {

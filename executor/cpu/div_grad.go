@@ -107,8 +107,8 @@ func (k *divGradKernel[T]) Run(c *executor.Ctx) error {
 // sumChunk is the number of sums that are made together.
 const sumChunk = elemBytes / 8
 
-// stretchedSum sums up a tensor over the axes along which a shape is stretched to the tensor's.
-// Each element of the sum is made in one go, in float64 and in one order.
+// stretchedSum sums a tensor over the axes along which a shape is stretched to the tensor's. Each
+// element of the sum is made in one go, in float64 and in one order.
 type stretchedSum[T elemFloat] struct {
 	x     []T
 	y     []byte
@@ -143,8 +143,8 @@ func (s *stretchedSum[T]) run(c *executor.Ctx, full, shape []int) {
 	c.Parallel(product(shape), max(1, elemLight/max(1, terms)), s)
 }
 
-// place returns where in x element j of the sum starts, or with of = false where its row j is
-// beside its first one.
+// place returns where in x element j of the sum starts or, with of = false, how far row j of an
+// element is from its first row.
 func (s *stretchedSum[T]) place(j int, of bool) int {
 	k, off := &s.loop, 0
 	last := len(k.dims) - 1

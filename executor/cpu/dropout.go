@@ -15,12 +15,12 @@ import (
 //	y = keep ? (x + bias)/(1-ratio) : 0, + residual
 //
 // Element i is kept where word i of the node's stream is not below ratio*2^32, whatever the
-// element type. The mask tells what is kept: a bool per element, or for the operators called
-// Bitmask a bit, element i being bit i mod 32 of word i/32. Without training mode
-// everything is kept and nothing divided.
+// element type. The mask says what is kept: a bool per element, or a bit for the operators called
+// Bitmask, where element i is bit i mod 32 of word i/32. Without training mode everything is kept
+// and nothing is divided.
 // https://onnx.ai/onnx/operators/onnx__Dropout.html
 
-// dropoutSlots says in which slots the inputs of a relative of Dropout lie; 0: it has none.
+// dropoutSlots says which input slots the operators of Dropout's family use; 0: no such input.
 type dropoutSlots struct {
 	bias, residual, ratio, training int
 	packed                          bool // the mask has a bit per element
@@ -40,7 +40,7 @@ func newDropout(slots dropoutSlots) func(*executor.Prep) (executor.Kernel, error
 			if p.Version < 7 {
 				return nil, p.Unsupported("no kernel below operator set 7")
 			}
-			if p.Version < 12 { // the ratio is an attribute, of no use without training mode
+			if p.Version < 12 { // the ratio is an attribute, which has no effect without training mode
 				s.ratio, s.training = 0, 0
 			}
 		}
@@ -71,7 +71,7 @@ type dropoutKernel[T chunkFloat] struct {
 	x, residual, y []byte
 	bias           []byte
 	period         int    // length of the bias
-	mask           []byte // of bools, nil where nobody wants it
+	mask           []byte // of bools, nil if not wanted
 	bits           []uint32
 	oldMask        *executor.Tensor // the mask of operator sets below 10, of the data's type
 	drawing        bool
@@ -90,7 +90,7 @@ func (d *dropoutDraw) keep(words []uint32, first int) {
 	keepWords(words, d.threshold)
 }
 
-// dropoutRatio reads the ratio, an input in slot or 0.5.
+// dropoutRatio reads the ratio from the input in slot; it is 0.5 by default.
 func dropoutRatio(c *executor.Ctx, slot int) (float64, error) {
 	if slot == 0 || c.In(slot) == nil {
 		return 0.5, nil
@@ -141,7 +141,7 @@ func (k *dropoutKernel[T]) training(c *executor.Ctx) (bool, error) {
 	return t.Data[0] != 0, nil
 }
 
-// sides looks at the bias and the residual.
+// sides reads the bias and the residual.
 func (k *dropoutKernel[T]) sides(c *executor.Ctx, x *executor.Tensor) error {
 	k.bias, k.residual = nil, nil
 	if s := k.slots.residual; s > 0 && c.In(s) != nil {
@@ -242,7 +242,7 @@ func (k *dropoutKernel[T]) addBias(dst, x []T, first int) {
 	}
 }
 
-// oldOnes fills a mask of floats: operator sets below 12 have no training mode.
+// oldOnes fills a mask of floats with ones: operator sets below 12 have no training mode.
 func (k *dropoutKernel[T]) oldOnes(lo, hi int) {
 	var buf [chunkLen]T
 	m := chunkOut(k.oldMask.DType, k.oldMask.Data, lo, hi, buf[:])

@@ -1,7 +1,7 @@
 package cpu
 
-// The loops of dropout in assembly with AVX2, for n elements, a multiple of 32 above 0. Each does
-// what the Go function does that calls it.
+// The loops of dropout in assembly with AVX2, for n elements, a positive multiple of 32. Each does
+// the same as the Go function that calls it.
 
 //go:noescape
 func keepWordsWide(words *uint32, n int, threshold uint32)

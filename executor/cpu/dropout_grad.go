@@ -5,9 +5,8 @@ import (
 	"memopt/graph"
 )
 
-// DropoutGrad and BitmaskDropoutGrad: dx = mask ? dy/(1-ratio) : 0. The input that tells the
-// training mode is not looked at, as in ONNX Runtime's kernels: gradients are computed in training
-// only.
+// DropoutGrad and BitmaskDropoutGrad: dx = mask ? dy/(1-ratio) : 0. The training mode input is
+// ignored, as in ONNX Runtime's kernels: gradients are computed in training only.
 // https://github.com/microsoft/onnxruntime/blob/main/orttraining/orttraining/core/graph/training_op_defs.cc
 
 func newDropoutGrad(packed bool) func(*executor.Prep) (executor.Kernel, error) {

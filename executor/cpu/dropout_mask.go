@@ -8,7 +8,7 @@ import (
 )
 
 // The inner loops of dropout. keep has a word for each element: all ones where it is kept, else
-// 0. Assembly does as many elements as make up whole blocks of 32, where there is any.
+// 0. Where there is assembly, it does all whole blocks of 32 elements.
 
 // dropoutWide returns how many of n elements the assembly does.
 func dropoutWide(n int) int {
@@ -29,8 +29,8 @@ func keepWords(words []uint32, threshold uint64) {
 	}
 }
 
-// selectScaled sets y[i] = x[i]*scale where element i is kept, and 0 where it is not. There are
-// no jumps for a processor to guess wrong.
+// selectScaled sets y[i] = x[i]*scale where element i is kept, and 0 where it is not. There are no
+// branches for a processor to mispredict.
 func selectScaled[T chunkFloat](y, x []T, keep []uint32, scale T) {
 	if chunkNative[T](graph.Float32) {
 		selectScaled32(executor.Cast[float32](executor.Memory(y)), executor.Cast[float32](executor.Memory(x)), keep,

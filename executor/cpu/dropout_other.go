@@ -2,7 +2,7 @@
 
 package cpu
 
-// Where philoxWide is false nobody calls these.
+// These are never called: philoxWide is false.
 
 func keepWordsWide(*uint32, int, uint32)                          { panic("cpu: no assembly") }
 func selectScaledWide(_, _ *float32, _ *uint32, _ int, _ float32) { panic("cpu: no assembly") }

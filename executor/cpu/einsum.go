@@ -74,8 +74,8 @@ func makeEinsum[T, S einsumElem](eq einsum.Equation) *einsumKernel[T, S] {
 
 // einsumWork is how a step is run.
 type einsumWork struct {
-	// Of a product: where its matrices lie. Plain ones, which are too small for BLAS, are side of
-	// them at each place, these far apart in A, B and C.
+	// Of a product: where its matrices lie. Plain ones, which are too small for BLAS, are side
+	// matrices at each place, sideStep apart in A, B and C.
 	places   []blas.Place
 	plain    bool
 	side     int
@@ -84,7 +84,7 @@ type einsumWork struct {
 	rows, inner int
 }
 
-// einsumPlaces finds how a step is run; blas tells whether products may go there.
+// einsumPlaces finds how a step is run; toBLAS says whether products may go to BLAS.
 func einsumPlaces(s *einsum.Step, toBLAS bool) einsumWork {
 	if !s.Product {
 		last := len(s.Dims) - 1

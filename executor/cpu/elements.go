@@ -69,7 +69,7 @@ func (k *elementLines) prepare(c *executor.Ctx, i int, data []int, axis int64) e
 	return k.index.run(c, i)
 }
 
-// addAxis adds an axis, as one with its neighbour where both arrays step through them as through
+// addAxis adds an axis, merged with its neighbour if both arrays step through the two as through
 // one.
 func (k *elementLines) addAxis(n, data, list int) {
 	last := len(k.dims) - 1
@@ -171,7 +171,7 @@ func lineSingle[T scatterElem](k *elementLines, d, list []T, at int) {
 	}
 }
 
-// lineBlock does n lines that lie next to each other, in step.
+// lineBlock does n lines that lie next to each other, in lockstep.
 func lineBlock[T scatterElem](k *elementLines, d, list []T, at, n int) {
 	for range k.long {
 		o, l := k.index.offsets[at:at+n], list[at:at+n]

@@ -8,17 +8,17 @@ import (
 // Elementwise kernels. Element i of the output comes from one element of each operand, after
 // numpy's broadcasting (https://onnx.ai/onnx/repo-docs/Broadcasting.html).
 //
-// An operator brings a loop over elements that lie one after the other, and says of what types. One
-// driver, elemKernel, cuts the output into blocks and gives the loop, for each block, memory in
-// which the operands' elements lie that way: the operand's own where they do, else a buffer into
-// which they have been stretched or converted. So a loop knows nothing of shapes, of scalars, and
-// of 16-bit floating-point types.
+// An operator supplies a loop over contiguous elements, and their types. One driver, elemKernel,
+// cuts the output into blocks and gives the loop, for each block, memory in which the operands'
+// elements are contiguous: the operand's own memory if they already are, else a buffer into which
+// they have been stretched or converted. So a loop knows nothing of shapes, scalars or 16-bit
+// floating-point types.
 
-// elemLongRow is the length from which on rows of the output are blocks of their own, so that
-// operands that are repeated row by row are read where they are.
+// elemLongRow is the length from which rows of the output are blocks of their own, so that operands
+// that are repeated row by row are read in their own memory.
 const elemLongRow = 64
 
-// elemLoop computes dst[i] from a[i], b[i] and c[i], for the elements of some types in the given
+// elemLoop computes dst[i] from a[i], b[i] and c[i], for elements of certain types in the given
 // memory; operands that it does not have are nil. dst may be a, b or c.
 type elemLoop func(dst, a, b, c []byte)
 
@@ -39,7 +39,7 @@ type elemInput struct {
 	slot int         // the node's input; -1: a constant
 	size int         // bytes of an element in memory
 	wide int         // bytes of an element as the loop takes it
-	load elemConvert // nil: the loop takes elements as they are
+	load elemConvert // nil: the loop takes elements unconverted
 
 	shape  []int
 	data   []byte
@@ -59,16 +59,16 @@ type elemOutput struct {
 
 // elemKernel drives a loop over the output.
 //
-// It is an executor.Looper: Begin returns -1, with nothing done, where a run is no flat loop
-// because an operand is stretched along some dims only, or because operands must be looked at
-// before the loop. Then the run must be made by Run, which takes all shapes.
+// It is an executor.Looper: Begin returns -1 and does nothing if a run is not a flat loop, because
+// an operand is stretched along some dims only or because operands must be checked before the loop.
+// Such a run needs Run, which takes all shapes.
 type elemKernel struct {
 	in    []elemInput
 	out   elemOutput
 	loop  elemLoop
 	grain int           // elements of a piece
-	rule  elemShapeRule // nil: the operands' shapes together, broadcast
-	// check, if given, looks at the operands before a run; the run is no flat loop then.
+	rule  elemShapeRule // nil: the operands' shapes, broadcast together
+	// check, if given, checks the operands before a run; the run is then not a flat loop.
 	check func(k *elemKernel) error
 	// ready, if given, is called when the operands are known; it may choose the loop.
 	ready func(k *elemKernel)
@@ -102,7 +102,7 @@ func (k *elemKernel) run(c *executor.Ctx, body executor.Task) error {
 	return nil
 }
 
-// Begin prepares a flat loop. It returns -1 where the run is none.
+// Begin prepares a flat loop. It returns -1 if the run is not one.
 func (k *elemKernel) Begin(c *executor.Ctx) (n int, err error) {
 	if err := k.plan(c); err != nil {
 		return 0, err
@@ -114,7 +114,7 @@ func (k *elemKernel) Begin(c *executor.Ctx) (n int, err error) {
 	return k.n, nil
 }
 
-// plan reads the operands and finds out where their elements are.
+// plan reads the operands and finds where their elements are.
 func (k *elemKernel) plan(c *executor.Ctx) error {
 	for i := range k.in {
 		if in := &k.in[i]; in.slot >= 0 {
@@ -157,7 +157,7 @@ func (k *elemKernel) open(c *executor.Ctx) {
 	k.prepare(c)
 }
 
-// prepare fills the blocks of scalars, when the output's memory is known.
+// prepare fills the blocks of scalars, once the output's memory is known.
 func (k *elemKernel) prepare(c *executor.Ctx) {
 	reserveBuffers(c)
 	widest := max(k.out.wide, k.out.size)
@@ -180,7 +180,7 @@ func (k *elemKernel) prepare(c *executor.Ctx) {
 	}
 }
 
-// spread fills a block of n copies of the operand's one element.
+// spread fills a block with n copies of the operand's one element.
 func (in *elemInput) spread(n int) {
 	if in.fill == nil {
 		in.fill = make([]byte, elemBytes)

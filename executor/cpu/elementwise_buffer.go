@@ -6,7 +6,7 @@ import (
 	"memopt/executor"
 )
 
-// elemBytes is the size of a buffer. A block has as many elements as fit in.
+// elemBytes is the size of a buffer. A block has as many elements as fit.
 const elemBytes = 4096
 
 // elemBuffer is memory for a block, aligned for every type.
@@ -21,14 +21,13 @@ func elemFloats[T elemFloat](b *elemBuffer, n int) []T {
 }
 
 // elemBuffers are the buffers that a running loop needs. They cannot be on its stack: loops are
-// called through function values, of which the compiler must assume that they keep what they are
-// given.
+// called through function values, and the compiler must assume that these retain their arguments.
 type elemBuffers struct {
 	b    [5]elemBuffer
 	next *elemBuffers
 }
 
-// freeBuffers are those that nobody uses.
+// freeBuffers are those not in use.
 var freeBuffers struct {
 	sync.Mutex
 	first *elemBuffers
@@ -46,7 +45,7 @@ func reserveBuffers(c *executor.Ctx) {
 	freeBuffers.Unlock()
 }
 
-// takeBuffers returns buffers with anything in them, until giveBack.
+// takeBuffers returns buffers with arbitrary contents, to be used until giveBack.
 func takeBuffers() *elemBuffers {
 	freeBuffers.Lock()
 	defer freeBuffers.Unlock()

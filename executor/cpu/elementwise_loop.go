@@ -35,7 +35,7 @@ func loop3[R, A, B, C executor.Elem](f func(dst []R, a []A, b []B, c []C)) elemL
 	}
 }
 
-// copyLoop gives elements as they are.
+// copyLoop copies elements unchanged.
 func copyLoop(dst, a, _, _ []byte) { copy(dst, a) }
 
 // Grains: elements of a piece of work for loops that are bound by memory, and for those that
@@ -45,9 +45,9 @@ const (
 	elemHeavy = 1 << 13
 )
 
-// elemNode makes the kernel of a node whose operands, all inputs in order, are computed in type as,
-// which is also the type that the loop makes; the output may be of another one. A nil loop is the
-// error of types that the operator does not take.
+// elemNode makes the kernel of a node whose operands, all inputs in order, are computed in type as.
+// The loop makes elements of type makes; the output may have another type. A nil loop gives the
+// error for types that the operator does not take.
 func elemNode(p *executor.Prep, loop elemLoop, as, makes graph.DType) (*elemKernel, error) {
 	if loop == nil {
 		return nil, unsupportedTypes(p)

@@ -60,7 +60,7 @@ func elemStretches(from, to []int) bool {
 	return true
 }
 
-// elemEqualShapes wants all operands to have the shape of the first one.
+// elemEqualShapes requires all operands to have the shape of the first one.
 func elemEqualShapes(k *elemKernel, c *executor.Ctx) error {
 	first := &k.in[0]
 	for i := range k.in[1:] {
@@ -74,7 +74,7 @@ func elemEqualShapes(k *elemKernel, c *executor.Ctx) error {
 	return nil
 }
 
-// elemScalarsAfter wants the first n operands to have one shape and the others to be scalars.
+// elemScalarsAfter requires the first n operands to have one shape and the others to be scalars.
 func elemScalarsAfter(n int) elemShapeRule {
 	return func(k *elemKernel, c *executor.Ctx) error {
 		for i := range k.in[n:] {
@@ -91,8 +91,8 @@ func elemScalarsAfter(n int) elemShapeRule {
 	}
 }
 
-// elemBiasLast wants the first operand to be like the others but for operand bias, a vector as long
-// as the last dim.
+// elemBiasLast requires all operands to have the shape of the first one, except operand bias, a
+// vector as long as the last dim.
 func elemBiasLast(bias int) elemShapeRule {
 	return func(k *elemKernel, c *executor.Ctx) error {
 		first := &k.in[0]
@@ -117,8 +117,8 @@ func elemBiasLast(bias int) elemShapeRule {
 // layout sets the dims of the loop and each operand's place and strides.
 //
 // Dims of length 1 are dropped, and neighbours are merged where every operand steps through both as
-// through one, so that the loop has as few dims as can be. Then an operand's stride in the last dim
-// is 1 or 0.
+// through one, so that the loop has as few dims as possible. Then an operand's stride in the last
+// dim is 1 or 0.
 func (k *elemKernel) layout() {
 	k.dims = k.dims[:0]
 	for i := range k.in {

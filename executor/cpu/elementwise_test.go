@@ -64,7 +64,7 @@ func ramp(shape ...int) *executor.Tensor {
 }
 
 // TestLoopers runs kernels block by block, which must give what Run gives, and makes sure that
-// Begin leaves what is no flat loop alone.
+// Begin refuses what is not a flat loop.
 func TestLoopers(t *testing.T) {
 	pool := executor.NewPool(1)
 	defer pool.Close()

@@ -109,7 +109,7 @@ func (k *embedNormKernel[T]) read(c *executor.Ctx, batch int) error {
 	return k.table(c, 3, 8, k.at)
 }
 
-// table checks a table and the rows that are asked of it.
+// table checks a table and the rows requested from it.
 func (k *embedNormKernel[T]) table(c *executor.Ctx, table, from int, rows []int32) error {
 	t := c.In(table)
 	if t.Rank() != 2 || t.Shape[1] != k.n {

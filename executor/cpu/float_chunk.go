@@ -5,7 +5,7 @@ import (
 	"memopt/graph"
 )
 
-// chunkLen is how many elements kernels that convert as they go take at a time: the
+// chunkLen is how many elements at a time are processed by kernels that convert as they go: the
 // buffers of a chunk lie on the stack and stay in the first-level cache.
 const chunkLen = 512
 
@@ -23,8 +23,8 @@ func chunkNative[T chunkFloat](d graph.DType) bool {
 	}
 }
 
-// chunkIn returns the elements lo..hi-1 of a float operand: its memory where they
-// are of type T, else buf with the converted elements. hi-lo is at most chunkLen.
+// chunkIn returns the elements lo..hi-1 of a float operand: its memory if they are of type T, else
+// buf with the converted elements. hi-lo is at most chunkLen.
 func chunkIn[T chunkFloat](d graph.DType, data []byte, lo, hi int, buf []T) []T {
 	if chunkNative[T](d) {
 		return executor.Cast[T](data)[lo:hi]
@@ -91,8 +91,8 @@ func realScalar(t *executor.Tensor) (float64, bool) {
 	return chunkIn(t.DType, t.Data, 0, 1, buf[:])[0], true
 }
 
-// storeReals stores numbers as elements lo, lo+1, ... of any numeric type, or bool. Integers
-// are cut towards zero. There are at most chunkLen numbers.
+// storeReals stores numbers as elements lo, lo+1, ... of any numeric type, or bool. For integer
+// types, fractions are cut off. There are at most chunkLen numbers.
 func storeReals(d graph.DType, data []byte, lo int, from []float64) {
 	switch d {
 	case graph.Float64:

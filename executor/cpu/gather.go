@@ -5,7 +5,7 @@ import (
 	"memopt/executor/operand"
 )
 
-// gatherRows copies rows: of each of outer parts of the data, n rows of inner elements at its
+// gatherRows copies rows: from each of outer parts of the data, n rows of inner elements at its
 // indexer's offsets.
 type gatherRows struct {
 	index moveIndexer

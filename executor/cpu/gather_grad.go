@@ -8,7 +8,7 @@ import (
 // Gradients of Gather and GatherND, with the inputs shape of the data, indices and incoming
 // gradient: zeros, to which every row of the gradient is added where it came from.
 
-// rowsGrad is what they share.
+// rowsGrad is what the two have in common.
 type rowsGrad struct {
 	scatterRows
 	moveFiller

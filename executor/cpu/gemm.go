@@ -106,8 +106,8 @@ func gemmDims(c *executor.Ctx, transA, transB bool) (m, n, k int, err error) {
 	return m, n, k, nil
 }
 
-// gemmBias returns how far apart in C the elements are that are added to the next row and
-// column of Y: 0 where C is broadcast.
+// gemmBias returns the steps in C that correspond to one row and one column of Y: 0 where C is
+// broadcast.
 func gemmBias(c *executor.Ctx, m, n int) (row, col int, err error) {
 	t := c.In(2)
 	if t == nil {
@@ -171,7 +171,7 @@ func (k *gemmTiles[T]) fill(t blas.Tile) {
 	}
 }
 
-// intGemmKernel is Gemm in integers; alpha and beta must be integers, too.
+// intGemmKernel is Gemm in integers; alpha and beta must be integers as well.
 type intGemmKernel[T integers] struct {
 	alpha, beta    T
 	transA, transB bool

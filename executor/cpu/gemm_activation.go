@@ -9,8 +9,8 @@ import (
 	"memopt/executor/cpu/simd"
 )
 
-// gemmActivation is the function that a fused operator applies to its result. It stays as wide
-// as the result: halves are rounded after it.
+// gemmActivation is the function that a fused operator applies to its result. It computes in the
+// result's wider type: rounding to 16 bits comes after it.
 type gemmActivation struct {
 	name        string
 	alpha, beta float64
@@ -24,7 +24,7 @@ var gemmActivations = map[string][2]float32{
 }
 
 // GemmActivation reads the attributes activation, activation_alpha and activation_beta of a fused
-// product; the name is "" where there is no activation.
+// product; the name is "" if there is no activation.
 func GemmActivation(p *executor.Prep) (name string, alpha, beta float32, err error) {
 	if name = p.Node.Str("activation", ""); name == "" {
 		return "", 0, 0, nil
@@ -36,7 +36,7 @@ func GemmActivation(p *executor.Prep) (name string, alpha, beta float32, err err
 	return name, p.Node.Float("activation_alpha", def[0]), p.Node.Float("activation_beta", def[1]), nil
 }
 
-// newGemmActivation reads the attributes; nil where there is no activation.
+// newGemmActivation reads the attributes; it returns nil if there is no activation.
 func newGemmActivation(p *executor.Prep) (*gemmActivation, error) {
 	name, alpha, beta, err := GemmActivation(p)
 	if err != nil || name == "" {

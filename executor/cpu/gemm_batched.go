@@ -7,7 +7,7 @@ import (
 )
 
 // batchedGemmKernel is Deeploy's Gemm of stacks of matrices: Y = alpha*A'*B' + beta*C, where '
-// swaps the last two axes on demand, the axes before them are broadcast, and C is broadcast to Y.
+// optionally swaps the last two axes, the axes before them are broadcast, and C is broadcast to Y.
 type batchedGemmKernel[T blas.Float] struct {
 	matMulKernel[T]
 	beta T
@@ -67,7 +67,7 @@ func (k *batchedGemmKernel[T]) Run(c *executor.Ctx) error {
 	return nil
 }
 
-// repeat sets how C is broadcast to Y; ok is false where it is not.
+// repeat sets how C is broadcast to Y; ok is false if it cannot be.
 func (k *batchedGemmKernel[T]) repeat(c, y []int) (ok bool) {
 	k.dims, k.strides = append(k.dims[:0], y...), append(k.strides[:0], y...)
 	if len(c) > len(y) {

@@ -7,9 +7,9 @@ import (
 
 // Window is a kernel at all its places over an input, on three spatial axes; fewer are preceded by
 // axes of length 1. On every axis, tap k of place o is element o*Stride - Begin + k*Dilation of the
-// input, and padding where there is none. Finish is the padding behind the input.
+// input, or padding if there is no such element. Finish is the padding after the input.
 type Window struct {
-	Rank                                             int // spatial axes that there are
+	Rank                                             int // number of spatial axes
 	In, Out, Kernel, Stride, Dilation, Begin, Finish [maxWindowAxes]int
 }
 
@@ -97,7 +97,7 @@ func NewUnpoolGeometry(p *executor.Prep) (*UnpoolGeometry, error) {
 	return &UnpoolGeometry{maxUnpoolKernel{attrs: attrs}}, err
 }
 
-// Planes returns the elements of a plane of X, the lengths of the planes that indices count in and
+// Planes returns the elements of a plane of X, the dims of the planes that the indices refer to and
 // of those of Y, and the shape of Y, which holds until the next call. Input 2 is in host memory.
 func (g *UnpoolGeometry) Planes(c *executor.Ctx) (in int, own, full [maxWindowAxes]int, shape []int, err error) {
 	err = g.k.planes(c)
@@ -142,8 +142,8 @@ func (g *ResizeGeometry) Nearest() bool { return g.m.spec.mode == "nearest" }
 func (g *ResizeGeometry) Extrapolation() float32 { return g.m.spec.extrapolation }
 
 // ResizeAxis says how an axis is resized: element o of the output is the sum of Weight[o*Taps+t]
-// times element Index[o*Taps+t] of the input, or the extrapolation value where Outside[o]. Weight
-// is empty where all are 1.
+// times element Index[o*Taps+t] of the input, or the extrapolation value if Outside[o] is set.
+// Weight is empty if all weights are 1.
 type ResizeAxis struct {
 	In, Out, Taps int
 	Same          bool // nothing changes; the tables are empty
@@ -153,7 +153,7 @@ type ResizeAxis struct {
 }
 
 // Plan computes the tables for an input of a shape, and returns the shape of the output, which
-// holds until the next call. stated is that shape where it is known (ResizeGrad), or nil.
+// holds until the next call. stated is that shape if it is known beforehand (ResizeGrad), or nil.
 func (g *ResizeGeometry) Plan(c *executor.Ctx, shape, stated []int) ([]int, error) {
 	err := g.m.plan(c, shape, stated)
 	return g.m.shape, err

@@ -7,7 +7,7 @@ import (
 	"memopt/graph"
 )
 
-// gridSample is GridSample: X [N, C, d1…dk] is read at the places in grid [N, e1…ek, k], which
+// gridSample is GridSample: X [N, C, d1…dk] is sampled at the places in grid [N, e1…ek, k], which
 // gives Y [N, C, e1…ek]. A place lists coordinates from the last axis to the first, from -1 to 1
 // over the whole axis: between the centres of the outermost elements with align_corners, else
 // between their outer edges.
@@ -185,7 +185,7 @@ func (k *gridSample[T, G]) tap(t *gridTaps, g float64, n int) {
 	}
 }
 
-// inside brings an index into the axis as the padding says, or returns -1.
+// inside maps an index into the axis according to the padding mode, or returns -1.
 func (k *gridSample[T, G]) inside(i, n int, least, most float64) int {
 	if i >= 0 && i < n {
 		return i
@@ -215,7 +215,7 @@ func gridReflect(x, least, most float64) float64 {
 	turns := math.Floor(far / span)
 	rest := far - turns*span
 	if math.Mod(turns, 2) != 0 {
-		// One more turn: it comes from the other end.
+		// One more reflection: it comes from the other end.
 		return from + sign*(span-rest)
 	}
 	return from + sign*rest

@@ -6,7 +6,7 @@ import (
 )
 
 // ONNX Runtime's gradients of norms over the last axes. With h = (x-m)*r and g = dY*scale, means
-// being taken over a row and sums over all rows:
+// over a row and sums over all rows:
 //
 //	dX     = r*(g - mean(g) - h*mean(g*h))    without mean(g) for the simplified norm
 //	dscale = sum(dY*h), dbias = sum(dY)
@@ -27,7 +27,7 @@ const (
 )
 
 // layerNormGradKernel adds up the rows in blocks of fixed bounds, each with its own sums, which are
-// added in order at last.
+// finally added in order.
 type layerNormGradKernel[T normElem] struct {
 	form    layerNormForm
 	attr    int64
@@ -42,7 +42,7 @@ type layerNormGradKernel[T normElem] struct {
 	work          []T // per block: h, g, and the sums for dscale and dbias
 }
 
-// layerNormBlocks is how many blocks of rows there are at most.
+// layerNormBlocks is the largest number of blocks of rows.
 const layerNormBlocks = 32
 
 func newLayerNormGrad(form layerNormForm) func(*executor.Prep) (executor.Kernel, error) {

@@ -11,7 +11,7 @@ import (
 //	dX = g*(e^log_prob - [class is the label]) + bias
 //	g  = dY*weight[label], divided by the sum of the weights of all labels for the mean
 //
-// Where a label is ignored dX is the bias, or 0.
+// If a label is ignored, dX is the bias, or 0.
 //
 // In Deeploy's form, of log_prob and labels, dY is 1.
 type lossGradKernel[T normElem] struct {
@@ -133,7 +133,7 @@ func (k *lossGradKernel[T]) row(buf, buf2 []T, i int) {
 	}
 }
 
-// columns does n neighbouring columns of sample i, the labels' elements last.
+// columns does n neighbouring columns of sample i; the labels' elements come last.
 func (k *lossGradKernel[T]) columns(buf, buf2 []T, i, column, n int) {
 	var gs [softmaxTile]T
 	g := gs[:n]

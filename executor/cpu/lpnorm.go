@@ -8,7 +8,7 @@ import (
 )
 
 // lpNormKernel divides x by its norm along an axis: the sum of absolute values (p = 1) or the
-// square root of the sum of squares (p = 2). What has norm 0 stays 0.
+// square root of the sum of squares (p = 2). If the norm is 0, elements stay 0.
 // https://onnx.ai/onnx/operators/onnx__LpNormalization.html
 type lpNormKernel[T normElem] struct {
 	softmaxAxis
@@ -89,7 +89,7 @@ func (k *lpNormKernel[T]) addNorm(s, x []T) {
 	}
 }
 
-// root makes a norm of a sum.
+// root turns a sum into a norm.
 func (k *lpNormKernel[T]) root(s T) T {
 	if k.one {
 		return s

@@ -7,8 +7,8 @@ import (
 	"memopt/graph"
 )
 
-// lrnKernel is LRN on x [N, C, D…]: y[c] = x[c] / (bias + alpha/size*s[c])^beta, s[c] being the sum
-// of the squares of size neighbouring channels: (size-1)/2 before c, rounded down, and the rest
+// lrnKernel is LRN on x [N, C, D…]: y[c] = x[c] / (bias + alpha/size*s[c])^beta, where s[c] is the
+// sum of the squares of size neighbouring channels: (size-1)/2 before c, rounded down, and the rest
 // after it. https://onnx.ai/onnx/operators/onnx__LRN.html
 type lrnKernel[T normElem] struct {
 	size              int

@@ -19,7 +19,7 @@ type matrices struct {
 	transM, transBat bool // FusedMatMul's trans and transBatch
 }
 
-// set reads a shape. right is for the second operand, where a vector is a column.
+// set reads a shape. right marks the second operand, in which a vector is a column.
 //
 // With transBatch, axis 0 holds the rows and the batch axes follow it.
 func (m *matrices) set(shape []int, right bool) {
@@ -104,7 +104,7 @@ func (s *matMulShape) broadcast() error {
 	return nil
 }
 
-// lead1 returns the batch dim at axis i of rank, 1 where the operand has fewer.
+// lead1 returns the batch dim at axis i of rank, or 1 if the operand has fewer.
 func (m *matrices) lead1(i, rank int) int {
 	if i -= rank - len(m.dims); i >= 0 {
 		return m.dims[i]
@@ -112,7 +112,7 @@ func (m *matrices) lead1(i, rank int) int {
 	return 1
 }
 
-// stride returns how far apart the matrices along batch axis i are; 0 where one is repeated.
+// stride returns how far apart the matrices along batch axis i are, or 0 if one is repeated.
 func (m *matrices) stride(i, rank int) int {
 	if i -= rank - len(m.dims); i < 0 || m.dims[i] == 1 {
 		return 0
@@ -121,7 +121,7 @@ func (m *matrices) stride(i, rank int) int {
 }
 
 // locate lists where the matrices of each product start. Products that share B and whose rows
-// follow one another in A are one.
+// follow one another in A become one.
 func (s *matMulShape) locate() {
 	count := product(s.batch)
 	s.places = s.places[:0]
@@ -138,7 +138,7 @@ func (s *matMulShape) locate() {
 	if count == 1 {
 		return
 	}
-	// From the last axis to the first: what is there, once more per step along the axis.
+	// From the last axis to the first: repeat the existing places at each step along the axis.
 	rank, size := len(s.batch), s.m*s.n
 	for i := rank - 1; i >= 0; i-- {
 		da, db, done := s.a.stride(i, rank), s.b.stride(i, rank), len(s.places)
@@ -164,7 +164,7 @@ func newMatMul(p *executor.Prep) (executor.Kernel, error) {
 }
 
 // newFusedMatMul makes the kernel of alpha*MatMul(A', B'), where A' is A with its last two axes
-// swapped (transA) after its first axis has been moved behind the batch axes (transBatchA).
+// swapped (transA) after its first axis has been moved after the batch axes (transBatchA).
 func newFusedMatMul(p *executor.Prep) (executor.Kernel, error) {
 	var s matMulShape
 	s.a.transM, s.a.transBat = p.Node.Int("transA", 0) != 0, p.Node.Int("transBatchA", 0) != 0
@@ -213,7 +213,7 @@ func (k *matMulKernel[T]) Run(c *executor.Ctx) error {
 	return nil
 }
 
-// enterShape makes a product of a geometry.
+// enterShape sets up a product from a geometry.
 func enterShape[T blas.Float](s *matMulShape, g *blas.Gemm[T]) {
 	g.M, g.N, g.K, g.Batch = s.m, s.n, s.k, s.places
 	if len(s.places) == 0 {

@@ -8,8 +8,8 @@ import (
 	"memopt/graph"
 )
 
-// meanVarianceKernel is MeanVarianceNormalization: y = (x-m)/(√v + 1e-9), m and v being the mean
-// and variance over the axes, 0, 2 and 3 unless given.
+// meanVarianceKernel is MeanVarianceNormalization: y = (x-m)/(√v + 1e-9), where m and v are the
+// mean and variance over the axes, by default 0, 2 and 3.
 // https://onnx.ai/onnx/operators/onnx__MeanVarianceNormalization.html
 type meanVarianceKernel[T normElem] struct {
 	axes   []int64

@@ -8,8 +8,9 @@ import (
 	"memopt/graph"
 )
 
-// newMod makes the kernel of Mod. With fmod 0 the result has the sign of the divisor, as Python's %
-// has it; otherwise that of the dividend, as C's. Floating-point numbers know the latter only.
+// newMod makes the kernel of Mod. With fmod 0 the result has the sign of the divisor, as with
+// Python's %; otherwise that of the dividend, as in C. Floating-point numbers allow only the
+// latter.
 // https://onnx.ai/onnx/operators/onnx__Mod.html
 func newMod(p *executor.Prep) (executor.Kernel, error) {
 	if p.DType(0).IsFloat() && p.Node.Int("fmod", 0) != 1 {
@@ -46,8 +47,8 @@ func floatMod[T elemFloat](dst, a, b []T) {
 	}
 }
 
-// divisorCheck returns a check that integers in operand 1 are not zero, one pass over them before
-// the division: it costs little beside that.
+// divisorCheck returns a check that no integer in operand 1 is zero. It is a pass over them before
+// the division, and cheap compared to that.
 func divisorCheck(d graph.DType) func(k *elemKernel) error {
 	zero := zeroIndex[uint64]
 	switch d.Bits() {
@@ -76,7 +77,7 @@ func zeroIndex[T elemInteger](data []byte) int {
 	return -1
 }
 
-// elemFault is the error of an element.
+// elemFault is the error for an element.
 type elemFault struct {
 	input, element int
 	what           string

@@ -4,13 +4,13 @@ import (
 	"memopt/executor"
 )
 
-// moveRank is the rank up to which copies work, after neighbouring axes that lie one in the other
-// have been made one.
+// moveRank is the rank up to which copies work, counted after nested neighbouring axes have been
+// merged.
 const moveRank = 32
 
 // mover copies between two strided arrays: for every index of a box, the element of dst at
-// toAt + Σ index*to becomes the element of src at fromAt + Σ index*from. No two indices may
-// name the same element of dst; of src they may (stride 0 repeats).
+// toAt + Σ index*to becomes the element of src at fromAt + Σ index*from. No two indices may name
+// the same element of dst; they may share an element of src (stride 0 repeats).
 //
 // It is the operand.Copier of this device: a kernel embeds a mover of its element size, describes
 // the box from the outermost axis of dst to the innermost by Begin and Add, and calls Copy.
@@ -31,8 +31,8 @@ func (m *mover) Begin() {
 	m.dims, m.to, m.from = m.dims[:0], m.to[:0], m.from[:0]
 }
 
-// Add adds an axis inside those that were added before. It becomes one with its
-// neighbour where both arrays step through the two as through one.
+// Add adds an axis inside those that were added before. It is merged with its neighbour if both
+// arrays step through the two as through one.
 func (m *mover) Add(n, to, from int) {
 	if n == 1 {
 		return
@@ -71,8 +71,8 @@ func (m *mover) Copy(c *executor.Ctx, dst []byte, toAt int, src []byte, fromAt i
 	return nil
 }
 
-// arrange makes sure that there is a last axis, and finds planes: where dst runs along the last
-// axis and src along another one, that one becomes the last but one.
+// arrange makes sure that there is a last axis, and finds planes: if dst runs along the last axis
+// and src along another one, that one becomes the second-to-last.
 func (m *mover) arrange() {
 	m.plane = false
 	if len(m.dims) == 0 {

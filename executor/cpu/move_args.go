@@ -6,10 +6,10 @@ import (
 	"memopt/graph"
 )
 
-// What the kernels that move data read before they move.
+// What the kernels that move data check beforehand.
 
-// moveSize returns the bytes per element of the inputs named, which must be there and have one
-// type, that of output 0.
+// moveSize returns the bytes per element of the named inputs, which must be given and have the type
+// of output 0.
 func moveSize(p *executor.Prep, slots ...int) (int, error) {
 	if err := moveNeeds(p, slots...); err != nil {
 		return 0, err
@@ -27,7 +27,7 @@ func moveSize(p *executor.Prep, slots ...int) (int, error) {
 	return moveBytes(p, d)
 }
 
-// moveNeeds returns an error where an input is left out.
+// moveNeeds returns an error if an input is left out.
 func moveNeeds(p *executor.Prep, slots ...int) error {
 	for _, i := range slots {
 		if !p.Has(i) {

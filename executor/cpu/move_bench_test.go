@@ -10,7 +10,7 @@ import (
 	"memopt/graph/op"
 )
 
-// moveBenchMemory gives each output slot and piece of workspace one array for good.
+// moveBenchMemory gives each output slot and piece of workspace one array, which it keeps.
 type moveBenchMemory struct {
 	out     map[int][]byte
 	scratch []byte

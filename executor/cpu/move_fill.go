@@ -32,8 +32,7 @@ func (f *moveFiller) Range(lo, hi int) {
 
 // moveRepeat repeats an element.
 func moveRepeat(dst, value []byte) {
-	// The part that is done doubles in every step, so that most of the work is
-	// done by few long copies.
+	// The finished part doubles in every step, so that a few long copies do most of the work.
 	for n := copy(dst, value); n < len(dst); n *= 2 {
 		copy(dst[n:], dst[:n])
 	}

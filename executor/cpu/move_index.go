@@ -10,16 +10,16 @@ import (
 )
 
 // moveIndexer turns tuples of indices into offsets, once, before data is moved: tuple r
-// becomes Σ index*step, plus batch for every full round of each tuples. An index counts
-// from the end of its axis where it is negative. One that is outside is an error.
+// becomes Σ index*step, plus batch for every full round of each tuples. A negative index counts
+// from the end of its axis. One that is out of range is an error.
 type moveIndexer struct {
 	operand.Index
 	each, batch int
-	strict      bool // negative indices are outside
+	strict      bool // negative indices are out of range
 
 	t       *executor.Tensor
 	offsets []int64
-	bad     atomic.Int64 // the first element that is outside
+	bad     atomic.Int64 // the first element that is out of range
 }
 
 // single prepares for count tuples of one index into an axis.
@@ -95,7 +95,7 @@ func moveIndexRange[I int32 | int64](x *moveIndexer, lo, hi int) {
 	}
 }
 
-// fail keeps the first position that is outside, whichever thread finds it.
+// fail keeps the first position that is out of range, whichever thread finds it.
 func (x *moveIndexer) fail(at int64) {
 	for {
 		old := x.bad.Load()

@@ -5,7 +5,7 @@ import "memopt/executor"
 // The inner loops of mover. All take unit numbers lo..hi-1.
 
 // moveWholeRows copies whole rows: a unit is an index of all axes but the last. Rows that follow
-// each other along the last but one axis are done by one call.
+// each other along the second-to-last axis are done in one call.
 func moveWholeRows[T moveWord](m *mover, lo, hi int) {
 	dst, src := executor.Cast[T](m.dst), executor.Cast[T](m.src)
 	k := len(m.dims) - 1

@@ -83,7 +83,7 @@ func runMove(c *kerneltest.Case) (err error) {
 	return executor.Invoke(k, executor.NewCtx(p, pool, smallMemory{}, c.In, out))
 }
 
-// smallMemory refuses what is large.
+// smallMemory refuses large requests.
 type smallMemory struct{}
 
 func (smallMemory) Output(_, n int) ([]byte, error) {

@@ -15,7 +15,7 @@ type movedKernel struct {
 // Run copies.
 func (k *movedKernel) Run(c *executor.Ctx) error { return k.move.Run(c, &k.mover) }
 
-// newMoved makes the kernels of a move of input 0, whose type all outputs have.
+// newMoved makes the kernel of a move of input 0, whose type all outputs share.
 func newMoved(makeMove func(*executor.Prep) (operand.Move, error)) func(*executor.Prep) (executor.Kernel, error) {
 	return func(p *executor.Prep) (executor.Kernel, error) {
 		if err := moveNeeds(p, 0); err != nil {

@@ -9,7 +9,7 @@ import (
 )
 
 // multiHead is what com.microsoft's Attention and MultiHeadAttention have in common: as many key
-// heads as query heads, a mask of paddings, a bias of the scores and a cache.
+// heads as query heads, a mask of paddings, a bias added to the scores and a cache.
 //
 //	https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md
 type multiHead[T blas.Float] struct {
@@ -75,7 +75,7 @@ func (k *multiHead[T]) setBias(t *executor.Tensor) error {
 	return nil
 }
 
-// behind writes keys or values behind those of a cache, old, into all.
+// behind writes the elements of a cache, old, and then the keys or values in fresh into all.
 func (k *multiHead[T]) behind(c *executor.Ctx, old, all []T, fresh attentionHeads[T], size int) attentionHeads[T] {
 	a := &k.core
 	k.cache = attentionCache[T]{new: fresh, all: attentionHeads[T]{all, SeparateHeads(a.Total, a.HeadsKV, size)},
@@ -86,9 +86,9 @@ func (k *multiHead[T]) behind(c *executor.Ctx, old, all []T, fresh attentionHead
 }
 
 // multiHeadKernel is com.microsoft's MultiHeadAttention. The query is [batch, seq, heads*size], or
-// holds keys and values, too: [batch, seq, heads, 3, size]. The key is [batch, seq, heads*size],
-// holds the values, too: [batch, seq, heads, 2, size], or is [batch, heads, seq, size]. A bias of
-// queries, keys and values is added to those that are not of the last form.
+// also holds keys and values: [batch, seq, heads, 3, size]. The key is [batch, seq, heads*size],
+// also holds the values: [batch, seq, heads, 2, size], or is [batch, heads, seq, size]. A bias of
+// queries, keys and values is added to those that do not have the last form.
 type multiHeadKernel[T blas.Float] struct {
 	multiHead[T]
 	freshSeq int // keys that are not from the cache
@@ -120,7 +120,7 @@ func newMultiHeadAttention(p *executor.Prep) (executor.Kernel, error) {
 	return nil, unsupportedTypes(p)
 }
 
-// multiHeadTypes checks that the inputs have one type, but for some in int32.
+// multiHeadTypes checks that the inputs have one type, except for some in int32.
 func multiHeadTypes(p *executor.Prep, ints ...int) error {
 	for i, d := range p.In {
 		want := p.DType(0)
@@ -136,7 +136,8 @@ func multiHeadTypes(p *executor.Prep, ints ...int) error {
 	return nil
 }
 
-// Workspace holds biased operands, presents that nobody wants, and the scores at work.
+// Workspace holds biased operands, the present keys and values that are not wanted as outputs, and
+// the scores in progress.
 func (k *multiHeadKernel[T]) Workspace(in, _ [][]int) int {
 	shape := func(i int) []int {
 		if i < len(in) {

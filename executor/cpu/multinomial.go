@@ -21,7 +21,7 @@ type multinomialKernel struct {
 	draw    uniformStream
 	x       *executor.Tensor
 	classes int
-	sums    []float64 // running sums of a row, rows after each other
+	sums    []float64 // running sums of each row, row after row
 	short   []int32   // the output, one of the two
 	long    []int64
 }

@@ -8,9 +8,9 @@ import (
 )
 
 // nonMax is NonMaxSuppression: of boxes [N, B, 4], for every image and class with scores
-// [N, classes, B], the boxes in falling order of their scores, less those that overlap one chosen
-// before: whose intersection is more than a threshold's share of their union. The result lists
-// (image, class, box).
+// [N, classes, B], the boxes in descending order of their scores, less those that overlap a box
+// chosen before, that is, whose intersection with it is more than a threshold's share of their
+// union. The result lists (image, class, box).
 //
 // https://onnx.ai/onnx/operators/onnx__NonMaxSuppression.html
 type nonMax struct {
@@ -38,7 +38,7 @@ func newNonMax(p *executor.Prep) (executor.Kernel, error) {
 	return &nonMax{centred: center == 1}, nil
 }
 
-// Workspace returns what the candidates take.
+// Workspace returns the bytes of workspace for the candidates.
 func (k *nonMax) Workspace(in, _ [][]int) int {
 	if len(in[1]) != 3 {
 		return 0
@@ -149,7 +149,7 @@ func (k *nonMax) choose(boxes []float32, list []int32) int {
 	return n
 }
 
-// overlaps reports whether two boxes have more in common than the threshold allows.
+// overlaps reports whether two boxes overlap more than the threshold allows.
 func (k *nonMax) overlaps(a, b []float32) bool {
 	ay0, ax0, ay1, ax1 := k.corners(a)
 	by0, bx0, by1, bx1 := k.corners(b)

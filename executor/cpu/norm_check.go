@@ -27,7 +27,7 @@ func normVector(c *executor.Ctx, i int, what string, n int) error {
 	return nil
 }
 
-// normData returns the elements of an input, nil where it is left out.
+// normData returns the elements of an input, or nil if it is left out.
 func normData[T normElem](c *executor.Ctx, i int) []T {
 	if t := c.In(i); t != nil {
 		return executor.Cast[T](t.Data)
@@ -35,7 +35,7 @@ func normData[T normElem](c *executor.Ctx, i int) []T {
 	return nil
 }
 
-// normOut gives an output its shape and returns its elements, nil where nobody wants it.
+// normOut gives an output its shape and returns its elements, or nil if it is not wanted.
 func normOut[T normElem](c *executor.Ctx, i int, shape ...int) []T {
 	if t := c.Out(i, shape...); t != nil {
 		return executor.Cast[T](t.Data)

@@ -6,14 +6,14 @@ import (
 )
 
 // normOperand is a scale or bias of a norm over the last axes: a row of n elements for each row of
-// the input, which is the same for all of them in the usual case.
+// the input; usually all rows share one.
 type normOperand[T normElem] struct {
 	data []T // nil: left out
 	step int // 0: one row for all
 	n    int
 }
 
-// row returns the elements for row i, nil where the operand is left out.
+// row returns the elements for row i, or nil if the operand is left out.
 func (o *normOperand[T]) row(i int) []T {
 	if o.data == nil {
 		return nil

@@ -29,8 +29,8 @@ var normKinds = []graph.Kind{op.ArgMax, op.ArgMin, op.BroadcastGradientArgs, op.
 	op.SoftmaxCrossEntropyLossGrad, op.SoftmaxCrossEntropyLossInternal, op.SoftmaxCrossEntropyLossInternalGrad,
 	op.SoftmaxGrad, op.SoftmaxGrad13}
 
-// TestNormsRandomOperands gives kernels operands of random shapes and types: most are wrong, and an
-// error is all that may come of it.
+// TestNormsRandomOperands gives kernels operands of random shapes and types: most are wrong, and a
+// kernel may do nothing worse than return an error.
 func TestNormsRandomOperands(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	pool := executor.NewPool(1)

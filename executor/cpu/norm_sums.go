@@ -18,7 +18,7 @@ func normIsSingle[T normElem]() bool {
 	return ok
 }
 
-// normSingle views a slice of float32 as what it is.
+// normSingle returns a, whose elements are float32, as []float32.
 func normSingle[T normElem](a []T) []float32 { return executor.Cast[float32](executor.Memory(a)) }
 
 func normSum[T normElem](a []T) T {

@@ -6,12 +6,12 @@ import (
 	"memopt/graph"
 )
 
-// normBlock is how many elements norms and losses do at a time: few enough to stay in the first
-// cache from one pass to the next. 16-bit elements are converted to and from buffers of that
-// length, pass by pass, so that they take no workspace.
+// normBlock is how many elements norms and losses process at a time: few enough to stay in the
+// first-level cache from one pass to the next. 16-bit elements are converted to and from buffers of
+// that length, pass by pass, so that they take no workspace.
 const normBlock = 1024
 
-// normTensor has the elements of an operand of type T or, where T is float32, of a 16-bit type.
+// normTensor has the elements of an operand of type T or, if T is float32, of a 16-bit type.
 type normTensor[T normElem] struct {
 	data []T
 	raw  []byte // of 16-bit elements
@@ -49,7 +49,7 @@ func (t *normTensor[T]) place(buf []T, at, n int) []T {
 	return buf[:n]
 }
 
-// store puts elements that place gave room for where they belong.
+// store writes elements for which place gave room to where they belong.
 func (t *normTensor[T]) store(at int, src []T) {
 	if t.raw != nil {
 		narrow(t.half, t.raw[2*at:], normSingle(src))
@@ -99,7 +99,7 @@ func (t *normTensor[T]) max(buf []T, at, n int) T {
 	return m
 }
 
-// normWide returns the elements of a small operand, in workspace where they must be converted.
+// normWide returns the elements of a small operand, in workspace if they must be converted.
 func normWide[T normElem](c *executor.Ctx, i int) []T {
 	t := c.In(i)
 	if t == nil || !isHalf(t.DType) {

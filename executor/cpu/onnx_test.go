@@ -28,8 +28,8 @@ const conformanceDir = "/usr/share/libonnx-testdata/data/node"
 // UPDATE_CONFORMANCE=1 writes it.
 const knownFile = "testdata/conformance.txt"
 
-// excluded are the cases of things that a tensor executor for training has no use for, by a part of
-// their names.
+// excluded names, by parts of their names, the cases that a tensor executor for training has no use
+// for.
 var excluded = []string{"sequence", "optional", "_opt", "_seq", "STRING", "strnorm", "tfidf", "quantize",
 	"qlinear", "integer"}
 
@@ -89,7 +89,7 @@ func TestNodes(t *testing.T) {
 }
 
 // reasons say why cases do not pass, by a part of the case's name and a part of the error. The
-// first one that fits counts; a case that none fits is a fault.
+// first one that matches counts; a case that matches none is a failure.
 var reasons = []struct{ name, err, why string }{
 	{"", "wanted 7 or newer", "the model imports an operator set older than 7, the oldest that memopt reads"},
 	{"sequence", "", "sequences: the executor has tensors only"},
@@ -141,8 +141,8 @@ func containsAny(name string, words []string) bool {
 }
 
 // runNode runs a model in a session with guards behind all buffers, and compares with the expected
-// outputs and with the plain interpreter. It returns the kind of the model's node, where it has one
-// alone.
+// outputs and with the plain interpreter. It returns the kind of the model's node, if it has only
+// one.
 func runNode(dir string) (kind graph.Kind, err error) {
 	defer func() {
 		if r := recover(); r != nil {

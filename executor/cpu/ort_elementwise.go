@@ -65,7 +65,7 @@ func biasAddLoop[T elemFloat](dst, a, b, c []T) {
 	}
 }
 
-// newScale makes the kernel of Scale: the input times a scalar, or divided by it where attribute
+// newScale makes the kernel of Scale: the input times a scalar, or divided by it if attribute
 // scale_down is set.
 func newScale(p *executor.Prep) (executor.Kernel, error) {
 	loop32, loop64 := loop2(simd.Mul), loop2(mulLoop[float64])
@@ -108,14 +108,14 @@ func scaledSumLoop[T elemFloat](r, s, t T, n int) elemLoop {
 }
 
 // newAccumulator makes the kernel of InPlaceAccumulator: the sum so far plus a value, or the sum so
-// far where the scalar in input 2 is given and false.
+// far if the scalar in input 2 is given and false.
 func newAccumulator(p *executor.Prep) (executor.Kernel, error) {
 	return accumulator(p, 0, func(dst, sum, _, _ []byte) { copy(dst, sum) }, 0)
 }
 
 // newAccumulatorV2 makes the kernel of InPlaceAccumulatorV2: the buffer plus a value, or the value
-// alone where the scalar in input 2 is given and true. Output 0 says that this has been done;
-// output 1 is the result. Where it is left out, the buffer itself is updated.
+// alone if the scalar in input 2 is given and true. Output 0 says that this has been done; output 1
+// is the result. If output 1 is left out, the buffer itself is updated.
 func newAccumulatorV2(p *executor.Prep) (executor.Kernel, error) {
 	if !p.Wants(1) {
 		return newAccumulateInto(p)
@@ -127,8 +127,8 @@ func newAccumulatorV2(p *executor.Prep) (executor.Kernel, error) {
 	return &accumulatorV2{k}, nil
 }
 
-// accumulator adds input 1 to input 0, giving output out. Where input 2, a bool for the whole run,
-// is given and is flag, it runs the other loop.
+// accumulator adds input 1 to input 0, giving output out. If input 2, a bool for the whole run, is
+// given and equals flag, it runs the other loop.
 func accumulator(p *executor.Prep, out int, other elemLoop, flag uint8) (*elemKernel, error) {
 	k, err := ortNode(p, 2, elemScalarsAfter(2), loop2(simd.Add), loop2(addLoop[float64]))
 	if err != nil {
@@ -153,8 +153,8 @@ func accumulator(p *executor.Prep, out int, other elemLoop, flag uint8) (*elemKe
 	return k, nil
 }
 
-// accumulatorV2 adds the flag that says that the buffer has been updated. It is no executor.Looper,
-// since its result is output 1.
+// accumulatorV2 adds the flag that says that the buffer has been updated. It is not an
+// executor.Looper, since its result is output 1.
 type accumulatorV2 struct{ sum *elemKernel }
 
 // Run computes the outputs.

@@ -10,8 +10,8 @@ import (
 )
 
 // Gradients of elementwise operators, as ONNX Runtime defines them for training
-// (orttraining/orttraining/core/graph/training_op_defs.cc in its repository): the gradient of the
-// result, and the operand or the result, give the gradient of the operand.
+// (orttraining/orttraining/core/graph/training_op_defs.cc in its repository): from the gradient of
+// the result, and the operand or the result, they compute the gradient of the operand.
 
 // newReluGrad makes the kernel of ReluGrad(dY, Y): dY where Y is above 0, else 0. Only bits are
 // compared and moved.
@@ -39,7 +39,7 @@ func newReluGrad(p *executor.Prep) (executor.Kernel, error) {
 	return k, nil
 }
 
-// reluGradLoop: the bits of numbers above 0 are 1 to those of infinity.
+// reluGradLoop: the bits of numbers above 0 range from 1 to those of infinity.
 func reluGradLoop[T uint16 | uint32 | uint64](inf T) func(dst, dy, y []T) {
 	return func(dst, dy, y []T) {
 		dy, y = dy[:len(dst)], y[:len(dst)]
@@ -80,7 +80,7 @@ func sigmoidGradLoop[T elemFloat](dst, dy, y []T) {
 	}
 }
 
-// tanhGradLoop: dY * (1-Y²), in factors that lose nothing where Y is close to 1.
+// tanhGradLoop: dY * (1-Y²), factored so that nothing is lost if Y is close to 1.
 func tanhGradLoop[T elemFloat](dst, dy, y []T) {
 	dy, y = dy[:len(dst)], y[:len(dst)]
 	for i, g := range dy {
@@ -100,7 +100,7 @@ func leakyGradLoop[T elemFloat](alpha T) func(dst, dy, y []T) {
 
 // newGeluGrad makes the kernels of the gradients of Gelu and its kin: GeluGrad(dY, X), also
 // Deeploy's, FastGeluGrad(dY, X) for the approximation by tanh, QuickGeluGrad(dY, X), and
-// BiasGeluGrad_dX(dY, X, B) and BiasFastGeluGrad_dX(dY, X, B), which stand at X+B.
+// BiasGeluGrad_dX(dY, X, B) and BiasFastGeluGrad_dX(dY, X, B), which are taken at X+B.
 func newGeluGrad(p *executor.Prep) (executor.Kernel, error) {
 	var chunk func(dst, dy, x, t, u []float32)
 	var slope func(x float64) float64
@@ -125,7 +125,7 @@ func newGeluGrad(p *executor.Prep) (executor.Kernel, error) {
 	return ortNode(p, 3, elemBiasLast(2), loop3(grad32), loop3(grad64))
 }
 
-// slopeLoop multiplies dY by a slope at x, or at x+bias where bias is not nil.
+// slopeLoop multiplies dY by a slope at x, or at x+bias if bias is not nil.
 func slopeLoop(slope func(x float64) float64) func(dst, dy, x, bias []float64) {
 	return func(dst, dy, x, bias []float64) {
 		for i, g := range dy {
@@ -152,8 +152,8 @@ func geluTanhSlope(x float64) float64 {
 	return (1+t)/2 + x/2*(1-t*t)*geluInner*(1+3*geluCubic*x*x)
 }
 
-// gradInChunks makes a loop of a function of a chunk with two buffers as inChunks does. The
-// function gets x, or x+bias where bias is not nil.
+// gradInChunks makes a loop from a function that computes a chunk with two buffers, as inChunks
+// does. The function gets x, or x+bias if bias is not nil.
 func gradInChunks(f func(dst, dy, x, t, u []float32)) func(dst, dy, x, bias []float32) {
 	return func(dst, dy, x, bias []float32) {
 		m := takeBuffers()

@@ -57,7 +57,7 @@ func (k *flattenAndUnpad) Run(c *executor.Ctx) error {
 }
 
 // padAndUnflatten puts the rows of input 0, [n, d…], at the indices of input 1 into zeros whose
-// first two dims input 2 lists. Of rows with the same index the last one counts.
+// first two dims input 2 lists. If rows have the same index, the last one counts.
 type padAndUnflatten struct {
 	scatterRows
 	moveFiller

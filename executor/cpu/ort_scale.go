@@ -9,7 +9,7 @@ import (
 )
 
 // newAllFinite makes the kernel of IsAllFinite: whether no element of any input is infinite or NaN;
-// attributes isinf_only and isnan_only narrow down what is looked for.
+// attributes isinf_only and isnan_only restrict the test to one of the two.
 func newAllFinite(p *executor.Prep) (executor.Kernel, error) {
 	inf, nan := p.Node.Int("isinf_only", 0) != 0, p.Node.Int("isnan_only", 0) != 0
 	if inf && nan {
@@ -34,7 +34,7 @@ type allFiniteKernel struct {
 	found    atomic.Bool
 }
 
-// Run looks at one input after the other until something is found.
+// Run searches one input after the other until something is found.
 func (k *allFiniteKernel) Run(c *executor.Ctx) error {
 	k.found.Store(false)
 	for i := range c.Inputs() {
@@ -47,7 +47,7 @@ func (k *allFiniteKernel) Run(c *executor.Ctx) error {
 	return nil
 }
 
-// Range looks at elements lo..hi-1.
+// Range searches elements lo..hi-1.
 func (k *allFiniteKernel) Range(lo, hi int) {
 	if k.found.Load() {
 		return
@@ -68,8 +68,8 @@ func (k *allFiniteKernel) Range(lo, hi int) {
 	}
 }
 
-// hasSpecial reports whether numbers, of which the bits are given, are infinite or NaN. Without the
-// sign, bits of finite numbers are below those of infinity, NaNs above.
+// hasSpecial reports whether any of the numbers whose bits are given is infinite or NaN. Without
+// the sign, the bits of finite numbers are below those of infinity, those of NaNs above.
 func hasSpecial[T uint16 | uint32 | uint64](x []T, infinity T, inf, nan bool) bool {
 	sign := ^T(0)>>1 + 1
 	for _, v := range x {

@@ -5,8 +5,7 @@ import (
 	"memopt/executor/operand"
 )
 
-// padKernel adds elements before and after each axis, or takes some away where the
-// number is negative.
+// padKernel adds elements before and after each axis, or takes some away if the number is negative.
 // https://onnx.ai/onnx/operators/onnx__Pad.html
 type padKernel struct {
 	operand.Padding
@@ -19,7 +18,7 @@ type padKernel struct {
 	fill         [64]byte
 	dims         []int // of the input
 	dst, src     []byte
-	inside, last int // the part of a row that is one copy: places inside..last-1
+	inside, last int // the part of a row that is a single copy: places inside..last-1
 }
 
 func newPad(p *executor.Prep) (executor.Kernel, error) {

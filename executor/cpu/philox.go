@@ -6,8 +6,8 @@ import (
 
 // Random numbers are those of Philox4x32-10 (Salmon, Moraes, Dror, Shaw: Parallel random
 // numbers: as easy as 1, 2, 3; SC 2011), a function from a counter of four words and
-// a key of two to a block of four words. Because nothing goes from block to block, any part of a
-// tensor can be drawn alone, by any thread, and again.
+// a key of two to a block of four words. Because blocks do not depend on each other, any part of a
+// tensor can be drawn alone, by any thread, and drawn again.
 //
 //	key      = splitmix64(seed) + floor(step/2^32)*0xD1342543DE82EF95 modulo 2^64, low word first
 //	counter  = block (64 bits, low word first), step mod 2^32, stream

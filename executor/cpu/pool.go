@@ -58,8 +58,8 @@ func newPoolCore(p *executor.Prep) (k poolCore, err error) {
 
 // sumPoolKernel is AveragePool and LpPool: under each place of the window, the mean of the
 // elements, or (Σ|x|^p)^(1/p). The mean is over the elements of the input, with
-// count_include_pad over those of the padding, too; never over what lies beyond it, where
-// ceil_mode lets a window reach.
+// count_include_pad also over those of the padding; never over what lies beyond it, where ceil_mode
+// lets a window extend.
 //
 // https://onnx.ai/onnx/operators/onnx__AveragePool.html
 // https://onnx.ai/onnx/operators/onnx__LpPool.html
@@ -146,7 +146,7 @@ func (k *sumPoolKernel[T]) Range(lo, hi int) {
 	}
 }
 
-// addRow adds, tap by tap, what a row of the input gives to a row of the output.
+// addRow adds, tap by tap, what a row of the input contributes to a row of the output.
 func (k *sumPoolKernel[T]) addRow(y, x []T) {
 	w := &k.win
 	s := w.stride[2]
@@ -177,7 +177,7 @@ func (k *sumPoolKernel[T]) addRow(y, x []T) {
 	}
 }
 
-// tapsOfRow bounds the taps of the last axis that see the input from anywhere, so that kernels much
+// tapsOfRow bounds the taps of the last axis that see the input at any place, so that kernels much
 // longer than the input cost no more than the input.
 func (k *poolCore) tapsOfRow() (first, last int) {
 	w := &k.win

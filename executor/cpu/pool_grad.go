@@ -11,15 +11,15 @@ import (
 // place of dX [N, C, d…] that the indices of the MaxPool name. The attributes are those of the
 // MaxPool.
 //
-// The size of X is not among the operands. It is taken from the type of the output where that is
-// known. Else, several sizes give d' places where a stride is above 1; an index, being flat, tells
-// them apart, since it lies under its window for one width only. What the indices leave open is
-// taken to be a multiple of the stride.
+// The size of X is not among the operands. It is taken from the type of the output if that is
+// known. Otherwise, with a stride above 1, several sizes give d' places; the indices, being flat,
+// tell them apart, since an index lies under its window for one width only. Sizes that the indices
+// leave open are taken to be multiples of the stride.
 type maxPoolGradKernel[T convFloat] struct {
 	attrs       windowAttrs
 	columnMajor bool
 	win         slidingWindow
-	stated      []int // shape of dX, nil where it is not known
+	stated      []int // shape of dX, nil if not known
 	known       []int // shape of dY for which win is known
 	shape       []int
 	dy, dx      []T
@@ -111,7 +111,7 @@ func (k *maxPoolGradKernel[T]) take(c *executor.Ctx, dy []int) error {
 	return c.Errorf("input 0 has shape %v, which no MaxPool of an input %v gives", dy, k.stated)
 }
 
-// search sets the window to one over an input whose places are as many as spatial has, and under
+// search sets the window to one over an input that has as many places as spatial says, and under
 // whose places the indices lie.
 func (k *maxPoolGradKernel[T]) search(planes int, spatial []int) bool {
 	var sizes [maxWindowAxes][]int
@@ -145,7 +145,7 @@ func (k *maxPoolGradKernel[T]) candidates(i, out int) []int {
 		exact = out * s
 	}
 	most := exact + s - 1
-	if k.attrs.ceil { // and without a last window in the padding
+	if k.attrs.ceil { // which drops a last window that would start in the padding
 		most = max(most, out*s-w.begin[i])
 	}
 	var multiples, others []int

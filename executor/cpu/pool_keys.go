@@ -3,8 +3,8 @@ package cpu
 import "math"
 
 // maxPoolKeys computes values and indices of a float32 MaxPool without a branch per element: value
-// and place go into one integer, of which the largest is wanted. The upper half orders values, NaN
-// being largest; the lower half is larger the earlier the place.
+// and place are packed into one integer, and the largest integer is wanted. The upper half orders
+// values, with NaN largest; the lower half is larger the earlier the place.
 type maxPoolKeys maxPoolKernel[float32]
 
 // keyed reports whether rows fit maxPoolKeys.

@@ -12,8 +12,8 @@ type poolElem interface {
 	float32 | float64 | int8 | uint8
 }
 
-// maxPoolKernel is MaxPool: the largest element under each place of the window, NaN where there is
-// one, and where it is in the flat input. Of equal elements the first counts. A window that sees
+// maxPoolKernel is MaxPool: the largest element under each place of the window, NaN if there is
+// one, and its index in the flat input. Of equal elements the first counts. A window that sees
 // nothing but padding has the least value of the type, and index -1.
 //
 // https://onnx.ai/onnx/operators/onnx__MaxPool.html
@@ -114,7 +114,7 @@ func (k *maxPoolKernel[T]) Range(lo, hi int) {
 	}
 }
 
-// maxRow sets a[i] to the larger of a[i] and b[i], NaN being largest.
+// maxRow sets a[i] to the larger of a[i] and b[i]; NaN counts as largest.
 func maxRow[T poolElem](a, b []T) {
 	b = b[:len(a)]
 	for i, v := range b {

@@ -9,17 +9,17 @@ import (
 
 // maxUnpoolKernel is MaxUnpool: the elements of X [N, C, d…] at the places of Y [N, C, d'…] that
 // the indices of a MaxPool name, and 0 elsewhere. On every axis d' = stride*(d-1) + kernel -
-// begin - end. Indices count in that shape, also where input 2 states
-// another one; the planes then lie in the first corner of it.
+// begin - end. Indices refer to that shape, even if input 2 states another one; the planes then lie
+// in its first corner.
 //
-// Of several elements for one place the last counts.
+// If several elements go to one place, the last counts.
 //
 // https://onnx.ai/onnx/operators/onnx__MaxUnpool.html
 type maxUnpoolKernel struct {
 	attrs windowAttrs
 	shape []int
-	own   [maxWindowAxes]int // the planes that indices count in
-	full  [maxWindowAxes]int // the planes of Y
+	own   [maxWindowAxes]int // dims of the planes that the indices refer to
+	full  [maxWindowAxes]int // dims of the planes of Y
 	in    int                // elements of a plane of X
 	size  int                // bytes per element
 	x, y  []byte

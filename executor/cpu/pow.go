@@ -7,12 +7,12 @@ import (
 	"memopt/graph"
 )
 
-// newPow makes the kernel of Pow: x^y of the type of x; y may be of another one.
+// newPow makes the kernel of Pow: x^y in the type of x; y may have another type.
 //
 // Floating-point x: the power is computed in float64 and rounded, except that the exponents 2 and 3
-// are products and 1/2 is a square root, which comes to the same or better. Integer x: with an
-// integer y, the product of y factors, which wraps around; 1/x^|y| without its fraction for
-// negative y; with another y, the power in float64, converted as Cast does.
+// become products and 1/2 a square root, which is as accurate or better. Integer x: with an integer
+// y, the product of y factors, which wraps around; 1/x^|y| without its fraction for negative y;
+// with any other y, the power in float64, converted as Cast does.
 //
 // https://onnx.ai/onnx/operators/onnx__Pow.html
 func newPow(p *executor.Prep) (executor.Kernel, error) {
@@ -48,7 +48,7 @@ func newPow(p *executor.Prep) (executor.Kernel, error) {
 }
 
 // powLoops returns the loop of Pow for a type of the base and one of the exponent, float64 or
-// int64, and what chooses a loop for one exponent.
+// int64, and the function that chooses a loop for one exponent.
 func powLoops(base, exponent graph.DType) (loop elemLoop, one func(y float64) elemLoop) {
 	switch base {
 	case graph.Float32:
@@ -75,7 +75,7 @@ func powLoops(base, exponent graph.DType) (loop elemLoop, one func(y float64) el
 	return nil, nil
 }
 
-// onePower returns a function that has a loop for exponents that are simple.
+// onePower returns a function that gives the loop for a simple exponent.
 func onePower[T elemFloat]() func(y float64) elemLoop {
 	square, cube, root := loop1(squareLoop[T]), loop1(cubeLoop[T]), loop1(powRootLoop[T])
 	return func(y float64) elemLoop {
@@ -159,7 +159,7 @@ func integerPow[T elemInteger](exponent graph.DType, least, most T) elemLoop {
 	})
 }
 
-// intPow returns x^y. 0 to a negative power is most, as infinity is where it is converted.
+// intPow returns x^y. 0 to a negative power gives most, just as infinity does when converted.
 func intPow[T elemInteger](x T, y int64, most T) T {
 	if y < 0 {
 		var zero T

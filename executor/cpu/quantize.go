@@ -189,8 +189,8 @@ func widenInts[S int8 | uint8 | int16 | uint16](dst []int32, src []S) {
 	}
 }
 
-// storeSaturated stores integers as elements first, first+1, ... of type d, the nearest that it
-// has.
+// storeSaturated stores integers as elements first, first+1, ... of type d, each as the nearest
+// value that d has.
 func storeSaturated(d graph.DType, data []byte, first int, from []int32) {
 	switch d {
 	case graph.Int8:
@@ -217,10 +217,10 @@ func isQuantized(d graph.DType) bool {
 }
 
 // roundEven rounds to an integer, halves to even. What no type of 16 bits can hold may give any
-// number beyond it; NaN gives 0. Adding 1.5*2^23 leaves no bits behind the point.
+// number out of its range; NaN gives 0. Adding 1.5*2^23 leaves no fractional bits.
 func roundEven(v float32) int32 { return roundWithin(v, -1<<20, 1<<20) }
 
-// roundWithin rounds what v is when brought into low..high, integers of at most 21 bits.
+// roundWithin clamps v to low..high, integers of at most 21 bits, and rounds it.
 func roundWithin(v, low, high float32) int32 {
 	const shift = 3 << 22
 	switch {

@@ -5,9 +5,9 @@ import (
 	"memopt/graph"
 )
 
-// DynamicQuantizeLinear chooses the scale and the zero point for uint8 from the range of
-// x, stretched to hold 0: scale = (max-min)/255, zero_point = round(-min/scale), and
-// y = saturate(round(x/scale) + zero_point). Where all of x is 0 or x is empty, the scale is 1.
+// DynamicQuantizeLinear chooses the scale and the zero point for uint8 from the range of x,
+// extended to include 0: scale = (max-min)/255, zero_point = round(-min/scale), and
+// y = saturate(round(x/scale) + zero_point). If all of x is 0 or x is empty, the scale is 1.
 // https://onnx.ai/onnx/operators/onnx__DynamicQuantizeLinear.html
 
 type dynamicQuantizeKernel struct {

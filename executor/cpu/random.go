@@ -9,8 +9,8 @@ import (
 	"memopt/graph/op"
 )
 
-// RandomUniform, RandomNormal, their relatives Like, and Bernoulli: element i depends on number i
-// (and for normal numbers its neighbour) of the node's uniform stream only.
+// RandomUniform, RandomNormal, their Like variants, and Bernoulli: element i depends only on number
+// i (and, for normal numbers, its neighbour) of the node's uniform stream.
 // https://onnx.ai/onnx/operators/onnx__RandomUniform.html
 // https://onnx.ai/onnx/operators/onnx__RandomNormal.html
 // https://onnx.ai/onnx/operators/onnx__Bernoulli.html

@@ -6,7 +6,7 @@ import (
 	"memopt/graph"
 )
 
-// rangeKernel counts: element i is start + i*delta, as long as it has not come to limit.
+// rangeKernel counts: element i is start + i*delta, until limit is reached.
 // https://onnx.ai/onnx/operators/onnx__Range.html
 type rangeKernel[T float32 | float64 | int16 | int32 | int64] struct {
 	start, delta T

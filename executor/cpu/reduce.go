@@ -8,12 +8,12 @@ import (
 
 // Reductions. https://onnx.ai/onnx/operators/onnx__ReduceSum.html and its siblings.
 //
-// float32 is added up in float32: in blocks of reduceBlock    neighbouring elements, each in the
-// order of simd.Sum, or in blocks of reduceRowBlock rows where the last axis is kept; the blocks
-// are added in order. Rows much shorter than reduceWide count as parts of a row of that length,
-// whose parts are added at the end of a block. Where there are few results and many blocks, the
-// blocks go to up to reduceChunks chunks of fixed bounds, which are added in order at last. All of
-// this depends on the shape alone.
+// float32 is added up in float32: in blocks of reduceBlock neighbouring elements, each in the order
+// of simd.Sum, or in blocks of reduceRowBlock rows if the last axis is kept; the blocks are added
+// in order. Rows much shorter than reduceWide count as parts of a row of that length, whose parts
+// are added at the end of a block. If there are few results and many blocks, the blocks go to up to
+// reduceChunks chunks of fixed bounds, which are finally added in order. All of this depends on the
+// shape alone.
 const (
 	reduceBlock    = 1024
 	reduceRowBlock = 64
@@ -34,7 +34,7 @@ type reduceKernel[A reduceElem] struct {
 	pieces int // blocks per result, or rows
 	chunk  int // pieces per chunk
 	chunks int
-	tiles  int // per kept row of results, where the last axis is kept
+	tiles  int // per kept row of results, if the last axis is kept
 	group  int // rows that are folded as one wide row
 	phase  reduceOp
 	m      []A // maxima, for foldLogExp
@@ -128,8 +128,8 @@ func (k *reduceKernel[A]) Run(c *executor.Ctx) error {
 	return nil
 }
 
-// finiteMaxima puts 0 for maxima that cannot be subtracted: e^(x-0) then gives 0, ∞ or NaN as it
-// should.
+// finiteMaxima replaces maxima that cannot be subtracted with 0: e^(x-0) then gives 0, ∞ or NaN as
+// it should.
 func finiteMaxima[A reduceElem](m []A) {
 	for i, v := range m {
 		if v-v != 0 {
@@ -201,7 +201,7 @@ func (k *reduceKernel[A]) put(at int, tile []A) {
 	}
 }
 
-// load returns n elements from at on, in buf where they must be converted.
+// load returns n elements from at on, in buf if they must be converted.
 func (k *reduceKernel[A]) load(buf []A, at, n int) []A {
 	if !k.converts {
 		return reduceCast[A](k.x)[at : at+n]

@@ -11,7 +11,7 @@ import (
 // elements of all inputs. Blocks of reduceBlock elements are added up in their own type, the blocks
 // in order in float64.
 type allL2Kernel struct {
-	t    *executor.Tensor // input at hand
+	t    *executor.Tensor // current input
 	sums []float64        // of its blocks
 }
 

@@ -23,7 +23,7 @@ const (
 	foldSquare // ReduceSumSquare
 	foldNorm   // ReduceL2
 	foldLog    // ReduceLogSum
-	foldLogExp // ReduceLogSumExp: the sum of e^(x-m), m being the maximum
+	foldLogExp // ReduceLogSumExp: the sum of e^(x-m), where m is the maximum
 	foldMax
 	foldMin
 	foldProd
@@ -275,7 +275,7 @@ func reduceCombine[A reduceElem](op reduceOp, acc, a []A) {
 	}
 }
 
-// reduceFinish makes results of folded elements: count is how many went into each, m the maxima
+// reduceFinish turns folded elements into results: count is how many went into each, m the maxima
 // for foldLogExp.
 func reduceFinish[A reduceElem](op reduceOp, acc, m []A, count int) {
 	switch op {
@@ -316,7 +316,7 @@ func reduceLoad[A reduceElem](dst []A, d graph.DType, data []byte, at int) {
 	}
 }
 
-// reduceStore is the way back: floats are rounded to 16 bits, and cut to integers.
+// reduceStore does the reverse: floats are rounded to 16 bits, or truncated to integers.
 func reduceStore[A reduceElem](d graph.DType, data []byte, at int, src []A) {
 	switch d {
 	case graph.Float16, graph.BFloat16:

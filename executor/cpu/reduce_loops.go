@@ -97,7 +97,7 @@ func (r *reduceColumns[A]) Range(lo, hi int) {
 }
 
 // foldColumns folds rows lo..hi-1 of a tile into acc, in blocks. base is where the tile's elements
-// of a row lie, out the number of its first result; the other slices are room to work in.
+// of a row lie, out the number of its first result; the other slices are scratch space.
 func (k *reduceKernel[A]) foldColumns(acc, sub, buf, wide []A, base, out, lo, hi int) {
 	var m []A
 	if k.phase == foldLogExp {

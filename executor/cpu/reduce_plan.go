@@ -50,7 +50,7 @@ func (p *reducePlan) build(shape []int, folded []bool) {
 	}
 }
 
-// addOuterDim appends a dim that is outside of the ones in the list, which ascend outwards.
+// addOuterDim appends a dim that is outside those in the list, which run outwards.
 func addOuterDim(dims, steps []int, d, step int, merge bool) ([]int, []int) {
 	if merge {
 		dims[len(dims)-1] *= d
@@ -63,7 +63,8 @@ func addOuterDim(dims, steps []int, d, step int, merge bool) ([]int, []int) {
 func (p *reducePlan) kept(i int) int { return planOffset(p.keptDims, p.keptSteps, i) }
 func (p *reducePlan) fold(r int) int { return planOffset(p.foldDims, p.foldSteps, r) }
 
-// planOffset takes an index apart, innermost dim first. One dim, the usual case, needs no division.
+// planOffset splits an index by dims, innermost first. A single dim, the usual case, needs no
+// division.
 func planOffset(dims, steps []int, i int) int {
 	at := 0
 	for d := 0; d < len(dims); d++ {

@@ -5,8 +5,8 @@ import (
 	"memopt/executor/operand"
 )
 
-// reverseSequence turns the first elements along the time axis around: in each sequence of the
-// batch axis as many as input 1 says. The two axes are the first two, in either order.
+// reverseSequence reverses the first elements along the time axis: in each sequence of the batch
+// axis, as many as input 1 says. The two axes are the first two, in either order.
 // https://onnx.ai/onnx/operators/onnx__ReverseSequence.html
 type reverseSequence struct {
 	bytes      int

@@ -6,7 +6,7 @@ import (
 	"memopt/graph/op"
 )
 
-// viewRows are the operators that only name their input's memory anew.
+// viewRows are the operators whose output is a view of their input.
 var viewRows = []Row{
 	{Kind: op.Identity, New: newView((*viewKernel).same)},
 	{Kind: op.Flatten, New: newView((*viewKernel).flatten)},
@@ -30,7 +30,7 @@ func newView(
 	return func(p *executor.Prep) (executor.Kernel, error) { return &viewKernel{p: p, dims: dims}, nil }
 }
 
-// Run names input 0 anew.
+// Run makes output 0 a view of input 0.
 func (k *viewKernel) Run(c *executor.Ctx) error {
 	x := c.In(0)
 	if x == nil {
@@ -120,7 +120,7 @@ func (k *viewKernel) listAxes(c *executor.Ctx) (given bool, err error) {
 	return true, err
 }
 
-// squeeze takes away axes of length 1: those named, or all.
+// squeeze removes axes of length 1: the named ones, or all.
 // https://onnx.ai/onnx/operators/onnx__Squeeze.html
 func (k *viewKernel) squeeze(c *executor.Ctx, x *executor.Tensor) error {
 	given, err := k.listAxes(c)

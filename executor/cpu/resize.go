@@ -114,7 +114,7 @@ type resizeAxis struct {
 }
 
 // plan computes the shape of the output and the tables of the axes. stated is the shape of the
-// output where it is known before (ResizeGrad), or nil.
+// output if it is known beforehand (ResizeGrad), or nil.
 func (m *resizeMap) plan(c *executor.Ctx, shape, stated []int) error {
 	for len(m.axes) < len(shape) {
 		m.axes = append(m.axes, resizeAxis{})
@@ -240,7 +240,7 @@ func (m *resizeMap) lengths(c *executor.Ctx, stated []int) error {
 			return c.Errorf("axis %d would have length %g", axis, length)
 		}
 		a.out = int(length)
-		// Scales that were made of sizes may miss the size by a rounding.
+		// Scales that were computed from sizes may miss the size by a rounding error.
 		if stated != nil && math.Abs(float64(stated[axis])-float64(length)) < 1 {
 			a.out = stated[axis]
 		}

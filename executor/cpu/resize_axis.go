@@ -14,7 +14,7 @@ func (r *resizeSpec) original(a *resizeAxis, x float32) float32 {
 	case "half_pixel":
 		return (x+0.5)/a.scale - 0.5
 	case "half_pixel_symmetric":
-		// A scaled length is rounded down: the rest is shared between both ends.
+		// A scaled length is rounded down: the remainder is shared between both ends.
 		adjust := out / a.length
 		centre := in / 2
 		offset := float32(centre * (1 - adjust))
@@ -102,7 +102,7 @@ func (r *resizeSpec) fill(a *resizeAxis) error {
 }
 
 // filter appends the taps of one element: weights of the elements first, first+1… of the input,
-// where what lies outside counts as the nearest element, or with exclude_outside not at all.
+// where an element outside counts as the nearest one inside, or, with exclude_outside, not at all.
 func (r *resizeSpec) filter(a *resizeAxis, first, taps int, x, stretch float64) {
 	at := len(a.weight)
 	sum, rest := 0.0, 0.0

@@ -27,7 +27,7 @@ type resizeFilter[T convFloat] struct {
 	dtype    graph.DType
 	axpy     func(y, x []T, s T)
 	work     [2][]T
-	x, y     []T // of the pass at hand
+	x, y     []T // of the current pass
 	axis     *resizeAxis
 	inner    int
 	raw      []byte
@@ -41,7 +41,7 @@ func newResizeFilterOf[T convFloat](p *executor.Prep) (executor.Kernel, error) {
 		integers: d != graph.Float32 && d != graph.Float64}, err
 }
 
-// Workspace returns what the results between the passes take.
+// Workspace returns the bytes of workspace for the results between the passes.
 func (k *resizeFilter[T]) Workspace(in, out [][]int) int {
 	if len(out) == 0 || out[0] == nil || len(out[0]) != len(in[0]) {
 		return 0
@@ -91,7 +91,7 @@ func (k *resizeFilter[T]) Run(c *executor.Ctx) error {
 	return nil
 }
 
-// passes resizes cur into last, or where the integers are computed, into some workspace.
+// passes resizes cur into last, or into workspace if the elements are integers.
 func (k *resizeFilter[T]) passes(c *executor.Ctx, cur, last []T) []T {
 	left := 0
 	for i := range k.axes {
@@ -172,7 +172,7 @@ func (k *resizeFilter[T]) elements(lo, hi int) {
 	}
 }
 
-// resizePair adds two products, leaving out those with weight 0: infinities times 0 are no number.
+// resizePair adds two products, leaving out those with weight 0: infinity times 0 is NaN.
 func resizePair[T convFloat](p, q T, wp, wq float64) T {
 	if wq == 0 {
 		return p
@@ -183,7 +183,7 @@ func resizePair[T convFloat](p, q T, wp, wq float64) T {
 	return p + q
 }
 
-// crop writes the extrapolation value where an axis left the input.
+// crop writes the extrapolation value where an axis is outside the input.
 func (k *resizeFilter[T]) crop(y []T) {
 	inner := 1
 	for i := len(k.axes) - 1; i >= 0; i-- {

@@ -7,12 +7,12 @@ import (
 
 // resizeGradKernel is ResizeGrad of com.microsoft: the gradient of the input X of a Resize from
 // that of its output, dY. Inputs dY, X, roi and scales; without scales, they are the ratios of the
-// lengths. ONNX Runtime has it for mode linear and planes alone; here it is the
-// transpose of every Resize in ONNX's operator set 11 and later.
+// lengths. ONNX Runtime has it only for mode linear and for planes; here it is the transpose of
+// every Resize in ONNX's operator set 11 and later.
 type resizeGradKernel[T convFloat] struct {
 	resizeMap
 	work  [2][]T
-	x, y  []T // of the pass at hand: y is added to x
+	x, y  []T // of the current pass: y is added to x
 	axis  *resizeAxis
 	inner int
 	axpy  func(y, x []T, s T)
@@ -34,7 +34,7 @@ func newResizeGradOf[T convFloat](p *executor.Prep) (executor.Kernel, error) {
 	return &resizeGradKernel[T]{resizeMap: resizeMap{spec: spec}, axpy: newConvMath[T]().axpy}, err
 }
 
-// Workspace returns what the results between the passes take.
+// Workspace returns the bytes of workspace for the results between the passes.
 func (k *resizeGradKernel[T]) Workspace(in, _ [][]int) int {
 	if len(in[0]) != len(in[1]) {
 		return 0

@@ -65,7 +65,7 @@ func dropout(n int, d graph.DType, ratio float32, attrs ...graph.Attr) draws {
 
 func seedAttr(seed int64) graph.Attr { return graph.Attr{Name: "seed", Value: seed} }
 
-// within fails where a count of n independent events of probability p is more than 5 standard
+// within fails if a count of n independent events of probability p is more than 5 standard
 // deviations off.
 func within(t *testing.T, count, n int, p float64, what string) {
 	t.Helper()
@@ -120,8 +120,8 @@ func TestDropoutMaskDependsOnSeedAndStepOnly(t *testing.T) {
 	}
 }
 
-// TestStepsAndSeedsDrawAnew compares masks of other steps and seeds: half of the
-// elements are alike.
+// TestStepsAndSeedsDrawAnew compares masks of different steps and seeds: half of the elements are
+// equal.
 func TestStepsAndSeedsDrawAnew(t *testing.T) {
 	const n = 1 << 18
 	other := func(seed int64, step uint64) []byte {
@@ -165,7 +165,7 @@ func TestDraws(t *testing.T) {
 	}
 }
 
-// manyDraws is how many draws are looked at.
+// manyDraws is how many draws are examined.
 const manyDraws = 1 << 18
 
 // numbers draws, by a shape or by a tensor to resemble.
@@ -249,7 +249,7 @@ func multinomial(t *testing.T, k graph.Kind) {
 	}
 }
 
-// kept looks at how many elements dropouts keep.
+// kept checks how many elements dropouts keep.
 func kept(t *testing.T, k graph.Kind) {
 	const ratio = 0.3
 	row := []int{manyDraws / 64, 64}

@@ -17,8 +17,8 @@ import (
 //	initial_h, initial_c, Y_h, Y_c [directions, batch, hidden]   P [directions, 3*hidden]
 //	Y [seq, directions, batch, hidden]
 //
-// With layout 1 batch comes first in all but W, R, B and P. A sequence that is shorter than seq
-// keeps its state and has zeros in Y behind its end; the reverse direction starts at its end.
+// With layout 1, batch comes first in all but W, R, B and P. A sequence that is shorter than seq
+// keeps its state and has zeros in Y after its end; the reverse direction starts at its end.
 // https://onnx.ai/onnx/operators/onnx__LSTM.html https://onnx.ai/onnx/operators/onnx__GRU.html
 // https://onnx.ai/onnx/operators/onnx__RNN.html
 
@@ -47,7 +47,7 @@ type rnnKernel[T chunkFloat] struct {
 
 	project, recur, again blas.Gemm[T]
 	now                   *rnnDirection
-	index, time           int // of the direction and the step at hand
+	index, time           int // of the current direction and step
 	base, ld              int // of pre's rows of the step
 	chunks                int // of a row, for cells
 }
@@ -176,7 +176,7 @@ func RecurrentSizesOf(c *executor.Ctx, batchFirst bool, hidden int) (s Recurrent
 	return s, nil
 }
 
-// rnnOut makes output i. Nobody may want it, or it may not exist.
+// rnnOut makes output i, which may not be wanted or may not exist.
 func rnnOut[T chunkFloat](c *executor.Ctx, i int, shape []int) []T {
 	if t := c.Out(i, shape...); t != nil {
 		return executor.Of[T](t)
@@ -209,8 +209,8 @@ func (k *rnnKernel[T]) operands(c *executor.Ctx) error {
 	return k.lengths(c)
 }
 
-// rnnIn returns the elements of an input, or nil where it is left out or empty. The first wrong
-// shape goes to err.
+// rnnIn returns the elements of an input, or nil if it is left out or empty. The first wrong shape
+// goes to err.
 func rnnIn[T chunkFloat](c *executor.Ctx, i int, err *error, shape ...int) []T {
 	t := c.In(i)
 	if t == nil {

@@ -21,7 +21,7 @@ type rnnActivation struct {
 type rnnFunction struct {
 	name        string
 	params      int     // how many of alpha and beta it has
-	alpha, beta float64 // where the node gives none
+	alpha, beta float64 // defaults, if the node gives none
 	f           func(x, alpha, beta float64) float64
 	simd        func(dst, a []float32) // nil: none
 }
@@ -123,7 +123,7 @@ func RecurrentActivations(p *executor.Prep, directions int) ([][3]RecurrentActiv
 	return out, nil
 }
 
-// activate clips x and applies activation i of the direction at hand.
+// activate clips x and applies activation i of the current direction.
 func (k *rnnKernel[T]) activate(i int, x []T) {
 	if c := k.clip; c != 0 {
 		for n, v := range x {

@@ -167,7 +167,7 @@ func (k *rnnKernel[T]) cells(c *executor.Ctx, t executor.Task) {
 }
 
 // cell returns the sequence and the elements of its row that item i of a loop over cells
-// computes; ok is false where the sequence has ended.
+// computes; ok is false if the sequence has ended.
 func (k *rnnKernel[T]) cell(i int) (b, lo, hi int, ok bool) {
 	b = i / k.chunks
 	lo = i % k.chunks * rnnCellLen

@@ -49,8 +49,8 @@ func (k *roiCore[T]) begin(c *executor.Ctx, stride int) (*executor.Tensor, error
 }
 
 // roiAlign is RoiAlign: every region is cut into height x width bins, in each of which the data is
-// interpolated at a grid of points; the result is their mean or their largest. In mode max
-// the four weighted neighbours of a point count one by one, as in ONNX's reference.
+// interpolated at a grid of points; the result is their mean or their largest. In mode max the four
+// weighted neighbours of a point count individually, as in ONNX's reference.
 //
 // https://onnx.ai/onnx/operators/onnx__RoiAlign.html
 type roiAlign[T convFloat] struct {

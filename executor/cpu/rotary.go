@@ -6,9 +6,10 @@ import (
 	"memopt/graph"
 )
 
-// RotaryGeometry is where the angles lie by which RotaryEmbedding turns pairs of elements of each
-// head: (a, b) becomes (a*cos - b*sin, a*sin + b*cos). A pair is elements i and i+Dim/2 of the
-// first Dim ones, or, where they are interleaved, elements 2*i and 2*i+1. The other elements stay.
+// RotaryGeometry says where the angles lie by which RotaryEmbedding rotates pairs of elements of
+// each head: (a, b) becomes (a*cos - b*sin, a*sin + b*cos). A pair is elements i and i+Dim/2 of the
+// first Dim ones, or, if pairs are interleaved, elements 2*i and 2*i+1. The other elements are
+// unchanged.
 //
 //	https://onnx.ai/onnx/operators/onnx__RotaryEmbedding.html
 //
@@ -19,8 +20,9 @@ type RotaryGeometry struct {
 	Seq, Heads, Size int
 	Dim              int
 	Packed           bool // heads lie side by side
-	// Positions are the rows of angles that are chosen, [batch, seq]. Where they are nil, angles
-	// begin at element First, and batch entries and positions are so far apart.
+	// Positions are the rows of angles that are chosen, [batch, seq]. If they are nil, angles begin
+	// at element First, and RowBatch and RowSeq are the steps between batch entries and between
+	// positions.
 	Positions               []int64
 	First, RowBatch, RowSeq int
 
@@ -28,7 +30,7 @@ type RotaryGeometry struct {
 	ms                 bool
 }
 
-// NewRotaryGeometry looks at types and attributes; ms is com.microsoft's operator.
+// NewRotaryGeometry reads types and attributes; ms means com.microsoft's operator.
 func NewRotaryGeometry(p *executor.Prep, ms bool) (g RotaryGeometry, err error) {
 	g = RotaryGeometry{CosAt: 1, PosAt: 3, ms: ms, Interleaved: p.Node.Int("interleaved", 0) != 0}
 	if ms {
@@ -147,7 +149,7 @@ type rotaryKernel[T blas.Float] struct {
 	cos, sin, x, y []T
 }
 
-// newRotary makes the kernels of RotaryEmbedding, com.microsoft's where ms holds.
+// newRotary makes the kernels of RotaryEmbedding, com.microsoft's if ms is set.
 func newRotary(ms bool) func(p *executor.Prep) (executor.Kernel, error) {
 	return func(p *executor.Prep) (executor.Kernel, error) {
 		g, err := NewRotaryGeometry(p, ms)

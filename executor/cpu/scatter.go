@@ -78,7 +78,7 @@ func (s *scatterRows) Range(lo, hi int) {
 	}
 }
 
-// scatterWords is Range where updates replace what is there: the size alone counts.
+// scatterWords is Range for updates that replace what is there: only the element size matters.
 func scatterWords(s *scatterRows, lo, hi int) {
 	switch s.dtype.Bits() {
 	case 8:
@@ -201,7 +201,8 @@ func (k *scatterNDKernel) Run(c *executor.Ctx) error {
 }
 
 // scatterElementsKernel is a copy of the data in which single elements are combined with
-// updates; those of one element in the order of the indices. Scatter is its old name.
+// updates; updates of one element are combined in the order of the indices. Scatter is its old
+// name.
 // https://onnx.ai/onnx/operators/onnx__ScatterElements.html
 type scatterElementsKernel struct {
 	wholeCopy

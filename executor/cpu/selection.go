@@ -9,7 +9,7 @@ import (
 )
 
 // compressKernel keeps the slices along an axis, or without one the elements, whose condition is
-// true. Those without a condition go.
+// true. Those without a condition are dropped.
 // https://onnx.ai/onnx/operators/onnx__Compress.html
 type compressKernel struct {
 	gatherRows
@@ -70,8 +70,8 @@ func (k *compressKernel) Run(c *executor.Ctx) error {
 }
 
 // oneHotKernel inserts an axis of length depth, in which the place that the input names has the
-// second of two values and all others the first. Negative places count from the end; outside
-// there is none.
+// second of two values and all others the first. Negative places count from the end; a place
+// outside sets nothing.
 // https://onnx.ai/onnx/operators/onnx__OneHot.html
 type oneHotKernel struct {
 	moveFiller
@@ -144,8 +144,8 @@ func (k *oneHotPlaces) Range(lo, hi int) {
 	}
 }
 
-// movePlaceOf returns element i of a tensor of numbers as an integer; floats are cut off,
-// and what int64 has not becomes the number that is outside everything.
+// movePlaceOf returns element i of a tensor of numbers as an integer; floats are truncated, and
+// what int64 cannot hold becomes a number that is out of every range.
 func movePlaceOf(x *executor.Tensor, i int) (v int64, ok bool) {
 	switch x.DType {
 	case graph.Int64:

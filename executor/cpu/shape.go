@@ -5,7 +5,7 @@ import (
 	"memopt/graph"
 )
 
-// shapeKernel lists the dims of its input, from start to end, which are held in the rank.
+// shapeKernel lists the dims of its input, from start to end, which are clamped to the rank.
 // https://onnx.ai/onnx/operators/onnx__Shape.html
 type shapeKernel struct{ start, end int64 }
 
@@ -45,7 +45,7 @@ func (k *shapeKernel) Run(c *executor.Ctx) error {
 	return nil
 }
 
-// holdAxis counts a bound from the front and holds it in 0..rank.
+// holdAxis counts a bound from the front and clamps it to 0..rank.
 func holdAxis(axis int64, rank int) int {
 	if axis < 0 {
 		axis += int64(rank)

@@ -8,8 +8,8 @@ import (
 	"memopt/graph"
 )
 
-// Softmax is e^(x-m)/s along an axis, m being the maximum and s the sum of e^(x-m); LogSoftmax is
-// x-m-log(s). https://onnx.ai/onnx/operators/onnx__Softmax.html
+// Softmax is e^(x-m)/s along an axis, where m is the maximum and s the sum of e^(x-m); LogSoftmax
+// is x-m-log(s). https://onnx.ai/onnx/operators/onnx__Softmax.html
 //
 // Before version 13 the input counts as a matrix whose rows are all dims from the axis on.
 //

@@ -10,7 +10,7 @@ import (
 //	SoftmaxGrad     dX = Y * (dY - sum(dY*Y))
 //	LogSoftmaxGrad  dX = dY - e^Y * sum(dY)
 //
-// The forms without _13 take the input for a matrix, as Softmax before version 13.
+// The forms without _13 treat the input as a matrix, as Softmax did before version 13.
 
 // softmaxGradKernel is SoftmaxGrad or LogSoftmaxGrad.
 type softmaxGradKernel[T normElem] struct {

@@ -8,20 +8,20 @@ import (
 	"memopt/graph/op"
 )
 
-// Row is what the CPU executor knows of an operator: its kernel, or why it has none.
+// Row is what the CPU executor knows about an operator: its kernel, or why it has none.
 type Row struct {
 	Kind graph.Kind
 	// New makes the kernel of a node.
 	New func(p *executor.Prep) (executor.Kernel, error)
-	// Why says why there is no kernel, where New is nil.
+	// Why says why there is no kernel, if New is nil.
 	Why string
 }
 
 var table = buildTable(viewRows, elementwiseRows, reduceRows, normRows, moveRows, productRows, convRows, sequenceRows,
 	quantRows, deeployRows)
 
-// buildTable puts the rows of all families in their places. A double is a fault of the
-// program, found by the first test that runs.
+// buildTable puts the rows of all families in their places. A duplicate is a bug, found by the
+// first test that runs.
 func buildTable(families ...[]Row) [op.NumKinds]Row {
 	var t [op.NumKinds]Row
 	for _, rows := range families {

@@ -28,7 +28,7 @@ var reduceRows = requiring([]Row{
 	{Kind: op.Unique, New: widened(newUnique)},
 })
 
-// requiring makes kernels refuse nodes that leave out an input that the operator's schema wants.
+// requiring makes kernels refuse nodes that leave out an input that the operator's schema requires.
 func requiring(rows []Row) []Row {
 	for i := range rows {
 		kernel := rows[i].New

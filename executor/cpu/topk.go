@@ -16,7 +16,7 @@ type topKKernel[T reduceElem] struct {
 	largest  bool
 
 	x        []T
-	values   []T // nil where nobody wants them
+	values   []T // nil if not wanted
 	indices  []int64
 	k        int
 	n, inner int // [outer, n, inner]
@@ -27,7 +27,7 @@ type topKKernel[T reduceElem] struct {
 	shape    []int
 }
 
-// topKSlots is how many pieces the rows are divided into at most.
+// topKSlots is the most pieces that the rows are divided into.
 const topKSlots = 64
 
 func newTopK(p *executor.Prep) (executor.Kernel, error) {
@@ -157,7 +157,7 @@ func (h *topKHeap[T]) take(x []T, n, step int) {
 	}
 	root := h.value[0]
 	for i := k; i < n; i++ {
-		// Elements come with rising index: an equal one never takes the root's place.
+		// Elements come in order of rising index: an equal one never takes the root's place.
 		v := x[i*step]
 		if h.largest && v <= root || !h.largest && v >= root || !topKBeats(v, root, h.largest) {
 			continue

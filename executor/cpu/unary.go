@@ -201,7 +201,7 @@ type floatTest struct {
 	finite        uint8
 }
 
-// testLoop compares numbers' bits with those of infinity: below are finite numbers, above NaNs.
+// testLoop compares numbers' bits with those of infinity: finite numbers are below, NaNs above.
 func testLoop[T uint16 | uint32 | uint64](t floatTest, inf T) elemLoop {
 	top := ^T(0)>>1 + 1 // the sign bit
 	return loop1(func(dst []uint8, a []T) {

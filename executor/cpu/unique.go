@@ -8,10 +8,10 @@ import (
 	"memopt/graph"
 )
 
-// uniqueKernel finds the different elements of the flat input, or the different slices along an
-// axis: Y, where each occurs first, which of Y each input slice is, and how often it occurs. Y
-// ascends, or, with sorted = 0, is in the order of first occurrence. Slices compare like words of
-// their elements. NaNs count as equal to each other and larger than numbers, -0 as equal to 0.
+// uniqueKernel finds the distinct elements of the flat input, or the distinct slices along an axis:
+// Y, where each first occurs, which of Y each input slice is, and how often each occurs. Y ascends,
+// or, with sorted = 0, is in the order of first occurrence. Slices compare lexicographically. NaNs
+// count as equal to each other and larger than numbers, -0 as equal to 0.
 // https://onnx.ai/onnx/operators/onnx__Unique.html
 type uniqueKernel[T reduceElem] struct {
 	axis   int64
@@ -22,8 +22,8 @@ type uniqueKernel[T reduceElem] struct {
 	x               []T
 	outer, n, inner int   // slices are [:, i, :]
 	order           []int // slices, equal ones together
-	starts          []int // where in order each different slice begins
-	byFirst         []int // different slices in the order of Y
+	starts          []int // where in order each distinct slice begins
+	byFirst         []int // distinct slices in the order of Y
 	cmpFirst        func(a, b int) int
 	shape           []int
 }

@@ -31,7 +31,7 @@ func narrow(d graph.DType, dst []byte, src []float32) {
 
 // widened lets a maker of float32 kernels serve 16-bit types too: their operands are
 // converted in workspace, at 4 bytes per element, and outputs rounded once at the end.
-// Kernels that can convert as they go need no such copies and should.
+// Kernels that can convert as they go should do so and need no such copies.
 func widened(make func(*executor.Prep) (executor.Kernel, error)) func(*executor.Prep) (executor.Kernel, error) {
 	return func(p *executor.Prep) (executor.Kernel, error) {
 		inner := *p
@@ -81,10 +81,10 @@ type widenKernel struct {
 	inner        executor.Kernel
 	in, out      []*executor.Tensor // of the inner kernel, where a conversion is needed
 	args         []*executor.Tensor // what the inner kernel reads
-	c            *executor.Ctx      // of the run at hand
+	c            *executor.Ctx      // of the current run
 	ctx          *executor.Ctx      // of the inner kernel
 
-	half graph.DType // conversion at hand
+	half graph.DType // current conversion
 	wide []float32
 	data []byte
 }

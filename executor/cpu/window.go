@@ -6,13 +6,13 @@ import (
 	"memopt/executor"
 )
 
-// maxWindowAxes is the number of spatial axes that convolutions and pools take at most.
+// maxWindowAxes is the most spatial axes that convolutions and pools take.
 const maxWindowAxes = 3
 
 // windowBound bounds strides, dilations, pads and kernels: products of two stay inside int.
 const windowBound = 1 << 31
 
-// windowAttrs are the attributes that convolutions and pools share. Lists are nil where the node
+// windowAttrs are the attributes that convolutions and pools share. Lists are nil if the node
 // leaves them out.
 type windowAttrs struct {
 	kernel, strides, dilations, pads []int
@@ -65,7 +65,7 @@ func windowInts(p *executor.Prep, name string, least int) ([]int, error) {
 //
 //	o*stride - begin + k*dilation
 //
-// of the input, and padding where there is none.
+// of the input, or padding if there is no such element.
 type slidingWindow struct {
 	rank                                             int
 	in, out, kernel, stride, dilation, begin, finish [maxWindowAxes]int

@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// function is a function of one variable with its meaning in float64, and how far from
-// that it may be, in ulps. The greatest distances over every 17th float32, by measure, are
-// Exp 0.98, Log 0.83, Tanh 2.61, Erf 3.09, Sigmoid 2.41, Gelu 3.55, GeluTanh 3.05.
+// function is a function of one variable with its true value in float64, and how far from that it
+// may be, in ulps. The greatest distances over every 17th float32, as found by measure, are Exp
+// 0.98, Log 0.83, Tanh 2.61, Erf 3.09, Sigmoid 2.41, Gelu 3.55, GeluTanh 3.05.
 type function struct {
 	name string
 	f    func(dst, a []float32)

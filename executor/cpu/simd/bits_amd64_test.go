@@ -37,7 +37,7 @@ func needAssembly(t testing.TB) {
 	}
 }
 
-// sameBits fails unless the slices agree in every bit, but for NaN.
+// sameBits fails unless the slices agree in every bit, except for NaN.
 func sameBits(t *testing.T, what string, want, got []float32, args ...[]float32) {
 	t.Helper()
 	for i, w := range want {
@@ -90,7 +90,7 @@ func numbers(r *rand.Rand, n int, nan bool) []float32 {
 	return a
 }
 
-// elementwise are the functions with a dst, and of any number of sources.
+// elementwise are the functions with a dst and any number of sources.
 var elementwise = map[string]func(dst, a, b, c []float32){
 	"Add":        func(dst, a, b, _ []float32) { Add(dst, a, b) },
 	"Sub":        func(dst, a, b, _ []float32) { Sub(dst, a, b) },
@@ -206,7 +206,7 @@ func TestShortSource(t *testing.T) {
 	require.Zero(t, Sum(nil))
 }
 
-// TestNoAllocation holds buffers on the stack to the stack.
+// TestNoAllocation checks that buffers on the stack stay there.
 func TestNoAllocation(t *testing.T) {
 	var sink float32
 	require.Zero(t, testing.AllocsPerRun(10, func() {

@@ -3,8 +3,8 @@ package simd
 import "math"
 
 // Coefficients of g in erfc(z) = e^-g, g = z*(erfC0 + erfC1*z + ...), for z <= 3.95, where
-// erf is 1 in float32. The relative error of 1 - e^-g is 2^-27.9. A least-squares fit
-// reweighted towards the minimax (Lawson's method), as are the others of this file.
+// erf is 1 in float32. The relative error of 1 - e^-g is 2^-27.9. They are a least-squares fit
+// reweighted towards the minimax (Lawson's method), as are the others in this file.
 const (
 	erfC0 = 1.1283792
 	erfC1 = 0.6366194

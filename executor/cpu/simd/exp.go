@@ -92,7 +92,7 @@ func Exp(dst, a []float32) {
 }
 
 // ExpSum sets dst[i] = e^(a[i]-m) and returns the sum of dst, in the order that Lanes
-// describes. Softmax is made of it.
+// describes. Softmax uses it.
 func ExpSum(dst, a []float32, m float32) float32 {
 	n := len(dst)
 	switch {

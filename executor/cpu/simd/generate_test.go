@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestGenerated runs the generator and compares its files with those here, but for their
-// first lines, which have the command.
+// TestGenerated runs the generator and compares its files with those here, except for their first
+// lines, which have the command.
 func TestGenerated(t *testing.T) {
 	if out, err := exec.Command("go", "-C", "asm", "mod", "download").CombinedOutput(); err != nil {
 		t.Skipf("the generator's module avo cannot be had (go -C executor/cpu/simd/asm mod download): %s", out)

@@ -8,9 +8,9 @@
 // they document come from comparing a sample of all float32s with package math.
 //
 // Same bits means that the assembly does the operations of the Go code one by one, each
-// rounded to its type: there are no fused multiply-adds, and the Go code converts each
-// product explicitly, which forbids the compiler to fuse it. Only the sign and payload of
-// a NaN are left open.
+// rounded to its type: there are no fused multiply-adds, and the Go code converts each product
+// explicitly, which keeps the compiler from fusing it. Only the sign and payload of a NaN are left
+// open.
 package simd
 
 import "unsafe"
