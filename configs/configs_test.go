@@ -91,8 +91,8 @@ func TestLoadErrors(t *testing.T) {
 	assert.ErrorContains(t, err, "at most 67108864 are read")
 }
 
-// TestLoadList: entries in place of a file, as ONNX Runtime's variable once held them, mean what a
-// file of them means; a file that bears such a name counts first.
+// TestLoadList: entries in place of a file name, as ONNX Runtime's variable once held them, mean
+// what a file of them means; a file of that name takes precedence.
 func TestLoadList(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for text, file := range map[string]string{
@@ -112,7 +112,7 @@ func TestLoadList(t *testing.T) {
 	for text, want := range map[string]string{
 		"Gelu+:1":           `Gelu+:1: is not a file; read as a list: entry "Gelu+:1" has 2 pieces`,
 		"Gelu+:3:-1":        "strategy is 3",
-		"Gelu:1:-1":         "cannot be read: no such file", // no cluster id ends so
+		"Gelu:1:-1":         "cannot be read: no such file", // no cluster ID ends like this
 		"Gelu+:1:-1/a.json": "",
 	} {
 		_, err := configs.LoadORT(text)

@@ -17,8 +17,8 @@ import (
 // TraceSchema is the schema of what memopt adds to a Chrome trace.
 const TraceSchema = "memopt.trace/v1"
 
-// maxTrace is the size up to which traces are read: a hundred steps of ten thousand nodes stay
-// below it.
+// maxTrace is the size of the largest trace that is read: a hundred steps of ten thousand nodes
+// stay below it.
 const maxTrace = 1 << 30
 
 // Trace is what `memopt run --profile` measured: the times of the nodes of a graph.
@@ -29,7 +29,7 @@ type Trace struct {
 	index map[string]int
 }
 
-// TraceAbout says what was measured, so that a stale trace is noticed. A trace may lack it.
+// TraceAbout says what was measured, so that a stale trace is noticed. A trace may do without it.
 type TraceAbout struct {
 	Schema          string           `json:"schema"`
 	StructureSHA256 string           `json:"structure_sha256"` // of the model that was loaded
@@ -50,7 +50,7 @@ type nodeRun struct {
 	seconds float64
 }
 
-// traceEvent is an event of a Chrome trace, as far as memopt reads it.
+// traceEvent has the fields of a Chrome trace's event that memopt reads.
 type traceEvent struct {
 	Name string   `json:"name"`
 	Ph   string   `json:"ph"`
@@ -104,7 +104,7 @@ func ParseTrace(r io.Reader, where string) (*Trace, error) {
 	return t, nil
 }
 
-// fault words an error of the decoder; those of memopt's own stay.
+// fault words an error of the decoder; memopt's own errors stay as they are.
 func (t *Trace) fault(err error) error {
 	if e, ok := err.(*Error); ok {
 		return e
@@ -167,14 +167,14 @@ func (t *Trace) add(i int, e *traceEvent) error {
 	return nil
 }
 
-// clones matches the names that rewritten graphs give to nodes that run again.
+// clones matches the names that rewritten graphs give to clones.
 var clones = regexp.MustCompile("^(.+)" + regexp.QuoteMeta(recompute.Suffix) + "(_[0-9]+)?$")
 
 // Costs returns the seconds of one execution of every node of a graph, by NodeID, and how many
-// nodes were measured: the median over the steps, of which the first is left out where there are
-// several, because it touches memory for the first time. Nodes without a measurement have NaN.
-// Times of a clone that the graph does not have count for the node that it is a clone of. It is an
-// error if none of the graph's nodes was measured.
+// nodes were measured: the median over the steps, without the first if there are several, because
+// that one touches memory for the first time. Nodes without a measurement have NaN. Times of a
+// clone that the graph does not have count for the node that it repeats. It is an error if none of
+// the graph's nodes was measured.
 func (t *Trace) Costs(g *graph.Graph) ([]float64, int, error) {
 	byLabel := make(map[string]*nodeTimes, len(g.Nodes))
 	for i, n := range g.Nodes {
@@ -210,7 +210,7 @@ func (t *Trace) Costs(g *graph.Graph) ([]float64, int, error) {
 }
 
 // median returns the median over the steps of the mean time of one execution in a step, without
-// step 0 where there are others. There must be an execution.
+// step 0 if there are others. There must be an execution.
 func (n *nodeTimes) median() float64 {
 	slices.SortStableFunc(n.runs, func(a, b nodeRun) int { return cmp.Compare(a.step, b.step) })
 	var means []float64

@@ -15,7 +15,7 @@ import (
 	"memopt/graph"
 )
 
-// event is a node's event as run --profile writes it; more is added to its args.
+// event is a node's event as run --profile writes it, with more added to its args.
 func event(name, op string, step int, us float64, more string) string {
 	return fmt.Sprintf(`{"name": %q, "cat": "forward", "ph": "X", "ts": 1, "dur": %v, "pid": 1, "tid": 1, "args": {"op": %q, "step": %d, "live_bytes": 8%s}}`,
 		name, us, op, step, more)

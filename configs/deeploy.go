@@ -14,7 +14,7 @@ import (
 // which nodes' outputs got the addresses of their inputs on the device.
 
 // FormatSchedule writes a plan as {"seq": [[name, again], …]}: all executions in order, again being
-// 1 where the node has run before. A node without a name of its own is an error: the replay finds
+// 1 if the node has run before. A node without a name of its own is an error: the replay finds
 // nodes by name.
 func FormatSchedule(p *planner.Plan) ([]byte, error) {
 	g := p.Analysis.Graph
@@ -60,12 +60,13 @@ func ownNames(g *graph.Graph) error {
 	return nil
 }
 
-// leastKnown is the share of known names in a list of aliases below which it is not of the model.
+// leastKnown is the share of known names below which a list of aliases is taken for another
+// model's.
 const leastKnown = 0.9
 
 // LoadAliases reads {"aliased": [name, …]} for a graph: which nodes' first outputs lie in the
-// memory of their first inputs, by node. Names that the graph does not have are returned; where
-// they are more than a tenth, it is another model's list, and an error.
+// memory of their first inputs, by node. Names that the graph does not have are returned; more than
+// a tenth of them mean another model's list, which is an error.
 func LoadAliases(path string, g *graph.Graph) (aliased []bool, unknown []string, err error) {
 	data, err := readFile(path)
 	if err != nil {

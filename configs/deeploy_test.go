@@ -21,22 +21,22 @@ import (
 	"memopt/planner"
 )
 
-// deeployGraphs lie beside the repository.
+// deeployGraphs is a folder beside the repository.
 const deeployGraphs = "../../shared/deeploy"
 
 // replayed is what an independent replay of a schedule finds.
 type replayed struct {
 	peak   int64
 	clones int // runs that are marked as such
-	alive  int // of these, the ones of which something is read
+	alive  int // of these, the ones whose outputs are read
 }
 
 // replay executes a schedule by the rules of Deeploy's own replay: a run reads the current version
 // of each input, what it makes is the current version from then on, and a buffer dies with its last
 // reader; nothing is written in place. It knows nothing of the planner: it reads the schedule's
-// text and the names in the graph. What the list of aliases names lies in its first input's buffer,
-// but its clones do not; every clone takes a number of bytes throughout. Graph outputs have a
-// reader behind the step.
+// text and the names in the graph. An output that the list of aliases names lies in the first
+// input's buffer, but those of its clones do not; every clone takes a number of bytes throughout.
+// Graph outputs have a reader after the last run.
 func replay(
 	t *testing.T, g *graph.Graph, schedule []byte, bytes []int64, aliased map[string]bool, cloneBytes int64,
 ) replayed {
@@ -140,7 +140,7 @@ func named(m *graph.Model) *graph.Model {
 	return m
 }
 
-// checkSchedule makes a plan and holds what it claims against the replay of its schedule.
+// checkSchedule makes a plan and checks what it claims against the replay of its schedule.
 func checkSchedule(
 	t *testing.T, m *graph.Model, types *op.Result, aliases []string, opts planner.Options,
 ) *planner.Plan {
@@ -212,7 +212,7 @@ func TestScheduleOfRandomGraphs(t *testing.T) {
 	require.Greater(t, recomputed, 100)
 }
 
-// TestScheduleOfDeeploysGraphs is the same of the training graphs themselves.
+// TestScheduleOfDeeploysGraphs does the same for the training graphs themselves.
 func TestScheduleOfDeeploysGraphs(t *testing.T) {
 	for _, name := range []string{"cct2_ft1", "transformer_train"} {
 		t.Run(name, func(t *testing.T) {
@@ -259,8 +259,8 @@ func parse(t *testing.T, text string) (*graph.Model, *op.Result) {
 	return m, types
 }
 
-// TestAliasesAreFree: what the device aliases takes nothing, and what only looks like a view takes
-// its bytes.
+// TestAliasesAreFree: an output that the device aliases takes nothing, and one that only looks like
+// a view takes its bytes.
 func TestAliasesAreFree(t *testing.T) {
 	m, types := parse(t, `g (float[256] x) => (float loss, float[256] g) {
 		a = Exp(x)  s = Constant<value = int64[2] {16, 16}>()  b = Reshape(a, s)  c = Tanh(b)  loss = ReduceMean<keepdims = 0>(c)  d = Mul(c, b)  f = Constant<value = int64[1] {256}>()  e = Reshape(d, f)  g = Mul(e, a) }`)
@@ -269,8 +269,8 @@ func TestAliasesAreFree(t *testing.T) {
 	require.Equal(t, int64(1024), charged.Base.Peak.Bytes-free.Base.Peak.Bytes)
 }
 
-// TestRetentionIsByTensor: of a node with a large and a small output only that one is kept which
-// the backward half reads.
+// TestRetentionIsByTensor: of a node with a large and a small output, only the one that the
+// backward half reads is kept.
 func TestRetentionIsByTensor(t *testing.T) {
 	m, types := parse(t, `g (float[64, 32] x, float[32] w) => (float loss, float[64, 1] g) {
 		y, mean, inv = LayerNormalization(x, w)  z = Tanh(y)  u = ReduceSum<keepdims = 0>(z)  loss = Identity(u)
@@ -281,8 +281,8 @@ func TestRetentionIsByTensor(t *testing.T) {
 	require.Less(t, p.Base.Ranges[y].End, p.Base.Ranges[mean].End)
 }
 
-// TestClonePrice: what clones take besides their outputs counts against the budget and in what is
-// claimed.
+// TestClonePrice: what clones take besides their outputs counts against the budget and in the
+// claimed peak.
 func TestClonePrice(t *testing.T) {
 	m, types := parse(t, `g (float[1024] x) => (float loss, float[1024] g) {
 		a = Exp(x)  b = Tanh(a)  c = Sin(b)  d = Tanh(c)  loss = ReduceMean<keepdims = 0>(d)  e = Mul(d, c)  f = Mul(e, b)  h = Mul(f, a)  g = Mul(h, x) }`)

@@ -20,8 +20,7 @@ var deviceFiles embed.FS
 // DeviceSchema is the schema of a device profile.
 const DeviceSchema = "memopt.device/v1"
 
-// deviceJSON is a device profile as its file has it. Every figure but the launch time must be
-// there.
+// deviceJSON is a device profile as its file has it. Every figure but the launch time is required.
 type deviceJSON struct {
 	Schema   string    `json:"schema"`
 	Name     string    `json:"name"`

@@ -14,8 +14,8 @@ import (
 	"memopt/planner"
 )
 
-// TestDevices: every built-in profile is complete, named as its file, and sourced; tensor cores are
-// no slower than vector units; the planner's default is the a100's.
+// TestDevices: every built-in profile is complete, named after its file, and sourced; tensor cores
+// are no slower than vector units; the planner's default is the a100's.
 func TestDevices(t *testing.T) {
 	require.Equal(t, []string{"a100", "cpu", "h100", "h200", "rtx4090"}, configs.DeviceNames())
 	for _, name := range configs.DeviceNames() {
@@ -33,7 +33,7 @@ func TestDevices(t *testing.T) {
 	}
 }
 
-// device is a valid profile, of which the tests change a piece.
+// device is a valid profile, a piece of which the tests change.
 const device = `{"schema": "memopt.device/v1", "name": "mine",
  "loops_flops": {"float64": 1, "float32": 2, "float16": 3, "bfloat16": 4},
  "products_flops": {"float64": 5, "float32": 6, "float16": 7, "bfloat16": 8},

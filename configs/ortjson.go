@@ -15,8 +15,8 @@ import (
 	"memopt/recompute"
 )
 
-// maxFile is the size up to which configuration files are read. A plan.json of a
-// hundred thousand placements stays below it.
+// maxFile is the size of the largest configuration file that is read. A plan.json of a hundred
+// thousand placements stays below it.
 const maxFile = 64 << 20
 
 // Error is a fault in a configuration file or variable.
@@ -41,14 +41,14 @@ func readFile(path string) ([]byte, error) {
 	return data, nil
 }
 
-// unreadable words an error of package inputfile, whose path the message has already.
+// unreadable words an error of package inputfile without its path, which the message has already.
 func unreadable(path string, err error) error {
 	return faultf(path, "cannot be read: %v", errors.Unwrap(err))
 }
 
-// LoadORT reads a configuration of ONNX Runtime's memory optimizer: a file, or, where there is none
-// of that name, the entries themselves with commas between them, "Cast+Reshape+:1:-1,Gelu+:1:2".
-// That is what ORTMODULE_MEMORY_OPT_CONFIG held before it came to name a file.
+// LoadORT reads a configuration of ONNX Runtime's memory optimizer: a file or, if there is none of
+// that name, the entries themselves with commas between them, "Cast+Reshape+:1:-1,Gelu+:1:2". That
+// is what ORTMODULE_MEMORY_OPT_CONFIG held before it named a file.
 func LoadORT(config string) ([]planner.ConfigEntry, error) {
 	if _, err := os.Stat(config); err != nil && strings.Contains(config, idEnd) {
 		entries, err := parseEntries(config)
@@ -64,14 +64,13 @@ func LoadORT(config string) ([]planner.ConfigEntry, error) {
 	return ParseORT(data, config)
 }
 
-// idEnd tells a list of entries from the name of a file: cluster ids end with a plus sign.
+// idEnd tells a list of entries from the name of a file: cluster IDs end with a plus sign.
 const idEnd = "+:"
 
-// ParseORT reads a JSON array of strings as ONNX Runtime does. Each string
-// holds entries separated by commas, each entry three pieces separated by colons: cluster id,
-// strategy (0 off, 1 recompute, 2 recompute with compromise) and count (-1 all, else
-// the first so many occurrences). Empty pieces are dropped and nothing is
-// trimmed.
+// ParseORT reads a JSON array of strings as ONNX Runtime does. Each string holds entries separated
+// by commas, each entry three pieces separated by colons: cluster ID, strategy (0 off, 1 recompute,
+// 2 recompute with compromise) and count (-1: all occurrences; otherwise the first so many). Empty
+// pieces are dropped and nothing is trimmed.
 func ParseORT(data []byte, where string) ([]planner.ConfigEntry, error) {
 	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
 	if !utf8.Valid(data) {

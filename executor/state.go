@@ -11,24 +11,24 @@ import (
 )
 
 // States of training: inputs whose next values a step writes into their own memory, so that the
-// next step reads what this one wrote. The memory model says which outputs lie there
-// (live.Timeline.State); what does not is copied when the step is done.
+// next step reads what this one wrote. The memory model says which next values lie there
+// (live.Timeline.State); the others are copied when the step is done.
 
-// states is what a session knows of its states.
+// states is what a session knows about its states.
 type states struct {
 	pairs []live.State
-	is    []bool                    // by value: it is the input of a pair
+	is    []bool                    // by value: it is the input of a state
 	given map[graph.ValueID]*Tensor // by input: what SetInput was given; initializers have their files
 	// copied are the states that a step copies when it is done.
 	copied []live.State
 	// first is the number of the first step that writes into the memory of a state.
 	first int
-	// torn is the error of a step that ended after it had begun to write; nil: none has.
+	// torn is the error of a step that ended early after it had begun to write; nil: none did.
 	torn error
 }
 
 // TornError says that a step failed after it had begun to write its states: some have their next
-// values, others the old ones, and no further step makes sense before all are given anew.
+// values, others the old ones, and no further step makes sense until all are set again.
 type TornError struct{ Err error }
 
 func (e *TornError) Error() string {
@@ -61,7 +61,7 @@ func (f *frame) planStates() {
 	}
 	for i := range f.steps {
 		if f.steps[i].prep.Info.View {
-			continue // it shows what is there
+			continue // its view shows what is there
 		}
 		for _, v := range f.steps[i].node.Outputs {
 			if v != graph.NoValue && f.stateOf(v) != graph.NoValue {
@@ -71,8 +71,8 @@ func (f *frame) planStates() {
 	}
 }
 
-// stateOf returns the input in whose memory a value lies, be it the input itself; NoValue where it
-// lies in none.
+// stateOf returns the input in whose memory a value lies, be it the input itself; NoValue if it
+// lies in none's.
 func (f *frame) stateOf(v graph.ValueID) graph.ValueID {
 	if f.timeline.State == nil {
 		return graph.NoValue
@@ -134,8 +134,8 @@ func (s *Session) settleStates(err error, ran int) error {
 	return err
 }
 
-// keepState gives a state's input its first value. Where the session was told that it may
-// (Options.AdoptStates), it goes on in the caller's memory.
+// keepState gives a state's input its first value. If the session may (Options.AdoptStates), the
+// state stays in the caller's memory.
 func (s *Session) keepState(own, t *Tensor, id graph.ValueID) error {
 	s.states.given[id] = t
 	if s.opts.AdoptStates && s.mem == (hostMemory{}) && mapfile.Holding(t.Data) == nil {
@@ -145,8 +145,8 @@ func (s *Session) keepState(own, t *Tensor, id graph.ValueID) error {
 	return s.keepInput(own, t)
 }
 
-// Restart gives all states what they began with: what SetInput was given, else what the model's
-// file has. The next step is as the first one was, but for random draws.
+// Restart gives all states what they began with: what SetInput was given, otherwise what the
+// model's file has. The next step is like the first one, except for random draws.
 func (s *Session) Restart() error {
 	if s.opts.AdoptStates {
 		return fmt.Errorf("the session has written its states into the memory that it was given")

@@ -69,7 +69,7 @@ func outputsOf(s *executor.Session) map[string]*executor.Tensor {
 	return out
 }
 
-// handedOn runs steps of a model without states, and hands on by copies what they make.
+// handedOn runs steps of a model without states and hands on what they make by copying it.
 func handedOn(t *testing.T, m *graph.Model, types *op.Result, in map[string]*executor.Tensor,
 	steps int) []map[string]*executor.Tensor {
 	pairs, err := live.Pairs(m)
@@ -107,8 +107,8 @@ var trainers = []struct {
 	{"scaled", "float16", "loss_scale", autograd.Optimizer{Kind: "adamw", LR: 0.01}},
 }
 
-// Steps that write their states in place make what steps make to which these are handed on, bit for
-// bit, and their arena has no room for next values.
+// Steps that write their states in place make the same, bit for bit, as steps to which copies are
+// handed on, and their arena has no room for next values.
 func TestStatesTrain(t *testing.T) {
 	const steps = 5
 	for _, c := range trainers {
@@ -142,7 +142,7 @@ func TestStatesTrain(t *testing.T) {
 	}
 }
 
-// Of an AdamW step the arena holds activations and the gradient in flight, and no next values.
+// For an AdamW step the arena holds activations and the gradient in flight, but no next values.
 func TestStatesTakeNoArena(t *testing.T) {
 	m, types := trainingStep(t, "float", autograd.Optimizer{Kind: "adamw", LR: 0.01, WeightDecay: 0.1}, "")
 	s := opened(t, m, types, executor.Options{})
@@ -154,7 +154,7 @@ func TestStatesTakeNoArena(t *testing.T) {
 	require.Greater(t, p.Prediction().Arena, 6*weight)
 	require.Equal(t, p.Prediction().Persistent, s.Prediction().Persistent)
 
-	// Not even that which is read through a view needs a copy.
+	// Not even a state that is read through a view needs a copy.
 	sizes, err := live.EvalSizes(m.Graph, nil)
 	require.NoError(t, err)
 	sizes.States, err = live.FindStates(m)
@@ -165,7 +165,7 @@ func TestStatesTakeNoArena(t *testing.T) {
 	require.Empty(t, tl.Copied)
 }
 
-// swapText needs copies: each next value is read beside the old one of the other.
+// swapText needs copies: each next value is read together with the other's old value.
 const swapText = `<ir_version: 8, opset_import: ["" : 17]>
 swap (float[32] a, float[32] b, float[32] c) => (float[32] a_updated, float[32] b_updated, float[32] c_updated) {
 	a_updated = MatMul(b, m)  b_updated = MatMul(a, m)  c1 = Identity(c)  c_updated = Add(c1, a)
@@ -186,11 +186,11 @@ func TestStatesThatAreCopied(t *testing.T) {
 	}
 }
 
-// failing is a device on which a node fails in one of its runs.
+// failing is a device on which one run of a node fails.
 type failing struct {
 	cpu.Device
 	node string
-	runs *int // until it fails
+	runs *int // runs until it fails
 }
 
 var errBroken = errors.New("broken")
@@ -209,15 +209,15 @@ type failingKernel struct {
 }
 
 func (k failingKernel) Run(c *executor.Ctx) error {
-	err := k.Kernel.Run(c) // what it makes is written all the same
+	err := k.Kernel.Run(c) // what it makes is written nevertheless
 	if *k.runs--; *k.runs == 0 {
 		return errBroken
 	}
 	return err
 }
 
-// A step that fails leaves the states as they were, or says that they are torn and lets nobody go
-// on with them. Which of both it is depends on whether it had begun to write them.
+// A step that fails leaves the states as they were if it had not begun to write them. Otherwise it
+// says that they are torn, and nobody can go on with them.
 func TestStepThatFails(t *testing.T) {
 	m, types := trainingStep(t, "float", autograd.Optimizer{Kind: "sgd", LR: 0.1}, "")
 	in := firstInputs(t, m)
@@ -281,8 +281,8 @@ func (k stoppingKernel) Run(c *executor.Ctx) error {
 	return k.Kernel.Run(c)
 }
 
-// A step that is told to end before it writes a state leaves all of them as they are; afterwards it
-// is finished.
+// A step that is told to end before it writes a state leaves them all as they are; one that has
+// begun to write is finished.
 func TestStepThatIsStopped(t *testing.T) {
 	m, types := trainingStep(t, "float", autograd.Optimizer{Kind: "sgd", LR: 0.1}, "")
 	in := firstInputs(t, m)

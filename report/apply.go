@@ -26,18 +26,18 @@ type applyJSON struct {
 	Warnings   []string    `json:"warnings"`
 }
 
-// anchorJSON says what anchors were written. It is null where none were asked for.
+// anchorJSON says what anchors were written. It is null if none were asked for.
 type anchorJSON struct {
 	Anchors int             `json:"anchors"`
 	Nodes   int             `json:"nodes"`
 	Seconds float64         `json:"seconds"` // an estimate of what they take in one step
-	Peak    *anchorPeakJSON `json:"peak"`    // null where symbols are unbound
+	Peak    *anchorPeakJSON `json:"peak"`    // null if symbols are unbound
 }
 
-// budgetJSON says whether the file is within the budget in stock ONNX Runtime. It is null where no
-// budget was asked for that bounds an arena, and without anchors.
+// budgetJSON says whether the file is within the budget in stock ONNX Runtime. It is null without a
+// budget that bounds an arena, and without anchors.
 type budgetJSON struct {
-	In    string `json:"in"`            // memopt or ort: in what the plan had to fit
+	In    string `json:"in"`            // memopt or ort: whose memory the plan had to fit
 	Arena int64  `json:"arena_bytes"`   // that the budget leaves the runtime's arena
 	Taken int64  `json:"runtime_bytes"` // of that arena, predicted
 	Fits  bool   `json:"runtime_fits"`

@@ -37,8 +37,8 @@ func budgetSummary(w io.Writer, p, level1 *planner.Plan) error {
 	return besides(w, p, level1)
 }
 
-// besides shows the plan beside what else is done: ONNX Runtime's level 1, and checkpoints of whole
-// layers.
+// besides shows the plan beside the usual alternatives: ONNX Runtime's level 1, and checkpoints of
+// whole layers.
 func besides(w io.Writer, p, level1 *planner.Plan) error {
 	t := Table{
 		Title: "Alternatives", Header: []string{"What runs again", "Peak, live", "Time"},
@@ -126,7 +126,7 @@ func Pareto(w io.Writer, f Format, model string, c *planner.Curve) error {
 	return err
 }
 
-// againTable says what a plan to a budget runs again, by operator, the dearest first.
+// againTable says what a plan to a budget runs again, by operator, the costliest first.
 func againTable(p *planner.Plan) *Table {
 	g, seconds := p.Analysis.Graph, p.NodeSeconds()
 	type row struct {

@@ -165,7 +165,7 @@ func (in *Inspection) addPersistent(at func(string) *group) {
 // the "h.0" of /transformer/h.0/attn/Softmax.
 var layerNumber = regexp.MustCompile(`^(.*?[A-Za-z_]+[._]?\d+)(?:[/.]|$)`)
 
-// layerOf returns the layer that a node's name speaks of, or "(other)".
+// layerOf returns the layer that a node's name mentions, or "(other)".
 func layerOf(name string) string {
 	dir := name
 	if i := strings.LastIndexAny(name, "/"); i >= 0 {
@@ -184,7 +184,7 @@ func layerOf(name string) string {
 	return dir
 }
 
-// sort puts the groups that make most bytes first.
+// sort puts the groups that make the most bytes first.
 func (in *Inspection) sort(list []*group) {
 	size := func(gr *group) int64 { return rank(gr.bytes, in.Dims) }
 	slices.SortStableFunc(list, func(a, b *group) int {

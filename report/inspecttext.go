@@ -28,7 +28,7 @@ func (in *Inspection) table(groups []*group) *Table {
 	return t
 }
 
-// number prints an expression's value, or "-" where a symbol is unbound.
+// number prints an expression's value, or "-" if a symbol is unbound.
 func (in *Inspection) number(e symbolic.Expr) string {
 	n, err := e.Eval(in.Dims)
 	if err != nil {
@@ -45,7 +45,7 @@ func (in *Inspection) evaluated(e symbolic.Expr) *int64 {
 	return &n
 }
 
-// head prints what the file is before the table of groups.
+// head prints what the file is, above the table of groups.
 func (in *Inspection) head(w io.Writer, stashed []live.Stash) error {
 	g, m := in.Model.Graph, in.Model
 	var b strings.Builder

@@ -10,16 +10,16 @@ import (
 type libraryJSON struct {
 	Convolutions int `json:"convolutions"` // and gradients of such
 	ByLibrary    int `json:"by_library"`
-	// Own counts what the device's own kernels computed, by the reason.
+	// Own counts what the device's own kernels computed, by reason.
 	Own map[string]int `json:"own_kernels,omitempty"`
-	// Workspace is the most that one convolution was lent of the arena; what it and the peak of
-	// live bytes would be with --cudnn-conv-use-max-workspace off stands beside it.
+	// Workspace is the most of the arena that one convolution was lent; beside it stand what it and
+	// the peak of live bytes would be with --cudnn-conv-use-max-workspace off.
 	Workspace   int64 `json:"workspace_bytes"`
 	Clamped     int64 `json:"clamped_workspace_bytes"`
 	ClampedLive int64 `json:"clamped_predicted_live_bytes"`
 }
 
-// newLibraryJSON sums up a run's convolutions; nil where there are none that a library could do.
+// newLibraryJSON sums up a run's convolutions; nil if there are none that a library could do.
 func newLibraryJSON(r *verify.Run) *libraryJSON {
 	if len(r.LibraryNodes) == 0 {
 		return nil
@@ -60,7 +60,7 @@ func (t *Table) libraryRows(r *verify.Run) {
 	}
 }
 
-// clamped says what less workspace would change.
+// clamped says what a smaller workspace would change.
 func (j *libraryJSON) clamped() string {
 	if j.Clamped >= j.Workspace {
 		return "as much with --cudnn-conv-use-max-workspace off"

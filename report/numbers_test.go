@@ -30,11 +30,11 @@ import (
 )
 
 // The tests of this file give every field a value of its own and look for it where it belongs. What
-// is expected is written down by hand next to what is given, so no run can rewrite it; docs/schemas
-// is held to the same documents.
+// is expected is written by hand next to what is given, so no run can rewrite it; docs/schemas is
+// checked against the same documents.
 
-// leaves prints a report as JSON, holds it to its schema and returns its leaves, in which numbers
-// are texts.
+// leaves prints a report as JSON, checks it against its schema and returns its leaves, with numbers
+// as text.
 func leaves(t *testing.T, verb string, print func(w io.Writer) error) map[string]string {
 	t.Helper()
 	var b bytes.Buffer
@@ -71,7 +71,7 @@ func stepModel(t *testing.T) (*graph.Model, *op.Result) {
 	return m, types
 }
 
-// distinctPlan is a plan of that graph in which each number is another one.
+// distinctPlan is a plan of that graph in which all numbers differ.
 func distinctPlan(t *testing.T) *planner.Plan {
 	t.Helper()
 	m, types := stepModel(t)
@@ -173,7 +173,7 @@ func TestPlanNumbers(t *testing.T) {
 	}
 }
 
-// squeezed leaves one blank of several: how wide columns are is TestTableForms's to hold.
+// squeezed reduces runs of blanks to one: how wide columns are is for TestTableForms to check.
 func squeezed(text string) string {
 	for strings.Contains(text, "  ") {
 		text = strings.ReplaceAll(text, "  ", " ")
@@ -190,7 +190,7 @@ func linesWith(text, start string) (list []string) {
 	return list
 }
 
-// TestUnboundPlan: what has no value is null, never 0.
+// TestUnboundPlan: a figure without a value is null, never 0.
 func TestUnboundPlan(t *testing.T) {
 	m, types := stepModel(t)
 	p, err := planner.Make(m, types, planner.Options{})
@@ -332,7 +332,7 @@ func TestGradNumbers(t *testing.T) {
 	require.Contains(t, printed(t, form(CSVFormat)), "operator set,17\n")
 }
 
-// distinctRun is a run in which each number is another one.
+// distinctRun is a run in which all numbers differ.
 func distinctRun() *verify.Run {
 	r := &verify.Run{Threads: 201, Resident: 202, DeviceGrowth: 10_000, WhyNoCapture: "why no capture",
 		Remarks: []string{"a remark"},
@@ -428,7 +428,7 @@ func TestRunNumbers(t *testing.T) {
 	require.NotContains(t, table, "time of a step")
 }
 
-// TestOutputTable: of many outputs the first are listed, and those that differ wherever they stand.
+// TestOutputTable: of many outputs the first are listed, and those that differ, wherever they are.
 func TestOutputTable(t *testing.T) {
 	v := distinctView(t)
 	v.Listed = 1
@@ -494,7 +494,7 @@ func TestRuntimeNumbers(t *testing.T) {
 	require.NotContains(t, table, "measured arena")
 }
 
-// distinctVerify is a comparison in which each number is another one.
+// distinctVerify is a comparison in which all numbers differ.
 func distinctVerify(t *testing.T) *VerifyView {
 	baseline, planned := distinctView(t), distinctView(t)
 	planned.Run.Predicted.Live, planned.Run.Predicted.Arena = 111, 113

@@ -31,13 +31,12 @@ type opJSON struct {
 	Gradient string `json:"gradient"`
 }
 
-// OpFacts is what Ops asks about an operator. A reason is "" where there is nothing to give a
-// reason for.
+// OpFacts is what Ops asks about an operator. A reason is "" if there is nothing to explain.
 type OpFacts struct {
 	CPU      func(*op.Info) string // why there is no CPU kernel
 	CUDA     func(*op.Info) string // why the host runs it on the CUDA device
 	Gradient func(*op.Info) string // what autograd does with it
-	Words    bool                  // below the table, say in words where it runs
+	Words    bool                  // below the table, say in words where the operator runs
 }
 
 // Ops prints rows of the operator table.
@@ -72,7 +71,7 @@ func Ops(w io.Writer, format Format, rows []*op.Info, f OpFacts) error {
 	return err
 }
 
-// cuda says where the CUDA device has an operator's nodes run: for a cell, and as a sentence.
+// cuda says where an operator's nodes run on the CUDA backend: for a cell, and as a sentence.
 func (f *OpFacts) cuda(r *op.Info) (cell, sentence string) {
 	why := f.CUDA(r)
 	if why == "" {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// sizeUnits maps the endings of sizes to bytes, the longest ending first, in small letters. A lone
+// sizeUnits maps the endings of sizes to bytes, the longest ending first, in lower case. A lone
 // letter is binary: 16G = 16Gi = 16GiB; GB is decimal.
 var sizeUnits = []struct {
 	suffix string
@@ -20,8 +20,8 @@ var sizeUnits = []struct {
 }
 
 // ParseBytes reads a size: "16GiB", "16Gi" and "16G" are 2^34 bytes, "16GB" is 16·10^9, a bare
-// number is bytes. Whether letters are large or small makes no difference. Fractions of units such
-// as "1.5GiB" are allowed, of a byte not.
+// number is bytes. Letter case does not matter. Fractions of units such as "1.5GiB" are allowed,
+// fractions of a byte are not.
 func ParseBytes(text string) (int64, error) {
 	number, unit := strings.ToLower(strings.TrimSpace(text)), 1.0
 	for _, u := range sizeUnits {

@@ -10,10 +10,11 @@ import (
 	"unicode/utf8"
 )
 
-// Plain returns text that comes from a model, or from any other file, as it may be printed: what
-// would steer a terminal, end a line or turn the direction of reading (control characters, escape
-// sequences, line separators, bidirectional marks, bytes that are no UTF-8) is written as Go
-// escapes it in a string, "\x1b" for example. Names that are words in any script stay as they are.
+// Plain returns text that comes from a model, or from any other file, in a form that is safe to
+// print: what would steer a terminal, end a line or change the reading direction (control
+// characters, escape sequences, line separators, bidirectional marks, bytes that are not UTF-8) is
+// written as Go escapes it in a string, "\x1b" for example. Names that are words in any script stay
+// as they are.
 func Plain(text string) string {
 	at := strings.IndexFunc(text, steers)
 	if at < 0 {
@@ -38,15 +39,15 @@ func Plain(text string) string {
 }
 
 // steers reports whether a rune does more than show itself. utf8.RuneError counts, since it stands
-// for bytes that are no UTF-8.
+// for bytes that are not UTF-8.
 func steers(r rune) bool { return !strconv.IsPrint(r) || r == utf8.RuneError }
 
-// maxMessage is how many bytes of a message are printed where nobody asks for more: a dozen lines
-// of a terminal, which the longest of memopt's own stay below, but not names of a hostile model.
+// maxMessage is how many bytes of a message are printed unless more is asked for: a dozen lines of
+// a terminal. The longest of memopt's own messages stay below it, names in a hostile model may not.
 const maxMessage = 1024
 
-// Message returns what is said on one line: Plain, with lines joined, and without the middle of
-// what is too long unless whole is set.
+// Message returns a message on one line: Plain, with lines joined, and without the middle of what
+// is too long unless whole is set.
 func Message(text string, whole bool) string {
 	text = strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", " ")
 	if !whole {
@@ -66,7 +67,7 @@ func cut(text, note string) string {
 		strings.ToValidUTF8(text[n-half:], "")
 }
 
-// shownCell returns a cell of a table for people. A name of a megabyte would make every row of its
+// shownCell returns a cell of a table for people. A one-megabyte name would make every row of its
 // column as wide.
 func shownCell(text string) string { return Plain(cut(text, " (%d bytes) ")) }
 
@@ -88,10 +89,10 @@ func plainCells(rows [][]string, change func(string) string) [][]string {
 	return out
 }
 
-// csvCell returns a cell as text in programs that calculate, too: those take one that begins with
-// =, +, - or @, in the wide forms of East Asian scripts, too, for a formula, unless it is a number;
-// an apostrophe in front tells them not to. Blanks before that do not count, and in many countries
-// a semicolon begins the next cell.
+// csvCell returns a cell that spreadsheets, too, read as text: they take one that begins with =, +,
+// - or @, or with the wide East Asian form of one of these, for a formula unless it is a number; an
+// apostrophe in front tells them not to. Leading blanks do not count, and in many countries a
+// semicolon begins the next cell.
 func csvCell(text string) string {
 	text = Plain(text)
 	if _, err := strconv.ParseFloat(text, 64); err == nil {
@@ -117,8 +118,8 @@ func firstRune(text string) rune {
 	return r
 }
 
-// plainJSON returns JSON in which all that would steer a terminal is escaped, as JSON has it, in
-// strings: nothing else holds such runes. The encoder escapes what is ASCII.
+// plainJSON returns JSON in which everything that would steer a terminal is escaped by JSON's
+// rules, within strings: nothing else holds such runes. The encoder escapes what is ASCII.
 func plainJSON(text []byte) []byte {
 	at := bytes.IndexFunc(text, steersJSON)
 	if at < 0 {

@@ -31,7 +31,7 @@ func TestPlain(t *testing.T) {
 	}
 }
 
-// FuzzPlain: whatever comes in, what goes out is one line that shows itself and nothing else.
+// FuzzPlain: whatever comes in, what goes out is one line that shows itself and does nothing else.
 func FuzzPlain(f *testing.F) {
 	f.Add("a\n\x1b[0m")
 	f.Add("\xff\u202e")
@@ -56,7 +56,8 @@ func TestMessage(t *testing.T) {
 	require.Equal(t, long, Message(long, true))
 }
 
-// TestHostileCells: names cannot forge lines or columns, and are no formulas to a spreadsheet.
+// TestHostileCells: names cannot forge lines or columns, and no spreadsheet takes them for
+// formulas.
 func TestHostileCells(t *testing.T) {
 	table := Table{Title: "title\nforged", Header: []string{"name", "bytes"}, Right: []bool{false, true}}
 	table.Add("a\nb\x1b[2J", "-1")
@@ -100,7 +101,8 @@ a\nb\x1b[2J,-1
 	require.Equal(t, "a\\tb\\n  c  \nd       e  \n", rows.String())
 }
 
-// TestCellsAreCut: a name of a megabyte does not make every row of its table as wide. Nothing is cut for programs.
+// TestCellsAreCut: a one-megabyte name does not make every row of its table as wide. Nothing is cut
+// for programs.
 func TestCellsAreCut(t *testing.T) {
 	long := strings.Repeat("é", 1<<19)
 	table := Table{Header: []string{"name"}}

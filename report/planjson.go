@@ -36,8 +36,8 @@ type planJSON struct {
 }
 
 // runtimePeakJSON has the predicted peaks in stock ONNX Runtime of the graph as it is and of the
-// plan's file, of the live bytes and of those in use in its arena. It is null unless the budget was
-// for that runtime.
+// plan's file, both of the live bytes and of those in use in its arena. It is null unless the
+// budget was for that runtime.
 type runtimePeakJSON struct {
 	Baseline      int64 `json:"baseline_bytes"`
 	BaselineArena int64 `json:"baseline_arena_bytes"`

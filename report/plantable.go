@@ -13,18 +13,18 @@ import (
 	"memopt/planner/arena"
 )
 
-// PlanView says what of a plan the table shows.
+// PlanView says which parts of a plan the table shows.
 type PlanView struct {
 	ConfigPath string // of the configuration in force, or ""
 	Details    bool   // the node-level table too
 	Stashes    int    // how many stashed activations to list; -1: all
-	// Level1 is the plan of level 1, to say what it would bring; nil for none.
+	// Level1 is the plan of level 1, to say what it would save; nil for none.
 	Level1 *planner.Plan
 }
 
-// PlanTable writes a plan for people: the table of clusters as ONNX Runtime prints it at
-// log level INFO, the peak before and after, and the largest stashed
-// activations with the reason why each is kept.
+// PlanTable writes a plan for people: the table of clusters as ONNX Runtime prints it at log level
+// INFO, the peak before and after, and the largest stashed activations with the reason each is
+// kept.
 func PlanTable(w io.Writer, p *planner.Plan, view PlanView) error {
 	if err := chosenTable(w, p, view.ConfigPath); err != nil {
 		return err
@@ -199,7 +199,7 @@ func peakSummary(w io.Writer, p *planner.Plan) error {
 	return err
 }
 
-// levelSummary says what level 1 would bring.
+// levelSummary says what level 1 would save.
 func levelSummary(w io.Writer, p, level1 *planner.Plan) error {
 	if level1 == nil || p.Bound != nil || level1.Planned.Peak.Bytes >= p.Base.Peak.Bytes {
 		return nil

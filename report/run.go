@@ -22,14 +22,14 @@ type RunView struct {
 	Steps   int // all of them
 	Warmup  int // those of them before the measured ones
 	Graph   *graph.Graph
-	// Backward is how many nodes of the graph are its backward half: 0 where it is a forward model.
+	// Backward is how many nodes of the graph are its backward half: 0 for a forward model.
 	Backward int
 	Planned  bool // memory pattern on
 	Virtual  bool // nothing was computed
 	Checks   []Check
 	Phases   []Phase
 	Listed   int // how many outputs the table lists besides those that differ; -1: all
-	// Libraries are the C libraries that have been opened until now.
+	// Libraries are the C libraries that have been opened so far.
 	Libraries []library.Opened
 }
 
@@ -84,7 +84,7 @@ type runJSON struct {
 	Copies   *copiesJSON `json:"copies,omitempty"`
 	// OnHost counts nodes that the host runs although there is a device, by reason.
 	OnHost map[string]int `json:"on_host,omitempty"`
-	// NotCaptured says why steps are not captured though that was asked for.
+	// NotCaptured says why steps are not captured although capture was asked for.
 	NotCaptured string        `json:"not_captured,omitempty"`
 	Remarks     []string      `json:"device_remarks,omitempty"`
 	Library     *libraryJSON  `json:"cudnn,omitempty"`
@@ -209,7 +209,7 @@ func newRunJSON(v *RunView) *runJSON {
 	return j
 }
 
-// RunReport writes what a run needed and gave.
+// RunReport writes what a run needed and returned.
 func RunReport(w io.Writer, format Format, v *RunView) error {
 	if format == JSONFormat {
 		return writeJSON(w, newRunJSON(v))

@@ -20,7 +20,7 @@ type runtimeJSON struct {
 	Exact         bool     `json:"arena_exact"`
 	Config        []string `json:"config"`
 	Created       int64    `json:"session_arena_bytes"`
-	LaterArena    *int64   `json:"later_arena_bytes"` // null where there was but one step
+	LaterArena    *int64   `json:"later_arena_bytes"` // null if there was only one step
 	LaterResident *int64   `json:"later_rss_bytes"`
 	UpperBound    bool     `json:"measured_arena_is_upper_bound"`
 	Facts         []string `json:"facts"`
@@ -45,7 +45,7 @@ func newRuntimeJSON(v *RunView) *runtimeJSON {
 	return j
 }
 
-// patternShare is by how much later steps must exceed the first for it to be worth a line: less is
+// patternShare is how much later steps must exceed the first to be worth a line: less than that is
 // the arena's rounding.
 const patternShare = 1.02
 
@@ -111,7 +111,7 @@ func runtimeSettings(r *verify.Runtime) string {
 	return strings.Join(append(parts, r.Config...), ", ")
 }
 
-// writeFacts writes what there is to say below a table.
+// writeFacts writes the remarks below a table.
 func (v *RunView) writeFacts(w io.Writer, who string) error {
 	if v.Run.Runtime == nil {
 		return nil

@@ -60,7 +60,7 @@ func SolveJSON(w io.Writer, in *remat.Instance, r *remat.Result) error {
 	if err != nil {
 		return err
 	}
-	// The steps stand line by line, as the package writes them.
+	// The steps are on a line each, as the package writes them.
 	text := strings.TrimSuffix(strings.TrimSpace(steps.String()), "}")
 	_, err = fmt.Fprintf(w, "%s,\n%s\n", text, body[1:])
 	return err

@@ -40,7 +40,7 @@ func TestBoxed(t *testing.T) {
 		"|\n=================\nNote\n\n", b.String())
 }
 
-// TestLeftOut: rows of what there is nothing of are left out.
+// TestLeftOut: rows with nothing to report are left out.
 func TestLeftOut(t *testing.T) {
 	p := distinctPlan(t)
 	p.Planned.Hidden, p.Runtime = 0, nil

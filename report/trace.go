@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// TraceHeader says what was traced, so that a trace that does not fit is noticed when it is read
-// again (configs.LoadTrace).
+// TraceHeader says what was traced, so that a trace of something else is noticed when it is read
+// (configs.LoadTrace).
 type TraceHeader struct {
 	Schema          string           `json:"schema"` // configs.TraceSchema
 	StructureSHA256 string           `json:"structure_sha256"`
@@ -21,12 +21,12 @@ type TraceHeader struct {
 
 // TraceNode is what all events of a node have in common, in JSON.
 type TraceNode struct {
-	head []byte // up to the time
+	head []byte // up to the time stamp
 	args []byte // from the operator up to the step
 }
 
-// NewTraceNode returns a node's part of its events. origin is, of a clone, the node that it is a
-// clone of, by its label in the graph before it was rewritten; else "".
+// NewTraceNode returns a node's part of its events. For a clone, origin is the label, in the graph
+// before the rewrite, of the node that it repeats; otherwise it is "".
 func NewTraceNode(name, op, phase, origin string) *TraceNode {
 	n := &TraceNode{}
 	n.head = append(append([]byte(`{"name": `), quoteJSON(name)...), `, "cat": `...)
@@ -47,10 +47,10 @@ func quoteJSON(text string) []byte {
 	return plainJSON(quoted)
 }
 
-// TraceWriter writes events in the trace event format that Perfetto and chrome://tracing open,
-// while they happen: an event per execution of a node and a counter of live bytes, a line each.
-// Times are microseconds; the header is in otherData. It holds no event, so that a trace may be as
-// long as its file.
+// TraceWriter writes events in the trace event format that Perfetto and chrome://tracing open, as
+// they happen: an event and a counter of live bytes for each execution of a node, one line each.
+// Times are microseconds; the header is in otherData. The writer keeps no events, so a trace may be
+// as long as its file can be.
 type TraceWriter struct {
 	w    *bufio.Writer
 	line []byte
@@ -109,7 +109,8 @@ func (t *TraceWriter) write(b []byte) {
 	}
 }
 
-// Close ends the trace, not what it is written to, and returns the first error of all calls.
+// Close ends the trace but does not close what it is written to, and returns the first error of all
+// calls.
 func (t *TraceWriter) Close() error {
 	t.write([]byte("\n]}\n"))
 	if t.err == nil {

@@ -47,7 +47,7 @@ func Thousands(n int64) string {
 // Percent prints a share with one decimal: "3.1 %".
 func Percent(x float64) string { return fmt.Sprintf("%.1f %%", 100*x) }
 
-// rankHint stands for symbols without a binding where sizes are only put in order.
+// rankHint stands for symbols without a binding when sizes are only sorted.
 const rankHint = 128
 
 // rank returns a number by which to sort sizes: the value at the bindings, unbound symbols at
@@ -68,7 +68,7 @@ func rank(e symbolic.Expr, dims symbolic.Env) int64 {
 	return n
 }
 
-// costNote says by which costs a time is predicted: a device profile or measured ones.
+// costNote says by which costs a time is predicted: those of a device profile, or measured ones.
 func costNote(profile string) string {
 	if file, ok := strings.CutPrefix(profile, planner.MeasuredPrefix); ok {
 		return "by the times in " + file

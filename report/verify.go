@@ -20,8 +20,8 @@ type VerifyView struct {
 	Bitwise   bool
 	Unchanged bool // nothing is recomputed: both sides are the same graph
 	Asked     bool // a selection was given
-	// Predicted is how many times as long as the baseline's a step should take, 0 where that is
-	// not known, and Profile says by which costs.
+	// Predicted is the expected time of a step as a multiple of the baseline's, 0 if that is not
+	// known; Profile says by which costs.
 	Predicted float64
 	Profile   string
 }
@@ -37,13 +37,13 @@ type verifyJSON struct {
 	SavedBytes      int64     `json:"saved_bytes"`
 	Slowdown        float64   `json:"slowdown"`
 	Basis           basisJSON `json:"slowdown_basis"`
-	Predicted       *float64  `json:"predicted_slowdown"` // null where nothing was planned
+	Predicted       *float64  `json:"predicted_slowdown"` // null if nothing was planned
 	Profile         *string   `json:"profile"`            // the costs that it is predicted by
 }
 
-// basisJSON says by which times a slowdown is what it is.
+// basisJSON says which times a slowdown is computed from.
 type basisJSON struct {
-	Statistic string  `json:"statistic"` // median_of_paired_ratios, or ratio_of_medians where steps did not alternate
+	Statistic string  `json:"statistic"` // median_of_paired_ratios, or ratio_of_medians if steps did not alternate
 	Pairs     int     `json:"pairs"`     // of neighbouring steps
 	Baseline  float64 `json:"baseline_ms"`
 	Planned   float64 `json:"planned_ms"`
@@ -68,8 +68,8 @@ func (v *VerifyView) saved() int64 {
 	return v.needed(v.Verdict.Baseline) - v.needed(v.Verdict.Planned)
 }
 
-// needed is what a saving is measured by: the arena, or the process's growth where ONNX Runtime
-// runs without one.
+// needed is what a saving is measured by: the arena, or the process's growth if ONNX Runtime runs
+// without one.
 func (v *VerifyView) needed(r *verify.Run) int64 {
 	if v.Baseline.Run.Runtime != nil && !v.Baseline.Run.Runtime.Arena {
 		return r.Resident
@@ -130,7 +130,8 @@ func Verify(w io.Writer, format Format, v *VerifyView) error {
 	return t.writeAs(w, format)
 }
 
-// timeRows adds the times of a step and the slowdown, each beside the times that it is made of.
+// timeRows adds the times of a step and the slowdown, each beside the times that it is computed
+// from.
 func (t *Table) timeRows(v *verify.Verdict) {
 	a, b, s := v.Baseline, v.Planned, v.Slowdown()
 	if len(a.Times) == 0 || len(b.Times) == 0 {

@@ -11,8 +11,8 @@ const VersionSchema = "memopt.version/v1"
 // Version is a build of memopt.
 type Version struct {
 	Version  string
-	Revision string // of the sources, "" where it is not known
-	Modified bool   // whether the sources had changes that no revision has
+	Revision string // of the sources, "" if it is not known
+	Modified bool   // whether the sources had uncommitted changes
 	Go       string // release of the compiler
 	OS, Arch string // what it was built for, in Go's words
 }
@@ -54,7 +54,7 @@ func VersionReport(w io.Writer, format Format, v Version) error {
 	return t.writeAs(w, format)
 }
 
-// spaced puts a blank before a text that is there.
+// spaced puts a blank before a text that is not empty.
 func spaced(text string) string {
 	if text == "" {
 		return ""

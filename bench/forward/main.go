@@ -1,10 +1,10 @@
 // Command forward times forward graphs, and training steps, in memopt beside stock ONNX Runtime and
-// PyTorch's modules on the same machine: one process each, steps taken in turn, so that what
-// disturbs the machine disturbs all.
+// PyTorch's modules on the same machine: one process each, steps taken in turn, so that a
+// disturbance of the machine disturbs all.
 //
 //	go run ./bench/forward -step -rounds 20 -threads 2 gpt2_6l_256:batch=8,seq=256
 //
-// Peers that are not installed are left out and said so. See bench/README.md.
+// Peers that are not installed are left out, with a note. See bench/README.md.
 package main
 
 import (
@@ -62,11 +62,11 @@ type race struct {
 	step, spin      bool
 }
 
-// settle is the pause before each step where threads may spin: the one before may leave some that
-// do.
+// settle is the pause before each step if threads may spin: the step before may leave some
+// spinning.
 const settle = 100 * time.Millisecond
 
-// took is what a step took, in milliseconds: on the clock, and of all processors together.
+// took is what a step took, in milliseconds: on the clock, and on all processors together.
 type took struct{ wall, cpu float64 }
 
 // runner takes steps. A step returns the first element of output 0, too.
@@ -149,8 +149,8 @@ func (r race) start(name, dir string, env symbolic.Env) ([]*runner, error) {
 	return runners, nil
 }
 
-// environment returns what peers learn from variables: PyTorch's products have threads of their
-// own, and OpenMP's spin unless told not to.
+// environment returns the variables for peers: PyTorch's products have threads of their own, and
+// OpenMP's threads spin unless told not to.
 func (r race) environment() []string {
 	env := append(os.Environ(), "OPENBLAS_NUM_THREADS="+strconv.Itoa(r.threads))
 	if r.spin {
@@ -159,7 +159,7 @@ func (r race) environment() []string {
 	return append(env, "OMP_WAIT_POLICY=PASSIVE")
 }
 
-// agree reports peers whose first output is another than memopt's: they did not compute the same.
+// agree reports peers whose first output differs from memopt's: they did not compute the same.
 func agree(runners []*runner) error {
 	own := runners[0]
 	for _, r := range runners[1:] {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// processorTime returns what this process has taken of all processors.
+// processorTime returns how much time this process has taken on all processors.
 func processorTime() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

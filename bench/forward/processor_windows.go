@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// processorTime returns what this process has taken of all processors.
+// processorTime returns how much time this process has taken on all processors.
 func processorTime() time.Duration {
 	process, err := syscall.GetCurrentProcess()
 	if err != nil {
@@ -18,7 +18,7 @@ func processorTime() time.Duration {
 	return ticks(kernel) + ticks(user)
 }
 
-// ticks reads a stretch of time, which Windows counts in 100 ns.
+// ticks reads a duration, which Windows counts in units of 100 ns.
 func ticks(t syscall.Filetime) time.Duration {
 	return time.Duration(int64(t.HighDateTime)<<32|int64(t.LowDateTime)) * 100
 }

@@ -1,6 +1,6 @@
-// Command gpu proves memopt on a machine with a GPU, stage by stage, and reports what it found.
+// Command gpu checks memopt on a machine with a GPU, stage by stage, and reports what it found.
 // scripts/gpu-verify builds it, carries it there and runs it; docs/gpu/README.md says what the
-// stages prove.
+// stages check.
 package main
 
 import (

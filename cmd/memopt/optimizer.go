@@ -10,7 +10,7 @@ import (
 
 // optimizerFlags say how parameters are updated.
 type optimizerFlags struct {
-	set          *pflag.FlagSet // what they are registered in
+	set          *pflag.FlagSet // the set that they are registered in
 	kind         string
 	lr           float64
 	weightDecay  float64
@@ -22,7 +22,8 @@ type optimizerFlags struct {
 	keepGrads    bool
 }
 
-// register adds the flags. where says to which models they apply, behind what --optimizer does.
+// register adds the flags. where says to which models they apply, at the end of --optimizer's
+// description.
 func (o *optimizerFlags) register(f *pflag.FlagSet, where string) {
 	o.set = f
 	f.StringVar(&o.kind, "optimizer", "",
@@ -39,11 +40,11 @@ func (o *optimizerFlags) register(f *pflag.FlagSet, where string) {
 	f.BoolVar(&o.keepGrads, "keep-grads", false, "with an optimizer, keep the gradients as outputs")
 }
 
-// optimizerDetails are the flags that say something of an optimizer.
+// optimizerDetails are the flags that describe an optimizer.
 var optimizerDetails = []string{"lr", "weight-decay", "momentum", "nesterov", "beta1", "beta2", "eps", "clip-norm",
 	"keep-grads"}
 
-// check refuses flags of an optimizer without one, and one that is unknown.
+// check refuses flags of an optimizer without an optimizer, and an unknown optimizer.
 func (o *optimizerFlags) check() error {
 	if o.kind != "" && !slices.Contains(autograd.OptimizerKinds, o.kind) {
 		return usage("--optimizer: optimizer %q: wanted sgd, adam or adamw", o.kind)
@@ -60,7 +61,7 @@ func (o *optimizerFlags) check() error {
 	return nil
 }
 
-// update is what the flags say of the parameters' update; nil: there is none.
+// update is what the flags say about the parameters' update; nil: there is none.
 func (o *optimizerFlags) update() *autograd.Optimizer {
 	if o.kind == "" {
 		return nil
@@ -69,7 +70,7 @@ func (o *optimizerFlags) update() *autograd.Optimizer {
 		Nesterov: o.nesterov, Beta1: o.beta1, Beta2: o.beta2, Eps: o.eps, MaxNorm: o.clip, KeepGrads: o.keepGrads}
 }
 
-// refuse says that a model is no forward one, which alone can be given an optimizer.
+// refuse says that a model is not a forward model, the only kind that can be given an optimizer.
 func (o *optimizerFlags) refuse(name string) error {
 	if o.kind == "" {
 		return nil

@@ -10,8 +10,8 @@ import (
 	"memopt/executor/half"
 )
 
-// SelfTest runs kernels/selftest.cu and products by kernels/gemm.h on the device: what all other
-// kernels are built of must come to known integers. The error says what does not.
+// SelfTest runs kernels/selftest.cu and products by kernels/gemm.h on the device: the parts that
+// all other kernels are built from must give known integers. The error says which do not.
 func (d *Device) SelfTest() error {
 	const threads, blocks = 96, 4
 	x := make([]int32, threads*blocks)

@@ -7,8 +7,8 @@ import (
 	"memopt/graph"
 )
 
-// selftestProducts multiplies matrices of small integers by own kernels, library or not: every
-// type, every tile, K in pieces, and a vector.
+// selftestProducts multiplies matrices of small integers by the device's own kernels, library or
+// not: every type, every tile, K in pieces, and a vector.
 func (d *Device) selftestProducts() error {
 	for _, t := range [...]graph.DType{graph.Float32, graph.Float64, graph.Float16, graph.BFloat16} {
 		for _, tile := range [...]int{0, 32, 64, 128} { // 0: a vector
@@ -80,8 +80,8 @@ func (d *Device) selftestProduct(t graph.DType, tile int) error {
 	return nil
 }
 
-// by computes a product by own kernels in tiles of a size and three pieces of K, or as that of a
-// vector.
+// by computes a product by the device's own kernels in tiles of a size and three pieces of K, or as
+// that of a vector.
 func (p *products) by(s driver.Stream, g *driver.Gemm, tile int) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -91,12 +91,12 @@ func (p *products) by(s driver.Stream, g *driver.Gemm, tile int) error {
 	return p.tiles(s, g, productPlan{tile: tile, pieces: 3, chunk: 32})
 }
 
-// elementsOf returns numbers in the memory of a type.
+// elementsOf returns numbers as a type lays them out in memory.
 func elementsOf(t graph.DType, x []float64) []byte {
 	b := make([]byte, 0, len(x)*t.Bits()/8)
 	for _, v := range x {
 		bits, _ := bitsOf(t, v)
-		for i := range t.Bits() / 8 { // the first byte is the lowest
+		for i := range t.Bits() / 8 { // the lowest byte comes first
 			b = append(b, byte(bits>>(8*i)))
 		}
 	}

@@ -34,7 +34,7 @@ func made(t testing.TB, m *graph.Model, env symbolic.Env) map[string]*executor.T
 	return madeOf(t, m, env, 1)
 }
 
-// madeOf makes up data, other ones for every seed.
+// madeOf makes up data, different for every seed.
 func madeOf(t require.TestingT, m *graph.Model, env symbolic.Env, seed uint64) map[string]*executor.Tensor {
 	f := dataset.NewFiller(m.Graph, env, seed)
 	inputs := map[string]*executor.Tensor{}
@@ -61,8 +61,8 @@ var setups = []struct {
 	{executor.Options{OnDemand: true, Strategy: executor.SameAsRequested}, double.Options{}},
 }
 
-// sameAsCPU runs a model on the CPU and in every way on the device; outputs are close and memory is
-// as predicted.
+// sameAsCPU runs a model on the CPU and in every setup on the device; outputs must be close and
+// memory as predicted.
 func sameAsCPU(t *testing.T, m *graph.Model, types *op.Result, env symbolic.Env) {
 	t.Helper()
 	side, inputs := verify.Side{Model: m, Types: types, Dims: env}, made(t, m, env)
@@ -77,7 +77,7 @@ func sameAsCPU(t *testing.T, m *graph.Model, types *op.Result, env symbolic.Env)
 		require.NoError(t, err, "%+v", s)
 		require.Equal(t, got.Predicted.Arena, got.Measured.Arena, "%+v", s)
 		require.Equal(t, got.Predicted.Live, got.Measured.Live, "%+v", s)
-		if dbl != nil { // a driver takes memory for itself
+		if dbl != nil { // a driver takes some memory for itself
 			require.Equal(t, got.Arena.Reserved+got.Weights.Reserved, got.DeviceGrowth,
 				"every byte of the device is accounted for")
 			require.Zero(t, dbl.Counts().Live, "all memory is given back")
@@ -115,7 +115,7 @@ shapes (float[N, 6] x, int64[2] given) => (float[N, 3, 2] y, int64[3] wanted, fl
 	z = Neg(r)
 }`
 
-// TestShapesOnHost: what makes up shapes is computed on the host, and nothing is copied for it.
+// TestShapesOnHost: shapes are computed on the host, and nothing is copied for them.
 func TestShapesOnHost(t *testing.T) {
 	m, types := parsed(t, shapesModel)
 	d, _ := opened(t, double.Options{})
@@ -225,8 +225,8 @@ func TestYieldGradients(t *testing.T) {
 	}
 }
 
-// TestOutOfMemory: a device or a limit that is too small is an error that says what was wanted, and
-// the session closes cleanly.
+// TestOutOfMemory: a device or a limit that is too small gives an error that says what was asked
+// for, and the session closes cleanly.
 func TestOutOfMemory(t *testing.T) {
 	m, types := parsed(t, `<ir_version: 8, opset_import: ["" : 17]>
 		g (float[4096] x) => (float[4096] y) { a = Exp(x)  b = Neg(a)  y = Add(a, b) }`)
@@ -249,7 +249,7 @@ func TestOutOfMemory(t *testing.T) {
 	require.ErrorContains(t, err, "inputs and weights of 16384 bytes")
 }
 
-// TestSharedArena: sessions in turn use one arena on the device; one on the host is refused.
+// TestSharedArena: sessions take turns in one arena on the device; one on the host is refused.
 func TestSharedArena(t *testing.T) {
 	m, types := parsed(t, shapesModel)
 	d, dbl := opened(t, double.Options{})
@@ -270,7 +270,7 @@ func TestSharedArena(t *testing.T) {
 	require.ErrorContains(t, err, "NewArenaFor")
 }
 
-// TestUpdatedInputs: what an operator updates stays on the device from step to step.
+// TestUpdatedInputs: inputs that an operator updates stay on the device from step to step.
 func TestUpdatedInputs(t *testing.T) {
 	m, types := parsed(t, `<ir_version: 8, opset_import: ["" : 17, "com.microsoft" : 1]>
 		g (float[2] sum, float[2] x) => (bool[1] done, float[2] y) {

@@ -26,7 +26,7 @@ type sumAddend struct {
 	period       int
 }
 
-// sumOutputs are the outputs of a norm of a sum; nil where nobody wants one.
+// sumOutputs are the outputs of a norm of a sum; nil for those that nobody wants.
 type sumOutputs struct{ y, mean, inv, sum *executor.Tensor }
 
 // normalise runs the kernel on rows of n elements of type t.

@@ -19,7 +19,7 @@ type axisLaunch struct {
 	*launch         // along neighbouring elements
 	columns *launch // along elements that lie apart
 	softmaxAxis
-	shared bool // long columns are shared by the threads of a tile
+	shared bool // the threads of a tile share long columns
 }
 
 // newAxisLaunch gets kernels NAME_TYPE and NAMEcolumns_TYPE of MODULE_TYPE.
@@ -33,7 +33,7 @@ func newAxisLaunch(d *Device, p *executor.Prep, module, name string, coerced boo
 	return k, err
 }
 
-// either returns the kernel for the axis at hand.
+// either returns the kernel for the current axis.
 func (k *axisLaunch) either() *launch {
 	if k.inner > 1 {
 		return k.columns
@@ -41,7 +41,7 @@ func (k *axisLaunch) either() *launch {
 	return k.launch
 }
 
-// start packs outer, n, inner and whether rows of a type are wide, the last arguments, and runs the
+// start packs the last arguments (outer, n, inner and whether rows of a type are wide) and runs the
 // kernel.
 func (k *axisLaunch) start(t graph.DType) error {
 	l := k.either()
@@ -66,7 +66,7 @@ type softmaxAxis struct {
 	given   bool
 	coerced bool // the input counts as a matrix: its rows are all dims from the axis on
 
-	at              int // the axis of the shape at hand
+	at              int // the axis in the current shape
 	outer, n, inner int // the input is [outer, n, inner]
 }
 

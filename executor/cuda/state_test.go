@@ -14,8 +14,8 @@ import (
 	"memopt/executor/verify"
 )
 
-// stepModel updates weights and a moment in place, a count of whole numbers, and two vectors whose
-// next values are copied, since each is made of the other's old one.
+// stepModel updates weights and a moment in place, an integer count, and two vectors whose next
+// values are copied, since each is made from the other's old value.
 const stepModel = `<ir_version: 8, opset_import: ["" : 17]>
 step (float[8, 64] x, float[64, 64] w, float[64, 64] m, int64 count, float[64] a, float[64] b)
 => (float[64, 64] w_updated, float[64, 64] m_updated, int64 count_updated, float[64] a_updated, float[64] b_updated)
@@ -26,8 +26,8 @@ step (float[8, 64] x, float[64, 64] w, float[64, 64] m, int64 count, float[64] a
 	a_updated = MatMul(b, w)  ta = Tanh(a)  b_updated = MatMul(ta, w)
 }`
 
-// TestStates: steps that follow each other on a device make what they make on the host, captured or
-// not, and begin anew after a restart.
+// TestStates: successive steps on a device give what they give on the host, captured or not, and
+// start over after a restart.
 func TestStates(t *testing.T) {
 	m, types := parsed(t, stepModel)
 	outputs := func(s *executor.Session) (all []*executor.Tensor) {

@@ -52,7 +52,7 @@ func (s *stretchedSum) space(full, shape []int) int {
 	return n
 }
 
-// run adds up the terms to y.
+// run adds up the terms into y.
 func (s *stretchedSum) run(c *executor.Ctx, terms, y *executor.Tensor) error {
 	s.stretch(terms.Shape, y.Shape)
 	s.sum.plan.set(terms.Shape, s.folded)

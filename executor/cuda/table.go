@@ -12,13 +12,13 @@ import (
 // Row is what the CUDA device knows of an operator: its kernel, or why the host runs it.
 type Row struct {
 	Kind graph.Kind
-	// New makes the kernel of a node. The error is an *executor.Unsupported where a kernel for the
-	// node's element types or attributes is missing: then the host runs the node. That attributes
-	// make sense is checked before: the host's kernel could be made.
+	// New makes the kernel of a node. The error is an *executor.Unsupported if a kernel for the
+	// node's element types or attributes is missing: then the host runs the node. Attributes are
+	// known to make sense by then, since the host's kernel could be made.
 	New func(d *Device, p *executor.Prep) (executor.Kernel, error)
 	// HostInputs lists inputs whose contents New's kernel reads on the host.
 	HostInputs []int
-	// Why says why there is no kernel, where New is nil.
+	// Why says why there is no kernel, if New is nil.
 	Why string
 }
 
@@ -51,7 +51,7 @@ func buildTable(families ...[]Row) [op.NumKinds]Row {
 func Of(k graph.Kind) *Row { return &table[k] }
 
 // OnHost says why the host runs every node of an operator; "": the device runs those for whose
-// types and attributes it has a kernel, or, of the boundary of a training graph, needs none.
+// types and attributes it has a kernel or, at the boundary of a training graph, needs none.
 func OnHost(k graph.Kind) string {
 	if why := executor.AlwaysHost(k); why != "" {
 		return why
@@ -59,7 +59,7 @@ func OnHost(k graph.Kind) string {
 	return table[k].Why
 }
 
-// viewRows are the operators that only name their input's memory anew.
+// viewRows are the operators that only give their input's memory another name.
 var viewRows = []Row{
 	{Kind: op.Identity, New: hostView},
 	{Kind: op.Flatten, New: hostView},

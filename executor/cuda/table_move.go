@@ -5,14 +5,14 @@ import (
 	"memopt/graph/op"
 )
 
-// dataLength is why operators run on the host whose results are as long as their data says.
+// dataLength is why operators whose results have a length that depends on data run on the host.
 const dataLength = "how long its result is depends on the data, which the host must know"
 
 // hostShapes is why shapes are computed on the host.
 const hostShapes = "shapes are known on the host"
 
-// moveRows: operators that move data, and their gradients. Inputs that say how much goes where are
-// read on the host.
+// moveRows: operators that move data, and their gradients. Inputs that say how much is moved where
+// are read on the host.
 var moveRows = []Row{
 	{Kind: op.ATen, New: newATen},
 	{Kind: op.Compress, Why: dataLength},

@@ -2,7 +2,7 @@ package cuda
 
 import "memopt/graph/op"
 
-// quantRows: conversions to small integers and back, and products of these.
+// quantRows: conversions to small integers and back, and products of small integers.
 var quantRows = []Row{
 	{Kind: op.ConvInteger, New: newIntConv(false)},
 	{Kind: op.DequantizeLinear, New: quantization("dequantize_any", true)},

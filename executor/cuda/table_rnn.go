@@ -2,8 +2,8 @@ package cuda
 
 import "memopt/graph/op"
 
-// recurrentRows: recurrent operators. The sequences' lengths are looked at on the host, which
-// reports those that are too long.
+// recurrentRows: recurrent operators. The host reads the sequences' lengths and reports those that
+// are too long.
 var recurrentRows = []Row{
 	{Kind: op.GRU, New: recurrent("gru_cell", 3), HostInputs: []int{4}},
 	{Kind: op.LSTM, New: recurrent("lstm_cell", 4), HostInputs: []int{4}},

@@ -17,14 +17,14 @@ type topK struct {
 	shape         []int
 }
 
-// Limits of kernels/topk.cu: what a warp holds of a line, and how many chosen elements shared
+// Limits of kernels/topk.cu: how much of a line a warp holds, and how many chosen elements shared
 // memory holds.
 const (
 	topKThreads = 256
 	topKHeld    = 256
 	topKRounds  = 32
 	topKShared  = 1024
-	topKBlocks  = 256 // at once, where they need workspace
+	topKBlocks  = 256 // at once, if they need workspace
 )
 
 // newTopK makes the kernel of TopK.
@@ -52,8 +52,8 @@ func newTopK(d *Device, p *executor.Prep) (executor.Kernel, error) {
 	return k, err
 }
 
-// space returns k rounded up to a power of two, and the bytes that sorting so many elements of
-// lines takes.
+// space returns k rounded up to a power of two, and the bytes that sorting so many elements per
+// line takes.
 func (k *topK) space(lines, chosen int) (padded, bytes int) {
 	padded = 1
 	for padded < chosen {
@@ -65,7 +65,7 @@ func (k *topK) space(lines, chosen int) (padded, bytes int) {
 	return padded, 16 * padded * min(lines, topKBlocks)
 }
 
-// Workspace holds the chosen elements where they are many.
+// Workspace holds the chosen elements if they are many.
 func (k *topK) Workspace(_, out [][]int) int {
 	for _, s := range out {
 		if axis, err := operand.DataAxis(nil, k.axis, len(s)); err == nil {

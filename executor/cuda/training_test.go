@@ -11,7 +11,7 @@ import (
 )
 
 // optimizerModel is what follows the gradients of a mixed-precision step: they are scaled back,
-// accumulated, measured and clipped, and Adam updates the weights where all are finite.
+// accumulated, measured and clipped, and Adam updates the weights if all are finite.
 const optimizerModel = `<ir_version: 8, opset_import: ["" : 17, "com.microsoft" : 1]>
 step (float rate, int64 count, float scale, float16[5, 9] g, float16[9] h, float[5, 9] w, float[9] v, float[5, 9] sum, float[9] more, float[5, 9] m1, float[9] n1,
 	float[5, 9] m2, float[9] n2) => (float[5, 9] w_new, float[9] v_new, float norm, bool finite, float[5, 9] clipped)
@@ -26,7 +26,7 @@ step (float rate, int64 count, float scale, float16[5, 9] g, float16[9] h, float
 	c2, n1n, n2n, v_new = com.microsoft.AdamOptimizer(rate, count, v, ha, n1, n2, , , norm, finite)
 }`
 
-// TestOptimizerOnDevice: the update of weights gives what the host gives, and takes nothing from
+// TestOptimizerOnDevice: the update of weights gives what the host gives, and copies nothing from
 // the device: its steps can be captured.
 func TestOptimizerOnDevice(t *testing.T) {
 	m, types := parsed(t, optimizerModel)

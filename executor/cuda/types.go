@@ -5,8 +5,8 @@ import (
 	"memopt/graph"
 )
 
-// suffix returns the name of an element type in the names of kernels, "" where no kernel computes
-// with it. Bools are bytes.
+// suffix returns the name of an element type in the names of kernels, "" if no kernel computes with
+// it. Bools are bytes.
 func suffix(d graph.DType) string {
 	switch d {
 	case graph.Float32:
@@ -27,7 +27,7 @@ func suffix(d graph.DType) string {
 	return ""
 }
 
-// isFloat reports whether a type is one of the floats that kernels compute with: in f32.
+// isFloat reports whether a type is one of the floats with which kernels compute: in f32.
 func isFloat(d graph.DType) bool {
 	return d == graph.Float32 || d == graph.Float16 || d == graph.BFloat16
 }

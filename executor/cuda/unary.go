@@ -82,7 +82,7 @@ func newNot(d *Device, p *executor.Prep) (executor.Kernel, error) {
 	return newUnary(d, p, "logic", "not_u8")
 }
 
-// newCast makes the kernels of Cast and CastLike: a copy where the types are the same.
+// newCast makes the kernels of Cast and CastLike: a copy if the types are the same.
 func newCast(d *Device, p *executor.Prep) (executor.Kernel, error) {
 	from := p.DType(0)
 	if len(p.Out) == 0 {

@@ -12,8 +12,8 @@ import (
 // maxOperands is MAX_OPERANDS of kernels/variadic.h.
 const maxOperands = 16
 
-// variadicKernel folds any number of operands: in one pass where they have the same shape, else
-// stretched one after the other to the output's shape in workspace.
+// variadicKernel folds any number of operands: in one pass if they have the same shape; otherwise
+// each in turn is stretched to the output's shape in workspace.
 type variadicKernel struct {
 	*launch
 	spread *broadcastKernel
@@ -114,7 +114,7 @@ func (k *variadicKernel) stretch(c *executor.Ctx) error {
 	return nil
 }
 
-// widenTo makes a shape one that operand i broadcasts to.
+// widenTo widens a shape to one that operand i broadcasts to.
 func widenTo(c *executor.Ctx, shape []int, i int, t *executor.Tensor) error {
 	dims := shape[len(shape)-t.Rank():]
 	for j, d := range t.Shape {

@@ -41,7 +41,7 @@ func (s *ArgSearch) Begin(c *executor.Ctx) (y *executor.Tensor, err error) {
 // RunningSum is a CumSum along the axis that input 1 names.
 // https://onnx.ai/onnx/operators/onnx__CumSum.html
 type RunningSum struct {
-	Exclusive bool // a sum does not have the element in its own place
+	Exclusive bool // a sum leaves out the element at its own place
 	Reverse   bool // sums run from the end
 	Axis      int
 }
@@ -51,7 +51,7 @@ func NewRunningSum(p *executor.Prep) RunningSum {
 	return RunningSum{Exclusive: p.Node.Int("exclusive", 0) != 0, Reverse: p.Node.Int("reverse", 0) != 0}
 }
 
-// Begin sets the axis and makes output 0. It returns nil where there is nothing to do.
+// Begin sets the axis and makes output 0. It returns nil if there is nothing to do.
 func (s *RunningSum) Begin(c *executor.Ctx) (y *executor.Tensor, err error) {
 	x := c.In(0)
 	axis, err := Scalar(c, 1, "the axis")

@@ -4,7 +4,7 @@
 // only copy elements are complete here: see Move and Copier.
 //
 // Functions with a *executor.Ctx belong to Run: their errors say what is wrong with which operand,
-// and they allocate nothing once buffers have grown. Types are for one node each and keep such
-// buffers from run to run. Inputs that are read have to be in host memory. Lengths, places and
+// and they allocate nothing once buffers have grown. A value of each type serves one node and keeps
+// such buffers from run to run. Inputs that are read must be in host memory. Lengths, places and
 // steps count elements unless stated otherwise.
 package operand

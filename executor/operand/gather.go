@@ -6,7 +6,7 @@ import (
 )
 
 // Gathering takes slices of input 0 along an axis, at the indices in input 1. A ShrunkenGather has
-// a list of at most as many indices as the axis is long.
+// a list of at most as many indices as the axis has elements.
 // https://onnx.ai/onnx/operators/onnx__Gather.html
 type Gathering struct {
 	Shrunk bool
@@ -16,7 +16,7 @@ type Gathering struct {
 	attr int64
 }
 
-// NewGathering reads the axis, 0 where the node has none.
+// NewGathering reads the axis, 0 if the node has none.
 func NewGathering(p *executor.Prep) Gathering { return Gathering{attr: p.Node.Int("axis", 0)} }
 
 // Read sets Axis and Shape.
@@ -49,7 +49,7 @@ func (g *Gathering) ReadGrad(c *executor.Ctx) (err error) {
 	return nil
 }
 
-// Unflattening is what a PadAndUnflatten puts where: the rows of input 0, of Inner elements each,
+// Unflattening says where a PadAndUnflatten puts what: the rows of input 0, of Inner elements each,
 // at the indices in input 1 of a result of Rows rows, whose first dims input 2 lists.
 type Unflattening struct {
 	Rows, Inner int

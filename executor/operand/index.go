@@ -2,8 +2,8 @@ package operand
 
 import "memopt/executor"
 
-// Index says how tuples of indices address data: tuple i has an index per element of Dims, and
-// stands for the offset that is the sum of index*step.
+// Index says how tuples of indices address data: tuple i has an index per element of Dims and means
+// the offset that is the sum of index*step.
 type Index struct {
 	Count       int   // tuples
 	Dims, Steps []int // per element of a tuple: length of its axis, and step in the data
@@ -44,7 +44,7 @@ func (x *Index) Tuples(c *executor.Ctx, slot int, shape []int, batch int64) (dep
 	return depth, nil
 }
 
-// TupleCount returns the number of tuples in indices of a shape, 0 where the shape has none.
+// TupleCount returns the number of tuples in indices of a shape, 0 if the shape has none.
 func TupleCount(shape []int) int {
 	if len(shape) == 0 {
 		return 0
@@ -52,9 +52,9 @@ func TupleCount(shape []int) int {
 	return Product(shape[:len(shape)-1])
 }
 
-// CheckSlices refuses input slot where it does not hold one slice of the data for each tuple in
-// input 1: the tuples address depth axes of data of a shape after the batch ones. It returns the
-// shape of a slice.
+// CheckSlices refuses input slot unless it holds one slice of the data for each tuple in input 1:
+// the tuples address depth axes of data of a shape after the batch ones. It returns the shape of a
+// slice.
 func CheckSlices(c *executor.Ctx, slot int, shape []int, batch int64, depth int) (rest []int, err error) {
 	at, u := c.In(1), c.In(slot)
 	lead, rest := at.Shape[:at.Rank()-1], shape[int(batch)+depth:]

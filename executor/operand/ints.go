@@ -5,7 +5,7 @@ import (
 	"memopt/graph"
 )
 
-// ElementBytes returns the bytes of an element, or 0 where an element does not fill 1, 2, 4 or 8 of
+// ElementBytes returns the bytes of an element, or 0 if an element does not fill 1, 2, 4 or 8 of
 // them.
 func ElementBytes(d graph.DType) int {
 	switch n := d.Bits(); n {
@@ -36,7 +36,7 @@ func Ints(c *executor.Ctx, i int, list []int) ([]int, error) {
 	return list, nil
 }
 
-// Int returns the one element of integer input i, or def where the input is left out.
+// Int returns the one element of integer input i, or def if the input is left out.
 func Int(c *executor.Ctx, i, def int) (int, error) {
 	x := c.In(i)
 	if x == nil {

@@ -3,8 +3,8 @@ package operand
 import "memopt/executor"
 
 // Copier copies between strided arrays, of elements of one size. A box is described, then copied:
-// for every index of the box, an element of the destination becomes one of the source. Each device
-// has one.
+// for every index of the box, an element of the source is copied to one of the destination. Each
+// device has one.
 type Copier interface {
 	// Begin starts the description of a box.
 	Begin()

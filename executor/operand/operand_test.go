@@ -19,7 +19,7 @@ func extreme() *rapid.Generator[int] {
 		rapid.IntRange(math.MaxInt-2, math.MaxInt))
 }
 
-// TestSliceBounds holds the places that bounds leave to those that walking from start to end by
+// TestSliceBounds compares the places that bounds leave with those that a walk from start to end by
 // step finds.
 func TestSliceBounds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -74,7 +74,7 @@ func inSlice(i, start, end, step, d int) bool {
 	return new(big.Int).Sub(to, at).Sign() == by.Sign()
 }
 
-// TestIntSpan holds lengths to the formula in numbers of any size.
+// TestIntSpan checks lengths against the formula in numbers of any size.
 func TestIntSpan(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		start, limit := int64(extreme().Draw(t, "start")), int64(extreme().Draw(t, "limit"))
@@ -95,7 +95,7 @@ func TestIntSpan(t *testing.T) {
 	})
 }
 
-// TestFloatSpan compares with integers where both count, and looks at what is no number.
+// TestFloatSpan compares with integers where both apply, and tries NaN and infinities.
 func TestFloatSpan(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		draw := rapid.Int64Range(-1000, 1000)

@@ -15,9 +15,9 @@ const (
 // padModes are the modes by the attribute.
 var padModes = map[string]PadMode{"constant": PadConstant, "reflect": PadReflect, "edge": PadEdge, "wrap": PadWrap}
 
-// Padding is what a Pad adds before and after each axis of input 0, or takes away where the number
-// is negative. The numbers are the attribute pads before version 11 and input 1 since; since
-// version 18 they may be for the axes that input 3 lists only.
+// Padding is what a Pad adds before and after each axis of input 0, or takes away if the number is
+// negative. The numbers are the attribute pads before version 11 and input 1 since; since version
+// 18 they may be for only the axes that input 3 lists.
 // https://onnx.ai/onnx/operators/onnx__Pad.html
 type Padding struct {
 	Mode          PadMode
@@ -40,8 +40,8 @@ func NewPadding(p *executor.Prep) (Padding, error) {
 	return Padding{Mode: mode, Attrs: p.Version < 11}, nil
 }
 
-// Read sets Before, After and Shape, and returns the element that input 2 says goes outside, nil
-// where it says none.
+// Read sets Before, After and Shape, and returns the element that input 2 says goes outside, nil if
+// it says none.
 func (k *Padding) Read(c *executor.Ctx) (value []byte, err error) {
 	x := c.In(0)
 	k.axes, k.pads = k.axes[:0], k.pads[:0]
@@ -72,7 +72,7 @@ func (k *Padding) Read(c *executor.Ctx) (value []byte, err error) {
 	return value, k.sizes(c, x)
 }
 
-// inputs reads pads, value and axes where they are inputs.
+// inputs reads pads, value and axes from inputs.
 func (k *Padding) inputs(c *executor.Ctx) (value []byte, err error) {
 	if k.pads, err = Ints(c, 1, k.pads); err != nil {
 		return nil, err

@@ -6,8 +6,8 @@ import (
 	"memopt/executor"
 )
 
-// Seed returns the seed of a random node: the attribute seed, an integer or a float of which the
-// bits count, else what the session gives.
+// Seed returns the seed of a random node: the attribute seed, an integer, or a float whose bits
+// count; otherwise what the session gives.
 func Seed(p *executor.Prep) uint64 {
 	if a := p.Node.Attr("seed"); a != nil {
 		switch v := a.Value.(type) {
@@ -27,7 +27,7 @@ func PhiloxKey(seed, step uint64) uint64 {
 	return SplitMix64(seed) + step>>32*0xD1342543DE82EF95
 }
 
-// SplitMix64 makes numbers that differ in many bits of seeds that differ in few: the output
+// SplitMix64 makes numbers that differ in many bits from seeds that differ in few: the output
 // function of Steele, Lea, Flood: Fast splittable pseudorandom number generators; OOPSLA 2014.
 func SplitMix64(z uint64) uint64 {
 	z += 0x9E3779B97F4A7C15

@@ -11,8 +11,8 @@ type Expansion struct {
 // NewExpansion makes Expand.
 func NewExpansion(*executor.Prep) (Move, error) { return &Expansion{}, nil }
 
-// fromBack returns the dim with a number from the back, 1 being the last. Axes before the first
-// have length 1.
+// fromBack returns a dim counted from the back, 1 being the last. Axes before the first have length
+// 1.
 func fromBack(shape []int, i int) int {
 	if i > len(shape) {
 		return 1

@@ -21,7 +21,7 @@ func NewSequences(p *executor.Prep) (Sequences, error) {
 	return Sequences{TimeFirst: time == 0}, nil
 }
 
-// Begin sets the lengths and makes output 0. It returns nil where there is nothing to do.
+// Begin sets the lengths and makes output 0. It returns nil if there is nothing to do.
 func (s *Sequences) Begin(c *executor.Ctx) (y *executor.Tensor, err error) {
 	x := c.In(0)
 	if err := s.read(c, x); err != nil {
@@ -53,8 +53,8 @@ func (s *Sequences) read(c *executor.Ctx, x *executor.Tensor) (err error) {
 }
 
 // CacheUpdate is where TensorScatter writes its update, input 1, into a cache, input 0: along an
-// axis, in each part of the batch axis, the first, from the place on that input 2 lists, or from 0.
-// In mode circular it goes on at the start when it comes to the end.
+// axis, in each part of the batch axis, the first, from the place that input 2 lists, or from 0. In
+// mode circular it wraps around at the end.
 // https://onnx.ai/onnx/operators/onnx__TensorScatter.html
 type CacheUpdate struct {
 	From         []int // per part of the batch: the place where the update begins

@@ -6,7 +6,7 @@ import (
 	"memopt/executor"
 )
 
-// Product multiplies dims: the elements of a shape. That of none is 1.
+// Product multiplies dims: the elements of a shape. Without dims it is 1.
 func Product(dims []int) int {
 	n := 1
 	for _, d := range dims {
@@ -24,7 +24,7 @@ func Times(a, b int) int {
 	return -1
 }
 
-// RowMajor sets steps to how far apart neighbours along each axis of a shape are, the last axis
+// RowMajor sets steps to the distances between neighbours along each axis of a shape, the last axis
 // being dense.
 func RowMajor(steps, shape []int) []int {
 	steps = append(steps[:0], shape...)
@@ -74,7 +74,7 @@ func Like(c *executor.Ctx, i, j int) error {
 }
 
 // OutListed makes output 0 with the shape that input i lists. It returns nil if the output is not
-// wanted. The shape is read into a buffer that is returned.
+// wanted. The shape is read into the buffer given, which is returned.
 func OutListed(c *executor.Ctx, i int, buffer []int) (y *executor.Tensor, shape []int, err error) {
 	if shape, err = Shape(c, i, buffer[:0]); err != nil {
 		return nil, shape, err

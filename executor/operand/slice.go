@@ -7,8 +7,9 @@ import (
 	"memopt/graph/op"
 )
 
-// Slicing takes part of each axis of input 0: count elements, of which the first is number first
-// and each is step behind the one before. https://onnx.ai/onnx/operators/onnx__Slice.html
+// Slicing takes part of each axis of input 0: count elements, the first at index first and each
+// step after the one before.
+// https://onnx.ai/onnx/operators/onnx__Slice.html
 type Slicing struct {
 	attrs              bool // the bounds are attributes
 	first, count, step []int
@@ -97,7 +98,7 @@ func (s *Slicing) unitSteps() {
 	}
 }
 
-// resolve holds the bounds in the shape.
+// resolve limits the bounds to the shape.
 func (s *Slicing) resolve(c *executor.Ctx, shape []int) (err error) {
 	n := len(s.starts)
 	if len(s.ends) != n || len(s.axes) != n || len(s.steps) != n {
@@ -123,7 +124,7 @@ func (s *Slicing) resolve(c *executor.Ctx, shape []int) (err error) {
 	return nil
 }
 
-// sliceBounds holds the bounds of a slice in an axis of length d. Negative bounds count from its
+// sliceBounds limits the bounds of a slice to an axis of length d. Negative bounds count from its
 // end.
 func sliceBounds(start, end, step, d int) (first, count, by int) {
 	if d == 0 {
@@ -149,14 +150,14 @@ func sliceBounds(start, end, step, d int) (first, count, by int) {
 	}
 	count = 1 + (distance-1)/max(step, -step)
 	if count == 1 {
-		step = 1 // a large one might leave int when it is multiplied
+		step = 1 // a large one might overflow int when it is multiplied
 	}
 	return start, count, step
 }
 
 // ReadGrad reads what a SliceGrad does: the shape of the whole, which input 1 lists, and bounds
-// from input 2 on. It is an error if input 0, the gradient of the part, has not the part's shape.
-// The shape is returned in the buffer given.
+// from input 2 on. It is an error if input 0, the gradient of the part, does not have the part's
+// shape. The shape is returned in the buffer given.
 func (s *Slicing) ReadGrad(c *executor.Ctx, shape []int) ([]int, error) {
 	shape, err := Shape(c, 1, shape[:0])
 	if err != nil {

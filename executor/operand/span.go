@@ -33,8 +33,8 @@ func FloatSpan(start, limit, delta float64) (n int, ok bool) {
 	return int(max(length, 0)), true
 }
 
-// CheckSpan refuses inputs 0, 1 and 2 of a Range, its start, limit and delta, that are not one
-// element each.
+// CheckSpan refuses inputs 0, 1 and 2 of a Range (start, limit and delta) unless each is one
+// element.
 func CheckSpan(c *executor.Ctx) error {
 	for i := range 3 {
 		if c.In(i).Len() != 1 {

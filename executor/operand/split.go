@@ -6,8 +6,8 @@ import (
 )
 
 // Splitting cuts an axis of input 0 into parts. The sizes are an attribute in versions 2 and 11 and
-// input 1 in the others; where there are none, parts are equal, but that since version 18 the last
-// one may be smaller. SplitTraining has its sizes always as input 1.
+// input 1 in the others; without sizes, parts are equal, except that since version 18 the last one
+// may be smaller. SplitTraining always has its sizes as input 1.
 // https://onnx.ai/onnx/operators/onnx__Split.html
 type Splitting struct {
 	axis          int64

@@ -3,8 +3,9 @@ package operand
 import "memopt/executor"
 
 // Triangle is the upper or lower triangle of the matrices in the last two axes of input 0, up to
-// and with diagonal Diag: that of input 1, 0 being the main one and positive numbers being above
-// it, or the next one that touches the matrix. https://onnx.ai/onnx/operators/onnx__Trilu.html
+// and including diagonal Diag: that of input 1, with 0 for the main one and positive numbers above
+// it, or the nearest one that touches the matrix.
+// https://onnx.ai/onnx/operators/onnx__Trilu.html
 type Triangle struct {
 	Upper            bool
 	Rows, Cols, Diag int
@@ -13,7 +14,7 @@ type Triangle struct {
 // NewTriangle reads the attribute.
 func NewTriangle(p *executor.Prep) Triangle { return Triangle{Upper: p.Node.Int("upper", 1) != 0} }
 
-// Begin sets the numbers and makes output 0. It returns nil where there is nothing to do.
+// Begin sets the numbers and makes output 0. It returns nil if there is nothing to do.
 func (t *Triangle) Begin(c *executor.Ctx) (y *executor.Tensor, err error) {
 	x := c.In(0)
 	if x.Rank() < 2 {

@@ -87,7 +87,7 @@ func TestParseStatePair(t *testing.T) {
 	}
 }
 
-// An optimizer's operands are states where they are the graph's own.
+// An optimizer's operands are states if they are the graph's own.
 func TestStatesOfOperators(t *testing.T) {
 	m, err := graph.Parse(`<ir_version: 8, opset_import: ["" : 17, "com.microsoft" : 1]>
 step (float rate, int64 count, float[8] w, float[8] g, float[8] m, float[8] v)

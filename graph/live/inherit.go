@@ -7,16 +7,16 @@ import (
 	"memopt/graph/op"
 )
 
-// inheritance is what a simulation knows of states: which values may be written into the buffers of
-// inputs whose next values they are or lead to. IDs are stored as one more than they are, so that
-// memory that is used anew need only be cleared.
+// inheritance is what a simulation knows about states: which values may be written into the buffers
+// of inputs whose next values they are or lead to. IDs are stored plus 1, so that memory that is
+// used again need only be cleared.
 //
 // The next value of an input is written straight into the input's buffer by the step that makes it,
-// if no later one reads the old value. Where that step itself reads it, it must be able to write in
-// place. What leads to the next value through steps that write in place lies there as well: of
-// new = Sub(Mul(old, c), d) the product, if nobody reads old later.
+// if no later one reads the old value. If that step itself reads it, it must be able to write in
+// place. A value that leads to the next value through steps that write in place lies there as well:
+// in new = Sub(Mul(old, c), d) the product, if nobody reads old later.
 type inheritance struct {
-	heirOf []graph.ValueID // by value: the state's input, plus 1; 0: it is no heir
+	heirOf []graph.ValueID // by value: the state's input, plus 1; 0: it is not an heir
 	last   []bool          // by value: it is the next value, or a view's source that shows it
 	via    []int32         // by value that is not last: one past the last step that makes an heir of it in place
 	in     []graph.ValueID // by value: the input in whose buffer it lies, plus 1
@@ -47,7 +47,7 @@ func (s *simulation) inherit() {
 	})
 	s.eachStepBack(func(at int32, step *Step, out graph.ValueID) {
 		for _, slot := range step.inPlace() {
-			// What is needed to the end is nobody else's.
+			// A buffer that is needed to the end goes to nobody else.
 			if in := step.Input(slot); in != graph.NoValue && p.Bytes[in] == p.Bytes[out] && !s.pinned[in] {
 				s.bequeath(in, out)
 				h.via[in] = max(h.via[in], at+1)
@@ -66,7 +66,7 @@ func (s *simulation) eachStepBack(f func(at int32, step *Step, out graph.ValueID
 	}
 }
 
-// bequeath makes a value an heir of the state of another, unless it is one already.
+// bequeath makes a value an heir of another's state, unless it is one already.
 func (s *simulation) bequeath(v, of graph.ValueID) {
 	if h := &s.state; !s.p.Persistent[v] && h.heirOf[v] == 0 {
 		h.heirOf[v] = h.heirOf[of]
@@ -98,7 +98,7 @@ func (s *simulation) intoState(at int32, step *Step, slot int, id graph.ValueID)
 	end := max(s.lastUse[id], at+1)
 	switch {
 	case !h.last[id] && end != h.via[id]:
-		return false // it is needed for longer than until the next heir is made of it
+		return false // it is needed after the next heir is made from it
 	case h.free[in] == at+1 && !s.inherits(step, slot, in):
 		return false
 	case h.free[in] > at+1:
@@ -120,7 +120,7 @@ func (s *simulation) inherits(step *Step, slot int, in graph.ValueID) bool {
 	return slices.ContainsFunc(op.Of(step.Kind).States, func(u op.Update) bool { return u.Out == slot && lies(u.In) })
 }
 
-// settle says in the timeline what lies in the buffers of states, and which states are copied.
+// settle notes in the timeline what lies in the buffers of states, and which states are copied.
 func (s *simulation) settle() {
 	h, t := &s.state, &s.t
 	if h.in == nil {

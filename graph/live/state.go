@@ -14,7 +14,7 @@ import (
 
 // State is what a training step hands on to the next one: the input that it reads, which may be an
 // initializer, and the output that is its next value. Both are of one type, and the memory model
-// has the output written into the input's own buffer where nobody needs the old value any more.
+// has the output written into the input's own buffer once nobody needs the old value any more.
 type State struct{ In, Out graph.ValueID }
 
 // StatesKey is the metadata key under which a model records its states.
@@ -38,7 +38,8 @@ type StatePair struct {
 // String writes a pair as the flag --state has it.
 func (p StatePair) String() string { return p.Input + "=" + p.Output }
 
-// ParseStatePair reads IN=OUT. Names may have the sign themselves: known tells which split is meant.
+// ParseStatePair reads IN=OUT. Names may contain the sign themselves: known tells which split is
+// meant.
 func ParseStatePair(text string, known func(StatePair) bool) (StatePair, error) {
 	var first *StatePair
 	for at, r := range text {
@@ -94,9 +95,9 @@ func RecordedPairs(m *graph.Model) ([]StatePair, error) {
 	return r.Pairs, nil
 }
 
-// FindStates returns the states of a model: those that its metadata records, else those that its
-// operators and names tell of. Kinds must be bound and types inferred. The error names the recorded
-// pair that cannot be one, and says why.
+// FindStates returns the states of a model: those that its metadata records, otherwise those that
+// its operators and names suggest. Kinds must be bound and types inferred. The error names a
+// recorded pair that cannot be a state, and says why.
 func FindStates(m *graph.Model) ([]State, error) {
 	pairs, err := RecordedPairs(m)
 	if err != nil {
@@ -133,13 +134,13 @@ func Pairs(m *graph.Model) ([]StatePair, error) {
 }
 
 // OptimizerStates returns the inputs of states that only the backward half reads: moments, and the
-// number of updates. They begin as zeros.
+// number of updates. They start at zero.
 func OptimizerStates(m *graph.Model) (inputs []graph.ValueID) {
 	states, err := FindStates(m)
 	b, e := FindBoundary(m)
 	order, e2 := graph.Topological(m.Graph)
 	if err != nil || e != nil || e2 != nil {
-		return nil // a model that cannot be planned has no optimizer that is known of
+		return nil // a model that cannot be planned has no known optimizer
 	}
 	backward := Split(m.Graph, b, order)
 	uses := graph.NewUses(m.Graph)
@@ -160,10 +161,10 @@ const updatedSuffix = "_updated"
 type stateFinder struct {
 	g      *graph.Graph
 	states []State
-	taken  []bool // by value: it belongs to a state; nil: none does
+	taken  []bool // by value: it belongs to a state; nil: no value does
 }
 
-// guess finds states by operators that update their inputs, and by names.
+// guess finds states by operators that update their inputs and by names.
 func (f *stateFinder) guess() []State {
 	for _, n := range f.g.Nodes {
 		info := op.Of(n.Kind)
@@ -187,11 +188,11 @@ func (f *stateFinder) guess() []State {
 // try adds a state unless something speaks against it.
 func (f *stateFinder) try(in, out graph.ValueID) {
 	if in != graph.NoValue && out != graph.NoValue {
-		_ = f.add(State{in, out}) // a guess that is none
+		_ = f.add(State{in, out}) // the guess is wrong
 	}
 }
 
-// add adds a state, or says why the pair is none.
+// add adds a state, or says why the pair is not one.
 func (f *stateFinder) add(s State) error {
 	in, out := &f.g.Values[s.In], &f.g.Values[s.Out]
 	switch {
@@ -222,8 +223,8 @@ func (f *stateFinder) add(s State) error {
 	return nil
 }
 
-// persistentRoot returns the persistent value that a value shows as a view, NoValue where a node
-// makes it.
+// persistentRoot returns the persistent value that a value shows as a view, NoValue if a node makes
+// it.
 func (f *stateFinder) persistentRoot(v graph.ValueID) graph.ValueID {
 	for {
 		def := f.g.Values[v].Def

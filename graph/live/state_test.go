@@ -14,11 +14,11 @@ import (
 )
 
 // kinds of steps in drawn programs: views, steps that write in place, steps that do not, and an
-// optimizer of five outputs.
+// optimizer with five outputs.
 var drawnKinds = []graph.Kind{op.Identity, op.Mul, op.Sub, op.Neg, op.MatMul, op.Where, op.AdamOptimizer}
 
 // drawProgram draws a program of values of two sizes. The first ones are persistent, and some of
-// these the inputs of states; what their next values are is drawn as well.
+// these are the inputs of states; their next values are drawn as well.
 func drawProgram(t *rapid.T) *Program {
 	p := &Program{}
 	value := func(bytes int64, persistent bool) graph.ValueID {
@@ -77,7 +77,7 @@ func drawProgram(t *rapid.T) *Program {
 	return p
 }
 
-// showsPersistent reports whether a value is a view of a persistent one: such pairs are no states.
+// showsPersistent reports whether a value is a view of a persistent one: such pairs are not states.
 func showsPersistent(p *Program, v graph.ValueID) bool {
 	for i := len(p.Steps) - 1; i >= 0; i-- {
 		if s := &p.Steps[i]; s.Out[0] == v && s.Kind == op.Identity {
@@ -87,9 +87,10 @@ func showsPersistent(p *Program, v graph.ValueID) bool {
 	return p.Persistent[v]
 }
 
-// interpret executes a program where a timeline says that values lie, and returns the first read
-// that finds something else than what it asks for. A memory holds the value that was last written
-// there; a step writes when it has read, and over what it reads only where the op table says so.
+// interpret executes a program with its values where a timeline says they lie, and returns the
+// first read that finds a value other than the one it asks for. A memory holds the value that was
+// last written there; a step writes after it has read, and over what it reads only if the op table
+// allows it.
 func interpret(p *Program, tl *Timeline) error {
 	type place struct {
 		state bool
@@ -102,7 +103,7 @@ func interpret(p *Program, tl *Timeline) error {
 		case tl.Root[v] != graph.NoValue:
 			return place{false, tl.Root[v]}
 		}
-		return place{true, v} // persistent, or a view of what is: see shown
+		return place{true, v} // persistent, or a view of a persistent value: see shown
 	}
 	shown := make([]graph.ValueID, len(p.Bytes)) // by value: the value that it is, through views
 	holds := map[place]graph.ValueID{}
@@ -115,7 +116,7 @@ func interpret(p *Program, tl *Timeline) error {
 	read := func(who string, v graph.ValueID) error {
 		where := at(v)
 		if where == (place{true, v}) && shown[v] != v {
-			where = place{true, shown[v]} // a view of a persistent value that is no state
+			where = place{true, shown[v]} // a view of a persistent value that is not a state
 		}
 		if p.Bytes[v] > 0 && holds[where] != shown[v] {
 			return fmt.Errorf("%s reads %d, which is %d, and finds %d in %v", who, v, shown[v], holds[where], where)
@@ -138,7 +139,7 @@ func interpret(p *Program, tl *Timeline) error {
 				continue
 			}
 			for j, in := range s.In {
-				// Element by element it is the same whether an operand is read twice.
+				// Element by element, it makes no difference whether an operand is read twice.
 				twice := func(k int) bool { return at(s.In[k]) == at(in) && mayOverwrite(s, slot, k) }
 				if at(in) == at(v) && p.Bytes[in] > 0 && !slices.ContainsFunc(upTo(len(s.In)), twice) {
 					return fmt.Errorf("step %d writes output %d over input %d", i, slot, j)
@@ -207,7 +208,7 @@ func TestStatesKeepValues(t *testing.T) {
 				held++
 			}
 		}
-		// What the bound says holds without states in place, too.
+		// The bound also holds without states in place.
 		if tl.LowerBound > tl.Peak.Bytes {
 			t.Fatalf("the bound %d is above the peak %d", tl.LowerBound, tl.Peak.Bytes)
 		}
@@ -246,11 +247,11 @@ func TestStatesInPlace(t *testing.T) {
 	}
 	require.Equal(t, map[string]string{"p": "p", "p2": "p", "m": "m", "d": "m", "e": "m", "m1": "m", "m2": "m",
 		"v": "v", "h": "v", "v1": "v", "v2": "v"}, lies)
-	// The square of the gradient, then the root over which the quotient is written.
+	// The square of the gradient, then the root, which the quotient overwrites.
 	require.Equal(t, int64(256), tl.Peak.Bytes)
 }
 
-// What is read after the next value is made does not take the place of that.
+// A value that is read after the next value is made does not take its place.
 func TestStateLeftToTheNextValue(t *testing.T) {
 	p := &Program{Bytes: []int64{8, 8, 8, 8, 8}, Persistent: []bool{true, true, false, false, false},
 		States: []State{{0, 3}}, Outputs: []graph.ValueID{3, 4}}
@@ -263,7 +264,7 @@ func TestStateLeftToTheNextValue(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, tl.Copied)
 	require.Equal(t, []graph.ValueID{0, -1, -1, 0, -1}, tl.State)
-	// Of a runtime that has the next value elsewhere it has no bytes: it is copied.
+	// Under a runtime that keeps the next value elsewhere it has no bytes: it is copied.
 	p.Bytes[3] = 0
 	tl, err = p.Simulate()
 	require.NoError(t, err)

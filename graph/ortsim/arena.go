@@ -13,14 +13,14 @@ const (
 	chunkAlign     = 256       // kMinAllocationSize
 	firstRegion    = 1 << 20   // DEFAULT_INITIAL_CHUNK_SIZE_BYTES; each further region is twice as large
 	largestRegion  = 1 << 30   // DEFAULT_MAX_POWER_OF_TWO_EXTEND_BYTES: doubling ends there
-	mostDeadBytes  = 128 << 20 // DEFAULT_MAX_DEAD_BYTES_PER_CHUNK: with so much more than is asked for a chunk is split
-	chunkSplitFrom = 2         // a chunk so many times as large as what is asked for is split (SplitFreeChunkFromBin)
+	mostDeadBytes  = 128 << 20 // DEFAULT_MAX_DEAD_BYTES_PER_CHUNK: a chunk with so much to spare is split
+	chunkSplitFrom = 2         // a chunk this many times the size asked for is split (SplitFreeChunkFromBin)
 	noChunk        = -1        // kInvalidChunkHandle
 )
 
 // chunkArena simulates the bytes in use of ONNX Runtime's arena (its bfc_arena.cc, after
-// TensorFlow's): it hands out the smallest free chunk that is large enough and splits it only where
-// it is at least twice as large, and counts the whole chunk as in use. Regions grow by doubling.
+// TensorFlow's): it hands out the smallest free chunk that is large enough, splits it only if it is
+// at least twice as large, and counts the whole chunk as in use. Regions grow by doubling.
 type chunkArena struct {
 	chunks []chunk
 	free   []int32 // free chunks by size, then by place
@@ -128,8 +128,8 @@ func (a *chunkArena) byPlace(x, y int32) (first, second int32) {
 
 // chunkScales are sizes below which values are left out in turn. How chunks split, and so how much
 // of them is wasted, depends on small values and on workspaces that the model knows only roughly;
-// the highest of several outcomes is what can be promised. The sizes are a choice, not the
-// runtime's.
+// the highest of several outcomes is what can be promised. The sizes are chosen here, they are not
+// the runtime's.
 var chunkScales = []int64{0, 64, 1 << 10, 8 << 10, 64 << 10}
 
 // mostInChunks is the highest of several estimates of the bytes in use in ONNX Runtime's arena.
@@ -142,7 +142,7 @@ func (a *bufferPlan) mostInChunks(p *live.Program, order []int32, space [][]int6
 }
 
 // inChunks is the peak of the bytes in use in ONNX Runtime's arena when the program of the plan
-// runs, without values of so few bytes. space has the workspaces of kernels, by node.
+// runs, without values of skip bytes or fewer. space has the workspaces of kernels, by node.
 func (a *bufferPlan) inChunks(p *live.Program, order []int32, space [][]int64, skip int64) int64 {
 	begins, ends := make([][]graph.ValueID, len(order)), make([][]graph.ValueID, len(order))
 	for v, root := range a.root {

@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestChunkArena: chunks never overlap, a chunk holds what was asked for, what is free is joined,
-// and bytes in use add up. The figures of the first part are those of the rules by hand.
+// TestChunkArena: chunks never overlap, a chunk holds what was asked for, free neighbours are
+// joined, and bytes in use add up. The figures of the first part follow from the rules by hand.
 func TestChunkArena(t *testing.T) {
 	var a chunkArena
 	x := a.alloc(600 << 10) // of the first MiB: not split

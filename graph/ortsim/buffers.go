@@ -6,17 +6,17 @@ import (
 	"memopt/graph/op"
 )
 
-// bufferPlanner assigns values to buffers as ONNX Runtime does before it runs a graph
-// (PlannerImpl in core/framework/allocation_planner.cc). Beside views and operators that write in
-// place, a value takes over the buffer of a dead one that has the same element size and, as far as
-// shapes are known, the same shape: the one that died last (FindReusableTensor). Such a buffer
-// stays allocated in between, which the memory model of package live knows nothing of.
+// bufferPlanner assigns values to buffers as ONNX Runtime does before it runs a graph (PlannerImpl
+// in core/framework/allocation_planner.cc). Apart from views and operators that write in place, a
+// value takes over the buffer of a dead one that has the same element size and, as far as shapes
+// are known, the same shape: the one that died last (FindReusableTensor). Such a buffer stays
+// allocated in between, which the memory model of package live knows nothing of.
 type bufferPlanner struct {
 	bufferPlan
 	shape    []Shape           // by value of the program
 	returned []bool            // by value of the program: it is an output
 	reads    []int32           // by value: how often it is read
-	uses     []int32           // by root: reads to come
+	uses     []int32           // by root: reads still to come
 	free     [][]graph.ValueID // by shape: roots of dead buffers, the last to die last
 }
 
@@ -24,13 +24,13 @@ type bufferPlanner struct {
 type bufferPlan struct {
 	root  []graph.ValueID // by value: whose buffer it lies in; NoValue: in none
 	start []int32         // by root: the position of the step that allocates it
-	end   []int32         // by root: the position of the last step that it is needed at; -1: to the end
+	end   []int32         // by root: the position of the last step that needs it; -1: to the end
 	out   []bool          // by root: a graph output
 	delta []int64         // scratch memory
 }
 
 // plan assigns the values of a program, whose steps run in an order, to buffers. shape has the
-// shapes of its values, of which there are so many; copies says that an Identity whose result is a
+// shapes of its values, shapes says how many differ; copies says that an Identity whose result is a
 // graph output copies. The plan is good until the next call.
 func (a *bufferPlanner) plan(p *live.Program, order []int32, shape []Shape, shapes int, copies bool) *bufferPlan {
 	a.shape = shape
@@ -58,7 +58,7 @@ func (a *bufferPlanner) plan(p *live.Program, order []int32, shape []Shape, shap
 }
 
 // forgotten reports whether an output that nobody reads stays allocated to the end, as further
-// outputs of most operators do: ONNX Runtime frees a value behind the last node that reads it
+// outputs of most operators do: ONNX Runtime frees a value after the last node that reads it
 // (PlannerImpl::GenerateDeallocationPlan).
 func forgotten(s *live.Step, slot int) bool {
 	return slot > 0 && !table[s.Kind].drops

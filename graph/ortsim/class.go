@@ -29,7 +29,8 @@ func classOf(n *graph.Node) classKey {
 	return classKey(h.Sum(nil))
 }
 
-// digest adds the value of an attribute to a digest: of tensors the contents, or where these lie.
+// digest adds the value of an attribute to a digest: for tensors their contents, or where these
+// lie.
 func digest(h hash.Hash, value any) {
 	switch v := value.(type) {
 	case *graph.TensorData:

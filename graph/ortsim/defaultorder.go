@@ -14,8 +14,8 @@ import (
 // the nodes that no other node reads, the last of them in the file first, which goes to the
 // producer that stands last in the file first (its graph_viewer.cc). Constant nodes, which ONNX
 // Runtime turns into initializers, come first. Operators without a kernel of their own it replaces
-// by their function bodies, whose nodes count as if they stood behind all others. The nodes must
-// stand in the file so that producers come before their readers.
+// by their function bodies, whose nodes count as if they stood behind all others. In the file,
+// producers must come before their readers.
 func DefaultOrder(g *graph.Graph) graph.Order {
 	p := &live.Program{Steps: make([]live.Step, len(g.Nodes)), Bytes: make([]int64, len(g.Values))}
 	for i := range g.Nodes {
@@ -31,22 +31,22 @@ func DefaultOrder(g *graph.Graph) graph.Order {
 	return order
 }
 
-// orderer computes the default order of one program after the other in the same memory. Its zero
-// value computes the order where all optimizations are off. The steps of a program stand in the
-// order of the file that it is to be written to.
+// orderer computes the default orders of one program after another in the same memory. Its zero
+// value computes the order when all optimizations are off. The steps of a program are in the order
+// of the file that it is to be written to.
 type orderer struct {
 	// basic takes Identity nodes out before the walk, as ONNX Runtime does from the basic level of
 	// optimization on, unless the value that it copies has other readers and the copy is a graph
 	// output. They follow what they copy.
 	basic bool
-	// reverse turns every preference of the walk around. No runtime does so, but what peaks low in
-	// either order does not depend on how nodes are numbered, which changes when a runtime fuses
-	// them.
+	// reverse turns every preference of the walk around. No runtime does this, but a program that
+	// peaks low in both orders does not depend on how nodes are numbered, which changes when a
+	// runtime fuses them.
 	reverse bool
-	// numbered says that the steps stand in the order of ONNX Runtime's numbers: what it expands
-	// has its place among them.
+	// numbered says that the steps stand in the order of ONNX Runtime's numbers: the function
+	// bodies that it expands have their places among them.
 	numbered bool
-	given    bool // the steps run as they stand
+	given    bool // the steps run in the order given
 
 	def       []int32    // by value: its producer, or -1
 	reads     []int32    // by value: how many operands it is
@@ -54,7 +54,7 @@ type orderer struct {
 	removed   []bool     // by step: an Identity that is taken out
 	followers [][2]int32 // producer and the Identity taken out behind it, ascending by producer, then by place
 	start     []int32    // by step: where its producers begin in producers
-	producers []int32    // as ONNX Runtime numbers them and without repetition for each step
+	producers []int32    // numbered as in ONNX Runtime, without repetition for each step
 	read      []bool     // by step: whether another step reads what it makes
 	seen      []bool
 	stack     []int32 // a step to visit, or ^step to emit
@@ -112,7 +112,7 @@ func (o *orderer) run(p *live.Program) []int32 {
 	return o.order
 }
 
-// emit appends a step and the copies of what it makes that were taken out.
+// emit appends a step and the taken-out copies of what it makes.
 func (o *orderer) emit(step int32) {
 	o.order = append(o.order, step)
 	i, _ := slices.BinarySearchFunc(o.followers, step, func(f [2]int32, step int32) int {
@@ -201,15 +201,15 @@ func (o *orderer) defineOutputs(s *live.Step, at int32) {
 	}
 }
 
-// Walk is an order in which the steps of a program run that no optimization changes.
+// Walk is an order in which the steps of a program run if no optimization changes it.
 type Walk uint8
 
 const (
 	// Given is the order of the steps.
 	Given Walk = iota
-	// Unoptimized is the default order where all optimizations are off.
+	// Unoptimized is the default order when all optimizations are off.
 	Unoptimized
-	// Basic is the default order where copies have been taken out.
+	// Basic is the default order when copies have been taken out.
 	Basic
 	// Reversed is Basic with all preferences of the walk turned around.
 	Reversed

@@ -73,8 +73,8 @@ func TestDefaultOrderIsTheRecursiveWalk(t *testing.T) {
 }
 
 // TestDefaultOrderByHand holds the order to what ONNX Runtime 1.30 does with a small graph: weight
-// gradients last, but for the last in the file; without Identity nodes from the basic level on; the
-// loss's function body before all else.
+// gradients last, except the last one in the file; no Identity nodes from the basic level on; the
+// loss's function body before everything else.
 func TestDefaultOrderByHand(t *testing.T) {
 	m, err := graph.Parse(`<ir_version: 8, opset_import: ["" : 17]>
 step (float[4, 8] x, float[8, 8] w1, float[8, 8] w2, int64[4] t) => (float loss, float[8, 8] g2, float[8, 8] g1)

@@ -12,11 +12,11 @@ type nodeFacts struct {
 	copies bool  // it is taken out: Identity, and a Dropout whose mask nobody reads
 	class  int32 // nodes of one class have the same operator and attributes; 0: never merged
 	swaps  bool  // a Transpose of the last two dims
-	matrix bool  // a product that takes a factor and transposed operands: MatMul
-	scaled int8  // a product with a constant scalar: one past the other operand
+	matrix bool  // a product that can take a factor and transposed operands: MatMul
+	scaled int8  // a product with a constant scalar: one more than the index of the other operand
 	dense  bool  // a MatMul of matrices, or of shapes that the file fixes, so that an Add of a row becomes part of it
 	shape  bool  // its result is known from the shapes that the file fixes: Shape
-	row    int8  // an Add: one past the operand that is a row of fixed length
+	row    int8  // an Add: one more than the index of the operand that is a row of fixed length
 }
 
 // describeAll describes the nodes of a graph.
@@ -31,7 +31,7 @@ func describeAll(g *graph.Graph) []nodeFacts {
 }
 
 // describe describes a node. eliminated says that ONNX Runtime replaces it by its data; classes
-// numbers the operators with attributes that have been met.
+// numbers the combinations of operator and attributes met so far.
 func describe(g *graph.Graph, n *graph.Node, eliminated bool, classes map[classKey]int32) nodeFacts {
 	row, info := &table[n.Kind], op.Of(n.Kind)
 	f := nodeFacts{copies: row.copies || eliminated}
@@ -118,7 +118,7 @@ func swapsLast(perm []int64, rank int) bool {
 	return true
 }
 
-// mostShared is the most elements of constants that ONNX Runtime looks for equals of
+// mostShared is the number of elements up to which ONNX Runtime looks for equal constants
 // (ConstantSharing::TENSOR_ELEM_COUNT_THRESHOLD in optimizer/constant_sharing.h).
 const mostShared = 8
 

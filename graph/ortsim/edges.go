@@ -83,8 +83,8 @@ func (e *edges) each(g *graph.Graph, f func(producer, consumer graph.NodeID, out
 func (e *edges) in(n graph.NodeID) []edge  { return e.ins[e.inStart[n]:e.inStart[n+1]] }
 func (e *edges) out(n graph.NodeID) []edge { return e.outs[e.outStart[n]:e.outStart[n+1]] }
 
-// Edges gives other packages the sorted in-edges of nodes: the search for
-// recomputable subgraphs walks them in this sequence.
+// Edges gives other packages the sorted in-edges of nodes: the search for recomputable subgraphs
+// walks them in this order.
 type Edges struct{ e *edges }
 
 // NewEdges indexes the edges of a graph.

@@ -6,7 +6,7 @@ import (
 	"memopt/symbolic"
 )
 
-// Facts is what the simulation knows of a graph, whatever program of it runs: what the
+// Facts is what the simulation knows of a graph, whichever program of it runs: what the
 // optimizations ask about its nodes and constants, which shapes the runtime knows, and what its
 // kernels take besides their operands. Nothing changes them.
 type Facts struct {

@@ -8,8 +8,8 @@ import (
 	"memopt/graph/op"
 )
 
-// The fusions of optimizer. Each is offered the steps in their order, and puts what it makes
-// behind all others.
+// The fusions of optimizer. Each is offered the steps in their order, and puts the steps it makes
+// after all others.
 
 // addRow makes one step of a dense MatMul and the Add of a row behind it (matmul_add_fusion.cc).
 func (o *optimizer) addRow(at int32) {
@@ -58,8 +58,8 @@ func (o *optimizer) transposeGemm(at int32) {
 	}
 }
 
-// readThrough replaces the first two operands of a step that a Transpose makes by the operand of
-// the Transpose.
+// readThrough replaces those of a step's first two operands that a Transpose makes by that
+// Transpose's operand.
 func (o *optimizer) readThrough(at int32) {
 	s := &o.out.Steps[at]
 	fused := live.Step{Node: s.Node, Kind: s.Kind, In: slices.Clone(s.In), Out: s.Out}
@@ -118,8 +118,8 @@ func (o *optimizer) maker(v graph.ValueID) int32 {
 	return o.def[v]
 }
 
-// onlyReader returns the one step that reads what a step makes, once; -1 where there are others or
-// its result is returned.
+// onlyReader returns the one step that reads what a step makes, once; -1 if there are others or its
+// result is returned.
 func (o *optimizer) onlyReader(s *live.Step) int32 {
 	v := s.Out[0]
 	if v == graph.NoValue || o.reads[v] != 1 || o.results[v] {
@@ -128,14 +128,14 @@ func (o *optimizer) onlyReader(s *live.Step) int32 {
 	return o.reader[v]
 }
 
-// unread counts one reader less, and takes out the step that nobody reads any more.
+// unread counts one reader fewer, and takes out a step that nobody reads any more.
 func (o *optimizer) unread(v graph.ValueID) {
 	if o.reads[v]--; o.reads[v] == 0 && !o.results[v] {
 		o.gone[o.def[v]] = true
 	}
 }
 
-// replace puts a step in the place of others.
+// replace puts a step in place of others.
 func (o *optimizer) replace(s live.Step, others ...int32) {
 	for _, at := range others {
 		o.gone[at] = true

@@ -34,7 +34,7 @@ func (k *kernels) workspace(n *graph.Node) []int64 {
 	return nil
 }
 
-// where keeps the values chosen from either side, before they are put together.
+// where keeps the values chosen from either side until they are combined.
 func (k *kernels) where(n *graph.Node) []int64 {
 	cond := k.dims(n.Input(0))
 	size := k.elementBytes(n.Output(0))
@@ -44,7 +44,7 @@ func (k *kernels) where(n *graph.Node) []int64 {
 	}
 }
 
-// softmax along another axis than the last works on two transposed copies.
+// softmax along an axis other than the last works on two transposed copies.
 func (k *kernels) softmax(n *graph.Node) []int64 {
 	x := k.dims(n.Input(0))
 	axis := n.Int("axis", -1)
@@ -55,7 +55,7 @@ func (k *kernels) softmax(n *graph.Node) []int64 {
 	return []int64{copied, copied}
 }
 
-// crossEntropy runs as its function body: scores turned so that the classes stand last, their
+// crossEntropy runs as its function body: scores transposed so that the classes come last, their
 // logarithmic softmax, and, unless that is an output, copies of it.
 func (k *kernels) crossEntropy(n *graph.Node) []int64 {
 	copies := 3
@@ -70,8 +70,8 @@ func (k *kernels) likelihood(n *graph.Node) []int64 {
 	return slices.Repeat([]int64{k.bytes(n.Input(1))}, 2)
 }
 
-// conv spreads one image out where it has more filters than places to put them; else a fixed buffer
-// serves.
+// conv spreads one image out if it has more filters than places to put them; otherwise a fixed
+// buffer serves.
 func (k *kernels) conv(n *graph.Node) []int64 {
 	w, y := k.dims(n.Input(1)), k.dims(n.Output(0))
 	if len(w) < 3 || len(y) != len(w) {
@@ -84,7 +84,7 @@ func (k *kernels) conv(n *graph.Node) []int64 {
 	return []int64{patch * places * k.elementBytes(n.Output(0))}
 }
 
-// convTranspose multiplies into patches before it adds these up, one image at a time.
+// convTranspose multiplies into patches before it adds them up, one image at a time.
 func (k *kernels) convTranspose(n *graph.Node) []int64 {
 	x, w := k.dims(n.Input(0)), k.dims(n.Input(1))
 	if len(w) < 3 || len(x) != len(w) {
@@ -96,7 +96,7 @@ func (k *kernels) convTranspose(n *graph.Node) []int64 {
 func (k *kernels) gru(n *graph.Node) []int64  { return k.recurrent(n, 3) }
 func (k *kernels) lstm(n *graph.Node) []int64 { return k.recurrent(n, 4) }
 
-// recurrent keeps the gates of all steps, and states of one step: as many as were measured of GRU.
+// recurrent keeps the gates of all steps, and states of one step: as many as were measured for GRU.
 func (k *kernels) recurrent(n *graph.Node, gates int64) []int64 {
 	x, r := k.dims(n.Input(0)), k.dims(n.Input(2))
 	if len(x) != 3 || len(r) != 3 {
@@ -108,7 +108,7 @@ func (k *kernels) recurrent(n *graph.Node, gates int64) []int64 {
 }
 
 // loop keeps what the iterations give to scan outputs, a buffer for each, until all are joined
-// behind the last one (LoopImpl::SaveOutputsAndUpdateFeeds and ConcatenateLoopOutput in loop.cc).
+// after the last one (LoopImpl::SaveOutputsAndUpdateFeeds and ConcatenateLoopOutput in loop.cc).
 // Buffers start at multiples of 256 bytes.
 func (k *kernels) loop(n *graph.Node) []int64 {
 	const unit = 256

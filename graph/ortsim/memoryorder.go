@@ -8,10 +8,10 @@ import (
 	"memopt/graph/op"
 )
 
-// MemoryEfficientOrder returns the order that ONNX Runtime calls memory-efficient
-// (its graph_viewer.cc and graph.cc). yield is the graph's YieldOp, or
-// graph.NoNode: then the order is a depth-first walk from the leaves. Constant
-// nodes, which ONNX Runtime turns into initializers, come first.
+// MemoryEfficientOrder returns the order that ONNX Runtime calls memory-efficient (its
+// graph_viewer.cc and graph.cc). yield is the graph's YieldOp, or graph.NoNode, in which case the
+// order is a depth-first walk from the leaves. Constant nodes, which ONNX Runtime turns into
+// initializers, come first.
 func MemoryEfficientOrder(g *graph.Graph, yield graph.NodeID) graph.Order {
 	s := &scheduler{g: g, e: newEdges(g), placed: make([]bool, len(g.Nodes))}
 	for i, c := range s.e.constant {
@@ -56,9 +56,8 @@ func (s *scheduler) distances() []int32 {
 	return dist
 }
 
-// reverseDepthFirst emits the ancestors of the starting nodes, and these, in
-// post-order. Of several producers the one that less puts last is walked
-// first.
+// reverseDepthFirst emits the starting nodes and their ancestors in post-order. Of several
+// producers, the one that less puts last is walked first.
 func (s *scheduler) reverseDepthFirst(start []graph.NodeID, less func(a, b graph.NodeID) int) []graph.NodeID {
 	type entry struct {
 		node  graph.NodeID
@@ -114,8 +113,8 @@ func (s *scheduler) shapeReaders() map[graph.NodeID][]graph.NodeID {
 	return readers
 }
 
-// placeWithShapes places a node and right behind it those Shape and Size nodes
-// on it that are not placed yet, the last in the file first.
+// placeWithShapes places a node and, right after it, the Shape and Size nodes on it that are not
+// placed yet, the last in the file first.
 func (s *scheduler) placeWithShapes(id graph.NodeID, readers map[graph.NodeID][]graph.NodeID) {
 	s.place(id)
 	for _, r := range slices.Backward(readers[id]) {

@@ -15,9 +15,9 @@ import (
 	"memopt/graph/op"
 )
 
-// refOrder is a second, obvious implementation of ONNX Runtime's memory-efficient order for
-// graphs with a YieldOp: sets of strings for tags, lists that are searched, recursion. It
-// follows the written description of the algorithm step by step.
+// refOrder is a second, naive implementation of ONNX Runtime's memory-efficient order for graphs
+// with a YieldOp: sets of strings for tags, linear searches in lists, recursion. It follows the
+// written description of the algorithm step by step.
 func refOrder(g *graph.Graph, yield int) []int {
 	ins := refInEdges(g)
 	outs := make([][][3]int, len(g.Nodes))
@@ -303,8 +303,8 @@ func hasShapeOfShape(g *graph.Graph) bool {
 	return false
 }
 
-// TestOrderWithoutYield checks that the walk from the leaves is an order and puts
-// Shape nodes right behind their producers.
+// TestOrderWithoutYield checks that the walk from the leaves is a topological order and puts Shape
+// nodes right after their producers.
 func TestOrderWithoutYield(t *testing.T) {
 	for seed := range uint64(200) {
 		rng := rand.New(rand.NewPCG(seed, 8))

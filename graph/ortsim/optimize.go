@@ -7,9 +7,9 @@ import (
 	"memopt/graph/live"
 )
 
-// optimizer rewrites a program as ONNX Runtime's optimizations at their default setting rewrite
-// its graph before they order it, as far as memory or the order depends on it: copies and repeated
-// work go, and what two or three nodes do is given to one, which is numbered behind all others. Its
+// optimizer rewrites a program as ONNX Runtime's optimizations at their default setting rewrite its
+// graph before they order it, as far as memory or the order depends on it: copies and repeated work
+// are removed, and one node, numbered after all others, takes over what two or three did. Its
 // graph_transformer_utils.cc has the passes and their order.
 type optimizer struct {
 	*Facts
@@ -22,7 +22,7 @@ type optimizer struct {
 	reads   []int32         // by value
 	reader  []int32         // by value: the last step that reads it
 	results []bool          // by value: it is returned
-	at      []int32         // by value that is returned: its place among the outputs
+	at      []int32         // by returned value: its place among the outputs
 	gone    []bool          // by step of out
 	folded  []bool          // by value: computed before the first run
 	equal   map[uint64]int32
@@ -44,8 +44,7 @@ func (o *optimizer) rewrite(p *live.Program) (*live.Program, []int32) {
 	return &o.out, o.walk()
 }
 
-// walk returns the order of the steps, in which optimizations meet them. It is good until the next
-// call.
+// walk returns the order in which optimizations meet the steps. It is good until the next call.
 func (o *optimizer) walk() []int32 { return o.order.run(&o.out) }
 
 // each returns a pass that offers every step to a fusion, in the order of execution.
@@ -86,7 +85,7 @@ func (o *optimizer) shareConstants() {
 	}
 }
 
-// expand puts what ONNX Runtime replaces by function bodies behind all others.
+// expand puts the steps that ONNX Runtime replaces by function bodies after all others.
 func (o *optimizer) expand() {
 	n := len(o.out.Steps)
 	o.out.Steps = slices.Grow(o.out.Steps, n)
@@ -130,7 +129,7 @@ func (o *optimizer) count() {
 	}
 }
 
-// compact takes out the steps that are gone.
+// compact drops the steps that were taken out.
 func (o *optimizer) compact() {
 	kept := o.out.Steps[:0]
 	for i := range o.out.Steps {
@@ -172,13 +171,13 @@ func (o *optimizer) removeCopies() {
 	}
 }
 
-// unused reports whether nobody wants a value.
+// unused reports whether nobody needs a value.
 func (o *optimizer) unused(v graph.ValueID) bool {
 	return v == graph.NoValue || o.reads[v] == 0 && !o.results[v]
 }
 
-// mergeEqual keeps one of all steps that do the same to the same, the one that runs first. Nothing
-// that is returned is merged.
+// mergeEqual keeps one of all steps that do the same to the same, the one that runs first. Steps
+// whose results are returned are not merged.
 func (o *optimizer) mergeEqual() {
 	clear(o.equal)
 	for _, at := range o.walk() {
@@ -212,7 +211,7 @@ func (o *optimizer) mergeEqual() {
 	}
 }
 
-// foldConstants takes out what is computed of constants and of fixed shapes alone.
+// foldConstants takes out what is computed from constants and fixed shapes alone.
 func (o *optimizer) foldConstants() {
 	o.folded = resized(o.folded, len(o.out.Bytes))
 	copy(o.folded, o.fixed)
@@ -236,7 +235,7 @@ func (o *optimizer) constant(s *live.Step) bool {
 		!slices.ContainsFunc(s.In, func(v graph.ValueID) bool { return v != graph.NoValue && !o.folded[v] })
 }
 
-// class is that of a step's node. Steps that stand in no graph are views and scalars of anchors,
+// class is that of a step's node. Steps that are in no graph are views and scalars of anchors,
 // which are never equal.
 func (o *optimizer) class(s *live.Step) int32 {
 	if s.Node == graph.NoNode {

@@ -12,7 +12,7 @@ import (
 	"memopt/symbolic"
 )
 
-// optimizedSteps returns the kinds and operands of what is left of a graph, in the order of
+// optimizedSteps returns the kinds and operands of the steps left of a graph, in the order of
 // execution.
 func optimizedSteps(t *testing.T, text string) string {
 	t.Helper()
@@ -39,7 +39,7 @@ func optimizedSteps(t *testing.T, text string) string {
 	return strings.Join(out, "; ")
 }
 
-// TestORTOptimizations has graphs, and what ONNX Runtime 1.30 makes of them: the nodes as
+// TestORTOptimizations has graphs and what ONNX Runtime 1.30 turns them into: the nodes as
 // SessionOptions.optimized_model_filepath shows them, the order as a profile does.
 func TestORTOptimizations(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
@@ -99,7 +99,7 @@ func TestORTOptimizations(t *testing.T) {
 			"(float[N, 3, 4] x, float[4, 8] w, float[8] b) => (float[N, 3, 8] y) { a = MatMul(x, w)  c = Add(a, b)  " +
 				"y = Exp(c) }",
 			"a = MatMul(x, w); c = Add(a, b); y = Exp(c)"},
-		// What is made by a fusion is numbered behind all others, so that it is walked first.
+		// A node made by a fusion is numbered after all others, so it is walked first.
 		{"fusions change the order",
 			"(float[N, 4] x, float[4, 4] w) => (float[N, 4] y) { g = Gemm(x, w)  r = Relu(g)  e = Exp(x)  y = " +
 				"Add(e, r) }",
@@ -109,7 +109,7 @@ func TestORTOptimizations(t *testing.T) {
 	}
 }
 
-// TestLostShapes lists what ONNX Runtime does not know the shape of.
+// TestLostShapes lists the values whose shapes ONNX Runtime does not know.
 func TestLostShapes(t *testing.T) {
 	m, err := graph.Parse(`<ir_version: 8, opset_import: ["" : 17]> g (float[N, 4] x, float[M, 4] z) => (float[N, 4] y)
 	<int64[1] zero = {0}, int64[1] one = {1}, int64[1] far = {99}, int64[2] flat = {-1, 4}> {

@@ -5,7 +5,7 @@ type level uint8
 
 const (
 	basic     level = iota // Level1, before nodes are given to a device: official operators only
-	partition              // what gives nodes to devices
+	partition              // the assignment of nodes to devices
 	extended               // Level2, for the CPU, with ONNX Runtime's own operators
 )
 
@@ -14,16 +14,16 @@ type pass struct {
 	name  string // of the class in ONNX Runtime's sources
 	file  string // below onnxruntime/core/
 	level level
-	after []string // optimizations in front of which it would miss something
-	why   string   // it stands where it stands
+	after []string // optimizations that must come first, or it would miss something
+	why   string   // why it stands where it does
 	run   func(*optimizer)
 }
 
 // passes has the optimizations in the order in which they run: that of GenerateTransformers in
-// optimizer/graph_transformer_utils.cc, whose rules (GenerateRewriteRules) come first on a level.
-// The transformers of a level run again and again until none changes anything, at most ten times
-// (GraphTransformerManager::ApplyTransformers); what only a second round finds stands behind what
-// made it possible.
+// optimizer/graph_transformer_utils.cc, whose rules (GenerateRewriteRules) come first at each
+// level. The transformers of a level run again and again until none changes anything, at most ten
+// times (GraphTransformerManager::ApplyTransformers); an optimization that only a second round
+// finds comes after the one that made it possible.
 //
 // Left out are those that change neither memory nor order in a training graph, or that are not
 // simulated: fusions of LayerNormalization, Gelu and attention, the moves of Transpose, the layout

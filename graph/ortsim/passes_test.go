@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestPassesAreInOrder: levels ascend, and no optimization stands in front of one that it needs.
+// TestPassesAreInOrder: levels ascend, and no optimization comes before one that it needs.
 func TestPassesAreInOrder(t *testing.T) {
 	seen := map[string]bool{}
 	last := basic

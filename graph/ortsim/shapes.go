@@ -9,14 +9,14 @@ import (
 	"memopt/symbolic"
 )
 
-// Shape is a number for a shape, as ONNX Runtime knows it, and an element size: values of one
-// number have the same.
+// Shape is a number for a shape, as ONNX Runtime knows it, together with an element size: values
+// with the same number agree in both.
 type Shape int32
 
-// UnknownShape is the shape of values of which ONNX Runtime does not know one, and of scalars.
+// UnknownShape is the shape of scalars and of values whose shape ONNX Runtime does not know.
 const UnknownShape Shape = -1
 
-// numberShapes numbers the shapes of a graph's values. The number of shapes is returned, too.
+// numberShapes numbers the shapes of a graph's values. It also returns how many shapes there are.
 func numberShapes(g *graph.Graph) ([]Shape, int) {
 	shape := make([]Shape, len(g.Values))
 	numbers := map[string]Shape{}
@@ -56,8 +56,8 @@ func isFormula(d symbolic.Expr) bool {
 
 // lostShapes finds the values whose sizes ONNX Runtime does not know, measured with release 1.30,
 // though this package has a number or a symbol for them: what Range counts, what Concat adds up,
-// the shapes that nodes compute for Reshape; and what is computed from such values, until a node is
-// told its shape.
+// the shapes that nodes compute for Reshape; and what is computed from such values, up to a node
+// that is told its shape.
 func lostShapes(g *graph.Graph) []bool {
 	lost := make([]bool, len(g.Values))
 	for _, id := range graph.FileOrder(g) {
@@ -75,7 +75,7 @@ func lostShapes(g *graph.Graph) []bool {
 	return lost
 }
 
-// losesDims reports whether some of the dims that a node makes come of arithmetic.
+// losesDims reports whether some of the dims that a node makes come from arithmetic.
 func losesDims(g *graph.Graph, n *graph.Node) bool {
 	f := table[n.Kind].losesDims
 	return f != nil && f(g, n)
@@ -106,7 +106,7 @@ func fixedDim(g *graph.Graph, v graph.ValueID, axis int64) bool {
 	return ok
 }
 
-// dataInputs lists the operands that a node's shapes follow from.
+// dataInputs lists the operands from which a node's shapes follow.
 func dataInputs(n *graph.Node) []graph.ValueID {
 	switch table[n.Kind].told {
 	case byFirst:

@@ -7,17 +7,17 @@ import (
 	"memopt/graph"
 )
 
-// sideGroups are the side nodes of the backward half, grouped by the set of side
-// outputs that they lead to. A side output is a value that a side node gives
-// to the rest of the backward half, or any output of a side node that nobody reads.
+// sideGroups are the side nodes of the backward half, grouped by the set of side outputs that they
+// lead to. A side output is a value that a side node passes to the rest of the backward half, or
+// any output of a side node that nobody reads.
 type sideGroups struct {
 	group  []int32          // by node: its group, or -1
 	nodes  [][]graph.NodeID // by group, in breadth-first order
 	placed []bool           // by group
 }
 
-// findSideGroups finds the side nodes among the nodes not placed yet and takes their
-// edges to other nodes off waits.
+// findSideGroups finds the side nodes among the nodes not placed yet and subtracts their edges to
+// other nodes from waits.
 func (s *scheduler) findSideGroups(yield graph.NodeID, waits []int32) *sideGroups {
 	side, isSide := s.sideNodes(yield, waits)
 	sg := &sideGroups{group: make([]int32, len(s.g.Nodes))}
@@ -82,8 +82,8 @@ func (s *scheduler) sideNodes(yield graph.NodeID, waits []int32) (side []graph.N
 	return side, isSide
 }
 
-// placeProducer places the group that an edge comes from, if it comes from
-// a group that is not placed yet, after the groups which that one reads.
+// placeProducer places the group that an edge comes from, if that group is not placed yet, after
+// the groups that it reads.
 func (sg *sideGroups) placeProducer(s *scheduler, in edge) {
 	k := sg.group[in.node]
 	if k < 0 || sg.placed[k] {
@@ -100,8 +100,8 @@ func (sg *sideGroups) placeProducer(s *scheduler, in edge) {
 	}
 }
 
-// placeRest places the groups that nothing asked for, ordered by the first name among
-// the values that each gives away.
+// placeRest places the groups that nothing asked for, ordered by the first name among the values
+// that each passes on.
 func (sg *sideGroups) placeRest(s *scheduler) {
 	type rest struct {
 		name  string

@@ -11,7 +11,7 @@ type Case struct {
 	// Program is a program of the graph whose facts are known, or of one that a rewrite makes of
 	// it. Its steps stand in the order of the file.
 	Program *live.Program
-	// Shapes are those of the program's values, UnknownShape for values behind them. Nil: the
+	// Shapes are those of the program's values, UnknownShape for values beyond them. Nil: the
 	// values are those of the graph.
 	Shapes []Shape
 	// Cautious says that the arena's figure is the highest of several estimates: how much of its
@@ -25,7 +25,7 @@ type Peaks struct {
 	Arena int64 // in use in the runtime's arena, whose chunks are up to twice as large as requested
 }
 
-// Simulator simulates one program of a graph after the other in the same memory. What it returns
+// Simulator simulates one program of a graph after another in the same memory. What it returns
 // depends on its arguments alone.
 type Simulator struct {
 	*Facts
@@ -68,8 +68,8 @@ func (s *Simulator) shapesOf(c *Case) []Shape {
 }
 
 // Simulate simulates a training graph, rewritten or not, in stock ONNX Runtime at its default
-// settings. The error is a *symbolic.UnboundError, says which sizes are none, or is
-// live.ErrNoBoundary for a graph without a backward half, of which no order is known to be good.
+// settings. The error is a *symbolic.UnboundError, names invalid sizes, or is live.ErrNoBoundary
+// for a graph without a backward half, for which no order is known to be good.
 func Simulate(m *graph.Model, env symbolic.Env) (Peaks, error) {
 	if _, err := live.FindBoundary(m); err != nil {
 		return Peaks{}, err
@@ -79,7 +79,7 @@ func Simulate(m *graph.Model, env symbolic.Env) (Peaks, error) {
 		return Peaks{}, err
 	}
 	p := live.NewProgram(m.Graph, graph.FileOrder(m.Graph), sizes)
-	if _, err := p.Simulate(); err != nil { // the sizes of all values together leave int64
+	if _, err := p.Simulate(); err != nil { // the sizes of all values together overflow int64
 		return Peaks{}, err
 	}
 	return NewSimulator(NewFacts(m, env)).Run(&Case{Program: p}), nil

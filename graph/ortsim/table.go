@@ -10,8 +10,8 @@ import (
 type row struct {
 	kind graph.Kind
 	// inPlace lists the inputs that output 0 is written into. The kernels' definitions name the
-	// candidates (KernelDefBuilder::MayInplace); the runtime is choosier than memopt's own kernels:
-	// only activations, softmax and a few copies; no arithmetic.
+	// candidates (KernelDefBuilder::MayInplace); the runtime accepts fewer than memopt's own
+	// kernels: only those of activations, softmax and a few copies, not of arithmetic.
 	inPlace []int
 	// workspace returns the blocks that the kernel holds at once besides its operands. Nil: none.
 	workspace func(k *kernels, n *graph.Node) []int64
@@ -19,22 +19,21 @@ type row struct {
 	describe func(g *graph.Graph, n *graph.Node, f *nodeFacts)
 	// copies says that output 0 is input 0, so that the node is taken out.
 	copies bool
-	// gemm says that the node takes a row, and operands that a Transpose makes (Gemm).
+	// gemm says that the node can absorb the Add of a row and Transposes of its operands (Gemm).
 	gemm bool
-	// activated says that an activation behind the node becomes part of it.
+	// activated says that an activation after the node becomes part of it.
 	activated bool
 	// activation says that the operator is such an activation.
 	activation bool
 	// expands says that the function body runs in the operator's place: the CPU has no kernel for
-	// it. Its nodes are numbered behind all others.
+	// it. Its nodes are numbered after all others.
 	expands bool
-	// drops says that outputs behind the first are freed where nobody reads them.
+	// drops says that outputs after the first are freed if nobody reads them.
 	drops bool
-	// losesDims reports whether some of the dims that a node makes come of arithmetic, which the
+	// losesDims reports whether some of the dims that a node makes come from arithmetic, which the
 	// runtime's shape inference does not do. Nil: none do.
 	losesDims func(g *graph.Graph, n *graph.Node) bool
-	// told says how many inputs the shapes that a node makes follow from, where it is told the
-	// others: the shape operand. 0: all.
+	// told says from which inputs the shapes that a node makes follow. 0: all.
 	told told
 }
 
@@ -49,7 +48,7 @@ const (
 
 var first = []int{0}
 
-// rows has the operators of which something is known. Every other stands in plain or unmeasured.
+// rows has the operators of which something is known. All others are in plain or unmeasured.
 var rows = []row{
 	{kind: op.Relu, inPlace: first, activation: true},
 	{kind: op.Sigmoid, inPlace: first, activation: true},
@@ -86,7 +85,7 @@ var rows = []row{
 	{kind: op.Div, describe: describeDiv},
 	{kind: op.Add, describe: describeAdd},
 	{kind: op.Shape, describe: describeShape},
-	// A Dropout is a copy, or none, by what reads its mask: see Eliminated.
+	// Whether a Dropout is a copy depends on what reads its mask: see Eliminated.
 	{kind: op.Dropout},
 
 	{kind: op.Split, drops: true},
@@ -128,7 +127,7 @@ var plain = []graph.Kind{
 	op.SequenceErase, op.SequenceInsert, op.SequenceLength, op.SplitToSequence,
 }
 
-// unmeasured has the operators of ONNX Runtime's own and of tools, most of which only its training
+// unmeasured has ONNX Runtime's own operators and those of tools, most of which only its training
 // build or its GPU kernels know. They are simulated as plain ones.
 var unmeasured = []graph.Kind{
 	op.ATen, op.AdamOptimizer, op.AttentionMS, op.BatchNormInternal, op.BatchNormalizationGrad,
@@ -162,14 +161,14 @@ var table = func() (t [op.NumKinds]row) {
 	return t
 }()
 
-// MergesIntoGemm reports whether ONNX Runtime may make one Gemm, which rounds in another way, of a
-// product of matrices and the one node that reads it (MatMulAddFusion in matmul_add_fusion.cc).
+// MergesIntoGemm reports whether ONNX Runtime may turn a product of matrices and the one node that
+// reads it into one Gemm, which rounds differently (MatMulAddFusion in matmul_add_fusion.cc).
 func MergesIntoGemm(product, reader graph.Kind) bool {
 	return product == op.MatMul && reader == op.Add
 }
 
-// MergesViews reports whether ONNX Runtime joins an operator with a Reshape in front of it: those
-// that show the same elements in other dims (ReshapeFusion in reshape_fusion.cc).
+// MergesViews reports whether ONNX Runtime joins an operator with a Reshape before it, as it does
+// operators that show the same elements in other dims (ReshapeFusion in reshape_fusion.cc).
 func MergesViews(k graph.Kind) bool { return op.Of(k).View && !table[k].copies }
 
 // Copies reports whether an operator's only output is its input, so that ONNX Runtime takes it out.

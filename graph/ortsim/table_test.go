@@ -9,8 +9,8 @@ import (
 	"memopt/graph/op"
 )
 
-// TestTableIsComplete: what ONNX Runtime does with an operator is written down in one place, or it
-// is written down that it does nothing particular.
+// TestTableIsComplete: the tables say in one place what ONNX Runtime does with an operator, or that
+// it does nothing particular.
 func TestTableIsComplete(t *testing.T) {
 	times := [op.NumKinds]int{}
 	count := func(kinds ...graph.Kind) {
@@ -29,8 +29,8 @@ func TestTableIsComplete(t *testing.T) {
 	}
 }
 
-// TestTableAgreesWithOperators: what the runtime writes in place, takes out or runs a body for is
-// something that the operators' definitions allow.
+// TestTableAgreesWithOperators: the operators' definitions allow what the runtime writes in place,
+// takes out or runs a body for.
 func TestTableAgreesWithOperators(t *testing.T) {
 	for i := range rows {
 		r, info := &rows[i], op.Of(rows[i].kind)

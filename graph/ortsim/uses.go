@@ -7,15 +7,15 @@ import (
 	"memopt/graph/op"
 )
 
-// Uses knows of a list of nodes, which need not stand in a graph yet, how often they read each
-// value and which of them makes it: what the rewrite rules of ONNX Runtime look at.
+// Uses knows how often the nodes of a list, which need not be in a graph yet, read each value and
+// which of them makes it: what the rewrite rules of ONNX Runtime look at.
 type Uses struct {
 	g     *graph.Graph
 	count []int32       // by value: readers among nodes, their subgraphs and the graph outputs
 	def   []*graph.Node // by value
 }
 
-// NewUses looks at nodes whose values are those of a graph.
+// NewUses indexes nodes whose values are those of a graph.
 func NewUses(g *graph.Graph, nodes []*graph.Node) *Uses {
 	u := &Uses{g, make([]int32, len(g.Values)), make([]*graph.Node, len(g.Values))}
 	for _, n := range nodes {
@@ -78,7 +78,7 @@ func (u *Uses) Loses(n *graph.Node) bool {
 }
 
 // eliminates reports whether it replaces a Dropout by its data at all (EliminateDropout in
-// dropout_elimination.cc): where nobody reads the mask, the result is no graph output, and one
+// dropout_elimination.cc): if nobody reads the mask, the result is not a graph output, and one
 // input is made by a node.
 func (u *Uses) eliminates(n *graph.Node) bool {
 	made := 0
@@ -90,8 +90,8 @@ func (u *Uses) eliminates(n *graph.Node) bool {
 	return u.of(n.Output(1)) == 0 && n.Output(0) != graph.NoValue && !u.g.Values[n.Output(0)].Output && made == 1
 }
 
-// dropsNothing reports whether a Dropout is known to give its data: before operator set 12 it is
-// defined for inference only.
+// dropsNothing reports whether a Dropout is known to return its data unchanged: before operator set
+// 12 it is defined for inference only.
 func dropsNothing(g *graph.Graph, n *graph.Node) bool {
 	return n.Input(2) == graph.NoValue || isZero(g, n.Input(2)) || n.Input(1) != graph.NoValue && isZero(g, n.Input(1))
 }
@@ -130,8 +130,8 @@ func LostDropouts(g *graph.Graph) []graph.NodeID {
 }
 
 // Halves marks, by value, the h of patterns h * (1 + tanh(...)) that other nodes read, too, while h
-// is a product with a constant and the rest of the pattern has one reader each: ONNX Runtime makes
-// one FastGelu of such a pattern, and h vanishes (FastGeluFusion in fast_gelu_fusion.cc).
+// is a product with a constant and the rest of the pattern has one reader each: ONNX Runtime turns
+// such a pattern into one FastGelu, and h vanishes (FastGeluFusion in fast_gelu_fusion.cc).
 func (u *Uses) Halves(nodes []*graph.Node) []bool {
 	out := make([]bool, len(u.g.Values))
 	for _, n := range nodes {

@@ -68,11 +68,11 @@ func mutateEntries(rng *rand.Rand, list []entry) ([]entry, string) {
 	return list, fmt.Sprintf("entry %d: %s", i, what)
 }
 
-// npyPrefix is how long the part of a .npy file before its header is, in version 1.
+// npyPrefix is the length of the part of a .npy file before its header, in version 1.
 const npyPrefix = 10
 
-// npyHeader changes the header of a .npy file, which is a Python dictionary, and makes its length
-// right again, mostly.
+// npyHeader changes the header of a .npy file, which is a Python dictionary, and mostly corrects
+// its length.
 func npyHeader(rng *rand.Rand, data []byte) ([]byte, string) {
 	if len(data) < npyPrefix || len(data) < npyPrefix+int(binary.LittleEndian.Uint16(data[8:])) {
 		return flipBytes(rng, data)

@@ -3,9 +3,9 @@
 // is usually a file that decodes: its meaning is wrong, such as a missing operand, a contradictory
 // type, a name that occurs twice, or a size that no machine has.
 //
-// The mutations are a function of a genome, a string of bytes of which every four are one mutation.
+// The mutations are a function of a genome, a string of bytes in which every four are one mutation.
 // So a fuzzer that mutates bytes mutates lists of mutations, and a finding is made smaller by
-// leaving out genes (Shrink).
+// leaving out genes (ShrinkGenome).
 package mutate
 
 import (
@@ -16,8 +16,8 @@ import (
 // GeneLen is the number of bytes of a genome that decide about one mutation.
 const GeneLen = 4
 
-// most is how many genes of a genome count, and largest how many bytes a mutant may have before no
-// further gene counts.
+// most is how many genes of a genome count, and largest is the size in bytes beyond which a mutant
+// gets no further gene.
 const (
 	most    = 64
 	largest = 4 << 20
@@ -48,5 +48,5 @@ func Genome(rng *rand.Rand, n int) []byte {
 // pick returns an element of a list that is not empty.
 func pick[T any](rng *rand.Rand, list []T) T { return list[rng.IntN(len(list))] }
 
-// one reports true once in n times.
+// one reports true one time in n.
 func one(rng *rand.Rand, n int) bool { return rng.IntN(n) == 0 }

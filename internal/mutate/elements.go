@@ -35,7 +35,7 @@ func (s *state) element() string {
 	return fmt.Sprintf("%v: %s", x, what)
 }
 
-// order turns around the order of the elements of a message, or shuffles it.
+// order reverses the order of the elements of a message, or shuffles it.
 func (s *state) order() string {
 	x, ok := s.any("GraphProto.node", "GraphProto.input", "NodeProto.input", "NodeProto.output", "AttributeProto.ints")
 	if !ok {
@@ -88,7 +88,7 @@ func (s *state) adopt(n *message, x site) {
 	}
 }
 
-// opset changes the versions that the model says it is written for.
+// opset changes the versions for which the model says it is written.
 func (s *state) opset() string {
 	if s.root.typ.name != "ModelProto" {
 		return ""

@@ -25,7 +25,7 @@ func JSON(data, genome []byte) ([]byte, []string) {
 	root, err := parseJSON(dec)
 	var did []string
 	for _, rng := range genes(genome) {
-		if err != nil || one(rng, 20) { // what is not JSON is treated as bytes
+		if err != nil || one(rng, 20) { // text that is not JSON is treated as bytes
 			if err == nil {
 				data, err = root.append(nil), fmt.Errorf("from here on bytes")
 			}
@@ -88,7 +88,7 @@ func (t *tree) append(out []byte) []byte {
 		}
 		out = c.append(out)
 	}
-	return append(out, t.open+2) // the brackets that close stand two behind in ASCII
+	return append(out, t.open+2) // in ASCII, a closing bracket is two after the opening one
 }
 
 func (t *tree) clone() *tree {

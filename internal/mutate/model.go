@@ -12,7 +12,7 @@ type Operator struct{ Domain, Name string }
 
 // Models mutates ONNX models.
 type Models struct {
-	// Operators are what nodes are turned into, beside those that the model has.
+	// Operators are what nodes are turned into, besides those that the model has.
 	Operators []Operator
 	// Donors are encoded models whose parts are put into others.
 	Donors [][]byte
@@ -68,10 +68,10 @@ type state struct {
 type site struct {
 	in     *message
 	f      *field
-	graphs []*message // that enclose it, the innermost last
+	graphs []*message // those that enclose it, the innermost last
 }
 
-// index lists the sites anew.
+// index lists the sites again.
 func (s *state) index() {
 	s.sites, s.keys, s.graphs = map[string][]site{}, nil, nil
 	var walk func(m *message, graphs []*message)
@@ -115,7 +115,7 @@ func (s *state) any(keys ...string) (site, bool) {
 	panic("unreachable")
 }
 
-// where returns a site of a key that a condition holds for.
+// where returns a site of a key for which a condition holds.
 func (s *state) where(want func(*fieldInfo) bool) (site, bool) {
 	var keys []string
 	for _, key := range s.keys {
@@ -132,7 +132,7 @@ func (s *state) where(want func(*fieldInfo) bool) (site, bool) {
 // delete removes a field from its message.
 func (x site) delete() { x.in.fields = slices.Delete(x.in.fields, x.at(), x.at()+1) }
 
-// insert puts a field behind this one.
+// insert puts a field after this one.
 func (x site) insert(f *field) { x.in.fields = slices.Insert(x.in.fields, x.at()+1, f) }
 
 func (x site) at() int { return slices.Index(x.in.fields, x.f) }
@@ -148,13 +148,13 @@ func (x site) String() string {
 	return text
 }
 
-// operation is one kind of mutation. It says what it did; "" where the model has nothing for it.
+// operation is one kind of mutation. It says what it did; "" if the model has nothing for it.
 type operation struct {
 	weight int
 	run    func(*state) string
 }
 
-// operations are all kinds; those that contradict the operators' rules are the most.
+// operations are all kinds; most of them contradict the operators' rules.
 var operations = []operation{
 	{6, (*state).element}, {3, (*state).number}, {1, (*state).float}, {2, (*state).name},
 	{6, (*state).input}, {3, (*state).output}, {3, (*state).graphOutput}, {2, (*state).graphInput},
@@ -194,7 +194,7 @@ func (s *state) step() string {
 }
 
 // HasLoss gives the first float output of a model's graph a mean that is a scalar output of its
-// own, so that verbs that need a loss have one. A model without a float output stays as it is.
+// own, so that commands that need a loss have one. A model without a float output stays as it is.
 func HasLoss(model []byte) []byte {
 	root := decode(messages["ModelProto"], model, 0)
 	graph := root.get("graph")
@@ -233,7 +233,7 @@ func isFloat(decl *message) bool {
 	return t != nil && t.msg.get("elem_type") != nil && t.msg.get("elem_type").num == 1
 }
 
-// Symbols lists the names of dims that the inputs of a model's graph have, in their order.
+// Symbols lists the symbols in the dims of a model's graph inputs, in their order.
 func Symbols(model []byte) []string {
 	root := decode(messages["ModelProto"], model, 0)
 	g := root.get("graph")

@@ -97,7 +97,7 @@ func TestOperations(t *testing.T) {
 	}
 }
 
-// TestOperationsOnFragments: every kind of mutation bears with models that lack any one kind of
+// TestOperationsOnFragments: every kind of mutation copes with models that lack any one kind of
 // field.
 func TestOperationsOnFragments(t *testing.T) {
 	data := rich()
@@ -141,7 +141,7 @@ func TestTree(t *testing.T) {
 	require.Equal(t, group, decode(messages["TensorProto"], group, 0).encode())
 }
 
-// TestAnyBytes: mutators bear with what is no input of theirs.
+// TestAnyBytes: mutators cope with bytes that are not valid inputs.
 func TestAnyBytes(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	o := &Models{Donors: [][]byte{{1, 2, 3}}}

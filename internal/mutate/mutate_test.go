@@ -63,7 +63,7 @@ func TestSymbols(t *testing.T) {
 	require.Empty(t, mutate.Symbols(nil))
 }
 
-// TestShrink: what does not matter to a failure is left out, of a genome and of a model.
+// TestShrink: what does not matter to a failure is left out of a genome and of a model.
 func TestShrink(t *testing.T) {
 	genome := []byte("aaaabbbbccccdd")
 	require.Equal(t, []byte("bbbbdd"),

@@ -117,8 +117,8 @@ func (s *state) graphOutput() string {
 	return fmt.Sprintf("%v: %.40q in place of %.40q", x, name, old)
 }
 
-// graphInput declares a value that is made elsewhere an input, makes an initializer one, or takes
-// the declaration away.
+// graphInput declares a value that is made elsewhere, or an initializer, an input, or takes a
+// declaration away.
 func (s *state) graphInput() string {
 	x, ok := s.any("GraphProto.input")
 	if !ok {
@@ -198,7 +198,7 @@ func (s *state) node() string {
 	return fmt.Sprintf("%v: %s.%s before it", x, to.Domain, to.Name)
 }
 
-// nest makes a copy of a graph the subgraph of a node, once or many times over.
+// nest makes a copy of a graph the subgraph of a node, once or to many levels.
 func (s *state) nest() string {
 	x, ok := s.any("GraphProto.node")
 	if !ok {
@@ -289,7 +289,7 @@ func (s *state) control() string {
 	return fmt.Sprintf("%v: a %s around it", x, kind)
 }
 
-// function turns nodes into calls of model-local functions: of one that is made of a node, of
+// function turns nodes into calls of model-local functions: of one that is made from a node, of
 // itself, of another.
 func (s *state) function() string {
 	x, ok := s.any("GraphProto.node", "FunctionProto.node")

@@ -28,9 +28,9 @@ func ShrinkModel(model []byte, fails func([]byte) bool) []byte {
 	return root.encode()
 }
 
-// shrinkMessage leaves out runs of fields, from the last to the first, of half of them, then of a
-// quarter, down to single ones; then it goes into those that are left. It reports whether anything
-// was left out.
+// shrinkMessage leaves out runs of fields, from the last to the first, first of half of them, then
+// of a quarter, down to single ones; then it descends into those that are left. It reports whether
+// anything was left out.
 func shrinkMessage(m *message, fails func() bool) bool {
 	less := false
 	for size := max(len(m.fields)/2, 1); size > 0; size /= 2 {

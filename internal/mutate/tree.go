@@ -12,10 +12,10 @@ type message struct {
 	fields []*field
 }
 
-// field is one occurrence of a field. Of msg, data and num, the one counts that the wire type says,
-// msg before data.
+// field is one occurrence of a field. Of msg, data and num, the one that the wire type selects
+// counts, msg before data.
 type field struct {
-	info *fieldInfo // nil where the schema has none of that number
+	info *fieldInfo // nil if the schema has none of that number
 	id   protowire.Number
 	wire protowire.Type
 	num  uint64
@@ -23,7 +23,7 @@ type field struct {
 	msg  *message
 }
 
-// deepest is how deep messages are decoded; what lies deeper stays bytes.
+// deepest is how deep messages are decoded; anything deeper stays bytes.
 const deepest = 60
 
 // decode reads a message as far as it is well-formed; the rest is one field without a number.
@@ -75,11 +75,11 @@ func decodeField(typ *messageType, data []byte, depth int) ([]*field, int) {
 	return []*field{f}, n + size
 }
 
-// packedMost is how many bytes of packed numbers become fields of their own; larger ones are
+// packedMost is up to how many bytes packed numbers become fields of their own; longer lists are
 // weights, and stay bytes.
 const packedMost = 256
 
-// unpacked returns packed numbers one by one, nil where a field holds none.
+// unpacked returns packed numbers one by one, nil if a field holds none.
 func unpacked(f *field) []*field {
 	if f.info == nil || f.info.wire != protowire.VarintType || len(f.data) > packedMost {
 		return nil
@@ -166,12 +166,12 @@ func (m *message) get(name string) *field {
 	return nil
 }
 
-// is reports whether this is a field of the schema, and holds a message where it should.
+// is reports whether this is a field of the schema, and holds a message if it should.
 func (f *field) is(key string) bool {
 	return f.info != nil && f.info.key == key && (f.info.of == nil || f.msg != nil)
 }
 
-// text returns the bytes of a field, "" where there is none.
+// text returns the bytes of a field, "" if there is none.
 func (m *message) text(name string) string {
 	if f := m.get(name); f != nil {
 		return string(f.data)
@@ -217,7 +217,7 @@ func (m *message) addText(name, text string) { m.add(name).data = []byte(text) }
 // addNum appends a field that holds a number.
 func (m *message) addNum(name string, n int64) { m.add(name).num = uint64(n) }
 
-// only returns the first occurrence of a field, a new one where there is none.
+// only returns the first occurrence of a field, or a new one if there is none.
 func (m *message) only(name string) *field {
 	if f := m.get(name); f != nil {
 		return f

@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// dataTypes are the numbers of ONNX's element types, and some that are none.
+// dataTypes are the numbers of ONNX's element types, and some numbers that are not.
 const dataTypes = 30
 
 // elementType changes the element type of a tensor or of a declaration.
@@ -22,7 +22,7 @@ func (s *state) elementType() string {
 	return fmt.Sprintf("%v: %d in place of %d", x, int64(x.f.num), old)
 }
 
-// shape changes a declared shape: a dim, the rank, or that there is one.
+// shape changes a declared shape: a dim, the rank, or whether there is one.
 func (s *state) shape() string {
 	x, ok := s.any("TensorType.shape")
 	if !ok {
@@ -55,14 +55,14 @@ func (s *state) shape() string {
 }
 
 // form makes a declaration that of a sequence, an optional, a map or a sparse tensor, or leaves its
-// type out. What has none gets one.
+// type out. A declaration without a type gets one.
 func (s *state) form() string {
 	x, ok := s.any("GraphProto.input", "GraphProto.output", "GraphProto.value_info", "FunctionProto.value_info")
 	if !ok {
 		return ""
 	}
 	decl := x.f.msg
-	if one(s.rng, 4) { // what a value is said to be that nothing was said of
+	if one(s.rng, 4) { // the type of a value that had none
 		y := x.f.clone()
 		y.info, y.id = fields["GraphProto.value_info"], fields["GraphProto.value_info"].num
 		name := s.value(x)
@@ -206,7 +206,7 @@ var attributeNames = []string{"axis", "axes", "keepdims", "to", "perm", "shape",
 	"is_causal", "scale", "linear_before_reset", "activations", "clip", "select_last_index", "fmod", "upper",
 	"time_axis", "p", "min", "max"}
 
-// newAttribute gives a node an attribute more.
+// newAttribute gives a node one more attribute.
 func (s *state) newAttribute() string {
 	x, ok := s.any("NodeProto.op_type")
 	if !ok {

@@ -34,7 +34,7 @@ func whole(rng *rand.Rand, n int64) int64 {
 var floats = []float64{0, math.Copysign(0, -1), 1, -1, 0.5, math.NaN(), math.Inf(1), math.Inf(-1), math.MaxFloat32,
 	-math.MaxFloat32, math.SmallestNonzeroFloat32, 1e-45, 1e300, -1e-300, 1 << 24}
 
-// texts are names that are none.
+// texts are invalid names.
 var texts = []string{"", " ", ".", "..", "/", "../x", "a/b", "a%2Fb", "x\x00y", "\n", "name\nmemopt: fake", "\x1b[31m",
 	"\u202e", "\xff\xfe", "0", "-1", "batch", "batch*2", "N", "a,b", "=x", "{}", "\"", "*", "loss", "é", "unk__1"}
 
@@ -118,7 +118,7 @@ func (s *state) name() string {
 	return fmt.Sprintf("%v: %.40q in place of %.40q", x, x.f.data, old)
 }
 
-// symbol makes dims symbols, or numbers of symbols.
+// symbol turns dims into symbols, or symbols into numbers.
 func (s *state) symbol() string {
 	x, ok := s.any("TensorShapeProto.dim")
 	if !ok {
@@ -198,8 +198,8 @@ func (s *state) tensor() (site, bool) {
 	return x, ok
 }
 
-// contents writes an extreme number among a tensor's: into shapes, axes and indices, which are made
-// of tensors.
+// contents writes an extreme number among a tensor's: into the tensors that hold shapes, axes and
+// indices.
 func (s *state) contents() string {
 	x, ok := s.tensor()
 	if !ok {
@@ -234,7 +234,7 @@ func (s *state) contents() string {
 	return fmt.Sprintf("%v: an element of %d", x, int64(f.num))
 }
 
-// external has a tensor's contents lie in another file.
+// external makes a tensor's contents lie in another file.
 func (s *state) external() string {
 	x, ok := s.tensor()
 	if !ok {

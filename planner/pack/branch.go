@@ -16,9 +16,9 @@ const (
 	pickTightest               // the least slack
 )
 
-// solve places the open jobs of the sections [a, b). Where no open job lives on both
-// sides of a border, the sides are independent and are solved one after the other: if one has no
-// solution, it does not help to change the other.
+// solve places the open jobs of the sections [a, b). Where no open job lives on both sides of a
+// border, the sides are independent and are solved one after the other: if one has no solution,
+// changing the other does not help.
 func (x *exact) solve(a, b int32, depth int) outcome {
 	for a < b && x.open[a] == 0 {
 		a++
@@ -43,7 +43,7 @@ type side struct {
 	slack int64
 }
 
-// sides solves independent ranges, the shortest first: it fails soonest.
+// sides solves independent ranges, the shortest first, since that fails soonest.
 func (x *exact) sides(a, b int32, depth int) outcome {
 	var list []side
 	for from, k := a, a+1; k <= b; k++ {
@@ -76,9 +76,9 @@ func (x *exact) sides(a, b int32, depth int) outcome {
 func (x *exact) slack(k int32) int64 { return x.capacity - x.floor[k] - x.total[k] }
 
 // branch decides which job of a section rests on the section's floor. A candidate is a job whose
-// level is the floor and that is not blocked. Either one of them lies there, or none does: then all
-// of them are blocked. The conflict of a failure is the union of those of the branches; a branch
-// that fails without this decision to blame settles the matter.
+// level is the floor and that is not blocked. Either one of them lies there, or none does, in which
+// case all of them are blocked. The conflict of a failure is the union of those of the branches; a
+// branch that fails without this decision to blame settles the matter.
 func (x *exact) branch(a, b int32, depth int) outcome {
 	word, bit := x.bit(depth)
 	if word >= x.words || x.full() || x.nodes >= x.limit || x.spend(int(b-a)) {
@@ -176,7 +176,7 @@ func (x *exact) pick(a, b int32, depth int) int32 {
 	}
 }
 
-// key is what the picker orders sections by.
+// key is the value by which the picker orders sections.
 func (x *exact) key(k int32) float64 {
 	switch x.pickBy {
 	case pickLowest:

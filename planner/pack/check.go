@@ -37,8 +37,8 @@ func Check(buffers []Buffer, offsets []int64, capacity int64) error {
 	return sweep(buffers, offsets)
 }
 
-// sweep looks for two live buffers that share a byte. At a start the newcomer
-// need only be compared with its neighbours by offset.
+// sweep looks for two live buffers that share a byte. A buffer that starts need only be compared
+// with its neighbours by offset.
 func sweep(buffers []Buffer, offsets []int64) error {
 	var starts, ends []int
 	for i, b := range buffers {
@@ -71,7 +71,7 @@ type spanList struct{ chunks [][]span }
 
 const spanChunk = 512
 
-// chunk is the index of the last chunk whose first span is not above the offset, or 0.
+// chunk returns the index of the last chunk whose first span is not above the offset, or 0.
 func (l *spanList) chunk(offset int64) int {
 	i := sort.Search(len(l.chunks), func(i int) bool { return l.chunks[i][0].offset > offset })
 	return max(i-1, 0)

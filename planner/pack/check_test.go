@@ -42,7 +42,7 @@ func TestCheckAgainstAllPairs(t *testing.T) {
 }
 
 // TestCheckDisturbed moves one buffer of a valid packing, so that most pairs are right. There are
-// enough buffers for the sweep's list to split and shrink.
+// enough buffers to make the sweep's list split and shrink.
 func TestCheckDisturbed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.SampledFrom([]int{1, 30, 1500}).Draw(t, "n")

@@ -29,10 +29,10 @@ const (
 	columnAlignment = "alignment"
 )
 
-// ReadCSV reads the columns id, lower, upper and size in any order, as google/minimalloc
-// writes them, and offset if it is there. Other columns are kept for WriteCSV, except that an
-// alignment other than 1 is refused, since Buffer has none: sizes must be rounded up
-// before. Errors name the line.
+// ReadCSV reads the columns id, lower, upper and size in any order, as google/minimalloc writes
+// them, and offset if it is there. Other columns are kept for WriteCSV, except that an alignment
+// other than 1 is refused, since Buffer has none: sizes must be rounded up beforehand. Errors name
+// the line.
 func ReadCSV(r io.Reader) (*Table, error) {
 	in := csv.NewReader(r)
 	header, err := in.Read()

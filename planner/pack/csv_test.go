@@ -70,14 +70,14 @@ func BenchmarkReadCSV(b *testing.B) {
 	}
 }
 
-// full is a disk without room.
+// full is a full disk.
 type full struct{}
 
 var errFull = errors.New("no space left on device")
 
 func (full) Write([]byte) (int, error) { return 0, errFull }
 
-// TestWriteCSVFull: what cannot be written is an error, also where it is only noticed at the end.
+// TestWriteCSVFull: a failed write is an error, even if it is noticed only at the end.
 func TestWriteCSVFull(t *testing.T) {
 	for _, rows := range []int{1, 5000} {
 		text := "id,lower,upper,size\n"

@@ -27,7 +27,7 @@ type exact struct {
 
 	members [][]int32 // by section: its jobs, the first open[] of which are not placed
 	open    []int32
-	spot    [][]int32 // by job: its places in members
+	spot    [][]int32 // by job: its positions in members
 	total   []int64   // by section: the sum of sizes not placed
 	floor   []int64   // by section: the smallest level of a job not placed
 	choice  []int32   // by section: its candidates, see branch
@@ -39,7 +39,7 @@ type exact struct {
 
 	level    []int64   // by job: a lower bound of its offset
 	stuck    []bool    // by job: it is blocked at its level
-	witness  []int32   // by job: one last seen to fit below it while it was blocked, or -1
+	witness  []int32   // by job: the job last seen to fit below it while it was blocked, or -1
 	history  [][]int32 // by job: its records, the newest of which says the same
 	records  []record
 	sets     []uint64 // sets of decisions, words each
@@ -60,7 +60,7 @@ type exact struct {
 	goals    []int64 // of a leap, by job
 	reached  []bool
 	queue    restingQueue
-	rounds   int        // settleRounds, other numbers for tests
+	rounds   int        // settleRounds, except in tests
 	blame    [][]uint64 // by depth: what the branches tried so far were blamed on
 }
 
@@ -82,7 +82,7 @@ type savedFloor struct {
 	floor           int64
 }
 
-// The limits that keep the search's memory within some hundred megabytes.
+// The limits that keep the search's memory within a few hundred megabytes.
 const (
 	exactPairs = 1 << 24 // of jobs that meet, and of sections and their jobs
 	exactSets  = 1 << 24 // words
@@ -105,7 +105,7 @@ func (x *exact) spend(n int) bool {
 	return x.stopped
 }
 
-// full reports whether the records have taken the memory that the search may have.
+// full reports whether the records have used up the memory that the search may have.
 func (x *exact) full() bool { return len(x.sets) > exactSets || len(x.records) > exactRaise }
 
 // newExact prepares the search, or returns nil if the problem is too large for it.

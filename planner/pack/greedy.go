@@ -17,13 +17,13 @@ func (a answer) better(b answer) answer {
 	return a
 }
 
-// greedyWork is the number of slots that one greedy order may look at before it only stacks.
+// greedyWork is the number of slots that one greedy order may look at; after that it only stacks.
 const greedyWork = 1 << 27
 
 // Greedy is the fast first answer alone: the best of several greedy orders, near-linear in the
 // number of buffers, and, where these leave anything above the bound, of packings below a skyline
-// (see skyline), within counted work. A context that is done ends it with a poorer one. Buffers
-// must be valid; Solve reports those that are not.
+// (see skyline), within counted work. A context that is done ends it early with a poorer answer.
+// Buffers must be valid; Solve reports those that are not.
 func Greedy(ctx context.Context, buffers []Buffer) *Result {
 	r := &Result{Offsets: make([]int64, len(buffers)), Optimal: true}
 	groups := split(buffers)
@@ -65,7 +65,7 @@ const (
 	closeEnough = 1000
 )
 
-// enough is the height at which greedy stops where there is no capacity.
+// enough is the height at which greedy stops if there is no capacity.
 func (p *problem) enough(goal int64) int64 {
 	if len(p.jobs) > manyJobs {
 		return goal + goal/closeEnough
@@ -73,9 +73,9 @@ func (p *problem) enough(goal int64) int64 {
 	return goal
 }
 
-// greedy tries the orders until one reaches the goal, each with a budget of work, or until
-// it is halted. Where that has not given a packing that is low enough, it packs below a skyline.
-// Halted, the first answer may be poor, but there always is one.
+// greedy tries the orders until one reaches the goal, each with a budget of work, or until it is
+// halted. If that does not give a packing that is low enough, it packs below a skyline. If halted,
+// the first answer may be poor, but there always is one.
 func (p *problem) greedy(goal, enough, work int64, halt func() bool) answer {
 	best := p.inTime(halt)
 	for _, o := range greedyOrders {
@@ -90,15 +90,15 @@ func (p *problem) greedy(goal, enough, work int64, halt func() bool) answer {
 	return best
 }
 
-// orderPause is the number of slots that are looked at between two questions whether the search
-// must end.
+// orderPause is the number of slots that are looked at between two checks whether the search must
+// end.
 const orderPause = 1 << 18
 
-// inOrder gives each job in turn the lowest gap that holds it. Halted, it has no answer.
+// inOrder gives each job in turn the lowest gap that holds it. If halted, it has no answer.
 func (p *problem) inOrder(order []int32, work int64, method string, halt func() bool) answer {
 	a := answer{offsets: make([]int64, len(p.jobs)), method: method}
 	placed := newShelves(p.sections, work)
-	asked := work // what was left when halt was asked last
+	asked := work // what was left when halt was last asked
 	for n, i := range order {
 		if n%1024 == 1023 || asked-placed.budget > orderPause {
 			if asked = placed.budget; halt() {

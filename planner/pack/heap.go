@@ -1,6 +1,6 @@
 package pack
 
-// waiting is a job that is not placed, with the level at which it takes part, at least; or a crew,
+// waiting is a job that is not placed, with the lowest level at which it may take part; or a crew,
 // with that of its first job.
 type waiting struct {
 	level int64
@@ -12,7 +12,8 @@ func (a waiting) before(b waiting) bool {
 	return a.level < b.level || a.level == b.level && a.rank < b.rank
 }
 
-// sink restores the order of a heap, the first ahead, in which one element may be too far ahead.
+// sink restores the order of a heap, the smallest at the front, in which one element may be too
+// near the front.
 func sink(q []waiting, at int) {
 	if at >= len(q) {
 		return

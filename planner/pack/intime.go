@@ -17,11 +17,11 @@ const holeScan = 4096
 type arena struct {
 	holes []hole
 	top   int64
-	halt  func() bool // asked every so often whether to give up: then the arena only grows
+	halt  func() bool // asked every so often whether to give up; from then on the arena only grows
 	work  int
 }
 
-// timePause is the number of holes between two such questions.
+// timePause is the number of holes between two such checks.
 const timePause = 1 << 18
 
 // over reports whether so many more holes are too many.
@@ -37,8 +37,8 @@ func (a *arena) over(holes int) bool {
 	return a.halt == nil
 }
 
-// take cuts size units out of the smallest hole that holds them, the lowest on a tie; with none
-// the arena grows, into its last hole if that touches the end.
+// take cuts size units out of the smallest hole that holds them, the lowest on a tie; if there is
+// none, the arena grows, from its last hole if that touches the end.
 func (a *arena) take(size int64) int64 {
 	if a.over(len(a.holes)) {
 		a.top += size
@@ -93,8 +93,8 @@ func (a *arena) give(offset, size int64) {
 }
 
 // inTime packs as an allocator would that knows the sizes but not the future: by start,
-// each job into the smallest hole that holds it. Of the jobs that start in one section, those
-// that live longest choose first. Halted, what is left is stacked.
+// each job into the smallest hole that holds it. Of the jobs that start in one section, those that
+// live longest choose first. If halted, it stacks what is left.
 func (p *problem) inTime(halt func() bool) answer {
 	starts := make([]int32, len(p.jobs))
 	for i := range starts {

@@ -7,10 +7,10 @@ import (
 
 // leap raises all blocked jobs at once to where raising them one by one would come to in the end.
 // In the end every one rests on another, down to one that is not blocked, so the levels are those
-// of shortest paths from these: a step is as long as the job is high that is rested on, and ends no
-// lower than the level that was known. Dijkstra's algorithm finds them in one pass, since nothing
-// is lower than what it rests on (Knuth, "A generalization of Dijkstra's algorithm", 1977). It
-// reports whether all is still possible; if not, the conflict says why.
+// of shortest paths from these: a step is as long as the job rested on is high, and ends no lower
+// than the level known so far. Dijkstra's algorithm finds them in one pass, since nothing is lower
+// than what it rests on (Knuth, "A generalization of Dijkstra's algorithm", 1977). It reports
+// whether all is still possible; if not, the conflict says why.
 //
 // All the raises are explained together: of the jobs that were to lie lower than they are raised,
 // take the lowest. What it rests on lies lower still, and therefore no lower than it is raised or,

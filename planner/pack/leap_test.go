@@ -52,8 +52,8 @@ func TestLeap(t *testing.T) {
 	assert.Greater(t, outcomes[false], 10)
 }
 
-// climbing are the buffers of a training step at a large batch with which two of 256 bytes wait for
-// each other below gigabytes: what is left of 348.
+// climbing are buffers of a training step at a large batch, reduced from 348, in which two of 256
+// bytes wait for each other below gigabytes.
 func climbing() []Buffer {
 	return []Buffer{{17, 421, 67108864}, {403, 415, 3355443200}, {408, 413, 3355443200}, {409, 413, 6710886400},
 		{412, 618, 512}, {414, 490, 6710886400},
@@ -85,7 +85,7 @@ func TestNoSmallSteps(t *testing.T) {
 	require.NoError(t, Check(climbing(), r.Offsets, r.Height))
 }
 
-// TestHaltedAnywhere: a search that must end does so at the next question, whatever it is at.
+// TestHaltedAnywhere: a search that must end does so at the next check, whatever it is doing.
 func TestHaltedAnywhere(t *testing.T) {
 	buffers := tight(300)
 	problems := split(buffers)

@@ -52,8 +52,8 @@ func (x *exact) explain(set []uint64) {
 	}
 }
 
-// because adds to an explanation what a record follows from. When that gets too long, all
-// decisions are blamed: that is never wrong.
+// because adds to an explanation what a record follows from. If that gets too long, all decisions
+// are blamed, which is never wrong.
 func (x *exact) because(set []uint64, r int32) {
 	for r >= 0 && x.told[r] != x.telling {
 		if x.toldOf++; x.toldOf >= exactSteps {
@@ -89,7 +89,7 @@ func join(set, other []uint64) {
 	}
 }
 
-// bit is where a decision stands in a set.
+// bit is the position of a decision in a set.
 func (x *exact) bit(depth int) (word int, bit uint64) {
 	depth >>= x.shift
 	return depth / 64, 1 << (depth % 64)

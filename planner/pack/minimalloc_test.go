@@ -14,7 +14,7 @@ import (
 // minimallocNames are google/minimalloc's challenging instances.
 var minimallocNames = []string{"A", "B", "C", "D", "E", "F", "G", "H", "I", "J", "K"}
 
-// minimallocCapacity is that of all of them.
+// minimallocCapacity is the capacity of all of them.
 const minimallocCapacity = 1048576
 
 func minimalloc(t testing.TB, name string) []Buffer {
@@ -47,7 +47,7 @@ func TestMinimalloc(t *testing.T) {
 	}
 }
 
-// TestMinimallocSeeds wants no luck: other seeds and the buffers in reverse order of time work as
+// TestMinimallocSeeds rules out luck: other seeds and the buffers in reverse order of time work as
 // well.
 func TestMinimallocSeeds(t *testing.T) {
 	for _, name := range minimallocNames {

@@ -36,8 +36,8 @@ func (p *problem) crowds() (sums, most []int64) {
 }
 
 // byLetters returns the jobs in an order: by width in sections (W), area (A), the largest sum of
-// sizes in a section of the job (T) or size (S), largest first, by beginning (B), earliest first,
-// or by end (E), latest first; later letters decide ties.
+// sizes in a section of the job (T) or size (S), largest first, by start (B), earliest first, or by
+// end (E), latest first; later letters decide ties.
 func (p *problem) byLetters(name string) []int32 {
 	var crowd []int64
 	if strings.Contains(name, "T") {
@@ -74,7 +74,7 @@ func (p *problem) byLetters(name string) []int32 {
 	return order
 }
 
-// rankOf returns the place of every job in an order.
+// rankOf returns the position of every job in an order.
 func rankOf(order []int32) []int32 {
 	rank := make([]int32, len(order))
 	for at, i := range order {

@@ -3,13 +3,13 @@
 // bytes; two buffers that are live at once must not share a byte. The question is
 // either whether everything fits into a given capacity or how small the arena can be.
 //
-// The problem is NP-hard. Greedy orders, which take near-linear time, give a first answer. Where
-// they leave something above the bound, packing below a skyline (see skyline) mostly does not.
-// Where that is not good enough, an exact search (see exact) is run by many rules in short turns;
-// it finds a packing within a given height or proves that there is none. Problems that are too
-// large for it are improved by shaking the greedy orders. Strategies change by counted work, never
-// by the clock, so the same input, seed and node limit give the same answer; a deadline only
-// decides where the search ends.
+// The problem is NP-hard. Greedy orders, which take near-linear time, give a first answer. If they
+// end above the bound, packing below a skyline (see skyline) mostly reaches it. If that is not good
+// enough, an exact search (see exact) is run by many rules in short turns; it finds a packing
+// within a given height or proves that there is none. Problems that are too large for it are
+// improved by shaking the greedy orders. Strategies change by counted work, never by the clock, so
+// the same input, seed and node limit give the same answer; a deadline only decides where the
+// search ends.
 package pack
 
 import (
@@ -28,8 +28,8 @@ type Options struct {
 	Seed     int64 // of the randomised orders; any value, 0 included
 	Nodes    int64 // counted work after which the search ends; 0 leaves that to the context
 
-	// Progress, if not nil, is called when the best arena shrinks and every now
-	// and then in between, always from the goroutine that called Solve.
+	// Progress, if not nil, is called when the best arena shrinks and now and then in between,
+	// always from the goroutine that called Solve.
 	Progress func(Progress)
 }
 
@@ -45,7 +45,7 @@ type Progress struct {
 type Result struct {
 	Offsets    []int64 // by buffer
 	Height     int64   // the largest offset plus size
-	LowerBound int64   // no packing is lower than this
+	LowerBound int64   // no packing is lower
 	Optimal    bool    // Height is proved to be the smallest possible
 	Nodes      int64   // counted work: decisions of the exact search, buffers placed by shaking
 	Method     string  // the stage that found the packing

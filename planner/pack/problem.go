@@ -28,8 +28,8 @@ type event struct {
 	id   int
 }
 
-// split cuts the buffers into problems that do not meet in time. Buffers without bytes
-// are left out: they fit anywhere.
+// split cuts the buffers into problems that do not meet in time. Buffers of size 0 are left out:
+// they fit anywhere.
 func split(buffers []Buffer) []*problem {
 	events := make([]event, 0, 2*len(buffers))
 	for i, b := range buffers {

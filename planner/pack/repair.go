@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// skylineRules are how jobs wait and which order decides between those that take part at one
+// skylineRules say how jobs wait and which order decides between those that take part at the same
 // height (see byLetters). The first two settle most training graphs.
 var skylineRules = []struct {
 	eighths int64
@@ -17,8 +17,9 @@ var skylineRules = []struct {
 // is within 1/closeEnough of the goal.
 const repairs = 64
 
-// below packs below a skyline by all rules until one gives a packing that is low enough, and then
-// mends the best. Where the problem is too large for that, or the search halted, there may be none.
+// below packs below a skyline by all rules until one gives a packing that is low enough, and
+// otherwise mends the best. If the problem is too large for that, or the search is halted, there
+// may be no packing.
 func (p *problem) below(goal, enough int64, halt func() bool) answer {
 	s := newSkyline(p, goal)
 	if s == nil {
@@ -39,12 +40,12 @@ func (p *problem) below(goal, enough int64, halt func() bool) answer {
 // repairer keeps the best packing below a skyline.
 type repairer struct {
 	*skyline
-	enough int64 // no lower packing is looked for
+	enough int64 // no packing lower than this is looked for
 	halt   func() bool
 	best   answer
 	order  []int32 // of the best packing
 	wait   []int64
-	over   []int32 // of the last packing that could not keep to the goal
+	over   []int32 // of the last packing that missed the goal
 }
 
 // done reports whether the best packing is low enough, or the work is used up.
@@ -59,8 +60,9 @@ func (r *repairer) try(order []int32) {
 	}
 }
 
-// mend lets some of the jobs for which there was no room any more go earlier than in the best
-// packing: forward in the order, and by turns as if they rested lower, too.
+// mend lets some of the jobs for which there was no room left go earlier than in the best packing:
+// it moves them forward in the order and, every other time, also has them take part as if they
+// rested lower.
 func (r *repairer) mend() {
 	rng := rand.New(rand.NewSource(1))
 	keys := make([]float64, len(r.jobs))

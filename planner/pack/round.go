@@ -5,13 +5,13 @@ import (
 	"math/rand"
 )
 
-// roundNodes is what a run of the exact search may cost in the first round beyond a node
-// per job, which it needs to get to the end at all.
+// roundNodes is what a run of the exact search may cost in the first round beyond the node per job
+// that it needs to get to the end at all.
 const roundNodes = 150
 
-// exactRuns are the rules of the exact search in the order they are tried. Each of them solves
-// in a few hundred nodes problems that others do not solve in a million, so a round gives each a
-// short run instead of a long one to the best.
+// exactRuns are the rules of the exact search in the order in which they are tried. Each of them
+// solves in a few hundred nodes problems that others do not solve in a million, so a round gives
+// each a short run instead of giving the best a long one.
 var exactRuns = []struct {
 	by    picker
 	order int // in exactOrders
@@ -31,9 +31,9 @@ var exactRuns = []struct {
 	{pickWeighted, 2, "dead ends, by total"},
 }
 
-// runNodes is the limit of a run in a round: most rounds are short, since another order of
-// the jobs is more likely to help than more nodes, but now and then there is a long one, twice as
-// long as any before (Luby, Sinclair and Zuckerman, "Optimal speedup of Las Vegas algorithms").
+// runNodes is the limit of a run in a round: most rounds are short, since another order of the jobs
+// is more likely to help than more nodes, but now and then one is twice as long as any before
+// (Luby, Sinclair and Zuckerman, "Optimal speedup of Las Vegas algorithms").
 func runNodes(jobs, round int) int64 { return int64(jobs) + roundNodes*luby(round+1) }
 
 // luby is the i-th number, from 1, of 1 1 2 1 1 2 4 1 1 2 1 1 2 4 8 ...
@@ -47,7 +47,7 @@ func luby(i int) int64 {
 	}
 }
 
-// round works on a group once. With a capacity every rule tries to reach that. Without one, the
+// round works on a group once. With a capacity, every rule tries to reach it. Without one, the
 // greedy orders are shaken, then every rule tries the lower bound and then the middle of what
 // remains, until nothing lower is found.
 func (s *solver) round(g *group) {
@@ -87,7 +87,7 @@ func (s *solver) round(g *group) {
 	}
 }
 
-// descend looks for lower packings by one rule: none is lower than the goal needs to be.
+// descend looks for lower packings by one rule; none needs to be lower than the goal.
 func (s *solver) descend(g *group, goal, limit int64, rank []int32, by picker) {
 	low := max(goal, g.low)
 	target := low
@@ -126,7 +126,7 @@ func (s *solver) try(g *group, target, limit int64, rank []int32, by picker) out
 	return o
 }
 
-// noise is how far a round moves the ranks: by turns a little and a lot.
+// noise is how far a round moves the ranks: a little and a lot in turn.
 func noise(round int) float64 { return []float64{0.3, 0.03, 0.1, 0.05, 0.2}[round%5] }
 
 // answer is the packing that a run found.

@@ -2,9 +2,9 @@ package pack
 
 import "math/rand"
 
-// shaker looks for a better order of placing: by turns one of the greedy orders with the jobs
-// moved by chance, and that of the offsets of the best packing with
-// the jobs that reach its top moved forward.
+// shaker looks for a better placing order: in turn, one of the greedy orders with the jobs moved at
+// random, and the order of the best packing's offsets with the jobs that reach its top moved
+// forward.
 type shaker struct {
 	*problem
 	best  answer
@@ -53,7 +53,7 @@ func (s *shaker) shuffle(rank []int32, share float64) {
 	}
 }
 
-// topForward sets the keys to the offsets, a little moved, those of the topmost jobs a lot.
+// topForward sets the keys to the offsets, moved a little, or a lot for the topmost jobs.
 func (s *shaker) topForward() {
 	noise := float64(s.best.height) * 0.2 * s.rng.Float64() * s.rng.Float64()
 	for i, j := range s.jobs {

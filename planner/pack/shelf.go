@@ -20,9 +20,9 @@ type shelf struct {
 
 const shelfSlots = 256
 
-// shelves holds placed jobs ordered by offset and finds the lowest gap for another one. It
-// counts the slots it looks at; beyond the budget it only stacks: a job then comes to
-// lie on top of all that it meets, which costs a logarithm instead of a scan.
+// shelves holds placed jobs ordered by offset and finds the lowest gap for another one. It counts
+// the slots it looks at; beyond its allowance it only stacks: a job then lies on top of all that it
+// meets, which costs a logarithm instead of a scan.
 type shelves struct {
 	list   []shelf
 	budget int64
@@ -78,7 +78,7 @@ func (s *shelves) gap(j job) int64 {
 	return at
 }
 
-// put adds a slot at its place in the order.
+// put adds a slot at its position in the order.
 func (s *shelves) put(t slot) {
 	if len(s.list) == 0 {
 		s.list = append(s.list, shelf{lo: math.MaxInt32})

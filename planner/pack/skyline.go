@@ -2,13 +2,13 @@ package pack
 
 import "math"
 
-// skyline builds packings from below. What is placed ends, over each section, at a skyline; a job
-// rests on the highest point of it over its sections, since nothing is placed underneath any more.
-// The job that would rest lowest is placed next, the first in a given order of several.
+// skyline builds packings from below. The jobs placed so far end, over each section, at a skyline;
+// a job rests on the highest point of it over its sections, since nothing is placed underneath any
+// more. The job that would rest lowest is placed next; of several, the first in a given order.
 //
-// That alone leaves holes where it hurts most: a job of some quiet section lies down first and so
+// That alone leaves holes where they hurt most: a job of some quiet section is placed first and so
 // lifts one that lives through the most crowded section, where no byte may be lost. So jobs wait:
-// they take part as if they rested higher by a share of what their most crowded section leaves of
+// they take part as if they rested higher, by a share of what their most crowded section leaves of
 // the goal.
 type skyline struct {
 	*problem
@@ -23,18 +23,18 @@ type skyline struct {
 	crew  []int32   // by job: its number among the crews
 	queue []waiting // of crews
 	order []int32   // of the pass
-	over  []int32   // the jobs that were open in the section that first could not keep to the goal
+	over  []int32   // the jobs that were open in the first section to miss the goal
 	looks int64     // that are left
-	pause int64     // looks left when halt is asked next
+	pause int64     // looks left when halt is next asked
 }
 
-// crew is the jobs that have one most crowded section. None of them rests lower than the skyline is
-// there, which so rises for all of them at once: only those that turned out to rest higher are kept
-// with their levels.
+// crew is the jobs that share a most crowded section. None of them rests lower than the skyline
+// there, so that lifts all of them at once: only those found to rest higher are kept with their
+// levels.
 type crew struct {
 	section int32
-	low     []waiting // on that skyline, as far as is known; their levels count from it
-	high    []waiting // above it, when they were looked at last
+	low     []waiting // on that skyline, as far as known; their levels count from it
+	high    []waiting // above it when last looked at
 }
 
 // The limits of packing below a skyline.
@@ -43,8 +43,8 @@ const (
 	skylineBytes   = math.MaxInt64 / 16 // of all jobs: so that heights can be added
 	skylineLooks   = 1 << 20            // looks at jobs, in all packings of a problem
 	skylineEach    = 1 << 8             // such looks for each job, if that is less
-	skylineSection = 64                 // sections that take as long to go over as one look
-	skylinePause   = 1 << 13            // looks between two questions whether the search must end
+	skylineSection = 64                 // sections that can be gone over in the time of one look
+	skylinePause   = 1 << 13            // looks between two checks whether the search must end
 )
 
 // newSkyline prepares packing, or returns nil if the problem is too large for it.
@@ -85,8 +85,8 @@ func (s *skyline) waitFor(eighths int64) {
 }
 
 // pass packs the jobs, of which the first in the order goes first where several take part at one
-// height. It gives up, and says so, where the packing will be as high as the limit, when it has
-// looked at too many jobs, and halted.
+// height. It gives up, and says so, if the packing will be as high as the limit, if it has looked
+// at too many jobs, or if it is halted.
 func (s *skyline) pass(order []int32, limit int64, halt func() bool) (answer, bool) {
 	a := answer{offsets: make([]int64, len(s.jobs)), method: "skyline"}
 	for i := range a.offsets {
@@ -161,8 +161,8 @@ func (s *skyline) start() {
 	}
 }
 
-// first returns the first job of a crew, with the level at which it takes part at least, and the
-// half in which it is the first; nil where the crew is placed.
+// first returns the first job of a crew, with the lowest level at which it may take part, and the
+// half in which it is the first; nil if the crew is placed.
 func (s *skyline) first(c *crew) (waiting, *[]waiting) {
 	floor := s.top[c.section]
 	for len(c.high) > 0 {
@@ -188,8 +188,9 @@ func (s *skyline) first(c *crew) (waiting, *[]waiting) {
 	return first, &c.low
 }
 
-// place puts a job on the skyline, at the height given, and returns how high the packing will be at
-// least, and in which section: all that is open in a section of the job will lie above it.
+// place puts a job on the skyline, at the height given, and returns the least height that the
+// packing will have, and in which section: all that is open in a section of the job will lie above
+// it.
 func (s *skyline) place(i int32, level int64) (top int64, section int32) {
 	j := s.jobs[i]
 	above := int64(0)

@@ -13,7 +13,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestRoof holds the tree to a plain list of heights.
+// TestRoof compares the tree with a plain list of heights.
 func TestRoof(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 40).Draw(t, "sections")
@@ -36,7 +36,7 @@ func TestRoof(t *testing.T) {
 }
 
 // restingLowest packs as skyline says it does: of all jobs that are open it places the one with the
-// smallest sum of height and waiting, the first in the order of several.
+// smallest sum of height and waiting; of several, the first in the order.
 func restingLowest(p *problem, order []int32, wait []int64) []int64 {
 	top, offsets := make([]int64, p.sections), make([]int64, len(p.jobs))
 	placed := make([]bool, len(p.jobs))
@@ -56,8 +56,8 @@ func restingLowest(p *problem, order []int32, wait []int64) []int64 {
 	return offsets
 }
 
-// TestSkylineIsValid packs by any order with any waiting, and lets the search end at any time. The
-// height at which it gives up is one that the whole packing would have reached.
+// TestSkylineIsValid packs in any order with any waiting, and lets the search end at any time. The
+// whole packing would have reached the height at which it gives up.
 func TestSkylineIsValid(t *testing.T) {
 	on := func() bool { return false }
 	rapid.Check(t, func(t *rapid.T) {
@@ -96,7 +96,7 @@ func TestSkylineIsValid(t *testing.T) {
 	})
 }
 
-// TestSkylineTooLarge: heights that could leave int64 are not added up.
+// TestSkylineTooLarge: heights that could overflow int64 are not added up.
 func TestSkylineTooLarge(t *testing.T) {
 	buffers := []Buffer{{0, 3, math.MaxInt64/4 - 1}, {2, 5, math.MaxInt64 / 4}, {4, 6, math.MaxInt64 / 4}}
 	require.Nil(t, newSkyline(split(buffers)[0], 1))
@@ -105,7 +105,7 @@ func TestSkylineTooLarge(t *testing.T) {
 }
 
 // TestNearTheBound packs the buffers of training steps, as `memopt plan` has them (testdata), and
-// random ones that are hard to fit. The greedy orders alone leave more.
+// random ones that are hard to fit. The greedy orders alone end higher.
 func TestNearTheBound(t *testing.T) {
 	cases := map[string][]Buffer{"random, 200": tight(200), "random, 300": tight(300)}
 	files, err := filepath.Glob("testdata/*.csv")
@@ -136,7 +136,7 @@ func TestNearTheBound(t *testing.T) {
 	}
 }
 
-// TestSkylineRules holds every rule to the plain loop on jobs that live through many sections.
+// TestSkylineRules compares every rule with the plain loop on jobs that live through many sections.
 func TestSkylineRules(t *testing.T) {
 	p := split(tight(250))[0]
 	s := newSkyline(p, p.bound)

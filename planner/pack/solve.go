@@ -9,10 +9,9 @@ import (
 )
 
 // Solve packs the buffers. With a capacity it returns as soon as they fit, and reports
-// ErrInfeasible or ErrTimeLimit with the best packing found if they do not. Without one it
-// looks for the smallest arena until that is proved, the nodes are used up or the
-// context ends; ending early is then no error, only Optimal is false. The result is valid
-// whenever it is not nil.
+// ErrInfeasible or ErrTimeLimit with the best packing found if they do not. Without one it looks
+// for the smallest arena until that is proved, the nodes are used up or the context ends; ending
+// early is then not an error, but Optimal is false. A result that is not nil is valid.
 //
 // The greedy orders come first. For the groups of buffers that they did not
 // settle, rounds of the exact search follow, each round with more nodes than the one before.
@@ -58,7 +57,7 @@ type solver struct {
 	buffers  int
 	groups   []*group
 	nodes    int64
-	progress int64 // nodes at which the caller hears next
+	progress int64 // nodes at which the caller is next told
 	method   string
 	height   int64 // last reported
 }
@@ -109,8 +108,8 @@ func (s *solver) done() bool {
 	return s.ended() || s.upper() <= s.goal() || s.opts.Capacity > 0 && s.lower() > s.opts.Capacity
 }
 
-// worst is the group to work on: of those above the goal the one with the fewest rounds, and of
-// several the highest.
+// worst is the group to work on: of those above the goal, the one with the fewest rounds; of
+// several, the highest.
 func (s *solver) worst() *group {
 	goal := s.goal()
 	var open []*group
@@ -124,7 +123,7 @@ func (s *solver) worst() *group {
 	})
 }
 
-// result gathers what the groups have.
+// result gathers the packings of the groups.
 func (s *solver) result() *Result {
 	r := &Result{Offsets: make([]int64, s.buffers), LowerBound: s.lower(), Nodes: s.nodes}
 	for _, g := range s.groups {
@@ -134,7 +133,7 @@ func (s *solver) result() *Result {
 	return r
 }
 
-// report tells the caller of a lower packing, and from time to time of the work done.
+// report tells the caller about a lower packing, and from time to time about the work done.
 func (s *solver) report() {
 	if s.opts.Progress == nil {
 		return

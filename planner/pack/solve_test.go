@@ -10,8 +10,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// smallest is the least height by trying all orders: each buffer takes the lowest gap
-// that holds it. One of the orders is that of the offsets of a best packing.
+// smallest finds the least height by trying all orders: each buffer takes the lowest gap that holds
+// it. One of the orders is that of the offsets in an optimal packing.
 func smallest(buffers []Buffer) int64 {
 	offsets := make([]int64, len(buffers))
 	placed := make([]int, 0, len(buffers))
@@ -168,8 +168,8 @@ func TestStackingIsValid(t *testing.T) {
 	})
 }
 
-// TestSections holds sections to their meaning: two buffers meet in time exactly if
-// their ranges of sections do.
+// TestSections checks sections against their definition: two buffers meet in time exactly if their
+// ranges of sections do.
 func TestSections(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		buffers := drawBuffers(t, 20)
@@ -245,7 +245,7 @@ func TestSolveLimits(t *testing.T) {
 	assert.Equal(t, r, again)
 }
 
-// expiring is a context that ends when it has been asked a number of times: a deadline that is the
+// expiring is a context that ends after it has been asked a number of times: a deadline that is the
 // same on every machine.
 type expiring struct {
 	context.Context

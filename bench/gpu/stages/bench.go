@@ -24,7 +24,7 @@ var (
 	bf16 = precision{name: "bfloat16", half: true}
 )
 
-// slower is how many times as long as PyTorch's a step may take.
+// slower is the most that a step may take, as a multiple of PyTorch's time.
 const slower = 1.5
 
 // benchGPT2 returns the benchmark of gpt2_124m's training step.
@@ -95,7 +95,7 @@ func (r *runner) time(check string, m *model, args []string) (float64, bool) {
 	return v.Time.Median, a.code == 0
 }
 
-// peer times the network in PyTorch and returns the median in milliseconds, 0 where PyTorch is
+// peer times the network in PyTorch and returns the median in milliseconds, 0 if PyTorch is
 // missing.
 func (r *runner) peer(name string, p precision, s sized) float64 {
 	check := fmt.Sprintf("%s, %s, PyTorch eager", s.name, p.name)
@@ -131,11 +131,12 @@ func (r *runner) peer(name string, p precision, s sized) float64 {
 	return 0
 }
 
-// predictionError is by what share a step's predicted slowdown may be off the measured one.
+// predictionError is the share by which a step's predicted slowdown may differ from the measured
+// one.
 const predictionError = 0.10
 
-// runBenchRecompute compares what recomputing costs with what was predicted: by times of this
-// machine, and by the profile of the card where there is one.
+// runBenchRecompute compares what recomputing costs with what was predicted: by times measured on
+// this machine, and by the profile of the card if there is one.
 func runBenchRecompute(r *runner) {
 	list := []sized{{"gpt2_124m", map[string]int64{"batch": 4, "seq": 1024}},
 		{"resnet50", map[string]int64{"batch": 32}}}
@@ -166,7 +167,7 @@ func runBenchRecompute(r *runner) {
 	}
 }
 
-// cardName is the GPU's name, or why it cannot be told.
+// cardName is the GPU's name, or why it is not known.
 func (r *runner) cardName() string {
 	d, err := driver.Open(0)
 	if err != nil {
@@ -177,7 +178,7 @@ func (r *runner) cardName() string {
 }
 
 // overhead verifies a plan whose cost is predicted in a way for which costs gives the arguments, or
-// why they are not to be had.
+// the reason they are not available.
 func (r *runner) overhead(m *model, s sized, way string, costs func() ([]string, string)) {
 	check := fmt.Sprintf("%s: overhead predicted by %s", m.name, way)
 	args, why := costs()

@@ -11,7 +11,7 @@ type sized struct {
 	dims map[string]int64
 }
 
-// toyBatch is what tests plan to budgets.
+// toyBatch is the batch that tests plan to budgets.
 var toyBatch = sized{"mlp_tiny", map[string]int64{"batch": 64}}
 
 // budgetModels are the models that are planned to budgets.
@@ -31,7 +31,7 @@ const driversOwn = 512 << 20
 // session's: it takes small ones out of blocks of 2 MiB, and holds on to some.
 const driversSlack = 8 << 20
 
-// exitUnfit is memopt's exit code where no plan fits, or memory is short.
+// exitUnfit is memopt's exit code if no plan fits or memory is short.
 const exitUnfit = 3
 
 // budgetOf are the arguments that ask for a plan to a budget, found by a bounded search.
@@ -123,11 +123,11 @@ func (r *runner) largestBatch() {
 		append(figures, Figure{"arena, inputs and weights", float64(took), "bytes"})...)
 }
 
-// closeEnough ends the search for the largest batch: within so many parts of it.
+// closeEnough ends the search for the largest batch: within one part in so many.
 const closeEnough = 64
 
 // bisect finds the largest batch that try takes, or one that is close enough, from first on, and
-// what it took. Otherwise it says why not.
+// what it took. If there is none, it says why.
 func (r *runner) bisect(first int64, try func(int64) (*answer, *runReport)) (int64, *runReport, string) {
 	var best *runReport
 	low, high := int64(0), int64(0) // low fits, high does not; 0: not known yet

@@ -13,7 +13,7 @@ import (
 	"memopt/graph/onnx"
 )
 
-// runEnv writes down what the machine has.
+// runEnv records what the machine has.
 func runEnv(r *runner) {
 	r.version()
 	r.card()
@@ -72,7 +72,7 @@ func (r *runner) card() {
 // libraries are parts of the names of files that count as found.
 var libraries = []string{"libcuda", "libcublas", "libcudnn", "libnvidia-ml"}
 
-// device opens the driver and says what it tells, and which files it opened.
+// device opens the driver and reports what it says, and which files it opened.
 func (r *runner) device() {
 	d, err := driver.Open(0)
 	if err != nil {
@@ -96,8 +96,8 @@ func (r *runner) device() {
 	}
 }
 
-// ownLibraries has the driver open the libraries that it opens when they are first needed, and says
-// which are not to be had and why.
+// ownLibraries has the driver open the libraries that it otherwise opens when they are first
+// needed, and says which are not available and why.
 func (r *runner) ownLibraries(d driver.Driver) {
 	s, err := d.NewStream()
 	if err != nil {

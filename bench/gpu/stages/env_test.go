@@ -8,7 +8,7 @@ import (
 	"memopt/executor/cuda/double"
 )
 
-// TestOwnLibraries: libraries that are there are told from those that are not.
+// TestOwnLibraries: libraries that are there are distinguished from those that are not.
 func TestOwnLibraries(t *testing.T) {
 	for missing, want := range map[bool]Result{false: Pass, true: NotAvailable} {
 		d := double.New(double.Options{NoLibrary: missing, NoConvolutions: missing})

@@ -13,11 +13,11 @@ import (
 )
 
 // halfOpset is the operator set from which on the operators of transformers and of convolutions
-// take bfloat16; Where was the last of them.
+// take bfloat16; Where was the last to do so.
 const halfOpset = 16
 
 // convertFile writes a forward model in which every float32 value is bfloat16: inputs, weights,
-// constants and all that is computed of them. What an operator does inside is its own affair:
+// constants and all that is computed from them. What an operator does inside is its own affair:
 // normalizations, softmax and losses sum up in float32 and round once.
 func convertFile(from, to string) error {
 	m, closer, err := onnx.Open(from)
@@ -96,7 +96,7 @@ func halveType(t *graph.Type) bool {
 	return true
 }
 
-// halveNode changes the attributes that say of which type a node's output is.
+// halveNode changes the attributes that say which type a node's output has.
 func halveNode(n *graph.Node) error {
 	switch n.Kind {
 	case op.Constant:
@@ -116,7 +116,7 @@ func halveNode(n *graph.Node) error {
 			n.SetAttr("to", int64(graph.BFloat16))
 		}
 	}
-	if n.Int("dtype", 0) == int64(graph.Float32) { // of random operators
+	if n.Int("dtype", 0) == int64(graph.Float32) { // for random operators
 		n.SetAttr("dtype", int64(graph.BFloat16))
 	}
 	t := n.TensorAttr("value")
@@ -128,7 +128,7 @@ func halveNode(n *graph.Node) error {
 }
 
 // halveTensor rounds a tensor's contents, if they are float32. Finite numbers stay finite: masks
-// add the lowest float32, of which an infinity would make NaN.
+// add the lowest float32, and an infinity in its place would lead to NaN.
 func halveTensor(t *graph.TensorData) error {
 	if t == nil || t.DType != graph.Float32 {
 		return nil

@@ -17,7 +17,7 @@ import (
 	"memopt/symbolic"
 )
 
-// network has what the conversion must look after: constants of all forms, casts, shapes, a mask
+// network has what the conversion must take care of: constants of all forms, casts, shapes, a mask
 // with the lowest float32, a subgraph, and an operator set in which Where takes no bfloat16.
 const network = `<ir_version: 8, opset_import: ["" : 15]>
 	network (int64[batch, seq] ids, int64[batch] labels, float[16, 8] table, float[8, 5] head, bool c) => (float loss) <float eps = {0.001}> {
@@ -88,7 +88,7 @@ func TestToBFloat16(t *testing.T) {
 	require.InEpsilon(t, want, loss(t, m, env), 0.01)
 }
 
-// TestFinite: rounding keeps what is finite finite, and what is not as it is.
+// TestFinite: rounding keeps finite numbers finite, and leaves others as they are.
 func TestFinite(t *testing.T) {
 	for _, f := range []float32{0, 1, -1.5, math.MaxFloat32, -math.MaxFloat32, 0x1.fffp127,
 		math.SmallestNonzeroFloat32} {

@@ -20,7 +20,7 @@ var testPrograms = []testProgram{
 // needsSources are tests that compile the kernels' sources, which the bundle does not have.
 const needsSources = "^TestPTX$"
 
-// tests runs a test program, on the GPU where that is the device.
+// tests runs a test program, on the GPU if that is the device.
 func (r *runner) tests(p testProgram, wrapper []string, args ...string) *answer {
 	var env []string
 	if r.backend == "cuda" {
@@ -32,13 +32,13 @@ func (r *runner) tests(p testProgram, wrapper []string, args ...string) *answer 
 	return r.exec(filepath.Join(r.bundle, "tests", p.dir), env, line[0], line[1:]...)
 }
 
-// tally is what go test -v printed: the outcomes of the tests that are no parts of others, and why
+// tally is what go test -v printed: the outcomes of the tests that are not parts of others, and why
 // tests were skipped.
 type tally struct {
 	passed, cases int
 	failed        []string
 	skips         int
-	skipped       []string // tests that were skipped, with the reason, one of each reason
+	skipped       []string // skipped tests with their reasons, one for each reason
 }
 
 // count reads the output of a test program.
@@ -71,7 +71,7 @@ func count(out []byte) *tally {
 	return t
 }
 
-// skip notes a skipped test. A reason starts with the place in the source, of which there may be
+// skip notes a skipped test. A reason starts with its place in the source; one reason may occur at
 // many.
 func (t *tally) skip(name, reason string) {
 	t.skips++
@@ -87,14 +87,14 @@ func (t *tally) skip(name, reason string) {
 	t.skipped = append(t.skipped, name+": "+reason)
 }
 
-// runKernels runs all tests of the bundle's programs.
+// runKernels runs all tests in the bundle's programs.
 func runKernels(r *runner) {
 	for _, p := range testPrograms {
 		r.judgeTests(p.dir, r.tests(p, nil))
 	}
 }
 
-// judgeTests writes down what a test program found.
+// judgeTests records what a test program found.
 func (r *runner) judgeTests(check string, a *answer) {
 	t := count(a.stdout)
 	figures := []Figure{{"passed", float64(t.passed), "tests"}, {"with", float64(t.cases), "cases"},
@@ -123,7 +123,7 @@ func sanitizer(tool string) func(*runner) {
 		const found = 99 // the exit code that the tool is asked for
 		line := []string{"compute-sanitizer", "--tool", tool, "--error-exitcode", fmt.Sprint(found)}
 		if tool == "memcheck" {
-			// Calls that fail are the tests' affair: libraries try some that do, to find out what
+			// Failing calls are the tests' affair: libraries make some on purpose, to find out what
 			// there is.
 			line = append(line, "--report-api-errors", "no")
 		}

@@ -2,7 +2,7 @@ package stages
 
 import "fmt"
 
-// runLeaks sees that the device's memory is the same after many steps and after many sessions.
+// runLeaks checks that the device's memory is the same after many steps and after many sessions.
 func runLeaks(r *runner) {
 	r.judgeTests("sessions and steps in one process", r.tests(testPrograms[0], nil, "-test.run", "^TestLeaks$"))
 	m := r.named(tinyModel)

@@ -16,7 +16,7 @@ import (
 // Exit codes.
 const (
 	exitDone    = 0
-	exitFailed  = 1 // a check has failed, or something else went wrong
+	exitFailed  = 1 // a check failed, or something else went wrong
 	exitUsage   = 2
 	exitMissing = 7 // there is no GPU: memopt's own code for it
 	exitStopped = 130
@@ -111,7 +111,7 @@ func dispatch(ctx context.Context, args []string, w io.Writer) (int, error) {
 	return exitDone, nil
 }
 
-// list prints the stages that a name means, all for "".
+// list prints the stages that a name stands for, all for "".
 func list(w io.Writer, name string) (int, error) {
 	found := false
 	for _, s := range all {

@@ -33,7 +33,7 @@ type meta struct {
 // trains reports whether the model has a loss, so that it can be differentiated.
 func (m *model) trains() bool { return m.meta.LossIn == nil || *m.meta.LossIn }
 
-// open reads what there is of a model, and makes its folder feed.
+// open reads the files that a model has, and makes its folder feed.
 func (r *runner) open(dir string) (*model, error) {
 	m := &model{name: filepath.Base(dir), dir: dir, file: filepath.Join(dir, "model.onnx")}
 	if _, err := os.Stat(m.file); err != nil {
@@ -66,8 +66,8 @@ func (r *runner) open(dir string) (*model, error) {
 	return m, nil
 }
 
-// inputs are the arguments that give a model inputs: its own, or made up ones with the dims of its
-// export but for those given.
+// inputs are the arguments that give a model inputs: its own, or made-up ones with the dims of its
+// export except for those given.
 func (m *model) inputs(dims map[string]int64) []string {
 	if m.set != "" && len(dims) == 0 {
 		return []string{"--data-dir", m.feed}
@@ -106,7 +106,7 @@ func (r *runner) listModels() []*model {
 	return list
 }
 
-// named opens a model of the folder, and says so where it is missing.
+// named opens a model of the folder, and says so if it is missing.
 func (r *runner) named(name string) *model {
 	m, err := r.open(filepath.Join(r.models, name))
 	if errors.Is(err, os.ErrNotExist) {

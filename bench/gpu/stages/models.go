@@ -43,7 +43,7 @@ func runModels(r *runner) {
 }
 
 // size returns the bytes that a step takes without recomputing, by counting, or why that cannot be
-// told.
+// found out.
 func (r *runner) size(m *model, dims map[string]int64) (int64, string) {
 	var v runReport
 	a := r.onBackend(&v, "null", "run", m.file, append(m.inputs(dims), "--level", "0")...)
@@ -81,7 +81,7 @@ func (r *runner) levels(m *model) {
 	r.row(m.name+": verify", Pass, "", figures...)
 }
 
-// references compares outputs and gradients with those that PyTorch gave.
+// references compares outputs and gradients with those from PyTorch.
 func (r *runner) references(m *model) {
 	dir := filepath.Join(r.tmp, m.name)
 	var v runReport
@@ -117,8 +117,8 @@ func nodes(onHost map[string]int) float64 {
 	return float64(n)
 }
 
-// apart compares a reference, or a gradient's, with what a run has saved in a folder: max|got -
-// want| as a share of atol + rtol*max|want|.
+// apart compares a reference, for an output or a gradient, with what a run has saved in a folder:
+// max|got - want| as a share of atol + rtol*max|want|.
 func (m *model) apart(reference, dir string, gradient bool) (share float64, name string, err error) {
 	want, err := dataset.ReadTensor(reference)
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"memopt/executor/cuda/driver"
 )
 
-// runOOM sees what happens where memory is short: one line, exit code 3, and the next run is as if
-// nothing had been.
+// runOOM checks what happens if memory is short: one line, exit code 3, and the next run goes as if
+// nothing had happened.
 func runOOM(r *runner) {
 	m := r.named(tinyModel)
 	if m == nil {
@@ -20,7 +20,7 @@ func runOOM(r *runner) {
 		r.row("more than the device has", NotAvailable, why)
 	} else {
 		r.refused("more than the device has, planned", m, dims)
-		if !r.toy { // on demand the step runs until memory ends, which takes the double long
+		if !r.toy { // on demand the step runs until memory runs out, which takes the stand-in long
 			r.refused("more than the device has, in the middle of a step", m, dims, "--mem-pattern", "off")
 		}
 	}
@@ -29,7 +29,7 @@ func runOOM(r *runner) {
 	r.judge("the next run works", a.code == 0, a.why())
 }
 
-// tinyModel has inputs that are much smaller than what is computed of them.
+// tinyModel has inputs that are much smaller than what is computed from them.
 const tinyModel = "gpt2_tiny"
 
 // refused checks that a run ends for lack of memory, with an explanation.

@@ -45,7 +45,7 @@ type Row struct {
 	Note    string   `json:"note,omitempty"` // why it failed, or what is missing
 }
 
-// Record is what a stage has found. It is written anew after every check, so that a stage that is
+// Record is what a stage has found. It is written again after every check, so that a stage that is
 // stopped keeps what it found.
 type Record struct {
 	Schema   string    `json:"schema"`
@@ -57,10 +57,10 @@ type Record struct {
 	Rows     []Row     `json:"rows"`
 }
 
-// path returns where the record of a stage lies in the folder out.
+// path returns the path of a stage's record in the folder out.
 func path(out, stage string) string { return filepath.Join(out, "stage-"+stage+".json") }
 
-// write keeps a record. The file is replaced at once, so that it is whole whenever the stage is
+// write saves a record. The file is replaced in one go, so that it is whole whenever the stage is
 // stopped.
 func (r *Record) write(out string) error {
 	data, err := json.MarshalIndent(r, "", " ")

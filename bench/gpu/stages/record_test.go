@@ -49,7 +49,7 @@ func TestFirstError(t *testing.T) {
 	require.Equal(t, "it found errors", firstError(nil))
 }
 
-// TestMapped: libraries of NVIDIA among the files that are mapped, each once.
+// TestMapped: NVIDIA's libraries among the mapped files, each once.
 func TestMapped(t *testing.T) {
 	require.Equal(t, []string{"/usr/lib/libcuda.so.1", "/opt/x y/libcublasLt.so.12"},
 		mapped(`7f00-7f01 r--p 00000000 08:01 12 /usr/lib/libcuda.so.1
@@ -61,7 +61,7 @@ func TestMapped(t *testing.T) {
 }
 
 // TestBisect finds the largest batch that fits, or one within its 64th part; a batch that fails for
-// another reason ends it.
+// another reason ends the search.
 func TestBisect(t *testing.T) {
 	for _, c := range []struct{ first, fits, least int64 }{{8, 8, 8}, {8, 29, 29}, {1, 1000, 985}, {32, 63, 63}} {
 		tried := map[int64]bool{}

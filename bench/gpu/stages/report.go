@@ -72,7 +72,7 @@ func (m *merged) table() *report.Table {
 }
 
 // writeReport prints the table of the records in a folder and writes report.json and report.md
-// beside them. The error is errFailed where a check has failed.
+// beside them. The error is errFailed if a check has failed.
 func writeReport(w io.Writer, out string) error {
 	m, err := merge(out)
 	if err != nil {

@@ -1,6 +1,6 @@
 // Package stages has the checks that scripts/gpu-verify runs on a machine with a GPU. A stage is a
-// list of checks that takes less than 8 minutes; it asks programs that were built elsewhere, memopt
-// first of all, and writes down what they answered.
+// list of checks that takes less than 8 minutes; it runs programs that were built elsewhere, above
+// all memopt, and records their answers.
 package stages
 
 import (
@@ -22,7 +22,7 @@ type stage struct {
 	run       func(*runner)
 }
 
-// all lists the stages in the order in which they run: what the later ones take for granted comes
+// all lists the stages in the order in which they run: what later ones take for granted comes
 // first.
 var all = []stage{
 	{"env", "the card, its driver and the libraries that are found", runEnv},
@@ -63,8 +63,8 @@ type runner struct {
 	lost error  // a record could not be written
 }
 
-// row writes a check's outcome down, unless the stage is being stopped: what a program says that
-// was killed means nothing.
+// row records a check's outcome, unless the stage is being stopped: the output of a killed program
+// means nothing.
 func (r *runner) row(check string, result Result, note string, figures ...Figure) {
 	if r.ctx.Err() != nil {
 		return
@@ -76,7 +76,7 @@ func (r *runner) row(check string, result Result, note string, figures ...Figure
 	}
 }
 
-// judge writes down pass where ok, else fail with the note.
+// judge records a pass if ok, otherwise a failure with the note.
 func (r *runner) judge(check string, ok bool, note string, figures ...Figure) {
 	if ok {
 		r.row(check, Pass, "", figures...)
@@ -109,10 +109,10 @@ func runStage(ctx context.Context, s *stage, o options) error {
 	return r.lost
 }
 
-// commandLimit ends a program that hangs, before the script ends the stage.
+// commandLimit ends a program that hangs before the script ends the stage.
 const commandLimit = 400 * time.Second
 
-// answer is what a program gave.
+// answer is what a program returned.
 type answer struct {
 	code   int // -1: it could not be started, or was stopped
 	stdout []byte
@@ -129,13 +129,13 @@ func (a *answer) why() string {
 	return fmt.Sprintf("exit code %d", a.code)
 }
 
-// exec runs a program in a folder with more environment.
+// exec runs a program in a folder with additional environment variables.
 func (r *runner) exec(dir string, env []string, name string, args ...string) *answer {
 	ctx, cancel := context.WithTimeout(r.ctx, commandLimit)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir, cmd.Env = dir, append(os.Environ(), env...)
-	cmd.WaitDelay = 10 * time.Second // children that keep its output open
+	cmd.WaitDelay = 10 * time.Second // children may keep its output open
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	start := time.Now()
