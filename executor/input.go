@@ -4,10 +4,10 @@ import (
 	"fmt"
 )
 
-// SetInput gives a graph input its data, which must stay as it is during runs. The session keeps
-// its own copy of inputs that an operator updates, such as gradient accumulators, from step to
-// step. Gradients that a boundary node hands out are given in the same way, by the name of the
-// value.
+// SetInput gives a graph input its data, which must not change during runs. Of inputs that an
+// operator updates, such as gradient accumulators, and of states the session keeps a copy from step
+// to step, unless Options.AdoptStates hands the memory of states over to it. Gradients that a
+// boundary node hands out are given in the same way, by the name of the value.
 func (s *Session) SetInput(name string, t *Tensor) error {
 	g := s.model.Graph
 	id, ok := g.Lookup(name)

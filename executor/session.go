@@ -239,8 +239,10 @@ func (s *Session) Missing() []string {
 	return names
 }
 
-// Run executes one step of training: every node once, in order. If ctx is done, it ends between two
-// nodes with ctx.Err.
+// Run executes one step of training: every node once, in order. The next step begins with the
+// states that this one leaves. It ends with ctx.Err between two nodes if ctx is done, but not after
+// the step has begun to write states; an error from then on is a *TornError, and so is that of every
+// later Run until Restart.
 func (s *Session) Run(ctx context.Context) error {
 	if missing := s.Missing(); len(missing) > 0 && !s.virtual {
 		return fmt.Errorf("input %q has no data (%d of %d inputs have none)", missing[0], len(missing),
