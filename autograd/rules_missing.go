@@ -6,8 +6,8 @@ import "memopt/graph/op"
 const (
 	whyBackward = "it belongs to a backward half, which is not differentiated again"
 	whyFused    = "ONNX Runtime fuses it after export; differentiate the model before it is optimized"
-	whySampling = "with ONNX's own operators, the gradient of sampling at computed places would " +
-		"need a scatter for every corner of every sample, which is not implemented"
+	whySampling = "the gradient of sampling at computed places is not supported: with ONNX's own " +
+		"operators it is a scatter for every corner of every sample"
 	whyDeeploy = "Deeploy writes it into graphs that have been differentiated; differentiate the model before it is " +
 		"converted"
 	whyCache = "it updates its cache in place, for inference"
