@@ -36,11 +36,20 @@ func (e *emitter) through(m matrixView) matrixView {
 		return m
 	}
 	n := e.j.g.Nodes[def]
-	perm := n.IntList("perm", nil)
-	if !opInfo(n).Has(op.TransposeRole) || len(perm) < 2 || !slices.Equal(perm, lastTwo(len(perm))) {
+	if dims, ok := e.Dims(m.v); !ok || !swapsLastTwo(n, len(dims)) {
 		return m
 	}
 	return matrixView{n.Inputs[0], !m.t}
+}
+
+// swapsLastTwo reports whether a node swaps the last two of rank axes and does nothing else.
+// Without a permutation a Transpose reverses all axes.
+func swapsLastTwo(n *graph.Node, rank int) bool {
+	if !opInfo(n).Has(op.TransposeRole) || rank < 2 {
+		return false
+	}
+	perm := n.IntList("perm", nil)
+	return perm == nil && rank == 2 || slices.Equal(perm, lastTwo(rank))
 }
 
 // plain returns the matrices as a value, transposed by a node where that is asked for.

@@ -1,10 +1,7 @@
 package autograd
 
 import (
-	"slices"
-
 	"memopt/graph"
-	"memopt/graph/op"
 )
 
 // matMulRule: for Y = A·B, dA = dY·Bᵀ and dB = Aᵀ·dY, summed over what broadcasting added. Stashes
@@ -97,16 +94,13 @@ func (j *joint) tiedMatrix(v Value) Value {
 		return None
 	}
 	n := j.g.Nodes[def]
-	if !opInfo(n).Has(op.TransposeRole) || len(j.g.Values[v].Type.Shape.Dims) != 2 {
+	if len(j.g.Values[v].Type.Shape.Dims) != 2 || !swapsLastTwo(n, 2) {
 		return None
 	}
-	if matrix := n.Inputs[0]; j.readers[matrix] < 2 || !j.requires[matrix] {
-		return None
+	if matrix := n.Inputs[0]; j.readers[matrix] >= 2 && j.requires[matrix] {
+		return matrix
 	}
-	if perm := n.IntList("perm", nil); perm != nil && !slices.Equal(perm, lastTwo(2)) {
-		return None
-	}
-	return n.Inputs[0]
+	return None
 }
 
 // gemmRule: for Y = alpha·A'·B' + beta·C with A' and B' transposed on demand, dA' = alpha·dY·B'ᵀ,

@@ -1,8 +1,13 @@
 package autograd_test
 
 import (
+	"fmt"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
+	"memopt/autograd"
+	"memopt/graph"
 	"memopt/symbolic"
 )
 
@@ -47,9 +52,32 @@ func TestMatMul(t *testing.T) {
 		{Name: "stack transposed",
 			Graph: `g (double[2, N, 4] a, double[2, 3, 4] w) => (double[2, N, 3] y) { b = Transpose<perm = [0, 2, 1]>(w)  y = MatMul(a, b) }`,
 			Dims:  n, Wrt: []string{"a"}},
+		{Name: "reversed",
+			Graph: `g (double[B, N, 4] a, double[3, 4] w) => (double[B, N, 3] y) { b = Transpose(w)  y = MatMul(a, b) }`,
+			Dims:  n, Wrt: []string{"a"}},
+		{Name: "stack reversed",
+			Graph: `g (double[2, N, 4] a, double[3, 4, 2] w) => (double[2, N, 3] y) { b = Transpose(w)  y = MatMul(a, b) }`,
+			Dims:  n, Wrt: []string{"a"}},
 		{Name: "old", Opset: 9, Graph: `g (double[2, 3] a, double[3, 4] b) => (double[2, 4] y) { y = MatMul(a, b) }`},
 		{Name: "older", Opset: 1, Graph: `g (double[2, 3] a, double[3, 4] b) => (double[2, 4] y) { y = MatMul(a, b) }`},
 	})
+}
+
+// TestThroughTransposes: of a matrix that the forward half transposes the backward half reads what
+// was transposed; without a permutation a Transpose reverses the axes, of which only matrices have
+// two.
+func TestThroughTransposes(t *testing.T) {
+	for _, attributes := range []string{"", "<perm = [1, 0]>"} {
+		m, err := graph.Parse(fmt.Sprintf(`<ir_version: 8, opset_import: ["" : 17]> g (float[B, 4] a, float[3, 4] w)
+			=> (float[B, 3] y) { b = Transpose%s(w)  y = MatMul(a, b) }`, attributes), "g")
+		require.NoError(t, err)
+		inferred(t, m)
+		j, err := autograd.Differentiate(m, autograd.Options{
+			Wrt: []string{"a"}, Losses: []autograd.Loss{{Name: "y", Seed: true}}})
+		require.NoError(t, err)
+		b, _ := j.Model.Graph.Lookup("b")
+		require.Len(t, graph.NewUses(j.Model.Graph).Of(b), 1, attributes)
+	}
 }
 
 // TestGemm: transpositions, factors, biases of every form, dialects.
