@@ -3,7 +3,7 @@
 // numbers and the promised peak:
 //
 //	m, err := memopt.Open("model.onnx", memopt.Options{Dims: map[string]int64{"batch": 8}})
-//	m, _, err = m.Training(nil)  // of a forward model: differentiates it
+//	m, _, err = m.Training(autograd.Options{}, nil)  // of a forward model: differentiates it
 //	p, err := m.Plan(ctx, memopt.Budget{Share: 0.6}, memopt.PlanOptions{})
 //	r, err := p.Rewrite(memopt.RewriteOptions{})
 //	err = r.WriteFile("out.onnx", memopt.WriteOptions{})
@@ -220,15 +220,15 @@ func symbols(g *graph.Graph) []string {
 	return slices.Sorted(maps.Keys(seen))
 }
 
-// Training returns the training step of a forward model, with gradients of its loss with respect to
-// all parameters, which the optimizer updates unless it is nil; the second result says what was
-// guessed. A model that has a backward half is its own training step, and the second result is nil.
-// Errors are those of Differentiate.
-func (m *Model) Training(update *autograd.Optimizer) (step *Model, how *autograd.Joint, err error) {
+// Training returns the training step that Differentiate makes of a forward model; the second result
+// says what was guessed. A model that has a backward half is its own training step, and the second
+// result is nil. Errors are those of Differentiate.
+func (m *Model) Training(o autograd.Options, update *autograd.Optimizer) (step *Model,
+	how *autograd.Joint, err error) {
 	if _, err := live.FindBoundary(m.Model); !errors.Is(err, live.ErrNoBoundary) {
 		return m, nil, nil // the planner reports what is wrong with it
 	}
-	step, how, err = m.Differentiate(autograd.Options{}, update)
+	step, how, err = m.Differentiate(o, update)
 	if err != nil {
 		return nil, nil, fmt.Errorf("a forward model: %w", err)
 	}
@@ -249,10 +249,32 @@ func (m *Model) Differentiate(o autograd.Options, update *autograd.Optimizer) (*
 			return nil, nil, &Error{OfCaller, err}
 		}
 	}
+	return m.step(j), j, nil
+}
+
+// Accumulate makes the two steps of training in micro-batches: the micro-step, which Differentiate
+// makes where Options.Accumulate is set, and the update that applies what micro-steps have added up
+// (autograd.UpdateStep). Both read and write the states that they share under the same names. The
+// errors are those of Differentiate.
+func (m *Model) Accumulate(o autograd.Options, update autograd.Optimizer) (micro, apply *Model,
+	how *autograd.Joint, err error) {
+	o.Accumulate = true
+	if micro, how, err = m.Differentiate(o, nil); err != nil {
+		return nil, nil, nil, err
+	}
+	j, err := autograd.UpdateStep(how, update)
+	if err != nil {
+		return nil, nil, nil, &Error{OfCaller, err}
+	}
+	return micro, m.step(j), how, nil
+}
+
+// step is a training step made of the model.
+func (m *Model) step(j *autograd.Joint) *Model {
 	j.Model.Path = m.Path // external data lies next to it, and it must not be overwritten
 	step := *m
 	step.Model, step.Types = j.Model, j.Types
-	return &step, j, nil
+	return &step
 }
 
 // readError says whose fault it is that a model could not be read.

@@ -96,11 +96,23 @@ func (c *Ctx) Sum(i int) Value {
 	if !c.Wants(i) {
 		return None
 	}
-	return c.j.gradOf(c.Node.Input(i))
+	sum := c.j.gradOf(c.Node.Input(i))
+	if sum == None || c.DType(sum) != c.DType(c.Node.Input(i)) { // a sum in float of 16 bits each
+		return None
+	}
+	return sum
 }
 
-// SetSum sets the gradient of input i to what a rule has made of Sum.
-func (c *Ctx) SetSum(i int, g Value) { c.j.grads[c.Node.Input(i)] = g }
+// SetSum sets the gradient of input i to what a rule has made of Sum, or of zeros where there was
+// none.
+func (c *Ctx) SetSum(i int, g Value) {
+	x := c.Node.Input(i)
+	if old := c.j.grads[x]; old != None && c.DType(old) != c.DType(g) {
+		c.j.addGrad(x, g)
+		return
+	}
+	c.j.grads[x] = g
+}
 
 // compatible reports whether two shapes may be equal.
 func compatible(a, b graph.Shape) bool {

@@ -36,6 +36,10 @@ type Options struct {
 	// so all gradients, are multiplied, so that small ones of float16 do not vanish.
 	// AppendOptimizer divides by it. "": none.
 	LossScale string
+	// Accumulate makes a micro-step: it adds each gradient to the input <param> + SumSuffix, and 1 to
+	// CountInput, in place of making the gradient an output. UpdateStep makes the step that applies
+	// the sums.
+	Accumulate bool
 }
 
 // Loss is one value that is differentiated.
@@ -67,6 +71,8 @@ type Joint struct {
 	DataInputs, GuessedInputs []string
 	// LossScale is the graph input by which all gradients are multiplied, or "".
 	LossScale string
+	// Accumulates says that the graph adds to sums of gradients (Options.Accumulate).
+	Accumulates bool
 	// Raised says that the operator set had to be raised from From to To.
 	Raised   bool
 	From, To int64
@@ -155,6 +161,7 @@ type joint struct {
 	reaches   []bool           // by value: a loss depends on it
 	grads     []Value          // by value: its gradient so far
 	parts     map[Value][]part // by value: gradients of parts that wait to be added
+	sums      map[Value]Value  // by parameter: the input that its gradients are added to; nil: none is
 	taken     *graph.Names     // in all graphs of the model
 	readers   []int32          // by value: how often forward nodes read it; nil: nobody has counted
 	fewer     bool             // outputs of the model were left out
@@ -195,10 +202,17 @@ func (j *joint) run(opts Options) error {
 	if err := j.seed(losses, opts.LossScale); err != nil {
 		return err
 	}
+	begin, finish := func([]Value) error { return nil }, j.finish
+	if opts.Accumulate {
+		begin, finish = j.beginSums, j.finishSums
+	}
+	if err := begin(wrt); err != nil {
+		return err
+	}
 	if err := j.sweep(order); err != nil {
 		return err
 	}
-	if err := j.finish(wrt); err != nil {
+	if err := finish(wrt); err != nil {
 		return err
 	}
 	j.release()

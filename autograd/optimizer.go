@@ -1,6 +1,7 @@
 package autograd
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -58,6 +59,10 @@ const (
 // Parameters of float16 and bfloat16 are updated in float32, and their states are float32. With a
 // loss scale the gradients are divided by it, and if one of them is not finite, nothing is updated.
 func AppendOptimizer(j *Joint, o Optimizer) (err error) {
+	if j.Accumulates {
+		return errors.New("optimizer: the training graph adds to sums of gradients; UpdateStep makes the step that " +
+			"applies them")
+	}
 	if err := o.complete(); err != nil {
 		return err
 	}
@@ -188,10 +193,7 @@ func (u *updater) findGrads() {
 
 // work converts a value to the type in which the update is computed.
 func (u *updater) work(v Value) Value {
-	if d := u.DType(v); d == graph.Float16 || d == graph.BFloat16 {
-		return u.Cast(v, graph.Float32)
-	}
-	return v
+	return u.Cast(v, updateType(u.DType(v)))
 }
 
 // unscale divides the gradients by the loss scale and finds out whether they are finite.
@@ -204,13 +206,26 @@ func (u *updater) unscale() {
 	sum := None
 	for i, g := range u.grads {
 		g = u.Mul(g, u.Cast(factor, u.DType(g)))
-		// An element times 0 is 0 if it is finite and NaN if it is not.
-		nothing := u.Cast(u.sum(u.Mul(g, u.Scalar(0, g))), graph.Float32)
-		if u.grads[i] = g; sum != None {
-			nothing = u.Add(sum, nothing)
-		}
-		sum = nothing
+		u.grads[i], sum = g, u.plus(sum, u.nothing(g))
 	}
+	u.setFinite(sum)
+}
+
+// nothing is 0 if all elements are finite, and NaN if not: so is an element times 0.
+func (u *updater) nothing(v Value) Value {
+	return u.Cast(u.sum(u.Mul(v, u.Scalar(0, v))), graph.Float32)
+}
+
+// plus adds to a sum, which may have no terms yet.
+func (u *updater) plus(sum, v Value) Value {
+	if sum == None {
+		return v
+	}
+	return u.Add(sum, v)
+}
+
+// setFinite sets what the update asks: whether a sum of nothings is a number.
+func (u *updater) setFinite(sum Value) {
 	if sum != None {
 		u.finite = u.Op("Equal", nil, sum, u.Scalar(0, sum))
 		u.result(FiniteOutput, u.finite)
@@ -229,15 +244,23 @@ func (u *updater) clip() {
 	}
 	var squares []Value
 	for _, g := range u.grads {
-		squares = append(squares, u.Cast(u.sum(u.Mul(g, g)), u.widest()))
+		squares = append(squares, u.squares(g))
 	}
-	norm := u.Op("Sqrt", nil, u.Op("Sum", nil, squares...))
-	u.result(NormOutput, norm)
-	factor := u.Div(u.Scalar(u.MaxNorm, norm), u.Add(norm, u.Scalar(1e-6, norm)))
-	factor = u.Op("Min", nil, factor, u.Scalar(1, norm))
+	factor := u.clipFactor(squares)
 	for i, g := range u.grads {
 		u.grads[i] = u.Mul(g, u.Cast(factor, u.DType(g)))
 	}
+}
+
+// squares adds up the squares of a gradient.
+func (u *updater) squares(g Value) Value { return u.Cast(u.sum(u.Mul(g, g)), u.widest()) }
+
+// clipFactor is what the gradients are multiplied by, given the sums of their squares.
+func (u *updater) clipFactor(squares []Value) Value {
+	norm := u.Op("Sqrt", nil, u.Op("Sum", nil, squares...))
+	u.result(NormOutput, norm)
+	factor := u.Div(u.Scalar(u.MaxNorm, norm), u.Add(norm, u.Scalar(1e-6, norm)))
+	return u.Op("Min", nil, factor, u.Scalar(1, norm))
 }
 
 // widest is double where a gradient is, else float.
@@ -275,28 +298,6 @@ func (u *updater) double(x float64) Value {
 	raw, err := scalarBytes(graph.Float64, x)
 	u.must(err)
 	return u.j.constant(&graph.TensorData{DType: graph.Float64, Dims: []int64{}, Source: graph.Raw(raw)})
-}
-
-// newInput adds a graph input.
-func (u *updater) newInput(name string, t graph.Type) Value {
-	if !u.j.taken.TakeValue(name) {
-		u.must(fmt.Errorf("the graph has a value %q already, the name of an input of the optimizer", name))
-	}
-	v := u.j.g.Value(name)
-	u.must(u.j.g.AddInput(graph.Decl{Value: v, Type: t}))
-	return v
-}
-
-// result makes a value a graph output under a name.
-func (u *updater) result(name string, v Value) {
-	if !u.j.taken.TakeValue(name) {
-		u.must(fmt.Errorf("the graph has a value %q already, the name of an output of the optimizer", name))
-	}
-	out := u.j.g.Value(name)
-	n := &graph.Node{Name: u.j.nodeName("Identity"), Op: "Identity", Inputs: []Value{v}, Outputs: []Value{out}}
-	u.must(u.j.g.AddNode(n))
-	u.must(u.j.types.Node(n))
-	u.must(u.j.g.AddOutput(graph.Decl{Value: out, Type: u.Type(v)}))
 }
 
 // next makes a value the next one of an input.

@@ -74,10 +74,7 @@ type training struct {
 
 // newTraining makes the graph; the initial w is an initializer's where given is false.
 func newTraining(t *testing.T, dtype graph.DType, o autograd.Optimizer, scale string) *training {
-	text := `<ir_version: 8, opset_import: ["" : 17]> g (T[3] x, T[3] w, T[3] b) => (T[3] y) { xw = Mul(x, w)  a = Add(xw, b)  y = Mul(a, a) }`
-	m, err := graph.Parse(strings.ReplaceAll(text, "T[", dtype.String()+"["), "training")
-	require.NoError(t, err)
-	j, err := autograd.Differentiate(m,
+	j, err := autograd.Differentiate(squares(t, dtype),
 		autograd.Options{Losses: []autograd.Loss{{Name: "y", Seed: true}}, Wrt: []string{"w", "b"}, LossScale: scale})
 	require.NoError(t, err)
 	require.NoError(t, autograd.AppendOptimizer(j, o))
@@ -94,6 +91,15 @@ func newTraining(t *testing.T, dtype graph.DType, o autograd.Optimizer, scale st
 	tr.set("y_grad_seed", 1, 1, 1)
 	tr.run = newRunner(t, j.Model, nil)
 	return tr
+}
+
+// squares is the graph of (x*w+b)² in a type.
+func squares(t *testing.T, dtype graph.DType) *graph.Model {
+	text := `<ir_version: 8, opset_import: ["" : 17]> g (T[3] x, T[3] w, T[3] b) => (T[3] y) {
+		xw = Mul(x, w)  a = Add(xw, b)  y = Mul(a, a) }`
+	m, err := graph.Parse(strings.ReplaceAll(text, "T[", dtype.String()+"["), "training")
+	require.NoError(t, err)
+	return m
 }
 
 // set gives an input its elements.

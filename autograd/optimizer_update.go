@@ -1,7 +1,5 @@
 package autograd
 
-import "memopt/graph"
-
 // update emits the new value of a parameter and of its states.
 func (u *updater) update(param, grad Value) {
 	old := u.work(param)
@@ -59,9 +57,7 @@ func (u *updater) adam(param, old, grad Value, decay float64) Value {
 // latter as the update uses it.
 func (u *updater) state(param Value, suffix string, f func(Value) Value) Value {
 	t := u.Type(param)
-	if t.DType == graph.Float16 || t.DType == graph.BFloat16 {
-		t.DType = graph.Float32
-	}
+	t.DType = updateType(t.DType)
 	name := u.j.g.ValueName(param) + suffix
 	old := u.newInput(name, t)
 	updated := f(old)

@@ -90,6 +90,8 @@ func simulated(t *testing.T, m *graph.Model, env symbolic.Env) *live.Timeline {
 	t.Helper()
 	sizes, err := live.EvalSizes(m.Graph, env)
 	require.NoError(t, err)
+	sizes.States, err = live.FindStates(m)
+	require.NoError(t, err)
 	timeline, err := live.Simulate(m.Graph, graph.FileOrder(m.Graph), sizes)
 	require.NoError(t, err)
 	return timeline

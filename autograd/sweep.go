@@ -91,7 +91,8 @@ func (j *joint) addGrad(v, g Value) {
 		j.joinParts(v) // before a second term, so that each element's terms are added as they come
 	}
 	if old := j.grads[v]; old != None {
-		g = (&emitter{j}).Add(old, g)
+		e := &emitter{j}
+		g = e.Add(old, e.Cast(g, e.DType(old)))
 		j.grow()
 	}
 	j.grads[v] = g
@@ -255,22 +256,10 @@ func (j *joint) finish(wrt []Value) error {
 			g = e.Zeros(v)
 		}
 		j.out.Wrt = append(j.out.Wrt, name)
-		if !j.taken.TakeValue(name + GradSuffix) {
-			return fmt.Errorf("the graph has a value %q already, the name for the gradient of %q",
-				name+GradSuffix, name)
-		}
-		out := j.g.Value(name + GradSuffix)
-		n := &graph.Node{Name: j.nodeName("Identity"), Op: "Identity", Inputs: []Value{g}, Outputs: []Value{out}}
-		if err := j.g.AddNode(n); err != nil {
+		what := fmt.Sprintf("the gradient of %q", name)
+		if err := j.addOutput(name+GradSuffix, g, what); err != nil {
 			return err
 		}
-		if err := j.types.Node(n); err != nil {
-			return err
-		}
-		if err := j.g.AddOutput(graph.Decl{Value: out, Type: j.g.Values[v].Type}); err != nil {
-			return err
-		}
-		j.grow()
 	}
 	return nil
 }

@@ -21,17 +21,22 @@ type gradJSON struct {
 	OpsetFrom int64    `json:"opset_from"`
 	OpsetTo   int64    `json:"opset_to"`
 	Changes   []string `json:"changes"`
+	Apply     string   `json:"apply_out,omitempty"`
 }
 
-// Grad says what a differentiation made.
-func Grad(w io.Writer, format Format, out string, m *graph.Model, j *autograd.Joint) error {
+// Grad says what a differentiation made and where it was written: the training graph, and, unless
+// that is "", the step that applies accumulated gradients.
+func Grad(w io.Writer, format Format, out, apply string, m *graph.Model, j *autograd.Joint) error {
 	r := gradJSON{GradSchema, out, nonNil(j.Wrt), nonNil(j.Unreached), len(m.Graph.Nodes), len(j.Model.Graph.Nodes),
-		j.From, j.To, nonNil(j.Changes)}
+		j.From, j.To, nonNil(j.Changes), apply}
 	if format == JSONFormat {
 		return writeJSON(w, r)
 	}
 	t := Table{Header: []string{"what", "value"}, Right: []bool{false, true}}
 	t.Add("written to", out)
+	if apply != "" {
+		t.Add("update written to", apply)
+	}
 	t.Add("parameters with gradients", fmt.Sprint(len(r.Params)))
 	t.Add("nodes before", fmt.Sprint(r.Forward))
 	t.Add("nodes", fmt.Sprint(r.Nodes))

@@ -321,12 +321,12 @@ func TestGradNumbers(t *testing.T) {
 	j := &autograd.Joint{Model: joint, Types: types, Wrt: []string{"w", "v"}, Unreached: []string{"v"}, Raised: true,
 		From: 11, To: 17, Changes: []string{"a change"}}
 	form := func(f Format) func(io.Writer) error {
-		return func(w io.Writer) error { return Grad(w, f, "out.onnx", m, j) }
+		return func(w io.Writer) error { return Grad(w, f, "out.onnx", "apply.onnx", m, j) }
 	}
 	require.Equal(t, map[string]string{"out": "out.onnx", "parameters.0": "w", "parameters.1": "v", "unreached.0": "v",
-		"forward_nodes": "3", "nodes": "6", "opset_from": "11", "opset_to": "17", "changes.0": "a change"},
-		leaves(t, "grad", form(JSONFormat)))
-	require.Equal(t, "what,value\nwritten to,out.onnx\nparameters with gradients,2\nnodes "+
+		"forward_nodes": "3", "nodes": "6", "opset_from": "11", "opset_to": "17", "changes.0": "a change",
+		"apply_out": "apply.onnx"}, leaves(t, "grad", form(JSONFormat)))
+	require.Equal(t, "what,value\nwritten to,out.onnx\nupdate written to,apply.onnx\nparameters with gradients,2\nnodes "+
 		"before,3\nnodes,6\noperator set,\"17, raised from 11\"\n", printed(t, form(CSVFormat)))
 	j.Raised = false
 	require.Contains(t, printed(t, form(CSVFormat)), "operator set,17\n")

@@ -89,7 +89,7 @@ simulated peak in stock ONNX Runtime's default order.`,
 					a.warnDropouts(lost)
 				}
 			}
-			if err := a.writeModel(out, r.Model, onnx.Options{ExternalDataThreshold: threshold}); err != nil {
+			if err := a.writeModel("--out", out, r.Model, onnx.Options{ExternalDataThreshold: threshold}); err != nil {
 				return err
 			}
 			if err := a.reportApply(format, out, r); err != nil {
@@ -138,12 +138,12 @@ func (a *app) warnBudget(p *planner.Plan, anchoring *anchor.Anchoring) {
 		"memopt's own order and arena; plan for ONNX Runtime with --budget-in ort", took, asked)
 }
 
-func (a *app) writeModel(out string, m *graph.Model, opts onnx.Options) error {
+func (a *app) writeModel(flag, out string, m *graph.Model, opts onnx.Options) error {
 	var err error
 	if out == streamName {
 		err = onnx.Write(a.stdio.out, m)
 	} else {
-		opts.Check = func(path string) error { return a.files.Output("--out", path) }
+		opts.Check = func(path string) error { return a.files.Output(flag, path) }
 		err = onnx.WriteFile(out, m, opts)
 	}
 	if err != nil {

@@ -6,7 +6,9 @@ import (
 	"memopt"
 	"memopt/configs"
 	"memopt/executor/cpu"
+	"memopt/executor/dataset"
 	"memopt/executor/verify"
+	"memopt/graph"
 	"memopt/graph/live"
 )
 
@@ -22,7 +24,7 @@ type execution struct {
 // compared, the caller checks the symbols, since each may have some of its own.
 func (a *app) prepareExecution(name string, sel *selectionFlags, ex *execFlags,
 	traits verify.Traits) (*execution, error) {
-	if err := sel.optimizer.check(); err != nil {
+	if err := sel.training.optimizer.check(); err != nil {
 		return nil, err
 	}
 	a.states = sel.states
@@ -44,7 +46,9 @@ func (a *app) prepareExecution(name string, sel *selectionFlags, ex *execFlags,
 		if m, err = a.training(m, sel); err != nil {
 			return nil, err
 		}
-		x.differentiated = m != forward
+		if x.differentiated = m != forward; x.differentiated && data != nil {
+			data.Outputs = expectedOf(m.Graph, forward.Graph, data.Outputs)
+		}
 	}
 	if x.Execution, err = a.planExecution(m, name, sel, traits); err != nil {
 		return nil, err
@@ -53,6 +57,27 @@ func (a *app) prepareExecution(name string, sel *selectionFlags, ex *execFlags,
 		x.Give(data)
 	}
 	return x, nil
+}
+
+// expectedOf moves what a data set expects of the outputs of a forward model, and of the gradients
+// behind them, to their places in the step that was made of it, which may lack outputs.
+func expectedOf(step, forward *graph.Graph, expected map[int]dataset.Named) map[int]dataset.Named {
+	moved := map[int]dataset.Named{}
+	at := 0
+	for i, d := range forward.Outputs {
+		if at < len(step.Outputs) && step.ValueName(step.Outputs[at].Value) == forward.ValueName(d.Value) {
+			if t, ok := expected[i]; ok {
+				moved[at] = t
+			}
+			at++
+		}
+	}
+	for i, t := range expected {
+		if i >= len(forward.Outputs) {
+			moved[i-len(forward.Outputs)+at] = t
+		}
+	}
+	return moved
 }
 
 // planExecution plans a model, and rewrites it if there is anything to recompute.
@@ -100,7 +125,7 @@ func (s *selectionFlags) asks(a *app) bool {
 	}
 	level, _ := a.env(configs.LevelVariable)
 	config, _ := a.env(configs.ConfigVariable)
-	return s.optimizer.kind != "" || s.level != "" || s.config != "" || s.plan != "" || s.probe != "" ||
+	return s.training.asks() || s.level != "" || s.config != "" || s.plan != "" || s.probe != "" ||
 		s.budgetFlags.asks() || level != "" || config != ""
 }
 

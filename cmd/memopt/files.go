@@ -20,7 +20,7 @@ var readsFiles = map[string]string{"plan": "the model", "apply": "the model", "g
 // The flags whose values are files, or folders of files. A test looks for others.
 var (
 	inputFlags  = []string{"config", "plan", "cost", "device", "aliases", "data-dir"}
-	outputFlags = []string{"out", "save-config", "save-plan", "save-outputs", "profile"}
+	outputFlags = []string{"out", "apply-out", "save-config", "save-plan", "save-outputs", "profile"}
 )
 
 // streamName is the argument that stands for standard input or output.

@@ -137,6 +137,9 @@ var fuzzLines = []fuzzLine{
 	{lines: []string{"verify IN --level 1 -r 2 -O json" + bounded,
 		"run IN -r 2 --independent-steps -O json" + bounded}},
 	{lines: []string{"run IN --state x=y --state w=w_updated -r 2 -O json" + bounded}},
+	{lines: []string{"grad IN --accumulate --optimizer adamw --clip-norm 1 -o OUT/model.onnx --apply-out OUT/a.onnx",
+		"verify OUT/model.onnx --level 1 -O json" + bounded, "run OUT/a.onnx -r 2 -O json" + bounded}},
+	{lines: []string{"verify IN --accumulate --outputs l* -r 2 --level 1 -O json" + bounded}},
 }
 
 // runtimeLines are lines in ONNX Runtime, which is another program: they are for hunts that ask for

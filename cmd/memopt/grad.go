@@ -13,16 +13,17 @@ import (
 	"memopt/autograd"
 	"memopt/graph/onnx"
 	"memopt/report"
+	"memopt/symbolic"
 )
 
 // gradFlags are the flags of grad.
 type gradFlags struct {
-	out, external  string
+	out, applyOut  string
+	external       string
 	loss           []string
 	params, noGrad []string
-	outputs        []string
 	inputs         bool
-	optimizer      optimizerFlags
+	training       trainingFlags
 	lossScale      string
 }
 
@@ -45,7 +46,12 @@ gradients if --params names them.
 
 --outputs names the original outputs to keep. An output that training does not
 need, such as the logits beside the loss, otherwise stays in memory to the end
-of the step.`,
+of the step.
+
+--accumulate makes a micro-step: it adds each gradient to the input
+NAME_grad_sum, in place, and counts in grad_count; both begin as zeros. With
+--optimizer, --apply-out gets the step that divides the sums by the count,
+updates the parameters and leaves zeros.`,
 		Example: `  memopt grad model.onnx -o train.onnx
         gradients of the loss with respect to all parameters
   memopt grad model.onnx -o train.onnx --params '*.weight' --no-grad 'embed.*'
@@ -57,10 +63,12 @@ of the step.`,
   memopt grad model.onnx -o train.onnx --outputs loss
         without the other outputs, which would occupy memory throughout the backward half
   memopt grad model.onnx -o step.onnx --optimizer adamw --lr 3e-4 --weight-decay 0.01
-        a whole training step`,
+        a whole training step
+  memopt grad model.onnx -o micro.onnx --accumulate --optimizer adamw --apply-out apply.onnx
+        for batches in parts: a step that adds up gradients, and one that applies them`,
 		Args: exactModel,
 		RunE: func(_ *cobra.Command, args []string) error {
-			if err := gf.optimizer.check(); err != nil {
+			if err := gf.check(); err != nil {
 				return err
 			}
 			return a.grad(args[0], &gf)
@@ -74,20 +82,39 @@ of the step.`,
 			"is an input (repeatable)")
 	f.StringSliceVar(&gf.params, "params", nil, "globs of the inputs and initializers whose gradients are wanted")
 	f.StringSliceVar(&gf.noGrad, "no-grad", nil, "globs of parameters to leave out")
-	f.StringSliceVar(&gf.outputs, "outputs", nil,
-		"globs of the outputs to keep; the others are dropped, with the nodes that only they need")
 	f.BoolVar(&gf.inputs, "input-grads", false, "take float inputs of any shape as parameters too")
-	gf.optimizer.register(f, "")
+	gf.training.register(f, "")
+	f.StringVar(&gf.applyOut, "apply-out", "", "with --accumulate and --optimizer: where to write the "+
+		"step that updates the parameters by the sums")
 	f.StringVar(&gf.lossScale, "loss-scale", "",
 		"add an input of this name, a float scalar that scales all gradients, for float16; the "+
 			"optimizer divides by it again")
 	return cmd
 }
 
+// check refuses flags that do not go together.
+func (gf *gradFlags) check() error {
+	t := &gf.training
+	if err := t.optimizer.check(); err != nil {
+		return err
+	}
+	switch {
+	case t.accumulate && t.optimizer.kind != "" && gf.applyOut == "":
+		return usage("grad --accumulate --optimizer %s makes two steps: -o gets the micro-step, and "+
+			"--apply-out, which is missing, names the file for the step that updates", t.optimizer.kind)
+	case gf.applyOut != "" && !(t.accumulate && t.optimizer.kind != ""):
+		return usage("--apply-out is for the update of accumulated gradients: add --accumulate and --optimizer sgd, " +
+			"adam or adamw")
+	case gf.out == streamName && gf.applyOut == streamName:
+		return usage("-o and --apply-out are both standard output: name a file for one of them")
+	}
+	return nil
+}
+
 // options makes autograd's options of the flags.
 func (gf *gradFlags) options() (autograd.Options, error) {
-	o := autograd.Options{Params: gf.params, NoGrad: gf.noGrad, AllInputs: gf.inputs,
-		Outputs: gf.outputs}
+	o := gf.training.options()
+	o.Params, o.NoGrad, o.AllInputs = gf.params, gf.noGrad, gf.inputs
 	for _, text := range gf.loss {
 		l := autograd.Loss{Name: text}
 		if at := strings.LastIndexByte(text, '='); at > 0 {
@@ -129,19 +156,36 @@ func (a *app) grad(name string, gf *gradFlags) error {
 		return err
 	}
 	defer l.Close()
-	step, j, err := l.Differentiate(opts, gf.optimizer.update())
+	step, apply, j, err := gf.steps(l, opts)
 	if err != nil {
 		return classifyGrad(name, err)
 	}
 	a.noteGrad(j)
-	if err := a.writeModel(gf.out, step.Model, onnx.Options{ExternalDataThreshold: threshold}); err != nil {
+	o := onnx.Options{ExternalDataThreshold: threshold}
+	if err := a.writeModel("--out", gf.out, step.Model, o); err != nil {
 		return err
 	}
+	if apply != nil {
+		if err := a.writeModel("--apply-out", gf.applyOut, apply.Model, o); err != nil {
+			return err
+		}
+	}
 	w := a.out
-	if gf.out == "-" {
+	if gf.out == streamName || gf.applyOut == streamName {
 		w = a.err
 	}
-	return report.Grad(w, format, gf.out, l.Model, j)
+	return report.Grad(w, format, gf.out, gf.applyOut, l.Model, j)
+}
+
+// steps makes the training step, or the micro-step and the step that applies what it adds up.
+func (gf *gradFlags) steps(l *memopt.Model, o autograd.Options) (step, apply *memopt.Model,
+	j *autograd.Joint, err error) {
+	update := gf.training.optimizer.update()
+	if o.Accumulate && update != nil {
+		return l.Accumulate(o, *update)
+	}
+	step, j, err = l.Differentiate(o, update)
+	return step, nil, j, err
 }
 
 // noteGrad reports what was decided without being asked for.
@@ -181,16 +225,47 @@ func classifyGrad(name string, err error) error {
 	return usage("%w", wrap(name, err))
 }
 
-// training makes a training graph from a forward model, with the optimizer that the flags describe;
-// a training graph is returned as it is.
+// training makes a training graph from a forward model, as the flags describe; a training graph is
+// returned as it is. Of accumulation it is the micro-step, whose memory is to be planned: the other
+// step has no activations.
 func (a *app) training(m *memopt.Model, sel *selectionFlags) (*memopt.Model, error) {
-	step, how, err := m.Training(sel.optimizer.update())
+	t := &sel.training
+	update := t.optimizer.update()
+	appended := update
+	if t.accumulate {
+		appended = nil
+	}
+	step, how, err := m.Training(t.options(), appended)
 	if err != nil {
 		return nil, classifyGrad(m.Path, err)
 	}
 	if how == nil {
-		return step, sel.optimizer.refuse(m.Path)
+		return step, t.refuse(m.Path)
 	}
 	a.noteGrad(how)
-	return step, nil
+	if t.accumulate && update != nil {
+		err = a.noteUpdate(how, *update)
+	}
+	return step, err
+}
+
+// noteUpdate says what the step that updates keeps on the device while micro-steps run.
+func (a *app) noteUpdate(micro *autograd.Joint, o autograd.Optimizer) error {
+	apply, err := autograd.UpdateStep(micro, o)
+	if err != nil {
+		return usage("%w", err)
+	}
+	var sum symbolic.Expr
+	for _, d := range apply.Model.Graph.Inputs {
+		if _, shared := micro.Model.Graph.Lookup(apply.Model.Graph.ValueName(d.Value)); !shared {
+			sum = sum.Add(d.Type.Bytes())
+		}
+	}
+	text := sum.String() + " bytes"
+	if n, ok := sum.Const(); ok {
+		text = report.Bytes(n)
+	}
+	a.note("planning the micro-step; the step that applies the sums (grad --apply-out) has %s of "+
+		"optimizer state, which is on the device throughout, in addition", text)
+	return nil
 }

@@ -8,6 +8,49 @@ import (
 	"memopt/autograd"
 )
 
+// trainingFlags say which training step is made of a forward model.
+type trainingFlags struct {
+	outputs    []string
+	accumulate bool
+	optimizer  optimizerFlags
+}
+
+// register adds the flags. where says to which models they apply, at the end of their descriptions.
+func (t *trainingFlags) register(f *pflag.FlagSet, where string) {
+	f.StringSliceVar(&t.outputs, "outputs", nil, "globs of the outputs"+where+
+		" to keep; the others are dropped, with the nodes that only they need")
+	f.BoolVar(&t.accumulate, "accumulate", false, "make the micro-step"+where+
+		" that adds gradients to sums, in place")
+	t.optimizer.register(f, where)
+}
+
+// asks reports whether the flags ask for a training step.
+func (t *trainingFlags) asks() bool {
+	return t.optimizer.kind != "" || t.accumulate || len(t.outputs) > 0
+}
+
+// options makes autograd's options of the flags.
+func (t *trainingFlags) options() autograd.Options {
+	return autograd.Options{Outputs: t.outputs, Accumulate: t.accumulate}
+}
+
+// refuse says that a model is not a forward model, the only kind of which a step is made.
+func (t *trainingFlags) refuse(name string) error {
+	flag := ""
+	switch {
+	case t.optimizer.kind != "":
+		flag = "--optimizer " + t.optimizer.kind
+	case t.accumulate:
+		flag = "--accumulate"
+	case len(t.outputs) > 0:
+		flag = "--outputs"
+	default:
+		return nil
+	}
+	return usage("%s: has a backward half, but %s is for forward models: memopt grad makes a whole "+
+		"training step of one", name, flag)
+}
+
 // optimizerFlags say how parameters are updated.
 type optimizerFlags struct {
 	set          *pflag.FlagSet // the set that they are registered in
@@ -68,13 +111,4 @@ func (o *optimizerFlags) update() *autograd.Optimizer {
 	}
 	return &autograd.Optimizer{Kind: o.kind, LR: o.lr, WeightDecay: o.weightDecay, Momentum: o.momentum,
 		Nesterov: o.nesterov, Beta1: o.beta1, Beta2: o.beta2, Eps: o.eps, MaxNorm: o.clip, KeepGrads: o.keepGrads}
-}
-
-// refuse says that a model is not a forward model, the only kind that can be given an optimizer.
-func (o *optimizerFlags) refuse(name string) error {
-	if o.kind == "" {
-		return nil
-	}
-	return usage("%s: has a backward half, but --optimizer %s is for forward models: memopt grad makes a whole "+
-		"training step of one", name, o.kind)
 }

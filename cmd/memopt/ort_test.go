@@ -43,7 +43,8 @@ func TestORTFile(t *testing.T) {
 		require.True(t, x.Changed(), "%v", args)
 		m := x.Planned.Model
 		given := filepath.Join(t.TempDir(), "given.onnx")
-		require.NoError(t, a.writeModel(given, m, onnx.Options{ExternalDataThreshold: ortengine.ExternalData(m.Graph)}))
+		o := onnx.Options{ExternalDataThreshold: ortengine.ExternalData(m.Graph)}
+		require.NoError(t, a.writeModel("--out", given, m, o))
 		want, err := os.ReadFile(out)
 		require.NoError(t, err)
 		got, err := os.ReadFile(given)

@@ -104,7 +104,7 @@ func (a *app) pareto(name string, sel *selectionFlags, format report.Format, n i
 			"--budget")
 	}
 	a.warnUnused("--pareto, which chooses its own budgets")
-	if err := sel.optimizer.check(); err != nil {
+	if err := sel.training.optimizer.check(); err != nil {
 		return err
 	}
 	a.states = sel.states
@@ -156,7 +156,7 @@ func exactModel(cmd *cobra.Command, args []string) error {
 // makePlan loads a model and plans it, including parts that are only shown. The caller closes the
 // model.
 func (a *app) makePlan(name string, sel *selectionFlags, shown bool) (*memopt.Plan, *chosen, error) {
-	if err := sel.optimizer.check(); err != nil {
+	if err := sel.training.optimizer.check(); err != nil {
 		return nil, nil, err
 	}
 	a.states = sel.states

@@ -28,10 +28,10 @@ type selectionFlags struct {
 	cloneBytes string
 	deeploy    bool
 	// executes says that the verb executes on the CPU, whose profile is then the default.
-	executes  bool
-	states    []string
-	optimizer optimizerFlags
-	bare      bool // no selection, whatever ORTModule's variables say: two models are compared
+	executes bool
+	states   []string
+	training trainingFlags
+	bare     bool // no selection, whatever ORTModule's variables say: two models are compared
 	budgetFlags
 }
 
@@ -58,7 +58,7 @@ func (s *selectionFlags) register(f *pflag.FlagSet) {
 		"IN=OUT: the output is the next value of this input or initializer and replaces it "+
 			"(repeatable); steps made by grad --optimizer, operators that update their inputs "+
 			"and outputs named X_updated need no flag")
-	s.optimizer.register(f, " of a forward model")
+	s.training.register(f, " of a forward model")
 	s.budgetFlags.register(f)
 }
 

@@ -97,9 +97,9 @@ func (a *app) verifyModels(args []string, sel *selectionFlags, ex *execFlags, vf
 	ex.differentiate = len(args) == 1
 	if len(args) == 2 {
 		if sel.level != "" || sel.config != "" || sel.plan != "" || sel.probe != "" || sel.budgetFlags.asks() ||
-			sel.optimizer.kind != "" || len(sel.states) > 0 {
+			sel.training.asks() || len(sel.states) > 0 {
 			return usage("verify A B compares two models as they are: --level, --config, --plan, --budget, " +
-				"--probe, --optimizer and --state are for one model")
+				"--probe, --accumulate, --outputs, --optimizer and --state are for one model")
 		}
 		sel.bare = true
 	}
