@@ -326,8 +326,9 @@ func TestGradNumbers(t *testing.T) {
 	require.Equal(t, map[string]string{"out": "out.onnx", "parameters.0": "w", "parameters.1": "v", "unreached.0": "v",
 		"forward_nodes": "3", "nodes": "6", "opset_from": "11", "opset_to": "17", "changes.0": "a change",
 		"apply_out": "apply.onnx"}, leaves(t, "grad", form(JSONFormat)))
-	require.Equal(t, "what,value\nwritten to,out.onnx\nupdate written to,apply.onnx\nparameters with gradients,2\nnodes "+
-		"before,3\nnodes,6\noperator set,\"17, raised from 11\"\n", printed(t, form(CSVFormat)))
+	require.Equal(t, "what,value\nwritten to,out.onnx\nupdate written to,apply.onnx\n"+
+		"parameters with gradients,2\nnodes before,3\n"+
+		"nodes,6\noperator set,\"17, raised from 11\"\n", printed(t, form(CSVFormat)))
 	j.Raised = false
 	require.Contains(t, printed(t, form(CSVFormat)), "operator set,17\n")
 }
