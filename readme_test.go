@@ -68,7 +68,7 @@ func fillConsole(t *testing.T, text string, run func(args []string) string) stri
 // maxConsole is the number of lines that the README shows of a command's output, maxWidth of its
 // columns.
 const (
-	maxConsole = 36
+	maxConsole = 48
 	maxWidth   = 150
 )
 

@@ -181,6 +181,9 @@ func (m *maker) adopt(ctx context.Context, p *Plan, c *choice) {
 	if p.Arena = c.layout; p.Arena == nil && !m.opts.SkipLayout {
 		p.Arena = c.trial.Layout(ctx)
 	}
+	if !m.opts.SkipLayout {
+		m.compose(p, c.trial)
+	}
 	p.Step, p.Recompute = m.costs.of(m.analysis.Order), m.costs.of(again)
 	if p.Step.Seconds > 0 {
 		p.Overhead = p.Recompute.Seconds / p.Step.Seconds

@@ -90,9 +90,12 @@ type Plan struct {
 	Planned    *live.Timeline // the graph as it would be rewritten
 	Persistent int64          // bytes of inputs and weights
 	Arena      *arena.Layout  // of Planned; nil with Options.SkipLayout
-	Step       Cost           // one execution of the graph as it is
-	Recompute  Cost           // what is executed on top
-	Overhead   float64        // Recompute.Seconds / Step.Seconds
+	// Before and After say what the memory of Base and of Planned is made of; nil with
+	// Options.SkipLayout.
+	Before, After *live.Composition
+	Step          Cost    // one execution of the graph as it is
+	Recompute     Cost    // what is executed on top
+	Overhead      float64 // Recompute.Seconds / Step.Seconds
 
 	Solver  string // what chose the placements, as records name it
 	Stopped bool   // the budget's time limit ended the search for the plan

@@ -97,8 +97,22 @@ func distinctPlan(t *testing.T) *planner.Plan {
 	p.Lower = &planner.Lower{Live: 51, Arena: 52, Overhead: 0.53}
 	p.Runtime = &anchor.Anchoring{Base: 1061, BaseArena: 1062, Bare: 1063, Anchored: 1064, AnchoredArena: 1065}
 	p.Planned.Hidden = 1067
+	p.Before, p.After = distinctComposition(200), distinctComposition(100)
+	p.After.Phases[live.ForwardPhase] = live.Moment{Step: -1}
 	p.Warnings, p.Unbound = []string{"a warning"}, []string{"m"}
 	return p
+}
+
+// distinctComposition has the peak in the update; all its numbers differ.
+func distinctComposition(from int64) *live.Composition {
+	c := &live.Composition{}
+	for ph := range c.Phases {
+		at := from + 10*int64(ph)
+		c.Phases[ph] = live.Moment{Step: ph, Node: graph.NodeID(ph), Parts: live.Parts{Weights: at, State: at + 1,
+			Gradients: at + 2, Activations: at + 3, Temporaries: at + 4, Workspace: at + 5, Inner: at + 6}}
+	}
+	c.Peak = c.Phases[live.UpdatePhase]
+	return c
 }
 
 func TestPlanNumbers(t *testing.T) {
@@ -129,6 +143,24 @@ func TestPlanNumbers(t *testing.T) {
 		"next.arena_bytes": "52", "next.overhead": "0.53",
 		"runtime.baseline_bytes": "1061", "runtime.baseline_arena_bytes": "1062", "runtime.planned_bytes": "1064",
 		"runtime.arena_bytes": "1065", "runtime.total_bytes": "2090", "peak.clone_bytes": "1067",
+		// 1025 + 1024 bytes less the six parts, 120 to 125, are gaps, which are among temporaries.
+		"at_peak.weights_bytes": "120", "at_peak.state_bytes": "121", "at_peak.gradients_bytes": "122",
+		"at_peak.activations_bytes": "123", "at_peak.temporaries_bytes": "1438", "at_peak.workspace_bytes": "125",
+		"phases.gaps_bytes": "1314", "phases.planned.forward": "<nil>",
+	}
+	for _, m := range []struct {
+		name, node string
+		from       int
+	}{
+		{"baseline.forward", "square", 200}, {"baseline.backward", "mean", 210}, {"baseline.update", "back", 220},
+		{"planned.backward", "mean", 110}, {"planned.update", "back", 120},
+	} {
+		want["phases."+m.name+".node"] = m.node
+		want["phases."+m.name+".live_bytes"] = fmt.Sprint(7*m.from + 21)
+		for i, part := range []string{"weights", "state", "gradients", "activations", "temporaries", "workspace",
+			"subgraph"} {
+			want["phases."+m.name+"."+part+"_bytes"] = fmt.Sprint(m.from + i)
+		}
 	}
 	require.Equal(t, want, leaves(t, "plan", func(w io.Writer) error { return PlanJSON(w, p, "5ha") }))
 
@@ -147,7 +179,8 @@ func TestPlanNumbers(t *testing.T) {
 	} {
 		require.Contains(t, markdown, line+"\n")
 	}
-	require.Equal(t, []string{"### Clusters", "### Peak of one step", "### Stashed activations (2)"},
+	require.Equal(t, []string{"### Clusters", "### Peak of one step", "### Live at the worst steps",
+		"### Stashed activations (2)"},
 		linesWith(markdown, "###"))
 
 	p.Bound, p.Lower = nil, nil
@@ -197,11 +230,12 @@ func TestUnboundPlan(t *testing.T) {
 	require.NoError(t, err)
 	got := leaves(t, "plan", func(w io.Writer) error { return PlanJSON(w, p, "") })
 	for path, text := range got {
-		if strings.HasSuffix(path, "bytes") || strings.HasPrefix(path, "peak.") {
+		if strings.HasSuffix(path, "bytes") || strings.HasPrefix(path, "peak.") || path == "phases" {
 			require.Equal(t, "<nil>", text, path)
 		}
 	}
-	for _, path := range []string{"runtime", "recompute.flops", "recompute.overhead", "bound.overhead_lower_bound",
+	for _, path := range []string{"at_peak.state_bytes", "phases", "runtime", "recompute.flops",
+		"recompute.overhead", "bound.overhead_lower_bound",
 		"bound.gap", "solver", "next"} {
 		require.Equal(t, "<nil>", got[path], path)
 	}
@@ -248,6 +282,58 @@ func TestBudgetTable(t *testing.T) {
 	table = printed(t, func(w io.Writer) error { return PlanTable(w, p, PlanView{Level1: level1}) })
 	require.Contains(t, table,
 		"With --level 1 the peak would be 510 B, 50.0 % less, for an estimated 61.0 % more time.\n")
+}
+
+// The tables of what memory is made of fit into 80 columns; rows of zeros are left out.
+func TestCompositionTables(t *testing.T) {
+	p := distinctPlan(t)
+	p.Placements = []recompute.Placement{{Value: 1, Nodes: []graph.NodeID{0}}}
+	for ph := range p.Before.Phases {
+		p.Before.Phases[ph].Parts.Weights = 1023 << 20
+		p.Before.Phases[ph].Parts.State = 0
+	}
+	p.Before.Peak = p.Before.Phases[live.UpdatePhase]
+	table := printed(t, func(w io.Writer) error { return compositionTables(w, p) })
+	require.Equal(t, `Live at the worst steps, baseline
+                            Peak      Forward     Backward       Update
+-------------------  -----------  -----------  -----------  -----------
+Weights and inputs   1023.00 MiB  1023.00 MiB  1023.00 MiB  1023.00 MiB
+Gradients                  222 B        202 B        212 B        222 B
+Activations stashed        223 B        203 B        213 B        223 B
+Temporaries                224 B        204 B        214 B        224 B
+Workspaces                 225 B        205 B        215 B        225 B
+Inside subgraphs           226 B        206 B        216 B        226 B
+Together             1023.00 MiB  1023.00 MiB  1023.00 MiB  1023.00 MiB
+
+Live at the worst steps, plan
+                         Peak  Backward  Update
+-------------------  --------  --------  ------
+Weights and inputs      120 B     110 B   120 B
+Optimizer state         121 B     111 B   121 B
+Gradients               122 B     112 B   122 B
+Activations stashed     123 B     113 B   123 B
+Temporaries             124 B     114 B   124 B
+Workspaces              125 B     115 B   125 B
+Inside subgraphs        126 B     116 B   126 B
+Together                861 B     791 B   861 B
+Less subgraphs         -126 B
+Gaps in the arena    1.28 KiB
+Total                2.00 KiB
+
+`, table)
+	for line := range strings.Lines(table) {
+		require.LessOrEqual(t, len(line)-1, 80)
+	}
+	p.Placements = nil
+	require.NotContains(t, printed(t, func(w io.Writer) error { return compositionTables(w, p) }), "baseline")
+	markdown := printed(t, func(w io.Writer) error { return compositionMarkdown(w, p) })
+	require.Contains(t, markdown, "| what | baseline, forward | baseline, backward | baseline, update |"+
+		" planned, forward | planned, backward | planned, update |\n")
+	require.Contains(t, markdown, "| Gradients | 202 | 212 | 222 | 0 | 112 | 122 |\n")
+	require.Contains(t, markdown, "Gaps in the arena at the peak: 1314 bytes.\n")
+	p.After = nil
+	require.Empty(t, printed(t, func(w io.Writer) error { return compositionTables(w, p) }))
+	require.Empty(t, printed(t, func(w io.Writer) error { return compositionMarkdown(w, p) }))
 }
 
 func TestParetoNumbers(t *testing.T) {

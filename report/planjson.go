@@ -26,6 +26,8 @@ type planJSON struct {
 	Stashed        []stashJSON      `json:"stashed"`
 	BoundaryNorms  []string         `json:"boundary_norms"`
 	Peak           peakJSON         `json:"peak"`
+	AtPeak         atPeakJSON       `json:"at_peak"`
+	Phases         *phasesJSON      `json:"phases"`
 	Recompute      recomputeJSON    `json:"recompute"`
 	Bound          boundJSON        `json:"bound"`
 	Solver         *string          `json:"solver"`
@@ -173,6 +175,7 @@ func newPlanJSON(p *planner.Plan, sha string) *planJSON {
 			label(a.Graph, p.Base.Peak.Node), label(a.Graph, p.Planned.Peak.Node), r.CloneBytes}
 		j.Recompute.FLOPs, j.Recompute.Overhead = &p.Recompute.FLOPs, &p.Overhead
 	}
+	j.AtPeak, j.Phases = newAtPeakJSON(p), newPhasesJSON(p)
 	if p.Bound != nil {
 		j.Bound = boundJSON{&p.Bound.Overhead, &p.Bound.Gap, p.Bound.Optimal}
 		j.Solver = &p.Solver

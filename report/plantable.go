@@ -23,8 +23,8 @@ type PlanView struct {
 }
 
 // PlanTable writes a plan for people: the table of clusters as ONNX Runtime prints it at log level
-// INFO, the peak before and after, and the largest stashed activations with the reason each is
-// kept.
+// INFO, the peak before and after, what it is made of, and the largest stashed activations with the
+// reason each is kept.
 func PlanTable(w io.Writer, p *planner.Plan, view PlanView) error {
 	if err := chosenTable(w, p, view.ConfigPath); err != nil {
 		return err
@@ -41,6 +41,9 @@ func PlanTable(w io.Writer, p *planner.Plan, view PlanView) error {
 		return err
 	}
 	if err := levelSummary(w, p, view.Level1); err != nil {
+		return err
+	}
+	if err := compositionTables(w, p); err != nil {
 		return err
 	}
 	return stashTable(p, view.Stashes).write(w)
@@ -263,6 +266,9 @@ func PlanMarkdown(w io.Writer, p *planner.Plan) error {
 		t.Add("inputs and weights", fmt.Sprint(r.PersistentBytes))
 		t.Add("total", fmt.Sprint(r.TotalBytes))
 		if err := t.WriteMarkdown(w); err != nil {
+			return err
+		}
+		if err := compositionMarkdown(w, p); err != nil {
 			return err
 		}
 	}

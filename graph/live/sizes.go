@@ -242,16 +242,20 @@ func Persistent(g *graph.Graph, id graph.ValueID) bool {
 func PersistentBytes(g *graph.Graph, s *Sizes) (int64, error) {
 	var total int64
 	for i := range g.Values {
-		v := &g.Values[i]
-		counts := v.Input || v.IsInitializer() || v.Def != graph.NoNode && Persistent(g, graph.ValueID(i))
-		if !counts || s.Bytes[i] <= 0 {
-			continue
-		}
-		if total += s.Bytes[i]; total < 0 {
+		if total += persistentBytes(g, s, graph.ValueID(i)); total < 0 {
 			return 0, fmt.Errorf("inputs and weights together: %w", symbolic.ErrOverflow)
 		}
 	}
 	return total, nil
+}
+
+// persistentBytes is what a value adds to PersistentBytes.
+func persistentBytes(g *graph.Graph, s *Sizes, id graph.ValueID) int64 {
+	v := &g.Values[id]
+	if v.Input || v.IsInitializer() || v.Def != graph.NoNode && Persistent(g, id) {
+		return max(s.Bytes[id], 0)
+	}
+	return 0
 }
 
 func backwardReaders(uses []graph.Use, backward []bool, pos []int32) []graph.NodeID {

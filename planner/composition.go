@@ -1,0 +1,28 @@
+package planner
+
+import (
+	"memopt/graph/live"
+	"memopt/planner/place"
+)
+
+// compose says what the memory of a plan is made of, before and after.
+func (m *maker) compose(p *Plan, trial *place.Trial) {
+	a := m.analysis
+	roles := live.FindRoles(a.Graph, m.sizes.States, a.Backward, a.Order)
+	always := live.PersistentParts(a.Graph, m.sizes, roles)
+	p.Before = live.Compose(a.Graph, m.bench.AsIs(), m.base, roles, a.Backward, always)
+	p.After = live.Compose(a.Graph, trial.Program, trial.Timeline, roles, a.Backward, always)
+}
+
+// AtPeak returns what the plan's memory is made of at the peak, and the bytes of the arena that no
+// value has then, because values cannot always be packed without gaps. What runs inside subgraphs
+// takes its memory beside the arena and is left out, so that all together are inputs, weights and
+// the arena. It returns nil for a plan without sizes or without a layout.
+func (p *Plan) AtPeak() (parts *live.Parts, gaps int64) {
+	if p.Arena == nil || p.After == nil {
+		return nil, 0
+	}
+	at := p.After.Peak.Parts
+	at.Inner = 0
+	return &at, p.Persistent + p.Arena.Bytes - at.Sum()
+}
