@@ -537,7 +537,8 @@ func TestOutputTable(t *testing.T) {
 func distinctRuntime() *verify.Runtime {
 	return &verify.Runtime{Version: "1.2.3", Library: "/lib/ort", Optimization: "basic", MemPattern: true, Arena: true,
 		Parallel: true, Exact: true, Config: []string{"a=b"}, Created: 251, LaterArena: 999, LaterResident: 253,
-		Bounded: true}
+		Bounded: true, States: &verify.RuntimeStates{InPlace: 3, InPlaceBytes: 271, Second: 4, SecondBytes: 277,
+			Input: "w", Why: "because", Waiting: 281}}
 }
 
 func TestRuntimeNumbers(t *testing.T) {
@@ -553,12 +554,17 @@ func TestRuntimeNumbers(t *testing.T) {
 		"runtime.library": "/lib/ort", "runtime.optimization": "basic", "runtime.mem_pattern": "true",
 		"runtime.arena":    "true",
 		"runtime.parallel": "true", "runtime.arena_exact": "true", "runtime.config.0": "a=b",
-		"runtime.session_arena_bytes": "251", "runtime.later_arena_bytes": "999", "runtime.later_rss_bytes": "253",
+		"runtime.states.in_place": "3", "runtime.states.in_place_bytes": "271", "runtime.states.second_buffers": "4",
+		"runtime.states.second_buffer_bytes": "277", "runtime.states.why": `"w": because`,
+		"runtime.states.waiting_nodes": "281",
+		"runtime.session_arena_bytes":  "251", "runtime.later_arena_bytes": "999", "runtime.later_rss_bytes": "253",
 		"runtime.measured_arena_is_upper_bound": "true", "runtime.facts.0": facts[0], "runtime.facts.1": facts[1]})
 	form := func(f Format) func(io.Writer) error { return func(w io.Writer) error { return RunReport(w, f, v) } }
 	require.Equal(t, want, leaves(t, "run", form(JSONFormat)))
 	table := squeezed(printed(t, form(TableFormat)))
 	for _, line := range []string{"ONNX Runtime 1.2.3 optimizations basic, arena exact, parallel, a=b",
+		"states 548 B 3 of 7 written over the old values; 281 nodes added so that these have been read by then; " +
+			"277 B of second buffers for the others, such as \"w\": because",
 		"measured arena 222 B of the first step, outputs included; the session holds another 251 B",
 		"later steps 999 B the largest peak of a step after the first",
 		"arena reserved 233 B taken from the system, including what the session holds", "Note: " + facts[0] + ".",

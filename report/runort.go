@@ -22,8 +22,21 @@ type runtimeJSON struct {
 	Created       int64    `json:"session_arena_bytes"`
 	LaterArena    *int64   `json:"later_arena_bytes"` // null if there was only one step
 	LaterResident *int64   `json:"later_rss_bytes"`
-	UpperBound    bool     `json:"measured_arena_is_upper_bound"`
-	Facts         []string `json:"facts"`
+	// States is how steps hand on states; absent where every step starts from the given values.
+	States     *runtimeStatesJSON `json:"states,omitempty"`
+	UpperBound bool               `json:"measured_arena_is_upper_bound"`
+	Facts      []string           `json:"facts"`
+}
+
+// runtimeStatesJSON counts the states whose next values go to buffers beside the runtime's arena.
+type runtimeStatesJSON struct {
+	InPlace      int   `json:"in_place"`
+	InPlaceBytes int64 `json:"in_place_bytes"`
+	// Second are those with a second buffer, which costs as many bytes more.
+	Second      int    `json:"second_buffers"`
+	SecondBytes int64  `json:"second_buffer_bytes"`
+	Why         string `json:"why,omitempty"` // of the largest
+	Waiting     int    `json:"waiting_nodes"`
 }
 
 // newRuntimeJSON returns nil for another backend's run.
@@ -41,6 +54,10 @@ func newRuntimeJSON(v *RunView) *runtimeJSON {
 	}
 	if r.LaterResident > 0 {
 		j.LaterResident = &r.LaterResident
+	}
+	if st := r.States; st != nil {
+		j.States = &runtimeStatesJSON{InPlace: st.InPlace, InPlaceBytes: st.InPlaceBytes, Second: st.Second,
+			SecondBytes: st.SecondBytes, Waiting: st.Waiting, Why: secondBuffer(st)}
 	}
 	return j
 }
@@ -78,10 +95,34 @@ func (v *RunView) runtimeFacts() []string {
 	return facts
 }
 
+// secondBuffer says which is the largest state with a second buffer, and why it has one.
+func secondBuffer(st *verify.RuntimeStates) string {
+	if st.Second == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%q: %s", st.Input, st.Why)
+}
+
+// statesNote says where the next values of states go, and what that costs.
+func statesNote(st *verify.RuntimeStates) string {
+	parts := []string{fmt.Sprintf("%d of %d written over the old values", st.InPlace, st.InPlace+st.Second)}
+	if st.Waiting > 0 {
+		parts = append(parts, fmt.Sprintf("%d nodes added so that these have been read by then", st.Waiting))
+	}
+	if st.Second > 0 {
+		parts = append(parts, fmt.Sprintf("%s of second buffers for the others, such as %s",
+			Bytes(st.SecondBytes), secondBuffer(st)))
+	}
+	return strings.Join(parts, "; ")
+}
+
 // runtimeRows adds what an execution in ONNX Runtime measured.
 func (t *Table) runtimeRows(v *RunView) {
 	r := v.Run.Runtime
 	t.Add("ONNX Runtime", r.Version, runtimeSettings(r))
+	if st := r.States; st != nil {
+		t.Add("states", Bytes(st.InPlaceBytes+st.SecondBytes), statesNote(st))
+	}
 	if r.Arena {
 		t.Add("measured arena", Bytes(v.Run.Measured.Arena),
 			fmt.Sprintf("of the first step, outputs included; the session holds another %s", Bytes(r.Created)))
@@ -134,6 +175,10 @@ func (v *VerifyView) runtimeVerify(w io.Writer, format Format) error {
 	t := Table{Header: []string{"what", "baseline", "planned", ""}, Right: []bool{false, true, true, false}}
 	a, b, r, s := v.Verdict.Baseline, v.Verdict.Planned, v.Baseline.Run.Runtime, v.Planned.Run.Runtime
 	t.Add("ONNX Runtime", r.Version, s.Version, runtimeSettings(r))
+	if x, y := r.States, s.States; x != nil && y != nil {
+		t.Add("states", Bytes(x.InPlaceBytes+x.SecondBytes), Bytes(y.InPlaceBytes+y.SecondBytes),
+			"planned: "+statesNote(y))
+	}
 	t.Add("predicted live", Bytes(a.Predicted.Live), Bytes(b.Predicted.Live),
 		"in ONNX Runtime's default order, simulated")
 	if r.Arena && !r.Exact && b.Predicted.Arena > 0 {

@@ -113,7 +113,7 @@ func failure(err error) answer {
 type child struct {
 	library *Library
 	session *Session
-	feed    *Feed
+	states  states
 	results *Results // of the last step
 }
 
@@ -125,6 +125,8 @@ func (c *child) answer(r request) (answer, error) {
 	case r.Step != nil && c.session != nil:
 		s, err := c.step()
 		return answer{Step: s}, err
+	case r.Restart != nil && c.session != nil:
+		return answer{Done: true}, c.states.restart()
 	case r.Outputs != nil && c.results != nil:
 		files, err := c.outputs(r.Outputs.Dir)
 		return answer{Outputs: files}, err
@@ -135,20 +137,16 @@ func (c *child) answer(r request) (answer, error) {
 // open makes the session and brings all inputs into memory, so that they are not counted for a
 // step.
 func (c *child) open(r *openRequest) (*Opened, error) {
-	var inputs []Named
-	for _, f := range r.Inputs {
-		t, err := mapTensor(f)
-		if err != nil {
-			return nil, fmt.Errorf("input %q: %w", f.Name, err)
-		}
-		inputs = append(inputs, Named{f.Name, t})
+	inputs, err := c.states.load(r)
+	if err != nil {
+		return nil, err
 	}
 	s, err := c.library.NewSession(r.Model, r.Options)
 	if err != nil {
 		return nil, err
 	}
 	c.session = s
-	if c.feed, err = s.Feed(inputs); err != nil {
+	if err := c.states.feed(s, inputs); err != nil {
 		return nil, err
 	}
 	st, err := s.Stats()
@@ -156,26 +154,6 @@ func (c *child) open(r *openRequest) (*Opened, error) {
 		return nil, err
 	}
 	return &Opened{Arena: st, Resident: executor.SettleProcessMemory().Resident}, nil
-}
-
-// mapTensor maps a tensor's file into memory, all pages at once. A write to it would stay in this
-// process.
-func mapTensor(f File) (*executor.Tensor, error) {
-	t := &executor.Tensor{DType: f.DType, Shape: f.Shape}
-	n, ok := executor.Bytes(f.DType, f.Shape)
-	if !ok || n == 0 {
-		return t, nil
-	}
-	file, err := os.Open(f.Path)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	if info, err := file.Stat(); err != nil || info.Size() != int64(n) {
-		return nil, fmt.Errorf("%s holds no %v of %d bytes", f.Path, t, n)
-	}
-	t.Data, err = unix.Mmap(int(file.Fd()), 0, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_POPULATE)
-	return t, err
 }
 
 // step runs the model once. The outputs of the step before are given back first.
@@ -186,7 +164,7 @@ func (c *child) step() (*Step, error) {
 	}
 	executor.SettleProcessMemory()
 	begin := time.Now()
-	results, err := c.session.Run(c.feed)
+	results, err := c.states.run(c.session)
 	took := time.Since(begin)
 	if err != nil {
 		return nil, err

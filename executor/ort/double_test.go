@@ -226,16 +226,16 @@ func TestChild(t *testing.T) {
 	}
 	for _, wrong := range []File{{"x", graph.Float32, []int{4}, files[0].Path},
 		{"x", graph.Float32, []int{3}, filepath.Join(dir, "none")}} {
-		_, err := c.answer(request{Open: &openRequest{"m.onnx", Options{}, []File{wrong}}})
+		_, err := c.answer(request{Open: &openRequest{"m.onnx", Options{}, []File{wrong}, nil}})
 		require.ErrorContains(t, err, `input "x"`)
 	}
 	d.reset(0)
-	a, err := c.answer(request{Open: &openRequest{"m.onnx", Options{}, files}})
+	a, err := c.answer(request{Open: &openRequest{"m.onnx", Options{}, files, nil}})
 	require.NoError(t, err)
 	require.Contains(t, d.trail(), "session m.onnx\n")
 	require.Equal(t, Stats{256, 512, 1024, true}, a.Opened.Arena)
 	require.Positive(t, a.Opened.Resident)
-	_, err = c.answer(request{Open: &openRequest{"m.onnx", Options{}, files}})
+	_, err = c.answer(request{Open: &openRequest{"m.onnx", Options{}, files, nil}})
 	require.ErrorContains(t, err, "cannot be served now")
 	before := d.alive()
 	for range 3 {
@@ -293,11 +293,11 @@ func TestProcessWithDouble(t *testing.T) {
 	x := executor.NewTensor[float32](graph.Float32, []int{1, 2}, 5, 6)
 	files, err := WriteInputs(dir, []Named{{"x", x}})
 	require.NoError(t, err)
-	_, err = p.Open("m.onnx", Options{Threads: -1}, files)
+	_, err = p.Open("m.onnx", Options{Threads: -1}, files, nil)
 	require.ErrorContains(t, err, "none may be negative")
 	_, err = p.Step()
 	require.ErrorContains(t, err, "cannot be served now")
-	opened, err := p.Open("m.onnx", everyOption, files)
+	opened, err := p.Open("m.onnx", everyOption, files, nil)
 	require.NoError(t, err)
 	require.Equal(t, Stats{256, 512, 1024, true}, opened.Arena)
 	step, err := p.Step()

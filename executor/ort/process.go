@@ -118,12 +118,14 @@ func (p *Process) start() (err error) {
 // Info says which library the process uses.
 func (p *Process) Info() Info { return p.info }
 
-// Open makes a session of a model's file, with inputs that WriteInputs has written.
-func (p *Process) Open(model string, o Options, inputs []File) (*Opened, error) {
+// Open makes a session of a model's file, with inputs that WriteInputs has written. Without states,
+// every step begins with these inputs; with them, it goes on with what the step before has made of
+// those that are states.
+func (p *Process) Open(model string, o Options, inputs []File, states []State) (*Opened, error) {
 	if err := o.Check(); err != nil {
 		return nil, err
 	}
-	a, err := p.ask("loaded the model", request{Open: &openRequest{model, o, inputs}})
+	a, err := p.ask("loaded the model", request{Open: &openRequest{model, o, inputs, states}})
 	if err == nil && a.Opened == nil {
 		err = errors.New("ONNX Runtime's process gave no answer about the model")
 	}
@@ -137,6 +139,16 @@ func (p *Process) Step() (*Step, error) {
 		err = errors.New("ONNX Runtime's process gave no answer about the step")
 	}
 	return a.Step, err
+}
+
+// Restart gives all states what they began with, so that the next step is like the first one, except
+// for random draws.
+func (p *Process) Restart() error {
+	a, err := p.ask("set its states back", request{Restart: &struct{}{}})
+	if err == nil && !a.Done {
+		err = errors.New("ONNX Runtime's process gave no answer about its states")
+	}
+	return err
 }
 
 // Outputs returns the outputs of the last step in the model's order. They travel through a folder.

@@ -2,6 +2,7 @@ package ort
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 
 	"memopt/executor"
@@ -17,10 +18,24 @@ type Named struct {
 // The two processes exchange one JSON object per line. The child begins by naming its library; then
 // it answers every request with one answer. Tensors travel in files, whose bytes are the elements.
 
+// exchangeable says whether tensors of a type can be given to the runtime and taken from it. Its
+// element types have the numbers of TensorProto.DataType, as far as both go.
+func exchangeable(d graph.DType) error {
+	switch {
+	case d == graph.String, d == graph.Complex64, d == graph.Complex128, d <= graph.Undefined, d > graph.Float8E5M2FNUZ:
+		return fmt.Errorf("elements of type %v cannot be exchanged with ONNX Runtime: wanted float, integer or bool", d)
+	}
+	return nil
+}
+
+// Exchangeable reports whether tensors of a type can be given to the runtime and taken from it.
+func Exchangeable(d graph.DType) bool { return exchangeable(d) == nil }
+
 // Exactly one field of a request is set.
 type request struct {
 	Open    *openRequest    `json:"open,omitempty"`
 	Step    *struct{}       `json:"step,omitempty"`
+	Restart *struct{}       `json:"restart,omitempty"` // gives states what they began with
 	Outputs *outputsRequest `json:"outputs,omitempty"`
 }
 
@@ -29,6 +44,18 @@ type openRequest struct {
 	Model   string  `json:"model"`
 	Options Options `json:"options"`
 	Inputs  []File  `json:"inputs"`
+	States  []State `json:"states,omitempty"`
+}
+
+// State is an input that every step replaces by an output. The process keeps it in memory of its
+// own, to which the output is bound, so that the runtime's arena has neither.
+type State struct {
+	Input  string `json:"input"`
+	Output string `json:"output"`
+	// InPlace has the output written into the input's own buffer. Nothing may read the old value
+	// after the node that makes the next one has begun. Otherwise the output has a second buffer,
+	// and the two change places after every step.
+	InPlace bool `json:"in_place"`
 }
 
 // outputsRequest writes the outputs of the last step into a folder.
@@ -49,6 +76,7 @@ type answer struct {
 	Hello   *Info         `json:"hello,omitempty"`
 	Opened  *Opened       `json:"opened,omitempty"`
 	Step    *Step         `json:"step,omitempty"`
+	Done    bool          `json:"done,omitempty"` // of a request without another answer
 	Outputs []File        `json:"outputs,omitempty"`
 	Missing *missing      `json:"missing,omitempty"`
 	Runtime *RuntimeError `json:"runtime,omitempty"`

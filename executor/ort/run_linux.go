@@ -12,18 +12,19 @@ import (
 	"memopt/graph"
 )
 
-// Feed is inputs as the runtime takes them. It refers to the memory of the tensors, which stays as
-// it is until the feed is closed.
+// Feed is inputs as the runtime takes them, and the memory of outputs that are bound. It refers to
+// the memory of the tensors, which stays where it is until the feed is closed.
 type Feed struct {
 	session *Session
 	names   []*byte
 	values  []uintptr
+	bound   []uintptr // by output: a value in memory of the caller's; 0: the runtime makes one
 	pinned  runtime.Pinner
 }
 
 // Feed prepares inputs for any number of runs.
 func (s *Session) Feed(inputs []Named) (*Feed, error) {
-	f := &Feed{session: s}
+	f := &Feed{session: s, bound: make([]uintptr, len(s.outputs))}
 	for _, in := range inputs {
 		v, err := f.value(in.Tensor)
 		if err != nil {
@@ -33,6 +34,23 @@ func (s *Session) Feed(inputs []Named) (*Feed, error) {
 		f.names, f.values = append(f.names, cString(in.Name)), append(f.values, v)
 	}
 	return f, nil
+}
+
+// Bind has every run with this feed write an output into the memory of a tensor, whose type and
+// shape must be those of the output. That memory may be an input's: the runtime does not know, and
+// a node that runs after the one that makes the output finds the new value in the input.
+func (f *Feed) Bind(output string, t *executor.Tensor) error {
+	at := slices.Index(f.session.outputs, output)
+	if at < 0 {
+		return fmt.Errorf("output %q: the model has no such output", output)
+	}
+	v, err := f.value(t)
+	if err != nil {
+		return fmt.Errorf("output %q: %w", output, err)
+	}
+	f.session.lib.api.release(fnReleaseValue, f.bound[at])
+	f.bound[at] = v
+	return nil
 }
 
 // value makes a value of the runtime that lies in the memory of a tensor.
@@ -60,33 +78,24 @@ func (f *Feed) value(t *executor.Tensor) (value uintptr, err error) {
 
 // Close gives the values back, not the tensors' memory.
 func (f *Feed) Close() {
-	for _, v := range f.values {
+	for _, v := range slices.Concat(f.values, f.bound) {
 		f.session.lib.api.release(fnReleaseValue, v)
 	}
-	f.values = nil
+	f.values, f.bound = nil, nil
 	f.pinned.Unpin()
 }
 
-// exchangeable says whether tensors of a type can be given to the runtime and taken from it. Its
-// element types have the numbers of TensorProto.DataType, as far as both go.
-func exchangeable(d graph.DType) error {
-	switch {
-	case d == graph.String, d == graph.Complex64, d == graph.Complex128, d <= graph.Undefined, d > graph.Float8E5M2FNUZ:
-		return fmt.Errorf("elements of type %v cannot be exchanged with ONNX Runtime: wanted float, integer or bool", d)
-	}
-	return nil
-}
-
-// Results are the outputs of a run, in memory of the runtime.
+// Results are the outputs of a run, in memory of the runtime or in that which they are bound to.
 type Results struct {
 	session *Session
 	values  []uintptr
+	bound   []uintptr // as in the feed, which must stay open
 }
 
 // Run executes the model once and returns its outputs, in the order of [Session.Outputs]. The
 // caller closes them.
 func (s *Session) Run(f *Feed) (*Results, error) {
-	r := &Results{session: s, values: make([]uintptr, len(s.outputs))}
+	r := &Results{session: s, values: slices.Clone(f.bound), bound: f.bound}
 	names := make([]*byte, len(s.outputs))
 	for i, name := range s.outputs {
 		names[i] = cString(name)
@@ -166,10 +175,12 @@ func (r *Results) Copy(i int) (*executor.Tensor, error) {
 	return t, err
 }
 
-// Close gives the outputs' memory back to the runtime.
+// Close gives the outputs' memory back to the runtime, as far as it is the runtime's.
 func (r *Results) Close() {
 	for i, v := range r.values {
-		r.session.lib.api.release(fnReleaseValue, v)
+		if v != r.bound[i] {
+			r.session.lib.api.release(fnReleaseValue, v)
+		}
 		r.values[i] = 0
 	}
 }

@@ -31,8 +31,7 @@ type Options struct {
 	Repeat  int              // measured runs; 0: 1
 	Warmup  int              // runs before these
 	// Independent has every step begin with the states that the inputs have. Else the first measured
-	// one does, and each goes on with what the step before left, where the engine has states in
-	// place.
+	// one does, and each goes on with what the step before left.
 	Independent bool
 	// Progress, if not nil, is called after every run.
 	Progress func(done, total int)
@@ -84,9 +83,25 @@ type Runtime struct {
 	// LaterArena and LaterResident are the most that steps after the first took; 0 if there was
 	// only one.
 	LaterArena, LaterResident int64
+	// States is how steps hand on states; nil: they are independent of each other.
+	States *RuntimeStates
 	// Bounded says that creating the session took more than a step, so that the step's figure is an
 	// upper bound.
 	Bounded bool
+}
+
+// RuntimeStates says where next values of states go when another runtime is given memory for them.
+type RuntimeStates struct {
+	// States that are written over what they replace, and their bytes.
+	InPlace      int
+	InPlaceBytes int64
+	// States with a second buffer, which cost as many bytes more, and the largest of them with the
+	// reason.
+	Second      int
+	SecondBytes int64
+	Input, Why  string
+	// Waiting is how many nodes were added that make nodes wait until old values have been read.
+	Waiting int
 }
 
 // Output is a graph output with a copy of its data.

@@ -1,6 +1,8 @@
 package ortsim
 
 import (
+	"slices"
+
 	"memopt/graph"
 	"memopt/graph/live"
 	"memopt/graph/op"
@@ -15,6 +17,7 @@ type bufferPlanner struct {
 	bufferPlan
 	shape    []Shape           // by value of the program
 	returned []bool            // by value of the program: it is an output
+	bound    []bool            // by value of the program: an output in memory of the caller's
 	reads    []int32           // by value: how often it is read
 	uses     []int32           // by root: reads still to come
 	free     [][]graph.ValueID // by shape: roots of dead buffers, the last to die last
@@ -64,6 +67,17 @@ func forgotten(s *live.Step, slot int) bool {
 	return slot > 0 && !table[s.Kind].drops
 }
 
+// bind notes which outputs of the program that is planned next lie in memory of the caller's: those
+// of a case, whatever optimizations have put in their places.
+func (a *bufferPlanner) bind(p *live.Program, c *Case) {
+	a.bound = resized(a.bound, len(p.Bytes))
+	for _, v := range c.Bound {
+		if at := slices.Index(c.Program.Outputs, v); at >= 0 {
+			a.bound[p.Outputs[at]] = true
+		}
+	}
+}
+
 func (a *bufferPlanner) reset(p *live.Program, shapes int) {
 	n := len(p.Bytes)
 	a.root, a.uses, a.start, a.end, a.out = resized(a.root, n), resized(a.uses, n), resized(a.start, n),
@@ -85,6 +99,9 @@ func (a *bufferPlanner) reset(p *live.Program, shapes int) {
 		}
 	}
 	a.reads = append(a.reads[:0], a.uses...)
+	if len(a.bound) != n {
+		a.bound = resized(a.bound, n)
+	}
 	a.returned = resized(a.returned, n)
 	for _, v := range p.Outputs {
 		a.returned[v] = true
@@ -102,6 +119,9 @@ func resized[T any](s []T, n int) []T {
 
 // allocate gives an output a buffer: that of an input, of a dead value, or a new one.
 func (a *bufferPlanner) allocate(p *live.Program, s *live.Step, slot int, v graph.ValueID, at int32, copies bool) {
+	if a.bound[v] {
+		return // reset has said that it lies in no buffer of the runtime's
+	}
 	if a.returned[v] && (copies || !table[s.Kind].copies || a.reads[s.In[0]] > 1) {
 		a.root[v], a.start[v], a.out[v] = v, at, true
 		return

@@ -1,6 +1,8 @@
 package ortsim
 
 import (
+	"slices"
+
 	"memopt/graph"
 	"memopt/graph/live"
 	"memopt/symbolic"
@@ -14,6 +16,8 @@ type Case struct {
 	// Shapes are those of the program's values, UnknownShape for values beyond them. Nil: the
 	// values are those of the graph.
 	Shapes []Shape
+	// Bound lists outputs that the caller gives memory, so that they are not in the arena.
+	Bound []graph.ValueID
 	// Cautious says that the arena's figure is the highest of several estimates: how much of its
 	// chunks is wasted depends on values of a few bytes.
 	Cautious bool
@@ -42,6 +46,7 @@ func NewSimulator(f *Facts) *Simulator {
 // Run simulates a case at the runtime's default settings: all optimizations, the default order.
 func (s *Simulator) Run(c *Case) Peaks {
 	program, order := s.optimizer.rewrite(c.Program)
+	s.planner.bind(program, c)
 	plan := s.planner.plan(program, order, s.shapesOf(c), s.Facts.shapes, false)
 	p := Peaks{Live: plan.peak(program, order, s.space)}
 	if c.Cautious {
@@ -56,6 +61,7 @@ func (s *Simulator) Run(c *Case) Peaks {
 // its steps.
 func (s *Simulator) Live(c *Case, w Walk) int64 {
 	order := s.walks[w].run(c.Program)
+	s.planner.bind(c.Program, c)
 	return s.planner.plan(c.Program, order, s.shapesOf(c), s.Facts.shapes, w == Unoptimized).peak(c.Program,
 		order, s.space)
 }
@@ -71,6 +77,12 @@ func (s *Simulator) shapesOf(c *Case) []Shape {
 // settings. The error is a *symbolic.UnboundError, names invalid sizes, or is live.ErrNoBoundary
 // for a graph without a backward half, for which no order is known to be good.
 func Simulate(m *graph.Model, env symbolic.Env) (Peaks, error) {
+	return SimulateBound(m, env, nil, false)
+}
+
+// SimulateBound is Simulate where the caller gives some outputs memory. A cautious simulation is
+// that of Case.Cautious, and takes shapes of which the file leaves a dim open as unknown.
+func SimulateBound(m *graph.Model, env symbolic.Env, bound []graph.ValueID, cautious bool) (Peaks, error) {
 	if _, err := live.FindBoundary(m); err != nil {
 		return Peaks{}, err
 	}
@@ -82,5 +94,15 @@ func Simulate(m *graph.Model, env symbolic.Env) (Peaks, error) {
 	if _, err := p.Simulate(); err != nil { // the sizes of all values together overflow int64
 		return Peaks{}, err
 	}
-	return NewSimulator(NewFacts(m, env)).Run(&Case{Program: p}), nil
+	s := NewSimulator(NewFacts(m, env))
+	c := &Case{Program: p, Bound: bound, Cautious: cautious}
+	if cautious {
+		c.Shapes = slices.Clone(s.shape)
+		for _, d := range m.Graph.ValueInfo {
+			if slices.ContainsFunc(d.Type.Shape.Dims, symbolic.Expr.IsUnknown) {
+				c.Shapes[d.Value] = UnknownShape
+			}
+		}
+	}
+	return s.Run(c), nil
 }

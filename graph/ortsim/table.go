@@ -13,6 +13,18 @@ type row struct {
 	// candidates (KernelDefBuilder::MayInplace); the runtime accepts fewer than memopt's own
 	// kernels: only those of activations, softmax and a few copies, not of arithmetic.
 	inPlace []int
+	// overwrites lists further inputs over which output 0 may be written, element by element, if a
+	// caller binds the output to the input's memory. Its operators are arithmetic: no fusion has
+	// only such nodes.
+	overwrites []int
+	// neutral reports whether an operand leaves the other one of two as it is, so that the node may
+	// be taken out (NoopElimination in optimizer/noop_elimination.cc). Nil: none does.
+	neutral func(g *graph.Graph, v graph.ValueID) bool
+	// resizes says that the node may be taken out if its result is as large as its first input.
+	resizes bool
+	// readThrough says that readers of output 0 may come to read an input instead: products read
+	// through a Transpose, and slices through a Concat.
+	readThrough bool
 	// workspace returns the blocks that the kernel holds at once besides its operands. Nil: none.
 	workspace func(k *kernels, n *graph.Node) []int64
 	// describe notes what fusions ask about a node. Nil: nothing.
@@ -46,7 +58,11 @@ const (
 	byShape             // from a shape operand alone
 )
 
-var first = []int{0}
+var (
+	first       = []int{0}
+	firstTwo    = []int{0, 1}
+	secondThird = []int{1, 2}
+)
 
 // rows has the operators of which something is known. All others are in plain or unmeasured.
 var rows = []row{
@@ -69,7 +85,7 @@ var rows = []row{
 	{kind: op.Softmax, inPlace: first, workspace: (*kernels).softmax},
 	{kind: op.LogSoftmax, inPlace: first, workspace: (*kernels).softmax},
 
-	{kind: op.Where, workspace: (*kernels).where},
+	{kind: op.Where, workspace: (*kernels).where, overwrites: secondThird},
 	{kind: op.SoftmaxCrossEntropyLoss, workspace: (*kernels).crossEntropy, expands: true},
 	{kind: op.NegativeLogLikelihoodLoss, workspace: (*kernels).likelihood, expands: true},
 	{kind: op.Conv, workspace: (*kernels).conv, activated: true},
@@ -80,10 +96,14 @@ var rows = []row{
 
 	{kind: op.MatMul, describe: describeMatMul},
 	{kind: op.Gemm, gemm: true, activated: true},
-	{kind: op.Transpose, describe: describeTranspose},
-	{kind: op.Mul, describe: describeMul},
-	{kind: op.Div, describe: describeDiv},
-	{kind: op.Add, describe: describeAdd},
+	{kind: op.Transpose, describe: describeTranspose, readThrough: true},
+	{kind: op.Mul, describe: describeMul, overwrites: firstTwo, neutral: isOne},
+	{kind: op.Div, describe: describeDiv, overwrites: firstTwo, neutral: isOne},
+	{kind: op.Add, describe: describeAdd, overwrites: firstTwo, neutral: isZero},
+	{kind: op.Sub, overwrites: firstTwo, neutral: isZero},
+	{kind: op.Sqrt, overwrites: first},
+	{kind: op.Neg, overwrites: first},
+	{kind: op.Reciprocal, overwrites: first},
 	{kind: op.Shape, describe: describeShape},
 	// Whether a Dropout is a copy depends on what reads its mask: see Eliminated.
 	{kind: op.Dropout},
@@ -93,9 +113,13 @@ var rows = []row{
 	{kind: op.BatchNormalization, drops: true},
 
 	{kind: op.Range, losesDims: computes},
-	{kind: op.Concat, losesDims: addsUp},
+	{kind: op.Concat, losesDims: addsUp, readThrough: true},
 	{kind: op.Reshape, losesDims: readsShape, told: byFirst},
-	{kind: op.Expand, told: byShape},
+	{kind: op.Expand, told: byShape, resizes: true},
+	{kind: op.Cast, resizes: true, readThrough: true},
+	{kind: op.Slice, resizes: true},
+	{kind: op.Pad, resizes: true},
+	{kind: op.Tile, resizes: true},
 	{kind: op.ConstantOfShape, told: byShape},
 }
 
@@ -103,18 +127,18 @@ var rows = []row{
 // other memory that counts, and that no optimization simulated here looks for.
 var plain = []graph.Kind{
 	op.Abs, op.Acos, op.Acosh, op.And, op.ArgMax, op.ArgMin, op.Asin, op.Asinh, op.Atan, op.Atanh,
-	op.BitShift, op.BitwiseAnd, op.BitwiseNot, op.BitwiseOr, op.BitwiseXor, op.Cast, op.CastLike,
+	op.BitShift, op.BitwiseAnd, op.BitwiseNot, op.BitwiseOr, op.BitwiseXor, op.CastLike,
 	op.Ceil, op.Celu, op.Cos, op.Cosh, op.CumSum, op.Det, op.Einsum, op.Equal, op.Erf, op.Exp,
 	op.Floor, op.Gelu, op.Greater, op.GreaterOrEqual, op.HardSwish, op.IsInf, op.IsNaN, op.Less,
-	op.LessOrEqual, op.Log, op.Max, op.Mean, op.Min, op.Mish, op.Mod, op.Neg, op.Or, op.PRelu,
-	op.Pow, op.Reciprocal, op.ReduceL1, op.ReduceL2, op.ReduceLogSum, op.ReduceLogSumExp,
+	op.LessOrEqual, op.Log, op.Max, op.Mean, op.Min, op.Mish, op.Mod, op.Or, op.PRelu,
+	op.Pow, op.ReduceL1, op.ReduceL2, op.ReduceLogSum, op.ReduceLogSumExp,
 	op.ReduceMax, op.ReduceMean, op.ReduceMin, op.ReduceProd, op.ReduceSum, op.ReduceSumSquare,
-	op.Round, op.Shrink, op.Sign, op.Sin, op.Sinh, op.Sqrt, op.Sub, op.Sum, op.Swish, op.Tan,
+	op.Round, op.Shrink, op.Sign, op.Sin, op.Sinh, op.Sum, op.Swish, op.Tan,
 	op.Xor, op.Bernoulli, op.CenterCropPad, op.Compress, op.Constant, op.DepthToSpace, op.EyeLike,
 	op.Flatten, op.Gather, op.GatherElements, op.GatherND, op.Multinomial, op.NonZero, op.OneHot,
-	op.Pad, op.RandomNormal, op.RandomNormalLike, op.RandomUniform, op.RandomUniformLike,
-	op.Resize, op.ReverseSequence, op.Scatter, op.Size, op.Slice, op.SpaceToDepth, op.Squeeze,
-	op.TensorScatter, op.Tile, op.TopK, op.Unique, op.Unsqueeze, op.Upsample, op.AffineGrid,
+	op.RandomNormal, op.RandomNormalLike, op.RandomUniform, op.RandomUniformLike,
+	op.Resize, op.ReverseSequence, op.Scatter, op.Size, op.SpaceToDepth, op.Squeeze,
+	op.TensorScatter, op.TopK, op.Unique, op.Unsqueeze, op.Upsample, op.AffineGrid,
 	op.Attention, op.AveragePool, op.BlackmanWindow, op.Col2Im, op.ConvInteger, op.DeformConv,
 	op.DequantizeLinear, op.DynamicQuantizeLinear, op.GlobalAveragePool, op.GlobalLpPool,
 	op.GlobalMaxPool, op.GridSample, op.GroupNormalization, op.HammingWindow, op.HannWindow,
@@ -173,3 +197,12 @@ func MergesViews(k graph.Kind) bool { return op.Of(k).View && !table[k].copies }
 
 // Copies reports whether an operator's only output is its input, so that ONNX Runtime takes it out.
 func Copies(k graph.Kind) bool { return table[k].copies }
+
+// Overwrites lists the inputs of an operator over which its first output may be written, element by
+// element, where they are of the same shape and a caller gives the output an input's memory.
+func Overwrites(k graph.Kind) []int {
+	if o := table[k].overwrites; o != nil {
+		return o
+	}
+	return table[k].inPlace
+}

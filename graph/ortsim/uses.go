@@ -106,6 +106,23 @@ func isZero(g *graph.Graph, v graph.ValueID) bool {
 	return err == nil && !slices.ContainsFunc(raw, func(b byte) bool { return b != 0 })
 }
 
+// isOne reports whether the file says that a value is one number that is, or may be, one.
+func isOne(g *graph.Graph, v graph.ValueID) bool {
+	t := op.Contents(g, v)
+	if t == nil || t.Source == nil {
+		return false
+	}
+	raw, err := t.Source.Bytes()
+	if err != nil {
+		return true
+	}
+	one := map[graph.DType]string{
+		graph.Float32: "\x00\x00\x80\x3f", graph.Float64: "\x00\x00\x00\x00\x00\x00\xf0\x3f",
+		graph.Int32: "\x01\x00\x00\x00", graph.Int64: "\x01\x00\x00\x00\x00\x00\x00\x00",
+	}[t.DType]
+	return one == "" || string(raw) == one
+}
+
 // Eliminated marks the Dropout nodes, by node, that stock ONNX Runtime replaces by their data from
 // the basic level of optimization on.
 func Eliminated(g *graph.Graph) []bool {

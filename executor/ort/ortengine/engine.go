@@ -89,13 +89,19 @@ func (e *Engine) Open(ctx context.Context, side verify.Side, inputs map[string]*
 		return nil, err
 	}
 	o := RuntimeOptions(e.Options, &opts.Session)
-	s := &steps{side: side, pattern: !o.NoPattern, run: &verify.Run{Threads: o.Threads}}
+	s := &steps{side: side, pattern: !o.NoPattern, warmup: opts.Warmup, run: &verify.Run{Threads: o.Threads}}
 	defer func() {
 		if err != nil {
 			s.Close()
 		}
 	}()
-	s.run.Predicted = e.predict(ctx, side, opts.Session)
+	s.bound = &bound{model: recompute.Seed(side.Model, e.Seed)}
+	if !opts.Independent {
+		if s.bound, err = bind(s.bound.model, side.Dims); err != nil {
+			return nil, err
+		}
+	}
+	s.run.Predicted = e.predict(ctx, side, s.bound, opts.Session)
 	if p := s.run.Predicted; p.Live > 0 {
 		if err := memlimit.Check(p.Live+p.Persistent, "what ONNX Runtime is predicted to take, "+
 			"%d bytes of values and %d of inputs and weights", p.Live, p.Persistent); err != nil {
@@ -111,29 +117,31 @@ func (e *Engine) Open(ctx context.Context, side verify.Side, inputs map[string]*
 		return nil, err
 	}
 	e.warnDropouts(side.Model.Graph, o.Optimization)
-	files, err := s.write(recompute.Seed(side.Model, e.Seed), inputs)
+	files, err := s.write(inputs)
 	if err != nil {
 		return nil, err
 	}
-	if s.opened, err = s.process.Open(s.model(), o, files); err != nil {
+	if s.opened, err = s.process.Open(s.model(), o, files, s.bound.states); err != nil {
 		return nil, s.failed(err)
 	}
 	info := s.process.Info()
 	s.run.Runtime = &verify.Runtime{Version: info.Version, Library: info.Path,
 		Optimization: string(o.Optimization), MemPattern: s.pattern, Arena: s.opened.Arena.Known,
-		Parallel: o.Parallel, Exact: o.Split, Config: o.Config, Created: s.opened.Arena.InUse}
+		Parallel: o.Parallel, Exact: o.Split, Config: o.Config, Created: s.opened.Arena.InUse,
+		States: s.bound.facts}
 	return s, nil
 }
 
 // predict says what a side should take: a training graph in the order in which ONNX Runtime
 // executes it, and with its kernels. If that fails, nothing is predicted: whether the model runs is
 // up to ONNX Runtime.
-func (e *Engine) predict(ctx context.Context, side verify.Side,
+func (e *Engine) predict(ctx context.Context, side verify.Side, b *bound,
 	o executor.Options) executor.Prediction {
 	out := executor.Prediction{PeakNode: graph.NoNode}
 	peak := side.Simulated
-	if peak == nil {
-		if simulated, err := ortsim.Simulate(side.Model, side.Dims); err == nil {
+	if peak == nil || b.facts != nil {
+		simulated, err := ortsim.SimulateBound(b.model, side.Dims, b.outputs, side.Simulated != nil)
+		if err == nil {
 			peak = &simulated
 		}
 	}
@@ -147,6 +155,9 @@ func (e *Engine) predict(ctx context.Context, side verify.Side,
 	}
 	if peak != nil {
 		out.Live, out.Arena, out.PeakNode = peak.Live, peak.Arena, graph.NoNode
+	}
+	if b.facts != nil {
+		out.Persistent += b.facts.SecondBytes
 	}
 	return out
 }
@@ -186,12 +197,13 @@ func (e *Engine) warnDropouts(g *graph.Graph, level ort.Level) {
 
 // write writes what the runtime reads: the model and its inputs. The folder is this run's own: its
 // files are not outputs, and one of an earlier run may have had the same inode.
-func (s *steps) write(m *graph.Model, inputs map[string]*executor.Tensor) ([]ort.File, error) {
+func (s *steps) write(inputs map[string]*executor.Tensor) ([]ort.File, error) {
+	m := s.bound.model
 	o := onnx.Options{ExternalDataThreshold: ExternalData(m.Graph)}
 	if err := onnx.WriteFile(s.model(), m, o); err != nil {
 		return nil, exchange("%w", err)
 	}
-	files, err := ort.WriteInputs(s.dir, Inputs(s.side, inputs))
+	files, err := ort.WriteInputs(s.dir, s.bound.inputs(s.side, inputs))
 	if err != nil {
 		return nil, exchange("cannot write the inputs for ONNX Runtime: %w", err)
 	}

@@ -14,6 +14,9 @@ import (
 // steps is a side that ONNX Runtime has open.
 type steps struct {
 	side    verify.Side
+	bound   *bound // the model as the runtime has it
+	warmup  int    // steps that states forget
+	done    int
 	dir     string // the model and what is exchanged
 	folder  cleanup.Item
 	process *ort.Process // nil: closed
@@ -27,6 +30,12 @@ func (s *steps) Run() *verify.Run { return s.run }
 
 // Step makes the runtime execute one step.
 func (s *steps) Step(context.Context) (time.Duration, error) {
+	if s.done > 0 && s.done == s.warmup && len(s.bound.states) > 0 {
+		if err := s.process.Restart(); err != nil {
+			return 0, s.failed(err)
+		}
+	}
+	s.done++
 	step, err := s.process.Step()
 	if err != nil {
 		return 0, s.failed(err)
