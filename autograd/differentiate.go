@@ -40,6 +40,10 @@ type Options struct {
 	// CountInput, in place of making the gradient an output. UpdateStep makes the step that applies
 	// the sums.
 	Accumulate bool
+	// Unfused differentiates node by node what several nodes compute that are one operator: norms,
+	// GELUs and softmaxes as exporters write them. Otherwise these have the operator's gradient, which
+	// keeps fewer activations and rounds otherwise.
+	Unfused bool
 }
 
 // Loss is one value that is differentiated.
@@ -73,6 +77,8 @@ type Joint struct {
 	LossScale string
 	// Accumulates says that the graph adds to sums of gradients (Options.Accumulate).
 	Accumulates bool
+	// Fused counts where patterns have gradients of their own (Options.Unfused: none).
+	Fused []Fused
 	// Raised says that the operator set had to be raised from From to To.
 	Raised   bool
 	From, To int64
@@ -127,7 +133,7 @@ func differentiate(m *graph.Model, opts Options, version int64) (out *Joint, err
 			panic(r)
 		}
 	}()
-	j := &joint{m: m.Clone(), constants: map[string]Value{}, out: &Joint{}}
+	j := &joint{m: m.Clone(), constants: map[string]Value{}, out: &Joint{}, unfused: opts.Unfused}
 	j.g = j.m.Graph
 	j.out.Model = j.m
 	if version != graph.OpsetVersion(m.Opsets, "") {
@@ -165,6 +171,7 @@ type joint struct {
 	taken     *graph.Names     // in all graphs of the model
 	readers   []int32          // by value: how often forward nodes read it; nil: nobody has counted
 	fewer     bool             // outputs of the model were left out
+	unfused   bool             // no patterns are looked for
 	forward   int              // the number of nodes before the sweep; 0: nothing is made again
 	stashed   []bool           // by value: an emitted node reads it
 	remakes   map[Value]Value  // of forward values that the backward half makes again

@@ -14,6 +14,10 @@
 // added one after the other to what is there, and not as a sum of their own, so that a row that was
 // looked up twice may be rounded otherwise than by the plain sum, and -0 may stand for 0.
 //
+// Nodes that together are one operator, norms, GELUs and softmaxes as exporters write them, have that
+// operator's gradient, which reads less of the forward half and rounds otherwise than theirs.
+// fuse_table.go lists the patterns. The forward nodes stay.
+//
 // Conventions: the gradient of a value has the value's type and shape. Integers, bools and the
 // inputs that the operator table calls non-differentiable have none.
 //

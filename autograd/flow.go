@@ -76,16 +76,20 @@ func (j *joint) markRequires(order graph.Order, wrt []Value) {
 	}
 }
 
-// countReaders counts how often forward nodes read each value, subgraphs among them.
-func (j *joint) countReaders(order graph.Order) {
-	j.readers = make([]int32, len(j.g.Values))
+// countReaders notes how often forward nodes read each value, subgraphs among them.
+func (j *joint) countReaders(order graph.Order) { j.readers = j.readersOf(order) }
+
+// readersOf counts how often the nodes of an order read each value.
+func (j *joint) readersOf(order graph.Order) []int32 {
+	readers := make([]int32, len(j.g.Values))
 	for _, id := range order {
 		for _, list := range [][]Value{j.g.Nodes[id].Inputs, j.g.Nodes[id].Captures()} {
 			for _, v := range list {
 				if v != None {
-					j.readers[v]++
+					readers[v]++
 				}
 			}
 		}
 	}
+	return readers
 }

@@ -12,7 +12,7 @@ func (j *joint) inside(g *graph.Graph, name string) (*joint, error) {
 	types, err := j.types.Body(g)
 	base := j.prefix + name + "/"
 	return &joint{m: j.m, g: g, types: types, out: &Joint{}, taken: j.taken, constants: map[string]Value{}, base: base,
-		prefix: base}, err
+		prefix: base, unfused: j.unfused}, err
 }
 
 // body starts a subgraph. The emitter fills it.

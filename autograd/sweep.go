@@ -204,6 +204,7 @@ func (j *joint) seed(losses []lossValue, scaleName string) error {
 
 // sweep runs the rules from the last node to the first.
 func (j *joint) sweep(order graph.Order) error {
+	fused := j.fuse(order)
 	for _, id := range slices.Backward(order) {
 		n := j.g.Nodes[id]
 		wanted := None
@@ -213,6 +214,11 @@ func (j *joint) sweep(order graph.Order) error {
 			}
 		}
 		if wanted == None {
+			continue
+		}
+		if f := fused[id]; f != nil {
+			j.prefix, j.node = graph.Nested(j.base, j.labelOf(n)+"_grad/"), n
+			j.addGrad(f.input(), f.row.rule(f))
 			continue
 		}
 		row := Of(n.Kind)

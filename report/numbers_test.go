@@ -405,16 +405,17 @@ func TestGradNumbers(t *testing.T) {
 	joint := m.Clone()
 	joint.Graph.Nodes = append(slices.Clone(joint.Graph.Nodes), joint.Graph.Nodes...)
 	j := &autograd.Joint{Model: joint, Types: types, Wrt: []string{"w", "v"}, Unreached: []string{"v"}, Raised: true,
-		From: 11, To: 17, Changes: []string{"a change"}}
+		From: 11, To: 17, Changes: []string{"a change"}, Fused: []autograd.Fused{{Pattern: "GELU", Count: 12}}}
 	form := func(f Format) func(io.Writer) error {
 		return func(w io.Writer) error { return Grad(w, f, "out.onnx", "apply.onnx", m, j) }
 	}
 	require.Equal(t, map[string]string{"out": "out.onnx", "parameters.0": "w", "parameters.1": "v", "unreached.0": "v",
 		"forward_nodes": "3", "nodes": "6", "opset_from": "11", "opset_to": "17", "changes.0": "a change",
-		"apply_out": "apply.onnx"}, leaves(t, "grad", form(JSONFormat)))
+		"apply_out": "apply.onnx", "fused.0.pattern": "GELU", "fused.0.count": "12"},
+		leaves(t, "grad", form(JSONFormat)))
 	require.Equal(t, "what,value\nwritten to,out.onnx\nupdate written to,apply.onnx\n"+
 		"parameters with gradients,2\nnodes before,3\n"+
-		"nodes,6\noperator set,\"17, raised from 11\"\n", printed(t, form(CSVFormat)))
+		"nodes,6\nfused gradients of GELU,12\noperator set,\"17, raised from 11\"\n", printed(t, form(CSVFormat)))
 	j.Raised = false
 	require.Contains(t, printed(t, form(CSVFormat)), "operator set,17\n")
 }

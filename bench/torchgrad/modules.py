@@ -722,3 +722,29 @@ def graph_attention(m, x, adjacency):
     e = F.leaky_relu((h @ m.a[:5])[:, :, None] + (h @ m.a[5:])[:, None, :], 0.2)
     e = torch.where(adjacency + torch.eye(4) > 0, e, torch.full_like(e, -1e9))
     return mean2(F.elu(e.softmax(-1) @ h))
+
+
+# What is one operator and is written in many nodes.
+
+
+@case(x3, NS, n=lambda: nn.LayerNorm(4), k=lambda: nn.LayerNorm(4), f=lambda: nn.Linear(4, 8), b=lambda: nn.Linear(8, 4))
+def bert_layer(m, x):
+    h = m.f(x)
+    return mean2(m.k(m.n(x + m.b(h * 0.5 * (1.0 + torch.erf(h / math.sqrt(2.0))))) * m.n.weight.sin()))
+
+
+@case(x3, NS, w=r(4), f=lambda: nn.Linear(4, 8), b=lambda: nn.Linear(8, 4))
+def gpt_layer(m, x):
+    h = m.f(x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6) * m.w)
+    h = 0.5 * h * (1.0 + torch.tanh(math.sqrt(2.0 / math.pi) * (h + 0.044715 * torch.pow(h, 3.0))))
+    y = x + m.b(h)
+    return mean2(F.gelu(y, approximate="tanh") + y / torch.sqrt((y * y).mean((1, 2), keepdim=True) + 1e-5))
+
+
+@case(x3, NS, f=lambda: nn.Linear(4, 4))
+def written_softmax(m, x):
+    s = m.f(x) @ x.transpose(1, 2)
+    e = torch.exp(s - s.amax(-1, keepdim=True))
+    z = m.f(x)
+    z = z - z.amax(1, keepdim=True)
+    return mean2(e / e.sum(-1, keepdim=True) @ x) + (z - z.exp().sum(1, keepdim=True).log()).sin().mean()

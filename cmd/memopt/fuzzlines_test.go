@@ -139,6 +139,8 @@ var fuzzLines = []fuzzLine{
 	{lines: []string{"run IN --state x=y --state w=w_updated -r 2 -O json" + bounded}},
 	{lines: []string{"grad IN --accumulate --optimizer adamw --clip-norm 1 -o OUT/model.onnx --apply-out OUT/a.onnx",
 		"verify OUT/model.onnx --level 1 -O json" + bounded, "run OUT/a.onnx -r 2 -O json" + bounded}},
+	{lines: []string{"grad IN --input-grads --fuse=false -o OUT/model.onnx -O json",
+		"verify OUT/model.onnx -O json" + bounded}},
 	{lines: []string{"verify IN --accumulate --outputs l* -r 2 --level 1 -O json" + bounded}},
 }
 

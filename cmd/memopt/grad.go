@@ -48,6 +48,10 @@ gradients if --params names them.
 need, such as the logits beside the loss, otherwise stays in memory to the end
 of the step.
 
+Norms, GELUs and softmaxes that are written in many nodes get the gradient of
+one operator, which keeps fewer activations and rounds otherwise; --fuse=false
+differentiates node by node.
+
 --accumulate makes a micro-step: it adds each gradient to the input
 NAME_grad_sum, in place, and counts in grad_count; both begin as zeros. With
 --optimizer, --apply-out gets the step that divides the sums by the count,

@@ -12,6 +12,7 @@ import (
 type trainingFlags struct {
 	outputs    []string
 	accumulate bool
+	fuse       bool
 	optimizer  optimizerFlags
 }
 
@@ -21,6 +22,8 @@ func (t *trainingFlags) register(f *pflag.FlagSet, where string) {
 		" to keep; the others are dropped, with the nodes that only they need")
 	f.BoolVar(&t.accumulate, "accumulate", false, "make the micro-step"+where+
 		" that adds gradients to sums, in place")
+	f.BoolVar(&t.fuse, "fuse", true, "give norms, GELUs and softmaxes"+where+" that are written in many "+
+		"nodes the gradients of one operator, which keep fewer activations")
 	t.optimizer.register(f, where)
 }
 
@@ -31,7 +34,7 @@ func (t *trainingFlags) asks() bool {
 
 // options makes autograd's options of the flags.
 func (t *trainingFlags) options() autograd.Options {
-	return autograd.Options{Outputs: t.outputs, Accumulate: t.accumulate}
+	return autograd.Options{Outputs: t.outputs, Accumulate: t.accumulate, Unfused: !t.fuse}
 }
 
 // refuse says that a model is not a forward model, the only kind of which a step is made.

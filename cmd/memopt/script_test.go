@@ -28,6 +28,9 @@ var forwardModels = map[string]string{
 		h = Gemm<transB = 1>(x, 'fc1.weight', 'fc1.bias')  r = Relu(h)  scores = Gemm<transB = 1>(r, 'fc2.weight')  loss = SoftmaxCrossEntropyLoss(scores, labels) }`,
 	"other.onnx": `other (float[batch, 8] x, int64[batch] labels, float[16, 8] 'fc1.weight', float[16] 'fc1.bias', float[4, 16] 'fc2.weight') => (float loss, float[batch, 4] scores) {
 		h = Gemm<transB = 1>(x, 'fc1.weight', 'fc1.bias')  r = Tanh(h)  scores = Gemm<transB = 1>(r, 'fc2.weight')  loss = SoftmaxCrossEntropyLoss(scores, labels) }`,
+	"written.onnx": `written (float[batch, 64] x, float[64, 64] w, float[64] b) => (float loss) <float r = {1.4142135}, float one = {1}, float half = {0.5}, float two = {2}, float eps = {1e-5}> {
+		n = MatMul(x, w)  u = ReduceMean<axes = [-1]>(n)  d = Sub(n, u)  p = Pow(d, two)  v = ReduceMean<axes = [-1]>(p)  q = Add(v, eps)  s = Sqrt(q)  h = Div(d, s)  k = Mul(h, b)
+		g = Div(k, r)  e = Erf(g)  a = Add(e, one)  m = Mul(k, a)  y = Mul(m, half)  loss = ReduceMean<keepdims = 0>(y) }`,
 	"noloss.onnx": `noloss (float[batch, 8] x, float[8] w) => (float[batch, 8] y) { y = Mul(x, w) }`,
 	"norule.onnx": `norule (float[batch, 8] x, float[8] w) => (float loss) { y = Mul(x, w)  u = Unique(y)  loss = ReduceSum<keepdims = 0>(u) }`,
 	"wide.onnx": `wide (float[64] x) => (float loss, float[1] g) {

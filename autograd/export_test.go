@@ -1,0 +1,12 @@
+package autograd
+
+// FusedForms lists the patterns of the table: names and texts.
+func FusedForms() (forms [][2]string) {
+	for _, row := range fusedRows {
+		forms = append(forms, [2]string{row.name, row.form})
+	}
+	return forms
+}
+
+// ReadPattern reads the text of a pattern, and panics where it is none.
+func ReadPattern(text string) { readPattern(text) }

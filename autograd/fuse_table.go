@@ -1,0 +1,86 @@
+package autograd
+
+// Parts of patterns.
+const (
+	// spread is the root of the mean square of d, plus a little.
+	spread = `Sqrt(Add(ReduceMean({Pow(d, 2) | Mul(d, d)}), eps))`
+	// centred is x less its mean.
+	centred = `d: Sub(x, ReduceMean(x))`
+	// inverse is one over spread.
+	inverse = `i: {Div(1, ` + spread + `) | Reciprocal(` + spread + `)}`
+	// twice is 1 + erf(x/√2), twice the share of the normal distribution below x.
+	twice = `Add(Erf({Div(x, 1.4142135623730951) | Mul(x, 0.7071067811865476)}), 1)`
+	// nearTwice approximates it: 1 + tanh(√(2/π)·(x + 0.044715·x³)).
+	nearTwice = `Add(Tanh({
+			Mul(Add(x, Mul({Pow(x, 3) | Mul(x, Mul(x, x))}, 0.044715)), 0.7978845608028654) |
+			Mul(Mul(x, 0.7978845608028654), Add(Mul(Mul(x, 0.044715), x), 1))}), 1)`
+)
+
+// fusedRows are the patterns that are recognised, as exporters write them. Of those with the same last
+// node the first that fits counts. Each is here because its operator's gradient reads less of the
+// forward half than those of its nodes:
+//
+//	norms         the output and the deviation, in place of the input less its mean as well
+//	gelus         the input, in place of three values of its size
+//	softmaxes     the output, in place of the input and the exponentials
+//
+// What is scaled and shifted behind a norm is not part of it: the gradient of the scale reads the
+// output, too.
+var fusedRows = []fusedRow{
+	{name: "layer norm", rule: fusedLayerNorm, form: `Div(` + centred + `, s: ` + spread + `)`},
+	{name: "layer norm", rule: fusedLayerNorm, form: `Mul(` + centred + `, ` + inverse + `)`},
+	{name: "RMS norm", rule: fusedRMSNorm, form: `Div(d, s: ` + spread + `)`},
+	{name: "RMS norm", rule: fusedRMSNorm, form: `Mul(d, ` + inverse + `)`},
+	{name: "GELU", rule: fusedGelu, form: `Mul(Mul(x, ` + twice + `), 0.5)`},
+	{name: "GELU", rule: fusedGelu, form: `Mul(Mul(x, 0.5), ` + twice + `)`},
+	{name: "GELU", rule: fusedGelu, form: `Mul(x, Mul(` + twice + `, 0.5))`},
+	{name: "GELU by tanh", rule: fusedTanhGelu, form: `Mul(Mul(x, ` + nearTwice + `), 0.5)`},
+	{name: "GELU by tanh", rule: fusedTanhGelu, form: `Mul(Mul(x, 0.5), ` + nearTwice + `)`},
+	{name: "GELU by tanh", rule: fusedTanhGelu, form: `Mul(x, Mul(` + nearTwice + `, 0.5))`},
+	{name: "softmax", rule: fusedSoftmax, form: `Div(e: Exp(Sub(x, ReduceMax(x))), ReduceSum(e))`},
+	{name: "softmax", rule: fusedSoftmax, form: `Div(e: Exp(x), ReduceSum(e))`},
+	{name: "log-softmax", rule: fusedLogSoftmax,
+		form: `Sub(d: Sub(x, ReduceMax(x)), Log(ReduceSum(Exp(d))))`},
+}
+
+// fusedLayerNorm: with y = (x - mean)/s, dx = (dY - mean(dY) - y·mean(dY·y))/s.
+func fusedLayerNorm(f *fusion) Value {
+	return f.norm(func(g Value) Value { return f.Sub(g, f.over("ReduceMean", g)) })
+}
+
+// fusedRMSNorm: with y = d/s, dd = (dY - y·mean(dY·y))/s.
+func fusedRMSNorm(f *fusion) Value { return f.norm(func(g Value) Value { return g }) }
+
+// norm is the gradient of what a norm divides by the root of its mean square, or multiplies by the
+// inverse. project takes from dY what does not come to the input. 16-bit values are converted to
+// float32.
+func (f *fusion) norm(project func(Value) Value) Value {
+	d := f.normType(f.Out(0))
+	y, g := f.Cast(f.Out(0), d), f.Cast(f.Grad(0), d)
+	along := f.Mul(y, f.over("ReduceMean", f.Mul(g, y)))
+	g = f.Sub(project(g), along)
+	if s := f.named("s"); s != None {
+		g = f.Div(g, f.Cast(f.read(s), d))
+	} else {
+		g = f.Mul(g, f.Cast(f.read(f.named("i")), d))
+	}
+	return f.Cast(g, f.DType(f.Out(0)))
+}
+
+// fusedGelu is geluRule for y = x·Φ(x).
+func fusedGelu(f *fusion) Value { return f.Mul(f.Grad(0), f.geluSlope(f.read(f.input()))) }
+
+// fusedTanhGelu is geluRule for the approximation by tanh.
+func fusedTanhGelu(f *fusion) Value { return f.Mul(f.Grad(0), f.geluTanhSlope(f.read(f.input()))) }
+
+// fusedSoftmax is softmaxRule.
+func fusedSoftmax(f *fusion) Value {
+	g, y := f.Grad(0), f.Out(0)
+	return f.Mul(f.Sub(g, f.over("ReduceSum", f.Mul(g, y))), y)
+}
+
+// fusedLogSoftmax is logSoftmaxRule.
+func fusedLogSoftmax(f *fusion) Value {
+	g, y := f.Grad(0), f.Out(0)
+	return f.Sub(g, f.Mul(f.Op("Exp", nil, y), f.over("ReduceSum", g)))
+}
