@@ -119,10 +119,11 @@ func (f *frame) apart(v, w graph.ValueID, n int) bool {
 	if a < 0 || b < 0 {
 		return rv != rw
 	}
+	a, b = a+f.timeline.Begin(v), b+f.timeline.Begin(w)
 	if a == b && aligned {
 		return true
 	}
-	return a+f.bytes[rv] <= b || b+f.bytes[rw] <= a
+	return a+f.bytes[v] <= b || b+f.bytes[w] <= a
 }
 
 // fusionTask runs a fusion group's loops block by block.

@@ -193,39 +193,70 @@ func (st *step) Output(slot, n int) ([]byte, error) {
 	if want := f.bytes[v]; want >= 0 && int64(n) != want {
 		return nil, st.mismatch(slot, f.shapes[v])
 	}
+	if at, ok := st.shows(slot); ok {
+		return st.shown(at, n)
+	}
 	if in := f.stateOf(v); in != graph.NoValue {
 		return st.intoState(slot, in, n)
 	}
 	if n == 0 {
 		return nil, nil
 	}
-	if root == v {
-		f.hold(v, int64(n))
+	begin, whole := int64(0), int64(n)
+	if root != v && f.bytes[root] > whole {
+		begin, whole = f.timeline.Begin(v), f.bytes[root] // a part
 	}
-	guard := f.s.guard()
-	if f.s.virtual {
-		if off := f.offsets[root]; off >= 0 {
-			f.high = max(f.high, off+int64(n)+guard)
+	if root == v || f.held[root] == 0 {
+		f.hold(root, whole)
+	}
+	end, guard := begin+int64(n), f.s.guard()
+	if off := f.offsets[root]; off >= 0 {
+		f.high = max(f.high, off+end+guard)
+		if f.s.virtual {
+			return nil, nil
 		}
+		data := f.s.base[off : off+whole+guard]
+		return data[begin:end:end], f.mem.Fill(data[whole:], guardByte)
+	}
+	if f.s.virtual {
 		return nil, nil
 	}
-	if off := f.offsets[root]; off >= 0 {
-		f.high = max(f.high, off+int64(n)+guard)
-		data := f.s.base[off : off+int64(n)+guard]
-		return data[:n:n], f.mem.Fill(data[n:], guardByte)
-	}
-	if b := f.blocks[root]; b != nil && int64(len(b)) == int64(n)+guard {
-		return b[:n:n], nil // in place, or a second call
+	if b := f.blocks[root]; b != nil && int64(len(b)) == whole+guard {
+		return b[begin:end:end], nil // in place, a part, or a second call
 	}
 	from := f.shareOf(root)
 	from.Free(f.blocks[root])
 	f.blocks[root] = nil
-	b, err := from.Alloc(n + int(guard))
+	b, err := from.Alloc(int(whole + guard))
 	if err != nil {
 		return nil, fmt.Errorf("%w%s", err, f.liveNow())
 	}
 	f.blocks[root] = b
-	return b[:n:n], f.mem.Fill(b[n:], guardByte)
+	return b[begin:end:end], f.mem.Fill(b[whole:], guardByte)
+}
+
+// shows reports whether output slot of a step is a view of a part of input 0 that lies in no buffer
+// of the arena, but in an input, a weight or a state; at is the byte of input 0 at which it begins.
+// The kernel copies such a part onto itself, which is no work.
+func (st *step) shows(slot int) (at int64, ok bool) {
+	f, src, v := st.f, st.node.Input(0), st.node.Outputs[slot]
+	if st.prep.Info.Cuts == nil || src == graph.NoValue || f.timeline.Root[v] != graph.NoValue ||
+		f.stateOf(v) != f.stateOf(src) {
+		return 0, false
+	}
+	return f.timeline.Begin(v) - f.timeline.Begin(src), true
+}
+
+// shown returns n bytes of input 0, where it is at home.
+func (st *step) shown(at int64, n int) ([]byte, error) {
+	if st.f.s.virtual {
+		return nil, nil
+	}
+	data := st.f.vals[st.node.Inputs[0]].Data
+	if end := at + int64(n); end <= int64(len(data)) {
+		return data[at:end:end], nil
+	}
+	return nil, st.prep.Errorf("input 0 has %d bytes, and its part is planned at %d to %d", len(data), at, at+int64(n))
 }
 
 // takeScratch charges a step with the workspace that its kernel has announced.

@@ -63,8 +63,11 @@ func (f *frame) planStates() {
 		if f.steps[i].prep.Info.View {
 			continue // its view shows what is there
 		}
-		for _, v := range f.steps[i].node.Outputs {
-			if v != graph.NoValue && f.stateOf(v) != graph.NoValue {
+		for slot, v := range f.steps[i].node.Outputs {
+			if v == graph.NoValue || f.stateOf(v) == graph.NoValue {
+				continue
+			}
+			if _, shows := f.steps[i].shows(slot); !shows {
 				s.first = min(s.first, i)
 			}
 		}

@@ -24,7 +24,7 @@ import (
 // are from a few bytes, less than the alignment, to a few kilobytes.
 func smallTraining(rng *rand.Rand, seed uint64) *graph.Model {
 	o := graphtest.Options{Nodes: 10 + rng.IntN(50), Yield: seed%3 == 0, Layers: seed%4 == 0, Control: seed%5 != 0,
-		Rows: int64(1 + rng.IntN(12)), Width: int64(1 + rng.IntN(70))}
+		Parts: seed%7 < 3, Rows: int64(1 + rng.IntN(12)), Width: int64(1 + rng.IntN(70))}
 	return graphtest.Training(rng, o)
 }
 

@@ -66,7 +66,7 @@ func TestBudgetsOfRandomGraphs(t *testing.T) {
 	for seed := range uint64(12) {
 		rng := rand.New(rand.NewPCG(seed, 21))
 		m := graphtest.Training(rng,
-			graphtest.Options{Nodes: 20 + rng.IntN(100), Yield: seed%3 == 0, Layers: seed%2 == 0})
+			graphtest.Options{Nodes: 20 + rng.IntN(100), Yield: seed%3 == 0, Layers: seed%2 == 0, Parts: seed%4 == 1})
 		budget := planner.Budget{Effort: 0.01, Seed: int64(seed), Clusters: seed%5 == 4}
 		fits += sweep(t, m, planner.Options{}, budget, shares(0.3, 1.1, 6))
 	}

@@ -93,29 +93,48 @@ func (n *naiveParts) parts(at int, always live.Parts) live.Parts {
 		if n.tl.Root[root] != graph.ValueID(root) || int(r.Start) > at || at >= int(r.End) {
 			continue
 		}
-		lies := graph.NoValue // the youngest value that lies there
+		lies := make([]graph.ValueID, max(n.sizes.Bytes[root], 0)) // by byte: the youngest value there
+		for b := range lies {
+			lies[b] = graph.NoValue
+		}
 		for i := range at + 1 {
 			for _, out := range g.Nodes[i].Outputs {
-				if out != graph.NoValue && n.tl.Root[out] == graph.ValueID(root) && n.shown(out) == out {
-					lies = out
+				if out == graph.NoValue || n.tl.Root[out] != graph.ValueID(root) || n.shown(out) != out {
+					continue
+				}
+				for b := range n.sizes.Bytes[out] {
+					lies[n.tl.Begin(out)+b] = out
 				}
 			}
 		}
-		bytes, maker := max(n.sizes.Bytes[root], 0), int(g.Values[lies].Def)
-		forward, reader := !n.backward(maker), n.behind
-		if n.clone(maker) {
-			reader = n.backward
-		}
-		switch {
-		case n.gradient(lies):
-			sum.Gradients += bytes
-		case forward && n.readBy(lies, reader):
-			sum.Activations += bytes
-		default:
-			sum.Temporaries += bytes
+		for len(lies) > 0 {
+			v, run := lies[0], 1
+			for run < len(lies) && lies[run] == v {
+				run++
+			}
+			*n.partOf(&sum, v) += int64(run)
+			lies = lies[run:]
 		}
 	}
 	return sum
+}
+
+// partOf returns the part of a sum that a value is in; none is made yet of NoValue.
+func (n *naiveParts) partOf(sum *live.Parts, v graph.ValueID) *int64 {
+	if v == graph.NoValue {
+		return &sum.Temporaries
+	}
+	maker, reader := int(n.m.Graph.Values[v].Def), n.behind
+	if n.clone(maker) {
+		reader = n.backward
+	}
+	switch {
+	case n.gradient(v):
+		return &sum.Gradients
+	case !n.backward(maker) && n.readBy(v, reader):
+		return &sum.Activations
+	}
+	return &sum.Temporaries
 }
 
 // checkSums holds what a plan says of its memory to its other figures.

@@ -157,10 +157,12 @@ func TestPlansWithStates(t *testing.T) {
 }
 
 func TestPlansOfRandomGraphs(t *testing.T) {
+	shared := 0 // values at places other than 0 in a buffer
 	for seed := range uint64(60) {
 		rng := rand.New(rand.NewPCG(seed, 11))
 		m := graphtest.Training(rng,
-			graphtest.Options{Nodes: 20 + rng.IntN(150), Symbolic: seed%2 == 0, Yield: seed%3 != 0})
+			graphtest.Options{Nodes: 20 + rng.IntN(150), Symbolic: seed%2 == 0, Yield: seed%3 != 0,
+				Parts: seed%4 == 1})
 		types, err := op.Infer(m)
 		require.NoError(t, err, "seed %d", seed)
 		dims := symbolic.Env{}
@@ -180,11 +182,15 @@ func TestPlansOfRandomGraphs(t *testing.T) {
 				require.NoError(t, err, "seed %d", seed)
 				checkPlan(t, p, seed)
 				peaks[level], savings[level] = p.Planned.Peak.Bytes, saved(p)
+				for _, at := range p.Planned.Start {
+					shared += min(1, int(at))
+				}
 			}
 		}
 		require.LessOrEqual(t, peaks[2], peaks[1], "seed %d: level 2 peaks above level 1", seed)
 		require.GreaterOrEqual(t, savings[2], savings[1], "seed %d: level 2 saves less than level 1", seed)
 	}
+	require.Greater(t, shared, 500)
 }
 
 // saved sums what the applied candidates free of their stashes.

@@ -122,6 +122,10 @@ func memoryText(r *op.Info) string {
 	switch {
 	case r.View:
 		return "view of input 0"
+	case r.Cuts != nil:
+		return "parts of input 0"
+	case r.Joins != nil:
+		return "joined inputs"
 	case len(r.InPlace) > 0:
 		return "in place of input " + joinInts(r.InPlace)
 	}

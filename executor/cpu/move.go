@@ -51,6 +51,9 @@ func (m *mover) Copy(c *executor.Ctx, dst []byte, toAt int, src []byte, fromAt i
 	if product(m.dims) == 0 {
 		return nil
 	}
+	if m.onItself(dst[toAt*m.size:], src[fromAt*m.size:]) {
+		return nil
+	}
 	if len(m.dims) > moveRank {
 		return c.Errorf("more than %d axes lie apart in memory", moveRank)
 	}
@@ -69,6 +72,12 @@ func (m *mover) Copy(c *executor.Ctx, dst []byte, toAt int, src []byte, fromAt i
 	m.blocks = (cut + m.width - 1) / m.width
 	c.Parallel(m.rows*m.blocks, 1+(16<<10)/(m.width*inner), m)
 	return nil
+}
+
+// onItself reports whether the box is one run of elements that lies where it is to go.
+func (m *mover) onItself(to, from []byte) bool {
+	run := len(m.dims) == 0 || len(m.dims) == 1 && m.to[0] == 1 && m.from[0] == 1
+	return run && &to[0] == &from[0]
 }
 
 // arrange makes sure that there is a last axis, and finds planes: if dst runs along the last axis

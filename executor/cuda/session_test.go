@@ -15,6 +15,7 @@ import (
 	"memopt/executor/verify"
 	"memopt/graph"
 	"memopt/graph/graphtest"
+	"memopt/graph/live"
 	"memopt/graph/op"
 	"memopt/symbolic"
 )
@@ -101,6 +102,54 @@ func TestRandomGraphs(t *testing.T) {
 			sameAsCPU(t, m, types, symbolic.Env{"N": 3})
 		})
 	}
+}
+
+// TestRandomParts: parts that share bytes do so on the device, too, whether the device or the host
+// makes them.
+func TestRandomParts(t *testing.T) {
+	for seed := range uint64(6) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			m := graphtest.Training(rand.New(rand.NewPCG(seed, 1)),
+				graphtest.Options{Nodes: 40, Parts: true, Rows: 12, Width: 32, Yield: seed%2 == 0})
+			types, err := op.Infer(m)
+			require.NoError(t, err)
+			sameAsCPU(t, m, types, nil)
+		})
+	}
+}
+
+// TestParts: views of parts of inputs, weights and states, and a part that the host draws for a
+// buffer of the device.
+func TestParts(t *testing.T) {
+	m, types := parsed(t, `<ir_version: 8, opset_import: ["" : 17]>
+		g (float[4, 64] x, float[8, 64] w, float[16, 3, 3] squares) =>
+			(float[4, 64] y, float[2, 64] head, float[8, 64] w2, float[32] dets, float[9, 64] z)
+		<int64[1] zero = {0}, int64[1] two = {2}, int64[1] four = {4}, int64[1] nine = {99}, int64[2] uneven = {1, 3}> {
+			a, b = Split<axis = 0>(x)
+			head = Slice(x, zero, two, zero)
+			old = Slice(w, two, four)
+			c = Slice(w, four, nine, zero)
+			d = Mul(x, c)
+			e, f = Split<axis = 0>(d, uneven)
+			g = Relu(f)
+			h = Neg(e)
+			y = Concat<axis = 0>(g, h)
+			p, q = Split<axis = 0>(w)
+			t = Tanh(p)
+			u = Sigmoid(q)
+			k = Neg(u)
+			whole = Concat<axis = 0>(k, t)
+			w2 = Sub(w, whole)
+			m = Det(squares)
+			n = Exp(m)
+			dets = Concat<axis = 0>(m, n)
+			r = Neg(old)
+			v = Add(b, a)
+			drawn = RandomNormalLike<seed = 1.0>(b)
+			z = Concat<axis = 0>(r, v, drawn, g)
+		}`)
+	live.RecordStates(m, []live.StatePair{{Input: "w", Output: "w2"}})
+	sameAsCPU(t, m, types, nil)
 }
 
 const shapesModel = `<ir_version: 8, opset_import: ["" : 17]>

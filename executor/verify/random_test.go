@@ -98,7 +98,7 @@ func TestRandomGraphs(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, 1))
 			m := graphtest.Training(rng,
 				graphtest.Options{Nodes: 20 + rng.IntN(80), Symbolic: seed%2 == 0, Layers: seed%3 == 0,
-					Control: seed%4 == 3})
+					Control: seed%4 == 3, Parts: seed%2 == 1})
 			env := symbolic.Env{"N": 33 + int64(seed)}
 			if seed%3 == 1 {
 				env["N"] += 128 // so many rows that neighbouring loops are fused

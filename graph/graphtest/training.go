@@ -22,6 +22,10 @@ type Options struct {
 	// Control has some of the operators stand in the subgraphs of If, Loop and Scan nodes, which
 	// read values around them.
 	Control bool
+	// Parts has some operators compute on the first rows and on the others apart: activations and
+	// gradients are cut along the batch and joined again. Not with Symbolic: dims would become long
+	// sums.
+	Parts bool
 	// Rows and Width are the dims of all activations; 0: 256 (the symbol "N" with Symbolic) and 64.
 	Rows, Width int64
 }
@@ -134,6 +138,10 @@ func num(name string, v int64) graph.Attr     { return graph.Attr{Name: name, Va
 func (b *maker) block() {
 	if b.opts.Control && b.rng.IntN(3) == 0 {
 		b.control()
+		return
+	}
+	if b.opts.Parts && !b.opts.Symbolic && b.rng.IntN(3) == 0 {
+		b.parts()
 		return
 	}
 	pieces := []func(){b.norm, b.product, b.gelu, b.residual, b.relu, b.dropout, b.casts, b.reshape, b.softmax, b.shape}

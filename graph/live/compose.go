@@ -1,6 +1,10 @@
 package live
 
-import "memopt/graph"
+import (
+	"slices"
+
+	"memopt/graph"
+)
 
 // Parts are the bytes that are live at one step, by what they hold. Every live byte is in one of
 // them.
@@ -72,7 +76,9 @@ type composer struct {
 	backward []bool
 	source   []graph.ValueID // by value: the value that it shows
 	kind     []valueKind     // by value that shows no other
-	holds    []graph.ValueID // by root: the value that lies there
+	// holds has the values that lie in each root's buffer, the youngest last. Those that a younger one
+	// lies over whole are left out.
+	holds [][]graph.ValueID
 }
 
 // valueKind is what is known of a value.
@@ -92,7 +98,7 @@ const (
 func Compose(g *graph.Graph, p *Program, t *Timeline, roles *Roles, backward []bool, always Parts) *Composition {
 	c := &composer{g: g, p: p, t: t, roles: roles, backward: backward,
 		source: make([]graph.ValueID, len(p.Bytes)), kind: make([]valueKind, len(p.Bytes)),
-		holds: make([]graph.ValueID, len(p.Bytes))}
+		holds: make([][]graph.ValueID, len(p.Bytes))}
 	phases := c.classify()
 	out := c.worst(phases)
 	for i := range p.Steps {
@@ -129,7 +135,7 @@ func (c *composer) worst(phases []Phase) *Composition {
 // classify finds out what the values of a program are, and returns the phase of each step.
 func (c *composer) classify() []Phase {
 	for v := range c.source {
-		c.source[v], c.holds[v] = graph.ValueID(v), graph.NoValue
+		c.source[v] = graph.ValueID(v)
 	}
 	phases, ran := make([]Phase, len(c.p.Steps)), make([]bool, len(c.g.Nodes))
 	for i := range c.p.Steps {
@@ -194,13 +200,18 @@ func (c *composer) makes(s *Step, made valueKind) {
 // place notes which values a step puts into buffers.
 func (c *composer) place(s *Step) {
 	for _, v := range s.Out {
-		if v != graph.NoValue && c.source[v] == v && c.t.Root[v] != graph.NoValue {
-			c.holds[c.t.Root[v]] = v
+		if v == graph.NoValue || c.source[v] != v || c.t.Root[v] == graph.NoValue {
+			continue
 		}
+		root := c.t.Root[v]
+		if c.p.Bytes[v] == c.p.Bytes[root] {
+			c.holds[root] = c.holds[root][:0]
+		}
+		c.holds[root] = append(c.holds[root], v)
 	}
 }
 
-// sum adds what is live at a moment to its parts: every buffer as what lies in it then.
+// sum adds what is live at a moment to its parts: every byte as what lies there then.
 func (c *composer) sum(m *Moment) {
 	m.Parts.Temporaries += c.t.Hidden
 	m.Parts.Inner += c.p.Steps[m.Step].Inner
@@ -209,7 +220,39 @@ func (c *composer) sum(m *Moment) {
 		if graph.ValueID(v) != root || c.t.Ranges[v].Start > at || c.t.Ranges[v].End <= at {
 			continue
 		}
-		*m.Parts.live(c.kind[c.holds[v]]) += max(c.p.Bytes[v], 0)
+		c.buffer(&m.Parts, root)
+	}
+}
+
+// gap is a run of bytes of a buffer.
+type gap struct{ lo, hi int64 }
+
+// buffer adds the bytes of a root's buffer to parts: each as the youngest value that lies there.
+// Where none does yet they are temporaries.
+func (c *composer) buffer(parts *Parts, root graph.ValueID) {
+	gaps := []gap{{0, max(c.p.Bytes[root], 0)}}
+	for _, v := range slices.Backward(c.holds[root]) {
+		lo := c.t.Begin(v)
+		hi := lo + max(c.p.Bytes[v], 0)
+		var left []gap
+		for _, g := range gaps {
+			from, to := max(lo, g.lo), min(hi, g.hi)
+			if from >= to {
+				left = append(left, g)
+				continue
+			}
+			*parts.live(c.kind[v]) += to - from
+			if g.lo < from {
+				left = append(left, gap{g.lo, from})
+			}
+			if to < g.hi {
+				left = append(left, gap{to, g.hi})
+			}
+		}
+		gaps = left
+	}
+	for _, g := range gaps {
+		parts.Temporaries += g.hi - g.lo
 	}
 }
 

@@ -34,7 +34,7 @@ func (s *simulation) inherit() {
 	h.heirOf, h.last, h.via = zeroed(h.heirOf, n), zeroed(h.last, n), zeroed(h.via, n)
 	h.in, h.free = zeroed(h.in, n), zeroed(h.free, n)
 	for _, st := range p.States {
-		h.in[st.In], h.free[st.In] = st.In+1, s.lastUse[st.In]
+		h.in[st.In], h.free[st.In] = st.In+1, s.keep[st.In]
 		if !s.pinned[st.In] && p.Bytes[st.In] > 0 {
 			h.heirOf[st.Out], h.last[st.Out] = st.In+1, true
 		}
@@ -95,7 +95,7 @@ func (s *simulation) intoState(at int32, step *Step, slot int, id graph.ValueID)
 	if s.p.Bytes[id] != s.p.Bytes[in] {
 		return false
 	}
-	end := max(s.lastUse[id], at+1)
+	end := max(s.keep[id], at+1)
 	switch {
 	case !h.last[id] && end != h.via[id]:
 		return false // it is needed after the next heir is made from it

@@ -40,6 +40,8 @@ type Step struct {
 	Inner int64 // bytes live inside the node's subgraphs at their worst step
 	Node  graph.NodeID
 	Kind  graph.Kind
+	// Slices says which operands are parts of which; nil: none are.
+	Slices *Slices
 	// Memory overrides what the op table says about views and writing in place.
 	Memory Memory
 }
@@ -70,6 +72,9 @@ func NewStep(g *graph.Graph, id graph.NodeID, sizes *Sizes) Step {
 	}
 	if sizes.Inner != nil {
 		s.Inner = sizes.Inner[id]
+	}
+	if sizes.Slices != nil && sizes.Aliased == nil {
+		s.Slices = sizes.Slices[id]
 	}
 	if sizes.Aliased != nil {
 		if s.Memory = Owning; sizes.Aliased[id] {

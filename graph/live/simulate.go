@@ -28,6 +28,10 @@ type Timeline struct {
 	// source of a view, the input it was written into, or NoValue for persistent
 	// values and views of these.
 	Root []graph.ValueID
+	// Start has the byte of its root's buffer at which every value begins: not 0 for parts of another
+	// value (Step.Slices). What a persistent value shows counts from that value. Nil where all begin
+	// at 0.
+	Start []int64
 	// Ranges has the live range of every root.
 	Ranges []Range
 	// Unsized lists the values of unknown size that a step makes; they count as
@@ -51,8 +55,16 @@ func (t *Timeline) Clone() *Timeline {
 	c := *t
 	c.Live, c.Root, c.Ranges, c.Unsized = slices.Clone(t.Live), slices.Clone(t.Root), slices.Clone(t.Ranges),
 		slices.Clone(t.Unsized)
-	c.State, c.Copied = slices.Clone(t.State), slices.Clone(t.Copied)
+	c.State, c.Copied, c.Start = slices.Clone(t.State), slices.Clone(t.Copied), slices.Clone(t.Start)
 	return &c
+}
+
+// Begin returns the byte of its root's buffer at which a value begins.
+func (t *Timeline) Begin(v graph.ValueID) int64 {
+	if t.Start == nil {
+		return 0
+	}
+	return t.Start[v]
 }
 
 // Simulate executes a graph in an order under the memory model and returns what
@@ -79,11 +91,27 @@ type Simulator struct{ s simulation }
 // Run simulates a program. The timeline is valid until the next Run.
 func (r *Simulator) Run(p *Program) (*Timeline, error) {
 	s := &r.s
+	if s.share.on = false; p.hasSlices() {
+		return s.best(p)
+	}
+	s.begin(p)
+	return s.steps()
+}
+
+// begin finds out how long values live, and which may lie in whose buffer.
+func (s *simulation) begin(p *Program) {
 	s.start(p)
 	s.views()
 	s.inherit()
-	for i := range p.Steps {
-		s.run(int32(i), &p.Steps[i])
+	if s.share.on {
+		s.join()
+	}
+}
+
+// steps gives values their bytes, step by step.
+func (s *simulation) steps() (*Timeline, error) {
+	for i := range s.p.Steps {
+		s.run(int32(i), &s.p.Steps[i])
 	}
 	return s.finish()
 }
@@ -92,11 +120,13 @@ type simulation struct {
 	p       *Program
 	t       Timeline
 	delta   []int64 // by step: what becomes live less what dies
-	lastUse []int32 // by value: one past the last step that reads it or a view of it
+	lastUse []int32 // by value: one past the last step that reads it or a view of all of it
+	keep    []int32 // by value: one past the last step that needs its buffer; lastUse where nothing has parts
 	pinned  []bool  // by value: it, a view of it or what was written into it is a graph output
 	counted []int32 // by root: one past the last step whose inputs it was counted among
 	need    []int64 // by step: bytes that the step cannot do without
 	state   inheritance
+	share   sharing
 }
 
 // zeroed returns a slice of n zero elements, in the memory of s where it is large enough.
@@ -134,6 +164,12 @@ func (s *simulation) start(p *Program) {
 	for i := range s.t.Root {
 		s.t.Root[i] = graph.NoValue
 	}
+	s.keep = s.lastUse
+	if s.share.on {
+		s.share.keep = append(s.share.keep[:0], s.lastUse...)
+		s.keep, s.t.Start = s.share.keep, zeroed(s.share.start, values)
+		s.share.start = s.t.Start
+	}
 }
 
 // views lets every view keep its source alive, from the last step back.
@@ -142,8 +178,10 @@ func (s *simulation) views() {
 		step := &s.p.Steps[i]
 		if src, out := step.viewSource(), step.Output0(); src != graph.NoValue && out != graph.NoValue {
 			s.lastUse[src] = max(s.lastUse[src], s.lastUse[out])
+			s.keep[src] = max(s.keep[src], s.keep[out])
 			s.pinned[src] = s.pinned[src] || s.pinned[out]
 		}
+		s.keepCut(step)
 	}
 }
 
@@ -159,43 +197,58 @@ func (s *simulation) run(at int32, step *Step) {
 		if s.p.Bytes[id] == Unsized {
 			s.t.Unsized = append(s.t.Unsized, id)
 		}
-		if slot == 0 && s.reuse(at, step, id) || s.intoState(at, step, slot, id) {
+		if s.share.on && s.part(at, step, slot, id) ||
+			slot == 0 && s.reuse(at, step, id) || s.intoState(at, step, slot, id) {
 			continue
 		}
-		s.t.Root[id] = id
-		s.t.Ranges[id] = Range{at, max(s.lastUse[id], at+1)}
+		s.settleAt(id, id, 0)
+		s.t.Ranges[id] = Range{at, max(s.keep[id], at+1)}
 		if !s.heir(id) { // in another order it might lie in the state's buffer
 			need = addSat(need, s.size(id))
 		}
 	}
 	// In another order the step might write in place; the bound must hold there too.
 	s.need[at] = need - min(need, s.inPlaceGain(step))
+	if s.share.on {
+		s.need[at] = s.familyNeed(at, step)
+	}
+}
+
+// settleAt puts a value at a byte of a root's buffer.
+func (s *simulation) settleAt(id, root graph.ValueID, start int64) {
+	s.t.Root[id] = root
+	if !s.share.on {
+		return
+	}
+	if s.t.Start[id] = start; root != graph.NoValue {
+		s.list(id)
+	}
 }
 
 // reuse gives output 0 the bytes of an input, as a view or in place, if it can.
 func (s *simulation) reuse(at int32, step *Step, id graph.ValueID) bool {
 	if src := step.viewSource(); src != graph.NoValue {
-		s.t.Root[id] = s.t.Root[src]
+		s.settleAt(id, s.t.Root[src], s.t.Begin(src))
 		s.state.view(id, src)
 		return true
 	}
 	if s.intoState(at, step, 0, id) {
 		return true
 	}
-	root := s.inPlaceRoot(at, step, id)
-	if root == graph.NoValue {
+	in := s.inPlaceInput(at, step, id)
+	if in == graph.NoValue {
 		return false
 	}
-	s.t.Root[id] = root
-	s.t.Ranges[root].End = max(s.lastUse[id], at+1)
+	root := s.t.Root[in]
+	s.settleAt(id, root, s.t.Begin(in))
+	s.t.Ranges[root].End = max(s.t.Ranges[root].End, s.keep[id], at+1)
 	s.pinned[root] = s.pinned[id]
 	return true
 }
 
-// inPlaceRoot returns the buffer into which output id may be written: that of
-// an input which the step reads for the last time, of equal size, no graph output, not
-// persistent.
-func (s *simulation) inPlaceRoot(at int32, step *Step, id graph.ValueID) graph.ValueID {
+// inPlaceInput returns the input over which output id may be written: one of equal size that the
+// step reads for the last time, in a buffer that is of no graph output and not persistent.
+func (s *simulation) inPlaceInput(at int32, step *Step, id graph.ValueID) graph.ValueID {
 	if s.p.Bytes[id] <= 0 {
 		return graph.NoValue
 	}
@@ -205,9 +258,15 @@ func (s *simulation) inPlaceRoot(at int32, step *Step, id graph.ValueID) graph.V
 			continue
 		}
 		root := s.t.Root[in]
-		if root != graph.NoValue && !s.pinned[root] && s.t.Ranges[root].End == at+1 &&
-			s.p.Bytes[root] == s.p.Bytes[id] {
-			return root
+		switch {
+		case root == graph.NoValue || s.pinned[root]:
+		case s.share.on && s.share.parted[root]:
+			// It must not keep the whole buffer alive longer.
+			if s.p.Bytes[in] == s.p.Bytes[id] && s.keep[id] <= s.t.Ranges[root].End && s.vacant(at, in) {
+				return in
+			}
+		case s.t.Ranges[root].End == at+1 && s.p.Bytes[root] == s.p.Bytes[id]:
+			return in
 		}
 	}
 	return graph.NoValue
@@ -296,6 +355,9 @@ func (s *simulation) checkSums() error {
 }
 
 func (s *simulation) outputBytes() int64 {
+	if s.share.on {
+		return s.largest(int32(len(s.p.Steps))+1, s.p.Outputs)
+	}
 	var total int64
 	counted := make(map[graph.ValueID]bool, len(s.p.Outputs))
 	for _, v := range s.p.Outputs {

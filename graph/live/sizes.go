@@ -24,6 +24,9 @@ type Sizes struct {
 	// in a runtime that writes nothing in place and has no other views. Nil: the op table says what
 	// is a view and what may be written in place.
 	Aliased []bool
+	// Slices says of every node which operands are parts of which, by NodeID; nil where no node has
+	// any.
+	Slices []*Slices
 	// States are written into the buffers of their inputs where that is possible. A runtime of which
 	// Aliased speaks has none.
 	States []State
@@ -111,6 +114,7 @@ func evalSizes(g *graph.Graph, env symbolic.Env, open func(symbol string) bool) 
 	if err := unbound.err(); err != nil {
 		return nil, err
 	}
+	s.evalSlices(g, env)
 	return s, nil
 }
 

@@ -119,6 +119,12 @@ type Info struct {
 	// InPlace lists the inputs into whose memory output 0 may be written when
 	// they are read for the last time and have the same size.
 	InPlace []int
+	// Cuts returns at which element of input 0 each output begins, -1 for those that are no run of
+	// consecutive elements of it: the others can be views of it. nil: the outputs are none.
+	Cuts func(*Pieces) []int64
+	// Joins returns at which element of output 0 each input lies as a run of consecutive elements, -1
+	// for those that do not: the others can be written there when they are made. nil: no input does.
+	Joins func(*Pieces) []int64
 	// Mutates lists the inputs whose memory the operator updates: its state. An executor keeps such
 	// inputs from step to step.
 	Mutates []int

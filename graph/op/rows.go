@@ -91,6 +91,10 @@ func random(k graph.Kind, name string, since []int, in Arity, rule func(*Ctx)) I
 
 func inPlace(slots ...int) option { return func(r *Info) { r.InPlace = slots } }
 
+func cuts(f func(*Pieces) []int64) option { return func(r *Info) { r.Cuts = f } }
+
+func joins(f func(*Pieces) []int64) option { return func(r *Info) { r.Joins = f } }
+
 // moved lists attributes that are inputs from a version on, the first of them in the given slot and
 // the others behind.
 func moved(since, slot int, attrs ...string) option {

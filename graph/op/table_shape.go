@@ -11,7 +11,7 @@ var shapeRows = []Info{
 	random(Bernoulli, "Bernoulli", versions(15, 22), exactly(1), randomLikeRule),
 	moves(CenterCropPad, "CenterCropPad", versions(18), exactly(2), centerCropPadRule),
 	moves(Compress, "Compress", versions(9, 11), exactly(2), compressRule),
-	moves(Concat, "Concat", versions(1, 4, 11, 13), Arity{1, -1}, concatRule),
+	moves(Concat, "Concat", versions(1, 4, 11, 13), Arity{1, -1}, concatRule, joins(concatJoins)),
 	moves(Constant, "Constant", versions(1, 9, 11, 12, 13, 19, 21, 23, 24, 25), exactly(0), constantRule,
 		role(ConstantRole)),
 	moves(ConstantOfShape, "ConstantOfShape", versions(9, 20, 21, 23, 24, 25), exactly(1), constantOfShapeRule,
@@ -45,7 +45,8 @@ var shapeRows = []Info{
 	moves(Scatter, "Scatter", versions(9, 11), exactly(3), scatterElementsRule, inPlace(0)),
 	moves(Shape, "Shape", versions(1, 13, 15, 19, 21, 23, 24, 25), exactly(1), shapeRule, role(ShapeOf), nonDiff(0)),
 	moves(Size, "Size", versions(1, 13, 19, 21, 23, 24, 25), exactly(1), sizeRule, role(ShapeOf), nonDiff(0)),
-	moves(Slice, "Slice", versions(1, 10, 11, 13), Arity{1, 5}, sliceRule, moved(10, 1, "starts", "ends", "axes"),
+	moves(Slice, "Slice", versions(1, 10, 11, 13), Arity{1, 5}, sliceRule, cuts(sliceCuts),
+		moved(10, 1, "starts", "ends", "axes"),
 		recomputable(0, versions(1)), recomputable(0, versions(10, 11, 13), 1, 2, 3, 4)),
 	moves(SpaceToDepth, "SpaceToDepth", versions(1, 13), exactly(1), spaceToDepthRule),
 	splitRow(),
@@ -74,7 +75,8 @@ func identityRow() Info {
 }
 
 func splitRow() Info {
-	r := moves(Split, "Split", versions(1, 2, 11, 13, 18), Arity{1, 2}, splitRule, moved(13, 1, "split"),
+	r := moves(Split, "Split", versions(1, 2, 11, 13, 18), Arity{1, 2}, splitRule, cuts(splitCuts),
+		moved(13, 1, "split"),
 		recomputable(0, versions(2, 11)), recomputable(0, versions(1, 13, 18), 1))
 	r.Outputs = Arity{1, -1}
 	return r

@@ -15,7 +15,8 @@ import (
 // of the order. Views make nothing: who reads a view uses the value whose bytes it shows; where a
 // clone of a view is needed is settled when extra runs are turned into placements. Sizes are those
 // in an arena, rounded up to the alignment; what lives inside subgraphs is in no arena and does not
-// count.
+// count. Parts are copied here (live.Slices): the simulator, which judges plans, shares their bytes only
+// where that lowers the peak.
 type tasks struct {
 	a     *recompute.Analysis
 	graph *remat.Graph
@@ -72,11 +73,36 @@ func newTasks(b *place.Bench, seconds []float64, round func(int64) int64, state 
 		t.graph.Tasks = append(t.graph.Tasks, task)
 	}
 	t.graph.From = t.firstBackward()
-	t.loose = &remat.Graph{Tasks: slices.Clone(t.graph.Tasks), Values: t.graph.Values, From: t.graph.From}
+	t.loose = &remat.Graph{Tasks: slices.Clone(t.graph.Tasks), Values: t.withoutParts(), From: t.graph.From}
 	for _, id := range replayable {
 		t.loose.Tasks[b.Pos[id]].Once = t.sizes.View(g.Nodes[id])
 	}
 	return t
+}
+
+// withoutParts returns the values as bounds count them: parts, which may lie in the buffer of another
+// value, have no bytes of their own.
+func (t *tasks) withoutParts() []remat.Value {
+	if t.sizes.Slices == nil || t.sizes.Aliased != nil {
+		return t.graph.Values
+	}
+	values := slices.Clone(t.graph.Values)
+	for _, n := range t.a.Graph.Nodes {
+		parts := t.sizes.Slices[n.ID]
+		if parts == nil {
+			continue
+		}
+		list := n.Outputs
+		if parts.Join {
+			list = n.Inputs
+		}
+		for slot, at := range parts.At {
+			if v := list[slot]; at >= 0 && v != graph.NoValue && t.root[v] != graph.NoValue {
+				values[t.value[t.root[v]]].Size = 0
+			}
+		}
+	}
+	return values
 }
 
 // rootsOf finds for every value the one whose bytes it shows.

@@ -75,11 +75,17 @@ func randomExtras(rng *rand.Rand, tk *tasks, n int) []remat.Extra {
 }
 
 // same checks that the tasks with some extra runs and the program with their placements have one
-// peak.
+// peak, if parts are copied, and that the program's is not above it if they share.
 func same(t *testing.T, p *Problem, tk *tasks, extras []remat.Extra) {
 	out, err := tk.graph.Simulate(extras)
 	require.NoError(t, err)
 	e, err := p.Bench.Simulate(tk.placements(extras))
+	require.NoError(t, err)
+	require.LessOrEqual(t, e.Peak, out.Peak, "%d extra runs", len(extras))
+	parts := p.Bench.Sizes.Slices
+	p.Bench.Sizes.Slices = nil
+	e, err = p.Bench.Simulate(tk.placements(extras))
+	p.Bench.Sizes.Slices = parts
 	require.NoError(t, err)
 	require.Equal(t, e.Peak, out.Peak, "%d extra runs", len(extras))
 }
@@ -92,7 +98,7 @@ func TestTasksAgree(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 11))
 		m := graphtest.Training(rng,
 			graphtest.Options{Nodes: 20 + rng.IntN(100), Yield: seed%3 == 0, Layers: seed%2 == 0,
-				Control: seed%4 > 1, Rows: 1 + rng.Int64N(40), Width: 1 + rng.Int64N(64)})
+				Control: seed%4 > 1, Parts: seed%8 == 1, Rows: 1 + rng.Int64N(40), Width: 1 + rng.Int64N(64)})
 		p := withoutInner(problemOf(t, m, nil, nil))
 		tk := newTasks(p.Bench, nil, exact, p.Base.State)
 		same(t, p, tk, nil)
