@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sync/atomic"
+	"unsafe"
 
 	"memopt/graph"
 	"memopt/graph/live"
@@ -143,9 +145,20 @@ func (s *Session) keepState(own, t *Tensor, id graph.ValueID) error {
 	s.states.given[id] = t
 	if s.opts.AdoptStates && s.mem == (hostMemory{}) && mapfile.Holding(t.Data) == nil {
 		*own = *t
+		populate(t.Data)
 		return nil
 	}
 	return s.keepInput(own, t)
+}
+
+// populate has the system give all pages of a slice memory, as it does for a copy. Zeroed memory that
+// nobody has written to takes none, and would count as memory that the first step needs.
+func populate(data []byte) {
+	const page, word = 4096, 4
+	aligned := -uintptr(unsafe.Pointer(unsafe.SliceData(data))) % word
+	for i := int(aligned); i+word <= len(data); i += page {
+		atomic.AddUint32((*uint32)(unsafe.Pointer(&data[i])), 0)
+	}
 }
 
 // Restart gives all states what they began with: what SetInput was given, otherwise what the

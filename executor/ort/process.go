@@ -141,8 +141,8 @@ func (p *Process) Step() (*Step, error) {
 	return a.Step, err
 }
 
-// Restart gives all states what they began with, so that the next step is like the first one, except
-// for random draws.
+// Restart gives all states what they began with, so that the next step is like the first one,
+// except for random draws.
 func (p *Process) Restart() error {
 	a, err := p.ask("set its states back", request{Restart: &struct{}{}})
 	if err == nil && !a.Done {

@@ -153,8 +153,8 @@ func readTensor(t *executor.Tensor, f File) error {
 	return err
 }
 
-// openTensor opens a tensor's file, which has to have as many bytes as the tensor. The caller closes
-// it, unless these are none.
+// openTensor opens a tensor's file, which has to have as many bytes as the tensor. The caller
+// closes it, unless these are none.
 func openTensor(t *executor.Tensor, f File) (*os.File, int, error) {
 	n, ok := executor.Bytes(t.DType, t.Shape)
 	if !ok || n == 0 {

@@ -188,7 +188,7 @@ func (p *statePlanner) passes(n *graph.Node) bool {
 
 // overwrites reports whether a state's writer, which reads the old value, may write over it.
 func (p *statePlanner) overwrites(w *graph.Node, b *StateBuffer, aliases []graph.ValueID) bool {
-	if len(w.Captures()) > 0 {
+	if len(w.Captures()) > 0 || p.bytes[b.In] < 0 {
 		return false
 	}
 	out, may := w.Output(0), Overwrites(w.Kind)
@@ -211,9 +211,9 @@ func (p *statePlanner) def(v graph.ValueID) *graph.Node {
 	return p.g.Nodes[p.g.Values[v].Def]
 }
 
-// fused returns a reader of the old value that the runtime may make one with the writer, by a kernel
-// of which nothing is known; NoNode: there is none. Nobody else reads what lies between nodes that
-// become one, and no fusion is one of arithmetic alone.
+// fused returns a reader of the old value that the runtime may make one with the writer, by a
+// kernel of which nothing is known; NoNode: there is none. Nobody else reads what lies between
+// nodes that become one, and no fusion is one of arithmetic alone.
 func (p *statePlanner) fused(writer graph.NodeID, readers []graph.NodeID) graph.NodeID {
 	lowest := p.pos[writer]
 	for _, r := range readers {
@@ -342,8 +342,8 @@ func (p *statePlanner) waitable(n *graph.Node, v graph.ValueID) bool {
 }
 
 // held returns an operand of a node that can be read through a view that waits: a tensor with dims
-// that a node makes, not a view itself, which the runtime would join with that view. NoValue: it has
-// none.
+// that a node makes, not a view itself, which the runtime would join with that view. NoValue: it
+// has none.
 func (p *statePlanner) held(n *graph.Node) graph.ValueID {
 	for _, v := range n.Inputs {
 		d := p.def(v)

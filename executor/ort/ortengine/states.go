@@ -25,10 +25,10 @@ type bound struct {
 }
 
 // bind prepares a model for steps that go on with the states of the step before. Initializers that
-// are states become inputs, because the runtime never changes an initializer; copies to outputs that
-// are states go, so that the node in front writes the buffer; and where a node that writes over an
-// input could run before one that reads it, it is made to wait. The numbers stay what they are. A
-// model without states is returned as it is.
+// are states become inputs, because the runtime never changes an initializer; copies to outputs
+// that are states go, so that the node in front writes the buffer; and where a node that writes
+// over an input could run before one that reads it, it is made to wait. The numbers stay what they
+// are. A model without states is returned as it is.
 func bind(m *graph.Model, dims symbolic.Env) (*bound, error) {
 	b := &bound{model: m, begin: map[string]*executor.Tensor{}}
 	states, err := live.FindStates(m)
