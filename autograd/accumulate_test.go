@@ -281,6 +281,78 @@ func requireInPlace(t *testing.T, m *graph.Model, opts autograd.Options, less in
 	micro := simulated(t, j.Model, env)
 	require.Empty(t, micro.Copied, m.Path)
 	require.LessOrEqual(t, micro.Peak.Bytes+less, plain.Peak.Bytes, m.Path)
+	for _, kind := range autograd.OptimizerKinds {
+		u, err := autograd.UpdateStep(j, autograd.Optimizer{Kind: kind, LR: 0.1, MaxNorm: 1})
+		require.NoError(t, err)
+		update := simulated(t, u.Model, nil)
+		require.Empty(t, update.Copied, m.Path)
+		require.Less(t, update.Peak.Bytes, 2*largest(u.Model.Graph)+1024, "%s: %s", m.Path, kind)
+	}
+}
+
+// largest is how many bytes the largest input takes.
+func largest(g *graph.Graph) (bytes int64) {
+	for _, d := range g.Inputs {
+		n, _ := d.Type.Bytes().Const()
+		bytes = max(bytes, n)
+	}
+	return bytes
+}
+
+// TestAccumulatedHalves: gradients of float16 that are scattered or come in parts are added to sums in
+// float, beside others.
+func TestAccumulatedHalves(t *testing.T) {
+	m, err := graph.Parse(`<ir_version: 8, opset_import: ["" : 17]>
+		g (float16[5, 16] table, int64[3] ids, int64[2, 1] pairs, int64[5, 2] at) => (float16 loss) <int64[1] from = {1},
+				int64[1] to = {3}, int64[1] axis = {0}> {
+			a = Gather(table, ids)  b = GatherND(table, pairs)  c = GatherElements<axis = 1>(table, at)
+			d = Slice(table, from, to, axis)  s = ReduceSum<keepdims = 0>(a)  u = ReduceSum<keepdims = 0>(b)
+			v = ReduceSum<keepdims = 0>(c)  w = ReduceSum<keepdims = 0>(d)  loss = Sum(s, u, v, w) }`, "halves")
+	require.NoError(t, err)
+	inferred(t, m)
+	a := newAccumulation(t, m, autograd.Options{Wrt: []string{"table"}}, autograd.Optimizer{Kind: "sgd", LR: 1}, nil)
+	a.state["table"] = &executor.Tensor{DType: graph.Float16, Shape: []int{5, 16}, Data: make([]byte, 160)}
+	a.state["ids"], a.state["pairs"] = ints([]int{3}, 4, 0, 4), ints([]int{2, 1}, 2, 2)
+	a.state["at"] = ints([]int{5, 2}, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1)
+	a.step(t, a.micro)
+	a.step(t, a.micro)
+	want := make([]float32, 80)
+	for i := range want { // each of two steps: ids, pairs, slice
+		want[i] = []float32{2, 2, 2 + 4, 0, 4}[i/16]
+	}
+	for i := range 5 { // elements
+		want[16*i] += []float32{4, 4, 4, 4, 2}[i]
+	}
+	want[65] += 2
+	require.Equal(t, want, executor.Of[float32](a.state["table_grad_sum"]))
+}
+
+// TestAccumulationGraph: parameters become inputs, and those that no loss depends on keep their sums.
+func TestAccumulationGraph(t *testing.T) {
+	m, err := graph.Parse(`<ir_version: 8, opset_import: ["" : 17]> g (float[3] x, float[2] idle) => (float[3] y)
+		<float[3] w = {1, 2, 3}> { y = Mul(x, w)  z = Neg(idle) }`, "g")
+	require.NoError(t, err)
+	j, err := autograd.Differentiate(m, autograd.Options{Wrt: []string{"w", "idle"}, Accumulate: true,
+		Losses: []autograd.Loss{{Name: "y", Seed: true}}})
+	require.NoError(t, err)
+	require.Equal(t, []string{"idle"}, j.Unreached)
+	var ins, outs []string
+	for _, d := range j.Model.Graph.Inputs {
+		ins = append(ins, j.Model.Graph.ValueName(d.Value))
+	}
+	for _, d := range j.Model.Graph.Outputs {
+		outs = append(outs, j.Model.Graph.ValueName(d.Value))
+	}
+	require.Equal(t, []string{"x", "idle", "y_grad_seed", "w_grad_sum", "idle_grad_sum", "w", "grad_count"}, ins)
+	require.Equal(t, []string{"y", "w_grad_sum_new", "idle_grad_sum_new", "grad_count_new"}, outs)
+	f := func(v ...float32) *executor.Tensor {
+		return executor.NewTensor[float32](graph.Float32, []int{len(v)}, v...)
+	}
+	got := newRunner(t, j.Model, nil)(tensors{"x": f(1, 2, 3), "idle": f(7, 8), "y_grad_seed": f(1, 1, 2),
+		"w": f(0, 0, 0), "w_grad_sum": f(10, 20, 30), "idle_grad_sum": f(5, 6), "grad_count": ints([]int{}, 4)})
+	require.Equal(t, []float32{11, 22, 36}, executor.Of[float32](got[1]))
+	require.Equal(t, []float32{5, 6}, executor.Of[float32](got[2]))
+	require.Equal(t, []int64{5}, executor.Of[int64](got[3]))
 }
 
 // TestAccumulationErrors: what cannot be.

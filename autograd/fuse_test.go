@@ -284,6 +284,12 @@ func TestFusedHalf(t *testing.T) {
 			}
 			results[i] = newRunner(t, j.Model, env)(in)
 		}
+		g := w.differentiated(t, false).Model.Graph
+		for _, n := range g.Nodes { // a sum of a row may be more than float16 holds
+			if n.Op == "ReduceMean" && strings.Contains(n.Name, "_grad") {
+				require.Equal(t, graph.Float32, g.Values[n.Outputs[0]].Type.DType)
+			}
+		}
 		for i, x := range results[1] {
 			want, got := asDoubles(results[0][i]), []float64{}
 			for _, bits := range executor.Of[uint16](x) {
@@ -346,6 +352,9 @@ func TestNotFused(t *testing.T) {
 			"double half = {0.5}", "double[1, 1, 1] half = {0.5}")},
 		{name: "a number of as many dims", fused: 1, text: in("", y, numbers, gelu,
 			"double half = {0.5}", "double[1, 1] half = {0.5}")},
+		{name: "an unknown rank", text: in(", int64[K] k", "double y", numbers, gelu,
+			"{ h = Div(x, r)", "{ z = Reshape(x, k)  h = Div(z, r)", "Mul(x, a)", "Mul(z, a)",
+			"half)", "half)  y = ReduceSum<keepdims = 0>(o)", "y = Mul(m", "o = Mul(m")},
 		{name: "another input", text: in(", double[3, 4] x2", y, numbers, gelu, "Mul(x, a)", "Mul(x2, a)")},
 		{name: "another operator", text: in("", y, numbers, gelu, "Erf", "Tanh")},
 		{name: "not taken apart", text: in("", y, numbers, gelu, "Mul(m, half)", "Div(m, half)")},
@@ -364,7 +373,8 @@ func TestNotFused(t *testing.T) {
 		m, err := graph.Parse(`<ir_version: 8, opset_import: ["" : 17]> `+c.text, c.name)
 		require.NoError(t, err, c.text)
 		if c.wrt == nil {
-			cases = append(cases, gradCase{Name: c.name, Graph: c.text, In: tensors{"a": ints([]int{1}, 1)}})
+			cases = append(cases, gradCase{Name: c.name, Graph: c.text, Dims: symbolic.Env{"K": 2},
+				In: tensors{"a": ints([]int{1}, 1), "k": ints([]int{2}, 4, 3)}})
 			for _, d := range m.Graph.Inputs {
 				if d.Type.DType.IsFloat() {
 					c.wrt = append(c.wrt, m.Graph.ValueName(d.Value))
@@ -389,12 +399,21 @@ func TestNotFused(t *testing.T) {
 
 // TestFusedInside: patterns in the branches of an If and the body of a Loop.
 func TestFusedInside(t *testing.T) {
-	yes := &executor.Tensor{DType: graph.Bool, Shape: []int{}, Data: []byte{1}}
-	checkGradients(t, []gradCase{{Name: "branches", In: tensors{"c": yes},
-		Graph: `g (bool c, double[3, 4] x) => (double[3, 4] y) <int64[1] a = {1}> { y = If<
+	const text = `g (bool c, double[3, 4] x) => (double[3, 4] y) <int64[1] a = {1}> { y = If<
 			then_branch = t () => (double[3, 4] p) { u = ReduceMax<axes = [1]>(x)  d = Sub(x, u)  e = Exp(d)
 				s = ReduceSum(e, a)  p = Div(e, s) },
-			else_branch = f () => (double[3, 4] q) { q = Neg(x) }>(c) }`}})
+			else_branch = f () => (double[3, 4] q) { q = Neg(x) }>(c) }`
+	yes := &executor.Tensor{DType: graph.Bool, Shape: []int{}, Data: []byte{1}}
+	checkGradients(t, []gradCase{{Name: "branches", In: tensors{"c": yes}, Graph: text}})
+	for _, unfused := range []bool{false, true} {
+		m, err := graph.Parse(`<ir_version: 8, opset_import: ["" : 17]> `+text, "branches")
+		require.NoError(t, err)
+		j, err := autograd.Differentiate(m, autograd.Options{Wrt: []string{"x"}, Unfused: unfused,
+			Losses: []autograd.Loss{{Name: "y", Seed: true}}})
+		require.NoError(t, err)
+		// Node by node the greatest elements have to be found again.
+		require.Equal(t, unfused, strings.Contains(graph.Format(j.Model, graph.FormatOptions{}), "Equal"))
+	}
 }
 
 // TestPatternText: what is no pattern is a fault of the table, which says where.

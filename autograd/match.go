@@ -130,8 +130,7 @@ func (m *matcher) closed(f *fusion) bool {
 func (f *fusion) sameAxes() bool {
 	for _, r := range f.reduces {
 		first := f.reduces[0]
-		if !r.keep || r.all != first.all || !slices.Equal(r.list, first.list) ||
-			!r.all && len(r.list) == 0 {
+		if !r.keep || !slices.Equal(r.list, first.list) || !r.all && len(r.list) == 0 {
 			return false
 		}
 	}

@@ -94,13 +94,21 @@ func (u *updater) applySums(of *Joint) {
 	factor = u.clipped(factor)
 	u.rates()
 	for i, p := range u.params {
-		sum, name := u.grads[i], u.j.g.ValueName(p)
+		name := u.j.g.ValueName(p)
 		u.j.prefix = u.j.base + name + "/"
-		u.update(p, u.scaled(sum, factor))
-		u.next(name+SumSuffix, u.Zeros(sum))
+		grad := u.scaled(u.grads[i], factor)
+		u.next(name+SumSuffix, u.zeros(grad))
+		u.update(p, grad)
 	}
 	u.j.prefix = u.j.base
 	u.next(CountInput, u.Sub(count, count))
+}
+
+// zeros replace a sum of which a value is made. They are chosen in place of the value's elements, which
+// may be infinite, and so wait for it: a runtime with an order of its own can write them over the sum.
+func (u *updater) zeros(made Value) Value {
+	never := u.j.constant(&graph.TensorData{DType: graph.Bool, Dims: []int64{}, Source: graph.Raw{0}})
+	return u.Where(never, made, u.Scalar(0, made))
 }
 
 // scaled is a sum times a factor.
