@@ -222,8 +222,10 @@ func nodeSeed(seed uint64, name string) uint64 {
 func (f *frame) run(ctx context.Context) error {
 	f.live, f.livePeak, f.high = 0, 0, 0
 	for i := 0; i < len(f.steps); {
-		// A step that has begun to write its states is finished.
-		if err := ctx.Err(); err != nil && (f != f.s.root || i <= f.s.states.first) {
+		if f == f.s.root && i > f.s.states.first {
+			ctx = context.Background() // a step that has begun to write its states is finished
+		}
+		if err := ctx.Err(); err != nil {
 			return err
 		}
 		st := &f.steps[i]

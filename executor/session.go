@@ -178,7 +178,9 @@ func (s *Session) prepare(ctx context.Context) error {
 	if err := s.findStates(); err != nil {
 		return err
 	}
-	sizes.States = s.states.pairs
+	if sizes.States = s.states.pairs; len(sizes.States) > 0 {
+		sizes.Failures = op.Failures(g, s.types, s.opts.Order, s.opts.Dims)
+	}
 	if s.pred.Persistent, err = live.PersistentBytes(g, sizes); err != nil {
 		return err
 	}
@@ -241,8 +243,8 @@ func (s *Session) Missing() []string {
 
 // Run executes one step of training: every node once, in order. The next step begins with the
 // states that this one leaves. It ends with ctx.Err between two nodes if ctx is done, but not after
-// the step has begun to write states; an error from then on is a *TornError, and so is that of every
-// later Run until Restart.
+// the step has begun to write states. An error from then on, which data do not lead to, is a
+// *TornError, and so is that of every later Run until Restart; in a first step Run has restarted.
 func (s *Session) Run(ctx context.Context) error {
 	if missing := s.Missing(); len(missing) > 0 && !s.virtual {
 		return fmt.Errorf("input %q has no data (%d of %d inputs have none)", missing[0], len(missing),

@@ -25,12 +25,17 @@ type states struct {
 	copied []live.State
 	// first is the number of the first step that writes into the memory of a state.
 	first int
+	// begun says that the states are no longer what they began with: a step has been finished.
+	begun bool
 	// torn is the error of a step that ended early after it had begun to write; nil: none did.
 	torn error
 }
 
 // TornError says that a step failed after it had begun to write its states: some have their next
-// values, others the old ones, and no further step makes sense until all are set again.
+// values, others the old ones, and no further step makes sense until all are set again. Data do not
+// lead to it: no state is written before the last node that they can make fail (op.Failures), except
+// in steps that a device replays. What does are faults of the machine and of the program: a device
+// that is lost, a file that changes while it is read, memory that is taken on demand and is not there.
 type TornError struct{ Err error }
 
 func (e *TornError) Error() string {
@@ -132,12 +137,20 @@ func (s *Session) settleStates(err error, ran int) error {
 			ran = math.MaxInt
 		}
 	}
-	if err != nil && ran >= s.states.first {
-		s.states.torn = &TornError{err}
-		return s.states.torn
+	if err == nil {
+		s.states.begun = true
+		return nil
 	}
-	return err
+	if ran < s.states.first || s.undone() {
+		return err
+	}
+	s.states.torn = &TornError{err}
+	return s.states.torn
 }
+
+// undone gives the states of a first step that has failed the values that they began with, which are
+// there still, and reports whether it could.
+func (s *Session) undone() bool { return !s.states.begun && s.Restart() == nil }
 
 // keepState gives a state's input its first value. If the session may (Options.AdoptStates), the
 // state stays in the caller's memory.
@@ -185,6 +198,6 @@ func (s *Session) Restart() error {
 			return err
 		}
 	}
-	s.states.torn = nil
+	s.states.torn, s.states.begun = nil, false
 	return nil
 }

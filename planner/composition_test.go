@@ -193,6 +193,9 @@ func TestCompositionOfRandomGraphs(t *testing.T) {
 			require.NoError(t, err)
 			n.sizes.States, err = live.FindStates(rewritten)
 			require.NoError(t, err)
+			again, err := op.Infer(rewritten)
+			require.NoError(t, err)
+			n.sizes.Failures = op.Failures(rewritten.Graph, again, graph.FileOrder(rewritten.Graph), nil)
 			n.tl, err = live.Simulate(rewritten.Graph, graph.FileOrder(rewritten.Graph), n.sizes)
 			require.NoError(t, err)
 			for ph, moment := range p.After.Phases {

@@ -80,6 +80,9 @@ func (m *maker) measure() error {
 	if sizes.States, err = live.FindStates(m.model); err != nil {
 		return err
 	}
+	if len(sizes.States) > 0 {
+		sizes.Failures = op.Failures(g, m.types, m.analysis.Order, m.opts.Dims)
+	}
 	if m.opts.Aliased != nil {
 		sizes.Alias(g, m.opts.Aliased)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"memopt/graph"
 	"memopt/graph/live"
+	"memopt/graph/op"
 	"memopt/graph/ortsim"
 	"memopt/planner/order"
 	"memopt/recompute"
@@ -122,6 +123,9 @@ func (r *request) memoryOrders(ctx context.Context) ([]graph.Order, error) {
 	}
 	if sizes.States, err = live.FindStates(m); err != nil {
 		return nil, err
+	}
+	if len(sizes.States) > 0 {
+		sizes.Failures = op.Failures(m.Graph, r.types, start, opts.Dims)
 	}
 	if opts.Aliased != nil {
 		sizes.Alias(m.Graph, opts.Aliased)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -97,6 +98,9 @@ func checkPlan(t *testing.T, p *planner.Plan, seed uint64) {
 	require.NoError(t, err)
 	sizes.States, err = live.FindStates(m)
 	require.NoError(t, err)
+	types, err := op.Infer(m)
+	require.NoError(t, err)
+	sizes.Failures = op.Failures(m.Graph, types, order, p.Options.Dims)
 	tl, err := live.Simulate(m.Graph, order, sizes)
 	require.NoError(t, err)
 	require.Equal(t, p.Planned.Peak.Bytes, tl.Peak.Bytes,
@@ -154,6 +158,29 @@ func TestPlansWithStates(t *testing.T) {
 	}
 	require.Greater(t, placed, 20)
 	require.Greater(t, copied, 5)
+}
+
+// A node that data can make fail behind an update keeps the next value beside the old one, and a
+// warning names it.
+func TestStatesBeforeFailures(t *testing.T) {
+	const text = `<ir_version: 8, opset_import: ["" : 17]>
+		step (float[64] w, float[64] x, int64[2] at) => (float loss, float[64] w_updated, float[2] picked) {
+			y = Mul(w, x)  loss = ReduceMean<keepdims = 0>(y)
+			g = Mul(y, x)  w_updated = Sub(w, g)  [pick] picked = Gather(%s, at)
+		}`
+	for _, from := range []string{"y", "w_updated"} {
+		m, err := graph.Parse(fmt.Sprintf(text, from), "step")
+		require.NoError(t, err)
+		types, err := op.Infer(m)
+		require.NoError(t, err)
+		p, err := planner.Make(m, types, planner.Options{})
+		require.NoError(t, err)
+		require.Len(t, p.Planned.Copied, 1)
+		require.Contains(t, strings.Join(p.Warnings, "\n"),
+			`1 of 1 states take 256 bytes beside their inputs to the end of a step, where they are copied: the old value `+
+				`is needed when the next one is made, or a node that runs later can fail because of the data, and must find `+
+				`the old one; the last such node is "pick" (Gather); the first is "w", whose next value is "w_updated"`)
+	}
 }
 
 func TestPlansOfRandomGraphs(t *testing.T) {

@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"memopt/graph/op"
 )
 
 // warn adds what users should know before they trust the plan.
@@ -43,9 +45,22 @@ func (p *Plan) warnCopied() {
 	if bytes > 0 {
 		g := p.Analysis.Graph
 		p.warnf("%d of %d states take %d bytes beside their inputs to the end of a step, where they are "+
-			"copied: the old value is needed when the next one is made; the first is %q, whose next value is %q",
-			len(copied), len(p.Sizes.States), bytes, g.ValueName(copied[0].In), g.ValueName(copied[0].Out))
+			"copied: the old value is needed when the next one is made%s; the first is %q, whose next value "+
+			"is %q", len(copied), len(p.Sizes.States), bytes, p.mayFail(), g.ValueName(copied[0].In),
+			g.ValueName(copied[0].Out))
 	}
+}
+
+// mayFail names the last backward node that the data of a step can make fail, as a reason why next
+// values are not written in place; "" where there is none.
+func (p *Plan) mayFail() string {
+	for _, id := range slices.Backward(p.Analysis.Order) {
+		if p.Analysis.Backward[id] && p.Sizes.Failures[id] != op.NeverFails {
+			return fmt.Sprintf(", or a node that runs later can fail because of the data, and must find the old one; "+
+				"the last such node is %q (%s)", p.Analysis.Graph.NodeLabel(id), p.Analysis.Graph.Nodes[id].Op)
+		}
+	}
+	return ""
 }
 
 func (p *Plan) warnf(format string, args ...any) {

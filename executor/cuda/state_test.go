@@ -3,7 +3,9 @@ package cuda_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -12,6 +14,7 @@ import (
 	"memopt/executor/cpu"
 	"memopt/executor/cuda/double"
 	"memopt/executor/verify"
+	"memopt/graph"
 )
 
 // stepModel updates weights and a moment in place, an integer count, and two vectors whose next
@@ -70,4 +73,67 @@ func TestStates(t *testing.T) {
 		}
 		require.NoError(t, s.Close())
 	}
+}
+
+// lateModel updates a weight and a count before a node reads indices of which nothing is known.
+const lateModel = `<ir_version: 8, opset_import: ["" : 17]>
+step (float[64] w, int64 n, float[64] g, float[8] x, int64[2] late, int64[2] seen)
+	=> (float[64] w_updated, int64 n_updated, float[2] a, float[2] b) < int64 one = {1} > {
+	a = Gather(x, seen)  w_updated = Sub(w, g)  n_updated = Add(n, one)  b = Gather(x, late)
+}`
+
+// TestStepThatDataFail: wrong indices end a step before it has written a state, on a device as on the
+// host. Where the device replays steps, nobody can stop it between two nodes: the session says that
+// states which it has written in place are torn.
+func TestStepThatDataFail(t *testing.T) {
+	early := strings.Replace(lateModel, "b = Gather(x, late)", "b = Gather(x, seen)", 1)
+	for _, o := range []executor.Options{{}, {OnDemand: true}, {Blocking: true}, {Capture: true}} {
+		stepThatDataFail(t, lateModel, "late", o, false)
+		stepThatDataFail(t, lateModel, "seen", o, false)
+		stepThatDataFail(t, early, "seen", o, o.Capture)
+	}
+}
+
+// stepThatDataFail gives an input wrong indices in the second step.
+func stepThatDataFail(t *testing.T, text, name string, o executor.Options, tears bool) {
+	t.Helper()
+	m, types := parsed(t, text)
+	in := made(t, m, nil)
+	indices := func(list ...int64) *executor.Tensor {
+		x := &executor.Tensor{DType: graph.Int64, Shape: []int{2}, Data: make([]byte, 16)}
+		copy(executor.Of[int64](x), list)
+		return x
+	}
+	good, bad := indices(1, 7), indices(1, 8)
+	d, _ := opened(t, double.Options{})
+	s, err := executor.Open(context.Background(), m, types, d, o)
+	require.NoError(t, err)
+	defer s.Close()
+	for name, x := range in {
+		require.NoError(t, s.SetInput(name, x))
+	}
+	require.NoError(t, s.SetInput("late", good))
+	require.NoError(t, s.SetInput("seen", good))
+	run := func() (w, n []byte) {
+		require.NoError(t, s.Run(context.Background()))
+		return bytes.Clone(s.Output(0).Data), bytes.Clone(s.Output(1).Data)
+	}
+	run()
+	wantW, wantN := run()
+	require.NoError(t, s.Restart())
+	run()
+	require.NoError(t, s.SetInput(name, bad))
+	var torn *executor.TornError
+	err = s.Run(context.Background())
+	require.ErrorContains(t, err, "index", "%+v", o)
+	require.NoError(t, s.SetInput(name, good))
+	require.Equal(t, tears, errors.As(err, &torn), "%+v, wrong %s: %v", o, name, err)
+	if tears {
+		require.ErrorAs(t, s.Run(context.Background()), &torn)
+		require.NoError(t, s.Restart())
+		run()
+	}
+	w, n := run()
+	require.Equal(t, wantW, w, "%+v, wrong %s", o, name)
+	require.Equal(t, wantN, n, "%+v, wrong %s", o, name)
 }

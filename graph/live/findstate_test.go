@@ -87,6 +87,21 @@ func TestParseStatePair(t *testing.T) {
 	}
 }
 
+// What an operator updates by itself is no state with another next value.
+func TestStatesThatOperatorsUpdate(t *testing.T) {
+	m, err := graph.Parse(`<ir_version: 8, opset_import: ["" : 17, "com.microsoft" : 1]>
+step (float[8] sum, float[8] g) => (bool done, float[8] twice) {
+   [add] done = com.microsoft.InPlaceAccumulatorV2(sum, g)  twice = Add(g, g)
+}`, "accumulator")
+	require.NoError(t, err)
+	_, err = op.Infer(m)
+	require.NoError(t, err)
+	RecordStates(m, []StatePair{{"sum", "twice"}})
+	_, err = FindStates(m)
+	require.EqualError(t, err,
+		`state sum=twice: node "add" (InPlaceAccumulatorV2) updates "sum" itself; leave the pair out`)
+}
+
 // An optimizer's operands are states if they are the graph's own.
 func TestStatesOfOperators(t *testing.T) {
 	m, err := graph.Parse(`<ir_version: 8, opset_import: ["" : 17, "com.microsoft" : 1]>

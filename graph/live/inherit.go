@@ -15,12 +15,16 @@ import (
 // if no later one reads the old value. If that step itself reads it, it must be able to write in
 // place. A value that leads to the next value through steps that write in place lies there as well:
 // in new = Sub(Mul(old, c), d) the product, if nobody reads old later.
+//
+// No state is written before the last step that may fail because of the data: a training step either
+// fails while all states have their old values, or does not fail by data any more.
 type inheritance struct {
 	heirOf []graph.ValueID // by value: the state's input, plus 1; 0: it is not an heir
 	last   []bool          // by value: it is the next value, or a view's source that shows it
 	via    []int32         // by value that is not last: one past the last step that makes an heir of it in place
 	in     []graph.ValueID // by value: the input in whose buffer it lies, plus 1
 	free   []int32         // by input of a state: the step from which on nobody needs what is in its buffer
+	commit int32           // one past the last step that may fail by data: until then no state is written
 }
 
 // inherit marks the heirs of all states, from the last step back.
@@ -33,6 +37,12 @@ func (s *simulation) inherit() {
 	n := len(p.Bytes)
 	h.heirOf, h.last, h.via = zeroed(h.heirOf, n), zeroed(h.last, n), zeroed(h.via, n)
 	h.in, h.free = zeroed(h.in, n), zeroed(h.free, n)
+	h.commit = 0
+	for i := range p.Steps {
+		if p.Steps[i].Fails != op.NeverFails {
+			h.commit = int32(i) + 1
+		}
+	}
 	for _, st := range p.States {
 		h.in[st.In], h.free[st.In] = st.In+1, s.keep[st.In]
 		if !s.pinned[st.In] && p.Bytes[st.In] > 0 {
@@ -92,7 +102,7 @@ func (s *simulation) intoState(at int32, step *Step, slot int, id graph.ValueID)
 	}
 	h := &s.state
 	in := h.heirOf[id] - 1
-	if s.p.Bytes[id] != s.p.Bytes[in] {
+	if s.p.Bytes[id] != s.p.Bytes[in] || at < h.commit {
 		return false
 	}
 	end := max(s.keep[id], at+1)

@@ -42,6 +42,7 @@ type Step struct {
 	Kind  graph.Kind
 	// Slices says which operands are parts of which; nil: none are.
 	Slices *Slices
+	Fails  op.Failure // whether it may fail by data
 	// Memory overrides what the op table says about views and writing in place.
 	Memory Memory
 }
@@ -75,6 +76,9 @@ func NewStep(g *graph.Graph, id graph.NodeID, sizes *Sizes) Step {
 	}
 	if sizes.Slices != nil && sizes.Aliased == nil {
 		s.Slices = sizes.Slices[id]
+	}
+	if sizes.Failures != nil {
+		s.Fails = sizes.Failures[id]
 	}
 	if sizes.Aliased != nil {
 		if s.Memory = Owning; sizes.Aliased[id] {

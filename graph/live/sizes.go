@@ -30,6 +30,9 @@ type Sizes struct {
 	// States are written into the buffers of their inputs where that is possible. A runtime of which
 	// Aliased speaks has none.
 	States []State
+	// Failures says which nodes may fail by data, by NodeID: no state is written in place before the
+	// last of them has run. Nil: none may.
+	Failures []op.Failure
 }
 
 // Alias makes the sizes those of a runtime of which it is known which nodes share memory. There,

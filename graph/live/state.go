@@ -214,6 +214,14 @@ func (f *stateFinder) add(s State) error {
 			return fmt.Errorf("%q is in another state already", f.g.ValueName(v))
 		}
 	}
+	for _, n := range f.g.Nodes {
+		for _, slot := range op.Of(n.Kind).Mutates {
+			if n.Input(slot) == s.In && out.Def != n.ID {
+				return fmt.Errorf("node %q (%s) updates %q itself; leave the pair out",
+					f.g.NodeLabel(n.ID), n.Op, in.Name)
+			}
+		}
+	}
 	if root := f.persistentRoot(s.Out); root != graph.NoValue && root != s.In {
 		return fmt.Errorf("%q is the input %q as it is, not a next value that the graph makes",
 			out.Name, f.g.ValueName(root))

@@ -34,6 +34,7 @@ func drawProgram(t *rapid.T) *Program {
 	for range rapid.IntRange(1, 14).Draw(t, "steps") {
 		kind := rapid.SampledFrom(drawnKinds).Draw(t, "kind")
 		s := Step{Node: graph.NodeID(len(p.Steps)), Kind: kind}
+		s.Fails = rapid.SampledFrom([]op.Failure{7: op.FailsOnce}).Draw(t, "failure")
 		reads := map[graph.Kind]int{op.Identity: 1, op.Neg: 1, op.Where: 3, op.AdamOptimizer: 7}[kind]
 		for range max(reads, 2) {
 			s.In = append(s.In, graph.ValueID(rapid.IntRange(0, len(p.Bytes)-1).Draw(t, "in")))
@@ -88,7 +89,8 @@ func showsPersistent(p *Program, v graph.ValueID) bool {
 }
 
 // interpret executes a program with its values where a timeline says they lie, and returns the
-// first read that finds a value other than the one it asks for. A memory holds the value that was
+// first read that finds a value other than the one it asks for, or the first step that may fail when
+// a state no longer has its old value. A memory holds the value that was
 // last written there; a step writes after it has read, and over what it reads only if the op table
 // allows it.
 func interpret(p *Program, tl *Timeline) error {
@@ -133,6 +135,15 @@ func interpret(p *Program, tl *Timeline) error {
 		if s.Kind == op.Identity {
 			shown[s.Out[0]] = shown[s.In[0]]
 			continue
+		}
+		for _, st := range p.States {
+			old := place{true, st.In}
+			writes := slices.ContainsFunc(s.Out, func(v graph.ValueID) bool {
+				return v != graph.NoValue && at(v) == old
+			})
+			if s.Fails != op.NeverFails && p.Bytes[st.In] > 0 && (writes || holds[old] != st.In) {
+				return fmt.Errorf("step %d may fail, and state %d holds %d", i, st.In, holds[old])
+			}
 		}
 		for slot, v := range s.Out {
 			if v == graph.NoValue || p.Bytes[v] == 0 {

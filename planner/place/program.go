@@ -5,6 +5,7 @@ import (
 
 	"memopt/graph"
 	"memopt/graph/live"
+	"memopt/graph/op"
 	"memopt/recompute"
 )
 
@@ -76,6 +77,9 @@ func (c *cloner) Clone(id graph.NodeID, place int32, _ *recompute.Placement) err
 		step.Memory = live.Owning
 	}
 	c.out.Hidden += c.price
+	if step.Fails == op.FailsOnce {
+		step.Fails = op.NeverFails // its inputs have been found right
+	}
 	step.In = c.newest.Rewire(step.In, len(step.In))
 	step.Out = slices.Clone(step.Out)
 	for i, v := range step.Out {

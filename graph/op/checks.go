@@ -1,0 +1,170 @@
+package op
+
+import "memopt/graph"
+
+// Check is an input whose elements kernels look at before they compute with them: indices, labels,
+// sizes, axes, divisors. Elements that are not as wanted end the run with an error. An operator
+// without a check for an input takes any elements there.
+type Check struct {
+	In int
+	// Floats says that the elements of floats are looked at as well.
+	Floats bool
+	// Within gives the bounds that the elements must keep; nil where there is more to it.
+	Within func(b *bounder, n *graph.Node) elementBounds
+	// By is an operator whose outputs are right as they are; Unknown: none.
+	By graph.Kind
+}
+
+// checks lists the checks by kind. TestChecks holds it to what the kernels refuse.
+var checks = [NumKinds][]Check{
+	Gather: {{In: 1, Within: indexOf(inputShape, 0, 0)}}, ShrunkenGather: {{In: 1, Within: indexOf(inputShape, 0, 0)}},
+	GatherElements:     {{In: 1, Within: indexOf(inputShape, 0, 0)}},
+	Scatter:            {{In: 1, Within: indexOf(inputShape, 0, 0)}},
+	ScatterElements:    {{In: 1, Within: indexOf(inputShape, 0, 0)}},
+	GatherND:           {{In: 1, Within: tupleOf(inputShape, 0)}},
+	ScatterND:          {{In: 1, Within: tupleOf(inputShape, 0)}},
+	GatherGrad:         {{In: 0}, {In: 1, Within: indexOf(outputShape, 0, 0)}},
+	GatherElementsGrad: {{In: 1}, {In: 2, Within: indexOf(outputShape, 0, 0)}},
+	GatherNDGrad:       {{In: 0}, {In: 1, Within: tupleOf(outputShape, 0)}},
+	ATen:               {{In: 1}, {In: 2}},
+	FlattenAndUnpad:    {{In: 1}}, PadAndUnflatten: {{In: 1}, {In: 2}},
+	EmbedLayerNormalization: {{In: 0, Within: rowOf(2)}, {In: 1, Within: rowOf(4)}, {In: 8, Within: rowOf(3)}},
+	TensorScatter:           {{In: 2}},
+	RotaryEmbedding:         {{In: 3}}, RotaryEmbeddingMS: {{In: 1}},
+
+	NegativeLogLikelihoodLoss:           {{In: 1, Within: labelOf(0, -1)}},
+	SoftmaxCrossEntropyLoss:             {{In: 1, Within: labelOf(0, -1)}},
+	SoftmaxCrossEntropyLossInternal:     {{In: 1, Within: labelOf(0, 3)}, {In: 3}},
+	SoftmaxCrossEntropyLossGrad:         {{In: 2, Within: labelOf(1, -1)}},
+	SoftmaxCrossEntropyLossDeeploy:      {{In: 1, Within: labelOf(0, -1)}},
+	SoftmaxCrossEntropyLossGradDeeploy:  {{In: 1, Within: labelOf(0, -1)}},
+	SoftmaxCrossEntropyLossInternalGrad: {{In: 2, Within: labelOf(1, 4)}, {In: 4}},
+
+	MaxPoolGrad: {{In: 1, By: MaxPool}}, MaxUnpool: {{In: 1, By: MaxPool}, {In: 2}},
+	MaxRoiPool: {{In: 1, Floats: true}}, RoiAlign: {{In: 1, Floats: true}, {In: 2}},
+	NonMaxSuppression: {{In: 3, Floats: true}},
+
+	Div: {{In: 1}}, Mod: {{In: 1}},
+	Attention: {{In: 6}}, GRU: {{In: 4}}, LSTM: {{In: 4}}, RNN: {{In: 4}}, ReverseSequence: {{In: 1}},
+
+	BiasDropout: {{In: 3, Floats: true}}, BiasSoftmaxDropout: {{In: 2, Floats: true}},
+	BitmaskBiasDropout: {{In: 3, Floats: true}}, BitmaskDropout: {{In: 1, Floats: true}},
+	BitmaskDropoutGrad: {{In: 2, Floats: true}}, Dropout: {{In: 1, Floats: true}}, DropoutGrad: {{In: 2, Floats: true}},
+
+	AffineGrid: {{In: 1}}, BroadcastGradientArgs: {{In: 0}, {In: 1}}, CenterCropPad: {{In: 1}},
+	BlackmanWindow: {{In: 0}}, HammingWindow: {{In: 0}}, HannWindow: {{In: 0}},
+	Col2Im: {{In: 1}, {In: 2}}, ConstantOfShape: {{In: 0}}, CumSum: {{In: 1}}, Expand: {{In: 1}},
+	DynamicSlice: {{In: 3}}, Slice: {{In: 3}, {In: 4}},
+	SliceGrad: {{In: 1}, {In: 2}, {In: 3}, {In: 4}, {In: 5}},
+	OneHot:    {{In: 1, Floats: true}}, Pad: {{In: 1}, {In: 3}}, Reshape: {{In: 1}},
+	Range:  {{In: 0, Floats: true}, {In: 1, Floats: true}, {In: 2, Floats: true}},
+	Resize: {{In: 1, Floats: true}, {In: 2, Floats: true}, {In: 3}}, ResizeGrad: {{In: 3, Floats: true}},
+	Upsample: {{In: 1, Floats: true}}, Split: {{In: 1}}, SplitTraining: {{In: 1}},
+	Squeeze: {{In: 1}}, Unsqueeze: {{In: 1}}, Tile: {{In: 1}}, TopK: {{In: 1}},
+	ReduceL1: {{In: 1}}, ReduceL2: {{In: 1}}, ReduceLogSum: {{In: 1}}, ReduceLogSumExp: {{In: 1}},
+	ReduceMax: {{In: 1}}, ReduceMean: {{In: 1}}, ReduceMin: {{In: 1}}, ReduceProd: {{In: 1}}, ReduceSum: {{In: 1}},
+	ReduceSumSquare: {{In: 1}}, ReduceSumTraining: {{In: 1}},
+}
+
+// Checks lists the inputs of an operator whose elements its kernels look at.
+func Checks(k graph.Kind) []Check { return checks[k] }
+
+// elementBounds says where the elements of a tensor of integers lie: between two bounds, or at one more
+// number besides.
+type elementBounds struct {
+	known    bool
+	low      int64
+	high     int64
+	or       int64 // the number besides
+	orExists bool
+}
+
+// within reports whether elements keep bounds.
+func (e elementBounds) within(want elementBounds) bool {
+	inside := func(n int64) bool {
+		return want.low <= n && n <= want.high || want.orExists && n == want.or
+	}
+	return e.known && want.known && want.low <= e.low && e.high <= want.high && (!e.orExists || inside(e.or))
+}
+
+// joined are elements of either.
+func (e elementBounds) joined(f elementBounds) elementBounds {
+	if !e.known || !f.known || e.orExists || f.orExists {
+		return elementBounds{}
+	}
+	return elementBounds{known: true, low: min(e.low, f.low), high: max(e.high, f.high)}
+}
+
+// shapeSource says whose shape limits indices.
+type shapeSource func(b *bounder, n *graph.Node, slot int) []int64
+
+func inputShape(b *bounder, n *graph.Node, slot int) []int64 { return b.shape(n.Input(slot)) }
+
+func outputShape(b *bounder, n *graph.Node, slot int) []int64 { return b.shape(n.Output(slot)) }
+
+// indexOf are bounds of indices into the axis that the attribute names, of which negative ones count
+// from the end.
+func indexOf(of shapeSource, slot int, axis int64) func(*bounder, *graph.Node) elementBounds {
+	return func(b *bounder, n *graph.Node) elementBounds {
+		shape := of(b, n, slot)
+		at := n.Int("axis", axis)
+		if at < 0 {
+			at += int64(len(shape))
+		}
+		if at < 0 || at >= int64(len(shape)) {
+			return elementBounds{}
+		}
+		return elementBounds{known: true, low: -shape[at], high: shape[at] - 1}
+	}
+}
+
+// tupleOf are bounds of tuples of indices: those of the shortest axis that they address.
+func tupleOf(of shapeSource, slot int) func(*bounder, *graph.Node) elementBounds {
+	return func(b *bounder, n *graph.Node) elementBounds {
+		shape, at := of(b, n, slot), b.shape(n.Input(1))
+		first := n.Int("batch_dims", 0)
+		if len(at) == 0 || first < 0 || first >= int64(len(shape)) || at[len(at)-1] < 1 ||
+			at[len(at)-1] > int64(len(shape))-first {
+			return elementBounds{}
+		}
+		shortest := shape[first]
+		for _, d := range shape[first : first+at[len(at)-1]] {
+			shortest = min(shortest, d)
+		}
+		return elementBounds{known: true, low: -shortest, high: shortest - 1}
+	}
+}
+
+// rowOf are bounds of places in a table.
+func rowOf(table int) func(*bounder, *graph.Node) elementBounds {
+	return func(b *bounder, n *graph.Node) elementBounds {
+		shape := b.shape(n.Input(table))
+		if len(shape) == 0 {
+			return elementBounds{}
+		}
+		return elementBounds{known: true, high: shape[0] - 1}
+	}
+}
+
+// labelOf are bounds of labels: the classes of the scores' axis 1, and what is to be ignored, by the
+// attribute or by an input.
+func labelOf(scores, ignoreAt int) func(*bounder, *graph.Node) elementBounds {
+	return func(b *bounder, n *graph.Node) elementBounds {
+		shape := b.shape(n.Input(scores))
+		if len(shape) < 2 {
+			return elementBounds{}
+		}
+		e := elementBounds{known: true, high: shape[1] - 1}
+		if ignoreAt < 0 && n.Attr("ignore_index") != nil {
+			e.or, e.orExists = n.Int("ignore_index", 0), true
+		}
+		if ignoreAt >= 0 && n.Input(ignoreAt) != graph.NoValue {
+			ignored := b.of(n.Input(ignoreAt))
+			if !ignored.known || ignored.low != ignored.high {
+				return elementBounds{}
+			}
+			e.or, e.orExists = ignored.low, true
+		}
+		return e
+	}
+}
