@@ -19,15 +19,20 @@ import (
 // seen under another shape, left out, given twice, and too short to be aligned. Some parts are
 // outputs.
 const partsText = `<ir_version: 8, opset_import: ["" : 17]>
-parts (float[4, 64] x, float[8, 64] w, float[4, 32] short) =>
+parts (float[4, 64] x, float[8, 64] w, float[4, 32] short, float[2, 64] last) =>
 	(float[4, 64] y, float[8, 64] w2, float[2, 64] head, float[2, 64] old,
-	float[20, 32] z, float[3, 2, 64] stacked, float[8, 64] both)
-	<int64[1] zero = {0}, int64[1] two = {2}, int64[1] four = {4}, int64[1] nine = {99}, int64[2] uneven = {1, 3},
-		int64[2] quarters = {3, 5}, int64[2] rows = {12, 32}, int64[2] thirds = {4, 8}> {
+	float[20, 32] z, float[3, 2, 64] stacked, float[8, 64] both,
+	float[2, 64] last2, float[1, 64] inner)
+	<int64[1] zero = {0}, int64[1] one = {1}, int64[1] two = {2}, int64[1] four = {4}, int64[1] nine = {99},
+		int64[2] uneven = {1, 3}, int64[2] quarters = {3, 5}, int64[2] rows = {12, 32}, int64[2] thirds = {4, 8}> {
 	a, b = Split<axis = 0>(x)
 	head = Slice(x, zero, two, zero)
 	old = Slice(w, two, four)
 	c = Slice(w, four, nine, zero)
+	c2 = Slice(c, two, nine, zero)
+	more = Add(c2, last)
+	last2 = Slice(x, two, nine, zero)
+	inner = Slice(more, one, nine, zero)
 	d = Mul(x, c)
 	e, f = Split<axis = 0>(d, uneven)
 	g = Relu(f)
@@ -63,7 +68,8 @@ func TestParts(t *testing.T) {
 	types, err := op.Infer(m)
 	require.NoError(t, err)
 	in := firstInputs(t, m)
-	live.RecordStates(m, []live.StatePair{{Input: "w", Output: "w2"}})
+	live.RecordStates(m, []live.StatePair{{Input: "w", Output: "w2"},
+		{Input: "last", Output: "last2"}})
 	want := interpreted(t, m, firstInputs(t, m), 3)
 	for _, o := range modes {
 		s := opened(t, m, types, o)
