@@ -16,7 +16,7 @@ const PartAlignment = 64
 type Slices struct {
 	Join bool
 	// At is the byte at which each of these outputs, or inputs, begins; -1 for those that are no
-	// parts, or do not begin at a multiple of PartAlignment.
+	// parts, are smaller than PartAlignment, or do not begin at a multiple of it.
 	At []int64
 }
 
@@ -25,16 +25,16 @@ func (s *Sizes) evalSlices(g *graph.Graph, env symbolic.Env) {
 	dims := func(v graph.ValueID) []int64 { return evalDims(g.Values[v].Type, env) }
 	for i, n := range g.Nodes {
 		info := op.Of(n.Kind)
-		rule, whole := info.Cuts, n.Input(0)
+		rule, whole, list := info.Cuts, n.Input(0), n.Outputs
 		if info.Joins != nil {
-			rule, whole = info.Joins, n.Output(0)
+			rule, whole, list = info.Joins, n.Output(0), n.Inputs
 		}
 		if rule == nil || whole == graph.NoValue || s.Bytes[whole] <= 0 {
 			continue
 		}
 		width := int64(g.Values[whole].Type.DType.Bits())
 		at := rule(&op.Pieces{Graph: g, Node: n, Dims: dims})
-		if width%8 != 0 || !alignSlices(at, width/8) {
+		if width%8 != 0 || !s.alignSlices(list, at, width/8) {
 			continue
 		}
 		if s.Slices == nil {
@@ -44,11 +44,13 @@ func (s *Sizes) evalSlices(g *graph.Graph, env symbolic.Env) {
 	}
 }
 
-// alignSlices turns places of elements into places of bytes, without those that are not aligned. It
-// reports whether any are left.
-func alignSlices(at []int64, width int64) (any bool) {
-	for i := range at {
-		if at[i] *= width; at[i] < 0 || at[i]%PartAlignment != 0 {
+// alignSlices turns places of elements into places of bytes, without those that are not aligned and
+// those of parts that are smaller than the alignment, such as pieces of shapes: they are not worth a
+// look. It reports whether any are left.
+func (s *Sizes) alignSlices(list []graph.ValueID, at []int64, width int64) (any bool) {
+	for i, v := range list[:len(at)] {
+		at[i] *= width
+		if at[i] < 0 || at[i]%PartAlignment != 0 || v == graph.NoValue || s.Bytes[v] < PartAlignment {
 			at[i] = -1
 			continue
 		}
