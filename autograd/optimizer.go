@@ -1,6 +1,7 @@
 package autograd
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -81,7 +82,8 @@ func AppendOptimizer(j *Joint, o Optimizer) (err error) {
 	u := &updater{Optimizer: o,
 		emitter: emitter{&joint{m: j.Model, g: j.Model.Graph, taken: graph.NewNames(j.Model),
 			constants: map[string]Value{},
-			out:       j, base: "/optimizer/", prefix: "/optimizer/"}}, finite: None, copies: map[Value]bool{}}
+			out:       j, base: "/optimizer/", prefix: "/optimizer/"}},
+		finite: None, bound: None, copies: map[Value]bool{}}
 	if u.j.types, err = op.NewExtender(j.Model); err != nil {
 		return err
 	}
@@ -150,6 +152,7 @@ type updater struct {
 	copies        map[Value]bool // of gradients that are no longer graph outputs: they are not read
 	rate          Value          // the learning rate, double
 	finite        Value          // bool, or None: no loss scale
+	bound         Value          // what bounds the norm of the gradients that are multiplied by it, or None
 
 	states []live.StatePair // what the next step goes on with
 	begin  []int            // by parameter: the first node of its update
@@ -168,7 +171,11 @@ func (u *updater) run() {
 	for i, p := range u.params {
 		u.begin = append(u.begin, len(u.j.g.Nodes))
 		u.j.prefix = u.j.base + u.j.g.ValueName(p) + "/"
-		u.update(p, u.grads[i])
+		grad := u.grads[i]
+		if u.bound != None {
+			grad = u.Mul(grad, u.Cast(u.bound, u.DType(grad)))
+		}
+		u.update(p, grad)
 	}
 }
 
@@ -237,7 +244,8 @@ func (u *updater) sum(v Value) Value {
 	return u.Op("ReduceSum", Attrs{A("keepdims", int64(0))}, v)
 }
 
-// clip multiplies the gradients by MaxNorm/(norm+1e-6) where that is less than 1.
+// clip finds out what the gradients are multiplied by: MaxNorm/(norm+1e-6) where that is less than 1.
+// Each is multiplied right before its use, so that it need not be there twice.
 func (u *updater) clip() {
 	if u.MaxNorm == 0 || len(u.grads) == 0 {
 		return
@@ -246,14 +254,13 @@ func (u *updater) clip() {
 	for _, g := range u.grads {
 		squares = append(squares, u.squares(g))
 	}
-	factor := u.clipFactor(squares)
-	for i, g := range u.grads {
-		u.grads[i] = u.Mul(g, u.Cast(factor, u.DType(g)))
-	}
+	u.bound = u.clipFactor(squares)
 }
 
 // squares adds up the squares of a gradient.
-func (u *updater) squares(g Value) Value { return u.Cast(u.sum(u.Mul(g, g)), u.widest()) }
+func (u *updater) squares(g Value) Value {
+	return u.Cast(u.Op("ReduceSumSquare", Attrs{A("keepdims", int64(0))}, g), u.widest())
+}
 
 // clipFactor is what the gradients are multiplied by, given the sums of their squares.
 func (u *updater) clipFactor(squares []Value) Value {
@@ -317,30 +324,16 @@ func (u *updater) chosen(updated, old Value) Value {
 // arrange moves each node of the update behind the last one that it waits for, and drops copies of
 // gradients that are not read. The update of a parameter waits for its gradient, even where a node
 // of it does not need that, and what reads the parameter there waits for all others that do so: then
-// new values can be written in the old ones' place, and not before they must be.
+// new values can be written in the old ones' place, and not before they must be. Updates that wait
+// for the same node, such as the norm of all gradients, come in the order of these: a plan that makes
+// gradients again then goes through the backward half a second time, and needs each weight as it was.
 func (u *updater) arrange(first int) error {
 	g := u.j.g
-	after, reader := make([]int, len(g.Nodes)), u.lastReaders(first)
-	for i := range g.Nodes {
-		after[i] = i
-		if i < first {
-			continue
-		}
-		after[i] = int(u.j.out.Backward)
-		if k, _ := slices.BinarySearch(u.begin, i+1); k > 0 {
-			if grad := g.Values[u.grads[k-1]].Def; grad != graph.NoNode {
-				after[i] = max(after[i], after[grad])
-			}
-		}
-		for _, v := range g.Nodes[i].Inputs {
-			if v != None {
-				after[i] = max(after[i], reader[v])
-			}
-		}
-		g.EachProducer(graph.NodeID(i), func(p graph.NodeID) { after[i] = max(after[i], after[p]) })
-	}
+	after, ready := u.waits(first)
 	order := graph.FileOrder(g)
-	slices.SortStableFunc(order, func(a, b graph.NodeID) int { return after[a] - after[b] })
+	slices.SortStableFunc(order, func(a, b graph.NodeID) int {
+		return cmp.Or(cmp.Compare(after[a], after[b]), cmp.Compare(ready[a], ready[b]))
+	})
 	var nodes []*graph.Node
 	for _, id := range order {
 		if n := g.Nodes[id]; !u.copies[n.Output(0)] {
@@ -354,6 +347,40 @@ func (u *updater) arrange(first int) error {
 	var err error
 	u.j.out.Types, err = op.InferAsIs(u.j.m)
 	return err
+}
+
+// waits returns by node the one behind which it goes, itself included, and for nodes of an update
+// the one behind which its gradient is there, else 0. Neither is less than that of a producer that
+// waits for the same node. Where it is a question whether there is an update at all, all of it waits
+// for the answer: new values are larger than gradients.
+func (u *updater) waits(first int) (after, ready []int) {
+	g := u.j.g
+	reader := u.lastReaders(first)
+	after, ready = make([]int, len(g.Nodes)), make([]int, len(g.Nodes))
+	for i := range g.Nodes {
+		after[i] = i
+		if i < first {
+			continue
+		}
+		after[i] = int(u.j.out.Backward)
+		if k, _ := slices.BinarySearch(u.begin, i+1); k > 0 {
+			if grad := g.Values[u.grads[k-1]].Def; grad != graph.NoNode {
+				after[i], ready[i] = max(after[i], after[grad]), after[grad]
+			}
+			if u.finite != None {
+				after[i] = max(after[i], after[g.Values[u.finite].Def])
+			}
+		}
+		for _, v := range g.Nodes[i].Inputs {
+			if v != None {
+				after[i] = max(after[i], reader[v])
+			}
+		}
+		g.EachProducer(graph.NodeID(i), func(p graph.NodeID) {
+			after[i], ready[i] = max(after[i], after[p]), max(ready[i], ready[p])
+		})
+	}
+	return after, ready
 }
 
 // lastReaders returns the last of the nodes before a number that reads each parameter, or a view of

@@ -56,8 +56,9 @@ func updateStep(of *Joint, o Optimizer, version int64) (out *Joint, err error) {
 		ProducerName: of.Model.ProducerName, ProducerVersion: of.Model.ProducerVersion,
 		Opsets: []graph.Opset{{Version: version}}, Graph: graph.New(of.Model.Graph.Name+"_update", nil)}
 	out = &Joint{Model: m, Wrt: of.Wrt, LossScale: of.LossScale, From: version, To: version}
-	u := &updater{Optimizer: o, finite: None, emitter: emitter{&joint{m: m, g: m.Graph, taken: graph.NewNames(m),
-		constants: map[string]Value{}, out: out, base: "/update/", prefix: "/update/"}}}
+	u := &updater{Optimizer: o, finite: None, bound: None,
+		emitter: emitter{&joint{m: m, g: m.Graph, taken: graph.NewNames(m),
+			constants: map[string]Value{}, out: out, base: "/update/", prefix: "/update/"}}}
 	if u.j.types, err = op.NewExtender(m); err != nil {
 		return nil, err
 	}
