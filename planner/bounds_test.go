@@ -44,24 +44,26 @@ func unfit(t *testing.T, m *graph.Model, types *op.Result, opts planner.Options,
 func randomPlacements(rng *rand.Rand, p *planner.Plan) []recompute.Placement {
 	a := p.Analysis
 	replays := recompute.NewReplays(p.Model)
-	var forward, backward []graph.NodeID
+	var again, backward []graph.NodeID
+	earlier := map[graph.NodeID]int{} // by backward node: how many of those that may run twice come before it
 	for _, id := range a.Order {
-		switch {
-		case a.Backward[id]:
+		if a.Backward[id] {
 			backward = append(backward, id)
-		case replays.WhyNot(id) == "" && a.Graph.Nodes[id].Output(0) != graph.NoValue:
-			forward = append(forward, id)
+			earlier[id] = len(again)
+		}
+		if replays.WhyNot(id) == "" && a.Graph.Nodes[id].Output(0) != graph.NoValue {
+			again = append(again, id)
 		}
 	}
 	var out []recompute.Placement
-	if len(forward) == 0 || len(backward) == 0 {
-		return nil
-	}
 	copies := map[graph.NodeID]int{}
 	for _, before := range backward {
 		for range rng.IntN(3) {
-			from := rng.IntN(len(forward))
-			nodes := forward[from:min(len(forward), from+1+rng.IntN(4))]
+			if earlier[before] == 0 {
+				break
+			}
+			from := rng.IntN(earlier[before])
+			nodes := again[from:min(earlier[before], from+1+rng.IntN(4))]
 			last := nodes[len(nodes)-1]
 			copies[last]++
 			out = append(out,

@@ -49,12 +49,12 @@ var ErrPlacement = errors.New("the placements do not fit this graph")
 // the node that makes the value, so that what one makes is available when another needs it. The
 // error wraps ErrPlacement and names the first that cannot be applied.
 func Arrange(g *graph.Graph, order graph.Order, backward []bool, placements []Placement) ([]Placement, error) {
+	pos := order.Positions()
 	for i := range placements {
-		if err := checkPlacement(g, backward, &placements[i]); err != nil {
+		if err := checkPlacement(g, backward, pos, &placements[i]); err != nil {
 			return nil, fmt.Errorf("%w: placement %d: %w", ErrPlacement, i, err)
 		}
 	}
-	pos := order.Positions()
 	out := slices.Clone(placements)
 	slices.SortStableFunc(out, func(a, b Placement) int {
 		return cmp.Or(cmp.Compare(pos[a.Before], pos[b.Before]), cmp.Compare(pos[a.last()], pos[b.last()]))
@@ -65,7 +65,7 @@ func Arrange(g *graph.Graph, order graph.Order, backward []bool, placements []Pl
 // last returns the node that makes the value.
 func (p *Placement) last() graph.NodeID { return p.Nodes[len(p.Nodes)-1] }
 
-func checkPlacement(g *graph.Graph, backward []bool, p *Placement) error {
+func checkPlacement(g *graph.Graph, backward []bool, pos []int32, p *Placement) error {
 	if len(p.Nodes) == 0 || p.Value < 0 || int(p.Value) >= len(g.Values) {
 		return errors.New("it names no nodes or no value")
 	}
@@ -77,8 +77,12 @@ func checkPlacement(g *graph.Graph, backward []bool, p *Placement) error {
 		return fmt.Errorf("value %q: the last of the nodes does not make it", name)
 	}
 	for _, id := range p.Nodes {
-		if id < 0 || int(id) >= len(g.Nodes) || backward[id] {
-			return fmt.Errorf("value %q: node %d is not a forward node", name, id)
+		if id < 0 || int(id) >= len(g.Nodes) {
+			return fmt.Errorf("value %q: there is no node %d", name, id)
+		}
+		if backward[id] && pos[id] >= pos[p.Before] {
+			return fmt.Errorf("value %q: node %q cannot run again before %q, which it follows in the order", name,
+				g.NodeLabel(id), g.NodeLabel(p.Before))
 		}
 		if why := uncloneable(g, id); why != "" {
 			return fmt.Errorf("value %q: %s; leave its cluster out", name, why)

@@ -31,6 +31,8 @@ var forwardModels = map[string]string{
 	"written.onnx": `written (float[batch, 64] x, float[64, 64] w, float[64] b) => (float loss) <float r = {1.4142135}, float one = {1}, float half = {0.5}, float two = {2}, float eps = {1e-5}> {
 		n = MatMul(x, w)  u = ReduceMean<axes = [-1]>(n)  d = Sub(n, u)  p = Pow(d, two)  v = ReduceMean<axes = [-1]>(p)  q = Add(v, eps)  s = Sqrt(q)  h = Div(d, s)  k = Mul(h, b)
 		g = Div(k, r)  e = Erf(g)  a = Add(e, one)  m = Mul(k, a)  y = Mul(m, half)  loss = ReduceMean<keepdims = 0>(y) }`,
+	"square.onnx": `square (float[batch, 64] x, float[64, 64] a, float[64, 64] b, float[64, 64] c, float[64, 64] d) => (float loss) {
+		p = MatMul(x, a)  q = Tanh(p)  r = MatMul(q, b)  s = Tanh(r)  t = MatMul(s, c)  u = Tanh(t)  v = MatMul(u, d)  w = Tanh(v)  loss = ReduceMean<keepdims = 0>(w) }`,
 	"noloss.onnx": `noloss (float[batch, 8] x, float[8] w) => (float[batch, 8] y) { y = Mul(x, w) }`,
 	"norule.onnx": `norule (float[batch, 8] x, float[8] w) => (float loss) { y = Mul(x, w)  u = Unique(y)  loss = ReduceSum<keepdims = 0>(u) }`,
 	"wide.onnx": `wide (float[64] x) => (float loss, float[1] g) {

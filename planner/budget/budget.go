@@ -1,6 +1,6 @@
 // Package budget finds the cheapest plan that fits a budget of bytes.
 //
-// Any forward node that can be replayed may run again. The graph becomes a problem of package
+// Any node that can be replayed may run again, in either half. The graph becomes a problem of package
 // remat, which searches and proves; its answers become placements, which a bench tries and package
 // arena packs. Which plans are searched does not depend on the budget: it only picks from them, so
 // that a larger one does not cost more. Searches end by counted work, so that a plan does not

@@ -31,6 +31,7 @@ func (t *tasks) placements(extras []remat.Extra) []recompute.Placement {
 		if len(w.nodes) > 0 {
 			w.place(w.nodes[len(w.nodes)-1], id)
 		}
+		w.version[id] = w.last // it is, or shows, what is there now
 	}
 	return w.out
 }
@@ -57,8 +58,8 @@ func (w *placementWriter) clone(id graph.NodeID) {
 	w.nodes = append(w.nodes, id)
 }
 
-// views makes those forward views again that a node reads and that show an older clone, or the
-// original, of what has a newer clone.
+// views makes those views again that a node reads and that show an older clone, or the original, of
+// what has a newer clone.
 func (w *placementWriter) views(id graph.NodeID) {
 	g := w.a.Graph
 	for _, v := range g.Nodes[id].Inputs {
@@ -76,7 +77,7 @@ func (w *placementWriter) views(id graph.NodeID) {
 func (w *placementWriter) refresh(view graph.NodeID) {
 	g := w.a.Graph
 	n := g.Nodes[view]
-	if w.a.Backward[view] || !w.sizes.View(n) || n.Input(0) == graph.NoValue {
+	if !w.sizes.View(n) || n.Input(0) == graph.NoValue {
 		return
 	}
 	def := g.Values[n.Input(0)].Def

@@ -31,7 +31,7 @@ func (b *budgeter) pareto(n int) ([]ParetoPoint, error) {
 	}
 	b.points = append(b.points, *base)
 	work := max(int64(b.opts.Effort*effortWork)/int64(n+2), 1)
-	search := remat.NewSearch(b.tasks.graph, b.opts.Seed)
+	search := b.newSearch()
 	low := base
 	done := b.part(n + 1)
 	answer, err := search.Lowest(b.ctx, work)

@@ -51,8 +51,6 @@ func (b *budgeter) peakBound(work int64) int64 {
 	return b.tasks.loose.PeakBound(b.ctx, work)
 }
 
-func (b *budgeter) newSearch() *remat.Search { return remat.NewSearch(b.tasks.graph, b.opts.Seed) }
-
 // ladder searches all rungs up to the budget, from the lowest peak that can be reached on.
 func (b *budgeter) ladder(total int64) error {
 	s := b.newSearch()
@@ -77,7 +75,7 @@ func (b *budgeter) ladder(total int64) error {
 // blocks searches the rungs up to the budget in two blocks.
 func (b *budgeter) blocks(total int64) error {
 	top := b.top()
-	var s *remat.Search
+	var s *halves
 	for k := max(1, (top/blockSize-1)*blockSize); k <= top && b.ctx.Err() == nil; k++ {
 		if s == nil || k%blockSize == 0 {
 			s = b.newSearch()
@@ -110,11 +108,11 @@ func rounded(budget int64) int64 {
 }
 
 // search adds the cheapest plan within a budget that a search finds, if there is one.
-func (b *budgeter) search(s *remat.Search, budget, work int64) error {
+func (b *budgeter) search(s *halves, budget, work int64) error {
 	target := rounded(budget)
 	for range packTries {
-		if chain := b.chain(target, work); chain != nil {
-			if err := s.Add(chain, "chain"); err != nil {
+		if b.chains(work) {
+			if err := s.chain(b.ctx, target); err != nil {
 				return err
 			}
 		}
@@ -137,13 +135,10 @@ func (b *budgeter) search(s *remat.Search, budget, work int64) error {
 	return nil
 }
 
-// chain asks for an answer by dynamic programming over layers. In graphs small enough for a ladder
-// that takes longer than it saves.
-func (b *budgeter) chain(budget, work int64) []remat.Extra {
-	if work == 0 || b.opts.Solver == "lns" || len(b.tasks.graph.Tasks) <= ladderTasks {
-		return nil
-	}
-	return b.tasks.graph.ChainExtras(b.ctx, budget)
+// chains tells whether to ask for answers by dynamic programming over layers. In graphs small enough
+// for a ladder that takes longer than it saves.
+func (b *budgeter) chains(work int64) bool {
+	return work > 0 && b.opts.Solver != "lns" && len(b.tasks.graph.Tasks) > ladderTasks
 }
 
 // add takes an answer of the search into the set.

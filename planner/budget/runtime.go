@@ -26,7 +26,7 @@ type runtimeFit struct {
 	rt     *Runtime
 	limit  int64               // bytes of the runtime's arena
 	judged []*anchor.Anchoring // by point; nil where it was not simulated
-	search *remat.Search
+	search *halves
 }
 
 // Runtime says what plans need in stock ONNX Runtime, with the anchors of their files.

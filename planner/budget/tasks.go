@@ -6,6 +6,7 @@ import (
 
 	"memopt/graph"
 	"memopt/graph/live"
+	"memopt/graph/op"
 	"memopt/planner/place"
 	"memopt/planner/remat"
 	"memopt/recompute"
@@ -58,6 +59,7 @@ func newTasks(b *place.Bench, seconds []float64, round func(int64) int64, state 
 	t.numberValues(sizes.Bytes, round)
 	t.stamp = make([]graph.NodeID, len(t.graph.Values))
 	t.judge()
+	until := t.judgeStates(state)
 	replayable := t.judgeReaders(b.Pos)
 	units := unitsPerSecond(seconds)
 	for _, id := range a.Order {
@@ -69,11 +71,17 @@ func newTasks(b *place.Bench, seconds []float64, round func(int64) int64, state 
 		if workspace != nil {
 			task.Workspace = round(workspace[id])
 		}
+		if until != nil {
+			task.Until = until[id]
+		}
 		t.operands(n, &task, sizes.Bytes)
 		t.graph.Tasks = append(t.graph.Tasks, task)
 	}
 	t.graph.From = t.firstBackward()
 	t.loose = &remat.Graph{Tasks: slices.Clone(t.graph.Tasks), Values: t.withoutParts(), From: t.graph.From}
+	for i := range t.loose.Tasks {
+		t.loose.Tasks[i].Until = 0
+	}
 	for _, id := range replayable {
 		t.loose.Tasks[b.Pos[id]].Once = t.sizes.View(g.Nodes[id])
 	}
@@ -144,16 +152,46 @@ func (t *tasks) numberValues(bytes []int64, round func(int64) int64) {
 	}
 }
 
-// judge says of every node why it may not run twice at all: the backward nodes, and what the op
-// table forbids.
+// judge says of every node why it may not run twice at all: what the op table forbids.
 func (t *tasks) judge() {
 	replays := recompute.NewReplays(t.a.Model)
 	for i := range t.whyNot {
-		t.whyNot[i] = "it is a backward node"
-		if !t.a.Backward[i] {
-			t.whyNot[i] = replays.WhyNot(graph.NodeID(i))
+		t.whyNot[i] = replays.WhyNot(graph.NodeID(i))
+	}
+}
+
+// judgeStates excludes the nodes that write into the buffer of a state, and returns by node up to
+// which place in the order it may run again: where what it reads in such a buffer is overwritten. A
+// later run would need a copy of that. 0: anywhere. Running statistics are no matter: they are
+// small, and a copy of them does no harm.
+func (t *tasks) judgeStates(state []graph.ValueID) []int32 {
+	if state == nil {
+		return nil
+	}
+	g := t.a.Graph
+	until, written := make([]int32, len(g.Nodes)), make([]int32, len(g.Values))
+	for place := len(t.a.Order) - 1; place >= 0; place-- {
+		id := t.a.Order[place]
+		n := g.Nodes[id]
+		info := op.Of(n.Kind)
+		for slot, v := range n.Outputs {
+			if v != graph.NoValue && state[v] != graph.NoValue && !t.sizes.View(n) && !info.Updated(slot) {
+				written[state[v]] = int32(place)
+				t.whyNot[id] = "it writes into the memory of state \"" + g.ValueName(state[v]) + "\""
+			}
+		}
+		for _, list := range [][]graph.ValueID{n.Inputs, n.Captures()} {
+			for _, v := range list {
+				if v == graph.NoValue || state[v] == graph.NoValue {
+					continue
+				}
+				if w := written[state[v]]; w > 0 && (until[id] == 0 || w < until[id]) {
+					until[id] = w
+				}
+			}
 		}
 	}
+	return until
 }
 
 // judgeReaders excludes from the search, and returns, the nodes whose results are read where a

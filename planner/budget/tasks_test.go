@@ -2,6 +2,7 @@ package budget
 
 import (
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -67,11 +68,36 @@ func randomExtras(rng *rand.Rand, tk *tasks, n int) []remat.Extra {
 	for range n {
 		before := int(g.From) + rng.IntN(len(g.Tasks)-int(g.From))
 		task := rng.IntN(before)
-		if !g.Tasks[task].Once && tk.a.Backward[tk.a.Order[before]] {
+		until := int(g.Tasks[task].Until)
+		if !g.Tasks[task].Once && tk.a.Backward[tk.a.Order[before]] && (until == 0 || before <= until) &&
+			!tk.shaped(task) {
 			out = append(out, remat.Extra{Task: int32(task), Before: int32(before)})
 		}
 	}
 	return remat.SortExtras(out)
+}
+
+// shaped tells whether a task reads a view whose shape is a value of the graph: a clone of the view
+// reads that value, too, which the search's model leaves out.
+func (t *tasks) shaped(task int) bool {
+	g := t.a.Graph
+	views := slices.Clone(g.Nodes[t.a.Order[task]].Inputs)
+	for i := 0; i < len(views); i++ {
+		if views[i] == graph.NoValue || g.Values[views[i]].Def == graph.NoNode {
+			continue
+		}
+		n := g.Nodes[g.Values[views[i]].Def]
+		if !t.sizes.View(n) {
+			continue
+		}
+		views = append(views, n.Input(0))
+		for _, v := range n.Inputs[1:] {
+			if v != graph.NoValue && t.root[v] != graph.NoValue {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // same checks that the tasks with some extra runs and the program with their placements have one

@@ -10,7 +10,7 @@ func (g *Graph) FromCut(tasks []int32, t int32) []Extra {
 	before := g.rerunPlaces(tasks, t)
 	var extras []Extra
 	for _, x := range tasks {
-		if x < t && !g.Tasks[x].Once && int(before[x]) < len(g.Tasks) {
+		if x < t && !g.Tasks[x].Once && int(before[x]) < len(g.Tasks) && g.intime(x, before[x]) {
 			extras = append(extras, Extra{Task: x, Before: before[x]})
 		}
 	}

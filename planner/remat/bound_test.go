@@ -19,7 +19,7 @@ func cheapestExtras(t require.TestingT, g *Graph, budget int64) (cost, peak int6
 	var all []Extra
 	for before := max(1, g.From); int(before) < len(g.Tasks); before++ {
 		for x := range before {
-			if !g.Tasks[x].Once {
+			if !g.Tasks[x].Once && g.intime(x, before) {
 				all = append(all, Extra{x, before})
 			}
 		}
@@ -161,6 +161,7 @@ func TestFromCut(t *testing.T) {
 		g, budget := graphs(t, 12)
 		for x := range g.Tasks {
 			g.Tasks[x].InPlace = nil // where there are several, the bound does not know which is written over
+			g.Tasks[x].Until = 0     // what cannot run again as late as it is needed is held
 		}
 		tasks, at := g.CutExtras(context.Background(), budget, 0)
 		extras := g.FromCut(tasks, at)

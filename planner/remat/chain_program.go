@@ -114,7 +114,7 @@ func (p *chainProgram) extras(s, t, units int, first bool, into []Extra) []Extra
 	end := max(s+1, k)
 	if !first {
 		for x := p.starts[s]; x < p.starts[end]; x++ {
-			if !p.fixed[x] && p.asked[t] >= p.g.From {
+			if !p.fixed[x] && p.asked[t] >= p.g.From && p.g.intime(x, p.asked[t]) {
 				into = append(into, Extra{Task: x, Before: p.asked[t]})
 			}
 		}
@@ -132,8 +132,11 @@ func (p *chainProgram) extras(s, t, units int, first bool, into []Extra) []Extra
 // rerun adds what option o of stage s runs again, before its backward half.
 func (p *chainProgram) rerun(s, o int, into []Extra) []Extra {
 	for x := p.starts[s]; x < p.starts[s+1]; x++ {
-		if p.again[o][x] && !p.fixed[x] && int(p.places[o][x]) < len(p.g.Tasks) {
-			into = append(into, Extra{Task: x, Before: max(p.asked[s], p.places[o][x])})
+		if !p.again[o][x] || p.fixed[x] || int(p.places[o][x]) >= len(p.g.Tasks) {
+			continue
+		}
+		if before := max(p.asked[s], p.places[o][x]); p.g.intime(x, before) {
+			into = append(into, Extra{Task: x, Before: before})
 		}
 	}
 	return into

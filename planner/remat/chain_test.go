@@ -96,6 +96,11 @@ func randomTraining(rng *rand.Rand, layers int) *Graph {
 		}
 	}
 	g.From = int32(len(g.Tasks)) * rng.Int32N(2)
+	for t := range g.Tasks {
+		if rng.IntN(9) == 0 {
+			g.Tasks[t].Until = int32(len(g.Tasks)) + rng.Int32N(int32(len(g.Tasks)))
+		}
+	}
 	for l := range made {
 		for _, v := range made[layers-1-l] {
 			if uses := []int32{x}; rng.IntN(3) > 0 && v != x {

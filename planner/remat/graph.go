@@ -30,6 +30,9 @@ type Task struct {
 	// afterwards, in the order in which they are tried. Their sizes are that of Makes[0].
 	InPlace []int32
 	Once    bool // never runs again
+	// Until: extra runs stand before first runs of tasks up to this place only; 0: no limit. What a
+	// task reads besides values may be overwritten there.
+	Until int32
 }
 
 // Value is something that a task makes.
@@ -128,8 +131,17 @@ func (g *Graph) checkExtra(x Extra) error {
 	case x.Before < g.From:
 		return fmt.Errorf("remat: task %d cannot run again before task %d: nothing can before task %d",
 			x.Task, x.Before, g.From)
+	case !g.intime(x.Task, x.Before):
+		return fmt.Errorf("remat: task %d cannot run again before task %d: it can up to task %d",
+			x.Task, x.Before, g.Tasks[x.Task].Until)
 	}
 	return nil
+}
+
+// intime tells whether a task may still run again before the first run of another.
+func (g *Graph) intime(task, before int32) bool {
+	until := g.Tasks[task].Until
+	return until == 0 || before <= until
 }
 
 // lastReads returns, by run and slot of Makes, the last run that reads what the run makes; the run

@@ -44,6 +44,9 @@ func randomGraph(rng *rand.Rand, n int) *Graph {
 		if rng.IntN(4) == 0 {
 			task.Workspace = rng.Int64N(9)
 		}
+		if rng.IntN(6) == 0 {
+			task.Until = int32(len(g.Tasks)) + 1 + rng.Int32N(6)
+		}
 		made := len(g.Values)
 		for v := range made {
 			if rng.IntN(1+made/3) == 0 {
@@ -64,6 +67,28 @@ func randomGraph(rng *rand.Rand, n int) *Graph {
 	return g
 }
 
+// TestUntil: a task runs again up to a place, whoever asks for it.
+func TestUntil(t *testing.T) {
+	g := &Graph{Values: []Value{{Size: 8}, {Size: 1}, {Size: 6}, {Size: 1}}, Tasks: []Task{
+		{Cost: 3, Makes: []int32{0}, Until: 2},
+		{Cost: 1, Uses: []int32{0}, Makes: []int32{1}},
+		{Cost: 1, Uses: []int32{1}, Makes: []int32{2}, Workspace: 5},
+		{Cost: 1, Uses: []int32{0, 2}, Makes: []int32{3}},
+	}}
+	_, err := g.Simulate([]Extra{{Task: 0, Before: 2}})
+	require.NoError(t, err)
+	_, err = g.Simulate([]Extra{{Task: 0, Before: 3}})
+	require.EqualError(t, err, "remat: task 0 cannot run again before task 3: it can up to task 2")
+	require.Empty(t, g.FromCut([]int32{0}, 1))
+	_, err = NewSearch(g, 1).Fit(t.Context(), 15, 1_000_000)
+	require.ErrorIs(t, err, ErrInfeasible, "it is held over task 2")
+	g.Tasks[0].Until = 3
+	a, err := NewSearch(g, 1).Fit(t.Context(), 15, 1_000_000)
+	require.NoError(t, err)
+	require.Equal(t, []Extra{{Task: 0, Before: 3}}, a.Extras)
+	require.Equal(t, a.Extras, g.FromCut([]int32{0}, 1))
+}
+
 // TestGraphAgainstInstance: an instance says the same in both forms.
 func TestGraphAgainstInstance(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 1))
@@ -73,7 +98,7 @@ func TestGraphAgainstInstance(t *testing.T) {
 		g.From, g.Values = 0, nil
 		for v := range g.Tasks {
 			task := &g.Tasks[v]
-			task.InPlace, task.Once, task.Makes = nil, false, []int32{int32(v)}
+			task.InPlace, task.Once, task.Until, task.Makes = nil, false, 0, []int32{int32(v)}
 			g.Values = append(g.Values, Value{Size: 1 + rng.Int64N(9)})
 			uses := task.Uses[:0]
 			for _, u := range task.Uses {

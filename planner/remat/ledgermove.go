@@ -7,7 +7,7 @@ func (l *ledger) runsAt(x, stage int32) bool { return l.runs[x][l.newest(x, stag
 
 // allowed tells whether x may run again at a stage.
 func (l *ledger) allowed(x, stage int32) bool {
-	return !l.g.Tasks[x].Once && stage > x && stage >= l.g.From
+	return !l.g.Tasks[x].Once && stage > x && stage >= l.g.From && l.g.intime(x, stage)
 }
 
 // insert adds an extra run that is allowed and not there.
