@@ -3,6 +3,7 @@ package autograd_test
 import (
 	"fmt"
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -325,6 +326,22 @@ func TestAccumulatedHalves(t *testing.T) {
 	}
 	want[65] += 2
 	require.Equal(t, want, executor.Of[float32](a.state["table_grad_sum"]))
+}
+
+// TestAccumulatedParts: a part at known places is scattered onto the sum; one at others, which a
+// scatter may not find, is added with zeros around it, so that sums can be written before.
+func TestAccumulatedParts(t *testing.T) {
+	for dim, scatters := range map[string]bool{"2": true, "S": false} {
+		m, err := graph.Parse(fmt.Sprintf(`<ir_version: 8, opset_import: ["" : 17]> g (float[5, 16] w, float[%[1]s] x) =>
+			(float loss) <float[%[1]s, 16] d, int64[1] from = {0}> { end = Shape(x)  d = Slice(w, from, end)  a = Tanh(d)  b = Tanh(w)
+			s = ReduceSum<keepdims = 0>(a)  u = ReduceSum<keepdims = 0>(b)  loss = Add(s, u) }`, dim), "parts")
+		require.NoError(t, err)
+		inferred(t, m)
+		j, err := autograd.Differentiate(m, autograd.Options{Wrt: []string{"w"}, Accumulate: true})
+		require.NoError(t, err)
+		scattered := slices.ContainsFunc(j.Model.Graph.Nodes, func(n *graph.Node) bool { return n.Op == "ScatterND" })
+		require.Equal(t, scatters, scattered, dim)
+	}
 }
 
 // TestAccumulationGraph: parameters become inputs, and those that no loss depends on keep their sums.

@@ -104,9 +104,16 @@ func (j *joint) partition(v Value, parts []part) Value {
 const leastRow = 16
 
 // scatters reports whether a part can be added to the places of a gradient row by row: in ONNX's
-// operators as they are since set 16, in rows that are behind the axis.
+// operators as they are since set 16, in rows that are behind the axis. Where the gradient is a sum
+// of steps the places must be known: nobody can tell of others that they are there, and no sum could
+// be written before the scatter.
 func (p *part) scatters(v Value) bool {
 	c := p.c
+	_, known := p.first.Const()
+	_, known2 := p.length.Const()
+	if _, accumulated := c.j.sums[v]; accumulated && !(known && known2) {
+		return false
+	}
 	dims, row := c.j.g.Values[v].Type.Shape.Dims, int64(1)
 	for _, d := range dims[p.axis+1:] {
 		n, ok := d.Const()
