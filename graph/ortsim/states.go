@@ -305,11 +305,11 @@ const sinkShare = 100
 
 // sink returns a value that is made from what a reader makes, and for which the writer can wait
 // without waiting for itself: the first in the file that is small beside the state, else the
-// smallest. NoValue: there is none.
+// smallest; a graph output only where there is nothing else. NoValue: there is none.
 func (p *statePlanner) sink(reader graph.NodeID, state int64) graph.ValueID {
-	best := graph.NoValue
 	clear(p.from)
 	p.from[reader] = true
+	best, output := graph.NoValue, graph.NoValue
 	for _, id := range p.order[p.pos[reader]:] {
 		n := p.g.Nodes[id]
 		p.g.EachProducer(id, func(d graph.NodeID) { p.from[id] = p.from[id] || p.from[d] })
@@ -317,14 +317,23 @@ func (p *statePlanner) sink(reader graph.NodeID, state int64) graph.ValueID {
 			continue
 		}
 		for _, v := range n.Outputs {
-			if !p.waitable(n, v) || best != graph.NoValue && p.bytes[v] >= p.bytes[best] {
+			if !p.waitable(n, v) {
 				continue
 			}
-			best = v
-			if p.bytes[v] <= state/sinkShare {
+			least := &best
+			if p.g.Values[v].Output {
+				least = &output
+			}
+			if *least == graph.NoValue || p.bytes[v] < p.bytes[*least] {
+				*least = v
+			}
+			if best != graph.NoValue && p.bytes[best] <= state/sinkShare {
 				return best
 			}
 		}
+	}
+	if best == graph.NoValue {
+		return output
 	}
 	return best
 }
@@ -332,12 +341,14 @@ func (p *statePlanner) sink(reader graph.NodeID, state int64) graph.ValueID {
 // waitable reports whether a node that asks for the size of a value, and so reads it, changes
 // nothing else: no copy that the runtime takes out, no fusion.
 func (p *statePlanner) waitable(n *graph.Node, v graph.ValueID) bool {
-	if v == graph.NoValue || p.g.Values[v].Output || p.bytes[v] < 0 ||
+	if v == graph.NoValue || p.bytes[v] < 0 ||
 		p.g.Values[v].Type.Form != graph.FormTensor || p.vanishes(n) != graph.NoValue || table[n.Kind].readThrough {
 		return false
 	}
 	return !slices.ContainsFunc(p.uses.Of(v), func(u graph.Use) bool {
-		return MergesIntoGemm(n.Kind, p.g.Nodes[u.Node].Kind)
+		reader := p.g.Nodes[u.Node]
+		return MergesIntoGemm(n.Kind, reader.Kind) ||
+			table[reader.Kind].copies && reader.Output(0) != graph.NoValue && p.g.Values[reader.Output(0)].Output
 	})
 }
 

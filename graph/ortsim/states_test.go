@@ -41,6 +41,8 @@ func TestStateBuffers(t *testing.T) {
 		{"a reader leads to the writer", in + ") { a = Mul(w, x)  w2 = Sub(a, x) }", "in place"},
 		{"another reader does not", in + ", float[4, 4] y) { a = Exp(x)  y = MatMul(w, x)  z = ReduceSum(y)  " +
 			"w2 = Sub(w, a) }", "in place, a waits for z"},
+		{"a result of the step", in + ", float[4, 4] y) { y = MatMul(w, x)  a = Exp(x)  w2 = Sub(w, a) }",
+			"in place, a waits for y"},
 		{"it may come later in the file", in + ", float[4, 4] y) { a = Exp(x)  w2 = Sub(w, a)  b = MatMul(w, x)  " +
 			"y = Neg(b) }", "in place, a waits for b"},
 		{"a view of the old value is read", in + ", float y) { f = Flatten(w)  a = Exp(f)  w2 = Sub(w, x)  " +
@@ -65,6 +67,9 @@ func TestStateBuffers(t *testing.T) {
 			"no node makes the next value"},
 		{"the old value is returned", "g (float[4] w, float[4] x) => (float[4] w2, float[4] w) { w2 = Sub(w, x) }",
 			"the old value is an output of the graph as well"},
+		{"what one waits for, another need not", in + ", float[4, 4] m2, float[4, 4] y) { y = MatMul(w, m)  " +
+			"a = Exp(x)  " +
+			"w2 = Sub(w, a)  b = Exp(w2)  m2 = Sub(m, b) }", "in place, a waits for y; in place"},
 		{"two states wait for no circle", in + ", float[4, 4] m2, float[4, 4] y) { a = Exp(x)  b = Neg(x) " +
 			" m2 = Sub(m, a)  " +
 			"w2 = Sub(w, b)  c = Mul(w, m2)  d = Mul(m, w2)  y = Add(c, d) }",
@@ -84,6 +89,7 @@ func TestStateBuffers(t *testing.T) {
 		}
 		got := strings.Join(parts, "; ")
 		require.True(t, strings.HasPrefix(got, c.want), "%s: %s", c.name, got)
+		require.Equal(t, strings.Count(c.want, " waits "), strings.Count(got, " waits "), c.name)
 	}
 }
 

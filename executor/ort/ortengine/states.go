@@ -25,10 +25,10 @@ type bound struct {
 }
 
 // bind prepares a model for steps that go on with the states of the step before. Initializers that
-// are states become inputs, because the runtime never changes an initializer; copies to outputs
-// that are states go, so that the node in front writes the buffer; and where a node that writes
-// over an input could run before one that reads it, it is made to wait. The numbers stay what they
-// are. A model without states is returned as it is.
+// are states become inputs, because the runtime never changes an initializer; copies to outputs go,
+// so that the node in front writes the buffer; and where a node that writes over an input could run
+// before one that reads it, it is made to wait. The numbers stay what they are. A model without
+// states is returned as it is.
 func bind(m *graph.Model, dims symbolic.Env) (*bound, error) {
 	b := &bound{model: m, begin: map[string]*executor.Tensor{}}
 	states, err := live.FindStates(m)
@@ -43,7 +43,7 @@ func bind(m *graph.Model, dims symbolic.Env) (*bound, error) {
 	}
 	b.model = m.Clone()
 	g := b.model.Graph
-	writeOutputs(g, states)
+	writeOutputs(g)
 	for _, s := range states {
 		if err := b.promote(s.In, dims); err != nil {
 			return nil, err
@@ -63,9 +63,9 @@ func bind(m *graph.Model, dims symbolic.Env) (*bound, error) {
 	return b, graph.VerifyGraph(g)
 }
 
-// writeOutputs takes out the copies whose results are the next values of states: what makes the
-// value that is copied makes the output.
-func writeOutputs(g *graph.Graph, states []live.State) {
+// writeOutputs takes out copies of what nodes make to graph outputs: what makes the value that is
+// copied makes the output. The runtime does so itself where nobody else reads the value.
+func writeOutputs(g *graph.Graph) {
 	as := make([]graph.ValueID, len(g.Values))
 	for v := range as {
 		as[v] = graph.ValueID(v)
@@ -76,14 +76,14 @@ func writeOutputs(g *graph.Graph, states []live.State) {
 		}
 	}
 	gone := make([]bool, len(g.Nodes))
-	for _, s := range states {
-		def := g.Values[s.Out].Def
+	for _, d := range g.Outputs {
+		def := g.Values[d.Value].Def
 		if def == graph.NoNode || !ortsim.Copies(g.Nodes[def].Kind) {
 			continue
 		}
 		in := g.Nodes[def].Input(0)
 		if in != graph.NoValue && as[in] == in && g.Values[in].Def != graph.NoNode && !g.Values[in].Output {
-			as[in], gone[def] = s.Out, true
+			as[in], gone[def] = d.Value, true
 		}
 	}
 	var nodes []*graph.Node
