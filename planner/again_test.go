@@ -1,6 +1,7 @@
 package planner_test
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -13,8 +14,8 @@ import (
 	"memopt/planner"
 )
 
-// squareLayers is the training step of so many layers of 64×64 weights, which dwarf activations.
-func squareLayers(t *testing.T, layers int, lossScale string, o autograd.Optimizer) *autograd.Joint {
+// squareLayers is the training step of so many layers of 64×64 weights for a batch of so many rows.
+func squareLayers(t *testing.T, layers, rows int, lossScale string, o autograd.Optimizer) *autograd.Joint {
 	t.Helper()
 	var inputs, nodes strings.Builder
 	var wrt []string
@@ -26,9 +27,9 @@ func squareLayers(t *testing.T, layers int, lossScale string, o autograd.Optimiz
 		x, wrt = fmt.Sprintf("h%d", i), append(wrt, w)
 	}
 	text := fmt.Sprintf(`<ir_version: 8, opset_import: ["" : 17]>
-net (float[2, 64] x, float[2, 64] target%s) => (float loss) {%s
+net (float[%d, 64] x, float[%[1]d, 64] target%s) => (float loss) {%s
 	d = Sub(%s, target)  e = Mul(d, d)  loss = ReduceMean<keepdims = 0>(e)
-}`, inputs.String(), nodes.String(), x)
+}`, rows, inputs.String(), nodes.String(), x)
 	m, err := graph.Parse(text, "net")
 	require.NoError(t, err)
 	_, err = op.Infer(m)
@@ -54,7 +55,7 @@ func TestGradientsAgain(t *testing.T) {
 		{"scale", autograd.Optimizer{Kind: "adam"}},
 		{"scale", autograd.Optimizer{Kind: "sgd", LR: 0.1, Momentum: 0.9, MaxNorm: 1}},
 	} {
-		j := squareLayers(t, layers, c.lossScale, c.o)
+		j := squareLayers(t, layers, 2, c.lossScale, c.o)
 		plain, err := planner.Make(j.Model, j.Types, planner.Options{})
 		require.NoError(t, err)
 		require.Empty(t, plain.Planned.Copied)
@@ -78,4 +79,25 @@ func TestGradientsAgain(t *testing.T) {
 			require.GreaterOrEqual(t, again, layers-int(gradients))
 		}
 	}
+}
+
+// Where what leads to the gradients is as large as they are, it is made again as well, and only as
+// long as the weights that it takes are there.
+func TestBackwardHalfAgain(t *testing.T) {
+	const layers, size = 8, 64 * 64 * 4
+	j := squareLayers(t, layers, 64, "", autograd.Optimizer{Kind: "sgd", LR: 0.1, MaxNorm: 1})
+	least := int64(0)
+	for share := 0.9; share > 0; share -= 0.1 {
+		p, err := planner.Make(j.Model, j.Types,
+			planner.Options{Strategy: planner.Budget{Share: share, Effort: 0.5}})
+		if errors.Is(err, planner.ErrUnfit) {
+			break
+		}
+		require.NoError(t, err)
+		checkPlan(t, p, 0)
+		require.Empty(t, p.Planned.Copied, "%.0f %%", 100*share)
+		least = p.Arena.Bytes
+		require.Less(t, p.Overhead, 1.2*(1-share)*2, "%.0f %%", 100*share)
+	}
+	require.LessOrEqual(t, least, int64(5*size), "%d buffers and more are needed as it is", layers)
 }

@@ -79,9 +79,6 @@ func newTasks(b *place.Bench, seconds []float64, round func(int64) int64, state 
 	}
 	t.graph.From = t.firstBackward()
 	t.loose = &remat.Graph{Tasks: slices.Clone(t.graph.Tasks), Values: t.withoutParts(), From: t.graph.From}
-	for i := range t.loose.Tasks {
-		t.loose.Tasks[i].Until = 0
-	}
 	for _, id := range replayable {
 		t.loose.Tasks[b.Pos[id]].Once = t.sizes.View(g.Nodes[id])
 	}

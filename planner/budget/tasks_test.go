@@ -146,3 +146,66 @@ func TestTasksAgree(t *testing.T) {
 		}
 	}
 }
+
+// TestTasksOfStates: what reads a weight may run again until the weight is overwritten in place, and
+// what overwrites it never does. Running statistics do not count.
+func TestTasksOfStates(t *testing.T) {
+	m, err := graph.Parse(`<ir_version: 8, opset_import: ["" : 17]>
+net (float[8, 8] x, float[8, 8] w, float[8] mean, float[8] var, float[8] one) =>
+	(float loss, float[8, 8] w_new, float[8] mean_new, float[8] var_new) {
+	v = Transpose(w)
+	y = MatMul(x, v)
+	n, mean_new, var_new = BatchNormalization<training_mode = 1>(y, one, one, mean, var)
+	h = Tanh(n)
+	loss = ReduceMean<keepdims = 0>(h)
+	d = Mul(h, h)
+	g = MatMul(d, x)
+	dx = MatMul(d, w)
+	s = Mul(dx, g)
+	w_new = Sub(w, s)
+}`, "net")
+	require.NoError(t, err)
+	live.RecordStates(m, []live.StatePair{{Input: "w", Output: "w_new"}, {Input: "mean", Output: "mean_new"},
+		{Input: "var", Output: "var_new"}})
+	p := problemOf(t, m, nil, nil)
+	p.Bench.Sizes.States, err = live.FindStates(m)
+	require.NoError(t, err)
+	p.Bench = place.NewBench(p.Bench.Analysis, p.Bench.Sizes, place.Memory{})
+	p.Base, err = p.Bench.AsIs().Simulate()
+	require.NoError(t, err)
+	tk := newTasks(p.Bench, nil, exact, p.Base.State)
+	until := map[string]int32{}
+	for i, id := range tk.a.Order {
+		name := m.Graph.ValueName(m.Graph.Nodes[id].Output(0))
+		until[name] = tk.graph.Tasks[i].Until
+		require.Equal(t, name == "w_new", tk.graph.Tasks[i].Once, name)
+	}
+	require.Equal(t, map[string]int32{"v": 9, "y": 0, "n": 0, "h": 0, "loss": 0, "d": 0, "g": 0, "dx": 9, "s": 0,
+		"w_new": 9}, until)
+	require.Equal(t, `it writes into the memory of state "w"`, tk.whyNot[9])
+}
+
+// TestViewsAgain: a view that is made behind an extra run of its source shows that, and is not made
+// once more.
+func TestViewsAgain(t *testing.T) {
+	m, err := graph.Parse(`<ir_version: 8, opset_import: ["" : 17]>
+net (float[4, 8] x, float[4, 8] dy) => (float loss, float[32] z) <int64[1] flat = {32}> {
+	h = Tanh(x)
+	loss = ReduceMean<keepdims = 0>(h)
+	g = Mul(h, dy)
+	e = Exp(g)
+	v = Reshape(g, flat)
+	z = Tanh(v)
+}`, "net")
+	require.NoError(t, err)
+	p := problemOf(t, m, nil, nil)
+	tk := newTasks(p.Bench, nil, exact, p.Base.State)
+	for before, nodes := range map[int32][]graph.NodeID{4: {2}, 5: {2, 4}} {
+		placements := tk.placements([]remat.Extra{{Task: 2, Before: before}})
+		var got []graph.NodeID
+		for _, pl := range placements {
+			got = append(got, pl.Nodes...)
+		}
+		require.Equal(t, nodes, got, "before task %d", before)
+	}
+}

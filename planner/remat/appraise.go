@@ -31,7 +31,7 @@ func (d *dropper) gap(x int32, p place) (bytes int64, last, next int32) {
 func (d *dropper) glance(x int32, p place) (r drop, ok bool) {
 	d.work++
 	bytes, last, next := d.gap(x, p)
-	if bytes == 0 || d.barred[x] > d.turn || at(next, x) <= p || !d.allowed(x, next) {
+	if next = d.g.latest(x, next); bytes == 0 || d.barred[x] > d.turn || at(next, x) <= p || !d.allowed(x, next) {
 		return r, false
 	}
 	r = drop{task: x, stage: next, bytes: bytes, luck: d.far * math.Log(float64(next-last+1))}
@@ -70,30 +70,31 @@ func (d *dropper) appraise(r *drop, p place) (ok bool) {
 	return true
 }
 
-// follow collects in again what must run again with x at a stage, and returns the bytes that are
-// held over p for it instead, and its cost. It fails where that would cost more than most, save
-// more than bytes or take too many runs.
+// follow collects in again what must run again with x at a stage, or before it as late as that is
+// allowed, and returns the bytes that are held over p for it instead, and its cost. It fails where
+// that would cost more than most, save more than bytes or take too many runs.
 func (d *dropper) follow(x, stage int32, p place, bytes int64, most float64) (held int64, cost float64, ok bool) {
 	d.stamp++
 	d.again = append(d.again[:0], x)
-	d.mark[x] = d.stamp
+	d.mark[x], d.stage[x] = d.stamp, stage
 	cost = float64(d.g.Tasks[x].Cost)
 	for i := 0; i < len(d.again); i++ {
 		y := d.again[i]
 		for _, u := range d.g.Tasks[y].Uses {
 			m := d.maker[u]
-			if d.mark[m] == d.stamp {
+			if d.mark[m] == d.stamp && d.stage[m] <= d.stage[y] {
 				continue
 			}
-			end, missing := d.missing(u, at(stage, y))
+			end, missing := d.missing(u, at(d.stage[y], y))
 			if !missing {
 				continue
 			}
 			d.work++
-			size := d.g.Values[u].Size
-			hold := !d.allowed(m, stage) || d.runsAt(m, stage)
+			size, stage := d.g.Values[u].Size, d.g.latest(m, d.stage[y])
+			hold := !d.allowed(m, stage) || d.runsAt(m, stage) || d.mark[m] == d.stamp ||
+				stage < d.stage[y] && at(stage, m) <= p
 			if end >= p {
-				hold = hold || d.need.max(int(end.stage()), int(stage))+size <= d.budget
+				hold = hold || d.need.max(int(end.stage()), int(d.stage[y]))+size <= d.budget
 			} else if hold = hold || float64(size) <= d.hold*float64(bytes-held); hold {
 				held += size
 			}
@@ -103,7 +104,7 @@ func (d *dropper) follow(x, stage int32, p place, bytes int64, most float64) (he
 			if len(d.again) == d.dropRule.reruns || held >= bytes || cost > most {
 				return held, cost, false
 			}
-			d.mark[m] = d.stamp
+			d.mark[m], d.stage[m] = d.stamp, stage
 			d.again = append(d.again, m)
 			if k := d.newest(m, stage); k+1 < len(d.runs[m]) {
 				cost += d.share * float64(d.g.Tasks[m].Cost)

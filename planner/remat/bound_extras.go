@@ -10,7 +10,7 @@ func (g *Graph) FromCut(tasks []int32, t int32) []Extra {
 	before := g.rerunPlaces(tasks, t)
 	var extras []Extra
 	for _, x := range tasks {
-		if x < t && !g.Tasks[x].Once && int(before[x]) < len(g.Tasks) && g.intime(x, before[x]) {
+		if x < t && !g.Tasks[x].Once && int(before[x]) < len(g.Tasks) && before[x] > x && before[x] >= g.From {
 			extras = append(extras, Extra{Task: x, Before: before[x]})
 		}
 	}
@@ -43,6 +43,9 @@ func (g *Graph) rerunPlaces(tasks []int32, t int32) []int32 {
 		}
 		for _, v := range g.Tasks[x].Makes {
 			before[x] = min(before[x], first[v])
+		}
+		if before[x] < int32(n) {
+			before[x] = g.latest(x, before[x])
 		}
 		for _, u := range g.Tasks[x].Uses {
 			first[u] = min(first[u], before[x])

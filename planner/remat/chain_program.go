@@ -114,8 +114,9 @@ func (p *chainProgram) extras(s, t, units int, first bool, into []Extra) []Extra
 	end := max(s+1, k)
 	if !first {
 		for x := p.starts[s]; x < p.starts[end]; x++ {
-			if !p.fixed[x] && p.asked[t] >= p.g.From && p.g.intime(x, p.asked[t]) {
-				into = append(into, Extra{Task: x, Before: p.asked[t]})
+			before := p.g.latest(x, p.asked[t])
+			if !p.fixed[x] && before >= p.g.From && before > x {
+				into = append(into, Extra{Task: x, Before: before})
 			}
 		}
 	}
@@ -135,7 +136,8 @@ func (p *chainProgram) rerun(s, o int, into []Extra) []Extra {
 		if !p.again[o][x] || p.fixed[x] || int(p.places[o][x]) >= len(p.g.Tasks) {
 			continue
 		}
-		if before := max(p.asked[s], p.places[o][x]); p.g.intime(x, before) {
+		before := p.g.latest(x, max(p.asked[s], p.places[o][x]))
+		if before >= p.g.From && before > x {
 			into = append(into, Extra{Task: x, Before: before})
 		}
 	}

@@ -72,6 +72,7 @@ type dropper struct {
 	mark     []int32 // by task: the appraisal that it belongs to
 	stamp    int32
 	again    []int32 // tasks that run again for the drop appraised last, in no order
+	stage    []int32 // by task of again: where
 	drops    []drop
 	mean     int64     // mean size of a value
 	excess   int64     // bytes to save at the run at hand, at least 1
@@ -101,7 +102,7 @@ func newDropper(l *ledger, rng *rand.Rand) *dropper {
 	}
 	return &dropper{
 		mean:   sum / int64(max(1, len(l.g.Values))),
-		ledger: l, rng: rng, mark: make([]int32, len(l.runs)), barred: make([]int64, len(l.runs)), guess: guess,
+		ledger: l, rng: rng, mark: make([]int32, len(l.runs)), stage: make([]int32, len(l.runs)), barred: make([]int64, len(l.runs)), guess: guess,
 		all: dropAll, some: sampleSize(len(l.runs)), cut: dropCut,
 	}
 }
@@ -214,7 +215,7 @@ func (d *dropper) take(p place, most int) (done int) {
 		if !ok || done > 0 && r.score < old.score-0.7-2*d.noise {
 			continue
 		}
-		d.apply(r.stage)
+		d.apply()
 		done++
 	}
 	return done
@@ -223,7 +224,7 @@ func (d *dropper) take(p place, most int) (done int) {
 // review appraises a drop again after others were made.
 func (d *dropper) review(r drop, p place) (drop, bool) {
 	bytes, _, next := d.gap(r.task, p)
-	if bytes == 0 || at(next, r.task) <= p || !d.allowed(r.task, next) {
+	if next = d.g.latest(r.task, next); bytes == 0 || at(next, r.task) <= p || !d.allowed(r.task, next) {
 		return r, false
 	}
 	d.excess, d.floor = max(1, d.needAt(p)-d.budget), math.Inf(-1)

@@ -138,10 +138,17 @@ func (g *Graph) checkExtra(x Extra) error {
 	return nil
 }
 
+// latest is the last place up to a given one where a task may run again as far as Until goes.
+func (g *Graph) latest(task, before int32) int32 {
+	if until := g.Tasks[task].Until; until > 0 {
+		return min(before, until)
+	}
+	return before
+}
+
 // intime tells whether a task may still run again before the first run of another.
 func (g *Graph) intime(task, before int32) bool {
-	until := g.Tasks[task].Until
-	return until == 0 || before <= until
+	return g.latest(task, before) == before
 }
 
 // lastReads returns, by run and slot of Makes, the last run that reads what the run makes; the run

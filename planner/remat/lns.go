@@ -132,8 +132,8 @@ func (s *Search) force(x Extra) {
 	p := at(x.Before, x.Before)
 	d.collect(p, false)
 	if len(d.drops) > 0 {
-		if r, ok := d.review(d.drops[0], p); ok {
-			d.apply(r.stage)
+		if _, ok := d.review(d.drops[0], p); ok {
+			d.apply()
 		}
 	}
 }

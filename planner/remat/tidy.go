@@ -7,14 +7,14 @@ import (
 
 // apply inserts the runs of the drop that was appraised last, and takes out later runs of the same
 // tasks where their values can be held until then.
-func (d *dropper) apply(stage int32) {
+func (d *dropper) apply() {
 	slices.Sort(d.again)
 	for _, y := range d.again {
-		d.insert(y, stage)
+		d.insert(y, d.stage[y])
 	}
 	for i := len(d.again) - 1; i >= 0; i-- {
 		y := d.again[i]
-		if k := d.newest(y, stage); k+1 < len(d.runs[y]) {
+		if k := d.newest(y, d.stage[y]); k+1 < len(d.runs[y]) {
 			d.tryRemove(Extra{y, d.runs[y][k+1]})
 		}
 	}
