@@ -128,3 +128,36 @@ func interpreted(t *testing.T, m *graph.Model, in map[string]*executor.Tensor, s
 	}
 	return all
 }
+
+// A view of a part of a state does not begin to write it: a step that is stopped there leaves the
+// state as it was.
+func TestPartOfStateIsNoWrite(t *testing.T) {
+	m, err := graph.Parse(`<ir_version: 8, opset_import: ["" : 17]> g (float[2, 64] w) => (float[2, 64] w2)
+		<int64[1] zero = {0}, int64[1] one = {1}> {
+			c = Slice(w, zero, one, zero)
+			d = Neg(c)
+			e = Concat<axis = 0>(d, d)
+			w2 = Add(w, e)
+		}`, "m")
+	require.NoError(t, err)
+	types, err := op.Infer(m)
+	require.NoError(t, err)
+	live.RecordStates(m, []live.StatePair{{Input: "w", Output: "w2"}})
+	in := firstInputs(t, m)
+	want := interpreted(t, m, firstInputs(t, m), 2)
+	stopped, stop := context.WithCancel(context.Background())
+	defer stop()
+	armed := false
+	s := opened(t, m, types, executor.Options{Probe: func(graph.ValueID, *executor.Tensor) {
+		if armed {
+			stop()
+		}
+	}})
+	give(t, s, in)
+	require.NoError(t, s.Run(context.Background()))
+	armed = true
+	require.Equal(t, context.Canceled, s.Run(stopped), "after the first node")
+	require.Equal(t, context.Canceled, s.Run(stopped), "before the first node")
+	require.NoError(t, s.Run(context.Background()))
+	require.Equal(t, want[1][0].Data, s.Output(0).Data)
+}

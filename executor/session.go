@@ -253,6 +253,9 @@ func (s *Session) Run(ctx context.Context) error {
 	if s.states.torn != nil {
 		return s.states.torn
 	}
+	if err := ctx.Err(); err != nil {
+		return err // no node has run, whatever the step before has written
+	}
 	if err := s.hold(); err != nil {
 		return err
 	}
