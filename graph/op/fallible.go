@@ -2,6 +2,7 @@ package op
 
 import (
 	littleendian "encoding/binary"
+	"slices"
 
 	"memopt/graph"
 	"memopt/symbolic"
@@ -17,7 +18,8 @@ const (
 	// (Checks) of which nobody knows that they are right.
 	FailsOnce
 	// FailsAnytime: it makes values whose size depends on data, for which there may be no memory, or
-	// nodes in its subgraphs may fail.
+	// nodes in its subgraphs may fail. A size that is not known before the run, but depends on shapes
+	// alone, is the same in every step: there was memory for it in the first one.
 	FailsAnytime
 )
 
@@ -29,15 +31,17 @@ const (
 // Gather reads the indices that the Gather has read.
 func Failures(g *graph.Graph, r *Result, order graph.Order, env symbolic.Env) []Failure {
 	b := &bounder{g: g, r: r, env: env, source: make([]graph.ValueID, len(g.Values)),
-		fixed: make([]bool, len(g.Values)), known: make([]elementBounds, len(g.Values)),
-		accepted: make([]graph.Kind, len(g.Values))}
+		fixed: make([]bool, len(g.Values)), steady: make([]bool, len(g.Values)),
+		known: make([]elementBounds, len(g.Values)), accepted: make([]graph.Kind, len(g.Values))}
 	for v := range g.Values {
 		b.source[v] = graph.ValueID(v)
 		b.fixed[v] = Contents(g, graph.ValueID(v)) != nil
+		b.steady[v] = b.sized(graph.ValueID(v))
 	}
 	failures := make([]Failure, len(g.Nodes))
 	for _, id := range order {
 		n := g.Nodes[id]
+		b.measure(n)
 		failures[id] = b.fails(n)
 		b.learn(n)
 		b.follow(n)
@@ -52,6 +56,7 @@ type bounder struct {
 	env    symbolic.Env
 	source []graph.ValueID // by value: a value of the same elements, in other places or of a wider type
 	fixed  []bool          // by value: its elements depend on the file and on shapes alone
+	steady []bool          // by value: so does its size, known or not: it is the same in every step
 	known  []elementBounds // by value that is its own source
 	// accepted has the kind of the last node that has looked at the elements and found them right, by
 	// value that is its own source.
@@ -87,7 +92,7 @@ func (b *bounder) fails(n *graph.Node) Failure {
 		return FailsAnytime
 	}
 	for _, v := range n.Outputs {
-		if v != graph.NoValue && !b.sized(v) {
+		if v != graph.NoValue && !b.steady[v] {
 			return FailsAnytime
 		}
 	}
@@ -213,6 +218,33 @@ func (b *bounder) follow(n *graph.Node) {
 	}
 }
 
+// measure notes of which outputs of a node the size is the same in every step: of all, where the
+// sizes of its inputs are and their elements, too, or are floats that no size follows from.
+func (b *bounder) measure(n *graph.Node) {
+	steady := n.Kind != Unknown && Of(n.Kind).Control == NoControl && len(n.Inputs) > 0
+	for slot, v := range n.Inputs {
+		steady = steady && (v == graph.NoValue || b.steady[v] && (b.fixed[v] || b.onlyElements(n, slot)))
+	}
+	for _, v := range n.Outputs {
+		if v != graph.NoValue && steady {
+			b.steady[v] = true
+		}
+	}
+}
+
+// onlyElements reports whether the elements of an input are floats on which no size depends.
+func (b *bounder) onlyElements(n *graph.Node, slot int) bool {
+	if !b.g.Values[n.Input(slot)].Type.DType.IsFloat() || sizedByElements[n.Kind] {
+		return false
+	}
+	return !slices.ContainsFunc(checks[n.Kind], func(c Check) bool { return c.In == slot && c.Floats })
+}
+
+// sizedByElements has the operators whose outputs are as large as what they find among floats, and
+// those of which only somebody else knows what they do.
+var sizedByElements = [NumKinds]bool{NonZero: true, Unique: true, Compress: true, NonMaxSuppression: true,
+	ATen: true, PythonOp: true, PythonOpGrad: true}
+
 // dependsOnShapes reports whether what a node makes is the same in every step: it reads nothing but
 // shapes that are known before, and what is the same itself.
 func (b *bounder) dependsOnShapes(n *graph.Node) bool {
@@ -226,7 +258,7 @@ func (b *bounder) dependsOnShapes(n *graph.Node) bool {
 	for _, v := range n.Inputs {
 		switch {
 		case v == graph.NoValue:
-		case info.Has(ShapeOf) && b.sized(v):
+		case info.Has(ShapeOf) && b.steady[v]:
 		case !b.fixed[v]:
 			return false
 		}

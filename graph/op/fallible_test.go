@@ -48,6 +48,14 @@ func TestFailuresByHand(t *testing.T) {
 			`[a] y = Div(i, i)  [b] z = Div(x, x)  [c] q = Div(i, one)  [d] r = Div(l, i)  [e] v = Mod(l, i)`, "a e", ""},
 		{"sizes that depend on data",
 			`[a] y = NonZero(x)  [b] z = Neg(x)  sh = Shape(y)  n = Gather(sh, one)  [c] q = Div(i, n)`, "c", "a"},
+		{"sizes that nobody knows before the run, but that shapes decide",
+			`[a] h = Shape(x)  [b] e = Equal(h, six)  [c] n = NonZero(e)  [d] p = Squeeze(n, zeros)
+			[e] y = ReduceSum(x, p)  [f] z = Add(y, x)  [g] q = Shape(z)  [h] r = Reshape(z, q)`, "", ""},
+		{"sizes that follow from sizes of data",
+			`[a] n = NonZero(x)  [b] f = Cast<to = 1>(n)  [c] y = Neg(f)  [d] h = Shape(y)
+			[e] q = ConstantOfShape(h)`, "", "a b c e"},
+		{"sizes that floats decide",
+			`[a] m = ReduceMax<keepdims = 0>(x)  [b] y = Range(m, m, m)  [c] z = Slice(x, zeros, two)`, "", "b c"},
 		{"subgraphs: what is in them",
 			`[a] y = If(flag) <then_branch = t () => (float[5, 6] o) { o = Neg(x) }, else_branch = f () => (float[5, 6] o) {
 				o = Abs(x) }>
