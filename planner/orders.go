@@ -19,7 +19,8 @@ type OrderChoice string
 
 const (
 	// OrderAuto is OrderORT for a graph with a YieldOp that memopt has not
-	// rewritten, else OrderFile.
+	// rewritten, else OrderFile, but that states are written behind the readers of
+	// their old values where this spares copies and the peak does not rise.
 	OrderAuto OrderChoice = "auto"
 	// OrderFile is the order of the file.
 	OrderFile OrderChoice = "file"
@@ -52,6 +53,39 @@ func chooseOrder(m *graph.Model, b live.Boundary, choice OrderChoice) (graph.Ord
 		return ortsim.MemoryEfficientOrder(m.Graph, yield), nil
 	}
 	return nil, fmt.Errorf("order %q: wanted one of %v", choice, OrderChoices)
+}
+
+// writingLate returns an order in which states are written behind the readers of their old values,
+// where some would have to be copied in the given one and the peak does not rise by that.
+func (r *request) writingLate(o graph.Order) (graph.Order, error) {
+	g := r.model.Graph
+	sizes, err := live.EvalSizes(g, r.opts.Dims)
+	if err != nil || r.opts.Aliased != nil {
+		return o, nil // what is unbound is told when sizes are needed
+	}
+	if sizes.States, err = live.FindStates(r.model); err != nil || len(sizes.States) == 0 {
+		return o, err
+	}
+	simulate := func(o graph.Order) (*live.Timeline, error) {
+		sizes.Failures = op.Failures(g, r.types, o, r.opts.Dims)
+		return live.Simulate(g, o, withScratch(sizes, r.opts.Workspace))
+	}
+	best, err := simulate(o)
+	if err != nil || len(best.Copied) == 0 {
+		return o, err
+	}
+	file, copied, backward := o, best.Copied, live.Split(g, r.boundary, o)
+	for _, failing := range []bool{false, true} {
+		late := live.WriteLate(g, file, sizes, backward, copied, failing)
+		t, err := simulate(late)
+		if err != nil {
+			return nil, err
+		}
+		if len(t.Copied) < len(best.Copied) && t.Peak.Bytes <= best.Peak.Bytes {
+			o, best = late, t
+		}
+	}
+	return o, nil
 }
 
 // inLeast makes the plan in the order of least memory that is found. An order with a lower peak of

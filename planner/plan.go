@@ -139,6 +139,9 @@ func MakeContext(ctx context.Context, m *graph.Model, types *op.Result, opts Opt
 		return r.inLeast(ctx)
 	}
 	o, err := chooseOrder(m, r.boundary, opts.Order)
+	if err == nil && (opts.Order == "" || opts.Order == OrderAuto) {
+		o, err = r.writingLate(o)
+	}
 	if err != nil {
 		return nil, err
 	}

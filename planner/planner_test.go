@@ -173,7 +173,7 @@ func TestStatesBeforeFailures(t *testing.T) {
 		require.NoError(t, err)
 		types, err := op.Infer(m)
 		require.NoError(t, err)
-		p, err := planner.Make(m, types, planner.Options{})
+		p, err := planner.Make(m, types, planner.Options{Order: planner.OrderFile})
 		require.NoError(t, err)
 		require.Len(t, p.Planned.Copied, 1)
 		require.Contains(t, strings.Join(p.Warnings, "\n"),

@@ -102,7 +102,8 @@ func newDropper(l *ledger, rng *rand.Rand) *dropper {
 	}
 	return &dropper{
 		mean:   sum / int64(max(1, len(l.g.Values))),
-		ledger: l, rng: rng, mark: make([]int32, len(l.runs)), stage: make([]int32, len(l.runs)), barred: make([]int64, len(l.runs)), guess: guess,
+		ledger: l, rng: rng, mark: make([]int32, len(l.runs)), stage: make([]int32, len(l.runs)),
+		barred: make([]int64, len(l.runs)), guess: guess,
 		all: dropAll, some: sampleSize(len(l.runs)), cut: dropCut,
 	}
 }
