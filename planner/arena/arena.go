@@ -25,14 +25,26 @@ func Align(n int64) int64 {
 	return (n + Alignment - 1) / Alignment * Alignment
 }
 
-// packNodes is the counted work that a layout is worth, for a number of buffers: one dive of the
-// exact search to the end and a few steps back. Where it succeeds at all on training graphs, it
-// does so in that.
-func packNodes(buffers int) int64 { return int64(buffers + buffers/8 + 64) }
+// quickNodes is the counted work that a layout is worth in a search, for a number of buffers: one dive
+// of the exact search to the end and a few steps back.
+func quickNodes(buffers int) int64 { return int64(buffers + buffers/8 + 64) }
 
-// manyBuffers is the number of buffers from which on the exact search is left out: it takes long,
-// and finds nothing where packing below a skyline has not come to the bound.
-const manyBuffers = 1000
+// thoroughNodes is the work that the layout of a plan is worth: the rules of the exact search take
+// turns, and where one of them comes to the bound on training graphs, it does so in some tens of
+// dives. A decision takes time in proportion to the buffers, hence the limit.
+func thoroughNodes(buffers int) int64 {
+	n := int64(max(buffers, 1))
+	return max(quickNodes(buffers), min(thoroughDives*n, thoroughWork/n))
+}
+
+const (
+	thoroughDives = 40
+	thoroughWork  = 10_000_000
+	// manyQuick and manyThorough are the numbers of buffers from which on the exact search is left
+	// out.
+	manyQuick    = 1000
+	manyThorough = 3000
+)
 
 // Layout places every buffer of a timeline in an arena.
 type Layout struct {
@@ -48,6 +60,19 @@ type Layout struct {
 // alignment, and no two that live at once share a byte. A context that is done ends the search for
 // a smaller arena; the layout is complete all the same.
 func NewLayout(ctx context.Context, t *live.Timeline, bytes []int64) *Layout {
+	return newLayout(t, bytes, func(buffers []pack.Buffer) *pack.Result {
+		return packed(ctx, buffers, manyThorough, thoroughNodes)
+	})
+}
+
+// QuickLayout is NewLayout with less work, for one of many plans that are looked at.
+func QuickLayout(ctx context.Context, t *live.Timeline, bytes []int64) *Layout {
+	return newLayout(t, bytes, func(buffers []pack.Buffer) *pack.Result {
+		return packed(ctx, buffers, manyQuick, quickNodes)
+	})
+}
+
+func newLayout(t *live.Timeline, bytes []int64, packed func([]pack.Buffer) *pack.Result) *Layout {
 	l := &Layout{Offsets: make([]int64, len(t.Root))}
 	own := func(i int) bool { return t.Root[i] == graph.ValueID(i) && bytes[i] > 0 }
 	count := 0
@@ -66,7 +91,7 @@ func NewLayout(ctx context.Context, t *live.Timeline, bytes []int64) *Layout {
 			})
 		}
 	}
-	r := packed(ctx, buffers)
+	r := packed(buffers)
 	l.LowerBound, l.Method = r.LowerBound, r.Method
 	for i, id := range ids {
 		l.Offsets[id] = r.Offsets[i]
@@ -76,8 +101,8 @@ func NewLayout(ctx context.Context, t *live.Timeline, bytes []int64) *Layout {
 	return l
 }
 
-// packed gives buffers their places.
-func packed(ctx context.Context, buffers []pack.Buffer) *pack.Result {
+// packed gives buffers their places, by an exact search of so much work where there are not too many.
+func packed(ctx context.Context, buffers []pack.Buffer, many int, nodes func(buffers int) int64) *pack.Result {
 	sum := int64(0)
 	for _, b := range buffers {
 		// The timeline has checked that the sizes add up within int64; rounding may still overflow
@@ -87,10 +112,10 @@ func packed(ctx context.Context, buffers []pack.Buffer) *pack.Result {
 		}
 		sum += b.Size
 	}
-	if len(buffers) > manyBuffers {
+	if len(buffers) > many {
 		return pack.Greedy(ctx, buffers)
 	}
-	r, err := pack.Solve(ctx, buffers, pack.Options{Nodes: packNodes(len(buffers))})
+	r, err := pack.Solve(ctx, buffers, pack.Options{Nodes: nodes(len(buffers))})
 	if err != nil {
 		return stacked(buffers)
 	}

@@ -130,12 +130,31 @@ func Fit(ctx context.Context, p *Problem, o *Options) (*Answer, error) {
 	if err != nil {
 		return nil, err
 	}
+	if best, err = b.packed(best); err != nil {
+		return nil, err
+	}
 	a := b.answer(best)
 	a.Bound = b.bound(best)
 	if len(best.extras) > 0 {
 		a.Lower = b.lower(best)
 	}
 	return a, nil
+}
+
+// packed packs the arena of a point with all effort.
+func (b *budgeter) packed(pt *point) (*point, error) {
+	if pt.layout.Bytes <= pt.layout.LowerBound {
+		return pt, nil
+	}
+	e, err := b.p.Bench.Simulate(pt.placements)
+	if err != nil {
+		return nil, err
+	}
+	out := *pt
+	if l := e.Layout(b.ctx); l.Bytes < out.arena {
+		out.layout, out.arena = l, l.Bytes
+	}
+	return &out, nil
 }
 
 // answer makes an answer of a point.

@@ -35,7 +35,7 @@ func (b *budgeter) checkpointed(chosen []int) (*point, error) {
 	if err != nil {
 		return nil, err
 	}
-	pt := &point{placements: t.Placements, live: t.Peak, layout: t.Layout(b.ctx), method: "checkpoints"}
+	pt := &point{placements: t.Placements, live: t.Peak, layout: t.QuickLayout(b.ctx), method: "checkpoints"}
 	if pt.arena = pt.layout.Bytes; pt.arena <= b.budget {
 		t.Explain()
 	}

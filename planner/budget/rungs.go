@@ -168,7 +168,10 @@ func (b *budgeter) point(a *remat.Answer) (*point, error) {
 	if err != nil {
 		return nil, err
 	}
-	pt.layout = e.Layout(b.ctx)
+	pt.layout = e.QuickLayout(b.ctx)
+	if pt.layout.Bytes > b.budget && pt.layout.LowerBound <= rounded(b.budget) {
+		pt.layout = e.Layout(b.ctx) // it may fit after all
+	}
 	pt.live, pt.arena = e.Peak, pt.layout.Bytes
 	return pt, nil
 }

@@ -1,0 +1,45 @@
+package arena_test
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"memopt/graph"
+	"memopt/graph/live"
+	"memopt/planner/arena"
+)
+
+// A layout is valid, no worse than the quick one, and better where the quick one gives up early.
+func TestLayoutsOfDrawnTimelines(t *testing.T) {
+	better := 0
+	for seed := range uint64(60) {
+		rng := rand.New(rand.NewPCG(seed, 17))
+		n := 40 + rng.IntN(200)
+		tl, bytes := &live.Timeline{}, make([]int64, n)
+		for i := range n {
+			start := rng.IntN(2 * n)
+			tl.Root = append(tl.Root, graph.ValueID(i))
+			tl.Ranges = append(tl.Ranges, live.Range{Start: int32(start), End: int32(start + 1 + rng.IntN(n/2))})
+			bytes[i] = 1 + rng.Int64N(1<<uint(8+rng.IntN(8)))
+		}
+		quick, whole := arena.QuickLayout(t.Context(), tl, bytes), arena.NewLayout(t.Context(), tl, bytes)
+		require.LessOrEqual(t, whole.Bytes, quick.Bytes, "seed %d", seed)
+		if whole.Bytes < quick.Bytes {
+			better++
+		}
+		for _, l := range []*arena.Layout{quick, whole} {
+			require.Greater(t, l.Bytes, l.LowerBound-arena.Alignment, "seed %d", seed)
+			for i := range n {
+				for j := range i {
+					apart := tl.Ranges[i].End <= tl.Ranges[j].Start || tl.Ranges[j].End <= tl.Ranges[i].Start ||
+						l.Offsets[i]+bytes[i] <= l.Offsets[j] || l.Offsets[j]+bytes[j] <= l.Offsets[i]
+					require.True(t, apart, "seed %d: %d and %d", seed, i, j)
+				}
+			}
+		}
+	}
+	require.Greater(t, better, 0)
+	t.Logf("%d of 60 layouts are better", better)
+}
