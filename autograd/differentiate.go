@@ -99,38 +99,18 @@ var (
 // rule.
 func Differentiate(m *graph.Model, opts Options) (*Joint, error) {
 	from := graph.OpsetVersion(m.Opsets, "")
-	for version := from; ; {
-		out, err := differentiate(m, opts, version)
-		var r *raised
-		if !errors.As(err, &r) {
-			if out != nil {
-				out.Raised, out.From, out.To = version != from, from, version
-			}
-			return out, err
-		}
-		if r.version <= version {
-			return nil, fmt.Errorf("autograd: asked twice for operator set %d", r.version)
-		}
-		version = r.version
+	out, to, err := attempts(from, func(version int64) (*Joint, error) { return differentiate(m, opts, version) })
+	if out != nil {
+		out.Raised, out.From, out.To = to != from, from, to
 	}
+	return out, err
 }
-
-// raised asks for another attempt with a newer operator set.
-type raised struct{ version int64 }
-
-func (r *raised) Error() string { return fmt.Sprintf("needs operator set %d", r.version) }
 
 // differentiate makes one attempt, at a version of ONNX's operators.
 func differentiate(m *graph.Model, opts Options, version int64) (out *Joint, err error) {
 	defer func() {
-		switch r := recover().(type) {
-		case nil:
-		case failure:
-			out, err = nil, r.err
-		case raise:
-			out, err = nil, &raised{r.version}
-		default:
-			panic(r)
+		if thrown := caught(recover()); thrown != nil {
+			out, err = nil, thrown
 		}
 	}()
 	j := &joint{m: m.Clone(), constants: map[string]Value{}, out: &Joint{}, unfused: opts.Unfused}

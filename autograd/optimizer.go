@@ -68,15 +68,14 @@ func AppendOptimizer(j *Joint, o Optimizer) (err error) {
 		return err
 	}
 	defer func() {
-		switch r := recover().(type) {
-		case nil:
-		case failure:
-			err = r.err
-		case raise:
+		thrown := caught(recover())
+		var r *raised
+		switch {
+		case errors.As(thrown, &r):
 			err = fmt.Errorf("optimizer %s: needs operator set %d, the model imports %d: raise it first",
 				o.Kind, r.version, j.Model.OpsetVersion(""))
-		default:
-			panic(r)
+		case thrown != nil:
+			err = thrown
 		}
 	}()
 	u := &updater{Optimizer: o,

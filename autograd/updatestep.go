@@ -29,27 +29,17 @@ func UpdateStep(j *Joint, o Optimizer) (*Joint, error) {
 	if err := o.complete(); err != nil {
 		return nil, err
 	}
-	for version := j.Model.OpsetVersion(""); ; {
-		out, err := updateStep(j, o, version)
-		var r *raised
-		if !errors.As(err, &r) {
-			return out, err
-		}
-		version = r.version
-	}
+	out, _, err := attempts(j.Model.OpsetVersion(""), func(version int64) (*Joint, error) {
+		return updateStep(j, o, version)
+	})
+	return out, err
 }
 
 // updateStep makes one attempt, at a version of ONNX's operators.
 func updateStep(of *Joint, o Optimizer, version int64) (out *Joint, err error) {
 	defer func() {
-		switch r := recover().(type) {
-		case nil:
-		case failure:
-			out, err = nil, r.err
-		case raise:
-			out, err = nil, &raised{r.version}
-		default:
-			panic(r)
+		if thrown := caught(recover()); thrown != nil {
+			out, err = nil, thrown
 		}
 	}()
 	m := &graph.Model{Path: of.Model.Path + " (update)", IRVersion: max(of.Model.IRVersion, irVersion(version)),

@@ -14,10 +14,7 @@ import (
 // TestLoopInORT: stock ONNX Runtime keeps what the iterations of a Loop stash, a buffer for each,
 // until it joins them: what is predicted covers that, and little more.
 func TestLoopInORT(t *testing.T) {
-	if findORT(t) == "" {
-		t.Skip("ONNX Runtime is missing: npm install --ignore-scripts onnxruntime-node@1.30.0, then ORT_NODE_DIR " +
-			"names the folder")
-	}
+	needORT(t)
 	m, err := graph.Parse(`<ir_version: 8, opset_import: ["" : 17]>
 loop (float[1024] x) => (float loss) <int64 n = {8}, bool c = {1}>
 {

@@ -94,10 +94,7 @@ var ortNumberSelections = [][]string{{"--level", "1"}, {"--budget", "85%", "--ti
 // at every level of optimization: the outputs of two steps are the same, within rounding, and the
 // first is the CPU device's where nothing is drawn.
 func TestORTNumbers(t *testing.T) {
-	if findORT(t) == "" {
-		t.Skip("ONNX Runtime is missing: npm install --ignore-scripts onnxruntime-node@1.30.0, then ORT_NODE_DIR " +
-			"names the folder")
-	}
+	needORT(t)
 	library, err := ort.Open(ort.Candidates(os.Getenv))
 	require.NoError(t, err)
 	for name, text := range ortNumberModels {

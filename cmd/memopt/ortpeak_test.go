@@ -115,11 +115,7 @@ func before(name string, layer int) string {
 // the runtime at its default settings: live bytes within 3 % (8 % with dropout), the bytes of its
 // default arena at most 15 % above, and at least 85 % of the predicted saving.
 func TestORTPeaks(t *testing.T) {
-	library := findORT(t)
-	if library == "" {
-		t.Skip("ONNX Runtime is missing: npm install --ignore-scripts onnxruntime-node@1.30.0, then ORT_NODE_DIR " +
-			"names the folder")
-	}
+	needORT(t)
 	for _, f := range ortFamilies {
 		t.Run(f.name, func(t *testing.T) {
 			args := familyArgs(t, f.name, f.inputs, f.dims, f.nodes, f.selection)
@@ -163,10 +159,7 @@ func familyArgs(t *testing.T, name, inputs, dims string, nodes func(*modelText),
 // TestORTBudgets plans to two thirds of what the graph takes in the runtime, and measures no more
 // than the prediction's share above that.
 func TestORTBudgets(t *testing.T) {
-	if findORT(t) == "" {
-		t.Skip("ONNX Runtime is missing: npm install --ignore-scripts onnxruntime-node@1.30.0, then ORT_NODE_DIR " +
-			"names the folder")
-	}
+	needORT(t)
 	for _, f := range ortFamilies {
 		if f.name == "lstm" || f.name == "convolutions" {
 			continue // as the others, for more time

@@ -26,10 +26,7 @@ import (
 // states are written over the old values, and the peaks are those of the simulation, which knows
 // that the arena has no next values. Operators that run side by side change nothing.
 func TestORTStates(t *testing.T) {
-	if findORT(t) == "" {
-		t.Skip("ONNX Runtime is missing: npm install --ignore-scripts onnxruntime-node@1.30.0, then ORT_NODE_DIR " +
-			"names the folder")
-	}
+	needORT(t)
 	optimizers := map[string][]string{"mlp": {"adamw", "--dim", "batch=128"},
 		"convolutions": {"sgd", "--momentum", "0.9"}, "attention": {"adamw", "--clip-norm", "1"}}
 	for _, f := range ortFamilies {
@@ -108,10 +105,7 @@ func requireSame(t *testing.T, got, want verify.Output, share float64, where str
 // value a leaf reads, one that is read after the place where the file writes the next, and one for
 // which only a second buffer will do.
 func TestORTOwnStates(t *testing.T) {
-	if findORT(t) == "" {
-		t.Skip("ONNX Runtime is missing: npm install --ignore-scripts onnxruntime-node@1.30.0, then ORT_NODE_DIR " +
-			"names the folder")
-	}
+	needORT(t)
 	const model = `g (float[64, 64] x, float[64, 64] m, float[64, 64] h, float[64] v) => ` +
 		`(float[64, 64] w_updated, float[64, 64] m_updated, float[64, 64] h_updated, float[64] v_updated, float y, float z) ` +
 		`<float[64, 64] w = {%s}, float c = {0.5}> {

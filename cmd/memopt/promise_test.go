@@ -113,11 +113,7 @@ const wasteful = `<ir_version: 8, opset_import: ["" : 17]> wasteful (float[64, 2
 
 // TestORTPromises is TestPromises in ONNX Runtime, where a graph forces it.
 func TestORTPromises(t *testing.T) {
-	library := findORT(t)
-	if library == "" {
-		t.Skip("ONNX Runtime is missing: npm install --ignore-scripts onnxruntime-node@1.30.0, then ORT_NODE_DIR " +
-			"names the folder")
-	}
+	needORT(t)
 	t.Chdir(t.TempDir())
 	var text modelText
 	for i := range 8 {

@@ -155,3 +155,14 @@ func findORT(t *testing.T) string {
 	defer p.Close()
 	return p.Info().Path
 }
+
+// needORT is findORT for tests that are nothing without it.
+func needORT(t *testing.T) string {
+	t.Helper()
+	library := findORT(t)
+	if library == "" {
+		t.Skip("ONNX Runtime is missing: npm install --ignore-scripts onnxruntime-node@1.30.0, then ORT_NODE_DIR " +
+			"names the folder")
+	}
+	return library
+}

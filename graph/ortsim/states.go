@@ -264,29 +264,15 @@ func (p *statePlanner) between(n *graph.Node) inner {
 
 // markBefore marks the nodes that a node depends on, and the node itself.
 func (p *statePlanner) markBefore(id graph.NodeID) {
-	p.stack = append(p.stack[:0], id)
-	for len(p.stack) > 0 {
-		top := p.stack[len(p.stack)-1]
-		p.stack = p.stack[:len(p.stack)-1]
-		if p.before[top] {
-			continue
-		}
-		p.before[top] = true
+	p.mark(p.before, id, func(top graph.NodeID) {
 		p.g.EachProducer(top, func(d graph.NodeID) { p.stack = append(p.stack, d) })
 		p.stack = append(p.stack, p.waitsFor[top]...)
-	}
+	})
 }
 
 // markBehind marks the nodes that depend on a node, and the node itself.
 func (p *statePlanner) markBehind(id graph.NodeID) {
-	p.stack = append(p.stack[:0], id)
-	for len(p.stack) > 0 {
-		top := p.stack[len(p.stack)-1]
-		p.stack = p.stack[:len(p.stack)-1]
-		if p.behind[top] {
-			continue
-		}
-		p.behind[top] = true
+	p.mark(p.behind, id, func(top graph.NodeID) {
 		p.stack = append(p.stack, p.waiters[top]...)
 		for _, v := range p.g.Nodes[top].Outputs {
 			if v == graph.NoValue {
@@ -295,6 +281,19 @@ func (p *statePlanner) markBehind(id graph.NodeID) {
 			for _, u := range p.uses.Of(v) {
 				p.stack = append(p.stack, u.Node)
 			}
+		}
+	})
+}
+
+// mark marks a node and all that push leads to from there: it puts a node's neighbours on the stack.
+func (p *statePlanner) mark(marked []bool, id graph.NodeID, push func(top graph.NodeID)) {
+	p.stack = append(p.stack[:0], id)
+	for len(p.stack) > 0 {
+		top := p.stack[len(p.stack)-1]
+		p.stack = p.stack[:len(p.stack)-1]
+		if !marked[top] {
+			marked[top] = true
+			push(top)
 		}
 	}
 }
