@@ -31,6 +31,7 @@ const order = `
 	autograd executor
 	executor/npz
 	executor/dataset executor/operand executor/ort
+	train/schedule
 	executor/cpu executor/null executor/kerneltest executor/verify executor/cuda/kernels executor/cuda/driver
 	executor/cuda/double executor/cuda/kernels/compile
 	executor/cuda
