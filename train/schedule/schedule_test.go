@@ -83,7 +83,8 @@ func TestCheck(t *testing.T) {
 	}{
 		{Schedule{Kind: "polynomial"}, `schedule "polynomial": wanted one of linear, cosine, constant, ` +
 			`constant_with_warmup`},
-		{Schedule{Kind: Linear, LR: math.NaN(), Total: 1}, "the learning rate is NaN; it must be a number and at least 0"},
+		{Schedule{Kind: Linear, LR: math.NaN(), Total: 1},
+			"the learning rate is NaN; it must be a number and at least 0"},
 		{Schedule{Kind: Linear, LR: -1, Total: 1}, "the learning rate is -1;"},
 		{Schedule{Kind: Linear, LR: math.Inf(1), Total: 1}, "the learning rate is +Inf;"},
 		{Schedule{Kind: Cosine, LR: 1, MinLR: 2, Total: 1}, "the minimum rate is 2; it must lie between 0 and the " +
