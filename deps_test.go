@@ -31,7 +31,8 @@ const order = `
 	autograd executor
 	executor/npz
 	executor/dataset executor/operand executor/ort
-	train/schedule
+	train/safetensors train/schedule
+	train/checkpoint
 	executor/cpu executor/null executor/kerneltest executor/verify executor/cuda/kernels executor/cuda/driver
 	executor/cuda/double executor/cuda/kernels/compile
 	executor/cuda

@@ -7,6 +7,9 @@
 // older file stays. A symbolic link is replaced, not followed: what it led to stays as it was.
 // Devices, pipes and open descriptors (/dev/stdout, /dev/fd/3) are written to as they are.
 //
+// A [Folder] of files appears whole or not at all likewise. A [Lock] keeps two processes from writing
+// to one folder.
+//
 // A [Ledger] knows the files of one run, by device and inode, and refuses outputs that are inputs,
 // or one another. Temporary files are removed if a signal ends the program (package cleanup); a
 // signal that cannot be caught leaves files named .memopt-*.tmp, which nothing refers to.

@@ -93,13 +93,19 @@ func begin(path string, write func(io.Writer) error) (*File, error) {
 
 // failed makes the error of a call on the output.
 func failed(path string, err error) error {
-	switch e := err.(type) { // of what is wrapped the text stays: it is not about the output
+	return fmt.Errorf("cannot write %s: %w", path, reason(err))
+}
+
+// reason returns an error of the system without the path that it is about. Of what is wrapped the
+// text stays: it is not about the output.
+func reason(err error) error {
+	switch e := err.(type) {
 	case *os.PathError:
-		err = e.Err
+		return e.Err
 	case *os.LinkError:
-		err = e.Err
+		return e.Err
 	}
-	return fmt.Errorf("cannot write %s: %w", path, err)
+	return err
 }
 
 // fail remembers the first error, and returns it. An error about another file, from which the
@@ -204,11 +210,14 @@ func unique(prefix, suffix string) string {
 	return prefix + fmt.Sprintf("%x", random) + suffix
 }
 
+// What the names of outputs begin and end with before they are complete.
+const tempPrefix, tempSuffix = ".memopt-", ".tmp"
+
 // createTemp creates a file in a folder, under a name that nothing has, for its owner alone.
 func createTemp(dir string) (*os.File, cleanup.Item, error) {
 	const attempts = 100
 	for attempt := 1; ; attempt++ {
-		path := filepath.Join(dir, unique(".memopt-", ".tmp"))
+		path := filepath.Join(dir, unique(tempPrefix, tempSuffix))
 		trace("create", path)
 		f, item, err := cleanup.File(func() (*os.File, error) {
 			return os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL|noFollow, 0o600)

@@ -1,0 +1,125 @@
+package checkpoint
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"memopt/internal/inputfile"
+	"memopt/internal/mapfile"
+	"memopt/train/safetensors"
+)
+
+// Checkpoint is a checkpoint that has been loaded. Its tensors lie in its files, which are mapped.
+type Checkpoint struct {
+	Manifest
+	Path    string            // of its folder
+	Weights *safetensors.File // the parameters
+	Others  *safetensors.File // the other states
+}
+
+// ErrNone is wrapped by errors about folders that have no checkpoint.
+var ErrNone = errors.New("no checkpoint is there")
+
+// maxManifest bounds the bytes of a manifest, most of which are the plan's.
+const maxManifest = 1 << 30
+
+// Load opens a checkpoint: the folder of one, or a job's folder or the checkpoints in it, of which it
+// takes the newest. Every file's hash is compared with the manifest's.
+func Load(path string) (*Checkpoint, error) {
+	path, err := Find(path)
+	if err != nil {
+		return nil, err
+	}
+	c := &Checkpoint{Path: path}
+	if err := c.load(); err != nil {
+		c.Close()
+		return nil, fmt.Errorf("%w; take another checkpoint of the job, if it has one", err)
+	}
+	return c, nil
+}
+
+// Find returns the folder of the checkpoint that Load takes.
+func Find(path string) (string, error) {
+	if _, err := os.Stat(filepath.Join(path, manifestName)); err == nil {
+		return path, nil
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", path, errors.Unwrap(err))
+	}
+	if !info.IsDir() {
+		return "", fmt.Errorf("%s: %w: it is a file; wanted a job's folder or a checkpoint's", path, ErrNone)
+	}
+	for _, dir := range []string{filepath.Join(path, folderName), path} {
+		list, err := steps(dir)
+		if err != nil {
+			return "", err
+		}
+		if len(list) > 0 {
+			return stepPath(dir, list[len(list)-1]), nil
+		}
+	}
+	return "", fmt.Errorf("%s: %w: neither %s nor %s/%sN/%s is in it", path, ErrNone,
+		manifestName, folderName, stepPrefix, manifestName)
+}
+
+// load reads the files.
+func (c *Checkpoint) load() error {
+	path := filepath.Join(c.Path, manifestName)
+	text, err := inputfile.Read(path, maxManifest)
+	if err != nil {
+		return err
+	}
+	if err := c.Manifest.decode(text); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	if c.Weights, err = c.open(weightsName); err != nil {
+		return err
+	}
+	c.Others, err = c.open(othersName)
+	return err
+}
+
+// open opens a file of tensors and compares it with the manifest.
+func (c *Checkpoint) open(name string) (*safetensors.File, error) {
+	want, err := c.file(name)
+	if err != nil {
+		return nil, err
+	}
+	path := filepath.Join(c.Path, name)
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("%s, which %s names, cannot be read: %w", path, manifestName, errors.Unwrap(err))
+	}
+	info, err := f.Stat()
+	f.Close()
+	if err == nil && info.Size() != want.Bytes {
+		return nil, fmt.Errorf("%s has %d bytes; %s wants %d: it is cut off or another file",
+			path, info.Size(), manifestName, want.Bytes)
+	}
+	file, err := safetensors.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	got, err := sumOf(file)
+	if err == nil && got != want.SHA256 {
+		err = fmt.Errorf("%s has SHA-256 %s; %s wants %s: it has been edited or is another file",
+			path, got, manifestName, want.SHA256)
+	}
+	if err != nil {
+		file.Close()
+		return nil, err
+	}
+	return file, nil
+}
+
+// sumOf hashes a file.
+func sumOf(f *safetensors.File) (text string, err error) {
+	defer mapfile.Guard(&err)()
+	return sum(f.Bytes()), nil
+}
+
+// Close ends the mappings of the files.
+func (c *Checkpoint) Close() error { return errors.Join(c.Weights.Close(), c.Others.Close()) }
