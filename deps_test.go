@@ -34,7 +34,7 @@ const order = `
 	train/safetensors train/schedule
 	train/checkpoint
 	executor/cpu executor/null executor/kerneltest executor/verify executor/cuda/kernels executor/cuda/driver
-	executor/cuda/double executor/cuda/kernels/compile
+	executor/resident executor/cuda/double executor/cuda/kernels/compile
 	executor/cuda
 	planner
 	executor/ort/ortengine report configs

@@ -113,6 +113,58 @@ func (a *Arena) grow(n int) error {
 	return err
 }
 
+// Fit makes room for a block of n bytes in one piece, and first gives back regions in which nothing is
+// in use, so that arenas that serve one plan after another do not add up. The error wraps
+// ErrOutOfMemory.
+func (a *Arena) Fit(n int) error {
+	if n == 0 || a.fits(n) {
+		return nil
+	}
+	if err := a.trim(); err != nil {
+		return err
+	}
+	b, err := a.Reserve(n)
+	if err == nil {
+		a.Free(b)
+		a.ResetPeak()
+	}
+	return err
+}
+
+// fits reports whether a free block has n bytes.
+func (a *Arena) fits(n int) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	_, ok := a.find(blockSize(n))
+	return ok
+}
+
+// trim gives regions back in which nothing is in use.
+func (a *Arena) trim() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var first error
+	for _, i := range slices.Clone(a.free) {
+		b := a.blocks[i]
+		if b.prev >= 0 || b.next >= 0 {
+			continue
+		}
+		a.unlist(i)
+		a.spare = append(a.spare, i)
+		at := slices.IndexFunc(a.regions, func(r []byte) bool {
+			return unsafe.SliceData(r) == unsafe.SliceData(b.data)
+		})
+		region := a.regions[at]
+		a.regions = slices.Delete(a.regions, at, at+1)
+		a.stats.Reserved -= int64(len(region))
+		a.stats.Regions = len(a.regions)
+		if err := a.source.Free(region); err != nil && first == nil {
+			first = err
+		}
+	}
+	return first
+}
+
 // Stats returns what the arena holds.
 func (a *Arena) Stats() ArenaStats {
 	a.mu.Lock()

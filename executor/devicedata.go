@@ -16,7 +16,7 @@ func (d *deviceSpace) reserve() error {
 	if s.opts.sizesOnly {
 		return nil
 	}
-	room := int(s.pred.Persistent) + arena.Alignment*(len(d.f.g.Inputs)+len(d.f.g.Initializers))
+	room := int(s.pred.Persistent-s.storedBytes) + arena.Alignment*(len(d.f.g.Inputs)+len(d.f.g.Initializers))
 	if s.opts.Capture {
 		room += captureBytes(len(s.opts.Order))
 	}

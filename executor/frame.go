@@ -16,7 +16,7 @@ type frame struct {
 	steps   []step
 	vals    []*Tensor // by value; captured values share the enclosing frame's
 	shapes  [][]int   // by value: as planned; nil where not known
-	mutable []bool    // by value: whether an operator updates it, or it is a state
+	mutable []bool    // by value: whether an operator updates it, it is a state, or a store has it
 	step    uint64    // of training, for random draws
 	stepAt  []byte    // memory of the device that holds step while a step is captured; nil at other times
 	flags   *Flags    // of the step that is being captured; nil at other times
@@ -45,6 +45,8 @@ type step struct {
 	part   Beginner        // the step's part in a device's fusion group; nil elsewhere
 	work   FusionGroup     // of a device's fusion group whose first step this is; nil elsewhere
 	ends   []graph.ValueID // roots whose memory ends with this step
+	// watched are the outputs, by slot, that must be finite.
+	watched []int
 
 	planned     workspace
 	workspace   []byte
@@ -82,6 +84,9 @@ func newFrame(s *Session, g *graph.Graph, outer *frame, owner *step) *frame {
 	if outer == nil {
 		for _, st := range s.states.pairs {
 			f.mutable[st.In] = true
+		}
+		for v, stored := range s.states.stored {
+			f.mutable[v] = f.mutable[v] || stored
 		}
 	}
 	for i := range g.Values {
@@ -273,6 +278,9 @@ func (f *frame) runStep(ctx context.Context, i int, st *step) error {
 	}
 	if err == nil {
 		err = st.check()
+	}
+	if err == nil && len(st.watched) > 0 {
+		err = st.checkFinite()
 	}
 	if err == nil && len(st.fetches) > 0 {
 		err = st.named(st.fetchOutputs())

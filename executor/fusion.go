@@ -51,8 +51,8 @@ func (f *frame) joins(i, j int) bool {
 
 // loopLength returns the number of elements of a step that is a loop.
 func (f *frame) loopLength(st *step) (int, bool) {
-	if _, ok := st.kernel.(Looper); !ok || len(st.node.Outputs) == 0 {
-		return 0, false
+	if _, ok := st.kernel.(Looper); !ok || len(st.node.Outputs) == 0 || len(st.watched) > 0 {
+		return 0, false // what is watched is looked at before the next node writes anything
 	}
 	v := st.node.Outputs[0]
 	if v == graph.NoValue || f.shapes[v] == nil || st.planned.size > 0 {

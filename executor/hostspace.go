@@ -129,6 +129,10 @@ func (hostMemory) Copy(dst, src []byte) error {
 
 // Fill sets every byte.
 func (hostMemory) Fill(dst []byte, v byte) error {
+	if v == 0 {
+		clear(dst)
+		return nil
+	}
 	for i := range dst {
 		dst[i] = v
 	}

@@ -2,6 +2,8 @@ package executor
 
 import (
 	"fmt"
+
+	"memopt/graph"
 )
 
 // SetInput gives a graph input its data, which must not change during runs. Of inputs that an
@@ -9,11 +11,18 @@ import (
 // to step, unless Options.AdoptStates hands the memory of states over to it. Gradients that a
 // boundary node hands out are given in the same way, by the name of the value.
 func (s *Session) SetInput(name string, t *Tensor) error {
-	g := s.model.Graph
-	id, ok := g.Lookup(name)
+	id, ok := s.model.Graph.Lookup(name)
 	if !ok {
 		return fmt.Errorf("input %q: the model has no such value", name)
 	}
+	return s.SetValue(id, t)
+}
+
+// SetValue is SetInput for a value of the graph by its number. It allocates nothing where the host's
+// memory holds the values.
+func (s *Session) SetValue(id graph.ValueID, t *Tensor) error {
+	g := s.model.Graph
+	name := g.ValueName(id)
 	for i := range s.feeds {
 		if s.feeds[i].Value == id {
 			s.feeds[i].Given = true
@@ -23,6 +32,9 @@ func (s *Session) SetInput(name string, t *Tensor) error {
 	v := &g.Values[id]
 	if !v.Input {
 		return fmt.Errorf("input %q: is not an input of the model", name)
+	}
+	if s.states.stored[id] {
+		return fmt.Errorf("input %q: is a state of the store: put it there", name)
 	}
 	if t.DType != v.Type.DType {
 		return fmt.Errorf("input %q: is %v, wanted %v", name, t, v.Type)

@@ -39,6 +39,9 @@ type Options struct {
 	// AdoptStates hands the memory of inputs that are states over to the session, which writes their
 	// next values there instead of into copies of its own.
 	AdoptStates bool
+	// Store has the states that the session shares with others, by name; nil: it has its own. Of a
+	// name that the store has, SetInput is an error.
+	Store *Store
 
 	// Beside is the host memory that the caller will take before it closes the session: it must fit
 	// together with the arena.
@@ -115,6 +118,8 @@ type Session struct {
 	fed       map[graph.ValueID]*Tensor // gradients for YieldOp's outputs
 	feeds     []Feed
 	states    states
+	// storedBytes are those of states that lie in Options.Store.
+	storedBytes int64
 }
 
 // Feed says where the gradient that a boundary node hands out comes from.
@@ -179,13 +184,19 @@ func (s *Session) prepare(ctx context.Context) error {
 		return err
 	}
 	if sizes.States = s.states.pairs; len(sizes.States) > 0 {
-		sizes.Failures = op.Failures(g, s.types, s.opts.Order, s.opts.Dims)
+		sizes.Failures, err = op.FailuresOf(s.model, s.types, s.opts.Order, s.opts.Dims)
+		if err != nil {
+			return err
+		}
 	}
 	if s.pred.Persistent, err = live.PersistentBytes(g, sizes); err != nil {
 		return err
 	}
 	s.root = newFrame(s, g, nil, nil)
 	s.root.shapes = evalShapes(g, s.opts.Dims)
+	if err := s.shareStore(); err != nil {
+		return err
+	}
 	if err := s.root.space.reserve(); err != nil {
 		return err
 	}
@@ -199,6 +210,9 @@ func (s *Session) prepare(ctx context.Context) error {
 		return err
 	}
 	s.root.planStates()
+	if err := s.root.planWatch(); err != nil {
+		return err
+	}
 	if !s.opts.OnDemand {
 		s.root.pack(ctx)
 		if err := s.root.fuse(); err != nil {
@@ -226,6 +240,10 @@ func (s *Session) Threads() int { return s.pool.Threads() }
 // Feeds says where the gradients come from that a boundary node hands out.
 func (s *Session) Feeds() []Feed { return s.feeds }
 
+// SetStep sets the number of the next step, on which its random draws depend; the steps after it count
+// on from there. A session begins with 0.
+func (s *Session) SetStep(number uint64) { s.run = number }
+
 // Output returns graph output i. It is valid until the next Run or Release. An accelerator's is a
 // copy, whose Data is nil if the device is lost.
 func (s *Session) Output(i int) *Tensor { return s.root.space.output(i) }
@@ -250,8 +268,8 @@ func (s *Session) Run(ctx context.Context) error {
 		return fmt.Errorf("input %q has no data (%d of %d inputs have none)", missing[0], len(missing),
 			len(s.model.Graph.Inputs))
 	}
-	if s.states.torn != nil {
-		return s.states.torn
+	if err := s.torn(); err != nil {
+		return err
 	}
 	if err := ctx.Err(); err != nil {
 		return err // no node has run, whatever the step before has written
@@ -295,23 +313,26 @@ func (s *Session) Run(ctx context.Context) error {
 // guardedRun is runRoot, but reports a file of weights that changes as an error: see package
 // mapfile.
 func (s *Session) guardedRun(ctx context.Context) (err error) {
-	old := debug.SetPanicOnFault(true)
-	defer func() {
-		debug.SetPanicOnFault(old)
-		switch r := recover().(type) {
-		case nil:
-		case Fault:
-			err = r.Err // of a fusion group, which does not run in Invoke
-		default:
-			if err = mapfile.Fault(r); err == nil {
-				panic(r)
-			}
-		}
-	}()
+	defer catch(&err, debug.SetPanicOnFault(true))
 	if err := s.runRoot(ctx); err != nil {
 		return err
 	}
 	return s.checkFiles()
+}
+
+// catch makes an error of what a kernel has panicked with. It is deferred by itself, with what
+// debug.SetPanicOnFault said before.
+func catch(err *error, old bool) {
+	debug.SetPanicOnFault(old)
+	switch r := recover().(type) {
+	case nil:
+	case Fault:
+		*err = r.Err // of a fusion group, which does not run in Invoke
+	default:
+		if *err = mapfile.Fault(r); *err == nil {
+			panic(r)
+		}
+	}
 }
 
 // hold takes the planned block from the arena, unless the session has it already. The limit also

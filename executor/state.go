@@ -21,6 +21,8 @@ type states struct {
 	pairs []live.State
 	is    []bool                    // by value: it is the input of a state
 	given map[graph.ValueID]*Tensor // by input: what SetInput was given; initializers have their files
+	// stored says, by value, that it lies in Options.Store.
+	stored []bool
 	// copied are the states that a step copies when it is done.
 	copied []live.State
 	// first is the number of the first step that writes into the memory of a state.
@@ -54,7 +56,16 @@ func (s *Session) findStates() (err error) {
 		s.states.is[st.In] = true
 	}
 	s.states.first = math.MaxInt
+	s.findStored()
 	return err
+}
+
+// torn is the error of an earlier step after which no other makes sense; nil: there is none.
+func (s *Session) torn() error {
+	if s.opts.Store != nil && s.opts.Store.torn != nil {
+		return s.opts.Store.torn
+	}
+	return s.states.torn
 }
 
 // planStates notes what the memory model says of the states.
@@ -144,8 +155,13 @@ func (s *Session) settleStates(err error, ran int) error {
 	if ran < s.states.first || s.undone() {
 		return err
 	}
-	s.states.torn = &TornError{err}
-	return s.states.torn
+	torn := &TornError{err}
+	if s.opts.Store != nil {
+		s.opts.Store.tear(torn)
+		return torn
+	}
+	s.states.torn = torn
+	return torn
 }
 
 // undone gives the states of a first step that has failed the values that they began with, which are
@@ -179,6 +195,9 @@ func populate(data []byte) {
 func (s *Session) Restart() error {
 	if s.opts.AdoptStates {
 		return fmt.Errorf("the session has written its states into the memory that it was given")
+	}
+	if s.opts.Store != nil {
+		return fmt.Errorf("the session has written its states into a store, which has no first values: put them there")
 	}
 	for _, st := range s.states.pairs {
 		t := s.states.given[st.In]

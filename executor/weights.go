@@ -25,7 +25,7 @@ func (f *frame) loadWeights() error {
 		if v.SparseData != nil {
 			return &Unsupported{fmt.Errorf("initializer %q is sparse; the executor has dense tensors only", v.Name)}
 		}
-		if v.Data == nil || v.Data.DType == graph.String {
+		if v.Data == nil || v.Data.DType == graph.String || f == f.s.root && f.s.states.stored[i] {
 			continue
 		}
 		if err := f.loadWeight(graph.ValueID(i), v.Data); err != nil {

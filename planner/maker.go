@@ -81,7 +81,10 @@ func (m *maker) measure() error {
 		return err
 	}
 	if len(sizes.States) > 0 {
-		sizes.Failures = op.Failures(g, m.types, m.analysis.Order, m.opts.Dims)
+		sizes.Failures, err = op.FailuresOf(m.model, m.types, m.analysis.Order, m.opts.Dims)
+		if err != nil {
+			return err
+		}
 	}
 	if m.opts.Aliased != nil {
 		sizes.Alias(g, m.opts.Aliased)

@@ -67,7 +67,9 @@ func (r *request) writingLate(o graph.Order) (graph.Order, error) {
 		return o, err
 	}
 	simulate := func(o graph.Order) (*live.Timeline, error) {
-		sizes.Failures = op.Failures(g, r.types, o, r.opts.Dims)
+		if sizes.Failures, err = op.FailuresOf(r.model, r.types, o, r.opts.Dims); err != nil {
+			return nil, err
+		}
 		return live.Simulate(g, o, withScratch(sizes, r.opts.Workspace))
 	}
 	best, err := simulate(o)
@@ -159,7 +161,9 @@ func (r *request) memoryOrders(ctx context.Context) ([]graph.Order, error) {
 		return nil, err
 	}
 	if len(sizes.States) > 0 {
-		sizes.Failures = op.Failures(m.Graph, r.types, start, opts.Dims)
+		if sizes.Failures, err = op.FailuresOf(m, r.types, start, opts.Dims); err != nil {
+			return nil, err
+		}
 	}
 	if opts.Aliased != nil {
 		sizes.Alias(m.Graph, opts.Aliased)

@@ -1,0 +1,156 @@
+package resident
+
+import (
+	"context"
+
+	"memopt/executor"
+	"memopt/graph"
+	"memopt/graph/op"
+)
+
+// FirstBad executes the step again in the arena that it has. What it needs beyond that is a byte
+// per value and, on an accelerator, host memory for one value at a time.
+func (s *step) FirstBad(ctx context.Context, number uint64, inputs []*executor.Tensor) (
+	value, node string, err error) {
+	watched, err := op.Watched(s.session.Model())
+	if err != nil {
+		return "", "", err
+	}
+	if err := s.give(number, inputs); err != nil {
+		return "", "", err
+	}
+	f := &finder{step: s, bad: make([]bool, len(s.graph.Values))}
+	if err := f.given(inputs); err != nil {
+		return "", "", err
+	}
+	wanted := make([]bool, len(s.graph.Values))
+	for _, v := range watched {
+		wanted[v] = true
+	}
+	err = s.session.Examine(ctx, func(v graph.ValueID, t *executor.Tensor) bool {
+		f.note(v, t)
+		return !wanted[v] || !f.bad[v]
+	})
+	if err != nil {
+		return "", "", err
+	}
+	v := f.origin(watched)
+	if v == graph.NoValue {
+		return "", "", nil
+	}
+	return s.graph.ValueName(v), f.maker(v), nil
+}
+
+// finder collects which values are not finite.
+type finder struct {
+	step  *step
+	bad   []bool          // by value
+	order []graph.ValueID // the bad ones, as they were found
+}
+
+// note looks at a value.
+func (f *finder) note(v graph.ValueID, t *executor.Tensor) {
+	if i, _ := executor.NotFinite(t); i >= 0 && !f.bad[v] {
+		f.bad[v] = true
+		f.order = append(f.order, v)
+	}
+}
+
+// given looks at what the step begins with: inputs, states, and constants of the model.
+func (f *finder) given(inputs []*executor.Tensor) error {
+	s := f.step
+	for i, t := range inputs {
+		if t != nil {
+			f.note(s.inputs[i], t)
+		}
+	}
+	for i := range s.graph.Values {
+		v := &s.graph.Values[i]
+		switch {
+		case s.session.Stored(graph.ValueID(i)):
+			if err := f.state(graph.ValueID(i)); err != nil {
+				return err
+			}
+		case v.Data != nil && v.Data.Source != nil && v.Data.DType.IsFloat():
+			raw, err := v.Data.Source.Bytes()
+			if err != nil {
+				return err
+			}
+			f.note(graph.ValueID(i), &executor.Tensor{DType: v.Data.DType, Data: raw})
+		}
+	}
+	return nil
+}
+
+// state looks at a state, which is copied to the host where it is not there.
+func (f *finder) state(v graph.ValueID) error {
+	s := f.step
+	t, _ := s.machine.store.Tensor(s.graph.ValueName(v))
+	if !t.DType.IsFloat() {
+		return nil
+	}
+	if _, ok := s.machine.device.(executor.Accelerator); ok {
+		data := make([]byte, (len(t.Data)+7)&^7)[:len(t.Data)]
+		if err := s.machine.store.Read(s.graph.ValueName(v), data); err != nil {
+			return err
+		}
+		t.Data = data
+	}
+	f.note(v, t)
+	return nil
+}
+
+// origin returns the first bad value from which bad values lead to a watched one; if there is no
+// such path, the first bad value of all. A mask of infinities, say, is on no path where a softmax
+// has made finite numbers of it.
+func (f *finder) origin(watched []graph.ValueID) graph.ValueID {
+	reached := make([]bool, len(f.bad))
+	var rest []graph.ValueID
+	reach := func(v graph.ValueID) {
+		if v != graph.NoValue && f.bad[v] && !reached[v] {
+			reached[v] = true
+			rest = append(rest, v)
+		}
+	}
+	for _, v := range watched {
+		reach(v)
+	}
+	for len(rest) > 0 {
+		v := rest[len(rest)-1]
+		rest = rest[:len(rest)-1]
+		def := f.step.graph.Values[v].Def
+		if def == graph.NoNode {
+			continue
+		}
+		n := f.step.graph.Nodes[def]
+		for _, in := range n.Inputs {
+			reach(in)
+		}
+		for _, in := range n.Captures() {
+			reach(in)
+		}
+	}
+	for _, v := range f.order {
+		if reached[v] {
+			return v
+		}
+	}
+	if len(f.order) > 0 {
+		return f.order[0]
+	}
+	return graph.NoValue
+}
+
+// maker says where a value comes from.
+func (f *finder) maker(v graph.ValueID) string {
+	g := f.step.graph
+	switch {
+	case g.Values[v].Def != graph.NoNode:
+		return g.NodeLabel(g.Values[v].Def)
+	case f.step.session.Stored(v):
+		return OfState
+	case g.Values[v].IsInitializer():
+		return OfModel
+	}
+	return OfInput
+}

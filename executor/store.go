@@ -1,0 +1,213 @@
+package executor
+
+import (
+	"fmt"
+	"slices"
+
+	"memopt/graph"
+)
+
+// Store holds states of training by name in the memory of a device, outside Go's heap. Sessions
+// that are opened with it (Options.Store) share them: their graph inputs of these names, and
+// initializers that are states, lie in the store's memory, are read there, and are written there
+// where the graph makes their next values. So the steps of a training job, such as a micro-step, an
+// update and an evaluation, hand states on without a copy.
+//
+// A Store is used by one goroutine at a time, and not during a run. It is closed after the
+// sessions.
+type Store struct {
+	mem     DeviceMemory
+	virtual bool // memory is counted and not taken
+	arena   *Arena
+	byName  map[string]int
+	list    []stored
+	bytes   int64
+	torn    error // the error of a step that failed after it had begun to write; nil: none did
+	stale   int   // states that have not been set since
+}
+
+// stored is one state.
+type stored struct {
+	tensor Tensor
+	stale  bool
+}
+
+// NewStore returns an empty store in the memory in which sessions of a device keep their values.
+func NewStore(d Device) *Store {
+	s := &Store{mem: memoryOf(d), byName: map[string]int{}}
+	if v, ok := d.(Virtual); ok {
+		s.virtual = v.Virtual()
+	}
+	s.arena = newArenaOn(s.mem, NextPowerOfTwo, 0)
+	return s
+}
+
+// Put makes a state, or overwrites one of the same type and shape, with a copy of a tensor. The
+// error wraps ErrOutOfMemory if there is no memory for it.
+func (s *Store) Put(name string, t *Tensor) error {
+	if n, ok := Bytes(t.DType, t.Shape); !ok || n != len(t.Data) {
+		return fmt.Errorf("state %q: %v has %d bytes of data, wanted %d", name, t, len(t.Data), n)
+	}
+	own, err := s.place(name, t.DType, t.Shape)
+	if err != nil || len(own.Data) == 0 {
+		return err
+	}
+	return s.mem.CopyIn(own.Data, t.Data)
+}
+
+// Zero makes a state of zeros, or overwrites one of the same type and shape with them. The error
+// wraps ErrOutOfMemory if there is no memory for it.
+func (s *Store) Zero(name string, d graph.DType, shape []int) error {
+	own, err := s.place(name, d, shape)
+	if err != nil || len(own.Data) == 0 {
+		return err
+	}
+	return s.mem.Fill(own.Data, 0) // all pages get memory now, and not in the first step
+}
+
+// place returns a state, which it makes if there is none of the name, to be set.
+func (s *Store) place(name string, d graph.DType, shape []int) (*Tensor, error) {
+	if i, ok := s.byName[name]; ok {
+		have := &s.list[i]
+		if have.tensor.DType != d || !equalShapes(have.tensor.Shape, shape) {
+			return nil, fmt.Errorf("state %q is %v, and is to be overwritten with %v: a state keeps "+
+				"its type and shape", name, &have.tensor, &Tensor{DType: d, Shape: shape})
+		}
+		s.set(have)
+		return &have.tensor, nil
+	}
+	n, ok := Bytes(d, shape)
+	if !ok || d == graph.Undefined || d == graph.String || d.Bits()%8 != 0 {
+		return nil, fmt.Errorf("state %q: there are no tensors like %v", name,
+			&Tensor{DType: d, Shape: shape})
+	}
+	t := Tensor{DType: d, Shape: slices.Clone(shape)}
+	if !s.virtual {
+		var err error
+		if t.Data, err = s.take(n); err != nil {
+			return nil, fmt.Errorf("state %q (%v): %w", name, &t, err)
+		}
+	}
+	s.byName[name] = len(s.list)
+	s.list = append(s.list, stored{tensor: t})
+	s.bytes += int64(n)
+	return &s.list[len(s.list)-1].tensor, nil
+}
+
+// largeState is the size from which on a state has a region of the arena to itself, so that nothing
+// is taken that no state needs.
+const largeState = 1 << 20
+
+// take returns memory for a state.
+func (s *Store) take(n int) ([]byte, error) {
+	if n >= largeState {
+		return s.arena.Reserve(n)
+	}
+	return s.arena.Alloc(n)
+}
+
+// set notes that a state has a value that it was given. Once all have, none is torn any more.
+func (s *Store) set(st *stored) {
+	if st.stale {
+		st.stale = false
+		if s.stale--; s.stale == 0 {
+			s.torn = nil
+		}
+	}
+}
+
+// tear notes that a step failed after it had begun to write: no step runs until all states are set.
+func (s *Store) tear(err error) {
+	s.torn, s.stale = err, len(s.list)
+	for i := range s.list {
+		s.list[i].stale = true
+	}
+}
+
+// Read copies a state to the host; dst must have its size.
+func (s *Store) Read(name string, dst []byte) error {
+	t, ok := s.Tensor(name)
+	switch {
+	case !ok:
+		return fmt.Errorf("state %q: there is no such state", name)
+	case s.virtual:
+		return fmt.Errorf("state %q: the device only counts memory; no state has a value", name)
+	case len(dst) != len(t.Data):
+		return fmt.Errorf("state %q: %v has %d bytes; there is room for %d", name, t, len(t.Data),
+			len(dst))
+	case len(dst) == 0:
+		return nil
+	}
+	return s.mem.CopyOut(dst, t.Data)
+}
+
+// Tensor returns a state. Its data lie in the device's memory and change with every step.
+func (s *Store) Tensor(name string) (*Tensor, bool) {
+	i, ok := s.byName[name]
+	if !ok {
+		return nil, false
+	}
+	t := s.list[i].tensor // a copy of the header: the list may move
+	return &t, true
+}
+
+// Bytes is the size of all states.
+func (s *Store) Bytes() int64 { return s.bytes }
+
+// Torn is the *TornError of a step that failed after it had begun to write states; nil if none did,
+// or if all states have been set since.
+func (s *Store) Torn() error { return s.torn }
+
+// Close gives the memory back. No session may use it any more.
+func (s *Store) Close() error {
+	s.byName, s.list, s.bytes, s.stale, s.torn = map[string]int{}, nil, 0, 0, nil
+	return s.arena.Close()
+}
+
+// shareStore lets the frame's values that are states of the session's store lie there.
+func (s *Session) shareStore() error {
+	store := s.opts.Store
+	if store == nil {
+		return nil
+	}
+	if store.mem != s.mem || store.virtual != s.virtual {
+		return fmt.Errorf("the states' memory is not that of device %s: make the store with NewStore "+
+			"of this device", s.device.Name())
+	}
+	f := s.root
+	for i := range f.g.Values {
+		v := &f.g.Values[i]
+		if !s.states.stored[i] {
+			continue
+		}
+		t, _ := store.Tensor(v.Name)
+		want := f.shapes[i]
+		if t.DType != v.Type.DType || want != nil && !equalShapes(want, t.Shape) ||
+			v.Type.Shape.Ranked && len(v.Type.Shape.Dims) != len(t.Shape) {
+			return fmt.Errorf("state %q is %v; the graph wants %v%v", v.Name, t, v.Type,
+				s.boundTo(want))
+		}
+		*f.vals[i] = *t
+		s.storedBytes += int64(len(t.Data))
+	}
+	return nil
+}
+
+// Stored reports whether a value of the graph lies in Options.Store.
+func (s *Session) Stored(v graph.ValueID) bool { return s.states.stored[v] }
+
+// findStored marks the values that lie in the session's store: graph inputs, whether they have a
+// default or not, and initializers that are states.
+func (s *Session) findStored() {
+	g := s.model.Graph
+	s.states.stored = make([]bool, len(g.Values))
+	if s.opts.Store == nil {
+		return
+	}
+	for i := range g.Values {
+		v := &g.Values[i]
+		if _, ok := s.opts.Store.byName[v.Name]; ok && (v.Input || s.states.is[i]) {
+			s.states.stored[i] = true
+		}
+	}
+}
