@@ -32,3 +32,5 @@ func look(f *os.File) (int64, time.Time, error) {
 	}
 	return info.Size(), info.ModTime(), nil
 }
+
+func drop([]byte) {}

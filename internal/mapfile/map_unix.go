@@ -57,3 +57,7 @@ func look(f *os.File) (int64, time.Time, error) {
 	}
 	return st.Size, time.Unix(st.Mtim.Unix()), nil
 }
+
+// drop is advice: a system that does not follow it keeps the pages. Those of a shared mapping that
+// nobody writes to are the file's.
+func drop(data []byte) { _ = unix.Madvise(data, unix.MADV_DONTNEED) }

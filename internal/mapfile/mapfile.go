@@ -244,3 +244,11 @@ func (s FileState) Check(f *os.File) error {
 	}
 	return (&File{path: s.path, was: s.was}).compare(stateOf(info))
 }
+
+// Drop takes the pages of the file out of this process's memory, as the system counts it. What is
+// read again comes from the system's cache of the file, or from the disk. Readers need not stop.
+func (m *File) Drop() {
+	if m != nil && m.held && len(m.Data) > 0 {
+		drop(m.Data)
+	}
+}

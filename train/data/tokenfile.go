@@ -1,0 +1,109 @@
+package data
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"strings"
+
+	"memopt/graph"
+)
+
+// tokenTypes are the values of Options.TokenType.
+var tokenTypes = []graph.DType{graph.Uint16, graph.Uint8, graph.Uint32, graph.Int32, graph.Int64}
+
+// tokenType parses Options.TokenType; "" is Undefined.
+func tokenType(name string) (graph.DType, error) {
+	if name == "" {
+		return graph.Undefined, nil
+	}
+	names := make([]string, len(tokenTypes))
+	for i, d := range tokenTypes {
+		if names[i] = d.String(); names[i] == name {
+			return d, nil
+		}
+	}
+	return graph.Undefined, fmt.Errorf("token type %q: wanted one of %s",
+		name, strings.Join(names, ", "))
+}
+
+// openTokens maps a file of tokens of a type; of the type that its name and contents say if that is
+// Undefined.
+func openTokens(path string, d graph.DType) (tokenFile, error) {
+	if path == exampleText {
+		return exampleTokens(), nil
+	}
+	f, err := openFile(path)
+	if err != nil {
+		return tokenFile{}, err
+	}
+	t, err := readTokens(f, d)
+	if err != nil {
+		f.m.Close()
+		return tokenFile{}, fmt.Errorf("%s: %w", path, err)
+	}
+	return t, nil
+}
+
+func readTokens(f *file, d graph.DType) (t tokenFile, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fault(r)
+		}
+	}()
+	t = tokenFile{file: f, dtype: d, data: f.data}
+	if header, typ, ok := tokenHeader(f.data); ok && (d == graph.Undefined || d == typ) {
+		t.data, t.dtype = f.data[header:], typ
+	} else if d == graph.Undefined {
+		if t.dtype = graph.Uint16; strings.HasSuffix(f.path, ".txt") {
+			t.dtype = graph.Uint8
+		} else if widerThanSaid(f.data) {
+			return t, errors.New("every second number of 16 bits is 0, so that its tokens look like " +
+				"uint32: say which they are (--token-type)")
+		}
+	}
+	size := t.dtype.Bits() / 8
+	if len(t.data)%size != 0 {
+		return t, fmt.Errorf("has %d bytes, which is no whole number of tokens of type %v",
+			len(t.data), t.dtype)
+	}
+	t.count = int64(len(t.data) / size)
+	return t, nil
+}
+
+// tokenHeader recognizes the header of llm.c's files: 256 numbers of 32 bits, which begin with a
+// magic number, a version and the number of tokens.
+func tokenHeader(data []byte) (header int, d graph.DType, ok bool) {
+	const length = 256 * 4
+	if len(data) < length {
+		return 0, d, false
+	}
+	magic, version := binary.LittleEndian.Uint32(data), binary.LittleEndian.Uint32(data[4:])
+	count := uint64(binary.LittleEndian.Uint32(data[8:]))
+	switch {
+	case magic == 20240520 && version == 1:
+		d = graph.Uint16
+	case magic == 20240801 && version == 7:
+		d = graph.Uint32
+	default:
+		return 0, d, false
+	}
+	return length, d, count*uint64(d.Bits()/8) == uint64(len(data)-length)
+}
+
+// widerThanSaid reports whether data that is taken for numbers of 16 bits has a 0 in every second
+// place, as small numbers of 32 bits do.
+func widerThanSaid(data []byte) bool {
+	const least, most = 64, 1 << 16
+	if len(data) < least || len(data)%4 != 0 {
+		return false
+	}
+	low := false
+	for i := 0; i+4 <= min(len(data), most); i += 4 {
+		if data[i+2] != 0 || data[i+3] != 0 {
+			return false
+		}
+		low = low || data[i] != 0 || data[i+1] != 0
+	}
+	return low
+}

@@ -1,0 +1,289 @@
+package data
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"math/bits"
+	"runtime/debug"
+	"slices"
+
+	"memopt/executor"
+	"memopt/graph"
+)
+
+// tokenFile is a file that is one long row of tokens.
+type tokenFile struct {
+	*file
+	dtype graph.DType
+	data  []byte // the tokens
+	count int64
+}
+
+// tokenSource cuts files of tokens into blocks. No block reaches from one file into the next.
+type tokenSource struct {
+	files
+	tokens  []tokenFile
+	inputs  []Input
+	roles   []role
+	seq     int64 // tokens of a sample
+	span    int64 // tokens that a sample is made of: one more where labels are the next tokens
+	ends    []int64
+	samples int64
+	random  bool // where ends counts starts, not blocks
+	seed    uint64
+	fill    [][]convert // by file and input
+	scheme  string      // for Identity
+}
+
+// Labels of Options.
+const (
+	labelsNext = "next"
+	labelsSame = "same"
+)
+
+// newTokens returns the source of files of tokens, and closes them if there is an error.
+func newTokens(list []tokenFile, inputs []Input, o Options) (_ Source, err error) {
+	s := &tokenSource{tokens: list, inputs: slices.Clone(inputs),
+		random: o.Blocks == blocksRandom, seed: o.Seed}
+	for _, f := range list {
+		s.files = append(s.files, f.file)
+	}
+	defer func() {
+		if err != nil {
+			s.Close()
+		}
+	}()
+	if s.roles, err = rolesOf(inputs, o.Names); err != nil {
+		return nil, err
+	}
+	if err := s.setShapes(); err != nil {
+		return nil, err
+	}
+	if s.span = s.seq; slices.Contains(s.roles, roleLabels) && o.Labels != labelsSame {
+		s.span++
+	}
+	for _, f := range list {
+		if err := s.add(f); err != nil {
+			return nil, err
+		}
+	}
+	s.scheme = fmt.Sprintf("tokens seq=%d span=%d random=%v", s.seq, s.span, s.random)
+	if s.random {
+		s.scheme += fmt.Sprintf(" seed=%d", s.seed)
+	}
+	return s, nil
+}
+
+// setShapes finds the length of a sample, and checks that all inputs agree with it.
+func (s *tokenSource) setShapes() error {
+	for i, in := range s.inputs {
+		if s.roles[i] == roleTokens && len(in.Shape) == 1 && in.Batched && in.Shape[0] > 0 {
+			s.seq = int64(in.Shape[0])
+		}
+	}
+	for i := range s.inputs {
+		in := &s.inputs[i]
+		if err := s.checkInput(in, s.roles[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *tokenSource) checkInput(in *Input, r role) error {
+	fail := func(format string, args ...any) error {
+		return fmt.Errorf("input %q (%v%v), which is to hold %s: %s", in.Name, in.DType, in.Shape,
+			roleNames[r], fmt.Sprintf(format, args...))
+	}
+	perSample := r == roleTokens || r == roleLabels
+	switch {
+	case perSample && !in.Batched:
+		return fail("its first dim must be the batch's")
+	case s.seq == 0:
+		return fail("wanted one row of tokens per sample, of a length that is known: " +
+			"bind its symbol (--dim)")
+	case perSample && !in.DType.IsInteger(), r == rolePositions && !in.DType.IsInteger():
+		return fail("wanted integers")
+	}
+	last := len(in.Shape) - 1
+	for axis, d := range in.Shape {
+		want := 1
+		if axis == last {
+			want = int(s.seq)
+		}
+		if d == Unknown {
+			in.Shape = slices.Clone(in.Shape)
+			in.Shape[axis] = want
+		} else if d != want {
+			return fail("wanted %d tokens per sample", s.seq)
+		}
+	}
+	switch {
+	case last < 0 || perSample && last > 0:
+		return fail("wanted %d tokens per sample", s.seq)
+	case r == rolePositions && in.Classes > 0 && s.seq > in.Classes:
+		return fail("the model knows %d positions, a sample has %d tokens", in.Classes, s.seq)
+	case converter(graph.Int64, in.DType) == nil && in.DType != graph.Bool:
+		return fail("elements of this type cannot be made")
+	}
+	return nil
+}
+
+// add counts the blocks of a file.
+func (s *tokenSource) add(f tokenFile) error {
+	if f.count < s.span {
+		return fmt.Errorf("%s: has %d tokens of type %v; a sample takes %d",
+			f.path, f.count, f.dtype, s.span)
+	}
+	blocks := (f.count-s.span)/s.seq + 1
+	if s.samples += blocks; s.random {
+		blocks = f.count - s.span + 1
+	}
+	if n := len(s.ends); n > 0 {
+		blocks += s.ends[n-1]
+	}
+	s.ends = append(s.ends, blocks)
+	row := make([]convert, len(s.inputs))
+	for i := range s.inputs {
+		if r := s.roles[i]; r == roleTokens || r == roleLabels {
+			c, err := conversion(f.dtype, &s.inputs[i])
+			if err != nil {
+				return fmt.Errorf("%s: %w", f.path, err)
+			}
+			row[i] = c
+		}
+	}
+	s.fill = append(s.fill, row)
+	return nil
+}
+
+// Inputs, Samples and Tokens are those of Source.
+func (s *tokenSource) Inputs() []Input { return s.inputs }
+func (s *tokenSource) Samples() int64  { return s.samples }
+func (s *tokenSource) Tokens() int64   { return s.seq }
+
+// start returns the file of a sample, and its first token there.
+func (s *tokenSource) start(i int64) (int, int64) {
+	at, step := i%s.samples, s.seq
+	if s.random {
+		// The upper half of the product of a random number and n is nearly uniform in [0, n).
+		hi, _ := bits.Mul64(mix(mix(s.seed)+uint64(i)*golden), uint64(s.ends[len(s.ends)-1]))
+		at, step = int64(hi), 1
+	}
+	f, _ := slices.BinarySearch(s.ends, at+1)
+	if f > 0 {
+		at -= s.ends[f-1]
+	}
+	return f, at * step
+}
+
+// Fill copies a block, as Source has it.
+func (s *tokenSource) Fill(i int64, row int, batch []*executor.Tensor) (err error) {
+	defer func(old bool) {
+		debug.SetPanicOnFault(old)
+		if r := recover(); r != nil {
+			err = fault(r)
+		}
+	}(debug.SetPanicOnFault(true))
+	file, first := s.start(i)
+	f := &s.tokens[file]
+	size := int64(f.dtype.Bits() / 8)
+	for j, r := range s.roles {
+		t := batch[j]
+		dst := t.Data
+		if s.inputs[j].Batched {
+			n := len(t.Data) / t.Shape[0]
+			dst = t.Data[row*n:][:n]
+		} else if row > 0 {
+			continue
+		}
+		switch r {
+		case roleTokens:
+			s.fill[file][j](dst, f.data[first*size:][:s.seq*size])
+		case roleLabels:
+			s.fill[file][j](dst, f.data[(first+s.span-s.seq)*size:][:s.seq*size])
+		default:
+			fillRole(r, t.DType, dst)
+		}
+	}
+	f.used(int(s.span * size))
+	return f.m.Check()
+}
+
+// fillRole writes what does not depend on the tokens.
+func fillRole(r role, d graph.DType, dst []byte) {
+	var number [8]byte
+	c := converter(graph.Int64, d)
+	size := d.Bits() / 8
+	for i := range len(dst) / size {
+		v := uint64(0)
+		switch r {
+		case rolePositions:
+			v = uint64(i)
+		case roleOnes:
+			v = 1
+		}
+		if d == graph.Bool {
+			dst[i] = byte(v)
+			continue
+		}
+		binary.LittleEndian.PutUint64(number[:], v)
+		c(dst[i*size:][:size], number[:])
+	}
+}
+
+// Check reads all tokens, as Source has it.
+func (s *tokenSource) Check(ctx context.Context) error {
+	for i := range s.inputs {
+		in := &s.inputs[i]
+		if r := s.roles[i]; r != roleTokens && r != roleLabels || s.stricter(i) {
+			continue
+		}
+		for _, f := range s.tokens {
+			if err := f.check(ctx, in); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// stricter reports whether an earlier input takes the same tokens in the same range, so that they
+// need not be read twice.
+func (s *tokenSource) stricter(i int) bool {
+	b := boundOf(&s.inputs[i])
+	for j := range i {
+		if r := s.roles[j]; (r == roleTokens || r == roleLabels) && boundOf(&s.inputs[j]) == b {
+			return true
+		}
+	}
+	return false
+}
+
+// scanBytes is what is scanned at a time.
+const scanBytes = 4 << 20
+
+// check reads the tokens of a file for an input.
+func (f *tokenFile) check(ctx context.Context, in *Input) error {
+	b := boundOf(in)
+	if b.holds(f.dtype) {
+		return ctx.Err()
+	}
+	size := int64(f.dtype.Bits() / 8)
+	at, err := scan(ctx, f.count, scanBytes/size, func(from, to int64) int64 {
+		at, _ := b.outside(f.dtype, f.data[from*size:to*size])
+		f.used(int((to - from) * size))
+		if at < 0 {
+			return -1
+		}
+		return from + int64(at)
+	})
+	if err != nil || at < 0 {
+		return err
+	}
+	_, v := b.outside(f.dtype, f.data[at*size:(at+1)*size])
+	return fmt.Errorf("%s: token %d (byte %d, %v) is %d; input %q takes tokens from 0 to %d: "+
+		"the tokens are another vocabulary's, or of another type (--token-type)",
+		f.path, at, int64(len(f.file.data)-len(f.data))+at*size, f.dtype, v, in.Name, in.Classes-1)
+}
