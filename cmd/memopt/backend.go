@@ -17,7 +17,7 @@ import (
 var backends = map[string]verify.Engine{"cpu": verify.On(cpu.Device{}), "null": verify.On(null.Device{})}
 
 // engine returns the engine that -e names. A GPU is opened on first use.
-func (e *execFlags) engine(a *app) (verify.Engine, error) {
+func (e *engineFlags) engine(a *app) (verify.Engine, error) {
 	kind, number, numbered := strings.Cut(e.backend, ":")
 	switch {
 	case backends[e.backend] != nil:

@@ -32,7 +32,7 @@ func TestORTFile(t *testing.T) {
 			run(append([]string{"apply", "-o", out, "-q"}, args...), stdio{nil, io.Discard, os.Stderr}, os.Environ()))
 		a := &app{stdio: stdio{nil, io.Discard, os.Stderr}, ctx: t.Context()}
 		var sel selectionFlags
-		ex := execFlags{backend: ortName, differentiate: true}
+		ex := execFlags{engineFlags: engineFlags{backend: ortName}, differentiate: true}
 		flags := pflag.NewFlagSet("verify", pflag.ContinueOnError)
 		sel.register(flags)
 		flags.StringArrayVar(&a.global.dims, "dim", nil, "")

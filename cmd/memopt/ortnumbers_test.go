@@ -157,7 +157,8 @@ func ortExecution(t *testing.T, model, data string, args []string) *execution {
 	t.Helper()
 	a := &app{stdio: stdio{nil, io.Discard, os.Stderr}, ctx: t.Context()}
 	a.global.quiet = true
-	sel, ex := selectionFlags{}, execFlags{backend: ortName, differentiate: true, dataDir: data, init: "random:1"}
+	sel := selectionFlags{}
+	ex := execFlags{engineFlags: engineFlags{backend: ortName}, differentiate: true, dataDir: data, init: "random:1"}
 	set := pflag.NewFlagSet("verify", pflag.ContinueOnError)
 	sel.register(set)
 	set.StringArrayVar(&a.global.dims, "dim", nil, "")

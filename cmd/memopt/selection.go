@@ -35,7 +35,14 @@ type selectionFlags struct {
 	budgetFlags
 }
 
+// register adds the flags, with those that say which training step is made of a forward model.
 func (s *selectionFlags) register(f *pflag.FlagSet) {
+	s.registerPlan(f)
+	s.training.register(f, " of a forward model")
+}
+
+// registerPlan adds the flags that say what is recomputed, and where the order and the costs come from.
+func (s *selectionFlags) registerPlan(f *pflag.FlagSet) {
 	f.StringVar(&s.level, "level", "",
 		"0: recompute what the configuration lists (default); 1: every cluster, layer by layer; "+
 			"2: with compromises")
@@ -58,7 +65,6 @@ func (s *selectionFlags) register(f *pflag.FlagSet) {
 		"IN=OUT: the output is the next value of this input or initializer and replaces it "+
 			"(repeatable); steps made by grad --optimizer, operators that update their inputs "+
 			"and outputs named X_updated need no flag")
-	s.training.register(f, " of a forward model")
 	s.budgetFlags.register(f)
 }
 

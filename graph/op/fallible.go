@@ -30,6 +30,16 @@ const (
 // in every step, or where an earlier node has looked at them with the same bounds: the gradient of a
 // Gather reads the indices that the Gather has read.
 func Failures(g *graph.Graph, r *Result, order graph.Order, env symbolic.Env) []Failure {
+	b := newBounder(g, r, env)
+	failures := make([]Failure, len(g.Nodes))
+	for _, id := range order {
+		failures[id] = b.step(g.Nodes[id])
+	}
+	return failures
+}
+
+// newBounder makes a bounder that has seen no node.
+func newBounder(g *graph.Graph, r *Result, env symbolic.Env) *bounder {
 	b := &bounder{g: g, r: r, env: env, source: make([]graph.ValueID, len(g.Values)),
 		fixed: make([]bool, len(g.Values)), steady: make([]bool, len(g.Values)),
 		known: make([]elementBounds, len(g.Values)), accepted: make([]graph.Kind, len(g.Values))}
@@ -38,15 +48,16 @@ func Failures(g *graph.Graph, r *Result, order graph.Order, env symbolic.Env) []
 		b.fixed[v] = Contents(g, graph.ValueID(v)) != nil
 		b.steady[v] = b.sized(graph.ValueID(v))
 	}
-	failures := make([]Failure, len(g.Nodes))
-	for _, id := range order {
-		n := g.Nodes[id]
-		b.measure(n)
-		failures[id] = b.fails(n)
-		b.learn(n)
-		b.follow(n)
-	}
-	return failures
+	return b
+}
+
+// step goes over the next node and says whether it may fail by data.
+func (b *bounder) step(n *graph.Node) Failure {
+	b.measure(n)
+	failure := b.fails(n)
+	b.learn(n)
+	b.follow(n)
+	return failure
 }
 
 // bounder follows what is known of the elements of values, node by node.

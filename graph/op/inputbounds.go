@@ -1,0 +1,32 @@
+package op
+
+import (
+	"memopt/graph"
+	"memopt/symbolic"
+)
+
+// ElementRange is where the elements of a graph input must lie.
+type ElementRange struct {
+	Classes int64 // they are at least 0 and less than this
+	// Ignore is a number besides, such as the label that does not count; only where HasIgnore.
+	Ignore    int64
+	HasIgnore bool
+}
+
+// InputRanges says where the elements of graph inputs must lie so that no kernel refuses them: labels
+// below the number of classes, indices below the length of what they index. It has no entry for
+// inputs of which nothing of the kind is known. Kernels also take negative indices, which count from
+// the end; in data they are more likely mistakes.
+func InputRanges(g *graph.Graph, r *Result, order graph.Order, env symbolic.Env) map[graph.ValueID]ElementRange {
+	b := newBounder(g, r, env)
+	for _, id := range order {
+		b.step(g.Nodes[id])
+	}
+	ranges := map[graph.ValueID]ElementRange{}
+	for _, d := range g.Inputs {
+		if e := b.known[d.Value]; e.known && e.high >= 0 {
+			ranges[d.Value] = ElementRange{Classes: e.high + 1, Ignore: e.or, HasIgnore: e.orExists}
+		}
+	}
+	return ranges
+}
