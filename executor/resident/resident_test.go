@@ -80,6 +80,16 @@ func started(t testing.TB, e resident.Engine, o executor.Options, m *graph.Model
 	return machine
 }
 
+// opened opens a step that fetches and watches the loss.
+func opened(t testing.TB, machine resident.Machine, m *graph.Model, types *op.Result,
+	dims symbolic.Env) resident.Step {
+	t.Helper()
+	side := verify.Side{Model: m, Types: types, Dims: dims}
+	s, err := machine.Open(context.Background(), side, watchLoss)
+	require.NoError(t, err)
+	return s
+}
+
 // given lists the inputs of a step.
 func given(s resident.Step, in map[string]*executor.Tensor) (list []*executor.Tensor) {
 	for _, name := range s.Inputs() {
