@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"memopt/internal/schematest"
+	"memopt/train/checkpoint"
 )
 
 // TestSchemas holds what the verbs print to the schemas in docs/schemas, of which each describes
@@ -63,6 +64,9 @@ func TestSchemas(t *testing.T) {
 	require.NoError(t, err)
 	schematest.Load(t, folder, "solve").Check(t, schedule)
 
+	schematest.Load(t, folder, "checkpoint").Check(t, manifest(t))
+	checked["checkpoint"] = true
+
 	files, err := filepath.Glob(filepath.Join(folder, "*.schema.json"))
 	require.NoError(t, err)
 	for _, file := range files {
@@ -71,4 +75,20 @@ func TestSchemas(t *testing.T) {
 		schematest.Load(t, folder, verb).Described(t)
 	}
 	require.Len(t, files, len(checked))
+}
+
+// manifest returns the manifest of a checkpoint.
+func manifest(t *testing.T) []byte {
+	t.Helper()
+	j, err := checkpoint.OpenJob("job")
+	require.NoError(t, err)
+	defer j.Close()
+	eval := 1.5
+	path, err := j.Save(&checkpoint.Manifest{Accumulation: 1, Plan: []byte("{}"), Options: []byte("{}"),
+		LossScale: &checkpoint.LossScale{Scale: 1, Good: 2}, Dims: map[string]int64{"batch": 4},
+		Data: checkpoint.Data{Paths: []string{"a"}}, Metrics: &checkpoint.Metrics{Loss: 2, Eval: &eval}}, nil, nil, nil)
+	require.NoError(t, err)
+	text, err := os.ReadFile(filepath.Join(path, "checkpoint.json"))
+	require.NoError(t, err)
+	return text
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"math"
 	"strings"
 )
 
@@ -63,10 +64,17 @@ type LossScale struct {
 	Good  int64   `json:"good"` // steps without an overflow since it changed
 }
 
-// Metrics are numbers of the last step.
+// Metrics are numbers of the last step. Those that are not finite, which JSON does not have, are
+// left out with the others.
 type Metrics struct {
 	Loss float64  `json:"loss"`
 	Eval *float64 `json:"eval,omitempty"`
+}
+
+// finite reports whether all numbers are finite.
+func (m *Metrics) finite() bool {
+	finite := func(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
+	return m == nil || finite(m.Loss) && (m.Eval == nil || finite(*m.Eval))
 }
 
 // File is a file of a checkpoint.
@@ -112,6 +120,9 @@ var zeros = strings.Repeat("0", 2*sha256.Size)
 // encode returns a manifest's text, with its hash.
 func (m *Manifest) encode() ([]byte, error) {
 	m.SHA256 = zeros
+	if !m.Metrics.finite() {
+		m.Metrics = nil
+	}
 	text, err := json.MarshalIndent(m, "", "  ")
 	if err != nil {
 		return nil, err
