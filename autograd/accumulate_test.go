@@ -116,9 +116,12 @@ func TestAccumulation(t *testing.T) {
 			dtype graph.DType
 			scale string
 			tol   float64
-		}{{graph.Float64, "", 1e-12}, {graph.Float32, "", 2e-6}, {graph.Float16, "loss_scale", 1e-2},
-			{graph.Float64, "loss_scale", 1e-12}} {
-			t.Run(fmt.Sprint(c.name, v.dtype, v.scale), func(t *testing.T) {
+			guard bool
+		}{{graph.Float64, "", 1e-12, false}, {graph.Float32, "", 2e-6, false},
+			{graph.Float16, "loss_scale", 1e-2, false}, {graph.Float64, "loss_scale", 1e-12, false},
+			{graph.Float64, "", 1e-12, true}, {graph.Float16, "loss_scale", 1e-2, true}} {
+			t.Run(fmt.Sprint(c.name, v.dtype, v.scale, v.guard), func(t *testing.T) {
+				c.o.Guard = v.guard
 				opts := autograd.Options{Wrt: []string{"w", "b"}, LossScale: v.scale,
 					Losses: []autograd.Loss{{Name: "y", Seed: true}}}
 				a := newAccumulation(t, squares(t, v.dtype), opts, c.o, nil)
@@ -177,6 +180,37 @@ func TestAccumulationOverflow(t *testing.T) {
 	a.step(t, a.apply) // an update of no gradients divides by one
 	require.Equal(t, byte(1), a.out["grads_finite"].Data[0])
 	require.Equal(t, []float64{1, 1, 1}, tr.get("w"))
+}
+
+// TestAccumulationGuard: without a loss scale, a guard does the same for sums that are not finite.
+func TestAccumulationGuard(t *testing.T) {
+	for _, c := range accumulationCases {
+		c.o.Guard = true
+		a := newAccumulation(t, squares(t, graph.Float32), autograd.Options{Wrt: []string{"w", "b"},
+			Losses: []autograd.Loss{{Name: "y", Seed: true}}}, c.o, nil)
+		tr := &training{t: t, in: a.state}
+		for _, name := range []string{"x", "y_grad_seed"} {
+			a.state[name] = &executor.Tensor{DType: graph.Float32, Shape: []int{3}, Data: make([]byte, 12)}
+			tr.set(name, 1, 2, 3)
+		}
+		tr.set("w", 1, 1, 1)
+		a.step(t, a.micro)
+		a.step(t, a.apply)
+		require.Equal(t, byte(1), a.out["grads_finite"].Data[0])
+		before := map[string][]byte{}
+		for name, x := range a.state {
+			before[name] = slices.Clone(x.Data)
+		}
+		a.step(t, a.micro)
+		tr.set("y_grad_seed", 1, math.NaN(), 1)
+		a.step(t, a.micro)
+		tr.set("y_grad_seed", 1, 2, 3)
+		a.step(t, a.apply)
+		require.Equal(t, byte(0), a.out["grads_finite"].Data[0])
+		for name, x := range a.state {
+			require.Equal(t, before[name], x.Data, "%s: %s", c.name, name)
+		}
+	}
 }
 
 // embedded is a model whose table is looked up twice and multiplied by, and so has three gradients;
@@ -283,11 +317,13 @@ func requireInPlace(t *testing.T, m *graph.Model, opts autograd.Options, less in
 	require.Empty(t, micro.Copied, m.Path)
 	require.LessOrEqual(t, micro.Peak.Bytes+less, plain.Peak.Bytes, m.Path)
 	for _, kind := range autograd.OptimizerKinds {
-		u, err := autograd.UpdateStep(j, autograd.Optimizer{Kind: kind, LR: 0.1, MaxNorm: 1})
-		require.NoError(t, err)
-		update := simulated(t, u.Model, nil)
-		require.Empty(t, update.Copied, m.Path)
-		require.Less(t, update.Peak.Bytes, 2*largest(u.Model.Graph)+1024, "%s: %s", m.Path, kind)
+		for _, guard := range []bool{false, true} {
+			u, err := autograd.UpdateStep(j, autograd.Optimizer{Kind: kind, LR: 0.1, MaxNorm: 1, Guard: guard})
+			require.NoError(t, err)
+			update := simulated(t, u.Model, nil)
+			require.Empty(t, update.Copied, m.Path)
+			require.Less(t, update.Peak.Bytes, 2*largest(u.Model.Graph)+1024, "%s: %s", m.Path, kind)
+		}
 	}
 }
 

@@ -32,6 +32,9 @@ type Options struct {
 	// The others die where training reads them last, nodes that are then never read are dropped, and
 	// a product of which a Slice takes a part computes only that part.
 	Outputs []string
+	// LossOutput makes the loss a graph output if it is none, whatever Outputs says; the weighted sum
+	// of several losses is the output TotalLoss.
+	LossOutput bool
 	// LossScale names a new graph input, a float scalar, by which the gradients of the losses, and
 	// so all gradients, are multiplied, so that small ones of float16 do not vanish.
 	// AppendOptimizer divides by it. "": none.
@@ -73,7 +76,20 @@ type Joint struct {
 	// have as many rows as the data; GuessedInputs those that were taken although no shape tells
 	// data from parameters.
 	DataInputs, GuessedInputs []string
-	// LossScale is the graph input by which all gradients are multiplied, or "".
+	// Loss names the loss; where it is an output of the graph, a run gives it. The weighted sum of
+	// several losses has a name, and is an output, with Options.LossOutput. "": the graph makes no
+	// scalar that is the loss.
+	Loss string
+	// LossGrad names what the gradient of the loss comes from, where it comes from outside: a graph
+	// input (Loss.Seed) or what a YieldOp hands out. It must be given 1, or the scale of the loss: an
+	// executor that is given nothing hands out the loss itself. "": it is 1 in the graph.
+	LossGrad string
+	// OtherGrads names the gradients of outputs other than the loss that a YieldOp hands out. They
+	// must be given zeros.
+	OtherGrads []string
+	// LossScale is the graph input by which all gradients are multiplied, or "". Where they are
+	// because LossGrad is given the scale, it may be set to a name for the input from which
+	// AppendOptimizer is to learn it.
 	LossScale string
 	// Accumulates says that the graph adds to sums of gradients (Options.Accumulate).
 	Accumulates bool
@@ -84,6 +100,7 @@ type Joint struct {
 	From, To int64
 	Backward graph.NodeID // the first backward node
 	Changes  []string     // readable list of changes in the forward half
+	plain    bool         // gradients have their names themselves, and are not copied to outputs
 }
 
 // The errors that callers can test for.
@@ -177,6 +194,11 @@ func (j *joint) run(opts Options) error {
 	if order, err = j.expand(order); err != nil {
 		return err
 	}
+	nodes := len(j.g.Nodes)
+	if err := j.nameLoss(losses, opts.LossOutput); err != nil {
+		return err
+	}
+	order = j.behind(order, nodes)
 	j.markReaches(order, losses)
 	wrt, err := j.findWrt(opts)
 	if err != nil {

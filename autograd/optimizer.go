@@ -21,8 +21,11 @@ type Optimizer struct {
 	// WeightDecay is added to the gradient, times the parameter; adamw shrinks the parameter itself
 	// instead.
 	WeightDecay float64
-	// NoDecay exempts parameters; nil: none.
+	// NoDecay exempts parameters; nil: none. What a group says of a parameter's decay comes first.
 	NoDecay func(param string) bool
+	// Groups give parameters rates and decays of their own; each parameter belongs to the first that
+	// matches it.
+	Groups []Group
 
 	Momentum float64 // sgd
 	Nesterov bool    // sgd
@@ -31,6 +34,10 @@ type Optimizer struct {
 
 	// MaxNorm bounds the norm of all gradients together, as clip_grad_norm_ does; 0: no bound.
 	MaxNorm float64
+	// Guard leaves everything as it is where the loss (Joint.Loss, if the graph makes one) or the sum
+	// of the squares of all gradients is not finite, as with a loss scale; outputs FiniteOutput and
+	// NormOutput say so.
+	Guard bool
 	// KeepGrads keeps the gradients as graph outputs; otherwise each dies once its parameter is
 	// updated.
 	KeepGrads bool
@@ -48,8 +55,8 @@ const (
 	MomentumSuffix = "_momentum"    // state of sgd
 	AvgSuffix      = "_exp_avg"     // state of adam and adamw
 	SqAvgSuffix    = "_exp_avg_sq"  // state of adam and adamw
-	NormOutput     = "grad_norm"    // output: the norm that MaxNorm bounds, before it does
-	FiniteOutput   = "grads_finite" // output, bool: with a loss scale, whether the update took place
+	NormOutput     = "grad_norm"    // output with MaxNorm or Guard: the norm of all gradients, before it is bounded
+	FiniteOutput   = "grads_finite" // output, bool: with a loss scale or Guard, whether the update took place
 )
 
 // AppendOptimizer makes a training graph update its parameters, those of j.Wrt. States, which begin
@@ -58,7 +65,8 @@ const (
 // initializer as its default.
 //
 // Parameters of float16 and bfloat16 are updated in float32, and their states are float32. With a
-// loss scale the gradients are divided by it, and if one of them is not finite, nothing is updated.
+// loss scale the gradients are divided by it, and if one of them is not finite, nothing is updated;
+// the scale becomes a graph input where the graph has none of that name.
 func AppendOptimizer(j *Joint, o Optimizer) (err error) {
 	if j.Accumulates {
 		return errors.New("optimizer: the training graph adds to sums of gradients; UpdateStep makes the step that " +
@@ -102,6 +110,9 @@ func AppendOptimizer(j *Joint, o Optimizer) (err error) {
 // complete checks an optimizer and fills in defaults.
 func (o *Optimizer) complete() error {
 	if err := o.inRange(); err != nil {
+		return err
+	}
+	if err := o.checkGroups(); err != nil {
 		return err
 	}
 	switch {
@@ -149,21 +160,24 @@ type updater struct {
 	emitter
 	params, grads []Value        // the gradients in the type in which the update is computed
 	copies        map[Value]bool // of gradients that are no longer graph outputs: they are not read
-	rate          Value          // the learning rate, double
-	finite        Value          // bool, or None: no loss scale
+	finite        Value          // bool, or None: updates ask nothing
 	bound         Value          // what bounds the norm of the gradients that are multiplied by it, or None
 
 	states []live.StatePair // what the next step goes on with
 	begin  []int            // by parameter: the first node of its update
 
 	step Value // of adam: after this update, int64
-	// Of adam, double: the learning rate without the first mean's bias, the root of the second
-	// one's.
-	stepSize, correction Value
+	// Of adam, double: the root of what removes the second mean's bias.
+	correction Value
+
+	members []member // by parameter
+	paces   []pace   // the learning rates that there are
+	holds   []hold   // of a guard
 }
 
 func (u *updater) run() {
 	u.findGrads()
+	u.join()
 	u.unscale()
 	u.clip()
 	u.rates()
@@ -174,7 +188,7 @@ func (u *updater) run() {
 		if u.bound != None {
 			grad = u.Mul(grad, u.Cast(u.bound, u.DType(grad)))
 		}
-		u.update(p, grad)
+		u.update(i, p, grad)
 	}
 }
 
@@ -184,11 +198,14 @@ func (u *updater) findGrads() {
 	for _, name := range u.j.out.Wrt {
 		p, _ := g.Lookup(name)
 		out, _ := g.Lookup(name + GradSuffix)
-		grad := g.Nodes[g.Values[out].Def].Input(0)
+		grad := out
+		if !u.j.out.plain {
+			grad = g.Nodes[g.Values[out].Def].Input(0)
+		}
 		if !u.KeepGrads {
 			g.Outputs = slices.DeleteFunc(g.Outputs, func(d graph.Decl) bool { return d.Value == out })
 			g.Values[out].Output = false
-			u.copies[out] = true
+			u.copies[out] = grad != out
 		}
 		if v := &g.Values[p]; !v.Input {
 			u.must(g.AddInput(graph.Decl{Value: p, Type: v.Type}))
@@ -204,15 +221,22 @@ func (u *updater) work(v Value) Value {
 
 // unscale divides the gradients by the loss scale and finds out whether they are finite.
 func (u *updater) unscale() {
-	if u.j.out.LossScale == "" {
+	name := u.j.out.LossScale
+	if name == "" {
 		return
 	}
-	scale, _ := u.j.g.Lookup(u.j.out.LossScale)
+	scale, ok := u.j.g.Lookup(name)
+	if !ok {
+		scale = u.newInput(name, graph.Tensor(graph.Float32, graph.Dims()))
+	}
 	factor := u.Op("Reciprocal", nil, scale)
 	sum := None
 	for i, g := range u.grads {
 		g = u.Mul(g, u.Cast(factor, u.DType(g)))
 		u.grads[i], sum = g, u.plus(sum, u.nothing(g))
+	}
+	if u.Guard && len(u.grads) > 0 {
+		sum = u.plus(sum, u.lossNothing())
 	}
 	u.setFinite(sum)
 }
@@ -222,10 +246,22 @@ func (u *updater) nothing(v Value) Value {
 	return u.Cast(u.sum(u.Mul(v, u.Scalar(0, v))), graph.Float32)
 }
 
-// plus adds to a sum, which may have no terms yet.
+// lossNothing is nothing of the loss, None where the graph makes no loss.
+func (u *updater) lossNothing() Value {
+	loss, ok := u.j.g.Lookup(u.j.out.Loss)
+	if u.j.out.Loss == "" || !ok {
+		return None
+	}
+	return u.nothing(loss)
+}
+
+// plus adds to a sum, which may have no terms yet, a value or nothing.
 func (u *updater) plus(sum, v Value) Value {
-	if sum == None {
+	switch {
+	case sum == None:
 		return v
+	case v == None:
+		return sum
 	}
 	return u.Add(sum, v)
 }
@@ -244,9 +280,10 @@ func (u *updater) sum(v Value) Value {
 }
 
 // clip finds out what the gradients are multiplied by: MaxNorm/(norm+1e-6) where that is less than 1.
-// Each is multiplied right before its use, so that it need not be there twice.
+// Each is multiplied right before its use, so that it need not be there twice. A guard asks for the
+// norm, too: its square is finite where all gradients are, and needs no memory.
 func (u *updater) clip() {
-	if u.MaxNorm == 0 || len(u.grads) == 0 {
+	if u.MaxNorm == 0 && !u.Guard || len(u.grads) == 0 {
 		return
 	}
 	var squares []Value
@@ -261,10 +298,17 @@ func (u *updater) squares(g Value) Value {
 	return u.Cast(u.Op("ReduceSumSquare", Attrs{A("keepdims", int64(0))}, g), u.widest())
 }
 
-// clipFactor is what the gradients are multiplied by, given the sums of their squares.
+// clipFactor is what the gradients are multiplied by, given the sums of their squares; None: nothing.
 func (u *updater) clipFactor(squares []Value) Value {
-	norm := u.Op("Sqrt", nil, u.Op("Sum", nil, squares...))
+	square := u.Op("Sum", nil, squares...)
+	norm := u.Op("Sqrt", nil, square)
 	u.result(NormOutput, norm)
+	if u.Guard && u.finite == None {
+		u.setFinite(u.plus(u.nothing(square), u.lossNothing()))
+	}
+	if u.MaxNorm == 0 {
+		return None
+	}
 	factor := u.Div(u.Scalar(u.MaxNorm, norm), u.Add(norm, u.Scalar(1e-6, norm)))
 	return u.Op("Min", nil, factor, u.Scalar(1, norm))
 }
@@ -282,21 +326,31 @@ func (u *updater) widest() graph.DType {
 // rates makes the numbers that all parameters share. They are computed in double: 1-beta2^step
 // loses most of its digits in float.
 func (u *updater) rates() {
+	var rate Value
 	if u.LR != 0 {
-		u.rate = u.double(u.LR)
+		rate = u.double(u.LR)
 	} else {
-		u.rate = u.Cast(u.newInput(LRInput, graph.Tensor(graph.Float32, graph.Dims())), graph.Float64)
+		rate = u.Cast(u.newInput(LRInput, graph.Tensor(graph.Float32, graph.Dims())), graph.Float64)
+	}
+	if u.guards() {
+		rate = u.Where(u.finite, rate, u.double(0))
+		u.setHolds()
 	}
 	if u.Kind == "sgd" {
+		u.setPaces(rate, None)
 		return
 	}
 	old := u.newInput(StepInput, graph.Tensor(graph.Int64, graph.Dims()))
 	u.step = u.Add(old, u.Int(1))
 	t := u.Cast(u.step, graph.Float64)
 	unbiased := func(beta float64) Value { return u.Sub(u.double(1), u.Op("Pow", nil, u.double(beta), t)) }
-	u.stepSize = u.Div(u.rate, unbiased(u.Beta1))
+	u.setPaces(rate, unbiased(u.Beta1))
 	u.correction = u.Op("Sqrt", nil, unbiased(u.Beta2))
-	u.next(StepInput, u.chosen(u.step, old))
+	step := u.step
+	if u.finite != None {
+		step = u.Where(u.finite, step, old)
+	}
+	u.next(StepInput, step)
 }
 
 // double is a constant of type double.
@@ -312,9 +366,10 @@ func (u *updater) next(input string, v Value) {
 	u.states = append(u.states, live.StatePair{Input: input, Output: input + NewSuffix})
 }
 
-// chosen is the updated value, or the old one where a gradient is not finite.
+// chosen is the updated value, or the old one where a gradient is not finite. With a guard the updated
+// value is the old one then.
 func (u *updater) chosen(updated, old Value) Value {
-	if u.finite == None {
+	if u.finite == None || u.guards() {
 		return updated
 	}
 	return u.Where(u.finite, updated, old)

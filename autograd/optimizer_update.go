@@ -1,56 +1,54 @@
 package autograd
 
-// update emits the new value of a parameter and of its states.
-func (u *updater) update(param, grad Value) {
+// update emits the new value of parameter number i and of its states.
+func (u *updater) update(i int, param, grad Value) {
 	old := u.work(param)
-	decay := u.WeightDecay
-	if u.NoDecay != nil && u.NoDecay(u.j.g.ValueName(param)) {
-		decay = 0
-	}
+	decay, pace := u.members[i].decay, u.pace(u.members[i].scale)
 	if decay != 0 && u.Kind != "adamw" {
 		grad = u.Add(grad, u.Mul(old, u.Scalar(decay, old)))
 	}
+	grad = u.guarded(grad)
 	var updated Value
 	if u.Kind == "sgd" {
-		updated = u.sgd(param, old, grad)
+		updated = u.sgd(param, old, grad, pace)
 	} else {
-		updated = u.adam(param, old, grad, decay)
+		updated = u.adam(param, old, grad, decay, pace)
 	}
 	updated = u.chosen(updated, old) // in float32: Where takes no bfloat16 before operator set 16
 	u.next(u.j.g.ValueName(param), u.Cast(updated, u.DType(param)))
 }
 
 // sgd: m' = momentum·m + g; p' = p - lr·m', or with Nesterov's momentum p - lr·(g + momentum·m').
-func (u *updater) sgd(param, old, grad Value) Value {
+func (u *updater) sgd(param, old, grad Value, pace *pace) Value {
 	if u.Momentum != 0 {
 		moved := u.state(param, MomentumSuffix, func(m Value) Value {
-			return u.Add(u.Mul(m, u.Scalar(u.Momentum, m)), grad)
+			return u.Add(u.Mul(m, u.factor(u.Momentum, m)), grad)
 		})
 		if u.Nesterov {
 			moved = u.Add(grad, u.Mul(moved, u.Scalar(u.Momentum, moved)))
 		}
 		grad = moved
 	}
-	return u.Sub(old, u.Mul(grad, u.Cast(u.rate, u.DType(grad))))
+	return u.Sub(old, u.Mul(grad, u.Cast(pace.rate, u.DType(grad))))
 }
 
 // adam: m' = b1·(m-g) + g; v' = b2·v + (1-b2)·g²; p' = p - lr/(1-b1^t)·m'/(√v'/√(1-b2^t) + eps).
 // Decay in adamw's way is p·(1 - lr·decay) in place of p. In these forms every product and sum can be
 // written over one of its operands, so that an update needs no memory besides the gradient's.
-func (u *updater) adam(param, old, grad Value, decay float64) Value {
+func (u *updater) adam(param, old, grad Value, decay float64, pace *pace) Value {
 	d := u.DType(grad)
 	avg := u.state(param, AvgSuffix, func(m Value) Value {
-		return u.Add(u.Mul(u.Sub(m, grad), u.Scalar(u.Beta1, m)), grad)
+		return u.Add(u.Mul(u.Sub(m, grad), u.factor(u.Beta1, m)), grad)
 	})
 	sq := u.state(param, SqAvgSuffix, func(v Value) Value {
-		return u.Add(u.Mul(v, u.Scalar(u.Beta2, v)), u.Mul(u.Mul(grad, grad), u.Scalar(1-u.Beta2, v)))
+		return u.Add(u.Mul(v, u.factor(u.Beta2, v)), u.Mul(u.Mul(grad, grad), u.Scalar(1-u.Beta2, v)))
 	})
 	if decay != 0 && u.Kind == "adamw" {
-		kept := u.Sub(u.double(1), u.Mul(u.rate, u.double(decay)))
+		kept := u.Sub(u.double(1), u.Mul(pace.rate, u.double(decay)))
 		old = u.Mul(old, u.Cast(kept, d))
 	}
 	root := u.Div(u.Op("Sqrt", nil, sq), u.Cast(u.correction, d))
-	return u.Sub(old, u.Mul(u.Div(avg, u.Add(root, u.Scalar(u.Eps, root))), u.Cast(u.stepSize, d)))
+	return u.Sub(old, u.Mul(u.Div(avg, u.Add(root, u.Scalar(u.Eps, root))), u.Cast(pace.stepSize, d)))
 }
 
 // state adds a state of a parameter: an input, and what f makes of it as an output. It returns the

@@ -182,6 +182,9 @@ func (j *joint) seed(losses []lossValue, scaleName string) error {
 			if err := j.g.AddInput(graph.Decl{Value: g, Type: e.Type(l.value)}); err != nil {
 				return err
 			}
+			if len(losses) == 1 {
+				j.out.LossGrad = j.g.ValueName(g)
+			}
 			if w != 0 && w != 1 {
 				g = e.Mul(g, e.Scalar(w, g))
 			}

@@ -81,6 +81,7 @@ func (u *updater) applySums(of *Joint) {
 		t.DType = updateType(t.DType)
 		u.grads = append(u.grads, u.newInput(name+SumSuffix, t))
 	}
+	u.join()
 	u.isFinite(of.LossScale != "", factor)
 	factor = u.clipped(factor)
 	u.rates()
@@ -89,7 +90,7 @@ func (u *updater) applySums(of *Joint) {
 		u.j.prefix = u.j.base + name + "/"
 		grad := u.scaled(u.grads[i], factor)
 		u.next(name+SumSuffix, u.zeros(grad))
-		u.update(p, grad)
+		u.update(i, p, grad)
 	}
 	u.j.prefix = u.j.base
 	u.next(CountInput, u.Sub(count, count))
@@ -121,14 +122,18 @@ func (u *updater) isFinite(asked bool, factor Value) {
 
 // clipped is the factor that also bounds the norm of all scaled sums.
 func (u *updater) clipped(factor Value) Value {
-	if u.MaxNorm == 0 {
+	if u.MaxNorm == 0 && !u.Guard || len(u.grads) == 0 {
 		return factor
 	}
 	var squares []Value
 	for _, g := range u.grads {
 		squares = append(squares, u.squares(u.scaled(g, factor)))
 	}
-	return u.Mul(factor, u.Cast(u.clipFactor(squares), graph.Float64))
+	bound := u.clipFactor(squares)
+	if bound == None {
+		return factor
+	}
+	return u.Mul(factor, u.Cast(bound, graph.Float64))
 }
 
 // newInput adds a graph input.

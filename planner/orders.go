@@ -18,8 +18,8 @@ import (
 type OrderChoice string
 
 const (
-	// OrderAuto is OrderORT for a graph with a YieldOp that memopt has not
-	// rewritten, else OrderFile, but that states are written behind the readers of
+	// OrderAuto is OrderORT for a graph with a YieldOp in which memopt has recorded no boundary (it
+	// has then put the nodes in order itself), else OrderFile, but that states are written behind the readers of
 	// their old values where this spares copies and the peak does not rise.
 	OrderAuto OrderChoice = "auto"
 	// OrderFile is the order of the file.
@@ -38,7 +38,7 @@ var OrderChoices = []OrderChoice{OrderAuto, OrderFile, OrderORT, OrderMemory}
 func chooseOrder(m *graph.Model, b live.Boundary, choice OrderChoice) (graph.Order, error) {
 	if choice == "" || choice == OrderAuto {
 		choice = OrderFile
-		if _, rewritten := m.Meta(recompute.Key); b.Kind == live.YieldBoundary && !rewritten {
+		if b.Kind == live.YieldBoundary && !arranged(m) {
 			choice = OrderORT
 		}
 	}
@@ -53,6 +53,13 @@ func chooseOrder(m *graph.Model, b live.Boundary, choice OrderChoice) (graph.Ord
 		return ortsim.MemoryEfficientOrder(m.Graph, yield), nil
 	}
 	return nil, fmt.Errorf("order %q: wanted one of %v", choice, OrderChoices)
+}
+
+// arranged reports whether memopt has put the nodes of a file in order.
+func arranged(m *graph.Model) bool {
+	_, rewritten := m.Meta(recompute.Key)
+	_, recorded := m.Meta(live.BoundaryKey)
+	return rewritten || recorded
 }
 
 // writingLate returns an order in which states are written behind the readers of their old values,
