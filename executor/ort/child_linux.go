@@ -115,6 +115,7 @@ type child struct {
 	session *Session
 	states  states
 	results *Results // of the last step
+	residents
 }
 
 func (c *child) answer(r request) (answer, error) {
@@ -130,6 +131,14 @@ func (c *child) answer(r request) (answer, error) {
 	case r.Outputs != nil && c.results != nil:
 		files, err := c.outputs(r.Outputs.Dir)
 		return answer{Outputs: files}, err
+	case r.Load != nil:
+		l, err := c.load(c.library, r.Load)
+		return answer{Loaded: l}, err
+	case r.Turn != nil:
+		s, err := c.turn(r.Turn)
+		return answer{Step: s}, err
+	case r.Unload != nil:
+		return answer{Done: true}, c.unload(r.Unload)
 	}
 	return answer{}, fmt.Errorf("a request that cannot be served now: %+v", r)
 }

@@ -23,6 +23,7 @@ type Library struct {
 	path    string
 	doubt   string
 	version string
+	arena   bool // the environment has the arena that sessions share
 }
 
 // Open loads the first of the candidates that is an ONNX Runtime of a release that can be used. The
@@ -108,6 +109,9 @@ func (l *Library) memoryInfo() (info uintptr, err error) {
 // registerArena makes the library use an arena with the given bounds in sessions that take the
 // environment's.
 func (l *Library) registerArena(o Options) error {
+	if l.arena && o.Shared {
+		return nil
+	}
 	keys := []*byte{cString("arena_extend_strategy")}
 	strategy := uintptr(0)
 	if o.Exact {
@@ -133,7 +137,9 @@ func (l *Library) registerArena(o Options) error {
 		return err
 	}
 	defer l.api.release(fnReleaseMemoryInfo, info)
-	return l.api.call(fnCreateAndRegisterAllocator, l.env, info, arena)
+	err = l.api.call(fnCreateAndRegisterAllocator, l.env, info, arena)
+	l.arena = l.arena || err == nil
+	return err
 }
 
 // asPhase says in which phase an error of the runtime arose.

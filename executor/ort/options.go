@@ -45,6 +45,8 @@ type Options struct {
 	// default the arena hands out a free chunk of up to twice the size asked for as a whole, and
 	// counts all of it as in use.
 	Split bool `json:"split,omitempty"`
+	// Shared makes sessions of one process share one arena.
+	Shared bool `json:"shared,omitempty"`
 	// Config holds session configuration entries as KEY=VALUE.
 	Config []string `json:"config,omitempty"`
 }
@@ -58,7 +60,7 @@ func (o *Options) Check() error {
 		return fmt.Errorf("threads %d, inter-op threads %d, memory limit %d: none may be negative",
 			o.Threads, o.InterOp, o.MemLimit)
 	}
-	if o.ownArena() && o.NoArena {
+	if (o.MemLimit > 0 || o.Exact || o.Split) && o.NoArena {
 		return fmt.Errorf("a memory limit and an extend strategy apply to the arena, which is off")
 	}
 	for _, c := range o.Config {
@@ -70,8 +72,10 @@ func (o *Options) Check() error {
 	return nil
 }
 
-// ownArena reports whether the arena is to have other bounds than the runtime's own.
-func (o *Options) ownArena() bool { return o.MemLimit > 0 || o.Exact || o.Split }
+// ownArena reports whether the arena is to have other bounds than the runtime's own, or is shared.
+func (o *Options) ownArena() bool {
+	return !o.NoArena && (o.MemLimit > 0 || o.Exact || o.Split || o.Shared)
+}
 
 // Stats are the counts of the session's arena, in bytes.
 type Stats struct {

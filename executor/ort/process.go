@@ -30,6 +30,8 @@ type Program struct {
 	// Folder holds the files that are exchanged; "" if there are none. The process removes it when
 	// it ends, so that it is removed even if the caller is killed.
 	Folder string
+	// Heap is shared with the process as its file 4; nil: none is.
+	Heap *Heap
 }
 
 // FolderVariable names the folder to the second process.
@@ -72,6 +74,9 @@ func Start(ctx context.Context, program Program) (*Process, error) {
 	cmd.Args, cmd.Env = program.Args, slices.Concat(os.Environ(), program.Env,
 		[]string{noTelemetry, FolderVariable + "=" + program.Folder})
 	cmd.Stderr, cmd.ExtraFiles = p.said, []*os.File{childOut}
+	if program.Heap != nil {
+		cmd.ExtraFiles = append(cmd.ExtraFiles, program.Heap.file)
+	}
 	cmd.WaitDelay = time.Second // of the error stream, which a grandchild could hold open
 	if p.in, err = cmd.StdinPipe(); err != nil {
 		out.Close()
@@ -169,6 +174,39 @@ func (p *Process) Outputs(dir string) ([]Named, error) {
 		list = append(list, Named{f.Name, t})
 	}
 	return list, nil
+}
+
+// Load opens one more model, whose operands lie in the heap (Program.Heap).
+func (p *Process) Load(model string, o Options, inputs []Place, states []SharedState,
+	outputs []Place) (*Loaded, error) {
+	if err := o.Check(); err != nil {
+		return nil, err
+	}
+	load := &loadRequest{model, o, inputs, states, outputs}
+	a, err := p.ask("loaded a model", request{Load: load})
+	if err == nil && a.Loaded == nil {
+		err = errors.New("ONNX Runtime's process gave no answer about the model")
+	}
+	return a.Loaded, err
+}
+
+// Turn runs a model once that Load opened. Arena.MaxInUse of the answer is what the run took; 0
+// where that is not known, because a run before took more.
+func (p *Process) Turn(model int) (*Step, error) {
+	a, err := p.ask("ran a step", request{Turn: &turnRequest{model}})
+	if err == nil && a.Step == nil {
+		err = errors.New("ONNX Runtime's process gave no answer about the step")
+	}
+	return a.Step, err
+}
+
+// Unload closes a model that Load opened.
+func (p *Process) Unload(model int) error {
+	a, err := p.ask("closed a model", request{Unload: &turnRequest{model}})
+	if err == nil && !a.Done {
+		err = errors.New("ONNX Runtime's process gave no answer about closing a model")
+	}
+	return err
 }
 
 // Close ends the process.

@@ -37,6 +37,10 @@ type request struct {
 	Step    *struct{}       `json:"step,omitempty"`
 	Restart *struct{}       `json:"restart,omitempty"` // gives states what they began with
 	Outputs *outputsRequest `json:"outputs,omitempty"`
+	// Models that share states in the heap.
+	Load   *loadRequest `json:"load,omitempty"`
+	Turn   *turnRequest `json:"turn,omitempty"` // runs one of them once
+	Unload *turnRequest `json:"unload,omitempty"`
 }
 
 // openRequest makes a session of a model.
@@ -56,6 +60,41 @@ type State struct {
 	// after the node that makes the next one has begun. Otherwise the output has a second buffer,
 	// and the two change places after every step.
 	InPlace bool `json:"in_place"`
+}
+
+// loadRequest opens one more model. Its inputs, states and the outputs that are wanted lie in the
+// heap.
+type loadRequest struct {
+	Model   string        `json:"model"`
+	Options Options       `json:"options"`
+	Inputs  []Place       `json:"inputs,omitempty"`
+	States  []SharedState `json:"states,omitempty"`
+	Outputs []Place       `json:"outputs,omitempty"`
+}
+
+// turnRequest is about one of the models that are loaded.
+type turnRequest struct {
+	Model int `json:"model"`
+}
+
+// Place is a tensor in the heap.
+type Place struct {
+	Name  string      `json:"name"`
+	DType graph.DType `json:"dtype"`
+	Shape []int       `json:"shape"`
+	At    int64       `json:"at"`
+}
+
+// SharedState is a state of a model that shares it with others.
+type SharedState struct {
+	ID int `json:"id"` // by which all models know it; small numbers
+	// Output is "" for a state that the model only reads, Input for one that it only writes.
+	State
+	DType graph.DType `json:"dtype"`
+	Shape []int       `json:"shape"`
+	// At is where its buffers lie; a negative number where there is none. A state begins in the
+	// first. Every run of a model for which it is not InPlace moves it to the other.
+	At [2]int64 `json:"at"`
 }
 
 // outputsRequest writes the outputs of the last step into a folder.
@@ -78,6 +117,7 @@ type answer struct {
 	Step    *Step         `json:"step,omitempty"`
 	Done    bool          `json:"done,omitempty"` // of a request without another answer
 	Outputs []File        `json:"outputs,omitempty"`
+	Loaded  *Loaded       `json:"loaded,omitempty"`
 	Missing *missing      `json:"missing,omitempty"`
 	Runtime *RuntimeError `json:"runtime,omitempty"`
 	Fault   string        `json:"fault,omitempty"` // an error of another kind
@@ -98,6 +138,12 @@ type Info struct {
 type Opened struct {
 	Arena    Stats `json:"arena"`
 	Resident int64 `json:"resident"` // memory of the process, in bytes; inputs included
+}
+
+// Loaded says what a model is called that shares states with others, and what all of them have.
+type Loaded struct {
+	Model int   `json:"model"`
+	Arena Stats `json:"arena"`
 }
 
 // Step says what one step took.

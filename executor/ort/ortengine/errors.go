@@ -56,15 +56,18 @@ func failed(g *graph.Graph, err error) error {
 	return err
 }
 
-// failed is an error of the runtime without the name of the temporary file, which means nothing to
+// failed is an error of the runtime's about the side.
+func (s *steps) failed(err error) error { return failedOn(s.model(), s.side.Model.Graph, err) }
+
+// failedOn is an error of the runtime without the name of a temporary file, which means nothing to
 // the user.
-func (s *steps) failed(err error) error {
+func failedOn(file string, g *graph.Graph, err error) error {
 	var e *ort.RuntimeError
 	if errors.As(err, &e) {
-		e.Message = strings.Replace(e.Message, "Load model from "+s.model()+" failed:", "", 1)
-		e.Message = strings.ReplaceAll(e.Message, s.model(), "the model's file")
+		e.Message = strings.Replace(e.Message, "Load model from "+file+" failed:", "", 1)
+		e.Message = strings.ReplaceAll(e.Message, file, "the model's file")
 	}
-	return failed(s.side.Model.Graph, err)
+	return failed(g, err)
 }
 
 // blamed returns the label of the node that a message of the runtime is about, the first one whose

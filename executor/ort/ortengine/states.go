@@ -28,8 +28,8 @@ type bound struct {
 // are states become inputs, because the runtime never changes an initializer; copies to outputs go,
 // so that the node in front writes the buffer; and where a node that writes over an input could run
 // before one that reads it, it is made to wait. The numbers stay what they are. A model without
-// states is returned as it is.
-func bind(m *graph.Model, dims symbolic.Env) (*bound, error) {
+// states, and without shared inputs, which lose their defaults, is returned as it is.
+func bind(m *graph.Model, dims symbolic.Env, shared ...graph.ValueID) (*bound, error) {
 	b := &bound{model: m, begin: map[string]*executor.Tensor{}}
 	states, err := live.FindStates(m)
 	if err != nil {
@@ -38,11 +38,19 @@ func bind(m *graph.Model, dims symbolic.Env) (*bound, error) {
 	states = slices.DeleteFunc(slices.Clone(states), func(s live.State) bool {
 		return m.Graph.Values[s.In].SparseData != nil || !ort.Exchangeable(m.Graph.Values[s.In].Type.DType)
 	})
-	if len(states) == 0 {
+	if len(states) == 0 && len(shared) == 0 {
 		return b, nil
 	}
 	b.model = m.Clone()
 	g := b.model.Graph
+	for _, v := range shared {
+		if err := b.promote(v, dims); err != nil {
+			return nil, err
+		}
+	}
+	if len(states) == 0 {
+		return b, nil
+	}
 	writeOutputs(g)
 	for _, s := range states {
 		if err := b.promote(s.In, dims); err != nil {
