@@ -31,7 +31,7 @@ const order = `
 	autograd executor
 	executor/npz
 	executor/dataset executor/operand executor/ort
-	train/safetensors train/schedule train/data
+	train/safetensors train/schedule train/data train/events
 	train/checkpoint train/weights
 	executor/cpu executor/null executor/kerneltest executor/verify executor/cuda/kernels executor/cuda/driver
 	executor/resident executor/cuda/double executor/cuda/kernels/compile

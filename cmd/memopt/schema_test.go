@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,6 +11,7 @@ import (
 
 	"memopt/internal/schematest"
 	"memopt/train/checkpoint"
+	"memopt/train/events"
 )
 
 // TestSchemas holds what the verbs print to the schemas in docs/schemas, of which each describes
@@ -66,6 +68,12 @@ func TestSchemas(t *testing.T) {
 
 	schematest.Load(t, folder, "checkpoint").Check(t, manifest(t))
 	checked["checkpoint"] = true
+	for name, value := range map[string]any{"metrics": &events.Metrics{Step: 1}, "train": &events.Report{}} {
+		text, err := json.Marshal(value)
+		require.NoError(t, err)
+		schematest.Load(t, folder, name).Check(t, text)
+		checked[name] = true
+	}
 
 	files, err := filepath.Glob(filepath.Join(folder, "*.schema.json"))
 	require.NoError(t, err)
