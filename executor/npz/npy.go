@@ -35,14 +35,14 @@ func readArray(r io.Reader, size int64) (*executor.Tensor, error) {
 	if err != nil {
 		return nil, err
 	}
-	n, ok := executor.Bytes(h.dtype, h.shape)
-	if !ok {
-		return nil, fmt.Errorf("an array of shape %v is too large", h.shape)
-	}
-	if size >= 0 && size-length != int64(n) {
-		return nil, fmt.Errorf("an array of %v%v has %d bytes, wanted %d", h.dtype, h.shape, size-length, n)
+	n, err := h.bytes()
+	if err != nil {
+		return nil, err
 	}
 	if size >= 0 {
+		if err := h.complete(n, size-length); err != nil {
+			return nil, err
+		}
 		if err := memlimit.Check(int64(n), "an array of %v%v", h.dtype, h.shape); err != nil {
 			return nil, err
 		}
@@ -53,6 +53,23 @@ func readArray(r io.Reader, size int64) (*executor.Tensor, error) {
 	}
 	t := &executor.Tensor{DType: h.dtype, Shape: h.shape, Data: data}
 	return t, h.arrange(t)
+}
+
+// bytes returns the size of the array.
+func (h *header) bytes() (int, error) {
+	n, ok := executor.Bytes(h.dtype, h.shape)
+	if !ok {
+		return 0, fmt.Errorf("an array of shape %v is too large", h.shape)
+	}
+	return n, nil
+}
+
+// complete makes sure that the n bytes of the array are what follows the header.
+func (h *header) complete(n int, there int64) error {
+	if there != int64(n) {
+		return fmt.Errorf("an array of %v%v has %d bytes, wanted %d", h.dtype, h.shape, there, n)
+	}
+	return nil
 }
 
 // readHeader reads what lies before the array, and returns its length.

@@ -3,6 +3,7 @@ package npz
 import (
 	"archive/zip"
 	"bufio"
+	"bytes"
 	"fmt"
 	"io"
 	"io/fs"
@@ -43,7 +44,64 @@ func readFile(r io.ReaderAt, size int64) ([]Array, error) {
 		}
 		return []Array{{"", t}}, nil
 	}
-	return readArchive(r, size)
+	return readArchive(r, size, readEntry)
+}
+
+// View returns the arrays of a .npz or .npy file whose contents are data, those whose names are
+// wanted (all if want is nil). The elements of an array that lie in data as this module has them
+// are not copied: its tensor shows them, at any alignment, without a look at checksums and at
+// whether bools are 0 or 1. Compressed arrays, big-endian ones and those in Fortran's order are
+// copied, as Read does.
+func View(data []byte, want func(name string) bool) ([]Array, error) {
+	if bytes.HasPrefix(data, []byte(magic)) {
+		if want != nil && !want("") {
+			return nil, nil
+		}
+		t, err := viewArray(data)
+		if err != nil {
+			return nil, err
+		}
+		return []Array{{"", t}}, nil
+	}
+	return readArchive(bytes.NewReader(data), int64(len(data)), func(f *zip.File) (*executor.Tensor, error) {
+		if want != nil && !want(arrayName(f)) {
+			return nil, nil
+		}
+		return viewEntry(f, data)
+	})
+}
+
+// viewEntry shows an array that is stored, and reads one that is compressed.
+func viewEntry(f *zip.File, data []byte) (*executor.Tensor, error) {
+	at, err := f.DataOffset()
+	if err != nil {
+		return nil, err
+	}
+	if n := f.UncompressedSize64; f.Method == zip.Store {
+		if n != f.CompressedSize64 || at < 0 || n > uint64(len(data)) || uint64(at) > uint64(len(data))-n {
+			return nil, fmt.Errorf("the file ends before its %d bytes", n)
+		}
+		return viewArray(data[at:][:n])
+	}
+	return readEntry(f)
+}
+
+func viewArray(data []byte) (*executor.Tensor, error) {
+	h, length, err := readHeader(bytes.NewReader(data))
+	if err != nil {
+		return nil, err
+	}
+	if h.swapped || h.fortran && len(h.shape) > 1 {
+		return readArray(bytes.NewReader(data), int64(len(data)))
+	}
+	n, err := h.bytes()
+	if err == nil {
+		err = h.complete(n, int64(len(data))-length)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &executor.Tensor{DType: h.dtype, Shape: h.shape, Data: data[length:]}, nil
 }
 
 // maxArrays bounds the files of an archive.
@@ -53,7 +111,11 @@ const maxArrays = 1 << 20
 // invalid.
 const maxRatio = 1100
 
-func readArchive(r io.ReaderAt, size int64) ([]Array, error) {
+// arrayName returns the name of the array that an entry holds.
+func arrayName(f *zip.File) string { return strings.TrimSuffix(f.Name, ".npy") }
+
+// readArchive returns the arrays of an archive for which read returns one.
+func readArchive(r io.ReaderAt, size int64, read func(*zip.File) (*executor.Tensor, error)) ([]Array, error) {
 	z, err := zip.NewReader(r, size)
 	if err != nil {
 		return nil, fmt.Errorf("neither a .npz nor a .npy file: %w", err)
@@ -67,7 +129,7 @@ func readArchive(r io.ReaderAt, size int64) ([]Array, error) {
 	seen := map[string]bool{}
 	var arrays []Array
 	for _, f := range z.File {
-		name := strings.TrimSuffix(f.Name, ".npy")
+		name := arrayName(f)
 		if seen[name] {
 			return nil, fmt.Errorf("two arrays have the name %.100q", name)
 		}
@@ -75,11 +137,13 @@ func readArchive(r io.ReaderAt, size int64) ([]Array, error) {
 		if packed += f.CompressedSize64; f.CompressedSize64 > uint64(size) || packed > uint64(size) {
 			return nil, fmt.Errorf("array %.100q: the arrays have more bytes than the file", name)
 		}
-		t, err := readEntry(f)
+		t, err := read(f)
 		if err != nil {
 			return nil, fmt.Errorf("array %.100q: %w", name, err)
 		}
-		arrays = append(arrays, Array{name, t})
+		if t != nil {
+			arrays = append(arrays, Array{name, t})
+		}
 	}
 	return arrays, nil
 }

@@ -110,15 +110,65 @@ np.save("single.npy", x)
 			assert.Equal(t, want.Name, got[i].Name)
 			assertSame(t, want.Tensor, got[i].Tensor, name+" "+want.Name)
 		}
+		assertView(t, filepath.Join(dir, name), got)
 	}
 	for _, name := range []string{"fortran.npz", "single.npy"} {
 		got, err := npz.Read(filepath.Join(dir, name))
 		require.NoError(t, err, name)
 		require.Len(t, got, 1)
+		assertView(t, filepath.Join(dir, name), got)
 		assert.Equal(t, []int{2, 3, 4}, got[0].Shape)
 		for i, v := range executor.Of[int32](got[0].Tensor) {
 			assert.Equal(t, int32(i), v, name)
 		}
+	}
+}
+
+// assertView: View finds in a file's contents what Read reads.
+func assertView(t *testing.T, path string, want []npz.Array) {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	require.NoError(t, err)
+	got, err := npz.View(data, nil)
+	require.NoError(t, err, path)
+	require.Len(t, got, len(want))
+	for i, a := range want {
+		assert.Equal(t, a.Name, got[i].Name)
+		assertSame(t, a.Tensor, got[i].Tensor, a.Name)
+	}
+}
+
+// TestView: what is stored is shown where it lies, only what is wanted is looked at, and what lies
+// behind the file's end is an error.
+func TestView(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.npz")
+	write(t, path, samples())
+	assertView(t, path, samples())
+	data, err := os.ReadFile(path)
+	require.NoError(t, err)
+	got, err := npz.View(data, func(name string) bool { return name == "u1" })
+	require.NoError(t, err)
+	require.Len(t, got, 1)
+	at := bytes.IndexByte(data, 200)
+	require.Same(t, &data[at], &got[0].Data[0])
+	stored := func(e zip.FileHeader) []byte {
+		e.Name, e.Comment = "a.npy", string(npy("{'descr': '|u1', 'fortran_order': False, 'shape': (2,), }", 1, 2))
+		return archive(t, e)
+	}
+	cut := stored(zip.FileHeader{})
+	cut[bytes.Index(cut, []byte("(2,)"))+1] = '3'
+	for _, c := range []struct {
+		want string
+		file []byte
+	}{
+		{"an array of uint8[3] has 2 bytes, wanted 3", cut},
+		{"the file ends before its 9 bytes", stored(zip.FileHeader{UncompressedSize64: 9})},
+		{"not a .npy file", archive(t, zip.FileHeader{Name: "a.npy", Comment: "text"})},
+		{"neither a .npz nor a .npy file", []byte("text")},
+		{"cut off in the header", cut[bytes.Index(cut, []byte("\x93NUMPY")):][:20]},
+	} {
+		_, err := npz.View(c.file, nil)
+		assert.ErrorContains(t, err, c.want)
 	}
 }
 
@@ -259,9 +309,15 @@ func FuzzRead(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		path := filepath.Join(t.TempDir(), "x")
 		require.NoError(t, os.WriteFile(path, data, 0o666))
+		views, verr := npz.View(data, nil)
 		arrays, err := npz.Read(path)
 		if err != nil {
 			return
+		}
+		require.NoError(t, verr)
+		require.Len(t, views, len(arrays))
+		for i, a := range arrays {
+			assertSame(t, a.Tensor, views[i].Tensor, a.Name)
 		}
 		write(t, path, arrays)
 		again, err := npz.Read(path)

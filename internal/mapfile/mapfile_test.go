@@ -3,6 +3,7 @@ package mapfile
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -156,4 +157,35 @@ func TestFileState(t *testing.T) {
 	require.NoError(t, s.Check(f))
 	require.NoError(t, os.Truncate(path, 1))
 	require.ErrorContains(t, s.Check(f), "it has 1 bytes, but had")
+}
+
+// TestDrop: what was read no longer counts as this process's memory, and can be read again.
+func TestDrop(t *testing.T) {
+	resident := func() (kib int) {
+		status, err := os.ReadFile("/proc/self/status")
+		if err != nil {
+			t.Skip("no /proc/self/status: Linux has it")
+		}
+		_, after, _ := bytes.Cut(status, []byte("RssFile:"))
+		_, err = fmt.Sscan(string(after), &kib)
+		require.NoError(t, err)
+		return kib
+	}
+	m, path := open(t)
+	const size = 64 << 20
+	require.NoError(t, os.Truncate(path, size))
+	f, err := os.Open(path)
+	require.NoError(t, err)
+	large, err := Map(f)
+	require.NoError(t, err)
+	defer large.Close()
+	before := resident()
+	require.Equal(t, pages*os.Getpagesize(), bytes.Count(large.Data, []byte{1}))
+	require.Greater(t, resident(), before+size/2/1024)
+	large.Drop()
+	require.Less(t, resident(), before+size/8/1024)
+	require.EqualValues(t, 1, large.Data[0])
+	m.Drop()
+	(*File)(nil).Drop()
+	(&File{}).Drop()
 }

@@ -6,7 +6,8 @@ import (
 	"fmt"
 	"hash"
 	"io"
-	"runtime/debug"
+
+	"memopt/internal/mapfile"
 )
 
 // What Identity reads of a file: all of it up to wholeBytes, else its two ends and samples of
@@ -25,12 +26,7 @@ const (
 // distances, because reading all would take minutes per 100 GB. An edit elsewhere that keeps the
 // size is not noticed. Times do not count, so that a copy is the same data.
 func identity(scheme string, fs files) (id string, err error) {
-	defer func(old bool) {
-		debug.SetPanicOnFault(old)
-		if r := recover(); r != nil {
-			err = fault(r)
-		}
-	}(debug.SetPanicOnFault(true))
+	defer mapfile.Guard(&err)()
 	h := sha256.New()
 	fmt.Fprintf(h, "%s\n%q\n%d files\n", identityTerm, scheme, len(fs))
 	for _, f := range fs {

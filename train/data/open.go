@@ -3,12 +3,14 @@ package data
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"memopt/graph"
+	"memopt/internal/mapfile"
 )
 
 // Values of Options.Blocks.
@@ -19,7 +21,8 @@ const (
 
 // Open makes a source for the inputs of a step from files, folders, globs, or example:text.
 // Several are concatenated. inputs are all that the data is to fill.
-func Open(paths []string, inputs []Input, o Options) (Source, error) {
+func Open(paths []string, inputs []Input, o Options) (_ Source, err error) {
+	defer mapfile.Guard(&err)()
 	typ, err := o.check(inputs)
 	if err != nil {
 		return nil, err
@@ -32,11 +35,19 @@ func Open(paths []string, inputs []Input, o Options) (Source, error) {
 	if err != nil {
 		return nil, err
 	}
+	if o.Record != "" && format != formatRecords {
+		return nil, fmt.Errorf("%s: is data of format %s, which has no records (--record)",
+			places[0].path, format)
+	}
 	switch format {
 	case formatTokens:
 		return openTokenFiles(places, typ, inputs, o)
+	case formatNpy:
+		return openArrays(places, inputs, o)
+	case formatONNX:
+		return openSets(places, inputs, o)
 	}
-	return nil, fmt.Errorf("format %s", format)
+	return openRecords(places, inputs, o)
 }
 
 // check checks what does not need the files.
@@ -111,8 +122,7 @@ func expandOne(path string) ([]place, error) {
 	if strings.HasPrefix(path, "example:") {
 		return nil, fmt.Errorf("%s: no such example of data; there is %s", path, exampleText)
 	}
-	info, err := os.Stat(path)
-	if err == nil {
+	if info, err := os.Stat(path); err == nil {
 		return []place{{path: path, dir: info.IsDir()}}, nil
 	}
 	array, rest, named := strings.Cut(path, "=")
@@ -123,6 +133,7 @@ func expandOne(path string) ([]place, error) {
 	}
 	matches := []string{path}
 	if strings.ContainsAny(path, `*?[`) {
+		var err error
 		if matches, err = filepath.Glob(path); err != nil {
 			return nil, fmt.Errorf("%s: %w", path, err)
 		}
@@ -133,6 +144,9 @@ func expandOne(path string) ([]place, error) {
 	var out []place
 	for _, m := range matches {
 		info, err := os.Stat(m)
+		if wrapped := (*fs.PathError)(nil); errors.As(err, &wrapped) {
+			return nil, fmt.Errorf("%s: %w", m, wrapped.Err)
+		}
 		if err != nil {
 			return nil, err
 		}

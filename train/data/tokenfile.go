@@ -4,8 +4,10 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
+	"memopt/executor/npz"
 	"memopt/graph"
 )
 
@@ -17,14 +19,11 @@ func tokenType(name string) (graph.DType, error) {
 	if name == "" {
 		return graph.Undefined, nil
 	}
-	names := make([]string, len(tokenTypes))
-	for i, d := range tokenTypes {
-		if names[i] = d.String(); names[i] == name {
-			return d, nil
-		}
+	d, _ := graph.ParseDType(name)
+	if !slices.Contains(tokenTypes, d) {
+		return d, fmt.Errorf("token type %q: wanted one of %s", name, tokenTypeNames())
 	}
-	return graph.Undefined, fmt.Errorf("token type %q: wanted one of %s",
-		name, strings.Join(names, ", "))
+	return d, nil
 }
 
 // openTokens maps a file of tokens of a type; of the type that its name and contents say if that is
@@ -46,11 +45,9 @@ func openTokens(path string, d graph.DType) (tokenFile, error) {
 }
 
 func readTokens(f *file, d graph.DType) (t tokenFile, err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			err = fault(r)
-		}
-	}()
+	if strings.HasSuffix(f.path, npySuffix) {
+		return readTokenArray(f, d)
+	}
 	t = tokenFile{file: f, dtype: d, data: f.data}
 	if header, typ, ok := tokenHeader(f.data); ok && (d == graph.Undefined || d == typ) {
 		t.data, t.dtype = f.data[header:], typ
@@ -69,6 +66,29 @@ func readTokens(f *file, d graph.DType) (t tokenFile, err error) {
 	}
 	t.count = int64(len(t.data) / size)
 	return t, nil
+}
+
+// readTokenArray reads a .npy file of one row.
+func readTokenArray(f *file, d graph.DType) (t tokenFile, err error) {
+	list, err := npz.View(f.data, nil)
+	switch {
+	case err != nil:
+		return t, err
+	case len(list) != 1 || list[0].Rank() != 1 || !slices.Contains(tokenTypes, list[0].DType):
+		return t, errors.New("wanted one array with one dim, of " + tokenTypeNames())
+	case d != graph.Undefined && d != list[0].DType:
+		return t, fmt.Errorf("is an array of %v; wanted %v, as --token-type says", list[0].DType, d)
+	}
+	a := list[0]
+	return tokenFile{file: f, dtype: a.DType, data: a.Data, count: int64(a.Len())}, nil
+}
+
+func tokenTypeNames() string {
+	names := make([]string, len(tokenTypes))
+	for i, d := range tokenTypes {
+		names[i] = d.String()
+	}
+	return strings.Join(names, ", ")
 }
 
 // tokenHeader recognizes the header of llm.c's files: 256 numbers of 32 bits, which begin with a

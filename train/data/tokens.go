@@ -2,7 +2,6 @@ package data
 
 import (
 	"context"
-	"encoding/binary"
 	"fmt"
 	"math/bits"
 	"runtime/debug"
@@ -33,6 +32,7 @@ type tokenSource struct {
 	random  bool // where ends counts starts, not blocks
 	seed    uint64
 	fill    [][]convert // by file and input
+	made    [][]byte    // by input: a row of what does not depend on the tokens
 	scheme  string      // for Identity
 }
 
@@ -60,6 +60,7 @@ func newTokens(list []tokenFile, inputs []Input, o Options) (_ Source, err error
 	if err := s.setShapes(); err != nil {
 		return nil, err
 	}
+	s.makeRows()
 	if s.span = s.seq; slices.Contains(s.roles, roleLabels) && o.Labels != labelsSame {
 		s.span++
 	}
@@ -68,7 +69,10 @@ func newTokens(list []tokenFile, inputs []Input, o Options) (_ Source, err error
 			return nil, err
 		}
 	}
-	s.scheme = fmt.Sprintf("tokens seq=%d span=%d random=%v", s.seq, s.span, s.random)
+	s.scheme = fmt.Sprintf("%s seq=%d span=%d random=%v", formatTokens, s.seq, s.span, s.random)
+	for _, f := range list {
+		s.scheme += " " + f.dtype.String()
+	}
 	if s.random {
 		s.scheme += fmt.Sprintf(" seed=%d", s.seed)
 	}
@@ -204,32 +208,36 @@ func (s *tokenSource) Fill(i int64, row int, batch []*executor.Tensor) (err erro
 		case roleLabels:
 			s.fill[file][j](dst, f.data[(first+s.span-s.seq)*size:][:s.seq*size])
 		default:
-			fillRole(r, t.DType, dst)
+			copy(dst, s.made[j])
 		}
 	}
 	f.used(int(s.span * size))
 	return f.m.Check()
 }
 
-// fillRole writes what does not depend on the tokens.
-func fillRole(r role, d graph.DType, dst []byte) {
-	var number [8]byte
-	c := converter(graph.Int64, d)
-	size := d.Bits() / 8
-	for i := range len(dst) / size {
-		v := uint64(0)
-		switch r {
-		case rolePositions:
-			v = uint64(i)
-		case roleOnes:
-			v = 1
-		}
-		if d == graph.Bool {
-			dst[i] = byte(v)
+// makeRows makes what is the same for every sample.
+func (s *tokenSource) makeRows() {
+	s.made = make([][]byte, len(s.inputs))
+	for i, r := range s.roles {
+		if r == roleTokens || r == roleLabels {
 			continue
 		}
-		binary.LittleEndian.PutUint64(number[:], v)
-		c(dst[i*size:][:size], number[:])
+		numbers := make([]int64, s.seq)
+		for k := range numbers {
+			switch r {
+			case rolePositions:
+				numbers[k] = int64(k)
+			case roleOnes:
+				numbers[k] = 1
+			}
+		}
+		to := s.inputs[i].DType
+		c := converter(graph.Int64, to)
+		if to == graph.Bool {
+			c = cast[int64, uint8]
+		}
+		s.made[i] = make([]byte, int(s.seq)*to.Bits()/8)
+		c(s.made[i], executor.Memory(numbers))
 	}
 }
 
@@ -279,6 +287,9 @@ func (f *tokenFile) check(ctx context.Context, in *Input) error {
 		}
 		return from + int64(at)
 	})
+	if err == nil {
+		err = f.m.Check()
+	}
 	if err != nil || at < 0 {
 		return err
 	}
