@@ -104,7 +104,7 @@ func Read(r io.Reader, name string, o Options) (*Model, error) {
 func New(m *graph.Model, o Options) (*Model, error) { return prepare(m.Path, m, nil, nil, o) }
 
 // ExamplePrefix begins the paths of built-in models.
-const ExamplePrefix = "example:"
+const ExamplePrefix = examples.Prefix
 
 // Example makes a built-in model, such as "mlp"; package examples lists them. Its symbols are
 // bound; Options.Dims binds them otherwise.

@@ -15,11 +15,11 @@ import (
 // readsFiles says what the arguments of a verb are, where they are files that it reads.
 var readsFiles = map[string]string{"plan": "the model", "apply": "the model", "grad": "the model", "run": "the model",
 	"verify": "a model", "inspect": "the model",
-	"solve": "the instance", "pack": "the buffers"}
+	"export": "the checkpoint", "solve": "the instance", "pack": "the buffers"}
 
 // The flags whose values are files, or folders of files. A test looks for others.
 var (
-	inputFlags  = []string{"config", "plan", "cost", "device", "aliases", "data-dir"}
+	inputFlags  = []string{"config", "plan", "cost", "device", "aliases", "data-dir", "model"}
 	outputFlags = []string{"out", "apply-out", "save-config", "save-plan", "save-outputs", "profile"}
 )
 

@@ -8,6 +8,9 @@ import (
 	"memopt/graph"
 )
 
+// Prefix begins the paths of built-in models: "example:mlp".
+const Prefix = "example:"
+
 // Example is a built-in training graph.
 type Example struct {
 	Name    string

@@ -14,7 +14,7 @@ import (
 // ContentsSHA256 returns the SHA-256, in hexadecimal, of the contents that StructureSHA256 leaves
 // out: those of the main graph's initializers, sparse ones included, in the order of their names, but
 // for those whose names skip says true of; and those of tensors in attributes of the main graph's
-// nodes and of the graphs in them, in the order of the nodes. Each comes with its element type and
+// nodes and of the graphs in them, in the order of the nodes, and of the functions'. Each comes with its element type and
 // dims, so two models of equal hashes compute the same, once those that are skipped are equal, too.
 func ContentsSHA256(m *graph.Model, skip func(name string) bool) (text string, err error) {
 	defer mapfile.Guard(&err)()
@@ -22,6 +22,12 @@ func ContentsSHA256(m *graph.Model, skip func(name string) bool) (text string, e
 	c.s.text("memopt.contents/v1")
 	c.initializers(m.Graph, skip)
 	c.nodes(m.Graph)
+	for _, f := range m.Functions {
+		for i := range f.AttrDefaults {
+			c.attr(f.AttrDefaults[i].Value)
+		}
+		c.nodes(f.Body)
+	}
 	c.s.flush()
 	return hex.EncodeToString(c.s.h.Sum(nil)), c.err
 }

@@ -121,5 +121,12 @@ func sumOf(f *safetensors.File) (text string, err error) {
 	return sum(f.Bytes()), nil
 }
 
+// HasState reports whether the checkpoint has the contents of a state of that name.
+func (c *Checkpoint) HasState(name string) bool {
+	_, weight := c.Weights.Tensor(name)
+	_, other := c.Others.Tensor(name)
+	return weight || other
+}
+
 // Close ends the mappings of the files.
 func (c *Checkpoint) Close() error { return errors.Join(c.Weights.Close(), c.Others.Close()) }

@@ -2,20 +2,44 @@ package checkpoint
 
 import (
 	"fmt"
+	"strings"
 
 	"memopt/graph"
+	"memopt/graph/examples"
 	"memopt/graph/onnx"
 )
 
-// DescribeModel returns what a manifest says of a model: path is what the job was given, structure
-// the hash of its structure, and state reports whether an initializer is a state of the job, whose
-// contents the checkpoint has.
-func DescribeModel(m *graph.Model, path, structure string, state func(name string) bool) (Model, error) {
+// OpenModel reads the model that a path, or example:NAME, stands for, as it is, so that its hashes
+// are those of the file. The caller calls done when it is no longer used.
+func OpenModel(path string) (m *graph.Model, done func() error, err error) {
+	name, ok := strings.CutPrefix(path, examples.Prefix)
+	if !ok {
+		m, opened, err := onnx.Open(path)
+		if err != nil {
+			return nil, nil, err
+		}
+		return m, opened.Close, nil
+	}
+	ex, ok := examples.Lookup(name)
+	if !ok {
+		return nil, nil, fmt.Errorf("%s: there is no such example", path)
+	}
+	if m, err = ex.Build(); err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", path, err)
+	}
+	m.Path = path
+	return m, func() error { return nil }, nil
+}
+
+// DescribeModel returns what a manifest says of a model as OpenModel returns it, before anything is
+// changed in it. state reports whether an initializer is a state of the job, whose contents the
+// checkpoint has.
+func DescribeModel(m *graph.Model, state func(name string) bool) (Model, error) {
 	frozen, err := onnx.ContentsSHA256(m, state)
 	if err != nil {
-		return Model{}, fmt.Errorf("%s: %w", path, err)
+		return Model{}, fmt.Errorf("%s: %w", m.Path, err)
 	}
-	return Model{Path: path, StructureSHA256: structure, FrozenSHA256: frozen}, nil
+	return Model{Path: m.Path, StructureSHA256: onnx.StructureSHA256(m), FrozenSHA256: frozen}, nil
 }
 
 // Check returns an error unless a model, as it is now, is the one of the checkpoint: of the same

@@ -7,7 +7,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"memopt/graph"
-	"memopt/graph/onnx"
 	"memopt/train/checkpoint"
 )
 
@@ -25,8 +24,7 @@ func TestModel(t *testing.T) {
 	describe := func(text, path string) checkpoint.Model {
 		m, err := graph.Parse(text, path)
 		require.NoError(t, err)
-		d, err := checkpoint.DescribeModel(m, path, onnx.StructureSHA256(m),
-			func(name string) bool { return name == "w" })
+		d, err := checkpoint.DescribeModel(m, func(name string) bool { return name == "w" })
 		require.NoError(t, err)
 		return d
 	}

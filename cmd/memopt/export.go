@@ -1,0 +1,151 @@
+package main
+
+import (
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"memopt/graph"
+	"memopt/graph/live"
+	"memopt/graph/onnx"
+	"memopt/report"
+	"memopt/train/checkpoint"
+)
+
+func (a *app) exportCommand() *cobra.Command {
+	var out, model, external string
+	cmd := &cobra.Command{
+		Use:   "export CHECKPOINT -o OUT",
+		Short: "Write the forward model with the weights of a training job's checkpoint",
+		Long: `export reads the forward model that a job has trained and writes it with the
+trained weights and running statistics of a checkpoint. All else stays as it
+is in the model's file: frozen weights, inputs, outputs and nodes. Parameters
+that are inputs of the model become initializers.
+
+CHECKPOINT is a job's folder, of which the newest checkpoint is taken, or the
+folder of one checkpoint. The checkpoint says where the model is; --model names
+another place. The model must be the one that was trained: its structure and
+its frozen weights are compared with the checkpoint's hashes. A job that has
+trained a training graph, as example:transformer is one, needs --model with a
+forward model that has the same weights by name.`,
+		Example: `  memopt export job -o model.onnx
+        the newest weights of the job
+  memopt export job/checkpoints/step-500 -o model.onnx
+        those of one step
+  memopt export job -o model.onnx --model moved/forward.onnx --external-data 1MiB
+        a model that has moved, with large weights in model.onnx.data`,
+		Args: exactCheckpoint,
+		RunE: func(_ *cobra.Command, args []string) error { return a.export(args[0], model, out, external) },
+	}
+	f := cmd.Flags()
+	f.StringVarP(&out, "out", "o", "", "where to write the model; - is standard output")
+	f.StringVar(&model, "model", "", "the forward model, where it is not what the checkpoint says")
+	f.StringVar(&external, "external-data", "", "move tensors of at least this size to OUT.data, for example 1MiB")
+	return cmd
+}
+
+// exactCheckpoint accepts one argument.
+func exactCheckpoint(cmd *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		return usage("%s takes one argument, a job's folder or a checkpoint's; got %d", cmd.Name(), len(args))
+	}
+	return nil
+}
+
+func (a *app) export(path, model, out, external string) error {
+	format, err := report.ParseFormat(a.global.output)
+	if err != nil {
+		return usage("%w", err)
+	}
+	if out == "" {
+		return usage("export: -o OUT is missing: name the file for the model")
+	}
+	o := onnx.Options{}
+	if o.ExternalDataThreshold, err = parseThreshold(external); err != nil {
+		return err
+	}
+	c, err := checkpoint.Load(path)
+	if err != nil {
+		return fileError("%w", err)
+	}
+	defer c.Close()
+	for _, f := range []string{c.Weights.Path(), c.Others.Path()} {
+		if err := a.reads("the checkpoint", f); err != nil {
+			return err
+		}
+	}
+	m, done, err := a.exportModel(c, model)
+	if err != nil {
+		return err
+	}
+	defer done()
+	given, err := c.Export(m)
+	if err != nil {
+		return usage("%w", err)
+	}
+	if o.ExternalDataThreshold == 0 {
+		o.ExternalDataThreshold = given.External // as in the original
+	}
+	if err := a.writeModel("--out", out, m, o); err != nil {
+		return err
+	}
+	w := a.out
+	if out == streamName {
+		w = a.err
+	}
+	return report.Export(w, format, report.Exported{Out: out, Checkpoint: c.Path, Step: c.Step, Model: m.Path,
+		Weights: len(given.Weights), Statistics: len(given.Statistics), Added: len(given.Added),
+		Kept: given.Kept, Bytes: given.Bytes})
+}
+
+// exportModel reads the model that the weights of a checkpoint go to, as its file has it.
+func (a *app) exportModel(c *checkpoint.Checkpoint, name string) (m *graph.Model, done func() error, err error) {
+	path := name
+	if path == "" {
+		path = c.Model.Path
+	}
+	if path == streamName || path == "" {
+		return nil, nil, usage("%s does not say where its model is, which came from standard input: name it with "+
+			"memopt export --model", c.Path)
+	}
+	if err := a.checkForward(path); err != nil {
+		return nil, nil, err
+	}
+	if m, done, err = checkpoint.OpenModel(path); err != nil {
+		return nil, nil, fileError("%w", err)
+	}
+	now, err := checkpoint.DescribeModel(m, c.HasState)
+	if err != nil {
+		done()
+		return nil, nil, fileError("%w", err)
+	}
+	if name != "" && now.StructureSHA256 != c.Model.StructureSHA256 {
+		return m, done, nil // another model, which has to have the weights by name
+	}
+	if err := c.Model.Check(now); err != nil {
+		done()
+		return nil, nil, usage("%w; name the model that was trained with memopt export --model", err)
+	}
+	return m, done, nil
+}
+
+// checkForward refuses a model that has a backward half.
+func (a *app) checkForward(path string) error {
+	m, err := a.read(path)
+	if err != nil {
+		return err
+	}
+	defer m.Close()
+	switch b, err := live.FindBoundary(m.Model); {
+	case errors.Is(err, live.ErrNoBoundary):
+		return nil
+	case err != nil:
+		return classify(wrap(path, err))
+	case b.Kind == live.YieldBoundary:
+		return usage("%s is a training graph: node %q divides it into a forward and a backward half; name the "+
+			"forward model, with weights of the same names, with memopt export --model", path,
+			m.Graph.NodeLabel(b.Node))
+	}
+	return usage("%s is a training graph: it has a backward half; name the forward model, with weights of the "+
+		"same names, with memopt export --model", path)
+}

@@ -1,0 +1,42 @@
+package report
+
+import (
+	"fmt"
+	"io"
+)
+
+// ExportSchema is the schema of the JSON that `memopt export -O json` prints.
+const ExportSchema = "memopt.export/v1"
+
+// Exported is what an export has written.
+type Exported struct {
+	Schema     string `json:"schema"` // set by Export
+	Out        string `json:"out"`
+	Checkpoint string `json:"checkpoint"`
+	Step       int64  `json:"step"`
+	Model      string `json:"model"`
+	Weights    int    `json:"weights"`
+	Statistics int    `json:"statistics"`
+	Added      int    `json:"added"`
+	Kept       int    `json:"kept"`
+	Bytes      int64  `json:"bytes"`
+}
+
+// Export says what was written and from what.
+func Export(w io.Writer, format Format, r Exported) error {
+	r.Schema = ExportSchema
+	if format == JSONFormat {
+		return writeJSON(w, r)
+	}
+	t := Table{Header: []string{"what", "value"}, Right: []bool{false, true}}
+	t.Add("written to", r.Out)
+	t.Add("checkpoint", r.Checkpoint)
+	t.Add("step", fmt.Sprint(r.Step))
+	t.Add("model", r.Model)
+	t.Add("trained weights", fmt.Sprint(r.Weights))
+	t.Add("running statistics", fmt.Sprint(r.Statistics))
+	t.Add("of these, inputs of the model", fmt.Sprint(r.Added))
+	t.Add("initializers kept", fmt.Sprint(r.Kept))
+	t.Add("bytes from the checkpoint", Bytes(r.Bytes))
+	return t.writeAs(w, format)
+}
