@@ -14,8 +14,9 @@ import (
 // ContentsSHA256 returns the SHA-256, in hexadecimal, of the contents that StructureSHA256 leaves
 // out: those of the main graph's initializers, sparse ones included, in the order of their names, but
 // for those whose names skip says true of; and those of tensors in attributes of the main graph's
-// nodes and of the graphs in them, in the order of the nodes, and of the functions'. Each comes with its element type and
-// dims, so two models of equal hashes compute the same, once those that are skipped are equal, too.
+// nodes and of the graphs in them, in the order of the nodes, and of the functions'. Each comes with
+// its element type and dims. Two models of equal structure and equal contents compute the same, once
+// those that are skipped are equal, too.
 func ContentsSHA256(m *graph.Model, skip func(name string) bool) (text string, err error) {
 	defer mapfile.Guard(&err)()
 	c := &contents{s: structure{h: sha256.New()}}

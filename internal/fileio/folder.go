@@ -17,6 +17,7 @@ type Folder struct {
 	path, temp string
 	item       cleanup.Item
 	err        error // the first one; Commit reports it
+	ended      bool
 }
 
 // CreateFolder starts a folder. Every Folder is ended with Commit or Discard.
@@ -84,6 +85,9 @@ func (d *Folder) Commit() error {
 	return nil
 }
 
+// exchangeNames is exchange, or a test's.
+var exchangeNames = exchange
+
 // replaceFolder gives a folder another's place, which takes its own, if the system can do that at
 // once; else the older one is away for a moment.
 func replaceFolder(temp, path string) error {
@@ -91,7 +95,7 @@ func replaceFolder(temp, path string) error {
 	if _, err := os.Lstat(path); errors.Is(err, os.ErrNotExist) {
 		return os.Rename(temp, path)
 	}
-	if exchange(temp, path) == nil {
+	if exchangeNames(temp, path) == nil {
 		return nil
 	}
 	older := filepath.Join(filepath.Dir(path), unique(tempPrefix, tempSuffix))
@@ -110,9 +114,10 @@ func replaceFolder(temp, path string) error {
 // Discard ends a folder that is not wanted. After Commit it does nothing but to remove what the
 // folder has replaced.
 func (d *Folder) Discard() {
-	if d == nil {
+	if d == nil || d.ended {
 		return
 	}
+	d.ended = true
 	if d.err == nil {
 		d.err = os.ErrClosed
 	}

@@ -54,8 +54,8 @@ func (c *Checkpoint) Export(m *graph.Model) (*Exported, error) {
 		if n := len(strangers) - most; n > 0 {
 			more = fmt.Sprintf(" and %d more", n)
 		}
-		return nil, fmt.Errorf("%s has no input or initializer for %d of the checkpoint's %d weights: %s%s; wanted the "+
-			"forward model that was trained, %s", m.Path, len(strangers), len(c.Weights.Entries()),
+		return nil, fmt.Errorf("%s has no input or initializer for %d of the checkpoint's %d weights: %s%s; "+
+			"wanted the forward model that was trained, %s", m.Path, len(strangers), len(c.Weights.Entries()),
 			strings.Join(strangers[:min(len(strangers), most)], ", "), more, c.Model.Path)
 	}
 	out := &Exported{}

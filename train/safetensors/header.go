@@ -30,14 +30,14 @@ func parseHeader(text []byte) (list []declared, metadata map[string]string, err 
 	p := &parser{d: json.NewDecoder(bytes.NewReader(text))}
 	p.d.UseNumber()
 	names := map[string]bool{}
-	p.object(func(name string) {
+	p.object("the header", func(name string) {
 		if names[name] {
 			p.fail("%q stands there twice", name)
 		}
 		names[name] = true
 		if name == metadataKey {
 			metadata = map[string]string{}
-			p.object(func(key string) {
+			p.object(metadataKey, func(key string) {
 				if _, twice := metadata[key]; twice {
 					p.fail("%s: %q stands there twice", metadataKey, key)
 				}
@@ -87,13 +87,13 @@ func (p *parser) next() json.Token {
 // want reads a token that must be there.
 func (p *parser) want(what string, delim json.Delim) {
 	if token := p.next(); p.err == nil && token != delim {
-		p.fail("%s is %v; wanted %v", what, describe(token), delim)
+		p.fail("%s is %s; wanted %v", what, describe(token), delim)
 	}
 }
 
 // object reads an object; member is called for each name and reads its value.
-func (p *parser) object(member func(name string)) {
-	p.want("a part of the header", '{')
+func (p *parser) object(what string, member func(name string)) {
+	p.want(what, '{')
 	for p.err == nil && p.d.More() {
 		if name, ok := p.next().(string); ok {
 			member(name)
@@ -148,7 +148,7 @@ func (p *parser) tensor(name string) declared {
 	t := declared{Entry: Entry{Name: name, Shape: []int{}}}
 	offsets := make([]int64, 0, 2)
 	var dtype, shape, place bool
-	p.object(func(key string) {
+	p.object(fmt.Sprintf("tensor %q", name), func(key string) {
 		what := fmt.Sprintf("tensor %q: %s", name, key)
 		seen := map[string]*bool{"dtype": &dtype, "shape": &shape, "data_offsets": &place}[key]
 		switch {
