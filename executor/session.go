@@ -102,6 +102,7 @@ type Session struct {
 	arena   *Arena
 	own     bool         // whether arena is the session's own
 	base    []byte       // the planned layout
+	placed  bool         // base is what Place was given
 	weights *Arena       // copies of initializers, and what constant nodes made
 	inFiles int64        // bytes of initializers that stay in mapped files
 	mem     DeviceMemory // in which weights and arena lie
@@ -240,8 +241,8 @@ func (s *Session) Threads() int { return s.pool.Threads() }
 // Feeds says where the gradients come from that a boundary node hands out.
 func (s *Session) Feeds() []Feed { return s.feeds }
 
-// SetStep sets the number of the next step, on which its random draws depend; the steps after it count
-// on from there. A session begins with 0.
+// SetStep sets the number of the next step, on which its random draws depend; the steps after it
+// count on from there. A session begins with 0.
 func (s *Session) SetStep(number uint64) { s.run = number }
 
 // Output returns graph output i. It is valid until the next Run or Release. An accelerator's is a
@@ -343,7 +344,7 @@ func (s *Session) hold() error {
 			s.root.arenaBytes, ErrOutOfMemory, limit, s.liveAtPeak())
 	}
 	if s.base != nil || s.opts.OnDemand || s.virtual || s.root.arenaBytes == 0 {
-		if s.own {
+		if s.own || s.placed {
 			s.arena.ResetPeak()
 		}
 		return nil
@@ -365,8 +366,19 @@ func (s *Session) Release() {
 	if s.root != nil {
 		s.root.release()
 	}
-	s.arena.Free(s.base)
-	s.base = nil
+	if !s.placed {
+		s.arena.Free(s.base)
+		s.base = nil
+	}
+}
+
+// Place gives the session memory for its planned layout, in place of what it takes from its arena:
+// Prediction.Arena bytes or more, where it keeps its values. Several sessions that run by turns may
+// have the same, of which each run overwrites what another has left, outputs included. nil takes it
+// back.
+func (s *Session) Place(block []byte) {
+	s.Release()
+	s.base, s.placed = block, block != nil
 }
 
 // Close frees all memory and ends the session's threads.

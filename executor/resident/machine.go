@@ -34,7 +34,8 @@ type machine struct {
 	opts   executor.Options // of all sessions
 	store  *executor.Store
 	steps  []*step
-	holder *step // the step that has the arena; nil: none has
+	block  []byte // of the arena, in which all steps that are planned lie
+	holder *step  // the step that ran last, and may have taken more on demand; nil: none has
 }
 
 func (m *machine) Put(name string, t *executor.Tensor) error { return m.store.Put(name, t) }
@@ -50,26 +51,25 @@ func (m *machine) StateBytes() int64 { return m.store.Bytes() }
 // Open opens a session that shares the machine's states and arena, and makes the arena large enough
 // for it, so that a job that does not fit fails before its first step.
 func (m *machine) Open(ctx context.Context, side verify.Side, o StepOptions) (Step, error) {
-	m.release(nil)
 	model, err := watching(side.Model, o.Watch)
 	if err != nil {
 		return nil, err
 	}
 	opts := m.opts
 	opts.Order, opts.Dims = side.Order, side.Dims
-	session, err := executor.Open(ctx, model, side.Types, m.device, opts)
+	m.unplace() // so that it does not count as taken by others
+	s := &step{machine: m, graph: model.Graph}
+	if s.session, err = executor.Open(ctx, model, side.Types, m.device, opts); err == nil {
+		m.steps = append(m.steps, s)
+		err = s.prepare(o)
+	}
+	if err == nil {
+		err = m.place()
+	}
 	if err != nil {
-		return nil, err
+		s.Close()
+		return nil, errors.Join(err, m.place()) // the others have their memory back
 	}
-	s := &step{machine: m, session: session, graph: model.Graph}
-	if err = s.prepare(o); err == nil {
-		err = m.fit(session)
-	}
-	if err != nil {
-		session.Close()
-		return nil, err
-	}
-	m.steps = append(m.steps, s)
 	return s, nil
 }
 
@@ -95,26 +95,49 @@ func watching(m *graph.Model, names []string) (*graph.Model, error) {
 	return &watching, nil
 }
 
-// fit makes the arena large enough for a session.
-func (m *machine) fit(s *executor.Session) error {
+// place makes the arena large enough for every step, and gives them all the same block of it.
+func (m *machine) place() error {
 	v, ok := m.device.(executor.Virtual)
 	if m.opts.OnDemand || ok && v.Virtual() {
 		return nil
 	}
-	need := s.Prediction().Arena
-	if err := m.opts.Arena.Fit(int(need)); err != nil {
+	var need int64
+	for _, s := range m.steps {
+		need = max(need, s.session.Prediction().Arena)
+	}
+	err := m.opts.Arena.Fit(int(need))
+	if err == nil {
+		m.block, err = m.opts.Arena.Reserve(int(need))
+	}
+	if err != nil {
 		return fmt.Errorf("the planned arena of %d bytes: %w", need, err)
+	}
+	for _, s := range m.steps {
+		s.session.Place(m.block)
 	}
 	return nil
 }
 
-// release takes the arena from the step that has it, unless it is the given one.
+// unplace gives the block back.
+func (m *machine) unplace() {
+	for _, s := range m.steps {
+		s.session.Place(nil)
+	}
+	m.opts.Arena.Free(m.block)
+	m.block, m.holder = nil, nil
+}
+
+// release takes from the step that ran last what it has taken on demand and may still hold, unless
+// it is the given one.
 func (m *machine) release(next *step) {
-	if m.holder != nil && m.holder != next {
-		m.holder.session.Release()
+	if last := m.holder; last != nil && last != next && last.demands(m.opts.OnDemand) {
+		last.session.Release()
 	}
 	m.holder = next
 }
+
+// demands reports whether a step takes memory of the arena that is not planned.
+func (s *step) demands(all bool) bool { return all || len(s.session.Prediction().Unsized) > 0 }
 
 // Close closes the steps that are open, then the states and the arena.
 func (m *machine) Close() error {

@@ -156,7 +156,7 @@ func (s *step) Close() error {
 	}
 	m.steps = slices.Delete(m.steps, at, at+1)
 	if m.holder == s {
-		m.release(nil)
+		m.holder = nil
 	}
 	return s.session.Close()
 }
