@@ -50,8 +50,8 @@ type Source interface {
 type Options struct {
 	// Format is "" or "auto", which goes by the names of the files, or one of Formats.
 	Format string
-	// TokenType is the type of the tokens of files that do not say it themselves: uint8, uint16 (""),
-	// uint32, int32 or int64.
+	// TokenType is the type of tokens: uint8, uint16, uint32, int32 or int64. "" or "auto" is what a
+	// header says, uint8 in .txt files, and else uint16.
 	TokenType string
 	// Blocks says where blocks of tokens start: "disjoint" (""), one after the other, or "random",
 	// anywhere, drawn by Seed.

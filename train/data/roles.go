@@ -59,11 +59,11 @@ func rolesOf(inputs []Input, names map[string]string) ([]role, error) {
 	for i, in := range inputs {
 		if roles[i] == noRole {
 			return nil, fmt.Errorf("input %q (%v): its name does not say what it holds; say which of %s "+
-				"it does (--data-names)", in.Name, in.DType, strings.Join(Roles(), ", "))
+				"it does (--input NAME=…)", in.Name, in.DType, strings.Join(Roles(), ", "))
 		}
 	}
 	if !slices.Contains(roles, roleTokens) {
-		return nil, fmt.Errorf("no input takes tokens, of %s: say which one does (--data-names)",
+		return nil, fmt.Errorf("no input takes tokens, of %s: say which one does (--input NAME=tokens)",
 			listInputs(inputs))
 	}
 	return roles, nil

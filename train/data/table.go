@@ -71,8 +71,8 @@ func (s *tableSource) group(where string, arrays []array, have []string) error {
 		list := s.arraysOf(i, arrays)
 		if len(list) == 0 {
 			return fmt.Errorf("%s: nothing is called %q, for input %q (%v%s); there is %s: rename it, or say "+
-				"what holds the input (--data-names)", where, s.keyOf(in), in.Name, in.DType, dims(in.Shape),
-				listShort(have))
+				"what holds the input (--input %s=NAME)", where, s.keyOf(in), in.Name, in.DType, dims(in.Shape),
+				listShort(have), in.Name)
 		}
 		n := int64(0)
 		for _, a := range list {

@@ -16,7 +16,7 @@ var tokenTypes = []graph.DType{graph.Uint16, graph.Uint8, graph.Uint32, graph.In
 
 // tokenType parses Options.TokenType; "" is Undefined.
 func tokenType(name string) (graph.DType, error) {
-	if name == "" {
+	if name == "" || name == formatAuto {
 		return graph.Undefined, nil
 	}
 	d, _ := graph.ParseDType(name)
