@@ -39,6 +39,7 @@ const order = `
 	planner
 	executor/ort/ortengine report configs
 	memopt
+	train
 	bench/gpu/stages
 	cmd/memopt bench/forward bench/gpu
 `
@@ -60,7 +61,8 @@ func TestImportOrder(t *testing.T) {
 		fields := strings.Fields(line)
 		pkg := fields[0]
 		if rank[pkg] == 0 {
-			t.Errorf("package %s has no place in the import order: add it to deps_test.go and to ARCHITECTURE.md", pkg)
+			t.Errorf("package %s has no place in the import order: add it to deps_test.go and to "+
+				"ARCHITECTURE.md", pkg)
 			continue
 		}
 		for _, imp := range fields[1:] {
@@ -75,7 +77,8 @@ func TestImportOrder(t *testing.T) {
 // flags, so that draws repeat in CI and failures leave no files.
 func TestRapidFlags(t *testing.T) {
 	const rapid, flags = "pgregory.net/rapid", "memopt/internal/rapidflags"
-	out, err := exec.Command("go", "list", "-f", `{{.ImportPath}} {{join .TestImports " "}} {{join .XTestImports " "}}`,
+	out, err := exec.Command("go", "list", "-f", `{{.ImportPath}} {{join .TestImports " "+
+		""}} {{join .XTestImports " "}}`,
 		"./...").Output()
 	require.NoError(t, err)
 	draws := 0

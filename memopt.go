@@ -269,6 +269,30 @@ func (m *Model) Accumulate(o autograd.Options, update autograd.Optimizer) (micro
 	return micro, m.step(j), how, nil
 }
 
+// Updating returns a training step that updates its parameters, made of a model that has a backward
+// half: the update is appended to its gradients (autograd.FromGradients), or the model is returned as
+// it is if it updates its parameters already. lossScale names the input from which the update learns
+// what the gradients have been multiplied by; "": they have not. The errors are those of FromGradients, and an *Error
+// for an invalid optimizer.
+func (m *Model) Updating(update *autograd.Optimizer, lossScale string) (*Model, *autograd.Joint, error) {
+	j, err := autograd.FromGradients(m.Model)
+	if errors.Is(err, autograd.ErrNoGradients) {
+		if own, e := autograd.FromStep(m.Model); e == nil {
+			return m.step(own), own, nil
+		}
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", m.Path, err)
+	}
+	if j.LossScale == "" && j.LossGrad != "" {
+		j.LossScale = lossScale
+	}
+	if err := autograd.AppendOptimizer(j, *update); err != nil {
+		return nil, nil, &Error{OfCaller, err}
+	}
+	return m.step(j), j, nil
+}
+
 // step is a training step made of the model.
 func (m *Model) step(j *autograd.Joint) *Model {
 	j.Model.Path = m.Path // external data lies next to it, and it must not be overwritten

@@ -31,8 +31,10 @@ const (
 	exitInvalid     = 6
 	exitMissing     = 7
 	exitEarly       = 8
+	exitSaved       = 9
 	exitHungUp      = 129
 	exitInterrupted = 130
+	exitWarned      = 138
 	exitPipe        = 141
 	exitTerminated  = 143
 )
@@ -123,13 +125,16 @@ func (a *app) exitCodesTopic() *cobra.Command {
     3  does not fit: into a budget, in which case the lowest peak that was
        reached is printed; or into memory, in which case the bytes and the limit
        are printed
-    4  numbers differ between the baseline and the planned graph
+    4  numbers differ between the baseline and the planned graph; or the loss of
+       a training job is not finite
     5  the measured peak is above the prediction or the budget
     6  the model is invalid, or an operator in it is unsupported
     7  a runtime or device is missing
     8  the solver stopped early under --require-optimal
+    9  a training job was stopped by a signal, and its checkpoint is saved
   129  the terminal was closed (SIGHUP); the best plan so far is kept
   130  interrupted, likewise
+  138  asked to end by SIGUSR1, likewise
   141  the reader of the output has gone away
   143  terminated by the system (SIGTERM), likewise`,
 	}

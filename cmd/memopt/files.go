@@ -14,6 +14,7 @@ import (
 
 // readsFiles says what the arguments of a verb are, where they are files that it reads.
 var readsFiles = map[string]string{"plan": "the model", "apply": "the model", "grad": "the model", "run": "the model",
+	"train":  "the model",
 	"verify": "a model", "inspect": "the model",
 	"export": "the checkpoint", "solve": "the instance", "pack": "the buffers"}
 
@@ -22,6 +23,9 @@ var (
 	inputFlags  = []string{"config", "plan", "cost", "device", "aliases", "data-dir", "model"}
 	outputFlags = []string{"out", "apply-out", "save-config", "save-plan", "save-outputs", "profile"}
 )
+
+// writesFolder has the verbs whose --out is a folder, which package checkpoint keeps.
+var writesFolder = map[string]bool{"train": true}
 
 // streamName is the argument that stands for standard input or output.
 const streamName = "-"
@@ -46,7 +50,7 @@ func (a *app) announceFiles(cmd *cobra.Command, args []string) error {
 		}
 	}
 	for _, name := range outputFlags {
-		if path := flagValue(cmd, name); path != "" && path != streamName {
+		if path := flagValue(cmd, name); path != "" && path != streamName && !writesFolder[cmd.Name()] {
 			if err := a.writes("--"+name, path); err != nil {
 				return err
 			}

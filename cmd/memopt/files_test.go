@@ -13,7 +13,8 @@ var notFiles = []string{"output", "color", "level", "probe", "order", "clone-byt
 	"budget-for", "select", "solver", "time-limit", "anchor", "external-data",
 	"format", "loss-scale", "optimizer", "backend", "init", "mem-limit", "mem-pattern", "arena-extend-strategy",
 	"ort-opt", "ort-arena", "ort-execution", "cudnn-conv-algo-search",
-	"cudnn-conv-use-max-workspace", "bitwise", "by", "capacity"}
+	"cudnn-conv-use-max-workspace", "bitwise", "by", "capacity", "batch",
+	"on-nan", "resume", "lr-scheduler", "data-format", "token-type", "blocks", "labels", "record", "last-batch"}
 
 // notReading are the verbs whose arguments are no files.
 var notReading = []string{"ops", "examples", "version", "exit-codes", "environment", "completion", "help", ortChildVerb}

@@ -107,7 +107,8 @@ func (gf *gradFlags) check() error {
 		return usage("grad --accumulate --optimizer %s makes two steps: -o gets the micro-step, and "+
 			"--apply-out, which is missing, names the file for the step that updates", t.optimizer.kind)
 	case gf.applyOut != "" && !(t.accumulate && t.optimizer.kind != ""):
-		return usage("--apply-out is for the update of accumulated gradients: add --accumulate and --optimizer sgd, " +
+		return usage("--apply-out is for the update of accumulated gradients: add --accumulate and --optimizer " +
+			"sgd, " +
 			"adam or adamw")
 	case gf.out == streamName && gf.applyOut == streamName:
 		return usage("-o and --apply-out are both standard output: name a file for one of them")
@@ -120,23 +121,31 @@ func (gf *gradFlags) options() (autograd.Options, error) {
 	o := gf.training.options()
 	o.Params, o.NoGrad, o.AllInputs = gf.params, gf.noGrad, gf.inputs
 	for _, text := range gf.loss {
-		l := autograd.Loss{Name: text}
-		if at := strings.LastIndexByte(text, '='); at > 0 {
-			value := text[at+1:]
-			w, err := strconv.ParseFloat(value, 64)
-			switch {
-			case value == "seed":
-				l = autograd.Loss{Name: text[:at], Seed: true}
-			case err == nil && !math.IsNaN(w) && !math.IsInf(w, 0):
-				l = autograd.Loss{Name: text[:at], Weight: w}
-			default:
-				return o, usage("--loss %q: wanted NAME, NAME=WEIGHT with a finite weight, or NAME=seed", text)
-			}
+		l, err := parseLoss(text)
+		if err != nil {
+			return o, err
 		}
 		o.Losses = append(o.Losses, l)
 	}
 	o.LossScale = gf.lossScale
 	return o, nil
+}
+
+// parseLoss reads NAME, NAME=WEIGHT or NAME=seed.
+func parseLoss(text string) (autograd.Loss, error) {
+	at := strings.LastIndexByte(text, '=')
+	if at <= 0 {
+		return autograd.Loss{Name: text}, nil
+	}
+	value := text[at+1:]
+	if value == "seed" {
+		return autograd.Loss{Name: text[:at], Seed: true}, nil
+	}
+	w, err := strconv.ParseFloat(value, 64)
+	if err != nil || math.IsNaN(w) || math.IsInf(w, 0) {
+		return autograd.Loss{}, usage("--loss %q: wanted NAME, NAME=WEIGHT with a finite weight, or NAME=seed", text)
+	}
+	return autograd.Loss{Name: text[:at], Weight: w}, nil
 }
 
 func (a *app) grad(name string, gf *gradFlags) error {

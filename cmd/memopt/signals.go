@@ -16,11 +16,13 @@ import (
 var (
 	errTerminated = errors.New("terminated")
 	errHungUp     = errors.New("the terminal was closed")
+	errWarned     = errors.New("the system is about to end the program")
 )
 
 // asks are the signals that ask the program to end, with the cause that the context then has.
 var asks = map[os.Signal]error{
 	os.Interrupt: context.Canceled, syscall.SIGTERM: errTerminated, syscall.SIGHUP: errHungUp,
+	syscall.SIGUSR1: errWarned, // as batch systems send it some time before the end
 }
 
 // endCode is the exit code after a signal.
@@ -30,6 +32,8 @@ func endCode(ctx context.Context) int {
 		return exitTerminated
 	case errors.Is(cause, errHungUp):
 		return exitHungUp
+	case errors.Is(cause, errWarned):
+		return exitWarned
 	}
 	return exitInterrupted
 }
@@ -51,6 +55,7 @@ const (
 type keeper struct {
 	mu    sync.Mutex
 	keeps bool
+	stays bool
 	cut   bool
 	never chan struct{} // what waits after the cut waits for this; nil except in tests
 }
@@ -63,6 +68,22 @@ func (k *keeper) keep() {
 		<-k.never
 	}
 	k.keeps = true
+}
+
+// stay says that the verb ends by itself after a signal, however long that takes: only a second
+// signal cuts it off.
+func (k *keeper) stay() {
+	k.keep()
+	k.mu.Lock()
+	k.stays = true
+	k.mu.Unlock()
+}
+
+// patient reports whether only a second signal ends the verb.
+func (k *keeper) patient() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.stays
 }
 
 // release says that the remaining work has nothing to show until it is complete.
@@ -139,7 +160,9 @@ func (w *watch) run(signals chan os.Signal, cancel context.CancelCauseFunc, over
 		case <-short:
 			w.end(ctx, false)
 		case <-long:
-			w.end(ctx, true)
+			if !w.keeper.patient() {
+				w.end(ctx, true)
+			}
 		}
 	}
 }

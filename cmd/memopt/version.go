@@ -24,11 +24,16 @@ func (a *app) version() error {
 	if err != nil {
 		return usage("%w", err)
 	}
+	return report.VersionReport(a.out, format, thisBuild())
+}
+
+// thisBuild is which build this is.
+func thisBuild() report.Version {
 	v := report.Version{Version: unversioned, Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH}
 	if info, ok := debug.ReadBuildInfo(); ok {
 		readBuild(&v, info)
 	}
-	return report.VersionReport(a.out, format, v)
+	return v
 }
 
 // unversioned is the version of a build without a recorded one: made by go run, or from sources

@@ -13,7 +13,8 @@ import (
 
 // TestInputRanges asks for the ranges of a transformer's tokens, places and labels.
 func TestInputRanges(t *testing.T) {
-	m, err := examples.Transformer(examples.TransformerOptions{Layers: 1, Hidden: 8, Heads: 2, Vocab: 50, Positions: 20})
+	m, err := examples.Transformer(examples.TransformerOptions{Layers: 1, Hidden: 8, Heads: 2, Vocab: 50,
+		Positions: 20})
 	require.NoError(t, err)
 	r, err := op.Infer(m)
 	require.NoError(t, err)

@@ -1,0 +1,163 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+	"golang.org/x/term"
+
+	"memopt/report"
+	"memopt/train"
+)
+
+// trainWatcher shows how a job goes on: a bar on a terminal, else a line per report of metrics.
+type trainWatcher struct {
+	t     *training
+	bar   *progressbar.ProgressBar // nil: no terminal
+	shown time.Time
+	begin time.Time // of the first update
+	first int64     // updates that were done then
+	last  int64
+	end   time.Time
+}
+
+func newTrainWatcher(t *training) *trainWatcher { return &trainWatcher{t: t} }
+
+// barEvery is how often the bar is drawn.
+const barEvery = 100 * time.Millisecond
+
+// Ready prints what the job will take, before its first step.
+func (w *trainWatcher) Ready(p train.Prediction) {
+	t := w.t
+	t.view.States, t.view.Inputs, t.view.Arena, t.view.EvalArena = p.States, p.Inputs, p.Arena, p.Eval
+	out := t.app.out
+	if t.format != report.TableFormat {
+		out = t.app.err
+	}
+	if t.format == report.TableFormat || !t.global.quiet {
+		report.TrainStart(out, &t.view)
+		io.WriteString(out, "\n")
+	}
+	if f, ok := out.(interface{ Flush() error }); ok {
+		f.Flush()
+	}
+	w.begin, w.first = time.Now(), t.view.Begun
+	if f, ok := t.app.err.(*os.File); ok && !t.global.quiet && term.IsTerminal(int(f.Fd())) {
+		w.bar = progressbar.NewOptions64(t.view.Updates, progressbar.OptionSetWriter(f), progressbar.OptionShowCount(),
+			progressbar.OptionSetPredictTime(true), progressbar.OptionClearOnFinish(),
+			progressbar.OptionSetWidth(20), progressbar.OptionThrottle(barEvery))
+		w.bar.Set64(t.view.Begun)
+	}
+}
+
+// Updated moves the bar. The first update pays for what later ones do not, so speed counts from its
+// end.
+func (w *trainWatcher) Updated(done int64, m *train.Metrics) {
+	w.last, w.end = done, time.Now()
+	if done == w.t.view.Begun+1 {
+		w.begin, w.first = w.end, done
+	}
+	if w.bar == nil || time.Since(w.shown) < barEvery && done < w.t.view.Updates {
+		return
+	}
+	w.shown = time.Now()
+	w.bar.Describe(fmt.Sprintf("loss %s %s %s", lossText(m.Loss), speedText(m), report.Bytes(w.t.view.Total())))
+	w.bar.Set64(done)
+}
+
+// rate is updates per second.
+func (w *trainWatcher) rate() float64 {
+	if took := w.end.Sub(w.begin).Seconds(); took > 0 {
+		return float64(w.last-w.first) / took
+	}
+	return 0
+}
+
+// Logged prints a line where there is no bar.
+func (w *trainWatcher) Logged(m *train.Metrics) {
+	if w.bar != nil || w.t.global.quiet {
+		return
+	}
+	text := fmt.Sprintf("loss %s  lr %.3g", lossText(m.Loss), m.LearningRate)
+	if !math.IsNaN(m.GradNorm) {
+		text += fmt.Sprintf("  norm %.3g", m.GradNorm)
+	}
+	fmt.Fprintf(w.t.app.err, "update %d/%d  %s  %s  %s%s\n", m.Step, w.t.view.Updates, text, speedText(m),
+		report.Bytes(m.RSSBytes), w.left(m.Step))
+}
+
+// left says how long the job will still take.
+func (w *trainWatcher) left(done int64) string {
+	if r := w.rate(); r > 0 && done < w.t.view.Updates {
+		return "  " + time.Duration(float64(w.t.view.Updates-done)/r*1e9).Round(time.Second).String() + " left"
+	}
+	return ""
+}
+
+// Evaluated prints the loss of an evaluation.
+func (w *trainWatcher) Evaluated(update int64, loss float64) {
+	w.line("evaluation after update %d: loss %s", update, lossText(loss))
+}
+
+// Saved says what could not be saved.
+func (w *trainWatcher) Saved(path string, err error) {
+	if err != nil {
+		w.clear()
+		w.t.warn("the checkpoint of update %d could not be written, and the job goes on with the one before: %v",
+			w.last, err)
+		return
+	}
+	if path != "" && w.t.global.verbose {
+		w.line("saved %s", path)
+	}
+}
+
+// Warn prints what the user should know.
+func (w *trainWatcher) Warn(text string) {
+	w.clear()
+	w.t.warn("%s", text)
+}
+
+func (w *trainWatcher) line(format string, args ...any) {
+	w.clear()
+	w.t.note(format, args...)
+}
+
+// clear removes the bar from the line, so that other text can stand there.
+func (w *trainWatcher) clear() {
+	if w.bar != nil {
+		w.bar.Clear()
+	}
+}
+
+// close removes the bar.
+func (w *trainWatcher) close() {
+	if w.bar != nil {
+		w.bar.Finish()
+	}
+}
+
+// speedText says how fast a job is.
+func speedText(m *train.Metrics) string {
+	n, what := m.SamplesPerSecond, "samples/s"
+	if m.TokensPerSecond > 0 {
+		n, what = m.TokensPerSecond, "tokens/s"
+	}
+	if n >= 100 {
+		return report.Thousands(int64(n)) + " " + what
+	}
+	return strings.TrimSuffix(fmt.Sprintf("%.1f", n), ".0") + " " + what
+}
+
+// lossText is a loss in as many digits as are read.
+func lossText(x float64) string {
+	if math.IsNaN(x) {
+		return "none"
+	}
+	return fmt.Sprintf("%.4f", x)
+}

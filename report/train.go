@@ -1,0 +1,229 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"strings"
+	"time"
+
+	"memopt/executor"
+	"memopt/graph/live"
+	"memopt/planner"
+	"memopt/recompute"
+)
+
+// TrainSchema is the schema of the JSON of `memopt train`.
+const TrainSchema = "memopt.train/v1"
+
+// TrainView is a training job with what the reports before and after it say.
+type TrainView struct {
+	Backend           string
+	Forward, Backward int64 // nodes
+	Optimizer         string
+	Frozen            int // parameters that are not trained
+	Trained           int
+	Elements          int64  // of the trained parameters
+	Data              string // what the data are
+	Batch, Micros     int64
+	Updates           int64 // of the whole job
+	Begun             int64 // updates that were made before, by the job that goes on
+	PerEpoch          int64 // updates
+	Plan              *planner.Plan
+	Inputs            int64 // bytes of a step's inputs
+	States            int64 // bytes of weights, optimizer state and sums of gradients
+	Arena             int64 // predicted bytes of the largest arena of all steps
+	EvalArena         int64 // likewise of evaluations; 0: there are none
+	Notes             []string
+
+	// What follows is known at the end.
+	Done, Skipped       int64
+	LossFirst, LossLast float64
+	EvalLast            float64 // NaN: there was no evaluation
+	Measured            int64   // bytes of the arena
+	Process             executor.ProcessMemory
+	Took                time.Duration
+	PerSecond           float64 // updates
+	Stopped             bool
+	Saved               string // the last checkpoint, or ""
+	Folder              string // or ""
+}
+
+// Total is the predicted peak.
+func (v *TrainView) Total() int64 { return v.States + v.Inputs + max(v.Arena, v.EvalArena) }
+
+// TrainStart writes what a job will do and take, before its first step.
+func TrainStart(w io.Writer, v *TrainView) error {
+	t := Table{Header: []string{"what", "value", ""}}
+	t.Add("training step", Thousands(v.Forward+v.Backward)+" nodes",
+		fmt.Sprintf("%s forward, %s backward and update; on %s", Thousands(v.Forward), Thousands(v.Backward),
+			v.Backend))
+	frozen := ""
+	if v.Frozen > 0 {
+		frozen = fmt.Sprintf("; %s frozen", Thousands(int64(v.Frozen)))
+	}
+	t.Add("parameters", Thousands(v.Elements), fmt.Sprintf("in %s tensors, updated by %s%s",
+		Thousands(int64(v.Trained)),
+		v.Optimizer, frozen))
+	t.Add("data", v.Data, "")
+	parts := ""
+	if v.Micros > 1 {
+		parts = fmt.Sprintf(" in %d micro-batches", v.Micros)
+	}
+	t.Add("updates", Thousands(v.Updates), fmt.Sprintf("of %s %s each%s; an epoch has %s",
+		Thousands(v.Batch*v.Micros),
+		plural(int(v.Batch*v.Micros), "sample", "samples"), parts, Thousands(v.PerEpoch)))
+	if v.Begun > 0 {
+		t.Add("going on", "", fmt.Sprintf("after update %s", Thousands(v.Begun)))
+	}
+	if v.Plan != nil {
+		t.Add("plan", fmt.Sprintf("%d nodes", v.Plan.Recompute.Nodes), planText(v.Plan))
+	}
+	v.addParts(&t)
+	return t.WriteText(w)
+}
+
+// planText says what a plan comes to.
+func planText(p *planner.Plan) string {
+	if p.Recompute.Nodes == 0 {
+		return "nothing is computed again"
+	}
+	return fmt.Sprintf("are computed again: %s more time (estimate); peak %s → %s", Percent(p.Overhead),
+		Bytes(p.Base.Peak.Bytes), Bytes(p.Planned.Peak.Bytes))
+}
+
+// addParts says what the predicted peak is made of.
+func (v *TrainView) addParts(t *Table) {
+	var at *live.Parts
+	var gaps int64
+	if v.Plan != nil {
+		at, gaps = v.Plan.AtPeak()
+	}
+	t.Add("predicted peak", Bytes(v.Total()), fmt.Sprintf("%s that stay and an arena of %s",
+		Bytes(v.States+v.Inputs), Bytes(max(v.Arena, v.EvalArena))))
+	if at == nil {
+		return
+	}
+	if beside := v.States + v.Inputs - v.Plan.Persistent; beside > 0 {
+		at.State += beside // of the update, while gradients are accumulated
+	}
+	at.Temporaries += gaps + max(v.Arena, v.EvalArena) - v.Plan.Arena.Bytes
+	for _, part := range parts {
+		if n := part.bytes(at); n != 0 {
+			t.Add("  "+lower(part.name), Bytes(n), "")
+		}
+	}
+}
+
+// lower makes the first letter of an English phrase small.
+func lower(text string) string { return string(text[0]-'A'+'a') + text[1:] }
+
+// TrainReport writes how a job ended.
+func TrainReport(w io.Writer, format Format, v *TrainView) error {
+	if format == JSONFormat {
+		return trainJSON(w, v)
+	}
+	t := Table{Header: []string{"what", "value", ""}}
+	var end []string
+	if v.Stopped {
+		end = append(end, "stopped by a signal")
+	}
+	if v.Skipped > 0 {
+		end = append(end, Thousands(v.Skipped)+" without effect, because numbers were not finite")
+	}
+	t.Add("updates", fmt.Sprintf("%s of %s", Thousands(v.Done), Thousands(v.Updates)), strings.Join(end, "; "))
+	t.Add("loss", lossText(v.LossLast), "of the last update; of the first "+lossText(v.LossFirst))
+	if !math.IsNaN(v.EvalLast) {
+		t.Add("evaluation", lossText(v.EvalLast), "mean loss of the data for evaluation")
+	}
+	t.Add("time", v.Took.Round(10*time.Millisecond).String(), fmt.Sprintf("%.3g updates per second", v.PerSecond))
+	arena := max(v.Arena, v.EvalArena)
+	t.Add("predicted arena", Bytes(arena), "")
+	t.Add("measured arena", Bytes(v.Measured), comparedArena(v.Measured, arena))
+	t.Add("predicted peak", Bytes(v.Total()), "with weights, optimizer state and inputs")
+	if v.Process.Peak > 0 {
+		t.Add("process", Bytes(v.Process.Peak), "the most that was resident (VmHWM), with the program itself")
+	}
+	if v.Saved != "" {
+		t.Add("checkpoint", v.Saved, "")
+	}
+	switch format {
+	case CSVFormat:
+		return t.WriteCSV(w)
+	case MarkdownFormat:
+		return t.WriteMarkdown(w)
+	}
+	return t.WriteText(w)
+}
+
+// comparedArena says how a measured arena compares with the planned one.
+func comparedArena(measured, planned int64) string {
+	switch {
+	case measured == planned:
+		return "equal to the prediction, to the byte"
+	case planned == 0:
+		return ""
+	}
+	return fmt.Sprintf("%+.2f %% against the prediction", 100*(float64(measured)/float64(planned)-1))
+}
+
+// lossText is a loss with the digits that float32 has.
+func lossText(x float64) string {
+	if math.IsNaN(x) {
+		return "none"
+	}
+	return fmt.Sprintf("%.6g", x)
+}
+
+type trainJSONView struct {
+	Schema    string        `json:"schema"`
+	Backend   string        `json:"backend"`
+	Steps     int64         `json:"steps"` // updates that were made
+	Updates   int64         `json:"updates"`
+	Skipped   int64         `json:"skipped"`
+	Stopped   bool          `json:"stopped"`
+	LossFirst *float64      `json:"loss_first"`
+	LossLast  *float64      `json:"loss_last"`
+	EvalLast  *float64      `json:"eval_loss_last"`
+	Peak      trainPeakJSON `json:"peak"`
+	AtPeak    atPeakJSON    `json:"at_peak"`
+	TimeMS    float64       `json:"time_ms"`
+	PerSecond float64       `json:"steps_per_s"`
+	Saved     *string       `json:"checkpoint"`
+	Rank      int           `json:"rank"`
+	Ranks     int           `json:"ranks"`
+}
+
+type trainPeakJSON struct {
+	recompute.PeakRecord
+	MeasuredArena int64 `json:"measured_arena_bytes"`
+	RSS           int64 `json:"rss_bytes"`
+}
+
+func trainJSON(w io.Writer, v *TrainView) error {
+	out := trainJSONView{Schema: TrainSchema, Backend: v.Backend, Steps: v.Done, Updates: v.Updates, Skipped: v.Skipped,
+		Stopped: v.Stopped, LossFirst: finite(v.LossFirst), LossLast: finite(v.LossLast), EvalLast: finite(v.EvalLast),
+		TimeMS: float64(v.Took.Microseconds()) / 1000, PerSecond: v.PerSecond, Ranks: 1}
+	if v.Plan != nil {
+		out.AtPeak = newAtPeakJSON(v.Plan)
+		if r := v.Plan.PeakRecord(); r != nil {
+			out.Peak.PeakRecord = *r
+		}
+	}
+	out.Peak.ArenaBytes = max(v.Arena, v.EvalArena)
+	out.Peak.PersistentBytes = v.States + v.Inputs
+	out.Peak.TotalBytes = v.Total()
+	out.Peak.MeasuredArena, out.Peak.RSS = v.Measured, v.Process.Peak
+	if v.Saved != "" {
+		out.Saved = &v.Saved
+	}
+	return writeJSON(w, out)
+}
+
+// finite is a number for JSON, which has no other than finite ones.
+func finite(x float64) *float64 {
+	if math.IsNaN(x) || math.IsInf(x, 0) {
+		return nil
+	}
+	return &x
+}

@@ -1,0 +1,102 @@
+package train
+
+import (
+	"memopt/executor"
+	"memopt/executor/resident"
+	"memopt/train/checkpoint"
+	"memopt/train/data"
+	"memopt/train/events"
+	"memopt/train/schedule"
+)
+
+// Config is what a job is to do.
+type Config struct {
+	Steps   *Steps
+	Plans   *Plans // of Steps, for Batch
+	Engine  resident.Engine
+	Session executor.Options // threads, seed, limits
+
+	Source data.Source
+	Inputs []data.Input // of Source, in the order of Steps.Inputs
+	Order  data.Order
+	// Eval has the samples of evaluations, after every EvalEvery updates and at the end; nil: none.
+	Eval      data.Source
+	EvalEvery int64
+
+	// Micros is how many micro-batches an update is of, Updates how many updates there are in all.
+	Micros  int64
+	Updates int64
+	// Schedule has the learning rates, Scale the loss scale; nil: the graph has none.
+	Schedule schedule.Schedule
+	Scale    *schedule.Scale
+	OnNaN    OnNaN
+
+	// Begin has first values, by the names of states, that take precedence over the model's. RandomSeed
+	// makes up what has none; nil: that is an error.
+	Begin      map[string]*executor.Tensor
+	RandomSeed *uint64
+
+	// Folder keeps checkpoints after every SaveEvery updates and at the end, SaveLimit at most; nil:
+	// nothing is kept. 0: only at the end, or all.
+	Folder    *checkpoint.Job
+	SaveEvery int64
+	SaveLimit int
+	// Manifest is what every checkpoint says besides the position.
+	Manifest checkpoint.Manifest
+	// Resume is the checkpoint to go on with; nil: from the beginning.
+	Resume *checkpoint.Checkpoint
+
+	// Logging is after how many updates metrics are reported: to Observer, and to Metrics and Board, which
+	// may be nil.
+	Logging  int64
+	Metrics  *events.MetricsWriter
+	Board    *events.TensorBoard
+	Observer Observer
+}
+
+// OnNaN says what happens when a loss or a norm of gradients is not finite.
+type OnNaN int
+
+const (
+	// StopOnNaN ends the job before the update.
+	StopOnNaN OnNaN = iota
+	// SkipOnNaN leaves the batch out and goes on.
+	SkipOnNaN
+)
+
+// Observer is told how a job goes on.
+type Observer interface {
+	// Ready is called before the first step, with what is predicted.
+	Ready(p Prediction)
+	// Updated is called after every update.
+	Updated(done int64, m *Metrics)
+	// Logged is called with metrics, Evaluated after an evaluation.
+	Logged(m *Metrics)
+	Evaluated(update int64, loss float64)
+	// Saved is called after a checkpoint, with the error if it could not be written.
+	Saved(path string, err error)
+	// Warn is called with what the user should know, one line each.
+	Warn(text string)
+}
+
+// Prediction is what a job will take, in bytes.
+type Prediction struct {
+	States, Inputs int64 // throughout
+	Arena          int64 // of the step that needs the largest one
+	Eval           int64 // the arena of evaluations; 0: there are none
+}
+
+// Total is all of it.
+func (p *Prediction) Total() int64 { return p.States + p.Inputs + max(p.Arena, p.Eval) }
+
+// Result is how a job ended.
+type Result struct {
+	Updates             int64 // done in all, those before it was resumed included
+	Skipped             int64 // of these, without effect
+	LossFirst, LossLast float64
+	EvalLast            float64 // NaN: there was no evaluation
+	Predicted           Prediction
+	MeasuredArena       int64
+	Stopped             bool   // before all updates were done, because it was asked to
+	Saved               string // the last checkpoint, or ""
+}

@@ -1,0 +1,79 @@
+package train
+
+import (
+	"context"
+	"math"
+
+	"memopt/train/data"
+	"memopt/train/events"
+)
+
+// evaluation is the forward form of a job's model, on data that are not trained on.
+type evaluation struct {
+	full  *part
+	rest  *part // for the last batch; nil: there is none of fewer rows
+	order data.Order
+}
+
+// openEval opens the steps of evaluations.
+func (j *job) openEval(ctx context.Context) (e *evaluation, err error) {
+	rows := min(j.Plans.Rows, j.Eval.Samples())
+	if j.Steps.Batch == "" {
+		rows = j.Plans.Rows
+	}
+	e = &evaluation{order: data.Order{Samples: j.Eval.Samples(), Batch: int(rows), Last: data.Keep}}
+	if j.Steps.Batch == "" {
+		e.order.Last = data.Drop // the file's steps take no other number of rows
+	}
+	if e.full, err = j.open(ctx, j.Steps.PlanEval(rows)); err != nil {
+		return nil, err
+	}
+	if left := j.Eval.Samples() % rows; left > 0 && j.Steps.Batch != "" {
+		e.rest, err = j.open(ctx, j.Steps.PlanEval(left))
+	}
+	return e, err
+}
+
+// arena is the bytes that are predicted for the largest step.
+func (e *evaluation) arena() int64 {
+	n := e.full.Predicted().Arena
+	if e.rest != nil {
+		n = max(n, e.rest.Predicted().Arena)
+	}
+	return n
+}
+
+// evaluate finds the mean loss of all samples. Batches of fewer rows count less.
+func (j *job) evaluate(ctx context.Context) error {
+	if j.lastEval == j.done && !math.IsNaN(j.result.EvalLast) {
+		return nil
+	}
+	loader := data.NewLoader(j.Eval, j.Inputs, j.eval.order, 0, 0, ahead)
+	defer loader.Close()
+	sum, rows := 0.0, 0
+	for range j.eval.order.Batches() {
+		b, err := loader.Next(ctx)
+		if err != nil {
+			return err
+		}
+		x := j.eval.full
+		if b.Rows != j.eval.order.Batch {
+			x = j.eval.rest
+		}
+		if err := x.run(context.WithoutCancel(ctx), uint64(j.done), b.Tensors); err != nil {
+			return err
+		}
+		sum, rows = sum+x.float(j.Steps.Loss)*float64(b.Rows), rows+b.Rows
+		loader.Done(b)
+		if ctx.Err() != nil {
+			return nil // the job is asked to end, and this evaluation is not complete
+		}
+	}
+	loss := sum / float64(rows)
+	j.result.EvalLast, j.lastEval = loss, j.done
+	j.Observer.Evaluated(j.done, loss)
+	evalLoss := events.Number(loss)
+	j.write(&events.Metrics{Step: j.done, Epoch: j.metrics.Epoch, EvalLoss: &evalLoss})
+	j.scalar(j.done, "eval/loss", loss)
+	return nil
+}

@@ -1,0 +1,287 @@
+package train
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"memopt/autograd"
+	"memopt/executor"
+	"memopt/executor/resident"
+	"memopt/graph"
+	"memopt/train/data"
+)
+
+// job is a job under way.
+type job struct {
+	*Config
+	machine resident.Machine
+	step    *part // of a micro-batch
+	rest    *part // of the last one of an epoch, or nil
+	update  *part // applies sums, or nil
+	eval    *evaluation
+	loader  *data.Loader
+
+	done    int64 // updates
+	epoch   int64 // of the next micro-batch
+	index   int64 // of the next micro-batch in its epoch
+	skipped int64
+	samples int64
+
+	rate, scale         *executor.Tensor
+	window              window
+	metrics             Metrics // of the last update
+	lastSaved, lastEval int64
+	result              Result
+}
+
+// Run executes a job. A context that is done ends it after the update that is under way, with a
+// checkpoint. The error is a *NotFiniteError if a loss is not finite and the job is to stop then.
+func Run(ctx context.Context, c *Config) (*Result, error) {
+	j := &job{Config: c,
+		rate:  executor.NewTensor(graph.Float32, nil, float32(0)),
+		scale: executor.NewTensor(graph.Float32, nil, float32(1))}
+	j.result.LossFirst, j.result.LossLast, j.result.EvalLast = math.NaN(), math.NaN(), math.NaN()
+	defer j.close()
+	if err := j.start(ctx); err != nil {
+		return nil, err
+	}
+	if err := j.loop(ctx); err != nil {
+		return &j.result, err
+	}
+	return &j.result, j.finish(ctx)
+}
+
+// start readies the machine, the steps and the data.
+func (j *job) start(ctx context.Context) (err error) {
+	if j.machine, err = j.Engine.Start(ctx, j.Session); err != nil {
+		return err
+	}
+	if err := j.fillStates(); err != nil {
+		return err
+	}
+	if j.step, err = j.open(ctx, j.Plans.Step); err != nil {
+		return err
+	}
+	if j.rest, err = j.open(ctx, j.Plans.Rest); err != nil {
+		return err
+	}
+	if j.update, err = j.open(ctx, j.Plans.Update); err != nil {
+		return err
+	}
+	if j.Eval != nil {
+		if j.eval, err = j.openEval(ctx); err != nil {
+			return err
+		}
+	}
+	if j.Resume != nil {
+		if err := j.resume(); err != nil {
+			return err
+		}
+	}
+	j.result.Updates = j.done
+	j.result.Predicted = j.predict()
+	j.Observer.Ready(j.result.Predicted)
+	j.loader = data.NewLoader(j.Source, j.Inputs, j.Order, j.epoch, j.index, ahead)
+	return nil
+}
+
+// ahead is how many batches are prepared while a step runs.
+const ahead = 2
+
+// predict sums up what the machine says of its steps.
+func (j *job) predict() Prediction {
+	p := Prediction{States: j.Plans.Persistent, Inputs: j.Plans.Inputs}
+	for _, x := range []*part{j.step, j.rest, j.update} {
+		if x != nil {
+			p.Arena = max(p.Arena, x.Predicted().Arena)
+		}
+	}
+	if j.eval != nil {
+		p.Eval = j.eval.arena()
+	}
+	return p
+}
+
+// loop makes updates until all are made or the context is done.
+func (j *job) loop(ctx context.Context) error {
+	j.window.begin(time.Now(), j.skipped)
+	for j.done < j.Updates {
+		if ctx.Err() != nil {
+			j.result.Stopped = true
+			return nil
+		}
+		// An update that has begun is completed.
+		m, err := j.advance(context.WithoutCancel(ctx))
+		if err != nil {
+			return err
+		}
+		j.Observer.Updated(j.done, m)
+		if err := j.after(ctx, m); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// advance makes one update.
+func (j *job) advance(ctx context.Context) (*Metrics, error) {
+	rate := j.Schedule.At(j.done)
+	executor.Of[float32](j.rate)[0] = float32(rate)
+	if j.Scale != nil {
+		executor.Of[float32](j.scale)[0] = float32(j.Scale.Value)
+	}
+	losses, counted, norm, finite := 0.0, int64(0), math.NaN(), true
+	for k := range j.microsLeft() {
+		b, err := j.loader.Next(ctx)
+		if err != nil {
+			return nil, err
+		}
+		x := j.partFor(b.Rows)
+		err = x.run(ctx, uint64(j.done*j.Micros+k), b.Tensors)
+		loss := math.NaN()
+		if err == nil {
+			loss = x.float(j.Steps.Loss)
+			err = checkLoss(j.Steps.Loss, loss)
+		}
+		err = j.judge(ctx, x, k, b, err)
+		j.samples += int64(b.Rows)
+		j.window.samples += int64(b.Rows)
+		j.loader.Done(b)
+		j.index++
+		if err != nil && !errors.Is(err, errSkip) {
+			return nil, err
+		}
+		if err == nil {
+			losses, counted = losses+loss, counted+1
+		} else {
+			finite = false
+		}
+		if j.update == nil && err == nil {
+			norm, finite = x.float(autograd.NormOutput), x.finite()
+		}
+	}
+	if j.update != nil {
+		if err := j.apply(ctx, counted, &norm, &finite); err != nil {
+			return nil, err
+		}
+	}
+	if j.index >= j.Order.Batches() {
+		j.epoch, j.index = j.epoch+1, 0
+	}
+	if j.Scale != nil {
+		j.Scale.Update(finite)
+	}
+	if !finite {
+		j.skipped++
+	}
+	j.done++
+	j.result.Updates, j.result.Skipped = j.done, j.skipped
+	return j.measure(losses/float64(counted), rate, norm), nil
+}
+
+// apply applies the sums of gradients.
+func (j *job) apply(ctx context.Context, counted int64, norm *float64, finite *bool) error {
+	if counted == 0 {
+		return nil // the sums are zeros: no micro-batch has added to them
+	}
+	err := j.update.run(ctx, uint64(j.done), nil)
+	var bad *resident.NotFiniteError
+	if errors.As(err, &bad) {
+		if j.OnNaN == StopOnNaN {
+			return &NotFiniteError{Update: j.done + 1, Value: bad.Value, Node: bad.Node}
+		}
+		*finite = false
+		return j.zeroSums()
+	}
+	if err != nil {
+		return err
+	}
+	*norm, *finite = j.update.float(autograd.NormOutput), j.update.finite()
+	return nil
+}
+
+// zeroSums drops what micro-steps have added up.
+func (j *job) zeroSums() error {
+	for i := range j.Steps.States {
+		if s := &j.Steps.States[i]; j.Steps.isSum(s.Name) {
+			shape := executor.EvalShape(s.Type, j.Steps.dims(j.Plans.Rows))
+			if err := j.machine.Zero(s.Name, s.Type.DType, shape); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// microsLeft is how many micro-batches the next update is of: fewer at the end of an epoch.
+func (j *job) microsLeft() int64 { return min(j.Micros, j.Order.Batches()-j.index) }
+
+// partFor is the step for so many rows.
+func (j *job) partFor(rows int) *part {
+	if int64(rows) == j.Plans.Rows {
+		return j.step
+	}
+	return j.rest
+}
+
+// errSkip says that a batch is left out.
+var errSkip = errors.New("skip")
+
+// judge decides what becomes of a step whose loss is not finite: the job stops, or the batch is left
+// out. Where the graph has a loss scale, it is the scale that changes.
+func (j *job) judge(ctx context.Context, x *part, micro int64, b *data.Batch, err error) error {
+	var bad *resident.NotFiniteError
+	if !errors.As(err, &bad) {
+		return err
+	}
+	if j.OnNaN == SkipOnNaN {
+		j.Observer.Warn(fmt.Sprintf("update %d: %s is not finite: batch %d of epoch %d is left out", j.done+1,
+			bad.Value, b.Index, b.Epoch))
+		return errSkip
+	}
+	stop := &NotFiniteError{Update: j.done + 1, Value: bad.Value, Node: bad.Node, Epoch: b.Epoch, Batch: b.Index}
+	if value, node, e := x.firstBad(ctx, uint64(j.done*j.Micros+micro), b.Tensors); e == nil && value != "" {
+		stop.Value, stop.Node = value, node
+	}
+	return stop
+}
+
+// NotFiniteError says that a loss or a gradient became infinite or not a number.
+type NotFiniteError struct {
+	Update       int64  // counted from 1
+	Value, Node  string // the first value that is not finite, and what made it; Node may be ""
+	Epoch, Batch int64
+}
+
+func (e *NotFiniteError) Error() string {
+	text := fmt.Sprintf("update %d (batch %d of epoch %d): %q is not finite", e.Update, e.Batch, e.Epoch, e.Value)
+	if e.Node != "" {
+		text += ", the first value that is not; node " + e.Node + " makes it"
+	}
+	return text + ". The update was not made; lower the learning rate, bound the gradients' norm, or leave such " +
+		"batches out with --on-nan skip"
+}
+
+// close frees everything.
+func (j *job) close() {
+	if j.loader != nil {
+		j.loader.Close()
+	}
+	if j.machine != nil {
+		j.machine.Close()
+	}
+}
+
+// isSum reports whether a state is a sum of gradients or their count.
+func (s *Steps) isSum(name string) bool {
+	if s.Update == nil {
+		return false
+	}
+	return name == autograd.CountInput || slices.ContainsFunc(s.Params, func(p string) bool {
+		return name == p+autograd.SumSuffix
+	})
+}

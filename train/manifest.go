@@ -1,0 +1,144 @@
+package train
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+
+	"memopt/train/checkpoint"
+)
+
+// progress is what a checkpoint says of a job besides the position that its manifest has.
+type progress struct {
+	Skipped   int64    `json:"skipped"`    // updates without effect
+	LossFirst *float64 `json:"loss_first"` // null: not a number
+	LossLast  *float64 `json:"loss_last"`
+	Updates   int64    `json:"updates"` // of the whole job
+	Settings
+}
+
+// Settings are those of a job's data that decide which samples an update is of.
+type Settings struct {
+	Batch   int64  `json:"batch"`
+	Last    string `json:"last_batch"` // what becomes of the last samples of an epoch
+	Shuffle bool   `json:"shuffle"`
+}
+
+// number is a number for JSON, which has no other than finite ones.
+func number(x float64) *float64 {
+	if math.IsNaN(x) || math.IsInf(x, 0) {
+		return nil
+	}
+	return &x
+}
+
+// float is the inverse of number.
+func float(x *float64) float64 {
+	if x == nil {
+		return math.NaN()
+	}
+	return *x
+}
+
+// Settings are those of the job.
+func (c *Config) Settings() Settings {
+	return Settings{Batch: int64(c.Order.Batch), Last: c.Order.Last.String(), Shuffle: c.Order.Shuffle}
+}
+
+// manifest is that of a checkpoint now.
+func (j *job) manifest() (*checkpoint.Manifest, error) {
+	m := j.Manifest
+	m.Step, m.Epoch, m.Batch, m.Samples = j.done, j.epoch, j.index, j.samples
+	m.Tokens = j.samples * j.Source.Tokens()
+	m.Accumulation = j.Micros
+	if j.Scale != nil {
+		m.LossScale = &checkpoint.LossScale{Scale: j.Scale.Value, Good: j.Scale.Good}
+	}
+	if loss := number(j.result.LossLast); loss != nil {
+		m.Metrics = &checkpoint.Metrics{Loss: *loss, Eval: number(j.result.EvalLast)}
+	}
+	var err error
+	m.Options, err = json.Marshal(progress{j.skipped, number(j.result.LossFirst), number(j.result.LossLast), j.Updates,
+		j.Settings()})
+	return &m, err
+}
+
+// resume takes the position from a checkpoint.
+func (j *job) resume() error {
+	m := &j.Resume.Manifest
+	var p progress
+	if err := json.Unmarshal(m.Options, &p); err != nil {
+		return callerError("checkpoint %s: options: %w", j.Resume.Path, err)
+	}
+	j.done, j.epoch, j.index, j.samples, j.skipped = m.Step, m.Epoch, m.Batch, m.Samples, p.Skipped
+	j.result.LossFirst, j.result.LossLast = float(p.LossFirst), float(p.LossLast)
+	if (m.LossScale == nil) != (j.Scale == nil) {
+		return callerError("checkpoint %s: loss scale: the job of the checkpoint and this one do not both have one",
+			j.Resume.Path)
+	}
+	if j.Scale != nil {
+		j.Scale.Value, j.Scale.Good = m.LossScale.Scale, m.LossScale.Good
+		if err := j.Scale.Check(); err != nil {
+			return callerError("checkpoint %s: %w", j.Resume.Path, err)
+		}
+	}
+	if j.index >= j.Order.Batches() {
+		return callerError("checkpoint %s: its next batch is number %d of an epoch that has %d", j.Resume.Path, j.index,
+			j.Order.Batches())
+	}
+	return nil
+}
+
+// Compare compares a checkpoint with the job that is to go on with it. The error says what makes that
+// impossible, or would give something else than one undisturbed job; the list what the caller may
+// change, but that has changed.
+func Compare(c *checkpoint.Checkpoint, now *checkpoint.Manifest, s Settings) (changed []string, err error) {
+	var p progress
+	if err := json.Unmarshal(c.Options, &p); err != nil {
+		return nil, callerError("checkpoint %s: options: %w", c.Path, err)
+	}
+	if err := c.Model.Check(now.Model); err != nil {
+		return nil, callerError("checkpoint %s: %w", c.Path, err)
+	}
+	refuse := func(what string, then, now any) {
+		if err == nil && fmt.Sprint(then) != fmt.Sprint(now) {
+			err = callerError("checkpoint %s: its job has %s %v, this one %v: a job goes on with what it began "+
+				"with; begin "+
+				"another one with --init %s/weights.safetensors", c.Path, what, then, now, c.Path)
+		}
+	}
+	refuse("data with the hash", c.Data.Identity, now.Data.Identity)
+	refuse("the data seed", c.DataSeed, now.DataSeed)
+	refuse("the seed", c.Seed, now.Seed)
+	refuse("--batch", p.Batch, s.Batch)
+	refuse("--last-batch", p.Last, s.Last)
+	refuse("--shuffle", p.Shuffle, s.Shuffle)
+	refuse("--gradient-accumulation-steps", c.Accumulation, now.Accumulation)
+	refuse("the optimizer", kindOf(c.Optimizer), kindOf(now.Optimizer))
+	for _, part := range []struct {
+		name      string
+		then, now json.RawMessage
+	}{{"optimizer", c.Optimizer, now.Optimizer}, {"schedule", c.Schedule, now.Schedule}} {
+		if then, now := compact(part.then), compact(part.now); then != now {
+			changed = append(changed, fmt.Sprintf("%s: was %s, is %s", part.name, then, now))
+		}
+	}
+	return changed, err
+}
+
+// kindOf is the kind of an optimizer's settings.
+func kindOf(raw json.RawMessage) string {
+	var o struct{ Kind string }
+	json.Unmarshal(raw, &o) // what cannot be read has no kind
+	return o.Kind
+}
+
+// compact is JSON without spaces, so that equal settings are equal text.
+func compact(raw json.RawMessage) string {
+	var v any
+	if json.Unmarshal(raw, &v) != nil {
+		return string(raw)
+	}
+	text, _ := json.Marshal(v)
+	return string(text)
+}

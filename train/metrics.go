@@ -1,0 +1,136 @@
+package train
+
+import (
+	"math"
+	"time"
+
+	"memopt/executor"
+	"memopt/train/events"
+)
+
+// Metrics are what is told of an update. Numbers that are not known are NaN.
+type Metrics struct {
+	Step                              int64   // updates that are made
+	Epoch                             float64 // how often the data have been gone through
+	Loss, LearningRate, GradNorm      float64
+	TokensPerSecond, SamplesPerSecond float64 // TokensPerSecond is 0 where data are no tokens
+	Skipped                           int64   // updates without effect since metrics were reported last
+	ArenaBytes, RSSBytes              int64
+	LossScale                         float64 // 0: there is none
+}
+
+// window is what has happened since metrics were reported last.
+type window struct {
+	since   time.Time // has the monotonic clock, which does not go backwards
+	samples int64
+	skipped int64 // updates without effect in all, before it
+	losses  float64
+	count   int64
+}
+
+// begin starts a new window.
+func (w *window) begin(now time.Time, skipped int64) { *w = window{since: now, skipped: skipped} }
+
+// measure makes the metrics of an update. Its loss goes into the mean that is reported next.
+func (j *job) measure(loss, rate, norm float64) *Metrics {
+	if math.IsNaN(j.result.LossFirst) {
+		j.result.LossFirst = loss
+	}
+	j.result.LossLast = loss
+	if !math.IsNaN(loss) {
+		j.window.losses, j.window.count = j.window.losses+loss, j.window.count+1
+	}
+	m := &j.metrics
+	*m = Metrics{Step: j.done, Epoch: float64(j.epoch) + float64(j.index)/float64(j.Order.Batches()),
+		Loss: loss, LearningRate: rate, GradNorm: norm}
+	if took := time.Since(j.window.since).Seconds(); took > 0 {
+		m.SamplesPerSecond = float64(j.window.samples) / took
+		m.TokensPerSecond = m.SamplesPerSecond * float64(j.Source.Tokens())
+	}
+	return m
+}
+
+// log reports metrics: the mean loss since the last report.
+func (j *job) log(m *Metrics) {
+	out := *m
+	if j.window.count > 0 {
+		out.Loss = j.window.losses / float64(j.window.count)
+	}
+	out.Skipped = j.skipped - j.window.skipped
+	j.measured()
+	out.ArenaBytes = j.result.MeasuredArena
+	out.RSSBytes = executor.ReadProcessMemory().Resident
+	if j.Scale != nil {
+		out.LossScale = j.Scale.Value
+	}
+	j.window.begin(time.Now(), j.skipped)
+	j.report(&out)
+}
+
+// report hands metrics to who wants them. What cannot be written is said, and the job goes on.
+func (j *job) report(m *Metrics) {
+	j.Observer.Logged(m)
+	line := events.Metrics{Step: m.Step, Epoch: m.Epoch, Loss: known(m.Loss), LearningRate: known(m.LearningRate),
+		GradNorm: known(m.GradNorm), Skipped: m.Skipped, ArenaBytes: m.ArenaBytes, RSSBytes: m.RSSBytes}
+	if m.LossScale != 0 {
+		line.LossScale = known(m.LossScale)
+	}
+	if m.TokensPerSecond > 0 {
+		line.TokensPerSecond = known(m.TokensPerSecond)
+	} else {
+		line.SamplesPerSecond = known(m.SamplesPerSecond)
+	}
+	j.write(&line)
+	j.scalar(m.Step, "train/loss", m.Loss)
+	j.scalar(m.Step, "train/learning_rate", m.LearningRate)
+	j.scalar(m.Step, "train/grad_norm", m.GradNorm)
+	j.scalar(m.Step, "train/epoch", m.Epoch)
+	j.scalar(m.Step, "train/samples_per_second", m.SamplesPerSecond)
+	j.scalar(m.Step, "memory/arena_bytes", float64(m.ArenaBytes))
+	j.scalar(m.Step, "memory/rss_bytes", float64(m.RSSBytes))
+	if m.LossScale != 0 {
+		j.scalar(m.Step, "train/loss_scale", m.LossScale)
+	}
+}
+
+// known is a number, or nil if it is not.
+func known(x float64) *events.Number {
+	if math.IsNaN(x) {
+		return nil
+	}
+	n := events.Number(x)
+	return &n
+}
+
+// write appends a line to metrics.jsonl.
+func (j *job) write(line *events.Metrics) {
+	if j.Metrics == nil {
+		return
+	}
+	if err := j.Metrics.Write(line); err != nil {
+		j.Observer.Warn(err.Error())
+	}
+}
+
+// scalar gives TensorBoard a number.
+func (j *job) scalar(step int64, tag string, x float64) {
+	if j.Board == nil || math.IsNaN(x) {
+		return
+	}
+	if err := j.Board.Scalar(step, tag, x); err != nil {
+		j.Observer.Warn(err.Error())
+	}
+}
+
+// measured notes the largest arena that a step has taken.
+func (j *job) measured() {
+	parts := []*part{j.step, j.rest, j.update}
+	if j.eval != nil {
+		parts = append(parts, j.eval.full, j.eval.rest)
+	}
+	for _, x := range parts {
+		if x != nil {
+			j.result.MeasuredArena = max(j.result.MeasuredArena, x.Measured().Arena)
+		}
+	}
+}

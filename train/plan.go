@@ -1,0 +1,186 @@
+package train
+
+import (
+	"context"
+	"fmt"
+
+	"memopt"
+	"memopt/executor/cpu"
+	"memopt/executor/verify"
+	"memopt/graph"
+	"memopt/graph/live"
+	"memopt/planner"
+)
+
+// Selection says how steps are planned.
+type Selection struct {
+	Strategy memopt.Strategy
+	Options  memopt.PlanOptions
+	Traits   verify.Traits // of what executes
+	Seed     int64         // of the rewrite
+}
+
+// Plans are the steps of a job for a number of rows.
+type Plans struct {
+	Rows   int64
+	Step   *Planned
+	Update *Planned // nil: Step updates
+	// Rest is Step for the last batch of an epoch, of fewer rows; nil: there is none.
+	Rest *Planned
+	// Persistent is the bytes of states, weights and constants, Inputs those of the inputs of a step.
+	Persistent, Inputs int64
+}
+
+// Planned is a model ready for execution.
+type Planned struct {
+	Plan *memopt.Plan // nil: of a model without a backward half
+	Side verify.Side
+	// Arena is the bytes of its planned layout, workspaces of the device included; 0: known once it is
+	// open.
+	Arena int64
+	eval  bool
+}
+
+// Plan plans the steps for batches of so many rows, the last one of rest rows, if any. The errors are
+// those of memopt.Model.Plan.
+func (s *Steps) Plan(ctx context.Context, rows, rest int64, sel Selection) (*Plans, error) {
+	p := &Plans{Rows: rows}
+	var err error
+	if p.Persistent, p.Inputs, err = s.persistent(rows); err != nil {
+		return nil, err
+	}
+	if p.Step, err = s.planStep(ctx, rows, sel, p); err != nil {
+		return nil, err
+	}
+	nothing := sel
+	nothing.Strategy = nil
+	if s.Update != nil {
+		if p.Update, err = plan(ctx, s.sized(s.Update, rows), nothing); err != nil {
+			return nil, err
+		}
+	}
+	if rest > 0 {
+		if p.Rest, err = plan(ctx, s.sized(s.Step, rest), nothing); err != nil {
+			return nil, err
+		}
+		if p.Rest.Arena > p.Step.Arena {
+			p.Rest, err = s.planStep(ctx, rest, sel, p)
+		}
+	}
+	return p, err
+}
+
+// PlanEval plans evaluation with batches of so many rows.
+func (s *Steps) PlanEval(rows int64) *Planned {
+	m := s.sized(s.Eval, rows)
+	return &Planned{Side: verify.Side{Model: m.Model, Types: m.Types, Dims: m.Dims}, eval: true}
+}
+
+// planStep plans the step of a micro-batch. What else is there throughout, such as the optimizer's
+// state while gradients are accumulated, counts against a budget for everything.
+func (s *Steps) planStep(ctx context.Context, rows int64, sel Selection, p *Plans) (*Planned, error) {
+	m := s.sized(s.Step, rows)
+	if b, ok := sel.Strategy.(memopt.Budget); ok && b.Total > 0 && s.Update != nil {
+		own, err := persistentOf(m)
+		if err != nil {
+			return nil, err
+		}
+		beside := max(p.Persistent+p.Inputs-own, 0)
+		if b.Total <= beside {
+			return nil, &planner.UnfitError{
+				Budget: b.Total - p.Persistent - p.Inputs, Persistent: p.Persistent + p.Inputs,
+			}
+		}
+		b.Total -= beside
+		sel.Strategy = b
+	}
+	return plan(ctx, m, sel)
+}
+
+// plan plans a model and rewrites it if there is anything to recompute.
+func plan(ctx context.Context, m *memopt.Model, sel Selection) (*Planned, error) {
+	o := sel.Options
+	o.Device = sel.Traits.Device
+	if o.Device == nil && o.Profile != nil && o.Profile.Name == "cpu" {
+		o.Device = cpu.Device{}
+	}
+	p, err := m.Plan(ctx, sel.Strategy, o)
+	if err != nil {
+		return nil, err
+	}
+	out := &Planned{Plan: p}
+	if p.Arena != nil {
+		out.Arena = p.Arena.Bytes
+	}
+	x := p.Execution()
+	rewrite := memopt.RewriteOptions{Stock: sel.Traits.Reorders, Seed: sel.Seed}
+	if sel.Traits.Reorders && len(p.Placements) > 0 {
+		if rewrite.Anchors, err = p.Anchor(); err != nil {
+			return nil, err
+		}
+	}
+	if len(p.Placements) > 0 {
+		r, err := p.Rewrite(rewrite)
+		if err != nil {
+			return nil, err
+		}
+		if x, err = r.Execution(); err != nil {
+			return nil, err
+		}
+	}
+	out.Side = x.Planned
+	return out, nil
+}
+
+// persistent is the bytes of what stays from step to step, and of a step's inputs.
+func (s *Steps) persistent(rows int64) (states, inputs int64, err error) {
+	env := s.dims(rows)
+	given := map[string]bool{}
+	for i := range s.States {
+		n, err := s.States[i].Type.Bytes().Eval(env)
+		if err != nil {
+			return 0, 0, fmt.Errorf("state %q: %w", s.States[i].Name, err)
+		}
+		states += n
+		given[s.States[i].Name] = true
+	}
+	for _, v := range s.Inputs {
+		n, err := s.Step.Graph.Values[v].Type.Bytes().Eval(env)
+		if err != nil {
+			return 0, 0, err
+		}
+		inputs += n
+	}
+	for i := range s.Step.Graph.Values {
+		val := &s.Step.Graph.Values[i]
+		if val.Data != nil && !given[s.Step.Graph.ValueName(graph.ValueID(i))] {
+			if n, err := val.Type.Bytes().Eval(env); err == nil {
+				states += n
+			}
+		}
+	}
+	return states, inputs, nil
+}
+
+// persistentOf is the bytes of inputs and weights of a model.
+func persistentOf(m *memopt.Model) (int64, error) {
+	sizes, err := live.EvalSizes(m.Graph, m.Dims)
+	if err != nil {
+		return 0, err
+	}
+	return live.PersistentBytes(m.Graph, sizes)
+}
+
+// Arena is the bytes of the largest arena of all steps, of which one is in use at a time.
+func (p *Plans) Arena() int64 {
+	most := int64(0)
+	for _, x := range []*Planned{p.Step, p.Update, p.Rest} {
+		if x != nil {
+			most = max(most, x.Arena)
+		}
+	}
+	return most
+}
+
+// Total is what the job takes: states, inputs and the largest arena.
+func (p *Plans) Total() int64 { return p.Persistent + p.Inputs + p.Arena() }

@@ -1,0 +1,65 @@
+package train
+
+import (
+	"context"
+	"fmt"
+)
+
+// after does what comes after an update: reports, evaluations and checkpoints that are due.
+func (j *job) after(ctx context.Context, m *Metrics) error {
+	due := func(every int64) bool { return every > 0 && j.done%every == 0 }
+	if due(j.Logging) || j.done == j.Updates || j.done == 1 {
+		j.log(m)
+	}
+	if j.eval != nil && due(j.EvalEvery) && ctx.Err() == nil {
+		if err := j.evaluate(ctx); err != nil {
+			return err
+		}
+	}
+	if due(j.SaveEvery) && j.done < j.Updates {
+		// The job goes on without a checkpoint that could not be written.
+		j.Observer.Saved(j.save())
+	}
+	return nil
+}
+
+// finish ends a job whose loop has ended without an error: with an evaluation, if all updates are made,
+// and a checkpoint.
+func (j *job) finish(ctx context.Context) error {
+	if j.eval != nil && !j.result.Stopped {
+		if err := j.evaluate(ctx); err != nil {
+			return err
+		}
+	}
+	j.measured()
+	if j.Folder == nil {
+		return nil
+	}
+	path, err := j.save()
+	j.Observer.Saved(path, err)
+	if err != nil {
+		return fmt.Errorf("the last checkpoint: %w", err)
+	}
+	return nil
+}
+
+// save writes a checkpoint and removes old ones. A checkpoint of this update may be there already.
+func (j *job) save() (string, error) {
+	if j.Folder == nil || j.lastSaved == j.done && j.result.Saved != "" {
+		return j.result.Saved, nil
+	}
+	m, err := j.manifest()
+	if err != nil {
+		return "", err
+	}
+	weights, others := j.entries()
+	path, err := j.Folder.Save(m, weights, others, j.machine.Read)
+	if err != nil {
+		return "", err
+	}
+	j.result.Saved, j.lastSaved = path, j.done
+	if j.SaveLimit > 0 {
+		err = j.Folder.Prune(j.SaveLimit)
+	}
+	return path, err
+}

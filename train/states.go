@@ -1,0 +1,130 @@
+package train
+
+import (
+	"fmt"
+
+	"memopt/executor"
+	"memopt/executor/dataset"
+	"memopt/internal/memlimit"
+	"memopt/train/safetensors"
+)
+
+// fillStates gives all states their first values: those of the checkpoint, else those that the caller
+// has given, else the model's, zeros of the optimizer's, or what is made up.
+func (j *job) fillStates() error {
+	if err := memlimit.Check(j.Plans.Persistent, "the %d states of the job", len(j.Steps.States)); err != nil {
+		return err
+	}
+	env := j.Steps.dims(j.Plans.Rows)
+	var missing []string
+	for i := range j.Steps.States {
+		s := &j.Steps.States[i]
+		shape := executor.EvalShape(s.Type, env)
+		if shape == nil {
+			return callerError("state %q: %v has a dim without a number: bind it with --dim", s.Name, s.Type)
+		}
+		t, err := j.first(s, shape)
+		switch {
+		case err != nil:
+			return err
+		case t != nil:
+			err = j.machine.Put(s.Name, t)
+		case s.Zero:
+			err = j.machine.Zero(s.Name, s.Type.DType, shape)
+		default:
+			missing = append(missing, s.Name)
+		}
+		if err != nil {
+			return fmt.Errorf("state %q: %w", s.Name, err)
+		}
+	}
+	if len(missing) > 0 {
+		return callerError("%s: the model has no values for %s: give them with --init FILE.safetensors, or make "+
+			"them up "+
+			"with --init random:SEED", j.Steps.Step.Path, few(missing))
+	}
+	return nil
+}
+
+// first is the value with which a state begins; nil: none is known.
+func (j *job) first(s *State, shape []int) (*executor.Tensor, error) {
+	if j.Resume != nil {
+		return j.saved(s, shape)
+	}
+	if t := j.Begin[s.Name]; t != nil {
+		return t, sameType("the given weights", s, shape, t)
+	}
+	if s.Data != nil {
+		raw, err := s.Data.Source.Bytes()
+		if err != nil {
+			return nil, fmt.Errorf("initializer %q: %w", s.Name, err)
+		}
+		return &executor.Tensor{DType: s.Type.DType, Shape: shape, Data: raw}, nil
+	}
+	if s.Zero || j.RandomSeed == nil {
+		return nil, nil
+	}
+	v, ok := j.Steps.Step.Graph.Lookup(s.Name)
+	if !ok {
+		return nil, nil
+	}
+	return dataset.NewFiller(j.Steps.Step.Graph, j.Steps.dims(j.Plans.Rows), *j.RandomSeed).Fill(v)
+}
+
+// saved is what a checkpoint has of a state.
+func (j *job) saved(s *State, shape []int) (*executor.Tensor, error) {
+	if j.Steps.isSum(s.Name) {
+		return nil, nil // zeros between updates
+	}
+	file := j.Resume.Others
+	if s.Model {
+		file = j.Resume.Weights
+	}
+	t, ok := file.Tensor(s.Name)
+	if !ok {
+		return nil, callerError("checkpoint %s: has no %q, which the job needs: it is of another model or optimizer",
+			j.Resume.Path, s.Name)
+	}
+	return t, sameType("checkpoint "+j.Resume.Path, s, shape, t)
+}
+
+// sameType requires a tensor to have a state's type.
+func sameType(where string, s *State, shape []int, t *executor.Tensor) error {
+	want := &executor.Tensor{DType: s.Type.DType, Shape: shape}
+	if t.String() != want.String() {
+		return callerError("%s: %q is %v, wanted %v", where, s.Name, t, want)
+	}
+	return nil
+}
+
+// few lists the first names of a list and counts the others.
+func few(names []string) string {
+	const most = 5
+	text := ""
+	for i, name := range names {
+		if i == most {
+			return text + fmt.Sprintf(" and %d more", len(names)-most)
+		}
+		if i > 0 {
+			text += ", "
+		}
+		text += fmt.Sprintf("%q", name)
+	}
+	return text
+}
+
+// entries lists what a checkpoint has: states of the model, and the others.
+func (j *job) entries() (weights, others []safetensors.Entry) {
+	env := j.Steps.dims(j.Plans.Rows)
+	for i := range j.Steps.States {
+		s := &j.Steps.States[i]
+		e := safetensors.Entry{Name: s.Name, DType: s.Type.DType, Shape: executor.EvalShape(s.Type, env)}
+		switch {
+		case s.Model:
+			weights = append(weights, e)
+		case !j.Steps.isSum(s.Name): // sums are zeros between updates
+			others = append(others, e)
+		}
+	}
+	return weights, others
+}

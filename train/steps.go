@@ -1,0 +1,381 @@
+package train
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"memopt"
+	"memopt/autograd"
+	"memopt/executor"
+	"memopt/graph"
+	"memopt/graph/live"
+	"memopt/graph/op"
+	"memopt/recompute"
+	"memopt/symbolic"
+	"memopt/train/data"
+)
+
+// Recipe says which steps a job is made of.
+type Recipe struct {
+	// Differentiate says what of a forward model is differentiated; Outputs and Accumulate are the
+	// job's.
+	Differentiate autograd.Options
+	// Optimizer says how parameters are updated; its learning rate is an input of the step.
+	Optimizer autograd.Optimizer
+	// Micros is how many micro-batches an update is of; 0 and 1: a step updates.
+	Micros int
+	// LossScale names the input for the scale of the losses; "": there is none.
+	LossScale string
+	// Seed is that of random nodes without a seed of their own.
+	Seed int64
+}
+
+// Steps are the models that a job executes. Symbols of the batch need not be bound.
+type Steps struct {
+	// Step is executed for every micro-batch. It updates the parameters, or adds to sums of their
+	// gradients.
+	Step *memopt.Model
+	// Update applies the sums; nil where Step updates.
+	Update *memopt.Model
+	// Eval makes the loss, without updates and as in inference; nil: the model is a step graph, of
+	// which no such form is known.
+	Eval *memopt.Model
+	// Forward is the model that was differentiated; nil: the model is a step graph.
+	Forward *memopt.Model
+	Joint   *autograd.Joint
+	// Loss names the output that is the loss, LossGrad the input for its gradient; "": there is none.
+	Loss, LossGrad string
+	// Params are the parameters that are trained, States all that steps hand on and what else has to be
+	// there before the first step, with Params first.
+	Params []string
+	States []State
+	// Inputs are what data have to give, by their names, Batch the symbol of their first dim, or "";
+	// then each step takes Rows of them.
+	Inputs []graph.ValueID // of Step
+	Batch  string
+	Rows   int64
+	first  symbolic.Expr // that dim
+}
+
+// State is a value that stays from step to step, or at least throughout the job.
+type State struct {
+	Name  string
+	Type  graph.Type
+	Zero  bool              // it begins as zeros
+	Data  *graph.TensorData // what it begins with by the model; nil: nothing is known
+	Model bool              // it belongs to the model: a parameter or a statistic, and nothing of the optimizer
+}
+
+// Make makes the steps of a job from a forward model, or takes a step graph as it is.
+func Make(m *memopt.Model, r Recipe) (*Steps, error) {
+	s := &Steps{}
+	err := s.differentiate(m, r)
+	if err != nil {
+		return nil, err
+	}
+	for _, step := range []*memopt.Model{s.Step, s.Eval} {
+		if step != nil {
+			step.Model = recompute.Seed(step.Model, r.Seed)
+		}
+	}
+	if err := s.findStates(); err != nil {
+		return nil, err
+	}
+	s.watch()
+	return s, s.findInputs()
+}
+
+// watch has the loss and the norm of the gradients watched. Where losses are scaled, gradients may
+// overflow, and the step itself leaves out the update.
+func (s *Steps) watch() {
+	for _, m := range []*memopt.Model{s.Step, s.Update} {
+		if m != nil {
+			op.RecordWatch(m.Model, s.watched(m.Graph))
+		}
+	}
+}
+
+// watched lists the outputs of a step that are watched.
+func (s *Steps) watched(g *graph.Graph) (names []string) {
+	for _, name := range []string{s.Loss, autograd.NormOutput} {
+		v, ok := g.Lookup(name)
+		if ok && g.Values[v].Output && (s.Joint.LossScale == "" || name == s.Loss) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// differentiate makes the models.
+func (s *Steps) differentiate(m *memopt.Model, r Recipe) error {
+	r.Optimizer.LR = 0 // an input
+	if _, err := live.FindBoundary(m.Model); !errors.Is(err, live.ErrNoBoundary) {
+		return s.takeStep(m, r)
+	}
+	s.Forward = m
+	o := r.Differentiate
+	o.LossOutput, o.LossScale = true, r.LossScale
+	_, j, err := m.Differentiate(o, nil)
+	if err != nil {
+		return err
+	}
+	o.Outputs = []string{j.Loss}
+	for _, l := range o.Losses {
+		o.Outputs = append(o.Outputs, l.Name)
+	}
+	if r.Micros > 1 {
+		s.Step, s.Update, s.Joint, err = m.Accumulate(o, r.Optimizer)
+	} else {
+		s.Step, s.Joint, err = m.Differentiate(o, &r.Optimizer)
+	}
+	if err != nil {
+		return err
+	}
+	s.Loss, s.LossGrad, s.Params = s.Joint.Loss, s.Joint.LossGrad, s.Joint.Wrt
+	// EVAL
+	return err
+}
+
+// takeStep takes a graph that has a backward half: one with gradients gets the update appended, one
+// that updates its parameters is complete.
+func (s *Steps) takeStep(m *memopt.Model, r Recipe) error {
+	if r.Micros > 1 {
+		return &memopt.Error{Fault: memopt.OfCaller, Err: fmt.Errorf("%s: has a backward half, of which no "+
+			"micro-step can be made; accumulate gradients of a forward model, or take larger batches", m.Path)}
+	}
+	var err error
+	s.Step, s.Joint, err = m.Updating(&r.Optimizer, r.LossScale)
+	if err != nil {
+		return err
+	}
+	s.Loss, s.LossGrad, s.Params = s.Joint.Loss, s.Joint.LossGrad, s.Joint.Wrt
+	return nil
+}
+
+// findStates lists the states of the steps, parameters first.
+func (s *Steps) findStates() error {
+	seen := map[string]bool{}
+	add := func(m *memopt.Model, v graph.ValueID, zero bool) {
+		val := &m.Graph.Values[v]
+		if name := m.Graph.ValueName(v); !seen[name] {
+			seen[name] = true
+			s.States = append(s.States, State{Name: name, Type: val.Type, Data: val.Data, Zero: zero})
+		}
+	}
+	for _, name := range s.Params {
+		if v, ok := s.Step.Graph.Lookup(name); ok {
+			add(s.Step, v, false)
+		}
+	}
+	for _, m := range []*memopt.Model{s.Step, s.Update} {
+		if m == nil {
+			continue
+		}
+		states, err := live.FindStates(m.Model)
+		if err != nil {
+			return err
+		}
+		zero := live.OptimizerStates(m.Model)
+		for _, st := range states {
+			add(m, st.In, slices.Contains(zero, st.In))
+		}
+	}
+	s.findConstants(add, seen)
+	for i := range s.States {
+		s.States[i].Model = !s.States[i].Zero
+	}
+	return nil
+}
+
+// findConstants lists the inputs of the step that are no data: what a model has as inputs of static
+// shape that the job does not train.
+func (s *Steps) findConstants(add func(m *memopt.Model, v graph.ValueID, zero bool), seen map[string]bool) {
+	g := s.Step.Graph
+	for _, d := range g.Inputs {
+		val := &g.Values[d.Value]
+		if seen[g.ValueName(d.Value)] || s.fed(g.ValueName(d.Value)) || val.Data != nil {
+			continue
+		}
+		if s.isConstant(d.Value) {
+			add(s.Step, d.Value, false)
+		}
+	}
+}
+
+// isConstant reports whether an input of the step is no data. Where data have a symbol for their
+// rows, what has no symbol among its dims is none; where they have not, what is float and was not
+// taken for data.
+func (s *Steps) isConstant(v graph.ValueID) bool {
+	t := s.Step.Graph.Values[v].Type
+	for _, dim := range t.Shape.Dims {
+		if _, ok := dim.Const(); !ok {
+			return false
+		}
+	}
+	if s.symbolic() {
+		return true
+	}
+	return t.DType.IsFloat() && !slices.Contains(s.Joint.DataInputs, s.Step.Graph.ValueName(v))
+}
+
+// symbolic reports whether an input of the step has a symbol for its first dim.
+func (s *Steps) symbolic() bool {
+	g := s.Step.Graph
+	return slices.ContainsFunc(g.Inputs, func(d graph.Decl) bool {
+		dims := g.Values[d.Value].Type.Shape.Dims
+		return len(dims) > 0 && symbolName(dims[0]) != ""
+	})
+}
+
+// symbolName is the symbol that a dim is, or "".
+func symbolName(dim symbolic.Expr) string {
+	if list := dim.Symbols(); len(list) == 1 && dim.Equal(symbolic.Sym(list[0])) {
+		return list[0]
+	}
+	return ""
+}
+
+// fed reports whether the loop gives an input of the step its value.
+func (s *Steps) fed(name string) bool {
+	return name == autograd.LRInput || name == s.LossGrad || name == s.Joint.LossScale ||
+		slices.Contains(s.Joint.OtherGrads, name)
+}
+
+// findInputs lists what data have to give, and finds the dim of the batch: the first dim of the first
+// of them that has one.
+func (s *Steps) findInputs() error {
+	g := s.Step.Graph
+	known := map[string]bool{}
+	for i := range s.States {
+		known[s.States[i].Name] = true
+	}
+	for _, d := range g.Inputs {
+		if name := g.ValueName(d.Value); !known[name] && !s.fed(name) && g.Values[d.Value].Data == nil {
+			s.Inputs = append(s.Inputs, d.Value)
+		}
+	}
+	if len(s.Inputs) == 0 {
+		return callerError("%s: the model has no inputs for data", s.Step.Path)
+	}
+	for _, v := range s.Inputs {
+		if dims := g.Values[v].Type.Shape.Dims; len(dims) > 0 {
+			s.first = dims[0]
+			break
+		}
+	}
+	if s.Batch = symbolName(s.first); s.Batch != "" {
+		return nil
+	}
+	n, err := s.first.Eval(s.Step.Dims)
+	if err != nil || n < 1 {
+		return callerError(
+			"%s: the first dim of the data is %v: wanted a symbol or a number, that of the samples of a "+
+				"batch", s.Step.Path, s.first)
+	}
+	s.Rows = n
+	return nil
+}
+
+// batched reports whether the first dim of an input counts samples.
+func (s *Steps) batched(v graph.ValueID) bool {
+	dims := s.Step.Graph.Values[v].Type.Shape.Dims
+	return len(dims) > 0 && dims[0].Equal(s.first)
+}
+
+// Describe returns what a source of data has to know of the inputs. Dims that are unbound are
+// data.Unknown.
+func (s *Steps) Describe() ([]data.Input, error) {
+	g := s.Step.Graph
+	order, err := graph.Topological(g)
+	if err != nil {
+		return nil, err
+	}
+	env := s.dims(1)
+	ranges := op.InputRanges(g, s.Step.Types, order, env)
+	var list []data.Input
+	for _, v := range s.Inputs {
+		t := g.Values[v].Type
+		in := data.Input{Name: g.ValueName(v), DType: t.DType, Batched: s.batched(v)}
+		for i, dim := range t.Shape.Dims {
+			if i == 0 && in.Batched {
+				continue
+			}
+			n, err := dim.Eval(env)
+			if err != nil {
+				n = data.Unknown
+			}
+			in.Shape = append(in.Shape, int(n))
+		}
+		r := ranges[v]
+		in.Classes, in.Ignore, in.HasIgnore = r.Classes, r.Ignore, r.HasIgnore
+		list = append(list, in)
+	}
+	return list, nil
+}
+
+// Bind binds the symbols that the data decide.
+func (s *Steps) Bind(inputs []data.Input) error {
+	given := map[string]*executor.Tensor{}
+	for _, in := range inputs {
+		shape := in.Shape
+		if in.Batched {
+			shape = append([]int{int(max(s.Rows, 1))}, in.Shape...)
+		}
+		given[in.Name] = &executor.Tensor{DType: in.DType, Shape: shape}
+	}
+	sized := s.sized(s.Step, max(s.Rows, 1))
+	if err := sized.Bind(given); err != nil {
+		return err
+	}
+	n, bound := s.Step.Dims[s.Batch]
+	if s.Step.Dims = sized.Dims; bound {
+		s.Step.Dims[s.Batch] = n
+	} else {
+		delete(s.Step.Dims, s.Batch)
+	}
+	return nil
+}
+
+// dims are the bindings of a step of so many rows.
+func (s *Steps) dims(rows int64) symbolic.Env {
+	env := symbolic.Env{}
+	for name, n := range s.Step.Dims {
+		env[name] = n
+	}
+	if s.Batch != "" {
+		env[s.Batch] = rows
+	}
+	return env
+}
+
+// sized is a model of the steps at so many rows.
+func (s *Steps) sized(m *memopt.Model, rows int64) *memopt.Model {
+	out := *m
+	out.Dims = s.dims(rows)
+	return &out
+}
+
+// callerError is an error of what the caller has given.
+func callerError(format string, args ...any) error {
+	return &memopt.Error{Fault: memopt.OfCaller, Err: fmt.Errorf(format, args...)}
+}
+
+// IsState reports whether a name is that of a state.
+func (s *Steps) IsState(name string) bool {
+	return slices.ContainsFunc(s.States, func(st State) bool { return st.Name == name })
+}
+
+// Frozen counts the weights that are not trained: float tensors of two dims or more that no step
+// changes.
+func (s *Steps) Frozen() (n int) {
+	g := s.Step.Graph
+	for i := range g.Values {
+		val := &g.Values[i]
+		if val.Data != nil && val.Type.DType.IsFloat() && len(val.Data.Dims) > 1 &&
+			!s.IsState(g.ValueName(graph.ValueID(i))) {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,166 @@
+package train
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"memopt"
+	"memopt/executor"
+	"memopt/planner"
+)
+
+// UnfitError says that a job does not fit, and what would make it fit.
+type UnfitError struct {
+	Err   error // what was wanted, and the lowest that was reached
+	Limit int64 // bytes for everything; 0: the budget is a share of the baseline
+	Ways  []Way // the cheapest first
+}
+
+// Way is a change that makes a job fit.
+type Way struct {
+	What  string // the flags
+	Total int64  // bytes that the job takes then
+	Price string // what it costs
+}
+
+func (e *UnfitError) Error() string { return e.Err.Error() }
+
+func (e *UnfitError) Unwrap() error { return e.Err }
+
+// Unfit reports whether an error says that something does not fit.
+func Unfit(err error) bool {
+	return errors.Is(err, planner.ErrUnfit) || errors.Is(err, executor.ErrOutOfMemory)
+}
+
+// Ways looks for changes that make a job fit into a limit of bytes: fewer samples at a time with
+// accumulation, a plan that recomputes, an optimizer with less state. remake makes the steps anew by
+// another recipe.
+func Ways(ctx context.Context, s *Steps, r Recipe, rows, limit int64, sel Selection,
+	remake func(Recipe) (*Steps, error)) []Way {
+	w := &ways{ctx: ctx, recipe: r, rows: rows, limit: limit, sel: sel, remake: remake}
+	w.recompute(s)
+	w.accumulate(s)
+	w.optimizer()
+	slices.SortStableFunc(w.list, func(a, b priced) int { return int(a.rank - b.rank) })
+	var out []Way
+	for _, p := range w.list {
+		out = append(out, p.Way)
+	}
+	return out
+}
+
+// ways collects ways.
+type ways struct {
+	ctx         context.Context
+	recipe      Recipe
+	rows, limit int64
+	sel         Selection
+	remake      func(Recipe) (*Steps, error)
+	list        []priced
+}
+
+// priced is a way with what it costs in thousandths of a step's time, by which ways are sorted.
+type priced struct {
+	Way
+	rank int64
+}
+
+// quick is a budget for everything of which the first plan that fits is the answer.
+func (w *ways) quick() Selection {
+	sel := w.sel
+	sel.Strategy = memopt.Budget{Total: w.limit, Solver: "auto"}
+	return sel
+}
+
+// recompute looks for a plan to the limit.
+func (w *ways) recompute(s *Steps) {
+	if b, ok := w.sel.Strategy.(memopt.Budget); ok && b.Total > 0 {
+		return // it has been looked for
+	}
+	p, err := s.Plan(w.ctx, w.rows, 0, w.quick())
+	if err != nil || p.Total() > w.limit {
+		return
+	}
+	over := p.Step.Plan.Overhead
+	w.list = append(w.list, priced{Way{fmt.Sprintf("--budget %d", w.limit), p.Total(),
+		fmt.Sprintf("recomputing takes an estimated %.1f %% more time", 100*over)}, int64(1000 * over)})
+}
+
+// accumulate looks for the most rows that fit when gradients are accumulated.
+func (w *ways) accumulate(s *Steps) {
+	if s.Forward == nil || s.Batch == "" || w.rows < 2 {
+		return
+	}
+	r := w.recipe
+	r.Micros = max(r.Micros, 2)
+	steps, err := w.remake(r)
+	if err != nil {
+		return
+	}
+	rows, p := Largest(w.ctx, steps, w.rows-1, w.limit, w.plain())
+	if rows == 0 {
+		return
+	}
+	micros := (w.rows*max(int64(w.recipe.Micros), 1) + rows - 1) / rows
+	w.list = append(w.list,
+		priced{Way{fmt.Sprintf("--batch %d --gradient-accumulation-steps %d", rows, micros), p.Total(),
+			"the same samples per update in smaller parts: no computation is added, and kernels are less busy"}, 1})
+}
+
+// plain is the selection without a budget for everything.
+func (w *ways) plain() Selection {
+	sel := w.sel
+	if b, ok := sel.Strategy.(memopt.Budget); ok && b.Total > 0 {
+		return w.quick()
+	}
+	return sel
+}
+
+// optimizer tries one without moments.
+func (w *ways) optimizer() {
+	r := w.recipe
+	if r.Optimizer.Kind == "sgd" && r.Optimizer.Momentum == 0 {
+		return
+	}
+	r.Optimizer.Kind, r.Optimizer.Momentum, r.Optimizer.Nesterov = "sgd", 0, false
+	steps, err := w.remake(r)
+	if err != nil {
+		return
+	}
+	p, err := steps.Plan(w.ctx, w.rows, 0, w.plain())
+	if err != nil || p.Total() > w.limit {
+		return
+	}
+	w.list = append(w.list, priced{Way{"--optimizer sgd", p.Total(),
+		"no moments; another path of training, with a learning rate of its own"}, 1 << 40})
+}
+
+// Largest finds the most rows, up to a number, for which a job fits into a limit of bytes, and its
+// plans; 0 rows: not even one does. Memory grows with the rows.
+func Largest(ctx context.Context, s *Steps, most, limit int64, sel Selection) (int64, *Plans) {
+	best, plans := int64(0), (*Plans)(nil)
+	fits := func(rows int64) bool {
+		p, err := s.Plan(ctx, rows, 0, sel)
+		if err != nil || p.Total() > limit {
+			return false
+		}
+		best, plans = rows, p
+		return true
+	}
+	// The bound doubles while it fits, so that no plan of far more rows than fit is ever made.
+	high := int64(1)
+	for high <= most && fits(high) {
+		high *= 2
+	}
+	high = min(high, most+1)
+	for low := best; high-low > 1 && ctx.Err() == nil; {
+		if mid := low + (high-low)/2; fits(mid) {
+			low = mid
+		} else {
+			high = mid
+		}
+	}
+	return best, plans
+}
