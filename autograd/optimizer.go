@@ -406,7 +406,9 @@ func (u *updater) arrange(first int) error {
 // waits returns by node the one behind which it goes, itself included, and for nodes of an update
 // the one behind which its gradient is there, else 0. Neither is less than that of a producer that
 // waits for the same node. Where it is a question whether there is an update at all, all of it waits
-// for the answer: new values are larger than gradients.
+// for the answer: new values are larger than gradients. So it does for the bound of the norm: what
+// does not need it, such as a moment times its factor, is written over the moment, which must not
+// happen while a norm that is not finite may still end the step.
 func (u *updater) waits(first int) (after, ready []int) {
 	g := u.j.g
 	reader := u.lastReaders(first)
@@ -421,8 +423,10 @@ func (u *updater) waits(first int) (after, ready []int) {
 			if grad := g.Values[u.grads[k-1]].Def; grad != graph.NoNode {
 				after[i], ready[i] = max(after[i], after[grad]), after[grad]
 			}
-			if u.finite != None {
-				after[i] = max(after[i], after[g.Values[u.finite].Def])
+			for _, v := range []Value{u.finite, u.bound} {
+				if v != None {
+					after[i] = max(after[i], after[g.Values[v].Def])
+				}
 			}
 		}
 		for _, v := range g.Nodes[i].Inputs {

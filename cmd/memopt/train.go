@@ -151,6 +151,10 @@ func (t *training) open() (err error) {
 	if t.config.Engine, err = residentOf(t.engine); err != nil {
 		return err
 	}
+	if t.engine.Traits().Reorders && !t.set.Changed("mem-pattern") {
+		// From the second step on, its pattern takes up to twice what the first step takes.
+		t.trainFlags.engine.memPattern = "off"
+	}
 	return t.trainFlags.engine.session(t.app, t.engine, &t.config.Session)
 }
 
