@@ -13,17 +13,10 @@ func batchNormalizationRule(c *Ctx) {
 	if c.Version < 9 && c.Node.Int("spatial", 1) == 0 {
 		c.Unsupported("with spatial = 0")
 	}
-	training := c.Node.Int("training_mode", 0) != 0
-	if c.Version < 14 {
-		training = len(c.Node.Outputs) > 1
-	}
-	if c.Version < 7 {
-		training = c.Node.Int("is_test", 0) == 0
-	}
 	if c.Grad(0) == None {
 		return // the statistics that it gives get no gradient
 	}
-	if training {
+	if opInfo(c.Node).Trains(c.Node, c.Version) {
 		c.batchNormTraining()
 	} else {
 		c.batchNormInference()

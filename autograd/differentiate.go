@@ -35,6 +35,10 @@ type Options struct {
 	// LossOutput makes the loss a graph output if it is none, whatever Outputs says; the weighted sum
 	// of several losses is the output TotalLoss.
 	LossOutput bool
+	// Statistics keeps the running statistics that the forward model updates: their new values become
+	// outputs of the graph, and they states of the training step, whether the file has the outputs or
+	// not. Two nodes with the same statistics update them one after the other.
+	Statistics bool
 	// LossScale names a new graph input, a float scalar, by which the gradients of the losses, and
 	// so all gradients, are multiplied, so that small ones of float16 do not vanish.
 	// AppendOptimizer divides by it. "": none.
@@ -199,6 +203,11 @@ func (j *joint) run(opts Options) error {
 		return err
 	}
 	order = j.behind(order, nodes)
+	if opts.Statistics {
+		if err := j.keepStatistics(order); err != nil {
+			return err
+		}
+	}
 	j.markReaches(order, losses)
 	wrt, err := j.findWrt(opts)
 	if err != nil {

@@ -24,7 +24,8 @@ var ErrNoGradients = errors.New("the graph makes no gradient of a parameter: for
 // are left out, with these. The nodes of the backward half come behind all others; those of a graph
 // with a YieldOp are in ONNX Runtime's memory-efficient order, which its Memory Optimizer plans for,
 // and the record of the boundary makes a planner keep to the file: appended updates have no place in
-// that order. The loss becomes a graph output if it is none.
+// that order. The loss becomes a graph output if it is none, and running statistics that the graph
+// updates become states (Options.Statistics).
 //
 // The error is live.ErrNoBoundary where there is no backward half, and ErrNoGradients where that
 // makes no gradients, as that of a file whose optimizer is appended already.
@@ -52,6 +53,9 @@ func FromGradients(m *graph.Model) (*Joint, error) {
 		return nil, err
 	}
 	if err := r.findLoss(b); err != nil {
+		return nil, err
+	}
+	if err := r.keepStatistics(); err != nil {
 		return nil, err
 	}
 	r.record(b)
@@ -228,6 +232,16 @@ func (r *gradientReader) yieldLoss(n *graph.Node) error {
 		return nil // it is computed outside
 	}
 	return outputLoss(r.g, loss)
+}
+
+// keepStatistics makes running statistics that the file updates and drops states of the step.
+func (r *gradientReader) keepStatistics() error {
+	types, err := op.NewExtender(r.j.Model)
+	if err != nil {
+		return err
+	}
+	j := &joint{m: r.j.Model, g: r.g, types: types, out: r.j, taken: graph.NewNames(r.j.Model)}
+	return j.keepStatistics(graph.FileOrder(r.g))
 }
 
 // outputLoss makes a loss a graph output.

@@ -1,6 +1,10 @@
 package autograd
 
-import "memopt/graph"
+import (
+	"slices"
+
+	"memopt/graph"
+)
 
 // hold is a factor of a state that is 1 where a guard lets nothing change.
 type hold struct {
@@ -57,4 +61,21 @@ func (u *updater) guarded(grad Value) Value {
 		return grad
 	}
 	return u.Where(u.finite, grad, u.Scalar(0, grad))
+}
+
+// guardStates keeps the states that the graph had before its update, running statistics, as they were
+// where nothing is to change. ONNX Runtime's kernels have written the new ones over the old by then.
+func (u *updater) guardStates() {
+	if !u.guards() {
+		return
+	}
+	g := u.j.g
+	for i, p := range u.before {
+		in, _ := g.Lookup(p.Input)
+		out, _ := g.Lookup(p.Output)
+		g.Outputs = slices.DeleteFunc(g.Outputs, func(d graph.Decl) bool { return d.Value == out })
+		g.Values[out].Output = false
+		u.before[i].Output = p.Input + NewSuffix
+		u.result(u.before[i].Output, u.Where(u.finite, out, in))
+	}
 }

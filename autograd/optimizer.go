@@ -94,16 +94,15 @@ func AppendOptimizer(j *Joint, o Optimizer) (err error) {
 	if u.j.types, err = op.NewExtender(j.Model); err != nil {
 		return err
 	}
+	if u.before, err = live.Pairs(j.Model); err != nil {
+		return err
+	}
 	first, names := len(u.j.g.Nodes), graph.NewNames(j.Model)
 	u.run()
 	if err := u.arrange(first); err != nil {
 		return err
 	}
-	pairs, err := live.Pairs(j.Model)
-	if err != nil {
-		return err
-	}
-	live.RecordStates(j.Model, append(pairs, u.states...))
+	live.RecordStates(j.Model, append(u.before, u.states...))
 	return names.Verify(j.Model)
 }
 
@@ -163,6 +162,7 @@ type updater struct {
 	finite        Value          // bool, or None: updates ask nothing
 	bound         Value          // what bounds the norm of the gradients that are multiplied by it, or None
 
+	before []live.StatePair // the states that the graph had before its update
 	states []live.StatePair // what the next step goes on with
 	begin  []int            // by parameter: the first node of its update
 
@@ -181,6 +181,7 @@ func (u *updater) run() {
 	u.unscale()
 	u.clip()
 	u.rates()
+	u.guardStates()
 	for i, p := range u.params {
 		u.begin = append(u.begin, len(u.j.g.Nodes))
 		u.j.prefix = u.j.base + u.j.g.ValueName(p) + "/"

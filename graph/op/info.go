@@ -132,6 +132,13 @@ type Info struct {
 	// made, no other output depends on the statistics, and ONNX Runtime's kernels write the new
 	// ones into the memory of the old, be they weights of the file.
 	Updates []Update
+	// Trains reports, with Updates, whether a node of a schema version makes new values of its running
+	// statistics, be they outputs or not.
+	Trains func(n *graph.Node, version int) bool
+	// Evaluate edits a node of a schema version so that it does what networks do where they are
+	// evaluated: drop nothing, take the running statistics. It may leave out inputs, and outputs behind
+	// the first. nil: the operator does the same in training and evaluation.
+	Evaluate func(n *graph.Node, version int) error
 	// States lists what an optimizer reads of the step before and the outputs that are the next
 	// values. Kernels may write these into the inputs' memory: what they read of an element there
 	// they have read before they write it.
