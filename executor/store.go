@@ -1,6 +1,7 @@
 package executor
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -94,16 +95,20 @@ func (s *Store) place(name string, d graph.DType, shape []int) (*Tensor, error) 
 	return &s.list[len(s.list)-1].tensor, nil
 }
 
-// largeState is the size from which on a state has a region of the arena to itself, so that nothing
-// is taken that no state needs.
-const largeState = 1 << 20
+// stateRegion is how much memory is taken at least where more is needed: states share regions that
+// are large enough for huge pages, and not much is taken that no state needs.
+const stateRegion = 32 << 20
 
 // take returns memory for a state.
 func (s *Store) take(n int) ([]byte, error) {
-	if n >= largeState {
-		return s.arena.Reserve(n)
+	if n < stateRegion && !s.arena.fits(n) {
+		region, err := s.arena.Reserve(stateRegion)
+		s.arena.Free(region)
+		if err != nil && !errors.Is(err, ErrOutOfMemory) {
+			return nil, err
+		}
 	}
-	return s.arena.Alloc(n)
+	return s.arena.Reserve(n) // no more than it needs, where there is no memory for a region
 }
 
 // set notes that a state has a value that it was given. Once all have, none is torn any more.
