@@ -200,12 +200,21 @@ func (s *step) Run(ctx context.Context, _ uint64, inputs []*executor.Tensor) err
 			m.states[st.ID].current ^= 1
 		}
 	}
-	s.measured.Runs++
-	if turn.Arena.Known {
-		s.measured.Arena = max(s.measured.Arena, turn.Arena.MaxInUse)
-		s.measured.Live = s.measured.Arena
-	}
+	s.note(turn.Arena)
 	return s.take()
+}
+
+// note records what a run took. With the memory pattern on, runs after the first take a block for
+// the pattern besides.
+func (s *step) note(arena ort.Stats) {
+	s.measured.Runs++
+	switch took := arena.MaxInUse; {
+	case !arena.Known:
+	case s.measured.Runs == 1:
+		s.measured.Arena, s.measured.Live = took, took
+	default:
+		s.measured.Dynamic = max(s.measured.Dynamic, took-s.measured.Arena)
+	}
 }
 
 // give copies the inputs to the heap.
@@ -254,7 +263,8 @@ func (s *step) Output(i int) *executor.Tensor { return s.outputs[i] }
 func (s *step) Predicted() executor.Prediction { return s.predicted }
 
 // Measured is what the arena says, which all models of the machine share. Its highest mark never
-// falls: of a step that never took more than others did before it, Arena is 0.
+// falls: where a run took no more than others did before it, nothing is known of it. Arena is what
+// the first run took, 0 if that is not known, and Dynamic what later ones took beyond it.
 func (s *step) Measured() executor.Measured { return s.measured }
 
 // FirstBad executes the step in a session of memopt's own on the CPU. That needs memory for the
