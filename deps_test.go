@@ -32,7 +32,7 @@ const order = `
 	executor/npz
 	executor/dataset executor/operand executor/ort
 	train/safetensors train/schedule train/data train/events
-	train/checkpoint train/weights
+	train/checkpoint train/ortfiles train/weights
 	executor/cpu executor/null executor/kerneltest executor/verify executor/cuda/kernels executor/cuda/driver
 	executor/resident executor/cuda/double executor/cuda/kernels/compile
 	executor/cuda
