@@ -77,9 +77,8 @@ func TestImportOrder(t *testing.T) {
 // flags, so that draws repeat in CI and failures leave no files.
 func TestRapidFlags(t *testing.T) {
 	const rapid, flags = "pgregory.net/rapid", "memopt/internal/rapidflags"
-	out, err := exec.Command("go", "list", "-f", `{{.ImportPath}} {{join .TestImports " "+
-		""}} {{join .XTestImports " "}}`,
-		"./...").Output()
+	const form = `{{.ImportPath}} {{join .TestImports " "}} {{join .XTestImports " "}}`
+	out, err := exec.Command("go", "list", "-f", form, "./...").Output()
 	require.NoError(t, err)
 	draws := 0
 	for line := range strings.Lines(string(out)) {
