@@ -1,0 +1,151 @@
+package autograd
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"memopt/graph"
+	"memopt/graph/live"
+	"memopt/graph/op"
+)
+
+// errNotRead: what edits gradients is for graphs that have them already.
+var errNotRead = errors.New("the training graph is not one of FromGradients; Differentiate has options for that " +
+	"(Accumulate, NoGrad)")
+
+// Freeze leaves the parameters that globs match out of a Joint that FromGradients has made: their
+// gradients are no outputs, and the nodes that only these need are dropped, so that nothing is stashed
+// for them. A glob that matches none is an error.
+func Freeze(j *Joint, globs []string) error {
+	if !j.plain || j.Accumulates {
+		return errNotRead
+	}
+	for _, glob := range globs {
+		if !slices.ContainsFunc(j.Wrt, func(name string) bool { return graph.MatchGlob(glob, name) }) {
+			var all []Value
+			for _, name := range j.Wrt {
+				all = append(all, j.Model.Graph.Value(name))
+			}
+			return fmt.Errorf("no-grad %q matches no parameter; they are %s", glob,
+				(&joint{g: j.Model.Graph}).names(all))
+		}
+	}
+	g, kept, frozen := j.Model.Graph, []string(nil), map[Value]bool{}
+	var gradients []lossValue
+	for _, name := range j.Wrt {
+		v, _ := g.Lookup(name + GradSuffix)
+		if matchAny(globs, name) {
+			frozen[v] = true
+			continue
+		}
+		kept, gradients = append(kept, name), append(gradients, lossValue{value: v})
+	}
+	if len(kept) == 0 {
+		return fmt.Errorf("no-grad %q matches all parameters: nothing is left to train", globs)
+	}
+	g.Outputs = slices.DeleteFunc(g.Outputs, func(d graph.Decl) bool {
+		if frozen[d.Value] {
+			g.Values[d.Value].Output = false
+		}
+		return frozen[d.Value]
+	})
+	nodes := (&joint{g: g}).live(g.Nodes, gradients)
+	first := slices.IndexFunc(nodes, func(n *graph.Node) bool { return n.ID >= j.Backward })
+	g.SetNodes(nodes)
+	j.Wrt, j.Backward = kept, graph.NodeID(first)
+	return j.settle()
+}
+
+// AccumulateGradients makes a micro-step of a Joint that FromGradients has made, as
+// Options.Accumulate does of a forward model: each gradient is added to the input NAME_grad_sum as
+// soon as it is there, and UpdateStep makes the step that applies the sums.
+func AccumulateGradients(j *Joint) (err error) {
+	if !j.plain || j.Accumulates {
+		return errNotRead
+	}
+	defer func() {
+		if thrown := caught(recover()); thrown != nil {
+			err = thrown
+		}
+	}()
+	m := &joint{m: j.Model, g: j.Model.Graph, out: j, taken: graph.NewNames(j.Model), constants: map[string]Value{},
+		prefix: "/grad/"}
+	if m.types, err = op.NewExtender(j.Model); err != nil {
+		return err
+	}
+	known, err := live.Pairs(j.Model)
+	if err != nil {
+		return err
+	}
+	pairs, err := m.addUp()
+	if err != nil {
+		return err
+	}
+	live.RecordStates(j.Model, append(known, pairs...))
+	j.Accumulates = true
+	return j.settle()
+}
+
+// addUp adds each gradient of a graph to its sum, right behind the node that makes it, and counts.
+func (j *joint) addUp() (pairs []live.StatePair, err error) {
+	nodes := len(j.g.Nodes)
+	behind := make([][]*graph.Node, nodes) // by node
+	for _, name := range j.out.Wrt {
+		first, grad := len(j.g.Nodes), j.g.Value(name+GradSuffix)
+		if err := j.addTo(name, grad); err != nil {
+			return nil, err
+		}
+		def := j.g.Values[grad].Def
+		behind[def] = append(behind[def], j.g.Nodes[first:]...)
+		pairs = append(pairs, live.StatePair{Input: name + SumSuffix, Output: name + SumSuffix + NewSuffix})
+	}
+	first := len(j.g.Nodes)
+	count, err := j.newState(CountInput, graph.Tensor(graph.Int64, graph.Dims()))
+	if err != nil {
+		return nil, err
+	}
+	e := &emitter{j}
+	if err := j.addOutput(CountInput+NewSuffix, e.Add(count, e.Int(1)), "the next count"); err != nil {
+		return nil, err
+	}
+	var all []*graph.Node
+	for i, n := range j.g.Nodes[:nodes] {
+		all = append(append(all, n), behind[i]...)
+	}
+	j.g.SetNodes(append(all, j.g.Nodes[first:]...))
+	return append(pairs, live.StatePair{Input: CountInput, Output: CountInput + NewSuffix}), nil
+}
+
+// addTo adds the gradient of a parameter, which is then no output, to its sum. The parameter becomes
+// an input: it changes between updates.
+func (j *joint) addTo(name string, grad Value) error {
+	p := j.g.Value(name)
+	val := j.g.Values[p]
+	t := val.Type
+	t.DType = updateType(t.DType)
+	sum, err := j.newState(name+SumSuffix, t)
+	if err != nil {
+		return err
+	}
+	j.g.Outputs = slices.DeleteFunc(j.g.Outputs, func(d graph.Decl) bool { return d.Value == grad })
+	j.g.Values[grad].Output = false
+	e := &emitter{j}
+	next := name + SumSuffix + NewSuffix
+	if err := j.addOutput(next, e.Add(sum, e.Cast(grad, t.DType)), "the next sum of gradients"); err != nil {
+		return err
+	}
+	if val.Input {
+		return nil
+	}
+	return j.g.AddInput(graph.Decl{Value: p, Type: val.Type})
+}
+
+// settle verifies an edited graph and infers its types anew.
+func (j *Joint) settle() (err error) {
+	if err := graph.Verify(j.Model); err != nil {
+		return err
+	}
+	j.Types, err = op.InferAsIs(j.Model)
+	return err
+}
