@@ -293,6 +293,16 @@ func (m *Model) Updating(update *autograd.Optimizer, lossScale string) (*Model, 
 	return m.step(j), j, nil
 }
 
+// Inference returns the form of the model in which it is evaluated (autograd.Inference). The model
+// itself is not changed.
+func (m *Model) Inference(outputs, inputs []string) (*Model, error) {
+	g, types, err := autograd.Inference(m.Model, outputs, inputs)
+	if err != nil {
+		return nil, &Error{OfModel, fmt.Errorf("%s: the form for evaluation: %w", m.Path, err)}
+	}
+	return m.step(&autograd.Joint{Model: g, Types: types}), nil
+}
+
 // step is a training step made of the model.
 func (m *Model) step(j *autograd.Joint) *Model {
 	j.Model.Path = m.Path // external data lies next to it, and it must not be overwritten

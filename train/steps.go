@@ -38,8 +38,7 @@ type Steps struct {
 	Step *memopt.Model
 	// Update applies the sums; nil where Step updates.
 	Update *memopt.Model
-	// Eval makes the loss, without updates and as in inference; nil: the model is a step graph, of
-	// which no such form is known.
+	// Eval makes the loss, without updates and as in inference; nil: no loss is known.
 	Eval *memopt.Model
 	// Forward is the model that was differentiated; nil: the model is a step graph.
 	Forward *memopt.Model
@@ -74,16 +73,20 @@ func Make(m *memopt.Model, r Recipe) (*Steps, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, step := range []*memopt.Model{s.Step, s.Eval} {
-		if step != nil {
-			step.Model = recompute.Seed(step.Model, r.Seed)
-		}
-	}
+	s.Step.Model = recompute.Seed(s.Step.Model, r.Seed)
 	if err := s.findStates(); err != nil {
 		return nil, err
 	}
+	if err := s.findInputs(); err != nil {
+		return nil, err
+	}
+	if s.Loss != "" {
+		if s.Eval, err = s.Step.Inference([]string{s.Loss}, s.modelStates()); err != nil {
+			return nil, err
+		}
+	}
 	s.watch()
-	return s, s.findInputs()
+	return s, nil
 }
 
 // watch has the loss and the norm of the gradients watched. Where losses are scaled, gradients may
@@ -115,7 +118,7 @@ func (s *Steps) differentiate(m *memopt.Model, r Recipe) error {
 	}
 	s.Forward = m
 	o := r.Differentiate
-	o.LossOutput, o.LossScale = true, r.LossScale
+	o.LossOutput, o.Statistics, o.LossScale = true, true, r.LossScale
 	_, j, err := m.Differentiate(o, nil)
 	if err != nil {
 		return err
@@ -133,7 +136,6 @@ func (s *Steps) differentiate(m *memopt.Model, r Recipe) error {
 		return err
 	}
 	s.Loss, s.LossGrad, s.Params = s.Joint.Loss, s.Joint.LossGrad, s.Joint.Wrt
-	// EVAL
 	return err
 }
 
@@ -234,6 +236,16 @@ func symbolName(dim symbolic.Expr) string {
 		return list[0]
 	}
 	return ""
+}
+
+// modelStates are the names of the states that belong to the model.
+func (s *Steps) modelStates() (names []string) {
+	for i := range s.States {
+		if s.States[i].Model {
+			names = append(names, s.States[i].Name)
+		}
+	}
+	return names
 }
 
 // fed reports whether the loop gives an input of the step its value.

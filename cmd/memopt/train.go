@@ -244,11 +244,6 @@ func (t *training) openData() error {
 		return classify(err)
 	}
 	if len(t.data.eval) > 0 {
-		if t.steps.Eval == nil {
-			return usage("--eval-data: %s has a backward half already, and its form for evaluation is not known: "+
-				"train a "+
-				"forward model", t.name)
-		}
 		if c.Eval, err = t.openSource(t.data.eval, c.Inputs, seed); err != nil {
 			return usage("--eval-data: %w", err)
 		}
