@@ -79,6 +79,14 @@ func initializer(t *testing.T, m *graph.Model, name string) []float64 {
 	return list
 }
 
+// writeText writes a model in text form.
+func writeText(t *testing.T, path, text string) {
+	t.Helper()
+	m, err := graph.Parse(text, path)
+	require.NoError(t, err)
+	require.NoError(t, onnx.WriteFile(path, m, onnx.Options{}))
+}
+
 const normText = `<ir_version: 8, opset_import: ["" : 17]>
 norm (float[2, 2] x) => (float[2, 2] y)
 <float[2] s = {1, 1}, float[2] b = {0, 0}, float[2] mean = {0, 0}, float[2] var = {1, 1}, float[2] frozen = {5, 6}>
@@ -89,9 +97,7 @@ norm (float[2, 2] x) => (float[2, 2] y)
 func TestExport(t *testing.T) {
 	folder := schematest.Folder(t)
 	exitFolder(t)
-	m, err := graph.Parse(normText, "norm.onnx")
-	require.NoError(t, err)
-	require.NoError(t, onnx.WriteFile("norm.onnx", m, onnx.Options{}))
+	writeText(t, "norm.onnx", normText)
 	two := []int{2}
 	job := trained(t, "norm.onnx", []state{{"s", two, []float32{2, 3}}, {"b", two, []float32{10, 20}}},
 		[]state{{"mean", two, []float32{1, 2}}, {"var", two, []float32{4, 9}}, {"s_moment", two, []float32{7, 7}}})
@@ -115,10 +121,8 @@ func TestExport(t *testing.T) {
 	}
 	require.NoError(t, graphtest.Equal(before, after))
 	require.Zero(t, inProcess(t.Context(), nil, "run out.onnx --init random:1 --save-outputs y.npz -q").code)
-	text, err := graph.Parse(strings.NewReplacer("s = {1, 1}", "s = {2, 3}", "b = {0, 0}", "b = {10, 20}",
-		"mean = {0, 0}", "mean = {1, 2}", "var = {1, 1}", "var = {4, 9}").Replace(normText), "want.onnx")
-	require.NoError(t, err)
-	require.NoError(t, onnx.WriteFile("want.onnx", text, onnx.Options{}))
+	writeText(t, "want.onnx", strings.NewReplacer("s = {1, 1}", "s = {2, 3}", "b = {0, 0}", "b = {10, 20}",
+		"mean = {0, 0}", "mean = {1, 2}", "var = {1, 1}", "var = {4, 9}").Replace(normText))
 	same := inProcess(t.Context(), nil, "verify out.onnx want.onnx --init random:1 -q")
 	require.Zero(t, same.code, same.errors)
 	differs := inProcess(t.Context(), nil, "verify norm.onnx want.onnx --init random:1 -q")

@@ -29,8 +29,7 @@ import (
 	"memopt/train/checkpoint"
 	"memopt/train/data"
 	"memopt/train/events"
-	"memopt/train/safetensors"
-	"memopt/train/weights"
+	"memopt/train/ortfiles"
 )
 
 func (a *app) trainCommand() *cobra.Command {
@@ -84,6 +83,7 @@ type training struct {
 	config  train.Config
 	view    report.TrainView
 	sources []io.Closer
+	ort     *ortfiles.Artefacts // where the model is a folder of onnxruntime-training's; else nil
 }
 
 // train runs a job.
@@ -118,6 +118,9 @@ func (t *training) check() (err error) {
 		return usage("--resume goes on after the newest checkpoint of a job: name its folder with -o, or " +
 			"a checkpoint with --resume=PATH")
 	}
+	if t.resume != "" && t.init != "" {
+		return usage("--init and --resume cannot be combined: a checkpoint has all weights")
+	}
 	if t.evalEvery > 0 && len(t.data.eval) == 0 {
 		return usage("--eval-every needs --eval-data, the samples for evaluation")
 	}
@@ -136,6 +139,9 @@ const defaultSeed = 42
 // open reads the model and readies what executes.
 func (t *training) open() (err error) {
 	t.states = t.selection.states
+	if err := t.openArtefacts(); err != nil {
+		return err
+	}
 	if t.model, err = t.load(t.name); err != nil {
 		return err
 	}
@@ -211,6 +217,9 @@ func (t *training) makeSteps() (err error) {
 	t.recipe.Optimizer.Guard = scale == nil && (traits.Device == nil || accelerator)
 	if t.steps, err = train.Make(t.model, t.recipe); err != nil {
 		return classifyGrad(t.name, err)
+	}
+	if err := t.evalArtefact(); err != nil {
+		return err
 	}
 	if t.steps.Joint.LossScale == "" {
 		t.config.Scale = nil
@@ -483,63 +492,6 @@ func (t *training) begin() (err error) {
 	}
 	for _, text := range changed {
 		t.warn("--resume: %s: the job goes on, but not as it would have without the change", text)
-	}
-	return nil
-}
-
-// initial reads --init.
-func (t *training) initial() error {
-	if t.init == "" {
-		if strings.HasPrefix(t.name, memopt.ExamplePrefix) { // a built-in model has no weights
-			seed := uint64(t.global.seed)
-			t.config.RandomSeed = &seed
-		}
-		return nil
-	}
-	if t.config.Resume != nil {
-		return usage("--init and --resume cannot be combined: a checkpoint has all weights")
-	}
-	if text, ok := strings.CutPrefix(t.init, "random:"); ok {
-		seed, err := strconv.ParseUint(text, 10, 64)
-		if err != nil {
-			return usage("--init %q: wanted random:SEED with a whole number, or a file", t.init)
-		}
-		t.config.RandomSeed = &seed
-		return nil
-	}
-	if err := t.reads("--init", t.init); err != nil {
-		return err
-	}
-	file, err := safetensors.Open(t.init)
-	if err != nil {
-		return fileError("--init: %w", err)
-	}
-	t.sources = append(t.sources, file)
-	of := t.steps.Forward
-	if of == nil {
-		of = t.steps.Step
-	}
-	found, err := weights.Find(of.Model, t.steps.Params, file)
-	if err == nil {
-		err = found.Complete()
-	}
-	if err != nil {
-		return usage("--init: %w", err)
-	}
-	if len(found.Unused) > 0 {
-		t.warn("--init %s: %d tensors belong to no parameter, the first is %q", t.init, len(found.Unused),
-			found.Unused[0])
-	}
-	t.config.Begin = map[string]*executor.Tensor{}
-	for i := range t.steps.States {
-		name := t.steps.States[i].Name
-		x, ok, err := found.Tensor(name)
-		if err != nil {
-			return usage("--init: %w", err)
-		}
-		if ok {
-			t.config.Begin[name] = x
-		}
 	}
 	return nil
 }

@@ -235,6 +235,12 @@ func batch() (x []float32, labels []int32) { return numbers(18, 11, 1), []int32{
 func artefacts(t testing.TB, c contents) string {
 	t.Helper()
 	dir := t.TempDir()
+	writeArtefacts(t, dir, c)
+	return dir
+}
+
+func writeArtefacts(t testing.TB, dir string, c contents) {
+	t.Helper()
 	for name, text := range map[string]string{"training_model.onnx": trainingText, "eval_model.onnx": evalText,
 		"optimizer_model.onnx": optimizerText} {
 		m, err := graph.Parse(text, name)
@@ -249,5 +255,4 @@ func artefacts(t testing.TB, c contents) string {
 		"input_1.bin": executor.Memory(labels), "inputs.json": inputs} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), data, 0o666))
 	}
-	return dir
 }

@@ -31,11 +31,16 @@ type oracle struct {
 // runtimeVariable names a folder with onnxruntime-web 1.19.2, for making testdata/oracle.json anew.
 const runtimeVariable = "MEMOPT_ORT_WEB"
 
-// readOracle returns what the runtime has made of a folder of artefacts.
+// artefactsFolder has the artefacts of sample, which the tests of cmd/memopt train, too.
+const artefactsFolder = "testdata/artefacts"
+
+// readOracle returns what the runtime has made of the artefacts in a folder, those of sample.
 func readOracle(t *testing.T, dir string) (o oracle) {
 	t.Helper()
 	const path, steps = "testdata/oracle.json", "3"
 	if web := os.Getenv(runtimeVariable); web != "" {
+		require.NoError(t, os.MkdirAll(artefactsFolder, 0o777))
+		writeArtefacts(t, artefactsFolder, sample())
 		out, err := exec.Command("node", "testdata/oracle.mjs", web, dir, steps).Output()
 		require.NoError(t, err)
 		require.NoError(t, os.WriteFile(path, out, 0o666))
@@ -64,6 +69,13 @@ func copied(t *executor.Tensor) *executor.Tensor {
 func TestRuntime(t *testing.T) {
 	dir := artefacts(t, sample())
 	want := readOracle(t, dir)
+	for _, name := range []string{"checkpoint", "training_model.onnx", "eval_model.onnx", "optimizer_model.onnx"} {
+		data, err := os.ReadFile(filepath.Join(dir, name))
+		require.NoError(t, err)
+		kept, err := os.ReadFile(filepath.Join(artefactsFolder, name))
+		require.NoError(t, err)
+		require.Equal(t, kept, data, name)
+	}
 	require.True(t, ortfiles.Here(dir))
 	a, err := ortfiles.Open(dir)
 	require.NoError(t, err)

@@ -1,6 +1,7 @@
 package weights
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"math"
@@ -101,4 +102,21 @@ func (c contents) Bytes() ([]byte, error) {
 		return nil, fmt.Errorf("%s: %w", c.m.file.Path(), err)
 	}
 	return t.Data, nil
+}
+
+// Changes reports whether the contents that were found for an initializer are others than the model's.
+func (m *Matching) Changes(parameter string) (bool, error) {
+	v, ok := m.model.Graph.Lookup(parameter)
+	if !ok || m.model.Graph.Values[v].Data == nil {
+		return true, nil // an input has no contents
+	}
+	t, ok, err := m.Tensor(parameter)
+	if err != nil || !ok {
+		return false, err
+	}
+	if len(t.Data) == 0 {
+		return false, nil
+	}
+	old, err := m.model.Graph.Values[v].Data.Source.Bytes()
+	return !bytes.Equal(old, t.Data), err
 }
