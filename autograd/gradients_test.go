@@ -289,3 +289,30 @@ func TestFromGradientsYields(t *testing.T) {
 		}
 	}
 }
+
+// TestFromGradientsScaled: the scale of the loss comes in through the YieldOp, and out again in the
+// update: in mixed precision it changes nothing but roundings, and an overflow leaves all as it was.
+func TestFromGradientsScaled(t *testing.T) {
+	m, err := examples.Transformer(examples.TransformerOptions{Layers: 1, Hidden: 16, Heads: 2, Vocab: 48, Positions: 12,
+		Dropout: 1e-12, Half: true})
+	require.NoError(t, err)
+	c := gradientGraph{m: m, dims: symbolic.Env{"batch": 2, "seq": 8}, lossGrad: "loss_grad"}
+	var norms []float32
+	for _, scale := range []float32{1, 256, 3e8} {
+		j, err := autograd.FromGradients(m)
+		require.NoError(t, err)
+		j.LossScale = "loss_scale"
+		require.NoError(t, autograd.AppendOptimizer(j, autograd.Optimizer{Kind: "adamw", MaxNorm: 1, Guard: true}))
+		in := c.inputs(t, j, m)
+		by := executor.NewTensor(graph.Float32, []int{}, scale)
+		in["loss_scale"], in["loss_grad"] = by, by
+		out := stepOf(t, j.Model, c.dims, in)
+		finite := scale < 1e6
+		require.Equal(t, finite, out[autograd.FiniteOutput].Data[0] == 1, "scale %v", scale)
+		for _, name := range j.Wrt {
+			require.Equal(t, finite, !bytes.Equal(in[name].Data, out[name+autograd.NewSuffix].Data), name)
+		}
+		norms = append(norms, executor.Of[float32](out[autograd.NormOutput])[0])
+	}
+	require.InEpsilon(t, norms[0], norms[1], 1e-2)
+}

@@ -57,6 +57,13 @@ type member struct {
 type pace struct {
 	scale          float64
 	rate, stepSize Value // double; the latter, of adam, without the first mean's bias
+	kept           []kept
+}
+
+// kept is what decay in adamw's way leaves of a parameter.
+type kept struct {
+	decay float64
+	value Value // double
 }
 
 // join finds the group of each parameter. A glob that matches no parameter is a mistake.
@@ -108,7 +115,7 @@ func (u *updater) setPaces(rate, unbiased Value) {
 		if u.pace(m.scale) != nil {
 			continue
 		}
-		p := pace{m.scale, rate, None}
+		p := pace{m.scale, rate, None, nil}
 		if m.scale != 1 {
 			p.rate = u.Mul(rate, u.double(m.scale))
 		}
@@ -127,4 +134,16 @@ func (u *updater) pace(scale float64) *pace {
 		}
 	}
 	return nil
+}
+
+// kept is 1 - rate·decay. With a guard it is made once for all parameters.
+func (u *updater) kept(p *pace, decay float64) Value {
+	for _, k := range p.kept {
+		if k.decay == decay && u.guards() {
+			return k.value
+		}
+	}
+	v := u.Sub(u.double(1), u.Mul(p.rate, u.double(decay)))
+	p.kept = append(p.kept, kept{decay, v})
+	return v
 }

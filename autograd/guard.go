@@ -6,11 +6,11 @@ import (
 	"memopt/graph"
 )
 
-// hold is a factor of a state that is 1 where a guard lets nothing change.
-type hold struct {
-	factor float64
-	dtype  graph.DType
-	value  Value
+// scalar is a number of updates in the type of a gradient.
+type scalar struct {
+	of    Value
+	dtype graph.DType
+	value Value
 }
 
 // guards reports whether a guard decides about the update. It does so by the numbers that an update
@@ -19,40 +19,58 @@ type hold struct {
 // its place, which a choice between two tensors cannot.
 func (u *updater) guards() bool { return u.Guard && u.finite != None }
 
-// setHolds makes the factors of the states, which all parameters share.
-func (u *updater) setHolds() {
+// scalar converts a number that updates use to the type of a gradient. A guard chooses idle in its
+// place where nothing is to change, once for all parameters. It is asked for last: numbers of type
+// double are computed on the host, which then need not wait for a device that knows the answer.
+func (u *updater) scalar(v Value, d graph.DType, idle float64) Value {
+	if !u.guards() {
+		return u.Cast(v, d)
+	}
+	for _, s := range u.scalars {
+		if s.of == v && s.dtype == d {
+			return s.value
+		}
+	}
+	typed := u.Cast(v, d)
+	s := scalar{v, d, u.Where(u.finite, typed, u.Scalar(idle, typed))}
+	u.scalars = append(u.scalars, s)
+	return s.value
+}
+
+// shareScalars makes the numbers of a guard's updates before the first of them: all wait for the
+// gradients alone then, and not for that of the first parameter.
+func (u *updater) shareScalars() {
+	if !u.guards() {
+		return
+	}
+	for i, m := range u.members {
+		p, grad := u.pace(m.scale), u.grads[i]
+		d := u.DType(grad)
+		if u.Kind == "sgd" {
+			u.scalar(p.rate, d, 0)
+			continue
+		}
+		u.scalar(p.stepSize, d, 0)
+		if m.decay != 0 && u.Kind == "adamw" {
+			u.scalar(u.kept(p, m.decay), d, 1)
+		}
+	}
 	factors := []float64{u.Momentum}
 	if u.Kind != "sgd" {
 		factors = []float64{u.Beta1, u.Beta2}
 	}
-	for _, grad := range u.grads {
-		for _, f := range factors {
-			if d := u.DType(grad); f != 0 && u.held(f, d) == None {
-				u.holds = append(u.holds, hold{f, d, u.Where(u.finite, u.Scalar(f, grad), u.Scalar(1, grad))})
+	for _, x := range factors {
+		for _, grad := range u.grads {
+			if x != 0 {
+				u.factor(x, grad)
 			}
 		}
 	}
 }
 
-// held returns a factor in a type, None before there is one.
-func (u *updater) held(factor float64, d graph.DType) Value {
-	for _, h := range u.holds {
-		if h.factor == factor && h.dtype == d {
-			return h.value
-		}
-	}
-	return None
-}
-
 // factor is what an update multiplies an old state by.
 func (u *updater) factor(x float64, state Value) Value {
-	if !u.guards() || x == 0 {
-		return u.Scalar(x, state)
-	}
-	if v := u.held(x, u.DType(state)); v != None {
-		return v
-	}
-	return u.Where(u.finite, u.Scalar(x, state), u.Scalar(1, state))
+	return u.scalar(u.Scalar(x, state), u.DType(state), 1)
 }
 
 // guarded is a gradient, or zeros where nothing is to change.

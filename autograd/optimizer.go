@@ -172,7 +172,7 @@ type updater struct {
 
 	members []member // by parameter
 	paces   []pace   // the learning rates that there are
-	holds   []hold   // of a guard
+	scalars []scalar // what updates share
 }
 
 func (u *updater) run() {
@@ -181,6 +181,7 @@ func (u *updater) run() {
 	u.unscale()
 	u.clip()
 	u.rates()
+	u.shareScalars()
 	u.guardStates()
 	for i, p := range u.params {
 		u.begin = append(u.begin, len(u.j.g.Nodes))
@@ -332,10 +333,6 @@ func (u *updater) rates() {
 		rate = u.double(u.LR)
 	} else {
 		rate = u.Cast(u.newInput(LRInput, graph.Tensor(graph.Float32, graph.Dims())), graph.Float64)
-	}
-	if u.guards() {
-		rate = u.Where(u.finite, rate, u.double(0))
-		u.setHolds()
 	}
 	if u.Kind == "sgd" {
 		u.setPaces(rate, None)

@@ -29,7 +29,7 @@ func (u *updater) sgd(param, old, grad Value, pace *pace) Value {
 		}
 		grad = moved
 	}
-	return u.Sub(old, u.Mul(grad, u.Cast(pace.rate, u.DType(grad))))
+	return u.Sub(old, u.Mul(grad, u.scalar(pace.rate, u.DType(grad), 0)))
 }
 
 // adam: m' = b1·(m-g) + g; v' = b2·v + (1-b2)·g²; p' = p - lr/(1-b1^t)·m'/(√v'/√(1-b2^t) + eps).
@@ -44,11 +44,10 @@ func (u *updater) adam(param, old, grad Value, decay float64, pace *pace) Value 
 		return u.Add(u.Mul(v, u.factor(u.Beta2, v)), u.Mul(u.Mul(grad, grad), u.Scalar(1-u.Beta2, v)))
 	})
 	if decay != 0 && u.Kind == "adamw" {
-		kept := u.Sub(u.double(1), u.Mul(pace.rate, u.double(decay)))
-		old = u.Mul(old, u.Cast(kept, d))
+		old = u.Mul(old, u.scalar(u.kept(pace, decay), d, 1))
 	}
 	root := u.Div(u.Op("Sqrt", nil, sq), u.Cast(u.correction, d))
-	return u.Sub(old, u.Mul(u.Div(avg, u.Add(root, u.Scalar(u.Eps, root))), u.Cast(pace.stepSize, d)))
+	return u.Sub(old, u.Mul(u.Div(avg, u.Add(root, u.Scalar(u.Eps, root))), u.scalar(pace.stepSize, d, 0)))
 }
 
 // state adds a state of a parameter: an input, and what f makes of it as an output. It returns the

@@ -85,6 +85,7 @@ func (u *updater) applySums(of *Joint) {
 	u.isFinite(of.LossScale != "", factor)
 	factor = u.clipped(factor)
 	u.rates()
+	u.shareScalars()
 	for i, p := range u.params {
 		name := u.j.g.ValueName(p)
 		u.j.prefix = u.j.base + name + "/"

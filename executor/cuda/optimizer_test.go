@@ -1,0 +1,77 @@
+package cuda_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"memopt/autograd"
+	"memopt/executor"
+	"memopt/executor/cpu"
+	"memopt/executor/cuda/double"
+	"memopt/graph"
+)
+
+// TestOptimizerSteps: of an update the host computes numbers in double, none of which waits for what a
+// guard finds out, and the results are the CPU's: with the rate from outside, groups, a bound of the
+// norm, a guard.
+func TestOptimizerSteps(t *testing.T) {
+	decay := 0.3
+	for _, o := range []autograd.Optimizer{
+		{Kind: "adamw", WeightDecay: 0.1, MaxNorm: 1},
+		{Kind: "adamw", WeightDecay: 0.1, MaxNorm: 1, Guard: true,
+			Groups: []autograd.Group{{Match: []string{"b"}, LRScale: 0.5, WeightDecay: &decay}}},
+		{Kind: "sgd", Momentum: 0.9, Nesterov: true, Guard: true},
+	} {
+		m, err := graph.Parse(`<ir_version: 8, opset_import: ["" : 17]>
+			g (float[8, 4] x, float[4, 3] w, float[3] b, int64[8] labels) => (float loss) {
+			h = Gemm(x, w, b)  loss = SoftmaxCrossEntropyLoss(h, labels) }`, "g")
+		require.NoError(t, err)
+		j, err := autograd.Differentiate(m, autograd.Options{Wrt: []string{"w", "b"}})
+		require.NoError(t, err)
+		require.NoError(t, autograd.AppendOptimizer(j, o))
+		dev, _ := opened(t, double.Options{})
+		var outputs [2][][]byte
+		for i, device := range []executor.Device{cpu.Device{}, dev} {
+			s, err := executor.Open(context.Background(), j.Model, j.Types, device, executor.Options{Threads: 1})
+			require.NoError(t, err)
+			for _, d := range j.Model.Graph.Inputs {
+				require.NoError(t, s.SetInput(j.Model.Graph.ValueName(d.Value), optimizerInput(d)))
+			}
+			for _, n := range s.HostNodes() {
+				require.Contains(t, n.Why, "for input types [double", n.Label)
+				require.NotContains(t, n.Label, "Where", "it asks the guard")
+			}
+			for range 3 {
+				require.NoError(t, s.Run(context.Background()))
+			}
+			for k := range j.Model.Graph.Outputs {
+				outputs[i] = append(outputs[i], append([]byte{}, s.Output(k).Data...))
+			}
+			require.NoError(t, s.Close())
+		}
+		for k, d := range j.Model.Graph.Outputs {
+			if d.Type.DType != graph.Float32 {
+				require.Equal(t, outputs[0][k], outputs[1][k])
+				continue
+			}
+			want := executor.Of[float32](&executor.Tensor{DType: graph.Float32, Data: outputs[0][k]})
+			got := executor.Of[float32](&executor.Tensor{DType: graph.Float32, Data: outputs[1][k]})
+			require.InDeltaSlice(t, want, got, 1e-6, j.Model.Graph.ValueName(d.Value))
+		}
+	}
+}
+
+// optimizerInput is an input of a step: numbers that differ for data, and zeros for labels and states.
+func optimizerInput(d graph.Decl) *executor.Tensor {
+	shape := executor.EvalShape(d.Type, nil)
+	n, _ := executor.Bytes(d.Type.DType, shape)
+	x := &executor.Tensor{DType: d.Type.DType, Shape: shape, Data: make([]byte, n)}
+	if d.Type.DType == graph.Float32 && len(shape) != 1 {
+		for i := range executor.Of[float32](x) {
+			executor.Of[float32](x)[i] = float32(i%7)/8 - 0.25
+		}
+	}
+	return x
+}
