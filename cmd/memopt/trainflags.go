@@ -199,9 +199,9 @@ func (d *dataFlags) register(f *pflag.FlagSet) {
 	f.StringArrayVar(&d.paths, "data", nil, "files, folders or globs of samples, or example:text (repeatable)")
 	f.StringArrayVar(&d.eval, "eval-data", nil, "samples for evaluation (repeatable)")
 	f.StringVar(&d.format, "data-format", "auto", "auto, which goes by names; or "+strings.Join(data.Formats(), ", "))
-	f.StringVar(&d.tokens, "token-type", "uint16",
-		"type of tokens in files that do not say it: uint8, uint16, uint32, "+
-			"int32 or int64")
+	f.StringVar(&d.tokens, "token-type", "auto",
+		"type of tokens: uint8, uint16, uint32, int32 or int64; auto is what a header says, "+
+			"bytes in .txt files, and else uint16")
 	f.StringVar(&d.blocks, "blocks", "disjoint",
 		"blocks of tokens: disjoint, one after the other; or random, from anywhere")
 	f.StringVar(&d.labels, "labels", "next",
