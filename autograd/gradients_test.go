@@ -293,8 +293,8 @@ func TestFromGradientsYields(t *testing.T) {
 // TestFromGradientsScaled: the scale of the loss comes in through the YieldOp, and out again in the
 // update: in mixed precision it changes nothing but roundings, and an overflow leaves all as it was.
 func TestFromGradientsScaled(t *testing.T) {
-	m, err := examples.Transformer(examples.TransformerOptions{Layers: 1, Hidden: 16, Heads: 2, Vocab: 48, Positions: 12,
-		Dropout: 1e-12, Half: true})
+	m, err := examples.Transformer(examples.TransformerOptions{Layers: 1, Hidden: 16, Heads: 2, Vocab: 48,
+		Positions: 12, Dropout: 1e-12, Half: true})
 	require.NoError(t, err)
 	c := gradientGraph{m: m, dims: symbolic.Env{"batch": 2, "seq": 8}, lossGrad: "loss_grad"}
 	var norms []float32
