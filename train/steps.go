@@ -321,6 +321,7 @@ func (s *Steps) Describe() ([]data.Input, error) {
 		}
 		r := ranges[v]
 		in.Classes, in.Ignore, in.HasIgnore = r.Classes, r.Ignore, r.HasIgnore
+		in.Shifts = op.DropsFirst(g, v, func(v graph.ValueID) []int64 { return evalDims(g, v, env) })
 		list = append(list, in)
 	}
 	return list, nil
@@ -390,4 +391,21 @@ func (s *Steps) Frozen() (n int) {
 		}
 	}
 	return n
+}
+
+// evalDims returns the dims of a value in numbers; nil where some are not known.
+func evalDims(g *graph.Graph, v graph.ValueID, env symbolic.Env) []int64 {
+	shape := g.Values[v].Type.Shape
+	if !shape.Ranked {
+		return nil
+	}
+	dims := make([]int64, len(shape.Dims))
+	for i, d := range shape.Dims {
+		n, err := d.Eval(env)
+		if err != nil {
+			return nil
+		}
+		dims[i] = n
+	}
+	return dims
 }

@@ -204,9 +204,9 @@ func (d *dataFlags) register(f *pflag.FlagSet) {
 			"bytes in .txt files, and else uint16")
 	f.StringVar(&d.blocks, "blocks", "disjoint",
 		"blocks of tokens: disjoint, one after the other; or random, from anywhere")
-	f.StringVar(&d.labels, "labels", "next",
-		"labels of tokens: next, the token that follows; or same, for models that "+
-			"shift labels themselves, as those of Hugging Face do")
+	f.StringVar(&d.labels, "labels", "auto",
+		"labels of tokens: next, the token that follows; same, for models that shift labels "+
+			"themselves, as those of Hugging Face do; auto, by what the model does")
 	f.StringVar(&d.record, "record", "",
 		"fields of a record of raw bytes, for example 'label:uint8,image:uint8[3,32,32]/255'")
 	f.StringArrayVar(&d.names, "input",

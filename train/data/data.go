@@ -19,6 +19,7 @@ type Input struct {
 	Classes   int64 // elements must lie in [0, Classes) or equal Ignore; 0: not known
 	Ignore    int64 // a label that does not count, such as -100; only where HasIgnore
 	HasIgnore bool
+	Shifts    bool // labels of which the model leaves out each row's first: it shifts them itself
 }
 
 // Source is a set of samples.
@@ -56,8 +57,9 @@ type Options struct {
 	// Blocks says where blocks of tokens start: "disjoint" (""), one after the other, or "random",
 	// anywhere, drawn by Seed.
 	Blocks string
-	// Labels says which tokens are the labels of tokens t to t+T: "next" (""), those from t+1 on, or
-	// "same", for models that shift labels themselves, as those of Hugging Face do.
+	// Labels says which tokens are the labels of tokens t to t+T-1: "next", those from t+1 on; "same",
+	// which models want that shift labels themselves, as those of Hugging Face do; "" or "auto": by
+	// Input.Shifts.
 	Labels string
 	// Record describes the fields of a record of raw bytes: see parseRecord.
 	Record string

@@ -67,7 +67,7 @@ func (o Options) check(inputs []Input) (graph.DType, error) {
 	}{
 		{"format", o.Format, append([]string{formatAuto}, Formats()...)},
 		{"blocks", o.Blocks, []string{blocksDisjoint, blocksRandom}},
-		{"labels", o.Labels, []string{labelsNext, labelsSame}},
+		{"labels", o.Labels, []string{formatAuto, labelsNext, labelsSame}},
 	} {
 		if c.value != "" && !slices.Contains(c.of, c.value) {
 			return 0, fmt.Errorf("%s %q: wanted one of %s",

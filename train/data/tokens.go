@@ -25,8 +25,9 @@ type tokenSource struct {
 	tokens  []tokenFile
 	inputs  []Input
 	roles   []role
-	seq     int64 // tokens of a sample
-	span    int64 // tokens that a sample is made of: one more where labels are the next tokens
+	seq     int64   // tokens of a sample
+	span    int64   // tokens that a sample is made of: one more where labels are the next tokens
+	first   []int64 // by input: the token of the block with which its row begins
 	ends    []int64
 	samples int64
 	random  bool // where ends counts starts, not blocks
@@ -61,15 +62,13 @@ func newTokens(list []tokenFile, inputs []Input, o Options) (_ Source, err error
 		return nil, err
 	}
 	s.makeRows()
-	if s.span = s.seq; slices.Contains(s.roles, roleLabels) && o.Labels != labelsSame {
-		s.span++
-	}
+	s.setFirst(o.Labels)
 	for _, f := range list {
 		if err := s.add(f); err != nil {
 			return nil, err
 		}
 	}
-	s.scheme = fmt.Sprintf("%s seq=%d span=%d random=%v", formatTokens, s.seq, s.span, s.random)
+	s.scheme = fmt.Sprintf("%s seq=%d first=%d random=%v", formatTokens, s.seq, s.first, s.random)
 	for _, f := range list {
 		s.scheme += " " + f.dtype.String()
 	}
@@ -77,6 +76,16 @@ func newTokens(list []tokenFile, inputs []Input, o Options) (_ Source, err error
 		s.scheme += fmt.Sprintf(" seed=%d", s.seed)
 	}
 	return s, nil
+}
+
+// setFirst says which tokens are the labels.
+func (s *tokenSource) setFirst(labels string) {
+	s.first, s.span = make([]int64, len(s.inputs)), s.seq
+	for i, r := range s.roles {
+		if next := labels == labelsNext || labels != labelsSame && !s.inputs[i].Shifts; r == roleLabels && next {
+			s.first[i], s.span = 1, s.seq+1
+		}
+	}
 }
 
 // setShapes finds the length of a sample, and checks that all inputs agree with it.
@@ -97,7 +106,7 @@ func (s *tokenSource) setShapes() error {
 
 func (s *tokenSource) checkInput(in *Input, r role) error {
 	fail := func(format string, args ...any) error {
-		return fmt.Errorf("input %q (%v%v), which is to hold %s: %s", in.Name, in.DType, in.Shape,
+		return fmt.Errorf("input %q (%v%s), which is to hold %s: %s", in.Name, in.DType, dims(in.Shape),
 			roleNames[r], fmt.Sprintf(format, args...))
 	}
 	perSample := r == roleTokens || r == roleLabels
@@ -106,7 +115,7 @@ func (s *tokenSource) checkInput(in *Input, r role) error {
 		return fail("its first dim must be the batch's")
 	case s.seq == 0:
 		return fail("wanted one row of tokens per sample, of a length that is known: " +
-			"bind its symbol (--dim)")
+			"bind its symbol, as in --dim seq=256")
 	case perSample && !in.DType.IsInteger(), r == rolePositions && !in.DType.IsInteger():
 		return fail("wanted integers")
 	}
@@ -203,10 +212,8 @@ func (s *tokenSource) Fill(i int64, row int, batch []*executor.Tensor) (err erro
 			continue
 		}
 		switch r {
-		case roleTokens:
-			s.fill[file][j](dst, f.data[first*size:][:s.seq*size])
-		case roleLabels:
-			s.fill[file][j](dst, f.data[(first+s.span-s.seq)*size:][:s.seq*size])
+		case roleTokens, roleLabels:
+			s.fill[file][j](dst, f.data[(first+s.first[j])*size:][:s.seq*size])
 		default:
 			copy(dst, s.made[j])
 		}
