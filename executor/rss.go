@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// ProcessMemory is the memory of this process as the operating system reports it, in bytes; 0 if it
+// ProcessMemory is the memory of a process as the operating system reports it, in bytes; 0 if it
 // does not.
 type ProcessMemory struct {
 	Resident int64 // VmRSS
@@ -15,8 +15,15 @@ type ProcessMemory struct {
 }
 
 // ReadProcessMemory reads /proc/self/status.
-func ReadProcessMemory() ProcessMemory {
-	data, err := os.ReadFile("/proc/self/status")
+func ReadProcessMemory() ProcessMemory { return readStatus("self") }
+
+// ReadProcessMemoryOf is ReadProcessMemory for the process with the given number, such as one in
+// which ONNX Runtime runs.
+func ReadProcessMemoryOf(pid int) ProcessMemory { return readStatus(strconv.Itoa(pid)) }
+
+// readStatus reads a process's status.
+func readStatus(process string) ProcessMemory {
+	data, err := os.ReadFile("/proc/" + process + "/status")
 	if err != nil {
 		return ProcessMemory{}
 	}

@@ -120,6 +120,14 @@ func (p *Process) start() (err error) {
 	return err
 }
 
+// Memory returns the memory of the process; zeros when it has ended.
+func (p *Process) Memory() executor.ProcessMemory {
+	if p.ended != nil {
+		return executor.ProcessMemory{}
+	}
+	return executor.ReadProcessMemoryOf(p.cmd.Process.Pid)
+}
+
 // Info says which library the process uses.
 func (p *Process) Info() Info { return p.info }
 

@@ -47,6 +47,14 @@ type Machine interface {
 	Close() error
 }
 
+// Outside is a Machine that executes in a process of its own, whose memory counts beside that of this
+// process. States that both share count in the process that executes.
+type Outside interface {
+	// ProcessMemory is the process's memory as the operating system reports it; zeros if it does
+	// not, or if the process has ended.
+	ProcessMemory() executor.ProcessMemory
+}
+
 // StepOptions say what is wanted of a step.
 type StepOptions struct {
 	// Fetch names the graph outputs that Step.Output returns; others stay where they are.

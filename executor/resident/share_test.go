@@ -113,6 +113,35 @@ func TestStepsShareStates(t *testing.T) {
 	require.NoError(t, turns[0].step.Run(context.Background(), 0, given(turns[0].step, batch(small))))
 }
 
+// TestArenas: steps that are opened one after the other, each larger than the last, take no more than
+// the largest, and what a step that plans nothing has taken is free when another one runs.
+func TestArenas(t *testing.T) {
+	m, types := trainingStep(t, netText, adamw)
+	forward, forwardTypes := parsed(t, netText)
+	small, large := symbolic.Env{"B": 5}, symbolic.Env{"B": 80}
+	in := made(t, m, large)
+	few := made(t, forward, small)
+	alone := started(t, resident.On(cpu.Device{}), executor.Options{}, m, in)
+	arena := opened(t, alone, m, types, large).Predicted().Arena
+
+	for _, o := range []executor.Options{{MemLimit: resident.Limit(arena)}, {OnDemand: true}} {
+		machine := started(t, resident.On(cpu.Device{}), o, m, in)
+		a := opened(t, machine, forward, forwardTypes, small)
+		require.NoError(t, a.Run(context.Background(), 0, given(a, few)))
+		b := opened(t, machine, m, types, large)
+		require.NoError(t, b.Run(context.Background(), 0, given(b, in)))
+		require.NoError(t, a.Run(context.Background(), 0, given(a, few)))
+		inUse := resident.ArenaStats(machine).InUse
+		if o.OnDemand {
+			require.Less(t, inUse, arena/2, "the outputs of the small one")
+			continue
+		}
+		require.Equal(t, resident.Limit(arena), inUse)
+		require.NoError(t, b.Run(context.Background(), 0, given(b, in)))
+		require.Zero(t, b.Measured().Dynamic)
+	}
+}
+
 // TestMicroSteps: micro-steps that add up gradients and the update that applies them share the
 // sums, and make what sessions make to which sums are handed on.
 func TestMicroSteps(t *testing.T) {

@@ -103,6 +103,55 @@ func TestNotFinite(t *testing.T) {
 	}
 }
 
+// loopText has a watched value that could be made in one loop with the next value of a state.
+const loopText = `<ir_version: 8, opset_import: ["" : 17]>
+net (float[32768] x, float[32768] w) => (float[32768] w_updated) <float rate = {0.1}> {
+	a = Mul(x, w)  b = Mul(a, rate)  w_updated = Sub(w, b)
+}`
+
+// TestWatchedLoop: a watched value is looked at before the next node writes anything.
+func TestWatchedLoop(t *testing.T) {
+	m, types := parsed(t, loopText)
+	in := made(t, m, nil)
+	machine := started(t, resident.On(cpu.Device{}), executor.Options{}, m, in)
+	s, err := machine.Open(context.Background(), verify.Side{Model: m, Types: types},
+		resident.StepOptions{Watch: []string{"a"}})
+	require.NoError(t, err)
+	before := states(t, machine, m, in)
+	bad := poisoned(in["x"], 32767, float32(math.NaN()))
+	var e *resident.NotFiniteError
+	require.ErrorAs(t, s.Run(context.Background(), 0, []*executor.Tensor{bad}), &e)
+	require.Equal(t, 32767, e.Index)
+	require.Equal(t, before, states(t, machine, m, in))
+	require.NoError(t, s.Run(context.Background(), 0, given(s, in)))
+	require.NotEqual(t, before, states(t, machine, m, in))
+}
+
+// accumulatorText has an operator that adds to one of its inputs.
+const accumulatorText = `<ir_version: 8, opset_import: ["" : 17, "com.microsoft" : 1]>
+net (float[4] sum, float[4] x, bool[1] anew) => (bool[1] done, float loss) {
+	loss = ReduceMean<keepdims = 0>(x)  done = com.microsoft.InPlaceAccumulatorV2(sum, x, anew)
+}`
+
+// TestFirstBadUpdatesNothing: the search ends before a node that writes to one of its inputs.
+func TestFirstBadUpdatesNothing(t *testing.T) {
+	m, types := parsed(t, accumulatorText)
+	in := made(t, m, nil)
+	machine := started(t, resident.On(cpu.Device{}), executor.Options{}, m, in)
+	require.NoError(t, machine.Put("sum", in["sum"]))
+	anew := &executor.Tensor{DType: graph.Bool, Shape: []int{1}, Data: []byte{0}}
+	s := opened(t, machine, m, types, nil)
+	require.Equal(t, []string{"x", "anew"}, s.Inputs())
+	x := executor.NewTensor[float32](graph.Float32, []int{4}, 1, 2, 3, 4)
+	inputs := []*executor.Tensor{x, anew}
+	require.NoError(t, s.Run(context.Background(), 0, inputs))
+	before := read(t, machine, "sum", in["sum"])
+	require.Equal(t, x.Data, before)
+	_, _, err := s.FirstBad(context.Background(), 0, inputs)
+	require.NoError(t, err)
+	require.Equal(t, before, read(t, machine, "sum", in["sum"]))
+}
+
 // TestConstantThatIsNotFinite: a constant of the model is named as such.
 func TestConstantThatIsNotFinite(t *testing.T) {
 	text := strings.Replace(earlyText, "keep = {0.9}", "keep = {0.9}, float big = {3e38}", 1)

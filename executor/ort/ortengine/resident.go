@@ -181,6 +181,14 @@ func (m *machine) Read(name string, dst []byte) error {
 // StateBytes counts second buffers, too.
 func (m *machine) StateBytes() int64 { return m.bytes }
 
+// ProcessMemory is that of the runtime's process.
+func (m *machine) ProcessMemory() executor.ProcessMemory {
+	if m.process == nil {
+		return executor.ProcessMemory{}
+	}
+	return m.process.Memory()
+}
+
 // Open writes a side's model, as it is to be run, and has the process load it.
 func (m *machine) Open(ctx context.Context, side verify.Side, o resident.StepOptions) (
 	_ resident.Step, err error) {

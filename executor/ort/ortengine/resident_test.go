@@ -174,6 +174,9 @@ func TestMachineLikeExecute(t *testing.T) {
 		}
 		require.True(t, bytes.Equal(w.Tensor.Data, got.Data), w.Name)
 	}
+	outside := machine.(resident.Outside).ProcessMemory()
+	require.Greater(t, outside.Resident, machine.StateBytes())
+	require.GreaterOrEqual(t, outside.Peak, outside.Resident)
 	require.Equal(t, 5, step.Measured().Runs)
 	require.Positive(t, step.Measured().Arena)
 	require.LessOrEqual(t, step.Measured().Arena, step.Predicted().Arena*115/100)
@@ -344,8 +347,10 @@ func TestMachineKilled(t *testing.T) {
 	require.Equal(t, w, read(t, machine, "w1", in["w1"]))
 	var torn *executor.TornError
 	require.ErrorAs(t, step.Run(ctx, 1, given(step, in)), &torn)
+	require.Zero(t, machine.(resident.Outside).ProcessMemory())
 	require.NoError(t, machine.Close())
 	require.NoError(t, machine.Close())
+	require.Zero(t, machine.(resident.Outside).ProcessMemory())
 	_, err := machine.Open(ctx, s, loss)
 	require.ErrorContains(t, err, "closed")
 }
