@@ -155,3 +155,40 @@ func TestPoolCarriesPanics(t *testing.T) {
 	s := &sum{in: make([]int64, 10), out: make([]int64, 10)}
 	p.Run(10, 1, s) // still works
 }
+
+// TestArenaFit: room for a larger block takes the place of regions in which nothing is in use, and of
+// no other.
+func TestArenaFit(t *testing.T) {
+	a := NewArena(SameAsRequested, 0)
+	defer a.Close()
+	taken := func(n int) []byte {
+		b, err := a.Reserve(n)
+		require.NoError(t, err)
+		for i := range b {
+			b[i] = byte(n)
+		}
+		return b
+	}
+	whole := taken(3 << 20) // one region, of which the first or the last part will be in use
+	a.Free(whole)
+	first, last := taken(1<<20), taken(2<<20)
+	a.Free(first)
+	require.NoError(t, a.Fit(1<<20))
+	require.EqualValues(t, 3<<20, a.Stats().Reserved, "there is room")
+	require.NoError(t, a.Fit(4<<20))
+	require.EqualValues(t, 7<<20, a.Stats().Reserved)
+	require.Equal(t, byte(0), last[0])
+	first = taken(1<<20 - 64)
+	a.Free(last)
+	require.NoError(t, a.Fit(8<<20))
+	require.EqualValues(t, 3<<20+8<<20, a.Stats().Reserved, "the free region has gone")
+	require.Len(t, first, 1<<20-64)
+	a.Free(first)
+	require.NoError(t, a.Fit(9<<20))
+	require.EqualValues(t, 9<<20, a.Stats().Reserved)
+	require.Equal(t, 1, a.Stats().Regions)
+	require.NoError(t, a.Fit(0))
+	tight := NewArena(SameAsRequested, 1<<20)
+	defer tight.Close()
+	require.ErrorIs(t, tight.Fit(2<<20), ErrOutOfMemory)
+}

@@ -116,7 +116,9 @@ func TestStepsShareStates(t *testing.T) {
 // TestArenas: steps that are opened one after the other, each larger than the last, take no more than
 // the largest, and what a step that plans nothing has taken is free when another one runs.
 func TestArenas(t *testing.T) {
-	m, types := trainingStep(t, netText, adamw)
+	keeping := adamw
+	keeping.KeepGrads = true
+	m, types := trainingStep(t, netText, keeping)
 	forward, forwardTypes := parsed(t, netText)
 	small, large := symbolic.Env{"B": 5}, symbolic.Env{"B": 80}
 	in := made(t, m, large)
@@ -137,9 +139,30 @@ func TestArenas(t *testing.T) {
 			continue
 		}
 		require.Equal(t, resident.Limit(arena), inUse)
-		require.NoError(t, b.Run(context.Background(), 0, given(b, in)))
-		require.Zero(t, b.Measured().Dynamic)
 	}
+}
+
+// TestUnsized: what a step takes for values whose size depends on data is free when another one runs,
+// and does not count for that.
+func TestUnsized(t *testing.T) {
+	m, types := trainingStep(t, netText, adamw)
+	places, placesTypes := parsed(t, `<ir_version: 8, opset_import: ["" : 17]>
+		net (float[500, 500] x) => (int64[2, N] places) { places = NonZero(x) }`)
+	dims := symbolic.Env{"B": 8}
+	in, other := made(t, m, dims), made(t, places, nil)
+	machine := started(t, resident.On(cpu.Device{}), executor.Options{}, m, in)
+	a := opened(t, machine, m, types, dims)
+	b, err := machine.Open(context.Background(), verify.Side{Model: places, Types: placesTypes},
+		resident.StepOptions{})
+	require.NoError(t, err)
+	for range 2 {
+		require.NoError(t, b.Run(context.Background(), 0, given(b, other)))
+		require.NoError(t, a.Run(context.Background(), 0, given(a, in)))
+	}
+	require.Positive(t, b.Measured().Dynamic)
+	require.Zero(t, a.Measured().Dynamic)
+	arena := resident.Limit(a.Predicted().Arena)
+	require.Equal(t, arena, resident.ArenaStats(machine).InUse)
 }
 
 // TestMicroSteps: micro-steps that add up gradients and the update that applies them share the

@@ -87,9 +87,11 @@ func TestNotFinite(t *testing.T) {
 		}
 		good := given(s, in)
 		require.NoError(t, s.Run(ctx, 0, good))
+		after := states(t, machine, m, in)
 		v, n, err := s.FirstBad(ctx, 0, good)
 		require.NoError(t, err)
 		require.Equal(t, []string{"wall", "inf"}, []string{v, n}, "the first, on whatever path")
+		require.Equal(t, after, states(t, machine, m, in))
 		bad([]*executor.Tensor{poisoned(in["x"], 3, inf)}, "x", resident.OfInput)
 		bad([]*executor.Tensor{poisoned(in["x"], 3, 3e38)}, "s", "sq")
 		require.NoError(t, s.Run(ctx, 0, good))
@@ -125,6 +127,57 @@ func TestWatchedLoop(t *testing.T) {
 	require.Equal(t, before, states(t, machine, m, in))
 	require.NoError(t, s.Run(context.Background(), 0, given(s, in)))
 	require.NotEqual(t, before, states(t, machine, m, in))
+}
+
+// drawText divides by numbers of which some are drawn to be zeros, and then has an infinity that the
+// watched value does not depend on.
+const drawText = `<ir_version: 8, opset_import: ["" : 17]>
+net (float[2] x, float[2] w) => (float loss, float[2] w_updated, float[2] late)
+	<float half = {0.5}, bool on = {1}, float zero = {0}> {
+	z = Dropout(x, half, on)  q = Div(w, z)  loss = ReduceMean<keepdims = 0>(q)
+	late = Div(x, zero)  w_updated = Add(w, w)
+}`
+
+// TestFirstBadDraws: the search draws what the step of the same number draws, and ends at the watched
+// value.
+func TestFirstBadDraws(t *testing.T) {
+	m, types := parsed(t, drawText)
+	x := executor.NewTensor[float32](graph.Float32, []int{2}, 1, 2)
+	machine := started(t, resident.On(cpu.Device{}), executor.Options{}, m,
+		map[string]*executor.Tensor{"w": x})
+	s := opened(t, machine, m, types, nil)
+	inputs := []*executor.Tensor{x}
+	var failed []bool
+	for n := range uint64(16) {
+		err := s.Run(context.Background(), n, inputs)
+		failed = append(failed, err != nil)
+		require.NoError(t, machine.Put("w", x))
+	}
+	require.Contains(t, failed, true)
+	require.Contains(t, failed, false)
+	for n, bad := range failed {
+		value, _, err := s.FirstBad(context.Background(), uint64(n), inputs)
+		require.NoError(t, err)
+		require.Equal(t, map[bool]string{true: "q", false: "late"}[bad], value, "step %d", n)
+	}
+}
+
+// initializerText has a state that is an initializer and no input.
+const initializerText = `<ir_version: 8, opset_import: ["" : 17]>
+net (float[2] x) => (float[2] w_updated) <float[2] w = {1, 2}> { w_updated = Add(w, x) }`
+
+// TestInitializerState: a state that is an initializer lies in the store, too.
+func TestInitializerState(t *testing.T) {
+	m, types := parsed(t, initializerText)
+	x := executor.NewTensor[float32](graph.Float32, []int{2}, 1, 2)
+	machine := started(t, resident.On(cpu.Device{}), executor.Options{}, m,
+		map[string]*executor.Tensor{"w": executor.NewTensor[float32](graph.Float32, []int{2}, 5, 6)})
+	s, err := machine.Open(context.Background(), verify.Side{Model: m, Types: types},
+		resident.StepOptions{})
+	require.NoError(t, err)
+	require.NoError(t, s.Run(context.Background(), 0, []*executor.Tensor{x}))
+	require.NoError(t, s.Run(context.Background(), 1, []*executor.Tensor{x}))
+	require.Equal(t, []float32{7, 10}, executor.Cast[float32](read(t, machine, "w", x)))
 }
 
 // accumulatorText has an operator that adds to one of its inputs.

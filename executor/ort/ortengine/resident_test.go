@@ -207,6 +207,11 @@ func TestMachineSwaps(t *testing.T) {
 	e := engine(t)
 	swap, also, reading := side(t, swapText, nil), side(t, alsoText, nil), side(t, readText, nil)
 	in := made(t, swap)
+	for _, name := range []string{"a", "b", "m"} {
+		for i := range executor.Of[float32](in[name]) { // so that no value vanishes
+			executor.Of[float32](in[name])[i] = float32(math.Sin(float64(i*i+len(name)))) / 3
+		}
+	}
 	run := func(e resident.Engine, order []int) (losses [][]byte, a, b []byte) {
 		machine := started(t, e, in, swap)
 		require.GreaterOrEqual(t, machine.StateBytes(), int64(2*32*4))
@@ -238,7 +243,7 @@ func near(t *testing.T, want, got []byte) {
 	w, g := executor.Cast[float32](want), executor.Cast[float32](got)
 	require.Len(t, g, len(w))
 	for i := range w {
-		require.InDelta(t, w[i], g[i], 1e-4*math.Max(1, math.Abs(float64(w[i]))))
+		require.InDelta(t, w[i], g[i], 1e-6+1e-4*math.Abs(float64(w[i])))
 	}
 }
 
@@ -394,6 +399,14 @@ func TestMachineTorn(t *testing.T) {
 	var torn *executor.TornError
 	require.ErrorAs(t, step.Run(ctx, 0, at(7)), &torn)
 	require.ErrorAs(t, step.Run(ctx, 0, at(1)), &torn)
+	require.NoError(t, machine.Zero("w", in["w"].DType, in["w"].Shape))
+	require.NoError(t, step.Run(ctx, 0, at(1)))
+	require.Equal(t, make([]byte, 4), step.Output(0).Data)
+	large, n := []int{1 << 19}, 4<<19 // more than is zeroed at a time
+	ones := &executor.Tensor{DType: graph.Float32, Shape: large, Data: bytes.Repeat([]byte{1}, n)}
+	require.NoError(t, machine.Put("large", ones))
+	require.NoError(t, machine.Zero("large", graph.Float32, large))
+	require.Equal(t, make([]byte, n), read(t, machine, "large", ones).Data)
 	require.NoError(t, machine.Put("w", in["w"]))
 	require.NoError(t, step.Run(ctx, 0, at(1)))
 	w := executor.Of[float32](in["w"])
