@@ -33,7 +33,7 @@ net (float[8, 16] x, float[16] mean, float[16] w)
 	[soft] soft = Softmax<axis = 1>(hidden)  [sum] one = ReduceSum<keepdims = 0>(soft)
 	[y] y = Mul(x, w)  [z] z = Sub(y, m)  [sq] s = Mul(z, z)  [loss] loss0 = ReduceMean<keepdims = 0>(s)
 	[scaled] loss = Mul(loss0, one)
-	[g] g = ReduceMean<axes = [0], keepdims = 0>(z)
+	[g] g = ReduceMean<axes = [0], keepdims = 0>(s)
 	[step] d = Mul(g, take)  [upd] w_updated = Sub(w, d)
 }`
 
