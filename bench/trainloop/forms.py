@@ -102,9 +102,9 @@ SMALL = {
 # Those of the sample models. Their files have no weights: --init brings them.
 FULL = {
     "gpt2_6l_256": Form(NETS["gpt2_6l_256"], 8, tokens(8 * 256 * 60 + 1, 8192, 256), ["input_ids", "labels"],
-                        dims={"seq": 256}, files=["train.bin"]),
-    "resnet18": Form(NETS["resnet18"], 4, images(400, 1000, 3, 224, 224), ["image", "labels"],
-                     flags=["--record", "labels:uint8,image:uint8[3,224,224]/255"], files=["images.dat"]),
+                        dims={"seq": 256}, files=["train.bin"], rate=3e-4),
+    "resnet18": Form(NETS["resnet18"], 4, images(200, 200, 3, 224, 224), ["image", "labels"],
+                     flags=["--record", RECORD.format("3,224,224")], files=["images.dat"], rate=1e-4),
     "mlp_8x1024": Form(NETS["mlp_8x1024"], 256, vectors(256 * 40, 1000, 1024), ["x", "labels"],
-                       files=["x.npy", "labels.npy"]),
+                       files=["x.npy", "labels.npy"], rate=1e-4),
 }

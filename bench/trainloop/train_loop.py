@@ -4,6 +4,7 @@ import argparse
 import json
 import math
 import os
+import resource
 import struct
 import subprocess
 import sys
@@ -63,8 +64,12 @@ class Trainer:
         return loss.item()
 
 
-def train(form, steps, dtype=torch.float32):
+def train(form, steps, dtype=torch.float32, nudge=0.0):
+    """The losses of so many updates, from weights that are off by a relative nudge."""
     net, _, x, y = build(form, dtype)
+    with torch.no_grad():
+        for p in net.parameters() if nudge else []:
+            p.mul_(1 + nudge * torch.randn_like(p))
     trainer = Trainer(form, net, x, y)
     return [trainer.update() for _ in range(steps)]
 
@@ -154,8 +159,9 @@ def worst(got, want):
 
 def compare(memopt, models, out, only, steps, rounds):
     """Trains the sample models in both, compares losses, and times both in turn."""
-    print("| model | batch | losses of memopt | worst loss off PyTorch's | steps/s | PyTorch | memopt ÷ PyTorch |")
-    print("| --- " * 7 + "|")
+    print("| model | batch | losses of memopt | worst loss off PyTorch's | PyTorch's off its own | steps/s | PyTorch | "
+          "memopt ÷ PyTorch | of processor time |")
+    print("| --- " * 9 + "|")
     for name, form in FULL.items():
         if only and name not in only:
             continue
@@ -169,31 +175,48 @@ def compare(memopt, models, out, only, steps, rounds):
             print(f"{name}: {sum(p.numel() for p in net.parameters()):,} parameters", file=sys.stderr)
             losses = train(form, steps)
             lines = memopt_train(memopt, model, folder, form, steps, "--init", weights)
-            off = worst([line["loss"] for line in lines], losses)
+            off, own = worst([line["loss"] for line in lines], losses), worst(train(form, steps, nudge=1e-7), losses)
             speeds = timed(memopt, model, folder, form, weights, net, x, y, rounds)
-        ratios = sorted(a / b for a, b in speeds)
-        mine, theirs = (sorted(s[i] for s in speeds)[len(speeds) // 2] for i in (0, 1))
-        print(f"| {name} | {form.batch} | {lines[0]['loss']:.4f} to {lines[-1]['loss']:.4f} | {off:.1e} | {mine:.3f} | "
-              f"{theirs:.3f} | {ratios[len(ratios) // 2]:.3f} |", flush=True)
+        mine, theirs = (median([s[i] for s in speeds]) for i in (0, 1))
+        ratio, processor = median([s[0] / s[1] for s in speeds]), median([s[2] / s[3] for s in speeds])
+        print(f"| {name} | {form.batch} | {lines[0]['loss']:.4f} to {lines[-1]['loss']:.4f} | {off:.1e} | {own:.1e} | "
+              f"{mine:.3f} | {theirs:.3f} | {ratio:.3f} | {processor:.3f} |", flush=True)
 
 
 def timed(memopt, model, folder, form, weights, net, x, y, rounds):
-    """Steps per second of memopt and PyTorch, in turn: the median of a run's updates but the first two."""
+    """Steps per second of memopt and PyTorch, and processor time per step, in turn: the median of a
+    run's updates but the first two; what later updates take beside a run of two."""
     trainer = Trainer(form, net, x, y)
     speeds = []
     per_step = form.batch * form.dims.get("seq", 1)
-    count = 12
+    few, count = 2, 12
     for _ in range(rounds):
+        start = children()
+        memopt_train(memopt, model, folder, form, few, "--init", weights)
+        middle = children()
         lines = memopt_train(memopt, model, folder, form, count, "--init", weights)
-        rates = sorted(line.get("tokens_per_s", line.get("samples_per_s")) for line in lines[2:])
+        mine = children() - middle - (middle - start)
+        rates = [line.get("tokens_per_s", line.get("samples_per_s")) for line in lines[few:]]
         took = []
-        for _ in range(count):
+        for i in range(count):
+            if i == few:
+                theirs = time.process_time()
             begin = time.perf_counter()
             trainer.update()
             took.append(time.perf_counter() - begin)
-        took = sorted(took[2:])
-        speeds.append((rates[len(rates) // 2] / per_step, 1 / took[len(took) // 2]))
+        theirs = time.process_time() - theirs
+        speeds.append((median(rates) / per_step, 1 / median(took[few:]), mine, theirs))
     return speeds
+
+
+def children():
+    """Seconds of processor time that ended child processes took."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def median(values):
+    return sorted(values)[len(values) // 2]
 
 
 def main():

@@ -36,13 +36,14 @@ const (
 	// residentBytes is how much of a file stays in this process's memory. All of it would, in the end:
 	// the system counts pages of a mapping as the process's, even if they are only a view of its cache.
 	residentBytes = 64 << 20
-	// aroundBytes is what Linux maps around a page that is read.
-	aroundBytes = 64 << 10
+	// aroundBytes is how much may become resident around a byte that is read: 64 KiB as Linux is set
+	// up, up to a huge page where the cache of the file has such.
+	aroundBytes = 2 << 20
 )
 
 // used counts n bytes in a row that were read, and gives pages back where they have become many.
 func (f *file) used(n int) {
-	if f.filled.Add(int64(n)+aroundBytes) < residentBytes {
+	if len(f.data) <= residentBytes || f.filled.Add(int64(n)+aroundBytes) < residentBytes {
 		return
 	}
 	f.filled.Store(0)
