@@ -379,6 +379,45 @@ func childOf(t *testing.T) int {
 	return 0
 }
 
+// TestMachineLeaves: many steps, models that are opened and closed, and whole machines leave nothing:
+// no memory, no files, no descriptors, no process.
+func TestMachineLeaves(t *testing.T) {
+	e := engine(t)
+	s := training(t, atBatch8)
+	in := made(t, s)
+	t.Setenv("TMPDIR", t.TempDir())
+	open := func() int {
+		entries, err := os.ReadDir("/proc/self/fd")
+		require.NoError(t, err)
+		return len(entries)
+	}
+	before := open()
+	machine := started(t, e, in, s)
+	step := opened(t, machine, s, loss)
+	inputs := given(step, in)
+	run := func(n int) int64 {
+		for k := range n {
+			require.NoError(t, step.Run(ctx, uint64(k), inputs))
+		}
+		return machine.(resident.Outside).ProcessMemory().Resident
+	}
+	early := run(100)
+	require.InDelta(t, early, run(400), 4<<20)
+	for range 3 {
+		require.NoError(t, opened(t, machine, s, loss).Close())
+	}
+	models, err := filepath.Glob(filepath.Join(os.TempDir(), "memopt-ort-*", "*"))
+	require.NoError(t, err)
+	require.Len(t, models, 1)
+	pid := childOf(t)
+	require.NoError(t, machine.Close())
+	require.ErrorIs(t, syscall.Kill(pid, 0), syscall.ESRCH)
+	require.Equal(t, before, open())
+	left, err := filepath.Glob(filepath.Join(os.TempDir(), "*"))
+	require.NoError(t, err)
+	require.Empty(t, left)
+}
+
 // gatherText writes a state before a node that fails where the index is wrong.
 const gatherText = `<ir_version: 8, opset_import: ["" : 17]>
 g (float[2] w, int64[1] at) => (float[2] w_updated, float[1] y)
