@@ -50,10 +50,16 @@ func Freeze(j *Joint, globs []string) error {
 		}
 		return frozen[d.Value]
 	})
+	b, err := live.FindBoundary(j.Model)
+	if err != nil {
+		return err
+	}
+	at := g.Nodes[b.Node]
 	nodes := (&joint{g: g}).live(g.Nodes, gradients)
 	first := slices.IndexFunc(nodes, func(n *graph.Node) bool { return n.ID >= j.Backward })
 	g.SetNodes(nodes)
-	j.Wrt, j.Backward = kept, graph.NodeID(first)
+	j.Wrt, j.Backward, b.Node = kept, graph.NodeID(first), at.ID
+	(&gradientReader{j, g}).record(b)
 	return j.settle()
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"memopt/autograd"
 	"memopt/executor"
+	"memopt/graph"
 	"memopt/graph/live"
 )
 
@@ -28,6 +29,12 @@ func TestFreeze(t *testing.T) {
 			require.NoError(t, autograd.Freeze(j, globs[c.name]))
 			require.Less(t, len(j.Wrt), len(whole.Wrt))
 			require.Subset(t, stashedOf(t, whole.Model), stashedOf(t, j.Model))
+			for _, of := range []*autograd.Joint{whole, j} {
+				b, err := live.FindBoundary(of.Model)
+				require.NoError(t, err)
+				backward := live.Split(of.Model.Graph, b, graph.FileOrder(of.Model.Graph))
+				require.Equal(t, int(of.Backward), slices.Index(backward, true))
+			}
 			if c.name != "differentiated" && c.name != "training_model" { // nothing is stashed for these alone
 				require.Less(t, len(stashedOf(t, j.Model)), len(stashedOf(t, whole.Model)))
 			}
@@ -78,8 +85,13 @@ func TestAccumulateGradients(t *testing.T) {
 			o := autograd.Optimizer{Kind: "sgd", MaxNorm: 1, Guard: true}
 			apply, err := autograd.UpdateStep(j, o)
 			require.NoError(t, err)
-			for _, s := range simulated(t, j.Model, c.dims).Copied {
+			at := simulated(t, j.Model, c.dims)
+			for _, s := range at.Copied {
 				require.Contains(t, j.Model.Graph.ValueName(s.In), "running_")
+			}
+			if c.name == "mlp" || c.name == "training_model" { // there gradients are what memory goes to
+				whole := simulated(t, withGradients(t, plain.Model, plain.Wrt), c.dims)
+				require.Less(t, at.Peak.Bytes, whole.Peak.Bytes)
 			}
 			in := c.inputs(t, j, withGradients(t, c.m, j.Wrt))
 			grads := stepOf(t, withGradients(t, c.m, j.Wrt), c.dims, in)

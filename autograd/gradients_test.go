@@ -223,6 +223,11 @@ func TestFromGradientsPlans(t *testing.T) {
 	dims := symbolic.Env{"batch": 4, "seq": 32}
 	j, err := autograd.FromGradients(m)
 	require.NoError(t, err)
+	without, err := planner.Make(m, inferred(t, m), planner.Options{Dims: dims})
+	require.NoError(t, err)
+	for i, id := range without.Analysis.Order {
+		require.Equal(t, m.Graph.NodeLabel(id), j.Model.Graph.NodeLabel(graph.NodeID(i)), "ONNX Runtime's order")
+	}
 	require.NoError(t, autograd.AppendOptimizer(j, autograd.Optimizer{Kind: "adamw", MaxNorm: 1, Guard: true}))
 	plain, err := planner.Make(j.Model, j.Types, planner.Options{Dims: dims})
 	require.NoError(t, err)
@@ -261,6 +266,25 @@ func TestFromGradientsRefuses(t *testing.T) {
 	require.Equal(t, []string{"w"}, j.Wrt)
 }
 
+// TestFromGradientsStatistics: running statistics that a step graph updates and drops are states.
+func TestFromGradientsStatistics(t *testing.T) {
+	c := gradientGraphs(t)[2]
+	inferred(t, c.m)
+	all, err := live.Pairs(c.m)
+	require.NoError(t, err)
+	require.NotEmpty(t, all)
+	for _, p := range all {
+		v, _ := c.m.Graph.Lookup(p.Output)
+		c.m.Graph.Values[v].Output = false
+		c.m.Graph.Outputs = slices.DeleteFunc(c.m.Graph.Outputs, func(d graph.Decl) bool { return d.Value == v })
+	}
+	j, err := autograd.FromGradients(c.m)
+	require.NoError(t, err)
+	kept, err := live.Pairs(j.Model)
+	require.NoError(t, err)
+	require.ElementsMatch(t, all, kept)
+}
+
 // TestFromGradientsYields: what a YieldOp hands out besides a loss.
 func TestFromGradientsYields(t *testing.T) {
 	for _, c := range []struct {
@@ -273,6 +297,8 @@ func TestFromGradientsYields(t *testing.T) {
 			"l", "d", []string{"e"}},
 		{`d = com.microsoft.YieldOp<non_differentiable_outputs = [0], full_shape_outputs = [1]>(a, l)  w_grad = Mul(x, d)`,
 			"l", "d", nil},
+		{`z = Add(l, l)  d, e = com.microsoft.YieldOp<full_shape_outputs = [0, 1]>(l, z)  f = Add(e, d)  w_grad = Mul(x, f)`,
+			"l", "d", []string{"e"}},
 		{`e = com.microsoft.YieldOp<full_shape_outputs = [0]>(a)  w_grad = Mul(x, e)`, "", "", []string{"e"}},
 	} {
 		m, err := graph.Parse(`<ir_version: 8, opset_import: ["" : 17, "com.microsoft" : 1]>

@@ -18,6 +18,7 @@ func number(x float64) *float64 { return &x }
 // groupCases are PyTorch's parameter groups, run as optimizerCases say, with
 //
 //	torch.optim.AdamW([{"params": [w], "lr": 0.05, "weight_decay": 0.2}, {"params": [b]}], lr=0.1, weight_decay=0)
+//	torch.optim.AdamW([{"params": [w], "weight_decay": 0.2}, {"params": [b]}], lr=0.1, weight_decay=0.7)
 //	torch.optim.SGD([{"params": [w]}, {"params": [b], "lr": 0.001, "weight_decay": 0.3}], lr=0.01, momentum=0.9,
 //	                weight_decay=0.1), clipped to 2
 //	torch.optim.Adam([{"params": [w], "weight_decay": 0.5}, {"params": [b], "lr": 0.3, "weight_decay": 0}], lr=0.1)
@@ -30,6 +31,10 @@ var groupCases = []struct {
 		Groups: []autograd.Group{{Match: []string{"w*"}, LRScale: 0.5, WeightDecay: number(0.2)}}},
 		[]float64{0.3452285979655216, -0.8335803106895215, 1.8034069865917917},
 		[]float64{-0.19847094022021217, 0.4935357926298816, -0.0054800636242873235}},
+	{"adamw, two decays", autograd.Optimizer{Kind: "adamw", LR: 0.1, WeightDecay: 0.7,
+		Groups: []autograd.Group{{Match: []string{"w"}, WeightDecay: number(0.2)}}},
+		[]float64{0.18859185000627376, -0.6685623059672584, 1.6097159351690074},
+		[]float64{-0.19908412192319178, 0.43581074640177114, 0.0338141249626667}},
 	{"sgd, clipped", autograd.Optimizer{Kind: "sgd", LR: 0.01, Momentum: 0.9, WeightDecay: 0.1, MaxNorm: 2,
 		Groups: []autograd.Group{{Match: []string{"w"}},
 			{Match: []string{"*"}, LRScale: 0.1, WeightDecay: number(0.3)}}},
@@ -134,7 +139,12 @@ func TestGuardAsksTheLoss(t *testing.T) {
 	scalar := func(v float32) *executor.Tensor {
 		return &executor.Tensor{DType: graph.Float32, Shape: []int{}, Data: executor.Memory([]float32{v})}
 	}
+	scaled, err := autograd.Differentiate(m, autograd.Options{Wrt: []string{"w"}, LossScale: "scale"})
+	require.NoError(t, err)
+	require.NoError(t, autograd.AppendOptimizer(scaled, autograd.Optimizer{Kind: "sgd", LR: 1, Guard: true}))
 	for c, want := range map[float32][]float32{1: {-1, 0, 1}, float32(math.Inf(-1)): {1, 1, 1}} {
+		in := map[string]*executor.Tensor{"x": f(2, 1, 0), "w": f(1, 1, 1), "c": scalar(c), "scale": scalar(4)}
+		require.Equal(t, want, executor.Of[float32](stepOf(t, scaled.Model, nil, in)["w_new"]))
 		s, err := executor.Open(context.Background(), j.Model, j.Types, cpu.Device{}, executor.Options{Threads: 1})
 		require.NoError(t, err)
 		for name, x := range map[string]*executor.Tensor{"x": f(2, 1, 0), "w": f(1, 1, 1), "c": scalar(c)} {

@@ -137,7 +137,7 @@ func (e *evaluation) declare(names []string) error {
 			return fmt.Errorf("input %q: the graph has no such value", name)
 		}
 		switch val := &e.g.Values[v]; {
-		case val.Input || !read(v):
+		case val.Input:
 		case !val.IsInitializer():
 			return fmt.Errorf("input %q: is made by node %s; wanted an input or an initializer", name,
 				e.g.NodeLabel(val.Def))

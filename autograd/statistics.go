@@ -46,7 +46,6 @@ func (s *statistics) keep(n *graph.Node, u op.Update) {
 	if n.Output(u.Out) == None {
 		s.addResult(n, u.Out, s.g.Values[in].Type)
 	}
-	n.Inputs[u.In] = in
 	if last, ok := s.newest[in]; ok {
 		n.Inputs[u.In] = last
 	} else {

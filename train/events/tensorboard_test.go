@@ -189,6 +189,12 @@ func TestClock(t *testing.T) {
 	require.Equal(t, 1_700_000_007.5, all[5], "a job goes on from the last time of the one before")
 	require.Equal(t, 1_700_000_021.5, all[14])
 	require.Equal(t, 1_700_003_600.5, all[15])
+	later := "events.out.tfevents.1900000000.host.99999999.0" // by a clock that was wrong
+	require.NoError(t, os.WriteFile(filepath.Join(dir, later), nil, 0o666))
+	board, err := openTensorBoard(dir, 0, begin, func() time.Duration { return 0 })
+	require.NoError(t, err)
+	require.NoError(t, board.Close())
+	require.Less(t, later, filepath.Base(board.a.path))
 }
 
 // TestResumedBoard: a job that goes on has a file of its own, behind those before, which has
