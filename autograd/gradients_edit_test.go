@@ -129,3 +129,25 @@ func handed(t *testing.T, j *autograd.Joint, out map[string]*executor.Tensor) ma
 	}
 	return next
 }
+
+// TestFreezeFirst: the first backward node may be one that goes.
+func TestFreezeFirst(t *testing.T) {
+	m, err := graph.Parse(`<ir_version: 8, opset_import: ["" : 17]> g (float[3] x, float[3] w, float[3] v) => (float loss) {
+		a = Mul(x, w)  b = Mul(a, a)  k = ReduceMean<keepdims = 0>(b)
+		c = Mul(x, v)  d = Mul(c, c)  l = ReduceMean<keepdims = 0>(d)  loss = Add(k, l) }`, "g")
+	require.NoError(t, err)
+	forward, err := autograd.Differentiate(m, autograd.Options{Wrt: []string{"w", "v"}})
+	require.NoError(t, err)
+	for _, name := range []string{"w", "v"} {
+		j, err := autograd.FromGradients(forward.Model)
+		require.NoError(t, err)
+		first := j.Model.Graph.NodeLabel(j.Backward)
+		require.NoError(t, autograd.Freeze(j, []string{name}))
+		b, err := live.FindBoundary(j.Model)
+		require.NoError(t, err, name)
+		require.Equal(t, j.Backward, b.Backward)
+		if name == "v" {
+			require.NotEqual(t, first, j.Model.Graph.NodeLabel(j.Backward))
+		}
+	}
+}
