@@ -234,3 +234,41 @@ func TestContents(t *testing.T) {
 		require.Equal(t, []float64{1}, list)
 	}
 }
+
+// TestAmbiguous: a tensor that nodes make out to be two parameters, or two tensors that could be one, are
+// refused, and both are named.
+func TestAmbiguous(t *testing.T) {
+	const head = `<ir_version: 8, opset_import: ["" : 17]> g (float[2] x) => (float[2] y) `
+	four := "{1, 2, 3, 4}"
+	two := []int{2, 2}
+	for want, c := range map[string]struct {
+		model string
+		file  []tensor
+	}{
+		`tensor "fc.weight" could be parameter "onnx::MatMul_7", which node "/fc/MatMul_1" reads, and another parameter`: {
+			`<float[2,2] "fc.weight" = ` + four + `, float[2,2] "onnx::MatMul_7" = ` + four + `>
+			{ ["/fc/MatMul"] p = MatMul (x, "fc.weight")  ["/fc/MatMul_1"] y = MatMul (p, "onnx::MatMul_7") }`,
+			[]tensor{{"fc.weight", f32, two}}},
+		`tensor "fc.weight" could be parameter "onnx::MatMul_8", which node "/fc/MatMul_1" reads, and another`: {
+			`<float[2,2] "onnx::MatMul_7" = ` + four + `, float[2,2] "onnx::MatMul_8" = ` + four + `>
+			{ ["/fc/MatMul"] p = MatMul (x, "onnx::MatMul_7")  ["/fc/MatMul_1"] y = MatMul (p, "onnx::MatMul_8") }`,
+			[]tensor{{"fc.weight", f32, two}}},
+		`tensors "a.weight" and "b.weight" could both be parameter "onnx::MatMul_7"`: {
+			`<float[2,2] "onnx::MatMul_7" = ` + four + `>
+			{ ["/a/MatMul"] p = MatMul (x, "onnx::MatMul_7")  ["/b/MatMul"] y = MatMul (p, "onnx::MatMul_7") }`,
+			[]tensor{{"a.weight", f32, two}, {"b.weight", f32, two}}},
+		`tensor "w" could be "module.w" and "w", which have one name but for what wrappers add`: {
+			`<float[2,2] "module.w" = ` + four + `, float[2,2] "w" = ` + four + `, float[2,2] b = ` + four + `>
+			{ p = MatMul (x, "module.w")  q = MatMul (p, w)  y = MatMul (q, b) }`,
+			[]tensor{{"_orig_mod.w", f32, two}}},
+	} {
+		m, err := graph.Parse(head+c.model, "m.onnx")
+		require.NoError(t, err)
+		var names []string
+		for _, v := range m.Graph.Initializers {
+			names = append(names, m.Graph.ValueName(v))
+		}
+		_, err = weights.Find(m, names, file(t, c.file...))
+		require.ErrorContains(t, err, strings.Replace(want, `tensor "w"`, `tensor "_orig_mod.w"`, 1))
+	}
+}
