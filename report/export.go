@@ -16,7 +16,6 @@ type Exported struct {
 	Step       int64  `json:"step"`
 	Model      string `json:"model"`
 	Weights    int    `json:"weights"`
-	Statistics int    `json:"statistics"`
 	Added      int    `json:"added"`
 	Kept       int    `json:"kept"`
 	Bytes      int64  `json:"bytes"`
@@ -33,8 +32,7 @@ func Export(w io.Writer, format Format, r Exported) error {
 	t.Add("checkpoint", r.Checkpoint)
 	t.Add("step", fmt.Sprint(r.Step))
 	t.Add("model", r.Model)
-	t.Add("trained weights", fmt.Sprint(r.Weights))
-	t.Add("running statistics", fmt.Sprint(r.Statistics))
+	t.Add("weights and statistics", fmt.Sprint(r.Weights))
 	t.Add("of these, inputs of the model", fmt.Sprint(r.Added))
 	t.Add("initializers kept", fmt.Sprint(r.Kept))
 	t.Add("bytes from the checkpoint", Bytes(r.Bytes))

@@ -94,8 +94,7 @@ func (a *app) export(path, model, out, external string) error {
 		w = a.err
 	}
 	return report.Export(w, format, report.Exported{Out: out, Checkpoint: c.Path, Step: c.Step, Model: m.Path,
-		Weights: len(given.Weights), Statistics: len(given.Statistics), Added: len(given.Added),
-		Kept: given.Kept, Bytes: given.Bytes})
+		Weights: len(given.Weights), Added: len(given.Added), Kept: given.Kept, Bytes: given.Bytes})
 }
 
 // exportModel reads the model that the weights of a checkpoint go to, as its file has it.

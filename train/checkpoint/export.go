@@ -12,11 +12,10 @@ import (
 
 // Exported says what Export gave a model.
 type Exported struct {
-	Weights    []string // that got the checkpoint's contents, in the order of the model's values
-	Statistics []string // likewise, of other states: running means and the like
-	Added      []string // of both, those that were inputs before
-	Kept       int      // initializers that stayed as they were
-	Bytes      int64    // of Weights and Statistics
+	Weights []string // and running statistics that got other contents, in the order of the model's values
+	Added   []string // of these, those that were inputs before
+	Kept    int      // initializers that stayed as they were
+	Bytes   int64    // of Weights
 	// External is the size of the smallest initializer that lay in external data and got other
 	// contents, which lie in the checkpoint now; 0: there is none.
 	External int64
@@ -29,7 +28,6 @@ type Exported struct {
 func (c *Checkpoint) Export(m *graph.Model) (*Exported, error) {
 	g := m.Graph
 	from := make([]*executor.Tensor, len(g.Values))
-	weight := make([]bool, len(g.Values))
 	var strangers []string
 	for _, f := range []*safetensors.File{c.Weights, c.Others} {
 		for _, e := range f.Entries() {
@@ -45,7 +43,7 @@ func (c *Checkpoint) Export(m *graph.Model) (*Exported, error) {
 			if err := fits(&g.Values[v], t); err != nil {
 				return nil, fmt.Errorf("%s: %w", m.Path, err)
 			}
-			from[v], weight[v] = t, f == c.Weights
+			from[v] = t
 		}
 	}
 	if len(strangers) > 0 {
@@ -67,11 +65,7 @@ func (c *Checkpoint) Export(m *graph.Model) (*Exported, error) {
 			}
 			continue
 		}
-		if weight[i] {
-			out.Weights = append(out.Weights, v.Name)
-		} else {
-			out.Statistics = append(out.Statistics, v.Name)
-		}
+		out.Weights = append(out.Weights, v.Name)
 		if old := v.Data; old == nil {
 			out.Added = append(out.Added, v.Name)
 		} else if old.External != nil && (out.External == 0 || int64(len(t.Data)) < out.External) {
