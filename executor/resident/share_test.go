@@ -26,9 +26,8 @@ import (
 
 // byHand runs one step of a model that knows no states, and returns its outputs by name. States are
 // handed on by copying.
-func byHand(t testing.TB, m *graph.Model, types *op.Result, dims symbolic.Env,
+func byHand(t require.TestingT, m *graph.Model, types *op.Result, dims symbolic.Env,
 	in map[string]*executor.Tensor, number uint64) map[string]*executor.Tensor {
-	t.Helper()
 	plain := m.Clone()
 	live.RecordStates(plain, nil)
 	o := executor.Options{Dims: dims}
