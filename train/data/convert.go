@@ -157,8 +157,9 @@ func lossless(from, to graph.DType) bool {
 	case converter(from, to) == nil:
 		return false
 	case from.IsFloat():
-		// float16 and bfloat16 have other exponents; both lie within those of float32.
-		return to.IsFloat() && significand(from) < significand(to) && to != graph.Float16
+		// float16 and bfloat16 are not converted into each other; both have less of an exponent than
+		// float32, or the same.
+		return to.IsFloat() && significand(from) < significand(to)
 	case to.IsFloat():
 		return digits(from) <= significand(to)
 	}

@@ -46,7 +46,8 @@ func parseRecord(text string) (fields []field, size int64, err error) {
 		f.offset = size
 		n, ok := executor.Bytes(f.dtype, f.shape)
 		if size += int64(n); !ok || n == 0 || int64(n) > maxRecord || size > maxRecord {
-			return nil, 0, fmt.Errorf("record %.200q: field %q has no size that a record can have", text, f.name)
+			return nil, 0, fmt.Errorf("record %.200q: field %q has no size that a record can have",
+				text, f.name)
 		}
 		for _, g := range fields {
 			if g.name == f.name && f.name != skipped {
@@ -60,7 +61,8 @@ func parseRecord(text string) (fields []field, size int64, err error) {
 			return fields, size, nil
 		}
 		if !strings.HasPrefix(rest, ",") {
-			return nil, 0, fmt.Errorf("record %.200q: %.20q behind field %q, wanted a comma", text, rest, f.name)
+			return nil, 0, fmt.Errorf("record %.200q: %.20q behind field %q, wanted a comma",
+				text, rest, f.name)
 		}
 		rest = strings.TrimSpace(rest[1:])
 	}
@@ -84,7 +86,8 @@ func parseField(text string) (f field, rest string, err error) {
 		f.dtype, ok = graph.ParseDType(typ)
 	}
 	if !ok || f.dtype.Bits() == 0 || f.dtype.Bits()%8 != 0 || converter(f.dtype, f.dtype) == nil {
-		return f, "", fmt.Errorf("field %q: type %.40q, wanted one such as uint8, int64, float", f.name, typ)
+		return f, "", fmt.Errorf("field %q: type %.40q, wanted one such as uint8, int64, float",
+			f.name, typ)
 	}
 	if rest = rest[n:]; strings.HasPrefix(rest, "[") {
 		if f.shape, rest, err = parseDims(rest[1:]); err != nil {
@@ -96,7 +99,8 @@ func parseField(text string) (f field, rest string, err error) {
 		rest = rest[1+len(number):]
 		f.divisor, err = strconv.ParseFloat(strings.TrimSpace(number), 64)
 		if err != nil || !(math.Abs(f.divisor) > 0) || math.IsInf(f.divisor, 0) {
-			return f, "", fmt.Errorf("field %q: divisor %.40q, wanted a number that is not 0", f.name, number)
+			return f, "", fmt.Errorf("field %q: divisor %.40q, wanted a number that is not 0",
+				f.name, number)
 		}
 	}
 	return f, rest, nil

@@ -70,9 +70,9 @@ func (s *tableSource) group(where string, arrays []array, have []string) error {
 		in := &s.inputs[i]
 		list := s.arraysOf(i, arrays)
 		if len(list) == 0 {
-			return fmt.Errorf("%s: nothing is called %q, for input %q (%v%s); there is %s: rename it, or say "+
-				"what holds the input (--input %s=NAME)", where, s.keyOf(in), in.Name, in.DType, dims(in.Shape),
-				listShort(have), in.Name)
+			return fmt.Errorf("%s: nothing is called %q, for input %q (%v%s); there is %s: rename it, "+
+				"or say what holds the input (--input %s=NAME)",
+				where, s.keyOf(in), in.Name, in.DType, dims(in.Shape), listShort(have), in.Name)
 		}
 		n := int64(0)
 		for _, a := range list {
@@ -144,7 +144,8 @@ func (s *tableSource) add(i int, a array) error {
 	row := a.shape
 	if in.Batched {
 		if len(row) == 0 {
-			return fmt.Errorf("%s: is a scalar; wanted rows, one per sample, for input %q", a.where, in.Name)
+			return fmt.Errorf("%s: is a scalar; wanted rows, one per sample, for input %q",
+				a.where, in.Name)
 		}
 		row = row[1:]
 	}
@@ -179,8 +180,8 @@ func (s *tableSource) add(i int, a array) error {
 func (s *tableSource) addAgain(col *column, a array) error {
 	first := &col.arrays[0]
 	if a.dtype != first.dtype || !slices.Equal(a.data, first.data) {
-		return fmt.Errorf("%s: differs from %s: the input is not batched, and must be the same for all samples",
-			a.where, first.where)
+		return fmt.Errorf("%s: differs from %s: the input is not batched, and must be the same for "+
+			"all samples", a.where, first.where)
 	}
 	return nil
 }
@@ -226,7 +227,7 @@ func (s *tableSource) finish() (Source, error) {
 		in := &s.inputs[i]
 		s.scheme += fmt.Sprintf("\n%q=", in.Name)
 		for _, a := range s.columns[i].arrays {
-			s.scheme += fmt.Sprintf("%q %v%v %d %g;", a.key, a.dtype, a.shape, a.stride, a.divisor)
+			s.scheme += fmt.Sprintf("%q %v%v;", a.key, a.dtype, a.shape)
 		}
 	}
 	return s, nil

@@ -217,8 +217,11 @@ func TestCIFAR(t *testing.T) {
 			}
 		}
 	}
-	in[0].DType = graph.Float32
-	s := open(t, []string{path}, in, Options{Record: "labels:uint8,x:uint8[3,32,32]"})
+	in[0].DType, in[0].Classes = graph.Float32, 2
+	s := open(t, []string{path}, in, Options{Record: "labels:uint8,x:uint8[3,32,32]/255"})
+	require.NoError(t, s.Check(context.Background()), "quotients are not looked at")
+	in[0].Classes = 0
+	s = open(t, []string{path}, in, Options{Record: "labels:uint8,x:uint8[3,32,32]"})
 	require.Equal(t, float32(raw[1]), executor.Of[float32](batchOf(t, s, 0)[0])[0])
 	s = open(t, []string{path}, pair(9, 3, 32, 32), Options{Record: "labels:uint8,x:uint8[3,32,32]"})
 	require.EqualError(t, s.Check(context.Background()), path+`: field "labels": row 0 is 9; `+
