@@ -28,8 +28,8 @@ eval (float[8, 64] x, float[64, 64] w, int64 count) => (float loss, int64 count_
 var residentStates = []string{"w", "m", "count", "a", "b"}
 
 // TestResident: steps that share states in a device's memory make what they make on the host, where
-// they take turns as well as where the device replays them, which it goes on doing when another step
-// ran in between.
+// they take turns as well as where the device replays them, which it goes on doing when another
+// step ran in between.
 func TestResident(t *testing.T) {
 	ctx := context.Background()
 	stepM, stepTypes := parsed(t, stepModel)
@@ -119,8 +119,8 @@ func TestResidentSyncs(t *testing.T) {
 	require.LessOrEqual(t, after.CopiesOut-before.CopiesOut, 1, "the loss")
 }
 
-// TestResidentNotFinite: a device looks at watched values when the step is done, and finds where one
-// that is not finite came from, in the arena that the step has, without a change of states.
+// TestResidentNotFinite: a device looks at watched values when the step is done, and finds where
+// one that is not finite came from, in the arena that the step has, without a change of states.
 func TestResidentNotFinite(t *testing.T) {
 	ctx := context.Background()
 	m, types := parsed(t, evalModel)
@@ -196,4 +196,38 @@ func TestResidentMemory(t *testing.T) {
 	require.Less(t, live[2]-live[1], machine.StateBytes())
 	require.Equal(t, live[2]-live[1], live[1]-live[0])
 	require.NoError(t, machine.Close())
+}
+
+// growModel changes a state that padModel only reads, and that its kernel reads on the host.
+const (
+	growModel = `<ir_version: 8, opset_import: ["" : 17]>
+		grow (float p) => (float p_updated) { p_updated = Add(p, p) }`
+	padModel = `<ir_version: 8, opset_import: ["" : 17]>
+		pad (float[2] x, float p) => (float[4] y) <int64[2] pads = {1, 1}> { y = Pad(x, pads, p) }`
+)
+
+// TestResidentHostReads: what the host reads of a state is what another step has made of it, and
+// not a copy that it had before.
+func TestResidentHostReads(t *testing.T) {
+	ctx := context.Background()
+	grow, growTypes := parsed(t, growModel)
+	pad, padTypes := parsed(t, padModel)
+	x := executor.NewTensor[float32](graph.Float32, []int{2}, 7, 8)
+	for _, o := range []executor.Options{{}, {Capture: true}} {
+		d, _ := opened(t, double.Options{})
+		m, err := resident.On(d).Start(ctx, o)
+		require.NoError(t, err)
+		require.NoError(t, m.Put("p", executor.NewTensor[float32](graph.Float32, nil, 1)))
+		a, err := m.Open(ctx, verify.Side{Model: grow, Types: growTypes}, resident.StepOptions{})
+		require.NoError(t, err)
+		b, err := m.Open(ctx, verify.Side{Model: pad, Types: padTypes},
+			resident.StepOptions{Fetch: []string{"y"}})
+		require.NoError(t, err)
+		for k, p := range []float32{2, 4, 8, 16} {
+			require.NoError(t, a.Run(ctx, uint64(k), nil))
+			require.NoError(t, b.Run(ctx, uint64(k), []*executor.Tensor{x}))
+			require.Equal(t, []float32{p, 7, 8, p}, executor.Of[float32](b.Output(0)))
+		}
+		require.NoError(t, m.Close())
+	}
 }
