@@ -43,3 +43,21 @@ func TestExternalData(t *testing.T) {
 	g.Values[1].Data.External = &graph.External{Location: "w.data"}
 	require.Zero(t, ExternalData(g))
 }
+
+// TestSharedDefaults takes the default from an input that a state of other models stands for: the
+// runtime would hold it beside the state.
+func TestSharedDefaults(t *testing.T) {
+	m, err := graph.Parse(`<ir_version: 8, opset_import: ["" : 17]>
+		g (float[2] x, float[2] w = {1, 2}) => (float[2] y) { y = Mul(x, w) }`, "test")
+	require.NoError(t, err)
+	w, _ := m.Graph.Lookup("w")
+	b, err := bind(m, nil)
+	require.NoError(t, err)
+	require.Same(t, m, b.model)
+	b, err = bind(m, nil, w)
+	require.NoError(t, err)
+	require.Nil(t, b.model.Graph.Values[w].Data)
+	require.Empty(t, b.model.Graph.Initializers)
+	require.Len(t, b.model.Graph.Inputs, 2)
+	require.NotNil(t, m.Graph.Values[w].Data, "the caller's is as it was")
+}

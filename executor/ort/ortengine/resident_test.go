@@ -404,7 +404,10 @@ func TestMachineLeaves(t *testing.T) {
 	early := run(100)
 	require.InDelta(t, early, run(400), 4<<20)
 	for range 3 {
-		require.NoError(t, opened(t, machine, s, loss).Close())
+		again := opened(t, machine, s, loss)
+		require.NoError(t, again.Run(ctx, 0, inputs))
+		require.Zero(t, again.Measured().Arena, "it takes nothing in the arena that was not there")
+		require.NoError(t, again.Close())
 	}
 	models, err := filepath.Glob(filepath.Join(os.TempDir(), "memopt-ort-*", "*"))
 	require.NoError(t, err)
