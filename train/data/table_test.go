@@ -447,3 +447,26 @@ func FuzzTokenFile(f *testing.F) {
 		batchOf(t, s, 0, s.Samples()-1)
 	})
 }
+
+// TestRecordFields: bytes may be skipped in several places, other names occur once.
+func TestRecordFields(t *testing.T) {
+	fields, size, err := parseRecord("_:uint8, a:int16[2], _:uint8[3], b:float64")
+	require.NoError(t, err)
+	require.EqualValues(t, 1+4+3+8, size)
+	require.Len(t, fields, 4)
+	require.EqualValues(t, 8, fields[3].offset)
+	for text, want := range map[string]string{
+		"a:int8,a:int8":             `field "a" occurs twice`,
+		"a:int8 b:int8":             `type "int8 b:int8"`,
+		"a:int8[2] b":               `"b" behind field "a", wanted a comma`,
+		"a:int8,":                   `wanted NAME:TYPE[DIMS]`,
+		"a:int8[2":                  `"[2" has no closing bracket`,
+		"a:int8[0]":                 `dim "0", wanted a positive number`,
+		"a:string":                  `type "string", wanted one such as`,
+		"a:uint8/0":                 `divisor "0", wanted a number that is not 0`,
+		"a:int8[999999999999,9999]": `field "a" has no size that a record can have`,
+	} {
+		_, _, err := parseRecord(text)
+		require.ErrorContains(t, err, want)
+	}
+}
