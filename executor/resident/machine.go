@@ -136,8 +136,8 @@ func (m *machine) release(next *step) {
 	m.holder = next
 }
 
-// demands reports whether a step takes memory of the arena that is not planned.
-func (s *step) demands(all bool) bool { return all || len(s.session.Prediction().Unsized) > 0 }
+// demands reports whether a step has taken memory of the arena that is not planned.
+func (s *step) demands(all bool) bool { return all || s.session.Measured().Dynamic > 0 }
 
 // Close closes the steps that are open, then the states and the arena.
 func (m *machine) Close() error {

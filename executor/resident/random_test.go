@@ -6,6 +6,7 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -30,8 +31,9 @@ func TestRandomSteps(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		seed := rapid.Uint64().Draw(rt, "seed")
 		rng := rand.New(rand.NewPCG(seed, 1))
-		m := graphtest.Training(rng, graphtest.Options{Nodes: 10 + rng.IntN(50), Layers: rng.IntN(2) == 0,
-			Parts: rng.IntN(3) == 0, Rows: 8, Width: 16})
+		m := graphtest.Training(rng, graphtest.Options{Nodes: 10 + rng.IntN(50),
+			Layers: rng.IntN(2) == 0, Parts: rng.IntN(3) == 0, Control: rng.IntN(3) == 0,
+			Rows: 8, Width: 16})
 		pairs := drawPairs(rng, m)
 		live.RecordStates(m, pairs)
 		op.RecordWatch(m, drawWatched(rng, m))
@@ -66,8 +68,8 @@ func TestRandomSteps(t *testing.T) {
 }
 
 // randomStep runs a step on a machine and by hand.
-func randomStep(rt *rapid.T, rng *rand.Rand, machine resident.Machine, s resident.Step, m *graph.Model,
-	types *op.Result, in map[string]*executor.Tensor, number uint64) {
+func randomStep(rt *rapid.T, rng *rand.Rand, machine resident.Machine, s resident.Step,
+	m *graph.Model, types *op.Result, in map[string]*executor.Tensor, number uint64) {
 	pairs, err := live.RecordedPairs(m)
 	require.NoError(rt, err)
 	batch := map[string]*executor.Tensor{}
@@ -110,7 +112,8 @@ func drawPairs(rng *rand.Rand, m *graph.Model) (pairs []live.StatePair) {
 			if rng.IntN(2) == 0 || g.Values[in.Value].Type.DType == graph.Int64 {
 				continue
 			}
-			next := append(pairs, live.StatePair{Input: g.ValueName(in.Value), Output: g.ValueName(d.Value)})
+			p := live.StatePair{Input: g.ValueName(in.Value), Output: g.ValueName(d.Value)}
+			next := append(slices.Clone(pairs), p)
 			live.RecordStates(m, next)
 			if _, err := live.FindStates(m); err == nil {
 				pairs = next
