@@ -288,6 +288,16 @@ func TestLabelRange(t *testing.T) {
 	})
 }
 
+// TestEscapedNames: a file is called after its input, whose name may be no name of a file.
+func TestEscapedNames(t *testing.T) {
+	dir := t.TempDir()
+	path := writeNpy(t, filepath.Join(dir, "in%2Fx.npy"), floats(0, 3))
+	in := []Input{{Name: "in/x", DType: graph.Float32, Shape: []int{2}, Batched: true}}
+	for _, data := range []string{path, dir} {
+		require.EqualValues(t, 3, open(t, []string{data}, in, Options{}).Samples())
+	}
+}
+
 // TestBoolRange: a bool in a file that is mapped is 0 or 1.
 func TestBoolRange(t *testing.T) {
 	path := writeNpy(t, filepath.Join(t.TempDir(), "keep.npy"),

@@ -49,7 +49,11 @@ func readTokens(f *file, d graph.DType) (t tokenFile, err error) {
 		return readTokenArray(f, d)
 	}
 	t = tokenFile{file: f, dtype: d, data: f.data}
-	if header, typ, ok := tokenHeader(f.data); ok && (d == graph.Undefined || d == typ) {
+	if header, typ, ok := tokenHeader(f.data); ok {
+		if d != graph.Undefined && d != typ {
+			return t, fmt.Errorf("its header says that the tokens are %v; wanted %v, as --token-type says",
+				typ, d)
+		}
 		t.data, t.dtype = f.data[header:], typ
 	} else if d == graph.Undefined {
 		if t.dtype = graph.Uint16; strings.HasSuffix(f.path, ".txt") {
