@@ -52,7 +52,7 @@ func (t *training) initialWeights() error {
 	if of == nil {
 		of = t.steps.Step
 	}
-	found, err := weights.Find(of.Model, t.steps.Params, file)
+	found, err := weights.Find(of.Model, t.wanted(), file)
 	if err == nil {
 		err = found.Complete()
 	}
@@ -75,6 +75,18 @@ func (t *training) initialWeights() error {
 		}
 	}
 	return nil
+}
+
+// wanted lists what a file of weights must have: the parameters, and the running statistics of which
+// the model has no contents.
+func (t *training) wanted() []string {
+	names := slices.Clone(t.steps.Params)
+	for _, s := range t.steps.States {
+		if s.Model && s.Data == nil && !slices.Contains(t.steps.Params, s.Name) {
+			names = append(names, s.Name)
+		}
+	}
+	return names
 }
 
 // sameFrozen returns an error where a file has other contents than the model for a weight that is not

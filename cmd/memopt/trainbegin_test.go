@@ -183,3 +183,29 @@ func TestInitFrozen(t *testing.T) {
 	require.Contains(t, got.errors, `a.safetensors has other contents than frozen.onnx for 1 weights that are not `+
 		`trained, the first is "base"`)
 }
+
+const statisticsText = `<ir_version: 8, opset_import: ["" : 17]>
+norm (float[batch, 2, 3] x, float[2] w, float[2] b, float[2] mean, float[2] var) => (float loss)
+{ y, m, v = BatchNormalization <training_mode = 1> (x, w, b, mean, var)  loss = ReduceMean <keepdims = 0> (y) }`
+
+// TestInitStatistics: running statistics that the model has as inputs come from the file, too.
+func TestInitStatistics(t *testing.T) {
+	exitFolder(t)
+	writeText(t, "norm.onnx", statisticsText)
+	archive(t, "data.npz", map[string]*executor.Tensor{"x": {DType: graph.Float32, Shape: []int{2, 2, 3},
+		Data: executor.Memory(make([]float32, 12))}})
+	two := []int{2}
+	all := []state{{"w", two, []float32{1, 2}}, {"b", two, []float32{3, 4}}, {"mean", two, []float32{10, 20}},
+		{"var", two, []float32{10, 30}}}
+	dir := filepath.Join(t.TempDir(), "job")
+	const train = "train norm.onnx --data data.npz --batch 2 --max-steps 1 --learning-rate 0 --init a.safetensors "
+	initFile(t, "a.safetensors", all...)
+	got := inProcess(t.Context(), nil, train+"-o "+dir)
+	require.Zero(t, got.code, got.errors)
+	require.Equal(t, []float32{9, 18}, saved(t, dir, "mean"), "0.9 of the file's, and 0.1 of the batch's, which is 0")
+	require.Equal(t, []float32{9, 27}, saved(t, dir, "var"))
+	initFile(t, "a.safetensors", all[:3]...)
+	got = inProcess(t.Context(), nil, train)
+	require.Equal(t, exitUsage, got.code)
+	require.Contains(t, got.errors, "a.safetensors has no tensor for 1 of the 4 parameters that are needed: var")
+}
