@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	"memopt/graph"
+	"memopt/graph/live"
+	"memopt/graph/op"
 )
 
 // scalar is a number of updates in the type of a gradient.
@@ -81,8 +83,36 @@ func (u *updater) guarded(grad Value) Value {
 	return u.Where(u.finite, grad, u.Scalar(0, grad))
 }
 
+// spareStatistics gives the nodes that update running statistics copies of them, which come before all
+// nodes: ONNX Runtime's kernels write the new ones over what they read, and a guard may want the old
+// ones. Its optimizations would take out an Identity; they leave alone what chooses elements.
+func (u *updater) spareStatistics() {
+	g := u.j.g
+	if !u.Guard || len(u.j.out.Wrt) == 0 {
+		return
+	}
+	nodes := len(g.Nodes)
+	u.j.prefix = "/statistics/"
+	for _, n := range g.Nodes[:nodes] {
+		for _, s := range op.Of(n.Kind).Updates {
+			in := n.Input(s.In)
+			if slices.ContainsFunc(u.before, func(p live.StatePair) bool { return p.Input == g.ValueName(in) }) {
+				n.Inputs[s.In] = u.Where(u.always(), in, u.Scalar(0, in))
+			}
+		}
+	}
+	u.j.prefix = u.j.base
+	u.j.out.Backward += graph.NodeID(len(g.Nodes) - nodes)
+	g.SetNodes(slices.Concat(g.Nodes[nodes:], g.Nodes[:nodes]))
+}
+
+// always is true.
+func (u *updater) always() Value {
+	return u.j.constant(&graph.TensorData{DType: graph.Bool, Dims: []int64{}, Source: graph.Raw{1}})
+}
+
 // guardStates keeps the states that the graph had before its update, running statistics, as they were
-// where nothing is to change. ONNX Runtime's kernels have written the new ones over the old by then.
+// where nothing is to change.
 func (u *updater) guardStates() {
 	if !u.guards() {
 		return

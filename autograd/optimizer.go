@@ -97,7 +97,9 @@ func AppendOptimizer(j *Joint, o Optimizer) (err error) {
 	if u.before, err = live.Pairs(j.Model); err != nil {
 		return err
 	}
-	first, names := len(u.j.g.Nodes), graph.NewNames(j.Model)
+	names := graph.NewNames(j.Model)
+	u.spareStatistics()
+	first := len(u.j.g.Nodes)
 	u.run()
 	if err := u.arrange(first); err != nil {
 		return err
