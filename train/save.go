@@ -2,7 +2,6 @@ package train
 
 import (
 	"context"
-	"fmt"
 )
 
 // after does what comes after an update: reports, evaluations and checkpoints that are due.
@@ -38,7 +37,7 @@ func (j *job) finish(ctx context.Context) error {
 	path, err := j.save()
 	j.Observer.Saved(path, err)
 	if err != nil {
-		return fmt.Errorf("the last checkpoint: %w", err)
+		return callerError("the last checkpoint: %w", err)
 	}
 	return nil
 }

@@ -209,3 +209,23 @@ func TestInitStatistics(t *testing.T) {
 	require.Equal(t, exitUsage, got.code)
 	require.Contains(t, got.errors, "a.safetensors has no tensor for 1 of the 4 parameters that are needed: var")
 }
+
+// TestLastCheckpoint: a job whose last checkpoint cannot be written says which file cannot be, and that
+// is no fault of the model.
+func TestLastCheckpoint(t *testing.T) {
+	exitFolder(t)
+	writeText(t, "frozen.onnx", frozenText)
+	ones := bytes.Repeat(executor.Memory([]float32{1}), 4)
+	archive(t, "data.npz", map[string]*executor.Tensor{"x": {DType: graph.Float32, Shape: []int{1, 4}, Data: ones}})
+	require.NoError(t, os.MkdirAll("job/checkpoints", 0o777))
+	require.NoError(t, os.WriteFile("job/checkpoints/step-2", nil, 0o666))
+	got := inProcess(t.Context(), nil, "train frozen.onnx --data data.npz --max-steps 2 --freeze base -o job -q")
+	require.Equal(t, exitUsage, got.code)
+	require.Contains(t, got.errors,
+		"the last checkpoint: cannot write job/checkpoints/step-2: it is there and no directory")
+	got = inProcess(t.Context(), nil, "train frozen.onnx --data data.npz --max-steps 3 --save-every 2 "+
+		"--freeze base -o job")
+	require.Zero(t, got.code, got.errors)
+	require.Contains(t, got.errors, "cannot write job/checkpoints/step-2")
+	require.FileExists(t, "job/checkpoints/step-3/checkpoint.json")
+}
