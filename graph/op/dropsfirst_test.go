@@ -17,6 +17,7 @@ func TestDropsFirst(t *testing.T) {
 		"r = Slice(y, zero, end, axis)":                                       false,
 		"r = Slice(y, two, end, axis)":                                        false,
 		"r = Slice(y, one, end, zero)":                                        false,
+		"a = Slice(y, two, end, axis)  r = Slice(a, one, end, axis)":          false,
 		"r = Identity(y)":                                                     false,
 		"a = Identity(y)  r = Slice(a, one, end, axis)":                       true,
 		"a = Slice(y, zero, end, zero)  r = Slice(a, one, end, axis)":         true,
