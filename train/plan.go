@@ -162,6 +162,12 @@ func (s *Steps) persistent(rows int64) (states, inputs int64, err error) {
 	return states, inputs, nil
 }
 
+// Stays is the bytes that are there throughout a job with so many rows, and those of a step's inputs.
+func (s *Steps) Stays(rows int64) (int64, error) {
+	states, inputs, err := s.persistent(rows)
+	return states + inputs, err
+}
+
 // persistentOf is the bytes of inputs and weights of a model.
 func persistentOf(m *memopt.Model) (int64, error) {
 	sizes, err := live.EvalSizes(m.Graph, m.Dims)

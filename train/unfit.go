@@ -42,6 +42,7 @@ func Ways(ctx context.Context, s *Steps, r Recipe, rows, limit int64, sel Select
 	w := &ways{ctx: ctx, recipe: r, rows: rows, limit: limit, sel: sel, remake: remake}
 	w.recompute(s)
 	w.accumulate(s)
+	w.unclip()
 	w.optimizer()
 	slices.SortStableFunc(w.list, func(a, b priced) int { return int(a.rank - b.rank) })
 	var out []Way
@@ -76,7 +77,7 @@ func (w *ways) quick() Selection {
 
 // recompute looks for a plan to the limit.
 func (w *ways) recompute(s *Steps) {
-	if b, ok := w.sel.Strategy.(memopt.Budget); ok && b.Total > 0 {
+	if _, ok := w.sel.Strategy.(memopt.Budget); ok {
 		return // it has been looked for
 	}
 	p, err := s.Plan(w.ctx, w.rows, 0, w.quick())
@@ -112,10 +113,36 @@ func (w *ways) accumulate(s *Steps) {
 // plain is the selection without a budget for everything.
 func (w *ways) plain() Selection {
 	sel := w.sel
-	if b, ok := sel.Strategy.(memopt.Budget); ok && b.Total > 0 {
+	if _, ok := sel.Strategy.(memopt.Budget); ok {
 		return w.quick()
 	}
 	return sel
+}
+
+// unclip lets gradients go as soon as their parameters are updated.
+func (w *ways) unclip() {
+	r := w.recipe
+	if r.Optimizer.MaxNorm == 0 || r.LossScale != "" {
+		return
+	}
+	r.Optimizer.MaxNorm = 0
+	if p := w.planned(r, w.plain()); p != nil {
+		w.list = append(w.list, priced{Way{"--max-grad-norm 0", p.Total(),
+			"gradients do not wait for the norm of all of them, which is then not bounded"}, 1 << 30})
+	}
+}
+
+// planned is what another recipe comes to, if it fits.
+func (w *ways) planned(r Recipe, sel Selection) *Plans {
+	steps, err := w.remake(r)
+	if err != nil {
+		return nil
+	}
+	p, err := steps.Plan(w.ctx, w.rows, 0, sel)
+	if err != nil || p.Total() > w.limit {
+		return nil
+	}
+	return p
 }
 
 // optimizer tries one without moments.
@@ -125,16 +152,10 @@ func (w *ways) optimizer() {
 		return
 	}
 	r.Optimizer.Kind, r.Optimizer.Momentum, r.Optimizer.Nesterov = "sgd", 0, false
-	steps, err := w.remake(r)
-	if err != nil {
-		return
+	if p := w.planned(r, w.plain()); p != nil {
+		w.list = append(w.list, priced{Way{"--optimizer sgd", p.Total(),
+			"no moments; another path of training, with a learning rate of its own"}, 1 << 40})
 	}
-	p, err := steps.Plan(w.ctx, w.rows, 0, w.plain())
-	if err != nil || p.Total() > w.limit {
-		return
-	}
-	w.list = append(w.list, priced{Way{"--optimizer sgd", p.Total(),
-		"no moments; another path of training, with a learning rate of its own"}, 1 << 40})
 }
 
 // Largest finds the most rows, up to a number, for which a job fits into a limit of bytes, and its

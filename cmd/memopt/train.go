@@ -82,6 +82,7 @@ type training struct {
 	chosen  *chosen
 	config  train.Config
 	view    report.TrainView
+	stays   int64 // bytes of states and inputs
 	sources []io.Closer
 	ort     *ortfiles.Artefacts // where the model is a folder of onnxruntime-training's; else nil
 }
@@ -142,11 +143,11 @@ func (t *training) open() (err error) {
 	if err := t.openArtefacts(); err != nil {
 		return err
 	}
+	t.smallExample()
 	if t.model, err = t.load(t.name); err != nil {
 		return err
 	}
 	t.sources = append(t.sources, t.model)
-	t.smallExample()
 	if t.engine, err = t.trainFlags.engine.engine(t.app); err != nil {
 		return err
 	}
@@ -175,21 +176,17 @@ func residentOf(e verify.Engine) (resident.Engine, error) {
 	return nil, usage("train: -e %s cannot train", e.Name())
 }
 
-// smallExample binds the symbols of a built-in model to what a first try takes, where the user does
-// not.
+// smallExample takes the example that stands for a large one where it is trained.
 func (t *training) smallExample() {
-	name, ok := strings.CutPrefix(t.name, memopt.ExamplePrefix)
-	if !ok {
+	name, _ := strings.CutPrefix(t.name, memopt.ExamplePrefix)
+	ex, ok := examples.Lookup(name)
+	if !ok || ex.Train == "" || !strings.HasPrefix(t.name, memopt.ExamplePrefix) {
 		return
 	}
-	given, _ := parseDims(t.global.dims)
-	if ex, ok := examples.Lookup(name); ok {
-		for symbol, n := range ex.Train {
-			if _, ok := given[symbol]; !ok {
-				t.model.Dims[symbol] = n
-			}
-		}
-	}
+	small := memopt.ExamplePrefix + ex.Train
+	t.note("%s stands for %s, which trains in seconds; to train the large one, write it with memopt apply %s -o FILE",
+		t.name, small, t.name)
+	t.name = small
 }
 
 // makeSteps makes the steps of the job.
@@ -348,6 +345,9 @@ func (t *training) plan() (err error) {
 			rest = last
 		}
 	}
+	if t.stays, err = t.steps.Stays(rows); err != nil {
+		return classify(err)
+	}
 	c.Plans, err = t.steps.Plan(t.ctx, rows, rest, sel)
 	if err == nil {
 		err = t.fits(c.Plans)
@@ -437,6 +437,13 @@ func (t *training) largest(sel train.Selection) (int64, error) {
 // unfit says that a job does not fit, and what would make it.
 func (t *training) unfit(err error, rows int64, sel train.Selection) error {
 	limit, _ := t.limit()
+	also := ""
+	var low *planner.UnfitError
+	if b, ok := sel.Strategy.(memopt.Budget); ok && b.Total == 0 && errors.As(err, &low) {
+		// A share is of another baseline where the job is another one.
+		limit = t.stays + low.Budget
+		also = fmt.Sprintf(" --budget %d", limit)
+	}
 	remake := func(r train.Recipe) (*train.Steps, error) {
 		s, err := train.Make(t.model, r)
 		if err == nil {
@@ -446,7 +453,7 @@ func (t *training) unfit(err error, rows int64, sel train.Selection) error {
 	}
 	ways := train.Ways(t.ctx, t.steps, t.recipe, rows, limit, sel, remake)
 	for _, w := range ways {
-		t.say("fits:", fmt.Sprintf("%s takes %s: %s", w.What, report.Bytes(w.Total), w.Price))
+		t.say("fits:", fmt.Sprintf("%s takes %s: %s", w.What+also, report.Bytes(w.Total), w.Price))
 	}
 	if len(ways) == 0 {
 		t.say("fits:", "nothing that was tried: smaller batches with accumulation, recomputation, an optimizer "+
@@ -615,6 +622,7 @@ func (t *training) openMetrics() (err error) {
 func (t *training) run() error {
 	// A job that has begun ends by its own rules: after an update, with a checkpoint.
 	t.keeper.stay()
+	executor.SettleProcessMemory() // what planning took is no memory of the job
 	w := newTrainWatcher(t)
 	t.config.Observer = w
 	begin := time.Now()

@@ -16,8 +16,10 @@ type Example struct {
 	Name    string
 	Summary string           // one line for people
 	Dims    map[string]int64 // bindings used where the caller gives none
-	Train   map[string]int64 // likewise where it is trained, so that a first try takes seconds
-	Build   func() (*graph.Model, error)
+	// Train names the example that stands for this one where it is trained, so that a first try takes
+	// seconds; "": this one.
+	Train string
+	Build func() (*graph.Model, error)
 }
 
 // all lists the examples by name. The default bindings make the activations of each at least a few
@@ -28,34 +30,39 @@ var all = []Example{
 		Summary: "residual convolutional network with batch normalization, YieldOp and ONNX Runtime's gradient " +
 			"operators",
 		Dims:  map[string]int64{"batch": 256},
-		Train: map[string]int64{"batch": 8},
 		Build: func() (*graph.Model, error) { return CNN(CNNOptions{}) },
 	},
 	{
 		Name:    "mlp",
 		Summary: "multilayer perceptron with the loss inside, forward and backward in ONNX's own operators",
 		Dims:    map[string]int64{"batch": 8192},
-		Train:   map[string]int64{"batch": 64},
 		Build:   func() (*graph.Model, error) { return MLP(MLPOptions{}) },
 	},
 	{
 		Name:    "transformer",
 		Summary: "GPT-like decoder as ORTModule trains it: YieldOp, dropout, ONNX Runtime's gradient operators",
 		Dims:    map[string]int64{"batch": 8, "seq": 512},
-		Train:   map[string]int64{"batch": 2, "seq": 64},
+		Train:   "transformer-small",
 		Build:   func() (*graph.Model, error) { return Transformer(TransformerOptions{}) },
 	},
 	{
 		Name:    "transformer-fp16",
 		Summary: "the same decoder in mixed precision: float16 products, casts to float32 around norms and softmax",
 		Dims:    map[string]int64{"batch": 8, "seq": 512},
-		Train:   map[string]int64{"batch": 2, "seq": 64},
 		Build:   func() (*graph.Model, error) { return Transformer(TransformerOptions{Half: true, FastGelu: true}) },
+	},
+	{
+		Name:    "transformer-small",
+		Summary: "the same decoder for a first training job: 4 layers 192 wide, and bytes for tokens",
+		Dims:    map[string]int64{"batch": 8, "seq": 128},
+		Build: func() (*graph.Model, error) {
+			return Transformer(TransformerOptions{Hidden: 192, Heads: 6, Vocab: 256, Positions: 256})
+		},
 	},
 }
 
 func (e Example) clone() Example {
-	e.Dims, e.Train = maps.Clone(e.Dims), maps.Clone(e.Train)
+	e.Dims = maps.Clone(e.Dims)
 	return e
 }
 

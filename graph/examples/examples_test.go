@@ -61,7 +61,7 @@ func TestAllAndLookup(t *testing.T) {
 		assert.Equal(t, e.Summary, found.Summary)
 		assert.NotEmpty(t, e.Summary)
 	}
-	assert.Equal(t, []string{"cnn", "mlp", "transformer", "transformer-fp16"}, names)
+	assert.Equal(t, []string{"cnn", "mlp", "transformer", "transformer-fp16", "transformer-small"}, names)
 	_, ok := examples.Lookup("transformers")
 	assert.False(t, ok)
 }
