@@ -269,28 +269,59 @@ func (m *Model) Accumulate(o autograd.Options, update autograd.Optimizer) (micro
 	return micro, m.step(j), how, nil
 }
 
-// Updating returns a training step that updates its parameters, made of a model that has a backward
-// half: the update is appended to its gradients (autograd.FromGradients), or the model is returned as
-// it is if it updates its parameters already. lossScale names the input from which the update learns
-// what the gradients have been multiplied by; "": they have not. The errors are those of FromGradients, and an *Error
-// for an invalid optimizer.
-func (m *Model) Updating(update *autograd.Optimizer, lossScale string) (*Model, *autograd.Joint, error) {
+// UpdateOptions say what Updating makes.
+type UpdateOptions struct {
+	Optimizer autograd.Optimizer
+	// Freeze are globs of parameters that are not updated.
+	Freeze []string
+	// LossScale names the input from which the update learns what the gradients have been multiplied
+	// by; "": they have not.
+	LossScale string
+	// Accumulate makes two steps, as Model.Accumulate does.
+	Accumulate bool
+}
+
+// Updating returns training steps that update parameters, made of a model that has a backward half:
+// the update is appended to its gradients (autograd.FromGradients), or is a step of its own, apply,
+// where gradients are accumulated. A model that updates its parameters already is returned as it is;
+// then neither Freeze nor Accumulate can be obeyed. The errors are those of FromGradients and an
+// *Error.
+func (m *Model) Updating(o UpdateOptions) (step, apply *Model, how *autograd.Joint, err error) {
 	j, err := autograd.FromGradients(m.Model)
 	if errors.Is(err, autograd.ErrNoGradients) {
 		if own, e := autograd.FromStep(m.Model); e == nil {
-			return m.step(own), own, nil
+			if o.Accumulate || len(o.Freeze) > 0 {
+				return nil, nil, nil, &Error{OfCaller, fmt.Errorf("%s: updates its parameters itself: neither can some be "+
+					"frozen nor gradients be accumulated; take the forward model", m.Path)}
+			}
+			return m.step(own), nil, own, nil
 		}
 	}
 	if err != nil {
-		return nil, nil, fmt.Errorf("%s: %w", m.Path, err)
+		return nil, nil, nil, fmt.Errorf("%s: %w", m.Path, err)
 	}
 	if j.LossScale == "" && j.LossGrad != "" {
-		j.LossScale = lossScale
+		j.LossScale = o.LossScale
 	}
-	if err := autograd.AppendOptimizer(j, *update); err != nil {
-		return nil, nil, &Error{OfCaller, err}
+	if len(o.Freeze) > 0 {
+		if err := autograd.Freeze(j, o.Freeze); err != nil {
+			return nil, nil, nil, &Error{OfCaller, err}
+		}
 	}
-	return m.step(j), j, nil
+	if !o.Accumulate {
+		if err := autograd.AppendOptimizer(j, o.Optimizer); err != nil {
+			return nil, nil, nil, &Error{OfCaller, err}
+		}
+		return m.step(j), nil, j, nil
+	}
+	if err := autograd.AccumulateGradients(j); err != nil {
+		return nil, nil, nil, &Error{OfCaller, err}
+	}
+	u, err := autograd.UpdateStep(j, o.Optimizer)
+	if err != nil {
+		return nil, nil, nil, &Error{OfCaller, err}
+	}
+	return m.step(j), m.step(u), j, nil
 }
 
 // Inference returns the form of the model in which it is evaluated (autograd.Inference). The model

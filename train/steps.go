@@ -139,15 +139,11 @@ func (s *Steps) differentiate(m *memopt.Model, r Recipe) error {
 	return err
 }
 
-// takeStep takes a graph that has a backward half: one with gradients gets the update appended, one
-// that updates its parameters is complete.
-func (s *Steps) takeStep(m *memopt.Model, r Recipe) error {
-	if r.Micros > 1 {
-		return &memopt.Error{Fault: memopt.OfCaller, Err: fmt.Errorf("%s: has a backward half, of which no "+
-			"micro-step can be made; accumulate gradients of a forward model, or take larger batches", m.Path)}
-	}
-	var err error
-	s.Step, s.Joint, err = m.Updating(&r.Optimizer, r.LossScale)
+// takeStep takes a graph that has a backward half: one with gradients gets the update appended, or a
+// step for it; one that updates its parameters is complete.
+func (s *Steps) takeStep(m *memopt.Model, r Recipe) (err error) {
+	s.Step, s.Update, s.Joint, err = m.Updating(memopt.UpdateOptions{Optimizer: r.Optimizer,
+		Freeze: r.Differentiate.NoGrad, LossScale: r.LossScale, Accumulate: r.Micros > 1})
 	if err != nil {
 		return err
 	}

@@ -22,7 +22,6 @@ var (
 // asks are the signals that ask the program to end, with the cause that the context then has.
 var asks = map[os.Signal]error{
 	os.Interrupt: context.Canceled, syscall.SIGTERM: errTerminated, syscall.SIGHUP: errHungUp,
-	syscall.SIGUSR1: errWarned, // as batch systems send it some time before the end
 }
 
 // endCode is the exit code after a signal.
