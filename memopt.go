@@ -291,8 +291,8 @@ func (m *Model) Updating(o UpdateOptions) (step, apply *Model, how *autograd.Joi
 	if errors.Is(err, autograd.ErrNoGradients) {
 		if own, e := autograd.FromStep(m.Model); e == nil {
 			if o.Accumulate || len(o.Freeze) > 0 {
-				return nil, nil, nil, &Error{OfCaller, fmt.Errorf("%s: updates its parameters itself: neither can some be "+
-					"frozen nor gradients be accumulated; take the forward model", m.Path)}
+				return nil, nil, nil, &Error{OfCaller, fmt.Errorf("%s: updates its parameters itself: "+
+					"neither can some be frozen nor gradients be accumulated; take the forward model", m.Path)}
 			}
 			return m.step(own), nil, own, nil
 		}
