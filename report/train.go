@@ -11,6 +11,7 @@ import (
 	"memopt/graph/live"
 	"memopt/planner"
 	"memopt/recompute"
+	"memopt/train/events"
 )
 
 // TrainSchema is the schema of the JSON of `memopt train`.
@@ -92,22 +93,29 @@ func planText(p *planner.Plan) string {
 		Bytes(p.Base.Peak.Bytes), Bytes(p.Planned.Peak.Bytes))
 }
 
+// parts are what the predicted peak is made of; nil where that is not known.
+func (v *TrainView) parts() *live.Parts {
+	if v.Plan == nil {
+		return nil
+	}
+	at, gaps := v.Plan.AtPeak()
+	if at == nil {
+		return nil
+	}
+	// Of the update, while gradients are accumulated.
+	at.State += v.States + v.Inputs - v.Plan.Persistent
+	at.Temporaries += gaps + max(v.Arena, v.EvalArena) - v.Plan.Arena.Bytes
+	return at
+}
+
 // addParts says what the predicted peak is made of.
 func (v *TrainView) addParts(t *Table) {
-	var at *live.Parts
-	var gaps int64
-	if v.Plan != nil {
-		at, gaps = v.Plan.AtPeak()
-	}
 	t.Add("predicted peak", Bytes(v.Total()), fmt.Sprintf("%s that stay and an arena of %s",
 		Bytes(v.States+v.Inputs), Bytes(max(v.Arena, v.EvalArena))))
+	at := v.parts()
 	if at == nil {
 		return
 	}
-	if beside := v.States + v.Inputs - v.Plan.Persistent; beside > 0 {
-		at.State += beside // of the update, while gradients are accumulated
-	}
-	at.Temporaries += gaps + max(v.Arena, v.EvalArena) - v.Plan.Arena.Bytes
 	for _, part := range parts {
 		if n := part.bytes(at); n != 0 {
 			t.Add("  "+lower(part.name), Bytes(n), "")
@@ -176,22 +184,22 @@ func lossText(x float64) string {
 }
 
 type trainJSONView struct {
-	Schema    string        `json:"schema"`
-	Backend   string        `json:"backend"`
-	Steps     int64         `json:"steps"` // updates that were made
-	Updates   int64         `json:"updates"`
-	Skipped   int64         `json:"skipped"`
-	Stopped   bool          `json:"stopped"`
-	LossFirst *float64      `json:"loss_first"`
-	LossLast  *float64      `json:"loss_last"`
-	EvalLast  *float64      `json:"eval_loss_last"`
-	Peak      trainPeakJSON `json:"peak"`
-	AtPeak    atPeakJSON    `json:"at_peak"`
-	TimeMS    float64       `json:"time_ms"`
-	PerSecond float64       `json:"steps_per_s"`
-	Saved     *string       `json:"checkpoint"`
-	Rank      int           `json:"rank"`
-	Ranks     int           `json:"ranks"`
+	Schema    string         `json:"schema"`
+	Backend   string         `json:"backend"`
+	Steps     int64          `json:"steps"` // updates that were made
+	Updates   int64          `json:"updates"`
+	Skipped   int64          `json:"skipped"`
+	Stopped   bool           `json:"stopped"`
+	LossFirst events.Number  `json:"loss_first"`
+	LossLast  events.Number  `json:"loss_last"`
+	EvalLast  *events.Number `json:"eval_loss_last"`
+	Peak      trainPeakJSON  `json:"peak"`
+	AtPeak    atPeakJSON     `json:"at_peak"`
+	TimeMS    float64        `json:"time_ms"`
+	PerSecond float64        `json:"steps_per_s"`
+	Saved     *string        `json:"checkpoint"`
+	Rank      int            `json:"rank"`
+	Ranks     int            `json:"ranks"`
 }
 
 type trainPeakJSON struct {
@@ -202,10 +210,17 @@ type trainPeakJSON struct {
 
 func trainJSON(w io.Writer, v *TrainView) error {
 	out := trainJSONView{Schema: TrainSchema, Backend: v.Backend, Steps: v.Done, Updates: v.Updates, Skipped: v.Skipped,
-		Stopped: v.Stopped, LossFirst: finite(v.LossFirst), LossLast: finite(v.LossLast), EvalLast: finite(v.EvalLast),
+		Stopped: v.Stopped, LossFirst: events.Number(v.LossFirst), LossLast: events.Number(v.LossLast),
 		TimeMS: float64(v.Took.Microseconds()) / 1000, PerSecond: v.PerSecond, Ranks: 1}
+	if !math.IsNaN(v.EvalLast) {
+		loss := events.Number(v.EvalLast)
+		out.EvalLast = &loss
+	}
 	if v.Plan != nil {
-		out.AtPeak = newAtPeakJSON(v.Plan)
+		if at := v.parts(); at != nil {
+			out.AtPeak = atPeakJSON{&at.Weights, &at.State, &at.Gradients, &at.Activations, &at.Temporaries,
+				&at.Workspace}
+		}
 		if r := v.Plan.PeakRecord(); r != nil {
 			out.Peak.PeakRecord = *r
 		}
@@ -218,12 +233,4 @@ func trainJSON(w io.Writer, v *TrainView) error {
 		out.Saved = &v.Saved
 	}
 	return writeJSON(w, out)
-}
-
-// finite is a number for JSON, which has no other than finite ones.
-func finite(x float64) *float64 {
-	if math.IsNaN(x) || math.IsInf(x, 0) {
-		return nil
-	}
-	return &x
 }

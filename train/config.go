@@ -97,6 +97,7 @@ type Result struct {
 	EvalLast            float64 // NaN: there was no evaluation
 	Predicted           Prediction
 	MeasuredArena       int64
-	Stopped             bool   // before all updates were done, because it was asked to
-	Saved               string // the last checkpoint, or ""
+	Process             executor.ProcessMemory // of the process that executes
+	Stopped             bool                   // before all updates were done, because it was asked to
+	Saved               string                 // the last checkpoint, or ""
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"memopt/executor"
+	"memopt/executor/resident"
 	"memopt/train/events"
 )
 
@@ -59,7 +60,7 @@ func (j *job) log(m *Metrics) {
 	out.Skipped = j.skipped - j.window.skipped
 	j.measured()
 	out.ArenaBytes = j.result.MeasuredArena
-	out.RSSBytes = executor.ReadProcessMemory().Resident
+	out.RSSBytes = j.result.Process.Resident
 	if j.Scale != nil {
 		out.LossScale = j.Scale.Value
 	}
@@ -122,8 +123,13 @@ func (j *job) scalar(step int64, tag string, x float64) {
 	}
 }
 
-// measured notes the largest arena that a step has taken.
+// measured notes the largest arena that a step has taken, and the memory of the process.
 func (j *job) measured() {
+	if other, ok := j.machine.(resident.Outside); ok {
+		j.result.Process = other.ProcessMemory()
+	} else {
+		j.result.Process = executor.ReadProcessMemory()
+	}
 	parts := []*part{j.step, j.rest, j.update}
 	if j.eval != nil {
 		parts = append(parts, j.eval.full, j.eval.rest)

@@ -323,11 +323,16 @@ func (t *training) refuseOld() error {
 
 // plan settles the batch and plans the steps.
 func (t *training) plan() (err error) {
+	traits := t.engine.Traits()
+	t.selection.executes = onCPU(traits)
 	if t.chosen, err = t.selection.resolve(t.app, t.steps.Step); err != nil {
 		return err
 	}
-	traits := t.engine.Traits()
-	t.selection.executes = onCPU(traits)
+	if b, ok := t.chosen.strategy.(memopt.Budget); ok && !t.set.Changed("effort") && !t.set.Changed("time-limit") {
+		// A job should start soon, and with the same plan on every machine that is not far slower.
+		b.Effort = planEffort
+		t.chosen.strategy = b
+	}
 	t.chosen.options.Threads = t.global.threads
 	sel := train.Selection{Strategy: t.chosen.strategy, Options: t.chosen.options, Traits: traits, Seed: t.global.seed}
 	rows, err := t.rows(sel)
@@ -363,6 +368,9 @@ func (t *training) plan() (err error) {
 	}
 	return nil
 }
+
+// planEffort is the work of a job's search for a plan to a budget, in seconds of a typical core.
+const planEffort = 2
 
 // limit is the bytes for everything: of --budget where that is no share, else what memory is free.
 func (t *training) limit() (int64, string) {
@@ -635,7 +643,7 @@ func (t *training) run() error {
 	v.Took = time.Since(begin)
 	v.Done, v.Skipped, v.Stopped, v.Saved = r.Updates, r.Skipped, r.Stopped, r.Saved
 	v.LossFirst, v.LossLast, v.EvalLast, v.Measured = r.LossFirst, r.LossLast, r.EvalLast, r.MeasuredArena
-	v.Process = executor.ReadProcessMemory()
+	v.Process = r.Process
 	v.PerSecond = w.rate()
 	if err := report.TrainReport(t.app.out, t.format, v); err != nil {
 		return err
@@ -655,7 +663,11 @@ func (t *training) ended(r *train.Result) error {
 			fmt.Errorf("stopped by a signal after update %d of %d; nothing is kept without -o",
 				r.Updates, t.config.Updates)}
 	}
-	limit := float64(max(t.view.Arena, t.view.EvalArena)) * (1 + t.engine.Traits().PeakTolerance)
+	promised := max(t.view.Arena, t.view.EvalArena)
+	limit := float64(promised) * (1 + t.engine.Traits().PeakTolerance)
+	if t.engine.Traits().Reorders { // its arena rounds every value up
+		limit += float64(verify.Grain * len(t.config.Plans.Step.Side.Model.Graph.Values))
+	}
 	if float64(r.MeasuredArena) > limit {
 		return &exitError{exitAbove, fmt.Errorf("%s: the measured arena of %d bytes is above the predicted one of %d",
 			t.name, r.MeasuredArena, max(t.view.Arena, t.view.EvalArena))}

@@ -19,14 +19,15 @@ func jobLine(t *testing.T, rest string) string {
 	folder, err := filepath.Abs(filepath.Join("testdata", "pytorch", "mlp"))
 	require.NoError(t, err)
 	return "train " + folder + "/model.onnx --data " + folder + "/x.npy --data " + folder + "/labels.npy --batch 7 " +
-		"--learning-rate 1e-3 --warmup-steps 50 --max-steps 12000 --save-every 40 --save-total-limit 3 --threads 1 " + rest
+		"--learning-rate 1e-3 --warmup-steps 50 --max-steps 30000 --save-every 40 --save-total-limit 3 " +
+		"--threads 1 " + rest
 }
 
 // lastWeights are the files of the last checkpoint of a job in a folder.
 func lastWeights(t *testing.T, job string) (weights, others []byte) {
 	t.Helper()
 	var err error
-	folder := filepath.Join(job, "checkpoints", "step-12000")
+	folder := filepath.Join(job, "checkpoints", "step-30000")
 	weights, err = os.ReadFile(filepath.Join(folder, "weights.safetensors"))
 	require.NoError(t, err)
 	others, err = os.ReadFile(filepath.Join(folder, "optimizer.safetensors"))

@@ -1,7 +1,7 @@
 package verify
 
-// grain is by how much ONNX Runtime's arena rounds up each value.
-const grain = 256
+// Grain is by how much ONNX Runtime's arena rounds up each value.
+const Grain = 256
 
 // Above reports whether a run of a graph with that many values took more of the arena than
 // predicted, by more than a share of it, and how much. In ONNX Runtime the prediction is of the
@@ -19,5 +19,5 @@ func (r *Run) Above(values int, tolerance float64) (promised int64, above bool) 
 	if promised == 0 || !r.Runtime.Arena {
 		return promised, false
 	}
-	return promised, measured > float64(promised)*(1+tolerance)+float64(grain*values)
+	return promised, measured > float64(promised)*(1+tolerance)+float64(Grain*values)
 }

@@ -54,15 +54,6 @@ func TestMetricsLine(t *testing.T) {
 	require.Error(t, json.Unmarshal([]byte(`{"loss":"nan"}`), &Metrics{}))
 }
 
-func TestReport(t *testing.T) {
-	text, err := json.Marshal(Report{Steps: 3, LossFirst: 4, LossLast: Number(math.NaN()), Ranks: 1})
-	require.NoError(t, err)
-	schema := schematest.Load(t, schematest.Folder(t), "train")
-	schema.Described(t)
-	schema.Check(t, text)
-	require.Contains(t, string(text), `{"schema":"memopt.train/v1","steps":3,"loss_first":4,"loss_last":"NaN","peak":{`)
-}
-
 // TestResume: whatever a job had written, and wherever it was killed, after a resumption the file has
 // the lines of a job that was never stopped.
 func TestResume(t *testing.T) {
