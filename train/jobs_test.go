@@ -100,6 +100,7 @@ func (s *samples) Fill(i int64, row int, batch []*executor.Tensor) error {
 type watcher struct {
 	losses   []float64
 	evals    []float64
+	logged   []int64
 	warnings []string
 	ready    train.Prediction
 	after    int64 // of so many updates
@@ -114,7 +115,7 @@ func (w *watcher) Updated(done int64, m *train.Metrics) {
 		w.end()
 	}
 }
-func (w *watcher) Logged(*train.Metrics)           {}
+func (w *watcher) Logged(m *train.Metrics)         { w.logged = append(w.logged, m.Step) }
 func (w *watcher) Evaluated(_ int64, loss float64) { w.evals = append(w.evals, loss) }
 func (w *watcher) Saved(_ string, err error)       { w.saveErr = err }
 func (w *watcher) Warn(text string)                { w.warnings = append(w.warnings, text) }
