@@ -144,7 +144,7 @@ func TrainReport(w io.Writer, format Format, v *TrainView) error {
 	if !math.IsNaN(v.EvalLast) {
 		t.Add("evaluation", lossText(v.EvalLast), "mean loss of the data for evaluation")
 	}
-	t.Add("time", v.Took.Round(10*time.Millisecond).String(), fmt.Sprintf("%.3g updates per second", v.PerSecond))
+	t.Add("time", fmt.Sprintf("%.2f s", v.Took.Seconds()), fmt.Sprintf("%.3g updates per second", v.PerSecond))
 	arena := max(v.Arena, v.EvalArena)
 	t.Add("predicted arena", Bytes(arena), "")
 	t.Add("measured arena", Bytes(v.Measured), comparedArena(v.Measured, arena))

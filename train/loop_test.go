@@ -120,7 +120,8 @@ func TestCheckpointContents(t *testing.T) {
 	c, err := checkpoint.Load(r.Saved)
 	require.NoError(t, err)
 	defer c.Close()
-	require.Equal(t, []int64{3, 1, 3, 34}, []int64{c.Step, c.Epoch, c.Batch, c.Samples}, "22 samples, and 3 batches of 4")
+	require.Equal(t, []int64{3, 1, 3, 34}, []int64{c.Step, c.Epoch, c.Batch, c.Samples},
+		"22 samples, and 3 batches of 4")
 	for _, e := range c.Others.Entries() {
 		require.NotContains(t, e.Name, "_grad_")
 		require.NotEqual(t, autograd.CountInput, e.Name)
