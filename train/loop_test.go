@@ -292,3 +292,42 @@ net (float[B, 6] x, int64[B] y, float[6, 16] w1, float[16] scale, float[16] shif
 	_, err = live.FindBoundary(k.model.Model)
 	require.ErrorIs(t, err, live.ErrNoBoundary)
 }
+
+// TestOverflow: a loss scale with which gradients overflow leaves updates out, and falls, until they
+// are finite; what was left out has changed nothing.
+func TestOverflow(t *testing.T) {
+	for _, micros := range []int{1, 3} {
+		k := newTask(t, netText)
+		k.recipe.LossScale, k.recipe.Micros, k.config.Micros = "loss_scale", micros, int64(micros)
+		k.config.Scale = &schedule.Scale{Value: math.Ldexp(1, 127), Growth: 2, Backoff: 1.0 / (1 << 20), Interval: 2000}
+		k.config.Updates = 1
+		r, _ := k.run(t, context.Background(), t.TempDir())
+		require.Equal(t, int64(1), r.Skipped)
+		require.Equal(t, math.Ldexp(1, 107), k.config.Scale.Value)
+		require.Equal(t, k.config.Begin["w1"].Data, saved(t, r.Saved, "w1"))
+		require.Equal(t, make([]byte, 6*16*4), saved(t, r.Saved, "w1"+autograd.AvgSuffix))
+		require.Equal(t, make([]byte, 8), saved(t, r.Saved, autograd.StepInput))
+
+		k = newTask(t, netText)
+		k.recipe.LossScale, k.recipe.Micros, k.config.Micros = "loss_scale", micros, int64(micros)
+		k.config.Scale = &schedule.Scale{Value: math.Ldexp(1, 127), Growth: 2, Backoff: 1.0 / (1 << 20), Interval: 2000}
+		r, _ = k.run(t, context.Background(), t.TempDir())
+		require.Positive(t, r.Skipped)
+		require.Less(t, r.Skipped, int64(9))
+		require.Less(t, r.LossLast, r.LossFirst)
+	}
+}
+
+// saved is a tensor of a checkpoint.
+func saved(t *testing.T, path, name string) []byte {
+	t.Helper()
+	c, err := checkpoint.Load(path)
+	require.NoError(t, err)
+	defer c.Close()
+	x, ok := c.Weights.Tensor(name)
+	if !ok {
+		x, ok = c.Others.Tensor(name)
+	}
+	require.True(t, ok, name)
+	return slices.Clone(x.Data)
+}
