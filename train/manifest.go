@@ -89,6 +89,15 @@ func (j *job) resume() error {
 	return nil
 }
 
+// SavedSettings are the settings of the job that a checkpoint is of.
+func SavedSettings(c *checkpoint.Checkpoint) (Settings, error) {
+	var p progress
+	if err := json.Unmarshal(c.Options, &p); err != nil {
+		return Settings{}, callerError("checkpoint %s: options: %w", c.Path, err)
+	}
+	return p.Settings, nil
+}
+
 // Compare compares a checkpoint with the job that is to go on with it. The error says what makes that
 // impossible, or would give something else than one undisturbed job; the list what the caller may
 // change, but that has changed.

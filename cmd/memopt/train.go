@@ -401,6 +401,10 @@ func (t *training) fits(p *train.Plans) error {
 
 // rows is the number of samples of a step.
 func (t *training) rows(sel train.Selection) (int64, error) {
+	if c := t.config.Resume; c != nil && t.steps.Batch != "" && (t.batch == "" || t.batch == "auto") {
+		s, err := train.SavedSettings(c) // the job goes on as it began
+		return s.Batch, classify(err)
+	}
 	bound, isBound := t.steps.Step.Dims[t.steps.Batch]
 	switch n, err := strconv.ParseInt(t.batch, 10, 64); {
 	case t.steps.Batch == "" && t.batch != "" && t.batch != fmt.Sprint(t.steps.Rows):
@@ -535,7 +539,9 @@ func (t *training) manifest() (err error) {
 	if err != nil {
 		return err
 	}
-	m.Schedule, err = json.Marshal(c.Schedule)
+	s := c.Schedule
+	m.Schedule, err = json.Marshal(map[string]any{"kind": s.Kind, "lr": s.LR, "min_lr": s.MinLR, "warmup": s.Warmup,
+		"total": s.Total})
 	if p := c.Plans.Step.Plan; err == nil && p != nil {
 		m.Plan, err = p.File(t.global.seed)
 	}

@@ -49,6 +49,16 @@ func TestTrainReport(t *testing.T) {
 		metrics.Check(t, []byte(l))
 	}
 
+	// A job that goes on takes its batch from the checkpoint, and warns of what differs.
+	longer := strings.Replace(strings.Replace(line, "--batch 8 ", "", 1), "steps 12", "steps 13", 1)
+	end = inProcess(context.Background(), nil, strings.Replace(longer, "-q ", "--resume ", 1)+job)
+	require.Zero(t, end.code, end.errors)
+	require.Contains(t, end.out, `"steps": 13`)
+	require.Contains(t, end.errors, `"total":13`)
+	end = inProcess(context.Background(), nil, strings.Replace(longer, "-q ", "--batch 4 --resume ", 1)+job)
+	require.Equal(t, exitUsage, end.code)
+	require.Contains(t, end.errors, "--batch 8, this one 4")
+
 	var out, errs bytes.Buffer
 	code := runUntil(context.Background(), &keeper{}, strings.Fields(line+job+"-2"), stdio{nil, &out, &errs},
 		[]string{"ORTMODULE_MEMORY_OPT_LEVEL=1"})
