@@ -183,10 +183,8 @@ Every flag can also be set by an environment variable: MEMOPT_THREADS=2 for
 		"threads to run on; 0: one per core")
 	root.PersistentPreRunE = a.prepare
 	root.SetFlagErrorFunc(a.wrongFlag)
-	root.AddCommand(a.planCommand(), a.applyCommand(), a.gradCommand(), a.runCommand(), a.verifyCommand(),
-		a.trainCommand(), a.exportCommand(), a.packCommand(), a.solveCommand(), a.inspectCommand(), a.opsCommand(),
-		a.examplesCommand(), a.versionCommand(),
-		a.exitCodesTopic(), a.environmentTopic(), a.ortChildCommand())
+	a.addVerbs(root)
+	root.AddCommand(a.exitCodesTopic(), a.environmentTopic(), a.ortChildCommand())
 	return root
 }
 

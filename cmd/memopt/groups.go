@@ -1,0 +1,61 @@
+package main
+
+import "github.com/spf13/cobra"
+
+// init keeps commands in the order of the groups below: help lists them as people need them, not by
+// name.
+func init() { cobra.EnableCommandSorting = false }
+
+// verbGroup is a part of the list that help prints.
+type verbGroup struct {
+	title string // how its list begins; a group is known by it
+	verbs []*cobra.Command
+}
+
+// programGroup has what is about the program itself, cobra's own commands among them.
+const programGroup = "The program:"
+
+// verbGroups is every verb in its group, groups and verbs in the order in which people need them.
+// This is the one place where a verb joins the program.
+func (a *app) verbGroups() []verbGroup {
+	return []verbGroup{
+		{"Answers before a run:", []*cobra.Command{
+			a.planCommand(),
+		}},
+		{"Make it fit:", []*cobra.Command{
+			a.applyCommand(),
+			a.trainCommand(),
+			a.exportCommand(),
+			a.gradCommand(),
+		}},
+		{"Prove it:", []*cobra.Command{
+			a.runCommand(),
+			a.verifyCommand(),
+		}},
+		{"Look inside:", []*cobra.Command{
+			a.inspectCommand(),
+			a.opsCommand(),
+			a.examplesCommand(),
+		}},
+		{"Other graphs and arenas:", []*cobra.Command{
+			a.solveCommand(),
+			a.packCommand(),
+		}},
+		{programGroup, []*cobra.Command{
+			a.versionCommand(),
+		}},
+	}
+}
+
+// addVerbs gives the program its verbs.
+func (a *app) addVerbs(root *cobra.Command) {
+	for _, g := range a.verbGroups() {
+		root.AddGroup(&cobra.Group{ID: g.title, Title: g.title})
+		for _, verb := range g.verbs {
+			verb.GroupID = g.title
+			root.AddCommand(verb)
+		}
+	}
+	root.SetHelpCommandGroupID(programGroup)
+	root.SetCompletionCommandGroupID(programGroup)
+}
