@@ -310,7 +310,7 @@ func mapped(t *testing.T) (sum float64) {
 	t.Helper()
 	data, err := os.ReadFile("/proc/self/maps")
 	if err != nil {
-		t.Skip("the system does not list mappings: " + err.Error())
+		t.Skip("the system does not list mappings in /proc/self/maps: run the test on Linux: " + err.Error())
 	}
 	for line := range strings.Lines(string(data)) {
 		fields := strings.Fields(line)

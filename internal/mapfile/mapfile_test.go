@@ -164,7 +164,7 @@ func TestDrop(t *testing.T) {
 	resident := func() (kib int) {
 		status, err := os.ReadFile("/proc/self/status")
 		if err != nil {
-			t.Skip("no /proc/self/status: Linux has it")
+			t.Skip("/proc/self/status is missing, which says what is resident: run the test on Linux")
 		}
 		_, after, _ := bytes.Cut(status, []byte("RssFile:"))
 		_, err = fmt.Sscan(string(after), &kib)

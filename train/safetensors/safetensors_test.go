@@ -33,13 +33,13 @@ func TestBytes(t *testing.T) {
 		{Name: "a", DType: graph.Float32, Shape: []int{}},
 		{Name: "none", DType: graph.Int64, Shape: []int{0, 7}},
 	}
-	contents := map[string]string{"b": "\x01\x02\x03", "w": "wwwwxxxx", "a": "aaaa", "none": ""}
+	contents := map[string]string{"b": "\x01\x02\x03", "w": "wwwwvvvv", "a": "aaaa", "none": ""}
 	const header = `{"__metadata__":{"k":"v\"<","l":"x"},"none":{"dtype":"I64","shape":[0,7],"data_offsets":[0,0]},` +
 		`"a":{"dtype":"F32","shape":[],"data_offsets":[0,4]},"w":{"dtype":"F32","shape":[1,2],"data_offsets":[4,12]},` +
 		`"b":{"dtype":"U8","shape":[3],"data_offsets":[12,15]}}`
 	require.Equal(t, 257, len(header))
 	want := append([]byte{264 & 255, 264 >> 8, 0, 0, 0, 0, 0, 0}, header...)
-	want = append(want, "       aaaawwwwxxxx\x01\x02\x03"...)
+	want = append(want, "       aaaawwwwvvvv\x01\x02\x03"...)
 	for range entries {
 		entries = append(entries[1:], entries[0])
 		var out bytes.Buffer
