@@ -14,6 +14,16 @@ import (
 var errNotRead = errors.New("the training graph is not one of FromGradients; Differentiate has options for that " +
 	"(Accumulate, NoGrad)")
 
+// UnmatchedError says that a glob of parameters that are to have no gradients matches none.
+type UnmatchedError struct {
+	Glob       string
+	Parameters string // some of their names
+}
+
+func (e *UnmatchedError) Error() string {
+	return fmt.Sprintf("no-grad %q matches no parameter; they are %s", e.Glob, e.Parameters)
+}
+
 // Freeze leaves the parameters that globs match out of a Joint that FromGradients has made: their
 // gradients are no outputs, and the nodes that only these need are dropped, so that nothing is stashed
 // for them. A glob that matches none is an error.
@@ -27,8 +37,7 @@ func Freeze(j *Joint, globs []string) error {
 			for _, name := range j.Wrt {
 				all = append(all, j.Model.Graph.Value(name))
 			}
-			return fmt.Errorf("no-grad %q matches no parameter; they are %s", glob,
-				(&joint{g: j.Model.Graph}).names(all))
+			return &UnmatchedError{glob, (&joint{g: j.Model.Graph}).names(all)}
 		}
 	}
 	g, kept, frozen := j.Model.Graph, []string(nil), map[Value]bool{}

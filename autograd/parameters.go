@@ -47,7 +47,7 @@ func (j *joint) choose(opts Options) ([]Value, error) {
 	}
 	for i, glob := range opts.NoGrad {
 		if !used[i] {
-			return nil, fmt.Errorf("no-grad %q matches no parameter; they are %s", glob, j.names(found))
+			return nil, &UnmatchedError{glob, j.names(found)}
 		}
 	}
 	if len(out) == 0 {

@@ -35,6 +35,7 @@ type TrainView struct {
 	States            int64 // bytes of weights, optimizer state and sums of gradients
 	Arena             int64 // predicted bytes of the largest arena of all steps
 	EvalArena         int64 // likewise of evaluations; 0: there are none
+	Ahead             int64 // bytes of batches that are prepared on the host while a step runs, beside Total
 	Notes             []string
 
 	// What follows is known at the end.
@@ -121,6 +122,9 @@ func (v *TrainView) addParts(t *Table) {
 			t.Add("  "+lower(part.name), Bytes(n), "")
 		}
 	}
+	if v.Ahead > 0 {
+		t.Add("beside it", Bytes(v.Ahead), "on the host: batches that are prepared while a step runs")
+	}
 }
 
 // lower makes the first letter of an English phrase small.
@@ -204,6 +208,7 @@ type trainJSONView struct {
 
 type trainPeakJSON struct {
 	recompute.PeakRecord
+	Ahead         int64 `json:"ahead_bytes"`
 	MeasuredArena int64 `json:"measured_arena_bytes"`
 	RSS           int64 `json:"rss_bytes"`
 }
@@ -228,6 +233,7 @@ func trainJSON(w io.Writer, v *TrainView) error {
 	out.Peak.ArenaBytes = max(v.Arena, v.EvalArena)
 	out.Peak.PersistentBytes = v.States + v.Inputs
 	out.Peak.TotalBytes = v.Total()
+	out.Peak.Ahead = v.Ahead
 	out.Peak.MeasuredArena, out.Peak.RSS = v.Measured, v.Process.Peak
 	if v.Saved != "" {
 		out.Saved = &v.Saved

@@ -16,6 +16,9 @@ type Config struct {
 	Engine  resident.Engine
 	Session executor.Options // threads, seed, limits
 
+	// Limit is what the job may take, in bytes of states, inputs and arena; 0: there is no limit.
+	Limit int64
+
 	Source data.Source
 	Inputs []data.Input // of Source, in the order of Steps.Inputs
 	Order  data.Order
@@ -84,9 +87,10 @@ type Prediction struct {
 	States, Inputs int64 // throughout
 	Arena          int64 // of the step that needs the largest one
 	Eval           int64 // the arena of evaluations; 0: there are none
+	Ahead          int64 // beside Total, on the host: batches that are prepared while a step runs
 }
 
-// Total is all of it.
+// Total is what steps need, on the device where that has memory of its own.
 func (p *Prediction) Total() int64 { return p.States + p.Inputs + max(p.Arena, p.Eval) }
 
 // Result is how a job ended.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"math"
 
+	"memopt/executor"
+	"memopt/executor/null"
 	"memopt/train/data"
 	"memopt/train/events"
 )
@@ -17,9 +19,9 @@ type evaluation struct {
 
 // openEval opens the steps of evaluations.
 func (j *job) openEval(ctx context.Context) (e *evaluation, err error) {
-	rows := min(j.Plans.Rows, j.Eval.Samples())
-	if j.Steps.Batch == "" {
-		rows = j.Plans.Rows
+	rows, err := j.evalRows(ctx)
+	if err != nil {
+		return nil, err
 	}
 	e = &evaluation{order: data.Order{Samples: j.Eval.Samples(), Batch: int(rows), Last: data.Keep}}
 	if j.Steps.Batch == "" {
@@ -32,6 +34,34 @@ func (j *job) openEval(ctx context.Context) (e *evaluation, err error) {
 		e.rest, err = j.open(ctx, j.Steps.PlanEval(left))
 	}
 	return e, err
+}
+
+// evalRows is how many samples an evaluation takes at a time: as many as a step, or as few as it needs
+// not to take a larger arena than the steps, which a budget may have made small.
+func (j *job) evalRows(ctx context.Context) (int64, error) {
+	if j.Steps.Batch == "" {
+		return j.Plans.Rows, nil
+	}
+	rows, most := min(j.Plans.Rows, j.Eval.Samples()), j.predict().Arena
+	for rows > 1 {
+		arena, err := arenaOf(ctx, j.Steps.PlanEval(rows))
+		if err != nil || arena <= most {
+			return rows, err
+		}
+		rows = (rows + 1) / 2
+	}
+	return rows, nil
+}
+
+// arenaOf is the arena of a step without workspaces, which a device that computes nothing knows.
+func arenaOf(ctx context.Context, p *Planned) (int64, error) {
+	s, err := executor.Open(ctx, p.Side.Model, p.Side.Types, null.Device{},
+		executor.Options{Order: p.Side.Order, Dims: p.Side.Dims})
+	if err != nil {
+		return 0, err
+	}
+	defer s.Close()
+	return s.Prediction().Arena, nil
 }
 
 // arena is the bytes that are predicted for the largest step.

@@ -84,6 +84,11 @@ func (j *job) start(ctx context.Context) (err error) {
 	}
 	j.result.Updates = j.done
 	j.result.Predicted = j.predict()
+	if total := j.result.Predicted.Total(); j.Limit > 0 && total > j.Limit {
+		return fmt.Errorf("%w: the job takes %d bytes, and %d are to be enough: evaluation needs an arena of "+
+			"%d, the steps one of %d", executor.ErrOutOfMemory, total, j.Limit, j.result.Predicted.Eval,
+			j.result.Predicted.Arena)
+	}
 	j.Observer.Ready(j.result.Predicted)
 	j.loader = data.NewLoader(j.Source, j.Inputs, j.Order, j.epoch, j.index, ahead)
 	return nil
@@ -94,7 +99,7 @@ const ahead = 2
 
 // predict sums up what the machine says of its steps.
 func (j *job) predict() Prediction {
-	p := Prediction{States: j.Plans.Persistent, Inputs: j.Plans.Inputs}
+	p := Prediction{States: j.Plans.Persistent, Inputs: j.Plans.Inputs, Ahead: ahead * j.Plans.Inputs}
 	for _, x := range []*part{j.step, j.rest, j.update} {
 		if x != nil {
 			p.Arena = max(p.Arena, x.Predicted().Arena)
@@ -172,8 +177,8 @@ func (j *job) advance(ctx context.Context) (*Metrics, error) {
 	if j.index >= j.Order.Batches() {
 		j.epoch, j.index = j.epoch+1, 0
 	}
-	if j.Scale != nil {
-		j.Scale.Update(finite)
+	if err := j.rescale(finite); err != nil {
+		return nil, err
 	}
 	if !finite {
 		j.skipped++
@@ -192,7 +197,7 @@ func (j *job) apply(ctx context.Context, counted int64, norm *float64, finite *b
 	var bad *resident.NotFiniteError
 	if errors.As(err, &bad) {
 		if j.OnNaN == StopOnNaN {
-			return &NotFiniteError{Update: j.done + 1, Value: bad.Value, Node: bad.Node}
+			return j.sumsNotFinite(bad.Value)
 		}
 		*finite = false
 		return j.zeroSums()
@@ -226,44 +231,6 @@ func (j *job) partFor(rows int) *part {
 		return j.step
 	}
 	return j.rest
-}
-
-// errSkip says that a batch is left out.
-var errSkip = errors.New("skip")
-
-// judge decides what becomes of a step whose loss is not finite: the job stops, or the batch is left
-// out. Where the graph has a loss scale, it is the scale that changes.
-func (j *job) judge(ctx context.Context, x *part, micro int64, b *data.Batch, err error) error {
-	var bad *resident.NotFiniteError
-	if !errors.As(err, &bad) {
-		return err
-	}
-	if j.OnNaN == SkipOnNaN {
-		j.Observer.Warn(fmt.Sprintf("update %d: %s is not finite: batch %d of epoch %d is left out", j.done+1,
-			bad.Value, b.Index, b.Epoch))
-		return errSkip
-	}
-	stop := &NotFiniteError{Update: j.done + 1, Value: bad.Value, Node: bad.Node, Epoch: b.Epoch, Batch: b.Index}
-	if value, node, e := x.firstBad(ctx, uint64(j.done*j.Micros+micro), b.Tensors); e == nil && value != "" {
-		stop.Value, stop.Node = value, node
-	}
-	return stop
-}
-
-// NotFiniteError says that a loss or a gradient became infinite or not a number.
-type NotFiniteError struct {
-	Update       int64  // counted from 1
-	Value, Node  string // the first value that is not finite, and what made it; Node may be ""
-	Epoch, Batch int64
-}
-
-func (e *NotFiniteError) Error() string {
-	text := fmt.Sprintf("update %d (batch %d of epoch %d): %q is not finite", e.Update, e.Batch, e.Epoch, e.Value)
-	if e.Node != "" {
-		text += ", the first value that is not; node " + e.Node + " makes it"
-	}
-	return text + ". The update was not made; lower the learning rate, bound the gradients' norm, or leave such " +
-		"batches out with --on-nan skip"
 }
 
 // close frees everything.

@@ -279,8 +279,10 @@ func TestNotFinite(t *testing.T) {
 		var bad *train.NotFiniteError
 		require.ErrorAs(t, err, &bad)
 		require.Equal(t, "x", bad.Value)
-		require.Equal(t, resident.OfInput, bad.Node)
-		require.Contains(t, err.Error(), fmt.Sprintf("update %d (batch %d of epoch 0)", bad.Update, bad.Batch))
+		require.Equal(t, resident.OfInput, bad.From)
+		require.Contains(t, err.Error(),
+			fmt.Sprintf("update %d (batch %d of epoch 0): \"x\" is not finite %s. The update",
+				bad.Update, bad.Batch, resident.OfInput))
 
 		k = make()
 		k.config.OnNaN = train.SkipOnNaN

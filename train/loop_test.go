@@ -14,6 +14,7 @@ import (
 	"memopt/executor/resident"
 	"memopt/executor/verify"
 	"memopt/graph/live"
+	"memopt/planner"
 	"memopt/train"
 	"memopt/train/checkpoint"
 	"memopt/train/schedule"
@@ -330,4 +331,73 @@ func saved(t *testing.T, path, name string) []byte {
 	}
 	require.True(t, ok, name)
 	return slices.Clone(x.Data)
+}
+
+// branchText holds eight values at once in the file's order, and two in the order with the lowest peak.
+const branchText = `<ir_version: 8, opset_import: ["" : 17]>
+net (float[B, 6] x, int64[B] y, float[6, 16] w1, float[6, 16] w2, float[6, 16] w3, float[6, 16] w4,
+	float[6, 16] w5, float[6, 16] w6, float[6, 16] w7, float[6, 16] w8) => (float loss) {
+	a1 = MatMul(x, w1)  a2 = MatMul(x, w2)  a3 = MatMul(x, w3)  a4 = MatMul(x, w4)
+	a5 = MatMul(x, w5)  a6 = MatMul(x, w6)  a7 = MatMul(x, w7)  a8 = MatMul(x, w8)
+	o2 = Add(a1, a2)  o3 = Add(o2, a3)  o4 = Add(o3, a4)  o5 = Add(o4, a5)
+	o6 = Add(o5, a6)  o7 = Add(o6, a7)  o8 = Add(o7, a8)  loss = SoftmaxCrossEntropyLoss(o8, y)
+}`
+
+// TestEvaluationFits: where the plan has made the arena of the steps small, evaluation takes fewer
+// samples at a time, and gives the same loss; a limit that even one sample exceeds is an error.
+func TestEvaluationFits(t *testing.T) {
+	evaluated := func(order planner.OrderChoice, limit int64) (*train.Result, error) {
+		k := newTask(t, branchText)
+		k.batch, k.source.n, k.config.Updates = 200, 400, 0
+		k.sel.Options.Order = order
+		k.prepare(t)
+		k.config.Eval = &samples{n: 200, inputs: k.source.inputs, poison: -1}
+		k.config.Limit = limit
+		return train.Run(context.Background(), &k.config)
+	}
+	wide, err := evaluated(planner.OrderFile, 0)
+	require.NoError(t, err)
+	tight, err := evaluated(planner.OrderMemory, 0)
+	require.NoError(t, err)
+	require.Less(t, tight.Predicted.Arena, wide.Predicted.Eval, "the test is worth nothing else")
+	require.LessOrEqual(t, tight.Predicted.Eval, tight.Predicted.Arena)
+	require.InDelta(t, wide.EvalLast, tight.EvalLast, 1e-6)
+	_, err = evaluated(planner.OrderMemory, tight.Predicted.Total()-1)
+	require.ErrorIs(t, err, executor.ErrOutOfMemory)
+	_, err = evaluated(planner.OrderMemory, tight.Predicted.Total())
+	require.NoError(t, err)
+}
+
+// rootText has a finite loss, and gradients that are no numbers: that of a root at 0 is infinite, and
+// is taken from itself.
+const rootText = `<ir_version: 8, opset_import: ["" : 17]>
+net (float[B, 6] x, int64[B] y, float[6, 4] w1) => (float loss) {
+	a = MatMul(x, w1)  z = Sub(a, a)  s = Sqrt(z)  o = Add(a, s)  loss = SoftmaxCrossEntropyLoss(o, y)
+}`
+
+// TestGradientsNotFinite: gradients that are not finite although the loss is end the job, with sums of
+// them and with a loss scale that cannot fall any more, too.
+func TestGradientsNotFinite(t *testing.T) {
+	for _, micros := range []int{1, 3} {
+		for _, scaled := range []bool{false, true} {
+			k := newTask(t, rootText)
+			k.recipe.Micros, k.config.Micros = micros, int64(micros)
+			want := int64(1)
+			if scaled {
+				k.recipe.LossScale = "loss_scale"
+				k.config.Scale = &schedule.Scale{Value: 4, Growth: 2, Backoff: 0.5, Interval: 2000}
+				want = 3 // with 4, 2 and 1
+			}
+			k.prepare(t)
+			_, err := train.Run(context.Background(), &k.config)
+			var bad *train.NotFiniteError
+			require.ErrorAs(t, err, &bad, "%d, %v", micros, scaled)
+			require.Equal(t, want, bad.Update)
+			require.Equal(t, want*int64(micros)-1, bad.Batch+6*bad.Epoch)
+			k.config.OnNaN = train.SkipOnNaN
+			r, err := train.Run(context.Background(), &k.config)
+			require.NoError(t, err)
+			require.Equal(t, k.config.Updates, r.Skipped)
+		}
+	}
 }

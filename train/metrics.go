@@ -125,7 +125,8 @@ func (j *job) scalar(step int64, tag string, x float64) {
 
 // measured notes the largest arena that a step has taken, and the memory of the process.
 func (j *job) measured() {
-	if other, ok := j.machine.(resident.Outside); ok {
+	other, outside := j.machine.(resident.Outside)
+	if outside {
 		j.result.Process = other.ProcessMemory()
 	} else {
 		j.result.Process = executor.ReadProcessMemory()
@@ -135,8 +136,13 @@ func (j *job) measured() {
 		parts = append(parts, j.eval.full, j.eval.rest)
 	}
 	for _, x := range parts {
-		if x != nil {
-			j.result.MeasuredArena = max(j.result.MeasuredArena, x.Measured().Arena)
+		if x == nil {
+			continue
 		}
+		m := x.Measured()
+		if outside { // there it is what later runs took beyond the first one
+			m.Arena += m.Dynamic
+		}
+		j.result.MeasuredArena = max(j.result.MeasuredArena, m.Arena)
 	}
 }

@@ -39,9 +39,8 @@ func (j *job) fillStates() error {
 		}
 	}
 	if len(missing) > 0 {
-		return callerError("%s: the model has no values for %s: give them with --init FILE.safetensors, or make "+
-			"them up "+
-			"with --init random:SEED", j.Steps.Step.Path, few(missing))
+		return callerError("%s: the model has no values for %s: give them with --init FILE.safetensors, "+
+			"or make them up with --init random:SEED", j.Steps.Step.Path, few(missing))
 	}
 	return nil
 }

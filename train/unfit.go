@@ -11,23 +11,12 @@ import (
 	"memopt/planner"
 )
 
-// UnfitError says that a job does not fit, and what would make it fit.
-type UnfitError struct {
-	Err   error // what was wanted, and the lowest that was reached
-	Limit int64 // bytes for everything; 0: the budget is a share of the baseline
-	Ways  []Way // the cheapest first
-}
-
 // Way is a change that makes a job fit.
 type Way struct {
 	What  string // the flags
 	Total int64  // bytes that the job takes then
 	Price string // what it costs
 }
-
-func (e *UnfitError) Error() string { return e.Err.Error() }
-
-func (e *UnfitError) Unwrap() error { return e.Err }
 
 // Unfit reports whether an error says that something does not fit.
 func Unfit(err error) bool {

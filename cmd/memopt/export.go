@@ -104,8 +104,8 @@ func (a *app) exportModel(c *checkpoint.Checkpoint, name string) (m *graph.Model
 		path = c.Model.Path
 	}
 	if path == streamName || path == "" {
-		return nil, nil, usage("%s does not say where its model is, which came from standard input: name it with "+
-			"memopt export --model", c.Path)
+		return nil, nil, usage("%s does not say where its model is, which came from standard input: "+
+			"name it with memopt export --model", c.Path)
 	}
 	if err := a.checkForward(path); err != nil {
 		return nil, nil, err
@@ -141,10 +141,10 @@ func (a *app) checkForward(path string) error {
 	case err != nil:
 		return classify(wrap(path, err))
 	case b.Kind == live.YieldBoundary:
-		return usage("%s is a training graph: node %q divides it into a forward and a backward half; name the "+
-			"forward model, with weights of the same names, with memopt export --model", path,
+		return usage("%s is a training graph: node %q divides it into a forward and a backward half; "+
+			"name the forward model, with weights of the same names, with memopt export --model", path,
 			m.Graph.NodeLabel(b.Node))
 	}
-	return usage("%s is a training graph: it has a backward half; name the forward model, with weights of the "+
-		"same names, with memopt export --model", path)
+	return usage("%s is a training graph: it has a backward half; name the forward model, with weights "+
+		"of the same names, with memopt export --model", path)
 }

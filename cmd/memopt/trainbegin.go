@@ -108,8 +108,8 @@ func (t *training) sameFrozen(found *weights.Matching) error {
 	if len(differ) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%s has other contents than %s for %d weights that are not trained, the first is %q: a job "+
-		"leaves these as the model has them; put them into the model, train them, or leave them out of the file",
+	return fmt.Errorf("%s has other contents than %s for %d weights that are not trained, the first is %q: "+
+		"a job leaves these as the model has them; put them into the model, train them, or leave them out of the file",
 		t.init, t.name, len(differ), differ[0])
 }
 
@@ -128,8 +128,8 @@ func (t *training) noteMatches(found *weights.Matching) {
 		}
 	}
 	if renamed+folded > 0 {
-		t.note("--init: %d weights were found by names without wrappers or a prefix, %d transposed, by the nodes "+
-			"that read them (-v lists them)", renamed, folded)
+		t.note("--init: %d weights were found by names without wrappers or a prefix, %d transposed, "+
+			"by the nodes that read them (-v lists them)", renamed, folded)
 	}
 	if n := len(found.Unused); n > 0 {
 		t.warn("--init %s: %d tensors belong to no parameter, the first is %q", t.init, n, found.Unused[0])

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -228,4 +229,25 @@ func TestLastCheckpoint(t *testing.T) {
 	require.Zero(t, got.code, got.errors)
 	require.Contains(t, got.errors, "cannot write job/checkpoints/step-2")
 	require.FileExists(t, "job/checkpoints/step-3/checkpoint.json")
+}
+
+// TestScaleOfGradients: the gradients that a graph has of its own cannot be scaled; who asks for it is told,
+// and the update is guarded as without a scale.
+func TestScaleOfGradients(t *testing.T) {
+	exitFolder(t)
+	writeText(t, "frozen.onnx", frozenText)
+	require.Zero(t, inProcess(t.Context(), nil, "grad frozen.onnx -o gradients.onnx --no-grad base -q").code)
+	ones := bytes.Repeat(executor.Memory([]float32{1}), 4)
+	archive(t, "data.npz", map[string]*executor.Tensor{"x": {DType: graph.Float32, Shape: []int{1, 4}, Data: ones}})
+	const train = "train gradients.onnx --data data.npz --max-steps 1 --init random:1 -O json "
+	plain := inProcess(t.Context(), nil, train)
+	require.Zero(t, plain.code, plain.errors)
+	got := inProcess(t.Context(), nil, train+"--loss-scale 8")
+	require.Zero(t, got.code, got.errors)
+	require.Contains(t, got.errors, "--loss-scale 8: gradients.onnx has gradients of its own, which nothing scales")
+	loss := regexp.MustCompile(`"loss_last": *([^,]*)`)
+	require.Equal(t, loss.FindString(plain.out), loss.FindString(got.out))
+	got = inProcess(t.Context(), nil, "train frozen.onnx --data data.npz --max-steps 1 --freeze none")
+	require.Equal(t, exitUsage, got.code)
+	require.Contains(t, got.errors, `--freeze "none" matches no parameter`)
 }

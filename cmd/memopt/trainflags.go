@@ -46,8 +46,8 @@ func (t *trainFlags) register(f *pflag.FlagSet) {
 	t.data.register(f)
 	t.optimizer.register(f)
 	f.StringArrayVar(&t.loss, "loss", nil, "what is differentiated, as for grad: NAME or NAME=WEIGHT (repeatable)")
-	f.BoolVar(&t.fuse, "fuse", true, "give norms, GELUs and softmaxes that are written in many nodes the gradients of "+
-		"one operator")
+	f.BoolVar(&t.fuse, "fuse", true, "give norms, GELUs and softmaxes that are written in many nodes "+
+		"the gradients of one operator")
 	f.StringVar(&t.batch, "batch", "",
 		"samples of a step; auto: as many as fit --budget, or the free memory; default 8")
 	numberVar(f, &t.micros, "gradient-accumulation-steps", "",
@@ -55,20 +55,20 @@ func (t *trainFlags) register(f *pflag.FlagSet) {
 	numberVar(f, &t.epochs, "epochs", "", 3, bounds{least: 0, most: 1e9}, "how often the data are gone through")
 	numberVar(f, &t.maxSteps, "max-steps", "", 0, notNegative, "updates in all; 0: as many as --epochs have")
 	f.StringVar(&t.lossScale, "loss-scale", "auto",
-		"auto: dynamic for graphs with float16, else off; dynamic; off; or "+
-			"the first scale, a number")
-	f.StringVar(&t.onNaN, "on-nan", "stop", "where the loss or a gradient is not finite: stop, before the update, or "+
-		"skip the batch")
+		"auto: dynamic for graphs with float16, else off; dynamic; off; "+
+			"or the first scale, a number")
+	f.StringVar(&t.onNaN, "on-nan", "stop", "where the loss or a gradient is not finite: stop, before the "+
+		"update, or skip the batch")
 	numberVar(f, &t.evalEvery, "eval-every", "", 0, notNegative, "updates between evaluations; 0: after every epoch")
 	numberVar(f, &t.saveEvery, "save-every", "", 500, notNegative, "updates between checkpoints; 0: only at the end")
 	numberVar(f, &t.saveLimit, "save-total-limit", "", 0, notNegative, "how many checkpoints are kept; 0: all")
-	numberVar(f, &t.logging, "logging-steps", "", 0, notNegative, "updates between lines of metrics; 0: 500, or a "+
-		"twentieth of a shorter job")
-	f.StringVar(&t.resume, "resume", "", "go on after the newest checkpoint of -o, or after the one that is named: "+
-		"--resume=PATH")
+	numberVar(f, &t.logging, "logging-steps", "", 0, notNegative, "updates between lines of metrics; "+
+		"0: 500, or a twentieth of a shorter job")
+	f.StringVar(&t.resume, "resume", "", "go on after the newest checkpoint of -o, "+
+		"or after the one that is named: --resume=PATH")
 	f.Lookup("resume").NoOptDefVal = newest
-	f.StringVar(&t.init, "init", "", "FILE.safetensors: begin with its weights; random:SEED: make up those that the "+
-		"model has no values for")
+	f.StringVar(&t.init, "init", "", "FILE.safetensors: begin with its weights; random:SEED: make up "+
+		"those that the model has no values for")
 	t.engine.register(f)
 	t.selection.registerPlan(f)
 }
@@ -100,8 +100,8 @@ func (o *trainOptimizerFlags) register(f *pflag.FlagSet) {
 	numberVar(f, &o.min, "min-lr", "", 0, notNegative, "what linear and cosine schedules fall to")
 	f.StringVar(&o.scheduler, "lr-scheduler", "linear", strings.Join(schedule.Kinds, ", "))
 	numberVar(f, &o.warmup, "warmup-steps", "",
-		0, notNegative, "updates in which the rate rises from 0; below 1: a share "+
-			"of all updates")
+		0, notNegative, "updates in which the rate rises from 0; below 1: "+
+			"a share of all updates")
 	numberVar(f, &o.weightDecay, "weight-decay", "",
 		0, notNegative, "weight decay, of parameters with two dims or more")
 	f.BoolVar(&o.decayAll, "decay-all", false, "weight decay of biases and norms, too")
@@ -142,8 +142,8 @@ func (o *trainOptimizerFlags) optimizer(m *graph.Model) (autograd.Optimizer, err
 func parseGroup(text string) (autograd.Group, error) {
 	g := autograd.Group{LRScale: 1}
 	wrong := func(why string) error {
-		return usage("--group %q: %s; wanted GLOBS:lr=SCALE,weight-decay=DECAY, for example 'head.*:lr=10' or "+
-			"'embed.*:weight-decay=0'", text, why)
+		return usage("--group %q: %s; wanted GLOBS:lr=SCALE,weight-decay=DECAY, for example "+
+			"'head.*:lr=10' or 'embed.*:weight-decay=0'", text, why)
 	}
 	at := strings.LastIndexByte(text, ':')
 	if at <= 0 {
@@ -210,8 +210,8 @@ func (d *dataFlags) register(f *pflag.FlagSet) {
 	f.StringVar(&d.record, "record", "",
 		"fields of a record of raw bytes, for example 'label:uint8,image:uint8[3,32,32]/255'")
 	f.StringArrayVar(&d.names, "input",
-		nil, "INPUT=NAME: the model's input is the array or field NAME, or for tokens one "+
-			"of "+strings.Join(data.Roles(), ", ")+" (repeatable)")
+		nil, "INPUT=NAME: the model's input is the array or field NAME, or "+
+			"for tokens one of "+strings.Join(data.Roles(), ", ")+" (repeatable)")
 	f.BoolVar(&d.shuffle, "shuffle", true, "draw samples in another order in each epoch; else in the files' order")
 	f.StringVar(&d.last, "last-batch", "keep",
 		"samples that do not fill a batch at the end of an epoch: keep, drop, or "+

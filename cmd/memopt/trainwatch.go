@@ -35,6 +35,7 @@ const barEvery = 100 * time.Millisecond
 func (w *trainWatcher) Ready(p train.Prediction) {
 	t := w.t
 	t.view.States, t.view.Inputs, t.view.Arena, t.view.EvalArena = p.States, p.Inputs, p.Arena, p.Eval
+	t.view.Ahead = p.Ahead
 	out := t.app.out
 	if t.format != report.TableFormat {
 		out = t.app.err

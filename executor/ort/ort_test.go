@@ -29,7 +29,7 @@ func start(t *testing.T) *ort.Process {
 	p, err := ort.Start(t.Context(), program(t, "serve"))
 	var missing *ort.MissingError
 	if errors.As(err, &missing) {
-		t.Skip("ONNX Runtime is missing, which the test runs: npm install --ignore-scripts onnxruntime-node@1.30.0, then " +
+		t.Skip("ONNX Runtime is missing, which the test runs: npm install --ignore-scripts onnxruntime-node@1.30.0, " +
 			"ORT_NODE_DIR names the folder: " + err.Error())
 	}
 	require.NoError(t, err)

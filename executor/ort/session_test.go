@@ -24,7 +24,7 @@ func open(t testing.TB) *ort.Library {
 	library, err := ort.Open(ort.Candidates(os.Getenv))
 	var missing *ort.MissingError
 	if errors.As(err, &missing) {
-		t.Skip("ONNX Runtime is missing, which the test runs: npm install --ignore-scripts onnxruntime-node@1.30.0, then " +
+		t.Skip("ONNX Runtime is missing, which the test runs: npm install --ignore-scripts onnxruntime-node@1.30.0, " +
 			"ORT_NODE_DIR names the folder: " + err.Error())
 	}
 	require.NoError(t, err)

@@ -52,7 +52,7 @@ func engine(t testing.TB) *ortengine.Engine {
 	err = e.Ready(context.Background())
 	var missing *ort.MissingError
 	if errors.As(err, &missing) {
-		t.Skip("ONNX Runtime is missing, which the test runs: npm install --ignore-scripts onnxruntime-node@1.30.0, then " +
+		t.Skip("ONNX Runtime is missing, which the test runs: npm install --ignore-scripts onnxruntime-node@1.30.0, " +
 			"ORT_NODE_DIR names the folder: " + err.Error())
 	}
 	require.NoError(t, err)

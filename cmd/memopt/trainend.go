@@ -1,0 +1,75 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"memopt/executor"
+	"memopt/executor/verify"
+	"memopt/graph/live"
+	"memopt/planner"
+	"memopt/report"
+	"memopt/train"
+)
+
+// run executes the job and reports.
+func (t *training) run() error {
+	// A job that has begun ends by its own rules: after an update, with a checkpoint.
+	t.keeper.stay()
+	executor.SettleProcessMemory() // what planning took is no memory of the job
+	w := newTrainWatcher(t)
+	t.config.Observer = w
+	begin := time.Now()
+	r, err := train.Run(t.ctx, &t.config)
+	w.close()
+	if err != nil {
+		return t.classifyTrain(err)
+	}
+	v := &t.view
+	v.Took = time.Since(begin)
+	v.Done, v.Skipped, v.Stopped, v.Saved = r.Updates, r.Skipped, r.Stopped, r.Saved
+	v.LossFirst, v.LossLast, v.EvalLast, v.Measured = r.LossFirst, r.LossLast, r.EvalLast, r.MeasuredArena
+	v.Process = r.Process
+	v.PerSecond = w.rate()
+	if err := report.TrainReport(t.app.out, t.format, v); err != nil {
+		return err
+	}
+	return t.ended(r)
+}
+
+// ended is the exit code of a job that has ended without an error.
+func (t *training) ended(r *train.Result) error {
+	switch {
+	case r.Stopped && r.Saved != "":
+		return &exitError{exitSaved,
+			fmt.Errorf("stopped by a signal after update %d of %d; %s has the checkpoint: "+
+				"go on with --resume", r.Updates, t.config.Updates, r.Saved)}
+	case r.Stopped:
+		return &exitError{exitInterrupted,
+			fmt.Errorf("stopped by a signal after update %d of %d; nothing is kept without -o",
+				r.Updates, t.config.Updates)}
+	}
+	promised := max(t.view.Arena, t.view.EvalArena)
+	limit := float64(promised) * (1 + t.engine.Traits().PeakTolerance)
+	if t.engine.Traits().Reorders { // its arena rounds every value up
+		limit += float64(verify.Grain * len(t.config.Plans.Step.Side.Model.Graph.Values))
+	}
+	if float64(r.MeasuredArena) > limit {
+		return &exitError{exitAbove, fmt.Errorf("%s: the measured arena of %d bytes is above the predicted one of %d",
+			t.name, r.MeasuredArena, max(t.view.Arena, t.view.EvalArena))}
+	}
+	return nil
+}
+
+// classifyTrain gives an error of a job its exit code.
+func (t *training) classifyTrain(err error) error {
+	var nan *train.NotFiniteError
+	switch {
+	case errors.As(err, &nan):
+		return &exitError{exitDiffers, fmt.Errorf("%s: %w", t.name, err)}
+	case errors.Is(err, live.ErrNoBoundary), errors.Is(err, planner.ErrUnfit):
+		return t.classifyPlan(t.name, err)
+	}
+	return classify(wrap(t.name, err))
+}

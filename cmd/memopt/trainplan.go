@@ -1,0 +1,170 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+
+	"memopt"
+	"memopt/executor"
+	"memopt/internal/memlimit"
+	"memopt/planner"
+	"memopt/report"
+	"memopt/train"
+)
+
+// plan settles the batch and plans the steps.
+func (t *training) plan() (err error) {
+	traits := t.engine.Traits()
+	t.selection.executes = onCPU(traits)
+	if t.chosen, err = t.selection.resolve(t.app, t.steps.Step); err != nil {
+		return err
+	}
+	if b, ok := t.chosen.strategy.(memopt.Budget); ok && !t.set.Changed("effort") && !t.set.Changed("time-limit") {
+		// A job should start soon, and with the same plan on every machine that is not far slower.
+		b.Effort = planEffort
+		t.chosen.strategy = b
+	}
+	t.chosen.options.Threads = t.global.threads
+	sel := train.Selection{Strategy: t.chosen.strategy, Options: t.chosen.options, Traits: traits, Seed: t.global.seed}
+	rows, err := t.rows(sel)
+	if err != nil {
+		return err
+	}
+	c := &t.config
+	c.Order.Batch = int(rows)
+	if err := c.Order.Check(); err != nil {
+		return usage("--data: %w", err)
+	}
+	rest := int64(0)
+	if batches := c.Order.Batches(); batches > 0 {
+		if last := int64(c.Order.Rows(batches - 1)); last != rows {
+			rest = last
+		}
+	}
+	if t.stays, err = t.steps.Stays(rows); err != nil {
+		return classify(err)
+	}
+	if b, ok := sel.Strategy.(memopt.Budget); ok {
+		c.Limit = b.Total
+	}
+	c.Plans, err = t.steps.Plan(t.ctx, rows, rest, sel)
+	if err == nil {
+		err = t.fits(c.Plans)
+	}
+	if train.Unfit(err) && t.ctx.Err() == nil {
+		return t.unfit(err, rows, sel)
+	}
+	if err != nil {
+		return t.classifyPlan(t.name, err)
+	}
+	for _, w := range c.Plans.Step.Plan.Warnings {
+		t.warn("%s", w)
+	}
+	return nil
+}
+
+// planEffort is the work of a job's search for a plan to a budget, in seconds of a typical core.
+const planEffort = 2
+
+// limit is the bytes for everything: of --budget where that is no share, else what memory is free.
+func (t *training) limit() (int64, string) {
+	if b, ok := t.chosen.strategy.(memopt.Budget); ok && b.Total > 0 {
+		return b.Total, "--budget " + t.selection.budget
+	}
+	if d, ok := t.engine.Traits().Device.(executor.Accelerator); ok {
+		if free, known := d.Memory().Available(); known {
+			return free, "the device's free memory"
+		}
+	}
+	if l, ok := memlimit.Available(); ok {
+		return l.Bytes, l.By
+	}
+	return math.MaxInt64, ""
+}
+
+// fits refuses plans that take more than there is.
+func (t *training) fits(p *train.Plans) error {
+	limit, by := t.limit()
+	if total := p.Total(); total > limit {
+		return fmt.Errorf("%w: the job takes %d bytes (%d that stay, %d of inputs, an arena of %d), "+
+			"and %d are there, by %s", executor.ErrOutOfMemory, total, p.Persistent, p.Inputs, p.Arena(), limit, by)
+	}
+	return nil
+}
+
+// rows is the number of samples of a step.
+func (t *training) rows(sel train.Selection) (int64, error) {
+	if c := t.config.Resume; c != nil && t.steps.Batch != "" && (t.batch == "" || t.batch == "auto") {
+		s, err := train.SavedSettings(c) // the job goes on as it began
+		return s.Batch, classify(err)
+	}
+	bound, isBound := t.steps.Step.Dims[t.steps.Batch]
+	switch n, err := strconv.ParseInt(t.batch, 10, 64); {
+	case t.steps.Batch == "" && t.batch != "" && t.batch != fmt.Sprint(t.steps.Rows):
+		return 0, usage("--batch %s: the model has the fixed batch %d", t.batch, t.steps.Rows)
+	case t.steps.Batch == "":
+		return t.steps.Rows, nil
+	case t.batch == "auto":
+		return t.largest(sel)
+	case t.batch == "" && isBound:
+		return bound, nil
+	case t.batch == "":
+		return min(defaultBatch, t.config.Source.Samples()), nil
+	case err != nil || n < 1 || n > math.MaxInt32:
+		return 0, usage("--batch %q: wanted a number of samples from 1 on, or auto", t.batch)
+	default:
+		return n, nil
+	}
+}
+
+// defaultBatch is per_device_train_batch_size of TrainingArguments.
+const defaultBatch = 8
+
+// largest is the most samples of a step that fit.
+func (t *training) largest(sel train.Selection) (int64, error) {
+	limit, by := t.limit()
+	if b, ok := sel.Strategy.(memopt.Budget); ok {
+		b.Effort, b.Limit = 0, 0 // for each number of samples, the first plan that fits
+		sel.Strategy = b
+	}
+	rows, _ := train.Largest(t.ctx, t.steps, t.config.Source.Samples(), limit, sel)
+	if rows == 0 && t.ctx.Err() == nil {
+		_, err := t.steps.Plan(t.ctx, 1, 0, sel)
+		if err == nil {
+			err = fmt.Errorf("%w: not even one sample fits into %d bytes, by %s", executor.ErrOutOfMemory, limit, by)
+		}
+		return 0, t.unfit(err, 1, sel)
+	}
+	t.note("--batch auto: %d samples of a step are the most that fit %s (%s)", rows, report.Bytes(limit), by)
+	return rows, nil
+}
+
+// unfit says that a job does not fit, and what would make it.
+func (t *training) unfit(err error, rows int64, sel train.Selection) error {
+	limit, _ := t.limit()
+	also := ""
+	var low *planner.UnfitError
+	if b, ok := sel.Strategy.(memopt.Budget); ok && b.Total == 0 && errors.As(err, &low) {
+		// A share is of another baseline where the job is another one.
+		limit = t.stays + low.Budget
+		also = fmt.Sprintf(" --budget %d", limit)
+	}
+	remake := func(r train.Recipe) (*train.Steps, error) {
+		s, err := train.Make(t.model, r)
+		if err == nil {
+			err = s.Bind(t.config.Inputs)
+		}
+		return s, err
+	}
+	ways := train.Ways(t.ctx, t.steps, t.recipe, rows, limit, sel, remake)
+	for _, w := range ways {
+		t.say("fits:", fmt.Sprintf("%s takes %s: %s", w.What+also, report.Bytes(w.Total), w.Price))
+	}
+	if len(ways) == 0 {
+		t.say("fits:", "nothing that was tried: smaller batches with accumulation, recomputation, "+
+			"an optimizer without state")
+	}
+	return t.classifyPlan(t.name, err)
+}

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"memopt"
+	"memopt/autograd"
+	"memopt/executor"
+	"memopt/graph/examples"
+	"memopt/train"
+)
+
+// smallExample takes the example that stands for a large one where it is trained.
+func (t *training) smallExample() {
+	name, _ := strings.CutPrefix(t.name, memopt.ExamplePrefix)
+	ex, ok := examples.Lookup(name)
+	if !ok || ex.Train == "" || !strings.HasPrefix(t.name, memopt.ExamplePrefix) {
+		return
+	}
+	small := memopt.ExamplePrefix + ex.Train
+	t.note("%s stands for %s, which trains in seconds; to train the large one, write it with memopt apply %s -o FILE",
+		t.name, small, t.name)
+	t.name = small
+}
+
+// makeSteps makes the steps of the job.
+func (t *training) makeSteps() (err error) {
+	traits := t.engine.Traits()
+	if t.recipe.Optimizer, err = t.optimizer.optimizer(t.model.Model); err != nil {
+		return err
+	}
+	scale, err := t.scale(t.model.Model)
+	if err != nil {
+		return err
+	}
+	losses, err := parseLosses(t.loss)
+	if err != nil {
+		return err
+	}
+	t.recipe.Differentiate = autograd.Options{Losses: losses, Params: t.optimizer.params, NoGrad: t.optimizer.freeze,
+		Unfused: !t.fuse}
+	t.recipe.Micros, t.recipe.Seed = t.micros, t.global.seed
+	if t.config.Scale = scale; scale != nil {
+		t.recipe.LossScale = "loss_scale"
+	}
+	// memopt's own loop on the CPU ends a step before it writes; elsewhere the graph itself must.
+	_, accelerator := traits.Device.(executor.Accelerator)
+	guarded := traits.Device == nil || accelerator
+	t.recipe.Optimizer.Guard = scale == nil && guarded
+	if err := t.make(); err != nil {
+		return err
+	}
+	if t.config.Scale != nil && t.steps.Joint.LossScale == "" {
+		if t.set.Changed("loss-scale") {
+			t.warn("--loss-scale %s: %s has gradients of its own, which nothing scales: the job goes without a scale",
+				t.lossScale, t.name)
+		}
+		t.config.Scale, t.recipe.LossScale = nil, ""
+		if t.recipe.Optimizer.Guard = guarded; guarded {
+			if err := t.make(); err != nil {
+				return err
+			}
+		}
+	}
+	if err := t.evalArtefact(); err != nil {
+		return err
+	}
+	if t.steps.Forward != nil {
+		t.noteGrad(t.steps.Joint)
+	}
+	if t.steps.Loss == "" {
+		return invalid(fmt.Errorf("%s: no value of the graph is known to be its loss, "+
+			"without which no job can be watched", t.name))
+	}
+	return nil
+}
+
+// make makes the steps by the recipe.
+func (t *training) make() (err error) {
+	t.steps, err = train.Make(t.model, t.recipe)
+	var none *autograd.UnmatchedError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &none):
+		return usage("%s: --freeze %q matches no parameter; they are %s", t.name, none.Glob, none.Parameters)
+	}
+	return classifyGrad(t.name, err)
+}
+
+// parseLosses reads --loss of a job: NAME or NAME=WEIGHT.
+func parseLosses(texts []string) (list []autograd.Loss, err error) {
+	for _, text := range texts {
+		l, err := parseLoss(text)
+		if err != nil {
+			return nil, err
+		}
+		if l.Seed {
+			return nil, usage("--loss %q: a job needs a loss that is a scalar of the graph", text)
+		}
+		list = append(list, l)
+	}
+	return list, nil
+}
