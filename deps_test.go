@@ -26,6 +26,7 @@ const order = `
 	planner/anchor planner/cluster
 	planner/budget
 	executor/half executor/einsum executor/cpu/simd executor/cpu/native
+	graph/pattern
 	executor/cpu/dnnl
 	executor/cpu/blas
 	autograd executor

@@ -7,6 +7,3 @@ func FusedForms() (forms [][2]string) {
 	}
 	return forms
 }
-
-// ReadPattern reads the text of a pattern, and panics where it is none.
-func ReadPattern(text string) { readPattern(text) }

@@ -5,29 +5,27 @@ import (
 
 	"memopt/graph"
 	"memopt/graph/op"
+	"memopt/graph/pattern"
 )
 
 // fusion is a pattern in the forward half: nodes that together are one operator. They stay as they
 // are; their gradient is that of the operator, which reads less of what is between them.
 type fusion struct {
-	*Ctx    // of the last node, whose output is the operator's
+	*Ctx // of the last node, whose output is the operator's
+	*pattern.Match
 	row     *fusedRow
-	values  []Value       // of the names in the pattern
-	nodes   []*graph.Node // the last one first
 	reduces []*reduceNode // all over the same axes
 }
 
 // fusedRow is a row of the table of patterns.
 type fusedRow struct {
 	name string // of the operator
-	// form is the text of the pattern, as patternReader reads it.
+	// form is the text of the pattern. Reductions of a match are over the same axes, which they keep.
 	form string
 	// rule returns the gradient of the input, in its type.
 	rule func(f *fusion) Value
 
-	term  *term
-	names []string
-	input int // which of the names is the input
+	pattern *pattern.Pattern
 }
 
 // Fused counts the places of the forward half where nodes have the gradient of the one operator that
@@ -43,10 +41,9 @@ var rowsByKind [op.NumKinds][]*fusedRow
 func init() {
 	for i := range fusedRows {
 		row := &fusedRows[i]
-		var r *patternReader
-		row.term, r = readPattern(row.form)
-		row.names, row.input = r.names, r.input
-		rowsByKind[row.term.kind] = append(rowsByKind[row.term.kind], row)
+		row.pattern = pattern.Parse(row.form)
+		last := row.pattern.Last()
+		rowsByKind[last] = append(rowsByKind[last], row)
 	}
 }
 
@@ -57,11 +54,11 @@ func (j *joint) fuse(order graph.Order) []*fusion {
 	if j.unfused {
 		return found
 	}
-	m := &matcher{j: j, readers: j.readersOf(order)}
+	readers := j.readersOf(order)
 	for _, id := range slices.Backward(order) {
 		n := j.g.Nodes[id]
 		for _, row := range rowsByKind[n.Kind] {
-			if found[id] = m.match(n, row); found[id] != nil {
+			if found[id] = j.match(n, row, readers); found[id] != nil {
 				j.out.count(row.name)
 				break
 			}
@@ -82,16 +79,53 @@ func (o *Joint) count(pattern string) {
 // read is a value of the pattern as the backward half reads it.
 func (f *fusion) read(v Value) Value { return f.remade(f.j.source(v)) }
 
-// input is the value that the pattern is a function of.
-func (f *fusion) input() Value { return f.values[f.row.input] }
-
-// named is what a name of the pattern stands for; None: it has no such name.
-func (f *fusion) named(name string) Value {
-	if i := slices.Index(f.row.names, name); i >= 0 {
-		return f.values[i]
-	}
-	return None
-}
-
 // over reduces v over the axes of the pattern, and keeps them as dims of 1.
 func (f *fusion) over(name string, v Value) Value { return f.reduces[0].over(name, v) }
+
+// match returns the pattern that a node is the last one of, or nil. Where somebody else reads what is
+// between the nodes, a gradient comes there from elsewhere.
+func (j *joint) match(n *graph.Node, row *fusedRow, readers []int32) *fusion {
+	root := n.Output(0)
+	if root == None || !j.requires[root] {
+		return nil
+	}
+	m := row.pattern.Find(j.g, n, j.fixedNumber)
+	if m == nil || !m.Closed(readers, j.hasGrad) {
+		return nil
+	}
+	f := &fusion{Ctx: j.ctx(n), Match: m, row: row}
+	for _, r := range m.Reduces {
+		f.reduces = append(f.reduces, reduceNodeOf(j.ctx(r)))
+	}
+	if !f.sameAxes() || !f.sameRank() {
+		return nil
+	}
+	return f
+}
+
+// fixedNumber returns the number that a value of one element has, and whose gradient nobody wants.
+func (j *joint) fixedNumber(v Value) (float64, bool) {
+	if j.requires[v] {
+		return 0, false
+	}
+	return pattern.Number(j.g, v)
+}
+
+// sameAxes reports whether all reductions are over the same known axes, and keep them.
+func (f *fusion) sameAxes() bool {
+	for _, r := range f.reduces {
+		first := f.reduces[0]
+		if !r.keep || !slices.Equal(r.list, first.list) || !r.all && len(r.list) == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// sameRank reports whether the output has the rank of the input: constants of one element may have
+// more dims of 1 than the input has dims.
+func (f *fusion) sameRank() bool {
+	in, known := f.Dims(f.Input())
+	out, known2 := f.Dims(f.Out(0))
+	return known && known2 && len(in) == len(out)
+}

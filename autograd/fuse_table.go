@@ -59,19 +59,19 @@ func (f *fusion) norm(project func(Value) Value) Value {
 	y, g := f.Cast(f.Out(0), d), f.Cast(f.Grad(0), d)
 	along := f.Mul(y, f.over("ReduceMean", f.Mul(g, y)))
 	g = f.Sub(project(g), along)
-	if s := f.named("s"); s != None {
+	if s := f.Named("s"); s != None {
 		g = f.Div(g, f.Cast(f.read(s), d))
 	} else {
-		g = f.Mul(g, f.Cast(f.read(f.named("i")), d))
+		g = f.Mul(g, f.Cast(f.read(f.Named("i")), d))
 	}
 	return f.Cast(g, f.DType(f.Out(0)))
 }
 
 // fusedGelu is geluRule for y = x·Φ(x).
-func fusedGelu(f *fusion) Value { return f.Mul(f.Grad(0), f.geluSlope(f.read(f.input()))) }
+func fusedGelu(f *fusion) Value { return f.Mul(f.Grad(0), f.geluSlope(f.read(f.Input()))) }
 
 // fusedTanhGelu is geluRule for the approximation by tanh.
-func fusedTanhGelu(f *fusion) Value { return f.Mul(f.Grad(0), f.geluTanhSlope(f.read(f.input()))) }
+func fusedTanhGelu(f *fusion) Value { return f.Mul(f.Grad(0), f.geluTanhSlope(f.read(f.Input()))) }
 
 // fusedSoftmax is softmaxRule.
 func fusedSoftmax(f *fusion) Value {

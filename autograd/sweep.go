@@ -221,7 +221,7 @@ func (j *joint) sweep(order graph.Order) error {
 		}
 		if f := fused[id]; f != nil {
 			j.prefix, j.node = graph.Nested(j.base, j.labelOf(n)+"_grad/"), n
-			j.addGrad(f.input(), f.row.rule(f))
+			j.addGrad(f.Input(), f.row.rule(f))
 			continue
 		}
 		row := Of(n.Kind)

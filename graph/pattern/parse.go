@@ -1,7 +1,8 @@
-package autograd
+package pattern
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -9,6 +10,13 @@ import (
 	"memopt/graph"
 	"memopt/graph/op"
 )
+
+// Pattern describes nodes, of which the last one makes what all of them together compute.
+type Pattern struct {
+	Names []string // of the values that it names, as Match.Values has them
+	Input int      // which of the names is the input: the last one of which it does not say what makes it
+	root  *term
+}
 
 // term is a pattern of nodes: what makes a value.
 type term struct {
@@ -38,35 +46,38 @@ const constantName = "eps"
 // symmetric are the operators of patterns whose two inputs may change places.
 var symmetric = map[string]bool{"Add": true, "Mul": true}
 
-// patternReader reads the text of a pattern:
+// reader reads the text of a pattern.
+type reader struct {
+	text string
+	p    Pattern
+}
+
+// Parse reads a pattern, which is a part of the program: a text that is none is a fault of it, and
+// Parse panics.
 //
 //	term    = [name ":"] Operator "(" term {"," term} ")" | "{" term {"|" term} "}" | name | number
 //
-// A name stands for one value, wherever it occurs. One name stands for the input, and is not followed
-// by what makes it. Reductions have their data alone as an argument;
-// in a match all of them are over the same axes, which they keep.
-type patternReader struct {
-	text  string
-	names []string
-	input int // the name of which the pattern does not say what makes it
-}
-
-// readPattern reads a text that is part of the program.
-func readPattern(text string) (*term, *patternReader) {
-	r := &patternReader{text: strings.Join(strings.Fields(text), "")}
-	t := r.term()
+// A name stands for one value, wherever it occurs; eps stands for a constant of one element. Of one
+// name, the input, the pattern does not say what makes it. Reductions have their data alone as an
+// argument.
+func Parse(text string) *Pattern {
+	r := &reader{text: strings.Join(strings.Fields(text), "")}
+	r.p.root = r.term()
 	if r.text != "" {
 		r.fail("the end")
 	}
-	return t, r
+	return &r.p
 }
 
-// fail reports a fault of the table, found by the first test that runs.
-func (r *patternReader) fail(want string) {
-	panic(fmt.Sprintf("autograd: pattern: wanted %s at %q", want, r.text))
+// Last is the kind of the last node.
+func (p *Pattern) Last() graph.Kind { return p.root.kind }
+
+// fail reports a fault of a table, found by the first test that runs.
+func (r *reader) fail(want string) {
+	panic(fmt.Sprintf("pattern: wanted %s at %q", want, r.text))
 }
 
-func (r *patternReader) term() *term {
+func (r *reader) term() *term {
 	if r.takes("{") {
 		t := &term{slot: -1, either: []*term{r.term()}}
 		for r.takes("|") {
@@ -80,23 +91,23 @@ func (r *patternReader) term() *term {
 	case err == nil:
 		return &term{slot: -1, leaf: oneNumber, number: n}
 	case word == constantName:
-		return &term{slot: -1, leaf: anyConstant}
+		return &term{slot: r.slot(word), leaf: anyConstant}
 	case unicode.IsUpper(rune(word[0])):
 		return r.node(word)
 	}
-	known := len(r.names)
+	known := len(r.p.Names)
 	slot, t := r.slot(word), &term{leaf: anyValue}
 	if r.takes(":") {
 		t = r.term()
 	} else if slot == known {
-		r.input = slot
+		r.p.Input = slot
 	}
 	t.slot = slot
 	return t
 }
 
 // node reads the arguments of an operator.
-func (r *patternReader) node(name string) *term {
+func (r *reader) node(name string) *term {
 	t := &term{slot: -1, kind: op.Lookup("", name), symmetric: symmetric[name],
 		reduces: strings.HasPrefix(name, "Reduce")}
 	if t.kind == op.Unknown {
@@ -111,17 +122,15 @@ func (r *patternReader) node(name string) *term {
 }
 
 // slot is the number of a name.
-func (r *patternReader) slot(name string) int {
-	for i, n := range r.names {
-		if n == name {
-			return i
-		}
+func (r *reader) slot(name string) int {
+	if i := slices.Index(r.p.Names, name); i >= 0 {
+		return i
 	}
-	r.names = append(r.names, name)
-	return len(r.names) - 1
+	r.p.Names = append(r.p.Names, name)
+	return len(r.p.Names) - 1
 }
 
-func (r *patternReader) word() string {
+func (r *reader) word() string {
 	n := strings.IndexAny(r.text, "():,{|}")
 	if n < 0 {
 		n = len(r.text)
@@ -134,13 +143,13 @@ func (r *patternReader) word() string {
 	return word
 }
 
-func (r *patternReader) takes(sign string) bool {
+func (r *reader) takes(sign string) bool {
 	rest, ok := strings.CutPrefix(r.text, sign)
 	r.text = rest
 	return ok
 }
 
-func (r *patternReader) want(sign string) {
+func (r *reader) want(sign string) {
 	if !r.takes(sign) {
 		r.fail(sign)
 	}
