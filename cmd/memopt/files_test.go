@@ -17,7 +17,8 @@ var notFiles = []string{"output", "color", "level", "probe", "order", "clone-byt
 	"on-nan", "resume", "lr-scheduler", "data-format", "token-type", "blocks", "labels", "record", "last-batch"}
 
 // notReading are the verbs whose arguments are no files.
-var notReading = []string{"ops", "examples", "version", "exit-codes", "environment", "completion", "help", ortChildVerb}
+var notReading = []string{"ops", "examples", "version", "exit-codes", "environment", "completion", "help",
+	"config", ortChildVerb}
 
 // TestFileFlags: the flags and verbs that read or write files are known to be such, so that none
 // overwrites an input.

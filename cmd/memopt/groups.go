@@ -42,6 +42,7 @@ func (a *app) verbGroups() []verbGroup {
 			a.packCommand(),
 		}},
 		{programGroup, []*cobra.Command{
+			a.configCommand(),
 			a.versionCommand(),
 		}},
 	}

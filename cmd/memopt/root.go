@@ -262,6 +262,23 @@ func nearest(given string, names []string) string {
 
 // prepare fills flags that are not given from MEMOPT_<FLAG> and checks the global ones.
 func (a *app) prepare(cmd *cobra.Command, args []string) error {
+	if err := a.takeVariables(cmd); err != nil {
+		return err
+	}
+	if err := a.checkColor(); err != nil {
+		return err
+	}
+	if err := a.announceFiles(cmd, args); err != nil {
+		return err
+	}
+	if !cmd.Hidden {
+		a.warnVariables(cmd.Root())
+	}
+	return nil
+}
+
+// takeVariables sets the flags of a verb that are not given to what their variables say.
+func (a *app) takeVariables(cmd *cobra.Command) error {
 	var err error
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		if f.Changed || err != nil || !hasVariable(f) {
@@ -274,21 +291,15 @@ func (a *app) prepare(cmd *cobra.Command, args []string) error {
 			}
 		}
 	})
-	if err != nil {
-		return err
-	}
+	return err
+}
+
+func (a *app) checkColor() error {
 	switch a.global.color {
 	case "auto", "always", "never":
-	default:
-		return usage("--color %q: wanted auto, always or never", a.global.color)
+		return nil
 	}
-	if err := a.announceFiles(cmd, args); err != nil {
-		return err
-	}
-	if !cmd.Hidden {
-		a.warnVariables(cmd.Root())
-	}
-	return nil
+	return usage("--color %q: wanted auto, always or never", a.global.color)
 }
 
 // warn prints a warning to the error stream unless -q is given.

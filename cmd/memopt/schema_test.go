@@ -45,6 +45,8 @@ func TestSchemas(t *testing.T) {
 		{"inspect", "inspect strange.onnx --by category"},
 		{"ops", "ops"},
 		{"examples", "examples"},
+		{"config", "config show"},
+		{"config", "config show plan --level 1"},
 		{"version", "version"},
 	} {
 		got := inProcess(t.Context(), nil, c.line+" -O json -q")

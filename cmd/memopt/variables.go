@@ -36,9 +36,9 @@ var variables = []variable{
 	{"NO_COLOR", "set to anything: do not color messages"},
 }
 
-// buildVariables are read by the programs and tests that build kernels, which may run in the same
-// shell.
-var buildVariables = []string{"MEMOPT_CLANG", "MEMOPT_CXX", "MEMOPT_PTXAS"}
+// quietVariables have memopt's prefix and are not for its users: the programs and tests that build
+// kernels read some, which may run in the same shell, and memopt tells its second process by others.
+var quietVariables = []string{"MEMOPT_CLANG", "MEMOPT_CXX", "MEMOPT_PTXAS", ortChildMark, ort.FolderVariable}
 
 // flagVariable returns the name of the variable that stands for a flag.
 func flagVariable(flag string) string {
@@ -50,7 +50,7 @@ func hasVariable(f *pflag.Flag) bool { return f.Name != "help" && f.Name != "ver
 
 // knownVariables lists all variables with memopt's prefix that some verb reads.
 func knownVariables(root *cobra.Command) []string {
-	names := slices.Clone(buildVariables)
+	names := slices.Clone(quietVariables)
 	for _, v := range variables {
 		names = append(names, v.name)
 	}
@@ -77,7 +77,7 @@ func (a *app) warnVariables(root *cobra.Command) {
 	for _, name := range a.environ.names() {
 		rest, ours := strings.CutPrefix(name, variablePrefix)
 		if _, found := slices.BinarySearch(known, name); !ours || found || a.environ[name] == "" ||
-			name == ortChildMark || name == ort.FolderVariable || strings.HasPrefix(name, testPrefix) {
+			strings.HasPrefix(name, testPrefix) {
 			continue
 		}
 		near := ""

@@ -1,0 +1,207 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"memopt/configs"
+	"memopt/report"
+)
+
+func (a *app) configCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "config",
+		Short: "Show every setting's value and where it comes from",
+		Long:  "config shows what memopt's flags are set to: memopt config show.",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return usage("%s wants to be told what to do: memopt config show [VERB]", cmd.CommandPath())
+		},
+	}
+	cmd.AddCommand(a.configShowCommand())
+	return cmd
+}
+
+func (a *app) configShowCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "show [VERB] [FLAGS]",
+		Short: "Show every flag's value and where it comes from",
+		Long: `config show lists every flag of a verb, or of all verbs, with the value that it
+has and where that comes from: the flag itself, where it stands behind the verb;
+a variable of its name, such as MEMOPT_THREADS; a variable of ORTModule's; or
+the default. A flag beats its variable, that beats ORTModule's, and that the
+default. What is not as by default comes first. Variables that stand for no
+flag and are set follow (see memopt help environment).
+
+Nothing is run, and no file is read.`,
+		Example: `  memopt config show
+        all settings of all verbs
+  memopt config show plan --level 1
+        what "memopt plan --level 1" would be told, here and now`,
+		DisableFlagsInUseLine: true,
+		DisableFlagParsing:    true, // the flags are those of the verb that is asked about
+		PersistentPreRunE:     func(*cobra.Command, []string) error { return nil },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			verb, rest, err := cmd.Root().Find(args)
+			if err != nil {
+				return err
+			}
+			return a.configShow(cmd, verb, rest)
+		},
+	}
+}
+
+// configShow shows the settings of a verb, of all verbs if it is the root, with what is behind it on
+// the command line.
+func (a *app) configShow(show, verb *cobra.Command, args []string) error {
+	if !verb.HasParent() {
+		if word := firstWord(verb, args); word != "" {
+			return noCommand(verb, []string{word})
+		}
+	} else if !verb.Runnable() || verb.DisableFlagParsing {
+		return usage("config show %s: it has no settings", verb.Name())
+	}
+	if slices.Contains(args, "-h") || slices.Contains(args, "--help") {
+		return show.Help()
+	}
+	if err := verb.ParseFlags(args); err != nil && !errors.Is(err, pflag.ErrHelp) {
+		return a.wrongFlag(verb, err)
+	}
+	given := map[string]bool{}
+	verb.Flags().Visit(func(f *pflag.Flag) { given[f.Name] = true })
+	if err := a.takeVariables(verb); err != nil {
+		return err
+	}
+	if err := a.checkColor(); err != nil {
+		return err
+	}
+	format, err := report.ParseFormat(a.global.output)
+	if err != nil {
+		return usage("%w", err)
+	}
+	a.warnVariables(verb.Root())
+	name, list := verb.Name(), a.verbSettings(verb, given)
+	if !verb.HasParent() {
+		name, list = "", a.allSettings(verb, given)
+	}
+	return report.Config(a.out, format, name, append(list, a.otherVariables()...))
+}
+
+// allSettings lists the flags of all verbs, by name; those of one name whose values differ, one
+// after the other.
+func (a *app) allSettings(root *cobra.Command, given map[string]bool) []report.Setting {
+	list := a.verbSettings(root, given)
+	global := len(list)
+	var faults []string
+	for _, verb := range root.Commands() {
+		if !verb.IsAvailableCommand() {
+			continue
+		}
+		if err := a.takeVariables(verb); err != nil {
+			if !slices.Contains(faults, err.Error()) {
+				faults = append(faults, err.Error())
+				a.warn("%v: verbs with that flag refuse it", err)
+			}
+		}
+		for _, s := range a.ownSettings(verb) {
+			at := slices.IndexFunc(list[global:], func(have report.Setting) bool {
+				return have.Flag == s.Flag && have.Value == s.Value && have.From == s.From
+			})
+			if at < 0 {
+				list = append(list, s)
+				continue
+			}
+			list[global+at].Verbs = append(list[global+at].Verbs, verb.Name())
+		}
+	}
+	slices.SortStableFunc(list[global:], func(x, y report.Setting) int { return cmp.Compare(x.Flag, y.Flag) })
+	return list
+}
+
+// ownSettings lists the flags that are a verb's own, as variables set them.
+func (a *app) ownSettings(verb *cobra.Command) []report.Setting {
+	var list []report.Setting
+	verb.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) {
+		if hasVariable(f) {
+			s := a.settingOf(verb, f, nil)
+			s.Verbs = []string{verb.Name()}
+			list = append(list, s)
+		}
+	})
+	return list
+}
+
+// verbSettings lists all flags of a verb, global ones included; given are those on the command line.
+func (a *app) verbSettings(verb *cobra.Command, given map[string]bool) []report.Setting {
+	list := []report.Setting{}
+	verb.Flags().VisitAll(func(f *pflag.Flag) {
+		if !hasVariable(f) || f.Hidden {
+			return
+		}
+		s := a.settingOf(verb, f, given)
+		if s.Verbs = []string{}; verb.HasParent() && verb.Root().PersistentFlags().Lookup(f.Name) == nil {
+			s.Verbs = []string{verb.Name()}
+		}
+		list = append(list, s)
+	})
+	return list
+}
+
+// settingOf says what a flag of a verb is set to, and by what.
+func (a *app) settingOf(verb *cobra.Command, f *pflag.Flag, given map[string]bool) report.Setting {
+	s := report.Setting{Flag: f.Name, Value: f.Value.String(), From: report.FromDefault,
+		Variable: flagVariable(f.Name)}
+	text, _ := a.env(s.Variable)
+	switch {
+	case given[f.Name]:
+		s.From = report.FromFlag
+	case text != "":
+		s.Value, s.From = text, report.FromVariable
+	default:
+		if name, value := a.ortModule(verb, f.Name); name != "" {
+			s.Value, s.From, s.Variable = value, report.FromORTModule, name
+		}
+	}
+	return s
+}
+
+// ortModule returns the variable of ORTModule's that sets a flag of a verb, and its value; "" where
+// none does.
+func (a *app) ortModule(verb *cobra.Command, flag string) (name, value string) {
+	f := verb.Flags()
+	if f.Lookup("level") == nil || f.Lookup("config") == nil {
+		return "", ""
+	}
+	for _, over := range []string{"plan", "budget", "budget-for", "pareto"} {
+		if f.Changed(over) {
+			return "", "" // these choose what to recompute
+		}
+	}
+	switch {
+	case flag == "level" && !f.Changed("config"):
+		name = configs.LevelVariable
+	case flag == "config":
+		name = configs.ConfigVariable
+	}
+	if value, _ = a.env(name); value == "" {
+		return "", ""
+	}
+	return name, value
+}
+
+// otherVariables lists the variables that are set and stand for no flag.
+func (a *app) otherVariables() []report.Setting {
+	var list []report.Setting
+	for _, v := range variables {
+		text, _ := a.env(v.name)
+		if text != "" && v.name != configs.LevelVariable && v.name != configs.ConfigVariable {
+			list = append(list, report.Setting{Value: text, From: report.FromVariable, Variable: v.name,
+				Verbs: []string{}})
+		}
+	}
+	return list
+}

@@ -1,0 +1,116 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"strings"
+)
+
+// ConfigSchema is the schema of the JSON that `memopt config show -O json` prints.
+const ConfigSchema = "memopt.config/v1"
+
+// Source says where the value of a setting comes from.
+type Source string
+
+// The sources, those that win first.
+const (
+	FromFlag      Source = "flag"
+	FromVariable  Source = "variable"  // of memopt's: MEMOPT_THREADS
+	FromORTModule Source = "ortmodule" // a variable of ORTModule's
+	FromDefault   Source = "default"
+)
+
+// Setting is what a flag is set to, or a variable that stands for no flag.
+type Setting struct {
+	Flag     string   `json:"flag"`  // "threads"; "" where a variable stands for none
+	Value    string   `json:"value"` // "" for none
+	From     Source   `json:"from"`
+	Variable string   `json:"variable"` // the one that sets it, or would
+	Verbs    []string `json:"verbs"`    // that have the flag; none: every verb
+}
+
+// name is the flag with what is put before it, or the variable.
+func (s *Setting) name(before string) string {
+	if s.Flag == "" {
+		return s.Variable
+	}
+	return before + s.Flag
+}
+
+// where says where a value comes from, for people.
+func (s *Setting) where() string {
+	if s.From == FromVariable || s.From == FromORTModule {
+		return s.Variable
+	}
+	return string(s.From)
+}
+
+type configJSON struct {
+	Schema   string    `json:"schema"`
+	Verb     *string   `json:"verb"`
+	Settings []Setting `json:"settings"`
+}
+
+// Config writes the settings of a verb, of all verbs where verb is "". For people, what is not as
+// by default comes first.
+func Config(w io.Writer, format Format, verb string, settings []Setting) error {
+	if format == JSONFormat {
+		j := configJSON{Schema: ConfigSchema, Settings: settings}
+		if verb != "" {
+			j.Verb = &verb
+		}
+		return writeJSON(w, j)
+	}
+	t := Table{Header: []string{"Setting", "Value", "From", "Verbs"}}
+	dashes := "--"
+	if format == CSVFormat {
+		dashes = "" // a spreadsheet would take the cell for a formula
+	}
+	add := func(s *Setting) { t.Add(s.name(dashes), s.Value, s.where(), s.ofVerbs()) }
+	var set []string
+	for i := range settings {
+		if s := &settings[i]; s.From != FromDefault {
+			set = append(set, s.name(dashes))
+			add(s)
+		}
+	}
+	for i := range settings {
+		if s := &settings[i]; s.From == FromDefault {
+			add(s)
+		}
+	}
+	if verb != "" { // the same in all rows
+		t.Header = t.Header[:3]
+		for i, row := range t.Rows {
+			t.Rows[i] = row[:3]
+		}
+	}
+	if format != CSVFormat {
+		var b strings.Builder
+		line(&b, "%s", configAnswer(set))
+		b.WriteByte('\n')
+		if _, err := io.WriteString(w, b.String()); err != nil {
+			return err
+		}
+	}
+	return t.writeAs(w, format)
+}
+
+// ofVerbs lists the verbs that have the setting.
+func (s *Setting) ofVerbs() string {
+	if len(s.Verbs) == 0 {
+		return "every verb"
+	}
+	return strings.Join(s.Verbs, ", ")
+}
+
+// configAnswer says in one sentence which settings are not as by default.
+func configAnswer(set []string) string {
+	switch len(set) {
+	case 0:
+		return "Every setting has its default."
+	case 1:
+		return "1 setting does not have its default: " + set[0] + "."
+	}
+	return fmt.Sprintf("%d settings do not have their defaults: %s.", len(set), strings.Join(set, ", "))
+}
