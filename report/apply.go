@@ -82,7 +82,7 @@ func Apply(
 		}
 	}
 	if format == JSONFormat {
-		return writeJSON(w, j)
+		return WriteJSON(w, j)
 	}
 	t := Table{Header: []string{"what", "value"}, Right: []bool{false, true}}
 	t.Add("written to", out)
@@ -98,7 +98,7 @@ func Apply(
 	if j.Guards > 0 {
 		t.Add("nodes of guards", fmt.Sprint(j.Guards))
 	}
-	return t.writeAs(w, format)
+	return t.WriteAs(w, format)
 }
 
 // addTo adds the rows of a table.
@@ -115,8 +115,8 @@ func (j *anchorJSON) addTo(t *Table) {
 	}
 }
 
-// writeAs writes the table in a form other than JSON.
-func (t *Table) writeAs(w io.Writer, format Format) error {
+// WriteAs writes the table in a form other than JSON.
+func (t *Table) WriteAs(w io.Writer, format Format) error {
 	switch format {
 	case CSVFormat:
 		return t.WriteCSV(w)

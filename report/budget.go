@@ -96,7 +96,7 @@ func Pareto(w io.Writer, f Format, model string, c *planner.Curve) error {
 		for _, pt := range c.Points {
 			j.Points = append(j.Points, pointJSON{pt.Budget, pt.Live, pt.Arena, pt.Overhead, pt.LowerBound, pt.Nodes})
 		}
-		return writeJSON(w, j)
+		return WriteJSON(w, j)
 	}
 	t := &Table{Title: "Budget and cost",
 		Header: []string{"budget_bytes", "peak_bytes", "arena_bytes", "overhead", "overhead_lower_bound", "nodes"},

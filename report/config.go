@@ -59,7 +59,7 @@ func Config(w io.Writer, format Format, verb string, settings []Setting) error {
 		if verb != "" {
 			j.Verb = &verb
 		}
-		return writeJSON(w, j)
+		return WriteJSON(w, j)
 	}
 	t := Table{Header: []string{"Setting", "Value", "From", "Verbs"}}
 	dashes := "--"
@@ -93,7 +93,7 @@ func Config(w io.Writer, format Format, verb string, settings []Setting) error {
 			return err
 		}
 	}
-	return t.writeAs(w, format)
+	return t.WriteAs(w, format)
 }
 
 // ofVerbs lists the verbs that have the setting.

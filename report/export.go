@@ -25,7 +25,7 @@ type Exported struct {
 func Export(w io.Writer, format Format, r Exported) error {
 	r.Schema = ExportSchema
 	if format == JSONFormat {
-		return writeJSON(w, r)
+		return WriteJSON(w, r)
 	}
 	t := Table{Header: []string{"what", "value"}, Right: []bool{false, true}}
 	t.Add("written to", r.Out)
@@ -36,5 +36,5 @@ func Export(w io.Writer, format Format, r Exported) error {
 	t.Add("of these, inputs of the model", fmt.Sprint(r.Added))
 	t.Add("initializers kept", fmt.Sprint(r.Kept))
 	t.Add("bytes from the checkpoint", Bytes(r.Bytes))
-	return t.writeAs(w, format)
+	return t.WriteAs(w, format)
 }

@@ -40,7 +40,7 @@ func Grad(w io.Writer, format Format, out, apply string, m *graph.Model, j *auto
 		r.Fused = append(r.Fused, fusedJSON(f))
 	}
 	if format == JSONFormat {
-		return writeJSON(w, r)
+		return WriteJSON(w, r)
 	}
 	t := Table{Header: []string{"what", "value"}, Right: []bool{false, true}}
 	t.Add("written to", out)
@@ -58,5 +58,5 @@ func Grad(w io.Writer, format Format, out, apply string, m *graph.Model, j *auto
 		opset = fmt.Sprintf("%d, raised from %d", r.OpsetTo, r.OpsetFrom)
 	}
 	t.Add("operator set", opset)
-	return t.writeAs(w, format)
+	return t.WriteAs(w, format)
 }

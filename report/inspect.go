@@ -48,14 +48,14 @@ type group struct {
 func Inspect(w io.Writer, format Format, in *Inspection) error {
 	groups, stashed := in.groups()
 	if format == JSONFormat {
-		return writeJSON(w, in.json(groups, stashed))
+		return WriteJSON(w, in.json(groups, stashed))
 	}
 	if format == TableFormat {
 		if err := in.head(w, stashed); err != nil {
 			return err
 		}
 	}
-	return in.table(groups).writeAs(w, format)
+	return in.table(groups).WriteAs(w, format)
 }
 
 // groups sums the values of the graph as In.By says and lists the stashed ones.

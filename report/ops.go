@@ -51,7 +51,7 @@ func Ops(w io.Writer, format Format, rows []*op.Info, f OpFacts) error {
 				f.CPU(r) == "", f.CPU(r), f.CUDA(r) == "", f.CUDA(r), f.Gradient(r),
 			})
 		}
-		return writeJSON(w, map[string]any{"schema": OpsSchema, "ops": list})
+		return WriteJSON(w, map[string]any{"schema": OpsSchema, "ops": list})
 	}
 	t := Table{
 		Header: []string{"Operator", "Versions", "Recompute class", "Memory", "CPU kernel", "CUDA kernel", "Gradient",
@@ -64,7 +64,7 @@ func Ops(w io.Writer, format Format, rows []*op.Info, f OpFacts) error {
 			f.Gradient(r), ortText(r))
 		fmt.Fprintf(&words, "\n%s: %s.\n", qualified(r), sentence)
 	}
-	if err := t.writeAs(w, format); err != nil || !f.Words || format == CSVFormat {
+	if err := t.WriteAs(w, format); err != nil || !f.Words || format == CSVFormat {
 		return err
 	}
 	_, err := io.WriteString(w, words.String())
@@ -170,11 +170,11 @@ func Examples(w io.Writer, format Format, list []examples.Example) error {
 		for _, e := range list {
 			out = append(out, exampleJSON{e.Name, e.Summary, e.Dims})
 		}
-		return writeJSON(w, map[string]any{"schema": ExamplesSchema, "examples": out})
+		return WriteJSON(w, map[string]any{"schema": ExamplesSchema, "examples": out})
 	}
 	t := Table{Header: []string{"Model", "What it is", "Default bindings"}}
 	for _, e := range list {
 		t.Add("example:"+e.Name, e.Summary, dimsText(e.Dims))
 	}
-	return t.writeAs(w, format)
+	return t.WriteAs(w, format)
 }

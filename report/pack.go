@@ -41,7 +41,7 @@ func Pack(w io.Writer, format Format, v *PackView) error {
 		if v.Capacity > 0 {
 			j.Capacity = &v.Capacity
 		}
-		return writeJSON(w, j)
+		return WriteJSON(w, j)
 	}
 	t := Table{Header: []string{"what", "value", ""}, Right: []bool{false, true, false}}
 	t.Add("buffers", fmt.Sprint(v.Buffers), "")
@@ -62,5 +62,5 @@ func Pack(w io.Writer, format Format, v *PackView) error {
 		t.Add("capacity", Bytes(v.Capacity), answer)
 	}
 	t.Add("found by", v.Method, fmt.Sprintf("%d nodes, %s", v.Nodes, duration(v.Took)))
-	return t.writeAs(w, format)
+	return t.WriteAs(w, format)
 }

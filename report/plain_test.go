@@ -124,7 +124,7 @@ func TestCellsAreCut(t *testing.T) {
 func TestPlainJSON(t *testing.T) {
 	want := "a\x1b[2J\u009b31m\u202e\u2028\U000e0001\u00a0\x7f\nü重\U0001f600"
 	var out bytes.Buffer
-	require.NoError(t, writeJSON(&out, map[string]string{want: want}))
+	require.NoError(t, WriteJSON(&out, map[string]string{want: want}))
 	require.Equal(t, -1,
 		strings.IndexFunc(strings.TrimSuffix(out.String(), "\n"), func(r rune) bool { return r != '\n' && steers(r) }),
 		"%q", out.String())

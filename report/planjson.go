@@ -128,10 +128,11 @@ func ptr[T any](v T) *T { return &v }
 
 // PlanJSON writes a plan as JSON. sha is the model's structure hash.
 func PlanJSON(w io.Writer, p *planner.Plan, sha string) error {
-	return writeJSON(w, newPlanJSON(p, sha))
+	return WriteJSON(w, newPlanJSON(p, sha))
 }
 
-func writeJSON(w io.Writer, v any) error {
+// WriteJSON writes a report as indented JSON, in which nothing can steer a terminal.
+func WriteJSON(w io.Writer, v any) error {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)

@@ -67,7 +67,7 @@ func TestTableForms(t *testing.T) {
 		{MarkdownFormat, "### Things\n\n| name | n |\n| --- | ---: |\n| a | 1 |\n| b\\|c, \"d\" | 200 |\n\n"},
 	} {
 		var b bytes.Buffer
-		require.NoError(t, table.writeAs(&b, c.format))
+		require.NoError(t, table.WriteAs(&b, c.format))
 		assert.Equal(t, c.want, b.String())
 	}
 }

@@ -212,7 +212,7 @@ func newRunJSON(v *RunView) *runJSON {
 // RunReport writes what a run needed and returned.
 func RunReport(w io.Writer, format Format, v *RunView) error {
 	if format == JSONFormat {
-		return writeJSON(w, newRunJSON(v))
+		return WriteJSON(w, newRunJSON(v))
 	}
 	if format == TableFormat {
 		for _, p := range v.Phases {
@@ -224,7 +224,7 @@ func RunReport(w io.Writer, format Format, v *RunView) error {
 	}
 	t := Table{Header: []string{"what", "value", ""}, Right: []bool{false, true, false}}
 	t.runRows(v)
-	if err := t.writeAs(w, format); err != nil || format != TableFormat || v.Virtual {
+	if err := t.WriteAs(w, format); err != nil || format != TableFormat || v.Virtual {
 		return err
 	}
 	if _, err := io.WriteString(w, "\n"); err != nil {

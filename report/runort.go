@@ -204,7 +204,7 @@ func (v *VerifyView) runtimeVerify(w io.Writer, format Format) error {
 	if v.Predicted > 0 {
 		t.Add("predicted time", "", fmt.Sprintf("%.3f times", v.Predicted), costNote(v.Profile))
 	}
-	if err := t.writeAs(w, format); err != nil || format != TableFormat {
+	if err := t.WriteAs(w, format); err != nil || format != TableFormat {
 		return err
 	}
 	if err := v.Baseline.writeFacts(w, "Baseline: "); err != nil {

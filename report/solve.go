@@ -71,7 +71,7 @@ func Solve(w io.Writer, format Format, in *remat.Instance, r *remat.Result) erro
 	j := newSolveJSON(in, r)
 	if format == JSONFormat {
 		j.Schema, j.Name = SolveSchema, in.Name
-		return writeJSON(w, j)
+		return WriteJSON(w, j)
 	}
 	t := Table{Header: []string{"what", "value", ""}, Right: []bool{false, true, false}}
 	t.Add("nodes", fmt.Sprint(len(in.Nodes)), "")
@@ -82,7 +82,7 @@ func Solve(w io.Writer, format Format, in *remat.Instance, r *remat.Result) erro
 	}
 	t.Add("overhead", fmt.Sprintf("%.2f %%", 100*j.Overhead), note)
 	t.Add("found by", r.Solver, "")
-	return t.writeAs(w, format)
+	return t.WriteAs(w, format)
 }
 
 // ParseShare reads a percentage; ok is false for other texts.

@@ -238,5 +238,5 @@ func trainJSON(w io.Writer, v *TrainView) error {
 	if v.Saved != "" {
 		out.Saved = &v.Saved
 	}
-	return writeJSON(w, out)
+	return WriteJSON(w, out)
 }

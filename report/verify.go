@@ -90,7 +90,7 @@ func Verify(w io.Writer, format Format, v *VerifyView) error {
 		if d := v.Verdict.First; d != nil {
 			j.FirstDifference = &diffJSON{d.Value, d.Text}
 		}
-		return writeJSON(w, j)
+		return WriteJSON(w, j)
 	}
 	if v.Baseline.Run.Runtime != nil {
 		return v.runtimeVerify(w, format)
@@ -127,7 +127,7 @@ func Verify(w io.Writer, format Format, v *VerifyView) error {
 	if v.Predicted > 0 {
 		t.Add("predicted time", "", fmt.Sprintf("%.3f times", v.Predicted), costNote(v.Profile))
 	}
-	return t.writeAs(w, format)
+	return t.WriteAs(w, format)
 }
 
 // timeRows adds the times of a step and the slowdown, each beside the times that it is computed

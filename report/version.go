@@ -43,7 +43,7 @@ func VersionReport(w io.Writer, format Format, v Version) error {
 		if v.Revision != "" {
 			j.Revision = &v.Revision
 		}
-		return writeJSON(w, j)
+		return WriteJSON(w, j)
 	}
 	t := Table{Header: []string{"what", "value"}}
 	t.Add("version", v.Version)
@@ -51,7 +51,7 @@ func VersionReport(w io.Writer, format Format, v Version) error {
 	t.Add("go", v.Go)
 	t.Add("os", v.OS)
 	t.Add("arch", v.Arch)
-	return t.writeAs(w, format)
+	return t.WriteAs(w, format)
 }
 
 // spaced puts a blank before a text that is not empty.
