@@ -3,9 +3,7 @@ package report
 import (
 	"cmp"
 	"io"
-	"regexp"
 	"slices"
-	"strings"
 
 	"memopt/graph"
 	"memopt/graph/live"
@@ -121,7 +119,7 @@ func (in *Inspection) key(n *graph.Node) string {
 	case "node":
 		return in.Model.Graph.NodeLabel(n.ID)
 	case "layer":
-		return layerOf(n.Name)
+		return graph.LayerOf(n.Name)
 	}
 	if n.Domain == "" {
 		return n.Op
@@ -159,29 +157,6 @@ func (in *Inspection) addPersistent(at func(string) *group) {
 		gr.add(v.Type.Bytes(), false)
 		gr.values++
 	}
-}
-
-// layerNumber finds the first path component of a name that is, or ends in, a number:
-// the "h.0" of /transformer/h.0/attn/Softmax.
-var layerNumber = regexp.MustCompile(`^(.*?[A-Za-z_]+[._]?\d+)(?:[/.]|$)`)
-
-// layerOf returns the layer that a node's name mentions, or "(other)".
-func layerOf(name string) string {
-	dir := name
-	if i := strings.LastIndexAny(name, "/"); i >= 0 {
-		dir = name[:i]
-	} else if i := strings.LastIndexByte(name, '.'); i >= 0 {
-		dir = name[:i]
-	} else {
-		return "(other)"
-	}
-	if m := layerNumber.FindStringSubmatch(dir); m != nil {
-		return m[1]
-	}
-	if dir == "" {
-		return "(other)"
-	}
-	return dir
 }
 
 // sort puts the groups that make the most bytes first.
