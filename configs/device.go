@@ -8,6 +8,7 @@ import (
 	"io"
 	"math"
 	"path"
+	"slices"
 	"strings"
 
 	"memopt/graph"
@@ -20,7 +21,8 @@ var deviceFiles embed.FS
 // DeviceSchema is the schema of a device profile.
 const DeviceSchema = "memopt.device/v1"
 
-// deviceJSON is a device profile as its file has it. Every figure but the launch time is required.
+// deviceJSON is a device profile as its file has it. Every figure but the launch time and the memory
+// is required.
 type deviceJSON struct {
 	Schema   string    `json:"schema"`
 	Name     string    `json:"name"`
@@ -28,6 +30,8 @@ type deviceJSON struct {
 	Products ratesJSON `json:"products_flops"`
 	Bytes    float64   `json:"bytes_per_second"`
 	Launch   float64   `json:"launch_seconds"`
+	Memory   int64     `json:"memory_bytes"`
+	Reserve  int64     `json:"reserve_bytes"`
 	Source   string    `json:"source"`
 }
 
@@ -38,7 +42,7 @@ type ratesJSON struct {
 	BFloat16 float64 `json:"bfloat16"`
 }
 
-// DeviceNames lists the built-in device profiles.
+// DeviceNames lists the built-in device profiles in the order of their names.
 func DeviceNames() []string {
 	entries, err := deviceFiles.ReadDir("devices")
 	if err != nil {
@@ -48,6 +52,7 @@ func DeviceNames() []string {
 	for _, e := range entries {
 		names = append(names, strings.TrimSuffix(e.Name(), ".json"))
 	}
+	slices.Sort(names)
 	return names
 }
 
@@ -100,8 +105,15 @@ func ParseDevice(data []byte, where string) (*planner.Profile, error) {
 	if !(j.Launch >= 0) {
 		return nil, faultf(where, "launch_seconds is %v; wanted 0 or more", j.Launch)
 	}
+	if j.Memory < 0 {
+		return nil, faultf(where, "memory_bytes is %d; wanted 0 or more", j.Memory)
+	}
+	if j.Reserve < 0 || j.Reserve > j.Memory {
+		return nil, faultf(where, "reserve_bytes is %d; wanted 0 to memory_bytes, which is %d", j.Reserve,
+			j.Memory)
+	}
 	return &planner.Profile{Name: j.Name, Loops: planner.Rates(j.Loops), Products: planner.Rates(j.Products),
-		BytesPerSec: j.Bytes, LaunchSeconds: j.Launch, Source: j.Source}, nil
+		BytesPerSec: j.Bytes, LaunchSeconds: j.Launch, Memory: j.Memory, Reserve: j.Reserve, Source: j.Source}, nil
 }
 
 // figure is a number of a profile with its name in the file.

@@ -19,7 +19,12 @@ type Profile struct {
 	// LaunchSeconds is the least that a node takes however little it computes: starting a
 	// kernel. Views and constants start none.
 	LaunchSeconds float64
-	Source        string // the documents that the figures are from
+	// Memory is the bytes of the device's memory; 0: not known, as of a CPU, whose machine says it.
+	Memory int64
+	// Reserve is how many of them no step can have: what the driver keeps, the context, and what
+	// libraries and kernels take.
+	Reserve int64
+	Source  string // the documents that the figures are from
 }
 
 // Rates are floating-point operations per second by element type. Types of 8 bits and fewer count
@@ -49,6 +54,8 @@ var DefaultProfile = Profile{
 	Products:      Rates{Float64: 19.5e12, Float32: 156e12, Float16: 312e12, BFloat16: 312e12},
 	BytesPerSec:   2.039e12,
 	LaunchSeconds: 3.8e-6,
+	Memory:        80 << 30,
+	Reserve:       1382 << 20,
 	Source:        a100Source,
 }
 
@@ -57,7 +64,11 @@ const a100Source = "NVIDIA A100 80GB SXM data sheet (2021): FP64 9.7, FP64 Tenso
 	"NVIDIA A100 Tensor Core GPU Architecture (2020), table 1: non-tensor FP16 78, BF16 39 TFLOPS; " +
 	"products of float32 run as TF32, as ONNX Runtime lets them by default (CUDA execution provider, use_tf32); " +
 	"launch: 3.8 us per short kernel started one after the other, A. Gray, Getting Started with CUDA Graphs, NVIDIA " +
-	"technical blog (2019), on a V100"
+	"technical blog (2019), on a V100; " +
+	"memory: 81,920 MiB (nvidia-smi, modal-labs/modal-client#2797); reserve: 870 MiB that the driver keeps " +
+	"(programs see 79.15 GiB, vllm-project/vllm#4408) and 512 MiB for the CUDA context, kernels and cuBLAS's " +
+	"workspace (what scripts/gpu-verify allows; a context alone took 426 MiB on an RTX 6000 Ada, " +
+	"unslothai/unsloth-zoo#1053, and about 400 MB with PyTorch, pytorch/pytorch#109888)"
 
 // seconds estimates one execution of a node by the roofline model (Williams, Waterman and
 // Patterson, CACM 52(4), 2009): the larger of arithmetic time and memory time, and no less than a
