@@ -92,6 +92,7 @@ func (j *joint) addOutput(name string, v Value, what string) error {
 	if err := j.g.AddNode(n); err != nil {
 		return err
 	}
+	j.annotate(n)
 	if err := j.types.Node(n); err != nil {
 		return err
 	}

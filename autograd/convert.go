@@ -114,6 +114,9 @@ func (c *converter) graph(g *graph.Graph, version int64) (err error) {
 				c.order = append(c.order, what)
 			}
 		}
+		for _, added := range slices.Concat(x.before, x.after) {
+			added.InheritStages(n)
+		}
 		nodes = append(append(append(nodes, x.before...), n), x.after...)
 	}
 	g.SetNodes(nodes)

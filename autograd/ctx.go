@@ -86,6 +86,7 @@ func (c *Ctx) Set(i int, g Value) {
 		got.Shape.Ranked && want.Shape.Ranked && !compatible(got.Shape, want.Shape) {
 		c.Errorf("the gradient of input %d (%q) is %v, wanted %v", i, c.j.g.Values[x].Name, got, want)
 	}
+	c.j.shardGradient(c.Node, i, g)
 	c.j.accumulate(c, x, g)
 }
 

@@ -180,6 +180,7 @@ type joint struct {
 	base      string      // of the names of everything that is made in a subgraph; "" in the main graph
 	prefix    string      // of the names of emitted nodes
 	node      *graph.Node // whose rule is at work; nil: none
+	owner     *graph.Node // whose stages emitted nodes have where no rule is at work; nil: nobody's
 }
 
 func (j *joint) run(opts Options) error {

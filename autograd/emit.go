@@ -34,6 +34,7 @@ func (e *emitter) Ops(name string, outputs int, attrs Attrs, in ...Value) []Valu
 		n.Outputs = append(n.Outputs, e.j.newValue(n.Name+"_output_"+itoa(i)))
 	}
 	e.must(e.j.g.AddNode(n))
+	e.j.annotate(n)
 	e.must(e.j.types.Node(n))
 	e.needSchema(n)
 	e.j.note(n)

@@ -189,11 +189,15 @@ func (u *updater) run() {
 		u.begin = append(u.begin, len(u.j.g.Nodes))
 		u.j.prefix = u.j.base + u.j.g.ValueName(p) + "/"
 		grad := u.grads[i]
+		if def := u.j.g.Values[grad].Def; def != graph.NoNode {
+			u.j.owner = u.j.g.Nodes[def]
+		}
 		if u.bound != None {
 			grad = u.Mul(grad, u.Cast(u.bound, u.DType(grad)))
 		}
 		u.update(i, p, grad)
 	}
+	u.j.owner = nil
 }
 
 // findGrads lists the gradients, which stop being graph outputs unless they are to be kept.

@@ -74,6 +74,7 @@ func (j *joint) sinkSlice(n *graph.Node, replaced map[graph.NodeID][]graph.NodeI
 		}
 		again := &graph.Node{Name: l.node.Name, Op: l.node.Op, Domain: l.node.Domain, Attrs: l.node.Attrs, Inputs: in,
 			Outputs: []Value{out}}
+		again.EditRare(func(r *graph.Rare) { r.Devices = l.node.Devices() })
 		e.must(j.g.AddNode(again))
 		e.must(j.types.Node(again))
 		for id := first; id < len(j.g.Nodes); id++ {

@@ -61,6 +61,7 @@ func (e *emitter) control(name string, attrs Attrs, outputs int, in ...Value) []
 		n.Outputs = append(n.Outputs, e.j.newValue(n.Name+"_output_"+itoa(len(n.Outputs))))
 	}
 	e.must(e.j.g.AddNode(n))
+	e.j.annotate(n)
 	e.must(sealNode(n))
 	e.must(e.j.types.Node(n))
 	e.needSchema(n)

@@ -140,12 +140,14 @@ func (j *joint) expand(order graph.Order) (graph.Order, error) {
 			fmt.Sprintf("node %q (%s) is replaced by the %d nodes that define it",
 				j.labelOf(n), n.Op, len(j.g.Nodes)-first))
 		for i := first; i < len(j.g.Nodes); i++ {
+			j.g.Nodes[i].InheritStages(n)
 			out = append(out, graph.NodeID(i))
 		}
 		for i := range n.Outputs {
 			n.Outputs[i] = None // the node is dropped when the graph is arranged
 		}
 	}
+	j.node = nil
 	if len(j.out.Changes) > 0 {
 		out = j.dropSequences(out)
 	}
@@ -175,6 +177,7 @@ func (j *joint) seed(losses []lossValue, scaleName string) error {
 	}
 	for _, l := range losses {
 		j.grow()
+		j.owner = j.g.Nodes[j.g.Values[l.value].Def]
 		var g Value
 		switch w := l.Weight; {
 		case l.Seed:
@@ -202,6 +205,7 @@ func (j *joint) seed(losses []lossValue, scaleName string) error {
 		}
 		j.addGrad(l.value, g)
 	}
+	j.owner = nil
 	return nil
 }
 

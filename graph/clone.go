@@ -52,6 +52,7 @@ func (m *Model) Clone() *Model {
 	c := *m
 	c.Opsets, c.Metadata = slices.Clone(m.Opsets), slices.Clone(m.Metadata)
 	c.Functions = slices.Clone(m.Functions)
+	c.Configurations = slices.Clone(m.Configurations)
 	c.Graph = m.Graph.Clone(m.Graph.Outer)
 	return &c
 }

@@ -48,6 +48,11 @@ const DefaultMaxElements = 64
 //     the integer of their bits; nan(0x7fc00001) is a NaN by its bits.
 //   - A list of tensors, graphs, sparse tensors or types is [a, b]; an empty list
 //     states its type, as in axes: ints = [].
+//   - Device configurations of a model are configuration: ["pair" : 2 ["gpu0", "gpu1"]], a name, a
+//     number of devices, their names. Those of a node stand among what describes it:
+//     device_configurations: ["pair" @ 0 ["x" [0, -1] {-1: [1, 2]} [1: [4 : 2]]]] is stage 0, and "x"
+//     on device 0 and the group -1, its axis 1 of 4 blocks in 2 shards; blocks are a number, a quoted
+//     symbol, or ?.
 //   - A comment runs from # to the end of the line.
 func Format(m *Model, opts FormatOptions) string {
 	p := newPrinter(opts)

@@ -18,6 +18,9 @@ func (p *printer) model(m *Model) {
 		list = append(list, field{"model_version", func() { p.int(m.ModelVersion) }})
 	}
 	list = p.notesFields(list, m.Doc, m.Metadata, m.Extra)
+	if len(m.Configurations) > 0 {
+		list = append(list, field{"configuration", func() { p.configurations(m.Configurations) }})
+	}
 	p.fields(list)
 	p.newline()
 	p.graph(m.Graph)
@@ -124,7 +127,13 @@ func (p *printer) nodes(g *Graph) {
 
 func (p *printer) node(g *Graph, n *Node) {
 	rare := n.Rare()
-	p.inlineNotes(rare.Doc, rare.Metadata, rare.Extra)
+	list := p.notesFields(nil, rare.Doc, rare.Metadata, rare.Extra)
+	if len(rare.Devices) > 0 {
+		list = append(list, field{"device_configurations", func() { p.devices(g, n) }})
+	}
+	if p.fields(list); len(list) > 0 {
+		p.str(" ")
+	}
 	if n.Name != "" {
 		p.str("[")
 		p.name(n.Name)

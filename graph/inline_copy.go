@@ -227,6 +227,7 @@ func (c *copier) node(id NodeID) *Node {
 	if c.scope != nil {
 		n.Name = c.w.in.fresh(c.w.in.labels, c.scope.label+"/"+c.from.NodeLabel(id))
 		rare.Metadata = withMissing(rare.Metadata, c.scope.call.Rare().Metadata)
+		rare.Devices = WithStages(rare.Devices, c.scope.call.Devices())
 	} else if c.again && n.Name != "" {
 		n.Name = c.w.in.fresh(c.w.in.labels, n.Name)
 	}

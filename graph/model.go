@@ -13,7 +13,8 @@ type Model struct {
 	Metadata        []Property
 	Graph           *Graph
 	Functions       []*Function
-	Extra           []byte // wire fields besides these
+	Configurations  []DeviceConfiguration // of devices, which annotations of nodes refer to
+	Extra           []byte                // wire fields besides these
 }
 
 // Opset is one imported operator set. The ONNX domain is "" or "ai.onnx".

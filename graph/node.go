@@ -35,6 +35,7 @@ type Rare struct {
 
 	Doc      string
 	Metadata []Property
+	Devices  []NodeDevices // how the node runs on several devices, by configuration
 	Extra    []byte
 }
 
@@ -64,7 +65,7 @@ func (n *Node) SetRare(r Rare) {
 
 func (r *Rare) empty() bool {
 	return r.Overload == "" && r.Fault == nil && r.Clash == nil && len(r.Captures) == 0 &&
-		r.Doc == "" && len(r.Metadata) == 0 && len(r.Extra) == 0
+		r.Doc == "" && len(r.Metadata) == 0 && len(r.Devices) == 0 && len(r.Extra) == 0
 }
 
 // Captures are the values of the node's graph that its subgraphs read; ascending.

@@ -17,6 +17,8 @@ func (p *parser) model() *Model {
 			m.Domain = p.quoted("a quoted domain")
 		case "model_version":
 			m.ModelVersion = p.integer()
+		case "configuration":
+			m.Configurations = p.configurations()
 		default:
 			return n.field(p, key)
 		}

@@ -4,9 +4,17 @@ import "strings"
 
 // node reads "[label] outputs = domain.Op:overload <attributes> (inputs)".
 func (p *parser) node(g *Graph) *Node {
-	about := p.notes()
+	var about notes
+	var devices []NodeDevices
+	p.header("a description", func(key string) bool {
+		if key == "device_configurations" {
+			devices = p.devices()
+			return true
+		}
+		return about.field(p, key)
+	})
 	n := &Node{}
-	n.SetRare(Rare{Doc: about.doc, Metadata: about.metadata, Extra: about.extra})
+	n.SetRare(Rare{Doc: about.doc, Metadata: about.metadata, Devices: devices, Extra: about.extra})
 	if p.accept("[") {
 		n.Name = p.word("the label of a node")
 		p.expect("]")
@@ -19,6 +27,7 @@ func (p *parser) node(g *Graph) *Node {
 	if !p.atNotes() { // those of the next node
 		p.attrs(g, n)
 	}
+	g.ResolveShardings(n)
 	return n
 }
 

@@ -110,6 +110,7 @@ func (s *splicer) splice(n *Node, sub *Graph) error {
 	}
 	for _, node := range append(slices.Clone(sub.Nodes), copies...) {
 		s.alive[node] = true
+		node.InheritStages(n)
 		s.nodes = append(s.nodes, node)
 	}
 	return nil

@@ -72,6 +72,7 @@ func (r *anything) opsets() (list []graph.Opset) {
 func (r *anything) model(t *testing.T) *graph.Model {
 	m := &graph.Model{IRVersion: int64(r.IntN(10)), ProducerName: r.word(), ProducerVersion: r.word(), Domain: r.word(),
 		ModelVersion: int64(r.IntN(3)), Doc: r.doc(), Opsets: r.opsets(), Metadata: r.metadata(), Extra: r.extra()}
+	m.Configurations = r.configurations()
 	m.Graph = r.graph(t, nil, 3)
 	for range r.IntN(3) {
 		m.Functions = append(m.Functions, r.function(t))
@@ -161,7 +162,8 @@ func (r *anything) readable(g *graph.Graph) []string {
 func (r *anything) nodes(t *testing.T, g *graph.Graph, depth int) {
 	for range r.IntN(5) {
 		n := &graph.Node{Name: r.word(), Op: "Op" + r.word(), Domain: r.word()}
-		n.SetRare(graph.Rare{Overload: r.word(), Doc: r.doc(), Metadata: r.metadata(), Extra: r.extra()})
+		n.SetRare(graph.Rare{Overload: r.word(), Doc: r.doc(), Metadata: r.metadata(), Devices: r.devices(),
+			Extra: r.extra()})
 		names := r.readable(g)
 		for range r.IntN(4) {
 			n.Inputs = append(n.Inputs, g.Value(pick(r, names...)))
@@ -175,6 +177,7 @@ func (r *anything) nodes(t *testing.T, g *graph.Graph, depth int) {
 			n.Outputs = append(n.Outputs, g.Value(pick(r, "", r.unique())))
 		}
 		require.NoError(t, g.AddNode(n))
+		g.ResolveShardings(n)
 	}
 }
 

@@ -223,7 +223,7 @@ func (r *rewriter) clone(id graph.NodeID) (*graph.Node, error) {
 		Inputs:  slices.Clone(r.newest.Rewire(old.Inputs, len(old.Inputs))), Attrs: slices.Clone(src.Attrs)}
 	rare := src.Rare()
 	n.SetRare(graph.Rare{Overload: rare.Overload, Doc: "Recompute of " + r.old.NodeLabel(id),
-		Metadata: slices.Clone(rare.Metadata), Extra: rare.Extra})
+		Metadata: slices.Clone(rare.Metadata), Devices: rare.Devices, Extra: rare.Extra})
 	for _, v := range old.Outputs {
 		out, err := r.cloneValue(v, suffix)
 		if err != nil {

@@ -24,6 +24,7 @@ func Equal(a, b *graph.Model) error {
 	d.eq("model_version", a.ModelVersion, b.ModelVersion)
 	d.notes(a.Doc, b.Doc, a.Metadata, b.Metadata, a.Extra, b.Extra)
 	d.opsets(a.Opsets, b.Opsets)
+	d.eq("configuration", fmt.Sprint(a.Configurations), fmt.Sprint(b.Configurations))
 	d.graph(a.Graph, b.Graph)
 	all(&d, "function", a.Functions, b.Functions, d.function)
 	return d.err
@@ -151,10 +152,28 @@ func (d *differ) node(a, b *graph.Graph, x, y *graph.Node) {
 	p, q := x.Rare(), y.Rare()
 	d.eq("overload", p.Overload, q.Overload)
 	d.notes(p.Doc, q.Doc, p.Metadata, q.Metadata, p.Extra, q.Extra)
+	d.devices(a, b, x, y)
 	d.names("input", a, b, x.Inputs, y.Inputs)
 	d.names("output", a, b, x.Outputs, y.Outputs)
 	d.captures(a, b, x, y)
 	all(d, "attribute", x.Attrs, y.Attrs, d.attr)
+}
+
+// devices compares annotations by the names of their tensors.
+func (d *differ) devices(a, b *graph.Graph, x, y *graph.Node) {
+	named := func(g *graph.Graph, n *graph.Node) []graph.NodeDevices {
+		var out []graph.NodeDevices
+		for _, c := range n.Devices() {
+			c.Sharding = slices.Clone(c.Sharding)
+			for i := range c.Sharding {
+				s := &c.Sharding[i]
+				s.Operand, s.Tensor = graph.NoOperand, g.ShardedTensor(n, s)
+			}
+			out = append(out, c)
+		}
+		return out
+	}
+	d.eq("device_configurations", fmt.Sprint(named(a, x)), fmt.Sprint(named(b, y)))
 }
 
 func (d *differ) names(what string, a, b *graph.Graph, x, y []graph.ValueID) {

@@ -202,6 +202,8 @@ func (d *decoder) modelField(m *graph.Model, main *merged, f *field) error {
 		return d.opset(f, &m.Opsets)
 	case modelMetadata:
 		return metadata(f, &m.Metadata)
+	case modelConfiguration:
+		return d.configuration(f, &m.Configurations)
 	case modelFunction:
 		if len(m.Functions) == MaxFunctions {
 			return at(f.pos, "the model has more than %d functions", MaxFunctions)

@@ -219,6 +219,8 @@ func (d *decoder) nodeHead(g *graph.Graph, n *graph.Node, r reader) (attrs int, 
 			err = d.label(&f, "NodeProto.overload", &d.rare.Overload, &d.rare.Extra)
 		case nodeMetadata:
 			err = metadata(&f, &d.rare.Metadata)
+		case nodeDevices:
+			err = d.devices(&f, &d.rare.Devices)
 		default:
 			keep(&d.rare.Extra, &f)
 		}
@@ -228,6 +230,7 @@ func (d *decoder) nodeHead(g *graph.Graph, n *graph.Node, r reader) (attrs int, 
 	}
 	n.Inputs, n.Outputs = d.list(d.in), d.list(d.out)
 	n.SetRare(d.rare)
+	g.ResolveShardings(n)
 	return attrs, nil
 }
 

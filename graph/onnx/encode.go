@@ -88,6 +88,7 @@ func (e *encoder) model(m *graph.Model) error {
 		}
 		e.end(at)
 	}
+	e.configurations(m.Configurations)
 	return nil
 }
 
@@ -168,6 +169,7 @@ func (e *encoder) node(g *graph.Graph, n *graph.Node) error {
 	e.optText(nodeDomain, n.Domain)
 	e.optText(nodeOverload, rare.Overload)
 	e.properties(nodeMetadata, rare.Metadata)
+	e.devices(g, n)
 	return nil
 }
 

@@ -16,6 +16,7 @@ const (
 	modelMetadata        protowire.Number = 14
 	modelTrainingInfo    protowire.Number = 20
 	modelFunction        protowire.Number = 25
+	modelConfiguration   protowire.Number = 26
 )
 
 const (
@@ -50,6 +51,27 @@ const (
 	nodeDomain    protowire.Number = 7
 	nodeOverload  protowire.Number = 8
 	nodeMetadata  protowire.Number = 9
+	nodeDevices   protowire.Number = 10
+)
+
+// Multi-device annotations: DeviceConfigurationProto, NodeDeviceConfigurationProto, ShardingSpecProto,
+// ShardedDimProto and SimpleShardedDimProto. An IntIntListEntryProto has an entry's fields.
+const (
+	configName           protowire.Number = 1
+	configNumDevices     protowire.Number = 2
+	configDevice         protowire.Number = 3
+	devicesConfiguration protowire.Number = 1
+	devicesSharding      protowire.Number = 2
+	devicesStage         protowire.Number = 3
+	shardingTensor       protowire.Number = 1
+	shardingDevice       protowire.Number = 2
+	shardingGroup        protowire.Number = 3
+	shardingAxis         protowire.Number = 4
+	axisAxis             protowire.Number = 1
+	axisPart             protowire.Number = 2
+	partBlocks           protowire.Number = 1
+	partSymbol           protowire.Number = 2
+	partShards           protowire.Number = 3
 )
 
 const (

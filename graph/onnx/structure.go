@@ -28,7 +28,7 @@ import (
 // A tensor's contents are left out wherever it occurs: its element type, dims and
 // length in bytes (elements, for strings) stand for them. Left out as well are
 // documentation, metadata, producer, versions of IR and model, training_info,
-// quantization annotations, unknown fields, and whether a tensor lies in the file or in
+// quantization and device annotations, unknown fields, and whether a tensor lies in the file or in
 // external data. "ai.onnx" and the empty domain are one. Since the hash is
 // made of decoded values, it does not change when a file is encoded anew, by
 // whatever tool.
