@@ -56,7 +56,9 @@ var process struct {
 	system   func() *System
 }
 
-func init() { process.system = sync.OnceValue(func() *System { return newSystem("/", rlimits) }) }
+func init() {
+	process.system = sync.OnceValue(func() *System { return newSystem(os.DirFS("/"), rlimits) })
+}
 
 // Available returns the limit of the memory that may still be taken without swapping; false if
 // there is none.

@@ -23,7 +23,7 @@ func tree(t *testing.T, files map[string]string, limits ...rlimit) *System {
 		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o777))
 		require.NoError(t, os.WriteFile(path, []byte(text), 0o666))
 	}
-	return newSystem(root, func() []rlimit { return limits })
+	return newSystem(os.DirFS(root), func() []rlimit { return limits })
 }
 
 const (

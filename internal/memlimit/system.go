@@ -1,9 +1,8 @@
 package memlimit
 
 import (
+	"io/fs"
 	"math"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 )
@@ -11,7 +10,7 @@ import (
 // System is where the limits of a process are read: the root of a tree of files, and a function for
 // what is in none.
 type System struct {
-	root    string
+	files   fs.FS
 	rlimits func() []rlimit
 	groups  []group // of the process, innermost first
 }
@@ -24,10 +23,8 @@ type rlimit struct {
 	raise string
 }
 
-func newSystem(root string, rlimits func() []rlimit) *System {
-	s := &System{root: root, rlimits: rlimits}
-	s.groups = s.findGroups()
-	return s
+func newSystem(files fs.FS, rlimits func() []rlimit) *System {
+	return &System{files: files, rlimits: rlimits, groups: findGroups(files)}
 }
 
 // What is kept back for implicit needs: Go's heap and its collector, stacks, page tables.
@@ -94,7 +91,7 @@ func (s *System) fields(name string) map[string]int64 {
 
 // read returns a file of the tree, "" where it cannot be read.
 func (s *System) read(name string) string {
-	data, err := os.ReadFile(filepath.Join(s.root, name))
+	data, err := fs.ReadFile(s.files, name)
 	if err != nil {
 		return ""
 	}
