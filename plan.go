@@ -13,8 +13,8 @@ import (
 // strategy is the argument of Model.Plan.
 type PlanOptions struct {
 	planner.Options
-	// Device is the device that a plan to a budget is for: the workspaces of its kernels count.
-	// nil: no workspaces count.
+	// Device is the device that a plan to a budget, or one that is held to a budget, is for: the
+	// workspaces of its kernels count. nil: no workspaces count.
 	Device  executor.Device
 	Threads int // of the device, on which workspace may depend; 0: one per core
 }
@@ -31,7 +31,7 @@ type Plan struct {
 // budget, or a *symbolic.UnboundError if sizes are needed but symbols are unbound.
 func (m *Model) Plan(ctx context.Context, s Strategy, o PlanOptions) (*Plan, error) {
 	o.Dims, o.Strategy = m.Dims, s
-	if o.Options.Budget() != nil && o.Device != nil {
+	if o.Options.Limit() != nil && o.Device != nil {
 		var err error
 		o.Workspace, err = executor.Workspaces(ctx, m.Model, m.Types, o.Device,
 			executor.Options{Dims: m.Dims, Threads: o.Threads})
@@ -62,7 +62,7 @@ func (p *Plan) Record(seed int64) *recompute.Record {
 
 // File returns the plan as a plan file, for Model.PlanFile.
 func (p *Plan) File(seed int64) ([]byte, error) {
-	data, err := configs.FormatPlan(p.Record(seed))
+	data, err := configs.FormatPlan(p.Plan.FileRecord(p.Of.StructureSHA256, seed, Version()))
 	if err != nil {
 		return nil, &Error{OfMemopt, err}
 	}
@@ -73,6 +73,6 @@ func (p *Plan) File(seed int64) ([]byte, error) {
 func (p *Plan) Layerwise() (*planner.Plan, error) {
 	o := p.Options
 	o.Strategy, o.Probe, o.SkipLayout = planner.Layerwise, nil, true
-	o.RowPeaks, o.Alternatives = false, false
+	o.RowPeaks, o.Alternatives, o.Within = false, false, nil
 	return planner.Make(p.Of.Model, p.Of.Types, o)
 }

@@ -33,10 +33,10 @@ func (m *Model) PlanFile(path string) (Strategy, error) {
 		return nil, err
 	}
 	if r.StructureSHA256 != m.StructureSHA256 {
-		return nil, fmt.Errorf("%s: was made for a model with structure_sha256 %.12s…, this one has "+
-			"%.12s…; plan anew", path, r.StructureSHA256, m.StructureSHA256)
+		return nil, fmt.Errorf("%s: was made for a model with structure_sha256 %.12s…%s, this one has "+
+			"%.12s…; plan anew", path, r.StructureSHA256, named(r.Model), m.StructureSHA256)
 	}
-	p := &planner.PlanFile{}
+	p := &planner.PlanFile{Record: r}
 	if p.Placements, err = recompute.ResolvePlacements(m.Graph, r.Placements); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
@@ -44,4 +44,12 @@ func (m *Model) PlanFile(path string) (Strategy, error) {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return p, nil
+}
+
+// named puts the name of a plan's model in a message.
+func named(model string) string {
+	if model == "" {
+		return ""
+	}
+	return fmt.Sprintf(" (%.80q)", model)
 }

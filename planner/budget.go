@@ -121,7 +121,7 @@ func (b Budget) choose(ctx context.Context, m *maker) (*choice, error) {
 // and whether its file stays within them; 0 and true where no budget was asked for that bounds an
 // arena, or the runtime was not simulated.
 func (p *Plan) RuntimeBudget(a *anchor.Anchoring) (limit int64, fits bool) {
-	b := p.Options.Budget()
+	b := p.Options.Limit()
 	if b == nil || b.Total == 0 && b.Share == 0 && b.Arena == 0 || a == nil || !a.Simulated {
 		return 0, true
 	}

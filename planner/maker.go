@@ -168,6 +168,9 @@ func (m *maker) plan(ctx context.Context, c *choice) (*Plan, error) {
 		return nil, err
 	}
 	m.warn(p, c)
+	if err := m.hold(p); err != nil {
+		return nil, err
+	}
 	return p, nil
 }
 
@@ -184,7 +187,7 @@ func (m *maker) adopt(ctx context.Context, p *Plan, c *choice) {
 		return
 	}
 	p.Planned = c.trial.Timeline.Clone()
-	if p.Arena = c.layout; p.Arena == nil && !m.opts.SkipLayout {
+	if p.Arena = c.layout; p.Arena == nil && (!m.opts.SkipLayout || m.opts.Within != nil) {
 		p.Arena = c.trial.Layout(ctx)
 	}
 	if !m.opts.SkipLayout {

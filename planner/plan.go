@@ -37,6 +37,10 @@ type Options struct {
 	Aliased []bool
 	// CloneBytes is memory that every node that runs again takes throughout, besides its outputs.
 	CloneBytes int64
+	// Within is a budget that the plan of another strategy is held to: Plan.Fit says how it stands.
+	// Nil: none. StashLimits and what says how to search do not count; Make fails with a
+	// *symbolic.UnboundError where sizes are unknown.
+	Within *Budget
 	// SkipLayout leaves Plan.Arena out where the strategy does not need it, for plans of which only
 	// the live peak is wanted.
 	SkipLayout bool
@@ -65,6 +69,14 @@ func (o *Options) Budget() *Budget {
 		return b
 	}
 	return nil
+}
+
+// Limit is the budget that the plan has to keep: the strategy's, or Within; nil for none.
+func (o *Options) Limit() *Budget {
+	if b := o.Budget(); b != nil {
+		return b
+	}
+	return o.Within
 }
 
 // Enabled reports whether the options ask for anything to be recomputed.
@@ -96,6 +108,9 @@ type Plan struct {
 	Step          Cost    // one execution of the graph as it is
 	Recompute     Cost    // what is executed on top
 	Overhead      float64 // Recompute.Seconds / Step.Seconds
+
+	// Fit says how the plan stands to Options.Within; nil without that.
+	Fit *Fit
 
 	Solver  string // what chose the placements, as records name it
 	Stopped bool   // the budget's time limit ended the search for the plan

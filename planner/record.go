@@ -1,6 +1,8 @@
 package planner
 
 import (
+	"strings"
+
 	"memopt/recompute"
 )
 
@@ -35,6 +37,38 @@ func (p *Plan) Record(sha string, seed int64) *recompute.Record {
 	}
 	for i, id := range a.Order {
 		r.Order[i] = int32(id)
+	}
+	return r
+}
+
+// FileRecord is Record with what plan files say besides: the model's name, the release of memopt,
+// the budget and the cost.
+func (p *Plan) FileRecord(sha string, seed int64, version string) *recompute.Record {
+	r := p.Record(sha, seed)
+	r.Model, r.ToolVersion = modelName(p.Model.Path), version
+	if b := p.Options.Limit(); b != nil {
+		r.Budget = b.record()
+	}
+	if p.Base != nil {
+		r.Recompute = &recompute.CostRecord{Nodes: p.Recompute.Nodes, Overhead: p.Overhead, Profile: p.ProfileName()}
+	}
+	return r
+}
+
+// modelName is the name of a model's file without folders, so that a plan is the same wherever its
+// model lies. Names of built-in models stay whole.
+func modelName(path string) string {
+	return path[strings.LastIndexAny(path, `/\`)+1:]
+}
+
+// record returns the budget as plan files have it.
+func (b *Budget) record() *recompute.BudgetRecord {
+	r := &recompute.BudgetRecord{TotalBytes: b.Total, Share: b.Share, ArenaBytes: b.Arena, In: "memopt"}
+	if b.Runtime {
+		r.In = "ort"
+	}
+	for _, l := range b.StashLimits {
+		r.Stash = append(r.Stash, recompute.StashLimitRecord{Glob: l.Glob, Bytes: l.Bytes})
 	}
 	return r
 }

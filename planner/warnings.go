@@ -26,8 +26,11 @@ func (m *maker) warn(p *Plan, c *choice) {
 		p.warnf("the selection does not lower the peak: %d bytes before, %d after; recomputation "+
 			"only costs time", p.Base.Peak.Bytes, p.Planned.Peak.Bytes)
 	}
+	if f, ok := p.Options.Strategy.(*PlanFile); ok {
+		f.brokenPromise(p)
+	}
 	p.warnCopied()
-	if n := m.innerPeak(); n > 0 && p.Options.Budget() != nil {
+	if n := m.innerPeak(); n > 0 && p.Options.Limit() != nil {
 		p.warnf("the budget covers the arena only: subgraphs take up to %d more bytes outside it", n)
 	}
 	if n := len(p.Base.Unsized); n > 0 {

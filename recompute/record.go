@@ -16,7 +16,11 @@ const Schema = "memopt.recompute/v1"
 // Record is a plan on disk: plan.json, and the JSON under Key in a rewritten
 // model. Nodes are named by their Labels, values by their names.
 type Record struct {
-	Schema          string            `json:"schema"`
+	Schema string `json:"schema"`
+	// Model is the name of the model's file, without folders, and ToolVersion the release of memopt
+	// that made the plan. Neither is in a rewritten model, nor in plan files of earlier releases.
+	Model           string            `json:"model,omitempty"`
+	ToolVersion     string            `json:"tool_version,omitempty"`
 	StructureSHA256 string            `json:"structure_sha256"`
 	Dims            map[string]int64  `json:"dims"`
 	Order           []int32           `json:"order"`
@@ -26,6 +30,34 @@ type Record struct {
 	Seed            int64             `json:"seed"`
 	Bound           any               `json:"bound"`
 	Anchors         int               `json:"anchors,omitempty"` // in a rewritten model: how many were written
+	// Budget is what the plan was made to or held to, and Recompute what it costs; in plan files
+	// alone, nil without a budget and without sizes.
+	Budget    *BudgetRecord `json:"budget,omitempty"`
+	Recompute *CostRecord   `json:"recompute,omitempty"`
+}
+
+// BudgetRecord is a budget on disk. Of the first three fields one is set, or none where there are
+// only limits of what parts of the graph stash.
+type BudgetRecord struct {
+	TotalBytes int64   `json:"total_bytes,omitempty"` // of inputs, weights and the arena together
+	Share      float64 `json:"share,omitempty"`       // of the baseline's peak, for the arena
+	ArenaBytes int64   `json:"arena_bytes,omitempty"` // of the arena
+	// In is "memopt", or "ort" where what counts is the arena of stock ONNX Runtime.
+	In    string             `json:"in"`
+	Stash []StashLimitRecord `json:"stash,omitempty"`
+}
+
+// StashLimitRecord limits what nodes whose names match a glob stash.
+type StashLimitRecord struct {
+	Glob  string `json:"glob"`
+	Bytes int64  `json:"bytes"`
+}
+
+// CostRecord says what a plan runs again, and its time as a share of a step by a profile.
+type CostRecord struct {
+	Nodes    int     `json:"nodes"`
+	Overhead float64 `json:"overhead"`
+	Profile  string  `json:"profile"`
 }
 
 // PlacementRecord is a Placement on disk.

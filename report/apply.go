@@ -77,7 +77,7 @@ func Apply(
 	}
 	if limit, fits := p.RuntimeBudget(anchoring); limit != 0 {
 		j.Budget = &budgetJSON{In: "memopt", Arena: limit, Taken: anchoring.AnchoredArena, Fits: fits}
-		if p.Options.Budget().Runtime {
+		if p.Options.Limit().Runtime {
 			j.Budget.In = "ort"
 		}
 	}

@@ -100,6 +100,7 @@ func distinctPlan(t *testing.T) *planner.Plan {
 	p.Before, p.After = distinctComposition(200), distinctComposition(100)
 	p.After.Phases[live.ForwardPhase] = live.Moment{Step: -1}
 	p.Warnings, p.Unbound = []string{"a warning"}, []string{"m"}
+	p.Fit = &planner.Fit{Budget: &planner.Budget{Arena: 71, Runtime: true}, Limit: 71, Arena: 174, Persistent: 73}
 	return p
 }
 
@@ -142,6 +143,8 @@ func TestPlanNumbers(t *testing.T) {
 		"bound.overhead_lower_bound": "0.041", "bound.gap": "0.042", "bound.optimal": "true", "next.live_bytes": "51",
 		"next.arena_bytes": "52", "next.overhead": "0.53",
 		"runtime.baseline_bytes": "1061", "runtime.baseline_arena_bytes": "1062", "runtime.planned_bytes": "1064",
+		"fit.in": "ort", "fit.fits": "false", "fit.limit_bytes": "71", "fit.needed_bytes": "174",
+		"fit.over_bytes": "103", "fit.spare_bytes": "0",
 		"runtime.arena_bytes": "1065", "runtime.total_bytes": "2090", "peak.clone_bytes": "1067",
 		// 1025 + 1024 bytes less the six parts, 120 to 125, are gaps, which are among temporaries.
 		"at_peak.weights_bytes": "120", "at_peak.state_bytes": "121", "at_peak.gradients_bytes": "122",
@@ -186,6 +189,7 @@ func TestPlanNumbers(t *testing.T) {
 	p.Bound, p.Lower = nil, nil
 	table := printed(t, func(w io.Writer) error { return PlanTable(w, p, PlanView{ConfigPath: "c.json", Stashes: 1}) })
 	for _, line := range []string{
+		"Does not fit: in stock ONNX Runtime the arena takes 174 B, the budget is 71 B: 103 B over.",
 		"Memory Optimizer  :  ON  :  Memory Optimization Level: [TRANSFORMER_LAYERWISE_RECOMPUTE_WITH_COMPROMISE], " +
 			"Optimization Config: [c.json]  ",
 		" - Plan 1  :  ON   :  Mul+:1:-1       11    13                 12.0*n                  14                ",

@@ -33,6 +33,7 @@ type planJSON struct {
 	Solver         *string          `json:"solver"`
 	Lower          *lowerJSON       `json:"next"`
 	Runtime        *runtimePeakJSON `json:"runtime"`
+	Fit            *fitJSON         `json:"fit"`
 	Alternatives   []otherJSON      `json:"alternatives"`
 	Warnings       []string         `json:"warnings"`
 }
@@ -188,6 +189,7 @@ func newPlanJSON(p *planner.Plan, sha string) *planJSON {
 	if a := p.Runtime; a != nil {
 		j.Runtime = &runtimePeakJSON{a.Base, a.BaseArena, a.Anchored, a.AnchoredArena, a.AnchoredArena + p.Persistent}
 	}
+	j.Fit = newFitJSON(p.Fit)
 	if n := p.Lower; n != nil {
 		j.Lower = &lowerJSON{n.Live, n.Arena, n.Overhead}
 	}

@@ -26,6 +26,9 @@ type PlanView struct {
 // INFO, the peak before and after, what it is made of, and the largest stashed activations with the
 // reason each is kept.
 func PlanTable(w io.Writer, p *planner.Plan, view PlanView) error {
+	if err := fitAnswer(w, p); err != nil {
+		return err
+	}
 	if err := chosenTable(w, p, view.ConfigPath); err != nil {
 		return err
 	}
@@ -253,6 +256,9 @@ func PlanCSV(w io.Writer, p *planner.Plan) error { return clusterTable(p).WriteC
 
 // PlanMarkdown writes clusters, peak and stashed activations as Markdown tables.
 func PlanMarkdown(w io.Writer, p *planner.Plan) error {
+	if err := fitAnswer(w, p); err != nil {
+		return err
+	}
 	if err := clusterTable(p).WriteMarkdown(w); err != nil {
 		return err
 	}

@@ -129,7 +129,7 @@ func (a *app) warnBudget(p *planner.Plan, anchoring *anchor.Anchoring) {
 	took, asked := report.Bytes(anchoring.AnchoredArena),
 		fmt.Sprintf("the %s that the budget allows of the %s that the unchanged graph takes there",
 			report.Bytes(limit), report.Bytes(anchoring.BaseArena))
-	if total := p.Options.Budget().Total; total > 0 {
+	if total := p.Options.Limit().Total; total > 0 {
 		took = fmt.Sprintf("%s, plus %s of inputs and weights: %s in total", took, report.Bytes(p.Persistent),
 			report.Bytes(anchoring.AnchoredArena+p.Persistent))
 		asked = "the budget of " + report.Bytes(total)

@@ -125,17 +125,32 @@ func (b *budgetFlags) idle(a *app) error {
 	if _, err := b.search(a); err != nil || b.set.Changed("pareto") {
 		return err
 	}
+	b.warnIdle(a, "without --budget or --budget-for", "budget-in", "select", "solver", "time-limit", "effort",
+		"require-optimal")
+	return nil
+}
+
+// warnIdle warns about those of the flags that were given and have no effect.
+func (b *budgetFlags) warnIdle(a *app, why string, flags ...string) {
 	var idle []string
-	for _, name := range []string{"budget-in", "select", "solver", "time-limit", "effort", "require-optimal"} {
+	for _, name := range flags {
 		if b.set.Changed(name) {
 			idle = append(idle, "--"+name)
 		}
 	}
 	if len(idle) > 0 {
-		a.warn("%s: no effect without --budget or --budget-for",
-			strings.Join(idle, ", "))
+		a.warn("%s: no effect %s", strings.Join(idle, ", "), why)
 	}
-	return nil
+}
+
+// held is the error of a plan that was held to a budget and is above it.
+func (b *budgetFlags) held(p *memopt.Plan, file string) error {
+	f := p.Fit
+	if f == nil || f.Fits() {
+		return nil
+	}
+	return &exitError{exitUnfit, fmt.Errorf("%s: does not fit: %s; plan anew with --budget %s, or allow more",
+		file, report.FitSentence(f), b.budget)}
 }
 
 // parseBudget reads the value of --budget.

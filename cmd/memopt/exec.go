@@ -83,6 +83,7 @@ func expectedOf(step, forward *graph.Graph, expected map[int]dataset.Named) map[
 // planExecution plans a model, and rewrites it if there is anything to recompute.
 func (a *app) planExecution(m *memopt.Model, name string, sel *selectionFlags,
 	traits verify.Traits) (*memopt.Execution, error) {
+	sel.holds = true
 	c, err := sel.resolve(a, m)
 	if err != nil {
 		return nil, err
@@ -100,6 +101,9 @@ func (a *app) planExecution(m *memopt.Model, name string, sel *selectionFlags,
 	}
 	for _, w := range p.Warnings {
 		a.warn("%s", w)
+	}
+	if err := sel.held(p, c.configPath); err != nil {
+		return nil, err
 	}
 	o := memopt.RewriteOptions{Stock: traits.Reorders, Seed: a.global.seed}
 	if traits.Reorders && (len(p.Placements) > 0 || sel.budgetFlags.asks()) {

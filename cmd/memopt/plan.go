@@ -39,6 +39,8 @@ If some symbols are not bound, it prints formulas instead of bytes.`,
         a configuration for ORTMODULE_MEMORY_OPT_CONFIG
   memopt plan model.onnx --config config.json -O json
         what a configuration does, for scripts
+  memopt plan model.onnx --plan plan.json --budget 16GiB
+        whether a plan that was saved still fits, and by how much: exit code 3 if not
   memopt plan network.onnx --budget 400KiB --save-plan schedule.json -F deeploy --aliases aliases.json
         a schedule for Deeploy, planned and counted by the rules of its memory`,
 		Args: exactModel,
@@ -61,7 +63,8 @@ If some symbols are not bound, it prints formulas instead of bytes.`,
 			if cmd.Flags().Changed("pareto") {
 				return a.pareto(args[0], &sel, format, pareto)
 			}
-			if saveConfig != "" && sel.budgetFlags.asks() && sel.what != "clusters" {
+			if saveConfig != "" && sel.budgetFlags.asks() && sel.what != "clusters" && sel.plan == "" &&
+				sel.config == "" {
 				return usage("--save-config: a configuration cannot express what a plan to a " +
 					"budget recomputes; add --select clusters, or save the plan with --save-plan")
 			}
@@ -70,8 +73,11 @@ If some symbols are not bound, it prints formulas instead of bytes.`,
 				return err
 			}
 			defer p.Of.Close()
-			if err := a.savePlanFiles(p, args[0], saveConfig, savePlan, sel.deeploy); err != nil {
-				return err
+			unfit := sel.held(p, c.configPath)
+			if unfit == nil {
+				if err := a.savePlanFiles(p, args[0], saveConfig, savePlan, sel.deeploy); err != nil {
+					return err
+				}
 			}
 			view := report.PlanView{ConfigPath: c.configPath, Details: details, Stashes: a.listLimit()}
 			if a.ctx.Err() == nil { // else the result so far is shown at once
@@ -79,8 +85,8 @@ If some symbols are not bound, it prints formulas instead of bytes.`,
 					return classify(wrap(args[0], err))
 				}
 			}
-			if err := a.printPlan(format, p, view); err != nil {
-				return err
+			if err := a.printPlan(format, p, view); err != nil || unfit != nil {
+				return cmp.Or(err, unfit)
 			}
 			return sel.budgetFlags.finish(a, p)
 		},
@@ -159,7 +165,7 @@ func (a *app) makePlan(name string, sel *selectionFlags, shown bool) (*memopt.Pl
 	if err := sel.training.optimizer.check(); err != nil {
 		return nil, nil, err
 	}
-	a.states = sel.states
+	a.states, sel.holds = sel.states, true
 	m, err := a.load(name)
 	if err != nil {
 		return nil, nil, err
@@ -185,6 +191,12 @@ func (a *app) makePlan(name string, sel *selectionFlags, shown bool) (*memopt.Pl
 	}
 	for _, w := range p.Warnings {
 		a.warn("%s", w)
+	}
+	if !shown {
+		if err := sel.held(p, c.configPath); err != nil {
+			p.Of.Close()
+			return nil, nil, err
+		}
 	}
 	return p, c, nil
 }

@@ -31,6 +31,7 @@ type selectionFlags struct {
 	executes bool
 	states   []string
 	training trainingFlags
+	holds    bool // the verb can hold a plan file or a configuration to a budget
 	bare     bool // no selection, whatever ORTModule's variables say: two models are compared
 	budgetFlags
 }
@@ -100,9 +101,8 @@ func (s *selectionFlags) resolve(a *app, l *memopt.Model) (*chosen, error) {
 		return nil, err
 	}
 	if s.plan != "" {
-		if s.budgetFlags.asks() {
-			return nil, usage("--plan and --budget cannot be combined: a plan file has its own " +
-				"placements")
+		if err := s.hold(a, c, "--plan"); err != nil {
+			return nil, err
 		}
 		a.warnUnused("--plan, which has its own placements")
 		return c, s.usePlan(c, l)
@@ -110,11 +110,17 @@ func (s *selectionFlags) resolve(a *app, l *memopt.Model) (*chosen, error) {
 	if s.bare {
 		return c, nil
 	}
-	if s.budgetFlags.asks() {
+	if s.budgetFlags.asks() && s.config != "" && s.what != "clusters" {
+		if err := s.hold(a, c, "--config"); err != nil {
+			return nil, err
+		}
+	} else if s.budgetFlags.asks() {
 		return c, s.resolveBudget(a, c)
 	}
-	if err := s.budgetFlags.idle(a); err != nil {
-		return nil, err
+	if c.options.Within == nil {
+		if err := s.budgetFlags.idle(a); err != nil {
+			return nil, err
+		}
 	}
 	if err := s.resolveLevel(a, c); err != nil {
 		return nil, err
@@ -146,6 +152,31 @@ func (s *selectionFlags) resolveMemory(a *app, c *chosen, l *memopt.Model) error
 			s.aliases, unknown[0], len(unknown)-1)
 	}
 	c.options.Aliased = aliased
+	return nil
+}
+
+// hold takes a budget to which what a flag's file recomputes is held. It is not searched for.
+func (s *selectionFlags) hold(a *app, c *chosen, flag string) error {
+	switch {
+	case !s.budgetFlags.asks():
+		return nil
+	case !s.holds:
+		return usage("%s and --budget cannot be combined here; memopt plan with both says whether "+
+			"the file fits the budget", flag)
+	case len(s.limits) > 0:
+		return usage("%s and --budget-for cannot be combined: the file chooses what each part of the graph "+
+			"stashes; hold it to a --budget", flag)
+	case s.level != "" && s.level != "0":
+		return usage("--level %s and --budget cannot be combined: a level is no file that can be held to "+
+			"a budget", s.level)
+	}
+	b, err := s.budgetFlags.resolve(a)
+	if err != nil {
+		return err
+	}
+	s.budgetFlags.warnIdle(a, "where "+flag+" says what to recompute",
+		"select", "solver", "time-limit", "effort", "require-optimal")
+	c.options.Within = b
 	return nil
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"memopt"
 	"memopt/report"
 )
 
@@ -29,23 +30,15 @@ func (a *app) version() error {
 
 // thisBuild is which build this is.
 func thisBuild() report.Version {
-	v := report.Version{Version: unversioned, Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH}
+	v := report.Version{Version: memopt.Version(), Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH}
 	if info, ok := debug.ReadBuildInfo(); ok {
 		readBuild(&v, info)
 	}
 	return v
 }
 
-// unversioned is the version of a build without a recorded one: made by go run, or from sources
-// that are not a checkout.
-const unversioned = "devel"
-
-// readBuild reads what the go command recorded about a build: the version of the module, which is a
-// tag, or is made from the revision and its time.
+// readBuild reads what the go command recorded about the sources of a build.
 func readBuild(v *report.Version, info *debug.BuildInfo) {
-	if m := info.Main.Version; m != "" && m != "(devel)" {
-		v.Version = m
-	}
 	for _, s := range info.Settings {
 		switch s.Key {
 		case "vcs.revision":

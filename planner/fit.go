@@ -1,0 +1,51 @@
+package planner
+
+import "errors"
+
+// Fit says how a plan that another strategy has made stands to a budget. All sizes are bytes.
+type Fit struct {
+	Budget *Budget
+	// Limit is what the budget leaves the arena; negative where inputs and weights alone take more
+	// than the budget.
+	Limit int64
+	// Arena is what the plan's arena takes: that of memopt, or that of stock ONNX Runtime, as
+	// simulated, where the budget is for that.
+	Arena int64
+	// Persistent is the bytes of inputs and weights, which count where the budget is for these, too.
+	Persistent int64
+}
+
+// Over is by how many bytes the plan is above the budget; 0 where it fits.
+func (f *Fit) Over() int64 { return max(0, f.Arena-f.Limit) }
+
+// Spare is how many bytes the budget has left; 0 where the plan does not fit.
+func (f *Fit) Spare() int64 { return max(0, f.Limit-f.Arena) }
+
+// Fits reports whether the plan is within the budget.
+func (f *Fit) Fits() bool { return f.Arena <= f.Limit }
+
+// hold compares the plan with the budget that it was not made to.
+func (m *maker) hold(p *Plan) error {
+	b := m.opts.Within
+	if b == nil {
+		return nil
+	}
+	if err := m.needSizes(); err != nil {
+		return err
+	}
+	if b.Total == 0 && b.Share == 0 && b.Arena == 0 {
+		return errors.New("a plan can only be held to a budget of bytes or to a share: there is none")
+	}
+	f := &Fit{Budget: b, Arena: p.Arena.Bytes, Persistent: p.Persistent}
+	base := p.Base.Peak.Bytes
+	if b.Runtime {
+		a, err := p.Anchor()
+		if err != nil {
+			return err
+		}
+		f.Arena, base = a.AnchoredArena, a.BaseArena
+	}
+	f.Limit = b.bytes(p.Persistent, base)
+	p.Fit = f
+	return nil
+}
