@@ -18,7 +18,7 @@ const order = `
 	internal/fileio internal/inputfile internal/library internal/mapfile internal/mutate
 	symbolic
 	graph
-	graph/op
+	graph/op estimate/parts
 	graph/onnx graph/graphtest graph/live
 	graph/examples graph/ortsim
 	recompute planner/order planner/pack planner/remat

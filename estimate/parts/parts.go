@@ -1,0 +1,95 @@
+// Package parts says what the memory of a training step is made of on one device, and what a
+// parameter costs there by arithmetic alone.
+package parts
+
+// Parts are the bytes of a device's memory when a step is at its worst, by what they hold. Weights,
+// Gradients, State, Activations, Temporaries, Workspace and Reserve add up to Total; the other
+// fields are shares of one of these.
+type Parts struct {
+	// Weights are parameters, statistics, constants and Inputs.
+	Weights int64
+	Inputs  int64 // of Weights: the data of a step
+	// Gradients are those of parameters, and the sums in which they are accumulated.
+	Gradients int64
+	// State is the optimizer's: moments, and Master.
+	State  int64
+	Master int64 // of State: weights of more bits beside those that a step computes with
+	// Activations are what the forward half stashes for the backward half.
+	Activations int64
+	// Temporaries are all other values, and Gaps.
+	Temporaries int64
+	Gaps        int64 // of Temporaries: bytes of the arena in which no value lies at that moment
+	Workspace   int64 // of kernels
+	// Reserve is what no step can have: the driver's, the context's and the libraries' share, and
+	// Rounding.
+	Reserve  int64
+	Rounding int64 // of Reserve: bytes by which the allocator rounds up what is asked of it
+}
+
+// Total is the bytes of all parts.
+func (p *Parts) Total() int64 {
+	return p.Weights + p.Gradients + p.State + p.Activations + p.Temporaries + p.Workspace + p.Reserve
+}
+
+// Add returns the parts with those of another added.
+func (p Parts) Add(q Parts) Parts {
+	p.Weights += q.Weights
+	p.Inputs += q.Inputs
+	p.Gradients += q.Gradients
+	p.State += q.State
+	p.Master += q.Master
+	p.Activations += q.Activations
+	p.Temporaries += q.Temporaries
+	p.Gaps += q.Gaps
+	p.Workspace += q.Workspace
+	p.Reserve += q.Reserve
+	p.Rounding += q.Rounding
+	return p
+}
+
+// Row is a part with its name.
+type Row struct {
+	Name  string
+	Field string // in JSON and CSV
+	Bytes int64
+	// Share is the part that a share is of, as an index into Rows; -1 for what adds up to the total.
+	Share int
+}
+
+// Rows lists the parts in the order of reports, each share behind its part.
+func (p *Parts) Rows() []Row {
+	return []Row{
+		{"weights", "weights_bytes", p.Weights, -1},
+		{"inputs of the step", "inputs_bytes", p.Inputs, 0},
+		{"gradients", "gradients_bytes", p.Gradients, -1},
+		{"optimizer state", "state_bytes", p.State, -1},
+		{"master weights", "master_bytes", p.Master, 3},
+		{"activations", "activations_bytes", p.Activations, -1},
+		{"temporaries", "temporaries_bytes", p.Temporaries, -1},
+		{"gaps in the arena", "gaps_bytes", p.Gaps, 6},
+		{"workspaces", "workspace_bytes", p.Workspace, -1},
+		{"reserve", "reserve_bytes", p.Reserve, -1},
+		{"allocator's rounding", "rounding_bytes", p.Rounding, 9},
+	}
+}
+
+// JSON is the form of parts in reports.
+type JSON struct {
+	Weights     int64 `json:"weights_bytes"`
+	Gradients   int64 `json:"gradients_bytes"`
+	State       int64 `json:"state_bytes"`
+	Activations int64 `json:"activations_bytes"`
+	Temporaries int64 `json:"temporaries_bytes"`
+	Workspace   int64 `json:"workspace_bytes"`
+	Reserve     int64 `json:"reserve_bytes"`
+	Inputs      int64 `json:"inputs_bytes"`
+	Master      int64 `json:"master_bytes"`
+	Gaps        int64 `json:"gaps_bytes"`
+	Rounding    int64 `json:"rounding_bytes"`
+}
+
+// JSON returns the form of the parts in reports.
+func (p *Parts) JSON() JSON {
+	return JSON{p.Weights, p.Gradients, p.State, p.Activations, p.Temporaries, p.Workspace, p.Reserve, p.Inputs,
+		p.Master, p.Gaps, p.Rounding}
+}
