@@ -122,6 +122,11 @@ type Info struct {
 	// Cuts returns at which element of input 0 each output begins, -1 for those that are no run of
 	// consecutive elements of it: the others can be views of it. nil: the outputs are none.
 	Cuts func(*Pieces) []int64
+	// Factors returns the directions in which a node's work falls into parts. The draws of a random
+	// operator follow its elements' places in the whole. nil: into none.
+	Factors func(*Pieces) []Factor
+	// Shapes lists the inputs whose contents are the dims of output 0, which those of a part replace.
+	Shapes []int
 	// Joins returns at which element of output 0 each input lies as a run of consecutive elements, -1
 	// for those that do not: the others can be written there when they are made. nil: no input does.
 	Joins func(*Pieces) []int64

@@ -7,10 +7,13 @@ import (
 )
 
 // Pieces is a node whose dims are numbers, as the rules see it that say which operands are runs of
-// consecutive elements of another one (Info.Cuts, Info.Joins).
+// consecutive elements of another one (Info.Cuts, Info.Joins), and into which parts its work falls
+// (Info.Factors).
 type Pieces struct {
 	Graph *graph.Graph
 	Node  *graph.Node
+	// Version is the node's schema version, which only Factors asks for.
+	Version int
 	// Dims returns the dims of a value, nil where they are not known.
 	Dims func(graph.ValueID) []int64
 }

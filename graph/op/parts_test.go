@@ -15,27 +15,33 @@ import (
 
 // piecesOf parses a graph of one node and returns where its rule says that parts begin.
 func piecesOf(t require.TestingT, opset int, decls, fixed, node string) []int64 {
+	p := pieceOf(t, opset, decls, fixed, node)
+	info := Of(p.Node.Kind)
+	if info.Joins != nil {
+		return info.Joins(p)
+	}
+	return info.Cuts(p)
+}
+
+// pieceOf parses a graph of one node.
+func pieceOf(t require.TestingT, opset int, decls, fixed, node string) *Pieces {
 	m, err := graph.Parse(fmt.Sprintf(`<ir_version: 8, opset_import: ["" : %d]>
 		g (%s) => (float[] unused) <%s> { %s unused = Identity(given) }`, opset, decls, fixed, node), "parts")
 	require.NoError(t, err)
 	_, err = Infer(m)
 	require.NoError(t, err)
 	n := m.Graph.Nodes[0]
-	info := Of(n.Kind)
-	p := &Pieces{Graph: m.Graph, Node: n, Dims: func(v graph.ValueID) (dims []int64) {
-		for _, d := range m.Graph.Values[v].Type.Shape.Dims {
-			c, ok := d.Const()
-			if !ok {
-				return nil
+	return &Pieces{Graph: m.Graph, Node: n, Version: Of(n.Kind).SinceVersion(int64(opset)),
+		Dims: func(v graph.ValueID) (dims []int64) {
+			for _, d := range m.Graph.Values[v].Type.Shape.Dims {
+				c, ok := d.Const()
+				if !ok {
+					return nil
+				}
+				dims = append(dims, c)
 			}
-			dims = append(dims, c)
-		}
-		return dims
-	}}
-	if info.Joins != nil {
-		return info.Joins(p)
-	}
-	return info.Cuts(p)
+			return dims
+		}}
 }
 
 // runOf returns the number of the first element of a box in a row-major array if its elements lie

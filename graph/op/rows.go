@@ -40,7 +40,7 @@ func exactly(n int) Arity { return Arity{n, n} }
 // unary is an elementwise operator of one operand: cheap and possible in place.
 func unary(k graph.Kind, name string, since []int, set dtypeSet, opts ...option) Info {
 	return row(k, name, since, exactly(1), exactly(1), Cheap, unaryRule(set, nil),
-		append([]option{inPlace(0)}, opts...)...)
+		append([]option{inPlace(0), factors(elementwise)}, opts...)...)
 }
 
 // floatUnary is unary for floating-point numbers alone.
@@ -51,23 +51,26 @@ func floatUnary(k graph.Kind, name string, since []int, opts ...option) Info {
 // arithmetic is an elementwise operator of two operands of one type.
 func arithmetic(k graph.Kind, name string, since []int, set dtypeSet, fold func(*Ctx), opts ...option) Info {
 	return row(k, name, since, exactly(2), exactly(1), Cheap, binaryRule(set, fold),
-		append([]option{inPlace(0, 1)}, opts...)...)
+		append([]option{inPlace(0, 1), factors(elementwise)}, opts...)...)
 }
 
 // comparison is an elementwise operator of two operands with bools as result.
 func comparison(k graph.Kind, name string, since []int, set dtypeSet, fold func(*Ctx), opts ...option) Info {
-	return row(k, name, since, exactly(2), exactly(1), Cheap, compareRule(set, fold), opts...)
+	return row(k, name, since, exactly(2), exactly(1), Cheap, compareRule(set, fold),
+		append([]option{factors(elementwise)}, opts...)...)
 }
 
 // variadic is an elementwise operator of any number of operands.
 func variadic(k graph.Kind, name string, since []int, fold func(*Ctx)) Info {
-	return row(k, name, since, Arity{1, -1}, exactly(1), Cheap, variadicRule(fold), inPlace(0, 1), flops(variadicFLOPs))
+	return row(k, name, since, Arity{1, -1}, exactly(1), Cheap, variadicRule(fold), inPlace(0, 1), flops(variadicFLOPs),
+		factors(elementwise))
 }
 
-// reduction is an operator that folds axes, which are an input from version axesSince on.
-func reduction(k graph.Kind, name string, since []int, axesSince int, fold binary) Info {
+// reduction is an operator that folds axes, which are an input from version axesSince on. by says how
+// the results of parts make the whole.
+func reduction(k graph.Kind, name string, since []int, axesSince int, fold binary, by Reduction) Info {
 	return row(k, name, since, Arity{1, 2}, exactly(1), Cheap, reduceRule(axesSince, fold), flops(inputElements),
-		moved(axesSince, 1, "axes"))
+		moved(axesSince, 1, "axes"), factors(reduceFactors(by)))
 }
 
 // moves is an operator that moves or selects elements and computes nothing.
@@ -83,8 +86,8 @@ func view(k graph.Kind, name string, since []int, in Arity, rule func(*Ctx), opt
 }
 
 // random is an operator whose draw the attribute seed fixes.
-func random(k graph.Kind, name string, since []int, in Arity, rule func(*Ctx)) Info {
-	r := row(k, name, since, in, exactly(1), Seeded, rule, opsEach(10))
+func random(k graph.Kind, name string, since []int, in Arity, rule func(*Ctx), opts ...option) Info {
+	r := row(k, name, since, in, exactly(1), Seeded, rule, append([]option{opsEach(10)}, opts...)...)
 	r.Random, r.SeedAttr, r.SeedSince, r.FloatSeed = true, "seed", since[0], true
 	return r
 }
@@ -104,6 +107,11 @@ func moved(since, slot int, attrs ...string) option {
 		}
 	}
 }
+
+func factors(f func(*Pieces) []Factor) option { return func(r *Info) { r.Factors = f } }
+
+// shapes marks inputs that list the dims of output 0.
+func shapes(slots ...int) option { return func(r *Info) { r.Shapes = slots } }
 
 func role(x Role) option { return func(r *Info) { r.Role |= x } }
 

@@ -9,7 +9,7 @@ const deeploy = "Deeploy's dialect"
 var deeployRows = []Info{
 	{Kind: GeluGradDeeploy, Dialect: deeploy, Name: "GeluGrad", Since: []int{1}, Inputs: exactly(2),
 		Outputs: exactly(1), Role: Gradient,
-		Infer: elementwiseGradRule, Class: Cheap, InPlace: []int{0, 1}, FLOPs: perElement(11, 0)},
+		Infer: elementwiseGradRule, Factors: elementwise, Class: Cheap, InPlace: []int{0, 1}, FLOPs: perElement(11, 0)},
 	{Kind: GemmDeeploy, Dialect: deeploy, Name: "Gemm", Since: []int{1}, Inputs: Arity{2, 3}, Outputs: exactly(1),
 		Infer: dense(batchedGemmRule), Class: Expensive, FLOPs: batchedGemmFLOPs},
 	{Kind: LayerNormalizationGradDeeploy, Dialect: deeploy, Domain: domainMS, Name: "LayerNormalizationGrad",

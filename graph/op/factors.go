@@ -1,0 +1,260 @@
+package op
+
+import (
+	"slices"
+
+	"memopt/graph"
+)
+
+// Factor is a direction in which the work of a node falls into parts: an index of its loops. Where all
+// operands that lie along it are cut at the same places of it, each part of the outputs comes from the
+// same part of the inputs. The name is that of the sharding rules of Shardy
+// (https://openxla.org/shardy/sharding_representation).
+type Factor struct {
+	Size int64 // how many places it has, 2 or more
+	// In and Out say where the operands lie along the factor, by slot.
+	In, Out []Place
+	// Reduce says how the outputs that do not lie along the factor come from those of the parts.
+	Reduce Reduction
+	// Once lists inputs that only one of the parts may have, such as the bias of a sum of products.
+	Once []int
+}
+
+// Place says where an operand lies along a factor: the dim is Outer × Size × Inner long, the last
+// counted fastest. With Outer 1, a range of the factor is a range of the dim.
+type Place struct {
+	Dim          int // -1: every part takes the whole operand
+	Outer, Inner int64
+}
+
+// Cut reports whether parts of the factor are parts of the operand.
+func (p Place) Cut() bool { return p.Dim >= 0 }
+
+// whole is the place of an operand that does not lie along a factor.
+var whole = Place{Dim: -1}
+
+// Reduction says how an output comes from the outputs of parts.
+type Reduction uint8
+
+const (
+	// NoReduction: all outputs lie along the factor.
+	NoReduction Reduction = iota
+	// SumOf: they are added.
+	SumOf
+	// MaxOf: the largest elements count.
+	MaxOf
+	// MinOf: the smallest elements count.
+	MinOf
+	// ProductOf: they are multiplied.
+	ProductOf
+	// MeanOf: their mean, in which each part counts as much as what it is the mean of.
+	MeanOf
+)
+
+// FactorsOf returns the factors of a node of a known operator, none where the sizes of its operands are
+// not known or where its row has no rule.
+func FactorsOf(p *Pieces) []Factor {
+	info := Of(p.Node.Kind)
+	if info.Factors == nil {
+		return nil
+	}
+	return info.Factors(p)
+}
+
+// in and out return the dims of operands, nil for those that are left out or unknown.
+func (p *Pieces) in(slot int) []int64 { return p.dims(p.Node.Input(slot)) }
+
+func (p *Pieces) out(slot int) []int64 { return p.dims(p.Node.Output(slot)) }
+
+// hasIn and hasOut report whether a node has an operand.
+func (p *Pieces) hasIn(slot int) bool { return p.Node.Input(slot) != graph.NoValue }
+
+func (p *Pieces) hasOut(slot int) bool { return p.Node.Output(slot) != graph.NoValue }
+
+// factor begins a factor along which no operand lies yet.
+func (p *Pieces) factor(size int64) *Factor {
+	return &Factor{Size: size, In: slices.Repeat([]Place{whole}, len(p.Node.Inputs)),
+		Out: slices.Repeat([]Place{whole}, len(p.Node.Outputs))}
+}
+
+// along places an input, unless it is left out, and reports whether its dim has the factor's size.
+func (f *Factor) in(p *Pieces, slot, dim int) *Factor {
+	return f.place(f.In, p.in(slot), slot, dim)
+}
+
+func (f *Factor) out(p *Pieces, slot, dim int) *Factor {
+	return f.place(f.Out, p.out(slot), slot, dim)
+}
+
+// place notes a place. A factor whose operand has another size there has the size 0 and is dropped.
+func (f *Factor) place(list []Place, dims []int64, slot, dim int) *Factor {
+	switch {
+	case slot >= len(list) || dims == nil:
+	case dim < 0 || dim >= len(dims) || dims[dim] != f.Size:
+		f.Size = 0
+	default:
+		list[slot] = Place{Dim: dim, Outer: 1, Inner: 1}
+	}
+	return f
+}
+
+// reduced sets the reduction of the outputs that do not lie along a factor.
+func (f *Factor) reduced(by Reduction) *Factor {
+	f.Reduce = by
+	return f
+}
+
+// kept are the factors worth keeping: those with more than one place, which operands agree on.
+func kept(list []*Factor) (out []Factor) {
+	for _, f := range list {
+		if f.Size > 1 {
+			out = append(out, *f)
+		}
+	}
+	return out
+}
+
+// axis returns an attribute that names one of rank dims; ok is false where it names none.
+func (p *Pieces) axis(name string, preset int64, rank int) (axis int, ok bool) {
+	a := p.Node.Int(name, preset)
+	if a < 0 {
+		a += int64(rank)
+	}
+	return int(a), a >= 0 && a < int64(rank)
+}
+
+// ints returns the contents of an input, or an attribute of older versions; ok is false where nobody
+// knows them. What is left out is nil.
+func (p *Pieces) ints(slot int, attr string) (list []int64, ok bool) {
+	if p.Node.Attr(attr) != nil {
+		return p.Node.IntList(attr, nil), true
+	}
+	v := p.Node.Input(slot)
+	if v == graph.NoValue {
+		return nil, true
+	}
+	data := Contents(p.Graph, v)
+	if data == nil {
+		return nil, false
+	}
+	if n, err := data.Elements(); err != nil || n > maxCutAxes {
+		return nil, false
+	}
+	list, err := data.Int64s()
+	return list, err == nil
+}
+
+// aligned are the factors of elementwise work: the dims of ref, with which inputs and outputs are
+// aligned at the last one. Inputs of fewer dims, or with a dim of 1, are broadcast; outputs likewise
+// are sums.
+func (p *Pieces) aligned(ref []int64, ins, outs []int) (list []*Factor) {
+	for d, n := range ref {
+		f := p.factor(n)
+		for _, slot := range ins {
+			f.aligned(f.In, p.in(slot), slot, d-len(ref))
+		}
+		for _, slot := range outs {
+			if !p.hasOut(slot) {
+				continue
+			}
+			if f.aligned(f.Out, p.out(slot), slot, d-len(ref)); f.Size > 0 && !f.Out[slot].Cut() {
+				f.Reduce = SumOf
+			}
+		}
+		list = append(list, f)
+	}
+	return list
+}
+
+// aligned places an operand whose dims count from the last one, -1, on.
+func (f *Factor) aligned(list []Place, dims []int64, slot, dim int) {
+	dim += len(dims)
+	if slot < len(list) && dims != nil && dim >= 0 && dims[dim] != 1 {
+		f.place(list, dims, slot, dim)
+	}
+}
+
+// upTo lists the first n slots.
+func upTo(n int) []int {
+	list := make([]int, n)
+	for i := range list {
+		list[i] = i
+	}
+	return list
+}
+
+// elementwise: operands of any number that broadcast, outputs of one shape.
+func elementwise(p *Pieces) []Factor { return elementwiseOf(len(p.Node.Inputs))(p) }
+
+// elementwiseOf: the first inputs are worked on element by element; the others are scalars, or say
+// what the shape already does.
+func elementwiseOf(inputs int) func(*Pieces) []Factor {
+	return func(p *Pieces) []Factor {
+		if p.legacyBroadcast() {
+			return nil
+		}
+		return kept(p.aligned(p.out(0), upTo(min(inputs, len(p.Node.Inputs))), upTo(len(p.Node.Outputs))))
+	}
+}
+
+// legacyBroadcast reports whether operands are aligned at an axis that an attribute names, as before
+// version 7.
+func (p *Pieces) legacyBroadcast() bool {
+	return p.Node.Attr("axis") != nil && len(p.Node.Inputs) > 1 && len(p.in(0)) != len(p.in(1))
+}
+
+// leading: all operands lie along the same dims up to an axis, from which on the node works on rows as
+// wholes. params are inputs that are broadcast to the rows, and sums outputs that are like them.
+func (p *Pieces) leading(axis int, params, sums []int) (list []*Factor) {
+	ref := p.in(0)
+	for d := range min(axis, len(ref)) {
+		f := p.sameDim(d, params, sums)
+		for _, slot := range params {
+			f.aligned(f.In, p.in(slot), slot, d-len(ref))
+		}
+		list = append(list, f)
+	}
+	return list
+}
+
+// sameDim is the factor of a dim that all operands have but params, and outputs but sums.
+func (p *Pieces) sameDim(d int, params, sums []int) *Factor {
+	f := p.factor(p.in(0)[d])
+	for slot := range p.Node.Inputs {
+		if !slices.Contains(params, slot) {
+			f.in(p, slot, d)
+		}
+	}
+	for slot := range p.Node.Outputs {
+		switch {
+		case !slices.Contains(sums, slot):
+			f.out(p, slot, d)
+		case p.hasOut(slot):
+			f.Reduce = SumOf
+		}
+	}
+	return f
+}
+
+// dimsOf makes a rule: the named dims are of all operands but of the inputs that are params.
+func dimsOf(dims []int, params ...int) func(*Pieces) []Factor {
+	return func(p *Pieces) []Factor {
+		var list []*Factor
+		for _, d := range dims {
+			if d < len(p.in(0)) {
+				list = append(list, p.sameDim(d, params, nil))
+			}
+		}
+		return kept(list)
+	}
+}
+
+// allBut: every dim but those that an attribute names, of input 0 and all outputs of the same rank.
+func (p *Pieces) allBut(axes ...int) (list []*Factor) {
+	for d := range p.in(0) {
+		if !slices.Contains(axes, d) {
+			list = append(list, p.sameDim(d, nil, nil))
+		}
+	}
+	return list
+}
