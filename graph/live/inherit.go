@@ -45,7 +45,7 @@ func (s *simulation) inherit() {
 	}
 	for _, st := range p.States {
 		h.in[st.In], h.free[st.In] = st.In+1, s.keep[st.In]
-		if !s.pinned[st.In] && p.Bytes[st.In] > 0 {
+		if !s.pinned[st.In] && s.positive(st.In) {
 			h.heirOf[st.Out], h.last[st.Out] = st.In+1, true
 		}
 	}
@@ -58,7 +58,7 @@ func (s *simulation) inherit() {
 	s.eachStepBack(func(at int32, step *Step, out graph.ValueID) {
 		for _, slot := range step.inPlace() {
 			// A buffer that is needed to the end goes to nobody else.
-			if in := step.Input(slot); in != graph.NoValue && p.Bytes[in] == p.Bytes[out] && !s.pinned[in] {
+			if in := step.Input(slot); in != graph.NoValue && s.same(in, out) && !s.pinned[in] {
 				s.bequeath(in, out)
 				h.via[in] = max(h.via[in], at+1)
 			}
@@ -102,7 +102,7 @@ func (s *simulation) intoState(at int32, step *Step, slot int, id graph.ValueID)
 	}
 	h := &s.state
 	in := h.heirOf[id] - 1
-	if s.p.Bytes[id] != s.p.Bytes[in] || at < h.commit {
+	if !s.same(id, in) || at < h.commit {
 		return false
 	}
 	end := max(s.keep[id], at+1)
@@ -122,7 +122,7 @@ func (s *simulation) intoState(at int32, step *Step, slot int, id graph.ValueID)
 func (s *simulation) inherits(step *Step, slot int, in graph.ValueID) bool {
 	lies := func(i int) bool {
 		v := step.Input(i)
-		return v != graph.NoValue && s.state.in[v] == in+1 && s.p.Bytes[v] == s.p.Bytes[in]
+		return v != graph.NoValue && s.state.in[v] == in+1 && s.same(v, in)
 	}
 	if slot == 0 && slices.ContainsFunc(step.inPlace(), lies) {
 		return true
@@ -142,7 +142,7 @@ func (s *simulation) settle() {
 	}
 	t.Copied = t.Copied[:0]
 	for _, st := range s.p.States {
-		if h.in[st.Out] != st.In+1 && max(s.p.Bytes[st.In], s.p.Bytes[st.Out]) != 0 {
+		if h.in[st.Out] != st.In+1 && (s.positive(st.In) || s.positive(st.Out)) {
 			t.Copied = append(t.Copied, st)
 		}
 	}

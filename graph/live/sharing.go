@@ -72,12 +72,14 @@ func (s *simulation) best(p *Program) (*Timeline, error) {
 		return nil, err
 	}
 	copied, lowest := t.Peak.Bytes, int64(math.MaxInt64)
+	s.noteRound(t)
 	clear(q.declined)
 	for round, more := 0, true; more; round++ {
 		s.begin(p)
 		if t, err = s.steps(); err != nil {
 			return nil, err
 		}
+		s.noteRound(t)
 		if t.Peak.Bytes < lowest {
 			lowest = t.Peak.Bytes
 			q.kept = append(q.kept[:0], q.declined...)

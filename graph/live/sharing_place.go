@@ -43,7 +43,7 @@ func (s *simulation) join() {
 		step := &p.Steps[i]
 		eachPart(step, func(slot int, part, whole graph.ValueID) {
 			v := q.shown[part]
-			if q.mayJoin(p, step, slot) && s.free(v) && s.keep[v] <= s.keep[whole] {
+			if s.same(v, part) && q.mayJoin(p, step, slot) && s.free(v) && s.keep[v] <= s.keep[whole] {
 				q.into[v], q.intoAt[v] = whole+1, step.Slices.At[slot]
 			}
 		})
@@ -70,10 +70,10 @@ func (s *simulation) bequeathPlace(at int32, step *Step) {
 	}
 	for _, slot := range step.inPlace() {
 		in := step.Input(slot)
-		if in == graph.NoValue || s.p.Bytes[in] != s.p.Bytes[out] {
+		if in == graph.NoValue || !s.same(in, out) {
 			continue
 		}
-		if v := q.shown[in]; q.mayLie(s.p, v, s.p.Bytes[in]) && s.free(v) && s.keep[v] == at+1 {
+		if v := q.shown[in]; s.same(v, in) && q.mayLie(s.p, v, s.p.Bytes[in]) && s.free(v) && s.keep[v] == at+1 {
 			q.into[v], q.intoAt[v] = q.into[out], q.intoAt[out]
 			return
 		}

@@ -127,6 +127,7 @@ type simulation struct {
 	need    []int64 // by step: bytes that the step cannot do without
 	state   inheritance
 	share   sharing
+	log     *Decisions // notes what is asked of sizes; nil: nothing is noted
 }
 
 // zeroed returns a slice of n zero elements, in the memory of s where it is large enough.
@@ -249,7 +250,7 @@ func (s *simulation) reuse(at int32, step *Step, id graph.ValueID) bool {
 // inPlaceInput returns the input over which output id may be written: one of equal size that the
 // step reads for the last time, in a buffer that is of no graph output and not persistent.
 func (s *simulation) inPlaceInput(at int32, step *Step, id graph.ValueID) graph.ValueID {
-	if s.p.Bytes[id] <= 0 {
+	if !s.positive(id) {
 		return graph.NoValue
 	}
 	for _, slot := range step.inPlace() {
@@ -262,10 +263,10 @@ func (s *simulation) inPlaceInput(at int32, step *Step, id graph.ValueID) graph.
 		case root == graph.NoValue || s.pinned[root]:
 		case s.share.on && s.share.parted[root]:
 			// It must not keep the whole buffer alive longer.
-			if s.p.Bytes[in] == s.p.Bytes[id] && s.keep[id] <= s.t.Ranges[root].End && s.vacant(at, in) {
+			if s.same(in, id) && s.keep[id] <= s.t.Ranges[root].End && s.vacant(at, in) {
 				return in
 			}
-		case s.t.Ranges[root].End == at+1 && s.p.Bytes[root] == s.p.Bytes[id]:
+		case s.t.Ranges[root].End == at+1 && s.same(root, id):
 			return in
 		}
 	}

@@ -1,6 +1,9 @@
 package op
 
-import "memopt/graph"
+import (
+	"memopt/graph"
+	"memopt/symbolic"
+)
 
 // Check is an input whose elements kernels look at before they compute with them: indices, labels,
 // sizes, axes, divisors. Elements that are not as wanted end the run with an error. An operator
@@ -69,38 +72,70 @@ var checks = [NumKinds][]Check{
 // Checks lists the inputs of an operator whose elements its kernels look at.
 func Checks(k graph.Kind) []Check { return checks[k] }
 
+// end is a bound of elements: its value at the bindings, and as an expression.
+type end struct {
+	n int64
+	e symbolic.Expr
+}
+
+func endAt(n int64) end { return end{n, symbolic.Const(n)} }
+
+// plus adds a number to a bound.
+func (x end) plus(n int64) end { return end{x.n + n, x.e.Add(symbolic.Const(n))} }
+
+func (x end) negative() end { return end{-x.n, x.e.Neg()} }
+
+// atMost reports whether x ≤ y, and notes that it was asked.
+func (b *bounder) atMost(x, y end) bool {
+	_, fixed := x.e.Const()
+	_, too := y.e.Const()
+	if b.note != nil && !(fixed && too) {
+		b.note(x.e, y.e)
+	}
+	return x.n <= y.n
+}
+
+func (b *bounder) equal(x, y end) bool { return b.atMost(x, y) && b.atMost(y, x) }
+
 // elementBounds says where the elements of a tensor of integers lie: between two bounds, or at one more
 // number besides.
 type elementBounds struct {
 	known    bool
-	low      int64
-	high     int64
-	or       int64 // the number besides
+	low      end
+	high     end
+	or       end // the number besides
 	orExists bool
 }
 
 // within reports whether elements keep bounds.
-func (e elementBounds) within(want elementBounds) bool {
-	inside := func(n int64) bool {
-		return want.low <= n && n <= want.high || want.orExists && n == want.or
+func (b *bounder) within(e, want elementBounds) bool {
+	inside := func(x end) bool {
+		return b.atMost(want.low, x) && b.atMost(x, want.high) || want.orExists && b.equal(x, want.or)
 	}
-	return e.known && want.known && want.low <= e.low && e.high <= want.high && (!e.orExists || inside(e.or))
+	return e.known && want.known && b.atMost(want.low, e.low) && b.atMost(e.high, want.high) &&
+		(!e.orExists || inside(e.or))
 }
 
 // joined are elements of either.
-func (e elementBounds) joined(f elementBounds) elementBounds {
+func (b *bounder) joined(e, f elementBounds) elementBounds {
 	if !e.known || !f.known || e.orExists || f.orExists {
 		return elementBounds{}
 	}
-	return elementBounds{known: true, low: min(e.low, f.low), high: max(e.high, f.high)}
+	if !b.atMost(e.low, f.low) {
+		e.low = f.low
+	}
+	if !b.atMost(f.high, e.high) {
+		e.high = f.high
+	}
+	return e
 }
 
 // shapeSource says whose shape limits indices.
-type shapeSource func(b *bounder, n *graph.Node, slot int) []int64
+type shapeSource func(b *bounder, n *graph.Node, slot int) []end
 
-func inputShape(b *bounder, n *graph.Node, slot int) []int64 { return b.shape(n.Input(slot)) }
+func inputShape(b *bounder, n *graph.Node, slot int) []end { return b.shape(n.Input(slot)) }
 
-func outputShape(b *bounder, n *graph.Node, slot int) []int64 { return b.shape(n.Output(slot)) }
+func outputShape(b *bounder, n *graph.Node, slot int) []end { return b.shape(n.Output(slot)) }
 
 // indexOf are bounds of indices into the axis that the attribute names, of which negative ones count
 // from the end.
@@ -114,7 +149,7 @@ func indexOf(of shapeSource, slot int, axis int64) func(*bounder, *graph.Node) e
 		if at < 0 || at >= int64(len(shape)) {
 			return elementBounds{}
 		}
-		return elementBounds{known: true, low: -shape[at], high: shape[at] - 1}
+		return elementBounds{known: true, low: shape[at].negative(), high: shape[at].plus(-1)}
 	}
 }
 
@@ -123,15 +158,17 @@ func tupleOf(of shapeSource, slot int) func(*bounder, *graph.Node) elementBounds
 	return func(b *bounder, n *graph.Node) elementBounds {
 		shape, at := of(b, n, slot), b.shape(n.Input(1))
 		first := n.Int("batch_dims", 0)
-		if len(at) == 0 || first < 0 || first >= int64(len(shape)) || at[len(at)-1] < 1 ||
-			at[len(at)-1] > int64(len(shape))-first {
+		if len(at) == 0 || first < 0 || first >= int64(len(shape)) || !b.atMost(endAt(1), at[len(at)-1]) ||
+			!b.atMost(at[len(at)-1], endAt(int64(len(shape))-first)) {
 			return elementBounds{}
 		}
 		shortest := shape[first]
-		for _, d := range shape[first : first+at[len(at)-1]] {
-			shortest = min(shortest, d)
+		for _, d := range shape[first : first+at[len(at)-1].n] {
+			if !b.atMost(shortest, d) {
+				shortest = d
+			}
 		}
-		return elementBounds{known: true, low: -shortest, high: shortest - 1}
+		return elementBounds{known: true, low: shortest.negative(), high: shortest.plus(-1)}
 	}
 }
 
@@ -142,7 +179,7 @@ func rowOf(table int) func(*bounder, *graph.Node) elementBounds {
 		if len(shape) == 0 {
 			return elementBounds{}
 		}
-		return elementBounds{known: true, high: shape[0] - 1}
+		return elementBounds{known: true, high: shape[0].plus(-1)}
 	}
 }
 
@@ -154,13 +191,13 @@ func labelOf(scores, ignoreAt int) func(*bounder, *graph.Node) elementBounds {
 		if len(shape) < 2 {
 			return elementBounds{}
 		}
-		e := elementBounds{known: true, high: shape[1] - 1}
+		e := elementBounds{known: true, high: shape[1].plus(-1)}
 		if ignoreAt < 0 && n.Attr("ignore_index") != nil {
-			e.or, e.orExists = n.Int("ignore_index", 0), true
+			e.or, e.orExists = endAt(n.Int("ignore_index", 0)), true
 		}
 		if ignoreAt >= 0 && n.Input(ignoreAt) != graph.NoValue {
 			ignored := b.of(n.Input(ignoreAt))
-			if !ignored.known || ignored.low != ignored.high {
+			if !ignored.known || !b.equal(ignored.low, ignored.high) {
 				return elementBounds{}
 			}
 			e.or, e.orExists = ignored.low, true

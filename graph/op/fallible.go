@@ -2,6 +2,7 @@ package op
 
 import (
 	littleendian "encoding/binary"
+	"math"
 	"slices"
 
 	"memopt/graph"
@@ -30,7 +31,15 @@ const (
 // in every step, or where an earlier node has looked at them with the same bounds: the gradient of a
 // Gather reads the indices that the Gather has read.
 func Failures(g *graph.Graph, r *Result, order graph.Order, env symbolic.Env) []Failure {
+	return failuresNoting(g, r, order, env, nil)
+}
+
+// failuresNoting is Failures that calls note with the two sides of every comparison x ≤ y of
+// expressions on which the result depends; it may be nil.
+func failuresNoting(g *graph.Graph, r *Result, order graph.Order, env symbolic.Env,
+	note func(x, y symbolic.Expr)) []Failure {
 	b := newBounder(g, r, env)
+	b.note = note
 	failures := make([]Failure, len(g.Nodes))
 	for _, id := range order {
 		failures[id] = b.step(g.Nodes[id])
@@ -72,21 +81,22 @@ type bounder struct {
 	// accepted has the kind of the last node that has looked at the elements and found them right, by
 	// value that is its own source.
 	accepted []graph.Kind
+	note     func(x, y symbolic.Expr) // is told what is compared; nil: nobody wants to know
 }
 
 // shape evaluates a value's shape; nil where it is not known.
-func (b *bounder) shape(v graph.ValueID) []int64 {
+func (b *bounder) shape(v graph.ValueID) []end {
 	if v == graph.NoValue || !b.g.Values[v].Type.Shape.Ranked {
 		return nil
 	}
 	dims := b.g.Values[v].Type.Shape.Dims
-	shape := make([]int64, len(dims))
+	shape := make([]end, len(dims))
 	for i, d := range dims {
 		n, err := d.Eval(b.env)
 		if err != nil {
 			return nil
 		}
-		shape[i] = n
+		shape[i] = end{n, d}
 	}
 	return shape
 }
@@ -127,7 +137,7 @@ func (b *bounder) bodiesFail(n *graph.Node) bool {
 		if err != nil {
 			return true
 		}
-		for _, f := range Failures(g, body.Result, order, b.env) {
+		for _, f := range failuresNoting(g, body.Result, order, b.env, b.note) {
 			if f != NeverFails {
 				return true
 			}
@@ -144,7 +154,7 @@ func (b *bounder) right(n *graph.Node, c *Check) bool {
 	case v == graph.NoValue || !c.Floats && b.g.Values[v].Type.DType.IsFloat():
 		return true
 	case c.Within != nil:
-		return b.of(v).within(c.Within(b, n))
+		return b.within(b.of(v), c.Within(b, n))
 	case c.By != Unknown:
 		def := b.g.Values[b.source[v]].Def
 		return def != graph.NoNode && b.g.Nodes[def].Kind == c.By
@@ -171,8 +181,8 @@ func (b *bounder) of(v graph.ValueID) elementBounds {
 		if err != nil {
 			return elementBounds{}
 		}
-		one := elementBounds{known: true, low: n, high: n}
-		if e = e.joined(one); i == 0 {
+		one := elementBounds{known: true, low: end{n, x}, high: end{n, x}}
+		if e = b.joined(e, one); i == 0 {
 			e = one
 		}
 	}
@@ -185,16 +195,12 @@ func contentBounds(data *graph.TensorData) elementBounds {
 	if err != nil || len(raw) < 8 || len(raw)%8 != 0 {
 		return elementBounds{}
 	}
-	var e elementBounds
+	low, high := int64(math.MaxInt64), int64(math.MinInt64)
 	for i := 0; i < len(raw); i += 8 {
 		n := int64(littleendian.LittleEndian.Uint64(raw[i:]))
-		if one := (elementBounds{known: true, low: n, high: n}); i == 0 {
-			e = one
-		} else {
-			e = e.joined(one)
-		}
+		low, high = min(low, n), max(high, n)
 	}
-	return e
+	return elementBounds{known: true, low: endAt(low), high: endAt(high)}
 }
 
 // learn notes that a node that has run has found what it looks at right.
@@ -208,7 +214,7 @@ func (b *bounder) learn(n *graph.Node) {
 			b.accepted[b.source[v]] = n.Kind
 		default:
 			want := c.Within(b, n)
-			if now := &b.known[b.source[v]]; want.known && !now.within(want) {
+			if now := &b.known[b.source[v]]; want.known && !b.within(*now, want) {
 				*now = want
 			}
 		}
@@ -321,10 +327,10 @@ func oneOf(b *bounder, n *graph.Node) {
 		if eq.Kind == Equal && eq.Input(0) != graph.NoValue && eq.Input(1) != graph.NoValue &&
 			eq.Input(0) == no {
 			c := b.of(eq.Input(1))
-			rest.orExists = !(c.known && c.low == rest.or && c.high == rest.or)
+			rest.orExists = !(c.known && b.equal(c.low, rest.or) && b.equal(c.high, rest.or))
 		}
 	}
-	b.known[n.Output(0)] = b.of(yes).joined(rest)
+	b.known[n.Output(0)] = b.joined(b.of(yes), rest)
 }
 
 // placesAlong are those along an axis of the input.
@@ -345,18 +351,18 @@ func placesOfPool(b *bounder, n *graph.Node) {
 	if out == graph.NoValue || shape == nil {
 		return
 	}
-	count := int64(1)
+	count := endAt(1)
 	for _, d := range shape {
-		if d > 0 && count > (1<<62)/d {
+		if d.n > 0 && count.n > (1<<62)/d.n {
 			return
 		}
-		count *= d
+		count = end{count.n * d.n, count.e.Mul(d.e)}
 	}
-	b.known[out] = elementBounds{known: true, high: count - 1}
+	b.known[out] = elementBounds{known: true, high: count.plus(-1)}
 }
 
 // fromStart are bounds without places from the end.
 func fromStart(e elementBounds) elementBounds {
-	e.low = 0
+	e.low = end{}
 	return e
 }

@@ -24,8 +24,8 @@ func InputRanges(g *graph.Graph, r *Result, order graph.Order, env symbolic.Env)
 	}
 	ranges := map[graph.ValueID]ElementRange{}
 	for _, d := range g.Inputs {
-		if e := b.known[d.Value]; e.known && e.high >= 0 {
-			ranges[d.Value] = ElementRange{Classes: e.high + 1, Ignore: e.or, HasIgnore: e.orExists}
+		if e := b.known[d.Value]; e.known && e.high.n >= 0 {
+			ranges[d.Value] = ElementRange{Classes: e.high.n + 1, Ignore: e.or.n, HasIgnore: e.orExists}
 		}
 	}
 	return ranges

@@ -82,11 +82,18 @@ func Watched(m *graph.Model) ([]graph.ValueID, error) {
 // FailuresOf says of the nodes of a model, in an order, which may fail by data: Failures, and nodes
 // that make values that must be finite (Watched).
 func FailuresOf(m *graph.Model, r *Result, order graph.Order, env symbolic.Env) ([]Failure, error) {
+	return FailuresNoting(m, r, order, env, nil)
+}
+
+// FailuresNoting is FailuresOf that calls note with the two sides of every comparison x ≤ y of
+// expressions that is made: for all bindings at which these come out alike, the same nodes may fail.
+func FailuresNoting(m *graph.Model, r *Result, order graph.Order, env symbolic.Env,
+	note func(x, y symbolic.Expr)) ([]Failure, error) {
 	watched, err := Watched(m)
 	if err != nil {
 		return nil, err
 	}
-	failures := Failures(m.Graph, r, order, env)
+	failures := failuresNoting(m.Graph, r, order, env, note)
 	for _, v := range watched {
 		if f := &failures[m.Graph.Values[v].Def]; *f == NeverFails {
 			*f = FailsOnce

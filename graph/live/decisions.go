@@ -1,0 +1,50 @@
+package live
+
+import "memopt/graph"
+
+// Decisions are the questions about sizes on whose answers a simulation depends. For all sizes that
+// give the same answers, values share memory and live as they do at the sizes that were simulated;
+// only the bytes differ. Where each part of another value begins must be the same, too
+// (Step.Slices), and which nodes may fail (Step.Fails).
+type Decisions struct {
+	Same     []Pair          // whether two values are of equal size
+	Positive []graph.ValueID // whether a value has bytes
+	// Rounds are the executions that a program with parts is simulated as: with all parts copied, then
+	// with fewer and fewer of them copied. Which of them counts depends on the sequence of their
+	// peaks, and what is copied in one on the step at which the one before peaks.
+	Rounds []*Timeline
+}
+
+// Pair is two values whose sizes are compared.
+type Pair struct{ A, B graph.ValueID }
+
+// Trace is Run that also notes what the result depends on.
+func (r *Simulator) Trace(p *Program) (*Timeline, *Decisions, error) {
+	r.s.log = &Decisions{}
+	defer func() { r.s.log = nil }()
+	t, err := r.Run(p)
+	return t, r.s.log, err
+}
+
+// same reports whether two values are of equal size.
+func (s *simulation) same(a, b graph.ValueID) bool {
+	if s.log != nil && a != b {
+		s.log.Same = append(s.log.Same, Pair{a, b})
+	}
+	return s.p.Bytes[a] == s.p.Bytes[b]
+}
+
+// positive reports whether a value has bytes.
+func (s *simulation) positive(v graph.ValueID) bool {
+	if s.log != nil {
+		s.log.Positive = append(s.log.Positive, v)
+	}
+	return s.p.Bytes[v] > 0
+}
+
+// noteRound notes one of the executions of a program with parts.
+func (s *simulation) noteRound(t *Timeline) {
+	if s.log != nil {
+		s.log.Rounds = append(s.log.Rounds, t.Clone())
+	}
+}
