@@ -24,7 +24,7 @@ const order = `
 	recompute planner/order planner/pack planner/remat
 	planner/arena
 	planner/place
-	planner/anchor planner/cluster
+	planner/anchor planner/cluster planner/envelope
 	planner/budget
 	executor/half executor/einsum executor/cpu/simd executor/cpu/native
 	graph/pattern

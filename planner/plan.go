@@ -153,12 +153,18 @@ func MakeContext(ctx context.Context, m *graph.Model, types *op.Result, opts Opt
 	if opts.Order == OrderMemory {
 		return r.inLeast(ctx)
 	}
-	o, err := chooseOrder(m, r.boundary, opts.Order)
-	if err == nil && (opts.Order == "" || opts.Order == OrderAuto) {
-		o, err = r.writingLate(o)
-	}
+	o, err := r.order()
 	if err != nil {
 		return nil, err
 	}
 	return r.in(ctx, o)
+}
+
+// order is the order that Options.Order means, which is not OrderMemory.
+func (r *request) order() (graph.Order, error) {
+	o, err := chooseOrder(r.model, r.boundary, r.opts.Order)
+	if err == nil && (r.opts.Order == "" || r.opts.Order == OrderAuto) {
+		o, err = r.writingLate(o)
+	}
+	return o, err
 }

@@ -258,11 +258,16 @@ func PersistentBytes(g *graph.Graph, s *Sizes) (int64, error) {
 
 // persistentBytes is what a value adds to PersistentBytes.
 func persistentBytes(g *graph.Graph, s *Sizes, id graph.ValueID) int64 {
-	v := &g.Values[id]
-	if v.Input || v.IsInitializer() || v.Def != graph.NoNode && Persistent(g, id) {
+	if CountsPersistent(g, id) {
 		return max(s.Bytes[id], 0)
 	}
 	return 0
+}
+
+// CountsPersistent reports whether a value's bytes are part of PersistentBytes.
+func CountsPersistent(g *graph.Graph, id graph.ValueID) bool {
+	v := &g.Values[id]
+	return v.Input || v.IsInitializer() || v.Def != graph.NoNode && Persistent(g, id)
 }
 
 func backwardReaders(uses []graph.Use, backward []bool, pos []int32) []graph.NodeID {

@@ -62,6 +62,12 @@ func (b *Bench) AsIs() *live.Program {
 	return p
 }
 
+// Program returns the program of the graph rewritten by placements, workspaces included. There must
+// be sizes. It is good until the bench's next trial.
+func (b *Bench) Program(placements []recompute.Placement) (*live.Program, error) {
+	return b.program(placements)
+}
+
 // Steps is how many steps have been simulated so far.
 func (b *Bench) Steps() int { return b.steps }
 

@@ -1,0 +1,146 @@
+package planner_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"memopt"
+	"memopt/autograd"
+	"memopt/graph"
+	"memopt/graph/graphtest"
+	"memopt/planner"
+	"memopt/planner/envelope"
+	"memopt/symbolic"
+)
+
+// eachPoint calls f with every binding of a box.
+func eachPoint(box envelope.Box, f func(symbolic.Env)) {
+	env := symbolic.Env{}
+	var walk func(i int)
+	walk = func(i int) {
+		if i == len(box) {
+			f(env)
+			return
+		}
+		for n := box[i].Lo; n <= box[i].Hi; n++ {
+			env[box[i].Symbol] = n
+			walk(i + 1)
+		}
+	}
+	walk(0)
+}
+
+// requireExact holds a formula to plans at every binding of its box: as many bytes as the simulation
+// has, at a node that has them.
+func requireExact(t require.TestingT, f *planner.Formula, simulate func(symbolic.Env) *planner.Plan, planned bool) {
+	covered := 0
+	eachPoint(f.Box, func(env symbolic.Env) {
+		covered++
+		p := simulate(env)
+		line := p.Base
+		if planned {
+			line = p.Planned
+		}
+		bytes, at, err := f.Peak(env)
+		require.NoError(t, err)
+		require.Equal(t, line.Peak.Bytes, bytes, "peak at %v of %v", env, f.Pieces)
+		persistent, err := f.Persistent.Eval(env)
+		require.NoError(t, err)
+		require.Equal(t, p.Persistent, persistent)
+		nodes := []graph.NodeID{}
+		for step, n := range line.Live {
+			if n == bytes && !planned {
+				nodes = append(nodes, p.Analysis.Order[step])
+			}
+		}
+		if !planned {
+			require.Contains(t, nodes, at.Node, "worst node at %v", env)
+		}
+	})
+	volume := 0
+	for _, p := range f.Pieces {
+		eachPoint(p.Box, func(symbolic.Env) { volume++ })
+	}
+	require.Equal(t, covered, volume, "pieces overlap")
+}
+
+// planAt plans a model at bindings.
+func planAt(t require.TestingT, m *memopt.Model, s planner.Strategy) func(symbolic.Env) *planner.Plan {
+	return func(env symbolic.Env) *planner.Plan {
+		p, err := planner.Make(m.Model, m.Types, planner.Options{Dims: env, Strategy: s, SkipLayout: true})
+		require.NoError(t, err)
+		return p
+	}
+}
+
+// TestFormulaIsExact: the peak of random training graphs as a formula is that of a simulation at
+// every size of small boxes.
+func TestFormulaIsExact(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m, least := drawTraining(t)
+		ranges := map[string]symbolic.Range{}
+		for _, s := range m.Symbols() {
+			lo := rapid.Int64Range(least, 5).Draw(t, "lo")
+			ranges[s] = symbolic.Range{Lo: lo, Hi: lo + rapid.Int64Range(0, 6).Draw(t, "more")}
+		}
+		box, err := envelope.NewBox(ranges)
+		require.NoError(t, err)
+		f, err := planner.FormulaOf(t.Context(), m.Model, m.Types, planner.Options{}, box)
+		require.NoError(t, err)
+		requireExact(t, f, planAt(t, m, nil), false)
+
+		plan := planAt(t, m, planner.Layerwise)(box.High())
+		f, err = plan.Formula(t.Context(), box)
+		require.NoError(t, err)
+		file := planner.PlanFile{Placements: plan.Placements, Order: plan.Analysis.Order}
+		requireExact(t, f, planAt(t, m, file), true)
+	})
+}
+
+// drawTraining draws a training graph with symbols, and says from which sizes on it has no negative
+// dims.
+func drawTraining(t *rapid.T) (m *memopt.Model, least int64) {
+	rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 7))
+	var err error
+	nodes := rapid.IntRange(5, 60).Draw(t, "nodes")
+	if rapid.Bool().Draw(t, "joint") {
+		parts := rapid.Bool().Draw(t, "parts")
+		if least = 1; parts {
+			least, nodes = 4, min(nodes, 30)
+		}
+		m, err = memopt.New(graphtest.Training(rng, graphtest.Options{Nodes: nodes, Symbolic: true, Parts: parts,
+			Width: rapid.SampledFrom([]int64{1, 2, 8, 16}).Draw(t, "width"), Yield: rapid.Bool().Draw(t, "yield"),
+			Control: rapid.Bool().Draw(t, "control")}), memopt.Options{})
+		require.NoError(t, err)
+		return m, least
+	}
+	m, err = memopt.New(graphtest.Random(rng, graphtest.Options{Nodes: nodes, Symbolic: true,
+		Width: rapid.SampledFrom([]int64{1, 2, 8, 16}).Draw(t, "width")}), memopt.Options{})
+	require.NoError(t, err)
+	kind := rapid.SampledFrom([]string{"", "sgd", "adam"}).Draw(t, "optimizer")
+	var update *autograd.Optimizer
+	if kind != "" {
+		update = &autograd.Optimizer{Kind: kind}
+	}
+	o := autograd.Options{}
+	for _, d := range m.Graph.Outputs {
+		if d.Type.DType.IsFloat() {
+			o.Losses = append(o.Losses, autograd.Loss{Name: m.Graph.Values[d.Value].Name, Seed: true})
+		}
+	}
+	if update == nil {
+		o.Wrt = []string{"tokens"}
+	}
+	step, _, err := m.Differentiate(o, update)
+	var none *autograd.NoRule
+	if errors.As(err, &none) || update != nil && err != nil { // no parameters
+		t.Skip(fmt.Sprint("no training step: ", err))
+	}
+	require.NoError(t, err)
+	return step, 1
+}
