@@ -206,7 +206,8 @@ func (p *programs) sampleIn(o graph.Order, env symbolic.Env) (*envelope.Sample, 
 }
 
 // at makes the program at bindings, in an order.
-func (p *programs) at(o graph.Order, env symbolic.Env, note func(x, y symbolic.Expr)) (*live.Program, *live.Sizes, error) {
+func (p *programs) at(o graph.Order, env symbolic.Env,
+	note func(x, y symbolic.Expr)) (*live.Program, *live.Sizes, error) {
 	g := p.model.Graph
 	sizes, err := live.EvalSizes(g, env)
 	if err != nil {

@@ -97,7 +97,7 @@ func TestFormulaIsExact(t *testing.T) {
 		plan := planAt(t, m, planner.Layerwise)(box.High())
 		f, err = plan.Formula(t.Context(), box)
 		require.NoError(t, err)
-		file := planner.PlanFile{Placements: plan.Placements, Order: plan.Analysis.Order}
+		file := &planner.PlanFile{Placements: plan.Placements, Order: plan.Analysis.Order}
 		requireExact(t, f, planAt(t, m, file), true)
 	})
 }

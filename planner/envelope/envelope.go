@@ -141,8 +141,9 @@ func (p *partitioner) add(box Box) error {
 		return nil
 	}
 	if p.left <= 0 {
-		return fmt.Errorf("%w: values share memory in more than %d ways, for example near %v, where the sign "+
-			"of %.120s matters; bind a symbol of it to one number, or narrow its range", ErrPieces, maxSamples, box, q.of)
+		return fmt.Errorf("%w: values share memory in more than %d ways, for example near %v, where the "+
+			"sign of %.120s matters; bind a symbol of it to one number, or narrow its range",
+			ErrPieces, maxSamples, box, q.of)
 	}
 	below, above := q.divide(box)
 	if err := p.add(below); err != nil {
