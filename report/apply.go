@@ -84,7 +84,7 @@ func Apply(
 	if format == JSONFormat {
 		return WriteJSON(w, j)
 	}
-	t := Table{Header: []string{"what", "value"}, Right: []bool{false, true}}
+	t := Table{Header: []string{"what", "value"}, Right: []bool{false, true}, Fit: []Fit{Wrap, Wrap}}
 	t.Add("written to", out)
 	t.Add("nodes", fmt.Sprint(j.Nodes))
 	t.Add("nodes that run again", fmt.Sprint(j.Clones))

@@ -42,7 +42,7 @@ func budgetSummary(w io.Writer, p, level1 *planner.Plan) error {
 func besides(w io.Writer, p, level1 *planner.Plan) error {
 	t := Table{
 		Title: "Alternatives", Header: []string{"What runs again", "Peak, live", "Time"},
-		Right: []bool{false, true, true},
+		Right: []bool{false, true, true}, Fit: []Fit{Wrap},
 	}
 	t.Add("this plan", Bytes(p.Planned.Peak.Bytes), "+"+Percent(p.Overhead))
 	if level1 != nil {
@@ -160,7 +160,7 @@ func againTable(p *planner.Plan) *Table {
 	})
 	t := &Table{
 		Title: "What runs again", Header: []string{"Op", "Runs", "Makes", "Time of a step"},
-		Right: []bool{false, true, true, true},
+		Right: []bool{false, true, true, true}, Fit: []Fit{Wrap},
 	}
 	for _, r := range rows {
 		share := 0.0

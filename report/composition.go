@@ -57,7 +57,8 @@ func compositionTables(w io.Writer, p *planner.Plan) error {
 
 // compositionTable has a column for the peak and one for each phase. Rows of zeros are left out.
 func compositionTable(title string, c *live.Composition) *Table {
-	t := &Table{Title: title, Header: []string{"", "Peak"}, Right: []bool{false, true, true, true, true}}
+	t := &Table{Title: title, Header: []string{"", "Peak"}, Right: []bool{false, true, true, true, true},
+		Fit: []Fit{Wrap}}
 	moments := []*live.Moment{&c.Peak}
 	for ph, name := range phaseNames {
 		if c.Phases[ph].Step >= 0 {

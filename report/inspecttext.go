@@ -16,7 +16,7 @@ import (
 func (in *Inspection) table(groups []*group) *Table {
 	title := map[string]string{"op": "Operator", "node": "Node", "layer": "Layer", "category": "Category"}[in.By]
 	t := &Table{Header: []string{title, "Nodes", "Values", "Bytes made", "Stashed bytes", "Bytes made, formula"},
-		Right: []bool{false, true, true, true, true}}
+		Right: []bool{false, true, true, true, true}, Fit: []Fit{Cut, Whole, Whole, Wrap, Wrap, Wrap}}
 	for _, gr := range groups {
 		name := gr.name
 		if gr.unknown > 0 {

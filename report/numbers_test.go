@@ -49,11 +49,11 @@ func leaves(t *testing.T, verb string, print func(w io.Writer) error) map[string
 	return out
 }
 
-// printed prints a report in another form.
+// printed prints a report in another form, on a screen without a limit.
 func printed(t *testing.T, print func(w io.Writer) error) string {
 	t.Helper()
 	var b bytes.Buffer
-	require.NoError(t, print(&b))
+	require.NoError(t, print(&Screen{&b, 0}))
 	return b.String()
 }
 

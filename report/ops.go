@@ -53,22 +53,73 @@ func Ops(w io.Writer, format Format, rows []*op.Info, f OpFacts) error {
 		}
 		return WriteJSON(w, map[string]any{"schema": OpsSchema, "ops": list})
 	}
+	if format == TableFormat && columnsOf(w) > 0 {
+		return f.short(w, rows)
+	}
 	t := Table{
 		Header: []string{"Operator", "Versions", "Recompute class", "Memory", "CPU kernel", "CUDA kernel", "Gradient",
 			"ONNX Runtime recomputes it"},
 	}
-	var words strings.Builder
 	for _, r := range rows {
-		cell, sentence := f.cuda(r)
+		cell, _ := f.cuda(r)
 		t.Add(qualified(r), joinInts(r.Since), r.Class.String(), memoryText(r), kernelText(f.CPU(r)), cell,
 			f.Gradient(r), ortText(r))
-		fmt.Fprintf(&words, "\n%s: %s.\n", qualified(r), sentence)
 	}
 	if err := t.WriteAs(w, format); err != nil || !f.Words || format == CSVFormat {
 		return err
 	}
-	_, err := io.WriteString(w, words.String())
-	return err
+	return f.sentences(w, rows)
+}
+
+// short writes a table that fits a screen: what is the case, without the reasons, which are in
+// sentences below it where there are few operators.
+func (f *OpFacts) short(w io.Writer, rows []*op.Info) error {
+	t := Table{
+		Header: []string{"Operator", "Class", "Memory", "CPU", "CUDA", "Gradient", "Probe"},
+		Fit:    []Fit{Wrap, Whole, Wrap},
+	}
+	word := func(text string) string {
+		text, _, _ = strings.Cut(text, ":")
+		return text
+	}
+	for _, r := range rows {
+		probe := "no"
+		if level, _ := ortEntry(r); level != nil {
+			probe = fmt.Sprint(*level)
+		}
+		cell, _ := f.cuda(r)
+		t.Add(qualified(r), r.Class.String(), memoryText(r), word(kernelText(f.CPU(r))), word(cell),
+			word(f.Gradient(r)), probe)
+	}
+	if err := t.WriteText(w); err != nil {
+		return err
+	}
+	if f.Words {
+		return f.sentences(w, rows)
+	}
+	return Paragraph(w, "Class: what it costs to compute again. Probe: the level of --probe from which on ONNX "+
+		"Runtime recomputes it. Versions and reasons: memopt ops NAME, or -w.")
+}
+
+// sentences says in words where operators run, and why what is missing is missing.
+func (f *OpFacts) sentences(w io.Writer, rows []*op.Info) error {
+	for _, r := range rows {
+		_, text := f.cuda(r)
+		text = plural(len(r.Since), "version ", "versions ") + joinInts(r.Since) + "; " + text
+		if _, why, ok := strings.Cut(f.Gradient(r), ": "); ok {
+			text += "; it has no gradient: " + why
+		}
+		if level, _ := ortEntry(r); level != nil {
+			text += "; ONNX Runtime recomputes it " + ortText(r)
+		}
+		if _, err := io.WriteString(w, "\n"); err != nil {
+			return err
+		}
+		if err := Paragraph(w, qualified(r)+": "+text+"."); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // cuda says where an operator's nodes run on the CUDA backend: for a cell, and as a sentence.
@@ -172,7 +223,7 @@ func Examples(w io.Writer, format Format, list []examples.Example) error {
 		}
 		return WriteJSON(w, map[string]any{"schema": ExamplesSchema, "examples": out})
 	}
-	t := Table{Header: []string{"Model", "What it is", "Default bindings"}}
+	t := Table{Header: []string{"Model", "What it is", "Default bindings"}, Fit: []Fit{Whole, Wrap, Wrap}}
 	for _, e := range list {
 		t.Add("example:"+e.Name, e.Summary, dimsText(e.Dims))
 	}

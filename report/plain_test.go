@@ -76,7 +76,7 @@ a\nb\x1b[2J            -1
 =cmd|' /C calc'!A0  1.5e3
 @x                     +y
 [a](b) \| &lt;        `+"`x`"+`
- =1;+2; "-3            ＝4
+ =1;+2; "-3           ＝4
 `, text.String())
 	require.Equal(t, `name,bytes
 a\nb\x1b[2J,-1
@@ -111,7 +111,7 @@ func TestCellsAreCut(t *testing.T) {
 		table.Add("short")
 	}
 	var text, rows, csv bytes.Buffer
-	require.NoError(t, table.WriteText(&text))
+	require.NoError(t, table.WriteText(&Screen{&text, 0}))
 	require.NoError(t, columns(&rows, table.Rows))
 	require.NoError(t, table.WriteCSV(&csv))
 	require.Less(t, text.Len(), 1<<14)

@@ -173,6 +173,7 @@ func peakSummary(w io.Writer, p *planner.Plan) error {
 	g, r := p.Analysis.Graph, p.PeakRecord()
 	t := Table{
 		Title: "Peak of one step", Header: []string{"", "Size", "Bytes", "At"}, Right: []bool{false, true, true, false},
+		Fit: []Fit{Wrap, Whole, Whole, Wrap},
 	}
 	add := func(name string, n int64, at string) { t.Add(name, Bytes(n), Thousands(n), at) }
 	at := func(node *string) string {
@@ -224,7 +225,8 @@ func stashTable(p *planner.Plan, limit int) *titled {
 	}
 	slices.SortStableFunc(rows, func(x, y planner.StashRow) int { return cmp.Compare(size(y), size(x)) })
 	t := &titled{table: Table{Title: fmt.Sprintf("Stashed activations (%d)", len(rows)),
-		Header: []string{"Bytes", "Value", "Op", "Why it is kept"}, Right: []bool{true}}}
+		Header: []string{"Bytes", "Value", "Op", "Why it is kept"}, Right: []bool{true},
+		Fit: []Fit{Whole, Cut, Cut, Wrap}}}
 	if limit >= 0 && len(rows) > limit {
 		t.note = fmt.Sprintf("… and %d more; -v lists all.\n", len(rows)-limit)
 		rows = rows[:limit]

@@ -222,7 +222,8 @@ func RunReport(w io.Writer, format Format, v *RunView) error {
 			}
 		}
 	}
-	t := Table{Header: []string{"what", "value", ""}, Right: []bool{false, true, false}}
+	t := Table{Header: []string{"what", "value", ""}, Right: []bool{false, true, false},
+		Fit: []Fit{Wrap, Wrap, Wrap}}
 	t.runRows(v)
 	if err := t.WriteAs(w, format); err != nil || format != TableFormat || v.Virtual {
 		return err
@@ -333,7 +334,8 @@ func duration(d time.Duration) string { return fmt.Sprintf("%.2f ms", ms(d)) }
 
 // outputTable lists the first outputs and those that differ from what was expected.
 func (v *RunView) outputTable() *titled {
-	t := &titled{table: Table{Header: []string{"output", "type", "check"}}}
+	t := &titled{table: Table{Header: []string{"output", "type", "check"},
+		Fit: []Fit{Cut, Wrap, Wrap}}}
 	left := 0
 	for i, o := range v.Run.Outputs {
 		check, differs := "", false

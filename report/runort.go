@@ -172,7 +172,8 @@ func (v *VerifyView) runtimeVerify(w io.Writer, format Format) error {
 			return err
 		}
 	}
-	t := Table{Header: []string{"what", "baseline", "planned", ""}, Right: []bool{false, true, true, false}}
+	t := Table{Header: []string{"what", "baseline", "planned", ""}, Right: []bool{false, true, true, false},
+		Fit: []Fit{Wrap, Whole, Whole, Wrap}}
 	a, b, r, s := v.Verdict.Baseline, v.Verdict.Planned, v.Baseline.Run.Runtime, v.Planned.Run.Runtime
 	t.Add("ONNX Runtime", r.Version, s.Version, runtimeSettings(r))
 	if x, y := r.States, s.States; x != nil && y != nil {

@@ -73,7 +73,8 @@ func Solve(w io.Writer, format Format, in *remat.Instance, r *remat.Result) erro
 		j.Schema, j.Name = SolveSchema, in.Name
 		return WriteJSON(w, j)
 	}
-	t := Table{Header: []string{"what", "value", ""}, Right: []bool{false, true, false}}
+	t := Table{Header: []string{"what", "value", ""}, Right: []bool{false, true, false},
+		Fit: []Fit{Wrap, Whole, Wrap}}
 	t.Add("nodes", fmt.Sprint(len(in.Nodes)), "")
 	t.Add("peak", Bytes(r.Peak), fmt.Sprintf("no schedule has less than %s", Bytes(r.PeakLowerBound)))
 	note := "proved to be the least in the given order"

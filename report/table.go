@@ -39,58 +39,47 @@ type Table struct {
 	Rows   [][]string
 	// Right marks the columns whose cells are aligned to the right.
 	Right []bool
+	// Fit says of each column what may happen to its cells where the screen is too narrow; Auto for
+	// those that are not mentioned. Long names belong into the last column. CSV, Markdown and JSON
+	// have all cells whole.
+	Fit []Fit
 }
 
 // Add appends a row.
 func (t *Table) Add(cells ...string) { t.Rows = append(t.Rows, cells) }
 
-// WriteText writes the table for people: columns padded to their width plus
-// two blanks, the header underlined.
+// WriteText writes the table for people: columns padded to their width plus two blanks, the header
+// underlined. It fits the columns of a Screen, or 80: long cells are cut in the middle or broken
+// into lines as Fit says, and if that is not enough, each cell has a line of its own.
 func (t *Table) WriteText(w io.Writer) error {
 	var b strings.Builder
+	screen := columnsOf(w)
 	if t.Title != "" {
-		line(&b, "%s", t.Title)
+		b.WriteString(strings.Join(broken(Plain(t.Title), screen), "\n") + "\n")
 	}
 	rows := plainCells(t.Rows, shownCell)
-	width := widths(t.Header, rows)
-	t.writeTextRow(&b, t.Header, width)
-	rule := make([]string, len(width))
-	for i, n := range width {
-		rule[i] = strings.Repeat("-", n)
+	width := t.layout(rows, screen)
+	if width == nil {
+		t.writeStacked(&b, rows, screen)
+		_, err := io.WriteString(w, b.String())
+		return err
 	}
-	t.writeTextRow(&b, rule, width)
+	head, rule := make([][]string, len(width)), make([][]string, len(width))
+	for i, n := range width {
+		head[i] = broken(t.Header[i], n)
+		rule[i] = []string{strings.Repeat("-", n)}
+	}
+	t.writeRow(&b, head, width)
+	t.writeRow(&b, rule, width)
 	for _, row := range rows {
-		t.writeTextRow(&b, row, width)
+		cells := make([][]string, len(row))
+		for i, cell := range row {
+			cells[i] = t.lines(i, cell, width[i])
+		}
+		t.writeRow(&b, cells, width)
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
-}
-
-func widths(header []string, rows [][]string) []int {
-	width := make([]int, len(header))
-	for _, row := range append([][]string{header}, rows...) {
-		for i, cell := range row {
-			width[i] = max(width[i], len([]rune(cell)))
-		}
-	}
-	return width
-}
-
-func (t *Table) writeTextRow(b *strings.Builder, row []string, width []int) {
-	var line strings.Builder
-	for i, cell := range row {
-		pad := strings.Repeat(" ", width[i]-len([]rune(cell)))
-		if i > 0 {
-			line.WriteString("  ")
-		}
-		if i < len(t.Right) && t.Right[i] {
-			line.WriteString(pad + cell)
-		} else {
-			line.WriteString(cell + pad)
-		}
-	}
-	b.WriteString(strings.TrimRight(line.String(), " "))
-	b.WriteByte('\n')
 }
 
 // WriteCSV writes the table as CSV (RFC 4180) with a header line. Cells that a spreadsheet would

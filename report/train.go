@@ -56,7 +56,7 @@ func (v *TrainView) Total() int64 { return v.States + v.Inputs + max(v.Arena, v.
 
 // TrainStart writes what a job will do and take, before its first step.
 func TrainStart(w io.Writer, v *TrainView) error {
-	t := Table{Header: []string{"what", "value", ""}}
+	t := Table{Header: []string{"what", "value", ""}, Fit: []Fit{Wrap, Wrap, Wrap}}
 	t.Add("training step", Thousands(v.Forward+v.Backward)+" nodes",
 		fmt.Sprintf("%s forward, %s backward and update; on %s", Thousands(v.Forward), Thousands(v.Backward),
 			v.Backend))
@@ -135,7 +135,7 @@ func TrainReport(w io.Writer, format Format, v *TrainView) error {
 	if format == JSONFormat {
 		return trainJSON(w, v)
 	}
-	t := Table{Header: []string{"what", "value", ""}}
+	t := Table{Header: []string{"what", "value", ""}, Fit: []Fit{Wrap, Wrap, Wrap}}
 	var end []string
 	if v.Stopped {
 		end = append(end, "stopped by a signal")

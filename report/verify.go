@@ -100,7 +100,8 @@ func Verify(w io.Writer, format Format, v *VerifyView) error {
 			return err
 		}
 	}
-	t := Table{Header: []string{"what", "baseline", "planned", ""}, Right: []bool{false, true, true, false}}
+	t := Table{Header: []string{"what", "baseline", "planned", ""}, Right: []bool{false, true, true, false},
+		Fit: []Fit{Wrap, Whole, Whole, Wrap}}
 	a, b := v.Verdict.Baseline, v.Verdict.Planned
 	t.Add("predicted live", Bytes(a.Predicted.Live), Bytes(b.Predicted.Live), "")
 	t.Add("planned arena", Bytes(a.Predicted.Arena), Bytes(b.Predicted.Arena), "")

@@ -31,6 +31,7 @@ type app struct {
 	keeper  *keeper
 	files   fileio.Ledger
 	states  []string // of the model that is loaded next, as --state has them
+	columns int      // of the screen that the report goes to; 0: no limit
 }
 
 // env looks up a variable.
@@ -46,6 +47,7 @@ type globalFlags struct {
 	color   string
 	quiet   bool
 	verbose bool
+	wide    bool
 	strict  bool
 	seed    int64
 	threads int
@@ -69,6 +71,7 @@ func runUntil(ctx context.Context, k *keeper, args []string, io stdio, environ [
 	io.out = out
 	a := &app{stdio: io, environ: newEnvironment(environ), args: args, ctx: ctx, keeper: k}
 	a.noteStreams(streams)
+	a.columns = screenColumns(streams.out)
 	err := a.execute(a.command())
 	a.tellLibraries()
 	if e := out.Flush(); err == nil && e != nil {
@@ -175,6 +178,8 @@ Every flag can also be set by an environment variable: MEMOPT_THREADS=2 for
 	f.StringVar(&a.global.color, "color", "auto", "when to color messages: auto, always or never")
 	f.BoolVarP(&a.global.quiet, "quiet", "q", false, "print no warnings or hints")
 	f.BoolVarP(&a.global.verbose, "verbose", "v", false, "print more")
+	f.BoolVarP(&a.global.wide, "wide", "w", false, "print tables whole; else they fit the terminal, or "+
+		"80 columns, and long names are cut in the middle")
 	f.BoolVar(&a.global.strict, "strict", false, "reject a model with nodes that contradict their "+
 		"operators' definitions")
 	f.Int64Var(&a.global.seed, "seed", 0, "seed from which random nodes without a seed of their "+
@@ -268,6 +273,7 @@ func (a *app) prepare(cmd *cobra.Command, args []string) error {
 	if err := a.checkColor(); err != nil {
 		return err
 	}
+	a.fitScreen()
 	if err := a.announceFiles(cmd, args); err != nil {
 		return err
 	}

@@ -55,7 +55,8 @@ func merge(out string) (*merged, error) {
 
 // table returns the checks of all stages as rows.
 func (m *merged) table() *report.Table {
-	t := &report.Table{Header: []string{"stage", "check", "result", "figures"}}
+	t := &report.Table{Header: []string{"stage", "check", "result", "figures"},
+		Fit: []report.Fit{report.Whole, report.Wrap, report.Whole, report.Wrap}}
 	for _, r := range m.Stages {
 		for _, row := range r.Rows {
 			var parts []string
