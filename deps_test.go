@@ -41,7 +41,7 @@ const order = `
 	planner
 	executor/ort/ortengine report configs
 	memopt
-	train
+	train doctor
 	bench/gpu/stages
 	cmd/memopt bench/forward bench/gpu
 `

@@ -18,7 +18,7 @@ var notFiles = []string{"output", "color", "level", "probe", "order", "clone-byt
 
 // notReading are the verbs whose arguments are no files.
 var notReading = []string{"ops", "examples", "version", "exit-codes", "environment", "completion", "help",
-	"config", ortChildVerb}
+	"config", "doctor", ortChildVerb}
 
 // TestFileFlags: the flags and verbs that read or write files are known to be such, so that none
 // overwrites an input.

@@ -21,6 +21,7 @@ func (a *app) verbGroups() []verbGroup {
 	return []verbGroup{
 		{"Answers before a run:", []*cobra.Command{
 			a.planCommand(),
+			a.doctorCommand(),
 		}},
 		{"Make it fit:", []*cobra.Command{
 			a.applyCommand(),

@@ -45,6 +45,7 @@ func TestSchemas(t *testing.T) {
 		{"inspect", "inspect strange.onnx --by category"},
 		{"ops", "ops"},
 		{"examples", "examples"},
+		{"doctor", "doctor"},
 		{"config", "config show"},
 		{"config", "config show plan --level 1"},
 		{"version", "version"},
