@@ -42,6 +42,7 @@ const order = `
 	executor/ort/ortengine report configs
 	memopt
 	train doctor
+	estimate
 	bench/gpu/stages
 	cmd/memopt bench/forward bench/gpu
 `
