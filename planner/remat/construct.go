@@ -279,11 +279,37 @@ func (d *dropper) takeBack(p place, setbacks int) bool {
 	width := int32(d.rng.IntN(1 + setbacks/8))
 	count := len(d.extras)
 	for s := max(0, p.stage()-width); s <= min(p.stage()+width, int32(len(d.stages)-1)); s++ {
-		for list := d.stages[s]; len(list) > 1; list = d.stages[s] {
-			x := list[d.rng.IntN(len(list)-1)].task
+		for x := d.randomExtra(s); x >= 0; x = d.randomExtra(s) {
 			d.barred[x] = d.turn + 1 + int64(d.rng.IntN(2+4*setbacks))
 			d.prune(Extra{x, s})
 		}
 	}
 	return len(d.extras) < count
+}
+
+// randomExtra is a task that runs again at a stage and need not; -1 where there is none.
+func (d *dropper) randomExtra(stage int32) int32 {
+	list := d.stages[stage]
+	free := len(list) - 1
+	if d.fixed != nil {
+		for i := range list[:len(list)-1] {
+			if d.isFixed(Extra{list[i].task, stage}) {
+				free--
+			}
+		}
+	}
+	if free == 0 {
+		return -1
+	}
+	k := d.rng.IntN(free)
+	for i := range list {
+		if d.isFixed(Extra{list[i].task, stage}) {
+			continue
+		}
+		if k == 0 {
+			return list[i].task
+		}
+		k--
+	}
+	return -1
 }

@@ -17,6 +17,9 @@ type Graph struct {
 	Tasks  []Task
 	Values []Value
 	From   int32 // extra runs stand before first runs of tasks at or behind this place only
+	// Fixed are extra runs that every answer of a search has, one of a task at most. Bounds and
+	// Simulate know nothing of them.
+	Fixed []Extra
 }
 
 // Task is one computation.

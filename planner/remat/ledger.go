@@ -30,6 +30,7 @@ type ledger struct {
 	stages  [][]stageRun // by stage: its runs in order
 	need    profile      // by stage: the highest need of a run
 	reach   reach
+	fixed   []int32 // by task: the stage of its extra run in Graph.Fixed, or 0; nil where there are none
 	cost    int64
 	extras  []Extra // in no order
 
@@ -74,8 +75,32 @@ func newLedger(g *Graph) *ledger {
 	}
 	l.reach = newReach(ends)
 	l.measure()
+	l.fix()
 	return l
 }
+
+// fix puts in the extra runs that are always there.
+func (l *ledger) fix() {
+	if len(l.g.Fixed) == 0 {
+		return
+	}
+	if l.fixed == nil {
+		l.fixed = make([]int32, len(l.g.Tasks))
+	}
+	for _, x := range l.g.Fixed {
+		l.fixed[x.Task] = x.Before
+		if !l.runsAt(x.Task, x.Before) {
+			l.insert(x.Task, x.Before)
+		}
+	}
+	l.forget()
+}
+
+// isFixed tells whether an extra run is always there.
+func (l *ledger) isFixed(x Extra) bool { return l.fixed != nil && l.fixed[x.Task] == x.Before }
+
+// bare tells whether there are no extra runs but those that are always there.
+func (l *ledger) bare() bool { return len(l.extras) == len(l.g.Fixed) }
 
 // allocate makes room for the first runs and their reads, in one piece so that neighbours lie side
 // by side.

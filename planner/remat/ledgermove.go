@@ -177,7 +177,7 @@ func (l *ledger) undo(mark int) {
 // forget makes all changes final.
 func (l *ledger) forget() { l.log = l.log[:0] }
 
-// load makes the list of extra runs that given.
+// load makes the list of extra runs that given, and those that are always there.
 func (l *ledger) load(extras []Extra) {
 	for len(l.extras) > 0 {
 		x := l.extras[len(l.extras)-1]
@@ -186,6 +186,7 @@ func (l *ledger) load(extras []Extra) {
 	for _, x := range extras {
 		l.insert(x.Task, x.Before)
 	}
+	l.fix()
 	l.forget()
 }
 

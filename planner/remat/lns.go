@@ -23,7 +23,7 @@ func (s *Search) improve() {
 		if s.round == 0 {
 			s.round = max(lnsRound, 2*len(d.extras))
 		}
-		if s.anneal(s.round, lnsHot); len(d.extras) == 0 {
+		if s.anneal(s.round, lnsHot); d.bare() {
 			return
 		}
 		s.round += s.round / 2
@@ -42,7 +42,7 @@ func (s *Search) anneal(steps int, hot float64) {
 	fall := math.Pow(lnsCold/hot, 1/float64(steps))
 	t := hot * float64(s.base) / float64(len(s.g.Tasks))
 	for range steps {
-		if len(d.extras) == 0 || s.stop() {
+		if d.bare() || s.stop() {
 			break
 		}
 		s.step(-t * math.Log(1-s.rng.Float64()))
@@ -101,8 +101,11 @@ func (s *Search) ruin(x Extra) {
 			}
 		}
 	case 1: // its other runs
-		for len(d.runs[x.Task]) > 1 {
-			d.prune(Extra{x.Task, d.runs[x.Task][1]})
+		for k := 1; k < len(d.runs[x.Task]); {
+			y := Extra{x.Task, d.runs[x.Task][k]}
+			if d.prune(y); d.isFixed(y) {
+				k++
+			}
 		}
 	}
 }

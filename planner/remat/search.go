@@ -19,6 +19,7 @@ type Search struct {
 	rng    *rand.Rand
 	need   int64
 	base   int64    // cost of all first runs
+	least  int64    // cost of the extra runs that are always there
 	known  []Answer // by rising peak and falling cost: none is better than another in both
 	lowest int64    // peak of anything tried
 	goal   int64    // budget of the call at hand
@@ -44,6 +45,7 @@ func NewSearch(g *Graph, seed int64) *Search {
 	for t := range g.Tasks {
 		s.base += g.Tasks[t].Cost
 	}
+	s.least = s.d.cost
 	s.keep("order")
 	return s
 }
@@ -78,7 +80,7 @@ func (s *Search) Fit(ctx context.Context, budget, work int64) (*Answer, error) {
 		return nil, s.infeasible(budget)
 	}
 	best := s.within(budget)
-	if best == nil || best.Cost > 0 && work > 0 {
+	if best == nil || best.Cost > s.least && work > 0 {
 		if s.begin(ctx, budget, work); best == nil || !s.again {
 			s.construct(work)
 		}

@@ -25,6 +25,9 @@ func (d *dropper) apply() {
 // more are not set off against that.
 func (d *dropper) tryRemove(x Extra) bool {
 	d.work++
+	if d.isFixed(x) {
+		return false
+	}
 	first, last, bytes := d.heldWithout(x)
 	if d.peak() <= d.budget { // then the peak tells about the runs of the first and last stage one by one
 		first, last = first+1, last-1
@@ -56,8 +59,12 @@ func (d *dropper) heldWithout(x Extra) (first, last int32, bytes int64) {
 	return first, x.Before, bytes
 }
 
-// prune removes an extra run and then those whose values nobody reads any more.
+// prune removes an extra run and then those whose values nobody reads any more. What is always there
+// stays.
 func (d *dropper) prune(x Extra) {
+	if d.isFixed(x) {
+		return
+	}
 	d.queue = append(d.queue[:0], x)
 	for len(d.queue) > 0 {
 		x = d.queue[len(d.queue)-1]
@@ -66,7 +73,7 @@ func (d *dropper) prune(x Extra) {
 		for _, u := range d.g.Tasks[x.Task].Uses {
 			m := d.maker[u]
 			if k := d.newest(m, x.Before); k > 0 && d.needless(m, d.runs[m][k]) {
-				if e := (Extra{m, d.runs[m][k]}); !slices.Contains(d.queue, e) {
+				if e := (Extra{m, d.runs[m][k]}); !d.isFixed(e) && !slices.Contains(d.queue, e) {
 					d.queue = append(d.queue, e)
 				}
 			}
