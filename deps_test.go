@@ -41,8 +41,7 @@ const order = `
 	planner
 	executor/ort/ortengine report configs
 	memopt
-	train doctor
-	estimate
+	train
 	bench/gpu/stages
 	cmd/memopt bench/forward bench/gpu
 `

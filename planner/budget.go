@@ -96,6 +96,7 @@ func (b Budget) choose(ctx context.Context, m *maker) (*choice, error) {
 	}
 	problem := &budget.Problem{Bench: m.bench, Base: m.base, Seconds: m.costs.seconds,
 		Checkpoints: m.checkpointed}
+	m.demands.apply(problem)
 	var a *budget.Answer
 	var err error
 	if b.Runtime {

@@ -35,7 +35,7 @@ func (m *maker) fitClusters(whole context.Context, o *budget.Options, work int64
 	if o.Found != nil {
 		o.Found()
 	}
-	sel, _ := selectConfig(m.analysis, best.Config)
+	sel, _ := m.selectConfig(best.Config)
 	t, err := m.try(sel)
 	if err != nil {
 		return nil, err
@@ -52,7 +52,7 @@ func (m *maker) clusterSearch(work int64) *cluster.Search {
 // placeConfig tries what ONNX Runtime would make of a configuration; nil where that would clone
 // what cannot be cloned.
 func (m *maker) placeConfig(config []ConfigEntry) (*place.Trial, error) {
-	sel, _ := selectConfig(m.analysis, config)
+	sel, _ := m.selectConfig(config)
 	for _, i := range sel.chosen {
 		if m.analysis.Uncloneable(i) != "" {
 			return nil, nil

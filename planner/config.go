@@ -21,7 +21,7 @@ func (Config) probe() recompute.Probe  { return UserSpecified.DefaultProbe() }
 func (Config) fixedOrder() graph.Order { return nil }
 
 func (c Config) choose(_ context.Context, m *maker) (*choice, error) {
-	sel, warnings := selectConfig(m.analysis, c)
+	sel, warnings := m.selectConfig(c)
 	t, err := m.try(sel)
 	if err != nil {
 		return nil, err
@@ -32,8 +32,10 @@ func (c Config) choose(_ context.Context, m *maker) (*choice, error) {
 // selectConfig turns on what a configuration lists. Of several entries for one cluster id
 // the last counts, whatever its strategy, as in ONNX Runtime; the others are
 // returned as warnings, and so are ids that no cluster has.
-func selectConfig(a *recompute.Analysis, config []ConfigEntry) (*selection, []string) {
-	s := newSelection()
+//
+// What is to be kept counts as an occurrence and is left out.
+func (m *maker) selectConfig(config []ConfigEntry) (*selection, []string) {
+	a, s := m.analysis, newSelection()
 	known := map[recompute.ClusterID]bool{}
 	for i := range a.Clusters {
 		known[a.Clusters[i].ID] = true
@@ -64,8 +66,9 @@ func selectConfig(a *recompute.Analysis, config []ConfigEntry) (*selection, []st
 			continue
 		}
 		taken[c.Entry] = true
-		left[c.Cluster]--
-		s.add(a, i)
+		if left[c.Cluster]--; m.demands.mayRun(c) {
+			s.add(a, i)
+		}
 	}
 	return s, warnings
 }

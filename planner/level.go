@@ -71,12 +71,14 @@ func (l Level) choose(ctx context.Context, m *maker) (*choice, error) {
 }
 
 // selectLevel turns on every entry's strategy-1 candidate and, with compromise, the
-// strategy-2 candidates of entries that have no other. Candidates that cannot be cloned stay off.
-func selectLevel(a *recompute.Analysis, compromise bool) *selection {
+// strategy-2 candidates of entries that have no other. Candidates that cannot be cloned, and those
+// that run what is to be kept, stay off.
+func (m *maker) selectLevel(compromise bool) *selection {
+	a := m.analysis
 	s, taken := newSelection(), make([]bool, len(a.Graph.Nodes))
 	for i := range a.Candidates {
 		c := &a.Candidates[i]
-		if c.Strategy == recompute.Compromise && !compromise || a.Uncloneable(i) != "" {
+		if c.Strategy == recompute.Compromise && !compromise || a.Uncloneable(i) != "" || !m.demands.mayRun(c) {
 			continue
 		}
 		if !taken[c.Entry] {
@@ -109,7 +111,7 @@ func spacings(nodes int) []int {
 // checkpointed yields the candidates of level 1 without every n-th, for the distances that huge
 // graphs are tried with.
 func (m *maker) checkpointed(yield func([]int) bool) {
-	full := selectLevel(m.analysis, false)
+	full := m.selectLevel(false)
 	for _, every := range fewSpacings {
 		if !yield(full.withCheckpoints(m.analysis, every).chosen) {
 			return
@@ -133,15 +135,15 @@ type levelChoice struct {
 func (m *maker) levelSelection(ctx context.Context, l Level) (*levelChoice, error) {
 	compromise := l == LayerwiseCompromise
 	if m.sizes == nil {
-		return &levelChoice{sel: selectLevel(m.analysis, compromise)}, nil
+		return &levelChoice{sel: m.selectLevel(compromise)}, nil
 	}
 	w := &weigher{maker: m, ctx: ctx}
-	best, err := w.bestOf(selectLevel(m.analysis, false), nil)
+	best, err := w.bestOf(m.selectLevel(false), nil)
 	if err != nil || !compromise {
 		return best, err
 	}
 	floor := best
-	both := selectLevel(m.analysis, true)
+	both := m.selectLevel(true)
 	if best, err = w.bestOf(both, floor); err != nil {
 		return nil, err
 	}

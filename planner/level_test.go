@@ -48,7 +48,8 @@ func TestConfigStrategies(t *testing.T) {
 	for i := range p.Analysis.Clusters {
 		c := &p.Analysis.Clusters[i]
 		for _, strategy := range []recompute.Strategy{recompute.Keep, recompute.Full, recompute.Compromise} {
-			sel, _ := selectConfig(p.Analysis, []ConfigEntry{{Cluster: c.ID, Strategy: strategy, Count: -1}})
+			m := &maker{request: &request{}, analysis: p.Analysis}
+			sel, _ := m.selectConfig([]ConfigEntry{{Cluster: c.ID, Strategy: strategy, Count: -1}})
 			want := 0
 			for k := range p.Analysis.Candidates {
 				if at := p.Analysis.Clusters[p.Analysis.Candidates[k].Cluster]; at.ID == c.ID &&

@@ -53,6 +53,7 @@ type maker struct {
 	latest     tried
 	base       *live.Timeline // of the graph as it is
 	costs      *nodeCosts
+	demands    *demands // nil where there are none
 }
 
 func newMaker(r *request, o graph.Order) (*maker, error) {
@@ -61,7 +62,14 @@ func newMaker(r *request, o graph.Order) (*maker, error) {
 		probe = *r.opts.Probe
 	}
 	m := &maker{request: r, analysis: recompute.Find(r.model, r.boundary, o, probe)}
-	return m, m.measure()
+	var err error
+	if m.demands, err = r.demands(m.analysis); err != nil {
+		return nil, err
+	}
+	if err = m.measure(); err == nil && m.demands != nil {
+		m.bench.Forced = m.demands.forced
+	}
+	return m, err
 }
 
 // measure evaluates sizes and simulates the graph as it is. Without bindings for all symbols it
@@ -152,11 +160,13 @@ func (m *maker) innerPeak() int64 {
 func (m *maker) plan(ctx context.Context, c *choice) (*Plan, error) {
 	_, rewritten := m.model.Meta(recompute.Key)
 	p := &Plan{Model: m.model, Types: m.types, Options: m.opts, Rewritten: rewritten,
-		Analysis: m.analysis, Sizes: m.sizes, Persistent: m.persistent, Base: m.base, costs: m.costs,
-		Solver: c.solver, Stopped: c.stopped}
+		Analysis: m.analysis, Sizes: m.sizes, Persistent: m.persistent, Base: m.base,
+		costs: m.costs, demands: m.demands, Solver: c.solver, Stopped: c.stopped}
 	if m.unbound != nil {
 		p.Unbound = m.unbound.Symbols
 	}
+	m.demands.count(c.sel)
+	m.demands.leftOut(c.answer)
 	m.adopt(ctx, p, c)
 	if a := c.answer; a != nil {
 		p.Bound, p.Lower, p.Runtime = &a.Bound, a.Lower, a.Runtime

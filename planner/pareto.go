@@ -43,6 +43,7 @@ func Pareto(ctx context.Context, m *graph.Model, types *op.Result, opts Options,
 	memory := place.Memory{Workspace: opts.Workspace, CloneBytes: opts.CloneBytes}
 	problem := &budget.Problem{Bench: place.NewBench(p.Analysis, p.Sizes, memory), Base: p.Base,
 		Seconds: p.NodeSeconds()}
+	p.demands.apply(problem)
 	o := b.options(p.Persistent, p.Base.Peak.Bytes, began)
 	points, err := budget.Pareto(ctx, problem, o, n)
 	if err != nil {

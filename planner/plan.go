@@ -41,6 +41,12 @@ type Options struct {
 	// Nil: none. StashLimits and what says how to search do not count; Make fails with a
 	// *symbolic.UnboundError where sizes are unknown.
 	Within *Budget
+	// Keep are names or globs of values, nodes or layers (graph.Graph.Find) that never run again, and
+	// Recompute those whose stashed activations are made again before the first backward node that
+	// needs them; either may be a list with commas. Every strategy obeys: what it chooses by itself is
+	// chosen among the rest. A name that nothing has, a value that is in both, and what cannot be made
+	// again are errors that wrap ErrDemand; a glob need only match something that can.
+	Keep, Recompute []string
 	// SkipLayout leaves Plan.Arena out where the strategy does not need it, for plans of which only
 	// the live peak is wanted.
 	SkipLayout bool
@@ -80,7 +86,7 @@ func (o *Options) Limit() *Budget {
 }
 
 // Enabled reports whether the options ask for anything to be recomputed.
-func (o *Options) Enabled() bool { return o.strategy().enables() }
+func (o *Options) Enabled() bool { return o.strategy().enables() || len(o.Recompute) > 0 }
 
 // Plan is what to recompute in a training graph and what it is worth. It is complete when Make
 // returns it, and nothing changes it then.
@@ -127,7 +133,8 @@ type Plan struct {
 
 	Warnings []string
 
-	costs *nodeCosts // nil without sizes
+	costs   *nodeCosts // nil without sizes
+	demands *demands   // nil where there are none
 }
 
 // Make is MakeContext without a limit to the time of a search.

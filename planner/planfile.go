@@ -33,6 +33,9 @@ func (f *PlanFile) choose(_ context.Context, m *maker) (*choice, error) {
 	if err != nil {
 		return nil, err
 	}
+	if placements, err = m.demands.edit(m, placements); err != nil {
+		return nil, err
+	}
 	c, err := m.place(placements)
 	if err != nil {
 		return nil, err

@@ -42,12 +42,15 @@ func (p *Plan) Record(sha string, seed int64) *recompute.Record {
 }
 
 // FileRecord is Record with what plan files say besides: the model's name, the release of memopt,
-// the budget and the cost.
+// the budget, what was demanded, and the cost.
 func (p *Plan) FileRecord(sha string, seed int64, version string) *recompute.Record {
 	r := p.Record(sha, seed)
 	r.Model, r.ToolVersion = modelName(p.Model.Path), version
 	if b := p.Options.Limit(); b != nil {
 		r.Budget = b.record()
+	}
+	if o := &p.Options; len(o.Keep)+len(o.Recompute) > 0 {
+		r.Demands = &recompute.DemandRecord{Keep: o.Keep, Recompute: o.Recompute}
 	}
 	if p.Base != nil {
 		r.Recompute = &recompute.CostRecord{Nodes: p.Recompute.Nodes, Overhead: p.Overhead, Profile: p.ProfileName()}

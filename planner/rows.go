@@ -67,12 +67,19 @@ func (m *maker) fillRows(ctx context.Context, p *Plan, c *choice) error {
 	if m.base == nil || !m.opts.RowPeaks {
 		return nil
 	}
-	limit := m.bench.Steps() + maxRowWork
+	without, limit := m.base.Peak.Bytes, m.bench.Steps()+maxRowWork
+	if len(m.bench.Forced) > 0 {
+		t, err := m.bench.Candidates(nil)
+		if err != nil {
+			return err
+		}
+		without = t.Peak
+	}
 	for i := range p.Clusters {
 		if m.bench.Steps() >= limit || ctx.Err() != nil {
 			break
 		}
-		drop, err := m.dropAlone(p.Clusters[i].Index)
+		drop, err := m.dropAlone(p.Clusters[i].Index, without)
 		if err != nil {
 			return err
 		}
@@ -81,17 +88,19 @@ func (m *maker) fillRows(ctx context.Context, p *Plan, c *choice) error {
 	return nil
 }
 
-// dropAlone returns by how much a cluster lowers the peak when only it is enabled.
-func (m *maker) dropAlone(cluster int) (int64, error) {
+// dropAlone returns by how much a cluster lowers a peak when only it is enabled, and what is forced.
+func (m *maker) dropAlone(cluster int, without int64) (int64, error) {
 	sel := newSelection()
 	for _, i := range m.analysis.Clusters[cluster].Members {
-		sel.add(m.analysis, i)
+		if m.demands.mayRun(&m.analysis.Candidates[i]) {
+			sel.add(m.analysis, i)
+		}
 	}
 	t, err := m.bench.Candidates(sel.chosen)
 	if err != nil {
 		return 0, err
 	}
-	return m.base.Peak.Bytes - t.Peak, nil
+	return without - t.Peak, nil
 }
 
 func (p *Plan) fillClusters(sel *selection) {
@@ -171,6 +180,8 @@ func (p *Plan) fillStashes(c *choice) {
 		row := StashRow{Value: st.Value, Node: st.Node}
 		switch {
 		case again[st.Node]:
+		case p.demands != nil && p.demands.why[st.Node] != "":
+			row.WhyKept = p.demands.why[st.Node]
 		case held != nil && again[held.Maker(st.Value, st.Node)]: // it shows what is made again
 		case held != nil:
 			row.WhyKept = held.WhyKept(st.Value, st.Node)

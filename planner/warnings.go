@@ -13,6 +13,9 @@ import (
 // warn adds what users should know before they trust the plan.
 func (m *maker) warn(p *Plan, c *choice) {
 	p.Warnings = append(slices.Clone(m.analysis.Warnings), c.warnings...)
+	if m.demands != nil {
+		p.Warnings = append(p.Warnings, m.demands.warnings...)
+	}
 	if p.Rewritten {
 		p.warnf("memopt has already rewritten this graph: its clones count as backward nodes, and " +
 			"this plan adds to the earlier one")
@@ -22,7 +25,7 @@ func (m *maker) warn(p *Plan, c *choice) {
 	if p.Planned == nil {
 		return
 	}
-	if len(c.sel.chosen) > 0 && p.Planned.Peak.Bytes >= p.Base.Peak.Bytes {
+	if (len(c.sel.chosen) > 0 || len(m.bench.Forced) > 0) && p.Planned.Peak.Bytes >= p.Base.Peak.Bytes {
 		p.warnf("the selection does not lower the peak: %d bytes before, %d after; recomputation "+
 			"only costs time", p.Base.Peak.Bytes, p.Planned.Peak.Bytes)
 	}

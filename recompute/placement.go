@@ -55,11 +55,16 @@ func Arrange(g *graph.Graph, order graph.Order, backward []bool, placements []Pl
 			return nil, fmt.Errorf("%w: placement %d: %w", ErrPlacement, i, err)
 		}
 	}
-	out := slices.Clone(placements)
+	return InOrder(order, placements), nil
+}
+
+// InOrder returns placements in the sequence in which they run (Arrange), without checking them.
+func InOrder(order graph.Order, placements []Placement) []Placement {
+	pos, out := order.Positions(), slices.Clone(placements)
 	slices.SortStableFunc(out, func(a, b Placement) int {
 		return cmp.Or(cmp.Compare(pos[a.Before], pos[b.Before]), cmp.Compare(pos[a.last()], pos[b.last()]))
 	})
-	return out, nil
+	return out
 }
 
 // last returns the node that makes the value.

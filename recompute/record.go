@@ -34,6 +34,9 @@ type Record struct {
 	// alone, nil without a budget and without sizes.
 	Budget    *BudgetRecord `json:"budget,omitempty"`
 	Recompute *CostRecord   `json:"recompute,omitempty"`
+	// Demands are what the plan was told to keep and to recompute, which its placements obey; in plan
+	// files alone.
+	Demands *DemandRecord `json:"demands,omitempty"`
 }
 
 // BudgetRecord is a budget on disk. Of the first three fields one is set, or none where there are
@@ -51,6 +54,12 @@ type BudgetRecord struct {
 type StashLimitRecord struct {
 	Glob  string `json:"glob"`
 	Bytes int64  `json:"bytes"`
+}
+
+// DemandRecord has the names and globs of what must not and of what must run again.
+type DemandRecord struct {
+	Keep      []string `json:"keep,omitempty"`
+	Recompute []string `json:"recompute,omitempty"`
 }
 
 // CostRecord says what a plan runs again, and its time as a share of a step by a profile.

@@ -130,13 +130,16 @@ func (s *selectionFlags) asks(a *app) bool {
 	level, _ := a.env(configs.LevelVariable)
 	config, _ := a.env(configs.ConfigVariable)
 	return s.training.asks() || s.level != "" || s.config != "" || s.plan != "" || s.probe != "" ||
-		s.budgetFlags.asks() || level != "" || config != ""
+		s.budgetFlags.asks() || s.demands() || level != "" || config != ""
 }
 
 // selects reports whether the flags ask for a plan.
 func (s *selectionFlags) selects(c *chosen) bool {
-	return c.strategy != nil || s.probe != ""
+	return c.strategy != nil || s.probe != "" || s.demands()
 }
+
+// demands reports whether the flags say what must or must not run again.
+func (s *selectionFlags) demands() bool { return len(s.keep)+len(s.recompute) > 0 }
 
 // classifyRun gives an error of an execution its exit code.
 func classifyRun(name string, err error) error {

@@ -91,6 +91,7 @@ func classify(err error) error {
 	case errors.Is(err, executor.ErrOutOfMemory), errors.Is(err, planner.ErrUnfit):
 		return &exitError{exitUnfit, err}
 	case errors.As(err, &unbound), errors.As(err, &config), errors.Is(err, recompute.ErrPlacement),
+		errors.Is(err, planner.ErrDemand),
 		errors.Is(err, planner.ErrStashLimit), errors.Is(err, verify.ErrOutputs), errors.As(err, &changed):
 		return &exitError{exitUsage, err}
 	case errors.As(err, &missing):

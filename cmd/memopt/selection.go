@@ -30,15 +30,21 @@ type selectionFlags struct {
 	// executes says that the verb executes on the CPU, whose profile is then the default.
 	executes bool
 	states   []string
-	training trainingFlags
-	holds    bool // the verb can hold a plan file or a configuration to a budget
-	bare     bool // no selection, whatever ORTModule's variables say: two models are compared
+	// keep and recompute have names and globs of what must not and of what must run again.
+	keep, recompute []string
+	training        trainingFlags
+	holds           bool // the verb can hold a plan file or a configuration to a budget
+	bare            bool // no selection, whatever ORTModule's variables say: two models are compared
 	budgetFlags
 }
 
 // register adds the flags, with those that say which training step is made of a forward model.
 func (s *selectionFlags) register(f *pflag.FlagSet) {
 	s.registerPlan(f)
+	f.StringArrayVar(&s.keep, "keep", nil, "names or globs of values, nodes or layers that are never "+
+		"recomputed, whatever chooses the rest (repeatable)")
+	f.StringArrayVar(&s.recompute, "recompute", nil, "names or globs of values, nodes or layers whose stashed "+
+		"activations are recomputed, whatever chooses the rest (repeatable)")
 	s.training.register(f, " of a forward model")
 }
 
@@ -83,7 +89,8 @@ type chosen struct {
 
 // resolve makes planner options of the flags and of ORTModule's variables.
 func (s *selectionFlags) resolve(a *app, l *memopt.Model) (*chosen, error) {
-	c := &chosen{options: memopt.PlanOptions{Options: planner.Options{Order: planner.OrderChoice(s.order)}}}
+	c := &chosen{options: memopt.PlanOptions{Options: planner.Options{Order: planner.OrderChoice(s.order),
+		Keep: s.keep, Recompute: s.recompute}}}
 	if s.probe != "" {
 		probe, err := recompute.ParseProbe(s.probe)
 		if err != nil {

@@ -52,6 +52,10 @@ type Problem struct {
 	// Checkpoints are lists of candidates of the analysis that leave fewer and fewer stashes, to be
 	// tried first in huge graphs; nil: none.
 	Checkpoints iter.Seq[[]int]
+	// Kept says by node why it must not run again, "" where it may; nil: all may. Forced are nodes that
+	// must. Every plan obeys, and bounds are those of plans that do.
+	Kept   []string
+	Forced []Forced
 }
 
 // Options say what is to fit, and how to search. The zero value asks for the first plan found whose
@@ -115,6 +119,8 @@ type Answer struct {
 	// Runtime is what the plan's file comes to in stock ONNX Runtime; nil unless the budget was for
 	// that.
 	Runtime *anchor.Anchoring
+	// Left are the nodes of Problem.Forced that no plan to a budget can run again.
+	Left []Left
 
 	tasks   *tasks
 	seconds []float64 // by node
@@ -160,7 +166,7 @@ func (b *budgeter) packed(pt *point) (*point, error) {
 // answer makes an answer of a point.
 func (b *budgeter) answer(best *point) *Answer {
 	return &Answer{Placements: best.placements, Layout: best.layout, Method: best.method,
-		Stopped: b.stopped, seconds: b.p.Seconds, tasks: b.tasks, bytes: b.budget}
+		Stopped: b.stopped, Left: b.left, seconds: b.p.Seconds, tasks: b.tasks, bytes: b.budget}
 }
 
 // budgeter searches for plans of one graph.
@@ -172,10 +178,13 @@ type budgeter struct {
 	runtime bool  // what counts is not that budget, but what the runtime takes
 	tasks   *tasks
 	forced  []remat.Extra // that keep the stash limits
+	left    []Left        // of what was to be forced and cannot be
 	limits  []stashLimit
 	points  []point
 	share   float64 // of the time, for what climb does
 	stopped bool    // the time limit ended something
+	// fixedCost is what the runs that every plan must have cost.
+	fixedCost int64
 }
 
 func newBudgeter(ctx context.Context, p *Problem, o *Options) *budgeter {
@@ -220,6 +229,9 @@ func (b *budgeter) until(d time.Duration) (done func()) {
 
 // fit returns the cheapest plan that is found within the budget.
 func (b *budgeter) fit() (*point, error) {
+	if err := b.demand(); err != nil {
+		return nil, err
+	}
 	if err := b.applyLimits(); err != nil {
 		return nil, err
 	}
@@ -294,10 +306,7 @@ type Bound struct {
 func (b *budgeter) bound(best *point) Bound {
 	stopped := b.stopped
 	done := b.within(1)
-	least := int64(0)
-	if len(best.extras) > 0 && !b.huge() {
-		least = min(b.tasks.loose.CostBound(b.ctx, rounded(b.budget), b.work()), best.cost)
-	}
+	least := b.leastCost(best, b.budget, b.work())
 	done()
 	b.stopped = stopped // the bound is what is said of it
 	step := b.tasks.stepCost()
@@ -307,4 +316,13 @@ func (b *budgeter) bound(best *point) Bound {
 		bound.Gap = float64(best.cost-least) / (step + float64(best.cost))
 	}
 	return bound
+}
+
+// leastCost is what no plan within a budget costs less than, at most the cost of one.
+func (b *budgeter) leastCost(pt *point, budget, work int64) int64 {
+	if len(pt.extras) == 0 || b.huge() {
+		return min(b.fixedCost, pt.cost)
+	}
+	least := b.tasks.loose.CostBound(b.ctx, rounded(budget), work)
+	return min(min(least, math.MaxInt64-b.fixedCost)+b.fixedCost, pt.cost)
 }

@@ -25,6 +25,9 @@ func Pareto(ctx context.Context, p *Problem, o *Options, n int) ([]ParetoPoint, 
 }
 
 func (b *budgeter) pareto(n int) ([]ParetoPoint, error) {
+	if err := b.demand(); err != nil {
+		return nil, err
+	}
 	base, err := b.point(&remat.Answer{Method: "order"})
 	if err != nil {
 		return nil, err
@@ -86,10 +89,7 @@ func (b *budgeter) part(of int) (done func()) {
 
 func (b *budgeter) paretoPoint(pt *point, budget, work int64) ParetoPoint {
 	out := ParetoPoint{Budget: budget, Live: pt.live, Arena: pt.arena, Nodes: len(pt.extras)}
-	least := int64(0)
-	if len(pt.extras) > 0 {
-		least = min(b.tasks.loose.CostBound(b.ctx, rounded(budget), work), pt.cost)
-	}
+	least := b.leastCost(pt, budget, work)
 	if step := b.tasks.stepCost(); step > 0 {
 		out.Overhead, out.LowerBound = float64(pt.cost)/step, float64(least)/step
 	}

@@ -157,7 +157,7 @@ func (b *budgeter) add(a *remat.Answer) error {
 // point evaluates an answer of the search by the simulator and packs it.
 func (b *budgeter) point(a *remat.Answer) (*point, error) {
 	pt := &point{extras: b.withForced(a.Extras), cost: a.Cost, method: a.Method}
-	if len(b.forced) > 0 {
+	if len(b.forced) > 0 || len(b.tasks.graph.Fixed) > 0 {
 		pt.cost = 0
 		for _, x := range pt.extras {
 			pt.cost += b.tasks.graph.Tasks[x.Task].Cost

@@ -52,14 +52,20 @@ func FitRuntime(ctx context.Context, p *Problem, o *Options, rt *Runtime) (*Answ
 	r.budget = best.arena // what explanations compare with
 	a := r.answer(best)
 	a.Runtime = r.judged[at]
-	a.Bound.Optimal = best.cost == 0 // nothing is known of what other plans need in the runtime
+	// Nothing is known of what other plans need in the runtime, but what all must run again.
+	least := min(r.fixedCost, best.cost)
+	a.Bound.Optimal = best.cost == least
 	if step := r.tasks.stepCost(); step > 0 {
-		a.Bound.Gap = float64(best.cost) / (step + float64(best.cost))
+		a.Bound.Overhead = float64(least) / step
+		a.Bound.Gap = float64(best.cost-least) / (step + float64(best.cost))
 	}
 	return a, nil
 }
 
 func (r *runtimeFit) fit() (int, error) {
+	if err := r.demand(); err != nil {
+		return 0, err
+	}
 	if err := r.applyLimits(); err != nil {
 		return 0, err
 	}

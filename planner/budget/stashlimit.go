@@ -185,8 +185,11 @@ func (b *budgeter) complete(extras []remat.Extra, r *stashLimit) []remat.Extra {
 	return extras
 }
 
-// withForced adds what the stash limits need to an answer of the search.
+// withForced adds what must run again, and what the stash limits need, to an answer of the search.
 func (b *budgeter) withForced(extras []remat.Extra) []remat.Extra {
+	if fixed := b.tasks.graph.Fixed; len(fixed) > 0 {
+		extras = remat.SortExtras(append(slices.Clone(extras), fixed...))
+	}
 	if len(b.forced) == 0 {
 		return extras
 	}

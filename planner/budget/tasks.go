@@ -78,20 +78,29 @@ func newTasks(b *place.Bench, seconds []float64, round func(int64) int64, state 
 		t.graph.Tasks = append(t.graph.Tasks, task)
 	}
 	t.graph.From = t.firstBackward()
-	t.loose = &remat.Graph{Tasks: slices.Clone(t.graph.Tasks), Values: t.withoutParts(), From: t.graph.From}
+	t.loose = &remat.Graph{Tasks: slices.Clone(t.graph.Tasks), Values: t.looseValues(), From: t.graph.From}
 	for _, id := range replayable {
 		t.loose.Tasks[b.Pos[id]].Once = t.sizes.View(g.Nodes[id])
 	}
 	return t
 }
 
-// withoutParts returns the values as bounds count them: parts, which may lie in the buffer of another
-// value, have no bytes of their own.
-func (t *tasks) withoutParts() []remat.Value {
-	if t.sizes.Slices == nil || t.sizes.Aliased != nil {
-		return t.graph.Values
-	}
+// looseValues returns the values as bounds count them: parts, which may lie in the buffer of another
+// value, have no bytes of their own, and what a graph output shows through a view of the backward
+// half need not live on, since the view may show a clone.
+func (t *tasks) looseValues() []remat.Value {
 	values := slices.Clone(t.graph.Values)
+	for v := range values {
+		values[v].Keep = false
+	}
+	for _, d := range t.a.Graph.Outputs {
+		if r := t.root[d.Value]; r != graph.NoValue && t.showsFirst(d.Value) {
+			values[t.value[r]].Keep = true
+		}
+	}
+	if t.sizes.Slices == nil || t.sizes.Aliased != nil {
+		return values
+	}
 	for _, n := range t.a.Graph.Nodes {
 		parts := t.sizes.Slices[n.ID]
 		if parts == nil {
@@ -108,6 +117,20 @@ func (t *tasks) withoutParts() []remat.Value {
 		}
 	}
 	return values
+}
+
+// showsFirst reports whether a value shows what the first run of its root's node makes: all views on
+// the way are forward nodes, which read originals.
+func (t *tasks) showsFirst(v graph.ValueID) bool {
+	g := t.a.Graph
+	for v != t.root[v] {
+		def := g.Values[v].Def
+		if t.a.Backward[def] {
+			return false
+		}
+		v = g.Nodes[def].Input(0)
+	}
+	return true
 }
 
 // rootsOf finds for every value the one whose bytes it shows.

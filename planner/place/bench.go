@@ -27,6 +27,8 @@ type Bench struct {
 	Sizes    *live.Sizes // nil where symbols are unbound: then nothing is simulated
 	Pos      []int32     // by node: its place in the order
 	Memory   Memory
+	// Forced are candidates that every trial of candidates has besides the chosen ones.
+	Forced []recompute.Candidate
 
 	base  *live.Program // of the graph as it is, without workspaces and steps; nil without sizes
 	clone cloner
@@ -128,10 +130,10 @@ func (b *Bench) Simulate(placements []recompute.Placement) (*Trial, error) {
 // the whole program once; repeated layers are split together, so a few rounds reach the fixpoint.
 const maxRounds = 12
 
-// Candidates places candidates of the analysis, given by index. Copies are split at the peak as
+// Candidates places candidates of the analysis, given by index, and the forced ones. Copies are split at the peak as
 // long as the simulated peak falls. The error is the simulator's.
 func (b *Bench) Candidates(chosen []int) (*Trial, error) {
-	r := newReruns(b, chosen)
+	r := newReruns(b, b.candidates(chosen), nil)
 	if b.Sizes == nil {
 		s := r.plan(nil, noLimit)
 		return &Trial{Placements: r.placements(s), reruns: r, schedule: s}, nil

@@ -25,7 +25,21 @@ type reruns struct {
 	feeds   lists          // by rank: consumers that run again, by rank
 }
 
-func newReruns(b *Bench, chosen []int) *reruns {
+// candidates are those of the analysis with some indices, and the forced ones.
+func (b *Bench) candidates(chosen []int) []*recompute.Candidate {
+	list := make([]*recompute.Candidate, 0, len(chosen)+len(b.Forced))
+	for _, i := range chosen {
+		list = append(list, &b.Analysis.Candidates[i])
+	}
+	for i := range b.Forced {
+		list = append(list, &b.Forced[i])
+	}
+	return list
+}
+
+// newReruns prepares to place candidates. Nodes of other placements, which may be nil, read what
+// they make again as well.
+func newReruns(b *Bench, chosen []*recompute.Candidate, others []recompute.Placement) *reruns {
 	r, a, pos := &reruns{b: b}, b.Analysis, b.Pos
 	if len(chosen) == 0 {
 		return r
@@ -34,8 +48,7 @@ func newReruns(b *Bench, chosen []int) *reruns {
 	for i := range r.rank {
 		r.rank[i] = -1
 	}
-	for _, i := range chosen {
-		c := &a.Candidates[i]
+	for _, c := range chosen {
 		r.entry[c.Entry] = true
 		for _, id := range c.Nodes {
 			if r.rank[id] < 0 {
@@ -54,6 +67,15 @@ func newReruns(b *Bench, chosen []int) *reruns {
 				for _, reader := range st.Readers {
 					add(r.rank[st.Node], pos[reader])
 				}
+			}
+		}
+		for i := range others {
+			for _, id := range others[i].Nodes {
+				a.Graph.EachProducer(id, func(producer graph.NodeID) {
+					if r.rank[producer] >= 0 && r.entry[producer] {
+						add(r.rank[producer], pos[others[i].Before])
+					}
+				})
 			}
 		}
 	})
@@ -173,6 +195,11 @@ func (r *reruns) stashedValue(id graph.NodeID) graph.ValueID {
 	a := r.b.Analysis
 	for _, c := range a.OfEntry(id) {
 		return a.Candidates[c].Stashed[0]
+	}
+	for i := range r.b.Forced {
+		if c := &r.b.Forced[i]; c.Entry == id && len(c.Stashed) > 0 {
+			return c.Stashed[0]
+		}
 	}
 	return a.Graph.Nodes[id].Output(0)
 }

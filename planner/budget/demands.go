@@ -1,0 +1,95 @@
+package budget
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"memopt/graph"
+	"memopt/planner/remat"
+	"memopt/recompute"
+)
+
+// Forced is a node that must run again before the first backward node that needs what it makes.
+type Forced struct {
+	Node graph.NodeID
+	// Asked is who asks for it, for the error if it cannot; "": it is one of many, and is left out
+	// then.
+	Asked string
+}
+
+// Left is a node of Problem.Forced that was left out.
+type Left struct {
+	Node graph.NodeID
+	Why  string
+}
+
+// demand makes the graph of the search such that every answer keeps what is to be kept and runs
+// again what must. Bounds then speak of such plans: what is kept does not run again in them either,
+// and what must run again costs nothing in them, but for the one time that bound adds.
+func (b *budgeter) demand() error {
+	t := b.tasks
+	for id, why := range b.p.Kept {
+		if why != "" {
+			t.whyNot[id] = why
+			place := b.p.Bench.Pos[id]
+			t.graph.Tasks[place].Once, t.loose.Tasks[place].Once = true, true
+		}
+	}
+	first := t.firstReaders()
+	forced := slices.Clone(b.p.Forced)
+	slices.SortFunc(forced, func(x, y Forced) int { return int(b.p.Bench.Pos[y.Node] - b.p.Bench.Pos[x.Node]) })
+	for _, f := range forced {
+		x, why := t.firstNeed(b.p.Bench.Pos[f.Node], first)
+		if why != "" && f.Asked != "" {
+			return fmt.Errorf("%w: %s: node %q cannot run again in a plan to a budget: %s", recompute.ErrDemand,
+				f.Asked, t.a.Graph.NodeLabel(f.Node), why)
+		}
+		if why != "" {
+			b.left = append(b.left, Left{f.Node, why})
+			continue
+		}
+		for _, u := range t.graph.Tasks[x.Task].Uses {
+			first[u] = min(first[u], x.Before)
+		}
+		t.graph.Fixed = append(t.graph.Fixed, x)
+		b.fixedCost += t.graph.Tasks[x.Task].Cost
+		t.loose.Tasks[x.Task].Cost = 0
+	}
+	return nil
+}
+
+// firstReaders is, by value, the first place of the backward half whose task uses it.
+func (t *tasks) firstReaders() []int32 {
+	first := make([]int32, len(t.graph.Values))
+	for v := range first {
+		first[v] = math.MaxInt32
+	}
+	for place := len(t.graph.Tasks) - 1; place >= int(t.graph.From); place-- {
+		for _, u := range t.graph.Tasks[place].Uses {
+			first[u] = int32(place)
+		}
+	}
+	return first
+}
+
+// firstNeed is the run of a task before the first reader of what it makes, or why there is none.
+func (t *tasks) firstNeed(task int32, first []int32) (x remat.Extra, why string) {
+	id := t.a.Order[task]
+	if why := t.whyNot[id]; why != "" {
+		return x, why
+	}
+	x = remat.Extra{Task: task, Before: math.MaxInt32}
+	for _, v := range t.graph.Tasks[task].Makes {
+		x.Before = min(x.Before, first[v])
+	}
+	switch until := t.graph.Tasks[task].Until; {
+	case t.graph.Tasks[task].Once:
+		return x, "it is a view of what another node makes"
+	case x.Before == math.MaxInt32:
+		return x, "no backward node reads what it makes"
+	case until > 0 && until < x.Before:
+		return x, "what it reads in the memory of a state is overwritten before a backward node needs it"
+	}
+	return x, ""
+}

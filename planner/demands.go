@@ -1,0 +1,309 @@
+package planner
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"memopt/graph"
+	"memopt/graph/op"
+	"memopt/planner/budget"
+	"memopt/recompute"
+)
+
+// ErrDemand means that Options.Keep or Options.Recompute cannot be obeyed.
+var ErrDemand = recompute.ErrDemand
+
+// FindValues is graph.Graph.Find, with an error that suggests what was meant where nothing is found.
+func FindValues(g *graph.Graph, text string) ([]graph.ValueID, graph.FoundBy, error) {
+	found, by := g.Find(text)
+	if by != graph.NotFound {
+		return found, by, nil
+	}
+	return nil, by, fmt.Errorf("no value, node or layer matches %q%s", text, meant(g, text))
+}
+
+// meant suggests what a text that matches nothing was to match.
+func meant(g *graph.Graph, text string) string {
+	near := "*" + strings.Trim(text, "*") + "*"
+	if _, by := g.Find(near); by != graph.NotFound && strings.Trim(text, "*") != "" {
+		return fmt.Sprintf("; did you mean %q? A glob matches whole names", near)
+	}
+	if near = Nearest(text, g.FindableNames()); near != "" {
+		return fmt.Sprintf("; did you mean %q?", near)
+	}
+	return ""
+}
+
+// demands are Options.Keep and Options.Recompute, resolved in one order of the graph.
+type demands struct {
+	a        *recompute.Analysis
+	view     func(*graph.Node) bool
+	root     []graph.ValueID  // by value: the one that it shows
+	stashes  [][]graph.NodeID // by root: the nodes that make values which show it, and which backward nodes read
+	why      []string         // by node: why it must not run again, or ""
+	kept     []bool           // by node: there is such a reason; nil where nothing is kept
+	forced   []recompute.Candidate
+	chains   [][]graph.NodeID // of forced: the entry, and the views up to what makes the bytes
+	makers   []budget.Forced  // what makes the bytes of what is forced
+	demanded []string         // by node: the text that asks for it to run again, or ""
+	warnings []string
+}
+
+// demands resolves what is to be kept and to be recomputed; nil where nothing is.
+func (r *request) demands(a *recompute.Analysis) (*demands, error) {
+	if len(r.opts.Keep) == 0 && len(r.opts.Recompute) == 0 {
+		return nil, nil
+	}
+	d := &demands{a: a, view: func(n *graph.Node) bool { return op.Of(n.Kind).View },
+		why: make([]string, len(a.Graph.Nodes)), demanded: make([]string, len(a.Graph.Nodes))}
+	if aliased := r.opts.Aliased; aliased != nil {
+		d.view = func(n *graph.Node) bool { return aliased[n.ID] }
+	}
+	d.findRoots()
+	for _, do := range []struct {
+		texts []string
+		obey  func(string) error
+	}{{r.opts.Keep, d.keep}, {r.opts.Recompute, d.recompute}} {
+		for _, text := range do.texts {
+			for _, one := range split(a.Graph, text) {
+				if err := do.obey(one); err != nil {
+					return nil, err
+				}
+			}
+		}
+	}
+	return d, nil
+}
+
+// split takes a list apart, unless it is a name itself.
+func split(g *graph.Graph, text string) []string {
+	if _, by := g.Find(text); by.Exact() {
+		return []string{text}
+	}
+	return strings.Split(text, ",")
+}
+
+// findRoots follows views, and notes who makes stashed values that show a root.
+func (d *demands) findRoots() {
+	g := d.a.Graph
+	d.root = make([]graph.ValueID, len(g.Values))
+	for v := range d.root {
+		d.root[v] = graph.ValueID(v)
+	}
+	for _, id := range d.a.Order {
+		n := g.Nodes[id]
+		if out, in := n.Output(0), n.Input(0); d.view(n) && out != graph.NoValue && in != graph.NoValue {
+			d.root[out] = d.root[in]
+		}
+	}
+	d.stashes = make([][]graph.NodeID, len(g.Values))
+	for _, st := range d.a.Stashed {
+		reads := func(id graph.NodeID) bool { return slices.Contains(g.Nodes[id].Inputs, st.Value) }
+		if !slices.ContainsFunc(st.Readers, reads) {
+			continue // subgraphs alone read it, and they read originals
+		}
+		root := d.root[st.Value]
+		if list := d.stashes[root]; len(list) == 0 || list[len(list)-1] != st.Node {
+			d.stashes[root] = append(list, st.Node)
+		}
+	}
+}
+
+// keep lets the nodes not run again that make some values, or the bytes that these show.
+func (d *demands) keep(text string) error {
+	g := d.a.Graph
+	found, _, err := FindValues(g, text)
+	if err != nil {
+		return fmt.Errorf("%w: --keep: %w", ErrDemand, err)
+	}
+	if d.kept == nil {
+		d.kept = make([]bool, len(g.Nodes))
+	}
+	for _, v := range found {
+		for _, w := range []graph.ValueID{v, d.root[v]} {
+			if def := g.Values[w].Def; def != graph.NoNode {
+				d.kept[def] = true
+				d.why[def] = fmt.Sprintf("--keep %q asks for it to be kept", text)
+			}
+		}
+	}
+	return nil
+}
+
+// recompute forces what is stashed of some values.
+func (d *demands) recompute(text string) error {
+	found, by, err := FindValues(d.a.Graph, text)
+	if err != nil {
+		return fmt.Errorf("%w: --recompute: %w", ErrDemand, err)
+	}
+	var roots []graph.ValueID
+	refused, reason := 0, ""
+	seen := make([]bool, len(d.root))
+	for _, v := range found {
+		root := d.root[v]
+		if seen[root] {
+			continue
+		}
+		seen[root] = true
+		switch why := d.unstashed(root); {
+		case why == "":
+			roots = append(roots, root)
+		case reason == "":
+			reason = fmt.Sprintf("%q cannot be recomputed: %s", d.a.Graph.ValueName(v), why)
+		}
+	}
+	forced, exact := 0, by == graph.ValueName || by == graph.NodeName
+	for _, root := range roots {
+		if err := d.conflict(root, text); err != nil {
+			return err
+		}
+		rejected := d.force(root, text, exact)
+		if rejected == nil {
+			forced++
+			continue
+		}
+		if refused++; refused == 1 {
+			reason = fmt.Sprintf("%q cannot be recomputed: %s", d.a.Graph.NodeLabel(rejected.Entry), rejected.Reason)
+		}
+	}
+	switch {
+	case forced == 0 || refused > 0 && exact:
+		return fmt.Errorf("%w: --recompute %q: %s", ErrDemand, text, reason)
+	case refused > 0:
+		d.warnings = append(d.warnings, fmt.Sprintf("--recompute %q: %d of %d stashed values are kept; %s", text,
+			refused, len(roots), reason))
+	}
+	return nil
+}
+
+// unstashed says why nothing that shows a root is stashed for the backward half, or "".
+func (d *demands) unstashed(root graph.ValueID) string {
+	g := d.a.Graph
+	def := g.Values[root].Def
+	switch {
+	case def == graph.NoNode || op.IsConstant(g, def):
+		return "it is, or shows, an input, a weight or a constant, which is live throughout"
+	case d.a.Backward[def]:
+		return fmt.Sprintf("node %q makes it in the backward half, and only what the forward half makes for the "+
+			"backward half can be asked for", g.NodeLabel(def))
+	case len(d.stashes[root]) == 0:
+		return "no backward node reads it"
+	}
+	return ""
+}
+
+// conflict is the error for what is to be kept as well.
+func (d *demands) conflict(root graph.ValueID, text string) error {
+	g := d.a.Graph
+	for _, id := range append([]graph.NodeID{g.Values[root].Def}, d.stashes[root]...) {
+		if d.kept != nil && d.kept[id] {
+			return fmt.Errorf("%w: value %q is to be recomputed (--recompute %q), and %s: leave it out of one "+
+				"of the two", ErrDemand, g.ValueName(root), text, d.why[id])
+		}
+	}
+	return nil
+}
+
+// force forces the entries that show a root, or returns the first rejection.
+func (d *demands) force(root graph.ValueID, text string, exact bool) *recompute.Rejection {
+	g := d.a.Graph
+	maker := g.Values[root].Def
+	chains := make([][]graph.NodeID, 0, len(d.stashes[root]))
+	for _, id := range d.stashes[root] {
+		chain := []graph.NodeID{id}
+		for id != maker {
+			id = g.Values[g.Nodes[id].Input(0)].Def // a view of it
+			chain = append(chain, id)
+		}
+		chains = append(chains, chain)
+	}
+	forced, rejected := d.a.Force(chains, d.kept)
+	if len(rejected) > 0 {
+		return &rejected[0]
+	}
+	if d.demanded[maker] != "" {
+		return nil // by a text before
+	}
+	asked := fmt.Sprintf("--recompute %q", text)
+	for _, c := range forced {
+		d.demanded[c.Entry] = asked
+	}
+	d.demanded[maker] = asked
+	f := budget.Forced{Node: maker}
+	if exact {
+		f.Asked = asked
+	}
+	d.forced, d.chains = append(d.forced, forced...), append(d.chains, chains...)
+	d.makers = append(d.makers, f)
+	return nil
+}
+
+// mayRun reports whether a candidate runs nothing again that is to be kept.
+func (d *demands) mayRun(c *recompute.Candidate) bool { return d == nil || !c.Runs(d.kept) }
+
+// apply puts what is demanded before a search for a plan to a budget.
+func (d *demands) apply(p *budget.Problem) {
+	if d != nil {
+		p.Kept, p.Forced = d.why, d.makers
+	}
+}
+
+// edit makes placements that were chosen elsewhere obey: what is kept is left out, and what is
+// forced and does not run again yet is added.
+func (d *demands) edit(m *maker, placements []recompute.Placement) ([]recompute.Placement, error) {
+	if d == nil {
+		return placements, nil
+	}
+	if d.kept != nil {
+		placements = m.bench.Without(placements, d.kept)
+	}
+	again := make([]bool, len(d.a.Graph.Nodes))
+	for i := range placements {
+		for _, id := range placements[i].Nodes {
+			again[id] = true
+		}
+	}
+	all := m.bench.Forced
+	defer func() { m.bench.Forced = all }()
+	m.bench.Forced = nil
+	for i, c := range all {
+		if slices.ContainsFunc(d.chains[i], func(id graph.NodeID) bool { return !again[id] }) {
+			m.bench.Forced = append(m.bench.Forced, c)
+		}
+	}
+	if len(m.bench.Forced) == 0 {
+		return placements, nil
+	}
+	t, err := m.bench.Beside(placements)
+	if err != nil {
+		return nil, err
+	}
+	return t.Placements, nil
+}
+
+// count counts the forced candidates of the analysis as applied.
+func (d *demands) count(sel *selection) {
+	if d == nil {
+		return
+	}
+	chosen := make([]bool, len(d.a.Graph.Nodes))
+	for _, i := range sel.chosen {
+		chosen[d.a.Candidates[i].Entry] = true
+	}
+	for _, c := range d.forced {
+		if c.Cluster >= 0 && !chosen[c.Entry] {
+			sel.applied[c.Cluster]++
+		}
+	}
+}
+
+// leftOut warns of what was to be forced and cannot be in a plan to a budget.
+func (d *demands) leftOut(a *budget.Answer) {
+	if d == nil || a == nil || len(a.Left) == 0 {
+		return
+	}
+	l := a.Left[0]
+	d.warnings = append(d.warnings, fmt.Sprintf("%s: %d nodes cannot run again in a plan to a budget; the "+
+		"first is %q: %s", d.demanded[l.Node], len(a.Left), d.a.Graph.NodeLabel(l.Node), l.Why))
+}
