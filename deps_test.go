@@ -41,7 +41,8 @@ const order = `
 	planner
 	executor/ort/ortengine report configs
 	memopt
-	train
+	train doctor
+	estimate
 	bench/gpu/stages
 	cmd/memopt bench/forward bench/gpu
 `

@@ -137,3 +137,22 @@ func (j *deviceJSON) figures() []figure {
 
 var dtypeFields = map[graph.DType]string{graph.Float64: "float64", graph.Float32: "float32", graph.Float16: "float16",
 	graph.BFloat16: "bfloat16"}
+
+// NearestDevice returns the built-in profile whose memory is nearest to a number of bytes, by their
+// ratio; of several, the first by name. It stands for a device of which only the size is known.
+func NearestDevice(memory int64) *planner.Profile {
+	var best *planner.Profile
+	distance := func(p *planner.Profile) float64 {
+		return math.Abs(math.Log(float64(p.Memory) / float64(max(memory, 1))))
+	}
+	for _, name := range DeviceNames() {
+		p, err := LoadDevice(name)
+		if err != nil {
+			panic("configs: the embedded profiles: " + err.Error())
+		}
+		if p.Memory > 0 && (best == nil || distance(p) < distance(best)) {
+			best = p
+		}
+	}
+	return best
+}

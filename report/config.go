@@ -112,5 +112,6 @@ func configAnswer(set []string) string {
 	case 1:
 		return "1 setting does not have its default: " + set[0] + "."
 	}
-	return fmt.Sprintf("%d settings do not have their defaults: %s.", len(set), strings.Join(set, ", "))
+	return fmt.Sprintf("%d settings do not have their defaults: %s.", len(set), strings.Join(set,
+		", "))
 }

@@ -1,6 +1,7 @@
 package train
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,10 +14,27 @@ import (
 
 // Way is a change that makes a job fit.
 type Way struct {
+	Kind  WayKind
 	What  string // the flags
 	Total int64  // bytes that the job takes then
 	Price string // what it costs
+	// Rank is what it costs in thousandths of a step's time, by which ways are sorted; those that
+	// change what is computed come after all that do not.
+	Rank int64
+	// Rows and Micros are the samples of a step and the steps of an update, of ByAccumulation.
+	Rows, Micros int64
 }
+
+// WayKind is what a way changes.
+type WayKind int
+
+// The kinds of ways.
+const (
+	ByRecomputation WayKind = iota
+	ByAccumulation
+	ByNotClipping
+	ByOptimizer
+)
 
 // Unfit reports whether an error says that something does not fit.
 func Unfit(err error) bool {
@@ -30,15 +48,29 @@ func Ways(ctx context.Context, s *Steps, r Recipe, rows, limit int64, sel Select
 	remake func(Recipe) (*Steps, error)) []Way {
 	w := &ways{ctx: ctx, recipe: r, rows: rows, limit: limit, sel: sel, remake: remake}
 	w.recompute(s)
+	w.others(s)
+	return w.sorted()
+}
+
+// WaysBesidePlan is Ways without that of recomputing alone, for callers that have planned that.
+func WaysBesidePlan(ctx context.Context, s *Steps, r Recipe, rows, limit int64, sel Selection,
+	remake func(Recipe) (*Steps, error)) []Way {
+	w := &ways{ctx: ctx, recipe: r, rows: rows, limit: limit, sel: sel, remake: remake}
+	w.others(s)
+	return w.sorted()
+}
+
+// others looks for all ways but that of recomputing alone.
+func (w *ways) others(s *Steps) {
 	w.accumulate(s)
 	w.unclip()
 	w.optimizer()
-	slices.SortStableFunc(w.list, func(a, b priced) int { return int(a.rank - b.rank) })
-	var out []Way
-	for _, p := range w.list {
-		out = append(out, p.Way)
-	}
-	return out
+}
+
+// sorted is what was found, the cheapest first.
+func (w *ways) sorted() []Way {
+	slices.SortStableFunc(w.list, func(a, b Way) int { return cmp.Compare(a.Rank, b.Rank) })
+	return w.list
 }
 
 // ways collects ways.
@@ -48,13 +80,7 @@ type ways struct {
 	rows, limit int64
 	sel         Selection
 	remake      func(Recipe) (*Steps, error)
-	list        []priced
-}
-
-// priced is a way with what it costs in thousandths of a step's time, by which ways are sorted.
-type priced struct {
-	Way
-	rank int64
+	list        []Way
 }
 
 // quick is a budget for everything of which the first plan that fits is the answer.
@@ -74,8 +100,8 @@ func (w *ways) recompute(s *Steps) {
 		return
 	}
 	over := p.Step.Plan.Overhead
-	w.list = append(w.list, priced{Way{fmt.Sprintf("--budget %d", w.limit), p.Total(),
-		fmt.Sprintf("recomputing takes an estimated %.1f %% more time", 100*over)}, int64(1000 * over)})
+	w.list = append(w.list, Way{Kind: ByRecomputation, What: fmt.Sprintf("--budget %d", w.limit), Total: p.Total(),
+		Price: fmt.Sprintf("recomputing takes an estimated %.1f %% more time", 100*over), Rank: int64(1000 * over)})
 }
 
 // accumulate looks for the most rows that fit when gradients are accumulated.
@@ -93,10 +119,16 @@ func (w *ways) accumulate(s *Steps) {
 	if rows == 0 {
 		return
 	}
-	micros := (w.rows*max(int64(w.recipe.Micros), 1) + rows - 1) / rows
-	w.list = append(w.list,
-		priced{Way{fmt.Sprintf("--batch %d --gradient-accumulation-steps %d", rows, micros), p.Total(),
-			"the same samples per update in smaller parts: no computation is added, and kernels are less busy"}, 1})
+	all := w.rows * max(int64(w.recipe.Micros), 1)
+	micros := (all + rows - 1) / rows
+	if even := (all + micros - 1) / micros; even < rows { // as many steps, and fewer samples too many
+		if q, err := steps.Plan(w.ctx, even, 0, w.plain()); err == nil && q.Total() <= w.limit {
+			rows, p = even, q
+		}
+	}
+	w.list = append(w.list, Way{Kind: ByAccumulation, Rows: rows, Micros: micros,
+		What: fmt.Sprintf("--batch %d --gradient-accumulation-steps %d", rows, micros), Total: p.Total(), Rank: 1,
+		Price: "the same samples per update in smaller parts: no computation is added, and kernels are less busy"})
 }
 
 // plain is the selection without a budget for everything.
@@ -116,8 +148,8 @@ func (w *ways) unclip() {
 	}
 	r.Optimizer.MaxNorm = 0
 	if p := w.planned(r, w.plain()); p != nil {
-		w.list = append(w.list, priced{Way{"--max-grad-norm 0", p.Total(),
-			"gradients do not wait for the norm of all of them, which is then not bounded"}, 1 << 30})
+		w.list = append(w.list, Way{Kind: ByNotClipping, What: "--max-grad-norm 0", Total: p.Total(), Rank: 1 << 30,
+			Price: "gradients do not wait for the norm of all of them, which is then not bounded"})
 	}
 }
 
@@ -142,8 +174,8 @@ func (w *ways) optimizer() {
 	}
 	r.Optimizer.Kind, r.Optimizer.Momentum, r.Optimizer.Nesterov = "sgd", 0, false
 	if p := w.planned(r, w.plain()); p != nil {
-		w.list = append(w.list, priced{Way{"--optimizer sgd", p.Total(),
-			"no moments; another path of training, with a learning rate of its own"}, 1 << 40})
+		w.list = append(w.list, Way{Kind: ByOptimizer, What: "--optimizer sgd", Total: p.Total(), Rank: 1 << 40,
+			Price: "no moments; another path of training, with a learning rate of its own"})
 	}
 }
 

@@ -19,7 +19,8 @@ func (a *app) configCommand() *cobra.Command {
 		Long:  "config shows what memopt's flags are set to: memopt config show.",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return usage("%s wants to be told what to do: memopt config show [VERB]", cmd.CommandPath())
+			return usage("%s wants to be told what to do: memopt config show [VERB]",
+				cmd.CommandPath())
 		},
 	}
 	cmd.AddCommand(a.configShowCommand())
@@ -118,7 +119,10 @@ func (a *app) allSettings(root *cobra.Command, given map[string]bool) []report.S
 			list[global+at].Verbs = append(list[global+at].Verbs, verb.Name())
 		}
 	}
-	slices.SortStableFunc(list[global:], func(x, y report.Setting) int { return cmp.Compare(x.Flag, y.Flag) })
+	slices.SortStableFunc(list[global:], func(x, y report.Setting) int {
+		return cmp.Compare(x.Flag,
+			y.Flag)
+	})
 	return list
 }
 
@@ -143,7 +147,8 @@ func (a *app) verbSettings(verb *cobra.Command, given map[string]bool) []report.
 			return
 		}
 		s := a.settingOf(verb, f, given)
-		if s.Verbs = []string{}; verb.HasParent() && verb.Root().PersistentFlags().Lookup(f.Name) == nil {
+		if s.Verbs = []string{}; verb.HasParent() &&
+			verb.Root().PersistentFlags().Lookup(f.Name) == nil {
 			s.Verbs = []string{verb.Name()}
 		}
 		list = append(list, s)
@@ -199,8 +204,9 @@ func (a *app) otherVariables() []report.Setting {
 	for _, v := range variables {
 		text, _ := a.env(v.name)
 		if text != "" && v.name != configs.LevelVariable && v.name != configs.ConfigVariable {
-			list = append(list, report.Setting{Value: text, From: report.FromVariable, Variable: v.name,
-				Verbs: []string{}})
+			list = append(list, report.Setting{Value: text, From: report.FromVariable,
+				Variable: v.name,
+				Verbs:    []string{}})
 		}
 	}
 	return list

@@ -14,11 +14,12 @@ var notFiles = []string{"output", "color", "level", "probe", "order", "clone-byt
 	"format", "loss-scale", "optimizer", "backend", "init", "mem-limit", "mem-pattern", "arena-extend-strategy",
 	"ort-opt", "ort-arena", "ort-execution", "cudnn-conv-algo-search",
 	"cudnn-conv-use-max-workspace", "bitwise", "by", "capacity", "batch",
+	"gpu", "reserve", "precision",
 	"on-nan", "resume", "lr-scheduler", "data-format", "token-type", "blocks", "labels", "record", "last-batch"}
 
 // notReading are the verbs whose arguments are no files.
 var notReading = []string{"ops", "examples", "version", "exit-codes", "environment", "completion", "help",
-	"config", ortChildVerb}
+	"config", "doctor", ortChildVerb}
 
 // TestFileFlags: the flags and verbs that read or write files are known to be such, so that none
 // overwrites an input.

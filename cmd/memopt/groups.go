@@ -20,7 +20,9 @@ const programGroup = "The program:"
 func (a *app) verbGroups() []verbGroup {
 	return []verbGroup{
 		{"Answers before a run:", []*cobra.Command{
+			a.estimateCommand(),
 			a.planCommand(),
+			a.doctorCommand(),
 		}},
 		{"Make it fit:", []*cobra.Command{
 			a.applyCommand(),

@@ -20,9 +20,17 @@ type Opened struct {
 	Doubt string
 }
 
+// Refused is a library that was tried and not taken.
+type Refused struct {
+	Name string // "OpenBLAS"
+	Path string // as it was asked for
+	Why  string
+}
+
 var (
-	mu     sync.Mutex
-	opened []Opened
+	mu      sync.Mutex
+	opened  []Opened
+	refused []Refused
 )
 
 // List lists what has been opened, in order, each file once for each name.
@@ -30,6 +38,22 @@ func List() []Opened {
 	mu.Lock()
 	defer mu.Unlock()
 	return slices.Clone(opened)
+}
+
+// Refusals lists what has been tried and not taken, in order.
+func Refusals() []Refused {
+	mu.Lock()
+	defer mu.Unlock()
+	return slices.Clone(refused)
+}
+
+// Refuse notes that a library was not taken.
+func Refuse(name, path string, why error) {
+	mu.Lock()
+	defer mu.Unlock()
+	if r := (Refused{name, path, why.Error()}); !slices.Contains(refused, r) {
+		refused = append(refused, r)
+	}
 }
 
 // Record adds a library to the list.

@@ -1,6 +1,7 @@
 package library
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -76,4 +77,13 @@ func TestFile(t *testing.T) {
 	Note("test", "asked", code)
 	require.Len(t, List(), n+2)
 	require.Equal(t, got, List()[n])
+}
+
+// TestRefusals: a file that was not taken is noted once, with the reason.
+func TestRefusals(t *testing.T) {
+	for range 2 {
+		Refuse("a library", "liba.so", errors.New("too old"))
+	}
+	Refuse("a library", "libb.so", errors.New("not there"))
+	require.Equal(t, []Refused{{"a library", "liba.so", "too old"}, {"a library", "libb.so", "not there"}}, Refusals())
 }

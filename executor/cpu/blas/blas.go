@@ -24,7 +24,10 @@ type Float interface{ float32 | float64 }
 
 // backend computes products of checked operands: none of m, n, k and alpha is 0.
 type backend struct {
-	name  string
+	name string
+	// library is OpenBLAS's name and version, kernels those that it has chosen; "" without it.
+	library, kernels string
+
 	sgemm func(ta, tb bool, m, n, k int, alpha float32, a []float32, lda int, b []float32, ldb int, beta float32,
 		c []float32, ldc int)
 	dgemm func(ta, tb bool, m, n, k int, alpha float64, a []float64, lda int, b []float64, ldb int, beta float64,
@@ -52,12 +55,17 @@ func active() *backend {
 
 // withOneDNN returns a backend whose products in float32 are oneDNN's.
 func withOneDNN(b *backend) *backend {
-	return &backend{name: dnnl.Name() + " for float32, " + b.name + " for float64", sgemm: dnnl.Sgemm, dgemm: b.dgemm}
+	return &backend{name: dnnl.Name() + " for float32, " + b.name + " for float64", library: b.library,
+		kernels: b.kernels, sgemm: dnnl.Sgemm, dgemm: b.dgemm}
 }
 
 // Name says what computes the products: "OpenBLAS 0.3.21", "gonum", with the reason if a library
 // was asked for and cannot be used, or "oneDNN 2.6.3 for float32, OpenBLAS 0.3.21 for float64".
 func Name() string { return active().name }
+
+// OpenBLAS returns the library's name and version and which of its kernels it has chosen for this
+// processor, such as "Haswell"; "" where the library is not there.
+func OpenBLAS() (version, kernels string) { return active().library, active().kernels }
 
 var warm sync.Once
 

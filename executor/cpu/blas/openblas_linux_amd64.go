@@ -16,10 +16,11 @@ var libraryNames = []string{"libopenblas.so.0", "libopenblas.so"}
 
 // openLibrary opens OpenBLAS. Without a library, the error is nil unless the user asked for one.
 func openLibrary() (b *backend, err error) {
-	_, err = native.Find("MEMOPT_OPENBLAS", libraryNames, func(l *native.Library) (err error) {
-		b, err = newOpenBLAS(l)
-		return err
-	})
+	_, err = native.Find("OpenBLAS", "MEMOPT_OPENBLAS", libraryNames,
+		func(l *native.Library) (err error) {
+			b, err = newOpenBLAS(l)
+			return err
+		})
 	return b, err
 }
 
@@ -29,7 +30,8 @@ func newOpenBLAS(l *native.Library) (*backend, error) {
 	var setThreads func(n int32)
 	var getConfig func() string
 	if err := l.Functions("", map[string]any{
-		"sgemm_": &sgemm, "dgemm_": &dgemm, "openblas_set_num_threads": &setThreads, "openblas_get_config": &getConfig,
+		"sgemm_": &sgemm, "dgemm_": &dgemm, "openblas_set_num_threads": &setThreads,
+		"openblas_get_config": &getConfig,
 	}); err != nil {
 		return nil, err
 	}
@@ -39,11 +41,23 @@ func newOpenBLAS(l *native.Library) (*backend, error) {
 	}
 	l.Note("OpenBLAS", "openblas_get_config")
 	setThreads(1)
-	b := &backend{name: config, sgemm: product[float32](sgemm), dgemm: product[float64](dgemm)}
+	b := &backend{name: config, kernels: kernelsOf(config), sgemm: product[float32](sgemm),
+		dgemm: product[float64](dgemm)}
 	if words := strings.Fields(config); len(words) > 1 {
 		b.name = fmt.Sprintf("%s %s", words[0], words[1])
 	}
+	b.library = b.name
 	return b, nil
+}
+
+// kernelsOf returns the kernels that OpenBLAS has chosen: the word before MAX_THREADS of what
+// openblas_get_config returns; "" where there is none.
+func kernelsOf(config string) string {
+	before, _, found := strings.Cut(config, " MAX_THREADS")
+	if words := strings.Fields(before); found && len(words) > 2 {
+		return words[len(words)-1]
+	}
+	return ""
 }
 
 // call holds the arguments of xGEMM for the assembly: it passes all of them by address, as Fortran
@@ -66,7 +80,8 @@ var gemmCallABI0 uintptr
 func product[T Float](
 	fn uintptr,
 ) func(ta, tb bool, m, n, k int, alpha T, a []T, lda int, b []T, ldb int, beta T, c []T, ldc int) {
-	return func(ta, tb bool, m, n, k int, alpha T, a []T, lda int, b []T, ldb int, beta T, c []T, ldc int) {
+	return func(ta, tb bool, m, n, k int, alpha T, a []T, lda int, b []T, ldb int, beta T, c []T,
+		ldc int) {
 		args := call{
 			fn: fn, transA: letter(tb), transB: letter(ta), m: int64(n), n: int64(m), k: int64(k),
 			a: unsafe.Pointer(unsafe.SliceData(b)), lda: int64(ldb),

@@ -86,7 +86,7 @@ var lib struct {
 // openLibrary opens oneDNN and returns its name and version. Without a library, the error is nil
 // unless the user asked for one.
 func openLibrary() (name string, err error) {
-	_, err = native.Find("MEMOPT_DNNL", libraryNames, func(l *native.Library) (err error) {
+	_, err = native.Find("oneDNN", "MEMOPT_DNNL", libraryNames, func(l *native.Library) (err error) {
 		name, err = start(l)
 		return err
 	})

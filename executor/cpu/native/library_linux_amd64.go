@@ -20,23 +20,31 @@ type Library struct {
 	handle uintptr
 }
 
-// Find opens a library: the one whose path is in the environment variable, none if that says "off",
-// else the first of names that the dynamic linker finds. use sets it up. If there is none, or none
-// that use accepts, Find reports false, with an error if the user named a library.
-func Find(variable string, names []string, use func(*Library) error) (bool, error) {
+// Find opens a library, which messages call what: the one whose path is in the environment variable,
+// none if that says "off", else the first of names that the dynamic linker finds. use sets it up. If
+// there is none, or none that use accepts, Find reports false, with an error if the user named a
+// library. Those that were not taken are noted in package library.
+func Find(what, variable string, names []string, use func(*Library) error) (bool, error) {
 	path := os.Getenv(variable)
+	try := func(name string) error {
+		err := open(name, use)
+		if err != nil {
+			library.Refuse(what, name, err)
+		}
+		return err
+	}
 	switch path {
 	case "off":
 		return false, nil
 	case "":
 		for _, name := range names {
-			if open(name, use) == nil {
+			if try(name) == nil {
 				return true, nil
 			}
 		}
 		return false, nil
 	}
-	err := open(path, use)
+	err := try(path)
 	return err == nil, err
 }
 

@@ -1,0 +1,199 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"memopt"
+	"memopt/autograd"
+	"memopt/configs"
+	"memopt/estimate"
+	"memopt/estimate/parts"
+	"memopt/graph"
+	"memopt/report"
+)
+
+// estimateFlags say for what a step is estimated.
+type estimateFlags struct {
+	gpu, device, reserve string
+	kind                 string
+	momentum, clip       float64
+	params, freeze, loss []string
+	fuse                 bool
+	precision            string
+	micros               int
+	limit                budgetFlags
+	states               []string
+	set                  *pflag.FlagSet
+}
+
+func (a *app) estimateCommand() *cobra.Command {
+	var f estimateFlags
+	cmd := &cobra.Command{
+		Use:   "estimate MODEL",
+		Short: "Say before a run whether a training step fits, and what its memory is made of",
+		Long: `estimate says first whether a training step fits into the memory of a device,
+and ends with 0 or 3; then what that memory is made of when it is at its worst,
+without a plan and with the cheapest one that fits, and what else would make
+the step fit.
+
+Of a forward model the whole step is made, as memopt train makes it, with
+train's defaults; a graph that has a backward half is taken as it is. The
+figures are those of the same plans and the same simulation by which train
+promises its peak; the reserve is what the driver, the context and the
+libraries take, and what allocators round up.
+
+--precision asks what if the step kept its values in other types. It counts
+sizes and changes no file:
+  fp32        everything in float32
+  bf16        weights, activations and gradients in bfloat16; master weights
+              and moments in float32
+  fp16-mixed  the same with float16, and a scale of the loss
+  bf16-pure   everything in bfloat16, without master weights`,
+		Example: `  memopt estimate gpt2.onnx --dim batch=16,seq=1024 --gpu 24GiB
+        does the step fit into 24 GiB?
+  memopt estimate gpt2.onnx --dim batch=16,seq=1024 --device rtx4090 --precision bf16
+        and in mixed precision, on a device whose memory and reserve are known?
+  memopt estimate gpt2.onnx --dim batch=4,seq=1024 --device t4 --accumulate 4 -O json
+        for scripts`,
+		Args: exactModel,
+		RunE: func(_ *cobra.Command, args []string) error { return a.estimate(args[0], &f) },
+	}
+	f.register(cmd.Flags())
+	return cmd
+}
+
+func (f *estimateFlags) register(s *pflag.FlagSet) {
+	f.set = s
+	s.StringVar(&f.gpu, "gpu", "", "the memory of the device, such as 24GiB; it beats that of --device")
+	s.StringVar(&f.device, "device", "", "a device whose memory, reserve and times count: one of memopt's, "+
+		"or a .json file; without it the reserve is that of the device with the nearest memory")
+	s.StringVar(&f.reserve, "reserve", "", "bytes of the memory that no step can have, instead of the device's")
+	s.StringVar(&f.kind, "optimizer", "adamw", "what updates the parameters of a forward model: sgd, adam or adamw")
+	numberVar(s, &f.momentum, "momentum", "", 0, notNegative, "momentum of sgd")
+	numberVar(s, &f.clip, "max-grad-norm", "", 1, notNegative, "upper bound of the norm of all gradients, "+
+		"which keeps them until it is known; 0: none")
+	s.StringSliceVar(&f.params, "params", nil, "globs of the parameters to train, instead of all")
+	s.StringSliceVar(&f.freeze, "freeze", nil, "globs of parameters that are not trained")
+	s.StringArrayVar(&f.loss, "loss", nil, "what is differentiated, as for grad: NAME or NAME=WEIGHT (repeatable)")
+	s.BoolVar(&f.fuse, "fuse", true, "give norms, GELUs and softmaxes that are written in many nodes "+
+		"the gradients of one operator")
+	s.StringVar(&f.precision, "precision", "", "count values as if they were kept in fp32, bf16, fp16-mixed or "+
+		"bf16-pure")
+	numberVar(s, &f.micros, "accumulate", "", 1, positive, "steps whose gradients are added up for an update")
+	s.StringVar(&f.limit.limit, "time-limit", "10s", "time for the search for a plan; 0: take the first that fits")
+	s.StringArrayVar(&f.states, "state", nil, "IN=OUT: the output is the next value of this input (repeatable)")
+}
+
+// lossScaleInput names the input for the scale of the loss, as in train.
+const lossScaleInput = "loss_scale"
+
+// estimate answers whether a step fits.
+func (a *app) estimate(name string, f *estimateFlags) error {
+	format, err := report.ParseFormat(a.global.output)
+	if err != nil {
+		return usage("%w", err)
+	}
+	o, err := f.options(a)
+	if err != nil {
+		return err
+	}
+	a.states = f.states
+	m, err := a.load(name)
+	if err != nil {
+		return err
+	}
+	defer m.Close()
+	if err := f.recipe(a, m, o); err != nil {
+		return err
+	}
+	r, err := estimate.Make(a.ctx, m, *o)
+	if err != nil {
+		return a.classifyPlan(name, err)
+	}
+	if o.Memory > 0 && f.device == "" && f.reserve == "" {
+		r.ReserveSource = "the reserve is that of the device with the nearest memory: " + o.Device.Source
+		r.Device = ""
+	}
+	if err := estimate.Report(a.out, format, r, a.global.verbose); err != nil {
+		return err
+	}
+	return a.fits(name, r)
+}
+
+// fits is the exit code of an answer.
+func (a *app) fits(name string, r *estimate.Result) error {
+	fits, known := r.Fits()
+	switch {
+	case a.ctx.Err() != nil:
+		return &exitError{exitInterrupted, errors.New("interrupted: the search for a plan was cut short")}
+	case !known || fits:
+		return nil
+	}
+	return &exitError{exitUnfit, fmt.Errorf("%s: does not fit as it is: %s of %s", name,
+		report.Bytes(r.Plain.Total()), report.Bytes(r.Memory))}
+}
+
+// options makes options of the flags, without the recipe.
+func (f *estimateFlags) options(a *app) (*estimate.Options, error) {
+	o := &estimate.Options{Advise: true, Seed: a.global.seed, Threads: a.global.threads, Found: a.keeper.keep}
+	var err error
+	if o.Precision, err = parts.ParsePrecision(f.precision); err != nil {
+		return nil, usage("--precision: %w", err)
+	}
+	if f.gpu != "" {
+		if o.Memory, err = report.ParseBytes(f.gpu); err != nil || o.Memory == 0 {
+			return nil, usage("--gpu %q: %w; wanted a positive size such as 24GiB", f.gpu,
+				cmp.Or(err, errors.New("is zero")))
+		}
+		a.warnBare("--gpu", f.gpu, o.Memory)
+	}
+	if f.device != "" {
+		if o.Device, err = configs.LoadDevice(f.device); err != nil {
+			return nil, usage("--device %w", err)
+		}
+		if o.Device.Memory == 0 && o.Memory == 0 {
+			return nil, usage("--device %s: its profile has no memory: name it with --gpu SIZE", f.device)
+		}
+	} else if o.Memory > 0 {
+		o.Device = configs.NearestDevice(o.Memory)
+	}
+	if f.reserve != "" {
+		n, err := report.ParseBytes(f.reserve)
+		if err != nil {
+			return nil, usage("--reserve %q: %w; wanted a size such as 512MiB, or 0", f.reserve, err)
+		}
+		o.Reserve = &n
+	}
+	o.Limit, err = f.limit.duration()
+	o.Effort = o.Limit.Seconds()
+	return o, err
+}
+
+// recipe says which step is made of a forward model.
+func (f *estimateFlags) recipe(a *app, m *memopt.Model, o *estimate.Options) error {
+	if !slices.Contains(autograd.OptimizerKinds, f.kind) {
+		return usage("--optimizer: optimizer %q: wanted sgd, adam or adamw", f.kind)
+	}
+	losses, err := parseLosses(f.loss)
+	if err != nil {
+		return err
+	}
+	r := &o.Recipe
+	r.Optimizer = autograd.Optimizer{Kind: f.kind, Momentum: f.momentum, MaxNorm: f.clip,
+		NoDecay: autograd.NoDecayOfVectors(m.Model)}
+	r.Differentiate = autograd.Options{Losses: losses, Params: f.params, NoGrad: f.freeze, Unfused: !f.fuse}
+	r.Micros, r.Seed = f.micros, a.global.seed
+	half := slices.ContainsFunc(m.Graph.Values, func(v graph.Value) bool { return v.Type.DType == graph.Float16 })
+	if half || o.Precision == parts.FP16Mixed {
+		r.LossScale = lossScaleInput
+	}
+	// As train does: on the CPU the loop itself ends a step before it writes.
+	r.Optimizer.Guard = r.LossScale == "" && o.Device != nil && o.Device.Name != cpuDevice
+	return nil
+}

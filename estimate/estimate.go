@@ -1,0 +1,146 @@
+package estimate
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"memopt"
+	"memopt/estimate/parts"
+	"memopt/executor"
+	"memopt/planner"
+	"memopt/train"
+)
+
+// Options say for what a step is estimated. The zero value estimates the step of a forward model as
+// its graph is, for no particular device.
+type Options struct {
+	// Recipe says which step is made of a forward model. A graph that has a backward half is taken
+	// as it is.
+	Recipe train.Recipe
+	// Precision counts values in other types than the graph's.
+	Precision parts.Precision
+	// Device is where the step is to run; times are its. nil: planner.DefaultProfile, whose memory
+	// does not count then.
+	Device *planner.Profile
+	// Memory is the bytes that the device has; 0: the profile's.
+	Memory int64
+	// Reserve is the bytes of these that no step can have; nil: the profile's.
+	Reserve *int64
+	// Effort and Limit bound the search for a plan, as in planner.Budget.
+	Effort  float64
+	Limit   time.Duration
+	Seed    int64
+	Threads int // of kernels on the CPU, on which workspaces may depend; 0: one per core
+	// Advise asks for what else would make the step fit, if it does not.
+	Advise bool
+	// Found is called when there is a plan that fits; nil: nobody wants to know.
+	Found func()
+}
+
+// Result is what a step comes to.
+type Result struct {
+	Path            string
+	StructureSHA256 string
+	Dims            map[string]int64
+	// Made says that the step was made of a forward model; Optimizer is then what updates it, and
+	// Micros how many steps an update is of.
+	Made      bool
+	Optimizer string
+	Micros    int
+	// Precision are the types in which values are counted; Types is nil for the graph's own.
+	Precision parts.Precision
+	Types     *parts.Types
+	// Parameters is how many numbers are trained; 0: the graph does not tell.
+	Parameters int64
+	// PerParameter is what each of them costs by arithmetic; nil: the graph does not tell.
+	PerParameter *parts.PerParameter
+
+	Device        string // the name of the profile; "": none was named
+	DeviceSource  string // of its figures
+	Memory        int64  // that the device has, in bytes; 0: not known, so there is no answer
+	ReserveSource string // whose reserve it is, where it is not Device's own
+
+	Plain *Outcome
+	// Planned is the step with the cheapest plan that fits; nil where no plan fits or no memory is
+	// known. Where the step fits as it is, it is Plain.
+	Planned *Outcome
+	// Lowest is the least total that was reached where no plan fits; 0: it is not known.
+	Lowest int64
+	// Stopped says that the time limit ended the search for a plan.
+	Stopped bool
+	Advice  []Advice
+	Notes   []string
+}
+
+// Outcome is a step with a plan, or without.
+type Outcome struct {
+	Parts    parts.Parts
+	Overhead float64 // more time than without a plan, as a share; an estimate
+	Nodes    int     // that run again
+	Node     string  // at which memory is at its worst
+	// Plans are those of the step and, where gradients are accumulated, of the update.
+	Plans []*memopt.Plan
+}
+
+// Total is the bytes that the step takes, the reserve included.
+func (o *Outcome) Total() int64 { return o.Parts.Total() }
+
+// Fits reports whether the step fits as it is; known is false where no memory is known.
+func (r *Result) Fits() (fits, known bool) { return r.Plain.Total() <= r.Memory, r.Memory > 0 }
+
+// Make estimates the step of a model. The errors are those of train.Make and memopt.Model.Plan, a
+// *symbolic.UnboundError where symbols are unbound, and a *memopt.Error.
+func Make(ctx context.Context, m *memopt.Model, o Options) (*Result, error) {
+	s, err := newStep(m, o)
+	if err != nil {
+		return nil, err
+	}
+	r := s.describe()
+	if r.Plain, err = s.outcome(ctx, nil); err != nil {
+		return nil, err
+	}
+	r.countParameters(s)
+	if fits, known := r.Fits(); !known {
+		return r, nil
+	} else if fits {
+		r.Planned = r.Plain
+		return r, nil
+	}
+	if err := s.plan(ctx, r); err != nil {
+		return nil, err
+	}
+	if o.Advise && ctx.Err() == nil {
+		r.Advice = s.advise(ctx)
+	}
+	return r, nil
+}
+
+// plan looks for the cheapest plan that fits.
+func (s *step) plan(ctx context.Context, r *Result) error {
+	limit := s.limit()
+	if limit <= 0 {
+		return nil
+	}
+	b := memopt.Budget{Total: limit, Solver: "auto", Seed: s.opts.Seed, Effort: s.opts.Effort, Limit: s.opts.Limit,
+		Found: s.opts.Found}
+	planned, err := s.outcome(ctx, b)
+	var unfit *planner.UnfitError
+	switch {
+	case errors.As(err, &unfit):
+		r.Stopped = unfit.Stopped
+		if unfit.LowestArena > 0 {
+			r.Lowest = r.Plain.Total() - s.arena + unfit.LowestArena
+		}
+		return nil
+	case errors.Is(err, executor.ErrOutOfMemory):
+		return nil
+	case err != nil:
+		return err
+	}
+	if planned.Total() <= r.Memory {
+		r.Planned = planned
+	}
+	r.Stopped = planned.Plans[0].Stopped
+	return nil
+}

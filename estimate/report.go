@@ -1,0 +1,302 @@
+package estimate
+
+import (
+	"fmt"
+	"io"
+
+	"memopt/estimate/parts"
+	"memopt/report"
+)
+
+// Schema is the schema of the JSON that `memopt estimate -O json` prints.
+const Schema = "memopt.estimate/v1"
+
+// Answer says in a sentence or two whether the step fits.
+func (r *Result) Answer() string {
+	total := report.Bytes(r.Plain.Total())
+	fits, known := r.Fits()
+	where := "the memory of " + report.Bytes(r.Memory)
+	if r.Device != "" {
+		where = fmt.Sprintf("the %s of %s", report.Bytes(r.Memory), r.Device)
+	}
+	switch {
+	case !known:
+		return fmt.Sprintf("The step takes %s. Whether that fits, --gpu SIZE or --device NAME would tell.", total)
+	case fits:
+		return fmt.Sprintf("Yes: the step takes %s of %s; %s stay free.", total, where,
+			report.Bytes(r.Memory-r.Plain.Total()))
+	}
+	no := fmt.Sprintf("No: the step takes %s, %s more than %s.", total,
+		report.Bytes(r.Plain.Total()-r.Memory), where)
+	return no + " " + r.planAnswer()
+}
+
+// planAnswer says whether a plan makes the step fit.
+func (r *Result) planAnswer() string {
+	switch {
+	case r.Planned != nil:
+		return fmt.Sprintf("With a plan it fits: %s, for an estimated %s more time.",
+			report.Bytes(r.Planned.Total()), report.Percent(r.Planned.Overhead))
+	case r.Lowest > 0 && r.Stopped:
+		return fmt.Sprintf("No plan that fits was found in the time; the least was %s.", report.Bytes(r.Lowest))
+	case r.Lowest > 0:
+		return fmt.Sprintf("No plan that was found fits, either; the least was %s.", report.Bytes(r.Lowest))
+	}
+	return "No plan fits, either: what stays throughout a step takes more than that."
+}
+
+// resultJSON is the form of a result.
+type resultJSON struct {
+	Schema     string           `json:"schema"`
+	Model      modelJSON        `json:"model"`
+	Dims       map[string]int64 `json:"dims"`
+	Answer     string           `json:"answer"`
+	Fits       *bool            `json:"fits"`
+	Device     *string          `json:"device"`
+	Memory     *int64           `json:"memory_bytes"`
+	Total      int64            `json:"total_bytes"`
+	Parts      parts.JSON       `json:"parts"`
+	PeakNode   string           `json:"peak_node"`
+	Step       stepJSON         `json:"step"`
+	Precision  *precisionJSON   `json:"precision"`
+	Parameters parametersJSON   `json:"parameters"`
+	Ranks      []RankJSON       `json:"ranks"`
+	WithPlan   *plannedJSON     `json:"with_plan"`
+	Lowest     *int64           `json:"lowest_bytes"`
+	Advice     []adviceJSON     `json:"advice"`
+	Sources    []string         `json:"sources"`
+	Notes      []string         `json:"notes"`
+}
+
+type modelJSON struct {
+	Path            string `json:"path"`
+	StructureSHA256 string `json:"structure_sha256"`
+}
+
+type stepJSON struct {
+	Made      bool    `json:"made"`
+	Optimizer *string `json:"optimizer"`
+	Micros    int     `json:"accumulate"`
+}
+
+type precisionJSON struct {
+	Name        string  `json:"name"`
+	Weights     string  `json:"weights"`
+	Activations string  `json:"activations"`
+	Gradients   string  `json:"gradients"`
+	Master      *string `json:"master_weights"`
+	Moments     string  `json:"moments"`
+}
+
+type parametersJSON struct {
+	Count    int64  `json:"count"`
+	Weight   *int64 `json:"weight_bytes"`
+	Gradient *int64 `json:"gradient_bytes"`
+	Master   *int64 `json:"master_bytes"`
+	Moments  *int64 `json:"moments_bytes"`
+}
+
+// RankJSON is what one of several devices holds.
+type RankJSON struct {
+	Stage int        `json:"stage"`
+	Total int64      `json:"total_bytes"`
+	Parts parts.JSON `json:"parts"`
+}
+
+type plannedJSON struct {
+	Total    int64      `json:"total_bytes"`
+	Overhead float64    `json:"overhead"`
+	Nodes    int        `json:"nodes"`
+	Parts    parts.JSON `json:"parts"`
+}
+
+type adviceJSON struct {
+	What  string `json:"what"`
+	Total int64  `json:"total_bytes"`
+	Price string `json:"price"`
+}
+
+// JSON returns the form of a result in reports.
+func (r *Result) json() *resultJSON {
+	out := &resultJSON{Schema: Schema, Model: modelJSON{r.Path, r.StructureSHA256}, Dims: r.Dims, Answer: r.Answer(),
+		Total: r.Plain.Total(), Parts: r.Plain.Parts.JSON(), PeakNode: r.Plain.Node,
+		Step:       stepJSON{Made: r.Made, Micros: max(r.Micros, 1)},
+		Parameters: parametersJSON{Count: r.Parameters}, Advice: []adviceJSON{}, Sources: r.sources(),
+		Notes: append([]string{}, r.Notes...)}
+	if fits, known := r.Fits(); known {
+		out.Fits, out.Memory = &fits, &r.Memory
+	}
+	if r.Device != "" {
+		out.Device = &r.Device
+	}
+	if r.Made {
+		out.Step.Optimizer = &r.Optimizer
+	}
+	if t := r.Types; t != nil {
+		out.Precision = &precisionJSON{string(r.Precision), t.Weights.String(), t.Activations.String(),
+			t.Gradients.String(), nil, t.Moments.String()}
+		if t.Master.Valid() {
+			master := t.Master.String()
+			out.Precision.Master = &master
+		}
+	}
+	if p := r.PerParameter; p != nil {
+		out.Parameters = parametersJSON{r.Parameters, &p.Weight, &p.Gradient, &p.Master, &p.Moments}
+	}
+	out.Ranks = []RankJSON{{0, out.Total, out.Parts}}
+	if p := r.Planned; p != nil {
+		out.WithPlan = &plannedJSON{p.Total(), p.Overhead, p.Nodes, p.Parts.JSON()}
+	}
+	if r.Lowest > 0 {
+		out.Lowest = &r.Lowest
+	}
+	for _, a := range r.Advice {
+		out.Advice = append(out.Advice, adviceJSON{a.What, a.Total, a.Price})
+	}
+	return out
+}
+
+// sources say where the figures of the device are from.
+func (r *Result) sources() []string {
+	list := []string{}
+	for _, text := range []string{r.DeviceSource, r.ReserveSource} {
+		if text != "" {
+			list = append(list, text)
+		}
+	}
+	return list
+}
+
+// Report writes a result: the answer first, then what it is made of.
+func Report(w io.Writer, format report.Format, r *Result, verbose bool) error {
+	switch format {
+	case report.JSONFormat:
+		return report.WriteJSON(w, r.json())
+	case report.CSVFormat:
+		return r.partsCSV().WriteCSV(w)
+	}
+	if err := report.Sentences(w, format, r.Answer()); err != nil {
+		return err
+	}
+	if err := r.partsTable().WriteAs(w, format); err != nil {
+		return err
+	}
+	if format != report.MarkdownFormat { // whose tables end with an empty line
+		if _, err := io.WriteString(w, "\n"); err != nil {
+			return err
+		}
+	}
+	if err := report.Sentences(w, format, r.details(verbose)...); err != nil {
+		return err
+	}
+	if len(r.Advice) == 0 {
+		return nil
+	}
+	return r.adviceTable().WriteAs(w, format)
+}
+
+// adviceTable lists what else would make the step fit.
+func (r *Result) adviceTable() *report.Table {
+	t := &report.Table{Title: "What else would make it fit, the cheapest first",
+		Header: []string{"change", "takes", "price"},
+		Right:  []bool{false, true, false}, Fit: []report.Fit{report.Wrap, report.Whole, report.Wrap}}
+	for _, a := range r.Advice {
+		t.Add(a.What, report.Bytes(a.Total), a.Price)
+	}
+	return t
+}
+
+// partsTable has the parts that are not empty, without and with a plan.
+func (r *Result) partsTable() *report.Table {
+	t := &report.Table{Header: []string{"at the worst moment", "as it is"}, Right: []bool{false, true, true}}
+	both := r.Planned != nil && r.Planned != r.Plain
+	var planned []parts.Row
+	if both {
+		t.Header, planned = append(t.Header, "with the plan"), r.Planned.Parts.Rows()
+	}
+	for i, row := range r.Plain.Parts.Rows() {
+		n := row.Bytes
+		if both {
+			n = max(n, planned[i].Bytes)
+		}
+		if n == 0 {
+			continue
+		}
+		name := row.Name
+		if row.Share >= 0 {
+			name = "  of these " + name
+		}
+		cells := []string{name, report.Bytes(row.Bytes)}
+		if both {
+			cells = append(cells, report.Bytes(planned[i].Bytes))
+		}
+		t.Add(cells...)
+	}
+	total := []string{"total", report.Bytes(r.Plain.Total())}
+	if both {
+		total = append(total, report.Bytes(r.Planned.Total()))
+	}
+	t.Add(total...)
+	return t
+}
+
+// partsCSV has all parts in bytes.
+func (r *Result) partsCSV() *report.Table {
+	t := &report.Table{Header: []string{"part", "bytes", "with_plan_bytes"}, Right: []bool{false, true, true}}
+	var planned []parts.Row
+	if r.Planned != nil {
+		planned = r.Planned.Parts.Rows()
+	}
+	add := func(name string, plain int64, with string) { t.Add(name, fmt.Sprint(plain), with) }
+	for i, row := range r.Plain.Parts.Rows() {
+		with := ""
+		if planned != nil {
+			with = fmt.Sprint(planned[i].Bytes)
+		}
+		add(row.Field, row.Bytes, with)
+	}
+	with := ""
+	if planned != nil {
+		with = fmt.Sprint(r.Planned.Total())
+	}
+	add("total_bytes", r.Plain.Total(), with)
+	if r.Memory > 0 {
+		add("memory_bytes", r.Memory, "")
+	}
+	return t
+}
+
+// details says how the figures came about.
+func (r *Result) details(verbose bool) (list []string) {
+	text := "The graph has a backward half and is taken as it is."
+	if r.Made {
+		text = fmt.Sprintf("The step is made of a forward model and updated by %s.", r.Optimizer)
+		if r.Micros > 1 {
+			text = fmt.Sprintf("The step is made of a forward model; gradients of %d steps are added up, and "+
+				"%s updates.", r.Micros, r.Optimizer)
+		}
+	}
+	if r.Parameters > 0 {
+		text += " Parameters: " + report.Thousands(r.Parameters)
+		if r.PerParameter != nil {
+			text += fmt.Sprintf(", each %s", r.PerParameter)
+		}
+		text += "."
+	}
+	list = append(list, text)
+	if t := r.Types; t != nil {
+		master := "no master weights"
+		if t.Master.Valid() {
+			master = fmt.Sprintf("master weights %v", t.Master)
+		}
+		list = append(list, fmt.Sprintf("Counted as if in %s: weights %v, activations %v, gradients %v, %s, "+
+			"moments %v.", r.Precision, t.Weights, t.Activations, t.Gradients, master, t.Moments))
+	}
+	list = append(list, r.Notes...)
+	if verbose {
+		for _, s := range r.sources() {
+			list = append(list, "Source: "+s+".")
+		}
+	}
+	return list
+}
