@@ -112,7 +112,8 @@ func quotaFinding(m *Machine, c *Cores) Finding {
 	const leastGo = 2 // threads of a Go program, however small the quota
 	f := Finding{Grade: Slows, What: "CPU quota",
 		Value: fmt.Sprintf("%.2f of %d cores", c.Quota, c.started()),
-		Effect: fmt.Sprintf("OpenMP and ONNX Runtime start a thread for each of %d cores; once the "+
+		Effect: fmt.Sprintf("OpenMP and ONNX Runtime start a thread for each of %d cores; once "+
+			"the "+
 			"quota of a period is used up, all of them are stopped (memopt starts %d by itself)",
 			c.started(), max(n, leastGo)),
 		Fix: fmt.Sprintf("OMP_NUM_THREADS=%d; intra_op_num_threads = %d in ONNX Runtime; or raise "+

@@ -1,30 +1,77 @@
 package main
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"os"
+	"os/exec"
 
 	"github.com/spf13/cobra"
 
 	"memopt/doctor"
+	"memopt/internal/library"
+	"memopt/internal/memlimit"
 	"memopt/report"
 )
 
+// doctorFlags are the flags of doctor, all of them about commands that it tries.
+type doctorFlags struct {
+	try      bool
+	repeat   int
+	limit    string
+	memLimit string
+}
+
 func (a *app) doctorCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "doctor",
+	var df doctorFlags
+	cmd := &cobra.Command{
+		Use:   "doctor [--try [SETTINGS] -- CMD...]",
 		Short: "Say what this machine and its environment do to memory and speed",
 		Long: `doctor looks at cores, quotas and limits of memory, at huge pages, at variables
 that hold libraries back, at which libraries there are and why others are not,
 and at the settings of glibc's allocator and of ONNX Runtime. Each finding has
 its value, its effect, what to do, and where that is written. It changes
-nothing, and exits with 0 whatever it finds.`,
+nothing, and exits with 0 whatever it finds.
+
+With --try it runs a command as it is and with one variable changed at a time,
+in turn, and prints the peak of resident memory and the time side by side,
+medians of the runs. A setting is NAME=VALUE, or NAME= to leave a variable out;
+without any, it tries what the findings speak of and the settings of glibc's
+allocator. The command gets no input; -v shows what it writes.`,
 		Example: `  memopt doctor
         what slows this machine down, and what costs memory
   memopt doctor -O json
-        the same for scripts: "slows" counts what costs time`,
-		Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error { return a.doctor() },
+        the same for scripts: "slows" counts what costs time
+  memopt doctor --try -- python train.py --steps 20
+        which settings take less memory, or less time
+  memopt doctor --try MALLOC_ARENA_MAX=1 OMP_NUM_THREADS=4 -r 9 -- python train.py
+        these two, nine runs each`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			at := cmd.ArgsLenAtDash()
+			if at < 0 {
+				at = len(args)
+			}
+			if df.try {
+				return a.try(&df, args[:at], args[at:])
+			}
+			if len(args) > 0 {
+				return usage("doctor takes no argument (got %q); to try a command: memopt doctor "+
+					"--try -- CMD", args[0])
+			}
+			return a.doctor()
+		},
 	}
+	f := cmd.Flags()
+	f.BoolVar(&df.try, "try", false, "run the command behind -- with each of the settings")
+	numberVar(f, &df.repeat, "repeat", "r", 5, positive, "with --try: runs with each setting")
+	f.StringVar(&df.limit, "time-limit", "10m",
+		"with --try: when to end a run: 10s, 2m, or a number of seconds")
+	f.StringVar(&df.memLimit, "mem-limit", "",
+		"with --try: when to end a run: once its processes have more than this resident, for "+
+			"example "+
+			"8GiB; default what is free")
+	return cmd
 }
 
 func (a *app) doctor() error {
@@ -36,9 +83,115 @@ func (a *app) doctor() error {
 	if err != nil {
 		return &exitError{exitInternal, err}
 	}
-	m := doctor.This()
-	m.Env = a.env
+	m := a.machine()
 	runtime := ortProgram(path)
 	m.Libraries = doctor.FindLibraries(a.ctx, &runtime)
 	return m.Report(a.out, format, m.Examine())
+}
+
+// machine is this machine with the environment of the program.
+func (a *app) machine() *doctor.Machine {
+	m := doctor.This()
+	m.Env = a.env
+	return m
+}
+
+// try runs a command with each setting.
+func (a *app) try(df *doctorFlags, settings, command []string) error {
+	format, err := report.ParseFormat(a.global.output)
+	if err != nil {
+		return usage("%w", err)
+	}
+	if len(command) == 0 {
+		return usage("doctor --try wants a command: memopt doctor --try -- CMD")
+	}
+	t := &doctor.Trial{Command: command, Env: a.environ.list(), Runs: df.repeat}
+	if t.Settings, err = a.trialSettings(settings); err != nil {
+		return err
+	}
+	if t.Time, err = parseDuration("--time-limit", df.limit); err != nil {
+		return err
+	}
+	if t.Memory, err = df.memory(); err != nil {
+		return err
+	}
+	if a.global.verbose {
+		t.Output = a.err
+	}
+	t.Progress = a.trialProgress(1 + len(t.Settings))
+	o, err := t.Run(a.ctx)
+	if err != nil {
+		return classifyTrial(err)
+	}
+	a.keeper.keep()
+	return t.Report(a.out, format, o)
+}
+
+// trialSettings reads settings; none: those that are worth a trial here. Libraries that another user
+// could have put in their place are not tried unasked.
+func (a *app) trialSettings(texts []string) ([]doctor.Setting, error) {
+	var list []doctor.Setting
+	for _, text := range texts {
+		s, err := doctor.ParseSetting(text)
+		if err != nil {
+			return nil, usage("doctor --try: %w", err)
+		}
+		list = append(list, s)
+	}
+	if len(texts) > 0 {
+		return list, nil
+	}
+	m := a.machine()
+	for _, s := range m.Settings(m.Examine()) {
+		if s.Name != "LD_PRELOAD" || s.Value == "" || library.Doubt(s.Value) == "" {
+			list = append(list, s)
+		}
+	}
+	return list, nil
+}
+
+// memory reads --mem-limit; by default it is what is free.
+func (df *doctorFlags) memory() (int64, error) {
+	if df.memLimit == "" {
+		l, _ := memlimit.Available()
+		return l.Bytes, nil
+	}
+	n, err := report.ParseBytes(df.memLimit)
+	if err != nil || n <= 0 {
+		return 0, usage("--mem-limit %q: wanted a positive size such as 8GiB", df.memLimit)
+	}
+	return n, nil
+}
+
+// trialProgress tells what runs, in rounds of so many runs behind the first. Once a round is
+// complete, there is something to show.
+func (a *app) trialProgress(round int) func(run, runs int, setting string) {
+	show := a.spinner("trying")
+	return func(run, runs int, setting string) {
+		if run > 1+round {
+			a.keeper.keep()
+		}
+		if show == nil {
+			return
+		}
+		if setting == "" {
+			setting = "as it is"
+		}
+		show(fmt.Sprintf("run %d of %d: %s", run, runs, setting))
+	}
+}
+
+// classifyTrial gives an error of a trial its exit code.
+func classifyTrial(err error) error {
+	var failed *doctor.FailedError
+	switch {
+	case errors.Is(err, context.Canceled):
+		return &exitError{exitInterrupted, errors.New(interrupted)}
+	case errors.As(err, &failed) && failed.Unfit():
+		return &exitError{exitUnfit, err}
+	case errors.As(err, &failed), errors.Is(err, exec.ErrNotFound), errors.Is(err, os.ErrNotExist),
+		errors.Is(err, os.ErrPermission):
+		return usage("doctor --try: %w", err)
+	}
+	return &exitError{exitInternal, err}
 }

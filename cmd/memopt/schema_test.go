@@ -58,6 +58,9 @@ func TestSchemas(t *testing.T) {
 		schema.Check(t, []byte(got.out))
 		checked[c.verb] = true
 	}
+	schematest.Load(t, folder, "trial").Check(t,
+		[]byte(inProcess(t.Context(), nil, "doctor --try A=1 NOTHING= -O json -r 2 -- true").out))
+	checked["trial"] = true
 	if d := backends["double"]; d != nil {
 		schematest.Load(t, folder, "run").Check(t,
 			[]byte(inProcess(t.Context(), nil,

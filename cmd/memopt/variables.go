@@ -103,6 +103,15 @@ func newEnvironment(list []string) environment {
 	return e
 }
 
+// list returns the form of os.Environ, sorted by name.
+func (e environment) list() []string {
+	var list []string
+	for _, name := range e.names() {
+		list = append(list, name+"="+e[name])
+	}
+	return list
+}
+
 // names lists the variables, sorted.
 func (e environment) names() []string {
 	names := make([]string, 0, len(e))
