@@ -1,8 +1,12 @@
 package planner
 
-import "errors"
+import (
+	"errors"
 
-// Fit says how a plan that another strategy has made stands to a budget. All sizes are bytes.
+	"memopt/planner/anchor"
+)
+
+// Fit says how a plan stands to the budget that it was made to, or held to. All sizes are bytes.
 type Fit struct {
 	Budget *Budget
 	// Limit is what the budget leaves the arena; negative where inputs and weights alone take more
@@ -24,9 +28,9 @@ func (f *Fit) Spare() int64 { return max(0, f.Limit-f.Arena) }
 // Fits reports whether the plan is within the budget.
 func (f *Fit) Fits() bool { return f.Arena <= f.Limit }
 
-// hold compares the plan with the budget that it was not made to.
+// hold compares the plan with its budget.
 func (m *maker) hold(p *Plan) error {
-	b := m.opts.Within
+	b := m.opts.Limit()
 	if b == nil {
 		return nil
 	}
@@ -34,12 +38,18 @@ func (m *maker) hold(p *Plan) error {
 		return err
 	}
 	if b.Total == 0 && b.Share == 0 && b.Arena == 0 {
+		if m.opts.Within == nil {
+			return nil
+		}
 		return errors.New("a plan can only be held to a budget of bytes or to a share: there is none")
+	}
+	if p.Arena == nil {
+		return nil
 	}
 	f := &Fit{Budget: b, Arena: p.Arena.Bytes, Persistent: p.Persistent}
 	base := p.Base.Peak.Bytes
 	if b.Runtime {
-		a, err := p.Anchor()
+		a, err := p.anchored()
 		if err != nil {
 			return err
 		}
@@ -48,4 +58,12 @@ func (m *maker) hold(p *Plan) error {
 	f.Limit = b.bytes(p.Persistent, base)
 	p.Fit = f
 	return nil
+}
+
+// anchored is what the plan's file comes to in stock ONNX Runtime.
+func (p *Plan) anchored() (*anchor.Anchoring, error) {
+	if p.Runtime != nil {
+		return p.Runtime, nil
+	}
+	return p.Anchor()
 }

@@ -115,7 +115,8 @@ type Plan struct {
 	Recompute     Cost    // what is executed on top
 	Overhead      float64 // Recompute.Seconds / Step.Seconds
 
-	// Fit says how the plan stands to Options.Within; nil without that.
+	// Fit says how the plan stands to its budget, or to Options.Within; nil without one of bytes, and
+	// with Options.SkipLayout.
 	Fit *Fit
 
 	Solver  string // what chose the placements, as records name it

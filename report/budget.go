@@ -10,56 +10,77 @@ import (
 )
 
 // budgetSummary says how good a plan to a budget is and what less would cost.
-func budgetSummary(w io.Writer, p, level1 *planner.Plan) error {
-	b := p.Bound
-	if b == nil {
-		return nil
-	}
-	text := fmt.Sprintf("Budget: the arena fits. Found by %s; ", p.Solver)
-	if p.Runtime != nil {
-		text = fmt.Sprintf("Budget: the arena of stock ONNX Runtime fits. Found by %s; ", p.Solver)
-	}
-	if b.Optimal {
-		text += "no plan in this order is cheaper.\n"
-	} else {
-		text += fmt.Sprintf("no plan in this order costs less than +%s: at most %s of a step "+
-			"could still be saved.\n",
-			Percent(b.Overhead), Percent(b.Gap))
-	}
-	if n := p.Lower; n != nil {
-		text += fmt.Sprintf("The peak is at node %q. The next lower plan found: %s live, an arena "+
-			"of %s, for +%s time.\n",
-			p.Analysis.Graph.NodeLabel(p.Planned.Peak.Node), Bytes(n.Live), Bytes(n.Arena), Percent(n.Overhead))
-	}
-	if _, err := io.WriteString(w, text+"\n"); err != nil {
-		return err
-	}
-	return besides(w, p, level1)
-}
-
-// besides shows the plan beside the usual alternatives: ONNX Runtime's level 1, and checkpoints of
-// whole layers.
-func besides(w io.Writer, p, level1 *planner.Plan) error {
-	t := Table{
-		Title: "Alternatives", Header: []string{"What runs again", "Peak, live", "Time"},
-		Right: []bool{false, true, true}, Fit: []Fit{Wrap},
-	}
-	t.Add("this plan", Bytes(p.Planned.Peak.Bytes), "+"+Percent(p.Overhead))
-	if level1 != nil {
-		t.Add("--level 1", Bytes(level1.Planned.Peak.Bytes)+fits(level1.Planned.Peak.Bytes <= p.Planned.Peak.Bytes),
-			"+"+Percent(level1.Overhead))
-	}
-	for _, alt := range p.Alternatives {
-		t.Add(alt.Name, Bytes(alt.Live)+fits(alt.Fits), "+"+Percent(alt.Overhead))
-	}
-	if len(t.Rows) < 2 {
-		return nil
-	}
-	if err := t.WriteText(w); err != nil {
-		return err
+func budgetSummary(w io.Writer, p *planner.Plan) error {
+	for _, text := range budgetTexts(p) {
+		if err := Paragraph(w, text); err != nil {
+			return err
+		}
 	}
 	_, err := io.WriteString(w, "\n")
 	return err
+}
+
+// budgetTexts are sentences about a plan to a budget besides the answer.
+func budgetTexts(p *planner.Plan) []string {
+	b := p.Bound
+	text := fmt.Sprintf("Found by %s; ", p.Solver)
+	if b.Optimal {
+		text += "no plan in this order is cheaper."
+	} else {
+		text += fmt.Sprintf("no plan in this order costs less than +%s: at most %s of a step "+
+			"could still be saved.", Percent(b.Overhead), Percent(b.Gap))
+	}
+	out := []string{text}
+	if n := p.Lower; n != nil {
+		out = append(out, fmt.Sprintf("The next lower plan found: %s live, an arena of %s, for +%s time.",
+			Bytes(n.Live), Bytes(n.Arena), Percent(n.Overhead)))
+	}
+	return out
+}
+
+// thisPlan is the name of the plan among others.
+const thisPlan = "this plan"
+
+// others are the plan and what to compare it with: ONNX Runtime's level 1, checkpoints of whole
+// layers, or, where nothing is recomputed, what lower peaks would cost. nil if there is nothing.
+func others(p *planner.Plan, view PlanView) []planner.Alternative {
+	if p.Base == nil || p.Bound == nil && len(view.Offers) == 0 {
+		return nil
+	}
+	list := []planner.Alternative{{Name: thisPlan, Live: p.Planned.Peak.Bytes, Overhead: p.Overhead, Fits: true}}
+	if l := view.Level1; l != nil && p.Bound != nil {
+		live := l.Planned.Peak.Bytes
+		list = append(list, planner.Alternative{Name: "--level 1", Live: live, Overhead: l.Overhead,
+			Fits: live <= p.Planned.Peak.Bytes})
+	}
+	list = append(append(list, p.Alternatives...), view.Offers...)
+	if len(list) < 2 {
+		return nil
+	}
+	return list
+}
+
+// othersTable shows the plan beside the others.
+func othersTable(p *planner.Plan, view PlanView) *Table {
+	list := others(p, view)
+	var peaks []int64
+	for _, o := range list {
+		peaks = append(peaks, o.Live)
+	}
+	unit, size := SizeUnit(peaks...)
+	t := &Table{Title: "Alternatives", Header: []string{"Peak, " + unit, "Less", "Time", "What runs again"},
+		Right: []bool{true, true, true, false}, Fit: []Fit{Whole, Whole, Whole, Wrap}}
+	for _, o := range list {
+		if p.Recompute.Nodes == 0 && o.Name == thisPlan {
+			o.Name = "nothing"
+		}
+		less := 0.0
+		if base := p.Base.Peak.Bytes; base > 0 {
+			less = 1 - float64(o.Live)/float64(base)
+		}
+		t.Add(size(o.Live), Percent(less), "+"+Percent(o.Overhead), o.Name+fits(o.Fits))
+	}
+	return t
 }
 
 func fits(ok bool) string {
@@ -101,12 +122,16 @@ func Pareto(w io.Writer, f Format, model string, c *planner.Curve) error {
 	t := &Table{Title: "Budget and cost",
 		Header: []string{"budget_bytes", "peak_bytes", "arena_bytes", "overhead", "overhead_lower_bound", "nodes"},
 		Right:  []bool{true, true, true, true, true, true}}
+	size := Bytes
 	if f == TableFormat {
-		t.Header = []string{"Budget", "Peak", "Arena", "Overhead", "At least", "Nodes run again"}
+		var unit string
+		unit, size = curveUnit(c)
+		t.Header = []string{"Budget, " + unit, "Peak, " + unit, "Arena, " + unit, "Overhead", "At least",
+			"Nodes run again"}
 	}
 	for _, pt := range c.Points {
 		if f == TableFormat {
-			t.Add(Bytes(pt.Budget), Bytes(pt.Live), Bytes(pt.Arena), Percent(pt.Overhead), Percent(pt.LowerBound),
+			t.Add(size(pt.Budget), size(pt.Live), size(pt.Arena), Percent(pt.Overhead), Percent(pt.LowerBound),
 				Thousands(int64(pt.Nodes)))
 			continue
 		}
@@ -126,16 +151,30 @@ func Pareto(w io.Writer, f Format, model string, c *planner.Curve) error {
 	return err
 }
 
-// againTable says what a plan to a budget runs again, by operator, the costliest first.
-func againTable(p *planner.Plan) *Table {
-	g, seconds := p.Analysis.Graph, p.NodeSeconds()
-	type row struct {
-		op    string
-		nodes int
-		bytes int64
-		time  float64
+// curveUnit is the unit of all sizes of a curve.
+func curveUnit(c *planner.Curve) (unit string, print func(int64) string) {
+	var sizes []int64
+	for _, pt := range c.Points {
+		sizes = append(sizes, pt.Budget, pt.Live, pt.Arena)
 	}
-	var rows []row
+	return SizeUnit(sizes...)
+}
+
+// againRow is what a plan runs again of an operator.
+type againRow struct {
+	op    string
+	nodes int
+	bytes int64
+	time  float64 // as a share of a step
+}
+
+// again sums what a plan runs again by operator, the costliest first.
+func again(p *planner.Plan) []againRow {
+	if p.Base == nil {
+		return nil
+	}
+	g, seconds := p.Analysis.Graph, p.NodeSeconds()
+	var rows []againRow
 	at := map[string]int{}
 	for _, pl := range p.Placements {
 		for _, id := range pl.Nodes {
@@ -144,10 +183,12 @@ func againTable(p *planner.Plan) *Table {
 			if !ok {
 				k = len(rows)
 				at[n.Op] = k
-				rows = append(rows, row{op: n.Op})
+				rows = append(rows, againRow{op: n.Op})
 			}
 			rows[k].nodes++
-			rows[k].time += seconds[id]
+			if p.Step.Seconds > 0 {
+				rows[k].time += seconds[id] / p.Step.Seconds
+			}
 			for _, v := range n.Outputs {
 				if v >= 0 {
 					rows[k].bytes += max(p.Sizes.Bytes[v], 0)
@@ -155,19 +196,24 @@ func againTable(p *planner.Plan) *Table {
 			}
 		}
 	}
-	slices.SortStableFunc(rows, func(a, b row) int {
+	slices.SortStableFunc(rows, func(a, b againRow) int {
 		return cmp.Or(cmp.Compare(b.time, a.time), cmp.Compare(b.bytes, a.bytes))
 	})
-	t := &Table{
-		Title: "What runs again", Header: []string{"Op", "Runs", "Makes", "Time of a step"},
-		Right: []bool{false, true, true, true}, Fit: []Fit{Wrap},
-	}
+	return rows
+}
+
+// againTable says what a plan runs again.
+func againTable(p *planner.Plan) *Table {
+	rows := again(p)
+	var sizes []int64
 	for _, r := range rows {
-		share := 0.0
-		if p.Step.Seconds > 0 {
-			share = r.time / p.Step.Seconds
-		}
-		t.Add(r.op, Thousands(int64(r.nodes)), Bytes(r.bytes), "+"+Percent(share))
+		sizes = append(sizes, r.bytes)
+	}
+	unit, size := SizeUnit(sizes...)
+	t := &Table{Title: "What runs again", Header: []string{"Runs", "Makes, " + unit, "Time of a step", "Op"},
+		Right: []bool{true, true, true, false}}
+	for _, r := range rows {
+		t.Add(Thousands(int64(r.nodes)), size(r.bytes), "+"+Percent(r.time), r.op)
 	}
 	return t
 }

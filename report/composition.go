@@ -28,36 +28,32 @@ var parts = [...]part{
 var phaseNames = [live.NumPhases]string{"forward", "backward", "update"}
 
 // compositionTables say what is live at the peak and at the worst step of each phase, before and
-// after.
+// after, in one unit.
 func compositionTables(w io.Writer, p *planner.Plan) error {
 	at, gaps := p.AtPeak()
 	if at == nil {
 		return nil
 	}
+	total := p.Persistent + p.Arena.Bytes
+	unit, size := SizeUnit(p.Before.Peak.Parts.Sum(), p.After.Peak.Parts.Sum(), total)
 	if len(p.Placements) > 0 {
-		if err := compositionTable("Live at the worst steps, baseline", p.Before).WriteText(w); err != nil {
+		t := compositionTable("Live at the worst steps, baseline", p.Before, unit, size)
+		if err := t.paragraph(w); err != nil {
 			return err
 		}
-		if _, err := io.WriteString(w, "\n"); err != nil {
-			return err
-		}
 	}
-	t := compositionTable("Live at the worst steps, plan", p.After)
-	if at.Inner = p.After.Peak.Parts.Inner; at.Inner > 0 {
-		t.Add("Less subgraphs", Bytes(-at.Inner))
+	t := compositionTable("Live at the worst steps, plan", p.After, unit, size)
+	if inner := p.After.Peak.Parts.Inner; inner > 0 {
+		t.Add("Less subgraphs", size(-inner))
 	}
-	t.Add("Gaps in the arena", Bytes(gaps))
-	t.Add("Total", Bytes(p.Persistent+p.Arena.Bytes))
-	if err := t.WriteText(w); err != nil {
-		return err
-	}
-	_, err := io.WriteString(w, "\n")
-	return err
+	t.Add("Gaps in the arena", size(gaps))
+	t.Add("Total", size(total))
+	return t.paragraph(w)
 }
 
 // compositionTable has a column for the peak and one for each phase. Rows of zeros are left out.
-func compositionTable(title string, c *live.Composition) *Table {
-	t := &Table{Title: title, Header: []string{"", "Peak"}, Right: []bool{false, true, true, true, true},
+func compositionTable(title string, c *live.Composition, unit string, size func(int64) string) *Table {
+	t := &Table{Title: title, Header: []string{unit, "Peak"}, Right: []bool{false, true, true, true, true},
 		Fit: []Fit{Wrap}}
 	moments := []*live.Moment{&c.Peak}
 	for ph, name := range phaseNames {
@@ -70,7 +66,7 @@ func compositionTable(title string, c *live.Composition) *Table {
 		row, any := []string{part.name}, false
 		for _, m := range moments {
 			n := part.bytes(&m.Parts)
-			row, any = append(row, Bytes(n)), any || n != 0
+			row, any = append(row, size(n)), any || n != 0
 		}
 		if any {
 			t.Add(row...)
@@ -78,7 +74,7 @@ func compositionTable(title string, c *live.Composition) *Table {
 	}
 	sums := []string{"Together"}
 	for _, m := range moments {
-		sums = append(sums, Bytes(m.Parts.Sum()))
+		sums = append(sums, size(m.Parts.Sum()))
 	}
 	t.Add(sums...)
 	return t

@@ -15,15 +15,15 @@ func TestFitSentence(t *testing.T) {
 		want string
 	}{
 		{planner.Fit{Budget: &planner.Budget{Total: 100}, Limit: 60, Arena: 50, Persistent: 40},
-			"arena, inputs and weights take 90 B, the budget is 100 B: 10 B to spare"},
+			"total 90 B, budget 100 B: 10 B to spare"},
 		{planner.Fit{Budget: &planner.Budget{Total: 10}, Limit: -30, Arena: 50, Persistent: 40},
-			"arena, inputs and weights take 90 B, the budget is 10 B: 80 B over"},
+			"total 90 B, budget 10 B: 80 B over"},
 		{planner.Fit{Budget: &planner.Budget{Share: 0.5}, Limit: 50, Arena: 50, Persistent: 40},
-			"the arena takes 50 B, the budget of 50.0 % allows 50 B: 0 B to spare"},
+			"arena 50 B, budget 50 B (50.0 %): 0 B to spare"},
 		{planner.Fit{Budget: &planner.Budget{Arena: 49}, Limit: 49, Arena: 50},
-			"the arena takes 50 B, the budget is 49 B: 1 B over"},
+			"arena 50 B, budget 49 B: 1 B over"},
 		{planner.Fit{Budget: &planner.Budget{Total: 9, Runtime: true}, Limit: 5, Arena: 5, Persistent: 4},
-			"in stock ONNX Runtime arena, inputs and weights take 9 B, the budget is 9 B: 0 B to spare"},
+			"total in stock ONNX Runtime 9 B, budget 9 B: 0 B to spare"},
 	} {
 		require.Equal(t, c.want, FitSentence(&c.fit))
 	}

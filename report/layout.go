@@ -54,8 +54,11 @@ func (t *Table) layout(rows [][]string, screen int) []int {
 	}
 	least := make([]int, len(width))
 	for i, head := range t.Header {
+		least[i] = max(cells[i], longestWord(head))
+	}
+	shrink(width, least, screen)
+	for i, head := range t.Header {
 		word := longestWord(head)
-		width[i] = max(cells[i], word)
 		switch t.fit(i) {
 		case Cut:
 			least[i] = min(width[i], max(word, leastCut))
@@ -68,13 +71,22 @@ func (t *Table) layout(rows [][]string, screen int) []int {
 	if total(least) > screen {
 		return nil
 	}
-	for total(width) > screen {
-		width[widest(width, least)]--
-	}
+	shrink(width, least, screen)
 	return width
 }
 
-// widest is the widest column that is above its least width.
+// shrink makes the widest columns narrower until a row fits the screen, or none can be narrower.
+func shrink(width, least []int, screen int) {
+	for total(width) > screen {
+		i := widest(width, least)
+		if i < 0 {
+			return
+		}
+		width[i]--
+	}
+}
+
+// widest is the widest column that is above its least width; -1 if there is none.
 func widest(width, least []int) int {
 	best := -1
 	for i, n := range width {

@@ -123,7 +123,7 @@ func TestPlanNumbers(t *testing.T) {
 		"boundary.kind": "loss", "boundary.node": "mean", "dims.n": "10", "unbound_symbols.0": "m", "level": "2",
 		"probe": p.Analysis.Probe.String(), "rewritten": "true",
 		"order.0": "0", "order.1": "1", "order.2": "2", "boundary_norms.0": "mean", "warnings.0": "a warning",
-		"solver": "a solver", "alternatives": "[]",
+		"solver": "a solver", "alternatives": "[]", "again": "[]",
 		"clusters.0.id": "Mul+", "clusters.0.strategy": "1", "clusters.0.config": "Mul+:1:-1",
 		"clusters.0.frequency": "11", "clusters.0.save_ratio": "0.25", "clusters.0.saving_expr": "12.0*n",
 		"clusters.0.saving_bytes": "13", "clusters.0.peak_drop_bytes": "14", "clusters.0.enabled": "true",
@@ -168,13 +168,20 @@ func TestPlanNumbers(t *testing.T) {
 	require.Equal(t, want, leaves(t, "plan", func(w io.Writer) error { return PlanJSON(w, p, "5ha") }))
 
 	require.Equal(t, "id,strategy,config,frequency,save_ratio,saving_bytes,saving_expr,peak_drop_bytes,"+
-		"enabled,requested,applied\n"+
-		"Mul+,1,Mul+:1:-1,11,0.25,13,12.0*n,14,true,15,16\n"+
-		"Cast+Exp+,2,Cast+Exp+:2:-1,17,0.5,,unknown,,false,18,19\n",
-		printed(t, func(w io.Writer) error { return PlanCSV(w, p) }))
+		"enabled,requested,applied,row,bytes,overhead,fits\n"+
+		"baseline,,,,,,,,,,,answer,1021,0,\n"+
+		"planned,,,34,,,,,,,,answer,1022,0.370000,false\n"+
+		"arena,,,,,,,,,,,answer,1024,,\n"+
+		"total,,,,,,,,,,,answer,2049,,\n"+
+		"Mul+,1,Mul+:1:-1,11,0.25,13,12.0*n,14,true,15,16,cluster,,,\n"+
+		"Cast+Exp+,2,Cast+Exp+:2:-1,17,0.5,,unknown,,false,18,19,cluster,,,\n",
+		printed(t, func(w io.Writer) error { return PlanCSV(w, p, PlanView{}) }))
 
-	markdown := printed(t, func(w io.Writer) error { return PlanMarkdown(w, p) })
+	markdown := printed(t, func(w io.Writer) error { return PlanMarkdown(w, p, PlanView{}) })
 	for _, line := range []string{
+		"- Does not fit: arena in stock ONNX Runtime 174 B, budget 71 B: 103 B over.",
+		"- Peak: 1021 B → 1022 B (0.1 % more); with inputs and weights 2.00 KiB.",
+		"- Price: +37.0 % time by the a100 profile (an estimate); 34 nodes run again.",
 		"| Mul+ | 1 | Mul+:1:-1 | 11 | 0.25 | 13 | 12.0\\*n | 14 | true | 15 | 16 |",
 		"| baseline, live | 1021 |", "| planned, live | 1022 |", "| lower bound | 1023 |", "| planned, arena | 1024 |",
 		"| inputs and weights | 1025 |", "| total | 2049 |",
@@ -189,22 +196,24 @@ func TestPlanNumbers(t *testing.T) {
 	p.Bound, p.Lower = nil, nil
 	table := printed(t, func(w io.Writer) error { return PlanTable(w, p, PlanView{ConfigPath: "c.json", Stashes: 1}) })
 	for _, line := range []string{
-		"Does not fit: in stock ONNX Runtime the arena takes 174 B, the budget is 71 B: 103 B over.",
-		"Memory Optimizer  :  ON  :  Memory Optimization Level: [TRANSFORMER_LAYERWISE_RECOMPUTE_WITH_COMPROMISE], " +
-			"Optimization Config: [c.json]  ",
-		" - Plan 1  :  ON   :  Mul+:1:-1       11    13                 12.0*n                  14                ",
-		" - Plan 2  :  OFF  :  Cast+Exp+:2:-1  17    unknown            unknown                 -                 ",
-		"1 rows share stashed activations with another row (a node has both strategy 1 and 2): " +
+		"Does not fit: arena in stock ONNX Runtime 174 B, budget 71 B: 103 B over.\n" +
+			"Peak: 1021 B → 1022 B (0.1 % more); with inputs and weights 2.00 KiB.\n" +
+			"Price: +37.0 % time by the a100 profile (an estimate); 34 nodes run again.\n\n",
+		"Memory Optimizer: ON; Level: [TRANSFORMER_LAYERWISE_RECOMPUTE_WITH_COMPROMISE], " +
+			"Config: [c.json]\n",
+		"State Freq Saving, B Peak drop, B Saving, bytes Saving, formula Configuration\n",
+		"\nON 11 13 14 13 12.0*n Mul+:1:-1\n",
+		"\nOFF 17 - - - unknown Cast+Exp+:2:-1\n",
+		"1 row shares stashed activations with another row (a node has both strategy 1 and 2): " +
 			"only one of such rows can be enabled, and their savings do not add up.",
 		"Savings are for n=10.", "Bind m with --dim NAME=VALUE to see bytes and the peak.",
-		"Baseline, live      1021 B  1,021  node square",
-		"Planned, live       1022 B  1,022  node back",
-		"Lower bound         1023 B  1,023  no order and no recomputation can go below it",
-		"Planned, arena    1.00 KiB  1,024  live values packed at multiples of 256 bytes",
-		"Inputs and weights  1.00 KiB  1,025  live throughout",
-		"Total             2.00 KiB  2,049  arena + inputs and weights",
-		"Recomputed: 34 nodes; +37.0 % time by the a100 profile (an estimate).",
-		"  160  y      Mul  it is cheap to keep", "… and 1 more; -v lists all.",
+		"Baseline, live      1,021  1,021  square",
+		"Planned, live       1,022  1,022  back",
+		"Lower bound         1,023  1,023  nothing can go below it",
+		"Planned, arena      1,024  1,024  packed at multiples of 256 bytes",
+		"Inputs and weights  1,025  1,025  live throughout",
+		"Total               2,049  2,049  arena + inputs and weights",
+		"  160  Mul  it is cheap to keep  y", "… and 1 more; -v lists all.",
 	} {
 		require.Contains(t, squeezed(table), squeezed(line), "%s", table)
 	}
@@ -259,16 +268,16 @@ func TestBudgetTable(t *testing.T) {
 	}))
 	seconds := p.NodeSeconds()
 	for _, line := range []string{
-		"Clones' own memory 1.04 KiB 1,067 included in the planned lines above, for 34 clones\n",
-		"In ONNX Runtime 1.04 KiB 1,065 predicted size of its arena, anchors included; " +
+		"Clones' own memory 1,067 1,067 in the planned lines above, for 34 clones\n",
+		"In ONNX Runtime 1,065 1,065 predicted size of its arena, anchors included; " +
 			"1.04 KiB for the original graph\n",
-		"Total there 2.04 KiB 2,090 arena + inputs and weights\n",
-		"Budget: the arena of stock ONNX Runtime fits. Found by a solver; no plan in this order is cheaper.\n",
-		"The peak is at node \"back\". The next lower plan found: 51 B live, an arena of 52 B, for " +
-			"+53.0 % time.\n",
-		"this plan 1022 B +37.0 %\n", "--level 1 1.01 KiB (does not fit) +61.0 %\n",
-		fmt.Sprintf("\nMul 2 320 B +%s\n", Percent(2*seconds[0]/33)),
-		fmt.Sprintf("\nReduceMean 1 4 B +%s\n", Percent(seconds[1]/33)),
+		"Total there 2,090 2,090 arena + inputs and weights\n",
+		"Found by a solver; no plan in this order is cheaper.\n",
+		"The next lower plan found: 51 B live, an arena of 52 B, for +53.0 % time.\n",
+		"Peak, B Less Time What runs again\n",
+		"1,022 -0.1 % +37.0 % this plan\n", "1,033 -1.2 % +61.0 % --level 1 (does not fit)\n",
+		fmt.Sprintf("\n 2 320 +%s Mul\n", Percent(2*seconds[0]/33)),
+		fmt.Sprintf("\n 1 4 +%s ReduceMean\n", Percent(seconds[1]/33)),
 	} {
 		require.Contains(t, table, line)
 	}
@@ -277,52 +286,60 @@ func TestBudgetTable(t *testing.T) {
 	level1.Planned.Peak.Bytes = 1022
 	table = squeezed(printed(t, func(w io.Writer) error { return PlanTable(w, p, PlanView{Level1: level1}) }))
 	require.Contains(t, table,
-		"Budget: the arena fits. Found by a solver; no plan in this order costs less than +4.1 %: at most 4.2 % of "+
+		"Found by a solver; no plan in this order costs less than +4.1 %: at most 4.2 % of "+
 			"a step could still be saved.\n")
-	require.Contains(t, table, "--level 1 1022 B +61.0 %\n")
-	// Without a budget, what the next level would bring.
+	require.Contains(t, table, "1,022 -0.1 % +61.0 % --level 1\n")
+	// Without a budget, what lower peaks would cost.
 	p.Bound, p.Lower = nil, nil
-	level1.Planned.Peak.Bytes = 510
-	table = printed(t, func(w io.Writer) error { return PlanTable(w, p, PlanView{Level1: level1}) })
-	require.Contains(t, table,
-		"With --level 1 the peak would be 510 B, 50.0 % less, for an estimated 61.0 % more time.\n")
+	p.Recompute.Nodes = 0
+	view := PlanView{Level1: level1, Offers: []planner.Alternative{{Name: "an offer", Live: 510, Overhead: 0.62,
+		Fits: true}}}
+	table = squeezed(printed(t, func(w io.Writer) error { return PlanTable(w, p, view) }))
+	require.Contains(t, table, "1,022 -0.1 % +37.0 % nothing\n 510 50.0 % +62.0 % an offer\n\n")
+	csv := printed(t, func(w io.Writer) error { return PlanCSV(w, p, view) })
+	require.Contains(t, csv, "\nan offer,,,,,,,,,,,alternative,510,0.620000,true\n")
+	require.Contains(t, csv, fmt.Sprintf("\nMul,,,2,,,,,,,,again,320,%.6f,\n", 2*seconds[0]/33))
+	markdown := printed(t, func(w io.Writer) error { return PlanMarkdown(w, p, view) })
+	require.Equal(t, []string{"### What runs again", "### Alternatives", "### Clusters", "### Peak of one step",
+		"### Live at the worst steps", "### Stashed activations (2)"}, linesWith(markdown, "###"))
+	require.Contains(t, markdown, "| 510 | 50.0 % | +62.0 % | an offer |\n")
 }
 
-// The tables of what memory is made of fit into 80 columns; rows of zeros are left out.
+// The tables of what memory is made of have one unit; rows of zeros are left out.
 func TestCompositionTables(t *testing.T) {
 	p := distinctPlan(t)
 	p.Placements = []recompute.Placement{{Value: 1, Nodes: []graph.NodeID{0}}}
 	for ph := range p.Before.Phases {
-		p.Before.Phases[ph].Parts.Weights = 1023 << 20
+		p.Before.Phases[ph].Parts.Weights = 9000
 		p.Before.Phases[ph].Parts.State = 0
 	}
 	p.Before.Peak = p.Before.Phases[live.UpdatePhase]
 	table := printed(t, func(w io.Writer) error { return compositionTables(w, p) })
 	require.Equal(t, `Live at the worst steps, baseline
-                            Peak      Forward     Backward       Update
--------------------  -----------  -----------  -----------  -----------
-Weights and inputs   1023.00 MiB  1023.00 MiB  1023.00 MiB  1023.00 MiB
-Gradients                  222 B        202 B        212 B        222 B
-Activations stashed        223 B        203 B        213 B        223 B
-Temporaries                224 B        204 B        214 B        224 B
-Workspaces                 225 B        205 B        215 B        225 B
-Inside subgraphs           226 B        206 B        216 B        226 B
-Together             1023.00 MiB  1023.00 MiB  1023.00 MiB  1023.00 MiB
+B                      Peak  Forward  Backward  Update
+-------------------  ------  -------  --------  ------
+Weights and inputs    9,000    9,000     9,000   9,000
+Gradients               222      202       212     222
+Activations stashed     223      203       213     223
+Temporaries             224      204       214     224
+Workspaces              225      205       215     225
+Inside subgraphs        226      206       216     226
+Together             10,120   10,020    10,070  10,120
 
 Live at the worst steps, plan
-                         Peak  Backward  Update
--------------------  --------  --------  ------
-Weights and inputs      120 B     110 B   120 B
-Optimizer state         121 B     111 B   121 B
-Gradients               122 B     112 B   122 B
-Activations stashed     123 B     113 B   123 B
-Temporaries             124 B     114 B   124 B
-Workspaces              125 B     115 B   125 B
-Inside subgraphs        126 B     116 B   126 B
-Together                861 B     791 B   861 B
-Less subgraphs         -126 B
-Gaps in the arena    1.28 KiB
-Total                2.00 KiB
+B                     Peak  Backward  Update
+-------------------  -----  --------  ------
+Weights and inputs     120       110     120
+Optimizer state        121       111     121
+Gradients              122       112     122
+Activations stashed    123       113     123
+Temporaries            124       114     124
+Workspaces             125       115     125
+Inside subgraphs       126       116     126
+Together               861       791     861
+Less subgraphs        -126
+Gaps in the arena    1,314
+Total                2,049
 
 `, table)
 	for line := range strings.Lines(table) {
@@ -358,7 +375,7 @@ func TestParetoNumbers(t *testing.T) {
 		"1002,1003,1004,0.010100,0.010200,1005\n", printed(t, form(CSVFormat)))
 	require.Contains(t, printed(t, form(MarkdownFormat)), "| 1002 | 1003 | 1004 | 0.010100 | 0.010200 | 1005 |\n")
 	table := squeezed(printed(t, form(TableFormat)))
-	require.Contains(t, table, "1002 B 1003 B 1004 B 1.0 % 1.0 % 1,005\n")
+	require.Contains(t, table, "1,002 1,003 1,004 1.0 % 1.0 % 1,005\n")
 	require.Contains(t, table, "which take 1001 B.\n")
 }
 

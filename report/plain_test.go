@@ -96,9 +96,6 @@ a\nb\x1b[2J,-1
 |  =1;+2; "-3 | ＝4 |
 
 `, markdown.String())
-	var rows bytes.Buffer
-	require.NoError(t, columns(&rows, [][]string{{"a\tb\n", "c"}, {"d", "e"}}))
-	require.Equal(t, "a\\tb\\n  c  \nd       e  \n", rows.String())
 }
 
 // TestCellsAreCut: a one-megabyte name does not make every row of its table as wide. Nothing is cut
@@ -110,12 +107,10 @@ func TestCellsAreCut(t *testing.T) {
 	for range 1000 {
 		table.Add("short")
 	}
-	var text, rows, csv bytes.Buffer
+	var text, csv bytes.Buffer
 	require.NoError(t, table.WriteText(&Screen{&text, 0}))
-	require.NoError(t, columns(&rows, table.Rows))
 	require.NoError(t, table.WriteCSV(&csv))
 	require.Less(t, text.Len(), 1<<14)
-	require.Less(t, rows.Len(), 1<<21)
 	require.Contains(t, text.String(), "é … (1047552 bytes) … é")
 	require.Contains(t, csv.String(), long+"\n")
 }

@@ -34,6 +34,7 @@ type planJSON struct {
 	Lower          *lowerJSON       `json:"next"`
 	Runtime        *runtimePeakJSON `json:"runtime"`
 	Fit            *fitJSON         `json:"fit"`
+	Again          []againJSON      `json:"again"`
 	Alternatives   []otherJSON      `json:"alternatives"`
 	Warnings       []string         `json:"warnings"`
 }
@@ -117,6 +118,14 @@ type lowerJSON struct {
 	Overhead   float64 `json:"overhead"`
 }
 
+// againJSON is what runs again of an operator.
+type againJSON struct {
+	Op       string  `json:"op"`
+	Nodes    int     `json:"nodes"`
+	Bytes    int64   `json:"bytes"`
+	Overhead float64 `json:"overhead"`
+}
+
 // otherJSON is a way to save memory that a plan to a budget is shown beside.
 type otherJSON struct {
 	Name      string  `json:"name"`
@@ -181,6 +190,10 @@ func newPlanJSON(p *planner.Plan, sha string) *planJSON {
 	if p.Bound != nil {
 		j.Bound = boundJSON{&p.Bound.Overhead, &p.Bound.Gap, p.Bound.Optimal}
 		j.Solver = &p.Solver
+	}
+	j.Again = []againJSON{}
+	for _, r := range again(p) {
+		j.Again = append(j.Again, againJSON{r.op, r.nodes, r.bytes, r.time})
 	}
 	j.Alternatives = []otherJSON{}
 	for _, alt := range p.Alternatives {

@@ -3,6 +3,7 @@ package report
 import (
 	"bytes"
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -54,6 +55,29 @@ func TestThousands(t *testing.T) {
 	}
 }
 
+// TestSizeUnit: a column has one unit, of which its largest size has ten or more.
+func TestSizeUnit(t *testing.T) {
+	for _, c := range []struct {
+		sizes []int64
+		unit  string
+		want  string // of all, in the unit
+	}{
+		{nil, "B", ""}, {[]int64{0}, "B", "0"}, {[]int64{10239, -7}, "B", "10,239 -7"},
+		{[]int64{10240, 1, 0, 512}, "KiB", "10.00 <0.01 0.00 0.50"},
+		{[]int64{2912190908, 1<<20 - 1, -1 << 20}, "MiB", "2,777.28 1.00 -1.00"},
+		{[]int64{24 << 30, 5 << 20}, "GiB", "24.00 <0.01"}, {[]int64{math.MaxInt64}, "PiB", "8,192.00"},
+		{[]int64{math.MinInt64, -1}, "PiB", "-8,192.00 <0.01"},
+	} {
+		unit, print := SizeUnit(c.sizes...)
+		assert.Equal(t, c.unit, unit, "%v", c.sizes)
+		var got []string
+		for _, n := range c.sizes {
+			got = append(got, print(n))
+		}
+		assert.Equal(t, c.want, strings.Join(got, " "), "%v", c.sizes)
+	}
+}
+
 func TestTableForms(t *testing.T) {
 	table := Table{Title: "Things", Header: []string{"name", "n"}, Right: []bool{false, true}}
 	table.Add("a", "1")
@@ -70,13 +94,6 @@ func TestTableForms(t *testing.T) {
 		require.NoError(t, table.WriteAs(&b, c.format))
 		assert.Equal(t, c.want, b.String())
 	}
-}
-
-// TestColumns: every column is padded to its width plus two, as ONNX Runtime does.
-func TestColumns(t *testing.T) {
-	var b bytes.Buffer
-	require.NoError(t, columns(&b, [][]string{{"", "Configs", "Freq"}, {" - Plan 1", "Gelu+:1:-1", "4"}}))
-	assert.Equal(t, "           Configs     Freq  \n - Plan 1  Gelu+:1:-1  4     \n", b.String())
 }
 
 func TestRank(t *testing.T) {

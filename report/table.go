@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 )
 
 // Format is the form of a report.
@@ -134,15 +133,3 @@ var markup = strings.NewReplacer(`\`, `\\`, "|", `\|`, "*", `\*`, "`", "\\`", "<
 
 // escapeMarkdown returns a cell's text as text.
 func escapeMarkdown(s string) string { return markup.Replace(Plain(s)) }
-
-// columns writes rows as ONNX Runtime's tables: every column left-aligned and
-// padded to its width plus two.
-func columns(w io.Writer, rows [][]string) error {
-	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	for _, row := range plainCells(rows, shownCell) {
-		if _, err := io.WriteString(tw, strings.Join(row, "\t")+"\t\n"); err != nil {
-			return err
-		}
-	}
-	return tw.Flush()
-}

@@ -11,7 +11,6 @@ import (
 	"memopt"
 	"memopt/configs"
 	"memopt/executor/cpu"
-	"memopt/planner"
 	"memopt/report"
 )
 
@@ -23,12 +22,16 @@ func (a *app) planCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "plan MODEL",
 		Short: "Show what to recompute, what it saves and where the peak is",
-		Long: `plan lists the clusters of subgraphs that can be recomputed instead of stashed,
-as ONNX Runtime's memory optimizer does, with what each saves in total and by
-how much each alone lowers the peak of a step. Then it prints the peak before
-and after, and the stashed activations with the reason why each is kept.
+		Long: `plan answers in three lines: whether the step fits, its peak before and after,
+and what recomputation costs. Then come what else could be had at which price,
+and the clusters of subgraphs that can be recomputed instead of stashed, as
+ONNX Runtime's memory optimizer lists them, with what each saves in total and
+by how much each alone lowers the peak; of a plan to a budget, what runs again.
+Below are the peak, what it is made of, and the stashed activations with the
+reason why each is kept.
 
-If some symbols are not bound, it prints formulas instead of bytes.`,
+If some symbols are not bound, it prints formulas instead of bytes; -w adds
+formulas, exact bytes and whole names in any case.`,
 		Example: `  memopt plan example:transformer
         the clusters of a built-in training graph, nothing enabled
   memopt plan model.onnx --dim batch=8,seq=1024 --level 1
@@ -81,7 +84,7 @@ If some symbols are not bound, it prints formulas instead of bytes.`,
 			}
 			view := report.PlanView{ConfigPath: c.configPath, Details: details, Stashes: a.listLimit()}
 			if a.ctx.Err() == nil { // else the result so far is shown at once
-				if view.Level1, err = levelOne(format, p); err != nil {
+				if err := a.compare(format, p, &view); err != nil {
 					return classify(wrap(args[0], err))
 				}
 			}
@@ -201,13 +204,17 @@ func (a *app) makePlan(name string, sel *selectionFlags, shown bool) (*memopt.Pl
 	return p, c, nil
 }
 
-// levelOne plans level 1 for tables: that of a plan that enables nothing says what enabling
-// everything would save, and that of a plan to a budget compares the two.
-func levelOne(format report.Format, p *memopt.Plan) (*planner.Plan, error) {
-	if format != report.TableFormat || p.Options.Enabled() && p.Bound == nil || p.Base == nil {
-		return nil, nil
+// compare adds what a plan is shown beside to reports for people and tables: level 1, of a plan to a
+// budget; what lower peaks would cost, of one that recomputes nothing.
+func (a *app) compare(format report.Format, p *memopt.Plan, view *report.PlanView) (err error) {
+	switch {
+	case format == report.JSONFormat || p.Base == nil:
+	case p.Bound != nil:
+		view.Level1, err = p.Layerwise()
+	case !p.Options.Enabled():
+		view.Offers, err = p.Offers(a.ctx)
 	}
-	return p.Layerwise()
+	return err
 }
 
 // listLimit is how many stashed activations or outputs a table lists.
@@ -246,9 +253,9 @@ func (a *app) printPlan(format report.Format, p *memopt.Plan, view report.PlanVi
 	case report.JSONFormat:
 		return report.PlanJSON(a.out, p.Plan, p.Of.StructureSHA256)
 	case report.CSVFormat:
-		return report.PlanCSV(a.out, p.Plan)
+		return report.PlanCSV(a.out, p.Plan, view)
 	case report.MarkdownFormat:
-		return report.PlanMarkdown(a.out, p.Plan)
+		return report.PlanMarkdown(a.out, p.Plan, view)
 	}
 	return report.PlanTable(a.out, p.Plan, view)
 }

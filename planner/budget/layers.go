@@ -20,9 +20,9 @@ type Alternative struct {
 }
 
 // Alternatives says what checkpointing of whole layers would achieve: of all layers, and of as
-// many, from the first one on, as the budget needs. It is nil if no layers are found or if the
-// context is done, since an interrupted plan should be shown at once. Only live peaks are compared,
-// no arenas.
+// many, from the first one on, as the budget needs, none where it needs none. It is nil if no
+// layers are found or if the context is done, since an interrupted plan should be shown at once.
+// Only live peaks are compared, no arenas.
 func (a *Answer) Alternatives(ctx context.Context) []Alternative {
 	if ctx.Err() != nil {
 		return nil
@@ -31,13 +31,9 @@ func (a *Answer) Alternatives(ctx context.Context) []Alternative {
 	if len(layers) < 2 {
 		return nil
 	}
-	all := a.alternative("every layer from its input", layers)
-	out := []Alternative{all}
-	if !all.Fits {
-		return out
-	}
-	k := 1 + searchFirst(len(layers)-1, func(i int) bool {
-		return ctx.Err() != nil || a.alternative("", layers[:i+1]).Fits
+	out := []Alternative{a.alternative("every layer from its input", layers)}
+	k := searchFirst(len(layers), func(i int) bool {
+		return ctx.Err() != nil || a.alternative("", layers[:i]).Fits
 	})
 	if k < len(layers) && ctx.Err() == nil {
 		out = append(out, a.alternative("as many layers as the budget needs", layers[:k]))

@@ -44,6 +44,24 @@ func TestLayers(t *testing.T) {
 	}
 }
 
+// TestNoLayers: where the graph fits as it is, no layer needs to run again.
+func TestNoLayers(t *testing.T) {
+	ex, _ := examples.Lookup("transformer")
+	m, err := ex.Build()
+	require.NoError(t, err)
+	p := problemOf(t, m, ex.Dims, nil)
+	answer, err := Fit(t.Context(), p, &Options{Bytes: 2 * p.Base.Peak.Bytes})
+	require.NoError(t, err)
+	others := answer.Alternatives(t.Context())
+	require.Len(t, others, 2)
+	none := others[1]
+	require.GreaterOrEqual(t, none.Live, p.Base.Peak.Bytes)
+	require.Less(t, float64(none.Live), 1.001*float64(p.Base.Peak.Bytes), "sizes are rounded")
+	none.Live = 0
+	require.Equal(t, Alternative{Name: "as many layers as the budget needs", Fits: true}, none)
+	require.Positive(t, others[0].Overhead)
+}
+
 func TestLongestRepeat(t *testing.T) {
 	for _, c := range []struct {
 		text            string

@@ -1,0 +1,102 @@
+package memopt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"memopt/planner"
+)
+
+// The search behind an offer is a short one: what a budget costs is said, not what it costs at
+// least. Its work is counted, so that the offer does not depend on the machine; the limit is for
+// graphs for which even that takes long.
+const (
+	offerEffort = 0.2
+	offerLimit  = 5 * time.Second
+)
+
+// usualShare is the budget that is offered where the graph has no layers to compare one with.
+const usualShare = 75
+
+// Offers says what lower peaks than the baseline's would cost: that of a plan to a budget which a
+// name such as "--budget 50%" says, that of checkpointing every layer, and that of level 1. What
+// would not lower the peak is left out. The sizes of the model must be known. A context that is
+// done cuts the list short.
+func (p *Plan) Offers(ctx context.Context) ([]planner.Alternative, error) {
+	every, err := p.everyLayer(ctx)
+	if err != nil || ctx.Err() != nil {
+		return nil, err
+	}
+	share := usualShare
+	if every != nil {
+		share = p.percentage(every.Live)
+	}
+	cheapest, err := p.toShare(ctx, share)
+	if err != nil {
+		return nil, err
+	}
+	level1, err := p.Layerwise()
+	if err != nil {
+		return nil, err
+	}
+	list := []*planner.Alternative{cheapest, every, {Name: "--level 1", Live: level1.Planned.Peak.Bytes,
+		Overhead: level1.Overhead, Fits: true}}
+	var out []planner.Alternative
+	for _, a := range list {
+		if a != nil && a.Live < p.Base.Peak.Bytes {
+			out = append(out, *a)
+		}
+	}
+	return out, nil
+}
+
+// everyLayer is the checkpointing of every layer; nil where no layers are found.
+func (p *Plan) everyLayer(ctx context.Context) (*planner.Alternative, error) {
+	asIs, err := p.toBudget(ctx, Budget{Arena: math.MaxInt64}, true)
+	if err != nil || len(asIs.Alternatives) == 0 {
+		return nil, err
+	}
+	return &asIs.Alternatives[0], nil
+}
+
+// toShare is a plan to a percentage of the baseline's peak, or, where none fits that, to the lowest
+// that was reached; nil where that is none.
+func (p *Plan) toShare(ctx context.Context, percent int) (*planner.Alternative, error) {
+	for range 2 {
+		if percent <= 0 || percent >= 100 {
+			return nil, nil
+		}
+		b := Budget{Share: float64(percent) / 100, Effort: offerEffort, Limit: offerLimit}
+		plan, err := p.toBudget(ctx, b, false)
+		if err == nil {
+			return &planner.Alternative{Name: fmt.Sprintf("--budget %d%%", percent),
+				Live: plan.Planned.Peak.Bytes, Overhead: plan.Overhead, Fits: true}, nil
+		}
+		var unfit *planner.UnfitError
+		if !errors.As(err, &unfit) {
+			return nil, err
+		}
+		percent = p.percentage(unfit.LowestArena)
+	}
+	return nil, nil
+}
+
+// percentage is the least whole percentage of the baseline's peak that some bytes are within.
+func (p *Plan) percentage(bytes int64) int {
+	base := p.Base.Peak.Bytes
+	if base <= 0 || bytes >= base {
+		return 100
+	}
+	return int(float64(bytes)/float64(base)*100) + 1
+}
+
+// toBudget plans the same model to a budget, without what is only shown.
+func (p *Plan) toBudget(ctx context.Context, b Budget, alternatives bool) (*planner.Plan, error) {
+	o := p.Options
+	o.Strategy, o.Probe, o.SkipLayout, o.Within = b, nil, true, nil
+	o.RowPeaks, o.Alternatives = false, alternatives
+	return planner.MakeContext(ctx, p.Of.Model, p.Of.Types, o)
+}

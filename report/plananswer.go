@@ -1,0 +1,75 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"memopt/planner"
+)
+
+// answer says in three sentences what a plan comes to: whether it fits, the peak before and after,
+// and the price. Where symbols are unbound it is one: what to bind.
+func answer(p *planner.Plan, view PlanView) []string {
+	if p.Base == nil {
+		return []string{fmt.Sprintf("Sizes are not known: bind %s with --dim NAME=VALUE to see bytes, "+
+			"the peak and the price.", strings.Join(p.Unbound, ", "))}
+	}
+	return []string{fitsText(p, view), peakText(p), priceText(p)}
+}
+
+// fitsText says whether the plan fits its budget, or what was asked for without one.
+func fitsText(p *planner.Plan, view PlanView) string {
+	f := p.Fit
+	switch {
+	case f != nil && f.Fits():
+		return "Fits: " + FitSentence(f) + "."
+	case f != nil:
+		return "Does not fit: " + FitSentence(f) + "."
+	case p.Options.Budget() != nil:
+		return "Fits: nodes stash no more than they may."
+	case !p.Options.Enabled():
+		return "Nothing is recomputed: no budget, level, configuration or plan was given."
+	case view.ConfigPath != "":
+		return fmt.Sprintf("No budget was given: this is what %s enables.", view.ConfigPath)
+	case p.Options.Level() > 0:
+		return fmt.Sprintf("No budget was given: this is level %d.", p.Options.Level())
+	}
+	return "No budget was given: this is the plan as it was saved."
+}
+
+// peakText says what the peak is before and after.
+func peakText(p *planner.Plan) string {
+	before, after := p.Base.Peak.Bytes, p.Planned.Peak.Bytes
+	whole := fmt.Sprintf("with inputs and weights %s", Bytes(p.PeakRecord().TotalBytes))
+	if p.Recompute.Nodes == 0 && before == after {
+		return fmt.Sprintf("Peak: %s; %s.", Bytes(before), whole)
+	}
+	change := "no less"
+	if before != after && before > 0 {
+		share := 1 - float64(after)/float64(before)
+		change = Percent(share) + " less"
+		if share < 0 {
+			change = Percent(-share) + " more"
+		}
+	}
+	return fmt.Sprintf("Peak: %s → %s (%s); %s.", Bytes(before), Bytes(after), change, whole)
+}
+
+// priceText says what the plan costs.
+func priceText(p *planner.Plan) string {
+	return fmt.Sprintf("Price: +%s time %s (an estimate); %s %s again.", Percent(p.Overhead),
+		costNote(p.ProfileName()), Thousands(int64(p.Recompute.Nodes)),
+		plural(p.Recompute.Nodes, "node runs", "nodes run"))
+}
+
+// writeAnswer writes the sentences, a line each where they fit.
+func writeAnswer(w io.Writer, p *planner.Plan, view PlanView) error {
+	for _, text := range answer(p, view) {
+		if err := Paragraph(w, text); err != nil {
+			return err
+		}
+	}
+	_, err := io.WriteString(w, "\n")
+	return err
+}
