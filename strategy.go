@@ -32,16 +32,26 @@ func (m *Model) PlanFile(path string) (Strategy, error) {
 	if err != nil {
 		return nil, err
 	}
+	s, err := m.PlanOf(r)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return s, nil
+}
+
+// PlanOf is PlanFile for a plan file that was read.
+func (m *Model) PlanOf(r *recompute.Record) (Strategy, error) {
 	if r.StructureSHA256 != m.StructureSHA256 {
-		return nil, fmt.Errorf("%s: was made for a model with structure_sha256 %.12s…%s, this one has "+
-			"%.12s…; plan anew", path, r.StructureSHA256, named(r.Model), m.StructureSHA256)
+		return nil, fmt.Errorf("was made for a model with structure_sha256 %.12s…%s, this one has %.12s…; plan anew",
+			r.StructureSHA256, named(r.Model), m.StructureSHA256)
 	}
 	p := &planner.PlanFile{Record: r}
+	var err error
 	if p.Placements, err = recompute.ResolvePlacements(m.Graph, r.Placements); err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+		return nil, err
 	}
 	if p.Order, err = recompute.ResolveOrder(m.Graph, r.Order); err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+		return nil, err
 	}
 	return p, nil
 }

@@ -131,7 +131,8 @@ func (a *app) exitCodesTopic() *cobra.Command {
     5  the measured peak is above the prediction or the budget
     6  the model is invalid, or an operator in it is unsupported
     7  a runtime or device is missing
-    8  the solver stopped early under --require-optimal
+    8  the solver stopped early under --require-optimal; or a condition of
+       --fail-if is met
     9  a training job was stopped by a signal, and its checkpoint is saved
   129  the terminal was closed (SIGHUP); the best plan so far is kept
   130  interrupted, likewise

@@ -142,6 +142,10 @@ var fuzzLines = []fuzzLine{
 	{lines: []string{"grad IN --input-grads --fuse=false -o OUT/model.onnx -O json",
 		"verify OUT/model.onnx -O json" + bounded}},
 	{lines: []string{"verify IN --accumulate --outputs l* -r 2 --level 1 -O json" + bounded}},
+	{lines: []string{"diff IN IN DIMS --level 1 -O markdown", "diff IN example:mlp -O json -v"}},
+	{input: planInput, lines: []string{"diff IN DATA/plan.json -O markdown"}},
+	{input: planInput, lines: []string{"diff DATA/plan.json IN --model DATA/model.onnx -O json --fail-if peak>=0"}},
+	{input: planInput, lines: []string{"plan DATA/model.onnx --dim batch=4 --plan IN --budget 50% -O json"}},
 }
 
 // runtimeLines are lines in ONNX Runtime, which is another program: they are for hunts that ask for

@@ -22,6 +22,7 @@ func (a *app) verbGroups() []verbGroup {
 		{"Answers before a run:", []*cobra.Command{
 			a.estimateCommand(),
 			a.planCommand(),
+			a.diffCommand(),
 			a.doctorCommand(),
 		}},
 		{"Make it fit:", []*cobra.Command{

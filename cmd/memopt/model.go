@@ -1,6 +1,7 @@
 package main
 
 import (
+	"maps"
 	"runtime/debug"
 	"strings"
 
@@ -25,7 +26,12 @@ func (a *app) load(name string) (*memopt.Model, error) {
 // read reads the model that a name stands for. An error in --dim is reported only if the model
 // could be read.
 func (a *app) read(name string) (*memopt.Model, error) {
-	dims, wrongDims := parseDims(a.global.dims)
+	given, wrongDims := parseDims(a.global.dims)
+	dims := maps.Clone(a.dims)
+	if dims == nil {
+		dims = map[string]int64{}
+	}
+	maps.Copy(dims, given)
 	m, err := a.open(name, memopt.Options{Dims: dims, Strict: a.global.strict, States: a.states,
 		Warn: func(text string) { a.warn("%s", text) },
 		Opened: func(m *graph.Model, files []string) error {

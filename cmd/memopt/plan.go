@@ -173,7 +173,13 @@ func (a *app) makePlan(name string, sel *selectionFlags, shown bool) (*memopt.Pl
 	if err != nil {
 		return nil, nil, err
 	}
-	if m, err = a.training(m, sel); err != nil {
+	return a.planLoaded(m, name, sel, shown)
+}
+
+// planLoaded plans a model that was read.
+func (a *app) planLoaded(m *memopt.Model, name string, sel *selectionFlags, shown bool) (*memopt.Plan, *chosen, error) {
+	m, err := a.training(m, sel)
+	if err != nil {
 		return nil, nil, err
 	}
 	c, err := sel.resolve(a, m)

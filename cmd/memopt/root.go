@@ -30,8 +30,9 @@ type app struct {
 	ctx     context.Context // done when a signal asks for the end
 	keeper  *keeper
 	files   fileio.Ledger
-	states  []string // of the model that is loaded next, as --state has them
-	columns int      // of the screen that the report goes to; 0: no limit
+	states  []string         // of the model that is loaded next, as --state has them
+	columns int              // of the screen that the report goes to; 0: no limit
+	dims    map[string]int64 // of that model, where --dim does not say
 }
 
 // env looks up a variable.

@@ -31,6 +31,7 @@ func TestSchemas(t *testing.T) {
 		{"estimate", "estimate example:transformer"},
 		{"estimate", "estimate example:mlp --dim batch=4096 --gpu 1GiB --time-limit 0 --precision bf16"},
 		{"estimate", "estimate forward.onnx --dim batch=4 --gpu 1MiB --device cpu --reserve 0 --accumulate 2"},
+		{"diff", "diff example:cnn example:mlp --dim batch=4096 --level 1 --fail-if peak>1KiB"},
 		{"apply", "apply example:mlp --dim batch=4096 --level 1 -o out.onnx"},
 		{"apply", "apply forward.onnx --level 1 --anchor off -o bare.onnx"},
 		{"grad", "grad forward.onnx -o train.onnx"},

@@ -33,8 +33,9 @@ type selectionFlags struct {
 	// keep and recompute have names and globs of what must not and of what must run again.
 	keep, recompute []string
 	training        trainingFlags
-	holds           bool // the verb can hold a plan file or a configuration to a budget
-	bare            bool // no selection, whatever ORTModule's variables say: two models are compared
+	record          *recompute.Record // of a plan file that was read, in place of plan
+	holds           bool              // the verb can hold a plan file or a configuration to a budget
+	bare            bool              // no selection, whatever ORTModule's variables say: two models are compared
 	budgetFlags
 }
 
@@ -107,7 +108,7 @@ func (s *selectionFlags) resolve(a *app, l *memopt.Model) (*chosen, error) {
 	if err := s.resolveMemory(a, c, l); err != nil {
 		return nil, err
 	}
-	if s.plan != "" {
+	if s.plan != "" || s.record != nil {
 		if err := s.hold(a, c, "--plan"); err != nil {
 			return nil, err
 		}
@@ -282,9 +283,13 @@ func (s *selectionFlags) resolveConfig(a *app, c *chosen) error {
 // usePlan takes over the placements of a plan file made for the same structure.
 func (s *selectionFlags) usePlan(c *chosen, l *memopt.Model) error {
 	var err error
-	if c.strategy, err = l.PlanFile(s.plan); err != nil {
+	if c.configPath = s.plan; s.record != nil {
+		c.strategy, err = l.PlanOf(s.record)
+	} else {
+		c.strategy, err = l.PlanFile(s.plan)
+	}
+	if err != nil {
 		return usage("%w", err)
 	}
-	c.configPath = s.plan
 	return nil
 }

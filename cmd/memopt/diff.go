@@ -1,0 +1,312 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"memopt"
+	"memopt/configs"
+	"memopt/diff"
+	"memopt/graph/examples"
+	"memopt/internal/inputfile"
+	"memopt/recompute"
+	"memopt/report"
+)
+
+func (a *app) diffCommand() *cobra.Command {
+	var sel selectionFlags
+	var conditions []string
+	var model string
+	cmd := &cobra.Command{
+		Use:   "diff A B",
+		Short: "What changed between two models, plans or reports, and whether it is too much",
+		Long: `diff compares two models, which it plans as the selection flags say, plan files
+(plan --save-plan) or reports of verbs (-O json), in any combination: the peak,
+the time, and by layer which placements, clusters and stashed activations
+changed. Things are matched by their names, so graphs may differ.
+
+--fail-if ends with exit code 8 where a change is too much. A condition is a
+field, one of > >= < <=, a number and its unit. With a sign the number is about
+the change from A to B, without one about B:
+
+  --fail-if 'peak>+2%'        the peak rises by more than 2 % of A's
+  --fail-if 'overhead>+1pp'   the overhead rises by more than one point, as
+                              from 3 % to 4.1 %
+  --fail-if 'total>4GiB'      B takes more than that
+  --fail-if 'time>+5ms'       a step takes 5 ms more
+
+Fields are:
+
+` + measureHelp() + `
+and every number of a report, by its path in the JSON: peak.lower_bound_bytes.
+-O markdown is a comment for a pull request.`,
+		Example: `  memopt diff old.onnx new.onnx --dim batch=8
+        what became of the peak, and of what is stashed, in each layer
+  memopt diff main.json plan.json --model model.onnx --fail-if 'peak>+2%' --fail-if 'overhead>+1pp'
+        two plan files of a model, with all that follows from them
+  memopt diff before.json after.json -O markdown
+        two reports of one verb, as a comment for a pull request`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 2 {
+				return usage("memopt diff wants two arguments, A and B: models, plan files or JSON reports; got %d",
+					len(args))
+			}
+			if args[0] == streamName && args[1] == streamName {
+				return usage("- -: standard input can be one side only")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			format, err := report.ParseFormat(a.global.output)
+			if err != nil {
+				return usage("%w", err)
+			}
+			parsed := make([]diff.Condition, len(conditions))
+			for i, text := range conditions {
+				if parsed[i], err = diff.ParseCondition(text); err != nil {
+					return usage("--fail-if %w", err)
+				}
+			}
+			if model == streamName {
+				return usage("--model -: wanted a file, which is read for each plan file")
+			}
+			d := &differ{app: a, sel: &sel, model: model}
+			r, err := d.compare(args)
+			if err != nil {
+				return err
+			}
+			if !d.planned {
+				warnUnplanned(a, cmd.Flags())
+			}
+			if err := r.Check(parsed); err != nil {
+				return usage("--fail-if %w", err)
+			}
+			if err := diff.Write(a.out, format, r, diffRows(format, a.global.verbose)); err != nil {
+				return err
+			}
+			return failed(r)
+		},
+	}
+	sel.register(cmd.Flags())
+	cmd.Flags().StringVar(&model, "model", "", "the model of the plan files: they are followed, and all of what "+
+		"they come to is compared")
+	cmd.Flags().StringArrayVar(&conditions, "fail-if", nil, "'FIELD>+N%': end with exit code 8 if that is so "+
+		"(repeatable)")
+	return cmd
+}
+
+// measureHelp lists the measures for help.
+func measureHelp() string {
+	var b strings.Builder
+	for _, m := range diff.Measures() {
+		fmt.Fprintf(&b, "  %-11s %s\n", m.Name, m.Doc)
+	}
+	return b.String()
+}
+
+// The most changes of a kind that are listed: in a table without -v, and in a comment, which GitHub
+// limits to 65,536 characters.
+const (
+	diffTableRows   = 10
+	diffCommentRows = 50
+)
+
+func diffRows(f report.Format, verbose bool) int {
+	switch {
+	case f == report.MarkdownFormat:
+		return diffCommentRows
+	case verbose:
+		return -1
+	}
+	return diffTableRows
+}
+
+// failed is the error of conditions that are met.
+func failed(r *diff.Result) error {
+	if len(r.Failed) == 0 {
+		return nil
+	}
+	var parts []string
+	for _, f := range r.Failed {
+		parts = append(parts, fmt.Sprintf("%s: %s", f.Condition, f.Why))
+	}
+	return &exitError{exitEarly, errors.New("--fail-if " + strings.Join(parts, "; "))}
+}
+
+// warnUnplanned warns about flags that say how to plan where nothing was planned.
+func warnUnplanned(a *app, flags *pflag.FlagSet) {
+	var idle []string
+	flags.Visit(func(f *pflag.Flag) {
+		if f.Name == "dim" || f.Name != "fail-if" && flags.Lookup(f.Name) != nil && !isGlobal(f.Name) {
+			idle = append(idle, "--"+f.Name)
+		}
+	})
+	if len(idle) > 0 {
+		a.warn("%s: no effect where no model is planned; plan files are planned with --model MODEL",
+			strings.Join(idle, ", "))
+	}
+}
+
+// isGlobal reports whether a flag is one of all verbs.
+func isGlobal(name string) bool {
+	return slices.Contains([]string{"output", "color", "quiet", "verbose", "strict", "seed", "threads"}, name)
+}
+
+// differ reads and plans the sides of a comparison.
+type differ struct {
+	*app
+	sel     *selectionFlags
+	model   string
+	planned bool // a model was planned
+}
+
+// side is one side before anything is planned.
+type side struct {
+	name    string
+	model   string            // to be planned; "" for a report
+	stream  io.Reader         // that the model is read from; nil: model is its name
+	record  *recompute.Record // of the plan file that the model follows; nil: what the flags say
+	subject *diff.Subject     // of a report
+	dims    map[string]int64  // that the side has of itself
+}
+
+func (d *differ) compare(args []string) (*diff.Result, error) {
+	var sides [2]side
+	for i, name := range args {
+		var close func()
+		var err error
+		if sides[i], close, err = d.open(name); err != nil {
+			return nil, err
+		}
+		defer close()
+	}
+	for i := range sides {
+		if err := d.plan(&sides[i], sides[1-i].dims); err != nil {
+			return nil, err
+		}
+	}
+	r, err := diff.Compare(sides[0].subject, sides[1].subject)
+	if err != nil {
+		return nil, usage("%w", err)
+	}
+	return r, nil
+}
+
+// maxReport is the size of the largest plan file or report that is read: those of graphs of a
+// million nodes stay below it.
+const maxReport = 256 << 20
+
+// headSize is how much of a file tells whether it is JSON.
+const headSize = 64
+
+// open finds out what one side is, and reads it if it is JSON. The caller calls close in the end.
+func (d *differ) open(name string) (s side, close func(), err error) {
+	close = func() {}
+	if example, ok := strings.CutPrefix(name, memopt.ExamplePrefix); ok {
+		ex, _ := examples.Lookup(example)
+		return side{name: name, model: name, dims: ex.Dims}, close, nil
+	}
+	if name == streamName {
+		s, err = d.piped(name, d.in)
+		return s, close, err
+	}
+	f, info, err := inputfile.Open(name, inputfile.Unlimited)
+	if err != nil {
+		return s, close, usage("%w", err)
+	}
+	close = func() { f.Close() }
+	if info.Mode()&fs.ModeNamedPipe != 0 {
+		s, err = d.piped(name, f)
+		return s, close, err
+	}
+	head := make([]byte, headSize)
+	if n, _ := f.ReadAt(head, 0); !diff.IsJSON(head[:n]) {
+		return side{name: name, model: name}, close, nil
+	}
+	data, err := inputfile.Read(name, maxReport)
+	if err != nil {
+		return s, close, usage("%w", err)
+	}
+	s, err = d.report(name, data)
+	return s, close, err
+}
+
+// piped reads a side that can be read once.
+func (d *differ) piped(name string, r io.Reader) (side, error) {
+	in := bufio.NewReader(r)
+	if head, _ := in.Peek(headSize); !diff.IsJSON(head) {
+		return side{name: name, model: streamName, stream: in}, nil
+	}
+	data, err := inputfile.ReadAll(in, 0, maxReport)
+	if err != nil {
+		return side{}, usage("%s: %w", name, err)
+	}
+	return d.report(name, data)
+}
+
+// report reads a side that is JSON; a plan file is followed where its model is given.
+func (d *differ) report(name string, data []byte) (side, error) {
+	s, err := diff.Parse(data, name)
+	if err != nil {
+		return side{}, usage("%w", err)
+	}
+	if s.Kind != diff.FileKind || d.model == "" {
+		return side{name: name, subject: s}, nil
+	}
+	r, err := configs.ParsePlan(data, name)
+	if err != nil {
+		return side{}, usage("%w", err)
+	}
+	return side{name: name, model: d.model, record: r, dims: r.Dims}, nil
+}
+
+// plan plans a side that is a model. It takes the sizes that the flags do not say from the side
+// itself, or from the other one.
+func (d *differ) plan(s *side, others map[string]int64) error {
+	if s.model == "" {
+		return nil
+	}
+	sel := *d.sel
+	sel.record = s.record
+	d.dims = maps.Clone(others)
+	if d.dims == nil {
+		d.dims = map[string]int64{}
+	}
+	maps.Copy(d.dims, s.dims)
+	name := s.name
+	if s.stream != nil {
+		d.in = s.stream
+	}
+	if s.record != nil {
+		name += " in " + d.model
+	}
+	p, _, err := d.makePlan(s.model, &sel, false)
+	if err != nil {
+		return named(s.name, err)
+	}
+	defer p.Of.Close()
+	d.planned = true
+	if len(p.Unbound) > 0 {
+		d.warn("%s: no bytes are known: bind %s with --dim NAME=VALUE", name, strings.Join(p.Unbound, ", "))
+	}
+	s.subject, err = diff.OfPlan(p, name)
+	return classify(err)
+}
+
+// named puts the name of a side in front of an error, which keeps its code.
+func named(name string, err error) error {
+	var e *exitError
+	if !errors.As(err, &e) || strings.Contains(e.err.Error(), name) {
+		return err
+	}
+	return &exitError{e.code, wrap(name, e.err)}
+}

@@ -1,0 +1,266 @@
+package diff
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// What says what changed.
+type What string
+
+// What can change.
+const (
+	MeasureChange   What = "measure"
+	PlacementChange What = "placement"
+	ClusterChange   What = "cluster"
+	StashChange     What = "stash"
+	OrderChange     What = "order"
+	FieldChange     What = "field"
+)
+
+// whats is the order in which changes are listed.
+var whats = []What{MeasureChange, PlacementChange, ClusterChange, StashChange, OrderChange, FieldChange}
+
+// How says how something changed from a to b.
+type How string
+
+// The ways to change.
+const (
+	Added   How = "added"
+	Removed How = "removed"
+	Changed How = "changed"
+)
+
+// Change is a difference between two subjects.
+type Change struct {
+	What  What
+	How   How
+	Name  string // of the measure, the value, the cluster, or the path of the field
+	Layer string // of placements and stashes; else ""
+	Facts []Pair // those that differ; of what was added or removed, all
+}
+
+// Pair is a fact on both sides; unknown where a side does not have it.
+type Pair struct {
+	Name string
+	Unit Unit
+	A, B Value
+}
+
+// Result is what two subjects differ in.
+type Result struct {
+	A, B *Subject
+	// Measures are those that at least one side has, whether they differ or not.
+	Measures []Pair
+	Changes  []Change // by what, layer and name
+	Layers   []Layer  // those with changes, by name
+	Failed   []Failure
+}
+
+// Same reports whether nothing differs.
+func (r *Result) Same() bool { return len(r.Changes) == 0 }
+
+// Count is the number of changes of one kind.
+func (r *Result) Count(w What) (n int) {
+	for i := range r.Changes {
+		if r.Changes[i].What == w {
+			n++
+		}
+	}
+	return n
+}
+
+// Compare compares two subjects. The error says that they have nothing in common.
+func Compare(a, b *Subject) (*Result, error) {
+	r := &Result{A: a, B: b}
+	c := comparer{r, a.Structure != "" && a.Structure == b.Structure}
+	both := 0
+	for _, m := range measures {
+		x, y := a.measure(m.Name), b.measure(m.Name)
+		if x.Known && y.Known {
+			both++
+		}
+		if x.Known || y.Known {
+			r.Measures = append(r.Measures, Pair{m.Name, m.Unit, x, y})
+		}
+	}
+	if a.Schema != b.Schema && both == 0 {
+		return nil, fmt.Errorf("%s (%s) and %s (%s) have nothing in common that could be compared; wanted two of a "+
+			"kind, or plans", a.Name, a.Schema, b.Name, b.Schema)
+	}
+	for _, p := range r.Measures {
+		if !p.A.same(p.B) && (a.Schema == b.Schema || p.A.Known && p.B.Known) {
+			r.Changes = append(r.Changes, Change{What: MeasureChange, How: how(p.A, p.B), Name: p.Name, Facts: []Pair{p}})
+		}
+	}
+	c.lists(PlacementChange, a.placements, b.placements)
+	c.lists(ClusterChange, a.clusters, b.clusters)
+	c.lists(StashChange, a.stashes, b.stashes)
+	if n := positions(a.order, b.order); n > 0 && c.structure && a.order != nil && b.order != nil {
+		r.Changes = append(r.Changes, Change{What: OrderChange, How: Changed, Name: "order",
+			Facts: []Pair{{"places", NoUnit, intValue(int64(n)), intValue(int64(n))}}})
+	}
+	if a.Schema == b.Schema {
+		c.fields(a.fields, b.fields)
+	}
+	slices.SortStableFunc(r.Changes, func(x, y Change) int {
+		return cmp.Or(cmp.Compare(slices.Index(whats, x.What), slices.Index(whats, y.What)),
+			natural(x.Layer, y.Layer), x.measureRank()-y.measureRank(), natural(x.Name, y.Name))
+	})
+	r.Layers = layersOf(a, b, r.Changes)
+	return r, nil
+}
+
+// measureRank keeps measures in their own order.
+func (c *Change) measureRank() int {
+	if c.What != MeasureChange {
+		return 0
+	}
+	return slices.IndexFunc(measures[:], func(m Measure) bool { return m.Name == c.Name })
+}
+
+// how tells a change by which side knows a value.
+func how(a, b Value) How {
+	switch {
+	case !a.Known:
+		return Added
+	case !b.Known:
+		return Removed
+	}
+	return Changed
+}
+
+// comparer collects the changes of two subjects.
+type comparer struct {
+	*Result
+	structure bool // both have the same structure: numbers of nodes mean the same nodes
+}
+
+// lists matches items by name: those that say the same first, then, of one name, in their order.
+func (c *comparer) lists(what What, a, b list) {
+	if !a.known || !b.known {
+		return
+	}
+	alike := map[string]int{} // of a, by all that an item says
+	for i := range a.items {
+		alike[c.text(&a.items[i])]++
+	}
+	matched := map[string]int{} // likewise
+	var rest []item             // of b, without an equal one in a
+	for i := range b.items {
+		if text := c.text(&b.items[i]); alike[text] > matched[text] {
+			matched[text]++
+		} else {
+			rest = append(rest, b.items[i])
+		}
+	}
+	left := map[string][]item{} // of a, by name, likewise
+	var names []string
+	for i := range a.items {
+		text, name := c.text(&a.items[i]), a.items[i].name
+		if matched[text] > 0 { // of equal ones the first, as in b
+			matched[text]--
+			continue
+		}
+		if left[name] == nil {
+			names = append(names, name)
+		}
+		left[name] = append(left[name], a.items[i])
+	}
+	for _, i := range rest {
+		if old := left[i.name]; len(old) > 0 {
+			left[i.name] = old[1:]
+			c.change(what, Changed, old[0], i)
+		} else {
+			c.change(what, Added, item{}, i)
+		}
+	}
+	for _, name := range names {
+		for _, old := range left[name] {
+			c.change(what, Removed, old, item{})
+		}
+	}
+}
+
+// text is all that an item says, for look-up.
+func (c *comparer) text(i *item) string {
+	var b strings.Builder
+	b.WriteString(strconv.Quote(i.name))
+	for _, f := range i.facts {
+		switch {
+		case f.Value.Number != nil:
+			b.WriteString(" " + f.Value.Number.RatString())
+		case f.Value.Known:
+			b.WriteString(" " + strconv.Quote(c.label(f.Value.Text)))
+		default:
+			b.WriteString(" null")
+		}
+	}
+	return b.String()
+}
+
+// placeNumber is the number that stands for the name of an unnamed node: the 12 of Gelu#12.
+var placeNumber = regexp.MustCompile(`#\d+(,|$)`)
+
+// label leaves places in the file out of names of nodes, unless both subjects have the same.
+func (c *comparer) label(text string) string {
+	if c.structure {
+		return text
+	}
+	return placeNumber.ReplaceAllString(text, "$1")
+}
+
+// same compares two values.
+func (c *comparer) same(a, b Value) bool {
+	if a.same(b) || a.Number != nil || b.Number != nil || !a.Known || !b.Known {
+		return a.same(b)
+	}
+	return c.label(a.Text) == c.label(b.Text)
+}
+
+// change adds the change of an item.
+func (c *comparer) change(what What, how How, a, b item) {
+	ch := Change{What: what, How: how, Name: cmp.Or(b.name, a.name), Layer: cmp.Or(b.layer, a.layer)}
+	if a.layer != "" && natural(a.layer, ch.Layer) < 0 {
+		ch.Layer = a.layer // whichever side is called b
+	}
+	for i := range max(len(a.facts), len(b.facts)) {
+		var p Pair
+		if i < len(a.facts) {
+			p = Pair{a.facts[i].Name, a.facts[i].Unit, a.facts[i].Value, Value{}}
+		}
+		if i < len(b.facts) {
+			p = Pair{b.facts[i].Name, b.facts[i].Unit, p.A, b.facts[i].Value}
+		}
+		if how != Changed || !c.same(p.A, p.B) {
+			ch.Facts = append(ch.Facts, p)
+		}
+	}
+	c.Changes = append(c.Changes, ch)
+}
+
+// fields compares two sorted lists of fields of one schema.
+func (c *comparer) fields(a, b []field) {
+	for len(a) > 0 || len(b) > 0 {
+		var path string
+		var x, y Value
+		switch {
+		case len(b) == 0 || len(a) > 0 && a[0].path < b[0].path:
+			path, x, a = a[0].path, a[0].value, a[1:]
+		case len(a) == 0 || b[0].path < a[0].path:
+			path, y, b = b[0].path, b[0].value, b[1:]
+		default:
+			path, x, y, a, b = a[0].path, a[0].value, b[0].value, a[1:], b[1:]
+		}
+		if c.same(x, y) || isSource(c.A.Schema, path) {
+			continue
+		}
+		name := path[strings.LastIndexByte(path, '.')+1:]
+		c.Changes = append(c.Changes, Change{What: FieldChange, How: how(x, y), Name: path,
+			Facts: []Pair{{name, unitOf(path), x, y}}})
+	}
+}

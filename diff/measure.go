@@ -1,0 +1,135 @@
+package diff
+
+import (
+	"math/big"
+	"slices"
+	"strings"
+)
+
+// Unit is what a number counts.
+type Unit string
+
+// The units of numbers.
+const (
+	NoUnit Unit = ""      // of texts, and of numbers that are none of the others: counts
+	Bytes  Unit = "bytes" // of memory
+	Millis Unit = "ms"    // of time
+	Share  Unit = "share" // of something, such as of a step: 0.03 is 3 %
+)
+
+// Measure is a number by a name of its own, whatever report it comes from.
+type Measure struct {
+	Name string
+	Unit Unit
+	Doc  string
+}
+
+// Measures lists what can be named in conditions besides the paths of fields, in the order in which
+// reports show them.
+func Measures() []Measure { return measures[:] }
+
+var measures = [...]Measure{
+	{"peak", Bytes, "peak of live bytes of the planned step, without inputs and weights; of an estimate, its total"},
+	{"baseline", Bytes, "the same of the graph as it is"},
+	{"arena", Bytes, "the planned step's values packed at offsets"},
+	{"persistent", Bytes, "inputs and weights, which are live throughout"},
+	{"total", Bytes, "arena and persistent bytes together"},
+	{"measured", Bytes, "bytes of the arena that a run was seen to take"},
+	{"overhead", Share, "time of what runs again, as a share of a step; of verify, what was measured"},
+	{"time", Millis, "of one step: the median of a run; of a planned model, the estimate"},
+	{"nodes", NoUnit, "nodes that run again"},
+	{"placements", NoUnit, "values that are made again"},
+}
+
+// source says where a schema has a measure.
+type source struct {
+	measure, path string
+	lessOne       bool // the field is the ratio of two times
+}
+
+// sources has the measures of the schemas that have any.
+var sources = map[string][]source{
+	"memopt.plan/v1": {{"peak", "peak.planned_bytes", false}, {"baseline", "peak.baseline_bytes", false},
+		{"arena", "peak.arena_bytes", false}, {"persistent", "peak.persistent_bytes", false},
+		{"total", "peak.total_bytes", false}, {"overhead", "recompute.overhead", false},
+		{"nodes", "recompute.nodes", false}},
+	"memopt.recompute/v1": {{"peak", "predicted.planned_bytes", false},
+		{"baseline", "predicted.baseline_bytes", false}, {"arena", "predicted.arena_bytes", false},
+		{"persistent", "predicted.persistent_bytes", false}, {"total", "predicted.total_bytes", false},
+		{"overhead", "recompute.overhead", false}, {"nodes", "recompute.nodes", false}},
+	"memopt.apply/v1": {{"peak", "peak.planned_bytes", false}, {"baseline", "peak.baseline_bytes", false},
+		{"arena", "peak.arena_bytes", false}, {"persistent", "peak.persistent_bytes", false},
+		{"total", "peak.total_bytes", false}, {"nodes", "clones", false}, {"placements", "placements", false}},
+	"memopt.estimate/v1": {{"peak", "total_bytes", false}, {"total", "total_bytes", false},
+		{"overhead", "with_plan.overhead", false}},
+	"memopt.run/v1": {{"peak", "peak.predicted_live_bytes", false}, {"arena", "peak.arena_bytes", false},
+		{"persistent", "peak.persistent_bytes", false}, {"measured", "peak.measured_arena_bytes", false},
+		{"time", "time_ms.median", false}},
+	"memopt.verify/v1": {{"peak", "planned.peak.predicted_live_bytes", false},
+		{"baseline", "baseline.peak.predicted_live_bytes", false}, {"arena", "planned.peak.arena_bytes", false},
+		{"persistent", "planned.peak.persistent_bytes", false},
+		{"measured", "planned.peak.measured_arena_bytes", false}, {"time", "planned.time_ms.median", false},
+		{"overhead", "slowdown", true}},
+	"memopt.train/v1": {{"peak", "peak.planned_bytes", false}, {"baseline", "peak.baseline_bytes", false},
+		{"arena", "peak.arena_bytes", false}, {"persistent", "peak.persistent_bytes", false},
+		{"total", "peak.total_bytes", false}, {"measured", "peak.measured_arena_bytes", false}},
+}
+
+// measure looks a measure up; unknown where the subject does not have it.
+func (s *Subject) measure(name string) Value {
+	for _, src := range sources[s.Schema] {
+		if src.measure != name {
+			continue
+		}
+		v, _ := s.field(src.path)
+		if src.lessOne && v.Number != nil {
+			x, _ := new(big.Rat).Sub(v.Number, big.NewRat(1, 1)).Float64()
+			return floatValue(x)
+		}
+		return v
+	}
+	switch {
+	case name == "placements" && s.placements.known:
+		return intValue(int64(len(s.placements.items)))
+	case name == "time" && s.Kind == PlanKind:
+		v, _ := s.field(stepTime)
+		return v
+	}
+	return Value{}
+}
+
+// mayHave reports whether subjects of this schema have a measure, where it is known.
+func (s *Subject) mayHave(name string) bool {
+	return slices.ContainsFunc(sources[s.Schema], func(src source) bool { return src.measure == name })
+}
+
+// stepTime is the path of a planned model's time, which its report does not have.
+const stepTime = "step_ms"
+
+// isSource reports whether a field is shown as a measure.
+func isSource(schema, path string) bool {
+	for _, src := range sources[schema] {
+		if src.path == path {
+			return true
+		}
+	}
+	return path == stepTime
+}
+
+// shares are the names of fields that are shares of something.
+var shares = map[string]bool{"overhead": true, "overhead_lower_bound": true, "gap": true, "share": true}
+
+// unitOf tells the unit of a field by its path.
+func unitOf(path string) Unit {
+	parts := strings.Split(path, ".")
+	last := parts[len(parts)-1]
+	switch {
+	case last == "bytes" || strings.HasSuffix(last, "_bytes"):
+		return Bytes
+	case strings.HasSuffix(last, "_ms"), len(parts) > 1 && strings.HasSuffix(parts[len(parts)-2], "_ms"):
+		return Millis
+	case shares[last]:
+		return Share
+	}
+	return NoUnit
+}
