@@ -105,13 +105,13 @@ func (f *OpFacts) short(w io.Writer, rows []*op.Info) error {
 func (f *OpFacts) sentences(w io.Writer, rows []*op.Info) error {
 	for _, r := range rows {
 		_, text := f.cuda(r)
-		text = plural(len(r.Since), "version ", "versions ") + joinInts(r.Since) + "; " + text
 		if _, why, ok := strings.Cut(f.Gradient(r), ": "); ok {
 			text += "; it has no gradient: " + why
 		}
 		if level, _ := ortEntry(r); level != nil {
 			text += "; ONNX Runtime recomputes it " + ortText(r)
 		}
+		text += "; " + plural(len(r.Since), "its version is ", "its versions are ") + joinInts(r.Since)
 		if _, err := io.WriteString(w, "\n"); err != nil {
 			return err
 		}
