@@ -265,7 +265,8 @@ func TestSettings(t *testing.T) {
 // the medians by a hundredth: held against all pairs of short lists.
 func TestCompare(t *testing.T) {
 	value := func(r *Run) int64 { return r.Peak }
-	lists := [][]int64{{}, {1000}, {1000, 1005}, {1009, 1000, 1004}, {1010, 1011}, {990, 989}, {1011, 1012}, {995, 994}, {1005, 1100},
+	lists := [][]int64{{}, {1000}, {1000, 1005}, {1009, 1000, 1004}, {1010, 1011}, {990, 989}, {1011, 1012},
+		{995, 994}, {1005, 1100},
 		{500, 400}}
 	for _, a := range lists {
 		for _, b := range lists {

@@ -57,8 +57,12 @@ func (a *app) addVerbs(root *cobra.Command) {
 		root.AddGroup(&cobra.Group{ID: g.title, Title: g.title})
 		for _, verb := range g.verbs {
 			verb.GroupID = g.title
+			a.completes(verb)
 			root.AddCommand(verb)
 		}
+	}
+	if a.completing() {
+		a.completeFlags(root, root.PersistentFlags())
 	}
 	root.SetHelpCommandGroupID(programGroup)
 	root.SetCompletionCommandGroupID(programGroup)

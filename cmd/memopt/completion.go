@@ -1,0 +1,203 @@
+package main
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"memopt"
+	"memopt/configs"
+	"memopt/estimate/parts"
+	"memopt/executor"
+	"memopt/planner"
+	"memopt/report"
+	"memopt/train/data"
+	"memopt/train/schedule"
+)
+
+// onOff are the values of flags that switch.
+var onOff = []string{"on", "off"}
+
+// flagChoices are the values that a flag takes, for completion: those of a verb's own before those
+// of all verbs that have the flag. A test holds them to what the flags refuse.
+var flagChoices = map[string][]string{
+	"output":                       names(report.Formats),
+	"color":                        {"auto", "always", "never"},
+	"level":                        {"0", "1", "2"},
+	"order":                        names(planner.OrderChoices),
+	"budget-in":                    {"memopt", ortName},
+	"select":                       {"nodes", "clusters"},
+	"solver":                       {"auto", "greedy", "lns"},
+	"solve solver":                 {"auto", "greedy", "lns", "exact", "chain"},
+	"format":                       {"memopt", "deeploy"},
+	"backend":                      {"cpu", "null", "cuda", ortName},
+	"anchor":                       onOff,
+	"bitwise":                      onOff,
+	"mem-pattern":                  onOff,
+	"cudnn-conv-use-max-workspace": onOff,
+	"cudnn-conv-algo-search":       {"exhaustive", "heuristic", "default"},
+	"arena-extend-strategy": {executor.NextPowerOfTwo.String(),
+		executor.SameAsRequested.String()},
+	"ort-opt":       {"disable", "basic", "extended", "all"},
+	"ort-arena":     {"on", "exact", "off"},
+	"ort-execution": {"sequential", "parallel"},
+	"by":            {"op", "node", "layer", "category"},
+	"optimizer":     {"sgd", "adam", "adamw"},
+	"precision":     names(parts.Precisions),
+	"on-nan":        {"stop", "skip"},
+	"lr-scheduler":  schedule.Kinds,
+	"data-format":   append([]string{"auto"}, data.Formats()...),
+	"last-batch":    {"keep", "drop", "pad"},
+}
+
+// names returns named texts as texts.
+func names[T ~string](list []T) []string {
+	var all []string
+	for _, name := range list {
+		all = append(all, string(name))
+	}
+	return all
+}
+
+// completing reports whether a shell asks what to offer. Only then are flags given completions:
+// cobra keeps these for as long as the program runs.
+func (a *app) completing() bool {
+	return len(a.args) > 0 &&
+		(a.args[0] == cobra.ShellCompRequestCmd || a.args[0] == cobra.ShellCompNoDescRequestCmd)
+}
+
+// completes teaches a verb and its flags what to offer when Tab is pressed. Flags that name files
+// keep the shell's completion, as arguments that are models do; other texts have none.
+func (a *app) completes(verb *cobra.Command) {
+	if verb.ValidArgsFunction == nil && !verb.DisableFlagParsing {
+		verb.ValidArgsFunction = a.completeArgument
+	}
+	if a.completing() {
+		a.completeFlags(verb, verb.LocalNonPersistentFlags())
+	}
+}
+
+func (a *app) completeFlags(verb *cobra.Command, flags *pflag.FlagSet) {
+	flags.VisitAll(func(f *pflag.Flag) {
+		if complete := a.flagCompletion(verb, f); complete != nil {
+			if err := verb.RegisterFlagCompletionFunc(f.Name, complete); err != nil {
+				panic(err) // a flag has one completion: this is a mistake in the program
+			}
+		}
+	})
+}
+
+// flagCompletion returns what completes the values of a flag; nil: the shell, by file names.
+func (a *app) flagCompletion(verb *cobra.Command, f *pflag.Flag) cobra.CompletionFunc {
+	choices, ok := flagChoices[verb.Name()+" "+f.Name]
+	if !ok {
+		choices, ok = flagChoices[f.Name]
+	}
+	switch {
+	case ok:
+		return func(_ *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
+			return beginning(choices, begun), cobra.ShellCompDirectiveNoFileComp
+		}
+	case f.Name == "dim":
+		return a.completeDims
+	case f.Name == "device":
+		return completeDevices
+	case f.Name == "vary":
+		return a.completeVaried
+	case slices.Contains(inputFlags, f.Name), slices.Contains(outputFlags, f.Name),
+		slices.Contains(pathFlags, f.Name):
+		return nil
+	}
+	return cobra.NoFileCompletions
+}
+
+// pathFlags are flags that may be paths, beside the files that inputFlags and outputFlags list.
+var pathFlags = []string{"data", "eval-data", "init", "resume"}
+
+// beginning returns the names that begin as what has been typed.
+func beginning(names []string, begun string) []string {
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool {
+		return !strings.HasPrefix(name, begun)
+	})
+}
+
+// completeArgument offers what a verb's arguments may be: a built-in model, beside files, an operator,
+// or nothing.
+func (a *app) completeArgument(
+	verb *cobra.Command, args []string, begun string,
+) ([]string, cobra.ShellCompDirective) {
+	switch what := readsFiles[verb.Name()]; {
+	case verb.Name() == "ops" && len(args) == 0:
+		return slices.Compact(beginning(operatorNames(), begun)), cobra.ShellCompDirectiveNoFileComp
+	case strings.HasSuffix(what, " model") && begun != "":
+		// Without a beginning the shell offers files; where nothing fits, too.
+		return beginning(exampleNames(), begun), cobra.ShellCompDirectiveDefault
+	case what == "" && !slices.Contains(takesCommand, verb.Name()):
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return nil, cobra.ShellCompDirectiveDefault
+}
+
+// takesCommand are the verbs behind which another command stands.
+var takesCommand = []string{"doctor"}
+
+// completeDims offers the symbols of the model that the command line names, behind those that are
+// bound already.
+func (a *app) completeDims(
+	_ *cobra.Command, args []string, begun string,
+) ([]string, cobra.ShellCompDirective) {
+	at := strings.LastIndexByte(begun, ',') + 1
+	var names []string
+	for _, symbol := range a.symbolsOf(args) {
+		if bound := "," + begun[:at]; !strings.Contains(bound, ","+symbol+"=") {
+			names = append(names, begun[:at]+symbol+"=")
+		}
+	}
+	return beginning(names, begun), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+}
+
+// completeVaried offers what a size is looked for: symbols, or the device.
+func (a *app) completeVaried(
+	_ *cobra.Command, args []string, begun string,
+) ([]string, cobra.ShellCompDirective) {
+	return beginning(append(a.symbolsOf(args), "device"), begun), cobra.ShellCompDirectiveNoFileComp
+}
+
+// symbolsOf lists the symbols of the model that the first argument names; none if there is none, or
+// it cannot be read.
+func (a *app) symbolsOf(args []string) []string {
+	if len(args) == 0 || args[0] == streamName {
+		return nil
+	}
+	m, err := a.open(args[0], memopt.Options{Warn: func(string) {}})
+	if err != nil {
+		return nil
+	}
+	defer m.Close()
+	return m.Symbols()
+}
+
+// completeDevices offers the built-in profiles; a file is one, too.
+func completeDevices(
+	_ *cobra.Command, _ []string, begun string,
+) ([]string, cobra.ShellCompDirective) {
+	return beginning(configs.DeviceNames(), begun), cobra.ShellCompDirectiveDefault
+}
+
+// completeVerbs offers the verbs that have settings.
+func (a *app) completeVerbs(
+	cmd *cobra.Command, args []string, begun string,
+) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var names []string
+	for _, verb := range cmd.Root().Commands() {
+		if verb.GroupID != "" && verb.Runnable() {
+			names = append(names, verb.Name()+"\t"+verb.Short)
+		}
+	}
+	return beginning(names, begun), cobra.ShellCompDirectiveNoFileComp
+}
