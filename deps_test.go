@@ -41,7 +41,7 @@ const order = `
 	planner
 	executor/ort/ortengine report configs
 	memopt
-	diff train doctor
+	diff train doctor fit
 	estimate
 	bench/gpu/stages
 	cmd/memopt bench/forward bench/gpu

@@ -2,17 +2,20 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
 
 	"memopt"
+	"memopt/symbolic"
 )
 
-// binding is what --dim says of one symbol.
+// binding is what --dim says of one symbol: a value, or a range from value to last.
 type binding struct {
-	symbol string
-	value  int64
+	symbol      string
+	value, last int64
+	ranged      bool
 }
 
 // parseBindings reads --dim flags.
@@ -24,24 +27,72 @@ func parseBindings(flags []string) ([]binding, error) {
 			if at <= 0 {
 				return nil, usage("--dim %q: wanted NAME=VALUE, for example batch=8", part)
 			}
-			n, err := strconv.ParseInt(strings.TrimSpace(part[at+1:]), 10, 64)
-			if err != nil || n < 0 {
-				return nil, usage("--dim %q: the value must be an integer of at least 0", part)
+			b := binding{symbol: strings.TrimSpace(part[:at])}
+			var err, err2 error
+			first, last, ranged := strings.Cut(part[at+1:], "..")
+			b.value, err = strconv.ParseInt(strings.TrimSpace(first), 10, 64)
+			if b.ranged = ranged; ranged {
+				b.last, err2 = strconv.ParseInt(strings.TrimSpace(last), 10, 64)
 			}
-			list = append(list, binding{strings.TrimSpace(part[:at]), n})
+			switch {
+			case err != nil || err2 != nil || b.value < 0:
+				return nil, usage("--dim %q: the value must be an integer of at least 0, or for plan and "+
+					"fit a range of two such as 1..64", part)
+			case ranged && b.last < b.value:
+				return nil, usage("--dim %q: the range ends before it begins", part)
+			}
+			list = append(list, b)
 		}
 	}
 	return list, nil
 }
 
-// parseDims reads --dim flags.
-func parseDims(flags []string) (map[string]int64, error) {
+// parseDims reads --dim flags: values, and ranges, of which the last one for a symbol counts.
+func parseDims(flags []string) (map[string]int64, map[string]symbolic.Range, error) {
 	list, err := parseBindings(flags)
-	dims := map[string]int64{}
+	dims, ranges := map[string]int64{}, map[string]symbolic.Range{}
 	for _, b := range list {
-		dims[b.symbol] = b.value
+		delete(dims, b.symbol)
+		delete(ranges, b.symbol)
+		if b.ranged {
+			ranges[b.symbol] = symbolic.Range{Lo: b.value, Hi: b.last}
+		} else {
+			dims[b.symbol] = b.value
+		}
 	}
-	return dims, err
+	return dims, ranges, err
+}
+
+// ranges are the ranges of --dim, which only some verbs take.
+func (a *app) ranges() (map[string]symbolic.Range, error) {
+	_, ranges, err := parseDims(a.global.dims)
+	return ranges, err
+}
+
+// loadRanges reads a model of which --dim may give ranges of symbols; these are not bound then.
+func (a *app) loadRanges(name string) (*memopt.Model, map[string]symbolic.Range, error) {
+	ranges, err := a.ranges()
+	if err != nil {
+		return nil, nil, err
+	}
+	a.ranged = true
+	m, err := a.load(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	for symbol := range ranges {
+		delete(m.Dims, symbol)
+	}
+	return m, ranges, nil
+}
+
+// refuseRanges is the error of a verb that wants one number for every symbol.
+func refuseRanges(ranges map[string]symbolic.Range) error {
+	for _, symbol := range slices.Sorted(maps.Keys(ranges)) {
+		r := ranges[symbol]
+		return usage("--dim %s=%d..%d: a range is for plan and fit; wanted one number here", symbol, r.Lo, r.Hi)
+	}
+	return nil
 }
 
 // checkDims requires that one of the models has each symbol that --dim binds, to catch
@@ -66,7 +117,7 @@ func (a *app) checkDims(models ...*memopt.Model) error {
 		case !found:
 			return usage("--dim %s: %s of that name%s; %s", b.symbol, noSymbol(paths), suggest(b.symbol, symbols),
 				symbolText(symbols))
-		case b.value == 0:
+		case b.value == 0 && !b.ranged:
 			a.warn("--dim %s=0: all tensors with that dim are empty: the report is of a step "+
 				"without data", b.symbol)
 		}

@@ -21,6 +21,7 @@ func (a *app) verbGroups() []verbGroup {
 	return []verbGroup{
 		{"Answers before a run:", []*cobra.Command{
 			a.estimateCommand(),
+			a.fitCommand(),
 			a.planCommand(),
 			a.diffCommand(),
 			a.doctorCommand(),

@@ -26,7 +26,10 @@ func (a *app) load(name string) (*memopt.Model, error) {
 // read reads the model that a name stands for. An error in --dim is reported only if the model
 // could be read.
 func (a *app) read(name string) (*memopt.Model, error) {
-	given, wrongDims := parseDims(a.global.dims)
+	given, ranges, wrongDims := parseDims(a.global.dims)
+	if wrongDims == nil && !a.ranged {
+		wrongDims = refuseRanges(ranges)
+	}
 	dims := maps.Clone(a.dims)
 	if dims == nil {
 		dims = map[string]int64{}

@@ -33,6 +33,7 @@ type app struct {
 	states  []string         // of the model that is loaded next, as --state has them
 	columns int              // of the screen that the report goes to; 0: no limit
 	dims    map[string]int64 // of that model, where --dim does not say
+	ranged  bool             // the verb takes ranges of symbols
 }
 
 // env looks up a variable.

@@ -1,6 +1,10 @@
 package envelope
 
-import "memopt/symbolic"
+import (
+	"slices"
+
+	"memopt/symbolic"
+)
 
 // maxMirrored bounds the symbols of which both directions are tried.
 const maxMirrored = 3
@@ -44,3 +48,20 @@ func notNegative(e symbolic.Expr, box Box) bool {
 
 // atMost reports whether it is proved that x ≤ y in all of a box.
 func atMost(x, y symbolic.Expr, box Box) bool { return notNegative(y.Sub(x), box) }
+
+// Rises reports whether it is proved that an expression does not fall as a symbol grows, in all of a
+// box.
+func Rises(e symbolic.Expr, box Box, symbol string) bool {
+	within := slices.Clone(box)
+	for i := range within {
+		if within[i].Symbol != symbol {
+			continue
+		}
+		if within[i].Lo == within[i].Hi {
+			return true
+		}
+		within[i].Hi--
+	}
+	next := e.Subst(map[string]symbolic.Expr{symbol: symbolic.Sym(symbol).Add(symbolic.Const(1))})
+	return atMost(e.Bind(within.fixed()), next.Bind(within.fixed()), within)
+}

@@ -1,0 +1,212 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"memopt"
+	"memopt/configs"
+	"memopt/fit"
+	"memopt/planner"
+	"memopt/report"
+)
+
+// fitFlags say what is varied, and what it is to fit.
+type fitFlags struct {
+	gpu, device, reserve string
+	vary, overhead       string
+	effort               float64
+	order                string
+	states               []string
+	training             trainingFlags
+}
+
+// deviceName is the value of --vary that stands for the device.
+const deviceName = "device"
+
+func (a *app) fitCommand() *cobra.Command {
+	var f fitFlags
+	cmd := &cobra.Command{
+		Use:   "fit MODEL --gpu SIZE --vary SYMBOL",
+		Short: "The largest size that fits a device, or the smallest device that fits",
+		Long: `fit finds the largest value of a symbol, such as batch, at which a training
+step fits a device: without a plan, with level 1, and with the best plan whose
+overhead is allowed. All other symbols are bound by --dim.
+
+The peak is a formula over all sizes, so that the largest one follows by
+algebra; it is then packed, and verified: one above it does not fit. With a
+plan that means that no plan was found.
+
+Of two symbols it prints the frontier: for 1, 2, 4, … of the first the largest
+of the second. With --vary device it finds the smallest of the devices that it
+knows (memopt plan --device lists them). --dim batch=8..64 says between which
+values to look. If nothing fits, fit ends with 3 and the least that was reached.`,
+		Example: `  memopt fit gpt2.onnx --optimizer adamw --dim seq=1024 --gpu 24GiB --vary batch
+        the largest batch of a whole training step
+  memopt fit gpt2.onnx --optimizer adamw --device rtx4090 --vary batch,seq
+        the longest sequence for every batch
+  memopt fit gpt2.onnx --optimizer adamw --dim batch=8,seq=1024 --vary device
+        the smallest device`,
+		Args: exactModel,
+		RunE: func(_ *cobra.Command, args []string) error { return a.fit(args[0], &f) },
+	}
+	f.register(cmd.Flags())
+	return cmd
+}
+
+func (f *fitFlags) register(s *pflag.FlagSet) {
+	s.StringVar(&f.gpu, "gpu", "", "the memory of the device, such as 24GiB; it beats that of --device")
+	s.StringVar(&f.device, "device", "", "a device whose memory, reserve and times count: one of memopt's, or a "+
+		".json file; without it the reserve is that of the device with the nearest memory")
+	s.StringVar(&f.reserve, "reserve", "", "bytes of the memory that no step can have, instead of the device's")
+	s.StringVar(&f.vary, "vary", "", "the symbol to vary, two of them (batch,seq), or device")
+	s.StringVar(&f.overhead, "max-overhead", "20%", "how much longer a step may take with a plan")
+	numberVar(s, &f.effort, "effort", "", 0.3, notNegative, "work of each search for a plan, counted in seconds of a "+
+		"typical core; 0: take the first that fits")
+	s.StringVar(&f.order, "order", "auto", "order of execution: auto, file or ort")
+	s.StringArrayVar(&f.states, "state", nil, "IN=OUT: the output is the next value of this input (repeatable)")
+	f.training.register(s, " of a forward model")
+}
+
+// fit answers the question of the flags.
+func (a *app) fit(name string, f *fitFlags) error {
+	format, err := report.ParseFormat(a.global.output)
+	if err != nil {
+		return usage("%w", err)
+	}
+	o, err := f.options(a)
+	if err != nil {
+		return err
+	}
+	target, err := f.target(a, o)
+	if err != nil {
+		return err
+	}
+	a.states = f.states
+	m, ranges, err := a.loadRanges(name)
+	if err != nil {
+		return err
+	}
+	defer m.Close()
+	o.Ranges = ranges
+	if m, err = a.training(m, &selectionFlags{training: f.training}); err != nil {
+		return err
+	}
+	if f.vary == deviceName {
+		return a.fitDevices(name, m, o, format)
+	}
+	if o.Limit = target.Memory - target.Reserve; o.Limit <= 0 {
+		return usage("--gpu %s: its %s are less than the %s that no step can have", f.gpu, report.Bytes(target.Memory),
+			report.Bytes(target.Reserve))
+	}
+	r, err := fit.Largest(a.ctx, m, *o)
+	if err != nil {
+		return a.classifyPlan(name, err)
+	}
+	if err := fit.Report(a.out, format, r, target); err != nil {
+		return err
+	}
+	if r.Fits() != nil {
+		return &exitError{exitUnfit, fmt.Errorf("%s: %s", name, strings.TrimSuffix(r.Answer(target), "."))}
+	}
+	return nil
+}
+
+// fitDevices looks for the smallest device.
+func (a *app) fitDevices(name string, m *memopt.Model, o *fit.Options, format report.Format) error {
+	var profiles []*planner.Profile
+	for _, device := range configs.DeviceNames() {
+		p, err := configs.LoadDevice(device)
+		if err != nil {
+			return err
+		}
+		profiles = append(profiles, p)
+	}
+	d, err := fit.OnDevices(a.ctx, m, profiles, *o)
+	if err != nil {
+		return a.classifyPlan(name, err)
+	}
+	if err := d.Report(a.out, format); err != nil {
+		return err
+	}
+	if d.Smallest(fit.Best) == nil && d.Smallest(fit.Level1) == nil {
+		return &exitError{exitUnfit, fmt.Errorf("%s: fits none of the devices", name)}
+	}
+	return nil
+}
+
+// options makes options of the flags, without the limit.
+func (f *fitFlags) options(a *app) (*fit.Options, error) {
+	o := &fit.Options{Effort: f.effort, Seed: a.global.seed}
+	share, _, err := report.ParseShare(f.overhead)
+	if f.overhead == "0" || f.overhead == "0%" {
+		err = nil
+	} else if err == nil && share == 0 {
+		err = errors.New("is no percentage")
+	}
+	if err != nil {
+		return nil, usage("--max-overhead %q: %w; wanted a percentage such as 20%%", f.overhead, err)
+	}
+	o.MaxOverhead = share
+	if o.Plan.Order = planner.OrderChoice(f.order); !slices.Contains(planner.OrderChoices, o.Plan.Order) ||
+		o.Plan.Order == planner.OrderMemory {
+		return nil, usage("--order %q: wanted auto, file or ort", f.order)
+	}
+	if f.vary == "" {
+		return nil, usage("--vary is missing: name a symbol such as batch, two of them, or device")
+	}
+	o.Vary = strings.Split(f.vary, ",")
+	for i, name := range o.Vary {
+		o.Vary[i] = strings.TrimSpace(name)
+	}
+	return o, f.training.optimizer.check()
+}
+
+// target is what is to be fitted.
+func (f *fitFlags) target(a *app, o *fit.Options) (*fit.Target, error) {
+	if f.vary == deviceName {
+		for _, x := range []struct{ flag, text string }{{"gpu", f.gpu}, {"device", f.device}, {"reserve", f.reserve}} {
+			if x.text != "" {
+				return nil, usage("--%s: --vary device looks at all devices; leave it out", x.flag)
+			}
+		}
+		return nil, nil
+	}
+	t := &fit.Target{}
+	var err error
+	if f.gpu != "" {
+		if t.Memory, err = report.ParseBytes(f.gpu); err != nil || t.Memory == 0 {
+			return nil, usage("--gpu %q: wanted a positive size such as 24GiB", f.gpu)
+		}
+		a.warnBare("--gpu", f.gpu, t.Memory)
+	}
+	switch {
+	case f.device != "":
+		if o.Plan.Profile, err = configs.LoadDevice(f.device); err != nil {
+			return nil, usage("--device %w", err)
+		}
+		if t.Reserve, t.Device = o.Plan.Profile.Reserve, o.Plan.Profile.Name; t.Memory == 0 {
+			t.Memory = o.Plan.Profile.Memory
+		}
+		if t.Memory == 0 {
+			return nil, usage("--device %s: its profile has no memory: name it with --gpu SIZE", f.device)
+		}
+	case t.Memory == 0:
+		return nil, usage("nothing to fit: name the memory with --gpu SIZE, or a device with --device NAME")
+	default:
+		near := configs.NearestDevice(t.Memory)
+		o.Plan.Profile, t.Reserve, t.Source = near, near.Reserve, ", as on "+near.Name+", the nearest device"
+	}
+	if f.reserve != "" {
+		if t.Reserve, err = report.ParseBytes(f.reserve); err != nil {
+			return nil, usage("--reserve %q: %w; wanted a size such as 512MiB, or 0", f.reserve, err)
+		}
+		t.Source = ""
+	}
+	return t, nil
+}

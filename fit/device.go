@@ -1,0 +1,106 @@
+package fit
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+
+	"memopt"
+	"memopt/planner"
+)
+
+// Device is how a training step fits a device.
+type Device struct {
+	Profile *planner.Profile
+	Limit   int64 // bytes that a step may take: the memory less the reserve
+	// By says for every kind whether the step fits.
+	By [numKinds]Fitting
+}
+
+// Fitting is a step on a device.
+type Fitting struct {
+	Fits     bool
+	Total    int64   // bytes that it takes, or the fewest that were reached; 0: not known
+	Overhead float64 // more time than without recomputing, as a share
+}
+
+// Devices are all devices that were considered, the one with the least memory first.
+type Devices struct {
+	Model   *memopt.Model
+	Options Options
+	List    []Device
+}
+
+// OnDevices finds the smallest devices on which a training step fits, of profiles that have a
+// memory. All symbols must be bound. Of the options, MaxOverhead, Plan, Effort, Seed and Progress
+// count; the profile of Plan is that of each device. Errors are those of Largest.
+func OnDevices(ctx context.Context, m *memopt.Model, profiles []*planner.Profile, o Options) (*Devices, error) {
+	d := &Devices{Model: m, Options: o}
+	for _, p := range profiles {
+		if p.Memory > 0 {
+			d.List = append(d.List, Device{Profile: p, Limit: p.Memory - p.Reserve})
+		}
+	}
+	slices.SortStableFunc(d.List, func(x, y Device) int {
+		return cmp.Or(cmp.Compare(x.Limit, y.Limit), cmp.Compare(x.Profile.Name, y.Profile.Name))
+	})
+	for i := range d.List {
+		if o.Progress != nil {
+			o.Progress(d.List[i].Profile.Name)
+		}
+		if err := d.fill(ctx, &d.List[i]); err != nil {
+			return nil, err
+		}
+	}
+	return d, nil
+}
+
+// fill finds out how the step fits one device.
+func (d *Devices) fill(ctx context.Context, on *Device) error {
+	o := d.Options.Plan
+	o.Profile = on.Profile
+	best := &on.By[Best]
+	for k, s := range [...]memopt.Strategy{Plain: nil, Level1: memopt.Level(1)} {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		p, err := d.Model.Plan(ctx, s, o)
+		if err != nil {
+			return err
+		}
+		on.By[k] = Fitting{total(p) <= on.Limit, total(p), p.Overhead}
+		if on.By[k].Fits && p.Overhead <= d.Options.MaxOverhead && (!best.Fits || p.Overhead < best.Overhead) {
+			*best = on.By[k]
+		}
+	}
+	if on.By[Plain].Fits {
+		return nil
+	}
+	p, err := d.Model.Plan(ctx, memopt.Budget{Total: on.Limit, Effort: d.Options.Effort, Seed: d.Options.Seed}, o)
+	var unfit *planner.UnfitError
+	switch {
+	case errors.As(err, &unfit):
+		if !best.Fits && unfit.LowestArena > 0 {
+			best.Total = unfit.Persistent + unfit.LowestArena
+		}
+		return nil
+	case err != nil:
+		return err
+	}
+	if found := (Fitting{p.Overhead <= d.Options.MaxOverhead, total(p), p.Overhead}); !best.Fits ||
+		found.Overhead < best.Overhead {
+		*best = found
+	}
+	return nil
+}
+
+// Smallest is the first device on which a kind fits; nil if there is none.
+func (d *Devices) Smallest(k Kind) *Device {
+	for i := range d.List {
+		if d.List[i].By[k].Fits {
+			return &d.List[i]
+		}
+	}
+	return nil
+}

@@ -1,0 +1,221 @@
+package fit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"memopt"
+	"memopt/planner"
+	"memopt/symbolic"
+)
+
+// Options of Largest. Limit and Vary must be given.
+type Options struct {
+	// Vary names one symbol of the model, or two for a frontier: for values of the first the largest
+	// of the second.
+	Vary []string
+	// Ranges are the values that are considered, by symbol; a symbol without one may be anything from
+	// 1 on.
+	Ranges map[string]symbolic.Range
+	// Limit is the bytes that inputs, weights and the arena may take together.
+	Limit int64
+	// MaxOverhead is how much longer a step may take with the plan, as a share: 0.2.
+	MaxOverhead float64
+	// Plan has the options of plans: device profile, order, costs. Its Device must be nil: workspaces
+	// of kernels have no formula.
+	Plan memopt.PlanOptions
+	// Effort is the work of one search for a plan, in seconds of a typical core; Seed is that of its
+	// random choices.
+	Effort float64
+	Seed   int64
+	// Progress is told what is being done, in a few words; nil: nobody wants to know.
+	Progress func(what string)
+}
+
+// Kind is what may run again.
+type Kind int
+
+// The kinds, in the order in which reports have them.
+const (
+	Plain  Kind = iota // nothing
+	Level1             // every cluster, layer by layer (planner.Layerwise)
+	Best               // whatever the cheapest plan that fits says, within Options.MaxOverhead
+	numKinds
+)
+
+// String is the name of a kind in JSON.
+func (k Kind) String() string { return [...]string{"plain", "level1", "plan"}[k] }
+
+// Size is the largest size that fits, or that nothing does.
+type Size struct {
+	// Value is the size; 0: not even Least fits.
+	Value int64
+	// Least is the smallest size that was considered.
+	Least int64
+	// Unlimited says that Value is the largest that was considered.
+	Unlimited bool
+	// Plan is the step at Value, or at Least where nothing fits; nil where no plan was found there.
+	Plan *memopt.Plan
+	// Total is the bytes of that plan, or the fewest that were reached.
+	Total int64
+	// Above is the fewest bytes that were reached one above Value; 0 where that is not known.
+	Above int64
+	// AbovePrice is the overhead of the cheapest plan that was found one above, where the overhead is
+	// what is too much there.
+	AbovePrice float64
+	// Peak is the formula of the plan's live bytes around Value, and Persistent that of inputs and
+	// weights. Without formulas, where sizes change the ways in which memory is shared too often, the
+	// values between were not proved to fit.
+	Peak, Persistent symbolic.Expr
+	Proved           bool // that everything from Least up to Value fits, by the formula
+	Searches         int  // for plans
+}
+
+// Sizes are the largest sizes by kind.
+type Sizes struct {
+	// Fixed are the bindings of the other symbols.
+	Fixed symbolic.Env
+	By    [numKinds]Size
+}
+
+// Result is what Largest found.
+type Result struct {
+	Model   *memopt.Model
+	Options Options
+	// Sizes are those of the symbol; nil for a frontier.
+	Sizes *Sizes
+	// Frontier has the largest of the second symbol for rising values of the first.
+	Frontier []*Sizes
+}
+
+// ErrNothing says that not even the smallest size fits.
+var ErrNothing = errors.New("nothing fits")
+
+// Largest finds the largest sizes at which a training step fits. The model must have a backward
+// half, and every symbol that is not varied must be bound. A context that is done ends the search
+// with its error. Other errors are those of planning, a *symbolic.UnboundError among them, and a
+// *memopt.Error for options that make no sense.
+func Largest(ctx context.Context, m *memopt.Model, o Options) (*Result, error) {
+	if err := o.check(m); err != nil {
+		return nil, &memopt.Error{Fault: memopt.OfCaller, Err: err}
+	}
+	r := &Result{Model: m, Options: o}
+	if len(o.Vary) == 2 {
+		return r, r.frontier(ctx)
+	}
+	f, err := newFinder(ctx, m, &o, o.Vary[0], nil)
+	if err != nil {
+		return nil, err
+	}
+	r.Sizes, err = f.sizes()
+	return r, err
+}
+
+func (o *Options) check(m *memopt.Model) error {
+	symbols := m.Symbols()
+	for _, s := range o.Vary {
+		if !slices.Contains(symbols, s) {
+			return fmt.Errorf("%s has no symbol %q to vary; there are %v", m.Path, s, symbols)
+		}
+	}
+	switch {
+	case len(o.Vary) < 1 || len(o.Vary) > 2 || len(o.Vary) == 2 && o.Vary[0] == o.Vary[1]:
+		return fmt.Errorf("%d symbols to vary: wanted one, or two different ones", len(o.Vary))
+	case o.Limit <= 0:
+		return fmt.Errorf("a limit of %d bytes: wanted a positive number", o.Limit)
+	case o.MaxOverhead < 0:
+		return fmt.Errorf("an overhead of %v: wanted 0 or more", o.MaxOverhead)
+	case o.Plan.Device != nil:
+		return fmt.Errorf("workspaces of kernels have no formula: wanted options without a device")
+	}
+	var open []string
+	for _, s := range symbols {
+		if _, bound := m.Dims[s]; !bound && !slices.Contains(o.Vary, s) {
+			open = append(open, s)
+		}
+	}
+	if open != nil {
+		return &symbolic.UnboundError{Symbols: open}
+	}
+	return nil
+}
+
+// frontiers bounds how many values of the first symbol a frontier has.
+const frontiers = 24
+
+// frontier finds the largest of the second symbol for 1, 2, 4, … of the first, up to where nothing
+// fits.
+func (r *Result) frontier(ctx context.Context) error {
+	first := r.Options.Vary[0]
+	over, given := r.Options.Ranges[first]
+	if !given {
+		over = symbolic.Range{Lo: 1, Hi: mostConsidered}
+	}
+	var pool []reusable
+	for n := over.Lo; n <= over.Hi && len(r.Frontier) < frontiers; n = max(2*n, 1) {
+		f, err := newFinder(ctx, r.Model, &r.Options, r.Options.Vary[1], symbolic.Env{first: n})
+		if err != nil {
+			return err
+		}
+		f.pool = pool
+		s, err := f.sizes()
+		if err != nil {
+			return err
+		}
+		pool = f.pool
+		r.Frontier = append(r.Frontier, s)
+		if !s.any() {
+			break
+		}
+	}
+	return nil
+}
+
+// any reports whether anything fits.
+func (s *Sizes) any() bool {
+	return slices.ContainsFunc(s.By[:], func(x Size) bool { return x.Value > 0 })
+}
+
+// Fits returns nil, or ErrNothing with the fewest bytes that were reached.
+func (r *Result) Fits() error {
+	list := r.Frontier
+	if r.Sizes != nil {
+		list = []*Sizes{r.Sizes}
+	}
+	for _, s := range list {
+		if s.any() {
+			return nil
+		}
+	}
+	return ErrNothing
+}
+
+// Lowest is the fewest bytes that any kind of plan takes at the smallest size; 0: not known.
+func (s *Sizes) Lowest() int64 {
+	var least int64
+	for _, x := range s.By {
+		if x.Total > 0 && (least == 0 || x.Total < least) {
+			least = x.Total
+		}
+	}
+	return least
+}
+
+// at returns the model at bindings.
+func at(m *memopt.Model, env symbolic.Env) *memopt.Model {
+	c := *m
+	c.Dims = maps.Clone(m.Dims)
+	maps.Copy(c.Dims, env)
+	return &c
+}
+
+// total is the bytes that a plan takes.
+func total(p *memopt.Plan) int64 { return p.Persistent + p.Arena.Bytes }
+
+// placementsOf is the strategy that takes over the placements of a plan.
+func placementsOf(p *memopt.Plan) memopt.Strategy {
+	return &planner.PlanFile{Placements: p.Placements, Order: p.Analysis.Order}
+}
