@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"memopt"
 	"memopt/planner"
@@ -118,7 +119,7 @@ func (o *Options) check(m *memopt.Model) error {
 	symbols := m.Symbols()
 	for _, s := range o.Vary {
 		if !slices.Contains(symbols, s) {
-			return fmt.Errorf("%s has no symbol %q to vary; there are %v", m.Path, s, symbols)
+			return fmt.Errorf("%s has no symbol %q to vary; there are %s", m.Path, s, strings.Join(symbols, ", "))
 		}
 	}
 	switch {

@@ -153,6 +153,10 @@ func (r *Result) Answer(t *Target) string {
 		}
 		return text + "."
 	}
+	if by[Plain].Unlimited {
+		return fmt.Sprintf("Every %s that was considered fits %s without a plan, up to %d.", vary, t.name(),
+			by[Plain].Value)
+	}
 	text := fmt.Sprintf("The largest %s that fits %s is %s without a plan", vary, t.name(), by[Plain].text())
 	if best := &by[Best]; best.Value > by[Plain].Value {
 		text += fmt.Sprintf(", and %s with a plan that takes an estimated %s more time", best.text(),
@@ -201,37 +205,77 @@ func Report(w io.Writer, f report.Format, r *Result, t *Target) error {
 		}
 		return report.WriteJSON(w, j)
 	}
-	table, notes := r.table(t)
-	return write(w, f, r.Answer(t), table, notes)
+	var tables []*report.Table
+	notes := []string{reserveNote(t)}
+	switch {
+	case f == report.CSVFormat:
+		return r.csv().WriteCSV(w)
+	case r.Sizes == nil:
+		tables = append(tables, r.frontierTable())
+	default:
+		tables = append(tables, r.table(), r.formulas())
+		notes = append(r.doubts(), notes...)
+	}
+	return write(w, f, r.Answer(t), tables, notes)
 }
 
-// write writes an answer, a table and notes. CSV has the table alone.
-func write(w io.Writer, f report.Format, answer string, t *report.Table, notes []string) error {
-	if f == report.CSVFormat {
-		return t.WriteCSV(w)
+// csv has a row for each kind, and for each value of the first of two symbols.
+func (r *Result) csv() *report.Table {
+	t := &report.Table{}
+	list := r.Frontier
+	if r.Sizes != nil {
+		list = []*Sizes{r.Sizes}
+	} else {
+		t.Header = append(t.Header, r.Options.Vary[0])
 	}
-	if _, err := io.WriteString(w, report.Plain(answer)+"\n\n"); err != nil {
-		return err
-	}
-	if err := t.WriteAs(w, f); err != nil {
-		return err
-	}
-	for _, n := range notes {
-		if _, err := io.WriteString(w, "\n"+report.Plain(n)+"\n"); err != nil {
-			return err
+	last := r.Options.Vary[len(r.Options.Vary)-1]
+	t.Header = append(t.Header, "kind", last, "total_bytes", "overhead", "above_bytes", "above_overhead")
+	for _, s := range list {
+		for _, x := range s.details() {
+			var cells []string
+			if r.Sizes == nil {
+				cells = append(cells, fmt.Sprint(s.Fixed[r.Options.Vary[0]]))
+			}
+			t.Add(append(cells, x.Kind, cell(x.Value), cell(x.Total), cell(x.Overhead), cell(x.Above),
+				cell(x.AboveOverhead))...)
 		}
 	}
-	return nil
+	return t
 }
 
-func (r *Result) table(t *Target) (*report.Table, []string) {
-	if r.Sizes == nil {
-		return r.frontierTable(), []string{reserveNote(t)}
+// cell is a number, or nothing.
+func cell[T int64 | float64](x *T) string {
+	if x == nil {
+		return ""
 	}
-	vary := r.Options.Vary[0]
-	table := &report.Table{Header: []string{"", vary, "total", "overhead", "one above"},
+	return fmt.Sprint(*x)
+}
+
+// write writes an answer, tables and notes.
+func write(w io.Writer, f report.Format, answer string, tables []*report.Table, notes []string) error {
+	if err := report.Sentences(w, f, answer); err != nil {
+		return err
+	}
+	for _, t := range tables {
+		if err := t.WriteAs(w, f); err != nil {
+			return err
+		}
+		if f == report.TableFormat {
+			if _, err := io.WriteString(w, "\n"); err != nil {
+				return err
+			}
+		}
+	}
+	if len(notes) == 0 {
+		return nil
+	}
+	return report.Sentences(w, f, notes...)
+}
+
+// table has the sizes by kind.
+func (r *Result) table() *report.Table {
+	t := &report.Table{Header: []string{"", r.Options.Vary[0], "total", "overhead", "one above"},
 		Right: []bool{false, true, true, true, true}}
-	var notes []string
 	for k := range numKinds {
 		x := &r.Sizes.By[k]
 		value, overhead := "none", "-"
@@ -241,21 +285,38 @@ func (r *Result) table(t *Target) (*report.Table, []string) {
 		if x.Plan != nil {
 			overhead = report.Percent(x.Plan.Overhead)
 		}
-		table.Add(titles[k], value, bytesOrDash(x.Total), overhead, x.above())
+		t.Add(titles[k], value, bytesOrDash(x.Total), overhead, x.above())
 	}
+	return t
+}
+
+// formulas has the bytes around the answers.
+func (r *Result) formulas() *report.Table {
+	t := &report.Table{Header: []string{"bytes", "formula"}, Fit: []report.Fit{report.Whole, report.Wrap}}
+	persistent := symbolic.Expr{}
 	for k := range numKinds {
 		x := &r.Sizes.By[k]
 		if text := exprText(x.Peak); text != nil && x.Value > 0 {
-			notes = append(notes, fmt.Sprintf("Live bytes at %s=%d %s: %s, besides %v of inputs and weights.", vary,
-				x.Value, titles[k], *text, x.Persistent))
+			t.Add(fmt.Sprintf("live %s, at %s=%d", titles[k], r.Options.Vary[0], x.Value), *text)
+			persistent = x.Persistent
 		}
 	}
+	if text := exprText(persistent); text != nil {
+		t.Add("inputs and weights", *text)
+	}
+	return t
+}
+
+// doubts are what the answers leave open.
+func (r *Result) doubts() []string {
+	var list []string
 	for k := range numKinds {
 		if x := &r.Sizes.By[k]; x.Value > x.Least && !x.Proved {
-			notes = append(notes, fmt.Sprintf("It is not proved that every smaller %s fits %s.", vary, titles[k]))
+			list = append(list, fmt.Sprintf("It is not proved that every smaller %s fits %s.", r.Options.Vary[0],
+				titles[k]))
 		}
 	}
-	return table, append(notes, reserveNote(t))
+	return list
 }
 
 // above says what one above the answer would take.
@@ -320,10 +381,14 @@ func (d *Devices) Answer() string {
 
 // Report writes on which devices a step fits.
 func (d *Devices) Report(w io.Writer, f report.Format) error {
-	if f == report.JSONFormat {
+	switch f {
+	case report.JSONFormat:
 		return report.WriteJSON(w, d.json())
+	case report.CSVFormat:
+		return d.csv().WriteCSV(w)
 	}
-	t := &report.Table{Header: []string{"device", "memory", "for the step", "plain", "level 1", "with a plan", "overhead"},
+	t := &report.Table{Header: []string{"device", "memory", "for the step", "plain", "level 1", "with a plan",
+		"overhead"},
 		Right: []bool{false, true, true, true, true, true, true}}
 	for i := range d.List {
 		on := &d.List[i]
@@ -341,7 +406,20 @@ func (d *Devices) Report(w io.Writer, f report.Format) error {
 		}
 		t.Add(append(cells, overhead)...)
 	}
-	return write(w, f, d.Answer(), t, nil)
+	return write(w, f, d.Answer(), []*report.Table{t}, nil)
+}
+
+// csv has a row for each device and kind.
+func (d *Devices) csv() *report.Table {
+	t := &report.Table{Header: []string{"device", "memory_bytes", "limit_bytes", "kind", "fits",
+		"total_bytes", "overhead"}}
+	for _, on := range d.json().Devices {
+		for _, x := range on.Fits {
+			t.Add(on.Name, fmt.Sprint(on.Memory), fmt.Sprint(on.Limit), x.Kind, fmt.Sprint(x.Fits), cell(x.Total),
+				fmt.Sprint(x.Overhead))
+		}
+	}
+	return t
 }
 
 func (d *Devices) json() *resultJSON {
