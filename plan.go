@@ -47,11 +47,21 @@ func (m *Model) Plan(ctx context.Context, s Strategy, o PlanOptions) (*Plan, err
 }
 
 // Pareto plans for the given number of budgets, from the lowest peak that was reached up to the
-// baseline. The budget says how to search. A context that is done cuts the curve short.
+// baseline. The budget says how to search. The time that a context leaves is spread over the budgets;
+// when it is done, the plans found so far are the answers.
 func (m *Model) Pareto(ctx context.Context, b Budget, o PlanOptions,
 	n int) (*planner.Curve, error) {
 	o.Dims, o.Strategy = m.Dims, b
 	return planner.Pareto(ctx, m.Model, m.Types, o.Options, n)
+}
+
+// PointFile returns the plan of a point of the model's curve as a plan file, for Model.PlanFile.
+func (m *Model) PointFile(c *planner.Curve, point int, seed int64) ([]byte, error) {
+	data, err := configs.FormatPlan(c.FileRecord(point, m.StructureSHA256, seed, Version()))
+	if err != nil {
+		return nil, &Error{OfMemopt, err}
+	}
+	return data, nil
 }
 
 // Record returns the plan in the form used by plan files and the metadata of rewritten models. The

@@ -12,6 +12,8 @@ import (
 	"memopt/graph/graphtest"
 	"memopt/graph/op"
 	"memopt/planner"
+	"memopt/recompute"
+	"memopt/symbolic"
 )
 
 // sweep plans to rising budgets and checks what a budget promises: the arena is within it, a larger
@@ -98,16 +100,40 @@ func TestPareto(t *testing.T) {
 			planner.Options{Dims: ex.Dims, Strategy: &planner.Budget{Effort: 0.03}}, 20)
 		require.NoError(t, err)
 		require.Len(t, c.Points, 20)
-		for i, pt := range c.Points {
-			require.LessOrEqual(t, pt.Live, pt.Arena)
-			require.LessOrEqual(t, pt.Arena, pt.Budget)
-			require.LessOrEqual(t, pt.LowerBound, pt.Overhead)
-			if i > 0 {
-				require.LessOrEqual(t, pt.Overhead, c.Points[i-1].Overhead)
-				require.Greater(t, pt.Budget, c.Points[i-1].Budget)
-			}
+		require.False(t, c.Stopped, "there was no limit")
+		checkCurve(t, c)
+		for i, pt := range c.Points[1:] {
+			require.Greater(t, pt.Budget, c.Points[i].Budget)
 		}
-		require.Zero(t, c.Points[19].Overhead)
+		checkPoints(t, m, types, ex.Dims, c)
+	}
+}
+
+// checkPoints holds the plan file of each point to its budget: planned anew, it takes what the point
+// says and costs what the point says.
+func checkPoints(t *testing.T, m *graph.Model, types *op.Result, dims symbolic.Env, c *planner.Curve) {
+	t.Helper()
+	for i, pt := range c.Points {
+		if i%4 != 0 {
+			continue // each is a plan of its own
+		}
+		r := c.FileRecord(i, "hash", 3, "v1")
+		require.Equal(t, pt.Budget, r.Budget.ArenaBytes)
+		require.Equal(t, pt.Arena, r.Predicted.ArenaBytes)
+		placements, err := recompute.ResolvePlacements(m.Graph, r.Placements)
+		require.NoError(t, err)
+		order, err := recompute.ResolveOrder(m.Graph, r.Order)
+		require.NoError(t, err)
+		p, err := planner.Make(m, types, planner.Options{Dims: dims, Within: &planner.Budget{Arena: pt.Budget},
+			Strategy: &planner.PlanFile{Placements: placements, Order: order, Record: r}})
+		require.NoError(t, err)
+		require.True(t, p.Fit.Fits(), "%d of %d bytes", p.Arena.Bytes, pt.Budget)
+		require.Equal(t, pt.Live, p.Planned.Peak.Bytes)
+		require.Equal(t, pt.Nodes, p.Recompute.Nodes)
+		require.InDelta(t, pt.Overhead, p.Overhead, 1e-6)
+		require.Equal(t, p.PeakRecord().BaselineBytes, r.Predicted.BaselineBytes)
+		require.Equal(t, p.PeakRecord().LowerBoundBytes, r.Predicted.LowerBoundBytes)
+		require.Equal(t, p.PeakRecord().PersistentBytes, r.Predicted.PersistentBytes)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"memopt/graph/op"
 	"memopt/planner/budget"
 	"memopt/planner/place"
+	"memopt/recompute"
 	"memopt/symbolic"
 )
 
@@ -16,12 +17,30 @@ import (
 type Curve struct {
 	Persistent int64 // bytes of inputs and weights, in none of the points
 	Points     []ParetoPoint
+	Stopped    bool // the time limit ended searches: more time may find cheaper plans
+
+	base *Plan // of the graph as it is
+}
+
+// FileRecord returns the plan of a point as plan files have it; see Plan.FileRecord.
+func (c *Curve) FileRecord(i int, sha string, seed int64, version string) *recompute.Record {
+	p, pt := c.base, &c.Points[i]
+	r := p.FileRecord(sha, seed, version)
+	r.Placements, r.Solver = recompute.RecordPlacements(p.Analysis.Graph, pt.Placements), pt.Method
+	r.Budget = &recompute.BudgetRecord{ArenaBytes: pt.Budget, In: "memopt"}
+	r.Recompute.Nodes, r.Recompute.Overhead = pt.Nodes, pt.Overhead
+	r.Predicted = &recompute.PeakRecord{BaselineBytes: p.Base.Peak.Bytes, PlannedBytes: pt.Live,
+		LowerBoundBytes: p.Base.LowerBound, ArenaBytes: pt.Arena, PersistentBytes: c.Persistent,
+		TotalBytes: c.Persistent + pt.Arena, CloneBytes: int64(pt.Nodes) * p.Options.CloneBytes}
+	r.Bound = &Bound{Overhead: pt.LowerBound, Gap: (pt.Overhead - pt.LowerBound) / (1 + pt.Overhead),
+		Optimal: pt.Overhead == pt.LowerBound}
+	return r
 }
 
 // Pareto plans to n budgets spread evenly from the lowest peak that is reached to the baseline.
 // Peaks are within the budgets, and overheads never rise with them. The strategy, if it is a
-// budget, says how to search. A context that is done leaves the budgets out that were not searched
-// yet: those at the upper end.
+// budget, says how to search. The time that the context leaves is spread over the budgets; when it is
+// done, the plans found so far are the answers.
 func Pareto(ctx context.Context, m *graph.Model, types *op.Result, opts Options,
 	n int) (*Curve, error) {
 	if n < 1 {
@@ -45,9 +64,9 @@ func Pareto(ctx context.Context, m *graph.Model, types *op.Result, opts Options,
 		Seconds: p.NodeSeconds()}
 	p.demands.apply(problem)
 	o := b.options(p.Persistent, p.Base.Peak.Bytes, began)
-	points, err := budget.Pareto(ctx, problem, o, n)
+	points, stopped, err := budget.Pareto(ctx, problem, o, n)
 	if err != nil {
 		return nil, err
 	}
-	return &Curve{Persistent: p.Persistent, Points: points}, nil
+	return &Curve{Persistent: p.Persistent, Points: points, Stopped: stopped, base: p}, nil
 }

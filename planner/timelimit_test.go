@@ -50,7 +50,53 @@ func TestTimeLimit(t *testing.T) {
 	curve, err := planner.Pareto(ctx, m, types,
 		planner.Options{Dims: dims, Strategy: &planner.Budget{Share: 1, Effort: endless}}, 4)
 	require.NoError(t, err)
-	require.NotEmpty(t, curve.Points)
+	require.Len(t, curve.Points, 4, "every budget has a plan, however short the time is")
+	require.True(t, curve.Stopped)
+	checkCurve(t, curve)
+	done, end := context.WithCancel(t.Context())
+	end()
+	curve, err = planner.Pareto(done, m, types,
+		planner.Options{Dims: dims, Strategy: &planner.Budget{Share: 1, Effort: endless}}, 5)
+	require.NoError(t, err)
+	require.Len(t, curve.Points, 5)
+	require.False(t, curve.Stopped, "it is not the limit that ended it")
+	checkCurve(t, curve)
+}
+
+// TestParetoSpreads: with little time, the budgets in the middle of a curve have plans of their own,
+// which cost less than the first one.
+func TestParetoSpreads(t *testing.T) {
+	m, err := examples.Transformer(examples.TransformerOptions{Layers: 12, Hidden: 64, Heads: 4, Vocab: 500,
+		Positions: 64})
+	require.NoError(t, err)
+	types, err := op.Infer(m)
+	require.NoError(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+	defer cancel()
+	curve, err := planner.Pareto(ctx, m, types, planner.Options{Dims: map[string]int64{"batch": 4, "seq": 64},
+		Strategy: &planner.Budget{Share: 1, Effort: endless}}, 8)
+	require.NoError(t, err)
+	checkCurve(t, curve)
+	nodes := map[int]bool{}
+	for _, pt := range curve.Points {
+		nodes[pt.Nodes] = true
+	}
+	require.Greater(t, len(nodes), 4, "%+v", curve.Points)
+}
+
+// checkCurve holds a curve to what it promises.
+func checkCurve(t *testing.T, c *planner.Curve) {
+	t.Helper()
+	for i, pt := range c.Points {
+		require.LessOrEqual(t, pt.Live, pt.Arena)
+		require.LessOrEqual(t, pt.Arena, pt.Budget)
+		require.LessOrEqual(t, pt.LowerBound, pt.Overhead)
+		if i > 0 {
+			require.LessOrEqual(t, pt.Overhead, c.Points[i-1].Overhead)
+			require.GreaterOrEqual(t, pt.Budget, c.Points[i-1].Budget)
+		}
+	}
+	require.Zero(t, c.Points[len(c.Points)-1].Overhead)
 }
 
 // TestInterruptedPlan: a context that is done when it is asked for leaves a plan where the first

@@ -97,6 +97,7 @@ type paretoJSON struct {
 	Schema          string      `json:"schema"`
 	Model           string      `json:"model"`
 	PersistentBytes int64       `json:"persistent_bytes"`
+	Stopped         bool        `json:"stopped"`
 	Points          []pointJSON `json:"points"`
 }
 
@@ -107,15 +108,21 @@ type pointJSON struct {
 	Overhead           float64 `json:"overhead"`
 	OverheadLowerBound float64 `json:"overhead_lower_bound"`
 	Nodes              int     `json:"nodes"`
+	Plan               *string `json:"plan"`
 }
 
 // Pareto writes the curve of budget and cost. Budgets and peaks are bytes without inputs and
-// weights.
-func Pareto(w io.Writer, f Format, model string, c *planner.Curve) error {
+// weights. Where the plans of the points were saved, files has their names and folder says where.
+func Pareto(w io.Writer, f Format, model string, c *planner.Curve, folder string, files []string) error {
 	if f == JSONFormat {
-		j := paretoJSON{Schema: ParetoSchema, Model: model, PersistentBytes: c.Persistent, Points: []pointJSON{}}
-		for _, pt := range c.Points {
-			j.Points = append(j.Points, pointJSON{pt.Budget, pt.Live, pt.Arena, pt.Overhead, pt.LowerBound, pt.Nodes})
+		j := paretoJSON{Schema: ParetoSchema, Model: model, PersistentBytes: c.Persistent, Stopped: c.Stopped,
+			Points: []pointJSON{}}
+		for i, pt := range c.Points {
+			p := pointJSON{pt.Budget, pt.Live, pt.Arena, pt.Overhead, pt.LowerBound, pt.Nodes, nil}
+			if files != nil {
+				p.Plan = &files[i]
+			}
+			j.Points = append(j.Points, p)
 		}
 		return WriteJSON(w, j)
 	}
@@ -128,15 +135,21 @@ func Pareto(w io.Writer, f Format, model string, c *planner.Curve) error {
 		unit, size = curveUnit(c)
 		t.Header = []string{"Budget, " + unit, "Peak, " + unit, "Arena, " + unit, "Overhead", "At least",
 			"Nodes run again"}
+	} else if files != nil {
+		t.Header = append(t.Header, "plan")
 	}
-	for _, pt := range c.Points {
+	for i, pt := range c.Points {
 		if f == TableFormat {
 			t.Add(size(pt.Budget), size(pt.Live), size(pt.Arena), Percent(pt.Overhead), Percent(pt.LowerBound),
 				Thousands(int64(pt.Nodes)))
 			continue
 		}
-		t.Add(fmt.Sprint(pt.Budget), fmt.Sprint(pt.Live), fmt.Sprint(pt.Arena), fmt.Sprintf("%.6f", pt.Overhead),
-			fmt.Sprintf("%.6f", pt.LowerBound), fmt.Sprint(pt.Nodes))
+		cells := []string{fmt.Sprint(pt.Budget), fmt.Sprint(pt.Live), fmt.Sprint(pt.Arena),
+			fmt.Sprintf("%.6f", pt.Overhead), fmt.Sprintf("%.6f", pt.LowerBound), fmt.Sprint(pt.Nodes)}
+		if files != nil {
+			cells = append(cells, files[i])
+		}
+		t.Add(cells...)
 	}
 	switch f {
 	case CSVFormat:
@@ -147,8 +160,11 @@ func Pareto(w io.Writer, f Format, model string, c *planner.Curve) error {
 	if err := t.WriteText(w); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(w, "Sizes exclude inputs and weights, which take %s.\n", Bytes(c.Persistent))
-	return err
+	text := fmt.Sprintf("Sizes exclude inputs and weights, which take %s.", Bytes(c.Persistent))
+	if n := len(files); n > 0 {
+		text += fmt.Sprintf(" The plans are in %s, from %s to %s, in this order.", folder, files[0], files[n-1])
+	}
+	return Paragraph(w, text)
 }
 
 // curveUnit is the unit of all sizes of a curve.

@@ -365,11 +365,12 @@ func TestParetoNumbers(t *testing.T) {
 		},
 	}
 	form := func(f Format) func(io.Writer) error {
-		return func(w io.Writer) error { return Pareto(w, f, "m.onnx", c) }
+		return func(w io.Writer) error { return Pareto(w, f, "m.onnx", c, "", nil) }
 	}
 	require.Equal(t, map[string]string{"model": "m.onnx", "persistent_bytes": "1001", "points.0.budget_bytes": "1002",
 		"points.0.peak_bytes": "1003", "points.0.arena_bytes": "1004",
-		"points.0.overhead": "0.0101", "points.0.overhead_lower_bound": "0.0102", "points.0.nodes": "1005"},
+		"points.0.overhead": "0.0101", "points.0.overhead_lower_bound": "0.0102", "points.0.nodes": "1005",
+		"points.0.plan": "<nil>", "stopped": "false"},
 		leaves(t, "pareto", form(JSONFormat)))
 	require.Equal(t, "budget_bytes,peak_bytes,arena_bytes,overhead,overhead_lower_bound,nodes\n"+
 		"1002,1003,1004,0.010100,0.010200,1005\n", printed(t, form(CSVFormat)))
@@ -377,6 +378,17 @@ func TestParetoNumbers(t *testing.T) {
 	table := squeezed(printed(t, form(TableFormat)))
 	require.Contains(t, table, "1,002 1,003 1,004 1.0 % 1.0 % 1,005\n")
 	require.Contains(t, table, "which take 1001 B.\n")
+
+	c.Stopped = true
+	saved := func(f Format) func(io.Writer) error {
+		return func(w io.Writer) error { return Pareto(w, f, "m.onnx", c, "plans", []string{"plan-1.json"}) }
+	}
+	got := leaves(t, "pareto", saved(JSONFormat))
+	require.Equal(t, "plan-1.json", got["points.0.plan"])
+	require.Equal(t, "true", got["stopped"])
+	require.Contains(t, printed(t, saved(CSVFormat)), ",nodes,plan\n1002,1003,1004,0.010100,0.010200,1005,plan-1.json\n")
+	require.Contains(t, squeezed(strings.ReplaceAll(printed(t, saved(TableFormat)), "\n", " ")),
+		"The plans are in plans, from plan-1.json to plan-1.json, in this order.")
 }
 
 func TestApplyNumbers(t *testing.T) {

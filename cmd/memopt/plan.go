@@ -2,9 +2,6 @@ package main
 
 import (
 	"cmp"
-	"context"
-	"errors"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -64,7 +61,11 @@ formulas, exact bytes and whole names in any case.`,
 				return usage("--format %q: wanted memopt or deeploy", planFormat)
 			}
 			if cmd.Flags().Changed("pareto") {
-				return a.pareto(args[0], &sel, format, pareto)
+				if saveConfig != "" || sel.deeploy {
+					return usage("--pareto prints the cost of many plans: leave out --save-config and -F deeploy; " +
+						"--save-plan DIR saves all of them")
+				}
+				return a.pareto(args[0], &sel, format, pareto, savePlan)
 			}
 			if saveConfig != "" && sel.budgetFlags.asks() && sel.what != "clusters" && sel.plan == "" &&
 				sel.config == "" {
@@ -97,61 +98,14 @@ formulas, exact bytes and whole names in any case.`,
 	sel.register(cmd.Flags())
 	cmd.Flags().BoolVar(&details, "details", false, "also print the node-level table")
 	cmd.Flags().StringVar(&saveConfig, "save-config", "", "write the enabled clusters as an ONNX Runtime configuration")
-	cmd.Flags().StringVar(&savePlan, "save-plan", "", "write the placements as a plan.json")
+	cmd.Flags().StringVar(&savePlan, "save-plan", "", "write the placements as a plan.json; with "+
+		"--pareto, a folder with a plan for each budget")
 	cmd.Flags().StringVarP(&planFormat, "format", "F", "memopt",
 		"format of --save-plan: memopt; or deeploy, a schedule {\"seq\": [[node, 0|1], …]}, for "+
 			"which memory is counted as Deeploy's replay counts it")
 	numberVar(cmd.Flags(), &pareto, "pareto", "", 0, bounds{least: 2, most: 1000},
 		"print the cost of this many budgets, from the lowest peak that was reached to no budget")
 	return cmd
-}
-
-// pareto prints the curve of budget and cost.
-func (a *app) pareto(name string, sel *selectionFlags, format report.Format, n int) error {
-	if sel.level != "" || sel.config != "" || sel.plan != "" || sel.budgetFlags.asks() {
-		return usage("--pareto chooses its own budgets: leave out --level, --config, --plan and " +
-			"--budget")
-	}
-	a.warnUnused("--pareto, which chooses its own budgets")
-	if err := sel.training.optimizer.check(); err != nil {
-		return err
-	}
-	a.states = sel.states
-	l, err := a.load(name)
-	if err != nil {
-		return err
-	}
-	defer l.Close()
-	if l, err = a.training(l, sel); err != nil {
-		return err
-	}
-	c, err := sel.resolve(a, l)
-	if err != nil {
-		return err
-	}
-	limit, err := sel.duration()
-	if err != nil {
-		return err
-	}
-	b := memopt.Budget{Share: 1, Solver: sel.solver, Seed: a.global.seed, Effort: cmp.Or(sel.effort, limit.Seconds()),
-		Found: a.keeper.keep}
-	ctx, cancel := context.WithTimeout(a.ctx, max(limit, time.Second))
-	defer cancel()
-	curve, err := l.Pareto(ctx, b, c.options, n)
-	if err != nil {
-		return classify(wrap(name, err))
-	}
-	if err := report.Pareto(a.out, format, name, curve); err != nil {
-		return err
-	}
-	if a.ctx.Err() != nil {
-		return &exitError{exitInterrupted, errors.New("interrupted: the curve is incomplete")}
-	}
-	if len(curve.Points) < n {
-		a.warn("the time limit ended the curve after %d of %d budgets: raise --time-limit",
-			len(curve.Points), n)
-	}
-	return nil
 }
 
 // exactModel wants one argument, the model.

@@ -2,9 +2,11 @@ package budget
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"memopt/planner/remat"
+	"memopt/recompute"
 )
 
 // ParetoPoint is a plan on the curve of peak and cost.
@@ -15,14 +17,28 @@ type ParetoPoint struct {
 	Overhead   float64 // as a share of a step
 	LowerBound float64 // no plan in this order within the budget costs less
 	Nodes      int     // that run again
+	Placements []recompute.Placement
+	Method     string // that found the plan
 }
 
 // Pareto plans to n budgets spread evenly from the lowest peak that is reached to the baseline.
-// Peaks are within the budgets, and overheads never rise with them. When the context is done, the
-// budgets not searched yet, those at the upper end, are left out.
-func Pareto(ctx context.Context, p *Problem, o *Options, n int) ([]ParetoPoint, error) {
-	return newBudgeter(ctx, p, o).pareto(n)
+// Peaks are within the budgets, and overheads never rise with them. The time that the context leaves
+// is spread over the budgets: first each gets a plan that is found at once, then each is searched for
+// an equal part of it, then each gets its bound. When the context is done, the plans found so far are
+// the answers; stopped says that its deadline ended something.
+func Pareto(ctx context.Context, p *Problem, o *Options, n int) (points []ParetoPoint, stopped bool, err error) {
+	b := newBudgeter(ctx, p, o)
+	points, err = b.pareto(n)
+	return points, b.stopped, err
 }
+
+// The parts of the time for the lowest peak, which says where the curve begins, for first plans, and,
+// of what is left then, for the searches; the rest is for the bounds.
+const (
+	lowestPart = 4
+	firstPart  = 4
+	climbShare = 0.6
+)
 
 func (b *budgeter) pareto(n int) ([]ParetoPoint, error) {
 	if err := b.demand(); err != nil {
@@ -36,7 +52,7 @@ func (b *budgeter) pareto(n int) ([]ParetoPoint, error) {
 	work := max(int64(b.opts.Effort*effortWork)/int64(n+2), 1)
 	search := b.newSearch()
 	low := base
-	done := b.part(n + 1)
+	done := b.part(min(n+1, lowestPart))
 	answer, err := search.Lowest(b.ctx, work)
 	done()
 	if err == nil {
@@ -45,50 +61,75 @@ func (b *budgeter) pareto(n int) ([]ParetoPoint, error) {
 		}
 		b.points = append(b.points, *low)
 	}
-	from, to := min(low.arena, base.arena), base.arena
-	var out []ParetoPoint
-	for i := range n {
-		budget := to
-		if i < n-1 {
-			budget = from + int64(float64(to-from)*float64(i)/float64(n-1))
-		}
-		done := b.part(2 * (n - i))
-		err := b.search(search, budget, work)
+	budgets := spread(min(low.arena, base.arena), base.arena, n)
+	if err := b.each(budgets, b.newSearch(), 0, 1./firstPart); err != nil {
+		return nil, err
+	}
+	if err := b.each(budgets, search, work, climbShare); err != nil {
+		return nil, err
+	}
+	out := make([]ParetoPoint, n)
+	for i, budget := range budgets {
+		done := b.part(n - i)
+		out[i] = b.paretoPoint(b.cheapest(budget), budget, work)
 		done()
-		if err != nil {
-			return nil, err
-		}
-		if best := b.cheapest(budget); best != nil {
-			done := b.part(2*(n-i) - 1)
-			out = append(out, b.paretoPoint(best, budget, work))
-			done()
-			b.opts.found()
-		}
-		if b.ctx.Err() != nil {
-			break
-		}
+		b.opts.found()
 	}
 	return out, nil
 }
 
-// part limits the following work to one of n equal parts of the time that the context leaves, so
-// that every budget gets some.
-func (b *budgeter) part(of int) (done func()) {
+// spread returns n budgets at equal distances.
+func spread(from, to int64, n int) []int64 {
+	budgets := make([]int64, n)
+	for i := range n - 1 {
+		budgets[i] = from + int64(float64(to-from)*float64(i)/float64(n-1))
+	}
+	budgets[n-1] = to
+	return budgets
+}
+
+// each searches for a plan to each budget, in equal parts of a share of the time that is left. The
+// last budget is the baseline's, which needs no search.
+func (b *budgeter) each(budgets []int64, search *halves, work int64, share float64) error {
+	defer b.span(share)()
+	last := len(budgets) - 1
+	for i, budget := range budgets[:last] {
+		if b.ctx.Err() != nil {
+			return nil
+		}
+		done := b.part(last - i)
+		err := b.search(search, budget, work)
+		done()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// part limits the following work to one of n equal parts of the time that the context leaves.
+func (b *budgeter) part(of int) (done func()) { return b.span(1 / float64(of)) }
+
+// span limits the following work to a share of the time that the context leaves, and notes whether
+// that ended it.
+func (b *budgeter) span(share float64) (done func()) {
 	whole := b.ctx
 	end, ok := whole.Deadline()
 	if !ok {
 		return func() {}
 	}
-	ctx, cancel := context.WithTimeout(whole, time.Until(end)/time.Duration(of))
+	ctx, cancel := context.WithTimeout(whole, time.Duration(share*float64(time.Until(end))))
 	b.ctx = ctx
 	return func() {
+		b.stopped = b.stopped || errors.Is(ctx.Err(), context.DeadlineExceeded)
 		cancel()
 		b.ctx = whole
 	}
 }
 
 func (b *budgeter) paretoPoint(pt *point, budget, work int64) ParetoPoint {
-	out := ParetoPoint{Budget: budget, Live: pt.live, Arena: pt.arena, Nodes: len(pt.extras)}
+	out := ParetoPoint{Budget: budget, Live: pt.live, Arena: pt.arena, Nodes: len(pt.extras),
+		Placements: pt.placements, Method: pt.method}
 	least := b.leastCost(pt, budget, work)
 	if step := b.tasks.stepCost(); step > 0 {
 		out.Overhead, out.LowerBound = float64(pt.cost)/step, float64(least)/step

@@ -1,0 +1,127 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"memopt"
+	"memopt/internal/fileio"
+	"memopt/planner"
+	"memopt/report"
+)
+
+// pareto prints the curve of budget and cost, and saves its plans if a folder is given.
+func (a *app) pareto(name string, sel *selectionFlags, format report.Format, n int, folder string) error {
+	if sel.level != "" || sel.config != "" || sel.plan != "" || sel.budgetFlags.asks() {
+		return usage("--pareto chooses its own budgets: leave out --level, --config, --plan and " +
+			"--budget")
+	}
+	if err := newFolder(folder); err != nil {
+		return err
+	}
+	a.warnUnused("--pareto, which chooses its own budgets")
+	if err := sel.training.optimizer.check(); err != nil {
+		return err
+	}
+	a.states = sel.states
+	l, err := a.load(name)
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	if l, err = a.training(l, sel); err != nil {
+		return err
+	}
+	c, err := sel.resolve(a, l)
+	if err != nil {
+		return err
+	}
+	limit, err := sel.duration()
+	if err != nil {
+		return err
+	}
+	b := memopt.Budget{Share: 1, Solver: sel.solver, Seed: a.global.seed, Effort: cmp.Or(sel.effort, limit.Seconds()),
+		Found: a.keeper.keep}
+	ctx, cancel := context.WithTimeout(a.ctx, max(limit, time.Second))
+	defer cancel()
+	curve, err := l.Pareto(ctx, b, c.options, n)
+	if err != nil {
+		return classify(wrap(name, err))
+	}
+	files, err := a.saveCurve(l, curve, folder)
+	if err != nil {
+		return err
+	}
+	if err := report.Pareto(a.out, format, name, curve, folder, files); err != nil {
+		return err
+	}
+	if a.ctx.Err() != nil {
+		return &exitError{exitInterrupted, errors.New("interrupted: these are the best plans found so far")}
+	}
+	if curve.Stopped {
+		a.note("the time limit of %s ended searches: these are the best plans found so far", sel.limit)
+	}
+	return nil
+}
+
+// newFolder wants the folder for the plans of a curve to be new or empty: nothing is overwritten.
+func newFolder(path string) error {
+	if path == "" {
+		return nil
+	}
+	if path == streamName {
+		return usage("--save-plan -: with --pareto, wanted a folder for the plans")
+	}
+	list, err := os.ReadDir(path)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return nil
+	case err != nil:
+		return usage("--save-plan %s: wanted a folder for the plans of --pareto: %w", path, err)
+	case len(list) > 0:
+		return usage("--save-plan %s: has files already (%q is one), and none is overwritten; name a new folder",
+			path, list[0].Name())
+	}
+	return nil
+}
+
+// saveCurve writes a plan file for each point of a curve, all or none, and returns their names.
+func (a *app) saveCurve(m *memopt.Model, c *planner.Curve, path string) ([]string, error) {
+	if path == "" {
+		return nil, nil
+	}
+	if err := newFolder(path); err != nil { // the search took its time
+		return nil, err
+	}
+	folder, err := fileio.CreateFolder(filepath.Clean(path))
+	if err != nil {
+		return nil, usage("--save-plan: %w", err)
+	}
+	defer folder.Discard()
+	names := make([]string, len(c.Points))
+	digits := len(fmt.Sprint(len(c.Points)))
+	for i := range c.Points {
+		data, err := m.PointFile(c, i, a.global.seed)
+		if err != nil {
+			return nil, classify(err)
+		}
+		names[i] = fmt.Sprintf("plan-%0*d.json", digits, i+1)
+		err = folder.Write(names[i], func(w io.Writer) error {
+			_, err := w.Write(data)
+			return err
+		})
+		if err != nil {
+			return nil, usage("--save-plan: %w", err)
+		}
+	}
+	if err := folder.Commit(); err != nil {
+		return nil, usage("--save-plan: %w", err)
+	}
+	return names, nil
+}
