@@ -43,6 +43,9 @@ const order = `
 	memopt
 	diff train doctor fit
 	estimate
+	inference/compare inference/edit
+	inference/optimize
+	inference/quantize
 	bench/gpu/stages
 	cmd/memopt bench/forward bench/gpu
 `

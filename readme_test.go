@@ -32,6 +32,9 @@ func checkConsole(t *testing.T, pages ...string) {
 	out, err := exec.Command("go", "build", "-o", bin, "./cmd/memopt").CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	require.NoError(t, os.CopyFS(filepath.Join(dir, "configs"), os.DirFS("configs")))
+	forward, err := os.ReadFile("cmd/memopt/testdata/pytorch/gpt2/model.onnx") // a forward model with weights
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "gpt2.onnx"), forward, 0o666))
 
 	for _, path := range pages {
 		text, err := os.ReadFile(path)

@@ -90,7 +90,7 @@ func (j *joint) match(n *graph.Node, row *fusedRow, readers []int32) *fusion {
 		return nil
 	}
 	m := row.pattern.Find(j.g, n, j.fixedNumber)
-	if m == nil || !m.Closed(readers, j.hasGrad) {
+	if m == nil || !m.Closed(func(v Value) int32 { return readers[v] }, j.hasGrad) {
 		return nil
 	}
 	f := &fusion{Ctx: j.ctx(n), Match: m, row: row}

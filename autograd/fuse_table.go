@@ -1,20 +1,6 @@
 package autograd
 
-// Parts of patterns.
-const (
-	// spread is the root of the mean square of d, plus a little.
-	spread = `Sqrt(Add(ReduceMean({Pow(d, 2) | Mul(d, d)}), eps))`
-	// centred is x less its mean.
-	centred = `d: Sub(x, ReduceMean(x))`
-	// inverse is one over spread.
-	inverse = `i: {Div(1, ` + spread + `) | Reciprocal(` + spread + `)}`
-	// twice is 1 + erf(x/√2), twice the share of the normal distribution below x.
-	twice = `Add(Erf({Div(x, 1.4142135623730951) | Mul(x, 0.7071067811865476)}), 1)`
-	// nearTwice approximates it: 1 + tanh(√(2/π)·(x + 0.044715·x³)).
-	nearTwice = `Add(Tanh({
-			Mul(Add(x, Mul({Pow(x, 3) | Mul(x, Mul(x, x))}, 0.044715)), 0.7978845608028654) |
-			Mul(Mul(x, 0.7978845608028654), Add(Mul(Mul(x, 0.044715), x), 1))}), 1)`
-)
+import "memopt/graph/pattern"
 
 // fusedRows are the patterns that are recognised, as exporters write them. Of those with the same last
 // node the first that fits counts. Each is here because its operator's gradient reads less of the
@@ -27,16 +13,16 @@ const (
 // What is scaled and shifted behind a norm is not part of it: the gradient of the scale reads the
 // output, too.
 var fusedRows = []fusedRow{
-	{name: "layer norm", rule: fusedLayerNorm, form: `Div(` + centred + `, s: ` + spread + `)`},
-	{name: "layer norm", rule: fusedLayerNorm, form: `Mul(` + centred + `, ` + inverse + `)`},
-	{name: "RMS norm", rule: fusedRMSNorm, form: `Div(d, s: ` + spread + `)`},
-	{name: "RMS norm", rule: fusedRMSNorm, form: `Mul(d, ` + inverse + `)`},
-	{name: "GELU", rule: fusedGelu, form: `Mul(Mul(x, ` + twice + `), 0.5)`},
-	{name: "GELU", rule: fusedGelu, form: `Mul(Mul(x, 0.5), ` + twice + `)`},
-	{name: "GELU", rule: fusedGelu, form: `Mul(x, Mul(` + twice + `, 0.5))`},
-	{name: "GELU by tanh", rule: fusedTanhGelu, form: `Mul(Mul(x, ` + nearTwice + `), 0.5)`},
-	{name: "GELU by tanh", rule: fusedTanhGelu, form: `Mul(Mul(x, 0.5), ` + nearTwice + `)`},
-	{name: "GELU by tanh", rule: fusedTanhGelu, form: `Mul(x, Mul(` + nearTwice + `, 0.5))`},
+	{name: "layer norm", rule: fusedLayerNorm, form: `Div(` + pattern.Centred + `, s: ` + pattern.Spread + `)`},
+	{name: "layer norm", rule: fusedLayerNorm, form: `Mul(` + pattern.Centred + `, ` + pattern.Inverse + `)`},
+	{name: "RMS norm", rule: fusedRMSNorm, form: `Div(d, s: ` + pattern.Spread + `)`},
+	{name: "RMS norm", rule: fusedRMSNorm, form: `Mul(d, ` + pattern.Inverse + `)`},
+	{name: "GELU", rule: fusedGelu, form: `Mul(Mul(x, ` + pattern.Twice + `), 0.5)`},
+	{name: "GELU", rule: fusedGelu, form: `Mul(Mul(x, 0.5), ` + pattern.Twice + `)`},
+	{name: "GELU", rule: fusedGelu, form: `Mul(x, Mul(` + pattern.Twice + `, 0.5))`},
+	{name: "GELU by tanh", rule: fusedTanhGelu, form: `Mul(Mul(x, ` + pattern.NearTwice + `), 0.5)`},
+	{name: "GELU by tanh", rule: fusedTanhGelu, form: `Mul(Mul(x, 0.5), ` + pattern.NearTwice + `)`},
+	{name: "GELU by tanh", rule: fusedTanhGelu, form: `Mul(x, Mul(` + pattern.NearTwice + `, 0.5))`},
 	{name: "softmax", rule: fusedSoftmax, form: `Div(e: Exp(Sub(x, ReduceMax(x))), ReduceSum(e))`},
 	{name: "softmax", rule: fusedSoftmax, form: `Div(e: Exp(x), ReduceSum(e))`},
 	{name: "log-softmax", rule: fusedLogSoftmax,

@@ -32,6 +32,10 @@ func (a *app) verbGroups() []verbGroup {
 			a.exportCommand(),
 			a.gradCommand(),
 		}},
+		{"A smaller forward model:", []*cobra.Command{
+			a.optimizeCommand(),
+			a.quantizeCommand(),
+		}},
 		{"Prove it:", []*cobra.Command{
 			a.runCommand(),
 			a.verifyCommand(),

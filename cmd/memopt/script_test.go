@@ -77,6 +77,26 @@ var forwardModels = map[string]string{
 	// A step of another tool: the name of an output tells whose next value it is.
 	"stateful.onnx": `stateful (float[8] x, float[8] w, float[8] v, float[4] m) => (float[8] w_updated, float[4] next) {
 		vx = Mul(v, x)  w_updated = Sub(w, vx)  next = Exp(m) }`,
+	// A classifier with all its weights, as an exporter writes it: what is constant is computed in every run, a norm
+	// stands alone behind a product, and the head reads the table of embeddings transposed.
+	"classifier.onnx": `classifier (int64[batch, 4] ids) => (float[batch, 6] scores)
+		<float[6, 4] table = {0.1, -0.4, 0.7, 0.2, 0.9, -0.3, 0.5, -0.8, 0.6, 0.3, -0.2, 0.4, -0.7, 0.1, 0.8, -0.5, 0.2, 0.9, -0.6, 0.3, -0.1, 0.5, 0.4, -0.9},
+		float[4, 4] w = {0.5, -0.2, 0.1, 0.7, -0.6, 0.3, 0.8, -0.1, 0.2, 0.9, -0.4, 0.3, 0.6, -0.7, 0.5, 0.1},
+		float[4] b = {0.1, 0.2, -0.1, 0.3}, float[4] s = {1.5, 0.5, 1, 2}, float[4] t = {0, 0.1, 0.2, -0.3},
+		float[4] m = {0.1, -0.1, 0.2, 0}, float[4] v = {0.5, 1, 2, 0.8}> {
+		e = Gather (table, ids)
+		sum = ReduceMean <axes = [1], keepdims = 0> (e)
+		p = MatMul (sum, w)  q = Add (p, b)
+		n = BatchNormalization (q, s, t, m, v)
+		half = Constant <value_float = 0.5> ()  one = Constant <value_float = 1.0> ()
+		root = Constant <value_float = 1.4142135> ()
+		d = Div (n, root)  f = Erf (d)  g = Add (f, one)  h = Mul (n, g)  a = Mul (h, half)
+		k = Identity (a)
+		swapped = Transpose (table)
+		scores = MatMul (k, swapped) }`,
+	"normed.onnx": `normed (float[batch, 2, 3] x) => (float[batch, 2, 3] y)
+		<float[2, 2, 1] w = {1, 2, 3, 4}, float[2] s = {1, 2}, float[2] t = {0, 1}, float[2] m = {0.5, 0}, float[2] v = {1, 2}> {
+		c = Conv (x, w)  y, mean, var = BatchNormalization <training_mode = 1> (c, s, t, m, v) }`,
 	"unused.onnx": `unused (float[8] x, float[8] w, float[3] idle) => (float loss, float[3] other) { y = Mul(x, w)  loss = ReduceSum<keepdims = 0>(y)  other = Neg(idle) }`,
 }
 

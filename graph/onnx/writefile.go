@@ -19,6 +19,9 @@ type Options struct {
 	// stored outside the model, in a file with the model's name and ".data" added;
 	// 0 moves none there. Attributes' tensors and strings always stay in the model.
 	ExternalDataThreshold int64
+	// Apart copies external data that the model has to the output's own, also where the output lies in
+	// the model's folder: it does not need the old file then.
+	Apart bool
 	// Check, if not nil, is called for each file before anything is written; its error ends the
 	// write.
 	Check func(path string) error
@@ -34,7 +37,7 @@ var ErrInput = errors.New("the output would overwrite an input of the model; cho
 // existing files are.
 //
 // External data stays where it is when the output lies in the model's own
-// folder. Otherwise what the model uses of it is copied to a file beside the output,
+// folder (but see Options.Apart). Otherwise what the model uses of it is copied to a file beside the output,
 // named as the output with ".data" added, so that the output can be read. It is copied
 // from file to file and takes no memory.
 //
@@ -113,7 +116,7 @@ func newMover(path string, m *graph.Model, opts Options) *mover {
 	return &mover{
 		name:      filepath.Base(path) + dataSuffix,
 		threshold: opts.ExternalDataThreshold,
-		sameDir:   sameFolder(path, m.Path),
+		sameDir:   !opts.Apart && sameFolder(path, m.Path),
 		from:      newExternals(m.Path),
 		used:      map[string]bool{},
 		moved:     map[graph.External]int64{},

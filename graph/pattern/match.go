@@ -40,9 +40,9 @@ func (m *Match) Named(name string) graph.ValueID {
 // Input is the value that the pattern is a function of.
 func (m *Match) Input() graph.ValueID { return m.Values[m.Pattern.Input] }
 
-// Closed reports whether nobody else reads what is between the nodes. readers counts by value how
-// often it is read; of what held reports, somebody else has a use.
-func (m *Match) Closed(readers []int32, held func(graph.ValueID) bool) bool {
+// Closed reports whether nobody else reads what is between the nodes. readers counts how often a value
+// is read; of what held reports, somebody else has a use.
+func (m *Match) Closed(readers func(graph.ValueID) int32, held func(graph.ValueID) bool) bool {
 	for _, n := range m.Nodes[1:] {
 		v, inside := n.Outputs[0], int32(0)
 		for _, reader := range m.Nodes {
@@ -52,7 +52,7 @@ func (m *Match) Closed(readers []int32, held func(graph.ValueID) bool) bool {
 				}
 			}
 		}
-		if readers[v] != inside || m.g.Values[v].Output || held(v) {
+		if readers(v) != inside || m.g.Values[v].Output || held(v) {
 			return false
 		}
 	}

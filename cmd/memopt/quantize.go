@@ -1,0 +1,137 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"memopt/executor/verify"
+	"memopt/inference/compare"
+	"memopt/inference/quantize"
+	"memopt/report"
+)
+
+// quantizeFlags are the flags of quantize.
+type quantizeFlags struct {
+	inferenceFlags
+	weightType  string
+	perChannel  bool
+	reduceRange bool
+	exclude     []string
+	inference   bool
+	failAbove   float64
+}
+
+func (a *app) quantizeCommand() *cobra.Command {
+	var qf quantizeFlags
+	cmd := &cobra.Command{
+		Use:   "quantize MODEL -o OUT",
+		Short: "Write a forward model with weights of 8 bits (dynamic quantization)",
+		Long: `quantize makes the weights of MatMul, Gemm and Gather integers of 8 bits. The
+other factor of a product is quantized in every run, so that no data is needed
+beforehand. The file has only ONNX's own operators (DynamicQuantizeLinear,
+MatMulInteger, DequantizeLinear; operator set 11 or newer, see --opset), in the
+forms of onnxruntime.quantization.quantize_dynamic. Before, what optimize does
+without changing a bit is done.
+
+Both models are run on the same data, made up or given (--data-dir), and the
+largest differences of the outputs are printed, relative to the largest element
+of the output. Data that is made up says little about accuracy: judge by data
+of the model's task. Without --dim for the symbols of a model there is no data
+and no comparison. With --fail-above, a larger share is an error (exit code 4),
+and nothing is written.
+
+A weight that several nodes read is quantized for all of them or not at all.
+The table says what was left alone, and why. A training graph is refused.`,
+		Example: `  memopt quantize model.onnx -o model.int8.onnx --data-dir test_data_set_0
+        quantize, and say by how much the outputs differ on given data
+  memopt quantize model.onnx -o model.int8.onnx --per-channel --exclude 'lm_head*'
+        a scale for each column, and the head in floats
+  memopt quantize model.onnx -o model.uint8.onnx --weight-type uint8 --reduce-range
+        for processors with AVX2 or AVX-512 without VNNI
+  memopt quantize model.onnx -o model.int8.onnx --dim batch=1,seq=16 -e ort
+        compared in stock ONNX Runtime`,
+		Args: exactModel,
+		RunE: func(_ *cobra.Command, args []string) error { return a.quantize(args[0], &qf) },
+	}
+	f := cmd.Flags()
+	qf.register(f)
+	f.StringVar(&qf.weightType, "weight-type", "int8", "int8 (symmetric) or uint8 (with a zero point)")
+	f.BoolVar(&qf.perChannel, "per-channel", false, "a scale for each column of a product's weight and each row of "+
+		"an embedding")
+	f.BoolVar(&qf.reduceRange, "reduce-range", false, "weights of 7 bits, for processors that saturate sums of two "+
+		"products (AVX2, AVX-512 without VNNI)")
+	f.StringSliceVar(&qf.exclude, "exclude", nil, "globs of nodes, operators or weights that stay as they are")
+	f.BoolVar(&qf.inference, "inference", false, "first make the form for evaluation: nothing is dropped, norms "+
+		"take the running statistics")
+	numberVar(f, &qf.failAbove, "fail-above", "", 0, notNegative, "the largest difference that is accepted, as a "+
+		"share of the output's largest element; 0: any")
+	return cmd
+}
+
+func (a *app) quantize(name string, qf *quantizeFlags) error {
+	format, err := report.ParseFormat(a.global.output)
+	if err != nil {
+		return usage("%w", err)
+	}
+	storage, err := qf.checkFlags("quantize")
+	if err != nil {
+		return err
+	}
+	if qf.weightType != "int8" && qf.weightType != "uint8" {
+		return usage("--weight-type %q: wanted int8 or uint8", qf.weightType)
+	}
+	o := quantize.Options{Unsigned: qf.weightType == "uint8", PerChannel: qf.perChannel,
+		ReduceRange: qf.reduceRange, Exclude: qf.exclude}
+	o.Prepare.Inference, o.Prepare.Opset, o.Prepare.FreezeInputs = qf.inference, int64(qf.opset), qf.freeze
+	o.Prepare.Threads = a.global.threads
+	m, err := a.load(name)
+	if err != nil {
+		return err
+	}
+	defer m.Close()
+	data, err := a.loadData(m, qf.dataDir)
+	if err != nil {
+		return err
+	}
+	r, err := quantize.Run(a.ctx, m, o)
+	if err != nil {
+		return classify(err)
+	}
+	for _, c := range r.Changes {
+		a.note("%s", c)
+	}
+	compared, err := a.compared(&qf.inferenceFlags, r.Start, r.Model, data, verify.Tolerance{})
+	if err != nil {
+		return err
+	}
+	if err := qf.tooFar(name, compared); err != nil {
+		return err
+	}
+	if err := a.writeInference(&qf.inferenceFlags, m.Model, r.Model.Model, storage); err != nil {
+		return err
+	}
+	if r.After.Bytes > r.Before.Bytes {
+		a.warn("%s is larger than %s: nodes take more than small weights save; leave weights out with --exclude",
+			qf.out, name)
+	}
+	w := a.out
+	if qf.out == streamName {
+		w = a.err
+	}
+	return quantize.Report(w, format, quantize.View{Result: r, Options: o, Model: name, Out: qf.out,
+		Compared: compared, All: a.global.verbose})
+}
+
+// tooFar is the error of outputs that differ by more than --fail-above accepts.
+func (qf *quantizeFlags) tooFar(name string, s *compare.Summary) error {
+	if qf.failAbove == 0 || s == nil {
+		return nil
+	}
+	if output, share := s.Worst(); !(share <= qf.failAbove) {
+		return &exitError{exitDiffers, fmt.Errorf("%s: output %q differs by %.3g of its largest element, above "+
+			"--fail-above %g, and nothing was written: leave out nodes with --exclude, or try --per-channel", name,
+			output, share, qf.failAbove)}
+	}
+	return nil
+}

@@ -1,0 +1,38 @@
+package edit
+
+import (
+	"fmt"
+
+	"memopt/report"
+)
+
+// Sentences say what became of a model's size. A stream is called "-".
+func Sentences(out string, before, after Size) []string {
+	if out == "-" {
+		out = "The model"
+	}
+	return []string{fmt.Sprintf("%s has %s nodes, %s, and takes %s, %s.", out, report.Thousands(int64(after.Nodes)),
+		was(int64(before.Nodes), int64(after.Nodes), report.Thousands), report.Bytes(after.Bytes),
+		was(before.Bytes, after.Bytes, report.Bytes))}
+}
+
+// was says what a number was before: "66 before (-37.9 %)", "as before".
+func was(before, after int64, format func(int64) string) string {
+	if before == 0 || before == after {
+		return "as before"
+	}
+	return fmt.Sprintf("%s before (%+.1f %%)", format(before), 100*float64(after-before)/float64(before))
+}
+
+// Facts begins a table of two columns with what became of a model's size.
+func Facts(out string, before, after Size) *report.Table {
+	t := &report.Table{Header: []string{"what", "value"}, Right: []bool{false, true}}
+	t.Add("written to", out)
+	t.Add("nodes before", fmt.Sprint(before.Nodes))
+	t.Add("nodes after", fmt.Sprint(after.Nodes))
+	t.Add("initializers before", fmt.Sprint(before.Initializers))
+	t.Add("initializers after", fmt.Sprint(after.Initializers))
+	t.Add("bytes before", fmt.Sprint(before.Bytes))
+	t.Add("bytes after", fmt.Sprint(after.Bytes))
+	return t
+}
