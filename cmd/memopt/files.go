@@ -25,8 +25,8 @@ var (
 	outputFlags = []string{"out", "apply-out", "save-config", "save-plan", "save-outputs", "profile"}
 )
 
-// writesFolder has the verbs whose --out is a folder, which package checkpoint keeps.
-var writesFolder = map[string]bool{"train": true}
+// writesFolder has the verbs whose --out is a folder, which they announce, or package checkpoint keeps.
+var writesFolder = map[string]bool{"train": true, "man": true}
 
 // streamName is the argument that stands for standard input or output.
 const streamName = "-"

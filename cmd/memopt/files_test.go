@@ -20,7 +20,7 @@ var notFiles = []string{"check", "growth", "weight-type",
 
 // notReading are the verbs whose arguments are no files.
 var notReading = []string{"ops", "examples", "version", "exit-codes", "environment", "completion", "help",
-	"config", "doctor", ortChildVerb}
+	"config", "doctor", "man", ortChildVerb}
 
 // TestFileFlags: the flags and verbs that read or write files are known to be such, so that none
 // overwrites an input.

@@ -51,6 +51,7 @@ func (a *app) verbGroups() []verbGroup {
 		}},
 		{programGroup, []*cobra.Command{
 			a.configCommand(),
+			a.manCommand(),
 			a.versionCommand(),
 		}},
 	}
