@@ -110,6 +110,9 @@ func (a *app) classifyPlan(name string, err error) error {
 	if a.ctx.Err() != nil && errors.Is(err, planner.ErrUnfit) {
 		return &exitError{exitInterrupted, fmt.Errorf("%s: interrupted before a plan that fits was found", name)}
 	}
+	if unfit, ok := err.(*planner.UnfitError); ok {
+		err = humanUnfit{unfit}
+	}
 	return classify(wrap(name, err))
 }
 

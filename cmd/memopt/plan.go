@@ -27,6 +27,9 @@ by how much each alone lowers the peak; of a plan to a budget, what runs again.
 Below are the peak, what it is made of, and the stashed activations with the
 reason why each is kept.
 
+Where nothing fits a budget, plan says how low it went and what the largest
+batch is that fits, and exits with 3.
+
 If some symbols are not bound, it prints formulas instead of bytes; -w adds
 formulas, exact bytes and whole names in any case.`,
 		Example: `  memopt plan example:transformer
@@ -150,6 +153,11 @@ func (a *app) planLoaded(m *memopt.Model, name string, sel *selectionFlags, show
 	}
 	p, err := m.Plan(a.ctx, c.strategy, c.options)
 	if err != nil {
+		if shown {
+			if e := a.reportUnfit(m, c, err); e != nil {
+				return nil, nil, classify(wrap(name, e))
+			}
+		}
 		return nil, nil, a.classifyPlan(name, err)
 	}
 	for _, w := range p.Warnings {

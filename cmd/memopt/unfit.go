@@ -1,0 +1,41 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"memopt"
+	"memopt/planner"
+	"memopt/report"
+)
+
+// leastRoomTime is the time that the search for a batch that fits has, if --time-limit is less.
+const leastRoomTime = 5 * time.Second
+
+// reportUnfit prints, where an error says that nothing fits a budget, how low it goes and the largest
+// batch that fits.
+func (a *app) reportUnfit(m *memopt.Model, c *chosen, err error) error {
+	format, e := report.ParseFormat(a.global.output)
+	b, ok := c.strategy.(memopt.Budget)
+	u := &report.Unfit{Model: m.Model, SHA: m.StructureSHA256, Dims: m.Dims}
+	if e != nil || !ok || a.ctx.Err() != nil || !errors.As(err, &u.Error) {
+		return nil
+	}
+	if symbol := m.BatchSymbol(); symbol != "" && b.Total+b.Arena > 0 || b.Share > 0 && symbol != "" {
+		ctx, cancel := context.WithTimeout(a.ctx, max(b.Limit, leastRoomTime))
+		defer cancel()
+		if u.Room, e = m.Room(ctx, symbol, b, u.Error, c.options); e != nil {
+			return e
+		}
+	}
+	return report.UnfitReport(a.out, format, u)
+}
+
+// humanUnfit is the error of a budget that nothing fits, with sizes for people.
+type humanUnfit struct{ *planner.UnfitError }
+
+func (e humanUnfit) Error() string { return report.UnfitText(e.UnfitError) }
+
+// Unwrap returns the error itself, which has all sizes in bytes.
+func (e humanUnfit) Unwrap() error { return e.UnfitError }

@@ -1,0 +1,175 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+
+	"memopt/graph"
+	"memopt/planner"
+	"memopt/symbolic"
+)
+
+// UnfitSchema is the schema of the JSON that `memopt plan -O json` prints where nothing fits.
+const UnfitSchema = "memopt.unfit/v1"
+
+// Unfit is a budget that no plan fits.
+type Unfit struct {
+	Model *graph.Model
+	SHA   string
+	Dims  symbolic.Env
+	Error *planner.UnfitError
+	Room  *planner.Room // nil: not looked for, because there is no batch to make smaller
+}
+
+type unfitJSON struct {
+	Schema      string       `json:"schema"`
+	Model       modelJSON    `json:"model"`
+	Dims        symbolic.Env `json:"dims"`
+	Fits        bool         `json:"fits"`
+	Limit       int64        `json:"limit_bytes"`
+	LowestArena int64        `json:"lowest_arena_bytes"`
+	LowestLive  int64        `json:"lowest_live_bytes"`
+	LowerBound  *int64       `json:"lower_bound_bytes"`
+	Persistent  *int64       `json:"persistent_bytes"`
+	Stopped     bool         `json:"stopped"`
+	Largest     *roomJSON    `json:"largest"`
+}
+
+// roomJSON is the largest size of a symbol that fits.
+type roomJSON struct {
+	Symbol   string   `json:"symbol"`
+	Size     int64    `json:"size"`
+	Arena    *int64   `json:"arena_bytes"`
+	Total    *int64   `json:"total_bytes"`
+	Overhead *float64 `json:"overhead"`
+	Complete bool     `json:"complete"`
+}
+
+func newUnfitJSON(u *Unfit) unfitJSON {
+	e := u.Error
+	j := unfitJSON{Schema: UnfitSchema, Model: modelJSON{u.Model.Path, u.SHA, len(u.Model.Graph.Nodes)},
+		Dims: u.Dims, Limit: e.Budget, LowestArena: e.LowestArena, LowestLive: e.LowestLive, Stopped: e.Stopped}
+	if e.LowerBound > 0 {
+		j.LowerBound = &e.LowerBound
+	}
+	if e.Persistent > 0 {
+		j.Persistent = &e.Persistent
+	}
+	if r := u.Room; r != nil {
+		j.Largest = &roomJSON{Symbol: r.Symbol, Size: r.Size, Complete: r.Complete}
+		if r.Size > 0 {
+			j.Largest.Arena, j.Largest.Total, j.Largest.Overhead = &r.Arena, &r.Total, &r.Overhead
+		}
+	}
+	return j
+}
+
+// UnfitReport says that nothing fits a budget, how low it went, and the largest batch that fits.
+func UnfitReport(w io.Writer, format Format, u *Unfit) error {
+	j := newUnfitJSON(u)
+	switch format {
+	case JSONFormat:
+		return WriteJSON(w, j)
+	case CSVFormat:
+		return j.table().WriteCSV(w)
+	}
+	for _, text := range u.sentences() {
+		var err error
+		if format == MarkdownFormat {
+			_, err = fmt.Fprintf(w, "- %s\n", escapeMarkdown(text))
+		} else {
+			err = Paragraph(w, text)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// table has the figures for spreadsheets, in bytes.
+func (j *unfitJSON) table() *Table {
+	t := &Table{Header: []string{"what", "value"}}
+	add := func(what string, n *int64) {
+		if n != nil {
+			t.Add(what, fmt.Sprint(*n))
+		}
+	}
+	t.Add("fits", "false")
+	add("limit_bytes", &j.Limit)
+	add("lowest_arena_bytes", &j.LowestArena)
+	add("lowest_live_bytes", &j.LowestLive)
+	add("lower_bound_bytes", j.LowerBound)
+	add("persistent_bytes", j.Persistent)
+	if l := j.Largest; l != nil {
+		add("largest "+l.Symbol, &l.Size)
+		add("largest_arena_bytes", l.Arena)
+		add("largest_total_bytes", l.Total)
+		if l.Overhead != nil {
+			t.Add("largest_overhead", share(*l.Overhead))
+		}
+	}
+	return t
+}
+
+// sentences are the answer for people: that nothing fits, how low it goes, and what does fit.
+func (u *Unfit) sentences() []string {
+	e := u.Error
+	out := []string{"Does not fit: " + unfitLimit(e) + "."}
+	low := fmt.Sprintf("Lowest: an arena of %s (%s live) was reached", Bytes(e.LowestArena), Bytes(e.LowestLive))
+	if e.LowerBound > 0 {
+		low += fmt.Sprintf("; none in this order is below %s", Bytes(e.LowerBound))
+	}
+	if e.Stopped {
+		low += "; the time limit ended the search"
+	}
+	out = append(out, low+".")
+	if u.Room != nil {
+		out = append(out, roomText(u.Room))
+	}
+	return out
+}
+
+// UnfitText is the message of an error that nothing fits, with sizes for people.
+func UnfitText(e *planner.UnfitError) string {
+	text := unfitLimit(e) + fmt.Sprintf(": the smallest arena that was reached is %s (%s live)",
+		Bytes(e.LowestArena), Bytes(e.LowestLive))
+	if e.LowerBound > 0 {
+		text += fmt.Sprintf(", and no plan in this order has one of less than %s", Bytes(e.LowerBound))
+	}
+	if e.Stopped {
+		return text + "; the time limit ended the search: allow more time or bytes, or use smaller dims"
+	}
+	return text + "; allow more, or use smaller dims"
+}
+
+// unfitLimit says what no plan fits.
+func unfitLimit(e *planner.UnfitError) string {
+	what := cmp.Or(e.What, "plan")
+	switch {
+	case e.Persistent > 0 && e.Budget <= 0:
+		return fmt.Sprintf("inputs and weights alone take %s of the budget of %s", Bytes(e.Persistent),
+			Bytes(e.Budget+e.Persistent))
+	case e.Persistent > 0:
+		return fmt.Sprintf("no %s fits the %s that inputs and weights (%s) leave of %s", what, Bytes(e.Budget),
+			Bytes(e.Persistent), Bytes(e.Budget+e.Persistent))
+	}
+	return fmt.Sprintf("no %s fits an arena of %s", what, Bytes(e.Budget))
+}
+
+// roomText says what the largest batch is that fits.
+func roomText(r *planner.Room) string {
+	if r.Size == 0 {
+		if !r.Complete {
+			return fmt.Sprintf("Time ended before a smaller %s that fits was found.", r.Symbol)
+		}
+		return fmt.Sprintf("No %s fits: even %s=1 does not.", r.Symbol, r.Symbol)
+	}
+	most := "the largest found"
+	if !r.Complete {
+		most = "at least; time ended the search"
+	}
+	return fmt.Sprintf("Fits with %s=%d (%s): total %s, +%s time.", r.Symbol, r.Size, most, Bytes(r.Total),
+		Percent(r.Overhead))
+}

@@ -1,0 +1,62 @@
+package memopt
+
+import (
+	"context"
+	"maps"
+	"strings"
+	"time"
+
+	"memopt/planner"
+)
+
+// roomLimit is the time of one search for a plan at another size.
+const roomLimit = time.Second
+
+// BatchSymbol returns the symbol that a batch's size is bound to: the one whose name says so, else
+// the first dim of the first input that has a symbol there; "" if there is none, or if it is bound
+// to 1 or to nothing.
+func (m *Model) BatchSymbol() string {
+	name := ""
+	for _, s := range m.Symbols() {
+		if strings.Contains(strings.ToLower(s), "batch") {
+			name = s
+			break
+		}
+	}
+	for _, in := range m.Graph.Inputs {
+		if dims := m.Graph.Values[in.Value].Type.Shape.Dims; name == "" && len(dims) > 0 {
+			if list := dims[0].Symbols(); len(list) == 1 && dims[0].String() == list[0] {
+				name = list[0]
+			}
+		}
+	}
+	if m.Dims[name] <= 1 {
+		return ""
+	}
+	return name
+}
+
+// Room looks for the largest size of a symbol, below the one that is bound, at which a plan fits a
+// budget that nothing fits at that size, which unfit says. The budget's bytes stay the same, also
+// those of a share. Searches are short, so that a longer one may find room for more; a context that
+// is done ends them with what has been found.
+func (m *Model) Room(ctx context.Context, symbol string, b Budget, unfit *planner.UnfitError,
+	o PlanOptions) (*planner.Room, error) {
+	if b.Share > 0 {
+		b.Share, b.Arena = 0, max(unfit.Budget, 1)
+	}
+	b.Effort, b.Limit, b.Found = 0, roomLimit, nil
+	o.RowPeaks, o.Alternatives, o.Within = false, false, nil
+	bound := m.Dims[symbol]
+	guess := int64(float64(bound) * float64(unfit.Budget) / float64(max(unfit.LowestArena, 1)))
+	return planner.FindRoom(ctx, symbol, bound, guess, func(n int64) (*planner.Plan, error) {
+		at := *m
+		at.Dims = maps.Clone(m.Dims)
+		at.Dims[symbol] = n
+		p, err := at.Plan(ctx, b, o)
+		if err != nil {
+			return nil, err
+		}
+		return p.Plan, nil
+	})
+}
