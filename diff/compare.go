@@ -94,7 +94,8 @@ func Compare(a, b *Subject) (*Result, error) {
 	}
 	for _, p := range r.Measures {
 		if !p.A.same(p.B) && (a.Schema == b.Schema || p.A.Known && p.B.Known) {
-			r.Changes = append(r.Changes, Change{What: MeasureChange, How: how(p.A, p.B), Name: p.Name, Facts: []Pair{p}})
+			r.Changes = append(r.Changes,
+				Change{What: MeasureChange, How: how(p.A, p.B), Name: p.Name, Facts: []Pair{p}})
 		}
 	}
 	c.lists(PlacementChange, a.placements, b.placements)

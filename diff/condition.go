@@ -24,8 +24,8 @@ type Condition struct {
 }
 
 // grammar is what conditions look like, for messages.
-const grammar = "wanted FIELD, one of > >= < <=, a sign if the change from A to B is meant, a number, and %, pp, ms, s " +
-	"or a unit of bytes: 'peak>+2%', 'overhead>+1pp', 'peak>4GiB'"
+const grammar = "wanted FIELD, one of > >= < <=, a sign if the change from A to B is meant, a number, and %, " +
+	"pp, ms, s or a unit of bytes: 'peak>+2%', 'overhead>+1pp', 'peak>4GiB'"
 
 // limitForm is what stands behind the operator.
 var limitForm = regexp.MustCompile(`^([+-]?)\s*(\d{1,18}(?:\.\d{1,18})?)\s*([A-Za-z]{0,3}|%)$`)

@@ -136,7 +136,8 @@ func checkPlacements(t require.TestingT, r *diff.Result, a, b []recompute.Placem
 		if c.How == diff.Removed {
 			side, of = onlyA, func(p diff.Pair) string { return p.A.Text }
 		}
-		k := key(recompute.PlacementRecord{Value: c.Name, Before: of(c.Facts[0]), Nodes: strings.Split(of(c.Facts[1]), ", ")})
+		k := key(recompute.PlacementRecord{Value: c.Name, Before: of(c.Facts[0]),
+			Nodes: strings.Split(of(c.Facts[1]), ", ")})
 		require.Positive(t, side[k], k)
 	}
 	require.Equal(t, total, seen, "each placement of one side alone is in one change")

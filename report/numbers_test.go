@@ -386,7 +386,8 @@ func TestParetoNumbers(t *testing.T) {
 	got := leaves(t, "pareto", saved(JSONFormat))
 	require.Equal(t, "plan-1.json", got["points.0.plan"])
 	require.Equal(t, "true", got["stopped"])
-	require.Contains(t, printed(t, saved(CSVFormat)), ",nodes,plan\n1002,1003,1004,0.010100,0.010200,1005,plan-1.json\n")
+	require.Contains(t, printed(t, saved(CSVFormat)),
+		",nodes,plan\n1002,1003,1004,0.010100,0.010200,1005,plan-1.json\n")
 	require.Contains(t, squeezed(strings.ReplaceAll(printed(t, saved(TableFormat)), "\n", " ")),
 		"The plans are in plans, from plan-1.json to plan-1.json, in this order.")
 }
