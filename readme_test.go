@@ -37,27 +37,48 @@ func checkConsole(t *testing.T, pages ...string) {
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "gpt2.onnx"), forward, 0o666))
 
 	for _, path := range pages {
-		text, err := os.ReadFile(path)
-		require.NoError(t, err)
-		real := fillConsole(t, string(text), func(args []string) string {
-			cmd := exec.Command(bin, args...)
-			cmd.Dir = dir
-			var b bytes.Buffer
-			cmd.Stdout, cmd.Stderr = &b, &b
-			err := cmd.Run()
-			if code := cmd.ProcessState.ExitCode(); !slices.Contains(answers, code) {
-				require.NoError(t, err, "%s: memopt %s: %s", path, strings.Join(args, " "), b.String())
-			}
-			return b.String()
-		})
-		if os.Getenv("UPDATE_README") != "" {
-			require.NoError(t, os.WriteFile(path, []byte(real), 0o644))
-			continue
-		}
-		require.Equal(t, real, string(text),
-			"%s shows other output than memopt prints; UPDATE_README=1 go test . updates it", path)
+		t.Run(path, func(t *testing.T) { checkPage(t, bin, dir, path) })
 	}
 }
+
+// checkPage runs the commands of one page in a folder.
+func checkPage(t *testing.T, bin, dir, path string) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	files := shownFile.FindAllStringSubmatch(string(text), -1)
+	for _, f := range files {
+		if !strings.Contains(string(text), " -o "+f[1]) {
+			require.NoError(t, os.WriteFile(filepath.Join(dir, f[1]), []byte(f[2]), 0o666))
+		}
+	}
+	real := fillConsole(t, string(text), func(args []string) string {
+		cmd := exec.Command(bin, args...)
+		cmd.Dir = dir
+		var b bytes.Buffer
+		cmd.Stdout, cmd.Stderr = &b, &b
+		err := cmd.Run()
+		if code := cmd.ProcessState.ExitCode(); !slices.Contains(answers, code) {
+			require.NoError(t, err, "%s: memopt %s: %s", path, strings.Join(args, " "), b.String())
+		}
+		return b.String()
+	})
+	for _, f := range files {
+		have, err := os.ReadFile(filepath.Join(dir, f[1]))
+		require.NoError(t, err)
+		real = strings.Replace(real, f[0], strings.TrimSuffix(f[0], f[2]+"```\n")+string(have)+"```\n", 1)
+	}
+	if os.Getenv("UPDATE_README") != "" {
+		require.NoError(t, os.WriteFile(path, []byte(real), 0o644))
+		return
+	}
+	require.Equal(t, real, string(text),
+		"%s shows other output than memopt prints; UPDATE_README=1 go test . updates it", path)
+}
+
+// shownFile is a file in a page: its name, then its contents. Those that no command writes with -o
+// are there for the commands to read; those that one writes must be what it writes.
+var shownFile = regexp.MustCompile("(?ms)^`([\\w.]+)`:\n\n```\\w+\n(.*?)^```\n")
 
 // answers are the exit codes of commands whose output is an answer: yes; it does not fit; a condition
 // is met.
@@ -96,7 +117,7 @@ const (
 
 // measured are the rows of a report that differ from run to run; their numbers are left out.
 var (
-	measured = []string{"time of a step", "slowdown", "process", "time", "loss"}
+	measured = []string{"found by", "time of a step", "slowdown", "process", "time", "loss"}
 	number   = regexp.MustCompile(`[0-9]+(\.[0-9]+)? (ms|times|[KMG]iB|B)|[0-9]+\.[0-9]+`)
 	rule     = regexp.MustCompile(`^-+(  -+)+$`)
 )

@@ -15,6 +15,11 @@ import (
 	"memopt/report"
 )
 
+// packInstance is an instance as help shows it.
+const packInstance = `  id,lower,upper,size
+  a,0,4,8
+  b,2,6,4`
+
 func (a *app) packCommand() *cobra.Command {
 	var out, capacity, limit string
 	cmd := &cobra.Command{
@@ -24,8 +29,14 @@ func (a *app) packCommand() *cobra.Command {
 steps [lower, upper)) and gives each an offset, so that no two buffers that are
 live at the same time overlap. With --capacity it stops when they fit; without,
 it looks for the smallest arena (for 20,000 buffers or more, only if
---time-limit is given: the first answer is close to what a search finds). The
-format is that of google/minimalloc.
+--time-limit is given: the first answer is close to what a search finds).
+
+The format is that of google/minimalloc: CSV with a header, columns in any
+order. The answer has one column more, offset.
+
+` + packInstance + `
+
+docs/instances.md has all rules.
 
 It exits with 3 if the buffers do not fit into the capacity; the best packing
 found is written all the same.`,

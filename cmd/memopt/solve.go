@@ -22,6 +22,11 @@ type solveFlags struct {
 	optimal                    bool
 }
 
+// solveInstance is an instance as help shows it.
+const solveInstance = `  {"name": "net", "budget": 20, "nodes": [
+    {"id": 0, "cost": 2, "size": 10, "inputs": []},
+    {"id": 1, "cost": 4, "size": 10, "inputs": [0]}]}`
+
 func (a *app) solveCommand() *cobra.Command {
 	var sf solveFlags
 	cmd := &cobra.Command{
@@ -31,6 +36,16 @@ func (a *app) solveCommand() *cobra.Command {
 and looks for the cheapest schedule whose peak is within the budget: each node
 runs at least once, and may run again. A valid schedule is found early and
 improved until the time limit or until it is proved to be optimal.
+
+The instance is JSON: nodes in an order in which they can be computed, each
+with its time, the bytes of its output, and what it reads.
+
+` + solveInstance + `
+
+Optional are "keep": true (live to the end), "workspace": bytes, and "alias":
+the input whose memory the output shares. The schedule is
+{"steps": [{"compute": 0}, {"free": 0}, ...], "cost", "peak", ...}.
+docs/instances.md has all rules.
 
 It exits with 3 if no schedule fits, and prints the lowest peak found and the
 proved lower bound.`,
