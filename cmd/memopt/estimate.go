@@ -29,6 +29,7 @@ type estimateFlags struct {
 	micros               int
 	limit                budgetFlags
 	states               []string
+	layout               layoutFlags
 	set                  *pflag.FlagSet
 }
 
@@ -88,6 +89,7 @@ func (f *estimateFlags) register(s *pflag.FlagSet) {
 	numberVar(s, &f.micros, "accumulate", "", 1, positive, "steps whose gradients are added up for an update")
 	s.StringVar(&f.limit.limit, "time-limit", "10s", "time for the search for a plan; 0: take the first that fits")
 	s.StringArrayVar(&f.states, "state", nil, "IN=OUT: the output is the next value of this input (repeatable)")
+	f.layout.register(s)
 }
 
 // lossScaleInput names the input for the scale of the loss, as in train.
@@ -111,6 +113,9 @@ func (a *app) estimate(name string, f *estimateFlags) error {
 	defer m.Close()
 	if err := f.recipe(a, m, o); err != nil {
 		return err
+	}
+	if f.layout.several() {
+		return a.estimateParallel(name, m, f, o, format)
 	}
 	r, err := estimate.Make(a.ctx, m, *o)
 	if err != nil {

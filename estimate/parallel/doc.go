@@ -1,0 +1,26 @@
+// Package parallel estimates, by arithmetic alone, what a training step takes on each of several
+// devices: data parallel with ZeRO (Rajbhandari and others, 2020, arXiv 1910.02054), tensor parallel
+// and sequence parallel as Megatron-LM (Shoeybi and others, 2019, arXiv 1909.08053; Korthikanti and
+// others, 2022, arXiv 2205.05198), pipelines under 1F1B and interleaved (Narayanan and others, 2021,
+// arXiv 2104.04473).
+//
+// A [Layout] says how many devices do what. [Split] cuts a micro-step (the step of one micro-batch,
+// which adds to sums of gradients) into the graphs of the stages, with the sizes that values have on
+// one rank of each, and plans them with the planner that plans one device. So what a stage needs
+// is not a formula for an architecture but what its own graph takes:
+//
+//	total = weights + gradients + state + (in flight − 1) × stash + peak of one micro-batch
+//
+// # Tensor parallel
+//
+// Which axis of which value is divided follows from rules, one for each family of operators
+// (rules.go). They start from weights: those that the file's annotations shard (IR version 11), else
+// those that Megatron's rule divides (megatron.go): the columns of the linears that read a whole
+// activation, the rows of those that read a divided one, the rows of the table of tokens, and heads
+// with the columns that they are made of. What of that ends anywhere but in a row-parallel linear or
+// the loss cannot be divided in this way, and its weights stay whole.
+//
+// Communication is not in the graph: a sum over ranks has the place of the value that is summed up. With
+// sequence parallel, what a column-parallel linear reads is gathered into a buffer first; the largest
+// such buffer counts beside the arena.
+package parallel

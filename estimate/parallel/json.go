@@ -1,0 +1,215 @@
+package parallel
+
+import (
+	"memopt/estimate/parts"
+)
+
+// schema is the schema of the JSON, which is that of estimates on one device; the fields of several
+// devices are layout, limiting_stage and weights, and more of ranks.
+const schema = "memopt.estimate/v1"
+
+type resultJSON struct {
+	Schema     string           `json:"schema"`
+	Model      modelJSON        `json:"model"`
+	Dims       map[string]int64 `json:"dims"`
+	Answer     string           `json:"answer"`
+	Fits       *bool            `json:"fits"`
+	Device     *string          `json:"device"`
+	Memory     *int64           `json:"memory_bytes"`
+	Total      int64            `json:"total_bytes"` // of the stage that takes the most
+	Parts      parts.JSON       `json:"parts"`
+	PeakNode   string           `json:"peak_node"`
+	Step       stepJSON         `json:"step"`
+	Precision  *precisionJSON   `json:"precision"`
+	Parameters parametersJSON   `json:"parameters"`
+	Ranks      []rankJSON       `json:"ranks"`
+	WithPlan   *plannedJSON     `json:"with_plan"`
+	Lowest     *int64           `json:"lowest_bytes"`
+	Advice     []string         `json:"advice"`
+	Sources    []string         `json:"sources"`
+	Notes      []string         `json:"notes"`
+	Layout     layoutJSON       `json:"layout"`
+	Limiting   int              `json:"limiting_stage"`
+	Weights    []weightJSON     `json:"weights"`
+}
+
+type modelJSON struct {
+	Path            string `json:"path"`
+	StructureSHA256 string `json:"structure_sha256"`
+}
+
+type stepJSON struct {
+	Made      bool    `json:"made"`
+	Optimizer *string `json:"optimizer"`
+	Micros    int     `json:"accumulate"`
+}
+
+type precisionJSON struct {
+	Name        string  `json:"name"`
+	Weights     string  `json:"weights"`
+	Activations string  `json:"activations"`
+	Gradients   string  `json:"gradients"`
+	Master      *string `json:"master_weights"`
+	Moments     string  `json:"moments"`
+}
+
+type parametersJSON struct {
+	Count    int64  `json:"count"`
+	Weight   *int64 `json:"weight_bytes"`
+	Gradient *int64 `json:"gradient_bytes"`
+	Master   *int64 `json:"master_bytes"`
+	Moments  *int64 `json:"moments_bytes"`
+}
+
+type layoutJSON struct {
+	DP           int    `json:"dp"`
+	Zero         int    `json:"zero"`
+	TP           int    `json:"tp"`
+	PP           int    `json:"pp"`
+	Microbatches int    `json:"microbatches"`
+	Interleave   int    `json:"interleave"`
+	Sequence     bool   `json:"sequence_parallel"`
+	Devices      int    `json:"devices"`
+	Cuts         string `json:"cuts"`
+	Rule         string `json:"rule"`
+}
+
+type rankJSON struct {
+	Stage      int            `json:"stage"`
+	Total      int64          `json:"total_bytes"`
+	Parts      parts.JSON     `json:"parts"`
+	Devices    int            `json:"devices"`
+	InFlight   float64        `json:"in_flight"`
+	Parameters int64          `json:"parameters"`
+	Time       float64        `json:"time_ms"`
+	Chunks     []chunkJSON    `json:"chunks"`
+	Arithmetic []lineJSON     `json:"arithmetic"`
+	Budget     *int64         `json:"budget_bytes"`
+	WithPlan   *stagePlanJSON `json:"with_plan"`
+}
+
+type chunkJSON struct {
+	Layers string `json:"layers"`
+	Nodes  int    `json:"nodes"`
+	Stash  int64  `json:"stash_bytes"`
+	Peak   int64  `json:"peak_bytes"`
+	Inputs int64  `json:"inputs_bytes"`
+}
+
+type lineJSON struct {
+	What  string `json:"what"`
+	Sum   string `json:"sum"`
+	Bytes int64  `json:"bytes"`
+}
+
+type stagePlanJSON struct {
+	Fits     bool    `json:"fits"`
+	Total    int64   `json:"total_bytes"`
+	Overhead float64 `json:"overhead"`
+	Nodes    int     `json:"nodes"`
+}
+
+type plannedJSON struct {
+	Total    int64      `json:"total_bytes"`
+	Overhead float64    `json:"overhead"`
+	Nodes    int        `json:"nodes"`
+	Parts    parts.JSON `json:"parts"`
+}
+
+type weightJSON struct {
+	Names []string `json:"names"`
+	Dims  []int64  `json:"dims"`
+	Axis  *int     `json:"axis"`
+	Role  string   `json:"role"`
+	Why   string   `json:"why_whole"`
+}
+
+func (r *Result) json(f *Facts) *resultJSON {
+	l, most := r.Layout, r.Most()
+	out := &resultJSON{Schema: schema, Model: modelJSON{f.Path, f.StructureSHA256}, Dims: f.Dims, Answer: r.Answer(),
+		Total: most.Parts.Total(), Parts: most.Parts.JSON(), PeakNode: most.Chunks[most.load.chunk].Node,
+		Step: stepJSON{f.Optimizer != "", nil, l.Microbatches}, Precision: f.precision(), Parameters: f.parameters(),
+		Advice: []string{}, Sources: append([]string{}, f.Sources...), Notes: r.notes(f),
+		Layout: layoutJSON{l.DP, l.Zero, l.TP, l.PP, l.Microbatches, l.Interleave, l.SequenceParallel, l.Devices(),
+			r.Cuts, r.Rule},
+		Limiting: r.Limiting, Weights: []weightJSON{}}
+	if fits, known := r.Fits(); known {
+		out.Fits, out.Memory = &fits, &r.Options.Memory
+	}
+	if f.Device != "" {
+		out.Device = &f.Device
+	}
+	if f.Optimizer != "" {
+		out.Step.Optimizer = &f.Optimizer
+	}
+	for i := range r.Stages {
+		out.Ranks = append(out.Ranks, r.rank(&r.Stages[i]))
+	}
+	r.plannedJSON(out)
+	for i := range r.Weights {
+		w := &r.Weights[i]
+		j := weightJSON{w.Names, w.Dims, nil, w.Role, w.Why}
+		if w.Axis >= 0 {
+			j.Axis = &w.Axis
+		}
+		out.Weights = append(out.Weights, j)
+	}
+	return out
+}
+
+// plannedJSON says what plans do for the stage that limits.
+func (r *Result) plannedJSON(out *resultJSON) {
+	st := &r.Stages[r.Limiting]
+	switch {
+	case r.FitsPlanned():
+		with := plannedJSON{Total: st.need(), Overhead: r.Overhead(), Parts: st.Parts.JSON()}
+		if st.Plan != nil {
+			with.Nodes, with.Parts = st.Plan.Nodes, st.Plan.Parts.JSON()
+		}
+		out.WithPlan = &with
+	case st.Plan != nil:
+		out.Lowest = &st.Plan.Total
+	}
+}
+
+func (r *Result) rank(st *Stage) rankJSON {
+	const ms = 1000
+	out := rankJSON{Stage: st.Stage, Total: st.Parts.Total(), Parts: st.Parts.JSON(),
+		Devices: r.Layout.DP * r.Layout.TP, InFlight: float64(st.InFlight) / float64(r.Layout.Interleave),
+		Parameters: st.Params, Time: ms * st.Seconds}
+	for _, c := range st.Chunks {
+		out.Chunks = append(out.Chunks, chunkJSON{c.Name, c.Nodes, c.Stash, c.Peak, c.Inputs})
+	}
+	for _, l := range r.Arithmetic(st) {
+		out.Arithmetic = append(out.Arithmetic, lineJSON(l))
+	}
+	if r.Options.Memory > 0 {
+		out.Budget = &st.Budget
+	}
+	if p := st.Plan; p != nil {
+		out.WithPlan = &stagePlanJSON{p.Fits, p.Total, p.Overhead, p.Nodes}
+	}
+	return out
+}
+
+func (f *Facts) precision() *precisionJSON {
+	if f.Types == nil {
+		return nil
+	}
+	t := f.Types
+	out := &precisionJSON{string(f.Precision), t.Weights.String(), t.Activations.String(), t.Gradients.String(), nil,
+		t.Moments.String()}
+	if t.Master.Valid() {
+		master := t.Master.String()
+		out.Master = &master
+	}
+	return out
+}
+
+func (f *Facts) parameters() parametersJSON {
+	out := parametersJSON{Count: f.Parameters}
+	if p := f.PerParameter; p != nil {
+		out = parametersJSON{f.Parameters, &p.Weight, &p.Gradient, &p.Master, &p.Moments}
+	}
+	return out
+}

@@ -1,0 +1,63 @@
+package parallel
+
+import (
+	"fmt"
+)
+
+// Layout says how many devices share a training step, and how. Zero fields stand for 1, ZeRO stage 0
+// for none.
+type Layout struct {
+	DP   int // replicas, each with data of its own
+	Zero int // 1: replicas share the optimizer's state; 2: gradients, too; 3: weights, too
+	TP   int // devices among which tensors are divided
+	PP   int // stages of the pipeline
+	// Microbatches is how many micro-batches make an update.
+	Microbatches int
+	Interleave   int // stages on each device
+	// SequenceParallel divides along the sequence what tensor parallel leaves whole.
+	SequenceParallel bool
+}
+
+// WithDefaults returns the layout with 1 for what is 0.
+func (l Layout) WithDefaults() Layout {
+	for _, n := range []*int{&l.DP, &l.TP, &l.PP, &l.Microbatches, &l.Interleave} {
+		if *n == 0 {
+			*n = 1
+		}
+	}
+	return l
+}
+
+// Devices is how many devices there are in all.
+func (l Layout) Devices() int {
+	l = l.WithDefaults()
+	return l.DP * l.TP * l.PP
+}
+
+// maxDevices bounds each number of a layout, so that products of them are no overflow.
+const maxDevices = 1 << 16
+
+// Check reports a layout that means nothing.
+func (l Layout) Check() error {
+	l = l.WithDefaults()
+	for _, n := range []struct {
+		flag  string
+		value int
+	}{{"dp", l.DP}, {"tp", l.TP}, {"pp", l.PP}, {"microbatches", l.Microbatches}, {"interleave", l.Interleave}} {
+		if n.value < 1 || n.value > maxDevices {
+			return fmt.Errorf("--%s is %d, wanted 1 to %d", n.flag, n.value, maxDevices)
+		}
+	}
+	switch {
+	case l.Zero < 0 || l.Zero > 3:
+		return fmt.Errorf("--zero is %d, wanted 0, 1, 2 or 3", l.Zero)
+	case l.SequenceParallel && l.TP == 1:
+		return fmt.Errorf("--sequence-parallel divides what --tp leaves whole: it needs --tp 2 or more")
+	case l.Interleave > 1 && l.PP == 1:
+		return fmt.Errorf("--interleave %d needs --pp 2 or more", l.Interleave)
+	case l.Interleave > 1 && l.Microbatches%l.PP != 0:
+		return fmt.Errorf("--interleave needs --microbatches that are a multiple of --pp: got %d and %d",
+			l.Microbatches, l.PP)
+	}
+	return nil
+}

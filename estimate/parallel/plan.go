@@ -1,0 +1,101 @@
+package parallel
+
+import (
+	"errors"
+
+	"memopt/planner"
+)
+
+// Searches is how often the planner is asked for a chunk of a stage that does not fit: each time halves
+// the range of budgets.
+const Searches = 7
+
+// plan plans the stages that do not fit, and finds the one that limits.
+func (s *splitter) plan() error {
+	r := s.out
+	for i := range r.Stages {
+		st := &r.Stages[i]
+		if s.opts.Memory > 0 {
+			if err := s.planStage(st); err != nil {
+				return err
+			}
+		}
+		if st.need() > r.Stages[r.Limiting].need() {
+			r.Limiting = i
+		}
+	}
+	return nil
+}
+
+// need is what a stage takes, with its plan where it has one.
+func (st *Stage) need() int64 {
+	if st.Plan != nil {
+		return st.Plan.Total
+	}
+	return st.Parts.Total()
+}
+
+// planStage finds a plan with which a stage fits. A plan that recomputes makes stashes smaller, too,
+// so the budget of one micro-batch that fits is looked for between the one beside stashes as they
+// are, and the arena as it is.
+func (s *splitter) planStage(st *Stage) error {
+	total := st.Parts.Total()
+	st.Budget = s.opts.Memory - (total - st.load.peak(st))
+	if total <= s.opts.Memory {
+		return nil
+	}
+	low, high := 0.0, 1.0
+	for range Searches {
+		share := (low + high) / 2
+		plan, err := s.try(st, share)
+		var unfit *planner.UnfitError
+		switch {
+		case errors.As(err, &unfit):
+			low = share
+			continue
+		case err != nil:
+			return err
+		case !plan.Fits:
+			high = share
+			if st.Plan == nil || !st.Plan.Fits && plan.Total < st.Plan.Total {
+				st.Plan = plan
+			}
+			continue
+		}
+		if st.Plan == nil || !st.Plan.Fits || plan.Overhead <= st.Plan.Overhead {
+			st.Plan = plan
+		}
+		low = share
+	}
+	return nil
+}
+
+// peak is the arena of the micro-batch that runs.
+func (l *load) peak(st *Stage) int64 { return st.Chunks[l.chunk].Peak }
+
+// try plans the chunks of a stage for a share of their arenas.
+func (s *splitter) try(st *Stage, share float64) (*StagePlan, error) {
+	out := &StagePlan{}
+	var uses []Usage
+	var seconds, again float64
+	for i := range st.Chunks {
+		c := &st.Chunks[i]
+		b := s.opts.Search
+		b.Total, b.Share, b.Arena = 0, 0, max(1, int64(share*float64(c.Peak)))
+		p, err := c.model.model.Plan(s.ctx, b, s.opts.Plan)
+		if err != nil {
+			return nil, err
+		}
+		uses = append(uses, c.model.usage(p))
+		seconds += p.Step.Seconds
+		again += p.Recompute.Seconds
+		out.Nodes += p.Recompute.Nodes
+	}
+	out.Parts, _ = s.worst(st, uses)
+	out.Total = out.Parts.Total()
+	out.Fits = out.Total <= s.opts.Memory
+	if seconds > 0 {
+		out.Overhead = again / seconds
+	}
+	return out, nil
+}
