@@ -45,7 +45,7 @@ func (m *Model) Room(ctx context.Context, symbol string, b Budget, unfit *planne
 	if b.Share > 0 {
 		b.Share, b.Arena = 0, max(unfit.Budget, 1)
 	}
-	b.Effort, b.Limit, b.Found = 0, roomLimit, nil
+	b.Effort, b.Limit, b.Found, b.Progress = 0, roomLimit, nil, nil
 	o.RowPeaks, o.Alternatives, o.Within = false, false, nil
 	bound := m.Dims[symbol]
 	guess := int64(float64(bound) * float64(unfit.Budget) / float64(max(unfit.LowestArena, 1)))

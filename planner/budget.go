@@ -20,6 +20,8 @@ type (
 	Alternative = budget.Alternative
 	ParetoPoint = budget.ParetoPoint
 	UnfitError  = budget.UnfitError
+	// SearchProgress is what a search has found so far.
+	SearchProgress = budget.Progress
 )
 
 // Errors of plans to budgets.
@@ -54,6 +56,8 @@ type Budget struct {
 	// Found, if not nil, is called when the search has a plan that fits; from then on, ending the
 	// search still yields a plan.
 	Found func()
+	// Progress, if not nil, is called whenever a search among nodes has tried another plan.
+	Progress func(SearchProgress)
 }
 
 // bytes is the most that an arena may take besides persistent bytes; a share is of base, the bytes
@@ -73,7 +77,8 @@ func (b Budget) bytes(persistent, base int64) int64 {
 // options are the options for package budget.
 func (b Budget) options(persistent, peak int64, began time.Time) *budget.Options {
 	o := &budget.Options{Bytes: b.bytes(persistent, peak), StashLimits: b.StashLimits, Solver: b.Solver,
-		Seed: b.Seed, Effort: b.Effort, Began: began, Limit: b.Limit, Found: b.Found}
+		Seed: b.Seed, Effort: b.Effort, Began: began, Limit: b.Limit, Found: b.Found,
+		Progress: b.Progress}
 	if b.Total > 0 {
 		o.Persistent = persistent
 	}

@@ -50,7 +50,9 @@ func (a *app) pareto(name string, sel *selectionFlags, format report.Format, n i
 		Found: a.keeper.keep}
 	ctx, cancel := context.WithTimeout(a.ctx, max(limit, time.Second))
 	defer cancel()
+	search := a.searching(limit)
 	curve, err := l.Pareto(ctx, b, c.options, n)
+	search.end()
 	if err != nil {
 		return classify(wrap(name, err))
 	}

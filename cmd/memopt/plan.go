@@ -144,14 +144,18 @@ func (a *app) planLoaded(m *memopt.Model, name string, sel *selectionFlags, show
 		return nil, nil, err
 	}
 	c.options.RowPeaks, c.options.Alternatives = shown, shown
+	var search *searchLine
 	if b, ok := c.strategy.(memopt.Budget); ok {
-		b.Found = a.keeper.keep
+		search = a.searching(b.Limit)
+		b.Found, b.Progress = a.keeper.keep, search.tell
 		c.strategy = b
 	}
+	defer search.end()
 	if sel.forCPU() {
 		c.options.Device, c.options.Threads = cpu.Device{}, a.global.threads
 	}
 	p, err := m.Plan(a.ctx, c.strategy, c.options)
+	search.end()
 	if err != nil {
 		if shown {
 			if e := a.reportUnfit(m, c, err); e != nil {
@@ -180,6 +184,7 @@ func (a *app) compare(format report.Format, p *memopt.Plan, view *report.PlanVie
 	case p.Bound != nil:
 		view.Level1, err = p.Layerwise()
 	case !p.Options.Enabled():
+		defer a.searching(0).end()
 		view.Offers, err = p.Offers(a.ctx)
 	}
 	return err

@@ -25,6 +25,7 @@ func (a *app) reportUnfit(m *memopt.Model, c *chosen, err error) error {
 	if symbol := m.BatchSymbol(); symbol != "" && b.Total+b.Arena > 0 || b.Share > 0 && symbol != "" {
 		ctx, cancel := context.WithTimeout(a.ctx, max(b.Limit, leastRoomTime))
 		defer cancel()
+		defer a.searching(b.Limit).end()
 		if u.Room, e = m.Room(ctx, symbol, b, u.Error, c.options); e != nil {
 			return e
 		}

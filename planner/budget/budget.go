@@ -80,6 +80,18 @@ type Options struct {
 	// Found, if not nil, is called when there is a plan that fits; from then on, ending the search
 	// still yields a plan.
 	Found func()
+	// Progress, if not nil, is called whenever the search has tried another plan.
+	Progress func(Progress)
+}
+
+// Progress is what a search has found so far.
+type Progress struct {
+	// Fits says that there is a plan that fits; Overhead is the price of the cheapest, as a share of a
+	// step.
+	Fits     bool
+	Overhead float64
+	// LowestArena is the smallest arena of all plans, in bytes.
+	LowestArena int64
 }
 
 func (o *Options) found() {

@@ -151,7 +151,23 @@ func (b *budgeter) add(a *remat.Answer) error {
 	if !b.runtime && pt.arena <= b.opts.Bytes {
 		b.opts.found()
 	}
+	b.tell()
 	return nil
+}
+
+// tell says what has been found so far.
+func (b *budgeter) tell() {
+	if b.opts.Progress == nil {
+		return
+	}
+	p := Progress{LowestArena: b.smallest()}
+	if best := b.cheapest(b.opts.Bytes); best != nil && !b.runtime {
+		p.Fits = true
+		if step := b.tasks.stepCost(); step > 0 {
+			p.Overhead = float64(best.cost) / step
+		}
+	}
+	b.opts.Progress(p)
 }
 
 // point evaluates an answer of the search by the simulator and packs it.
