@@ -132,6 +132,7 @@ func checkPoints(t *testing.T, m *graph.Model, types *op.Result, dims symbolic.E
 		require.Equal(t, pt.Nodes, p.Recompute.Nodes)
 		require.InDelta(t, pt.Overhead, p.Overhead, 1e-6)
 		require.Equal(t, p.PeakRecord().BaselineBytes, r.Predicted.BaselineBytes)
+		require.Equal(t, r.Predicted.ArenaBytes+p.Persistent, r.Predicted.TotalBytes)
 		require.Equal(t, p.PeakRecord().LowerBoundBytes, r.Predicted.LowerBoundBytes)
 		require.Equal(t, p.PeakRecord().PersistentBytes, r.Predicted.PersistentBytes)
 	}

@@ -62,10 +62,11 @@ func (b *budgeter) pareto(n int) ([]ParetoPoint, error) {
 		b.points = append(b.points, *low)
 	}
 	budgets := spread(min(low.arena, base.arena), base.arena, n)
-	if err := b.each(budgets, b.newSearch(), 0, 1./firstPart); err != nil {
+	searched := budgets[:n-1] // the last is the baseline's
+	if err := b.each(byHalves(searched), b.newSearch(), 0, 1./firstPart); err != nil {
 		return nil, err
 	}
-	if err := b.each(budgets, search, work, climbShare); err != nil {
+	if err := b.each(searched, search, work, climbShare); err != nil {
 		return nil, err
 	}
 	out := make([]ParetoPoint, n)
@@ -88,16 +89,31 @@ func spread(from, to int64, n int) []int64 {
 	return budgets
 }
 
-// each searches for a plan to each budget, in equal parts of a share of the time that is left. The
-// last budget is the baseline's, which needs no search.
+// byHalves puts budgets into an order in which those that come first are spread over all of them,
+// however few there is time for: the middle, then the quarters, then the eighths.
+func byHalves(budgets []int64) []int64 {
+	n := len(budgets)
+	out := make([]int64, 0, n)
+	step := 1
+	for step < n {
+		step *= 2
+	}
+	for step /= 2; step > 0; step /= 2 {
+		for i := step; i < n; i += 2 * step {
+			out = append(out, budgets[i])
+		}
+	}
+	return append(out, budgets[:min(n, 1)]...)
+}
+
+// each searches for a plan to each budget, in equal parts of a share of the time that is left.
 func (b *budgeter) each(budgets []int64, search *halves, work int64, share float64) error {
 	defer b.span(share)()
-	last := len(budgets) - 1
-	for i, budget := range budgets[:last] {
+	for i, budget := range budgets {
 		if b.ctx.Err() != nil {
 			return nil
 		}
-		done := b.part(last - i)
+		done := b.part(len(budgets) - i)
 		err := b.search(search, budget, work)
 		done()
 		if err != nil {
