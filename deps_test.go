@@ -41,7 +41,7 @@ const order = `
 	planner
 	executor/ort/ortengine report configs
 	memopt
-	diff train doctor fit estimate/parallel
+	diff explain train doctor fit estimate/parallel
 	estimate
 	inference/compare inference/edit
 	inference/optimize

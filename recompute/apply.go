@@ -248,6 +248,15 @@ func (r *rewriter) cloneName(old *graph.Node, suffix string) string {
 	return r.old.ValueName(old.Output(0)) + suffix
 }
 
+// CloneName is the name that what a clone makes has in a rewritten graph, if nothing else has it:
+// that of the original with Suffix, and a number from the second clone on. copy 0 is the original.
+func CloneName(name string, copy int) string {
+	if copy == 0 {
+		return name
+	}
+	return name + suffixOf(copy)
+}
+
 func suffixOf(copies int) string {
 	if copies == 1 {
 		return Suffix

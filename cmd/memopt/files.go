@@ -14,7 +14,7 @@ import (
 
 // readsFiles says what the arguments of a verb are, where they are files that it reads.
 var readsFiles = map[string]string{"plan": "the model", "apply": "the model", "grad": "the model", "run": "the model",
-	"train": "the model", "estimate": "the model", "fit": "the model",
+	"train": "the model", "estimate": "the model", "fit": "the model", "explain": "the model",
 	"optimize": "the model", "quantize": "the model",
 	"verify": "a model", "diff": "a side", "inspect": "the model",
 	"export": "the checkpoint", "solve": "the instance", "pack": "the buffers"}
@@ -28,6 +28,9 @@ var (
 // writesFolder has the verbs whose --out is a folder, which they announce, or package checkpoint keeps.
 var writesFolder = map[string]bool{"train": true, "man": true}
 
+// namesBehind has the verbs whose arguments behind the first are names in the model.
+var namesBehind = map[string]bool{"explain": true}
+
 // streamName is the argument that stands for standard input or output.
 const streamName = "-"
 
@@ -37,6 +40,9 @@ const streamName = "-"
 // found.
 func (a *app) announceFiles(cmd *cobra.Command, args []string) error {
 	if what, ok := readsFiles[cmd.Name()]; ok {
+		if namesBehind[cmd.Name()] {
+			args = args[:min(1, len(args))]
+		}
 		for _, path := range args {
 			if err := a.reads(what, path); err != nil {
 				return err

@@ -146,6 +146,8 @@ var fuzzLines = []fuzzLine{
 	{input: planInput, lines: []string{"diff IN DATA/plan.json -O markdown"}},
 	{input: planInput, lines: []string{"diff DATA/plan.json IN --model DATA/model.onnx -O json --fail-if peak>=0"}},
 	{input: planInput, lines: []string{"plan DATA/model.onnx --dim batch=4 --plan IN --budget 50% -O json"}},
+	{lines: []string{"explain IN DIMS --top 3 -O json", "explain IN DIMS --level 1 * --top 2"}},
+	{lines: []string{"plan IN DIMS --level 1 --keep * -O json", "plan IN DIMS --level 2 --recompute * -O json"}},
 }
 
 // runtimeLines are lines in ONNX Runtime, which is another program: they are for hunts that ask for

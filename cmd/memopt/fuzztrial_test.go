@@ -53,7 +53,8 @@ func newBench(t testing.TB) *bench {
 	t.Setenv("TMPDIR", b.temp)
 	t.Cleanup(memlimit.Pretend(benchMemory))
 	b.schemas = map[string]*schematest.Schema{}
-	for _, verb := range []string{"plan", "pareto", "apply", "grad", "run", "verify", "pack", "solve", "inspect"} {
+	for _, verb := range []string{"plan", "pareto", "apply", "grad", "run", "verify", "pack", "solve", "inspect",
+		"diff", "explain"} {
 		b.schemas[verb] = schematest.Load(t, schematest.Folder(t), verb)
 	}
 	m, err := graph.Parse("<ir_version: 8, opset_import: [\"\" : 20]> "+benchModel, "bench")

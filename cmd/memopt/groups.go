@@ -23,6 +23,7 @@ func (a *app) verbGroups() []verbGroup {
 			a.estimateCommand(),
 			a.fitCommand(),
 			a.planCommand(),
+			a.explainCommand(),
 			a.diffCommand(),
 			a.doctorCommand(),
 		}},

@@ -32,6 +32,8 @@ func TestSchemas(t *testing.T) {
 		{"unfit", "plan example:cnn --dim batch=2 --budget 1KiB"},
 		{"pareto", "plan example:mlp --dim batch=4096 --pareto 3"},
 		{"estimate", "estimate example:transformer"},
+		{"explain", "explain example:transformer --level 1"},
+		{"explain", "explain example:transformer /transformer/h.0 --top 2"},
 		{"fit", "fit example:mlp --gpu 2GiB --vary batch --effort 0"},
 		{"fit", "fit example:transformer --gpu 1GiB --vary batch --effort 0"},
 		{"fit", "fit example:transformer --gpu 3GiB --vary batch,seq --dim batch=1..2 --effort 0"},

@@ -220,16 +220,22 @@ func (c *composer) sum(m *Moment) {
 		if graph.ValueID(v) != root || c.t.Ranges[v].Start > at || c.t.Ranges[v].End <= at {
 			continue
 		}
-		c.buffer(&m.Parts, root)
+		c.buffer(root, func(v graph.ValueID, bytes int64) {
+			if v == graph.NoValue {
+				m.Parts.Temporaries += bytes
+			} else {
+				*m.Parts.live(c.kind[v]) += bytes
+			}
+		})
 	}
 }
 
 // gap is a run of bytes of a buffer.
 type gap struct{ lo, hi int64 }
 
-// buffer adds the bytes of a root's buffer to parts: each as the youngest value that lies there.
-// Where none does yet they are temporaries.
-func (c *composer) buffer(parts *Parts, root graph.ValueID) {
+// buffer tells what the bytes of a root's buffer hold: each the youngest value that lies there, or
+// NoValue where none does yet. A value may be told of several times.
+func (c *composer) buffer(root graph.ValueID, holds func(v graph.ValueID, bytes int64)) {
 	gaps := []gap{{0, max(c.p.Bytes[root], 0)}}
 	for _, v := range slices.Backward(c.holds[root]) {
 		lo := c.t.Begin(v)
@@ -241,7 +247,7 @@ func (c *composer) buffer(parts *Parts, root graph.ValueID) {
 				left = append(left, g)
 				continue
 			}
-			*parts.live(c.kind[v]) += to - from
+			holds(v, to-from)
 			if g.lo < from {
 				left = append(left, gap{g.lo, from})
 			}
@@ -252,7 +258,7 @@ func (c *composer) buffer(parts *Parts, root graph.ValueID) {
 		gaps = left
 	}
 	for _, g := range gaps {
-		parts.Temporaries += g.hi - g.lo
+		holds(graph.NoValue, g.hi-g.lo)
 	}
 }
 

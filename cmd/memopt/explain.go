@@ -1,0 +1,79 @@
+package main
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"memopt/explain"
+	"memopt/report"
+)
+
+func (a *app) explainCommand() *cobra.Command {
+	var sel selectionFlags
+	view := explain.View{}
+	cmd := &cobra.Command{
+		Use:   "explain MODEL [NAME]",
+		Short: "Say why memory is live at the peak, and what would lower it",
+		Long: `explain says what is live when the memory of a step is at its worst: every
+value, who makes it, which node it is held for, and why it is or is not
+recomputed. All rows together are the peak. For the largest ones it tries what
+would lower the peak, one change at a time, and says what the peak is then.
+
+NAME is the name of a value, a node or a layer, or a glob of these: then only
+their values are explained, those too that are not live at the peak.
+
+The flags that select what is recomputed say which plan is explained; without
+them it is the graph as it is.`,
+		Example: `  memopt explain model.onnx --dim batch=8,seq=1024
+        what is live at the peak, and what would lower it
+  memopt explain model.onnx --dim batch=8,seq=1024 --by layer
+        the same, summed up by layer
+  memopt explain model.onnx --level 1 '/model/layers.3/*'
+        what a layer has live at the peak of the plan of level 1
+  memopt explain model.onnx --budget 60% '/lm_head/MatMul_output_0' -O json
+        why a value is live, for scripts`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 1 && len(args) != 2 {
+				return usage("%s wants a MODEL (a path, - or example:NAME) and at most one NAME, got %d arguments",
+					cmd.CommandPath(), len(args))
+			}
+			return nil
+		},
+		RunE: func(_ *cobra.Command, args []string) error { return a.explain(args, &sel, view) },
+	}
+	sel.register(cmd.Flags())
+	cmd.Flags().StringVar(&view.By, "by", explain.ByValue, "a row for each: "+strings.Join(explain.Groupings, ", "))
+	numberVar(cmd.Flags(), &view.Top, "top", "", 10, notNegative,
+		"how many rows to print, and of how many of the largest values to try fixes; 0 is all")
+	return cmd
+}
+
+// explain prints why memory is live at the peak of a plan.
+func (a *app) explain(args []string, sel *selectionFlags, view explain.View) error {
+	format, err := report.ParseFormat(a.global.output)
+	if err != nil {
+		return usage("%w", err)
+	}
+	if !slices.Contains(explain.Groupings, view.By) {
+		return usage("--by %q: wanted one of %s", view.By, strings.Join(explain.Groupings, ", "))
+	}
+	p, _, err := a.makePlan(args[0], sel, false)
+	if err != nil {
+		return err
+	}
+	defer p.Of.Close()
+	o := explain.Options{Top: view.Top}
+	if len(args) == 2 {
+		o.Name = args[1]
+	}
+	if view.By != explain.ByValue && format != report.JSONFormat {
+		o.Top = -1 // no row has room for fixes
+	}
+	r, err := explain.Explain(a.ctx, p, o)
+	if err != nil {
+		return classify(wrap(args[0], err))
+	}
+	return explain.Report(a.out, format, r, view)
+}

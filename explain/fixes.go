@@ -1,0 +1,185 @@
+package explain
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+
+	"memopt/graph"
+	"memopt/graph/live"
+	"memopt/graph/op"
+	"memopt/planner"
+)
+
+// What a fix does.
+const (
+	Recompute = "recompute" // make the value again: --recompute
+	Reorder   = "order"     // run the nodes in another order: --order memory
+	Offload   = "offload"   // move the value to the host and back, which memopt does not do: a hint
+)
+
+// maxFixes is how many fixes of a value are kept.
+const maxFixes = 3
+
+// Fix is a change that was tried, and what came of it.
+type Fix struct {
+	What   string // Recompute, Reorder or Offload
+	How    string // flags, or what to do
+	Saves  int64  // bytes by which the peak becomes lower; 0 or less where it does not
+	Millis float64
+	// Peak is the peak that is left, at the node PeakNode.
+	Peak     int64
+	PeakNode string
+	Hint     bool // memopt does not do that
+}
+
+// pcieBytesPerSecond is what a device can move to the host or back at most: PCI Express 4.0 with 16
+// lanes of 16 GT/s and 128 of 130 bits of data (PCI-SIG, PCI Express Base Specification 4.0, 2017).
+const pcieBytesPerSecond = 16e9 / 8 * 16 * 128 / 130
+
+// fixes finds fixes for the largest values.
+func (e *explainer) fixes(r *Result, top int) error {
+	if top < 0 {
+		return nil
+	}
+	var err error
+	if r.Order, err = e.reorder(); err != nil {
+		return err
+	}
+	for i, v := range r.Values {
+		if top > 0 && i >= top || e.ctx.Err() != nil {
+			break
+		}
+		if err := e.fixesOf(v, r.Order); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (e *explainer) fixesOf(v *Value, order *Fix) error {
+	if v.ID == graph.NoValue || v.Kind == live.Unfilled || v.Kind == live.Workspace {
+		return nil
+	}
+	f, err := e.recompute(v)
+	if err != nil {
+		return err
+	}
+	if f != nil {
+		v.Fixes = append(v.Fixes, *f)
+	}
+	if order != nil {
+		v.Fixes = append(v.Fixes, *order)
+	}
+	if f, err = e.offload(v); err != nil {
+		return err
+	}
+	if f != nil {
+		v.Fixes = append(v.Fixes, *f)
+	}
+	slices.SortStableFunc(v.Fixes, func(x, y Fix) int { return cmp.Compare(y.rate(), x.rate()) })
+	v.Fixes = v.Fixes[:min(len(v.Fixes), maxFixes)]
+	return nil
+}
+
+// leastMillis stands for no time in ratios.
+const leastMillis = 1e-6
+
+// rate is the bytes that a fix saves per millisecond.
+func (f *Fix) rate() float64 { return float64(f.Saves) / max(f.Millis, leastMillis) }
+
+// fix compares another plan with the plan.
+func (e *explainer) fix(what, how string, q *planner.Plan) *Fix {
+	return &Fix{What: what, How: how, Saves: e.t.Peak.Bytes - q.Planned.Peak.Bytes,
+		Millis: (q.Recompute.Seconds - e.p.Recompute.Seconds) * 1e3, Peak: q.Planned.Peak.Bytes,
+		PeakNode: e.g.NodeLabel(q.Planned.Peak.Node)}
+}
+
+// options are those of the plan, for another one of which only the peak is wanted.
+func (e *explainer) options() planner.Options {
+	o := e.p.Options
+	o.RowPeaks, o.Alternatives, o.Within = false, false, nil
+	// A level chooses by the arena, too; everything else by live bytes.
+	o.SkipLayout = o.Level() == planner.UserSpecified
+	return o
+}
+
+// recompute plans with a value made again; nil where it cannot be, or is already. A plan to a budget
+// keeps what it has chosen.
+func (e *explainer) recompute(v *Value) (*Fix, error) {
+	if e.copies[v.program] > 0 || e.stash[v.program] == 0 || e.p.Stashed[e.stash[v.program]-1].WhyKept == "" {
+		return nil, nil
+	}
+	o, how := e.options(), fmt.Sprintf("--recompute %q", v.Name)
+	o.Recompute = append(slices.Clone(o.Recompute), v.Name)
+	if o.Budget() != nil {
+		o.Strategy = &planner.PlanFile{Placements: e.p.Placements, Order: e.p.Analysis.Order}
+		how = fmt.Sprintf("--recompute %q with the saved plan (--save-plan, --plan)", v.Name)
+	}
+	q, err := planner.MakeContext(e.ctx, e.p.Model, e.p.Types, o)
+	if errors.Is(err, planner.ErrDemand) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return e.fix(Recompute, how, q), nil
+}
+
+// reorder plans in an order of less memory; nil where the peak is no lower, or the order is given.
+func (e *explainer) reorder() (*Fix, error) {
+	o := e.options()
+	_, file := o.Strategy.(*planner.PlanFile)
+	if o.Order == planner.OrderMemory || o.Budget() != nil || file || e.ctx.Err() != nil {
+		return nil, nil
+	}
+	o.Order, o.SkipLayout = planner.OrderMemory, false
+	q, err := planner.MakeContext(e.ctx, e.p.Model, e.p.Types, o)
+	if err != nil {
+		return nil, err
+	}
+	f := e.fix(Reorder, "--order memory", q)
+	if f.Saves <= 0 {
+		return nil, nil
+	}
+	return f, nil
+}
+
+// offload simulates that a value is not there from before the peak until it is read behind it; nil
+// where the node at the peak needs it, or the plan is for a CPU, whose memory is the host's.
+func (e *explainer) offload(v *Value) (*Fix, error) {
+	if v.made < 0 || v.made >= e.peak || v.next <= e.peak || e.outputs[v.program] || e.p.ProfileName() == "cpu" {
+		return nil, nil
+	}
+	t, err := e.without(v).Simulate()
+	if err != nil || t.Peak.Bytes >= e.t.Peak.Bytes {
+		return nil, err
+	}
+	bytes := e.program.Bytes[v.program]
+	return &Fix{What: Offload, Hint: true,
+		How:    "to the host and back at 31.5 GB/s, if nothing hides it; memopt does not do that",
+		Saves:  e.t.Peak.Bytes - t.Peak.Bytes,
+		Millis: 2 * float64(bytes) / pcieBytesPerSecond * 1e3, Peak: t.Peak.Bytes,
+		PeakNode: e.g.NodeLabel(t.Peak.Node)}, nil
+}
+
+// without is the program in which a value comes back from elsewhere right before its next reader.
+func (e *explainer) without(v *Value) *live.Program {
+	p := e.program.Clone()
+	back := graph.ValueID(len(p.Bytes))
+	p.Bytes = append(p.Bytes, p.Bytes[v.program])
+	p.Persistent = append(p.Persistent, false)
+	for i := v.next; i < len(p.Steps); i++ {
+		s := &p.Steps[i]
+		s.In = slices.Clone(s.In)
+		for k, x := range s.In {
+			if x != graph.NoValue && int(x) < len(e.source) && e.source[x] == v.program {
+				s.In[k] = back
+			}
+		}
+	}
+	p.Steps = slices.Insert(p.Steps, v.next, live.Step{Node: p.Steps[v.next].Node, Kind: op.Unknown,
+		Out: []graph.ValueID{back}, Memory: live.Owning})
+	return p
+}
