@@ -2,7 +2,6 @@ package parallel
 
 import (
 	"memopt/graph"
-	"memopt/graph/op"
 	"memopt/symbolic"
 )
 
@@ -23,12 +22,6 @@ type cut struct {
 	// inner 1. inner 0: the divided features may lie as they like, since the columns of a weight can
 	// be permuted.
 	outer, inner int64
-}
-
-// at returns the cut along another axis.
-func (c cut) at(axis int) cut {
-	c.axis = axis
-	return c
 }
 
 // loose returns the cut with the place of the divided features left open.
@@ -56,7 +49,7 @@ type divider struct {
 
 	// next is by value the state whose next value it is, or NoValue.
 	next   []graph.ValueID
-	types  *op.Result
+	opsets []graph.Opset
 	env    symbolic.Env
 	params []graph.ValueID
 
@@ -103,10 +96,5 @@ func (d *divider) unite(p, q graph.ValueID) {
 	}
 }
 
-// divisible reports whether an axis has as many elements as parts, without a rest.
-func (d *divider) divisible(v graph.ValueID, axis int) bool {
-	return d.dims[v] != nil && d.dims[v][axis]%d.ways == 0
-}
-
-// part is the bytes-per-rank share of a dim: what is left over is padded.
+// part is a rank's share of a dim: what is left over is padded.
 func (d *divider) part(n int64) int64 { return (n + d.ways - 1) / d.ways }

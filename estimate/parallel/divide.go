@@ -3,30 +3,30 @@ package parallel
 import (
 	"errors"
 	"fmt"
-	"strings"
+	"regexp"
+	"slices"
 
 	"memopt/autograd"
 	"memopt/graph"
 	"memopt/graph/live"
-	"memopt/graph/op"
 	"memopt/symbolic"
 )
 
 // stepGraph is the graph of a micro-step and what is known of its nodes.
 type stepGraph struct {
 	g        *graph.Graph
-	types    *op.Result
 	env      symbolic.Env
 	params   []graph.ValueID
 	backward []bool // by node
 	states   []live.State
+	opsets   []graph.Opset
 }
 
 // newDivider makes a divider that has divided nothing.
 func newDivider(s *stepGraph, l Layout) *divider {
 	g := s.g
-	d := &divider{g: g, ways: int64(l.TP), seq: l.SequenceParallel, back: s.backward, types: s.types, env: s.env,
-		params: s.params}
+	d := &divider{g: g, ways: int64(l.TP), seq: l.SequenceParallel, back: s.backward, env: s.env,
+		params: s.params, opsets: s.opsets}
 	d.dims = make([][]int64, len(g.Values))
 	for v := range g.Values {
 		d.dims[v] = evalDims(g.Values[v].Type.Shape, s.env)
@@ -195,42 +195,39 @@ func (d *divider) refine(order graph.Order) {
 }
 
 // makesPart reports whether a node can make a part of its output from parts of its inputs, or from
-// nothing.
+// none: zeros, and the rows of a table's gradient that a rank has.
 func (d *divider) makesPart(n *graph.Node, c cut) bool {
-	switch {
-	case makers[n.Kind]:
-		return true
-	case rules[n.Kind] != nil || len(n.Outputs) != 1:
-		return false
-	}
-	behind := len(d.dims[n.Output(0)]) - c.axis
 	v := &visit{d, n}
-	for i, in := range n.Inputs {
-		if in == graph.NoValue || len(d.dims[in]) < behind || d.dims[in][len(d.dims[in])-behind] == 1 || d.numbers(in) {
+	if !slices.ContainsFunc(n.Inputs, func(in graph.ValueID) bool { return in != graph.NoValue && !d.numbers(in) }) {
+		return true
+	}
+	if d.table != graph.NoValue && c.axis == 0 && slices.Equal(d.dims[n.Output(0)], d.dims[d.table]) {
+		return v.scattersRows()
+	}
+	factors := v.factors()
+	for k := range factors {
+		f := &factors[k]
+		if p := f.Out[0]; p.Dim != c.axis || p.Outer != 1 || p.Inner != 1 || len(n.Outputs) != 1 {
 			continue
 		}
-		if d.param[in] || !v.want(i, c.at(len(d.dims[in])-behind)) {
-			return false
+		for i, in := range n.Inputs {
+			if in == graph.NoValue || !f.In[i].Cut() {
+				continue
+			}
+			if d.param[in] || !v.want(i, c.within(f.In[i], stretch{1, 1})) {
+				return false
+			}
 		}
+		return true
 	}
-	return true
+	return false
 }
 
-// contents are the elements of a list of integers, where inference knows them as numbers.
-func (d *divider) contents(v graph.ValueID) ([]int64, bool) {
-	elems, ok := d.types.Contents(v)
-	if !ok {
-		return nil, false
-	}
-	var ints []int64
-	for _, e := range elems {
-		n, err := e.Eval(d.env)
-		if err != nil {
-			return nil, false
-		}
-		ints = append(ints, n)
-	}
-	return ints, true
+// scattersRows reports whether a node adds rows to a table at places that integers name.
+func (v *visit) scattersRows() bool {
+	return slices.ContainsFunc(v.n.Inputs, func(in graph.ValueID) bool {
+		return in != graph.NoValue && len(v.dims[in]) > 0 && !v.g.Values[in].Type.DType.IsFloat()
+	})
 }
 
 // apply gives the values the dims that they have on one rank.
@@ -279,12 +276,8 @@ func (d *divider) weightRules() (list []WeightRule) {
 	return list
 }
 
+// numberIn finds the numbers in a name.
+var numberIn = regexp.MustCompile(`\d+`)
+
 // general replaces the numbers in a name.
-func general(name string) string {
-	return strings.Map(func(r rune) rune {
-		if r >= '0' && r <= '9' {
-			return '*'
-		}
-		return r
-	}, name)
-}
+func general(name string) string { return numberIn.ReplaceAllString(name, "*") }

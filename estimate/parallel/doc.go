@@ -13,8 +13,8 @@
 //
 // # Tensor parallel
 //
-// Which axis of which value is divided follows from rules, one for each family of operators
-// (rules.go). They start from weights: those that the file's annotations shard (IR version 11), else
+// Which axis of which value is divided follows from the factors of operators (op.Factor), along which
+// their work falls into parts (rules.go). It starts from weights: those that the file's annotations shard (IR version 11), else
 // those that Megatron's rule divides (megatron.go): the columns of the linears that read a whole
 // activation, the rows of those that read a divided one, the rows of the table of tokens, and heads
 // with the columns that they are made of. What of that ends anywhere but in a row-parallel linear or

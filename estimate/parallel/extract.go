@@ -61,17 +61,33 @@ func (x *extractor) followStates() {
 		x.sums[v] = graph.NoValue
 	}
 	for _, p := range x.states {
-		out, _ := g.Lookup(p.Output)
-		in, _ := g.Lookup(p.Input)
-		for v := out; g.Values[v].Def != graph.NoNode; {
+		out, ok := g.Lookup(p.Output)
+		in, known := g.Lookup(p.Input)
+		if !ok || !known {
+			continue
+		}
+		for _, v := range x.chain(in, out) {
 			x.sums[v] = in
-			n := g.Nodes[g.Values[v].Def]
-			if len(n.Inputs) == 0 || n.Inputs[0] == graph.NoValue || n.Inputs[0] == in {
-				break
-			}
-			v = n.Inputs[0]
 		}
 	}
+}
+
+// chain lists the values from the next value of a state back to the one that is made of the state
+// itself, each of which is made of the one before it as its first input; nil where there is no such
+// chain.
+func (x *extractor) chain(in, out graph.ValueID) (list []graph.ValueID) {
+	g := x.step.Graph
+	for v := out; g.Values[v].Def != graph.NoNode; {
+		n := g.Nodes[g.Values[v].Def]
+		list = append(list, v)
+		if slices.Contains(n.Inputs, in) {
+			return list
+		}
+		if v = n.Input(0); v == graph.NoValue || !slices.Equal(x.dims[v], x.dims[in]) {
+			break
+		}
+	}
+	return nil
 }
 
 // nodes lists the nodes of a chunk in order, with those of shared nodes that it needs.
@@ -311,3 +327,6 @@ func mark(m *graph.Model, last, first int) error {
 	m.SetMeta(live.BoundaryKey, b.Record(g))
 	return nil
 }
+
+// adders add up their inputs, whatever their number.
+var adders = [op.NumKinds]bool{op.Add: true, op.Sum: true}

@@ -21,56 +21,85 @@ const (
 	alikeDivided       = "alike" // what is added to divided features, or multiplied by them
 )
 
+// linear is a product of an activation with a weight of two dims.
+type linear struct {
+	x, w      int // inputs
+	sum, cols *op.Factor
+}
+
+// linear finds out whether a forward node is one.
+func (v *visit) linear(factors []op.Factor) (l linear, ok bool) {
+	if v.backward() || op.Of(v.n.Kind).Class != op.Expensive || len(v.n.Inputs) < 2 {
+		return l, false
+	}
+	for _, w := range []int{1, 0} {
+		in := v.n.Inputs[w]
+		if in == graph.NoValue || len(v.dims[in]) != 2 {
+			continue
+		}
+		if _, _, weight := v.weight(in, 0); !weight {
+			continue
+		}
+		l = linear{x: 1 - w, w: w}
+		for k := range factors {
+			f := &factors[k]
+			switch {
+			case !f.In[w].Cut():
+			case f.In[l.x].Cut() && f.Reduce == op.SumOf:
+				l.sum = f
+			case !f.In[l.x].Cut() && f.Out[0].Cut():
+				l.cols = f
+			}
+		}
+		return l, l.sum != nil && l.cols != nil
+	}
+	return l, false
+}
+
 // beginLinear divides the weight of a linear of the forward half: its rows where what it reads is
 // divided, else its columns.
-func (m *multiplication) beginLinear() {
-	if m.backward() {
+func (v *visit) beginLinear(factors []op.Factor) {
+	l, ok := v.linear(factors)
+	if !ok {
 		return
 	}
-	w := m.n.Input(1)
-	p, sumAxis, ok := m.weight(w, m.bSum)
-	if !ok || len(m.dims[w]) != 2 || m.in(0).kind == tensor && m.in(0).axis != m.aSum {
-		return
-	}
-	if m.in(0).kind == tensor {
-		if m.divider.divide(p, sumAxis, rowParallel, m.from()) {
-			m.follow(w)
+	x, w := v.in(l.x), v.n.Inputs[l.w]
+	if x.kind == tensor {
+		p, axis, _ := v.weight(w, l.sum.In[l.w].Dim)
+		if x.axis == l.sum.In[l.x].Dim && v.divide(p, axis, rowParallel, v.from()) {
+			v.follow(w)
 		}
 		return
 	}
-	_, column, _ := m.weight(w, m.bCol)
-	if m.role[p] == "" && m.dims[p][column]%m.ways != 0 && p != m.table {
-		if m.ban[p] == "" {
-			m.ban[p] = fmt.Sprintf("its %d columns are not divisible by %d", m.dims[p][column], m.ways)
+	p, axis, _ := v.weight(w, l.cols.In[l.w].Dim)
+	if v.role[p] == "" && v.dims[p][axis]%v.ways != 0 && p != v.table {
+		if v.ban[p] == "" {
+			v.ban[p] = fmt.Sprintf("its %d columns are not divisible by %d", v.dims[p][axis], v.ways)
 		}
 		return
-	}
-	with := graph.NoValue
-	if first := m.reader[m.n.Input(0)]; first != graph.NoValue {
-		with = first // queries, keys and values read one value
 	}
 	role := columnParallel
-	if p == m.table {
+	if p == v.table {
 		role = vocabularyParallel
 	}
-	if m.divider.divide(p, column, role, graph.NoValue) {
-		m.follow(w)
-		if m.role[p] == columnParallel {
-			m.unite(with, p)
-			m.reader[m.n.Input(0)] = p
-		}
+	if !v.divide(p, axis, role, graph.NoValue) {
+		return
+	}
+	v.follow(w)
+	if v.role[p] == columnParallel {
+		v.unite(v.reader[v.n.Inputs[l.x]], p) // queries, keys and values read one value
+		v.reader[v.n.Inputs[l.x]] = p
 	}
 }
 
 // beginTable divides the rows of the table of tokens.
-func (v *visit) beginTable(axis int) {
-	data := v.n.Input(0)
-	p, row, ok := v.weight(data, axis)
-	if v.backward() || !ok || p != v.table || row != 0 || axis != 0 {
+func (v *visit) beginTable() {
+	p, row, ok := v.weight(v.n.Inputs[0], 0)
+	if v.backward() || !ok || p != v.table || row != 0 {
 		return
 	}
 	if v.divide(p, 0, vocabularyParallel, graph.NoValue) {
-		v.follow(data)
+		v.follow(v.n.Inputs[0])
 	}
 }
 
@@ -82,7 +111,7 @@ func (d *divider) findTable() {
 	d.table = graph.NoValue
 	best := int64(0)
 	for _, n := range d.g.Nodes {
-		if d.back[n.ID] || !isGather(n.Kind) {
+		if d.back[n.ID] || !d.known(n) || !(&visit{d, n}).lookup() {
 			continue
 		}
 		p, axis, ok := d.weight(n.Input(0), 0)

@@ -4,86 +4,180 @@ import (
 	"slices"
 
 	"memopt/graph"
+	"memopt/graph/op"
 )
 
-// aligned is for operators that compute elements of their outputs from elements of their inputs at
-// the same place, with broadcasting: axes are counted from the last.
-func aligned(v *visit) error {
-	c, ok := v.common()
-	switch {
-	case !ok:
-		return v.block("its inputs are divided along different axes")
-	case c.kind == whole:
+// factors are the directions in which a node's work falls into parts (op.Factor).
+func (v *visit) factors() []op.Factor {
+	p := &op.Pieces{Graph: v.g, Node: v.n, Dims: func(id graph.ValueID) []int64 {
+		if id == graph.NoValue {
+			return nil
+		}
+		return v.dims[id]
+	}}
+	info := op.Of(v.n.Kind)
+	p.Version = info.VersionOf(v.n, graph.OpsetVersion(v.opsets, info.Domain))
+	return op.FactorsOf(p)
+}
+
+// stretch is where the divided features lie in a factor: so many places are before them, and behind
+// each of them.
+type stretch struct{ before, behind int64 }
+
+// along divides a node along the factor that its divided inputs lie along: the other inputs that lie
+// along it are divided, too, and so are the outputs; an output that does not is a sum over ranks.
+func (v *visit) along(factors []op.Factor) error {
+	lead := v.lead()
+	if lead < 0 {
 		return nil
 	}
+	c := v.in(lead)
+	f, s := v.factorOf(factors, lead, c)
+	if f == nil {
+		return v.without(lead, c)
+	}
+	for i, in := range v.n.Inputs {
+		if i == lead || in == graph.NoValue {
+			continue
+		}
+		if err := v.other(i, f, s, c); err != nil {
+			return err
+		}
+	}
+	from, any := v.from(), false
+	for slot, place := range f.Out {
+		if place.Cut() && v.n.Output(slot) != graph.NoValue {
+			v.set(slot, c.within(place, s), from)
+			any = true
+		}
+	}
+	if !any && c.kind == tensor {
+		return v.reduce(f)
+	}
+	return nil
+}
+
+// lead is the input whose division counts, -1 where none is divided: one by tensor parallel, else the
+// first along the sequence.
+func (v *visit) lead() int {
+	lead := -1
+	for i := range v.n.Inputs {
+		switch v.in(i).kind {
+		case tensor:
+			return i
+		case sequence:
+			if lead < 0 {
+				lead = i
+			}
+		}
+	}
+	return lead
+}
+
+// other divides an input beside the one that leads.
+func (v *visit) other(i int, f *op.Factor, s stretch, c cut) error {
+	place, have := f.In[i], v.in(i)
+	switch {
+	case !place.Cut() && have.kind == tensor:
+		return v.block("its inputs are divided along different axes")
+	case !place.Cut():
+		v.gatherInput(i)
+		return nil
+	case c.kind == tensor && have.kind == whole && !v.backward() && !v.slices(v.n.Input(i)):
+		return v.block("%q is whole there", v.g.ValueName(v.n.Input(i)))
+	case c.kind == sequence && have.kind == sequence && have.axis != place.Dim:
+		v.gatherInput(i)
+		return nil
+	}
+	if !v.want(i, c.within(place, s)) {
+		return v.block("%q cannot be divided like its other inputs", v.g.ValueName(v.n.Input(i)))
+	}
+	return nil
+}
+
+// reduce makes the output a sum over ranks. In the forward half, that is for linears, losses and
+// lookups: what else needs all features, as a norm that is written out, is kept whole.
+func (v *visit) reduce(f *op.Factor) error {
+	info := op.Of(v.n.Kind)
+	if !v.backward() && !info.Has(op.Loss) && (info.Class != op.Expensive || f.Reduce != op.SumOf) {
+		return v.block("its output needs all of what is divided")
+	}
+	v.summed()
+	return nil
+}
+
+// factorOf finds the factor along which an input is divided, and which stretch of it is.
+func (v *visit) factorOf(factors []op.Factor, i int, c cut) (*op.Factor, stretch) {
+	var list []*op.Factor
+	for k := range factors {
+		if place := factors[k].In[i]; place.Dim == c.axis {
+			list = append(list, &factors[k])
+		}
+	}
+	if c.inner > 0 {
+		size := v.shape(i)[c.axis] / c.outer / c.inner
+		for _, f := range list {
+			if p := f.In[i]; c.outer%p.Outer == 0 && (p.Outer*f.Size)%(c.outer*size) == 0 {
+				return f, stretch{c.outer / p.Outer, p.Outer * f.Size / (c.outer * size)}
+			}
+		}
+		return nil, stretch{}
+	}
+	slices.SortFunc(list, func(a, b *op.Factor) int { return int(a.In[i].Outer - b.In[i].Outer) })
+	// The features of an axis that is cut into several: all but the last are heads, and before them
+	// may be the three that queries, keys and values are. Along a sequence, the batch is before it.
+	at := len(list) - 1
+	if c.kind == tensor && len(list) > 1 {
+		at--
+	}
+	if at < 0 || len(list) > 1 && list[at].Size%v.ways != 0 {
+		return nil, stretch{}
+	}
+	return list[at], stretch{1, 1}
+}
+
+// within is the cut of an operand that lies along a factor of which a stretch is divided.
+func (c cut) within(place op.Place, s stretch) cut {
+	c.axis = place.Dim
+	c.outer, c.inner = place.Outer*s.before, place.Inner*s.behind
+	if c.outer == 1 && c.inner == 1 {
+		return c.loose()
+	}
+	return c
+}
+
+// without is for a node that has no factor along the divided axis. What cuts and joins along it does
+// so with the parts of each rank: columns of a weight can be permuted. A loss over divided classes,
+// and in the backward half all that has the same dims, is made with sums over ranks.
+func (v *visit) without(lead int, c cut) error {
+	info := op.Of(v.n.Kind)
+	moves := info.Cuts != nil || info.Joins != nil
+	if !moves && !info.Has(op.Loss) && !v.backward() && c.kind == tensor {
+		return v.block("it needs all of what is divided along axis %d of %q", c.axis, v.g.ValueName(v.n.Input(lead)))
+	}
+	dims := v.shape(lead)
+	for i, in := range v.n.Inputs {
+		if i == lead || in == graph.NoValue || v.numbers(in) {
+			continue
+		}
+		if moves && len(v.dims[in]) == len(dims) {
+			if !v.want(i, c) {
+				return v.block("its inputs are divided along different axes")
+			}
+		} else if !v.in(i).same(c) || !slices.Equal(v.dims[in], dims) {
+			v.gatherInput(i)
+		}
+	}
 	from := v.from()
-	out := v.dims[v.n.Output(0)]
-	behind := c.axis // counted from the last: common's axis is
-	kept := false
 	for slot, o := range v.n.Outputs {
-		if o == graph.NoValue || len(v.dims[o]) < behind || len(v.dims[o]) == 0 {
-			continue
-		}
-		axis := len(v.dims[o]) - behind
-		if size := v.dims[o][axis]; size > 1 && v.sameSize(size, behind) {
-			v.set(slot, c.at(axis), from)
-			kept = kept || slot == 0
-		}
-	}
-	if !kept {
-		return v.block("its output is not divided as its inputs are")
-	}
-	return v.others(c, behind, out)
-}
-
-// sameSize reports whether a divided input has so many elements along its axis.
-func (v *visit) sameSize(size int64, behind int) bool {
-	for i, in := range v.n.Inputs {
-		if c := v.in(i); c.kind != whole && len(v.dims[in])-c.axis == behind && v.dims[in][c.axis] == size {
-			return true
-		}
-	}
-	return false
-}
-
-// common is the cut that all divided inputs have, its axis counted from the last (1 is the last).
-// Where some are divided by tensor parallel, those along the sequence are gathered.
-func (v *visit) common() (c cut, ok bool) {
-	for i, in := range v.n.Inputs {
-		have := v.in(i)
-		if have.kind == whole {
-			continue
-		}
-		have.axis = len(v.dims[in]) - have.axis
 		switch {
-		case c.kind == whole || have.kind == tensor && c.kind == sequence:
-			c = have
-		case have.kind == c.kind && have.axis != c.axis:
-			return c, false
-		case have.kind == c.kind && have.inner != c.inner && have.inner != 0 && c.inner == 0:
-			c = have
-		}
-	}
-	return c, true
-}
-
-// others divides the whole inputs that have the axis, too. What a forward node adds to divided
-// features and is neither a weight nor of the data is whole by right: there the division cannot go
-// on.
-func (v *visit) others(c cut, behind int, out []int64) error {
-	for i, in := range v.n.Inputs {
-		if in == graph.NoValue || len(v.dims[in]) < behind || v.numbers(in) {
-			continue
-		}
-		axis := len(v.dims[in]) - behind
-		if size := v.dims[in][axis]; size == 1 || len(out) >= behind && size != out[len(out)-behind] {
-			continue
-		}
-		if v.in(i).kind == whole && c.kind == tensor && !v.backward() && !v.slices(in) {
-			return v.block("%q is whole there", v.g.ValueName(in))
-		}
-		if !v.want(i, c.at(axis)) {
-			return v.block("%q cannot be divided like it", v.g.ValueName(in))
+		case o == graph.NoValue || len(v.dims[o]) != len(dims):
+		case slices.Equal(v.dims[o], dims):
+			v.set(slot, c, from)
+		case v.dims[o][c.axis]%v.ways != 0 && !v.backward():
+			return v.block("%d elements along axis %d are no whole parts", v.dims[o][c.axis], c.axis)
+		case moves || v.dims[o][c.axis]%v.ways == 0 && v.dims[o][c.axis] > 1:
+			v.set(slot, c.loose(), from)
 		}
 	}
 	return nil
@@ -102,136 +196,24 @@ func (d *divider) slices(v graph.ValueID) bool {
 	return weight || d.data[v]
 }
 
-// permuted is Transpose.
-func permuted(v *visit) error {
-	c := v.in(0)
-	if c.kind == whole {
-		return nil
+// summed divides an output that is a sum over ranks: it is whole on all of them, or, with sequence
+// parallel, each gets its part of the sequence, which is the axis before the features.
+func (v *visit) summed() {
+	out := v.n.Output(0)
+	rank := len(v.dims[out])
+	if !v.seq || rank < 2 || v.dims[out][rank-2] == 1 {
+		return
 	}
-	c.axis = slices.Index(permutation(v.n, len(v.shape(0))), c.axis)
-	v.set(0, c, v.from())
-	return nil
+	v.set(0, cut{kind: sequence, axis: rank - 2}, graph.NoValue)
 }
 
-// first is for operators whose output is divided as their first input is, axis by axis.
-func first(v *visit) error {
-	c := v.in(0)
-	for i := 1; i < len(v.n.Inputs); i++ {
-		if v.in(i).kind != whole && !v.in(i).same(c) {
-			v.gatherInput(i)
-		}
+// lookup reports whether a node looks up rows of a table of two dims by integers.
+func (v *visit) lookup() bool {
+	table, ids := v.shape(0), v.shape(1)
+	if len(v.n.Inputs) != 2 || len(table) != 2 || v.g.Values[v.n.Inputs[1]].Type.DType.IsFloat() {
+		return false
 	}
-	if c.kind == whole {
-		return v.lost()
-	}
-	from := v.from()
-	for slot, o := range v.n.Outputs {
-		if o == graph.NoValue || len(v.dims[o]) != len(v.shape(0)) {
-			continue
-		}
-		if d := v.dims[o][c.axis]; d != v.shape(0)[c.axis] {
-			if d%v.ways != 0 {
-				return v.block("%d of %d elements along axis %d are no whole parts", d, v.shape(0)[c.axis], c.axis)
-			}
-			c = c.loose()
-		}
-		v.set(slot, c, from)
-	}
-	return nil
-}
-
-// lost blocks a division by tensor parallel that an operator's output does not have.
-func (v *visit) lost() error {
-	for i := range v.n.Inputs {
-		if v.in(i).kind == tensor && !v.backward() {
-			return v.block("its output is not divided as its inputs are")
-		}
-	}
-	return nil
-}
-
-// along is for operators that split or join along an axis: inputs and outputs of one rank.
-func along(v *visit) error {
-	c := cut{}
-	for i := range v.n.Inputs {
-		if have := v.in(i); have.kind > whole && (c.kind == whole || have.kind == tensor) {
-			c = have
-		}
-	}
-	if c.kind == whole {
-		return nil
-	}
-	rank := len(v.dims[v.n.Output(0)])
-	for i, in := range v.n.Inputs {
-		if in == graph.NoValue || len(v.dims[in]) != rank || v.numbers(in) {
-			continue
-		}
-		if !v.want(i, c) {
-			return v.block("its inputs are divided along different axes")
-		}
-	}
-	for slot, o := range v.n.Outputs {
-		if o == graph.NoValue {
-			continue
-		}
-		if v.dims[o][c.axis]%v.ways != 0 {
-			return v.block("%d elements along axis %d are no whole parts", v.dims[o][c.axis], c.axis)
-		}
-		v.set(slot, c.loose(), v.from())
-	}
-	return nil
-}
-
-// reduced is for reductions: over a divided axis they add up what the ranks have.
-func reduced(v *visit) error {
-	c := v.in(0)
-	rank, out := len(v.shape(0)), v.dims[v.n.Output(0)]
-	if c.kind == whole {
-		return nil
-	}
-	axis := c.axis
-	if len(out) == rank {
-		if out[axis] == 1 && v.shape(0)[axis] != 1 {
-			return v.lost()
-		}
-	} else {
-		axes, ok := v.axes(rank)
-		if !ok || slices.Contains(axes, axis) {
-			return v.lost()
-		}
-		for _, a := range axes {
-			if a < c.axis {
-				axis--
-			}
-		}
-	}
-	v.set(0, c.at(axis), v.from())
-	return nil
-}
-
-// axes are those that a reduction works on, from its attribute or its second input.
-func (v *visit) axes(rank int) ([]int, bool) {
-	list := v.n.IntList("axes", nil)
-	if list == nil && v.n.Input(1) != graph.NoValue {
-		ints, ok := v.contents(v.n.Input(1))
-		if !ok {
-			return nil, false
-		}
-		list = ints
-	}
-	if one := v.n.Attr("axis"); one != nil { // ArgMax
-		list = []int64{v.n.Int("axis", 0)}
-	}
-	var axes []int
-	for _, a := range list {
-		axes = append(axes, normal(a, rank))
-	}
-	if len(axes) == 0 {
-		for a := range rank {
-			axes = append(axes, a)
-		}
-	}
-	return axes, true
+	return slices.Equal(v.dims[v.n.Output(0)], append(slices.Clone(ids), table[1]))
 }
 
 // normal counts an axis from the front.
@@ -240,93 +222,4 @@ func normal(axis int64, rank int) int {
 		axis += int64(rank)
 	}
 	return int(axis)
-}
-
-// mixed is for operators whose output at one place depends on a whole axis.
-func mixed(v *visit) error {
-	rank := len(v.shape(0))
-	axis := normal(v.n.Int("axis", -1), rank)
-	if c := v.in(0); c.kind == tensor && c.axis == axis && !v.backward() {
-		return v.block("it needs all %d elements along axis %d", v.shape(0)[axis], axis)
-	}
-	return aligned(v)
-}
-
-// classes is mixed where the axis may be that of the vocabulary: sums over ranks give what each
-// needs of the others.
-func classes(v *visit) error { return aligned(v) }
-
-// normalised is for norms, which need the features of a token together.
-func normalised(v *visit) error {
-	for i := range v.n.Inputs {
-		if c := v.in(i); c.kind == tensor && !v.backward() {
-			return v.block("a norm needs all features of a token")
-		}
-	}
-	return aligned(v)
-}
-
-// loss is for cross entropies: scores may be divided along the classes (the vocabulary).
-func loss(v *visit) error {
-	c, scores := v.in(0), v.shape(0)
-	from := v.from()
-	for slot, o := range v.n.Outputs {
-		if o != graph.NoValue && slices.Equal(v.dims[o], scores) && c.kind != whole {
-			v.set(slot, c, from)
-		}
-	}
-	return nil
-}
-
-// gathered is Gather: of a table of tokens, the rows are divided, and what the ranks have found is
-// added up.
-func gathered(v *visit) error {
-	rank := len(v.shape(0))
-	axis := normal(v.n.Int("axis", 0), rank)
-	v.beginTable(axis)
-	data, indices := v.in(0), v.in(1)
-	ids := len(v.shape(1))
-	switch {
-	case data.kind == tensor && data.axis == axis:
-		if indices.kind != whole {
-			v.gatherInput(1)
-		}
-		v.summed(true)
-	case data.kind != whole:
-		at := data.axis
-		if at > axis {
-			at += ids - 1
-		} else if at == axis {
-			v.gatherInput(0)
-			return nil
-		}
-		v.set(0, data.at(at), v.from())
-	case indices.kind != whole:
-		v.set(0, indices.at(axis+indices.axis), v.from())
-	}
-	return nil
-}
-
-// picked is for operators that pick elements: along a divided axis, the ranks' findings are added up.
-func picked(v *visit) error {
-	c := v.in(0)
-	out := v.dims[v.n.Output(0)]
-	if c.kind != whole && len(out) == len(v.shape(0)) && out[c.axis] == v.shape(0)[c.axis] {
-		v.set(0, c, v.from())
-	}
-	return nil
-}
-
-// made is for operators that make what they are told to; see refine.
-func made(*visit) error { return nil }
-
-// summed divides an output that is a sum over ranks: it is whole on all of them, or, with sequence
-// parallel, each gets its part of the sequence, which is the axis before the features.
-func (v *visit) summed(features bool) {
-	out := v.n.Output(0)
-	rank := len(v.dims[out])
-	if !v.seq || !features || rank < 2 || v.dims[out][rank-2] == 1 {
-		return
-	}
-	v.set(0, cut{kind: sequence, axis: rank - 2}, graph.NoValue)
 }

@@ -174,7 +174,7 @@ type splitter struct {
 // divide divides values by tensor parallel.
 func (s *splitter) divide(params []string) error {
 	g := s.step.Graph
-	sg := &stepGraph{g: g, types: s.step.Types, env: s.step.Dims, backward: s.whole.Analysis.Backward,
+	sg := &stepGraph{g: g, opsets: s.step.Opsets, env: s.step.Dims, backward: s.whole.Analysis.Backward,
 		states: s.whole.Sizes.States}
 	for _, name := range params {
 		if v, ok := g.Lookup(name); ok {

@@ -1,14 +1,18 @@
 package parallel_test
 
 import (
+	"errors"
+	"math/rand/v2"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"memopt"
 	"memopt/estimate/parallel"
 	"memopt/graph"
+	"memopt/graph/graphtest"
 )
 
 // TestStagesAddUp: what all stages of a pipeline hold between the halves of a micro-batch is what one
@@ -124,4 +128,67 @@ func TestBudget(t *testing.T) {
 	none := split(t, m, l, parallel.Options{Memory: states(st)})
 	assert.False(t, none.FitsPlanned())
 	assert.Contains(t, none.Answer(), "No")
+}
+
+// TestManyLayers: layers whose numbers have different lengths are of one kind.
+func TestManyLayers(t *testing.T) {
+	m := transformer(t, shape{a: 2, b: 1, h: 8, L: 12, s: 4, v: 16, ffn: 16})
+	r := split(t, m, parallel.Layout{PP: 4, TP: 2, Microbatches: 4}, parallel.Options{})
+	assert.Equal(t, "/h.0", strings.Split(r.Stages[0].Chunks[0].Name, " ")[0])
+	assert.Contains(t, r.Stages[3].Chunks[0].Name, "h.11")
+	for _, w := range r.Weights {
+		assert.Equal(t, len(w.Names)%12 == 0, strings.HasPrefix(w.Names[0], "h."), w.Names)
+	}
+}
+
+// TestRandomGraphs: whatever the graph, the layout is refused with a reason, or adds up: stages hold
+// what one device holds or more, since what crosses is on both sides, and ranks no more.
+func TestRandomGraphs(t *testing.T) {
+	for seed := range uint64(40) {
+		rng := rand.New(rand.NewPCG(seed, 7))
+		g := graphtest.Training(rng, graphtest.Options{Nodes: 5 + rng.IntN(40), Rows: 4, Width: 8, Yield: seed%3 == 0,
+			Control: seed%5 == 0})
+		m, err := memopt.New(g, memopt.Options{})
+		require.NoError(t, err, "seed %d", seed)
+		params := floatInputs(m)
+		whole, err := parallel.Split(t.Context(), m, params, parallel.Layout{}, parallel.Options{})
+		if err != nil {
+			continue // no training graph
+		}
+		for _, l := range []parallel.Layout{{TP: 2}, {TP: 4, SequenceParallel: true}, {PP: 2, Microbatches: 3},
+			{PP: 3, TP: 2, Microbatches: 2, DP: 3, Zero: 3}, {PP: 2, Interleave: 2, Microbatches: 2}} {
+			o := parallel.Options{}
+			if seed%8 == 0 {
+				o.Memory = whole.Stages[0].Parts.Total() * 2 / 3
+			}
+			r, err := parallel.Split(t.Context(), m, params, l, o)
+			var stage *parallel.StageError
+			if errors.As(err, &stage) {
+				continue
+			}
+			require.NoError(t, err, "seed %d, %+v", seed, l)
+			if l.PP == 0 {
+				assert.LessOrEqual(t, r.Stages[0].Chunks[0].Peak, whole.Stages[0].Chunks[0].Peak, "seed %d, %+v", seed, l)
+				assert.LessOrEqual(t, r.Stages[0].Params, whole.Stages[0].Params, "seed %d, %+v", seed, l)
+			}
+			for i := range r.Stages {
+				sum := int64(0)
+				lines := r.Arithmetic(&r.Stages[i])
+				for _, line := range lines[:len(lines)-1] {
+					sum += line.Bytes
+				}
+				assert.Equal(t, r.Stages[i].Parts.Total(), sum, "seed %d, %+v: the lines of stage %d", seed, l, i)
+			}
+		}
+	}
+}
+
+// floatInputs names what a random graph may train.
+func floatInputs(m *memopt.Model) (names []string) {
+	for _, d := range m.Graph.Inputs {
+		if m.Graph.Values[d.Value].Type.DType.IsFloat() {
+			names = append(names, m.Graph.ValueName(d.Value))
+		}
+	}
+	return names
 }

@@ -24,7 +24,7 @@ func (d *divider) node(n *graph.Node) error {
 	if !v.anyCut() && v.backward() {
 		return nil
 	}
-	err := ruleOf(n.Kind)(v)
+	err := v.divideNode()
 	for _, out := range n.Outputs {
 		switch {
 		case out == graph.NoValue:
@@ -35,6 +35,22 @@ func (d *divider) node(n *graph.Node) error {
 		}
 	}
 	return err
+}
+
+// divideNode begins a division where the node has a weight to begin at, and goes on with those that it
+// reads.
+func (v *visit) divideNode() error {
+	if v.lookup() {
+		v.beginTable()
+		if c := v.in(0); c.kind == tensor && c.axis == 0 {
+			v.gatherInput(1)
+			v.summed()
+			return nil
+		}
+	}
+	factors := v.factors()
+	v.beginLinear(factors)
+	return v.along(factors)
 }
 
 // settleState divides the next value of a state as the state is.
