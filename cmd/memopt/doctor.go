@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -142,12 +143,14 @@ func (a *app) trialSettings(texts []string) ([]doctor.Setting, error) {
 		return list, nil
 	}
 	m := a.machine()
-	for _, s := range m.Settings(m.Examine()) {
-		if s.Name != "LD_PRELOAD" || s.Value == "" || library.Doubt(s.Value) == "" {
-			list = append(list, s)
-		}
-	}
-	return list, nil
+	return trusted(m.Settings(m.Examine())), nil
+}
+
+// trusted leaves out libraries that another user could have put in their place.
+func trusted(list []doctor.Setting) []doctor.Setting {
+	return slices.DeleteFunc(list, func(s doctor.Setting) bool {
+		return s.Name == "LD_PRELOAD" && s.Value != "" && library.Doubt(s.Value) != ""
+	})
 }
 
 // memory reads --mem-limit; by default it is what is free.
