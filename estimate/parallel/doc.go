@@ -14,11 +14,11 @@
 // # Tensor parallel
 //
 // Which axis of which value is divided follows from the factors of operators (op.Factor), along which
-// their work falls into parts (rules.go). It starts from weights: those that the file's annotations shard (IR version 11), else
-// those that Megatron's rule divides (megatron.go): the columns of the linears that read a whole
-// activation, the rows of those that read a divided one, the rows of the table of tokens, and heads
-// with the columns that they are made of. What of that ends anywhere but in a row-parallel linear or
-// the loss cannot be divided in this way, and its weights stay whole.
+// their work falls into parts (rules.go). It starts from weights: those that the file's annotations
+// shard (IR version 11), else those that Megatron's rule divides (megatron.go): the columns of the
+// linears that read a whole activation, the rows of those that read a divided one, the rows of the
+// table of tokens, and heads with the columns that they are made of. What of that ends anywhere but
+// in a row-parallel linear or the loss cannot be divided in this way, and its weights stay whole.
 //
 // Communication is not in the graph: a sum over ranks has the place of the value that is summed up. With
 // sequence parallel, what a column-parallel linear reads is gathered into a buffer first; the largest
