@@ -3,12 +3,14 @@ package estimate
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"memopt"
 	"memopt/estimate/parts"
 	"memopt/executor"
 	"memopt/planner"
+	"memopt/report"
 	"memopt/train"
 )
 
@@ -71,6 +73,7 @@ type Result struct {
 	Stopped bool
 	Advice  []Advice
 	Notes   []string
+	Check   *Ledger // of a run on this machine; nil: there was none
 }
 
 // Outcome is a step with a plan, or without.
@@ -101,6 +104,7 @@ func Make(ctx context.Context, m *memopt.Model, o Options) (*Result, error) {
 		return nil, err
 	}
 	r.countParameters(s)
+	r.note()
 	if fits, known := r.Fits(); !known {
 		return r, nil
 	} else if fits {
@@ -114,6 +118,26 @@ func Make(ctx context.Context, m *memopt.Model, o Options) (*Result, error) {
 		r.Advice = s.advise(ctx)
 	}
 	return r, nil
+}
+
+// note says what the figures leave out.
+func (r *Result) note() {
+	most := int64(0)
+	for _, p := range r.Plain.Plans {
+		most = max(most, inner(p))
+	}
+	if most > 0 {
+		r.Notes = append(r.Notes, fmt.Sprintf("Beside these, %s or more is taken inside subgraphs of Loop, Scan "+
+			"or If while they run.", report.Bytes(most)))
+	}
+}
+
+// inner is the most that is known to live inside the subgraphs of one node of a plan.
+func inner(p *memopt.Plan) (most int64) {
+	for _, n := range p.Sizes.Inner {
+		most = max(most, n)
+	}
+	return most
 }
 
 // plan looks for the cheapest plan that fits.

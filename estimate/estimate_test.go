@@ -3,9 +3,11 @@ package estimate_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 
 	"memopt"
 	"memopt/autograd"
@@ -14,6 +16,7 @@ import (
 	"memopt/estimate/parts"
 	"memopt/graph/examples"
 	"memopt/graph/graphtest"
+	_ "memopt/internal/rapidflags"
 	"memopt/planner"
 	"memopt/train"
 )
@@ -129,6 +132,34 @@ func TestAccumulation(t *testing.T) {
 	require.InDelta(t, plans.Total(), four.Plain.Total()-four.Plain.Parts.Reserve, 4096)
 }
 
+// TestWithoutLoss: of a model that makes no loss, the gradients of its outputs are inputs; what the
+// update of accumulated gradients has besides counts against the budget of the step.
+func TestWithoutLoss(t *testing.T) {
+	for _, s := range graphtest.Tiny.Files(t) {
+		if s.Name != "mlp_tiny_logits" {
+			continue
+		}
+		m, err := memopt.Open(s.File, memopt.Options{Dims: map[string]int64{"batch": 64}})
+		require.NoError(t, err)
+		defer m.Close()
+		none := int64(0)
+		o := estimate.Options{Recipe: adamw(), Reserve: &none}
+		o.Recipe.Micros = 2
+		r, err := estimate.Make(t.Context(), m, o)
+		require.NoError(t, err)
+		require.Contains(t, r.Notes[0], "makes no loss")
+		require.Equal(t, int64(1930), r.Parameters)
+		require.InDelta(t, 8*1930, r.Plain.Parts.State, 16)
+		// x, the gradients of the scores, and numbers such as the learning rate
+		require.InDelta(t, 4*64*(16+10), r.Plain.Parts.Inputs, 64)
+		o.Memory = r.Plain.Total() - 1024
+		r, err = estimate.Make(t.Context(), m, o)
+		require.NoError(t, err)
+		require.NotNil(t, r.Planned)
+		require.LessOrEqual(t, r.Planned.Total(), o.Memory)
+	}
+}
+
 // TestPrecisionHalves: with 16 bits in place of 32, activations take half as much, but for those
 // that are no floats, and master weights and moments stay.
 func TestPrecisionHalves(t *testing.T) {
@@ -157,6 +188,7 @@ func TestReserve(t *testing.T) {
 	require.Equal(t, device.Memory, r.Memory)
 	require.Equal(t, device.Reserve, r.Plain.Parts.Reserve-r.Plain.Parts.Rounding)
 	require.Less(t, r.Plain.Parts.Rounding, int64(5<<20))
+	require.Zero(t, (r.Plain.Total()-device.Reserve)%(2<<20), "blocks are whole pages")
 	// The step fits into exactly what it takes, and not into a byte less.
 	total := r.Plain.Total()
 	for _, c := range []struct {
@@ -169,6 +201,17 @@ func TestReserve(t *testing.T) {
 		require.True(t, known)
 		require.Equal(t, c.want, fits)
 	}
+	// A plan leaves the reserve alone.
+	large, err := memopt.Example("mlp", memopt.Options{})
+	require.NoError(t, err)
+	r, err = estimate.Make(t.Context(), large, estimate.Options{Device: device})
+	require.NoError(t, err)
+	memory := r.Plain.Total() - r.Plain.Plans[0].Arena.Bytes/4
+	r, err = estimate.Make(t.Context(), large, estimate.Options{Device: device, Memory: memory})
+	require.NoError(t, err)
+	require.NotNil(t, r.Planned)
+	require.LessOrEqual(t, r.Planned.Total(), memory)
+
 	none := int64(0)
 	r, err = estimate.Make(t.Context(), m, estimate.Options{Device: device, Reserve: &none})
 	require.NoError(t, err)
@@ -190,7 +233,12 @@ func TestAdvice(t *testing.T) {
 	require.NoError(t, err)
 	require.NotEmpty(t, r.Advice)
 	seen := map[string]bool{}
+	var ranks []int
 	for _, a := range r.Advice {
+		ranks = append(ranks, slices.IndexFunc([]string{"--dim", "--precision bf16", "--max-grad-norm",
+			"--precision bf16-pure", "--optimizer"}, func(start string) bool {
+			return a.What == start || strings.HasPrefix(a.What, start+" ")
+		}))
 		require.LessOrEqual(t, a.Total, base.Memory, a.What)
 		o, dims := base, map[string]int64{"batch": 16, "seq": 128}
 		o.Advise = false
@@ -219,7 +267,12 @@ func TestAdvice(t *testing.T) {
 		require.True(t, fits, a.What)
 		require.InDelta(t, again.Plain.Total(), a.Total, 1<<16, a.What)
 	}
-	require.True(t, seen["accumulate"] && seen["--precision bf16"], "%v", r.Advice)
+	base.Memory = 1
+	r, err = estimate.Make(t.Context(), m, base)
+	require.NoError(t, err)
+	require.Empty(t, r.Advice, "nothing makes it fit")
+	require.True(t, slices.IsSorted(ranks), "the cheapest first: %v", seen)
+	require.True(t, seen["accumulate"] && seen["--precision bf16"], "%v", seen)
 }
 
 // TestUnbound: sizes that are not known are an error that names the symbols.
@@ -237,4 +290,50 @@ func TestNearestDevice(t *testing.T) {
 		require.Equal(t, c.want, configs.NearestDevice(c.memory).Name)
 	}
 	require.NotEqual(t, planner.DefaultProfile.Name, configs.NearestDevice(24<<30).Name)
+}
+
+// TestParts: at random sizes, in every precision, with and without accumulation, the parts add up to
+// the total, which is what the plans take besides master weights and the reserve; 16 bits never take
+// more than 32 but for master weights.
+func TestParts(t *testing.T) {
+	list := graphtest.Tiny.Files(t)
+	rapid.Check(t, func(t *rapid.T) {
+		s := rapid.SampledFrom(list).Draw(t, "model")
+		m, err := memopt.Open(s.File, memopt.Options{Dims: map[string]int64{
+			"batch": rapid.Int64Range(1, 9).Draw(t, "batch"), "seq": rapid.Int64Range(2, 24).Draw(t, "seq")}})
+		require.NoError(t, err)
+		defer m.Close()
+		o := estimate.Options{Recipe: adamw()}
+		o.Recipe.Micros = rapid.IntRange(1, 2).Draw(t, "micros")
+		o.Recipe.Optimizer.Kind = rapid.SampledFrom(autograd.OptimizerKinds).Draw(t, "optimizer")
+		total := map[parts.Precision]int64{}
+		for _, p := range append(parts.Precisions, parts.AsIs) {
+			o.Precision = p
+			r, err := estimate.Make(t.Context(), m, o)
+			require.NoError(t, err)
+			at := r.Plain.Parts
+			sum := int64(0)
+			for _, row := range at.Rows() {
+				require.GreaterOrEqual(t, row.Bytes, int64(0), row.Name)
+				if row.Share < 0 {
+					sum += row.Bytes
+				}
+			}
+			require.Equal(t, sum, r.Plain.Total())
+			arena, held := int64(0), int64(0)
+			for _, plan := range r.Plain.Plans {
+				arena, held = max(arena, plan.Arena.Bytes), max(held, plan.Persistent)
+			}
+			rest := r.Plain.Total() - at.Reserve - at.Master - arena
+			require.GreaterOrEqual(t, rest, held)
+			if len(r.Plain.Plans) == 1 {
+				require.Equal(t, held, rest)
+			}
+			require.Equal(t, at.Rounding, at.Reserve, "no device was named")
+			total[p] = r.Plain.Total() - at.Master
+		}
+		require.InDelta(t, total[parts.AsIs], total[parts.FP32], 512)
+		require.LessOrEqual(t, total[parts.BF16], total[parts.FP32]+512)
+		require.LessOrEqual(t, total[parts.BF16Pure], total[parts.BF16]+512)
+	})
 }

@@ -120,8 +120,8 @@ func (s *step) isData(g *graph.Graph, v graph.ValueID) bool {
 // the gradient that the graph makes for it.
 func (s *step) isParameter(g *graph.Graph, v graph.ValueID, state bool) bool {
 	name := g.ValueName(v)
-	if s.steps != nil {
-		return slices.Contains(s.steps.Params, name)
+	if s.trained != nil {
+		return slices.Contains(s.trained, name)
 	}
 	if !g.Values[v].Type.DType.IsFloat() {
 		return false

@@ -3,6 +3,7 @@ package estimate
 import (
 	"fmt"
 	"io"
+	"slices"
 
 	"memopt/estimate/parts"
 	"memopt/report"
@@ -66,6 +67,21 @@ type resultJSON struct {
 	Advice     []adviceJSON     `json:"advice"`
 	Sources    []string         `json:"sources"`
 	Notes      []string         `json:"notes"`
+	Check      *checkJSON       `json:"check,omitempty"`
+}
+
+// checkJSON is a ledger.
+type checkJSON struct {
+	Exact bool       `json:"exact"`
+	Lines []lineJSON `json:"lines"`
+}
+
+type lineJSON struct {
+	Step      string `json:"step"`
+	What      string `json:"what"`
+	Predicted int64  `json:"predicted_bytes"`
+	Measured  int64  `json:"measured_bytes"`
+	Info      bool   `json:"information"`
 }
 
 type modelJSON struct {
@@ -150,6 +166,13 @@ func (r *Result) json() *resultJSON {
 	if r.Lowest > 0 {
 		out.Lowest = &r.Lowest
 	}
+	if l := r.Check; l != nil {
+		out.Check = &checkJSON{l.Exact(), []lineJSON{}}
+		for _, line := range l.Lines {
+			out.Check.Lines = append(out.Check.Lines,
+				lineJSON{line.Step, line.What, line.Predicted, line.Measured, line.Info})
+		}
+	}
 	for _, a := range r.Advice {
 		out.Advice = append(out.Advice, adviceJSON{a.What, a.Total, a.Price})
 	}
@@ -173,7 +196,7 @@ func Report(w io.Writer, format report.Format, r *Result, verbose bool) error {
 	case report.JSONFormat:
 		return report.WriteJSON(w, r.json())
 	case report.CSVFormat:
-		return r.partsCSV().WriteCSV(w)
+		return r.csv().WriteCSV(w)
 	}
 	if err := report.Sentences(w, format, r.Answer()); err != nil {
 		return err
@@ -189,54 +212,121 @@ func Report(w io.Writer, format report.Format, r *Result, verbose bool) error {
 	if err := report.Sentences(w, format, r.details(verbose)...); err != nil {
 		return err
 	}
+	if r.Check != nil {
+		if err := report.Sentences(w, format, r.Check.answer()); err != nil {
+			return err
+		}
+		if err := r.Check.table().WriteAs(w, format); err != nil || len(r.Advice) == 0 {
+			return err
+		}
+		if _, err := io.WriteString(w, "\n"); err != nil {
+			return err
+		}
+	}
 	if len(r.Advice) == 0 {
 		return nil
 	}
 	return r.adviceTable().WriteAs(w, format)
 }
 
-// adviceTable lists what else would make the step fit.
-func (r *Result) adviceTable() *report.Table {
-	t := &report.Table{Title: "What else would make it fit, the cheapest first",
-		Header: []string{"change", "takes", "price"},
-		Right:  []bool{false, true, false}, Fit: []report.Fit{report.Wrap, report.Whole, report.Wrap}}
-	for _, a := range r.Advice {
-		t.Add(a.What, report.Bytes(a.Total), a.Price)
+// answer says what a run came to.
+func (l *Ledger) answer() string {
+	text := "Run on this machine's CPU"
+	for i := range l.Lines {
+		if line := &l.Lines[i]; !line.Info && line.Off() > 0 {
+			return fmt.Sprintf("%s: the %s of the %s was %s more than predicted.", text, line.What, line.Step,
+				report.Bytes(line.Off()))
+		}
+	}
+	if l.Exact() {
+		return text + ": every figure is as predicted, to the byte."
+	}
+	return text + ": nothing was more than predicted."
+}
+
+// table is the ledger, in one unit.
+func (l *Ledger) table() *report.Table {
+	var sizes []int64
+	for _, line := range l.Lines {
+		sizes = append(sizes, line.Predicted, line.Measured)
+	}
+	unit, size := report.SizeUnit(sizes...)
+	t := &report.Table{Header: []string{"run", "what", "predicted, " + unit, "measured, " + unit, "off by"},
+		Right: []bool{false, false, true, true, true}, Fit: []report.Fit{report.Wrap, report.Wrap}}
+	for _, line := range l.Lines {
+		off := "0 bytes"
+		switch {
+		case line.Info:
+			off = "(information)"
+		case line.Off() != 0:
+			off = report.Thousands(line.Off()) + " bytes"
+		}
+		t.Add(line.Step, line.What, size(line.Predicted), size(line.Measured), off)
 	}
 	return t
 }
 
-// partsTable has the parts that are not empty, without and with a plan.
-func (r *Result) partsTable() *report.Table {
-	t := &report.Table{Header: []string{"at the worst moment", "as it is"}, Right: []bool{false, true, true}}
-	both := r.Planned != nil && r.Planned != r.Plain
-	var planned []parts.Row
-	if both {
-		t.Header, planned = append(t.Header, "with the plan"), r.Planned.Parts.Rows()
+// adviceTable lists what else would make the step fit.
+func (r *Result) adviceTable() *report.Table {
+	var sizes []int64
+	for _, a := range r.Advice {
+		sizes = append(sizes, a.Total)
 	}
-	for i, row := range r.Plain.Parts.Rows() {
-		n := row.Bytes
-		if both {
-			n = max(n, planned[i].Bytes)
-		}
-		if n == 0 {
-			continue
-		}
-		name := row.Name
-		if row.Share >= 0 {
-			name = "  of these " + name
-		}
-		cells := []string{name, report.Bytes(row.Bytes)}
-		if both {
-			cells = append(cells, report.Bytes(planned[i].Bytes))
+	unit, size := report.SizeUnit(sizes...)
+	t := &report.Table{Title: "What else would make it fit, the cheapest first",
+		Header: []string{"change", "takes, " + unit, "price"},
+		Right:  []bool{false, true, false}, Fit: []report.Fit{report.Wrap, report.Whole, report.Wrap}}
+	for _, a := range r.Advice {
+		t.Add(a.What, size(a.Total), a.Price)
+	}
+	return t
+}
+
+// partsTable has the parts that are not empty, without and with a plan, in one unit.
+func (r *Result) partsTable() *report.Table {
+	plain, planned := r.Plain.Parts.Rows(), []parts.Row(nil)
+	sizes := []int64{r.Plain.Total()}
+	if r.Planned != nil && r.Planned != r.Plain {
+		planned = r.Planned.Parts.Rows()
+		sizes = append(sizes, r.Planned.Total())
+	}
+	unit, size := report.SizeUnit(sizes...)
+	t := &report.Table{Header: []string{"at the worst moment", unit}, Right: []bool{false, true, true}}
+	if planned != nil {
+		t.Header = []string{"at the worst moment", "as it is, " + unit, "with the plan, " + unit}
+	}
+	add := func(name string, bytes ...int64) {
+		cells := []string{name}
+		for _, n := range bytes {
+			cells = append(cells, size(n))
 		}
 		t.Add(cells...)
 	}
-	total := []string{"total", report.Bytes(r.Plain.Total())}
-	if both {
-		total = append(total, report.Bytes(r.Planned.Total()))
+	for i, row := range plain {
+		name, bytes := row.Name, []int64{row.Bytes}
+		if row.Share >= 0 {
+			name = "  of these " + name
+		}
+		if planned != nil {
+			bytes = append(bytes, planned[i].Bytes)
+		}
+		if slices.Max(bytes) > 0 {
+			add(name, bytes...)
+		}
 	}
-	t.Add(total...)
+	add("total", sizes...)
+	return t
+}
+
+// csv has all parts in bytes, or the ledger where there is one.
+func (r *Result) csv() *report.Table {
+	if r.Check == nil {
+		return r.partsCSV()
+	}
+	t := &report.Table{Header: []string{"step", "what", "predicted_bytes", "measured_bytes", "information"}}
+	for _, line := range r.Check.Lines {
+		t.Add(line.Step, line.What, fmt.Sprint(line.Predicted), fmt.Sprint(line.Measured), fmt.Sprint(line.Info))
+	}
 	return t
 }
 

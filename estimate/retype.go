@@ -86,8 +86,8 @@ func (s *step) stateType(t parts.Types, name string, own graph.DType) graph.DTyp
 // updateValues says of the values of a model what they have to do with its update.
 type updateValues struct {
 	next     map[graph.ValueID]string // the state of which it is the next value
-	by       []bool                   // made by a node that updates
-	gradient []bool                   // is the gradient of a parameter
+	by       []bool                   // made by a node that updates, of a weight or a moment
+	gradient []bool                   // is the gradient of a parameter, or made of gradients for an update
 }
 
 // updates finds what a model's values have to do with its update.
@@ -101,13 +101,42 @@ func (s *step) updates(m *memopt.Model) updateValues {
 	for _, st := range states {
 		u.next[st.Out] = m.Graph.ValueName(st.In)
 	}
-	whole := s.steps != nil && m != s.models[0] // an update of accumulated gradients
+	whole := m != s.models[0] // an update of accumulated gradients
+	old := s.fromStates(m, roles.Gradient)
 	for v := range m.Graph.Values {
 		def := m.Graph.Values[v].Def
-		u.by[v] = def != graph.NoNode && (whole || roles.Update[def])
-		u.gradient[v] = roles.Gradient[v]
+		updates := def != graph.NoNode && (whole || roles.Update[def])
+		u.by[v] = updates && old[v]
+		u.gradient[v] = roles.Gradient[v] || updates && !old[v]
 	}
 	return u
+}
+
+// fromStates says which values depend on weights or moments. What an update makes of gradients alone,
+// as when their norm is bounded, has the type of gradients, whose memory it takes over.
+func (s *step) fromStates(m *memopt.Model, gradient []bool) []bool {
+	g := m.Graph
+	from := make([]bool, len(g.Values))
+	for v := range g.Values {
+		k := s.kinds[g.ValueName(graph.ValueID(v))]
+		from[v] = stays(g, graph.ValueID(v)) && (k == weight || k == moment)
+	}
+	order, err := graph.Topological(g)
+	if err != nil {
+		return from // classify has reported it
+	}
+	for _, id := range order {
+		n := g.Nodes[id]
+		depends := slices.ContainsFunc(n.Inputs, func(v graph.ValueID) bool {
+			return v != graph.NoValue && from[v] && !gradient[v]
+		})
+		for _, v := range n.Outputs {
+			if v != graph.NoValue {
+				from[v] = depends
+			}
+		}
+	}
+	return from
 }
 
 // masterBytes are the bytes of master weights.
@@ -124,7 +153,7 @@ func (s *step) masterBytes() (n int64) {
 
 // updatesItself reports whether the step updates parameters: only then are there master weights.
 func (s *step) updatesItself() bool {
-	if s.steps != nil {
+	if s.trained != nil {
 		return true
 	}
 	_, states, err := rolesOf(s.models[0])

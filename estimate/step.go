@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"memopt"
+	"memopt/autograd"
 	"memopt/estimate/parts"
 	"memopt/executor"
 	"memopt/executor/cpu"
@@ -26,6 +27,10 @@ type step struct {
 	rows  int64        // of steps
 	// models are the step and, where gradients are accumulated, the update. They share states by name.
 	models []*memopt.Model
+	// trained are the parameters of a step that was made; nil: the graph is taken as it is. lossless
+	// says that it was made of a model without a loss.
+	trained  []string
+	lossless bool
 	// params are the parameters, by name, with their elements.
 	params map[string]int64
 	kinds  map[string]kind // of what stays throughout a step, by name
@@ -49,12 +54,8 @@ func newStep(m *memopt.Model, o Options) (*step, error) {
 		s.reserve = *o.Reserve
 	}
 	if _, err := live.FindBoundary(m.Model); errors.Is(err, live.ErrNoBoundary) {
-		if s.steps, err = s.make(o.Recipe); err != nil {
+		if err := s.differentiate(o.Recipe); err != nil {
 			return nil, err
-		}
-		s.models = []*memopt.Model{s.steps.Step}
-		if s.steps.Update != nil {
-			s.models = append(s.models, s.steps.Update)
 		}
 	} else {
 		s.models = []*memopt.Model{m}
@@ -67,9 +68,59 @@ func newStep(m *memopt.Model, o Options) (*step, error) {
 	}
 	s.master = s.masterBytes()
 	if s.steps == nil {
-		s.models[0] = s.retyped(m)
+		for i, x := range s.models {
+			s.models[i] = s.retyped(x)
+		}
 	}
 	return s, nil
+}
+
+// differentiate makes the models of a forward model's step. Of one that makes no loss, the gradients
+// of its outputs come from outside.
+func (s *step) differentiate(r train.Recipe) (err error) {
+	s.steps, err = s.make(r)
+	if err == nil {
+		s.models = modelsOf(s.steps)
+		s.trained = s.steps.Params
+		return nil
+	}
+	if s.steps = nil; !errors.Is(err, autograd.ErrNoLoss) || len(r.Differentiate.Losses) > 0 {
+		return err
+	}
+	o := r.Differentiate
+	o.Statistics, o.LossScale = true, r.LossScale
+	for _, d := range s.read.Graph.Outputs {
+		if v := &s.read.Graph.Values[d.Value]; v.Type.DType.IsFloat() {
+			o.Losses = append(o.Losses, autograd.Loss{Name: s.read.Graph.ValueName(d.Value), Seed: true})
+		}
+	}
+	if len(o.Losses) == 0 {
+		return err
+	}
+	s.lossless = true
+	r.Optimizer.LR = 0 // an input
+	var how *autograd.Joint
+	if r.Micros > 1 {
+		var micro, update *memopt.Model
+		micro, update, how, err = s.read.Accumulate(o, r.Optimizer)
+		s.models = []*memopt.Model{micro, update}
+	} else {
+		var step *memopt.Model
+		step, how, err = s.read.Differentiate(o, &r.Optimizer)
+		s.models = []*memopt.Model{step}
+	}
+	if err == nil {
+		s.trained = how.Wrt
+	}
+	return err
+}
+
+// modelsOf are the models of a job's steps.
+func modelsOf(s *train.Steps) []*memopt.Model {
+	if s.Update == nil {
+		return []*memopt.Model{s.Step}
+	}
+	return []*memopt.Model{s.Step, s.Update}
 }
 
 // make makes the steps of a forward model in the types that count.
@@ -82,10 +133,7 @@ func (s *step) make(r train.Recipe) (*train.Steps, error) {
 		return made, err
 	}
 	// The names of what is trained, and which states are whose, are those of the graph's own types.
-	own := &step{opts: s.opts, read: s.read, steps: made, models: []*memopt.Model{made.Step}}
-	if made.Update != nil {
-		own.models = append(own.models, made.Update)
-	}
+	own := &step{opts: s.opts, read: s.read, steps: made, models: modelsOf(made), trained: made.Params}
 	if err := own.classify(); err != nil {
 		return nil, err
 	}
@@ -120,9 +168,13 @@ func (s *step) describe() *Result {
 	if d := s.opts.Device; d != nil {
 		r.Device, r.DeviceSource = d.Name, d.Source
 	}
-	if s.steps != nil {
+	if s.trained != nil {
 		r.Made, r.Optimizer = true, s.opts.Recipe.Optimizer.Kind
 		r.Micros = max(s.opts.Recipe.Micros, 1)
+	}
+	if s.lossless {
+		r.Notes = append(r.Notes, "The model makes no loss: gradients of its outputs are inputs of the step, and "+
+			"what a loss takes comes on top.")
 	}
 	if r.Precision != parts.AsIs {
 		t := r.Precision.Types()
@@ -202,8 +254,23 @@ func (s *step) plans(ctx context.Context, strategy memopt.Strategy) ([]*memopt.P
 		}
 		return plans, nil
 	}
-	m := s.models[0]
-	o := sel.Options
+	var plans []*memopt.Plan
+	for i, m := range s.models {
+		if i > 0 {
+			strategy = nil
+		}
+		p, err := s.planModel(ctx, m, s.beside(strategy), sel.Options)
+		if err != nil {
+			return nil, err
+		}
+		plans = append(plans, p)
+	}
+	return plans, nil
+}
+
+// planModel plans a model with the workspaces of what executes.
+func (s *step) planModel(ctx context.Context, m *memopt.Model, strategy memopt.Strategy,
+	o memopt.PlanOptions) (*memopt.Plan, error) {
 	if o.Device = s.device(); o.Device != nil {
 		var err error
 		o.Workspace, err = executor.Workspaces(ctx, m.Model, m.Types, o.Device,
@@ -212,11 +279,23 @@ func (s *step) plans(ctx context.Context, strategy memopt.Strategy) ([]*memopt.P
 			return nil, err
 		}
 	}
-	p, err := m.Plan(ctx, strategy, o)
-	if err != nil {
-		return nil, err
+	return m.Plan(ctx, strategy, o)
+}
+
+// beside is a budget for everything less what is there throughout that the step does not read.
+func (s *step) beside(strategy memopt.Strategy) memopt.Strategy {
+	b, ok := strategy.(memopt.Budget)
+	if !ok || len(s.models) == 1 {
+		return strategy
 	}
-	return []*memopt.Plan{p}, nil
+	g := s.models[0].Graph
+	s.each(func(name string, _ kind, n int64) {
+		if v, ok := g.Lookup(name); !ok || !stays(g, v) {
+			b.Total -= n
+		}
+	})
+	b.Total = max(b.Total, 1)
+	return b
 }
 
 // arenaParts are the parts of a plan's peak that lie in its arena.

@@ -28,6 +28,7 @@ type estimateFlags struct {
 	precision            string
 	micros               int
 	limit                budgetFlags
+	check                bool
 	states               []string
 	layout               layoutFlags
 	set                  *pflag.FlagSet
@@ -55,7 +56,9 @@ sizes and changes no file:
   bf16        weights, activations and gradients in bfloat16; master weights
               and moments in float32
   fp16-mixed  the same with float16, and a scale of the loss
-  bf16-pure   everything in bfloat16, without master weights`,
+  bf16-pure   everything in bfloat16, without master weights
+
+--check also runs the step on this machine's CPU, with values that are made up.`,
 		Example: `  memopt estimate gpt2.onnx --dim batch=16,seq=1024 --gpu 24GiB
         does the step fit into 24 GiB?
   memopt estimate gpt2.onnx --dim batch=16,seq=1024 --device rtx4090 --precision bf16
@@ -88,6 +91,8 @@ func (f *estimateFlags) register(s *pflag.FlagSet) {
 		"bf16-pure")
 	numberVar(s, &f.micros, "accumulate", "", 1, positive, "steps whose gradients are added up for an update")
 	s.StringVar(&f.limit.limit, "time-limit", "10s", "time for the search for a plan; 0: take the first that fits")
+	s.BoolVar(&f.check, "check", false, "also run the step on this machine's CPU, and print predicted beside "+
+		"measured bytes; 5 where more was measured")
 	s.StringArrayVar(&f.states, "state", nil, "IN=OUT: the output is the next value of this input (repeatable)")
 	f.layout.register(s)
 }
@@ -115,6 +120,9 @@ func (a *app) estimate(name string, f *estimateFlags) error {
 		return err
 	}
 	if f.layout.several() {
+		if f.check {
+			return usage("--check runs the step on one device: leave out --dp, --tp, --pp and the like")
+		}
 		return a.estimateParallel(name, m, f, o, format)
 	}
 	r, err := estimate.Make(a.ctx, m, *o)
@@ -125,8 +133,16 @@ func (a *app) estimate(name string, f *estimateFlags) error {
 		r.ReserveSource = "the reserve is that of the device with the nearest memory: " + o.Device.Source
 		r.Device = ""
 	}
+	if f.check {
+		if r.Check, err = estimate.Check(a.ctx, m, *o); err != nil {
+			return classifyRun(name, err)
+		}
+	}
 	if err := estimate.Report(a.out, format, r, a.global.verbose); err != nil {
 		return err
+	}
+	if r.Check != nil && r.Check.Above() {
+		return &exitError{exitAbove, fmt.Errorf("%s: the step took more than was predicted", name)}
 	}
 	return a.fits(name, r)
 }
@@ -150,6 +166,9 @@ func (f *estimateFlags) options(a *app) (*estimate.Options, error) {
 	var err error
 	if o.Precision, err = parts.ParsePrecision(f.precision); err != nil {
 		return nil, usage("--precision: %w", err)
+	}
+	if f.check && o.Precision != parts.AsIs {
+		return nil, usage("--check and --precision cannot be combined: the step is run in the graph's own types")
 	}
 	if f.gpu != "" {
 		if o.Memory, err = report.ParseBytes(f.gpu); err != nil || o.Memory == 0 {

@@ -39,7 +39,7 @@ func TestSchemas(t *testing.T) {
 		{"fit", "fit example:transformer --gpu 3GiB --vary batch,seq --dim batch=1..2 --effort 0"},
 		{"fit", "fit example:mlp --vary device --effort 0"},
 		{"estimate", "estimate example:mlp --dim batch=4096 --gpu 1GiB --time-limit 0 --precision bf16"},
-		{"estimate", "estimate forward.onnx --dim batch=4 --gpu 1MiB --device cpu --reserve 0 --accumulate 2"},
+		{"estimate", "estimate forward.onnx --dim batch=4 --gpu 1MiB --device cpu --reserve 0 --accumulate 2 --check"},
 		{"diff", "diff example:cnn example:mlp --dim batch=4096 --level 1 --fail-if peak>1KiB"},
 		{"estimate",
 			"estimate example:transformer --tp 2 --pp 2 --dp 2 --zero 3 --sequence-parallel --gpu 1GiB --time-limit 0"},
