@@ -148,6 +148,14 @@ var fuzzLines = []fuzzLine{
 	{input: planInput, lines: []string{"plan DATA/model.onnx --dim batch=4 --plan IN --budget 50% -O json"}},
 	{lines: []string{"explain IN DIMS --top 3 -O json", "explain IN DIMS --level 1 * --top 2"}},
 	{lines: []string{"plan IN DIMS --level 1 --keep * -O json", "plan IN DIMS --level 2 --recompute * -O json"}},
+	{lines: []string{"optimize IN DIMS --threads 1 --opset 20 -o OUT/model.onnx -O json",
+		"inspect OUT/model.onnx -O json", "run OUT/model.onnx -O json" + bounded}},
+	{lines: []string{"optimize IN DIMS --threads 1 --exact --inference --freeze-inputs --growth 1KiB --atol 0 " +
+		"--rtol 0 -o OUT/model.onnx -O markdown", "inspect OUT/model.onnx -O json"}},
+	{lines: []string{"quantize IN DIMS --threads 1 --per-channel --inference -o OUT/model.onnx -O json",
+		"inspect OUT/model.onnx -O json"}},
+	{lines: []string{"quantize IN DIMS --threads 1 --weight-type int8 --reduce-range --freeze-inputs --opset 13 " +
+		"--external-data 16 -o OUT/model.onnx -O csv", "run OUT/model.onnx -O json" + bounded}},
 }
 
 // runtimeLines are lines in ONNX Runtime, which is another program: they are for hunts that ask for

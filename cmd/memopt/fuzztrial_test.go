@@ -54,7 +54,7 @@ func newBench(t testing.TB) *bench {
 	t.Cleanup(memlimit.Pretend(benchMemory))
 	b.schemas = map[string]*schematest.Schema{}
 	for _, verb := range []string{"plan", "pareto", "apply", "grad", "run", "verify", "pack", "solve", "inspect",
-		"diff", "explain"} {
+		"diff", "explain", "optimize", "quantize"} {
 		b.schemas[verb] = schematest.Load(t, schematest.Folder(t), verb)
 	}
 	m, err := graph.Parse("<ir_version: 8, opset_import: [\"\" : 20]> "+benchModel, "bench")

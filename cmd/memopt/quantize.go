@@ -43,24 +43,24 @@ and nothing is written.
 
 A weight that several nodes read is quantized for all of them or not at all.
 The table says what was left alone, and why. A training graph is refused.`,
-		Example: `  memopt quantize model.onnx -o model.int8.onnx --data-dir test_data_set_0
+		Example: `  memopt quantize model.onnx -o small.onnx --data-dir test_data_set_0
         quantize, and say by how much the outputs differ on given data
-  memopt quantize model.onnx -o model.int8.onnx --per-channel --exclude 'lm_head*'
+  memopt quantize model.onnx -o small.onnx --per-channel --exclude 'lm_head*'
         a scale for each column, and the head in floats
-  memopt quantize model.onnx -o model.uint8.onnx --weight-type uint8 --reduce-range
-        for processors with AVX2 or AVX-512 without VNNI
-  memopt quantize model.onnx -o model.int8.onnx --dim batch=1,seq=16 -e ort
+  memopt quantize model.onnx -o small.onnx --weight-type int8 --reduce-range
+        symmetric weights that do not saturate on processors without VNNI
+  memopt quantize model.onnx -o small.onnx --dim batch=1,seq=16 -e ort
         compared in stock ONNX Runtime`,
 		Args: exactModel,
 		RunE: func(_ *cobra.Command, args []string) error { return a.quantize(args[0], &qf) },
 	}
 	f := cmd.Flags()
 	qf.register(f)
-	f.StringVar(&qf.weightType, "weight-type", "int8", "int8 (symmetric) or uint8 (with a zero point)")
+	f.StringVar(&qf.weightType, "weight-type", "uint8", "uint8 (with a zero point) or int8 (symmetric)")
 	f.BoolVar(&qf.perChannel, "per-channel", false, "a scale for each column of a product's weight and each row of "+
 		"an embedding")
-	f.BoolVar(&qf.reduceRange, "reduce-range", false, "weights of 7 bits, for processors that saturate sums of two "+
-		"products (AVX2, AVX-512 without VNNI)")
+	f.BoolVar(&qf.reduceRange, "reduce-range", false, "weights of 7 bits: with int8, processors without VNNI "+
+		"saturate sums of two products of 8 bits in ONNX Runtime")
 	f.StringSliceVar(&qf.exclude, "exclude", nil, "globs of nodes, operators or weights that stay as they are")
 	f.BoolVar(&qf.inference, "inference", false, "first make the form for evaluation: nothing is dropped, norms "+
 		"take the running statistics")
@@ -79,9 +79,9 @@ func (a *app) quantize(name string, qf *quantizeFlags) error {
 		return err
 	}
 	if qf.weightType != "int8" && qf.weightType != "uint8" {
-		return usage("--weight-type %q: wanted int8 or uint8", qf.weightType)
+		return usage("--weight-type %q: wanted uint8 or int8", qf.weightType)
 	}
-	o := quantize.Options{Unsigned: qf.weightType == "uint8", PerChannel: qf.perChannel,
+	o := quantize.Options{Signed: qf.weightType == "int8", PerChannel: qf.perChannel,
 		ReduceRange: qf.reduceRange, Exclude: qf.exclude}
 	o.Prepare.Inference, o.Prepare.Opset, o.Prepare.FreezeInputs = qf.inference, int64(qf.opset), qf.freeze
 	o.Prepare.Threads = a.global.threads
@@ -100,6 +100,10 @@ func (a *app) quantize(name string, qf *quantizeFlags) error {
 	}
 	for _, c := range r.Changes {
 		a.note("%s", c)
+	}
+	if o.Signed && !o.ReduceRange {
+		a.note("with int8 weights of 8 bits, ONNX Runtime gives other numbers on processors without VNNI, where " +
+			"sums of two products saturate: try -e ort there, or take uint8 or --reduce-range")
 	}
 	compared, err := a.compared(&qf.inferenceFlags, r.Start, r.Model, data, verify.Tolerance{})
 	if err != nil {

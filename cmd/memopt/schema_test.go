@@ -60,7 +60,7 @@ func TestSchemas(t *testing.T) {
 		{"optimize", "optimize classifier.onnx -o smaller.onnx --dim batch=4 --opset 20"},
 		{"optimize", "optimize strange.onnx -o smaller.onnx --check off"},
 		{"quantize", "quantize classifier.onnx -o int8.onnx --dim batch=4"},
-		{"quantize", "quantize classifier.onnx -o int8.onnx --weight-type uint8 --exclude table"},
+		{"quantize", "quantize classifier.onnx -o int8.onnx --weight-type int8 --exclude table"},
 		{"inspect", "inspect example:transformer"},
 		{"inspect", "inspect broken.onnx"},
 		{"inspect", "inspect strange.onnx --by category"},

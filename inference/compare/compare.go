@@ -42,9 +42,11 @@ type Output struct {
 }
 
 // Outputs runs two models that have the same inputs and outputs on the same data and compares the
-// outputs that both have, in the order of the second. Symbols of inputs must be bound. The errors are
+// outputs that both have, in the order of the second. Random nodes draw the same in both. Symbols of
+// inputs must be bound. The errors are
 // those of memopt.Execution.Fill and verify.Execute.
 func Outputs(ctx context.Context, a, b *memopt.Model, o Options) ([]Output, error) {
+	a, b = seeded(a), seeded(b)
 	x := a.Execution()
 	if o.Data != nil {
 		x.Give(o.Data)

@@ -145,13 +145,18 @@ func (w *writer) step() {
 			return
 		}
 		n := 1 + w.draw(2)
-		in := w.node("Pad (%s, %s)", x.name, w.ints(0, 0, w.draw(2), 0, 0, w.draw(2)))
-		in = w.node("Conv <auto_pad = \"SAME_UPPER\"> (%s, %s)", x.name, w.floats(n, x.dims[0], 1))
-		if w.draw(2) == 0 {
-			in = w.node("Conv <pads = [1, 1]> (%s, %s)", w.node("Pad (%s, %s)", x.name, w.ints(0, 0, 0, 0, 0, 0)),
-				w.floats(n, x.dims[0], 3))
+		y.dims = []int{n, x.dims[1]}
+		switch w.draw(3) {
+		case 0:
+			y.name = w.node("Conv <auto_pad = \"SAME_UPPER\"> (%s, %s)", x.name, w.floats(n, x.dims[0], 1))
+		case 1:
+			y.name = w.node("Conv <pads = [1, 1]> (%s, %s)", x.name, w.floats(n, x.dims[0], 3))
+		default:
+			left, right := w.draw(3), w.draw(2)
+			padded := w.node("Pad (%s, %s)", x.name, w.ints(0, 0, left, 0, 0, right))
+			y.name = w.node("Conv <pads = [1, 0]> (%s, %s)", padded, w.floats(n, x.dims[0], 2))
+			y.dims[1] += left + right
 		}
-		y.name, y.dims = in, []int{n, x.dims[1]}
 	case 10:
 		if rank < 3 {
 			return

@@ -7,11 +7,12 @@
 //	              Add of the bias
 //	Gather        Gather of the integers, then DequantizeLinear, or Cast and Mul by the rows' scales
 //
-// These are the forms and the numbers of onnxruntime.quantization.quantize_dynamic: int8 weights are
-// symmetric, q = round(w / scale) with scale = max|w| / 127 and no zero point; uint8 ones have the
-// range from the least to the greatest weight, 0 included, and a zero point. Rounding is to even.
-// With ReduceRange weights have 7 bits, int8 from -64 to 64, uint8 to 127: processors with AVX2 or
-// AVX-512 and without VNNI add pairs of products of 8 bits in 16 bits and saturate.
+// These are the forms and the numbers of onnxruntime.quantization.quantize_dynamic: uint8 weights have
+// the range from the least to the greatest weight, 0 included, and a zero point; int8 ones are
+// symmetric, q = round(w / scale) with scale = max|w| / 127. Rounding is to even. With ReduceRange
+// weights have 7 bits, uint8 to 127, int8 from -64 to 64. ONNX Runtime on processors with AVX2 or
+// AVX-512 and without VNNI adds pairs of products with int8 in 16 bits, which saturate: int8 weights of
+// 8 bits give other numbers there, uint8 ones and those of 7 bits do not.
 // With PerChannel each column of a product's weight, and each row of an embedding, has its own scale.
 //
 // Sums of products are exact: weights whose columns are so long that a sum could leave 32 bits stay

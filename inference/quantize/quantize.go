@@ -12,9 +12,9 @@ import (
 	"memopt/inference/optimize"
 )
 
-// Options of Run. The zero value quantizes to int8, with a scale per tensor.
+// Options of Run. The zero value quantizes to uint8, with a scale per tensor.
 type Options struct {
-	Unsigned    bool // uint8 weights, with zero points; else int8
+	Signed      bool // int8 weights, symmetric; else uint8, with a zero point
 	PerChannel  bool // a scale for each column of a product's weight and each row of an embedding
 	ReduceRange bool // weights of 7 bits
 	// Exclude are globs of names of nodes, operators and weights that stay as they are.

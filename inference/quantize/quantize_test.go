@@ -55,7 +55,7 @@ func TestQuantize(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			m := read(t, d.Input)
-			o := quantize.Options{Unsigned: d.HasArg("uint8"), PerChannel: d.HasArg("channels"),
+			o := quantize.Options{Signed: !d.HasArg("uint8"), PerChannel: d.HasArg("channels"),
 				ReduceRange: d.HasArg("reduce")}
 			if d.HasArg("exclude") {
 				var globs string
@@ -106,9 +106,9 @@ func product(x []float32, w [][]float32, o quantize.Options) []float64 {
 	}
 	least, most := -127.0, 127.0
 	switch {
-	case o.Unsigned && o.ReduceRange:
+	case !o.Signed && o.ReduceRange:
 		least, most = 0, 127
-	case o.Unsigned:
+	case !o.Signed:
 		least, most = 0, 255
 	case o.ReduceRange:
 		least, most = -64, 64
@@ -127,7 +127,7 @@ func product(x []float32, w [][]float32, o quantize.Options) []float64 {
 				}
 			}
 		}
-		if !o.Unsigned {
+		if o.Signed {
 			high = max(high, -low)
 			low = -high
 		}
@@ -135,7 +135,7 @@ func product(x []float32, w [][]float32, o quantize.Options) []float64 {
 		zero := 0.0
 		if scale < 0x1p-126 {
 			scale = 1
-		} else if o.Unsigned {
+		} else if !o.Signed {
 			zero = math.RoundToEven(least - float64(float32(low)/scale))
 		}
 		scales[c] = float64(scale)
@@ -174,7 +174,7 @@ func TestNumbers(t *testing.T) {
 				flat = append(flat, fmt.Sprint(e))
 			}
 		}
-		o := quantize.Options{Unsigned: rapid.Bool().Draw(t, "unsigned"), PerChannel: rapid.Bool().Draw(t, "channels"),
+		o := quantize.Options{Signed: rapid.Bool().Draw(t, "signed"), PerChannel: rapid.Bool().Draw(t, "channels"),
 			ReduceRange: rapid.Bool().Draw(t, "reduce")}
 		m := read(t, fmt.Sprintf("g (float[%d, %d] x) => (float[%d, %d] y) <float[%d, %d] w = {%s}> "+
 			"{ y = MatMul (x, w) }", rows, k, rows, n, k, n, strings.Join(flat, ", ")))
@@ -196,7 +196,7 @@ func TestNumbers(t *testing.T) {
 func TestErrors(t *testing.T) {
 	m := read(t, `g (float[N, 3] x) => (float[N, 2] y) <float[3, 2] w = {1, -0.3, 0.01, 2.54, 0, 0.5}> {
 		y = MatMul (x, w) }`)
-	r, err := quantize.Run(t.Context(), m, quantize.Options{})
+	r, err := quantize.Run(t.Context(), m, quantize.Options{Signed: true})
 	require.NoError(t, err)
 	w := r.Weights[0]
 	require.InDelta(t, 2.54, w.MaxAbs, 1e-6)
@@ -210,10 +210,10 @@ func TestLongest(t *testing.T) {
 		o       quantize.Options
 		k       int64
 		refused bool
-	}{{quantize.Options{}, 66311, false}, {quantize.Options{}, 66312, true},
-		{quantize.Options{Unsigned: true}, 33025, false}, {quantize.Options{Unsigned: true}, 33026, true}} {
+	}{{quantize.Options{Signed: true}, 66311, false}, {quantize.Options{Signed: true}, 66312, true},
+		{quantize.Options{}, 33025, false}, {quantize.Options{}, 33026, true}} {
 		most, weight := int64(255), int64(127)
-		if c.o.Unsigned {
+		if !c.o.Signed {
 			weight = 255
 		}
 		require.Equal(t, c.refused, c.k*most*weight > math.MaxInt32)
@@ -285,7 +285,7 @@ func TestSamples(t *testing.T) {
 	for _, s := range graphtest.Tiny.Files(t) {
 		t.Run(s.Name, func(t *testing.T) {
 			for i := range 8 {
-				o := quantize.Options{Unsigned: i&1 != 0, PerChannel: i&2 != 0, ReduceRange: i&4 != 0,
+				o := quantize.Options{Signed: i&1 != 0, PerChannel: i&2 != 0, ReduceRange: i&4 != 0,
 					Prepare: optimize.Options{Inference: true}}
 				m, err := memopt.Open(s.File, memopt.Options{})
 				require.NoError(t, err)

@@ -125,10 +125,10 @@ func (v *View) sentence() string {
 }
 
 func (v *View) weightType() string {
-	if v.Options.Unsigned {
-		return "uint8"
+	if v.Options.Signed {
+		return "int8"
 	}
-	return "int8"
+	return "uint8"
 }
 
 func (v *View) json() viewJSON {

@@ -139,10 +139,10 @@ func (q *quantizer) summed(u use) int {
 // longest is the most products of 8 bits whose sum is below 2^31 in any case: inputs less their zero
 // point are within ±255, weights within ±127, or ±255 where they have a zero point.
 func (q *quantizer) longest() int64 {
-	if q.o.Unsigned {
-		return math.MaxInt32 / (255 * 255)
+	if q.o.Signed {
+		return math.MaxInt32 / (255 * 127)
 	}
-	return math.MaxInt32 / (255 * 127)
+	return math.MaxInt32 / (255 * 255)
 }
 
 // excluded reports whether a glob names a node, its operator or its weight.

@@ -13,7 +13,8 @@ type weight struct {
 	name   string
 	scales []float32 // one, or one for each channel
 	// Values of the graph: the integers as the file's weight has them and with the two axes swapped
-	// (NoValue until somebody wants them), the scales, and the zero points (NoValue: all are 0).
+	// (NoValue until somebody wants them), the scales, and the zero points. Those of int8 are 0, and
+	// written all the same: where they are left out, ONNX Runtime may read int8 as uint8.
 	straight, swapped graph.ValueID
 	scale, zero       graph.ValueID
 }
@@ -24,14 +25,14 @@ func (w *weight) perChannel() bool { return len(w.scales) != 1 }
 // limits is the range of the integers.
 func (q *quantizer) limits() (low, high float32) {
 	switch {
-	case q.o.Unsigned && q.o.ReduceRange:
-		return 0, 127
-	case q.o.Unsigned:
-		return 0, 255
-	case q.o.ReduceRange:
+	case q.o.Signed && q.o.ReduceRange:
 		return -64, 64
+	case q.o.Signed:
+		return -127, 127
+	case q.o.ReduceRange:
+		return 0, 127
 	}
-	return -127, 127
+	return 0, 255
 }
 
 // smallestScale is below which a scale would lose bits: weights that small are zeros.
@@ -41,7 +42,7 @@ const smallestScale = 0x1p-126
 func (q *quantizer) scaleOf(least, greatest float32) (scale, zero float32) {
 	low, high := q.limits()
 	least, greatest = min(least, 0), max(greatest, 0)
-	if !q.o.Unsigned {
+	if q.o.Signed {
 		greatest = max(-least, greatest)
 		least = -greatest
 	}
@@ -49,7 +50,7 @@ func (q *quantizer) scaleOf(least, greatest float32) (scale, zero float32) {
 	if scale < smallestScale {
 		return 1, 0
 	}
-	if q.o.Unsigned {
+	if !q.o.Signed {
 		zero = float32(math.RoundToEven(float64(low - least/scale)))
 	}
 	return scale, zero
@@ -102,10 +103,7 @@ func (q *quantizer) quantize(v graph.ValueID, uses []use) error {
 		return err
 	}
 	report := Weight{Name: w.name, Dims: t.Dims, PerChannel: axis >= 0, Bytes: 4 * int64(len(elems)),
-		Quantized: int64(len(elems)) + 4*int64(len(x.scales)), MaxError: x.maxError, MaxAbs: x.maxAbs}
-	if x.zeros != nil {
-		report.Quantized += int64(len(x.zeros))
-	}
+		Quantized: int64(len(elems) + 4*len(x.scales) + len(x.zeros)), MaxError: x.maxError, MaxAbs: x.maxAbs}
 	for _, u := range uses {
 		report.Nodes = append(report.Nodes, q.G.NodeLabel(u.node.ID))
 		if err := u.role.write(q, u, w); err != nil {
@@ -120,7 +118,7 @@ func (q *quantizer) quantize(v graph.ValueID, uses []use) error {
 type integers struct {
 	bytes            []byte
 	scales           []float32
-	zeros            []byte // nil: all are 0
+	zeros            []byte
 	maxError, maxAbs float64
 }
 
@@ -150,19 +148,17 @@ func (q *quantizer) integers(t *graph.TensorData, elems []float32, axis int) *in
 		out.bytes[i] = byte(n)
 		out.maxError = max(out.maxError, math.Abs(float64(x)-float64(out.scales[c])*float64(n-int32(zeros[c]))))
 	}
-	if q.o.Unsigned {
-		for _, z := range zeros {
-			out.zeros = append(out.zeros, byte(z))
-		}
+	for _, z := range zeros {
+		out.zeros = append(out.zeros, byte(z))
 	}
 	return out
 }
 
 // store adds the integers, scales and zero points of a weight to the graph.
 func (q *quantizer) store(w *weight, x *integers, dims []int64, swap bool) error {
-	d := graph.Int8
-	if q.o.Unsigned {
-		d = graph.Uint8
+	d := graph.Uint8
+	if q.o.Signed {
+		d = graph.Int8
 	}
 	data, at := x.bytes, &w.straight
 	if swap {
@@ -184,9 +180,7 @@ func (q *quantizer) store(w *weight, x *integers, dims []int64, swap bool) error
 	}
 	*at = add("_quantized", d, dims, data)
 	w.scale = add("_scale", graph.Float32, channels, floatBytes(x.scales))
-	if x.zeros != nil {
-		w.zero = add("_zero_point", d, channels, x.zeros)
-	}
+	w.zero = add("_zero_point", d, channels, x.zeros)
 	return err
 }
 

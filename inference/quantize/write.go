@@ -162,7 +162,7 @@ func writeGather(q *quantizer, u use, w *weight) error {
 	}
 	first := []graph.Attr{{Name: "axis", Value: int64(0)}}
 	floats := e.toFloat(integers, graph.NoValue)
-	if w.zero != graph.NoValue {
+	if !q.o.Signed { // else they are 0
 		zeros := taken(w.zero, graph.Tensor(q.typeOf(w.zero).DType, rows), first)
 		floats = e.node("Sub", q.typeOf(out), graph.NoValue, nil, floats, e.column(e.toFloat(zeros, graph.NoValue)))
 	}
