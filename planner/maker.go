@@ -178,6 +178,11 @@ func (m *maker) plan(ctx context.Context, c *choice) (*Plan, error) {
 		return nil, err
 	}
 	m.warn(p, c)
+	if len(p.Unbound) > 0 && m.opts.Ranges != nil {
+		if err := p.formulas(ctx); err != nil {
+			return nil, err
+		}
+	}
 	if err := m.hold(p); err != nil {
 		return nil, err
 	}

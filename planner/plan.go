@@ -47,6 +47,11 @@ type Options struct {
 	// chosen among the rest. A name that nothing has, a value that is in both, and what cannot be made
 	// again are errors that wrap ErrDemand; a glob need only match something that can.
 	Keep, Recompute []string
+	// Ranges asks for formulas of the peak where symbols are unbound, over these ranges, and
+	// AssumedRange for symbols without one (Plan.Formulas); nil does not.
+	Ranges map[string]symbolic.Range
+	// CheckSeed is that of the random bindings at which formulas are compared with simulations.
+	CheckSeed int64
 	// SkipLayout leaves Plan.Arena out where the strategy does not need it, for plans of which only
 	// the live peak is wanted.
 	SkipLayout bool
@@ -102,7 +107,8 @@ type Plan struct {
 	Placements []recompute.Placement
 
 	// Of the fields up to Overhead, only Recompute.Nodes is known where symbols are unbound.
-	Unbound    []string // symbols without a binding; then there are no bytes
+	Unbound    []string  // symbols without a binding; then there are no bytes
+	Formulas   *Formulas // of the peak where symbols are unbound, if Options asks for them
 	Sizes      *live.Sizes
 	Base       *live.Timeline // the graph as it is
 	Planned    *live.Timeline // the graph as it would be rewritten

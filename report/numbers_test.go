@@ -23,6 +23,7 @@ import (
 	"memopt/internal/schematest"
 	"memopt/planner"
 	"memopt/planner/anchor"
+	"memopt/planner/envelope"
 	"memopt/planner/pack"
 	"memopt/planner/remat"
 	"memopt/recompute"
@@ -144,7 +145,7 @@ func TestPlanNumbers(t *testing.T) {
 		"next.arena_bytes": "52", "next.overhead": "0.53",
 		"runtime.baseline_bytes": "1061", "runtime.baseline_arena_bytes": "1062", "runtime.planned_bytes": "1064",
 		"fit.in": "ort", "fit.fits": "false", "fit.limit_bytes": "71", "fit.needed_bytes": "174",
-		"fit.over_bytes": "103", "fit.spare_bytes": "0",
+		"fit.over_bytes": "103", "fit.spare_bytes": "0", "formulas": "<nil>",
 		"runtime.arena_bytes": "1065", "runtime.total_bytes": "2090", "peak.clone_bytes": "1067",
 		// 1025 + 1024 bytes less the six parts, 120 to 125, are gaps, which are among temporaries.
 		"at_peak.weights_bytes": "120", "at_peak.state_bytes": "121", "at_peak.gradients_bytes": "122",
@@ -234,6 +235,39 @@ func linesWith(text, start string) (list []string) {
 		}
 	}
 	return list
+}
+
+// TestFormulas: every figure of a formula stands where it belongs.
+func TestFormulas(t *testing.T) {
+	p := distinctPlan(t)
+	p.Unbound = []string{"n"}
+	n := symbolic.Sym("n")
+	piece := func(lo, hi int64, peaks ...envelope.Load) envelope.Piece {
+		return envelope.Piece{Box: envelope.Box{{Symbol: "n", Lo: lo, Hi: hi}}, Peaks: peaks}
+	}
+	load := func(c int64, node graph.NodeID) envelope.Load {
+		return envelope.Load{Bytes: n.Mul(symbolic.Const(c)), Node: node}
+	}
+	f := &planner.Formula{Persistent: n.Add(symbolic.Const(7)),
+		Envelope: &envelope.Envelope{Box: envelope.Box{{Symbol: "n", Lo: 1, Hi: 9}},
+			Pieces: []envelope.Piece{piece(1, 4, load(3, 0)), piece(5, 9, load(4, 1), load(5, 2))}}}
+	p.Formulas = &planner.Formulas{Base: f, Assumed: []string{"n"}, Points: 17, Seed: 18, Error: 19}
+	got := leaves(t, "plan", func(w io.Writer) error { return PlanJSON(w, p, "") })
+	for key, want := range map[string]string{"ranges.n.0": "1", "ranges.n.1": "9", "assumed.0": "n",
+		"persistent_expr": "n + 7", "points": "17", "seed": "18", "largest_error_bytes": "19", "planned": "<nil>",
+		"baseline.0.live_expr": "3*n", "baseline.0.total_expr": "4*n + 7", "baseline.0.ranges.n.1": "4",
+		"baseline.0.nodes.0": "square", "baseline.1.live_expr": "Max(4*n, 5*n)",
+		"baseline.1.total_expr": "Max(5*n + 7, 6*n + 7)", "baseline.1.nodes.1": "back", "baseline.1.ranges.n.0": "5"} {
+		require.Equal(t, want, got["formulas."+key], key)
+	}
+	table := squeezed(printed(t, func(w io.Writer) error { return Formulas(w, TableFormat, p, 1) }))
+	require.Contains(t, table, "n=1..4 3*n square")
+	require.NotContains(t, table, "n=5..9")
+	table = strings.ReplaceAll(table, "\n", " ")
+	require.Contains(t, table, "1 more parts: -v lists them. Inputs and weights take n + 7 bytes besides")
+	require.Contains(t, table, "at 17 random sizes (seed 18): 19 bytes. Assumed: n=1..9; --dim n=1..64 gives")
+	all := printed(t, func(w io.Writer) error { return Formulas(w, MarkdownFormat, p, -1) })
+	require.Contains(t, all, `| n=5..9 | Max(4\*n, 5\*n) | mean or back |`)
 }
 
 // TestUnboundPlan: a figure without a value is null, never 0.

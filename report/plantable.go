@@ -37,6 +37,13 @@ func PlanTable(w io.Writer, p *planner.Plan, view PlanView) error {
 			return err
 		}
 	}
+	most := formulaParts
+	if view.Stashes < 0 {
+		most = -1
+	}
+	if err := Formulas(w, TableFormat, p, most); err != nil {
+		return err
+	}
 	if err := peakTable(w, p); err != nil {
 		return err
 	}
@@ -45,6 +52,9 @@ func PlanTable(w io.Writer, p *planner.Plan, view PlanView) error {
 	}
 	return stashTable(p, view.Stashes, columnsOf(w) == 0).write(w)
 }
+
+// formulaParts is how many parts of a formula a table lists.
+const formulaParts = 12
 
 // chosenTables say what runs again beside what else could: of a plan to a budget, which chooses
 // among all nodes, by operator, of others the table of clusters.

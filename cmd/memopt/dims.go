@@ -63,29 +63,6 @@ func parseDims(flags []string) (map[string]int64, map[string]symbolic.Range, err
 	return dims, ranges, err
 }
 
-// ranges are the ranges of --dim, which only some verbs take.
-func (a *app) ranges() (map[string]symbolic.Range, error) {
-	_, ranges, err := parseDims(a.global.dims)
-	return ranges, err
-}
-
-// loadRanges reads a model of which --dim may give ranges of symbols; these are not bound then.
-func (a *app) loadRanges(name string) (*memopt.Model, map[string]symbolic.Range, error) {
-	ranges, err := a.ranges()
-	if err != nil {
-		return nil, nil, err
-	}
-	a.ranged = true
-	m, err := a.load(name)
-	if err != nil {
-		return nil, nil, err
-	}
-	for symbol := range ranges {
-		delete(m.Dims, symbol)
-	}
-	return m, ranges, nil
-}
-
 // refuseRanges is the error of a verb that wants one number for every symbol.
 func refuseRanges(ranges map[string]symbolic.Range) error {
 	for _, symbol := range slices.Sorted(maps.Keys(ranges)) {

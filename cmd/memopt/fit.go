@@ -88,12 +88,13 @@ func (a *app) fit(name string, f *fitFlags) error {
 		return err
 	}
 	a.states = f.states
-	m, ranges, err := a.loadRanges(name)
+	a.ranged = true
+	m, err := a.load(name)
 	if err != nil {
 		return err
 	}
 	defer m.Close()
-	o.Ranges = ranges
+	o.Ranges = a.ranges
 	if m, err = a.training(m, &selectionFlags{training: f.training}); err != nil {
 		return err
 	}

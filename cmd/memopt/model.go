@@ -20,6 +20,9 @@ func (a *app) load(name string) (*memopt.Model, error) {
 		m.Close()
 		return nil, err
 	}
+	for symbol := range a.ranges {
+		delete(m.Dims, symbol)
+	}
 	return m, nil
 }
 
@@ -27,7 +30,7 @@ func (a *app) load(name string) (*memopt.Model, error) {
 // could be read.
 func (a *app) read(name string) (*memopt.Model, error) {
 	given, ranges, wrongDims := parseDims(a.global.dims)
-	if wrongDims == nil && !a.ranged {
+	if a.ranges = ranges; wrongDims == nil && !a.ranged {
 		wrongDims = refuseRanges(ranges)
 	}
 	dims := maps.Clone(a.dims)

@@ -75,6 +75,7 @@ formulas, exact bytes and whole names in any case.`,
 				return usage("--save-config: a configuration cannot express what a plan to a " +
 					"budget recomputes; add --select clusters, or save the plan with --save-plan")
 			}
+			a.ranged = true
 			p, c, err := a.makePlan(args[0], &sel, true)
 			if err != nil {
 				return err
@@ -145,6 +146,9 @@ func (a *app) planLoaded(m *memopt.Model, name string, sel *selectionFlags, show
 	}
 	c.options.RowPeaks, c.options.Alternatives = shown, shown
 	var search *searchLine
+	if shown {
+		c.options.Ranges, c.options.CheckSeed = a.ranges, a.global.seed
+	}
 	if b, ok := c.strategy.(memopt.Budget); ok {
 		search = a.searching(b.Limit)
 		b.Found, b.Progress = a.keeper.keep, search.tell

@@ -19,6 +19,7 @@ import (
 	"memopt/internal/mapfile"
 	"memopt/planner"
 	"memopt/report"
+	"memopt/symbolic"
 )
 
 // app is one run of the program.
@@ -30,10 +31,11 @@ type app struct {
 	ctx     context.Context // done when a signal asks for the end
 	keeper  *keeper
 	files   fileio.Ledger
-	states  []string         // of the model that is loaded next, as --state has them
-	columns int              // of the screen that the report goes to; 0: no limit
-	dims    map[string]int64 // of that model, where --dim does not say
-	ranged  bool             // the verb takes ranges of symbols
+	states  []string                  // of the model that is loaded next, as --state has them
+	columns int                       // of the screen that the report goes to; 0: no limit
+	dims    map[string]int64          // of that model, where --dim does not say
+	ranged  bool                      // the verb takes ranges of symbols
+	ranges  map[string]symbolic.Range // that --dim gives
 }
 
 // env looks up a variable.

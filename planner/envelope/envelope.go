@@ -74,6 +74,8 @@ func (p *Piece) Peak(env symbolic.Env) (bytes int64, at Load, err error) {
 // Limits of the work. A program whose memory changes its ways more often has no useful formula.
 const (
 	maxSamples = 4000
+	maxSteps   = 8_000_000 // simulated in all samples
+	maxAxes    = 8         // symbols with more than one value
 	maxPieces  = 48 // made by cuts where the worst step changes; with one axis: several times as many
 )
 
@@ -112,6 +114,9 @@ type Part struct {
 // Partition cuts a box into parts in each of which all bindings give the same answers to what a
 // simulation asks. Errors are those of Build.
 func Partition(ctx context.Context, box Box, sample Sampler) ([]Part, error) {
+	if n := len(box) - len(box.fixed()); n > maxAxes {
+		return nil, fmt.Errorf("%w: %d symbols vary, wanted at most %d", ErrPieces, n, maxAxes)
+	}
 	p := &partitioner{ctx: ctx, sample: sample, left: maxSamples}
 	if err := p.add(box); err != nil {
 		return nil, err
@@ -134,16 +139,16 @@ func (p *partitioner) add(box Box) error {
 	if err != nil {
 		return fmt.Errorf("at %v: %w", box.at(func(a Axis) int64 { return a.Hi }), err)
 	}
-	p.left--
+	p.left = min(p.left, maxSteps/max(len(s.Program.Steps), 1)) - 1
 	q, open := s.open(box)
 	if !open {
 		p.parts = append(p.parts, Part{box, s})
 		return nil
 	}
 	if p.left <= 0 {
-		return fmt.Errorf("%w: values share memory in more than %d ways, for example near %v, where the "+
+		return fmt.Errorf("%w: values share memory in too many ways, for example near %v, where the "+
 			"sign of %.120s matters; bind a symbol of it to one number, or narrow its range",
-			ErrPieces, maxSamples, box, q.of)
+			ErrPieces, box, q.of)
 	}
 	below, above := q.divide(box)
 	if err := p.add(below); err != nil {

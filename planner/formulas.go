@@ -1,0 +1,109 @@
+package planner
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"memopt/planner/envelope"
+	"memopt/symbolic"
+)
+
+// AssumedRange is that of symbols for which nobody has given one.
+var AssumedRange = symbolic.Range{Lo: 1, Hi: 4096}
+
+// Formulas are the peaks of a plan without sizes, over ranges of its symbols.
+type Formulas struct {
+	Base    *Formula // the graph as it is
+	Planned *Formula // the graph as it would be rewritten; nil where nothing runs again
+	// Assumed are the symbols whose range is AssumedRange.
+	Assumed []string
+	// Points is at how many random bindings, drawn with Seed, the formulas were compared with
+	// simulations, and Error the largest difference in bytes.
+	Points int
+	Seed   int64
+	Error  int64
+}
+
+// Formulas are checked at checkPoints bindings; at fewer where that would be more than checkSteps
+// simulated nodes.
+const (
+	checkPoints = 100
+	checkSteps  = 2_000_000
+)
+
+// mostUnasked is the most nodes of which formulas are found although nobody has given a range.
+const mostUnasked = 50_000
+
+// formulas finds the formulas of a plan without sizes. Where there are none, it is an error if
+// somebody has asked for these ranges, else a warning.
+func (p *Plan) formulas(ctx context.Context) error {
+	if len(p.Options.Ranges) == 0 && len(p.Analysis.Order) > mostUnasked {
+		return nil
+	}
+	ranges := map[string]symbolic.Range{}
+	f := &Formulas{Seed: p.Options.CheckSeed}
+	for _, s := range p.Unbound {
+		r, given := p.Options.Ranges[s]
+		if !given {
+			r = AssumedRange
+			f.Assumed = append(f.Assumed, s)
+		}
+		ranges[s] = r
+	}
+	box, err := envelope.NewBox(ranges)
+	if err == nil {
+		err = f.fill(ctx, p, box)
+	}
+	switch {
+	case err == nil:
+		p.Formulas = f
+	case len(f.Assumed) == 0:
+		return fmt.Errorf("the peak over %v: %w", box, err)
+	default:
+		p.Warnings = append(p.Warnings, fmt.Sprintf("no formula of the peak: %v; give ranges with --dim, such as %s=%d..%d",
+			err, f.Assumed[0], AssumedRange.Lo, AssumedRange.Hi))
+	}
+	return nil
+}
+
+func (f *Formulas) fill(ctx context.Context, p *Plan, box envelope.Box) error {
+	opts := p.Options
+	opts.Workspace = nil
+	var err error
+	if f.Base, err = FormulaOf(ctx, p.Model, p.Types, opts, box); err != nil {
+		return err
+	}
+	list := []*Formula{f.Base}
+	if len(p.Placements) > 0 {
+		if f.Planned, err = p.Formula(ctx, box); err != nil {
+			return err
+		}
+		list = append(list, f.Planned)
+	}
+	f.Points = max(1, min(checkPoints, checkSteps/max(len(p.Analysis.Order), 1)))
+	for _, x := range list {
+		difference, err := x.Check(ctx, f.Points, f.Seed)
+		if err != nil {
+			return err
+		}
+		f.Error = max(f.Error, difference)
+	}
+	return nil
+}
+
+// AssumedText says which ranges nobody has given: "batch=1..4096, seq=1..4096"; "" where there are
+// none.
+func (f *Formulas) AssumedText() string {
+	var text string
+	for _, a := range f.Base.Box {
+		if !slices.Contains(f.Assumed, a.Symbol) {
+			continue
+		}
+		if text != "" {
+			text += ", "
+		}
+		text += a.String()
+	}
+	return text
+}
