@@ -2,11 +2,14 @@ package memopt
 
 import (
 	"context"
+	"errors"
 
 	"memopt/configs"
 	"memopt/executor"
 	"memopt/planner"
+	"memopt/planner/envelope"
 	"memopt/recompute"
+	"memopt/symbolic"
 )
 
 // PlanOptions says what a plan is made for; the zero value is valid. Dims are the model's, and the
@@ -40,6 +43,26 @@ func (m *Model) Plan(ctx context.Context, s Strategy, o PlanOptions) (*Plan, err
 		}
 	}
 	p, err := planner.MakeContext(ctx, m.Model, m.Types, o.Options)
+	if err != nil {
+		return nil, err
+	}
+	return &Plan{p, m}, nil
+}
+
+// PlanSpan plans for all sizes of ranges at once (planner.MakeSpan): one set of placements that keeps
+// within a budget of bytes at every size. Symbols without a range are the model's Dims. The options
+// must have no device.
+func (m *Model) PlanSpan(ctx context.Context, b Budget, o PlanOptions, ranges map[string]symbolic.Range) (*Plan, error) {
+	if o.Device != nil {
+		return nil, &Error{OfCaller, errors.New("a plan for a range of sizes knows no workspaces of kernels: wanted options " +
+			"without a device")}
+	}
+	box, err := envelope.NewBox(ranges)
+	if err != nil {
+		return nil, &Error{OfCaller, err}
+	}
+	o.Dims, o.Strategy = m.Dims, b
+	p, err := planner.MakeSpan(ctx, m.Model, m.Types, o.Options, box)
 	if err != nil {
 		return nil, err
 	}

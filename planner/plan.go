@@ -108,6 +108,7 @@ type Plan struct {
 
 	// Of the fields up to Overhead, only Recompute.Nodes is known where symbols are unbound.
 	Unbound    []string  // symbols without a binding; then there are no bytes
+	Span       *Span     // the sizes that the plan is for; nil: those of Options.Dims alone
 	Formulas   *Formulas // of the peak where symbols are unbound, if Options asks for them
 	Sizes      *live.Sizes
 	Base       *live.Timeline // the graph as it is

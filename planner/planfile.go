@@ -52,6 +52,9 @@ func (f *PlanFile) otherSizes(dims symbolic.Env) []string {
 	}
 	var then, now []string
 	for _, name := range slices.Sorted(maps.Keys(f.Record.Dims)) {
+		if r, ranged := f.Record.Ranges[name]; ranged && r[0] <= dims[name] && dims[name] <= r[1] {
+			continue // the plan is for this size, too
+		}
 		if n, bound := dims[name]; bound && n != f.Record.Dims[name] {
 			then = append(then, fmt.Sprintf("%s=%d", name, f.Record.Dims[name]))
 			now = append(now, fmt.Sprintf("%s=%d", name, n))

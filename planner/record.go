@@ -49,6 +49,12 @@ func (p *Plan) FileRecord(sha string, seed int64, version string) *recompute.Rec
 	if b := p.Options.Limit(); b != nil {
 		r.Budget = b.record()
 	}
+	if p.Span != nil {
+		r.Ranges = map[string][2]int64{}
+		for _, a := range p.Span.Box {
+			r.Ranges[a.Symbol] = [2]int64{a.Lo, a.Hi}
+		}
+	}
 	if o := &p.Options; len(o.Keep)+len(o.Recompute) > 0 {
 		r.Demands = &recompute.DemandRecord{Keep: o.Keep, Recompute: o.Recompute}
 	}

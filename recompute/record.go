@@ -37,6 +37,9 @@ type Record struct {
 	// Demands are what the plan was told to keep and to recompute, which its placements obey; in plan
 	// files alone.
 	Demands *DemandRecord `json:"demands,omitempty"`
+	// Ranges are the first and the last value of symbols for all of which the plan keeps within the
+	// budget, in plan files alone; Dims has the largest. Nil: the plan is for Dims alone.
+	Ranges map[string][2]int64 `json:"ranges,omitempty"`
 }
 
 // BudgetRecord is a budget on disk. Of the first three fields one is set, or none where there are

@@ -36,11 +36,11 @@ func Formulas(w io.Writer, format Format, p *planner.Plan, most int) error {
 			}
 		}
 	}
-	return Sentences(w, format, formulaText(f, left))
+	return Sentences(w, format, formulaText(f, left)...)
 }
 
 // formulaText says what goes with the formulas.
-func formulaText(f *planner.Formulas, left int) string {
+func formulaText(f *planner.Formulas, left int) []string {
 	var list []string
 	if left > 0 {
 		list = append(list, fmt.Sprintf("%d more parts: -v lists them.", left))
@@ -53,7 +53,7 @@ func formulaText(f *planner.Formulas, left int) string {
 		list = append(list, fmt.Sprintf("Assumed: %s; --dim %s gives another range.", text,
 			f.Assumed[0]+"=1..64"))
 	}
-	return strings.Join(list, " ")
+	return list
 }
 
 // formulaTable lists the parts of a formula, and says how many it leaves out.

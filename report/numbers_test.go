@@ -145,7 +145,7 @@ func TestPlanNumbers(t *testing.T) {
 		"next.arena_bytes": "52", "next.overhead": "0.53",
 		"runtime.baseline_bytes": "1061", "runtime.baseline_arena_bytes": "1062", "runtime.planned_bytes": "1064",
 		"fit.in": "ort", "fit.fits": "false", "fit.limit_bytes": "71", "fit.needed_bytes": "174",
-		"fit.over_bytes": "103", "fit.spare_bytes": "0", "formulas": "<nil>",
+		"fit.over_bytes": "103", "fit.spare_bytes": "0", "formulas": "<nil>", "span": "<nil>",
 		"runtime.arena_bytes": "1065", "runtime.total_bytes": "2090", "peak.clone_bytes": "1067",
 		// 1025 + 1024 bytes less the six parts, 120 to 125, are gaps, which are among temporaries.
 		"at_peak.weights_bytes": "120", "at_peak.state_bytes": "121", "at_peak.gradients_bytes": "122",

@@ -70,6 +70,9 @@ func PlanMarkdown(w io.Writer, p *planner.Plan, view PlanView) error {
 			return err
 		}
 	}
+	if err := spanTable(w, MarkdownFormat, p); err != nil {
+		return err
+	}
 	if err := Formulas(w, MarkdownFormat, p, -1); err != nil {
 		return err
 	}

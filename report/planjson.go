@@ -35,6 +35,7 @@ type planJSON struct {
 	Runtime        *runtimePeakJSON `json:"runtime"`
 	Fit            *fitJSON         `json:"fit"`
 	Formulas       *formulasJSON    `json:"formulas"`
+	Span           *spanJSON        `json:"span"`
 	Again          []againJSON      `json:"again"`
 	Alternatives   []otherJSON      `json:"alternatives"`
 	Warnings       []string         `json:"warnings"`
@@ -157,7 +158,7 @@ func WriteJSON(w io.Writer, v any) error {
 
 func newPlanJSON(p *planner.Plan, sha string) *planJSON {
 	a := p.Analysis
-	j := &planJSON{Schema: PlanSchema, Formulas: newFormulasJSON(p),
+	j := &planJSON{Schema: PlanSchema, Formulas: newFormulasJSON(p), Span: newSpanJSON(p.Span),
 		Model:    modelJSON{Path: p.Model.Path, StructureSHA256: sha, Nodes: len(a.Graph.Nodes)},
 		Boundary: boundaryJSON{Kind: string(a.Boundary.Kind), Node: a.Graph.NodeLabel(a.Boundary.Node)},
 		Dims:     map[string]int64(p.Options.Dims), UnboundSymbols: nonNil(p.Unbound), Level: int(p.Options.Level()),

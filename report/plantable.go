@@ -37,6 +37,9 @@ func PlanTable(w io.Writer, p *planner.Plan, view PlanView) error {
 			return err
 		}
 	}
+	if err := spanTable(w, TableFormat, p); err != nil {
+		return err
+	}
 	most := formulaParts
 	if view.Stashes < 0 {
 		most = -1

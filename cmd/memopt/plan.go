@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 
 	"github.com/spf13/cobra"
 
@@ -158,10 +159,17 @@ func (a *app) planLoaded(m *memopt.Model, name string, sel *selectionFlags, show
 	if sel.forCPU() {
 		c.options.Device, c.options.Threads = cpu.Device{}, a.global.threads
 	}
-	p, err := m.Plan(a.ctx, c.strategy, c.options)
+	plan := m.Plan
+	span := shown && len(a.ranges) > 0 && sel.budgetFlags.asks()
+	if span {
+		plan = func(ctx context.Context, s memopt.Strategy, o memopt.PlanOptions) (*memopt.Plan, error) {
+			return a.planSpan(ctx, m, s, o)
+		}
+	}
+	p, err := plan(a.ctx, c.strategy, c.options)
 	search.end()
 	if err != nil {
-		if shown {
+		if shown && !span {
 			if e := a.reportUnfit(m, c, err); e != nil {
 				return nil, nil, classify(wrap(name, e))
 			}
@@ -178,6 +186,29 @@ func (a *app) planLoaded(m *memopt.Model, name string, sel *selectionFlags, show
 		}
 	}
 	return p, c, nil
+}
+
+// spanSearches is how many searches share the effort and the time of a plan for ranges of sizes.
+const spanSearches = 5
+
+// planSpan makes one plan for all sizes of the ranges that --dim gives.
+func (a *app) planSpan(ctx context.Context, m *memopt.Model, s memopt.Strategy,
+	o memopt.PlanOptions) (*memopt.Plan, error) {
+	b, ok := s.(memopt.Budget)
+	switch {
+	case !ok:
+		return nil, usage("--dim gives a range: one plan for all of it is made to a --budget alone; give one number, or " +
+			"leave out --plan and --config")
+	case b.Share > 0:
+		return nil, usage("--budget %s: a share of the baseline's peak is another number of bytes at every size; wanted "+
+			"a size such as 16GiB for a range", report.Percent(b.Share))
+	case b.Runtime || b.Clusters || len(b.StashLimits) > 0 || o.Device != nil:
+		return nil, usage("--dim gives a range: one plan for all of it is made to a --budget in bytes, without --budget-in " +
+			"ort, --budget-for, --select and --device cpu")
+	}
+	b.Effort, b.Limit = b.Effort/spanSearches, b.Limit/spanSearches
+	o.Ranges, o.RowPeaks, o.Alternatives = nil, false, false
+	return m.PlanSpan(ctx, b, o, a.ranges)
 }
 
 // compare adds what a plan is shown beside to reports for people and tables: level 1, of a plan to a

@@ -31,6 +31,7 @@ func TestSchemas(t *testing.T) {
 		{"unfit", "plan example:cnn --dim batch=1 --budget 1%"},
 		{"unfit", "plan example:cnn --dim batch=2 --budget 1KiB"},
 		{"plan", "plan example:transformer --dim batch=1..4,seq=64..128 --level 1"},
+		{"plan", "plan example:mlp --dim batch=64..4096 --budget 700MiB --time-limit 0"},
 		{"pareto", "plan example:mlp --dim batch=4096 --pareto 3"},
 		{"estimate", "estimate example:transformer"},
 		{"explain", "explain example:transformer --level 1"},

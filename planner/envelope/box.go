@@ -2,6 +2,7 @@ package envelope
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -158,4 +159,17 @@ func (b Box) joined(c Box) (Box, bool) {
 		return c.joined(b)
 	}
 	return nil, false
+}
+
+// Diagonal returns bindings from the lowest to the highest of a box: both, and those between at equal
+// distances, n in all where there are as many.
+func (b Box) Diagonal(n int64) []symbolic.Env {
+	var list []symbolic.Env
+	for i := range n {
+		env := b.at(func(a Axis) int64 { return a.Lo + (a.Hi-a.Lo)*i/(n-1) })
+		if !slices.ContainsFunc(list, func(old symbolic.Env) bool { return maps.Equal(old, env) }) {
+			list = append(list, env)
+		}
+	}
+	return list
 }

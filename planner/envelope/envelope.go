@@ -76,7 +76,7 @@ const (
 	maxSamples = 4000
 	maxSteps   = 8_000_000 // simulated in all samples
 	maxAxes    = 8         // symbols with more than one value
-	maxPieces  = 48 // made by cuts where the worst step changes; with one axis: several times as many
+	maxPieces  = 48        // made by cuts where the worst step changes; with one axis: several times as many
 )
 
 // ErrPieces says that a box has more parts than are worth looking at.

@@ -123,3 +123,47 @@ func (s *Sizes) ofProgram(p *live.Program) ([]int32, error) {
 	}
 	return class, nil
 }
+
+// maxRising bounds the parts into which Rising cuts a box.
+const maxRising = 1024
+
+// Rising cuts a box into parts in each of which no value shrinks as any symbol grows, so that all are
+// largest at the part's largest sizes: one part, unless sizes are not polynomials. fixed binds
+// symbols that the box does not have. The error is ErrPieces where that takes too many parts.
+func (s *Sizes) Rising(box Box, fixed symbolic.Env) ([]Box, error) {
+	open := []Box{box}
+	var done []Box
+	for len(open) > 0 {
+		b := open[len(open)-1]
+		open = open[:len(open)-1]
+		e, falls := s.falling(b, fixed)
+		if !falls {
+			done = append(done, b)
+			continue
+		}
+		if len(done)+len(open) > maxRising {
+			return nil, fmt.Errorf("%w: it is not proved that %.120s grows with all sizes in %v", ErrPieces, e, b)
+		}
+		axis := question{of: e}.widest(b)
+		at := b[axis].Lo + (b[axis].Hi-b[axis].Lo)/2
+		below, above := b.cut(axis, at)
+		open = append(open, below, above)
+	}
+	return done, nil
+}
+
+// falling returns a size of which it is not proved that it does not shrink as symbols grow.
+func (s *Sizes) falling(box Box, fixed symbolic.Env) (symbolic.Expr, bool) {
+	if box.point() {
+		return symbolic.Expr{}, false
+	}
+	for _, e := range s.bytes {
+		e = e.Bind(fixed)
+		for _, a := range box {
+			if a.Lo != a.Hi && !Rises(e, box, a.Symbol) {
+				return e, true
+			}
+		}
+	}
+	return symbolic.Expr{}, false
+}

@@ -1,0 +1,239 @@
+package planner
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"memopt/graph"
+	"memopt/graph/op"
+	"memopt/planner/arena"
+	"memopt/planner/envelope"
+	"memopt/symbolic"
+)
+
+// Span is the sizes in all of which a plan keeps within its budget.
+type Span struct {
+	Box envelope.Box
+	// Parts is in how many parts of the box values share memory in another way. In each, the arena
+	// that was packed for its largest sizes holds what there is at all others.
+	Parts int
+	// Worst are the sizes at which the step takes the most of what the budget counts, and Most that.
+	Worst symbolic.Env
+	Most  int64
+	// Repairs is how many plans were given up because they do not fit everywhere.
+	Repairs int
+	// Prices compare the plan with plans for single sizes.
+	Prices []Price
+}
+
+// Price is what a plan for a span costs at one size, and what the plan for this size alone does.
+type Price struct {
+	Dims     symbolic.Env
+	Total    int64   // bytes of inputs, weights and arena
+	Overhead float64 // more time, as a share
+	Own      *OwnPrice
+}
+
+// OwnPrice is that of a plan for one size.
+type OwnPrice struct {
+	Total    int64
+	Overhead float64
+}
+
+// maxRepairs is how many plans are given up before a span is.
+const maxRepairs = 6
+
+// MakeSpan plans for all bindings of a box at once: one set of placements that keeps within the
+// budget at every size. The strategy must be a Budget of bytes, in memopt's own arena. The plan is
+// that of the largest sizes, repaired where it does not fit at others; its figures are those of the
+// largest sizes. Its Span proves that it fits everywhere. Errors are those of MakeContext and
+// FormulaOf; where nothing is found that fits everywhere, the error is an ErrUnfit.
+func MakeSpan(ctx context.Context, m *graph.Model, types *op.Result, opts Options, box envelope.Box) (*Plan, error) {
+	b := opts.Budget()
+	if b == nil || b.Runtime || b.Share > 0 || len(b.StashLimits) > 0 || opts.Workspace != nil {
+		return nil, errors.New("a plan for a range of sizes keeps within a number of bytes: no share, no limit of " +
+			"what is stashed, and no other runtime or device")
+	}
+	s := &spanner{ctx: ctx, model: m, types: types, opts: opts, budget: *b, box: box}
+	p, err := s.find()
+	if err != nil {
+		return nil, err
+	}
+	return p, s.price(p)
+}
+
+// spanner looks for a plan for a box.
+type spanner struct {
+	ctx    context.Context
+	model  *graph.Model
+	types  *op.Result
+	opts   Options
+	budget Budget
+	box    envelope.Box
+}
+
+// at plans at bindings.
+func (s *spanner) at(env symbolic.Env, strategy Strategy) (*Plan, error) {
+	o := s.opts
+	o.Strategy = strategy
+	o.Dims = symbolic.Env{}
+	for name, n := range s.opts.Dims {
+		o.Dims[name] = n
+	}
+	for name, n := range env {
+		o.Dims[name] = n
+	}
+	return MakeContext(s.ctx, s.model, s.types, o)
+}
+
+// find plans at the largest sizes, and as long as that does not fit somewhere, there, or within less.
+func (s *spanner) find() (*Plan, error) {
+	env, budget := s.box.High(), s.budget
+	var span *Span
+	for repairs := range maxRepairs {
+		p, err := s.at(env, budget)
+		if err != nil {
+			return nil, fmt.Errorf("at %v: %w", bindingsText(s.box, env), err)
+		}
+		if span, err = s.prove(p); err != nil {
+			return nil, err
+		}
+		if span.Repairs = repairs; s.fits(span.Most) {
+			return s.adopt(p, span)
+		}
+		if repairs%2 == 0 {
+			env = span.Worst // a plan for where this one takes too much
+			continue
+		}
+		env = s.box.High()
+		over := span.Most - s.limit()
+		budget.Total, budget.Arena = lowered(budget.Total, over), lowered(budget.Arena, over)
+	}
+	return nil, fmt.Errorf("%w: no plan that was found fits in all of %v; the last one takes %d bytes at %v", ErrUnfit,
+		s.box, span.Most, bindingsText(s.box, span.Worst))
+}
+
+func lowered(budget, over int64) int64 {
+	if budget == 0 {
+		return 0
+	}
+	return max(budget-over, 1)
+}
+
+func (s *spanner) limit() int64 { return cmp.Or(s.budget.Total, s.budget.Arena) }
+
+func (s *spanner) fits(bytes int64) bool { return bytes <= s.limit() }
+
+// adopt is the plan at the largest sizes with the placements of another one.
+func (s *spanner) adopt(p *Plan, span *Span) (*Plan, error) {
+	if !sameBindings(p.Options.Dims, s.box.High()) {
+		other, err := s.at(s.box.High(), &PlanFile{Placements: p.Placements, Order: p.Analysis.Order})
+		if err != nil {
+			return nil, err
+		}
+		p = other
+	}
+	p.Span = span
+	return p, nil
+}
+
+func sameBindings(dims, env symbolic.Env) bool {
+	for name, n := range env {
+		if dims[name] != n {
+			return false
+		}
+	}
+	return true
+}
+
+// prove finds the most that a plan takes in the box. In a part in which all bindings share memory
+// alike, no value is larger than at the largest sizes: so the arena that is packed for these holds
+// all others.
+func (s *spanner) prove(p *Plan) (*Span, error) {
+	q, err := p.programs()
+	if err != nil {
+		return nil, err
+	}
+	q = q.over(s.box)
+	parts, err := envelope.Partition(s.ctx, s.box, q.sample)
+	if err != nil {
+		return nil, err
+	}
+	span := &Span{Box: s.box, Parts: len(parts)}
+	persistent, err := q.sizes.Persistent()
+	if err != nil {
+		return nil, err
+	}
+	for _, part := range parts {
+		boxes, err := q.sizes.Rising(part.Box, q.opts.Dims)
+		if err != nil {
+			return nil, err
+		}
+		for _, box := range boxes {
+			if err := span.weigh(s, q, box, persistent); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return span, nil
+}
+
+// weigh notes what a plan takes at the largest sizes of a part.
+func (span *Span) weigh(s *spanner, q *programs, box envelope.Box, persistent symbolic.Expr) error {
+	env := box.High()
+	bound := q.bindings(env)
+	program, _, err := q.at(q.plan.Order, bound, nil)
+	if err != nil {
+		return err
+	}
+	t, err := program.Simulate()
+	if err != nil {
+		return err
+	}
+	bytes := arena.NewLayout(s.ctx, t, program.Bytes).Bytes
+	if s.budget.Total > 0 {
+		stay, err := persistent.Eval(bound)
+		if err != nil {
+			return err
+		}
+		bytes += stay
+	}
+	if bytes > span.Most {
+		span.Most, span.Worst = bytes, env
+	}
+	return nil
+}
+
+// price compares the plan with plans for single sizes.
+func (s *spanner) price(p *Plan) error {
+	for _, env := range s.box.Diagonal(3) {
+		if s.ctx.Err() != nil {
+			return nil
+		}
+		here, err := s.at(env, &PlanFile{Placements: p.Placements, Order: p.Analysis.Order})
+		if err != nil {
+			return err
+		}
+		price := Price{Dims: env, Total: here.Persistent + here.Arena.Bytes, Overhead: here.Overhead}
+		own, err := s.at(env, s.budget)
+		if err == nil {
+			price.Own = &OwnPrice{own.Persistent + own.Arena.Bytes, own.Overhead}
+		} else if !errors.Is(err, ErrUnfit) {
+			return err
+		}
+		p.Span.Prices = append(p.Span.Prices, price)
+	}
+	return nil
+}
+
+// bindingsText prints the bindings of a box's symbols.
+func bindingsText(box envelope.Box, env symbolic.Env) string {
+	point := slices.Clone(box)
+	for i := range point {
+		point[i].Lo, point[i].Hi = env[point[i].Symbol], env[point[i].Symbol]
+	}
+	return point.String()
+}
