@@ -30,9 +30,13 @@ func spanTable(w io.Writer, format Format, p *planner.Plan) error {
 			return err
 		}
 	}
-	return Sentences(w, format, fmt.Sprintf("Everywhere in the range it takes at most %s of the budget, at %s: %d parts in "+
-		"which values share memory alike, and in each an arena for the largest sizes that holds all others.",
-		Bytes(s.Most), dimsText(s.Worst), s.Parts))
+	parts := "Values share memory alike at all sizes, and the arena for the largest ones holds all others."
+	if s.Parts > 1 {
+		parts = fmt.Sprintf("There are %d parts in each of which values share memory alike, and the arena for its "+
+			"largest sizes holds all others.", s.Parts)
+	}
+	return Sentences(w, format, fmt.Sprintf("Everywhere in the range it takes at most %s of the budget, at %s. %s",
+		Bytes(s.Most), dimsText(s.Worst), parts))
 }
 
 type spanJSON struct {
