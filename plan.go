@@ -52,10 +52,11 @@ func (m *Model) Plan(ctx context.Context, s Strategy, o PlanOptions) (*Plan, err
 // PlanSpan plans for all sizes of ranges at once (planner.MakeSpan): one set of placements that keeps
 // within a budget of bytes at every size. Symbols without a range are the model's Dims. The options
 // must have no device.
-func (m *Model) PlanSpan(ctx context.Context, b Budget, o PlanOptions, ranges map[string]symbolic.Range) (*Plan, error) {
+func (m *Model) PlanSpan(ctx context.Context, b Budget, o PlanOptions,
+	ranges map[string]symbolic.Range) (*Plan, error) {
 	if o.Device != nil {
-		return nil, &Error{OfCaller, errors.New("a plan for a range of sizes knows no workspaces of kernels: wanted options " +
-			"without a device")}
+		return nil, &Error{OfCaller, errors.New("a plan for a range of sizes knows no workspaces of kernels: " +
+			"wanted options without a device")}
 	}
 	box, err := envelope.NewBox(ranges)
 	if err != nil {

@@ -66,7 +66,8 @@ func TestMakeSpanRefuses(t *testing.T) {
 		_, err := planner.MakeSpan(t.Context(), m.Model, m.Types, planner.Options{Strategy: s}, box)
 		require.ErrorContains(t, err, "keeps within a number of bytes")
 	}
-	_, err = planner.MakeSpan(t.Context(), m.Model, m.Types, planner.Options{Strategy: planner.Budget{Total: 1 << 20}}, box)
+	small := planner.Options{Strategy: planner.Budget{Total: 1 << 20}}
+	_, err = planner.MakeSpan(t.Context(), m.Model, m.Types, small, box)
 	require.ErrorIs(t, err, planner.ErrUnfit)
 	require.ErrorContains(t, err, "at batch=64")
 }

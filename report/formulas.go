@@ -45,10 +45,10 @@ func formulaText(f *planner.Formulas, left int) []string {
 	if left > 0 {
 		list = append(list, fmt.Sprintf("%d more parts: -v lists them.", left))
 	}
-	list = append(list, fmt.Sprintf("Inputs and weights take %v bytes besides; the arena adds the rounding of buffers and "+
-		"gaps between them.", f.Base.Persistent))
-	list = append(list, fmt.Sprintf("Largest error against simulation at %d random sizes (seed %d): %d bytes.", f.Points,
-		f.Seed, f.Error))
+	list = append(list, fmt.Sprintf("Inputs and weights take %v bytes besides; the arena adds the rounding "+
+		"of buffers and gaps between them.", f.Base.Persistent))
+	list = append(list, fmt.Sprintf("Largest error against simulation at %d random sizes (seed %d): %d bytes.",
+		f.Points, f.Seed, f.Error))
 	if text := f.AssumedText(); text != "" {
 		list = append(list, fmt.Sprintf("Assumed: %s; --dim %s gives another range.", text,
 			f.Assumed[0]+"=1..64"))

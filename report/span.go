@@ -13,8 +13,9 @@ func spanTable(w io.Writer, format Format, p *planner.Plan) error {
 	if s == nil {
 		return nil
 	}
-	t := &Table{Title: "One plan for " + s.Box.String(), Header: []string{"At", "Takes", "Overhead", "A plan for this alone"},
-		Right: []bool{false, true, true, true}}
+	t := &Table{Title: "One plan for " + s.Box.String(),
+		Header: []string{"At", "Takes", "Overhead", "A plan for this alone"},
+		Right:  []bool{false, true, true, true}}
 	for _, x := range s.Prices {
 		own := "none was found"
 		if x.Own != nil {

@@ -197,14 +197,14 @@ func (a *app) planSpan(ctx context.Context, m *memopt.Model, s memopt.Strategy,
 	b, ok := s.(memopt.Budget)
 	switch {
 	case !ok:
-		return nil, usage("--dim gives a range: one plan for all of it is made to a --budget alone; give one number, or " +
-			"leave out --plan and --config")
+		return nil, usage("--dim gives a range: one plan for all of it is made to a --budget alone; give " +
+			"one number, or leave out --plan and --config")
 	case b.Share > 0:
-		return nil, usage("--budget %s: a share of the baseline's peak is another number of bytes at every size; wanted "+
-			"a size such as 16GiB for a range", report.Percent(b.Share))
+		return nil, usage("--budget %s: a share of the baseline's peak is another number of bytes at every "+
+			"size; wanted a size such as 16GiB for a range", report.Percent(b.Share))
 	case b.Runtime || b.Clusters || len(b.StashLimits) > 0 || o.Device != nil:
-		return nil, usage("--dim gives a range: one plan for all of it is made to a --budget in bytes, without --budget-in " +
-			"ort, --budget-for, --select and --device cpu")
+		return nil, usage("--dim gives a range: one plan for all of it is made to a --budget in bytes, " +
+			"without --budget-in ort, --budget-for, --select and --device cpu")
 	}
 	b.Effort, b.Limit = b.Effort/spanSearches, b.Limit/spanSearches
 	o.Ranges, o.RowPeaks, o.Alternatives = nil, false, false
