@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -129,9 +130,14 @@ func (a *app) estimate(name string, f *estimateFlags) error {
 	if err != nil {
 		return a.classifyPlan(name, err)
 	}
-	if o.Memory > 0 && f.device == "" && f.reserve == "" {
-		r.ReserveSource = "the reserve is that of the device with the nearest memory: " + o.Device.Source
-		r.Device = ""
+	if o.Memory > 0 && f.device == "" {
+		r.Device, r.DeviceSource = "", "" // the nearest one lends its reserve and its times
+		if f.reserve == "" {
+			r.ReserveSource = "the reserve is that of the device with the nearest memory: " + o.Device.Source
+		}
+	}
+	if !r.Made {
+		f.warnIdle(a)
 	}
 	if f.check {
 		if r.Check, err = estimate.Check(a.ctx, m, *o); err != nil {
@@ -145,6 +151,20 @@ func (a *app) estimate(name string, f *estimateFlags) error {
 		return &exitError{exitAbove, fmt.Errorf("%s: the step took more than was predicted", name)}
 	}
 	return a.fits(name, r)
+}
+
+// warnIdle warns of flags that say how a step is made, where the graph is taken as it is.
+func (f *estimateFlags) warnIdle(a *app) {
+	var idle []string
+	for _, name := range []string{"optimizer", "momentum", "max-grad-norm", "params", "freeze", "loss", "fuse",
+		"accumulate"} {
+		if f.set.Changed(name) {
+			idle = append(idle, "--"+name)
+		}
+	}
+	if len(idle) > 0 {
+		a.warn("%s: no effect: the graph has a backward half and is taken as it is", strings.Join(idle, ", "))
+	}
 }
 
 // fits is the exit code of an answer.
