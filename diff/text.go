@@ -66,18 +66,22 @@ func (p Pair) change() string {
 func sentence(p Pair) string {
 	switch {
 	case !p.A.Known && p.B.Known:
-		return fmt.Sprintf("%s is %s", p.Name, shown(p.B, p.Unit))
+		return fmt.Sprintf("%s: %s", p.Name, shown(p.B, p.Unit))
 	case p.A.Known && !p.B.Known:
-		return fmt.Sprintf("%s was %s and is not known now", p.Name, shown(p.A, p.Unit))
+		return fmt.Sprintf("%s: unknown in B, %s in A", p.Name, shown(p.A, p.Unit))
 	case p.A.same(p.B):
-		return fmt.Sprintf("%s stays at %s", p.Name, shown(p.B, p.Unit))
+		return fmt.Sprintf("%s: %s in both", p.Name, shown(p.B, p.Unit))
 	}
-	verb := "changes"
+	plural := p.Name == "nodes" || p.Name == "placements"
+	verb := "change"
 	if p.A.Number != nil && p.B.Number != nil {
-		verb = "rises"
+		verb = "rise"
 		if p.B.Number.Cmp(p.A.Number) < 0 {
-			verb = "falls"
+			verb = "fall"
 		}
+	}
+	if !plural {
+		verb += "s"
 	}
 	text := fmt.Sprintf("%s %s from %s to %s", p.Name, verb, shown(p.A, p.Unit), shown(p.B, p.Unit))
 	if c := p.change(); c != "" {
