@@ -239,8 +239,14 @@ func TestNames(t *testing.T) {
 	require.Contains(t, weight.Elsewhere[0].Why, "live throughout")
 	for _, a := range ask("*").Elsewhere {
 		require.NotEmpty(t, a.Why)
-		if a.First >= 0 {
-			require.True(t, a.Until < all.Step || a.First > all.Step || p.Planned.Root[0] >= -1, a.Name)
+		switch {
+		case a.First < 0:
+		case a.Until < all.Step:
+			require.Contains(t, a.Why, "before the peak", a.Name)
+		case a.First > all.Step:
+			require.Contains(t, a.Why, "after the peak", a.Name)
+		default:
+			require.Contains(t, a.Why, "in place", a.Name)
 		}
 	}
 	_, err = explain.Explain(context.Background(), p, explain.Options{Name: "nobody"})

@@ -185,6 +185,19 @@ func TestDemandErrors(t *testing.T) {
 			require.ErrorContains(t, err, want)
 		}
 	}
+	// What is kept within the subgraph of what is forced does not run again: it is there.
+	const where, softmax = "/transformer/h.0/attn/Where_output_0", "/transformer/h.0/attn/Softmax_output_0"
+	both, err := planner.Make(m, types,
+		planner.Options{Dims: ex.Dims, Keep: []string{where}, Recompute: []string{softmax}})
+	require.NoError(t, err)
+	def := func(name string) graph.NodeID {
+		v, ok := g.Lookup(name)
+		require.True(t, ok)
+		return g.Values[v].Def
+	}
+	require.False(t, runsAgain(both, def(where)))
+	require.True(t, runsAgain(both, def(softmax)))
+	checkPlan(t, both, 0)
 	// Globs leave out what cannot run again, and say so.
 	p, err := planner.Make(m, types, planner.Options{Dims: ex.Dims, Recompute: []string{"*"}})
 	require.NoError(t, err)

@@ -34,6 +34,8 @@ func fitsText(p *planner.Plan, view PlanView) string {
 		return fmt.Sprintf("No budget was given: this is what %s enables.", view.ConfigPath)
 	case p.Options.Level() > 0:
 		return fmt.Sprintf("No budget was given: this is level %d.", p.Options.Level())
+	case p.Options.Strategy == nil:
+		return "No budget was given: this is what --recompute asks for."
 	}
 	return "No budget was given: this is the plan as it was saved."
 }
