@@ -125,6 +125,22 @@ func TestCores(t *testing.T) {
 	}
 }
 
+// TestSmallestLimit: of nested groups the one that allows the least counts, wherever it stands.
+func TestSmallestLimit(t *testing.T) {
+	for _, c := range [][2]string{{"2", "4"}, {"4", "2"}} {
+		m := machine(map[string]string{"proc/self/status": "Cpus_allowed_list: 0-7\n", "proc/self/cgroup": "0::/a\n",
+			"proc/self/mountinfo": mountV2, "sys/fs/cgroup/a/cpu.max": c[0] + "00000 100000",
+			"sys/fs/cgroup/cpu.max": c[1] + "00000 100000", "sys/fs/cgroup/a/memory.max": c[0],
+			"sys/fs/cgroup/memory.max": c[1]}, nil)
+		require.Equal(t, 2.0, m.Cores().Quota)
+		_, limit := m.Memory()
+		require.Equal(t, int64(2), limit.Bytes)
+	}
+	_, limit := machine(map[string]string{"proc/self/cgroup": "3:memory:/\n", "proc/self/mountinfo": mountV1,
+		"sys/fs/cgroup/memory/memory.limit_in_bytes": "9223372036854771712\n"}, nil).Memory()
+	require.Empty(t, limit.File, "version 1 says so of no limit")
+}
+
 func TestListed(t *testing.T) {
 	for text, n := range map[string]int{"0": 1, "0-3": 4, "0-3,8,10-11\n": 7, "": 0, "a": 0,
 		"3-1": 0, "0-": 0, "-1": 0,

@@ -86,6 +86,7 @@ const mib = 1 << 20
 func TestTrial(t *testing.T) {
 	tr := trial(t, 2, []string{takeVariable + "=200"}, takeVariable+"=100", takeVariable+"=300", "OTHER=1",
 		codeVariable+"=3", takeVariable+"=")
+	tr.Memory, tr.Time = 4<<30, time.Hour // limits that no run reaches
 	var seen []string
 	tr.Progress = func(run, runs int, setting string) {
 		seen = append(seen, fmt.Sprint(run, "/", runs,
@@ -292,6 +293,22 @@ func TestCompare(t *testing.T) {
 	require.Equal(t, int64(5), median(runsOf([]int64{9, 1, 5}), value))
 	require.Equal(t, int64(3), median(runsOf([]int64{5, 1}), value))
 	require.Zero(t, median(nil, value))
+}
+
+// TestBounds: of two peaks that are only bounded nothing is known, of one something is.
+func TestBounds(t *testing.T) {
+	rows := func(smallBase, smallOther bool) []Row {
+		return []Row{{Runs: []Run{{Peak: 30, Small: smallBase}, {Peak: 31, Small: smallBase}}},
+			{Runs: []Run{{Peak: 20, Small: smallOther}, {Peak: 21, Small: smallOther}}}}
+	}
+	for _, c := range []struct {
+		base, other bool
+		want        int
+	}{{true, true, 0}, {false, true, -1}, {false, false, -1}} {
+		o := Outcome{Rows: rows(c.base, c.other)}
+		o.summarize()
+		require.Equal(t, c.want, o.Rows[1].Memory)
+	}
 }
 
 func runsOf(peaks []int64) []Run {
