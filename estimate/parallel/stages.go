@@ -142,8 +142,8 @@ func (c *cutter) layers(chunks int) error {
 		return c.singles(chunks)
 	}
 	if len(layers) < chunks {
-		return &StageError{fmt.Sprintf("the model has %d layers (%s), too few for %d stages", len(layers),
-			strings.Join(layers, ", "), chunks)}
+		return &StageError{fmt.Sprintf("the model has %d layers (%s to %s), too few for %d stages", len(layers),
+			layers[0], layers[len(layers)-1], chunks)}
 	}
 	for i, name := range layers {
 		c.found[name] = i

@@ -93,7 +93,7 @@ func TestStageErrors(t *testing.T) {
 	step, params, err := parallel.MicroStep(transformer(t, shape{a: 4, b: 2, h: 32, L: 3, s: 16, v: 64, ffn: 128}))
 	require.NoError(t, err)
 	_, err = parallel.Split(t.Context(), step, params, parallel.Layout{PP: 4}, parallel.Options{})
-	assert.EqualError(t, err, "the model has 3 layers (/h.0, /h.1, /h.2), too few for 4 stages")
+	assert.EqualError(t, err, "the model has 3 layers (/h.0 to /h.2), too few for 4 stages")
 	_, err = parallel.Split(t.Context(), step, params, parallel.Layout{PP: -4}, parallel.Options{})
 	var layout *parallel.LayoutError
 	require.ErrorAs(t, err, &layout)
