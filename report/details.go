@@ -133,18 +133,44 @@ func countText(s graph.Shape) string {
 	return "(" + strings.Join(parts, "*") + ")"
 }
 
+// boxedLines breaks rows into lines of a width, the first column of which is as wide as first.
+func boxedLines(rows []string, first, width int) []string {
+	if width <= first {
+		return rows
+	}
+	empty := "|" + strings.Repeat(" ", first-2) + "|"
+	var out []string
+	for _, r := range rows {
+		if displayWidth(r) <= width {
+			out = append(out, r)
+			continue
+		}
+		for i, text := range broken(r[first:], width-first) {
+			if i == 0 {
+				text = r[:first] + text
+			} else {
+				text = empty + text
+			}
+			out = append(out, text)
+		}
+	}
+	return out
+}
+
 // writeBoxed pads all lines to one width and closes them.
 func writeBoxed(w io.Writer, title string, rows []string, note string) error {
 	const start = "|_ _ _ _|"
+	title = strings.Join(broken(Plain(title), columnsOf(w)), "\n")
 	rows = plainCells([][]string{rows}, func(row string) string {
 		if row == separator {
 			return row
 		}
 		return Plain(row)
 	})[0]
+	rows = boxedLines(rows, len(start), columnsOf(w)-2)
 	width := 0
 	for _, r := range rows {
-		width = max(width, len([]rune(r)))
+		width = max(width, displayWidth(r))
 	}
 	if (width-len(start))%2 == 0 {
 		width++
@@ -156,7 +182,7 @@ func writeBoxed(w io.Writer, title string, rows []string, note string) error {
 		if r == separator {
 			b.WriteString((start + strings.Repeat("_ ", (width-len(start)+1)/2))[:width])
 		} else {
-			b.WriteString(r + strings.Repeat(" ", width-len([]rune(r))))
+			b.WriteString(r + strings.Repeat(" ", width-displayWidth(r)))
 		}
 		b.WriteString("|\n")
 	}

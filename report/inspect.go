@@ -52,6 +52,7 @@ func Inspect(w io.Writer, format Format, in *Inspection) error {
 		if err := in.head(w, stashed); err != nil {
 			return err
 		}
+		return in.screenTable(groups, columnsOf(w) == 0).WriteText(w)
 	}
 	return in.table(groups).WriteAs(w, format)
 }

@@ -13,17 +13,64 @@ import (
 	"memopt/symbolic"
 )
 
+var groupTitles = map[string]string{"op": "Operator", "node": "Node", "layer": "Layer", "category": "Category"}
+
+// table has sizes in bytes and formulas, for programs.
 func (in *Inspection) table(groups []*group) *Table {
-	title := map[string]string{"op": "Operator", "node": "Node", "layer": "Layer", "category": "Category"}[in.By]
-	t := &Table{Header: []string{title, "Nodes", "Values", "Bytes made", "Stashed bytes", "Bytes made, formula"},
-		Right: []bool{false, true, true, true, true}, Fit: []Fit{Cut, Whole, Whole, Wrap, Wrap, Wrap}}
+	t := &Table{
+		Header: []string{groupTitles[in.By], "Nodes", "Values", "Bytes made", "Stashed bytes", "Bytes made, formula"},
+		Right:  []bool{false, true, true, true, true}}
 	for _, gr := range groups {
-		name := gr.name
-		if gr.unknown > 0 {
-			name += fmt.Sprintf(" (%d values of unknown size)", gr.unknown)
-		}
-		t.Add(name, fmt.Sprint(gr.nodes), fmt.Sprint(gr.values), in.number(gr.bytes), in.number(gr.stashed),
+		t.Add(gr.label(), fmt.Sprint(gr.nodes), fmt.Sprint(gr.values), in.number(gr.bytes), in.number(gr.stashed),
 			gr.bytes.String())
+	}
+	return t
+}
+
+// label is the group's name, with how many sizes are left out.
+func (gr *group) label() string {
+	if gr.unknown == 0 {
+		return gr.name
+	}
+	return fmt.Sprintf("%s (%d %s of unknown size)", gr.name, gr.unknown, plural(gr.unknown, "value", "values"))
+}
+
+// screenTable has sizes in one unit. Formulas are for screens without a limit, and for symbols
+// without a binding.
+func (in *Inspection) screenTable(groups []*group, wide bool) *Table {
+	var sizes []int64
+	known := true
+	for _, gr := range groups {
+		n, err := gr.bytes.Eval(in.Dims)
+		sizes, known = append(sizes, n), known && err == nil
+	}
+	unit, print := SizeUnit(sizes...)
+	size := func(e symbolic.Expr) string {
+		n, err := e.Eval(in.Dims)
+		if err != nil {
+			return "-"
+		}
+		return print(n)
+	}
+	t := &Table{Header: []string{"Nodes", "Values", "Made, " + unit, "Stashed, " + unit},
+		Right: []bool{true, true, true, true, false}, Fit: []Fit{Whole, Whole, Whole, Whole, Wrap, Wrap}}
+	if wide {
+		t.Header, t.Right = append(t.Header, "Made, bytes"), []bool{true, true, true, true, true}
+	}
+	formulas := wide || !known
+	if formulas {
+		t.Header = append(t.Header, "Made, formula")
+	}
+	t.Header = append(t.Header, groupTitles[in.By])
+	for _, gr := range groups {
+		row := []string{fmt.Sprint(gr.nodes), fmt.Sprint(gr.values), size(gr.bytes), size(gr.stashed)}
+		if wide {
+			row = append(row, in.number(gr.bytes))
+		}
+		if formulas {
+			row = append(row, gr.bytes.String())
+		}
+		t.Add(append(row, gr.label())...)
 	}
 	return t
 }
@@ -49,43 +96,58 @@ func (in *Inspection) evaluated(e symbolic.Expr) *int64 {
 func (in *Inspection) head(w io.Writer, stashed []live.Stash) error {
 	g, m := in.Model.Graph, in.Model
 	var b strings.Builder
+	line := func(label, format string, args ...any) {
+		labelled(&b, columnsOf(w), label, fmt.Sprintf(format, args...))
+	}
 	producer := strings.TrimSpace(m.ProducerName + " " + m.ProducerVersion)
-	line(&b, "Model     %s: graph %q, %d nodes, %d values, %d functions", m.Path, g.Name, len(g.Nodes), len(g.Values),
+	line("Model", "%s: graph %q, %d nodes, %d values, %d functions", m.Path, g.Name, len(g.Nodes), len(g.Values),
 		len(m.Functions))
-	line(&b, "Opsets    %s; IR version %d; made by %s", in.opsetText(), m.IRVersion, cmp.Or(producer, "(not said)"))
-	line(&b, "Symbols   %s", cmp.Or(strings.Join(in.symbolText(), ", "), "none"))
+	line("Opsets", "%s; IR version %d; made by %s", in.opsetText(), m.IRVersion, cmp.Or(producer, "(not said)"))
+	line("Symbols", "%s", cmp.Or(strings.Join(in.symbolText(), ", "), "none"))
 	for i, d := range g.Inputs {
 		if i == 8 {
-			line(&b, "Input     … and %d more", len(g.Inputs)-i)
+			line("Input", "… and %d more", len(g.Inputs)-i)
 			break
 		}
-		line(&b, "Input     %s %v", g.Values[d.Value].Name, g.Values[d.Value].Type)
+		line("Input", "%s %v", g.Values[d.Value].Name, g.Values[d.Value].Type)
 	}
 	for i, d := range g.Outputs {
 		if i == 8 {
-			line(&b, "Output    … and %d more", len(g.Outputs)-i)
+			line("Output", "… and %d more", len(g.Outputs)-i)
 			break
 		}
-		line(&b, "Output    %s %v", g.Values[d.Value].Name, g.Values[d.Value].Type)
+		line("Output", "%s %v", g.Values[d.Value].Name, g.Values[d.Value].Type)
 	}
 	if in.Boundary != nil {
 		total := stashedBytes(g, stashed)
-		line(&b, "Boundary  node %s (%s); %d stashed activations: %s bytes = %s", g.NodeLabel(in.Boundary.Node),
+		line("Boundary", "node %s (%s); %d stashed activations: %s bytes = %s", g.NodeLabel(in.Boundary.Node),
 			in.Boundary.Kind, len(stashed), in.number(total), total)
 	} else {
-		b.WriteString("Boundary  none: this graph has no backward half\n")
+		line("Boundary", "none: this graph has no backward half")
 	}
 	if n := len(in.States); n > 0 {
-		line(&b, "States    %d inputs with a next value among the outputs: %s bytes; %s is followed by %s",
+		line("States", "%d inputs with a next value among the outputs: %s bytes; %s is followed by %s",
 			n, in.number(in.stateBytes()), g.ValueName(in.States[0].In), g.ValueName(in.States[0].Out))
 	}
 	if len(in.Types.NoRow) > 0 {
-		line(&b, "Unknown   %d nodes of operators without a row in the op table: %s",
+		line("Unknown", "%d nodes of operators without a row in the op table: %s",
 			len(in.Types.NoRow), strings.Join(in.unknownOps(), ", "))
 	}
 	b.WriteByte('\n')
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// labelled writes a text behind its label, broken into lines that a screen is wide enough for.
+func labelled(b *strings.Builder, screen int, label, text string) {
+	const indent = 10
+	if screen > 0 {
+		screen = max(screen-indent, indent)
+	}
+	for _, part := range broken(Plain(text), screen) {
+		fmt.Fprintf(b, "%-*s%s\n", indent, label, part)
+		label = ""
+	}
 }
 
 // stateBytes adds up the inputs of states.

@@ -158,7 +158,10 @@ func (v *RunView) writeFacts(w io.Writer, who string) error {
 		return nil
 	}
 	for _, f := range v.runtimeFacts() {
-		if _, err := fmt.Fprintf(w, "\n%s%s.\n", who, f); err != nil {
+		if _, err := io.WriteString(w, "\n"); err != nil {
+			return err
+		}
+		if err := Paragraph(w, who+f+"."); err != nil {
 			return err
 		}
 	}
@@ -168,7 +171,7 @@ func (v *RunView) writeFacts(w io.Writer, who string) error {
 // runtimeVerify writes how two runs in ONNX Runtime compare.
 func (v *VerifyView) runtimeVerify(w io.Writer, format Format) error {
 	if format == TableFormat {
-		if _, err := fmt.Fprintln(w, v.headline()); err != nil {
+		if err := v.writeHeadline(w); err != nil {
 			return err
 		}
 	}

@@ -149,8 +149,8 @@ func unfitLimit(e *planner.UnfitError) string {
 	what := cmp.Or(e.What, "plan")
 	switch {
 	case e.Persistent > 0 && e.Budget <= 0:
-		return fmt.Sprintf("inputs and weights alone take %s of the budget of %s", Bytes(e.Persistent),
-			Bytes(e.Budget+e.Persistent))
+		return fmt.Sprintf("no %s fits the budget of %s: inputs and weights alone take %s", what,
+			Bytes(e.Budget+e.Persistent), Bytes(e.Persistent))
 	case e.Persistent > 0:
 		return fmt.Sprintf("no %s fits the %s that inputs and weights (%s) leave of %s", what, Bytes(e.Budget),
 			Bytes(e.Persistent), Bytes(e.Budget+e.Persistent))

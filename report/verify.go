@@ -96,7 +96,7 @@ func Verify(w io.Writer, format Format, v *VerifyView) error {
 		return v.runtimeVerify(w, format)
 	}
 	if format == TableFormat {
-		if _, err := fmt.Fprintln(w, v.headline()); err != nil {
+		if err := v.writeHeadline(w); err != nil {
 			return err
 		}
 	}
@@ -160,6 +160,15 @@ func (v *VerifyView) promise() string {
 		}
 	}
 	return "as planned, to the byte"
+}
+
+// writeHeadline writes the answer and an empty line.
+func (v *VerifyView) writeHeadline(w io.Writer) error {
+	if err := Paragraph(w, v.headline()); err != nil {
+		return err
+	}
+	_, err := io.WriteString(w, "\n")
+	return err
 }
 
 func (v *VerifyView) headline() string {
