@@ -24,7 +24,6 @@ type finder struct {
 	over   symbolic.Range // values that need to be considered
 	capped bool           // over.Hi is no limit that anybody asked for: nothing above can fit
 	base   *planner.Formula
-	plain  *memopt.Plan // the step without a plan, as it was last made
 	pool   []reusable
 }
 
