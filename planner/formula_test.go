@@ -144,3 +144,20 @@ func drawTraining(t *rapid.T) (m *memopt.Model, least int64) {
 	require.NoError(t, err)
 	return step, 1
 }
+
+// TestFormulaInPlace: the Add writes over an input where n is 1, which is a part of its own.
+func TestFormulaInPlace(t *testing.T) {
+	g, err := graph.Parse(`<ir_version: 8, opset_import: ["" : 17]>
+		step (float[64] w, float[n, 64] x) => (float loss, float[n, 64] g) {
+		a = Relu(w)  b = Add(a, x)  loss = ReduceMean<keepdims = 0>(b)  g = Mul(b, x) }`, "step.onnx")
+	require.NoError(t, err)
+	m, err := memopt.New(g, memopt.Options{})
+	require.NoError(t, err)
+	box := envelope.Box{{Symbol: "n", Lo: 1, Hi: 8}}
+	f, err := planner.FormulaOf(t.Context(), m.Model, m.Types, planner.Options{}, box)
+	require.NoError(t, err)
+	requireExact(t, f, planAt(t, m, nil), false)
+	require.Len(t, f.Pieces, 2)
+	require.Equal(t, "n=1", f.Pieces[0].Box.String())
+	require.Equal(t, "256*n + 256", f.Pieces[1].Peaks[0].Bytes.String())
+}
