@@ -10,13 +10,9 @@ import (
 	"memopt/planner"
 )
 
-// The search behind an offer is a short one: what a budget costs is said, not what it costs at
-// least. Its work is counted, so that the offer does not depend on the machine; the limit is for
-// graphs for which even that takes long.
-const (
-	offerEffort = 0.2
-	offerLimit  = 5 * time.Second
-)
+// offerLimit is the time of the search behind an offer, which is the plan that is found first: what
+// a budget costs is said, not what it costs at least.
+const offerLimit = 5 * time.Second
 
 // usualShare is the budget that is offered where the graph has no layers to compare one with.
 const usualShare = 75
@@ -69,7 +65,7 @@ func (p *Plan) toShare(ctx context.Context, percent int) (*planner.Alternative, 
 		if percent <= 0 || percent >= 100 {
 			return nil, nil
 		}
-		b := Budget{Share: float64(percent) / 100, Effort: offerEffort, Limit: offerLimit}
+		b := Budget{Share: float64(percent) / 100, Solver: "greedy", Limit: offerLimit}
 		plan, err := p.toBudget(ctx, b, false)
 		if err == nil {
 			return &planner.Alternative{Name: fmt.Sprintf("--budget %d%%", percent),

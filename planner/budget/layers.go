@@ -32,6 +32,9 @@ func (a *Answer) Alternatives(ctx context.Context) []Alternative {
 		return nil
 	}
 	out := []Alternative{a.alternative("every layer from its input", layers)}
+	if !out[0].Fits && !a.alternative("", nil).Fits {
+		return out
+	}
 	k := searchFirst(len(layers), func(i int) bool {
 		return ctx.Err() != nil || a.alternative("", layers[:i]).Fits
 	})
