@@ -9,6 +9,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	_ "memopt/internal/rapidflags"
 )
 
 // onScreen is what a table looks like on a screen.
