@@ -24,6 +24,7 @@ import (
 	"memopt/internal/memlimit"
 	"memopt/internal/mutate"
 	"memopt/internal/schematest"
+	"memopt/report"
 )
 
 // bench is where mutants are tried: folders, and the files that are no mutants.
@@ -54,7 +55,7 @@ func newBench(t testing.TB) *bench {
 	t.Cleanup(memlimit.Pretend(benchMemory))
 	b.schemas = map[string]*schematest.Schema{}
 	for _, verb := range []string{"plan", "pareto", "apply", "grad", "run", "verify", "pack", "solve", "inspect",
-		"diff", "explain", "optimize", "quantize"} {
+		"diff", "explain", "optimize", "quantize", "unfit"} {
 		b.schemas[verb] = schematest.Load(t, schematest.Folder(t), verb)
 	}
 	m, err := graph.Parse("<ir_version: 8, opset_import: [\"\" : 20]> "+benchModel, "bench")
@@ -271,6 +272,9 @@ func (x *trial) report(args []string, got watchedEnd) *finding {
 	}
 	if slices.Contains(args, "--pareto") {
 		verb = "pareto"
+	}
+	if verb == "plan" && got.code == exitUnfit && strings.Contains(got.out, `"schema": "`+report.UnfitSchema) {
+		verb = "unfit"
 	}
 	if got.out == "" {
 		if got.code == 0 && !slices.Contains(args, "-q") {
