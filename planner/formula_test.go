@@ -145,11 +145,9 @@ func drawTraining(t *rapid.T) (m *memopt.Model, least int64) {
 	return step, 1
 }
 
-// TestFormulaInPlace: the Add writes over an input where n is 1, which is a part of its own.
-func TestFormulaInPlace(t *testing.T) {
-	g, err := graph.Parse(`<ir_version: 8, opset_import: ["" : 17]>
-		step (float[64] w, float[n, 64] x) => (float loss, float[n, 64] g) {
-		a = Relu(w)  b = Add(a, x)  loss = ReduceMean<keepdims = 0>(b)  g = Mul(b, x) }`, "step.onnx")
+// formulaOf is the peak of a graph as a formula over n from 1 to 8, which holds at every size.
+func formulaOf(t *testing.T, text string) *planner.Formula {
+	g, err := graph.Parse(`<ir_version: 8, opset_import: ["" : 17]> `+text, "step.onnx")
 	require.NoError(t, err)
 	m, err := memopt.New(g, memopt.Options{})
 	require.NoError(t, err)
@@ -157,7 +155,34 @@ func TestFormulaInPlace(t *testing.T) {
 	f, err := planner.FormulaOf(t.Context(), m.Model, m.Types, planner.Options{}, box)
 	require.NoError(t, err)
 	requireExact(t, f, planAt(t, m, nil), false)
+	return f
+}
+
+// TestFormulaInPlace: the Add writes over an input where n is 1, which is a part of its own.
+func TestFormulaInPlace(t *testing.T) {
+	f := formulaOf(t, `step (float[64] w, float[n, 64] x) => (float loss, float[n, 64] g) {
+		a = Relu(w)  b = Add(a, x)  loss = ReduceMean<keepdims = 0>(b)  g = Mul(b, x) }`)
 	require.Len(t, f.Pieces, 2)
 	require.Equal(t, "n=1", f.Pieces[0].Box.String())
 	require.Equal(t, "256*n + 256", f.Pieces[1].Peaks[0].Bytes.String())
+}
+
+// TestFormulaParts: halves of a row lie in it where there is one row; of several rows they are copies.
+func TestFormulaParts(t *testing.T) {
+	f := formulaOf(t, `step (float[n, 64] x) => (float loss, float[n, 32] g) {
+		a = Relu(x)  l, r = Split<axis = 1>(a)  b = Mul(l, r)  loss = ReduceMean<keepdims = 0>(b)
+		g = Mul(b, l) }`)
+	require.Len(t, f.Pieces, 2)
+	require.Equal(t, "n=1", f.Pieces[0].Box.String())
+}
+
+// TestFormulaFailures: where row 3 is missing, the Gather behind the update fails, so that the next
+// weights must not be written over those that are.
+func TestFormulaFailures(t *testing.T) {
+	f := formulaOf(t, `step (float[n, 64] x, float[64, 64] w) => (float loss, float[64, 64] w_updated, float[1, 64] g)
+		<int64[1] row = {3}> {
+		y = MatMul(x, w)  loss = ReduceMean<keepdims = 0>(y)  d = Transpose(x)  dw = MatMul(d, y)
+		w_updated = Sub(w, dw)  q = Exp(w_updated)  z = MatMul(x, q)  g = Gather(z, row) }`)
+	require.Len(t, f.Pieces, 2)
+	require.Equal(t, int64(3), f.Pieces[0].Box[0].Hi)
 }
