@@ -288,7 +288,7 @@ func TestSameMessage(t *testing.T) {
 	line := "plan example:mlp --level 1 --config gelu.json --budget 50%"
 	first := inProcess(t.Context(), nil, line)
 	require.Equal(t, exitUsage, first.code)
-	require.Contains(t, first.errors, "--level and --budget cannot be combined")
+	require.Contains(t, first.errors, "--level 1 and --budget cannot be combined")
 	for range 49 {
 		require.Equal(t, first, inProcess(t.Context(), nil, line))
 	}

@@ -55,8 +55,7 @@ func merge(out string) (*merged, error) {
 
 // table returns the checks of all stages as rows.
 func (m *merged) table() *report.Table {
-	t := &report.Table{Header: []string{"stage", "check", "result", "figures"},
-		Fit: []report.Fit{report.Whole, report.Wrap, report.Whole, report.Wrap}}
+	t := &report.Table{Header: []string{"stage", "check", "result", "figures"}}
 	for _, r := range m.Stages {
 		for _, row := range r.Rows {
 			var parts []string
@@ -93,7 +92,7 @@ func writeReport(w io.Writer, out string) error {
 	if err := os.WriteFile(filepath.Join(out, "report.md"), []byte(md.String()), 0o666); err != nil {
 		return err
 	}
-	if err := m.table().WriteText(w); err != nil {
+	if err := m.table().WriteText(&report.Screen{Writer: w}); err != nil {
 		return err
 	}
 	if m.Failed > 0 {
