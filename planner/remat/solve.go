@@ -70,6 +70,12 @@ func Solve(ctx context.Context, in *Instance, opts Options) (*Result, error) {
 	}
 	s := newSolver(ctx, newProblem(&local, local.Budget), opts)
 	s.run()
+	if s.need > s.budget { // then what could be reached is the answer
+		opts.Solver, opts.First, opts.Progress, opts.Nodes = "greedy", true, nil, boundWork
+		low := newSolver(ctx, newProblem(&local, s.need), opts)
+		low.run()
+		s.peak = min(s.peak, low.peak)
+	}
 	return s.result(&local)
 }
 

@@ -271,3 +271,22 @@ func TestEmpty(t *testing.T) {
 		require.True(t, r.Optimal && r.InOrder)
 	}
 }
+
+// TestLowestReachable: where no schedule fits a budget, the error has the peak that recomputation
+// reaches, and not that of computing everything once: here 26, as the second node and the third take
+// together, while the first one, of 20, is wanted before and after them.
+func TestLowestReachable(t *testing.T) {
+	in := &Instance{Budget: 25, Nodes: []Node{
+		{Cost: 1, Size: 20, Alias: -1},
+		{Cost: 1, Size: 1, Inputs: []int32{0}, Alias: -1},
+		{Cost: 1, Size: 25, Inputs: []int32{1}, Alias: -1},
+		{Cost: 1, Size: 1, Inputs: []int32{2}, Alias: -1},
+		{Cost: 1, Size: 1, Inputs: []int32{0, 3}, Alias: -1},
+	}}
+	for _, solver := range []string{"auto", "greedy", "lns", "exact"} {
+		_, err := Solve(context.Background(), in, Options{Solver: solver})
+		var no *InfeasibleError
+		require.ErrorAs(t, err, &no, solver)
+		require.Equal(t, InfeasibleError{Budget: 25, LowestPeak: 26, PeakLowerBound: 26}, *no, solver)
+	}
+}
