@@ -66,6 +66,10 @@ func TestWidth(t *testing.T) {
 		require.Contains(t, []int{0, 3, 4}, got.code, "%s: %s", line, got.errors)
 		require.NotEmpty(t, got.out, line)
 		for text := range strings.Lines(got.out) {
+			if line == "doctor" && strings.HasPrefix(strings.TrimSpace(text), "/") &&
+				!strings.Contains(strings.TrimSpace(text), " ") {
+				continue // the path of a library, to be copied
+			}
 			assert.LessOrEqual(t, uniseg.StringWidth(strings.TrimSuffix(text, "\n")), report.DefaultColumns,
 				"memopt %s prints %q", line, text)
 		}
