@@ -48,26 +48,14 @@ func (r *Result) planAnswer() string {
 
 // resultJSON is the form of a result.
 type resultJSON struct {
-	Schema     string           `json:"schema"`
-	Model      modelJSON        `json:"model"`
-	Dims       map[string]int64 `json:"dims"`
-	Answer     string           `json:"answer"`
-	Fits       *bool            `json:"fits"`
-	Device     *string          `json:"device"`
-	Memory     *int64           `json:"memory_bytes"`
-	Total      int64            `json:"total_bytes"`
-	Parts      parts.JSON       `json:"parts"`
-	PeakNode   string           `json:"peak_node"`
-	Step       stepJSON         `json:"step"`
-	Precision  *precisionJSON   `json:"precision"`
-	Parameters parametersJSON   `json:"parameters"`
-	Ranks      []RankJSON       `json:"ranks"`
-	WithPlan   *plannedJSON     `json:"with_plan"`
-	Lowest     *int64           `json:"lowest_bytes"`
-	Advice     []adviceJSON     `json:"advice"`
-	Sources    []string         `json:"sources"`
-	Notes      []string         `json:"notes"`
-	Check      *checkJSON       `json:"check,omitempty"`
+	parts.Head
+	Ranks    []RankJSON         `json:"ranks"`
+	WithPlan *parts.PlannedJSON `json:"with_plan"`
+	Lowest   *int64             `json:"lowest_bytes"`
+	Advice   []adviceJSON       `json:"advice"`
+	Sources  []string           `json:"sources"`
+	Notes    []string           `json:"notes"`
+	Check    *checkJSON         `json:"check,omitempty"`
 }
 
 // checkJSON is a ledger.
@@ -84,46 +72,11 @@ type lineJSON struct {
 	Info      bool   `json:"information"`
 }
 
-type modelJSON struct {
-	Path            string `json:"path"`
-	StructureSHA256 string `json:"structure_sha256"`
-}
-
-type stepJSON struct {
-	Made      bool    `json:"made"`
-	Optimizer *string `json:"optimizer"`
-	Micros    int     `json:"accumulate"`
-}
-
-type precisionJSON struct {
-	Name        string  `json:"name"`
-	Weights     string  `json:"weights"`
-	Activations string  `json:"activations"`
-	Gradients   string  `json:"gradients"`
-	Master      *string `json:"master_weights"`
-	Moments     string  `json:"moments"`
-}
-
-type parametersJSON struct {
-	Count    int64  `json:"count"`
-	Weight   *int64 `json:"weight_bytes"`
-	Gradient *int64 `json:"gradient_bytes"`
-	Master   *int64 `json:"master_bytes"`
-	Moments  *int64 `json:"moments_bytes"`
-}
-
 // RankJSON is what one of several devices holds.
 type RankJSON struct {
 	Stage int        `json:"stage"`
 	Total int64      `json:"total_bytes"`
 	Parts parts.JSON `json:"parts"`
-}
-
-type plannedJSON struct {
-	Total    int64      `json:"total_bytes"`
-	Overhead float64    `json:"overhead"`
-	Nodes    int        `json:"nodes"`
-	Parts    parts.JSON `json:"parts"`
 }
 
 type adviceJSON struct {
@@ -134,11 +87,11 @@ type adviceJSON struct {
 
 // JSON returns the form of a result in reports.
 func (r *Result) json() *resultJSON {
-	out := &resultJSON{Schema: Schema, Model: modelJSON{r.Path, r.StructureSHA256}, Dims: r.Dims, Answer: r.Answer(),
-		Total: r.Plain.Total(), Parts: r.Plain.Parts.JSON(), PeakNode: r.Plain.Node,
-		Step:       stepJSON{Made: r.Made, Micros: max(r.Micros, 1)},
-		Parameters: parametersJSON{Count: r.Parameters}, Advice: []adviceJSON{}, Sources: r.sources(),
-		Notes: append([]string{}, r.Notes...)}
+	head := parts.Head{Schema: Schema, Model: parts.ModelJSON{Path: r.Path, StructureSHA256: r.StructureSHA256},
+		Dims: r.Dims, Answer: r.Answer(), Total: r.Plain.Total(), Parts: r.Plain.Parts.JSON(), PeakNode: r.Plain.Node,
+		Step:      parts.StepJSON{Made: r.Made, Micros: max(r.Micros, 1)},
+		Precision: r.Types.JSON(r.Precision), Parameters: r.PerParameter.JSON(r.Parameters)}
+	out := &resultJSON{Head: head, Advice: []adviceJSON{}, Sources: r.sources(), Notes: append([]string{}, r.Notes...)}
 	if fits, known := r.Fits(); known {
 		out.Fits, out.Memory = &fits, &r.Memory
 	}
@@ -148,20 +101,10 @@ func (r *Result) json() *resultJSON {
 	if r.Made {
 		out.Step.Optimizer = &r.Optimizer
 	}
-	if t := r.Types; t != nil {
-		out.Precision = &precisionJSON{string(r.Precision), t.Weights.String(), t.Activations.String(),
-			t.Gradients.String(), nil, t.Moments.String()}
-		if t.Master.Valid() {
-			master := t.Master.String()
-			out.Precision.Master = &master
-		}
-	}
-	if p := r.PerParameter; p != nil {
-		out.Parameters = parametersJSON{r.Parameters, &p.Weight, &p.Gradient, &p.Master, &p.Moments}
-	}
 	out.Ranks = []RankJSON{{0, out.Total, out.Parts}}
 	if p := r.Planned; p != nil {
-		out.WithPlan = &plannedJSON{p.Total(), p.Overhead, p.Nodes, p.Parts.JSON()}
+		out.WithPlan = &parts.PlannedJSON{Total: p.Total(), Overhead: p.Overhead, Nodes: p.Nodes,
+			Parts: p.Parts.JSON()}
 	}
 	if r.Lowest > 0 {
 		out.Lowest = &r.Lowest

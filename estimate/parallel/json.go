@@ -9,56 +9,16 @@ import (
 const schema = "memopt.estimate/v1"
 
 type resultJSON struct {
-	Schema     string           `json:"schema"`
-	Model      modelJSON        `json:"model"`
-	Dims       map[string]int64 `json:"dims"`
-	Answer     string           `json:"answer"`
-	Fits       *bool            `json:"fits"`
-	Device     *string          `json:"device"`
-	Memory     *int64           `json:"memory_bytes"`
-	Total      int64            `json:"total_bytes"` // of the stage that takes the most
-	Parts      parts.JSON       `json:"parts"`
-	PeakNode   string           `json:"peak_node"`
-	Step       stepJSON         `json:"step"`
-	Precision  *precisionJSON   `json:"precision"`
-	Parameters parametersJSON   `json:"parameters"`
-	Ranks      []rankJSON       `json:"ranks"`
-	WithPlan   *plannedJSON     `json:"with_plan"`
-	Lowest     *int64           `json:"lowest_bytes"`
-	Advice     []string         `json:"advice"`
-	Sources    []string         `json:"sources"`
-	Notes      []string         `json:"notes"`
-	Layout     layoutJSON       `json:"layout"`
-	Limiting   int              `json:"limiting_stage"`
-	Weights    []weightJSON     `json:"weights"`
-}
-
-type modelJSON struct {
-	Path            string `json:"path"`
-	StructureSHA256 string `json:"structure_sha256"`
-}
-
-type stepJSON struct {
-	Made      bool    `json:"made"`
-	Optimizer *string `json:"optimizer"`
-	Micros    int     `json:"accumulate"`
-}
-
-type precisionJSON struct {
-	Name        string  `json:"name"`
-	Weights     string  `json:"weights"`
-	Activations string  `json:"activations"`
-	Gradients   string  `json:"gradients"`
-	Master      *string `json:"master_weights"`
-	Moments     string  `json:"moments"`
-}
-
-type parametersJSON struct {
-	Count    int64  `json:"count"`
-	Weight   *int64 `json:"weight_bytes"`
-	Gradient *int64 `json:"gradient_bytes"`
-	Master   *int64 `json:"master_bytes"`
-	Moments  *int64 `json:"moments_bytes"`
+	parts.Head
+	Ranks    []rankJSON         `json:"ranks"`
+	WithPlan *parts.PlannedJSON `json:"with_plan"`
+	Lowest   *int64             `json:"lowest_bytes"`
+	Advice   []string           `json:"advice"`
+	Sources  []string           `json:"sources"`
+	Notes    []string           `json:"notes"`
+	Layout   layoutJSON         `json:"layout"`
+	Limiting int                `json:"limiting_stage"`
+	Weights  []weightJSON       `json:"weights"`
 }
 
 type layoutJSON struct {
@@ -109,13 +69,6 @@ type stagePlanJSON struct {
 	Nodes    int     `json:"nodes"`
 }
 
-type plannedJSON struct {
-	Total    int64      `json:"total_bytes"`
-	Overhead float64    `json:"overhead"`
-	Nodes    int        `json:"nodes"`
-	Parts    parts.JSON `json:"parts"`
-}
-
 type weightJSON struct {
 	Names []string `json:"names"`
 	Dims  []int64  `json:"dims"`
@@ -126,10 +79,12 @@ type weightJSON struct {
 
 func (r *Result) json(f *Facts) *resultJSON {
 	l, most := r.Layout, r.Most()
-	out := &resultJSON{Schema: schema, Model: modelJSON{f.Path, f.StructureSHA256}, Dims: f.Dims, Answer: r.Answer(),
-		Total: most.Parts.Total(), Parts: most.Parts.JSON(), PeakNode: most.Chunks[most.load.chunk].Node,
-		Step: stepJSON{f.Optimizer != "", nil, l.Microbatches}, Precision: f.precision(), Parameters: f.parameters(),
-		Advice: []string{}, Sources: append([]string{}, f.Sources...), Notes: r.notes(f),
+	head := parts.Head{Schema: schema, Model: parts.ModelJSON{Path: f.Path, StructureSHA256: f.StructureSHA256},
+		Dims: f.Dims, Answer: r.Answer(), Total: most.Parts.Total(), Parts: most.Parts.JSON(),
+		PeakNode:  most.Chunks[most.load.chunk].Node,
+		Step:      parts.StepJSON{Made: f.Optimizer != "", Micros: l.Microbatches},
+		Precision: f.Types.JSON(f.Precision), Parameters: f.PerParameter.JSON(f.Parameters)}
+	out := &resultJSON{Head: head, Advice: []string{}, Sources: append([]string{}, f.Sources...), Notes: r.notes(f),
 		Layout: layoutJSON{l.DP, l.Zero, l.TP, l.PP, l.Microbatches, l.Interleave, l.SequenceParallel, l.Devices(),
 			r.Cuts, r.Rule},
 		Limiting: r.Limiting, Weights: []weightJSON{}}
@@ -162,7 +117,7 @@ func (r *Result) plannedJSON(out *resultJSON) {
 	st := &r.Stages[r.Limiting]
 	switch {
 	case r.FitsPlanned():
-		with := plannedJSON{Total: st.need(), Overhead: r.Overhead(), Parts: st.Parts.JSON()}
+		with := parts.PlannedJSON{Total: st.need(), Overhead: r.Overhead(), Parts: st.Parts.JSON()}
 		if st.Plan != nil {
 			with.Nodes, with.Parts = st.Plan.Nodes, st.Plan.Parts.JSON()
 		}
@@ -188,28 +143,6 @@ func (r *Result) rank(st *Stage) rankJSON {
 	}
 	if p := st.Plan; p != nil {
 		out.WithPlan = &stagePlanJSON{p.Fits, p.Total, p.Overhead, p.Nodes}
-	}
-	return out
-}
-
-func (f *Facts) precision() *precisionJSON {
-	if f.Types == nil {
-		return nil
-	}
-	t := f.Types
-	out := &precisionJSON{string(f.Precision), t.Weights.String(), t.Activations.String(), t.Gradients.String(), nil,
-		t.Moments.String()}
-	if t.Master.Valid() {
-		master := t.Master.String()
-		out.Master = &master
-	}
-	return out
-}
-
-func (f *Facts) parameters() parametersJSON {
-	out := parametersJSON{Count: f.Parameters}
-	if p := f.PerParameter; p != nil {
-		out = parametersJSON{f.Parameters, &p.Weight, &p.Gradient, &p.Master, &p.Moments}
 	}
 	return out
 }
