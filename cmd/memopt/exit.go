@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -110,8 +111,11 @@ func (a *app) classifyPlan(name string, err error) error {
 	if a.ctx.Err() != nil && errors.Is(err, planner.ErrUnfit) {
 		return &exitError{exitInterrupted, fmt.Errorf("%s: interrupted before a plan that fits was found", name)}
 	}
-	if unfit, ok := err.(*planner.UnfitError); ok {
-		err = humanUnfit{unfit}
+	var unfit *planner.UnfitError
+	if errors.As(err, &unfit) {
+		if where, ok := strings.CutSuffix(err.Error(), unfit.Error()); ok {
+			err = humanUnfit{unfit, where}
+		}
 	}
 	return classify(wrap(name, err))
 }

@@ -34,9 +34,12 @@ func (a *app) reportUnfit(m *memopt.Model, c *chosen, err error) error {
 }
 
 // humanUnfit is the error of a budget that nothing fits, with sizes for people.
-type humanUnfit struct{ *planner.UnfitError }
+type humanUnfit struct {
+	*planner.UnfitError
+	where string // what stands before it: at which sizes
+}
 
-func (e humanUnfit) Error() string { return report.UnfitText(e.UnfitError) }
+func (e humanUnfit) Error() string { return e.where + report.UnfitText(e.UnfitError) }
 
 // Unwrap returns the error itself, which has all sizes in bytes.
 func (e humanUnfit) Unwrap() error { return e.UnfitError }
