@@ -22,6 +22,7 @@ const order = `
 	graph/onnx graph/graphtest graph/live
 	graph/examples graph/ortsim
 	recompute planner/order planner/pack planner/remat
+	fission
 	planner/arena
 	planner/place
 	planner/anchor planner/cluster planner/envelope

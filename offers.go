@@ -42,7 +42,7 @@ func (p *Plan) Offers(ctx context.Context) ([]planner.Alternative, error) {
 		Overhead: level1.Overhead, Fits: true}}
 	var out []planner.Alternative
 	for _, a := range list {
-		if a != nil && a.Live < p.Base.Peak.Bytes {
+		if a != nil && a.Live < p.Baseline().Base.Peak.Bytes {
 			out = append(out, *a)
 		}
 	}
@@ -82,7 +82,7 @@ func (p *Plan) toShare(ctx context.Context, percent int) (*planner.Alternative, 
 
 // percentage is the least whole percentage of the baseline's peak that some bytes are within.
 func (p *Plan) percentage(bytes int64) int {
-	base := p.Base.Peak.Bytes
+	base := p.Baseline().Base.Peak.Bytes
 	if base <= 0 || bytes >= base {
 		return 100
 	}
@@ -91,7 +91,7 @@ func (p *Plan) percentage(bytes int64) int {
 
 // toBudget plans the same model to a budget, without what is only shown.
 func (p *Plan) toBudget(ctx context.Context, b Budget, alternatives bool) (*planner.Plan, error) {
-	o := p.Options
+	o := p.Baseline().Options
 	o.Strategy, o.Probe, o.SkipLayout, o.Within = b, nil, true, nil
 	o.RowPeaks, o.Alternatives = false, alternatives
 	return planner.MakeContext(ctx, p.Of.Model, p.Of.Types, o)

@@ -105,7 +105,7 @@ func (p *Plan) File(seed int64) ([]byte, error) {
 
 // Layerwise plans level 1 of the same model with the same options, to compare the plan with.
 func (p *Plan) Layerwise() (*planner.Plan, error) {
-	o := p.Options
+	o := p.Baseline().Options
 	o.Strategy, o.Probe, o.SkipLayout = planner.Layerwise, nil, true
 	o.RowPeaks, o.Alternatives, o.Within = false, false, nil
 	return planner.Make(p.Of.Model, p.Of.Types, o)

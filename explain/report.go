@@ -144,8 +144,8 @@ func (r *Result) json() *resultJSON {
 	p := r.Plan
 	out := &resultJSON{Schema: Schema, Model: modelJSON{p.Of.Path, p.Of.StructureSHA256},
 		Dims: map[string]int64{}, Name: optional(r.Name), PeakNode: r.PeakNode, PeakStep: r.Step, Steps: r.Steps,
-		Peak: p.Planned.Peak.Bytes, Persistent: p.Persistent, Baseline: p.Base.Peak.Bytes, AliveBytes: r.Sum(),
-		Alive: []valueJSON{}, Elsewhere: []absentJSON{}, Profile: p.ProfileName()}
+		Peak: p.Planned.Peak.Bytes, Persistent: p.Persistent, Baseline: p.Baseline().Base.Peak.Bytes,
+		AliveBytes: r.Sum(), Alive: []valueJSON{}, Elsewhere: []absentJSON{}, Profile: p.ProfileName()}
 	for name, n := range p.Options.Dims {
 		out.Dims[name] = n
 	}

@@ -95,7 +95,7 @@ func (b Budget) choose(ctx context.Context, m *maker) (*choice, error) {
 	if err := m.needSizes(); err != nil {
 		return nil, err
 	}
-	opts := b.options(m.persistent, m.base.Peak.Bytes, m.began)
+	opts := b.options(m.persistent, m.basePeak(), m.began)
 	if b.Clusters && !b.Runtime {
 		return m.fitClusters(ctx, opts, cluster.Work(len(m.analysis.Order)))
 	}

@@ -105,6 +105,19 @@ func newNodeCosts(m *graph.Model, types *op.Result, sizes *live.Sizes, o *Option
 	return c
 }
 
+// overhead is the price of the plan, as a share of a step of the graph as it was given.
+func (p *Plan) overhead() float64 {
+	step := p.Baseline().Step.Seconds
+	if step <= 0 {
+		return 0
+	}
+	more := p.Recompute.Seconds
+	if p.Whole != nil {
+		more += p.Step.Seconds - step
+	}
+	return more / step
+}
+
 // NodeSeconds returns the time of one execution of every node, by NodeID: the measured one where
 // there is one, else the estimate of the profile. It is nil where sizes are not known, and must not
 // be changed.

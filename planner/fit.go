@@ -47,7 +47,7 @@ func (m *maker) hold(p *Plan) error {
 		return nil
 	}
 	f := &Fit{Budget: b, Arena: p.Arena.Bytes, Persistent: p.Persistent}
-	base := p.Base.Peak.Bytes
+	base := p.Baseline().Base.Peak.Bytes
 	if b.Runtime {
 		a, err := p.anchored()
 		if err != nil {

@@ -68,14 +68,15 @@ func (p *Plan) formulas(ctx context.Context) error {
 }
 
 func (f *Formulas) fill(ctx context.Context, p *Plan, box envelope.Box) error {
-	opts := p.Options
+	whole := p.Baseline()
+	opts := whole.Options
 	opts.Workspace = nil
 	var err error
-	if f.Base, err = FormulaOf(ctx, p.Model, p.Types, opts, box); err != nil {
+	if f.Base, err = FormulaOf(ctx, whole.Model, whole.Types, opts, box); err != nil {
 		return err
 	}
 	list := []*Formula{f.Base}
-	if len(p.Placements) > 0 {
+	if len(p.Placements) > 0 || p.Whole != nil {
 		if f.Planned, err = p.Formula(ctx, box); err != nil {
 			return err
 		}

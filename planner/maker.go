@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"memopt/fission"
 	"memopt/graph"
 	"memopt/graph/live"
 	"memopt/graph/op"
@@ -21,6 +22,9 @@ type request struct {
 	boundary live.Boundary
 	opts     Options
 	began    time.Time
+	// Of a graph in parts: how it was cut, and the plan of the graph as it was given; else nil.
+	cuts  []fission.Cut
+	whole *Plan
 }
 
 func newRequest(m *graph.Model, types *op.Result, opts Options) (*request, error) {
@@ -160,7 +164,7 @@ func (m *maker) innerPeak() int64 {
 func (m *maker) plan(ctx context.Context, c *choice) (*Plan, error) {
 	_, rewritten := m.model.Meta(recompute.Key)
 	p := &Plan{Model: m.model, Types: m.types, Options: m.opts, Rewritten: rewritten,
-		Analysis: m.analysis, Sizes: m.sizes, Persistent: m.persistent, Base: m.base,
+		Fission: m.cuts, Whole: m.whole, Analysis: m.analysis, Sizes: m.sizes, Persistent: m.persistent, Base: m.base,
 		costs: m.costs, demands: m.demands, Solver: c.solver, Stopped: c.stopped}
 	if m.unbound != nil {
 		p.Unbound = m.unbound.Symbols
@@ -189,6 +193,14 @@ func (m *maker) plan(ctx context.Context, c *choice) (*Plan, error) {
 	return p, nil
 }
 
+// basePeak is the most live bytes of the graph as it was given.
+func (m *maker) basePeak() int64 {
+	if m.whole != nil {
+		return m.whole.Base.Peak.Bytes
+	}
+	return m.base.Peak.Bytes
+}
+
 // adopt makes the choice the plan.
 func (m *maker) adopt(ctx context.Context, p *Plan, c *choice) {
 	c.trial.Explain()
@@ -209,7 +221,5 @@ func (m *maker) adopt(ctx context.Context, p *Plan, c *choice) {
 		m.compose(p, c.trial)
 	}
 	p.Step, p.Recompute = m.costs.of(m.analysis.Order), m.costs.of(again)
-	if p.Step.Seconds > 0 {
-		p.Overhead = p.Recompute.Seconds / p.Step.Seconds
-	}
+	p.Overhead = p.overhead()
 }

@@ -29,8 +29,8 @@ func (c *Curve) FileRecord(i int, sha string, seed int64, version string) *recom
 	r.Placements, r.Solver = recompute.RecordPlacements(p.Analysis.Graph, pt.Placements), pt.Method
 	r.Budget = &recompute.BudgetRecord{ArenaBytes: pt.Budget, In: "memopt"}
 	r.Recompute.Nodes, r.Recompute.Overhead = pt.Nodes, pt.Overhead
-	r.Predicted = &recompute.PeakRecord{BaselineBytes: p.Base.Peak.Bytes, PlannedBytes: pt.Live,
-		LowerBoundBytes: p.Base.LowerBound, ArenaBytes: pt.Arena, PersistentBytes: c.Persistent,
+	r.Predicted = &recompute.PeakRecord{BaselineBytes: p.Baseline().Base.Peak.Bytes, PlannedBytes: pt.Live,
+		LowerBoundBytes: p.Baseline().Base.LowerBound, ArenaBytes: pt.Arena, PersistentBytes: c.Persistent,
 		TotalBytes: c.Persistent + pt.Arena, CloneBytes: int64(pt.Nodes) * p.Options.CloneBytes}
 	r.Bound = &Bound{Overhead: pt.LowerBound, Gap: (pt.Overhead - pt.LowerBound) / (1 + pt.Overhead),
 		Optimal: pt.Overhead == pt.LowerBound}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"memopt/fission"
 	"memopt/graph"
 	"memopt/graph/live"
 	"memopt/graph/op"
@@ -102,6 +103,12 @@ type Plan struct {
 	Options   Options
 	Rewritten bool // the graph has been rewritten by memopt before
 
+	// Fission are the regions that the plan computes in parts. Then Model is the graph in parts, all
+	// that follows is about that, Options has what is given by node for its nodes, and Whole is the
+	// plan of the graph as it was given, which changes nothing. Nil: nothing is in parts.
+	Fission []fission.Cut
+	Whole   *Plan
+
 	Clusters   []ClusterRow // as ONNX Runtime sorts its rows
 	Stashed    []StashRow
 	Placements []recompute.Placement
@@ -111,16 +118,18 @@ type Plan struct {
 	Span       *Span     // the sizes that the plan is for; nil: those of Options.Dims alone
 	Formulas   *Formulas // of the peak where symbols are unbound, if Options asks for them
 	Sizes      *live.Sizes
-	Base       *live.Timeline // the graph as it is
+	Base       *live.Timeline // Model as it is; Baseline has that of the graph as it was given
 	Planned    *live.Timeline // the graph as it would be rewritten
 	Persistent int64          // bytes of inputs and weights
 	Arena      *arena.Layout  // of Planned; nil with Options.SkipLayout
 	// Before and After say what the memory of Base and of Planned is made of; nil with
 	// Options.SkipLayout.
 	Before, After *live.Composition
-	Step          Cost    // one execution of the graph as it is
-	Recompute     Cost    // what is executed on top
-	Overhead      float64 // Recompute.Seconds / Step.Seconds
+	Step          Cost // one execution of Model as it is
+	Recompute     Cost // what is executed on top
+	// Overhead is the time that Step and Recompute take together beyond a step of Baseline, as a
+	// share of that.
+	Overhead float64
 
 	// Fit says how the plan stands to its budget, or to Options.Within; nil without one of bytes, and
 	// with Options.SkipLayout.
@@ -143,6 +152,16 @@ type Plan struct {
 
 	costs   *nodeCosts // nil without sizes
 	demands *demands   // nil where there are none
+}
+
+// Baseline is the plan that this one is compared with, of the graph as it was given: Whole where
+// parts of the graph are computed in parts, else the plan itself, whose Base, Before and Step are of
+// the graph as it is.
+func (p *Plan) Baseline() *Plan {
+	if p.Whole != nil {
+		return p.Whole
+	}
+	return p
 }
 
 // Make is MakeContext without a limit to the time of a search.

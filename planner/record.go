@@ -13,9 +13,9 @@ func (p *Plan) PeakRecord() *recompute.PeakRecord {
 		return nil
 	}
 	return &recompute.PeakRecord{
-		BaselineBytes:   p.Base.Peak.Bytes,
+		BaselineBytes:   p.Baseline().Base.Peak.Bytes,
 		PlannedBytes:    p.Planned.Peak.Bytes,
-		LowerBoundBytes: p.Base.LowerBound,
+		LowerBoundBytes: p.Baseline().Base.LowerBound,
 		ArenaBytes:      p.Arena.Bytes,
 		PersistentBytes: p.Persistent,
 		TotalBytes:      p.Persistent + p.Arena.Bytes,

@@ -25,9 +25,9 @@ func (m *maker) warn(p *Plan, c *choice) {
 	if p.Planned == nil {
 		return
 	}
-	if (len(c.sel.chosen) > 0 || len(m.bench.Forced) > 0) && p.Planned.Peak.Bytes >= p.Base.Peak.Bytes {
+	if (len(c.sel.chosen) > 0 || len(m.bench.Forced) > 0) && p.Planned.Peak.Bytes >= p.Baseline().Base.Peak.Bytes {
 		p.warnf("the selection does not lower the peak: %d bytes before, %d after; recomputation "+
-			"only costs time", p.Base.Peak.Bytes, p.Planned.Peak.Bytes)
+			"only costs time", p.Baseline().Base.Peak.Bytes, p.Planned.Peak.Bytes)
 	}
 	if f, ok := p.Options.Strategy.(*PlanFile); ok {
 		f.brokenPromise(p)

@@ -91,7 +91,7 @@ func Apply(
 	t.Add("values made again", fmt.Sprint(j.Placements))
 	t.Add("random nodes given a seed", fmt.Sprint(len(j.Seeded)))
 	if p.Base != nil {
-		t.Add("peak before, live", Bytes(p.Base.Peak.Bytes))
+		t.Add("peak before, live", Bytes(p.Baseline().Base.Peak.Bytes))
 		t.Add("peak after, live", Bytes(p.Planned.Peak.Bytes))
 	}
 	j.Anchors.addTo(&t)

@@ -75,7 +75,7 @@ func othersTable(p *planner.Plan, view PlanView) *Table {
 			o.Name = "nothing"
 		}
 		less := 0.0
-		if base := p.Base.Peak.Bytes; base > 0 {
+		if base := p.Baseline().Base.Peak.Bytes; base > 0 {
 			less = 1 - float64(o.Live)/float64(base)
 		}
 		t.Add(size(o.Live), Percent(less), "+"+Percent(o.Overhead), o.Name+fits(o.Fits))
@@ -189,7 +189,7 @@ func again(p *planner.Plan) []againRow {
 	if p.Base == nil {
 		return nil
 	}
-	g, seconds := p.Analysis.Graph, p.NodeSeconds()
+	g, seconds, step := p.Analysis.Graph, p.NodeSeconds(), p.Baseline().Step.Seconds
 	var rows []againRow
 	at := map[string]int{}
 	for _, pl := range p.Placements {
@@ -202,8 +202,8 @@ func again(p *planner.Plan) []againRow {
 				rows = append(rows, againRow{op: n.Op})
 			}
 			rows[k].nodes++
-			if p.Step.Seconds > 0 {
-				rows[k].time += seconds[id] / p.Step.Seconds
+			if step > 0 {
+				rows[k].time += seconds[id] / step
 			}
 			for _, v := range n.Outputs {
 				if v >= 0 {

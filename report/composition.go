@@ -35,9 +35,9 @@ func compositionTables(w io.Writer, p *planner.Plan) error {
 		return nil
 	}
 	total := p.Persistent + p.Arena.Bytes
-	unit, size := SizeUnit(p.Before.Peak.Parts.Sum(), p.After.Peak.Parts.Sum(), total)
-	if len(p.Placements) > 0 {
-		t := compositionTable("Live at the worst steps, baseline", p.Before, unit, size)
+	unit, size := SizeUnit(p.Baseline().Before.Peak.Parts.Sum(), p.After.Peak.Parts.Sum(), total)
+	if len(p.Placements) > 0 || p.Whole != nil {
+		t := compositionTable("Live at the worst steps, baseline", p.Baseline().Before, unit, size)
 		if err := t.paragraph(w); err != nil {
 			return err
 		}
@@ -91,7 +91,7 @@ func compositionMarkdown(w io.Writer, p *planner.Plan) error {
 	}
 	t := Table{Title: "Live at the worst steps", Header: []string{"what"}, Right: []bool{false}}
 	var moments []*live.Moment
-	for i, c := range []*live.Composition{p.Before, p.After} {
+	for i, c := range []*live.Composition{p.Baseline().Before, p.After} {
 		for ph, name := range phaseNames {
 			t.Header = append(t.Header, [...]string{"baseline", "planned"}[i]+", "+name)
 			t.Right = append(t.Right, true)
@@ -161,8 +161,9 @@ func newPhasesJSON(p *planner.Plan) *phasesJSON {
 	if at == nil {
 		return nil
 	}
-	g := p.Analysis.Graph
-	return &phasesJSON{newHalvesJSON(g, p.Before), newHalvesJSON(g, p.After), gaps}
+	whole := p.Baseline()
+	return &phasesJSON{newHalvesJSON(whole.Analysis.Graph, whole.Before),
+		newHalvesJSON(p.Analysis.Graph, p.After), gaps}
 }
 
 func newHalvesJSON(g *graph.Graph, c *live.Composition) halvesJSON {

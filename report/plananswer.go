@@ -42,7 +42,7 @@ func fitsText(p *planner.Plan, view PlanView) string {
 
 // peakText says what the peak is before and after.
 func peakText(p *planner.Plan) string {
-	before, after := p.Base.Peak.Bytes, p.Planned.Peak.Bytes
+	before, after := p.Baseline().Base.Peak.Bytes, p.Planned.Peak.Bytes
 	whole := fmt.Sprintf("with inputs and weights %s", Bytes(p.PeakRecord().TotalBytes))
 	if p.Recompute.Nodes == 0 && before == after {
 		return fmt.Sprintf("Peak: %s; %s.", Bytes(before), whole)

@@ -159,7 +159,7 @@ func WriteJSON(w io.Writer, v any) error {
 func newPlanJSON(p *planner.Plan, sha string) *planJSON {
 	a := p.Analysis
 	j := &planJSON{Schema: PlanSchema, Formulas: newFormulasJSON(p), Span: newSpanJSON(p.Span),
-		Model:    modelJSON{Path: p.Model.Path, StructureSHA256: sha, Nodes: len(a.Graph.Nodes)},
+		Model:    modelJSON{Path: p.Model.Path, StructureSHA256: sha, Nodes: len(p.Baseline().Analysis.Graph.Nodes)},
 		Boundary: boundaryJSON{Kind: string(a.Boundary.Kind), Node: a.Graph.NodeLabel(a.Boundary.Node)},
 		Dims:     map[string]int64(p.Options.Dims), UnboundSymbols: nonNil(p.Unbound), Level: int(p.Options.Level()),
 		Probe: a.Probe.String(), Rewritten: p.Rewritten,
@@ -182,10 +182,10 @@ func newPlanJSON(p *planner.Plan, sha string) *planJSON {
 		j.BoundaryNorms = append(j.BoundaryNorms, a.Graph.NodeLabel(id))
 	}
 	if p.Base != nil {
-		r := p.PeakRecord()
+		r, whole := p.PeakRecord(), p.Baseline()
 		j.Peak = peakJSON{&r.BaselineBytes, &r.PlannedBytes, &r.LowerBoundBytes, &r.ArenaBytes, &r.PersistentBytes,
 			&r.TotalBytes,
-			label(a.Graph, p.Base.Peak.Node), label(a.Graph, p.Planned.Peak.Node), r.CloneBytes}
+			label(whole.Analysis.Graph, whole.Base.Peak.Node), label(a.Graph, p.Planned.Peak.Node), r.CloneBytes}
 		j.Recompute.FLOPs, j.Recompute.Overhead = &p.Recompute.FLOPs, &p.Overhead
 	}
 	j.AtPeak, j.Phases = newAtPeakJSON(p), newPhasesJSON(p)

@@ -125,7 +125,7 @@ type peakRow struct {
 }
 
 func peakRows(p *planner.Plan) []peakRow {
-	g, r := p.Analysis.Graph, p.PeakRecord()
+	g, whole, r := p.Analysis.Graph, p.Baseline(), p.PeakRecord()
 	at := func(node *string) string {
 		if node == nil {
 			return ""
@@ -133,7 +133,7 @@ func peakRows(p *planner.Plan) []peakRow {
 		return *node
 	}
 	rows := []peakRow{
-		{"Baseline, live", r.BaselineBytes, at(label(g, p.Base.Peak.Node))},
+		{"Baseline, live", r.BaselineBytes, at(label(whole.Analysis.Graph, whole.Base.Peak.Node))},
 		{"Planned, live", r.PlannedBytes, at(label(g, p.Planned.Peak.Node))},
 		{"Lower bound", r.LowerBoundBytes, "nothing can go below it"},
 		{"Planned, arena", r.ArenaBytes, fmt.Sprintf("packed at multiples of %d bytes", arena.Alignment)},

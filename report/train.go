@@ -91,7 +91,7 @@ func planText(p *planner.Plan) string {
 		return "nothing is computed again"
 	}
 	return fmt.Sprintf("are computed again: %s more time (estimate); peak %s → %s", Percent(p.Overhead),
-		Bytes(p.Base.Peak.Bytes), Bytes(p.Planned.Peak.Bytes))
+		Bytes(p.Baseline().Base.Peak.Bytes), Bytes(p.Planned.Peak.Bytes))
 }
 
 // parts are what the predicted peak is made of; nil where that is not known.

@@ -87,8 +87,9 @@ func (s *splitter) try(st *Stage, share float64) (*StagePlan, error) {
 			return nil, err
 		}
 		uses = append(uses, c.model.usage(p))
-		seconds += p.Step.Seconds
-		again += p.Recompute.Seconds
+		step := p.Baseline().Step.Seconds
+		seconds += step
+		again += p.Overhead * step
 		out.Nodes += p.Recompute.Nodes
 	}
 	out.Parts, _ = s.worst(st, uses)
