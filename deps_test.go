@@ -22,8 +22,7 @@ const order = `
 	graph/onnx graph/graphtest graph/live
 	graph/examples graph/ortsim
 	recompute planner/order planner/pack planner/remat
-	fission
-	planner/arena
+	planner/arena fission
 	planner/place
 	planner/anchor planner/cluster planner/envelope
 	planner/budget

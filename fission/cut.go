@@ -1,5 +1,11 @@
 package fission
 
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
 // Mode says which cuts may be made.
 type Mode string
 
@@ -24,4 +30,28 @@ type Cut struct {
 	Exact bool `json:"exact"`
 	// Nodes are the labels of the region's nodes (recompute.Labels), in file order.
 	Nodes []string `json:"nodes"`
+}
+
+// span is a range of dims that are counted as one: first to last.
+type span struct{ first, last int }
+
+func (s span) String() string {
+	if s.first == s.last {
+		return strconv.Itoa(s.last)
+	}
+	return fmt.Sprintf("%d-%d", s.first, s.last)
+}
+
+// parseSpan reads a Cut's dims.
+func parseSpan(text string) (s span, err error) {
+	from, to, ranged := strings.Cut(text, "-")
+	if s.first, err = strconv.Atoi(from); err == nil && ranged {
+		s.last, err = strconv.Atoi(to)
+	} else {
+		s.last = s.first
+	}
+	if err != nil || s.first < 0 || s.last < s.first || s.first > 0 && s.last > s.first {
+		return s, fmt.Errorf("dim %q: wanted a number such as 2, or a range from the first dim such as 0-1", text)
+	}
+	return s, nil
 }

@@ -1,0 +1,165 @@
+package fission
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"memopt/graph"
+	"memopt/graph/live"
+	"memopt/graph/op"
+	"memopt/recompute"
+	"memopt/symbolic"
+)
+
+// Part says which part of which cut a node computes.
+type Part struct {
+	Cut   int32 // -1: none
+	Index int32
+}
+
+// Applied is a graph of which regions are computed in parts. Its nodes stand in order of execution.
+type Applied struct {
+	Model    *graph.Model
+	Types    *op.Result
+	Boundary live.Boundary
+	// Origin is by node the one of the whole graph that it is, or is a part of; NoNode for slices,
+	// joins and sums.
+	Origin []graph.NodeID
+	// Parts is by node.
+	Parts []Part
+	// Cuts are those that were applied; Exact says what holds here.
+	Cuts []Cut
+}
+
+// ErrCut means that a cut does not fit the graph that it is for.
+var ErrCut = errors.New("the cut does not fit this graph")
+
+// Apply returns a copy of a model of which regions are computed in parts, for the sizes that bind its
+// symbols: the copy has numbers in their place. The model itself is not changed. Regions must have no
+// node in common. The order is that of the nodes outside of regions and of the parts; b is the
+// boundary between the halves. The error wraps ErrCut, or is a *symbolic.UnboundError.
+func Apply(m *graph.Model, order graph.Order, b live.Boundary, dims symbolic.Env, cuts []Cut) (*Applied, error) {
+	bound, err := Bind(m, dims)
+	if err != nil {
+		return nil, err
+	}
+	f := newFinder(bound, order, Fast)
+	regions := make([]*region, len(cuts))
+	for i := range cuts {
+		if regions[i], err = f.resolve(&cuts[i]); err != nil {
+			return nil, fmt.Errorf("%w: region %q: %w", ErrCut, cuts[i].Region, err)
+		}
+	}
+	out := &Applied{Model: bound, Cuts: slices.Clone(cuts)}
+	w := newWriter(f, bound, order)
+	for i, r := range regions {
+		out.Cuts[i].Exact = r.grain > 0
+		if err := w.cut(r, int32(i), cuts[i].Parts); err != nil {
+			return nil, fmt.Errorf("%w: region %q: %w", ErrCut, cuts[i].Region, err)
+		}
+	}
+	return w.finish(out, b)
+}
+
+// Around returns the cut of the region around a value along dims of it, "1" or "0-1", into parts: the
+// nodes that make and read the value and, from these, all that are connected by values of at least a
+// share of its elements. Sizes must be numbers (Bind). The error says why the value cannot be cut so
+// in the mode.
+func Around(m *graph.Model, order graph.Order, value, dim string, parts int, share float64, mode Mode) (*Cut, error) {
+	s, err := parseSpan(dim)
+	if err != nil {
+		return nil, err
+	}
+	seed, ok := m.Graph.Lookup(value)
+	if !ok {
+		return nil, fmt.Errorf("the graph has no value %q", value)
+	}
+	r, err := newFinder(m, order, mode).grow(seed, s, share, nil)
+	if err != nil {
+		return nil, err
+	}
+	return r.record(m.Graph, recompute.Labels(m.Graph), parts), nil
+}
+
+// record is the region as a cut.
+func (r *region) record(g *graph.Graph, labels []string, parts int) *Cut {
+	c := &Cut{Region: g.Values[r.seed].Name, Dim: r.span.String(), Parts: parts, Exact: r.grain > 0}
+	for _, id := range slices.Sorted(slices.Values(r.nodes)) {
+		c.Nodes = append(c.Nodes, labels[id])
+	}
+	return c
+}
+
+// resolve finds the region of a cut.
+func (f *finder) resolve(c *Cut) (*region, error) {
+	seed, ok := f.g.Lookup(c.Region)
+	if !ok {
+		return nil, errors.New("the graph has no such value")
+	}
+	s, err := parseSpan(c.Dim)
+	if err != nil {
+		return nil, err
+	}
+	if c.Parts < 2 {
+		return nil, fmt.Errorf("%d parts: wanted 2 or more", c.Parts)
+	}
+	label := make(map[string]graph.NodeID, len(f.g.Nodes))
+	for id, l := range recompute.Labels(f.g) {
+		label[l] = graph.NodeID(id)
+	}
+	allowed := make([]bool, len(f.g.Nodes))
+	for _, l := range c.Nodes {
+		id, ok := label[l]
+		if !ok {
+			return nil, fmt.Errorf("the graph has no node %q", l)
+		}
+		allowed[id] = true
+	}
+	r, err := f.grow(seed, s, 0, allowed)
+	if err != nil {
+		return nil, err
+	}
+	if len(r.nodes) != len(c.Nodes) {
+		return nil, fmt.Errorf("of its %d nodes, %d can be cut together: wanted all", len(c.Nodes), len(r.nodes))
+	}
+	return r, nil
+}
+
+// Bind returns a copy of a model whose symbols are replaced by their sizes, with types inferred anew.
+func Bind(m *graph.Model, dims symbolic.Env) (*graph.Model, error) {
+	out := m.Clone()
+	g := out.Graph
+	for v := range g.Values {
+		g.Values[v].Type = bindType(g.Values[v].Type, dims)
+	}
+	for _, list := range [][]graph.Decl{g.Inputs, g.Outputs, g.ValueInfo} {
+		for i := range list {
+			t := bindType(list[i].Type, dims)
+			if !sameDims(t, list[i].Type) {
+				list[i].Type, list[i].Wire = t, nil
+			}
+		}
+	}
+	if _, err := op.InferAsIs(out); err != nil {
+		return nil, fmt.Errorf("with numbers for symbols: %w", err)
+	}
+	return out, nil
+}
+
+// bindType returns a type whose symbols are replaced by their sizes.
+func bindType(t graph.Type, dims symbolic.Env) graph.Type {
+	if t.Form != graph.FormTensor || !t.Shape.Ranked {
+		return t
+	}
+	list := make([]symbolic.Expr, len(t.Shape.Dims))
+	for i, e := range t.Shape.Dims {
+		list[i] = e.Bind(dims)
+	}
+	t.Shape.Dims = list
+	return t
+}
+
+func sameDims(a, b graph.Type) bool {
+	return slices.EqualFunc(a.Shape.Dims, b.Shape.Dims, func(x, y symbolic.Expr) bool { return x.Equal(y) })
+}

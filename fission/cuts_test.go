@@ -1,0 +1,85 @@
+package fission_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"memopt"
+	"memopt/executor/cpu"
+	"memopt/executor/verify"
+	"memopt/fission"
+	"memopt/graph"
+)
+
+// TestCuts cuts values of training graphs along their dims, and holds the graph in parts to the whole
+// one: with some drawn ones.
+func TestCuts(t *testing.T) {
+	const seed = 1
+	for _, c := range []struct {
+		name string
+		cuts int
+	}{{"mlp", 6}, {"cnn", 10}, {"transformer-small", 25}} {
+		t.Run(c.name, func(t *testing.T) {
+			m, err := memopt.Example(c.name, memopt.Options{Dims: map[string]int64{"batch": 3, "seq": 5}})
+			require.NoError(t, err)
+			b := newBaseline(t, m)
+			rng := rand.New(rand.NewPCG(seed, 0))
+			seen := map[string]bool{}
+			for _, v := range rng.Perm(len(m.Graph.Values)) {
+				for _, dim := range []string{"0", "1", "2", "3", "0-1", "0-2"} {
+					cut, err := fission.Around(b.bound, b.order, m.Graph.Values[v].Name, dim, 2+v%3,
+						[]float64{0.5, 0.1}[v%2], fission.Fast)
+					if err != nil || seen[fmt.Sprint(cut.Nodes)] || len(seen) == c.cuts {
+						continue
+					}
+					seen[fmt.Sprint(cut.Nodes)] = true
+					b.hold(t, *cut)
+				}
+			}
+			t.Logf("%d cuts of seed %d", len(seen), seed)
+			require.Len(t, seen, c.cuts)
+		})
+	}
+}
+
+// baseline is a graph to which graphs in parts are held.
+type baseline struct {
+	m     *memopt.Model
+	bound *graph.Model
+	order graph.Order
+	plan  *memopt.Plan
+	x     *memopt.Execution
+}
+
+func newBaseline(t *testing.T, m *memopt.Model) *baseline {
+	p, err := m.Plan(t.Context(), nil, memopt.PlanOptions{})
+	require.NoError(t, err)
+	bound, err := fission.Bind(m.Model, m.Dims)
+	require.NoError(t, err)
+	b := &baseline{m, bound, p.Analysis.Order, p, p.Execution()}
+	require.NoError(t, b.x.Fill(1))
+	return b
+}
+
+// hold applies cuts, executes both graphs and compares what they give.
+func (b *baseline) hold(t *testing.T, cuts ...fission.Cut) *memopt.Model {
+	t.Helper()
+	a, err := fission.Apply(b.m.Model, b.order, b.plan.Analysis.Boundary, b.m.Dims, cuts)
+	require.NoError(t, err, "%v", cuts)
+	parts, err := memopt.New(a.Model, memopt.Options{})
+	require.NoError(t, err, "%v", cuts)
+	side := parts.Execution().Baseline
+	side.Order, side.Dims = graph.FileOrder(parts.Graph), b.m.Dims
+	tolerance := verify.Tolerance{Abs: 1e-5, Rel: 1e-4, Bitwise: true}
+	for _, c := range a.Cuts {
+		tolerance.Bitwise = tolerance.Bitwise && c.Exact
+	}
+	v, err := verify.Verify(t.Context(), b.x.Baseline, side, b.x.Inputs,
+		verify.Options{Engine: verify.On(cpu.Device{})}, tolerance)
+	require.NoError(t, err, "%v", cuts)
+	require.Nil(t, v.First, "%v", cuts)
+	return parts
+}

@@ -1,0 +1,329 @@
+package fission
+
+import (
+	"fmt"
+	"slices"
+
+	"memopt/graph"
+	"memopt/graph/op"
+)
+
+// region is a set of nodes with one cut that they agree on.
+type region struct {
+	seed  graph.ValueID
+	span  span
+	rows  int64 // places of the cut
+	nodes []graph.NodeID
+	along []*along // by node of the list
+	place map[graph.ValueID]place
+	grain int64 // in rows; 0: parts have other bits than the whole
+}
+
+// finder finds regions of one graph. Its sizes are numbers.
+type finder struct {
+	g       *graph.Graph
+	opsets  []graph.Opset
+	dims    [][]int64 // by value, nil where they are not known
+	pos     []int32   // by node
+	readers [][]graph.NodeID
+	factors [][]op.Factor // by node, once asked for
+	asked   []bool
+	whole   []bool // by node: it is not cut, whoever asks
+	mode    Mode
+}
+
+func newFinder(m *graph.Model, order graph.Order, mode Mode) *finder {
+	g := m.Graph
+	f := &finder{g: g, opsets: m.Opsets, dims: make([][]int64, len(g.Values)), pos: order.Positions(),
+		readers: make([][]graph.NodeID, len(g.Values)), factors: make([][]op.Factor, len(g.Nodes)),
+		asked: make([]bool, len(g.Nodes)), whole: make([]bool, len(g.Nodes)), mode: mode}
+	for v := range g.Values {
+		f.dims[v] = constDims(g.Values[v].Type)
+	}
+	for _, id := range order {
+		n := g.Nodes[id]
+		f.whole[id] = f.whole[id] || uncuttable(n)
+		f.keepLabels(n)
+		for _, list := range [][]graph.ValueID{n.Inputs, n.Captures()} {
+			for _, v := range list {
+				if v != graph.NoValue && !slices.Contains(f.readers[v], id) {
+					f.readers[v] = append(f.readers[v], id)
+				}
+			}
+		}
+	}
+	return f
+}
+
+// keepLabels keeps the labels of a mean whole: they are counted before the first part.
+func (f *finder) keepLabels(n *graph.Node) {
+	m := meanOf(n)
+	if m == nil {
+		return
+	}
+	if v := n.Input(m.labels); v != graph.NoValue && f.g.Values[v].Def != graph.NoNode {
+		f.whole[f.g.Values[v].Def] = true
+	}
+}
+
+// uncuttable reports whether a node has effects besides its outputs, or runs subgraphs.
+func uncuttable(n *graph.Node) bool {
+	info := op.Of(n.Kind)
+	return n.HasSubgraphs() || n.Fault() != nil || n.Clash() != nil || info.Has(op.Yield) || len(info.Mutates) > 0 ||
+		len(info.Updates) > 0 || len(info.States) > 0 || info.Class == op.Never
+}
+
+// constDims returns the dims of a tensor whose sizes are numbers, nil where one is not.
+func constDims(t graph.Type) []int64 {
+	if t.Form != graph.FormTensor || !t.Shape.Ranked {
+		return nil
+	}
+	dims := make([]int64, len(t.Shape.Dims))
+	for i, e := range t.Shape.Dims {
+		n, ok := e.Const()
+		if !ok {
+			return nil
+		}
+		dims[i] = n
+	}
+	return dims
+}
+
+func (f *finder) dimsOf(v graph.ValueID) []int64 {
+	if v == graph.NoValue {
+		return nil
+	}
+	return f.dims[v]
+}
+
+// factorsOf returns the factors of a node, in the form that its parts have.
+func (f *finder) factorsOf(id graph.NodeID) []op.Factor {
+	if !f.asked[id] {
+		f.asked[id] = true
+		n := f.g.Nodes[id]
+		info := op.Of(n.Kind)
+		p := &op.Pieces{Graph: f.g, Node: inParts(n), Dims: f.dimsOf,
+			Version: info.VersionOf(n, graph.OpsetVersion(f.opsets, info.Domain))}
+		if f.known(n) {
+			f.factors[id] = op.FactorsOf(p)
+		}
+	}
+	return f.factors[id]
+}
+
+// known reports whether the dims of all operands of a node are known.
+func (f *finder) known(n *graph.Node) bool {
+	for _, list := range [][]graph.ValueID{n.Inputs, n.Outputs} {
+		for _, v := range list {
+			if v != graph.NoValue && f.dims[v] == nil {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// alongOperand says how a node falls into the parts of a cut in which one of its operands has a place;
+// why says what is in the way.
+func (f *finder) alongOperand(id graph.NodeID, o operand, p place, rows int64) (a *along, why string) {
+	n := f.g.Nodes[id]
+	if f.whole[id] {
+		return nil, "is not computed in parts"
+	}
+	list := n.Inputs
+	if o.out {
+		list = n.Outputs
+	}
+	links := chain(f.factorsOf(id), o, f.dims[list[o.slot]], p, rows)
+	if links == nil {
+		return nil, "does not fall into parts along that dim"
+	}
+	if a = alongChain(n, links, f.dimsOf); a == nil {
+		return nil, "does not fall into parts along that dim"
+	}
+	return a, f.reject(n, a, rows)
+}
+
+// reject says why a node cannot be computed in parts although its work falls into them; "" where it
+// can.
+func (f *finder) reject(n *graph.Node, a *along, rows int64) string {
+	if why := f.rejectMean(n); why != "" {
+		return why
+	}
+	for slot, v := range n.Outputs {
+		if v == graph.NoValue || a.out[slot].cut() {
+			continue
+		}
+		if why := f.rejectSum(n, a, slot); why != "" {
+			return why
+		}
+	}
+	if op.Of(n.Kind).Random {
+		return "draws at random"
+	}
+	if f.mode == Exact && (a.grain == 0 || a.grain >= rows) {
+		return "gives other bits in parts"
+	}
+	return ""
+}
+
+// grow returns the region of a value that is cut along dims of it: the nodes that make and read it
+// and, from these, all that are connected by values of at least a share of its elements. The error
+// says why the value cannot be cut so. Only allowed nodes are taken in; nil: all are.
+func (f *finder) grow(seed graph.ValueID, s span, share float64, allowed []bool) (*region, error) {
+	d := f.dims[seed]
+	if d == nil || s.last >= len(d) {
+		return nil, fmt.Errorf("value %q has no dim %s", f.g.Values[seed].Name, s)
+	}
+	r := &region{seed: seed, span: s, rows: product(d[s.first : s.last+1]), place: map[graph.ValueID]place{},
+		grain: 1}
+	r.place[seed] = place{dim: s.last, inner: 1, merge: s.last > s.first && product(d[:s.last]) > 1}
+	if r.rows < 2 {
+		return nil, fmt.Errorf("value %q has %d places along dim %s, wanted 2 or more",
+			f.g.Values[seed].Name, r.rows, s)
+	}
+	g := &growth{finder: f, region: r, in: make([]bool, len(f.g.Nodes)), allowed: allowed,
+		least: int64(share * float64(product(d)))}
+	if err := g.run(); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// growth is a region while it grows.
+type growth struct {
+	*finder
+	*region
+	in      []bool // by node: it is in the region
+	allowed []bool // by node; nil: all are
+	queue   []graph.ValueID
+	least   int64 // elements of values to which the region grows
+}
+
+func (g *growth) run() error {
+	g.queue = []graph.ValueID{g.seed}
+	for i := 0; i < len(g.queue); i++ {
+		v := g.queue[i]
+		if err := g.around(v); err != nil && v == g.seed {
+			return fmt.Errorf("value %q: %w", g.g.Values[v].Name, err)
+		}
+	}
+	g.sort()
+	if g.g.Values[g.seed].Output {
+		return fmt.Errorf("value %q is an output of the graph", g.g.Values[g.seed].Name)
+	}
+	return nil
+}
+
+// around takes in the nodes that make and read a value.
+func (g *growth) around(v graph.ValueID) error {
+	var first error
+	if by := g.g.Values[v].Def; by != graph.NoNode {
+		first = g.take(by, operand{int(g.g.Values[v].DefSlot), true}, v)
+	} else {
+		first = fmt.Errorf("no node makes it")
+	}
+	for _, id := range g.readers[v] {
+		n := g.g.Nodes[id]
+		if op.Of(n.Kind).Has(op.ShapeOf) {
+			continue // what it reads is a number
+		}
+		slot := slices.Index(n.Inputs, v)
+		var err error
+		if slot < 0 {
+			err = fmt.Errorf("node %q reads it inside a subgraph", g.g.NodeLabel(id))
+		} else {
+			err = g.take(id, operand{slot: slot}, v)
+		}
+		if first == nil {
+			first = err
+		}
+	}
+	return first
+}
+
+// take takes a node into the region in which an operand of it is cut.
+func (g *growth) take(id graph.NodeID, o operand, v graph.ValueID) error {
+	if g.in[id] {
+		i := slices.Index(g.nodes, id)
+		have := g.along[i].in
+		if o.out {
+			have = g.along[i].out
+		}
+		if have[o.slot] != g.place[v] {
+			return fmt.Errorf("node %q is cut along another dim of it", g.g.NodeLabel(id))
+		}
+		return nil
+	}
+	if g.allowed != nil && !g.allowed[id] {
+		return fmt.Errorf("node %q is not among the region's", g.g.NodeLabel(id))
+	}
+	a, why := g.alongOperand(id, o, g.place[v], g.rows)
+	if why == "" {
+		why = g.disagrees(id, a)
+	}
+	if why != "" {
+		return fmt.Errorf("node %q (%s) %s", g.g.NodeLabel(id), g.g.Nodes[id].Op, why)
+	}
+	g.in[id] = true
+	g.nodes, g.along = append(g.nodes, id), append(g.along, a)
+	if g.grain > 0 && a.grain > 0 {
+		g.grain = g.grain / gcd(g.grain, a.grain) * a.grain
+	} else {
+		g.grain = 0
+	}
+	n := g.g.Nodes[id]
+	g.reach(n.Inputs, a.in)
+	g.reach(n.Outputs, a.out)
+	return nil
+}
+
+// disagrees says which operand of a node other nodes of the region have cut in another way.
+func (g *growth) disagrees(id graph.NodeID, a *along) string {
+	n := g.g.Nodes[id]
+	check := func(list []graph.ValueID, places []place) string {
+		for slot, v := range list {
+			if v == graph.NoValue || !places[slot].cut() {
+				continue
+			}
+			if p, ok := g.place[v]; ok && p != places[slot] {
+				return fmt.Sprintf("cuts %q along another dim than others do", g.g.Values[v].Name)
+			}
+		}
+		return ""
+	}
+	if why := check(n.Inputs, a.in); why != "" {
+		return why
+	}
+	return check(n.Outputs, a.out)
+}
+
+// reach notes the places of a node's operands, and goes on from those that are large.
+func (g *growth) reach(list []graph.ValueID, places []place) {
+	for slot, v := range list {
+		if v == graph.NoValue || !places[slot].cut() {
+			continue
+		}
+		if _, known := g.place[v]; known {
+			continue
+		}
+		g.place[v] = places[slot]
+		if product(g.dims[v]) >= g.least {
+			g.queue = append(g.queue, v)
+		}
+	}
+}
+
+// sort puts the nodes in order.
+func (g *growth) sort() {
+	index := make([]int, len(g.nodes))
+	for i := range index {
+		index[i] = i
+	}
+	slices.SortFunc(index, func(a, b int) int { return int(g.pos[g.nodes[a]] - g.pos[g.nodes[b]]) })
+	nodes, alongs := g.nodes, g.along
+	g.nodes, g.along = make([]graph.NodeID, len(index)), make([]*along, len(index))
+	for i, k := range index {
+		g.nodes[i], g.along[i] = nodes[k], alongs[k]
+	}
+}

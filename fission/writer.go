@@ -1,0 +1,303 @@
+package fission
+
+import (
+	"container/heap"
+	"errors"
+	"fmt"
+	"slices"
+
+	"memopt/graph"
+	"memopt/graph/live"
+	"memopt/graph/op"
+)
+
+// item is a node of the graph that is being written.
+type item struct {
+	node   *graph.Node
+	origin graph.NodeID
+	part   Part
+}
+
+// writer rewrites a graph, one cut after the other. Its graph's own lists are false until finish.
+type writer struct {
+	*finder
+	m     *graph.Model
+	names *graph.Names
+	items []item // in order of execution
+	at    []int  // by node of the whole graph: its item, -1 once it was cut
+	// vectors are the constants that were added, by contents.
+	vectors map[string]graph.ValueID
+	added   []graph.ValueID
+}
+
+func newWriter(f *finder, m *graph.Model, order graph.Order) *writer {
+	w := &writer{finder: f, m: m, names: graph.NewNames(m), vectors: map[string]graph.ValueID{}}
+	for _, id := range order {
+		w.items = append(w.items, item{f.g.Nodes[id], id, Part{-1, 0}})
+	}
+	return w
+}
+
+// unit is what is executed together: an item, or a stage of a region.
+type unit struct {
+	item  int // -1: a stage
+	stage int
+	first int // place of its first item, which says when its turn is
+	wants int // units that must come before and have not
+	next  []int32
+}
+
+// ready is a heap of units whose turn has come.
+type ready struct {
+	units []unit
+	list  []int32
+}
+
+func (h *ready) Len() int           { return len(h.list) }
+func (h *ready) Less(i, j int) bool { return h.units[h.list[i]].first < h.units[h.list[j]].first }
+func (h *ready) Swap(i, j int)      { h.list[i], h.list[j] = h.list[j], h.list[i] }
+func (h *ready) Push(x any)         { h.list = append(h.list, x.(int32)) }
+func (h *ready) Pop() any {
+	last := h.list[len(h.list)-1]
+	h.list = h.list[:len(h.list)-1]
+	return last
+}
+
+// cut computes a region in parts.
+func (w *writer) cut(r *region, number int32, parts int) error {
+	starts := r.starts(parts)
+	if len(starts) < 2 {
+		return fmt.Errorf("%d places of which %d may begin a part: wanted two parts", r.rows, 1)
+	}
+	w.numbers(r)
+	w.index()
+	stage, stages := w.stages(r)
+	units := w.units(stage, stages)
+	e := &emitter{writer: w, region: r, number: number, starts: starts, parted: map[graph.ValueID][]graph.ValueID{},
+		stage: stage, used: w.outside(stage)}
+	h := &ready{units: units}
+	for u := range units {
+		if units[u].wants == 0 {
+			h.list = append(h.list, int32(u))
+		}
+	}
+	heap.Init(h)
+	done := 0
+	for h.Len() > 0 {
+		u := &units[heap.Pop(h).(int32)]
+		done++
+		if u.item >= 0 {
+			e.out = append(e.out, w.items[u.item])
+		} else if err := e.writeStage(u.stage); err != nil {
+			return err
+		}
+		for _, v := range u.next {
+			if units[v].wants--; units[v].wants == 0 {
+				heap.Push(h, v)
+			}
+		}
+	}
+	if done != len(units) {
+		return errors.New("its stages wait for each other")
+	}
+	w.items = e.out
+	return nil
+}
+
+// starts are the first rows of the parts, and the end: multiples of the grain, as even as these allow.
+func (r *region) starts(parts int) (list []int64) {
+	unit := max(r.grain, 1)
+	size := (r.rows + int64(parts) - 1) / int64(parts)
+	size = (size + unit - 1) / unit * unit
+	for at := int64(0); at < r.rows; at += size {
+		list = append(list, at)
+	}
+	if len(list) < 2 {
+		return nil
+	}
+	return append(list, r.rows)
+}
+
+// index notes which item each node of the whole graph is.
+func (w *writer) index() {
+	w.at = slices.Repeat([]int{-1}, len(w.g.Nodes))
+	for i := range w.items {
+		if it := &w.items[i]; it.part.Cut < 0 && it.origin != graph.NoNode {
+			w.at[it.origin] = i
+		}
+	}
+}
+
+// stages returns by item its stage in a region, -1 outside, and the number of stages. A node is in the
+// stage behind those of which it needs what all parts make.
+func (w *writer) stages(r *region) (stage []int, stages int) {
+	stage = slices.Repeat([]int{-1}, len(w.items))
+	rule := make([]*along, len(w.items))
+	for i, id := range r.nodes {
+		rule[w.at[id]] = r.along[i]
+	}
+	depth := slices.Repeat([]int{-1}, len(w.g.Values)) // the last stage that a value comes from
+	inPart := make([]bool, len(w.g.Values))            // it is made by a part of the stage
+	for i := range w.items {
+		n := w.items[i].node
+		at := -1
+		if rule[i] != nil {
+			at = 0
+		}
+		for slot, v := range operands(n) {
+			if v == graph.NoValue {
+				continue
+			}
+			d := depth[v]
+			if rule[i] != nil && d >= 0 && !(inPart[v] && slot < len(n.Inputs) && rule[i].in[slot].cut()) {
+				d++
+			}
+			at = max(at, d)
+		}
+		if rule[i] != nil {
+			stage[i], stages = at, max(stages, at+1)
+		}
+		for slot, v := range n.Outputs {
+			if v != graph.NoValue {
+				depth[v], inPart[v] = at, rule[i] != nil && rule[i].out[slot].cut()
+			}
+		}
+	}
+	return stage, stages
+}
+
+// operands are the inputs of a node and what its subgraphs read.
+func operands(n *graph.Node) []graph.ValueID {
+	if len(n.Captures()) == 0 {
+		return n.Inputs
+	}
+	return slices.Concat(n.Inputs, n.Captures())
+}
+
+// units makes the units of the items and what each waits for.
+func (w *writer) units(stage []int, stages int) (units []unit) {
+	of := make([]int32, len(w.items))
+	at := slices.Repeat([]int32{-1}, stages)
+	by := slices.Repeat([]int32{-1}, len(w.g.Values)) // the item that makes a value
+	for i := range w.items {
+		s := stage[i]
+		switch {
+		case s < 0:
+			units = append(units, unit{item: i, first: i})
+		case at[s] < 0:
+			at[s] = int32(len(units))
+			units = append(units, unit{item: -1, stage: s, first: i})
+		}
+		if of[i] = int32(len(units) - 1); s >= 0 {
+			of[i] = at[s]
+		}
+		for _, v := range w.items[i].node.Outputs {
+			if v != graph.NoValue {
+				by[v] = int32(i)
+			}
+		}
+	}
+	type edge struct{ from, to int32 }
+	seen := map[edge]bool{}
+	for i := range w.items {
+		for _, v := range operands(w.items[i].node) {
+			if v == graph.NoValue || by[v] < 0 {
+				continue
+			}
+			e := edge{of[by[v]], of[i]}
+			if e.from == e.to || seen[e] {
+				continue
+			}
+			seen[e] = true
+			units[e.from].next = append(units[e.from].next, e.to)
+			units[e.to].wants++
+		}
+	}
+	return units
+}
+
+// outside marks the values that something outside of a region's parts reads.
+func (w *writer) outside(stage []int) []bool {
+	used := make([]bool, len(w.g.Values))
+	for i := range w.items {
+		if stage[i] >= 0 {
+			continue
+		}
+		for _, v := range operands(w.items[i].node) {
+			if v != graph.NoValue {
+				used[v] = true
+			}
+		}
+	}
+	for _, d := range w.g.Outputs {
+		used[d.Value] = true
+	}
+	return used
+}
+
+// finish makes a graph of the items.
+func (w *writer) finish(out *Applied, b live.Boundary) (*Applied, error) {
+	w.sweep()
+	nodes := make([]*graph.Node, len(w.items))
+	for i, it := range w.items {
+		nodes[i] = it.node
+		out.Origin, out.Parts = append(out.Origin, it.origin), append(out.Parts, it.part)
+	}
+	g := w.g
+	g.SetNodes(nodes)
+	g.ValueInfo = slices.DeleteFunc(g.ValueInfo, func(d graph.Decl) bool {
+		return g.Values[d.Value].Def == graph.NoNode
+	})
+	var err error
+	if out.Types, err = op.InferAsIs(w.m); err != nil {
+		return nil, fmt.Errorf("%w: in parts, the graph is invalid: %w", ErrCut, err)
+	}
+	for _, v := range w.added {
+		if t := g.Values[v].Type; g.Values[v].Def != graph.NoNode && t.Form == graph.FormTensor {
+			g.ValueInfo = append(g.ValueInfo, graph.Decl{Value: v, Type: t})
+		}
+	}
+	if err := graph.Verify(w.m); err != nil {
+		return nil, fmt.Errorf("%w: in parts, the graph is invalid: %w", ErrCut, err)
+	}
+	if b.Kind == live.RecordedBoundary {
+		b.Backward = graph.NoNode
+		if b.Node = g.Values[b.Loss].Def; b.Node == graph.NoNode {
+			return nil, fmt.Errorf("%w: the loss is there in parts alone", ErrCut)
+		}
+		w.m.SetMeta(live.BoundaryKey, b.Record(g))
+	}
+	out.Boundary, err = live.FindBoundary(w.m)
+	return out, err
+}
+
+// sweep removes nodes that nobody needs any more: those that only counted the sizes of values that
+// are in parts now.
+func (w *writer) sweep() {
+	needed := make([]bool, len(w.g.Values))
+	for _, d := range w.g.Outputs {
+		needed[d.Value] = true
+	}
+	kept := w.items[:0:0]
+	for i := len(w.items) - 1; i >= 0; i-- {
+		n := w.items[i].node
+		use := w.items[i].part.Cut < 0 && !w.dead(n) || slices.ContainsFunc(n.Outputs, func(v graph.ValueID) bool {
+			return v != graph.NoValue && needed[v]
+		})
+		if !use {
+			continue
+		}
+		for _, v := range operands(n) {
+			if v != graph.NoValue {
+				needed[v] = true
+			}
+		}
+		kept = append(kept, w.items[i])
+	}
+	slices.Reverse(kept)
+	w.items = kept
+}
+
+// dead reports whether a node of the whole graph may be removed where nobody reads it: it counts
+// sizes.
+func (w *writer) dead(n *graph.Node) bool { return op.Of(n.Kind).Has(op.ShapeOf) }
