@@ -52,7 +52,7 @@ func Apply(m *graph.Model, order graph.Order, b live.Boundary, dims symbolic.Env
 		}
 	}
 	out := &Applied{Model: bound, Cuts: slices.Clone(cuts)}
-	w := newWriter(f, bound, order)
+	w := newWriter(f, bound, order, b)
 	for i, r := range regions {
 		out.Cuts[i].Exact = r.grain > 0
 		if err := w.cut(r, int32(i), cuts[i].Parts); err != nil {

@@ -12,6 +12,8 @@ import (
 	"memopt/executor/verify"
 	"memopt/fission"
 	"memopt/graph"
+	"memopt/graph/live"
+	"memopt/graph/op"
 )
 
 // TestCuts cuts values of training graphs along their dims, and holds the graph in parts to the whole
@@ -82,4 +84,64 @@ func (b *baseline) hold(t *testing.T, cuts ...fission.Cut) *memopt.Model {
 	require.NoError(t, err, "%v", cuts)
 	require.Nil(t, v.First, "%v", cuts)
 	return parts
+}
+
+// TestPropose: what is proposed lowers what single steps need, all of it can be applied at once, and
+// the graph gives what the whole one gives.
+func TestPropose(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		dims map[string]int64
+		cut  float64 // to which the need of the worst step comes down at least
+	}{
+		{"transformer-small", map[string]int64{"batch": 16, "seq": 33}, 0.7},
+		{"cnn", map[string]int64{"batch": 4}, 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			m, err := memopt.Example(c.name, memopt.Options{Dims: c.dims})
+			require.NoError(t, err)
+			b := newBaseline(t, m)
+			need := worstStep(t, b.bound.Graph)
+			lists, err := fission.Propose(m.Model, b.order, m.Dims, need/2, fission.Fast)
+			require.NoError(t, err)
+			again, err := fission.Propose(m.Model, b.order, m.Dims, need/2, fission.Fast)
+			require.NoError(t, err)
+			require.Equal(t, lists, again)
+			lowest := need
+			for _, cuts := range lists {
+				lowest = min(lowest, worstStep(t, b.hold(t, cuts...).Graph))
+			}
+			t.Logf("%d lists: worst step %d -> %d bytes", len(lists), need, lowest)
+			require.LessOrEqual(t, float64(lowest), c.cut*float64(need))
+			none, err := fission.Propose(m.Model, b.order, m.Dims, 6*need, fission.Fast)
+			require.NoError(t, err)
+			require.Empty(t, none)
+			off, err := fission.Propose(m.Model, b.order, m.Dims, need/2, fission.Off)
+			require.NoError(t, err)
+			require.Empty(t, off)
+		})
+	}
+}
+
+// worstStep is the most bytes that one node reads and makes; views and joins of parts make none.
+func worstStep(t *testing.T, g *graph.Graph) (most int64) {
+	sizes, err := live.EvalSizes(g, nil)
+	require.NoError(t, err)
+	for _, n := range g.Nodes {
+		if op.Of(n.Kind).View || n.Op == "Slice" || n.Op == "Concat" {
+			continue
+		}
+		seen := map[graph.ValueID]bool{graph.NoValue: true}
+		need := int64(0)
+		for _, list := range [][]graph.ValueID{n.Inputs, n.Outputs} {
+			for _, v := range list {
+				if !seen[v] {
+					seen[v] = true
+					need += sizes.Bytes[v]
+				}
+			}
+		}
+		most = max(most, need)
+	}
+	return most
 }

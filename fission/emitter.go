@@ -25,10 +25,12 @@ type emitter struct {
 	merged  map[graph.ValueID]graph.ValueID // values whose first dims are one
 	divided map[graph.ValueID]graph.ValueID // gradients of means, divided by the number of labels
 	part    int
+	now     int // the stage at hand
 }
 
 // writeStage writes a stage, part by part, and then what joins its parts.
 func (e *emitter) writeStage(s int) error {
+	e.now = s
 	var list []int
 	for i := range e.items {
 		if e.stage[i] == s {
@@ -164,7 +166,7 @@ func (e *emitter) newPart(v graph.ValueID) graph.ValueID {
 }
 
 func (e *emitter) emit(n *graph.Node, origin graph.NodeID) {
-	e.out = append(e.out, item{n, origin, Part{e.number, int32(e.part)}})
+	e.out = append(e.out, item{n, origin, Part{e.number, int32(e.part)}, e.now})
 }
 
 // node emits a node of ONNX's own domain with one output.

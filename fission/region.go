@@ -171,6 +171,11 @@ func (f *finder) reject(n *graph.Node, a *along, rows int64) string {
 // and, from these, all that are connected by values of at least a share of its elements. The error
 // says why the value cannot be cut so. Only allowed nodes are taken in; nil: all are.
 func (f *finder) grow(seed graph.ValueID, s span, share float64, allowed []bool) (*region, error) {
+	return f.growAcross(seed, s, int64(share*float64(product(f.dims[seed]))), allowed)
+}
+
+// growAcross is grow across values of at least so many elements.
+func (f *finder) growAcross(seed graph.ValueID, s span, least int64, allowed []bool) (*region, error) {
 	d := f.dims[seed]
 	if d == nil || s.last >= len(d) {
 		return nil, fmt.Errorf("value %q has no dim %s", f.g.Values[seed].Name, s)
@@ -182,8 +187,7 @@ func (f *finder) grow(seed graph.ValueID, s span, share float64, allowed []bool)
 		return nil, fmt.Errorf("value %q has %d places along dim %s, wanted 2 or more",
 			f.g.Values[seed].Name, r.rows, s)
 	}
-	g := &growth{finder: f, region: r, in: make([]bool, len(f.g.Nodes)), allowed: allowed,
-		least: int64(share * float64(product(d)))}
+	g := &growth{finder: f, region: r, in: make([]bool, len(f.g.Nodes)), allowed: allowed, least: least}
 	if err := g.run(); err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"container/heap"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"memopt/graph"
@@ -16,6 +17,7 @@ type item struct {
 	node   *graph.Node
 	origin graph.NodeID
 	part   Part
+	stage  int // of the part's cut
 }
 
 // writer rewrites a graph, one cut after the other. Its graph's own lists are false until finish.
@@ -26,14 +28,18 @@ type writer struct {
 	items []item // in order of execution
 	at    []int  // by node of the whole graph: its item, -1 once it was cut
 	// vectors are the constants that were added, by contents.
-	vectors map[string]graph.ValueID
-	added   []graph.ValueID
+	vectors  map[string]graph.ValueID
+	added    []graph.ValueID
+	backward []bool // by node of the whole graph
 }
 
-func newWriter(f *finder, m *graph.Model, order graph.Order) *writer {
-	w := &writer{finder: f, m: m, names: graph.NewNames(m), vectors: map[string]graph.ValueID{}}
+func newWriter(f *finder, m *graph.Model, order graph.Order, b live.Boundary) *writer {
+	w := &writer{
+		finder: f, m: m, backward: live.Split(f.g, b, order), names: graph.NewNames(m),
+		vectors: map[string]graph.ValueID{},
+	}
 	for _, id := range order {
-		w.items = append(w.items, item{f.g.Nodes[id], id, Part{-1, 0}})
+		w.items = append(w.items, item{node: f.g.Nodes[id], origin: id, part: Part{-1, 0}})
 	}
 	return w
 }
@@ -129,13 +135,28 @@ func (w *writer) index() {
 }
 
 // stages returns by item its stage in a region, -1 outside, and the number of stages. A node is in the
-// stage behind those of which it needs what all parts make.
+// last stage that those allow which need its outputs: what only the backward half needs, such as a
+// transposed activation, is not made in the forward half. Where nothing of the region needs them, it
+// is in the first stage in which its inputs are there.
 func (w *writer) stages(r *region) (stage []int, stages int) {
-	stage = slices.Repeat([]int{-1}, len(w.items))
 	rule := make([]*along, len(w.items))
 	for i, id := range r.nodes {
 		rule[w.at[id]] = r.along[i]
 	}
+	stage = w.earliest(rule)
+	w.delay(rule, stage)
+	for _, s := range stage {
+		stages = max(stages, s+1)
+	}
+	return stage, stages
+}
+
+// byPart reports whether a node of the region needs only the same part of an input.
+func byPart(a *along, slot int) bool { return a != nil && slot < len(a.in) && a.in[slot].cut() }
+
+// earliest puts every node of a region behind the stages of which it needs what all parts make.
+func (w *writer) earliest(rule []*along) []int {
+	stage := slices.Repeat([]int{-1}, len(w.items))
 	depth := slices.Repeat([]int{-1}, len(w.g.Values)) // the last stage that a value comes from
 	inPart := make([]bool, len(w.g.Values))            // it is made by a part of the stage
 	for i := range w.items {
@@ -149,13 +170,13 @@ func (w *writer) stages(r *region) (stage []int, stages int) {
 				continue
 			}
 			d := depth[v]
-			if rule[i] != nil && d >= 0 && !(inPart[v] && slot < len(n.Inputs) && rule[i].in[slot].cut()) {
+			if rule[i] != nil && d >= 0 && !(inPart[v] && byPart(rule[i], slot)) {
 				d++
 			}
 			at = max(at, d)
 		}
 		if rule[i] != nil {
-			stage[i], stages = at, max(stages, at+1)
+			stage[i] = at
 		}
 		for slot, v := range n.Outputs {
 			if v != graph.NoValue {
@@ -163,7 +184,46 @@ func (w *writer) stages(r *region) (stage []int, stages int) {
 			}
 		}
 	}
-	return stage, stages
+	return stage
+}
+
+// delay moves nodes of a region to the last stage before which nothing of it needs their outputs.
+func (w *writer) delay(rule []*along, stage []int) {
+	const never = math.MaxInt
+	latest := slices.Repeat([]int{never}, len(w.g.Values)) // the stage by which a value must be there in parts
+	inPart := make([]bool, len(w.g.Values))
+	for i, a := range rule {
+		for slot, v := range w.items[i].node.Outputs {
+			if a != nil && v != graph.NoValue {
+				inPart[v] = a.out[slot].cut()
+			}
+		}
+	}
+	for i := len(w.items) - 1; i >= 0; i-- {
+		n := w.items[i].node
+		at := never
+		for _, v := range n.Outputs {
+			if v != graph.NoValue {
+				at = min(at, latest[v])
+			}
+		}
+		if rule[i] != nil {
+			if at == never {
+				at = stage[i]
+			}
+			stage[i] = at
+		}
+		for slot, v := range operands(n) {
+			if v == graph.NoValue || at == never {
+				continue
+			}
+			by := at
+			if rule[i] != nil && !(inPart[v] && byPart(rule[i], slot)) {
+				by--
+			}
+			latest[v] = min(latest[v], by)
+		}
+	}
 }
 
 // operands are the inputs of a node and what its subgraphs read.
@@ -260,15 +320,66 @@ func (w *writer) finish(out *Applied, b live.Boundary) (*Applied, error) {
 	if err := graph.Verify(w.m); err != nil {
 		return nil, fmt.Errorf("%w: in parts, the graph is invalid: %w", ErrCut, err)
 	}
-	if b.Kind == live.RecordedBoundary {
-		b.Backward = graph.NoNode
-		if b.Node = g.Values[b.Loss].Def; b.Node == graph.NoNode {
-			return nil, fmt.Errorf("%w: the loss is there in parts alone", ErrCut)
-		}
-		w.m.SetMeta(live.BoundaryKey, b.Record(g))
+	if err := w.bound(b); err != nil {
+		return nil, err
 	}
 	out.Boundary, err = live.FindBoundary(w.m)
 	return out, err
+}
+
+// bound records the boundary between the halves where there is no YieldOp. Where parts go through both
+// halves, the backward half begins with the first of them: what runs behind may read what was made
+// again.
+func (w *writer) bound(b live.Boundary) error {
+	if b.Kind == live.YieldBoundary {
+		return nil
+	}
+	if b.Node = w.g.Values[b.Loss].Def; b.Node == graph.NoNode {
+		return fmt.Errorf("%w: the loss is there in parts alone", ErrCut)
+	}
+	first := w.firstBackward(b)
+	if first < 0 {
+		return nil
+	}
+	b.Kind, b.Backward = live.RecordedBoundary, graph.NodeID(first)
+	w.m.SetMeta(live.BoundaryKey, b.Record(w.g))
+	return nil
+}
+
+// firstBackward is the place of the first node that counts as backward, -1 where the boundary does not
+// say: that of the record, or the begin of the first stage that has nodes of both halves.
+func (w *writer) firstBackward(b live.Boundary) int {
+	type stage struct {
+		cut int32
+		at  int
+	}
+	began := map[stage]int{}
+	forward := map[stage]bool{}
+	for i, it := range w.items {
+		s := stage{it.part.Cut, it.stage}
+		if it.part.Cut >= 0 {
+			if _, ok := began[s]; !ok {
+				began[s] = i
+			}
+		}
+		if it.origin == graph.NoNode {
+			continue
+		}
+		if !w.backward[it.origin] {
+			forward[s] = true
+			continue
+		}
+		if it.part.Cut >= 0 && forward[s] {
+			return began[s]
+		}
+		if b.Kind == live.RecordedBoundary && b.Backward != graph.NoNode {
+			if it.part.Cut >= 0 {
+				return began[s]
+			}
+			return i
+		}
+	}
+	return -1
 }
 
 // sweep removes nodes that nobody needs any more: those that only counted the sizes of values that

@@ -1,0 +1,287 @@
+package fission
+
+import (
+	"cmp"
+	"slices"
+
+	"memopt/graph"
+	"memopt/graph/live"
+	"memopt/graph/op"
+	"memopt/recompute"
+	"memopt/symbolic"
+)
+
+// Propose returns lists of cuts that are worth planning where a graph is to come below so many bytes,
+// from the coarsest on: each brings the needs of single steps, which no recomputation lowers, below a
+// smaller share of the bytes. It returns none where no step needs so much, or none of those that do
+// falls into parts. Symbols are bound by dims; the error is a *symbolic.UnboundError, or that of the
+// inference with numbers.
+func Propose(m *graph.Model, order graph.Order, dims symbolic.Env, bytes int64, mode Mode) ([][]Cut, error) {
+	if mode == Off || mode == "" {
+		return nil, nil
+	}
+	bound, err := Bind(m, dims)
+	if err != nil {
+		return nil, err
+	}
+	sizes, err := live.EvalSizes(bound.Graph, nil)
+	if err != nil {
+		return nil, err
+	}
+	p := &proposer{finder: newFinder(bound, order, mode), order: order, bytes: sizes.Bytes,
+		labels: recompute.Labels(bound.Graph)}
+	var lists [][]Cut
+	for _, share := range shares {
+		cuts := p.propose(int64(share * float64(bytes)))
+		if cuts == nil || len(lists) > 0 && sameCuts(lists[len(lists)-1], cuts) {
+			continue
+		}
+		lists = append(lists, cuts)
+	}
+	return lists, nil
+}
+
+// shares are those of the bytes that single steps may need: the rest is for what lives beside them.
+var shares = []float64{0.8, 0.5, 0.3, 0.2}
+
+// mostParts bounds the parts of a region: more nodes than they save bytes.
+const mostParts = 64
+
+// seeds is how many of a step's values are tried as what a region grows from.
+const seeds = 3
+
+// A region grows across values of this share of the elements of the one that it grows from, unless
+// they are smaller than a part of the limit: what is small may be whole.
+const (
+	growShare = 0.5
+	smallest  = 8
+)
+
+// proposer proposes cuts of one graph.
+type proposer struct {
+	*finder
+	order  graph.Order
+	bytes  []int64 // by value
+	labels []string
+}
+
+// candidate is a region in so many parts.
+type candidate struct {
+	*region
+	parts int
+	need  int64 // of the part of a node that needs most
+	least int64 // the same with as many parts as there can be
+}
+
+// propose returns cuts after which no step that can be cut needs more than the limit, if possible.
+func (p *proposer) propose(limit int64) []Cut {
+	type step struct {
+		id   graph.NodeID
+		need int64
+	}
+	var steps []step
+	for _, id := range p.order {
+		if need := p.need(p.g.Nodes[id], nil, 1); need > limit {
+			steps = append(steps, step{id, need})
+		}
+	}
+	slices.SortStableFunc(steps, func(a, b step) int { return cmp.Compare(b.need, a.need) })
+	free := slices.Repeat([]bool{true}, len(p.g.Nodes))
+	var cuts []Cut
+	for _, s := range steps {
+		if !free[s.id] {
+			continue
+		}
+		best := p.best(s.id, s.need, limit, free)
+		if best == nil {
+			continue
+		}
+		for _, id := range best.nodes {
+			free[id] = false
+		}
+		cuts = append(cuts, *best.record(p.g, p.labels, best.parts))
+	}
+	return cuts
+}
+
+// best returns the region that lowers what a step needs most; nil where none lowers it.
+func (p *proposer) best(id graph.NodeID, need, limit int64, free []bool) (best *candidate) {
+	for _, v := range p.largest(p.g.Nodes[id]) {
+		if p.bytes[v] < limit/smallest {
+			break
+		}
+		elements := product(p.dims[v])
+		least := max(int64(growShare*float64(elements)), elements*(limit/smallest)/p.bytes[v])
+		for _, s := range p.spans(v) {
+			r, err := p.growAcross(v, s, least, free)
+			if err != nil || !slices.Contains(r.nodes, id) {
+				continue
+			}
+			c := p.measure(r, limit)
+			if c == nil || c.least >= need {
+				continue
+			}
+			if best == nil || c.better(best, limit) {
+				best = c
+			}
+		}
+	}
+	return best
+}
+
+// better reports whether a region is better than another one: it comes below the limit, or lower; by
+// fewer parts; with parts that are views.
+func (c *candidate) better(d *candidate, limit int64) bool {
+	if below := c.need <= limit; below != (d.need <= limit) {
+		return below
+	} else if !below && c.need != d.need {
+		return c.need < d.need
+	}
+	if c.parts != d.parts {
+		return c.parts < d.parts
+	}
+	return c.copies() < d.copies()
+}
+
+// copies is 1 where parts are copies.
+func (c *candidate) copies() int {
+	if c.span.first > 0 || c.place[c.seed].dim > 0 && !c.place[c.seed].merge {
+		return 1
+	}
+	return 0
+}
+
+// largest returns the largest operands of a node that nodes make.
+func (p *proposer) largest(n *graph.Node) (list []graph.ValueID) {
+	for _, operands := range [][]graph.ValueID{n.Outputs, n.Inputs} {
+		for _, v := range operands {
+			if v != graph.NoValue && p.g.Values[v].Def != graph.NoNode && !slices.Contains(list, v) {
+				list = append(list, v)
+			}
+		}
+	}
+	slices.SortStableFunc(list, func(a, b graph.ValueID) int { return cmp.Compare(p.bytes[b], p.bytes[a]) })
+	return list[:min(len(list), seeds)]
+}
+
+// spans returns the ranges of dims along which a value may be cut: the first dims counted as one, and
+// each of the others.
+func (p *proposer) spans(v graph.ValueID) (list []span) {
+	for d, n := range p.dims[v] {
+		if n > 1 {
+			list = append(list, span{0, d})
+			if product(p.dims[v][:d]) > 1 {
+				list = append(list, span{d, d})
+			}
+		}
+	}
+	return list
+}
+
+// need is what a step of a node needs: its operands, those that are in parts alone divided by their
+// number, without an output that may take an input's place.
+func (p *proposer) need(n *graph.Node, inner map[graph.ValueID]bool, parts int64) int64 {
+	info := op.Of(n.Kind)
+	if info.View {
+		return 0
+	}
+	total := int64(0)
+	var seen []graph.ValueID
+	add := func(v graph.ValueID) {
+		if v == graph.NoValue || slices.Contains(seen, v) {
+			return
+		}
+		seen = append(seen, v)
+		if b := p.bytes[v]; inner[v] {
+			total += (b + parts - 1) / parts
+		} else {
+			total += b
+		}
+	}
+	for _, v := range n.Inputs {
+		add(v)
+	}
+	for slot, v := range n.Outputs {
+		if slot > 0 || len(info.InPlace) == 0 {
+			add(v)
+		}
+	}
+	return total
+}
+
+// measure chooses the number of parts with which a region comes below the limit, or as low as it can;
+// nil where nothing of it is in parts.
+func (p *proposer) measure(r *region, limit int64) *candidate {
+	inner := p.inner(r)
+	if !inner[r.seed] {
+		return nil
+	}
+	most := mostParts
+	if unit := max(r.grain, 1); p.mode == Exact || r.grain > 1 {
+		most = int(min(int64(most), (r.rows+unit-1)/unit))
+	}
+	most = int(min(int64(most), r.rows))
+	if most < 2 {
+		return nil
+	}
+	c := &candidate{region: r, least: p.needOf(r, inner, int64(most))}
+	for c.parts = 2; c.parts < most; c.parts = min(2*c.parts, most) {
+		if c.need = p.needOf(r, inner, int64(c.parts)); c.need <= limit {
+			return c
+		}
+		// Twice the parts must be worth their nodes: what is whole beside them soon decides.
+		if next := p.needOf(r, inner, int64(2*c.parts)); c.need-next < c.need/16 {
+			return c
+		}
+	}
+	c.need = p.needOf(r, inner, int64(c.parts))
+	return c
+}
+
+func (p *proposer) needOf(r *region, inner map[graph.ValueID]bool, parts int64) (most int64) {
+	for _, id := range r.nodes {
+		most = max(most, p.need(p.g.Nodes[id], inner, parts))
+	}
+	return most
+}
+
+// inner marks the values of a region that are there in parts alone.
+func (f *finder) inner(r *region) map[graph.ValueID]bool {
+	in := map[graph.NodeID]*along{}
+	for i, id := range r.nodes {
+		in[id] = r.along[i]
+	}
+	inner := map[graph.ValueID]bool{}
+	for v := range r.place {
+		val := &f.g.Values[v]
+		if val.Def == graph.NoNode || val.Output || in[val.Def] == nil || !in[val.Def].out[val.DefSlot].cut() {
+			continue
+		}
+		inner[v] = !slices.ContainsFunc(f.readers[v], func(id graph.NodeID) bool { return f.readsWhole(id, v, in[id]) })
+	}
+	return inner
+}
+
+// readsWhole reports whether a node, with its way of falling into parts or nil, needs a value as a
+// whole.
+func (f *finder) readsWhole(id graph.NodeID, v graph.ValueID, a *along) bool {
+	n := f.g.Nodes[id]
+	if op.Of(n.Kind).Has(op.ShapeOf) {
+		return false
+	}
+	if a == nil || slices.Contains(n.Captures(), v) {
+		return true
+	}
+	for slot, in := range n.Inputs {
+		if in == v && !a.in[slot].cut() {
+			return true
+		}
+	}
+	return false
+}
+
+func sameCuts(a, b []Cut) bool {
+	return slices.EqualFunc(a, b, func(x, y Cut) bool {
+		return x.Region == y.Region && x.Dim == y.Dim && x.Parts == y.Parts && slices.Equal(x.Nodes, y.Nodes)
+	})
+}
