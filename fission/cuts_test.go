@@ -14,6 +14,7 @@ import (
 	"memopt/graph"
 	"memopt/graph/live"
 	"memopt/graph/op"
+	"memopt/planner"
 )
 
 // TestCuts cuts values of training graphs along their dims, and holds the graph in parts to the whole
@@ -108,11 +109,19 @@ func TestPropose(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, lists, again)
 			lowest := need
-			for _, cuts := range lists {
-				lowest = min(lowest, worstStep(t, b.hold(t, cuts...).Graph))
+			floor, err := fission.Floor(m.Model, b.order, m.Dims, fission.Fast)
+			require.NoError(t, err)
+			require.Positive(t, floor)
+			for i, cuts := range lists {
+				parts := b.hold(t, cuts...)
+				lowest = min(lowest, worstStep(t, parts.Graph))
+				if i == 0 {
+					require.GreaterOrEqual(t, reached(t, parts), floor)
+				}
 			}
 			t.Logf("%d lists: worst step %d -> %d bytes", len(lists), need, lowest)
 			require.LessOrEqual(t, float64(lowest), c.cut*float64(need))
+			require.GreaterOrEqual(t, reached(t, m), floor)
 			none, err := fission.Propose(m.Model, b.order, m.Dims, 6*need, fission.Fast)
 			require.NoError(t, err)
 			require.Empty(t, none)
@@ -144,4 +153,14 @@ func worstStep(t *testing.T, g *graph.Graph) (most int64) {
 		most = max(most, need)
 	}
 	return most
+}
+
+// reached is the lowest peak that recomputation reaches, in bytes.
+func reached(t *testing.T, m *memopt.Model) int64 {
+	o := memopt.PlanOptions{}
+	o.Order = "file"
+	_, err := m.Plan(t.Context(), memopt.Budget{Arena: 1}, o)
+	var unfit *planner.UnfitError
+	require.ErrorAs(t, err, &unfit)
+	return unfit.LowestLive
 }

@@ -5,18 +5,17 @@ import (
 	"slices"
 
 	"memopt/graph"
-	"memopt/graph/live"
 	"memopt/graph/op"
 	"memopt/recompute"
 	"memopt/symbolic"
 )
 
-// Propose returns lists of cuts that are worth planning where a graph is to come below so many bytes,
+// Propose returns lists of cuts that are worth planning to bring a graph's peak within a budget,
 // from the coarsest on: each brings the needs of single steps, which no recomputation lowers, below a
-// smaller share of the bytes. It returns none where no step needs so much, or none of those that do
+// smaller share of the budget, the bytes of an arena. It returns none where no step needs so much, or none of those that do
 // falls into parts. Symbols are bound by dims; the error is a *symbolic.UnboundError, or that of the
 // inference with numbers.
-func Propose(m *graph.Model, order graph.Order, dims symbolic.Env, bytes int64, mode Mode) ([][]Cut, error) {
+func Propose(m *graph.Model, order graph.Order, dims symbolic.Env, budget int64, mode Mode) ([][]Cut, error) {
 	if mode == Off || mode == "" {
 		return nil, nil
 	}
@@ -24,15 +23,15 @@ func Propose(m *graph.Model, order graph.Order, dims symbolic.Env, bytes int64, 
 	if err != nil {
 		return nil, err
 	}
-	sizes, err := live.EvalSizes(bound.Graph, nil)
+	bytes, err := memory(bound)
 	if err != nil {
 		return nil, err
 	}
-	p := &proposer{finder: newFinder(bound, order, mode), order: order, bytes: sizes.Bytes,
+	p := &proposer{finder: newFinder(bound, order, mode), order: order, bytes: bytes,
 		labels: recompute.Labels(bound.Graph)}
 	var lists [][]Cut
 	for _, share := range shares {
-		cuts := p.propose(int64(share * float64(bytes)))
+		cuts := p.propose(int64(share * float64(budget)))
 		if cuts == nil || len(lists) > 0 && sameCuts(lists[len(lists)-1], cuts) {
 			continue
 		}
