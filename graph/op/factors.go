@@ -20,6 +20,10 @@ type Factor struct {
 	Once []int
 }
 
+// ProductGrain is the number of rows, and of terms of sums, by which the CPU computes products of
+// matrices: rows and sums that are cut at multiples of it keep the bits of the whole.
+const ProductGrain = 192
+
 // Place says where an operand lies along a factor: the dim is Outer × Size × Inner long, the last
 // counted fastest. With Outer 1, a range of the factor is a range of the dim.
 type Place struct {

@@ -8,7 +8,8 @@
 //
 // Every call computes in the calling goroutine alone, and calls may run at the same time. A Gemm
 // cuts a product into tiles for several threads, always at the same places, so that results have
-// the same bits whatever the number of threads.
+// the same bits whatever the number of threads; and products of some of the rows, or of some of the
+// terms of each sum, have those of the whole (Grain).
 package blas
 
 import (
