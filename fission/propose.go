@@ -15,7 +15,9 @@ import (
 // smaller share of the budget, the bytes of an arena. It returns none where no step needs so much, or none of those that do
 // falls into parts. Symbols are bound by dims; the error is a *symbolic.UnboundError, or that of the
 // inference with numbers.
-func Propose(m *graph.Model, order graph.Order, dims symbolic.Env, budget int64, mode Mode) ([][]Cut, error) {
+func Propose(
+	m *graph.Model, order graph.Order, dims symbolic.Env, budget int64, mode Mode,
+) ([][]Cut, error) {
 	if mode == Off || mode == "" {
 		return nil, nil
 	}
