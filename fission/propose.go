@@ -10,11 +10,11 @@ import (
 	"memopt/symbolic"
 )
 
-// Propose returns lists of cuts that are worth planning to bring a graph's peak within a budget,
-// from the coarsest on: each brings the needs of single steps, which no recomputation lowers, below a
-// smaller share of the budget, the bytes of an arena. It returns none where no step needs so much, or none of those that do
-// falls into parts. Symbols are bound by dims; the error is a *symbolic.UnboundError, or that of the
-// inference with numbers.
+// Propose returns lists of cuts that are worth planning to bring a graph's peak within a budget, the
+// bytes of an arena, from the coarsest on: each brings the needs of single steps, which no
+// recomputation lowers, below a smaller share of it. It returns none where no step needs so much, or
+// none of those that do falls into parts. Symbols are bound by dims; the error is a
+// *symbolic.UnboundError, or that of the inference with numbers.
 func Propose(
 	m *graph.Model, order graph.Order, dims symbolic.Env, budget int64, mode Mode,
 ) ([][]Cut, error) {
