@@ -16,8 +16,9 @@ const AnchorSuffix = "_anchor"
 // broadcasts as NumPy does.
 const MinAnchorOpset = 7
 
-// Anchor is a place in the order that a runtime may not move nodes across: from there on, clones
-// and backward nodes read Values through views that wait until all Sinks are made.
+// Anchor is a place in the order that a runtime may not move nodes across: from there on, all nodes
+// read Values through views that wait until all Sinks are made. Forward nodes are among them where
+// parts of both halves take turns; of a value that has run again they read what they read before.
 //
 // An anchor is written in the graph's own operators. Size of every sink, which reads none of its
 // data, gives numbers whose minimum times zeros are zeros; Reshape of a value by zeros keeps every
@@ -27,7 +28,7 @@ const MinAnchorOpset = 7
 //	m = Min(Size(sink), …, m of the anchor before)
 //	value_anchor = Reshape(value, Mul(m, zeros))
 type Anchor struct {
-	Before graph.NodeID    // a backward node; the anchor stands before it and before the clones that are made for it
+	Before graph.NodeID    // the anchor stands before it and before the clones that are made for it
 	Sinks  []graph.ValueID // made before that place
 	Values []graph.ValueID // made before that place, tensors of known rank, no scalars
 	// Late values are made behind that place and before the next anchor. They are outputs of views
@@ -94,8 +95,14 @@ func (w *anchorWriter) Origin(v graph.ValueID) graph.ValueID { return v }
 // Newest returns the newest clone or view of a value.
 func (w *anchorWriter) Newest(v graph.ValueID) graph.ValueID { return w.newest.Of(v) }
 
-// SetNewest lets the rewriter's later nodes read a view.
-func (w *anchorWriter) SetNewest(v, view graph.ValueID) { w.newest.Set(v, view) }
+// SetNewest lets the rewriter's later nodes read a view, forward nodes among them unless it shows a
+// clone.
+func (w *anchorWriter) SetNewest(v, view graph.ValueID) {
+	if w.newest.Of(v) == w.views.Of(v) {
+		w.views.Set(v, view)
+	}
+	w.newest.Set(v, view)
+}
 
 // Itself reports whether a value has no clone and no view.
 func (w *anchorWriter) Itself(v graph.ValueID) bool { return w.newest.Of(v) == v }

@@ -67,6 +67,7 @@ func Apply(
 	r.g, r.names = r.out.Model.Graph, graph.NewNames(m)
 	r.versions = m.Opsets
 	r.newest.Reset(len(m.Graph.Values))
+	r.views.Reset(len(m.Graph.Values))
 	if err := r.rewrite(order, placements); err != nil {
 		return nil, err
 	}
@@ -117,6 +118,7 @@ type rewriter struct {
 	opts     Options
 	out      *Rewritten
 	newest   Versions // of the old values
+	views    Versions // of the old values, clones left out: what forward nodes read
 	copies   []int    // by old node: how often it was cloned
 	guards   map[*graph.Node]bool
 }
@@ -183,11 +185,11 @@ func (s *graphSink) Clone(id graph.NodeID, _ int32, p *Placement) error {
 // Keep appends a node of the graph itself.
 func (s *graphSink) Keep(id graph.NodeID, _ int32) {
 	n := s.g.Nodes[id]
-	if !s.backward[id] {
-		s.append(n, id)
-		return
+	if s.backward[id] {
+		n.Inputs = s.newest.Rewire(n.Inputs, len(n.Inputs))
+	} else {
+		n.Inputs = s.views.Rewire(n.Inputs, len(n.Inputs))
 	}
-	n.Inputs = s.newest.Rewire(n.Inputs, len(n.Inputs))
 	s.append(n, id)
 	s.nodes = s.anchored(s.nodes, s.writer.follow(id))
 }

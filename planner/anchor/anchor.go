@@ -137,7 +137,8 @@ type search struct {
 
 // step is what the search knows of a step.
 type step struct {
-	moves     bool  // a clone or a backward node: it reads through anchors
+	moves     bool  // a clone or a backward node
+	follows   bool  // it reads through anchors: it moves, or stands behind a step that does
 	backward  bool  // a backward node of the graph
 	inputs    int   // how many of its operands may be anchored: captured ones may not
 	firstRead int32 // the first step that reads what it makes; the number of steps where none does
@@ -168,13 +169,16 @@ func (a *search) choose() (*anchored, error) {
 	needed := a.clonePlaces()
 	optional := a.sinkPlaces()
 	sets := [][]int32{needed}
+	if parts := a.partPlaces(); len(parts) > 0 {
+		needed = union(needed, parts)
+		sets = append(sets, needed)
+	}
 	for stride := maxStride; stride >= 1; stride /= 2 {
-		places := slices.Clone(needed)
+		var places []int32
 		for i := stride - 1; i < len(optional); i += stride {
 			places = append(places, optional[i])
 		}
-		slices.Sort(places)
-		sets = append(sets, slices.Compact(places))
+		sets = append(sets, union(needed, places))
 	}
 	var tried []*anchored
 	for _, places := range sets {
@@ -185,6 +189,13 @@ func (a *search) choose() (*anchored, error) {
 		tried = append(tried, t)
 	}
 	return a.best(tried), nil
+}
+
+// union returns the places of two lists, each once and in order.
+func union(a, b []int32) []int32 {
+	out := slices.Concat(a, b)
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 // best is the set of fewest nodes among those of about the lowest peak in the runtime's arena, of
@@ -219,6 +230,24 @@ func (a *search) clonePlaces() []int32 {
 	for i := range a.step {
 		if s := &a.step[i]; s.moves && !s.backward && (len(out) == 0 || out[len(out)-1] != a.places[i]) {
 			out = append(out, a.places[i])
+		}
+	}
+	return out
+}
+
+// partPlaces lists the places at which forward nodes follow backward ones: where regions of both halves
+// are computed in parts (package fission), the beginnings of the parts. What a part gives to sums and
+// joins is read behind the last part, so that all parts could run side by side.
+func (a *search) partPlaces() []int32 {
+	var out []int32
+	moved := -1 // the last backward step of size since the last place
+	for i := range a.step {
+		switch s := &a.step[i]; {
+		case s.moves && s.holds >= a.small:
+			moved = i
+		case s.follows && !s.moves && moved >= 0 && a.touches(i) >= a.small:
+			out = append(out, a.places[moved]+1)
+			moved = -1
 		}
 	}
 	return out

@@ -96,7 +96,7 @@ func (b *builder) stepAt(place int32, from int) int {
 func (b *builder) keep(from, to int) {
 	for i := from; i < to; i++ {
 		s := b.program.Steps[i]
-		if b.step[i].moves {
+		if b.step[i].follows {
 			shared := true
 			for slot, v := range s.In[:b.step[i].inputs] {
 				if v == graph.NoValue || b.alias[v] == v {
@@ -109,7 +109,7 @@ func (b *builder) keep(from, to int) {
 			}
 		}
 		b.out.Steps = append(b.out.Steps, s)
-		if !b.step[i].moves {
+		if !b.step[i].follows {
 			continue
 		}
 		for _, v := range s.Out {

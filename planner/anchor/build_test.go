@@ -43,6 +43,35 @@ func withCopies(m *graph.Model, rng *rand.Rand) {
 	g.SetNodes(nodes)
 }
 
+// shuffled draws an order of a graph.
+func shuffled(g *graph.Graph, rng *rand.Rand) graph.Order {
+	wants, readers := make([]int, len(g.Nodes)), make([][]graph.NodeID, len(g.Nodes))
+	var ready []graph.NodeID
+	for i := range g.Nodes {
+		id := graph.NodeID(i)
+		g.EachProducer(id, func(p graph.NodeID) {
+			wants[id]++
+			readers[p] = append(readers[p], id)
+		})
+		if wants[id] == 0 {
+			ready = append(ready, id)
+		}
+	}
+	order := make(graph.Order, 0, len(g.Nodes))
+	for len(ready) > 0 {
+		i := rng.IntN(len(ready))
+		id := ready[i]
+		ready = slices.Delete(ready, i, i+1)
+		order = append(order, id)
+		for _, next := range readers[id] {
+			if wants[next]--; wants[next] == 0 {
+				ready = append(ready, next)
+			}
+		}
+	}
+	return order
+}
+
 // drawPlan draws a training graph with copies, and some of its nodes to run again.
 func drawPlan(t *rapid.T, rng *rand.Rand) *Plan {
 	m := graphtest.Training(rng, graphtest.Options{Nodes: rapid.IntRange(20, 120).Draw(t, "nodes"),
@@ -54,6 +83,9 @@ func drawPlan(t *rapid.T, rng *rand.Rand) *Plan {
 	_, err = op.Infer(m)
 	require.NoError(t, err)
 	order := graph.FileOrder(m.Graph)
+	if rapid.Bool().Draw(t, "shuffled") { // so that halves take turns, as parts of both do
+		order = shuffled(m.Graph, rng)
+	}
 	require.NoError(t, order.Check(m.Graph))
 	boundary, err := live.FindBoundary(m)
 	require.NoError(t, err)
@@ -75,17 +107,17 @@ func drawPlan(t *rapid.T, rng *rand.Rand) *Plan {
 // graph that recompute.Apply writes: the same nodes in the same sequence, each reading and each
 // output made at the same place. So what is emitted, and which copies fold, is one rule.
 func TestBuildAsApply(t *testing.T) {
-	anchors, folded := 0, 0
+	anchors, folded, parts := 0, 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
 		p := drawPlan(t, rng)
 		a := newSearch(p)
 		a.small = 1
-		places := slices.DeleteFunc(slices.Concat(a.clonePlaces(), a.sinkPlaces()),
+		parts += len(a.partPlaces())
+		places := slices.DeleteFunc(union(a.clonePlaces(), union(a.sinkPlaces(), a.partPlaces())),
 			func(int32) bool { return rng.IntN(3) == 0 })
-		slices.Sort(places)
 		b := a.work
-		require.NoError(t, b.build(slices.Compact(places)))
+		require.NoError(t, b.build(places))
 		r, err := recompute.Apply(p.Analysis.Model, p.Analysis.Boundary, p.Analysis.Order, p.Trial.Placements,
 			recompute.Options{Anchors: b.anchors})
 		require.NoError(t, err)
@@ -125,4 +157,5 @@ func TestBuildAsApply(t *testing.T) {
 	})
 	require.Positive(t, anchors)
 	require.Positive(t, folded)
+	require.Positive(t, parts)
 }

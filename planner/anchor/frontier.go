@@ -20,7 +20,7 @@ func (b *builder) frontier(start, end int, serial int32) []graph.ValueID {
 	}
 	for i := start; i < end; i++ {
 		b.covered[i] = false
-		if b.step[i].moves {
+		if b.step[i].follows {
 			for _, v := range b.program.Steps[i].In[:b.step[i].inputs] {
 				if v != graph.NoValue {
 					b.readers[v]++
@@ -31,7 +31,7 @@ func (b *builder) frontier(start, end int, serial int32) []graph.ValueID {
 	var out []graph.ValueID
 	b.looked += end - start
 	for i := start; i < end; i++ {
-		if !b.step[i].moves || b.copiesResult(&b.program.Steps[i]) {
+		if !b.step[i].follows || b.copiesResult(&b.program.Steps[i]) {
 			continue
 		}
 		b.covered[i] = b.waits(i, start, serial)
@@ -63,7 +63,10 @@ func (b *builder) ready(v graph.ValueID, start int) bool {
 	if d >= 0 && !b.activation(v) {
 		return false
 	}
-	return d < int32(start) || b.step[d].moves && ortsim.MergesViews(b.program.Steps[d].Kind) && !b.covered[d]
+	if d < int32(start) {
+		return b.version[b.origin[v]] == v // forward nodes may read what has a clone by then
+	}
+	return b.step[d].follows && ortsim.MergesViews(b.program.Steps[d].Kind) && !b.covered[d]
 }
 
 // activation reports whether a value is, or shows, what a node has made: of views of weights the
@@ -83,6 +86,9 @@ func (a *search) shows(v graph.ValueID, s *live.Step) bool {
 // half, which would have to stay allocated until then.
 func (b *builder) kept(out []graph.ValueID, i, start int, serial int32) []graph.ValueID {
 	g := b.g
+	if !b.step[i].moves {
+		return out
+	}
 	for _, v := range b.program.Steps[i].In[:b.step[i].inputs] {
 		if v == graph.NoValue || b.def[v] < 0 || b.def[v] >= int32(start) || b.step[b.def[v]].moves ||
 			b.alias[v] != v || b.stamp[v] == serial || b.program.Persistent[v] ||
@@ -161,7 +167,7 @@ func (b *builder) sinks(last, start int) []graph.ValueID {
 		v := b.tensorOf(i)
 		switch {
 		case v == graph.NoValue || b.fuses(v):
-		case b.step[i].moves || b.frees(i, start):
+		case b.step[i].follows || b.frees(i, start):
 			out = append(out, v)
 		default:
 			rest = append(rest, v)

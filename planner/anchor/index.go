@@ -25,6 +25,7 @@ func (a *search) index() {
 		a.result[v] = int32(i)
 	}
 	a.step = make([]step, len(a.program.Steps))
+	follows := false
 	for i := range a.program.Steps {
 		s, n := &a.program.Steps[i], g.Nodes[a.program.Steps[i].Node]
 		clone := false
@@ -38,7 +39,9 @@ func (a *search) index() {
 				a.origin[v] = n.Outputs[slot]
 			}
 		}
-		a.step[i] = step{moves: clone || backward[s.Node], backward: !clone && backward[s.Node],
+		moves := clone || backward[s.Node]
+		follows = follows || moves
+		a.step[i] = step{moves: moves, follows: follows, backward: !clone && backward[s.Node],
 			inputs: len(n.Inputs), firstRead: int32(len(a.program.Steps)), lastRead: -1}
 		for _, v := range s.In {
 			if v != graph.NoValue {
@@ -63,7 +66,7 @@ func (a *search) holds(i int) int64 {
 		if v == graph.NoValue || a.def[v] < 0 {
 			continue
 		}
-		if from := &a.step[a.def[v]]; from.moves && from.firstRead == int32(i) && from.lastRead == int32(i) {
+		if from := &a.step[a.def[v]]; from.follows && from.firstRead == int32(i) && from.lastRead == int32(i) {
 			most = max(most, from.holds)
 		}
 	}
