@@ -92,7 +92,7 @@ func (r *Rewritten) seedAlike(old *graph.Model) *graph.Model {
 	m := old.Clone()
 	for i, origin := range r.Origin {
 		if slices.Contains(r.Seeded, origin) {
-			m.Graph.Nodes[origin].Attrs = slices.Clone(r.Model.Graph.Nodes[i].Attrs)
+			op.SeedAlike(m.Graph.Nodes[origin], r.Model.Graph.Nodes[i])
 		}
 	}
 	return m

@@ -117,8 +117,7 @@ func (f *frame) makeSteps(order graph.Order) error {
 func (f *frame) makeStep(st *step, id graph.NodeID) error {
 	n := f.g.Nodes[id]
 	info := op.Of(n.Kind)
-	p := &Prep{Node: n, Label: f.g.NodeLabel(id), Info: info, Seed: nodeSeed(f.s.opts.Seed, f.g.ValueName(n.Output(0))),
-		Threads: f.s.pool.Threads(),
+	p := &Prep{Node: n, Label: f.g.NodeLabel(id), Info: info, Seed: f.seedOf(n), Threads: f.s.pool.Threads(),
 		Version: info.VersionOf(n, graph.OpsetVersion(f.s.model.Opsets, info.Domain))}
 	*st = step{f: f, node: n, prep: p}
 	for _, v := range n.Inputs {
@@ -212,6 +211,16 @@ func (f *frame) checkTypes(st *step) error {
 		}
 	}
 	return nil
+}
+
+// seedOf returns the seed that a random node draws from unless it has one: that of its whole, of which
+// it may compute a part.
+func (f *frame) seedOf(n *graph.Node) uint64 {
+	name := f.g.ValueName(n.Output(0))
+	if part, _, err := op.DrawsOf(n); err == nil && part.Of != "" { // kernels' makers report the error
+		name = part.Of
+	}
+	return nodeSeed(f.s.opts.Seed, name)
 }
 
 // nodeSeed mixes a session's seed with the name of a random node's output: FNV-1a.

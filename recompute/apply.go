@@ -48,8 +48,8 @@ type Rewritten struct {
 // itself is not changed.
 //
 // Random nodes without a seed are given one before they are cloned, so that the clone draws what
-// the original drew. The result is a valid graph; the error names a placement that cannot be
-// applied.
+// the original drew; so are those that compute parts of others (op.Draws). The result is a valid
+// graph; the error names a placement that cannot be applied.
 func Apply(
 	m *graph.Model, b live.Boundary, order graph.Order, placements []Placement, opts Options,
 ) (*Rewritten, error) {
@@ -68,6 +68,9 @@ func Apply(
 	r.versions = m.Opsets
 	r.newest.Reset(len(m.Graph.Values))
 	r.views.Reset(len(m.Graph.Values))
+	if err := r.fixParts(); err != nil {
+		return nil, err
+	}
 	if err := r.rewrite(order, placements); err != nil {
 		return nil, err
 	}

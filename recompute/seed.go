@@ -19,20 +19,40 @@ func (r *rewriter) fixSeed(id graph.NodeID) error {
 	if n.Attr(info.SeedAttr) != nil {
 		return nil
 	}
-	setSeed(n, info, r.old.ValueName(n.Output(0)), r.opts.Seed)
+	setSeed(n, r.old.ValueName(n.Output(0)), r.opts.Seed)
 	r.out.Seeded = append(r.out.Seeded, id)
 	return nil
 }
 
-// setSeed gives a random node a seed, which depends on the name of its first output and on a number
-// only.
-func setSeed(n *graph.Node, info *op.Info, output string, seed int64) {
-	s := hashName(output) + int32(seed)
-	if info.FloatSeed {
-		n.SetAttr(info.SeedAttr, float32(s))
-	} else {
-		n.SetAttr(info.SeedAttr, int64(s))
+// fixParts gives seeds to the random nodes that compute parts of others: if one of them has a
+// clone, so that its seed is fixed, the others have to draw from the same one.
+func (r *rewriter) fixParts() error {
+	for id, n := range r.g.Nodes {
+		info := op.Of(n.Kind)
+		if !info.Random {
+			continue
+		}
+		_, part, err := op.DrawsOf(n)
+		if err != nil {
+			return fmt.Errorf("node %q (%s): %w", r.old.NodeLabel(graph.NodeID(id)), n.Op, err)
+		}
+		if !part || !info.CanSeed(info.VersionOf(n, graph.OpsetVersion(r.versions, info.Domain))) {
+			continue
+		}
+		if err := r.fixSeed(graph.NodeID(id)); err != nil {
+			return err
+		}
 	}
+	return nil
+}
+
+// setSeed gives a random node a seed, which depends on the name of its first output and on a number
+// only; of a part, on the name of its whole's.
+func setSeed(n *graph.Node, output string, seed int64) {
+	if part, _, err := op.DrawsOf(n); err == nil && part.Of != "" {
+		output = part.Of
+	}
+	op.SetSeed(n, hashName(output)+int32(seed))
 }
 
 // Seed returns a copy of a model in which all random nodes have seeds: those without one are given
@@ -49,7 +69,7 @@ func Seed(m *graph.Model, seed int64) *graph.Model {
 		if out == m {
 			out = m.Clone()
 		}
-		setSeed(out.Graph.Nodes[id], info, m.Graph.ValueName(n.Output(0)), seed)
+		setSeed(out.Graph.Nodes[id], m.Graph.ValueName(n.Output(0)), seed)
 	}
 	return out
 }

@@ -70,6 +70,14 @@ func TestFormats(t *testing.T) {
 	text, ok := m.Meta(op.WatchKey)
 	require.True(t, ok)
 	require.NoError(t, schematest.Load(t, folder, "watch").Validate([]byte(text)))
+	part := &graph.Node{Kind: op.Dropout, Attrs: []graph.Attr{{Name: "seed", Value: int64(-3)}}}
+	require.NoError(t, op.SetDrawFrom(part, "y", 1<<40))
+	unseeded := &graph.Node{Kind: op.Dropout}
+	require.NoError(t, op.SetDrawFrom(unseeded, "y", 0))
+	for _, n := range []*graph.Node{part, unseeded} {
+		text := n.Rare().Metadata[0].Value
+		require.NoError(t, schematest.Load(t, folder, "draws").Validate([]byte(text)), text)
+	}
 }
 
 // checkMetadata holds entries of a model's metadata to their schemas, whose names are those of the
@@ -110,6 +118,14 @@ func TestFormatsAgree(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "a.json")
 			require.NoError(t, os.WriteFile(path, data, 0o600))
 			_, _, err := configs.LoadAliases(path, g.Graph)
+			return err
+		},
+		"draws": func(data []byte) error {
+			n := &graph.Node{}
+			n.EditRare(func(r *graph.Rare) {
+				r.Metadata = []graph.Property{{Key: op.DrawsKey, Value: string(data)}}
+			})
+			_, _, err := op.DrawsOf(n)
 			return err
 		},
 	}
@@ -155,6 +171,13 @@ func TestFormatsAgree(t *testing.T) {
 		{"trace", `[]`, false},
 		{"recompute", `{"schema":"memopt.recompute/v1","structure_sha256":"0","dims":{},"order":[],"placements":[],` +
 			`"predicted":null,"solver":"","seed":0,"bound":null}`, true}, // as earlier releases wrote it
+		{"draws", `{"schema":"memopt.draws/v1","first":4096,"seed":-7}`, true},
+		{"draws", `{"schema":"memopt.draws/v1","first":0,"of":"y"}`, true},
+		{"draws", `{"schema":"memopt.draws/v1","first":-1}`, false},
+		{"draws", `{"schema":"memopt.draws/v1","first":4611686018427387904}`, false},
+		{"draws", `{"schema":"memopt.draws/v1","first":0.5}`, false},
+		{"draws", `{"schema":"memopt.draws/v2","first":0}`, false},
+		{"draws", `7`, false},
 		{"recompute", `{"schema":"memopt.recompute/v2"}`, false},
 		{"recompute", `{"schema":"memopt.recompute/v1","dims":[]}`, false},
 	} {

@@ -15,22 +15,26 @@ import (
 // https://github.com/microsoft/onnxruntime/blob/main/orttraining/orttraining/core/graph/training_op_defs.cc
 
 var newBiasSoftmaxDropout = widened(func(p *executor.Prep) (executor.Kernel, error) {
-	axis, seed := int(p.Node.Int("axis", 1)), operand.Seed(p)
+	axis := int(p.Node.Int("axis", 1))
+	draws, err := operand.DrawsOf(p)
+	if err != nil {
+		return nil, err
+	}
 	if d := p.DType(1); d != p.DType(0) {
 		return nil, p.Errorf("the bias has type %v, the data %v", d, p.DType(0))
 	}
 	switch p.DType(0) {
 	case graph.Float32:
-		return &biasSoftmaxDropoutKernel[float32]{axis: axis, seed: seed}, nil
+		return &biasSoftmaxDropoutKernel[float32]{axis: axis, draws: draws}, nil
 	case graph.Float64:
-		return &biasSoftmaxDropoutKernel[float64]{axis: axis, seed: seed}, nil
+		return &biasSoftmaxDropoutKernel[float64]{axis: axis, draws: draws}, nil
 	}
 	return nil, unsupportedTypes(p)
 })
 
 type biasSoftmaxDropoutKernel[T chunkFloat] struct {
-	axis int
-	seed uint64
+	axis  int
+	draws operand.Draws
 
 	dropoutDraw
 	scale         T
@@ -58,7 +62,7 @@ func (k *biasSoftmaxDropoutKernel[T]) Run(c *executor.Ctx) error {
 	if err := k.broadcast(c, x, bias, axis); err != nil {
 		return err
 	}
-	k.dropoutDraw = dropoutDraw{newPhiloxStream(k.seed, c.Step, 0), uint64(ratio * (1 << 32))}
+	k.dropoutDraw = dropoutDraw{newPhiloxStream(k.draws, c.Step, 0), uint64(ratio * (1 << 32))}
 	k.scale = T(1 / (1 - ratio))
 	k.x, k.bias, k.mask = executor.Of[T](x), executor.Of[T](bias), nil
 	y := c.Out(0, x.Shape...)

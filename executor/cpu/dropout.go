@@ -50,11 +50,15 @@ func newDropout(slots dropoutSlots) func(*executor.Prep) (executor.Kernel, error
 		if d := p.DType(s.bias); s.bias > 0 && d != p.DType(0) {
 			return nil, p.Errorf("the bias has type %v, the data %v", d, p.DType(0))
 		}
+		draws, err := operand.DrawsOf(p)
+		if err != nil {
+			return nil, err
+		}
 		switch d := p.DType(0); {
 		case d == graph.Float64:
-			return &dropoutKernel[float64]{p: p, slots: s, seed: operand.Seed(p), dtype: d}, nil
+			return &dropoutKernel[float64]{p: p, slots: s, draws: draws, dtype: d}, nil
 		case d == graph.Float32 || isHalf(d):
-			return &dropoutKernel[float32]{p: p, slots: s, seed: operand.Seed(p), dtype: d}, nil
+			return &dropoutKernel[float32]{p: p, slots: s, draws: draws, dtype: d}, nil
 		}
 		return nil, unsupportedTypes(p)
 	}
@@ -63,7 +67,7 @@ func newDropout(slots dropoutSlots) func(*executor.Prep) (executor.Kernel, error
 type dropoutKernel[T chunkFloat] struct {
 	p     *executor.Prep
 	slots dropoutSlots
-	seed  uint64
+	draws operand.Draws
 	dtype graph.DType
 
 	dropoutDraw
@@ -119,7 +123,7 @@ func (k *dropoutKernel[T]) Run(c *executor.Ctx) error {
 		}
 	}
 	k.drawing = ratio > 0
-	k.dropoutDraw = dropoutDraw{newPhiloxStream(k.seed, c.Step, 0), uint64(ratio * (1 << 32))}
+	k.dropoutDraw = dropoutDraw{newPhiloxStream(k.draws, c.Step, 0), uint64(ratio * (1 << 32))}
 	k.scale = T(1 / (1 - ratio))
 	if err := k.sides(c, x); err != nil {
 		return err

@@ -15,7 +15,7 @@ import (
 // the sum. https://onnx.ai/onnx/operators/onnx__Multinomial.html
 
 type multinomialKernel struct {
-	seed    uint64
+	draws   operand.Draws
 	samples int
 
 	draw    uniformStream
@@ -27,7 +27,11 @@ type multinomialKernel struct {
 }
 
 func newMultinomial(p *executor.Prep) (executor.Kernel, error) {
-	k := &multinomialKernel{seed: operand.Seed(p), samples: int(p.Node.Int("sample_size", 1))}
+	draws, err := operand.DrawsOf(p)
+	if err != nil {
+		return nil, err
+	}
+	k := &multinomialKernel{draws: draws, samples: int(p.Node.Int("sample_size", 1))}
 	if k.samples < 0 {
 		return nil, p.Errorf("attribute sample_size is %d, wanted no negative number", k.samples)
 	}
@@ -57,7 +61,7 @@ func (k *multinomialKernel) Run(c *executor.Ctx) error {
 		return c.Errorf("input 0 is %v: there is no class to draw", x)
 	}
 	k.x, k.sums = x, executor.ScratchOf[float64](c, x.Len())
-	k.draw = newUniformStream(k.seed, c.Step)
+	k.draw = newUniformStream(k.draws, c.Step)
 	y := c.Out(0, rows, k.samples)
 	k.short, k.long = nil, nil
 	if y.DType == graph.Int32 {

@@ -13,6 +13,8 @@ import (
 //	counter  = block (64 bits, low word first), step mod 2^32, stream
 //	word i   = word i mod 4 of block i/4
 //
+// Element i of a node that computes a part of another is element i + first of the whole.
+//
 // A stream is one sequence of words; a draw that needs more than 32 bits for an element takes
 // word i of several streams.
 
@@ -29,16 +31,20 @@ func philox(c0, c1, c2, c3, k0, k1 uint32) (w0, w1, w2, w3 uint32) {
 	return c0, c1, c2, c3
 }
 
-// philoxStream is a sequence of 2^66 random words.
-type philoxStream struct{ k0, k1, step, stream uint32 }
-
-func newPhiloxStream(seed, step uint64, stream uint32) philoxStream {
-	key := operand.PhiloxKey(seed, step)
-	return philoxStream{uint32(key), uint32(key >> 32), uint32(step), stream}
+// philoxStream is a sequence of 2^66 random words, of which a node draws those from first on.
+type philoxStream struct {
+	k0, k1, step, stream uint32
+	first                int
 }
 
-// fill sets dst to the words first, first+1, ...
+func newPhiloxStream(d operand.Draws, step uint64, stream uint32) philoxStream {
+	key := operand.PhiloxKey(d.Seed, step)
+	return philoxStream{uint32(key), uint32(key >> 32), uint32(step), stream, d.First}
+}
+
+// fill sets dst to the node's words first, first+1, ...
 func (s philoxStream) fill(dst []uint32, first int) {
+	first += s.first
 	block := uint64(first) / 4
 	if skip := first % 4; skip != 0 {
 		w := s.block(block)
@@ -69,11 +75,11 @@ func (s philoxStream) block(i uint64) (w [4]uint32) {
 // uniformStream draws numbers of 53 random bits from [0, 1).
 type uniformStream struct{ high, low philoxStream }
 
-func newUniformStream(seed, step uint64) uniformStream {
-	return uniformStream{newPhiloxStream(seed, step, 0), newPhiloxStream(seed, step, 1)}
+func newUniformStream(d operand.Draws, step uint64) uniformStream {
+	return uniformStream{newPhiloxStream(d, step, 0), newPhiloxStream(d, step, 1)}
 }
 
-// fill sets dst, of at most chunkLen elements, to the numbers first, first+1, ...
+// fill sets dst, of at most chunkLen elements, to the node's numbers first, first+1, ...
 func (u *uniformStream) fill(dst []float64, first int) {
 	var high, low [chunkLen]uint32
 	h, l := high[:len(dst)], low[:len(dst)]

@@ -3,6 +3,8 @@ package cpu
 import (
 	"slices"
 	"testing"
+
+	"memopt/executor/operand"
 )
 
 // TestPhiloxKnownAnswers checks the vectors that Random123 publishes in its file
@@ -24,16 +26,21 @@ func TestPhiloxKnownAnswers(t *testing.T) {
 
 // TestPhiloxRanges draws every range of a short sequence alone.
 func TestPhiloxRanges(t *testing.T) {
-	s := newPhiloxStream(7, 1<<40+3, 0)
+	s := newPhiloxStream(operand.Draws{Seed: 7}, 1<<40+3, 0)
 	all := make([]uint32, 23)
 	s.fill(all, 0)
 	for lo := range all {
 		for hi := lo; hi <= len(all); hi++ {
 			part := make([]uint32, hi-lo)
 			s.fill(part, lo)
-			for i, w := range part {
-				if w != all[lo+i] {
-					t.Fatalf("words %d to %d: word %d is %x, wanted %x", lo, hi, lo+i, w, all[lo+i])
+			if !slices.Equal(part, all[lo:hi]) {
+				t.Fatalf("words %d to %d are %x, wanted %x", lo, hi, part, all[lo:hi])
+			}
+			from := newPhiloxStream(operand.Draws{Seed: 7, First: lo}, 1<<40+3, 0)
+			for at := range part {
+				from.fill(part[at:], at)
+				if !slices.Equal(part[at:], all[lo+at:hi]) {
+					t.Fatalf("from %d on: words %d to %d are %x, wanted %x", lo, at, hi-lo, part[at:], all[lo+at:hi])
 				}
 			}
 		}
@@ -44,8 +51,9 @@ func TestPhiloxRanges(t *testing.T) {
 func TestPhiloxStreamsDiffer(t *testing.T) {
 	seen := map[[4]uint32]bool{}
 	for _, s := range []philoxStream{
-		newPhiloxStream(0, 0, 0), newPhiloxStream(1, 0, 0), newPhiloxStream(0, 1, 0), newPhiloxStream(0, 0, 1),
-		newPhiloxStream(0, 1<<33, 0), newPhiloxStream(1<<32, 0, 0),
+		newPhiloxStream(operand.Draws{}, 0, 0), newPhiloxStream(operand.Draws{Seed: 1}, 0, 0),
+		newPhiloxStream(operand.Draws{}, 1, 0), newPhiloxStream(operand.Draws{}, 0, 1),
+		newPhiloxStream(operand.Draws{}, 1<<33, 0), newPhiloxStream(operand.Draws{Seed: 1 << 32}, 0, 0),
 	} {
 		w := s.block(0)
 		if seen[w] {
@@ -62,8 +70,9 @@ func TestPhiloxWide(t *testing.T) {
 			"any x86-64 processor since 2013 has it")
 	}
 	defer func() { philoxWide = true }()
-	for _, s := range []philoxStream{newPhiloxStream(3, 0, 0), newPhiloxStream(1<<63, 1<<32-1, 1),
-		{1<<32 - 1, 1<<32 - 1, 1<<32 - 1, 1<<32 - 1}} {
+	for _, s := range []philoxStream{newPhiloxStream(operand.Draws{Seed: 3}, 0, 0),
+		newPhiloxStream(operand.Draws{Seed: 1 << 63}, 1<<32-1, 1),
+		{1<<32 - 1, 1<<32 - 1, 1<<32 - 1, 1<<32 - 1, 0}} {
 		for _, first := range []int{0, 1, 4, 4*(1<<32) - 12, 1 << 60} {
 			for _, n := range []int{0, 31, 32, 33, 64, 100, 1000} {
 				wide, plain := make([]uint32, n+1), make([]uint32, n+1)
@@ -81,7 +90,7 @@ func TestPhiloxWide(t *testing.T) {
 
 func BenchmarkPhilox(b *testing.B) {
 	words := make([]uint32, chunkLen)
-	s := newPhiloxStream(1, 1, 0)
+	s := newPhiloxStream(operand.Draws{Seed: 1}, 1, 0)
 	b.SetBytes(4 * chunkLen)
 	for b.Loop() {
 		s.fill(words, 0)

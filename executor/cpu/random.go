@@ -19,24 +19,30 @@ import (
 // and the standard deviation of a normal one.
 type randomKernel struct {
 	kind  graph.Kind
-	seed  uint64
+	draws operand.Draws
 	shape []int // nil: the input's
 	a, b  float64
 	dtype graph.DType // of the output
 
 	draw uniformStream
+	odd  int              // 1: the first element is the second of a pair of normal numbers
 	p    *executor.Tensor // probabilities of Bernoulli
 	data []byte
 }
 
 func newRandom(p *executor.Prep) (executor.Kernel, error) {
 	n := p.Node
-	k := &randomKernel{kind: n.Kind, seed: operand.Seed(p), dtype: p.Out[0]}
+	draws, err := operand.DrawsOf(p)
+	if err != nil {
+		return nil, err
+	}
+	k := &randomKernel{kind: n.Kind, draws: draws, dtype: p.Out[0]}
 	switch n.Kind {
 	case op.RandomUniform, op.RandomUniformLike:
 		k.a, k.b = float64(n.Float("low", 0)), float64(n.Float("high", 1))
 	case op.RandomNormal, op.RandomNormalLike:
 		k.a, k.b = float64(n.Float("mean", 0)), float64(n.Float("scale", 1))
+		k.odd = draws.First & 1
 	}
 	switch n.Kind {
 	case op.RandomUniform, op.RandomNormal:
@@ -69,7 +75,7 @@ func (k *randomKernel) Run(c *executor.Ctx) error {
 		shape = c.In(0).Shape
 		k.p = c.In(0)
 	}
-	k.draw = newUniformStream(k.seed, c.Step)
+	k.draw = newUniformStream(k.draws, c.Step)
 	y := c.Out(0, shape...)
 	k.data = y.Data
 	c.Parallel(y.Len(), 1<<12, k)
@@ -79,11 +85,11 @@ func (k *randomKernel) Run(c *executor.Ctx) error {
 // Range computes elements; lo is even, as the grain is.
 func (k *randomKernel) Range(lo, hi int) {
 	var buf [chunkLen]float64
-	for i := lo; i < hi; i += chunkLen {
-		j := min(i+chunkLen, hi)
-		// Normal numbers come in pairs: the last one may need its neighbour's draw.
-		u := buf[:(j-i+1)&^1]
-		k.draw.fill(u, i)
+	for i := lo; i < hi; {
+		j := min(i+chunkLen-2*k.odd, hi)
+		// Normal numbers come in pairs: the first and the last one may need their neighbours' draws.
+		u := buf[:(k.odd+j-i+1)&^1]
+		k.draw.fill(u, i-k.odd)
 		switch k.kind {
 		case op.Bernoulli:
 			k.bernoulli(u[:j-i], i)
@@ -95,7 +101,8 @@ func (k *randomKernel) Range(lo, hi int) {
 				u[n] = k.a + s
 			}
 		}
-		storeReals(k.dtype, k.data, i, u[:j-i])
+		storeReals(k.dtype, k.data, i, u[k.odd:][:j-i])
+		i = j
 	}
 }
 

@@ -117,8 +117,12 @@ func newBiasSoftmaxDropout(d *Device, p *executor.Prep) (executor.Kernel, error)
 		return nil, err
 	}
 	s.given = true
+	draws, err := operand.DrawsOf(p)
+	if err != nil {
+		return nil, err
+	}
 	l, err := d.launch("random", "dropout_"+suffix(p.DType(0)))
-	return &biasSoftmaxDropout{s, &dropout{launch: l, seed: operand.Seed(p)}}, err
+	return &biasSoftmaxDropout{s, &dropout{launch: l, draws: draws}}, err
 }
 
 // Run computes the softmax, in y's memory if s is not wanted, and drops elements.

@@ -17,7 +17,7 @@ type dropSlots struct {
 type dropout struct {
 	*launch
 	dropSlots
-	seed uint64
+	draws operand.Draws
 }
 
 // newDropout makes the kernels of Dropout and its relatives.
@@ -31,8 +31,12 @@ func newDropout(slots dropSlots) maker {
 		if t == "" || !s.packed && p.Wants(1) && p.Out[1] != graph.Bool {
 			return nil, noTypes(p)
 		}
+		draws, err := operand.DrawsOf(p)
+		if err != nil {
+			return nil, err
+		}
 		l, err := d.launch("random", "dropout_"+t)
-		return &dropout{l, s, operand.Seed(p)}, err
+		return &dropout{l, s, draws}, err
 	}
 }
 
@@ -93,7 +97,7 @@ func (k *dropout) draw(c *executor.Ctx, o dropped, ratio float64) error {
 	a.Out(o.bits)
 	a.Int(o.n)
 	a.Int(o.period)
-	packStream(a, k.seed, c)
+	packStream(a, k.draws, c)
 	a.Uint32(uint32(ratio * (1 << 32)))
 	a.Uint32(flag(ratio > 0))
 	a.Float64(1 / (1 - ratio))

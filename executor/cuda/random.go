@@ -10,14 +10,15 @@ import (
 
 // packStream packs what kernels/random.cu derives the stream of a node's draws in a step from.
 // executor/cpu/philox.go defines key and counter.
-func packStream(a *driver.Args, seed uint64, c *executor.Ctx) {
+func packStream(a *driver.Args, d operand.Draws, c *executor.Ctx) {
 	step := c.Step
 	if c.StepAt != nil {
 		step = 0 // what lies there is added
 	}
-	a.Uint64(operand.SplitMix64(seed))
+	a.Uint64(operand.SplitMix64(d.Seed))
 	a.Uint64(step)
 	a.In(c.StepAt)
+	a.Int(d.First)
 }
 
 // floatSuffix is suffix for the floats, f64 as well; "" for other types.
@@ -31,7 +32,7 @@ func floatSuffix(t graph.DType) string {
 // uniform draws uniform numbers, or bools of Bernoulli.
 type uniform struct {
 	*launch
-	seed       uint64
+	draws      operand.Draws
 	shape      []int // nil: the input's
 	low, width float64
 	size       int // bytes of Bernoulli's elements; 0: not Bernoulli
@@ -41,7 +42,11 @@ type uniform struct {
 // newUniform makes the kernels of RandomUniform, RandomUniformLike and Bernoulli.
 func newUniform(d *Device, p *executor.Prep) (executor.Kernel, error) {
 	n := p.Node
-	k := &uniform{seed: operand.Seed(p), low: float64(n.Float("low", 0))}
+	draws, err := operand.DrawsOf(p)
+	if err != nil {
+		return nil, err
+	}
+	k := &uniform{draws: draws, low: float64(n.Float("low", 0))}
 	k.width = float64(n.Float("high", 1)) - k.low
 	if n.Kind == op.RandomUniform {
 		k.shape = operand.List([]int{}, n.IntList("shape", nil))
@@ -59,7 +64,6 @@ func newUniform(d *Device, p *executor.Prep) (executor.Kernel, error) {
 	if s == "" {
 		return nil, noTypes(p)
 	}
-	var err error
 	k.launch, err = d.launch("random", name+s)
 	return k, err
 }
@@ -81,7 +85,7 @@ func (k *uniform) Run(c *executor.Ctx) error {
 	a.In(p)
 	a.Out(y.Data)
 	a.Int(y.Len())
-	packStream(a, k.seed, c)
+	packStream(a, k.draws, c)
 	a.Uint32(uint32(k.size))
 	a.Float64(k.low)
 	a.Float64(k.width)

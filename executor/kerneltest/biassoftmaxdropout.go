@@ -1,6 +1,7 @@
 package kerneltest
 
 import (
+	"fmt"
 	"math"
 
 	"memopt/executor"
@@ -13,6 +14,7 @@ func init() { register(biasSoftmaxDropoutCases) }
 // biasSoftmaxDropoutCases compute softmax and dropout one after the other.
 func biasSoftmaxDropoutCases() []Case {
 	var cs []Case
+	from := 0
 	soft := func(name string, d graph.DType, shape, bias []int, axis int64, softmax bool) {
 		n := seqCount(shape)
 		x, b := seqValues(n, 5), seqValues(seqCount(bias), 6)
@@ -38,7 +40,7 @@ func biasSoftmaxDropoutCases() []Case {
 				s[row+i] /= sum
 			}
 		}
-		keep, y := seqKeep(3, n, 0.25), make([]float64, n)
+		keep, y := seqKeep(3, from+n, 0.25)[from:], make([]float64, n)
 		for i, k := range keep {
 			if k {
 				y[i] = s[i] / 0.75
@@ -47,6 +49,9 @@ func biasSoftmaxDropoutCases() []Case {
 		c.Want = []*executor.Tensor{seqTensor(d, shape, y), seqMask(shape, keep)}
 		if softmax {
 			c.Out, c.Want = append(c.Out, d), append(c.Want, seqTensor(d, shape, s))
+		}
+		if from > 0 {
+			c = drawnFrom(c, from)
 		}
 		cs = append(cs, c)
 	}
@@ -59,6 +64,9 @@ func biasSoftmaxDropoutCases() []Case {
 	soft("empty", graph.Float32, []int{3, 0}, []int{1, 0}, 1, true)
 	soft("no rows", graph.Float32, []int{0, 5}, []int{1, 5}, 1, true)
 	soft("large", graph.Float32, []int{30, 1025}, []int{1, 1025}, 1, true)
+	for _, from = range []int{6, 105} {
+		soft(fmt.Sprintf("from %d", from), graph.Float32, []int{2, 3, 5, 7}, []int{2, 1, 1, 7}, 3, true)
+	}
 	bad := cs[0]
 	bad.In = []*executor.Tensor{bad.In[0], seqTensor(graph.Float32, []int{2, 2, 1, 7}, seqValues(28, 1))}
 	short := cs[0]

@@ -14,6 +14,7 @@ type Case struct {
 	Kind  graph.Kind
 	Opset int // of the operator's domain; 0: the newest that the table knows
 	Attrs []graph.Attr
+	Meta  []graph.Property   // of the node
 	In    []*executor.Tensor // nil: left out
 	// Out has the element types of the outputs; Undefined: left out.
 	Out []graph.DType
@@ -54,6 +55,7 @@ func (c *Case) Label() string {
 func (c *Case) prep(threads int) *executor.Prep {
 	info := op.Of(c.Kind)
 	n := &graph.Node{Name: c.Label(), Op: info.Name, Domain: info.Domain, Kind: c.Kind, Attrs: c.Attrs}
+	n.EditRare(func(r *graph.Rare) { r.Metadata = c.Meta })
 	p := &executor.Prep{Node: n, Label: n.Name, Info: info, Seed: 1, Threads: threads, Out: c.Out}
 	version := int64(c.Opset)
 	if version == 0 {

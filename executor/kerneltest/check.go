@@ -77,7 +77,8 @@ type Setup struct {
 	InPlace   bool // output 0 in the memory of input InPlaceOf, where the sizes are equal
 	InPlaceOf int
 	Runs      int
-	Measure   bool // whether to fail where the last run allocates on Go's heap
+	Step      uint64 // the number of the step
+	Measure   bool   // whether to fail where the last run allocates on Go's heap
 }
 
 // Run runs a case and returns copies of its outputs.
@@ -105,6 +106,7 @@ func Run(d executor.Device, c *Case, s Setup) ([]*executor.Tensor, error) {
 		m.inPlace, m.shared = s.InPlaceOf, in[s.InPlaceOf].Data
 	}
 	ctx := executor.NewCtx(p, pool, m, in, out)
+	ctx.Step = s.Step
 	for run := range max(s.Runs, 1) {
 		m.start()
 		if s.Measure && run == s.Runs-1 && run > 0 {

@@ -68,7 +68,25 @@ func dropoutCases() []Case {
 	b = base
 	b.noSeed = true
 	add("seed of the session", b)
+	cs = append(cs, dropoutParts(base)...)
 	return append(append(cs, dropoutDialects(base)...), dropoutGradCases()...)
+}
+
+// dropoutParts draw from an element of the whole on, at any place of a block of the generator.
+func dropoutParts(base dropoutCase) []Case {
+	var cs []Case
+	for _, k := range []graph.Kind{op.Dropout, op.BiasDropout, op.BitmaskDropout, op.BitmaskBiasDropout} {
+		for _, first := range []int{1, 2, 3, 4, 64, 40001} {
+			b := base
+			b.kind, b.first, b.shape = k, first, []int{5, 2, 96}
+			b.bias = k == op.BiasDropout || k == op.BitmaskBiasDropout
+			b.noSeed = first == 64
+			c := b.make()
+			c.Name = fmt.Sprintf("from %d", first)
+			cs = append(cs, c)
+		}
+	}
+	return cs
 }
 
 type dropoutCase struct {
@@ -82,6 +100,7 @@ type dropoutCase struct {
 	mask           bool
 	bias, residual bool
 	noSeed         bool
+	first          int // of the whole's elements
 }
 
 func (d dropoutCase) make() Case {
@@ -118,7 +137,7 @@ func (d dropoutCase) make() Case {
 	if d.train {
 		c.In[len(c.In)-1].Data[0] = 1
 		ratio = float64(float32(d.ratio))
-		keep = seqKeep(seed, n, ratio)
+		keep = seqKeep(seed, d.first+n, ratio)[d.first:]
 	}
 	for i, k := range keep {
 		if sum[i] /= 1 - ratio; !k {
@@ -132,6 +151,9 @@ func (d dropoutCase) make() Case {
 		c.Out, c.Want = append(c.Out, graph.Uint32), append(c.Want, seqBits(keep))
 	case d.mask:
 		c.Out, c.Want = append(c.Out, graph.Bool), append(c.Want, seqMask(d.shape, keep))
+	}
+	if d.first > 0 {
+		c = drawnFrom(c, d.first)
 	}
 	return c
 }
@@ -198,7 +220,8 @@ func dropoutGradCases() []Case {
 	var cs []Case
 	for _, packed := range []bool{false, true} {
 		for _, d := range seqFloats() {
-			for _, s := range []seqShape{{"", []int{3, 41}}, {" empty", []int{0}}, {" large", []int{20003}}} {
+			for _, s := range []seqShape{{"", []int{3, 41}}, {" empty", []int{0}}, {" large", []int{20003}},
+				{" of whole words", []int{3, 64}}} {
 				name, shape := s.name, s.dims
 				n := seqCount(shape)
 				dy, keep := seqValues(n, 4), seqKeep(9, n, 0.25)

@@ -35,7 +35,13 @@ func multinomialCases() []Case {
 				Case{Name: in.String() + " to " + out.String(), Kind: op.Multinomial,
 					In:    []*executor.Tensor{seqTensor(in, []int{rows, classes}, x)},
 					Attrs: []graph.Attr{Attr("sample_size", int64(samples))},
-					Out:   []graph.DType{out}, Want: []*executor.Tensor{seqTensor(out, []int{rows, samples}, want)}})
+					Out:   []graph.DType{out}, Want: []*executor.Tensor{seqTensor(out, []int{rows, samples}, want)}},
+				drawnFrom(Case{Name: in.String() + " to " + out.String() + " last row", Kind: op.Multinomial,
+					In:    []*executor.Tensor{seqTensor(in, []int{1, classes}, x[2*classes:])},
+					Attrs: []graph.Attr{Attr("sample_size", int64(samples))},
+					Out:   []graph.DType{out},
+					Want:  []*executor.Tensor{seqTensor(out, []int{1, samples}, want[2*samples:])}},
+					2*samples))
 		}
 	}
 	of := func(shape ...int) Case {

@@ -4,20 +4,38 @@ import (
 	"math"
 
 	"memopt/executor"
+	"memopt/graph/op"
 )
 
-// Seed returns the seed of a random node: the attribute seed, an integer, or a float whose bits
-// count; otherwise what the session gives.
-func Seed(p *executor.Prep) uint64 {
+// Draws says which numbers a random node draws: element i those at the place First + i of the
+// streams of a seed.
+type Draws struct {
+	Seed  uint64
+	First int // 0, unless the node computes a part of another
+}
+
+// DrawsOf returns the draws of a random node. The seed is what the metadata of a part say, else the
+// attribute seed, an integer, or a float whose bits count; otherwise what the session gives. The
+// error is one of metadata, and names the node.
+func DrawsOf(p *executor.Prep) (Draws, error) {
+	part, _, err := op.DrawsOf(p.Node)
+	if err != nil {
+		return Draws{}, p.Errorf("%w", err)
+	}
+	d := Draws{Seed: p.Seed, First: int(part.First)}
+	if part.Seed != nil {
+		d.Seed = uint64(*part.Seed)
+		return d, nil
+	}
 	if a := p.Node.Attr("seed"); a != nil {
 		switch v := a.Value.(type) {
 		case int64:
-			return uint64(v)
+			d.Seed = uint64(v)
 		case float32:
-			return uint64(math.Float32bits(v))
+			d.Seed = uint64(math.Float32bits(v))
 		}
 	}
-	return p.Seed
+	return d, nil
 }
 
 // PhiloxKey returns the key under which a node with a seed draws in a training step, its low word

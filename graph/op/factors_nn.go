@@ -20,6 +20,34 @@ func (p *Pieces) rows(preset int64) []Factor {
 	return kept(p.leading(int(max(axis, 0)), nil, nil))
 }
 
+// bitmaskFactors makes a rule: the dims of the data, to which the other inputs are broadcast, if what one
+// place of them covers fills words of the mask, which has a bit for each element. The mask is operand 1
+// of those that places returns: the inputs, or the outputs.
+func bitmaskFactors(inputs []int, places func(*Factor) []Place) func(*Pieces) []Factor {
+	return func(p *Pieces) []Factor {
+		x := p.in(0)
+		list := p.aligned(x, inputs, []int{0})
+		for d, f := range list {
+			run := elements(x[d+1:])
+			switch masks := places(f); {
+			case run == 0 || run%bitsPerWord != 0:
+				f.Size = 0
+			case len(masks) > 1:
+				masks[1] = Place{Dim: 0, Outer: elements(x[:d]), Inner: run / bitsPerWord}
+			}
+		}
+		return kept(list)
+	}
+}
+
+// ins and outs are the places of a factor's operands.
+func ins(f *Factor) []Place { return f.In }
+
+func outs(f *Factor) []Place { return f.Out }
+
+// bitsPerWord is how many elements share a word of a bitmask.
+const bitsPerWord = 32
+
 // biasSoftmaxFactors: the rows of the data, to which those of the bias are broadcast.
 func biasSoftmaxFactors(p *Pieces) []Factor {
 	axis, ok := p.axis("axis", 1, len(p.in(0)))

@@ -1,6 +1,8 @@
 package op
 
 import (
+	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -12,10 +14,9 @@ import (
 var unfactored = map[string][]graph.Kind{
 	"it works on no elements of an operand": {Constant, ConstantOfShape, EyeLike, RandomNormal, RandomUniform, Range,
 		Shape, Size, AffineGrid, BlackmanWindow, HammingWindow, HannWindow, BroadcastGradientArgs},
-	"where an element goes depends on data, or on its place in the whole": {CenterCropPad, Compress, Multinomial,
+	"where an element goes depends on data, or on its place in the whole": {CenterCropPad, Compress,
 		NonZero, ScatterND, TensorScatter, Unique, NonMaxSuppression, MaxUnpool, MaxPoolGrad, MaxRoiPool, RoiAlign,
 		FlattenAndUnpad, PadAndUnflatten, ShrunkenGather, DynamicSlice},
-	"bits of neighbours share words": {BitmaskBiasDropout, BitmaskDropout, BitmaskDropoutGrad},
 	"one number is made of all elements, and not by a sum": {DynamicQuantizeLinear, IsAllFinite, ReduceAllL2,
 		MixedPrecisionScale},
 	"its operands are no tensors, or are bodies": {ConcatFromSequence, If, Loop, Optional, OptionalGetElement,
@@ -100,6 +101,47 @@ func TestFactorsByHand(t *testing.T) {
 		{Size: 2, In: []Place{at(0), at(0)}, Out: []Place{whole, at(0)}, Reduce: SumOf},
 		{Size: 3, In: []Place{at(2), at(1)}, Out: []Place{whole, at(2)}, Reduce: SumOf},
 	}, got)
+	// A place of dim 0 or 1 has 64 elements, or two words of bits; one of dim 2 has no whole word.
+	got = factorsOf(t, 17, "float[2, 3, 64] given", "", "y, m = com.microsoft.BitmaskDropout(given)")
+	require.Equal(t, []Factor{
+		{Size: 2, In: []Place{at(0)}, Out: []Place{at(0), {0, 1, 6}}},
+		{Size: 3, In: []Place{at(1)}, Out: []Place{at(1), {0, 2, 2}}},
+	}, got)
+	got = factorsOf(t, 17, "float[2, 3, 64] given, uint32[12] m", "",
+		"y = com.microsoft.BitmaskDropoutGrad(given, m)")
+	require.Equal(t, []Factor{
+		{Size: 2, In: []Place{at(0), {0, 1, 6}}, Out: []Place{at(0)}},
+		{Size: 3, In: []Place{at(1), {0, 2, 2}}, Out: []Place{at(1)}},
+	}, got)
 	require.Empty(t, factorsOf(t, 17, "float[2, n] given", "", "y = Relu(given)"), "a dim is not known")
 	require.Empty(t, factorsOf(t, 11, "float[2, 3] given", "", "y = Squeeze(given)"))
+}
+
+// TestDrawsPerPlace: a part of a random node along a factor is a run of the elements of the whole, or
+// not, as counting them says.
+func TestDrawsPerPlace(t *testing.T) {
+	nodes := []string{"y = Dropout(given)", "y, m = Dropout(given)",
+		"y = RandomNormalLike(given)", "y, m = com.microsoft.BitmaskDropout(given)",
+		"y, m = com.microsoft.BiasSoftmaxDropout <axis = 2, is_inner_broadcast = 0> (given, given)"}
+	for _, node := range nodes {
+		for _, dims := range [][]int64{{6, 4, 32}, {1, 6, 64}, {1, 1, 8}, {5, 1, 32}} {
+			p := pieceOf(t, 17, fmt.Sprintf("float[%d, %d, %d] given", dims[0], dims[1], dims[2]), "", node)
+			for _, f := range FactorsOf(p) {
+				per := DrawsPerPlace(p, &f)
+				for from := range f.Size {
+					first, count := make([]int64, 3), slices.Clone(dims)
+					first[f.In[0].Dim], count[f.In[0].Dim] = from, min(2, f.Size-from)
+					at, ok := runOf(dims, first, count)
+					if !ok {
+						require.Zero(t, per, "%s of %v: %+v", node, dims, f)
+					} else if per > 0 || from+2 <= f.Size {
+						require.Equal(t, from*per, at, "%s of %v: %+v", node, dims, f)
+					}
+				}
+			}
+		}
+	}
+	p := pieceOf(t, 17, "float[6, 5] given", "", "y = Multinomial <sample_size = 7> (given)")
+	require.Len(t, FactorsOf(p), 1)
+	require.EqualValues(t, 7, DrawsPerPlace(p, &FactorsOf(p)[0]))
 }

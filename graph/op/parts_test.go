@@ -25,7 +25,7 @@ func piecesOf(t require.TestingT, opset int, decls, fixed, node string) []int64 
 
 // pieceOf parses a graph of one node.
 func pieceOf(t require.TestingT, opset int, decls, fixed, node string) *Pieces {
-	m, err := graph.Parse(fmt.Sprintf(`<ir_version: 8, opset_import: ["" : %d]>
+	m, err := graph.Parse(fmt.Sprintf(`<ir_version: 8, opset_import: ["" : %d, "com.microsoft" : 1]>
 		g (%s) => (float[] unused) <%s> { %s unused = Identity(given) }`, opset, decls, fixed, node), "parts")
 	require.NoError(t, err)
 	_, err = Infer(m)

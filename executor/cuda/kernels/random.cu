@@ -30,8 +30,18 @@ DEV inline block4 philox(const stream &s, u32 number, u64 block) {
 	return {{c0, c1, c2, c3}};
 }
 
+// words_of returns the words from at on, four of them: a block, or the ends of two.
+DEV inline block4 words_of(const stream &s, u32 number, u64 at) {
+	block4 w = philox(s, number, at / 4);
+	if (at % 4 == 0) return w;
+	block4 next = philox(s, number, at / 4 + 1);
+	if (at & 2) w = {{w.v[2], w.v[3], next.v[0], next.v[1]}}, next = {{next.v[2], next.v[3], 0, 0}};
+	if (at & 1) w = {{w.v[1], w.v[2], w.v[3], next.v[0]}};
+	return w;
+}
+
 // dropout_args: y = keep ? (x + bias)*scale : 0, + residual. bias has period elements. mask has a byte per element, bits a bit.
-// Elements are kept whose random word is not below threshold; all where drawing is 0.
+// Elements are kept whose random word is not below threshold; all where drawing is 0. Element i draws word first + i.
 struct dropout_args {
 	const void *x, *bias, *residual;
 	void *y;
@@ -40,6 +50,7 @@ struct dropout_args {
 	i64 n, period;
 	u64 key, step;
 	const u64 *step_at;
+	u64 first;
 	u32 threshold, drawing;
 	f64 scale;
 };
@@ -69,7 +80,7 @@ template <typename T> DEV inline void dropout_loop(const dropout_args &a) {
 		i64 i = 4 * q;
 		u32 keep = 15;
 		if (a.drawing) {
-			block4 w = philox(words, 0, (u64)q);
+			block4 w = words_of(words, 0, a.first + 4 * (u64)q);
 			keep = 0;
 			UNROLL
 			for (int j = 0; j < 4; j++) keep |= (u32)(w.v[j] >= a.threshold) << j;
@@ -131,13 +142,14 @@ template <typename T> DEV inline void dropgrad_loop(const dropgrad_args &a) {
 	}
 }
 
-// uniform_args: y = low + u*range with numbers u of 53 random bits; of Bernoulli, y = u < p ? one : 0.
+// uniform_args: y = low + u*range with numbers u of 53 random bits; of Bernoulli, y = u < p ? one : 0. Element i draws number first + i.
 struct uniform_args {
 	const void *p;
 	void *y;
 	i64 n;
 	u64 key, step;
 	const u64 *step_at;
+	u64 first;
 	u32 size; // bytes per element of y, of Bernoulli
 	f64 low, range;
 	u64 one;
@@ -164,7 +176,7 @@ template <> DEV inline f64 rounded<f64>(f64 x) { return x; }
 template <typename T> DEV inline void uniform_loop(const uniform_args &a) {
 	stream words = stream_of(a.key, a.step, a.step_at);
 	for (i64 q = global_thread(); q < (a.n + 3) / 4; q += global_threads()) {
-		block4 high = philox(words, 0, (u64)q), low = philox(words, 1, (u64)q);
+		block4 high = words_of(words, 0, a.first + 4 * (u64)q), low = words_of(words, 1, a.first + 4 * (u64)q);
 		UNROLL
 		for (int j = 0; j < 4; j++) {
 			f64 s = multiply(fraction(high.v[j], low.v[j]), a.range);
@@ -176,7 +188,7 @@ template <typename T> DEV inline void uniform_loop(const uniform_args &a) {
 template <typename T> DEV inline void bernoulli_loop(const uniform_args &a) {
 	stream words = stream_of(a.key, a.step, a.step_at);
 	for (i64 q = global_thread(); q < (a.n + 3) / 4; q += global_threads()) {
-		block4 high = philox(words, 0, (u64)q), low = philox(words, 1, (u64)q);
+		block4 high = words_of(words, 0, a.first + 4 * (u64)q), low = words_of(words, 1, a.first + 4 * (u64)q);
 		UNROLL
 		for (int j = 0; j < 4; j++) {
 			i64 i = 4 * q + j;

@@ -1,0 +1,191 @@
+package op
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+
+	"memopt/graph"
+)
+
+// DrawsKey is the key in a node's metadata under which a random node that computes a part of
+// another says which of the other's numbers it draws, as the JSON of Draws. Clones have what their
+// node has. It is no part of a model's structure (onnx.StructureSHA256), but the seed attribute
+// that goes with it is.
+const DrawsKey = "memopt.draws"
+
+// DrawsSchema is the schema of Draws.
+const DrawsSchema = "memopt.draws/v1"
+
+// Draws says which numbers a random node draws that computes a run of consecutive elements of
+// another node, its whole: those that the whole draws for these elements. memopt's executors obey
+// it bit for bit, for a draw is a function of seed, step and place.
+//
+// Other runtimes pass over metadata and draw from the attribute of the seed on. If parts had the
+// attribute of their whole, all would draw the same numbers there; so each part has one of its own,
+// which follows from the whole's seed and the part's place.
+type Draws struct {
+	Schema string `json:"schema"`
+	// First is the part's first element, counted through the whole in row-major order.
+	First int64 `json:"first"`
+	// Of names output 0 of the whole. From it follows the seed of a part that has none, in memopt's
+	// sessions and where a rewrite fixes seeds, so that parts and whole get the same. "": that of
+	// the node itself, or a seed is given.
+	Of string `json:"of,omitempty"`
+	// Seed is the seed of the whole: its attribute, of a float the bits. nil: the node's attribute
+	// counts, and without one the seed that is made of Of.
+	Seed *int64 `json:"seed,omitempty"`
+}
+
+// drawsLimit is above each First: further elements than any tensor has.
+const drawsLimit = 1 << 62
+
+// DrawsOf returns what a node's metadata say of its draws; ok is false, and Draws zero, where they
+// say nothing. The error does not name the node.
+func DrawsOf(n *graph.Node) (d Draws, ok bool, err error) {
+	for _, p := range n.Rare().Metadata {
+		if p.Key != DrawsKey {
+			continue
+		}
+		if err := json.Unmarshal([]byte(p.Value), &d); err != nil || d.Schema != DrawsSchema {
+			return Draws{}, false, fmt.Errorf("metadata %s: wanted JSON of schema %q, got %.80q; without the entry "+
+				"the node draws as a whole", DrawsKey, DrawsSchema, p.Value)
+		}
+		if d.First < 0 || d.First >= drawsLimit {
+			return Draws{}, false, fmt.Errorf("metadata %s: first is %d, wanted the number of an element, from 0 to "+
+				"2^62-1; without the entry the node draws as a whole", DrawsKey, d.First)
+		}
+		return d, true, nil
+	}
+	return Draws{}, false, nil
+}
+
+// SetDrawFrom makes a copy of a random node a part of it, which draws from the whole's element
+// first on what the whole draws there. of is the name of output 0 of the whole. Of a node that is
+// itself a part, the copy is a part of the same whole.
+//
+// A whole with an attribute for its seed gives the part another one; a part without any is given
+// one together with all others of its whole (SetSeed). The error is that of DrawsOf.
+func SetDrawFrom(part *graph.Node, of string, first int64) error {
+	d, _, err := DrawsOf(part)
+	if err != nil {
+		return err
+	}
+	if first < 0 || first >= drawsLimit-d.First {
+		return fmt.Errorf("a part cannot begin at element %d of another that begins at %d: wanted numbers from 0 to "+
+			"2^62-1 together", first, d.First)
+	}
+	if d.Of == "" {
+		d.Of = of
+	}
+	d.First += first
+	d.set(part)
+	return nil
+}
+
+// SetSeed gives a random node that can have a seed a number for it. A part draws as its whole does
+// with that seed.
+func SetSeed(n *graph.Node, seed int32) {
+	info := Of(n.Kind)
+	n.SetAttr(info.SeedAttr, info.seedValue(seedBits(info, seed)))
+	if d, part, err := DrawsOf(n); part && err == nil {
+		d.Seed = nil
+		d.set(n)
+	}
+}
+
+// SeedAlike gives a whole the seed from which a copy of it, or a part of it, draws. A copy without
+// one changes nothing.
+func SeedAlike(whole, drawn *graph.Node) {
+	info := Of(whole.Kind)
+	a := drawn.Attr(info.SeedAttr)
+	if a == nil {
+		return
+	}
+	value := a.Value
+	if d, _, err := DrawsOf(drawn); err == nil && d.Seed != nil {
+		value = info.seedValue(*d.Seed)
+	}
+	whole.SetAttr(info.SeedAttr, value)
+}
+
+// set writes the entry, with the seed that the node has, and gives the node its own.
+func (d Draws) set(n *graph.Node) {
+	info := Of(n.Kind)
+	d.Schema = DrawsSchema
+	if a := n.Attr(info.SeedAttr); a != nil && d.Seed == nil {
+		switch v := a.Value.(type) {
+		case int64:
+			d.Seed = &v
+		case float32:
+			bits := int64(math.Float32bits(v))
+			d.Seed = &bits
+		}
+	}
+	if d.Seed != nil {
+		d.Of = ""
+		n.Attrs = slices.Clone(n.Attrs) // which may be the whole's
+		n.SetAttr(info.SeedAttr, info.seedValue(d.partSeed(info)))
+	}
+	text, err := json.Marshal(d)
+	if err != nil {
+		panic("op: a struct of numbers and a name does not marshal: " + err.Error())
+	}
+	n.EditRare(func(r *graph.Rare) { r.Metadata = withProperty(r.Metadata, DrawsKey, string(text)) })
+}
+
+// partSeed is a seed for the part alone, which looks unlike those of the whole and of other parts:
+// a number of 31 bits, or of a float one of 24, all of which are floats. ONNX Runtime's generators
+// tell these apart.
+func (d Draws) partSeed(info *Info) int64 {
+	hash := sha256.Sum256(fmt.Appendf(nil, "%d from %d", *d.Seed, d.First))
+	word := uint32(hash[0])<<24 | uint32(hash[1])<<16 | uint32(hash[2])<<8 | uint32(hash[3])
+	if info.FloatSeed {
+		return int64(math.Float32bits(float32(word >> 8)))
+	}
+	return int64(word >> 1)
+}
+
+// seedBits is a number as a seed: itself, or the bits of the float.
+func seedBits(info *Info, seed int32) int64 {
+	if info.FloatSeed {
+		return int64(math.Float32bits(float32(seed)))
+	}
+	return int64(seed)
+}
+
+// seedValue is the attribute that has a seed.
+func (i *Info) seedValue(seed int64) any {
+	if i.FloatSeed {
+		return math.Float32frombits(uint32(seed))
+	}
+	return seed
+}
+
+// withProperty sets an entry in a copy of a list.
+func withProperty(list []graph.Property, key, value string) []graph.Property {
+	out := make([]graph.Property, 0, len(list)+1)
+	for _, p := range list {
+		if p.Key != key {
+			out = append(out, p)
+		}
+	}
+	return append(out, graph.Property{Key: key, Value: value})
+}
+
+// DrawsPerPlace returns how many elements of what a random node draws belong to one place of a
+// factor: a part from place k on draws from element k times as many on (SetDrawFrom). It is 0 where
+// parts along the factor are no runs of consecutive elements of the whole: they cannot draw what
+// the whole draws.
+func DrawsPerPlace(p *Pieces, f *Factor) int64 {
+	dims, place := p.out(0), whole
+	if dims != nil {
+		place = f.Out[0]
+	}
+	if !place.Cut() || place.Outer != 1 || elements(dims[:place.Dim]) != 1 {
+		return 0
+	}
+	return place.Inner * elements(dims[place.Dim+1:])
+}
