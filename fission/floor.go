@@ -73,8 +73,8 @@ func memory(m *graph.Model) ([]int64, error) {
 // smallest is what the smallest part of a node needs.
 func (f *finder) smallest(n *graph.Node, bytes []int64) int64 {
 	info := op.Of(n.Kind)
-	if info.View || info.Cuts != nil || info.Joins != nil {
-		return 0 // views and parts that are written where they belong
+	if info.View || info.Cuts != nil || info.Joins != nil || info.Has(op.ShapeOf) {
+		return 0 // views, parts that are written where they belong, numbers
 	}
 	var factors []op.Factor
 	if !f.whole[n.ID] {

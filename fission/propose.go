@@ -183,7 +183,7 @@ func (p *proposer) spans(v graph.ValueID) (list []span) {
 // number, without an output that may take an input's place.
 func (p *proposer) need(n *graph.Node, inner map[graph.ValueID]bool, parts int64) int64 {
 	info := op.Of(n.Kind)
-	if info.View {
+	if info.View || info.Has(op.ShapeOf) {
 		return 0
 	}
 	total := int64(0)
