@@ -97,6 +97,13 @@ func (e *emitter) writePart(it *item, sums map[graph.ValueID]graph.ValueID) erro
 			return err
 		}
 	}
+	if op.Of(n.Kind).Random {
+		v := n.Output(0)
+		first := e.starts[e.part] * (product(e.dims[v]) / e.region.rows)
+		if err := op.SetDrawFrom(c, e.g.Values[v].Name, first); err != nil {
+			return fmt.Errorf("node %q: %w", e.nodeName(n), err)
+		}
+	}
 	m := meanOf(n)
 	if m != nil && m.gradient {
 		c.SetAttr("reduction", "sum")
