@@ -54,10 +54,11 @@ func (m *Model) Execution() *Execution {
 	return &Execution{Of: m, Baseline: side, Planned: side, Inputs: map[string]*executor.Tensor{}}
 }
 
-// Execution prepares the model for execution as it is, in the order that the plan assumes.
+// Execution prepares the model for execution as it is, in the order that the plan, or that of its
+// Baseline, assumes.
 func (p *Plan) Execution() *Execution {
 	x := p.Of.Execution()
-	x.Plan, x.Baseline.Order = p, p.Analysis.Order
+	x.Plan, x.Baseline.Order = p, p.Baseline().Analysis.Order
 	x.Planned = x.Baseline
 	return x
 }
@@ -65,9 +66,9 @@ func (p *Plan) Execution() *Execution {
 // Execution prepares both graphs for execution. Random nodes of the baseline get the seeds that the
 // rewrite fixed, so that both graphs draw the same numbers.
 func (r *Rewritten) Execution() (*Execution, error) {
-	m := r.By.Of
+	m, parts := r.By.Of, r.By.Plan
 	types, err := op.InferAsIs(r.Model)
-	if err == nil && types.Opaque(r.Model.Graph) > m.Types.Opaque(m.Graph) {
+	if err == nil && types.Opaque(r.Model.Graph) > parts.Types.Opaque(parts.Model.Graph) {
 		err = fmt.Errorf("%w", types.Deviations[len(types.Deviations)-1].Why)
 	}
 	if err != nil {
@@ -75,7 +76,9 @@ func (r *Rewritten) Execution() (*Execution, error) {
 	}
 	x := r.By.Execution()
 	x.Rewritten = r
-	x.Baseline.Model = r.seedAlike(m.Model)
+	if x.Baseline.Model = r.whole; r.whole == nil {
+		x.Baseline.Model = r.seedAlike(m.Model)
+	}
 	x.Planned = verify.Side{Model: r.Model, Types: types, Order: graph.FileOrder(r.Model.Graph),
 		Dims: m.Dims}
 	if a := r.Anchoring; a != nil && a.Simulated { // the simulation knows which shapes the file leaves open
@@ -98,15 +101,16 @@ func (r *Rewritten) seedAlike(old *graph.Model) *graph.Model {
 	return m
 }
 
-// Labels returns, by node of the rewritten graph, the label of the original node that its times
-// count for, if that differs from its own label, else "".
+// Labels returns, by node of the rewritten graph, the label of the node that its times count for, if
+// that differs from its own label, else "": of a clone, that of its original, which is a part where
+// the graph is in parts.
 func (r *Rewritten) Labels() []string {
 	labels := make([]string, len(r.Origin))
 	for i, old := range r.Origin {
 		if old == graph.NoNode {
 			continue
 		}
-		label := r.By.Of.Graph.NodeLabel(old)
+		label := r.By.Model.Graph.NodeLabel(old)
 		if label != r.Model.Graph.NodeLabel(graph.NodeID(i)) {
 			labels[i] = label
 		}

@@ -6,6 +6,8 @@ import (
 
 	"memopt/configs"
 	"memopt/executor"
+	"memopt/graph"
+	"memopt/graph/op"
 	"memopt/planner"
 	"memopt/planner/envelope"
 	"memopt/recompute"
@@ -40,6 +42,12 @@ func (m *Model) Plan(ctx context.Context, s Strategy, o PlanOptions) (*Plan, err
 			executor.Options{Dims: m.Dims, Threads: o.Threads})
 		if err != nil {
 			return nil, err
+		}
+	}
+	if o.Workspace != nil && o.Device != nil {
+		o.WorkspaceOf = func(ctx context.Context, parts *graph.Model, types *op.Result) ([]int64, error) {
+			return executor.Workspaces(ctx, parts, types, o.Device,
+				executor.Options{Dims: m.Dims, Threads: o.Threads})
 		}
 	}
 	p, err := planner.MakeContext(ctx, m.Model, m.Types, o.Options)

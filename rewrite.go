@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 
+	"memopt/graph"
 	"memopt/graph/live"
 	"memopt/graph/onnx"
 	"memopt/planner/anchor"
@@ -28,6 +29,9 @@ type Rewritten struct {
 	*recompute.Rewritten
 	By        *Plan
 	Anchoring *anchor.Anchoring // nil: no anchors
+	// whole is the graph as it was given, with the seeds of its random nodes fixed, where the plan
+	// computes regions in parts; else nil.
+	whole *graph.Model
 }
 
 // Anchor decides which anchors the rewritten graph needs to keep its peak in stock ONNX Runtime.
@@ -47,7 +51,11 @@ func (p *Plan) Rewrite(o RewriteOptions) (*Rewritten, error) {
 		opts.Anchors = o.Anchors.Anchors
 	}
 	a := p.Analysis
-	r, err := recompute.Apply(p.Of.Model, a.Boundary, a.Order, p.Placements, opts)
+	model, whole, err := p.seeded(o.Seed)
+	if err != nil {
+		return nil, err
+	}
+	r, err := recompute.Apply(model, a.Boundary, a.Order, p.Placements, opts)
 	if err != nil {
 		return nil, &Error{OfModel, fmt.Errorf("%s: %w", p.Of.Path, err)}
 	}
@@ -59,7 +67,24 @@ func (p *Plan) Rewrite(o RewriteOptions) (*Rewritten, error) {
 	}
 	r.Model.SetMeta(recompute.Key, string(record))
 	r.Model.SetMeta(live.BoundaryKey, r.Boundary.Record(r.Model.Graph))
-	return &Rewritten{r, p, o.Anchors}, nil
+	return &Rewritten{r, p, o.Anchors, whole}, nil
+}
+
+// seeded returns the graph that is rewritten: of a plan with regions in parts, the graph in parts, in
+// which every part of a random node has the seed of the whole node, and the graph as it was given
+// with these seeds; else that graph, and nil.
+func (p *Plan) seeded(seed int64) (model, whole *graph.Model, err error) {
+	if p.Whole == nil {
+		return p.Of.Model, nil, nil
+	}
+	if whole = recompute.Seed(p.Of.Model, seed); whole == p.Of.Model {
+		return p.Model, whole, nil
+	}
+	f, err := p.Cuts().Cut(whole, p.Of.Dims)
+	if err != nil {
+		return nil, nil, &Error{OfMemopt, fmt.Errorf("%s: %w", p.Of.Path, err)}
+	}
+	return f.Model, whole, nil
 }
 
 // WriteOptions says how a model is written. The zero value leaves tensors where they are.

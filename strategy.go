@@ -45,12 +45,23 @@ func (m *Model) PlanOf(r *recompute.Record) (Strategy, error) {
 		return nil, fmt.Errorf("was made for a model with structure_sha256 %.12s…%s, this one has %.12s…; plan anew",
 			r.StructureSHA256, named(r.Model), m.StructureSHA256)
 	}
-	p := &planner.PlanFile{Record: r}
+	p := &planner.PlanFile{Record: r, Cuts: planner.CutsOf(r)}
+	g := m.Graph
+	if p.Cuts != nil {
+		if _, err := recompute.ResolveOrder(g, r.WholeOrder); err != nil {
+			return nil, fmt.Errorf("whole_order: %w", err)
+		}
+		f, err := p.Cuts.Cut(m.Model, m.Dims)
+		if err != nil {
+			return nil, fmt.Errorf("its regions in parts: %w", err)
+		}
+		g = f.Model.Graph
+	}
 	var err error
-	if p.Placements, err = recompute.ResolvePlacements(m.Graph, r.Placements); err != nil {
+	if p.Placements, err = recompute.ResolvePlacements(g, r.Placements); err != nil {
 		return nil, err
 	}
-	if p.Order, err = recompute.ResolveOrder(m.Graph, r.Order); err != nil {
+	if p.Order, err = recompute.ResolveOrder(g, r.Order); err != nil {
 		return nil, err
 	}
 	return p, nil

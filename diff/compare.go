@@ -15,6 +15,7 @@ type What string
 // What can change.
 const (
 	MeasureChange   What = "measure"
+	RegionChange    What = "region"
 	PlacementChange What = "placement"
 	ClusterChange   What = "cluster"
 	StashChange     What = "stash"
@@ -23,7 +24,7 @@ const (
 )
 
 // whats is the order in which changes are listed.
-var whats = []What{MeasureChange, PlacementChange, ClusterChange, StashChange, OrderChange, FieldChange}
+var whats = []What{MeasureChange, RegionChange, PlacementChange, ClusterChange, StashChange, OrderChange, FieldChange}
 
 // How says how something changed from a to b.
 type How string
@@ -39,7 +40,7 @@ const (
 type Change struct {
 	What  What
 	How   How
-	Name  string // of the measure, the value, the cluster, or the path of the field
+	Name  string // of the measure, the region, the value, the cluster, or the path of the field
 	Layer string // of placements and stashes; else ""
 	Facts []Pair // those that differ; of what was added or removed, all
 }
@@ -98,10 +99,12 @@ func Compare(a, b *Subject) (*Result, error) {
 				Change{What: MeasureChange, How: how(p.A, p.B), Name: p.Name, Facts: []Pair{p}})
 		}
 	}
+	c.lists(RegionChange, a.regions, b.regions)
 	c.lists(PlacementChange, a.placements, b.placements)
 	c.lists(ClusterChange, a.clusters, b.clusters)
 	c.lists(StashChange, a.stashes, b.stashes)
-	if n := positions(a.order, b.order); n > 0 && c.structure && a.order != nil && b.order != nil {
+	alike := c.structure && r.Count(RegionChange) == 0 // numbers of nodes mean the same nodes
+	if n := positions(a.order, b.order); n > 0 && alike && a.order != nil && b.order != nil {
 		r.Changes = append(r.Changes, Change{What: OrderChange, How: Changed, Name: "order",
 			Facts: []Pair{{"places", NoUnit, intValue(int64(n)), intValue(int64(n))}}})
 	}

@@ -55,6 +55,8 @@ func (s *Subject) take(root map[string]any) error {
 	case recompute.Schema:
 		s.Kind = FileKind
 		s.Structure, _ = root["structure_sha256"].(string)
+		s.regions = r.regions(root)
+		delete(root, "whole_order")
 		s.placements = r.list(root, "placements", placementOf)
 		s.order = r.order(root)
 	case planSchema:
@@ -62,6 +64,7 @@ func (s *Subject) take(root map[string]any) error {
 			s.Structure, _ = model["structure_sha256"].(string)
 			delete(model, "path")
 		}
+		s.regions = r.regions(root)
 		s.clusters = r.list(root, "clusters", clusterOf)
 		s.stashes = r.list(root, "stashed", stashOf)
 		s.order = r.order(root)
@@ -145,6 +148,24 @@ func (r *reader) text(o object, key string) string {
 func (o object) fact(key string) Fact {
 	v, _ := leaf(o.fields[key])
 	return Fact{key, unitOf(key), v}
+}
+
+// regions reads the regions in parts, of which plans of earlier releases have none.
+func (r *reader) regions(root map[string]any) list {
+	if _, ok := root["fission"]; !ok {
+		return list{known: true}
+	}
+	return r.list(root, "fission", regionOf)
+}
+
+func regionOf(r *reader, o object) item {
+	value := r.text(o, "region")
+	nodes, ok := o.fields["nodes"].([]any)
+	if !ok {
+		r.fail("%s.nodes is %s, wanted a list of nodes", o.where, kindOf(o.fields["nodes"]))
+	}
+	return item{name: value, layer: layerOf(value), facts: []Fact{o.fact("dim"), o.fact("parts"), o.fact("exact"),
+		{"nodes", NoUnit, intValue(int64(len(nodes)))}}}
 }
 
 func placementOf(r *reader, o object) item {

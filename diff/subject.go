@@ -25,6 +25,7 @@ type Subject struct {
 	Structure string
 
 	fields     []field // by path, sorted; items are not among them
+	regions    list    // that are computed in parts
 	placements list
 	clusters   list
 	stashes    list
@@ -43,7 +44,7 @@ type list struct {
 	items []item
 }
 
-// item is a placement, a cluster or a stashed activation.
+// item is a region, a placement, a cluster or a stashed activation.
 type item struct {
 	name, layer string
 	facts       []Fact // the same ones, in the same order, for all items of a kind

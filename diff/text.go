@@ -121,7 +121,8 @@ func (r *Result) counts() string {
 	for _, k := range []struct {
 		what      What
 		one, many string
-	}{{PlacementChange, "placement", "placements"}, {ClusterChange, "cluster", "clusters"},
+	}{{RegionChange, "region in parts", "regions in parts"},
+		{PlacementChange, "placement", "placements"}, {ClusterChange, "cluster", "clusters"},
 		{StashChange, "stashed activation", "stashed activations"}, {OrderChange, "order of execution", ""},
 		{FieldChange, "other field", "other fields"}} {
 		switch n := r.Count(k.what); n {

@@ -9,6 +9,7 @@ import (
 	"memopt"
 	"memopt/estimate/parts"
 	"memopt/executor"
+	"memopt/fission"
 	"memopt/planner"
 	"memopt/report"
 	"memopt/train"
@@ -30,8 +31,10 @@ type Options struct {
 	// Reserve is the bytes of these that no step can have; nil: the profile's.
 	Reserve *int64
 	// Effort and Limit bound the search for a plan, as in planner.Budget.
-	Effort  float64
-	Limit   time.Duration
+	Effort float64
+	Limit  time.Duration
+	// Chunk says in which parts a plan may compute regions of the graph, as in planner.Options.
+	Chunk   fission.Mode
 	Seed    int64
 	Threads int // of kernels on the CPU, on which workspaces may depend; 0: one per core
 	// Advise asks for what else would make the step fit, if it does not.

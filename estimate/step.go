@@ -213,7 +213,8 @@ func (s *step) selection(strategy memopt.Strategy) train.Selection {
 		profile.Name += ", " + string(s.opts.Precision) // no kernel of the CPU's is asked for workspaces
 	}
 	sel := train.Selection{Strategy: strategy, Workspaces: true, Seed: s.opts.Seed,
-		Options: memopt.PlanOptions{Options: planner.Options{Profile: &profile}, Threads: s.opts.Threads}}
+		Options: memopt.PlanOptions{Options: planner.Options{Profile: &profile, Chunk: s.opts.Chunk},
+			Threads: s.opts.Threads}}
 	sel.Traits.Device = s.device()
 	return sel
 }

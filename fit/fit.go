@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"memopt"
-	"memopt/planner"
 	"memopt/symbolic"
 )
 
@@ -218,5 +217,5 @@ func total(p *memopt.Plan) int64 { return p.Persistent + p.Arena.Bytes }
 
 // placementsOf is the strategy that takes over the placements of a plan.
 func placementsOf(p *memopt.Plan) memopt.Strategy {
-	return &planner.PlanFile{Placements: p.Placements, Order: p.Analysis.Order}
+	return p.Saved()
 }

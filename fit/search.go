@@ -164,8 +164,11 @@ func (s *seeker) try(n int64, effort float64) (*outcome, error) {
 	return &outcome{plan: p, total: total(p), fits: true}, nil
 }
 
-// keep adds a plan to the pool.
+// keep adds a plan to the pool, unless parts of its graph are of one size alone.
 func (s *seeker) keep(p *memopt.Plan, n int64) error {
+	if p.Whole != nil {
+		return nil
+	}
 	formula, err := s.formulaOf(Best, p)
 	if err != nil {
 		return err

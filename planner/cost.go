@@ -27,7 +27,7 @@ type nodeCosts struct {
 
 // newProfileCosts estimates every node by a device profile.
 func newProfileCosts(
-	g *graph.Graph, sizes *live.Sizes, flops []symbolic.Expr, env symbolic.Env, p *Profile,
+	g *graph.Graph, sizes *live.Sizes, flops []symbolic.Expr, env symbolic.Env, p *Profile, s *shares,
 ) *nodeCosts {
 	c := &nodeCosts{flops: make([]float64, len(g.Nodes)), seconds: make([]float64, len(g.Nodes))}
 	for i, n := range g.Nodes {
@@ -35,7 +35,12 @@ func newProfileCosts(
 			c.flops[i] = float64(f)
 		}
 		step := live.NewStep(g, graph.NodeID(i), sizes)
-		c.seconds[i] = p.seconds(op.Of(n.Kind), computeType(g, n), c.flops[i], float64(step.Traffic(sizes)))
+		loss := 1.0
+		if p.Memory > 0 { // a GPU
+			loss = s.loss(graph.NodeID(i))
+		}
+		c.seconds[i] = p.seconds(op.Of(n.Kind), computeType(g, n), loss*c.flops[i],
+			float64(s.moved(&step, sizes)))
 	}
 	return c
 }
@@ -93,12 +98,13 @@ func (c *nodeCosts) of(nodes []graph.NodeID) Cost {
 }
 
 // newNodeCosts returns what the nodes cost: as measured, else by the profile.
-func newNodeCosts(m *graph.Model, types *op.Result, sizes *live.Sizes, o *Options) *nodeCosts {
+func newNodeCosts(m *graph.Model, types *op.Result, sizes *live.Sizes, o *Options,
+	s *shares) *nodeCosts {
 	profile := &DefaultProfile
 	if o.Profile != nil {
 		profile = o.Profile
 	}
-	c := newProfileCosts(m.Graph, sizes, op.FLOPs(m.Graph, m.Opsets, types), o.Dims, profile)
+	c := newProfileCosts(m.Graph, sizes, op.FLOPs(m.Graph, m.Opsets, types), o.Dims, profile, s)
 	if o.Costs != nil {
 		c.measure(o.Costs)
 	}
@@ -113,9 +119,54 @@ func (p *Plan) overhead() float64 {
 	}
 	more := p.Recompute.Seconds
 	if p.Whole != nil {
-		more += p.Step.Seconds - step
+		more += p.inParts() - step
 	}
 	return more / step
+}
+
+// reprice makes shares of a step in parts shares of one of the graph as it was given, and leaves no
+// proof that other parts are not cheaper.
+func (p *Plan) reprice() {
+	if p.Whole == nil {
+		return
+	}
+	if b := p.Bound; b != nil {
+		p.Bound = &Bound{Overhead: p.priced(b.Overhead), Gap: b.Gap}
+	}
+	if n := p.Lower; n != nil {
+		lower := *n
+		lower.Overhead = p.priced(n.Overhead)
+		p.Lower = &lower
+	}
+	for i := range p.Alternatives {
+		p.Alternatives[i].Overhead = p.priced(p.Alternatives[i].Overhead)
+	}
+}
+
+// priced turns a share of a step of Model into one of a step of the graph as it was given.
+func (p *Plan) priced(overhead float64) float64 {
+	if p.Whole == nil || p.Whole.Step.Seconds <= 0 {
+		return overhead
+	}
+	return (overhead*p.Step.Seconds + p.inParts() - p.Whole.Step.Seconds) / p.Whole.Step.Seconds
+}
+
+// inParts is the seconds of a step of the graph in parts. What is a constant there, since sizes are
+// known, counts as in the graph as it was given: it is no gain of parts.
+func (p *Plan) inParts() float64 {
+	seconds := p.Step.Seconds
+	there := make([]bool, len(p.Whole.Model.Graph.Nodes))
+	for _, old := range p.applied.Origin {
+		if old != graph.NoNode {
+			there[old] = true
+		}
+	}
+	for id, s := range p.Whole.costs.seconds {
+		if !there[id] {
+			seconds += s
+		}
+	}
+	return seconds
 }
 
 // NodeSeconds returns the time of one execution of every node, by NodeID: the measured one where

@@ -23,8 +23,10 @@ type request struct {
 	opts     Options
 	began    time.Time
 	// Of a graph in parts: how it was cut, and the plan of the graph as it was given; else nil.
-	cuts  []fission.Cut
-	whole *Plan
+	cuts    []fission.Cut
+	whole   *Plan
+	applied *fission.Applied
+	share   *shares
 }
 
 func newRequest(m *graph.Model, types *op.Result, opts Options) (*request, error) {
@@ -107,7 +109,7 @@ func (m *maker) measure() error {
 	}
 	m.bench = place.NewBench(m.analysis, sizes, memory)
 	m.base, err = m.bench.AsIs().Simulate()
-	m.costs = newNodeCosts(m.model, m.types, sizes, &m.opts)
+	m.costs = newNodeCosts(m.model, m.types, sizes, &m.opts, m.share)
 	return err
 }
 
@@ -164,7 +166,8 @@ func (m *maker) innerPeak() int64 {
 func (m *maker) plan(ctx context.Context, c *choice) (*Plan, error) {
 	_, rewritten := m.model.Meta(recompute.Key)
 	p := &Plan{Model: m.model, Types: m.types, Options: m.opts, Rewritten: rewritten,
-		Fission: m.cuts, Whole: m.whole, Analysis: m.analysis, Sizes: m.sizes, Persistent: m.persistent, Base: m.base,
+		Fission: m.cuts, Whole: m.whole, applied: m.applied,
+		Analysis: m.analysis, Sizes: m.sizes, Persistent: m.persistent, Base: m.base,
 		costs: m.costs, demands: m.demands, Solver: c.solver, Stopped: c.stopped}
 	if m.unbound != nil {
 		p.Unbound = m.unbound.Symbols
@@ -178,6 +181,7 @@ func (m *maker) plan(ctx context.Context, c *choice) (*Plan, error) {
 			p.Alternatives = a.Alternatives(ctx)
 		}
 	}
+	p.reprice()
 	if err := m.fillRows(ctx, p, c); err != nil {
 		return nil, err
 	}

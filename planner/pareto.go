@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"memopt/fission"
 	"memopt/graph"
 	"memopt/graph/op"
 	"memopt/planner/budget"
@@ -19,12 +20,20 @@ type Curve struct {
 	Points     []ParetoPoint
 	Stopped    bool // the time limit ended searches: more time may find cheaper plans
 
-	base *Plan // of the graph as it is
+	of []*Plan // by point: of the graph, or the graph in parts, that its placements are for
+}
+
+// Fission returns the regions that the plan of a point computes in parts; nil: none.
+func (c *Curve) Fission(i int) []fission.Cut {
+	if c.of == nil {
+		return nil
+	}
+	return c.of[i].Fission
 }
 
 // FileRecord returns the plan of a point as plan files have it; see Plan.FileRecord.
 func (c *Curve) FileRecord(i int, sha string, seed int64, version string) *recompute.Record {
-	p, pt := c.base, &c.Points[i]
+	p, pt := c.of[i], &c.Points[i]
 	r := p.FileRecord(sha, seed, version)
 	r.Placements, r.Solver = recompute.RecordPlacements(p.Analysis.Graph, pt.Placements), pt.Method
 	r.Budget = &recompute.BudgetRecord{ArenaBytes: pt.Budget, In: "memopt"}
@@ -40,7 +49,8 @@ func (c *Curve) FileRecord(i int, sha string, seed int64, version string) *recom
 // Pareto plans to n budgets spread evenly from the lowest peak that is reached to the baseline.
 // Peaks are within the budgets, and overheads never rise with them. The strategy, if it is a
 // budget, says how to search. The time that the context leaves is spread over the budgets; when it is
-// done, the plans found so far are the answers.
+// done, the plans found so far are the answers. With Options.Chunk, plans with regions in parts are
+// among them.
 func Pareto(ctx context.Context, m *graph.Model, types *op.Result, opts Options,
 	n int) (*Curve, error) {
 	if n < 1 {
@@ -51,22 +61,125 @@ func Pareto(ctx context.Context, m *graph.Model, types *op.Result, opts Options,
 		b = &Budget{Share: 1, Effort: 10}
 	}
 	began := time.Now()
-	opts.Strategy, opts.SkipLayout = nil, true
-	p, err := MakeContext(ctx, m, types, opts)
+	as := opts
+	as.Strategy, as.SkipLayout = nil, true
+	p, err := MakeContext(ctx, m, types, as)
 	if err != nil {
 		return nil, err
 	}
 	if p.Sizes == nil {
 		return nil, &symbolic.UnboundError{Symbols: p.Unbound}
 	}
-	memory := place.Memory{Workspace: opts.Workspace, CloneBytes: opts.CloneBytes}
-	problem := &budget.Problem{Bench: place.NewBench(p.Analysis, p.Sizes, memory), Base: p.Base,
-		Seconds: p.NodeSeconds()}
-	p.demands.apply(problem)
-	o := b.options(p.Persistent, p.Base.Peak.Bytes, began)
-	points, stopped, err := budget.Pareto(ctx, problem, o, n)
+	opts.Strategy = b
+	lists, err := curvesInParts(ctx, m, types, opts, p)
 	if err != nil {
 		return nil, err
 	}
-	return &Curve{Persistent: p.Persistent, Points: points, Stopped: stopped, base: p}, nil
+	out := &Curve{Persistent: p.Persistent}
+	plans := append([]*Plan{p}, lists...)
+	var all [][]ParetoPoint
+	for i, q := range plans {
+		points, stopped, err := q.curve(ctx, b, began, n, len(plans)-i)
+		if err != nil {
+			return nil, err
+		}
+		all, out.Stopped = append(all, points), out.Stopped || stopped
+	}
+	out.merge(plans, all)
+	return out, nil
+}
+
+// mostCurves is how many graphs in parts a curve looks at.
+const mostCurves = 3
+
+// curvesInParts are the plans of graphs in parts, as they are, whose curves may go lower than that of
+// the plan p, or cost less.
+func curvesInParts(ctx context.Context, m *graph.Model, types *op.Result, opts Options,
+	p *Plan) ([]*Plan, error) {
+	r, err := newRequest(m, types, opts)
+	if err != nil || !r.mayCut() {
+		return nil, err
+	}
+	c := &chunker{request: r, ctx: ctx}
+	if c.whole, err = c.asGiven(ctx, p.Analysis.Order); err != nil {
+		return nil, err
+	}
+	if err := c.propose(); err != nil {
+		return nil, err
+	}
+	var out []*Plan
+	for _, l := range spreadOver(c.lists, mostCurves) {
+		out = append(out, l.asIs)
+	}
+	return out, nil
+}
+
+// curve plans the graph of a plan to n budgets, in one of so many parts of the time that the context
+// leaves.
+func (p *Plan) curve(ctx context.Context, b *Budget, began time.Time, n, of int) ([]ParetoPoint, bool,
+	error) {
+	if end, ok := ctx.Deadline(); ok && of > 1 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, time.Until(end)/time.Duration(of))
+		defer cancel()
+	}
+	memory := place.Memory{Workspace: p.Options.Workspace, CloneBytes: p.Options.CloneBytes}
+	problem := &budget.Problem{Bench: place.NewBench(p.Analysis, p.Sizes, memory), Base: p.Base,
+		Seconds: p.NodeSeconds()}
+	p.demands.apply(problem)
+	o := b.options(p.Persistent, p.Baseline().Base.Peak.Bytes, began)
+	points, stopped, err := budget.Pareto(ctx, problem, o, n)
+	for i := range points {
+		points[i].Overhead = p.priced(points[i].Overhead)
+		points[i].LowerBound = p.priced(points[i].LowerBound)
+	}
+	return points, stopped, err
+}
+
+// merge makes one curve of those of the graph as it is and in parts. Where parts are of use, budgets
+// are spread anew, from the lowest peak of all, and no bound of the cost holds.
+func (c *Curve) merge(plans []*Plan, all [][]ParetoPoint) {
+	c.Points, c.of = all[0], make([]*Plan, len(all[0]))
+	for i := range c.of {
+		c.of[i] = plans[0]
+	}
+	n := len(c.Points)
+	if n == 0 || len(plans) == 1 {
+		return
+	}
+	lowest, base := c.Points[0].Arena, c.Points[n-1].Budget
+	useful := false
+	for _, points := range all[1:] {
+		for _, pt := range points {
+			lowest = min(lowest, pt.Arena)
+			best, _ := cheapestPoint(all[:1], pt.Arena)
+			useful = useful || best == nil || pt.Overhead < best.Overhead
+		}
+	}
+	if !useful {
+		return
+	}
+	c.Points, c.of = make([]ParetoPoint, n), make([]*Plan, n)
+	for i := range n {
+		limit := base
+		if i < n-1 {
+			limit = lowest + int64(float64(base-lowest)*float64(i)/float64(n-1))
+		}
+		pt, of := cheapestPoint(all, limit)
+		c.Points[i], c.of[i] = *pt, plans[of]
+		c.Points[i].Budget, c.Points[i].LowerBound = limit, 0
+	}
+}
+
+// cheapestPoint returns the cheapest point within a budget, of equal ones that of the first list, and
+// its list; nil where there is none.
+func cheapestPoint(all [][]ParetoPoint, limit int64) (best *ParetoPoint, of int) {
+	for l, points := range all {
+		for i := range points {
+			if pt := &points[i]; pt.Arena <= limit && (best == nil || pt.Overhead < best.Overhead) {
+				best, of = pt, l
+			}
+		}
+	}
+	return best, of
 }

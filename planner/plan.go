@@ -56,6 +56,13 @@ type Options struct {
 	// SkipLayout leaves Plan.Arena out where the strategy does not need it, for plans of which only
 	// the live peak is wanted.
 	SkipLayout bool
+	// Chunk says in which parts a plan to a Budget of bytes may compute regions of the graph, where
+	// that costs less than recomputation alone; "": in none. Budgets of Clusters, in another Runtime
+	// and with StashLimits have none, and neither have the plans of other strategies but for what a
+	// PlanFile has.
+	Chunk fission.Mode
+	// WorkspaceOf is asked for Workspace of a graph in parts; nil: a part has that of the whole node.
+	WorkspaceOf func(ctx context.Context, m *graph.Model, types *op.Result) ([]int64, error)
 }
 
 // strategy is the strategy in effect.
@@ -150,8 +157,9 @@ type Plan struct {
 
 	Warnings []string
 
-	costs   *nodeCosts // nil without sizes
-	demands *demands   // nil where there are none
+	applied *fission.Applied // how Model was made; nil where nothing is in parts
+	costs   *nodeCosts       // nil without sizes
+	demands *demands         // nil where there are none
 }
 
 // Baseline is the plan that this one is compared with, of the graph as it was given: Whole where
@@ -181,10 +189,18 @@ func MakeContext(ctx context.Context, m *graph.Model, types *op.Result, opts Opt
 	if err != nil {
 		return nil, err
 	}
-	if o := opts.strategy().fixedOrder(); o != nil {
+	if f, ok := opts.Strategy.(*PlanFile); ok && f.Cuts != nil {
+		return r.ofFile(ctx, f)
+	}
+	return r.planned(ctx)
+}
+
+// plan makes the plan of the request's graph in the order that is asked for.
+func (r *request) plan(ctx context.Context) (*Plan, error) {
+	if o := r.opts.strategy().fixedOrder(); o != nil {
 		return r.in(ctx, o)
 	}
-	if opts.Order == OrderMemory {
+	if r.opts.Order == OrderMemory {
 		return r.inLeast(ctx)
 	}
 	o, err := r.order()

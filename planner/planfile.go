@@ -18,9 +18,17 @@ type PlanFile struct {
 	Placements []recompute.Placement
 	// Order is the one that the file assumes, which stands in for Options.Order; nil: that.
 	Order graph.Order
+	// Cuts are the regions that are computed in parts; Placements and Order are then of the graph in
+	// parts. Nil: none are.
+	Cuts *Cuts
 	// Record is what the file says besides; the plan warns where it is for other sizes, or promises
 	// less than the plan comes to. Nil: nothing is known.
 	Record *recompute.Record
+}
+
+// Saved is the strategy that takes over the plan's cuts, placements and order.
+func (p *Plan) Saved() *PlanFile {
+	return &PlanFile{Placements: p.Placements, Order: p.Analysis.Order, Cuts: p.Cuts()}
 }
 
 func (*PlanFile) enables() bool             { return true }

@@ -38,6 +38,12 @@ func (p *Plan) Record(sha string, seed int64) *recompute.Record {
 	for i, id := range a.Order {
 		r.Order[i] = int32(id)
 	}
+	if p.Whole != nil {
+		r.Fission = recordCuts(p.Fission)
+		for _, id := range p.Whole.Analysis.Order {
+			r.WholeOrder = append(r.WholeOrder, int32(id))
+		}
+	}
 	return r
 }
 

@@ -78,7 +78,7 @@ type spanner struct {
 // at plans at bindings.
 func (s *spanner) at(env symbolic.Env, strategy Strategy) (*Plan, error) {
 	o := s.opts
-	o.Strategy = strategy
+	o.Strategy, o.Chunk = strategy, ""
 	o.Dims = symbolic.Env{}
 	for name, n := range s.opts.Dims {
 		o.Dims[name] = n
@@ -130,7 +130,7 @@ func (s *spanner) fits(bytes int64) bool { return bytes <= s.limit() }
 // adopt is the plan at the largest sizes with the placements of another one.
 func (s *spanner) adopt(p *Plan, span *Span) (*Plan, error) {
 	if !sameBindings(p.Options.Dims, s.box.High()) {
-		other, err := s.at(s.box.High(), &PlanFile{Placements: p.Placements, Order: p.Analysis.Order})
+		other, err := s.at(s.box.High(), p.Saved())
 		if err != nil {
 			return nil, err
 		}
@@ -213,7 +213,7 @@ func (s *spanner) price(p *Plan) error {
 		if s.ctx.Err() != nil {
 			return nil
 		}
-		here, err := s.at(env, &PlanFile{Placements: p.Placements, Order: p.Analysis.Order})
+		here, err := s.at(env, p.Saved())
 		if err != nil {
 			return err
 		}

@@ -40,6 +40,19 @@ type Record struct {
 	// Ranges are the first and the last value of symbols for all of which the plan keeps within the
 	// budget, in plan files alone; Dims has the largest. Nil: the plan is for Dims alone.
 	Ranges map[string][2]int64 `json:"ranges,omitempty"`
+	// Fission are the regions that are computed in parts: Order and Placements are of the graph in
+	// parts, which is made of that of the model in WholeOrder. Neither is there without parts.
+	Fission    []CutRecord `json:"fission,omitempty"`
+	WholeOrder []int32     `json:"whole_order,omitempty"`
+}
+
+// CutRecord is a region in parts on disk (fission.Cut).
+type CutRecord struct {
+	Region string   `json:"region"`
+	Dim    string   `json:"dim"`
+	Parts  int      `json:"parts"`
+	Exact  bool     `json:"exact"`
+	Nodes  []string `json:"nodes"`
 }
 
 // BudgetRecord is a budget on disk. Of the first three fields one is set, or none where there are

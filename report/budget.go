@@ -24,9 +24,15 @@ func budgetSummary(w io.Writer, p *planner.Plan) error {
 func budgetTexts(p *planner.Plan) []string {
 	b := p.Bound
 	text := fmt.Sprintf("Found by %s; ", p.Solver)
-	if b.Optimal {
+	switch {
+	case p.Whole != nil && b.Gap == 0:
+		text += "with these parts, no plan is cheaper."
+	case p.Whole != nil:
+		text += fmt.Sprintf("with these parts, no plan costs less than +%s: at most %s of a step could "+
+			"still be saved.", Percent(b.Overhead), Percent(b.Gap))
+	case b.Optimal:
 		text += "no plan in this order is cheaper."
-	} else {
+	default:
 		text += fmt.Sprintf("no plan in this order costs less than +%s: at most %s of a step "+
 			"could still be saved.", Percent(b.Overhead), Percent(b.Gap))
 	}
@@ -71,7 +77,7 @@ func othersTable(p *planner.Plan, view PlanView) *Table {
 	t := &Table{Title: "Alternatives", Header: []string{"Peak, " + unit, "Less", "Time", "What runs again"},
 		Right: []bool{true, true, true, false}, Fit: []Fit{Whole, Whole, Whole, Wrap}}
 	for _, o := range list {
-		if p.Recompute.Nodes == 0 && o.Name == thisPlan {
+		if p.Recompute.Nodes == 0 && p.Whole == nil && o.Name == thisPlan {
 			o.Name = "nothing"
 		}
 		less := 0.0
@@ -108,6 +114,7 @@ type pointJSON struct {
 	Overhead           float64 `json:"overhead"`
 	OverheadLowerBound float64 `json:"overhead_lower_bound"`
 	Nodes              int     `json:"nodes"`
+	Regions            int     `json:"regions_in_parts"`
 	Plan               *string `json:"plan"`
 }
 
@@ -118,7 +125,8 @@ func Pareto(w io.Writer, f Format, model string, c *planner.Curve, folder string
 		j := paretoJSON{Schema: ParetoSchema, Model: model, PersistentBytes: c.Persistent, Stopped: c.Stopped,
 			Points: []pointJSON{}}
 		for i, pt := range c.Points {
-			p := pointJSON{pt.Budget, pt.Live, pt.Arena, pt.Overhead, pt.LowerBound, pt.Nodes, nil}
+			p := pointJSON{pt.Budget, pt.Live, pt.Arena, pt.Overhead, pt.LowerBound, pt.Nodes,
+				len(c.Fission(i)), nil}
 			if files != nil {
 				p.Plan = &files[i]
 			}

@@ -145,7 +145,7 @@ func TestPlanNumbers(t *testing.T) {
 		"next.arena_bytes": "52", "next.overhead": "0.53",
 		"runtime.baseline_bytes": "1061", "runtime.baseline_arena_bytes": "1062", "runtime.planned_bytes": "1064",
 		"fit.in": "ort", "fit.fits": "false", "fit.limit_bytes": "71", "fit.needed_bytes": "174",
-		"fit.over_bytes": "103", "fit.spare_bytes": "0", "formulas": "<nil>", "span": "<nil>",
+		"fit.over_bytes": "103", "fit.spare_bytes": "0", "formulas": "<nil>", "fission": "[]", "span": "<nil>",
 		"runtime.arena_bytes": "1065", "runtime.total_bytes": "2090", "peak.clone_bytes": "1067",
 		// 1025 + 1024 bytes less the six parts, 120 to 125, are gaps, which are among temporaries.
 		"at_peak.weights_bytes": "120", "at_peak.state_bytes": "121", "at_peak.gradients_bytes": "122",
@@ -210,7 +210,7 @@ func TestPlanNumbers(t *testing.T) {
 		"Savings are for n=10.", "Bind m with --dim NAME=VALUE to see bytes and the peak.",
 		"Baseline, live      1,021  1,021  square",
 		"Planned, live       1,022  1,022  back",
-		"Lower bound         1,023  1,023  nothing can go below it",
+		"Lower bound         1,023  1,023  recomputation goes no lower",
 		"Planned, arena      1,024  1,024  packed at multiples of 256 bytes",
 		"Inputs and weights  1,025  1,025  live throughout",
 		"Total               2,049  2,049  arena + inputs and weights",
@@ -404,7 +404,7 @@ func TestParetoNumbers(t *testing.T) {
 	require.Equal(t, map[string]string{"model": "m.onnx", "persistent_bytes": "1001", "points.0.budget_bytes": "1002",
 		"points.0.peak_bytes": "1003", "points.0.arena_bytes": "1004",
 		"points.0.overhead": "0.0101", "points.0.overhead_lower_bound": "0.0102", "points.0.nodes": "1005",
-		"points.0.plan": "<nil>", "stopped": "false"},
+		"points.0.regions_in_parts": "0", "points.0.plan": "<nil>", "stopped": "false"},
 		leaves(t, "pareto", form(JSONFormat)))
 	require.Equal(t, "budget_bytes,peak_bytes,arena_bytes,overhead,overhead_lower_bound,nodes\n"+
 		"1002,1003,1004,0.010100,0.010200,1005\n", printed(t, form(CSVFormat)))

@@ -44,7 +44,7 @@ func fitsText(p *planner.Plan, view PlanView) string {
 func peakText(p *planner.Plan) string {
 	before, after := p.Baseline().Base.Peak.Bytes, p.Planned.Peak.Bytes
 	whole := fmt.Sprintf("with inputs and weights %s", Bytes(p.PeakRecord().TotalBytes))
-	if p.Recompute.Nodes == 0 && before == after {
+	if p.Recompute.Nodes == 0 && p.Whole == nil && before == after {
 		return fmt.Sprintf("Peak: %s; %s.", Bytes(before), whole)
 	}
 	change := "no less"
@@ -60,9 +60,13 @@ func peakText(p *planner.Plan) string {
 
 // priceText says what the plan costs.
 func priceText(p *planner.Plan) string {
-	return fmt.Sprintf("Price: +%s time %s (an estimate); %s %s again.", Percent(p.Overhead),
+	text := fmt.Sprintf("Price: +%s time %s (an estimate); %s %s again", Percent(p.Overhead),
 		costNote(p.ProfileName()), Thousands(int64(p.Recompute.Nodes)),
 		plural(p.Recompute.Nodes, "node runs", "nodes run"))
+	if parts := p.FissionText(); parts != "" {
+		text += "; " + parts
+	}
+	return text + "."
 }
 
 // writeAnswer writes the sentences, a line each where they fit.

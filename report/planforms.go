@@ -7,14 +7,15 @@ import (
 	"memopt/planner"
 )
 
-// planColumns are the columns of a plan as CSV. The rows are of four kinds, of which each has the
+// planColumns are the columns of a plan as CSV. The rows are of five kinds, of which each has the
 // columns that mean something for it: the answer, what runs again by operator, what to compare the
 // plan with, and the clusters.
 var planColumns = []string{"id", "strategy", "config", "frequency", "save_ratio", "saving_bytes",
 	"saving_expr", "peak_drop_bytes", "enabled", "requested", "applied", "row", "bytes", "overhead", "fits"}
 
 // PlanCSV writes a plan as one table of CSV. The column row says what a line is: "answer" with the
-// peaks (id baseline, planned, arena, total), "again" with an operator, how often it runs again
+// peaks (id baseline, planned, arena, total), "region" with the value that names a region in parts, how
+// many (frequency) and the bytes of the largest part, "again" with an operator, how often it runs again
 // (frequency), what it makes and what that costs, "alternative", or "cluster".
 func PlanCSV(w io.Writer, p *planner.Plan, view PlanView) error {
 	t := &Table{Header: planColumns}
@@ -33,6 +34,10 @@ func PlanCSV(w io.Writer, p *planner.Plan, view PlanView) error {
 		add("answer", "planned", fmt.Sprint(p.Recompute.Nodes), fmt.Sprint(r.PlannedBytes), share(p.Overhead), fit)
 		add("answer", "arena", "", fmt.Sprint(r.ArenaBytes), "", "")
 		add("answer", "total", "", fmt.Sprint(r.TotalBytes), "", "")
+	}
+	for i, c := range p.Fission {
+		_, part := p.RegionBytes(i)
+		add("region", c.Region, fmt.Sprint(c.Parts), fmt.Sprint(part), "", "")
 	}
 	for _, r := range again(p) {
 		add("again", r.op, fmt.Sprint(r.nodes), fmt.Sprint(r.bytes), share(r.time), "")
@@ -62,7 +67,7 @@ func PlanMarkdown(w io.Writer, p *planner.Plan, view PlanView) error {
 	if _, err := io.WriteString(w, "\n"); err != nil {
 		return err
 	}
-	for _, t := range []*Table{againTable(p), othersTable(p, view), clusterTable(p)} {
+	for _, t := range []*Table{fissionTable(p, sizesInBytes), againTable(p), othersTable(p, view), clusterTable(p)} {
 		if len(t.Rows) == 0 {
 			continue
 		}

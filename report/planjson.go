@@ -32,6 +32,7 @@ type planJSON struct {
 	Bound          boundJSON        `json:"bound"`
 	Solver         *string          `json:"solver"`
 	Lower          *lowerJSON       `json:"next"`
+	Fission        []cutJSON        `json:"fission"`
 	Runtime        *runtimePeakJSON `json:"runtime"`
 	Fit            *fitJSON         `json:"fit"`
 	Formulas       *formulasJSON    `json:"formulas"`
@@ -50,6 +51,15 @@ type runtimePeakJSON struct {
 	Planned       int64 `json:"planned_bytes"`
 	Arena         int64 `json:"arena_bytes"`
 	Total         int64 `json:"total_bytes"` // inputs and weights included
+}
+
+// cutJSON is a region that is computed in parts.
+type cutJSON struct {
+	Region string   `json:"region"`
+	Dim    string   `json:"dim"`
+	Parts  int      `json:"parts"`
+	Exact  bool     `json:"exact"`
+	Nodes  []string `json:"nodes"`
 }
 
 type modelJSON struct {
@@ -187,6 +197,10 @@ func newPlanJSON(p *planner.Plan, sha string) *planJSON {
 			&r.TotalBytes,
 			label(whole.Analysis.Graph, whole.Base.Peak.Node), label(a.Graph, p.Planned.Peak.Node), r.CloneBytes}
 		j.Recompute.FLOPs, j.Recompute.Overhead = &p.Recompute.FLOPs, &p.Overhead
+	}
+	j.Fission = []cutJSON{}
+	for _, c := range p.Fission {
+		j.Fission = append(j.Fission, cutJSON(c))
 	}
 	j.AtPeak, j.Phases = newAtPeakJSON(p), newPhasesJSON(p)
 	if p.Bound != nil {

@@ -62,6 +62,9 @@ const formulaParts = 12
 // chosenTables say what runs again beside what else could: of a plan to a budget, which chooses
 // among all nodes, by operator, of others the table of clusters.
 func chosenTables(w io.Writer, p *planner.Plan, view PlanView) error {
+	if err := fissionTable(p, sizesInUnit).paragraph(w); err != nil {
+		return err
+	}
 	if p.Bound == nil {
 		if err := othersTable(p, view).paragraph(w); err != nil {
 			return err
@@ -135,7 +138,7 @@ func peakRows(p *planner.Plan) []peakRow {
 	rows := []peakRow{
 		{"Baseline, live", r.BaselineBytes, at(label(whole.Analysis.Graph, whole.Base.Peak.Node))},
 		{"Planned, live", r.PlannedBytes, at(label(g, p.Planned.Peak.Node))},
-		{"Lower bound", r.LowerBoundBytes, "nothing can go below it"},
+		{"Lower bound", r.LowerBoundBytes, "recomputation goes no lower"},
 		{"Planned, arena", r.ArenaBytes, fmt.Sprintf("packed at multiples of %d bytes", arena.Alignment)},
 	}
 	if r.CloneBytes > 0 {

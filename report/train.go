@@ -87,10 +87,14 @@ func TrainStart(w io.Writer, v *TrainView) error {
 
 // planText says what a plan comes to.
 func planText(p *planner.Plan) string {
-	if p.Recompute.Nodes == 0 {
+	if p.Recompute.Nodes == 0 && p.Whole == nil {
 		return "nothing is computed again"
 	}
-	return fmt.Sprintf("are computed again: %s more time (estimate); peak %s → %s", Percent(p.Overhead),
+	parts := ""
+	if text := p.FissionText(); text != "" {
+		parts = "; " + text
+	}
+	return fmt.Sprintf("are computed again%s: %s more time (estimate); peak %s → %s", parts, Percent(p.Overhead),
 		Bytes(p.Baseline().Base.Peak.Bytes), Bytes(p.Planned.Peak.Bytes))
 }
 

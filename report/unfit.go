@@ -50,7 +50,7 @@ func newUnfitJSON(u *Unfit) unfitJSON {
 	e := u.Error
 	j := unfitJSON{Schema: UnfitSchema, Model: modelJSON{u.Model.Path, u.SHA, len(u.Model.Graph.Nodes)},
 		Dims: u.Dims, Limit: e.Budget, LowestArena: e.LowestArena, LowestLive: e.LowestLive, Stopped: e.Stopped}
-	if e.LowerBound > 0 {
+	if e.LowerBound > 0 && !e.InParts {
 		j.LowerBound = &e.LowerBound
 	}
 	if e.Persistent > 0 {
@@ -119,7 +119,7 @@ func (u *Unfit) sentences() []string {
 	out := []string{"Does not fit: " + unfitLimit(e) + "."}
 	low := fmt.Sprintf("Lowest: an arena of %s (%s live) was reached", Bytes(e.LowestArena), Bytes(e.LowestLive))
 	if e.LowerBound > 0 {
-		low += fmt.Sprintf("; none in this order is below %s", Bytes(e.LowerBound))
+		low += fmt.Sprintf("; none in this order%s is below %s", e.Whole(), Bytes(e.LowerBound))
 	}
 	if e.Stopped {
 		low += "; the time limit ended the search"
@@ -136,7 +136,7 @@ func UnfitText(e *planner.UnfitError) string {
 	text := unfitLimit(e) + fmt.Sprintf(": the smallest arena that was reached is %s (%s live)",
 		Bytes(e.LowestArena), Bytes(e.LowestLive))
 	if e.LowerBound > 0 {
-		text += fmt.Sprintf(", and no plan in this order has one of less than %s", Bytes(e.LowerBound))
+		text += fmt.Sprintf(", and no plan in this order%s has one of less than %s", e.Whole(), Bytes(e.LowerBound))
 	}
 	if e.Stopped {
 		return text + "; the time limit ended the search: allow more time or bytes, or use smaller dims"

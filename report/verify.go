@@ -24,6 +24,8 @@ type VerifyView struct {
 	// known; Profile says by which costs.
 	Predicted float64
 	Profile   string
+	// Parts says which regions the planned graph computes in parts; "": none.
+	Parts string
 }
 
 type verifyJSON struct {
@@ -31,6 +33,7 @@ type verifyJSON struct {
 	Equal           bool      `json:"equal"`
 	Bitwise         bool      `json:"bitwise"`
 	Seeds           int       `json:"seeds"`
+	MaxAbs          *float64  `json:"largest_difference"` // of two elements; null without one that can be told
 	FirstDifference *diffJSON `json:"first_difference"`
 	Baseline        *runJSON  `json:"baseline"`
 	Planned         *runJSON  `json:"planned"`
@@ -84,6 +87,9 @@ func Verify(w io.Writer, format Format, v *VerifyView) error {
 		j := verifyJSON{Schema: VerifySchema, Equal: v.Verdict.Equal, Bitwise: v.Bitwise, Seeds: v.Seeds,
 			Baseline: newRunJSON(&v.Baseline), Planned: newRunJSON(&v.Planned), SavedBytes: v.saved(),
 			Slowdown: slowdown.Ratio, Basis: newBasisJSON(slowdown)}
+		if d := v.Verdict.MaxAbs; !math.IsInf(d, 0) && !math.IsNaN(d) {
+			j.MaxAbs = &d
+		}
 		if v.Predicted > 0 {
 			j.Predicted, j.Profile = &v.Predicted, &v.Profile
 		}
@@ -103,6 +109,9 @@ func Verify(w io.Writer, format Format, v *VerifyView) error {
 	t := Table{Header: []string{"what", "baseline", "planned", ""}, Right: []bool{false, true, true, false},
 		Fit: []Fit{Wrap, Whole, Whole, Wrap}}
 	a, b := v.Verdict.Baseline, v.Verdict.Planned
+	if v.Parts != "" {
+		t.Add("in parts", "", "", v.Parts)
+	}
 	t.Add("predicted live", Bytes(a.Predicted.Live), Bytes(b.Predicted.Live), "")
 	t.Add("planned arena", Bytes(a.Predicted.Arena), Bytes(b.Predicted.Arena), "")
 	t.Add("measured arena", Bytes(a.Measured.Arena), Bytes(b.Measured.Arena), v.promise())
@@ -187,6 +196,11 @@ func (v *VerifyView) headline() string {
 	}
 	text := fmt.Sprintf("Equal: all %d outputs, %s, on %d %s.",
 		outputs, how, v.Seeds, plural(v.Seeds, "set of inputs", "sets of inputs"))
+	if !v.Bitwise && v.Parts != "" && v.Verdict.MaxAbs > 0 {
+		text = fmt.Sprintf("Equal within the tolerance, not bit-equal: all %d outputs on %d %s; the largest "+
+			"difference is %.3g.", outputs, v.Seeds, plural(v.Seeds, "set of inputs", "sets of inputs"),
+			v.Verdict.MaxAbs)
+	}
 	switch {
 	case v.Unchanged && v.Asked:
 		return text + " The selection recomputes nothing: both graphs are the same.\n"

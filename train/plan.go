@@ -125,12 +125,12 @@ func plan(ctx context.Context, m *memopt.Model, sel Selection) (*Planned, error)
 	}
 	x := p.Execution()
 	rewrite := memopt.RewriteOptions{Stock: sel.Traits.Reorders, Seed: sel.Seed}
-	if sel.Traits.Reorders && len(p.Placements) > 0 {
+	if sel.Traits.Reorders && p.Rewrites() {
 		if rewrite.Anchors, err = p.Anchor(); err != nil {
 			return nil, err
 		}
 	}
-	if len(p.Placements) > 0 {
+	if p.Rewrites() {
 		r, err := p.Rewrite(rewrite)
 		if err != nil {
 			return nil, err

@@ -24,11 +24,13 @@ type budgetFlags struct {
 	limit   string
 	effort  float64
 	optimal bool
+	chunk   string
 	set     *pflag.FlagSet // what they are registered in
 }
 
 func (b *budgetFlags) register(f *pflag.FlagSet) {
 	b.set = f
+	registerChunk(f, &b.chunk)
 	f.StringVar(&b.budget, "budget", "",
 		"find the cheapest plan that fits: 16GiB for inputs, weights and arena together, or 50% "+
 			"of the baseline peak for the arena")
@@ -72,6 +74,9 @@ func (b *budgetFlags) search(a *app) (*planner.Budget, error) {
 		out.Runtime = b.in == ortName
 	default:
 		return nil, usage("--budget-in %q: wanted memopt or ort", b.in)
+	}
+	if _, err := chunkMode(b.chunk); err != nil {
+		return nil, err
 	}
 	if out.Runtime && out.Clusters {
 		return nil, usage("--budget-in ort and --select clusters cannot be combined: a " +
@@ -126,7 +131,7 @@ func (b *budgetFlags) idle(a *app) error {
 		return err
 	}
 	b.warnIdle(a, "without --budget or --budget-for", "budget-in", "select", "solver", "time-limit", "effort",
-		"require-optimal")
+		"require-optimal", "chunk")
 	return nil
 }
 

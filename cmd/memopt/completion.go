@@ -29,6 +29,7 @@ var flagChoices = map[string][]string{
 	"order":                        names(planner.OrderChoices),
 	"budget-in":                    {"memopt", ortName},
 	"select":                       {"nodes", "clusters"},
+	"chunk":                        chunkModes,
 	"solver":                       {"auto", "greedy", "lns"},
 	"solve solver":                 {"auto", "greedy", "lns", "exact", "chain"},
 	"format":                       {"memopt", "deeploy"},

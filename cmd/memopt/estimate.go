@@ -92,6 +92,7 @@ func (f *estimateFlags) register(s *pflag.FlagSet) {
 		"bf16-pure")
 	numberVar(s, &f.micros, "accumulate", "", 1, positive, "steps whose gradients are added up for an update")
 	s.StringVar(&f.limit.limit, "time-limit", "10s", "time for the search for a plan; 0: take the first that fits")
+	registerChunk(s, &f.limit.chunk)
 	s.BoolVar(&f.check, "check", false, "also run the step on this machine's CPU, and print predicted beside "+
 		"measured bytes; 5 where more was measured")
 	s.StringArrayVar(&f.states, "state", nil, "IN=OUT: the output is the next value of this input (repeatable)")
@@ -215,7 +216,11 @@ func (f *estimateFlags) options(a *app) (*estimate.Options, error) {
 		o.Reserve = &n
 	}
 	o.Limit, err = f.limit.duration()
+	if err != nil {
+		return nil, err
+	}
 	o.Effort = o.Limit.Seconds()
+	o.Chunk, err = chunkMode(f.limit.chunk)
 	return o, err
 }
 

@@ -92,6 +92,9 @@ func (a *app) planExecution(m *memopt.Model, name string, sel *selectionFlags,
 	if traits.Device == nil && sel.forCPU() {
 		c.options.Device = cpu.Device{}
 	}
+	if traits.Reorders && c.options.Chunk != "" && !sel.set.Changed("chunk") {
+		c.options.Chunk = "" // nothing keeps parts from running side by side there
+	}
 	p, err := m.Plan(a.ctx, c.strategy, c.options)
 	if errors.Is(err, live.ErrNoBoundary) && !sel.selects(c) {
 		return m.Execution(), nil
@@ -106,12 +109,12 @@ func (a *app) planExecution(m *memopt.Model, name string, sel *selectionFlags,
 		return nil, err
 	}
 	o := memopt.RewriteOptions{Stock: traits.Reorders, Seed: a.global.seed}
-	if traits.Reorders && (len(p.Placements) > 0 || sel.budgetFlags.asks()) {
+	if traits.Reorders && (p.Rewrites() || sel.budgetFlags.asks()) {
 		if o.Anchors, err = a.anchor(p); err != nil {
 			return nil, err
 		}
 	}
-	if len(p.Placements) == 0 && (o.Anchors == nil || len(o.Anchors.Anchors) == 0) {
+	if !p.Rewrites() && (o.Anchors == nil || len(o.Anchors.Anchors) == 0) {
 		return p.Execution(), nil
 	}
 	r, err := p.Rewrite(o)

@@ -23,6 +23,7 @@ type fitFlags struct {
 	effort               float64
 	order                string
 	states               []string
+	chunk                string
 	training             trainingFlags
 }
 
@@ -70,6 +71,7 @@ func (f *fitFlags) register(s *pflag.FlagSet) {
 		"typical core; 0: take the first that fits")
 	s.StringVar(&f.order, "order", "auto", "order of execution: auto, file or ort")
 	s.StringArrayVar(&f.states, "state", nil, "IN=OUT: the output is the next value of this input (repeatable)")
+	registerChunk(s, &f.chunk)
 	f.training.register(s, " of a forward model")
 }
 
@@ -154,6 +156,9 @@ func (f *fitFlags) options(a *app) (*fit.Options, error) {
 		return nil, usage("--max-overhead %q: %w; wanted a percentage such as 20%%", f.overhead, err)
 	}
 	o.MaxOverhead = share
+	if o.Plan.Chunk, err = chunkMode(f.chunk); err != nil {
+		return nil, err
+	}
 	if o.Plan.Order = planner.OrderChoice(f.order); !slices.Contains(planner.OrderChoices, o.Plan.Order) ||
 		o.Plan.Order == planner.OrderMemory {
 		return nil, usage("--order %q: wanted auto, file or ort", f.order)

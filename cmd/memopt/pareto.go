@@ -48,6 +48,7 @@ func (a *app) pareto(name string, sel *selectionFlags, format report.Format, n i
 	}
 	b := memopt.Budget{Share: 1, Solver: sel.solver, Seed: a.global.seed, Effort: cmp.Or(sel.effort, limit.Seconds()),
 		Found: a.keeper.keep}
+	c.options.Chunk = sel.mode(a, &b)
 	ctx, cancel := context.WithTimeout(a.ctx, max(limit, time.Second))
 	defer cancel()
 	search := a.searching(limit)

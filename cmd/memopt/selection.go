@@ -183,7 +183,7 @@ func (s *selectionFlags) hold(a *app, c *chosen, flag string) error {
 		return err
 	}
 	s.budgetFlags.warnIdle(a, "where "+flag+" says what to recompute",
-		"select", "solver", "time-limit", "effort", "require-optimal")
+		"select", "solver", "time-limit", "effort", "require-optimal", "chunk")
 	c.options.Within = b
 	return nil
 }
@@ -203,6 +203,7 @@ func (s *selectionFlags) resolveBudget(a *app, c *chosen) error {
 		return err
 	}
 	c.strategy = memopt.Budget(*b)
+	c.options.Chunk = s.budgetFlags.mode(a, b)
 	return nil
 }
 

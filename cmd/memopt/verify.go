@@ -123,6 +123,10 @@ func (a *app) verifyModels(args []string, sel *selectionFlags, ex *execFlags, vf
 		Bitwise: vf.bitwise == "on" || vf.bitwise == "" && !traits.Reorders, Unchanged: !x.Changed(),
 		Asked: sel.asks(a),
 	}
+	if x.Plan != nil && len(args) == 1 {
+		v.Parts = x.Plan.FissionText()
+		v.Bitwise = v.Bitwise && (vf.bitwise == "on" || x.Plan.ExactBits())
+	}
 	if x.Plan != nil && x.Changed() && len(args) == 1 {
 		v.Predicted, v.Profile = 1+x.Plan.Overhead, x.Plan.ProfileName()
 	}

@@ -14,8 +14,11 @@ import (
 
 // Verdict is how two runs compare.
 type Verdict struct {
-	Equal    bool
-	First    *Difference // the first value in graph order that differs
+	Equal bool
+	First *Difference // the first value in graph order that differs
+	// MaxAbs is the largest absolute difference of two elements of outputs: not a number or infinite
+	// where elements or shapes are.
+	MaxAbs   float64
 	Baseline *Run
 	Planned  *Run
 	// Alternated says that measured steps of the two ran in turn, so that a step of one can be
@@ -39,7 +42,9 @@ func Verify(
 		return nil, err
 	}
 	for _, want := range v.Baseline.Outputs {
-		if d, _ := Compare(want.Name, v.Planned.output(want.Name), want.Tensor, tol); d != nil && v.Equal {
+		d, most := Compare(want.Name, v.Planned.output(want.Name), want.Tensor, tol)
+		v.MaxAbs = max(v.MaxAbs, most)
+		if d != nil && v.Equal {
 			v.Equal, v.First = false, d
 		}
 	}

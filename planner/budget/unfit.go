@@ -21,6 +21,9 @@ type UnfitError struct {
 	LowerBound int64
 	// Persistent is the bytes of inputs and weights where the budget was for these, too; else 0.
 	Persistent int64
+	// InParts says that plans were tried, too, that compute regions of the graph in parts, and so for
+	// which LowerBound does not hold.
+	InParts bool
 	// Stopped says that the time limit ended the search.
 	Stopped bool
 	// What was searched, for the message: "configuration of clusters"; "" says "plan".
@@ -42,12 +45,20 @@ func (e *UnfitError) Error() string {
 	text += fmt.Sprintf(": the smallest arena that was reached is %d bytes (%d live)", e.LowestArena,
 		e.LowestLive)
 	if e.LowerBound > 0 {
-		text += fmt.Sprintf(", and no plan in this order has one of less than %d", e.LowerBound)
+		text += fmt.Sprintf(", and no plan in this order%s has one of less than %d", e.Whole(), e.LowerBound)
 	}
 	if e.Stopped {
 		return text + "; the time limit ended the search: allow more time or bytes, or use smaller dims"
 	}
 	return text + "; allow more, or use smaller dims"
+}
+
+// Whole says of what plans LowerBound holds, for messages: "" or " without regions in parts".
+func (e *UnfitError) Whole() string {
+	if e.InParts {
+		return " without regions in parts"
+	}
+	return ""
 }
 
 // Unwrap returns ErrUnfit.

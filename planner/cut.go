@@ -1,0 +1,241 @@
+package planner
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"memopt/fission"
+	"memopt/graph"
+	"memopt/graph/live"
+	"memopt/recompute"
+	"memopt/symbolic"
+)
+
+// Cuts are regions of a graph that are computed in parts, and the order of the graph's nodes that
+// the parts were made in: nodes of the graph in parts have the numbers that both together give them.
+type Cuts struct {
+	List  []fission.Cut
+	Order graph.Order // of the graph as it was given
+}
+
+// Cut returns a model in parts, as plans with these cuts are about. The error is fission.Apply's.
+func (c *Cuts) Cut(m *graph.Model, dims symbolic.Env) (*fission.Applied, error) {
+	b, err := live.FindBoundary(m)
+	if err != nil {
+		return nil, err
+	}
+	return fission.Apply(m, c.Order, b, dims, c.List)
+}
+
+// Cuts returns the plan's regions in parts; nil where there are none.
+func (p *Plan) Cuts() *Cuts {
+	if p.Whole == nil {
+		return nil
+	}
+	return &Cuts{List: p.Fission, Order: p.Whole.Analysis.Order}
+}
+
+// Rewrites reports whether the plan changes the graph.
+func (p *Plan) Rewrites() bool { return p.Whole != nil || len(p.Placements) > 0 }
+
+// asGiven makes the plan of the request's graph that changes nothing, in an order; nil: the one that
+// the options ask for.
+func (r *request) asGiven(ctx context.Context, o graph.Order) (*Plan, error) {
+	w := *r
+	w.opts.Strategy, w.opts.Within, w.opts.Chunk = nil, nil, ""
+	w.opts.Keep, w.opts.Recompute = nil, nil
+	w.opts.RowPeaks, w.opts.Alternatives = false, false
+	if o != nil {
+		return w.in(ctx, o)
+	}
+	return w.plan(ctx)
+}
+
+// cut returns the request for the graph in parts. Its order is that of the file in parts. The error
+// is fission.Apply's, or that of Options.WorkspaceOf.
+func (r *request) cut(ctx context.Context, whole *Plan, cuts []fission.Cut) (*request, error) {
+	out := *r
+	f, err := fission.Apply(r.model, whole.Analysis.Order, r.boundary, r.opts.Dims, cuts)
+	if err != nil {
+		return nil, err
+	}
+	out.model, out.types, out.boundary = f.Model, f.Types, f.Boundary
+	out.cuts, out.whole, out.applied = f.Cuts, whole, f
+	o := &out.opts
+	o.Chunk, o.Order = "", OrderFile
+	o.Keep, o.Recompute = inParts(r.model.Graph, f, o.Keep), inParts(r.model.Graph, f, o.Recompute)
+	if o.Aliased != nil {
+		o.Aliased = byPart(f, o.Aliased, false)
+	}
+	if o.Costs != nil {
+		o.Costs = costsOfParts(f, o.Costs)
+	}
+	switch {
+	case o.WorkspaceOf != nil:
+		if o.Workspace, err = o.WorkspaceOf(ctx, f.Model, f.Types); err != nil {
+			return nil, err
+		}
+	case o.Workspace != nil:
+		o.Workspace = byPart(f, o.Workspace, 0)
+	}
+	out.share = newShares(whole, f)
+	return &out, nil
+}
+
+// byPart gives every node what the node has that it is, or is a part of; others nothing.
+func byPart[T any](f *fission.Applied, of []T, nothing T) []T {
+	out := make([]T, len(f.Origin))
+	for i, old := range f.Origin {
+		if out[i] = nothing; old != graph.NoNode {
+			out[i] = of[old]
+		}
+	}
+	return out
+}
+
+// costsOfParts divides the measured times of nodes among their parts.
+func costsOfParts(f *fission.Applied, costs []float64) []float64 {
+	parts := make([]float64, len(costs))
+	for _, old := range f.Origin {
+		if old != graph.NoNode {
+			parts[old]++
+		}
+	}
+	out := byPart(f, costs, math.NaN())
+	for i, old := range f.Origin {
+		if old != graph.NoNode {
+			out[i] /= parts[old]
+		}
+	}
+	return out
+}
+
+// inParts rewrites names and globs for a graph in parts: a name that is gone becomes those of what
+// the parts of its nodes make.
+func inParts(g *graph.Graph, f *fission.Applied, texts []string) []string {
+	var out []string
+	for _, text := range texts {
+		for _, one := range split(g, text) {
+			if whole, _ := g.Find(one); len(whole) > 0 && !stillMade(f.Model.Graph, one) {
+				out = append(out, madeByParts(g, f, one)...)
+			} else {
+				out = append(out, one)
+			}
+		}
+	}
+	return out
+}
+
+// stillMade reports whether a text finds a value that a node makes.
+func stillMade(g *graph.Graph, text string) bool {
+	found, _ := g.Find(text)
+	return slices.ContainsFunc(found, func(v graph.ValueID) bool { return g.Values[v].Def != graph.NoNode })
+}
+
+// madeByParts names what the parts make of the nodes whose values a text finds in the graph as it was
+// given; the text itself where that is nothing.
+func madeByParts(g *graph.Graph, f *fission.Applied, text string) (names []string) {
+	found, _ := g.Find(text)
+	for i, old := range f.Origin {
+		if old == graph.NoNode {
+			continue
+		}
+		for slot, v := range g.Nodes[old].Outputs {
+			if v == graph.NoValue || !slices.Contains(found, v) {
+				continue
+			}
+			if w := f.Model.Graph.Nodes[i].Output(slot); w != graph.NoValue {
+				names = append(names, f.Model.Graph.ValueName(w))
+			}
+		}
+	}
+	if names == nil {
+		return []string{text}
+	}
+	return names
+}
+
+// ofFile makes the plan of a plan file whose graph is in parts.
+func (r *request) ofFile(ctx context.Context, file *PlanFile) (*Plan, error) {
+	whole, err := r.asGiven(ctx, file.Cuts.Order)
+	if err != nil {
+		return nil, err
+	}
+	cut, err := r.cut(ctx, whole, file.Cuts.List)
+	if err != nil {
+		return nil, fmt.Errorf("the plan file's regions in parts: %w", err)
+	}
+	placed := *file
+	placed.Cuts = nil // the graph is in parts now
+	cut.opts.Strategy = &placed
+	return cut.plan(ctx)
+}
+
+// FissionText says how many regions are computed in how many parts; "" where none is.
+func (p *Plan) FissionText() string {
+	if len(p.Fission) == 0 {
+		return ""
+	}
+	parts := 0
+	for _, c := range p.Fission {
+		parts += c.Parts
+	}
+	regions := "regions"
+	if len(p.Fission) == 1 {
+		regions = "region"
+	}
+	text := fmt.Sprintf("%d %s in %d parts", len(p.Fission), regions, parts)
+	if !p.ExactBits() {
+		text += ", not bit-equal"
+	}
+	return text
+}
+
+// ExactBits reports whether all outputs keep their bits on memopt's CPU.
+func (p *Plan) ExactBits() bool {
+	return !slices.ContainsFunc(p.Fission, func(c fission.Cut) bool { return !c.Exact })
+}
+
+// RegionBytes returns the bytes of the value that names a region in parts, and of the largest of its
+// parts; 0 where sizes are not known.
+func (p *Plan) RegionBytes(cut int) (whole, part int64) {
+	g := p.Whole.Analysis.Graph
+	v, ok := g.Lookup(p.Fission[cut].Region)
+	if !ok || p.Sizes == nil || p.Whole.Sizes == nil || g.Values[v].Def == graph.NoNode {
+		return 0, 0
+	}
+	def := g.Values[v].Def
+	slot := slices.Index(g.Nodes[def].Outputs, v)
+	for i, old := range p.applied.Origin {
+		if w := p.Model.Graph.Nodes[i].Output(slot); old == def && w != graph.NoValue {
+			part = max(part, p.Sizes.Bytes[w])
+		}
+	}
+	return max(p.Whole.Sizes.Bytes[v], 0), part
+}
+
+// recordCuts returns the plan's regions as records have them.
+func recordCuts(list []fission.Cut) []recompute.CutRecord {
+	var out []recompute.CutRecord
+	for _, c := range list {
+		out = append(out, recompute.CutRecord(c))
+	}
+	return out
+}
+
+// CutsOf returns the regions of a record; nil where it has none.
+func CutsOf(r *recompute.Record) *Cuts {
+	if len(r.Fission) == 0 {
+		return nil
+	}
+	c := &Cuts{Order: make(graph.Order, len(r.WholeOrder))}
+	for _, x := range r.Fission {
+		c.List = append(c.List, fission.Cut(x))
+	}
+	for i, id := range r.WholeOrder {
+		c.Order[i] = graph.NodeID(id)
+	}
+	return c
+}

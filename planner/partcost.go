@@ -1,0 +1,97 @@
+package planner
+
+import (
+	"memopt/fission"
+	"memopt/graph"
+	"memopt/graph/live"
+	"memopt/graph/op"
+	"memopt/symbolic"
+)
+
+// tileRows is the rows and the columns of the tiles that products on a GPU are computed in: a
+// product takes the time of whole tiles (NVIDIA, Matrix Multiplication Background User's Guide, DU-09798,
+// "Tile quantization": 128 by 128 are usual).
+const tileRows = 128
+
+// shares knows what parts of nodes take in comparison with the whole nodes.
+type shares struct {
+	// tiles is by node: how much longer a part of a product takes by the tiles that it fills in part,
+	// and the whole one does not; at least 1.
+	tiles []float64
+	// added are the nodes that are no parts of any: slices, joins and sums.
+	added []bool
+}
+
+// newShares compares the nodes of a graph in parts with those of the whole.
+func newShares(whole *Plan, f *fission.Applied) *shares {
+	s := &shares{tiles: make([]float64, len(f.Origin)), added: make([]bool, len(f.Origin))}
+	before, dims := whole.Analysis.Graph, whole.Options.Dims
+	for i, old := range f.Origin {
+		s.tiles[i] = 1
+		if s.added[i] = old == graph.NoNode; s.added[i] {
+			continue
+		}
+		n := f.Model.Graph.Nodes[i]
+		if op.Of(n.Kind).Class != op.Expensive {
+			continue
+		}
+		s.tiles[i] = max(1, tileLoss(f.Model.Graph, n, dims)/tileLoss(before, before.Nodes[old], dims))
+	}
+	return s
+}
+
+// tileLoss is how much more a product computes where its tiles are filled up: elements of whole tiles
+// over those of its output.
+func tileLoss(g *graph.Graph, n *graph.Node, env symbolic.Env) float64 {
+	v := n.Output(0)
+	if v == graph.NoValue || !g.Values[v].Type.Shape.Ranked {
+		return 1
+	}
+	rows, columns := 1.0, 1.0
+	dims := g.Values[v].Type.Shape.Dims
+	for i, d := range dims {
+		size, err := d.Eval(env)
+		if err != nil || size <= 0 {
+			return 1
+		}
+		if i == len(dims)-1 {
+			columns = float64(size)
+		} else {
+			rows *= float64(size)
+		}
+	}
+	return filled(rows) * filled(columns) / (rows * columns)
+}
+
+// filled rounds up to whole tiles.
+func filled(n float64) float64 {
+	tiles := int64(n+tileRows-1) / tileRows
+	return float64(tiles * tileRows)
+}
+
+// moved is the bytes that a step moves. Of what a rewrite into parts adds, slices that are views move
+// none, and joins only what was not written where it belongs.
+func (s *shares) moved(step *live.Step, sizes *live.Sizes) int64 {
+	if s == nil || !s.added[step.Node] || step.Slices == nil {
+		return step.Traffic(sizes)
+	}
+	list := step.Out
+	if step.Slices.Join {
+		list = step.In
+	}
+	var bytes int64
+	for i, v := range list {
+		if v != graph.NoValue && (i >= len(step.Slices.At) || step.Slices.At[i] < 0) {
+			bytes += 2 * max(sizes.Bytes[v], 0)
+		}
+	}
+	return bytes
+}
+
+// loss is how much longer a node takes than the roofline says of its arithmetic.
+func (s *shares) loss(id graph.NodeID) float64 {
+	if s == nil {
+		return 1
+	}
+	return s.tiles[id]
+}
