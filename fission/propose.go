@@ -2,6 +2,7 @@ package fission
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"memopt/graph"
@@ -42,8 +43,9 @@ func Propose(
 	return lists, nil
 }
 
-// shares are those of the bytes that single steps may need: the rest is for what lives beside them.
-var shares = []float64{0.8, 0.5, 0.3, 0.2}
+// shares are those of the budget that what a step has in parts may need: the rest is for what the
+// step needs whole, and for what lives beside it.
+var shares = []float64{0.5, 0.25, 0.125}
 
 // mostParts bounds the parts of a region: more nodes than they save bytes.
 const mostParts = 64
@@ -70,6 +72,7 @@ type proposer struct {
 type candidate struct {
 	*region
 	parts int
+	above bool  // even so many parts are larger than wanted
 	need  int64 // of the part of a node that needs most
 	least int64 // the same with as many parts as there can be
 }
@@ -122,7 +125,7 @@ func (p *proposer) best(id graph.NodeID, need, limit int64, free []bool) (best *
 			if c == nil || c.least >= need {
 				continue
 			}
-			if best == nil || c.better(best, limit) {
+			if best == nil || c.better(best) {
 				best = c
 			}
 		}
@@ -130,12 +133,13 @@ func (p *proposer) best(id graph.NodeID, need, limit int64, free []bool) (best *
 	return best
 }
 
-// better reports whether a region is better than another one: it comes below the limit, or lower; by
-// fewer parts; with parts that are views.
-func (c *candidate) better(d *candidate, limit int64) bool {
-	if below := c.need <= limit; below != (d.need <= limit) {
-		return below
-	} else if !below && c.need != d.need {
+// better reports whether a region is better than another one: parts that are small enough, a lower
+// need, fewer parts, parts that are views.
+func (c *candidate) better(d *candidate) bool {
+	if c.above != d.above {
+		return d.above
+	}
+	if 16*c.need < 15*d.need || 16*d.need < 15*c.need { // what is near counts as equal
 		return c.need < d.need
 	}
 	if c.parts != d.parts {
@@ -194,7 +198,7 @@ func (p *proposer) need(n *graph.Node, inner map[graph.ValueID]bool, parts int64
 		}
 		seen = append(seen, v)
 		if b := p.bytes[v]; inner[v] {
-			total += (b + parts - 1) / parts
+			total += b / parts
 		} else {
 			total += b
 		}
@@ -210,33 +214,26 @@ func (p *proposer) need(n *graph.Node, inner map[graph.ValueID]bool, parts int64
 	return total
 }
 
-// measure chooses the number of parts with which a region comes below the limit, or as low as it can;
-// nil where nothing of it is in parts.
+// measure chooses the number of parts with which what a part of a node has in parts comes below the
+// limit, or as low as it can; nil where nothing of the region is in parts.
 func (p *proposer) measure(r *region, limit int64) *candidate {
 	inner := p.inner(r)
 	if !inner[r.seed] {
 		return nil
 	}
-	most := mostParts
-	if unit := max(r.grain, 1); p.mode == Exact || r.grain > 1 {
-		most = int(min(int64(most), (r.rows+unit-1)/unit))
-	}
-	most = int(min(int64(most), r.rows))
+	unit := max(r.grain, 1)
+	most := min(mostParts, (r.rows+unit-1)/unit)
 	if most < 2 {
 		return nil
 	}
-	c := &candidate{region: r, least: p.needOf(r, inner, int64(most))}
-	for c.parts = 2; c.parts < most; c.parts = min(2*c.parts, most) {
-		if c.need = p.needOf(r, inner, int64(c.parts)); c.need <= limit {
-			return c
-		}
-		// Twice the parts must be worth their nodes: what is whole beside them soon decides.
-		if next := p.needOf(r, inner, int64(2*c.parts)); c.need-next < c.need/16 {
-			return c
-		}
+	large := int64(0)
+	for _, id := range r.nodes {
+		n := p.g.Nodes[id]
+		large = max(large, p.need(n, nil, 1)-p.need(n, inner, math.MaxInt64))
 	}
-	c.need = p.needOf(r, inner, int64(c.parts))
-	return c
+	parts := min(max((large+limit-1)/max(limit, 1), 2), most)
+	return &candidate{region: r, parts: int(parts), above: large/parts > limit, need: p.needOf(r, inner, parts),
+		least: p.needOf(r, inner, most)}
 }
 
 func (p *proposer) needOf(r *region, inner map[graph.ValueID]bool, parts int64) (most int64) {
