@@ -165,10 +165,8 @@ func (a *bufferPlan) inChunks(p *live.Program, order []int32, space [][]int64, s
 		if s := &p.Steps[i]; s.Inner > 0 {
 			blocks = append(blocks, arena.alloc(s.Inner))
 		}
-		if node := p.Steps[i].Node; node != graph.NoNode {
-			for _, bytes := range space[node] {
-				blocks = append(blocks, arena.alloc(bytes))
-			}
+		for _, bytes := range a.workspace(&p.Steps[i], at, space) {
+			blocks = append(blocks, arena.alloc(bytes))
 		}
 		for _, c := range blocks {
 			arena.release(c)

@@ -29,6 +29,7 @@ type bufferPlan struct {
 	start []int32         // by root: the position of the step that allocates it
 	end   []int32         // by root: the position of the last step that needs it; -1: to the end
 	out   []bool          // by root: a graph output
+	spare []bool          // by position: the step there needs one block of workspace fewer
 	delta []int64         // scratch memory
 }
 
@@ -38,8 +39,10 @@ type bufferPlan struct {
 func (a *bufferPlanner) plan(p *live.Program, order []int32, shape []Shape, shapes int, copies bool) *bufferPlan {
 	a.shape = shape
 	a.reset(p, shapes)
+	a.spare = resized(a.spare, len(order))
 	for at, i := range order {
 		s := &p.Steps[i]
+		a.spare[at] = table[s.Kind].spares && a.overwrites(s.In[0])
 		for slot, v := range s.Out {
 			if v != graph.NoValue && !p.Persistent[v] {
 				a.allocate(p, s, slot, v, int32(at), copies)
@@ -59,6 +62,28 @@ func (a *bufferPlanner) plan(p *live.Program, order []int32, shape []Shape, shap
 	}
 	return &a.bufferPlan
 }
+
+// overwrites reports whether a kernel that reads a value may write a result of its shape over it.
+func (a *bufferPlanner) overwrites(v graph.ValueID) bool {
+	root := a.root[v]
+	return root != graph.NoValue && a.uses[root] == 1 && !a.out[root] && a.shapeOf(v) >= 0
+}
+
+// workspace lists the blocks that the step at a position needs besides values. space has those of
+// kernels, by node.
+func (a *bufferPlan) workspace(s *live.Step, at int, space [][]int64) []int64 {
+	if s.Node == graph.NoNode {
+		return nil
+	}
+	blocks := space[s.Node]
+	if a.spare[at] && len(blocks) == spareOf {
+		return blocks[1:]
+	}
+	return blocks
+}
+
+// spareOf is how many blocks there are where one may be spared.
+const spareOf = 3
 
 // forgotten reports whether an output that nobody reads stays allocated to the end, as further
 // outputs of most operators do: ONNX Runtime frees a value after the last node that reads it
@@ -210,10 +235,8 @@ func (a *bufferPlan) peak(p *live.Program, order []int32, space [][]int64) int64
 		now += a.delta[at]
 		s := &p.Steps[i]
 		extra := s.Inner
-		if s.Node != graph.NoNode {
-			for _, bytes := range space[s.Node] {
-				extra += bytes
-			}
+		for _, bytes := range a.workspace(s, at, space) {
+			extra += bytes
 		}
 		most = max(most, now+extra)
 	}

@@ -58,6 +58,28 @@ g (float[32, 32] x) => (float y)
 	}
 }
 
+// TestLossPeaks compares with the runtime's own figures for 1024 labels and as many classes, in
+// units of all scores: the loss writes over scores that nothing else reads from then on.
+func TestLossPeaks(t *testing.T) {
+	const unit = 1024 * 1024 * 4
+	for _, c := range []struct {
+		name, nodes string
+		units       int64
+	}{
+		{"the scores are used up", "u = Neg (loss)", 3},
+		{"they are read again", "v = Mul (s, loss)\n u = ReduceSum <keepdims = 0> (v)", 4},
+	} {
+		peak := arenaCase(t, `<ir_version: 8, opset_import: ["" : 17]>
+g (float[1024, 1024] x, int64[1024] labels) => (float u)
+{
+  s = Exp (x)
+  loss = SoftmaxCrossEntropyLoss (s, labels)
+  `+c.nodes+`
+}`)
+		require.Equal(t, c.units, peak/unit, c.name)
+	}
+}
+
 func TestKernelWorkspaces(t *testing.T) {
 	for _, c := range []struct {
 		name, text string

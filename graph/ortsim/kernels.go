@@ -55,8 +55,9 @@ func (k *kernels) softmax(n *graph.Node) []int64 {
 	return []int64{copied, copied}
 }
 
-// crossEntropy runs as its function body: scores transposed so that the classes come last, their
-// logarithmic softmax, and, unless that is an output, copies of it.
+// crossEntropy runs as its function body: the logarithmic softmax of the scores along an axis other
+// than the last, on two transposed copies, and, unless it is an output, its result. Where nothing
+// else reads the scores from then on, the result is written over them.
 func (k *kernels) crossEntropy(n *graph.Node) []int64 {
 	copies := 3
 	if n.Output(1) != graph.NoValue {

@@ -27,6 +27,9 @@ type row struct {
 	readThrough bool
 	// workspace returns the blocks that the kernel holds at once besides its operands. Nil: none.
 	workspace func(k *kernels, n *graph.Node) []int64
+	// spares says that one of three such blocks is not needed where nothing else reads input 0
+	// from then on: the kernel writes over it.
+	spares bool
 	// describe notes what fusions ask about a node. Nil: nothing.
 	describe func(g *graph.Graph, n *graph.Node, f *nodeFacts)
 	// copies says that output 0 is input 0, so that the node is taken out.
@@ -86,7 +89,7 @@ var rows = []row{
 	{kind: op.LogSoftmax, inPlace: first, workspace: (*kernels).softmax},
 
 	{kind: op.Where, workspace: (*kernels).where, overwrites: secondThird},
-	{kind: op.SoftmaxCrossEntropyLoss, workspace: (*kernels).crossEntropy, expands: true},
+	{kind: op.SoftmaxCrossEntropyLoss, workspace: (*kernels).crossEntropy, expands: true, spares: true},
 	{kind: op.NegativeLogLikelihoodLoss, workspace: (*kernels).likelihood, expands: true},
 	{kind: op.Conv, workspace: (*kernels).conv, activated: true},
 	{kind: op.ConvTranspose, workspace: (*kernels).convTranspose},
