@@ -67,8 +67,9 @@ type Plan struct {
 // An anchor stands at every place where nodes run again: these would otherwise run in the forward
 // half, and be merged with their originals. In between, anchors stand behind the last nodes of the
 // backward half, such as weight gradients, which the default order defers to the end, as long as
-// that lowers the simulated peak in that order. This helps even a plan that recomputes nothing. The
-// error says which value cannot be read through an anchor; none that is chosen here.
+// that lowers the simulated peak in that order, and where the live bytes have fallen and are about to
+// rise. This helps even a plan that recomputes nothing, and keeps parts of a region that is computed
+// in parts from running side by side. The error says which value cannot be read through an anchor; none that is chosen here.
 func Choose(p *Plan) (*Anchoring, error) {
 	m := p.Analysis.Model
 	a := newSearch(p)
@@ -169,9 +170,8 @@ func (a *search) choose() (*anchored, error) {
 	needed := a.clonePlaces()
 	optional := a.sinkPlaces()
 	sets := [][]int32{needed}
-	if parts := a.partPlaces(); len(parts) > 0 {
-		needed = union(needed, parts)
-		sets = append(sets, needed)
+	for share := int64(2); share <= maxDepth; share *= 2 {
+		sets = append(sets, union(needed, a.valleys(a.p.Trial.Peak/share)))
 	}
 	for stride := maxStride; stride >= 1; stride /= 2 {
 		var places []int32
@@ -235,19 +235,32 @@ func (a *search) clonePlaces() []int32 {
 	return out
 }
 
-// partPlaces lists the places at which forward nodes follow backward ones: where regions of both halves
-// are computed in parts (package fission), the beginnings of the parts. What a part gives to sums and
-// joins is read behind the last part, so that all parts could run side by side.
-func (a *search) partPlaces() []int32 {
+// maxDepth: valleys of the live bytes that are less than 1/32 of the peak deep are no places of
+// their own.
+const maxDepth = 32
+
+// valleys lists the places before which the live bytes fall, and behind which they rise, by at least
+// some bytes: there what was made for a while is used up, as a layer ends or a part of a region that
+// is computed in parts (package fission). What parts give to sums and joins is read behind the last
+// of them, so that without anchors all could run side by side.
+func (a *search) valleys(depth int64) []int32 {
 	var out []int32
-	moved := -1 // the last backward step of size since the last place
-	for i := range a.step {
-		switch s := &a.step[i]; {
-		case s.moves && s.holds >= a.small:
-			moved = i
-		case s.follows && !s.moves && moved >= 0 && a.touches(i) >= a.small:
-			out = append(out, a.places[moved]+1)
-			moved = -1
+	bytes := a.p.Trial.Timeline.Live
+	low, high, falling := -1, int64(0), false
+	for i, now := range bytes {
+		if !a.step[i].follows {
+			continue
+		}
+		switch {
+		case !falling:
+			if high = max(high, now); now <= high-depth {
+				low, falling = i, true
+			}
+		case now < bytes[low]:
+			low = i
+		case now >= bytes[low]+depth:
+			out = append(out, a.places[low])
+			high, falling = now, false
 		}
 	}
 	return out

@@ -107,14 +107,14 @@ func drawPlan(t *rapid.T, rng *rand.Rand) *Plan {
 // graph that recompute.Apply writes: the same nodes in the same sequence, each reading and each
 // output made at the same place. So what is emitted, and which copies fold, is one rule.
 func TestBuildAsApply(t *testing.T) {
-	anchors, folded, parts := 0, 0, 0
+	anchors, folded, valleys := 0, 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
 		p := drawPlan(t, rng)
 		a := newSearch(p)
 		a.small = 1
-		parts += len(a.partPlaces())
-		places := slices.DeleteFunc(union(a.clonePlaces(), union(a.sinkPlaces(), a.partPlaces())),
+		valleys += len(a.valleys(a.p.Trial.Peak / maxDepth))
+		places := slices.DeleteFunc(union(union(a.clonePlaces(), a.sinkPlaces()), a.valleys(a.p.Trial.Peak/maxDepth)),
 			func(int32) bool { return rng.IntN(3) == 0 })
 		b := a.work
 		require.NoError(t, b.build(places))
@@ -157,5 +157,5 @@ func TestBuildAsApply(t *testing.T) {
 	})
 	require.Positive(t, anchors)
 	require.Positive(t, folded)
-	require.Positive(t, parts)
+	require.Positive(t, valleys)
 }
