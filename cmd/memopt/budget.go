@@ -48,7 +48,8 @@ func (b *budgetFlags) register(f *pflag.FlagSet) {
 			"dynamic programming over layers")
 	f.StringVar(&b.limit, "time-limit", "10s",
 		"time for the whole search: 10s, 2m, or a number of seconds; when it is over, the best "+
-			"plan so far is the answer. 0: stop at the first plan that fits")
+			"plan so far is the answer, and regions in parts are tried for as long again (--chunk). "+
+			"0: stop at the first plan that fits")
 	numberVar(f, &b.effort, "effort", "",
 		0, notNegative,
 		"work of the search, counted in seconds of a typical core: with a generous --time-limit "+

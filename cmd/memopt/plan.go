@@ -28,6 +28,9 @@ by how much each alone lowers the peak; of a plan to a budget, what runs again.
 Below are the peak, what it is made of, and the stashed activations with the
 reason why each is kept.
 
+A plan to a budget recomputes, and computes regions of the graph in parts where
+that is cheaper or fits only so (--chunk).
+
 Where nothing fits a budget, plan says how low it went and what the largest
 batch is that fits, and exits with 3.
 
