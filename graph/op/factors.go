@@ -22,6 +22,14 @@ type Factor struct {
 	Reduce Reduction
 	// Once lists inputs that only one of the parts may have, such as the bias of a sum of products.
 	Once []int
+	// Grain: on the CPU, parts that begin at multiples of it have the bits of the whole; 1: wherever
+	// they begin; 0: they need not have them. Where outputs are to be added (SumOf), the bits are those
+	// of a Gemm for each part whose C is the sum so far, written in place, and not those of Add.
+	Grain int64
+	// Joint is the grain of this factor and all those outside of it counted as one: of rows of a batch
+	// of matrices, say. Parts are then runs of those places. 0: they need not have the bits of the
+	// whole.
+	Joint int64
 }
 
 // ProductGrain is the number of rows, and of terms of sums, by which the CPU computes products of
@@ -82,7 +90,7 @@ func (p *Pieces) hasOut(slot int) bool { return p.Node.Output(slot) != graph.NoV
 // factor begins a factor along which no operand lies yet.
 func (p *Pieces) factor(size int64) *Factor {
 	return &Factor{Size: size, In: slices.Repeat([]Place{whole}, len(p.Node.Inputs)),
-		Out: slices.Repeat([]Place{whole}, len(p.Node.Outputs))}
+		Out: slices.Repeat([]Place{whole}, len(p.Node.Outputs)), Grain: byReduction}
 }
 
 // along places an input, unless it is left out, and reports whether its dim has the factor's size.
@@ -112,9 +120,34 @@ func (f *Factor) reduced(by Reduction) *Factor {
 	return f
 }
 
+// byReduction is the grain of a factor whose rule gives none: 1, unless outputs are rounded when they
+// are put together.
+const byReduction = -1
+
+// grained sets where parts have the bits of the whole, for the factor alone and for it and those
+// outside of it as one.
+func (f *Factor) grained(grain, joint int64) *Factor {
+	f.Grain, f.Joint = grain, joint
+	return f
+}
+
+// inexact says of all factors that their parts need not have the bits of the whole.
+func inexact(list []*Factor) []*Factor {
+	for _, f := range list {
+		f.grained(0, 0)
+	}
+	return list
+}
+
 // kept are the factors worth keeping: those with more than one place, which operands agree on.
 func kept(list []*Factor) (out []Factor) {
 	for _, f := range list {
+		if f.Grain == byReduction {
+			f.grained(0, 0)
+			if f.Reduce == NoReduction || f.Reduce == MaxOf || f.Reduce == MinOf {
+				f.grained(1, 1)
+			}
+		}
 		if f.Size > 1 {
 			out = append(out, *f)
 		}

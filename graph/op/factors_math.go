@@ -6,7 +6,73 @@ import (
 
 // matMulFactors: batch dims that broadcast, rows, columns, and the sum.
 func matMulFactors(p *Pieces) []Factor {
-	return kept(p.product(0, 1, [4]int{-2, -1, -2, -1}))
+	at := [4]int{-2, -1, -2, -1}
+	return kept(p.inBands(0, 1, at, p.product(0, 1, at)))
+}
+
+// inBands sets the grains of a product's factors: the CPU computes it in bands of ProductGrain rows,
+// each alike whatever the others are, and in as many terms of its sums at a time. It takes matrices
+// that share the right one for one matrix, where their rows follow each other.
+func (p *Pieces) inBands(left, right int, at [4]int, list []*Factor) []*Factor {
+	a, b, y := p.in(left), p.in(right), p.out(0)
+	if len(list) == 0 {
+		return nil
+	}
+	if inexact(list); len(a) == 2 && len(b) == 2 {
+		list[0].grained(ProductGrain, ProductGrain) // Gemm goes on with it
+	}
+	batch := y[:len(y)-min(len(a)-1, 1)-min(len(b)-1, 1)]
+	stack := batches{rows: 1, count: elements(batch), left: elements(a[:max(len(a)-2, 0)]),
+		right: elements(b[:max(len(b)-2, 0)])}
+	if first := len(list) - len(batch); len(a) > 1 {
+		stack.turned, stack.rows = at[0] != -2, a[len(a)+at[0]]
+		stack.rowGrain(list[first-1])
+	}
+	inner := stack.rows
+	for i := len(batch) - 1; i >= 0; i-- {
+		if f := list[len(list)-len(batch)+i]; f.Size > 1 {
+			stack.batchGrain(f, inner)
+		}
+		inner *= batch[i]
+	}
+	return list
+}
+
+// batches is a stack of products: the rows of each, how many there are, and how many matrices they
+// take.
+type batches struct {
+	rows, count, left, right int64
+	turned                   bool // the left ones are transposed
+}
+
+// merged reports whether the CPU takes the stack for one product.
+func (s batches) merged() bool { return !s.turned && s.right == 1 && s.left == s.count }
+
+// batchGrain sets the grain of a factor of the stack, one of whose places has so many rows.
+func (s batches) batchGrain(f *Factor, inner int64) {
+	switch {
+	case s.merged():
+		g := int64(ProductGrain)
+		if inner > 0 {
+			g /= gcd(ProductGrain, inner)
+		}
+		f.grained(g, g)
+	case s.turned, s.count == f.Size, s.right > f.Size, s.rows%ProductGrain == 0:
+		f.grained(1, 1)
+	}
+	// Else a part may be taken for one product where the whole is not.
+}
+
+// rowGrain sets the grain of the rows.
+func (s batches) rowGrain(f *Factor) {
+	switch {
+	case s.count == 1 || s.rows%ProductGrain == 0:
+		f.grained(ProductGrain, ProductGrain)
+	case s.merged():
+		f.grained(0, ProductGrain)
+	default:
+		f.grained(ProductGrain, s.rows)
+	}
 }
 
 // product are the factors of a product of stacked matrices, of which that of the sum is the first. at
@@ -50,7 +116,8 @@ func fusedMatMulFactors(p *Pieces) []Factor {
 	if p.Node.Int("transBatchA", 0) != 0 || p.Node.Int("transBatchB", 0) != 0 {
 		return nil
 	}
-	return kept(p.product(0, 1, p.transposed(len(p.in(0)) > 1, len(p.in(1)) > 1)))
+	at := p.transposed(len(p.in(0)) > 1, len(p.in(1)) > 1)
+	return kept(p.inBands(0, 1, at, p.product(0, 1, at)))
 }
 
 // transposed are the dims of rows and columns by the attributes transA and transB.
@@ -67,7 +134,8 @@ func (p *Pieces) transposed(a, b bool) [4]int {
 
 // gemmFactors: only one of the parts of the sum adds C. An activation behind it needs the whole sum.
 func gemmFactors(p *Pieces) []Factor {
-	list := p.product(0, 1, p.transposed(true, true))
+	at := p.transposed(true, true)
+	list := p.inBands(0, 1, at, p.product(0, 1, at))
 	for i, f := range list {
 		if f.Reduce != NoReduction {
 			if p.hasIn(2) {
@@ -90,7 +158,11 @@ func matMulIntegerFactors(p *Pieces) []Factor {
 	if !p.scalars(2, 3) {
 		return nil
 	}
-	return matMulFactors(p)
+	list := p.product(0, 1, [4]int{-2, -1, -2, -1})
+	if len(list) > 0 {
+		list[0].grained(1, 1) // integers are added without rounding
+	}
+	return kept(list)
 }
 
 // qLinearMatMulFactors: the sum is rounded, so that those of parts do not make it.
@@ -133,7 +205,7 @@ func einsumFactors(p *Pieces) []Factor {
 	for _, label := range labels {
 		list = append(list, p.labelFactor(eq, label))
 	}
-	return kept(list)
+	return kept(inexact(list)) // how the CPU computes it depends on all sizes
 }
 
 func (p *Pieces) labelFactor(eq einsum, label rune) *Factor {
@@ -172,6 +244,9 @@ func reduceFactors(by Reduction) func(*Pieces) []Factor {
 		at := 0
 		for d, n := range x {
 			f := p.factor(n).in(p, 0, d)
+			if by != MaxOf && by != MinOf && !reducedAlone(x, gone, d) {
+				f.grained(0, 0)
+			}
 			if gone[d] {
 				if len(y) == len(x) {
 					at++
@@ -187,6 +262,23 @@ func reduceFactors(by Reduction) func(*Pieces) []Factor {
 		}
 		return kept(list)
 	}
+}
+
+// reducedAlone reports whether the CPU reduces each place of a dim in the same order, however many there are.
+// That of a sum depends on how many lie side by side, and long sums are cut if there are few of them.
+func reducedAlone(x []int64, gone []bool, d int) bool {
+	const blocks, block = 32, 1024 // from so many blocks on, sums are cut
+	first, terms, runs := len(x), int64(1), true
+	for i, n := range x {
+		if gone[i] {
+			first, terms = min(first, i), terms*n
+		}
+		runs = runs && (gone[i] || first == len(x))
+	}
+	if runs {
+		return d < first && terms < blocks*block-block
+	}
+	return d < first && terms < blocks
 }
 
 // gone marks the axes that a reduction folds.

@@ -5,7 +5,19 @@ func softmaxFactors(p *Pieces) []Factor {
 	if p.Version < 13 {
 		return p.rows(1)
 	}
-	return joinFactors(-1)(p)
+	return softmaxDims(p)
+}
+
+// softmaxDims: every dim but the axis. Behind it, the order of a sum depends on how many lie side by
+// side.
+func softmaxDims(p *Pieces) []Factor {
+	axis, ok := p.axis("axis", -1, len(p.in(0)))
+	if !ok {
+		return nil
+	}
+	list := p.allBut(axis)
+	inexact(list[axis:])
+	return kept(list)
 }
 
 // softmaxRows: the axis divides the shape into rows, whatever the version.
@@ -104,7 +116,7 @@ func batchNormFactors(p *Pieces) []Factor {
 	for slot := 1; slot < len(p.Node.Outputs); slot++ {
 		channels.out(p, slot, 0)
 	}
-	list := []*Factor{channels}
+	list := inexact([]*Factor{channels}) // of what is trained, sums depend on all dims
 	if info := Of(p.Node.Kind); info.Trains == nil || info.Trains(p.Node, p.Version) {
 		return kept(list)
 	}
@@ -125,7 +137,7 @@ func batchNormGradFactors(p *Pieces) []Factor {
 	for _, slot := range []int{2, 3, 4} {
 		f.in(p, slot, 0)
 	}
-	return kept([]*Factor{f})
+	return kept(inexact([]*Factor{f}))
 }
 
 // instanceNormFactors: batch and channels.
@@ -146,12 +158,13 @@ func meanVarianceFactors(p *Pieces) []Factor {
 		}
 		over = append(over, int(a))
 	}
-	return kept(p.allBut(over...))
+	return kept(inexact(p.allBut(over...))) // the order of its sums depends on all dims
 }
 
 // convFactors: the batch, and without groups the channels. weightOut is the dim of the weights that has
 // the channels of the result; the other has those of the input, over which sums are taken, to which one
-// part adds the bias. An activation needs the whole sum.
+// part adds the bias. An activation needs the whole sum. How the CPU cuts a convolution depends on all
+// sizes.
 func convFactors(weightOut int) func(*Pieces) []Factor {
 	return func(p *Pieces) []Factor {
 		x, w := p.in(0), p.in(1)
@@ -163,7 +176,7 @@ func convFactors(weightOut int) func(*Pieces) []Factor {
 			list[0].in(p, 3, 0)
 		}
 		if p.Node.Int("group", 1) != 1 {
-			return kept(list)
+			return kept(inexact(list))
 		}
 		made := p.factor(w[weightOut]).in(p, 1, weightOut).in(p, 2, 0).out(p, 0, 1)
 		if p.hasIn(3) {
@@ -177,7 +190,7 @@ func convFactors(weightOut int) func(*Pieces) []Factor {
 			}
 			list = append(list, read)
 		}
-		return kept(list)
+		return kept(inexact(list))
 	}
 }
 
@@ -193,7 +206,7 @@ func convGradFactors(p *Pieces) []Factor {
 	}
 	list := []*Factor{batch}
 	if p.Node.Int("group", 1) != 1 {
-		return kept(list)
+		return kept(inexact(list))
 	}
 	made := p.factor(p.in(0)[1]).in(p, 0, 1).in(p, 2, 0).out(p, 1, 0).out(p, 2, 0)
 	if p.hasOut(0) {
@@ -203,7 +216,7 @@ func convGradFactors(p *Pieces) []Factor {
 	if !p.hasOut(2) { // each part would make all of the bias's gradient
 		list = append(list, p.factor(x[1]).in(p, 1, 1).in(p, 2, 1).out(p, 0, 1).out(p, 1, 1))
 	}
-	return kept(list)
+	return kept(inexact(list))
 }
 
 // poolFactors: batch and channels. Indices of a maximum count through the whole tensor.
@@ -244,7 +257,14 @@ func lossFactors(p *Pieces) []Factor {
 		}
 		list = append(list, f)
 	}
-	return kept(list)
+	return kept(behindClasses(list))
+}
+
+// behindClasses says of the dims behind the classes, all but the first, that the order of a sum depends
+// on how many lie side by side.
+func behindClasses(list []*Factor) []*Factor {
+	inexact(list[min(1, len(list)):])
+	return list
 }
 
 // label is the dim of the labels that is dim d of the scores.
@@ -270,7 +290,7 @@ func lossGradFactors(added int) func(*Pieces) []Factor {
 			}
 			list = append(list, f)
 		}
-		return kept(list)
+		return kept(behindClasses(list))
 	}
 }
 
@@ -285,7 +305,8 @@ func recurrenceFactors(p *Pieces) []Factor {
 		at, state, all = 0, 0, 0
 	}
 	f := p.factor(x[at]).in(p, 0, at).in(p, 4, 0).in(p, 5, state).in(p, 6, state)
-	return kept([]*Factor{f.out(p, 0, all).out(p, 1, state).out(p, 2, state)})
+	// The CPU multiplies all places of a step at once, in bands.
+	return kept(inexact([]*Factor{f.out(p, 0, all).out(p, 1, state).out(p, 2, state)}))
 }
 
 // attentionFactors: the batch, and in four dims the heads where all operands have as many. A mask is

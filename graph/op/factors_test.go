@@ -63,37 +63,38 @@ func TestFactorsByHand(t *testing.T) {
 	require.Equal(t, []Factor{
 		{Size: 4, In: []Place{at(2), at(0)}, Out: []Place{whole}, Reduce: SumOf},
 		{Size: 5, In: []Place{whole, at(1)}, Out: []Place{at(2)}},
-		{Size: 3, In: []Place{at(1), whole}, Out: []Place{at(1)}},
-		{Size: 2, In: []Place{at(0), whole}, Out: []Place{at(0)}},
+		{Size: 3, In: []Place{at(1), whole}, Out: []Place{at(1)}, Joint: ProductGrain},
+		{Size: 2, In: []Place{at(0), whole}, Out: []Place{at(0)}, Grain: 64, Joint: 64}, // of 3 rows each
 	}, got)
 	got = factorsOf(t, 17, "float[8, 3] given, float[5, 3] w, float[5] b", "",
 		"y = Gemm <transB = 1> (given, w, b)")
 	require.Equal(t, []Factor{
-		{Size: 3, In: []Place{at(1), at(1), whole}, Out: []Place{whole}, Reduce: SumOf, Once: []int{2}},
+		{Size: 3, In: []Place{at(1), at(1), whole}, Out: []Place{whole}, Reduce: SumOf, Once: []int{2},
+			Grain: ProductGrain, Joint: ProductGrain},
 		{Size: 5, In: []Place{whole, at(0), at(0)}, Out: []Place{at(1)}},
-		{Size: 8, In: []Place{at(0), whole, whole}, Out: []Place{at(0)}},
+		{Size: 8, In: []Place{at(0), whole, whole}, Out: []Place{at(0)}, Grain: ProductGrain, Joint: ProductGrain},
 	}, got)
 	// Tokens and heads: the batch is the outer part of the rows, the sequence the inner one.
 	got = factorsOf(t, 17, "float[6, 20] given", "int64[4] s = {2, 3, 5, 4}", "y = Reshape(given, s)")
 	require.Equal(t, []Factor{
-		{Size: 2, In: []Place{{0, 1, 3}, whole}, Out: []Place{at(0)}},
-		{Size: 3, In: []Place{{0, 2, 1}, whole}, Out: []Place{at(1)}},
-		{Size: 5, In: []Place{{1, 1, 4}, whole}, Out: []Place{at(2)}},
-		{Size: 4, In: []Place{{1, 5, 1}, whole}, Out: []Place{at(3)}},
+		{Size: 2, In: []Place{{0, 1, 3}, whole}, Out: []Place{at(0)}, Grain: 1, Joint: 1},
+		{Size: 3, In: []Place{{0, 2, 1}, whole}, Out: []Place{at(1)}, Grain: 1, Joint: 1},
+		{Size: 5, In: []Place{{1, 1, 4}, whole}, Out: []Place{at(2)}, Grain: 1, Joint: 1},
+		{Size: 4, In: []Place{{1, 5, 1}, whole}, Out: []Place{at(3)}, Grain: 1, Joint: 1},
 	}, got)
 	got = factorsOf(t, 17, "float[6, 4] given", "int64[2] s = {8, 3}", "y = Reshape(given, s)")
 	require.Empty(t, got, "6×4 and 8×3 have no factors in common")
 	got = factorsOf(t, 17, "float[2, 3, 4] given", "", "y = Transpose <perm = [2, 0, 1]> (given)")
 	require.Equal(t, []Factor{
-		{Size: 4, In: []Place{at(2)}, Out: []Place{at(0)}},
-		{Size: 2, In: []Place{at(0)}, Out: []Place{at(1)}},
-		{Size: 3, In: []Place{at(1)}, Out: []Place{at(2)}},
+		{Size: 4, In: []Place{at(2)}, Out: []Place{at(0)}, Grain: 1, Joint: 1},
+		{Size: 2, In: []Place{at(0)}, Out: []Place{at(1)}, Grain: 1, Joint: 1},
+		{Size: 3, In: []Place{at(1)}, Out: []Place{at(2)}, Grain: 1, Joint: 1},
 	}, got)
 	got = factorsOf(t, 17, "float[7, 4] given, int64[2, 3] i", "", "y = Gather(given, i)")
 	require.Equal(t, []Factor{
-		{Size: 4, In: []Place{at(1), whole}, Out: []Place{at(2)}},
-		{Size: 2, In: []Place{whole, at(0)}, Out: []Place{at(0)}},
-		{Size: 3, In: []Place{whole, at(1)}, Out: []Place{at(1)}},
+		{Size: 4, In: []Place{at(1), whole}, Out: []Place{at(2)}, Grain: 1, Joint: 1},
+		{Size: 2, In: []Place{whole, at(0)}, Out: []Place{at(0)}, Grain: 1, Joint: 1},
+		{Size: 3, In: []Place{whole, at(1)}, Out: []Place{at(1)}, Grain: 1, Joint: 1},
 	}, got)
 	got = factorsOf(t, 17, "float[2, 5, 3] given, int64[2, 3] labels", "",
 		"y, p = SoftmaxCrossEntropyLoss <reduction = \"sum\"> (given, labels)")

@@ -163,7 +163,7 @@ var microsoftRows = []Info{
 		Infer: elementwiseGradRule, Factors: softmaxRows, Class: Cheap, InPlace: []int{0}, FLOPs: perElement(4, 0)},
 	{Kind: LogSoftmaxGrad13, Domain: domainMS, Name: "LogSoftmaxGrad_13", Since: []int{1}, Inputs: Arity{2, 2},
 		Outputs: Arity{1, 1}, Role: Gradient,
-		Infer: elementwiseGradRule, Factors: joinFactors(-1), Class: Cheap, InPlace: []int{0}, FLOPs: perElement(4, 0)},
+		Infer: elementwiseGradRule, Factors: softmaxDims, Class: Cheap, InPlace: []int{0}, FLOPs: perElement(4, 0)},
 	// ONNX Runtime registers it in ONNX's domain.
 	{Kind: MaxPoolGrad, Name: "MaxPoolGrad", Since: []int{9}, Inputs: Arity{2, 2}, Outputs: Arity{1, 1}, Role: Gradient,
 		Infer: maxPoolGradRule, Class: Cheap, FLOPs: perElement(1, 0)},
@@ -264,7 +264,7 @@ var microsoftRows = []Info{
 		Infer: elementwiseGradRule, Factors: softmaxRows, Class: Cheap, InPlace: []int{0}, FLOPs: perElement(4, 0)},
 	{Kind: SoftmaxGrad13, Domain: domainMS, Name: "SoftmaxGrad_13", Since: []int{1}, Inputs: Arity{2, 2},
 		Outputs: Arity{1, 1}, Role: Gradient,
-		Infer: elementwiseGradRule, Factors: joinFactors(-1), Class: Cheap, InPlace: []int{0}, FLOPs: perElement(4, 0)},
+		Infer: elementwiseGradRule, Factors: softmaxDims, Class: Cheap, InPlace: []int{0}, FLOPs: perElement(4, 0)},
 	{Kind: SplitTraining, Domain: domainMS, Name: "SplitTraining", Since: []int{1}, Inputs: Arity{2, 2},
 		Outputs: Arity{1, -1},
 		Infer:   splitTrainingRule, Factors: splitFactors, Class: Cheap, FLOPs: noFLOPs, Cuts: splitCuts,
