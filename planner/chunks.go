@@ -193,7 +193,7 @@ func (c *chunker) search() error {
 		if err != nil {
 			return err
 		}
-		if large {
+		if large && c.best != nil {
 			open, searched = sifted, searchedLists
 		}
 	}
@@ -257,8 +257,11 @@ func (c *chunker) sift(open []*chunked) ([]*chunked, error) {
 		if c.best != nil && l.asIs.Overhead >= c.best.Overhead || c.best == nil && i >= lowestTries {
 			continue
 		}
-		before := c.best
-		if err := c.try(l, quick, 2*(len(list)-i), false); err != nil {
+		before, of := c.best, 2*(len(list)-i)
+		if c.best == nil {
+			of = lowestTries + 1 - i
+		}
+		if err := c.try(l, quick, of, false); err != nil {
 			return nil, err
 		}
 		if c.best != before {
