@@ -122,7 +122,7 @@ func TestPropose(t *testing.T) {
 			t.Logf("%d lists: worst step %d -> %d bytes", len(lists), need, lowest)
 			require.LessOrEqual(t, float64(lowest), c.cut*float64(need))
 			require.GreaterOrEqual(t, reached(t, m), floor)
-			none, err := fission.Propose(m.Model, b.order, m.Dims, 6*need, fission.Fast)
+			none, err := fission.Propose(m.Model, b.order, m.Dims, 20*need, fission.Fast)
 			require.NoError(t, err)
 			require.Empty(t, none)
 			off, err := fission.Propose(m.Model, b.order, m.Dims, need/2, fission.Off)
