@@ -31,10 +31,14 @@ func Propose(
 		return nil, err
 	}
 	p := &proposer{finder: newFinder(bound, order, mode), order: order, bytes: bytes,
-		labels: recompute.Labels(bound.Graph)}
+		root: roots(bound.Graph, order), labels: recompute.Labels(bound.Graph)}
 	var lists [][]Cut
-	for _, share := range shares {
-		cuts := p.propose(int64(share * float64(budget)))
+	most := int64(0)
+	for _, id := range order {
+		most = max(most, p.need(bound.Graph.Nodes[id], nil, 1))
+	}
+	for limit := budget / 2; limit > most/mostParts; limit /= 2 {
+		cuts := p.propose(limit)
 		if cuts == nil || len(lists) > 0 && sameCuts(lists[len(lists)-1], cuts) {
 			continue
 		}
@@ -42,10 +46,6 @@ func Propose(
 	}
 	return lists, nil
 }
-
-// shares are those of the budget that what a step has in parts may need: the rest is for what the
-// step needs whole, and for what lives beside it.
-var shares = []float64{0.5, 0.25, 0.125}
 
 // mostParts bounds the parts of a region: more nodes than they save bytes.
 const mostParts = 64
@@ -64,8 +64,23 @@ const (
 type proposer struct {
 	*finder
 	order  graph.Order
-	bytes  []int64 // by value
+	bytes  []int64         // by value
+	root   []graph.ValueID // by value: the one whose memory it shows
 	labels []string
+}
+
+// roots finds for every value the one whose memory it shows.
+func roots(g *graph.Graph, order graph.Order) []graph.ValueID {
+	root := make([]graph.ValueID, len(g.Values))
+	for v := range root {
+		root[v] = graph.ValueID(v)
+	}
+	for _, id := range order {
+		if n := g.Nodes[id]; op.Of(n.Kind).View && n.Input(0) != graph.NoValue && n.Output(0) != graph.NoValue {
+			root[n.Output(0)] = root[n.Input(0)]
+		}
+	}
+	return root
 }
 
 // candidate is a region in so many parts.
@@ -183,8 +198,8 @@ func (p *proposer) spans(v graph.ValueID) (list []span) {
 	return list
 }
 
-// need is what a step of a node needs: its operands, those that are in parts alone divided by their
-// number, without an output that may take an input's place.
+// need is what a step of a node needs: the memory of its operands, that of which there are parts alone
+// divided by their number, without an output that may take an input's place.
 func (p *proposer) need(n *graph.Node, inner map[graph.ValueID]bool, parts int64) int64 {
 	info := op.Of(n.Kind)
 	if info.View || info.Has(op.ShapeOf) {
@@ -193,9 +208,10 @@ func (p *proposer) need(n *graph.Node, inner map[graph.ValueID]bool, parts int64
 	total := int64(0)
 	var seen []graph.ValueID
 	add := func(v graph.ValueID) {
-		if v == graph.NoValue || slices.Contains(seen, v) {
+		if v == graph.NoValue || slices.Contains(seen, p.root[v]) {
 			return
 		}
+		v = p.root[v]
 		seen = append(seen, v)
 		if b := p.bytes[v]; inner[v] {
 			total += b / parts
@@ -217,8 +233,8 @@ func (p *proposer) need(n *graph.Node, inner map[graph.ValueID]bool, parts int64
 // measure chooses the number of parts with which what a part of a node has in parts comes below the
 // limit, or as low as it can; nil where nothing of the region is in parts.
 func (p *proposer) measure(r *region, limit int64) *candidate {
-	inner := p.inner(r)
-	if !inner[r.seed] {
+	inner := p.innerMemory(r)
+	if !inner[p.root[r.seed]] {
 		return nil
 	}
 	unit := max(r.grain, 1)
@@ -241,6 +257,23 @@ func (p *proposer) needOf(r *region, inner map[graph.ValueID]bool, parts int64) 
 		most = max(most, p.need(p.g.Nodes[id], inner, parts))
 	}
 	return most
+}
+
+// innerMemory marks the roots of which a region has parts alone, through whatever views.
+func (p *proposer) innerMemory(r *region) map[graph.ValueID]bool {
+	inner := p.inner(r)
+	roots := map[graph.ValueID]bool{}
+	for v := range r.place {
+		if inner[v] {
+			roots[p.root[v]] = true
+		}
+	}
+	for v := range r.place {
+		if !inner[v] {
+			roots[p.root[v]] = false
+		}
+	}
+	return roots
 }
 
 // inner marks the values of a region that are there in parts alone.

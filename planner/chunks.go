@@ -4,16 +4,11 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"reflect"
 	"slices"
 	"time"
 
 	"memopt/fission"
 )
-
-// chunkLadder are the shares of the baseline's peak that regions in parts are proposed for. They do
-// not depend on the budget, so that a larger one finds all that a smaller one does.
-var chunkLadder = [...]float64{1, 0.5, 0.25, 0.1}
 
 const (
 	// mostProposals is how many lists of cuts are weighed.
@@ -120,22 +115,11 @@ func (c *chunker) limit() (done func()) {
 // propose cuts the graph in all ways that are worth a look, and orders them by what they cost.
 func (c *chunker) propose() error {
 	a := c.whole.Analysis
-	var lists [][]fission.Cut
-	for _, share := range chunkLadder {
-		if c.ctx.Err() != nil {
-			break
-		}
-		bytes := int64(share * float64(c.whole.Base.Peak.Bytes))
-		found, err := fission.Propose(c.model, a.Order, c.opts.Dims, bytes, c.opts.Chunk)
-		if err != nil {
-			return err
-		}
-		for _, cuts := range found {
-			known := func(l []fission.Cut) bool { return reflect.DeepEqual(l, cuts) }
-			if len(cuts) > 0 && !slices.ContainsFunc(lists, known) {
-				lists = append(lists, cuts)
-			}
-		}
+	// For shares of the baseline's peak, and not of the budget, so that a larger one finds all that a
+	// smaller one does.
+	lists, err := fission.Propose(c.model, a.Order, c.opts.Dims, c.whole.Base.Peak.Bytes, c.opts.Chunk)
+	if err != nil {
+		return err
 	}
 	for _, cuts := range spreadOver(lists, mostProposals) {
 		if c.ctx.Err() != nil {
