@@ -179,8 +179,18 @@ func placeOf(list []link, o operand, dims func(graph.ValueID) []int64, v graph.V
 	return p, true
 }
 
-// grain is the grain of a chain in rows: no operator promises the bits of the whole yet.
-func grain([]link) int64 { return 0 }
+// grain is the grain of a chain in rows.
+func grain(list []link) int64 {
+	last := list[len(list)-1]
+	g := last.f.Grain
+	if len(list) > 1 {
+		g = last.f.Joint
+	}
+	if g == 0 {
+		return 0
+	}
+	return g / gcd(g, last.rest())
+}
 
 func gcd(a, b int64) int64 {
 	for b != 0 {

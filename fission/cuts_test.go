@@ -164,3 +164,28 @@ func reached(t *testing.T, m *memopt.Model) int64 {
 	require.ErrorAs(t, err, &unfit)
 	return unfit.LowestLive
 }
+
+// TestExact: what is said to keep bits keeps them, in a head whose gradient comes from outside and in
+// one that goes through both halves chunk by chunk, with labels that are ignored.
+func TestExact(t *testing.T) {
+	m, err := memopt.Example("transformer-small", memopt.Options{Dims: map[string]int64{"batch": 5, "seq": 128}})
+	require.NoError(t, err)
+	d := decoder{layers: 1, hidden: 64, heads: 4, ffn: 128, vocab: 500}.step(t, map[string]int64{"batch": 5, "seq": 128})
+	for _, c := range []struct {
+		m          *memopt.Model
+		value, dim string
+	}{
+		{m, "/lm_head/MatMul_output_0", "0-1"},
+		{m, "/transformer/h.1/attn/MatMul_output_0", "0-1"},
+		{m, "/transformer/h.2/mlp/c_fc/MatMul_output_0", "0-1"},
+		{d, "logits", "0-1"},
+		{d, "l0_scores", "0-1"},
+		{d, "l0_units", "0-1"},
+	} {
+		b := newBaseline(t, c.m)
+		cut, err := fission.Around(b.bound, b.order, c.value, c.dim, 8, 0.5, fission.Exact)
+		require.NoError(t, err)
+		require.True(t, cut.Exact, c.value)
+		b.hold(t, *cut)
+	}
+}

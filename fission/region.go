@@ -141,7 +141,19 @@ func (f *finder) alongOperand(id graph.NodeID, o operand, p place, rows int64) (
 	if a = alongChain(n, links, f.dimsOf); a == nil {
 		return nil, "does not fall into parts along that dim"
 	}
+	f.adjust(n, a)
 	return a, f.reject(n, a, rows)
+}
+
+// adjust says of results that are made of what parts give whether they have the bits of the whole: a
+// mean that is taken of rows has, and a sum has where the node itself goes on with it.
+func (f *finder) adjust(n *graph.Node, a *along) {
+	switch {
+	case a.reduce == op.MeanOf && meanOf(n) != nil:
+		a.grain = 1
+	case a.reduce == op.SumOf && continuedBy(n, f.dimsOf) == nil:
+		a.grain = 0
+	}
 }
 
 // reject says why a node cannot be computed in parts although its work falls into them; "" where it
