@@ -177,7 +177,7 @@ func TestPartsAreDemanded(t *testing.T) {
 // TestBudgetsInParts: the curve of budgets goes lower with regions in parts than without, its plans
 // are what their files give, and plans to rising budgets fit, keep their promises and cost no more.
 func TestBudgetsInParts(t *testing.T) {
-	m, err := memopt.Example("transformer-small", memopt.Options{Dims: map[string]int64{"batch": 8, "seq": 64}})
+	m, err := memopt.Example("transformer-small", memopt.Options{Dims: map[string]int64{"batch": 64, "seq": 64}})
 	require.NoError(t, err)
 	o := memopt.PlanOptions{}
 	curve := func(mode fission.Mode) *planner.Curve {
