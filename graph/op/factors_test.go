@@ -105,14 +105,14 @@ func TestFactorsByHand(t *testing.T) {
 	// A place of dim 0 or 1 has 64 elements, or two words of bits; one of dim 2 has no whole word.
 	got = factorsOf(t, 17, "float[2, 3, 64] given", "", "y, m = com.microsoft.BitmaskDropout(given)")
 	require.Equal(t, []Factor{
-		{Size: 2, In: []Place{at(0)}, Out: []Place{at(0), {0, 1, 6}}},
-		{Size: 3, In: []Place{at(1)}, Out: []Place{at(1), {0, 2, 2}}},
+		{Size: 2, In: []Place{at(0)}, Out: []Place{at(0), {0, 1, 6}}, Grain: 1, Joint: 1},
+		{Size: 3, In: []Place{at(1)}, Out: []Place{at(1), {0, 2, 2}}, Grain: 1, Joint: 1},
 	}, got)
 	got = factorsOf(t, 17, "float[2, 3, 64] given, uint32[12] m", "",
 		"y = com.microsoft.BitmaskDropoutGrad(given, m)")
 	require.Equal(t, []Factor{
-		{Size: 2, In: []Place{at(0), {0, 1, 6}}, Out: []Place{at(0)}},
-		{Size: 3, In: []Place{at(1), {0, 2, 2}}, Out: []Place{at(1)}},
+		{Size: 2, In: []Place{at(0), {0, 1, 6}}, Out: []Place{at(0)}, Grain: 1, Joint: 1},
+		{Size: 3, In: []Place{at(1), {0, 2, 2}}, Out: []Place{at(1)}, Grain: 1, Joint: 1},
 	}, got)
 	require.Empty(t, factorsOf(t, 17, "float[2, n] given", "", "y = Relu(given)"), "a dim is not known")
 	require.Empty(t, factorsOf(t, 11, "float[2, 3] given", "", "y = Squeeze(given)"))
