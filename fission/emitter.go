@@ -98,9 +98,7 @@ func (e *emitter) writePart(it *item, sums map[graph.ValueID]graph.ValueID) erro
 		}
 	}
 	if op.Of(n.Kind).Random {
-		v := n.Output(0)
-		first := e.starts[e.part] * (product(e.dims[v]) / e.region.rows)
-		if err := op.SetDrawFrom(c, e.g.Values[v].Name, first); err != nil {
+		if err := e.setDraws(c, n.Output(0), a.out[0]); err != nil {
 			return fmt.Errorf("node %q: %w", e.nodeName(n), err)
 		}
 	}
@@ -131,6 +129,18 @@ func (e *emitter) writePart(it *item, sums map[graph.ValueID]graph.ValueID) erro
 		e.emit(add, graph.NoNode)
 	}
 	return nil
+}
+
+// setDraws lets this part of a random node draw what the whole draws for its elements. v is the
+// output that it is cut by.
+func (e *emitter) setDraws(c *graph.Node, v graph.ValueID, p place) error {
+	d := e.dims[v]
+	row := p.inner * product(d[p.dim+1:])
+	from, to := e.starts[e.part]*row, e.starts[e.part+1]*row
+	if p.merge || product(d[:p.dim]) == 1 {
+		return op.SetDrawFrom(c, e.g.Values[v].Name, from)
+	}
+	return op.SetDrawRuns(c, e.g.Values[v].Name, from, to-from, e.region.rows*row)
 }
 
 // copyOf returns a node for a part of another one.

@@ -170,8 +170,8 @@ func (f *finder) reject(n *graph.Node, a *along, rows int64) string {
 			return why
 		}
 	}
-	if op.Of(n.Kind).Random && !f.inRuns(n, a) {
-		return "draws at random, and its parts are no runs of consecutive elements"
+	if op.Of(n.Kind).Random && !drawnInParts(n, a) {
+		return "draws at random, and its parts cannot draw what it draws"
 	}
 	if f.mode == Exact && (a.grain == 0 || a.grain >= rows) {
 		return "gives other bits in parts"
@@ -179,11 +179,11 @@ func (f *finder) reject(n *graph.Node, a *along, rows int64) string {
 	return ""
 }
 
-// inRuns reports whether parts of a random node's first output are runs of consecutive elements, for
-// which it can draw what the whole draws (op.SetDrawFrom).
-func (f *finder) inRuns(n *graph.Node, a *along) bool {
-	v := n.Output(0)
-	return v != graph.NoValue && a.out[0].cut() && (a.out[0].merge || product(f.dims[v][:a.out[0].dim]) == 1)
+// drawnInParts reports whether parts of a random node can draw what it draws: they are parts of its
+// first output, and it is no part of an inner dim itself (op.SetDrawRuns).
+func drawnInParts(n *graph.Node, a *along) bool {
+	d, _, err := op.DrawsOf(n)
+	return err == nil && d.Run == 0 && n.Output(0) != graph.NoValue && a.out[0].cut()
 }
 
 // grow returns the region of a value that is cut along dims of it: the nodes that make and read it

@@ -25,7 +25,8 @@ func TestDropoutWide(t *testing.T) {
 			run := func(wide bool) (r result) {
 				philoxWide = wide
 				r.keep = make([]uint32, n)
-				newPhiloxStream(operand.Draws{Seed: uint64(n)}, 0, 0).fill(r.keep, 0)
+				words := newPhiloxStream(operand.Draws{Seed: uint64(n)}, 0, 0)
+				words.fill(r.keep, 0)
 				if n > 2 {
 					r.keep[0], r.keep[1], r.keep[2] = uint32(threshold), uint32(threshold)-1, math.MaxUint32
 				}

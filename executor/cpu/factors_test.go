@@ -34,7 +34,8 @@ func TestFactors(t *testing.T) {
 				places = append(places, at)
 			}
 			for _, at := range slices.Compact(places) {
-				cut := cutting{c: &c, f: f, whole: whole, draws: op.DrawsPerPlace(pieces(&c, whole), &f)}
+				cut := cutting{c: &c, f: f, whole: whole}
+				cut.draws, cut.stride = op.DrawsPerPlace(pieces(&c, whole), &f)
 				if err := cut.check(at); err != nil {
 					t.Errorf("%s: %+v at %d: %v", c.Label(), f, at, err)
 				}
@@ -91,7 +92,8 @@ type cutting struct {
 	c     *kerneltest.Case
 	f     op.Factor
 	whole []*executor.Tensor
-	draws int64 // op.DrawsPerPlace
+	// draws and stride are those of op.DrawsPerPlace.
+	draws, stride int64
 }
 
 // check runs both parts and compares what they make with the whole.
@@ -167,9 +169,13 @@ func (x *cutting) part(from, to int64, first bool) *kerneltest.Case {
 	c := *x.c
 	c.In = slices.Clone(c.In)
 	if op.Of(c.Kind).Random && x.draws > 0 {
+		run := int64(0)
+		if x.stride > 0 {
+			run = (to - from) * x.draws
+		}
 		n := &graph.Node{Kind: c.Kind, Attrs: slices.Clone(c.Attrs)}
 		n.EditRare(func(r *graph.Rare) { r.Metadata = c.Meta })
-		if err := op.SetDrawFrom(n, "", from*x.draws); err != nil {
+		if err := op.SetDrawRuns(n, "", from*x.draws, run, x.stride); err != nil {
 			panic(err) // of numbers within a tensor
 		}
 		c.Attrs, c.Meta = n.Attrs, n.Rare().Metadata

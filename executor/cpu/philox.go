@@ -13,7 +13,7 @@ import (
 //	counter  = block (64 bits, low word first), step mod 2^32, stream
 //	word i   = word i mod 4 of block i/4
 //
-// Element i of a node that computes a part of another is element i + first of the whole.
+// An element of a node that computes a part of another has the place that it has in the whole.
 //
 // A stream is one sequence of words; a draw that needs more than 32 bits for an element takes
 // word i of several streams.
@@ -31,28 +31,37 @@ func philox(c0, c1, c2, c3, k0, k1 uint32) (w0, w1, w2, w3 uint32) {
 	return c0, c1, c2, c3
 }
 
-// philoxStream is a sequence of 2^66 random words, of which a node draws those from first on.
+// philoxStream is a sequence of 2^66 random words, and which of them are those of a node's elements.
 type philoxStream struct {
 	k0, k1, step, stream uint32
-	first                int
+	draws                operand.Draws
 }
 
 func newPhiloxStream(d operand.Draws, step uint64, stream uint32) philoxStream {
 	key := operand.PhiloxKey(d.Seed, step)
-	return philoxStream{uint32(key), uint32(key >> 32), uint32(step), stream, d.First}
+	return philoxStream{uint32(key), uint32(key >> 32), uint32(step), stream, d}
 }
 
-// fill sets dst to the node's words first, first+1, ...
-func (s philoxStream) fill(dst []uint32, first int) {
-	first += s.first
-	block := uint64(first) / 4
+// fill sets dst to the words of the node's elements first, first+1, ...
+func (s *philoxStream) fill(dst []uint32, first int) {
+	for len(dst) > 0 {
+		at, n := s.draws.Place(first)
+		n = min(n, len(dst))
+		s.words(dst[:n], at)
+		dst, first = dst[n:], first+n
+	}
+}
+
+// words sets dst to the words first, first+1, ...
+func (s *philoxStream) words(dst []uint32, first uint64) {
+	block := first / 4
 	if skip := first % 4; skip != 0 {
 		w := s.block(block)
 		dst = dst[copy(dst, w[skip:]):]
 		block++
 	}
 	if n := len(dst) / 32; n > 0 && philoxWide {
-		philoxBlocks(&dst[0], n, block, &s)
+		philoxBlocks(&dst[0], n, block, s)
 		dst = dst[32*n:]
 		block += uint64(8 * n)
 	}
@@ -67,7 +76,7 @@ func (s philoxStream) fill(dst []uint32, first int) {
 	}
 }
 
-func (s philoxStream) block(i uint64) (w [4]uint32) {
+func (s *philoxStream) block(i uint64) (w [4]uint32) {
 	w[0], w[1], w[2], w[3] = philox(uint32(i), uint32(i>>32), s.step, s.stream, s.k0, s.k1)
 	return w
 }
@@ -79,12 +88,22 @@ func newUniformStream(d operand.Draws, step uint64) uniformStream {
 	return uniformStream{newPhiloxStream(d, step, 0), newPhiloxStream(d, step, 1)}
 }
 
-// fill sets dst, of at most chunkLen elements, to the node's numbers first, first+1, ...
+// fill sets dst, of at most chunkLen elements, to the numbers of the node's elements first, ...
 func (u *uniformStream) fill(dst []float64, first int) {
+	for len(dst) > 0 {
+		at, n := u.high.draws.Place(first)
+		n = min(n, len(dst))
+		u.numbers(dst[:n], at)
+		dst, first = dst[n:], first+n
+	}
+}
+
+// numbers sets dst, of at most chunkLen elements, to the numbers first, first+1, ...
+func (u *uniformStream) numbers(dst []float64, first uint64) {
 	var high, low [chunkLen]uint32
 	h, l := high[:len(dst)], low[:len(dst)]
-	u.high.fill(h, first)
-	u.low.fill(l, first)
+	u.high.words(h, first)
+	u.low.words(l, first)
 	for i := range dst {
 		dst[i] = float64(uint64(h[i])<<21|uint64(l[i])>>11) * 0x1p-53
 	}

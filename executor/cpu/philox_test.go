@@ -47,6 +47,31 @@ func TestPhiloxRanges(t *testing.T) {
 	}
 }
 
+// TestPhiloxRuns draws parts that have runs of each stride of the whole, from every element of theirs.
+func TestPhiloxRuns(t *testing.T) {
+	whole := newPhiloxStream(operand.Draws{Seed: 7}, 3, 1)
+	all := make([]uint32, 400)
+	whole.fill(all, 0)
+	for first := range 9 {
+		for run := 1; run < 70; run += 3 {
+			for _, stride := range []int{run, run + 1, run + 29} {
+				var want []uint32
+				for at := first; at+run <= len(all); at += stride {
+					want = append(want, all[at:at+run]...)
+				}
+				part := newPhiloxStream(operand.Draws{Seed: 7, First: first, Run: run, Stride: stride}, 3, 1)
+				for from := range want {
+					got := make([]uint32, len(want)-from)
+					part.fill(got, from)
+					if !slices.Equal(got, want[from:]) {
+						t.Fatalf("%d of each %d from %d on: words from %d differ", run, stride, first, from)
+					}
+				}
+			}
+		}
+	}
+}
+
 // TestPhiloxStreamsDiffer makes sure that seeds, steps and streams give other words.
 func TestPhiloxStreamsDiffer(t *testing.T) {
 	seen := map[[4]uint32]bool{}
@@ -72,7 +97,7 @@ func TestPhiloxWide(t *testing.T) {
 	defer func() { philoxWide = true }()
 	for _, s := range []philoxStream{newPhiloxStream(operand.Draws{Seed: 3}, 0, 0),
 		newPhiloxStream(operand.Draws{Seed: 1 << 63}, 1<<32-1, 1),
-		{1<<32 - 1, 1<<32 - 1, 1<<32 - 1, 1<<32 - 1, 0}} {
+		{1<<32 - 1, 1<<32 - 1, 1<<32 - 1, 1<<32 - 1, operand.Draws{}}} {
 		for _, first := range []int{0, 1, 4, 4*(1<<32) - 12, 1 << 60} {
 			for _, n := range []int{0, 31, 32, 33, 64, 100, 1000} {
 				wide, plain := make([]uint32, n+1), make([]uint32, n+1)

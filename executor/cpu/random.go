@@ -42,7 +42,6 @@ func newRandom(p *executor.Prep) (executor.Kernel, error) {
 		k.a, k.b = float64(n.Float("low", 0)), float64(n.Float("high", 1))
 	case op.RandomNormal, op.RandomNormalLike:
 		k.a, k.b = float64(n.Float("mean", 0)), float64(n.Float("scale", 1))
-		k.odd = draws.First & 1
 	}
 	switch n.Kind {
 	case op.RandomUniform, op.RandomNormal:
@@ -86,13 +85,15 @@ func (k *randomKernel) Run(c *executor.Ctx) error {
 func (k *randomKernel) Range(lo, hi int) {
 	var buf [chunkLen]float64
 	for i := lo; i < hi; {
-		j := min(i+chunkLen-2*k.odd, hi)
+		at, follow := k.draws.Place(i)
+		j := i + min(chunkLen-2, hi-i, follow)
 		// Normal numbers come in pairs: the first and the last one may need their neighbours' draws.
-		u := buf[:(k.odd+j-i+1)&^1]
-		k.draw.fill(u, i-k.odd)
+		odd := int(at & 1)
+		u := buf[:(odd+j-i+1)&^1]
+		k.draw.numbers(u, at-uint64(odd))
 		switch k.kind {
 		case op.Bernoulli:
-			k.bernoulli(u[:j-i], i)
+			k.bernoulli(u[odd:][:j-i], i)
 		case op.RandomNormal, op.RandomNormalLike:
 			normalPairs(u, k.a, k.b)
 		default:
@@ -101,7 +102,7 @@ func (k *randomKernel) Range(lo, hi int) {
 				u[n] = k.a + s
 			}
 		}
-		storeReals(k.dtype, k.data, i, u[k.odd:][:j-i])
+		storeReals(k.dtype, k.data, i, u[odd:][:j-i])
 		i = j
 	}
 }

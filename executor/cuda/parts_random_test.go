@@ -23,10 +23,11 @@ func TestDrawsInParts(t *testing.T) {
 		}
 		t.Run(op.Of(k).Name, func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
-				err := kerneltest.CheckDrawsInParts(d, k, func(what string, lo, hi int) int {
-					return rapid.IntRange(lo, hi).Draw(t, what)
-				})
-				if err != nil {
+				choose := func(what string, lo, hi int) int { return rapid.IntRange(lo, hi).Draw(t, what) }
+				if err := kerneltest.CheckDrawsInParts(d, k, choose); err != nil {
+					t.Fatal(err)
+				}
+				if err := kerneltest.CheckDrawsInColumns(d, k, choose); err != nil {
 					t.Fatal(err)
 				}
 			})

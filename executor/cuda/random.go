@@ -19,6 +19,8 @@ func packStream(a *driver.Args, d operand.Draws, c *executor.Ctx) {
 	a.Uint64(step)
 	a.In(c.StepAt)
 	a.Int(d.First)
+	a.Int(d.Run)
+	a.Int(d.Stride)
 }
 
 // floatSuffix is suffix for the floats, f64 as well; "" for other types.

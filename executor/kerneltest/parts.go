@@ -123,6 +123,73 @@ func partOf(c Case, from, to, rows int) Case {
 	return c
 }
 
+// CheckDrawsInColumns cuts a random node at a column of its data, so that parts have runs of each
+// row, and compares as CheckDrawsInParts does. Nodes that work on rows as wholes have no such
+// parts.
+func CheckDrawsInColumns(d executor.Device, kind graph.Kind, choose func(what string, lo, hi int) int) error {
+	c, rows, per := drawnNode(kind, choose)
+	unit := 1
+	if kind == op.BitmaskDropout || kind == op.BitmaskBiasDropout {
+		unit = 32
+	}
+	if kind == op.Multinomial || kind == op.BiasSoftmaxDropout || per == unit {
+		return nil
+	}
+	whole, err := Run(d, &c, Setup{Threads: 1, Step: 3})
+	if err != nil {
+		return err
+	}
+	at := unit * choose("first column of the second part", 1, per/unit-1)
+	joined := make([][]byte, len(whole))
+	var parts [2][]*executor.Tensor
+	for i, r := range [2][2]int{{0, at}, {at, per}} {
+		p := columnsOf(c, r[0], r[1])
+		n := &graph.Node{Kind: kind, Attrs: p.Attrs}
+		if err := op.SetDrawRuns(n, "", int64(r[0]), int64(r[1]-r[0]), int64(per)); err != nil {
+			return err
+		}
+		p.Attrs, p.Meta = n.Attrs, n.Rare().Metadata
+		if parts[i], err = Run(d, &p, Setup{Threads: 1 + choose("threads", 0, 2), Step: 3}); err != nil {
+			return fmt.Errorf("columns %d to %d: %w", r[0], r[1], err)
+		}
+	}
+	for slot, x := range whole {
+		for row := range rows {
+			for _, p := range parts {
+				width := len(p[slot].Data) / rows
+				joined[slot] = append(joined[slot], p[slot].Data[row*width:(row+1)*width]...)
+			}
+		}
+		if !bytes.Equal(joined[slot], x.Data) {
+			return fmt.Errorf("output %d of %v, cut at column %d: the parts are not the whole", slot, x, at)
+		}
+	}
+	return nil
+}
+
+// columnsOf is a case of the columns from..to-1 of a case with more.
+func columnsOf(c Case, from, to int) Case {
+	c.In, c.Attrs = slices.Clone(c.In), slices.Clone(c.Attrs)
+	for slot, x := range c.In {
+		if x == nil || x.Rank() == 0 {
+			continue
+		}
+		y := &executor.Tensor{DType: x.DType, Shape: slices.Clone(x.Shape)}
+		last, size := x.Rank()-1, x.DType.Bits()/8
+		y.Shape[last] = to - from
+		for row := 0; row < len(x.Data); row += x.Shape[last] * size {
+			y.Data = append(y.Data, x.Data[row+from*size:row+to*size]...)
+		}
+		c.In[slot] = y
+	}
+	for i, a := range c.Attrs {
+		if a.Name == "shape" {
+			c.Attrs[i].Value = []int64{a.Value.([]int64)[0], int64(to - from)}
+		}
+	}
+	return c
+}
+
 // dropped runs the gradient of a dropout with its output as the gradient of the output; ok is false
 // for other nodes.
 func dropped(d executor.Device, c *Case, out []*executor.Tensor) (dx []byte, ok bool, err error) {

@@ -7,11 +7,21 @@ import (
 	"memopt/graph/op"
 )
 
-// Draws says which numbers a random node draws: element i those at the place First + i of the
-// streams of a seed.
+// Draws says which numbers a random node draws: the seed, and with First, Run and Stride, which are
+// 0 unless the node computes a part of another, the places of its elements in the streams.
 type Draws struct {
-	Seed  uint64
-	First int // 0, unless the node computes a part of another
+	Seed               uint64
+	First, Run, Stride int
+}
+
+// Place returns the place of element i, and of how many elements from it on the places follow each
+// other. It does not fail: what metadata say may exceed 64 bits, and wraps.
+func (d Draws) Place(i int) (at uint64, follow int) {
+	if d.Run == 0 {
+		return uint64(d.First) + uint64(i), math.MaxInt
+	}
+	in := i % d.Run
+	return uint64(d.First) + uint64(i/d.Run)*uint64(d.Stride) + uint64(in), d.Run - in
 }
 
 // DrawsOf returns the draws of a random node. The seed is what the metadata of a part say, else the
@@ -22,7 +32,7 @@ func DrawsOf(p *executor.Prep) (Draws, error) {
 	if err != nil {
 		return Draws{}, p.Errorf("%w", err)
 	}
-	d := Draws{Seed: p.Seed, First: int(part.First)}
+	d := Draws{Seed: p.Seed, First: int(part.First), Run: int(part.Run), Stride: int(part.Stride)}
 	if part.Seed != nil {
 		d.Seed = uint64(*part.Seed)
 		return d, nil

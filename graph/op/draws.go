@@ -19,8 +19,8 @@ const DrawsKey = "memopt.draws"
 // DrawsSchema is the schema of Draws.
 const DrawsSchema = "memopt.draws/v1"
 
-// Draws says which numbers a random node draws that computes a run of consecutive elements of
-// another node, its whole: those that the whole draws for these elements. memopt's executors obey
+// Draws says which numbers a random node draws that computes some elements of another node, its
+// whole: those that the whole draws for these elements. memopt's executors obey
 // it bit for bit, for a draw is a function of seed, step and place.
 //
 // Other runtimes pass over metadata and draw from the attribute of the seed on. If parts had the
@@ -30,6 +30,10 @@ type Draws struct {
 	Schema string `json:"schema"`
 	// First is the part's first element, counted through the whole in row-major order.
 	First int64 `json:"first"`
+	// Run and Stride are of parts of an inner dim: the part has Run elements in a row, and the next
+	// Run from Stride elements behind the first on, and so on. 0: all of the part is one run.
+	Run    int64 `json:"run,omitempty"`
+	Stride int64 `json:"stride,omitempty"`
 	// Of names output 0 of the whole. From it follows the seed of a part that has none, in memopt's
 	// sessions and where a rewrite fixes seeds, so that parts and whole get the same. "": that of
 	// the node itself, or a seed is given.
@@ -39,7 +43,7 @@ type Draws struct {
 	Seed *int64 `json:"seed,omitempty"`
 }
 
-// drawsLimit is above each First: further elements than any tensor has.
+// drawsLimit is above each number of an element: more elements than any tensor has.
 const drawsLimit = 1 << 62
 
 // DrawsOf returns what a node's metadata say of its draws; ok is false, and Draws zero, where they
@@ -57,6 +61,10 @@ func DrawsOf(n *graph.Node) (d Draws, ok bool, err error) {
 			return Draws{}, false, fmt.Errorf("metadata %s: first is %d, wanted the number of an element, from 0 to "+
 				"2^62-1; without the entry the node draws as a whole", DrawsKey, d.First)
 		}
+		if d.Run < 0 || d.Stride < d.Run || d.Stride >= drawsLimit || (d.Run == 0) != (d.Stride == 0) {
+			return Draws{}, false, fmt.Errorf("metadata %s: run %d of each stride %d elements, wanted at most "+
+				"all, and at least one; without the entry the node draws as a whole", DrawsKey, d.Run, d.Stride)
+		}
 		return d, true, nil
 	}
 	return Draws{}, false, nil
@@ -67,11 +75,21 @@ func DrawsOf(n *graph.Node) (d Draws, ok bool, err error) {
 // itself a part, the copy is a part of the same whole.
 //
 // A whole with an attribute for its seed gives the part another one; a part without any is given
-// one together with all others of its whole (SetSeed). The error is that of DrawsOf.
+// one together with all others of its whole (SetSeed). The error is that of DrawsOf, or says what
+// cannot be a part of the node.
 func SetDrawFrom(part *graph.Node, of string, first int64) error {
+	return SetDrawRuns(part, of, first, 0, 0)
+}
+
+// SetDrawRuns is SetDrawFrom for a part of an inner dim, which has run elements of each stride of
+// the whole: those from first on, from first + stride on, and so on.
+func SetDrawRuns(part *graph.Node, of string, first, run, stride int64) error {
 	d, _, err := DrawsOf(part)
 	if err != nil {
 		return err
+	}
+	if d.Run > 0 {
+		return fmt.Errorf("a part that has %d of each %d elements of its whole has no parts itself", d.Run, d.Stride)
 	}
 	if first < 0 || first >= drawsLimit-d.First {
 		return fmt.Errorf("a part cannot begin at element %d of another that begins at %d: wanted numbers from 0 to "+
@@ -81,6 +99,7 @@ func SetDrawFrom(part *graph.Node, of string, first int64) error {
 		d.Of = of
 	}
 	d.First += first
+	d.Run, d.Stride = run, stride
 	d.set(part)
 	return nil
 }
@@ -175,17 +194,21 @@ func withProperty(list []graph.Property, key, value string) []graph.Property {
 	return append(out, graph.Property{Key: key, Value: value})
 }
 
-// DrawsPerPlace returns how many elements of what a random node draws belong to one place of a
-// factor: a part from place k on draws from element k times as many on (SetDrawFrom). It is 0 where
-// parts along the factor are no runs of consecutive elements of the whole: they cannot draw what
-// the whole draws.
-func DrawsPerPlace(p *Pieces, f *Factor) int64 {
+// DrawsPerPlace says where the parts of a random node along a factor lie in what the whole draws: a
+// part from place k on begins at element k times per (SetDrawFrom). Where stride is not 0, the part
+// has per elements for each of its places, of each stride of the whole (SetDrawRuns). per is 0
+// where parts do not make parts of output 0.
+func DrawsPerPlace(p *Pieces, f *Factor) (per, stride int64) {
 	dims, place := p.out(0), whole
 	if dims != nil {
 		place = f.Out[0]
 	}
-	if !place.Cut() || place.Outer != 1 || elements(dims[:place.Dim]) != 1 {
-		return 0
+	if !place.Cut() {
+		return 0, 0
 	}
-	return place.Inner * elements(dims[place.Dim+1:])
+	per = place.Inner * elements(dims[place.Dim+1:])
+	if place.Outer != 1 || elements(dims[:place.Dim]) != 1 {
+		stride = f.Size * per
+	}
+	return per, stride
 }

@@ -102,9 +102,13 @@ func TestDrawsRefused(t *testing.T) {
 		"null":                          "wanted JSON",
 		`{"first": 4}`:                  `wanted JSON of schema "memopt.draws/v1", got "{\"first\": 4}"`,
 		`{"schema": "memopt.draws/v2"}`: "wanted JSON",
-		`{"schema": "memopt.draws/v1", "first": "a"}`:                 "wanted JSON",
-		`{"schema": "memopt.draws/v1", "first": -1}`:                  "first is -1",
-		`{"schema": "memopt.draws/v1", "first": 4611686018427387904}`: "first is 4611686018427387904",
+		`{"schema": "memopt.draws/v1", "first": "a"}`:                        "wanted JSON",
+		`{"schema": "memopt.draws/v1", "first": 0, "run": 4}`:                "run 4 of each stride 0 elements",
+		`{"schema": "memopt.draws/v1", "first": 0, "run": 4, "stride": 3}`:   "run 4 of each stride 3",
+		`{"schema": "memopt.draws/v1", "first": 0, "stride": 3}`:             "run 0 of each stride 3",
+		`{"schema": "memopt.draws/v1", "first": 0, "run": -4, "stride": -4}`: "run -4 of each",
+		`{"schema": "memopt.draws/v1", "first": -1}`:                         "first is -1",
+		`{"schema": "memopt.draws/v1", "first": 4611686018427387904}`:        "first is 4611686018427387904",
 	} {
 		n := randomNode(op.Dropout)
 		n.EditRare(func(r *graph.Rare) { r.Metadata = []graph.Property{{Key: op.DrawsKey, Value: text}} })
@@ -115,6 +119,12 @@ func TestDrawsRefused(t *testing.T) {
 	}
 	n := randomNode(op.Dropout)
 	require.ErrorContains(t, op.SetDrawFrom(n, "y", -1), "cannot begin at element -1")
+	runs := randomNode(op.Dropout, seedOf(int64(7)))
+	require.NoError(t, op.SetDrawFrom(runs, "y", 64))
+	require.NoError(t, op.SetDrawRuns(runs, "y", 8, 16, 32))
+	seed := int64(7)
+	require.Equal(t, op.Draws{Schema: op.DrawsSchema, First: 72, Run: 16, Stride: 32, Seed: &seed}, drawsOf(t, runs))
+	require.ErrorContains(t, op.SetDrawFrom(runs, "y", 0), "16 of each 32 elements of its whole has no parts itself")
 	require.NoError(t, op.SetDrawFrom(n, "y", 1<<62-1))
 	require.ErrorContains(t, op.SetDrawFrom(n, "y", 1), "cannot begin")
 }

@@ -12,8 +12,8 @@ import (
 // (https://openxla.org/shardy/sharding_representation).
 //
 // What a random node draws for an element follows from the element's place in the whole. Parts draw
-// the same where SetDrawFrom says which run of the whole's elements they are, so only along factors
-// whose parts are such runs (DrawsPerPlace). Along the others they would draw other numbers.
+// the same where SetDrawFrom or SetDrawRuns has said which of the whole's elements they make;
+// DrawsPerPlace says which these are. Otherwise they draw other numbers.
 type Factor struct {
 	Size int64 // how many places it has, 2 or more
 	// In and Out say where the operands lie along the factor, by slot.

@@ -2,7 +2,6 @@ package op
 
 import (
 	"fmt"
-	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -118,31 +117,50 @@ func TestFactorsByHand(t *testing.T) {
 	require.Empty(t, factorsOf(t, 11, "float[2, 3] given", "", "y = Squeeze(given)"))
 }
 
-// TestDrawsPerPlace: a part of a random node along a factor is a run of the elements of the whole, or
-// not, as counting them says.
+// TestDrawsPerPlace: the elements of a part of a random node along a factor are those of the whole
+// that its first element, its runs and their stride say, as going through all elements says.
 func TestDrawsPerPlace(t *testing.T) {
-	nodes := []string{"y = Dropout(given)", "y, m = Dropout(given)",
-		"y = RandomNormalLike(given)", "y, m = com.microsoft.BitmaskDropout(given)",
+	nodes := []string{"y = Dropout(given)", "y, m = Dropout(given)", "y = RandomNormalLike(given)",
+		"y, m = com.microsoft.BitmaskDropout(given)",
 		"y, m = com.microsoft.BiasSoftmaxDropout <axis = 2, is_inner_broadcast = 0> (given, given)"}
+	strided := 0
 	for _, node := range nodes {
 		for _, dims := range [][]int64{{6, 4, 32}, {1, 6, 64}, {1, 1, 8}, {5, 1, 32}} {
 			p := pieceOf(t, 17, fmt.Sprintf("float[%d, %d, %d] given", dims[0], dims[1], dims[2]), "", node)
 			for _, f := range FactorsOf(p) {
-				per := DrawsPerPlace(p, &f)
+				per, stride := DrawsPerPlace(p, &f)
+				require.Positive(t, per)
 				for from := range f.Size {
-					first, count := make([]int64, 3), slices.Clone(dims)
-					first[f.In[0].Dim], count[f.In[0].Dim] = from, min(2, f.Size-from)
-					at, ok := runOf(dims, first, count)
-					if !ok {
-						require.Zero(t, per, "%s of %v: %+v", node, dims, f)
-					} else if per > 0 || from+2 <= f.Size {
-						require.Equal(t, from*per, at, "%s of %v: %+v", node, dims, f)
+					size := min(2, f.Size-from)
+					first, run := from*per, size*per
+					if stride == 0 {
+						stride = run
+					} else {
+						strided++
 					}
+					for i, at := range boxOf(dims, f.In[0].Dim, from, size) {
+						k := int64(i)
+						require.Equal(t, at, first+k/run*stride+k%run, "%s of %v: %+v", node, dims, f)
+					}
+					_, stride = DrawsPerPlace(p, &f)
 				}
 			}
 		}
 	}
+	require.Positive(t, strided)
 	p := pieceOf(t, 17, "float[6, 5] given", "", "y = Multinomial <sample_size = 7> (given)")
 	require.Len(t, FactorsOf(p), 1)
-	require.EqualValues(t, 7, DrawsPerPlace(p, &FactorsOf(p)[0]))
+	per, stride := DrawsPerPlace(p, &FactorsOf(p)[0])
+	require.Equal(t, []int64{7, 0}, []int64{per, stride})
+}
+
+// boxOf lists the elements of an array that lie in a range of a dim, in row-major order.
+func boxOf(dims []int64, dim int, from, size int64) (list []int64) {
+	behind := elements(dims[dim+1:])
+	for i := range elements(dims) {
+		if at := i / behind % dims[dim]; at >= from && at < from+size {
+			list = append(list, i)
+		}
+	}
+	return list
 }

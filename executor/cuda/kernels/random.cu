@@ -30,8 +30,8 @@ DEV inline block4 philox(const stream &s, u32 number, u64 block) {
 	return {{c0, c1, c2, c3}};
 }
 
-// words_of returns the words from at on, four of them: a block, or the ends of two.
-DEV inline block4 words_of(const stream &s, u32 number, u64 at) {
+// words_at returns the words from at on, four of them: a block, or the ends of two.
+DEV inline block4 words_at(const stream &s, u32 number, u64 at) {
 	block4 w = philox(s, number, at / 4);
 	if (at % 4 == 0) return w;
 	block4 next = philox(s, number, at / 4 + 1);
@@ -40,8 +40,26 @@ DEV inline block4 words_of(const stream &s, u32 number, u64 at) {
 	return w;
 }
 
+// place_of is the place of element i in the stream: a part of another node has run elements of each stride of the whole; run 0: of all one.
+template <typename A> DEV inline u64 place_of(const A &a, u64 i) {
+	return a.run ? a.first + i / a.run * a.stride + i % a.run : a.first + i;
+}
+
+// words_of returns the words of four elements from i on.
+template <typename A> DEV inline block4 words_of(const A &a, const stream &s, u32 number, u64 i) {
+	if (a.run % 4 == 0) return words_at(s, number, place_of(a, i));
+	block4 w;
+	for (int j = 0; j < 4; j++) {
+		u64 at = place_of(a, i + j);
+		block4 b = philox(s, number, at / 4);
+		u32 low = at & 1 ? b.v[1] : b.v[0], high = at & 1 ? b.v[3] : b.v[2];
+		w.v[j] = at & 2 ? high : low;
+	}
+	return w;
+}
+
 // dropout_args: y = keep ? (x + bias)*scale : 0, + residual. bias has period elements. mask has a byte per element, bits a bit.
-// Elements are kept whose random word is not below threshold; all where drawing is 0. Element i draws word first + i.
+// Elements are kept whose random word is not below threshold; all where drawing is 0. Element i draws the word at place_of i.
 struct dropout_args {
 	const void *x, *bias, *residual;
 	void *y;
@@ -50,7 +68,7 @@ struct dropout_args {
 	i64 n, period;
 	u64 key, step;
 	const u64 *step_at;
-	u64 first;
+	u64 first, run, stride;
 	u32 threshold, drawing;
 	f64 scale;
 };
@@ -80,7 +98,7 @@ template <typename T> DEV inline void dropout_loop(const dropout_args &a) {
 		i64 i = 4 * q;
 		u32 keep = 15;
 		if (a.drawing) {
-			block4 w = words_of(words, 0, a.first + 4 * (u64)q);
+			block4 w = words_of(a, words, 0, 4 * (u64)q);
 			keep = 0;
 			UNROLL
 			for (int j = 0; j < 4; j++) keep |= (u32)(w.v[j] >= a.threshold) << j;
@@ -142,14 +160,14 @@ template <typename T> DEV inline void dropgrad_loop(const dropgrad_args &a) {
 	}
 }
 
-// uniform_args: y = low + u*range with numbers u of 53 random bits; of Bernoulli, y = u < p ? one : 0. Element i draws number first + i.
+// uniform_args: y = low + u*range with numbers u of 53 random bits; of Bernoulli, y = u < p ? one : 0. Element i draws the number at place_of i.
 struct uniform_args {
 	const void *p;
 	void *y;
 	i64 n;
 	u64 key, step;
 	const u64 *step_at;
-	u64 first;
+	u64 first, run, stride;
 	u32 size; // bytes per element of y, of Bernoulli
 	f64 low, range;
 	u64 one;
@@ -176,7 +194,7 @@ template <> DEV inline f64 rounded<f64>(f64 x) { return x; }
 template <typename T> DEV inline void uniform_loop(const uniform_args &a) {
 	stream words = stream_of(a.key, a.step, a.step_at);
 	for (i64 q = global_thread(); q < (a.n + 3) / 4; q += global_threads()) {
-		block4 high = words_of(words, 0, a.first + 4 * (u64)q), low = words_of(words, 1, a.first + 4 * (u64)q);
+		block4 high = words_of(a, words, 0, 4 * (u64)q), low = words_of(a, words, 1, 4 * (u64)q);
 		UNROLL
 		for (int j = 0; j < 4; j++) {
 			f64 s = multiply(fraction(high.v[j], low.v[j]), a.range);
@@ -188,7 +206,7 @@ template <typename T> DEV inline void uniform_loop(const uniform_args &a) {
 template <typename T> DEV inline void bernoulli_loop(const uniform_args &a) {
 	stream words = stream_of(a.key, a.step, a.step_at);
 	for (i64 q = global_thread(); q < (a.n + 3) / 4; q += global_threads()) {
-		block4 high = words_of(words, 0, a.first + 4 * (u64)q), low = words_of(words, 1, a.first + 4 * (u64)q);
+		block4 high = words_of(a, words, 0, 4 * (u64)q), low = words_of(a, words, 1, 4 * (u64)q);
 		UNROLL
 		for (int j = 0; j < 4; j++) {
 			i64 i = 4 * q + j;
