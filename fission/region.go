@@ -1,6 +1,8 @@
 package fission
 
 import (
+	"cmp"
+	"container/heap"
 	"fmt"
 	"slices"
 
@@ -219,14 +221,17 @@ type growth struct {
 	*region
 	in      []bool // by node: it is in the region
 	allowed []bool // by node; nil: all are
-	queue   []graph.ValueID
+	queue   queue
+	turns   int
 	least   int64 // elements of values to which the region grows
 }
 
+// run goes from the largest value to the smallest, so that the nodes of a region alone say how it
+// grows, however small the values are across which it may.
 func (g *growth) run() error {
-	g.queue = []graph.ValueID{g.seed}
-	for i := 0; i < len(g.queue); i++ {
-		v := g.queue[i]
+	heap.Push(&g.queue, reached{g.seed, product(g.dims[g.seed]), 0})
+	for g.queue.Len() > 0 {
+		v := heap.Pop(&g.queue).(reached).value
 		if err := g.around(v); err != nil && v == g.seed {
 			return fmt.Errorf("value %q: %w", g.g.Values[v].Name, err)
 		}
@@ -236,6 +241,28 @@ func (g *growth) run() error {
 		return fmt.Errorf("value %q is an output of the graph", g.g.Values[g.seed].Name)
 	}
 	return nil
+}
+
+// reached is a value from which a region can grow on.
+type reached struct {
+	value    graph.ValueID
+	elements int64
+	turn     int // how many were reached before
+}
+
+// queue has the largest values first, of equal ones those that were reached first.
+type queue []reached
+
+func (q queue) Len() int { return len(q) }
+func (q queue) Less(i, j int) bool {
+	return cmp.Or(cmp.Compare(q[j].elements, q[i].elements), cmp.Compare(q[i].turn, q[j].turn)) < 0
+}
+func (q queue) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
+func (q *queue) Push(x any)   { *q = append(*q, x.(reached)) }
+func (q *queue) Pop() any {
+	last := (*q)[len(*q)-1]
+	*q = (*q)[:len(*q)-1]
+	return last
 }
 
 // around takes in the nodes that make and read a value.
@@ -331,8 +358,9 @@ func (g *growth) reach(list []graph.ValueID, places []place) {
 			continue
 		}
 		g.place[v] = places[slot]
-		if product(g.dims[v]) >= g.least {
-			g.queue = append(g.queue, v)
+		if n := product(g.dims[v]); n >= g.least {
+			g.turns++
+			heap.Push(&g.queue, reached{v, n, g.turns})
 		}
 	}
 }
