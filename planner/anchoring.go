@@ -16,7 +16,12 @@ import (
 // Runtime's default order. Where symbols are unbound, their places are those that suit usual sizes.
 func (p *Plan) Anchor() (*anchor.Anchoring, error) {
 	if p.Sizes != nil {
-		return p.toAnchor().choose(p.Placements)
+		out, err := p.toAnchor().choose(p.Placements)
+		if w := p.Whole; err == nil && w != nil && w.Sizes != nil {
+			base := anchor.AsIs(w.Model.Graph, ortsim.NewFacts(w.Model, w.Options.Dims), w.Sizes)
+			out.Base, out.BaseArena = base.Live, base.Arena
+		}
+		return out, err
 	}
 	guess, err := p.withUsualDims()
 	if err != nil {

@@ -75,7 +75,7 @@ func Choose(p *Plan) (*Anchoring, error) {
 	a := newSearch(p)
 	clones := len(p.Trial.Placements) > 0
 	out := &Anchoring{Simulated: true}
-	base := a.sim.Run(&ortsim.Case{Program: live.NewProgram(m.Graph, graph.FileOrder(m.Graph), p.Sizes)})
+	base := asIs(a.sim, m.Graph, p.Sizes)
 	bare := a.sim.Run(&ortsim.Case{Program: a.program, Shapes: a.shapes(a.program, false)})
 	out.Base, out.BaseArena = base.Live, base.Arena
 	out.Bare, out.AnchoredArena = bare.Live, bare.Arena
@@ -104,6 +104,16 @@ func Choose(p *Plan) (*Anchoring, error) {
 	}
 	out.Anchors, out.Nodes, out.Anchored, out.AnchoredArena = best.anchors, best.nodes, best.Live, best.Arena
 	return out, nil
+}
+
+// AsIs returns the peaks of a graph that nothing has changed, in the default order of stock ONNX
+// Runtime. The facts are those of its model.
+func AsIs(g *graph.Graph, f *ortsim.Facts, sizes *live.Sizes) ortsim.Peaks {
+	return asIs(ortsim.NewSimulator(f), g, sizes)
+}
+
+func asIs(s *ortsim.Simulator, g *graph.Graph, sizes *live.Sizes) ortsim.Peaks {
+	return s.Run(&ortsim.Case{Program: live.NewProgram(g, graph.FileOrder(g), sizes)})
 }
 
 // littleGain: if the live bytes fall by less than 1/16, the arena must not grow.
