@@ -156,8 +156,11 @@ func (k *gemmTiles[T]) Range(lo, hi int) {
 	}
 }
 
-// fill writes C into a tile of Y.
+// fill writes C into a tile of Y, unless Y lies where C does.
 func (k *gemmTiles[T]) fill(t blas.Tile) {
+	if len(k.c) == len(k.product.C) && &k.c[0] == &k.product.C[0] {
+		return
+	}
 	for i := range t.Rows {
 		row := k.product.C[(t.Row+i)*k.product.LDC+t.Col:][:t.Cols]
 		from := k.c[(t.Row+i)*k.row+t.Col*k.col:]
@@ -226,10 +229,11 @@ func (k *intGemmRows[T]) Range(lo, hi int) {
 			for l := range k.k {
 				sum += k.a[a.place(i, l)] * k.b[b.place(l, j)]
 			}
-			row[j] = k.alpha * sum
-			if k.c != nil {
-				row[j] += k.beta * k.c[i*k.row+j*k.col]
+			sum *= k.alpha
+			if k.c != nil { // which may lie where Y does
+				sum += k.beta * k.c[i*k.row+j*k.col]
 			}
+			row[j] = sum
 		}
 	}
 }

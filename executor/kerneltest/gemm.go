@@ -74,6 +74,9 @@ func gemmCases() []Case {
 		cases = append(cases,
 			gemmCase(op.Gemm, graph.Float32, s[0], s[1], s[2], false, false, 1, 0.5, []int{s[0], 1}, nil))
 	}
+	for _, d := range []graph.DType{graph.Float32, graph.Float64, graph.Int32, graph.Uint64} { // Y may lie in C
+		cases = append(cases, gemmCase(op.Gemm, d, 20, 30, 7, true, false, 2, 3, []int{20, 30}, nil))
+	}
 	// With beta 0, C is not read.
 	unread := gemmCase(op.Gemm, graph.Float32, 2, 3, 4, false, false, 1, 0, []int{3}, nil)
 	unread.In[2] = executor.NewTensor(graph.Float32, []int{3}, float32(math.NaN()), float32(math.Inf(1)), 0)

@@ -124,8 +124,12 @@ func (s *simulation) inherits(step *Step, slot int, in graph.ValueID) bool {
 		v := step.Input(i)
 		return v != graph.NoValue && s.state.in[v] == in+1 && s.same(v, in)
 	}
+	reads := func(i int) bool {
+		v := step.Input(i)
+		return v != graph.NoValue && s.state.in[v] == in+1
+	}
 	if slot == 0 && slices.ContainsFunc(step.inPlace(), lies) {
-		return true
+		return !slices.ContainsFunc(op.Of(step.Kind).Throughout, reads)
 	}
 	return slices.ContainsFunc(op.Of(step.Kind).States, func(u op.Update) bool { return u.Out == slot && lies(u.In) })
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"memopt/graph"
+	"memopt/graph/op"
 	"memopt/symbolic"
 )
 
@@ -260,7 +261,7 @@ func (s *simulation) inPlaceInput(at int32, step *Step, id graph.ValueID) graph.
 		}
 		root := s.t.Root[in]
 		switch {
-		case root == graph.NoValue || s.pinned[root]:
+		case root == graph.NoValue || s.pinned[root] || s.readsThroughout(step, root):
 		case s.share.on && s.share.parted[root]:
 			// It must not keep the whole buffer alive longer.
 			if s.same(in, id) && s.keep[id] <= s.t.Ranges[root].End && s.vacant(at, in) {
@@ -271,6 +272,17 @@ func (s *simulation) inPlaceInput(at int32, step *Step, id graph.ValueID) graph.
 		}
 	}
 	return graph.NoValue
+}
+
+// readsThroughout reports whether a step reads a buffer while it writes its first output, other than to
+// write each element over what it has read.
+func (s *simulation) readsThroughout(step *Step, root graph.ValueID) bool {
+	for _, slot := range op.Of(step.Kind).Throughout {
+		if in := step.Input(slot); in != graph.NoValue && s.t.Root[in] == root {
+			return true
+		}
+	}
+	return false
 }
 
 // inPlaceGain is what the step would save if it could write in place.

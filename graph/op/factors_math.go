@@ -276,7 +276,7 @@ func reducedAlone(x []int64, gone []bool, d int) bool {
 		runs = runs && (gone[i] || first == len(x))
 	}
 	if runs {
-		return d < first && terms < blocks*block-block
+		return terms < blocks*block-block // and d lies before them
 	}
 	return d < first && terms < blocks
 }

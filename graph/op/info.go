@@ -119,6 +119,9 @@ type Info struct {
 	// InPlace lists the inputs into whose memory output 0 may be written when
 	// they are read for the last time and have the same size.
 	InPlace []int
+	// Throughout lists inputs that are read until the last element of output 0 is written: it may not
+	// lie in the memory of another input where one of these lies, too.
+	Throughout []int
 	// Cuts returns at which element of input 0 each output begins, -1 for those that are no run of
 	// consecutive elements of it: the others can be views of it. nil: the outputs are none.
 	Cuts func(*Pieces) []int64

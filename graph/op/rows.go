@@ -94,6 +94,8 @@ func random(k graph.Kind, name string, since []int, in Arity, rule func(*Ctx), o
 
 func inPlace(slots ...int) option { return func(r *Info) { r.InPlace = slots } }
 
+func throughout(slots ...int) option { return func(r *Info) { r.Throughout = slots } }
+
 func cuts(f func(*Pieces) []int64) option { return func(r *Info) { r.Cuts = f } }
 
 func joins(f func(*Pieces) []int64) option { return func(r *Info) { r.Joins = f } }

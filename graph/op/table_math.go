@@ -55,7 +55,8 @@ var mathRows = []Info{
 	floatUnary(Gelu, "Gelu", versions(20), opsEach(15), recomputable(0, versions(20))),
 	row(Gemm, "Gemm", versions(1, 6, 7, 9, 11, 13), Arity{2, 3}, exactly(1), Expensive, gemmRule,
 		// ONNX Runtime has it at level 0, unlike MatMul
-		flops(gemmFLOPs), recomputable(0, versions(1, 6, 7, 9, 11, 13)), factors(gemmFactors)),
+		flops(gemmFLOPs), recomputable(0, versions(1, 6, 7, 9, 11, 13)), factors(gemmFactors),
+		inPlace(2), throughout(0, 1)),
 	comparison(Greater, "Greater", versions(1, 7, 9, 13), numbers, foldGreater),
 	comparison(GreaterOrEqual, "GreaterOrEqual", versions(12, 16), numbers, foldGreaterOrEqual),
 	floatUnary(HardSigmoid, "HardSigmoid", versions(1, 6, 22), opsEach(4)),
