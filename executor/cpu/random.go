@@ -25,7 +25,6 @@ type randomKernel struct {
 	dtype graph.DType // of the output
 
 	draw uniformStream
-	odd  int              // 1: the first element is the second of a pair of normal numbers
 	p    *executor.Tensor // probabilities of Bernoulli
 	data []byte
 }
