@@ -69,7 +69,8 @@ type Plan struct {
 // backward half, such as weight gradients, which the default order defers to the end, as long as
 // that lowers the simulated peak in that order, and where the live bytes have fallen and are about to
 // rise. This helps even a plan that recomputes nothing, and keeps parts of a region that is computed
-// in parts from running side by side. The error says which value cannot be read through an anchor; none that is chosen here.
+// in parts from running side by side. The error says which value cannot be read through an anchor;
+// none that is chosen here.
 func Choose(p *Plan) (*Anchoring, error) {
 	m := p.Analysis.Model
 	a := newSearch(p)
