@@ -10,7 +10,6 @@ import (
 	"memopt/executor"
 	"memopt/graph"
 	"memopt/graph/op"
-	"memopt/symbolic"
 )
 
 // drawingWhole and drawingParts are a graph of random nodes and the same in parts: what the node in
@@ -110,7 +109,6 @@ func openDrawing(d executor.Device, text string, seeded bool, o executor.Options
 			return nil, err
 		}
 	}
-	o.Dims = symbolic.Env{}
 	s, err := executor.Open(context.Background(), m, types, d, o)
 	if err != nil {
 		return nil, err
