@@ -165,9 +165,10 @@ func reached(t *testing.T, m *memopt.Model) int64 {
 // TestExact: what is said to keep bits keeps them, in a head whose gradient comes from outside and in
 // one that goes through both halves chunk by chunk, with labels that are ignored.
 func TestExact(t *testing.T) {
-	m, err := memopt.Example("transformer-small", memopt.Options{Dims: map[string]int64{"batch": 5, "seq": 128}})
+	dims := map[string]int64{"batch": 5, "seq": 128}
+	m, err := memopt.Example("transformer-small", memopt.Options{Dims: dims})
 	require.NoError(t, err)
-	d := decoder{layers: 1, hidden: 64, heads: 4, ffn: 128, vocab: 500}.step(t, map[string]int64{"batch": 5, "seq": 128})
+	d := decoder{layers: 1, hidden: 64, heads: 4, ffn: 128, vocab: 500}.step(t, dims)
 	for _, c := range []struct {
 		m          *memopt.Model
 		value, dim string
