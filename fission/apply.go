@@ -37,24 +37,28 @@ var ErrCut = errors.New("the cut does not fit this graph")
 
 // Apply returns a copy of a model of which regions are computed in parts, for the sizes that bind its
 // symbols: the copy has numbers in their place. The model itself is not changed. Regions must have no
-// node in common. The order is that of the nodes outside of regions and of the parts; b is the
-// boundary between the halves. The error wraps ErrCut, or is a *symbolic.UnboundError.
+// node in common. Parts begin at multiples of a region's grain, so that there may be fewer than a cut
+// asks for: Applied.Cuts says how many there are. The order is that of the nodes outside of regions and
+// of the parts; b is the boundary between the halves. The error wraps ErrCut, or is a
+// *symbolic.UnboundError.
 func Apply(m *graph.Model, order graph.Order, b live.Boundary, dims symbolic.Env, cuts []Cut) (*Applied, error) {
 	bound, err := Bind(m, dims)
 	if err != nil {
 		return nil, err
 	}
+	if _, err := live.EvalSizes(bound.Graph, nil); err != nil {
+		return nil, err
+	}
 	f := newFinder(bound, order, Fast)
-	regions := make([]*region, len(cuts))
-	for i := range cuts {
-		if regions[i], err = f.resolve(&cuts[i]); err != nil {
-			return nil, fmt.Errorf("%w: region %q: %w", ErrCut, cuts[i].Region, err)
-		}
+	regions, err := f.resolveAll(cuts)
+	if err != nil {
+		return nil, err
 	}
 	out := &Applied{Model: bound, Cuts: slices.Clone(cuts)}
 	w := newWriter(f, bound, order, b)
 	for i, r := range regions {
 		out.Cuts[i].Exact = r.grain > 0
+		out.Cuts[i].Parts = max(len(r.starts(cuts[i].Parts))-1, 1)
 		if err := w.cut(r, int32(i), cuts[i].Parts); err != nil {
 			return nil, fmt.Errorf("%w: region %q: %w", ErrCut, cuts[i].Region, err)
 		}
@@ -62,14 +66,17 @@ func Apply(m *graph.Model, order graph.Order, b live.Boundary, dims symbolic.Env
 	return w.finish(out, b)
 }
 
-// Around returns the cut of the region around a value along dims of it, "1" or "0-1", into parts: the
-// nodes that make and read the value and, from these, all that are connected by values of at least a
-// share of its elements. Sizes must be numbers (Bind). The error says why the value cannot be cut so
-// in the mode.
+// Around returns the cut of the region around a value along dims of it, "1" or "0-1", into at most so
+// many parts: the nodes that make and read the value and, from these, all that are connected by values
+// of at least a share of its elements. Sizes must be numbers (Bind). The error says why the value
+// cannot be cut so in the mode.
 func Around(m *graph.Model, order graph.Order, value, dim string, parts int, share float64, mode Mode) (*Cut, error) {
 	s, err := parseSpan(dim)
 	if err != nil {
 		return nil, err
+	}
+	if parts < 2 {
+		return nil, fmt.Errorf("%d parts: wanted 2 or more", parts)
 	}
 	seed, ok := m.Graph.Lookup(value)
 	if !ok {
@@ -84,11 +91,43 @@ func Around(m *graph.Model, order graph.Order, value, dim string, parts int, sha
 
 // record is the region as a cut.
 func (r *region) record(g *graph.Graph, labels []string, parts int) *Cut {
+	if n := len(r.starts(parts)) - 1; n > 1 {
+		parts = n
+	}
 	c := &Cut{Region: g.Values[r.seed].Name, Dim: r.span.String(), Parts: parts, Exact: r.grain > 0}
 	for _, id := range slices.Sorted(slices.Values(r.nodes)) {
 		c.Nodes = append(c.Nodes, labels[id])
 	}
 	return c
+}
+
+// mostNodes bounds the nodes of a graph's parts: what a plan file says may be wrong.
+const mostNodes = 1 << 20
+
+// resolveAll finds the regions of cuts, which have no node in common.
+func (f *finder) resolveAll(cuts []Cut) ([]*region, error) {
+	regions := make([]*region, len(cuts))
+	of := slices.Repeat([]int{-1}, len(f.g.Nodes))
+	nodes := 0
+	for i := range cuts {
+		r, err := f.resolve(&cuts[i])
+		if err != nil {
+			return nil, fmt.Errorf("%w: region %q: %w", ErrCut, cuts[i].Region, err)
+		}
+		for _, id := range r.nodes {
+			if of[id] >= 0 {
+				return nil, fmt.Errorf("%w: region %q: has node %q, which region %q has, too; wanted each node in one",
+					ErrCut, cuts[i].Region, f.g.NodeLabel(id), cuts[of[id]].Region)
+			}
+			of[id] = i
+		}
+		if nodes += len(r.nodes) * cuts[i].Parts; nodes > mostNodes {
+			return nil, fmt.Errorf("%w: region %q: %d nodes in %d parts: wanted at most %d nodes in parts",
+				ErrCut, cuts[i].Region, len(r.nodes), cuts[i].Parts, mostNodes)
+		}
+		regions[i] = r
+	}
+	return regions, nil
 }
 
 // resolve finds the region of a cut.
@@ -101,9 +140,6 @@ func (f *finder) resolve(c *Cut) (*region, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c.Parts < 2 {
-		return nil, fmt.Errorf("%d parts: wanted 2 or more", c.Parts)
-	}
 	label := make(map[string]graph.NodeID, len(f.g.Nodes))
 	for id, l := range recompute.Labels(f.g) {
 		label[l] = graph.NodeID(id)
@@ -114,14 +150,21 @@ func (f *finder) resolve(c *Cut) (*region, error) {
 		if !ok {
 			return nil, fmt.Errorf("the graph has no node %q", l)
 		}
+		if allowed[id] {
+			return nil, fmt.Errorf("has node %q twice", l)
+		}
 		allowed[id] = true
 	}
 	r, err := f.grow(seed, s, 0, allowed)
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, err
-	}
-	if len(r.nodes) != len(c.Nodes) {
+	case len(r.nodes) != len(c.Nodes):
 		return nil, fmt.Errorf("of its %d nodes, %d can be cut together: wanted all", len(c.Nodes), len(r.nodes))
+	case c.Parts < 2 || int64(c.Parts) > r.rows:
+		return nil, fmt.Errorf("%d parts of %d places along dim %s: wanted 2 to %d parts", c.Parts, r.rows, s, r.rows)
+	case c.Exact && r.grain == 0:
+		return nil, errors.New("its parts give other bits, and it says exact: wanted false")
 	}
 	return r, nil
 }

@@ -1,11 +1,13 @@
 package fission_test
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 
 	"memopt"
 	"memopt/executor/cpu"
@@ -57,8 +59,8 @@ type baseline struct {
 	x     *memopt.Execution
 }
 
-func newBaseline(t *testing.T, m *memopt.Model) *baseline {
-	p, err := m.Plan(t.Context(), nil, memopt.PlanOptions{})
+func newBaseline(t rapid.TB, m *memopt.Model) *baseline {
+	p, err := m.Plan(context.Background(), nil, memopt.PlanOptions{})
 	require.NoError(t, err)
 	bound, err := fission.Bind(m.Model, m.Dims)
 	require.NoError(t, err)
@@ -68,7 +70,13 @@ func newBaseline(t *testing.T, m *memopt.Model) *baseline {
 }
 
 // hold applies cuts, executes both graphs and compares what they give.
-func (b *baseline) hold(t *testing.T, cuts ...fission.Cut) *memopt.Model {
+func (b *baseline) hold(t rapid.TB, cuts ...fission.Cut) *memopt.Model {
+	t.Helper()
+	return b.holdWithin(t, verify.Tolerance{Abs: 1e-5, Rel: 1e-4}, cuts...)
+}
+
+// holdWithin is hold with a tolerance for cuts that are not exact.
+func (b *baseline) holdWithin(t rapid.TB, tolerance verify.Tolerance, cuts ...fission.Cut) *memopt.Model {
 	t.Helper()
 	a, err := fission.Apply(b.m.Model, b.order, b.plan.Analysis.Boundary, b.m.Dims, cuts)
 	require.NoError(t, err, "%v", cuts)
@@ -76,11 +84,11 @@ func (b *baseline) hold(t *testing.T, cuts ...fission.Cut) *memopt.Model {
 	require.NoError(t, err, "%v", cuts)
 	side := parts.Execution().Baseline
 	side.Order, side.Dims = graph.FileOrder(parts.Graph), b.m.Dims
-	tolerance := verify.Tolerance{Abs: 1e-5, Rel: 1e-4, Bitwise: true}
+	tolerance.Bitwise = true
 	for _, c := range a.Cuts {
 		tolerance.Bitwise = tolerance.Bitwise && c.Exact
 	}
-	v, err := verify.Verify(t.Context(), b.x.Baseline, side, b.x.Inputs,
+	v, err := verify.Verify(context.Background(), b.x.Baseline, side, b.x.Inputs,
 		verify.Options{Engine: verify.On(cpu.Device{})}, tolerance)
 	require.NoError(t, err, "%v", cuts)
 	require.Nil(t, v.First, "%v", cuts)

@@ -8,6 +8,9 @@ import (
 	"memopt/graph"
 )
 
+// skippedClass stands for ignored labels where a mean is taken.
+const skippedClass = -1
+
 // takeMean makes the loss of the losses of all labels, by the operator that takes means of labels'
 // losses: in the order of the whole, and with the same labels left out.
 func (e *emitter) takeMean(n *graph.Node, v graph.ValueID) {
@@ -30,9 +33,10 @@ func (e *emitter) takeMean(n *graph.Node, v graph.ValueID) {
 	zero := e.number64(0, labels)
 	classes := graph.NoValue
 	if label, any, _ := e.ignored(n, m); any {
-		attrs = append(attrs, graph.Attr{Name: "ignore_index", Value: label})
+		// Not the ignored label itself, which may be 0, the class of all others here.
+		attrs = append(attrs, graph.Attr{Name: "ignore_index", Value: int64(skippedClass)})
 		skipped := e.node(name+"_skipped", "Equal", nil, []int64{count}, flat, e.number64(label, labels))
-		classes = e.node(name+"_classes", "Where", nil, []int64{count}, skipped, flat, zero)
+		classes = e.node(name+"_classes", "Where", nil, []int64{count}, skipped, e.number64(skippedClass, labels), zero)
 	} else {
 		classes = e.node(name+"_classes", "Mul", nil, []int64{count}, flat, zero)
 	}

@@ -110,10 +110,11 @@ func (w *writer) cut(r *region, number int32, parts int) error {
 	return nil
 }
 
-// starts are the first rows of the parts, and the end: multiples of the grain, as even as these allow.
+// starts are the first rows of at most so many parts, and the end: multiples of the grain, as even as
+// these allow; none where that is one part.
 func (r *region) starts(parts int) (list []int64) {
-	unit := max(r.grain, 1)
-	size := (r.rows + int64(parts) - 1) / int64(parts)
+	unit, n := max(r.grain, 1), min(int64(parts), r.rows)
+	size := (r.rows + n - 1) / n
 	size = (size + unit - 1) / unit * unit
 	for at := int64(0); at < r.rows; at += size {
 		list = append(list, at)

@@ -1,0 +1,87 @@
+package fission_test
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"memopt"
+	"memopt/autograd"
+	"memopt/fission"
+	"memopt/graph"
+)
+
+// TestHostileCuts: cuts that do not fit a graph, as plan files may have them, end in errors that say
+// which region it is, what was wanted and what there is.
+func TestHostileCuts(t *testing.T) {
+	m := trained(t, `m (float[7, 4] x, float[4, 6] w) => (float loss) <int64[1] axes = {0}>
+{ a = MatMul(x, w)  b = Tanh(a)  c = Exp(b)
+  d = ReduceSum<keepdims = 0>(c, axes)  e = Sigmoid(d)  loss = ReduceMean<keepdims = 0>(e) }`, nil, "w")
+	b := newBaseline(t, m)
+	good, err := fission.Around(b.bound, b.order, "b", "0", 3, 0, fission.Fast)
+	require.NoError(t, err)
+	inexact, err := fission.Around(b.bound, b.order, "c", "0", 3, 0, fission.Fast)
+	require.NoError(t, err)
+	require.False(t, inexact.Exact)
+	changed := func(edit func(*fission.Cut)) []fission.Cut {
+		c := *good
+		c.Nodes = slices.Clone(c.Nodes)
+		edit(&c)
+		return []fission.Cut{c}
+	}
+	for _, c := range []struct {
+		cuts []fission.Cut
+		want string
+	}{
+		{changed(func(c *fission.Cut) { c.Region = "no" }), `region "no": the graph has no such value`},
+		{changed(func(c *fission.Cut) { c.Region = "x" }), `no node makes it`},
+		{changed(func(c *fission.Cut) { c.Dim = "2" }), `value "b" has no dim 2`},
+		{changed(func(c *fission.Cut) { c.Dim = "0-2" }), `value "b" has no dim 0-2`},
+		{changed(func(c *fission.Cut) { c.Dim = "-1" }), `wanted a number such as 2`},
+		{changed(func(c *fission.Cut) { c.Dim = "99999999999999999999" }), `wanted a number such as 2`},
+		{changed(func(c *fission.Cut) { c.Dim = "" }), `wanted a number such as 2`},
+		{changed(func(c *fission.Cut) { c.Parts = 1 }), `1 parts of 7 places along dim 0: wanted 2 to 7`},
+		{changed(func(c *fission.Cut) { c.Parts = 0 }), `0 parts of 7`},
+		{changed(func(c *fission.Cut) { c.Parts = -5 }), `-5 parts of 7`},
+		{changed(func(c *fission.Cut) { c.Parts = 8 }), `8 parts of 7 places along dim 0: wanted 2 to 7 parts`},
+		{changed(func(c *fission.Cut) { c.Parts = math.MaxInt }), `: wanted 2 to 7 parts`},
+		{changed(func(c *fission.Cut) { c.Parts = math.MinInt }), `: wanted 2 to 7 parts`},
+		{changed(func(c *fission.Cut) { c.Nodes = nil }), `is not among the region's`},
+		{changed(func(c *fission.Cut) { c.Nodes[0] = "no" }), `the graph has no node "no"`},
+		{changed(func(c *fission.Cut) { c.Nodes = append(c.Nodes, c.Nodes[0]) }), `has node "MatMul#0" twice`},
+		{changed(func(c *fission.Cut) { c.Exact = true }), `its parts give other bits, and it says exact`},
+		{[]fission.Cut{*good, *good}, `which region "b" has, too; wanted each node in one`},
+		{[]fission.Cut{*good, *inexact}, `which region "b" has, too; wanted each node in one`},
+	} {
+		_, err := fission.Apply(m.Model, b.order, b.plan.Analysis.Boundary, nil, c.cuts)
+		require.ErrorIs(t, err, fission.ErrCut, c.want)
+		require.ErrorContains(t, err, c.want)
+	}
+	b.hold(t, *good)
+
+	for _, parts := range []int{7, 100, math.MaxInt} {
+		c, err := fission.Around(b.bound, b.order, "b", "0", parts, 0, fission.Fast)
+		require.NoError(t, err)
+		require.Equal(t, 7, c.Parts)
+		b.hold(t, *c)
+	}
+	for _, parts := range []int{1, 0, math.MinInt} {
+		_, err := fission.Around(b.bound, b.order, "b", "0", parts, 0, fission.Fast)
+		require.ErrorContains(t, err, "parts: wanted 2 or more")
+	}
+}
+
+// trained is a forward model, in ONNX's textual syntax, with the gradients of parameters.
+func trained(t rapid.TB, text string, dims map[string]int64, params ...string) *memopt.Model {
+	t.Helper()
+	read, err := graph.Parse(`<ir_version: 8, opset_import: ["" : 17, "com.microsoft" : 1]> `+text, "m")
+	require.NoError(t, err)
+	forward, err := memopt.New(read, memopt.Options{Dims: dims})
+	require.NoError(t, err)
+	m, _, err := forward.Differentiate(autograd.Options{Params: params}, nil)
+	require.NoError(t, err)
+	return m
+}
