@@ -80,7 +80,7 @@ func (b *baseline) holdWithin(t rapid.TB, tolerance verify.Tolerance, cuts ...fi
 	t.Helper()
 	a, err := fission.Apply(b.m.Model, b.order, b.plan.Analysis.Boundary, b.m.Dims, cuts)
 	require.NoError(t, err, "%v", cuts)
-	parts, err := memopt.New(a.Model, memopt.Options{})
+	parts, err := memopt.New(a.Model, memopt.Options{Warn: func(text string) { t.Fatalf("%v: %s", cuts, text) }})
 	require.NoError(t, err, "%v", cuts)
 	side := parts.Execution().Baseline
 	side.Order, side.Dims = graph.FileOrder(parts.Graph), b.m.Dims

@@ -239,10 +239,23 @@ func (e *emitter) slice(v graph.ValueID, p place) graph.ValueID {
 	}
 	from := e.merge(v, p)
 	lo, hi := e.starts[e.part]*p.inner, e.starts[e.part+1]*p.inner
-	parts[e.part] = e.node(e.g.Values[v].Name+"_slice"+strconv.Itoa(e.part), "Slice",
-		nil, e.partDims(e.dims[v], p), from,
-		e.vector([]int64{lo}), e.vector([]int64{hi}), e.vector([]int64{int64(p.dim)}))
+	name := e.g.Values[v].Name + "_slice" + strconv.Itoa(e.part)
+	in, attrs := e.sliceOperands(from, lo, hi, int64(p.dim))
+	parts[e.part] = e.node(name, "Slice", attrs, e.partDims(e.dims[v], p), in...)
 	return parts[e.part]
+}
+
+// sliceInputs is the operator set since which Slice takes its range as inputs; before, it has
+// attributes.
+const sliceInputs = 10
+
+// sliceOperands are the inputs and the attributes of a Slice of a range of a dim.
+func (e *emitter) sliceOperands(v graph.ValueID, lo, hi, dim int64) ([]graph.ValueID, []graph.Attr) {
+	if graph.OpsetVersion(e.opsets, "") < sliceInputs {
+		return []graph.ValueID{v}, []graph.Attr{{Name: "starts", Value: []int64{lo}},
+			{Name: "ends", Value: []int64{hi}}, {Name: "axes", Value: []int64{dim}}}
+	}
+	return []graph.ValueID{v, e.vector([]int64{lo}), e.vector([]int64{hi}), e.vector([]int64{dim})}, nil
 }
 
 // merge returns a value whose dims before that of a place are 1: a view.

@@ -42,11 +42,17 @@ func withReduction(n *graph.Node, how string) *graph.Node {
 	return &c
 }
 
+// lossOpset is the first operator set with NegativeLogLikelihoodLoss.
+const lossOpset = 12
+
 // rejectMean says why a node that takes a mean cannot do so in parts; "" where it can.
 func (f *finder) rejectMean(n *graph.Node) string {
 	m := meanOf(n)
 	if m == nil {
 		return ""
+	}
+	if graph.OpsetVersion(f.opsets, "") < lossOpset {
+		return "takes a mean, for which the operator set lacks NegativeLogLikelihoodLoss"
 	}
 	if n.Input(m.weights) != graph.NoValue {
 		return "weighs classes: the number that its mean divides by is none of labels"

@@ -315,13 +315,19 @@ func (g *growth) take(id graph.NodeID, o operand, v graph.ValueID) error {
 	if why != "" {
 		return fmt.Errorf("node %q (%s) %s", g.g.NodeLabel(id), g.g.Nodes[id].Op, why)
 	}
-	g.in[id] = true
-	g.nodes, g.along = append(g.nodes, id), append(g.along, a)
+	grain := int64(0)
 	if g.grain > 0 && a.grain > 0 {
-		g.grain = g.grain / gcd(g.grain, a.grain) * a.grain
-	} else {
-		g.grain = 0
+		grain = g.grain / gcd(g.grain, a.grain) * a.grain
 	}
+	if grain >= g.rows { // not even two parts have the bits of the whole
+		grain = 0
+	}
+	if grain == 0 && g.mode == Exact {
+		return fmt.Errorf("node %q (%s) gives other bits in parts that begin where others' may", g.g.NodeLabel(id),
+			g.g.Nodes[id].Op)
+	}
+	g.in[id], g.grain = true, grain
+	g.nodes, g.along = append(g.nodes, id), append(g.along, a)
 	n := g.g.Nodes[id]
 	g.reach(n.Inputs, a.in)
 	g.reach(n.Outputs, a.out)
