@@ -50,6 +50,9 @@ type Budget struct {
 	// Effort is how many seconds the search should take on a typical core: its work is counted, so
 	// that the plan does not depend on the machine. 0 asks for the first plan that fits.
 	Effort float64
+	// at, first and brief are what package budget means by At, First and Brief.
+	at, brief bool
+	first     int64
 	// Limit is the time, counted from the call of Make, after which the search stops with the best
 	// plan so far; 0: none. The search for a first plan has some seconds in any case.
 	Limit time.Duration
@@ -78,7 +81,7 @@ func (b Budget) bytes(persistent, base int64) int64 {
 func (b Budget) options(persistent, peak int64, began time.Time) *budget.Options {
 	o := &budget.Options{Bytes: b.bytes(persistent, peak), StashLimits: b.StashLimits, Solver: b.Solver,
 		Seed: b.Seed, Effort: b.Effort, Began: began, Limit: b.Limit, Found: b.Found,
-		Progress: b.Progress}
+		Progress: b.Progress, At: b.at, First: b.first, Brief: b.brief}
 	if b.Total > 0 {
 		o.Persistent = persistent
 	}

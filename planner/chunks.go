@@ -13,15 +13,17 @@ import (
 const (
 	// mostProposals is how many lists of cuts are weighed.
 	mostProposals = 12
-	// searchedLists is how many lists are searched with the given effort in graphs of more than
-	// ladderNodes nodes; in smaller ones all are that could be cheaper, each with its part of the
-	// effort, so that a larger budget costs no more.
-	searchedLists = 2
-	ladderNodes   = 1000
-	// lowestTries is how many lists are planned while nothing fits, and lowestEffort divides their
-	// effort: a search for what does not fit goes over the rungs several times.
-	lowestTries  = 3
-	lowestEffort = 4
+	// A list is worth a look if it leaves at most so many nodes, or so many times the graph's.
+	fewNodes, mostTimes = 1000, 8
+	// leastGain is the price of a plan, as a share of a step, below which no other is looked for.
+	leastGain = 0.01
+	// promising is how much more than the plan without parts the first plan of a list may cost for the
+	// list to be searched: a search improves on first plans by about that.
+	promising = 1.25
+	// A list's first plan has this counted work, and so much by node.
+	firstWork, firstPart = 500_000, 500
+	// lowestTries is how many lists are planned where nothing fits quickly.
+	lowestTries = 2
 )
 
 // mayCut reports whether the plan may compute regions in parts.
@@ -37,7 +39,7 @@ func (r *request) planned(ctx context.Context) (*Plan, error) {
 	if !r.mayCut() || err != nil && !errors.Is(err, ErrUnfit) || ctx.Err() != nil {
 		return p, err
 	}
-	if err == nil && p.Overhead <= r.leastChunkCost(p) {
+	if err == nil && p.Overhead <= leastGain {
 		return p, nil
 	}
 	c := &chunker{request: r, ctx: ctx, best: p}
@@ -47,21 +49,10 @@ func (r *request) planned(ctx context.Context) (*Plan, error) {
 	return c.run()
 }
 
-// leastChunkCost is what no region in parts costs less than: another launch, but nothing where times
-// are measured, which parts share.
-func (r *request) leastChunkCost(p *Plan) float64 {
-	profile := r.opts.Profile
-	if profile == nil {
-		profile = &DefaultProfile
-	}
-	if r.opts.Costs != nil || p.Step.Seconds <= 0 {
-		return 0
-	}
-	return profile.LaunchSeconds / p.Step.Seconds
-}
-
-// chunker looks for a cheaper plan in which regions are computed in parts. It takes at most the time
-// and the work that the plan without parts may take, once more.
+// chunker looks for a cheaper plan in which regions are computed in parts. All lists of cuts that
+// can fit get a first plan each, and the best of them is searched with the effort, the time and the
+// work that the plan without parts had. So a larger budget costs no more where it chooses the same
+// list; it never costs more than without parts.
 type chunker struct {
 	*request
 	ctx   context.Context
@@ -71,10 +62,11 @@ type chunker struct {
 	lists []*chunked
 }
 
-// chunked is a graph in parts as it is: without recomputation.
+// chunked is a graph in parts: as it is, without recomputation, and with its first plan.
 type chunked struct {
 	*request
-	asIs *Plan
+	asIs  *Plan
+	first *Plan // nil: none fits, or none was made
 }
 
 func (c *chunker) run() (*Plan, error) {
@@ -154,6 +146,9 @@ func (c *chunker) weigh(cuts []fission.Cut) error {
 	if err != nil {
 		return err
 	}
+	if n := len(cut.model.Graph.Nodes); n > max(fewNodes, mostTimes*len(c.model.Graph.Nodes)) {
+		return nil
+	}
 	as := *cut
 	as.opts.Strategy, as.opts.SkipLayout = nil, true
 	as.opts.RowPeaks, as.opts.Alternatives, as.opts.Within = false, false, nil
@@ -162,7 +157,7 @@ func (c *chunker) weigh(cuts []fission.Cut) error {
 		return nil
 	}
 	if err == nil {
-		c.lists = append(c.lists, &chunked{cut, asIs})
+		c.lists = append(c.lists, &chunked{request: cut, asIs: asIs})
 	}
 	return err
 }
@@ -171,40 +166,43 @@ func (c *chunker) weigh(cuts []fission.Cut) error {
 func (c *chunker) search() error {
 	b := *c.opts.Budget()
 	open := c.open(b.bytes(c.whole.Persistent, c.whole.Base.Peak.Bytes))
-	asGiven, searched := c.best, len(c.lists)
-	if large := len(c.model.Graph.Nodes) > ladderNodes; large || c.best == nil {
-		sifted, err := c.sift(open)
-		if err != nil {
-			return err
-		}
-		if large && c.best != nil {
-			open, searched = sifted, searchedLists
-		}
+	asGiven := c.best
+	if asGiven != nil {
+		b.Effort /= 2 // the other half has been spent
 	}
-	if c.best == nil { // nothing fits so far: what can come lowest is looked at again
-		slices.SortStableFunc(open, lowerBound)
-		open, searched = open[:min(len(open), lowestTries)], lowestEffort
+	if err := c.sift(open); err != nil {
+		return err
 	}
-	quick := c.best
-	if c.best = asGiven; len(c.model.Graph.Nodes) > ladderNodes {
-		c.best = quick
-	}
-	b.Effort /= float64(max(searched, 1))
-	for i, l := range open {
-		if c.ctx.Err() != nil {
+	for i, l := range c.promising(open, asGiven) {
+		if c.ctx.Err() != nil || i > 0 && c.best != nil {
 			break
 		}
-		if c.best != nil && l.asIs.Overhead >= c.best.Overhead {
-			continue
-		}
-		if err := c.try(l, b, len(open)-i, true); err != nil {
+		if err := c.try(l, b, lowestTries-i); err != nil {
 			return err
 		}
 	}
-	if c.best == nil {
-		c.best = quick // in small graphs only where nothing else fits: it depends on the budget
+	return c.complete()
+}
+
+// promising returns the lists to be searched: the one with the cheapest first plan; where none has
+// one and nothing fits, those that came lowest.
+func (c *chunker) promising(open []*chunked, asGiven *Plan) []*chunked {
+	var list []*chunked
+	for _, l := range open {
+		if l.first != nil && (asGiven == nil || l.first.Overhead <= promising*asGiven.Overhead) {
+			list = append(list, l)
+		}
 	}
-	return nil
+	if len(list) > 0 {
+		slices.SortStableFunc(list, func(x, y *chunked) int { return cmp.Compare(x.first.Overhead, y.first.Overhead) })
+		return list[:1]
+	}
+	if c.best != nil {
+		return nil
+	}
+	list = slices.Clone(open)
+	slices.SortStableFunc(list, lowerBound)
+	return list[:min(len(list), lowestTries)]
 }
 
 // open lists what can fit a budget; where nothing does, what can come lowest.
@@ -224,63 +222,75 @@ func lowerBound(x, y *chunked) int {
 	return cmp.Compare(x.asIs.Base.LowerBound, y.asIs.Base.LowerBound)
 }
 
-// sift plans quickly, what can come lowest first where nothing fits yet, and returns the lists that
-// were the cheapest.
-func (c *chunker) sift(open []*chunked) ([]*chunked, error) {
+// sift makes the first plans of lists that could be cheaper than the best one.
+func (c *chunker) sift(open []*chunked) error {
 	quick := *c.opts.Budget()
 	quick.Effort, quick.Found, quick.Progress = 0, nil, nil
-	list := slices.Clone(open)
-	if c.best == nil {
-		slices.SortStableFunc(list, lowerBound)
-	}
-	var fit []*chunked // the cheapest first
-	for i, l := range list {
+	quick.brief = true
+	for i, l := range open {
 		if c.ctx.Err() != nil {
 			break
 		}
-		if c.best != nil && l.asIs.Overhead >= c.best.Overhead || c.best == nil && i >= lowestTries {
+		if c.best != nil && l.asIs.Overhead >= c.best.Overhead {
 			continue
 		}
-		before, of := c.best, 2*(len(list)-i)
-		if c.best == nil {
-			of = lowestTries + 1 - i
+		r := *l.request
+		r.opts.RowPeaks, r.opts.Alternatives = false, false
+		var err error
+		if l.first, err = c.within(&r, quick, 2*(len(open)-i)); err != nil {
+			return err
 		}
-		if err := c.try(l, quick, of, false); err != nil {
-			return nil, err
-		}
-		if c.best != before {
-			fit = slices.Insert(fit, 0, l)
+		if c.best == nil || l.first != nil && cheaper(l.first, c.best) {
+			c.best = l.first
 		}
 	}
-	return fit[:min(len(fit), searchedLists)], nil
+	return nil
 }
 
-// try plans one list to a budget, in one of so many parts of the time that is left, and keeps the
-// plan if it is the cheapest.
-func (c *chunker) try(l *chunked, b Budget, of int, full bool) error {
-	r := *l.request
+// within plans a graph in parts to a budget, in one of so many parts of the time that is left. It
+// returns nil where nothing fits.
+func (c *chunker) within(r *request, b Budget, of int) (*Plan, error) {
 	r.began = time.Now()
+	b.at, b.first = true, firstWork+firstPart*int64(len(r.model.Graph.Nodes))
 	if b.Limit > 0 {
 		end, _ := c.ctx.Deadline()
 		b.Limit = max(time.Until(end)/time.Duration(of), time.Millisecond)
 	}
 	r.opts.Strategy = b
-	if !full {
-		r.opts.RowPeaks, r.opts.Alternatives = false, false
-	}
 	p, err := r.plan(c.ctx)
 	var unfit *UnfitError
-	switch {
-	case errors.As(err, &unfit):
+	if errors.As(err, &unfit) {
 		c.lower(unfit)
-		return nil
-	case err != nil:
-		return err
+		return nil, nil
 	}
-	if c.best == nil || cheaper(p, c.best) || full && !cheaper(c.best, p) {
+	return p, err
+}
+
+// try plans one list to a budget, in one of so many parts of the time that is left, and keeps the
+// plan if it is the cheapest.
+func (c *chunker) try(l *chunked, b Budget, of int) error {
+	r := *l.request
+	p, err := c.within(&r, b, of)
+	if p != nil && (c.best == nil || cheaper(p, c.best)) {
 		c.best = p
 	}
-	return nil
+	return err
+}
+
+// complete makes a first plan that has remained the best once more, with all that was asked for.
+func (c *chunker) complete() error {
+	i := slices.IndexFunc(c.lists, func(l *chunked) bool { return c.best != nil && l.first == c.best })
+	if i < 0 || !c.opts.RowPeaks && !c.opts.Alternatives {
+		return nil
+	}
+	b := *c.opts.Budget()
+	b.Effort = 0
+	r := *c.lists[i].request
+	p, err := c.within(&r, b, 1)
+	if p != nil {
+		c.best = p
+	}
+	return err
 }
 
 // lower notes how low plans in parts come.

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"memopt"
+	"memopt/fission"
 	"memopt/planner"
 	"memopt/report"
 )
@@ -30,7 +31,7 @@ type budgetFlags struct {
 
 func (b *budgetFlags) register(f *pflag.FlagSet) {
 	b.set = f
-	registerChunk(f, &b.chunk)
+	registerChunk(f, &b.chunk, fission.Exact)
 	f.StringVar(&b.budget, "budget", "",
 		"find the cheapest plan that fits: 16GiB for inputs, weights and arena together, or 50% "+
 			"of the baseline peak for the arena")

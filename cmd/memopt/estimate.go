@@ -15,6 +15,7 @@ import (
 	"memopt/configs"
 	"memopt/estimate"
 	"memopt/estimate/parts"
+	"memopt/fission"
 	"memopt/graph"
 	"memopt/report"
 )
@@ -92,7 +93,7 @@ func (f *estimateFlags) register(s *pflag.FlagSet) {
 		"bf16-pure")
 	numberVar(s, &f.micros, "accumulate", "", 1, positive, "steps whose gradients are added up for an update")
 	s.StringVar(&f.limit.limit, "time-limit", "10s", "time for the search for a plan; 0: take the first that fits")
-	registerChunk(s, &f.limit.chunk)
+	registerChunk(s, &f.limit.chunk, fission.Exact)
 	s.BoolVar(&f.check, "check", false, "also run the step on this machine's CPU, and print predicted beside "+
 		"measured bytes; 5 where more was measured")
 	s.StringArrayVar(&f.states, "state", nil, "IN=OUT: the output is the next value of this input (repeatable)")

@@ -11,6 +11,7 @@ import (
 
 	"memopt"
 	"memopt/configs"
+	"memopt/fission"
 	"memopt/fit"
 	"memopt/planner"
 	"memopt/report"
@@ -71,7 +72,8 @@ func (f *fitFlags) register(s *pflag.FlagSet) {
 		"typical core; 0: take the first that fits")
 	s.StringVar(&f.order, "order", "auto", "order of execution: auto, file or ort")
 	s.StringArrayVar(&f.states, "state", nil, "IN=OUT: the output is the next value of this input (repeatable)")
-	registerChunk(s, &f.chunk)
+	// Many plans are made, and with parts each takes several times as long.
+	registerChunk(s, &f.chunk, fission.Off)
 	f.training.register(s, " of a forward model")
 }
 

@@ -73,6 +73,13 @@ type Options struct {
 	// Effort is how many seconds the search should take on a typical core: its work is counted, so
 	// that the plan does not depend on the machine. 0 asks for the first plan that fits.
 	Effort float64
+	// At says that all work is done at the budget itself, and not at rungs, so that plans to other
+	// budgets say nothing of this one.
+	At bool
+	// First is the counted work for a first plan; 0: until there is one. Brief asks for that one alone:
+	// nothing more is then said of what does not fit, and the least cost is not bounded.
+	First int64
+	Brief bool
 	// Limit bounds the time since Began, after which the search stops with the best plan so far; 0:
 	// none. The search for a first plan has leastTime in any case.
 	Began time.Time
@@ -147,6 +154,9 @@ func Fit(ctx context.Context, p *Problem, o *Options) (*Answer, error) {
 	best, err := b.fit()
 	if err != nil {
 		return nil, err
+	}
+	if b.opts.Brief {
+		return b.answer(best), nil
 	}
 	if best, err = b.packed(best); err != nil {
 		return nil, err
@@ -263,6 +273,9 @@ func (b *budgeter) fit() (*point, error) {
 	if best := b.cheapest(b.budget); best != nil {
 		return best, nil
 	}
+	if b.opts.Brief {
+		return nil, b.reached()
+	}
 	if err := b.descend(); err != nil {
 		return nil, err
 	}
@@ -291,14 +304,20 @@ func (b *budgeter) cheapestOf(points []point, budget int64) *point {
 // work is the counted work of one question besides the search: a bound, or the lowest peak.
 func (b *budgeter) work() int64 { return int64(max(b.opts.Effort, 0.1) * effortWork) }
 
-// unfit says how low the search came.
+// unfit says how low the search came, and what nothing comes below.
 func (b *budgeter) unfit() error {
-	e := &UnfitError{Budget: b.budget, LowestArena: b.smallest(), LowestLive: math.MaxInt64,
-		Persistent: b.opts.Persistent}
 	done := b.within(1)
-	e.LowerBound = max(0, b.peakBound(b.work())-(arena.Alignment-1))
+	bound := max(0, b.peakBound(b.work())-(arena.Alignment-1))
 	done()
-	e.Stopped = b.stopped
+	e := b.reached()
+	e.LowerBound = bound
+	return e
+}
+
+// reached says how low the search came.
+func (b *budgeter) reached() *UnfitError {
+	e := &UnfitError{Budget: b.budget, LowestArena: b.smallest(), LowestLive: math.MaxInt64,
+		Persistent: b.opts.Persistent, Stopped: b.stopped}
 	for i := range b.points {
 		e.LowestLive = min(e.LowestLive, b.points[i].live)
 	}

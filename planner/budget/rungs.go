@@ -16,13 +16,17 @@ func (b *budgeter) climb() error {
 		return nil // it is proved that nothing fits
 	}
 	done := b.first()
-	err := b.search(b.newSearch(), b.budget, 0)
+	first := b.newSearch()
+	err := b.search(first, b.budget, b.opts.First)
 	done()
-	if err != nil || b.opts.Effort <= 0 || b.opts.Solver == "greedy" || b.huge() {
+	if err != nil || b.opts.Brief || b.opts.Effort <= 0 || b.opts.Solver == "greedy" || b.huge() {
 		return err
 	}
 	defer b.within(b.share)()
-	first, total := len(b.points), int64(b.opts.Effort*effortWork)
+	known, total := len(b.points), int64(b.opts.Effort*effortWork)
+	if b.opts.At {
+		return b.search(first, b.budget, total)
+	}
 	search := b.blocks
 	if len(b.tasks.graph.Tasks) <= ladderTasks {
 		search = b.ladder
@@ -30,8 +34,8 @@ func (b *budgeter) climb() error {
 	if err := search(total); err != nil || b.ctx.Err() != nil {
 		return err
 	}
-	if b.cheapestOf(b.points[first:], b.budget) != nil {
-		b.points = slices.Delete(b.points, 1, first) // the first plan depends on the budget
+	if b.cheapestOf(b.points[known:], b.budget) != nil {
+		b.points = slices.Delete(b.points, 1, known) // the first plan depends on the budget
 	}
 	return nil
 }
