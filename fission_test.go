@@ -11,6 +11,7 @@ import (
 
 	"memopt"
 	"memopt/configs"
+	"memopt/executor"
 	"memopt/executor/cpu"
 	"memopt/executor/verify"
 	"memopt/fission"
@@ -51,15 +52,20 @@ func TestPlanInParts(t *testing.T) {
 			m := smallTransformer(t)
 			whole, cuts := inParts(t, m, head)
 			file := &planner.PlanFile{Cuts: cuts}
-			p, err := m.Plan(t.Context(), file, memopt.PlanOptions{})
+			o := memopt.PlanOptions{Device: cpu.Device{}}
+			var err error
+			o.Workspace, err = executor.Workspaces(t.Context(), m.Model, m.Types, o.Device,
+				executor.Options{Dims: m.Dims})
+			require.NoError(t, err)
+			p, err := m.Plan(t.Context(), file, o)
 			require.NoError(t, err)
 			if level != planner.UserSpecified {
 				again, err := planner.Make(p.Model, p.Types, planner.Options{Dims: m.Dims, Strategy: level,
-					Order: planner.OrderFile})
+					Order: planner.OrderFile, Workspace: p.Options.Workspace})
 				require.NoError(t, err)
 				require.NotEmpty(t, again.Placements)
 				file.Placements, file.Order = again.Placements, again.Analysis.Order
-				p, err = m.Plan(t.Context(), file, memopt.PlanOptions{})
+				p, err = m.Plan(t.Context(), file, o)
 				require.NoError(t, err)
 				require.Equal(t, again.Planned.Peak, p.Planned.Peak)
 			}
@@ -76,7 +82,7 @@ func TestPlanInParts(t *testing.T) {
 			require.Equal(t, before/3, part)
 
 			executeInParts(t, p)
-			backFromFile(t, m, p)
+			backFromFile(t, m, p, o)
 		})
 	}
 }
@@ -107,7 +113,7 @@ func executeInParts(t *testing.T, p *memopt.Plan) {
 }
 
 // backFromFile holds a plan to what its plan file gives.
-func backFromFile(t *testing.T, m *memopt.Model, p *memopt.Plan) {
+func backFromFile(t *testing.T, m *memopt.Model, p *memopt.Plan, o memopt.PlanOptions) {
 	t.Helper()
 	data, err := p.File(0)
 	require.NoError(t, err)
@@ -115,7 +121,7 @@ func backFromFile(t *testing.T, m *memopt.Model, p *memopt.Plan) {
 	require.NoError(t, err)
 	s, err := m.PlanOf(record)
 	require.NoError(t, err)
-	q, err := m.Plan(t.Context(), s, memopt.PlanOptions{})
+	q, err := m.Plan(t.Context(), s, o)
 	require.NoError(t, err)
 	require.Equal(t, p.Fission, q.Fission)
 	require.Equal(t, p.Record(0), q.Record(0))
