@@ -79,6 +79,11 @@ func (c *chunker) run() (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
+	r := *c.request
+	c.request = &r
+	if r.floor, err = fission.Floor(r.model, c.whole.Analysis.Order, r.opts.Dims, r.opts.Chunk); err != nil {
+		return nil, err
+	}
 	done := c.limit()
 	defer done()
 	if err := c.propose(); err != nil {
@@ -298,10 +303,8 @@ func (c *chunker) lower(e *UnfitError) {
 	if c.unfit == nil {
 		return
 	}
-	c.unfit.InParts = true
 	c.unfit.Stopped = c.unfit.Stopped || e.Stopped
-	c.unfit.LowestArena = min(c.unfit.LowestArena, e.LowestArena)
-	c.unfit.LowestLive = min(c.unfit.LowestLive, e.LowestLive)
+	c.unfit.InParts(e.LowestArena, e.LowestLive, c.floor)
 }
 
 // cheaper reports whether a plan costs less than another, or as much with fewer regions.

@@ -81,7 +81,20 @@ func (r *request) cut(ctx context.Context, whole *Plan, cuts []fission.Cut) (*re
 		o.Workspace = byPart(f, o.Workspace, 0)
 	}
 	out.share = newShares(whole, f)
-	return &out, nil
+	if out.floor == 0 {
+		out.floor, err = fission.Floor(r.model, whole.Analysis.Order, r.opts.Dims, modeOf(cuts))
+	}
+	return &out, err
+}
+
+// modeOf is the mode that allows cuts.
+func modeOf(cuts []fission.Cut) fission.Mode {
+	for _, c := range cuts {
+		if !c.Exact {
+			return fission.Fast
+		}
+	}
+	return fission.Exact
 }
 
 // byPart gives every node what the node has that it is, or is a part of; others nothing.

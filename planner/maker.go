@@ -27,6 +27,7 @@ type request struct {
 	whole   *Plan
 	applied *fission.Applied
 	share   *shares
+	floor   int64 // no parts come lower; 0: nothing is in parts, or it is not known yet
 }
 
 func newRequest(m *graph.Model, types *op.Result, opts Options) (*request, error) {
@@ -166,7 +167,7 @@ func (m *maker) innerPeak() int64 {
 func (m *maker) plan(ctx context.Context, c *choice) (*Plan, error) {
 	_, rewritten := m.model.Meta(recompute.Key)
 	p := &Plan{Model: m.model, Types: m.types, Options: m.opts, Rewritten: rewritten,
-		Fission: m.cuts, Whole: m.whole, applied: m.applied,
+		Fission: m.cuts, Whole: m.whole, applied: m.applied, floor: m.floor,
 		Analysis: m.analysis, Sizes: m.sizes, Persistent: m.persistent, Base: m.base,
 		costs: m.costs, demands: m.demands, Solver: c.solver, Stopped: c.stopped}
 	if m.unbound != nil {

@@ -158,6 +158,7 @@ type Plan struct {
 	Warnings []string
 
 	applied *fission.Applied // how Model was made; nil where nothing is in parts
+	floor   int64            // what no plan comes below whatever it computes in parts; 0: nothing is in parts
 	costs   *nodeCosts       // nil without sizes
 	demands *demands         // nil where there are none
 }

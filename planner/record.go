@@ -16,6 +16,7 @@ func (p *Plan) PeakRecord() *recompute.PeakRecord {
 		BaselineBytes:   p.Baseline().Base.Peak.Bytes,
 		PlannedBytes:    p.Planned.Peak.Bytes,
 		LowerBoundBytes: p.Baseline().Base.LowerBound,
+		PartsBoundBytes: p.floor,
 		ArenaBytes:      p.Arena.Bytes,
 		PersistentBytes: p.Persistent,
 		TotalBytes:      p.Persistent + p.Arena.Bytes,

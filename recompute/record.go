@@ -99,6 +99,8 @@ type PeakRecord struct {
 	BaselineBytes   int64 `json:"baseline_bytes"`
 	PlannedBytes    int64 `json:"planned_bytes"`
 	LowerBoundBytes int64 `json:"lower_bound_bytes"`
+	// PartsBoundBytes is what no plan comes below whatever it computes in parts; 0 where it does not.
+	PartsBoundBytes int64 `json:"parts_lower_bound_bytes,omitempty"`
 	ArenaBytes      int64 `json:"arena_bytes"`
 	PersistentBytes int64 `json:"persistent_bytes"`
 	TotalBytes      int64 `json:"total_bytes"`

@@ -101,6 +101,7 @@ type peakJSON struct {
 	BaselineBytes   *int64  `json:"baseline_bytes"`
 	PlannedBytes    *int64  `json:"planned_bytes"`
 	LowerBoundBytes *int64  `json:"lower_bound_bytes"`
+	PartsBoundBytes *int64  `json:"parts_lower_bound_bytes,omitempty"`
 	ArenaBytes      *int64  `json:"arena_bytes"`
 	PersistentBytes *int64  `json:"persistent_bytes"`
 	TotalBytes      *int64  `json:"total_bytes"`
@@ -193,9 +194,12 @@ func newPlanJSON(p *planner.Plan, sha string) *planJSON {
 	}
 	if p.Base != nil {
 		r, whole := p.PeakRecord(), p.Baseline()
-		j.Peak = peakJSON{&r.BaselineBytes, &r.PlannedBytes, &r.LowerBoundBytes, &r.ArenaBytes, &r.PersistentBytes,
-			&r.TotalBytes,
+		j.Peak = peakJSON{&r.BaselineBytes, &r.PlannedBytes, &r.LowerBoundBytes, nil, &r.ArenaBytes,
+			&r.PersistentBytes, &r.TotalBytes,
 			label(whole.Analysis.Graph, whole.Base.Peak.Node), label(a.Graph, p.Planned.Peak.Node), r.CloneBytes}
+		if r.PartsBoundBytes > 0 {
+			j.Peak.PartsBoundBytes = &r.PartsBoundBytes
+		}
 		j.Recompute.FLOPs, j.Recompute.Overhead = &p.Recompute.FLOPs, &p.Overhead
 	}
 	j.Fission = []cutJSON{}

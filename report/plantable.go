@@ -139,8 +139,12 @@ func peakRows(p *planner.Plan) []peakRow {
 		{"Baseline, live", r.BaselineBytes, at(label(whole.Analysis.Graph, whole.Base.Peak.Node))},
 		{"Planned, live", r.PlannedBytes, at(label(g, p.Planned.Peak.Node))},
 		{"Lower bound", r.LowerBoundBytes, "recomputation goes no lower"},
-		{"Planned, arena", r.ArenaBytes, fmt.Sprintf("packed at multiples of %d bytes", arena.Alignment)},
 	}
+	if r.PartsBoundBytes > 0 {
+		rows = append(rows, peakRow{"Lower bound in parts", r.PartsBoundBytes, "regions in parts go no lower"})
+	}
+	rows = append(rows,
+		peakRow{"Planned, arena", r.ArenaBytes, fmt.Sprintf("packed at multiples of %d bytes", arena.Alignment)})
 	if r.CloneBytes > 0 {
 		rows = append(rows, peakRow{"Clones' own memory", r.CloneBytes,
 			fmt.Sprintf("in the planned lines above, for %d clones", p.Recompute.Nodes)})

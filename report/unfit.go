@@ -31,9 +31,17 @@ type unfitJSON struct {
 	LowestArena int64        `json:"lowest_arena_bytes"`
 	LowestLive  int64        `json:"lowest_live_bytes"`
 	LowerBound  *int64       `json:"lower_bound_bytes"`
+	Whole       *lowestJSON  `json:"without_parts"`
 	Persistent  *int64       `json:"persistent_bytes"`
 	Stopped     bool         `json:"stopped"`
 	Largest     *roomJSON    `json:"largest"`
+}
+
+// lowestJSON is how low plans come.
+type lowestJSON struct {
+	Arena      int64  `json:"lowest_arena_bytes"`
+	Live       int64  `json:"lowest_live_bytes"`
+	LowerBound *int64 `json:"lower_bound_bytes"`
 }
 
 // roomJSON is the largest size of a symbol that fits.
@@ -50,8 +58,14 @@ func newUnfitJSON(u *Unfit) unfitJSON {
 	e := u.Error
 	j := unfitJSON{Schema: UnfitSchema, Model: modelJSON{u.Model.Path, u.SHA, len(u.Model.Graph.Nodes)},
 		Dims: u.Dims, Limit: e.Budget, LowestArena: e.LowestArena, LowestLive: e.LowestLive, Stopped: e.Stopped}
-	if e.LowerBound > 0 && !e.InParts {
+	if e.LowerBound > 0 {
 		j.LowerBound = &e.LowerBound
+	}
+	if w := e.Whole; w != nil {
+		j.Whole = &lowestJSON{w.Arena, w.Live, nil}
+		if w.Bound > 0 {
+			j.Whole.LowerBound = &w.Bound
+		}
 	}
 	if e.Persistent > 0 {
 		j.Persistent = &e.Persistent
@@ -101,6 +115,11 @@ func (j *unfitJSON) table() *Table {
 	add("lowest_arena_bytes", &j.LowestArena)
 	add("lowest_live_bytes", &j.LowestLive)
 	add("lower_bound_bytes", j.LowerBound)
+	if w := j.Whole; w != nil {
+		add("without_parts.lowest_arena_bytes", &w.Arena)
+		add("without_parts.lowest_live_bytes", &w.Live)
+		add("without_parts.lower_bound_bytes", w.LowerBound)
+	}
 	add("persistent_bytes", j.Persistent)
 	if l := j.Largest; l != nil {
 		add("largest "+l.Symbol, &l.Size)
@@ -118,8 +137,14 @@ func (u *Unfit) sentences() []string {
 	e := u.Error
 	out := []string{"Does not fit: " + unfitLimit(e) + "."}
 	low := fmt.Sprintf("Lowest: an arena of %s (%s live) was reached", Bytes(e.LowestArena), Bytes(e.LowestLive))
-	if e.LowerBound > 0 {
-		low += fmt.Sprintf("; none in this order%s is below %s", e.Whole(), Bytes(e.LowerBound))
+	if w := e.Whole; w != nil {
+		low += fmt.Sprintf(" with regions in parts, and no parts come below %s; without them %s (%s live)",
+			Bytes(e.LowerBound), Bytes(w.Arena), Bytes(w.Live))
+		if w.Bound > 0 {
+			low += fmt.Sprintf(", none in this order below %s", Bytes(w.Bound))
+		}
+	} else if e.LowerBound > 0 {
+		low += fmt.Sprintf("; none in this order is below %s", Bytes(e.LowerBound))
 	}
 	if e.Stopped {
 		low += "; the time limit ended the search"
@@ -135,8 +160,11 @@ func (u *Unfit) sentences() []string {
 func UnfitText(e *planner.UnfitError) string {
 	text := unfitLimit(e) + fmt.Sprintf(": the smallest arena that was reached is %s (%s live)",
 		Bytes(e.LowestArena), Bytes(e.LowestLive))
-	if e.LowerBound > 0 {
-		text += fmt.Sprintf(", and no plan in this order%s has one of less than %s", e.Whole(), Bytes(e.LowerBound))
+	switch w := e.Whole; {
+	case w != nil:
+		text += fmt.Sprintf(", with regions in parts; without them it is %s (%s live)", Bytes(w.Arena), Bytes(w.Live))
+	case e.LowerBound > 0:
+		text += fmt.Sprintf(", and no plan in this order has one of less than %s", Bytes(e.LowerBound))
 	}
 	if e.Stopped {
 		return text + "; the time limit ended the search: allow more time or bytes, or use smaller dims"

@@ -21,13 +21,27 @@ type UnfitError struct {
 	LowerBound int64
 	// Persistent is the bytes of inputs and weights where the budget was for these, too; else 0.
 	Persistent int64
-	// InParts says that plans were tried, too, that compute regions of the graph in parts, and so for
-	// which LowerBound does not hold.
-	InParts bool
+	// Whole is what plans came to that compute no region of the graph in parts, where others were tried,
+	// too: then the fields above are of all of them. nil: none were.
+	Whole *Lowest
 	// Stopped says that the time limit ended the search.
 	Stopped bool
 	// What was searched, for the message: "configuration of clusters"; "" says "plan".
 	What string
+}
+
+// Lowest is how low plans come, in bytes, as in UnfitError.
+type Lowest struct {
+	Arena, Live, Bound int64
+}
+
+// InParts notes that plans with regions in parts came so low, too, and that no parts whatever come
+// below a bound.
+func (e *UnfitError) InParts(arena, live, bound int64) {
+	if e.Whole == nil {
+		e.Whole = &Lowest{e.LowestArena, e.LowestLive, e.LowerBound}
+	}
+	e.LowestArena, e.LowestLive, e.LowerBound = min(e.LowestArena, arena), min(e.LowestLive, live), bound
 }
 
 // Error names the budget and the smallest arena that was reached.
@@ -44,21 +58,16 @@ func (e *UnfitError) Error() string {
 	}
 	text += fmt.Sprintf(": the smallest arena that was reached is %d bytes (%d live)", e.LowestArena,
 		e.LowestLive)
-	if e.LowerBound > 0 {
-		text += fmt.Sprintf(", and no plan in this order%s has one of less than %d", e.Whole(), e.LowerBound)
+	switch w := e.Whole; {
+	case w != nil:
+		text += fmt.Sprintf(", with regions in parts; without them it is %d (%d live)", w.Arena, w.Live)
+	case e.LowerBound > 0:
+		text += fmt.Sprintf(", and no plan in this order has one of less than %d", e.LowerBound)
 	}
 	if e.Stopped {
 		return text + "; the time limit ended the search: allow more time or bytes, or use smaller dims"
 	}
 	return text + "; allow more, or use smaller dims"
-}
-
-// Whole says of what plans LowerBound holds, for messages: "" or " without regions in parts".
-func (e *UnfitError) Whole() string {
-	if e.InParts {
-		return " without regions in parts"
-	}
-	return ""
 }
 
 // Unwrap returns ErrUnfit.
