@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"memopt/graph"
+	"memopt/graph/op"
 	"memopt/internal/schematest"
 	"memopt/train/checkpoint"
 	"memopt/train/events"
@@ -98,7 +100,7 @@ func TestSchemas(t *testing.T) {
 
 	schematest.Load(t, folder, "checkpoint").Check(t, manifest(t))
 	checked["checkpoint"] = true
-	for name, value := range map[string]any{"metrics": &events.Metrics{Step: 1}} {
+	for name, value := range map[string]any{"metrics": &events.Metrics{Step: 1}, "draws": draws(t)} {
 		text, err := json.Marshal(value)
 		require.NoError(t, err)
 		schematest.Load(t, folder, name).Check(t, text)
@@ -117,6 +119,20 @@ func TestSchemas(t *testing.T) {
 		schematest.Load(t, folder, verb).Described(t)
 	}
 	require.Len(t, files, len(checked))
+}
+
+// draws returns the metadata of a part of a random node.
+func draws(t *testing.T) json.RawMessage {
+	t.Helper()
+	n := &graph.Node{Kind: op.RandomNormal}
+	require.NoError(t, op.SetDrawRuns(n, "whole", 4, 2, 8))
+	for _, p := range n.Rare().Metadata {
+		if p.Key == op.DrawsKey {
+			return json.RawMessage(p.Value)
+		}
+	}
+	require.Fail(t, "no metadata "+op.DrawsKey)
+	return nil
 }
 
 // manifest returns the manifest of a checkpoint.
