@@ -8,6 +8,7 @@ import (
 	"memopt/graph"
 	"memopt/graph/live"
 	"memopt/graph/onnx"
+	"memopt/graph/op"
 	"memopt/planner/anchor"
 	"memopt/recompute"
 )
@@ -59,6 +60,9 @@ func (p *Plan) Rewrite(o RewriteOptions) (*Rewritten, error) {
 	if err != nil {
 		return nil, &Error{OfModel, fmt.Errorf("%s: %w", p.Of.Path, err)}
 	}
+	if whole != nil {
+		r.Seeded = append(r.Seeded, seededParts(p.Model.Graph, model.Graph)...)
+	}
 	written := p.Record(o.Seed)
 	written.Anchors = len(opts.Anchors)
 	record, err := json.Marshal(written)
@@ -85,6 +89,17 @@ func (p *Plan) seeded(seed int64) (model, whole *graph.Model, err error) {
 		return nil, nil, &Error{OfMemopt, fmt.Errorf("%s: %w", p.Of.Path, err)}
 	}
 	return f.Model, whole, nil
+}
+
+// seededParts lists the nodes of a graph in parts that have seeds once those of the whole are fixed,
+// and had none before.
+func seededParts(before, after *graph.Graph) (list []graph.NodeID) {
+	for id, n := range before.Nodes {
+		if seed := op.Of(n.Kind).SeedAttr; seed != "" && n.Attr(seed) == nil && after.Nodes[id].Attr(seed) != nil {
+			list = append(list, graph.NodeID(id))
+		}
+	}
+	return list
 }
 
 // WriteOptions says how a model is written. The zero value leaves tensors where they are.

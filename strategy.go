@@ -1,11 +1,17 @@
 package memopt
 
 import (
+	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 
 	"memopt/configs"
+	"memopt/fission"
 	"memopt/planner"
 	"memopt/recompute"
+	"memopt/symbolic"
 )
 
 // Strategies say what a plan recomputes. They are values, which planning does not change.
@@ -53,7 +59,7 @@ func (m *Model) PlanOf(r *recompute.Record) (Strategy, error) {
 		}
 		f, err := p.Cuts.Cut(m.Model, m.Dims)
 		if err != nil {
-			return nil, fmt.Errorf("its regions in parts: %w", err)
+			return nil, partsError(r, m.Dims, err)
 		}
 		g = f.Model.Graph
 	}
@@ -65,6 +71,28 @@ func (m *Model) PlanOf(r *recompute.Record) (Strategy, error) {
 		return nil, err
 	}
 	return p, nil
+}
+
+// partsError is the error of a plan file whose regions in parts do not fit a model.
+func partsError(r *recompute.Record, dims symbolic.Env, err error) error {
+	if !errors.Is(err, fission.ErrCut) {
+		return fmt.Errorf("its regions in parts: %w", err)
+	}
+	return fmt.Errorf("its regions in parts%s: %w; plan anew", otherDims(r, dims), err)
+}
+
+// otherDims says of a plan file that is used at other sizes for which ones it was made.
+func otherDims(r *recompute.Record, dims symbolic.Env) string {
+	var list []string
+	for _, name := range slices.Sorted(maps.Keys(r.Dims)) {
+		if n, ok := dims[name]; ok && n != r.Dims[name] {
+			list = append(list, fmt.Sprintf("%s=%d", name, r.Dims[name]))
+		}
+	}
+	if list == nil {
+		return ""
+	}
+	return fmt.Sprintf(", which are for %.200s", strings.Join(list, ", "))
 }
 
 // named puts the name of a plan's model in a message.

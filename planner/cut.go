@@ -187,28 +187,34 @@ func (r *request) ofFile(ctx context.Context, file *PlanFile) (*Plan, error) {
 }
 
 // FissionText says how many regions are computed in how many parts; "" where none is.
-func (p *Plan) FissionText() string {
-	if len(p.Fission) == 0 {
+func (p *Plan) FissionText() string { return (&Cuts{List: p.Fission}).Text() }
+
+// ExactBits reports whether all outputs keep their bits on memopt's CPU.
+func (p *Plan) ExactBits() bool { return (&Cuts{List: p.Fission}).Exact() }
+
+// Text says how many regions are computed in how many parts; "" where none is.
+func (c *Cuts) Text() string {
+	if c == nil || len(c.List) == 0 {
 		return ""
 	}
 	parts := 0
-	for _, c := range p.Fission {
-		parts += c.Parts
+	for _, one := range c.List {
+		parts += one.Parts
 	}
 	regions := "regions"
-	if len(p.Fission) == 1 {
+	if len(c.List) == 1 {
 		regions = "region"
 	}
-	text := fmt.Sprintf("%d %s in %d parts", len(p.Fission), regions, parts)
-	if !p.ExactBits() {
+	text := fmt.Sprintf("%d %s in %d parts", len(c.List), regions, parts)
+	if !c.Exact() {
 		text += ", not bit-equal"
 	}
 	return text
 }
 
-// ExactBits reports whether all outputs keep their bits on memopt's CPU.
-func (p *Plan) ExactBits() bool {
-	return !slices.ContainsFunc(p.Fission, func(c fission.Cut) bool { return !c.Exact })
+// Exact reports whether all outputs keep their bits on memopt's CPU.
+func (c *Cuts) Exact() bool {
+	return c == nil || !slices.ContainsFunc(c.List, func(one fission.Cut) bool { return !one.Exact })
 }
 
 // RegionBytes returns the bytes of the value that names a region in parts, and of the largest of its

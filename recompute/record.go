@@ -1,6 +1,7 @@
 package recompute
 
 import (
+	"encoding/json"
 	"fmt"
 	"strconv"
 
@@ -53,6 +54,16 @@ type CutRecord struct {
 	Parts  int      `json:"parts"`
 	Exact  bool     `json:"exact"`
 	Nodes  []string `json:"nodes"`
+}
+
+// RecordOf returns the record in a model that was rewritten; nil where there is none that can be read.
+func RecordOf(m *graph.Model) *Record {
+	text, ok := m.Meta(Key)
+	r := &Record{}
+	if !ok || json.Unmarshal([]byte(text), r) != nil || r.Schema != Schema {
+		return nil
+	}
+	return r
 }
 
 // BudgetRecord is a budget on disk. Of the first three fields one is set, or none where there are

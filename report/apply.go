@@ -3,6 +3,9 @@ package report
 import (
 	"fmt"
 	"io"
+	"maps"
+	"slices"
+	"strings"
 
 	"memopt/planner"
 	"memopt/planner/anchor"
@@ -23,7 +26,10 @@ type applyJSON struct {
 	Anchors    *anchorJSON `json:"anchors"`
 	Guards     int         `json:"guard_nodes"` // that keep stock ONNX Runtime from changing the numbers
 	Budget     *budgetJSON `json:"budget"`
-	Warnings   []string    `json:"warnings"`
+	Fission    []cutJSON   `json:"fission"`
+	// Sizes are the sizes for which alone the file holds; null: it has the symbols of the model.
+	Sizes    map[string]int64 `json:"sizes"`
+	Warnings []string         `json:"warnings"`
 }
 
 // anchorJSON says what anchors were written. It is null if none were asked for.
@@ -60,7 +66,10 @@ func Apply(
 ) error {
 	j := applyJSON{
 		Schema: ApplySchema, Out: out, Nodes: len(r.Model.Graph.Nodes), Clones: r.Clones, Placements: len(p.Placements),
-		Guards: r.GuardNodes, Seeded: []string{}, Warnings: nonNil(p.Warnings),
+		Guards: r.GuardNodes, Seeded: []string{}, Fission: newCutsJSON(p), Warnings: nonNil(p.Warnings),
+	}
+	if p.Whole != nil {
+		j.Sizes = p.Whole.Options.Dims
 	}
 	for _, id := range r.Seeded {
 		j.Seeded = append(j.Seeded, p.Analysis.Graph.NodeLabel(id))
@@ -94,11 +103,26 @@ func Apply(
 		t.Add("peak before, live", Bytes(p.Baseline().Base.Peak.Bytes))
 		t.Add("peak after, live", Bytes(p.Planned.Peak.Bytes))
 	}
+	if text := p.FissionText(); text != "" {
+		t.Add("computed in parts", text)
+	}
+	if len(j.Sizes) > 0 {
+		t.Add("holds for no sizes but", sizesText(j.Sizes))
+	}
 	j.Anchors.addTo(&t)
 	if j.Guards > 0 {
 		t.Add("nodes of guards", fmt.Sprint(j.Guards))
 	}
 	return t.WriteAs(w, format)
+}
+
+// sizesText lists what symbols stand for.
+func sizesText(dims map[string]int64) string {
+	var list []string
+	for _, name := range slices.Sorted(maps.Keys(dims)) {
+		list = append(list, fmt.Sprintf("%s=%d", name, dims[name]))
+	}
+	return strings.Join(list, ", ")
 }
 
 // addTo adds the rows of a table.

@@ -62,6 +62,15 @@ type cutJSON struct {
 	Nodes  []string `json:"nodes"`
 }
 
+// newCutsJSON has the regions of a plan.
+func newCutsJSON(p *planner.Plan) []cutJSON {
+	list := []cutJSON{}
+	for _, c := range p.Fission {
+		list = append(list, cutJSON(c))
+	}
+	return list
+}
+
 type modelJSON struct {
 	Path            string `json:"path"`
 	StructureSHA256 string `json:"structure_sha256"`
@@ -202,10 +211,7 @@ func newPlanJSON(p *planner.Plan, sha string) *planJSON {
 		}
 		j.Recompute.FLOPs, j.Recompute.Overhead = &p.Recompute.FLOPs, &p.Overhead
 	}
-	j.Fission = []cutJSON{}
-	for _, c := range p.Fission {
-		j.Fission = append(j.Fission, cutJSON(c))
-	}
+	j.Fission = newCutsJSON(p)
 	j.AtPeak, j.Phases = newAtPeakJSON(p), newPhasesJSON(p)
 	if p.Bound != nil {
 		j.Bound = boundJSON{&p.Bound.Overhead, &p.Bound.Gap, p.Bound.Optimal}

@@ -1,10 +1,14 @@
 package main
 
 import (
+	"fmt"
+
 	"github.com/spf13/pflag"
 
+	"memopt"
 	"memopt/fission"
 	"memopt/planner"
+	"memopt/recompute"
 )
 
 // chunkModes are the values of --chunk.
@@ -45,4 +49,52 @@ func (b *budgetFlags) mode(a *app, limit *planner.Budget) fission.Mode {
 		b.warnIdle(a, why, "chunk")
 	}
 	return fission.Off
+}
+
+// cutsOf returns the regions in parts that memopt has recorded in files; nil where there are none.
+func cutsOf(files ...*memopt.Model) *planner.Cuts {
+	var all planner.Cuts
+	for _, m := range files {
+		if r := recompute.RecordOf(m.Model); r != nil && len(r.Fission) > 0 {
+			all.List = append(all.List, planner.CutsOf(r).List...)
+		}
+	}
+	if all.List == nil {
+		return nil
+	}
+	return &all
+}
+
+// boundIn says of a file with regions in parts for which sizes alone memopt has made it; "" of others.
+func boundIn(m *memopt.Model, symbol string) string {
+	r := recompute.RecordOf(m.Model)
+	if r == nil || len(r.Fission) == 0 {
+		return ""
+	}
+	if n, ok := r.Dims[symbol]; ok {
+		return fmt.Sprintf("; its regions in parts hold for %.80s=%d alone: apply the plan anew to the model as it was",
+			symbol, n)
+	}
+	return ""
+}
+
+// agrees reports whether what a plan file computes in parts is what --chunk allows, where that was
+// given.
+func (b *budgetFlags) agrees(s memopt.Strategy, file string) error {
+	mode, err := chunkMode(b.chunk)
+	p, ok := s.(*planner.PlanFile)
+	if err != nil || !ok || p.Cuts == nil || !b.set.Changed("chunk") {
+		return err
+	}
+	for _, c := range p.Cuts.List {
+		switch {
+		case mode == fission.Off:
+			return usage("--chunk off: %s computes %s in parts (region %q); leave --chunk out, or plan anew with --budget",
+				file, plural(len(p.Cuts.List), "a region", "regions"), c.Region)
+		case mode == fission.Exact && !c.Exact:
+			return usage("--chunk exact: region %q of %s has other bits in parts; wanted exact ones: use --chunk fast, "+
+				"or plan anew with --budget", c.Region, file)
+		}
+	}
+	return nil
 }

@@ -92,8 +92,8 @@ func (a *app) checkDims(models ...*memopt.Model) error {
 			a.warn("--dim %s: has no effect: the file uses that symbol as a label only, and "+
 				"inference has replaced it by what it stands for", b.symbol)
 		case !found:
-			return usage("--dim %s: %s of that name%s; %s", b.symbol, noSymbol(paths), suggest(b.symbol, symbols),
-				symbolText(symbols))
+			return usage("--dim %s: %s of that name%s; %s%s", b.symbol, noSymbol(paths), suggest(b.symbol, symbols),
+				symbolText(symbols), boundIn(models[0], b.symbol))
 		case b.value == 0 && !b.ranged:
 			a.warn("--dim %s=0: all tensors with that dim are empty: the report is of a step "+
 				"without data", b.symbol)

@@ -33,6 +33,8 @@ var forwardModels = map[string]string{
 		g = Div(k, r)  e = Erf(g)  a = Add(e, one)  m = Mul(k, a)  y = Mul(m, half)  loss = ReduceMean<keepdims = 0>(y) }`,
 	"square.onnx": `square (float[batch, 64] x, float[64, 64] a, float[64, 64] b, float[64, 64] c, float[64, 64] d) => (float loss) {
 		p = MatMul(x, a)  q = Tanh(p)  r = MatMul(q, b)  s = Tanh(r)  t = MatMul(s, c)  u = Tanh(t)  v = MatMul(u, d)  w = Tanh(v)  loss = ReduceMean<keepdims = 0>(w) }`,
+	"head.onnx": `head (float[rows, 32] x, int64[rows] labels, float[32, 32] w, float[32, classes] scores) => (float loss) {
+		h = MatMul(x, w)  r = Tanh(h)  l = MatMul(r, scores)  loss = SoftmaxCrossEntropyLoss<ignore_index = 0>(l, labels) }`,
 	"noloss.onnx": `noloss (float[batch, 8] x, float[8] w) => (float[batch, 8] y) { y = Mul(x, w) }`,
 	"norule.onnx": `norule (float[batch, 8] x, float[8] w) => (float loss) { y = Mul(x, w)  u = Unique(y)  loss = ReduceSum<keepdims = 0>(u) }`,
 	"wide.onnx": `wide (float[64] x) => (float loss, float[1] g) {

@@ -292,5 +292,5 @@ func (s *selectionFlags) usePlan(c *chosen, l *memopt.Model) error {
 	if err != nil {
 		return usage("%w", err)
 	}
-	return nil
+	return s.budgetFlags.agrees(c.strategy, c.configPath)
 }

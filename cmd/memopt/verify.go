@@ -7,6 +7,7 @@ import (
 
 	"memopt/executor/verify"
 	"memopt/internal/library"
+	"memopt/planner"
 	"memopt/report"
 )
 
@@ -108,12 +109,14 @@ func (a *app) verifyModels(args []string, sel *selectionFlags, ex *execFlags, vf
 		return err
 	}
 	defer x.Of.Close()
+	var recorded *planner.Cuts // of files that are compared
 	if len(args) == 2 {
 		other, err := a.prepareExecution(args[1], &selectionFlags{order: sel.order, bare: true}, ex, traits)
 		if err != nil {
 			return err
 		}
 		defer other.Of.Close()
+		recorded = cutsOf(x.Of, other.Of)
 		x.Against(other.Execution)
 		if err := a.checkDims(x.Of, other.Of); err != nil {
 			return err
@@ -126,6 +129,10 @@ func (a *app) verifyModels(args []string, sel *selectionFlags, ex *execFlags, vf
 	if x.Plan != nil && len(args) == 1 {
 		v.Parts = x.Plan.FissionText()
 		v.Bitwise = v.Bitwise && (vf.bitwise == "on" || x.Plan.ExactBits())
+	}
+	if recorded != nil {
+		v.Parts = recorded.Text()
+		v.Bitwise = v.Bitwise && (vf.bitwise == "on" || recorded.Exact())
 	}
 	if x.Plan != nil && x.Changed() && len(args) == 1 {
 		v.Predicted, v.Profile = 1+x.Plan.Overhead, x.Plan.ProfileName()
