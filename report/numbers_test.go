@@ -17,6 +17,7 @@ import (
 	"memopt/autograd"
 	"memopt/executor"
 	"memopt/executor/verify"
+	"memopt/fission"
 	"memopt/graph"
 	"memopt/graph/live"
 	"memopt/graph/op"
@@ -446,7 +447,7 @@ func TestApplyNumbers(t *testing.T) {
 		"anchors.peak.baseline_bytes": "73", "anchors.peak.bare_bytes": "74", "anchors.peak.anchored_bytes": "75",
 		"anchors.peak.baseline_arena_bytes": "78", "anchors.peak.anchored_arena_bytes": "79",
 		"budget.in": "memopt", "budget.arena_bytes": "80", "budget.runtime_bytes": "79", "budget.runtime_fits": "true",
-		"peak.clone_bytes": "1067"}
+		"peak.clone_bytes": "1067", "fission": "[]", "sizes": "<nil>"}
 	require.Equal(t, want, leaves(t, "apply", form(JSONFormat)))
 	csv := printed(t, form(CSVFormat))
 	for _, line := range []string{"written to,out.onnx", "nodes,3", "nodes that run again,71", "values made again,7",
@@ -466,6 +467,16 @@ func TestApplyNumbers(t *testing.T) {
 	require.Equal(t, "[]", got["seeded"])
 	anchoring = nil
 	require.Equal(t, "<nil>", leaves(t, "apply", form(JSONFormat))["anchors"])
+
+	whole := *p
+	whole.Options.Dims = symbolic.Env{"seq": 5, "batch": 3}
+	p.Whole, p.Fission = &whole, []fission.Cut{{Region: "logits", Dim: "0", Parts: 4, Nodes: []string{"head"}}}
+	got = leaves(t, "apply", form(JSONFormat))
+	require.Equal(t, []string{"logits", "4", "false", "3", "5"}, []string{got["fission.0.region"],
+		got["fission.0.parts"], got["fission.0.exact"], got["sizes.batch"], got["sizes.seq"]})
+	csv = printed(t, form(CSVFormat))
+	require.Contains(t, csv, "\ncomputed in parts,\"1 region in 4 parts, not bit-equal\"\n")
+	require.Contains(t, csv, "\nholds for no sizes but,\"batch=3, seq=5\"\n")
 }
 
 func TestGradNumbers(t *testing.T) {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/spf13/pflag"
 
@@ -65,17 +66,32 @@ func cutsOf(files ...*memopt.Model) *planner.Cuts {
 	return &all
 }
 
-// boundIn says of a file with regions in parts for which sizes alone memopt has made it; "" of others.
-func boundIn(m *memopt.Model, symbol string) string {
-	r := recompute.RecordOf(m.Model)
-	if r == nil || len(r.Fission) == 0 {
-		return ""
+// sizeIn returns what a symbol stood for when memopt computed regions of a file in parts; ok is false
+// of other files, and other symbols.
+func sizeIn(m *memopt.Model, symbol string) (n int64, ok bool) {
+	if r := recompute.RecordOf(m.Model); r != nil && len(r.Fission) > 0 {
+		n, ok = r.Dims[symbol]
 	}
-	if n, ok := r.Dims[symbol]; ok {
-		return fmt.Sprintf("; its regions in parts hold for %.80s=%d alone: apply the plan anew to the model as it was",
-			symbol, n)
+	return n, ok
+}
+
+// otherSize says of a binding that a file with regions in parts does not hold for it; "" of others.
+func otherSize(files []*memopt.Model, b binding) string {
+	for _, m := range files {
+		if n, ok := sizeIn(m, b.symbol); ok {
+			return fmt.Sprintf("; its regions in parts hold for %.80s=%d alone: apply the plan anew to the model as "+
+				"it was", b.symbol, n)
+		}
 	}
 	return ""
+}
+
+// sameSize reports whether a binding is the size that a file with regions in parts holds for.
+func sameSize(files []*memopt.Model, b binding) bool {
+	return !b.ranged && slices.ContainsFunc(files, func(m *memopt.Model) bool {
+		n, ok := sizeIn(m, b.symbol)
+		return ok && n == b.value
+	})
 }
 
 // agrees reports whether what a plan file computes in parts is what --chunk allows, where that was
@@ -89,11 +105,11 @@ func (b *budgetFlags) agrees(s memopt.Strategy, file string) error {
 	for _, c := range p.Cuts.List {
 		switch {
 		case mode == fission.Off:
-			return usage("--chunk off: %s computes %s in parts (region %q); leave --chunk out, or plan anew with --budget",
-				file, plural(len(p.Cuts.List), "a region", "regions"), c.Region)
+			return usage("--chunk off: %s computes %s in parts (region %q); leave --chunk out, or plan anew "+
+				"with --budget", file, plural(len(p.Cuts.List), "a region", "regions"), c.Region)
 		case mode == fission.Exact && !c.Exact:
-			return usage("--chunk exact: region %q of %s has other bits in parts; wanted exact ones: use --chunk fast, "+
-				"or plan anew with --budget", c.Region, file)
+			return usage("--chunk exact: region %q of %s has other bits in parts; wanted exact ones: use "+
+				"--chunk fast, or plan anew with --budget", c.Region, file)
 		}
 	}
 	return nil

@@ -91,9 +91,12 @@ func (a *app) checkDims(models ...*memopt.Model) error {
 		case !found && slices.ContainsFunc(models, func(m *memopt.Model) bool { return m.HasLabel(b.symbol) }):
 			a.warn("--dim %s: has no effect: the file uses that symbol as a label only, and "+
 				"inference has replaced it by what it stands for", b.symbol)
+		case !found && sameSize(models, b):
+			a.warn("--dim %s=%d: has no effect: the file's regions in parts hold for that size alone", b.symbol,
+				b.value)
 		case !found:
 			return usage("--dim %s: %s of that name%s; %s%s", b.symbol, noSymbol(paths), suggest(b.symbol, symbols),
-				symbolText(symbols), boundIn(models[0], b.symbol))
+				symbolText(symbols), otherSize(models, b))
 		case b.value == 0 && !b.ranged:
 			a.warn("--dim %s=0: all tensors with that dim are empty: the report is of a step "+
 				"without data", b.symbol)

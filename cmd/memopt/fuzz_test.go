@@ -111,6 +111,8 @@ func (b *bench) smallSamples(t testing.TB) []sample {
 		require.NoError(t, err)
 		list = append(list, made)
 	}
+	parts, err := os.ReadFile(filepath.Join(b.data, "parts.json"))
+	require.NoError(t, err)
 	return append(list,
 		sample{"aliases", aliasInput, []byte(`{"aliased": ["act", "d1", "no such node"]}`)},
 		sample{"device", deviceInput, []byte(fuzzDevice)},
@@ -119,7 +121,8 @@ func (b *bench) smallSamples(t testing.TB) []sample {
 		sample{"buffers", tableInput, []byte(exitFiles["buffers.csv"])},
 		encodedTensor(t, graph.Float32Tensor("x", []int64{4, 8}, make([]float32, 32)...)),
 		encodedTensor(t, graph.Int64Tensor("labels", []int64{4}, 0, 1, 2, 3)),
-		encodedTensor(t, graph.Float32Tensor("loss", nil, 1)))
+		encodedTensor(t, graph.Float32Tensor("loss", nil, 1)),
+		sample{"parts.json", planInput, parts})
 }
 
 // faultyModels are models that once ended in a trace, in other numbers, or in a hang: small ones,

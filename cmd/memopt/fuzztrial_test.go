@@ -19,11 +19,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"memopt"
+	"memopt/fission"
 	"memopt/graph"
 	"memopt/graph/onnx"
 	"memopt/internal/memlimit"
 	"memopt/internal/mutate"
 	"memopt/internal/schematest"
+	"memopt/planner"
 	"memopt/report"
 )
 
@@ -69,7 +72,28 @@ func newBench(t testing.TB) *bench {
 		got := inProcess(t.Context(), nil, strings.ReplaceAll(line, "DATA", b.data))
 		require.Zero(t, got.code, "%s\n%s", line, got.errors)
 	}
+	b.planInParts(t, m)
 	return b
+}
+
+// planInParts writes a plan file for the bench's model with a region in parts.
+func (b *bench) planInParts(t testing.TB, read *graph.Model) {
+	t.Helper()
+	m, err := memopt.New(read, memopt.Options{Dims: map[string]int64{"batch": 4}})
+	require.NoError(t, err)
+	whole, err := m.Plan(context.Background(), nil, memopt.PlanOptions{})
+	require.NoError(t, err)
+	bound, err := fission.Bind(m.Model, m.Dims)
+	require.NoError(t, err)
+	order := whole.Analysis.Order
+	cut, err := fission.Around(bound, order, "r", "0", 2, 0, fission.Fast)
+	require.NoError(t, err)
+	p, err := m.Plan(context.Background(),
+		&planner.PlanFile{Cuts: &planner.Cuts{List: []fission.Cut{*cut}, Order: order}}, memopt.PlanOptions{})
+	require.NoError(t, err)
+	data, err := p.File(0)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(b.data, "parts.json"), data, 0o666))
 }
 
 // finding is what is wrong with how a command line ended.
