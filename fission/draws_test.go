@@ -39,8 +39,8 @@ func TestDropoutInParts(t *testing.T) {
 				if err == nil && seeded && id%4 == i {
 					b.hold(t, *around)
 				}
-				alone = append(alone, fission.Cut{Region: b.bound.Graph.ValueName(n.Output(1)), Dim: dim, Parts: 2 + i%2,
-					Nodes: b.withGradient(n)})
+				alone = append(alone, fission.Cut{Region: b.bound.Graph.ValueName(n.Output(1)), Dim: dim,
+					Parts: 2 + i%2, Nodes: b.withGradient(n)})
 			}
 			in, out := countParts(t, b.holdBits(t, alone...))
 			inner, outer = inner+in, outer+out
