@@ -20,7 +20,9 @@
 // next one begins. Where something outside needs what all parts make before the rest of the region
 // can run (the loss's gradient comes from outside, attention's backward half needs that of the layers
 // above), the region has stages, each of which runs part by part. What earlier stages hand to later
-// ones stays in parts, each of which the planner can then recompute by itself.
+// ones stays in parts, each of which the planner can then recompute by itself. What lies between nodes
+// of the region and has a few numbers for each row belongs to it, however small, so that it makes no
+// stages.
 //
 // The idea is that of F-Trans in MAGIS (Chen et al., "MAGIS: Memory Optimization via Coordinated
 // Graph Transformation and Scheduling for DNN", ASPLOS 2024); the head across both halves is that of

@@ -223,7 +223,8 @@ type growth struct {
 	allowed []bool // by node; nil: all are
 	queue   queue
 	turns   int
-	least   int64 // elements of values to which the region grows
+	least   int64     // elements of values to which the region grows
+	later   []reached // smaller ones
 }
 
 // run goes from the largest value to the smallest, so that the nodes of a region alone say how it
@@ -236,6 +237,7 @@ func (g *growth) run() error {
 			return fmt.Errorf("value %q: %w", g.g.Values[v].Name, err)
 		}
 	}
+	g.between()
 	g.sort()
 	if g.g.Values[g.seed].Output {
 		return fmt.Errorf("value %q is an output of the graph", g.g.Values[g.seed].Name)
@@ -364,9 +366,12 @@ func (g *growth) reach(list []graph.ValueID, places []place) {
 			continue
 		}
 		g.place[v] = places[slot]
-		if n := product(g.dims[v]); n >= g.least {
-			g.turns++
-			heap.Push(&g.queue, reached{v, n, g.turns})
+		g.turns++
+		n := reached{v, product(g.dims[v]), g.turns}
+		if n.elements >= g.least {
+			heap.Push(&g.queue, n)
+		} else {
+			g.later = append(g.later, n)
 		}
 	}
 }
