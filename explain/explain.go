@@ -36,6 +36,10 @@ type Result struct {
 	// Order is what another order of execution comes to; nil where it does not lower the peak, or was
 	// not tried because the plan has a fixed order or is one to a budget.
 	Order *Fix
+	// Parts is what the graph with regions in parts comes to, and Cuts says which these are; nil where
+	// that does not lower the peak, or was not tried because the plan recomputes.
+	Parts *Fix
+	Cuts  *planner.Cuts
 }
 
 // Value is one row of what is live at the peak.

@@ -138,7 +138,7 @@ func TestAliveByBruteForce(t *testing.T) {
 
 // TestFixesAreKept: what a fix promises is the peak of the plan that is made with it.
 func TestFixesAreKept(t *testing.T) {
-	again, saving := 0, 0
+	again, saving, parts := 0, 0, 0
 	for seed := range uint64(10) {
 		m := drawn(t, seed)
 		for i, s := range []memopt.Strategy{nil, memopt.Level(1), memopt.Budget{Share: 0.9, Effort: 0.01}} {
@@ -166,6 +166,13 @@ func TestFixesAreKept(t *testing.T) {
 						again++
 					case explain.Reorder:
 						o.Order = planner.OrderMemory
+					case explain.Parts:
+						with := planOf(t, m, &planner.PlanFile{Cuts: r.Cuts}, o)
+						require.Equal(t, f.Peak, with.Planned.Peak.Bytes, "seed %d: in parts", seed)
+						require.Positive(t, f.Saves)
+						require.InDelta(t, f.Millis, 1e3*with.Overhead*p.Step.Seconds, 1e-9)
+						parts++
+						continue
 					default:
 						require.True(t, f.Hint)
 						continue
@@ -183,6 +190,7 @@ func TestFixesAreKept(t *testing.T) {
 	}
 	require.Greater(t, again, 25)
 	require.Greater(t, saving, 5)
+	require.Positive(t, parts)
 }
 
 // TestOffload: a value that is offloaded is not in the peak, and other values are.

@@ -16,15 +16,16 @@ import (
 const (
 	Recompute = "recompute" // make the value again: --recompute
 	Reorder   = "order"     // run the nodes in another order: --order memory
+	Parts     = "parts"     // compute regions of the graph in parts: --budget
 	Offload   = "offload"   // move the value to the host and back, which memopt does not do: a hint
 )
 
 // maxFixes is how many fixes of a value are kept.
-const maxFixes = 3
+const maxFixes = 4
 
 // Fix is a change that was tried, and what came of it.
 type Fix struct {
-	What   string // Recompute, Reorder or Offload
+	What   string // Recompute, Reorder, Parts or Offload
 	How    string // flags, or what to do
 	Saves  int64  // bytes by which the peak becomes lower; 0 or less where it does not
 	Millis float64
@@ -47,18 +48,21 @@ func (e *explainer) fixes(r *Result, top int) error {
 	if r.Order, err = e.reorder(); err != nil {
 		return err
 	}
+	if r.Parts, r.Cuts, err = e.inParts(); err != nil {
+		return err
+	}
 	for i, v := range r.Values {
 		if top > 0 && i >= top || e.ctx.Err() != nil {
 			break
 		}
-		if err := e.fixesOf(v, r.Order); err != nil {
+		if err := e.fixesOf(v, r); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (e *explainer) fixesOf(v *Value, order *Fix) error {
+func (e *explainer) fixesOf(v *Value, r *Result) error {
 	if v.ID == graph.NoValue || v.Kind == live.Unfilled || v.Kind == live.Workspace {
 		return nil
 	}
@@ -69,8 +73,11 @@ func (e *explainer) fixesOf(v *Value, order *Fix) error {
 	if f != nil {
 		v.Fixes = append(v.Fixes, *f)
 	}
-	if order != nil {
-		v.Fixes = append(v.Fixes, *order)
+	if r.Order != nil {
+		v.Fixes = append(v.Fixes, *r.Order)
+	}
+	if e.inside(v, r.Cuts) {
+		v.Fixes = append(v.Fixes, *r.Parts)
 	}
 	if f, err = e.offload(v); err != nil {
 		return err

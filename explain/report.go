@@ -333,6 +333,9 @@ func (r *Result) fixes(top int, single bool) *report.Table {
 	if r.Order != nil && !single {
 		list = append(list, *r.Order)
 	}
+	if r.Parts != nil && !single {
+		list = append(list, *r.Parts)
+	}
 	for i, v := range r.Values {
 		if top > 0 && i >= top {
 			break

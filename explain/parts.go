@@ -1,0 +1,71 @@
+package explain
+
+import (
+	"fmt"
+	"math"
+
+	"memopt/fission"
+	"memopt/graph"
+	"memopt/planner"
+	"memopt/recompute"
+)
+
+// inParts plans with the regions around what the worst steps need in as few parts as lower the peak,
+// exact ones if there are any; nil where none does. It is not tried for plans that have been chosen
+// to a budget, which has weighed it, nor beside other strategies.
+func (e *explainer) inParts() (*Fix, *planner.Cuts, error) {
+	o := e.options()
+	if o.Strategy != nil || len(o.Keep)+len(o.Recompute) > 0 || e.ctx.Err() != nil {
+		return nil, nil, nil
+	}
+	for _, mode := range []fission.Mode{fission.Exact, fission.Fast} {
+		lists, err := fission.Propose(e.p.Model, e.p.Analysis.Order, o.Dims, e.t.Peak.Bytes, mode)
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, list := range lists {
+			cuts := &planner.Cuts{List: list, Order: e.p.Analysis.Order}
+			f, err := e.cut(cuts, mode)
+			if err != nil {
+				return nil, nil, err
+			}
+			if f.Saves > 0 {
+				return f, cuts, nil
+			}
+		}
+	}
+	return nil, nil, nil
+}
+
+// cut plans with regions in parts.
+func (e *explainer) cut(cuts *planner.Cuts, mode fission.Mode) (*Fix, error) {
+	o := e.options()
+	o.Strategy, o.SkipLayout = &planner.PlanFile{Cuts: cuts}, false
+	q, err := planner.MakeContext(e.ctx, e.p.Model, e.p.Types, o)
+	if err != nil {
+		return nil, err
+	}
+	how := fmt.Sprintf("--budget %.0f%%", math.Ceil(100*float64(q.Arena.Bytes)/float64(e.t.Peak.Bytes)))
+	if mode == fission.Fast {
+		how += " --chunk fast"
+	}
+	return &Fix{What: Parts, How: how + ": " + q.FissionText(), Saves: e.t.Peak.Bytes - q.Planned.Peak.Bytes,
+		Millis: q.Overhead * e.p.Step.Seconds * 1e3, Peak: q.Planned.Peak.Bytes,
+		PeakNode: q.Model.Graph.NodeLabel(q.Planned.Peak.Node)}, nil
+}
+
+// inside reports whether a node of the regions makes a value.
+func (e *explainer) inside(v *Value, cuts *planner.Cuts) bool {
+	if cuts == nil || v.ID == graph.NoValue || e.g.Values[v.ID].Def == graph.NoNode {
+		return false
+	}
+	label := recompute.Labels(e.g)[e.g.Values[v.ID].Def]
+	for _, c := range cuts.List {
+		for _, l := range c.Nodes {
+			if l == label {
+				return true
+			}
+		}
+	}
+	return false
+}
