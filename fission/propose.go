@@ -12,8 +12,8 @@ import (
 )
 
 // Propose returns lists of cuts that are worth planning to bring a graph's peak within a budget, the
-// bytes of an arena, from the coarsest on: with each, what single steps need of values in parts, which
-// no recomputation lowers, is half as much, as long as mostParts parts can do it. It returns none where
+// bytes of an arena, from the coarsest on: with each second one, what single steps need of values in
+// parts, which no recomputation lowers, is half as much, as long as mostParts parts can do it. It returns none where
 // no step needs so much, or none of those that do falls into parts. Symbols are bound by dims; the
 // error is a *symbolic.UnboundError, or that of the inference with numbers.
 func Propose(
@@ -37,7 +37,8 @@ func Propose(
 	for _, id := range order {
 		most = max(most, p.need(bound.Graph.Nodes[id], nil, 1))
 	}
-	for limit := budget / 2; limit > most/mostParts; limit /= 2 {
+	for k := 2; halved(budget, k) > most/mostParts; k++ {
+		limit := halved(budget, k)
 		cuts := p.propose(limit)
 		if cuts == nil || len(lists) > 0 && sameCuts(lists[len(lists)-1], cuts) {
 			continue
@@ -45,6 +46,14 @@ func Propose(
 		lists = append(lists, cuts)
 	}
 	return lists, nil
+}
+
+// halved is a number divided by the square root of 2, k times: in whole halves exactly.
+func halved(n int64, k int) int64 {
+	if k%2 > 0 {
+		n = int64(float64(n) / math.Sqrt2)
+	}
+	return n >> (k / 2)
 }
 
 // mostParts bounds the parts of a region: more nodes than they save bytes.
@@ -90,6 +99,7 @@ type candidate struct {
 	above bool  // even so many parts are larger than wanted
 	need  int64 // of the part of a node that needs most
 	least int64 // the same with as many parts as there can be
+	inner int64 // bytes of which there are parts alone
 }
 
 // propose returns cuts after which no step that can be cut needs more than the limit, if possible.
@@ -148,27 +158,41 @@ func (p *proposer) best(id graph.NodeID, need, limit int64, free []bool) (best *
 	return best
 }
 
+// A region of at most manyNodes nodes is better the more of it is in parts, a larger one the smaller it
+// is: what runs again in one part does so in each. Of regions whose parts are copies, nodes count so
+// many times.
+const (
+	manyNodes = 64
+	copied    = 4
+)
+
 // better reports whether a region is better than another one: parts that are small enough, a lower
-// need, fewer parts, parts that are views.
+// need as far as it is above the limit, few nodes, more bytes in parts, fewer parts.
 func (c *candidate) better(d *candidate) bool {
 	if c.above != d.above {
 		return d.above
 	}
-	if 16*c.need < 15*d.need || 16*d.need < 15*c.need { // what is near counts as equal
+	if !near(c.need, d.need) {
 		return c.need < d.need
 	}
-	if c.parts != d.parts {
-		return c.parts < d.parts
+	if m, n := max(c.weight(), manyNodes), max(d.weight(), manyNodes); m != n {
+		return m < n
 	}
-	return c.copies() < d.copies()
+	if !near(c.inner, d.inner) {
+		return c.inner > d.inner
+	}
+	return c.parts*c.weight() < d.parts*d.weight()
 }
 
-// copies is 1 where parts are copies.
-func (c *candidate) copies() int {
+// near reports whether two numbers of bytes count as equal.
+func near(a, b int64) bool { return 16*a >= 15*b && 16*b >= 15*a }
+
+// weight is the number of a region's nodes, more where its parts are copies.
+func (c *candidate) weight() int {
 	if c.span.first > 0 || c.place[c.seed].dim > 0 && !c.place[c.seed].merge {
-		return 1
+		return copied * len(c.nodes)
 	}
-	return 0
+	return len(c.nodes)
 }
 
 // largest returns the largest operands of a node that nodes make.
@@ -248,8 +272,9 @@ func (p *proposer) measure(r *region, limit int64) *candidate {
 		large = max(large, p.need(n, nil, 1)-p.need(n, inner, math.MaxInt64))
 	}
 	parts := min(max((large+limit-1)/max(limit, 1), 2), most)
-	return &candidate{region: r, parts: int(parts), above: large/parts > limit, need: p.needOf(r, inner, parts),
-		least: p.needOf(r, inner, most)}
+	return &candidate{region: r, parts: int(parts), above: large/parts > limit,
+		need:  max(p.needOf(r, inner, parts), limit),
+		least: p.needOf(r, inner, most), inner: p.bytesOf(inner)}
 }
 
 func (p *proposer) needOf(r *region, inner map[graph.ValueID]bool, parts int64) (most int64) {
@@ -257,6 +282,16 @@ func (p *proposer) needOf(r *region, inner map[graph.ValueID]bool, parts int64) 
 		most = max(most, p.need(p.g.Nodes[id], inner, parts))
 	}
 	return most
+}
+
+// bytesOf adds up the memory of marked roots.
+func (p *proposer) bytesOf(marked map[graph.ValueID]bool) (total int64) {
+	for v, is := range marked {
+		if is {
+			total += p.bytes[v]
+		}
+	}
+	return total
 }
 
 // innerMemory marks the roots of which a region has parts alone, through whatever views.

@@ -12,7 +12,7 @@ import (
 
 const (
 	// mostProposals is how many lists of cuts are weighed.
-	mostProposals = 12
+	mostProposals = 16
 	// A list is worth a look if it leaves at most so many nodes, or so many times the graph's.
 	fewNodes, mostTimes = 1000, 8
 	// leastGain is the price of a plan, as a share of a step, below which no other is looked for.
@@ -21,7 +21,7 @@ const (
 	// list to be searched: a search improves on first plans by about that.
 	promising = 1.25
 	// A list's first plan has this counted work, and so much by node.
-	firstWork, firstPart = 500_000, 500
+	firstWork, firstPart = 400_000, 400
 	// lowestTries is how many lists are planned where nothing fits quickly.
 	lowestTries = 2
 )
@@ -66,7 +66,7 @@ type chunker struct {
 type chunked struct {
 	*request
 	asIs  *Plan
-	first *Plan // nil: none fits, or none was made
+	first *Plan // nil: none fits, or none was tried
 }
 
 func (c *chunker) run() (*Plan, error) {
@@ -242,7 +242,7 @@ func (c *chunker) sift(open []*chunked) error {
 		r := *l.request
 		r.opts.RowPeaks, r.opts.Alternatives = false, false
 		var err error
-		if l.first, err = c.within(&r, quick, 2*(len(open)-i)); err != nil {
+		if l.first, err = c.within(&r, quick, len(open)-i+3); err != nil {
 			return err
 		}
 		if c.best == nil || l.first != nil && cheaper(l.first, c.best) {
