@@ -22,6 +22,8 @@ const (
 	promising = 1.25
 	// A list's first plan has this counted work, and so much by node.
 	firstWork, firstPart = 400_000, 400
+	// spentEffort divides the effort where a plan fits without parts: most of it has been spent on that.
+	spentEffort = 4
 	// lowestTries is how many lists are planned where nothing fits quickly.
 	lowestTries = 2
 )
@@ -50,8 +52,8 @@ func (r *request) planned(ctx context.Context) (*Plan, error) {
 }
 
 // chunker looks for a cheaper plan in which regions are computed in parts. All lists of cuts that
-// can fit get a first plan each, and the best of them is searched with the effort, the time and the
-// work that the plan without parts had. So a larger budget costs no more where it chooses the same
+// can fit get a first plan each, and the best of them is searched with the time that
+// the plan without parts had and a part of its work. So a larger budget costs no more where it chooses the same
 // list; it never costs more than without parts.
 type chunker struct {
 	*request
@@ -173,7 +175,7 @@ func (c *chunker) search() error {
 	open := c.open(b.bytes(c.whole.Persistent, c.whole.Base.Peak.Bytes))
 	asGiven := c.best
 	if asGiven != nil {
-		b.Effort /= 2 // the other half has been spent
+		b.Effort /= spentEffort
 	}
 	if err := c.sift(open); err != nil {
 		return err
