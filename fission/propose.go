@@ -39,13 +39,24 @@ func Propose(
 	}
 	for k := 2; halved(budget, k) > most/mostParts; k++ {
 		limit := halved(budget, k)
-		cuts := p.propose(limit)
-		if cuts == nil || len(lists) > 0 && sameCuts(lists[len(lists)-1], cuts) {
-			continue
+		regions, others := p.propose(limit)
+		for _, regions := range [][]*candidate{regions, p.relieve(regions, max(others, limit))} {
+			cuts := p.record(regions)
+			known := func(list []Cut) bool { return sameCuts(list, cuts) }
+			if cuts != nil && !slices.ContainsFunc(lists, known) {
+				lists = append(lists, cuts)
+			}
 		}
-		lists = append(lists, cuts)
 	}
 	return lists, nil
+}
+
+// record returns the cuts of regions.
+func (p *proposer) record(regions []*candidate) (cuts []Cut) {
+	for _, c := range regions {
+		cuts = append(cuts, *c.record(p.g, p.labels, c.parts))
+	}
+	return cuts
 }
 
 // halved is a number divided by the square root of 2, k times: in whole halves exactly.
@@ -97,26 +108,28 @@ type candidate struct {
 	*region
 	parts int
 	above bool  // even so many parts are larger than wanted
-	need  int64 // of the part of a node that needs most
-	least int64 // the same with as many parts as there can be
+	most  int   // as many parts as there can be
+	now   int64 // what the part of a node needs that needs most
+	need  int64 // the same, at least the limit
+	least int64 // what it needs with as many parts as there can be
 	inner int64 // bytes of which there are parts alone
 }
 
-// propose returns cuts after which no step that can be cut needs more than the limit, if possible.
-func (p *proposer) propose(limit int64) []Cut {
+// propose returns regions after which no step that can be cut needs more than the limit in parts, if
+// possible, and what the steps need that are in none.
+func (p *proposer) propose(limit int64) (regions []*candidate, others int64) {
 	type step struct {
 		id   graph.NodeID
 		need int64
 	}
 	var steps []step
-	for _, id := range p.order {
+	for _, id := range p.order { // the steps that may need less
 		if need := p.need(p.g.Nodes[id], nil, 1); need > limit {
 			steps = append(steps, step{id, need})
 		}
 	}
 	slices.SortStableFunc(steps, func(a, b step) int { return cmp.Compare(b.need, a.need) })
 	free := slices.Repeat([]bool{true}, len(p.g.Nodes))
-	var cuts []Cut
 	for _, s := range steps {
 		if !free[s.id] {
 			continue
@@ -128,9 +141,37 @@ func (p *proposer) propose(limit int64) []Cut {
 		for _, id := range best.nodes {
 			free[id] = false
 		}
-		cuts = append(cuts, *best.record(p.g, p.labels, best.parts))
+		regions = append(regions, best)
 	}
-	return cuts
+	for _, id := range p.order {
+		if free[id] {
+			others = max(others, p.need(p.g.Nodes[id], nil, 1))
+		}
+	}
+	return regions, others
+}
+
+// relieve returns the regions with twice the parts of the one that needs most, where it needs a quarter
+// more than others do, which are the limit and all other steps: beside what it makes in parts a step
+// may need something whole, such as the gradient of a weight. It returns nil where that does not help.
+func (p *proposer) relieve(regions []*candidate, others int64) []*candidate {
+	if len(regions) == 0 {
+		return nil
+	}
+	worst := slices.MaxFunc(regions, func(a, b *candidate) int { return cmp.Compare(a.now, b.now) })
+	for _, c := range regions {
+		if c != worst {
+			others = max(others, c.now)
+		}
+	}
+	if 4*worst.now < 5*max(others, worst.least) || 2*worst.parts > worst.most {
+		return nil
+	}
+	out := slices.Clone(regions)
+	finer := *worst
+	finer.parts *= 2
+	out[slices.Index(regions, worst)] = &finer
+	return out
 }
 
 // best returns the region that lowers what a step needs most; nil where none lowers it.
@@ -272,9 +313,9 @@ func (p *proposer) measure(r *region, limit int64) *candidate {
 		large = max(large, p.need(n, nil, 1)-p.need(n, inner, math.MaxInt64))
 	}
 	parts := min(max((large+limit-1)/max(limit, 1), 2), most)
-	return &candidate{region: r, parts: int(parts), above: large/parts > limit,
-		need:  max(p.needOf(r, inner, parts), limit),
-		least: p.needOf(r, inner, most), inner: p.bytesOf(inner)}
+	now := p.needOf(r, inner, parts)
+	return &candidate{region: r, parts: int(parts), most: int(most), above: large/parts > limit, now: now,
+		need: max(now, limit), least: p.needOf(r, inner, most), inner: p.bytesOf(inner)}
 }
 
 func (p *proposer) needOf(r *region, inner map[graph.ValueID]bool, parts int64) (most int64) {

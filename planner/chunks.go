@@ -12,7 +12,7 @@ import (
 
 const (
 	// mostProposals is how many lists of cuts are weighed.
-	mostProposals = 16
+	mostProposals = 20
 	// A list is worth a look if it leaves at most so many nodes, or so many times the graph's.
 	fewNodes, mostTimes = 1000, 8
 	// leastGain is the price of a plan, as a share of a step, below which no other is looked for.
