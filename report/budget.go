@@ -135,25 +135,31 @@ func Pareto(w io.Writer, f Format, model string, c *planner.Curve, folder string
 		return WriteJSON(w, j)
 	}
 	t := &Table{Title: "Budget and cost",
-		Header: []string{"budget_bytes", "peak_bytes", "arena_bytes", "overhead", "overhead_lower_bound", "nodes"},
-		Right:  []bool{true, true, true, true, true, true}}
+		Header: []string{"budget_bytes", "peak_bytes", "arena_bytes", "overhead", "overhead_lower_bound", "nodes",
+			"regions_in_parts"},
+		Right: []bool{true, true, true, true, true, true, true}}
 	size := Bytes
 	if f == TableFormat {
 		var unit string
 		unit, size = curveUnit(c)
 		t.Header = []string{"Budget, " + unit, "Peak, " + unit, "Arena, " + unit, "Overhead", "At least",
 			"Nodes run again"}
+		if cutsAny(c) {
+			t.Header = append(t.Header, "Cuts")
+		}
 	} else if files != nil {
 		t.Header = append(t.Header, "plan")
 	}
 	for i, pt := range c.Points {
 		if f == TableFormat {
-			t.Add(size(pt.Budget), size(pt.Live), size(pt.Arena), Percent(pt.Overhead), Percent(pt.LowerBound),
-				Thousands(int64(pt.Nodes)))
+			cells := []string{size(pt.Budget), size(pt.Live), size(pt.Arena), Percent(pt.Overhead),
+				Percent(pt.LowerBound), Thousands(int64(pt.Nodes)), fmt.Sprint(len(c.Fission(i)))}
+			t.Add(cells[:len(t.Header)]...)
 			continue
 		}
 		cells := []string{fmt.Sprint(pt.Budget), fmt.Sprint(pt.Live), fmt.Sprint(pt.Arena),
-			fmt.Sprintf("%.6f", pt.Overhead), fmt.Sprintf("%.6f", pt.LowerBound), fmt.Sprint(pt.Nodes)}
+			fmt.Sprintf("%.6f", pt.Overhead), fmt.Sprintf("%.6f", pt.LowerBound), fmt.Sprint(pt.Nodes),
+			fmt.Sprint(len(c.Fission(i)))}
 		if files != nil {
 			cells = append(cells, files[i])
 		}
@@ -173,6 +179,16 @@ func Pareto(w io.Writer, f Format, model string, c *planner.Curve, folder string
 		text += fmt.Sprintf(" The plans are in %s, from %s to %s, in this order.", folder, files[0], files[n-1])
 	}
 	return Paragraph(w, text)
+}
+
+// cutsAny reports whether a plan of a curve computes regions in parts.
+func cutsAny(c *planner.Curve) bool {
+	for i := range c.Points {
+		if len(c.Fission(i)) > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // curveUnit is the unit of all sizes of a curve.

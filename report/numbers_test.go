@@ -407,9 +407,9 @@ func TestParetoNumbers(t *testing.T) {
 		"points.0.overhead": "0.0101", "points.0.overhead_lower_bound": "0.0102", "points.0.nodes": "1005",
 		"points.0.regions_in_parts": "0", "points.0.plan": "<nil>", "stopped": "false"},
 		leaves(t, "pareto", form(JSONFormat)))
-	require.Equal(t, "budget_bytes,peak_bytes,arena_bytes,overhead,overhead_lower_bound,nodes\n"+
-		"1002,1003,1004,0.010100,0.010200,1005\n", printed(t, form(CSVFormat)))
-	require.Contains(t, printed(t, form(MarkdownFormat)), "| 1002 | 1003 | 1004 | 0.010100 | 0.010200 | 1005 |\n")
+	require.Equal(t, "budget_bytes,peak_bytes,arena_bytes,overhead,overhead_lower_bound,nodes,regions_in_parts\n"+
+		"1002,1003,1004,0.010100,0.010200,1005,0\n", printed(t, form(CSVFormat)))
+	require.Contains(t, printed(t, form(MarkdownFormat)), "| 1002 | 1003 | 1004 | 0.010100 | 0.010200 | 1005 | 0 |\n")
 	table := squeezed(printed(t, form(TableFormat)))
 	require.Contains(t, table, "1,002 1,003 1,004 1.0 % 1.0 % 1,005\n")
 	require.Contains(t, table, "which take 1001 B.\n")
@@ -422,7 +422,7 @@ func TestParetoNumbers(t *testing.T) {
 	require.Equal(t, "plan-1.json", got["points.0.plan"])
 	require.Equal(t, "true", got["stopped"])
 	require.Contains(t, printed(t, saved(CSVFormat)),
-		",nodes,plan\n1002,1003,1004,0.010100,0.010200,1005,plan-1.json\n")
+		",nodes,regions_in_parts,plan\n1002,1003,1004,0.010100,0.010200,1005,0,plan-1.json\n")
 	require.Contains(t, squeezed(strings.ReplaceAll(printed(t, saved(TableFormat)), "\n", " ")),
 		"The plans are in plans, from plan-1.json to plan-1.json, in this order.")
 }
