@@ -148,10 +148,11 @@ func (f *finder) alongOperand(id graph.NodeID, o operand, p place, rows int64) (
 }
 
 // adjust says of results that are made of what parts give whether they have the bits of the whole: a
-// mean that is taken of rows has, and a sum has where the node itself goes on with it.
+// mean that is taken of rows has, the first dim of its scores, and a sum has where the node itself goes
+// on with it.
 func (f *finder) adjust(n *graph.Node, a *along) {
 	switch {
-	case a.reduce == op.MeanOf && meanOf(n) != nil:
+	case a.reduce == op.MeanOf && meanOf(n) != nil && a.in[0].dim == 0:
 		a.grain = 1
 	case a.reduce == op.SumOf && continuedBy(n, f.dimsOf) == nil:
 		a.grain = 0

@@ -71,20 +71,32 @@ func Pareto(ctx context.Context, m *graph.Model, types *op.Result, opts Options,
 		return nil, &symbolic.UnboundError{Symbols: p.Unbound}
 	}
 	opts.Strategy = b
-	lists, err := curvesInParts(ctx, m, types, opts, p)
+	r, err := newRequest(m, types, opts)
 	if err != nil {
 		return nil, err
 	}
 	out := &Curve{Persistent: p.Persistent}
-	plans := append([]*Plan{p}, lists...)
-	var all [][]ParetoPoint
-	for i, q := range plans {
-		points, stopped, err := q.curve(ctx, b, began, n, len(plans)-i)
+	plans, shares := []*Plan{p}, 1
+	if r.mayCut() {
+		shares = 2 // half of the time is for the graph as it is
+	}
+	points, stopped, err := p.curve(ctx, b, began, n, shares)
+	if err != nil {
+		return nil, err
+	}
+	all := [][]ParetoPoint{points}
+	lists, err := r.curvesInParts(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	for i, q := range lists {
+		points, late, err := q.curve(ctx, b, began, n, len(lists)-i)
 		if err != nil {
 			return nil, err
 		}
-		all, out.Stopped = append(all, points), out.Stopped || stopped
+		plans, all, stopped = append(plans, q), append(all, points), stopped || late
 	}
+	out.Stopped = stopped
 	out.merge(plans, all)
 	return out, nil
 }
@@ -94,13 +106,12 @@ const mostCurves = 3
 
 // curvesInParts are the plans of graphs in parts, as they are, whose curves may go lower than that of
 // the plan p, or cost less.
-func curvesInParts(ctx context.Context, m *graph.Model, types *op.Result, opts Options,
-	p *Plan) ([]*Plan, error) {
-	r, err := newRequest(m, types, opts)
-	if err != nil || !r.mayCut() {
-		return nil, err
+func (r *request) curvesInParts(ctx context.Context, p *Plan) ([]*Plan, error) {
+	if !r.mayCut() || ctx.Err() != nil {
+		return nil, nil
 	}
 	c := &chunker{request: r, ctx: ctx}
+	var err error
 	if c.whole, err = c.asGiven(ctx, p.Analysis.Order); err != nil {
 		return nil, err
 	}
