@@ -56,7 +56,7 @@ func (e *emitter) writeStage(s int) error {
 			case a.out[slot].cut() && e.wholeWanted(v):
 				e.join(v, e.parted[v], a.out[slot], e.dims[v])
 			case a.reduce == op.MeanOf && !a.out[slot].cut():
-				e.takeMean(it.node, v)
+				e.takeMean(it.node, a, v)
 			}
 		}
 	}

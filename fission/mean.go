@@ -3,7 +3,6 @@ package fission
 import (
 	"encoding/binary"
 	"math"
-	"slices"
 
 	"memopt/graph"
 )
@@ -13,19 +12,18 @@ const skippedClass = -1
 
 // takeMean makes the loss of the losses of all labels, by the operator that takes means of labels'
 // losses: in the order of the whole, and with the same labels left out.
-func (e *emitter) takeMean(n *graph.Node, v graph.ValueID) {
+func (e *emitter) takeMean(n *graph.Node, a *along, v graph.ValueID) {
 	m := meanOf(n)
 	name := e.g.Values[v].Name
 	e.part = len(e.starts) - 2
 	labels := n.Input(m.labels)
 	count := product(e.dims[labels])
-	parts := slices.Clone(e.parted[v])
-	if len(e.dims[labels]) > 1 {
-		for i, p := range parts {
-			parts[i] = e.flat(p)
-		}
+	at, dims := a.in[m.labels], e.dims[labels] // parts lie as those of the labels do
+	if at.merge {
+		dims = e.mergedDims(dims, at)
 	}
-	rows := e.node(name+"_rows", "Concat", []graph.Attr{{Name: "axis", Value: int64(0)}}, []int64{count}, parts...)
+	rows := e.flat(e.node(name+"_rows", "Concat", []graph.Attr{{Name: "axis", Value: int64(at.dim)}}, dims,
+		e.parted[v]...))
 	neg := e.node(name+"_scores", "Neg", nil, []int64{count}, rows)
 	scores := e.node(name+"_matrix", "Reshape", nil, []int64{count, 1}, neg, e.vector([]int64{-1, 1}))
 	flat := e.flat(labels)
