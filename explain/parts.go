@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"errors"
 	"fmt"
 	"math"
 
@@ -26,6 +27,9 @@ func (e *explainer) inParts() (*Fix, *planner.Cuts, error) {
 		for _, list := range lists {
 			cuts := &planner.Cuts{List: list, Order: e.p.Analysis.Order}
 			f, err := e.cut(cuts, mode)
+			if errors.Is(err, fission.ErrCut) {
+				continue
+			}
 			if err != nil {
 				return nil, nil, err
 			}
