@@ -15,6 +15,7 @@ type nodeFacts struct {
 	matrix bool  // a product that can take a factor and transposed operands: MatMul
 	scaled int8  // a product with a constant scalar: one more than the index of the other operand
 	dense  bool  // a MatMul of matrices, or of shapes that the file fixes, so that an Add of a row becomes part of it
+	flat   bool  // such a MatMul of more than two dims, before which a Reshape then makes a matrix of its rows
 	shape  bool  // its result is known from the shapes that the file fixes: Shape
 	row    int8  // an Add: one more than the index of the operand that is a row of fixed length
 }
@@ -60,6 +61,7 @@ func describeMatMul(g *graph.Graph, n *graph.Node, f *nodeFacts) {
 	a, b := n.Input(0), n.Input(1)
 	f.matrix = true
 	f.dense = rankOf(g, b) == 2 && (rankOf(g, a) == 2 || fixedShape(g, a) && fixedShape(g, b))
+	f.flat = f.dense && rankOf(g, a) != 2
 }
 
 func describeMul(g *graph.Graph, n *graph.Node, f *nodeFacts) {

@@ -136,7 +136,7 @@ func (b *builder) handle(i, start int) graph.ValueID {
 	g := b.g
 	best, bestScore := graph.NoValue, int32(-1)
 	for _, v := range b.program.Steps[i].In[:b.step[i].inputs] {
-		if v == graph.NoValue || b.origin[v] == graph.NoValue || !b.ready(v, start) || b.fuses(v) {
+		if v == graph.NoValue || b.origin[v] == graph.NoValue || !b.ready(v, start) || b.fuses(v) || b.flattens(i, v) {
 			continue
 		}
 		value := &g.Values[b.origin[v]]
@@ -188,6 +188,14 @@ func (a *search) fuses(v graph.ValueID) bool {
 	}
 	reader := a.step[d].firstRead
 	return int(reader) < len(a.step) && ortsim.MergesIntoGemm(a.program.Steps[d].Kind, a.program.Steps[reader].Kind)
+}
+
+// flattens reports whether ONNX Runtime puts a Reshape between a step and an operand that it alone
+// reads. It would join that with an anchor's, and refuse the file, since the anchor's shape is none
+// that it knows (reshape_fusion.cc, FuseContiguousReshapes).
+func (b *builder) flattens(i int, v graph.ValueID) bool {
+	s := &b.program.Steps[i]
+	return s.Node != graph.NoNode && v == s.In[0] && b.readers[v] == 1 && b.facts.Flattens(s.Node) && b.fuses(s.Out[0])
 }
 
 // frees reports whether a step reads a value of size that no step from start on needs, and that is
