@@ -23,6 +23,7 @@ type lossCase struct {
 	dialect              string // which operators: "onnx" has the gradient of memopt, the others are ORT's
 	weights, ignore, all bool   // weights of classes, a label that is ignored, all labels are
 	ignored              int64
+	made                 bool // labels come from a node
 }
 
 func drawLoss(t *rapid.T) lossCase {
@@ -36,6 +37,7 @@ func drawLoss(t *rapid.T) lossCase {
 		weights:   rapid.Bool().Draw(t, "weights"), ignore: rapid.Bool().Draw(t, "ignore"),
 	}
 	c.all = c.ignore && rapid.Bool().Draw(t, "all")
+	c.made = rapid.Bool().Draw(t, "made")
 	c.ignored = rapid.SampledFrom([]int64{-100, 0, 1}).Draw(t, "ignored")
 	return c
 }
@@ -55,6 +57,14 @@ func (c lossCase) labelsShape() string {
 	return fmt.Sprintf("[%d]", c.rows)
 }
 
+// fed is the input that labels come from.
+func (c lossCase) fed() string {
+	if c.made {
+		return "raw"
+	}
+	return "labels"
+}
+
 // attrs are the loss's attributes.
 func (c lossCase) attrs(ignore bool) string {
 	text := fmt.Sprintf("reduction = %q", c.reduction)
@@ -67,7 +77,7 @@ func (c lossCase) attrs(ignore bool) string {
 // step is the training graph: scores are a parameter times a factor.
 func (c lossCase) step(t rapid.TB) *memopt.Model {
 	weight, ignored := `""`, `""`
-	in := fmt.Sprintf("%s%s p, %s%s labels", c.dtype, c.scoresShape(), c.labels, c.labelsShape())
+	in := fmt.Sprintf("%s%s p, %s%s %s", c.dtype, c.scoresShape(), c.labels, c.labelsShape(), c.fed())
 	consts := c.dtype + " one = {1}"
 	if c.weights {
 		in += fmt.Sprintf(", %s[%d] weight", c.dtype, c.classes)
@@ -78,6 +88,9 @@ func (c lossCase) step(t rapid.TB) *memopt.Model {
 		ignored = "ignored"
 	}
 	scores := "  s = Tanh(p)  l = Mul(s, s)  "
+	if c.made {
+		scores += "negative = Neg(raw)  labels = Neg(negative)  "
+	}
 	if c.dialect == "onnx" {
 		return trained(t, fmt.Sprintf("m (%s) => (%s loss) <%s> {%s each = SoftmaxCrossEntropyLoss%s(l, labels, %s)"+
 			"  loss = ReduceMean<keepdims = 0>(each) }", in, c.dtype, consts, scores, c.attrs(true), weight), nil, "p")
@@ -138,7 +151,7 @@ func TestLossesInParts(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		c := drawLoss(r)
 		b := newBaseline(r, c.step(r))
-		c.fillLabels(r, b.x.Inputs["labels"])
+		c.fillLabels(r, b.x.Inputs[c.fed()])
 		dim := rapid.SampledFrom([]string{"0", "0", "0", "0", "1", "2", "0-2"}).Draw(r, "dim")
 		mode := rapid.SampledFrom([]fission.Mode{fission.Exact, fission.Fast}).Draw(r, "mode")
 		parts := rapid.IntRange(2, 10).Draw(r, "parts")
