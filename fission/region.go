@@ -144,7 +144,7 @@ func (f *finder) alongOperand(id graph.NodeID, o operand, p place, rows int64) (
 		return nil, "does not fall into parts along that dim"
 	}
 	f.adjust(n, a)
-	return a, f.reject(n, a, rows)
+	return a, f.reject(n, a)
 }
 
 // adjust says of results that are made of what parts give whether they have the bits of the whole: a
@@ -161,7 +161,7 @@ func (f *finder) adjust(n *graph.Node, a *along) {
 
 // reject says why a node cannot be computed in parts although its work falls into them; "" where it
 // can.
-func (f *finder) reject(n *graph.Node, a *along, rows int64) string {
+func (f *finder) reject(n *graph.Node, a *along) string {
 	if why := f.rejectMean(n); why != "" {
 		return why
 	}
@@ -176,7 +176,7 @@ func (f *finder) reject(n *graph.Node, a *along, rows int64) string {
 	if op.Of(n.Kind).Random && !drawnInParts(n, a) {
 		return "draws at random, and its parts cannot draw what it draws"
 	}
-	if f.mode == Exact && (a.grain == 0 || a.grain >= rows) {
+	if f.mode == Exact && a.grain == 0 {
 		return "gives other bits in parts"
 	}
 	return ""
