@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -26,7 +27,7 @@ func TestCuts(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		cuts int
-	}{{"mlp", 6}, {"cnn", 10}, {"transformer-small", 25}} {
+	}{{"mlp", 3}, {"cnn", 10}, {"transformer-small", 25}} {
 		t.Run(c.name, func(t *testing.T) {
 			m, err := memopt.Example(c.name, memopt.Options{Dims: map[string]int64{"batch": 3, "seq": 5}})
 			require.NoError(t, err)
@@ -160,11 +161,12 @@ func worstStep(t *testing.T, g *graph.Graph) (most int64) {
 	return most
 }
 
-// reached is the lowest peak that recomputation reaches, in bytes.
+// reached is the lowest peak that recomputation reaches, in bytes. The limit ends the packing of the
+// arena, which is of no interest here.
 func reached(t *testing.T, m *memopt.Model) int64 {
 	o := memopt.PlanOptions{}
 	o.Order = "file"
-	_, err := m.Plan(t.Context(), memopt.Budget{Arena: 1}, o)
+	_, err := m.Plan(t.Context(), memopt.Budget{Arena: 1, Limit: time.Second}, o)
 	var unfit *planner.UnfitError
 	require.ErrorAs(t, err, &unfit)
 	return unfit.LowestLive
