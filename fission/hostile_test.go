@@ -12,6 +12,7 @@ import (
 	"memopt/autograd"
 	"memopt/fission"
 	"memopt/graph"
+	"memopt/symbolic"
 )
 
 // TestHostileCuts: cuts that do not fit a graph, as plan files may have them, end in errors that say
@@ -84,4 +85,31 @@ func trained(t rapid.TB, text string, dims map[string]int64, params ...string) *
 	m, _, err := forward.Differentiate(autograd.Options{Params: params}, nil)
 	require.NoError(t, err)
 	return m
+}
+
+// TestTooManyParts: parts that would make more nodes than memory holds are refused before they are made.
+func TestTooManyParts(t *testing.T) {
+	m := trained(t, `m (float[3000000] x, float[1] w) => (float loss)
+{ a = Mul(x, w)  b = Tanh(a)  c = Exp(b)  loss = ReduceMean<keepdims = 0>(c) }`, nil, "w")
+	p, err := m.Plan(t.Context(), nil, memopt.PlanOptions{})
+	require.NoError(t, err)
+	cut, err := fission.Around(m.Model, p.Analysis.Order, "b", "0", 1_000_000, 0, fission.Fast)
+	require.NoError(t, err)
+	require.Equal(t, 1_000_000, cut.Parts)
+	_, err = fission.Apply(m.Model, p.Analysis.Order, p.Analysis.Boundary, nil, []fission.Cut{*cut})
+	require.ErrorIs(t, err, fission.ErrCut)
+	require.ErrorContains(t, err, "in 1000000 parts: wanted at most 1048576 nodes in parts")
+}
+
+// TestUnbound: symbols without a size are named.
+func TestUnbound(t *testing.T) {
+	m := trained(t, `m (float[rows, 4] x, float[4] w) => (float loss)
+{ a = Mul(x, w)  b = Tanh(a)  loss = ReduceMean<keepdims = 0>(b) }`, nil, "w")
+	p, err := m.Plan(t.Context(), nil, memopt.PlanOptions{})
+	require.NoError(t, err)
+	_, err = fission.Apply(m.Model, p.Analysis.Order, p.Analysis.Boundary, nil,
+		[]fission.Cut{{Region: "b", Dim: "0", Parts: 2}})
+	var unbound *symbolic.UnboundError
+	require.ErrorAs(t, err, &unbound)
+	require.Equal(t, []string{"rows"}, unbound.Symbols)
 }
