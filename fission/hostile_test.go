@@ -63,6 +63,13 @@ func TestHostileCuts(t *testing.T) {
 	}
 	b.hold(t, *good)
 
+	// Parts are as even as can be, so that there may be fewer; what was applied says how many.
+	five := changed(func(c *fission.Cut) { c.Parts = 5 })
+	a, err := fission.Apply(m.Model, b.order, b.plan.Analysis.Boundary, nil, five)
+	require.NoError(t, err)
+	require.Equal(t, 4, a.Cuts[0].Parts)
+	require.Equal(t, 5, five[0].Parts)
+
 	for _, parts := range []int{7, 100, math.MaxInt} {
 		c, err := fission.Around(b.bound, b.order, "b", "0", parts, 0, fission.Fast)
 		require.NoError(t, err)
