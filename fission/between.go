@@ -2,7 +2,6 @@ package fission
 
 import (
 	"container/heap"
-	"slices"
 
 	"memopt/graph"
 )
@@ -18,20 +17,31 @@ func (g *growth) between() {
 	if len(g.later) == 0 {
 		return
 	}
-	inside, behind := g.ahead(), g.behind()
-	for id := range inside {
-		inside[id] = inside[id] && behind[id] && (g.allowed == nil || g.allowed[id])
-	}
-	if !slices.Contains(inside, true) {
+	g.stamp++
+	inside := false
+	g.spread(g.ahead, func(id graph.NodeID) []graph.NodeID { return g.readersOf(id) })
+	g.spread(g.behind, func(id graph.NodeID) []graph.NodeID {
+		inside = inside || g.ahead[id] == g.stamp
+		return g.makersOf(id)
+	})
+	if !inside {
 		return
 	}
-	g.allowed, g.least = inside, 0
+	g.inside, g.least = true, 0
 	for _, v := range g.later {
 		heap.Push(&g.queue, v)
 	}
 	for g.queue.Len() > 0 {
 		_ = g.around(heap.Pop(&g.queue).(reached).value) // what does not fall into the parts stays outside
 	}
+}
+
+// may reports whether a node may be in the region.
+func (g *growth) may(id graph.NodeID) bool {
+	if g.inside && (g.ahead[id] != g.stamp || g.behind[id] != g.stamp) {
+		return false
+	}
+	return g.allowed == nil || g.allowed[id]
 }
 
 // few reports whether a value has a few elements for each row.
@@ -43,45 +53,39 @@ func (g *growth) few(v graph.ValueID) bool {
 	return n >= g.rows && n <= fewPerRow*g.rows
 }
 
-// ahead marks the nodes outside of the region that read what it makes, across values of few elements
-// for each row alone.
-func (g *growth) ahead() []bool {
-	found := make([]bool, len(g.g.Nodes))
-	list := slices.Clone(g.nodes)
-	for len(list) > 0 {
-		id := list[len(list)-1]
-		list = list[:len(list)-1]
-		for _, v := range g.g.Nodes[id].Outputs {
-			if !g.few(v) {
-				continue
-			}
-			for _, r := range g.readers[v] {
-				if !g.in[r] && !found[r] {
-					found[r] = true
-					list = append(list, r)
-				}
+// spread marks the nodes outside of the region to which next leads from its nodes.
+func (g *growth) spread(mark []int32, next func(graph.NodeID) []graph.NodeID) {
+	g.list = append(g.list[:0], g.nodes...)
+	for len(g.list) > 0 {
+		id := g.list[len(g.list)-1]
+		g.list = g.list[:len(g.list)-1]
+		for _, other := range next(id) {
+			if g.grown++; g.in[other] == 0 && mark[other] != g.stamp {
+				mark[other] = g.stamp
+				g.list = append(g.list, other)
 			}
 		}
 	}
-	return found
 }
 
-// behind marks the nodes outside of the region that make what it reads, across such values.
-func (g *growth) behind() []bool {
-	found := make([]bool, len(g.g.Nodes))
-	list := slices.Clone(g.nodes)
-	for len(list) > 0 {
-		id := list[len(list)-1]
-		list = list[:len(list)-1]
-		for _, v := range g.g.Nodes[id].Inputs {
-			if !g.few(v) {
-				continue
-			}
-			if by := g.g.Values[v].Def; by != graph.NoNode && !g.in[by] && !found[by] {
-				found[by] = true
-				list = append(list, by)
-			}
+// readersOf returns the readers of what a node makes that has a few elements for each row.
+func (g *growth) readersOf(id graph.NodeID) []graph.NodeID {
+	g.near = g.near[:0]
+	for _, v := range g.g.Nodes[id].Outputs {
+		if g.few(v) {
+			g.near = append(g.near, g.readers[v]...)
 		}
 	}
-	return found
+	return g.near
+}
+
+// makersOf returns the makers of what a node reads that has a few elements for each row.
+func (g *growth) makersOf(id graph.NodeID) []graph.NodeID {
+	g.near = g.near[:0]
+	for _, v := range g.g.Nodes[id].Inputs {
+		if g.few(v) && g.g.Values[v].Def != graph.NoNode {
+			g.near = append(g.near, g.g.Values[v].Def)
+		}
+	}
+	return g.near
 }

@@ -70,6 +70,10 @@ func halved(n int64, k int) int64 {
 // mostParts bounds the parts of a region: more nodes than they save bytes.
 const mostParts = 64
 
+// mostGrown bounds the nodes of all regions that are looked at for one limit, by node of the graph:
+// where many steps need much and no region helps, the largest ones are looked at.
+const mostGrown = 64
+
 // seeds is how many of a step's values are tried as what a region grows from.
 const seeds = 3
 
@@ -130,8 +134,9 @@ func (p *proposer) propose(limit int64) (regions []*candidate, others int64) {
 	}
 	slices.SortStableFunc(steps, func(a, b step) int { return cmp.Compare(b.need, a.need) })
 	free := slices.Repeat([]bool{true}, len(p.g.Nodes))
+	end := p.grown + mostGrown*len(p.g.Nodes)
 	for _, s := range steps {
-		if !free[s.id] {
+		if !free[s.id] || p.grown > end {
 			continue
 		}
 		best := p.best(s.id, s.need, limit, free)

@@ -3,6 +3,7 @@ package fission
 import (
 	"cmp"
 	"container/heap"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -32,13 +33,20 @@ type finder struct {
 	asked   []bool
 	whole   []bool // by node: it is not cut, whoever asks
 	mode    Mode
+	in      []int32 // by node: 1 and its place in the list of the region that grows, or 0
+	grown   int     // nodes that were looked at for all regions
+	// Scratch of growth: ahead and behind are by node, and count where they are the stamp.
+	ahead, behind []int32
+	stamp         int32
+	list, near    []graph.NodeID
 }
 
 func newFinder(m *graph.Model, order graph.Order, mode Mode) *finder {
 	g := m.Graph
 	f := &finder{g: g, opsets: m.Opsets, dims: make([][]int64, len(g.Values)), pos: order.Positions(),
 		readers: make([][]graph.NodeID, len(g.Values)), factors: make([][]op.Factor, len(g.Nodes)),
-		asked: make([]bool, len(g.Nodes)), whole: make([]bool, len(g.Nodes)), mode: mode}
+		asked: make([]bool, len(g.Nodes)), whole: make([]bool, len(g.Nodes)), in: make([]int32, len(g.Nodes)), mode: mode,
+		ahead: make([]int32, len(g.Nodes)), behind: make([]int32, len(g.Nodes))}
 	for v := range g.Values {
 		f.dims[v] = constDims(g.Values[v].Type)
 	}
@@ -209,8 +217,13 @@ func (f *finder) growAcross(seed graph.ValueID, s span, least int64, allowed []b
 		return nil, fmt.Errorf("value %q has %d places along dim %s, wanted 2 or more",
 			f.g.Values[seed].Name, r.rows, s)
 	}
-	g := &growth{finder: f, region: r, in: make([]bool, len(f.g.Nodes)), allowed: allowed, least: least}
-	if err := g.run(); err != nil {
+	g := &growth{finder: f, region: r, in: f.in, allowed: allowed, least: least}
+	err := g.run()
+	f.grown++
+	for _, id := range r.nodes {
+		f.in[id] = 0
+	}
+	if err != nil {
 		return nil, err
 	}
 	return r, nil
@@ -220,12 +233,13 @@ func (f *finder) growAcross(seed graph.ValueID, s span, least int64, allowed []b
 type growth struct {
 	*finder
 	*region
-	in      []bool // by node: it is in the region
+	in      []int32
 	allowed []bool // by node; nil: all are
 	queue   queue
 	turns   int
 	least   int64     // elements of values to which the region grows
 	later   []reached // smaller ones
+	inside  bool      // it grows between its nodes alone
 }
 
 // run goes from the largest value to the smallest, so that the nodes of a region alone say how it
@@ -295,28 +309,31 @@ func (g *growth) around(v graph.ValueID) error {
 	return first
 }
 
+// errRefused says that a region does not grow across a value that is not its seed.
+var errRefused = errors.New("the region does not grow there")
+
 // take takes a node into the region in which an operand of it is cut.
 func (g *growth) take(id graph.NodeID, o operand, v graph.ValueID) error {
-	if g.in[id] {
-		i := slices.Index(g.nodes, id)
+	g.grown++
+	if i := g.in[id] - 1; i >= 0 {
 		have := g.along[i].in
 		if o.out {
 			have = g.along[i].out
 		}
 		if have[o.slot] != g.place[v] {
-			return fmt.Errorf("node %q is cut along another dim of it", g.g.NodeLabel(id))
+			return g.refuse(v, id, "is cut along another dim of it")
 		}
 		return nil
 	}
-	if g.allowed != nil && !g.allowed[id] {
-		return fmt.Errorf("node %q is not among the region's", g.g.NodeLabel(id))
+	if !g.may(id) {
+		return g.refuse(v, id, "is not among the region's")
 	}
 	a, why := g.alongOperand(id, o, g.place[v], g.rows)
-	if why == "" {
-		why = g.disagrees(id, a)
-	}
 	if why != "" {
-		return fmt.Errorf("node %q (%s) %s", g.g.NodeLabel(id), g.g.Nodes[id].Op, why)
+		return g.refuse(v, id, why)
+	}
+	if other := g.disagrees(id, a); other != graph.NoValue {
+		return g.refuse(v, id, fmt.Sprintf("cuts %q along another dim than others do", g.g.Values[other].Name))
 	}
 	grain := int64(0)
 	if g.grain > 0 && a.grain > 0 {
@@ -326,35 +343,44 @@ func (g *growth) take(id graph.NodeID, o operand, v graph.ValueID) error {
 		grain = 0
 	}
 	if grain == 0 && g.mode == Exact {
-		return fmt.Errorf("node %q (%s) gives other bits in parts that begin where others' may", g.g.NodeLabel(id),
-			g.g.Nodes[id].Op)
+		return g.refuse(v, id, "gives other bits in parts that begin where others' may")
 	}
-	g.in[id], g.grain = true, grain
 	g.nodes, g.along = append(g.nodes, id), append(g.along, a)
+	g.in[id], g.grain = int32(len(g.nodes)), grain
 	n := g.g.Nodes[id]
 	g.reach(n.Inputs, a.in)
 	g.reach(n.Outputs, a.out)
 	return nil
 }
 
-// disagrees says which operand of a node other nodes of the region have cut in another way.
-func (g *growth) disagrees(id graph.NodeID, a *along) string {
+// refuse says why a node that has a value is not in the region. Only of the seed somebody asks.
+func (g *growth) refuse(v graph.ValueID, id graph.NodeID, why string) error {
+	if v != g.seed {
+		return errRefused
+	}
+	return fmt.Errorf("node %q (%s) %s", g.g.NodeLabel(id), g.g.Nodes[id].Op, why)
+}
+
+// disagrees returns an operand of a node that other nodes of the region have cut in another way;
+// graph.NoValue where there is none.
+func (g *growth) disagrees(id graph.NodeID, a *along) graph.ValueID {
 	n := g.g.Nodes[id]
-	check := func(list []graph.ValueID, places []place) string {
-		for slot, v := range list {
-			if v == graph.NoValue || !places[slot].cut() {
-				continue
-			}
-			if p, ok := g.place[v]; ok && p != places[slot] {
-				return fmt.Sprintf("cuts %q along another dim than others do", g.g.Values[v].Name)
-			}
+	if v := g.cutOtherwise(n.Inputs, a.in); v != graph.NoValue {
+		return v
+	}
+	return g.cutOtherwise(n.Outputs, a.out)
+}
+
+func (g *growth) cutOtherwise(list []graph.ValueID, places []place) graph.ValueID {
+	for slot, v := range list {
+		if v == graph.NoValue || !places[slot].cut() {
+			continue
 		}
-		return ""
+		if p, ok := g.place[v]; ok && p != places[slot] {
+			return v
+		}
 	}
-	if why := check(n.Inputs, a.in); why != "" {
-		return why
-	}
-	return check(n.Outputs, a.out)
+	return graph.NoValue
 }
 
 // reach notes the places of a node's operands, and goes on from those that are large.
