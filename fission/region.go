@@ -45,8 +45,8 @@ func newFinder(m *graph.Model, order graph.Order, mode Mode) *finder {
 	g := m.Graph
 	f := &finder{g: g, opsets: m.Opsets, dims: make([][]int64, len(g.Values)), pos: order.Positions(),
 		readers: make([][]graph.NodeID, len(g.Values)), factors: make([][]op.Factor, len(g.Nodes)),
-		asked: make([]bool, len(g.Nodes)), whole: make([]bool, len(g.Nodes)), in: make([]int32, len(g.Nodes)), mode: mode,
-		ahead: make([]int32, len(g.Nodes)), behind: make([]int32, len(g.Nodes))}
+		asked: make([]bool, len(g.Nodes)), whole: make([]bool, len(g.Nodes)), mode: mode,
+		in: make([]int32, len(g.Nodes)), ahead: make([]int32, len(g.Nodes)), behind: make([]int32, len(g.Nodes))}
 	for v := range g.Values {
 		f.dims[v] = constDims(g.Values[v].Type)
 	}
