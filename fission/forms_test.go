@@ -63,6 +63,10 @@ func TestFormsInParts(t *testing.T) {
 		{name: "shapes computed", cuts: 5, graph: `m (float[5, 4] x, float[4, 6] w) => (float loss)
 			{ a = MatMul(x, w)  s = Shape(a)  n = Size(a)  f = Cast<to = 1>(n)  b = Tanh(a)  r = Reshape(b, s)
 			  d = Div(r, f)  loss = ReduceSum<keepdims = 0>(d) }`},
+		{name: "a scaled sum", cuts: 5, opset: 17,
+			graph: `m (float[5, 4] x, float[4, 6] w, float[4, 6] c) => (float loss, float[4, 6] dw)
+			{ a = MatMul(x, w)  b = Tanh(a)  loss = ReduceMean<keepdims = 0>(b)  e = Mul(b, b)  d = Sub(b, e)
+			  dw = Gemm<alpha = 0.5, beta = 0.25, transA = 1>(x, d, c) }`},
 		{name: "opset 9", cuts: 2, opset: 9,
 			graph: `m (float[5, 4] x, float[4, 6] w) => (float loss, float[4, 6] dw)
 			{ a = MatMul(x, w)  b = Tanh(a)  loss = ReduceMean<keepdims = 0>(b)  c = Mul(b, b)  d = Sub(b, c)
