@@ -93,7 +93,7 @@ func (f *finder) smallest(n *graph.Node, bytes []int64) int64 {
 		add(v, operand{slot: slot})
 	}
 	for slot, v := range n.Outputs {
-		if slot > 0 || len(info.InPlace) == 0 {
+		if slot > 0 || !writesOver(n, bytes) {
 			add(v, operand{slot, true})
 		}
 	}

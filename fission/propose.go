@@ -179,7 +179,7 @@ func (p *proposer) relieve(regions []*candidate, others int64) []*candidate {
 	return out
 }
 
-// best returns the region that lowers what a step needs most; nil where none lowers it.
+// best returns the region that lowers what a step needs most; nil where none lowers it by a quarter.
 func (p *proposer) best(id graph.NodeID, need, limit int64, free []bool) (best *candidate) {
 	for _, v := range p.largest(p.g.Nodes[id]) {
 		if p.bytes[v] < limit/smallest {
@@ -193,7 +193,7 @@ func (p *proposer) best(id graph.NodeID, need, limit int64, free []bool) (best *
 				continue
 			}
 			c := p.measure(r, limit)
-			if c == nil || c.least >= need {
+			if c == nil || 4*c.least > 3*need {
 				continue
 			}
 			if best == nil || c.better(best) {
@@ -293,11 +293,20 @@ func (p *proposer) need(n *graph.Node, inner map[graph.ValueID]bool, parts int64
 		add(v)
 	}
 	for slot, v := range n.Outputs {
-		if slot > 0 || len(info.InPlace) == 0 {
+		if slot > 0 || !writesOver(n, p.bytes) {
 			add(v)
 		}
 	}
 	return total
+}
+
+// writesOver reports whether a node may write its first output over an input of as many bytes.
+func writesOver(n *graph.Node, bytes []int64) bool {
+	out := n.Output(0)
+	return out != graph.NoValue && slices.ContainsFunc(op.Of(n.Kind).InPlace, func(slot int) bool {
+		in := n.Input(slot)
+		return in != graph.NoValue && bytes[in] == bytes[out]
+	})
 }
 
 // measure chooses the number of parts with which what a part of a node has in parts comes below the
