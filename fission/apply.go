@@ -140,13 +140,9 @@ func (f *finder) resolve(c *Cut) (*region, error) {
 	if err != nil {
 		return nil, err
 	}
-	label := make(map[string]graph.NodeID, len(f.g.Nodes))
-	for id, l := range recompute.Labels(f.g) {
-		label[l] = graph.NodeID(id)
-	}
 	allowed := make([]bool, len(f.g.Nodes))
 	for _, l := range c.Nodes {
-		id, ok := label[l]
+		id, ok := f.labelled(l)
 		if !ok {
 			return nil, fmt.Errorf("the graph has no node %q", l)
 		}
@@ -165,8 +161,22 @@ func (f *finder) resolve(c *Cut) (*region, error) {
 		return nil, fmt.Errorf("%d parts of %d places along dim %s: wanted 2 to %d parts", c.Parts, r.rows, s, r.rows)
 	case c.Exact && r.grain == 0:
 		return nil, errors.New("its parts give other bits, and it says exact: wanted false")
+	case !c.Exact:
+		r.grain = 0 // parts begin anywhere
 	}
 	return r, nil
+}
+
+// labelled finds the node with a label.
+func (f *finder) labelled(label string) (graph.NodeID, bool) {
+	if f.byLabel == nil {
+		f.byLabel = make(map[string]graph.NodeID, len(f.g.Nodes))
+		for id, l := range recompute.Labels(f.g) {
+			f.byLabel[l] = graph.NodeID(id)
+		}
+	}
+	id, ok := f.byLabel[label]
+	return id, ok
 }
 
 // Bind returns a copy of a model whose symbols are replaced by their sizes, with types inferred anew.

@@ -311,7 +311,20 @@ func writesOver(n *graph.Node, bytes []int64) bool {
 
 // measure chooses the number of parts with which what a part of a node has in parts comes below the
 // limit, or as low as it can; nil where nothing of the region is in parts.
+//
+// In mode Fast, parts that are too large where they keep their bits need not keep them.
 func (p *proposer) measure(r *region, limit int64) *candidate {
+	c := p.inParts(r, limit)
+	if c == nil || !c.above || p.mode != Fast || r.grain <= 1 {
+		return c
+	}
+	anywhere := *r
+	anywhere.grain = 0
+	return p.inParts(&anywhere, limit)
+}
+
+// inParts is measure of a region as it is.
+func (p *proposer) inParts(r *region, limit int64) *candidate {
 	inner := p.innerMemory(r)
 	if !inner[p.root[r.seed]] {
 		return nil

@@ -35,6 +35,7 @@ type finder struct {
 	mode    Mode
 	in      []int32 // by node: 1 and its place in the list of the region that grows, or 0
 	grown   int     // nodes that were looked at for all regions
+	byLabel map[string]graph.NodeID
 	// Scratch of growth: ahead and behind are by node, and count where they are the stamp.
 	ahead, behind []int32
 	stamp         int32

@@ -92,9 +92,6 @@ func (a *app) planExecution(m *memopt.Model, name string, sel *selectionFlags,
 	if traits.Device == nil && sel.forCPU() {
 		c.options.Device = cpu.Device{}
 	}
-	if traits.Reorders && c.options.Chunk != "" && !sel.set.Changed("chunk") {
-		c.options.Chunk = "" // nothing keeps parts from running side by side there
-	}
 	p, err := m.Plan(a.ctx, c.strategy, c.options)
 	if errors.Is(err, live.ErrNoBoundary) && !sel.selects(c) {
 		return m.Execution(), nil

@@ -27,9 +27,6 @@ func (t *training) plan() (err error) {
 		t.chosen.strategy = b
 	}
 	t.chosen.options.Threads = t.global.threads
-	if traits.Reorders && !t.set.Changed("chunk") {
-		t.chosen.options.Chunk = "" // nothing keeps parts from running side by side there
-	}
 	sel := train.Selection{Strategy: t.chosen.strategy, Options: t.chosen.options, Traits: traits, Seed: t.global.seed}
 	rows, err := t.rows(sel)
 	if err != nil {
