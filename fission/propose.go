@@ -146,7 +146,7 @@ func (p *proposer) propose(limit int64) (regions []*candidate, others int64) {
 		for _, id := range best.nodes {
 			free[id] = false
 		}
-		regions = append(regions, best)
+		regions = append(regions, p.named(best))
 	}
 	for _, id := range p.order {
 		if free[id] {
@@ -154,6 +154,32 @@ func (p *proposer) propose(limit int64) (regions []*candidate, others int64) {
 		}
 	}
 	return regions, others
+}
+
+// named returns a region under the name of the first of the values that lie in it as the one does that
+// it grew from: logits rather than their gradient.
+func (p *proposer) named(c *candidate) *candidate {
+	for i, id := range c.nodes { // in order
+		for slot, v := range p.g.Nodes[id].Outputs {
+			if v == c.seed {
+				return c
+			}
+			if v == graph.NoValue || c.along[i].out[slot] != c.place[c.seed] || !slices.Equal(p.dims[v], p.dims[c.seed]) {
+				continue
+			}
+			allowed := make([]bool, len(p.g.Nodes))
+			for _, id := range c.nodes {
+				allowed[id] = true
+			}
+			if r, err := p.grow(v, c.span, 0, allowed); err == nil && len(r.nodes) == len(c.nodes) {
+				r.grain = c.grain
+				renamed := *c
+				renamed.region = r
+				return &renamed
+			}
+		}
+	}
+	return c
 }
 
 // relieve returns the regions with twice the parts of the one that needs most, where it needs a quarter
