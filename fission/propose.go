@@ -164,7 +164,9 @@ func (p *proposer) named(c *candidate) *candidate {
 			if v == c.seed {
 				return c
 			}
-			if v == graph.NoValue || c.along[i].out[slot] != c.place[c.seed] || !slices.Equal(p.dims[v], p.dims[c.seed]) {
+			alike := v != graph.NoValue && c.along[i].out[slot] == c.place[c.seed] &&
+				slices.Equal(p.dims[v], p.dims[c.seed])
+			if !alike {
 				continue
 			}
 			allowed := make([]bool, len(p.g.Nodes))
