@@ -57,9 +57,13 @@ func (s *Search) build(try int, from []Extra, most int64) bool {
 	return ok
 }
 
-// above is the known list of extra runs with the lowest peak above the budget.
+// above is the known list of extra runs with the lowest peak above the budget; nil where none is: the
+// plain order may be within it, and only its arena not.
 func (s *Search) above(budget int64) []Extra {
 	i := slices.IndexFunc(s.known, func(a Answer) bool { return a.Peak > budget })
+	if i < 0 {
+		return nil
+	}
 	return s.known[i].Extras
 }
 

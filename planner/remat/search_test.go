@@ -120,6 +120,20 @@ func TestSearchAdd(t *testing.T) {
 	require.Equal(t, &Answer{Extras: []Extra{{1, 58}}, Cost: 10, Peak: plain - 100, Method: "mine"}, a)
 }
 
+// TestSearchWithoutCost: where runs cost nothing, the lowest answer is the only one that is kept.
+func TestSearchWithoutCost(t *testing.T) {
+	g := forthAndBack(30)
+	for i := range g.Tasks {
+		g.Tasks[i].Cost = 0
+	}
+	s := NewSearch(g, 1)
+	budget := s.d.peak() / 2
+	a, err := s.Fit(t.Context(), budget, 1_000_000)
+	require.NoError(t, err)
+	requireAnswer(t, g, a, budget)
+	require.Zero(t, a.Cost)
+}
+
 // TestSearchChain: checkpoints of a long chain cost no more than one further forward pass.
 func TestSearchChain(t *testing.T) {
 	const n = 2000
