@@ -157,31 +157,38 @@ func (p *proposer) propose(limit int64) (regions []*candidate, others int64) {
 }
 
 // named returns a region under the name of the first of the values that lie in it as the one does that
-// it grew from: logits rather than their gradient.
+// it grew from, if it grows from that, too: logits rather than their gradient.
 func (p *proposer) named(c *candidate) *candidate {
+	v := p.firstAlike(c)
+	if v == c.seed {
+		return c
+	}
+	allowed := make([]bool, len(p.g.Nodes))
+	for _, id := range c.nodes {
+		allowed[id] = true
+	}
+	r, err := p.grow(v, c.span, 0, allowed)
+	if err != nil || len(r.nodes) != len(c.nodes) {
+		return c
+	}
+	r.grain = c.grain
+	renamed := *c
+	renamed.region = r
+	return &renamed
+}
+
+// firstAlike is the first value of a region that is no output of the graph, has the dims of the one it
+// grew from, and lies in the region as that one does.
+func (p *proposer) firstAlike(c *candidate) graph.ValueID {
 	for i, id := range c.nodes { // in order
 		for slot, v := range p.g.Nodes[id].Outputs {
-			if v == c.seed {
-				return c
-			}
-			alike := v != graph.NoValue && c.along[i].out[slot] == c.place[c.seed] &&
-				slices.Equal(p.dims[v], p.dims[c.seed])
-			if !alike {
-				continue
-			}
-			allowed := make([]bool, len(p.g.Nodes))
-			for _, id := range c.nodes {
-				allowed[id] = true
-			}
-			if r, err := p.grow(v, c.span, 0, allowed); err == nil && len(r.nodes) == len(c.nodes) {
-				r.grain = c.grain
-				renamed := *c
-				renamed.region = r
-				return &renamed
+			if v != graph.NoValue && !p.g.Values[v].Output && c.along[i].out[slot] == c.place[c.seed] &&
+				slices.Equal(p.dims[v], p.dims[c.seed]) {
+				return v
 			}
 		}
 	}
-	return c
+	return c.seed
 }
 
 // relieve returns the regions with twice the parts of the one that needs most, where it needs a quarter
