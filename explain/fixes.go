@@ -51,18 +51,20 @@ func (e *explainer) fixes(r *Result, top int) error {
 	if r.Parts, r.Cuts, err = e.inParts(); err != nil {
 		return err
 	}
+	cut := e.nodesOf(r.Cuts)
 	for i, v := range r.Values {
 		if top > 0 && i >= top || e.ctx.Err() != nil {
 			break
 		}
-		if err := e.fixesOf(v, r); err != nil {
+		if err := e.fixesOf(v, r, cut); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (e *explainer) fixesOf(v *Value, r *Result) error {
+// fixesOf tries the fixes of one value. cut marks the nodes of the regions of r.Cuts.
+func (e *explainer) fixesOf(v *Value, r *Result, cut []bool) error {
 	if v.ID == graph.NoValue || v.Kind == live.Unfilled || v.Kind == live.Workspace {
 		return nil
 	}
@@ -76,7 +78,7 @@ func (e *explainer) fixesOf(v *Value, r *Result) error {
 	if r.Order != nil {
 		v.Fixes = append(v.Fixes, *r.Order)
 	}
-	if e.inside(v, r.Cuts) {
+	if e.inside(v, cut) {
 		v.Fixes = append(v.Fixes, *r.Parts)
 	}
 	if f, err = e.offload(v); err != nil {

@@ -58,18 +58,24 @@ func (e *explainer) cut(cuts *planner.Cuts, mode fission.Mode) (*Fix, error) {
 		PeakNode: q.Model.Graph.NodeLabel(q.Planned.Peak.Node)}, nil
 }
 
-// inside reports whether a node of the regions makes a value.
-func (e *explainer) inside(v *Value, cuts *planner.Cuts) bool {
-	if cuts == nil || v.ID == graph.NoValue || e.g.Values[v.ID].Def == graph.NoNode {
-		return false
-	}
-	label := recompute.Labels(e.g)[e.g.Values[v.ID].Def]
-	for _, c := range cuts.List {
-		for _, l := range c.Nodes {
-			if l == label {
-				return true
+// nodesOf marks the nodes of regions.
+func (e *explainer) nodesOf(cuts *planner.Cuts) []bool {
+	named := map[string]bool{}
+	if cuts != nil {
+		for _, c := range cuts.List {
+			for _, label := range c.Nodes {
+				named[label] = true
 			}
 		}
 	}
-	return false
+	in := make([]bool, len(e.g.Nodes))
+	for id, label := range recompute.Labels(e.g) {
+		in[id] = named[label]
+	}
+	return in
+}
+
+// inside reports whether a marked node makes a value.
+func (e *explainer) inside(v *Value, marked []bool) bool {
+	return v.ID != graph.NoValue && e.g.Values[v.ID].Def != graph.NoNode && marked[e.g.Values[v.ID].Def]
 }

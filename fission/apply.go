@@ -37,8 +37,8 @@ var ErrCut = errors.New("the cut does not fit this graph")
 
 // Apply returns a copy of a model of which regions are computed in parts, for the sizes that bind its
 // symbols: the copy has numbers in their place. The model itself is not changed. Regions must have no
-// node in common. Parts begin at multiples of a region's grain, so that there may be fewer than a cut
-// asks for: Applied.Cuts says how many there are. The order is that of the nodes outside of regions and
+// node in common. Parts of exact cuts begin where that keeps their bits, so that there may be fewer than
+// a cut asks for: Applied.Cuts says how many there are. The order is that of the nodes outside of regions and
 // of the parts; b is the boundary between the halves. The error wraps ErrCut, or is a
 // *symbolic.UnboundError.
 func Apply(m *graph.Model, order graph.Order, b live.Boundary, dims symbolic.Env, cuts []Cut) (*Applied, error) {

@@ -19,7 +19,7 @@ func (g *growth) between() {
 	}
 	g.stamp++
 	inside := false
-	g.spread(g.ahead, func(id graph.NodeID) []graph.NodeID { return g.readersOf(id) })
+	g.spread(g.ahead, g.readersOf)
 	g.spread(g.behind, func(id graph.NodeID) []graph.NodeID {
 		inside = inside || g.ahead[id] == g.stamp
 		return g.makersOf(id)

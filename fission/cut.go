@@ -26,7 +26,7 @@ type Cut struct {
 	Dim string `json:"dim"`
 	// Parts is how many parts there are. The last may be smaller.
 	Parts int `json:"parts"`
-	// Exact says that every output keeps its bits on memopt's CPU.
+	// Exact says that every output keeps its bits on memopt's CPU. Without it, parts begin anywhere.
 	Exact bool `json:"exact"`
 	// Nodes are the labels of the region's nodes (recompute.Labels), in file order.
 	Nodes []string `json:"nodes"`

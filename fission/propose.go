@@ -13,9 +13,9 @@ import (
 
 // Propose returns lists of cuts that are worth planning to bring a graph's peak within a budget, the
 // bytes of an arena, from the coarsest on: with each second one, what single steps need of values in
-// parts, which no recomputation lowers, is half as much, as long as mostParts parts can do it. It returns none where
-// no step needs so much, or none of those that do falls into parts. Symbols are bound by dims; the
-// error is a *symbolic.UnboundError, or that of the inference with numbers.
+// parts, which no recomputation lowers, is half as much, as long as mostParts parts can do it. It
+// returns none where no step needs so much, or none of those that do falls into parts. Symbols are
+// bound by dims; the error is a *symbolic.UnboundError, or that of the inference with numbers.
 func Propose(
 	m *graph.Model, order graph.Order, dims symbolic.Env, budget int64, mode Mode,
 ) ([][]Cut, error) {

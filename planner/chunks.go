@@ -17,9 +17,9 @@ const (
 	fewNodes, mostTimes = 1000, 8
 	// leastGain is the price of a plan, as a share of a step, below which no other is looked for.
 	leastGain = 0.01
-	// promising is how much more than the plan without parts the first plan of a list may cost for the
-	// list to be searched: a search improves on first plans by about that.
-	promising = 1.25
+	// searchGain is how many times the price of the plan without parts the first plan of a list may
+	// cost for the list to be searched: a search improves on first plans by about that.
+	searchGain = 1.25
 	// A list's first plan has this counted work, and so much by node.
 	firstWork, firstPart = 400_000, 400
 	// spentEffort divides the effort where a plan fits without parts: most of it has been spent on that.
@@ -52,9 +52,9 @@ func (r *request) planned(ctx context.Context) (*Plan, error) {
 }
 
 // chunker looks for a cheaper plan in which regions are computed in parts. All lists of cuts that
-// can fit get a first plan each, and the best of them is searched with the time that
-// the plan without parts had and a part of its work. So a larger budget costs no more where it chooses the same
-// list; it never costs more than without parts.
+// can fit get a first plan each, and the best of them is searched with the time that the plan without
+// parts had and a part of its work. The plan never costs more than the one without parts. A larger
+// budget may cost more than a smaller one that needs parts, by what a search leaves to chance.
 type chunker struct {
 	*request
 	ctx   context.Context
@@ -192,11 +192,11 @@ func (c *chunker) search() error {
 }
 
 // promising returns the lists to be searched: the one with the cheapest first plan; where none has
-// one and nothing fits, those that came lowest.
+// one and nothing fits, those with the lowest bounds.
 func (c *chunker) promising(open []*chunked, asGiven *Plan) []*chunked {
 	var list []*chunked
 	for _, l := range open {
-		if l.first != nil && (asGiven == nil || l.first.Overhead <= promising*asGiven.Overhead) {
+		if l.first != nil && (asGiven == nil || l.first.Overhead <= searchGain*asGiven.Overhead) {
 			list = append(list, l)
 		}
 	}
