@@ -217,7 +217,7 @@ func (p *proposer) relieve(regions []*candidate, others int64) []*candidate {
 // best returns the region that lowers what a step needs most; nil where none lowers it by a quarter.
 func (p *proposer) best(id graph.NodeID, need, limit int64, free []bool) (best *candidate) {
 	for _, v := range p.largest(p.g.Nodes[id]) {
-		if p.bytes[v] < limit/smallest {
+		if p.bytes[v] < max(limit/smallest, 1) {
 			break
 		}
 		elements := product(p.dims[v])
