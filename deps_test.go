@@ -39,6 +39,7 @@ const order = `
 	executor/resident executor/cuda/double executor/cuda/kernels/compile
 	executor/cuda
 	planner
+	timeline
 	executor/ort/ortengine report configs
 	memopt
 	diff explain train doctor fit estimate/parallel

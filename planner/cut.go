@@ -235,6 +235,16 @@ func (p *Plan) RegionBytes(cut int) (whole, part int64) {
 	return max(p.Whole.Sizes.Bytes[v], 0), part
 }
 
+// PartOf returns which region in parts a node of Model belongs to, as an index into Fission, and which
+// of its parts the node computes; -1 and -1 for a node that computes none.
+func (p *Plan) PartOf(id graph.NodeID) (region, part int32) {
+	if p.applied == nil || p.applied.Parts[id].Cut < 0 {
+		return -1, -1
+	}
+	at := p.applied.Parts[id]
+	return at.Cut, at.Index
+}
+
 // recordCuts returns the plan's regions as records have them.
 func recordCuts(list []fission.Cut) []recompute.CutRecord {
 	var out []recompute.CutRecord

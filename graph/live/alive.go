@@ -41,9 +41,7 @@ type Tenant struct {
 // The arguments are those of Compose.
 func Alive(g *graph.Graph, p *Program, t *Timeline, roles *Roles, backward []bool,
 	step int) ([]Tenant, []graph.ValueID) {
-	c := &composer{g: g, p: p, t: t, roles: roles, backward: backward,
-		source: make([]graph.ValueID, len(p.Bytes)), kind: make([]valueKind, len(p.Bytes)),
-		holds: make([][]graph.ValueID, len(p.Bytes))}
+	c := newComposer(g, p, t, roles, backward)
 	c.classify()
 	for i := range p.Steps[:step+1] {
 		c.place(&p.Steps[i])

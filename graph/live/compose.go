@@ -96,9 +96,7 @@ const (
 // Compose returns what memory is made of in a simulated program of a graph: t must be of p, which
 // may have clones and workspaces. always is what is persistent.
 func Compose(g *graph.Graph, p *Program, t *Timeline, roles *Roles, backward []bool, always Parts) *Composition {
-	c := &composer{g: g, p: p, t: t, roles: roles, backward: backward,
-		source: make([]graph.ValueID, len(p.Bytes)), kind: make([]valueKind, len(p.Bytes)),
-		holds: make([][]graph.ValueID, len(p.Bytes))}
+	c := newComposer(g, p, t, roles, backward)
 	phases := c.classify()
 	out := c.worst(phases)
 	for i := range p.Steps {
@@ -116,6 +114,12 @@ func Compose(g *graph.Graph, p *Program, t *Timeline, roles *Roles, backward []b
 		}
 	}
 	return out
+}
+
+func newComposer(g *graph.Graph, p *Program, t *Timeline, roles *Roles, backward []bool) *composer {
+	return &composer{g: g, p: p, t: t, roles: roles, backward: backward,
+		source: make([]graph.ValueID, len(p.Bytes)), kind: make([]valueKind, len(p.Bytes)),
+		holds: make([][]graph.ValueID, len(p.Bytes))}
 }
 
 // worst finds the worst step of each phase.
