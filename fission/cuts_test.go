@@ -203,8 +203,9 @@ func TestExact(t *testing.T) {
 func TestProposeForFewBytes(t *testing.T) {
 	for seed := range uint64(30) {
 		rng := rand.New(rand.NewPCG(seed, 19))
-		m, err := memopt.New(graphtest.Training(rng, graphtest.Options{Nodes: 30, Parts: seed%2 == 0, Control: seed%5 == 0,
-			Rows: int64(rng.IntN(3)), Width: 2}), memopt.Options{})
+		m, err := memopt.New(
+			graphtest.Training(rng, graphtest.Options{Nodes: 30, Parts: seed%2 == 0, Control: seed%5 == 0,
+				Rows: int64(rng.IntN(3)), Width: 2}), memopt.Options{})
 		require.NoError(t, err)
 		for _, budget := range []int64{1, 8, 20, 60} {
 			_, err := fission.Propose(m.Model, graph.FileOrder(m.Graph), nil, budget, fission.Exact)
