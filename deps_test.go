@@ -40,6 +40,7 @@ const order = `
 	executor/cuda
 	planner
 	timeline
+	timeline/torchsnapshot
 	executor/ort/ortengine report configs
 	memopt
 	diff explain train doctor fit estimate/parallel

@@ -116,7 +116,7 @@ func (b *builder) steps() {
 	for i := range b.program.Steps {
 		s := &b.program.Steps[i]
 		label := b.g.NodeLabel(s.Node)
-		steps[i] = Step{Node: s.Node, Name: recompute.CloneName(label, int(runs[s.Node])), Op: b.g.Nodes[s.Node].Op,
+		steps[i] = Step{Node: s.Node, Name: b.name(s.Node, int(runs[s.Node])), Op: b.g.Nodes[s.Node].Op,
 			Layer: graph.LayerOf(label), Phase: b.history.Phases[i], Repeats: -1,
 			Copy:    runs[s.Node],
 			Seconds: seconds[s.Node], Start: now}
@@ -130,6 +130,14 @@ func (b *builder) steps() {
 		runs[s.Node]++
 	}
 	b.t.Steps = steps
+}
+
+// name names a run of a node as a rewritten graph does.
+func (b *builder) name(id graph.NodeID, copy int) string {
+	if n := b.g.Nodes[id]; copy > 0 && n.Name == "" {
+		return recompute.CloneName(b.g.ValueName(n.Output(0)), copy)
+	}
+	return recompute.CloneName(b.g.NodeLabel(id), copy)
 }
 
 // makes notes the values that a step makes, as the clone of that number.
