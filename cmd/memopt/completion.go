@@ -33,6 +33,7 @@ var flagChoices = map[string][]string{
 	"solver":                       {"auto", "greedy", "lns"},
 	"solve solver":                 {"auto", "greedy", "lns", "exact", "chain"},
 	"format":                       {"memopt", "deeploy"},
+	"trace format":                 traceFormats,
 	"backend":                      {"cpu", "null", "cuda", ortName},
 	"anchor":                       onOff,
 	"bitwise":                      onOff,

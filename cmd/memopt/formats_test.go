@@ -17,11 +17,12 @@ import (
 	"memopt/internal/schematest"
 	"memopt/planner/remat"
 	"memopt/recompute"
+	"memopt/report"
 )
 
 // formats are the schemas of files and metadata that verbs read or write besides their reports.
 var formats = []string{"ort-config", "device", "trace", "aliases", "schedule", "instance", "boundary", "states",
-	"watch"}
+	"watch", "timeline", "overlay"}
 
 // TestFormats holds what verbs write, and the files that come with memopt, to the schemas of their
 // formats.
@@ -51,6 +52,8 @@ func TestFormats(t *testing.T) {
 		"plan example:transformer --level 1 --save-config config.json",
 		"plan example:mlp --dim batch=4096 --level 1 --save-plan schedule.json -F deeploy",
 		"run example:mlp --dim batch=4 --level 1 --init random:1 -r 2 --profile trace.json",
+		"trace example:transformer --level 1 -o timeline.json",
+		"trace example:transformer --level 1 -F model-explorer -o overlays",
 		"apply example:transformer --level 1 -o yield.onnx",
 		"apply example:mlp --dim batch=4096 --level 1 -o loss.onnx",
 		"grad forward.onnx --optimizer adamw -o step.onnx",
@@ -60,6 +63,10 @@ func TestFormats(t *testing.T) {
 	check("ort-config", "config.json")
 	check("schedule", "schedule.json")
 	check("trace", "trace.json")
+	check("timeline", "timeline.json")
+	for _, o := range report.Overlays {
+		check("overlay", filepath.Join("overlays", o.Name+".json"))
+	}
 	check("instance", "chain.json")
 	check("instance", "hard.json")
 	checkMetadata(t, folder, "yield.onnx", live.BoundaryKey, recompute.Key)

@@ -156,6 +156,9 @@ var fuzzLines = []fuzzLine{
 		"inspect OUT/model.onnx -O json"}},
 	{lines: []string{"quantize IN DIMS --threads 1 --weight-type int8 --reduce-range --freeze-inputs --opset 13 " +
 		"--external-data 16 -o OUT/model.onnx -O csv", "run OUT/model.onnx -O json" + bounded}},
+	{lines: []string{"trace IN DIMS --level 1 -o OUT/trace.json", "trace IN DIMS -F torch-snapshot -o OUT/s.pickle",
+		"trace IN DIMS --level 2 -F model-explorer -o OUT/overlays",
+		"trace IN DIMS --level 1 --baseline -o OUT/b.json"}},
 }
 
 // runtimeLines are lines in ONNX Runtime, which is another program: they are for hunts that ask for

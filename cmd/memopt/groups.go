@@ -42,6 +42,7 @@ func (a *app) verbGroups() []verbGroup {
 			a.verifyCommand(),
 		}},
 		{"Look inside:", []*cobra.Command{
+			a.traceCommand(),
 			a.inspectCommand(),
 			a.opsCommand(),
 			a.examplesCommand(),

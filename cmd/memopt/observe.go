@@ -10,6 +10,7 @@ import (
 	"memopt/internal/cleanup"
 	"memopt/internal/fileio"
 	"memopt/report"
+	"memopt/timeline"
 )
 
 // observer collects what --phases reports, and writes what --profile traces as it happens. It tells
@@ -21,11 +22,16 @@ type observer struct {
 	backward []bool              // by node
 	trace    *report.TraceWriter // nil: there is none
 	nodes    []*report.TraceNode // by node, of those that have run; nil without a trace
-	first    time.Time
-	step     int
-	last     int
-	peaks    [2]int64 // of the two halves, over all steps
-	ends     [2]int64 // live bytes at the end of each
+	// repeats is by node the first one that runs the same, of those that run again; else NoNode. Nil
+	// where nothing was rewritten.
+	repeats []graph.NodeID
+	planned *timeline.Timeline // of the step that runs; nil: nothing was planned
+	first   time.Time
+	step    int
+	last    int
+	half    int      // of the last node
+	peaks   [2]int64 // of the two halves, over all steps
+	ends    [2]int64 // live bytes at the end of each
 }
 
 // newObserver returns an observer of what run executes.
@@ -45,20 +51,41 @@ func (o *observer) Node(i int, id graph.NodeID, start time.Time, took time.Durat
 	if i <= o.last {
 		o.step++
 	}
-	o.last = i
 	half := 0
 	if o.backward != nil && o.backward[id] {
 		half = 1
 	}
+	turns := o.last < 0 || i <= o.last || half != o.half // a phase begins
+	o.last, o.half = i, half
 	o.peaks[half] = max(o.peaks[half], bytes)
 	o.ends[half] = bytes
 	if o.trace == nil {
 		return
 	}
 	if o.nodes[id] == nil {
-		o.nodes[id] = report.NewTraceNode(o.g.NodeLabel(id), o.g.Nodes[id].Op, phaseNames[half], o.origin(id))
+		o.nodes[id] = o.traceNode(id, half)
 	}
-	o.trace.Event(o.nodes[id], start.Sub(o.first), took, bytes, o.step)
+	at := start.Sub(o.first)
+	if turns {
+		o.trace.Phase(phaseNames[half], at)
+	}
+	o.trace.Event(o.nodes[id], at, took, bytes, o.step)
+	if o.planned != nil {
+		o.trace.Kinds(at, &o.planned.Persistent, &o.planned.Steps[i].Live)
+	}
+}
+
+// traceNode is what the events of a node have in common. A flow leads from a node to each of its clones.
+func (o *observer) traceNode(id graph.NodeID, half int) *report.TraceNode {
+	n := report.NewTraceNode(o.g.NodeLabel(id), o.g.Nodes[id].Op, phaseNames[half], o.origin(id))
+	switch {
+	case o.repeats == nil || o.repeats[id] == graph.NoNode:
+	case o.repeats[id] == id:
+		n.Begins(int(id))
+	default:
+		n.Ends(int(o.repeats[id]))
+	}
+	return n
 }
 
 var phaseNames = [2]string{"forward", "backward"}
@@ -92,7 +119,42 @@ func (o *observer) traceTo(w io.Writer, x *execution, backend string, threads in
 		h.Dims = map[string]int64{}
 	}
 	o.nodes = make([]*report.TraceNode, len(o.g.Nodes))
+	o.repeats, o.planned = repeatsOf(x), plannedOf(x)
 	o.trace = report.NewTraceWriter(w, h)
+}
+
+// repeatsOf finds the nodes that run again.
+func repeatsOf(x *execution) []graph.NodeID {
+	if x.Rewritten == nil {
+		return nil
+	}
+	first := make([]graph.NodeID, len(x.Rewritten.By.Model.Graph.Nodes))
+	for i := range first {
+		first[i] = graph.NoNode
+	}
+	out := make([]graph.NodeID, len(x.Rewritten.Origin))
+	for i, old := range x.Rewritten.Origin {
+		switch out[i] = graph.NoNode; {
+		case old == graph.NoNode:
+		case first[old] == graph.NoNode:
+			first[old] = graph.NodeID(i)
+		default:
+			out[i], out[first[old]] = first[old], first[old]
+		}
+	}
+	return out
+}
+
+// plannedOf is the step that the plan makes, where what runs is this step, node by node; else nil.
+func plannedOf(x *execution) *timeline.Timeline {
+	if x.Plan == nil || x.Plan.Planned == nil {
+		return nil
+	}
+	t, err := timeline.Of(x.Plan.Plan)
+	if err != nil || len(t.Steps) != len(x.Planned.Model.Graph.Nodes) {
+		return nil
+	}
+	return t
 }
 
 // profileFile is where a trace goes while the steps run.

@@ -55,7 +55,7 @@ func TestProfile(t *testing.T) {
 		OtherData   struct{ Threads int }
 	}
 	require.NoError(t, json.Unmarshal(text, &trace))
-	require.Len(t, trace.TraceEvents, 1+4*4*2, "four nodes in four steps, and the bytes")
+	require.Len(t, trace.TraceEvents, 3+4*(2+4*2), "four nodes in four steps, a phase each, and the bytes")
 	require.Positive(t, trace.OtherData.Threads)
 
 	got = inProcess(t.Context(), nil, "run forward.onnx --dim batch=4 --init random:1 --profile - -O json")

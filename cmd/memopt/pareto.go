@@ -22,7 +22,7 @@ func (a *app) pareto(name string, sel *selectionFlags, format report.Format, n i
 		return usage("--pareto chooses its own budgets: leave out --level, --config, --plan and " +
 			"--budget")
 	}
-	if err := newFolder(folder); err != nil {
+	if err := newFolder("--save-plan", "for the plans of --pareto", folder); err != nil {
 		return err
 	}
 	a.warnUnused("--pareto, which chooses its own budgets")
@@ -73,23 +73,24 @@ func (a *app) pareto(name string, sel *selectionFlags, format report.Format, n i
 	return nil
 }
 
-// newFolder wants the folder for the plans of a curve to be new or empty: nothing is overwritten.
-func newFolder(path string) error {
+// newFolder wants the folder that a flag names, for what words say, to be new or empty: nothing is
+// overwritten.
+func newFolder(flag, what, path string) error {
 	if path == "" {
 		return nil
 	}
 	if path == streamName {
-		return usage("--save-plan -: with --pareto, wanted a folder for the plans")
+		return usage("%s -: wanted a folder %s", flag, what)
 	}
 	list, err := os.ReadDir(path)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
 		return nil
 	case err != nil:
-		return usage("--save-plan %s: wanted a folder for the plans of --pareto: %w", path, err)
+		return usage("%s %s: wanted a folder %s: %w", flag, path, what, err)
 	case len(list) > 0:
-		return usage("--save-plan %s: has files already (%q is one), and none is overwritten; name a new folder",
-			path, list[0].Name())
+		return usage("%s %s: has files already (%q is one), and none is overwritten; name a new folder", flag, path,
+			list[0].Name())
 	}
 	return nil
 }
@@ -99,7 +100,7 @@ func (a *app) saveCurve(m *memopt.Model, c *planner.Curve, path string) ([]strin
 	if path == "" {
 		return nil, nil
 	}
-	if err := newFolder(path); err != nil { // the search took its time
+	if err := newFolder("--save-plan", "for the plans of --pareto", path); err != nil { // the search took its time
 		return nil, err
 	}
 	folder, err := fileio.CreateFolder(filepath.Clean(path))
