@@ -44,7 +44,7 @@ const order = `
 	executor/ort/ortengine report configs
 	memopt
 	diff explain train doctor fit estimate/parallel
-	estimate
+	estimate webpage
 	inference/compare inference/edit
 	inference/optimize
 	inference/quantize

@@ -15,7 +15,7 @@ import (
 // readsFiles says what the arguments of a verb are, where they are files that it reads.
 var readsFiles = map[string]string{"plan": "the model", "apply": "the model", "grad": "the model", "run": "the model",
 	"train": "the model", "estimate": "the model", "fit": "the model", "explain": "the model",
-	"trace":    "the model",
+	"trace": "the model", "report": "the model",
 	"optimize": "the model", "quantize": "the model",
 	"verify": "a model", "diff": "a side", "inspect": "the model",
 	"export": "the checkpoint", "solve": "the instance", "pack": "the buffers"}

@@ -25,6 +25,7 @@ func (a *app) verbGroups() []verbGroup {
 			a.planCommand(),
 			a.explainCommand(),
 			a.diffCommand(),
+			a.reportCommand(),
 			a.doctorCommand(),
 		}},
 		{"Make it fit:", []*cobra.Command{

@@ -107,6 +107,7 @@ func TestSchemas(t *testing.T) {
 		checked[name] = true
 	}
 	checked["export"] = true // by TestExport
+	checked["page"] = true   // by TestData of package webpage
 	for _, name := range formats {
 		checked[name] = true // by TestFormats
 	}

@@ -1,0 +1,137 @@
+package main
+
+import (
+	"cmp"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"memopt"
+	"memopt/explain"
+	"memopt/internal/fileio"
+	"memopt/webpage"
+)
+
+// pageFlags are the flags of report besides those that select what is recomputed.
+type pageFlags struct {
+	out    string
+	runs   []string
+	top    int
+	pareto int
+}
+
+func (a *app) reportCommand() *cobra.Command {
+	var sel selectionFlags
+	var page pageFlags
+	cmd := &cobra.Command{
+		Use:   "report MODEL -o OUT.html",
+		Short: "Make one offline page of a plan: memory over time, the arena, the peak, the costs",
+		Long: `report writes one HTML file about a plan that need not have run: the bytes that
+are live over the nodes of the step or over its estimated time, by what they
+are, beside the baseline's; which bytes of the arena hold what from when to
+when; what the peak is made of; what lower peaks cost; clusters and stashed
+activations with why each is kept and its cheapest fix; and the graph around
+every node.
+
+The page asks no network for anything and opens by a double click. It follows
+the light or dark colours of the system, prints, and can be used by keyboard
+and screen reader.
+
+The flags that select what is recomputed say which plan is shown; without them
+it is the graph as it is. --run adds what was measured.`,
+		Example: `  memopt report example:transformer --level 1 -o report.html
+        the plan of level 1 beside the baseline
+  memopt report model.onnx --dim batch=8,seq=1024 --budget 16GiB -o report.html
+        the cheapest plan that fits, with the budget marked
+  memopt report model.onnx --level 1 -o report.html --run verify.json --run job/metrics.jsonl
+        with what verify measured (-O json) and the losses of a training job`,
+		Args: exactModel,
+		RunE: func(_ *cobra.Command, args []string) error { return a.reportPage(args[0], &sel, &page) },
+	}
+	sel.register(cmd.Flags())
+	cmd.Flags().StringVarP(&page.out, "out", "o", "", "where to write the page; - is standard output")
+	cmd.Flags().StringArrayVar(&page.runs, "run", nil, "what was measured: a file that verify, run or train "+
+		"printed with -O json, a job's metrics.jsonl, or a trace of run --profile (repeatable)")
+	numberVar(cmd.Flags(), &page.top, "top", "", 5, notNegative,
+		"of how many of the largest values at the peak to try fixes; 0 is all")
+	numberVar(cmd.Flags(), &page.pareto, "pareto", "", 9, bounds{least: 0, most: 1000},
+		"to how many budgets below the baseline's peak to plan, each by the plan that is found first, to show what "+
+			"lower peaks cost; 0: none")
+	return cmd
+}
+
+// reportPage writes the page of a plan.
+func (a *app) reportPage(name string, sel *selectionFlags, flags *pageFlags) error {
+	if flags.out == "" {
+		return usage("report: -o OUT.html is missing: name the file for the page")
+	}
+	runs, err := a.readRuns(flags.runs)
+	if err != nil {
+		return err
+	}
+	p, c, err := a.makePlan(name, sel, true)
+	if err != nil {
+		return err
+	}
+	defer p.Of.Close()
+	unfit := sel.held(p, c.configPath)
+	o, err := a.pageOptions(p, flags)
+	if err != nil {
+		return classify(wrap(name, err))
+	}
+	o.Runs = runs
+	write := func(w io.Writer) error { return webpage.Write(a.ctx, w, p, *o) }
+	if flags.out == streamName {
+		err = write(a.out)
+	} else {
+		err = a.writePage(flags.out, write)
+	}
+	if err != nil || unfit != nil {
+		return cmp.Or(err, unfit)
+	}
+	return sel.budgetFlags.finish(a, p)
+}
+
+// readRuns reads the files of --run.
+func (a *app) readRuns(paths []string) ([]*webpage.Run, error) {
+	var out []*webpage.Run
+	for _, path := range paths {
+		if err := a.reads("--run", path); err != nil {
+			return nil, err
+		}
+		r, err := webpage.ReadRun(path)
+		if err != nil {
+			return nil, usage("--run %w", err)
+		}
+		out = append(out, r)
+	}
+	return out, nil
+}
+
+// pageOptions explains a plan and finds out what others cost.
+func (a *app) pageOptions(p *memopt.Plan, flags *pageFlags) (*webpage.Options, error) {
+	o := &webpage.Options{Version: memopt.Version()}
+	var err error
+	if o.Explained, err = explain.Explain(a.ctx, p, explain.Options{Top: flags.top}); err != nil {
+		return nil, err
+	}
+	if flags.pareto == 0 || a.ctx.Err() != nil {
+		return o, nil
+	}
+	if o.Marks, err = p.Offers(a.ctx); err != nil {
+		return nil, err
+	}
+	o.Curve, err = webpage.Curve(a.ctx, p, flags.pareto)
+	return o, err
+}
+
+func (a *app) writePage(path string, write func(io.Writer) error) error {
+	if err := a.writes("--out", path); err != nil {
+		return err
+	}
+	if err := fileio.Write(path, write); err != nil {
+		return classify(err)
+	}
+	a.files.Written("--out", path)
+	return nil
+}
