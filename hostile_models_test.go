@@ -10,6 +10,7 @@ import (
 
 	"memopt/graph"
 	"memopt/graph/onnx"
+	"memopt/graph/op"
 	"memopt/symbolic"
 )
 
@@ -95,7 +96,7 @@ func throughFile(m *graph.Model) *graph.Model {
 	if err != nil {
 		return nil
 	}
-	if _, err := graph.InlineFunctions(m); err != nil {
+	if _, err := op.InlineFunctions(m); err != nil {
 		return nil
 	}
 	return m

@@ -178,7 +178,7 @@ func (m *Model) addStates(texts []string) error {
 // passes is the list of edits before analysis, in order.
 func (m *Model) passes(strict bool) []graph.Pass {
 	return []graph.Pass{
-		{Name: "inline", Run: graph.InlineFunctions,
+		{Name: "inline", Run: op.InlineFunctions,
 			Doc: "calls of model-local functions become their bodies: analyses see operators only"},
 		{Name: "fold", Run: op.FoldConditions,
 			Doc: "an If that always takes the same branch becomes that branch; the other one may " +

@@ -10,6 +10,7 @@ const (
 		"operators it is a scatter for every corner of every sample"
 	whyDeeploy = "Deeploy writes it into graphs that have been differentiated; differentiate the model before it is " +
 		"converted"
+	whyParts = "memopt writes it into graphs that have been differentiated; differentiate the model as it was before"
 	whyCache = "it updates its cache in place, for inference"
 )
 
@@ -27,6 +28,8 @@ var missingRules = []Row{
 	{Kind: op.BiasGeluGradDX, Why: whyBackward},
 	{Kind: op.BitmaskDropoutGrad, Why: whyBackward},
 	{Kind: op.BroadcastGradientArgs, Why: whyBackward},
+	{Kind: op.FusedMatMulAdd, Why: whyParts},
+	{Kind: op.MatMulAdd, Why: whyParts},
 	{Kind: op.ConvGrad, Why: whyBackward},
 	{Kind: op.DivGrad, Why: whyBackward},
 	{Kind: op.DropoutGrad, Why: whyBackward},

@@ -310,8 +310,8 @@ func (e *emitter) sum(
 		c.Outputs[slot] = to
 		return nil, nil
 	}
-	if by := continuedBy(n, e.dimsOf); by != nil {
-		by.into(c, prev)
+	if e.goesOn(n) {
+		e.goOn(n, c, prev)
 		c.Outputs[slot] = to
 		return nil, nil
 	}

@@ -247,14 +247,14 @@ const (
 	copied    = 4
 )
 
-// better reports whether a region is better than another one: parts that are small enough, a lower
-// need as far as it is above the limit, few nodes, more bytes in parts, fewer parts.
+// better reports whether a region is better than another one: a lower need as far as it is above the
+// limit, parts that are small enough, few nodes, more bytes in parts, fewer parts.
 func (c *candidate) better(d *candidate) bool {
-	if c.above != d.above {
-		return d.above
-	}
 	if !near(c.need, d.need) {
 		return c.need < d.need
+	}
+	if c.above != d.above {
+		return d.above
 	}
 	if m, n := max(c.weight(), manyNodes), max(d.weight(), manyNodes); m != n {
 		return m < n

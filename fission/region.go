@@ -33,6 +33,7 @@ type finder struct {
 	asked   []bool
 	whole   []bool // by node: it is not cut, whoever asks
 	mode    Mode
+	defines bool    // the file may have operators of memopt's own
 	in      []int32 // by node: 1 and its place in the list of the region that grows, or 0
 	grown   int     // nodes that were looked at for all regions
 	byLabel map[string]graph.NodeID
@@ -46,7 +47,7 @@ func newFinder(m *graph.Model, order graph.Order, mode Mode) *finder {
 	g := m.Graph
 	f := &finder{g: g, opsets: m.Opsets, dims: make([][]int64, len(g.Values)), pos: order.Positions(),
 		readers: make([][]graph.NodeID, len(g.Values)), factors: make([][]op.Factor, len(g.Nodes)),
-		asked: make([]bool, len(g.Nodes)), whole: make([]bool, len(g.Nodes)), mode: mode,
+		asked: make([]bool, len(g.Nodes)), whole: make([]bool, len(g.Nodes)), mode: mode, defines: op.CanDefine(m),
 		in: make([]int32, len(g.Nodes)), ahead: make([]int32, len(g.Nodes)), behind: make([]int32, len(g.Nodes))}
 	for v := range g.Values {
 		f.dims[v] = constDims(g.Values[v].Type)
@@ -158,12 +159,12 @@ func (f *finder) alongOperand(id graph.NodeID, o operand, p place, rows int64) (
 
 // adjust says of results that are made of what parts give whether they have the bits of the whole: a
 // mean that is taken of rows has, the first dim of its scores, and a sum has where the node itself goes
-// on with it.
+// on with it, unless what parts give is rounded to fewer bits.
 func (f *finder) adjust(n *graph.Node, a *along) {
 	switch {
 	case a.reduce == op.MeanOf && meanOf(n) != nil && a.in[0].dim == 0:
 		a.grain = 1
-	case a.reduce == op.SumOf && continuedBy(n, f.dimsOf) == nil:
+	case a.reduce == op.SumOf && (!f.goesOn(n) || f.narrow(n)):
 		a.grain = 0
 	}
 }

@@ -9,13 +9,13 @@ import (
 type row struct {
 	kind      graph.Kind
 	mean      *mean      // it divides by a number of labels
-	continued *continued // it adds to a sum
+	continued *continued // it can go on with a sum
 }
 
 var table = []row{
-	{kind: op.Gemm, continued: &continued{into: intoGemm}},
-	{kind: op.MatMul, continued: &continued{matrices: true, into: intoGemm}},
-	{kind: op.FusedMatMul, continued: &continued{matrices: true, into: intoGemm}},
+	{kind: op.Gemm, continued: &continued{}},
+	{kind: op.MatMul, continued: &continued{stacks: op.MatMulAdd}},
+	{kind: op.FusedMatMul, continued: &continued{stacks: op.FusedMatMulAdd}},
 	{kind: op.NegativeLogLikelihoodLoss, mean: &mean{labels: 1, weights: 2, ignore: -1}},
 	{kind: op.SoftmaxCrossEntropyLoss, mean: &mean{labels: 1, weights: 2, ignore: -1}},
 	{kind: op.SoftmaxCrossEntropyLossInternal, mean: &mean{labels: 1, weights: 2, ignore: 3}},

@@ -309,6 +309,9 @@ func (w *writer) finish(out *Applied, b live.Boundary) (*Applied, error) {
 	g.ValueInfo = slices.DeleteFunc(g.ValueInfo, func(d graph.Decl) bool {
 		return g.Values[d.Value].Def == graph.NoNode
 	})
+	if err := op.Define(w.m); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrCut, err)
+	}
 	var err error
 	if out.Types, err = op.InferAsIs(w.m); err != nil {
 		return nil, fmt.Errorf("%w: in parts, the graph is invalid: %w", ErrCut, err)

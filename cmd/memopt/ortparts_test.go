@@ -18,12 +18,13 @@ import (
 // ortParts are forward models whose budgets need regions in several parts: two run side by side at no
 // cost in the runtime, so that anchors between them save nothing.
 var ortParts = []struct {
-	name, dims, budget string
-	nodes              func(b *modelText)
-	inputs             string
+	name, dims, mode, budget string
+	nodes                    func(b *modelText)
+	inputs                   string
 }{
-	{"head", "batch=1024", "40%", headText, "float[batch, 64] x, int64[batch] labels"},
-	{"attention", "batch=1,seq=512", "22%", attentionText, "float[batch, seq, 64] x, int64[rows] labels"},
+	{"head", "batch=1024", "fast", "40%", headText, "float[batch, 64] x, int64[batch] labels"},
+	{"attention", "batch=1,seq=512", "fast", "22%", attentionText, "float[batch, seq, 64] x, int64[rows] labels"},
+	{"queries", "batch=1,seq=1536", "exact", "27%", attentionText, "float[batch, seq, 64] x, int64[rows] labels"},
 }
 
 func headText(b *modelText) {
@@ -38,7 +39,7 @@ func TestORTParts(t *testing.T) {
 	needORT(t)
 	for _, f := range ortParts {
 		t.Run(f.name, func(t *testing.T) {
-			selection := []string{"--chunk", "fast", "--budget", f.budget, "--time-limit", "0"}
+			selection := []string{"--chunk", f.mode, "--budget", f.budget, "--time-limit", "0"}
 			args := familyArgs(t, f.name, f.inputs, f.dims, f.nodes, selection)
 			exact, chunks := ortPeaks(t, append(args, "--ort-arena", "exact")), ortPeaks(t, args)
 			for i, side := range []string{"baseline", "planned"} {

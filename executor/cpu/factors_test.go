@@ -101,7 +101,7 @@ func (x *cutting) check(at int64) error {
 	var parts [2][]*executor.Tensor
 	for i, r := range [][2]int64{{0, at}, {at, x.f.Size}} {
 		part := x.part(r[0], r[1], i == 0)
-		if i == 1 && x.f.Reduce == op.SumOf && x.exact(at) && continues[x.c.Kind] {
+		if i == 1 && x.f.Reduce == op.SumOf && (x.exact(at) && continues[x.c.Kind] != op.Unknown || x.needsSum()) {
 			goOn(part, parts[0][0])
 			parts[0][0] = nil
 		}
@@ -152,15 +152,24 @@ func (x *cutting) check(at int64) error {
 	return nil
 }
 
+// needsSum reports whether the operator always adds to something.
+func (x *cutting) needsSum() bool {
+	return len(x.f.Once) > 0 && op.Of(x.c.Kind).Inputs.Min > x.f.Once[0]
+}
+
 // exact reports whether parts that begin at a place promise the bits of the whole.
 func (x *cutting) exact(at int64) bool { return x.f.Grain > 0 && at%x.f.Grain == 0 }
 
-// continues are the products that Gemm goes on with.
-var continues = map[graph.Kind]bool{op.MatMul: true, op.FusedMatMul: true, op.Gemm: true}
+// continues are the products that another product goes on with where there are stacks of matrices.
+var continues = map[graph.Kind]graph.Kind{op.MatMul: op.MatMulAdd, op.FusedMatMul: op.FusedMatMulAdd,
+	op.MatMulAdd: op.MatMulAdd, op.FusedMatMulAdd: op.FusedMatMulAdd, op.Gemm: op.Gemm}
 
-// goOn makes a product of matrices a Gemm that adds to the sum so far.
+// goOn makes a product one that adds to the sum so far: a Gemm of two matrices.
 func goOn(c *kerneltest.Case, sum *executor.Tensor) {
-	c.Kind, c.Opset, c.In = op.Gemm, 0, []*executor.Tensor{c.In[0], c.In[1], sum}
+	if c.Kind = continues[c.Kind]; len(c.In[0].Shape) == 2 && len(c.In[1].Shape) == 2 {
+		c.Kind = op.Gemm
+	}
+	c.Opset, c.In = 0, []*executor.Tensor{c.In[0], c.In[1], sum}
 	c.Attrs = slices.DeleteFunc(slices.Clone(c.Attrs), func(a graph.Attr) bool { return a.Name == "beta" })
 }
 

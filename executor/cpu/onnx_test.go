@@ -156,7 +156,7 @@ func runNode(dir string) (kind graph.Kind, err error) {
 	defer closer.Close()
 	var types *op.Result
 	infer := func(m *graph.Model) (bool, error) { types, err = op.Infer(m); return false, err }
-	if err := graph.RunPasses(m, graph.Pass{Name: "inline", Run: graph.InlineFunctions},
+	if err := graph.RunPasses(m, graph.Pass{Name: "inline", Run: op.InlineFunctions},
 		graph.Pass{Name: "infer", Run: infer}); err != nil {
 		return kind, err
 	}

@@ -1,6 +1,8 @@
 package cuda
 
 import (
+	"slices"
+
 	"memopt/executor"
 	"memopt/executor/cuda/driver"
 	"memopt/graph"
@@ -122,15 +124,39 @@ func mergeBatch(all []batchAxis) []batchAxis {
 	return axes
 }
 
-// matMulKernel computes alpha*A'*B' with batches broadcast as numpy.matmul does.
+// matMulKernel computes alpha*A'*B' with batches broadcast as numpy.matmul does. With adds, it adds
+// that to input 2, which has its shape.
 type matMulKernel struct {
 	*product
+	adds  bool
 	shape []int
 	all   []batchAxis
 }
 
 // newMatMul makes the kernel of MatMul.
-func newMatMul(d *Device, p *executor.Prep) (executor.Kernel, error) {
+func newMatMul(d *Device, p *executor.Prep) (executor.Kernel, error) { return matMul(d, p) }
+
+// newMatMulAdd makes the kernel of memopt's own MatMulAdd.
+func newMatMulAdd(d *Device, p *executor.Prep) (executor.Kernel, error) { return adding(matMul(d, p)) }
+
+// newFusedMatMul makes the kernel of com.microsoft's FusedMatMul.
+func newFusedMatMul(d *Device, p *executor.Prep) (executor.Kernel, error) { return fusedMatMul(d, p) }
+
+// newFusedMatMulAdd makes the kernel of memopt's own FusedMatMulAdd.
+func newFusedMatMulAdd(d *Device, p *executor.Prep) (executor.Kernel, error) {
+	return adding(fusedMatMul(d, p))
+}
+
+// adding lets a product add to input 2.
+func adding(k *matMulKernel, err error) (executor.Kernel, error) {
+	if err != nil {
+		return nil, err
+	}
+	k.adds, k.gemm.Beta = true, 1
+	return k, nil
+}
+
+func matMul(d *Device, p *executor.Prep) (*matMulKernel, error) {
 	k, err := d.product(p)
 	if err != nil {
 		return nil, err
@@ -138,8 +164,7 @@ func newMatMul(d *Device, p *executor.Prep) (executor.Kernel, error) {
 	return &matMulKernel{product: k}, nil
 }
 
-// newFusedMatMul makes the kernel of com.microsoft's FusedMatMul.
-func newFusedMatMul(d *Device, p *executor.Prep) (executor.Kernel, error) {
+func fusedMatMul(d *Device, p *executor.Prep) (*matMulKernel, error) {
 	if p.Node.Int("transBatchA", 0) != 0 || p.Node.Int("transBatchB", 0) != 0 {
 		return nil, p.Unsupported("no CUDA kernel has transBatchA or transBatchB")
 	}
@@ -160,9 +185,17 @@ func (k *matMulKernel) Run(c *executor.Ctx) error {
 	if err := k.geometry(c, a.Shape, b.Shape); err != nil {
 		return err
 	}
+	if k.adds && !slices.Equal(c.In(2).Shape, k.shape) {
+		return c.Errorf("input 2 has shape %v, wanted the product's, %v", c.In(2).Shape, k.shape)
+	}
 	y := c.Out(0, k.shape...)
-	if y == nil {
+	if y == nil || len(y.Data) == 0 {
 		return nil
+	}
+	if sum := c.In(2); k.adds && &sum.Data[0] != &y.Data[0] {
+		if err := k.d.driver.Copy(k.d.stream, y.Data, sum.Data); err != nil {
+			return err
+		}
 	}
 	return k.multiply(c, a.Data, b.Data, y.Data)
 }

@@ -29,7 +29,7 @@ func TestSamples(t *testing.T) {
 			m, closer, err := onnx.Open(s.File)
 			require.NoError(t, err)
 			defer closer.Close()
-			require.NoError(t, graph.RunPasses(m, graph.Pass{Name: "inline", Run: graph.InlineFunctions}))
+			require.NoError(t, graph.RunPasses(m, graph.Pass{Name: "inline", Run: op.InlineFunctions}))
 			types, err := op.Infer(m)
 			require.NoError(t, err)
 			set, err := dataset.LoadDir(filepath.Join(s.Folder, "test_data_set_0"), m.Graph, nil)

@@ -2,6 +2,7 @@ package kerneltest
 
 import (
 	"fmt"
+	"slices"
 
 	"memopt/executor"
 	"memopt/graph"
@@ -48,7 +49,44 @@ func matMulCases() []Case {
 	fails("batch", "dims 2 and 3", productTensor(graph.Float32, 1, 2, 3, 4), productTensor(graph.Float32, 1, 3, 4, 2))
 	fails("types", "wanted the same", productTensor(graph.Float32, 1, 2, 4), productTensor(graph.Float64, 1, 4, 2))
 	fails("type", "no kernel for input types", productTensor(graph.Bool, 1, 2, 4), productTensor(graph.Bool, 1, 4, 2))
-	return append(cases, fusedMatMulCases()...)
+	cases = append(cases, fusedMatMulCases()...)
+	return append(cases, matMulAddCases(cases)...)
+}
+
+// matMulAddCases add a tensor to the products of other cases.
+func matMulAddCases(products []Case) (cases []Case) {
+	kinds := map[graph.Kind]graph.Kind{op.MatMul: op.MatMulAdd, op.FusedMatMul: op.FusedMatMulAdd}
+	for _, c := range products {
+		switch {
+		case !c.In[0].DType.IsFloat() && c.Fails == "", hasAttr(c.Attrs, "transBatchA"), hasAttr(c.Attrs, "transBatchB"):
+			continue
+		case c.Fails != "":
+			c.In = append(slices.Clone(c.In), productTensor(c.In[0].DType, 3, 2, 2))
+		default:
+			sum := productTensor(c.In[0].DType, 3, c.Want[0].Shape...)
+			x, y := productWiden(sum), productWiden(c.Want[0])
+			for i := range y.v {
+				y.v[i] += x.v[i]
+			}
+			c.In, c.Want = append(slices.Clone(c.In), sum), []*executor.Tensor{y.tensor(sum.DType)}
+		}
+		c.Kind = kinds[c.Kind]
+		cases = append(cases, c)
+	}
+	wrong := func(text string, d graph.DType, shape ...int) {
+		x := productTensor(graph.Float32, 1, 2, 3, 4)
+		cases = append(cases, Case{Name: text, Kind: op.MatMulAdd, Out: []graph.DType{graph.Float32}, Fails: text,
+			In: []*executor.Tensor{x, productTensor(graph.Float32, 2, 2, 4, 5), productTensor(d, 3, shape...)}})
+	}
+	wrong("wanted the product's, [2 3 5]", graph.Float32, 3, 5)
+	wrong("wanted the product's, [2 3 5]", graph.Float32, 2, 3, 1)
+	wrong("wanted float32 as input 0", graph.Float64, 2, 3, 5)
+	return cases
+}
+
+// hasAttr reports whether an attribute is set and not 0.
+func hasAttr(attrs []graph.Attr, name string) bool {
+	return slices.ContainsFunc(attrs, func(a graph.Attr) bool { return a.Name == name && a.Value != int64(0) })
 }
 
 // fusedMatMulCases cover all transpositions.

@@ -70,6 +70,9 @@ var oracleGroups = []struct {
 		op.IsFinite, op.MixedPrecisionScale, op.ReduceAllL2, op.Scale, op.ScaledSum,
 		op.ZeroGradient,
 	}},
+	{by: Formula | Runtime, kinds: []graph.Kind{ // as their definitions
+		op.FusedMatMulAdd, op.MatMulAdd,
+	}},
 	{by: Formula, why: onGPUs, kinds: []graph.Kind{
 		op.BiasAdd, op.BiasSoftmax, op.BiasSplitGelu, op.GroupNorm, op.IsAllFinite,
 	}},

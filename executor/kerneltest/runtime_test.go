@@ -235,7 +235,11 @@ func modelOf(c *kerneltest.Case, opset int64, constants bool) (*graph.Model, []o
 		}
 		n.Outputs = append(n.Outputs, id)
 	}
-	return m, inputs, g.AddNode(n)
+	if err := g.AddNode(n); err != nil {
+		return nil, nil, err
+	}
+	op.Bind(m)
+	return m, inputs, op.Define(m)
 }
 
 func longs(shape []int) []int64 {

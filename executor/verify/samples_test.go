@@ -17,6 +17,7 @@ import (
 	"memopt/graph"
 	"memopt/graph/graphtest"
 	"memopt/graph/onnx"
+	"memopt/graph/op"
 )
 
 // meta is what the tests read of a sample's meta.json.
@@ -52,7 +53,7 @@ func runSample(t *testing.T, file, dir string, info meta) {
 	m, closer, err := onnx.Open(file)
 	require.NoError(t, err)
 	defer closer.Close()
-	require.NoError(t, graph.RunPasses(m, graph.Pass{Name: "inline", Run: graph.InlineFunctions}))
+	require.NoError(t, graph.RunPasses(m, graph.Pass{Name: "inline", Run: op.InlineFunctions}))
 	types := infer(t, m)
 	set, err := dataset.LoadDir(dir, m.Graph, nil)
 	require.NoError(t, err)

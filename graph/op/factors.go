@@ -24,7 +24,7 @@ type Factor struct {
 	Once []int
 	// Grain: on the CPU, parts that begin at multiples of it have the bits of the whole; 1: wherever
 	// they begin; 0: they need not have them. Where outputs are to be added (SumOf), the bits are those
-	// of a Gemm for each part whose C is the sum so far, written in place, and not those of Add.
+	// of a Gemm or MatMulAdd for each part whose C is the sum so far, and not those of Add.
 	Grain int64
 	// Joint is the grain of this factor and all those outside of it counted as one: of rows of a batch
 	// of matrices, say. Parts are then runs of those places. 0: they need not have the bits of the

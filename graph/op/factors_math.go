@@ -18,9 +18,7 @@ func (p *Pieces) inBands(left, right int, at [4]int, list []*Factor) []*Factor {
 	if len(list) == 0 {
 		return nil
 	}
-	if inexact(list); len(a) == 2 && len(b) == 2 {
-		list[0].grained(ProductGrain, ProductGrain) // Gemm goes on with it
-	}
+	inexact(list)[0].grained(ProductGrain, ProductGrain) // Gemm or MatMulAdd goes on with it
 	batch := y[:len(y)-min(len(a)-1, 1)-min(len(b)-1, 1)]
 	stack := batches{rows: 1, count: elements(batch), left: elements(a[:max(len(a)-2, 0)]),
 		right: elements(b[:max(len(b)-2, 0)])}

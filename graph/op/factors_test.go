@@ -60,7 +60,8 @@ func at(dim int) Place { return Place{Dim: dim, Outer: 1, Inner: 1} }
 func TestFactorsByHand(t *testing.T) {
 	got := factorsOf(t, 17, "float[2, 3, 4] given, float[4, 5] w", "", "y = MatMul(given, w)")
 	require.Equal(t, []Factor{
-		{Size: 4, In: []Place{at(2), at(0)}, Out: []Place{whole}, Reduce: SumOf},
+		{Size: 4, In: []Place{at(2), at(0)}, Out: []Place{whole}, Reduce: SumOf,
+			Grain: ProductGrain, Joint: ProductGrain},
 		{Size: 5, In: []Place{whole, at(1)}, Out: []Place{at(2)}},
 		{Size: 3, In: []Place{at(1), whole}, Out: []Place{at(1)}, Joint: ProductGrain},
 		{Size: 2, In: []Place{at(0), whole}, Out: []Place{at(0)}, Grain: 64, Joint: 64}, // of 3 rows each

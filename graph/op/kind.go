@@ -287,6 +287,10 @@ const (
 	ZeroGradient
 	AdamWOptimizer
 
+	// Operators that memopt writes: table_memopt.go.
+	FusedMatMulAdd
+	MatMulAdd
+
 	// The dialect of Deeploy's training graphs: table_deeploy.go.
 	GeluGradDeeploy
 	GemmDeeploy

@@ -48,7 +48,8 @@ func modelText(input string, opset int) string {
 	if len(rest) > 0 && strings.HasPrefix(rest[0], "<") {
 		inits, rest = rest[0], rest[1:]
 	}
-	return fmt.Sprintf("<ir_version: 10, opset_import: [\"\" : %d, \"com.microsoft\" : 1, \"org.pytorch.aten\" : 1]>\n"+
+	return fmt.Sprintf("<ir_version: 10, opset_import: [\"\" : %d, \"com.microsoft\" : 1, \"org.pytorch.aten\" : 1, "+
+		"\"memopt\" : 1]>\n"+
 		"g %s => () %s {\n%s\n}\n", opset, head, inits, strings.Join(rest, "\n"))
 }
 

@@ -40,7 +40,10 @@ var signatures = sync.OnceValue(func() [][]signature {
 		has  func(*Info) bool
 	}{
 		{"onnx", func(i *Info) bool { return i.Dialect == "" && i.Domain == "" }},
-		{"microsoft", func(i *Info) bool { return i.Dialect == "" && i.Domain != "" }},
+		{"microsoft", func(i *Info) bool {
+			return i.Dialect == "" && i.Domain != "" && i.Domain != domainMemopt
+		}},
+		{"memopt", func(i *Info) bool { return i.Domain == domainMemopt }},
 		{"deeploy", func(i *Info) bool { return i.Dialect == deeploy }},
 	} {
 		kinds := map[string]graph.Kind{}

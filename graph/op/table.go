@@ -21,7 +21,7 @@ var dialects = map[opKey][]graph.Kind{}
 // init fills the table. It is no initial value because the rules of control-flow operators
 // infer bodies, for which they read the table.
 func init() {
-	table = buildTable(mathRows, shapeRows, nnRows, controlRows, microsoftRows, deeployRows)
+	table = buildTable(mathRows, shapeRows, nnRows, controlRows, microsoftRows, memoptRows, deeployRows)
 	for k := Unknown + 1; k < NumKinds; k++ {
 		key := opKey{table[k].Domain, table[k].Name}
 		if table[k].Dialect != "" {
@@ -57,7 +57,8 @@ func Lookup(domain, name string) graph.Kind {
 }
 
 // Bind sets the kind of every node of the model, in subgraphs and functions too. A call
-// of a model-local function has kind Unknown even where an operator has the same name.
+// of a model-local function has kind Unknown even where an operator has the same name, unless
+// the function is the operator's own definition.
 func Bind(m *graph.Model) {
 	local := localFunctions(m)
 	bindGraph(m.Graph, local)
@@ -66,10 +67,14 @@ func Bind(m *graph.Model) {
 	}
 }
 
-// localFunctions are the names of a model's own functions.
+// localFunctions are the names of a model's own functions, but for those that only define operators of
+// the table.
 func localFunctions(m *graph.Model) map[opKey]bool {
 	local := make(map[opKey]bool, len(m.Functions))
 	for _, f := range m.Functions {
+		if defines(f) {
+			continue
+		}
 		local[opKey{graph.CanonicalDomain(f.Domain), f.Name}] = true
 	}
 	return local

@@ -71,6 +71,9 @@ func (k *kernels) likelihood(n *graph.Node) []int64 {
 	return slices.Repeat([]int64{k.bytes(n.Input(1))}, 2)
 }
 
+// product is that of a function body that adds it to something.
+func (k *kernels) product(n *graph.Node) []int64 { return []int64{k.bytes(n.Output(0))} }
+
 // conv spreads one image out if it has more filters than places to put them; otherwise a fixed
 // buffer serves.
 func (k *kernels) conv(n *graph.Node) []int64 {

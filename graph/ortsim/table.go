@@ -97,6 +97,8 @@ var rows = []row{
 	{kind: op.LSTM, workspace: (*kernels).lstm},
 	{kind: op.Loop, workspace: (*kernels).loop},
 
+	{kind: op.FusedMatMulAdd, workspace: (*kernels).product, expands: true},
+	{kind: op.MatMulAdd, workspace: (*kernels).product, expands: true},
 	{kind: op.MatMul, describe: describeMatMul},
 	{kind: op.Gemm, gemm: true, activated: true},
 	{kind: op.Transpose, describe: describeTranspose, readThrough: true},

@@ -33,7 +33,7 @@ func convertFile(from, to string) error {
 
 // toBFloat16 changes a model in memory. The error names an operator that does not take bfloat16.
 func toBFloat16(m *graph.Model) error {
-	if err := graph.RunPasses(m, graph.Pass{Name: "inline", Run: graph.InlineFunctions}); err != nil {
+	if err := graph.RunPasses(m, graph.Pass{Name: "inline", Run: op.InlineFunctions}); err != nil {
 		return err
 	}
 	if _, err := op.Infer(m); err != nil { // knows the nodes' operators from then on

@@ -1,0 +1,169 @@
+package op
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+
+	"memopt/graph"
+)
+
+// defined are the functions that define operators of memopt's own.
+var defined = sync.OnceValue(func() []*graph.Function {
+	m, err := graph.Parse(definitions, "definitions of operators")
+	if err != nil {
+		panic(err) // a fault of the program, found by the first test that runs
+	}
+	return m.Functions
+})
+
+// definitionOf returns the function that defines an operator, nil for operators that need none.
+func definitionOf(domain, name string) *graph.Function {
+	if domain != domainMemopt {
+		return nil
+	}
+	i := slices.IndexFunc(defined(), func(f *graph.Function) bool { return f.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return defined()[i]
+}
+
+// defines reports whether a function is the definition of an operator of memopt's own: the same but for
+// the version of ONNX's operator set and what it says of itself.
+func defines(f *graph.Function) bool {
+	d := definitionOf(f.Domain, f.Name)
+	return d != nil && f.Overload == d.Overload && meaning(f) == meaning(d)
+}
+
+// meaning is a function's text without what changes nothing.
+func meaning(f *graph.Function) string {
+	plain := *f
+	plain.Doc, plain.Wire, plain.Opsets = "", nil, nil
+	for _, o := range f.Opsets {
+		if graph.CanonicalDomain(o.Domain) != "" {
+			plain.Opsets = append(plain.Opsets, graph.Opset{Domain: o.Domain, Version: o.Version})
+		}
+	}
+	return graph.Format(&graph.Model{Graph: graph.New("", nil), Functions: []*graph.Function{&plain}},
+		graph.FormatOptions{})
+}
+
+// definesFrom is the version of ONNX's file format from which on a file that gains functions keeps its
+// meaning: before, initializers had to be inputs.
+const definesFrom = 4
+
+// functionsSince is the version of ONNX's file format that came with model-local functions.
+const functionsSince = 8
+
+// CanDefine reports whether a model may have operators of memopt's own.
+func CanDefine(m *graph.Model) bool { return m.IRVersion >= definesFrom }
+
+// Define gives a model the definitions of the operators of memopt's own that its nodes are, and what
+// these import. The error says that the model's file format has no place for them.
+func Define(m *graph.Model) error {
+	list := undefined(m)
+	if len(list) == 0 {
+		return nil
+	}
+	if !CanDefine(m) {
+		return fmt.Errorf("operator %s is defined by a function, which a file of IR version %d cannot have: "+
+			"wanted version %d or newer", list[0].Name, m.IRVersion, definesFrom)
+	}
+	m.IRVersion = max(m.IRVersion, functionsSince)
+	importAlso(m, domainMemopt)
+	for _, f := range list {
+		own := *f
+		own.Opsets = nil
+		for _, o := range f.Opsets {
+			if o.Domain == "" {
+				o.Version = m.OpsetVersion("")
+			} else {
+				importAlso(m, o.Domain)
+				o.Version = m.OpsetVersion(o.Domain)
+			}
+			own.Opsets = append(own.Opsets, o)
+		}
+		m.Functions = append(m.Functions, &own)
+	}
+	return nil
+}
+
+// importAlso imports version 1 of a domain that a model does not import.
+func importAlso(m *graph.Model, domain string) {
+	if m.OpsetVersion(domain) == 0 {
+		m.Opsets = append(m.Opsets, graph.Opset{Domain: domain, Version: 1})
+	}
+}
+
+// undefined lists the definitions that a model's nodes need and that it has not.
+func undefined(m *graph.Model) (list []*graph.Function) {
+	for _, n := range m.Graph.Nodes {
+		f := definitionOf(n.Domain, n.Op)
+		same := func(g *graph.Function) bool { return g.Domain == f.Domain && g.Name == f.Name }
+		if f != nil && n.Kind != Unknown && !slices.ContainsFunc(list, same) &&
+			!slices.ContainsFunc(m.Functions, same) {
+			list = append(list, f)
+		}
+	}
+	return list
+}
+
+// InlineFunctions is graph.InlineFunctions but for the definitions of operators of memopt's own, which
+// stay, and whose calls stay nodes.
+func InlineFunctions(m *graph.Model) (changed bool, err error) {
+	var own, others []*graph.Function
+	for _, f := range m.Functions {
+		if defines(f) {
+			own = append(own, f)
+		} else {
+			others = append(others, f)
+		}
+	}
+	if err := graph.CheckFunctions(m); err != nil {
+		return false, err
+	}
+	m.Functions = others
+	changed, err = graph.InlineFunctions(m)
+	m.Functions = append(m.Functions, own...)
+	return changed, err
+}
+
+// matMulAddRule: a product, and C of its shape.
+func matMulAddRule(product func(*Ctx)) func(*Ctx) {
+	return func(c *Ctx) {
+		c.want(0, floats)
+		c.sameTypes(0, 1, 2)
+		product(c)
+		if c.Failed() {
+			return
+		}
+		y, sum := c.outType(0).Shape, c.Shape(2)
+		if !y.Ranked || !sum.Ranked {
+			return
+		}
+		if len(y.Dims) != len(sum.Dims) {
+			c.Errorf("input 2 has shape %v, wanted the product's, %v", sum, y)
+			return
+		}
+		for i := range y.Dims {
+			c.Unify("a dim of the product and of input 2", y.Dims[i], sum.Dims[i])
+		}
+	}
+}
+
+// matMulAddFactors: those of the product. Only one of the parts of the sum adds C.
+func matMulAddFactors(product func(*Pieces) []Factor) func(*Pieces) []Factor {
+	return func(p *Pieces) []Factor {
+		list := product(p)
+		for i := range list {
+			f := &list[i]
+			if f.Reduce != NoReduction {
+				f.Once = []int{2}
+				continue
+			}
+			f.In[2] = f.Out[0]
+		}
+		return list
+	}
+}
