@@ -65,6 +65,7 @@ func (p *Plan) Rewrite(o RewriteOptions) (*Rewritten, error) {
 	}
 	written := p.Record(o.Seed)
 	written.Anchors = len(opts.Anchors)
+	written.Inherit(p.Of.Model)
 	record, err := json.Marshal(written)
 	if err != nil {
 		return nil, &Error{OfMemopt, err}

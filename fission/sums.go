@@ -10,17 +10,17 @@ import (
 // continued is an operator that adds its result to a sum so far, and so goes on where the part before
 // ended, with the bits of the whole and without memory for a result of its own.
 type continued struct {
-	// stacks is the operator that does so for stacks of matrices: Gemm is for two matrices.
+	// stacks is the operator that does so for stacks of matrices, and attrs are its attributes, all of
+	// which its definition wants, with the values that the product has without them. Gemm is for two
+	// matrices.
 	stacks graph.Kind
+	attrs  []graph.Attr
 }
-
-// going are the attributes of a product that the operator which goes on with it has, too.
-var going = []string{"alpha", "transA", "transB"}
 
 // intoGemm makes a product of two matrices a Gemm whose C is the sum so far.
 func intoGemm(n *graph.Node, sum graph.ValueID) {
 	attrs := []graph.Attr{}
-	for _, name := range going {
+	for _, name := range []string{"alpha", "transA", "transB"} {
 		if a := n.Attr(name); a != nil {
 			attrs = append(attrs, *a)
 		}
@@ -41,12 +41,14 @@ func (f *finder) goOn(n, part *graph.Node, sum graph.ValueID) {
 		intoGemm(part, sum)
 		return
 	}
-	k, attrs := rows[n.Kind].continued.stacks, []graph.Attr{}
-	if k == op.FusedMatMulAdd { // whose definition wants all of them
-		attrs = []graph.Attr{{Name: "alpha", Value: n.Float("alpha", 1)},
-			{Name: "transA", Value: n.Int("transA", 0)}, {Name: "transB", Value: n.Int("transB", 0)}}
+	c := rows[n.Kind].continued
+	attrs := slices.Clone(c.attrs)
+	for i := range attrs {
+		if a := n.Attr(attrs[i].Name); a != nil {
+			attrs[i] = *a
+		}
 	}
-	adding(part, k, attrs, sum)
+	adding(part, c.stacks, attrs, sum)
 }
 
 // isProduct reports whether a node multiplies two matrices.

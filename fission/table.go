@@ -15,7 +15,9 @@ type row struct {
 var table = []row{
 	{kind: op.Gemm, continued: &continued{}},
 	{kind: op.MatMul, continued: &continued{stacks: op.MatMulAdd}},
-	{kind: op.FusedMatMul, continued: &continued{stacks: op.FusedMatMulAdd}},
+	{kind: op.FusedMatMul, continued: &continued{stacks: op.FusedMatMulAdd, attrs: []graph.Attr{
+		{Name: "alpha", Value: float32(1)}, {Name: "transA", Value: int64(0)}, {Name: "transB", Value: int64(0)},
+	}}},
 	{kind: op.NegativeLogLikelihoodLoss, mean: &mean{labels: 1, weights: 2, ignore: -1}},
 	{kind: op.SoftmaxCrossEntropyLoss, mean: &mean{labels: 1, weights: 2, ignore: -1}},
 	{kind: op.SoftmaxCrossEntropyLossInternal, mean: &mean{labels: 1, weights: 2, ignore: 3}},

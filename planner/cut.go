@@ -260,11 +260,17 @@ func CutsOf(r *recompute.Record) *Cuts {
 		return nil
 	}
 	c := &Cuts{Order: make(graph.Order, len(r.WholeOrder))}
-	for _, x := range r.Fission {
-		c.List = append(c.List, fission.Cut(x))
-	}
+	c.List = ReadCuts(r.Fission)
 	for i, id := range r.WholeOrder {
 		c.Order[i] = graph.NodeID(id)
 	}
 	return c
+}
+
+// ReadCuts returns regions of a record.
+func ReadCuts(list []recompute.CutRecord) (cuts []fission.Cut) {
+	for _, x := range list {
+		cuts = append(cuts, fission.Cut(x))
+	}
+	return cuts
 }

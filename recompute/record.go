@@ -3,6 +3,7 @@ package recompute
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"memopt/graph"
@@ -45,7 +46,28 @@ type Record struct {
 	// parts, which is made of that of the model in WholeOrder. Neither is there without parts.
 	Fission    []CutRecord `json:"fission,omitempty"`
 	WholeOrder []int32     `json:"whole_order,omitempty"`
+	// EarlierFission are the regions that were in parts in the graph that was rewritten; in a rewritten
+	// model alone.
+	EarlierFission []CutRecord `json:"earlier_fission,omitempty"`
 }
+
+// Inherit takes over what still holds of the record of the model that is rewritten: its regions in parts,
+// and the sizes for which they were made.
+func (r *Record) Inherit(m *graph.Model) {
+	old := RecordOf(m)
+	if old == nil || len(old.InParts()) == 0 {
+		return
+	}
+	r.EarlierFission = old.InParts()
+	for symbol, n := range old.Dims {
+		if _, ok := r.Dims[symbol]; !ok {
+			r.Dims[symbol] = n
+		}
+	}
+}
+
+// InParts are all regions that are in parts in a rewritten model.
+func (r *Record) InParts() []CutRecord { return slices.Concat(r.EarlierFission, r.Fission) }
 
 // CutRecord is a region in parts on disk (fission.Cut).
 type CutRecord struct {

@@ -56,8 +56,8 @@ func (b *budgetFlags) mode(a *app, limit *planner.Budget) fission.Mode {
 func cutsOf(files ...*memopt.Model) *planner.Cuts {
 	var all planner.Cuts
 	for _, m := range files {
-		if r := recompute.RecordOf(m.Model); r != nil && len(r.Fission) > 0 {
-			all.List = append(all.List, planner.CutsOf(r).List...)
+		if r := recompute.RecordOf(m.Model); r != nil {
+			all.List = append(all.List, planner.ReadCuts(r.InParts())...)
 		}
 	}
 	if all.List == nil {
@@ -69,7 +69,7 @@ func cutsOf(files ...*memopt.Model) *planner.Cuts {
 // sizeIn returns what a symbol stood for when memopt computed regions of a file in parts; ok is false
 // of other files, and other symbols.
 func sizeIn(m *memopt.Model, symbol string) (n int64, ok bool) {
-	if r := recompute.RecordOf(m.Model); r != nil && len(r.Fission) > 0 {
+	if r := recompute.RecordOf(m.Model); r != nil && len(r.InParts()) > 0 {
 		n, ok = r.Dims[symbol]
 	}
 	return n, ok

@@ -58,7 +58,8 @@ func matMulAddCases(products []Case) (cases []Case) {
 	kinds := map[graph.Kind]graph.Kind{op.MatMul: op.MatMulAdd, op.FusedMatMul: op.FusedMatMulAdd}
 	for _, c := range products {
 		switch {
-		case !c.In[0].DType.IsFloat() && c.Fails == "", hasAttr(c.Attrs, "transBatchA"), hasAttr(c.Attrs, "transBatchB"):
+		case !c.In[0].DType.IsFloat() && c.Fails == "", hasAttr(c.Attrs, "transBatchA"),
+			hasAttr(c.Attrs, "transBatchB"):
 			continue
 		case c.Fails != "":
 			c.In = append(slices.Clone(c.In), productTensor(c.In[0].DType, 3, 2, 2))
