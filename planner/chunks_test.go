@@ -1,0 +1,116 @@
+package planner_test
+
+import (
+	"errors"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"memopt/fission"
+	"memopt/graph"
+	"memopt/graph/examples"
+	"memopt/graph/graphtest"
+	"memopt/graph/op"
+	"memopt/planner"
+	"memopt/symbolic"
+)
+
+// TestPartsCostNoMore: whatever the graph and the budget, a plan that may have regions in parts fits
+// wherever one without does, costs no more, keeps its promise, and is the same each time; and
+// nothing is cut where recomputation alone costs next to nothing.
+func TestPartsCostNoMore(t *testing.T) {
+	inParts := 0
+	for seed := range uint64(16) {
+		rng := rand.New(rand.NewPCG(seed, 11))
+		m := graphtest.Training(rng, graphtest.Options{Nodes: 10 + rng.IntN(40), Layers: seed%2 == 0,
+			Parts: seed%4 == 1, Yield: seed%3 == 0, Rows: 2048})
+		types, err := op.Infer(m)
+		require.NoError(t, err)
+		as, err := planner.Make(m, types, planner.Options{})
+		require.NoError(t, err)
+		b := planner.Budget{Arena: int64((0.6 + rng.Float64()) * float64(as.Base.LowerBound)), Effort: 0.01}
+		if planInParts(t, m, types, b, []fission.Mode{fission.Exact, fission.Fast}[seed%5%2]) {
+			inParts++
+		}
+	}
+	t.Logf("%d plans have regions in parts", inParts)
+	require.GreaterOrEqual(t, inParts, 3)
+}
+
+// planInParts holds a plan with regions in parts to the one without; it reports whether it has any.
+func planInParts(t *testing.T, m *graph.Model, types *op.Result, b planner.Budget, mode fission.Mode) bool {
+	o := planner.Options{Strategy: b}
+	alone, aloneErr := planner.Make(m, types, o)
+	o.Chunk = mode
+	p, err := planner.Make(m, types, o)
+	again, againErr := planner.Make(m, types, o)
+	require.Equal(t, err == nil, againErr == nil)
+	var unfit, unfitAlone *planner.UnfitError
+	if err != nil {
+		require.ErrorAs(t, err, &unfit)
+		require.ErrorAs(t, aloneErr, &unfitAlone, "it fits without parts: %v", err)
+		require.LessOrEqual(t, unfit.LowestArena, unfitAlone.LowestArena)
+		require.Equal(t, err.Error(), againErr.Error())
+		return false
+	}
+	require.Equal(t, p.Overhead, again.Overhead)
+	require.Equal(t, p.Fission, again.Fission)
+	require.LessOrEqual(t, p.Arena.Bytes, b.Arena)
+	require.LessOrEqual(t, p.Planned.Peak.Bytes, p.Arena.Bytes)
+	if aloneErr == nil {
+		require.LessOrEqual(t, p.Overhead, alone.Overhead)
+		if alone.Overhead <= 0.01 {
+			require.Empty(t, p.Fission)
+		}
+	} else {
+		require.True(t, errors.As(aloneErr, &unfitAlone))
+		require.NotEmpty(t, p.Fission)
+	}
+	for _, c := range p.Fission {
+		require.True(t, c.Exact || mode == fission.Fast)
+	}
+	return len(p.Fission) > 0
+}
+
+// TestPartsWhereNothingElseFits: of a step whose largest node needs more than a budget, a plan in parts
+// fits, and the error of a budget below all parts says how low they come beside how low
+// recomputation alone comes.
+func TestPartsWhereNothingElseFits(t *testing.T) {
+	e, ok := examples.Lookup("transformer")
+	require.True(t, ok)
+	m, err := e.Build()
+	require.NoError(t, err)
+	types, err := op.Infer(m)
+	require.NoError(t, err)
+	o := planner.Options{Dims: symbolic.Env{"batch": 8, "seq": 512}}
+	as, err := planner.Make(m, types, o)
+	require.NoError(t, err)
+	below := int64(0.7 * float64(as.Base.LowerBound))
+	o.Strategy = planner.Budget{Arena: below, Effort: 0.05}
+	_, err = planner.Make(m, types, o)
+	require.ErrorIs(t, err, planner.ErrUnfit)
+	o.Chunk = fission.Exact
+	p, err := planner.Make(m, types, o)
+	require.NoError(t, err)
+	require.NotEmpty(t, p.Fission)
+	require.LessOrEqual(t, p.Arena.Bytes, below)
+	require.Positive(t, p.Overhead)
+	require.False(t, math.IsInf(p.Overhead, 0))
+
+	o.Strategy = planner.Budget{Arena: 1000, Effort: 0.05}
+	_, err = planner.Make(m, types, o)
+	var unfit *planner.UnfitError
+	require.ErrorAs(t, err, &unfit)
+	require.Less(t, unfit.LowestArena, as.Base.LowerBound)
+	require.NotNil(t, unfit.Whole)
+	require.GreaterOrEqual(t, unfit.Whole.Arena, as.Base.LowerBound)
+
+	// A budget that everything fits changes nothing.
+	o.Strategy = planner.Budget{Share: 1.1, Effort: 0.05}
+	p, err = planner.Make(m, types, o)
+	require.NoError(t, err)
+	require.Empty(t, p.Fission)
+	require.Zero(t, p.Overhead)
+}
