@@ -20,7 +20,7 @@ type Point struct {
 
 // Curve plans to n budgets at equal distances below the baseline's peak, from the highest one on, and
 // ends at one that nothing fits. Each gets the plan that is found first, which takes little time and
-// is the same on every machine; plans that cost no less than one with a lower peak are left out. The
+// is the same on every machine, without regions in parts; plans that cost no less than one with a lower peak are left out. The
 // result begins with the lowest peak and ends with the baseline. A context that is done cuts it short.
 func Curve(ctx context.Context, p *memopt.Plan, n int) ([]Point, error) {
 	base := p.Baseline().Base.Peak.Bytes
@@ -48,6 +48,7 @@ func Curve(ctx context.Context, p *memopt.Plan, n int) ([]Point, error) {
 func toShare(ctx context.Context, p *memopt.Plan, share float64) (*planner.Plan, error) {
 	o := p.Baseline().Options
 	o.Strategy = memopt.Budget{Share: share, Solver: "greedy"}
+	o.Chunk = "" // parts are searched for with a clock
 	o.Probe, o.Within, o.SkipLayout, o.RowPeaks, o.Alternatives = nil, nil, true, false, false
 	return planner.MakeContext(ctx, p.Of.Model, p.Of.Types, o)
 }

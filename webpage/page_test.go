@@ -19,6 +19,7 @@ import (
 	"memopt/graph"
 	"memopt/graph/graphtest"
 	"memopt/timeline"
+	"memopt/webpage"
 )
 
 // TestScreens shows a page in windows of three widths and both themes: every view has something in
@@ -343,11 +344,30 @@ func TestHostileNames(t *testing.T) {
 		name := b.text("#node-name")
 		require.NotEmpty(t, name)
 		require.NotRegexp(t, `[\x00-\x1f\x{202a}-\x{202e}]`, name)
-		if plain := tl.Steps[i].Name; len(plain) < 100 && utf8.ValidString(plain) && !strings.ContainsAny(plain, "\x00\u202e") {
+		if plain := tl.Steps[i].Name; len(plain) < 100 && utf8.ValidString(plain) &&
+			!strings.ContainsAny(plain, "\x00\u202e") {
 			require.Equal(t, plain, name)
 		}
 	}
 	require.Zero(t, eval[int](b, `document.querySelectorAll("main img, main script").length`))
+	b.clean()
+}
+
+// TestBrokenRuns: a file that lacks what its kind should have is said to, beside the others.
+func TestBrokenRuns(t *testing.T) {
+	var runs []*webpage.Run
+	for i, text := range []string{`{"schema": "memopt.run/v1"}`, `{"schema": "memopt.verify/v1", "planned": 5}`,
+		`{"schema": "memopt.train/v1", "loss_first": {"a": "<b>"}, "peak": null}`,
+		`{"schema": "memopt.run/v1", "peak": {"arena_bytes": "</td>", "measured_arena_bytes": []}}`,
+		`{"step": 1, "loss": {}}`, measurements["metrics.jsonl"]} {
+		runs = append(runs, readRun(t, fmt.Sprint("<i>", i, ".json"), text))
+	}
+	b := show(t, saved(t, written(t, example(t, "mlp", memopt.Level(1)), runs...)), window{1280, 1000, "light"})
+	b.all()
+	require.Contains(t, b.text("#runs"), "cannot be shown")
+	require.Equal(t, len(runs), eval[int](b, `document.querySelectorAll("#runs h3").length`))
+	require.Positive(t, eval[int](b, `document.querySelectorAll("#runs canvas").length`))
+	require.Zero(t, eval[int](b, `document.querySelectorAll("main i, main b").length`))
 	b.clean()
 }
 

@@ -159,6 +159,9 @@ var fuzzLines = []fuzzLine{
 	{lines: []string{"trace IN DIMS --level 1 -o OUT/trace.json", "trace IN DIMS -F torch-snapshot -o OUT/s.pickle",
 		"trace IN DIMS --level 2 -F model-explorer -o OUT/overlays",
 		"trace IN DIMS --level 1 --baseline -o OUT/b.json"}},
+	{lines: []string{"report IN DIMS --level 1 --top 2 --pareto 2 -o OUT/page.html", "report IN DIMS --pareto 0 -o -"}},
+	{input: traceInput, lines: []string{
+		"report DATA/model.onnx --dim batch=4 --level 1 --pareto 0 --run IN -o OUT/page.html"}},
 }
 
 // runtimeLines are lines in ONNX Runtime, which is another program: they are for hunts that ask for

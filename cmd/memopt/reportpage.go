@@ -3,12 +3,14 @@ package main
 import (
 	"cmp"
 	"io"
+	"slices"
 
 	"github.com/spf13/cobra"
 
 	"memopt"
 	"memopt/explain"
 	"memopt/internal/fileio"
+	"memopt/planner"
 	"memopt/webpage"
 )
 
@@ -75,6 +77,9 @@ func (a *app) reportPage(name string, sel *selectionFlags, flags *pageFlags) err
 	}
 	defer p.Of.Close()
 	unfit := sel.held(p, c.configPath)
+	if a.ctx.Err() == nil {
+		a.keeper.release() // what is left takes little time
+	}
 	o, err := a.pageOptions(p, flags)
 	if err != nil {
 		return classify(wrap(name, err))
@@ -118,11 +123,25 @@ func (a *app) pageOptions(p *memopt.Plan, flags *pageFlags) (*webpage.Options, e
 	if flags.pareto == 0 || a.ctx.Err() != nil {
 		return o, nil
 	}
-	if o.Marks, err = p.Offers(a.ctx); err != nil {
+	if o.Marks, err = a.usualPlans(p); err != nil {
 		return nil, err
 	}
 	o.Curve, err = webpage.Curve(a.ctx, p, flags.pareto)
 	return o, err
+}
+
+// usualPlans are what a plan is shown beside: to a budget, checkpoints of layers and level 1, which the
+// plan has or which take no search; else what memopt plan offers.
+func (a *app) usualPlans(p *memopt.Plan) ([]planner.Alternative, error) {
+	if p.Options.Budget() == nil {
+		return p.Offers(a.ctx)
+	}
+	level1, err := p.Layerwise()
+	if err != nil {
+		return nil, err
+	}
+	return append(slices.Clone(p.Alternatives), planner.Alternative{Name: "--level 1",
+		Live: level1.Planned.Peak.Bytes, Overhead: level1.Overhead}), nil
 }
 
 func (a *app) writePage(path string, write func(io.Writer) error) error {

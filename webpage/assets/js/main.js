@@ -92,6 +92,16 @@ function tellModel(page) {
     );
 }
 
+/** drawn draws a view. One that fails leaves the others as they are. */
+function drawn(section, make, state) {
+  try {
+    make(section, state);
+  } catch (error) {
+    section.append(el("p", { class: "warning" }, `This view cannot be shown: ${error.message}`));
+    reportError(error);
+  }
+}
+
 /** sections makes a section and a link for each view, and draws it when it comes near. */
 function sections(main, state) {
   const links = document.getElementById("views");
@@ -100,7 +110,7 @@ function sections(main, state) {
     const make = waiting.get(section);
     if (make) {
       waiting.delete(section);
-      make(section, state);
+      drawn(section, make, state);
     }
   };
   const near = new IntersectionObserver(
@@ -125,8 +135,8 @@ function sections(main, state) {
         "aria-label": "The chosen step",
       });
       main.append(el("div", { class: "beside" }, section, panel));
-      make(section, state);
-      details(panel, state);
+      drawn(section, make, state);
+      drawn(panel, details, state);
       continue;
     }
     main.append(section);

@@ -164,7 +164,11 @@ function article(word) {
 
 function edge(a, b, frame) {
   const [x0, y0] = [a.right - frame.left, a.top + a.height / 2 - frame.top];
-  const [x1, y1] = [b.left - frame.left, b.top + b.height / 2 - frame.top];
+  const y1 = b.top + b.height / 2 - frame.top;
+  if (Math.abs(a.left - b.left) < 1) {
+    return svg("path", { d: `M${x0},${y0}C${x0 + 30},${y0} ${x0 + 30},${y1} ${x0},${y1}` });
+  }
+  const x1 = b.left - frame.left;
   const bend = Math.max(24, Math.abs(x1 - x0) / 2);
   return svg("path", { d: `M${x0},${y0}C${x0 + bend},${y0} ${x1 - bend},${y1} ${x1},${y1}` });
 }

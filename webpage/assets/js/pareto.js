@@ -18,7 +18,11 @@ export function pareto(section, state) {
     role: "img",
     "aria-label": "Chart of cost over peak; the table below has its numbers.",
   });
-  section.append(el("p", { class: "answer" }, answer(points)), plot, table(points, marks));
+  section.append(
+    el("p", { class: "answer" }, answer(points)),
+    plot,
+    table(points, marks, state.page.plan.recompute.nodes),
+  );
   const u = new uPlot(options(points, marks), data(points, marks), plot);
   state.on("theme", () => u.redraw(false));
   watched(plot, (width) => u.setSize({ width, height: height(width) }));
@@ -113,9 +117,9 @@ function labels(u, marks) {
   }
 }
 
-function table(points, marks) {
+function table(points, marks, again) {
   const rows = [
-    ...marks.map((m) => ({ ...m, marked: true })),
+    ...marks.map((m) => (m.chosen ? { ...m, nodes: again } : m)),
     ...points
       .filter((p) => p.nodes > 0 || p.overhead > 0)
       .map((p) => ({ ...p, name: `budget ${bytes(p.budget_bytes)}` })),

@@ -21,19 +21,30 @@ export function runs(section, state) {
   }
   list.forEach((run, i) => {
     section.append(el("h3", {}, named(run.file, 80)));
-    const make = {
-      "memopt.run/v1": ofRun,
-      "memopt.verify/v1": ofVerify,
-      "memopt.train/v1": ofTrain,
-    }[run.schema];
-    if (make) {
-      section.append(...make(run.report, state));
-    } else if (run.schema === "memopt.metrics/v1") {
-      curves(section, run.lines, state, i);
-    } else {
-      section.append(...profile(run.profile, state, i));
+    try {
+      show(section, run, state, i);
+    } catch {
+      section.append(
+        el("p", {}, "This file lacks what a report of its kind has, so it cannot be shown."),
+      );
     }
   });
+}
+
+/** show shows what one file has. */
+function show(section, run, state, i) {
+  const make = {
+    "memopt.run/v1": ofRun,
+    "memopt.verify/v1": ofVerify,
+    "memopt.train/v1": ofTrain,
+  }[run.schema];
+  if (make) {
+    section.append(...make(run.report, state));
+  } else if (run.schema === "memopt.metrics/v1") {
+    curves(section, run.lines, state, i);
+  } else {
+    section.append(...profile(run.profile, state, i));
+  }
 }
 
 /** facts is a table of what was predicted and what was measured. */

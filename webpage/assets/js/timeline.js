@@ -118,8 +118,16 @@ class Timeline {
       series,
       legend: { show: false },
       scales: { x: { time: false }, y: { range: () => [0, this.top] } },
-      axes: [axis({ values: (_u, splits) => splits.map((x) => this.where(x)) }), bytesAxis()],
-      cursor: { points: { show: false }, drag: { x: true, y: false, setScale: false }, y: false },
+      axes: [
+        axis({ space: 90, values: (_u, splits) => splits.map((x) => this.where(x)) }),
+        bytesAxis(),
+      ],
+      cursor: {
+        points: { show: false },
+        drag: { x: true, y: false, setScale: false },
+        x: false,
+        y: false,
+      },
       hooks: {
         draw: [(u) => this.draw(u)],
         setSelect: [(u) => this.selected(u)],
