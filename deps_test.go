@@ -43,7 +43,7 @@ const order = `
 	timeline/torchsnapshot
 	executor/ort/ortengine report configs
 	memopt
-	diff explain train doctor fit estimate/parallel
+	diff explain figure train doctor fit estimate/parallel
 	estimate webpage
 	inference/compare inference/edit
 	inference/optimize

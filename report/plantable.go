@@ -20,11 +20,13 @@ type PlanView struct {
 	Level1 *planner.Plan
 	// Offers are what lower peaks would cost, of a plan that recomputes nothing.
 	Offers []planner.Alternative
+	// Chart is how many columns a chart of what is live may have; 0: there is none.
+	Chart int
 }
 
 // PlanTable writes a plan for people: the answer in three sentences, what else could be had, the
 // clusters that ONNX Runtime's memory optimizer knows or what runs again, the peak, what it is made
-// of, and the largest stashed activations with the reason each is kept.
+// of, the largest stashed activations with the reason each is kept, and on terminals a chart.
 func PlanTable(w io.Writer, p *planner.Plan, view PlanView) error {
 	if err := writeAnswer(w, p, view); err != nil {
 		return err
@@ -53,7 +55,10 @@ func PlanTable(w io.Writer, p *planner.Plan, view PlanView) error {
 	if err := compositionTables(w, p); err != nil {
 		return err
 	}
-	return stashTable(p, view.Stashes, columnsOf(w) == 0).write(w)
+	if err := stashTable(p, view.Stashes, columnsOf(w) == 0).write(w); err != nil {
+		return err
+	}
+	return timeChart(w, p, view.Chart)
 }
 
 // formulaParts is how many parts of a formula a table lists.

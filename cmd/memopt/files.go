@@ -23,7 +23,7 @@ var readsFiles = map[string]string{"plan": "the model", "apply": "the model", "g
 // The flags whose values are files, or folders of files. A test looks for others.
 var (
 	inputFlags  = []string{"config", "plan", "cost", "device", "aliases", "data-dir", "model"}
-	outputFlags = []string{"out", "apply-out", "save-config", "save-plan", "save-outputs", "profile"}
+	outputFlags = []string{"out", "apply-out", "save-config", "save-plan", "save-outputs", "profile", "plot"}
 )
 
 // writesFolder has the verbs whose --out is a folder, which they announce, or package checkpoint keeps.

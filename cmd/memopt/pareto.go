@@ -16,8 +16,9 @@ import (
 	"memopt/report"
 )
 
-// pareto prints the curve of budget and cost, and saves its plans if a folder is given.
-func (a *app) pareto(name string, sel *selectionFlags, format report.Format, n int, folder string) error {
+// pareto prints the curve of budget and cost, saves its plans if a folder is given, and draws it.
+func (a *app) pareto(name string, sel *selectionFlags, format report.Format, n int, folder string,
+	draw func(*planner.Curve) error) error {
 	if sel.level != "" || sel.config != "" || sel.plan != "" || sel.budgetFlags.asks() {
 		return usage("--pareto chooses its own budgets: leave out --level, --config, --plan and " +
 			"--budget")
@@ -59,6 +60,9 @@ func (a *app) pareto(name string, sel *selectionFlags, format report.Format, n i
 	}
 	files, err := a.saveCurve(l, curve, folder)
 	if err != nil {
+		return err
+	}
+	if err := draw(curve); err != nil {
 		return err
 	}
 	if err := report.Pareto(a.out, format, name, curve, folder, files); err != nil {

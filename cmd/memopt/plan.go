@@ -9,14 +9,15 @@ import (
 	"memopt"
 	"memopt/configs"
 	"memopt/executor/cpu"
+	"memopt/planner"
 	"memopt/report"
 )
 
 func (a *app) planCommand() *cobra.Command {
 	var sel selectionFlags
-	var details bool
+	var details, noChart bool
 	var pareto int
-	var saveConfig, savePlan, planFormat string
+	var saveConfig, savePlan, planFormat, plot string
 	cmd := &cobra.Command{
 		Use:   "plan MODEL",
 		Short: "Show what to recompute, what it saves and where the peak is",
@@ -26,7 +27,7 @@ and the clusters of subgraphs that can be recomputed instead of stashed, as
 ONNX Runtime's memory optimizer lists them, with what each saves in total and
 by how much each alone lowers the peak; of a plan to a budget, what runs again.
 Below are the peak, what it is made of, and the stashed activations with the
-reason why each is kept.
+reason why each is kept; on a terminal, a chart of what is live over the step.
 
 A plan to a budget recomputes, and computes regions of the graph in parts where
 that is cheaper or fits only so (--chunk).
@@ -46,6 +47,8 @@ formulas, exact bytes and whole names in any case.`,
         a configuration for ORTMODULE_MEMORY_OPT_CONFIG
   memopt plan model.onnx --config config.json -O json
         what a configuration does, for scripts
+  memopt plan model.onnx --budget 60% --plot step.svg
+        a picture of what is live before and after
   memopt plan model.onnx --plan plan.json --budget 16GiB
         whether a plan that was saved still fits, and by how much: exit code 3 if not
   memopt plan network.onnx --budget 400KiB --save-plan schedule.json -F deeploy --aliases aliases.json
@@ -55,6 +58,10 @@ formulas, exact bytes and whole names in any case.`,
 			format, err := report.ParseFormat(a.global.output)
 			if err != nil {
 				return usage("%w", err)
+			}
+			picture, err := plotFormat(plot)
+			if err != nil {
+				return err
 			}
 			switch planFormat {
 			case "memopt":
@@ -72,7 +79,9 @@ formulas, exact bytes and whole names in any case.`,
 					return usage("--pareto prints the cost of many plans: leave out --save-config and -F deeploy; " +
 						"--save-plan DIR saves all of them")
 				}
-				return a.pareto(args[0], &sel, format, pareto, savePlan)
+				return a.pareto(args[0], &sel, format, pareto, savePlan, func(c *planner.Curve) error {
+					return a.plotCurve(c, args[0], plot, picture)
+				})
 			}
 			if saveConfig != "" && sel.budgetFlags.asks() && sel.what != "clusters" && sel.plan == "" &&
 				sel.config == "" {
@@ -90,8 +99,14 @@ formulas, exact bytes and whole names in any case.`,
 				if err := a.savePlanFiles(p, args[0], saveConfig, savePlan, sel.deeploy); err != nil {
 					return err
 				}
+				if err := a.plotStep(p, args[0], plot, picture); err != nil {
+					return err
+				}
 			}
 			view := report.PlanView{ConfigPath: c.configPath, Details: details, Stashes: a.listLimit()}
+			if !noChart {
+				view.Chart = a.chart
+			}
 			if a.ctx.Err() == nil { // else the result so far is shown at once
 				if err := a.compare(format, p, &view); err != nil {
 					return classify(wrap(args[0], err))
@@ -105,9 +120,14 @@ formulas, exact bytes and whole names in any case.`,
 	}
 	sel.register(cmd.Flags())
 	cmd.Flags().BoolVar(&details, "details", false, "also print the node-level table")
+	cmd.Flags().BoolVar(&noChart, "no-chart",
+		false, "leave out the chart of what is live that a terminal of 60 columns "+
+			"or more shows")
 	cmd.Flags().StringVar(&saveConfig, "save-config", "", "write the enabled clusters as an ONNX Runtime configuration")
 	cmd.Flags().StringVar(&savePlan, "save-plan", "", "write the placements as a plan.json; with "+
 		"--pareto, a folder with a plan for each budget")
+	cmd.Flags().StringVar(&plot, "plot", "",
+		"draw what is live over the step, by kind, as FILE.svg or FILE.png; with --pareto, the curve")
 	cmd.Flags().StringVarP(&planFormat, "format", "F", "memopt",
 		"format of --save-plan: memopt; or deeploy, a schedule {\"seq\": [[node, 0|1], …]}, for "+
 			"which memory is counted as Deeploy's replay counts it")

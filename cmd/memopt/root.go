@@ -33,6 +33,7 @@ type app struct {
 	files   fileio.Ledger
 	states  []string                  // of the model that is loaded next, as --state has them
 	columns int                       // of the screen that the report goes to; 0: no limit
+	chart   int                       // columns of that screen if it is a terminal, else 0
 	dims    map[string]int64          // of that model, where --dim does not say
 	ranged  bool                      // the verb takes ranges of symbols
 	ranges  map[string]symbolic.Range // that --dim gives
@@ -75,7 +76,7 @@ func runUntil(ctx context.Context, k *keeper, args []string, io stdio, environ [
 	io.out = out
 	a := &app{stdio: io, environ: newEnvironment(environ), args: args, ctx: ctx, keeper: k}
 	a.noteStreams(streams)
-	a.columns = screenColumns(streams.out)
+	a.columns, a.chart = screenColumns(streams.out), terminalColumns(streams.out)
 	err := a.execute(a.command())
 	a.tellLibraries()
 	if e := out.Flush(); err == nil && e != nil {

@@ -20,6 +20,14 @@ func screenColumns(stream io.Writer) int {
 	return report.DefaultColumns
 }
 
+// terminalColumns is how wide the terminal is that a stream goes to; 0 where it goes elsewhere.
+func terminalColumns(stream io.Writer) int {
+	if f, ok := stream.(*os.File); !ok || !term.IsTerminal(int(f.Fd())) {
+		return 0
+	}
+	return screenColumns(stream)
+}
+
 // fitScreen makes what is printed from now on fit the screen, or be whole if the user wants that.
 func (a *app) fitScreen() {
 	if a.global.wide || a.global.verbose {

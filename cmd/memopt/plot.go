@@ -1,0 +1,62 @@
+package main
+
+import (
+	"io"
+
+	"memopt"
+	"memopt/figure"
+	"memopt/planner"
+	"memopt/timeline"
+)
+
+// plotFormat is the format that --plot asks for; "" without it.
+func plotFormat(path string) (figure.Format, error) {
+	if path == "" {
+		return "", nil
+	}
+	f, err := figure.FormatOf(path)
+	if err != nil {
+		return "", usage("--plot %w", err)
+	}
+	return f, nil
+}
+
+// plotStep writes the figure of a plan's step, beside the baseline if the plan changes the graph.
+func (a *app) plotStep(p *memopt.Plan, name, path string, format figure.Format) error {
+	if format == "" {
+		return nil
+	}
+	planned, err := timeline.Of(p.Plan)
+	if err != nil {
+		return classify(wrap(name, err))
+	}
+	var base *timeline.Timeline
+	if p.Rewrites() {
+		if base, err = timeline.Baseline(p.Plan); err != nil {
+			return classify(wrap(name, err))
+		}
+	}
+	return a.streamArtefact("--plot", path, func(w io.Writer) error {
+		return figure.Step(w, format, name, planned, base, marks(p.Plan))
+	})
+}
+
+// marks are what a step's figure shows besides: a budget of memopt's own arena, and what nothing goes
+// below that runs nodes again or in another order, where none is computed in parts.
+func marks(p *planner.Plan) (list []figure.Mark) {
+	if p.Fit != nil && !p.Fit.Budget.Runtime {
+		list = append(list, figure.Mark{Name: "budget", Bytes: p.Persistent + p.Fit.Limit})
+	}
+	if p.Whole == nil {
+		list = append(list, figure.Mark{Name: "lower bound", Bytes: p.Persistent + p.Base.LowerBound})
+	}
+	return list
+}
+
+// plotCurve writes the figure of a curve of budget and cost.
+func (a *app) plotCurve(c *planner.Curve, name, path string, format figure.Format) error {
+	if format == "" {
+		return nil
+	}
+	return a.streamArtefact("--plot", path, func(w io.Writer) error { return figure.Curve(w, format, name, c) })
+}
