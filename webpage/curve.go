@@ -19,9 +19,10 @@ type Point struct {
 }
 
 // Curve plans to n budgets at equal distances below the baseline's peak, from the highest one on, and
-// ends at one that nothing fits. Each gets the plan that is found first, which takes little time and
-// is the same on every machine, without regions in parts; plans that cost no less than one with a lower peak are left out. The
-// result begins with the lowest peak and ends with the baseline. A context that is done cuts it short.
+// ends at one that nothing fits. Each gets the plan that is found first, without regions in parts,
+// which takes little time and is the same on every machine. Plans that cost no less than one with a
+// lower peak are left out. The result begins with the lowest peak and ends with the baseline. A
+// context that is done cuts it short.
 func Curve(ctx context.Context, p *memopt.Plan, n int) ([]Point, error) {
 	base := p.Baseline().Base.Peak.Bytes
 	out := []Point{{Budget: base, Live: base}}
