@@ -7,6 +7,7 @@ import (
 	"errors"
 	"image/png"
 	"io"
+	"os"
 	"regexp"
 	"strconv"
 	"strings"
@@ -196,5 +197,14 @@ func TestFormatOf(t *testing.T) {
 	for _, path := range []string{"", "svg", "a.pdf", "-", "a.svg/b"} {
 		_, err := figure.FormatOf(path)
 		require.ErrorContains(t, err, ".svg or .png")
+	}
+}
+
+// TestColors: a kind has one colour, in figures and on pages.
+func TestColors(t *testing.T) {
+	css, err := os.ReadFile("../webpage/assets/style.css")
+	require.NoError(t, err)
+	for k := range timeline.NumKinds {
+		require.Regexp(t, `--`+k.String()+`: (light-dark\()?`+k.Color(), string(css))
 	}
 }

@@ -28,8 +28,8 @@ func (t *Timeline) Bins(n int, seconds float64) []int32 {
 	return bins
 }
 
-// Color returns the colour of a kind in pictures, as #rrggbb: of the palette of Okabe and Ito, whose
-// colours people with any colour vision tell apart.
+// Color returns the colour of a kind in pictures, as #rrggbb, that of pages in light: of the palette of
+// Okabe and Ito, whose colours people with any colour vision tell apart, and greys for what stays.
 func (k Kind) Color() string { return kindColors[k] }
 
-var kindColors = [NumKinds]string{"#999999", "#cc79a7", "#d55e00", "#0072b2", "#56b4e9", "#f0e442", "#009e73"}
+var kindColors = [NumKinds]string{"#9aa1ab", "#5b6470", "#cc79a7", "#56b4e9", "#e69f00", "#009e73", "#d55e00"}

@@ -58,6 +58,7 @@ func TestProfile(t *testing.T) {
 	require.Len(t, trace.TraceEvents, 3+4*(2+4*2), "four nodes in four steps, a phase each, and the bytes")
 	require.Positive(t, trace.OtherData.Threads)
 
+	profiledFlows(t)
 	got = inProcess(t.Context(), nil, "run forward.onnx --dim batch=4 --init random:1 --profile - -O json")
 	require.Equal(t, 0, got.code, got.errors)
 	docs := json.NewDecoder(strings.NewReader(got.out))
@@ -79,4 +80,63 @@ func TestProfile(t *testing.T) {
 	left, err := os.ReadDir(os.Getenv("TMPDIR"))
 	require.NoError(t, err)
 	require.Empty(t, left)
+}
+
+// profiledFlows: in a run of a plan, every clone ends a flow of its step, which began at what it repeats,
+// and what is planned by kind is what is planned of the step, at every node.
+func profiledFlows(t *testing.T) {
+	t.Helper()
+	got := inProcess(t.Context(), nil,
+		"run example:mlp --dim batch=4 --level 1 --init random:1 -r 2 --warmup 0 --profile flows.json")
+	require.Equal(t, 0, got.code, got.errors)
+	defer os.Remove("flows.json")
+	text, err := os.ReadFile("flows.json")
+	require.NoError(t, err)
+	var trace struct {
+		TraceEvents []struct {
+			Name, Ph string
+			Bind     string `json:"bind_id"`
+			Out      bool   `json:"flow_out"`
+			Into     bool   `json:"flow_in"`
+			Args     map[string]any
+		}
+	}
+	require.NoError(t, json.Unmarshal(text, &trace))
+	begun, ended, most := map[string]string{}, map[string]bool{}, 0.0
+	nodes, planned := 0, 0
+	for _, e := range trace.TraceEvents {
+		origin, clone := e.Args["origin"]
+		require.Equal(t, clone, e.Into, e.Name)
+		switch {
+		case e.Out:
+			require.NotContains(t, begun, e.Bind)
+			begun[e.Bind] = e.Name
+		case e.Into:
+			require.Equal(t, origin, begun[e.Bind])
+			ended[e.Bind] = true
+		}
+		if e.Ph == "X" {
+			nodes++
+		}
+		if e.Name == "planned bytes" {
+			planned++
+			sum := 0.0
+			for _, n := range e.Args {
+				sum += n.(float64)
+			}
+			most = max(most, sum)
+		}
+	}
+	require.Equal(t, len(begun), len(ended))
+	require.Positive(t, len(ended))
+	require.Equal(t, nodes, planned)
+	plan := inProcess(t.Context(), nil, "plan example:mlp --dim batch=4 --level 1 -O json -q")
+	var report struct {
+		Peak struct {
+			Planned    float64 `json:"planned_bytes"`
+			Persistent float64 `json:"persistent_bytes"`
+		}
+	}
+	require.NoError(t, json.Unmarshal([]byte(plan.out), &report))
+	require.Equal(t, report.Peak.Planned+report.Peak.Persistent, most)
 }
