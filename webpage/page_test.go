@@ -410,13 +410,21 @@ func TestManyNodes(t *testing.T) {
 // TestPrint: what is printed is light and has all views, whatever the theme is.
 func TestPrint(t *testing.T) {
 	b := show(t, saved(t, written(t, example(t, "mlp", memopt.Level(1)))), window{1280, 1000, "dark"})
-	eval[bool](b, `dispatchEvent(new Event("beforeprint"))`)
+	// A printer takes the page when the event is over.
+	require.Positive(t, eval[int](b, `(dispatchEvent(new Event("beforeprint")),
+		document.querySelectorAll("#treemap .cell").length)`))
+	require.Positive(t, eval[int](b, `new Set(document.querySelector("#arena canvas").getContext("2d")
+		.getImageData(100, 20, 400, 100).data).size - 1`))
+	require.LessOrEqual(t, eval[int64](b, `Math.max(...[...document.querySelectorAll("canvas")]
+		.map((e) => e.getBoundingClientRect().right - document.body.getBoundingClientRect().left))`), int64(680))
 	b.settle()
 	require.Equal(t, "rgb(255, 255, 255)", eval[string](b, `getComputedStyle(document.body).backgroundColor`))
 	require.Equal(t, len(views),
 		eval[int](b, `[...document.querySelectorAll(".view")].filter((v) => v.children.length > 1).length`))
 	eval[bool](b, `dispatchEvent(new Event("afterprint"))`)
 	require.NotEqual(t, "rgb(255, 255, 255)", eval[string](b, `getComputedStyle(document.body).backgroundColor`))
+	b.settle()
+	require.Greater(t, eval[int64](b, `document.querySelector("#arena canvas").clientWidth`), int64(1000))
 	b.clean()
 }
 

@@ -65,7 +65,8 @@ class Arena {
     watched(this.frame, (width) => {
       this.width = width;
       this.height = Math.round(Math.min(Math.max(width * 0.42, 220), 460));
-      this.later(true);
+      this.stale = true;
+      this.refresh();
     });
   }
 

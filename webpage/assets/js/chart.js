@@ -50,7 +50,7 @@ export function bytesAxis() {
   });
 }
 
-/** rule draws a horizontal line across a chart, with a label on it. */
+/** rule draws a horizontal line across a chart, with a label below it. */
 export function rule(u, at, label, stroke) {
   const y = Math.round(u.valToPos(at, "y", true));
   const { left, top, width, height: tall } = u.bbox;
@@ -59,7 +59,7 @@ export function rule(u, at, label, stroke) {
   }
   const ratio = devicePixelRatio;
   line(u.ctx, stroke, [left, y, left + width, y]);
-  text(u.ctx, label, left + 6 * ratio, y - 4 * ratio, stroke, "left");
+  text(u.ctx, label, left + 6 * ratio, y + 14 * ratio, stroke, "left");
 }
 
 /** mark draws a vertical line through a chart, with a label at its top. */
@@ -71,15 +71,25 @@ export function mark(u, at, label, stroke) {
   }
   const ratio = devicePixelRatio;
   line(u.ctx, stroke, [x, top, x, top + tall]);
-  const right = x > left + width * 0.7;
-  text(
-    u.ctx,
-    label,
-    x + (right ? -5 : 5) * ratio,
-    top + 13 * ratio,
-    stroke,
-    right ? "right" : "left",
-  );
+  const right = x + textWidth(u.ctx, label) > left + width;
+  const side = right ? "right" : "left";
+  text(u.ctx, label, x + (right ? -5 : 5) * ratio, top + 13 * ratio, stroke, side);
+}
+
+const font = "600 12px system-ui, sans-serif";
+
+/** scaled is the font of labels for the pixels of the screen. */
+function scaled() {
+  return font.replace("12px", `${12 * devicePixelRatio}px`);
+}
+
+/** textWidth is how wide a label is, with some space. */
+export function textWidth(ctx, label) {
+  ctx.save();
+  ctx.font = scaled();
+  const { width } = ctx.measureText(label);
+  ctx.restore();
+  return width + 10 * devicePixelRatio;
 }
 
 function line(ctx, stroke, [x0, y0, x1, y1]) {
@@ -97,7 +107,7 @@ function line(ctx, stroke, [x0, y0, x1, y1]) {
 /** text writes on a chart, readable on whatever lies behind. */
 export function text(ctx, label, x, y, fill, align) {
   ctx.save();
-  ctx.font = `600 ${12 * devicePixelRatio}px system-ui, sans-serif`;
+  ctx.font = scaled();
   ctx.textAlign = align;
   ctx.lineJoin = "round";
   ctx.lineWidth = 4 * devicePixelRatio;

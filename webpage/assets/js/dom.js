@@ -76,14 +76,26 @@ export function choice(legend, name, options, chosen, change) {
   return set;
 }
 
-/** watched tells a listener about the size of an element whenever it changes. */
+const measures = [];
+
+/** watched tells a listener the width of an element that is in the page: now, and when it changes. */
 export function watched(element, changed) {
   let width = 0;
-  new ResizeObserver(() => {
+  const look = () => {
     const now = Math.floor(element.clientWidth);
     if (now > 0 && now !== width) {
       width = now;
       changed(now);
     }
-  }).observe(element);
+  };
+  measures.push(look);
+  new ResizeObserver(look).observe(element);
+  look();
+}
+
+/** measure looks at all widths at once, for a printer that does not wait. */
+export function measure() {
+  for (const look of measures) {
+    look();
+  }
 }

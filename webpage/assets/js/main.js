@@ -4,7 +4,7 @@ import { arena } from "./arena.js";
 import { recolor } from "./chart.js";
 import { read } from "./data.js";
 import { details } from "./details.js";
-import { el, named } from "./dom.js";
+import { el, measure, named } from "./dom.js";
 import { bytes, percent, thousands } from "./format.js";
 import { neighbours } from "./neighbours.js";
 import { pareto } from "./pareto.js";
@@ -102,7 +102,8 @@ function drawn(section, make, state) {
   }
 }
 
-/** sections makes a section and a link for each view, and draws it when it comes near. */
+/** sections makes a section and a link for each view, and draws it when it comes near. The function that
+ * it returns draws all that are left. */
 function sections(main, state) {
   const links = document.getElementById("views");
   const waiting = new Map();
@@ -143,14 +144,16 @@ function sections(main, state) {
     waiting.set(section, make);
     near.observe(section);
   }
-  addEventListener("beforeprint", () => {
+  return () => {
     for (const section of [...waiting.keys()]) {
       draw(section);
     }
-  });
+  };
 }
 
-function themes(state) {
+/** themes sets colours by buttons and by the system, and what a printer gets: light colours, all views,
+ * the width of a sheet. */
+function themes(state, drawAll) {
   const root = document.documentElement;
   const buttons = document.querySelectorAll("[data-theme]");
   const changed = () => {
@@ -176,8 +179,17 @@ function themes(state) {
     });
   }
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", changed);
-  addEventListener("beforeprint", () => put("light"));
-  addEventListener("afterprint", () => put(chosen));
+  addEventListener("beforeprint", () => {
+    root.dataset.print = "yes";
+    put("light");
+    drawAll();
+    measure();
+  });
+  addEventListener("afterprint", () => {
+    delete root.dataset.print;
+    put(chosen);
+    measure();
+  });
 }
 
 async function begin() {
@@ -191,8 +203,7 @@ async function begin() {
     for (const warning of page.plan.warnings) {
       main.append(el("p", { class: "warning" }, named(warning, 2000)));
     }
-    sections(main, state);
-    themes(state);
+    themes(state, sections(main, state));
     status.remove();
     performance.mark("drawn");
     document.documentElement.dataset.ready = "yes";

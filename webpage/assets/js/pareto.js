@@ -1,6 +1,6 @@
 // The Pareto view: what plans cost at which peak, with the plan of the page and usual ones marked.
 
-import { axis, color, height, text } from "./chart.js";
+import { axis, color, height, text, textWidth } from "./chart.js";
 import { el, watched } from "./dom.js";
 import { bytes, percent, thousands, ticks } from "./format.js";
 
@@ -105,7 +105,7 @@ function labels(u, marks) {
       y -= 15 * ratio;
     }
     taken.push({ x, y });
-    const right = x > left + width * 0.6;
+    const right = x + textWidth(u.ctx, m.name) > left + width;
     text(
       u.ctx,
       m.name,

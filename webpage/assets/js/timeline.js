@@ -7,6 +7,11 @@ import { bytes, thousands, time } from "./format.js";
 
 const mostPoints = 2000;
 
+/** clock says what the times of steps are. */
+function clock(page) {
+  return page.plan.recompute.profile.startsWith("measured:") ? "Measured time" : "Estimated time";
+}
+
 /** timeline fills the section of the timeline. */
 export function timeline(section, state) {
   new Timeline(section, state);
@@ -62,7 +67,7 @@ class Timeline {
     }
     const axes = [
       ["steps", "Nodes"],
-      ["time", "Estimated time"],
+      ["time", clock(state.page)],
     ];
     row.append(
       choice("Over", "axis", axes, "steps", (v) => {
