@@ -55,8 +55,8 @@ func (e *emitter) writeStage(s int) error {
 			case v == graph.NoValue:
 			case a.out[slot].cut() && e.wholeWanted(v):
 				e.join(v, e.parted[v], a.out[slot], e.dims[v])
-			case a.reduce == op.MeanOf && !a.out[slot].cut():
-				e.takeMean(it.node, a, v)
+			case e.joined(it.node, a) && !a.out[slot].cut():
+				e.joinLosses(it.node, a, v)
 			}
 		}
 	}
@@ -106,7 +106,7 @@ func (e *emitter) writePart(it *item, sums map[graph.ValueID]graph.ValueID) erro
 	if m != nil && m.gradient {
 		c.SetAttr("reduction", "sum")
 		c.Inputs[0] = e.dividedGradient(n, m)
-	} else if m != nil {
+	} else if e.joined(n, a) {
 		c.SetAttr("reduction", "none")
 	}
 	var adds []*graph.Node
@@ -114,7 +114,7 @@ func (e *emitter) writePart(it *item, sums map[graph.ValueID]graph.ValueID) erro
 		switch {
 		case v == graph.NoValue:
 			c.Outputs[slot] = v
-		case a.out[slot].cut(), a.reduce == op.MeanOf:
+		case a.out[slot].cut(), e.joined(n, a):
 			c.Outputs[slot] = e.newPart(v)
 		default:
 			add, err := e.sum(n, c, a, slot, sums)

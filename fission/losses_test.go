@@ -168,6 +168,21 @@ func TestLossesInParts(t *testing.T) {
 	require.Greater(t, len(cut), 12)
 }
 
+// TestSumOfLosses: a sum of losses has the bits of the whole, too, so that neither scores nor what their
+// gradient is scattered into need be there as a whole.
+func TestSumOfLosses(t *testing.T) {
+	b := newBaseline(t, trained(t, `m (float[900, 16] x, int64[900] labels, float[16, 300] w) => (float loss)
+		{ h = Tanh(x)  l = MatMul(h, w)  p = LogSoftmax(l)  loss = NegativeLogLikelihoodLoss<reduction = "sum">(p, labels) }`,
+		nil, "w"))
+	cut, err := fission.Around(b.bound, b.order, "l", "0", 4, 0.5, fission.Exact)
+	require.NoError(t, err)
+	b.hold(t, *cut)
+	labels := strings.Join(cut.Nodes, " ")
+	for _, op := range []string{"NegativeLogLikelihoodLoss#", "ScatterElements", "ConstantOfShape"} {
+		require.Contains(t, labels, op)
+	}
+}
+
 // reason is what an error says behind the nodes that it names.
 func reason(err error) string {
 	text := err.Error()

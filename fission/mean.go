@@ -10,10 +10,10 @@ import (
 // skippedClass stands for ignored labels where a mean is taken.
 const skippedClass = -1
 
-// takeMean makes the loss of the losses of all labels, by the operator that takes means of labels'
-// losses: in the order of the whole, and with the same labels left out.
-func (e *emitter) takeMean(n *graph.Node, a *along, v graph.ValueID) {
-	m := meanOf(n)
+// joinLosses makes the loss of the losses of all labels, by the operator that takes means and sums of
+// labels' losses: in the order of the whole, and with the same labels left out.
+func (e *emitter) joinLosses(n *graph.Node, a *along, v graph.ValueID) {
+	m := rows[n.Kind].mean
 	name := e.g.Values[v].Name
 	e.part = len(e.starts) - 2
 	labels := n.Input(m.labels)
@@ -27,7 +27,7 @@ func (e *emitter) takeMean(n *graph.Node, a *along, v graph.ValueID) {
 	neg := e.node(name+"_scores", "Neg", nil, []int64{count}, rows)
 	scores := e.node(name+"_matrix", "Reshape", nil, []int64{count, 1}, neg, e.vector([]int64{-1, 1}))
 	flat := e.flat(labels)
-	attrs := []graph.Attr{{Name: "reduction", Value: "mean"}}
+	attrs := []graph.Attr{{Name: "reduction", Value: n.Str("reduction", "mean")}}
 	zero := e.number64(0, labels)
 	classes := graph.NoValue
 	if label, any, _ := e.ignored(n, m); any {

@@ -42,6 +42,22 @@ func withReduction(n *graph.Node, how string) *graph.Node {
 	return &c
 }
 
+// joined reports whether a node is a loss that is made of those of all labels when these are there: their
+// mean, or their sum, which so has the bits of the whole.
+func (f *finder) joined(n *graph.Node, a *along) bool {
+	m := rows[n.Kind].mean
+	if m == nil || m.gradient {
+		return false
+	}
+	return a.reduce == op.MeanOf || a.reduce == op.SumOf && f.joins(n)
+}
+
+// joins reports whether losses of labels can be put together without being rounded before.
+func (f *finder) joins(n *graph.Node) bool {
+	d := f.g.Values[n.Input(0)].Type.DType
+	return graph.OpsetVersion(f.opsets, "") >= lossOpset && (d == graph.Float32 || d == graph.Float64)
+}
+
 // lossOpset is the first operator set with NegativeLogLikelihoodLoss.
 const lossOpset = 12
 

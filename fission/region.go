@@ -67,10 +67,11 @@ func newFinder(m *graph.Model, order graph.Order, mode Mode) *finder {
 	return f
 }
 
-// keepLabels keeps the labels of a mean whole: they are counted before the first part.
+// keepLabels keeps the labels of a mean or of joined losses whole: they are counted before the first
+// part, or read behind the last.
 func (f *finder) keepLabels(n *graph.Node) {
-	m := meanOf(n)
-	if m == nil {
+	m := rows[n.Kind].mean
+	if m == nil || meanOf(n) == nil && (m.gradient || n.Str("reduction", "mean") != "sum" || !f.joins(n)) {
 		return
 	}
 	if v := n.Input(m.labels); v != graph.NoValue && f.g.Values[v].Def != graph.NoNode {
@@ -162,7 +163,7 @@ func (f *finder) alongOperand(id graph.NodeID, o operand, p place, rows int64) (
 // on with it, unless what parts give is rounded to fewer bits.
 func (f *finder) adjust(n *graph.Node, a *along) {
 	switch {
-	case a.reduce == op.MeanOf && meanOf(n) != nil && a.in[0].dim == 0:
+	case f.joined(n, a) && a.in[0].dim == 0:
 		a.grain = 1
 	case a.reduce == op.SumOf && (!f.goesOn(n) || f.narrow(n)):
 		a.grain = 0

@@ -46,6 +46,15 @@ func reshapeFactors(p *Pieces) []Factor {
 	return kept(list)
 }
 
+// filledFactors: all elements are one, along every dim.
+func filledFactors(p *Pieces) []Factor {
+	var list []*Factor
+	for d, n := range p.out(0) {
+		list = append(list, p.factor(n).out(p, 0, d))
+	}
+	return kept(list)
+}
+
 // squeezeFactors: without axes, a part of one place would lose its dim.
 func squeezeFactors(p *Pieces) []Factor {
 	if p.Node.Attr("axes") == nil && !p.hasIn(1) {

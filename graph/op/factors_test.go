@@ -11,7 +11,7 @@ import (
 
 // unfactored lists the operators without a rule of factors, and why.
 var unfactored = map[string][]graph.Kind{
-	"it works on no elements of an operand": {Constant, ConstantOfShape, EyeLike, RandomNormal, RandomUniform, Range,
+	"it works on no elements of an operand": {Constant, EyeLike, RandomNormal, RandomUniform, Range,
 		Shape, Size, AffineGrid, BlackmanWindow, HammingWindow, HannWindow, BroadcastGradientArgs},
 	"where an element goes depends on data, or on its place in the whole": {CenterCropPad, Compress,
 		NonZero, ScatterND, TensorScatter, Unique, NonMaxSuppression, MaxUnpool, MaxPoolGrad, MaxRoiPool, RoiAlign,

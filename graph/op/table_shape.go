@@ -16,7 +16,7 @@ var shapeRows = []Info{
 	moves(Constant, "Constant", versions(1, 9, 11, 12, 13, 19, 21, 23, 24, 25), exactly(0), constantRule,
 		role(ConstantRole)),
 	moves(ConstantOfShape, "ConstantOfShape", versions(9, 20, 21, 23, 24, 25), exactly(1), constantOfShapeRule,
-		recomputable(0, versions(9, 20), 0)),
+		recomputable(0, versions(9, 20), 0), factors(filledFactors), shapes(0)),
 	moves(DepthToSpace, "DepthToSpace", versions(1, 11, 13), exactly(1), depthToSpaceRule, factors(dimsOf([]int{0}))),
 	moves(Expand, "Expand", versions(8, 13), exactly(2), expandRule, recomputable(0, versions(8, 13), 1),
 		factors(elementwiseOf(1)), shapes(1)),
