@@ -1,6 +1,7 @@
 package fission_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -28,6 +29,21 @@ func TestQueriesInParts(t *testing.T) {
 	a := b.hold(t, *cut)
 	require.Equal(t, 2*2, kindsOf(a.Graph)[op.MatMulAdd], "of two gradients, all parts but the first")
 	require.Len(t, a.Functions, 1)
+}
+
+// TestProposedQueries: however little is allowed, what is proposed cuts queries, which leaves little of
+// every step, and not the rows of a softmax alone, whose scores would be whole beside it.
+func TestProposedQueries(t *testing.T) {
+	m, err := memopt.Example("transformer-small", memopt.Options{Dims: map[string]int64{"batch": 1, "seq": 4096}})
+	require.NoError(t, err)
+	b := newBaseline(t, m)
+	for budget := b.plan.Base.Peak.Bytes; budget > b.plan.Base.Peak.Bytes/64; budget /= 2 {
+		lists, err := fission.Propose(b.bound, b.order, nil, budget, fission.Exact)
+		require.NoError(t, err)
+		for _, cuts := range lists {
+			require.Contains(t, strings.Join(cuts[0].Nodes, " "), "attn/MatMul", "%v", cuts)
+		}
+	}
 }
 
 // TestFusedProductsInParts: ONNX Runtime's own products of stacks go on, too, with their factors and

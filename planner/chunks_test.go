@@ -107,6 +107,26 @@ func TestPartsWhereNothingElseFits(t *testing.T) {
 	require.NotNil(t, unfit.Whole)
 	require.GreaterOrEqual(t, unfit.Whole.Arena, as.Base.LowerBound)
 
+	// Where recomputation alone fits, too, the cheaper of both counts.
+	within := func(b planner.Budget) (alone, parts *planner.Plan) {
+		o.Strategy, o.Chunk = b, fission.Off
+		alone, err := planner.Make(m, types, o)
+		require.NoError(t, err)
+		o.Chunk = fission.Exact
+		parts, err = planner.Make(m, types, o)
+		require.NoError(t, err)
+		return alone, parts
+	}
+	alone, p := within(planner.Budget{Arena: int64(1.06 * float64(as.Base.LowerBound)), Effort: 0.2})
+	require.NotEmpty(t, p.Fission)
+	require.Less(t, p.Overhead, 0.8*alone.Overhead)
+
+	// Next to nothing is not worth a cut.
+	alone, p = within(planner.Budget{Share: 0.99, Effort: 0.2})
+	require.Positive(t, alone.Overhead)
+	require.Less(t, alone.Overhead, 0.01)
+	require.Empty(t, p.Fission)
+
 	// A budget that everything fits changes nothing.
 	o.Strategy = planner.Budget{Share: 1.1, Effort: 0.05}
 	p, err = planner.Make(m, types, o)
