@@ -2,6 +2,7 @@ package planner
 
 import (
 	"math"
+	"slices"
 	"strings"
 
 	"memopt/graph"
@@ -21,6 +22,8 @@ type Cost struct {
 // the one place that turns nodes into seconds.
 type nodeCosts struct {
 	flops, seconds []float64
+	// estimated has the times by the profile, whatever was measured.
+	estimated []float64
 	// unmeasured lists the nodes that take time and have no measured one, where others have.
 	unmeasured []graph.NodeID
 }
@@ -62,6 +65,7 @@ func computeType(g *graph.Graph, n *graph.Node) graph.DType {
 // measurement. The estimates that stay are scaled by what the measured nodes took over what was
 // estimated for them, so that all costs are times on the machine that was measured.
 func (c *nodeCosts) measure(measured []float64) {
+	c.estimated = slices.Clone(c.seconds)
 	var took, estimated float64
 	for i, s := range measured {
 		if isMeasured(s) && c.seconds[i] > 0 { // views take a little, and are estimated at nothing
@@ -106,7 +110,7 @@ func newNodeCosts(m *graph.Model, types *op.Result, sizes *live.Sizes, o *Option
 	}
 	c := newProfileCosts(m.Graph, sizes, op.FLOPs(m.Graph, m.Opsets, types), o.Dims, profile, s)
 	if o.Costs != nil {
-		c.measure(o.Costs)
+		c.measure(s.measured(o.Costs, c.seconds))
 	}
 	return c
 }

@@ -3,7 +3,6 @@ package planner
 import (
 	"context"
 	"fmt"
-	"math"
 	"slices"
 
 	"memopt/fission"
@@ -69,9 +68,6 @@ func (r *request) cut(ctx context.Context, whole *Plan, cuts []fission.Cut) (*re
 	if o.Aliased != nil {
 		o.Aliased = byPart(f, o.Aliased, false)
 	}
-	if o.Costs != nil {
-		o.Costs = costsOfParts(f, o.Costs)
-	}
 	switch {
 	case o.WorkspaceOf != nil:
 		if o.Workspace, err = o.WorkspaceOf(ctx, f.Model, f.Types); err != nil {
@@ -103,23 +99,6 @@ func byPart[T any](f *fission.Applied, of []T, nothing T) []T {
 	for i, old := range f.Origin {
 		if out[i] = nothing; old != graph.NoNode {
 			out[i] = of[old]
-		}
-	}
-	return out
-}
-
-// costsOfParts divides the measured times of nodes among their parts.
-func costsOfParts(f *fission.Applied, costs []float64) []float64 {
-	parts := make([]float64, len(costs))
-	for _, old := range f.Origin {
-		if old != graph.NoNode {
-			parts[old]++
-		}
-	}
-	out := byPart(f, costs, math.NaN())
-	for i, old := range f.Origin {
-		if old != graph.NoNode {
-			out[i] /= parts[old]
 		}
 	}
 	return out

@@ -1,6 +1,8 @@
 package planner
 
 import (
+	"math"
+
 	"memopt/fission"
 	"memopt/graph"
 	"memopt/graph/live"
@@ -20,11 +22,15 @@ type shares struct {
 	tiles []float64
 	// added are the nodes that are no parts of any: slices, joins and sums.
 	added []bool
+	// origin is by node the one of the whole graph that it is a part of, and whole has what these cost.
+	origin []graph.NodeID
+	whole  *nodeCosts
 }
 
 // newShares compares the nodes of a graph in parts with those of the whole.
 func newShares(whole *Plan, f *fission.Applied) *shares {
-	s := &shares{tiles: make([]float64, len(f.Origin)), added: make([]bool, len(f.Origin))}
+	s := &shares{tiles: make([]float64, len(f.Origin)), added: make([]bool, len(f.Origin)), origin: f.Origin,
+		whole: whole.costs}
 	before, dims := whole.Analysis.Graph, whole.Options.Dims
 	for i, old := range f.Origin {
 		s.tiles[i] = 1
@@ -86,6 +92,33 @@ func (s *shares) moved(step *live.Step, sizes *live.Sizes) int64 {
 		}
 	}
 	return bytes
+}
+
+// measured returns measured times by node of the graph in parts, of those by node of the whole one: a
+// part takes of what the whole node took what the profile says, for its size. estimated has what the
+// profile says of the parts.
+func (s *shares) measured(costs, estimated []float64) []float64 {
+	if s == nil {
+		return costs
+	}
+	parts := make([]float64, len(costs))
+	for _, old := range s.origin {
+		if old != graph.NoNode {
+			parts[old]++
+		}
+	}
+	out := make([]float64, len(s.origin))
+	for i, old := range s.origin {
+		switch {
+		case old == graph.NoNode:
+			out[i] = math.NaN()
+		case s.whole.estimated[old] > 0:
+			out[i] = costs[old] * (estimated[i] / s.whole.estimated[old])
+		default:
+			out[i] = costs[old] / parts[old]
+		}
+	}
+	return out
 }
 
 // loss is how much longer a node takes than the roofline says of its arithmetic.
