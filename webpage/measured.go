@@ -169,27 +169,9 @@ func (r *Run) readProfile(h *head) error {
 		return fmt.Errorf("is a trace with schema %.80q, wanted %q, that of run --profile", h.About.Schema,
 			configs.TraceSchema)
 	}
-	var list []event
-	if err := json.Unmarshal(h.Events, &list); err != nil {
-		return fmt.Errorf("has events that are none of a trace: %w; %s", err, wanted)
-	}
 	p := &profileJSON{Backend: h.About.Backend}
-	index := map[string]int{}
-	for i := range list {
-		e := &list[i]
-		if e.Ph != "X" || e.Args.Op == "" {
-			continue
-		}
-		at, ok := index[e.Name]
-		if !ok {
-			at = len(p.Nodes)
-			index[e.Name] = at
-			p.Nodes = append(p.Nodes, profileNodeJSON{Name: e.Name, Op: e.Args.Op})
-		}
-		n := &p.Nodes[at]
-		n.Live = max(n.Live, e.Args.Live)
-		n.times = append(n.times, nodeTime{e.Args.Step, e.Dur * 1e3})
-		p.Steps = max(p.Steps, e.Args.Step+1)
+	if err := p.read(h.Events); err != nil {
+		return fmt.Errorf("has events that are none of a trace: %w; %s", err, wanted)
 	}
 	if len(p.Nodes) == 0 {
 		return errors.New("is a trace without events of nodes; " + wanted)
@@ -199,6 +181,39 @@ func (r *Run) readProfile(h *head) error {
 	}
 	r.profile = p
 	return nil
+}
+
+// read takes the events of nodes out of a list, one by one: a list of nothing takes no memory.
+func (p *profileJSON) read(list []byte) error {
+	dec := json.NewDecoder(bytes.NewReader(list))
+	if open, err := dec.Token(); err != nil || open != json.Delim('[') {
+		return cmp.Or(err, errors.New("traceEvents is no array"))
+	}
+	index := map[string]int{}
+	for dec.More() {
+		var e event
+		if err := dec.Decode(&e); err != nil {
+			return err
+		}
+		if e.Ph == "X" && e.Args.Op != "" {
+			p.add(index, &e)
+		}
+	}
+	return nil
+}
+
+// add counts the execution of a node. index has the places of nodes by their names.
+func (p *profileJSON) add(index map[string]int, e *event) {
+	at, ok := index[e.Name]
+	if !ok {
+		at = len(p.Nodes)
+		index[e.Name] = at
+		p.Nodes = append(p.Nodes, profileNodeJSON{Name: e.Name, Op: e.Args.Op})
+	}
+	n := &p.Nodes[at]
+	n.Live = max(n.Live, e.Args.Live)
+	n.times = append(n.times, nodeTime{e.Args.Step, e.Dur * 1e3})
+	p.Steps = max(p.Steps, e.Args.Step+1)
 }
 
 // median is the median over the executions, without those of step 0 if there are others.

@@ -315,8 +315,8 @@ var hostile = []string{`</script><script>window.hacked = 1</script>`, `<img src=
 	"<!--", "-->", "&lt;&#x41;", "{{.Data}}", strings.Repeat("long/", 2000), "\xff\xfe no UTF-8", "__proto__",
 	"constructor"}
 
-// TestHostileNames: names of all kinds are text in the page, and run nothing.
-func TestHostileNames(t *testing.T) {
+// TestNamesInPages: names of all kinds are text in the page, and run nothing.
+func TestNamesInPages(t *testing.T) {
 	m := graphtest.Training(rand.New(rand.NewPCG(3, 1)), graphtest.Options{Nodes: 60, Layers: true})
 	for i, n := range m.Graph.Nodes {
 		n.Name = hostile[i%len(hostile)] + fmt.Sprint(i)

@@ -432,7 +432,6 @@ class Timeline {
     const from = u.posToVal(u.select.left, "x");
     const to = u.posToVal(u.select.left + u.select.width, "x");
     u.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
-    this.pinned = !this.pinned; // the click behind the drag turns it back
     this.state.zoom(this.stepOf(from), this.stepOf(to) + 1);
   }
 
