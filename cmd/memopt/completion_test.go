@@ -91,7 +91,7 @@ func TestChoices(t *testing.T) {
 		"budget-in": "plan" + mlp + "--budget 1G", "select": "plan" + mlp + "--budget 1G",
 		"solver": "plan" + mlp + "--budget 1G", "chunk": "plan" + mlp + "--budget 1G",
 		"solve solver": "solve chain.json -o s.json",
-		"format":       "plan" + mlp, "backend": "run" + mlp, "anchor": "apply -o x.onnx" + mlp,
+		"format":       "plan" + mlp, "trace format": "trace -o x" + mlp, "backend": "run" + mlp, "anchor": "apply -o x.onnx" + mlp,
 		"bitwise": "verify" + mlp, "mem-pattern": "run" + mlp, "cudnn-conv-use-max-workspace": "run" + mlp,
 		"cudnn-conv-algo-search": "run" + mlp, "arena-extend-strategy": "run" + mlp, "ort-opt": "run" + mlp,
 		"ort-arena": "run" + mlp, "ort-execution": "run" + mlp, "by": "inspect" + mlp,

@@ -118,6 +118,11 @@ func (a *app) planExecution(m *memopt.Model, name string, sel *selectionFlags,
 	if err != nil {
 		return nil, classify(err)
 	}
+	if traits.Reorders { // which is given the file that apply writes
+		if err := r.Annotate(); err != nil {
+			return nil, classify(err)
+		}
+	}
 	x, err := r.Execution()
 	return x, classify(err)
 }
