@@ -11,6 +11,7 @@ import (
 	"memopt/explain"
 	"memopt/internal/fileio"
 	"memopt/planner"
+	"memopt/report"
 	"memopt/webpage"
 )
 
@@ -64,6 +65,9 @@ it is the graph as it is. --run adds what was measured.`,
 
 // reportPage writes the page of a plan.
 func (a *app) reportPage(name string, sel *selectionFlags, flags *pageFlags) error {
+	if _, err := report.ParseFormat(a.global.output); err != nil {
+		return usage("%w", err)
+	}
 	if flags.out == "" {
 		return usage("report: -o OUT.html is missing: name the file for the page")
 	}
