@@ -171,6 +171,7 @@ func TestHover(t *testing.T) {
 	p := example(t, "transformer", memopt.Level(1))
 	tl := timelineOf(t, p)
 	b := show(t, saved(t, written(t, p)), window{1280, 1000, "light"})
+	b.all()
 	for _, at := range []int{7, tl.Peak, len(tl.Steps) - 3} {
 		b.move(chartPoint(b, at, len(tl.Steps)))
 		b.settle()
@@ -188,7 +189,6 @@ func TestHover(t *testing.T) {
 	}
 
 	eval[bool](b, `(document.getElementById("arena").scrollIntoView(), true)`)
-	time.Sleep(100 * time.Millisecond)
 	b.settle()
 	block := largest(tl, int32(tl.Peak))
 	box := eval[[]float64](b, `(() => { const r = document.querySelector("#arena canvas").getBoundingClientRect();
