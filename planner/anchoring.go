@@ -18,7 +18,7 @@ func (p *Plan) Anchor() (*anchor.Anchoring, error) {
 	if p.Sizes != nil {
 		out, err := p.toAnchor().choose(p.Placements)
 		if w := p.Whole; err == nil && w != nil && w.Sizes != nil {
-			base := anchor.AsIs(w.Model.Graph, ortsim.NewFacts(w.Model, w.Options.Dims), w.Sizes)
+			base := w.inRuntime()
 			out.Base, out.BaseArena = base.Live, base.Arena
 		}
 		return out, err

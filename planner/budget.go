@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"memopt/graph"
+	"memopt/graph/ortsim"
 	"memopt/planner/anchor"
 	"memopt/planner/budget"
 	"memopt/planner/cluster"
@@ -110,8 +111,9 @@ func (b Budget) choose(ctx context.Context, m *maker) (*choice, error) {
 	if b.Runtime {
 		a, err = budget.FitRuntime(ctx, problem, opts, &budget.Runtime{
 			Anchor: newAnchoring(m.analysis, m.sizes, &m.opts).choose,
-			Limit:  func(base int64) int64 { return b.bytes(m.persistent, base) },
+			Limit:  func(base int64) int64 { return b.bytes(m.persistent, m.runtimeBase(base)) },
 		})
+		m.comparedWithWhole(a)
 	} else {
 		a, err = budget.Fit(ctx, problem, opts)
 	}
@@ -124,6 +126,37 @@ func (b Budget) choose(ctx context.Context, m *maker) (*choice, error) {
 	}
 	c.layout, c.solver, c.stopped, c.answer = a.Layout, a.Method, a.Stopped, a
 	return c, nil
+}
+
+// basePeak is the bytes that a share in a budget is a share of, for a plan of the graph as it is.
+func (p *Plan) basePeak(b *Budget) int64 {
+	if b.Runtime {
+		return p.inRuntime().Arena
+	}
+	return p.Base.Peak.Bytes
+}
+
+// inRuntime is what the graph as it is comes to in stock ONNX Runtime.
+func (p *Plan) inRuntime() ortsim.Peaks {
+	return anchor.AsIs(p.Model.Graph, ortsim.NewFacts(p.Model, p.Options.Dims), p.Sizes)
+}
+
+// runtimeBase is the arena of the graph as it was given in stock ONNX Runtime, where that of the graph in
+// parts is known.
+func (m *maker) runtimeBase(inParts int64) int64 {
+	if m.whole == nil {
+		return inParts
+	}
+	return m.whole.inRuntime().Arena
+}
+
+// comparedWithWhole compares an answer with the graph as it was given.
+func (m *maker) comparedWithWhole(a *budget.Answer) {
+	if m.whole == nil || a == nil || a.Runtime == nil {
+		return
+	}
+	base := m.whole.inRuntime()
+	a.Runtime.Base, a.Runtime.BaseArena = base.Live, base.Arena
 }
 
 // RuntimeBudget returns the bytes that the plan's budget leaves the arena of stock ONNX Runtime,

@@ -32,7 +32,7 @@ const (
 func (r *request) mayCut() bool {
 	b := r.opts.Budget()
 	return b != nil && (r.opts.Chunk == fission.Exact || r.opts.Chunk == fission.Fast) &&
-		!b.Clusters && !b.Runtime && len(b.StashLimits) == 0 && (b.Total > 0 || b.Share > 0 || b.Arena > 0)
+		!b.Clusters && len(b.StashLimits) == 0 && (b.Total > 0 || b.Share > 0 || b.Arena > 0)
 }
 
 // planned makes the plan, with regions in parts where that is cheaper.
@@ -172,7 +172,7 @@ func (c *chunker) weigh(cuts []fission.Cut) error {
 // search plans the lists to the budget that could be cheaper than the best plan.
 func (c *chunker) search() error {
 	b := *c.opts.Budget()
-	open := c.open(b.bytes(c.whole.Persistent, c.whole.Base.Peak.Bytes))
+	open := c.open(b.bytes(c.whole.Persistent, c.whole.basePeak(&b)))
 	asGiven := c.best
 	if asGiven != nil {
 		b.Effort /= spentEffort
@@ -306,7 +306,11 @@ func (c *chunker) lower(e *UnfitError) {
 		return
 	}
 	c.unfit.Stopped = c.unfit.Stopped || e.Stopped
-	c.unfit.InParts(e.LowestArena, e.LowestLive, c.floor)
+	bound := c.floor
+	if c.opts.Budget().Runtime {
+		bound = 0 // it is one of memopt's arena
+	}
+	c.unfit.InParts(e.LowestArena, e.LowestLive, bound)
 }
 
 // cheaper reports whether a plan costs less than another, or as much with fewer regions.

@@ -57,8 +57,8 @@ type Options struct {
 	// the live peak is wanted.
 	SkipLayout bool
 	// Chunk says in which parts a plan to a Budget of bytes may compute regions of the graph, where
-	// that costs less than recomputation alone; "": in none. Budgets of Clusters, in another Runtime
-	// and with StashLimits have none, and neither have the plans of other strategies but for what a
+	// that costs less than recomputation alone; "": in none. Budgets of Clusters and
+	// with StashLimits have none, and neither have the plans of other strategies but for what a
 	// PlanFile has.
 	Chunk fission.Mode
 	// WorkspaceOf is asked for Workspace of a graph in parts; nil: a part has that of the whole node.

@@ -179,6 +179,9 @@ func (v *VerifyView) runtimeVerify(w io.Writer, format Format) error {
 		Fit: []Fit{Wrap, Whole, Whole, Wrap}}
 	a, b, r, s := v.Verdict.Baseline, v.Verdict.Planned, v.Baseline.Run.Runtime, v.Planned.Run.Runtime
 	t.Add("ONNX Runtime", r.Version, s.Version, runtimeSettings(r))
+	if v.Parts != "" {
+		t.Add("in parts", "", "", v.Parts)
+	}
 	if x, y := r.States, s.States; x != nil && y != nil {
 		t.Add("states", Bytes(x.InPlaceBytes+x.SecondBytes), Bytes(y.InPlaceBytes+y.SecondBytes),
 			"planned: "+statesNote(y))

@@ -24,8 +24,10 @@ type VerifyView struct {
 	// known; Profile says by which costs.
 	Predicted float64
 	Profile   string
-	// Parts says which regions the planned graph computes in parts; "": none.
-	Parts string
+	// Parts says which regions the planned graph computes in parts; "": none. DrawnInParts is how many
+	// of its random nodes draw for a part of another one.
+	Parts        string
+	DrawnInParts int
 }
 
 type verifyJSON struct {
@@ -180,6 +182,16 @@ func (v *VerifyView) writeHeadline(w io.Writer) error {
 	return err
 }
 
+// otherDraws says why numbers must differ where ONNX Runtime draws them; "" where it does not.
+func (v *VerifyView) otherDraws() string {
+	if v.DrawnInParts == 0 || v.Planned.Run.Runtime == nil {
+		return ""
+	}
+	return fmt.Sprintf(" In ONNX Runtime %d random %s in parts %s other numbers than the whole: compare "+
+		"with -e cpu, or with dropout off.", v.DrawnInParts,
+		plural(v.DrawnInParts, "node", "nodes"), plural(v.DrawnInParts, "draws", "draw"))
+}
+
 func (v *VerifyView) headline() string {
 	outputs := len(v.Verdict.Baseline.Outputs)
 	how := "within the tolerance"
@@ -192,7 +204,7 @@ func (v *VerifyView) headline() string {
 			v.Baseline.Backend)
 	}
 	if !v.Verdict.Equal {
-		return fmt.Sprintf("DIFFERENT: %s.\n", v.Verdict.First)
+		return fmt.Sprintf("DIFFERENT: %s.%s\n", v.Verdict.First, v.otherDraws())
 	}
 	text := fmt.Sprintf("Equal: all %d outputs, %s, on %d %s.",
 		outputs, how, v.Seeds, plural(v.Seeds, "set of inputs", "sets of inputs"))

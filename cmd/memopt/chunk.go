@@ -8,6 +8,8 @@ import (
 
 	"memopt"
 	"memopt/fission"
+	"memopt/graph"
+	"memopt/graph/op"
 	"memopt/planner"
 	"memopt/recompute"
 )
@@ -39,8 +41,6 @@ func (b *budgetFlags) mode(a *app, limit *planner.Budget) fission.Mode {
 	switch {
 	case limit.Clusters:
 		why = "with --select clusters: a configuration of ONNX Runtime cannot express it"
-	case limit.Runtime:
-		why = "with --budget-in ort: the arena of stock ONNX Runtime is planned without regions in parts"
 	case len(limit.StashLimits) > 0:
 		why = "with --budget-for: what nodes stash is limited for the graph as it is"
 	default:
@@ -113,4 +113,14 @@ func (b *budgetFlags) agrees(s memopt.Strategy, file string) error {
 		}
 	}
 	return nil
+}
+
+// drawnInParts counts the random nodes that draw for a part of another one.
+func drawnInParts(g *graph.Graph) (n int) {
+	for _, node := range g.Nodes {
+		if _, ok, err := op.DrawsOf(node); ok && err == nil {
+			n++
+		}
+	}
+	return n
 }

@@ -134,6 +134,7 @@ func (a *app) verifyModels(args []string, sel *selectionFlags, ex *execFlags, vf
 		v.Parts = recorded.Text()
 		v.Bitwise = v.Bitwise && (vf.bitwise == "on" || recorded.Exact())
 	}
+	v.DrawnInParts = drawnInParts(x.Planned.Model.Graph)
 	if x.Plan != nil && x.Changed() && len(args) == 1 {
 		v.Predicted, v.Profile = 1+x.Plan.Overhead, x.Plan.ProfileName()
 	}
