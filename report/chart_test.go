@@ -103,6 +103,8 @@ func TestTimeChart(t *testing.T) {
 			}
 			require.Equal(t, chartLines*levels, full, "the peak is seen")
 		}
+		tiny := chart{width: 10, seconds: planned.Seconds(), most: 1 << 62}
+		require.Equal(t, slices.Repeat([]int{1}, 10), tiny.heights(planned), "what is there is seen")
 		var none bytes.Buffer
 		require.NoError(t, timeChart(&none, p, leastChart-1))
 		require.NoError(t, timeChart(&none, p, 0))

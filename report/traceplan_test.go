@@ -146,6 +146,10 @@ func TestHostileNamesInTraces(t *testing.T) {
 	for i := range report.Overlays {
 		require.Len(t, readOverlay(t, tl, &report.Overlays[i]), len(tl.Steps))
 	}
+	same := traced(t, 4, func(int, string) string { return "n" })
+	for i := range report.Overlays {
+		require.Less(t, len(readOverlay(t, same, &report.Overlays[i])), len(same.Steps))
+	}
 }
 
 // overlaid is what an overlay says of a node.
@@ -166,6 +170,7 @@ func readOverlay(t *testing.T, tl *timeline.Timeline, o *report.Overlay) map[str
 	require.NoError(t, json.Unmarshal(b.Bytes(), &doc))
 	require.Len(t, doc, 1)
 	g := doc[tl.Graph.Name]
+	require.Equal(t, len(g.Results), strings.Count(b.String(), `{"value": `), "no node is told of twice")
 	if len(g.Gradient) > 0 {
 		require.Zero(t, g.Gradient[0].Stop)
 		require.Equal(t, 1.0, g.Gradient[len(g.Gradient)-1].Stop)

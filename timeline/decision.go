@@ -38,7 +38,7 @@ func (t *Timeline) Made() []int64 {
 	out := make([]int64, len(t.Steps))
 	for i := range t.Blocks {
 		b := &t.Blocks[i]
-		if b.Made >= 0 && b.First == b.Made && !b.Unfilled && b.Kind != Workspaces && b.Kind != Subgraphs {
+		if b.Made >= 0 && !b.Unfilled && b.Kind != Workspaces && b.Kind != Subgraphs {
 			out[b.Made] += b.Bytes
 		}
 	}

@@ -84,11 +84,15 @@ func plans(t *testing.T) []*memopt.Plan {
 // blocks, and in the arena no two buffers, have a byte in common at the same time.
 func TestLiveBytes(t *testing.T) {
 	clones, unfilled, parts, seen := 0, 0, 0, timeline.Bytes{}
+	regions, cuts := map[string]bool{}, map[string]bool{}
 	eachPlan(t, func(p *memopt.Plan) {
 		tl, err := timeline.Of(p.Plan)
 		require.NoError(t, err)
 		base, err := timeline.Baseline(p.Plan)
 		require.NoError(t, err)
+		for i := range base.Blocks {
+			require.Equal(t, base.Layout != nil && base.Blocks[i].Buffer >= 0, base.Offset(&base.Blocks[i]) >= 0)
+		}
 		base.Pack(context.Background())
 		for _, c := range []struct {
 			t          *timeline.Timeline
@@ -100,6 +104,7 @@ func TestLiveBytes(t *testing.T) {
 			for i := range c.t.Blocks {
 				b := &c.t.Blocks[i]
 				require.Positive(t, b.Bytes)
+				require.LessOrEqual(t, b.First, b.Last)
 				require.NotEmpty(t, b.Name)
 				for at := b.First; at <= b.Last; at++ {
 					held[at][b.Kind] += b.Bytes
@@ -117,20 +122,31 @@ func TestLiveBytes(t *testing.T) {
 			require.Equal(t, c.persistent, c.t.Persistent.Sum())
 			apart(t, c.t)
 		}
+		for _, c := range p.Fission {
+			cuts[c.Region] = true
+		}
 		sameParts(t, tl, p.After)
 		sameParts(t, base, p.Baseline().Before)
 		for i := range tl.Steps {
 			if tl.Steps[i].Clone() {
 				clones++
 			}
-			if tl.Steps[i].Part > 0 {
+			s := &tl.Steps[i]
+			if s.Part > 0 {
 				parts++
+			}
+			require.Equal(t, s.Region < 0, s.Part < 0)
+			require.Less(t, int(s.Region), len(p.Fission))
+			if s.Region >= 0 {
+				require.Less(t, int(s.Part), p.Fission[s.Region].Parts)
+				regions[p.Fission[s.Region].Region] = true
 			}
 		}
 	})
 	require.Greater(t, clones, 20)
 	require.Greater(t, unfilled, 5)
 	require.Greater(t, parts, 5)
+	require.Equal(t, cuts, regions, "every region has parts")
 	for _, k := range []timeline.Kind{timeline.Gradients, timeline.Activations, timeline.Temporaries,
 		timeline.Workspaces,
 		timeline.Subgraphs} {

@@ -15,7 +15,7 @@ type object = any
 type items struct{ list []object }
 
 // arguments is how many arguments a call may have in the engines of browsers, by far.
-const arguments = 60000
+const arguments = 10000
 
 // errPickle is what unpickle says of anything that the page would not read.
 var errPickle = errors.New("the page cannot read this pickle")

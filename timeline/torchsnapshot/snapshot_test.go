@@ -255,6 +255,26 @@ func TestHostileNames(t *testing.T) {
 	require.True(t, long)
 }
 
+// TestIntegers: integers at the edges of their forms, and lists of many, are read as they were.
+func TestIntegers(t *testing.T) {
+	var list []int64
+	for bit := range 63 {
+		n := int64(1) << bit
+		list = append(list, n-1, n, n+1, -n+1, -n, -n-1)
+	}
+	for i := range int64(25000) {
+		list = append(list, i)
+	}
+	for _, list := range [][]int64{nil, list[:1], list} {
+		got, err := unpickle(torchsnapshot.PickleInts(list))
+		require.NoError(t, err)
+		require.Len(t, got.(*items).list, len(list))
+		for i, n := range got.(*items).list {
+			require.Equal(t, list[i], n)
+		}
+	}
+}
+
 // TestPython: CPython reads the same, by a pickle of protocol 2.
 func TestPython(t *testing.T) {
 	python, err := exec.LookPath("python3")
