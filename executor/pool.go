@@ -6,6 +6,7 @@ import (
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"memopt/internal/mapfile"
 )
@@ -26,6 +27,21 @@ type Pool struct {
 	n, grain int
 	next     atomic.Int64
 	fault    atomic.Pointer[any] // the value of the first panic
+
+	watch func(thread int, start time.Time, took time.Duration) // nil: nobody asks
+	busy  []span                                                // of the last loop, by helper
+}
+
+// span is when a thread worked.
+type span struct {
+	start time.Time
+	took  time.Duration
+}
+
+// Watch has f called after each loop, by the caller of Run, for every thread but its own that took part:
+// its number, 1 or more, and when it worked. Call it before the first loop.
+func (p *Pool) Watch(f func(thread int, start time.Time, took time.Duration)) {
+	p.watch, p.busy = f, make([]span, len(p.wake))
 }
 
 // Threads is how many threads a pool has if that many are requested; 0 means one per core.
@@ -40,10 +56,10 @@ func Threads(asked int) int {
 func NewPool(threads int) *Pool {
 	threads = Threads(threads)
 	p := &Pool{threads: threads}
-	for range threads - 1 {
+	for helper := range threads - 1 {
 		wake := make(chan struct{}, 1)
 		p.wake = append(p.wake, wake)
-		go p.worker(wake)
+		go p.worker(helper, wake)
 	}
 	return p
 }
@@ -86,6 +102,9 @@ func (p *Pool) Run(n, grain int, t Task) {
 	if f := p.fault.Swap(nil); f != nil {
 		panic(*f)
 	}
+	for i := 0; p.watch != nil && i < helpers; i++ {
+		p.watch(i+1, p.busy[i].start, p.busy[i].took)
+	}
 }
 
 // pieces takes one piece after the other until none is left.
@@ -110,10 +129,16 @@ func (p *Pool) pieces() {
 	}
 }
 
-func (p *Pool) worker(wake chan struct{}) {
+func (p *Pool) worker(helper int, wake chan struct{}) {
 	debug.SetPanicOnFault(true) // see package mapfile
 	for range wake {
-		p.pieces()
+		if p.watch == nil {
+			p.pieces()
+		} else {
+			start := time.Now()
+			p.pieces()
+			p.busy[helper] = span{start, time.Since(start)}
+		}
 		p.done.Done()
 	}
 }

@@ -63,6 +63,14 @@ type Observer interface {
 	Node(i int, id graph.NodeID, start time.Time, took time.Duration, live int64)
 }
 
+// ThreadObserver is told, too, when threads besides the one that runs the nodes worked for a node, which
+// the next call of Node is about. In a loop over several nodes that is the first of them.
+type ThreadObserver interface {
+	Observer
+	// Thread is called after thread 1 or higher of a session has worked for a time.
+	Thread(thread int, start time.Time, took time.Duration)
+}
+
 // Prediction is what is known about a session's memory before it runs. Bytes of inputs and weights
 // are in Persistent and in none of the other figures.
 type Prediction struct {
@@ -144,6 +152,9 @@ func Open(ctx context.Context, m *graph.Model, types *op.Result, d Device, opts 
 	s := &Session{
 		opts: opts, device: d, model: m, types: types, pool: NewPool(opts.Threads),
 		arena: opts.Arena, mem: memoryOf(d), fed: map[graph.ValueID]*Tensor{},
+	}
+	if t, ok := opts.Observer.(ThreadObserver); ok {
+		s.pool.Watch(t.Thread)
 	}
 	if s.arena != nil && s.arena.source != s.mem {
 		s.pool.Close()

@@ -908,6 +908,21 @@ func TestChromeTrace(t *testing.T) {
 	require.Equal(t, 3.6e9, got["traceEvents.7.ts"])
 	require.Equal(t, 0.001, got["traceEvents.7.dur"])
 
+	b.Reset()
+	w = NewTraceWriter(&b, h)
+	w.Thread(m, 2, 3*time.Microsecond, 4*time.Microsecond)
+	require.Zero(t, testing.AllocsPerRun(100, func() { w.Thread(n, 1, time.Hour, time.Nanosecond) }))
+	require.NoError(t, w.Close())
+	require.NoError(t, json.Unmarshal(b.Bytes(), &doc))
+	got = schematest.Leaves(doc)
+	for path, v := range map[string]any{"traceEvents.3.args.name": "thread 1", "traceEvents.3.tid": 3.0,
+		"traceEvents.4.args.name": "thread 2", "traceEvents.4.tid": 4.0, "traceEvents.5.ph": "B",
+		"traceEvents.5.ts":  3.0,
+		"traceEvents.5.tid": 4.0, "traceEvents.6.ph": "E", "traceEvents.6.ts": 7.0, "traceEvents.7.tid": 3.0,
+		"traceEvents.7.name": "n", "traceEvents.6.name": "m\x1b\"\u202e"} {
+		require.Equal(t, v, got[path], path)
+	}
+
 	full := errors.New("full")
 	broken := NewTraceWriter(failingWriter{full}, h)
 	for range 100000 { // more than is buffered

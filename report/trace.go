@@ -23,6 +23,7 @@ type TraceHeader struct {
 
 // TraceNode is what all events of a node have in common, in JSON.
 type TraceNode struct {
+	name []byte
 	head []byte // up to the time stamp
 	args []byte // from the operator up to the step
 	flow uint32 // one past the number of its flow; 0: it is in none
@@ -39,8 +40,8 @@ func (n *TraceNode) Ends(flow int) { n.flow, n.into = uint32(flow)+1, true }
 // NewTraceNode returns a node's part of its events. For a clone, origin is the label, in the graph
 // before the rewrite, of the node that it repeats; otherwise it is "".
 func NewTraceNode(name, op, phase, origin string) *TraceNode {
-	n := &TraceNode{}
-	n.head = append(append([]byte(`{"name": `), quoteJSON(name)...), `, "cat": `...)
+	n := &TraceNode{name: quoteJSON(name)}
+	n.head = append(append([]byte(`{"name": `), n.name...), `, "cat": `...)
 	n.head = append(append(n.head, quoteJSON(phase)...), `, "ph": "X", "ts": `...)
 	n.args = append([]byte(`, "op": `), quoteJSON(op)...)
 	if origin != "" {
@@ -60,13 +61,15 @@ func quoteJSON(text string) []byte {
 
 // TraceWriter writes events in the trace event format that Perfetto and chrome://tracing open, as
 // they happen: an event and a counter of live bytes for each execution of a node, one line each, on one
-// track, and the phases of a step on another. Times are microseconds; the header is in otherData. The
-// writer keeps no events, so a trace may be as long as its file can be.
+// track, the phases of a step on another, and what other threads do for a node on one for each. Times
+// are microseconds; the header is in otherData. The writer keeps no events, so a trace may be as long as
+// its file can be.
 type TraceWriter struct {
 	w     *bufio.Writer
 	line  []byte
 	phase string        // the one that has begun; "": none
 	end   time.Duration // of the last event
+	named int           // threads whose tracks have names: 1..named
 	err   error         // the first one
 }
 
@@ -118,6 +121,34 @@ func (t *TraceWriter) mark(how string, at time.Duration) {
 	b = appendMicroseconds(b, at)
 	t.line = append(b, `, "pid": 1, "tid": 2, "args": {}}`...)
 	t.write(t.line)
+}
+
+// firstThread is the track of thread 1; thread 0 runs the nodes.
+const firstThread = 3
+
+// Thread writes that a thread, 1 or higher, worked for a node for a time. It allocates nothing. Its
+// events are no executions: configs.LoadTrace reads none of them.
+func (t *TraceWriter) Thread(n *TraceNode, thread int, start, took time.Duration) {
+	for t.named < thread {
+		t.named++
+		b := append(t.line[:0], ",\n{\"name\": \"thread_name\", \"ph\": \"M\", \"ts\": 0, \"pid\": 1, \"tid\": "...)
+		b = strconv.AppendInt(b, int64(firstThread+t.named-1), 10)
+		b = append(b, `, "args": {"name": "thread `...)
+		b = strconv.AppendInt(b, int64(t.named), 10)
+		t.line = append(b, `"}}`...)
+		t.write(t.line)
+	}
+	for _, e := range []struct {
+		how string
+		at  time.Duration
+	}{{`, "ph": "B", "ts": `, start}, {`, "ph": "E", "ts": `, start + took}} {
+		b := append(append(t.line[:0], ",\n{\"name\": "...), n.name...)
+		b = appendMicroseconds(append(b, e.how...), e.at)
+		b = append(b, `, "pid": 1, "tid": `...)
+		b = strconv.AppendInt(b, int64(firstThread+thread-1), 10)
+		t.line = append(b, `, "args": {}}`...)
+		t.write(t.line)
+	}
 }
 
 // Kinds writes what is planned to be live from a time on, by kind, as counters.

@@ -26,12 +26,27 @@ type observer struct {
 	// where nothing was rewritten.
 	repeats []graph.NodeID
 	planned *timeline.Timeline // of the step that runs; nil: nothing was planned
+	threads []threadSpan       // what other threads did for the node that is told of next; for a trace
 	first   time.Time
 	step    int
 	last    int
 	half    int      // of the last node
 	peaks   [2]int64 // of the two halves, over all steps
 	ends    [2]int64 // live bytes at the end of each
+}
+
+// threadSpan is when a thread worked.
+type threadSpan struct {
+	thread int
+	start  time.Time
+	took   time.Duration
+}
+
+// Thread notes what a thread did for the node that is told of next.
+func (o *observer) Thread(thread int, start time.Time, took time.Duration) {
+	if o.trace != nil {
+		o.threads = append(o.threads, threadSpan{thread, start, took})
+	}
 }
 
 // newObserver returns an observer of what run executes.
@@ -70,6 +85,12 @@ func (o *observer) Node(i int, id graph.NodeID, start time.Time, took time.Durat
 		o.trace.Phase(phaseNames[half], at)
 	}
 	o.trace.Event(o.nodes[id], at, took, bytes, o.step)
+	for _, s := range o.threads {
+		if !s.start.Before(start) { // not of what was made ready before the first node
+			o.trace.Thread(o.nodes[id], s.thread, s.start.Sub(o.first), s.took)
+		}
+	}
+	o.threads = o.threads[:0]
 	if o.planned != nil {
 		o.trace.Kinds(at, &o.planned.Persistent, &o.planned.Steps[i].Live)
 	}

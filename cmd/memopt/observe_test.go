@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"os"
 	"strings"
@@ -37,6 +39,40 @@ m (float[2] x) => (float[2] y) { a = Exp(x)  y = Tanh(a) }`, "m")
 		require.Greater(t, o.step, 1000)
 		require.Equal(t, int64(1), o.phases()[0].Peak)
 	}
+}
+
+// TestThreadsOfNodes: what threads do for a node has its name, on a track of theirs; what they did before
+// is in no trace.
+func TestThreadsOfNodes(t *testing.T) {
+	m, err := graph.Parse(`<ir_version: 8, opset_import: ["" : 17]>
+m (float[2] x) => (float[2] y) { a = Exp(x)  y = Tanh(a) }`, "m")
+	require.NoError(t, err)
+	x := &execution{Execution: (&memopt.Model{Model: m}).Execution()}
+	o := newObserver(x)
+	o.Thread(1, time.Now(), time.Second) // there is no trace
+	var file bytes.Buffer
+	o.traceTo(&file, x, "cpu", 3)
+	start := time.Now()
+	o.Thread(2, start.Add(-time.Second), time.Second)
+	o.Thread(2, start.Add(time.Microsecond), time.Millisecond)
+	o.Node(0, 0, start, time.Second, 1)
+	o.Node(1, 1, start.Add(time.Second), time.Second, 1)
+	require.NoError(t, o.trace.Close())
+	var trace struct {
+		TraceEvents []struct {
+			Name, Ph string
+			Ts       float64
+			Tid      int
+		}
+	}
+	require.NoError(t, json.Unmarshal(file.Bytes(), &trace))
+	var got []string
+	for _, e := range trace.TraceEvents {
+		if e.Tid > 2 && e.Ph != "M" {
+			got = append(got, fmt.Sprint(e.Tid, e.Ph, e.Name, e.Ts))
+		}
+	}
+	require.Equal(t, []string{"4BExp#01", "4EExp#01001"}, got)
 }
 
 // TestProfile: the trace is whole, in its file or before the report on standard output; where the
