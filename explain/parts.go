@@ -20,11 +20,14 @@ func (e *explainer) inParts() (*Fix, *planner.Cuts, error) {
 		return nil, nil, nil
 	}
 	for _, mode := range []fission.Mode{fission.Exact, fission.Fast} {
-		lists, err := fission.Propose(e.p.Model, e.p.Analysis.Order, o.Dims, e.t.Peak.Bytes, mode)
+		lists, err := fission.Propose(e.ctx, e.p.Model, e.p.Analysis.Order, o.Dims, e.t.Peak.Bytes, mode)
 		if err != nil {
 			return nil, nil, err
 		}
 		for _, list := range lists {
+			if e.ctx.Err() != nil {
+				return nil, nil, nil
+			}
 			cuts := &planner.Cuts{List: list, Order: e.p.Analysis.Order}
 			f, err := e.cut(cuts, mode)
 			if errors.Is(err, fission.ErrCut) {

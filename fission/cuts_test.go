@@ -113,9 +113,9 @@ func TestPropose(t *testing.T) {
 			require.NoError(t, err)
 			b := newBaseline(t, m)
 			need := worstStep(t, b.bound.Graph)
-			lists, err := fission.Propose(m.Model, b.order, m.Dims, need/2, fission.Fast)
+			lists, err := fission.Propose(t.Context(), m.Model, b.order, m.Dims, need/2, fission.Fast)
 			require.NoError(t, err)
-			again, err := fission.Propose(m.Model, b.order, m.Dims, need/2, fission.Fast)
+			again, err := fission.Propose(t.Context(), m.Model, b.order, m.Dims, need/2, fission.Fast)
 			require.NoError(t, err)
 			require.Equal(t, lists, again)
 			lowest := need
@@ -132,7 +132,7 @@ func TestPropose(t *testing.T) {
 			t.Logf("%d lists: worst step %d -> %d bytes", len(lists), need, lowest)
 			require.LessOrEqual(t, float64(lowest), c.cut*float64(need))
 			require.GreaterOrEqual(t, reached(t, m), floor)
-			off, err := fission.Propose(m.Model, b.order, m.Dims, need/2, fission.Off)
+			off, err := fission.Propose(t.Context(), m.Model, b.order, m.Dims, need/2, fission.Off)
 			require.NoError(t, err)
 			require.Empty(t, off)
 		})
@@ -199,6 +199,19 @@ func TestExact(t *testing.T) {
 	}
 }
 
+// TestProposeUntilDone: a context that is done ends the search, however large the graph.
+func TestProposeUntilDone(t *testing.T) {
+	m := graphtest.Training(rand.New(rand.NewPCG(1, 2)), graphtest.Options{Nodes: 20_000, Layers: true})
+	_, err := op.Infer(m)
+	require.NoError(t, err)
+	order := graph.FileOrder(m.Graph)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	lists, err := fission.Propose(ctx, m, order, nil, 1<<20, fission.Exact)
+	require.NoError(t, err)
+	require.Empty(t, lists)
+}
+
 // TestProposeForFewBytes: values of no bytes are none that a budget of a few bytes asks to be cut.
 func TestProposeForFewBytes(t *testing.T) {
 	for seed := range uint64(30) {
@@ -208,7 +221,7 @@ func TestProposeForFewBytes(t *testing.T) {
 				Rows: int64(rng.IntN(3)), Width: 2}), memopt.Options{})
 		require.NoError(t, err)
 		for _, budget := range []int64{1, 8, 20, 60} {
-			_, err := fission.Propose(m.Model, graph.FileOrder(m.Graph), nil, budget, fission.Exact)
+			_, err := fission.Propose(t.Context(), m.Model, graph.FileOrder(m.Graph), nil, budget, fission.Exact)
 			require.NoError(t, err)
 		}
 	}

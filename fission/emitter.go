@@ -15,8 +15,9 @@ type emitter struct {
 	region *region
 	number int32
 	starts []int64
-	stage  []int  // by item
-	used   []bool // by value: something outside of the region's parts reads it
+	stage  []int    // by item
+	rules  []*along // by node of the whole graph; nil: it is not in the region
+	used   []bool   // by value: it is needed as a whole
 	out    []item
 	// parted has the parts of values: of those that the region's nodes make, for all stages; slices
 	// are made anew in each stage.
@@ -53,7 +54,7 @@ func (e *emitter) writeStage(s int) error {
 		for slot, v := range it.node.Outputs {
 			switch {
 			case v == graph.NoValue:
-			case a.out[slot].cut() && e.wholeWanted(v):
+			case a.out[slot].cut() && e.used[v]:
 				e.join(v, e.parted[v], a.out[slot], e.dims[v])
 			case e.joined(it.node, a) && !a.out[slot].cut():
 				e.joinLosses(it.node, a, v)
@@ -63,24 +64,20 @@ func (e *emitter) writeStage(s int) error {
 	return nil
 }
 
-func (e *emitter) ruleOf(id graph.NodeID) *along {
-	return e.region.along[slices.Index(e.region.nodes, id)]
-}
-
-// wholeWanted reports whether a value that is in parts is needed as a whole as well.
-func (e *emitter) wholeWanted(v graph.ValueID) bool {
-	if e.used[v] {
-		return true
-	}
+// prepare notes how the region's nodes fall into parts, and which values they need as a whole.
+func (e *emitter) prepare() {
+	e.rules = make([]*along, len(e.g.Nodes))
 	for i, id := range e.region.nodes {
-		for slot, in := range e.g.Nodes[id].Inputs {
-			if in == v && !e.region.along[i].in[slot].cut() && !e.isDims(e.g.Nodes[id], slot) {
-				return true
+		e.rules[id] = e.region.along[i]
+		for slot, v := range e.g.Nodes[id].Inputs {
+			if v != graph.NoValue && !e.rules[id].in[slot].cut() && !e.isDims(e.g.Nodes[id], slot) {
+				e.used[v] = true
 			}
 		}
 	}
-	return false
 }
+
+func (e *emitter) ruleOf(id graph.NodeID) *along { return e.rules[id] }
 
 // isDims reports whether an input of a node says what shape its output has: parts have their own.
 func (e *emitter) isDims(n *graph.Node, slot int) bool {

@@ -15,7 +15,7 @@ func TestFastIsFiner(t *testing.T) {
 	b := newBaseline(t, m)
 	most := map[fission.Mode]int{}
 	for _, mode := range []fission.Mode{fission.Exact, fission.Fast} {
-		lists, err := fission.Propose(m.Model, b.order, m.Dims, b.plan.Base.Peak.Bytes, mode)
+		lists, err := fission.Propose(t.Context(), m.Model, b.order, m.Dims, b.plan.Base.Peak.Bytes, mode)
 		require.NoError(t, err)
 		require.NotEmpty(t, lists)
 		for _, cuts := range lists {

@@ -2,6 +2,7 @@ package fission
 
 import (
 	"cmp"
+	"context"
 	"math"
 	"slices"
 
@@ -15,9 +16,10 @@ import (
 // bytes of an arena, from the coarsest on: with each second one, what single steps need of values in
 // parts, which no recomputation lowers, is half as much, as long as mostParts parts can do it. It
 // returns none where no step needs so much, or none of those that do falls into parts. Symbols are
-// bound by dims; the error is a *symbolic.UnboundError, or that of the inference with numbers.
+// bound by dims; the error is a *symbolic.UnboundError, or that of the inference with numbers. A context
+// that is done ends the search with the lists so far.
 func Propose(
-	m *graph.Model, order graph.Order, dims symbolic.Env, budget int64, mode Mode,
+	ctx context.Context, m *graph.Model, order graph.Order, dims symbolic.Env, budget int64, mode Mode,
 ) ([][]Cut, error) {
 	if mode == Off || mode == "" {
 		return nil, nil
@@ -39,7 +41,10 @@ func Propose(
 	}
 	for k := 2; halved(budget, k) > most/mostParts; k++ {
 		limit := halved(budget, k)
-		regions, others := p.propose(limit)
+		regions, others := p.propose(ctx, limit)
+		if ctx.Err() != nil {
+			break
+		}
 		for _, regions := range [][]*candidate{regions, p.relieve(regions, max(others, limit))} {
 			cuts := p.record(regions)
 			known := func(list []Cut) bool { return sameCuts(list, cuts) }
@@ -73,6 +78,9 @@ const mostParts = 64
 // mostGrown bounds the nodes of all regions that are looked at for one limit, by node of the graph:
 // where many steps need much and no region helps, the largest ones are looked at.
 const mostGrown = 64
+
+// mostLooks bounds the same for graphs of many nodes: less than a second for each limit.
+const mostLooks = 400_000
 
 // seeds is how many of a step's values are tried as what a region grows from.
 const seeds = 3
@@ -121,7 +129,7 @@ type candidate struct {
 
 // propose returns regions after which no step that can be cut needs more than the limit in parts, if
 // possible, and what the steps need that are in none.
-func (p *proposer) propose(limit int64) (regions []*candidate, others int64) {
+func (p *proposer) propose(ctx context.Context, limit int64) (regions []*candidate, others int64) {
 	type step struct {
 		id   graph.NodeID
 		need int64
@@ -134,9 +142,9 @@ func (p *proposer) propose(limit int64) (regions []*candidate, others int64) {
 	}
 	slices.SortStableFunc(steps, func(a, b step) int { return cmp.Compare(b.need, a.need) })
 	free := slices.Repeat([]bool{true}, len(p.g.Nodes))
-	end := p.grown + mostGrown*len(p.g.Nodes)
+	end := p.grown + min(mostGrown*len(p.g.Nodes), mostLooks)
 	for _, s := range steps {
-		if !free[s.id] || p.grown > end {
+		if !free[s.id] || p.grown > end || ctx.Err() != nil {
 			continue
 		}
 		best := p.best(s.id, s.need, limit, free)

@@ -38,7 +38,7 @@ func TestProposedQueries(t *testing.T) {
 	require.NoError(t, err)
 	b := newBaseline(t, m)
 	for budget := b.plan.Base.Peak.Bytes; budget > b.plan.Base.Peak.Bytes/64; budget /= 2 {
-		lists, err := fission.Propose(b.bound, b.order, nil, budget, fission.Exact)
+		lists, err := fission.Propose(t.Context(), b.bound, b.order, nil, budget, fission.Exact)
 		require.NoError(t, err)
 		for _, cuts := range lists {
 			require.Contains(t, strings.Join(cuts[0].Nodes, " "), "attn/MatMul", "%v", cuts)

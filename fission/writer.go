@@ -81,6 +81,7 @@ func (w *writer) cut(r *region, number int32, parts int) error {
 	units := w.units(stage, stages)
 	e := &emitter{writer: w, region: r, number: number, starts: starts, parted: map[graph.ValueID][]graph.ValueID{},
 		stage: stage, used: w.outside(stage)}
+	e.prepare()
 	h := &ready{units: units}
 	for u := range units {
 		if units[u].wants == 0 {

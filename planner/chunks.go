@@ -116,7 +116,7 @@ func (c *chunker) propose() error {
 	a := c.whole.Analysis
 	// For shares of the baseline's peak, and not of the budget, so that a larger one finds all that a
 	// smaller one does.
-	lists, err := fission.Propose(c.model, a.Order, c.opts.Dims, c.whole.Base.Peak.Bytes, c.opts.Chunk)
+	lists, err := fission.Propose(c.ctx, c.model, a.Order, c.opts.Dims, c.whole.Base.Peak.Bytes, c.opts.Chunk)
 	if err != nil {
 		return err
 	}
