@@ -1,9 +1,13 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"io"
 	"strings"
 
+	"memopt"
 	"memopt/internal/fileio"
 	"memopt/report"
 )
@@ -22,6 +26,31 @@ func (a *app) writeArtefact(flag, path string, data []byte) error {
 	}
 	a.files.Written(flag, path)
 	return nil
+}
+
+// streamArtefact writes a file that a verb makes piece by piece, which a flag names.
+func (a *app) streamArtefact(flag, path string, write func(io.Writer) error) error {
+	if path == streamName {
+		return writeFault(flag, write(a.out))
+	}
+	if err := a.writes(flag, path); err != nil {
+		return err
+	}
+	if err := fileio.Write(path, write); err != nil {
+		return writeFault(flag, err)
+	}
+	a.files.Written(flag, path)
+	return nil
+}
+
+// writeFault gives an error of writing what a flag names its code: usage, unless it is one of what
+// is written.
+func writeFault(flag string, err error) error {
+	var fault *memopt.Error
+	if err == nil || errors.Is(err, context.Canceled) || errors.As(err, &fault) {
+		return classify(err)
+	}
+	return usage("%w", fmt.Errorf("%s: %w", flag, err))
 }
 
 // parseThreshold reads the size of --external-data; "" is no threshold.

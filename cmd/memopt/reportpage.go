@@ -9,7 +9,6 @@ import (
 
 	"memopt"
 	"memopt/explain"
-	"memopt/internal/fileio"
 	"memopt/planner"
 	"memopt/report"
 	"memopt/webpage"
@@ -90,12 +89,7 @@ func (a *app) reportPage(name string, sel *selectionFlags, flags *pageFlags) err
 	}
 	o.Runs = runs
 	write := func(w io.Writer) error { return webpage.Write(a.ctx, w, p, *o) }
-	if flags.out == streamName {
-		err = write(a.out)
-	} else {
-		err = a.writePage(flags.out, write)
-	}
-	if err != nil || unfit != nil {
+	if err := a.streamArtefact("--out", flags.out, write); err != nil || unfit != nil {
 		return cmp.Or(err, unfit)
 	}
 	return sel.budgetFlags.finish(a, p)
@@ -146,15 +140,4 @@ func (a *app) usualPlans(p *memopt.Plan) ([]planner.Alternative, error) {
 	}
 	return append(slices.Clone(p.Alternatives), planner.Alternative{Name: "--level 1",
 		Live: level1.Planned.Peak.Bytes, Overhead: level1.Overhead}), nil
-}
-
-func (a *app) writePage(path string, write func(io.Writer) error) error {
-	if err := a.writes("--out", path); err != nil {
-		return err
-	}
-	if err := fileio.Write(path, write); err != nil {
-		return classify(err)
-	}
-	a.files.Written("--out", path)
-	return nil
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"io"
 	"path/filepath"
 	"slices"
@@ -141,20 +140,5 @@ func (a *app) writeOverlays(t *timeline.Timeline, out string) error {
 	if err := folder.Commit(); err != nil {
 		return usage("--out: %w", err)
 	}
-	return nil
-}
-
-// streamArtefact writes a file that a verb makes piece by piece, which a flag names.
-func (a *app) streamArtefact(flag, path string, write func(io.Writer) error) error {
-	if path == streamName {
-		return write(a.out)
-	}
-	if err := a.writes(flag, path); err != nil {
-		return err
-	}
-	if err := fileio.Write(path, write); err != nil {
-		return usage("%w", fmt.Errorf("%s: %w", flag, err))
-	}
-	a.files.Written(flag, path)
 	return nil
 }
