@@ -31,6 +31,7 @@ type shown struct {
 		InputsAt  []int64 `json:"inputs_at"`
 		ValueName []int64 `json:"value_name"`
 	} `json:"graphs"`
+	LowerBound int64 `json:"lower_bound_bytes"`
 	Executions []struct {
 		Name       string  `json:"name"`
 		Graph      int     `json:"graph"`
@@ -115,8 +116,8 @@ func manyPlans(t *testing.T) []*memopt.Plan {
 }
 
 // TestData: what a page has, read as docs/page.md says, is the simulation's live bytes at every step,
-// in the columns as in the blocks, names are those of the steps, and no two blocks share a byte of the
-// arena at a time.
+// in the columns as in the blocks, names are those of the steps, no two blocks share a byte of the
+// arena at a time, and the bound is one of plans of the kind.
 func TestData(t *testing.T) {
 	folder := schematest.Folder(t)
 	schema := schematest.Load(t, folder, "page")
@@ -126,17 +127,22 @@ func TestData(t *testing.T) {
 			schema.Check(t, unpacked(t, page))
 		}
 		d := readShown(t, page)
+		want := p.PeakRecord().LowerBoundBytes
+		if p.Whole != nil {
+			want = p.PeakRecord().PartsBoundBytes
+		}
+		require.Equal(t, want, d.LowerBound)
 		base, err := timeline.Baseline(p.Plan)
 		require.NoError(t, err)
-		want := []*timeline.Timeline{base}
+		executions := []*timeline.Timeline{base}
 		if p.Rewrites() {
-			want = append(want, timelineOf(t, p))
+			executions = append(executions, timelineOf(t, p))
 		}
-		require.Len(t, d.Executions, len(want))
-		for e, tl := range want {
+		require.Len(t, d.Executions, len(executions))
+		for e, tl := range executions {
 			sameExecution(t, d, e, tl)
 		}
-		require.Equal(t, p.Arena.Bytes, d.Executions[len(want)-1].ArenaBytes)
+		require.Equal(t, p.Arena.Bytes, d.Executions[len(executions)-1].ArenaBytes)
 	}
 }
 

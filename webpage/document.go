@@ -20,7 +20,8 @@ type document struct {
 	Names      []string        `json:"names"`
 	Graphs     []graphJSON     `json:"graphs"`
 	Executions []executionJSON `json:"executions"`
-	// Limit is what the budget leaves the arena, and LowerBound what no plan comes below.
+	// Limit is what the budget leaves the arena, and LowerBound what no plan comes below that computes
+	// regions in parts if this one does.
 	Limit         *int64          `json:"limit_bytes"`
 	LowerBound    int64           `json:"lower_bound_bytes"`
 	Plan          json.RawMessage `json:"plan"`           // memopt.plan/v1

@@ -49,7 +49,7 @@ func newDocument(ctx context.Context, p *memopt.Plan, o Options) (*document, err
 	base.Pack(ctx)
 	n := &names{index: map[string]int64{}}
 	d := &document{Schema: Schema, Version: o.Version, Title: p.Of.Path, Kinds: kinds(),
-		LowerBound: p.PeakRecord().LowerBoundBytes, StashClusters: stashClusters(p.Plan),
+		LowerBound: lowerBound(p.Plan), StashClusters: stashClusters(p.Plan),
 		Pareto: newParetoJSON(p.Plan, o), Runs: newRunsJSON(o.Runs)}
 	d.Graphs = append(d.Graphs, newGraphJSON(base.Graph, p.Baseline().Sizes.Bytes, n))
 	d.Executions = append(d.Executions, newExecutionJSON(base, "baseline", 0, n))
@@ -71,6 +71,15 @@ func newDocument(ctx context.Context, p *memopt.Plan, o Options) (*document, err
 	})
 	d.Names = n.list
 	return d, err
+}
+
+// lowerBound is what no plan comes below; for one with regions in parts, whatever is in parts.
+func lowerBound(p *planner.Plan) int64 {
+	r := p.PeakRecord()
+	if p.Whole != nil {
+		return r.PartsBoundBytes
+	}
+	return r.LowerBoundBytes
 }
 
 // addPlan adds the execution of a plan that changes something.
