@@ -33,8 +33,11 @@ type product struct {
 // batchAxis is an axis of a batch with the strides of the operands along it, in elements.
 type batchAxis struct{ n, a, b, c int }
 
-// product makes a product of operands of one type.
+// product makes a product of operands of one type, inputs 0 and 1 and any others.
 func (d *Device) product(p *executor.Prep) (*product, error) {
+	if !p.Has(0) || !p.Has(1) {
+		return nil, noTypes(p)
+	}
 	if err := sameTypes(p); err != nil {
 		return nil, err
 	}
@@ -137,18 +140,23 @@ type matMulKernel struct {
 func newMatMul(d *Device, p *executor.Prep) (executor.Kernel, error) { return matMul(d, p) }
 
 // newMatMulAdd makes the kernel of memopt's own MatMulAdd.
-func newMatMulAdd(d *Device, p *executor.Prep) (executor.Kernel, error) { return adding(matMul(d, p)) }
+func newMatMulAdd(d *Device, p *executor.Prep) (executor.Kernel, error) { return adding(matMul, d, p) }
 
 // newFusedMatMul makes the kernel of com.microsoft's FusedMatMul.
 func newFusedMatMul(d *Device, p *executor.Prep) (executor.Kernel, error) { return fusedMatMul(d, p) }
 
 // newFusedMatMulAdd makes the kernel of memopt's own FusedMatMulAdd.
 func newFusedMatMulAdd(d *Device, p *executor.Prep) (executor.Kernel, error) {
-	return adding(fusedMatMul(d, p))
+	return adding(fusedMatMul, d, p)
 }
 
-// adding lets a product add to input 2.
-func adding(k *matMulKernel, err error) (executor.Kernel, error) {
+// adding lets a product add to input 2, which has its type.
+func adding(product func(*Device, *executor.Prep) (*matMulKernel, error), d *Device,
+	p *executor.Prep) (executor.Kernel, error) {
+	if !p.Has(2) {
+		return nil, noTypes(p)
+	}
+	k, err := product(d, p) // refuses operands of different types
 	if err != nil {
 		return nil, err
 	}

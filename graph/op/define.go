@@ -155,6 +155,9 @@ func matMulAddRule(product func(*Ctx)) func(*Ctx) {
 // matMulAddFactors: those of the product. Only one of the parts of the sum adds C.
 func matMulAddFactors(product func(*Pieces) []Factor) func(*Pieces) []Factor {
 	return func(p *Pieces) []Factor {
+		if !p.hasIn(2) {
+			return nil // the graph was not checked
+		}
 		list := product(p)
 		for i := range list {
 			f := &list[i]
