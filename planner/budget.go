@@ -3,14 +3,17 @@ package planner
 import (
 	"context"
 	"math"
+	"sync"
 	"time"
 
 	"memopt/graph"
+	"memopt/graph/live"
 	"memopt/graph/ortsim"
 	"memopt/planner/anchor"
 	"memopt/planner/budget"
 	"memopt/planner/cluster"
 	"memopt/recompute"
+	"memopt/symbolic"
 )
 
 // Types of plans to budgets, for callers that need no more of package budget.
@@ -136,9 +139,10 @@ func (p *Plan) basePeak(b *Budget) int64 {
 	return p.Base.Peak.Bytes
 }
 
-// inRuntime is what the graph as it is comes to in stock ONNX Runtime.
-func (p *Plan) inRuntime() ortsim.Peaks {
-	return anchor.AsIs(p.Model.Graph, ortsim.NewFacts(p.Model, p.Options.Dims), p.Sizes)
+// simulateOnce returns what simulates the graph as it is in stock ONNX Runtime when it is first called:
+// of the graph as it was given, many plans in parts of it ask.
+func simulateOnce(m *graph.Model, dims symbolic.Env, sizes *live.Sizes) func() ortsim.Peaks {
+	return sync.OnceValue(func() ortsim.Peaks { return anchor.AsIs(m.Graph, ortsim.NewFacts(m, dims), sizes) })
 }
 
 // runtimeBase is the arena of the graph as it was given in stock ONNX Runtime, where that of the graph in

@@ -140,3 +140,14 @@ func TestRuntimeBudgetUnbound(t *testing.T) {
 	require.ErrorAs(t, err, &unbound)
 	require.Equal(t, []string{"N"}, unbound.Symbols)
 }
+
+// TestRuntimeOfWholeOnce: the graph as it was given is simulated in ONNX Runtime when a plan in parts of
+// it first asks, and not again.
+func TestRuntimeOfWholeOnce(t *testing.T) {
+	m, types := runtimeChain(t, 6)
+	dims := symbolic.Env{"N": 512}
+	p, err := planner.Make(m, types, planner.Options{Dims: dims})
+	require.NoError(t, err)
+	require.Equal(t, anchor.AsIs(m.Graph, ortsim.NewFacts(m, dims), p.Sizes), planner.InRuntime(p))
+	require.Zero(t, testing.AllocsPerRun(10, func() { planner.InRuntime(p) }), "it is simulated again")
+}

@@ -5,6 +5,7 @@ import (
 
 	"memopt/graph"
 	"memopt/graph/op"
+	"memopt/graph/ortsim"
 )
 
 // Simulated makes a plan and returns how many steps have been simulated for it.
@@ -28,3 +29,6 @@ func Simulated(m *graph.Model, types *op.Result, opts Options) (int, error) {
 	_, err = mk.plan(context.Background(), c)
 	return mk.bench.Steps(), err
 }
+
+// InRuntime returns what a plan's graph as it is comes to in stock ONNX Runtime.
+func InRuntime(p *Plan) ortsim.Peaks { return p.inRuntime() }

@@ -172,6 +172,8 @@ func (m *maker) plan(ctx context.Context, c *choice) (*Plan, error) {
 		costs: m.costs, demands: m.demands, Solver: c.solver, Stopped: c.stopped}
 	if m.unbound != nil {
 		p.Unbound = m.unbound.Symbols
+	} else {
+		p.inRuntime = simulateOnce(m.model, m.opts.Dims, m.sizes)
 	}
 	m.demands.count(c.sel)
 	m.demands.leftOut(c.answer)

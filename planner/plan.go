@@ -8,6 +8,7 @@ import (
 	"memopt/graph"
 	"memopt/graph/live"
 	"memopt/graph/op"
+	"memopt/graph/ortsim"
 	"memopt/planner/anchor"
 	"memopt/planner/arena"
 	"memopt/recompute"
@@ -161,6 +162,8 @@ type Plan struct {
 	floor   int64            // what no plan comes below whatever it computes in parts; 0: nothing is in parts
 	costs   *nodeCosts       // nil without sizes
 	demands *demands         // nil where there are none
+	// inRuntime is what Model as it is comes to in stock ONNX Runtime; nil without sizes.
+	inRuntime func() ortsim.Peaks
 }
 
 // Baseline is the plan that this one is compared with, of the graph as it was given: Whole where
