@@ -71,7 +71,7 @@ func chosenTables(w io.Writer, p *planner.Plan, view PlanView) error {
 		return err
 	}
 	if p.Bound == nil {
-		if err := othersTable(p, view).paragraph(w); err != nil {
+		if err := offersTable(w, p, view); err != nil {
 			return err
 		}
 		return clusterTables(w, p, view.ConfigPath)
@@ -84,6 +84,26 @@ func chosenTables(w io.Writer, p *planner.Plan, view PlanView) error {
 	}
 	return othersTable(p, view).paragraph(w)
 }
+
+// offersTable is othersTable with what its numbers are.
+func offersTable(w io.Writer, p *planner.Plan, view PlanView) error {
+	t := othersTable(p, view)
+	isBudget := func(o planner.Alternative) bool { return strings.HasPrefix(o.Name, "--budget") }
+	if !slices.ContainsFunc(view.Offers, isBudget) {
+		return t.paragraph(w)
+	}
+	if err := t.WriteText(w); err != nil {
+		return err
+	}
+	if err := Paragraph(w, firstPrice); err != nil {
+		return err
+	}
+	_, err := io.WriteString(w, "\n")
+	return err
+}
+
+const firstPrice = "The price of a budget is that of the first plan that is found; with the flag, the search " +
+	"goes on and often finds a cheaper one. A row without a flag is there to compare with."
 
 // paragraph writes the table and an empty line, if it has rows.
 func (t *Table) paragraph(w io.Writer) error {
