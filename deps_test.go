@@ -27,6 +27,7 @@ const order = `
 	planner/anchor planner/cluster planner/envelope
 	planner/budget
 	executor/half executor/einsum executor/cpu/simd executor/cpu/native
+	collective
 	graph/pattern
 	executor/cpu/dnnl
 	executor/cpu/blas
