@@ -28,7 +28,7 @@ const order = `
 	planner/budget
 	executor/half executor/einsum executor/cpu/simd executor/cpu/native
 	collective
-	graph/pattern
+	collective/mpi graph/pattern
 	executor/cpu/dnnl
 	executor/cpu/blas
 	autograd executor
