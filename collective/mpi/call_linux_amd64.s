@@ -3,9 +3,9 @@
 #include "textflag.h"
 #include "go_asm.h"
 
-// enter(c *call), in C's calling convention on a thread's own stack: fn(args...). All of args are
+// callMPI(c *call), in C's calling convention on a thread's own stack: fn(args...). All of args are
 // passed: a function looks at as many as it has.
-TEXT enter(SB), NOSPLIT, $32
+TEXT callMPI(SB), NOSPLIT, $32
 	MOVQ DI, 24(SP)
 	MOVQ DI, R11
 	MOVQ (call_args+48)(R11), AX
@@ -26,5 +26,5 @@ TEXT enter(SB), NOSPLIT, $32
 	XORL AX, AX
 	RET
 
-GLOBL ·enterABI0(SB), NOPTR|RODATA, $8
-DATA ·enterABI0(SB)/8, $enter(SB)
+GLOBL ·callABI0(SB), NOPTR|RODATA, $8
+DATA ·callABI0(SB)/8, $callMPI(SB)

@@ -71,15 +71,15 @@ type call struct {
 	args   [8]uintptr
 }
 
-// enterABI0 is the address of the assembly that makes a call.
-var enterABI0 uintptr
+// callMPIABI0 is the address of the assembly that makes a call.
+var callMPIABI0 uintptr
 
 // call calls a function and returns its error code. Addresses in args must be of memory that stays
 // where it is: of the heap, or none of Go's.
 func (l *lib) call(f function, args ...uintptr) int32 {
 	c := call{fn: l.functions[f]}
 	copy(c.args[:], args)
-	native.Call(enterABI0, unsafe.Pointer(&c))
+	native.Call(callMPIABI0, unsafe.Pointer(&c))
 	return int32(c.result)
 }
 
