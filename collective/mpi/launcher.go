@@ -108,9 +108,11 @@ func srun(getenv func(string) string) (Launch, error) {
 	case getenv("PMI_FD") != "" || getenv("PMI_RANK") != "":
 		out.Kind = MPICH
 	default:
-		err = errors.Join(err, fmt.Errorf("srun has started %d tasks without a way to find each other: start them "+
-			"by srun --mpi=pmix or --mpi=pmi2 (srun --mpi=list says which there are), or by mpirun from the batch "+
-			"script", out.Size))
+		if err == nil {
+			return Launch{}, fmt.Errorf("srun has started %d tasks without a way to find each other: start them by "+
+				"srun --mpi=pmix or --mpi=pmi2 (srun --mpi=list says which there are), or by mpirun from the batch "+
+				"script", out.Size)
+		}
 	}
 	return out.check(err)
 }
