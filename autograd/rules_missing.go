@@ -10,6 +10,7 @@ const (
 		"operators it is a scatter for every corner of every sample"
 	whyDeeploy = "Deeploy writes it into graphs that have been differentiated; differentiate the model before it is " +
 		"converted"
+	whyRanks = "it stands behind the backward half of a step of several ranks, which is not differentiated again"
 	whyParts = "memopt writes it into graphs that have been differentiated; differentiate the model as it was before"
 	whyCache = "it updates its cache in place, for inference"
 )
@@ -30,6 +31,12 @@ var missingRules = []Row{
 	{Kind: op.BroadcastGradientArgs, Why: whyBackward},
 	{Kind: op.FusedMatMulAdd, Why: whyParts},
 	{Kind: op.MatMulAdd, Why: whyParts},
+	{Kind: op.AllGatherStart, Why: whyRanks},
+	{Kind: op.AllReduceStart, Why: whyRanks},
+	{Kind: op.CollectiveWait, Why: whyRanks},
+	{Kind: op.RankPiece, Why: whyRanks},
+	{Kind: op.ReduceScatterStart, Why: whyRanks},
+	{Kind: op.Unpack, Why: whyRanks},
 	{Kind: op.ConvGrad, Why: whyBackward},
 	{Kind: op.DivGrad, Why: whyBackward},
 	{Kind: op.DropoutGrad, Why: whyBackward},

@@ -118,6 +118,7 @@ func (f *frame) makeStep(st *step, id graph.NodeID) error {
 	n := f.g.Nodes[id]
 	info := op.Of(n.Kind)
 	p := &Prep{Node: n, Label: f.g.NodeLabel(id), Info: info, Seed: f.seedOf(n), Threads: f.s.pool.Threads(),
+		Ranks:   f.s.opts.Ranks,
 		Version: info.VersionOf(n, graph.OpsetVersion(f.s.model.Opsets, info.Domain))}
 	*st = step{f: f, node: n, prep: p}
 	for _, v := range n.Inputs {

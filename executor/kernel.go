@@ -29,6 +29,8 @@ type Prep struct {
 	// Seed is the seed of a random node that has none of its own.
 	Seed    uint64
 	Threads int // how many threads Ctx.Parallel uses at most
+	// Ranks is the group that the session is a rank of; nil: none.
+	Ranks *Ranks
 }
 
 // Has reports whether input i is given.

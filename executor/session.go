@@ -25,6 +25,8 @@ type Options struct {
 	Strategy ExtendStrategy // of an arena of its own
 	MemLimit int64          // of an arena of its own; 0: none
 	Seed     uint64         // of random nodes that fix no seed
+	// Ranks is the group that the session is a rank of; nil: none, and operators of ranks do not run.
+	Ranks *Ranks
 	// Guard puts bytes of a known value behind every buffer and checks them after
 	// every node: for tests.
 	Guard bool

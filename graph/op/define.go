@@ -19,7 +19,7 @@ var defined = sync.OnceValue(func() []*graph.Function {
 
 // definitionOf returns the function that defines an operator, nil for operators that need none.
 func definitionOf(domain, name string) *graph.Function {
-	if domain != domainMemopt {
+	if domain != DomainMemopt {
 		return nil
 	}
 	i := slices.IndexFunc(defined(), func(f *graph.Function) bool { return f.Name == name })
@@ -71,7 +71,7 @@ func Define(m *graph.Model) error {
 			"wanted version %d or newer", list[0].Name, m.IRVersion, definesFrom)
 	}
 	m.IRVersion = max(m.IRVersion, functionsSince)
-	importAlso(m, domainMemopt)
+	Import(m, DomainMemopt)
 	for _, f := range list {
 		own := *f
 		own.Opsets = nil
@@ -79,7 +79,7 @@ func Define(m *graph.Model) error {
 			if o.Domain == "" {
 				o.Version = m.OpsetVersion("")
 			} else {
-				importAlso(m, o.Domain)
+				Import(m, o.Domain)
 				o.Version = m.OpsetVersion(o.Domain)
 			}
 			own.Opsets = append(own.Opsets, o)
@@ -89,8 +89,8 @@ func Define(m *graph.Model) error {
 	return nil
 }
 
-// importAlso imports version 1 of a domain that a model does not import.
-func importAlso(m *graph.Model, domain string) {
+// Import imports version 1 of a domain that a model does not import.
+func Import(m *graph.Model, domain string) {
 	if m.OpsetVersion(domain) == 0 {
 		m.Opsets = append(m.Opsets, graph.Opset{Domain: domain, Version: 1})
 	}

@@ -24,7 +24,8 @@ var unfactored = map[string][]graph.Kind{
 	"it is many operators in one, in many forms": {AttentionMS, BiasSplitGelu, EmbedLayerNormalization,
 		GroupQueryAttention},
 	"it has state, or effects outside": {ATen, AdamOptimizer, AdamWOptimizer, InPlaceAccumulator, InPlaceAccumulatorV2,
-		NcclAllReduce, PythonOp, PythonOpGrad, SGDOptimizerV2, YieldOp, ZeroGradient, SGDDeeploy},
+		NcclAllReduce, AllGatherStart, AllReduceStart, CollectiveWait, RankPiece, ReduceScatterStart, Unpack,
+		PythonOp, PythonOpGrad, SGDOptimizerV2, YieldOp, ZeroGradient, SGDDeeploy},
 	"its dialect is read for microcontrollers only": {GemmDeeploy, LayerNormalizationGradDeeploy,
 		SoftmaxCrossEntropyLossDeeploy, SoftmaxCrossEntropyLossGradDeeploy},
 }

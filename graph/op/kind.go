@@ -290,6 +290,12 @@ const (
 	// Operators that memopt writes: table_memopt.go.
 	FusedMatMulAdd
 	MatMulAdd
+	AllGatherStart
+	AllReduceStart
+	CollectiveWait
+	RankPiece
+	ReduceScatterStart
+	Unpack
 
 	// The dialect of Deeploy's training graphs: table_deeploy.go.
 	GeluGradDeeploy

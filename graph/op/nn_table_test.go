@@ -79,7 +79,8 @@ func TestSeeds(t *testing.T) {
 func TestNothingWithStateIsMadeAgain(t *testing.T) {
 	for _, k := range []graph.Kind{AdamOptimizer, AdamWOptimizer, SGDOptimizerV2, SGDDeeploy, InPlaceAccumulator,
 		InPlaceAccumulatorV2,
-		ZeroGradient, NcclAllReduce, YieldOp, PythonOp, PythonOpGrad, ATen, If, Loop, Scan} {
+		ZeroGradient, NcclAllReduce, AllGatherStart, AllReduceStart, CollectiveWait, ReduceScatterStart,
+		YieldOp, PythonOp, PythonOpGrad, ATen, If, Loop, Scan} {
 		assert.Equal(t, Never, Of(k).Class, "op %s", Of(k).Name)
 	}
 }

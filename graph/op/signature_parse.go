@@ -41,9 +41,9 @@ var signatures = sync.OnceValue(func() [][]signature {
 	}{
 		{"onnx", func(i *Info) bool { return i.Dialect == "" && i.Domain == "" }},
 		{"microsoft", func(i *Info) bool {
-			return i.Dialect == "" && i.Domain != "" && i.Domain != domainMemopt
+			return i.Dialect == "" && i.Domain != "" && i.Domain != DomainMemopt
 		}},
-		{"memopt", func(i *Info) bool { return i.Domain == domainMemopt }},
+		{"memopt", func(i *Info) bool { return i.Domain == DomainMemopt }},
 		{"deeploy", func(i *Info) bool { return i.Dialect == deeploy }},
 	} {
 		kinds := map[string]graph.Kind{}

@@ -21,7 +21,7 @@ var dialects = map[opKey][]graph.Kind{}
 // init fills the table. It is no initial value because the rules of control-flow operators
 // infer bodies, for which they read the table.
 func init() {
-	table = buildTable(mathRows, shapeRows, nnRows, controlRows, microsoftRows, memoptRows, deeployRows)
+	table = buildTable(mathRows, shapeRows, nnRows, controlRows, microsoftRows, memoptRows, rankRows, deeployRows)
 	for k := Unknown + 1; k < NumKinds; k++ {
 		key := opKey{table[k].Domain, table[k].Name}
 		if table[k].Dialect != "" {

@@ -1,7 +1,28 @@
 package op
 
-// domainMemopt is the domain of operators of memopt's own.
-const domainMemopt = "memopt"
+// DomainMemopt is the domain of operators of memopt's own.
+const DomainMemopt = "memopt"
+
+// rankRows are operators with which the ranks of a job (package collective) work on one step. They have
+// no definition by other operators: only an executor that is one of several ranks can run them.
+//
+// An operation begins in the memory of its Start's output, which holds nothing until CollectiveWait has
+// waited for it. All ranks begin the same operations in the same order, so that these nodes keep their
+// sequence; that they have side effects says their class.
+var rankRows = []Info{
+	{Kind: AllGatherStart, Domain: DomainMemopt, Name: "AllGatherStart", Since: []int{1}, Inputs: exactly(1),
+		Outputs: exactly(1), Infer: allGatherRule, Class: Never, FLOPs: noFLOPs},
+	{Kind: AllReduceStart, Domain: DomainMemopt, Name: "AllReduceStart", Since: []int{1}, Inputs: exactly(2),
+		Outputs: exactly(1), Infer: rankSumRule(false), Class: Never, InPlace: []int{0}},
+	{Kind: CollectiveWait, Domain: DomainMemopt, Name: "CollectiveWait", Since: []int{1}, Inputs: exactly(1),
+		Outputs: exactly(1), Infer: waitRule, Class: Never, InPlace: []int{0}, FLOPs: noFLOPs},
+	{Kind: RankPiece, Domain: DomainMemopt, Name: "RankPiece", Since: []int{1}, Inputs: Arity{1, -1},
+		Outputs: exactly(1), Infer: rankPieceRule, Class: Cheap, FLOPs: noFLOPs},
+	{Kind: ReduceScatterStart, Domain: DomainMemopt, Name: "ReduceScatterStart", Since: []int{1},
+		Inputs: exactly(2), Outputs: exactly(1), Infer: rankSumRule(true), Class: Never, InPlace: []int{0}},
+	{Kind: Unpack, Domain: DomainMemopt, Name: "Unpack", Since: []int{1}, Inputs: exactly(2), Outputs: exactly(1),
+		Infer: unpackRule, Class: Cheap, InPlace: []int{1}, FLOPs: noFLOPs},
+}
 
 // memoptRows are operators that memopt writes into graphs where neither ONNX nor ONNX Runtime has one
 // for what it does. Files define them as functions of operators that others know: see Define.
@@ -9,11 +30,11 @@ const domainMemopt = "memopt"
 // Both add a product of stacks of matrices to C, which has the shape of the result. They are what Gemm
 // is for two matrices: a sum that is computed in parts goes on where the part before has ended.
 var memoptRows = []Info{
-	{Kind: FusedMatMulAdd, Domain: domainMemopt, Name: "FusedMatMulAdd", Since: []int{1}, Inputs: exactly(3),
+	{Kind: FusedMatMulAdd, Domain: DomainMemopt, Name: "FusedMatMulAdd", Since: []int{1}, Inputs: exactly(3),
 		Outputs: exactly(1),
 		Infer:   matMulAddRule(fusedMatMulRule), Factors: matMulAddFactors(fusedMatMulFactors), Class: Expensive,
 		FLOPs: fusedMatMulFLOPs, InPlace: []int{2}, Throughout: []int{0, 1}},
-	{Kind: MatMulAdd, Domain: domainMemopt, Name: "MatMulAdd", Since: []int{1}, Inputs: exactly(3),
+	{Kind: MatMulAdd, Domain: DomainMemopt, Name: "MatMulAdd", Since: []int{1}, Inputs: exactly(3),
 		Outputs: exactly(1),
 		Infer:   matMulAddRule(matMulRule), Factors: matMulAddFactors(matMulFactors), Class: Expensive,
 		FLOPs: matMulFLOPs, InPlace: []int{2}, Throughout: []int{0, 1}},

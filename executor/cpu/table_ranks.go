@@ -1,0 +1,16 @@
+package cpu
+
+import (
+	"memopt/collective"
+	"memopt/graph/op"
+)
+
+// rankRows: what the ranks of a job do together.
+var rankRows = []Row{
+	{Kind: op.AllGatherStart, New: newStart(collective.AllGather)},
+	{Kind: op.AllReduceStart, New: newStart(collective.AllReduce)},
+	{Kind: op.CollectiveWait, New: newWait},
+	{Kind: op.RankPiece, New: newPiece},
+	{Kind: op.ReduceScatterStart, New: newStart(collective.ReduceScatter)},
+	{Kind: op.Unpack, New: newUnpack},
+}
