@@ -266,7 +266,18 @@ func (m *Model) Accumulate(o autograd.Options, update autograd.Optimizer) (micro
 	if err != nil {
 		return nil, nil, nil, &Error{OfCaller, err}
 	}
+	how.Shards = j.Shards
 	return micro, m.step(j), how, nil
+}
+
+// Combine makes the step of each of several ranks between the last micro-step and the update that
+// Accumulate made (autograd.CombineStep).
+func (m *Model) Combine(how *autograd.Joint, r autograd.Ranks) (*Model, error) {
+	j, err := autograd.CombineStep(how, r)
+	if err != nil {
+		return nil, &Error{OfCaller, err}
+	}
+	return m.step(j), nil
 }
 
 // UpdateOptions say what Updating makes.
@@ -321,6 +332,7 @@ func (m *Model) Updating(o UpdateOptions) (step, apply *Model, how *autograd.Joi
 	if err != nil {
 		return nil, nil, nil, &Error{OfCaller, err}
 	}
+	j.Shards = u.Shards
 	return m.step(j), m.step(u), j, nil
 }
 

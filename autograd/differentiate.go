@@ -97,6 +97,8 @@ type Joint struct {
 	LossScale string
 	// Accumulates says that the graph adds to sums of gradients (Options.Accumulate).
 	Accumulates bool
+	// Shards are what the states of the optimizer are of, where they are sharded (Ranks.Zero).
+	Shards []Shard
 	// Fused counts where patterns have gradients of their own (Options.Unfused: none).
 	Fused []Fused
 	// Raised says that the operator set had to be raised from From to To.

@@ -33,12 +33,29 @@ func (e *emitter) Ops(name string, outputs int, attrs Attrs, in ...Value) []Valu
 	for i := range outputs {
 		n.Outputs = append(n.Outputs, e.j.newValue(n.Name+"_output_"+itoa(i)))
 	}
+	e.emit(n)
+	return n.Outputs
+}
+
+// Own emits a node of memopt's own domain. Its output has a name, or with "" one made up.
+func (e *emitter) Own(name, output string, attrs Attrs, in ...Value) Value {
+	n := &graph.Node{Name: e.j.nodeName(name), Op: name, Domain: op.DomainMemopt, Attrs: attrs,
+		Inputs: append([]Value(nil), in...)}
+	if output == "" {
+		output = n.Name + "_output_0"
+	}
+	n.Outputs = []Value{e.j.newValue(output)}
+	e.emit(n)
+	return n.Outputs[0]
+}
+
+// emit adds a node to the graph.
+func (e *emitter) emit(n *graph.Node) {
 	e.must(e.j.g.AddNode(n))
 	e.j.annotate(n)
 	e.must(e.j.types.Node(n))
 	e.needSchema(n)
 	e.j.note(n)
-	return n.Outputs
 }
 
 // Add, Sub, Mul and Div are elementwise, with broadcasting.

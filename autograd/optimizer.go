@@ -41,6 +41,8 @@ type Optimizer struct {
 	// KeepGrads keeps the gradients as graph outputs; otherwise each dies once its parameter is
 	// updated.
 	KeepGrads bool
+	// Ranks says of how many ranks' steps this is one.
+	Ranks Ranks
 }
 
 // OptimizerKinds lists the optimizers that there are.
@@ -91,6 +93,7 @@ func AppendOptimizer(j *Joint, o Optimizer) (err error) {
 			constants: map[string]Value{},
 			out:       j, base: "/optimizer/", prefix: "/optimizer/"}},
 		finite: None, bound: None, copies: map[Value]bool{}}
+	u.importRanks(j.Model)
 	if u.j.types, err = op.NewExtender(j.Model); err != nil {
 		return err
 	}
@@ -114,6 +117,9 @@ func (o *Optimizer) complete() error {
 		return err
 	}
 	if err := o.checkGroups(); err != nil {
+		return err
+	}
+	if err := o.checkRanks(); err != nil {
 		return err
 	}
 	switch {
@@ -175,9 +181,15 @@ type updater struct {
 	members []member // by parameter
 	paces   []pace   // the learning rates that there are
 	scalars []scalar // what updates share
+
+	rankWork
 }
 
 func (u *updater) run() {
+	if u.Ranks.several() {
+		u.runOverRanks()
+		return
+	}
 	u.findGrads()
 	u.join()
 	u.unscale()
@@ -260,7 +272,7 @@ func (u *updater) lossNothing() Value {
 	if u.j.out.Loss == "" || !ok {
 		return None
 	}
-	return u.nothing(loss)
+	return u.ofCounted(u.nothing(loss))
 }
 
 // plus adds to a sum, which may have no terms yet, a value or nothing.
@@ -323,8 +335,8 @@ func (u *updater) clipFactor(squares []Value) Value {
 
 // widest is double where a gradient is, else float.
 func (u *updater) widest() graph.DType {
-	for _, g := range u.grads {
-		if u.DType(g) == graph.Float64 {
+	for _, p := range u.params {
+		if u.DType(p) == graph.Float64 {
 			return graph.Float64
 		}
 	}
@@ -433,6 +445,9 @@ func (u *updater) waits(first int) (after, ready []int) {
 				}
 			}
 		}
+		if of, ok := u.behind[graph.NodeID(i)]; ok {
+			after[i] = max(after[i], after[of])
+		}
 		for _, v := range g.Nodes[i].Inputs {
 			if v != None {
 				after[i] = max(after[i], reader[v])
@@ -453,8 +468,10 @@ func (u *updater) lastReaders(before int) []int {
 	for v := range shows {
 		shows[v] = None
 	}
-	for _, p := range u.params {
-		shows[p] = p
+	for _, list := range [...][]Value{u.params, u.whole} {
+		for _, p := range list {
+			shows[p] = p
+		}
 	}
 	for i, n := range g.Nodes[:before] {
 		for _, list := range [...][]Value{n.Inputs, n.Captures()} {

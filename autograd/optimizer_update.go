@@ -15,7 +15,7 @@ func (u *updater) update(i int, param, grad Value) {
 		updated = u.adam(param, old, grad, decay, pace)
 	}
 	updated = u.chosen(updated, old) // in float32: Where takes no bfloat16 before operator set 16
-	u.next(u.j.g.ValueName(param), u.Cast(updated, u.DType(param)))
+	u.settle(i, updated)
 }
 
 // sgd: m' = momentum·m + g; p' = p - lr·m', or with Nesterov's momentum p - lr·(g + momentum·m').

@@ -4,7 +4,6 @@ import (
 	"errors"
 
 	"memopt/graph"
-	"memopt/graph/live"
 	"memopt/graph/op"
 )
 
@@ -42,38 +41,25 @@ func updateStep(of *Joint, o Optimizer, version int64) (out *Joint, err error) {
 			out, err = nil, thrown
 		}
 	}()
-	m := &graph.Model{Path: of.Model.Path + " (update)", IRVersion: max(of.Model.IRVersion, irVersion(version)),
-		ProducerName: of.Model.ProducerName, ProducerVersion: of.Model.ProducerVersion,
-		Opsets: []graph.Opset{{Version: version}}, Graph: graph.New(of.Model.Graph.Name+"_update", nil)}
-	out = &Joint{Model: m, Wrt: of.Wrt, LossScale: of.LossScale, From: version, To: version}
-	u := &updater{Optimizer: o, finite: None, bound: None,
-		emitter: emitter{&joint{m: m, g: m.Graph, taken: graph.NewNames(m),
-			constants: map[string]Value{}, out: out, base: "/update/", prefix: "/update/"}}}
-	if u.j.types, err = op.NewExtender(m); err != nil {
+	u := newStep(of, o, version, "update")
+	u.importRanks(u.j.m)
+	if u.j.types, err = op.NewExtender(u.j.m); err != nil {
 		return nil, err
 	}
 	u.applySums(of)
-	live.RecordStates(m, u.states)
-	// All that waits for the count is the second half; nothing of it is a forward model's.
-	b := live.Boundary{Kind: live.RecordedBoundary, Node: 0, Loss: m.Graph.Nodes[0].Output(0), Backward: 1}
-	m.SetMeta(live.BoundaryKey, b.Record(m.Graph))
-	out.Backward = b.Backward
-	if err := graph.Verify(m); err != nil {
-		return nil, err
-	}
-	out.Types, err = op.InferAsIs(m)
-	return out, err
+	return u.finishStep()
 }
 
 // applySums emits the update of all parameters. Only one scaled sum is there at a time: what all
 // share, whether they are finite and their norm, is found beforehand.
 func (u *updater) applySums(of *Joint) {
 	count := u.newInput(CountInput, graph.Tensor(graph.Int64, graph.Dims()))
-	factor := u.Div(u.double(1), u.Op("Max", nil, u.Cast(count, graph.Float64), u.double(1)))
-	if of.LossScale != "" {
-		scale := u.newInput(of.LossScale, graph.Tensor(graph.Float32, graph.Dims()))
-		factor = u.Div(factor, u.Cast(scale, graph.Float64))
+	total := count
+	if u.Ranks.several() {
+		total = u.newInput(TotalInput, graph.Tensor(graph.Int64, graph.Dims()))
+		u.Ranks.Zero = min(u.Ranks.Zero, 1) // the sums are whole
 	}
+	factor := u.meanFactor(total, of.LossScale)
 	for _, name := range of.Wrt {
 		v, _ := of.Model.Graph.Lookup(name)
 		t := of.Model.Graph.Values[v].Type
@@ -82,18 +68,29 @@ func (u *updater) applySums(of *Joint) {
 		u.grads = append(u.grads, u.newInput(name+SumSuffix, t))
 	}
 	u.join()
+	if u.Ranks.several() {
+		u.fillBuckets()
+	}
+	sums := u.grads
 	u.isFinite(of.LossScale != "", factor)
 	factor = u.clipped(factor)
+	if u.Ranks.several() {
+		u.shard()
+	}
 	u.rates()
 	u.shareScalars()
-	for i, p := range u.params {
-		name := u.j.g.ValueName(p)
-		u.j.prefix = u.j.base + name + "/"
-		grad := u.scaled(u.grads[i], factor)
-		u.next(name+SumSuffix, u.zeros(grad))
+	for i := range u.params {
+		p, grad := u.taken(i)
+		grad = u.scaled(grad, factor)
+		if u.whole == nil {
+			u.next(of.Wrt[i]+SumSuffix, u.zeros(grad))
+		}
 		u.update(i, p, grad)
 	}
-	u.j.prefix = u.j.base
+	u.finishGather()
+	for i := range u.whole { // sums that are read in pieces
+		u.next(of.Wrt[i]+SumSuffix, u.zeros(sums[i]))
+	}
 	u.next(CountInput, u.Sub(count, count))
 }
 
@@ -115,8 +112,15 @@ func (u *updater) isFinite(asked bool, factor Value) {
 		return
 	}
 	sum := None
-	for _, g := range u.grads {
-		sum = u.plus(sum, u.nothing(u.scaled(g, factor)))
+	parts, disjoint := u.parts()
+	for _, g := range parts {
+		sum = u.plus(sum, u.nothing(u.scaled(g(), factor)))
+	}
+	if disjoint {
+		sum = u.ofAll(sum)
+	}
+	if u.buckets != nil && u.Guard && sum != None {
+		sum = u.plus(sum, u.lossNothing())
 	}
 	u.setFinite(sum)
 }
@@ -127,8 +131,12 @@ func (u *updater) clipped(factor Value) Value {
 		return factor
 	}
 	var squares []Value
-	for _, g := range u.grads {
-		squares = append(squares, u.squares(u.scaled(g, factor)))
+	parts, disjoint := u.parts()
+	for _, g := range parts {
+		squares = append(squares, u.squares(u.scaled(g(), factor)))
+	}
+	if disjoint {
+		squares = []Value{u.ofAll(u.Op("Sum", nil, squares...))}
 	}
 	bound := u.clipFactor(squares)
 	if bound == None {
