@@ -45,7 +45,7 @@ const order = `
 	executor/ort/ortengine report configs
 	memopt
 	diff explain figure train doctor fit estimate/parallel
-	estimate webpage
+	estimate webpage sweep
 	inference/compare inference/edit
 	inference/optimize
 	inference/quantize

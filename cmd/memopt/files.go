@@ -18,7 +18,7 @@ var readsFiles = map[string]string{"plan": "the model", "apply": "the model", "g
 	"trace": "the model", "report": "the model",
 	"optimize": "the model", "quantize": "the model",
 	"verify": "a model", "diff": "a side", "inspect": "the model",
-	"export": "the checkpoint", "solve": "the instance", "pack": "the buffers"}
+	"export": "the checkpoint", "sweep": "the grid", "solve": "the instance", "pack": "the buffers"}
 
 // The flags whose values are files, or folders of files. A test looks for others.
 var (
@@ -27,7 +27,7 @@ var (
 )
 
 // writesFolder has the verbs whose --out is a folder, which they announce, or package checkpoint keeps.
-var writesFolder = map[string]bool{"train": true, "man": true}
+var writesFolder = map[string]bool{"train": true, "sweep": true, "man": true}
 
 // namesBehind has the verbs whose arguments behind the first are names in the model.
 var namesBehind = map[string]bool{"explain": true}

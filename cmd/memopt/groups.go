@@ -42,6 +42,9 @@ func (a *app) verbGroups() []verbGroup {
 			a.runCommand(),
 			a.verifyCommand(),
 		}},
+		{"Many of these at once:", []*cobra.Command{
+			a.sweepCommand(),
+		}},
 		{"Look inside:", []*cobra.Command{
 			a.traceCommand(),
 			a.inspectCommand(),

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -21,6 +22,7 @@ import (
 func TestSchemas(t *testing.T) {
 	folder := schematest.Folder(t)
 	exitFolder(t)
+	writeText(t, "grid.json", sweepGrid)
 	require.Zero(t, inProcess(t.Context(), nil,
 		"run forward.onnx --dim batch=4 --init random:1 --save-outputs outputs.npz -q").code)
 	checked := map[string]bool{}
@@ -71,6 +73,7 @@ func TestSchemas(t *testing.T) {
 		{"ops", "ops"},
 		{"examples", "examples"},
 		{"doctor", "doctor"},
+		{"sweep", "sweep grid.json -o swept"},
 		{"config", "config show"},
 		{"config", "config show plan --level 1"},
 		{"version", "version"},
@@ -106,6 +109,13 @@ func TestSchemas(t *testing.T) {
 		schematest.Load(t, folder, name).Check(t, text)
 		checked[name] = true
 	}
+	lines, err := os.ReadFile(filepath.Join("swept", "results.jsonl"))
+	require.NoError(t, err)
+	for line := range bytes.Lines(lines) {
+		schematest.Load(t, folder, "point").Check(t, line)
+	}
+	schematest.Load(t, folder, "grid").Check(t, []byte(sweepGrid))
+	checked["point"], checked["grid"] = true, true
 	checked["export"] = true // by TestExport
 	checked["page"] = true   // by TestData of package webpage
 	for _, name := range formats {

@@ -1,0 +1,378 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"memopt"
+	"memopt/configs"
+	"memopt/figure"
+	"memopt/graph/onnx"
+	"memopt/report"
+	"memopt/sweep"
+)
+
+// sweepFlags say where points run.
+type sweepFlags struct {
+	out, plot string
+	jobs      int
+	index     int
+	gather    bool
+	retry     bool
+	set       *pflag.FlagSet
+}
+
+func (a *app) sweepCommand() *cobra.Command {
+	var f sweepFlags
+	cmd := &cobra.Command{
+		Use:   "sweep GRID -o DIR",
+		Short: "Plan, verify or train at many points: models × dims × budgets × any flag",
+		Long: `sweep runs one verb at every combination of the values in a grid file:
+
+  {"verb": "plan",
+   "models": ["example:mlp", "gpt2.onnx"],
+   "dims": {"batch": [64, 128]},
+   "flags": {"budget": ["80%", "60%"], "time-limit": 5}}
+
+A flag of the verb has one value, a list of values, each of which makes points,
+or null, which leaves it out; a list in the list gives a flag several times.
+Variables that stand for flags do not count: the grid alone says what is run.
+
+Each point is a process, and has a file in DIR/points, written whole; its name is
+a hash of the arguments and of the contents of the files that they name. What
+has a file is not run again. Points that do not fit, and numbers that differ, are
+results; a point that failed is run again with --retry, and one that was stopped
+by the next sweep. A training job goes on from its checkpoint, in DIR/jobs.
+
+With --index, or where SLURM_ARRAY_TASK_ID or JOB_COMPLETION_INDEX is set, sweep
+runs the point of that number only, and ends with its exit code. Otherwise it
+ends with 0 unless a point failed, and then with the first such point's code.
+docs/cluster.md has more.`,
+		Example: `  memopt sweep grid.json -o results --jobs 2
+        two points at a time; the table of all when they are done
+  memopt sweep grid.json -o results --gather -O csv
+        what is known so far; nothing is run
+  memopt sweep grid.json -o results --plot cost.svg
+        cost over budget, one line per model`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return usage("memopt sweep wants one argument, the grid file; got %d", len(args))
+			}
+			return nil
+		},
+		RunE: func(_ *cobra.Command, args []string) error { return a.sweep(args[0], &f) },
+	}
+	f.register(cmd.Flags())
+	return cmd
+}
+
+func (f *sweepFlags) register(s *pflag.FlagSet) {
+	f.set = s
+	s.StringVarP(&f.out, "out", "o", "", "folder of the results, which sweeps and their tasks share")
+	numberVar(s, &f.jobs, "jobs", "", 1, positive, "how many points run at a time; they share cores and memory")
+	numberVar(s, &f.index, "index", "", 0, notNegative, "run the point of this number only; default: what "+
+		"SLURM_ARRAY_TASK_ID or JOB_COMPLETION_INDEX says, else all")
+	s.BoolVar(&f.gather, "gather", false, "run nothing: collect the results that there are")
+	s.BoolVar(&f.retry, "retry", false, "run points again that failed")
+	s.StringVar(&f.plot, "plot", "", "draw cost over budget, a line per model, as .svg or .png")
+}
+
+// sweep runs a grid's points, or one, or gathers.
+func (a *app) sweep(path string, f *sweepFlags) error {
+	format, err := report.ParseFormat(a.global.output)
+	if err != nil {
+		return usage("%w", err)
+	}
+	image, err := plotFormat(f.plot)
+	if err != nil {
+		return err
+	}
+	if err := f.check(path); err != nil {
+		return err
+	}
+	if len(a.global.dims) > 0 {
+		return usage("sweep --dim: dims belong into the grid: \"dims\": {\"batch\": [8, 16]}")
+	}
+	verbs := &sweepVerbs{app: a}
+	g, err := sweep.Read(path, verbs)
+	if err != nil {
+		return fileError("%w", err)
+	}
+	r, err := a.sweepRunner(g, f, verbs)
+	if err != nil {
+		return err
+	}
+	index, one, err := f.point(a, g)
+	if err != nil {
+		return err
+	}
+	a.keeper.stay() // processes are asked to end, and what is finished stays
+	if one {
+		return a.sweepPoint(r, g.Points[index])
+	}
+	if err := a.sweepAll(r, f); err != nil {
+		return err
+	}
+	s, err := r.Gather()
+	if err != nil {
+		return fileError("%w", err)
+	}
+	if err := a.plotSweep(s, f.plot, image); err != nil {
+		return err
+	}
+	if err := sweep.Write(a.out, format, s); err != nil {
+		return err
+	}
+	return a.sweepEnd(s)
+}
+
+// check refuses flags that do not go together.
+func (f *sweepFlags) check(path string) error {
+	switch {
+	case f.out == "" || f.out == streamName:
+		return usage("sweep: -o is missing: name a folder for the results, which may be there already")
+	case path == streamName:
+		return usage("sweep -: wanted a file, which tasks read, too")
+	case f.gather && f.set.Changed("index"):
+		return usage("--gather and --index cannot be combined: --gather runs nothing")
+	}
+	return nil
+}
+
+// indexVariables have a task's number in batch systems.
+var indexVariables = []string{"SLURM_ARRAY_TASK_ID", "JOB_COMPLETION_INDEX"}
+
+// point returns the number of the only point to run, where there is one.
+func (f *sweepFlags) point(a *app, g *sweep.Grid) (index int, one bool, err error) {
+	from, index := "--index", f.index
+	if one = f.set.Changed("index"); !one && !f.gather {
+		for _, name := range indexVariables {
+			text, _ := a.env(name)
+			if text == "" {
+				continue
+			}
+			if index, err = strconv.Atoi(text); err != nil || index < 0 {
+				return 0, false, usage("%s=%q: wanted the number of a point", name, text)
+			}
+			from, one = name, true
+			break
+		}
+	}
+	if one && index >= len(g.Points) {
+		return 0, false, usage("%s %d: %s has points 0 to %d", from, index, g.Path, len(g.Points)-1)
+	}
+	return index, one, nil
+}
+
+// sweepRunner makes what runs points.
+func (a *app) sweepRunner(g *sweep.Grid, f *sweepFlags, verbs *sweepVerbs) (*sweep.Runner, error) {
+	program, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	r := &sweep.Runner{Grid: g, Folder: &sweep.Folder{Path: f.out}, Hasher: &sweep.Hasher{Verbs: verbs},
+		Command: []string{program}, Retry: f.retry, Version: thisBuild().Version, Said: a.progress("points")}
+	r.Threads = a.sweepThreads(f.jobs)
+	r.Env = verbs.environ()
+	if _, given := a.env("GOMAXPROCS"); !given && r.Threads > 0 {
+		r.Env = append(r.Env, fmt.Sprintf("GOMAXPROCS=%d", r.Threads))
+	}
+	return r, nil
+}
+
+// sweepThreads is the share of each of so many processes in the machine's cores, or in those that
+// Slurm gives to a task; 0: all.
+func (a *app) sweepThreads(jobs int) int {
+	if a.global.threads > 0 {
+		return a.global.threads
+	}
+	if text, ok := a.env("SLURM_CPUS_PER_TASK"); ok {
+		if n, err := strconv.Atoi(text); err == nil && n > 0 {
+			return max(1, n/jobs)
+		}
+	}
+	if _, task := a.env("SLURM_ARRAY_TASK_ID"); task {
+		return 1 // as Slurm gives it without --cpus-per-task
+	}
+	if jobs == 1 {
+		return 0
+	}
+	return max(1, runtime.NumCPU()/jobs)
+}
+
+// sweepPoint runs one point, and ends with its exit code.
+func (a *app) sweepPoint(r *sweep.Runner, p *sweep.Point) error {
+	r.Said = nil
+	res, err := r.Wait(a.ctx, p)
+	if err != nil {
+		return a.sweepFault(err)
+	}
+	code := res.ExitCode
+	if code == sweep.Killed {
+		code = exitInternal
+	}
+	if res.Outcome == sweep.Done {
+		return nil
+	}
+	return &exitError{code, fmt.Errorf("point %d: %s: %s", p.Index, res.Outcome, res.Error)}
+}
+
+// sweepAll runs all points that have no result, unless there is nothing to run.
+func (a *app) sweepAll(r *sweep.Runner, f *sweepFlags) error {
+	if f.gather {
+		return nil
+	}
+	if err := r.Local(a.ctx, f.jobs); err != nil {
+		return a.sweepFault(err)
+	}
+	return nil
+}
+
+// sweepFault gives an error of a sweep its code.
+func (a *app) sweepFault(err error) error {
+	if a.ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		return &exitError{exitInterrupted, errors.New("interrupted; what is finished stays: run the same sweep again, " +
+			"and it goes on")}
+	}
+	return fileError("%w", err)
+}
+
+// sweepEnd says what is left to do, and gives the exit code.
+func (a *app) sweepEnd(s *sweep.Summary) error {
+	if n := s.Counts[sweep.Unfinished]; n > 0 {
+		a.note("%d of %d points are not finished: sweep again without --gather", n, len(s.Rows))
+	}
+	row := s.FirstFailure()
+	if row == nil {
+		return nil
+	}
+	code := row.Result.ExitCode
+	if code == sweep.Killed {
+		code = exitInternal
+	}
+	return &exitError{code, fmt.Errorf("%d of %d points failed; the first is point %d: %s; --retry runs them again",
+		s.Counts[sweep.Failed], len(s.Rows), row.Index, row.Result.Error)}
+}
+
+// plotSweep draws cost over budget.
+func (a *app) plotSweep(s *sweep.Summary, path string, format figure.Format) error {
+	if format == "" {
+		return nil
+	}
+	c, err := s.Costs()
+	if err != nil {
+		return usage("--plot %s: %w", path, err)
+	}
+	return a.streamArtefact("--plot", path, func(w io.Writer) error { return figure.Lines(w, format, c) })
+}
+
+// sweepVerbs answers what package sweep asks of the verbs.
+type sweepVerbs struct{ app *app }
+
+// command is a fresh tree of commands: parsing changes it.
+func (v *sweepVerbs) command() (*app, *cobra.Command) {
+	a := &app{stdio: v.app.stdio, environ: environment{}, ctx: v.app.ctx, keeper: v.app.keeper}
+	return a, a.command()
+}
+
+// ownFlags are flags that a sweep sets itself, or that would do nothing.
+var ownFlags = map[string]string{
+	"dim": `it stands in "dims"`, "output": "the sweep reads the verb's JSON",
+	"out":    "the sweep gives each job a folder",
+	"resume": "the sweep goes on with each job's own checkpoint",
+	"help":   "it runs nothing", "quiet": "it is always set", "verbose": "nobody would read it",
+	"color": "nobody would see it", "wide": "nobody would see it", "no-chart": "nobody would see it",
+}
+
+// Flag looks for a verb's flag.
+func (v *sweepVerbs) Flag(verb, name string) (sweep.Flag, error) {
+	_, root := v.command()
+	cmd := subcommand(root, verb)
+	if why := ownFlags[name]; why != "" {
+		return sweep.Flag{}, fmt.Errorf("a grid cannot have this flag: %s", why)
+	}
+	if slices.Contains(outputFlags, name) {
+		return sweep.Flag{}, errors.New("a grid cannot have this flag: all points would write the same file")
+	}
+	f := cmd.Flags().Lookup(name)
+	if f == nil {
+		f = root.PersistentFlags().Lookup(name)
+	}
+	if f == nil {
+		var known []string
+		cmd.Flags().VisitAll(func(f *pflag.Flag) { known = append(known, f.Name) })
+		return sweep.Flag{}, fmt.Errorf("memopt %s has no such flag%s; memopt %s --help lists them", verb,
+			suggest(name, known), verb)
+	}
+	_, many := f.Value.(pflag.SliceValue)
+	return sweep.Flag{Many: many, Reads: slices.Contains(inputFlags, name) || slices.Contains(pathFlags, name)}, nil
+}
+
+// Check parses a verb's arguments, and looks whether there are such models.
+func (v *sweepVerbs) Check(verb string, args []string) error {
+	a, root := v.command()
+	cmd := subcommand(root, verb)
+	if err := cmd.ParseFlags(args); err != nil {
+		return a.wrongFlag(cmd, err)
+	}
+	models := cmd.Flags().Args()
+	if err := cmd.ValidateArgs(models); err != nil {
+		return err
+	}
+	for _, m := range models {
+		name, example := strings.CutPrefix(m, memopt.ExamplePrefix)
+		switch {
+		case m == streamName:
+			return errors.New("models: \"-\": wanted files, or built-in models: a stream is read once only")
+		case example && !slices.Contains(exampleNames(), m):
+			return fmt.Errorf("models: %q: there is no such built-in model; memopt examples lists them", name)
+		case !example:
+			if _, err := os.Stat(m); err != nil {
+				return fmt.Errorf("models: %w", err)
+			}
+		}
+	}
+	return nil
+}
+
+// Inputs lists the files of a model's external data.
+func (v *sweepVerbs) Inputs(model string) ([]string, error) {
+	_, opened, err := onnx.Open(model)
+	if err != nil {
+		return nil, nil // a point that says what is wrong with it
+	}
+	defer opened.Close()
+	list := opened.External()
+	slices.Sort(list)
+	return slices.DeleteFunc(slices.Compact(list), func(path string) bool {
+		info, err := os.Stat(path)
+		return err != nil || !info.Mode().IsRegular()
+	}), nil
+}
+
+// environ is the environment of points: this one, without what stands for flags.
+func (v *sweepVerbs) environ() (list []string) {
+	_, root := v.command()
+	drop := []string{configs.LevelVariable, configs.ConfigVariable}
+	add := func(f *pflag.Flag) { drop = append(drop, flagVariable(f.Name)) }
+	root.PersistentFlags().VisitAll(add)
+	for _, cmd := range root.Commands() {
+		cmd.Flags().VisitAll(add)
+	}
+	for _, text := range v.app.environ.list() {
+		if name, _, _ := strings.Cut(text, "="); !slices.Contains(drop, name) {
+			list = append(list, text)
+		}
+	}
+	return list
+}
