@@ -22,7 +22,7 @@ import (
 func TestSchemas(t *testing.T) {
 	folder := schematest.Folder(t)
 	exitFolder(t)
-	writeText(t, "grid.json", sweepGrid)
+	writeGrid(t, sweepGrid)
 	require.Zero(t, inProcess(t.Context(), nil,
 		"run forward.onnx --dim batch=4 --init random:1 --save-outputs outputs.npz -q").code)
 	checked := map[string]bool{}

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -18,15 +17,21 @@ import (
 )
 
 // sweepGrid is a small grid, of which half of the points do not fit.
-const sweepGrid = `{"verb": "plan", "models": "example:cnn", "dims": {"batch": [2, 4]},
+const sweepGrid = `{"verb": "plan", "models": "example:cnn", "dims": {"batch": [4, 8]},
 	"flags": {"budget": ["60%", "1%"], "time-limit": 0}}`
+
+// writeGrid writes grid.json.
+func writeGrid(t *testing.T, text string) {
+	t.Helper()
+	require.NoError(t, os.WriteFile("grid.json", []byte(text), 0o666))
+}
 
 // manyPoints is a grid of n quick points.
 func manyPoints(t *testing.T, n int) {
 	t.Helper()
 	var batches []int
 	for i := range n {
-		batches = append(batches, 2+i)
+		batches = append(batches, 4+i)
 	}
 	text, err := json.Marshal(map[string]any{"verb": "plan", "models": "example:cnn", "dims": map[string]any{"batch": batches},
 		"flags": map[string]any{"budget": "60%", "time-limit": 0}})
@@ -46,7 +51,7 @@ func sweepFiles(t *testing.T) (list []string) {
 // changes nothing.
 func TestSweep(t *testing.T) {
 	exitFolder(t)
-	writeText(t, "grid.json", sweepGrid)
+	writeGrid(t, sweepGrid)
 	got := inProcess(t.Context(), nil, "sweep grid.json -o out --jobs 2 --plot cost.svg")
 	require.Zero(t, got.code, got.errors)
 	require.Contains(t, got.out, "4 points: 2 done, 2 unfit.")
@@ -93,14 +98,14 @@ func TestSweepFaults(t *testing.T) {
 		{`{"verb":"plan","models":"example:mlp","flags":{"threads":"many"}}`, "wanted a whole number"},
 		{`{"verb":"plan","models":"example:mlp","flags":{"level":[[1,2]]}}`, "given once only"},
 	} {
-		writeText(t, "grid.json", c.grid)
+		writeGrid(t, c.grid)
 		got := inProcess(t.Context(), nil, "sweep grid.json -o out")
 		require.Equal(t, exitUsage, got.code)
 		require.Contains(t, got.errors, "grid.json: ")
 		require.Contains(t, got.errors, c.want)
 		require.NoDirExists(t, "out")
 	}
-	writeText(t, "grid.json", sweepGrid)
+	writeGrid(t, sweepGrid)
 	for line, want := range map[string]string{"": "-o is missing", "-o out --index 4": "points 0 to 3",
 		"-o out --gather --index 1": "cannot be combined", "-o out --dim batch=2": "dims belong into the grid"} {
 		got := inProcess(t.Context(), nil, "sweep grid.json "+line)
@@ -112,7 +117,7 @@ func TestSweepFaults(t *testing.T) {
 // TestSweepFailures: a point that fails does not end the sweep, and runs again only if asked to.
 func TestSweepFailures(t *testing.T) {
 	exitFolder(t)
-	writeText(t, "grid.json", `{"verb": "verify", "models": ["forward.onnx", ["forward.onnx", "other.onnx"]],
+	writeGrid(t, `{"verb": "verify", "models": ["forward.onnx", ["forward.onnx", "other.onnx"]],
 		"dims": {"batch": 4}, "flags": {"init": "random:1", "data-dir": [null, "none"]}}`)
 	got := inProcess(t.Context(), nil, "sweep grid.json -o out -O csv")
 	require.Equal(t, exitUsage, got.code)
@@ -153,9 +158,8 @@ func TestSweepSurvivesKills(t *testing.T) {
 	last := inProcess(t.Context(), nil, line)
 	require.Zero(t, last.code, last.errors)
 	require.Len(t, sweepFiles(t), points)
-	lines, err := os.ReadFile(filepath.Join("out", "results.jsonl"))
-	require.NoError(t, err)
-	require.Equal(t, points, bytes.Count(lines, []byte(`"outcome":"done"`)))
+	text := readAll(t, []string{"out/results.jsonl"})
+	require.Equal(t, points, strings.Count(text, `"outcome":"done"`), text)
 }
 
 // TestSweepTrains: a job that is interrupted goes on from its checkpoint, with the bits of one that was
@@ -164,7 +168,7 @@ func TestSweepTrains(t *testing.T) {
 	t.Chdir(t.TempDir())
 	here, err := os.Getwd()
 	require.NoError(t, err)
-	writeText(t, "grid.json", `{"verb": "train", "models": "example:transformer", "dims": {"seq": 16},
+	writeGrid(t, `{"verb": "train", "models": "example:transformer", "dims": {"seq": 16},
 		"flags": {"data": "example:text", "batch": 2, "max-steps": 1000, "save-every": 5, "threads": 1}}`)
 	line := "sweep " + here + "/grid.json -q -O json -o " + here
 	v := startVictim(t, nil, nil, line+"/out")
