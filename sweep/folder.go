@@ -121,8 +121,8 @@ func (f *Folder) Load(id string) (*Result, error) {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.UseNumber()
 	if err := d.Decode(r); err != nil || r.Schema != PointSchema || r.ID != id {
-		return nil, fmt.Errorf("%s: is not the result of the point that it is called by; remove it, and it is run again",
-			path)
+		return nil, fmt.Errorf("%s: is not the result of the point that it is called by; remove it, and "+
+			"the point is run again", path)
 	}
 	return r, nil
 }

@@ -185,7 +185,8 @@ func newAxis(part, name string, data json.RawMessage) (axis, error) {
 			return a, at(a.key(), "%w", err)
 		}
 		if len(list) == 0 {
-			return a, at(a.key(), "the list is empty, so that there would be no point; name a value, or leave out the key")
+			return a, at(a.key(), "the list is empty, so that there would be no point; name a value, or leave out "+
+				"the key")
 		}
 	}
 	if len(list) > MaxPoints {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -216,8 +215,8 @@ func (r *Runner) Run(ctx context.Context, p *Point) (*Result, error) {
 		if ctx.Err() != nil {
 			return res, ctx.Err()
 		}
-		return res, fmt.Errorf("point %d was stopped by somebody else: exit code %d, %s; run the sweep again, and it goes on",
-			p.Index, res.ExitCode, res.Error)
+		return res, fmt.Errorf("point %d was stopped by somebody else: exit code %d, %s; run the sweep again, "+
+			"and it goes on", p.Index, res.ExitCode, res.Error)
 	}
 	if err := r.Folder.save(res); err != nil {
 		return nil, err
@@ -262,19 +261,17 @@ func (r *Runner) execute(ctx context.Context, p *Point, id string) (*Result, err
 	if err != nil {
 		return nil, err
 	}
-	log, err := os.Create(r.Folder.log(id))
-	if err != nil {
-		return nil, err
-	}
-	defer log.Close()
 	var out bytes.Buffer
 	said := &tail{}
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Args[0] = "memopt"
-	cmd.Env, cmd.Stdout, cmd.Stderr = r.Env, &out, io.MultiWriter(log, said)
+	cmd.Env, cmd.Stdout, cmd.Stderr = r.Env, &out, said
 	begin := time.Now()
 	waited, err := runChild(ctx, cmd)
 	if err != nil {
+		return nil, err
+	}
+	if err := fileio.WriteFile(r.Folder.log(id), said.data); err != nil {
 		return nil, err
 	}
 	res := &Result{Schema: PointSchema, ID: id, Verb: p.Verb, Models: p.Models, Dims: p.Dims, Flags: p.Flags,
@@ -303,7 +300,7 @@ func (r *Runner) execute(ctx context.Context, p *Point, id string) (*Result, err
 type tail struct{ data []byte }
 
 // keptTail is how much a tail keeps.
-const keptTail = 4 << 10
+const keptTail = 64 << 10
 
 // Write takes text.
 func (t *tail) Write(p []byte) (int, error) {

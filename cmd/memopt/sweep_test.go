@@ -33,8 +33,8 @@ func manyPoints(t *testing.T, n int) {
 	for i := range n {
 		batches = append(batches, 4+i)
 	}
-	text, err := json.Marshal(map[string]any{"verb": "plan", "models": "example:cnn", "dims": map[string]any{"batch": batches},
-		"flags": map[string]any{"budget": "60%", "time-limit": 0}})
+	text, err := json.Marshal(map[string]any{"verb": "plan", "models": "example:cnn",
+		"dims": map[string]any{"batch": batches}, "flags": map[string]any{"budget": "60%", "time-limit": 0}})
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile("grid.json", text, 0o666))
 }
