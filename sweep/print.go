@@ -119,7 +119,8 @@ func (s *Summary) table(f report.Format) *report.Table {
 	dims, flags := s.columns(func(name string, of func(*Row) map[string]any) bool {
 		return s.varies(func(r *Row) string { return text(of(r)[name]) })
 	})
-	t := &report.Table{Header: []string{"point", "outcome", "arena", "overhead"}, Right: []bool{true, false, true, true}}
+	t := &report.Table{Right: []bool{true, false, true, true}}
+	t.Header = []string{"point", "outcome", "arena", "overhead"}
 	t.Header = append(append(append(t.Header, dims...), flags...), "model")
 	for i := range s.Rows {
 		r := &s.Rows[i]

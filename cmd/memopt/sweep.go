@@ -241,8 +241,8 @@ func (a *app) sweepAll(r *sweep.Runner, f *sweepFlags) error {
 // sweepFault gives an error of a sweep its code.
 func (a *app) sweepFault(err error) error {
 	if a.ctx.Err() != nil && errors.Is(err, context.Canceled) {
-		return &exitError{exitInterrupted, errors.New("interrupted; what is finished stays: run the same sweep again, " +
-			"and it goes on")}
+		return &exitError{exitInterrupted, errors.New("interrupted; what is finished stays: run the same " +
+			"sweep again, and it goes on")}
 	}
 	return fileError("%w", err)
 }
