@@ -35,6 +35,7 @@ var flagChoices = map[string][]string{
 	"format":                       {"memopt", "deeploy"},
 	"trace format":                 traceFormats,
 	"backend":                      {"cpu", "null", "cuda", ortName},
+	"on":                           sweepPlaces,
 	"anchor":                       onOff,
 	"bitwise":                      onOff,
 	"mem-pattern":                  onOff,

@@ -15,7 +15,7 @@ var notFiles = []string{"check", "growth", "weight-type",
 	"format", "loss-scale", "optimizer", "backend", "init", "mem-limit", "mem-pattern", "arena-extend-strategy",
 	"ort-opt", "ort-arena", "ort-execution", "cudnn-conv-algo-search",
 	"cudnn-conv-use-max-workspace", "bitwise", "by", "capacity", "batch",
-	"gpu", "reserve", "precision", "vary", "max-overhead",
+	"on", "image", "claim", "gpu", "reserve", "precision", "vary", "max-overhead",
 	"on-nan", "resume", "lr-scheduler", "data-format", "token-type", "blocks", "labels", "record", "last-batch"}
 
 // notReading are the verbs whose arguments are no files.

@@ -29,6 +29,12 @@ type sweepFlags struct {
 	index     int
 	gather    bool
 	retry     bool
+	on        string
+	write     bool
+	grace     int
+	sbatch    []string
+	image     string
+	claim     string
 	set       *pflag.FlagSet
 }
 
@@ -62,6 +68,10 @@ docs/cluster.md has more.`,
         two points at a time; the table of all when they are done
   memopt sweep grid.json -o results --gather -O csv
         what is known so far; nothing is run
+  memopt sweep grid.json -o results --on slurm --jobs 20 --sbatch=--cpus-per-task=4
+        an array job of which 20 tasks run at a time; waits, and gathers
+  memopt sweep grid.json -o results --on kubernetes --write --image registry/memopt --claim work
+        an Indexed Job for kubectl create -f results/kubernetes.json
   memopt sweep grid.json -o results --plot cost.svg
         cost over budget, one line per model`,
 		Args: func(_ *cobra.Command, args []string) error {
@@ -79,11 +89,19 @@ docs/cluster.md has more.`,
 func (f *sweepFlags) register(s *pflag.FlagSet) {
 	f.set = s
 	s.StringVarP(&f.out, "out", "o", "", "folder of the results, which sweeps and their tasks share")
-	numberVar(s, &f.jobs, "jobs", "", 1, positive, "how many points run at a time; they share cores and memory")
+	numberVar(s, &f.jobs, "jobs", "", 1, positive, "how many points run at a time: here they share cores and memory; "+
+		"a cluster runs all without it")
 	numberVar(s, &f.index, "index", "", 0, notNegative, "run the point of this number only; default: what "+
 		"SLURM_ARRAY_TASK_ID or JOB_COMPLETION_INDEX says, else all")
 	s.BoolVar(&f.gather, "gather", false, "run nothing: collect the results that there are")
 	s.BoolVar(&f.retry, "retry", false, "run points again that failed")
+	s.StringVar(&f.on, "on", "local", "where points run: local, slurm or kubernetes")
+	s.BoolVar(&f.write, "write", false, "only write the script of Slurm's array job, or Kubernetes' manifest")
+	numberVar(s, &f.grace, "grace", "", 120, positive, "seconds that a cluster leaves a point to save a checkpoint "+
+		"and end")
+	s.StringArrayVar(&f.sbatch, "sbatch", nil, "a further argument of sbatch, such as --sbatch=--mem=8G (repeatable)")
+	s.StringVar(&f.image, "image", "", "of --on kubernetes: the image that has memopt")
+	s.StringVar(&f.claim, "claim", "", "of --on kubernetes: the PersistentVolumeClaim whose volume is this folder")
 	s.StringVar(&f.plot, "plot", "", "draw cost over budget, a line per model, as .svg or .png")
 }
 
@@ -120,6 +138,9 @@ func (a *app) sweep(path string, f *sweepFlags) error {
 	if one {
 		return a.sweepPoint(r, g.Points[index])
 	}
+	if f.write {
+		return a.sweepWrite(r, f)
+	}
 	if err := a.sweepAll(r, f); err != nil {
 		return err
 	}
@@ -143,6 +164,13 @@ func (f *sweepFlags) check(path string) error {
 		return usage("sweep: -o is missing: name a folder for the results, which may be there already")
 	case path == streamName:
 		return usage("sweep -: wanted a file, which tasks read, too")
+	case !slices.Contains(sweepPlaces, f.on):
+		return usage("--on %q: wanted one of %s", f.on, strings.Join(sweepPlaces, ", "))
+	case f.on == onKubernetes && !f.write && !f.gather:
+		return usage("--on kubernetes: memopt writes the Indexed Job and does not submit it: add --write; " +
+			"--gather collects the results")
+	case f.write && (f.on == onLocal || f.gather):
+		return usage("--write: wanted --on slurm or --on kubernetes, without --gather")
 	case f.gather && f.set.Changed("index"):
 		return usage("--gather and --index cannot be combined: --gather runs nothing")
 	}
@@ -155,7 +183,7 @@ var indexVariables = []string{"SLURM_ARRAY_TASK_ID", "JOB_COMPLETION_INDEX"}
 // point returns the number of the only point to run, where there is one.
 func (f *sweepFlags) point(a *app, g *sweep.Grid) (index int, one bool, err error) {
 	from, index := "--index", f.index
-	if one = f.set.Changed("index"); !one && !f.gather {
+	if one = f.set.Changed("index"); !one && !f.gather && !f.set.Changed("on") {
 		for _, name := range indexVariables {
 			text, _ := a.env(name)
 			if text == "" {
@@ -183,6 +211,9 @@ func (a *app) sweepRunner(g *sweep.Grid, f *sweepFlags, verbs *sweepVerbs) (*swe
 	r := &sweep.Runner{Grid: g, Folder: &sweep.Folder{Path: f.out}, Hasher: &sweep.Hasher{Verbs: verbs},
 		Command: []string{program}, Retry: f.retry, Version: thisBuild().Version, Said: a.progress("points")}
 	r.Threads = a.sweepThreads(f.jobs)
+	if f.on != onLocal {
+		r.Threads = 0 // nothing runs here
+	}
 	r.Env = verbs.environ()
 	if _, given := a.env("GOMAXPROCS"); !given && r.Threads > 0 {
 		r.Env = append(r.Env, fmt.Sprintf("GOMAXPROCS=%d", r.Threads))
@@ -229,13 +260,65 @@ func (a *app) sweepPoint(r *sweep.Runner, p *sweep.Point) error {
 
 // sweepAll runs all points that have no result, unless there is nothing to run.
 func (a *app) sweepAll(r *sweep.Runner, f *sweepFlags) error {
-	if f.gather {
+	switch {
+	case f.gather:
+		return nil
+	case f.on == onSlurm:
+		s := a.slurm(r, f)
+		if err := s.Run(a.ctx); err != nil {
+			return a.sweepFault(err)
+		}
 		return nil
 	}
 	if err := r.Local(a.ctx, f.jobs); err != nil {
 		return a.sweepFault(err)
 	}
 	return nil
+}
+
+// Where points run.
+const (
+	onLocal      = "local"
+	onSlurm      = "slurm"
+	onKubernetes = "kubernetes"
+)
+
+var sweepPlaces = []string{onLocal, onSlurm, onKubernetes}
+
+// atOnce is how many points run at a time in a cluster; 0: all.
+func (f *sweepFlags) atOnce() int {
+	if f.set.Changed("jobs") {
+		return f.jobs
+	}
+	return 0
+}
+
+// slurm is the array job of a sweep.
+func (a *app) slurm(r *sweep.Runner, f *sweepFlags) *sweep.Slurm {
+	return &sweep.Slurm{Runner: r, AtOnce: f.atOnce(), Grace: f.grace, Args: f.sbatch, Note: a.note}
+}
+
+// sweepWrite writes what a cluster is to run, and prints its path.
+func (a *app) sweepWrite(r *sweep.Runner, f *sweepFlags) error {
+	var path string
+	var err error
+	if f.on == onKubernetes {
+		path, err = (&sweep.Kubernetes{Runner: r, AtOnce: f.atOnce(), Grace: f.grace, Image: f.image,
+			Claim: f.claim}).Write()
+	} else {
+		var list []*sweep.Point
+		if list, err = r.Missing(); err == nil && len(list) == 0 {
+			return usage("--write: all points have results; --gather collects them")
+		}
+		if err == nil {
+			path, err = a.slurm(r, f).Write(list)
+		}
+	}
+	if err != nil {
+		return fileError("%w", err)
+	}
+	_, err = fmt.Fprintln(a.out, path)
+	return err
 }
 
 // sweepFault gives an error of a sweep its code.
