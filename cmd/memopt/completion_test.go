@@ -85,6 +85,7 @@ func TestChoices(t *testing.T) {
 	t.Chdir(t.TempDir())
 	require.NoError(t, writeForward("."))
 	require.NoError(t, os.WriteFile("chain.json", []byte(exitFiles["chain.json"]), 0o600))
+	writeGrid(t, sweepGrid)
 	const mlp, job = " example:mlp --dim batch=8 ", " example:transformer --data example:text "
 	lines := map[string]string{
 		"output": "plan" + mlp, "color": "plan" + mlp, "level": "plan" + mlp, "order": "plan" + mlp,
@@ -98,7 +99,7 @@ func TestChoices(t *testing.T) {
 		"ort-arena": "run" + mlp, "ort-execution": "run" + mlp, "by": "inspect" + mlp,
 		"optimizer": "grad -o x.onnx forward.onnx", "precision": "estimate" + mlp + "--gpu 1GiB",
 		"on-nan": "train" + job, "lr-scheduler": "train" + job, "data-format": "train" + job,
-		"last-batch": "train" + job,
+		"last-batch": "train" + job, "on": "sweep grid.json -o out",
 	}
 	wanted := regexp.MustCompile(`(?:wanted|it must be) (?:one of )?(.*)`)
 	for flag, choices := range flagChoices {
