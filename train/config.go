@@ -1,6 +1,7 @@
 package train
 
 import (
+	"memopt/collective"
 	"memopt/executor"
 	"memopt/executor/resident"
 	"memopt/train/checkpoint"
@@ -16,6 +17,11 @@ type Config struct {
 	Engine  resident.Engine
 	Session executor.Options // threads, seed, limits
 
+	// Ranks is the group that this process is a rank of; nil: it is the only one. A job of N ranks is one
+	// of N times the micro-batches, of which each rank takes its share. All ranks have the same Config but
+	// for Engine, Session, Folder, Metrics, Board and Observer.
+	Ranks collective.Group
+
 	// Limit is what the job may take, in bytes of states, inputs and arena; 0: there is no limit.
 	Limit int64
 
@@ -26,7 +32,7 @@ type Config struct {
 	Eval      data.Source
 	EvalEvery int64
 
-	// Micros is how many micro-batches an update is of, Updates how many updates there are in all.
+	// Micros is how many micro-batches of a rank an update is of, Updates how many updates there are in all.
 	Micros  int64
 	Updates int64
 	// Schedule has the learning rates, Scale the loss scale; nil: the graph has none.
@@ -43,6 +49,8 @@ type Config struct {
 	// nothing is kept. 0: only at the end, or all.
 	Folder    *checkpoint.Job
 	SaveEvery int64
+	// Keeps says, with several ranks, that rank 0 has a Folder.
+	Keeps     bool
 	SaveLimit int
 	// Manifest is what every checkpoint says besides the position.
 	Manifest checkpoint.Manifest
@@ -87,6 +95,7 @@ type Prediction struct {
 	States, Inputs int64 // throughout
 	Arena          int64 // of the step that needs the largest one
 	Eval           int64 // the arena of evaluations; 0: there are none
+	Staging        int64 // beside Total: of the group of ranks, for its work
 	Ahead          int64 // beside Total, on the host: batches that are prepared while a step runs
 }
 
@@ -101,6 +110,7 @@ type Result struct {
 	EvalLast            float64 // NaN: there was no evaluation
 	Predicted           Prediction
 	MeasuredArena       int64
+	RankArenas          []int64                // MeasuredArena of each rank; nil where there is one
 	Process             executor.ProcessMemory // of the process that executes
 	Stopped             bool                   // before all updates were done, because it was asked to
 	Saved               string                 // the last checkpoint, or ""

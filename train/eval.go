@@ -78,26 +78,17 @@ func (j *job) evaluate(ctx context.Context) error {
 	if j.lastEval == j.done && !math.IsNaN(j.result.EvalLast) {
 		return nil
 	}
-	loader := data.NewLoader(j.Eval, j.Inputs, j.eval.order, 0, 0, ahead)
-	defer loader.Close()
+	if err := j.shareStatistics(); err != nil {
+		return err
+	}
+	losses, done, err := j.evalLosses(ctx)
+	if err != nil || !done {
+		return err
+	}
 	sum, rows := 0.0, 0
-	for range j.eval.order.Batches() {
-		b, err := loader.Next(ctx)
-		if err != nil {
-			return err
-		}
-		x := j.eval.full
-		if b.Rows != j.eval.order.Batch {
-			x = j.eval.rest
-		}
-		if err := x.run(context.WithoutCancel(ctx), uint64(j.done), b.Tensors); err != nil {
-			return err
-		}
-		sum, rows = sum+x.float(j.Steps.Loss)*float64(b.Rows), rows+b.Rows
-		loader.Done(b)
-		if ctx.Err() != nil {
-			return nil // the job is asked to end, and this evaluation is not complete
-		}
+	for b, loss := range losses {
+		n := j.eval.order.Rows(int64(b))
+		sum, rows = sum+loss*float64(n), rows+n
 	}
 	loss := sum / float64(rows)
 	j.result.EvalLast, j.lastEval = loss, j.done
@@ -106,4 +97,42 @@ func (j *job) evaluate(ctx context.Context) error {
 	j.write(&events.Metrics{Step: j.done, Epoch: j.metrics.Epoch, EvalLoss: &evalLoss})
 	j.scalar(j.done, "eval/loss", loss)
 	return nil
+}
+
+// evalLosses are the losses of all batches of an evaluation, each of which one rank finds. done is false
+// where the job is asked to end meanwhile.
+func (j *job) evalLosses(ctx context.Context) (losses []float64, done bool, err error) {
+	o := j.eval.order
+	loader := data.NewLoader(j.Eval, j.Inputs, o, j.share, 0, 0, ahead)
+	defer loader.Close()
+	turns := (o.Batches() + j.ranks() - 1) / j.ranks()
+	mine := make([]float64, turns)
+	for t := range turns {
+		b, err := loader.Next(context.WithoutCancel(ctx))
+		if err != nil {
+			return nil, false, err
+		}
+		if !b.Idle {
+			x := j.eval.full
+			if b.Rows != o.Batch {
+				x = j.eval.rest
+			}
+			if err := x.run(context.WithoutCancel(ctx), uint64(j.done), b.Tensors); err != nil {
+				return nil, false, err
+			}
+			mine[t] = x.float(j.Steps.Loss)
+		}
+		loader.Done(b)
+		if ctx.Err() != nil && j.Ranks == nil {
+			return nil, false, nil
+		}
+	}
+	all, err := j.exchange(mine)
+	if err != nil {
+		return nil, false, err
+	}
+	for b := range o.Batches() { // rank b mod ranks found it in turn b/ranks
+		losses = append(losses, all[b%j.ranks()*turns+b/j.ranks()])
+	}
+	return losses, true, nil
 }

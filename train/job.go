@@ -21,9 +21,12 @@ type job struct {
 	machine resident.Machine
 	step    *part // of a micro-batch
 	rest    *part // of the last one of an epoch, or nil
+	combine *part // adds up the sums of several ranks, or nil
 	update  *part // applies sums, or nil
 	eval    *evaluation
 	loader  *data.Loader
+	share   data.Share // of the batches: this rank's
+	tally   tally      // of the update under way
 
 	done    int64 // updates
 	epoch   int64 // of the next micro-batch
@@ -32,6 +35,7 @@ type job struct {
 	samples int64
 
 	rate, scale         *executor.Tensor
+	counts, total       *executor.Tensor // which ranks, and how many micro-batches, an update counts
 	window              window
 	metrics             Metrics // of the last update
 	lastSaved, lastEval int64
@@ -46,6 +50,7 @@ func Run(ctx context.Context, c *Config) (*Result, error) {
 		scale: executor.NewTensor(graph.Float32, nil, float32(1))}
 	j.result.LossFirst, j.result.LossLast, j.result.EvalLast = math.NaN(), math.NaN(), math.NaN()
 	defer j.close()
+	j.joinRanks()
 	if err := j.start(ctx); err != nil {
 		return nil, err
 	}
@@ -69,6 +74,9 @@ func (j *job) start(ctx context.Context) (err error) {
 	if j.rest, err = j.open(ctx, j.Plans.Rest); err != nil {
 		return err
 	}
+	if j.combine, err = j.open(ctx, j.Plans.Combine); err != nil {
+		return err
+	}
 	if j.update, err = j.open(ctx, j.Plans.Update); err != nil {
 		return err
 	}
@@ -90,7 +98,7 @@ func (j *job) start(ctx context.Context) (err error) {
 			j.result.Predicted.Arena)
 	}
 	j.Observer.Ready(j.result.Predicted)
-	j.loader = data.NewLoader(j.Source, j.Inputs, j.Order, j.epoch, j.index, ahead)
+	j.loader = data.NewLoader(j.Source, j.Inputs, j.Order, j.share, j.epoch, j.index, ahead)
 	return nil
 }
 
@@ -100,7 +108,10 @@ const ahead = 2
 // predict sums up what the machine says of its steps.
 func (j *job) predict() Prediction {
 	p := Prediction{States: j.Plans.Persistent, Inputs: j.Plans.Inputs, Ahead: ahead * j.Plans.Inputs}
-	for _, x := range []*part{j.step, j.rest, j.update} {
+	if j.Ranks != nil {
+		p.Staging = j.Ranks.StagingBytes()
+	}
+	for _, x := range j.parts() {
 		if x != nil {
 			p.Arena = max(p.Arena, x.Predicted().Arena)
 		}
@@ -115,7 +126,9 @@ func (j *job) predict() Prediction {
 func (j *job) loop(ctx context.Context) error {
 	j.window.begin(time.Now(), j.skipped)
 	for j.done < j.Updates {
-		if ctx.Err() != nil {
+		if stop, err := j.stops(ctx); err != nil {
+			return err
+		} else if stop {
 			j.result.Stopped = true
 			return nil
 		}
@@ -139,59 +152,83 @@ func (j *job) advance(ctx context.Context) (*Metrics, error) {
 	if j.Scale != nil {
 		executor.Of[float32](j.scale)[0] = float32(j.Scale.Value)
 	}
-	losses, counted, norm, finite := 0.0, int64(0), math.NaN(), true
-	for k := range j.microsLeft() {
-		b, err := j.loader.Next(ctx)
-		if err != nil {
+	u := &j.tally
+	u.begin(j.index)
+	for k := range j.turnsLeft() {
+		if err := j.micro(ctx, k); err != nil {
 			return nil, err
-		}
-		x := j.partFor(b.Rows)
-		err = x.run(ctx, uint64(j.done*j.Micros+k), b.Tensors)
-		loss := math.NaN()
-		if err == nil {
-			loss = x.float(j.Steps.Loss)
-			err = checkLoss(j.Steps.Loss, loss)
-		}
-		err = j.judge(ctx, x, k, b, err)
-		j.samples += int64(b.Rows)
-		j.window.samples += int64(b.Rows)
-		j.loader.Done(b)
-		j.index++
-		if err != nil && !errors.Is(err, errSkip) {
-			return nil, err
-		}
-		if err == nil {
-			losses, counted = losses+loss, counted+1
-		} else {
-			finite = false
-		}
-		if j.update == nil && err == nil {
-			norm, finite = x.float(autograd.NormOutput), x.finite()
 		}
 	}
+	if err := j.addUp(); err != nil {
+		return nil, err
+	}
 	if j.update != nil {
-		if err := j.apply(ctx, counted, &norm, &finite); err != nil {
+		if err := j.apply(ctx, u.counted, &u.norm, &u.finite); err != nil {
 			return nil, err
 		}
 	}
 	if j.index >= j.Order.Batches() {
 		j.epoch, j.index = j.epoch+1, 0
 	}
-	if err := j.rescale(finite); err != nil {
+	if err := j.rescale(u.finite); err != nil {
 		return nil, err
 	}
-	if !finite {
+	if !u.finite {
 		j.skipped++
 	}
 	j.done++
 	j.result.Updates, j.result.Skipped = j.done, j.skipped
-	return j.measure(losses/float64(counted), rate, norm), nil
+	return j.measure(u.losses/float64(u.counted), rate, u.norm), nil
+}
+
+// micro runs this rank's batch of a turn. What is not finite there is judged when all ranks are known.
+func (j *job) micro(ctx context.Context, k int64) error {
+	b, err := j.loader.Next(ctx)
+	if err != nil {
+		return err
+	}
+	defer j.loader.Done(b)
+	j.countTurn()
+	if b.Idle && j.update != nil {
+		j.tally.add(idle, 0)
+		return nil
+	}
+	x := j.partFor(b.Rows)
+	err = x.run(ctx, j.number(k), b.Tensors)
+	if unexpected(err) {
+		return err
+	}
+	loss := math.NaN()
+	if err == nil {
+		loss = x.float(j.Steps.Loss)
+		err = checkLoss(j.Steps.Loss, loss)
+	}
+	switch {
+	case b.Idle:
+		j.tally.add(idle, 0)
+		err = nil
+	case j.Steps.agreed:
+		j.tally.note(loss, err)
+		err = nil
+	default:
+		err = j.judge(ctx, x, k, b, err)
+		j.tally.note(loss, err)
+	}
+	if j.update == nil && err == nil {
+		j.tally.norm, j.tally.finite = x.float(autograd.NormOutput), x.finite()
+	}
+	return j.tally.keep(err, j.Ranks != nil)
 }
 
 // apply applies the sums of gradients.
 func (j *job) apply(ctx context.Context, counted int64, norm *float64, finite *bool) error {
 	if counted == 0 {
 		return nil // the sums are zeros: no micro-batch has added to them
+	}
+	if j.combine != nil {
+		if err := j.combine.run(ctx, uint64(j.done), nil); err != nil {
+			return err
+		}
 	}
 	err := j.update.run(ctx, uint64(j.done), nil)
 	var bad *resident.NotFiniteError
@@ -221,9 +258,6 @@ func (j *job) zeroSums() error {
 	}
 	return nil
 }
-
-// microsLeft is how many micro-batches the next update is of: fewer at the end of an epoch.
-func (j *job) microsLeft() int64 { return min(j.Micros, j.Order.Batches()-j.index) }
 
 // partFor is the step for so many rows.
 func (j *job) partFor(rows int) *part {

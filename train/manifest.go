@@ -14,6 +14,7 @@ type progress struct {
 	LossFirst *float64 `json:"loss_first"` // null: not a number
 	LossLast  *float64 `json:"loss_last"`
 	Updates   int64    `json:"updates"` // of the whole job
+	Ranks     int64    `json:"ranks,omitempty"`
 	Settings
 }
 
@@ -22,6 +23,7 @@ type Settings struct {
 	Batch   int64  `json:"batch"`
 	Last    string `json:"last_batch"` // what becomes of the last samples of an epoch
 	Shuffle bool   `json:"shuffle"`
+	Ranks   int64  `json:"-"` // of the job; 0 is 1
 }
 
 // number is a number for JSON, which has no other than finite ones.
@@ -42,7 +44,8 @@ func float(x *float64) float64 {
 
 // Settings are those of the job.
 func (c *Config) Settings() Settings {
-	return Settings{Batch: int64(c.Order.Batch), Last: c.Order.Last.String(), Shuffle: c.Order.Shuffle}
+	return Settings{Batch: int64(c.Order.Batch), Last: c.Order.Last.String(), Shuffle: c.Order.Shuffle,
+		Ranks: c.ranks()}
 }
 
 // manifest is that of a checkpoint now.
@@ -50,7 +53,7 @@ func (j *job) manifest() (*checkpoint.Manifest, error) {
 	m := j.Manifest
 	m.Step, m.Epoch, m.Batch, m.Samples = j.done, j.epoch, j.index, j.samples
 	m.Tokens = j.samples * j.Source.Tokens()
-	m.Accumulation = j.Micros
+	m.Accumulation = j.Micros * j.ranks()
 	if j.Scale != nil {
 		m.LossScale = &checkpoint.LossScale{Scale: j.Scale.Value, Good: j.Scale.Good}
 	}
@@ -59,7 +62,7 @@ func (j *job) manifest() (*checkpoint.Manifest, error) {
 	}
 	var err error
 	m.Options, err = json.Marshal(progress{j.skipped, number(j.result.LossFirst), number(j.result.LossLast), j.Updates,
-		j.Settings()})
+		j.ranks(), j.Settings()})
 	return &m, err
 }
 
@@ -121,7 +124,12 @@ func Compare(c *checkpoint.Checkpoint, now *checkpoint.Manifest, s Settings) (ch
 	refuse("--batch", p.Batch, s.Batch)
 	refuse("--last-batch", p.Last, s.Last)
 	refuse("--shuffle", p.Shuffle, s.Shuffle)
-	refuse("--gradient-accumulation-steps", c.Accumulation, now.Accumulation)
+	if then := max(p.Ranks, 1); c.Accumulation != now.Accumulation && then != max(s.Ranks, 1) {
+		changed = append(changed, fmt.Sprintf("ranks: were %d, are %d: an update was of %d micro-batches, is of %d",
+			then, max(s.Ranks, 1), c.Accumulation, now.Accumulation))
+	} else {
+		refuse("--gradient-accumulation-steps", c.Accumulation/then, now.Accumulation/then)
+	}
 	refuse("the optimizer", kindOf(c.Optimizer), kindOf(now.Optimizer))
 	for _, part := range []struct {
 		name      string

@@ -131,7 +131,7 @@ func (j *job) measured() {
 	} else {
 		j.result.Process = executor.ReadProcessMemory()
 	}
-	parts := []*part{j.step, j.rest, j.update}
+	parts := j.parts()
 	if j.eval != nil {
 		parts = append(parts, j.eval.full, j.eval.rest)
 	}

@@ -27,7 +27,7 @@ func (j *job) judge(ctx context.Context, x *part, micro int64, b *data.Batch, er
 		return errSkip
 	}
 	stop := &NotFiniteError{Update: j.done + 1, Value: bad.Value, From: bad.Node, Epoch: b.Epoch, Batch: b.Index}
-	if value, node, e := x.firstBad(ctx, uint64(j.done*j.Micros+micro), b.Tensors); e == nil && value != "" {
+	if value, node, e := x.firstBad(ctx, j.number(micro), b.Tensors); e == nil && value != "" {
 		stop.Value, stop.From = value, node
 	}
 	return stop

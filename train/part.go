@@ -56,6 +56,10 @@ func (j *job) bind(x *part) error {
 		switch {
 		case name == autograd.LRInput:
 			fixed = j.rate
+		case name == autograd.CountsInput:
+			fixed = j.counts
+		case name == autograd.TotalInput:
+			fixed = j.total
 		case name == j.Steps.Joint.LossScale, name == j.Steps.LossGrad:
 			fixed = j.scale
 		case slices.Contains(j.Steps.Joint.OtherGrads, name):

@@ -28,6 +28,8 @@ type Plans struct {
 	Rows   int64
 	Step   *Planned
 	Update *Planned // nil: Step updates
+	// Combine adds up the sums of several ranks; nil: there is one, or Step does.
+	Combine *Planned
 	// Rest is Step for the last batch of an epoch, of fewer rows; nil: there is none.
 	Rest *Planned
 	// Persistent is the bytes of states, weights and constants, Inputs those of the inputs of a step.
@@ -57,9 +59,14 @@ func (s *Steps) Plan(ctx context.Context, rows, rest int64, sel Selection) (*Pla
 	}
 	nothing := sel
 	nothing.Strategy = nil
-	if s.Update != nil {
-		if p.Update, err = plan(ctx, s.sized(s.Update, rows), nothing); err != nil {
-			return nil, err
+	for _, x := range []struct {
+		m  *memopt.Model
+		to **Planned
+	}{{s.Update, &p.Update}, {s.Combine, &p.Combine}} {
+		if x.m != nil {
+			if *x.to, err = plan(ctx, s.sized(x.m, rows), nothing); err != nil {
+				return nil, err
+			}
 		}
 	}
 	if rest > 0 {
@@ -191,7 +198,7 @@ func persistentOf(m *memopt.Model) (int64, error) {
 // Arena is the bytes of the largest arena of all steps, of which one is in use at a time.
 func (p *Plans) Arena() int64 {
 	most := int64(0)
-	for _, x := range []*Planned{p.Step, p.Update, p.Rest} {
+	for _, x := range []*Planned{p.Step, p.Update, p.Combine, p.Rest} {
 		if x != nil {
 			most = max(most, x.Arena)
 		}

@@ -2,6 +2,7 @@ package train
 
 import (
 	"context"
+	"errors"
 )
 
 // after does what comes after an update: reports, evaluations and checkpoints that are due.
@@ -17,7 +18,12 @@ func (j *job) after(ctx context.Context, m *Metrics) error {
 	}
 	if due(j.SaveEvery) && j.done < j.Updates {
 		// The job goes on without a checkpoint that could not be written.
-		j.Observer.Saved(j.save())
+		path, err := j.save()
+		var lost *groupError
+		if errors.As(err, &lost) {
+			return err
+		}
+		j.Observer.Saved(path, err)
 	}
 	return nil
 }
@@ -31,7 +37,10 @@ func (j *job) finish(ctx context.Context) error {
 		}
 	}
 	j.measured()
-	if j.Folder == nil {
+	if err := j.arenasOfRanks(); err != nil {
+		return err
+	}
+	if j.Folder == nil && !j.keeps() {
 		return nil
 	}
 	path, err := j.save()
@@ -44,6 +53,14 @@ func (j *job) finish(ctx context.Context) error {
 
 // save writes a checkpoint and removes old ones. A checkpoint of this update may be there already.
 func (j *job) save() (string, error) {
+	if j.keeps() {
+		return j.saveOfRanks()
+	}
+	return j.saveHere(j.machine.Read)
+}
+
+// saveHere writes a checkpoint whose tensors read gives.
+func (j *job) saveHere(read func(name string, dst []byte) error) (string, error) {
 	if j.Folder == nil || j.lastSaved == j.done && j.result.Saved != "" {
 		return j.result.Saved, nil
 	}
@@ -52,7 +69,7 @@ func (j *job) save() (string, error) {
 		return "", err
 	}
 	weights, others := j.entries()
-	path, err := j.Folder.Save(m, weights, others, j.machine.Read)
+	path, err := j.Folder.Save(m, weights, others, read)
 	if err != nil {
 		return "", err
 	}

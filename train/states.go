@@ -75,6 +75,9 @@ func (j *job) saved(s *State, shape []int) (*executor.Tensor, error) {
 	if j.Steps.isSum(s.Name) {
 		return nil, nil // zeros between updates
 	}
+	if shard, suffix := j.Steps.shard(s.Name); shard != nil {
+		return j.savedPiece(s, shard, suffix)
+	}
 	file := j.Resume.Others
 	if s.Model {
 		file = j.Resume.Weights
@@ -117,6 +120,10 @@ func (j *job) entries() (weights, others []safetensors.Entry) {
 	env := j.Steps.dims(j.Plans.Rows)
 	for i := range j.Steps.States {
 		s := &j.Steps.States[i]
+		if shard, suffix := j.Steps.shard(s.Name); shard != nil {
+			others = append(others, j.wholeEntries(s, shard, suffix)...)
+			continue
+		}
 		e := safetensors.Entry{Name: s.Name, DType: s.Type.DType, Shape: executor.EvalShape(s.Type, env)}
 		switch {
 		case s.Model:

@@ -25,6 +25,9 @@ type Recipe struct {
 	Optimizer autograd.Optimizer
 	// Micros is how many micro-batches an update is of; 0 and 1: a step updates.
 	Micros int
+	// Apart makes each gradient whole before it is added to its sum, so that sums have the bits that as many
+	// ranks come to.
+	Apart bool
 	// LossScale names the input for the scale of the losses; "": there is none.
 	LossScale string
 	// Seed is that of random nodes without a seed of their own.
@@ -38,6 +41,8 @@ type Steps struct {
 	Step *memopt.Model
 	// Update applies the sums; nil where Step updates.
 	Update *memopt.Model
+	// Combine adds up the sums of several ranks before Update; nil: there is one, or Step does.
+	Combine *memopt.Model
 	// Eval makes the loss, without updates and as in inference; nil: no loss is known.
 	Eval *memopt.Model
 	// Forward is the model that was differentiated; nil: the model is a step graph.
@@ -55,6 +60,7 @@ type Steps struct {
 	Batch  string
 	Rows   int64
 	first  symbolic.Expr // that dim
+	agreed bool          // the step of one of several ranks, which make each update together or not at all
 }
 
 // State is a value that stays from step to step, or at least throughout the job.
@@ -63,6 +69,7 @@ type State struct {
 	Type  graph.Type
 	Zero  bool              // it begins as zeros
 	Data  *graph.TensorData // what it begins with by the model; nil: nothing is known
+	Next  bool              // steps give it a next value
 	Model bool              // it belongs to the model: a parameter or a statistic, and nothing of the optimizer
 }
 
@@ -99,8 +106,12 @@ func (s *Steps) watch() {
 	}
 }
 
-// watched lists the outputs of a step that are watched.
+// watched lists the outputs of a step that are watched. A rank may not end a step alone in which the
+// others wait for it: there the guard of the update says what is not finite.
 func (s *Steps) watched(g *graph.Graph) (names []string) {
+	if s.agreed {
+		return nil
+	}
 	for _, name := range []string{s.Loss, autograd.NormOutput} {
 		v, ok := g.Lookup(name)
 		if ok && g.Values[v].Output && (s.Joint.LossScale == "" || name == s.Loss) {
@@ -113,6 +124,10 @@ func (s *Steps) watched(g *graph.Graph) (names []string) {
 // differentiate makes the models.
 func (s *Steps) differentiate(m *memopt.Model, r Recipe) error {
 	r.Optimizer.LR = 0 // an input
+	ranks := r.Optimizer.Ranks
+	if s.agreed = ranks.Count > 1 && r.Micros <= 1; s.agreed {
+		r.Optimizer.Guard = true
+	}
 	if _, err := live.FindBoundary(m.Model); !errors.Is(err, live.ErrNoBoundary) {
 		return s.takeStep(m, r)
 	}
@@ -127,12 +142,22 @@ func (s *Steps) differentiate(m *memopt.Model, r Recipe) error {
 	for _, l := range o.Losses {
 		o.Outputs = append(o.Outputs, l.Name)
 	}
-	if r.Micros > 1 {
+	switch {
+	case r.Micros > 1 && r.Apart:
+		whole, _, err := m.Differentiate(o, nil)
+		if err != nil {
+			return err
+		}
+		return s.takeStep(whole, r)
+	case r.Micros > 1:
 		s.Step, s.Update, s.Joint, err = m.Accumulate(o, r.Optimizer)
-	} else {
+	default:
 		s.Step, s.Joint, err = m.Differentiate(o, &r.Optimizer)
 	}
 	if err != nil {
+		return err
+	}
+	if err := s.combine(r); err != nil {
 		return err
 	}
 	s.Loss, s.LossGrad, s.Params = s.Joint.Loss, s.Joint.LossGrad, s.Joint.Wrt
@@ -147,23 +172,52 @@ func (s *Steps) takeStep(m *memopt.Model, r Recipe) (err error) {
 	if err != nil {
 		return err
 	}
+	if _, ok := s.Step.Graph.Lookup(autograd.CountsInput); r.Optimizer.Ranks.Count > 1 && s.Update == nil && !ok {
+		return callerError("%s: updates its parameters itself, which several ranks cannot do together: take the "+
+			"forward model, or a graph of gradients", m.Path)
+	}
+	if err := s.combine(r); err != nil {
+		return err
+	}
 	s.Loss, s.LossGrad, s.Params = s.Joint.Loss, s.Joint.LossGrad, s.Joint.Wrt
 	return nil
+}
+
+// combine makes the step that adds up the sums of several ranks.
+func (s *Steps) combine(r Recipe) (err error) {
+	if r.Optimizer.Ranks.Count > 1 && s.Update != nil {
+		s.Combine, err = s.Step.Combine(s.Joint, r.Optimizer.Ranks)
+	}
+	return err
+}
+
+// shard is what a state is a piece of; nil: of nothing.
+func (s *Steps) shard(name string) (shard *autograd.Shard, suffix string) {
+	for i := range s.Joint.Shards {
+		sh := &s.Joint.Shards[i]
+		for _, suffix := range sh.States {
+			if name == sh.Name+suffix {
+				return sh, suffix
+			}
+		}
+	}
+	return nil, ""
 }
 
 // findStates lists the states of the steps, parameters first.
 func (s *Steps) findStates() error {
 	seen := map[string]bool{}
-	add := func(m *memopt.Model, v graph.ValueID, zero bool) {
+	add := func(m *memopt.Model, v graph.ValueID, zero, next bool) {
 		val := &m.Graph.Values[v]
 		if name := m.Graph.ValueName(v); !seen[name] {
 			seen[name] = true
-			s.States = append(s.States, State{Name: name, Type: val.Type, Data: val.Data, Zero: zero})
+			s.States = append(s.States, State{Name: name, Type: val.Type, Data: val.Data, Zero: zero,
+				Next: next})
 		}
 	}
 	for _, name := range s.Params {
 		if v, ok := s.Step.Graph.Lookup(name); ok {
-			add(s.Step, v, false)
+			add(s.Step, v, false, true)
 		}
 	}
 	for _, m := range []*memopt.Model{s.Step, s.Update} {
@@ -176,7 +230,7 @@ func (s *Steps) findStates() error {
 		}
 		zero := live.OptimizerStates(m.Model)
 		for _, st := range states {
-			add(m, st.In, slices.Contains(zero, st.In))
+			add(m, st.In, slices.Contains(zero, st.In), true)
 		}
 	}
 	s.findConstants(add, seen)
@@ -188,7 +242,7 @@ func (s *Steps) findStates() error {
 
 // findConstants lists the inputs of the step that are no data: what a model has as inputs of static
 // shape that the job does not train.
-func (s *Steps) findConstants(add func(m *memopt.Model, v graph.ValueID, zero bool), seen map[string]bool) {
+func (s *Steps) findConstants(add func(m *memopt.Model, v graph.ValueID, zero, next bool), seen map[string]bool) {
 	g := s.Step.Graph
 	for _, d := range g.Inputs {
 		val := &g.Values[d.Value]
@@ -196,7 +250,7 @@ func (s *Steps) findConstants(add func(m *memopt.Model, v graph.ValueID, zero bo
 			continue
 		}
 		if s.isConstant(d.Value) {
-			add(s.Step, d.Value, false)
+			add(s.Step, d.Value, false, false)
 		}
 	}
 }
@@ -246,7 +300,8 @@ func (s *Steps) modelStates() (names []string) {
 
 // fed reports whether the loop gives an input of the step its value.
 func (s *Steps) fed(name string) bool {
-	return name == autograd.LRInput || name == s.LossGrad || name == s.Joint.LossScale ||
+	return name == autograd.LRInput || name == autograd.CountsInput || name == autograd.TotalInput ||
+		name == s.LossGrad || name == s.Joint.LossScale ||
 		slices.Contains(s.Joint.OtherGrads, name)
 }
 
@@ -369,6 +424,9 @@ func (s *Steps) sized(m *memopt.Model, rows int64) *memopt.Model {
 func callerError(format string, args ...any) error {
 	return &memopt.Error{Fault: memopt.OfCaller, Err: fmt.Errorf(format, args...)}
 }
+
+// trains reports whether a name is that of a parameter.
+func (s *Steps) trains(name string) bool { return slices.Contains(s.Params, name) }
 
 // IsState reports whether a name is that of a state.
 func (s *Steps) IsState(name string) bool {

@@ -15,14 +15,24 @@ type Batch struct {
 	Tensors      []*executor.Tensor // by place of input; the first dim of batched ones is Rows
 	Rows         int                // samples, those that pad a batch included
 	Epoch, Index int64              // the epoch, and the place of the batch in it, both from 0
-	full         [][]byte           // the memory of Tensors where all rows are there
+	// Idle says that the epoch has no batch left for this rank: the tensors are those of another one.
+	Idle bool
+	full [][]byte // the memory of Tensors where all rows are there
 }
+
+// Share is which batches a rank of several takes: in every turn, each of Ranks takes one, in their order.
+// The zero value takes all.
+type Share struct{ Rank, Ranks int64 }
+
+// turn is how many batches all ranks together take in a turn.
+func (s Share) turn() int64 { return max(s.Ranks, 1) }
 
 // Loader prepares batches ahead, in a goroutine of its own. Its methods are for one goroutine.
 type Loader struct {
 	src    Source
 	inputs []Input
 	order  Order
+	share  Share
 
 	ready  chan *Batch   // prepared, in order; closed after an error
 	free   chan *Batch   // not in use
@@ -33,13 +43,14 @@ type Loader struct {
 	close  sync.Once
 }
 
-// NewLoader returns a loader that begins with a batch of an epoch. inputs are those of the source,
-// without Unknown dims. ahead is how many batches are prepared before they are asked for, at least
-// 1. Errors, of an order without batches too, are those of Next.
-func NewLoader(src Source, inputs []Input, o Order, epoch, index int64, ahead int) *Loader {
+// NewLoader returns a loader that begins with a batch of an epoch; where several ranks share them, with
+// the turn that begins there. inputs are those of the source, without Unknown dims. ahead is how many
+// batches are prepared before they are asked for, at least 1. Errors, of an order without batches too,
+// are those of Next.
+func NewLoader(src Source, inputs []Input, o Order, share Share, epoch, index int64, ahead int) *Loader {
 	ahead = max(ahead, 1)
-	l := &Loader{src: src, inputs: inputs, order: o, ready: make(chan *Batch, ahead),
-		free: make(chan *Batch, ahead+1), quit: make(chan struct{})}
+	l := &Loader{src: src, inputs: inputs, order: o, share: share,
+		ready: make(chan *Batch, ahead), free: make(chan *Batch, ahead+1), quit: make(chan struct{})}
 	l.worker.Add(1)
 	go func() {
 		defer l.worker.Done()
@@ -92,7 +103,7 @@ func (l *Loader) work(epoch, index int64) error {
 		return err
 	}
 	for count := l.order.Batches(); ; epoch, index = epoch+1, 0 {
-		for ; index < count; index++ {
+		for ; index < count; index += l.share.turn() {
 			var b *Batch
 			select {
 			case <-l.quit:
@@ -151,8 +162,12 @@ func newBatch(inputs []Input, rows int) (*Batch, error) {
 	return b, nil
 }
 
-// fill makes b a batch of an epoch.
+// fill makes b this rank's batch of the turn that begins at a place of an epoch.
 func (l *Loader) fill(b *Batch, epoch, index int64) error {
+	index += l.share.Rank
+	if b.Idle = index >= l.order.Batches(); b.Idle {
+		index = 0
+	}
 	b.Rows, b.Epoch, b.Index = l.order.Rows(index), epoch, index
 	for i, in := range l.inputs {
 		if t := b.Tensors[i]; in.Batched {

@@ -104,19 +104,19 @@ func TestLoader(t *testing.T) {
 			}
 		}
 		ahead := rapid.IntRange(0, 4).Draw(r, "ahead")
-		l := NewLoader(src, src.inputs, o, 0, 0, ahead)
+		l := NewLoader(src, src.inputs, o, Share{}, 0, 0, ahead)
 		for _, w := range want {
 			require.Equal(r, w, take(r, l))
 		}
 		l.Close()
 		l.Close()
 		from := rapid.IntRange(0, len(want)-1).Draw(r, "from")
-		l = NewLoader(src, src.inputs, o, want[from].epoch, want[from].index, ahead)
+		l = NewLoader(src, src.inputs, o, Share{}, want[from].epoch, want[from].index, ahead)
 		for _, w := range want[from:] {
 			require.Equal(r, w, take(r, l))
 		}
 		l.Close()
-		l = NewLoader(src, src.inputs, o, 1, o.Batches(), ahead) // behind an epoch's last batch
+		l = NewLoader(src, src.inputs, o, Share{}, 1, o.Batches(), ahead) // behind an epoch's last batch
 		require.Equal(r, want[2*o.Batches()], take(r, l))
 		l.Close()
 	})
@@ -127,7 +127,7 @@ func TestLoader(t *testing.T) {
 // they are, and nothing is allocated once all are made.
 func TestLoaderMemory(t *testing.T) {
 	src := newNumbers(1000)
-	l := NewLoader(src, src.inputs, Order{Samples: 1000, Batch: 4}, 0, 0, 3)
+	l := NewLoader(src, src.inputs, Order{Samples: 1000, Batch: 4}, Share{}, 0, 0, 3)
 	defer l.Close()
 	var lent []*Batch
 	for range 4 {
@@ -156,7 +156,7 @@ func TestLoaderEnds(t *testing.T) {
 	src := newNumbers(10)
 	src.fail = 5
 	o := Order{Samples: 10, Batch: 2}
-	l := NewLoader(src, src.inputs, o, 0, 0, 3)
+	l := NewLoader(src, src.inputs, o, Share{}, 0, 0, 3)
 	take(t, l)
 	take(t, l)
 	for range 2 {
@@ -167,7 +167,7 @@ func TestLoaderEnds(t *testing.T) {
 
 	slow := newNumbers(10)
 	slow.wait = make(chan struct{})
-	l = NewLoader(slow, slow.inputs, o, 0, 0, 1)
+	l = NewLoader(slow, slow.inputs, o, Share{}, 0, 0, 1)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
 	defer cancel()
 	_, err := l.Next(ctx)
@@ -191,12 +191,12 @@ func TestLoaderEnds(t *testing.T) {
 		{`input "x": int64[4611686018427387904,2] is not a type of data`, Order{Samples: 10, Batch: 1 << 62}, 0, 0},
 		{"out of memory", Order{Samples: 10, Batch: 1 << 50}, 0, 0},
 	} {
-		l := NewLoader(newNumbers(10), src.inputs, c.o, c.epoch, c.index, 1)
+		l := NewLoader(newNumbers(10), src.inputs, c.o, Share{}, c.epoch, c.index, 1)
 		_, err := l.Next(context.Background())
 		require.ErrorContains(t, err, c.want)
 		l.Close()
 	}
-	l = NewLoader(newNumbers(10), src.inputs, o, 0, 0, 1)
+	l = NewLoader(newNumbers(10), src.inputs, o, Share{}, 0, 0, 1)
 	l.Close()
 	for range 3 {
 		if _, err = l.Next(context.Background()); err != nil {
@@ -217,7 +217,7 @@ func TestLoaderOfFiles(t *testing.T) {
 	for _, blocks := range []string{blocksDisjoint, blocksRandom} {
 		s := open(t, []string{path}, gpt(16, 1000), Options{Blocks: blocks})
 		o := Order{Samples: s.Samples(), Batch: 3, Shuffle: true, Seed: 5}
-		l := NewLoader(s, s.Inputs(), o, 1, 7, 2)
+		l := NewLoader(s, s.Inputs(), o, Share{}, 1, 7, 2)
 		for index := int64(7); index < 20; index++ {
 			b, err := l.Next(context.Background())
 			require.NoError(t, err)

@@ -1,0 +1,313 @@
+package train
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+
+	"memopt/autograd"
+	"memopt/executor"
+	"memopt/executor/resident"
+	"memopt/graph"
+	"memopt/train/data"
+)
+
+// ElsewhereError says that another rank has ended the job, for a reason that all ranks know of.
+type ElsewhereError struct {
+	Rank int
+	Err  error
+}
+
+func (e *ElsewhereError) Error() string { return fmt.Sprintf("rank %d: %v", e.Rank, e.Err) }
+func (e *ElsewhereError) Unwrap() error { return e.Err }
+
+// groupError is an error of the group of ranks, after which nothing can be done together.
+type groupError struct{ err error }
+
+func (e *groupError) Error() string { return e.err.Error() }
+func (e *groupError) Unwrap() error { return e.err }
+
+// lost marks an error of the group.
+func lost(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &groupError{err}
+}
+
+// ranks is how many ranks the job has.
+func (c *Config) ranks() int64 {
+	if c.Ranks == nil {
+		return 1
+	}
+	return int64(c.Ranks.Size())
+}
+
+// joinRanks prepares what a job has because of its ranks.
+func (j *job) joinRanks() {
+	n := int(j.ranks())
+	j.share = data.Share{Ranks: int64(n)}
+	j.counts = executor.NewTensor(graph.Bool, []int{n}, make([]uint8, n)...)
+	j.total = executor.NewTensor(graph.Int64, nil, int64(0))
+	if j.Ranks != nil {
+		j.share.Rank = int64(j.Ranks.Rank())
+		j.Session.Ranks = executor.NewRanks(j.Ranks)
+	}
+}
+
+// parts lists the steps of training; some are nil.
+func (j *job) parts() []*part { return []*part{j.step, j.rest, j.combine, j.update} }
+
+// tally is what is known of an update under way.
+type tally struct {
+	start   int64     // the update's first batch in its epoch
+	mine    []float64 // by turn of this rank: what became of its batch, and the loss
+	stop    error     // of this rank, when all ranks know of it
+	losses  float64   // of all ranks, added in the order of the batches
+	counted int64     // batches with a loss that is finite
+	norm    float64
+	finite  bool
+}
+
+// What becomes of a batch.
+const (
+	idle    = 0 // there was none
+	counted = 1
+	left    = 2 // its loss is not finite
+)
+
+// begin starts an update.
+func (t *tally) begin(index int64) {
+	*t = tally{start: index, mine: t.mine[:0], norm: math.NaN(), finite: true}
+}
+
+// add notes what became of this rank's batch.
+func (t *tally) add(state, loss float64) { t.mine = append(t.mine, state, loss) }
+
+// note adds a batch that was run.
+func (t *tally) note(loss float64, err error) {
+	if err == nil {
+		t.add(counted, loss)
+		return
+	}
+	t.add(left, 0)
+	t.finite = false
+}
+
+// keep returns an error that ends the job at once. With several ranks what is not finite waits until all
+// know of it; a batch that is left out is no error.
+func (t *tally) keep(err error, several bool) error {
+	var bad *NotFiniteError
+	switch {
+	case err == nil, errors.Is(err, errSkip):
+		return nil
+	case several && errors.As(err, &bad):
+		t.stop = err
+		return nil
+	}
+	return err
+}
+
+// turnsLeft is how many turns the next update is of: fewer at the end of an epoch.
+func (j *job) turnsLeft() int64 {
+	n := j.ranks()
+	return min(j.Micros, (j.Order.Batches()-j.index+n-1)/n)
+}
+
+// number is that of this rank's batch in a turn of the update under way, counted over all updates and
+// ranks: random draws are those of one rank that takes all of them.
+func (j *job) number(turn int64) uint64 {
+	return uint64((j.done*j.Micros+turn)*j.ranks() + j.share.Rank)
+}
+
+// countTurn goes on behind the batches of a turn. Where each step is an update, its ranks learn from
+// counts and total which of them have a batch.
+func (j *job) countTurn() {
+	first, last := j.index, min(j.index+j.ranks(), j.Order.Batches())
+	for b := first; b < last; b++ {
+		rows := int64(j.Order.Rows(b))
+		j.samples += rows
+		j.window.samples += rows
+	}
+	j.index = last
+	if j.update != nil {
+		return
+	}
+	for r := range j.counts.Data {
+		j.counts.Data[r] = flag(first+int64(r) < last)
+	}
+	executor.Of[int64](j.total)[0] = last - first
+}
+
+// flag is an element of a bool tensor.
+func flag(on bool) byte {
+	if on {
+		return 1
+	}
+	return 0
+}
+
+// addUp adds up what all ranks have come to, and ends the job on all of them where one has to end it.
+func (j *job) addUp() error {
+	u := &j.tally
+	turns, n := len(u.mine)/2, int(j.ranks())
+	all, err := j.exchange(u.mine)
+	if err != nil {
+		return err
+	}
+	of, bad := make([]int64, n), []int64(nil) // by rank: batches that count; batches that do not
+	for t := range turns {
+		for r := range n {
+			at := all[2*(r*turns+t):]
+			switch at[0] {
+			case counted:
+				u.losses, u.counted = u.losses+at[1], u.counted+1
+				of[r]++
+			case left:
+				u.finite = false
+				bad = append(bad, int64(t*n+r))
+			}
+		}
+	}
+	if j.update != nil {
+		for r := range of {
+			j.counts.Data[r] = flag(of[r] > 0)
+		}
+		executor.Of[int64](j.total)[0] = u.counted
+	}
+	if j.Ranks == nil {
+		return nil
+	}
+	return j.judgeAll(bad)
+}
+
+// judgeAll is judge for the batches of all ranks, by their places in the update.
+func (j *job) judgeAll(bad []int64) error {
+	u := &j.tally
+	switch {
+	case u.stop != nil:
+		return u.stop
+	case len(bad) > 0 && j.OnNaN == StopOnNaN:
+		return j.elsewhere(j.notFinite(j.Steps.Loss, bad[0]), bad)
+	case !j.Steps.agreed || u.finite:
+		return nil
+	}
+	for _, b := range bad {
+		j.warnFirst(fmt.Sprintf("update %d: %s is not finite: batch %d of epoch %d, and with it the update, "+
+			"is left out", j.done+1, j.Steps.Loss, u.start+b, j.epoch))
+	}
+	if len(bad) > 0 || j.Scale != nil {
+		return nil // the scale changes
+	}
+	if j.OnNaN == StopOnNaN {
+		return j.elsewhere(j.notFinite(autograd.NormOutput, 0), nil)
+	}
+	j.warnFirst(fmt.Sprintf("update %d: %s is not finite: the update is left out", j.done+1, autograd.NormOutput))
+	return nil
+}
+
+// warnFirst warns in one of the ranks.
+func (j *job) warnFirst(text string) {
+	if j.share.Rank == 0 {
+		j.Observer.Warn(text)
+	}
+}
+
+// notFinite is the error for a batch of the update under way.
+func (j *job) notFinite(value string, batch int64) error {
+	return &NotFiniteError{Update: j.done + 1, Value: value, Epoch: j.epoch, Batch: j.tally.start + batch}
+}
+
+// elsewhere is an error that all ranks know of as the rank has it whose batch is the first of a list;
+// nil: rank 0.
+func (j *job) elsewhere(err error, batches []int64) error {
+	r := int64(0)
+	if len(batches) > 0 {
+		r = batches[0] % j.ranks()
+	}
+	if r == j.share.Rank {
+		return err
+	}
+	return &ElsewhereError{int(r), err}
+}
+
+// stops reports whether the job is to end: whether some rank is asked to.
+func (j *job) stops(ctx context.Context) (bool, error) {
+	asked := 0.0
+	if ctx.Err() != nil {
+		asked = 1
+	}
+	all, err := j.exchange([]float64{asked})
+	for _, x := range all {
+		asked = max(asked, x)
+	}
+	return asked > 0, err
+}
+
+// exchange gathers numbers of all ranks, as many of each, in the order of the ranks.
+func (j *job) exchange(mine []float64) ([]float64, error) {
+	if j.Ranks == nil {
+		return mine, nil
+	}
+	var out []byte
+	for _, x := range mine {
+		out = binary.LittleEndian.AppendUint64(out, math.Float64bits(x))
+	}
+	in := make([]byte, len(out)*j.Ranks.Size())
+	if err := j.Ranks.Exchange(out, in); err != nil {
+		return nil, lost(err)
+	}
+	all := make([]float64, len(in)/8)
+	for i := range all {
+		all[i] = math.Float64frombits(binary.LittleEndian.Uint64(in[8*i:]))
+	}
+	return all, nil
+}
+
+// shareStatistics gives all ranks the running statistics of rank 0, which every rank has of its own
+// batches.
+func (j *job) shareStatistics() error {
+	if j.Ranks == nil {
+		return nil
+	}
+	env := j.Steps.dims(j.Plans.Rows)
+	for i := range j.Steps.States {
+		s := &j.Steps.States[i]
+		if !s.Model || !s.Next || j.Steps.trains(s.Name) {
+			continue
+		}
+		shape := executor.EvalShape(s.Type, env)
+		n, _ := executor.Bytes(s.Type.DType, shape)
+		t := &executor.Tensor{DType: s.Type.DType, Shape: shape, Data: make([]byte, (n+7)&^7)[:n]}
+		if err := j.machine.Read(s.Name, t.Data); err != nil {
+			return err
+		}
+		if err := j.Ranks.Broadcast(0, t.Data); err != nil {
+			return lost(err)
+		}
+		if err := j.machine.Put(s.Name, t); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// arenasOfRanks notes the arena that each rank has measured.
+func (j *job) arenasOfRanks() error {
+	if j.Ranks == nil {
+		return nil
+	}
+	all, err := j.exchange([]float64{float64(j.result.MeasuredArena)})
+	for _, x := range all {
+		j.result.RankArenas = append(j.result.RankArenas, int64(x))
+	}
+	return err
+}
+
+// unexpected reports whether a step has failed for another reason than that a number is not finite.
+func unexpected(err error) bool {
+	var bad *resident.NotFiniteError
+	return err != nil && !errors.As(err, &bad)
+}

@@ -1,0 +1,278 @@
+package train_test
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"memopt/collective"
+	"memopt/train"
+	"memopt/train/checkpoint"
+)
+
+// sharedText has a weight that is used twice, so that its gradient is a sum within a batch, too.
+const sharedText = `<ir_version: 8, opset_import: ["" : 17]>
+net (float[B, 6] x, int64[B] y, float[6, 16] w1, float[16] b1, float[16, 16] w2, float[16, 4] w3) => (float loss) {
+	a = MatMul(x, w1)  h = Add(a, b1)  r = Relu(h)  c = MatMul(r, w2)  d = Tanh(c)  e = MatMul(d, w2)
+	o = MatMul(e, w3)  loss = SoftmaxCrossEntropyLoss(o, y)
+}`
+
+// group is a job of several ranks in one process.
+type group struct {
+	tasks   []*task
+	results []*train.Result
+	errs    []error
+}
+
+// onRanks runs a job on n ranks, of which rank 0 keeps checkpoints in a folder.
+func onRanks(t testing.TB, n int, dir string, change func(k *task, rank int)) *group {
+	t.Helper()
+	g := &group{tasks: make([]*task, n), results: make([]*train.Result, n), errs: make([]error, n)}
+	groups := collective.Local(n)
+	var folder *checkpoint.Job
+	if dir != "" {
+		var err error
+		folder, err = checkpoint.OpenJob(dir)
+		require.NoError(t, err)
+		defer folder.Close()
+	}
+	for r := range n {
+		k := newTask(t, sharedText)
+		k.recipe.Optimizer.Ranks.Count = n
+		k.config.Session.Threads = 1
+		change(k, r)
+		k.prepare(t)
+		if k.config.Ranks, k.config.Keeps = groups[r], dir != ""; r == 0 {
+			k.config.Folder = folder
+		}
+		g.tasks[r] = k
+	}
+	var all sync.WaitGroup
+	for r, k := range g.tasks {
+		all.Go(func() {
+			if g.results[r], g.errs[r] = train.Run(context.Background(), &k.config); g.errs[r] != nil {
+				groups[r].Abort(1)
+			}
+		})
+	}
+	all.Wait()
+	return g
+}
+
+// noErrors requires all ranks to have ended well, with equal losses.
+func (g *group) noErrors(t testing.TB) *group {
+	t.Helper()
+	for r := range g.tasks {
+		require.NoError(t, g.errs[r])
+		require.Equal(t, g.tasks[0].watch.losses, g.tasks[r].watch.losses, "rank %d", r)
+		require.Equal(t, g.results[r].Predicted.Arena, g.results[r].RankArenas[r], "rank %d", r)
+	}
+	return g
+}
+
+// reference runs the job of n ranks on one, which accumulates.
+func reference(t testing.TB, n int, change func(k *task, rank int)) (*task, []byte) {
+	t.Helper()
+	k := newTask(t, sharedText)
+	change(k, 0)
+	k.recipe.Optimizer.Ranks.Zero = 0
+	k.recipe.Micros, k.recipe.Apart = n*max(k.recipe.Micros, 1), true
+	k.config.Micros = int64(k.recipe.Micros)
+	_, state := k.run(t, context.Background(), t.TempDir())
+	return k, state
+}
+
+// TestRanksEqualAccumulation: bit for bit, with the batches of an epoch that do not go round.
+func TestRanksEqualAccumulation(t *testing.T) {
+	for _, n := range []int{2, 3, 4} {
+		for _, c := range []struct {
+			kind    string
+			zero    int
+			maxNorm float64
+		}{{"adamw", 0, 1}, {"adamw", 1, 1}, {"sgd", 0, 0}, {"sgd", 2, 0}, {"adam", 1, 0}} {
+			t.Run(fmt.Sprint(n, c), func(t *testing.T) {
+				change := func(k *task, _ int) {
+					k.recipe.Optimizer.Kind, k.recipe.Optimizer.MaxNorm = c.kind, c.maxNorm
+					k.recipe.Optimizer.Ranks.Zero, k.recipe.Optimizer.Ranks.BucketBytes = c.zero, 600
+					if c.kind == "sgd" {
+						k.recipe.Optimizer.Momentum = 0.9
+					}
+				}
+				dir := t.TempDir()
+				g := onRanks(t, n, dir, change).noErrors(t)
+				one, want := reference(t, n, change)
+				require.Equal(t, one.watch.losses, g.tasks[0].watch.losses)
+				require.Equal(t, want, contents(t, g.results[0].Saved))
+				for r := range n {
+					require.Equal(t, g.results[0].Saved, g.results[r].Saved)
+				}
+			})
+		}
+	}
+}
+
+// TestRanksWithinRounding: where the order of sums differs, by no more than that: pieces of the norm of
+// stage 2, ranks that accumulate.
+func TestRanksWithinRounding(t *testing.T) {
+	for _, micros := range []int{1, 2} {
+		change := func(k *task, _ int) {
+			k.recipe.Optimizer.Ranks.Zero, k.recipe.Optimizer.Ranks.BucketBytes = 2, 1000
+			k.recipe.Micros, k.config.Micros = micros, int64(micros)
+		}
+		g := onRanks(t, 2, "", change).noErrors(t)
+		one, _ := reference(t, 2, change)
+		require.InDeltaSlice(t, one.watch.losses, g.tasks[0].watch.losses, 1e-4)
+	}
+}
+
+// TestRanksSaveMemory: states of sharded optimizers take their part of the bytes, and are predicted.
+func TestRanksSaveMemory(t *testing.T) {
+	states := func(n, zero int) int64 {
+		g := onRanks(t, n, "", func(k *task, _ int) {
+			k.config.Updates, k.recipe.Optimizer.Ranks.Zero = 2, zero
+		}).noErrors(t)
+		return g.results[0].Predicted.States
+	}
+	const params = 4 * (6*16 + 16 + 16*16 + 16*4)
+	whole := states(4, 0)
+	const constants = 100 // at most: where parameters begin in their buckets
+	require.InDelta(t, whole-2*params+2*params/4, states(4, 1), constants)
+	require.InDelta(t, states(4, 1), states(4, 2), constants)
+}
+
+// TestRanksGoOn: a checkpoint is gone on with by as many ranks, sharded in another way, bit for bit, and
+// by another number of ranks.
+func TestRanksGoOn(t *testing.T) {
+	change := func(zero int, updates int64) func(k *task, _ int) {
+		return func(k *task, _ int) {
+			k.recipe.Optimizer.Ranks.Zero, k.recipe.Optimizer.Ranks.BucketBytes = zero, 500*int64(zero+1)
+			k.config.Updates = updates
+		}
+	}
+	whole := onRanks(t, 2, t.TempDir(), change(0, 9)).noErrors(t)
+	for _, zero := range []int{0, 1} {
+		dir := t.TempDir()
+		onRanks(t, 2, dir, change(1-zero, 4)).noErrors(t)
+		resumed := func(zero int) func(k *task, rank int) {
+			return func(k *task, rank int) {
+				change(zero, 9)(k, rank)
+				var err error
+				k.config.Resume, err = checkpoint.Load(dir)
+				require.NoError(t, err)
+				t.Cleanup(func() { k.config.Resume.Close() })
+			}
+		}
+		g := onRanks(t, 2, t.TempDir(), resumed(zero)).noErrors(t)
+		require.Equal(t, contents(t, whole.results[0].Saved), contents(t, g.results[0].Saved))
+		for _, n := range []int{3, 4} {
+			other := onRanks(t, n, "", resumed(1)).noErrors(t)
+			require.Len(t, other.tasks[0].watch.losses, 5)
+		}
+	}
+}
+
+// TestRanksNotFinite: a batch that is not finite ends the job on all ranks, where it is; or all leave the
+// update out.
+func TestRanksNotFinite(t *testing.T) {
+	for _, micros := range []int{1, 2} {
+		change := func(skip bool) func(k *task, rank int) {
+			return func(k *task, _ int) {
+				k.source.poison, k.recipe.Micros, k.config.Micros = 9, micros, int64(micros)
+				if skip {
+					k.config.OnNaN = train.SkipOnNaN
+				}
+			}
+		}
+		g := onRanks(t, 2, "", change(false))
+		owners := 0
+		for r := range 2 {
+			var bad *train.NotFiniteError
+			require.ErrorAs(t, g.errs[r], &bad)
+			var elsewhere *train.ElsewhereError
+			if e, ok := g.errs[r].(*train.ElsewhereError); ok {
+				elsewhere = e
+				require.Equal(t, 1-r, elsewhere.Rank)
+			} else {
+				owners++
+				require.Equal(t, int64(r), bad.Batch%2, "its own batch")
+			}
+		}
+		require.Equal(t, 1, owners)
+		s := onRanks(t, 2, "", change(true)).noErrors(t)
+		require.False(t, math.IsNaN(s.results[0].LossLast))
+		warnings := len(s.tasks[0].watch.warnings) + len(s.tasks[1].watch.warnings)
+		require.Positive(t, warnings)
+		if micros == 1 {
+			require.Equal(t, int64(warnings), s.results[0].Skipped)
+		}
+	}
+}
+
+// TestRanksEvaluate: evaluations of several ranks are those of one; with running statistics, those of
+// rank 0.
+func TestRanksEvaluate(t *testing.T) {
+	change := func(k *task, _ int) {
+		k.recipe.Optimizer.Ranks.BucketBytes, k.config.EvalEvery = 700, 4
+		k.config.Updates = 8
+	}
+	run := func(n int, text string) *group {
+		return onRanks(t, n, "", func(k *task, r int) {
+			*k = *newTask(t, text)
+			k.recipe.Optimizer.Ranks.Count = n
+			change(k, r)
+			k.prepare(t)
+			k.config.Eval = &samples{n: 11, inputs: k.source.inputs, poison: -1}
+		})
+	}
+	g := run(2, sharedText).noErrors(t)
+	one := newTask(t, sharedText)
+	change(one, 0)
+	one.recipe.Micros, one.config.Micros, one.recipe.Apart = 2, 2, true
+	one.prepare(t)
+	one.config.Eval = &samples{n: 11, inputs: one.source.inputs, poison: -1}
+	_, err := train.Run(context.Background(), &one.config)
+	require.NoError(t, err)
+	require.Equal(t, one.watch.evals, g.tasks[0].watch.evals)
+	s := run(3, netText).noErrors(t)
+	for r := range 3 {
+		require.Equal(t, s.tasks[0].watch.evals, s.tasks[r].watch.evals)
+		require.Len(t, s.tasks[r].watch.evals, 2)
+	}
+}
+
+// TestRanksStop: a rank that is asked to stop ends the job on all after the same update, with a
+// checkpoint.
+func TestRanksStop(t *testing.T) {
+	dir := t.TempDir()
+	groups := collective.Local(2)
+	folder, err := checkpoint.OpenJob(dir)
+	require.NoError(t, err)
+	defer folder.Close()
+	results, errs := make([]*train.Result, 2), make([]error, 2)
+	var all sync.WaitGroup
+	for r := range 2 {
+		k := newTask(t, sharedText)
+		k.recipe.Optimizer.Ranks.Count, k.recipe.Optimizer.Ranks.Zero = 2, 1
+		k.prepare(t)
+		if k.config.Ranks, k.config.Keeps = groups[r], true; r == 0 {
+			k.config.Folder = folder
+		}
+		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		if r == 1 {
+			k.watch.after, k.watch.end = 3, cancel
+		}
+		all.Go(func() { results[r], errs[r] = train.Run(ctx, &k.config) })
+	}
+	all.Wait()
+	for r := range 2 {
+		require.NoError(t, errs[r])
+		require.True(t, results[r].Stopped)
+		require.Equal(t, int64(3), results[r].Updates)
+		require.Equal(t, folder.Path(3), results[r].Saved)
+	}
+}
