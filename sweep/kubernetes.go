@@ -20,7 +20,7 @@ type Kubernetes struct {
 	Claim  string // the PersistentVolumeClaim that stands for the folder in which this is called
 }
 
-// podAttempts is how often a pod of a point is tried that ends for no reason of memopt's.
+// podAttempts is how often a point is tried again whose pod was killed, as where memory is short.
 const podAttempts = 3
 
 // Write writes the manifest, as JSON, which kubectl reads too, and the grid, which pods read. Their
@@ -67,7 +67,10 @@ func (k *Kubernetes) manifest(folder, here string) fields {
 	if k.AtOnce > 0 {
 		parallel = min(n, k.AtOnce)
 	}
-	final := []int{2, codeUnfit, codeDiffers, codeAbove, codeInvalid, 7, codeEarly}
+	final := []int{codeUnfit, codeDiffers, codeAbove, codeInvalid, codeEarly}
+	if !k.Retry { // a failed point has its result, which a second pod would only read
+		final = []int{1, 2, codeUnfit, codeDiffers, codeAbove, codeInvalid, 7, codeEarly}
+	}
 	command := []string{"memopt", "sweep", filepath.Join(folder, gridName), "-o", folder}
 	if k.Retry {
 		command = append(command, "--retry")
