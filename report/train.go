@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -35,6 +36,8 @@ type TrainView struct {
 	States            int64 // bytes of weights, optimizer state and sums of gradients
 	Arena             int64 // predicted bytes of the largest arena of all steps
 	EvalArena         int64 // likewise of evaluations; 0: there are none
+	Ranks, Zero       int   // processes that train together, and their stage of ZeRO
+	Staging           int64 // bytes of what they exchange, beside Total
 	Ahead             int64 // bytes of batches that are prepared on the host while a step runs, beside Total
 	Notes             []string
 
@@ -43,6 +46,7 @@ type TrainView struct {
 	LossFirst, LossLast float64
 	EvalLast            float64 // NaN: there was no evaluation
 	Measured            int64   // bytes of the arena
+	RankArenas          []int64 // Measured of each rank; nil where there is one
 	Process             executor.ProcessMemory
 	Took                time.Duration
 	PerSecond           float64 // updates
@@ -68,13 +72,16 @@ func TrainStart(w io.Writer, v *TrainView) error {
 		Thousands(int64(v.Trained)),
 		v.Optimizer, frozen))
 	t.Add("data", v.Data, "")
-	parts := ""
-	if v.Micros > 1 {
-		parts = fmt.Sprintf(" in %d micro-batches", v.Micros)
+	if v.Ranks > 1 {
+		t.Add("ranks", fmt.Sprint(v.Ranks), "each with batches of its own"+zeroTexts[v.Zero])
+	}
+	parts, samples := "", v.Batch*v.Micros*int64(max(v.Ranks, 1))
+	if n := v.Micros * int64(max(v.Ranks, 1)); n > 1 {
+		parts = fmt.Sprintf(" in %d micro-batches", n)
 	}
 	t.Add("updates", Thousands(v.Updates), fmt.Sprintf("of %s %s each%s; an epoch has %s",
-		Thousands(v.Batch*v.Micros),
-		plural(int(v.Batch*v.Micros), "sample", "samples"), parts, Thousands(v.PerEpoch)))
+		Thousands(samples),
+		plural(int(samples), "sample", "samples"), parts, Thousands(v.PerEpoch)))
 	if v.Begun > 0 {
 		t.Add("going on", "", fmt.Sprintf("after update %s", Thousands(v.Begun)))
 	}
@@ -84,6 +91,10 @@ func TrainStart(w io.Writer, v *TrainView) error {
 	v.addParts(&t)
 	return t.WriteText(w)
 }
+
+// zeroTexts says what ranks share, by the stage of ZeRO.
+var zeroTexts = [...]string{"", "; they share the optimizer's states",
+	"; they share the optimizer's states and gradients"}
 
 // planText says what a plan comes to.
 func planText(p *planner.Plan) string {
@@ -115,8 +126,12 @@ func (v *TrainView) parts() *live.Parts {
 
 // addParts says what the predicted peak is made of.
 func (v *TrainView) addParts(t *Table) {
-	t.Add("predicted peak", Bytes(v.Total()), fmt.Sprintf("%s that stay and an arena of %s",
-		Bytes(v.States+v.Inputs), Bytes(max(v.Arena, v.EvalArena))))
+	each := ""
+	if v.Ranks > 1 {
+		each = " on each rank"
+	}
+	t.Add("predicted peak", Bytes(v.Total()), fmt.Sprintf("%s that stay and an arena of %s%s",
+		Bytes(v.States+v.Inputs), Bytes(max(v.Arena, v.EvalArena)), each))
 	at := v.parts()
 	if at == nil {
 		return
@@ -128,6 +143,9 @@ func (v *TrainView) addParts(t *Table) {
 	}
 	if v.Ahead > 0 {
 		t.Add("beside it", Bytes(v.Ahead), "on the host: batches that are prepared while a step runs")
+	}
+	if v.Staging > 0 {
+		t.Add("beside it", Bytes(v.Staging), "what the ranks exchange, on its way")
 	}
 }
 
@@ -156,6 +174,14 @@ func TrainReport(w io.Writer, format Format, v *TrainView) error {
 	arena := max(v.Arena, v.EvalArena)
 	t.Add("predicted arena", Bytes(arena), "")
 	t.Add("measured arena", Bytes(v.Measured), comparedArena(v.Measured, arena))
+	if len(v.RankArenas) > 1 {
+		lo, hi := slices.Min(v.RankArenas), slices.Max(v.RankArenas)
+		text := "each " + Bytes(lo)
+		if lo != hi {
+			text = Bytes(lo) + " to " + Bytes(hi)
+		}
+		t.Add("of all ranks", text, comparedArena(hi, arena))
+	}
 	t.Add("predicted peak", Bytes(v.Total()), "with weights, optimizer state and inputs")
 	if v.Process.Peak > 0 {
 		t.Add("process", Bytes(v.Process.Peak), "the most that was resident (VmHWM), with the program itself")
@@ -208,19 +234,23 @@ type trainJSONView struct {
 	Saved     *string        `json:"checkpoint"`
 	Rank      int            `json:"rank"`
 	Ranks     int            `json:"ranks"`
+	Zero      int            `json:"zero"`
 }
 
 type trainPeakJSON struct {
 	recompute.PeakRecord
-	Ahead         int64 `json:"ahead_bytes"`
-	MeasuredArena int64 `json:"measured_arena_bytes"`
-	RSS           int64 `json:"rss_bytes"`
+	Ahead         int64   `json:"ahead_bytes"`
+	Staging       int64   `json:"staging_bytes"`
+	MeasuredArena int64   `json:"measured_arena_bytes"`
+	RankArenas    []int64 `json:"rank_arena_bytes"`
+	RSS           int64   `json:"rss_bytes"`
 }
 
 func trainJSON(w io.Writer, v *TrainView) error {
 	out := trainJSONView{Schema: TrainSchema, Backend: v.Backend, Steps: v.Done, Updates: v.Updates, Skipped: v.Skipped,
 		Stopped: v.Stopped, LossFirst: events.Number(v.LossFirst), LossLast: events.Number(v.LossLast),
-		TimeMS: float64(v.Took.Microseconds()) / 1000, PerSecond: v.PerSecond, Ranks: 1}
+		TimeMS: float64(v.Took.Microseconds()) / 1000, PerSecond: v.PerSecond, Ranks: max(v.Ranks, 1),
+		Zero: v.Zero}
 	if !math.IsNaN(v.EvalLast) {
 		loss := events.Number(v.EvalLast)
 		out.EvalLast = &loss
@@ -237,7 +267,10 @@ func trainJSON(w io.Writer, v *TrainView) error {
 	out.Peak.ArenaBytes = max(v.Arena, v.EvalArena)
 	out.Peak.PersistentBytes = v.States + v.Inputs
 	out.Peak.TotalBytes = v.Total()
-	out.Peak.Ahead = v.Ahead
+	out.Peak.Ahead, out.Peak.Staging = v.Ahead, v.Staging
+	if out.Peak.RankArenas = v.RankArenas; out.Peak.RankArenas == nil {
+		out.Peak.RankArenas = []int64{v.Measured}
+	}
 	out.Peak.MeasuredArena, out.Peak.RSS = v.Measured, v.Process.Peak
 	if v.Saved != "" {
 		out.Saved = &v.Saved

@@ -16,7 +16,8 @@ var notFiles = []string{"check", "growth", "weight-type",
 	"ort-opt", "ort-arena", "ort-execution", "cudnn-conv-algo-search",
 	"cudnn-conv-use-max-workspace", "bitwise", "by", "capacity", "batch",
 	"on", "image", "claim", "gpu", "reserve", "precision", "vary", "max-overhead",
-	"on-nan", "resume", "lr-scheduler", "data-format", "token-type", "blocks", "labels", "record", "last-batch"}
+	"on-nan", "resume", "reduce",
+	"bucket-size", "lr-scheduler", "data-format", "token-type", "blocks", "labels", "record", "last-batch"}
 
 // notReading are the verbs whose arguments are no files.
 var notReading = []string{"ops", "examples", "version", "exit-codes", "environment", "completion", "help",

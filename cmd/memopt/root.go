@@ -95,7 +95,10 @@ func runUntil(ctx context.Context, k *keeper, args []string, io stdio, environ [
 		e = &exitError{code: exitUsage, err: err} // cobra's own errors are about the command line
 	}
 	a.spare(streams, e.err)
-	a.complain(e.err)
+	var quiet *quietError
+	if !errors.As(err, &quiet) {
+		a.complain(e.err)
+	}
 	if e.code == exitInterrupted {
 		return endCode(ctx)
 	}

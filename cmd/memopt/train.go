@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"io"
 	"math"
 	"slices"
@@ -36,7 +35,10 @@ these have them. Biases and norms have no weight decay.
 With -o, the job keeps checkpoints, metrics.jsonl and TensorBoard's events in a
 folder. Ctrl-C, SIGTERM and SIGUSR1 end it after the update that is under way,
 with a checkpoint and exit code 9; a second signal ends it at once. --resume goes
-on bit for bit.`,
+on bit for bit.
+
+mpirun -n N starts N ranks of one job, each with batches of its own: together
+they train as one that accumulates N times the steps (docs/cluster.md).`,
 		Example: `  memopt train example:transformer --data example:text --budget 60% --max-steps 50
         a built-in model and text: nothing else is needed
   memopt train gpt2.onnx --data train.bin --eval-data val.bin --dim seq=1024 --batch 8 -o job \
@@ -45,7 +47,9 @@ on bit for bit.`,
   memopt train resnet.onnx --data 'images/*.npz' --batch auto --budget 8GiB -o job
         the largest batch that fits
   memopt train gpt2.onnx --data train.bin --dim seq=1024 -o job --resume
-        go on where the job was stopped`,
+        go on where the job was stopped
+  mpirun -n 4 memopt train gpt2.onnx --data train.bin --dim seq=1024 -o job --zero 1
+        four processes, which share the optimizer's states`,
 		Args: exactModel,
 		RunE: func(_ *cobra.Command, args []string) error { return a.train(args[0], &t) },
 	}
@@ -68,7 +72,8 @@ type training struct {
 	view    report.TrainView
 	stays   int64 // bytes of states and inputs
 	sources []io.Closer
-	ort     *ortfiles.Artefacts // where the model is a folder of onnxruntime-training's; else nil
+	rankState
+	ort *ortfiles.Artefacts // where the model is a folder of onnxruntime-training's; else nil
 }
 
 // train runs a job.
@@ -79,13 +84,15 @@ func (a *app) train(name string, flags *trainFlags) (err error) {
 			c.Close()
 		}
 	}()
-	for _, prepare := range []func() error{t.check, t.open, t.makeSteps, t.openData, t.openFolder, t.plan, t.begin,
-		t.describe, t.openMetrics} {
-		if err := prepare(); err != nil {
-			return err
+	defer func() { err = t.leave(err) }()
+	for _, prepare := range []func() error{t.check, t.openRanks, t.open, t.makeSteps, t.openData, t.openFolder,
+		t.choosePlan, t.plan, t.begin, t.compareRanks, t.describe, t.openMetrics} {
+		err := prepare()
+		if err == nil {
+			err = t.canceled()
 		}
-		if a.ctx.Err() != nil {
-			return classify(context.Canceled)
+		if err = t.agree(err); err != nil {
+			return err
 		}
 	}
 	return t.run()
@@ -164,7 +171,8 @@ func residentOf(e verify.Engine) (resident.Engine, error) {
 func (t *training) begin() (err error) {
 	c := &t.config
 	c.Steps, c.Micros = t.steps, int64(t.micros)
-	t.view.PerEpoch = (c.Order.Batches() + c.Micros - 1) / c.Micros
+	together := c.Micros * t.ranks()
+	t.view.PerEpoch = (c.Order.Batches() + together - 1) / together
 	c.Updates = int64(math.Ceil(t.epochs * float64(t.view.PerEpoch)))
 	if t.maxSteps > 0 {
 		c.Updates = int64(t.maxSteps)
@@ -221,6 +229,7 @@ func (t *training) describe() error {
 	v.Frozen = t.steps.Frozen()
 	v.Data = dataText(t.data.paths, c.Source)
 	v.Batch, v.Micros, v.Updates = int64(c.Order.Batch), c.Micros, c.Updates
+	v.Ranks, v.Zero = int(t.ranks()), t.zero
 	if c.Resume != nil {
 		v.Begun = c.Resume.Step
 	}

@@ -29,13 +29,14 @@ func (t *training) run() error {
 	v := &t.view
 	v.Took = time.Since(begin)
 	v.Done, v.Skipped, v.Stopped, v.Saved = r.Updates, r.Skipped, r.Stopped, r.Saved
+	v.RankArenas = r.RankArenas
 	v.LossFirst, v.LossLast, v.EvalLast, v.Measured = r.LossFirst, r.LossLast, r.EvalLast, r.MeasuredArena
 	v.Process = r.Process
 	v.PerSecond = w.rate()
 	if err := report.TrainReport(t.app.out, t.format, v); err != nil {
 		return err
 	}
-	return t.ended(r)
+	return t.onFirst(t.ended(r))
 }
 
 // ended is the exit code of a job that has ended without an error.
@@ -55,9 +56,15 @@ func (t *training) ended(r *train.Result) error {
 	if t.engine.Traits().Reorders { // its arena rounds every value up
 		limit += float64(verify.Grain * len(t.config.Plans.Step.Side.Model.Graph.Values))
 	}
-	if float64(r.MeasuredArena) > limit {
-		return &exitError{exitAbove, fmt.Errorf("%s: the measured arena of %d bytes is above the predicted one of %d",
-			t.name, r.MeasuredArena, max(t.view.Arena, t.view.EvalArena))}
+	most, where := r.MeasuredArena, ""
+	for rank, n := range r.RankArenas {
+		if n > most {
+			most, where = n, fmt.Sprintf("rank %d: ", rank)
+		}
+	}
+	if float64(most) > limit {
+		return &exitError{exitAbove, fmt.Errorf("%s: %sthe measured arena of %d bytes is above the predicted one of %d",
+			t.name, where, most, promised)}
 	}
 	return nil
 }
@@ -67,6 +74,7 @@ func (t *training) classifyTrain(err error) error {
 	var nan *train.NotFiniteError
 	switch {
 	case errors.As(err, &nan):
+		t.together = true
 		return &exitError{exitDiffers, fmt.Errorf("%s: %w", t.name, err)}
 	case errors.Is(err, live.ErrNoBoundary), errors.Is(err, planner.ErrUnfit):
 		return t.classifyPlan(t.name, err)

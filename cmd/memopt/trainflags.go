@@ -22,6 +22,7 @@ type trainFlags struct {
 	engine    engineFlags
 	data      dataFlags
 	optimizer trainOptimizerFlags
+	rankFlags
 
 	out       string
 	loss      []string
@@ -69,6 +70,7 @@ func (t *trainFlags) register(f *pflag.FlagSet) {
 	f.Lookup("resume").NoOptDefVal = newest
 	f.StringVar(&t.init, "init", "", "FILE.safetensors: begin with its weights; random:SEED: make up "+
 		"those that the model has no values for")
+	t.rankFlags.register(f)
 	t.engine.register(f)
 	t.selection.registerPlan(f)
 }

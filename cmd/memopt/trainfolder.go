@@ -11,12 +11,14 @@ import (
 // openFolder takes the job's folder and the checkpoint to go on with.
 func (t *training) openFolder() (err error) {
 	c := &t.config
-	if t.out != "" {
+	switch {
+	case t.out != "" && t.rank() > 0: // rank 0 writes
+	case t.out != "":
 		if c.Folder, err = checkpoint.OpenJob(t.out); err != nil {
 			return fileError("-o %w", err)
 		}
 		t.sources = append(t.sources, c.Folder)
-	} else {
+	default:
 		t.note("no folder is given with -o: checkpoints and metrics are not kept, and the trained weights are " +
 			"lost at the end")
 	}
@@ -62,7 +64,7 @@ func (t *training) manifest() (err error) {
 		return usage("--data: %w", err)
 	}
 	m.Data.Paths, m.Data.Samples = t.data.paths, c.Source.Samples()
-	m.Accumulation, m.Dims = c.Micros, map[string]int64{}
+	m.Accumulation, m.Dims = c.Micros*t.ranks(), map[string]int64{}
 	for name, n := range c.Plans.Step.Side.Dims {
 		m.Dims[name] = n
 	}

@@ -14,8 +14,8 @@ import (
 	"memopt/train"
 )
 
-// plan settles the batch and plans the steps.
-func (t *training) plan() (err error) {
+// choosePlan settles what is asked of the plan, and the samples of a step.
+func (t *training) choosePlan() (err error) {
 	traits := t.engine.Traits()
 	t.selection.executes = onCPU(traits)
 	if t.chosen, err = t.selection.resolve(t.app, t.steps.Step); err != nil {
@@ -27,12 +27,24 @@ func (t *training) plan() (err error) {
 		t.chosen.strategy = b
 	}
 	t.chosen.options.Threads = t.global.threads
-	sel := train.Selection{Strategy: t.chosen.strategy, Options: t.chosen.options, Traits: traits, Seed: t.global.seed}
-	rows, err := t.rows(sel)
+	rows, err := t.rows(t.selected())
+	t.config.Order.Batch = int(rows)
+	return err
+}
+
+// selected is what is asked of the plan.
+func (t *training) selected() train.Selection {
+	return train.Selection{Strategy: t.chosen.strategy, Options: t.chosen.options, Traits: t.engine.Traits(),
+		Seed: t.global.seed}
+}
+
+// plan plans the steps.
+func (t *training) plan() (err error) {
+	c, sel := &t.config, t.selected()
+	rows, err := t.shareRows(int64(c.Order.Batch))
 	if err != nil {
 		return err
 	}
-	c := &t.config
 	c.Order.Batch = int(rows)
 	if err := c.Order.Check(); err != nil {
 		return usage("--data: %w", err)
@@ -79,6 +91,9 @@ func (t *training) limit() (int64, string) {
 		}
 	}
 	if l, ok := memlimit.Available(); ok {
+		if n := int64(t.launch.LocalSize); n > 1 {
+			return l.Bytes / n, fmt.Sprintf("%s, shared by the %d ranks of this machine", l.By, n)
+		}
 		return l.Bytes, l.By
 	}
 	return math.MaxInt64, ""

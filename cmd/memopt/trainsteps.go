@@ -41,6 +41,9 @@ func (t *training) makeSteps() (err error) {
 	}
 	t.recipe.Differentiate = autograd.Options{Losses: losses, Params: t.optimizer.params, NoGrad: t.optimizer.freeze,
 		Unfused: !t.fuse}
+	if err := t.setRanks(); err != nil {
+		return err
+	}
 	t.recipe.Micros, t.recipe.Seed = t.micros, t.global.seed
 	if t.config.Scale = scale; scale != nil {
 		t.recipe.LossScale = "loss_scale"

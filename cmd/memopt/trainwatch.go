@@ -35,7 +35,7 @@ const barEvery = 100 * time.Millisecond
 func (w *trainWatcher) Ready(p train.Prediction) {
 	t := w.t
 	t.view.States, t.view.Inputs, t.view.Arena, t.view.EvalArena = p.States, p.Inputs, p.Arena, p.Eval
-	t.view.Ahead = p.Ahead
+	t.view.Ahead, t.view.Staging = p.Ahead, p.Staging
 	out := t.app.out
 	if t.format != report.TableFormat {
 		out = t.app.err
@@ -121,6 +121,10 @@ func (w *trainWatcher) Saved(path string, err error) {
 // Warn prints what the user should know.
 func (w *trainWatcher) Warn(text string) {
 	w.clear()
+	if r := w.t.rank(); r > 0 { // which is quiet
+		w.t.say("warning:", fmt.Sprintf("rank %d: %s", r, text))
+		return
+	}
 	w.t.warn("%s", text)
 }
 
