@@ -28,7 +28,6 @@ type Runner struct {
 	Said    func(done, total int) // progress; may be nil
 
 	ids   map[int]string
-	held  map[string]bool
 	mu    sync.Mutex
 	done  int
 	tried map[string]bool // with Retry: run by this sweep already
@@ -271,8 +270,10 @@ func (r *Runner) execute(ctx context.Context, p *Point, id string) (*Result, err
 	if err != nil {
 		return nil, err
 	}
-	if err := fileio.WriteFile(r.Folder.log(id), said.data); err != nil {
-		return nil, err
+	if len(said.data) > 0 {
+		if err := fileio.WriteFile(r.Folder.log(id), said.data); err != nil {
+			return nil, err
+		}
 	}
 	res := &Result{Schema: PointSchema, ID: id, Verb: p.Verb, Models: p.Models, Dims: p.Dims, Flags: p.Flags,
 		Version:   r.Version,
