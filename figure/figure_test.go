@@ -208,3 +208,21 @@ func TestColors(t *testing.T) {
 		require.Regexp(t, `--`+k.String()+`: (light-dark\()?`+k.Color(), string(css))
 	}
 }
+
+// TestLines: each line has its dots where its numbers are, and a name in the legend.
+func TestLines(t *testing.T) {
+	c := &figure.Chart{Title: "cost", X: "budget", Y: "more time, %", Bytes: true, Lines: []figure.Line{
+		{Name: "a & b", Points: [][2]float64{{1 << 30, 8}, {2 << 30, 2}}},
+		{Name: "one", Points: [][2]float64{{3 << 30, 0}}}}}
+	var b strings.Builder
+	require.NoError(t, figure.Lines(&b, figure.SVG, c))
+	texts := wellFormed(t, b.String())
+	for _, want := range []string{"cost", "budget, GiB", "more time, %", "a & b", "one"} {
+		require.Contains(t, texts, want)
+	}
+	require.Contains(t, b.String(), "8 at 1; 2 at 2; one: 0 at 3;")
+	var again strings.Builder
+	require.NoError(t, figure.Lines(&again, figure.SVG, c))
+	require.Equal(t, b.String(), again.String())
+	require.NoError(t, figure.Lines(&again, figure.PNG, c))
+}

@@ -210,12 +210,8 @@ func (r *Runner) Run(ctx context.Context, p *Point) (*Result, error) {
 		return nil, err
 	}
 	if res.Outcome == Unfinished || ctx.Err() != nil && res.Outcome != Done {
-		res.Outcome = Unfinished
-		if ctx.Err() != nil {
-			return res, ctx.Err()
-		}
-		return res, fmt.Errorf("point %d was stopped by somebody else: exit code %d, %s; run the sweep again, "+
-			"and it goes on", p.Index, res.ExitCode, res.Error)
+		res.Outcome = Unfinished // also if somebody else has stopped the process: the other points go on
+		return res, ctx.Err()
 	}
 	if err := r.Folder.save(res); err != nil {
 		return nil, err

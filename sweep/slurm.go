@@ -94,13 +94,20 @@ func (s *Slurm) Run(ctx context.Context) error {
 	file := filepath.Join(s.Folder.Path, jobName)
 	data, _ := os.ReadFile(file) // none: nothing was submitted
 	job := strings.TrimSpace(string(data))
-	if job == "" || !s.active(ctx, job) {
+	active := job != ""
+	if active {
+		if active, err = s.active(ctx, job); err != nil {
+			return err
+		}
+	}
+	if !active {
 		script, err := s.Write(list)
 		if err != nil {
 			return err
 		}
 		args := append(append([]string{"--parsable"}, s.Args...), script)
-		out, err := slurmCommand(ctx, "sbatch", args...)
+		// A signal must not come between the submission and the file that knows of it.
+		out, err := slurmCommand(context.WithoutCancel(ctx), "sbatch", args...)
 		if err != nil {
 			return err
 		}
@@ -124,7 +131,10 @@ const (
 // wait waits until all points have results or the job has gone.
 func (s *Slurm) wait(ctx context.Context, job string) error {
 	for every := firstPoll; ; every = min(every*3/2, lastPoll) {
-		active := s.active(ctx, job)
+		active, err := s.active(ctx, job)
+		if err != nil {
+			return err
+		}
 		list, err := s.missingFiles()
 		if err != nil {
 			return err
@@ -158,13 +168,17 @@ func (s *Slurm) missingFiles() (n int, err error) {
 	return n, nil
 }
 
-// active reports whether a job still has tasks that wait or run.
-func (s *Slurm) active(ctx context.Context, job string) bool {
+// active reports whether a job still has tasks that wait or run. Slurm forgets jobs some minutes after
+// their end; while its controller is down, the job counts as active.
+func (s *Slurm) active(ctx context.Context, job string) (bool, error) {
 	out, err := slurmCommand(ctx, "squeue", "--noheader", "--format=%i", "--jobs="+job)
-	if err != nil { // Slurm forgets jobs some minutes after their end; a controller that is down says otherwise
-		return !strings.Contains(err.Error(), "Invalid job id")
+	switch {
+	case errors.Is(err, exec.ErrNotFound):
+		return false, err
+	case err != nil:
+		return !strings.Contains(err.Error(), "Invalid job id"), nil
 	}
-	return strings.TrimSpace(out) != ""
+	return strings.TrimSpace(out) != "", nil
 }
 
 // slurmCommand runs a command of Slurm and returns what it prints.
@@ -175,8 +189,8 @@ func slurmCommand(ctx context.Context, name string, args ...string) (string, err
 	out, err := cmd.Output()
 	switch {
 	case errors.Is(err, exec.ErrNotFound):
-		return "", fmt.Errorf("%s: is not installed here; run this where jobs are submitted, or write the script with "+
-			"--write and submit it there", name)
+		return "", fmt.Errorf("%w: %s is not installed here; run this where jobs are submitted, or write the script "+
+			"with --write and submit it there", exec.ErrNotFound, name)
 	case err != nil:
 		return "", fmt.Errorf("%s %s: %w: %s", name, strings.Join(args, " "), err,
 			strings.Join(strings.Fields(said.String()), " "))

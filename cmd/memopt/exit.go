@@ -140,7 +140,8 @@ func (a *app) exitCodesTopic() *cobra.Command {
     7  a runtime or device is missing
     8  the solver stopped early under --require-optimal; or a condition of
        --fail-if is met
-    9  a training job was stopped by a signal, and its checkpoint is saved
+    9  a training job was stopped by a signal, and its checkpoint is saved; or
+       points of a sweep were stopped, and the next sweep runs them
   129  the terminal was closed (SIGHUP); the best plan so far is kept
   130  interrupted, likewise
   138  asked to end by SIGUSR1, likewise

@@ -168,8 +168,9 @@ func TestSweepOnSlurm(t *testing.T) {
 	require.NoError(t, err)
 	said, err = exec.Command("scancel", strings.TrimSpace(string(job))).CombinedOutput()
 	require.NoError(t, err, "%s", said)
-	require.NoError(t, first.Wait(), out.String())
-	require.Contains(t, out.String(), "points are not finished")
+	require.Error(t, first.Wait())
+	require.Equal(t, exitSaved, first.ProcessState.ExitCode(), out.String())
+	require.Contains(t, out.String(), "points were stopped and are not finished")
 	kept := sweepFiles(t)
 	require.GreaterOrEqual(t, len(kept), enough)
 	require.Less(t, len(kept), points)
@@ -201,8 +202,38 @@ func TestSweepWithoutSlurm(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	got := inProcess(t.Context(), nil, "sweep grid.json -o out --on slurm")
 	require.Equal(t, exitUsage, got.code)
-	require.Contains(t, got.errors, "sbatch: is not installed here")
+	require.Contains(t, got.errors, "sbatch is not installed here")
 	got = inProcess(t.Context(), nil, "sweep grid.json -o out --on slurm --write --jobs 3")
 	require.Zero(t, got.code, got.errors)
 	require.Contains(t, readAll(t, []string{strings.TrimSpace(got.out)}), "#SBATCH --array=0-3%3\n")
+}
+
+// TestSweepLosesAProcess: where the system kills a point's process, as it does when memory is short, that
+// point has failed, and the others are run.
+func TestSweepLosesAProcess(t *testing.T) {
+	t.Chdir(t.TempDir())
+	here, err := os.Getwd()
+	require.NoError(t, err)
+	writeGrid(t, `{"verb": "plan", "models": "example:mlp", "dims": {"batch": [4096, 64]},
+		"flags": {"budget": "60%", "time-limit": 30, "effort": 20}}`)
+	v := startVictim(t, nil, nil, "sweep "+here+"/grid.json -q -o "+here+"/out")
+	children := fmt.Sprintf("/proc/%d/task/*/children", v.cmd.Process.Pid)
+	var child int
+	require.Eventually(t, func() bool {
+		files, _ := filepath.Glob(children)
+		for _, file := range files {
+			if text, _ := os.ReadFile(file); len(text) > 0 {
+				_, err := fmt.Sscan(string(text), &child)
+				return err == nil
+			}
+		}
+		return false
+	}, promptly, time.Millisecond)
+	require.NoError(t, syscall.Kill(child, syscall.SIGKILL))
+	require.NoError(t, os.Remove("grid.json")) // it is read once
+	<-v.ended
+	require.Equal(t, exitInternal, v.cmd.ProcessState.ExitCode(), v.err.String())
+	require.Contains(t, v.err.String(), "1 of 2 points failed; the first is point 0: the process ended with signal: "+
+		"killed; memory may have been short")
+	require.Len(t, sweepFiles(t), 2)
 }

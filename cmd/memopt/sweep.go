@@ -18,6 +18,7 @@ import (
 	"memopt/configs"
 	"memopt/figure"
 	"memopt/graph/onnx"
+	"memopt/internal/memlimit"
 	"memopt/report"
 	"memopt/sweep"
 )
@@ -62,7 +63,8 @@ by the next sweep. A training job goes on from its checkpoint, in DIR/jobs.
 
 With --index, or where SLURM_ARRAY_TASK_ID or JOB_COMPLETION_INDEX is set, sweep
 runs the point of that number only, and ends with its exit code. Otherwise it
-ends with 0 unless a point failed, and then with the first such point's code.
+ends with 0 unless a point failed, and then with the first such point's code, or
+points were stopped, and then with 9.
 docs/cluster.md has more.`,
 		Example: `  memopt sweep grid.json -o results --jobs 2
         two points at a time; the table of all when they are done
@@ -154,7 +156,7 @@ func (a *app) sweep(path string, f *sweepFlags) error {
 	if err := sweep.Write(a.out, format, s); err != nil {
 		return err
 	}
-	return a.sweepEnd(s)
+	return a.sweepEnd(s, f)
 }
 
 // check refuses flags that do not go together.
@@ -218,8 +220,16 @@ func (a *app) sweepRunner(g *sweep.Grid, f *sweepFlags, verbs *sweepVerbs) (*swe
 	if _, given := a.env("GOMAXPROCS"); !given && r.Threads > 0 {
 		r.Env = append(r.Env, fmt.Sprintf("GOMAXPROCS=%d", r.Threads))
 	}
+	if l, ok := memlimit.Available(); ok && f.jobs > 1 && f.on == onLocal {
+		if _, given := a.env("GOMEMLIMIT"); !given { // garbage of one must not take the room of another
+			r.Env = append(r.Env, fmt.Sprintf("GOMEMLIMIT=%d", max(leastShare, l.Bytes/int64(f.jobs))))
+		}
+	}
 	return r, nil
 }
+
+// leastShare is what a process's heap may have in any case.
+const leastShare = 64 << 20
 
 // sweepThreads is the share of each of so many processes in the machine's cores, or in those that
 // Slurm gives to a task; 0: all.
@@ -238,7 +248,7 @@ func (a *app) sweepThreads(jobs int) int {
 	if jobs == 1 {
 		return 0
 	}
-	return max(1, runtime.NumCPU()/jobs)
+	return max(1, runtime.GOMAXPROCS(0)/jobs)
 }
 
 // sweepPoint runs one point, and ends with its exit code.
@@ -331,13 +341,19 @@ func (a *app) sweepFault(err error) error {
 }
 
 // sweepEnd says what is left to do, and gives the exit code.
-func (a *app) sweepEnd(s *sweep.Summary) error {
-	if n := s.Counts[sweep.Unfinished]; n > 0 {
-		a.note("%d of %d points are not finished: sweep again without --gather", n, len(s.Rows))
+func (a *app) sweepEnd(s *sweep.Summary, f *sweepFlags) error {
+	unfinished := s.Counts[sweep.Unfinished]
+	if unfinished > 0 && f.gather {
+		a.note("%d of %d points are not finished", unfinished, len(s.Rows))
+		unfinished = 0
 	}
 	row := s.FirstFailure()
-	if row == nil {
+	if row == nil && unfinished == 0 {
 		return nil
+	}
+	if row == nil {
+		return &exitError{exitSaved, fmt.Errorf("%d of %d points were stopped and are not finished: run the same "+
+			"sweep again, and it goes on", unfinished, len(s.Rows))}
 	}
 	code := row.Result.ExitCode
 	if code == sweep.Killed {
