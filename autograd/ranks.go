@@ -20,12 +20,18 @@ type Ranks struct {
 	// optimizer; 2: gradients, too; 0: nothing. A step that applies sums of gradients has these whole,
 	// and shards states.
 	Zero int
-	// BucketBytes is from which size on a bucket leaves; 0: DefaultBucketBytes.
+	// BucketBytes is from which size on a bucket leaves; 0: an eighth of all gradients, of at least
+	// leastBucket and at most mostBucket.
 	BucketBytes int64
 }
 
-// DefaultBucketBytes is the size of buckets of PyTorch's DistributedDataParallel.
-const DefaultBucketBytes = 25 << 20
+// Bounds of the size of buckets that nobody has chosen, in bytes. A bucket is there beside the gradients
+// that it is made of, and only what leaves before the last gradient is made leaves meanwhile: so there
+// are several. The upper bound is that of PyTorch's DistributedDataParallel.
+const (
+	leastBucket = 1 << 20
+	mostBucket  = 25 << 20
+)
 
 // Names of the inputs of steps with several ranks.
 const (
@@ -60,7 +66,6 @@ func (r *Ranks) check() error {
 	case r.BucketBytes < 0:
 		return fmt.Errorf("buckets of %d bytes: wanted at least one", r.BucketBytes)
 	}
-	r.BucketBytes = cmp.Or(r.BucketBytes, DefaultBucketBytes)
 	return nil
 }
 
@@ -155,7 +160,7 @@ func (u *updater) fillBuckets() {
 		gradient, weight graph.DType
 		m                member
 	}
-	open := map[key]*bucket{}
+	open, full := map[key]*bucket{}, u.bucketBytes()
 	u.at = make([]int, len(u.params))
 	for _, i := range order {
 		k := key{gradient: u.DType(u.grads[i])}
@@ -169,7 +174,7 @@ func (u *updater) fillBuckets() {
 		}
 		b.of, b.offsets, b.grads = append(b.of, i), append(b.offsets, b.elements), append(b.grads, u.grads[i])
 		b.elements += u.elements(u.params[i])
-		if b.elements*int64(k.gradient.Bits()/8) >= u.Ranks.BucketBytes {
+		if b.elements*int64(k.gradient.Bits()/8) >= full {
 			delete(open, k)
 		}
 	}
@@ -182,6 +187,18 @@ func (u *updater) fillBuckets() {
 			u.at[i] = k
 		}
 	}
+}
+
+// bucketBytes is from which size on a bucket leaves.
+func (u *updater) bucketBytes() int64 {
+	if u.Ranks.BucketBytes > 0 {
+		return u.Ranks.BucketBytes
+	}
+	all := int64(0)
+	for i, p := range u.params {
+		all += u.elements(p) * int64(u.DType(u.grads[i]).Bits()/8)
+	}
+	return min(max(all/8, leastBucket), mostBucket)
 }
 
 // lastGrad is the node that makes a bucket's last gradient.

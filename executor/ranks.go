@@ -2,6 +2,7 @@ package executor
 
 import (
 	"fmt"
+	"time"
 
 	"memopt/collective"
 	"memopt/graph"
@@ -16,6 +17,8 @@ import (
 type Ranks struct {
 	group collective.Group
 	begun []begun // under way, the oldest first
+	// waited is how long Wait has waited in all.
+	waited time.Duration
 }
 
 // begun is an operation under way, and the memory that it works in.
@@ -32,6 +35,10 @@ func (r *Ranks) Rank() int { return r.group.Rank() }
 
 // Size is how many ranks there are.
 func (r *Ranks) Size() int { return r.group.Size() }
+
+// Waited is how long Wait has waited in all: for data on their way, and for ranks that are slower. What
+// is on its way while kernels run costs nothing.
+func (r *Ranks) Waited() time.Duration { return r.waited }
 
 // Start begins an operation in a buffer, which must stay untouched until Wait has returned for it.
 func (r *Ranks) Start(o collective.Op, d graph.DType, buf []byte) error {
@@ -59,7 +66,10 @@ func (r *Ranks) Wait(buf []byte) error {
 	for i, b := range r.begun {
 		if b.at == &buf[0] {
 			r.begun = append(r.begun[:i], r.begun[i+1:]...)
-			return r.group.Wait(b.ticket)
+			since := time.Now()
+			err := r.group.Wait(b.ticket)
+			r.waited += time.Since(since)
+			return err
 		}
 	}
 	return fmt.Errorf("no operation is under way in this memory: a CollectiveWait follows the node that begins it")

@@ -45,11 +45,12 @@ type TrainView struct {
 	Done, Skipped       int64
 	LossFirst, LossLast float64
 	EvalLast            float64 // NaN: there was no evaluation
-	Measured            int64   // bytes of the arena
+	Measured            int64   // bytes of the arena; -1: nothing has run
 	RankArenas          []int64 // Measured of each rank; nil where there is one
 	Process             executor.ProcessMemory
 	Took                time.Duration
-	PerSecond           float64 // updates
+	Waited              time.Duration // of Took, for other ranks
+	PerSecond           float64       // updates
 	Stopped             bool
 	Saved               string // the last checkpoint, or ""
 	Folder              string // or ""
@@ -59,7 +60,24 @@ type TrainView struct {
 func (v *TrainView) Total() int64 { return v.States + v.Inputs + max(v.Arena, v.EvalArena) }
 
 // TrainStart writes what a job will do and take, before its first step.
-func TrainStart(w io.Writer, v *TrainView) error {
+func TrainStart(w io.Writer, v *TrainView) error { return v.start().WriteText(w) }
+
+// TrainForetold is TrainStart of a job that does not begin.
+func TrainForetold(w io.Writer, format Format, v *TrainView) error {
+	switch format {
+	case JSONFormat:
+		v.LossFirst, v.LossLast, v.Measured = math.NaN(), math.NaN(), -1
+		return trainJSON(w, v)
+	case CSVFormat:
+		return v.start().WriteCSV(w)
+	case MarkdownFormat:
+		return v.start().WriteMarkdown(w)
+	}
+	return TrainStart(w, v)
+}
+
+// start is what a job will do and take.
+func (v *TrainView) start() *Table {
 	t := Table{Header: []string{"what", "value", ""}, Fit: []Fit{Wrap, Wrap, Wrap}}
 	t.Add("training step", Thousands(v.Forward+v.Backward)+" nodes",
 		fmt.Sprintf("%s forward, %s backward and update; on %s", Thousands(v.Forward), Thousands(v.Backward),
@@ -89,7 +107,7 @@ func TrainStart(w io.Writer, v *TrainView) error {
 		t.Add("plan", fmt.Sprintf("%d nodes", v.Plan.Recompute.Nodes), planText(v.Plan))
 	}
 	v.addParts(&t)
-	return t.WriteText(w)
+	return &t
 }
 
 // zeroTexts says what ranks share, by the stage of ZeRO.
@@ -171,6 +189,9 @@ func TrainReport(w io.Writer, format Format, v *TrainView) error {
 		t.Add("evaluation", lossText(v.EvalLast), "mean loss of the data for evaluation")
 	}
 	t.Add("time", fmt.Sprintf("%.2f s", v.Took.Seconds()), fmt.Sprintf("%.3g updates per second", v.PerSecond))
+	if v.Ranks > 1 {
+		t.Add("  waited", fmt.Sprintf("%.2f s", v.Waited.Seconds()), "for what other ranks had to send")
+	}
 	arena := max(v.Arena, v.EvalArena)
 	t.Add("predicted arena", Bytes(arena), "")
 	t.Add("measured arena", Bytes(v.Measured), comparedArena(v.Measured, arena))
@@ -230,6 +251,7 @@ type trainJSONView struct {
 	Peak      trainPeakJSON  `json:"peak"`
 	AtPeak    atPeakJSON     `json:"at_peak"`
 	TimeMS    float64        `json:"time_ms"`
+	WaitedMS  float64        `json:"waited_ms"`
 	PerSecond float64        `json:"steps_per_s"`
 	Saved     *string        `json:"checkpoint"`
 	Rank      int            `json:"rank"`
@@ -241,7 +263,7 @@ type trainPeakJSON struct {
 	recompute.PeakRecord
 	Ahead         int64   `json:"ahead_bytes"`
 	Staging       int64   `json:"staging_bytes"`
-	MeasuredArena int64   `json:"measured_arena_bytes"`
+	MeasuredArena *int64  `json:"measured_arena_bytes"`
 	RankArenas    []int64 `json:"rank_arena_bytes"`
 	RSS           int64   `json:"rss_bytes"`
 }
@@ -250,7 +272,7 @@ func trainJSON(w io.Writer, v *TrainView) error {
 	out := trainJSONView{Schema: TrainSchema, Backend: v.Backend, Steps: v.Done, Updates: v.Updates, Skipped: v.Skipped,
 		Stopped: v.Stopped, LossFirst: events.Number(v.LossFirst), LossLast: events.Number(v.LossLast),
 		TimeMS: float64(v.Took.Microseconds()) / 1000, PerSecond: v.PerSecond, Ranks: max(v.Ranks, 1),
-		Zero: v.Zero}
+		Zero: v.Zero, WaitedMS: float64(v.Waited.Microseconds()) / 1000}
 	if !math.IsNaN(v.EvalLast) {
 		loss := events.Number(v.EvalLast)
 		out.EvalLast = &loss
@@ -268,10 +290,15 @@ func trainJSON(w io.Writer, v *TrainView) error {
 	out.Peak.PersistentBytes = v.States + v.Inputs
 	out.Peak.TotalBytes = v.Total()
 	out.Peak.Ahead, out.Peak.Staging = v.Ahead, v.Staging
-	if out.Peak.RankArenas = v.RankArenas; out.Peak.RankArenas == nil {
+	switch out.Peak.RankArenas = v.RankArenas; {
+	case v.Measured < 0:
+		out.Peak.RankArenas = []int64{}
+	case v.RankArenas == nil:
 		out.Peak.RankArenas = []int64{v.Measured}
 	}
-	out.Peak.MeasuredArena, out.Peak.RSS = v.Measured, v.Process.Peak
+	if out.Peak.RSS = v.Process.Peak; v.Measured >= 0 {
+		out.Peak.MeasuredArena = &v.Measured
+	}
 	if v.Saved != "" {
 		out.Saved = &v.Saved
 	}

@@ -1,6 +1,8 @@
 package train
 
 import (
+	"time"
+
 	"memopt/collective"
 	"memopt/executor"
 	"memopt/executor/resident"
@@ -110,6 +112,7 @@ type Result struct {
 	EvalLast            float64 // NaN: there was no evaluation
 	Predicted           Prediction
 	MeasuredArena       int64
+	Waited              time.Duration          // of Run's time, for other ranks
 	RankArenas          []int64                // MeasuredArena of each rank; nil where there is one
 	Process             executor.ProcessMemory // of the process that executes
 	Stopped             bool                   // before all updates were done, because it was asked to

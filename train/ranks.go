@@ -299,6 +299,7 @@ func (j *job) arenasOfRanks() error {
 	if j.Ranks == nil {
 		return nil
 	}
+	j.result.Waited = j.Session.Ranks.Waited()
 	all, err := j.exchange([]float64{float64(j.result.MeasuredArena)})
 	for _, x := range all {
 		j.result.RankArenas = append(j.result.RankArenas, int64(x))

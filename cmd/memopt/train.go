@@ -95,6 +95,9 @@ func (a *app) train(name string, flags *trainFlags) (err error) {
 			return err
 		}
 	}
+	if t.dryRun {
+		return t.onFirst(t.foretell())
+	}
 	return t.run()
 }
 

@@ -29,7 +29,7 @@ func (t *training) run() error {
 	v := &t.view
 	v.Took = time.Since(begin)
 	v.Done, v.Skipped, v.Stopped, v.Saved = r.Updates, r.Skipped, r.Stopped, r.Saved
-	v.RankArenas = r.RankArenas
+	v.RankArenas, v.Waited = r.RankArenas, r.Waited
 	v.LossFirst, v.LossLast, v.EvalLast, v.Measured = r.LossFirst, r.LossLast, r.EvalLast, r.MeasuredArena
 	v.Process = r.Process
 	v.PerSecond = w.rate()
@@ -37,6 +37,13 @@ func (t *training) run() error {
 		return err
 	}
 	return t.onFirst(t.ended(r))
+}
+
+// foretell reports what the job would take.
+func (t *training) foretell() error {
+	p, v := t.config.Plans, &t.view
+	v.States, v.Inputs, v.Arena = p.Persistent, p.Inputs, p.Arena()
+	return report.TrainForetold(t.app.out, t.format, v)
 }
 
 // ended is the exit code of a job that has ended without an error.

@@ -36,6 +36,7 @@ type trainFlags struct {
 
 	evalEvery, saveEvery, saveLimit, logging int
 
+	dryRun bool
 	resume string
 	init   string
 	set    *pflag.FlagSet
@@ -65,6 +66,7 @@ func (t *trainFlags) register(f *pflag.FlagSet) {
 	numberVar(f, &t.saveLimit, "save-total-limit", "", 0, notNegative, "how many checkpoints are kept; 0: all")
 	numberVar(f, &t.logging, "logging-steps", "", 0, notNegative, "updates between lines of metrics; "+
 		"0: 500, or a twentieth of a shorter job")
+	f.BoolVar(&t.dryRun, "dry-run", false, "say what the job would take, and end before its first step")
 	f.StringVar(&t.resume, "resume", "", "go on after the newest checkpoint of -o, "+
 		"or after the one that is named: --resume=PATH")
 	f.Lookup("resume").NoOptDefVal = newest

@@ -29,6 +29,7 @@ type rankFlags struct {
 	bucket  string
 	timeout int
 	library string
+	asked   int // ranks of a dry run
 }
 
 func (r *rankFlags) register(f *pflag.FlagSet) {
@@ -36,9 +37,11 @@ func (r *rankFlags) register(f *pflag.FlagSet) {
 		"1 the optimizer's states, 2 gradients, too; 0: nothing")
 	f.StringVar(&r.reduce, "reduce", "fast", "how gradients are added up: fast, as MPI does; or exact, in the order "+
 		"of the ranks, which has the bits of one rank that accumulates")
-	f.StringVar(&r.bucket, "bucket-size", "25MiB", "gradients that leave together, while backward goes on")
+	f.StringVar(&r.bucket, "bucket-size", "auto", "bytes of gradients that leave together, while backward goes on; "+
+		"auto: an eighth of all, 1 MiB to 25 MiB")
 	numberVar(f, &r.timeout, "timeout", "", 1800, positive, "seconds that a rank waits for the others before the "+
 		"job ends")
+	numberVar(f, &r.asked, "ranks", "", 0, notNegative, "with --dry-run: what each of so many ranks would take")
 	f.StringVar(&r.library, "mpi-library", "", "file of the MPI library; default: that of the launcher")
 }
 
@@ -67,7 +70,13 @@ func (t *training) openRanks() (err error) {
 	if err != nil {
 		return usage("%w", err)
 	}
-	if t.launch.Size == 1 {
+	switch {
+	case t.asked > 0 && !t.dryRun:
+		return usage("--ranks %d: is for --dry-run; mpirun -n %d starts so many", t.asked, t.asked)
+	case t.asked > 0:
+		t.launch = mpi.Launch{Size: t.asked, LocalSize: 1}
+		return nil
+	case t.launch.Size == 1:
 		if t.zero > 0 {
 			t.note("--zero %d: there is one rank, which has everything; mpirun -n N starts several", t.zero)
 		}
@@ -113,11 +122,13 @@ func (t *training) ranks() int64 { return int64(max(t.launch.Size, 1)) }
 func (t *training) setRanks() error {
 	r := &t.recipe.Optimizer.Ranks
 	r.Count, r.Zero = t.launch.Size, t.zero
-	n, err := report.ParseBytes(t.bucket)
-	if err != nil || n < 1 {
-		return usage("--bucket-size %q: wanted a size of at least one byte, such as 25MiB", t.bucket)
+	if t.bucket != "auto" {
+		n, err := report.ParseBytes(t.bucket)
+		if err != nil || n < 1 {
+			return usage("--bucket-size %q: wanted auto, or a size of at least one byte, such as 25MiB", t.bucket)
+		}
+		r.BucketBytes = n
 	}
-	r.BucketBytes = n
 	t.recipe.Apart = t.reduce == "exact"
 	if t.group != nil && t.micros > 1 && t.zero == 2 {
 		t.note("--zero 2 shards gradients where each step is an update; with --gradient-accumulation-steps their " +
