@@ -16,7 +16,7 @@ import (
 // and per combination of the other values where these vary. Budgets are shares where all of them are;
 // else bytes, inputs and weights included.
 func (s *Summary) Costs() (*figure.Chart, error) {
-	c := &figure.Chart{Title: "Cost of budgets", X: "budget, % of the baseline's arena", Y: "more time, %"}
+	c := &figure.Chart{Title: "Cost of budgets", X: "budget, % of the baseline's peak", Y: "more time, %"}
 	shares := true
 	for _, r := range s.Rows {
 		shares = shares && (r.budget == "" || strings.HasSuffix(r.budget, "%"))

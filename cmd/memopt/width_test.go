@@ -44,7 +44,7 @@ var widthLines = []string{
 	"fit example:mlp --gpu 1GiB --vary batch",
 	"optimize forward.onnx -o optimized.onnx",
 	"quantize linear.onnx -o quantized.onnx",
-	"doctor", "config show",
+	"doctor", "config show", "sweep grid.json -o swept",
 }
 
 // oddStep is a training step with names that are long, wide, and would steer a terminal.
@@ -59,6 +59,7 @@ func TestWidth(t *testing.T) {
 	exitFolder(t)
 	writeText(t, "odd.onnx", strings.ReplaceAll(oddStep, "'", `"`))
 	writeHostile(t, "hostile.onnx")
+	writeGrid(t, sweepGrid)
 	writeText(t, "linear.onnx", `<ir_version: 8, opset_import: ["" : 17]>
 		m (float[2, 2] x) => (float[2, 2] y) <float[2, 2] w = {1, 2, 3, 4}> { y = MatMul (x, w) }`)
 	for _, line := range widthLines {
