@@ -108,7 +108,7 @@ func (k *keeper) cutOff(force bool) bool {
 // watch waits for signals while a verb runs. The first signal that asks for the end ends the
 // context, which verbs watch: they stop and show the best result so far. A verb that does not end
 // soon enough, because a library hangs, a pipe has no writer or a pass does not watch the context,
-// is ended here; so is one that gets a second signal.
+// is ended here; so is one that gets a second signal, other than a warning.
 type watch struct {
 	keeper *keeper
 	err    io.Writer
@@ -151,6 +151,8 @@ func (w *watch) run(signals chan os.Signal, cancel context.CancelCauseFunc, over
 			switch {
 			case s == syscall.SIGQUIT:
 				w.quit()
+			case ctx.Err() != nil && errors.Is(asks[s], errWarned):
+				continue // batch systems warn of an end more than once
 			case ctx.Err() != nil:
 				w.end(ctx, true)
 			}

@@ -85,7 +85,8 @@ func (a *app) train(name string, flags *trainFlags) (err error) {
 		}
 	}()
 	defer func() { err = t.leave(err) }()
-	for _, prepare := range []func() error{t.check, t.openRanks, t.open, t.makeSteps, t.openData, t.openFolder,
+	for _, prepare := range []func() error{t.openRanks, t.check, t.checkRanks, t.open, t.makeSteps,
+		t.openData, t.openFolder,
 		t.choosePlan, t.plan, t.begin, t.compareRanks, t.describe, t.openMetrics} {
 		err := prepare()
 		if err == nil {

@@ -63,9 +63,6 @@ func (s *rankState) rank() int { return s.launch.Rank }
 // openRanks joins the other ranks, where a launcher has started several. From then on rank 0 alone
 // reports.
 func (t *training) openRanks() (err error) {
-	if t.reduce != "fast" && t.reduce != "exact" {
-		return usage("--reduce %q: wanted fast or exact", t.reduce)
-	}
 	t.launch, err = mpi.Find(func(name string) string { text, _ := t.env(name); return text })
 	if err != nil {
 		return usage("%w", err)
@@ -84,9 +81,6 @@ func (t *training) openRanks() (err error) {
 	}
 	if t.rank() > 0 {
 		t.app.out = nowhere{}
-	}
-	if t.trainFlags.engine.backend != "cpu" {
-		return usage("train -e %s: several ranks train on -e cpu only", t.trainFlags.engine.backend)
 	}
 	o := mpi.Options{Launch: t.launch, Library: t.library, Exact: t.reduce == "exact",
 		Timeout: time.Duration(t.timeout) * time.Second}
@@ -107,6 +101,17 @@ func (t *training) openRanks() (err error) {
 		t.global.threads = max(1, runtime.NumCPU()/n)
 	}
 	t.config.Ranks, t.config.Keeps = t.group, t.out != ""
+	return nil
+}
+
+// checkRanks refuses flags that ranks cannot have.
+func (t *training) checkRanks() error {
+	if t.reduce != "fast" && t.reduce != "exact" {
+		return usage("--reduce %q: wanted fast or exact", t.reduce)
+	}
+	if t.ranks() > 1 && t.trainFlags.engine.backend != "cpu" {
+		return usage("train -e %s: several ranks train on -e cpu only", t.trainFlags.engine.backend)
+	}
 	return nil
 }
 
@@ -188,7 +193,8 @@ func codeOf(err error) int {
 // lostGroup is an error of the group of ranks.
 func lostGroup(err error) error { return &exitError{exitInternal, err} }
 
-// leave ends this rank. An error that the others do not know of ends them, too.
+// leave ends this rank. An error that the others do not know of ends them, too. What is to be said is said
+// before the ranks part: a launcher ends all of them when the first one ends with an error.
 func (t *training) leave(err error) error {
 	var elsewhere *train.ElsewhereError
 	switch {
@@ -200,6 +206,18 @@ func (t *training) leave(err error) error {
 		t.complain(fmt.Errorf("rank %d: %w", t.rank(), err))
 		cleanup.All()
 		t.group.Abort(codeOf(err))
+	}
+	if f, ok := t.app.out.(interface{ Flush() error }); ok {
+		f.Flush()
+	}
+	var quiet *quietError
+	if err != nil && !errors.As(err, &quiet) {
+		code := codeOf(err)
+		if code == exitInterrupted {
+			code = endCode(t.ctx)
+		}
+		t.complain(err)
+		err = &exitError{code, &quietError{err}}
 	}
 	if e := t.group.Close(); err == nil && e != nil {
 		return lostGroup(e)
