@@ -9,7 +9,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"memopt"
+	"memopt/autograd"
 	"memopt/collective"
+	"memopt/graph"
+	"memopt/graph/op"
 	"memopt/train"
 	"memopt/train/checkpoint"
 )
@@ -274,5 +278,78 @@ func TestRanksStop(t *testing.T) {
 		require.True(t, results[r].Stopped)
 		require.Equal(t, int64(3), results[r].Updates)
 		require.Equal(t, folder.Path(3), results[r].Saved)
+	}
+}
+
+// TestRanksPlanned: recomputation changes neither the bits nor the sequence of what ranks do together.
+func TestRanksPlanned(t *testing.T) {
+	run := func(s memopt.Strategy) []byte {
+		dir := t.TempDir()
+		g := onRanks(t, 2, dir, func(k *task, _ int) {
+			k.recipe.Optimizer.Ranks.Zero, k.recipe.Optimizer.Ranks.BucketBytes = 1, 300
+			k.sel.Strategy, k.config.Updates = s, 7
+			k.source.n, k.batch = 300, 60 // so that activations are much of the peak
+		}).noErrors(t)
+		return contents(t, g.results[0].Saved)
+	}
+	want := run(nil)
+	require.Equal(t, want, run(memopt.Level(1)))
+	require.Equal(t, want, run(memopt.Budget{Share: 0.9}))
+
+	k := newTask(t, sharedText)
+	k.recipe.Optimizer.Ranks = autograd.Ranks{Count: 2, Zero: 2, BucketBytes: 300}
+	k.sel.Strategy, k.source.n, k.batch = memopt.Budget{Share: 0.9}, 300, 60
+	k.prepare(t)
+	require.Positive(t, k.config.Plans.Step.Plan.Recompute.Nodes)
+	plain, planned := k.config.Steps.Step.Graph, k.config.Plans.Step.Side
+	var sequence, got []string
+	for _, n := range plain.Nodes {
+		if op.Of(n.Kind).Domain == op.DomainMemopt && op.Of(n.Kind).Class == op.Never {
+			sequence = append(sequence, n.Name)
+		}
+	}
+	order := planned.Order
+	if order == nil {
+		var err error
+		order, err = graph.Topological(planned.Model.Graph)
+		require.NoError(t, err)
+	}
+	for _, id := range order {
+		n := planned.Model.Graph.Nodes[id]
+		if op.Of(n.Kind).Domain == op.DomainMemopt && op.Of(n.Kind).Class == op.Never {
+			got = append(got, n.Name)
+		}
+	}
+	require.NotEmpty(t, sequence)
+	require.Equal(t, sequence, got)
+}
+
+// TestRanksNeedGradients: a step that updates its parameters itself is no rank's.
+func TestRanksNeedGradients(t *testing.T) {
+	k := newTask(t, sharedText)
+	step, _, err := k.model.Differentiate(autograd.Options{}, &autograd.Optimizer{Kind: "sgd", LR: 0.1})
+	require.NoError(t, err)
+	k.recipe.Optimizer.Ranks.Count = 2
+	_, err = train.Make(step, k.recipe)
+	require.ErrorContains(t, err, "updates its parameters itself, which several ranks cannot do together")
+}
+
+// TestRanksOfGradients: a graph of gradients is trained by several ranks as a forward model is.
+func TestRanksOfGradients(t *testing.T) {
+	for _, micros := range []int{1, 2} {
+		change := func(k *task, _ int) {
+			step, _, err := k.model.Differentiate(autograd.Options{LossOutput: true}, nil)
+			require.NoError(t, err)
+			k.model, k.config.Updates = step, 5
+			k.recipe.Micros, k.config.Micros = micros, int64(micros)
+		}
+		g := onRanks(t, 2, "", change).noErrors(t)
+		one := newTask(t, sharedText)
+		change(one, 0)
+		one.recipe.Micros, one.config.Micros = 2*micros, int64(2*micros)
+		one.prepare(t)
+		_, err := train.Run(context.Background(), &one.config)
+		require.NoError(t, err)
+		require.InDeltaSlice(t, one.watch.losses, g.tasks[0].watch.losses, 1e-5)
 	}
 }
