@@ -253,7 +253,7 @@ func TestRanksFail(t *testing.T) {
 		from := c.Step
 		c.Close()
 
-		r = start(2, rankJob("--max-steps %d -o %s/job --resume", from+1, dir)).well()
+		start(2, rankJob("--max-steps %d -o %s/job --resume", from+1, dir)).well()
 		endOf(t, dir+"/job", from+1)
 
 		dir = t.TempDir()
