@@ -125,7 +125,7 @@ const (
 // measured are the rows of a report that differ from run to run; their numbers are left out.
 var (
 	measured = []string{"found by", "time of a step", "slowdown", "process", "time", "loss"}
-	number   = regexp.MustCompile(`[0-9]+(\.[0-9]+)? (ms|times|updates per second|[KMG]iB|B)|[0-9]+\.[0-9]+`)
+	number   = regexp.MustCompile(`[0-9]+(\.[0-9]+)? (ms|times|[KMG]iB|B)|[0-9]+\.[0-9]+`)
 	rule     = regexp.MustCompile(`^-+(  -+)+$`)
 )
 

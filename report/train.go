@@ -188,7 +188,7 @@ func TrainReport(w io.Writer, format Format, v *TrainView) error {
 	if !math.IsNaN(v.EvalLast) {
 		t.Add("evaluation", lossText(v.EvalLast), "mean loss of the data for evaluation")
 	}
-	t.Add("time", fmt.Sprintf("%.2f s", v.Took.Seconds()), fmt.Sprintf("%.3g updates per second", v.PerSecond))
+	t.Add("time", fmt.Sprintf("%.2f s", v.Took.Seconds()), perSecond(v.PerSecond)+" updates per second")
 	if v.Ranks > 1 {
 		t.Add("  waited", fmt.Sprintf("%.2f s", v.Waited.Seconds()), "for what other ranks had to send")
 	}
@@ -303,4 +303,12 @@ func trainJSON(w io.Writer, v *TrainView) error {
 		out.Saved = &v.Saved
 	}
 	return WriteJSON(w, out)
+}
+
+// perSecond is a rate with three digits or more, the point among them.
+func perSecond(x float64) string {
+	if x >= 100 {
+		return fmt.Sprintf("%.1f", x)
+	}
+	return fmt.Sprintf("%.2f", x)
 }

@@ -25,7 +25,7 @@ type Row struct {
 // table has the rows of all families in their places. Each family has a file of its own,
 // table_NAME.go.
 var table = buildTable(viewRows, elementwiseRows, productRows, reduceRows, moveRows, randomRows, fusedRows, convRows,
-	attentionRows, bitRows, trainingRows, recurrentRows, quantRows, visionRows, deeployRows)
+	attentionRows, bitRows, trainingRows, recurrentRows, quantRows, visionRows, deeployRows, ranksRows)
 
 // buildTable puts the rows of all families in their places. What the host has no kernel for needs
 // no row: its reason is the host's. TestComplete names any other operator that is left out.

@@ -23,6 +23,9 @@ const (
 	// Streams: memopt's own definition of what is drawn (stream.go). Nobody else draws so; that the
 	// draws are distributed as the operator promises is tested by TestDraws in executor/cpu.
 	Streams
+	// Groups: of several ranks: what a group of them gets, which no case can say, since a case has one
+	// session. TestRanks in executor/cpu compares it with plain sums.
+	Groups
 
 	// Torch: PyTorch printed the numbers; a comment at the cases names the function.
 	Torch

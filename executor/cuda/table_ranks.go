@@ -1,0 +1,16 @@
+package cuda
+
+import "memopt/graph/op"
+
+// betweenRanks is why the host runs what ranks do together.
+const betweenRanks = "ranks exchange what lies in the host's memory"
+
+// ranksRows: memopt's own operators between the ranks of a job.
+var ranksRows = []Row{
+	{Kind: op.AllGatherStart, Why: betweenRanks},
+	{Kind: op.AllReduceStart, Why: betweenRanks},
+	{Kind: op.CollectiveWait, Why: betweenRanks},
+	{Kind: op.RankPiece, Why: betweenRanks},
+	{Kind: op.ReduceScatterStart, Why: betweenRanks},
+	{Kind: op.Unpack, Why: betweenRanks},
+}
