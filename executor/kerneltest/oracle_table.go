@@ -96,9 +96,9 @@ var oracleGroups = []struct {
 		op.SpaceToDepth, op.Split, op.Squeeze, op.Tile, op.Transpose, op.Trilu, op.Unsqueeze,
 		op.MaxUnpool,
 	}},
-	{by: Places | Groups, why: ownRanks, kinds: []graph.Kind{op.RankPiece, op.Unpack}},
+	{by: Places | Groups, why: ownRanks, kinds: []graph.Kind{op.Unpack}},
 	{by: Groups, why: ownRanks, kinds: []graph.Kind{
-		op.AllGatherStart, op.AllReduceStart, op.CollectiveWait, op.ReduceScatterStart,
+		op.AllGatherStart, op.AllReduceStart, op.CollectiveWait, op.RankPiece, op.ReduceScatterStart,
 	}},
 	{by: Places, why: inTraining, kinds: []graph.Kind{
 		op.FlattenAndUnpad, op.PadAndUnflatten,
