@@ -85,8 +85,8 @@ def events(net, inputs, scopes=None):
             number = getattr(node.extra_fields, "sequence_number", -1)
             if number is None or number < 0:
                 number = sequence
-            elif not path and "Backward" not in name:
-                sequences.setdefault(number, node.start_time_ns)
+            elif not any("Backward" in p for p in path + [name]):  # the last operator before the number is given away
+                sequences[number] = node.start_time_ns
             walk(node.children, path + [name], number)
 
     walk(profile.profiler.kineto_results.experimental_event_tree(), [], -1)
@@ -97,7 +97,8 @@ def events(net, inputs, scopes=None):
 
 
 def locate(found, sequences, scopes):
-    """Names the module of each event: by time in the forward half, by the forward operator behind it in the other."""
+    """Names the module of each event: by time in the forward half and in what runs again, else by the forward
+    operator behind it."""
     def scope_at(moment):
         name = ""
         for at, entered in scopes.times:
@@ -108,9 +109,8 @@ def locate(found, sequences, scopes):
 
     half = next((e.start for e in found if e.size == MARK), None)
     for e in found:
-        if half is None or e.start <= half:
-            e.scope = scope_at(e.start)
-        elif e.sequence in sequences:
+        e.scope = scope_at(e.start)
+        if e.scope == "" and half is not None and e.start > half and e.sequence in sequences:
             e.scope = scope_at(sequences[e.sequence])
 
 
