@@ -41,6 +41,10 @@ class Scopes:
             hook.remove()
 
 
+def storage_of(t):
+    return t.untyped_storage() if hasattr(t, "untyped_storage") else t.storage()
+
+
 def clear(net):
     for p in net.parameters():
         p.grad = None
@@ -150,12 +154,12 @@ def saved(net, inputs):
     """The bytes of distinct storages that autograd keeps (parameters, buffers and inputs left out), and each tensor."""
     clear(net)
     model = net.model
-    own = {t.storage().data_ptr() for t in [*net.parameters(), *net.buffers(), *inputs]}
+    own = {storage_of(t).data_ptr() for t in [*net.parameters(), *net.buffers(), *inputs]}
     storages, rows, keep = {}, [], []
     scopes = Scopes(model)
 
     def pack(t):
-        storage = t.storage()
+        storage = storage_of(t)
         address = storage.data_ptr()
         if address in own:
             return t
