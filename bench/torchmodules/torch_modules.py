@@ -36,9 +36,15 @@ def measured(name, case, options):
     if name in MODELS:
         block = MODELS[name][1]
         blocks = [n for n, m in net.model.named_modules() if isinstance(m, block)]
-        ways = {"every": blocks, "second": blocks[::2]}
+        ways = {"every": blocks, "second": blocks[::2], "first half": blocks[:len(blocks) // 2]}
+        inner = [f"{b}.{child}" for b in blocks[:1] for child in measure.children(dict(net.model.named_modules())[b])]
+        if inner:
+            ways["nested"] = blocks + inner[:2]
     else:
-        ways = {child: [child] for child in measure.children(net.model)}
+        children = measure.children(net.model)
+        ways = {child: [child] for child in children}
+        if len(children) > 1:
+            ways["all"] = children
     record["checkpointed"] = {}
     for way, names in ways.items():
         try:
