@@ -35,13 +35,17 @@ class WithLoss(nn.Module):
         return self
 
     def forward(self, *inputs):
-        if self.loss == "square":
-            output = self.model(*inputs)
-            return (output * output).mean(), output
-        output = self.model(*inputs[:-1])
-        if self.loss == "tokens":
-            return F.cross_entropy(output.view(-1, output.size(-1)), inputs[-1].view(-1)), output
-        return F.cross_entropy(output, inputs[-1]), output
+        given = inputs if self.loss == "square" else inputs[:-1]
+        output = self.model(*given)
+        return LOSSES[self.loss](output, *inputs[len(given):]), output
+
+
+LOSSES = {
+    "square": lambda output: (output * output).mean(),
+    "ce": F.cross_entropy,
+    "pixels": F.cross_entropy,
+    "tokens": lambda output, labels: F.cross_entropy(output.view(-1, output.size(-1)), labels.view(-1)),
+}
 
 
 class Fn(nn.Module):

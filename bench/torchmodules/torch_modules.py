@@ -14,7 +14,6 @@ import torch
 
 import measure
 from cases import CASES, MODELS
-from export import export
 
 
 def sizes(net, inputs):
@@ -52,6 +51,7 @@ def measured(name, case, options):
         except Exception as e:  # a module that cannot be run again this way
             record["checkpointed"][way] = {"modules": names, "error": str(e).splitlines()[0][:120]}
     if options.export:
+        from export import export
         net, inputs = case.build()
         try:
             export(net, inputs, os.path.join(options.export, name + ".onnx"))
